@@ -1,0 +1,127 @@
+package model
+
+import (
+	"cmp"
+	"encoding/hex"
+	"fmt"
+	"time"
+)
+
+// Kind says what a record describes.
+type Kind string
+
+// The kinds Isthmus understands. A record of any other kind is carried
+// unchanged, with an [Opaque] specification.
+const (
+	KindService     Kind = "Service"
+	KindEndpoint    Kind = "Endpoint"
+	KindWorkload    Kind = "Workload"
+	KindScope       Kind = "Scope"
+	KindConsumption Kind = "Consumption"
+	// KindSource marks that a source has delivered a complete listing. It is a
+	// record like any other so that "this source is primed" reaches every
+	// reader at the very revision that carries the listing.
+	KindSource Kind = "Source"
+)
+
+// Key names a record within its kind. Namespace is empty for records that
+// belong to no namespace.
+type Key struct {
+	Source    string `json:"source"`
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name"`
+}
+
+// Compare orders keys by source, namespace and name.
+func (k Key) Compare(o Key) int {
+	return cmp.Or(
+		cmp.Compare(k.Source, o.Source),
+		cmp.Compare(k.Namespace, o.Namespace),
+		cmp.Compare(k.Name, o.Name),
+	)
+}
+
+func (k Key) String() string {
+	if k.Namespace == "" {
+		return k.Source + ":" + k.Name
+	}
+	return k.Source + ":" + k.Namespace + "/" + k.Name
+}
+
+// Ref names a record among all kinds.
+type Ref struct {
+	Kind Kind `json:"kind"`
+	Key  `json:"key"`
+}
+
+// Compare orders references by kind, then key.
+func (r Ref) Compare(o Ref) int {
+	return cmp.Or(cmp.Compare(r.Kind, o.Kind), r.Key.Compare(o.Key))
+}
+
+func (r Ref) String() string { return string(r.Kind) + " " + r.Key.String() }
+
+// UID tells one life of a record from the next: deleting a record and creating
+// it again under the same key gives a new UID. The zero UID means "not stored".
+type UID [16]byte
+
+func (u UID) String() string { return hex.EncodeToString(u[:]) }
+
+// MarshalText encodes u in hexadecimal.
+func (u UID) MarshalText() ([]byte, error) { return []byte(u.String()), nil }
+
+// UnmarshalText decodes what [UID.MarshalText] wrote.
+func (u *UID) UnmarshalText(text []byte) error {
+	if n, err := hex.Decode(u[:], text); err != nil || n != len(u) {
+		return fmt.Errorf("uid %q: want %d hexadecimal digits", text, 2*len(u))
+	}
+	return nil
+}
+
+// Status is what Isthmus itself has to say about a record. The zero Status
+// means that the record is exactly what its source last said.
+type Status struct {
+	// Stale gives the reason why the source's newest version of this object was
+	// not taken, so that this record is its last good one; empty if it is the newest.
+	Stale string `json:"stale,omitempty"`
+	// Since is when the reason arose; zero when there is none.
+	Since time.Time `json:"since,omitzero"`
+}
+
+// Spec is what a record says: one of [Service], [Endpoint], [Workload],
+// [SourceMark] or [Opaque], held by value so that nobody can change it.
+type Spec interface {
+	// EqualSpec reports whether o is of the same type and says the same.
+	EqualSpec(o Spec) bool
+}
+
+// Record is the one envelope for everything Isthmus holds, in memory and in
+// etcd alike. UID, Revision and Generation are set by the store.
+type Record struct {
+	Ref
+	// UID tells this life of the record from an earlier one.
+	UID UID `json:"uid"`
+	// Revision is the store's revision of the commit that last changed the
+	// record; every record of one commit shares it. Zero: not stored.
+	Revision uint64 `json:"revision"`
+	// Generation counts the contents this life of the record has had, from 1.
+	Generation uint64 `json:"generation"`
+	// Owner is the record that this one came with and goes with, such as the
+	// service of an inline endpoint; zero if it stands alone.
+	Owner Ref `json:"owner,omitzero"`
+	// Origin is the instance name of the Isthmus the record first entered.
+	Origin string `json:"origin,omitempty"`
+	// Place is where in its registry the object stands, such as the path of a
+	// file; empty where a registry has no places, and on owned records.
+	Place  string `json:"place,omitempty"`
+	Status Status `json:"status,omitzero"`
+	Spec   Spec   `json:"spec"`
+}
+
+// SameContent reports whether r and o say the same, whatever life and
+// revision they are of. A store takes no notice of a write that changes nothing.
+func (r Record) SameContent(o Record) bool {
+	return r.Ref == o.Ref && r.Owner == o.Owner && r.Origin == o.Origin && r.Place == o.Place &&
+		r.Status.Stale == o.Status.Stale && r.Status.Since.Equal(o.Status.Since) &&
+		(r.Spec == nil) == (o.Spec == nil) && (r.Spec == nil || r.Spec.EqualSpec(o.Spec))
+}

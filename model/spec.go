@@ -1,0 +1,158 @@
+package model
+
+import (
+	"bytes"
+	"time"
+)
+
+// Location says whether a service is part of the mesh.
+type Location string
+
+// The locations of ServiceEntry.
+const (
+	MeshExternal Location = "MESH_EXTERNAL"
+	MeshInternal Location = "MESH_INTERNAL"
+)
+
+// Resolution says how a client finds the addresses of a service's endpoints.
+type Resolution string
+
+// The resolutions of ServiceEntry.
+const (
+	ResolutionNone          Resolution = "NONE"
+	ResolutionStatic        Resolution = "STATIC"
+	ResolutionDNS           Resolution = "DNS"
+	ResolutionDNSRoundRobin Resolution = "DNS_ROUND_ROBIN"
+	// ResolutionDynamicDNS is DYNAMIC_DNS: hosts are resolved at request time.
+	ResolutionDynamicDNS Resolution = "DYNAMIC_DNS"
+)
+
+// Meta is what an object says about itself beside its specification.
+type Meta struct {
+	Labels      Labels    `json:"labels,omitzero"`
+	Annotations Labels    `json:"annotations,omitzero"`
+	Created     time.Time `json:"created,omitzero"`
+}
+
+func (m Meta) equal(o Meta) bool {
+	return m.Labels.Equal(o.Labels) && m.Annotations.Equal(o.Annotations) && m.Created.Equal(o.Created)
+}
+
+// Port is a port of a service.
+type Port struct {
+	Number   uint32 `json:"number"`
+	Name     string `json:"name"`
+	Protocol string `json:"protocol"` // as written, in upper case: HTTP, GRPC, TCP, …
+	// TargetPort is the port endpoints listen on; zero means Number.
+	TargetPort uint32 `json:"targetPort,omitempty"`
+}
+
+// Service is what a ServiceEntry says apart from its inline endpoints, which
+// are [Endpoint] records that it owns.
+type Service struct {
+	Meta
+	Hosts            List[string] `json:"hosts"`
+	Addresses        List[string] `json:"addresses,omitzero"` // IP addresses or CIDR blocks
+	Ports            List[Port]   `json:"ports,omitzero"`     // unique by number and by name
+	Location         Location     `json:"location"`
+	Resolution       Resolution   `json:"resolution"`
+	ExportTo         List[string] `json:"exportTo,omitzero"` // namespaces, "." or "*"; empty means "*"
+	SubjectAltNames  List[string] `json:"subjectAltNames,omitzero"`
+	WorkloadSelector Labels       `json:"workloadSelector,omitzero"` // empty selects nothing
+}
+
+// EqualSpec implements [Spec].
+func (s Service) EqualSpec(spec Spec) bool {
+	o, ok := spec.(Service)
+	return ok && s.equal(o.Meta) &&
+		s.Hosts.Equal(o.Hosts) && s.Addresses.Equal(o.Addresses) && s.Ports.Equal(o.Ports) &&
+		s.Location == o.Location && s.Resolution == o.Resolution &&
+		s.ExportTo.Equal(o.ExportTo) && s.SubjectAltNames.Equal(o.SubjectAltNames) &&
+		s.WorkloadSelector.Equal(o.WorkloadSelector)
+}
+
+// Locality says where an endpoint runs, from the widest to the narrowest.
+type Locality struct {
+	Region  string `json:"region,omitempty"`
+	Zone    string `json:"zone,omitempty"`
+	SubZone string `json:"subZone,omitempty"`
+}
+
+// Health says whether an endpoint should be given traffic.
+type Health string
+
+// The states of an endpoint. Only a healthy one is served.
+const (
+	Healthy     Health = "" // also: nothing is known
+	Unhealthy   Health = "UNHEALTHY"
+	Draining    Health = "DRAINING"
+	Terminating Health = "TERMINATING"
+)
+
+// Endpoint is one place a service runs.
+type Endpoint struct {
+	// Address is an IPv4 or IPv6 address, a DNS name, or unix:///path.
+	Address string `json:"address"`
+	// Ports gives the port by the name of the service's port, where it differs
+	// from the service's own target port.
+	Ports          Map[uint32] `json:"ports,omitzero"`
+	Labels         Labels      `json:"labels,omitzero"`
+	Network        string      `json:"network,omitempty"`
+	Locality       Locality    `json:"locality,omitzero"`
+	Weight         uint32      `json:"weight,omitempty"` // relative; zero means 1
+	ServiceAccount string      `json:"serviceAccount,omitempty"`
+	Health         Health      `json:"health,omitempty"`
+}
+
+// Equal reports whether e and o say the same.
+func (e Endpoint) Equal(o Endpoint) bool {
+	return e.Address == o.Address && e.Ports.Equal(o.Ports) && e.Labels.Equal(o.Labels) &&
+		e.Network == o.Network && e.Locality == o.Locality && e.Weight == o.Weight &&
+		e.ServiceAccount == o.ServiceAccount && e.Health == o.Health
+}
+
+// EqualSpec implements [Spec].
+func (e Endpoint) EqualSpec(spec Spec) bool {
+	o, ok := spec.(Endpoint)
+	return ok && e.Equal(o)
+}
+
+// Workload is what a WorkloadEntry says: an endpoint that any service of its
+// namespace may select by label. Its labels are those of the specification
+// joined with those of the object, the object's winning, as in Istio.
+type Workload struct {
+	Meta
+	Endpoint Endpoint `json:"endpoint"`
+}
+
+// EqualSpec implements [Spec].
+func (w Workload) EqualSpec(spec Spec) bool {
+	o, ok := spec.(Workload)
+	return ok && w.equal(o.Meta) && w.Endpoint.Equal(o.Endpoint)
+}
+
+// SourceMark says that a source has delivered a complete listing. It never
+// changes while the source's records are trusted; a record of the same commit
+// or an earlier one is part of what was listed.
+type SourceMark struct{}
+
+// EqualSpec implements [Spec].
+func (SourceMark) EqualSpec(spec Spec) bool {
+	_, ok := spec.(SourceMark)
+	return ok
+}
+
+// Opaque is a specification that Isthmus carries without understanding it.
+type Opaque struct {
+	// Content is the encoded specification, held as a string so that nobody can change it.
+	Content string `json:"content"`
+}
+
+// OpaqueOf returns an opaque specification with a copy of content.
+func OpaqueOf(content []byte) Opaque { return Opaque{string(bytes.Clone(content))} }
+
+// EqualSpec implements [Spec].
+func (q Opaque) EqualSpec(spec Spec) bool {
+	o, ok := spec.(Opaque)
+	return ok && q == o
+}

@@ -1,0 +1,71 @@
+package source
+
+import (
+	"context"
+	"time"
+
+	"github.com/isthmus-mesh/isthmus/model"
+)
+
+// Source knows one registry.
+type Source interface {
+	// Run reads the registry into sink until ctx ends or the registry fails.
+	// It lists first: one complete [Listing] of every place. Then it follows.
+	//
+	// Run returns an error when it cannot go on; the supervisor shows the error
+	// as the source's status, keeps every record, waits, and calls Run again.
+	// What could not be read must never be passed on as if it were absent.
+	Run(ctx context.Context, sink Sink) error
+}
+
+// Sink takes what a source reads. Both methods return once the change is
+// stored, and fail only when it could not be.
+type Sink interface {
+	// Replace takes a complete reading of some places, or of the whole registry.
+	Replace(ctx context.Context, listing Listing) error
+	// Change takes what a registry reports object by object.
+	Change(ctx context.Context, change Change) error
+}
+
+// Object is what a registry changes as one: a record, and the records that
+// come and go with it. The supervisor fills in the source's name and origin.
+type Object struct {
+	Record model.Record
+	// Owned records are named "<name of the record>/…" in the same namespace.
+	Owned []model.Record
+}
+
+// Listing is a complete reading of Places: what is stored under one of them
+// and neither listed nor refused is gone from the registry.
+type Listing struct {
+	// Places that were read; nil means the whole registry.
+	Places  []string
+	Objects []Object
+	Refused []Refusal
+	// Ignored counts objects of kinds that are none of Isthmus's business, by kind.
+	Ignored map[string]int
+	// Observed is when the source first saw that something had changed.
+	Observed time.Time
+}
+
+// Change is what a registry reports object by object. An object replaces the
+// one of its name together with everything that one owned.
+type Change struct {
+	Upserts  []Object
+	Deletes  []model.Ref // of objects; what they own goes with them
+	Refused  []Refusal
+	Observed time.Time
+}
+
+// Refusal says that something in the registry could not be taken. The last
+// good version of it stays: the record Ref names, or, when the text is too
+// broken to tell what it describes, every stored record of Place that was not
+// listed beside it.
+type Refusal struct {
+	Ref    model.Ref // without source; zero if unknown
+	Place  string    // as in [model.Record]
+	Object string    // for people: "ServiceEntry default/reviews"; may be empty
+	Where  string    // for people: "shop.yaml:12"
+	Field  string    // for people: "spec.ports[0].number"; may be empty
+	Reason string    // what is wrong and how to mend it
+}
