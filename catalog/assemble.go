@@ -1,0 +1,156 @@
+package catalog
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/isthmus-mesh/isthmus/model"
+)
+
+// assemble returns a service after a step, and which of its endpoints changed.
+// It returns old itself when the step made no difference, and nil when nothing
+// speaks of the service any more.
+func (s *step) assemble(key ServiceKey, t *touched, old *Service, revision uint64) (*Service, map[EndpointID]struct{}) {
+	a := s.services[key]
+	if a == nil || len(a.records) == 0 {
+		delete(s.services, key)
+		return s.dissolve(old)
+	}
+	now := &Service{Key: key, Revision: revision}
+	if !t.define && old != nil {
+		now.Definition = old.Definition
+		changes := s.swapAll(old.endpoints, a.taken, t.swaps)
+		now.endpoints = changes.finish()
+		return now.unless(old, len(changes.ports) == 0), changes.changed
+	}
+	layout := layoutOf(a.taken)
+	definition, taken := define(a.records)
+	a.taken = taken
+	now.Definition = definition
+	var before map[uint32]*Endpoints
+	if old != nil {
+		before = old.endpoints
+		if definition.equal(old.Definition) {
+			now.Definition = old.Definition
+		}
+	}
+	var changed map[EndpointID]struct{}
+	if old != nil && slices.EqualFunc(layout, layoutOf(taken), layoutItem.equal) && !isDNS(definition.Resolution) {
+		changes := s.swapAll(before, taken, t.swaps)
+		now.endpoints, changed = changes.finish(), changes.changed
+	} else {
+		now.endpoints = s.gather(key, taken)
+		changed = reconcile(before, now.endpoints)
+	}
+	return now.unless(old, old != nil && now.Definition == old.Definition && sameEndpoints(before, now.endpoints)), changed
+}
+
+// unless returns old instead of the service if same says that they are the same.
+func (s *Service) unless(old *Service, same bool) *Service {
+	if same {
+		return old
+	}
+	return s
+}
+
+func sameEndpoints(a, b map[uint32]*Endpoints) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for number, e := range a {
+		if b[number] != e {
+			return false
+		}
+	}
+	return true
+}
+
+// dissolve is the end of a service: all its endpoints go.
+func (s *step) dissolve(old *Service) (*Service, map[EndpointID]struct{}) {
+	if old == nil {
+		return nil, nil
+	}
+	return nil, compare(old.endpoints, nil)
+}
+
+// swapAll applies changes of single instances.
+func (s *step) swapAll(before map[uint32]*Endpoints, taken []*serviceRecord, swaps []swap) *edit {
+	changes := newEdit(before)
+	for _, w := range swaps {
+		by := s.records[w.by.ref] // the record may have been replaced in the same step
+		if by == nil || !slices.Contains(taken, by) {
+			continue
+		}
+		if w.old != nil {
+			s.claim(changes, by, w.old, false)
+		}
+		if w.new != nil && s.brings(by, w.new) {
+			s.claim(changes, by, w.new, true)
+		}
+	}
+	return changes
+}
+
+// brings reports whether a record still brings an instance to its services: a
+// later event of the same step may have changed its mind.
+func (s *step) brings(by *serviceRecord, instance *Instance) bool {
+	if instance.Record.Kind == model.KindEndpoint {
+		return s.owned[by.ref][instance.Record.Name] == instance
+	}
+	return s.workloads[instance.Record] == instance && instance.Labels.Includes(by.spec.WorkloadSelector)
+}
+
+// gather builds the endpoints of a service from all its records.
+func (s *step) gather(key ServiceKey, taken []*serviceRecord) map[uint32]*Endpoints {
+	changes := newEdit(nil)
+	for _, by := range taken {
+		for _, instance := range s.owned[by.ref] {
+			s.claim(changes, by, instance, true)
+		}
+		s.selected(by, func(instance *Instance) { s.claim(changes, by, instance, true) })
+		if s.standsForItself(by, key.Host) {
+			s.claim(changes, by, &Instance{by.ref, model.Endpoint{Address: key.Host}}, true)
+		}
+	}
+	return changes.finish()
+}
+
+// standsForItself reports whether a host has no endpoints of its own because
+// it is itself the name to resolve.
+func (s *step) standsForItself(by *serviceRecord, host string) bool {
+	return isDNS(by.spec.Resolution) && len(s.owned[by.ref]) == 0 &&
+		by.spec.WorkloadSelector.Len() == 0 && !strings.HasPrefix(host, "*")
+}
+
+// claim enters or withdraws the word of a record that an instance serves, for
+// each port of the record.
+func (s *step) claim(changes *edit, by *serviceRecord, instance *Instance, enter bool) {
+	for port := range by.spec.Ports.All() {
+		c := claim{instance.Address, portAt(port, instance), s.rank(instance.Record.Source), instance.Record}
+		if enter {
+			changes.set(port.Number, c, instance)
+		} else {
+			changes.set(port.Number, c, nil)
+		}
+	}
+}
+
+// layoutItem is what of a record decides which claims its instances make.
+// While the layout stays the same, so do the claims of unchanged instances.
+type layoutItem struct {
+	ref      model.Ref
+	ports    model.List[model.Port]
+	selector model.Labels
+}
+
+func layoutOf(taken []*serviceRecord) []layoutItem {
+	items := make([]layoutItem, len(taken))
+	for i, r := range taken {
+		items[i] = layoutItem{r.ref, r.spec.Ports, r.spec.WorkloadSelector}
+	}
+	return items
+}
+
+func (l layoutItem) equal(o layoutItem) bool {
+	return l.ref == o.ref && l.ports.Equal(o.ports) && l.selector.Equal(o.selector)
+}

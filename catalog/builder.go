@@ -1,0 +1,66 @@
+package catalog
+
+import "github.com/isthmus-mesh/isthmus/model"
+
+// Builder turns the steps of a store's watch into snapshots. It belongs to one
+// goroutine. It keeps what merging needs and a snapshot does not show: which
+// record owns which endpoint, and which service selects which workload.
+type Builder struct {
+	order    map[string]int // source → rank
+	snapshot *Snapshot
+
+	records  map[model.Ref]*serviceRecord
+	owned    map[model.Ref]map[string]*Instance // endpoint records, by owner and name
+	services map[ServiceKey]*assembly
+	selection
+}
+
+// assembly is what the builder knows of one service.
+type assembly struct {
+	records []*serviceRecord // in merge order
+	taken   []*serviceRecord // those that take part
+}
+
+// NewBuilder returns a builder that merges sources in the order given. Sources
+// that are not named come last, in the order of their names.
+func NewBuilder(order []string) *Builder {
+	b := &Builder{
+		order:     map[string]int{},
+		snapshot:  Empty(),
+		records:   map[model.Ref]*serviceRecord{},
+		owned:     map[model.Ref]map[string]*Instance{},
+		services:  map[ServiceKey]*assembly{},
+		selection: *newSelection(),
+	}
+	for rank, name := range order {
+		b.order[name] = rank
+	}
+	return b
+}
+
+// Snapshot returns the newest snapshot.
+func (b *Builder) Snapshot() *Snapshot { return b.snapshot }
+
+func (b *Builder) rank(source string) int {
+	if rank, ok := b.order[source]; ok {
+		return rank
+	}
+	return len(b.order)
+}
+
+// Apply takes the events of one atomic step, in any order of kinds, and
+// returns the exact change. Revision is the one the step leads to.
+func (b *Builder) Apply(revision uint64, events []model.Event) Change {
+	step := &step{Builder: b, touched: map[ServiceKey]*touched{}}
+	for _, event := range events {
+		switch e := event.(type) {
+		case model.Upsert:
+			step.put(e.Record.Ref, &e.Record)
+		case model.Delete:
+			step.put(e.Record.Ref, nil)
+		case model.EndOfSnapshot, model.Reset:
+			// The reader of the watch deals with these; they carry no record.
+		}
+	}
+	return step.finish(revision)
+}

@@ -1,0 +1,63 @@
+package catalog
+
+import (
+	"maps"
+	"time"
+)
+
+// Change is the exact difference between two snapshots.
+type Change struct {
+	Services map[ServiceKey]ServiceChange
+	// Primed is set when another source has delivered its first listing.
+	Primed bool
+	// Observed and Committed are those of the oldest commit in the change; zero if unknown.
+	Observed, Committed time.Time
+}
+
+// ServiceChange is what happened to one service. Old is nil for a new one, and
+// New for one that is gone. The definition changed if the two Definition
+// pointers differ, and the endpoints of a port if its Endpoints pointers do.
+type ServiceChange struct {
+	Old, New *Service
+	// Endpoints are those which appeared, vanished or changed.
+	Endpoints map[EndpointID]struct{}
+}
+
+// Empty reports whether nothing changed.
+func (c Change) Empty() bool { return len(c.Services) == 0 && !c.Primed }
+
+// Then returns the change that c and, after it, next amount to. It may reuse
+// the maps of c. What each of them names stays apart: the result never speaks
+// of a service or an endpoint that neither of them did.
+func (c Change) Then(next Change) Change {
+	if c.Empty() {
+		return next
+	}
+	for key, later := range next.Services {
+		earlier, ok := c.Services[key]
+		if !ok {
+			c.Services[key] = later
+			continue
+		}
+		if earlier.Old == nil && later.New == nil {
+			delete(c.Services, key) // came and went
+			continue
+		}
+		endpoints := maps.Clone(earlier.Endpoints)
+		if endpoints == nil {
+			endpoints = map[EndpointID]struct{}{}
+		}
+		maps.Copy(endpoints, later.Endpoints)
+		c.Services[key] = ServiceChange{earlier.Old, later.New, endpoints}
+	}
+	c.Primed = c.Primed || next.Primed
+	c.Observed, c.Committed = oldest(c.Observed, next.Observed), oldest(c.Committed, next.Committed)
+	return c
+}
+
+func oldest(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}

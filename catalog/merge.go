@@ -1,0 +1,114 @@
+package catalog
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/isthmus-mesh/isthmus/model"
+)
+
+// serviceRecord is a Service record as the builder holds it.
+type serviceRecord struct {
+	ref    model.Ref
+	place  string
+	status model.Status
+	spec   model.Service
+	rank   int
+}
+
+// compare is the merge order: by source, then by name.
+func (r *serviceRecord) compare(o *serviceRecord) int {
+	return cmp.Or(cmp.Compare(r.rank, o.rank), r.ref.Compare(o.ref))
+}
+
+// define merges the records of one service, given in merge order, and returns
+// the definition and the records that take part in it.
+func define(records []*serviceRecord) (*Definition, []*serviceRecord) {
+	first := records[0]
+	d := &Definition{
+		Addresses:       first.spec.Addresses,
+		Location:        first.spec.Location,
+		Resolution:      first.spec.Resolution,
+		ExportTo:        first.spec.ExportTo,
+		SubjectAltNames: first.spec.SubjectAltNames,
+		Rank:            first.rank,
+	}
+	ports := map[uint32]*serviceRecord{} // who defined each port
+	var taken []*serviceRecord
+	for _, r := range records {
+		c := Contributor{Record: r.ref, Place: r.place, Stale: r.status.Stale, Since: r.status.Since}
+		if r.spec.Resolution != first.spec.Resolution {
+			c.LeftOut = fmt.Sprintf("its resolution is %s, that of %s is %s", r.spec.Resolution, first.ref, first.spec.Resolution)
+			d.Conflicts = append(d.Conflicts, Conflict{"resolution", first.ref, r.ref, c.LeftOut})
+		} else {
+			taken = append(taken, r)
+			d.Conflicts = append(d.Conflicts, compareDefinitions(first, r)...)
+			d.addPorts(r, ports)
+		}
+		d.Records = append(d.Records, c)
+	}
+	slices.SortFunc(d.Ports, func(a, b model.Port) int { return cmp.Compare(a.Number, b.Number) })
+	slices.SortFunc(d.Conflicts, func(a, b Conflict) int {
+		return cmp.Or(a.Lost.Compare(b.Lost), cmp.Compare(a.Field, b.Field))
+	})
+	return d, taken
+}
+
+// addPorts unites the ports of a record into the definition, by number.
+func (d *Definition) addPorts(r *serviceRecord, definedBy map[uint32]*serviceRecord) {
+	for port := range r.spec.Ports.All() {
+		by, ok := definedBy[port.Number]
+		if !ok {
+			definedBy[port.Number] = r
+			d.Ports = append(d.Ports, port)
+			continue
+		}
+		kept := d.Ports[slices.IndexFunc(d.Ports, func(p model.Port) bool { return p.Number == port.Number })]
+		for field, pair := range map[string][2]string{"name": {kept.Name, port.Name}, "protocol": {kept.Protocol, port.Protocol}} {
+			if pair[0] != pair[1] {
+				d.Conflicts = append(d.Conflicts, conflict(fmt.Sprintf("ports[%d].%s", port.Number, field), by, r, pair[0], pair[1]))
+			}
+		}
+	}
+}
+
+// compareDefinitions lists where a later record contradicts the first.
+func compareDefinitions(first, later *serviceRecord) []Conflict {
+	var found []Conflict
+	differ := func(field string, kept, lost string) {
+		if kept != lost {
+			found = append(found, conflict(field, first, later, kept, lost))
+		}
+	}
+	list := func(l model.List[string]) string { return strings.Join(l.Slice(), ",") }
+	differ("addresses", list(first.spec.Addresses), list(later.spec.Addresses))
+	differ("exportTo", list(first.spec.ExportTo), list(later.spec.ExportTo))
+	differ("location", string(first.spec.Location), string(later.spec.Location))
+	differ("subjectAltNames", list(first.spec.SubjectAltNames), list(later.spec.SubjectAltNames))
+	return found
+}
+
+func conflict(field string, kept, lost *serviceRecord, keptValue, lostValue string) Conflict {
+	return Conflict{field, kept.ref, lost.ref, fmt.Sprintf("%q is kept over %q", keptValue, lostValue)}
+}
+
+// isDNS reports whether the addresses of a service's endpoints are names to resolve.
+func isDNS(r model.Resolution) bool {
+	return r == model.ResolutionDNS || r == model.ResolutionDNSRoundRobin || r == model.ResolutionDynamicDNS
+}
+
+// portAt returns the port an instance listens on for a port of its service.
+func portAt(port model.Port, instance *Instance) uint32 {
+	if strings.HasPrefix(instance.Address, "unix://") {
+		return 0
+	}
+	if own, ok := instance.Ports.Get(port.Name); ok {
+		return own
+	}
+	if port.TargetPort != 0 {
+		return port.TargetPort
+	}
+	return port.Number
+}

@@ -1,0 +1,101 @@
+package catalog
+
+import "github.com/isthmus-mesh/isthmus/model"
+
+// pair is one label as an index key.
+type pair struct{ namespace, name, value string }
+
+// selection joins the services that select by label with the workloads that
+// carry the labels, within a namespace and whatever source either came from.
+// Both sides are indexed by label, so that a workload costs the services that
+// might select it and not all services of its namespace.
+type selection struct {
+	workloads map[model.Ref]*Instance
+	labelled  map[pair]map[model.Ref]*Instance
+	selectors map[pair]map[model.Ref]*serviceRecord // by one label of the selector
+}
+
+func newSelection() *selection {
+	return &selection{map[model.Ref]*Instance{}, map[pair]map[model.Ref]*Instance{}, map[pair]map[model.Ref]*serviceRecord{}}
+}
+
+// put adds a workload, replaces it, or with a nil instance removes it. It
+// returns the workload before.
+func (s *selection) put(ref model.Ref, instance *Instance) (before *Instance) {
+	before = s.workloads[ref]
+	if before != nil {
+		delete(s.workloads, ref)
+		for name, value := range before.Labels.All() {
+			drop(s.labelled, pair{ref.Namespace, name, value}, ref)
+		}
+	}
+	if instance != nil {
+		s.workloads[ref] = instance
+		for name, value := range instance.Labels.All() {
+			add(s.labelled, pair{ref.Namespace, name, value}, ref, instance)
+		}
+	}
+	return before
+}
+
+// putSelector makes a service known to the workloads; dropSelector undoes it.
+func (s *selection) putSelector(r *serviceRecord) {
+	if key, ok := indexedLabel(r); ok {
+		add(s.selectors, key, r.ref, r)
+	}
+}
+
+func (s *selection) dropSelector(r *serviceRecord) {
+	if key, ok := indexedLabel(r); ok {
+		drop(s.selectors, key, r.ref)
+	}
+}
+
+// indexedLabel is the label of its selector under which a service is found.
+func indexedLabel(r *serviceRecord) (pair, bool) {
+	for name, value := range r.spec.WorkloadSelector.All() {
+		return pair{r.ref.Namespace, name, value}, true
+	}
+	return pair{}, false
+}
+
+// selecting calls yield for every service that selects the workload.
+func (s *selection) selecting(instance *Instance, yield func(*serviceRecord)) {
+	for name, value := range instance.Labels.All() {
+		for _, r := range s.selectors[pair{instance.Record.Namespace, name, value}] {
+			if instance.Labels.Includes(r.spec.WorkloadSelector) {
+				yield(r)
+			}
+		}
+	}
+}
+
+// selected calls yield for every workload that the service selects.
+func (s *selection) selected(r *serviceRecord, yield func(*Instance)) {
+	var fewest map[model.Ref]*Instance
+	first := true
+	for name, value := range r.spec.WorkloadSelector.All() {
+		if with := s.labelled[pair{r.ref.Namespace, name, value}]; first || len(with) < len(fewest) {
+			fewest, first = with, false
+		}
+	}
+	for _, instance := range fewest {
+		if instance.Labels.Includes(r.spec.WorkloadSelector) {
+			yield(instance)
+		}
+	}
+}
+
+func add[K, R comparable, V any](index map[K]map[R]V, key K, ref R, value V) {
+	if index[key] == nil {
+		index[key] = map[R]V{}
+	}
+	index[key][ref] = value
+}
+
+func drop[K, R comparable, V any](index map[K]map[R]V, key K, ref R) {
+	delete(index[key], ref)
+	if len(index[key]) == 0 {
+		delete(index, key)
+	}
+}

@@ -1,0 +1,159 @@
+package catalog
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/isthmus-mesh/isthmus/model"
+)
+
+// ServiceKey is the identity of a service.
+type ServiceKey struct{ Namespace, Host string }
+
+// compare orders by host first, so that the services that share a name on the
+// wire stand side by side.
+func (k ServiceKey) compare(o ServiceKey) int {
+	return cmp.Or(cmp.Compare(k.Host, o.Host), cmp.Compare(k.Namespace, o.Namespace))
+}
+
+func (k ServiceKey) String() string { return k.Namespace + "/" + k.Host }
+
+// Service is one merged service at one revision. It is immutable.
+type Service struct {
+	Key ServiceKey
+	// Definition stays the same pointer while only endpoints change.
+	*Definition
+	// Revision is that of the commit which last changed anything here.
+	Revision uint64
+
+	endpoints map[uint32]*Endpoints // by service port number; never written once shared
+}
+
+// Endpoints returns the endpoints that serve a port of the service; nil when
+// there are none. It stays the same pointer while none of them changes.
+func (s *Service) Endpoints(port uint32) *Endpoints { return s.endpoints[port] }
+
+// Counts is how many endpoints the service has: distinct places, whatever
+// number of ports they serve.
+func (s *Service) Counts() (healthy, total int) {
+	if len(s.endpoints) == 1 { // the counts are kept; spare the walk
+		for _, e := range s.endpoints {
+			return e.Healthy, e.Total
+		}
+	}
+	places := map[string]bool{}
+	for _, e := range s.endpoints {
+		for endpoint := range e.All() {
+			places[endpoint.Address] = places[endpoint.Address] || endpoint.Health == model.Healthy
+		}
+	}
+	for up := range maps.Values(places) {
+		if up {
+			healthy++
+		}
+	}
+	return healthy, len(places)
+}
+
+// Definition is what a service says apart from its endpoints. It is immutable.
+type Definition struct {
+	Addresses       model.List[string]
+	Ports           []model.Port // by number
+	Location        model.Location
+	Resolution      model.Resolution
+	ExportTo        model.List[string]
+	SubjectAltNames model.List[string]
+	// Records are the records that speak of the service, in merge order.
+	Records   []Contributor
+	Conflicts []Conflict
+	// Rank is the merge order of the source that defines the service, from 0.
+	Rank int
+}
+
+// Port returns the port with that number.
+func (d *Definition) Port(number uint32) (model.Port, bool) {
+	at, ok := slices.BinarySearchFunc(d.Ports, number, func(p model.Port, n uint32) int { return cmp.Compare(p.Number, n) })
+	if !ok {
+		return model.Port{}, false
+	}
+	return d.Ports[at], true
+}
+
+// Sources names the sources whose records make up the service, in merge order.
+func (d *Definition) Sources() []string {
+	var names []string
+	for _, c := range d.Records {
+		if c.LeftOut == "" && !slices.Contains(names, c.Record.Source) {
+			names = append(names, c.Record.Source)
+		}
+	}
+	return names
+}
+
+// VisibleTo reports whether workloads of a namespace may see the service that
+// has this definition and lives in the namespace home. An empty namespace is
+// that of a client which did not say where it is: it sees what everyone sees.
+func (d *Definition) VisibleTo(namespace, home string) bool {
+	if d.ExportTo.Len() == 0 {
+		return true
+	}
+	for to := range d.ExportTo.All() {
+		if to == "*" || namespace != "" && (to == namespace || to == "." && namespace == home) {
+			return true
+		}
+	}
+	return false
+}
+
+func (d *Definition) equal(o *Definition) bool {
+	return d.Addresses.Equal(o.Addresses) && slices.Equal(d.Ports, o.Ports) &&
+		d.Location == o.Location && d.Resolution == o.Resolution && d.Rank == o.Rank &&
+		d.ExportTo.Equal(o.ExportTo) && d.SubjectAltNames.Equal(o.SubjectAltNames) &&
+		slices.Equal(d.Records, o.Records) && slices.Equal(d.Conflicts, o.Conflicts)
+}
+
+// Contributor is a record that speaks of a service.
+type Contributor struct {
+	Record model.Ref
+	Place  string
+	// LeftOut says why the record has no part in the service; empty if it has.
+	LeftOut string
+	// Stale says why the record is not its source's newest word, Since when.
+	Stale string
+	Since time.Time
+}
+
+// Conflict is a contradiction between two records, and who won.
+type Conflict struct {
+	Field  string // "resolution", "ports[80].protocol", …
+	Kept   model.Ref
+	Lost   model.Ref
+	Reason string
+}
+
+// EndpointID names an endpoint of a service: which of the service's ports it
+// serves, and where.
+type EndpointID struct {
+	ServicePort uint32
+	Address     string
+	Port        uint32 // zero for unix sockets
+}
+
+// Endpoint is a place that serves a port of a service.
+type Endpoint struct {
+	Port uint32 // zero for unix sockets
+	*Instance
+}
+
+// Instance is a record that says where a service runs. It is immutable.
+type Instance struct {
+	Record model.Ref
+	model.Endpoint
+}
+
+// same reports whether both are the same word of the same record.
+func (i *Instance) same(o *Instance) bool {
+	return i == o || o != nil && i.Record == o.Record && i.Equal(o.Endpoint)
+}

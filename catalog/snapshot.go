@@ -1,0 +1,106 @@
+package catalog
+
+import (
+	"iter"
+
+	"github.com/isthmus-mesh/isthmus/immutable"
+)
+
+// Snapshot is every service at one revision of the store. It is immutable and
+// may be read from any goroutine.
+type Snapshot struct {
+	Revision uint64
+
+	services immutable.Map[ServiceKey, *Service]
+	primed   map[string]uint64 // source → revision of its first listing; never written once shared
+	totals   Totals
+}
+
+// Totals counts what a snapshot holds.
+type Totals struct {
+	Services  int
+	Endpoints int // distinct (service, port, address, port)
+}
+
+// Empty is the snapshot before anything is known.
+func Empty() *Snapshot {
+	return &Snapshot{services: immutable.New[ServiceKey, *Service](ServiceKey.compare)}
+}
+
+// Primed reports whether the snapshot holds a complete listing of the source.
+func (s *Snapshot) Primed(source string) bool { return s.primed[source] > 0 }
+
+// Totals counts services and endpoints.
+func (s *Snapshot) Totals() Totals { return s.totals }
+
+// Service returns the service with that key.
+func (s *Snapshot) Service(key ServiceKey) (*Service, bool) { return s.services.Get(key) }
+
+// Services yields every service, ordered by host and namespace.
+func (s *Snapshot) Services() iter.Seq[*Service] {
+	return func(yield func(*Service) bool) {
+		for _, service := range s.services.All() {
+			if !yield(service) {
+				return
+			}
+		}
+	}
+}
+
+// ByHost yields the services of a host, one per namespace.
+func (s *Snapshot) ByHost(host string) iter.Seq[*Service] {
+	return func(yield func(*Service) bool) {
+		for key, service := range s.services.From(ServiceKey{Host: host}) {
+			if key.Host != host || !yield(service) {
+				return
+			}
+		}
+	}
+}
+
+// Resolve returns the service that a host names for a workload of a namespace:
+// the one of its own namespace if it is visible there, else the first visible
+// one in source order, then by namespace.
+func (s *Snapshot) Resolve(namespace, host string) (*Service, bool) {
+	var best *Service
+	for service := range s.ByHost(host) {
+		best = preferred(namespace, best, service)
+	}
+	return best, best != nil
+}
+
+// Visible yields the service that each host names for a workload of a
+// namespace, in the order of hosts.
+func (s *Snapshot) Visible(namespace string) iter.Seq[*Service] {
+	return func(yield func(*Service) bool) {
+		var best *Service
+		host := ""
+		for key, service := range s.services.All() {
+			if key.Host != host {
+				if best != nil && !yield(best) {
+					return
+				}
+				best, host = nil, key.Host
+			}
+			best = preferred(namespace, best, service)
+		}
+		if best != nil {
+			yield(best)
+		}
+	}
+}
+
+// preferred returns which of two services of one host a namespace sees: best,
+// or nil if it sees none so far, and candidate, which comes later by namespace.
+func preferred(namespace string, best, candidate *Service) *Service {
+	switch {
+	case !candidate.VisibleTo(namespace, candidate.Key.Namespace):
+		return best
+	case best == nil, candidate.Key.Namespace == namespace:
+		return candidate
+	case best.Key.Namespace == namespace, best.Rank <= candidate.Rank:
+		return best
+	default:
+		return candidate
+	}
+}

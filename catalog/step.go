@@ -1,0 +1,208 @@
+package catalog
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/isthmus-mesh/isthmus/immutable"
+	"github.com/isthmus-mesh/isthmus/model"
+)
+
+// touched is what one step does to one service: it is defined anew, or some of
+// its instances change.
+type touched struct {
+	define bool
+	swaps  []swap
+}
+
+// swap replaces an instance that a record brings to a service; nil is absence.
+type swap struct {
+	by       *serviceRecord
+	old, new *Instance
+}
+
+// step is one Apply under way.
+type step struct {
+	*Builder
+	touched map[ServiceKey]*touched
+	primed  map[string]uint64 // non-nil if changed
+}
+
+// put gives a record its new content; nil removes it.
+func (s *step) put(ref model.Ref, r *model.Record) {
+	switch ref.Kind {
+	case model.KindService:
+		s.putService(ref, r)
+	case model.KindEndpoint:
+		s.putEndpoint(ref, r)
+	case model.KindWorkload:
+		s.putWorkload(ref, r)
+	case model.KindSource:
+		s.putMark(ref, r)
+	case model.KindScope, model.KindConsumption:
+		// They say who sees what, not what there is.
+	}
+}
+
+func (s *step) putService(ref model.Ref, r *model.Record) {
+	if old := s.records[ref]; old != nil {
+		delete(s.records, ref)
+		s.dropSelector(old)
+		for host := range old.spec.Hosts.All() {
+			s.detach(ServiceKey{ref.Namespace, host}, old)
+		}
+	}
+	spec, ok := specOf[model.Service](r)
+	if !ok {
+		return
+	}
+	record := &serviceRecord{ref, r.Place, r.Status, spec, s.rank(ref.Source)}
+	s.records[ref] = record
+	s.putSelector(record)
+	for host := range spec.Hosts.All() {
+		s.attach(ServiceKey{ref.Namespace, host}, record)
+	}
+}
+
+func (s *step) attach(key ServiceKey, r *serviceRecord) {
+	a := s.services[key]
+	if a == nil {
+		a = &assembly{}
+		s.services[key] = a
+	}
+	if at, found := slices.BinarySearchFunc(a.records, r, (*serviceRecord).compare); !found { // a host may be listed twice
+		a.records = slices.Insert(a.records, at, r)
+	}
+	s.touch(key).define = true
+}
+
+func (s *step) detach(key ServiceKey, r *serviceRecord) {
+	a := s.services[key]
+	a.records = slices.DeleteFunc(slices.Clone(a.records), func(o *serviceRecord) bool { return o == r })
+	s.touch(key).define = true
+}
+
+func (s *step) putEndpoint(ref model.Ref, r *model.Record) {
+	owner := model.Ref{Kind: model.KindService, Key: model.Key{Source: ref.Source, Namespace: ref.Namespace}}
+	owner.Name, _, _ = strings.Cut(ref.Name, "/")
+	old := s.owned[owner][ref.Name]
+	var instance *Instance
+	if spec, ok := specOf[model.Endpoint](r); ok {
+		instance = &Instance{ref, spec}
+		add(s.owned, owner, ref.Name, instance)
+	} else {
+		drop(s.owned, owner, ref.Name)
+	}
+	if by := s.records[owner]; by != nil {
+		s.swapIn(by, old, instance)
+		if first := old == nil && len(s.owned[owner]) == 1; first || len(s.owned[owner]) == 0 {
+			s.redefine(by) // the host itself stops or begins to stand in for endpoints
+		}
+	}
+}
+
+func (s *step) putWorkload(ref model.Ref, r *model.Record) {
+	var instance *Instance
+	if spec, ok := specOf[model.Workload](r); ok {
+		instance = &Instance{ref, spec.Endpoint}
+	}
+	old := s.selection.put(ref, instance)
+	if old != nil {
+		s.selecting(old, func(by *serviceRecord) { s.swapIn(by, old, nil) })
+	}
+	if instance != nil {
+		s.selecting(instance, func(by *serviceRecord) { s.swapIn(by, nil, instance) })
+	}
+}
+
+func (s *step) putMark(ref model.Ref, r *model.Record) {
+	s.primed = maps.Clone(s.snapshot.primed)
+	if s.primed == nil {
+		s.primed = map[string]uint64{}
+	}
+	if r == nil {
+		delete(s.primed, ref.Source)
+	} else {
+		s.primed[ref.Source] = r.Revision
+	}
+}
+
+func (s *step) swapIn(by *serviceRecord, old, instance *Instance) {
+	for host := range by.spec.Hosts.All() {
+		t := s.touch(ServiceKey{by.ref.Namespace, host})
+		t.swaps = append(t.swaps, swap{by, old, instance})
+	}
+}
+
+func (s *step) redefine(by *serviceRecord) {
+	if !isDNS(by.spec.Resolution) {
+		return
+	}
+	for host := range by.spec.Hosts.All() {
+		s.touch(ServiceKey{by.ref.Namespace, host}).define = true
+	}
+}
+
+func (s *step) touch(key ServiceKey) *touched {
+	t := s.touched[key]
+	if t == nil {
+		t = &touched{}
+		s.touched[key] = t
+	}
+	return t
+}
+
+// finish builds the snapshot of a step and tells what changed.
+func (s *step) finish(revision uint64) Change {
+	change := Change{Services: map[ServiceKey]ServiceChange{}, Primed: s.primed != nil}
+	next := *s.snapshot
+	next.Revision = revision
+	if s.primed != nil {
+		next.primed = s.primed
+	}
+	services := s.snapshot.services.Edit()
+	for key, t := range s.touched {
+		old, _ := s.snapshot.services.Get(key)
+		now, endpoints := s.assemble(key, t, old, revision)
+		if now == old {
+			continue
+		}
+		change.Services[key] = ServiceChange{old, now, endpoints}
+		next.totals.count(old, -1)
+		next.totals.count(now, +1)
+		record(services, key, now)
+	}
+	if len(change.Services) > 0 {
+		next.services = services.Map()
+	}
+	s.snapshot = &next
+	return change
+}
+
+func (t *Totals) count(s *Service, by int) {
+	if s == nil {
+		return
+	}
+	t.Services += by
+	for _, e := range s.endpoints {
+		t.Endpoints += by * e.Total
+	}
+}
+
+func record(services *immutable.Editor[ServiceKey, *Service], key ServiceKey, s *Service) {
+	if s == nil {
+		services.Delete(key)
+		return
+	}
+	services.Set(key, s)
+}
+
+func specOf[S model.Spec](r *model.Record) (S, bool) {
+	if r == nil {
+		var none S
+		return none, false
+	}
+	spec, ok := r.Spec.(S)
+	return spec, ok
+}
