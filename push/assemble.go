@@ -1,0 +1,301 @@
+package push
+
+import (
+	"maps"
+	"slices"
+	"time"
+)
+
+// advance sends the subscriber what it lacks of the current world, as far as it
+// is the turn of each type.
+func (s *Subscriber) advance() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	// Read under the lock, after any request was taken in: a name that is in
+	// the index by now is either found in this world or marked by the next.
+	current := s.engine.world.Load()
+	if s.closed || current == nil {
+		return
+	}
+	w := *current
+	s.takeMarks()
+	for t := range s.types {
+		s.assemble(w, Type(t), !s.engine.config.Types[t].RemoveLast || !s.asksAfter(Type(t)))
+	}
+	for t := range s.types {
+		if s.engine.config.Types[t].RemoveLast && s.settledAfter(Type(t)) {
+			s.assemble(w, Type(t), true)
+		}
+	}
+}
+
+// asksAfter reports whether the subscriber takes types whose removals do not
+// wait, later in the order: those that may refer to this type.
+func (s *Subscriber) asksAfter(t Type) bool {
+	for later := int(t) + 1; later < len(s.types); later++ {
+		if s.types[later].asked && !s.engine.config.Types[later].RemoveLast {
+			return true
+		}
+	}
+	return false
+}
+
+// settledAfter reports whether those types have been answered.
+func (s *Subscriber) settledAfter(t Type) bool {
+	for later := int(t) + 1; later < len(s.types); later++ {
+		if s.types[later].flight.blocks() && !s.engine.config.Types[later].RemoveLast {
+			return false
+		}
+	}
+	return true
+}
+
+// draft is a response in the making.
+type draft struct {
+	*Subscriber
+	world    World
+	t        Type
+	st       *state
+	removals bool // may be included
+
+	out     Response
+	changed map[string]Version
+	since   time.Time
+	size    int
+	due     bool // it is sent even without content
+}
+
+// assemble sends the next response of a type, if there is anything to send and
+// the one before was answered.
+func (s *Subscriber) assemble(w World, t Type, removals bool) {
+	st := &s.types[t]
+	if !st.asked || st.flight.blocks() {
+		return
+	}
+	d := &draft{Subscriber: s, world: w, t: t, st: st, removals: removals, changed: map[string]Version{}, due: st.answer}
+	d.expand()
+	if len(st.pending) == 0 && !d.due {
+		return
+	}
+	for _, name := range slices.Sorted(maps.Keys(st.pending)) {
+		if _, ok := st.pending[name]; ok { // it may have gone out together with another
+			d.look(name)
+		}
+	}
+	d.send()
+}
+
+// expand turns a wildcard that was just asked for into names.
+func (d *draft) expand() {
+	if !d.st.expand {
+		return
+	}
+	d.st.expand = false
+	for name := range d.world.Names(d.view, d.t) {
+		d.st.want(name, false, time.Time{})
+	}
+}
+
+// look decides what becomes of one pending name: it is included, it is as the
+// subscriber has it, or it has to wait and stays pending.
+func (d *draft) look(name string) {
+	st := d.st
+	p := st.pending[name]
+	if !st.subscribed(name) {
+		d.gone(name, p) // only a resumed name can be pending and not subscribed
+		return
+	}
+	subject, ok := d.world.Find(d.view, d.t, name)
+	if !ok {
+		d.gone(name, p)
+		return
+	}
+	if d.heldBack(name) {
+		return
+	}
+	delete(st.unproven, name)
+	res := d.engine.cache.get(subject)
+	h, has := st.held[name]
+	same := has && !h.unknown && h.version == res.Version
+	group := st.refused[name]
+	switch {
+	case same && !p.force:
+		h.resumed = false
+		st.held[name] = h
+		delete(st.pending, name)
+	case group != nil && !p.force && group.versions[name] == res.Version:
+		delete(st.pending, name) // refused as it is; there is no point in saying it again
+	case d.tooLarge(res):
+		// Stays pending: the rest goes when this response is answered.
+	default:
+		d.include(res, p)
+		d.regroup(name, group)
+	}
+}
+
+// tooLarge reports whether a resource would make the response larger than the
+// peer may take. A full set cannot be split, and a resource neither.
+func (d *draft) tooLarge(res *Resource) bool {
+	return !d.st.full && d.size > 0 && d.size+res.size(d.mode) > d.engine.config.Budget
+}
+
+// include adds a resource to the response.
+func (d *draft) include(res *Resource, p pending) {
+	d.out.Resources = append(d.out.Resources, res)
+	d.size += res.size(d.mode)
+	d.note(res.Name, res.Version, p)
+	d.st.hold(res)
+}
+
+// accompany sends what has to go with the resources of the response.
+func (d *draft) accompany() {
+	for _, with := range d.engine.config.Types[d.t].With {
+		other := &d.types[with]
+		for name := range d.changed {
+			if _, there := d.st.held[name]; there && other.asked && other.subscribed(name) {
+				other.want(name, true, d.since)
+			}
+		}
+	}
+}
+
+func (d *draft) note(name string, v Version, p pending) {
+	d.changed[name] = v
+	d.since = oldest(d.since, p.since)
+	delete(d.st.pending, name)
+	delete(d.st.refused, name)
+}
+
+// regroup sends again what was refused together with a name that has changed.
+func (d *draft) regroup(name string, group *refusal) {
+	if group == nil || d.st.full {
+		return
+	}
+	for other := range group.versions {
+		if other == name || d.st.refused[other] != group {
+			continue
+		}
+		d.st.want(other, true, time.Time{})
+		d.look(other)
+	}
+}
+
+// gone deals with a name that stands for nothing.
+func (d *draft) gone(name string, p pending) {
+	st := d.st
+	h, has := st.held[name]
+	switch {
+	case !has && !p.force:
+		delete(st.pending, name)
+	case !d.world.Complete() && (!has || h.resumed) && !st.full:
+		// It may belong to a source that has not been listed yet.
+		delete(st.pending, name)
+		st.unproven[name] = struct{}{}
+	case has && !d.removals:
+		// Stays pending: what refers to it goes first.
+	case st.full:
+		d.due = true
+		d.remove(name, p)
+	case d.mode == Delta:
+		d.out.Removed = append(d.out.Removed, name)
+		d.size += len(name)
+		d.remove(name, p)
+	default:
+		d.void(name, p, has)
+	}
+}
+
+func (d *draft) remove(name string, p pending) {
+	group := d.st.refused[name]
+	d.note(name, Version{}, p)
+	d.st.release(name)
+	d.regroup(name, group)
+}
+
+// void tells a subscriber that cannot be told of a removal that a resource it
+// holds has become empty.
+func (d *draft) void(name string, p pending, has bool) {
+	encoded, ok := d.world.Void(d.t, name)
+	if !ok || !has {
+		delete(d.st.pending, name)
+		if ok = has; ok {
+			d.st.release(name)
+		}
+		return
+	}
+	if h := d.st.held[name]; !h.unknown && h.version == encoded.Version && !p.force {
+		delete(d.st.pending, name)
+		return
+	}
+	d.include(&Resource{encoded, d.engine.config.Frame(encoded)}, p)
+}
+
+// heldBack reports whether a resource that this one refers to was not accepted
+// yet: it was refused, or is on its way.
+func (d *draft) heldBack(name string) bool {
+	for _, need := range d.engine.config.Types[d.t].Needs {
+		st := &d.types[need]
+		if !st.asked || !st.subscribed(name) {
+			continue
+		}
+		_, waits := st.pending[name]
+		_, refused := st.refused[name]
+		flying := false
+		if st.flight.blocks() {
+			_, flying = st.flight.changed[name]
+		}
+		if waits || refused || flying {
+			return true
+		}
+	}
+	return false
+}
+
+// send hands the response to the stream, if there is one.
+func (d *draft) send() {
+	st := d.st
+	if st.full {
+		d.wholeSet()
+	}
+	if st.satisfied(d) || len(d.out.Resources) == 0 && len(d.out.Removed) == 0 && !d.due {
+		return
+	}
+	st.answer, st.claim = false, nil
+	d.serial++
+	d.out.Type, d.out.Serial, d.out.Version = d.t, d.serial, st.sum
+	st.flight.stop()
+	st.flight = &flight{serial: d.serial, changed: d.changed, since: d.since}
+	st.record.send(time.Now(), st.sum)
+	d.accompany()
+	d.engine.counts.sent(d.t, len(d.out.Resources), d.size)
+	d.Subscriber.out <- d.out
+}
+
+// wholeSet makes the response of a full type everything the subscriber holds,
+// if there is reason for one.
+func (d *draft) wholeSet() {
+	if len(d.out.Resources) == 0 && !d.due {
+		return
+	}
+	d.due, d.size = true, 0
+	d.out.Resources = d.out.Resources[:0]
+	for _, name := range slices.Sorted(maps.Keys(d.st.held)) {
+		res := d.st.held[name].res
+		d.out.Resources = append(d.out.Resources, res)
+		d.size += res.size(d.mode)
+	}
+}
+
+// satisfied reports whether a reconnecting subscriber of everything holds the
+// very set that it would be sent.
+func (st *state) satisfied(d *draft) bool {
+	claim := st.claim
+	if claim == nil || !st.full || !st.answer || !st.wildcard {
+		return false
+	}
+	if *claim != st.sum || len(d.out.Resources) == 0 {
+		return false
+	}
+	st.answer, st.claim = false, nil
+	return true
+}

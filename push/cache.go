@@ -1,0 +1,67 @@
+package push
+
+import (
+	"sync"
+	"sync/atomic"
+)
+
+// cache holds the encoded form of every subject somebody asked for. A slot has
+// room for one revision: the newest that was asked for.
+type cache struct {
+	frame func(Encoded) [2][]byte
+
+	mu    sync.RWMutex
+	slots map[any]*cached
+}
+
+// cached is filled in by the first who needs it, outside the cache's lock.
+type cached struct {
+	subject Subject
+	once    sync.Once
+	res     *Resource
+	used    atomic.Bool // since the last sweep
+}
+
+func newCache(frame func(Encoded) [2][]byte) *cache {
+	return &cache{frame: frame, slots: map[any]*cached{}}
+}
+
+// get returns the encoded form of a subject.
+func (c *cache) get(subject Subject) *Resource {
+	slot := subject.Slot()
+	c.mu.RLock()
+	entry := c.slots[slot]
+	c.mu.RUnlock()
+	if entry == nil || entry.subject != subject {
+		entry = c.replace(slot, subject)
+	}
+	entry.used.Store(true)
+	entry.once.Do(func() {
+		encoded := subject.Encode()
+		entry.res = &Resource{encoded, c.frame(encoded)}
+	})
+	return entry.res
+}
+
+func (c *cache) replace(slot any, subject Subject) *cached {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if entry := c.slots[slot]; entry != nil && entry.subject == subject {
+		return entry
+	}
+	entry := &cached{subject: subject}
+	c.slots[slot] = entry
+	return entry
+}
+
+// sweep forgets what nobody asked for since the last sweep. Asking again
+// encodes again, to the same bytes.
+func (c *cache) sweep() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for slot, entry := range c.slots {
+		if !entry.used.Swap(false) {
+			delete(c.slots, slot)
+		}
+	}
+}

@@ -1,0 +1,55 @@
+package push
+
+import "time"
+
+// Debounce delays changes so that a burst becomes one. The zero value delays nothing.
+type Debounce struct {
+	// Quiet is how long nothing must come before a burst counts as over.
+	Quiet time.Duration `yaml:"quiet"`
+	// Max bounds the delay of the first change of a burst, however long the
+	// burst goes on. Zero means no bound.
+	Max time.Duration `yaml:"max"`
+	// Events is the number of changes after which there is no more waiting.
+	// Zero means no such number.
+	Events int `yaml:"events"`
+}
+
+// Due returns when a burst is to be delivered: first and last are when its
+// first and its newest change came, events how many there are. It is a pure
+// function, so a steady trickle can be shown not to starve.
+func (d Debounce) Due(first, last time.Time, events int) time.Time {
+	if d.Events > 0 && events >= d.Events {
+		return last
+	}
+	due := last.Add(d.Quiet)
+	if limit := first.Add(d.Max); d.Max > 0 && limit.Before(due) {
+		return limit
+	}
+	return due
+}
+
+// pacer is a debounce with a clock.
+type pacer struct {
+	debounce Debounce
+	timer    *time.Timer
+	first    time.Time // zero while nothing waits
+}
+
+func newPacer(d Debounce) *pacer {
+	t := time.NewTimer(time.Hour)
+	t.Stop()
+	return &pacer{debounce: d, timer: t}
+}
+
+func (p *pacer) note(now time.Time, events int) {
+	if p.first.IsZero() {
+		p.first = now
+	}
+	p.timer.Reset(p.debounce.Due(p.first, now, events).Sub(now))
+}
+
+func (p *pacer) over() <-chan time.Time { return p.timer.C }
+
+func (p *pacer) reset() { p.first = time.Time{} }
+
+func (p *pacer) stop() { p.timer.Stop() }

@@ -1,0 +1,89 @@
+package push
+
+import (
+	"maps"
+	"slices"
+	"sync"
+	"time"
+)
+
+// inbox holds the step from the world last dispatched to the newest. It never
+// grows beyond the names there are, however slow the dispatcher is.
+type inbox struct {
+	wake chan struct{} // holds a token while something waits
+
+	mu      sync.Mutex
+	pending *Update // without Changed
+	changed map[resourceName][]string
+}
+
+func newInbox() inbox {
+	return inbox{wake: make(chan struct{}, 1), changed: map[resourceName][]string{}}
+}
+
+// put joins an update with those that wait. What each of them names stays
+// apart: nothing is marked that none of them named.
+func (b *inbox) put(u Update) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.pending == nil {
+		b.pending = &Update{Observed: u.Observed, Committed: u.Committed}
+	}
+	b.pending.World = u.World
+	b.pending.Observed = oldest(b.pending.Observed, u.Observed)
+	b.pending.Committed = oldest(b.pending.Committed, u.Committed)
+	for _, c := range u.Changed {
+		key := resourceName{c.Type, c.Name}
+		if seenBy, ok := b.changed[key]; ok {
+			b.changed[key] = union(seenBy, c.Namespaces)
+		} else {
+			b.changed[key] = c.Namespaces
+		}
+	}
+	select {
+	case b.wake <- struct{}{}:
+	default:
+	}
+}
+
+// changes is how many resources the waiting step names.
+func (b *inbox) changes() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return len(b.changed)
+}
+
+// take returns the waiting step; ok is false when there is none.
+func (b *inbox) take() (u Update, ok bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.pending == nil {
+		return Update{}, false
+	}
+	u, b.pending = *b.pending, nil
+	u.Changed = make([]Changed, 0, len(b.changed))
+	for key, namespaces := range b.changed {
+		u.Changed = append(u.Changed, Changed{key.Type, key.name, namespaces})
+	}
+	b.changed = map[resourceName][]string{}
+	return u, true
+}
+
+// union joins two sets of namespaces, where nil is the set of all.
+func union(a, b []string) []string {
+	if a == nil || b == nil {
+		return nil
+	}
+	set := map[string]struct{}{}
+	for _, n := range slices.Concat(a, b) {
+		set[n] = struct{}{}
+	}
+	return slices.Collect(maps.Keys(set))
+}
+
+func oldest(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}

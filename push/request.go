@@ -1,0 +1,216 @@
+package push
+
+import (
+	"maps"
+	"slices"
+	"time"
+)
+
+// Request is what a subscriber says about one type, in the engine's terms. A
+// protocol fills in what its message said; all parts may come together.
+type Request struct {
+	Type   Type
+	Answer Answer
+
+	// Replace makes Names the full set of subscribed names, as whole-state
+	// requests do. Names that are new are sent even if they were sent before.
+	Replace bool
+	Names   []string
+
+	// Subscribe adds names, and Unsubscribe, after it, drops some. A name that
+	// is subscribed again is sent again.
+	Subscribe, Unsubscribe []string
+
+	// Wildcard asks for all names there are, or stops asking.
+	Wildcard Wildcard
+
+	// Held is what a reconnecting Delta subscriber has already. It counts on
+	// the type's first request only.
+	Held map[string]Version
+	// Claim is what a reconnecting WholeState subscriber says it accepted last.
+	// If it asks for everything of a full type and that is what it holds,
+	// it is not sent again.
+	Claim *Version
+}
+
+// Answer says what became of a response.
+type Answer struct {
+	Verdict Verdict
+	Serial  uint64 // of the response; an answer to any but the newest counts for nothing
+	Reason  string // of a refusal
+}
+
+// Verdict is a subscriber's word on a response.
+type Verdict int
+
+// The verdicts.
+const (
+	NoAnswer Verdict = iota
+	Accept
+	Refuse
+)
+
+// Wildcard says what becomes of a subscription to everything.
+type Wildcard int
+
+// The changes of a wildcard.
+const (
+	WildcardKeep Wildcard = iota
+	WildcardOn
+	WildcardOff
+)
+
+// Request takes in a request. Its consequences follow through [Subscriber.Out].
+func (s *Subscriber) Request(r Request) {
+	accepted, took := s.take(r)
+	s.engine.queue.add(s)
+	if accepted && s.engine.config.Accepted != nil {
+		s.engine.config.Accepted(r.Type, took)
+	}
+}
+
+func (s *Subscriber) take(r Request) (accepted bool, took time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return false, 0
+	}
+	st := &s.types[r.Type]
+	if r.Answer.Verdict != NoAnswer && st.flight != nil && st.flight.serial == r.Answer.Serial {
+		accepted, took = s.answered(st, r)
+	}
+	first := !st.asked
+	if first {
+		s.begin(st, r)
+	}
+	if r.Replace {
+		s.replace(st, r)
+	}
+	s.subscribe(st, r.Type, r.Subscribe, s.mode == Delta)
+	s.unsubscribe(st, r.Type, r.Unsubscribe)
+	s.setWildcard(st, r)
+	if first {
+		// An empty first response tells a client that there is nothing to wait
+		// for. One that resumes is not waiting.
+		st.answer = s.mode == WholeState || st.wildcard && len(r.Held) == 0
+	}
+	return accepted, took
+}
+
+// answered ends the wait for the newest response.
+func (s *Subscriber) answered(st *state, r Request) (accepted bool, took time.Duration) {
+	f := st.flight
+	f.stop()
+	st.flight = nil
+	if r.Answer.Verdict == Accept {
+		if st.full {
+			clear(st.refused) // the whole set was accepted
+		}
+		st.record.accept(time.Now())
+		if f.since.IsZero() {
+			return false, 0
+		}
+		return true, time.Since(f.since)
+	}
+	group := &refusal{f.changed}
+	for name := range f.changed {
+		st.refused[name] = group
+		if !st.full {
+			st.doubt(name)
+		}
+	}
+	st.record.refuse(time.Now(), r.Answer.Reason)
+	s.engine.counts.types[r.Type].refusals.Add(1)
+	return false, 0
+}
+
+// begin takes in what only the first request of a type can say.
+func (s *Subscriber) begin(st *state, r Request) {
+	st.asked = true
+	st.record.since = time.Now()
+	st.claim = r.Claim
+	for name, version := range r.Held {
+		st.held[name] = held{version: version, resumed: true}
+		st.sum = st.sum.plus(memberHash(name, version))
+		st.want(name, false, time.Time{})
+	}
+}
+
+func (s *Subscriber) replace(st *state, r Request) {
+	wanted := make(map[string]struct{}, len(r.Names))
+	var added, dropped []string
+	for _, name := range r.Names {
+		wanted[name] = struct{}{}
+		if _, ok := st.names[name]; !ok {
+			added = append(added, name)
+		}
+	}
+	for name := range st.names {
+		if _, ok := wanted[name]; !ok {
+			dropped = append(dropped, name)
+		}
+	}
+	s.subscribe(st, r.Type, added, true)
+	s.unsubscribe(st, r.Type, dropped)
+}
+
+func (s *Subscriber) subscribe(st *state, t Type, names []string, force bool) {
+	if len(names) == 0 {
+		return
+	}
+	// Into the index before the world is read: no change falls between.
+	s.engine.index.add(s, t, slices.Values(names))
+	for _, name := range names {
+		_, resumes := st.held[name]
+		st.names[name] = struct{}{}
+		st.want(name, force && !(resumes && st.held[name].resumed), time.Time{})
+	}
+}
+
+func (s *Subscriber) unsubscribe(st *state, t Type, names []string) {
+	names = slices.DeleteFunc(slices.Clone(names), func(name string) bool {
+		_, subscribed := st.names[name]
+		return !subscribed
+	})
+	if len(names) == 0 {
+		return
+	}
+	s.engine.index.remove(s, t, slices.Values(names))
+	for _, name := range names {
+		delete(st.names, name)
+		delete(st.unproven, name)
+		if st.wildcard {
+			// Whether the wildcard still gives it must be said.
+			st.want(name, s.mode == Delta, time.Time{})
+			continue
+		}
+		s.forget(st, name)
+	}
+}
+
+// forget drops what is known of a name that is no longer subscribed: asked for
+// again, it is sent again.
+func (s *Subscriber) forget(st *state, name string) {
+	st.release(name)
+	delete(st.pending, name)
+	delete(st.refused, name)
+	delete(st.unproven, name)
+}
+
+func (s *Subscriber) setWildcard(st *state, r Request) {
+	switch {
+	case r.Wildcard == WildcardOn && !st.wildcard:
+		st.wildcard, st.expand = true, true
+		s.engine.index.setWildcard(s, r.Type, true)
+	case r.Wildcard == WildcardOn && s.mode == Delta:
+		st.expand = true // asked again: names it lacks are found by comparing
+	case r.Wildcard == WildcardOff && st.wildcard:
+		st.wildcard, st.expand = false, false
+		s.engine.index.setWildcard(s, r.Type, false)
+		for name := range maps.Clone(st.held) {
+			if _, named := st.names[name]; !named {
+				s.forget(st, name)
+			}
+		}
+	}
+}

@@ -1,0 +1,173 @@
+package push
+
+import (
+	"maps"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Mode is how a subscriber takes resources.
+type Mode int
+
+// The modes.
+const (
+	// WholeState subscribers name all they want in each request, and are sent
+	// the full set of a [TypeSpec].Whole type each time (xDS: state of the world).
+	WholeState Mode = iota
+	// Delta subscribers add and drop names, and are sent what changed.
+	Delta
+)
+
+// Info says who a subscriber is, for people. It decides nothing.
+type Info struct {
+	ID       string
+	Protocol string // "xds-sotw", "xds-delta"
+	Identity string // proven by certificate, or claimed
+	Proven   bool
+	Since    time.Time
+}
+
+// Subscriber is one stream of one client. Its methods may be called from any
+// goroutine.
+type Subscriber struct {
+	Info Info
+
+	engine *Engine
+	view   View
+	mode   Mode
+	out    chan Response
+	turn   turn // guarded by the queue
+
+	mu     sync.Mutex
+	types  []state
+	serial uint64
+	closed bool
+
+	marks marks
+}
+
+// marks are the names that changed since they were last taken. Their lock is
+// apart from the subscriber's: whoever marks never waits for an assembly.
+type marks struct {
+	mu      sync.Mutex
+	names   []map[string]time.Time // by type → name → commit of the oldest change; nil if none
+	recheck atomic.Bool            // names that were not found are now known not to exist
+}
+
+// Response is what a subscriber is to be sent.
+type Response struct {
+	Type Type
+	// Serial is unique within the subscriber; an answer names it.
+	Serial uint64
+	// Version is a hash of everything of the type that the subscriber holds
+	// once it accepts.
+	Version   Version
+	Resources []*Resource
+	Removed   []string // for Delta subscribers
+}
+
+// Connect enters a subscriber. It returns nil once the engine has stopped.
+func (e *Engine) Connect(info Info, view View, mode Mode) *Subscriber {
+	s := &Subscriber{
+		Info: info, engine: e, view: view, mode: mode,
+		// A type has at most one response that was not yet handed to the
+		// transport, so that putting one in never blocks a worker.
+		out:   make(chan Response, len(e.config.Types)),
+		types: make([]state, len(e.config.Types)),
+	}
+	s.marks.names = make([]map[string]time.Time, len(e.config.Types))
+	for t := range s.types {
+		s.types[t] = newState(e.config.Types[t].Whole && mode == WholeState)
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.stopped {
+		return nil
+	}
+	e.subscribers[s] = struct{}{}
+	return s
+}
+
+// Out delivers the responses to send, in order. It is closed by [Subscriber.Close].
+// After handing one to the transport the reader calls [Subscriber.Sent].
+func (s *Subscriber) Out() <-chan Response { return s.out }
+
+// Close ends the subscriber and forgets all about it.
+func (s *Subscriber) Close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return
+	}
+	s.closed = true
+	close(s.out)
+	for t := range s.types {
+		st := &s.types[t]
+		s.engine.index.remove(s, Type(t), maps.Keys(st.names))
+		s.engine.index.setWildcard(s, Type(t), false)
+		st.flight.stop()
+	}
+	s.engine.mu.Lock()
+	delete(s.engine.subscribers, s)
+	s.engine.mu.Unlock()
+}
+
+// Sent says that the transport has taken a response: from now on its answer is
+// awaited.
+func (s *Subscriber) Sent(r Response) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f := s.types[r.Type].flight
+	if s.closed || f == nil || f.serial != r.Serial {
+		return
+	}
+	f.sentAt = time.Now()
+	f.timer = time.AfterFunc(s.engine.config.Patience, func() { s.overdue(r.Type, r.Serial) })
+}
+
+// overdue gives up waiting for an answer: the newest may be sent.
+func (s *Subscriber) overdue(t Type, serial uint64) {
+	s.mu.Lock()
+	f := s.types[t].flight
+	if f != nil && f.serial == serial {
+		f.overdue = true
+	}
+	s.mu.Unlock()
+	s.engine.queue.add(s)
+}
+
+// mark notes that a name may have changed.
+func (s *Subscriber) mark(t Type, name string, committed time.Time) {
+	s.marks.mu.Lock()
+	defer s.marks.mu.Unlock()
+	if s.marks.names[t] == nil {
+		s.marks.names[t] = map[string]time.Time{}
+	}
+	if since, ok := s.marks.names[t][name]; !ok || committed.Before(since) {
+		s.marks.names[t][name] = committed
+	}
+}
+
+func (s *Subscriber) recheck() { s.marks.recheck.Store(true) }
+
+// takeMarks moves the marked names to the subscriber's own state.
+func (s *Subscriber) takeMarks() {
+	recheck := s.marks.recheck.Swap(false)
+	for t := range s.types {
+		s.marks.mu.Lock()
+		marked := s.marks.names[t]
+		s.marks.names[t] = nil
+		s.marks.mu.Unlock()
+		st := &s.types[t]
+		for name, committed := range marked {
+			st.want(name, false, committed)
+		}
+		if recheck {
+			for name := range st.unproven {
+				st.want(name, true, time.Time{})
+			}
+			clear(st.unproven)
+		}
+	}
+}
