@@ -1,0 +1,50 @@
+package xds
+
+import (
+	"slices"
+
+	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+
+	"github.com/isthmus-mesh/isthmus/push"
+)
+
+// deltaRequest turns a message into the engine's terms. A nonce that is not
+// the newest answers nothing, but what rides on it counts all the same.
+func (s *stream) deltaRequest(t push.Type, m *discoveryv3.DeltaDiscoveryRequest) push.Request {
+	r := push.Request{Type: t}
+	if latest := s.latest(t); latest != 0 && m.GetResponseNonce() == nonceOf(latest) {
+		r.Answer = push.Answer{Verdict: push.Accept, Serial: latest}
+		if m.GetErrorDetail() != nil {
+			r.Answer.Verdict, r.Answer.Reason = push.Refuse, m.GetErrorDetail().GetMessage()
+		}
+	}
+	first := !s.delta[t]
+	s.delta[t] = true
+	if first {
+		r.Held = heldVersions(m.GetInitialResourceVersions())
+	}
+	subscribe, unsubscribe := m.GetResourceNamesSubscribe(), m.GetResourceNamesUnsubscribe()
+	switch {
+	case slices.Contains(unsubscribe, "*"):
+		r.Wildcard = push.WildcardOff
+	case slices.Contains(subscribe, "*"), first && len(subscribe) == 0 && s.server.types[t].Whole:
+		r.Wildcard = push.WildcardOn
+	}
+	r.Subscribe, r.Unsubscribe = withoutStar(subscribe), withoutStar(unsubscribe)
+	return r
+}
+
+// heldVersions reads what a client says it has. A version that we never wrote
+// is that of something else.
+func heldVersions(versions map[string]string) map[string]push.Version {
+	held := make(map[string]push.Version, len(versions))
+	for name, version := range versions {
+		v, _ := push.ParseVersion(version)
+		held[name] = v
+	}
+	return held
+}
+
+func withoutStar(names []string) []string {
+	return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return name == "*" || name == "" })
+}

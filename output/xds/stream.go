@@ -1,0 +1,161 @@
+package xds
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	"google.golang.org/genproto/googleapis/rpc/status"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	grpcstatus "google.golang.org/grpc/status"
+
+	"github.com/isthmus-mesh/isthmus/push"
+)
+
+// stream is one client's stream. The receiving goroutine owns sotw and delta.
+type stream struct {
+	server     *Server
+	mode       push.Mode
+	wire       grpc.ServerStream
+	log        *slog.Logger
+	subscriber *push.Subscriber
+
+	serials []atomic.Uint64 // of the newest response by type, as the sender sent it
+	sotw    []sotwType
+	delta   []bool // the type was asked for on this stream
+}
+
+// request is what both variants' messages have.
+type request interface {
+	GetNode() *corev3.Node
+	GetTypeUrl() string
+	GetErrorDetail() *status.Status
+}
+
+// serve runs a stream to its end. receive reads one message, and accept hands
+// it to the engine.
+func (s *Server) serve(wire grpc.ServerStream, mode push.Mode, receive func() (request, error), accept func(*stream, push.Type, request)) error {
+	first, err := receive()
+	if err != nil {
+		return endOf(err)
+	}
+	if first.GetNode().GetId() == "" {
+		return grpcstatus.Error(codes.InvalidArgument, "the first request of a stream must carry node.id; set it in the client's bootstrap")
+	}
+	if err := s.awaitPrimed(wire.Context()); err != nil {
+		return err
+	}
+	st := s.open(wire, mode, first.GetNode())
+	if st == nil {
+		return errStopping
+	}
+	defer st.subscriber.Close()
+	ended := make(chan error, 1)
+	go func() {
+		ended <- st.receiveAll(first, receive, accept)
+		st.subscriber.Close() // lets the sender end
+	}()
+	if err := st.sendAll(); err != nil {
+		return err
+	}
+	select {
+	case err := <-ended:
+		return endOf(err)
+	default:
+		return errStopping // the engine closed the subscriber
+	}
+}
+
+var errStopping = grpcstatus.Error(codes.Unavailable, "this Isthmus is stopping; connect to another")
+
+// endOf is the status of a stream whose client ended it.
+func endOf(err error) error {
+	if errors.Is(err, io.EOF) {
+		return nil
+	}
+	return err
+}
+
+// awaitPrimed waits a little for the first complete listing, less than clients
+// wait before they take silence for absence, and then refuses the stream.
+func (s *Server) awaitPrimed(ctx context.Context) error {
+	select {
+	case <-s.engine.Primed():
+		return nil
+	default:
+	}
+	patience := time.NewTimer(s.config.PrimedWithin)
+	defer patience.Stop()
+	select {
+	case <-s.engine.Primed():
+		return nil
+	case <-ctx.Done():
+		return grpcstatus.FromContextError(ctx.Err()).Err()
+	case <-patience.C:
+		return grpcstatus.Error(codes.Unavailable, "not primed yet: a required source has not been listed; GET /readyz?verbose on the admin address names it")
+	}
+}
+
+func (s *Server) open(wire grpc.ServerStream, mode push.Mode, node *corev3.Node) *stream {
+	view := s.config.Kinds.viewOf(node)
+	info := push.Info{ID: node.GetId(), Protocol: protocols[mode], Identity: identityOf(node), Since: time.Now()}
+	subscriber := s.engine.Connect(info, view, mode)
+	if subscriber == nil {
+		return nil
+	}
+	return &stream{
+		server: s, mode: mode, wire: wire, subscriber: subscriber,
+		log:     s.log.With("client", node.GetId()),
+		serials: make([]atomic.Uint64, len(s.types)),
+		sotw:    make([]sotwType, len(s.types)),
+		delta:   make([]bool, len(s.types)),
+	}
+}
+
+var protocols = [...]string{push.WholeState: "xds-sotw", push.Delta: "xds-delta"}
+
+// receiveAll takes in requests until the client or the stream ends.
+func (s *stream) receiveAll(m request, receive func() (request, error), accept func(*stream, push.Type, request)) error {
+	for {
+		if m.GetTypeUrl() == "" {
+			return grpcstatus.Error(codes.InvalidArgument, "a request on an aggregated stream must carry type_url")
+		}
+		if t, known := s.server.byURL[m.GetTypeUrl()]; known {
+			if e := m.GetErrorDetail(); e != nil {
+				s.log.Warn("client refused a response", "type", m.GetTypeUrl(), "err", e.GetMessage())
+			}
+			accept(s, t, m)
+		} else {
+			s.log.Debug("client asks for a type that is not served", "type", m.GetTypeUrl())
+		}
+		var err error
+		if m, err = receive(); err != nil {
+			return err
+		}
+	}
+}
+
+// sendAll sends what the engine has for the client until the subscriber is closed.
+func (s *stream) sendAll() error {
+	for r := range s.subscriber.Out() {
+		// Known before the client can answer.
+		s.serials[r.Type].Store(r.Serial)
+		m := encode(r, s.mode, s.server.types[r.Type].Name, nonceOf(r.Serial), s.server.controlPlane)
+		if err := s.wire.SendMsg(m); err != nil {
+			return err
+		}
+		s.subscriber.Sent(r)
+	}
+	return nil
+}
+
+// latest is the serial of the newest response of a type; zero if there was none.
+func (s *stream) latest(t push.Type) uint64 { return s.serials[t].Load() }
+
+func nonceOf(serial uint64) string { return strconv.FormatUint(serial, 10) }
