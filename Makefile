@@ -1,0 +1,110 @@
+# Everything here sets itself up: it needs Go, and from Debian make, git and
+# (for the race detector) gcc. What is built goes to bin/, which git ignores.
+
+SHELL       := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+MAKEFLAGS   += --no-print-directory
+
+BIN     := $(CURDIR)/bin
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+
+# The packages for test, race and bench: make test PKG=./store/...
+PKG     ?= ./...
+# More flags for go test: make test TESTFLAGS='-count=1 -run Golden'
+TESTFLAGS ?=
+
+# Test modules: they bring dependencies that the product does not have.
+E2E_MODULES := $(filter-out test/tools,$(patsubst %/go.mod,%,$(wildcard test/*/go.mod)))
+
+.PHONY: help
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+
+.PHONY: demo
+demo: build ## See Isthmus at work, all on loopback (Ctrl-C ends it)
+	@$(BIN)/isthmus demo
+
+# The version comes from us and not from go build, so that it works without git.
+.PHONY: build
+build: ## Build bin/isthmus
+	@mkdir -p $(BIN)
+	go build -buildvcs=false -ldflags '-X main.version=$(VERSION)' -o $(BIN)/isthmus ./cmd/isthmus
+
+.PHONY: test
+test: ## Vet, then run every test of the module (PKG=, TESTFLAGS=)
+	@status=0; \
+	go vet $(PKG) || status=1; \
+	go test -timeout 5m $(TESTFLAGS) $(PKG) || status=1; \
+	exit $$status
+
+.PHONY: e2e
+e2e: $(if $(wildcard cmd/isthmus),build) ## Run the end-to-end test modules under test/ (TESTFLAGS=)
+	@modules='$(E2E_MODULES)'; \
+	if [ -z "$$modules" ]; then echo 'e2e: there is no test module under test/ yet'; fi; \
+	for module in $$modules; do \
+		echo "e2e: $$module"; \
+		go -C "$$module" vet ./...; \
+		go -C "$$module" test -timeout 15m $(TESTFLAGS) ./...; \
+	done
+
+.PHONY: race
+race: ## Run the tests under the race detector (PKG=, TESTFLAGS=)
+	@command -v "$$(go env CC)" >/dev/null || { echo 'race: needs a C compiler: apt-get install gcc libc6-dev' >&2; exit 1; }
+	CGO_ENABLED=1 go test -race -timeout 15m $(TESTFLAGS) $(PKG)
+
+.PHONY: lint
+lint: tool-golangci-lint ## Check the code's form; FIX=1 mends what can be mended
+	@for module in . $(E2E_MODULES); do \
+		echo "lint: $$module"; \
+		(cd "$$module" && $(BIN)/golangci-lint run $(if $(FIX),--fix) --config $(CURDIR)/.golangci.yml ./...); \
+	done
+
+# The fuzzer takes one target at a time. What it finds is written to
+# testdata/fuzz of the package and belongs into the commit of the fix.
+FUZZTIME ?= 30s
+# Only targets that match: make fuzz FUZZ=Decode
+FUZZ ?= .
+.PHONY: fuzz
+fuzz: ## Run every fuzz target for FUZZTIME (30s) each (FUZZ= narrows)
+	@found=0; \
+	while IFS=: read -r file target; do \
+		[[ $$target =~ $(FUZZ) ]] || continue; \
+		found=1; echo "fuzz: $$(dirname "$$file") $$target"; \
+		go test -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) "$$(dirname "$$file")" </dev/null; \
+	done < <(find . \( -name testdata -o -name '.?*' -o -path ./bin -o -path './test/*' \) -prune -o -name '*_test.go' -print \
+		| sort | xargs -r awk 'match($$0, /^func Fuzz[A-Za-z0-9_]*\(/) {print FILENAME ":" substr($$0, 6, RLENGTH - 6)}'); \
+	if [ $$found = 0 ]; then echo 'fuzz: there is no such fuzz target'; fi
+
+BENCH ?= .
+COUNT ?= 1
+.PHONY: bench
+bench: ## Run benchmarks into bin/bench.txt; compare with OLD= (BENCH=, COUNT=, PKG=)
+	@mkdir -p $(BIN)
+	go test -run '^$$' -bench '$(BENCH)' -benchmem -count $(COUNT) $(TESTFLAGS) $(PKG) | tee $(BIN)/bench.txt
+	@$(if $(OLD),$(MAKE) tool-benchstat && $(BIN)/benchstat $(OLD) $(BIN)/bench.txt)
+
+.PHONY: generate
+generate: ## Regenerate what is generated; nothing to commit if it was current
+	PATH="$(BIN):$$PATH" go generate ./...
+
+# Tools are pinned in test/tools, a module of its own so that their needs never
+# become the product's. A tool is built anew when its stamp, named after the
+# pins and the Go version, is missing; building golangci-lint takes minutes.
+GOLANGCI_LINT := github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+BENCHSTAT     := golang.org/x/perf/cmd/benchstat
+PINS = $(shell { cat test/tools/go.mod test/tools/go.sum; go env GOVERSION GOOS GOARCH; } | cksum | cut -d ' ' -f 1)
+
+.PHONY: tool-golangci-lint tool-benchstat
+tool-golangci-lint: ; @$(call tool,golangci-lint,$(GOLANGCI_LINT))
+tool-benchstat: ; @$(call tool,benchstat,$(BENCHSTAT))
+
+define tool
+stamp=$(BIN)/.$(1)-$(PINS); \
+if ! [ -e $$stamp ] || ! [ -x $(BIN)/$(1) ]; then \
+	echo "building $(1), once for these pins"; \
+	mkdir -p $(BIN); rm -f $(BIN)/.$(1)-*; \
+	CGO_ENABLED=0 GOWORK=off GOBIN=$(BIN) go -C test/tools install -ldflags='-s -w' $(2); \
+	touch $$stamp; \
+fi
+endef

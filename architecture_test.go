@@ -1,0 +1,418 @@
+// Package isthmus_test keeps the architecture: who may import whom, that every
+// package says what it is, and that nothing happens at import time. It reads
+// the sources only and runs nothing.
+package isthmus_test
+
+import (
+	"errors"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+const module = "github.com/isthmus-mesh/isthmus"
+
+// A room is a package together with the packages below it that have no room
+// of their own; inside a room imports are free. Rooms lie on floors.
+type room struct {
+	path  string // relative to the module; a last element "*" stands for any one name
+	floor int
+	// outside lists what may be imported from outside the module, beside the
+	// standard library; "*" is anything. A path stands for what is below it too.
+	outside []string
+}
+
+var (
+	anything = []string{"*"}
+	// Floors 0 and 1 speak no third party's types. What is allowed here brings
+	// none: it only adds to the standard library's sync.
+	floor1 = []string{"golang.org/x/sync"}
+)
+
+// rooms is the whole building. Imports only go down; rooms on one floor never
+// import each other, except as listed in neighbours. To add a row, have a
+// reason — a new third-party dependency, a new floor, or a second user — and
+// say it here or in docs/design.
+var rooms = []room{
+	// Floor 0: values. model is what everything speaks, so it depends on nothing.
+	{"model", 0, nil},
+	{"immutable", 0, []string{"github.com/tidwall/btree"}},
+	{"internal/*", 0, anything}, // small utilities that know nothing of Isthmus
+
+	// Floor 1: the data path, without any protocol.
+	{"source", 1, floor1},
+	{"store", 1, floor1},
+	{"catalog", 1, floor1},
+	{"push", 1, floor1},
+	{"controller", 1, floor1},
+
+	// Floor 2: one registry, storage or protocol each.
+	{"source/*", 2, anything},
+	{"store/etcd", 2, anything},
+	{"output/*", 2, anything},
+
+	// Floor 3: what an operator sees.
+	{"admin", 3, anything},
+	{"config", 3, anything},
+
+	// Floor 4: where everything is put together.
+	{"internal/cli", 4, anything},
+	{"internal/app", 4, anything},
+	{"cmd/*", 4, anything},
+}
+
+// neighbours are the imports allowed between rooms of one floor.
+var neighbours = []struct{ from, to string }{
+	// The top floor is a short stair: main calls the commands, and the commands
+	// start the application, which alone knows every concrete type.
+	{"cmd/*", "internal/cli"},
+	{"internal/cli", "internal/app"},
+}
+
+// testSupport is for tests: it may import anything, and only tests import it.
+var testSupport = []string{
+	"internal/testkit", // fakes and the golden runner
+	"store/storetest",  // the rules every store keeps, as a test of any store
+	"test",             // end to end, scale, conformance
+}
+
+// manuals are the packages whose doc opens like a manual page: what it does,
+// what it does not, and its concurrency contract take some lines.
+var manuals = []string{"source", "store", "push", "catalog"}
+
+const manualLines = 3
+
+func TestArchitectureHolds(t *testing.T) {
+	packages, err := load(os.DirFS("."))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(packages) == 0 {
+		t.Fatal("found no package: the test must run at the root of the module")
+	}
+	for _, p := range packages {
+		for _, violation := range p.violations() {
+			t.Error(violation)
+		}
+	}
+}
+
+// TestArchitectureIsGuarded shows that every rule bites: each case is one file
+// and what is said of it.
+func TestArchitectureIsGuarded(t *testing.T) {
+	const doc = "// Package p says\n// on three lines\n// what it is.\npackage p\n"
+	imports := func(paths ...string) string {
+		file := doc
+		for _, p := range paths {
+			file += "import _ " + strconv.Quote(p) + "\n"
+		}
+		return file
+	}
+	tests := []struct {
+		name, path, file string
+		want             []string // a part of each violation, in order
+	}{
+		{"imports go down", "push/p.go", imports("context", module+"/model", module+"/immutable"), nil},
+		{"imports never go up", "catalog/p.go", imports(module + "/config"), []string{
+			"catalog/p.go:5: catalog (floor 1) imports config (floor 3)",
+		}},
+		{"siblings keep apart", "push/p.go", imports(module + "/catalog"), []string{"never import each other"}},
+		{"registries keep apart", "source/file/p.go", imports(module + "/source/mcp"), []string{"never import each other"}},
+		{"outputs keep apart", "output/xds/p.go", imports(module + "/output/envoy"), []string{"never import each other"}},
+		{"floor 0 keeps apart", "immutable/p.go", imports(module + "/model"), []string{"never import each other"}},
+		{"a room may have inner packages", "output/xds/p.go", imports(module + "/output/xds/wire"), nil},
+		{"a registry may import its contract", "source/file/p.go", imports(module+"/source", "example.org/yaml"), nil},
+		{"main may call the commands", "cmd/isthmus/main.go", imports(module + "/internal/cli"), nil},
+		{"commands may start the application", "internal/cli/p.go", imports(module + "/internal/app"), nil},
+		{"the application knows no commands", "internal/app/p.go", imports(module + "/internal/cli"), []string{
+			"never import each other",
+		}},
+		{"a utility knows nothing of Isthmus", "internal/yamlpos/p.go", imports("example.org/yaml", module+"/model"), []string{
+			"never import each other",
+		}},
+		{"model is standard library only", "model/p.go", imports("fmt", "golang.org/x/sync/errgroup"), []string{
+			"model/p.go:6: model must not import golang.org/x/sync/errgroup",
+		}},
+		{"floor 1 has few libraries", "store/p.go", imports("golang.org/x/sync/errgroup", "google.golang.org/grpc"), []string{
+			"store must not import google.golang.org/grpc",
+		}},
+		{"a similar name is another library", "store/p.go", imports("golang.org/x/synchrony"), []string{"must not import"}},
+		{"only tests use test support", "store/etcd/p.go", imports(module + "/store/storetest"), []string{
+			"only tests import store/storetest",
+		}},
+		{"test support is free", "store/storetest/p.go", imports(module+"/store", "pgregory.net/rapid"), nil},
+		{"tests are free", "model/p_test.go", imports(module + "/internal/app"), nil},
+		{"an unknown package is named", "helper/p.go", doc, []string{"helper has no room: add it to rooms"}},
+		{"an unknown import is named", "push/p.go", imports(module + "/helper"), []string{"helper, which has no room"}},
+		{"a package has a doc", "config/p.go", "package p\n", []string{"config has no package comment"}},
+		{"a manual is longer", "source/p.go", "// Package p is.\npackage p\n", []string{"at least 3 lines"}},
+		{"no init", "config/p.go", doc + "func init() {}\n", []string{"config/p.go:5: init: "}},
+		{"a method may be called init", "config/p.go", doc + "type t struct{}\nfunc (t) init() {}\n", nil},
+		{"generated code may have init", "config/p.pb.go", "// Code generated by protoc. DO NOT EDIT.\n\n" + doc + "func init() {}\n", nil},
+		{"a generator is a program of its own", "model/gen.go", "//go:build ignore\n\n" + imports(module+"/config"), nil},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			packages, err := load(fstest.MapFS{test.path: {Data: []byte(test.file)}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, p := range packages {
+				got = append(got, p.violations()...)
+			}
+			matches := slices.EqualFunc(got, test.want, strings.Contains)
+			if !matches {
+				t.Errorf("violations (-want +got):\n%s", cmp.Diff(test.want, got))
+			}
+		})
+	}
+}
+
+func TestArchitectureLeavesOut(t *testing.T) {
+	file := &fstest.MapFile{Data: []byte("package p\n")}
+	packages, err := load(fstest.MapFS{
+		"model/p.go":               file,
+		"model/p_test.go":          file,
+		"push/testdata/p.go":       file,
+		".cache/p.go":              file,
+		"_old/p.go":                file,
+		"test/e2e/go.mod":          {Data: []byte("module e2e\n")},
+		"test/e2e/p.go":            file,
+		"test/e2e/inner/p.go":      file,
+		"docs/design/0001-note.md": {},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, p := range packages {
+		got = append(got, p.path)
+	}
+	if diff := cmp.Diff([]string{"model"}, got); diff != "" {
+		t.Errorf("packages (-want +got):\n%s", diff)
+	}
+}
+
+// pkg is what the rules need to know of a package's files, tests left out.
+type pkg struct {
+	path    string
+	doc     string
+	imports []reference
+	inits   []reference
+}
+
+// reference is something found at a place.
+type reference struct{ at, path string }
+
+func (p *pkg) violations() []string {
+	var found []string
+	add := func(format string, args ...any) { found = append(found, fmt.Sprintf(format, args...)) }
+
+	switch lines := strings.Count(p.doc, "\n"); {
+	case lines == 0:
+		add("%s has no package comment: say what it does, what it does not, and its concurrency contract", p.path)
+	case slices.Contains(manuals, p.path) && lines < manualLines:
+		add("%s: the package comment is to read like a manual page, of at least %d lines", p.path, manualLines)
+	}
+	for _, init := range p.inits {
+		add("%s: init: nothing happens at import time; let internal/app call it", init.at)
+	}
+	if isTestSupport(p.path) {
+		return found
+	}
+	own, ok := roomOf(p.path)
+	if !ok {
+		add("%s has no room: add it to rooms in architecture_test.go, with the reason it is a package of its own "+
+			"(a new third-party dependency, a new floor, or a second user); without one, make it a file", p.path)
+		return found
+	}
+	for _, i := range p.imports {
+		if why := own.refuses(i.path); why != "" {
+			add("%s: %s", i.at, why)
+		}
+	}
+	return found
+}
+
+// refuses returns why the room must not import a path, or nothing.
+func (r room) refuses(imported string) string {
+	inside, ok := strings.CutPrefix(imported, module+"/")
+	if !ok {
+		if isStandard(imported) || slices.ContainsFunc(r.outside, func(a string) bool { return a == "*" || within(imported, a) }) {
+			return ""
+		}
+		return fmt.Sprintf("%s must not import %s: third-party types stay out of floors 0 and 1", r.path, imported)
+	}
+	if isTestSupport(inside) {
+		return fmt.Sprintf("%s: only tests import %s", r.path, inside)
+	}
+	other, ok := roomOf(inside)
+	switch {
+	case !ok:
+		return fmt.Sprintf("%s imports %s, which has no room in architecture_test.go", r.path, inside)
+	case other.path == r.path || other.floor < r.floor:
+		return ""
+	case other.floor > r.floor:
+		return fmt.Sprintf("%s (floor %d) imports %s (floor %d): imports only go down", r.path, r.floor, other.path, other.floor)
+	case mayImport(r.path, other.path):
+		return ""
+	default:
+		return fmt.Sprintf("%s imports %s: siblings (floor %d) never import each other", r.path, other.path, r.floor)
+	}
+}
+
+// roomOf returns the room of a package, its path made concrete: source/* is
+// the room source/file of the package source/file/inner.
+func roomOf(pkg string) (room, bool) {
+	var best room
+	for _, r := range rooms {
+		concrete, ok := enter(pkg, r.path)
+		// The longest wins, and a name wins over a star.
+		if ok && (len(concrete) > len(best.path) || len(concrete) == len(best.path) && concrete == r.path) {
+			best = room{concrete, r.floor, r.outside}
+		}
+	}
+	return best, best.path != ""
+}
+
+// enter matches a package with a pattern of rooms and returns the part of the
+// package's path that the pattern covers.
+func enter(pkg, pattern string) (string, bool) {
+	elements := strings.Split(pkg, "/")
+	n := strings.Count(pattern, "/") + 1
+	if len(elements) < n {
+		return "", false
+	}
+	concrete := strings.Join(elements[:n], "/")
+	ok, err := path.Match(pattern, concrete)
+	return concrete, ok && err == nil
+}
+
+func mayImport(from, to string) bool {
+	for _, n := range neighbours {
+		fromOK, _ := path.Match(n.from, from)
+		toOK, _ := path.Match(n.to, to)
+		if fromOK && toOK {
+			return true
+		}
+	}
+	return false
+}
+
+func isTestSupport(pkg string) bool {
+	return slices.ContainsFunc(testSupport, func(s string) bool { return within(pkg, s) })
+}
+
+// isStandard holds for the standard library: no domain in the first element.
+func isStandard(imported string) bool {
+	first, _, _ := strings.Cut(imported, "/")
+	return !strings.Contains(first, ".")
+}
+
+// within holds for a path and everything below it.
+func within(p, parent string) bool { return p == parent || strings.HasPrefix(p, parent+"/") }
+
+// load reads the packages of the module, sorted by path.
+func load(root fs.FS) ([]*pkg, error) {
+	byPath := map[string]*pkg{}
+	err := fs.WalkDir(root, ".", func(name string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() {
+			return skip(root, name)
+		}
+		if !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go") {
+			return nil
+		}
+		fset := token.NewFileSet()
+		file, err := parse(fset, root, name)
+		if err != nil || isIgnored(file) {
+			return err
+		}
+		dir := path.Dir(name)
+		if byPath[dir] == nil {
+			byPath[dir] = &pkg{path: dir}
+		}
+		byPath[dir].add(file, func(pos token.Pos) string { return fmt.Sprintf("%s:%d", name, fset.Position(pos).Line) })
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	var packages []*pkg
+	for _, p := range byPath {
+		packages = append(packages, p)
+	}
+	slices.SortFunc(packages, func(a, b *pkg) int { return strings.Compare(a.path, b.path) })
+	return packages, nil
+}
+
+// skip leaves out the folders that the go command leaves out of ./..., other
+// modules among them.
+func skip(root fs.FS, dir string) error {
+	base := path.Base(dir)
+	if dir == "." {
+		return nil
+	}
+	if base == "testdata" || base == "vendor" || strings.HasPrefix(base, ".") || strings.HasPrefix(base, "_") {
+		return fs.SkipDir
+	}
+	if _, err := fs.Stat(root, path.Join(dir, "go.mod")); !errors.Is(err, fs.ErrNotExist) {
+		return fs.SkipDir
+	}
+	return nil
+}
+
+func parse(fset *token.FileSet, root fs.FS, name string) (*ast.File, error) {
+	source, err := fs.ReadFile(root, name)
+	if err != nil {
+		return nil, err
+	}
+	return parser.ParseFile(fset, name, source, parser.ParseComments|parser.SkipObjectResolution)
+}
+
+// add notes what the rules need to know of one file of the package.
+func (p *pkg) add(file *ast.File, at func(token.Pos) string) {
+	p.doc += file.Doc.Text()
+	for _, i := range file.Imports {
+		// The parser has checked that it is a quoted string.
+		imported, _ := strconv.Unquote(i.Path.Value)
+		p.imports = append(p.imports, reference{at(i.Pos()), imported})
+	}
+	if ast.IsGenerated(file) {
+		return
+	}
+	for _, decl := range file.Decls {
+		if f, ok := decl.(*ast.FuncDecl); ok && f.Recv == nil && f.Name.Name == "init" {
+			p.inits = append(p.inits, reference{at(f.Pos()), "init"})
+		}
+	}
+}
+
+// isIgnored holds for a file that no build takes in: a generator for go run.
+func isIgnored(file *ast.File) bool {
+	for _, group := range file.Comments {
+		if group.Pos() > file.Package {
+			break
+		}
+		for _, comment := range group.List {
+			if comment.Text == "//go:build ignore" {
+				return true
+			}
+		}
+	}
+	return false
+}
