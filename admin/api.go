@@ -1,0 +1,147 @@
+package admin
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/isthmus-mesh/isthmus/catalog"
+	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/push"
+	"github.com/isthmus-mesh/isthmus/source"
+)
+
+func (s *Server) sources(w http.ResponseWriter, _ *http.Request) {
+	now := time.Now()
+	list := []Source{}
+	for _, supervisor := range s.parts.Sources {
+		list = append(list, sourceShape(supervisor.Status(), now))
+	}
+	s.reply(w, list)
+}
+
+func sourceShape(status source.Status, now time.Time) Source {
+	out := Source{
+		Name: status.Name, Kind: status.Kind, State: string(status.State), Reason: status.Reason,
+		Since: status.Since, Age: age(now, status.Since), LastListing: status.LastListing,
+		Services: status.Services, Endpoints: status.Endpoints, Held: status.Held,
+		Ignored: map[string]int{}, Refused: []Refused{},
+	}
+	for kind, n := range status.Ignored {
+		out.Ignored[kind] = n
+	}
+	for _, r := range status.Refused {
+		out.Refused = append(out.Refused, Refused{r.Object, r.Where, r.Field, r.Reason})
+	}
+	return out
+}
+
+func (s *Server) services(w http.ResponseWriter, _ *http.Request) {
+	list := []Service{}
+	for service := range s.parts.Snapshot().Services() {
+		list = append(list, s.serviceShape(service))
+	}
+	s.reply(w, list)
+}
+
+func (s *Server) service(w http.ResponseWriter, r *http.Request) {
+	host, now := r.PathValue("host"), time.Now()
+	list := []Service{}
+	for service := range s.parts.Snapshot().ByHost(host) {
+		shape := s.serviceShape(service)
+		shape.Records = contributors(service, now)
+		shape.Instances = instances(service)
+		list = append(list, shape)
+	}
+	if len(list) == 0 {
+		http.Error(w, fmt.Sprintf("no service %q; GET /api/v1/services lists all, and GET /api/v1/sources shows what was refused", host), http.StatusNotFound)
+		return
+	}
+	s.reply(w, list)
+}
+
+func (s *Server) serviceShape(service *catalog.Service) Service {
+	healthy, total := service.Counts()
+	out := Service{
+		Host: service.Key.Host, Namespace: service.Key.Namespace, Resolution: string(service.Resolution),
+		Ports: []Port{}, Sources: service.Sources(), Endpoints: Counts{healthy, total},
+		Revision: service.Revision, Conflicts: []Conflict{},
+	}
+	for _, p := range service.Ports {
+		out.Ports = append(out.Ports, Port{p.Number, p.Name, p.Protocol})
+	}
+	for _, c := range service.Conflicts {
+		out.Conflicts = append(out.Conflicts, Conflict{c.Field, c.Kept.String(), c.Lost.String(), c.Reason})
+	}
+	for _, o := range s.parts.Outputs {
+		for _, kind := range o.Kinds {
+			if reason := o.NotOffered(service, kind); reason != "" {
+				out.NotOffered = append(out.NotOffered, NotOffered{o.Name, kind, reason})
+			}
+		}
+	}
+	return out
+}
+
+func contributors(service *catalog.Service, now time.Time) []Contributor {
+	var list []Contributor
+	for _, c := range service.Records {
+		list = append(list, Contributor{c.Record.String(), c.Place, c.LeftOut, c.Stale, age(now, c.Since)})
+	}
+	return list
+}
+
+func instances(service *catalog.Service) []EndpointClaim {
+	list := []EndpointClaim{}
+	for _, port := range service.Ports {
+		var last catalog.Endpoint
+		for e := range service.Endpoints(port.Number).Claims() {
+			first := last.Instance == nil || last.Address != e.Address || last.Port != e.Port
+			list = append(list, claimShape(port.Number, e, first))
+			last = e
+		}
+	}
+	return list
+}
+
+func claimShape(port uint32, e catalog.Endpoint, counts bool) EndpointClaim {
+	health := string(e.Health)
+	if e.Health == model.Healthy {
+		health = "HEALTHY"
+	}
+	return EndpointClaim{
+		ServicePort: port, Address: e.Address, Port: e.Port, Health: health, Record: e.Record.String(), Counts: counts,
+		Labels: e.Labels.Map(), Locality: localityText(e.Locality), Network: e.Network, Weight: e.Weight,
+	}
+}
+
+func localityText(l model.Locality) string {
+	return strings.TrimRight(strings.Join([]string{l.Region, l.Zone, l.SubZone}, "/"), "/")
+}
+
+func (s *Server) clients(w http.ResponseWriter, _ *http.Request) {
+	now := time.Now()
+	list := []Client{}
+	for _, o := range s.parts.Outputs {
+		for _, c := range o.Engine.Clients() {
+			list = append(list, clientShape(o.Name, c, now))
+		}
+	}
+	s.reply(w, list)
+}
+
+func clientShape(output string, c push.ClientStatus, now time.Time) Client {
+	out := Client{
+		ID: c.ID, Output: output, Protocol: c.Protocol, Kind: c.View.Kind, Namespace: c.View.Namespace,
+		Identity: c.Identity, Proven: c.Proven, ConnectedSince: c.Since, Age: age(now, c.Since),
+		Types: map[string]ClientType{},
+	}
+	for _, t := range c.Types {
+		out.Types[t.Type] = ClientType{
+			State: string(t.Standing), Reason: t.Reason, Age: age(now, t.Since), Sent: t.Sent, Accepted: t.Accepted,
+			Subscribed: t.Subscribed, Held: t.Held, Pending: t.Pending, Refused: t.Refusals,
+		}
+	}
+	return out
+}

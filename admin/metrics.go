@@ -1,0 +1,78 @@
+package admin
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/isthmus-mesh/isthmus/source"
+)
+
+// collector makes metrics of what the parts know at the time of a scrape, so
+// that nothing has to be counted twice. Names and labels are API: they are
+// listed in docs/reference/metrics.md.
+type collector struct{ parts Parts }
+
+func desc(name, help string, labels ...string) *prometheus.Desc {
+	return prometheus.NewDesc("isthmus_"+name, help, labels, nil)
+}
+
+var (
+	sourceUp      = desc("source_up", "Whether the source is live: 1 if what is served is what the registry says.", "source", "kind")
+	sourceRecords = desc("source_records", "Records stored for the source.", "source", "type")
+	sourceRefused = desc("source_refused_total", "Objects the source has refused.", "source")
+	sourceBad     = desc("source_refused", "Objects that are refused now.", "source")
+
+	catalogServices  = desc("catalog_services", "Services after merging.")
+	catalogEndpoints = desc("catalog_endpoints", "Endpoints after merging, counted once per service port.")
+	catalogRevision  = desc("catalog_revision", "Revision of the newest snapshot.")
+
+	clients       = desc("clients", "Connected clients.", "output")
+	pushResponses = desc("push_responses_total", "Responses sent.", "output", "type")
+	pushResources = desc("push_resources_total", "Resources sent.", "output", "type")
+	pushBytes     = desc("push_bytes_total", "Bytes of resources sent.", "output", "type")
+	refusals      = desc("refusals_total", "Responses that clients refused.", "output", "type")
+)
+
+// Describe implements [prometheus.Collector].
+func (c *collector) Describe(ch chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{
+		sourceUp, sourceRecords, sourceRefused, sourceBad, catalogServices, catalogEndpoints, catalogRevision,
+		clients, pushResponses, pushResources, pushBytes, refusals,
+	} {
+		ch <- d
+	}
+}
+
+// Collect implements [prometheus.Collector].
+func (c *collector) Collect(ch chan<- prometheus.Metric) {
+	gauge := func(d *prometheus.Desc, v float64, labels ...string) {
+		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
+	}
+	counter := func(d *prometheus.Desc, v uint64, labels ...string) {
+		ch <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(v), labels...)
+	}
+	for _, supervisor := range c.parts.Sources {
+		s := supervisor.Status()
+		up := 0.0
+		if s.State == source.StateLive {
+			up = 1
+		}
+		gauge(sourceUp, up, s.Name, s.Kind)
+		gauge(sourceRecords, float64(s.Services), s.Name, "service")
+		gauge(sourceRecords, float64(s.Endpoints), s.Name, "endpoint")
+		gauge(sourceBad, float64(len(s.Refused)), s.Name)
+		counter(sourceRefused, s.RefusedTotal, s.Name)
+	}
+	snapshot := c.parts.Snapshot()
+	gauge(catalogServices, float64(snapshot.Totals().Services))
+	gauge(catalogEndpoints, float64(snapshot.Totals().Endpoints))
+	gauge(catalogRevision, float64(snapshot.Revision))
+	for _, o := range c.parts.Outputs {
+		gauge(clients, float64(o.Engine.Len()), o.Name)
+		for _, n := range o.Engine.Counts() {
+			counter(pushResponses, n.Responses, o.Name, n.Type)
+			counter(pushResources, n.Resources, o.Name, n.Type)
+			counter(pushBytes, n.Bytes, o.Name, n.Type)
+			counter(refusals, n.Refusals, o.Name, n.Type)
+		}
+	}
+}

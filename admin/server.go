@@ -1,0 +1,141 @@
+package admin
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/isthmus-mesh/isthmus/catalog"
+	"github.com/isthmus-mesh/isthmus/push"
+	"github.com/isthmus-mesh/isthmus/source"
+)
+
+// Parts are what an Isthmus consists of, as far as it can be looked at.
+type Parts struct {
+	Sources  []*source.Supervisor
+	Snapshot func() *catalog.Snapshot
+	Outputs  []Output
+	// Missing says what readiness waits for, one sentence each.
+	Missing func() []string
+	// Stuck says why the process makes no progress; empty if it does.
+	Stuck func() string
+	// Metrics is where the process's metrics are registered.
+	Metrics *prometheus.Registry
+	Log     *slog.Logger
+}
+
+// Output is an output that has clients.
+type Output struct {
+	Name   string // as in the configuration
+	Engine *push.Engine
+	// NotOffered says why clients of a kind do not get a service; empty if they do.
+	NotOffered func(s *catalog.Service, kind string) string
+	Kinds      []string // of clients
+}
+
+// Server is the admin HTTP server. Make one with [New].
+type Server struct {
+	parts Parts
+	http  *http.Server
+}
+
+// New returns a server that shows parts.
+func New(parts Parts) *Server {
+	if parts.Log == nil {
+		parts.Log = slog.New(slog.DiscardHandler)
+	}
+	s := &Server{parts: parts}
+	parts.Metrics.MustRegister(&collector{parts})
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /livez", s.livez)
+	mux.HandleFunc("GET /readyz", s.readyz)
+	mux.Handle("GET /metrics", promhttp.HandlerFor(parts.Metrics, promhttp.HandlerOpts{}))
+	mux.HandleFunc("GET /api/v1/sources", s.sources)
+	mux.HandleFunc("GET /api/v1/services", s.services)
+	mux.HandleFunc("GET /api/v1/services/{host}", s.service)
+	mux.HandleFunc("GET /api/v1/clients", s.clients)
+	s.http = &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
+	return s
+}
+
+// Serve answers requests until [Server.Stop].
+func (s *Server) Serve(l net.Listener) error {
+	if err := s.http.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
+}
+
+// Stop closes the server, waiting for requests under way until ctx ends.
+func (s *Server) Stop(ctx context.Context) {
+	if s.http.Shutdown(ctx) != nil {
+		_ = s.http.Close()
+	}
+}
+
+func (s *Server) livez(w http.ResponseWriter, _ *http.Request) {
+	if reason := s.parts.Stuck(); reason != "" {
+		http.Error(w, reason, http.StatusServiceUnavailable)
+		return
+	}
+	fmt.Fprintln(w, "ok")
+}
+
+func (s *Server) readyz(w http.ResponseWriter, r *http.Request) {
+	missing := s.parts.Missing()
+	if len(missing) > 0 {
+		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+		w.WriteHeader(http.StatusServiceUnavailable)
+		fmt.Fprintln(w, "not ready")
+		for _, m := range missing {
+			fmt.Fprintln(w, "missing: "+m)
+		}
+	} else {
+		fmt.Fprintln(w, "ok")
+	}
+	if !r.URL.Query().Has("verbose") {
+		return
+	}
+	now := time.Now()
+	for _, supervisor := range s.parts.Sources {
+		status := supervisor.Status()
+		fmt.Fprintf(w, "source %s: %s for %s%s\n", status.Name, status.State, age(now, status.Since), because(status.Reason))
+	}
+}
+
+func because(reason string) string {
+	if reason == "" {
+		return ""
+	}
+	return ": " + reason
+}
+
+// reply writes a value as JSON.
+func (s *Server) reply(w http.ResponseWriter, v any) {
+	w.Header().Set("Content-Type", "application/json")
+	encoder := json.NewEncoder(w)
+	encoder.SetIndent("", "  ")
+	if err := encoder.Encode(v); err != nil {
+		s.parts.Log.Debug("an admin client went away", "err", err)
+	}
+}
+
+// age is how long ago something was, to the second; to the millisecond below one.
+func age(now, then time.Time) string {
+	if then.IsZero() {
+		return ""
+	}
+	d := max(now.Sub(then), 0)
+	if d < time.Second {
+		return d.Round(time.Millisecond).String()
+	}
+	return d.Round(time.Second).String()
+}

@@ -1,0 +1,120 @@
+package admin
+
+import "time"
+
+// Source is a source as GET /api/v1/sources shows it.
+type Source struct {
+	Name        string         `json:"name"`
+	Kind        string         `json:"kind"`
+	State       string         `json:"state"`  // listing, live, stale or held
+	Reason      string         `json:"reason"` // of the state, with what happens next
+	Since       time.Time      `json:"since"`  // when the state began
+	Age         string         `json:"age"`    // of the state
+	LastListing time.Time      `json:"lastListing,omitzero"`
+	Services    int            `json:"services"`
+	Endpoints   int            `json:"endpoints"`
+	Held        int            `json:"held"`
+	Ignored     map[string]int `json:"ignored"` // objects of other kinds, by kind
+	Refused     []Refused      `json:"refused"`
+}
+
+// Refused is an object that could not be taken.
+type Refused struct {
+	Object string `json:"object"` // "ServiceEntry default/reviews"
+	Where  string `json:"where"`  // "shop.yaml:12"
+	Field  string `json:"field,omitempty"`
+	Reason string `json:"reason"`
+}
+
+// Service is a service as GET /api/v1/services shows it.
+type Service struct {
+	Host       string          `json:"host"`
+	Namespace  string          `json:"namespace"`
+	Resolution string          `json:"resolution"`
+	Ports      []Port          `json:"ports"`
+	Sources    []string        `json:"sources"` // in merge order
+	Endpoints  Counts          `json:"endpoints"`
+	Revision   uint64          `json:"revision"`
+	Conflicts  []Conflict      `json:"conflicts"`
+	NotOffered []NotOffered    `json:"notOffered,omitempty"`
+	Records    []Contributor   `json:"records,omitempty"` // with one host only
+	Instances  []EndpointClaim `json:"instances,omitempty"`
+}
+
+// Port is a port of a service.
+type Port struct {
+	Number   uint32 `json:"number"`
+	Name     string `json:"name"`
+	Protocol string `json:"protocol"`
+}
+
+// Counts counts endpoints.
+type Counts struct {
+	Healthy int `json:"healthy"`
+	Total   int `json:"total"`
+}
+
+// Conflict is a contradiction between two records.
+type Conflict struct {
+	Field  string `json:"field"`
+	Kept   string `json:"kept"` // record
+	Lost   string `json:"lost"` // record
+	Reason string `json:"reason"`
+}
+
+// NotOffered says that clients of a kind do not get a service.
+type NotOffered struct {
+	Output string `json:"output"`
+	Kind   string `json:"kind"`
+	Reason string `json:"reason"`
+}
+
+// Contributor is a record that speaks of a service.
+type Contributor struct {
+	Record  string `json:"record"`
+	Place   string `json:"place,omitempty"`
+	LeftOut string `json:"leftOut,omitempty"` // why it has no part in the service
+	Stale   string `json:"stale,omitempty"`   // why it is not the source's newest word
+	Age     string `json:"age,omitempty"`     // of being stale
+}
+
+// EndpointClaim is one record's word that something serves a port.
+type EndpointClaim struct {
+	ServicePort uint32            `json:"servicePort"`
+	Address     string            `json:"address"`
+	Port        uint32            `json:"port,omitempty"`
+	Health      string            `json:"health"`
+	Record      string            `json:"record"`
+	Counts      bool              `json:"counts"` // the first record of an endpoint gives its attributes
+	Labels      map[string]string `json:"labels,omitempty"`
+	Locality    string            `json:"locality,omitempty"`
+	Network     string            `json:"network,omitempty"`
+	Weight      uint32            `json:"weight,omitempty"`
+}
+
+// Client is a client as GET /api/v1/clients shows it.
+type Client struct {
+	ID             string                `json:"id"`
+	Output         string                `json:"output"`
+	Protocol       string                `json:"protocol"`
+	Kind           string                `json:"kind"` // flavour of the resources it gets
+	Namespace      string                `json:"namespace"`
+	Identity       string                `json:"identity"`
+	Proven         bool                  `json:"proven"`
+	ConnectedSince time.Time             `json:"connectedSince"`
+	Age            string                `json:"age"` // of the connection
+	Types          map[string]ClientType `json:"types"`
+}
+
+// ClientType is how a client stands with one type of resources.
+type ClientType struct {
+	State      string `json:"state"`  // accepted, waiting, refused or idle
+	Reason     string `json:"reason"` // of the state
+	Age        string `json:"age"`    // of the state
+	Sent       string `json:"sent"`   // version last sent
+	Accepted   string `json:"accepted"`
+	Subscribed int    `json:"subscribed"` // names; -1 for everything
+	Held       int    `json:"held"`       // resources it has
+	Pending    int    `json:"pending"`    // changes it is yet to be sent
+	Refused    int    `json:"refused"`    // responses it has refused so far
+}

@@ -1,0 +1,100 @@
+package catalog
+
+import (
+	"slices"
+	"sync"
+	"time"
+)
+
+// Gate holds snapshots back until they may be served, so that no subscriber
+// ever takes a half-read registry for the truth: every required source must be
+// primed, and the others are waited for, but only so long.
+type Gate struct {
+	required, optional []string
+	next               func(s *Snapshot, c Change, complete bool)
+
+	mu      sync.Mutex
+	newest  *Snapshot
+	held    Change
+	open    bool
+	waited  bool // long enough for sources that are not required
+	timer   *time.Timer
+	stopped bool
+}
+
+// NewGate returns a gate that lets snapshots through to next, one at a time.
+// complete tells next whether every source is primed, so that what the
+// snapshot lacks is known not to exist. Sources that are not required are
+// waited for no longer than wait.
+func NewGate(required, optional []string, wait time.Duration, next func(s *Snapshot, c Change, complete bool)) *Gate {
+	g := &Gate{required: required, optional: optional, next: next, newest: Empty()}
+	g.timer = time.AfterFunc(wait, func() {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		g.waited = true
+		g.pass()
+	})
+	return g
+}
+
+// Stop ends the wait of a gate that is no longer needed.
+func (g *Gate) Stop() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.stopped = true
+	g.timer.Stop()
+}
+
+// Publish takes the next snapshot. What it holds back it passes on as one change.
+func (g *Gate) Publish(s *Snapshot, c Change) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.newest, g.held = s, g.held.Then(c)
+	g.pass()
+}
+
+// Missing names the sources that are being waited for. None means that the
+// gate is open, or will be with the next snapshot.
+func (g *Gate) Missing() []string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.open {
+		return nil
+	}
+	return g.missing()
+}
+
+// Snapshot returns the newest snapshot, whether or not it may be served.
+func (g *Gate) Snapshot() *Snapshot {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.newest
+}
+
+func (g *Gate) missing() []string {
+	missing := g.newest.unprimed(g.required)
+	if !g.waited {
+		missing = append(missing, g.newest.unprimed(g.optional)...)
+	}
+	return missing
+}
+
+// pass lets through what may pass. Once open, the gate stays open: a source
+// that fails later keeps what it stored.
+func (g *Gate) pass() {
+	if g.stopped || !g.open && len(g.missing()) > 0 {
+		return
+	}
+	if g.open && g.held.Empty() {
+		return
+	}
+	g.open = true
+	held := g.held
+	g.held = Change{}
+	complete := len(g.newest.unprimed(slices.Concat(g.required, g.optional))) == 0
+	g.next(g.newest, held, complete)
+}
+
+func (s *Snapshot) unprimed(sources []string) []string {
+	return slices.DeleteFunc(slices.Clone(sources), s.Primed)
+}

@@ -1,0 +1,61 @@
+package config
+
+import (
+	"github.com/isthmus-mesh/isthmus/output/xds"
+	"github.com/isthmus-mesh/isthmus/source/file"
+)
+
+// Config is the whole configuration.
+type Config struct {
+	// Instance marks what this installation owns; two installations differ in it.
+	Instance string `json:"instance"`
+	// Sources are merged in this order.
+	Sources []Source `json:"sources"`
+	Outputs Outputs  `json:"outputs"`
+	Admin   Admin    `json:"admin"`
+	Log     Log      `json:"log"`
+}
+
+// Source is one registry. Exactly one kind is set.
+type Source struct {
+	Name string `json:"name"`
+	// Required sources must have been listed before anything is served.
+	Required *bool `json:"required"`
+
+	File *file.Config `json:"file"`
+}
+
+// Kind is the key of the kind of registry.
+func (s Source) Kind() string {
+	if s.File != nil {
+		return "file"
+	}
+	return ""
+}
+
+// IsRequired reports whether readiness waits for the source.
+func (s Source) IsRequired() bool { return s.Required == nil || *s.Required }
+
+// Outputs are where the catalog goes. One that is nil is switched off.
+type Outputs struct {
+	XDS *xds.Config `json:"xds"`
+}
+
+// Admin is the operator's HTTP interface.
+type Admin struct {
+	Listen string `json:"listen"`
+}
+
+// Log says what is logged and how.
+type Log struct {
+	Level  string `json:"level"`  // debug, info, warn or error
+	Format string `json:"format"` // text or json
+}
+
+func defaults() Config {
+	return Config{
+		Instance: "isthmus",
+		Admin:    Admin{Listen: "127.0.0.1:8080"},
+		Log:      Log{Level: "info", Format: "text"},
+	}
+}

@@ -1,0 +1,145 @@
+package config
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/isthmus-mesh/isthmus/internal/yamlpos"
+)
+
+// decoder fills structures from a document and collects what does not fit.
+type decoder struct {
+	lookup   func(string) (string, bool)
+	problems []Problem
+}
+
+func (d *decoder) complain(n *yamlpos.Node, line int, field, format string, args ...any) {
+	if line == 0 {
+		line = n.Line()
+	}
+	d.problems = append(d.problems, Problem{line, field, fmt.Sprintf(format, args...)})
+}
+
+// decode stores a node in what target points to. A null leaves it as it is.
+func (d *decoder) decode(n *yamlpos.Node, field string, target any) {
+	d.value(n, field, reflect.ValueOf(target).Elem())
+}
+
+func (d *decoder) value(n *yamlpos.Node, field string, v reflect.Value) {
+	switch {
+	case v.Kind() == reflect.Pointer && (n.Kind() != yamlpos.Null || v.Type().Elem().Kind() == reflect.Struct):
+		// An empty entry such as "file:" names a kind, if without its settings.
+		if v.IsNil() {
+			v.Set(reflect.New(v.Type().Elem()))
+		}
+		d.value(n, field, v.Elem())
+	case n.Kind() == yamlpos.Null:
+	case v.Kind() == reflect.Struct:
+		d.structure(n, field, v)
+	case v.Kind() == reflect.Slice:
+		d.list(n, field, v)
+	default:
+		d.scalar(n, field, v)
+	}
+}
+
+func (d *decoder) structure(n *yamlpos.Node, field string, v reflect.Value) {
+	if n.Kind() != yamlpos.Map {
+		d.complain(n, 0, field, "is a %s; keys and values belong here: %s", n.Kind(), strings.Join(keysOf(v.Type()), ", "))
+		return
+	}
+	for key, node := range n.Fields() {
+		at := key.Name
+		if field != "" {
+			at = field + "." + key.Name
+		}
+		i := slices.IndexFunc(reflect.VisibleFields(v.Type()), func(f reflect.StructField) bool { return keyOf(f) == key.Name })
+		if i < 0 {
+			d.complain(n, key.Line, at, "unknown key; known here: %s", strings.Join(keysOf(v.Type()), ", "))
+			continue
+		}
+		d.value(node, at, v.Field(i))
+	}
+}
+
+func (d *decoder) list(n *yamlpos.Node, field string, v reflect.Value) {
+	if n.Kind() != yamlpos.List {
+		d.complain(n, 0, field, "is a %s; a list belongs here: begin each entry with a dash", n.Kind())
+		return
+	}
+	v.Set(reflect.MakeSlice(v.Type(), n.Len(), n.Len()))
+	for i, item := range n.Items() {
+		d.value(item, fmt.Sprintf("%s[%d]", field, i), v.Index(i))
+	}
+}
+
+func (d *decoder) scalar(n *yamlpos.Node, field string, v reflect.Value) {
+	if n.Kind() == yamlpos.Map || n.Kind() == yamlpos.List {
+		d.complain(n, 0, field, "is a %s; a single value belongs here", n.Kind())
+		return
+	}
+	text, err := expand(n.Text(), d.lookup)
+	if err != nil {
+		d.complain(n, 0, field, "%v", err)
+		return
+	}
+	if err := store(text, v); err != nil {
+		d.complain(n, 0, field, "%v", err)
+	}
+}
+
+// store reads a text as what v is.
+func store(text string, v reflect.Value) error {
+	if v.Type() == reflect.TypeFor[time.Duration]() {
+		duration, err := time.ParseDuration(text)
+		if err != nil {
+			return fmt.Errorf("%q is not a duration; write a number and a unit, such as 1s or 250ms", text)
+		}
+		v.SetInt(int64(duration))
+		return nil
+	}
+	switch v.Kind() { //nolint:exhaustive // the kinds configurations are made of
+	case reflect.String:
+		v.SetString(text)
+	case reflect.Bool:
+		b, err := strconv.ParseBool(text)
+		if err != nil || text != "true" && text != "false" {
+			return fmt.Errorf("%q is neither true nor false", text)
+		}
+		v.SetBool(b)
+	case reflect.Int:
+		i, err := strconv.Atoi(text)
+		if err != nil {
+			return fmt.Errorf("%q is not a whole number", text)
+		}
+		v.SetInt(int64(i))
+	case reflect.Float64:
+		f, err := strconv.ParseFloat(text, 64)
+		if err != nil {
+			return fmt.Errorf("%q is not a number", text)
+		}
+		v.SetFloat(f)
+	default:
+		panic(fmt.Sprintf("configuration has a field of type %s, which no file can express", v.Type()))
+	}
+	return nil
+}
+
+func keyOf(f reflect.StructField) string {
+	name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+	return name
+}
+
+func keysOf(t reflect.Type) []string {
+	var keys []string
+	for _, f := range reflect.VisibleFields(t) {
+		if key := keyOf(f); key != "" {
+			keys = append(keys, key)
+		}
+	}
+	return keys
+}

@@ -1,0 +1,77 @@
+package config
+
+import (
+	"fmt"
+	"net"
+	"regexp"
+	"strings"
+)
+
+var sourceName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`)
+
+// validate finds what is wrong across the parts, and asks each part about
+// itself. The problems have no lines yet.
+func (c *Config) validate() []Problem {
+	var found []Problem
+	add := func(field, format string, args ...any) {
+		found = append(found, Problem{Field: field, Reason: fmt.Sprintf(format, args...)})
+	}
+	if c.Instance == "" {
+		add("instance", "must not be empty; it marks what this installation owns")
+	}
+	if len(c.Sources) == 0 {
+		add("sources", "missing; name at least one registry, such as {name: files, file: {path: ./registry}}")
+	}
+	named := map[string]int{}
+	for i, s := range c.Sources {
+		at := fmt.Sprintf("sources[%d]", i)
+		switch first, twice := named[s.Name]; {
+		case s.Name == "":
+			add(at+".name", "missing; records and status are shown under it")
+		case !sourceName.MatchString(s.Name):
+			add(at+".name", "%q must be lower-case letters, digits and dashes, such as %q", s.Name, "legacy-1")
+		case twice:
+			add(at+".name", "%q is the name of sources[%d] already; names are unique", s.Name, first)
+		default:
+			named[s.Name] = i
+		}
+		if s.File == nil {
+			add(at, "names no kind of registry; add one, such as file: {path: ./registry}")
+		} else if err := s.File.Validate(); err != nil {
+			found = append(found, nested(at+".file", err))
+		}
+	}
+	if c.Outputs.XDS == nil {
+		add("outputs", "none is switched on; add one, such as xds: {listen: 127.0.0.1:15010}")
+	} else if err := c.Outputs.XDS.Validate(); err != nil {
+		found = append(found, nested("outputs.xds", err))
+	}
+	if _, _, err := net.SplitHostPort(c.Admin.Listen); err != nil {
+		add("admin.listen", "%q is not a host and port such as 127.0.0.1:8080", c.Admin.Listen)
+	}
+	if !oneOf(c.Log.Level, "debug", "info", "warn", "error") {
+		add("log.level", "%q is none of debug, info, warn, error", c.Log.Level)
+	}
+	if !oneOf(c.Log.Format, "text", "json") {
+		add("log.format", "%q is none of text, json", c.Log.Format)
+	}
+	return found
+}
+
+// nested turns what a part says of itself, "field: reason", into a problem.
+func nested(at string, err error) Problem {
+	field, reason, ok := strings.Cut(err.Error(), ": ")
+	if !ok {
+		return Problem{Field: at, Reason: err.Error()}
+	}
+	return Problem{Field: at + "." + field, Reason: reason}
+}
+
+func oneOf(s string, values ...string) bool {
+	for _, v := range values {
+		if s == v {
+			return true
+		}
+	}
+	return false
+}
