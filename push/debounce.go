@@ -5,13 +5,13 @@ import "time"
 // Debounce delays changes so that a burst becomes one. The zero value delays nothing.
 type Debounce struct {
 	// Quiet is how long nothing must come before a burst counts as over.
-	Quiet time.Duration `yaml:"quiet"`
+	Quiet time.Duration `json:"quiet"`
 	// Max bounds the delay of the first change of a burst, however long the
 	// burst goes on. Zero means no bound.
-	Max time.Duration `yaml:"max"`
+	Max time.Duration `json:"max"`
 	// Events is the number of changes after which there is no more waiting.
 	// Zero means no such number.
-	Events int `yaml:"events"`
+	Events int `json:"events"`
 }
 
 // Due returns when a burst is to be delivered: first and last are when its

@@ -21,9 +21,9 @@ import (
 // Config is the part of the configuration that belongs to this output.
 type Config struct {
 	// Listen is a host and port, or unix:///path.
-	Listen string `yaml:"listen"`
+	Listen string `json:"listen"`
 	// Insecure allows plaintext beyond loopback.
-	Insecure bool `yaml:"insecure"`
+	Insecure bool `json:"insecure"`
 }
 
 // Validate reports a listener that would expose the catalog without meaning to.

@@ -1,0 +1,20 @@
+// Command isthmus joins every service registry to every mesh.
+package main
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/isthmus-mesh/isthmus/internal/cli"
+)
+
+// version is set by the build.
+var version = "dev"
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	os.Exit(cli.Main(ctx, version, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+}

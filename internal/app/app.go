@@ -1,0 +1,172 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/isthmus-mesh/isthmus/admin"
+	"github.com/isthmus-mesh/isthmus/catalog"
+	"github.com/isthmus-mesh/isthmus/config"
+	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/output/envoy"
+	"github.com/isthmus-mesh/isthmus/output/xds"
+	"github.com/isthmus-mesh/isthmus/push"
+	"github.com/isthmus-mesh/isthmus/source"
+	"github.com/isthmus-mesh/isthmus/source/file"
+	"github.com/isthmus-mesh/isthmus/store"
+)
+
+const (
+	// optionalWait is how long serving waits for sources that are not required.
+	optionalWait = 10 * time.Second
+	// drain is how long streams and requests may take to end at a stop.
+	drain = 5 * time.Second
+)
+
+// App is one Isthmus with its listeners bound. Make one with [New].
+type App struct {
+	log      *slog.Logger
+	store    *store.Memory
+	sources  []*source.Supervisor
+	gate     *catalog.Gate
+	engine   *push.Engine
+	xds      *xds.Server
+	admin    *admin.Server
+	order    []string // of merging
+	stopping atomic.Bool
+
+	xdsListener, adminListener net.Listener
+}
+
+// New puts an Isthmus together and binds its listeners. It serves nothing until
+// [App.Run], which must follow.
+func New(ctx context.Context, c *config.Config, version string, log *slog.Logger) (*App, error) {
+	a := &App{log: log, store: store.NewMemory(store.Config{})}
+	metrics := prometheus.NewRegistry()
+	metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+
+	var required, optional []string
+	for _, s := range c.Sources {
+		a.sources = append(a.sources, a.supervise(c, s))
+		a.order = append(a.order, s.Name)
+		if s.IsRequired() {
+			required = append(required, s.Name)
+		} else {
+			optional = append(optional, s.Name)
+		}
+	}
+
+	a.engine = push.New(push.Config{
+		Types:    envoy.Types(),
+		Frame:    xds.Frame,
+		Accepted: acceptance(metrics, "xds"),
+	})
+	a.gate = catalog.NewGate(required, optional, optionalWait, func(s *catalog.Snapshot, change catalog.Change, complete bool) {
+		a.engine.Publish(push.Update{
+			World: envoy.NewWorld(s, complete), Changed: envoy.Changes(s, change),
+			Observed: change.Observed, Committed: change.Committed,
+		})
+	})
+	a.xds = xds.New(a.engine, xds.Options{
+		Types: envoy.Types(),
+		Kinds: xds.Kinds{Envoy: envoy.KindEnvoy, GRPC: envoy.KindGRPC},
+		Name:  fmt.Sprintf("isthmus/%s %s", version, c.Instance),
+		Log:   log,
+	})
+	a.admin = admin.New(admin.Parts{
+		Sources:  a.sources,
+		Snapshot: a.gate.Snapshot,
+		Outputs: []admin.Output{{
+			Name: "xds", Engine: a.engine, NotOffered: envoy.NotOffered, Kinds: []string{envoy.KindEnvoy, envoy.KindGRPC},
+		}},
+		Missing: a.missing,
+		Stuck:   a.newWatchdog().stuck,
+		Metrics: metrics,
+		Log:     log,
+	})
+	return a, a.listen(ctx, c)
+}
+
+// supervise makes the source that an entry of the configuration describes.
+func (a *App) supervise(c *config.Config, s config.Source) *source.Supervisor {
+	reader := file.New(*s.File, a.log.With("source", s.Name))
+	return source.NewSupervisor(s.Name, reader, a.store, source.Config{Kind: s.Kind(), Origin: c.Instance, Log: a.log})
+}
+
+// acceptance measures the way from a commit to a client's acceptance.
+func acceptance(metrics *prometheus.Registry, output string) func(push.Type, time.Duration) {
+	seconds := prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Name:    "isthmus_commit_to_accept_seconds",
+		Help:    "Time from the commit of a change to its acceptance by a client.",
+		Buckets: prometheus.ExponentialBuckets(0.0005, 2, 18),
+	}, []string{"output"})
+	metrics.MustRegister(seconds)
+	observer := seconds.WithLabelValues(output)
+	return func(_ push.Type, took time.Duration) { observer.Observe(took.Seconds()) }
+}
+
+func (a *App) listen(ctx context.Context, c *config.Config) (err error) {
+	if a.xdsListener, err = xds.Listen(ctx, *c.Outputs.XDS); err != nil {
+		return fmt.Errorf("outputs.xds.listen: %w; choose another address or stop what listens there", err)
+	}
+	var lc net.ListenConfig
+	if a.adminListener, err = lc.Listen(ctx, "tcp", c.Admin.Listen); err != nil {
+		_ = a.xdsListener.Close()
+		return fmt.Errorf("admin.listen: %w; choose another address or stop what listens there", err)
+	}
+	return nil
+}
+
+// XDSAddr and AdminAddr are the addresses the listeners are bound to.
+func (a *App) XDSAddr() net.Addr { return a.xdsListener.Addr() }
+
+// AdminAddr is the address of the admin API.
+func (a *App) AdminAddr() net.Addr { return a.adminListener.Addr() }
+
+// Run serves until ctx ends, then drains: readiness goes first, streams are
+// told to go elsewhere, and what is under way may finish.
+func (a *App) Run(ctx context.Context) error {
+	defer a.gate.Stop()
+	parts, ctx := errgroup.WithContext(ctx)
+	watch := a.store.Watch(ctx, model.Filter{})
+
+	for _, s := range a.sources {
+		parts.Go(func() error { return s.Run(ctx) })
+	}
+	parts.Go(func() error { return unlessStopped(ctx, catalog.Run(watch, a.order, a.gate.Publish)) })
+	parts.Go(func() error { a.engine.Run(ctx); return nil })
+	parts.Go(func() error { return a.xds.Serve(a.xdsListener) })
+	parts.Go(func() error { return a.admin.Serve(a.adminListener) })
+	parts.Go(func() error { return a.stop(ctx) })
+
+	a.log.Info("serving", "xds", a.XDSAddr().String(), "admin", a.AdminAddr().String())
+	return parts.Wait()
+}
+
+// stop waits for the end and ends what does not end by itself.
+func (a *App) stop(ctx context.Context) error {
+	<-ctx.Done()
+	a.stopping.Store(true)
+	a.log.Info("stopping")
+	limit, cancel := context.WithTimeout(context.WithoutCancel(ctx), drain)
+	defer cancel()
+	a.xds.Stop(limit)
+	a.admin.Stop(limit)
+	return nil
+}
+
+func unlessStopped(ctx context.Context, err error) error {
+	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+		return nil
+	}
+	return err
+}

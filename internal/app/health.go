@@ -1,0 +1,57 @@
+package app
+
+import (
+	"fmt"
+	"sync"
+	"time"
+)
+
+// missing lists what readiness waits for.
+func (a *App) missing() []string {
+	if a.stopping.Load() {
+		return []string{"this Isthmus is stopping"}
+	}
+	var list []string
+	for _, name := range a.gate.Missing() {
+		reason := "no complete listing yet"
+		for _, s := range a.sources {
+			if status := s.Status(); status.Name == name && status.Reason != "" {
+				reason = status.Reason
+			}
+		}
+		list = append(list, fmt.Sprintf("source %s: %s", name, reason))
+	}
+	return list
+}
+
+// stuckAfter is how long the catalog may lag behind the store before the
+// process counts as stuck. A full rebuild of millions of endpoints is quicker.
+const stuckAfter = time.Minute
+
+// watchdog tells whether the data path moves, from how the catalog follows the store.
+type watchdog struct {
+	app *App
+
+	mu    sync.Mutex
+	seen  uint64    // catalog revision
+	since time.Time // it stands there although the store is ahead
+}
+
+func (a *App) newWatchdog() *watchdog { return &watchdog{app: a} }
+
+// stuck says why the process makes no progress; empty if it does.
+func (w *watchdog) stuck() string {
+	behind, ahead := w.app.gate.Snapshot().Revision, w.app.store.Revision()
+	now := time.Now()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if behind >= ahead || behind != w.seen {
+		w.seen, w.since = behind, now
+		return ""
+	}
+	if standing := now.Sub(w.since); standing > stuckAfter {
+		return fmt.Sprintf("the catalog has been at revision %d for %s, the store is at %d; restart this process and report its goroutines",
+			behind, standing.Round(time.Second), ahead)
+	}
+	return ""
+}

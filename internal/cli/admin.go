@@ -1,0 +1,48 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+// adminFlags are the flags of commands that read the admin API.
+type adminFlags struct {
+	url    string
+	format string
+}
+
+func (f *adminFlags) add(c *cobra.Command) {
+	c.Flags().StringVar(&f.url, "admin", "http://127.0.0.1:8080", "where the admin API of a running Isthmus is")
+	formatFlag(c, &f.format)
+}
+
+// get reads one address of the admin API into v.
+func (f *adminFlags) get(ctx context.Context, path string, v any) error {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	url := strings.TrimRight(f.url, "/") + path
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
+	if err != nil {
+		return fmt.Errorf("--admin %q is not a URL such as http://127.0.0.1:8080", f.url)
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return wrong{fmt.Errorf("no Isthmus answers at %s: %w; start one with 'isthmus serve', or say where it is with --admin", f.url, err)}
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		text, _ := io.ReadAll(io.LimitReader(response.Body, 4096))
+		return wrong{fmt.Errorf("%s", strings.TrimSpace(string(text)))}
+	}
+	if err := json.NewDecoder(response.Body).Decode(v); err != nil {
+		return wrong{fmt.Errorf("%s does not answer as an Isthmus does: %w", url, err)}
+	}
+	return nil
+}

@@ -1,0 +1,61 @@
+package cli
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/isthmus-mesh/isthmus/admin"
+)
+
+func newClients() *cobra.Command {
+	var flags adminFlags
+	c := &cobra.Command{
+		Use:     "clients [ID]",
+		Short:   "Show the connected clients and what each has accepted",
+		Example: "  isthmus clients\n  isthmus clients 'sidecar~10.0.0.7~web-1.shop~shop.svc.cluster.local'",
+		Args:    cobra.MaximumNArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			var clients []admin.Client
+			if err := flags.get(c.Context(), "/api/v1/clients", &clients); err != nil {
+				return err
+			}
+			if len(args) == 1 {
+				clients = slices.DeleteFunc(clients, func(client admin.Client) bool { return client.ID != args[0] })
+				if len(clients) == 0 {
+					return wrong{fmt.Errorf("no client %q is connected; 'isthmus clients' lists those that are", args[0])}
+				}
+			}
+			return printAs(c, flags.format, clients, func() error { return printClients(c, clients) })
+		},
+	}
+	flags.add(c)
+	return c
+}
+
+func printClients(c *cobra.Command, clients []admin.Client) error {
+	var rows [][]string
+	for _, client := range clients {
+		for _, name := range slices.Sorted(maps.Keys(client.Types)) {
+			t := client.Types[name]
+			subscribed := strconv.Itoa(t.Subscribed)
+			if t.Subscribed < 0 {
+				subscribed = "all"
+			}
+			rows = append(rows, []string{
+				client.ID, client.Protocol, client.Kind, orDash(client.Namespace), client.Age,
+				name[strings.LastIndexByte(name, '.')+1:], t.State, t.Age, subscribed,
+				strconv.Itoa(t.Held), strconv.Itoa(t.Pending), strconv.Itoa(t.Refused), orDash(t.Reason),
+			})
+		}
+		if len(client.Types) == 0 {
+			rows = append(rows, []string{client.ID, client.Protocol, client.Kind, orDash(client.Namespace), client.Age, "-", "idle", "", "", "", "", "", "it has asked for nothing"})
+		}
+	}
+	heading := []string{"id", "protocol", "kind", "namespace", "connected", "type", "state", "for", "subscribed", "held", "pending", "refused", "reason"}
+	return table(c, heading, rows)
+}

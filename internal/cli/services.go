@@ -1,0 +1,117 @@
+package cli
+
+import (
+	"fmt"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/isthmus-mesh/isthmus/admin"
+)
+
+func newServices() *cobra.Command {
+	var flags adminFlags
+	c := &cobra.Command{
+		Use:     "services [HOST]",
+		Short:   "Show the merged services, or one with its endpoints and where each came from",
+		Example: "  isthmus services\n  isthmus services reviews.example.com",
+		Args:    cobra.MaximumNArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			path := "/api/v1/services"
+			if len(args) == 1 {
+				path += "/" + url.PathEscape(args[0])
+			}
+			var services []admin.Service
+			if err := flags.get(c.Context(), path, &services); err != nil {
+				return err
+			}
+			return printAs(c, flags.format, services, func() error {
+				if len(args) == 1 {
+					return printService(c, services)
+				}
+				return printServices(c, services)
+			})
+		},
+	}
+	flags.add(c)
+	return c
+}
+
+func printServices(c *cobra.Command, services []admin.Service) error {
+	var rows [][]string
+	for _, s := range services {
+		rows = append(rows, []string{
+			s.Host, s.Namespace, ports(s), fmt.Sprintf("%d/%d", s.Endpoints.Healthy, s.Endpoints.Total),
+			strings.Join(s.Sources, ","), strconv.Itoa(len(s.Conflicts)), strconv.FormatUint(s.Revision, 10),
+		})
+	}
+	return table(c, []string{"host", "namespace", "ports", "healthy", "sources", "conflicts", "revision"}, rows)
+}
+
+func ports(s admin.Service) string {
+	var list []string
+	for _, p := range s.Ports {
+		list = append(list, fmt.Sprintf("%d/%s", p.Number, p.Protocol))
+	}
+	return strings.Join(list, ",")
+}
+
+func printService(c *cobra.Command, services []admin.Service) error {
+	out := c.OutOrStdout()
+	for i, s := range services {
+		if i > 0 {
+			fmt.Fprintln(out)
+		}
+		fmt.Fprintf(out, "%s in namespace %s: %s, ports %s, %d of %d endpoints healthy, revision %d\n",
+			s.Host, s.Namespace, s.Resolution, ports(s), s.Endpoints.Healthy, s.Endpoints.Total, s.Revision)
+		for _, r := range s.Records {
+			fmt.Fprintf(out, "  from %s%s\n", r.Record, contribution(r))
+		}
+		for _, f := range s.Conflicts {
+			fmt.Fprintf(out, "  conflict over %s: %s wins over %s: %s\n", f.Field, f.Kept, f.Lost, f.Reason)
+		}
+		for _, n := range s.NotOffered {
+			fmt.Fprintf(out, "  not offered to %s clients: %s\n", n.Kind, n.Reason)
+		}
+		fmt.Fprintln(out)
+		if err := printInstances(c, s.Instances); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func contribution(r admin.Contributor) string {
+	var b strings.Builder
+	if r.Place != "" {
+		b.WriteString(" in " + r.Place)
+	}
+	if r.LeftOut != "" {
+		b.WriteString(", left out: " + r.LeftOut)
+	}
+	if r.Stale != "" {
+		fmt.Fprintf(&b, ", its last good version for %s: %s", r.Age, r.Stale)
+	}
+	return b.String()
+}
+
+func printInstances(c *cobra.Command, instances []admin.EndpointClaim) error {
+	var rows [][]string
+	for _, e := range instances {
+		address := e.Address
+		if e.Port != 0 {
+			address = fmt.Sprintf("%s:%d", e.Address, e.Port)
+			if strings.Contains(e.Address, ":") {
+				address = fmt.Sprintf("[%s]:%d", e.Address, e.Port)
+			}
+		}
+		health := e.Health
+		if !e.Counts {
+			health = "(also)"
+		}
+		rows = append(rows, []string{strconv.FormatUint(uint64(e.ServicePort), 10), address, health, orDash(e.Locality), e.Record})
+	}
+	return table(c, []string{"port", "endpoint", "health", "locality", "record"}, rows)
+}

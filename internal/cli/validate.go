@@ -1,0 +1,42 @@
+package cli
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/isthmus-mesh/isthmus/config"
+)
+
+func newValidate() *cobra.Command {
+	var path string
+	c := &cobra.Command{
+		Use:   "validate --config FILE",
+		Short: "Check a configuration without acting on it",
+		Long: `Validate reads a configuration and prints everything that is wrong with it: file,
+line, field, reason and remedy. It has no side effects and uses no network.`,
+		Example: "  isthmus validate --config isthmus.yaml",
+		Args:    cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			loaded, err := config.Load(path)
+			if err != nil {
+				return wrong{err}
+			}
+			fmt.Fprintf(c.OutOrStdout(), "%s is valid: %s\n", path, summary(loaded))
+			return nil
+		},
+	}
+	configFlag(c, &path)
+	return c
+}
+
+func summary(c *config.Config) string {
+	s := fmt.Sprintf("instance %s, %d source", c.Instance, len(c.Sources))
+	if len(c.Sources) != 1 {
+		s += "s"
+	}
+	for _, source := range c.Sources {
+		s += fmt.Sprintf(" %s (%s)", source.Name, source.Kind())
+	}
+	return s + ", xds on " + c.Outputs.XDS.Listen
+}

@@ -1,0 +1,88 @@
+package yamlpos
+
+import (
+	"bytes"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+var parserError = regexp.MustCompile(`^yaml: (?:line (\d+): )?(.*)$`)
+
+// problem says in the file's terms what the YAML parser said in its own. The
+// parser counts lines from the document's first, is one short when the fault
+// lies in how tokens follow each other, and gives no line at all for a few.
+func (p part) problem(err error) *Problem {
+	found := parserError.FindStringSubmatch(strings.SplitN(err.Error(), "\n", 2)[0])
+	if found == nil {
+		return &Problem{Line: p.line, Reason: "not YAML: " + err.Error()}
+	}
+	reason := found[2]
+	line, convErr := strconv.Atoi(found[1])
+	switch {
+	case convErr != nil:
+		line = p.search(reason)
+	case grammatical(reason):
+		line++
+	case strings.Contains(reason, "tab character"):
+		line = p.firstTab(line)
+	}
+	last := p.line + bytes.Count(bytes.TrimRight(p.text, "\n"), []byte("\n"))
+	return &Problem{Line: min(p.line+line-1, last), Reason: "not YAML: " + reason + remedy(reason)}
+}
+
+// grammatical reports whether the fault lies in how tokens follow each other,
+// not in a token.
+func grammatical(reason string) bool {
+	rest, ok := strings.CutPrefix(reason, "did not find expected ")
+	if !ok {
+		return false
+	}
+	for _, what := range []string{"key", "node content", "'-' indicator", "',' or", "<"} {
+		if strings.HasPrefix(rest, what) {
+			return true
+		}
+	}
+	return false
+}
+
+// search finds the line of a fault for which the parser gives none; 1 if there is no telling.
+func (p part) search(reason string) int {
+	at := -1
+	if name, ok := strings.CutPrefix(reason, "unknown anchor '"); ok {
+		name, _, _ = strings.Cut(name, "'")
+		at = bytes.Index(p.text, []byte("*"+name))
+	} else if strings.Contains(reason, "control characters") {
+		at = bytes.IndexFunc(p.text, func(r rune) bool { return r < ' ' && !strings.ContainsRune("\t\r\n", r) || r == 0x7f })
+	}
+	return 1 + bytes.Count(p.text[:max(at, 0)], []byte("\n"))
+}
+
+// firstTab finds the first line from the given one on that is indented with a tab.
+func (p part) firstTab(from int) int {
+	for i, line := range bytes.Split(p.text, []byte("\n")) {
+		indent := line[:len(line)-len(bytes.TrimLeft(line, " \t"))]
+		if i+1 >= from && bytes.IndexByte(indent, '\t') >= 0 {
+			return i + 1
+		}
+	}
+	return from
+}
+
+func remedy(reason string) string {
+	switch {
+	case strings.Contains(reason, "tab character"):
+		return ": indent with spaces"
+	case strings.HasPrefix(reason, "mapping values are not allowed"):
+		return ": check the indentation here, or quote the value if it contains a colon"
+	case strings.HasPrefix(reason, "did not find expected key"), strings.HasPrefix(reason, "did not find expected '-'"):
+		return ": check the indentation from here on"
+	case strings.HasPrefix(reason, "could not find expected ':'"):
+		return ": add the colon after the key"
+	case strings.HasPrefix(reason, "found unexpected end of stream"):
+		return ": close what is opened here"
+	case strings.HasPrefix(reason, "unknown anchor"):
+		return ": define the anchor earlier in the same document"
+	}
+	return ""
+}

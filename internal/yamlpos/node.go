@@ -1,0 +1,157 @@
+package yamlpos
+
+import "iter"
+
+// Kind is what a node holds, in JSON's terms.
+type Kind uint8
+
+// The kinds of nodes.
+const (
+	Null Kind = iota
+	Bool
+	Number
+	String
+	List
+	Map
+)
+
+func (k Kind) String() string {
+	return [...]string{"null", "a boolean", "a number", "a string", "a list", "a map"}[k]
+}
+
+// Node is one value of a document. A nil Node is an absent one: it is Null and
+// has nothing below it.
+type Node struct {
+	kind   Kind
+	line   int
+	text   string // of a scalar: the string, the JSON number, "true" or "false"
+	keys   []Key  // of a map, beside items
+	items  []Node
+	faults []Problem // fields relative to this node
+}
+
+// Key is the name of a map's entry and where it stands.
+type Key struct {
+	Name string
+	Line int
+}
+
+// Kind is what the node holds.
+func (n *Node) Kind() Kind {
+	if n == nil {
+		return Null
+	}
+	return n.kind
+}
+
+// Line is where the node begins in the file, from 1; zero if it is absent. A
+// value that came by an alias stands where the alias stands.
+func (n *Node) Line() int {
+	if n == nil {
+		return 0
+	}
+	return n.line
+}
+
+// Text is the content of a scalar: a string as it is, a number as JSON writes
+// it, "true" or "false"; empty for anything else.
+func (n *Node) Text() string {
+	if n == nil {
+		return ""
+	}
+	return n.text
+}
+
+// Len is the number of entries of a map or a list.
+func (n *Node) Len() int {
+	if n == nil {
+		return 0
+	}
+	return len(n.items)
+}
+
+// Get returns the value a map has under name; nil if there is none.
+func (n *Node) Get(name string) *Node {
+	if i := n.index(name); i >= 0 {
+		return &n.items[i]
+	}
+	return nil
+}
+
+func (n *Node) index(name string) int {
+	if n == nil {
+		return -1
+	}
+	for i, key := range n.keys {
+		if key.Name == name {
+			return i
+		}
+	}
+	return -1
+}
+
+// Item returns the entry of a list at index i; nil if there is none.
+func (n *Node) Item(i int) *Node {
+	if n == nil || n.kind != List || i < 0 || i >= len(n.items) {
+		return nil
+	}
+	return &n.items[i]
+}
+
+// Fields yields the entries of a map in the order of the file.
+func (n *Node) Fields() iter.Seq2[Key, *Node] {
+	return func(yield func(Key, *Node) bool) {
+		if n == nil {
+			return
+		}
+		for i := range n.keys {
+			if !yield(n.keys[i], &n.items[i]) {
+				return
+			}
+		}
+	}
+}
+
+// Items yields the entries of a list by their index.
+func (n *Node) Items() iter.Seq2[int, *Node] {
+	return func(yield func(int, *Node) bool) {
+		if n == nil || n.kind != List {
+			return
+		}
+		for i := range n.items {
+			if !yield(i, &n.items[i]) {
+				return
+			}
+		}
+	}
+}
+
+// Problems returns what was wrong with the node and all below it although the
+// text is well-formed, such as keys given twice, in the order of the file.
+// Fields are relative to the node.
+func (n *Node) Problems() []Problem {
+	if n == nil {
+		return nil
+	}
+	var found []Problem
+	n.problems(nil, &found)
+	return found
+}
+
+func (n *Node) problems(path []any, found *[]Problem) {
+	for _, p := range n.faults {
+		if p.Field != "" {
+			p.Field = Path(append(path, p.Field)...)
+		} else {
+			p.Field = Path(path...)
+		}
+		*found = append(*found, p)
+	}
+	for i := range n.items {
+		if n.kind == Map {
+			n.items[i].problems(append(path, n.keys[i].Name), found)
+		} else {
+			n.items[i].problems(append(path, i), found)
+		}
+	}
+}

@@ -1,0 +1,100 @@
+package yamlpos
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// Path writes a field path from names and indexes: Path("spec", "ports", 0,
+// "number") is "spec.ports[0].number". A name that would be mistaken for
+// something else is quoted: metadata.labels["example.com/tier"].
+func Path(steps ...any) string {
+	var b strings.Builder
+	for _, step := range steps {
+		switch s := step.(type) {
+		case int:
+			b.WriteString("[" + strconv.Itoa(s) + "]")
+		case string:
+			switch {
+			case !plainName(s):
+				b.WriteString("[" + strconv.Quote(s) + "]")
+			case b.Len() == 0:
+				b.WriteString(s)
+			default:
+				b.WriteString("." + s)
+			}
+		default:
+			panic(fmt.Sprintf("yamlpos: step %v of a path is neither a name nor an index", step))
+		}
+	}
+	return b.String()
+}
+
+func plainName(s string) bool {
+	for i := range len(s) {
+		if c := s[i]; !isLetterOrDigit(c) && c != '-' && c != '_' {
+			return false
+		}
+	}
+	return s != ""
+}
+
+func isLetterOrDigit(c byte) bool {
+	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9'
+}
+
+// LineOf returns the line of the field that path names: that of its key in a
+// map, that of its value in a list. A field that is not there is at the
+// nearest of its parents that is, which is where it has to be added.
+func (n *Node) LineOf(path string) int {
+	line := n.Line()
+	for n != nil && path != "" {
+		var name string
+		var index int
+		name, index, path = cutStep(path)
+		if name == "" && index < 0 {
+			return line
+		}
+		n, line = n.step(name, index, line)
+	}
+	return line
+}
+
+// step goes one step down; the line stays what it was if there is nothing.
+func (n *Node) step(name string, index, line int) (*Node, int) {
+	if index >= 0 {
+		if n.kind != List || index >= len(n.items) {
+			return nil, line
+		}
+		return &n.items[index], n.items[index].line
+	}
+	i := n.index(name)
+	if i < 0 {
+		return nil, line
+	}
+	return &n.items[i], n.keys[i].Line
+}
+
+// cutStep takes the first step off a path; index is negative unless it is one.
+// A path that is malformed gives neither.
+func cutStep(path string) (name string, index int, rest string) {
+	if !strings.HasPrefix(path, "[") {
+		path = strings.TrimPrefix(path, ".")
+		end := strings.IndexAny(path, ".[")
+		if end < 0 {
+			end = len(path)
+		}
+		return path[:end], -1, path[end:]
+	}
+	path = path[1:]
+	if quoted, err := strconv.QuotedPrefix(path); err == nil {
+		name, _ = strconv.Unquote(quoted)
+		return name, -1, strings.TrimPrefix(path[len(quoted):], "]")
+	}
+	digits, rest, _ := strings.Cut(path, "]")
+	if n, err := strconv.Atoi(digits); err == nil && n >= 0 {
+		return "", n, rest
+	}
+	return "", -1, ""
+}

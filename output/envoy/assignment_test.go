@@ -1,0 +1,273 @@
+package envoy
+
+import (
+	"fmt"
+	"math"
+	"net"
+	"net/netip"
+	"slices"
+	"strconv"
+	"testing"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
+	gocmp "github.com/google/go-cmp/cmp"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/testing/protocmp"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+	"pgregory.net/rapid"
+
+	"github.com/isthmus-mesh/isthmus/catalog"
+	"github.com/isthmus-mesh/isthmus/model"
+)
+
+// serviceOf returns a STATIC service of one port with those endpoints.
+func serviceOf(endpoints ...model.Endpoint) *catalog.Service {
+	owner := model.Ref{Kind: model.KindService, Key: model.Key{Source: "s", Namespace: "n", Name: "svc"}}
+	events := []model.Event{model.Upsert{Record: model.Record{Ref: owner, Spec: model.Service{
+		Hosts:      model.ListOf("svc.n"),
+		Ports:      model.ListOf(model.Port{Number: 80, Name: "http", Protocol: "HTTP"}),
+		Resolution: model.ResolutionStatic,
+	}}}}
+	for i, e := range endpoints {
+		ref := model.Ref{Kind: model.KindEndpoint, Key: owner.Key}
+		ref.Name += "/" + strconv.Itoa(i)
+		events = append(events, model.Upsert{Record: model.Record{Ref: ref, Owner: owner, Spec: e}})
+	}
+	builder := catalog.NewBuilder(nil)
+	builder.Apply(1, events)
+	s, _ := builder.Snapshot().Service(catalog.ServiceKey{Namespace: "n", Host: "svc.n"})
+	return s
+}
+
+// ordinary builds a load assignment the usual way, from messages. It knows
+// nothing of scaling weights.
+func ordinary(name string, endpoints *catalog.Endpoints) *endpointv3.ClusterLoadAssignment {
+	groups := map[model.Locality]*endpointv3.LocalityLbEndpoints{}
+	seen := map[string]bool{}
+	for e := range endpoints.All() {
+		address, left := reachable(e)
+		if e.Health != model.Healthy || left != "" {
+			continue
+		}
+		if at := fmt.Sprint(address, e.Port); seen[at] {
+			continue
+		} else {
+			seen[at] = true
+		}
+		g := groups[e.Locality]
+		if g == nil {
+			l := e.Locality
+			g = &endpointv3.LocalityLbEndpoints{
+				Locality:            &corev3.Locality{Region: l.Region, Zone: l.Zone, SubZone: l.SubZone},
+				LoadBalancingWeight: wrapperspb.UInt32(0),
+			}
+			groups[l] = g
+		}
+		weight := max(e.Weight, 1)
+		g.LoadBalancingWeight.Value += weight
+		g.LbEndpoints = append(g.LbEndpoints, &endpointv3.LbEndpoint{
+			HostIdentifier:      &endpointv3.LbEndpoint_Endpoint{Endpoint: &endpointv3.Endpoint{Address: addressOf(address, e.Port)}},
+			LoadBalancingWeight: wrapperspb.UInt32(weight),
+		})
+	}
+	cla := &endpointv3.ClusterLoadAssignment{ClusterName: name}
+	for _, g := range groups {
+		cla.Endpoints = append(cla.Endpoints, g)
+	}
+	slices.SortFunc(cla.Endpoints, func(a, b *endpointv3.LocalityLbEndpoints) int {
+		x, y := localityOf(a.Locality), localityOf(b.Locality)
+		return compareLocalities(&x, &y)
+	})
+	return cla
+}
+
+func localityOf(l *corev3.Locality) model.Locality {
+	return model.Locality{Region: l.Region, Zone: l.Zone, SubZone: l.SubZone}
+}
+
+func addressOf(address string, port uint32) *corev3.Address {
+	if port == 0 {
+		return &corev3.Address{Address: &corev3.Address_Pipe{Pipe: &corev3.Pipe{Path: address}}}
+	}
+	return &corev3.Address{Address: &corev3.Address_SocketAddress{SocketAddress: &corev3.SocketAddress{
+		Address: address, PortSpecifier: &corev3.SocketAddress_PortValue{PortValue: port},
+	}}}
+}
+
+func assignmentOf(t interface{ Fatal(...any) }, s *catalog.Service) *endpointv3.ClusterLoadAssignment {
+	e := assignment{slot{EndpointType, s.Key, 80, noForm}, s.Endpoints(80)}.Encode()
+	if cap(e.Body) != len(e.Body) {
+		t.Fatal("the body was not made at its exact size: ", len(e.Body), " of ", cap(e.Body))
+	}
+	cla, ok := message(t, e.Body).(*endpointv3.ClusterLoadAssignment)
+	if !ok || cla.ClusterName != e.Name {
+		t.Fatal("the body is not the assignment ", e.Name)
+	}
+	return cla
+}
+
+// endpoints draws addresses of every sort, from few enough to collide.
+func endpoints() *rapid.Generator[model.Endpoint] {
+	address := rapid.OneOf(
+		rapid.Map(rapid.IntRange(0, 30), func(n int) string { return fmt.Sprintf("10.0.0.%d", n) }),
+		rapid.Map(rapid.IntRange(0, 5), func(n int) string { return fmt.Sprintf("fd00::%x", n) }),
+		rapid.Map(rapid.IntRange(0, 5), func(n int) string { return fmt.Sprintf("FD00:0:0:0::%04X", n) }),
+		rapid.SampledFrom([]string{"unix:///run/a", "unix://@b", "unix://", "::ffff:10.0.0.1", "fe80::1%eth0", "name.example.com", "", "10.0.0.256"}),
+	)
+	return rapid.Custom(func(t *rapid.T) model.Endpoint {
+		e := model.Endpoint{
+			Address: address.Draw(t, "address"),
+			Locality: model.Locality{
+				Region: rapid.SampledFrom([]string{"", "eu", "us"}).Draw(t, "region"),
+				Zone:   rapid.SampledFrom([]string{"", "a", "b"}).Draw(t, "zone"),
+			},
+			Weight: rapid.SampledFrom([]uint32{0, 1, 2, 127, 128, 1 << 20}).Draw(t, "weight"),
+			Health: rapid.SampledFrom([]model.Health{model.Healthy, model.Healthy, model.Healthy, model.Unhealthy, model.Draining}).Draw(t, "health"),
+		}
+		if port := rapid.SampledFrom([]uint32{0, 0, 1, 127, 128, 65535, 65536}).Draw(t, "port"); port != 0 {
+			e.Ports = model.MapOf(map[string]uint32{"http": port})
+		}
+		return e
+	})
+}
+
+func TestAssignmentsAreWhatMessagesWouldBe(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := serviceOf(rapid.SliceOfN(endpoints(), 0, 40).Draw(t, "endpoints")...)
+		got, want := assignmentOf(t, s), ordinary("outbound|80||svc.n", s.Endpoints(80))
+		sortPlaces(want)
+		sortPlaces(got)
+		if diff := gocmp.Diff(want, got, protocmp.Transform()); diff != "" {
+			t.Fatalf("-ordinary +by hand:\n%s", diff)
+		}
+	})
+}
+
+// sortPlaces orders by address: the catalog's order, which the messages were
+// built in, is that of the addresses as written.
+func sortPlaces(cla *endpointv3.ClusterLoadAssignment) {
+	for _, g := range cla.Endpoints {
+		slices.SortFunc(g.LbEndpoints, func(a, b *endpointv3.LbEndpoint) int {
+			return slices.Compare(mustMarshal(a), mustMarshal(b))
+		})
+	}
+}
+
+func mustMarshal(m proto.Message) []byte {
+	b, err := proto.MarshalOptions{Deterministic: true}.Marshal(m)
+	if err != nil {
+		panic(err)
+	}
+	return b
+}
+
+func TestWeightsAreScaledToWhatClientsTake(t *testing.T) {
+	const most = math.MaxUint32
+	for _, test := range []struct {
+		name    string
+		weights [][]uint32 // by locality
+		want    [][]uint32
+	}{
+		{"they fit", [][]uint32{{most - 2, 1}, {1}}, [][]uint32{{most - 2, 1}, {1}}},
+		{"one locality is too much", [][]uint32{{most, most}}, [][]uint32{{most / 3, most / 3}}},
+		{"all together are too much", [][]uint32{{most}, {most - 1, 1}}, [][]uint32{{most / 3}, {(most - 1) / 3, 1}}},
+		{"by one", [][]uint32{{most, 1}}, [][]uint32{{most / 2, 1}}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			var all []model.Endpoint
+			for zone, weights := range test.weights {
+				for i, w := range weights {
+					all = append(all, model.Endpoint{
+						Address: fmt.Sprintf("10.0.%d.%d", zone, i), Weight: w, Locality: model.Locality{Zone: strconv.Itoa(zone)},
+					})
+				}
+			}
+			var got [][]uint32
+			var total uint64
+			for _, g := range assignmentOf(t, serviceOf(all...)).Endpoints {
+				var weights []uint32
+				var sum uint32
+				for _, e := range g.LbEndpoints {
+					weights = append(weights, e.LoadBalancingWeight.Value)
+					sum += e.LoadBalancingWeight.Value
+				}
+				if g.LoadBalancingWeight.Value != sum {
+					t.Errorf("a locality weighs %d, its endpoints %d", g.LoadBalancingWeight.Value, sum)
+				}
+				got, total = append(got, weights), total+uint64(sum)
+			}
+			if diff := gocmp.Diff(test.want, got); diff != "" || total > most {
+				t.Errorf("total %d, -want +got:\n%s", total, diff)
+			}
+		})
+	}
+}
+
+func TestManyHeavyEndpointsFit(t *testing.T) {
+	var all []model.Endpoint
+	for i := range 3000 {
+		all = append(all, model.Endpoint{Address: fmt.Sprintf("10.1.%d.%d", i/250, i%250), Weight: math.MaxUint32 - uint32(i%2)*math.MaxUint32})
+	}
+	if err := acceptable(assignmentOf(t, serviceOf(all...))); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestLocalitiesThatAreNotText(t *testing.T) {
+	s := serviceOf(
+		model.Endpoint{Address: "10.0.0.1", Locality: model.Locality{Region: "a\xff"}},
+		model.Endpoint{Address: "10.0.0.2", Locality: model.Locality{Region: "a\xfe"}},
+		model.Endpoint{Address: "10.0.0.3", Locality: model.Locality{Region: "a\xff"}},
+		model.Endpoint{Address: "unix:///\xff"},
+	)
+	cla := assignmentOf(t, s)
+	if err := acceptable(cla); err != nil {
+		t.Error(err)
+	}
+	if len(cla.Endpoints) != 1 || len(cla.Endpoints[0].LbEndpoints) != 3 {
+		t.Errorf("got %v", cla)
+	}
+}
+
+// acceptable says why gRPC or Envoy would refuse an assignment: the rules of
+// grpc-go's unmarshal_eds.go, and Envoy's on addresses.
+func acceptable(cla *endpointv3.ClusterLoadAssignment) error {
+	if err := cla.ValidateAll(); err != nil {
+		return err
+	}
+	addresses, localities, total := map[string]bool{}, map[model.Locality]bool{}, uint64(0)
+	for _, g := range cla.Endpoints {
+		switch {
+		case g.Locality == nil:
+			return fmt.Errorf("no locality in %v", g)
+		case localities[localityOf(g.Locality)]:
+			return fmt.Errorf("locality %v twice", g.Locality)
+		case g.LoadBalancingWeight.GetValue() == 0:
+			return fmt.Errorf("locality %v without weight", g.Locality)
+		}
+		localities[localityOf(g.Locality)] = true
+		var sum uint64
+		for _, e := range g.LbEndpoints {
+			address := e.GetEndpoint().GetAddress()
+			key := address.GetPipe().GetPath()
+			if key == "" {
+				a := address.GetSocketAddress()
+				ip, err := netip.ParseAddr(a.GetAddress())
+				if err != nil || ip.String() != a.GetAddress() || a.GetPortValue() == 0 {
+					return fmt.Errorf("address %v is not canonical: %w", a, err)
+				}
+				key = net.JoinHostPort(a.GetAddress(), strconv.Itoa(int(a.GetPortValue())))
+			}
+			if addresses[key] || e.LoadBalancingWeight.GetValue() == 0 {
+				return fmt.Errorf("address %s is there twice, or without weight", key)
+			}
+			addresses[key] = true
+			sum += uint64(e.LoadBalancingWeight.Value)
+		}
+		if total += sum; sum != uint64(g.LoadBalancingWeight.Value) || total > math.MaxUint32 {
+			return fmt.Errorf("weights of %v: %d, in all %d", g.Locality, sum, total)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,146 @@
+package envoy
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	"github.com/isthmus-mesh/isthmus/catalog"
+	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/push"
+)
+
+// Changes lists the resources that a change may have altered, by service. Now
+// is the snapshot that the change led to: a service that comes, goes or is
+// exported elsewhere hides or uncovers those of the same host in other
+// namespaces, which are not part of the change.
+func Changes(now *catalog.Snapshot, c catalog.Change) []push.Changed {
+	var list []push.Changed
+	for _, key := range slices.SortedFunc(maps.Keys(c.Services), compareKeys) {
+		list = appendChanges(list, now, key.Host, c.Services[key])
+	}
+	return list
+}
+
+func compareKeys(a, b catalog.ServiceKey) int {
+	return cmp.Or(cmp.Compare(a.Host, b.Host), cmp.Compare(a.Namespace, b.Namespace))
+}
+
+func appendChanges(list []push.Changed, now *catalog.Snapshot, host string, c catalog.ServiceChange) []push.Changed {
+	namespaces, seen := audience(c.Old, c.New)
+	if !seen {
+		return list
+	}
+	note := func(port uint32, types ...push.Type) {
+		for _, t := range types {
+			list = append(list, push.Changed{Type: t, Name: nameOf(t, host, port), Namespaces: namespaces})
+		}
+	}
+	if c.Old != nil && c.New != nil && sameOffer(c.Old, c.New) {
+		noteEndpoints(c, note)
+		return list
+	}
+	for _, port := range concernedPorts(now, host, c) {
+		note(port, ClusterType, EndpointType, ListenerType, RouteType)
+	}
+	return list
+}
+
+// sameOffer reports whether two revisions of a service differ in their
+// endpoints at most, as far as resources and who sees them are concerned.
+func sameOffer(a, b *catalog.Service) bool {
+	return a.Definition == b.Definition ||
+		a.Resolution == b.Resolution && slices.Equal(a.Ports, b.Ports) && sameStanding(a, b)
+}
+
+// sameStanding reports whether both are chosen by the same views when a host
+// names several services.
+func sameStanding(a, b *catalog.Service) bool {
+	return a.Rank == b.Rank && a.ExportTo.Equal(b.ExportTo)
+}
+
+// noteEndpoints notes what follows from a change of endpoints alone.
+func noteEndpoints(c catalog.ServiceChange, note func(uint32, ...push.Type)) {
+	var sockets map[uint32]bool
+	for _, port := range c.New.Ports {
+		if c.Old.Endpoints(port.Number) == c.New.Endpoints(port.Number) {
+			continue
+		}
+		switch c.New.Resolution {
+		case model.ResolutionStatic:
+			note(port.Number, EndpointType)
+			if sockets == nil {
+				sockets = portsOfSockets(c)
+			}
+			if sockets[port.Number] {
+				// gRPC is offered no service on sockets, which it may now have
+				// become or ceased to be.
+				note(port.Number, ClusterType, ListenerType, RouteType)
+			}
+		case model.ResolutionDNS, model.ResolutionDNSRoundRobin:
+			// The names are part of the cluster, and how many there are decides
+			// whether gRPC is offered the service.
+			note(port.Number, ClusterType, ListenerType, RouteType)
+		default:
+			// No resource is made of the endpoints.
+		}
+	}
+}
+
+// portsOfSockets returns the ports for which unix sockets came or went.
+func portsOfSockets(c catalog.ServiceChange) map[uint32]bool {
+	ports := map[uint32]bool{}
+	for id := range c.Endpoints {
+		if id.Port == 0 {
+			ports[id.ServicePort] = true
+		}
+	}
+	return ports
+}
+
+// concernedPorts returns the ports of a host of which something may differ.
+func concernedPorts(now *catalog.Snapshot, host string, c catalog.ServiceChange) []uint32 {
+	var ports []uint32
+	add := func(s *catalog.Service) {
+		for _, port := range s.Ports {
+			ports = append(ports, port.Number)
+		}
+	}
+	for _, s := range []*catalog.Service{c.Old, c.New} {
+		if s != nil {
+			add(s)
+		}
+	}
+	if c.Old == nil || c.New == nil || !sameStanding(c.Old, c.New) {
+		for other := range now.ByHost(host) {
+			add(other)
+		}
+	}
+	slices.Sort(ports)
+	return slices.Compact(ports)
+}
+
+// audience returns the namespaces whose views may see either of two revisions
+// of a service; nil means all. Nobody is seen by none.
+func audience(revisions ...*catalog.Service) (namespaces []string, seen bool) {
+	for _, s := range revisions {
+		if s == nil {
+			continue
+		}
+		if s.ExportTo.Len() == 0 {
+			return nil, true
+		}
+		for to := range s.ExportTo.All() {
+			switch to {
+			case "*":
+				return nil, true
+			case ".":
+				namespaces = append(namespaces, s.Key.Namespace)
+			default:
+				namespaces = append(namespaces, to)
+			}
+		}
+	}
+	slices.Sort(namespaces)
+	return slices.Compact(namespaces), len(namespaces) > 0
+}

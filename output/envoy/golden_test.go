@@ -1,0 +1,178 @@
+package envoy
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/rogpeppe/go-internal/txtar"
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/anypb"
+
+	"github.com/isthmus-mesh/isthmus/catalog"
+	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/push"
+)
+
+var update = flag.Bool("update", false, "rewrite the outputs in testdata")
+
+// TestResources holds what views are given against testdata. A file has a
+// comment that says what it shows, and these parts:
+//
+//	sources     names in merge order; optional
+//	records     model records, one JSON object per line
+//	KIND@NAMESPACE/TYPE   the resources a view is given; a view is asked for by naming any part of it
+//	KIND@NAMESPACE/left-out   what of that it is not given, and why
+func TestResources(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.txtar")
+	if err != nil || len(files) == 0 {
+		t.Fatal("no testdata", err)
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
+			data, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			archive := txtar.Parse(data)
+			got := txtar.Format(transcript(t, archive))
+			if *update {
+				if err := os.WriteFile(file, got, 0o644); err != nil {
+					t.Fatal(err)
+				}
+				return
+			}
+			if diff := cmp.Diff(string(data), string(got)); diff != "" {
+				t.Errorf("%s (-want +got), rewrite with -update:\n%s", file, diff)
+			}
+		})
+	}
+}
+
+// transcript returns the archive with its outputs as they are now.
+func transcript(t *testing.T, in *txtar.Archive) *txtar.Archive {
+	t.Helper()
+	out := &txtar.Archive{Comment: in.Comment}
+	var sources []string
+	var events []model.Event
+	var views []push.View
+	for _, f := range in.Files {
+		switch f.Name {
+		case "sources":
+			sources = strings.Fields(string(f.Data))
+			out.Files = append(out.Files, f)
+		case "records":
+			events = upserts(t, f.Data)
+			out.Files = append(out.Files, f)
+		default:
+			views = appendView(t, views, f.Name)
+		}
+	}
+	builder := catalog.NewBuilder(sources)
+	builder.Apply(1, events)
+	for _, v := range views {
+		out.Files = append(out.Files, viewed(t, builder.Snapshot(), v)...)
+	}
+	return out
+}
+
+func upserts(t *testing.T, lines []byte) []model.Event {
+	t.Helper()
+	var events []model.Event
+	for line := range bytes.Lines(lines) {
+		if len(bytes.TrimSpace(line)) == 0 {
+			continue
+		}
+		record, err := model.Decode(line)
+		if err != nil {
+			t.Fatalf("%v in %s", err, line)
+		}
+		events = append(events, model.Upsert{Record: record})
+	}
+	return events
+}
+
+func appendView(t *testing.T, views []push.View, part string) []push.View {
+	t.Helper()
+	name, _, _ := strings.Cut(part, "/")
+	kind, namespace, ok := strings.Cut(name, "@")
+	if !ok {
+		t.Fatalf("part %q is not of a view", part)
+	}
+	v := push.View{Kind: kind, Namespace: namespace}
+	if len(views) > 0 && views[len(views)-1] == v {
+		return views
+	}
+	return append(views, v)
+}
+
+// viewed returns everything a view is given. Types of which it gets nothing
+// are absent.
+func viewed(t *testing.T, snapshot *catalog.Snapshot, v push.View) []txtar.File {
+	t.Helper()
+	var files []txtar.File
+	world := NewWorld(snapshot, true)
+	for typ, label := range []string{"clusters", "assignments", "listeners", "routes"} {
+		var data []byte
+		for name := range world.Names(v, push.Type(typ)) {
+			subject, ok := world.Find(v, push.Type(typ), name)
+			if !ok {
+				t.Fatalf("%s is named and not found", name)
+			}
+			data = append(data, readable(t, subject.Encode().Body)...)
+		}
+		if len(data) > 0 {
+			files = append(files, txtar.File{Name: v.Kind + "@" + v.Namespace + "/" + label, Data: data})
+		}
+	}
+	return append(files, txtar.File{Name: v.Kind + "@" + v.Namespace + "/left-out", Data: leftOut(snapshot, v)})
+}
+
+func leftOut(snapshot *catalog.Snapshot, v push.View) []byte {
+	var b bytes.Buffer
+	for s := range snapshot.Visible(v.Namespace) {
+		if reason := NotOffered(s, v.Kind); reason != "" {
+			fmt.Fprintf(&b, "%s: %s\n", s.Key, reason)
+		}
+		for id, reason := range Unserved(s) {
+			fmt.Fprintf(&b, "%s port %d: %s port %d: %s\n", s.Key, id.ServicePort, id.Address, id.Port, reason)
+		}
+	}
+	return b.Bytes()
+}
+
+// readable returns a resource as JSON. The white space of protojson is random
+// on purpose, so it is set anew.
+func readable(t *testing.T, body []byte) []byte {
+	t.Helper()
+	text, err := protojson.Marshal(message(t, body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b bytes.Buffer
+	if err := json.Indent(&b, text, "", " "); err != nil {
+		t.Fatal(err)
+	}
+	b.WriteByte('\n')
+	return b.Bytes()
+}
+
+// message reads a resource as clients do.
+func message(t interface{ Fatal(...any) }, body []byte) proto.Message {
+	var outer anypb.Any
+	if err := proto.Unmarshal(body, &outer); err != nil {
+		t.Fatal(err)
+	}
+	m, err := outer.UnmarshalNew()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}

@@ -1,0 +1,143 @@
+package envoy
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/isthmus-mesh/isthmus/catalog"
+	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/push"
+)
+
+// form is how a cluster finds its endpoints.
+type form int
+
+const (
+	noForm      form = iota // there is no cluster
+	eds                     // load assignments
+	strictDNS               // every address of every name
+	logicalDNS              // one name, connected to as it resolves
+	originalDST             // where the connection was going anyway
+)
+
+// Why a service port is not offered to a kind of client. Reasons are constant:
+// they are found anew with each lookup.
+const (
+	unknownKind     = "clients of this kind are not served"
+	badHost         = "the host is not valid UTF-8"
+	noDynamicDNS    = "resolution DYNAMIC_DNS is not served yet"
+	badResolution   = "the resolution is not known"
+	grpcNone        = "gRPC has no original destination to go to: resolution NONE"
+	grpcUDP         = "gRPC does not speak UDP"
+	grpcUnix        = "gRPC cannot reach endpoints on unix sockets over xDS"
+	grpcOneName     = "gRPC resolves one name, and none or several of the endpoints are healthy"
+	withoutAnyPorts = "the service has no ports"
+)
+
+// offer decides in which form a kind of client gets a service port. With
+// noForm comes the reason. Sockets tells whether endpoints hold a unix socket.
+func offer(kind string, s *catalog.Service, port model.Port, sockets func(*catalog.Endpoints) bool) (form, string) {
+	switch {
+	case kind != KindEnvoy && kind != KindGRPC:
+		return noForm, unknownKind
+	case !utf8.ValidString(s.Key.Host):
+		return noForm, badHost
+	case kind == KindGRPC && port.Protocol == "UDP":
+		return noForm, grpcUDP
+	}
+	switch s.Resolution {
+	case model.ResolutionStatic:
+		if kind == KindGRPC && sockets(s.Endpoints(port.Number)) {
+			return noForm, grpcUnix
+		}
+		return eds, ""
+	case model.ResolutionDNS, model.ResolutionDNSRoundRobin:
+		return offerDNS(kind, s, port)
+	case model.ResolutionNone:
+		if kind == KindGRPC {
+			return noForm, grpcNone
+		}
+		return originalDST, ""
+	case model.ResolutionDynamicDNS:
+		return noForm, noDynamicDNS
+	default:
+		return noForm, badResolution
+	}
+}
+
+// offerDNS chooses between the two ways to resolve names. LOGICAL_DNS takes
+// exactly one name; Envoy is given several, or none, as STRICT_DNS, so that
+// none of them is lost.
+func offerDNS(kind string, s *catalog.Service, port model.Port) (form, string) {
+	single := exactlyOne(s.Endpoints(port.Number))
+	switch {
+	case kind == KindGRPC && !single:
+		return noForm, grpcOneName
+	case kind == KindGRPC, single && s.Resolution == model.ResolutionDNSRoundRobin:
+		return logicalDNS, ""
+	default:
+		return strictDNS, ""
+	}
+}
+
+func exactlyOne(endpoints *catalog.Endpoints) bool {
+	found := 0
+	for endpoint := range endpoints.All() {
+		if _, left := resolvable(endpoint); left != "" || endpoint.Health != model.Healthy {
+			continue
+		}
+		if found++; found > 1 {
+			return false
+		}
+	}
+	return found == 1
+}
+
+// holds reports whether a resource of that type exists for a service port that
+// is offered to a kind of client in that form.
+func (f form) holds(t push.Type, kind string) bool {
+	switch t {
+	case ClusterType:
+		return f != noForm
+	case EndpointType:
+		return f == eds
+	case ListenerType, RouteType:
+		return f != noForm && kind == KindGRPC // Envoy's own listeners are not Isthmus's yet
+	default:
+		return false
+	}
+}
+
+// onSockets reports whether some of the endpoints are unix sockets, healthy or
+// not: what is offered should not hang on an endpoint's health.
+func onSockets(endpoints *catalog.Endpoints) bool {
+	for endpoint := range endpoints.All() {
+		if isSocket(endpoint) {
+			return true
+		}
+	}
+	return false
+}
+
+func isSocket(e catalog.Endpoint) bool { return strings.HasPrefix(e.Address, unixPrefix) }
+
+// NotOffered says why a service, or which of its ports, is not offered to a
+// kind of client. It is empty when all of it is.
+func NotOffered(s *catalog.Service, kind string) string {
+	if len(s.Ports) == 0 {
+		return withoutAnyPorts
+	}
+	var ports, reasons []string
+	for _, port := range s.Ports {
+		if _, reason := offer(kind, s, port, onSockets); reason != "" {
+			ports = append(ports, fmt.Sprintf("port %d: %s", port.Number, reason))
+			reasons = append(reasons, reason)
+		}
+	}
+	if len(reasons) == len(s.Ports) && len(slices.Compact(reasons)) == 1 {
+		return reasons[0]
+	}
+	return strings.Join(ports, "; ")
+}

@@ -1,0 +1,32 @@
+package envoy
+
+import (
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+
+	"github.com/isthmus-mesh/isthmus/push"
+)
+
+// route leads every call of a gRPC client to the cluster of its own name.
+type route struct{ slot }
+
+// Encode implements [push.Subject].
+func (r route) Encode() push.Encoded {
+	name, authority := r.clusterName(), ListenerName(r.key.Host, r.port)
+	return encode(name, routeURL, &routev3.RouteConfiguration{
+		Name: name,
+		VirtualHosts: []*routev3.VirtualHost{{
+			Name: authority,
+			// A client's authority carries the port it dialled, unless it was
+			// set by hand.
+			Domains: []string{authority, r.key.Host},
+			Routes: []*routev3.Route{{
+				Match:  &routev3.RouteMatch{PathSpecifier: &routev3.RouteMatch_Prefix{Prefix: ""}},
+				Action: &routev3.Route_Route{Route: toCluster(name)},
+			}},
+		}},
+	})
+}
+
+func toCluster(name string) *routev3.RouteAction {
+	return &routev3.RouteAction{ClusterSpecifier: &routev3.RouteAction_Cluster{Cluster: name}}
+}

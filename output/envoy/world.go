@@ -1,0 +1,125 @@
+package envoy
+
+import (
+	"iter"
+	"sync"
+
+	"github.com/isthmus-mesh/isthmus/catalog"
+	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/push"
+)
+
+// World is a catalog snapshot as xDS clients see it.
+type World struct {
+	snapshot *catalog.Snapshot
+	complete bool
+
+	sockets sync.Map // *catalog.Endpoints → whether they hold a unix socket
+}
+
+var _ push.World = (*World)(nil)
+
+// NewWorld returns the world of a snapshot. Complete says that every source
+// has been listed.
+func NewWorld(snapshot *catalog.Snapshot, complete bool) *World {
+	return &World{snapshot: snapshot, complete: complete}
+}
+
+// Complete implements [push.World].
+func (w *World) Complete() bool { return w.complete }
+
+// Names implements [push.World]: by host, then port.
+func (w *World) Names(v push.View, t push.Type) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for s := range w.snapshot.Visible(v.Namespace) {
+			for _, port := range s.Ports {
+				if !w.form(v, s, port).holds(t, v.Kind) {
+					continue
+				}
+				if !yield(nameOf(t, s.Key.Host, port.Number)) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// Find implements [push.World].
+func (w *World) Find(v push.View, t push.Type, name string) (push.Subject, bool) {
+	host, number, ok := parseName(t, name)
+	if !ok {
+		return nil, false
+	}
+	s, ok := w.snapshot.Resolve(v.Namespace, host)
+	if !ok {
+		return nil, false
+	}
+	port, ok := s.Port(number)
+	if !ok {
+		return nil, false
+	}
+	f := w.form(v, s, port)
+	if !f.holds(t, v.Kind) {
+		return nil, false
+	}
+	return subjectOf(t, s, port, f), true
+}
+
+// Void implements [push.World]. Load assignments alone have no removal in the
+// state-of-the-world protocol for which there is something to say instead.
+func (w *World) Void(t push.Type, name string) (push.Encoded, bool) {
+	if t != EndpointType || name == "" {
+		return push.Encoded{}, false
+	}
+	return encodeAssignment(name, nil), true
+}
+
+func (w *World) form(v push.View, s *catalog.Service, port model.Port) form {
+	f, _ := offer(v.Kind, s, port, w.onSockets)
+	return f
+}
+
+// fewEndpoints are looked through sooner than looked up.
+const fewEndpoints = 64
+
+// onSockets remembers the answer for large services: it costs a walk over all
+// endpoints, and every gRPC client of the service asks.
+func (w *World) onSockets(endpoints *catalog.Endpoints) bool {
+	if endpoints == nil || endpoints.Total <= fewEndpoints {
+		return onSockets(endpoints)
+	}
+	if known, ok := w.sockets.Load(endpoints); ok {
+		return known.(bool)
+	}
+	found := onSockets(endpoints)
+	w.sockets.Store(endpoints, found)
+	return found
+}
+
+func subjectOf(t push.Type, s *catalog.Service, port model.Port, f form) push.Subject {
+	at := slot{t: t, key: s.Key, port: port.Number}
+	switch t {
+	case ClusterType:
+		return clusterOf(at, s, port, f)
+	case EndpointType:
+		return assignment{at, s.Endpoints(port.Number)}
+	case ListenerType:
+		return listener{at}
+	default:
+		return route{at}
+	}
+}
+
+func nameOf(t push.Type, host string, port uint32) string {
+	if t == ListenerType {
+		return ListenerName(host, port)
+	}
+	return ClusterName(host, port)
+}
+
+func parseName(t push.Type, name string) (host string, port uint32, ok bool) {
+	if t == ListenerType {
+		return parseListenerName(name)
+	}
+	return parseClusterName(name)
+}

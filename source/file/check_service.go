@@ -1,0 +1,148 @@
+package file
+
+import (
+	"net/netip"
+	"strings"
+
+	networking "istio.io/api/networking/v1alpha3"
+
+	"github.com/isthmus-mesh/isthmus/internal/yamlpos"
+)
+
+// serviceCheck looks at one ServiceEntry. The rules are those of Istio's
+// schema and of its admission webhook; where they ask whether a field is
+// given at all, the document is asked, since the message no longer knows.
+type serviceCheck struct {
+	spec  *yamlpos.Node
+	entry *networking.ServiceEntry
+	at    trail
+	v     *verdict
+	ports map[string]bool // by name
+}
+
+func checkService(spec *yamlpos.Node, entry *networking.ServiceEntry, namespace string, v *verdict) {
+	c := serviceCheck{spec: spec, entry: entry, at: trail{name: "spec", index: -1}, v: v}
+	c.hosts()
+	c.addresses()
+	c.portList()
+	c.selector()
+	c.resolution()
+	c.distinguishable()
+	checkExportTo(entry.GetExportTo(), namespace, c.at.field("exportTo"), v)
+}
+
+func (c *serviceCheck) hosts() {
+	at := c.at.field("hosts")
+	if len(c.entry.GetHosts()) == 0 {
+		c.v.add(at, "missing: write at least one host")
+	}
+	for i, host := range c.entry.GetHosts() {
+		if err := checkHost(host); err != nil {
+			c.v.add(at.item(i), "%v", err)
+		}
+	}
+}
+
+func (c *serviceCheck) addresses() {
+	at, blocks := c.at.field("addresses"), true
+	switch c.entry.GetResolution() {
+	case networking.ServiceEntry_NONE, networking.ServiceEntry_STATIC:
+	default:
+		blocks = false
+	}
+	for i, address := range c.entry.GetAddresses() {
+		_, err := netip.ParsePrefix(address)
+		switch isBlock := strings.Contains(address, "/"); {
+		case !isBlock && !isIP(address), isBlock && err != nil:
+			c.v.add(at.item(i), "%q is not an IP address or CIDR block: write 10.0.0.1 or 10.0.0.0/8", address)
+		case isBlock && !blocks:
+			c.v.add(at.item(i), "a CIDR block goes with resolution NONE or STATIC only: write single addresses")
+		}
+	}
+}
+
+func (c *serviceCheck) portList() {
+	c.ports = make(map[string]bool, len(c.entry.GetPorts()))
+	numbers := make(map[uint32]bool, len(c.entry.GetPorts()))
+	list := c.at.field("ports")
+	for i, port := range c.entry.GetPorts() {
+		at := list.item(i)
+		name, number := port.GetName(), port.GetNumber()
+		switch {
+		case !isLabel(name):
+			c.v.add(at.field("name"), "%q cannot be a port's name: use letters, digits and hyphens, at most 63", name)
+		case c.ports[name]:
+			c.v.add(at.field("name"), "another port is named %q, too: rename one", name)
+		}
+		switch {
+		case !isPort(number):
+			c.v.add(at.field("number"), "%d is not a port: use 1 to 65535", number)
+		case numbers[number]:
+			c.v.add(at.field("number"), "port %d is given twice: remove one", number)
+		}
+		target := c.spec.Get("ports").Item(i).Get("targetPort")
+		if present(target) && !isPort(port.GetTargetPort()) {
+			c.v.add(at.field("targetPort"), "%d is not a port: use 1 to 65535, or leave it out", port.GetTargetPort())
+		}
+		if protocolOf(port.GetProtocol()) == unknownProtocol {
+			c.v.add(at.field("protocol"), "unknown protocol %q: use one of %s", port.GetProtocol(), protocolNames)
+		}
+		c.ports[name], numbers[number] = true, true
+	}
+}
+
+func isPort(n uint32) bool { return 1 <= n && n <= 65535 }
+
+func (c *serviceCheck) selector() {
+	if !present(c.spec.Get("workloadSelector")) {
+		return
+	}
+	at := c.at.field("workloadSelector")
+	if present(c.spec.Get("endpoints")) {
+		c.v.add(at, "only one of workloadSelector and endpoints can be given: remove one")
+	}
+	labels := at.field("labels")
+	for key, value := range c.entry.GetWorkloadSelector().GetLabels() {
+		switch {
+		case key == "" || strings.Contains(key, "*"):
+			c.v.add(labels.field(key), "%q cannot select by: write the key of a label, without an asterisk", key)
+		case strings.Contains(value, "*") || len(value) > 63:
+			c.v.add(labels.field(key), "%q cannot be selected: write a label's value, without an asterisk, at most 63 characters", value)
+		}
+	}
+}
+
+// distinguishable makes sure that traffic to several hosts can be told apart:
+// by the authority of HTTP or the server name of TLS.
+func (c *serviceCheck) distinguishable() {
+	if c.entry.GetResolution() == networking.ServiceEntry_NONE || len(c.entry.GetHosts()) < 2 {
+		return
+	}
+	ports := c.at.field("ports")
+	for i, port := range c.entry.GetPorts() {
+		if protocolOf(port.GetProtocol()) == opaqueProtocol {
+			at := ports.item(i)
+			c.v.add(at.field("protocol"), "several hosts cannot share a port that is neither HTTP nor TLS: "+
+				"write one ServiceEntry for each host")
+		}
+	}
+}
+
+func checkExportTo(exportTo []string, namespace string, at trail, v *verdict) {
+	seen := make(map[string]bool, len(exportTo))
+	for i, to := range exportTo {
+		if to == "." {
+			to = namespace
+		}
+		switch {
+		case to != "*" && to != "~" && !isLabel(to):
+			v.add(at.item(i), "%q is not a namespace: write one, or \".\" for this one, or \"*\" for all", to)
+		case seen[to]:
+			v.add(at.item(i), "namespace %q is given twice: remove one", to)
+		}
+		seen[to] = true
+	}
+	if len(seen) > 1 && (seen["*"] || seen["~"]) {
+		v.add(at, "\"*\" (all) and \"~\" (none) stand alone: remove them or the others")
+	}
+}

@@ -1,0 +1,145 @@
+package file
+
+import (
+	"cmp"
+	"iter"
+	"maps"
+	"slices"
+
+	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/source"
+)
+
+// registry is what is known of all files, and which of them has the word on
+// each name. It is a value of one goroutine and does no I/O.
+type registry struct {
+	files  map[string]*version // by place
+	claims map[model.Ref][]claim
+}
+
+// claim is one document that describes an object. Of several the first by
+// place, then by order in the file, wins: that depends on nothing that ever
+// happened, so it is the same after a restart. A refused document claims its
+// name, too: that its last good version stays means that no other takes over.
+type claim struct {
+	place string
+	index int // in docs of the version; past its end if only held
+}
+
+func newRegistry() *registry {
+	return &registry{files: map[string]*version{}, claims: map[model.Ref][]claim{}}
+}
+
+// refs yields the names that a version claims.
+func (v *version) refs() iter.Seq2[model.Ref, int] {
+	return func(yield func(model.Ref, int) bool) {
+		if v == nil {
+			return
+		}
+		for i := range v.docs {
+			if ref := v.docs[i].ref; ref != (model.Ref{}) && !yield(ref, i) {
+				return
+			}
+		}
+		for i, ref := range v.held {
+			if !yield(ref, len(v.docs)+i) {
+				return
+			}
+		}
+	}
+}
+
+// apply takes new versions of some files, nil for those that are gone. It
+// returns the places whose listing is different now, in order: those of the
+// files themselves, and those of files that share a name with them, because
+// the word on that name may have passed from one to another.
+func (r *registry) apply(changes map[string]*version) []string {
+	affected := map[string]bool{}
+	for place, next := range changes {
+		affected[place] = true
+		r.withdraw(place, r.files[place], affected)
+		delete(r.files, place)
+		if next != nil {
+			r.files[place] = next
+		}
+	}
+	for place, next := range changes {
+		r.submit(place, next, affected)
+	}
+	return slices.Sorted(maps.Keys(affected))
+}
+
+func (r *registry) withdraw(place string, v *version, affected map[string]bool) {
+	for ref := range v.refs() {
+		left := slices.DeleteFunc(r.claims[ref], func(c claim) bool { return c.place == place })
+		if len(left) == 0 {
+			delete(r.claims, ref)
+			continue
+		}
+		r.claims[ref] = left
+		for _, c := range left {
+			affected[c.place] = true
+		}
+	}
+}
+
+func (r *registry) submit(place string, v *version, affected map[string]bool) {
+	for ref, i := range v.refs() {
+		for _, c := range r.claims[ref] {
+			affected[c.place] = true
+		}
+		claims := append(r.claims[ref], claim{place, i})
+		slices.SortFunc(claims, func(a, b claim) int {
+			return cmp.Or(cmp.Compare(a.place, b.place), cmp.Compare(a.index, b.index))
+		})
+		r.claims[ref] = claims
+	}
+}
+
+// listing is the complete reading of some places, or of all when places is nil.
+func (r *registry) listing(places []string) source.Listing {
+	out := source.Listing{Places: places, Ignored: map[string]int{}}
+	if places == nil {
+		places = slices.Sorted(maps.Keys(r.files))
+	}
+	for _, place := range places {
+		v := r.files[place]
+		if v == nil {
+			continue
+		}
+		for kind, n := range v.ignored {
+			out.Ignored[kind] += n
+		}
+		for i := range v.docs {
+			r.list(&out, place, i, &v.docs[i])
+		}
+	}
+	return out
+}
+
+func (r *registry) list(out *source.Listing, place string, i int, d *doc) {
+	if claims := r.claims[d.ref]; len(claims) > 0 && claims[0] != (claim{place, i}) {
+		out.Refused = append(out.Refused, r.duplicate(place, d, claims[0]))
+		return
+	}
+	if d.refusal != nil {
+		out.Refused = append(out.Refused, *d.refusal)
+		return
+	}
+	out.Objects = append(out.Objects, d.object)
+}
+
+// duplicate refuses a document that describes an object once more. It carries
+// the name, which the winner lists: with the name left out, everything stored
+// under this place would have to stay, even what was removed from it.
+func (r *registry) duplicate(place string, d *doc, winner claim) source.Refusal {
+	first := winner.place + ", which cannot be read at the moment"
+	if docs := r.files[winner.place].docs; winner.index < len(docs) {
+		first = docs[winner.index].where
+	}
+	return source.Refusal{
+		Ref: d.ref, Place: place, Object: d.title, Where: d.where, Field: "metadata.name",
+		Reason: "the same object is described at " + first +
+			", and the first path wins: remove one of the two, or give it another name",
+	}
+}

@@ -1,0 +1,24 @@
+// Package file reads a registry that is a folder of Istio manifests.
+//
+// Every *.yaml, *.yml and *.json below the folder, at any depth, holds
+// documents: ServiceEntry and WorkloadEntry objects of networking.istio.io
+// become records, objects of other kinds are counted and left out, and what is
+// not right is refused with its file, line, field and remedy, while everything
+// beside it goes on. Names that begin with a dot are passed over; links are
+// followed, so the volumes that Kubernetes swaps by a link, and checkouts that
+// are swapped the same way, work. The path may also name a single file.
+//
+// The package follows the folder: what changes together within some 50 ms is
+// read and passed on as one listing of the places concerned, so that moving an
+// object from one file to another is one step. Whenever the picture may be
+// incomplete (several files gone at once, a link swapped, events lost), and
+// every half minute besides, everything is read again and compared by content.
+//
+// It does not decide what to delete and keeps nothing between runs: see
+// package source. What of a folder cannot be read is refused, and the folder
+// itself being gone is an error, never an empty listing.
+//
+// Inside, parsing and the question which of two equal names wins are pure
+// functions; [Source.Run] is the one goroutine that owns all state, apart from
+// the short-lived ones that read files in parallel.
+package file

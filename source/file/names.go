@@ -1,0 +1,147 @@
+package file
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"strconv"
+	"strings"
+)
+
+// isLabel reports whether s is a label of a DNS name (RFC 1123), in any case.
+func isLabel(s string) bool {
+	if s == "" || len(s) > 63 || s[0] == '-' || s[len(s)-1] == '-' {
+		return false
+	}
+	for i := range len(s) {
+		if !isAlphanumeric(s[i]) && s[i] != '-' {
+			return false
+		}
+	}
+	return true
+}
+
+func isAlphanumeric(c byte) bool {
+	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9'
+}
+
+// isObjectName reports whether Kubernetes takes s as the name of an object:
+// parts as of a DNS name, in lower case, but of any length.
+func isObjectName(s string) bool {
+	if len(s) > 253 || s != strings.ToLower(s) {
+		return false
+	}
+	for part := range strings.SplitSeq(s, ".") {
+		if part == "" || part[0] == '-' || part[len(part)-1] == '-' {
+			return false
+		}
+		for i := range len(part) {
+			if !isAlphanumeric(part[i]) && part[i] != '-' {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// isNamespace reports whether Kubernetes takes s as the name of a namespace.
+func isNamespace(s string) bool { return isLabel(s) && s == strings.ToLower(s) }
+
+// checkDomain says what is wrong with a DNS name; nil if nothing is. One dot
+// may stand at the end.
+func checkDomain(s string) error {
+	if s == "" || len(s) > 255 {
+		return errors.New("write a DNS name of 1 to 255 characters")
+	}
+	labels := strings.Split(s, ".")
+	if last := labels[len(labels)-1]; last == "" && len(labels) > 1 {
+		labels = labels[:len(labels)-1]
+	} else if _, err := strconv.Atoi(last); err == nil {
+		return errors.New("the last part of a DNS name cannot be a number: write a name")
+	}
+	for _, label := range labels {
+		if !isLabel(label) {
+			return fmt.Errorf("%q is not a part of a DNS name: use letters, digits and hyphens, at most 63", label)
+		}
+	}
+	return nil
+}
+
+// checkHost is checkDomain for names whose first part may begin with an asterisk.
+func checkHost(s string) error {
+	rest, wild := strings.CutPrefix(s, "*")
+	switch {
+	case !wild:
+		return checkDomain(s)
+	case rest == "":
+		return errors.New("a bare * would claim every host: write the hosts, or *.domain")
+	case len(s) > 255:
+		return checkDomain(s)
+	}
+	first, domain, more := strings.Cut(rest, ".")
+	first = strings.TrimPrefix(first, "-")
+	if first != "" && !isLabel(first) || strings.HasPrefix(rest, "-.") {
+		return fmt.Errorf("%q is not a part of a DNS name: an asterisk may only be its first character", s)
+	}
+	if !more {
+		return nil
+	}
+	return checkDomain(domain)
+}
+
+// checkLabelKey says what is wrong with the key of a label; nil if nothing is.
+func checkLabelKey(s string) error {
+	prefix, name, found := strings.Cut(s, "/")
+	if !found {
+		prefix, name = "", s
+	} else if checkDomain(prefix) != nil {
+		return fmt.Errorf("the prefix %q of a label's key must be a DNS name", prefix)
+	}
+	if !isQualified(name) {
+		return fmt.Errorf("%q cannot be a label's key: use 1 to 63 letters, digits, '-', '_' and '.', "+
+			"beginning and ending with a letter or digit", name)
+	}
+	return nil
+}
+
+// checkLabelValue says what is wrong with the value of a label; nil if nothing is.
+func checkLabelValue(s string) error {
+	if s != "" && !isQualified(s) {
+		return fmt.Errorf("%q cannot be a label's value: use at most 63 letters, digits, '-', '_' and '.', "+
+			"beginning and ending with a letter or digit", s)
+	}
+	return nil
+}
+
+func isQualified(s string) bool {
+	if s == "" || len(s) > 63 || !isAlphanumeric(s[0]) || !isAlphanumeric(s[len(s)-1]) {
+		return false
+	}
+	for i := range len(s) {
+		if c := s[i]; !isAlphanumeric(c) && c != '-' && c != '_' && c != '.' {
+			return false
+		}
+	}
+	return true
+}
+
+// normalAddress writes an IP address in its one canonical form, and leaves
+// anything else as it is.
+func normalAddress(s string) string {
+	if ip, err := netip.ParseAddr(s); err == nil {
+		return ip.String()
+	}
+	if prefix, err := netip.ParsePrefix(s); err == nil {
+		return prefix.String()
+	}
+	return s
+}
+
+func isIP(s string) bool {
+	_, err := netip.ParseAddr(s)
+	return err == nil
+}
+
+func isUnix(s string) bool { return strings.HasPrefix(s, unixPrefix) }
+
+const unixPrefix = "unix://"

@@ -1,0 +1,107 @@
+package file
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"runtime"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/isthmus-mesh/isthmus/internal/yamlpos"
+)
+
+// errGone says that a file vanished since its folder was read.
+var errGone = errors.New("gone")
+
+// readAll reads files in parallel. A file that still has the content that known
+// has for it is not parsed again: its version is the known one. Files that
+// vanished in the meantime are left out.
+func readAll(ctx context.Context, files map[string]entry, known map[string]*version) (map[string]*version, error) {
+	var mu sync.Mutex
+	out := make(map[string]*version, len(files))
+	var group errgroup.Group
+	group.SetLimit(runtime.GOMAXPROCS(0))
+	for place, e := range files {
+		if ctx.Err() != nil {
+			break
+		}
+		group.Go(func() error {
+			v, err := read(place, e, known[place])
+			if errors.Is(err, errGone) {
+				return nil
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			out[place] = v
+			return nil
+		})
+	}
+	_ = group.Wait() // none of them fails: an unreadable file has a version, too
+	return out, ctx.Err()
+}
+
+// read reads one file.
+func read(place string, e entry, known *version) (*version, error) {
+	text, err := content(e)
+	if err != nil {
+		if errors.Is(err, fs.ErrNotExist) && !e.linked {
+			return nil, errGone
+		}
+		v := unreadable(place, "cannot be read: "+bare(err).Error(), "mend it, or remove it")
+		if v.same(known) {
+			return known, nil
+		}
+		return v, nil
+	}
+	sum := sha256.Sum256(text)
+	if known != nil && known.trouble == "" && known.sum == sum && known.size == len(text) {
+		return known, nil
+	}
+	v := parse(place, text)
+	v.sum = sum
+	return v, nil
+}
+
+// content returns the text of a file, or one byte more than is read of a file
+// that is too large; the parser then refuses it.
+func content(e entry) ([]byte, error) {
+	if e.err != nil {
+		return nil, e.err
+	}
+	f, err := os.Open(e.path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if info.Size() > yamlpos.MaxSize {
+		return nil, fmt.Errorf("it has %d MiB, more than the %d that are read", info.Size()>>20, yamlpos.MaxSize>>20)
+	}
+	text := make([]byte, 0, info.Size()+1)
+	return readInto(text, io.LimitReader(f, yamlpos.MaxSize+1))
+}
+
+func readInto(text []byte, r io.Reader) ([]byte, error) {
+	for {
+		if len(text) == cap(text) {
+			text = append(text, 0)[:len(text)]
+		}
+		n, err := r.Read(text[len(text):cap(text)])
+		text = text[:len(text)+n]
+		if errors.Is(err, io.EOF) {
+			return text, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+}

@@ -1,0 +1,253 @@
+package file_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/source"
+	"github.com/isthmus-mesh/isthmus/source/file"
+)
+
+// deadline is how long a test waits for what must happen.
+const deadline = 20 * time.Second
+
+// sink hands every listing to the test, which thereby paces the source.
+type sink struct{ listings chan source.Listing }
+
+func (s sink) Replace(ctx context.Context, listing source.Listing) error {
+	select {
+	case s.listings <- listing:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (s sink) Change(context.Context, source.Change) error {
+	return errors.New("a file source lists, it does not report changes")
+}
+
+// run is a running source.
+type run struct {
+	t        *testing.T
+	dir      string
+	listings chan source.Listing
+	failed   chan error
+	state    map[model.Ref]model.Record // what a supervisor would have stored
+	cancel   context.CancelFunc
+}
+
+// start runs a source over dir and returns after its first listing.
+func start(t *testing.T, dir string, config file.Config) *run {
+	t.Helper()
+	r := launch(t, dir, config)
+	if l := r.next(); l.Places != nil {
+		t.Fatalf("the first listing is of %v only", l.Places)
+	}
+	return r
+}
+
+func launch(t *testing.T, dir string, config file.Config) *run {
+	t.Helper()
+	if err := config.Validate(); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 3*deadline)
+	r := &run{
+		t: t, dir: dir, listings: make(chan source.Listing), failed: make(chan error, 1),
+		state: map[model.Ref]model.Record{}, cancel: cancel,
+	}
+	src := file.New(config, slog.New(slog.DiscardHandler))
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		r.failed <- src.Run(ctx, sink{r.listings})
+	}()
+	t.Cleanup(func() { cancel(); <-done })
+	return r
+}
+
+// next returns the next listing, having applied it to the state.
+func (r *run) next() source.Listing {
+	r.t.Helper()
+	select {
+	case l := <-r.listings:
+		if l.Observed.IsZero() || time.Since(l.Observed) < 0 {
+			r.t.Errorf("observed at %v", l.Observed)
+		}
+		apply(r.state, l)
+		return l
+	case err := <-r.failed:
+		r.t.Fatalf("source failed: %v", err)
+	case <-time.After(deadline):
+		r.t.Fatal("no listing came")
+	}
+	panic("unreachable")
+}
+
+// fail returns the error the source ends with.
+func (r *run) fail() error {
+	r.t.Helper()
+	select {
+	case l := <-r.listings:
+		r.t.Fatalf("listed although it should have failed:\n%s", dump(l))
+	case err := <-r.failed:
+		return err
+	case <-time.After(deadline):
+		r.t.Fatal("source goes on")
+	}
+	panic("unreachable")
+}
+
+// apply does what a supervisor does with a listing.
+func apply(state map[model.Ref]model.Record, l source.Listing) {
+	keep := map[model.Ref]bool{}
+	places := map[string]bool{}
+	for _, refusal := range l.Refused {
+		if refusal.Ref != (model.Ref{}) {
+			keep[refusal.Ref] = true
+		} else {
+			places[refusal.Place] = true
+		}
+	}
+	for ref, record := range state {
+		in := l.Places == nil || slices.Contains(l.Places, record.Place)
+		if in && !keep[ref] && !keep[record.Owner] && !places[record.Place] {
+			delete(state, ref)
+		}
+	}
+	for _, object := range l.Objects {
+		for ref, record := range state {
+			if record.Owner == object.Record.Ref {
+				delete(state, ref)
+			}
+		}
+		state[object.Record.Ref] = object.Record
+		for _, owned := range object.Owned {
+			owned.Place = object.Record.Place // so that it goes with its owner
+			state[owned.Ref] = owned
+		}
+	}
+}
+
+// write puts text into a file below the folder, at once.
+func (r *run) write(name, text string) { write(r.t, r.dir, name, text) }
+
+func write(t testing.TB, dir, name, text string) {
+	t.Helper()
+	path := filepath.Join(dir, filepath.FromSlash(name))
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (r *run) remove(name string) {
+	r.t.Helper()
+	if err := os.RemoveAll(filepath.Join(r.dir, name)); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+func (r *run) rename(from, to string) {
+	r.t.Helper()
+	if err := os.Rename(filepath.Join(r.dir, from), filepath.Join(r.dir, to)); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+func (r *run) link(target, name string) {
+	r.t.Helper()
+	path := filepath.Join(r.dir, name)
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		r.t.Fatal(err)
+	}
+	if err := os.Symlink(target, path); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// stored checks which services and workloads a supervisor would hold.
+func (r *run) stored(want ...string) {
+	r.t.Helper()
+	var got []string
+	for ref, record := range r.state {
+		if ref.Kind != model.KindEndpoint {
+			got = append(got, fmt.Sprintf("%s@%s", ref.Name, record.Place))
+		}
+	}
+	slices.Sort(got)
+	if !slices.Equal(got, want) {
+		r.t.Errorf("stored are %v, want %v", got, want)
+	}
+}
+
+// entry is a minimal ServiceEntry document.
+func entry(name, host string) string {
+	return fmt.Sprintf(`---
+apiVersion: networking.istio.io/v1
+kind: ServiceEntry
+metadata: {name: %s}
+spec:
+  hosts: [%s]
+  ports: [{number: 80, name: http, protocol: http}]
+  resolution: STATIC
+  endpoints: [{address: 10.0.0.1}]
+`, name, host)
+}
+
+// dump writes a listing for people and golden files.
+func dump(l source.Listing) string {
+	var b strings.Builder
+	if l.Places != nil {
+		fmt.Fprintf(&b, "places %s\n", strings.Join(l.Places, " "))
+	}
+	for _, object := range l.Objects {
+		dumpRecord(&b, "", object.Record)
+		for _, owned := range object.Owned {
+			dumpRecord(&b, "  ", owned)
+		}
+	}
+	for _, r := range l.Refused {
+		fmt.Fprintf(&b, "refused at %s", r.Where)
+		if r.Object != "" {
+			fmt.Fprintf(&b, ": %s", r.Object)
+		}
+		if r.Field != "" {
+			fmt.Fprintf(&b, ": %s", r.Field)
+		}
+		fmt.Fprintf(&b, "\n  %s\n", strings.ReplaceAll(r.Reason, "; also ", "\n  also "))
+		if (r.Ref == model.Ref{}) {
+			fmt.Fprintf(&b, "  (keeps all of %s)\n", r.Place)
+		}
+	}
+	for _, kind := range slices.Sorted(maps.Keys(l.Ignored)) {
+		fmt.Fprintf(&b, "ignored %d %s\n", l.Ignored[kind], kind)
+	}
+	return b.String()
+}
+
+func dumpRecord(b *strings.Builder, indent string, r model.Record) {
+	data, err := model.Encode(model.Record{Ref: r.Ref, Spec: r.Spec})
+	if err != nil {
+		panic(err)
+	}
+	_, spec, _ := strings.Cut(string(data), `"spec":`)
+	fmt.Fprintf(b, "%s%s %s/%s", indent, r.Kind, r.Namespace, r.Name)
+	if r.Place != "" {
+		fmt.Fprintf(b, " in %s", r.Place)
+	}
+	fmt.Fprintf(b, "\n%s  %s\n", indent, strings.TrimSuffix(spec, "}"))
+}

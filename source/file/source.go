@@ -1,0 +1,46 @@
+package file
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/isthmus-mesh/isthmus/source"
+)
+
+// Source reads one folder. It is made by [New].
+type Source struct {
+	config Config
+	log    *slog.Logger
+}
+
+var _ source.Source = (*Source)(nil)
+
+// New returns a source that reads what a valid configuration says. The logger
+// is told of what slows the source down; what is wrong with a file goes into
+// the listings.
+func New(config Config, log *slog.Logger) *Source {
+	return &Source{config: config, log: log}
+}
+
+// Run implements [source.Source]. It fails when the folder is not there or
+// cannot be read: a folder that is gone, or was never mounted, says nothing
+// about what was in it.
+func (s *Source) Run(ctx context.Context, sink source.Sink) error {
+	f := &follower{
+		root:     s.config.Path,
+		pace:     s.config.pace.withDefaults(),
+		sink:     sink,
+		watch:    newWatcher(s.log),
+		registry: newRegistry(),
+		empty:    map[string]time.Time{},
+	}
+	defer f.watch.close()
+	now := time.Now()
+	f.window.everything(now)
+	f.rescan = now.Add(f.pace.rescan)
+	if err := f.process(ctx, now); err != nil {
+		return err
+	}
+	return f.follow(ctx)
+}

@@ -1,0 +1,80 @@
+package file
+
+import (
+	"crypto/sha256"
+
+	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/source"
+)
+
+// version is what one reading of a file found. It is never changed after it
+// was made, so that "the same pointer" means "the same content".
+type version struct {
+	sum     [sha256.Size]byte
+	size    int
+	trouble string // why the file could not be read; empty if it could
+	docs    []doc
+	ignored map[string]int
+	// held are the names that an earlier version had and that may well be in
+	// the part of this one that cannot be understood.
+	held []model.Ref
+}
+
+// doc is one object of a file: taken, or refused.
+type doc struct {
+	ref     model.Ref // zero if it is not clear which object it describes
+	title   string    // for people: "ServiceEntry default/reviews"
+	where   string    // for people: "shop.yaml:12"
+	object  source.Object
+	refusal *source.Refusal
+}
+
+// unreadable is the version of a file that is there but cannot be read. Its
+// refusal names no object, so everything stored under the place stays.
+func unreadable(place, trouble, remedy string) *version {
+	return &version{trouble: trouble, docs: []doc{{refusal: &source.Refusal{
+		Place: place, Where: place, Reason: trouble + ": " + remedy,
+	}}}}
+}
+
+// vague reports whether some object of the file is not known by name.
+func (v *version) vague() bool {
+	for i := range v.docs {
+		if v.docs[i].ref == (model.Ref{}) {
+			return true
+		}
+	}
+	return false
+}
+
+// blank reports whether nothing can be told from the version: it says the same
+// as a file that is not there. A nil version is such a file.
+func (v *version) blank() bool {
+	return v == nil || len(v.docs) == 0 && len(v.ignored) == 0
+}
+
+// same reports whether v and o are readings of the same content.
+func (v *version) same(o *version) bool {
+	return v != nil && o != nil && v.trouble == o.trouble && v.size == o.size && v.sum == o.sum
+}
+
+// after returns v as the successor of prev. While a file is partly beyond
+// understanding, the names it had go on being its own, so that an equal name
+// in another file does not take over because of a slip in this one.
+func (v *version) after(prev *version) *version {
+	if prev == nil || !v.vague() {
+		return v
+	}
+	has := map[model.Ref]bool{}
+	for i := range v.docs {
+		has[v.docs[i].ref] = true
+	}
+	next := *v
+	for ref := range prev.refs() {
+		if !has[ref] {
+			has[ref] = true
+			next.held = append(next.held, ref)
+		}
+	}
+	return &next
+}

@@ -1,0 +1,114 @@
+package source
+
+import (
+	"iter"
+	"maps"
+	"slices"
+
+	"github.com/isthmus-mesh/isthmus/model"
+)
+
+// index is what a supervisor remembers about the stored records of its source:
+// which objects stand in which place, so that a reading of one place costs
+// nothing for the others, and how many records there are of each kind. It is
+// derived from the store alone and can be built again at any time.
+type index struct {
+	place  map[model.Ref]string // of every object; owned records have none
+	at     map[string]map[model.Ref]struct{}
+	counts map[model.Kind]int
+	total  int
+}
+
+func newIndex() *index {
+	return &index{
+		place:  map[model.Ref]string{},
+		at:     map[string]map[model.Ref]struct{}{},
+		counts: map[model.Kind]int{},
+	}
+}
+
+// following yields the records of stored and takes them into the index as they
+// pass, so that a full listing needs one pass for its difference and its index.
+func (x *index) following(stored iter.Seq[model.Record]) iter.Seq[model.Record] {
+	return func(yield func(model.Record) bool) {
+		for rec := range stored {
+			x.created(rec)
+			if !yield(rec) {
+				return
+			}
+		}
+	}
+}
+
+// commit takes over what the store has taken.
+func (x *index) commit(writes []model.Write) {
+	for _, w := range writes {
+		switch {
+		case w.Delete:
+			x.deleted(w.Record)
+		case w.Record.Revision == 0:
+			x.created(w.Record)
+		default:
+			x.set(w.Record)
+		}
+	}
+}
+
+func (x *index) created(rec model.Record) {
+	x.counts[rec.Kind]++
+	x.total++
+	x.set(rec)
+}
+
+func (x *index) deleted(rec model.Record) {
+	x.counts[rec.Kind]--
+	x.total--
+	x.unset(rec.Ref)
+}
+
+// set notes where an object stands now, wherever it stood before.
+func (x *index) set(rec model.Record) {
+	if rec.Kind == model.KindSource {
+		return
+	}
+	if place, ok := x.place[rec.Ref]; ok {
+		if place == rec.Place && rec.Owner == (model.Ref{}) {
+			return
+		}
+		x.unset(rec.Ref)
+	}
+	if rec.Owner != (model.Ref{}) {
+		return
+	}
+	x.place[rec.Ref] = rec.Place
+	refs := x.at[rec.Place]
+	if refs == nil {
+		refs = map[model.Ref]struct{}{}
+		x.at[rec.Place] = refs
+	}
+	refs[rec.Ref] = struct{}{}
+}
+
+func (x *index) unset(ref model.Ref) {
+	place, ok := x.place[ref]
+	if !ok {
+		return
+	}
+	delete(x.place, ref)
+	delete(x.at[place], ref)
+	if len(x.at[place]) == 0 {
+		delete(x.at, place)
+	}
+}
+
+// kinds returns the kinds of which anything is stored, sorted.
+func (x *index) kinds() []model.Kind {
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(x.counts)), func(k model.Kind) bool { return x.counts[k] == 0 })
+}
+
+func (x *index) services() int { return x.counts[model.KindService] }
+
+func (x *index) endpoints() int { return x.counts[model.KindEndpoint] + x.counts[model.KindWorkload] }
+
+// marked reports whether the source is known to have listed completely.
+func (x *index) marked() bool { return x.counts[model.KindSource] > 0 }

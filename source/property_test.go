@@ -1,0 +1,207 @@
+package source_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/source"
+)
+
+// TestStoreHoldsTheLastGoodOfEach is the law of the supervisor: whatever a
+// registry says, however it fails, and whoever else writes, the store holds
+// the last good version of every object the registry has not let go.
+func TestStoreHoldsTheLastGoodOfEach(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		h := history{
+			steps: rapid.SliceOfN(rapid.Custom(drawStep), 1, 12).Draw(t, "steps"),
+			first: rapid.Custom(drawListing).Draw(t, "first"),
+			store: newLedger(), want: newReference(),
+		}
+		if rapid.Bool().Draw(t, "crowded") {
+			h.crowd()
+		}
+		h.run(t)
+	})
+}
+
+// crowd adds a service of many endpoints to every full listing, beside which a
+// small reading is looked up and not swept for.
+func (h *history) crowd() {
+	far := service("far", "far", crowd(300)...)
+	h.first.Objects = append(h.first.Objects, far)
+	for _, s := range h.steps {
+		if s.Listing != nil && s.Listing.Places == nil {
+			s.Listing.Objects = append(s.Listing.Objects, far)
+		}
+	}
+}
+
+// step is one thing that happens to a source.
+type step struct {
+	Listing *source.Listing
+	Change  *source.Change
+	Fails   bool // the run ends with an error
+	Panics  bool
+	Refused int  // commits the store refuses from here on
+	Touched bool // somebody else writes between comparison and commit
+}
+
+func (s step) String() string {
+	switch {
+	case s.Listing != nil:
+		return fmt.Sprintf("list %+v", *s.Listing)
+	case s.Change != nil:
+		return fmt.Sprintf("change %+v", *s.Change)
+	}
+	return fmt.Sprintf("fails %t panics %t", s.Fails, s.Panics)
+}
+
+// history is a source that takes its steps one after the other, over as many
+// runs as it needs, and compares the store with the reference after each.
+type history struct {
+	steps []step
+	first source.Listing
+	store *ledger
+	want  *reference
+	wrong string
+	stop  context.CancelFunc
+}
+
+func (h *history) run(t *rapid.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	h.stop = cancel
+	s := source.NewSupervisor("reg", h, h.store, source.Config{MinBackoff: 1, MaxBackoff: 1})
+	if err := s.Run(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if h.wrong != "" {
+		t.Fatal(h.wrong)
+	}
+	if len(h.store.noops) > 0 {
+		t.Fatalf("writes that change nothing: %v", h.store.noops)
+	}
+	counts := map[model.Kind]int{}
+	for rec := range h.store.List(model.Filter{}) {
+		counts[rec.Kind]++
+	}
+	if st := s.Status(); st.Services != counts[model.KindService] || st.Endpoints != counts[model.KindEndpoint] {
+		t.Fatalf("counts %d services and %d endpoints, but %v are stored", st.Services, st.Endpoints, counts)
+	}
+}
+
+func (h *history) Run(ctx context.Context, sink source.Sink) error {
+	if err := h.take(ctx, sink, step{Listing: &h.first}); err != nil {
+		return err
+	}
+	for len(h.steps) > 0 && h.wrong == "" {
+		next := h.steps[0]
+		h.steps = h.steps[1:]
+		if err := h.take(ctx, sink, next); err != nil {
+			return err
+		}
+	}
+	h.stop()
+	return ctx.Err()
+}
+
+func (h *history) take(ctx context.Context, sink source.Sink, s step) error {
+	h.store.refuse = s.Refused
+	h.store.before = func(c model.Commit) { h.interfere(s.Touched, c) }
+	var err error
+	switch {
+	case s.Panics:
+		panic("as told")
+	case s.Fails:
+		return errors.New("as told")
+	case s.Listing != nil:
+		if err = sink.Replace(ctx, *s.Listing); err == nil {
+			h.want.replace(*s.Listing)
+		}
+	case s.Change != nil:
+		if err = sink.Change(ctx, *s.Change); err == nil {
+			h.want.change(*s.Change)
+		}
+	}
+	if diff := cmp.Diff(h.want.lines(), linesOf(h.store)); diff != "" && h.wrong == "" {
+		h.wrong = fmt.Sprintf("after %s, error %v (-want +got):\n%s", s, err, diff)
+		h.stop()
+	}
+	return err
+}
+
+// interfere writes to the first record of a commit before the commit does, once.
+func (h *history) interfere(wanted bool, c model.Commit) {
+	h.store.before = nil
+	if !wanted || h.store.refuse > 0 {
+		return
+	}
+	w := c.Writes[0]
+	w.Record.Origin, w.Delete = "somebody else", false
+	_, _ = h.store.memory.Commit(context.Background(), model.Commit{Writes: []model.Write{w}})
+}
+
+func drawStep(t *rapid.T) step {
+	s := step{Touched: rapid.Bool().Draw(t, "touched")}
+	if rapid.IntRange(0, 5).Draw(t, "away") == 0 {
+		s.Refused = rapid.IntRange(1, 5).Draw(t, "refused commits")
+	}
+	switch rapid.IntRange(0, 8).Draw(t, "what") {
+	case 0:
+		s.Panics = true
+	case 1:
+		s.Fails = true
+	case 2, 3:
+		l := drawListing(t)
+		s.Listing = &l
+	case 4, 5, 6:
+		l := drawListing(t)
+		l.Places = rapid.SliceOfNDistinct(rapid.SampledFrom(places), 0, 2, rapid.ID).Draw(t, "places")
+		if l.Places == nil {
+			l.Places = []string{}
+		}
+		s.Listing = &l
+	default:
+		l := drawListing(t)
+		s.Change = &source.Change{Upserts: l.Objects, Refused: l.Refused}
+		for _, name := range rapid.SliceOfN(rapid.SampledFrom(names), 0, 2).Draw(t, "deletes") {
+			s.Change.Deletes = append(s.Change.Deletes, ref(model.KindService, name))
+		}
+	}
+	return s
+}
+
+var (
+	names  = []string{"a", "b", "c", "ab", "a/b"}
+	places = []string{"", "f", "g"}
+)
+
+func drawListing(t *rapid.T) source.Listing {
+	return source.Listing{
+		Objects: rapid.SliceOfN(rapid.Custom(drawObject), 0, 5).Draw(t, "objects"),
+		Refused: rapid.SliceOfN(rapid.Custom(drawRefusal), 0, 2).Draw(t, "refused"),
+	}
+}
+
+func drawObject(t *rapid.T) source.Object {
+	name := rapid.SampledFrom(append(names, "")).Draw(t, "name")
+	o := service(name, rapid.SampledFrom(places).Draw(t, "place"),
+		rapid.SliceOfN(rapid.SampledFrom([]string{"1", "2", "3", "4"}), 0, 3).Draw(t, "endpoints")...)
+	o.Record.Spec = model.Service{Hosts: model.ListOf(rapid.SampledFrom([]string{"x", "y"}).Draw(t, "host"))}
+	for i := range o.Owned {
+		o = weighed(o, i, rapid.Uint32Range(0, 2).Draw(t, "weight"))
+	}
+	return o
+}
+
+func drawRefusal(t *rapid.T) source.Refusal {
+	return bad(rapid.SampledFrom(places).Draw(t, "place"),
+		rapid.SampledFrom(append(names, "")).Draw(t, "name"),
+		rapid.SampledFrom([]string{"bad", "worse"}).Draw(t, "reason"))
+}

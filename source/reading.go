@@ -1,0 +1,103 @@
+package source
+
+import (
+	"time"
+
+	"github.com/isthmus-mesh/isthmus/model"
+)
+
+// reading is a checked [Listing] or [Change]: the records that shall be stored
+// afterwards, and how to judge stored records that are not among them. It is
+// built once and compared with the store as often as the store asks for it.
+type reading struct {
+	source, origin string
+	whole          bool            // everything unlisted is gone
+	places         map[string]bool // what is unlisted in one of them is gone; nil for a change
+
+	records []model.Record    // complete but for what the store sets
+	at      map[model.Ref]int // position in records
+	objects []model.Ref       // those of records that own themselves
+
+	refused map[model.Ref]string // why the last good version of an object stays
+	broken  map[string]string    // why everything unlisted in a place stays
+	deleted map[model.Ref]bool   // reported gone one by one
+	refusal []Refusal            // for the status; without source
+
+	observed time.Time
+}
+
+// readListing checks a listing. A full one includes the source's mark, so that
+// the mark is part of the commit that carries the listing.
+func readListing(source, origin string, l Listing) *reading {
+	r := newReading(source, origin, l.Objects, l.Refused)
+	r.observed = l.Observed
+	if l.Places == nil {
+		r.whole = true
+		r.put(model.Record{Ref: markRef(source), Spec: model.SourceMark{}}, model.Ref{})
+		return r
+	}
+	r.places = make(map[string]bool, len(l.Places))
+	for _, place := range l.Places {
+		r.places[place] = true
+	}
+	return r
+}
+
+// readChange checks a change. Of an object that is both upserted and deleted
+// the upsert counts, as a registry that recreates something reports both.
+func readChange(source, origin string, c Change) *reading {
+	r := newReading(source, origin, c.Upserts, c.Refused)
+	r.observed = c.Observed
+	// Where a registry has no places, a change to something unknown is no word
+	// about everything else.
+	delete(r.broken, "")
+	for _, ref := range c.Deletes {
+		r.deleted[r.own(ref)] = true
+	}
+	return r
+}
+
+func newReading(source, origin string, objects []Object, refused []Refusal) *reading {
+	size := len(objects) + 1
+	for _, o := range objects {
+		size += len(o.Owned)
+	}
+	r := &reading{
+		source: source, origin: origin,
+		records: make([]model.Record, 0, size),
+		at:      make(map[model.Ref]int, size),
+		objects: make([]model.Ref, 0, len(objects)),
+		refused: map[model.Ref]string{}, broken: map[string]string{}, deleted: map[model.Ref]bool{},
+	}
+	for _, f := range refused {
+		r.refuse(f)
+	}
+	for _, o := range objects {
+		r.add(o)
+	}
+	return r
+}
+
+func markRef(source string) model.Ref {
+	return model.Ref{Kind: model.KindSource, Key: model.Key{Source: source, Name: source}}
+}
+
+// own returns ref as a reference into this source.
+func (r *reading) own(ref model.Ref) model.Ref {
+	ref.Source = r.source
+	return ref
+}
+
+// refuse notes what the source could not take. The first reason given counts.
+func (r *reading) refuse(f Refusal) {
+	f.Ref.Source = ""
+	if f.Reason == "" {
+		f.Reason = "refused by the source without a reason"
+	}
+	r.refusal = append(r.refusal, f)
+	if known(f.Ref) {
+		setDefault(r.refused, r.own(f.Ref), f.Reason)
+	} else {
+		setDefault(r.broken, f.Place, f.Reason)
+	}
+}

@@ -1,0 +1,183 @@
+package source_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/source"
+)
+
+func bad(place, name, reason string) source.Refusal {
+	f := source.Refusal{Place: place, Where: place + ":1", Reason: reason}
+	if name != "" {
+		f.Ref, f.Object = ref(model.KindService, name), "ServiceEntry ns/"+name
+	}
+	return f
+}
+
+func TestRefusedObjectKeepsItsLastGoodVersion(t *testing.T) {
+	supervise(t, func(b *bridge) {
+		b.list(service("a", "f", "1"), service("b", "f", "2"))
+		refused := source.Listing{Objects: []source.Object{service("b", "f", "2")}, Refused: []source.Refusal{bad("f", "a", "no ports")}}
+		b.replace(refused)
+		since := time.Now()
+		b.wrote("update Service ns/a")
+		b.holds("Endpoint ns/a/1", "Endpoint ns/b/2", "Service ns/a in f stale: no ports", "Service ns/b in f")
+		b.inState(source.StateLive)
+
+		time.Sleep(time.Minute)
+		commits := len(b.store.commits)
+		b.replace(refused)
+		if len(b.store.commits) != commits {
+			t.Errorf("the same refusal again was written: %v", b.store.last())
+		}
+		refused.Refused[0].Reason = "no hosts"
+		b.replace(refused)
+		rec, _ := b.store.memory.Get(stored(model.KindService, "a"))
+		if rec.Status.Stale != "no hosts" || !rec.Status.Since.Equal(since.Add(time.Minute)) {
+			t.Errorf("status %+v, want the new reason since it arose", rec.Status)
+		}
+
+		b.list(service("a", "f", "1"), service("b", "f", "2"))
+		b.wrote("update Service ns/a")
+		b.holds("Endpoint ns/a/1", "Endpoint ns/b/2", "Service ns/a in f", "Service ns/b in f")
+		if st := b.Status(); len(st.Refused) != 0 || st.RefusedTotal != 2 {
+			t.Errorf("refused %v, %d in total, want none and 2", st.Refused, st.RefusedTotal)
+		}
+	})
+}
+
+func TestUnreadablePlaceKeepsWhatItHeld(t *testing.T) {
+	for name, places := range map[string][]string{"full": nil, "partial": {"f"}} {
+		t.Run(name, func(t *testing.T) {
+			supervise(t, func(b *bridge) {
+				b.list(service("a", "f", "1"), service("b", "f", "2"), service("c", "g", "3"))
+				objects := []source.Object{service("b", "f", "4")}
+				if places == nil {
+					objects = append(objects, service("c", "g", "3"))
+				}
+				b.replace(source.Listing{Places: places, Objects: objects, Refused: []source.Refusal{bad("f", "", "not YAML")}})
+				b.wrote("update Service ns/a", "create Endpoint ns/b/4", "delete Endpoint ns/b/2")
+				b.holds("Endpoint ns/a/1", "Endpoint ns/b/4", "Endpoint ns/c/3",
+					"Service ns/a in f stale: not YAML", "Service ns/b in f", "Service ns/c in g")
+				b.replace(source.Listing{Places: []string{"f"}})
+				b.holds("Endpoint ns/c/3", "Service ns/c in g")
+			})
+		})
+	}
+}
+
+func TestListedAndRefusedCountsAsListed(t *testing.T) {
+	supervise(t, func(b *bridge) {
+		b.replace(source.Listing{
+			Objects: []source.Object{service("a", "f", "1")},
+			Refused: []source.Refusal{bad("g", "a", "f has it already")},
+		})
+		b.holds("Endpoint ns/a/1", "Service ns/a in f")
+		if st := b.Status(); len(st.Refused) != 1 {
+			t.Errorf("refused %v, want the second document", st.Refused)
+		}
+	})
+}
+
+func TestRefusalInAChange(t *testing.T) {
+	supervise(t, func(b *bridge) {
+		b.list(service("a", "", "1"), service("b", "", "2"))
+		b.change(source.Change{Refused: []source.Refusal{bad("", "a", "no ports"), bad("", "new", "no hosts")}})
+		b.wrote("update Service ns/a")
+		b.change(source.Change{Upserts: []source.Object{service("b", "", "3")}})
+		if st := b.Status(); len(st.Refused) != 2 {
+			t.Errorf("refused %v, want both still", st.Refused)
+		}
+		b.change(source.Change{Upserts: []source.Object{service("a", "", "1")}, Deletes: []model.Ref{ref(model.KindService, "new")}})
+		b.holds("Endpoint ns/a/1", "Endpoint ns/b/3", "Service ns/a", "Service ns/b")
+		if st := b.Status(); len(st.Refused) != 0 {
+			t.Errorf("refused %v, want none", st.Refused)
+		}
+	})
+}
+
+func TestUnknownRefusalWithoutPlace(t *testing.T) {
+	supervise(t, func(b *bridge) {
+		b.list(service("a", ""), service("b", ""))
+		b.change(source.Change{Refused: []source.Refusal{bad("", "", "not JSON")}})
+		b.holds("Service ns/a", "Service ns/b")
+		if st := b.Status(); len(st.Refused) != 1 {
+			t.Errorf("refused %v, want one", st.Refused)
+		}
+		b.replace(source.Listing{Refused: []source.Refusal{bad("", "", "not JSON")}})
+		b.holds("Service ns/a stale: not JSON", "Service ns/b stale: not JSON")
+	})
+}
+
+func TestDeletionByNameOutweighsABrokenPlace(t *testing.T) {
+	supervise(t, func(b *bridge) {
+		b.list(service("a", "f", "1"), service("b", "f"), service("c", "f"))
+		b.change(source.Change{
+			Deletes: []model.Ref{ref(model.KindService, "a"), ref(model.KindService, "c")},
+			Refused: []source.Refusal{bad("f", "", "not YAML"), bad("f", "c", "no hosts")},
+		})
+		b.holds("Service ns/b in f stale: not YAML", "Service ns/c in f stale: no hosts")
+	})
+}
+
+func TestRefusalsStandByPlaceInOrder(t *testing.T) {
+	supervise(t, func(b *bridge) {
+		b.replace(source.Listing{
+			Refused: []source.Refusal{bad("g", "b", "2"), bad("f", "z", "1"), bad("g", "a", "2")},
+			Ignored: map[string]int{"ConfigMap": 3},
+		})
+		b.replace(source.Listing{Places: []string{"f", "h"}, Refused: []source.Refusal{bad("h", "", "3")}})
+		b.replace(source.Listing{Places: []string{"h"}, Refused: []source.Refusal{bad("h", "", "3")}})
+		st := b.Status()
+		want := []source.Refusal{bad("g", "a", "2"), bad("g", "b", "2"), bad("h", "", "3")}
+		if diff := cmp.Diff(want, st.Refused); diff != "" {
+			t.Errorf("refused (-want +got):\n%s", diff)
+		}
+		if st.RefusedTotal != 4 || st.Ignored["ConfigMap"] != 3 {
+			t.Errorf("%d refused in total and %v ignored", st.RefusedTotal, st.Ignored)
+		}
+	})
+}
+
+func TestImpossibleObjectPoisonsOnlyItself(t *testing.T) {
+	poison := map[string]struct {
+		object source.Object
+		reason string
+	}{
+		"no kind":        {source.Object{Record: model.Record{Ref: ref("", "x"), Spec: model.Service{}}}, "kind is missing"},
+		"no name":        {service("", "f", "1"), "name is missing"},
+		"nothing at all": {source.Object{}, "kind is missing"},
+		"no spec":        {source.Object{Record: model.Record{Ref: ref(model.KindService, "a"), Place: "f"}}, "specification"},
+		"other spec":     {source.Object{Record: model.Record{Ref: ref(model.KindService, "a"), Spec: model.Workload{}}}, "model.Workload"},
+		"reserved":       {source.Object{Record: model.Record{Ref: ref(model.KindSource, "a"), Spec: model.SourceMark{}}}, "reserved"},
+		"owned name":     {source.Object{Record: service("a", "f").Record, Owned: service("b", "f", "1").Owned}, "Endpoint ns/b/1"},
+		"owned twice":    {service("a", "f", "7", "7"), "Endpoint ns/a/7"},
+		"duplicate":      {service("good", "g", "9"), "comes before it"},
+	}
+	for name, p := range poison {
+		t.Run(name, func(t *testing.T) {
+			supervise(t, func(b *bridge) {
+				b.list(service("a", "f", "1"), service("gone", "f"))
+				b.list(service("good", "f", "2"), p.object, service("late", "f"))
+				want := []string{"Endpoint ns/good/2", "Service ns/good in f", "Service ns/late in f"}
+				st := b.Status()
+				if len(st.Refused) != 1 {
+					t.Fatalf("refused %v, want one", st.Refused)
+				}
+				mentions(t, st.Refused[0].Reason, p.reason)
+				if p.object.Record.Kind == model.KindService && p.object.Record.Name == "a" {
+					want = []string{
+						"Endpoint ns/a/1", "Endpoint ns/good/2", "Service ns/a in f stale: " + st.Refused[0].Reason,
+						"Service ns/good in f", "Service ns/late in f",
+					}
+				}
+				b.holds(want...)
+				b.inState(source.StateLive)
+			})
+		})
+	}
+}

@@ -1,0 +1,80 @@
+package source
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"time"
+)
+
+// report changes the status.
+func (s *Supervisor) report(change func(*Status)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	change(&s.status)
+}
+
+// stored reports a reading that the store now says.
+func (s *Supervisor) stored(r *reading, x *index, ignored map[string]int, now time.Time) {
+	// The supervisor's goroutine alone changes the status, so nothing is missed
+	// between this look at it and the change.
+	before := s.Status()
+	standing, fresh := r.refusals(before.Refused)
+	s.report(func(st *Status) {
+		st.enter(StateLive, "", now)
+		st.Services, st.Endpoints = x.services(), x.endpoints()
+		st.Refused, st.RefusedTotal = standing, st.RefusedTotal+uint64(len(fresh))
+		if r.whole {
+			st.LastListing, st.listed = now, true
+		}
+		if r.whole || ignored != nil {
+			st.Ignored = maps.Clone(ignored)
+		}
+	})
+	if before.State != StateLive {
+		s.cfg.Log.Info("source is live", "source", s.name)
+	}
+	if len(fresh) > 0 {
+		s.cfg.Log.Warn("objects refused", "source", s.name, "count", len(fresh), "err", fresh[0].text())
+	}
+}
+
+func (f Refusal) text() string {
+	text := f.Reason
+	for _, part := range []string{f.Field, f.Object, f.Where} {
+		if part != "" {
+			text = part + ": " + text
+		}
+	}
+	return text
+}
+
+// failed reports why the source ended and when it is run again.
+func (s *Supervisor) failed(err error, delay time.Duration) {
+	s.fail(fmt.Sprintf("%v; trying again within %s", err, max(delay.Round(time.Second), time.Second)))
+	attrs := []any{"source", s.name, "err", err}
+	if p, ok := errors.AsType[*panicError](err); ok {
+		attrs = append(attrs, "stack", string(p.stack))
+	}
+	s.cfg.Log.Warn("source failed", attrs...)
+}
+
+// fail reports that the registry cannot be mirrored. What is stored stays, so
+// a source that has ever listed, be it in an earlier process, is stale.
+func (s *Supervisor) fail(reason string) {
+	s.report(func(st *Status) {
+		state := StateListing
+		if st.listed {
+			state = StateStale
+		}
+		st.enter(state, reason, time.Now())
+	})
+}
+
+// restored reports what the store holds before the source is run.
+func (s *Supervisor) restored(x *index) {
+	s.report(func(st *Status) {
+		st.listed = st.listed || x.marked()
+		st.Services, st.Endpoints = x.services(), x.endpoints()
+	})
+}

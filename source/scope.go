@@ -1,0 +1,105 @@
+package source
+
+import (
+	"iter"
+	"maps"
+	"slices"
+
+	"github.com/isthmus-mesh/isthmus/model"
+)
+
+// scope yields the stored records that a reading can concern.
+func (k *sink) scope(r *reading) iter.Seq[model.Record] {
+	if r.whole {
+		k.index = newIndex()
+		return k.index.following(k.all())
+	}
+	objects := k.concerned(r)
+	within := func(rec model.Record) bool {
+		_, listed := r.at[rec.Ref]
+		return listed || objects[head(rec)]
+	}
+	if len(objects) > k.index.total/16 {
+		return filter(k.all(), within) // one pass is cheaper than so many look-ups
+	}
+	return func(yield func(model.Record) bool) {
+		for _, ref := range slices.SortedFunc(maps.Keys(objects), model.Ref.Compare) {
+			for rec := range k.family(ref) {
+				// A nested name is found under two objects; its own yields it.
+				mine := head(rec) == ref || !objects[head(rec)]
+				if mine && within(rec) && !yield(rec) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// head returns the object a record is part of: its owner, or itself.
+func head(rec model.Record) model.Ref {
+	if rec.Owner != (model.Ref{}) {
+		return rec.Owner
+	}
+	return rec.Ref
+}
+
+// concerned returns the objects a reading speaks of, or might by being silent.
+func (k *sink) concerned(r *reading) map[model.Ref]bool {
+	objects := map[model.Ref]bool{}
+	for _, ref := range r.objects {
+		objects[ref] = true
+	}
+	for ref := range r.refused {
+		objects[ref] = true
+	}
+	for ref := range r.deleted {
+		objects[ref] = true
+	}
+	for place := range r.places {
+		for ref := range k.index.at[place] {
+			objects[ref] = true
+		}
+	}
+	for place := range r.broken {
+		for ref := range k.index.at[place] {
+			objects[ref] = true
+		}
+	}
+	return objects
+}
+
+// family yields the stored record of that reference, and every record whose
+// name says that it belongs to it. It relies on the order of [Store.List] to
+// stop early where the filter cannot: an empty namespace selects all of them.
+func (k *sink) family(ref model.Ref) iter.Seq[model.Record] {
+	return func(yield func(model.Record) bool) {
+		filter := model.Filter{Kind: ref.Kind, Source: ref.Source, Namespace: ref.Namespace, Prefix: ref.Name}
+		for rec := range k.store.List(filter) {
+			if rec.Ref == ref && !yield(rec) {
+				return
+			}
+			break
+		}
+		filter.Prefix += "/"
+		for _, filter.Kind = range k.index.kinds() {
+			for rec := range k.store.List(filter) {
+				if rec.Namespace != ref.Namespace {
+					break
+				}
+				if !yield(rec) {
+					return
+				}
+			}
+		}
+	}
+}
+
+func filter(records iter.Seq[model.Record], within func(model.Record) bool) iter.Seq[model.Record] {
+	return func(yield func(model.Record) bool) {
+		for rec := range records {
+			if within(rec) && !yield(rec) {
+				return
+			}
+		}
+	}
+}

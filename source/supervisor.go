@@ -1,0 +1,157 @@
+package source
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"log/slog"
+	"math/rand/v2"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/isthmus-mesh/isthmus/model"
+)
+
+// Store is where supervisors mirror registries to.
+type Store interface {
+	// Commit applies all writes of a commit or, on any error, none, and returns its revision.
+	Commit(ctx context.Context, commit model.Commit) (uint64, error)
+	// List yields the records a filter selects, in the order of [model.Ref.Compare]
+	// and as of one revision. It shows every commit that has returned.
+	List(filter model.Filter) iter.Seq[model.Record]
+}
+
+// Config says how a source is supervised.
+type Config struct {
+	Kind   string // of registry, for the status
+	Origin string // the instance name of this Isthmus
+	Log    *slog.Logger
+	// MinBackoff and MaxBackoff bound the wait before a failed source is run
+	// again; 200 ms and 30 s unless set. The waits start over once a source has
+	// been live for as long as the longest of them.
+	MinBackoff, MaxBackoff time.Duration
+}
+
+func (c Config) withDefaults() Config {
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	if c.MinBackoff <= 0 {
+		c.MinBackoff = 200 * time.Millisecond
+	}
+	if c.MaxBackoff <= 0 {
+		c.MaxBackoff = 30 * time.Second
+	}
+	c.MaxBackoff = max(c.MaxBackoff, c.MinBackoff)
+	return c
+}
+
+// Supervisor runs one source: it mirrors what the source reads into the store,
+// runs it again when it fails, and knows its status.
+type Supervisor struct {
+	name  string
+	src   Source
+	store Store
+	cfg   Config
+
+	running atomic.Bool
+
+	mu     sync.Mutex // guards status; never held across a call
+	status Status
+}
+
+// NewSupervisor returns a supervisor of the source with that name, which must
+// be unique in the store. It does nothing until [Supervisor.Run].
+func NewSupervisor(name string, src Source, store Store, cfg Config) *Supervisor {
+	s := &Supervisor{name: name, src: src, store: store, cfg: cfg.withDefaults()}
+	s.status = Status{Name: name, Kind: cfg.Kind}
+	s.status.enter(StateListing, "waiting for its first complete listing", time.Now())
+	return s
+}
+
+// Status returns what is known about the source. It may be called from anywhere.
+func (s *Supervisor) Status() Status {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.status
+}
+
+// Run runs the source until ctx ends and then returns nil. A source that fails,
+// panics or ends is run again after a wait; nothing it stored is touched. Run
+// fails only when the supervisor runs already, for its source must not run twice.
+func (s *Supervisor) Run(ctx context.Context) error {
+	if !s.running.CompareAndSwap(false, true) {
+		return fmt.Errorf("source %s: runs already", s.name)
+	}
+	defer s.running.Store(false)
+	wait := backoff{floor: s.cfg.MinBackoff, limit: s.cfg.MaxBackoff}
+	for {
+		live, err := s.runOnce(ctx)
+		if ctx.Err() != nil {
+			return nil
+		}
+		if live >= s.cfg.MaxBackoff {
+			wait.reset()
+		}
+		delay := wait.next(rand.Float64())
+		s.failed(err, delay)
+		if !sleep(ctx, delay) {
+			return nil
+		}
+	}
+}
+
+// runOnce runs the source to its end and returns how long it had been live and
+// why it ended. The source runs on this goroutine, so its panics end up here.
+func (s *Supervisor) runOnce(ctx context.Context) (live time.Duration, err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	k := &sink{Supervisor: s, index: s.reindex()}
+	s.restored(k.index)
+	defer func() {
+		if p := recover(); p != nil {
+			err = &panicError{p, debug.Stack()}
+		}
+		if !k.listed.IsZero() {
+			live = time.Since(k.listed)
+		}
+	}()
+	if err := s.src.Run(ctx, k); err != nil {
+		return 0, err
+	}
+	return 0, errors.New("the source ended without being asked to")
+}
+
+// panicError is a panic of a source, which stops that source alone.
+type panicError struct {
+	value any
+	stack []byte
+}
+
+func (e *panicError) Error() string {
+	return fmt.Sprintf("panic: %v: this is a defect of Isthmus, please report it with the stack in its log", e.value)
+}
+
+func sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+func (s *Supervisor) all() iter.Seq[model.Record] { return s.store.List(model.Filter{Source: s.name}) }
+
+func (s *Supervisor) reindex() *index {
+	x := newIndex()
+	for range x.following(s.all()) {
+		continue
+	}
+	return x
+}

@@ -1,0 +1,48 @@
+// Package store holds every record Isthmus knows and tells watchers about
+// every change, in order, with nothing lost.
+//
+// # Place
+//
+// Sources commit, through their supervisor; the catalog and every other reader
+// lists and watches. The store knows no kind better than another: it keeps the
+// [model.Record] envelope, and what the specification says is its readers'
+// business. It derives nothing, merges nothing and decides nothing to delete.
+//
+// # Writing
+//
+// A [model.Commit] takes effect whole or not at all and has one revision, which
+// all its records carry. Every write is compare-and-set; a writer that worked
+// from an outdated record gets a [*ConflictError] that says what is stored
+// instead. A write that says nothing new is no event, and a commit in which
+// nothing changes has no revision of its own.
+//
+// Revisions start at 1 and only grow. They compare within one epoch, a number
+// that differs for every start of the store and that [model.EndOfSnapshot]
+// carries.
+//
+// # Reading
+//
+// [Memory.Get] and [Memory.List] read one consistent revision. A watch is one
+// stream: the snapshot, [model.EndOfSnapshot] with its revision, then each
+// later commit as one [model.Batch], for ever. [model.Reset] says that the
+// reader lagged too far behind to be told what it missed; it drops what it
+// holds, and a new snapshot follows on the same stream. What a watch has told
+// can be read at once.
+//
+// # Memory
+//
+// A record is held once. Commits are kept for watchers that lag, once for all
+// of them, up to [Config.History] events; a watcher is a place in that history
+// and has no queue of its own. So the cost of a slow watcher is bounded, and
+// others do not notice it. While it reads its snapshot a watcher also keeps the
+// records of that revision.
+//
+// # Concurrency
+//
+// Everything here may be used by any number of goroutines. Commits wait for
+// one another; readers take no lock and wait for nobody. Nothing is locked
+// while a watch or a list yields, so its reader may take its time, commit, or
+// open another watch. The store starts no goroutine and needs no closing.
+//
+// The rules each backend must keep are tests in package storetest.
+package store

@@ -1,0 +1,114 @@
+package store
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	"github.com/isthmus-mesh/isthmus/model"
+)
+
+// position is a place between two commits, where a watcher stands. All
+// watchers at the newest position wait for the same channel.
+type position struct {
+	ready chan struct{}        // closed once next is set
+	next  atomic.Pointer[step] // what leads on; the history replaces it when it forgets
+}
+
+func newPosition() *position { return &position{ready: make(chan struct{})} }
+
+// wait returns the step that leads on from p, as soon as there is one.
+func (p *position) wait(ctx context.Context) (*step, error) {
+	// Cases: the reader went away; the next commit was made.
+	select {
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case <-p.ready:
+		return p.next.Load(), nil
+	}
+}
+
+// step leads from one position to the next: one commit as watchers are told of it.
+type step struct {
+	revision            uint64
+	observed, committed time.Time
+	told                []told
+	after               *position // nil if the step is forgotten
+}
+
+// told is an event, and the record it is about beside it: a filter then need
+// not unpack the event, and watchers share one copy of it.
+type told struct {
+	about *model.Record
+	event model.Event
+}
+
+func (s *step) forgotten() bool { return s.after == nil }
+
+// batch returns what f selects of the step. Its events are the reader's own.
+func (s *step) batch(f model.Filter) model.Batch {
+	b := model.Batch{Observed: s.observed, Committed: s.committed}
+	for _, t := range s.told {
+		if f.Matches(t.about.Ref) {
+			b.Events = append(b.Events, t.event)
+		}
+	}
+	return b
+}
+
+func tell(changes []change, revision uint64) []told {
+	out := make([]told, len(changes))
+	for i, c := range changes {
+		if c.after == nil {
+			out[i] = told{c.before, model.Delete{Record: *c.before, Revision: revision}}
+		} else {
+			out[i] = told{c.after, model.Upsert{Record: *c.after}}
+		}
+	}
+	return out
+}
+
+// history is the commits kept for watchers that lag: a chain of steps from the
+// oldest position that still leads on to the newest. Watchers walk the chain
+// without a lock; only a commit changes it.
+//
+// To forget a step is to cut it off from the position before it. A watcher
+// that stands there then holds nothing but its position, however long it
+// stays, and learns by the cut that it must start anew.
+type history struct {
+	bound  int // most events kept
+	events int // events kept
+	oldest *position
+	newest *position
+}
+
+func newHistory(start *position, bound int) *history {
+	return &history{bound: bound, oldest: start, newest: start}
+}
+
+// append adds a step with its changes and forgets as many of the oldest as
+// that takes. A step larger than the bound is forgotten at once, and is never
+// seen by anyone. Watchers wake last, when all is in place.
+func (h *history) append(s *step, changes []change) {
+	at := h.newest
+	h.newest = s.after
+	for h.oldest != at && h.events+len(changes) > h.bound {
+		h.forgetOldest()
+	}
+	if len(changes) > h.bound {
+		at.next.Store(&step{})
+		h.oldest = s.after
+	} else {
+		s.told = tell(changes, s.revision)
+		h.events += len(s.told)
+		at.next.Store(s)
+	}
+	close(at.ready)
+}
+
+func (h *history) forgetOldest() {
+	first := h.oldest.next.Load()
+	h.events -= len(first.told)
+	h.oldest.next.Store(&step{})
+	h.oldest = first.after
+}

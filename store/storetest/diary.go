@@ -1,0 +1,93 @@
+package storetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"runtime"
+
+	"github.com/isthmus-mesh/isthmus/model"
+)
+
+// diary is what one watch said.
+type diary struct {
+	moments []moment
+	deltas  []uint64       // revisions told as commits
+	absent  []model.Delete // told, and then not found: each must have been deleted later
+	err     error
+}
+
+// keep reads a watch until the end of the storm.
+func (o opening) keep(ctx context.Context, s Store, l *ledger, calm <-chan struct{}) (d diary) {
+	// Cases: the storm has come far enough; it never will; the test gave up.
+	select {
+	case <-l.reached(o.after):
+	case <-calm:
+	case <-ctx.Done():
+	}
+	v, last, lags := newView(), markerOf(o.filter), o.lags
+	for b, err := range s.Watch(ctx, o.filter) {
+		following := v.primed
+		if err == nil {
+			err = v.apply(b)
+		}
+		if err == nil {
+			err = d.lookUp(s, b)
+		}
+		if err != nil {
+			d.err = fmt.Errorf("after revision %d: %w", v.revision, err)
+			return d
+		}
+		if !v.primed {
+			continue
+		}
+		d.moments = append(d.moments, moment{v.revision, maps.Clone(v.held)})
+		if following {
+			d.deltas = append(d.deltas, v.revision)
+		}
+		if _, ended := v.held[last]; ended {
+			return d
+		}
+		if lags {
+			<-calm
+			lags = false
+		}
+	}
+	d.err = errors.New("the watch ended without an error")
+	return d
+}
+
+// lookUp reads what was just told: rule 5.
+func (d *diary) lookUp(s Store, b model.Batch) error {
+	for _, event := range b.Events {
+		switch e := event.(type) {
+		case model.Upsert:
+			got, ok := s.Get(e.Record.Ref)
+			if !ok {
+				d.absent = append(d.absent, model.Delete{Record: e.Record, Revision: e.Record.Revision})
+			} else if got.Revision < e.Record.Revision {
+				return fmt.Errorf("rule 5: told of %s at revision %d, then read %d", got.Ref, e.Record.Revision, got.Revision)
+			}
+		case model.Delete:
+			if got, ok := s.Get(e.Record.Ref); ok && got.Revision <= e.Revision {
+				return fmt.Errorf("rule 5: told that %s went at revision %d, then read %d", got.Ref, e.Revision, got.Revision)
+			}
+		}
+	}
+	return nil
+}
+
+// collectLists lists everything over and over.
+func collectLists(s Store) []set {
+	var out []set
+	for range 10 {
+		list := set{}
+		for r := range s.List(model.Filter{}) {
+			list[r.Ref] = r
+		}
+		out = append(out, list)
+		runtime.Gosched()
+	}
+	return out
+}

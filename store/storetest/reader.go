@@ -1,0 +1,107 @@
+package storetest
+
+import (
+	"context"
+	"iter"
+	"maps"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/isthmus-mesh/isthmus/model"
+)
+
+// patience bounds the wait for something that must come. It is never waited
+// out unless a test fails.
+const patience = 30 * time.Second
+
+// failer is what the helpers need of a test: [testing.T] and rapid's T have it.
+type failer interface {
+	Helper()
+	Fatalf(format string, args ...any)
+}
+
+// reader reads one watch step by step. Between the steps it is a watcher that lags.
+type reader struct {
+	t    failer
+	next func() (model.Batch, error, bool)
+	*view
+}
+
+// watch opens a watch that ends with the test.
+func watch(t *testing.T, s Store, f model.Filter) *reader {
+	t.Helper()
+	r, stop := watchUntil(t, t, s, f)
+	t.Cleanup(stop)
+	return r
+}
+
+// watchUntil opens a watch that ends with stop. Failures are reported to on.
+func watchUntil(t *testing.T, on failer, s Store, f model.Filter) (r *reader, stop func()) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	next, end := iter.Pull2(s.Watch(ctx, f))
+	return &reader{on, next, newView()}, func() {
+		end()
+		cancel()
+	}
+}
+
+// read takes the next batch and folds it in.
+func (r *reader) read() model.Batch {
+	r.t.Helper()
+	b, err, ok := r.next()
+	if err != nil || !ok {
+		r.t.Fatalf("the watch ended: error %v, holding %d records of revision %d", err, len(r.held), r.revision)
+	}
+	if err := r.apply(b); err != nil {
+		r.t.Fatalf("%v\nin batch %+v", err, b)
+	}
+	return b
+}
+
+// prime reads up to the end of the snapshot.
+func (r *reader) prime() *reader {
+	r.t.Helper()
+	for !r.primed {
+		r.read()
+	}
+	return r
+}
+
+// readTo reads until the reader is at the revision.
+func (r *reader) readTo(revision uint64) {
+	r.t.Helper()
+	for !r.primed || r.revision < revision {
+		r.read()
+	}
+}
+
+// snapshot returns what a new watch is first told.
+func snapshot(t *testing.T, s Store, f model.Filter) *view {
+	t.Helper()
+	return watch(t, s, f).prime().view
+}
+
+// listed collects a list and checks its order.
+func listed(t failer, s Store, f model.Filter) set {
+	t.Helper()
+	out := set{}
+	var last *model.Ref
+	for r := range s.List(f) {
+		if last != nil && last.Compare(r.Ref) >= 0 {
+			t.Fatalf("the list has %s after %s", r.Ref, last)
+		}
+		last, out[r.Ref] = &r.Ref, r
+	}
+	return out
+}
+
+// mustEqual compares two sets of records, with their uids, revisions and generations.
+func mustEqual(t failer, what string, got, want set) {
+	t.Helper()
+	if !maps.EqualFunc(got, want, same) {
+		t.Fatalf("%s (-want +got):\n%s", what, cmp.Diff(want, got))
+	}
+}

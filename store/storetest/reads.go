@@ -1,0 +1,123 @@
+package storetest
+
+import (
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/store"
+)
+
+// monotonicReads looks up everything a watch tells, at once, while a writer is
+// at work. First nothing is deleted, so all that was told must be found.
+func monotonicReads(t *testing.T, s Store) {
+	t.Helper()
+	const keys, rounds = 5, 30
+	var writer sync.WaitGroup
+	defer writer.Wait()
+	write := func(n int, of func(i int) model.Write) {
+		writer.Go(func() {
+			for i := range n {
+				if _, err := s.Commit(t.Context(), model.Commit{Writes: []model.Write{of(i)}}); err != nil {
+					t.Errorf("commit: %v", err)
+				}
+			}
+		})
+	}
+	r := watch(t, s, model.Filter{})
+	r.prime()
+	write(keys*rounds, func(i int) model.Write { return based(s, saying(nth(i%keys), i)) })
+	for range keys * rounds {
+		told := r.read().Events[0].(model.Upsert).Record
+		if got := get(t, s, told.Ref); got.Revision < told.Revision {
+			t.Fatalf("told of %s at revision %d, then got %d", told.Ref, told.Revision, got.Revision)
+		}
+		if got, ok := listed(t, s, model.Filter{})[told.Ref]; !ok || got.Revision < told.Revision {
+			t.Fatalf("told of %s at revision %d, then listed %d", told.Ref, told.Revision, got.Revision)
+		}
+	}
+	write(keys, func(i int) model.Write { return removal(s, nth(i)) })
+	for range keys {
+		told := r.read().Events[0].(model.Delete).Record
+		if got, ok := s.Get(told.Ref); ok {
+			t.Fatalf("told that %s is gone, then got it at revision %d", told.Ref, got.Revision)
+		}
+		if _, ok := listed(t, s, model.Filter{})[told.Ref]; ok {
+			t.Fatalf("told that %s is gone, then listed it", told.Ref)
+		}
+	}
+}
+
+func deleteCarriesRecord(t *testing.T, s Store) {
+	t.Helper()
+	put(t, s, saying(web, 1), saying(web1, 1))
+	put(t, s, saying(web, 2))
+	last := get(t, s, web)
+	r := watch(t, s, model.Filter{Kind: model.KindService}).prime()
+	revision := drop(t, s, web, web1)
+	b := r.read()
+	d, ok := b.Events[0].(model.Delete)
+	if len(b.Events) != 1 || !ok || d.Revision != revision || !same(d.Record, last) {
+		t.Errorf("got %+v, want one delete at revision %d of %+v", b.Events, revision, last)
+	}
+}
+
+func newLife(t *testing.T, s Store) {
+	t.Helper()
+	r := watch(t, s, model.Filter{}).prime()
+	seen := map[model.UID]bool{}
+	for life := range 3 {
+		put(t, s, saying(web, 1))
+		put(t, s, saying(web, 2))
+		got := get(t, s, web)
+		if (got.UID == model.UID{}) || seen[got.UID] || got.Generation != 2 {
+			t.Errorf("life %d: uid %s, generation %d; want a new uid, generation 2", life, got.UID, got.Generation)
+		}
+		seen[got.UID] = true
+		r.readTo(drop(t, s, web))
+	}
+	put(t, s, saying(web, 3))
+	old := get(t, s, web)
+	drop(t, s, web)
+	if c := conflict(t, s, model.Write{Record: old}); c.Reason != store.ReasonMissing {
+		t.Errorf("a write to a life that ended: %v", c)
+	}
+	r.readTo(put(t, s, saying(web, 9))) // The view refuses the uid of a life that ended.
+}
+
+// noWayIn changes everything the store hands out or was handed, and expects it
+// not to notice.
+func noWayIn(t *testing.T, s Store) {
+	t.Helper()
+	hosts := []string{"web.example"}
+	content := []byte("content")
+	writes := []model.Write{
+		{Record: model.Record{Ref: web, Spec: model.Service{Hosts: model.ListOf(hosts...)}}},
+		{Record: model.Record{Ref: note, Spec: model.OpaqueOf(content)}},
+	}
+	first, second := watch(t, s, model.Filter{}).prime(), watch(t, s, model.Filter{}).prime()
+	commit(t, s, writes...)
+	want := listed(t, s, model.Filter{})
+
+	hosts[0], content[0] = "evil.example", 'X'
+	clear(writes)
+	got := get(t, s, web)
+	got.Spec.(model.Service).Hosts.Slice()[0] = "evil.example"
+	got.Owner, got.Spec = web1, model.SourceMark{}
+	clear(first.read().Events)
+	second.read()
+	mustEqual(t, "watch, after another reader erased its batch", second.held, want)
+
+	for b := range s.Watch(t.Context(), model.Filter{}) {
+		clear(b.Events)
+		break
+	}
+	mustEqual(t, "snapshot, after another reader erased its own", snapshot(t, s, model.Filter{}).held, want)
+	mustEqual(t, "list", listed(t, s, model.Filter{}), want)
+	hostsNow := get(t, s, web).Spec.(model.Service).Hosts
+	if !slices.Equal(hostsNow.Slice(), []string{"web.example"}) {
+		t.Errorf("the hosts became %v", hostsNow)
+	}
+	refused(t, s, based(s, model.Record{Ref: web, Spec: &model.Service{}}))
+}

@@ -1,0 +1,72 @@
+// Package storetest is what every store must pass, whatever it keeps its
+// records in.
+//
+// The rules are those a reader's correctness hangs on; each is a subtest with
+// the rule's number in its name. [Run] uses nothing but the four methods of
+// [Store], so a backend needs no hooks for it. Conflicts are expected as
+// [*store.ConflictError].
+//
+// Rules 7, 8 and 10 (restored stores, resuming, replicas that lag) are not here yet:
+// there is no store yet that can resume, restore or lag.
+package storetest
+
+import (
+	"context"
+	"iter"
+	"testing"
+
+	"github.com/isthmus-mesh/isthmus/model"
+)
+
+// Store is what a store must do. [store.Memory] documents each method.
+type Store interface {
+	Commit(ctx context.Context, c model.Commit) (revision uint64, err error)
+	Get(ref model.Ref) (model.Record, bool)
+	List(f model.Filter) iter.Seq[model.Record]
+	Watch(ctx context.Context, f model.Filter) iter.Seq2[model.Batch, error]
+}
+
+// History is the number of events a store under test must be set to keep for
+// watchers that lag.
+const History = 256
+
+// Run checks the store that open returns: a new, empty one each time, that
+// keeps [History] events. Stores are used at the same time as one another.
+func Run(t *testing.T, open func(t *testing.T) Store) {
+	t.Helper()
+	for _, rule := range []struct {
+		name  string
+		check func(t *testing.T, open func(t *testing.T) Store)
+	}{
+		{"rule 01 the snapshot is an exact set", fresh(exactSnapshot)},
+		{"rule 01 the snapshot is of one revision", fresh(snapshotDuringWrites)},
+		{"rule 02 every snapshot ends once", endOfSnapshot},
+		{"rule 03 revisions of a key increase", fresh(increasingRevisions)},
+		{"rule 04 snapshot and deltas fold to the list", foldedWatch},
+		{"rule 05 what was told can be read", fresh(monotonicReads)},
+		{"rule 05 a delete carries the last record", fresh(deleteCarriesRecord)},
+		{"rule 06 every life has its own uid", fresh(newLife)},
+		{"rule 09 a slow watcher is reset alone", fresh(slowWatcher)},
+		{"rule 11 a returned record cannot change the store", fresh(noWayIn)},
+		{"rule 12 equal content is no event", fresh(equalContent)},
+		{"rule 13 a failure is an error", fresh(failures)},
+		{"rule 14 writes compare and set", fresh(compareAndSet)},
+		{"rule 14 a commit is whole or not at all", fresh(allOrNothing)},
+		{"rule 14 a write that makes no sense is refused", fresh(refusedWrites)},
+		{"rule 15 filters show the same set everywhere", fresh(sameSets)},
+		{"rules 01 to 06 hold in any storm", anyStorm},
+	} {
+		t.Run(rule.name, func(t *testing.T) {
+			t.Parallel()
+			rule.check(t, open)
+		})
+	}
+}
+
+// fresh gives a check that needs one store a new one.
+func fresh(check func(t *testing.T, s Store)) func(*testing.T, func(*testing.T) Store) {
+	return func(t *testing.T, open func(t *testing.T) Store) {
+		t.Helper()
+		check(t, open(t))
+	}
+}

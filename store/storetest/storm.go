@@ -1,0 +1,83 @@
+package storetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+
+	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/store"
+)
+
+// storm is writers and watches that run at the same time.
+type storm struct {
+	writers [][]move
+	watches []opening
+}
+
+// opening is a watch that is opened in the midst of things.
+type opening struct {
+	filter model.Filter
+	after  int  // commits before it is opened
+	lags   bool // reads nothing between its snapshot and the end of the storm
+}
+
+// run runs the storm, then compares everything that was read with what the
+// ledger says was to be read.
+func (st storm) run(t *testing.T, on failer, s Store) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	l, calm := &ledger{}, make(chan struct{})
+
+	var reading, writing sync.WaitGroup
+	diaries := make([]diary, len(st.watches))
+	for i, o := range st.watches {
+		reading.Go(func() { diaries[i] = o.keep(ctx, s, l, calm) })
+	}
+	var lists []set
+	reading.Go(func() { lists = collectLists(s) })
+	failed := make([]error, len(st.writers))
+	for i, moves := range st.writers {
+		writing.Go(func() { failed[i] = write(ctx, s, l, i, moves) })
+	}
+	writing.Wait()
+	end := markers()
+	l.note(commit(t, s, end...), end)
+	close(calm)
+	reading.Wait()
+
+	if err := errors.Join(failed...); err != nil {
+		on.Fatalf("writing: %v", err)
+	}
+	st.judge(on, s, l.moments(), diaries)
+	judgeLists(on, l.moments(), lists)
+}
+
+// write makes the moves of one writer. A conflict sends it back to read again,
+// unless it asked for it.
+func write(ctx context.Context, s Store, l *ledger, writer int, moves []move) error {
+	for i, m := range moves {
+		for {
+			writes, changes := m.writes(s, 1000*(writer+1)+i)
+			revision, err := s.Commit(ctx, model.Commit{Writes: writes})
+			var c *store.ConflictError
+			if errors.As(err, &c) {
+				if m.has(doStale) {
+					break
+				}
+				continue
+			}
+			if err != nil {
+				return fmt.Errorf("writer %d, move %d: %w", writer, i, err)
+			}
+			if changes {
+				l.note(revision, writes)
+			}
+			break
+		}
+	}
+	return nil
+}

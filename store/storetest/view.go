@@ -1,0 +1,107 @@
+package storetest
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/isthmus-mesh/isthmus/model"
+)
+
+type set map[model.Ref]model.Record
+
+// view is what a reader of a watch holds. It folds batches one after the other
+// and says which rule a batch breaks.
+type view struct {
+	held set
+	read set // of a snapshot that has not ended
+
+	primed          bool // between EndOfSnapshot and Reset
+	revision, epoch uint64
+	snapshots       int
+	resets          int
+
+	told  map[model.Ref]uint64 // highest revision by key
+	ended map[model.UID]bool   // lives that were deleted
+}
+
+func newView() *view {
+	return &view{read: set{}, told: map[model.Ref]uint64{}, ended: map[model.UID]bool{}}
+}
+
+// apply folds one batch in.
+func (v *view) apply(b model.Batch) error {
+	if len(b.Events) == 0 {
+		return errors.New("a batch without events")
+	}
+	if _, ok := b.Events[0].(model.Reset); ok {
+		return v.reset(b)
+	}
+	if v.primed {
+		return v.commit(b)
+	}
+	return v.snapshot(b)
+}
+
+func (v *view) reset(b model.Batch) error {
+	switch {
+	case len(b.Events) > 1:
+		return errors.New("a reset that is not alone in its batch")
+	case !v.primed:
+		return errors.New("a reset inside a snapshot")
+	}
+	v.held, v.read, v.primed = nil, set{}, false
+	v.resets++
+	return nil
+}
+
+func (v *view) snapshot(b model.Batch) error {
+	if !b.Observed.IsZero() || !b.Committed.IsZero() {
+		return errors.New("a snapshot with the times of a commit")
+	}
+	for i, event := range b.Events {
+		switch e := event.(type) {
+		case model.Upsert:
+			if err := v.include(e.Record); err != nil {
+				return err
+			}
+		case model.EndOfSnapshot:
+			if i != len(b.Events)-1 {
+				return errors.New("rule 2: EndOfSnapshot is not the last of its batch")
+			}
+			return v.end(e)
+		default:
+			return fmt.Errorf("rule 2: a %T before EndOfSnapshot", event)
+		}
+	}
+	return nil
+}
+
+// include adds one record of a snapshot. After a reset it may be as told before.
+func (v *view) include(r model.Record) error {
+	if _, twice := v.read[r.Ref]; twice {
+		return fmt.Errorf("rule 1: %s twice in one snapshot", r.Ref)
+	}
+	if r.Revision < v.told[r.Ref] {
+		return fmt.Errorf("rule 3: %s at revision %d after %d", r.Ref, r.Revision, v.told[r.Ref])
+	}
+	if v.ended[r.UID] {
+		return fmt.Errorf("rule 6: %s with the uid of a life that ended", r.Ref)
+	}
+	v.read[r.Ref], v.told[r.Ref] = r, r.Revision
+	return nil
+}
+
+func (v *view) end(e model.EndOfSnapshot) error {
+	for ref, r := range v.read {
+		if r.Revision == 0 || r.Revision > e.Revision {
+			return fmt.Errorf("rule 1: %s of revision %d in a snapshot of %d", ref, r.Revision, e.Revision)
+		}
+	}
+	if v.snapshots > 0 && (e.Revision < v.revision || e.Epoch != v.epoch) {
+		return fmt.Errorf("a snapshot of revision %d, epoch %d after %d, %d", e.Revision, e.Epoch, v.revision, v.epoch)
+	}
+	v.held, v.read, v.primed = v.read, nil, true
+	v.revision, v.epoch = e.Revision, e.Epoch
+	v.snapshots++
+	return nil
+}
