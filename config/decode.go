@@ -49,7 +49,7 @@ func (d *decoder) value(n *yamlpos.Node, field string, v reflect.Value) {
 
 func (d *decoder) structure(n *yamlpos.Node, field string, v reflect.Value) {
 	if n.Kind() != yamlpos.Map {
-		d.complain(n, 0, field, "is a %s; keys and values belong here: %s", n.Kind(), strings.Join(keysOf(v.Type()), ", "))
+		d.complain(n, 0, field, "is %s; keys and values belong here: %s", n.Kind(), strings.Join(keysOf(v.Type()), ", "))
 		return
 	}
 	for key, node := range n.Fields() {
@@ -68,7 +68,7 @@ func (d *decoder) structure(n *yamlpos.Node, field string, v reflect.Value) {
 
 func (d *decoder) list(n *yamlpos.Node, field string, v reflect.Value) {
 	if n.Kind() != yamlpos.List {
-		d.complain(n, 0, field, "is a %s; a list belongs here: begin each entry with a dash", n.Kind())
+		d.complain(n, 0, field, "is %s; a list belongs here: begin each entry with a dash", n.Kind())
 		return
 	}
 	v.Set(reflect.MakeSlice(v.Type(), n.Len(), n.Len()))
@@ -79,7 +79,7 @@ func (d *decoder) list(n *yamlpos.Node, field string, v reflect.Value) {
 
 func (d *decoder) scalar(n *yamlpos.Node, field string, v reflect.Value) {
 	if n.Kind() == yamlpos.Map || n.Kind() == yamlpos.List {
-		d.complain(n, 0, field, "is a %s; a single value belongs here", n.Kind())
+		d.complain(n, 0, field, "is %s; a single value belongs here", n.Kind())
 		return
 	}
 	text, err := expand(n.Text(), d.lookup)

@@ -65,8 +65,11 @@ func Load(path string) (*Config, error) {
 // Parse reads a configuration. Variables are taken from lookup, which has the
 // form of [os.LookupEnv].
 func Parse(text []byte, lookup func(string) (string, bool)) (*Config, []Problem) {
-	root, problems := document(text)
 	c := defaults()
+	root, problems, ok := document(text)
+	if !ok {
+		return &c, problems
+	}
 	d := decoder{lookup: lookup}
 	d.decode(root, "", &c)
 	problems = append(problems, d.problems...)
@@ -86,23 +89,22 @@ func within(field, other string) bool {
 	return field == other || other != "" && (strings.HasPrefix(field, other+".") || strings.HasPrefix(field, other+"["))
 }
 
-// document returns the one document of a file. An empty file has none.
-func document(text []byte) (*yamlpos.Node, []Problem) {
-	var root *yamlpos.Node
+// document returns the one document of a file, nil if the file is empty, and
+// what is wrong with it; ok is false if there is no reading it at all.
+func document(text []byte) (root *yamlpos.Node, problems []Problem, ok bool) {
 	for doc := range yamlpos.Documents(text) {
 		switch {
 		case doc.Broken != nil:
-			return nil, []Problem{{Line: doc.Broken.Line, Reason: doc.Broken.Reason}}
+			return nil, []Problem{{Line: doc.Broken.Line, Reason: doc.Broken.Reason}}, false
 		case root != nil:
-			return nil, []Problem{{Line: doc.Root.Line(), Reason: "a second document; the configuration is a single one, so remove the line ---"}}
+			return nil, []Problem{{Line: doc.Root.Line(), Reason: "a second document; the configuration is a single one, so remove the line ---"}}, false
 		}
 		root = doc.Root
 	}
-	var problems []Problem
 	for _, p := range root.Problems() {
 		problems = append(problems, Problem{p.Line, p.Field, p.Reason})
 	}
-	return root, problems
+	return root, problems, true
 }
 
 func (c *Config) resolve(dir string) {

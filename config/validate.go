@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -67,11 +68,4 @@ func nested(at string, err error) Problem {
 	return Problem{Field: at + "." + field, Reason: reason}
 }
 
-func oneOf(s string, values ...string) bool {
-	for _, v := range values {
-		if s == v {
-			return true
-		}
-	}
-	return false
-}
+func oneOf(s string, values ...string) bool { return slices.Contains(values, s) }

@@ -1,0 +1,130 @@
+package config_test
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/rogpeppe/go-internal/txtar"
+
+	"github.com/isthmus-mesh/isthmus/config"
+)
+
+var update = flag.Bool("update", false, "rewrite the expected problems")
+
+// environment is what the variables in testdata stand for.
+var environment = map[string]string{"PORT": "15010", "EMPTY": "", "INJECTION": "x\nadmin: {listen: evil}"}
+
+func lookup(name string) (string, bool) {
+	value, ok := environment[name]
+	return value, ok
+}
+
+// Each file of testdata is a configuration and the problems that are found in it.
+func TestProblems(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob("testdata/*.txtar")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no testdata: %v", err)
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
+			t.Parallel()
+			archive, err := txtar.ParseFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, problems := config.Parse(archive.Files[0].Data, lookup)
+			var got strings.Builder
+			for _, p := range problems {
+				fmt.Fprintf(&got, "%d: %s: %s\n", p.Line, p.Field, p.Reason)
+			}
+			if *update {
+				archive.Files = append(archive.Files[:1], txtar.File{Name: "problems", Data: []byte(got.String())})
+				if err := os.WriteFile(file, txtar.Format(archive), 0o600); err != nil {
+					t.Fatal(err)
+				}
+				return
+			}
+			if diff := cmp.Diff(string(archive.Files[1].Data), got.String()); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestDefaultsAndVariables(t *testing.T) {
+	t.Parallel()
+	c, problems := config.Parse([]byte(`
+sources:
+- name: files
+  file: {path: "${EMPTY:-/srv}/$${literal}"}
+outputs:
+  xds: {listen: "127.0.0.1:${PORT}"}
+`), lookup)
+	if len(problems) > 0 {
+		t.Fatal(problems)
+	}
+	source := c.Sources[0]
+	got := []string{c.Instance, c.Admin.Listen, c.Log.Level, c.Log.Format, source.File.Path, c.Outputs.XDS.Listen, source.Kind()}
+	want := []string{"isthmus", "127.0.0.1:8080", "info", "text", "/srv/${literal}", "127.0.0.1:15010", "file"}
+	if diff := cmp.Diff(want, got); diff != "" || !source.IsRequired() {
+		t.Errorf("required %v, %s", source.IsRequired(), diff)
+	}
+}
+
+// What a variable holds is a value and never a part of the file's structure.
+func TestVariablesCannotInject(t *testing.T) {
+	t.Parallel()
+	c, problems := config.Parse([]byte("instance: ${INJECTION}\nsources: [{name: a, file: {path: /b}}]\noutputs: {xds: {listen: '127.0.0.1:1'}}\n"), lookup)
+	if len(problems) > 0 || c.Instance != environment["INJECTION"] || c.Admin.Listen != "127.0.0.1:8080" {
+		t.Errorf("instance %q, admin %q, problems %v", c.Instance, c.Admin.Listen, problems)
+	}
+}
+
+func TestPathsAreRelativeToTheFile(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	file := filepath.Join(dir, "isthmus.yaml")
+	text := "sources: [{name: a, file: {path: ./registry}}]\noutputs: {xds: {listen: '127.0.0.1:1'}}\n"
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c, err := config.Load(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := filepath.Join(dir, "registry"); c.Sources[0].File.Path != want {
+		t.Errorf("path %q, want %q", c.Sources[0].File.Path, want)
+	}
+}
+
+func TestMissingFileSaysWhatToDo(t *testing.T) {
+	t.Parallel()
+	_, err := config.Load(filepath.Join(t.TempDir(), "none.yaml"))
+	if err == nil || !strings.Contains(err.Error(), "--config") || strings.Count(err.Error(), "none.yaml") != 1 {
+		t.Errorf("error %v", err)
+	}
+}
+
+// Whatever the bytes, parsing ends, and what it accepts it accepts again.
+func FuzzParse(f *testing.F) {
+	f.Add([]byte("sources: [{name: a, file: {path: x}}]\noutputs: {xds: {listen: '127.0.0.1:1'}}\n"))
+	f.Add([]byte("a: &a [*a]\n"))
+	f.Add([]byte("sources:\n- ${PORT}\n"))
+	f.Add([]byte("log: {level: ${X:-${Y}}}\n---\n"))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		first, problems := config.Parse(text, lookup)
+		second, again := config.Parse(text, lookup)
+		if diff := cmp.Diff(problems, again); diff != "" {
+			t.Errorf("the same text has other problems: %s", diff)
+		}
+		if diff := cmp.Diff(first.Instance, second.Instance); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
