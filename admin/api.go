@@ -2,6 +2,7 @@ package admin
 
 import (
 	"fmt"
+	"maps"
 	"net/http"
 	"strings"
 	"time"
@@ -28,9 +29,7 @@ func sourceShape(status source.Status, now time.Time) Source {
 		Services: status.Services, Endpoints: status.Endpoints, Held: status.Held,
 		Ignored: map[string]int{}, Refused: []Refused{},
 	}
-	for kind, n := range status.Ignored {
-		out.Ignored[kind] = n
-	}
+	maps.Copy(out.Ignored, status.Ignored)
 	for _, r := range status.Refused {
 		out.Refused = append(out.Refused, Refused{r.Object, r.Where, r.Field, r.Reason})
 	}

@@ -14,9 +14,24 @@ import (
 // rule, so the first of them is the one that counts. Endpoints are immutable,
 // and a nil pointer is an empty set.
 type Endpoints struct {
-	Total, Healthy int // distinct addresses and ports
+	Tally
 
 	claims immutable.Map[claim, *Instance]
+}
+
+// Tally counts distinct addresses and ports.
+type Tally struct {
+	Total   int
+	Healthy int
+	Sockets int // unix sockets, healthy or not
+}
+
+// Counts returns the tally; that of a nil pointer is zero.
+func (e *Endpoints) Counts() Tally {
+	if e == nil {
+		return Tally{}
+	}
+	return e.Tally
 }
 
 // claim is one record's word that an address and port serve. Claims of one
@@ -87,8 +102,8 @@ type edit struct {
 }
 
 type portEdit struct {
-	claims         *immutable.Editor[claim, *Instance]
-	total, healthy int
+	claims *immutable.Editor[claim, *Instance]
+	tally  Tally
 }
 
 func newEdit(before map[uint32]*Endpoints) *edit {
@@ -101,7 +116,7 @@ func (e *edit) port(number uint32) *portEdit {
 	}
 	p := &portEdit{}
 	if b := e.before[number]; b != nil {
-		p.claims, p.total, p.healthy = b.claims.Edit(), b.Total, b.Healthy
+		p.claims, p.tally = b.claims.Edit(), b.Tally
 	} else {
 		p.claims = immutable.New[claim, *Instance](claim.compare).Edit()
 	}
@@ -122,8 +137,8 @@ func (e *edit) set(servicePort uint32, c claim, instance *Instance) {
 	if before == after {
 		return
 	}
-	p.tally(before, -1)
-	p.tally(after, +1)
+	p.tally.count(before, c, -1)
+	p.tally.count(after, c, +1)
 	e.changed[EndpointID{servicePort, c.address, c.port}] = struct{}{}
 }
 
@@ -138,13 +153,16 @@ func counting(claims immutable.Map[claim, *Instance], c claim) *Instance {
 	return nil
 }
 
-func (p *portEdit) tally(instance *Instance, by int) {
+func (t *Tally) count(instance *Instance, c claim, by int) {
 	if instance == nil {
 		return
 	}
-	p.total += by
+	t.Total += by
 	if instance.Health == model.Healthy {
-		p.healthy += by
+		t.Healthy += by
+	}
+	if c.port == 0 {
+		t.Sockets += by
 	}
 }
 
@@ -156,7 +174,7 @@ func (e *edit) finish() map[uint32]*Endpoints {
 	maps.Copy(after, e.before)
 	for number, p := range e.ports {
 		if claims := p.claims.Map(); claims.Len() > 0 {
-			after[number] = &Endpoints{Total: p.total, Healthy: p.healthy, claims: claims}
+			after[number] = &Endpoints{Tally: p.tally, claims: claims}
 		} else {
 			delete(after, number)
 		}

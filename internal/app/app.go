@@ -93,7 +93,11 @@ func New(ctx context.Context, c *config.Config, version string, log *slog.Logger
 		Metrics: metrics,
 		Log:     log,
 	})
-	return a, a.listen(ctx, c)
+	if err := a.listen(ctx, c); err != nil {
+		a.gate.Stop()
+		return nil, err
+	}
+	return a, nil
 }
 
 // supervise makes the source that an entry of the configuration describes.

@@ -37,8 +37,7 @@ func Main(ctx context.Context, version string, args []string, in io.Reader, out,
 	if err == nil {
 		return exitFine
 	}
-	var w wrong
-	if errors.As(err, &w) {
+	if w, ok := errors.AsType[wrong](err); ok {
 		fmt.Fprintln(errOut, w.Error())
 		return exitWrong
 	}

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -31,12 +32,9 @@ line, field, reason and remedy. It has no side effects and uses no network.`,
 }
 
 func summary(c *config.Config) string {
-	s := fmt.Sprintf("instance %s, %d source", c.Instance, len(c.Sources))
-	if len(c.Sources) != 1 {
-		s += "s"
+	sources := make([]string, len(c.Sources))
+	for i, source := range c.Sources {
+		sources[i] = fmt.Sprintf("%s (%s)", source.Name, source.Kind())
 	}
-	for _, source := range c.Sources {
-		s += fmt.Sprintf(" %s (%s)", source.Name, source.Kind())
-	}
-	return s + ", xds on " + c.Outputs.XDS.Listen
+	return fmt.Sprintf("instance %s, sources %s, xds on %s", c.Instance, strings.Join(sources, ", "), c.Outputs.XDS.Listen)
 }

@@ -50,11 +50,11 @@ func ordinary(name string, endpoints *catalog.Endpoints) *endpointv3.ClusterLoad
 		if e.Health != model.Healthy || left != "" {
 			continue
 		}
-		if at := fmt.Sprint(address, e.Port); seen[at] {
+		at := fmt.Sprint(address, e.Port)
+		if seen[at] {
 			continue
-		} else {
-			seen[at] = true
 		}
+		seen[at] = true
 		g := groups[e.Locality]
 		if g == nil {
 			l := e.Locality

@@ -88,19 +88,6 @@ func BenchmarkWorld(b *testing.B) {
 			}
 		})
 	}
-	large := manyEndpoints(20000)
-	b.Run("find-large/grpc", func(b *testing.B) {
-		b.ReportAllocs()
-		w.onSockets(large.Endpoints(80))
-		for b.Loop() {
-			w.onSockets(large.Endpoints(80))
-		}
-	})
-	b.Run("find-large-first/grpc", func(b *testing.B) {
-		for b.Loop() {
-			onSockets(large.Endpoints(80))
-		}
-	})
 	b.Run("encode-cluster", func(b *testing.B) {
 		b.ReportAllocs()
 		subject, _ := w.Find(push.View{Kind: KindEnvoy}, ClusterType, "outbound|8080||service-1.shop.svc.cluster.local")

@@ -61,18 +61,15 @@ func sameStanding(a, b *catalog.Service) bool {
 
 // noteEndpoints notes what follows from a change of endpoints alone.
 func noteEndpoints(c catalog.ServiceChange, note func(uint32, ...push.Type)) {
-	var sockets map[uint32]bool
 	for _, port := range c.New.Ports {
-		if c.Old.Endpoints(port.Number) == c.New.Endpoints(port.Number) {
+		old, now := c.Old.Endpoints(port.Number), c.New.Endpoints(port.Number)
+		if old == now {
 			continue
 		}
 		switch c.New.Resolution {
 		case model.ResolutionStatic:
 			note(port.Number, EndpointType)
-			if sockets == nil {
-				sockets = portsOfSockets(c)
-			}
-			if sockets[port.Number] {
+			if (old.Counts().Sockets > 0) != (now.Counts().Sockets > 0) {
 				// gRPC is offered no service on sockets, which it may now have
 				// become or ceased to be.
 				note(port.Number, ClusterType, ListenerType, RouteType)
@@ -85,17 +82,6 @@ func noteEndpoints(c catalog.ServiceChange, note func(uint32, ...push.Type)) {
 			// No resource is made of the endpoints.
 		}
 	}
-}
-
-// portsOfSockets returns the ports for which unix sockets came or went.
-func portsOfSockets(c catalog.ServiceChange) map[uint32]bool {
-	ports := map[uint32]bool{}
-	for id := range c.Endpoints {
-		if id.Port == 0 {
-			ports[id.ServicePort] = true
-		}
-	}
-	return ports
 }
 
 // concernedPorts returns the ports of a host of which something may differ.

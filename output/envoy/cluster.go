@@ -1,6 +1,7 @@
 package envoy
 
 import (
+	"math"
 	"time"
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
@@ -62,6 +63,14 @@ func (c cluster) Encode() push.Encoded {
 		Name:           name,
 		ConnectTimeout: durationpb.New(connectTimeout),
 		LbPolicy:       clusterv3.Cluster_ROUND_ROBIN, // the one every gRPC implementation knows
+		// Both kinds of client stop at 1,024 requests under way unless told
+		// otherwise. Istio tells them, so nobody expects such a limit here.
+		CircuitBreakers: &clusterv3.CircuitBreakers{Thresholds: []*clusterv3.CircuitBreakers_Thresholds{{
+			MaxConnections:     wrapperspb.UInt32(math.MaxUint32),
+			MaxPendingRequests: wrapperspb.UInt32(math.MaxUint32),
+			MaxRequests:        wrapperspb.UInt32(math.MaxUint32),
+			MaxRetries:         wrapperspb.UInt32(math.MaxUint32),
+		}}},
 	}
 	switch c.form {
 	case eds:

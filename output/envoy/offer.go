@@ -26,7 +26,7 @@ const (
 // they are found anew with each lookup.
 const (
 	unknownKind     = "clients of this kind are not served"
-	badHost         = "the host is not valid UTF-8"
+	badHost         = "the host is empty or not valid UTF-8"
 	noDynamicDNS    = "resolution DYNAMIC_DNS is not served yet"
 	badResolution   = "the resolution is not known"
 	grpcNone        = "gRPC has no original destination to go to: resolution NONE"
@@ -37,19 +37,20 @@ const (
 )
 
 // offer decides in which form a kind of client gets a service port. With
-// noForm comes the reason. Sockets tells whether endpoints hold a unix socket.
-func offer(kind string, s *catalog.Service, port model.Port, sockets func(*catalog.Endpoints) bool) (form, string) {
+// noForm comes the reason.
+func offer(kind string, s *catalog.Service, port model.Port) (form, string) {
 	switch {
 	case kind != KindEnvoy && kind != KindGRPC:
 		return noForm, unknownKind
-	case !utf8.ValidString(s.Key.Host):
+	case s.Key.Host == "", !utf8.ValidString(s.Key.Host):
 		return noForm, badHost
 	case kind == KindGRPC && port.Protocol == "UDP":
 		return noForm, grpcUDP
 	}
 	switch s.Resolution {
 	case model.ResolutionStatic:
-		if kind == KindGRPC && sockets(s.Endpoints(port.Number)) {
+		// Healthy or not: what is offered should not hang on an endpoint's health.
+		if kind == KindGRPC && s.Endpoints(port.Number).Counts().Sockets > 0 {
 			return noForm, grpcUnix
 		}
 		return eds, ""
@@ -110,17 +111,6 @@ func (f form) holds(t push.Type, kind string) bool {
 	}
 }
 
-// onSockets reports whether some of the endpoints are unix sockets, healthy or
-// not: what is offered should not hang on an endpoint's health.
-func onSockets(endpoints *catalog.Endpoints) bool {
-	for endpoint := range endpoints.All() {
-		if isSocket(endpoint) {
-			return true
-		}
-	}
-	return false
-}
-
 func isSocket(e catalog.Endpoint) bool { return strings.HasPrefix(e.Address, unixPrefix) }
 
 // NotOffered says why a service, or which of its ports, is not offered to a
@@ -131,7 +121,7 @@ func NotOffered(s *catalog.Service, kind string) string {
 	}
 	var ports, reasons []string
 	for _, port := range s.Ports {
-		if _, reason := offer(kind, s, port, onSockets); reason != "" {
+		if _, reason := offer(kind, s, port); reason != "" {
 			ports = append(ports, fmt.Sprintf("port %d: %s", port.Number, reason))
 			reasons = append(reasons, reason)
 		}

@@ -2,7 +2,6 @@ package envoy
 
 import (
 	"iter"
-	"sync"
 
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/model"
@@ -13,8 +12,6 @@ import (
 type World struct {
 	snapshot *catalog.Snapshot
 	complete bool
-
-	sockets sync.Map // *catalog.Endpoints → whether they hold a unix socket
 }
 
 var _ push.World = (*World)(nil)
@@ -33,7 +30,7 @@ func (w *World) Names(v push.View, t push.Type) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for s := range w.snapshot.Visible(v.Namespace) {
 			for _, port := range s.Ports {
-				if !w.form(v, s, port).holds(t, v.Kind) {
+				if !formFor(v.Kind, s, port).holds(t, v.Kind) {
 					continue
 				}
 				if !yield(nameOf(t, s.Key.Host, port.Number)) {
@@ -58,7 +55,7 @@ func (w *World) Find(v push.View, t push.Type, name string) (push.Subject, bool)
 	if !ok {
 		return nil, false
 	}
-	f := w.form(v, s, port)
+	f := formFor(v.Kind, s, port)
 	if !f.holds(t, v.Kind) {
 		return nil, false
 	}
@@ -74,26 +71,9 @@ func (w *World) Void(t push.Type, name string) (push.Encoded, bool) {
 	return encodeAssignment(name, nil), true
 }
 
-func (w *World) form(v push.View, s *catalog.Service, port model.Port) form {
-	f, _ := offer(v.Kind, s, port, w.onSockets)
+func formFor(kind string, s *catalog.Service, port model.Port) form {
+	f, _ := offer(kind, s, port)
 	return f
-}
-
-// fewEndpoints are looked through sooner than looked up.
-const fewEndpoints = 64
-
-// onSockets remembers the answer for large services: it costs a walk over all
-// endpoints, and every gRPC client of the service asks.
-func (w *World) onSockets(endpoints *catalog.Endpoints) bool {
-	if endpoints == nil || endpoints.Total <= fewEndpoints {
-		return onSockets(endpoints)
-	}
-	if known, ok := w.sockets.Load(endpoints); ok {
-		return known.(bool)
-	}
-	found := onSockets(endpoints)
-	w.sockets.Store(endpoints, found)
-	return found
 }
 
 func subjectOf(t push.Type, s *catalog.Service, port model.Port, f form) push.Subject {

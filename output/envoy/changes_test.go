@@ -1,0 +1,288 @@
+package envoy
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"testing"
+
+	gocmp "github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/isthmus-mesh/isthmus/catalog"
+	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/push"
+)
+
+var (
+	namespaces = []string{"a", "b"}
+	hosts      = []string{"x.com", "y.com"}
+	ports      = []model.Port{
+		{Number: 53, Name: "dns", Protocol: "UDP"},
+		{Number: 80, Name: "http", Protocol: "HTTP"},
+		{Number: 80, Name: "http", Protocol: "GRPC", TargetPort: 8080},
+		{Number: 81, Name: "grpc", Protocol: "GRPC"},
+	}
+	views = slices.Concat(viewsOf(KindEnvoy, "", "a", "b", "c"), viewsOf(KindGRPC, "", "a", "b", "c"), viewsOf("other", "a"))
+)
+
+func viewsOf(kind string, namespaces ...string) (views []push.View) {
+	for _, namespace := range namespaces {
+		views = append(views, push.View{Kind: kind, Namespace: namespace})
+	}
+	return views
+}
+
+// drawEvent draws from few enough objects that they meet. Most are about
+// endpoints, so that services live for a while.
+func drawEvent(t *rapid.T) model.Event {
+	ref := model.Ref{Key: model.Key{
+		Source:    rapid.SampledFrom([]string{"first", "second"}).Draw(t, "source"),
+		Namespace: rapid.SampledFrom(namespaces).Draw(t, "namespace"),
+		Name:      rapid.SampledFrom([]string{"p", "q"}).Draw(t, "name"),
+	}}
+	var spec model.Spec
+	switch rapid.IntRange(0, 4).Draw(t, "kind") {
+	case 0:
+		ref.Kind, spec = model.KindService, drawService(t)
+	case 1:
+		ref.Kind, spec = model.KindWorkload, model.Workload{Endpoint: drawEndpoint(t)}
+	default:
+		ref.Kind, spec = model.KindEndpoint, drawEndpoint(t)
+		ref.Name += "/" + strconv.Itoa(rapid.IntRange(0, 2).Draw(t, "index"))
+	}
+	record := model.Record{Ref: ref, Spec: spec}
+	if rapid.IntRange(0, 3).Draw(t, "delete") == 0 {
+		return model.Delete{Record: record}
+	}
+	return model.Upsert{Record: record}
+}
+
+func drawService(t *rapid.T) model.Service {
+	s := model.Service{
+		Hosts: model.ListOf(rapid.SliceOfNDistinct(rapid.SampledFrom(hosts), 1, 2, rapid.ID).Draw(t, "hosts")...),
+		Ports: model.ListOf(rapid.SliceOfNDistinct(rapid.SampledFrom(ports), 1, 3, func(p model.Port) uint32 { return p.Number }).Draw(t, "ports")...),
+		Resolution: rapid.SampledFrom([]model.Resolution{
+			model.ResolutionStatic, model.ResolutionStatic, model.ResolutionStatic, model.ResolutionDNS,
+			model.ResolutionDNSRoundRobin, model.ResolutionNone, model.ResolutionDynamicDNS, "?",
+		}).Draw(t, "resolution"),
+		ExportTo:        model.ListOf(rapid.SliceOfN(rapid.SampledFrom([]string{"*", ".", "a", "b", "c", "~"}), 0, 2).Draw(t, "exportTo")...),
+		SubjectAltNames: model.ListOf(rapid.SampledFrom([]string{"s", "t"}).Draw(t, "san")),
+	}
+	if rapid.Bool().Draw(t, "selects") {
+		s.WorkloadSelector = model.MapOf(map[string]string{"app": "it"})
+	}
+	return s
+}
+
+func drawEndpoint(t *rapid.T) model.Endpoint {
+	return model.Endpoint{
+		Address: rapid.SampledFrom([]string{"10.0.0.1", "10.0.0.2", "fd00::1", "FD00::1", "unix:///run/s", "name.com"}).Draw(t, "address"),
+		Labels:  model.MapOf(map[string]string{"app": "it"}),
+		Weight:  rapid.Uint32Range(0, 2).Draw(t, "weight"),
+		Health:  rapid.SampledFrom([]model.Health{model.Healthy, model.Healthy, model.Unhealthy}).Draw(t, "health"),
+	}
+}
+
+// resource identifies what a view may be told of.
+type resource struct {
+	push.View
+	push.Type
+	name string
+}
+
+type found struct {
+	subject push.Subject
+	push.Encoded
+}
+
+// everything returns what each view finds, and fails if that is not what it is
+// told there is.
+func everything(t *rapid.T, w *World) map[resource]found {
+	all := map[resource]found{}
+	for _, v := range views {
+		for typ := range Types() {
+			for name := range w.Names(v, push.Type(typ)) {
+				all[resource{v, push.Type(typ), name}] = found{}
+			}
+			for _, host := range hosts {
+				for _, port := range []uint32{53, 80, 81} {
+					at := resource{v, push.Type(typ), nameOf(push.Type(typ), host, port)}
+					subject, ok := w.Find(v, at.Type, at.name)
+					if _, named := all[at]; ok != named {
+						t.Fatalf("%v: named %t, found %t", at, named, ok)
+					}
+					if ok {
+						all[at] = found{subject, subject.Encode()}
+					}
+				}
+			}
+		}
+	}
+	return all
+}
+
+func TestChangesMissNothing(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		builder := catalog.NewBuilder([]string{"first", "second"})
+		first := NewWorld(builder.Snapshot(), true)
+		start := everything(t, first)
+		before, sum := start, catalog.Change{}
+		for revision := range rapid.IntRange(1, 12).Draw(t, "steps") {
+			events := rapid.SliceOfN(rapid.Custom(drawEvent), 1, 4).Draw(t, "events")
+			change := builder.Apply(uint64(revision+1), events)
+			now := builder.Snapshot()
+			after := everything(t, NewWorld(now, true))
+			checkListed(t, before, after, Changes(now, change))
+			checkClustersRest(t, change, Changes(now, change))
+			sum = sum.Then(change)
+			checkListed(t, start, after, Changes(now, sum))
+			before = after
+		}
+	})
+}
+
+// checkListed holds that whatever differs for a view is listed, for it.
+func checkListed(t *rapid.T, before, after map[resource]found, changes []push.Changed) {
+	listed := func(at resource) bool {
+		return slices.ContainsFunc(changes, func(c push.Changed) bool {
+			return c.Type == at.Type && c.Name == at.name && (c.Namespaces == nil || slices.Contains(c.Namespaces, at.Namespace))
+		})
+	}
+	for at, is := range after {
+		was := before[at]
+		if is.Name != at.name {
+			t.Fatalf("%v: the resource is called %s", at, is.Name)
+		}
+		if is.subject == was.subject && is.Version != was.Version {
+			t.Fatalf("%v: equal subjects differ in content", at)
+		}
+		if is.Version != was.Version && !listed(at) {
+			t.Fatalf("%v changed and is not among %v", at, changes)
+		}
+	}
+	for at := range before {
+		if _, still := after[at]; !still && !listed(at) {
+			t.Fatalf("%v is gone and is not among %v", at, changes)
+		}
+	}
+}
+
+// checkClustersRest holds that endpoints of STATIC services that come and go
+// are no change of a cluster.
+func checkClustersRest(t *rapid.T, change catalog.Change, changes []push.Changed) {
+	for _, c := range change.Services {
+		if c.Old == nil || c.New == nil || c.Old.Definition != c.New.Definition || c.New.Resolution != model.ResolutionStatic {
+			return
+		}
+		for id := range c.Endpoints {
+			if id.Port == 0 {
+				return
+			}
+		}
+	}
+	for _, c := range changes {
+		if c.Type != EndpointType {
+			t.Fatalf("%v is listed for a change of addresses", c)
+		}
+	}
+}
+
+// At one time there is one thing in a slot, whoever sees it.
+func TestSlotsAreNotShared(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		builder := catalog.NewBuilder([]string{"first", "second"})
+		builder.Apply(1, rapid.SliceOfN(rapid.Custom(drawEvent), 1, 20).Draw(t, "events"))
+		slots := map[any]push.Subject{}
+		for at, f := range everything(t, NewWorld(builder.Snapshot(), true)) {
+			if other, taken := slots[f.subject.Slot()]; taken && other != f.subject {
+				t.Fatalf("%v: two subjects in slot %v", at, f.subject.Slot())
+			}
+			slots[f.subject.Slot()] = f.subject
+		}
+	})
+}
+
+// record is the upsert of a service of namespace ns, for tables; place1 is that
+// of its endpoint.
+func record(ns, name string, spec model.Service) model.Event {
+	spec.Hosts = model.ListOf("h")
+	if spec.Resolution == "" {
+		spec.Resolution = model.ResolutionStatic
+	}
+	return model.Upsert{Record: model.Record{
+		Ref:  model.Ref{Kind: model.KindService, Key: model.Key{Source: "s", Namespace: ns, Name: name}},
+		Spec: spec,
+	}}
+}
+
+func place1(ns, name, address string) model.Event {
+	return model.Upsert{Record: model.Record{
+		Ref:  model.Ref{Kind: model.KindEndpoint, Key: model.Key{Source: "s", Namespace: ns, Name: name + "/1"}},
+		Spec: model.Endpoint{Address: address},
+	}}
+}
+
+func TestChangesAreExact(t *testing.T) {
+	http, grpc := ports[1], ports[3]
+	private := model.Service{Ports: model.ListOf(http), ExportTo: model.ListOf(".")}
+	for _, test := range []struct {
+		name   string
+		before []model.Event
+		step   []model.Event
+		want   []string
+	}{
+		{
+			"an endpoint of a STATIC service is a change of its assignment",
+			[]model.Event{record("a", "p", private), place1("a", "p", "10.0.0.1")},
+			[]model.Event{place1("a", "p", "10.0.0.2")},
+			[]string{"1 outbound|80||h [a]"},
+		},
+		{
+			"a unix socket decides whether gRPC is offered the service",
+			[]model.Event{record("a", "p", private), place1("a", "p", "10.0.0.1")},
+			[]model.Event{place1("a", "p", "unix:///run/s")},
+			[]string{"1 outbound|80||h [a]", "0 outbound|80||h [a]", "2 h:80 [a]", "3 outbound|80||h [a]"},
+		},
+		{
+			"an endpoint of a DNS service is part of its cluster",
+			[]model.Event{record("a", "p", model.Service{Ports: model.ListOf(http), Resolution: model.ResolutionDNS}), place1("a", "p", "x.com")},
+			[]model.Event{place1("a", "p", "y.com")},
+			[]string{"0 outbound|80||h []", "2 h:80 []", "3 outbound|80||h []"},
+		},
+		{
+			"what no resource is made of changes none",
+			[]model.Event{record("a", "p", private)},
+			[]model.Event{record("a", "p", model.Service{Ports: model.ListOf(http), ExportTo: model.ListOf("."), SubjectAltNames: model.ListOf("spiffe://x")})},
+			nil,
+		},
+		{
+			"a service that is exported elsewhere concerns those who saw it and those who do now",
+			[]model.Event{record("a", "p", private)},
+			[]model.Event{record("a", "p", model.Service{Ports: model.ListOf(http), ExportTo: model.ListOf("c", "b")})},
+			[]string{"0 outbound|80||h [a b c]", "1 outbound|80||h [a b c]", "2 h:80 [a b c]", "3 outbound|80||h [a b c]"},
+		},
+		{
+			"a service that goes uncovers another of its host, with other ports",
+			[]model.Event{record("a", "p", private), record("b", "p", model.Service{Ports: model.ListOf(grpc)})},
+			[]model.Event{model.Delete{Record: record("a", "p", private).(model.Upsert).Record}},
+			[]string{
+				"0 outbound|80||h [a]", "1 outbound|80||h [a]", "2 h:80 [a]", "3 outbound|80||h [a]",
+				"0 outbound|81||h [a]", "1 outbound|81||h [a]", "2 h:81 [a]", "3 outbound|81||h [a]",
+			},
+		},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			builder := catalog.NewBuilder(nil)
+			builder.Apply(1, test.before)
+			change := builder.Apply(2, test.step)
+			var got []string
+			for _, c := range Changes(builder.Snapshot(), change) {
+				got = append(got, fmt.Sprint(int(c.Type), " ", c.Name, " ", c.Namespaces))
+			}
+			if diff := gocmp.Diff(test.want, got); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}

@@ -1,0 +1,184 @@
+package envoy
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
+	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
+	httpv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/upstreams/http/v3"
+	"google.golang.org/protobuf/proto"
+	"pgregory.net/rapid"
+
+	"github.com/isthmus-mesh/isthmus/catalog"
+	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/push"
+)
+
+func worldOf(order []string, events ...model.Event) *World {
+	builder := catalog.NewBuilder(order)
+	builder.Apply(1, events)
+	return NewWorld(builder.Snapshot(), true)
+}
+
+func TestEveryResourceIsValid(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w := worldOf([]string{"first"}, rapid.SliceOfN(rapid.Custom(drawEvent), 1, 30).Draw(t, "events")...)
+		for at, f := range everything(t, w) {
+			m := message(t, f.Body)
+			if err := validate(m); err != nil {
+				t.Fatalf("%v: %v in %v", at, err, m)
+			}
+			if cla, ok := m.(*endpointv3.ClusterLoadAssignment); ok {
+				if err := acceptable(cla); err != nil {
+					t.Fatalf("%v: %v in %v", at, err, cla)
+				}
+			}
+			if c, ok := m.(*clusterv3.Cluster); ok && c.GetType() == clusterv3.Cluster_LOGICAL_DNS {
+				if e := c.LoadAssignment.Endpoints; len(e) != 1 || len(e[0].LbEndpoints) != 1 {
+					t.Fatalf("%v: not one endpoint in %v", at, c)
+				}
+			}
+		}
+	})
+}
+
+// validate applies the generated validation, also to what is packed inside.
+func validate(m proto.Message) error {
+	if err := m.(interface{ ValidateAll() error }).ValidateAll(); err != nil {
+		return err
+	}
+	switch m := m.(type) {
+	case *listenerv3.Listener:
+		var hcm hcmv3.HttpConnectionManager
+		if err := m.ApiListener.ApiListener.UnmarshalTo(&hcm); err != nil {
+			return err
+		}
+		return hcm.ValidateAll()
+	case *clusterv3.Cluster:
+		for _, packed := range m.TypedExtensionProtocolOptions {
+			var options httpv3.HttpProtocolOptions
+			if err := packed.UnmarshalTo(&options); err != nil {
+				return err
+			}
+			return options.ValidateAll()
+		}
+	}
+	return nil
+}
+
+func TestBothKindsShareWhatBothCanRead(t *testing.T) {
+	w := worldOf(nil, record("a", "p", model.Service{Ports: model.ListOf(ports[3])}), place1("a", "p", "10.0.0.1"))
+	for _, typ := range []push.Type{ClusterType, EndpointType} {
+		envoy, _ := w.Find(push.View{Kind: KindEnvoy, Namespace: "a"}, typ, "outbound|81||h")
+		grpc, _ := w.Find(push.View{Kind: KindGRPC, Namespace: "b"}, typ, "outbound|81||h")
+		if envoy == nil || envoy != grpc || envoy.Slot() != grpc.Slot() {
+			t.Errorf("type %d: %v for Envoy, %v for gRPC", typ, envoy, grpc)
+		}
+	}
+}
+
+func TestFindTakesOneSpellingOnly(t *testing.T) {
+	w := worldOf(nil, record("a", "p", model.Service{Ports: model.ListOf(ports[3])}))
+	v := push.View{Kind: KindGRPC}
+	for typ, names := range map[push.Type][]string{
+		ClusterType:  {"outbound|081||h", "outbound|81||H", "outbound|81|v1|h", "outbound|80||h", "h:81", "*", ""},
+		ListenerType: {"h:081", "H:81", "h", "h:80", "outbound|81||h"},
+	} {
+		for _, name := range names {
+			if subject, ok := w.Find(v, typ, name); ok {
+				t.Errorf("type %d: %q is %v", typ, name, subject)
+			}
+		}
+	}
+	if _, ok := w.Find(push.View{Kind: "mcp"}, ClusterType, "outbound|81||h"); ok {
+		t.Error("a client of another kind is given a cluster")
+	}
+}
+
+func TestVoidIsAnAssignmentWithNoEndpoints(t *testing.T) {
+	w := worldOf(nil, record("a", "p", model.Service{Ports: model.ListOf(ports[3])}))
+	subject, _ := w.Find(push.View{Kind: KindEnvoy}, EndpointType, "outbound|81||h")
+	is := subject.Encode()
+	void, ok := w.Void(EndpointType, "outbound|81||h")
+	if !ok || void.Version != is.Version || !slices.Equal(void.Body, is.Body) {
+		t.Errorf("void is %v %v, a service without endpoints %v", ok, void, is)
+	}
+	for _, typ := range []push.Type{ClusterType, ListenerType, RouteType} {
+		if _, ok := w.Void(typ, "outbound|81||h"); ok {
+			t.Errorf("type %d has a void", typ)
+		}
+	}
+}
+
+func TestALargeServiceOnSocketsIsNotOfferedToGRPC(t *testing.T) {
+	events := []model.Event{record("a", "p", model.Service{Ports: model.ListOf(ports[3])})}
+	for i := range 2 * fewEndpoints {
+		e := place1("a", "p", "10.0.0."+string(rune('0'+i%10))+string(rune('0'+i/10%10))).(model.Upsert)
+		e.Record.Name = "p/" + string(rune('A'+i))
+		events = append(events, e)
+	}
+	v := push.View{Kind: KindGRPC}
+	addresses, sockets := worldOf(nil, events...), worldOf(nil, append(events, place1("a", "p", "unix:///run/s"))...)
+	for range 2 { // the second time from memory
+		if _, ok := addresses.Find(v, ClusterType, "outbound|81||h"); !ok {
+			t.Error("a service on addresses is not offered")
+		}
+		if _, ok := sockets.Find(v, ClusterType, "outbound|81||h"); ok {
+			t.Error("a service on a socket is offered")
+		}
+	}
+}
+
+func TestAHostThatIsNotTextIsNotOffered(t *testing.T) {
+	e := record("a", "p", model.Service{Ports: model.ListOf(ports[3])}).(model.Upsert)
+	spec := e.Record.Spec.(model.Service)
+	spec.Hosts = model.ListOf("h\xff")
+	e.Record.Spec = spec
+	w := worldOf(nil, e)
+	if _, ok := w.Find(push.View{Kind: KindEnvoy}, ClusterType, "outbound|81||h\xff"); ok {
+		t.Error("it is")
+	}
+	for s := range w.snapshot.Services() {
+		if got := NotOffered(s, KindEnvoy); got != badHost {
+			t.Errorf("the reason is %q", got)
+		}
+	}
+}
+
+func TestNotOfferedNamesThePortsItMeans(t *testing.T) {
+	for _, test := range []struct {
+		kind string
+		spec model.Service
+		want string
+	}{
+		{KindEnvoy, model.Service{}, withoutAnyPorts},
+		{KindEnvoy, model.Service{Ports: model.ListOf(ports[0], ports[1])}, ""},
+		{KindGRPC, model.Service{Ports: model.ListOf(ports[0], ports[1])}, "port 53: " + grpcUDP},
+		{KindGRPC, model.Service{Ports: model.ListOf(ports[1], ports[3]), Resolution: model.ResolutionNone}, grpcNone},
+		{KindGRPC, model.Service{Ports: model.ListOf(ports[0], ports[3]), Resolution: model.ResolutionNone}, "port 53: " + grpcUDP + "; port 81: " + grpcNone},
+		{KindEnvoy, model.Service{Ports: model.ListOf(ports[0]), Resolution: "?"}, badResolution},
+		{"mcp", model.Service{Ports: model.ListOf(ports[0])}, unknownKind},
+	} {
+		w := worldOf(nil, record("a", "p", test.spec))
+		for s := range w.snapshot.Services() {
+			if got := NotOffered(s, test.kind); got != test.want {
+				t.Errorf("%s %v: %q, want %q", test.kind, test.spec, got, test.want)
+			}
+		}
+	}
+}
+
+func TestTypesComeInTheOrderOfTheirDependence(t *testing.T) {
+	order := ""
+	for _, spec := range Types() {
+		_, short, _ := strings.Cut(spec.Name, ".v3.")
+		order += short + " "
+	}
+	if order != "Cluster ClusterLoadAssignment Listener RouteConfiguration " {
+		t.Error(order)
+	}
+}
