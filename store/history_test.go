@@ -3,6 +3,7 @@ package store
 import (
 	"fmt"
 	"runtime"
+	"sync"
 	"testing"
 	"weak"
 
@@ -65,6 +66,35 @@ func TestAWatchLetsGoOfItsSnapshot(t *testing.T) {
 			break
 		}
 		write(t, m, "web", read)
+	}
+}
+
+// Whoever can see a commit can read it: the state is published first.
+func TestWhatIsToldIsAlreadyStored(t *testing.T) {
+	t.Parallel()
+	m := NewMemory(Config{})
+	at := m.state.Load().position
+	const commits = 3000
+	early := 0
+	var reader sync.WaitGroup
+	reader.Go(func() {
+		for range commits {
+			next := at.next.Load()
+			for ; next == nil; next = at.next.Load() { // does not wait to be woken
+				runtime.Gosched()
+			}
+			if m.Revision() < next.revision {
+				early++
+			}
+			at = next.after
+		}
+	})
+	for i := range commits {
+		write(t, m, "web", i)
+	}
+	reader.Wait()
+	if early > 0 {
+		t.Errorf("%d of %d commits were told before they were stored", early, commits)
 	}
 }
 

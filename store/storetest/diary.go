@@ -26,36 +26,42 @@ func (o opening) keep(ctx context.Context, s Store, l *ledger, calm <-chan struc
 	case <-calm:
 	case <-ctx.Done():
 	}
-	v, last, lags := newView(), markerOf(o.filter), o.lags
+	v, last := newView(), markerOf(o.filter)
 	for b, err := range s.Watch(ctx, o.filter) {
-		following := v.primed
 		if err == nil {
-			err = v.apply(b)
-		}
-		if err == nil {
-			err = d.lookUp(s, b)
+			err = d.add(s, v, b)
 		}
 		if err != nil {
 			d.err = fmt.Errorf("after revision %d: %w", v.revision, err)
 			return d
 		}
-		if !v.primed {
-			continue
-		}
-		d.moments = append(d.moments, moment{v.revision, maps.Clone(v.held)})
-		if following {
-			d.deltas = append(d.deltas, v.revision)
-		}
 		if _, ended := v.held[last]; ended {
 			return d
 		}
-		if lags {
-			<-calm
-			lags = false
+		if v.primed && o.lags {
+			<-calm // once: from then on it is closed
 		}
 	}
 	d.err = errors.New("the watch ended without an error")
 	return d
+}
+
+// add folds a batch into v, looks up what it told, and notes what is held now.
+func (d *diary) add(s Store, v *view, b model.Batch) error {
+	following := v.primed
+	if err := v.apply(b); err != nil {
+		return err
+	}
+	if err := d.lookUp(s, b); err != nil {
+		return err
+	}
+	if v.primed {
+		d.moments = append(d.moments, moment{v.revision, maps.Clone(v.held)})
+	}
+	if v.primed && following {
+		d.deltas = append(d.deltas, v.revision)
+	}
+	return nil
 }
 
 // lookUp reads what was just told: rule 5.
@@ -78,16 +84,22 @@ func (d *diary) lookUp(s Store, b model.Batch) error {
 	return nil
 }
 
-// collectLists lists everything over and over.
-func collectLists(s Store) []set {
-	var out []set
-	for range 10 {
+// collectLists lists everything now and then, slowly enough that commits come
+// between the records of a list.
+func collectLists(ctx context.Context, s Store, l *ledger, calm <-chan struct{}) (out []set) {
+	for n := range 20 {
+		// Cases: the next commits were made; there will be none; the test gave up.
+		select {
+		case <-l.reached(3 * n):
+		case <-calm:
+		case <-ctx.Done():
+		}
 		list := set{}
 		for r := range s.List(model.Filter{}) {
 			list[r.Ref] = r
+			runtime.Gosched()
 		}
 		out = append(out, list)
-		runtime.Gosched()
 	}
 	return out
 }

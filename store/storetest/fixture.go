@@ -95,12 +95,16 @@ func get(t *testing.T, s Store, ref model.Ref) model.Record {
 // refused commits writes that must fail and returns the error.
 func refused(t *testing.T, s Store, writes ...model.Write) error {
 	t.Helper()
-	before := listed(t, s, model.Filter{})
+	before := snapshot(t, s, model.Filter{})
 	revision, err := s.Commit(t.Context(), model.Commit{Writes: writes})
 	if err == nil {
 		t.Fatalf("committed at revision %d: %+v", revision, writes)
 	}
-	mustEqual(t, "a refused commit changed the store", listed(t, s, model.Filter{}), before)
+	after := snapshot(t, s, model.Filter{})
+	mustEqual(t, "a refused commit changed the store", after.held, before.held)
+	if after.revision != before.revision {
+		t.Fatalf("a refused commit took revision %d", after.revision)
+	}
 	return err
 }
 

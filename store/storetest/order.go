@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"sync"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -16,7 +17,7 @@ func increasingRevisions(t *testing.T, s Store) {
 	var st storm
 	for w := range 4 {
 		var moves []move
-		for i := range 40 {
+		for i := range 250 {
 			what := doPut
 			if i%5 == 4 {
 				what = doDrop
@@ -25,10 +26,57 @@ func increasingRevisions(t *testing.T, s Store) {
 		}
 		st.writers = append(st.writers, moves)
 		for i := range 2 {
-			st.watches = append(st.watches, opening{after: 20*w + 10*i, lags: i == 1})
+			st.watches = append(st.watches, opening{after: 200*w + 100*i, lags: i == 1})
 		}
 	}
 	st.run(t, t, s)
+}
+
+// openedAnytime opens watches one after the other while two records are
+// changed together. Each reads one commit after its snapshot: the view refuses
+// one that is part of the snapshot, and one that leaves something out between.
+func openedAnytime(t *testing.T, s Store) {
+	t.Helper()
+	const commits = 5000
+	put(t, s, saying(web1, 0), saying(web2, 0))
+	var writer sync.WaitGroup
+	writer.Go(func() {
+		for i := range commits {
+			both := model.Commit{Writes: []model.Write{based(s, saying(web1, i+1)), based(s, saying(web2, i+1))}}
+			if _, err := s.Commit(t.Context(), both); err != nil {
+				t.Errorf("commit: %v", err)
+				return
+			}
+		}
+	})
+	defer writer.Wait()
+	for last := 0; last < commits; {
+		mustBeTogether(t, "list", listed(t, s, model.Filter{}))
+		last = openOnce(t, s, commits)
+	}
+}
+
+// openOnce reads a snapshot and what comes next, unless the snapshot is of the
+// last commit already. It returns the commit it has come to.
+func openOnce(t *testing.T, s Store, commits int) int {
+	t.Helper()
+	r, stop := watchUntil(t, t, s, model.Filter{})
+	defer stop()
+	if last := mustBeTogether(t, "snapshot", r.prime().held); last == commits {
+		return last
+	}
+	r.readTo(r.revision + 1)
+	return mustBeTogether(t, "watch", r.held)
+}
+
+// mustBeTogether expects both records as of one commit, and returns which.
+func mustBeTogether(t *testing.T, what string, held set) int {
+	t.Helper()
+	one, two := held[web1], held[web2]
+	if len(held) != 2 || one.Revision != two.Revision || one.Generation != two.Generation {
+		t.Fatalf("%s: two records that change together are\n%+v\n%+v", what, one, two)
+	}
+	return int(one.Generation) - 1
 }
 
 // foldedWatch compares, after every commit of any history, what each watch

@@ -121,3 +121,33 @@ func noWayIn(t *testing.T, s Store) {
 	}
 	refused(t, s, based(s, model.Record{Ref: web, Spec: &model.Service{}}))
 }
+
+// keptBatches folds a watch only after all of it was read.
+func keptBatches(t *testing.T, s Store) {
+	t.Helper()
+	l := fill(t, s, many)
+	var kept []model.Batch
+	commits, primed := 0, false
+	for b, err := range s.Watch(t.Context(), model.Filter{}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		kept = append(kept, b)
+		_, ended := b.Events[len(b.Events)-1].(model.EndOfSnapshot)
+		if primed = primed || ended; !primed {
+			continue
+		}
+		if commits++; commits > 10 {
+			break
+		}
+		alter(t, s, l, 2*commits)
+	}
+	v := newView()
+	for _, b := range kept {
+		if err := v.apply(b); err != nil {
+			t.Fatalf("%v\nin batch %+v", err, b)
+		}
+	}
+	moments := l.moments()
+	mustMatch(t, "watch, folded later", v.held, moments[len(moments)-1].records)
+}

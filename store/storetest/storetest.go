@@ -31,7 +31,8 @@ type Store interface {
 const History = 256
 
 // Run checks the store that open returns: a new, empty one each time, that
-// keeps [History] events. Stores are used at the same time as one another.
+// keeps [History] events and that nobody else writes to. Several stores are
+// used at the same time.
 func Run(t *testing.T, open func(t *testing.T) Store) {
 	t.Helper()
 	for _, rule := range []struct {
@@ -42,12 +43,14 @@ func Run(t *testing.T, open func(t *testing.T) Store) {
 		{"rule 01 the snapshot is of one revision", fresh(snapshotDuringWrites)},
 		{"rule 02 every snapshot ends once", endOfSnapshot},
 		{"rule 03 revisions of a key increase", fresh(increasingRevisions)},
+		{"rule 04 a watch may be opened at any moment", fresh(openedAnytime)},
 		{"rule 04 snapshot and deltas fold to the list", foldedWatch},
 		{"rule 05 what was told can be read", fresh(monotonicReads)},
 		{"rule 05 a delete carries the last record", fresh(deleteCarriesRecord)},
 		{"rule 06 every life has its own uid", fresh(newLife)},
 		{"rule 09 a slow watcher is reset alone", fresh(slowWatcher)},
 		{"rule 11 a returned record cannot change the store", fresh(noWayIn)},
+		{"rule 11 a batch is its reader's to keep", fresh(keptBatches)},
 		{"rule 12 equal content is no event", fresh(equalContent)},
 		{"rule 13 a failure is an error", fresh(failures)},
 		{"rule 14 writes compare and set", fresh(compareAndSet)},

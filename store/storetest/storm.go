@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"sync"
 	"testing"
 
@@ -38,18 +39,22 @@ func (st storm) run(t *testing.T, on failer, s Store) {
 		reading.Go(func() { diaries[i] = o.keep(ctx, s, l, calm) })
 	}
 	var lists []set
-	reading.Go(func() { lists = collectLists(s) })
+	reading.Go(func() { lists = collectLists(ctx, s, l, calm) })
 	failed := make([]error, len(st.writers))
 	for i, moves := range st.writers {
 		writing.Go(func() { failed[i] = write(ctx, s, l, i, moves) })
 	}
 	writing.Wait()
 	end := markers()
-	l.note(commit(t, s, end...), end)
+	revision, err := s.Commit(ctx, model.Commit{Writes: end})
+	l.note(revision, end)
+	if err != nil {
+		cancel() // The readers would wait for it.
+	}
 	close(calm)
 	reading.Wait()
 
-	if err := errors.Join(failed...); err != nil {
+	if err := errors.Join(append(failed, err)...); err != nil {
 		on.Fatalf("writing: %v", err)
 	}
 	st.judge(on, s, l.moments(), diaries)
@@ -57,27 +62,32 @@ func (st storm) run(t *testing.T, on failer, s Store) {
 }
 
 // write makes the moves of one writer. A conflict sends it back to read again,
-// unless it asked for it.
+// unless the move asked for one.
 func write(ctx context.Context, s Store, l *ledger, writer int, moves []move) error {
 	for i, m := range moves {
-		for {
-			writes, changes := m.writes(s, 1000*(writer+1)+i)
-			revision, err := s.Commit(ctx, model.Commit{Writes: writes})
-			var c *store.ConflictError
-			if errors.As(err, &c) {
-				if m.has(doStale) {
-					break
-				}
-				continue
-			}
-			if err != nil {
-				return fmt.Errorf("writer %d, move %d: %w", writer, i, err)
-			}
-			if changes {
-				l.note(revision, writes)
-			}
-			break
+		err := m.make(ctx, s, l, 1000*(writer+1)+i)
+		for isConflict(err) && !m.has(doStale) {
+			err = m.make(ctx, s, l, 1000*(writer+1)+i)
+		}
+		if err != nil && !isConflict(err) {
+			return fmt.Errorf("writer %d, move %d: %w", writer, i, err)
 		}
 	}
 	return nil
+}
+
+// make commits the move, based on what is stored now, and notes it.
+func (m move) make(ctx context.Context, s Store, l *ledger, n int) error {
+	writes, changes := m.writes(s, n)
+	runtime.Gosched() // lets another come between
+	revision, err := s.Commit(ctx, model.Commit{Writes: writes})
+	if err == nil && changes {
+		l.note(revision, writes)
+	}
+	return err
+}
+
+func isConflict(err error) bool {
+	var c *store.ConflictError
+	return errors.As(err, &c)
 }
