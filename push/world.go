@@ -125,8 +125,10 @@ func (v Version) String() string { return hex.EncodeToString(v[:]) }
 
 // ParseVersion reads what [Version.String] wrote; ok is false for anything else.
 func ParseVersion(s string) (v Version, ok bool) {
-	n, err := hex.Decode(v[:], []byte(s))
-	if len(s) != 2*len(v) || err != nil || n != len(v) {
+	if len(s) != hex.EncodedLen(len(v)) { // a longer one would be written past the end
+		return Version{}, false
+	}
+	if _, err := hex.Decode(v[:], []byte(s)); err != nil {
 		return Version{}, false
 	}
 	return v, true

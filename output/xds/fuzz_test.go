@@ -1,0 +1,77 @@
+package xds
+
+import (
+	"sync/atomic"
+	"testing"
+
+	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/isthmus-mesh/isthmus/push"
+)
+
+// types are like the real ones in what matters to the protocol.
+var fuzzedTypes = []push.TypeSpec{{Name: "whole", Whole: true}, {Name: "parts"}}
+
+func fuzzedStream() *stream {
+	n := len(fuzzedTypes)
+	s := &stream{server: &Server{types: fuzzedTypes}, sotw: make([]sotwType, n), delta: make([]bool, n)}
+	s.serials = make([]atomic.Uint64, n)
+	return s
+}
+
+// Whatever a client sends becomes a request that asks for no more than the
+// message did.
+func FuzzSotwRequest(f *testing.F) {
+	seed, err := proto.Marshal(&discoveryv3.DiscoveryRequest{VersionInfo: "0123456789abcdef0123456789abcdef01", ResourceNames: []string{"*", "a"}})
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(seed, uint64(1))
+	f.Fuzz(func(t *testing.T, text []byte, latest uint64) {
+		var m discoveryv3.DiscoveryRequest
+		if proto.Unmarshal(text, &m) != nil {
+			return
+		}
+		for typ := range fuzzedTypes {
+			s := fuzzedStream()
+			s.serials[typ].Store(latest)
+			r, _ := s.sotwRequest(push.Type(typ), &m)
+			if len(r.Names) > len(m.GetResourceNames()) {
+				t.Errorf("%d names became %d", len(m.GetResourceNames()), len(r.Names))
+			}
+			if r.Wildcard == push.WildcardOn && len(m.GetResourceNames()) == 0 && !fuzzedTypes[typ].Whole {
+				t.Error("no names became all names")
+			}
+		}
+	})
+}
+
+// The same for the incremental variant.
+func FuzzDeltaRequest(f *testing.F) {
+	seed, err := proto.Marshal(&discoveryv3.DeltaDiscoveryRequest{
+		ResourceNamesSubscribe: []string{"*", "a"}, ResourceNamesUnsubscribe: []string{"*"},
+		InitialResourceVersions: map[string]string{"a": "0123456789abcdef0123456789abcdef0123", "b": "x"},
+	})
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(seed, uint64(1))
+	f.Fuzz(func(t *testing.T, text []byte, latest uint64) {
+		var m discoveryv3.DeltaDiscoveryRequest
+		if proto.Unmarshal(text, &m) != nil {
+			return
+		}
+		for typ := range fuzzedTypes {
+			s := fuzzedStream()
+			s.serials[typ].Store(latest)
+			r := s.deltaRequest(push.Type(typ), &m)
+			if len(r.Subscribe) > len(m.GetResourceNamesSubscribe()) || len(r.Held) != len(m.GetInitialResourceVersions()) {
+				t.Errorf("%v became %v", &m, r)
+			}
+			if again := s.deltaRequest(push.Type(typ), &m); len(again.Held) > 0 {
+				t.Error("a later request says again what the client held at first")
+			}
+		}
+	})
+}
