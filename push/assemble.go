@@ -262,7 +262,7 @@ func (d *draft) send() {
 	}
 	st.answer, st.claim = false, nil
 	d.serial++
-	d.out.Type, d.out.Serial, d.out.Version = d.t, d.serial, st.sum
+	d.out.Type, d.out.Serial, d.out.Version, d.out.since = d.t, d.serial, st.sum, d.since
 	st.flight.stop()
 	st.flight = &flight{serial: d.serial, changed: d.changed, since: d.since}
 	st.record.send(time.Now(), st.sum)

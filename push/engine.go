@@ -27,9 +27,10 @@ type Config struct {
 	// Debounce delays changes; the zero value does not, for back-pressure
 	// batches better: a busy subscriber takes the newest when it is ready.
 	Debounce Debounce
-	// Accepted, if set, is told of each accepted response how long ago its
-	// oldest change had been committed. It must not block.
-	Accepted func(t Type, took time.Duration)
+	// Sent and Accepted, if set, are told how long ago the oldest change of a
+	// response had been committed, when the transport has taken the response and
+	// when the client has accepted it. They must not block.
+	Sent, Accepted func(t Type, took time.Duration)
 }
 
 func (c Config) withDefaults() Config {

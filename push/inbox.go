@@ -27,10 +27,9 @@ func (b *inbox) put(u Update) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.pending == nil {
-		b.pending = &Update{Observed: u.Observed, Committed: u.Committed}
+		b.pending = &Update{Committed: u.Committed}
 	}
 	b.pending.World = u.World
-	b.pending.Observed = oldest(b.pending.Observed, u.Observed)
 	b.pending.Committed = oldest(b.pending.Committed, u.Committed)
 	for _, c := range u.Changed {
 		key := resourceName{c.Type, c.Name}

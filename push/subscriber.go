@@ -65,6 +65,8 @@ type Response struct {
 	Version   Version
 	Resources []*Resource
 	Removed   []string // for Delta subscribers
+
+	since time.Time // commit of its oldest change; zero if unknown
 }
 
 // Connect enters a subscriber. It returns nil once the engine has stopped.
@@ -116,6 +118,9 @@ func (s *Subscriber) Close() {
 // Sent says that the transport has taken a response: from now on its answer is
 // awaited.
 func (s *Subscriber) Sent(r Response) {
+	if sent := s.engine.config.Sent; sent != nil && !r.since.IsZero() {
+		sent(r.Type, time.Since(r.since))
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	f := s.types[r.Type].flight

@@ -91,9 +91,8 @@ func (r *Resource) size(m Mode) int { return len(r.Heads[m]) + len(r.Body) }
 type Update struct {
 	World   World
 	Changed []Changed
-	// Observed is when the registry's change was first seen, Committed when the
-	// store took it; of the oldest change in the step. Zero if unknown.
-	Observed, Committed time.Time
+	// Committed is when the store took the oldest change in the step; zero if unknown.
+	Committed time.Time
 }
 
 // Changed names a resource that may differ from the world before. To name one

@@ -65,16 +65,18 @@ func New(ctx context.Context, c *config.Config, version string, log *slog.Logger
 		}
 	}
 
+	timed := newStages(metrics)
 	a.engine = push.New(push.Config{
 		Types:    envoy.Types(),
 		Frame:    xds.Frame,
-		Accepted: acceptance(metrics, "xds"),
+		Sent:     timed.sent("xds"),
+		Accepted: timed.accepted("xds"),
 	})
 	a.gate = catalog.NewGate(required, optional, optionalWait, func(s *catalog.Snapshot, change catalog.Change, complete bool) {
 		a.engine.Publish(push.Update{
-			World: envoy.NewWorld(s, complete), Changed: envoy.Changes(s, change),
-			Observed: change.Observed, Committed: change.Committed,
+			World: envoy.NewWorld(s, complete), Changed: envoy.Changes(s, change), Committed: change.Committed,
 		})
+		timed.merged(change)
 	})
 	a.xds = xds.New(a.engine, xds.Options{
 		Types: envoy.Types(),
@@ -104,18 +106,6 @@ func New(ctx context.Context, c *config.Config, version string, log *slog.Logger
 func (a *App) supervise(c *config.Config, s config.Source) *source.Supervisor {
 	reader := file.New(*s.File, a.log.With("source", s.Name))
 	return source.NewSupervisor(s.Name, reader, a.store, source.Config{Kind: s.Kind(), Origin: c.Instance, Log: a.log})
-}
-
-// acceptance measures the way from a commit to a client's acceptance.
-func acceptance(metrics *prometheus.Registry, output string) func(push.Type, time.Duration) {
-	seconds := prometheus.NewHistogramVec(prometheus.HistogramOpts{
-		Name:    "isthmus_commit_to_accept_seconds",
-		Help:    "Time from the commit of a change to its acceptance by a client.",
-		Buckets: prometheus.ExponentialBuckets(0.0005, 2, 18),
-	}, []string{"output"})
-	metrics.MustRegister(seconds)
-	observer := seconds.WithLabelValues(output)
-	return func(_ push.Type, took time.Duration) { observer.Observe(took.Seconds()) }
 }
 
 func (a *App) listen(ctx context.Context, c *config.Config) (err error) {
