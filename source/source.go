@@ -42,7 +42,8 @@ type Listing struct {
 	Places  []string
 	Objects []Object
 	Refused []Refusal
-	// Ignored counts objects of kinds that are none of Isthmus's business, by kind.
+	// Ignored counts objects of kinds that are none of Isthmus's business in the
+	// whole registry, whatever the places, by kind; nil if it was not counted.
 	Ignored map[string]int
 	// Observed is when the source first saw that something had changed.
 	Observed time.Time

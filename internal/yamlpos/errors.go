@@ -28,7 +28,8 @@ func (p part) problem(err error) *Problem {
 		line = p.firstTab(line)
 	}
 	last := p.line + bytes.Count(bytes.TrimRight(p.text, "\n"), []byte("\n"))
-	return &Problem{Line: min(p.line+line-1, last), Reason: "not YAML: " + reason + remedy(reason)}
+	line = min(p.line+line-1, last)
+	return &Problem{Line: line, Reason: "not YAML: " + reason + ": " + remedy(reason)}
 }
 
 // grammatical reports whether the fault lies in how tokens follow each other,
@@ -69,20 +70,28 @@ func (p part) firstTab(from int) int {
 	return from
 }
 
+// remedies tell how to mend what the parser says, by how its words begin.
+var remedies = [...]struct{ prefix, remedy string }{
+	{"found a tab character", "indent with spaces"},
+	{"found character that cannot start any token", "indent with spaces, or quote the value"},
+	{"mapping values are not allowed", "check the indentation here, or quote the value if it contains a colon"},
+	{"did not find expected key", "check the indentation from here on"},
+	{"did not find expected '-'", "check the indentation from here on"},
+	{"did not find expected ','", "add the comma or the closing bracket"},
+	{"did not find expected <document start>", "put --- between two documents"},
+	{"more text", "put --- between two documents"},
+	{"could not find expected ':'", "add the colon after the key"},
+	{"found unexpected end of stream", "close what is opened here"},
+	{"found unknown escape", "write two backslashes, or use single quotes"},
+	{"unknown anchor", "define the anchor earlier in the same document"},
+	{"control characters", "remove the character"},
+}
+
 func remedy(reason string) string {
-	switch {
-	case strings.Contains(reason, "tab character"):
-		return ": indent with spaces"
-	case strings.HasPrefix(reason, "mapping values are not allowed"):
-		return ": check the indentation here, or quote the value if it contains a colon"
-	case strings.HasPrefix(reason, "did not find expected key"), strings.HasPrefix(reason, "did not find expected '-'"):
-		return ": check the indentation from here on"
-	case strings.HasPrefix(reason, "could not find expected ':'"):
-		return ": add the colon after the key"
-	case strings.HasPrefix(reason, "found unexpected end of stream"):
-		return ": close what is opened here"
-	case strings.HasPrefix(reason, "unknown anchor"):
-		return ": define the anchor earlier in the same document"
+	for _, r := range remedies {
+		if strings.HasPrefix(reason, r.prefix) {
+			return r.remedy
+		}
 	}
-	return ""
+	return "correct the document"
 }

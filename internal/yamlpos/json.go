@@ -1,105 +1,116 @@
 package yamlpos
 
 import (
-	"bytes"
 	"encoding/json"
-	"io"
+	"strings"
 )
 
 // readJSON reads a document that is JSON and nothing else. It reports false
 // for anything that is not: YAML then has the last word.
+//
+// The text is known to be JSON before it is taken apart, which is why that
+// goes without a single check.
 func readJSON(text []byte, line int) (*Node, bool) {
-	decoder := json.NewDecoder(bytes.NewReader(text))
-	decoder.UseNumber()
-	r := jsonReader{decoder: decoder, text: text, line: line}
-	root, ok := r.value(0)
-	if !ok {
+	if !json.Valid(text) {
 		return nil, false
 	}
-	if _, err := decoder.Token(); err != io.EOF { //nolint:errorlint // the decoder returns it bare
-		return nil, false
-	}
-	return &root, true
+	r := jsonReader{text: text, line: line}
+	root := r.value(0)
+	return &root, !r.deep
 }
 
 type jsonReader struct {
-	decoder *json.Decoder
-	text    []byte
-	line    int // of the last token
-	offset  int // up to which line was counted
+	text []byte // what is left
+	line int    // on which it begins
+	deep bool   // more is nested than is read
 }
 
-// next returns the next token and moves to its line. Tokens do not span
-// lines, so the line one ends on is the line it stands on.
-func (r *jsonReader) next() (json.Token, bool) {
-	token, err := r.decoder.Token()
-	if err != nil {
-		return nil, false
+// next moves to the next token and returns its first byte.
+func (r *jsonReader) next() byte {
+	for i, c := range r.text {
+		switch c {
+		case '\n':
+			r.line++
+		case ' ', '\t', '\r', ',', ':': // in JSON these say nothing that we do not know
+		default:
+			r.text = r.text[i:]
+			return c
+		}
 	}
-	end := int(r.decoder.InputOffset())
-	r.line += bytes.Count(r.text[r.offset:end], []byte("\n"))
-	r.offset = end
-	return token, true
+	return 0
 }
 
-func (r *jsonReader) value(depth int) (Node, bool) {
-	token, ok := r.next()
-	if !ok {
-		return Node{}, false
-	}
+func (r *jsonReader) value(depth int) Node {
+	c := r.next()
 	n := Node{line: r.line}
-	switch t := token.(type) {
-	case nil:
-	case bool:
-		n.kind, n.text = Bool, "false"
-		if t {
-			n.text = "true"
+	switch c {
+	case '{', '[':
+		r.text = r.text[1:]
+		if depth >= MaxDepth {
+			r.deep = true // YAML's reader says so with the line
 		}
-	case json.Number:
-		n.kind, n.text = Number, t.String()
-	case string:
-		n.kind, n.text = String, t
-	case json.Delim:
-		if depth == MaxDepth {
-			return n, false // YAML's reader says so with the line
+		if c == '{' {
+			r.entries(&n, depth+1)
+		} else {
+			r.list(&n, depth+1)
 		}
-		if t == '{' {
-			n.kind = Map
-			return n, r.entries(&n, depth+1)
-		}
-		n.kind = List
-		return n, r.list(&n, depth+1)
+	case '"':
+		n.kind, n.text = String, r.string()
+	case 't', 'f':
+		n.kind, n.text = Bool, r.word()
+	case 'n':
+		r.word()
+	default:
+		n.kind, n.text = Number, r.word()
 	}
-	return n, true
+	return n
 }
 
-func (r *jsonReader) list(n *Node, depth int) bool {
-	for r.decoder.More() {
-		item, ok := r.value(depth)
-		if !ok {
-			return false
-		}
-		n.items = append(n.items, item)
+func (r *jsonReader) list(n *Node, depth int) {
+	n.kind = List
+	for r.next() != ']' {
+		n.items = append(n.items, r.value(depth))
 	}
-	_, ok := r.next()
-	return ok
+	r.text = r.text[1:]
 }
 
-func (r *jsonReader) entries(n *Node, depth int) bool {
+func (r *jsonReader) entries(n *Node, depth int) {
+	n.kind = Map
 	m := mapping{node: n}
-	for r.decoder.More() {
-		token, ok := r.next()
-		name, isString := token.(string)
-		if !ok || !isString {
-			return false
-		}
-		key := Key{name, r.line}
-		value, ok := r.value(depth)
-		if !ok {
-			return false
-		}
-		m.put(key, value)
+	for r.next() != '}' {
+		key := Key{Line: r.line, Name: r.string()}
+		m.put(key, r.value(depth))
 	}
-	_, ok := r.next()
-	return ok
+	r.text = r.text[1:]
+}
+
+// string takes a string, which never spans lines.
+func (r *jsonReader) string() string {
+	end, escaped := 1, false
+	for ; r.text[end] != '"'; end++ {
+		if r.text[end] == '\\' {
+			end, escaped = end+1, true
+		}
+	}
+	token := r.text[:end+1]
+	r.text = r.text[end+1:]
+	if !escaped {
+		return string(token[1:end])
+	}
+	var s string
+	if err := json.Unmarshal(token, &s); err != nil { // it is part of valid JSON
+		panic(err)
+	}
+	return s
+}
+
+// word takes a number or a name.
+func (r *jsonReader) word() string {
+	end := 0
+	for end < len(r.text) && !strings.ContainsRune(" \t\r\n,:]}", rune(r.text[end])) {
+		end++
+	}
+	word := string(r.text[:end])
+	r.text = r.text[end:]
+	return word
 }

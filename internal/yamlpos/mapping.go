@@ -22,6 +22,9 @@ func (m *mapping) put(key Key, value Node) {
 			"key %q is given twice, first on line %d: remove one of them", key.Name, n.keys[i].Line)})
 		return
 	}
+	if n.keys == nil {
+		n.keys, n.items = make([]Key, 0, 4), make([]Node, 0, 4)
+	}
 	if m.seen != nil {
 		m.seen[key.Name] = len(n.keys)
 	}

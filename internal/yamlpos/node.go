@@ -130,12 +130,25 @@ func (n *Node) Items() iter.Seq2[int, *Node] {
 // text is well-formed, such as keys given twice, in the order of the file.
 // Fields are relative to the node.
 func (n *Node) Problems() []Problem {
-	if n == nil {
+	if n == nil || !n.faulty() {
 		return nil
 	}
 	var found []Problem
 	n.problems(nil, &found)
 	return found
+}
+
+// faulty is for the usual case, in which there is no problem to be found.
+func (n *Node) faulty() bool {
+	if len(n.faults) > 0 {
+		return true
+	}
+	for i := range n.items {
+		if n.items[i].faulty() {
+			return true
+		}
+	}
+	return false
 }
 
 func (n *Node) problems(path []any, found *[]Problem) {

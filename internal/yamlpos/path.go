@@ -50,13 +50,12 @@ func isLetterOrDigit(c byte) bool {
 func (n *Node) LineOf(path string) int {
 	line := n.Line()
 	for n != nil && path != "" {
-		var name string
-		var index int
-		name, index, path = cutStep(path)
-		if name == "" && index < 0 {
-			return line
+		name, index, rest, ok := cutStep(path)
+		if !ok {
+			break
 		}
 		n, line = n.step(name, index, line)
+		path = rest
 	}
 	return line
 }
@@ -76,25 +75,23 @@ func (n *Node) step(name string, index, line int) (*Node, int) {
 	return &n.items[i], n.keys[i].Line
 }
 
-// cutStep takes the first step off a path; index is negative unless it is one.
-// A path that is malformed gives neither.
-func cutStep(path string) (name string, index int, rest string) {
+// cutStep takes the first step off a path: a name, or an index that is not
+// negative. It reports false if the path is malformed.
+func cutStep(path string) (name string, index int, rest string, ok bool) {
 	if !strings.HasPrefix(path, "[") {
 		path = strings.TrimPrefix(path, ".")
 		end := strings.IndexAny(path, ".[")
 		if end < 0 {
 			end = len(path)
 		}
-		return path[:end], -1, path[end:]
+		return path[:end], -1, path[end:], end > 0
 	}
 	path = path[1:]
 	if quoted, err := strconv.QuotedPrefix(path); err == nil {
-		name, _ = strconv.Unquote(quoted)
-		return name, -1, strings.TrimPrefix(path[len(quoted):], "]")
+		name, err = strconv.Unquote(quoted)
+		return name, -1, strings.TrimPrefix(path[len(quoted):], "]"), err == nil
 	}
 	digits, rest, _ := strings.Cut(path, "]")
-	if n, err := strconv.Atoi(digits); err == nil && n >= 0 {
-		return "", n, rest
-	}
-	return "", -1, ""
+	index, err := strconv.Atoi(digits)
+	return "", index, rest, err == nil && index >= 0
 }

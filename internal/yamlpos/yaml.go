@@ -47,7 +47,7 @@ func rest(decoder *yaml.Decoder) error {
 	var more yaml.Node
 	switch err := decoder.Decode(&more); {
 	case err == nil:
-		return fmt.Errorf("yaml: line %d: more text where the document had ended: put --- between them", more.Line)
+		return fmt.Errorf("yaml: line %d: more text where the document had ended", more.Line)
 	case errors.Is(err, io.EOF):
 		return nil
 	default:
@@ -68,6 +68,7 @@ type builder struct {
 	shift  int                 // lines of the file before the parser's first
 	last   int                 // line of the document
 	budget int                 // values that aliases may still add
+	spent  bool                // and that was said
 	open   map[*yaml.Node]bool // anchors being expanded, to see cycles
 	at     int                 // the line of the alias being expanded; zero outside
 }
@@ -132,8 +133,10 @@ func (b *builder) alias(y *yaml.Node, depth int) Node {
 		b.at = 0
 		if b.budget < 0 {
 			n = Node{line: n.line}
-			n.fault("aliases make this document too large: write out what is meant")
-			b.budget = 0
+			if !b.spent {
+				n.fault("aliases make this document too large: write out what is meant")
+			}
+			b.spent = true
 		}
 	}
 	return n

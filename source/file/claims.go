@@ -13,8 +13,9 @@ import (
 // registry is what is known of all files, and which of them has the word on
 // each name. It is a value of one goroutine and does no I/O.
 type registry struct {
-	files  map[string]*version // by place
-	claims map[model.Ref][]claim
+	files   map[string]*version // by place
+	claims  map[model.Ref][]claim
+	ignored map[string]int // over all files, by kind
 }
 
 // claim is one document that describes an object. Of several the first by
@@ -27,7 +28,7 @@ type claim struct {
 }
 
 func newRegistry() *registry {
-	return &registry{files: map[string]*version{}, claims: map[model.Ref][]claim{}}
+	return &registry{files: map[string]*version{}, claims: map[model.Ref][]claim{}, ignored: map[string]int{}}
 }
 
 // refs yields the names that a version claims.
@@ -58,6 +59,8 @@ func (r *registry) apply(changes map[string]*version) []string {
 	for place, next := range changes {
 		affected[place] = true
 		r.withdraw(place, r.files[place], affected)
+		r.count(r.files[place], -1)
+		r.count(next, +1)
 		delete(r.files, place)
 		if next != nil {
 			r.files[place] = next
@@ -67,6 +70,17 @@ func (r *registry) apply(changes map[string]*version) []string {
 		r.submit(place, next, affected)
 	}
 	return slices.Sorted(maps.Keys(affected))
+}
+
+func (r *registry) count(v *version, by int) {
+	if v == nil {
+		return
+	}
+	for kind, n := range v.ignored {
+		if r.ignored[kind] += by * n; r.ignored[kind] == 0 {
+			delete(r.ignored, kind)
+		}
+	}
 }
 
 func (r *registry) withdraw(place string, v *version, affected map[string]bool) {
@@ -98,7 +112,7 @@ func (r *registry) submit(place string, v *version, affected map[string]bool) {
 
 // listing is the complete reading of some places, or of all when places is nil.
 func (r *registry) listing(places []string) source.Listing {
-	out := source.Listing{Places: places, Ignored: map[string]int{}}
+	out := source.Listing{Places: places, Ignored: maps.Clone(r.ignored)}
 	if places == nil {
 		places = slices.Sorted(maps.Keys(r.files))
 	}
@@ -106,9 +120,6 @@ func (r *registry) listing(places []string) source.Listing {
 		v := r.files[place]
 		if v == nil {
 			continue
-		}
-		for kind, n := range v.ignored {
-			out.Ignored[kind] += n
 		}
 		for i := range v.docs {
 			r.list(&out, place, i, &v.docs[i])

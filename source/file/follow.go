@@ -2,13 +2,6 @@ package file
 
 import (
 	"context"
-	"fmt"
-	"maps"
-	"os"
-	"path"
-	"path/filepath"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/isthmus-mesh/isthmus/source"
@@ -42,7 +35,9 @@ func (f *follower) follow(ctx context.Context) error {
 		case <-ctx.Done():
 			return ctx.Err()
 		case event := <-f.watch.events():
-			f.window.note(event.Name, time.Now(), f.pace)
+			if f.tree.concerns(event.Name) {
+				f.window.note(event.Name, time.Now(), f.pace)
+			}
 		case <-f.watch.errors():
 			f.window.everything(time.Now())
 		case now := <-timer.C:
@@ -109,111 +104,4 @@ func (f *follower) process(ctx context.Context, now time.Time) error {
 		}
 	}
 	return f.readEverything(ctx, w.first, now)
-}
-
-// concerned returns the files that events are about; those that are gone have
-// no path. It reports false when the events are about more than files, or when
-// several files are gone at once: that may be the beginning of the end of the
-// whole folder.
-func (f *follower) concerned(touched map[string]bool) (map[string]entry, bool) {
-	files, gone := map[string]entry{}, 0
-	for _, real := range slices.Sorted(maps.Keys(touched)) {
-		dir, inside := f.tree.dirs[filepath.Dir(real)]
-		_, isDir := f.tree.dirs[real]
-		switch {
-		case f.tree.turns[real], isDir:
-			return nil, false
-		case !inside, strings.HasPrefix(filepath.Base(real), "."):
-			continue
-		}
-		place := path.Join(dir, filepath.Base(real))
-		known, isKnown := f.tree.files[place]
-		info, err := os.Lstat(real)
-		switch {
-		case err != nil && !isKnown:
-		case known.linked, f.tree.places[real] != "" && f.tree.places[real] != place:
-			return nil, false // one file with several names
-		case err != nil:
-			files[place] = entry{}
-			gone++
-		case !info.Mode().IsRegular():
-			return nil, false
-		case isManifest(place):
-			files[place] = entry{path: real}
-		}
-	}
-	return files, gone <= 1
-}
-
-// reread reads some files and lists their places.
-func (f *follower) reread(ctx context.Context, files map[string]entry, observed, now time.Time) error {
-	changes := map[string]*version{}
-	for place, e := range files {
-		changes[place] = nil // unless it is read below
-		if e.path == "" {
-			delete(f.tree.places, f.tree.files[place].path)
-			delete(f.tree.files, place)
-			delete(files, place)
-			continue
-		}
-		f.tree.files[place], f.tree.places[e.path] = e, place
-	}
-	read, err := readAll(ctx, files, f.registry.files)
-	if err != nil {
-		return err
-	}
-	maps.Copy(changes, read)
-	return f.commit(ctx, changes, false, observed, now)
-}
-
-// readEverything walks the folder, reads all of it and lists it if anything changed.
-func (f *follower) readEverything(ctx context.Context, observed, now time.Time) error {
-	first := f.tree == nil
-	t, err := walk(f.root, f.watch.add)
-	if err == nil && first {
-		err = t.why // what is stored of the files in there is unknown, so nothing can be listed
-	}
-	if err != nil {
-		return fmt.Errorf("%s: %w", f.root, bare(err))
-	}
-	f.watch.walked()
-	f.tree = t
-	versions, err := readAll(ctx, t.files, f.registry.files)
-	if err != nil {
-		return err
-	}
-	if v := versions[t.single]; v != nil && v.trouble != "" {
-		return fmt.Errorf("%s: %s", f.root, v.trouble)
-	}
-	f.coverBlind(versions)
-	changes := versions
-	for place := range f.registry.files {
-		if versions[place] == nil {
-			changes[place] = nil
-		}
-	}
-	return f.commit(ctx, changes, true, observed, now)
-}
-
-// coverBlind stands in for the files of folders that cannot be read any more.
-// They are not gone; refused, they keep what is stored of them, and everything
-// else goes on. (At the first listing nobody can say which files those are.
-// The run fails then, since any listing would wrongly remove them.)
-func (f *follower) coverBlind(versions map[string]*version) {
-	const trouble, remedy = "the folder cannot be read", "make it readable, or move it elsewhere"
-	stand := func(place string) {
-		v := unreadable(place, trouble, remedy)
-		if known := f.registry.files[place]; v.same(known) {
-			v = known
-		}
-		versions[place] = v
-	}
-	for _, dir := range f.tree.blind {
-		stand(dir)
-	}
-	for place := range f.registry.files {
-		if versions[place] == nil && f.tree.covers(place) {
-			stand(place)
-		}
-	}
 }

@@ -4,9 +4,14 @@ import "strings"
 
 // hint helps somebody who wrote a name that is none of the known ones.
 func hint(name string, known []string) string {
-	best, least := "", 3 // more than two letters away is another word
+	best, least := "", 3
 	for _, candidate := range known {
-		if d := distance(fold(name), fold(candidate)); d < least {
+		a, b := fold(name), fold(candidate)
+		d := distance(a, b)
+		if d > 1 && (b == "" || !strings.HasPrefix(a, b[:1])) {
+			continue // another word that happens to look alike
+		}
+		if d < least {
 			best, least = candidate, d
 		}
 	}

@@ -79,9 +79,8 @@ func checkHost(s string) error {
 		return checkDomain(s)
 	}
 	first, domain, more := strings.Cut(rest, ".")
-	first = strings.TrimPrefix(first, "-")
-	if first != "" && !isLabel(first) || strings.HasPrefix(rest, "-.") {
-		return fmt.Errorf("%q is not a part of a DNS name: an asterisk may only be its first character", s)
+	if first != "" && !isLabel(strings.TrimPrefix(first, "-")) || len(first) >= 63 {
+		return fmt.Errorf("%q is not a part of a DNS name: follow the asterisk by a dot, or by letters, digits and hyphens", "*"+first)
 	}
 	if !more {
 		return nil

@@ -11,8 +11,8 @@ import (
 const maxLinks = 40 // as many as Linux follows
 
 // resolve follows the links of an absolute path and returns the path without
-// any. It calls link with each on the way: when one of them is replaced, the
-// path leads elsewhere.
+// any. It calls link with each on the way, and with what was missing at the end
+// of it: when one of them is replaced, the path leads elsewhere.
 func resolve(abs string, link func(real string)) (string, error) {
 	separator := string(filepath.Separator)
 	at, rest, links := separator, strings.Split(abs, separator), 0
@@ -29,6 +29,7 @@ func resolve(abs string, link func(real string)) (string, error) {
 		next := filepath.Join(at, name)
 		info, err := os.Lstat(next)
 		if err != nil {
+			link(next)
 			return "", err
 		}
 		if info.Mode()&fs.ModeSymlink == 0 {

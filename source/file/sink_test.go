@@ -59,6 +59,12 @@ func start(t *testing.T, dir string, config file.Config) *run {
 
 func launch(t *testing.T, dir string, config file.Config) *run {
 	t.Helper()
+	return launchWith(t, dir, config, func() {})
+}
+
+// launchWith calls prepare on the goroutine of the source.
+func launchWith(t *testing.T, dir string, config file.Config, prepare func()) *run {
+	t.Helper()
 	if err := config.Validate(); err != nil {
 		t.Fatal(err)
 	}
@@ -71,6 +77,7 @@ func launch(t *testing.T, dir string, config file.Config) *run {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
+		prepare()
 		r.failed <- src.Run(ctx, sink{r.listings})
 	}()
 	t.Cleanup(func() { cancel(); <-done })
@@ -161,10 +168,12 @@ func (r *run) remove(name string) {
 	}
 }
 
-func (r *run) rename(from, to string) {
-	r.t.Helper()
-	if err := os.Rename(filepath.Join(r.dir, from), filepath.Join(r.dir, to)); err != nil {
-		r.t.Fatal(err)
+func (r *run) rename(from, to string) { rename(r.t, r.dir, from, to) }
+
+func rename(t testing.TB, dir, from, to string) {
+	t.Helper()
+	if err := os.Rename(filepath.Join(dir, from), filepath.Join(dir, to)); err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -158,6 +158,14 @@ func isManifest(name string) bool {
 	}
 }
 
+// concerns reports whether a change at a path may matter. Folders that are
+// watched for one name in them bring many events that do not.
+func (t *tree) concerns(real string) bool {
+	_, isDir := t.dirs[real]
+	_, inside := t.dirs[filepath.Dir(real)]
+	return t.turns[real] || isDir || inside && !strings.HasPrefix(filepath.Base(real), ".")
+}
+
 // covers reports whether a place lies in a folder that could not be read.
 func (t *tree) covers(place string) bool {
 	return slices.ContainsFunc(t.blind, func(dir string) bool { return strings.HasPrefix(place, dir+"/") })

@@ -24,7 +24,7 @@ type version struct {
 type doc struct {
 	ref     model.Ref // zero if it is not clear which object it describes
 	title   string    // for people: "ServiceEntry default/reviews"
-	where   string    // for people: "shop.yaml:12"
+	where   string    // for people, where it begins: "shop.yaml:12"
 	object  source.Object
 	refusal *source.Refusal
 }

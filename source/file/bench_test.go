@@ -1,0 +1,75 @@
+package file_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/isthmus-mesh/isthmus/source"
+	"github.com/isthmus-mesh/isthmus/source/file"
+)
+
+const endpoints = 4000
+
+func BenchmarkParse(b *testing.B) {
+	var yaml, json bytes.Buffer
+	yaml.WriteString("apiVersion: networking.istio.io/v1\nkind: ServiceEntry\nmetadata:\n  name: large\nspec:\n" +
+		"  hosts:\n  - large.example\n  ports:\n  - number: 80\n    name: http\n    protocol: HTTP\n" +
+		"  resolution: STATIC\n  endpoints:\n")
+	json.WriteString(`{"apiVersion": "networking.istio.io/v1", "kind": "ServiceEntry", "metadata": {"name": "large"},
+"spec": {"hosts": ["large.example"], "ports": [{"number": 80, "name": "http", "protocol": "HTTP"}],
+"resolution": "STATIC", "endpoints": [`)
+	for i := range endpoints {
+		address := fmt.Sprintf("10.0.%d.%d", i/256, i%256)
+		fmt.Fprintf(&yaml, "  - address: %s\n    ports:\n      http: 8080\n    labels:\n      app: large\n      zone: z%d\n"+
+			"    locality: eu/eu-1/a\n    weight: 3\n", address, i%3)
+		if i > 0 {
+			json.WriteString(",")
+		}
+		fmt.Fprintf(&json, "\n"+`{"address": %q, "ports": {"http": 8080}, "labels": {"app": "large", "zone": "z%d"}, `+
+			`"locality": "eu/eu-1/a", "weight": 3}`, address, i%3)
+	}
+	json.WriteString("]}}\n")
+	for name, text := range map[string][]byte{"yaml": yaml.Bytes(), "json": json.Bytes()} {
+		b.Run(name, func(b *testing.B) {
+			b.SetBytes(int64(len(text)))
+			b.ReportAllocs()
+			for b.Loop() {
+				if l := file.Parse("x.yaml", text); len(l.Objects) != 1 || len(l.Objects[0].Owned) != endpoints {
+					b.Fatal(dump(l))
+				}
+			}
+		})
+	}
+}
+
+// One file of a thousand changes; what is measured includes the 1 ms for which
+// the source waits whether more does.
+func BenchmarkOneFileOfThousand(b *testing.B) {
+	dir := b.TempDir()
+	for i := range 1000 {
+		write(b, dir, fmt.Sprintf("%d/%d.yaml", i%10, i), entry(fmt.Sprintf("s%d", i), "a.example"))
+	}
+	ctx, cancel := context.WithCancel(b.Context())
+	listings, done := make(chan source.Listing), make(chan struct{})
+	go func() {
+		defer close(done)
+		src := file.New(file.Config{Path: dir}.Pace(time.Millisecond, 0, 0, time.Hour), slog.New(slog.DiscardHandler))
+		_ = src.Run(ctx, sink{listings})
+	}()
+	<-listings
+	i := 0
+	for b.Loop() {
+		i++
+		write(b, dir, "5/.tmp", entry("s5", fmt.Sprintf("a%d.example", i)))
+		rename(b, dir, "5/.tmp", "5/5.yaml")
+		if l := <-listings; len(l.Places) != 1 || len(l.Objects) != 1 {
+			b.Fatal(dump(l))
+		}
+	}
+	cancel()
+	<-done
+}

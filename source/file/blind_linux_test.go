@@ -1,0 +1,76 @@
+package file_test
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// unprivileged makes the calling goroutine's thread one that permissions
+// apply to, also when tests run as root. The thread ends with the goroutine.
+func unprivileged() {
+	runtime.LockOSThread()
+	if os.Geteuid() == 0 {
+		_ = syscall.Setfsuid(65534)
+	}
+}
+
+// open returns a folder with two files that anybody may look into.
+func open(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	write(t, dir, "a.yaml", entry("a", "a.example"))
+	write(t, dir, "sub/b.yaml", entry("b", "b.example"))
+	r := run{t: t, dir: dir}
+	r.chmod("..", 0o755)
+	r.chmod("", 0o755)
+	return dir
+}
+
+func (r *run) chmod(name string, mode os.FileMode) {
+	r.t.Helper()
+	if err := os.Chmod(filepath.Join(r.dir, name), mode); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// While a folder cannot be read, what is stored of it stays and all else goes on.
+func TestFolderBecomesUnreadable(t *testing.T) {
+	t.Parallel()
+	dir := open(t)
+	r := launchWith(t, dir, patient(dir), unprivileged)
+	r.next()
+	r.stored("a@a.yaml", "b@sub/b.yaml")
+	r.chmod("sub", 0)
+	l := r.next()
+	if len(l.Refused) != 2 || l.Refused[0].Place != "sub" || l.Refused[1].Place != "sub/b.yaml" {
+		t.Errorf("listed:\n%s", dump(l))
+	}
+	r.stored("a@a.yaml", "b@sub/b.yaml")
+	r.write("a.yaml", entry("a2", "a.example"))
+	r.next()
+	r.stored("a2@a.yaml", "b@sub/b.yaml")
+	r.chmod("sub", 0o755)
+	if l := r.next(); len(l.Refused) != 0 {
+		t.Errorf("listed:\n%s", dump(l))
+	}
+	r.stored("a2@a.yaml", "b@sub/b.yaml")
+}
+
+// At a start nobody knows what such a folder held, so nothing is listed.
+func TestFolderUnreadableAtFirst(t *testing.T) {
+	t.Parallel()
+	dir := open(t)
+	(&run{t: t, dir: dir}).chmod("sub", 0)
+	r := launchWith(t, dir, patient(dir), unprivileged)
+	err := r.fail()
+	if !errors.Is(err, fs.ErrPermission) || !strings.Contains(err.Error(), "sub") {
+		t.Errorf("error %v", err)
+	}
+	r.chmod("sub", 0o755) // so that it can be removed
+}

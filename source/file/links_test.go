@@ -1,0 +1,175 @@
+package file_test
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/isthmus-mesh/isthmus/source/file"
+)
+
+// volume lays out a folder the way Kubernetes mounts a ConfigMap.
+func (r *run) volume(revision string, files map[string]string) {
+	r.t.Helper()
+	for name, text := range files {
+		r.write(".."+revision+"/"+name, text)
+		top, _, _ := strings.Cut(name, "/")
+		if _, err := os.Lstat(filepath.Join(r.dir, top)); err != nil {
+			r.link("..data/"+top, top)
+		}
+	}
+	r.link(".."+revision, "..data_tmp")
+	r.rename("..data_tmp", "..data")
+}
+
+func TestConfigMap(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	r := &run{t: t, dir: dir}
+	r.volume("1", map[string]string{"x.yaml": entry("x", "x.example"), "sub/w.yaml": entry("w", "w.example")})
+	r = start(t, dir, patient(dir))
+	r.stored("w@sub/w.yaml", "x@x.yaml")
+
+	r.volume("2", map[string]string{"x.yaml": entry("x2", "x.example"), "sub/w.yaml": entry("w2", "w.example")})
+	r.full()
+	r.stored("w2@sub/w.yaml", "x2@x.yaml")
+
+	r.remove("..1")
+	r.volume("3", map[string]string{"x.yaml": entry("x3", "x.example"), "sub/z.yaml": entry("z", "z.example")})
+	r.full()
+	r.stored("x3@x.yaml", "z@sub/z.yaml")
+}
+
+// A single file of such a volume, and a folder reached by a link that is swapped.
+func TestRootBehindLinks(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	r := &run{t: t, dir: dir}
+	r.volume("1", map[string]string{"x.yaml": entry("x", "x.example")})
+	one := start(t, dir, patient(filepath.Join(dir, "x.yaml")))
+	one.stored("x@x.yaml")
+
+	r.write("trees/1/registry/a.yaml", entry("a", "a.example"))
+	r.write("trees/2/registry/b.yaml", entry("b", "b.example"))
+	r.link("trees/1", "current")
+	tree := start(t, dir, patient(filepath.Join(dir, "current", "registry")))
+	tree.stored("a@a.yaml")
+
+	r.volume("2", map[string]string{"x.yaml": entry("x2", "x.example")})
+	one.full()
+	one.stored("x2@x.yaml")
+
+	r.link("trees/2", "next")
+	r.rename("next", "current")
+	tree.full()
+	tree.stored("b@b.yaml")
+	tree.write("trees/2/registry/b.yaml", entry("b2", "b.example"))
+	tree.places("b.yaml")
+	tree.stored("b2@b.yaml")
+}
+
+// A file with two names is read once, and a link in a circle is no trap.
+func TestEachFileOnce(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	r := &run{t: t, dir: dir}
+	r.write("z.yaml", entry("z", "z.example"))
+	r.link("z.yaml", "a.yaml")
+	r.link("..", "sub/up")
+	r.link("loop", "loop")
+	r = launch(t, dir, patient(dir))
+	if l := r.next(); len(l.Objects) != 1 || len(l.Refused) != 0 {
+		t.Errorf("listed:\n%s", dump(l))
+	}
+	r.stored("z@a.yaml")
+	r.write("z.yaml", entry("z2", "z.example"))
+	r.full()
+	r.stored("z2@a.yaml")
+	r.remove("a.yaml")
+	r.full()
+	r.stored("z2@z.yaml")
+}
+
+// A file that is there but cannot be read is not one that is gone.
+func TestUnreadableFile(t *testing.T) {
+	t.Parallel()
+	r := follow(t, map[string]string{"a.yaml": entry("a", "a.example"), "b.yaml": entry("b", "b.example")})
+	r.remove("a.yaml")
+	r.link("nowhere", "a.yaml")
+	l := r.next()
+	if len(l.Refused) != 1 || l.Refused[0].Where != "a.yaml" {
+		t.Errorf("listed:\n%s", dump(l))
+	}
+	r.stored("a@a.yaml", "b@b.yaml")
+	r.write("nowhere", entry("a2", "a.example"))
+	r.full()
+	r.stored("a2@a.yaml", "b@b.yaml")
+
+	r.remove("b.yaml")
+	if err := syscall.Mkfifo(filepath.Join(r.dir, "b.yaml"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if l := r.next(); len(l.Refused) != 1 {
+		t.Errorf("listed:\n%s", dump(l))
+	}
+	r.stored("a2@a.yaml", "b@b.yaml")
+}
+
+func TestRootMissing(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "registry")
+	if err := launch(t, dir, patient(dir)).fail(); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("error %v", err)
+	}
+}
+
+// The folder going away ends the run with an error; a new run finds it again.
+func TestRootVanishes(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "registry")
+	write(t, dir, "a.yaml", entry("a", "a.example"))
+	r := start(t, dir, patient(dir))
+	r.rename("", "../elsewhere")
+	if err := r.fail(); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("error %v", err)
+	}
+	if err := launch(t, dir, patient(dir)).fail(); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("error %v", err)
+	}
+	write(t, dir, "b.yaml", entry("b", "b.example"))
+	r = start(t, dir, patient(dir))
+	r.stored("b@b.yaml")
+	r.remove("")
+	if err := r.fail(); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestSingleFile(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	write(t, dir, "registry.txt", entry("a", "a.example"))
+	write(t, dir, "other.yaml", entry("b", "b.example"))
+	r := start(t, dir, patient(filepath.Join(dir, "registry.txt")))
+	r.stored("a@registry.txt")
+	r.write("other.yaml", entry("c", "c.example"))
+	r.write(".tmp", entry("a2", "a.example"))
+	r.rename(".tmp", "registry.txt")
+	r.full()
+	r.stored("a2@registry.txt")
+	r.remove("registry.txt")
+	if err := r.fail(); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestConfig(t *testing.T) {
+	t.Parallel()
+	if err := (file.Config{}).Validate(); err == nil || !strings.HasPrefix(err.Error(), "path: ") {
+		t.Errorf("error %v", err)
+	}
+}
