@@ -19,9 +19,9 @@ func (s *step) assemble(key ServiceKey, t *touched, old *Service, revision uint6
 	now := &Service{Key: key, Revision: revision}
 	if !t.define && old != nil {
 		now.Definition = old.Definition
-		changes := s.swapAll(old.endpoints, a.taken, t.swaps)
-		now.endpoints = changes.finish()
-		return now.unless(old, len(changes.ports) == 0), changes.changed
+		endpoints, changed := s.swapAll(old.endpoints, a.taken, t.swaps)
+		now.endpoints = endpoints
+		return now.unless(old), changed
 	}
 	layout := layoutOf(a.taken)
 	definition, taken := define(a.records)
@@ -36,18 +36,17 @@ func (s *step) assemble(key ServiceKey, t *touched, old *Service, revision uint6
 	}
 	var changed map[EndpointID]struct{}
 	if old != nil && slices.EqualFunc(layout, layoutOf(taken), layoutItem.equal) && !isDNS(definition.Resolution) {
-		changes := s.swapAll(before, taken, t.swaps)
-		now.endpoints, changed = changes.finish(), changes.changed
+		now.endpoints, changed = s.swapAll(before, taken, t.swaps)
 	} else {
 		now.endpoints = s.gather(key, taken)
 		changed = reconcile(before, now.endpoints)
 	}
-	return now.unless(old, old != nil && now.Definition == old.Definition && sameEndpoints(before, now.endpoints)), changed
+	return now.unless(old), changed
 }
 
-// unless returns old instead of the service if same says that they are the same.
-func (s *Service) unless(old *Service, same bool) *Service {
-	if same {
+// unless returns old instead of the service if they are the same.
+func (s *Service) unless(old *Service) *Service {
+	if old != nil && s.Definition == old.Definition && sameEndpoints(s.endpoints, old.endpoints) {
 		return old
 	}
 	return s
@@ -73,8 +72,9 @@ func (s *step) dissolve(old *Service) (*Service, map[EndpointID]struct{}) {
 	return nil, compare(old.endpoints, nil)
 }
 
-// swapAll applies changes of single instances.
-func (s *step) swapAll(before map[uint32]*Endpoints, taken []*serviceRecord, swaps []swap) *edit {
+// swapAll applies changes of single instances and returns the endpoints, and
+// those which changed.
+func (s *step) swapAll(before map[uint32]*Endpoints, taken []*serviceRecord, swaps []swap) (map[uint32]*Endpoints, map[EndpointID]struct{}) {
 	changes := newEdit(before)
 	for _, w := range swaps {
 		by := s.records[w.by.ref] // the record may have been replaced in the same step
@@ -88,7 +88,8 @@ func (s *step) swapAll(before map[uint32]*Endpoints, taken []*serviceRecord, swa
 			s.claim(changes, by, w.new, true)
 		}
 	}
-	return changes
+	after := changes.finish()
+	return after, changes.changed(after)
 }
 
 // brings reports whether a record still brings an instance to its services: a
@@ -139,6 +140,7 @@ func (s *step) claim(changes *edit, by *serviceRecord, instance *Instance, enter
 // While the layout stays the same, so do the claims of unchanged instances.
 type layoutItem struct {
 	ref      model.Ref
+	dns      bool // the host may stand for itself
 	ports    model.List[model.Port]
 	selector model.Labels
 }
@@ -146,11 +148,11 @@ type layoutItem struct {
 func layoutOf(taken []*serviceRecord) []layoutItem {
 	items := make([]layoutItem, len(taken))
 	for i, r := range taken {
-		items[i] = layoutItem{r.ref, r.spec.Ports, r.spec.WorkloadSelector}
+		items[i] = layoutItem{r.ref, isDNS(r.spec.Resolution), r.spec.Ports, r.spec.WorkloadSelector}
 	}
 	return items
 }
 
 func (l layoutItem) equal(o layoutItem) bool {
-	return l.ref == o.ref && l.ports.Equal(o.ports) && l.selector.Equal(o.selector)
+	return l.ref == o.ref && l.dns == o.dns && l.ports.Equal(o.ports) && l.selector.Equal(o.selector)
 }

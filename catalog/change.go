@@ -8,7 +8,8 @@ import (
 // Change is the exact difference between two snapshots.
 type Change struct {
 	Services map[ServiceKey]ServiceChange
-	// Primed is set when another source has delivered its first listing.
+	// Primed is set when another source has delivered its first listing, or the
+	// mark of one is gone.
 	Primed bool
 	// Observed and Committed are those of the oldest commit in the change; zero if unknown.
 	Observed, Committed time.Time
@@ -27,28 +28,30 @@ type ServiceChange struct {
 func (c Change) Empty() bool { return len(c.Services) == 0 && !c.Primed }
 
 // Then returns the change that c and, after it, next amount to. It may reuse
-// the maps of c. What each of them names stays apart: the result never speaks
-// of a service or an endpoint that neither of them did.
+// the maps of c, but not those of next, which other readers may hold. The
+// result never speaks of a service or an endpoint that neither of them did; of
+// what changed and changed back it does.
 func (c Change) Then(next Change) Change {
 	if c.Empty() {
-		return next
+		c.Observed, c.Committed = time.Time{}, time.Time{}
+	}
+	if c.Services == nil {
+		c.Services = make(map[ServiceKey]ServiceChange, len(next.Services))
 	}
 	for key, later := range next.Services {
 		earlier, ok := c.Services[key]
-		if !ok {
+		switch {
+		case !ok:
+			later.Endpoints = maps.Clone(later.Endpoints)
 			c.Services[key] = later
-			continue
-		}
-		if earlier.Old == nil && later.New == nil {
+		case earlier.Old == nil && later.New == nil:
 			delete(c.Services, key) // came and went
-			continue
+		case earlier.Endpoints == nil:
+			c.Services[key] = ServiceChange{earlier.Old, later.New, maps.Clone(later.Endpoints)}
+		default:
+			maps.Copy(earlier.Endpoints, later.Endpoints)
+			c.Services[key] = ServiceChange{earlier.Old, later.New, earlier.Endpoints}
 		}
-		endpoints := maps.Clone(earlier.Endpoints)
-		if endpoints == nil {
-			endpoints = map[EndpointID]struct{}{}
-		}
-		maps.Copy(endpoints, later.Endpoints)
-		c.Services[key] = ServiceChange{earlier.Old, later.New, endpoints}
 	}
 	c.Primed = c.Primed || next.Primed
 	c.Observed, c.Committed = oldest(c.Observed, next.Observed), oldest(c.Committed, next.Committed)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"iter"
 	"maps"
+	"slices"
 
 	"github.com/isthmus-mesh/isthmus/immutable"
 	"github.com/isthmus-mesh/isthmus/model"
@@ -44,10 +45,10 @@ type claim struct {
 }
 
 func (c claim) compare(o claim) int {
-	return cmp.Or(
-		cmp.Compare(c.address, o.address), cmp.Compare(c.port, o.port),
-		cmp.Compare(c.rank, o.rank), c.record.Compare(o.record),
-	)
+	if at := cmp.Or(cmp.Compare(c.address, o.address), cmp.Compare(c.port, o.port)); at != 0 {
+		return at // and spare the rest, for this is what every look-up waits for
+	}
+	return cmp.Or(cmp.Compare(c.rank, o.rank), cmp.Compare(c.record.Source, o.record.Source), c.record.Compare(o.record))
 }
 
 func (c claim) sameEndpoint(o claim) bool { return c.address == o.address && c.port == o.port }
@@ -94,28 +95,52 @@ func (e *Endpoints) each() iter.Seq2[Endpoint, claim] {
 	}
 }
 
+// byAddress yields a tally of the endpoints of each address.
+func (e *Endpoints) byAddress() iter.Seq2[string, Tally] {
+	return func(yield func(string, Tally) bool) {
+		var tally Tally
+		address := ""
+		for endpoint := range e.All() {
+			if endpoint.Address != address && tally.Total > 0 {
+				if !yield(address, tally) {
+					return
+				}
+				tally = Tally{}
+			}
+			address = endpoint.Address
+			tally.count(endpoint.Instance, endpoint.Port, +1)
+		}
+		if tally.Total > 0 {
+			yield(address, tally)
+		}
+	}
+}
+
 // edit is a change of one service's endpoints in the making.
 type edit struct {
-	before  map[uint32]*Endpoints
-	ports   map[uint32]*portEdit
-	changed map[EndpointID]struct{} // endpoints whose counting claim changed
+	before map[uint32]*Endpoints
+	ports  map[uint32]*portEdit
 }
 
 type portEdit struct {
+	before *Endpoints
 	claims *immutable.Editor[claim, *Instance]
 	tally  Tally
+	// written are the claims that may differ from those before; not kept when
+	// there were none before.
+	written []claim
 }
 
 func newEdit(before map[uint32]*Endpoints) *edit {
-	return &edit{before, map[uint32]*portEdit{}, map[EndpointID]struct{}{}}
+	return &edit{before, map[uint32]*portEdit{}}
 }
 
 func (e *edit) port(number uint32) *portEdit {
 	if p, ok := e.ports[number]; ok {
 		return p
 	}
-	p := &portEdit{}
-	if b := e.before[number]; b != nil {
+	p := &portEdit{before: e.before[number]}
+	if b := p.before; b != nil {
 		p.claims, p.tally = b.claims.Edit(), b.Tally
 	} else {
 		p.claims = immutable.New[claim, *Instance](claim.compare).Edit()
@@ -134,12 +159,11 @@ func (e *edit) set(servicePort uint32, c claim, instance *Instance) {
 		p.claims.Delete(c)
 	}
 	after := counting(p.claims.View(), c)
-	if before == after {
-		return
+	p.tally.count(before, c.port, -1)
+	p.tally.count(after, c.port, +1)
+	if p.before != nil {
+		p.written = append(p.written, c)
 	}
-	p.tally.count(before, c, -1)
-	p.tally.count(after, c, +1)
-	e.changed[EndpointID{servicePort, c.address, c.port}] = struct{}{}
 }
 
 // counting returns the instance that counts for c's endpoint; nil if none does.
@@ -153,7 +177,7 @@ func counting(claims immutable.Map[claim, *Instance], c claim) *Instance {
 	return nil
 }
 
-func (t *Tally) count(instance *Instance, c claim, by int) {
+func (t *Tally) count(instance *Instance, port uint32, by int) {
 	if instance == nil {
 		return
 	}
@@ -161,25 +185,69 @@ func (t *Tally) count(instance *Instance, c claim, by int) {
 	if instance.Health == model.Healthy {
 		t.Healthy += by
 	}
-	if c.port == 0 {
+	if port == 0 {
 		t.Sockets += by
 	}
 }
 
-// finish returns the endpoints by port. Ports that were not edited keep their
-// pointers. Those that were get a new one even when only a claim that does not
-// count changed, for it may count one day.
+// finish returns the endpoints by port. Ports of which every claim is as it was
+// keep their pointers. Others get a new one even when only a claim that does
+// not count changed, for it may count one day.
 func (e *edit) finish() map[uint32]*Endpoints {
 	after := make(map[uint32]*Endpoints, len(e.before))
 	maps.Copy(after, e.before)
 	for number, p := range e.ports {
-		if claims := p.claims.Map(); claims.Len() > 0 {
-			after[number] = &Endpoints{Tally: p.tally, claims: claims}
+		if now := p.finish(); now != nil {
+			after[number] = now
 		} else {
 			delete(after, number)
 		}
 	}
 	return after
+}
+
+// changed returns the endpoints in which the edit made a difference.
+func (e *edit) changed(after map[uint32]*Endpoints) map[EndpointID]struct{} {
+	changed := map[EndpointID]struct{}{}
+	for number, p := range e.ports {
+		if after[number] != p.before {
+			p.differences(after[number], number, changed)
+		}
+	}
+	return changed
+}
+
+// finish returns the endpoints before the edit if they still say the same, and
+// nil if there are none any more.
+func (p *portEdit) finish() *Endpoints {
+	claims := p.claims.Map()
+	same := func(c claim) bool {
+		was, _ := p.before.claims.Get(c)
+		is, _ := claims.Get(c)
+		return was.same(is)
+	}
+	switch {
+	case p.before != nil && !slices.ContainsFunc(p.written, func(c claim) bool { return !same(c) }):
+		return p.before
+	case claims.Len() == 0:
+		return nil
+	default:
+		return &Endpoints{Tally: p.tally, claims: claims}
+	}
+}
+
+// differences adds to changed the endpoints whose counting instance differs. It
+// looks at no other endpoints than those which were written.
+func (p *portEdit) differences(now *Endpoints, servicePort uint32, changed map[EndpointID]struct{}) {
+	if p.before == nil || now == nil {
+		p.before.differences(now, servicePort, changed)
+		return
+	}
+	for _, c := range p.written {
+		if !counting(p.before.claims, c).same(counting(now.claims, c)) {
+			changed[EndpointID{servicePort, c.address, c.port}] = struct{}{}
+		}
+	}
 }
 
 // reconcile compares endpoints that were built anew with those before: where

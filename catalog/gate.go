@@ -15,6 +15,7 @@ type Gate struct {
 
 	mu      sync.Mutex
 	newest  *Snapshot
+	read    bool // newest is of the store
 	held    Change
 	open    bool
 	waited  bool // long enough for sources that are not required
@@ -49,7 +50,7 @@ func (g *Gate) Stop() {
 func (g *Gate) Publish(s *Snapshot, c Change) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.newest, g.held = s, g.held.Then(c)
+	g.newest, g.read, g.held = s, true, g.held.Then(c)
 	g.pass()
 }
 
@@ -82,7 +83,7 @@ func (g *Gate) missing() []string {
 // pass lets through what may pass. Once open, the gate stays open: a source
 // that fails later keeps what it stored.
 func (g *Gate) pass() {
-	if g.stopped || !g.open && len(g.missing()) > 0 {
+	if g.stopped || !g.read || !g.open && len(g.missing()) > 0 {
 		return
 	}
 	if g.open && g.held.Empty() {

@@ -16,6 +16,8 @@ type serviceRecord struct {
 	status model.Status
 	spec   model.Service
 	rank   int
+
+	foundBy pair // the label by which workloads find it; zero if it selects none
 }
 
 // compare is the merge order: by source, then by name.

@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"iter"
+	"maps"
 
 	"github.com/isthmus-mesh/isthmus/model"
 )
@@ -39,7 +40,7 @@ func Run(watch iter.Seq2[model.Batch, error], order []string, publish func(*Snap
 			if !endsSnapshot(batch.Events) {
 				continue
 			}
-			live, change = true, between(published, builder.Snapshot())
+			live, change = true, builder.rejoin(published)
 		}
 		change.Observed, change.Committed = batch.Observed, batch.Committed
 		published = builder.Snapshot()
@@ -56,25 +57,40 @@ func endsSnapshot(events []model.Event) bool {
 	return ok
 }
 
-// between compares two snapshots that share nothing. It is for the reader that
-// lost its place; services that say the same are not part of the change.
-func between(old, now *Snapshot) Change {
-	change := Change{Services: map[ServiceKey]ServiceChange{}, Primed: true}
-	for service := range old.Services() {
-		if _, ok := now.Service(service.Key); !ok {
-			change.Services[service.Key] = ServiceChange{service, nil, compare(service.endpoints, nil)}
+// rejoin returns the change from a snapshot that the builder knows nothing of to
+// its own, which nobody has seen yet. What says the same in both becomes the
+// same pointers, so that the change tells as much as any other.
+func (b *Builder) rejoin(old *Snapshot) Change {
+	next := *b.snapshot
+	change := Change{Services: map[ServiceKey]ServiceChange{}, Primed: !maps.Equal(old.primed, next.primed)}
+	for was := range old.Services() {
+		if _, ok := next.Service(was.Key); !ok {
+			change.Services[was.Key] = ServiceChange{was, nil, compare(was.endpoints, nil)}
 		}
 	}
-	for service := range now.Services() {
-		was, _ := old.Service(service.Key)
-		if was == nil {
-			change.Services[service.Key] = ServiceChange{nil, service, compare(nil, service.endpoints)}
+	services := next.services.Edit()
+	for now := range next.Services() {
+		was, _ := old.Service(now.Key)
+		endpoints := now.adopt(was)
+		if now.unless(was) == was {
+			services.Set(now.Key, was)
 			continue
 		}
-		endpoints := compare(was.endpoints, service.endpoints)
-		if len(endpoints) > 0 || !was.equal(service.Definition) {
-			change.Services[service.Key] = ServiceChange{was, service, endpoints}
-		}
+		change.Services[now.Key] = ServiceChange{was, now, endpoints}
 	}
+	next.services = services.Map()
+	b.snapshot = &next
 	return change
+}
+
+// adopt takes over from was, if there is one, what says the same, and returns
+// the endpoints that do not.
+func (s *Service) adopt(was *Service) map[EndpointID]struct{} {
+	if was == nil {
+		return compare(nil, s.endpoints)
+	}
+	if s.Definition.equal(was.Definition) {
+		s.Definition = was.Definition
+	}
+	return reconcile(was.endpoints, s.endpoints)
 }

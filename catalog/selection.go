@@ -39,25 +39,22 @@ func (s *selection) put(ref model.Ref, instance *Instance) (before *Instance) {
 }
 
 // putSelector makes a service known to the workloads; dropSelector undoes it.
+// A service is found under the label of its selector that the fewest others are
+// found under, so that a label which many share costs nobody anything.
 func (s *selection) putSelector(r *serviceRecord) {
-	if key, ok := indexedLabel(r); ok {
-		add(s.selectors, key, r.ref, r)
-	}
-}
-
-func (s *selection) dropSelector(r *serviceRecord) {
-	if key, ok := indexedLabel(r); ok {
-		drop(s.selectors, key, r.ref)
-	}
-}
-
-// indexedLabel is the label of its selector under which a service is found.
-func indexedLabel(r *serviceRecord) (pair, bool) {
+	first := true
 	for name, value := range r.spec.WorkloadSelector.All() {
-		return pair{r.ref.Namespace, name, value}, true
+		key := pair{r.ref.Namespace, name, value}
+		if first || len(s.selectors[key]) < len(s.selectors[r.foundBy]) {
+			r.foundBy, first = key, false
+		}
 	}
-	return pair{}, false
+	if !first {
+		add(s.selectors, r.foundBy, r.ref, r)
+	}
 }
+
+func (s *selection) dropSelector(r *serviceRecord) { drop(s.selectors, r.foundBy, r.ref) }
 
 // selecting calls yield for every service that selects the workload.
 func (s *selection) selecting(instance *Instance, yield func(*serviceRecord)) {

@@ -2,7 +2,6 @@ package catalog
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 	"time"
 
@@ -35,26 +34,25 @@ type Service struct {
 // there are none. It stays the same pointer while none of them changes.
 func (s *Service) Endpoints(port uint32) *Endpoints { return s.endpoints[port] }
 
-// Counts is how many endpoints the service has: distinct places, whatever
-// number of ports they serve.
+// Counts is how many endpoints the service has, whatever number of its ports
+// they serve: an address counts as often as a single port is served there,
+// which is once, unless several instances share a machine.
 func (s *Service) Counts() (healthy, total int) {
 	if len(s.endpoints) == 1 { // the counts are kept; spare the walk
 		for _, e := range s.endpoints {
 			return e.Healthy, e.Total
 		}
 	}
-	places := map[string]bool{}
+	most := map[string]Tally{} // of any port, by address
 	for _, e := range s.endpoints {
-		for endpoint := range e.All() {
-			places[endpoint.Address] = places[endpoint.Address] || endpoint.Health == model.Healthy
+		for address, at := range e.byAddress() {
+			most[address] = Tally{Total: max(most[address].Total, at.Total), Healthy: max(most[address].Healthy, at.Healthy)}
 		}
 	}
-	for up := range maps.Values(places) {
-		if up {
-			healthy++
-		}
+	for _, at := range most {
+		healthy, total = healthy+at.Healthy, total+at.Total
 	}
-	return healthy, len(places)
+	return healthy, total
 }
 
 // Definition is what a service says apart from its endpoints. It is immutable.
@@ -69,7 +67,13 @@ type Definition struct {
 	Records   []Contributor
 	Conflicts []Conflict
 	// Rank is the merge order of the source that defines the service, from 0.
+	// Sources without a place in the order share the last rank.
 	Rank int
+}
+
+// compareSources orders definitions by the source that gives them.
+func (d *Definition) compareSources(o *Definition) int {
+	return cmp.Or(cmp.Compare(d.Rank, o.Rank), cmp.Compare(d.Records[0].Record.Source, o.Records[0].Record.Source))
 }
 
 // Port returns the port with that number.
@@ -111,7 +115,7 @@ func (d *Definition) equal(o *Definition) bool {
 	return d.Addresses.Equal(o.Addresses) && slices.Equal(d.Ports, o.Ports) &&
 		d.Location == o.Location && d.Resolution == o.Resolution && d.Rank == o.Rank &&
 		d.ExportTo.Equal(o.ExportTo) && d.SubjectAltNames.Equal(o.SubjectAltNames) &&
-		slices.Equal(d.Records, o.Records) && slices.Equal(d.Conflicts, o.Conflicts)
+		slices.EqualFunc(d.Records, o.Records, Contributor.equal) && slices.Equal(d.Conflicts, o.Conflicts)
 }
 
 // Contributor is a record that speaks of a service.
@@ -123,6 +127,10 @@ type Contributor struct {
 	// Stale says why the record is not its source's newest word, Since when.
 	Stale string
 	Since time.Time
+}
+
+func (c Contributor) equal(o Contributor) bool {
+	return c.Record == o.Record && c.Place == o.Place && c.LeftOut == o.LeftOut && c.Stale == o.Stale && c.Since.Equal(o.Since)
 }
 
 // Conflict is a contradiction between two records, and who won.
@@ -155,5 +163,5 @@ type Instance struct {
 
 // same reports whether both are the same word of the same record.
 func (i *Instance) same(o *Instance) bool {
-	return i == o || o != nil && i.Record == o.Record && i.Equal(o.Endpoint)
+	return i == o || i != nil && o != nil && i.Record == o.Record && i.Equal(o.Endpoint)
 }

@@ -12,7 +12,7 @@ type Snapshot struct {
 	Revision uint64
 
 	services immutable.Map[ServiceKey, *Service]
-	primed   map[string]uint64 // source → revision of its first listing; never written once shared
+	primed   map[string]struct{} // sources; never written once shared
 	totals   Totals
 }
 
@@ -28,7 +28,10 @@ func Empty() *Snapshot {
 }
 
 // Primed reports whether the snapshot holds a complete listing of the source.
-func (s *Snapshot) Primed(source string) bool { return s.primed[source] > 0 }
+func (s *Snapshot) Primed(source string) bool {
+	_, ok := s.primed[source]
+	return ok
+}
 
 // Totals counts services and endpoints.
 func (s *Snapshot) Totals() Totals { return s.totals }
@@ -98,7 +101,7 @@ func preferred(namespace string, best, candidate *Service) *Service {
 		return best
 	case best == nil, candidate.Key.Namespace == namespace:
 		return candidate
-	case best.Key.Namespace == namespace, best.Rank <= candidate.Rank:
+	case best.Key.Namespace == namespace, best.compareSources(candidate.Definition) <= 0:
 		return best
 	default:
 		return candidate

@@ -26,7 +26,7 @@ type swap struct {
 type step struct {
 	*Builder
 	touched map[ServiceKey]*touched
-	primed  map[string]uint64 // non-nil if changed
+	primed  map[string]struct{} // non-nil if a mark was put
 }
 
 // put gives a record its new content; nil removes it.
@@ -57,7 +57,7 @@ func (s *step) putService(ref model.Ref, r *model.Record) {
 	if !ok {
 		return
 	}
-	record := &serviceRecord{ref, r.Place, r.Status, spec, s.rank(ref.Source)}
+	record := &serviceRecord{ref: ref, place: r.Place, status: r.Status, spec: spec, rank: s.rank(ref.Source)}
 	s.records[ref] = record
 	s.putSelector(record)
 	for host := range spec.Hosts.All() {
@@ -117,14 +117,14 @@ func (s *step) putWorkload(ref model.Ref, r *model.Record) {
 }
 
 func (s *step) putMark(ref model.Ref, r *model.Record) {
-	s.primed = maps.Clone(s.snapshot.primed)
-	if s.primed == nil {
-		s.primed = map[string]uint64{}
+	if s.primed == nil { // a step may carry the marks of several sources
+		s.primed = map[string]struct{}{}
+		maps.Copy(s.primed, s.snapshot.primed)
 	}
 	if r == nil {
 		delete(s.primed, ref.Source)
 	} else {
-		s.primed[ref.Source] = r.Revision
+		s.primed[ref.Source] = struct{}{}
 	}
 }
 
@@ -155,11 +155,11 @@ func (s *step) touch(key ServiceKey) *touched {
 
 // finish builds the snapshot of a step and tells what changed.
 func (s *step) finish(revision uint64) Change {
-	change := Change{Services: map[ServiceKey]ServiceChange{}, Primed: s.primed != nil}
+	change := Change{Services: map[ServiceKey]ServiceChange{}}
 	next := *s.snapshot
 	next.Revision = revision
-	if s.primed != nil {
-		next.primed = s.primed
+	if s.primed != nil && !maps.Equal(s.primed, next.primed) {
+		next.primed, change.Primed = s.primed, true
 	}
 	services := s.snapshot.services.Edit()
 	for key, t := range s.touched {

@@ -1,6 +1,7 @@
 package model
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 )
@@ -58,4 +59,44 @@ func decodeAs[S Spec](data json.RawMessage) (Spec, error) {
 		return nil, err
 	}
 	return s, nil
+}
+
+// MarshalJSON encodes the content as it stands if it is JSON, and else wraps
+// it. So an Isthmus that understands the kind reads what one that does not
+// understand it has carried.
+func (q Opaque) MarshalJSON() ([]byte, error) {
+	text, err := json.Marshal(json.RawMessage(q.Content))
+	if _, wrapped := unwrap(text); err == nil && string(text) == q.Content && !wrapped {
+		return text, nil
+	}
+	return json.Marshal(wrapper{[]byte(q.Content)})
+}
+
+// UnmarshalJSON takes any JSON as content, in the form in which it is encoded again.
+func (q *Opaque) UnmarshalJSON(data []byte) error {
+	text, err := json.Marshal(json.RawMessage(data))
+	if err != nil {
+		return err
+	}
+	if content, wrapped := unwrap(text); wrapped {
+		text = content
+	}
+	q.Content = string(text)
+	return nil
+}
+
+// wrapper is the stored form of opaque content that is no JSON.
+type wrapper struct {
+	Content []byte `json:"content"`
+}
+
+// unwrap returns what is wrapped in text, and whether text is a wrapper and
+// nothing else: one that it would be wrapped in again.
+func unwrap(text []byte) (content []byte, ok bool) {
+	var w wrapper
+	if err := json.Unmarshal(text, &w); err != nil || w.Content == nil {
+		return nil, false
+	}
+	again, err := json.Marshal(w)
+	return w.Content, err == nil && bytes.Equal(again, text)
 }

@@ -41,7 +41,14 @@ func (l List[T]) MarshalJSON() ([]byte, error) {
 }
 
 // UnmarshalJSON decodes an array.
-func (l *List[T]) UnmarshalJSON(data []byte) error { return json.Unmarshal(data, &l.items) }
+func (l *List[T]) UnmarshalJSON(data []byte) error {
+	var items []T // anew, for copies of l share the items it has
+	if err := json.Unmarshal(data, &items); err != nil {
+		return err
+	}
+	l.items = items
+	return nil
+}
 
 // IsZero reports whether the list is empty, for the omitzero option of encoding/json.
 func (l List[T]) IsZero() bool { return len(l.items) == 0 }

@@ -144,8 +144,10 @@ func (SourceMark) EqualSpec(spec Spec) bool {
 
 // Opaque is a specification that Isthmus carries without understanding it.
 type Opaque struct {
-	// Content is the encoded specification, held as a string so that nobody can change it.
-	Content string `json:"content"`
+	// Content is the encoded specification, held as a string so that nobody can
+	// change it. It is JSON where the record was stored by an Isthmus that
+	// understands the kind.
+	Content string
 }
 
 // OpaqueOf returns an opaque specification with a copy of content.

@@ -1,0 +1,205 @@
+package catalog_test
+
+import (
+	"slices"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/isthmus-mesh/isthmus/model"
+)
+
+// Everything here is drawn from so small a world that records meet: on hosts,
+// on ports, on places, on labels.
+
+// universe lists every record there may be.
+var universe = func() []model.Ref {
+	var refs []model.Ref
+	for _, source := range sources {
+		refs = append(refs, mark(source).Ref)
+		for kind, names := range map[model.Kind][]string{
+			model.KindService:  {"x/s", "x/t", "y/s"},
+			model.KindEndpoint: {"x/s/1", "x/s/2", "x/t/1", "y/s/1"},
+			model.KindWorkload: {"x/v", "x/w", "y/v"},
+		} {
+			for _, name := range names {
+				refs = append(refs, model.Ref{Kind: kind, Key: model.Key{Source: source, Namespace: name[:1], Name: name[2:]}})
+			}
+		}
+	}
+	slices.SortFunc(refs, model.Ref.Compare)
+	return refs
+}()
+
+// below draws a number from 0 to n-1, each as likely as any other. What rapid
+// draws by itself is mostly small, and so the records would hardly ever meet.
+func below(t *rapid.T, n int) int {
+	drawn := 0
+	for range 7 {
+		drawn *= 2
+		if rapid.Bool().Draw(t, "bit") {
+			drawn++
+		}
+	}
+	return drawn % n
+}
+
+func pick[T any](t *rapid.T, values ...T) T { return values[below(t, len(values))] }
+
+func drawRecord(t *rapid.T, ref model.Ref) model.Record {
+	r := model.Record{Ref: ref, Revision: uint64(1 + below(t, 9))}
+	switch ref.Kind {
+	case model.KindService:
+		r.Spec = drawService(t)
+		r.Place = pick(t, "", "", "shop.yaml")
+		if below(t, 4) == 3 {
+			// One instant as several clocks show it.
+			zone := time.FixedZone("", 3600*below(t, 2))
+			r.Status = model.Status{Stale: "a bad port", Since: time.Unix(1e9, 0).In(zone)}
+		}
+	case model.KindEndpoint:
+		r.Spec = drawEndpoint(t)
+	case model.KindWorkload:
+		r.Spec = model.Workload{Meta: drawMeta(t), Endpoint: drawEndpoint(t)}
+	case model.KindSource:
+		r.Spec = model.SourceMark{}
+	}
+	return r
+}
+
+func drawService(t *rapid.T) model.Service {
+	s := model.Service{
+		Meta:             drawMeta(t),
+		Hosts:            pick(t, model.ListOf("h"), model.ListOf("h"), model.ListOf("g"), model.ListOf("h", "g"), model.ListOf("*.w", "h", "h")),
+		Addresses:        pick(t, model.List[string]{}, model.List[string]{}, model.ListOf("10.9.9.9")),
+		Location:         pick(t, model.MeshInternal, model.MeshInternal, model.MeshExternal),
+		Resolution:       pick(t, model.ResolutionStatic, model.ResolutionStatic, model.ResolutionDNS, model.ResolutionNone),
+		ExportTo:         pick(t, model.List[string]{}, model.ListOf("*"), model.ListOf("."), model.ListOf("y"), model.ListOf("~")),
+		SubjectAltNames:  pick(t, model.List[string]{}, model.List[string]{}, model.ListOf("spiffe://x")),
+		WorkloadSelector: pick(t, model.Labels{}, labels("app", "a"), labels("app", "b"), labels("app", "a", "v", "1")),
+	}
+	var ports []model.Port
+	for _, number := range []uint32{80, 81} {
+		if below(t, 4) == 0 {
+			continue
+		}
+		name := map[uint32][]string{80: {"http", "web"}, 81: {"grpc", "tls"}}[number]
+		ports = append(ports, model.Port{
+			Number: number, Name: pick(t, name...), Protocol: pick(t, "HTTP", "TCP"), TargetPort: pick[uint32](t, 0, 0, 8080),
+		})
+	}
+	s.Ports = model.ListOf(ports...)
+	return s
+}
+
+func drawEndpoint(t *rapid.T) model.Endpoint {
+	return model.Endpoint{
+		Address: pick(t, "10.0.0.1", "10.0.0.1", "10.0.0.2", "unix:///s", "h"),
+		Ports:   pick(t, model.Map[uint32]{}, model.Map[uint32]{}, target("http", 8080), target("web", 8081), target("grpc", 80)),
+		Labels:  pick(t, labels("app", "a"), labels("app", "a", "v", "1"), labels("app", "b", "v", "1"), model.Labels{}),
+		Weight:  pick[uint32](t, 0, 1),
+		Health:  pick(t, model.Healthy, model.Healthy, model.Unhealthy, model.Draining),
+	}
+}
+
+// drawMeta draws what the catalog takes no notice of.
+func drawMeta(t *rapid.T) model.Meta {
+	return model.Meta{Annotations: pick(t, model.Labels{}, labels("note", "1"))}
+}
+
+// drawState draws what a store may hold.
+func drawState(t *rapid.T) state {
+	s := state{}
+	for _, ref := range universe {
+		if rapid.Bool().Draw(t, "there") {
+			s[ref] = drawRecord(t, ref)
+		}
+	}
+	return s
+}
+
+// drawCommit draws changes of some records of a store that holds now.
+func drawCommit(t *rapid.T, now state) []model.Event {
+	var events []model.Event
+	changed := map[model.Ref]bool{}
+	for range pick(t, 1, 1, 2, 5) {
+		ref := pick(t, universe...)
+		held, ok := now[ref]
+		switch {
+		case changed[ref]:
+			continue // a commit writes a record once
+		case ok && below(t, 3) == 0:
+			events = append(events, model.Delete{Record: held, Revision: 1})
+		case ok && below(t, 3) > 0:
+			events = append(events, model.Upsert{Record: vary(t, held)})
+		default:
+			events = append(events, model.Upsert{Record: drawRecord(t, ref)})
+		}
+		changed[ref] = true
+	}
+	return events
+}
+
+// drawHistory draws the commits of a store that starts empty.
+func drawHistory(t *rapid.T) [][]model.Event {
+	now := drawState(t)
+	history := [][]model.Event{now.events()}
+	for range 10 {
+		commit := drawCommit(t, now)
+		now.take(commit)
+		history = append(history, commit)
+	}
+	return history
+}
+
+// vary draws a record that differs from another in one field at most.
+func vary(t *rapid.T, r model.Record) model.Record {
+	other := drawRecord(t, r.Ref)
+	switch spec := r.Spec.(type) {
+	case model.Service:
+		from := other.Spec.(model.Service)
+		pick(t,
+			func() { spec.Meta = from.Meta },
+			func() { spec.Hosts = from.Hosts },
+			func() { spec.Addresses = from.Addresses },
+			func() { spec.Ports = from.Ports },
+			func() { spec.Resolution = from.Resolution },
+			func() { spec.ExportTo = from.ExportTo },
+			func() { spec.WorkloadSelector = from.WorkloadSelector },
+			func() { r.Status = other.Status },
+		)()
+		r.Spec = spec
+	case model.Endpoint:
+		r.Spec = varyEndpoint(t, spec, other.Spec.(model.Endpoint))
+	case model.Workload:
+		from := other.Spec.(model.Workload)
+		pick(t,
+			func() { spec.Meta = from.Meta },
+			func() { spec.Endpoint = varyEndpoint(t, spec.Endpoint, from.Endpoint) },
+		)()
+		r.Spec = spec
+	}
+	return r
+}
+
+func varyEndpoint(t *rapid.T, e, from model.Endpoint) model.Endpoint {
+	pick(t,
+		func() { e.Address = from.Address },
+		func() { e.Ports = from.Ports },
+		func() { e.Labels = from.Labels },
+		func() { e.Health = from.Health },
+	)()
+	return e
+}
+
+func labels(pairs ...string) model.Labels {
+	m := map[string]string{}
+	for i := 0; i < len(pairs); i += 2 {
+		m[pairs[i]] = pairs[i+1]
+	}
+	return model.MapOf(m)
+}
+
+func target(name string, port uint32) model.Map[uint32] {
+	return model.MapOf(map[string]uint32{name: port})
+}

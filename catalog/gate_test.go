@@ -1,0 +1,142 @@
+package catalog_test
+
+import (
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/isthmus-mesh/isthmus/catalog"
+	"github.com/isthmus-mesh/isthmus/model"
+)
+
+// passed is one snapshot that a gate let through.
+type passed struct {
+	Names            []string
+	Primed, Complete bool
+}
+
+// gated publishes to a gate what a builder makes of commits.
+type gated struct {
+	*catalog.Gate
+	builder *catalog.Builder
+	passed  []passed
+	newest  *catalog.Snapshot
+}
+
+func gate(required, optional []string) *gated {
+	g := &gated{builder: catalog.NewBuilder(order)}
+	g.Gate = catalog.NewGate(required, optional, time.Minute, func(s *catalog.Snapshot, c catalog.Change, complete bool) {
+		g.passed, g.newest = append(g.passed, passed{names(c), c.Primed, complete}), s
+	})
+	return g
+}
+
+func (g *gated) commit(records ...model.Record) {
+	change := g.builder.Apply(g.builder.Snapshot().Revision+1, upserts(records...))
+	g.Publish(g.builder.Snapshot(), change)
+}
+
+func (g *gated) expect(t *testing.T, when string, want ...passed) {
+	t.Helper()
+	if diff := cmp.Diff(want, g.passed); diff != "" {
+		t.Errorf("%s (-want +passed):\n%s", when, diff)
+	}
+	g.passed = nil
+}
+
+func TestNothingPassesBeforeRequiredSourcesArePrimed(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		g := gate([]string{"a", "b"}, nil)
+		defer g.Stop()
+		g.commit(shopRecord, one)
+		g.commit(mark("a"))
+		time.Sleep(time.Hour)
+		g.expect(t, "b is not primed, however long it takes")
+		if got := g.Missing(); !slices.Equal(got, []string{"b"}) {
+			t.Errorf("missing are %q", got)
+		}
+		if g.Snapshot() != g.builder.Snapshot() {
+			t.Error("the newest snapshot cannot be looked at")
+		}
+		g.commit(barRecord, mark("b"))
+		g.expect(t, "all are primed", passed{[]string{"ns/bar", "ns/shop", "ns/shop 80 10.0.0.1:80"}, true, true})
+		if got := g.Missing(); len(got) > 0 || g.newest != g.builder.Snapshot() {
+			t.Errorf("missing are %q; the newest snapshot passed: %t", got, g.newest == g.builder.Snapshot())
+		}
+		g.commit(two)
+		g.expect(t, "another endpoint", passed{[]string{"ns/shop", "ns/shop 80 10.0.0.2:80"}, false, true})
+		g.commit(two)
+		g.expect(t, "nothing changed")
+	})
+}
+
+func TestOtherSourcesAreWaitedForOnlySoLong(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		g := gate([]string{"a"}, []string{"b"})
+		defer g.Stop()
+		g.commit(shopRecord, mark("a"))
+		time.Sleep(time.Minute - 1)
+		g.expect(t, "b may still come")
+		if got := g.Missing(); !slices.Equal(got, []string{"b"}) {
+			t.Errorf("missing are %q", got)
+		}
+		time.Sleep(1)
+		synctest.Wait()
+		g.expect(t, "the wait is over", passed{[]string{"ns/shop"}, true, false})
+		g.commit(mark("b"))
+		g.expect(t, "b came late", passed{[]string{}, true, true})
+	})
+}
+
+func TestTheWaitDoesNotEndThatForRequiredSources(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		g := gate([]string{"a"}, []string{"b"})
+		defer g.Stop()
+		g.commit(shopRecord)
+		time.Sleep(time.Hour)
+		g.expect(t, "a is not primed")
+		g.commit(mark("a"))
+		g.expect(t, "a is primed, and b was waited for", passed{[]string{"ns/shop"}, true, false})
+	})
+}
+
+// An empty catalog is an answer too: the registry says that there is nothing.
+func TestAnEmptyRegistryPasses(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		g := gate([]string{"a"}, nil)
+		defer g.Stop()
+		g.commit(mark("a"))
+		g.expect(t, "a is empty", passed{[]string{}, true, true})
+	})
+}
+
+func TestAStoppedGateIsShut(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		g := gate(nil, []string{"b"})
+		g.Stop()
+		time.Sleep(time.Hour)
+		g.commit(mark("b"))
+		g.expect(t, "stopped")
+	})
+}
+
+// Before the store was read nobody knows what there is, whatever the clock says.
+func TestNothingPassesBeforeTheStoreWasRead(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		g := gate(nil, []string{"b"})
+		defer g.Stop()
+		time.Sleep(time.Hour)
+		g.expect(t, "nothing was read")
+		g.commit(shopRecord)
+		g.expect(t, "the store was read", passed{[]string{"ns/shop"}, false, false})
+	})
+}

@@ -1,0 +1,137 @@
+package catalog_test
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/isthmus-mesh/isthmus/catalog"
+	"github.com/isthmus-mesh/isthmus/model"
+)
+
+// world is all that a snapshot says, as plain values. Revisions are left out:
+// they tell how the snapshot came about.
+type world struct {
+	Services map[catalog.ServiceKey]observed
+	Primed   []string
+	Totals   catalog.Totals
+	Seen     map[string][]catalog.ServiceKey // by a namespace
+}
+
+// observed is one service.
+type observed struct {
+	Definition     definition
+	Ports          map[uint32]portView // what serves each port
+	Healthy, Total int
+}
+
+type definition struct {
+	Addresses, ExportTo, SubjectAltNames []string
+	Location                             model.Location
+	Resolution                           model.Resolution
+	Ports                                []model.Port
+	Records                              []catalog.Contributor
+	Conflicts                            []catalog.Conflict
+	Rank                                 int
+}
+
+// portView is what serves one port.
+type portView struct {
+	Total, Healthy int
+	Places         []place // by address and port
+}
+
+// place is an endpoint with all claims on it, the one that counts first.
+type place struct {
+	Address string
+	Port    uint32
+	Claims  []claim
+}
+
+type claim struct {
+	Record   model.Ref
+	Endpoint model.Endpoint
+}
+
+var (
+	sources    = []string{"a", "b", "c", "d"} // of which a and b have a rank
+	order      = []string{"a", "b"}
+	namespaces = []string{"x", "y"}
+	lookers    = []string{"x", "y", "z", ""} // namespaces that look
+)
+
+// observe reads everything that a snapshot offers, each thing by all ways
+// there are to it, and returns it, or an error if two ways disagree.
+func observe(s *catalog.Snapshot) (world, error) {
+	w := world{Services: map[catalog.ServiceKey]observed{}, Totals: s.Totals(), Seen: map[string][]catalog.ServiceKey{}}
+	var keys []catalog.ServiceKey
+	for service := range s.Services() {
+		if got, ok := s.Service(service.Key); !ok || got != service {
+			return w, fmt.Errorf("%s is listed and not found", service.Key)
+		}
+		keys = append(keys, service.Key)
+		w.Services[service.Key] = observeService(service)
+	}
+	if !slices.IsSortedFunc(keys, compareKeys) || len(keys) != w.Totals.Services {
+		return w, fmt.Errorf("services in a wrong order or number, total %d: %v", w.Totals.Services, keys)
+	}
+	for _, source := range sources {
+		if s.Primed(source) {
+			w.Primed = append(w.Primed, source)
+		}
+	}
+	for _, namespace := range lookers {
+		for service := range s.Visible(namespace) {
+			if got, _ := s.Resolve(namespace, service.Key.Host); got != service {
+				return w, fmt.Errorf("%q sees %s and resolves it otherwise", namespace, service.Key)
+			}
+			w.Seen[namespace] = append(w.Seen[namespace], service.Key)
+		}
+	}
+	return w, nil
+}
+
+func compareKeys(a, b catalog.ServiceKey) int {
+	return slices.Compare([]string{a.Host, a.Namespace}, []string{b.Host, b.Namespace})
+}
+
+func observeService(s *catalog.Service) observed {
+	o := observed{Definition: observeDefinition(s.Definition), Ports: map[uint32]portView{}}
+	o.Healthy, o.Total = s.Counts()
+	for number := range uint32(100) { // also those that the service does not have
+		if e := s.Endpoints(number); e != nil {
+			o.Ports[number] = observePort(e)
+		}
+	}
+	return o
+}
+
+func observeDefinition(d *catalog.Definition) definition {
+	return definition{
+		Addresses: d.Addresses.Slice(), ExportTo: d.ExportTo.Slice(), SubjectAltNames: d.SubjectAltNames.Slice(),
+		Location: d.Location, Resolution: d.Resolution, Ports: slices.Clone(d.Ports), Rank: d.Rank,
+		Records: slices.Clone(d.Records), Conflicts: slices.Clone(d.Conflicts),
+	}
+}
+
+func observePort(e *catalog.Endpoints) portView {
+	v := portView{Total: e.Total, Healthy: e.Healthy}
+	for endpoint := range e.Claims() {
+		last := len(v.Places) - 1
+		if last < 0 || v.Places[last].Address != endpoint.Address || v.Places[last].Port != endpoint.Port {
+			v.Places = append(v.Places, place{Address: endpoint.Address, Port: endpoint.Port})
+			last++
+		}
+		v.Places[last].Claims = append(v.Places[last].Claims, claim{endpoint.Record, endpoint.Instance.Endpoint})
+	}
+	at := 0
+	for endpoint := range e.All() {
+		if at == len(v.Places) || endpoint.Record != v.Places[at].Claims[0].Record || endpoint.Port != v.Places[at].Port {
+			panic(fmt.Sprintf("All yields %s where Claims yields %+v", endpoint.Record, v.Places))
+		}
+		at++
+	}
+	if at != len(v.Places) {
+		panic(fmt.Sprintf("All yields %d endpoints, Claims %+v", at, v.Places))
+	}
+	return v
+}

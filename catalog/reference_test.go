@@ -1,0 +1,307 @@
+package catalog_test
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/isthmus-mesh/isthmus/catalog"
+	"github.com/isthmus-mesh/isthmus/model"
+)
+
+// reason stands for any: the rules do not give its words.
+const reason = "a reason"
+
+// anyReason puts reason in the place of every reason given.
+func (w world) anyReason() world {
+	for _, o := range w.Services {
+		for i := range o.Definition.Records {
+			if o.Definition.Records[i].LeftOut != "" {
+				o.Definition.Records[i].LeftOut = reason
+			}
+		}
+		for i := range o.Definition.Conflicts {
+			if o.Definition.Conflicts[i].Reason != "" {
+				o.Definition.Conflicts[i].Reason = reason
+			}
+		}
+	}
+	return w
+}
+
+// reference merges a state by the rules as they are written down, with no
+// thought of cost: every service anew, from all records there are.
+func reference(s state) world {
+	w := world{Services: map[catalog.ServiceKey]observed{}, Seen: map[string][]catalog.ServiceKey{}}
+	for _, ref := range s.refs() {
+		switch spec := s[ref].Spec.(type) {
+		case model.SourceMark:
+			w.Primed = append(w.Primed, ref.Source)
+		case model.Service:
+			for host := range spec.Hosts.All() {
+				key := catalog.ServiceKey{Namespace: ref.Namespace, Host: host}
+				w.Services[key] = s.merge(key)
+			}
+		}
+	}
+	w.Totals.Services = len(w.Services)
+	for _, o := range w.Services {
+		for _, p := range o.Ports {
+			w.Totals.Endpoints += p.Total
+		}
+	}
+	for _, namespace := range lookers {
+		w.Seen[namespace] = w.seenBy(namespace)
+		if w.Seen[namespace] == nil {
+			delete(w.Seen, namespace)
+		}
+	}
+	return w
+}
+
+// sourceOrder compares sources: as configured, then by name.
+func sourceOrder(a, b string) int {
+	rank := func(source string) int { return (slices.Index(order, source) + len(order) + 1) % (len(order) + 1) }
+	return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a, b))
+}
+
+// mergeOrder compares records: by source, then by kind and name.
+func mergeOrder(a, b model.Ref) int { return cmp.Or(sourceOrder(a.Source, b.Source), a.Compare(b)) }
+
+// merge merges one service.
+func (s state) merge(key catalog.ServiceKey) observed {
+	records := s.speakOf(key)
+	taken := s.unite(records)
+	first := s[records[0]].Spec.(model.Service)
+	o := observed{Ports: map[uint32]portView{}, Definition: definition{
+		Addresses: first.Addresses.Slice(), ExportTo: first.ExportTo.Slice(), SubjectAltNames: first.SubjectAltNames.Slice(),
+		Location: first.Location, Resolution: first.Resolution, Rank: min(slices.Index(order, records[0].Source), len(order)),
+	}}
+	if o.Definition.Rank < 0 {
+		o.Definition.Rank = len(order)
+	}
+	for _, r := range records {
+		c := catalog.Contributor{Record: r, Place: s[r].Place, Stale: s[r].Status.Stale, Since: s[r].Status.Since}
+		if !slices.Contains(taken, r) {
+			c.LeftOut = reason
+		}
+		o.Definition.Records = append(o.Definition.Records, c)
+	}
+	o.Definition.Conflicts = s.conflicts(records)
+	for _, port := range []uint32{80, 81} {
+		for _, r := range taken {
+			if p, ok := portOf(s[r], port); ok {
+				o.Definition.Ports = append(o.Definition.Ports, p)
+				break
+			}
+		}
+		if view := s.serve(key, taken, port); view.Total > 0 {
+			o.Ports[port] = view
+		}
+	}
+	o.Healthy, o.Total = count(o.Ports)
+	return o
+}
+
+// speakOf returns the services that name a host, in merge order.
+func (s state) speakOf(key catalog.ServiceKey) []model.Ref {
+	var list []model.Ref
+	for ref, r := range s {
+		if spec, ok := r.Spec.(model.Service); ok && ref.Namespace == key.Namespace && spec.Hosts.Contains(key.Host) {
+			list = append(list, ref)
+		}
+	}
+	slices.SortFunc(list, mergeOrder)
+	return list
+}
+
+// unite leaves out the records whose resolution is not the first one's.
+func (s state) unite(records []model.Ref) []model.Ref {
+	return slices.DeleteFunc(slices.Clone(records), func(r model.Ref) bool {
+		return s[r].Spec.(model.Service).Resolution != s[records[0]].Spec.(model.Service).Resolution
+	})
+}
+
+func portOf(r model.Record, number uint32) (model.Port, bool) {
+	for port := range r.Spec.(model.Service).Ports.All() {
+		if port.Number == number {
+			return port, true
+		}
+	}
+	return model.Port{}, false
+}
+
+// conflicts lists every contradiction, by who lost and the field.
+func (s state) conflicts(records []model.Ref) []catalog.Conflict {
+	var list []catalog.Conflict
+	first, spec := records[0], func(r model.Ref) model.Service { return s[r].Spec.(model.Service) }
+	taken := s.unite(records)
+	for _, r := range records[1:] {
+		note := func(differs bool, field string, kept model.Ref) {
+			if differs {
+				list = append(list, catalog.Conflict{Field: field, Kept: kept, Lost: r, Reason: reason})
+			}
+		}
+		if !slices.Contains(taken, r) {
+			note(true, "resolution", first)
+			continue
+		}
+		note(!spec(r).Addresses.Equal(spec(first).Addresses), "addresses", first)
+		note(!spec(r).ExportTo.Equal(spec(first).ExportTo), "exportTo", first)
+		note(!spec(r).SubjectAltNames.Equal(spec(first).SubjectAltNames), "subjectAltNames", first)
+		note(spec(r).Location != spec(first).Location, "location", first)
+		for port := range spec(r).Ports.All() {
+			for _, earlier := range taken[:slices.Index(taken, r)] {
+				if p, ok := portOf(s[earlier], port.Number); ok {
+					note(p.Name != port.Name, "ports["+itoa(port.Number)+"].name", earlier)
+					note(p.Protocol != port.Protocol, "ports["+itoa(port.Number)+"].protocol", earlier)
+					break
+				}
+			}
+		}
+	}
+	slices.SortFunc(list, func(a, b catalog.Conflict) int {
+		return cmp.Or(a.Lost.Compare(b.Lost), strings.Compare(a.Field, b.Field))
+	})
+	return list
+}
+
+func itoa(n uint32) string { return map[uint32]string{80: "80", 81: "81"}[n] }
+
+// serve unites what the records bring to one port.
+func (s state) serve(key catalog.ServiceKey, taken []model.Ref, number uint32) portView {
+	var v portView
+	for _, r := range taken {
+		port, ok := portOf(s[r], number)
+		if !ok {
+			continue
+		}
+		for _, c := range s.brought(key, r) {
+			v.enter(place{c.Endpoint.Address, listensOn(port, c.Endpoint), []claim{c}})
+		}
+	}
+	slices.SortFunc(v.Places, func(a, b place) int {
+		return cmp.Or(cmp.Compare(a.Address, b.Address), cmp.Compare(a.Port, b.Port))
+	})
+	for _, p := range v.Places {
+		slices.SortFunc(p.Claims, func(a, b claim) int { return mergeOrder(a.Record, b.Record) })
+		v.Total++
+		if p.Claims[0].Endpoint.Health == model.Healthy {
+			v.Healthy++
+		}
+	}
+	return v
+}
+
+// enter adds a claim to the place it is about. Two services may bring one workload.
+func (v *portView) enter(p place) {
+	at := slices.IndexFunc(v.Places, func(o place) bool { return o.Address == p.Address && o.Port == p.Port })
+	if at < 0 {
+		v.Places = append(v.Places, p)
+		return
+	}
+	there := &v.Places[at]
+	if !slices.ContainsFunc(there.Claims, func(c claim) bool { return c.Record == p.Claims[0].Record }) {
+		there.Claims = append(there.Claims, p.Claims...)
+	}
+}
+
+// brought returns the instances that a service record brings: its own, the
+// workloads it selects, or the host itself.
+func (s state) brought(key catalog.ServiceKey, by model.Ref) []claim {
+	var list []claim
+	spec, own := s[by].Spec.(model.Service), 0
+	for ref, r := range s {
+		switch e := r.Spec.(type) {
+		case model.Endpoint:
+			if ref.Source == by.Source && ref.Namespace == by.Namespace && strings.HasPrefix(ref.Name, by.Name+"/") {
+				list = append(list, claim{ref, e})
+				own++
+			}
+		case model.Workload:
+			if ref.Namespace == by.Namespace && !spec.WorkloadSelector.IsZero() && e.Endpoint.Labels.Includes(spec.WorkloadSelector) {
+				list = append(list, claim{ref, e.Endpoint})
+			}
+		}
+	}
+	if spec.Resolution == model.ResolutionDNS && own == 0 && spec.WorkloadSelector.IsZero() && !strings.HasPrefix(key.Host, "*") {
+		list = append(list, claim{by, model.Endpoint{Address: key.Host}})
+	}
+	return list
+}
+
+func listensOn(port model.Port, e model.Endpoint) uint32 {
+	own, ok := e.Ports.Get(port.Name)
+	switch {
+	case strings.HasPrefix(e.Address, "unix://"):
+		return 0
+	case ok:
+		return own
+	case port.TargetPort > 0:
+		return port.TargetPort
+	default:
+		return port.Number
+	}
+}
+
+// count counts endpoints whatever number of ports they serve: an address as
+// often as some port finds it there.
+func count(ports map[uint32]portView) (healthy, total int) {
+	type tally struct{ healthy, total int }
+	addresses := map[string]tally{}
+	for _, v := range ports {
+		of := map[string]tally{}
+		for _, p := range v.Places {
+			c := of[p.Address]
+			c.total++
+			if p.Claims[0].Endpoint.Health == model.Healthy {
+				c.healthy++
+			}
+			of[p.Address] = c
+		}
+		for address, c := range of {
+			a := addresses[address]
+			addresses[address] = tally{max(a.healthy, c.healthy), max(a.total, c.total)}
+		}
+	}
+	for _, a := range addresses {
+		healthy, total = healthy+a.healthy, total+a.total
+	}
+	return healthy, total
+}
+
+// seenBy returns which services a namespace sees: of each host the one of its
+// own namespace, or else the first in source order, then by namespace.
+func (w world) seenBy(namespace string) []catalog.ServiceKey {
+	best := map[string]catalog.ServiceKey{}
+	for key, o := range w.Services {
+		if !o.exportedTo(namespace, key.Namespace) {
+			continue
+		}
+		was, ok := best[key.Host]
+		if !ok || w.before(namespace, key, was) {
+			best[key.Host] = key
+		}
+	}
+	var list []catalog.ServiceKey
+	for _, host := range []string{"*.w", "g", "h"} {
+		if key, ok := best[host]; ok {
+			list = append(list, key)
+		}
+	}
+	return list
+}
+
+func (w world) before(namespace string, a, b catalog.ServiceKey) bool {
+	if (a.Namespace == namespace) != (b.Namespace == namespace) {
+		return a.Namespace == namespace
+	}
+	first := func(k catalog.ServiceKey) string { return w.Services[k].Definition.Records[0].Record.Source }
+	return cmp.Or(sourceOrder(first(a), first(b)), cmp.Compare(a.Namespace, b.Namespace)) < 0
+}
+
+func (o observed) exportedTo(namespace, home string) bool {
+	to := o.Definition.ExportTo
+	return len(to) == 0 || slices.Contains(to, "*") ||
+		namespace != "" && slices.Contains(to, namespace) || slices.Contains(to, ".") && namespace == home
+}
