@@ -13,12 +13,14 @@ func (s *Subscriber) advance() {
 	defer s.mu.Unlock()
 	// Read under the lock, after any request was taken in: a name that is in
 	// the index by now is either found in this world or marked by the next.
+	s.engine.step.RLock()
 	current := s.engine.world.Load()
+	s.takeMarks()
+	s.engine.step.RUnlock()
 	if s.closed || current == nil {
 		return
 	}
 	w := *current
-	s.takeMarks()
 	for t := range s.types {
 		s.assemble(w, Type(t), !s.engine.config.Types[t].RemoveLast || !s.asksAfter(Type(t)))
 	}
@@ -60,6 +62,7 @@ type draft struct {
 
 	out     Response
 	changed map[string]Version
+	tried   map[*refusal]struct{} // of which parts are included
 	since   time.Time
 	size    int
 	due     bool // it is sent even without content
@@ -69,10 +72,10 @@ type draft struct {
 // the one before was answered.
 func (s *Subscriber) assemble(w World, t Type, removals bool) {
 	st := &s.types[t]
-	if !st.asked || st.flight.blocks() {
+	if !st.asked || st.flight.blocks() || st.rests() || s.guarded(w, t) {
 		return
 	}
-	d := &draft{Subscriber: s, world: w, t: t, st: st, removals: removals, changed: map[string]Version{}, due: st.answer}
+	d := &draft{Subscriber: s, world: w, t: t, st: st, removals: removals, changed: map[string]Version{}, tried: map[*refusal]struct{}{}, due: st.answer}
 	d.expand()
 	if len(st.pending) == 0 && !d.due {
 		return
@@ -82,7 +85,38 @@ func (s *Subscriber) assemble(w World, t Type, removals bool) {
 			d.look(name)
 		}
 	}
+	st.relieve()
 	d.send()
+}
+
+// guarded reports whether a full set has to wait until every source has been
+// listed. A subscriber that resumes would take what is not in it for gone, and
+// what it holds may be what a source is yet to say. It is safe if everything it
+// asks for is there, or if what is there is all it holds.
+func (s *Subscriber) guarded(w World, t Type) bool {
+	st := &s.types[t]
+	if !st.full || st.claim == nil || *st.claim == (Version{}) || w.Complete() {
+		st.guard = false
+		return false
+	}
+	if st.guard && st.wildcard {
+		return true // to look through everything once is enough
+	}
+	names, lacks := maps.Keys(st.names), st.wildcard
+	if st.wildcard {
+		names = w.Names(s.view, t)
+	}
+	var sum Version
+	for name := range names {
+		subject, ok := w.Find(s.view, t, name)
+		if !ok {
+			lacks = true
+			continue
+		}
+		sum = sum.plus(memberHash(name, s.engine.cache.get(subject).Version))
+	}
+	st.guard = lacks && sum != *st.claim
+	return st.guard
 }
 
 // expand turns a wildcard that was just asked for into names.
@@ -125,18 +159,17 @@ func (d *draft) look(name string) {
 		delete(st.pending, name)
 	case group != nil && !p.force && group.versions[name] == res.Version:
 		delete(st.pending, name) // refused as it is; there is no point in saying it again
-	case d.tooLarge(res):
+	case d.tooLarge(res.size(d.mode)):
 		// Stays pending: the rest goes when this response is answered.
 	default:
 		d.include(res, p)
-		d.regroup(name, group)
 	}
 }
 
-// tooLarge reports whether a resource would make the response larger than the
-// peer may take. A full set cannot be split, and a resource neither.
-func (d *draft) tooLarge(res *Resource) bool {
-	return !d.st.full && d.size > 0 && d.size+res.size(d.mode) > d.engine.config.Budget
+// tooLarge reports whether so many bytes would make the response larger than
+// the peer may take. A full set cannot be split, and a resource neither.
+func (d *draft) tooLarge(size int) bool {
+	return !d.st.full && d.size > 0 && d.size+size > d.engine.config.Budget
 }
 
 // include adds a resource to the response.
@@ -153,7 +186,9 @@ func (d *draft) accompany() {
 		other := &d.types[with]
 		for name := range d.changed {
 			if _, there := d.st.held[name]; there && other.asked && other.subscribed(name) {
-				other.want(name, true, d.since)
+				if _, found := d.world.Find(d.view, with, name); found {
+					other.want(name, true, d.since)
+				}
 			}
 		}
 	}
@@ -163,21 +198,10 @@ func (d *draft) note(name string, v Version, p pending) {
 	d.changed[name] = v
 	d.since = oldest(d.since, p.since)
 	delete(d.st.pending, name)
+	if group := d.st.refused[name]; group != nil && !d.st.full {
+		d.tried[group] = struct{}{}
+	}
 	delete(d.st.refused, name)
-}
-
-// regroup sends again what was refused together with a name that has changed.
-func (d *draft) regroup(name string, group *refusal) {
-	if group == nil || d.st.full {
-		return
-	}
-	for other := range group.versions {
-		if other == name || d.st.refused[other] != group {
-			continue
-		}
-		d.st.want(other, true, time.Time{})
-		d.look(other)
-	}
 }
 
 // gone deals with a name that stands for nothing.
@@ -196,34 +220,32 @@ func (d *draft) gone(name string, p pending) {
 	case st.full:
 		d.due = true
 		d.remove(name, p)
+	case d.mode == Delta && d.tooLarge(len(name)):
+		// Stays pending, as in look.
 	case d.mode == Delta:
 		d.out.Removed = append(d.out.Removed, name)
 		d.size += len(name)
 		d.remove(name, p)
 	default:
-		d.void(name, p, has)
+		d.void(name, p)
 	}
 }
 
 func (d *draft) remove(name string, p pending) {
-	group := d.st.refused[name]
 	d.note(name, Version{}, p)
 	d.st.release(name)
-	d.regroup(name, group)
 }
 
 // void tells a subscriber that cannot be told of a removal that a resource it
-// holds has become empty.
-func (d *draft) void(name string, p pending, has bool) {
+// holds, or asks for, is empty. Where that cannot be said either, nothing is.
+func (d *draft) void(name string, p pending) {
 	encoded, ok := d.world.Void(d.t, name)
-	if !ok || !has {
-		delete(d.st.pending, name)
-		if ok = has; ok {
-			d.st.release(name)
-		}
+	if !ok {
+		d.forget(d.st, name)
+		d.engine.queue.add(d.Subscriber) // what was refused with it may be pending now
 		return
 	}
-	if h := d.st.held[name]; !h.unknown && h.version == encoded.Version && !p.force {
+	if h, has := d.st.held[name]; has && !h.unknown && h.version == encoded.Version && !p.force {
 		delete(d.st.pending, name)
 		return
 	}
@@ -263,8 +285,7 @@ func (d *draft) send() {
 	st.answer, st.claim = false, nil
 	d.serial++
 	d.out.Type, d.out.Serial, d.out.Version, d.out.since = d.t, d.serial, st.sum, d.since
-	st.flight.stop()
-	st.flight = &flight{serial: d.serial, changed: d.changed, since: d.since}
+	st.launch(&flight{serial: d.serial, version: st.sum, changed: d.changed, tried: d.tried, since: d.since})
 	st.record.send(time.Now(), st.sum)
 	d.accompany()
 	d.engine.counts.sent(d.t, len(d.out.Resources), d.size)

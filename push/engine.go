@@ -53,6 +53,9 @@ type Engine struct {
 	index  *index
 	queue  *queue
 	inbox  inbox
+	// step is held while a step's marks are made: whoever reads the world sees
+	// all that it changed or nothing of it, and so can keep the order of types.
+	step   sync.RWMutex
 	world  atomic.Pointer[World] // nil until the first is published
 	primed chan struct{}         // closed once there is a world
 	counts counters
@@ -131,6 +134,8 @@ func (e *Engine) dispatchAll(ctx context.Context) {
 // dispatch makes a world the current one and marks what it changed. The order
 // of the two is what loses nothing: see the package comment.
 func (e *Engine) dispatch(u Update) {
+	e.step.Lock()
+	defer e.step.Unlock()
 	before := e.world.Swap(&u.World)
 	if before == nil {
 		close(e.primed)

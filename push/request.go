@@ -1,6 +1,7 @@
 package push
 
 import (
+	"iter"
 	"maps"
 	"slices"
 	"time"
@@ -16,6 +17,10 @@ type Request struct {
 	// requests do. Names that are new are sent even if they were sent before.
 	Replace bool
 	Names   []string
+	// Overtaken marks a request with Replace that crossed a response on the
+	// way. Only what it drops counts, for the subscriber has forgotten that; the
+	// rest it will say again when it answers.
+	Overtaken bool
 
 	// Subscribe adds names, and Unsubscribe, after it, drops some. A name that
 	// is subscribed again is sent again.
@@ -36,7 +41,7 @@ type Request struct {
 // Answer says what became of a response.
 type Answer struct {
 	Verdict Verdict
-	Serial  uint64 // of the response; an answer to any but the newest counts for nothing
+	Serial  uint64 // of the response; an answer to one that is not awaited counts for nothing
 	Reason  string // of a refusal
 }
 
@@ -62,22 +67,28 @@ const (
 
 // Request takes in a request. Its consequences follow through [Subscriber.Out].
 func (s *Subscriber) Request(r Request) {
-	accepted, took := s.take(r)
-	s.engine.queue.add(s)
+	accepted, took, rests := s.take(r)
+	if !rests {
+		s.engine.queue.add(s)
+	}
 	if accepted && s.engine.config.Accepted != nil {
 		s.engine.config.Accepted(r.Type, took)
 	}
 }
 
-func (s *Subscriber) take(r Request) (accepted bool, took time.Duration) {
+// take notes what a request says. Most acknowledgements leave nothing to do:
+// then the subscriber rests.
+func (s *Subscriber) take(r Request) (accepted bool, took time.Duration, rests bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
-		return false, 0
+		return false, 0, true
 	}
 	st := &s.types[r.Type]
-	if r.Answer.Verdict != NoAnswer && st.flight != nil && st.flight.serial == r.Answer.Serial {
-		accepted, took = s.answered(st, r)
+	if r.Answer.Verdict != NoAnswer {
+		if f := st.land(r.Answer.Serial); f != nil {
+			accepted, took = s.answered(st, f, r)
+		}
 	}
 	first := !st.asked
 	if first {
@@ -86,7 +97,7 @@ func (s *Subscriber) take(r Request) (accepted bool, took time.Duration) {
 	if r.Replace {
 		s.replace(st, r)
 	}
-	s.subscribe(st, r.Type, r.Subscribe, s.mode == Delta)
+	s.subscribe(st, r.Type, r.Subscribe, first)
 	s.unsubscribe(st, r.Type, r.Unsubscribe)
 	s.setWildcard(st, r)
 	if first {
@@ -94,34 +105,61 @@ func (s *Subscriber) take(r Request) (accepted bool, took time.Duration) {
 		// for. One that resumes is not waiting.
 		st.answer = s.mode == WholeState || st.wildcard && len(r.Held) == 0
 	}
-	return accepted, took
+	return accepted, took, s.rests()
 }
 
-// answered ends the wait for the newest response.
-func (s *Subscriber) answered(st *state, r Request) (accepted bool, took time.Duration) {
-	f := st.flight
-	f.stop()
-	st.flight = nil
+// rests reports whether no type has anything to send or to look at. Names that
+// were marked meanwhile do not count: who marks them asks for a turn, too.
+func (s *Subscriber) rests() bool {
+	for t := range s.types {
+		if !s.types[t].rests() {
+			return false
+		}
+	}
+	return true
+}
+
+// answered takes note of what became of a response.
+func (s *Subscriber) answered(st *state, f *flight, r Request) (accepted bool, took time.Duration) {
 	if r.Answer.Verdict == Accept {
 		if st.full {
 			clear(st.refused) // the whole set was accepted
 		}
-		st.record.accept(time.Now())
-		if f.since.IsZero() {
-			return false, 0
+		st.record.accept(time.Now(), f.version)
+		if !f.since.IsZero() {
+			accepted, took = true, time.Since(f.since)
 		}
-		return true, time.Since(f.since)
+	} else {
+		s.refused(st, f)
+		st.record.refuse(time.Now(), r.Answer.Reason)
+		s.engine.counts.types[r.Type].refusals.Add(1)
 	}
-	group := &refusal{f.changed}
+	for group := range f.tried {
+		st.retry(group)
+	}
+	return accepted, took
+}
+
+// refused notes what is in doubt after a refusal. If a part of the response is
+// no longer wanted, or was sent anew since, the fault may have gone with it.
+func (s *Subscriber) refused(st *state, f *flight) {
+	group, less := &refusal{f.changed}, false
 	for name := range f.changed {
+		if !st.subscribed(name) || st.overtaken(name) {
+			less = true
+			continue
+		}
 		st.refused[name] = group
 		if !st.full {
 			st.doubt(name)
 		}
 	}
-	st.record.refuse(time.Now(), r.Answer.Reason)
-	s.engine.counts.types[r.Type].refusals.Add(1)
-	return false, 0
+	switch {
+	case less && st.flight != nil:
+		st.flight.tried[group] = struct{}{}
+	case less:
+		st.retry(group)
+	}
 }
 
 // begin takes in what only the first request of a type can say.
@@ -150,20 +188,23 @@ func (s *Subscriber) replace(st *state, r Request) {
 			dropped = append(dropped, name)
 		}
 	}
-	s.subscribe(st, r.Type, added, true)
+	if !r.Overtaken {
+		s.subscribe(st, r.Type, added, false)
+	}
 	s.unsubscribe(st, r.Type, dropped)
 }
 
-func (s *Subscriber) subscribe(st *state, t Type, names []string, force bool) {
+// subscribe adds names. The first request of a type may say what the subscriber
+// has of them, which then need not be sent.
+func (s *Subscriber) subscribe(st *state, t Type, names []string, first bool) {
 	if len(names) == 0 {
 		return
 	}
 	// Into the index before the world is read: no change falls between.
 	s.engine.index.add(s, t, slices.Values(names))
 	for _, name := range names {
-		_, resumes := st.held[name]
 		st.names[name] = struct{}{}
-		st.want(name, force && !(resumes && st.held[name].resumed), time.Time{})
+		st.want(name, !first || !st.held[name].resumed, time.Time{})
 	}
 }
 
@@ -189,16 +230,22 @@ func (s *Subscriber) unsubscribe(st *state, t Type, names []string) {
 }
 
 // forget drops what is known of a name that is no longer subscribed: asked for
-// again, it is sent again.
+// again, it is sent again. What was refused with it is tried without it.
 func (s *Subscriber) forget(st *state, name string) {
+	group := st.refused[name]
 	st.release(name)
 	delete(st.pending, name)
 	delete(st.refused, name)
 	delete(st.unproven, name)
+	if group != nil {
+		st.retry(group)
+	}
 }
 
 func (s *Subscriber) setWildcard(st *state, r Request) {
 	switch {
+	case r.Wildcard == WildcardOn && r.Overtaken:
+		// As with names, it will be said again.
 	case r.Wildcard == WildcardOn && !st.wildcard:
 		st.wildcard, st.expand = true, true
 		s.engine.index.setWildcard(s, r.Type, true)
@@ -207,9 +254,11 @@ func (s *Subscriber) setWildcard(st *state, r Request) {
 	case r.Wildcard == WildcardOff && st.wildcard:
 		st.wildcard, st.expand = false, false
 		s.engine.index.setWildcard(s, r.Type, false)
-		for name := range maps.Clone(st.held) {
-			if _, named := st.names[name]; !named {
-				s.forget(st, name)
+		for _, known := range []iter.Seq[string]{maps.Keys(maps.Clone(st.held)), maps.Keys(maps.Clone(st.pending))} {
+			for name := range known {
+				if !st.subscribed(name) {
+					s.forget(st, name)
+				}
 			}
 		}
 	}

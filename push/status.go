@@ -19,7 +19,7 @@ type history struct {
 
 func (h *history) send(now time.Time, v Version) { h.sentAt, h.sent = now, v }
 
-func (h *history) accept(now time.Time) { h.acceptedAt, h.accepted = now, h.sent }
+func (h *history) accept(now time.Time, v Version) { h.acceptedAt, h.accepted = now, v }
 
 func (h *history) refuse(now time.Time, reason string) {
 	h.refusedAt, h.reason = now, reason
@@ -111,6 +111,8 @@ func (st *state) status(name string) TypeStatus {
 		out.Standing, out.Since, out.Reason = Refused, h.refusedAt, h.reason
 	case !h.acceptedAt.IsZero():
 		out.Standing, out.Since = Accepted, h.acceptedAt
+	case st.guard:
+		out.Reason = "it keeps what it had before it connected until every source has been listed"
 	}
 	return out
 }

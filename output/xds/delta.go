@@ -9,15 +9,9 @@ import (
 )
 
 // deltaRequest turns a message into the engine's terms. A nonce that is not
-// the newest answers nothing, but what rides on it counts all the same.
+// that of a response answers nothing, but what rides on it counts all the same.
 func (s *stream) deltaRequest(t push.Type, m *discoveryv3.DeltaDiscoveryRequest) push.Request {
-	r := push.Request{Type: t}
-	if latest := s.latest(t); latest != 0 && m.GetResponseNonce() == nonceOf(latest) {
-		r.Answer = push.Answer{Verdict: push.Accept, Serial: latest}
-		if m.GetErrorDetail() != nil {
-			r.Answer.Verdict, r.Answer.Reason = push.Refuse, m.GetErrorDetail().GetMessage()
-		}
-	}
+	r := push.Request{Type: t, Answer: answerOf(m)}
 	first := !s.delta[t]
 	s.delta[t] = true
 	if first {

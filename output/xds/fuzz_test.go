@@ -36,7 +36,7 @@ func FuzzSotwRequest(f *testing.F) {
 		for typ := range fuzzedTypes {
 			s := fuzzedStream()
 			s.serials[typ].Store(latest)
-			r, _ := s.sotwRequest(push.Type(typ), &m)
+			r := s.sotwRequest(push.Type(typ), &m)
 			if len(r.Names) > len(m.GetResourceNames()) {
 				t.Errorf("%d names became %d", len(m.GetResourceNames()), len(r.Names))
 			}

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/netip"
 	"strings"
+	"sync"
 	"time"
 
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
@@ -67,6 +68,8 @@ type Server struct {
 	controlPlane []byte
 	log          *slog.Logger
 	grpc         *grpc.Server
+	stopping     chan struct{}
+	halt         func() // closes stopping, once
 }
 
 const (
@@ -79,6 +82,9 @@ const (
 	handshake = 10 * time.Second
 	// buffers are per connection, and there may be tens of thousands of those.
 	buffers = 16 << 10
+	// window bounds what a client may have under way to us. It is fixed, since
+	// gRPC would find it out with a ping after every acknowledgement.
+	window = 1 << 20
 )
 
 // New returns a server of an engine.
@@ -93,7 +99,9 @@ func New(engine *push.Engine, o Options) *Server {
 		engine: engine, config: o, types: o.Types, log: o.Log,
 		byURL:        map[string]push.Type{},
 		controlPlane: appendString(nil, protowire.Number(fieldControlPlaneID), o.Name),
+		stopping:     make(chan struct{}),
 	}
+	s.halt = sync.OnceFunc(func() { close(s.stopping) })
 	for t, spec := range o.Types {
 		s.byURL[spec.Name] = push.Type(t)
 	}
@@ -103,6 +111,8 @@ func New(engine *push.Engine, o Options) *Server {
 		grpc.ConnectionTimeout(handshake),
 		grpc.ReadBufferSize(buffers),
 		grpc.WriteBufferSize(buffers),
+		grpc.StaticStreamWindowSize(window),
+		grpc.StaticConnWindowSize(window),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: pingsFrom, PermitWithoutStream: true}),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: idlePing, Timeout: pingsFrom}),
 	)
@@ -125,6 +135,7 @@ func (s *Server) Serve(l net.Listener) error { return s.grpc.Serve(l) }
 // Stop lets no new stream in, waits until ctx ends for those there are, and
 // closes the rest. Streams end when the engine stops.
 func (s *Server) Stop(ctx context.Context) {
+	s.halt()
 	done := make(chan struct{})
 	go func() {
 		s.grpc.GracefulStop()
@@ -143,9 +154,7 @@ func (s *Server) StreamAggregatedResources(wire discoveryv3.AggregatedDiscoveryS
 	return s.serve(wire, push.WholeState,
 		func() (request, error) { return wire.Recv() },
 		func(st *stream, t push.Type, m request) {
-			if r, ok := st.sotwRequest(t, m.(*discoveryv3.DiscoveryRequest)); ok {
-				st.subscriber.Request(r)
-			}
+			st.subscriber.Request(st.sotwRequest(t, m.(*discoveryv3.DiscoveryRequest)))
 		})
 }
 

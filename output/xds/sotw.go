@@ -14,27 +14,30 @@ type sotwType struct {
 	named bool // it once carried a name, so that emptiness no longer means everything
 }
 
-// sotwRequest turns a message into the engine's terms; ok is false for one
-// that a newer one supersedes.
-func (s *stream) sotwRequest(t push.Type, m *discoveryv3.DiscoveryRequest) (r push.Request, ok bool) {
-	r = push.Request{Type: t, Replace: true}
-	latest := s.latest(t)
-	switch nonce := m.GetResponseNonce(); {
-	case nonce == "" || latest == 0:
-		// The first request of a type, whatever nonce it carries, or a change of
-		// subscription that answers nothing.
-	case nonce != nonceOf(latest):
-		return r, false // the client will answer the newest response, too
-	case m.GetErrorDetail() != nil:
-		r.Answer = push.Answer{Verdict: push.Refuse, Serial: latest, Reason: m.GetErrorDetail().GetMessage()}
-	default:
-		r.Answer = push.Answer{Verdict: push.Accept, Serial: latest}
-	}
-	if version, known := push.ParseVersion(m.GetVersionInfo()); known {
-		r.Claim = &version
-	}
+// sotwRequest turns a message into the engine's terms. One whose nonce is not
+// that of the newest response crossed it on the way.
+func (s *stream) sotwRequest(t push.Type, m *discoveryv3.DiscoveryRequest) push.Request {
+	r := push.Request{Type: t, Answer: answerOf(m), Replace: true}
+	// The first request of a type may carry any nonce, and a change of
+	// subscription that answers nothing may carry none.
+	latest, nonce := s.latest(t), m.GetResponseNonce()
+	r.Overtaken = latest != 0 && nonce != "" && nonce != nonceOf(latest)
+	r.Claim = claimOf(m.GetVersionInfo())
 	r.Names, r.Wildcard = s.sotw[t].subscription(m.GetResourceNames(), s.server.types[t].Whole)
-	return r, true
+	return r
+}
+
+// claimOf reads what a client says it accepted last; nil if nothing. What we
+// never wrote is something else, but it does hold something.
+func claimOf(version string) *push.Version {
+	if version == "" {
+		return nil
+	}
+	claim, ours := push.ParseVersion(version)
+	if !ours {
+		claim = push.VersionOf([]byte(version))
+	}
+	return &claim
 }
 
 // subscription reads names as the protocol does: "*" among them asks for

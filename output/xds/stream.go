@@ -36,6 +36,21 @@ type request interface {
 	GetNode() *corev3.Node
 	GetTypeUrl() string
 	GetErrorDetail() *status.Status
+	GetResponseNonce() string
+}
+
+// answerOf reads a message's word on a response. It is a refusal by having a
+// reason, whatever version it carries.
+func answerOf(m request) push.Answer {
+	serial, err := strconv.ParseUint(m.GetResponseNonce(), 10, 64)
+	switch {
+	case err != nil:
+		return push.Answer{}
+	case m.GetErrorDetail() != nil:
+		return push.Answer{Verdict: push.Refuse, Serial: serial, Reason: m.GetErrorDetail().GetMessage()}
+	default:
+		return push.Answer{Verdict: push.Accept, Serial: serial}
+	}
 }
 
 // serve runs a stream to its end. receive reads one message, and accept hands
@@ -97,6 +112,8 @@ func (s *Server) awaitPrimed(ctx context.Context) error {
 		return nil
 	case <-ctx.Done():
 		return grpcstatus.FromContextError(ctx.Err()).Err()
+	case <-s.stopping:
+		return errStopping
 	case <-patience.C:
 		return grpcstatus.Error(codes.Unavailable, "not primed yet: a required source has not been listed; GET /readyz?verbose on the admin address names it")
 	}

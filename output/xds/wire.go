@@ -56,13 +56,18 @@ func appendString(b []byte, field protowire.Number, s string) []byte {
 // of its own.
 type message struct{ buffers mem.BufferSlice }
 
+// tailRoom is what a tail takes beside the type's URL and the control plane:
+// version, nonce, and what goes before each field.
+const tailRoom = 80
+
 // encode lays out a response. controlPlane is the encoded ControlPlane.
 func encode(r push.Response, mode push.Mode, typeURL, nonce string, controlPlane []byte) *message {
 	m := &message{make(mem.BufferSlice, 0, 2*len(r.Resources)+1)}
 	for _, res := range r.Resources {
 		m.buffers = append(m.buffers, mem.SliceBuffer(res.Heads[mode]), mem.SliceBuffer(res.Body))
 	}
-	tail := appendString(nil, fieldVersion, r.Version.String())
+	tail := make([]byte, 0, tailRoom+len(typeURL)+len(controlPlane))
+	tail = appendString(tail, fieldVersion, r.Version.String())
 	tail = appendString(tail, fieldTypeURL, typeURL)
 	if mode == push.WholeState {
 		tail = appendString(tail, fieldSotwNonce, nonce)

@@ -1,0 +1,112 @@
+package xdsclient
+
+import "fmt"
+
+// explain checks that everything in a response has one of the reasons the
+// server may have to send it, and remembers what it brought.
+func (c *Client) explain(k *topic, r response) {
+	if len(r.resources) == 0 && len(r.removed) == 0 && !r.full && !k.first {
+		c.violation("an empty %s response that answers no first request", short(k.url))
+	}
+	if r.full {
+		c.explainState(k, r)
+	} else {
+		for _, res := range r.resources {
+			if reason := c.reason(k, res); reason == "" {
+				c.violation("%s %s was sent again for no reason", short(k.url), res.Name)
+			}
+		}
+	}
+	for _, name := range r.removed {
+		c.explainRemoval(k, name)
+	}
+	k.first = false
+}
+
+// reason says why a resource may have been sent; empty if there is none.
+func (c *Client) reason(k *topic, res Resource) (reason string) {
+	before, had := k.check.sent[res.Name]
+	changed := !had || before != res.identity()
+	asked := k.check.answered(res.Name, changed)
+	doubted, joined := k.check.doubted[res.Name], k.check.joined[res.Name]
+	delete(k.check.doubted, res.Name)
+	delete(k.check.joined, res.Name)
+	delete(k.check.owed, res.Name)
+	if !k.covers(res.Name) {
+		return "it was on its way when it was unsubscribed"
+	}
+	k.check.sent[res.Name] = res.identity()
+	switch {
+	case changed:
+		reason = "it changed"
+	case asked:
+		reason = "it was subscribed"
+	case doubted:
+		reason = "it was part of a refused response"
+	case joined:
+		reason = "its cluster was sent"
+	case k.first && !c.dialect.delta():
+		reason = "it answers the first request"
+	}
+	if reason != "" && k.url == CDS {
+		c.sentCluster(res, changed)
+	}
+	return reason
+}
+
+// explainState checks that there was a reason for a full set.
+func (c *Client) explainState(k *topic, r response) {
+	reasons := 0
+	if k.first || len(k.check.doubted) > 0 {
+		reasons++
+	}
+	here := map[string]bool{}
+	for _, res := range r.resources {
+		here[res.Name] = true
+		if c.reason(k, res) != "" && k.covers(res.Name) {
+			reasons++
+		}
+	}
+	for name := range k.check.sent {
+		if !here[name] {
+			reasons++
+			k.check.forget(name)
+			c.clusterGone(k, name)
+		}
+	}
+	for name, a := range k.check.asking {
+		if here[name] {
+			continue
+		}
+		reasons++ // it was asked for and is not there
+		if a.missed++; a.missed > 1 {
+			delete(k.check.asking, name) // the first may have been on its way already
+		}
+	}
+	clear(k.check.doubted)
+	if reasons == 0 {
+		c.violation("a full %s state in which nothing is new", short(k.url))
+	}
+}
+
+func (c *Client) explainRemoval(k *topic, name string) {
+	_, sent := k.check.sent[name]
+	asked := k.check.answered(name, sent)
+	if !sent && !asked && !k.check.doubted[name] && !k.leaves(name) {
+		c.violation("%s %s was removed, which was neither sent nor asked for", short(k.url), name)
+	}
+	delete(k.check.sent, name)
+	delete(k.check.doubted, name)
+	delete(k.check.owed, name)
+	delete(k.check.joined, name)
+	c.clusterGone(k, name)
+}
+
+// identity is what tells a content from another: the version if there is one,
+// which the ledger holds to the content.
+func (r Resource) identity() string {
+	if r.Version != "" {
+		return r.Version
+	}
+	return fmt.Sprintf("%x", r.digest[:16])
+}

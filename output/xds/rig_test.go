@@ -1,0 +1,178 @@
+package xds_test
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+
+	"github.com/isthmus-mesh/isthmus/catalog"
+	"github.com/isthmus-mesh/isthmus/internal/testkit/xdsclient"
+	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/output/envoy"
+	"github.com/isthmus-mesh/isthmus/output/xds"
+	"github.com/isthmus-mesh/isthmus/push"
+)
+
+const (
+	cds = xdsclient.CDS
+	eds = xdsclient.EDS
+	lds = xdsclient.LDS
+	rds = xdsclient.RDS
+)
+
+// rig is everything behind the port: a catalog, its translation, the engine
+// and the server, without sources and store.
+type rig struct {
+	t       xdsclient.TB
+	engine  *push.Engine
+	server  *xds.Server
+	address string
+	ledger  *xdsclient.Ledger
+
+	builder  *catalog.Builder
+	revision uint64
+	complete bool
+
+	ticks *xdsclient.Client // sees nothing but ticks
+	tick  uint32
+}
+
+// setup is what a test may want otherwise.
+type setup struct {
+	engine       push.Config
+	primedWithin time.Duration
+	sources      []string
+	incomplete   bool // some source has not been listed
+}
+
+// newRig starts a rig that serves nothing before the first apply.
+func newRig(t xdsclient.TB, s setup) *rig {
+	t.Helper()
+	s.engine.Types, s.engine.Frame = envoy.Types(), xds.Frame
+	r := &rig{
+		t: t, engine: push.New(s.engine), ledger: &xdsclient.Ledger{},
+		builder: catalog.NewBuilder(s.sources), complete: !s.incomplete,
+	}
+	r.server = xds.New(r.engine, xds.Options{
+		Types: envoy.Types(), Kinds: xds.Kinds{Envoy: envoy.KindEnvoy, GRPC: envoy.KindGRPC},
+		Name: "isthmus/test", PrimedWithin: s.primedWithin,
+	})
+	listener, err := xds.Listen(context.Background(), xds.Config{Listen: "127.0.0.1:0"})
+	if err != nil {
+		t.Fatalf("listen: %v", err)
+	}
+	r.address = listener.Addr().String()
+	r.start(listener)
+	return r
+}
+
+func (r *rig) start(listener net.Listener) {
+	ctx, stop := context.WithCancel(context.Background())
+	var parts sync.WaitGroup
+	parts.Go(func() { r.engine.Run(ctx) })
+	parts.Go(func() { _ = r.server.Serve(listener) })
+	r.t.Cleanup(func() {
+		stop()
+		limit, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		defer cancel()
+		r.server.Stop(limit)
+		parts.Wait()
+	})
+}
+
+// apply makes events the next step of the catalog and publishes it.
+func (r *rig) apply(events ...model.Event) {
+	r.revision++
+	change := r.builder.Apply(r.revision, events)
+	r.publish(change)
+}
+
+func (r *rig) publish(change catalog.Change) {
+	snapshot := r.builder.Snapshot()
+	r.engine.Publish(push.Update{
+		World: envoy.NewWorld(snapshot, r.complete), Changed: envoy.Changes(snapshot, change), Committed: time.Now(),
+	})
+}
+
+// put adds or replaces records, in one step.
+func (r *rig) put(records ...model.Record) { r.apply(upserts(records...)...) }
+
+// remove deletes records, in one step.
+func (r *rig) remove(records ...model.Record) { r.apply(deletes(records...)...) }
+
+func upserts(records ...model.Record) (events []model.Event) {
+	for _, record := range records {
+		events = append(events, model.Upsert{Record: record})
+	}
+	return events
+}
+
+func deletes(records ...model.Record) (events []model.Event) {
+	for _, record := range records {
+		events = append(events, model.Delete{Record: record})
+	}
+	return events
+}
+
+// dispatched returns when the engine has told every subscriber of all that was
+// published so far. Steps are dispatched one after the other: when the second
+// of two further ones arrives, the first, and all before, are over.
+func (r *rig) dispatched() {
+	r.t.Helper()
+	const namespace, host = "tick", "tick.example"
+	name := envoy.ClusterName(host, 80)
+	if r.ticks == nil {
+		r.put(only(service(namespace, host), "."))
+		r.ticks = r.delta("ticks", namespace)
+		r.ticks.Subscribe(eds, name)
+	}
+	for range 2 {
+		r.tick++
+		e := endpoint(namespace, host, "tick", "10.99.0.1")
+		e.Spec = model.Endpoint{Address: "10.99.0.1", Weight: r.tick}
+		r.put(e)
+		r.ticks.Await(fmt.Sprintf("tick %d", r.tick), func(s *xdsclient.State) bool {
+			return weightOf(s, name) == r.tick
+		})
+	}
+}
+
+// delta connects an Envoy of the delta variant, and sotw one of the state of the world.
+func (r *rig) delta(name, namespace string) *xdsclient.Client {
+	r.t.Helper()
+	return r.deltaWith(xdsclient.Config{Node: xdsclient.Node(name, namespace, "envoy")})
+}
+
+func (r *rig) sotw(name, namespace string) *xdsclient.Client {
+	r.t.Helper()
+	return r.sotwWith(xdsclient.Config{Node: xdsclient.Node(name, namespace, "envoy")})
+}
+
+func (r *rig) deltaWith(c xdsclient.Config) *xdsclient.Client {
+	r.t.Helper()
+	c.Ledger, c.Deadline = r.ledger, 5*time.Second
+	return xdsclient.NewDelta(r.t, r.dial(), c)
+}
+
+func (r *rig) sotwWith(c xdsclient.Config) *xdsclient.Client {
+	r.t.Helper()
+	c.Ledger, c.Deadline = r.ledger, 5*time.Second
+	return xdsclient.NewSotW(r.t, r.dial(), c)
+}
+
+// dial opens a connection of its own, so that no client slows another on the wire.
+func (r *rig) dial(options ...grpc.DialOption) *grpc.ClientConn {
+	r.t.Helper()
+	options = append(options, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	conn, err := grpc.NewClient("passthrough:///"+r.address, options...)
+	if err != nil {
+		r.t.Fatalf("dial: %v", err)
+	}
+	r.t.Cleanup(func() { _ = conn.Close() })
+	return conn
+}
