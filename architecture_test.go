@@ -69,6 +69,7 @@ var rooms = []room{
 	// Floor 4: where everything is put together.
 	{"internal/cli", 4, anything},
 	{"internal/app", 4, anything},
+	{"internal/demo", 4, anything}, // a second user of the application, with backends and a client around it
 	{"cmd/*", 4, anything},
 }
 
@@ -78,6 +79,9 @@ var neighbours = []struct{ from, to string }{
 	// start the application, which alone knows every concrete type.
 	{"cmd/*", "internal/cli"},
 	{"internal/cli", "internal/app"},
+	// The demo runs the application as a command does, and is one itself.
+	{"internal/cli", "internal/demo"},
+	{"internal/demo", "internal/app"},
 }
 
 // testSupport is for tests: it may import anything, and only tests import it.

@@ -60,7 +60,7 @@ catalog to Envoy and gRPC clients over xDS.`,
 		SilenceUsage:  true,
 	}
 	root.AddCommand(
-		newServe(version), newValidate(), newVersion(version),
+		newServe(version), newDemo(version), newValidate(), newVersion(version),
 		newSources(), newServices(), newClients(),
 	)
 	return root

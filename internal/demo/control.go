@@ -1,0 +1,140 @@
+package demo
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/isthmus-mesh/isthmus/admin"
+	"github.com/isthmus-mesh/isthmus/config"
+	"github.com/isthmus-mesh/isthmus/internal/app"
+)
+
+// configuration is the file that the demo writes and then serves from.
+const configuration = `instance: demo
+sources:
+- name: files
+  file: {path: ./registry}
+outputs:
+  xds: {listen: 127.0.0.1:0} # 0: any free port
+admin: {listen: 127.0.0.1:0}
+`
+
+// control is a running Isthmus and a reader of its admin API.
+type control struct {
+	app   *app.App
+	http  *http.Client
+	stop  context.CancelFunc
+	ended chan struct{}
+	err   error // why it ended; to be read after ended is closed
+	log   *os.File
+}
+
+// startControl runs an Isthmus as isthmus serve would. It outlives ctx until it
+// is closed, so that the client can go first.
+func startControl(ctx context.Context, dir, version string) (*control, error) {
+	path := filepath.Join(dir, "isthmus.yaml")
+	if err := os.WriteFile(path, []byte(configuration), 0o644); err != nil {
+		return nil, fmt.Errorf("writing the configuration: %w", err)
+	}
+	loaded, err := config.Load(path)
+	if err != nil {
+		return nil, err
+	}
+	log, err := os.Create(filepath.Join(dir, "isthmus.log"))
+	if err != nil {
+		return nil, fmt.Errorf("opening the log: %w", err)
+	}
+	a, err := app.New(ctx, loaded, version, slog.New(slog.NewTextHandler(log, nil)))
+	if err != nil {
+		_ = log.Close()
+		return nil, err
+	}
+	c := &control{app: a, http: &http.Client{Transport: &http.Transport{}}, ended: make(chan struct{}), log: log}
+	running, stop := context.WithCancel(context.WithoutCancel(ctx))
+	c.stop = stop
+	go func() {
+		defer close(c.ended)
+		c.err = a.Run(running)
+	}()
+	return c, nil
+}
+
+func (c *control) xds() string { return c.app.XDSAddr().String() }
+
+func (c *control) admin() string { return "http://" + c.app.AdminAddr().String() }
+
+func (c *control) close() {
+	c.http.CloseIdleConnections()
+	c.stop()
+	<-c.ended
+	_ = c.log.Close()
+}
+
+// source is the registry as the admin API shows it.
+func (c *control) source(ctx context.Context) (admin.Source, error) {
+	var list []admin.Source
+	if err := c.get(ctx, "/api/v1/sources", &list); err != nil {
+		return admin.Source{}, err
+	}
+	if len(list) != 1 {
+		return admin.Source{}, fmt.Errorf("the admin API shows %d sources, not one", len(list))
+	}
+	return list[0], nil
+}
+
+// endpoints are the places of a service as the admin API shows them.
+func (c *control) endpoints(ctx context.Context, s service) ([]admin.EndpointClaim, error) {
+	var list []admin.Service
+	if err := c.get(ctx, "/api/v1/services/"+url.PathEscape(s.host()), &list); err != nil {
+		return nil, err
+	}
+	var all []admin.EndpointClaim
+	for _, shape := range list {
+		all = append(all, shape.Instances...)
+	}
+	return all, nil
+}
+
+// assignments is how the client of a service stands with its load assignment.
+func (c *control) assignments(ctx context.Context, s service) (admin.ClientType, error) {
+	var list []admin.Client
+	if err := c.get(ctx, "/api/v1/clients", &list); err != nil {
+		return admin.ClientType{}, err
+	}
+	for _, client := range list {
+		if client.ID != nodeID(s) {
+			continue
+		}
+		for name, t := range client.Types {
+			if strings.HasSuffix(name, ".ClusterLoadAssignment") {
+				return t, nil
+			}
+		}
+	}
+	return admin.ClientType{}, fmt.Errorf("the client %s asks for no load assignment", nodeID(s))
+}
+
+func (c *control) get(ctx context.Context, path string, v any) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, c.admin()+path, http.NoBody)
+	if err != nil {
+		return err
+	}
+	response, err := c.http.Do(request)
+	if err != nil {
+		return fmt.Errorf("asking the admin API: %w", err)
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		text, _ := io.ReadAll(io.LimitReader(response.Body, 1024))
+		return fmt.Errorf("the admin API answers: %s", strings.TrimSpace(string(text)))
+	}
+	return json.NewDecoder(response.Body).Decode(v)
+}

@@ -1,0 +1,126 @@
+package demo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+const (
+	// refresh is how often the view looks again.
+	refresh = 250 * time.Millisecond
+	// aPause is how long people are given to read what to watch, and to watch it.
+	aPause = 4 * time.Second
+)
+
+// Config says how the demo runs.
+type Config struct {
+	Version  string
+	Out      io.Writer
+	Terminal bool          // Out is one: a table is kept up to date in place
+	Once     bool          // end after the tour, and make no pauses
+	Deadline time.Duration // for the client to observe a step; default 10 s
+
+	write writer        // of the registry; default [replaceFile]
+	pause time.Duration // before and after each step; none if Once
+}
+
+func (c Config) withDefaults() Config {
+	if c.Deadline == 0 {
+		c.Deadline = 10 * time.Second
+	}
+	if c.write == nil {
+		c.write = replaceFile
+	}
+	if c.pause == 0 && !c.Once {
+		c.pause = aPause
+	}
+	return c
+}
+
+// Run runs the demo until ctx ends, or to the end of the tour if that is all
+// that is asked for. The error names the step that the client did not observe.
+func Run(ctx context.Context, c Config) (err error) {
+	c, begun := c.withDefaults(), time.Now()
+	dir, err := os.MkdirTemp("", "isthmus-demo-")
+	if err != nil {
+		return fmt.Errorf("making a folder for the demo: %w", err)
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+
+	s, err := build(ctx, dir, c)
+	defer s.close()
+	if err != nil {
+		return err
+	}
+	return s.show(ctx, c, begun)
+}
+
+// services are what the registry begins with: two instances of each.
+var services = []service{
+	{name: "cart"},
+	{name: "payments"},
+	{name: "reviews", selects: true},
+}
+
+// stage is everything the demo consists of. A part that was not built is nil.
+type stage struct {
+	dir      string
+	fleet    *fleet
+	registry *registry
+	ledger   *ledger
+	control  *control
+	client   *client
+}
+
+// build starts the parts in the order in which they need each other. What it
+// has started by the time of an error is in the stage, which is to be closed.
+func build(ctx context.Context, dir string, c Config) (*stage, error) {
+	s := &stage{dir: dir, fleet: &fleet{}}
+	var err error
+	if s.registry, err = newRegistry(filepath.Join(dir, "registry"), c.write); err != nil {
+		return s, err
+	}
+	s.ledger = newLedger(s.registry.changed)
+	for _, service := range services {
+		for n := range 2 {
+			b, err := s.enlist(ctx, service, n+1)
+			if err != nil {
+				return s, err
+			}
+			s.registry.put(service, b.instance())
+		}
+		if _, err := s.registry.save(service); err != nil {
+			return s, err
+		}
+	}
+	if s.control, err = startControl(ctx, dir, c.Version); err != nil {
+		return s, err
+	}
+	s.client, err = startClient(ctx, s.control.xds(), s.ledger)
+	return s, err
+}
+
+// enlist starts a backend; the registry does not know it yet.
+func (s *stage) enlist(ctx context.Context, of service, n int) (*backend, error) {
+	b, err := s.fleet.start(ctx, fmt.Sprintf("%s-%d", of.name, n))
+	if err == nil {
+		s.ledger.introduce(b.address(), of.name, b.name)
+	}
+	return b, err
+}
+
+// close ends the parts in such an order that none sees another go.
+func (s *stage) close() {
+	if s.client != nil {
+		s.client.close()
+	}
+	if s.control != nil {
+		s.control.close()
+	}
+	s.fleet.close()
+}

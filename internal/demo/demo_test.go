@@ -1,0 +1,190 @@
+package demo
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// patience is much more than anything here takes, for the machine may be busy.
+const patience = 40 * time.Second
+
+var folder = regexp.MustCompile(`config +(\S+)/isthmus\.yaml`)
+
+func TestTourIsObserved(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	begun := time.Now()
+	if err := Run(t.Context(), Config{Version: "test", Out: &out, Once: true}); err != nil {
+		t.Fatalf("%v\n%s", err, out.String())
+	}
+	if took := time.Since(begun); took > 20*time.Second {
+		t.Errorf("it took %s", took)
+	}
+	if n := strings.Count(out.String(), "observed after "); n != 5 {
+		t.Errorf("%d steps of 5 were observed:\n%s", n, out.String())
+	}
+	mustHaveGone(t, out.String())
+}
+
+// Whatever is not observed ends the tour, and the error names the step and what
+// was seen instead. Here the registry does not get what the step writes.
+func TestTourEndsAtWhatIsNotObserved(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name, file string
+		nth        int // write of the file is lost
+		want       []string
+	}{
+		{"an addition", "reviews.yaml", 2, []string{"step 2 of 5 (add an instance)", "not within 2s", "reviews-3"}},
+		{"a removal", "payments.yaml", 2, []string{"step 3 of 5 (kill an instance)", "not within 2s", "Isthmus still has payments-2"}},
+		{"a mistake", "cart.yaml", 2, []string{"step 4 of 5 (break a file)", "not within 2s", "refuses [], not cart.yaml:12"}},
+		{"a correction", "cart.yaml", 3, []string{"step 5 of 5 (mend the file)", "not within 2s", "cart-3"}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			var out bytes.Buffer
+			writes := 0
+			err := Run(t.Context(), Config{Out: &out, Once: true, Deadline: 2 * time.Second, write: func(path string, text []byte, at time.Time) error {
+				if filepath.Base(path) == test.file {
+					if writes++; writes == test.nth {
+						return nil
+					}
+				}
+				return replaceFile(path, text, at)
+			}})
+			if err == nil {
+				t.Fatalf("the tour went on:\n%s", out.String())
+			}
+			for _, want := range test.want {
+				if !strings.Contains(err.Error(), want) {
+					t.Errorf("error %q lacks %q", err, want)
+				}
+			}
+			if !strings.Contains(out.String(), "NOT OBSERVED") {
+				t.Errorf("the output does not say so:\n%s", out.String())
+			}
+			mustHaveGone(t, out.String())
+		})
+	}
+}
+
+// A call that fails where none may is not passed over: here a whole service is
+// taken out of the registry while an instance is to be added to it.
+func TestTourEndsAtCallsThatFail(t *testing.T) {
+	t.Parallel()
+	err := Run(t.Context(), Config{Out: io.Discard, Once: true, write: func(path string, text []byte, at time.Time) error {
+		if strings.Contains(string(text), "reviews-3") {
+			return os.Remove(path)
+		}
+		return replaceFile(path, text, at)
+	}})
+	if err == nil || !strings.Contains(err.Error(), "step 2 of 5") || !strings.Contains(err.Error(), "calls failed") {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestInterruptedTourIsNotObserved(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	out := &transcript{}
+	out.when("Step 3 of 5", cancel)
+	err := Run(ctx, Config{Out: out, Once: true})
+	if err == nil || !strings.Contains(err.Error(), "interrupted") {
+		t.Errorf("error %v", err)
+	}
+	mustHaveGone(t, out.String())
+}
+
+// After the tour the folder is the user's. What is changed in it is shown, on a
+// terminal and elsewhere, until the end.
+func TestFolderMayBeEdited(t *testing.T) {
+	t.Parallel()
+	for name, terminal := range map[string]bool{"terminal": true, "file": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			defer cancel()
+			out := &transcript{}
+			out.when("Now it is yours", func() { withoutEndpoint(t, out, "cart-1") })
+			out.when("cart-1 left ", cancel)
+			if err := Run(ctx, Config{Out: out, Terminal: terminal, pause: time.Millisecond}); err != nil {
+				t.Fatal(err)
+			}
+			if !regexp.MustCompile(`cart-1 left \d+ ms after the file changed`).MatchString(out.String()) {
+				t.Errorf("the change is not shown:\n%s", out.String())
+			}
+			if strings.Contains(out.String(), "\x1b[") != terminal {
+				t.Errorf("terminal %v, but the output is\n%s", terminal, out.String())
+			}
+			mustHaveGone(t, out.String())
+		})
+	}
+}
+
+// withoutEndpoint takes an endpoint out of its file, as an editor would.
+func withoutEndpoint(t *testing.T, out *transcript, name string) {
+	t.Helper()
+	path := filepath.Join(folder.FindStringSubmatch(out.String())[1], "registry", "cart.yaml")
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Error(err)
+	}
+	rest := regexp.MustCompile(`(?m)^.*instance: `+name+`}.*\n`).ReplaceAll(text, nil)
+	if err := os.WriteFile(path, rest, 0o600); err != nil {
+		t.Error(err)
+	}
+}
+
+func mustHaveGone(t *testing.T, out string) {
+	t.Helper()
+	dir := folder.FindStringSubmatch(out)
+	if dir == nil {
+		t.Fatalf("the output names no folder:\n%s", out)
+	}
+	if _, err := os.Stat(dir[1]); !os.IsNotExist(err) {
+		t.Errorf("%s is still there: %v", dir[1], err)
+	}
+}
+
+// transcript keeps what is written, and acts when something is.
+type transcript struct {
+	mu    sync.Mutex
+	text  strings.Builder
+	until []cue
+}
+
+type cue struct {
+	text string
+	act  func()
+}
+
+// when has act called once text was written. It belongs before the writing.
+func (s *transcript) when(text string, act func()) { s.until = append(s.until, cue{text, act}) }
+
+func (s *transcript) Write(b []byte) (int, error) {
+	s.mu.Lock()
+	s.text.Write(b)
+	all := s.text.String()
+	s.mu.Unlock()
+	for len(s.until) > 0 && strings.Contains(all, s.until[0].text) {
+		act := s.until[0].act
+		s.until = s.until[1:]
+		act()
+	}
+	return len(b), nil
+}
+
+func (s *transcript) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.text.String()
+}

@@ -1,0 +1,75 @@
+package demo
+
+import (
+	"bytes"
+	"fmt"
+	"strconv"
+)
+
+const (
+	namespace = "shop"
+	port      = 80
+)
+
+// service is one that the registry holds.
+type service struct {
+	name    string
+	selects bool // its instances are WorkloadEntry objects, not inline endpoints
+}
+
+func (s service) host() string { return s.name + "." + namespace + ".example" }
+
+// target is what a client dials.
+func (s service) target() string { return s.host() + ":" + strconv.Itoa(port) }
+
+func (s service) file() string { return s.name + ".yaml" }
+
+// instance is an instance of a service, as the registry has it.
+type instance struct {
+	name string
+	port int
+}
+
+const serviceEntry = `apiVersion: networking.istio.io/v1
+kind: ServiceEntry
+metadata: {name: %[1]s, namespace: %[2]s}
+spec:
+  hosts: [%[3]s]
+  ports: [{number: %[4]d, name: grpc, protocol: GRPC}]
+  location: MESH_INTERNAL
+  resolution: STATIC
+`
+
+const workloadEntry = `---
+apiVersion: networking.istio.io/v1
+kind: WorkloadEntry
+metadata: {name: %[1]s, namespace: %[2]s}
+spec:
+  address: 127.0.0.1
+  ports: {grpc: %[3]d}
+  labels: {app: %[4]s}
+`
+
+// manifest is the file of a service.
+func manifest(s service, instances []instance) []byte {
+	var b bytes.Buffer
+	fmt.Fprintf(&b, serviceEntry, s.name, namespace, s.host(), port)
+	if s.selects {
+		fmt.Fprintf(&b, "  workloadSelector: {labels: {app: %s}}\n", s.name)
+		for _, i := range instances {
+			fmt.Fprintf(&b, workloadEntry, i.name, namespace, i.port, s.name)
+		}
+		return b.Bytes()
+	}
+	b.WriteString("  endpoints:\n")
+	for _, i := range instances {
+		fmt.Fprintf(&b, "  - {address: 127.0.0.1, ports: {grpc: %d}, labels: {instance: %s}}\n", i.port, i.name)
+	}
+	return b.Bytes()
+}
+
+// lineOf is the line of a file on which an instance stands.
+func lineOf(text []byte, i instance) int {
+	before, _, _ := bytes.Cut(text, []byte("grpc: "+strconv.Itoa(i.port)))
+	return 1 + bytes.Count(before, []byte("\n"))
+}

@@ -1,0 +1,92 @@
+package demo
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"strings"
+)
+
+// Control sequences of ECMA-48, which every terminal of today knows.
+const (
+	csiUp       = "\x1b[%dA"
+	csiEraseRow = "\x1b[K"
+	csiErase    = "\x1b[J"
+	csiWrapOff  = "\x1b[?7l" // so that a long line stays one line
+	csiWrapOn   = "\x1b[?7h"
+	csiHide     = "\x1b[?25l" // the cursor
+	csiUnhide   = "\x1b[?25h"
+)
+
+// screen is where the demo shows itself. On a terminal, what is said scrolls,
+// and below it a table is kept up to date in place; elsewhere the changes are
+// lines of their own. It belongs to one goroutine.
+type screen struct {
+	out   io.Writer
+	live  bool     // out is a terminal
+	table []string // as shown
+	plain string   // what the source was last said to be
+}
+
+// say prints lines that stay.
+func (s *screen) say(text string) {
+	var b bytes.Buffer
+	s.rewind(&b)
+	b.WriteString(text + "\n")
+	s.draw(&b)
+	s.flush(&b)
+}
+
+// show shows the present state of things.
+func (s *screen) show(v view) {
+	if !s.live {
+		s.showNews(v)
+		return
+	}
+	var b bytes.Buffer
+	s.rewind(&b)
+	s.table = strings.Split("\n"+v.table(), "\n")
+	s.draw(&b)
+	s.flush(&b)
+}
+
+func (s *screen) showNews(v view) {
+	var b bytes.Buffer
+	for _, c := range v.news {
+		fmt.Fprintf(&b, "  %s %s %s\n", c.at.Format("15:04:05.000"), c.backend, c.text())
+	}
+	if state := v.registry(); state != s.plain {
+		s.plain = state
+		fmt.Fprintf(&b, "  registry: %s\n", state)
+	}
+	s.flush(&b)
+}
+
+// close leaves the terminal as it was found.
+func (s *screen) close() {
+	if s.live {
+		fmt.Fprint(s.out, csiWrapOn, csiUnhide)
+	}
+}
+
+// rewind goes back to where the table begins, and erases it.
+func (s *screen) rewind(b *bytes.Buffer) {
+	if len(s.table) > 0 {
+		fmt.Fprintf(b, "\r"+csiUp+csiErase, len(s.table))
+	}
+}
+
+func (s *screen) draw(b *bytes.Buffer) {
+	if len(s.table) == 0 {
+		return
+	}
+	b.WriteString(csiHide + csiWrapOff)
+	for _, line := range s.table {
+		b.WriteString(line + csiEraseRow + "\n")
+	}
+	b.WriteString(csiWrapOn)
+}
+
+// flush writes at once, so that nothing flickers. Nobody can be told that the
+// screen cannot be written to.
+func (s *screen) flush(b *bytes.Buffer) { _, _ = s.out.Write(b.Bytes()) }

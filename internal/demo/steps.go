@@ -1,0 +1,201 @@
+package demo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+const (
+	// enough is how many more answers show that an instance still answers.
+	enough = 10
+	// quiet is for how long a backend must not be tried to be taken for
+	// forgotten, many times the pause that gRPC makes between two attempts.
+	quiet = 500 * time.Millisecond
+)
+
+// steps are the tour. They follow each other: each begins with what the one
+// before has left.
+func (t *tour) steps() []step {
+	cart, payments, reviews := services[0], services[1], services[2]
+	return []step{
+		{
+			"all six instances answer",
+			"Isthmus has read three files, and gRPC asks it where the services are.\n" +
+				"Watch: every instance takes its share of the calls.",
+			t.everybody,
+		},
+		{
+			"add an instance",
+			fmt.Sprintf("%s-3 starts, and a WorkloadEntry for it is added to %s.\n", reviews.name, reviews.file()) +
+				"Watch: it gets a third of the calls, and none fails.",
+			func(ctx context.Context) (observed, error) { return t.add(ctx, reviews) },
+		},
+		{
+			"kill an instance",
+			fmt.Sprintf("%s-2 stops at once, then its endpoint is taken out of %s.\n", payments.name, payments.file()) +
+				fmt.Sprintf("Watch: %s-1 takes all calls, and soon the client does not even try to reach %[1]s-2.", payments.name),
+			func(ctx context.Context) (observed, error) { return t.kill(ctx, payments, payments.name+"-2") },
+		},
+		{
+			"break a file",
+			fmt.Sprintf("%s-3 starts, but whoever adds it to %s mistypes its port.\n", cart.name, cart.file()) +
+				"Watch: it is refused, with its line, and its last good version stays: everybody still answers.",
+			func(ctx context.Context) (observed, error) { return t.spoil(ctx, cart) },
+		},
+		{
+			"mend the file",
+			fmt.Sprintf("The port in %s is put right.\n", cart.file()) +
+				fmt.Sprintf("Watch: nothing is refused any more, and %s-3 gets its share.", cart.name),
+			func(ctx context.Context) (observed, error) { return t.mend(ctx, cart) },
+		},
+	}
+}
+
+func (t *tour) everybody(ctx context.Context) (observed, error) {
+	unharmed := func() error { // from the first call on
+		if n, last := t.ledger.failures(); n > 0 {
+			return hopelessError{fmt.Errorf("%d calls failed, the last one: %s", n, last)}
+		}
+		return nil
+	}
+	latest := t.begun
+	err := await(ctx, func() error {
+		var silent []string
+		for _, b := range t.fleet.running {
+			seen := t.ledger.sight(serviceOf(b), b.name)
+			if seen.answers == 0 {
+				silent = append(silent, b.name)
+			} else if seen.first.After(latest) {
+				latest = seen.first
+			}
+		}
+		return errors.Join(unharmed(), missing("no answer from", silent))
+	})
+	return observed{latest.Sub(t.begun), "an answer from each of the six, counted from the start; no call failed"}, err
+}
+
+func (t *tour) add(ctx context.Context, s service) (observed, error) {
+	unharmed := t.unharmed()
+	b, err := t.enlist(ctx, s, 3)
+	if err != nil {
+		return observed{}, err
+	}
+	t.registry.put(s, b.instance())
+	wrote, err := t.registry.save(s)
+	if err != nil {
+		return observed{}, err
+	}
+	first, err := t.firstAnswer(ctx, s, b.name, unharmed)
+	return observed{first.Sub(wrote), fmt.Sprintf("the first answer from %s; no call failed", b.name)}, err
+}
+
+// firstAnswer waits for a backend to take part, and returns when it began to.
+func (t *tour) firstAnswer(ctx context.Context, s service, backend string, unharmed func() error) (time.Time, error) {
+	err := await(ctx, func() error {
+		if t.ledger.sight(s.name, backend).answers < enough {
+			return errors.Join(unharmed(), missing("not enough answers from", []string{backend}))
+		}
+		return unharmed()
+	})
+	return t.ledger.sight(s.name, backend).first, err
+}
+
+// spoil adds an instance, but with a port that cannot be.
+func (t *tour) spoil(ctx context.Context, s service) (observed, error) {
+	unharmed := t.unharmed()
+	b, err := t.enlist(ctx, s, 3)
+	if err != nil {
+		return observed{}, err
+	}
+	typo := b.instance()
+	typo.port += 100_000
+	t.registry.put(s, typo)
+	wrote, err := t.registry.save(s)
+	if err != nil {
+		return observed{}, err
+	}
+	where := fmt.Sprintf("%s:%d", s.file(), lineOf(manifest(s, t.registry.instances[s.name]), typo))
+	if err := await(ctx, func() error { return errors.Join(unharmed(), t.refused(ctx, where)) }); err != nil {
+		return observed{}, err
+	}
+	refused := time.Now()
+	if err := t.stillAnswering(ctx, b, unharmed); err != nil {
+		return observed{}, err
+	}
+	return observed{refused.Sub(wrote), fmt.Sprintf("%s is refused; since then each of the others answered %d more calls, and none failed",
+		where, enough)}, nil
+}
+
+// refused waits for the source to show that it refuses something there.
+func (t *tour) refused(ctx context.Context, where string) error {
+	source, err := t.control.source(ctx)
+	if err != nil {
+		return err
+	}
+	var places []string
+	for _, r := range source.Refused {
+		places = append(places, r.Where)
+	}
+	if !slices.Contains(places, where) {
+		return fmt.Errorf("the source refuses [%s], not %s", strings.Join(places, " "), where)
+	}
+	return nil
+}
+
+// stillAnswering waits until all backends have answered some more, but one
+// that must not have.
+func (t *tour) stillAnswering(ctx context.Context, but *backend, unharmed func() error) error {
+	before := map[string]int{}
+	for _, b := range t.fleet.running {
+		before[b.name] = t.ledger.sight(serviceOf(b), b.name).answers
+	}
+	return await(ctx, func() error {
+		var silent []string
+		for _, b := range t.fleet.running {
+			seen := t.ledger.sight(serviceOf(b), b.name)
+			if b != but && seen.answers < before[b.name]+enough {
+				silent = append(silent, b.name)
+			}
+			if b == but && seen.answers > 0 {
+				return hopelessError{fmt.Errorf("%s answers, although its file was refused", b.name)}
+			}
+		}
+		return errors.Join(unharmed(), missing("fewer answers than expected from", silent))
+	})
+}
+
+func (t *tour) mend(ctx context.Context, s service) (observed, error) {
+	unharmed := t.unharmed()
+	b := t.fleet.running[len(t.fleet.running)-1] // the one with the mistyped port
+	t.registry.put(s, b.instance())
+	wrote, err := t.registry.save(s)
+	if err != nil {
+		return observed{}, err
+	}
+	first, err := t.firstAnswer(ctx, s, b.name, unharmed)
+	if err != nil {
+		return observed{}, err
+	}
+	err = await(ctx, func() error {
+		source, err := t.control.source(ctx)
+		if err == nil && len(source.Refused) > 0 {
+			err = fmt.Errorf("the source still refuses %s", source.Refused[0].Where)
+		}
+		return errors.Join(unharmed(), err)
+	})
+	return observed{first.Sub(wrote), fmt.Sprintf("the first answer from %s; nothing is refused, no call failed", b.name)}, err
+}
+
+func missing(what string, names []string) error {
+	if len(names) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%s %s", what, strings.Join(names, ", "))
+}
+
+// serviceOf is the service of a backend, which is named after it.
+func serviceOf(b *backend) string { return b.name[:strings.LastIndexByte(b.name, '-')] }

@@ -1,0 +1,128 @@
+package demo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// again is how often the tour looks whether something has come about. What it
+// shows as latency does not depend on that: the ledger has the times.
+const again = 5 * time.Millisecond
+
+// step is a part of the tour. To do it is to change something and to wait until
+// the client has observed it.
+type step struct {
+	title string
+	watch string // what happens, and what to watch
+	do    func(context.Context) (observed, error)
+}
+
+// observed is what the client saw.
+type observed struct {
+	after time.Duration
+	what  string
+}
+
+// tour leads through the steps. It runs in a goroutine of its own and owns the
+// fleet and the registry while it does.
+type tour struct {
+	*stage
+	begun    time.Time
+	deadline time.Duration
+	pause    time.Duration // before and after each step
+	say      func(text string)
+}
+
+// run makes the tour; the error names the step that was not observed.
+func (t *tour) run(ctx context.Context) error {
+	steps := t.steps()
+	for i, s := range steps {
+		t.say(fmt.Sprintf("\nStep %d of %d: %s\n%s", i+1, len(steps), s.title, indent(s.watch)))
+		if err := sleep(ctx, t.pause); err != nil {
+			return err
+		}
+		saw, err := t.observe(ctx, s)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err != nil {
+			t.say(indent("NOT OBSERVED: " + err.Error()))
+			return fmt.Errorf("step %d of %d (%s) was not observed by the client: %w", i+1, len(steps), s.title, err)
+		}
+		t.say(indent(fmt.Sprintf("observed after %s: %s", ms(saw.after), saw.what)))
+		if err := sleep(ctx, t.pause); err != nil {
+			return err
+		}
+	}
+	t.say(fmt.Sprintf("\nThe client observed all %d steps, in %.1f s.", len(steps), time.Since(t.begun).Seconds()))
+	return nil
+}
+
+// observe does a step within its deadline.
+func (t *tour) observe(ctx context.Context, s step) (observed, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, t.deadline, fmt.Errorf("not within %s", t.deadline))
+	defer cancel()
+	return s.do(ctx)
+}
+
+// await asks until there is nothing missing any more. If that does not come
+// about before ctx ends, the error is what was missing last.
+func await(ctx context.Context, missing func() error) error {
+	tick := time.NewTicker(again)
+	defer tick.Stop()
+	var last error
+	for {
+		err := missing()
+		if _, hopeless := errors.AsType[hopelessError](err); err == nil || hopeless {
+			return err
+		}
+		if last == nil || ctx.Err() == nil { // else err may say no more than that time is up
+			last = err
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return fmt.Errorf("%w: %w", context.Cause(ctx), last)
+		}
+	}
+}
+
+// hopelessError is one that waiting does not mend.
+type hopelessError struct{ error }
+
+// unharmed returns a check that no call has failed since.
+func (t *tour) unharmed() func() error {
+	before, _ := t.ledger.failures()
+	return func() error {
+		now, last := t.ledger.failures()
+		if now > before {
+			return hopelessError{fmt.Errorf("%d calls failed, the last one: %s", now-before, last)}
+		}
+		return nil
+	}
+}
+
+// sleep waits, unless ctx ends.
+func sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return ctx.Err()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func indent(text string) string { return "  " + strings.ReplaceAll(text, "\n", "\n  ") }
+
+// ms is a latency for people.
+func ms(d time.Duration) string {
+	if d >= 10*time.Second {
+		return d.Round(time.Second).String()
+	}
+	return fmt.Sprintf("%d ms", d.Milliseconds())
+}
