@@ -1,0 +1,100 @@
+package feature_test
+
+import (
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// inTime is how long an Isthmus without stuck clients may take to end.
+const inTime = 3 * time.Second
+
+func TestStoppingTellsClientsToGoElsewhere(t *testing.T) {
+	t.Parallel()
+	files, one := newRegistry(t, "files"), startBackend(t, "one")
+	files.Write("shop.yaml", service{Host: reviews, Endpoints: endpoints(one)})
+	isthmus := start(t, files)
+	client, envoy := dial(t, isthmus, reviews+":80", "shop"), openStream(t, isthmus, "envoy")
+	envoy.Await(reviews)
+	client.AwaitAnswers("one")
+	calls := client.KeepCalling()
+
+	began := time.Now()
+	isthmus.Stop()
+	if took := time.Since(began); took > inTime {
+		t.Errorf("the application took %s to end", took)
+	}
+	if _, err := envoy.Next(); status.Code(err) != codes.Unavailable || !strings.Contains(err.Error(), "stopping") {
+		t.Errorf("the stream ended with %v, want Unavailable and that it is stopping", err)
+	}
+	client.AwaitAnswers("one")
+	calls.MustNotHaveFailed()
+}
+
+// TestStoppingDoesNotWaitForWhatNeverComes stops an Isthmus that has nothing to
+// serve yet, while clients wait for it.
+func TestStoppingDoesNotWaitForWhatNeverComes(t *testing.T) {
+	t.Parallel()
+	missing := newRegistry(t, "missing")
+	missing.Remove("")
+	isthmus := start(t, missing)
+	isthmus.AwaitSource("missing", "listing", "no such file or directory")
+	envoy := openStream(t, isthmus, "envoy")
+	began := time.Now()
+	isthmus.Stop()
+	if took := time.Since(began); took > inTime {
+		t.Errorf("the application took %s to end", took)
+	}
+	if _, err := envoy.Next(); status.Code(err) != codes.Unavailable {
+		t.Errorf("the stream ended with %v, want Unavailable", err)
+	}
+}
+
+// TestStoppingGivesUpOnClientsThatAreStuck has a peer that opened a stream and
+// says nothing.
+func TestStoppingGivesUpOnClientsThatAreStuck(t *testing.T) {
+	t.Parallel()
+	files := newRegistry(t, "files")
+	isthmus := start(t, files)
+	isthmus.AwaitSource("files", "live", "")
+	stuck := openSilentStream(t, isthmus)
+	began := time.Now()
+	isthmus.Stop()
+	if took := time.Since(began); took > 2*inTime {
+		t.Errorf("the application took %s to end", took)
+	}
+	if _, err := stuck.Next(); status.Code(err) != codes.Unavailable {
+		t.Errorf("the stream ended with %v, want Unavailable", err)
+	}
+}
+
+// TestProcessEndsInTimeWhenTerminated runs the program itself.
+func TestProcessEndsInTimeWhenTerminated(t *testing.T) {
+	t.Parallel()
+	files, one := newRegistry(t, "files"), startBackend(t, "one")
+	files.Write("shop.yaml", service{Host: reviews, Endpoints: endpoints(one)})
+	for _, signal := range []os.Signal{syscall.SIGTERM, os.Interrupt} {
+		p := startProcess(t, configFor(loopback, []*registry{files}))
+		client := dial(t, p.isthmus, reviews+":80", "shop")
+		client.AwaitAnswers("one")
+		began := time.Now()
+		if err := p.Process.Signal(signal); err != nil {
+			t.Fatal(err)
+		}
+		if err := p.Wait(); err != nil {
+			t.Errorf("the process ended with %v after %v, want 0", err, signal)
+		}
+		if took := time.Since(began); took > inTime {
+			t.Errorf("the process took %s to end", took)
+		}
+		client.AwaitAnswers("one")
+		if err := client.conn.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}

@@ -1,0 +1,48 @@
+// Package feature_test shows what Isthmus does for those who use it: a test
+// per feature, each through the whole path, and with real parts only. Registry
+// files in a folder are read by the application as a configuration file sets it
+// up, and gRPC's own xDS client takes what is served and calls gRPC servers,
+// which say who they are.
+//
+// The harness is four things, each in a file of its own: a [registry] to write
+// to, [backend]s to be called, an [isthmus] between them, and [client]s. A test
+// never sleeps: it waits for what must come about. What must not is watched for
+// by [traffic], which calls all the time, and by [isthmus.Settle], which knows
+// when everything written has come through.
+package feature_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+)
+
+// patience is how long a test waits for what must come about. It is a great
+// deal more than it takes, for the machine may be busy with other things.
+const patience = 40 * time.Second
+
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m)
+}
+
+// await asks again and again until there is no error.
+func await(t *testing.T, what string, check func() error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	again := time.NewTicker(10 * time.Millisecond)
+	defer again.Stop()
+	for {
+		err := check()
+		if err == nil {
+			return
+		}
+		select {
+		case <-again.C:
+		case <-ctx.Done():
+			t.Fatalf("waited %s for %s: %v", patience, what, err)
+		}
+	}
+}

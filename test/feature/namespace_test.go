@@ -1,0 +1,91 @@
+package feature_test
+
+import (
+	"testing"
+	"time"
+)
+
+func TestEachNamespaceSeesItsOwnServiceOfAHost(t *testing.T) {
+	t.Parallel()
+	first, second := newRegistry(t, "first"), newRegistry(t, "second")
+	b := startBackends(t, "north", "south", "south-too")
+	in := func(namespace string, backends ...*backend) service {
+		return service{Host: reviews, Namespace: namespace, Endpoints: endpoints(backends...)}
+	}
+	second.Write("north.yaml", in("north", b[0]))
+	first.Write("south.yaml", in("south", b[1]))
+	isthmus := start(t, first, second)
+	north, south := dial(t, isthmus, reviews+":80", "north"), dial(t, isthmus, reviews+":80", "south")
+	elsewhere, nowhere := dial(t, isthmus, reviews+":80", "elsewhere"), dial(t, isthmus, reviews+":80", "")
+	north.AwaitAnswers("north")
+	south.AwaitAnswers("south")
+	elsewhere.AwaitAnswers("south") // whose source comes first
+	nowhere.AwaitAnswers("south")
+	calls := []*traffic{north.KeepCalling(), south.KeepCalling(), elsewhere.KeepCalling(), nowhere.KeepCalling()}
+
+	first.Write("south.yaml", in("south", b[1], b[2]))
+	south.AwaitAnswers("south", "south-too")
+	elsewhere.AwaitAnswers("south", "south-too")
+	north.AwaitAnswers("north")
+
+	// Without a service of its own a namespace sees that of others.
+	first.Remove("south.yaml")
+	for _, c := range []*client{south, elsewhere, nowhere} {
+		c.AwaitAnswers("north")
+	}
+	first.Write("south.yaml", in("south", b[1]))
+	south.AwaitAnswers("south")
+	elsewhere.AwaitAnswers("south")
+	north.AwaitAnswers("north")
+	for _, c := range calls {
+		c.MustNotHaveFailed()
+	}
+}
+
+func TestServiceIsHiddenFromNamespacesItIsNotExportedTo(t *testing.T) {
+	t.Parallel()
+	files, one := newRegistry(t, "files"), startBackend(t, "one")
+	exported := func(to string) service {
+		return service{Host: reviews, ExportTo: to, Endpoints: endpoints(one)}
+	}
+	files.Write("shop.yaml", exported("[.]"))
+	isthmus := start(t, files)
+	inside, outside := dial(t, isthmus, reviews+":80", "shop"), dial(t, isthmus, reviews+":80", "outside")
+	nowhere := dial(t, isthmus, reviews+":80", "")
+	inside.AwaitAnswers("one")
+	traffic := inside.KeepCalling()
+
+	files.Write("shop.yaml", exported("[outside, .]"))
+	outside.AwaitAnswers("one")
+	files.Write("shop.yaml", exported("['*']"))
+	nowhere.AwaitAnswers("one")
+
+	// Who saw it is told at once that it is gone.
+	files.Write("shop.yaml", exported("[.]"))
+	hidden := time.Now()
+	outside.AwaitFailure(reviews + ":80")
+	nowhere.AwaitFailure(reviews + ":80")
+	if took := time.Since(hidden); took > 10*time.Second {
+		t.Errorf("clients learnt after %s that the service is hidden from them", took)
+	}
+	isthmus.Settle()
+	traffic.MustNotHaveFailed()
+
+	files.Write("shop.yaml", exported("[\"~\"]"))
+	inside.AwaitFailure(reviews + ":80")
+}
+
+// TestClientOfAnUnknownServiceFailsForThatReason has a client that never saw
+// the service. It is told of nothing at once; that gRPC waits 15 s before it
+// believes so is gRPC's way.
+func TestClientOfAnUnknownServiceFailsForThatReason(t *testing.T) {
+	t.Parallel()
+	files, one := newRegistry(t, "files"), startBackend(t, "one")
+	files.Write("shop.yaml", service{Host: reviews, ExportTo: "[.]", Endpoints: endpoints(one)})
+	isthmus := start(t, files)
+	stranger := dial(t, isthmus, reviews+":80", "outside")
+	await(t, "an answer to the client", func() error { return isthmus.accepted(stranger, listeners, 0) })
+	stranger.AwaitFailure("has been removed")
+	files.Write("shop.yaml", service{Host: reviews, Endpoints: endpoints(one)})
+	stranger.AwaitAnswers("one")
+}

@@ -1,0 +1,53 @@
+package feature_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"testing"
+)
+
+// process is the program, built and run as users do.
+type process struct {
+	*exec.Cmd
+	isthmus *isthmus // only its addresses and its log; it is not in this process
+}
+
+// startProcess runs "isthmus serve" with a configuration until it serves.
+func startProcess(t *testing.T, configuration string) process {
+	t.Helper()
+	dir := t.TempDir()
+	program, file := filepath.Join(dir, "isthmus"), filepath.Join(dir, "isthmus.yaml")
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", program, "github.com/isthmus-mesh/isthmus/cmd/isthmus")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	if err := os.WriteFile(file, []byte(configuration), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p := process{exec.CommandContext(context.WithoutCancel(t.Context()), program, "serve", "--config", file), &isthmus{t: t}}
+	p.Stderr = &p.isthmus.log
+	if err := p.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = p.Process.Kill()
+		_ = p.Wait()
+		if t.Failed() {
+			t.Log(p.isthmus.log.String())
+		}
+	})
+	serving := regexp.MustCompile(`msg=serving xds=(\S+) admin=(\S+)`)
+	await(t, "the process to serve", func() error {
+		found := serving.FindStringSubmatch(p.isthmus.log.String())
+		if found == nil {
+			return fmt.Errorf("its log says %q", p.isthmus.log.String())
+		}
+		p.isthmus.XDS, p.isthmus.Admin = found[1], found[2]
+		return nil
+	})
+	return p
+}
