@@ -36,8 +36,10 @@ func (c *sidecarCheck) ingress() {
 	list, numbers := c.at.field("ingress"), map[uint32]bool{}
 	for i, listener := range c.sidecar.GetIngress() {
 		at := list.item(i)
-		c.port(listener.GetPort(), listener.GetBind(), at)
-		c.unique(numbers, listener.GetPort(), at)
+		if port := listener.GetPort(); port != nil {
+			c.port(port, listener.GetBind(), at)
+			c.unique(numbers, port, at)
+		}
 		if endpoint := listener.GetDefaultEndpoint(); endpoint != "" {
 			if err := checkDefaultEndpoint(endpoint); err != nil {
 				c.v.add(at.field("defaultEndpoint"), "%q %v", endpoint, err)

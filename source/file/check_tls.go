@@ -23,9 +23,7 @@ func checkListenerTLS(node *yamlpos.Node, listener *networking.IstioIngressListe
 			v.add(here.field(field.name), "does not work in a Sidecar: remove it")
 		}
 	}
-	switch protocolOf(listener.GetPort().GetProtocol()) {
-	case tlsProtocol:
-	default:
+	if protocolOf(listener.GetPort().GetProtocol()) != tlsProtocol {
 		v.add(here, "goes with a port of protocol HTTPS or TLS only: change the protocol, or remove it")
 	}
 	checkCertificates(tls, here, v)
@@ -36,6 +34,9 @@ func checkCertificates(tls *networking.ServerTLSSettings, at trail, v *verdict) 
 	switch mode := tls.GetMode(); mode {
 	case networking.ServerTLSSettings_PASSTHROUGH:
 	case networking.ServerTLSSettings_SIMPLE, networking.ServerTLSSettings_MUTUAL, networking.ServerTLSSettings_OPTIONAL_MUTUAL:
+		if tls.GetCredentialName() != "" {
+			return // it stands for them, and that was said of it
+		}
 		for _, field := range []struct {
 			name, value string
 			needed      bool

@@ -132,7 +132,7 @@ func checkEndpointLabelKey(s string) error {
 
 func checkLabelName(s string) error {
 	if !isQualified(s) {
-		return fmt.Errorf("%q cannot be a label's key: use 1 to 63 letters, digits, '-', '_' and '.', "+
+		return fmt.Errorf("%q cannot be a key: use 1 to 63 letters, digits, '-', '_' and '.', "+
 			"beginning and ending with a letter or digit", s)
 	}
 	return nil
