@@ -279,13 +279,13 @@ func (d *draft) send() {
 	if st.full {
 		d.wholeSet()
 	}
-	if st.satisfied(d) || len(d.out.Resources) == 0 && len(d.out.Removed) == 0 && !d.due {
+	if len(d.out.Resources) == 0 && len(d.out.Removed) == 0 && !d.due {
 		return
 	}
 	st.answer, st.claim = false, nil
 	d.serial++
 	d.out.Type, d.out.Serial, d.out.Version, d.out.since = d.t, d.serial, st.sum, d.since
-	st.launch(&flight{serial: d.serial, version: st.sum, changed: d.changed, tried: d.tried, since: d.since})
+	st.launch(&flight{serial: d.serial, oldest: d.serial, version: st.sum, changed: d.changed, tried: d.tried, since: d.since})
 	st.record.send(time.Now(), st.sum)
 	d.accompany()
 	d.engine.counts.sent(d.t, len(d.out.Resources), d.size)
@@ -305,18 +305,4 @@ func (d *draft) wholeSet() {
 		d.out.Resources = append(d.out.Resources, res)
 		d.size += res.size(d.mode)
 	}
-}
-
-// satisfied reports whether a reconnecting subscriber of everything holds the
-// very set that it would be sent.
-func (st *state) satisfied(d *draft) bool {
-	claim := st.claim
-	if claim == nil || !st.full || !st.answer || !st.wildcard {
-		return false
-	}
-	if *claim != st.sum || len(d.out.Resources) == 0 {
-		return false
-	}
-	st.answer, st.claim = false, nil
-	return true
 }

@@ -35,7 +35,9 @@ func (c *cache) get(subject Subject) *Resource {
 	if entry == nil || entry.subject != subject {
 		entry = c.replace(slot, subject)
 	}
-	entry.used.Store(true)
+	if !entry.used.Load() { // to write it each time would make all processors wait for it
+		entry.used.Store(true)
+	}
 	entry.once.Do(func() {
 		encoded := subject.Encode()
 		entry.res = &Resource{encoded, c.frame(encoded)}

@@ -34,8 +34,8 @@ type Request struct {
 	// the type's first request only.
 	Held map[string]Version
 	// Claim is what a reconnecting WholeState subscriber says it accepted last.
-	// If it asks for everything of a full type and that is what it holds,
-	// it is not sent again.
+	// It is no proof that the subscriber still holds that: of a response which it
+	// refused later it may have taken a part.
 	Claim *Version
 }
 
@@ -87,7 +87,7 @@ func (s *Subscriber) take(r Request) (accepted bool, took time.Duration, rests b
 	}
 	st := &s.types[r.Type]
 	if r.Answer.Verdict != NoAnswer {
-		if f := st.land(r.Answer.Serial); f != nil {
+		if f := st.land(r.Answer); f != nil {
 			accepted, took = s.answered(st, f, r)
 		}
 	}
@@ -145,8 +145,8 @@ func (s *Subscriber) answered(st *state, f *flight, r Request) (accepted bool, t
 // no longer wanted, or was sent anew since, the fault may have gone with it.
 func (s *Subscriber) refused(st *state, f *flight) {
 	group, less := &refusal{f.changed}, false
-	for name := range f.changed {
-		if !st.subscribed(name) || st.overtaken(name) {
+	for name, version := range f.changed {
+		if h, has := st.held[name]; !st.subscribed(name) || st.overtaken(name) || has != (version != Version{}) || h.version != version {
 			less = true
 			continue
 		}

@@ -64,6 +64,7 @@ type refusal struct {
 // flight is a response that was not answered.
 type flight struct {
 	serial  uint64
+	oldest  uint64                // the serial, or that of the first of several that became one
 	version Version               // of all that the subscriber holds with it
 	changed map[string]Version    // what it brought that is new; zero for a removal
 	tried   map[*refusal]struct{} // of which it brought a part again
@@ -186,20 +187,22 @@ func (st *state) launch(f *flight) {
 	if len(st.late) > maxLate { // the two oldest become one
 		maps.Copy(st.late[0].changed, st.late[1].changed)
 		st.late[1].changed = st.late[0].changed
+		st.late[1].oldest = st.late[0].oldest
 		st.late[1].outlive(st.late[0])
 		st.late = slices.Delete(st.late, 0, 1)
 	}
 }
 
 // land returns the response that an answer is for, which is then no longer
-// awaited, nor are those before it; nil if there is none.
-func (st *state) land(serial uint64) *flight {
+// awaited, nor are those before it; nil if there is none. Of several that
+// became one, one refusal is for all, and only the last acceptance.
+func (st *state) land(a Answer) *flight {
 	inAir := st.late
 	if st.flight != nil {
 		inAir = append(slices.Clone(inAir), st.flight)
 	}
-	at := slices.IndexFunc(inAir, func(f *flight) bool { return f.serial == serial })
-	if at < 0 {
+	at := slices.IndexFunc(inAir, func(f *flight) bool { return f.oldest <= a.Serial && a.Serial <= f.serial })
+	if at < 0 || a.Verdict == Accept && a.Serial != inAir[at].serial {
 		return nil
 	}
 	f := inAir[at]

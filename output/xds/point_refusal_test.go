@@ -149,3 +149,23 @@ func TestPoint16_RefusalOfWhatIsNoLongerWanted(t *testing.T) {
 		c.Quiet(eds, clusterOf(probe))
 	})
 }
+
+// A client that refuses a full state may have taken a part of it, and when it
+// comes back it names the version it accepted before. What it was sent first
+// may meanwhile be the newest again, but it is not what the client has.
+func TestPoint17_VersionSaysNothingAfterARefusal(t *testing.T) {
+	r := newProbed(t, "a.example", "b.example")
+	c := r.sotwWith(xdsclient.Config{Node: xdsclient.Node("client", "shop", "envoy"), Refuse: refuseHTTP2})
+	c.Subscribe(cds)
+	c.AwaitHeld(cds, clustersOf("a.example", "b.example", probe)...)
+	r.put(resolving(service("shop", "a.example")), speaking(service("shop", "b.example"), "HTTP2"))
+	c.Await("the refusal", func(s *xdsclient.State) bool { return s.Refusals(cds) == 1 })
+	c.Disconnect()
+	r.put(service("shop", "a.example"), service("shop", "b.example"))
+	r.dispatched()
+	c.Reconnect(true)
+	c.Await("a.example as it was", func(s *xdsclient.State) bool {
+		cluster, _ := s.Get(cds, clusterOf("a.example"))
+		return cluster.WantsAssignment()
+	})
+}

@@ -47,8 +47,7 @@ type history struct {
 	records  records
 	clients  []*actor
 	patient  bool
-	primed   bool
-	complete bool
+	complete bool // every source has been listed
 }
 
 // actor is a client with what the history knows of its nature.
@@ -93,11 +92,23 @@ func (h *history) prime() {
 	}
 }
 
+// finishListing makes every source listed. Until then nobody is told that
+// something does not exist.
 func (h *history) finishListing() {
-	if !h.complete {
-		h.mark("second")
-		h.complete = true
+	if h.complete {
+		return
 	}
+	for _, c := range h.clients {
+		c.Read(func(s *xdsclient.State) {
+			for _, typeURL := range []string{cds, eds, rds} {
+				if name := clusterOf("none.example"); s.Removals(typeURL, name)+s.Received(typeURL, name) > 0 {
+					h.t.Fatalf("%s was told that %s does not exist before all sources were listed", c.name, name)
+				}
+			}
+		})
+	}
+	h.mark("second")
+	h.complete = true
 }
 
 func (h *history) mark(source string) {

@@ -120,15 +120,6 @@ func New(engine *push.Engine, o Options) *Server {
 	return s
 }
 
-// Listen opens the listener of a configuration.
-func Listen(ctx context.Context, c Config) (net.Listener, error) {
-	var config net.ListenConfig
-	if path, unix := strings.CutPrefix(c.Listen, "unix://"); unix {
-		return config.Listen(ctx, "unix", path)
-	}
-	return config.Listen(ctx, "tcp", c.Listen)
-}
-
 // Serve accepts connections until [Server.Stop].
 func (s *Server) Serve(l net.Listener) error { return s.grpc.Serve(l) }
 

@@ -15,6 +15,21 @@ func TestCallsReachEveryInstanceOfAServiceEntry(t *testing.T) {
 	client.AwaitAnswers("one", "two", "three")
 }
 
+func TestServiceEntryMayHaveSeveralHosts(t *testing.T) {
+	t.Parallel()
+	files, b := newRegistry(t, "files"), startBackends(t, "one", "two")
+	files.Write("shop.yaml", service{Host: reviews + ", " + ratings, Endpoints: endpoints(b[0])})
+	isthmus := start(t, files)
+	first, second := dial(t, isthmus, reviews+":80", "shop"), dial(t, isthmus, ratings+":80", "shop")
+	first.AwaitAnswers("one")
+	second.AwaitAnswers("one")
+	calls := first.KeepCalling()
+	files.Write("shop.yaml", service{Host: reviews, Endpoints: endpoints(b[1])})
+	first.AwaitAnswers("two")
+	second.AwaitFailure(ratings + ":80")
+	calls.MustNotHaveFailed()
+}
+
 func TestInstancesComeAndGoWithoutAFailedCall(t *testing.T) {
 	t.Parallel()
 	files, b := newRegistry(t, "files"), startBackends(t, "one", "two", "three")

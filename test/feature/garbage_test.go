@@ -24,7 +24,8 @@ var litter = []struct {
 			r.WriteBytes(fmt.Sprintf("random-%d.json", i), content)
 		}
 	}},
-	{"a line of 10 MB", func(r *registry) { r.WriteBytes("long.yaml", bytes.Repeat([]byte("a"), 10<<20)) }},
+	{"a line of 10 MB", func(r *registry) { r.Write("long.json", `{"kind": "`+strings.Repeat("a", 10<<20)+`"}`) }},
+	{"a word of 1 MB", func(r *registry) { r.WriteBytes("long.yaml", bytes.Repeat([]byte("a"), 1<<20)) }},
 	{"lists 10,000 deep", func(r *registry) { r.WriteBytes("deep.yaml", bytes.Repeat([]byte("["), 10_000)) }},
 	{"maps 10,000 deep", func(r *registry) { r.WriteBytes("deep.json", bytes.Repeat([]byte(`{"a":`), 10_000)) }},
 	{"a billion laughs", func(r *registry) {

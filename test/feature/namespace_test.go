@@ -23,6 +23,10 @@ func TestEachNamespaceSeesItsOwnServiceOfAHost(t *testing.T) {
 	south.AwaitAnswers("south")
 	elsewhere.AwaitAnswers("south") // whose source comes first
 	nowhere.AwaitAnswers("south")
+	list, err := isthmus.Services(reviews)
+	if len(list) != 2 || err != nil {
+		t.Errorf("the admin API shows %d services of the host: %v", len(list), err)
+	}
 	calls := []*traffic{north.KeepCalling(), south.KeepCalling(), elsewhere.KeepCalling(), nowhere.KeepCalling()}
 
 	first.Write("south.yaml", in("south", b[1], b[2]))
@@ -39,6 +43,14 @@ func TestEachNamespaceSeesItsOwnServiceOfAHost(t *testing.T) {
 	south.AwaitAnswers("south")
 	elsewhere.AwaitAnswers("south")
 	north.AwaitAnswers("north")
+
+	// One that is hidden does not hide that of another namespace.
+	hidden := in("south", b[1])
+	hidden.ExportTo = "[.]"
+	first.Write("south.yaml", hidden)
+	elsewhere.AwaitAnswers("north")
+	nowhere.AwaitAnswers("north")
+	south.AwaitAnswers("south")
 	for _, c := range calls {
 		c.MustNotHaveFailed()
 	}

@@ -60,6 +60,11 @@ func TestMovingADocumentBetweenFilesChangesNothing(t *testing.T) {
 			files.Write("another/b.yaml", service{Host: reviews, Endpoints: endpoints(b[1], b[0])})
 		}},
 		{"a comment", func() { files.Write("another/b.yaml", "# reviewed", moving) }},
+		{"object renamed", func() {
+			renamed := moving
+			renamed.Name = "reviews-v2"
+			files.Write("another/b.yaml", renamed)
+		}},
 	}
 	for _, step := range steps {
 		step.move()

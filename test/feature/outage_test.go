@@ -56,6 +56,22 @@ func TestRegistryMayBeReplacedAsAWhole(t *testing.T) {
 	calls.MustNotHaveFailed()
 }
 
+// TestFileMayBeWrittenInPlace has an editor that empties a file and then fills it.
+func TestFileMayBeWrittenInPlace(t *testing.T) {
+	t.Parallel()
+	files, b := newRegistry(t, "files"), startBackends(t, "one", "two")
+	files.Write("shop.yaml", service{Host: reviews, Endpoints: endpoints(b[0])})
+	client := dial(t, start(t, files), reviews+":80", "shop")
+	client.AwaitAnswers("one")
+	calls := client.KeepCalling()
+	for n := range 10 {
+		next := b[(n+1)%2]
+		files.Overwrite("shop.yaml", service{Host: reviews, Endpoints: endpoints(next)})
+		client.AwaitAnswers(next.name)
+	}
+	calls.MustNotHaveFailed()
+}
+
 // TestVolumeOfKubernetesIsFollowed has the folder as a ConfigMap is mounted:
 // files are links into a folder that a link is swapped to.
 func TestVolumeOfKubernetesIsFollowed(t *testing.T) {

@@ -49,6 +49,12 @@ func (r *registry) WriteBytes(file string, content []byte) {
 	r.must(os.Rename(draft, r.At(file)))
 }
 
+// Overwrite is Write in two steps: the file is emptied and filled again.
+func (r *registry) Overwrite(file string, document any) {
+	r.t.Helper()
+	r.must(os.WriteFile(r.At(file), []byte(fmt.Sprint(document)), 0o600))
+}
+
 // Move gives a file another name.
 func (r *registry) Move(from, to string) {
 	r.t.Helper()

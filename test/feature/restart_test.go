@@ -1,8 +1,11 @@
 package feature_test
 
 import (
+	"log/slog"
 	"path/filepath"
 	"testing"
+
+	"github.com/isthmus-mesh/isthmus/internal/app"
 )
 
 func TestClientKeepsItsEndpointsWhileIsthmusIsDown(t *testing.T) {
@@ -97,4 +100,26 @@ func TestClientsMayConnectOverAUnixSocket(t *testing.T) {
 	files.Write("shop.yaml", service{Host: reviews, Endpoints: endpoints(b[1])})
 	startOn(t, socket, files)
 	client.AwaitAnswers("two")
+}
+
+// TestUnixSocketOfAKilledProcessIsTakenOver leaves the socket's file behind.
+func TestUnixSocketOfAKilledProcessIsTakenOver(t *testing.T) {
+	t.Parallel()
+	files, one := newRegistry(t, "files"), startBackend(t, "one")
+	files.Write("shop.yaml", service{Host: reviews, Endpoints: endpoints(one)})
+	socket := "unix://" + filepath.Join(t.TempDir(), "xds")
+	killed := startProcess(t, build(t), configFor(socket, []*registry{files}))
+	if err := killed.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = killed.Wait()
+	isthmus := startOn(t, socket, files)
+	dial(t, isthmus, reviews+":80", "shop").AwaitAnswers("one")
+
+	// One that is in use is not.
+	config := load(t, configFor(socket, []*registry{files}))
+	if _, err := app.New(t.Context(), config, "test", slog.New(slog.DiscardHandler)); err == nil {
+		t.Error("a second application listens on the same socket")
+	}
+	dial(t, isthmus, reviews+":80", "").AwaitAnswers("one")
 }

@@ -57,7 +57,7 @@ func (codec) Unmarshal(data mem.BufferSlice, v any) error {
 	if r.recording {
 		r.versions = map[string]string{}
 	}
-	return eachField(whole.ReadOnlyData(), func(field protowire.Number, value []byte) error {
+	return eachField(whole.ReadOnlyData(), func(field int, value []byte) error {
 		switch field {
 		case responseVersion:
 			r.version = string(value)
@@ -78,7 +78,7 @@ func (codec) Unmarshal(data mem.BufferSlice, v any) error {
 // record reads which version of what a resource of a delta response is.
 func (r *response) record(resource []byte) error {
 	var name, version string
-	err := eachField(resource, func(field protowire.Number, value []byte) error {
+	err := eachField(resource, func(field int, value []byte) error {
 		switch field {
 		case resourceName:
 			name = string(value)
@@ -93,7 +93,7 @@ func (r *response) record(resource []byte) error {
 
 // eachField calls visit for the fields of a message, all of which are of
 // variable length.
-func eachField(b []byte, visit func(protowire.Number, []byte) error) error {
+func eachField(b []byte, visit func(field int, value []byte) error) error {
 	for len(b) > 0 {
 		field, _, n := protowire.ConsumeTag(b)
 		if n < 0 {
@@ -103,7 +103,7 @@ func eachField(b []byte, visit func(protowire.Number, []byte) error) error {
 		if m < 0 {
 			return fmt.Errorf("field %d of a response: %w", field, protowire.ParseError(m))
 		}
-		if err := visit(field, value); err != nil {
+		if err := visit(int(field), value); err != nil {
 			return err
 		}
 		b = b[n+m:]

@@ -59,10 +59,7 @@ func (c *Client) answer(k *topic, reason string, rider Rider) {
 		c.doubt(k, r)
 	}
 	c.change(k, rider.Subscribe, rider.Unsubscribe, &answer{r, reason})
-	if !c.config.Overlap {
-		clear(k.leaving)
-		k.leavingAll = false
-	}
+	c.left(k)
 	c.follow()
 }
 

@@ -16,7 +16,7 @@ type check struct {
 // ask is a subscription whose answer has not come.
 type ask struct {
 	times int
-	fresh bool // the client did not ask for the name before: whatever comes is the answer
+	fresh bool // the client did not ask for the name before: whatever comes is an answer
 	// missed counts the full sets without it.
 	missed int
 }
@@ -46,10 +46,11 @@ func (c *check) answered(name string, changed bool) (was bool) {
 		return false
 	case changed && !a.fresh:
 		// It may have been on its way already; the answer may follow.
-	case changed, a.times == 1:
+	case a.times == 1:
 		delete(c.asking, name)
 	default:
 		a.times--
+		a.fresh = false
 	}
 	return true
 }

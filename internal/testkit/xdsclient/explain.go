@@ -57,8 +57,8 @@ func (c *Client) reason(k *topic, res Resource) (reason string) {
 // explainState checks that there was a reason for a full set.
 func (c *Client) explainState(k *topic, r response) {
 	reasons := 0
-	if k.first || len(k.check.doubted) > 0 {
-		reasons++
+	if k.first || len(k.check.doubted) > 0 || k.leavingAll || len(k.leaving) > 0 {
+		reasons++ // what is no longer asked for may have been about to go
 	}
 	here := map[string]bool{}
 	for _, res := range r.resources {
@@ -79,7 +79,7 @@ func (c *Client) explainState(k *topic, r response) {
 			continue
 		}
 		reasons++ // it was asked for and is not there
-		if a.missed++; a.missed > 1 {
+		if a.missed++; a.missed > 1 && !c.config.Overlap {
 			delete(k.check.asking, name) // the first may have been on its way already
 		}
 	}

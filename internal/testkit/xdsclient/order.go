@@ -13,7 +13,7 @@ func (c *Client) sentCluster(cluster Resource, changed bool) {
 		return
 	}
 	assignments.check.joined[cluster.Name] = true
-	if changed {
+	if held, has := c.state.topic(CDS).held[cluster.Name]; changed && (!has || held.digest != cluster.digest) {
 		assignments.check.owed[cluster.Name] = true
 	}
 }
@@ -37,10 +37,12 @@ func (c *Client) ordered(k *topic, r response) {
 		}
 	case CDS:
 		for _, name := range r.removed {
-			c.afterWhatLeadsTo(name)
+			if k.check.confirmed[name] {
+				c.afterWhatLeadsTo(name)
+			}
 		}
 		for name := range k.held {
-			if r.full && k.covers(name) && !slices.ContainsFunc(r.resources, func(res Resource) bool { return res.Name == name }) {
+			if r.full && k.covers(name) && k.check.confirmed[name] && !slices.ContainsFunc(r.resources, func(res Resource) bool { return res.Name == name }) {
 				c.afterWhatLeadsTo(name)
 			}
 		}

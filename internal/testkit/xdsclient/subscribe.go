@@ -54,7 +54,7 @@ func (c *Client) add(k *topic, first bool, names []string) {
 		_, named := k.names[name]
 		_, resumed := k.held[name]
 		if resumed = resumed && first && c.dialect.delta(); !resumed && (!named || c.dialect.delta()) {
-			k.check.ask(name, k.covers(name))
+			k.check.ask(name, k.covers(name) || k.leaves(name))
 		}
 		if !named {
 			k.names[name] = c.state.clock
@@ -67,6 +67,8 @@ func (c *Client) drop(k *topic, names []string, atOnce bool) {
 		for _, name := range names {
 			_, named := k.names[name]
 			switch {
+			case name == "*" && !k.named && !c.dialect.delta():
+				// There is no way to say so: it is said by naming nothing.
 			case name == "*":
 				k.star = false
 			case named && k.star && c.dialect.delta():
@@ -101,10 +103,30 @@ func (c *Client) leave(k *topic, name string, atOnce bool) {
 	if k.covers(name) {
 		return
 	}
+	asked := k.check.asking[name]
 	delete(k.held, name)
 	k.check.forget(name)
-	if !atOnce || c.config.Overlap {
-		k.leaving[name] = true
+	if atOnce && !c.config.Overlap {
+		return
+	}
+	k.leaving[name] = true
+	if asked != nil { // the answer may be on its way
+		k.check.asking[name] = asked
+		asked.fresh = false
+	}
+}
+
+// left notes that whatever was on its way when it was unsubscribed has come.
+func (c *Client) left(k *topic) {
+	if c.config.Overlap {
+		return
+	}
+	clear(k.leaving)
+	k.leavingAll = false
+	for name := range k.check.asking {
+		if !k.covers(name) {
+			delete(k.check.asking, name)
+		}
 	}
 }
 

@@ -1,0 +1,158 @@
+package push
+
+import (
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+)
+
+// BenchmarkPublish measures from the publication of one changed resource until
+// every subscriber's stream has the response and has accepted it.
+func BenchmarkPublish(b *testing.B) {
+	for _, subscribers := range []int{1, 500} {
+		b.Run(strconv.Itoa(subscribers)+"-subscribers", func(b *testing.B) {
+			e := run(b, Config{})
+			w := many(1000)
+			e.publish(w, parts)
+			<-e.Primed()
+			var got, all sync.WaitGroup
+			all.Add(subscribers)
+			for range subscribers {
+				s := connected(e, Delta, parts, namesOf(10)...)
+				s.accept(s.receive())
+				all.Done()
+				go func() {
+					for r := range s.Out() {
+						s.Sent(r)
+						s.accept(r)
+						got.Done()
+					}
+				}()
+			}
+			all.Wait()
+			changed := [2]fakeWorld{w.with(parts, nameAt(3), "even"), w.with(parts, nameAt(3), "odd")}
+			b.ReportAllocs()
+			round := 0
+			for b.Loop() {
+				got.Add(subscribers)
+				e.publish(changed[round%2], parts, nameAt(3))
+				got.Wait()
+				round++
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(round*subscribers), "ns/subscriber")
+		})
+	}
+}
+
+// BenchmarkIndex finds the subscribers of one resource among 5,000 resources
+// of 500 subscribers.
+func BenchmarkIndex(b *testing.B) {
+	const subscribers, names = 500, 5000
+	for _, concerned := range []int{0, 1, subscribers} {
+		b.Run(strconv.Itoa(concerned)+"-concerned", func(b *testing.B) {
+			e := New(Config{Types: fakeTypes(), Frame: noFrame})
+			all := namesOf(names)
+			for i := range subscribers {
+				s := e.Connect(Info{}, View{Kind: "test", Namespace: strconv.Itoa(i % 20)}, Delta)
+				e.index.add(s, parts, func(yield func(string) bool) {
+					for j, name := range all[1:] {
+						if j%50 == i%50 && !yield(name) {
+							return
+						}
+					}
+				})
+				if i < concerned {
+					e.index.add(s, parts, func(yield func(string) bool) { yield(all[0]) })
+				}
+			}
+			c := Changed{Type: parts, Name: all[0]}
+			found := 0
+			b.ReportAllocs()
+			for b.Loop() {
+				found = 0
+				e.index.concerned(c, func(View) bool { return true }, func(*Subscriber) { found++ })
+			}
+			if found != concerned {
+				b.Fatalf("found %d", found)
+			}
+		})
+	}
+}
+
+// BenchmarkAssemble measures what a worker does for one subscriber of 5,000
+// resources: from the mark to the response, and the acceptance.
+func BenchmarkAssemble(b *testing.B) {
+	const names = 5000
+	tests := []struct {
+		name string
+		mode Mode
+		t    Type
+		want int // resources in the response
+	}{
+		{"one-of-5000", Delta, parts, 1},
+		{"full-state-of-5000", WholeState, wholes, names},
+	}
+	for _, test := range tests {
+		b.Run(test.name, func(b *testing.B) {
+			e := New(Config{Types: fakeTypes(), Frame: noFrame})
+			w := many(names)
+			worlds := [2]World{w.with(test.t, nameAt(3), "even"), w.with(test.t, nameAt(3), "odd")}
+			e.world.Store(&worlds[1])
+			s := connected(e, test.mode, test.t, namesOf(names)...)
+			s.advance()
+			first := s.receive()
+			s.Request(Request{Type: test.t, Answer: Answer{Verdict: Accept, Serial: first.Serial}})
+			b.ReportAllocs()
+			round := 0
+			for b.Loop() {
+				e.world.Store(&worlds[round%2])
+				s.mark(test.t, nameAt(3), time.Time{})
+				s.advance()
+				r := s.receive()
+				if len(r.Resources) != test.want {
+					b.Fatalf("%d resources", len(r.Resources))
+				}
+				s.accept(r)
+				round++
+			}
+			s.Close()
+		})
+	}
+	b.Run("first-5000", func(b *testing.B) {
+		e := New(Config{Types: fakeTypes(), Frame: noFrame})
+		var w World = many(names)
+		e.world.Store(&w)
+		all := namesOf(names)
+		b.ReportAllocs()
+		for b.Loop() {
+			s := connected(e, WholeState, wholes, all...)
+			s.advance()
+			if r := s.receive(); len(r.Resources) != names {
+				b.Fatalf("%d resources", len(r.Resources))
+			}
+			s.Close()
+		}
+	})
+}
+
+// BenchmarkCache measures a hit, which every resource of every response is.
+func BenchmarkCache(b *testing.B) {
+	c := newCache(noFrame)
+	var subject Subject = &fakeSubject{t: parts, name: "a", content: "0"}
+	c.get(subject)
+	b.Run("hit", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			c.get(subject)
+		}
+	})
+	b.Run("hit-parallel", func(b *testing.B) {
+		b.ReportAllocs()
+		b.RunParallel(func(pb *testing.PB) {
+			for pb.Next() {
+				c.get(subject)
+			}
+		})
+	})
+}

@@ -1,0 +1,267 @@
+package push
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// nothingComes fails if the subscriber is sent anything now.
+func nothingComes(t *testing.T, s *Subscriber) {
+	t.Helper()
+	synctest.Wait()
+	select {
+	case r, ok := <-s.Out():
+		t.Fatalf("got %v, open %t", r.contents(), ok)
+	default:
+	}
+}
+
+func TestNothingBeforeTheFirstWorld(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := run(t, Config{})
+		s := connected(e, Delta, parts, "a")
+		nothingComes(t, s)
+		e.publish(fakeWorld{}.with(parts, "a", "0"), parts)
+		if got := s.receive().contents(); !slices.Equal(got, []string{"0"}) {
+			t.Errorf("got %v", got)
+		}
+	})
+}
+
+// A response that is not answered stops the next until patience ends, which
+// counts from when the transport has taken it.
+func TestPatience(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := run(t, Config{Patience: time.Minute})
+		e.publish(fakeWorld{}.with(parts, "a", "0"), parts)
+		<-e.Primed()
+		s := connected(e, Delta, parts, "a")
+		first := <-s.Out()
+		e.publish(fakeWorld{}.with(parts, "a", "1"), parts, "a")
+		time.Sleep(time.Hour)
+		nothingComes(t, s) // the transport has not taken the first
+		s.Sent(first)
+		time.Sleep(time.Minute - 1)
+		nothingComes(t, s)
+		start := time.Now()
+		second := s.receive()
+		if late := time.Since(start); late != 1 || second.contents()[0] != "1" {
+			t.Errorf("%v came %v later", second.contents(), late)
+		}
+		if standing := s.status().Types[0].Standing; standing != Waiting {
+			t.Errorf("the client is shown as %s", standing)
+		}
+		s.accept(second)
+		if standing := s.status().Types[0].Standing; standing != Accepted {
+			t.Errorf("the client is shown as %s", standing)
+		}
+		time.Sleep(time.Hour)
+		nothingComes(t, s)
+	})
+}
+
+// What is remembered of responses that nobody answers is bounded.
+func TestUnansweredResponsesAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := run(t, Config{Patience: time.Second})
+		w := many(100)
+		e.publish(w, parts)
+		<-e.Primed()
+		s := connected(e, Delta, parts, namesOf(100)...)
+		s.receive()
+		for i := range 100 {
+			w = w.with(parts, nameAt(i), "second")
+			e.publish(w, parts, nameAt(i))
+			s.receive()
+		}
+		if n := len(s.types[parts].late); n > maxLate {
+			t.Errorf("%d responses are remembered", n)
+		}
+	})
+}
+
+// The oldest of many unanswered responses become one: whichever of them is
+// refused, all of them are in doubt.
+func TestRefusalOfJoinedResponses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := run(t, Config{Patience: time.Second})
+		const responses = maxLate + 3
+		w := many(responses)
+		e.publish(w, parts)
+		<-e.Primed()
+		s := connected(e, Delta, parts, namesOf(responses)...)
+		s.accept(s.receive())
+		var sent []Response
+		for i := range responses {
+			w = w.with(parts, nameAt(i), "second of "+strconv.Itoa(i))
+			e.publish(w, parts, nameAt(i))
+			sent = append(sent, s.receive())
+		}
+		s.Request(Request{Type: parts, Answer: Answer{Verdict: Refuse, Serial: sent[1].Serial, Reason: "no"}})
+		if !s.types[parts].held[nameAt(1)].unknown {
+			t.Error("what was refused is not in doubt")
+		}
+		s.accept(sent[responses-1])
+		w = w.with(parts, nameAt(1), "third")
+		e.publish(w, parts, nameAt(1))
+		fix := s.receive()
+		s.accept(fix)
+		var rest []string // tried again, in portions
+		for synctest.Wait(); len(s.Out()) > 0; synctest.Wait() {
+			r := s.receive()
+			rest = append(rest, r.contents()...)
+			s.accept(r)
+		}
+		slices.Sort(rest)
+		if !slices.Equal(fix.contents(), []string{"third"}) || !slices.Equal(rest, []string{"second of 0", "second of 2"}) {
+			t.Errorf("after %v came %v", fix.contents(), rest)
+		}
+	})
+}
+
+// What was refused together is tried again in ever smaller portions, so that
+// one bad resource soon stands alone and does not take good ones with it.
+func TestBadResourceIsSingledOut(t *testing.T) {
+	const resources, changes = 64, 20
+	bad := nameAt(13)
+	synctest.Test(t, func(t *testing.T) {
+		e := run(t, Config{})
+		w := many(resources)
+		e.publish(w, parts)
+		<-e.Primed()
+		s := connected(e, Delta, parts, namesOf(resources)...)
+		taken := map[string]string{}
+		sent, mended := 0, false
+		settle := func() {
+			for synctest.Wait(); len(s.Out()) > 0; synctest.Wait() {
+				r := s.receive()
+				sent += len(r.Resources)
+				if !mended && slices.ContainsFunc(r.Resources, func(res *Resource) bool { return res.Name == bad }) {
+					s.Request(Request{Type: parts, Answer: Answer{Verdict: Refuse, Serial: r.Serial, Reason: "bad"}})
+					continue
+				}
+				for _, res := range r.Resources {
+					taken[res.Name] = string(res.Body)
+				}
+				s.accept(r)
+			}
+		}
+		settle()
+		for i := range changes {
+			name := nameAt(20 + i)
+			w = w.with(parts, name, "second")
+			e.publish(w, parts, name)
+			settle()
+			if taken[name] != "second" {
+				t.Errorf("%s changed and did not get past the bad one", name)
+			}
+		}
+		if limit := 3*resources + changes; sent > limit {
+			t.Errorf("%d resources were sent, want at most %d", sent, limit)
+		}
+		mended = true
+		e.publish(w.with(parts, bad, "mended"), parts, bad)
+		settle()
+		if len(taken) != resources {
+			t.Errorf("the client has %d resources, want %d", len(taken), resources)
+		}
+	})
+}
+
+// A step is seen whole: what changes together goes out in the order of types,
+// however the changes are listed.
+func TestStepIsSeenWhole(t *testing.T) {
+	for i := range 50 {
+		e := run(t, Config{Workers: 4})
+		w := many(20)
+		e.publish(w, parts)
+		<-e.Primed()
+		s := connected(e, Delta, wholes, namesOf(20)...)
+		s.Request(Request{Type: parts, Subscribe: namesOf(20)})
+		s.accept(s.receive())
+		s.accept(s.receive())
+		u := Update{}
+		for _, name := range namesOf(20) {
+			w = w.with(wholes, name, "second").with(parts, name, "second")
+			u.Changed = append(u.Changed, Changed{Type: parts, Name: name}, Changed{Type: wholes, Name: name})
+		}
+		u.World = w
+		e.Publish(u)
+		for _, want := range []Type{wholes, parts} {
+			if r := s.receive(); r.Type != want || len(r.Resources) != 20 {
+				t.Fatalf("round %d: %d resources of type %d, want all of type %d", i, len(r.Resources), r.Type, want)
+			}
+		}
+	}
+}
+
+// Every subscriber gets the same bytes, which are made once.
+func TestEncodedOnce(t *testing.T) {
+	e := run(t, Config{})
+	var encoded atomic.Int64
+	w := fakeWorld{parts: {"a": {t: parts, name: "a", content: "0", encoded: &encoded}}}
+	e.publish(w, parts)
+	<-e.Primed()
+	var first *Resource
+	for range 50 {
+		r := connected(e, Delta, parts, "a").receive()
+		if first == nil {
+			first = r.Resources[0]
+		}
+		if r.Resources[0] != first {
+			t.Error("a subscriber was given a resource of its own")
+		}
+	}
+	if n := encoded.Load(); n != 1 {
+		t.Errorf("encoded %d times", n)
+	}
+}
+
+// Point 8 of the checklist: whoever leaves is forgotten.
+func TestCloseLeavesNothing(t *testing.T) {
+	e := run(t, Config{})
+	e.publish(many(5), parts)
+	<-e.Primed()
+	var list []*Subscriber
+	for range 10 {
+		s := connected(e, Delta, parts, namesOf(5)...)
+		s.Request(Request{Type: wholes, Wildcard: WildcardOn})
+		s.receive()
+		s.receive()
+		list = append(list, s)
+	}
+	for _, s := range list {
+		s.Close()
+		s.Request(Request{Type: parts, Subscribe: []string{"late"}})
+	}
+	if n, wild := len(e.index.named), len(e.index.wild[wholes]); n != 0 || wild != 0 || e.Len() != 0 {
+		t.Errorf("%d names, %d wildcards and %d subscribers are left", n, wild, e.Len())
+	}
+}
+
+// What waits for a slow dispatcher is joined by name, never coarsened.
+func TestInboxJoinsByName(t *testing.T) {
+	b := newInbox()
+	b.put(Update{World: many(1), Changed: []Changed{{parts, "a", []string{"x"}}, {parts, "b", []string{"x"}}}})
+	b.put(Update{World: many(2), Changed: []Changed{{parts, "a", []string{"y"}}, {wholes, "b", nil}}})
+	b.put(Update{World: many(3), Changed: []Changed{{wholes, "b", []string{"y"}}}})
+	u, ok := b.take()
+	var got []string
+	for _, c := range u.Changed {
+		slices.Sort(c.Namespaces)
+		got = append(got, fmt.Sprintf("%d %s %v %t", c.Type, c.Name, c.Namespaces, c.Namespaces == nil))
+	}
+	slices.Sort(got)
+	want := []string{"0 b [] true", "1 a [x y] false", "1 b [x] false"}
+	if world := u.World.(fakeWorld); !ok || len(world[parts]) != 3 || !slices.Equal(got, want) {
+		t.Errorf("got %q of a world of %d", got, len(world[parts]))
+	}
+	if _, again := b.take(); again {
+		t.Error("the same step was there twice")
+	}
+}
