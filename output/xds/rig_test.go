@@ -95,7 +95,7 @@ func (r *rig) apply(events ...model.Event) {
 func (r *rig) publish(change catalog.Change) {
 	snapshot := r.builder.Snapshot()
 	r.engine.Publish(push.Update{
-		World: envoy.NewWorld(snapshot, r.complete), Changed: envoy.Changes(snapshot, change), Committed: time.Now(),
+		World: envoy.NewWorld(snapshot, r.complete, "istio-system"), Changed: envoy.Changes(snapshot, change), Committed: time.Now(),
 	})
 }
 
