@@ -44,7 +44,7 @@ func mustLead(t *rapid.T, from, to *catalog.Snapshot, c catalog.Change) {
 	before, after := seen(t, from), seen(t, to)
 	keys := maps.Clone(before.Services)
 	maps.Copy(keys, after.Services)
-	if !cmp.Equal(before.Primed, after.Primed) && !c.Primed {
+	if !slices.Equal(before.Primed, after.Primed) && !c.Primed {
 		t.Fatalf("primed is not set, from %v to %v", before.Primed, after.Primed)
 	}
 	for key := range keys {
@@ -57,7 +57,7 @@ func mustLead(t *rapid.T, from, to *catalog.Snapshot, c catalog.Change) {
 		if named && (s.Old != was || s.New != is) {
 			t.Fatalf("%s is not as in the snapshots", key)
 		}
-		for number := range uint32(100) {
+		for _, number := range numbers {
 			for id := range differing(number, before.Services[key].Ports[number].counting(), after.Services[key].Ports[number].counting()) {
 				if _, ok := s.Endpoints[id]; !ok {
 					t.Fatalf("%s: %s is not named", key, idText(id))

@@ -61,7 +61,7 @@ func drawRecord(t *rapid.T, ref model.Ref) model.Record {
 		r.Spec = drawEndpoint(t)
 	case model.KindWorkload:
 		r.Spec = model.Workload{Meta: drawMeta(t), Endpoint: drawEndpoint(t)}
-	case model.KindSource:
+	default:
 		r.Spec = model.SourceMark{}
 	}
 	return r

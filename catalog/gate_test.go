@@ -80,12 +80,12 @@ func TestOtherSourcesAreWaitedForOnlySoLong(t *testing.T) {
 		g := gate([]string{"a"}, []string{"b"})
 		defer g.Stop()
 		g.commit(shopRecord, mark("a"))
-		time.Sleep(time.Minute - 1)
+		time.Sleep(time.Minute - time.Second)
 		g.expect(t, "b may still come")
 		if got := g.Missing(); !slices.Equal(got, []string{"b"}) {
 			t.Errorf("missing are %q", got)
 		}
-		time.Sleep(1)
+		time.Sleep(time.Second)
 		synctest.Wait()
 		g.expect(t, "the wait is over", passed{[]string{"ns/shop"}, true, false})
 		g.commit(mark("b"))

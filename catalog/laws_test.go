@@ -1,6 +1,7 @@
 package catalog_test
 
 import (
+	"reflect"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -20,8 +21,8 @@ func seen(t *rapid.T, s *catalog.Snapshot) world {
 }
 
 func mustEqual(t *rapid.T, what string, got, want world) {
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Fatalf("%s (-want +got):\n%s", what, diff)
+	if !reflect.DeepEqual(got, want) {
+		t.Fatalf("%s (-want +got):\n%s", what, cmp.Diff(want, got))
 	}
 }
 

@@ -36,8 +36,8 @@ type definition struct {
 
 // portView is what serves one port.
 type portView struct {
-	Total, Healthy int
-	Places         []place // by address and port
+	catalog.Tally
+	Places []place // by address and port
 }
 
 // place is an endpoint with all claims on it, the one that counts first.
@@ -53,10 +53,10 @@ type claim struct {
 }
 
 var (
-	sources    = []string{"a", "b", "c", "d"} // of which a and b have a rank
-	order      = []string{"a", "b"}
-	namespaces = []string{"x", "y"}
-	lookers    = []string{"x", "y", "z", ""} // namespaces that look
+	sources = []string{"a", "b", "c", "d"} // of which b and a have a rank
+	order   = []string{"b", "a"}
+	lookers = []string{"x", "y", "z", ""}  // namespaces that look
+	numbers = []uint32{0, 1, 80, 81, 8080} // ports, also some that no service has
 )
 
 // observe reads everything that a snapshot offers, each thing by all ways
@@ -97,31 +97,42 @@ func compareKeys(a, b catalog.ServiceKey) int {
 func observeService(s *catalog.Service) observed {
 	o := observed{Definition: observeDefinition(s.Definition), Ports: map[uint32]portView{}}
 	o.Healthy, o.Total = s.Counts()
-	for number := range uint32(100) { // also those that the service does not have
-		if e := s.Endpoints(number); e != nil {
+	for _, number := range numbers {
+		e := s.Endpoints(number)
+		if e != nil {
 			o.Ports[number] = observePort(e)
+		}
+		if tally := o.Ports[number].Tally; tally != e.Counts() {
+			panic(fmt.Sprintf("%s counts %+v, of %+v", s.Key, e.Counts(), tally))
+		}
+		if port, ok := s.Port(number); ok != slices.Contains(s.Ports, port) {
+			panic(fmt.Sprintf("%s has port %d: %t", s.Key, number, ok))
 		}
 	}
 	return o
 }
 
 func observeDefinition(d *catalog.Definition) definition {
-	return definition{
+	o := definition{
 		Addresses: d.Addresses.Slice(), ExportTo: d.ExportTo.Slice(), SubjectAltNames: d.SubjectAltNames.Slice(),
 		Location: d.Location, Resolution: d.Resolution, Ports: slices.Clone(d.Ports), Rank: d.Rank,
 		Records: slices.Clone(d.Records), Conflicts: slices.Clone(d.Conflicts),
 	}
+	for i := range o.Records { // an instant is one by whatever clock
+		o.Records[i].Since = o.Records[i].Since.UTC()
+	}
+	return o
 }
 
 func observePort(e *catalog.Endpoints) portView {
-	v := portView{Total: e.Total, Healthy: e.Healthy}
+	v := portView{Tally: e.Tally}
 	for endpoint := range e.Claims() {
 		last := len(v.Places) - 1
 		if last < 0 || v.Places[last].Address != endpoint.Address || v.Places[last].Port != endpoint.Port {
 			v.Places = append(v.Places, place{Address: endpoint.Address, Port: endpoint.Port})
 			last++
 		}
-		v.Places[last].Claims = append(v.Places[last].Claims, claim{endpoint.Record, endpoint.Instance.Endpoint})
+		v.Places[last].Claims = append(v.Places[last].Claims, claim{endpoint.Record, endpoint.Endpoint})
 	}
 	at := 0
 	for endpoint := range e.All() {

@@ -2,6 +2,7 @@ package catalog_test
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -81,7 +82,7 @@ func (s state) merge(key catalog.ServiceKey) observed {
 		o.Definition.Rank = len(order)
 	}
 	for _, r := range records {
-		c := catalog.Contributor{Record: r, Place: s[r].Place, Stale: s[r].Status.Stale, Since: s[r].Status.Since}
+		c := catalog.Contributor{Record: r, Place: s[r].Place, Stale: s[r].Status.Stale, Since: s[r].Status.Since.UTC()}
 		if !slices.Contains(taken, r) {
 			c.LeftOut = reason
 		}
@@ -153,8 +154,8 @@ func (s state) conflicts(records []model.Ref) []catalog.Conflict {
 		for port := range spec(r).Ports.All() {
 			for _, earlier := range taken[:slices.Index(taken, r)] {
 				if p, ok := portOf(s[earlier], port.Number); ok {
-					note(p.Name != port.Name, "ports["+itoa(port.Number)+"].name", earlier)
-					note(p.Protocol != port.Protocol, "ports["+itoa(port.Number)+"].protocol", earlier)
+					note(p.Name != port.Name, fmt.Sprintf("ports[%d].name", port.Number), earlier)
+					note(p.Protocol != port.Protocol, fmt.Sprintf("ports[%d].protocol", port.Number), earlier)
 					break
 				}
 			}
@@ -165,8 +166,6 @@ func (s state) conflicts(records []model.Ref) []catalog.Conflict {
 	})
 	return list
 }
-
-func itoa(n uint32) string { return map[uint32]string{80: "80", 81: "81"}[n] }
 
 // serve unites what the records bring to one port.
 func (s state) serve(key catalog.ServiceKey, taken []model.Ref, number uint32) portView {
@@ -188,6 +187,9 @@ func (s state) serve(key catalog.ServiceKey, taken []model.Ref, number uint32) p
 		v.Total++
 		if p.Claims[0].Endpoint.Health == model.Healthy {
 			v.Healthy++
+		}
+		if strings.HasPrefix(p.Address, "unix://") {
+			v.Sockets++
 		}
 	}
 	return v

@@ -90,7 +90,7 @@ func (s *Service) adopt(was *Service) map[EndpointID]struct{} {
 	if was == nil {
 		return compare(nil, s.endpoints)
 	}
-	if s.Definition.equal(was.Definition) {
+	if s.equal(was.Definition) {
 		s.Definition = was.Definition
 	}
 	return reconcile(was.endpoints, s.endpoints)

@@ -15,6 +15,7 @@ type Request struct {
 
 	// Replace makes Names the full set of subscribed names, as whole-state
 	// requests do. Names that are new are sent even if they were sent before.
+	// The engine keeps Names, so they must not be written to again.
 	Replace bool
 	Names   []string
 	// Overtaken marks a request with Replace that crossed a response on the
@@ -155,10 +156,11 @@ func (s *Subscriber) refused(st *state, f *flight) {
 		}
 	}
 	switch {
-	case less && st.flight != nil:
-		st.flight.tried[group] = struct{}{}
-	case less:
+	case st.full && st.flight != nil: // the next full set has its own answer
+	case st.full && f.version != st.sum, less && st.flight == nil:
 		st.retry(group)
+	case less:
+		st.flight.tried[group] = struct{}{}
 	}
 }
 
@@ -175,6 +177,9 @@ func (s *Subscriber) begin(st *state, r Request) {
 }
 
 func (s *Subscriber) replace(st *state, r Request) {
+	if len(r.Names) > 0 && slices.Equal(r.Names, st.list) {
+		return // as in nearly every acknowledgement
+	}
 	wanted := make(map[string]struct{}, len(r.Names))
 	var added, dropped []string
 	for _, name := range r.Names {
@@ -188,10 +193,15 @@ func (s *Subscriber) replace(st *state, r Request) {
 			dropped = append(dropped, name)
 		}
 	}
-	if !r.Overtaken {
-		s.subscribe(st, r.Type, added, false)
+	if r.Overtaken {
+		s.unsubscribe(st, r.Type, dropped)
+		st.list = nil
+		return
 	}
+	s.subscribe(st, r.Type, added, false)
 	s.unsubscribe(st, r.Type, dropped)
+	// Both of one message, so that the text of each name is kept once.
+	st.list, st.names = r.Names, wanted
 }
 
 // subscribe adds names. The first request of a type may say what the subscriber

@@ -15,6 +15,7 @@ type state struct {
 	asked    bool // the type was requested on this stream
 	wildcard bool
 	names    map[string]struct{} // subscribed by name
+	list     []string            // the same as they were last listed in full; nil if they were not
 
 	// held is what the subscriber has once it has taken in all it was sent.
 	held map[string]held

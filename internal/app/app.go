@@ -30,6 +30,9 @@ const (
 	optionalWait = 10 * time.Second
 	// drain is how long streams and requests may take to end at a stop.
 	drain = 5 * time.Second
+	// folderWait bounds the wait before a folder that is not there is looked for
+	// again. Nobody is spared by a long one: the disk is our own.
+	folderWait = 5 * time.Second
 )
 
 // App is one Isthmus with its listeners bound. Make one with [New].
@@ -106,7 +109,9 @@ func New(ctx context.Context, c *config.Config, version string, log *slog.Logger
 // supervise makes the source that an entry of the configuration describes.
 func (a *App) supervise(c *config.Config, s config.Source) *source.Supervisor {
 	reader := file.New(*s.File, a.log.With("source", s.Name))
-	return source.NewSupervisor(s.Name, reader, a.store, source.Config{Kind: s.Kind(), Origin: c.Instance, Log: a.log})
+	return source.NewSupervisor(s.Name, reader, a.store, source.Config{
+		Kind: s.Kind(), Origin: c.Instance, Log: a.log, MaxBackoff: folderWait,
+	})
 }
 
 func (a *App) listen(ctx context.Context, c *config.Config) (err error) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"strings"
 	"time"
 
@@ -15,7 +16,7 @@ import (
 // adminFlags are the flags of commands that read the admin API.
 type adminFlags struct {
 	url    string
-	format string
+	format format
 }
 
 func (f *adminFlags) add(c *cobra.Command) {
@@ -27,10 +28,14 @@ func (f *adminFlags) add(c *cobra.Command) {
 func (f *adminFlags) get(ctx context.Context, path string, v any) error {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	url := strings.TrimRight(f.url, "/") + path
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
-	if err != nil {
+	base, err := url.Parse(f.url)
+	if err != nil || base.Host == "" || base.Scheme != "http" && base.Scheme != "https" {
 		return fmt.Errorf("--admin %q is not a URL such as http://127.0.0.1:8080", f.url)
+	}
+	address := strings.TrimRight(f.url, "/") + path
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, http.NoBody)
+	if err != nil {
+		return err
 	}
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
@@ -42,7 +47,7 @@ func (f *adminFlags) get(ctx context.Context, path string, v any) error {
 		return wrong{fmt.Errorf("%s", strings.TrimSpace(string(text)))}
 	}
 	if err := json.NewDecoder(response.Body).Decode(v); err != nil {
-		return wrong{fmt.Errorf("%s does not answer as an Isthmus does: %w", url, err)}
+		return wrong{fmt.Errorf("%s does not answer as an Isthmus does: %w", address, err)}
 	}
 	return nil
 }

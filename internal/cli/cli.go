@@ -55,7 +55,6 @@ catalog to Envoy and gRPC clients over xDS.`,
   isthmus validate --config isthmus.yaml
   isthmus serve --config isthmus.yaml
   isthmus services reviews.example.com   who holds what, and why`,
-		Args:          cobra.NoArgs,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"text/tabwriter"
@@ -10,30 +11,56 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
+// format is how a command prints data. As a flag's value it is checked before
+// the command does anything.
+type format string
+
+const (
+	asTable format = "table"
+	asJSON  format = "json"
+	asYAML  format = "yaml"
+)
+
 // formatFlag adds -o to a command that prints data.
-func formatFlag(c *cobra.Command, format *string) {
-	c.Flags().StringVarP(format, "output", "o", "table", "how to print: table, json or yaml")
+func formatFlag(c *cobra.Command, f *format) {
+	*f = asTable
+	c.Flags().VarP(f, "output", "o", "how to print: table, json or yaml")
 }
 
+// String implements the flag's value, as Set and Type do.
+func (f *format) String() string { return string(*f) }
+
+// Set takes the format from the command line.
+func (f *format) Set(s string) error {
+	switch format(s) {
+	case asTable, asJSON, asYAML:
+		*f = format(s)
+		return nil
+	default:
+		return errors.New("use table, json or yaml")
+	}
+}
+
+// Type is what help shows for a value.
+func (f *format) Type() string { return "format" }
+
 // printAs prints a value as JSON or YAML, or lets table print it.
-func printAs(c *cobra.Command, format string, v any, table func() error) error {
-	switch format {
-	case "table":
-		return table()
-	case "json":
+func printAs(c *cobra.Command, f format, v any, table func() error) error {
+	switch f {
+	case asJSON:
 		encoder := json.NewEncoder(c.OutOrStdout())
 		encoder.SetIndent("", "  ")
 		return encoder.Encode(v)
-	case "yaml":
+	case asYAML:
 		text, err := yaml.Marshal(v)
 		if err != nil {
 			return err
 		}
 		_, err = c.OutOrStdout().Write(text)
 		return err
-	default:
-		return fmt.Errorf("--output %q is none of table, json, yaml", format)
+	case asTable:
 	}
+	return table()
 }
 
 // table writes rows under a heading, in columns.

@@ -8,7 +8,7 @@ import (
 )
 
 func newVersion(version string) *cobra.Command {
-	var format string
+	var f format
 	c := &cobra.Command{
 		Use:     "version",
 		Short:   "Print the version",
@@ -20,12 +20,12 @@ func newVersion(version string) *cobra.Command {
 				Go       string `json:"go"`
 				Platform string `json:"platform"`
 			}{version, runtime.Version(), runtime.GOOS + "/" + runtime.GOARCH}
-			return printAs(c, format, v, func() error {
+			return printAs(c, f, v, func() error {
 				_, err := fmt.Fprintf(c.OutOrStdout(), "isthmus %s (%s, %s)\n", v.Version, v.Go, v.Platform)
 				return err
 			})
 		},
 	}
-	formatFlag(c, &format)
+	formatFlag(c, &f)
 	return c
 }

@@ -126,7 +126,7 @@ func (t *tour) spoil(ctx context.Context, s service) (observed, error) {
 	if err := t.stillAnswering(ctx, b, unharmed); err != nil {
 		return observed{}, err
 	}
-	return observed{refused.Sub(wrote), fmt.Sprintf("%s is refused; since then each of the others answered %d more calls, and none failed",
+	return observed{refused.Sub(wrote), fmt.Sprintf("%s is refused;\nsince then each of the others has answered %d more calls, and none failed",
 		where, enough)}, nil
 }
 

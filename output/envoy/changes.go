@@ -65,7 +65,7 @@ func sameOffer(a, b *catalog.Service) bool {
 // sameStanding reports whether both are chosen by the same views when a host
 // names several services.
 func sameStanding(a, b *catalog.Service) bool {
-	return a.Rank == b.Rank && a.ExportTo.Equal(b.ExportTo)
+	return a.Rank == b.Rank && a.Records[0].Record.Source == b.Records[0].Record.Source && a.ExportTo.Equal(b.ExportTo)
 }
 
 // noteEndpoints notes what follows from a change of endpoints alone.

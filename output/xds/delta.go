@@ -39,6 +39,12 @@ func heldVersions(versions map[string]string) map[string]push.Version {
 	return held
 }
 
+// withoutStar returns the names that stand for one resource each. The list is
+// not written to, and nearly always it is returned as it is.
 func withoutStar(names []string) []string {
-	return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return name == "*" || name == "" })
+	none := func(name string) bool { return name == "*" || name == "" }
+	if !slices.ContainsFunc(names, none) {
+		return names
+	}
+	return slices.DeleteFunc(slices.Clone(names), none)
 }

@@ -101,6 +101,7 @@ func TestPoint25_DeltaWildcardOutlivesNames(t *testing.T) {
 	c.Subscribe(cds)
 	c.AwaitHeld(cds, clustersOf("a.example", probe)...)
 	c.Subscribe(cds, clusterOf("a.example"))
+	c.Await("a.example again", func(s *xdsclient.State) bool { return s.Received(cds, clusterOf("a.example")) == 2 })
 	r.put(service("shop", "b.example"))
 	c.AwaitHeld(cds, clustersOf("a.example", "b.example", probe)...)
 	c.Unsubscribe(cds, clusterOf("a.example"))

@@ -16,6 +16,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/output/envoy"
 	"github.com/isthmus-mesh/isthmus/output/xds"
 	"github.com/isthmus-mesh/isthmus/push"
+	"github.com/isthmus-mesh/isthmus/store"
 )
 
 const (
@@ -37,6 +38,8 @@ type rig struct {
 	builder  *catalog.Builder
 	revision uint64
 	complete bool
+
+	store *store.Memory // of a stored rig
 
 	ticks *xdsclient.Client // sees nothing but ticks
 	tick  uint32
@@ -99,11 +102,56 @@ func (r *rig) publish(change catalog.Change) {
 	})
 }
 
+// newStoredRig is a rig that is fed from a store, through the gate that waits
+// for the sources: the first is required, the others are not.
+func newStoredRig(t xdsclient.TB, s setup, wait time.Duration) *rig {
+	t.Helper()
+	r := newRig(t, s)
+	r.store = store.NewMemory(store.Config{})
+	gate := catalog.NewGate(s.sources[:1], s.sources[1:], wait, func(s *catalog.Snapshot, change catalog.Change, complete bool) {
+		r.engine.Publish(push.Update{World: envoy.NewWorld(s, complete), Changed: envoy.Changes(s, change), Committed: time.Now()})
+	})
+	ctx, stop := context.WithCancel(context.Background())
+	var run sync.WaitGroup
+	run.Go(func() { _ = catalog.Run(r.store.Watch(ctx, model.Filter{}), s.sources, gate.Publish) })
+	t.Cleanup(func() {
+		stop()
+		gate.Stop()
+		run.Wait()
+	})
+	return r
+}
+
 // put adds or replaces records, in one step.
-func (r *rig) put(records ...model.Record) { r.apply(upserts(records...)...) }
+func (r *rig) put(records ...model.Record) {
+	if r.store != nil {
+		r.commit(false, records)
+		return
+	}
+	r.apply(upserts(records...)...)
+}
 
 // remove deletes records, in one step.
-func (r *rig) remove(records ...model.Record) { r.apply(deletes(records...)...) }
+func (r *rig) remove(records ...model.Record) {
+	if r.store != nil {
+		r.commit(true, records)
+		return
+	}
+	r.apply(deletes(records...)...)
+}
+
+func (r *rig) commit(remove bool, records []model.Record) {
+	r.t.Helper()
+	var c model.Commit
+	for _, record := range records {
+		stored, _ := r.store.Get(record.Ref)
+		record.UID, record.Revision = stored.UID, stored.Revision
+		c.Writes = append(c.Writes, model.Write{Record: record, Delete: remove})
+	}
+	if _, err := r.store.Commit(context.Background(), c); err != nil {
+		r.t.Fatalf("commit: %v", err)
+	}
+}
 
 func upserts(records ...model.Record) (events []model.Event) {
 	for _, record := range records {

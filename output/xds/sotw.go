@@ -46,7 +46,7 @@ func claimOf(version string) *push.Version {
 func (st *sotwType) subscription(names []string, legacy bool) ([]string, push.Wildcard) {
 	everything := slices.Contains(names, "*") || legacy && !st.named && len(names) == 0
 	st.named = st.named || len(names) > 0
-	names = slices.DeleteFunc(slices.Clone(names), func(name string) bool { return name == "*" || name == "" })
+	names = withoutStar(names)
 	if everything {
 		return names, push.WildcardOn
 	}

@@ -9,6 +9,8 @@ import (
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"github.com/isthmus-mesh/isthmus/internal/testkit/xdsclient"
 )
 
 // inTime is how long an Isthmus without stuck clients may take to end.
@@ -20,7 +22,7 @@ func TestStoppingTellsClientsToGoElsewhere(t *testing.T) {
 	files.Write("shop.yaml", service{Host: reviews, Endpoints: endpoints(one)})
 	isthmus := start(t, files)
 	client, envoy := dial(t, isthmus, reviews+":80", "shop"), openStream(t, isthmus, "envoy")
-	envoy.Await(reviews)
+	envoy.AwaitHeld(xdsclient.CDS, cluster(reviews))
 	client.AwaitAnswers("one")
 	calls := client.KeepCalling()
 
@@ -29,7 +31,7 @@ func TestStoppingTellsClientsToGoElsewhere(t *testing.T) {
 	if took := time.Since(began); took > inTime {
 		t.Errorf("the application took %s to end", took)
 	}
-	if _, err := envoy.Next(); status.Code(err) != codes.Unavailable || !strings.Contains(err.Error(), "stopping") {
+	if err := envoy.AwaitEnd(); status.Code(err) != codes.Unavailable || !strings.Contains(err.Error(), "stopping") {
 		t.Errorf("the stream ended with %v, want Unavailable and that it is stopping", err)
 	}
 	client.AwaitAnswers("one")
@@ -50,7 +52,7 @@ func TestStoppingDoesNotWaitForWhatNeverComes(t *testing.T) {
 	if took := time.Since(began); took > inTime {
 		t.Errorf("the application took %s to end", took)
 	}
-	if _, err := envoy.Next(); status.Code(err) != codes.Unavailable {
+	if err := envoy.AwaitEnd(); status.Code(err) != codes.Unavailable {
 		t.Errorf("the stream ended with %v, want Unavailable", err)
 	}
 }
@@ -62,13 +64,13 @@ func TestStoppingGivesUpOnClientsThatAreStuck(t *testing.T) {
 	files := newRegistry(t, "files")
 	isthmus := start(t, files)
 	isthmus.AwaitSource("files", "live", "")
-	stuck := openSilentStream(t, isthmus)
+	stuck := xdsclient.NewSotW(t, channel(t, isthmus), xdsclient.Config{Node: xdsclient.Node("stuck", "", "envoy"), Deadline: patience})
 	began := time.Now()
 	isthmus.Stop()
 	if took := time.Since(began); took > 2*inTime {
 		t.Errorf("the application took %s to end", took)
 	}
-	if _, err := stuck.Next(); status.Code(err) != codes.Unavailable {
+	if err := stuck.AwaitEnd(); status.Code(err) != codes.Unavailable {
 		t.Errorf("the stream ended with %v, want Unavailable", err)
 	}
 }
@@ -78,8 +80,9 @@ func TestProcessEndsInTimeWhenTerminated(t *testing.T) {
 	t.Parallel()
 	files, one := newRegistry(t, "files"), startBackend(t, "one")
 	files.Write("shop.yaml", service{Host: reviews, Endpoints: endpoints(one)})
+	program := build(t)
 	for _, signal := range []os.Signal{syscall.SIGTERM, os.Interrupt} {
-		p := startProcess(t, configFor(loopback, []*registry{files}))
+		p := startProcess(t, program, configFor(loopback, []*registry{files}))
 		client := dial(t, p.isthmus, reviews+":80", "shop")
 		client.AwaitAnswers("one")
 		began := time.Now()

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/isthmus-mesh/isthmus/admin"
+	"github.com/isthmus-mesh/isthmus/internal/testkit/xdsclient"
 )
 
 // get asks the admin API.
@@ -164,7 +165,7 @@ func (i *isthmus) sent(c *client) string {
 		i.t.Fatal(err)
 	}
 	for line := range strings.Lines(metrics) {
-		if strings.HasPrefix(line, "isthmus_push_responses_total") && strings.Contains(line, assignments) {
+		if strings.HasPrefix(line, "isthmus_push_responses_total") && strings.Contains(line, xdsclient.EDS) {
 			b.WriteString(line)
 		}
 	}

@@ -13,6 +13,7 @@ package feature_test
 
 import (
 	"context"
+	"flag"
 	"testing"
 	"time"
 
@@ -23,7 +24,14 @@ import (
 // deal more than it takes, for the machine may be busy with other things.
 const patience = 40 * time.Second
 
+// atOnce is how many tests run at a time. They wait far more than they work.
+const atOnce = "8"
+
 func TestMain(m *testing.M) {
+	flag.Parse()
+	if err := flag.Set("test.parallel", atOnce); err != nil {
+		panic(err)
+	}
 	goleak.VerifyTestMain(m)
 }
 

@@ -3,6 +3,8 @@ package feature_test
 import (
 	"testing"
 	"time"
+
+	"github.com/isthmus-mesh/isthmus/internal/testkit/xdsclient"
 )
 
 func TestEachNamespaceSeesItsOwnServiceOfAHost(t *testing.T) {
@@ -84,7 +86,7 @@ func TestClientOfAnUnknownServiceFailsForThatReason(t *testing.T) {
 	files.Write("shop.yaml", service{Host: reviews, ExportTo: "[.]", Endpoints: endpoints(one)})
 	isthmus := start(t, files)
 	stranger := dial(t, isthmus, reviews+":80", "outside")
-	await(t, "an answer to the client", func() error { return isthmus.accepted(stranger, listeners, 0) })
+	await(t, "an answer to the client", func() error { return isthmus.accepted(stranger, xdsclient.LDS, 0) })
 	stranger.AwaitFailure("has been removed")
 	files.Write("shop.yaml", service{Host: reviews, Endpoints: endpoints(one)})
 	stranger.AwaitAnswers("one")

@@ -3,6 +3,8 @@ package feature_test
 import (
 	"strings"
 	"testing"
+
+	"github.com/isthmus-mesh/isthmus/internal/testkit/xdsclient"
 )
 
 func TestClientThatComesBeforeItsServiceGetsItWhenItAppears(t *testing.T) {
@@ -10,7 +12,7 @@ func TestClientThatComesBeforeItsServiceGetsItWhenItAppears(t *testing.T) {
 	files, b := newRegistry(t, "files"), startBackends(t, "one", "two")
 	isthmus := start(t, files)
 	client := dial(t, isthmus, reviews+":80", "shop")
-	await(t, "an empty answer", func() error { return isthmus.accepted(client, listeners, 0) })
+	await(t, "an empty answer", func() error { return isthmus.accepted(client, xdsclient.LDS, 0) })
 	files.Write("shop.yaml", service{Host: reviews, Selector: "{app: reviews}"})
 	files.Write("one.yaml", workload{Name: "one", Spec: b[0].Endpoint("labels: {app: reviews}")})
 	client.AwaitAnswers("one")

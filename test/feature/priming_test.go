@@ -7,6 +7,8 @@ import (
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"github.com/isthmus-mesh/isthmus/internal/testkit/xdsclient"
 )
 
 func TestNothingIsServedBeforeARequiredSourceIsListed(t *testing.T) {
@@ -27,7 +29,7 @@ func TestNothingIsServedBeforeARequiredSourceIsListed(t *testing.T) {
 	if code, _, err := isthmus.get("/livez"); code != 200 || err != nil {
 		t.Errorf("an Isthmus that waits is not alive: %d %v", code, err)
 	}
-	_, err := openStream(t, isthmus, "envoy").Next()
+	err := openStream(t, isthmus, "envoy").AwaitEnd()
 	if status.Code(err) != codes.Unavailable || !strings.Contains(err.Error(), "not primed yet") {
 		t.Errorf("a stream before that ends with %v, want Unavailable and why", err)
 	}
@@ -47,10 +49,9 @@ func TestEmptyRegistryIsServedAsSuch(t *testing.T) {
 	files, one := newRegistry(t, "files"), startBackend(t, "one")
 	isthmus := start(t, files)
 	isthmus.AwaitSource("files", "live", "")
-	names, err := openStream(t, isthmus, "envoy").Next()
-	if len(names) > 0 || err != nil {
-		t.Errorf("of an empty registry a client is told %v %v", names, err)
-	}
+	envoy := openStream(t, isthmus, "envoy")
+	envoy.Await("an answer", func(s *xdsclient.State) bool { return s.Responses(xdsclient.CDS) == 1 })
+	envoy.AwaitHeld(xdsclient.CDS)
 	client := dial(t, isthmus, reviews+":80", "shop")
 	files.Write("shop.yaml", service{Host: reviews, Endpoints: endpoints(one)})
 	client.AwaitAnswers("one")

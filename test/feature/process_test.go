@@ -16,15 +16,21 @@ type process struct {
 	isthmus *isthmus // only its addresses and its log; it is not in this process
 }
 
-// startProcess runs "isthmus serve" with a configuration until it serves.
-func startProcess(t *testing.T, configuration string) process {
+// build builds the program.
+func build(t *testing.T) (program string) {
 	t.Helper()
-	dir := t.TempDir()
-	program, file := filepath.Join(dir, "isthmus"), filepath.Join(dir, "isthmus.yaml")
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", program, "github.com/isthmus-mesh/isthmus/cmd/isthmus")
-	if out, err := build.CombinedOutput(); err != nil {
+	program = filepath.Join(t.TempDir(), "isthmus")
+	tool := exec.CommandContext(t.Context(), "go", "build", "-buildvcs=false", "-o", program, "github.com/isthmus-mesh/isthmus/cmd/isthmus")
+	if out, err := tool.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
+	return program
+}
+
+// startProcess runs "isthmus serve" with a configuration until it serves.
+func startProcess(t *testing.T, program, configuration string) process {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "isthmus.yaml")
 	if err := os.WriteFile(file, []byte(configuration), 0o600); err != nil {
 		t.Fatal(err)
 	}

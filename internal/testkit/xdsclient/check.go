@@ -120,7 +120,7 @@ func (c *Client) consistent(k *topic, r response) {
 	case r.full:
 		problem(c.config.Ledger.noteState(k.url, r.version, r.resources))
 	}
-	if r.version != k.settled {
+	if r.version != k.settled || c.config.Overlap { // a late refusal may cross
 		return
 	}
 	for _, res := range r.resources {

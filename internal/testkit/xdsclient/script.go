@@ -98,8 +98,8 @@ func (c *Client) AwaitEnd() error {
 }
 
 // Quiet makes sure that the server has nothing more to send of a type because
-// of what it knew when Quiet was called: it subscribes to a resource that it
-// has not named so far, waits for it, and unsubscribes. Responses of a type
+// of what it knew when Quiet was called: it asks for a resource, waits for
+// it, and unsubscribes unless it was subscribed before. Responses of a type
 // come in order. Those that Quiet itself brings about are not counted.
 func (c *Client) Quiet(typeURL, name string) {
 	c.t.Helper()
@@ -110,13 +110,25 @@ func (c *Client) Quiet(typeURL, name string) {
 		answers++
 		c.Await("an answer about "+name, func(s *State) bool { return about(s) == answers && s.Open(typeURL) == 0 })
 	}
-	star := false
+	var star, named bool
 	c.Read(func(s *State) {
-		answers, star = about(s), s.topic(typeURL).star
-		s.topic(typeURL).responses--
+		k := s.topic(typeURL)
+		answers, star = about(s), k.star
+		_, named = k.names[name]
+		k.responses--
 	})
-	c.Subscribe(typeURL, name)
+	if named && !c.dialect.delta() {
+		c.Unsubscribe(typeURL, name)
+	}
+	if star { // to name something must not end what is implied by naming nothing
+		c.Subscribe(typeURL, name, "*")
+	} else {
+		c.Subscribe(typeURL, name)
+	}
 	await()
+	if named {
+		return
+	}
 	if star && c.dialect.delta() {
 		c.Read(func(s *State) { s.topic(typeURL).responses-- })
 		c.Unsubscribe(typeURL, name)
@@ -125,6 +137,16 @@ func (c *Client) Quiet(typeURL, name string) {
 	}
 	c.Unsubscribe(typeURL, name)
 }
+
+// Unfollow makes a client keep its subscriptions as they are; see [Config].Follow.
+func (c *Client) Unfollow() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.config.Follow = nil
+}
+
+// IsDelta reports whether the client speaks the delta variant.
+func (c *Client) IsDelta() bool { return c.dialect.delta() }
 
 // Send puts a message of the script's on the wire, of which the client takes
 // no further note.

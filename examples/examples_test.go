@@ -1,0 +1,139 @@
+// Package examples_test keeps the examples valid: what users copy works.
+package examples_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"log/slog"
+	"net/http"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/isthmus-mesh/isthmus/admin"
+	"github.com/isthmus-mesh/isthmus/config"
+	"github.com/isthmus-mesh/isthmus/internal/app"
+	"github.com/isthmus-mesh/isthmus/internal/cli"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func configurations(t *testing.T) []string {
+	t.Helper()
+	files, err := filepath.Glob("*/isthmus.yaml")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no examples: %v", err)
+	}
+	return files
+}
+
+func TestValidateAcceptsExamples(t *testing.T) {
+	t.Parallel()
+	for _, file := range configurations(t) {
+		var out, errOut bytes.Buffer
+		if status := cli.Main(t.Context(), "test", []string{"validate", "--config", file}, nil, &out, &errOut); status != 0 {
+			t.Errorf("status %d: %s", status, errOut.String())
+		}
+	}
+}
+
+// Served, nothing of an example is refused or left out, and every service has
+// an endpoint and is offered to every kind of client.
+func TestExamplesAreServedWhole(t *testing.T) {
+	t.Parallel()
+	for _, file := range configurations(t) {
+		t.Run(file, func(t *testing.T) {
+			t.Parallel()
+			url := serve(t, file)
+			var sources []admin.Source
+			get(t, url+"/api/v1/sources", &sources)
+			for _, s := range sources {
+				if s.State != "live" || len(s.Refused) > 0 || len(s.Ignored) > 0 {
+					t.Errorf("source %s: %s %s, refused %v, ignored %v", s.Name, s.State, s.Reason, s.Refused, s.Ignored)
+				}
+			}
+			var services []admin.Service
+			get(t, url+"/api/v1/services", &services)
+			if len(services) < 2 {
+				t.Errorf("%d services", len(services))
+			}
+			for _, s := range services {
+				if s.Endpoints.Healthy == 0 || len(s.Conflicts) > 0 || len(s.NotOffered) > 0 {
+					t.Errorf("service %s: %+v", s.Host, s)
+				}
+			}
+		})
+	}
+}
+
+// serve runs an Isthmus, on ports that are free, until the test ends. It
+// returns where the admin API is, once everything was read.
+func serve(t *testing.T, file string) string {
+	t.Helper()
+	loaded, err := config.Load(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	loaded.Outputs.XDS.Listen, loaded.Admin.Listen = "127.0.0.1:0", "127.0.0.1:0"
+	ctx, cancel := context.WithCancel(t.Context())
+	a, err := app.New(ctx, loaded, "test", slog.New(slog.DiscardHandler))
+	if err != nil {
+		cancel()
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- a.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	url := "http://" + a.AdminAddr().String()
+	await(t, url+"/readyz")
+	return url
+}
+
+// await asks until the answer is good.
+func await(t *testing.T, url string) {
+	t.Helper()
+	again := time.NewTicker(10 * time.Millisecond)
+	defer again.Stop()
+	for deadline := time.Now().Add(20 * time.Second); ; <-again.C {
+		response, err := request(t, url)
+		if err == nil {
+			_ = response.Body.Close()
+			if response.StatusCode == http.StatusOK {
+				return
+			}
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%s: %v, %v", url, response, err)
+		}
+	}
+}
+
+func get(t *testing.T, url string, v any) {
+	t.Helper()
+	response, err := request(t, url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	if err := json.NewDecoder(response.Body).Decode(v); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func request(t *testing.T, url string) (*http.Response, error) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Close = true // leaves no goroutine behind
+	return http.DefaultClient.Do(r)
+}

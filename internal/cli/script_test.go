@@ -1,0 +1,94 @@
+package cli_test
+
+import (
+	"errors"
+	"flag"
+	"os/exec"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+var update = flag.Bool("update", false, "rewrite what the scripts expect by cmp")
+
+// patience is how long a script waits for what must come about: much more than
+// it takes, for the machine may be busy.
+const patience = 30 * time.Second
+
+// Each file of testdata is a session at the command line. Beside testscript's
+// own commands there are
+//   - exits STATUS COMMAND...: the command ends with that exit status;
+//   - serve FILE: isthmus serve runs from here on, $ADMIN is its admin API;
+//   - connect ID: a client with that node id has accepted all clusters;
+//   - terminate: SIGTERM to the server, which ends with status 0; what it
+//     logged is in the file serve.log.
+func TestScripts(t *testing.T) {
+	t.Parallel()
+	testscript.Run(t, testscript.Params{
+		Dir:                 "testdata",
+		RequireExplicitExec: true,
+		RequireUniqueNames:  true,
+		UpdateScripts:       *update,
+		Setup: func(env *testscript.Env) error {
+			env.Values[theServer{}] = &server{}
+			return nil
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"exits": exits, "serve": serve, "connect": connect, "terminate": terminate,
+		},
+	})
+}
+
+func exits(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: exits STATUS COMMAND...")
+	}
+	status := 0
+	err := ts.Exec(args[1], args[2:]...)
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
+		status = exit.ExitCode()
+	} else {
+		ts.Check(err)
+	}
+	if strconv.Itoa(status) != args[0] {
+		ts.Fatalf("exit status %d, not %s", status, args[0])
+	}
+}
+
+// serve, connect and terminate act on the one server that a script may have.
+
+func serve(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: serve FILE")
+	}
+	s := serverOf(ts)
+	ts.Check(s.start(ts.MkAbs(args[0])))
+	ts.Defer(s.kill)
+	ts.Check(s.await("/readyz", "ok"))
+	ts.Setenv("ADMIN", s.admin)
+}
+
+func connect(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: connect ID")
+	}
+	s := serverOf(ts)
+	hangUp, err := acceptClusters(s.xds, args[0])
+	ts.Check(err)
+	ts.Defer(hangUp)
+	ts.Check(s.await("/api/v1/clients", `"state": "accepted"`))
+}
+
+func terminate(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 0 {
+		ts.Fatalf("usage: terminate")
+	}
+	ts.Check(serverOf(ts).terminate(ts.MkAbs("serve.log")))
+}
+
+// theServer is the key under which a script keeps it.
+type theServer struct{}
+
+func serverOf(ts *testscript.TestScript) *server { return ts.Value(theServer{}).(*server) }

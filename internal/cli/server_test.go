@@ -1,0 +1,151 @@
+package cli_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"regexp"
+	"strings"
+	"syscall"
+	"time"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/protobuf/types/known/structpb"
+)
+
+// server is an isthmus serve that runs beside a script.
+type server struct {
+	xds, admin string
+	process    *exec.Cmd
+	log        strings.Builder // complete once ended is closed
+	ended      chan struct{}
+	err        error // of the process, likewise
+}
+
+var serving = regexp.MustCompile(`msg=serving xds=(\S+) admin=(\S+)`)
+
+// start returns once the server says where it serves.
+func (s *server) start(config string) error {
+	s.process, s.ended = exec.Command("isthmus", "serve", "--config", config), make(chan struct{}) //nolint:noctx // it ends by a signal
+	log, err := s.process.StderrPipe()
+	if err != nil {
+		return err
+	}
+	if err := s.process.Start(); err != nil {
+		return err
+	}
+	found := make(chan []string, 1)
+	go s.follow(log, found)
+	select {
+	case at := <-found:
+		s.xds, s.admin = at[1], "http://"+at[2]
+		return nil
+	case <-s.ended:
+		return fmt.Errorf("serving: %w\n%s", s.err, s.log.String())
+	case <-time.After(patience):
+		return errors.New("it does not say where it serves")
+	}
+}
+
+// follow keeps what the server logs, to its end.
+func (s *server) follow(log io.Reader, found chan<- []string) {
+	defer close(s.ended)
+	for lines := bufio.NewScanner(log); lines.Scan(); {
+		s.log.WriteString(lines.Text() + "\n")
+		if at := serving.FindStringSubmatch(lines.Text()); at != nil {
+			found <- at
+		}
+	}
+	s.err = s.process.Wait()
+}
+
+// await asks the admin API until the answer says what is wanted.
+func (s *server) await(path, want string) error {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	again := time.NewTicker(10 * time.Millisecond)
+	defer again.Stop()
+	for {
+		text, err := read(ctx, s.admin+path)
+		if err == nil && strings.Contains(text, want) {
+			return nil
+		}
+		select {
+		case <-again.C:
+		case <-ctx.Done():
+			return fmt.Errorf("%s does not say %q: %w\n%s", path, want, err, text)
+		}
+	}
+}
+
+func read(ctx context.Context, url string) (string, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
+	if err != nil {
+		return "", err
+	}
+	request.Close = true // leaves no goroutine behind
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return "", err
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	return string(text), err
+}
+
+// terminate asks the server to end, which it must do in good order.
+func (s *server) terminate(log string) error {
+	if err := s.process.Process.Signal(syscall.SIGTERM); err != nil {
+		return err
+	}
+	select {
+	case <-s.ended:
+	case <-time.After(patience):
+		return errors.New("it does not end")
+	}
+	return errors.Join(s.err, os.WriteFile(log, []byte(s.log.String()), 0o600))
+}
+
+func (s *server) kill() {
+	_ = s.process.Process.Kill() // it may have ended before
+	<-s.ended
+}
+
+// acceptClusters opens a stream as Envoy does, and accepts the clusters. The
+// stream stays until it is hung up.
+func acceptClusters(xds, id string) (hangUp func(), err error) {
+	conn, err := grpc.NewClient(xds, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	hangUp = func() { cancel(); _ = conn.Close() }
+	stream, err := discoveryv3.NewAggregatedDiscoveryServiceClient(conn).StreamAggregatedResources(ctx)
+	if err != nil {
+		return hangUp, err
+	}
+	metadata, err := structpb.NewStruct(map[string]any{"NAMESPACE": "shop"})
+	if err != nil {
+		return hangUp, err
+	}
+	request := &discoveryv3.DiscoveryRequest{
+		Node: &corev3.Node{Id: id, Metadata: metadata}, TypeUrl: "type.googleapis.com/envoy.config.cluster.v3.Cluster",
+	}
+	if err := stream.Send(request); err != nil {
+		return hangUp, err
+	}
+	response, err := stream.Recv()
+	if err != nil {
+		return hangUp, err
+	}
+	request.VersionInfo, request.ResponseNonce = response.GetVersionInfo(), response.GetNonce()
+	return hangUp, stream.Send(request)
+}
