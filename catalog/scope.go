@@ -119,7 +119,7 @@ func (s *step) putScope(ref model.Ref, r *model.Record) {
 	if spec, ok := specOf[model.Scope](r); ok {
 		scope = newScope(ref, spec)
 	}
-	if old.same(scope) {
+	if old == nil && scope == nil || old.same(scope) {
 		return
 	}
 	if s.scopeEdit == nil {
