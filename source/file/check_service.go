@@ -10,32 +10,31 @@ import (
 )
 
 // serviceCheck looks at one ServiceEntry. The rules are those of Istio's
-// schema and of its admission webhook; where they ask whether a field is
-// given at all, the document is asked, since the message no longer knows.
+// admission webhook and those of its schema that relate several fields; where
+// they ask whether a field is given at all, the document is asked, since the
+// message no longer knows.
 type serviceCheck struct {
 	spec  *yamlpos.Node
 	entry *networking.ServiceEntry
+	meta  meta
 	at    trail
 	v     *verdict
 	ports map[string]bool // by name
 }
 
-func checkService(spec *yamlpos.Node, entry *networking.ServiceEntry, namespace string, v *verdict) {
-	c := serviceCheck{spec: spec, entry: entry, at: trail{name: "spec", index: -1}, v: v}
+func checkService(spec *yamlpos.Node, entry *networking.ServiceEntry, m meta, v *verdict) {
+	c := serviceCheck{spec: spec, entry: entry, meta: m, at: trail{name: "spec", index: -1}, v: v}
 	c.hosts()
 	c.addresses()
 	c.portList()
 	c.selector()
 	c.resolution()
 	c.distinguishable()
-	checkExportTo(entry.GetExportTo(), namespace, c.at.field("exportTo"), v)
+	checkExportTo(entry.GetExportTo(), m.namespace, c.at.field("exportTo"), v)
 }
 
 func (c *serviceCheck) hosts() {
 	at := c.at.field("hosts")
-	if len(c.entry.GetHosts()) == 0 {
-		c.v.add(at, "missing: write at least one host")
-	}
 	for i, host := range c.entry.GetHosts() {
 		if err := checkHost(host); err != nil {
 			c.v.add(at.item(i), "%v", err)
@@ -68,30 +67,30 @@ func (c *serviceCheck) portList() {
 	for i, port := range c.entry.GetPorts() {
 		at := list.item(i)
 		name, number := port.GetName(), port.GetNumber()
-		switch {
-		case !isLabel(name):
-			c.v.add(at.field("name"), "%q cannot be a port's name: use letters, digits and hyphens, at most 63", name)
-		case c.ports[name]:
+		if c.ports[name] {
 			c.v.add(at.field("name"), "another port is named %q, too: rename one", name)
+		} else if name != "" {
+			checkPortName(name, at.field("name"), c.v)
 		}
-		switch {
-		case !isPort(number):
-			c.v.add(at.field("number"), "%d is not a port: use 1 to 65535", number)
-		case numbers[number]:
+		if numbers[number] {
 			c.v.add(at.field("number"), "port %d is given twice: remove one", number)
 		}
-		target := c.spec.Get("ports").Item(i).Get("targetPort")
-		if present(target) && !isPort(port.GetTargetPort()) {
-			c.v.add(at.field("targetPort"), "%d is not a port: use 1 to 65535, or leave it out", port.GetTargetPort())
-		}
-		if protocolOf(port.GetProtocol()) == unknownProtocol {
-			c.v.add(at.field("protocol"), "unknown protocol %q: use one of %s", port.GetProtocol(), protocolNames)
-		}
+		checkProtocol(port.GetProtocol(), at.field("protocol"), c.v)
 		c.ports[name], numbers[number] = true, true
 	}
 }
 
-func isPort(n uint32) bool { return 1 <= n && n <= 65535 }
+func checkPortName(name string, at trail, v *verdict) {
+	if !isLabel(name) {
+		v.add(at, "%q cannot be a port's name: use letters, digits and hyphens, at most 63", name)
+	}
+}
+
+func checkProtocol(name string, at trail, v *verdict) {
+	if protocolOf(name) == unknownProtocol {
+		v.add(at, "unknown protocol %q: use one of %s", name, protocolNames)
+	}
+}
 
 func (c *serviceCheck) selector() {
 	if !present(c.spec.Get("workloadSelector")) {
@@ -101,13 +100,18 @@ func (c *serviceCheck) selector() {
 	if present(c.spec.Get("endpoints")) {
 		c.v.add(at, "only one of workloadSelector and endpoints can be given: remove one")
 	}
+	checkSelector(c.entry.GetWorkloadSelector(), at, c.v)
+}
+
+// checkSelector checks the selector of a ServiceEntry or Sidecar.
+func checkSelector(selector *networking.WorkloadSelector, at trail, v *verdict) {
 	labels := at.field("labels")
-	for key, value := range c.entry.GetWorkloadSelector().GetLabels() {
+	for key, value := range selector.GetLabels() {
 		switch {
 		case key == "" || strings.Contains(key, "*"):
-			c.v.add(labels.field(key), "%q cannot select by: write the key of a label, without an asterisk", key)
-		case strings.Contains(value, "*") || len(value) > 63:
-			c.v.add(labels.field(key), "%q cannot be selected: write a label's value, without an asterisk, at most 63 characters", value)
+			v.add(labels.field(key), "%q cannot select by: write the key of a label, without an asterisk", key)
+		case strings.Contains(value, "*"):
+			v.add(labels.field(key), "%q cannot be selected: write a label's value, without an asterisk", value)
 		}
 	}
 }

@@ -1,12 +1,14 @@
 // Package file reads a registry that is a folder of Istio manifests.
 //
 // Every *.yaml, *.yml and *.json below the folder, at any depth, holds
-// documents: ServiceEntry and WorkloadEntry objects of networking.istio.io
-// become records, objects of other kinds are counted and left out, and what is
-// not right is refused with its file, line, field and remedy, while everything
-// beside it goes on. Names that begin with a dot are passed over; links are
-// followed, so the volumes that Kubernetes swaps by a link, and checkouts that
-// are swapped the same way, work. The path may also name a single file.
+// documents: ServiceEntry, WorkloadEntry, WorkloadGroup and Sidecar objects of
+// networking.istio.io become records, objects of other kinds are counted and
+// left out, and what is not right is refused with its file, line, field and
+// remedy, while everything beside it goes on. What is right is what a cluster
+// with Istio admits; test/verdicts compares the two. Names that begin with a
+// dot are passed over; links are followed, so the volumes that Kubernetes swaps
+// by a link, and checkouts that are swapped the same way, work. The path may
+// also name a single file.
 //
 // The package follows the folder: what changes together within some 50 ms is
 // read and passed on as one listing of the places concerned, so that moving an

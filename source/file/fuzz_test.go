@@ -99,6 +99,8 @@ func manifest(t *testing.T, object source.Object) []byte {
 		if spec.Endpoint.Health == model.Unhealthy {
 			doc["status"] = map[string]any{"conditions": []any{map[string]any{"type": "Healthy", "status": "False"}}}
 		}
+	case model.Opaque:
+		return []byte(spec.Content)
 	default:
 		t.Fatalf("specification %T", spec)
 	}

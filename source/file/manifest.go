@@ -28,7 +28,7 @@ func parse(place string, text []byte) *version {
 	p := parser{place, &version{size: len(text), ignored: map[string]int{}}}
 	for document := range yamlpos.Documents(text) {
 		if document.Broken != nil {
-			p.refuse(doc{}, verdict{[]yamlpos.Problem{*document.Broken}})
+			p.refuse(doc{}, verdict{problems: []yamlpos.Problem{*document.Broken}})
 			continue
 		}
 		p.document(document.Root)

@@ -1,6 +1,8 @@
 package file
 
 import (
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/isthmus-mesh/isthmus/internal/yamlpos"
@@ -26,8 +28,21 @@ type meta struct {
 
 func metadata() *trail { return &trail{name: "metadata", index: -1} }
 
-// readMeta reads the metadata. Fields it does not know are none of its
-// business: what comes from an API server carries many.
+// metaFields are those of Kubernetes; most are none of our business.
+var metaFields = []string{
+	"annotations", "creationTimestamp", "deletionGracePeriodSeconds", "deletionTimestamp", "finalizers", "generateName",
+	"generation", "labels", "managedFields", "name", "namespace", "ownerReferences", "resourceVersion", "selfLink", "uid",
+}
+
+// forbidden are annotations that only Istio itself, or another kind, may have.
+var forbidden = [...]string{
+	"internal.istio.io/parent-namespace", "internal.istio.io/parents", "internal.istio.io/webhook-always-reject", "istio.io/dry-run",
+}
+
+// maxAnnotations is how many bytes the annotations of an object may have.
+const maxAnnotations = 256 << 10
+
+// readMeta reads the metadata.
 func readMeta(root *yamlpos.Node, v *verdict) meta {
 	node, at := root.Get("metadata"), metadata()
 	m := meta{namespace: defaultNamespace, known: true}
@@ -36,6 +51,11 @@ func readMeta(root *yamlpos.Node, v *verdict) meta {
 		m.known = false
 		return m
 	}
+	for key := range node.Fields() {
+		if !slices.Contains(metaFields, key.Name) {
+			v.add(at.field(key.Name), "unknown field: %s", hint(key.Name, metaFields))
+		}
+	}
 	m.readName(node, v)
 	m.readNamespace(node, v)
 	m.spec.Labels = model.MapOf(readStrings(node.Get("labels"), at.field("labels"), v))
@@ -43,6 +63,7 @@ func readMeta(root *yamlpos.Node, v *verdict) meta {
 		checkLabel(at.field("labels"), key, value, v)
 	}
 	m.spec.Annotations = model.MapOf(readStrings(node.Get("annotations"), at.field("annotations"), v))
+	checkAnnotations(m.spec.Annotations, at.field("annotations"), v)
 	m.spec.Created = readTime(node.Get("creationTimestamp"), at.field("creationTimestamp"), v)
 	return m
 }
@@ -96,6 +117,10 @@ func readStrings(node *yamlpos.Node, at trail, v *verdict) map[string]string {
 	}
 	out := make(map[string]string, node.Len())
 	for key, value := range node.Fields() {
+		if !present(value) {
+			out[key.Name] = "" // as Kubernetes takes it
+			continue
+		}
 		if value.Kind() != yamlpos.String {
 			v.add(at.field(key.Name), "must be a string, is %s: quote it", value.Kind())
 			continue
@@ -115,6 +140,22 @@ func readTime(node *yamlpos.Node, at trail, v *verdict) time.Time {
 		return time.Time{}
 	}
 	return created.UTC()
+}
+
+func checkAnnotations(annotations model.Labels, at trail, v *verdict) {
+	size := 0
+	for key, value := range annotations.All() {
+		size += len(key) + len(value)
+		if err := checkLabelKey(strings.ToLower(key)); err != nil {
+			v.add(at.field(key), "%v", err)
+		}
+		if slices.Contains(forbidden[:], key) {
+			v.add(at.field(key), "this annotation is not for objects of this kind: remove it")
+		}
+	}
+	if size > maxAnnotations {
+		v.add(at, "%d bytes, and at most %d are allowed: shorten or remove some", size, maxAnnotations)
+	}
 }
 
 func checkLabel(at trail, key, value string, v *verdict) {

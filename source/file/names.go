@@ -50,55 +50,90 @@ func isNamespace(s string) bool { return isLabel(s) && s == strings.ToLower(s) }
 // checkDomain says what is wrong with a DNS name; nil if nothing is. One dot
 // may stand at the end.
 func checkDomain(s string) error {
+	if err := checkDomainLength(s); err != nil {
+		return err
+	}
+	return checkDomainParts(s)
+}
+
+func checkDomainLength(s string) error {
 	if s == "" || len(s) > 255 {
 		return errors.New("write a DNS name of 1 to 255 characters")
 	}
-	labels := strings.Split(s, ".")
-	if last := labels[len(labels)-1]; last == "" && len(labels) > 1 {
-		labels = labels[:len(labels)-1]
+	return nil
+}
+
+func checkDomainParts(s string) error {
+	parts := strings.Split(s, ".")
+	if last := parts[len(parts)-1]; last == "" {
+		parts = parts[:len(parts)-1]
 	} else if _, err := strconv.Atoi(last); err == nil {
 		return errors.New("the last part of a DNS name cannot be a number: write a name")
 	}
-	for _, label := range labels {
-		if !isLabel(label) {
-			return fmt.Errorf("%q is not a part of a DNS name: use letters, digits and hyphens, at most 63", label)
+	for _, part := range parts {
+		if !isLabel(part) {
+			return notPart(part)
 		}
 	}
 	return nil
 }
 
-// checkHost is checkDomain for names whose first part may begin with an asterisk.
-func checkHost(s string) error {
-	rest, wild := strings.CutPrefix(s, "*")
-	switch {
-	case !wild:
-		return checkDomain(s)
-	case rest == "":
-		return errors.New("a bare * would claim every host: write the hosts, or *.domain")
-	case len(s) > 255:
-		return checkDomain(s)
-	}
-	first, domain, more := strings.Cut(rest, ".")
-	if first != "" && !isLabel(strings.TrimPrefix(first, "-")) || len(first) >= 63 {
-		return fmt.Errorf("%q is not a part of a DNS name: follow the asterisk by a dot, or by letters, digits and hyphens", "*"+first)
-	}
-	if !more {
-		return nil
-	}
-	return checkDomain(domain)
+func notPart(s string) error {
+	return fmt.Errorf("%q is not a part of a DNS name: use letters, digits and hyphens, at most 63", s)
 }
 
-// checkLabelKey says what is wrong with the key of a label; nil if nothing is.
+// checkHost is checkDomain for names whose first part may begin with an
+// asterisk, or is one. As in Istio, a name of a single part may be a number.
+func checkHost(s string) error {
+	if s == "*" {
+		return errors.New("a bare * would claim every host: write the hosts, or *.domain")
+	}
+	if err := checkDomainLength(s); err != nil {
+		return err
+	}
+	first, domain, more := strings.Cut(s, ".")
+	rest, wild := strings.CutPrefix(first, "*")
+	if wild {
+		rest = strings.TrimPrefix(rest, "-")
+	}
+	switch {
+	case first == "*" && more:
+	case wild && (!isLabel(rest) || len(first) > 63):
+		return fmt.Errorf("%q is not a part of a DNS name: follow the asterisk by a dot, or by letters, digits and hyphens", first)
+	case !isLabel(rest):
+		return notPart(rest)
+	case !more:
+		return nil
+	}
+	return checkDomainParts(domain)
+}
+
+// checkLabelKey says what is wrong with the key of a label, or of an
+// annotation in lower case; nil if nothing is.
 func checkLabelKey(s string) error {
 	prefix, name, found := strings.Cut(s, "/")
-	if !found {
-		prefix, name = "", s
-	} else if checkDomain(prefix) != nil {
-		return fmt.Errorf("the prefix %q of a label's key must be a DNS name", prefix)
+	switch {
+	case !found:
+		name = s
+	case !isObjectName(prefix):
+		return fmt.Errorf("the prefix %q of a key must be a DNS name in lower case", prefix)
 	}
-	if !isQualified(name) {
-		return fmt.Errorf("%q cannot be a label's key: use 1 to 63 letters, digits, '-', '_' and '.', "+
-			"beginning and ending with a letter or digit", name)
+	return checkLabelName(name)
+}
+
+// checkEndpointLabelKey is checkLabelKey for labels of endpoints, whose prefix
+// may have any case.
+func checkEndpointLabelKey(s string) error {
+	if prefix, name, found := strings.Cut(s, "/"); found {
+		s = strings.ToLower(prefix) + "/" + name
+	}
+	return checkLabelKey(s)
+}
+
+func checkLabelName(s string) error {
+	if !isQualified(s) {
+		return fmt.Errorf("%q cannot be a key: use 1 to 63 letters, digits, '-', '_' and '.', "+
+			"beginning and ending with a letter or digit", s)
 	}
 	return nil
 }
@@ -112,8 +147,20 @@ func checkLabelValue(s string) error {
 	return nil
 }
 
-func isQualified(s string) bool {
-	if s == "" || len(s) > 63 || !isAlphanumeric(s[0]) || !isAlphanumeric(s[len(s)-1]) {
+// checkEndpointLabelValue is checkLabelValue for labels of endpoints, whose
+// length Istio leaves open.
+func checkEndpointLabelValue(s string) error {
+	if s != "" && !isWord(s) {
+		return fmt.Errorf("%q cannot be a label's value: use letters, digits, '-', '_' and '.', "+
+			"beginning and ending with a letter or digit", s)
+	}
+	return nil
+}
+
+func isQualified(s string) bool { return len(s) <= 63 && isWord(s) }
+
+func isWord(s string) bool {
+	if s == "" || !isAlphanumeric(s[0]) || !isAlphanumeric(s[len(s)-1]) {
 		return false
 	}
 	for i := range len(s) {
@@ -140,6 +187,8 @@ func isIP(s string) bool {
 	_, err := netip.ParseAddr(s)
 	return err == nil
 }
+
+func isPort(n uint32) bool { return 1 <= n && n <= 65535 }
 
 func isUnix(s string) bool { return strings.HasPrefix(s, unixPrefix) }
 

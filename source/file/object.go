@@ -4,7 +4,6 @@ import (
 	"slices"
 	"strconv"
 
-	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 	networking "istio.io/api/networking/v1alpha3"
 
@@ -27,8 +26,8 @@ func (p *parser) object(root *yamlpos.Node, kind string, message proto.Message) 
 	}
 	checkTop(root, &v)
 	decode(root.Get("spec"), message, &v)
-	if v.ok() {
-		p.check(root, message, m.namespace, &v)
+	if !v.misfit {
+		check(root.Get("spec"), message, m, &v)
 	}
 	if !v.ok() {
 		v.order(root)
@@ -69,27 +68,23 @@ func checkTop(root *yamlpos.Node, v *verdict) {
 func decode(spec *yamlpos.Node, message proto.Message, v *verdict) {
 	at := trail{name: "spec", index: -1}
 	if !present(spec) {
-		v.add(at, "missing: write what the object is to say")
+		v.fail(at, "missing: write what the object is to say")
 		return
 	}
-	before := len(v.problems)
-	checkShape(spec, message.ProtoReflect().Descriptor(), at, v)
-	if len(v.problems) > before {
-		return
-	}
-	text, first := spec.JSON()
-	if err := protojson.Unmarshal(text, message); err != nil {
-		line, reason := protojsonProblem(err.Error())
-		v.problems = append(v.problems, yamlpos.Problem{Line: first + line - 1, Field: "spec", Reason: reason})
-	}
+	fill(spec, message.ProtoReflect(), at, v)
 }
 
-func (p *parser) check(root *yamlpos.Node, message proto.Message, namespace string, v *verdict) {
+// check applies the rules that relate several fields, by kind.
+func check(spec *yamlpos.Node, message proto.Message, m meta, v *verdict) {
 	switch entry := message.(type) {
 	case *networking.ServiceEntry:
-		checkService(root.Get("spec"), entry, namespace, v)
+		checkService(spec, entry, m, v)
 	case *networking.WorkloadEntry:
-		checkEndpoint(root.Get("spec"), entry, trail{name: "spec", index: -1}, v)
+		checkEndpoint(spec, entry, trail{name: "spec", index: -1}, v)
+	case *networking.WorkloadGroup:
+		checkGroup(spec, entry, v)
+	case *networking.Sidecar:
+		checkSidecar(spec, entry, v)
 	}
 }
 
@@ -99,9 +94,8 @@ func (p *parser) accept(d doc, root *yamlpos.Node, message proto.Message, m meta
 		d.object = serviceObject(d.ref, p.place, m.spec, entry)
 	case *networking.WorkloadEntry:
 		d.object = workloadObject(d.ref, p.place, m.spec, entry, healthOf(root.Get("status")))
-	default: // nothing acts on these kinds yet
-		p.out.ignored[root.Get("kind").Text()]++
-		return
+	default:
+		d.object = keptObject(d.ref, p.place, root, m)
 	}
 	p.out.docs = append(p.out.docs, d)
 }

@@ -8,7 +8,8 @@ type protocol uint8
 const (
 	unknownProtocol protocol = iota
 	opaqueProtocol           // nothing
-	namedProtocol            // the host: HTTP has an authority, TLS a server name
+	httpProtocol             // the host: HTTP has an authority
+	tlsProtocol              // the host: TLS has a server name
 )
 
 const protocolNames = "HTTP, HTTPS, HTTP2, GRPC, GRPC-WEB, TLS, TCP, UDP, MONGO, REDIS, MYSQL"
@@ -17,9 +18,11 @@ const protocolNames = "HTTP, HTTPS, HTTP2, GRPC, GRPC-WEB, TLS, TCP, UDP, MONGO,
 // that the proxy finds out by looking.
 func protocolOf(name string) protocol {
 	switch strings.ToLower(name) {
-	case "http", "http_proxy", "http2", "grpc", "grpc-web", "https", "tls":
-		return namedProtocol
-	case "", "tcp", "udp", "mongo", "redis", "mysql", "hbone", "double-hbone":
+	case "http", "http_proxy", "http2", "grpc", "grpc-web":
+		return httpProtocol
+	case "https", "tls":
+		return tlsProtocol
+	case "", "tcp", "udp", "mongo", "redis", "mysql":
 		return opaqueProtocol
 	default:
 		return unknownProtocol

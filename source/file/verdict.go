@@ -34,11 +34,22 @@ func (t *trail) String() string {
 }
 
 // verdict gathers everything that is wrong with one document.
-type verdict struct{ problems []yamlpos.Problem }
+type verdict struct {
+	problems []yamlpos.Problem
+	// misfit says that the document does not fit its message, which is then
+	// incomplete: rules that relate fields would speak of what nobody wrote.
+	misfit bool
+}
 
 // add notes what is wrong at a field and how to mend it.
 func (v *verdict) add(at trail, format string, args ...any) {
 	v.problems = append(v.problems, yamlpos.Problem{Field: at.String(), Reason: fmt.Sprintf(format, args...)})
+}
+
+// fail is add for what does not fit the message.
+func (v *verdict) fail(at trail, format string, args ...any) {
+	v.misfit = true
+	v.add(at, format, args...)
 }
 
 func (v *verdict) ok() bool { return len(v.problems) == 0 }
