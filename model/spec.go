@@ -141,15 +141,16 @@ type Scope struct {
 	// workload's own namespace, "*" any, "~" none; a host may begin with "*.", or
 	// be "*".
 	Hosts List[string] `json:"hosts,omitzero"`
-	// Rest is the remaining specification as JSON.
-	Rest string `json:"rest,omitempty"`
+	// Content is the whole specification as JSON. What it says beside the above is
+	// kept and has no effect.
+	Content string `json:"content,omitempty"`
 }
 
 // EqualSpec implements [Spec].
 func (s Scope) EqualSpec(spec Spec) bool {
 	o, ok := spec.(Scope)
 	return ok && s.equal(o.Meta) && s.WorkloadSelector.Equal(o.WorkloadSelector) &&
-		s.Hosts.Equal(o.Hosts) && s.Rest == o.Rest
+		s.Hosts.Equal(o.Hosts) && s.Content == o.Content
 }
 
 // SourceMark says that a source has delivered a complete listing. It never
