@@ -132,7 +132,7 @@ func (s *Server) clients(w http.ResponseWriter, _ *http.Request) {
 
 func clientShape(output string, c push.ClientStatus, now time.Time) Client {
 	out := Client{
-		ID: c.ID, Output: output, Protocol: c.Protocol, Kind: c.View.Kind, Namespace: c.View.Namespace,
+		ID: c.ID, Output: output, Protocol: c.Protocol, Kind: c.Client.Kind, Namespace: c.Client.Namespace, Scope: c.Scope,
 		Identity: c.Identity, Proven: c.Proven, ConnectedSince: c.Since, Age: age(now, c.Since),
 		Types: map[string]ClientType{},
 	}

@@ -99,6 +99,7 @@ type Client struct {
 	Protocol       string                `json:"protocol"`
 	Kind           string                `json:"kind"` // flavour of the resources it gets
 	Namespace      string                `json:"namespace"`
+	Scope          string                `json:"scope,omitempty"` // the record that narrows what it sees
 	Identity       string                `json:"identity"`
 	Proven         bool                  `json:"proven"`
 	ConnectedSince time.Time             `json:"connectedSince"`

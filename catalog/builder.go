@@ -12,6 +12,7 @@ type Builder struct {
 	records  map[model.Ref]*serviceRecord
 	owned    map[model.Ref]map[string]*Instance // endpoint records, by owner and name
 	services map[ServiceKey]*assembly
+	scoped   map[model.Ref]*Scope
 	selection
 }
 
@@ -30,6 +31,7 @@ func NewBuilder(order []string) *Builder {
 		records:   map[model.Ref]*serviceRecord{},
 		owned:     map[model.Ref]map[string]*Instance{},
 		services:  map[ServiceKey]*assembly{},
+		scoped:    map[model.Ref]*Scope{},
 		selection: *newSelection(),
 	}
 	for rank, name := range order {
@@ -51,7 +53,7 @@ func (b *Builder) rank(source string) int {
 // Apply takes the events of one atomic step, in any order of kinds, and
 // returns the exact change. Revision is the one the step leads to.
 func (b *Builder) Apply(revision uint64, events []model.Event) Change {
-	step := &step{Builder: b, touched: map[ServiceKey]*touched{}}
+	step := &step{Builder: b, touched: map[ServiceKey]*touched{}, rescoped: map[string]struct{}{}}
 	for _, event := range events {
 		switch e := event.(type) {
 		case model.Upsert:

@@ -8,6 +8,8 @@ import (
 // Change is the exact difference between two snapshots.
 type Change struct {
 	Services map[ServiceKey]ServiceChange
+	// Scopes are the namespaces of which a scope came, went or changed.
+	Scopes map[string]struct{}
 	// Primed is set when another source has delivered its first listing, or the
 	// mark of one is gone.
 	Primed bool
@@ -25,7 +27,7 @@ type ServiceChange struct {
 }
 
 // Empty reports whether nothing changed.
-func (c Change) Empty() bool { return len(c.Services) == 0 && !c.Primed }
+func (c Change) Empty() bool { return len(c.Services) == 0 && len(c.Scopes) == 0 && !c.Primed }
 
 // Then returns the change that c and, after it, next amount to. It may reuse
 // the maps of c, but not those of next, which other readers may hold. The
@@ -53,6 +55,10 @@ func (c Change) Then(next Change) Change {
 			c.Services[key] = ServiceChange{earlier.Old, later.New, earlier.Endpoints}
 		}
 	}
+	if c.Scopes == nil {
+		c.Scopes = map[string]struct{}{}
+	}
+	maps.Copy(c.Scopes, next.Scopes)
 	c.Primed = c.Primed || next.Primed
 	c.Observed, c.Committed = oldest(c.Observed, next.Observed), oldest(c.Committed, next.Committed)
 	return c

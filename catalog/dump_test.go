@@ -37,7 +37,7 @@ func dump(now *catalog.Snapshot, c catalog.Change, look []string) string {
 	for _, namespace := range look {
 		namespace = strings.Trim(namespace, `"`)
 		var seen []string
-		for s := range now.Visible(namespace) {
+		for s := range now.Visible(catalog.Viewer{Namespace: namespace}) {
 			seen = append(seen, s.Key.String())
 		}
 		p.line("%q sees %s", namespace, cmp.Or(strings.Join(seen, ", "), "nothing"))

@@ -80,8 +80,8 @@ func observe(s *catalog.Snapshot) (world, error) {
 		}
 	}
 	for _, namespace := range lookers {
-		for service := range s.Visible(namespace) {
-			if got, _ := s.Resolve(namespace, service.Key.Host); got != service {
+		for service := range s.Visible(catalog.Viewer{Namespace: namespace}) {
+			if got, _ := s.Resolve(catalog.Viewer{Namespace: namespace}, service.Key.Host); got != service {
 				return w, fmt.Errorf("%q sees %s and resolves it otherwise", namespace, service.Key)
 			}
 			w.Seen[namespace] = append(w.Seen[namespace], service.Key)

@@ -79,6 +79,7 @@ func (b *Builder) rejoin(old *Snapshot) Change {
 		change.Services[now.Key] = ServiceChange{was, now, endpoints}
 	}
 	next.services = services.Map()
+	next.scopes, change.Scopes = rejoinScopes(old.scopes, next.scopes)
 	b.snapshot = &next
 	return change
 }

@@ -12,6 +12,7 @@ type Snapshot struct {
 	Revision uint64
 
 	services immutable.Map[ServiceKey, *Service]
+	scopes   immutable.Map[scopeKey, *Scope]
 	primed   map[string]struct{} // sources; never written once shared
 	totals   Totals
 }
@@ -24,7 +25,10 @@ type Totals struct {
 
 // Empty is the snapshot before anything is known.
 func Empty() *Snapshot {
-	return &Snapshot{services: immutable.New[ServiceKey, *Service](ServiceKey.compare)}
+	return &Snapshot{
+		services: immutable.New[ServiceKey, *Service](ServiceKey.compare),
+		scopes:   immutable.New[scopeKey, *Scope](scopeKey.compare),
+	}
 }
 
 // Primed reports whether the snapshot holds a complete listing of the source.
@@ -61,20 +65,32 @@ func (s *Snapshot) ByHost(host string) iter.Seq[*Service] {
 	}
 }
 
-// Resolve returns the service that a host names for a workload of a namespace:
-// the one of its own namespace if it is visible there, else the first visible
-// one in source order, then by namespace.
-func (s *Snapshot) Resolve(namespace, host string) (*Service, bool) {
+// Viewer is who looks at the catalog: a workload of a namespace, which may be
+// empty, and the scope that narrows what it sees, if any.
+type Viewer struct {
+	Namespace string
+	Scope     *Scope
+}
+
+// sees reports whether a service is exported to the viewer and in its scope.
+func (v Viewer) sees(s *Service) bool {
+	return s.VisibleTo(v.Namespace, s.Key.Namespace) && v.Scope.includes(v.Namespace, s.Key)
+}
+
+// Resolve returns the service that a host names for a viewer: the one of its
+// own namespace if it sees that, else the first one it sees in source order,
+// then by namespace.
+func (s *Snapshot) Resolve(v Viewer, host string) (*Service, bool) {
 	var best *Service
 	for service := range s.ByHost(host) {
-		best = preferred(namespace, best, service)
+		best = v.preferred(best, service)
 	}
 	return best, best != nil
 }
 
-// Visible yields the service that each host names for a workload of a
-// namespace, in the order of hosts.
-func (s *Snapshot) Visible(namespace string) iter.Seq[*Service] {
+// Visible yields the service that each host names for a viewer, in the order
+// of hosts.
+func (s *Snapshot) Visible(v Viewer) iter.Seq[*Service] {
 	return func(yield func(*Service) bool) {
 		var best *Service
 		host := ""
@@ -85,7 +101,7 @@ func (s *Snapshot) Visible(namespace string) iter.Seq[*Service] {
 				}
 				best, host = nil, key.Host
 			}
-			best = preferred(namespace, best, service)
+			best = v.preferred(best, service)
 		}
 		if best != nil {
 			yield(best)
@@ -93,15 +109,15 @@ func (s *Snapshot) Visible(namespace string) iter.Seq[*Service] {
 	}
 }
 
-// preferred returns which of two services of one host a namespace sees: best,
-// or nil if it sees none so far, and candidate, which comes later by namespace.
-func preferred(namespace string, best, candidate *Service) *Service {
+// preferred returns which of two services of one host a viewer sees: best, or
+// nil if it sees none so far, and candidate, which comes later by namespace.
+func (v Viewer) preferred(best, candidate *Service) *Service {
 	switch {
-	case !candidate.VisibleTo(namespace, candidate.Key.Namespace):
+	case !v.sees(candidate):
 		return best
-	case best == nil, candidate.Key.Namespace == namespace:
+	case best == nil, candidate.Key.Namespace == v.Namespace:
 		return candidate
-	case best.Key.Namespace == namespace, best.compareSources(candidate.Definition) <= 0:
+	case best.Key.Namespace == v.Namespace, best.compareSources(candidate.Definition) <= 0:
 		return best
 	default:
 		return candidate

@@ -27,6 +27,9 @@ type step struct {
 	*Builder
 	touched map[ServiceKey]*touched
 	primed  map[string]struct{} // non-nil if a mark was put
+
+	scopeEdit *immutable.Editor[scopeKey, *Scope] // non-nil if a scope changed
+	rescoped  map[string]struct{}                 // namespaces whose scopes changed
 }
 
 // put gives a record its new content; nil removes it.
@@ -40,8 +43,10 @@ func (s *step) put(ref model.Ref, r *model.Record) {
 		s.putWorkload(ref, r)
 	case model.KindSource:
 		s.putMark(ref, r)
-	case model.KindScope, model.KindConsumption:
-		// They say who sees what, not what there is.
+	case model.KindScope:
+		s.putScope(ref, r)
+	case model.KindConsumption:
+		// It says who uses what, and scopes nothing by itself.
 	}
 }
 
@@ -155,11 +160,14 @@ func (s *step) touch(key ServiceKey) *touched {
 
 // finish builds the snapshot of a step and tells what changed.
 func (s *step) finish(revision uint64) Change {
-	change := Change{Services: map[ServiceKey]ServiceChange{}}
+	change := Change{Services: map[ServiceKey]ServiceChange{}, Scopes: s.rescoped}
 	next := *s.snapshot
 	next.Revision = revision
 	if s.primed != nil && !maps.Equal(s.primed, next.primed) {
 		next.primed, change.Primed = s.primed, true
+	}
+	if s.scopeEdit != nil {
+		next.scopes = s.scopeEdit.Map()
 	}
 	services := s.snapshot.services.Edit()
 	for key, t := range s.touched {

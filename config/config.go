@@ -9,6 +9,9 @@ import (
 type Config struct {
 	// Instance marks what this installation owns; two installations differ in it.
 	Instance string `json:"instance"`
+	// RootNamespace is where the scopes live that hold for workloads without
+	// one of their own.
+	RootNamespace string `json:"rootNamespace"`
 	// Sources are merged in this order.
 	Sources []Source `json:"sources"`
 	Outputs Outputs  `json:"outputs"`
@@ -54,8 +57,9 @@ type Log struct {
 
 func defaults() Config {
 	return Config{
-		Instance: "isthmus",
-		Admin:    Admin{Listen: "127.0.0.1:8080"},
-		Log:      Log{Level: "info", Format: "text"},
+		Instance:      "isthmus",
+		RootNamespace: "istio-system",
+		Admin:         Admin{Listen: "127.0.0.1:8080"},
+		Log:           Log{Level: "info", Format: "text"},
 	}
 }

@@ -46,6 +46,8 @@ func decodeSpec(kind Kind, data json.RawMessage) (Spec, error) {
 		return decodeAs[Endpoint](data)
 	case KindWorkload:
 		return decodeAs[Workload](data)
+	case KindScope:
+		return decodeAs[Scope](data)
 	case KindSource:
 		return decodeAs[SourceMark](data)
 	default:

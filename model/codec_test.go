@@ -186,6 +186,9 @@ func drawSpec(t *rapid.T, kind model.Kind) model.Spec {
 		return model.Workload{Meta: drawMeta(t), Endpoint: drawEndpoint(t)}
 	case model.KindSource:
 		return model.SourceMark{}
+	case model.KindScope:
+		hosts := rapid.SliceOf(rapid.String()).Draw(t, "hosts")
+		return model.Scope{Meta: drawMeta(t), WorkloadSelector: drawLabels(t), Hosts: model.ListOf(hosts...), Content: rapid.String().Draw(t, "rest")}
 	default:
 		bytes := rapid.SliceOf(rapid.Byte())
 		encoded := rapid.Map(rapid.OneOf(rapid.String().AsAny(), rapid.Int().AsAny(), rapid.MapOf(rapid.String(), rapid.Bool()).AsAny(), wrapped.AsAny()), func(v any) []byte {

@@ -12,11 +12,12 @@ import (
 
 // specs is one of each specification, by the kind that carries it.
 var specs = map[model.Kind]model.Spec{
-	model.KindService:  model.Service{},
-	model.KindEndpoint: model.Endpoint{},
-	model.KindWorkload: model.Workload{},
-	model.KindSource:   model.SourceMark{},
-	model.KindScope:    model.Opaque{},
+	model.KindService:     model.Service{},
+	model.KindEndpoint:    model.Endpoint{},
+	model.KindWorkload:    model.Workload{},
+	model.KindSource:      model.SourceMark{},
+	model.KindScope:       model.Scope{},
+	model.KindConsumption: model.Opaque{},
 }
 
 // samples are three different values of each type that fields are made of. The

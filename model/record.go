@@ -91,7 +91,7 @@ type Status struct {
 }
 
 // Spec is what a record says: one of [Service], [Endpoint], [Workload],
-// [SourceMark] or [Opaque], held by value so that nobody can change it.
+// [Scope], [SourceMark] or [Opaque], held by value so that nobody can change it.
 type Spec interface {
 	// EqualSpec reports whether o is of the same type and says the same.
 	EqualSpec(o Spec) bool

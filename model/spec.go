@@ -131,6 +131,28 @@ func (w Workload) EqualSpec(spec Spec) bool {
 	return ok && w.equal(o.Meta) && w.Endpoint.Equal(o.Endpoint)
 }
 
+// Scope is what a Sidecar says of the services that workloads use. What else a
+// Sidecar says is carried along.
+type Scope struct {
+	Meta
+	// WorkloadSelector picks workloads of the scope's namespace; empty means all.
+	WorkloadSelector Labels `json:"workloadSelector,omitzero"`
+	// Hosts are those its workloads may see, each "namespace/host": "." is the
+	// workload's own namespace, "*" any, "~" none; a host may begin with "*.", or
+	// be "*".
+	Hosts List[string] `json:"hosts,omitzero"`
+	// Content is the whole specification as JSON. What it says beside the above is
+	// kept and has no effect.
+	Content string `json:"content,omitempty"`
+}
+
+// EqualSpec implements [Spec].
+func (s Scope) EqualSpec(spec Spec) bool {
+	o, ok := spec.(Scope)
+	return ok && s.equal(o.Meta) && s.WorkloadSelector.Equal(o.WorkloadSelector) &&
+		s.Hosts.Equal(o.Hosts) && s.Content == o.Content
+}
+
 // SourceMark says that a source has delivered a complete listing. It never
 // changes while the source's records are trusted; a record of the same commit
 // or an earlier one is part of what was listed.

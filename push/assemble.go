@@ -15,12 +15,14 @@ func (s *Subscriber) advance() {
 	// the index by now is either found in this world or marked by the next.
 	s.engine.step.RLock()
 	current := s.engine.world.Load()
-	s.takeMarks()
-	s.engine.step.RUnlock()
 	if s.closed || current == nil {
+		s.engine.step.RUnlock()
 		return
 	}
 	w := *current
+	s.review(w)
+	s.takeMarks()
+	s.engine.step.RUnlock()
 	for t := range s.types {
 		s.assemble(w, Type(t), !s.engine.config.Types[t].RemoveLast || !s.asksAfter(Type(t)))
 	}

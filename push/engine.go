@@ -140,11 +140,13 @@ func (e *Engine) dispatch(u Update) {
 	if before == nil {
 		close(e.primed)
 		for s := range e.all() {
+			s.marks.review.Store(true)
 			e.queue.add(s)
 		}
 		return
 	}
 	old, now := *before, u.World
+	e.reviewAll(old, now, u.Reviewed)
 	for _, c := range u.Changed {
 		affected := func(v View) bool {
 			was, had := old.Find(v, c.Type, c.Name)

@@ -1,7 +1,6 @@
 package push
 
 import (
-	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -30,6 +29,7 @@ func (b *inbox) put(u Update) {
 		b.pending = &Update{Committed: u.Committed}
 	}
 	b.pending.World = u.World
+	b.pending.Reviewed = both(b.pending.Reviewed, u.Reviewed)
 	b.pending.Committed = oldest(b.pending.Committed, u.Committed)
 	for _, c := range u.Changed {
 		key := resourceName{c.Type, c.Name}
@@ -73,11 +73,14 @@ func union(a, b []string) []string {
 	if a == nil || b == nil {
 		return nil
 	}
-	set := map[string]struct{}{}
-	for _, n := range slices.Concat(a, b) {
-		set[n] = struct{}{}
-	}
-	return slices.Collect(maps.Keys(set))
+	return both(a, b)
+}
+
+// both joins two sets of namespaces.
+func both(a, b []string) []string {
+	joined := slices.Concat(a, b)
+	slices.Sort(joined)
+	return slices.Compact(joined)
 }
 
 func oldest(a, b time.Time) time.Time {

@@ -2,6 +2,7 @@ package push
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -54,7 +55,9 @@ type TypeStatus struct {
 // ClientStatus is one subscriber as the admin API shows it.
 type ClientStatus struct {
 	Info
-	View  View
+	Client Client
+	// Scope names what narrows its view; empty if nothing does.
+	Scope string
 	Types []TypeStatus
 }
 
@@ -80,7 +83,10 @@ func (e *Engine) Len() int {
 func (s *Subscriber) status() ClientStatus {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	c := ClientStatus{Info: s.Info, View: s.view}
+	c := ClientStatus{Info: s.Info, Client: s.client}
+	if s.view.Scope != nil {
+		c.Scope = fmt.Sprint(s.view.Scope)
+	}
 	for t := range s.types {
 		if st := &s.types[t]; st.asked {
 			c.Types = append(c.Types, st.status(s.engine.config.Types[t].Name))

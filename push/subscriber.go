@@ -34,12 +34,13 @@ type Subscriber struct {
 	Info Info
 
 	engine *Engine
-	view   View
+	client Client
 	mode   Mode
 	out    chan Response
 	turn   turn // guarded by the queue
 
 	mu     sync.Mutex
+	view   View // of the client, in the world it was last reviewed in
 	types  []state
 	serial uint64
 	closed bool
@@ -53,6 +54,7 @@ type marks struct {
 	mu      sync.Mutex
 	names   []map[string]time.Time // by type → name → commit of the oldest change; nil if none
 	recheck atomic.Bool            // names that were not found are now known not to exist
+	review  atomic.Bool            // the client may see something else now
 }
 
 // Response is what a subscriber is to be sent.
@@ -70,9 +72,9 @@ type Response struct {
 }
 
 // Connect enters a subscriber. It returns nil once the engine has stopped.
-func (e *Engine) Connect(info Info, view View, mode Mode) *Subscriber {
+func (e *Engine) Connect(info Info, client Client, mode Mode) *Subscriber {
 	s := &Subscriber{
-		Info: info, engine: e, view: view, mode: mode,
+		Info: info, engine: e, client: client, mode: mode,
 		// A type has at most one response that was not yet handed to the
 		// transport, so that putting one in never blocks a worker.
 		out:   make(chan Response, len(e.config.Types)),
@@ -82,6 +84,9 @@ func (e *Engine) Connect(info Info, view View, mode Mode) *Subscriber {
 	for t := range s.types {
 		s.types[t] = newState(e.config.Types[t].Whole && mode == WholeState)
 	}
+	// Its first turn finds out what it sees. From when it is entered here, a
+	// world in which it sees something else asks for that again.
+	s.marks.review.Store(true)
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.stopped {

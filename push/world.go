@@ -7,6 +7,8 @@ import (
 	"iter"
 	"math/bits"
 	"time"
+
+	"github.com/isthmus-mesh/isthmus/model"
 )
 
 // Type is a resource type of an output: its index in [Config].Types, which is
@@ -40,13 +42,22 @@ type View struct {
 	Kind string
 	// Namespace is that of the client's workload; empty if it has none.
 	Namespace string
-	// Labels are those of the client's workload, in a canonical form; empty
-	// while no scope selects by label.
-	Labels string
+	// Scope is what narrows the view, nil if nothing does. It is compared by ==
+	// and stands for its content: another content is another scope.
+	Scope any
+}
+
+// Client is what a subscriber is, as far as it decides what it sees.
+type Client struct {
+	Kind      string // as in [View]
+	Namespace string
+	Labels    model.Labels // of its workload
 }
 
 // World is one immutable state of everything an output serves.
 type World interface {
+	// View returns what a client sees.
+	View(c Client) View
 	// Names yields every name of a type that the view sees, for wildcards.
 	Names(v View, t Type) iter.Seq[string]
 	// Find returns what a name stands for in the view.
@@ -91,6 +102,9 @@ func (r *Resource) size(m Mode) int { return len(r.Heads[m]) + len(r.Body) }
 type Update struct {
 	World   World
 	Changed []Changed
+	// Reviewed are the namespaces whose clients may have another view now; "*"
+	// stands for all. It has to hold only those; their views are compared.
+	Reviewed []string
 	// Committed is when the store took the oldest change in the step; zero if unknown.
 	Committed time.Time
 }

@@ -77,7 +77,8 @@ func New(ctx context.Context, c *config.Config, version string, log *slog.Logger
 	})
 	a.gate = catalog.NewGate(required, optional, optionalWait, func(s *catalog.Snapshot, change catalog.Change, complete bool) {
 		a.engine.Publish(push.Update{
-			World: envoy.NewWorld(s, complete), Changed: envoy.Changes(s, change), Committed: change.Committed,
+			World: envoy.NewWorld(s, complete, c.RootNamespace), Changed: envoy.Changes(s, change),
+			Reviewed: envoy.Reviewed(change, c.RootNamespace), Committed: change.Committed,
 		})
 		timed.merged(change)
 	})

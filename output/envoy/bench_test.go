@@ -65,7 +65,7 @@ func manyServices(n int) *World {
 	}
 	builder := catalog.NewBuilder(nil)
 	builder.Apply(1, events)
-	return NewWorld(builder.Snapshot(), true)
+	return NewWorld(builder.Snapshot(), true, "istio-system")
 }
 
 func BenchmarkWorld(b *testing.B) {

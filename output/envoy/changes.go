@@ -22,6 +22,15 @@ func Changes(now *catalog.Snapshot, c catalog.Change) []push.Changed {
 	return list
 }
 
+// Reviewed lists the namespaces whose clients may see something else after a
+// change; "*" for all, when the scopes of the root namespace changed.
+func Reviewed(c catalog.Change, root string) []string {
+	if _, all := c.Scopes[root]; all {
+		return []string{"*"}
+	}
+	return slices.Sorted(maps.Keys(c.Scopes))
+}
+
 func compareKeys(a, b catalog.ServiceKey) int {
 	return cmp.Or(cmp.Compare(a.Host, b.Host), cmp.Compare(a.Namespace, b.Namespace))
 }

@@ -125,14 +125,14 @@ func everything(t *rapid.T, w *World) map[resource]found {
 func TestChangesMissNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		builder := catalog.NewBuilder([]string{"first", "second"})
-		first := NewWorld(builder.Snapshot(), true)
+		first := NewWorld(builder.Snapshot(), true, "istio-system")
 		start := everything(t, first)
 		before, sum := start, catalog.Change{}
 		for revision := range rapid.IntRange(1, 12).Draw(t, "steps") {
 			events := rapid.SliceOfN(rapid.Custom(drawEvent), 1, 4).Draw(t, "events")
 			change := builder.Apply(uint64(revision+1), events)
 			now := builder.Snapshot()
-			after := everything(t, NewWorld(now, true))
+			after := everything(t, NewWorld(now, true, "istio-system"))
 			checkListed(t, before, after, Changes(now, change))
 			checkClustersRest(t, change, Changes(now, change))
 			sum = sum.Then(change)
@@ -194,7 +194,7 @@ func TestSlotsAreNotShared(t *testing.T) {
 		builder := catalog.NewBuilder([]string{"first", "second"})
 		builder.Apply(1, rapid.SliceOfN(rapid.Custom(drawEvent), 1, 20).Draw(t, "events"))
 		slots := map[any]push.Subject{}
-		for at, f := range everything(t, NewWorld(builder.Snapshot(), true)) {
+		for at, f := range everything(t, NewWorld(builder.Snapshot(), true, "istio-system")) {
 			if other, taken := slots[f.subject.Slot()]; taken && other != f.subject {
 				t.Fatalf("%v: two subjects in slot %v", at, f.subject.Slot())
 			}

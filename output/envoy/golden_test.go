@@ -118,7 +118,7 @@ func appendView(t *testing.T, views []push.View, part string) []push.View {
 func viewed(t *testing.T, snapshot *catalog.Snapshot, v push.View) []txtar.File {
 	t.Helper()
 	var files []txtar.File
-	world := NewWorld(snapshot, true)
+	world := NewWorld(snapshot, true, "istio-system")
 	for typ, label := range []string{"clusters", "assignments", "listeners", "routes"} {
 		var data []byte
 		for name := range world.Names(v, push.Type(typ)) {
@@ -137,7 +137,7 @@ func viewed(t *testing.T, snapshot *catalog.Snapshot, v push.View) []txtar.File 
 
 func leftOut(snapshot *catalog.Snapshot, v push.View) []byte {
 	var b bytes.Buffer
-	for s := range snapshot.Visible(v.Namespace) {
+	for s := range snapshot.Visible(catalog.Viewer{Namespace: v.Namespace}) {
 		if reason := NotOffered(s, v.Kind); reason != "" {
 			fmt.Fprintf(&b, "%s: %s\n", s.Key, reason)
 		}

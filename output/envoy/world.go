@@ -12,23 +12,40 @@ import (
 type World struct {
 	snapshot *catalog.Snapshot
 	complete bool
+	root     string
 }
 
 var _ push.World = (*World)(nil)
 
 // NewWorld returns the world of a snapshot. Complete says that every source
-// has been listed.
-func NewWorld(snapshot *catalog.Snapshot, complete bool) *World {
-	return &World{snapshot: snapshot, complete: complete}
+// has been listed. The scopes of the namespace root hold for workloads that
+// have none of their own.
+func NewWorld(snapshot *catalog.Snapshot, complete bool, root string) *World {
+	return &World{snapshot, complete, root}
 }
 
 // Complete implements [push.World].
 func (w *World) Complete() bool { return w.complete }
 
+// View implements [push.World].
+func (w *World) View(c push.Client) push.View {
+	v := push.View{Kind: c.Kind, Namespace: c.Namespace}
+	if scope := w.snapshot.ScopeOf(c.Namespace, c.Labels, w.root); scope != nil {
+		v.Scope = scope
+	}
+	return v
+}
+
+// viewer returns whose view it is, in the catalog's terms.
+func viewer(v push.View) catalog.Viewer {
+	scope, _ := v.Scope.(*catalog.Scope)
+	return catalog.Viewer{Namespace: v.Namespace, Scope: scope}
+}
+
 // Names implements [push.World]: by host, then port.
 func (w *World) Names(v push.View, t push.Type) iter.Seq[string] {
 	return func(yield func(string) bool) {
-		for s := range w.snapshot.Visible(v.Namespace) {
+		for s := range w.snapshot.Visible(viewer(v)) {
 			for _, port := range s.Ports {
 				if !formFor(v.Kind, s, port).holds(t, v.Kind) {
 					continue
@@ -47,7 +64,7 @@ func (w *World) Find(v push.View, t push.Type, name string) (push.Subject, bool)
 	if !ok {
 		return nil, false
 	}
-	s, ok := w.snapshot.Resolve(v.Namespace, host)
+	s, ok := w.snapshot.Resolve(viewer(v), host)
 	if !ok {
 		return nil, false
 	}

@@ -21,7 +21,7 @@ import (
 func worldOf(order []string, events ...model.Event) *World {
 	builder := catalog.NewBuilder(order)
 	builder.Apply(1, events)
-	return NewWorld(builder.Snapshot(), true)
+	return NewWorld(builder.Snapshot(), true, "istio-system")
 }
 
 func TestEveryResourceIsValid(t *testing.T) {

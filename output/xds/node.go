@@ -1,26 +1,33 @@
 package xds
 
 import (
-	"maps"
-	"slices"
 	"strings"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
-	"google.golang.org/protobuf/types/known/structpb"
 
+	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
 // Kinds names the flavours of resources by the kind of client.
 type Kinds struct{ Envoy, GRPC string }
 
-// viewOf tells what a client may see from what it says about itself.
-func (k Kinds) viewOf(node *corev3.Node) push.View {
-	v := push.View{Kind: k.Envoy, Namespace: namespaceOf(node)}
+// clientOf tells who a client is from what it says about itself.
+func (k Kinds) clientOf(node *corev3.Node) push.Client {
+	c := push.Client{Kind: k.Envoy, Namespace: namespaceOf(node), Labels: labelsOf(node)}
 	if strings.HasPrefix(node.GetUserAgentName(), "gRPC") {
-		v.Kind = k.GRPC
+		c.Kind = k.GRPC
 	}
-	return v
+	return c
+}
+
+// labelsOf reads the workload's labels from the metadata Istio's proxies send.
+func labelsOf(node *corev3.Node) model.Labels {
+	labels := map[string]string{}
+	for name, value := range node.GetMetadata().GetFields()["LABELS"].GetStructValue().GetFields() {
+		labels[name] = value.GetStringValue()
+	}
+	return model.MapOf(labels)
 }
 
 // namespaceOf reads the metadata Istio's proxies send, else the node id in
@@ -40,22 +47,14 @@ func namespaceOf(node *corev3.Node) string {
 	return ""
 }
 
-// identityOf describes what a client says it is, for people.
-func identityOf(node *corev3.Node) string {
-	ns, labels := namespaceOf(node), node.GetMetadata().GetFields()["LABELS"].GetStructValue()
-	var b strings.Builder
-	if ns != "" {
-		b.WriteString("namespace " + ns)
+// describe says who a client claims to be, for people.
+func describe(c push.Client) string {
+	var parts []string
+	if c.Namespace != "" {
+		parts = append(parts, "namespace "+c.Namespace)
 	}
-	for i, name := range slices.Sorted(maps.Keys(labels.GetFields())) {
-		if b.Len() > 0 && i == 0 {
-			b.WriteString(", ")
-		} else if i > 0 {
-			b.WriteByte(' ')
-		}
-		b.WriteString(name + "=" + text(labels.GetFields()[name]))
+	for name, value := range c.Labels.All() {
+		parts = append(parts, name+"="+value)
 	}
-	return b.String()
+	return strings.Join(parts, " ")
 }
-
-func text(v *structpb.Value) string { return v.GetStringValue() }

@@ -26,6 +26,8 @@ const (
 	rds = xdsclient.RDS
 )
 
+const rootNamespace = "istio-system"
+
 // rig is everything behind the port: a catalog, its translation, the engine
 // and the server, without sources and store.
 type rig struct {
@@ -98,7 +100,8 @@ func (r *rig) apply(events ...model.Event) {
 func (r *rig) publish(change catalog.Change) {
 	snapshot := r.builder.Snapshot()
 	r.engine.Publish(push.Update{
-		World: envoy.NewWorld(snapshot, r.complete), Changed: envoy.Changes(snapshot, change), Committed: time.Now(),
+		World: envoy.NewWorld(snapshot, r.complete, rootNamespace), Changed: envoy.Changes(snapshot, change),
+		Reviewed: envoy.Reviewed(change, rootNamespace), Committed: time.Now(),
 	})
 }
 
@@ -109,7 +112,10 @@ func newStoredRig(t xdsclient.TB, s setup, wait time.Duration) *rig {
 	r := newRig(t, s)
 	r.store = store.NewMemory(store.Config{})
 	gate := catalog.NewGate(s.sources[:1], s.sources[1:], wait, func(s *catalog.Snapshot, change catalog.Change, complete bool) {
-		r.engine.Publish(push.Update{World: envoy.NewWorld(s, complete), Changed: envoy.Changes(s, change), Committed: time.Now()})
+		r.engine.Publish(push.Update{
+			World: envoy.NewWorld(s, complete, rootNamespace), Changed: envoy.Changes(s, change),
+			Reviewed: envoy.Reviewed(change, rootNamespace), Committed: time.Now(),
+		})
 	})
 	ctx, stop := context.WithCancel(context.Background())
 	var run sync.WaitGroup

@@ -120,9 +120,9 @@ func (s *Server) awaitPrimed(ctx context.Context) error {
 }
 
 func (s *Server) open(wire grpc.ServerStream, mode push.Mode, node *corev3.Node) *stream {
-	view := s.config.Kinds.viewOf(node)
-	info := push.Info{ID: node.GetId(), Protocol: protocols[mode], Identity: identityOf(node), Since: time.Now()}
-	subscriber := s.engine.Connect(info, view, mode)
+	client := s.config.Kinds.clientOf(node)
+	info := push.Info{ID: node.GetId(), Protocol: protocols[mode], Identity: describe(client), Since: time.Now()}
+	subscriber := s.engine.Connect(info, client, mode)
 	if subscriber == nil {
 		return nil
 	}

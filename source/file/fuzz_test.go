@@ -99,6 +99,10 @@ func manifest(t *testing.T, object source.Object) []byte {
 		if spec.Endpoint.Health == model.Unhealthy {
 			doc["status"] = map[string]any{"conditions": []any{map[string]any{"type": "Healthy", "status": "False"}}}
 		}
+	case model.Scope:
+		doc["kind"] = "Sidecar"
+		doc["metadata"] = metadata(object.Record.Ref, spec.Meta)
+		doc["spec"] = json.RawMessage(spec.Content)
 	case model.Opaque:
 		return []byte(spec.Content)
 	default:

@@ -28,16 +28,22 @@ type keptMetadata struct {
 // keptObject turns a valid object into a record that says the same in JSON,
 // in a form that depends on the content alone and not on how it is written.
 func keptObject(ref model.Ref, place string, root *yamlpos.Node, m meta) source.Object {
-	content, err := json.Marshal(kept{
+	content := mustJSON(kept{
 		APIVersion: group + "/v1",
 		Kind:       root.Get("kind").Text(),
 		Metadata:   keptMetadata{m.namespace, m.name, m.spec.Labels, m.spec.Annotations, m.spec.Created},
 		Spec:       plain(root.Get("spec")),
 	})
-	if err != nil { // whatever a node holds has a JSON form
+	return source.Object{Record: model.Record{Ref: ref, Place: place, Spec: model.OpaqueOf(content)}}
+}
+
+// mustJSON encodes what nodes hold, which always has a JSON form.
+func mustJSON(v any) []byte {
+	text, err := json.Marshal(v)
+	if err != nil {
 		panic(err)
 	}
-	return source.Object{Record: model.Record{Ref: ref, Place: place, Spec: model.OpaqueOf(content)}}
+	return text
 }
 
 // plain returns what a node holds, without the entries that are null: those

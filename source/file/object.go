@@ -94,6 +94,8 @@ func (p *parser) accept(d doc, root *yamlpos.Node, message proto.Message, m meta
 		d.object = serviceObject(d.ref, p.place, m.spec, entry)
 	case *networking.WorkloadEntry:
 		d.object = workloadObject(d.ref, p.place, m.spec, entry, healthOf(root.Get("status")))
+	case *networking.Sidecar:
+		d.object = scopeObject(d.ref, p.place, m.spec, entry, root.Get("spec"))
 	default:
 		d.object = keptObject(d.ref, p.place, root, m)
 	}

@@ -1,0 +1,160 @@
+package catalog
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/isthmus-mesh/isthmus/immutable"
+	"github.com/isthmus-mesh/isthmus/model"
+)
+
+// Scope narrows what workloads see. It is immutable, and replaced by another
+// when its record changes. A nil scope narrows nothing.
+type Scope struct {
+	Record   model.Ref
+	Selector model.Labels // empty: every workload of the namespace
+
+	hosts []hostPattern
+}
+
+// hostPattern is one entry of a scope, "namespace/host".
+type hostPattern struct{ namespace, host string }
+
+// scopeKey orders scopes by precedence within a namespace: those that select
+// workloads come first, then by source, then by name.
+type scopeKey struct {
+	namespace string
+	general   bool
+	rank      int
+	record    model.Ref
+}
+
+func (k scopeKey) compare(o scopeKey) int {
+	general := func(k scopeKey) int {
+		if k.general {
+			return 1
+		}
+		return 0
+	}
+	return cmp.Or(
+		cmp.Compare(k.namespace, o.namespace), cmp.Compare(general(k), general(o)),
+		cmp.Compare(k.rank, o.rank), cmp.Compare(k.record.Source, o.record.Source), k.record.Compare(o.record),
+	)
+}
+
+func newScope(ref model.Ref, spec model.Scope) *Scope {
+	s := &Scope{Record: ref, Selector: spec.WorkloadSelector}
+	for entry := range spec.Hosts.All() {
+		namespace, host, ok := strings.Cut(entry, "/")
+		if !ok { // the validation of manifests does not let this pass
+			namespace, host = "*", entry
+		}
+		s.hosts = append(s.hosts, hostPattern{namespace, host})
+	}
+	return s
+}
+
+func (s *Scope) String() string { return s.Record.String() }
+
+// same reports whether both narrow the same in the same way.
+func (s *Scope) same(o *Scope) bool {
+	return s != nil && o != nil && s.Record == o.Record && s.Selector.Equal(o.Selector) && slices.Equal(s.hosts, o.hosts)
+}
+
+// includes reports whether a workload of a namespace may see a service.
+func (s *Scope) includes(namespace string, key ServiceKey) bool {
+	if s == nil {
+		return true
+	}
+	return slices.ContainsFunc(s.hosts, func(p hostPattern) bool { return p.matches(namespace, key) })
+}
+
+func (p hostPattern) matches(own string, key ServiceKey) bool {
+	switch p.namespace {
+	case "*":
+	case "~":
+		return false
+	case ".":
+		if key.Namespace != own {
+			return false
+		}
+	default:
+		if key.Namespace != p.namespace {
+			return false
+		}
+	}
+	if rest, wild := strings.CutPrefix(p.host, "*"); wild {
+		return strings.HasSuffix(key.Host, rest)
+	}
+	return key.Host == p.host
+}
+
+// ScopeOf returns the scope of a workload: the most specific there is, of its
+// namespace by label, of its namespace, or of the root namespace; nil if none.
+func (s *Snapshot) ScopeOf(namespace string, labels model.Labels, root string) *Scope {
+	if namespace != "" {
+		for key, scope := range s.scopes.From(scopeKey{namespace: namespace, rank: -1}) {
+			if key.namespace != namespace {
+				break
+			}
+			if labels.Includes(scope.Selector) {
+				return scope
+			}
+		}
+	}
+	for key, scope := range s.scopes.From(scopeKey{namespace: root, general: true, rank: -1}) {
+		if key.namespace != root || !key.general {
+			break
+		}
+		return scope
+	}
+	return nil
+}
+
+// putScope gives a scope its new content; nil removes it.
+func (s *step) putScope(ref model.Ref, r *model.Record) {
+	old := s.scoped[ref]
+	var scope *Scope
+	if spec, ok := specOf[model.Scope](r); ok {
+		scope = newScope(ref, spec)
+	}
+	if old == nil && scope == nil || old.same(scope) {
+		return
+	}
+	if s.scopeEdit == nil {
+		s.scopeEdit = s.snapshot.scopes.Edit()
+	}
+	if old != nil {
+		delete(s.scoped, ref)
+		s.scopeEdit.Delete(s.scopeKey(old))
+	}
+	if scope != nil {
+		s.scoped[ref] = scope
+		s.scopeEdit.Set(s.scopeKey(scope), scope)
+	}
+	s.rescoped[ref.Namespace] = struct{}{}
+}
+
+func (b *Builder) scopeKey(s *Scope) scopeKey {
+	return scopeKey{s.Record.Namespace, s.Selector.Len() == 0, b.rank(s.Record.Source), s.Record}
+}
+
+// rejoinScopes returns the scopes of now, with the pointers of old where they
+// say the same, and the namespaces in which they do not.
+func rejoinScopes(old, now immutable.Map[scopeKey, *Scope]) (immutable.Map[scopeKey, *Scope], map[string]struct{}) {
+	rescoped, edit := map[string]struct{}{}, now.Edit()
+	for key := range old.All() {
+		if _, ok := now.Get(key); !ok {
+			rescoped[key.namespace] = struct{}{}
+		}
+	}
+	for key, scope := range now.All() {
+		if was, _ := old.Get(key); was.same(scope) {
+			edit.Set(key, was)
+		} else {
+			rescoped[key.namespace] = struct{}{}
+		}
+	}
+	return edit.Map(), rescoped
+}
