@@ -54,7 +54,7 @@ func BenchmarkIndex(b *testing.B) {
 			e := New(Config{Types: fakeTypes(), Frame: noFrame})
 			all := namesOf(names)
 			for i := range subscribers {
-				s := e.Connect(Info{}, View{Kind: "test", Namespace: strconv.Itoa(i % 20)}, Delta)
+				s := e.Connect(Info{}, Client{Kind: "test", Namespace: strconv.Itoa(i % 20)}, Delta)
 				e.index.add(s, parts, func(yield func(string) bool) {
 					for j, name := range all[1:] {
 						if j%50 == i%50 && !yield(name) {

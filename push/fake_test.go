@@ -47,6 +47,8 @@ func (s *fakeSubject) Encode() Encoded {
 	return Encoded{Name: s.name, Version: VersionOf(body), Body: body}
 }
 
+func (w fakeWorld) View(c Client) View { return View{Kind: c.Kind, Namespace: c.Namespace} }
+
 func (w fakeWorld) Names(_ View, t Type) iter.Seq[string] { return maps.Keys(w[t]) }
 
 func (w fakeWorld) Find(_ View, t Type, name string) (Subject, bool) {
@@ -119,7 +121,7 @@ func (e *Engine) publish(w fakeWorld, t Type, names ...string) {
 
 // connected returns a subscriber to names of a type.
 func connected(e *Engine, m Mode, t Type, names ...string) *Subscriber {
-	s := e.Connect(Info{ID: "test"}, View{Kind: "test"}, m)
+	s := e.Connect(Info{ID: "test"}, Client{Kind: "test"}, m)
 	if m == WholeState {
 		s.Request(Request{Type: t, Replace: true, Names: names})
 	} else {

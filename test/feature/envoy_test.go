@@ -12,8 +12,10 @@ import (
 	"github.com/isthmus-mesh/isthmus/internal/testkit/xdsclient"
 )
 
-// variants are the two ways in which Envoy takes resources.
-var variants = map[string]func(xdsclient.TB, grpc.ClientConnInterface, xdsclient.Config) *xdsclient.Client{
+// variant makes clients that take resources in one of two ways.
+type variant func(xdsclient.TB, grpc.ClientConnInterface, xdsclient.Config) *xdsclient.Client
+
+var variants = map[string]variant{
 	"state of the world": xdsclient.NewSotW,
 	"delta":              xdsclient.NewDelta,
 }

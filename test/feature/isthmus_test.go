@@ -60,7 +60,7 @@ func startOn(t *testing.T, listen string, registries ...*registry) *isthmus {
 			t.Errorf("the application ended: %v", err)
 		}
 	}()
-	i.witness.registry = registries[0]
+	i.witness.registries = registries
 	t.Cleanup(i.end)
 	return i
 }

@@ -30,6 +30,12 @@ func (r *registry) Make() {
 	r.must(os.MkdirAll(r.path, 0o755))
 }
 
+// Exists reports whether the folder is there.
+func (r *registry) Exists() bool {
+	info, err := os.Stat(r.path)
+	return err == nil && info.IsDir()
+}
+
 // Write makes a file say documents and nothing else, in one step.
 func (r *registry) Write(file string, documents ...any) {
 	r.t.Helper()

@@ -10,9 +10,9 @@ import (
 // witness is a client that sees everything. What it was told, others have been
 // told, or it is on its way to them.
 type witness struct {
-	registry *registry // to write to
-	client   *xdsclient.Client
-	markers  int
+	registries []*registry // to write to
+	client     *xdsclient.Client
+	markers    int
 }
 
 // Settle returns once what was written to the registries has come through to
@@ -37,12 +37,20 @@ func (i *isthmus) Settle() {
 	})
 }
 
-// mark writes a service that nobody calls and waits until it arrives.
+// mark writes services that nobody calls and waits until they arrive. A registry
+// that is out of reach has nothing to come through.
 func (i *isthmus) mark() {
 	i.t.Helper()
 	w := &i.witness
 	w.markers++
-	host := fmt.Sprintf("marker-%d.example", w.markers)
-	w.registry.Write("zz-marker.yaml", service{Host: host, Endpoints: []string{"{address: 192.0.2.1}"}})
-	w.client.Await(host, func(s *xdsclient.State) bool { return slices.Contains(s.Names(xdsclient.CDS), cluster(host)) })
+	var hosts []string
+	for _, r := range w.registries {
+		if r.Exists() {
+			hosts = append(hosts, fmt.Sprintf("marker-%d.%s.example", w.markers, r.name))
+			r.Write("zz-marker.yaml", service{Host: hosts[len(hosts)-1], Name: "marker-" + r.name})
+		}
+	}
+	for _, host := range hosts {
+		w.client.Await(host, func(s *xdsclient.State) bool { return slices.Contains(s.Names(xdsclient.CDS), cluster(host)) })
+	}
 }
