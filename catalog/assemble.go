@@ -110,7 +110,7 @@ func (s *step) gather(key ServiceKey, taken []*serviceRecord) map[uint32]*Endpoi
 		}
 		s.selected(by, func(instance *Instance) { s.claim(changes, by, instance, true) })
 		if s.standsForItself(by, key.Host) {
-			s.claim(changes, by, &Instance{by.ref, model.Endpoint{Address: key.Host}}, true)
+			s.claim(changes, by, &Instance{Record: by.ref, Endpoint: model.Endpoint{Address: key.Host}}, true)
 		}
 	}
 	return changes.finish()

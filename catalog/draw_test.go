@@ -57,10 +57,13 @@ func drawRecord(t *rapid.T, ref model.Ref) model.Record {
 			zone := time.FixedZone("", 3600*below(t, 2))
 			r.Status = model.Status{Stale: "a bad port", Since: time.Unix(1e9, 0).In(zone)}
 		}
+		r.Status.Held = pick(t, "", "", "", "not listed")
 	case model.KindEndpoint:
 		r.Spec = drawEndpoint(t)
+		r.Status.Held = pick(t, "", "", "", "not listed")
 	case model.KindWorkload:
 		r.Spec = model.Workload{Meta: drawMeta(t), Endpoint: drawEndpoint(t)}
+		r.Status.Held = pick(t, "", "", "", "not listed")
 	default:
 		r.Spec = model.SourceMark{}
 	}
@@ -170,12 +173,16 @@ func vary(t *rapid.T, r model.Record) model.Record {
 		)()
 		r.Spec = spec
 	case model.Endpoint:
-		r.Spec = varyEndpoint(t, spec, other.Spec.(model.Endpoint))
+		pick(t,
+			func() { r.Spec = varyEndpoint(t, spec, other.Spec.(model.Endpoint)) },
+			func() { r.Status = other.Status },
+		)()
 	case model.Workload:
 		from := other.Spec.(model.Workload)
 		pick(t,
 			func() { spec.Meta = from.Meta },
 			func() { spec.Endpoint = varyEndpoint(t, spec.Endpoint, from.Endpoint) },
+			func() { r.Status = other.Status },
 		)()
 		r.Spec = spec
 	}

@@ -79,7 +79,9 @@ func (p *page) definition(d *catalog.Definition) {
 	p.list("exportTo", d.ExportTo)
 	p.list("subjectAltNames", d.SubjectAltNames)
 	for _, r := range d.Records {
-		p.line("    record %s%s%s%s", r.Record, also(", ", r.Place), also(", left out: ", r.LeftOut), also(", stale since "+r.Since.Format(time.RFC3339)+": ", r.Stale))
+		since := " since " + r.Since.Format(time.RFC3339) + ": "
+		p.line("    record %s%s%s%s%s", r.Record, also(", ", r.Place), also(", left out: ", r.LeftOut),
+			also(", stale"+since, r.Stale), also(", held"+since, r.Held))
 	}
 	for _, c := range d.Conflicts {
 		p.line("    conflict %s: %s over %s: %s", c.Field, c.Kept, c.Lost, c.Reason)

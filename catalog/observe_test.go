@@ -50,6 +50,7 @@ type place struct {
 type claim struct {
 	Record   model.Ref
 	Endpoint model.Endpoint
+	Held     bool
 }
 
 var (
@@ -132,7 +133,7 @@ func observePort(e *catalog.Endpoints) portView {
 			v.Places = append(v.Places, place{Address: endpoint.Address, Port: endpoint.Port})
 			last++
 		}
-		v.Places[last].Claims = append(v.Places[last].Claims, claim{endpoint.Record, endpoint.Endpoint})
+		v.Places[last].Claims = append(v.Places[last].Claims, claim{endpoint.Record, endpoint.Endpoint, endpoint.Held})
 	}
 	at := 0
 	for endpoint := range e.All() {

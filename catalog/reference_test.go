@@ -82,7 +82,7 @@ func (s state) merge(key catalog.ServiceKey) observed {
 		o.Definition.Rank = len(order)
 	}
 	for _, r := range records {
-		c := catalog.Contributor{Record: r, Place: s[r].Place, Stale: s[r].Status.Stale, Since: s[r].Status.Since.UTC()}
+		c := catalog.Contributor{Record: r, Place: s[r].Place, Stale: s[r].Status.Stale, Held: s[r].Status.Held, Since: s[r].Status.Since.UTC()}
 		if !slices.Contains(taken, r) {
 			c.LeftOut = reason
 		}
@@ -217,17 +217,17 @@ func (s state) brought(key catalog.ServiceKey, by model.Ref) []claim {
 		switch e := r.Spec.(type) {
 		case model.Endpoint:
 			if ref.Source == by.Source && ref.Namespace == by.Namespace && strings.HasPrefix(ref.Name, by.Name+"/") {
-				list = append(list, claim{ref, e})
+				list = append(list, claim{ref, e, r.Status.Held != ""})
 				own++
 			}
 		case model.Workload:
 			if ref.Namespace == by.Namespace && !spec.WorkloadSelector.IsZero() && e.Endpoint.Labels.Includes(spec.WorkloadSelector) {
-				list = append(list, claim{ref, e.Endpoint})
+				list = append(list, claim{ref, e.Endpoint, r.Status.Held != ""})
 			}
 		}
 	}
 	if spec.Resolution == model.ResolutionDNS && own == 0 && spec.WorkloadSelector.IsZero() && !strings.HasPrefix(key.Host, "*") {
-		list = append(list, claim{by, model.Endpoint{Address: key.Host}})
+		list = append(list, claim{Record: by, Endpoint: model.Endpoint{Address: key.Host}})
 	}
 	return list
 }

@@ -124,13 +124,15 @@ type Contributor struct {
 	Place  string
 	// LeftOut says why the record has no part in the service; empty if it has.
 	LeftOut string
-	// Stale says why the record is not its source's newest word, Since when.
-	Stale string
-	Since time.Time
+	// Stale says why the record is not its source's newest word, and Held why it
+	// is there although its source no longer lists it; Since when.
+	Stale, Held string
+	Since       time.Time
 }
 
 func (c Contributor) equal(o Contributor) bool {
-	return c.Record == o.Record && c.Place == o.Place && c.LeftOut == o.LeftOut && c.Stale == o.Stale && c.Since.Equal(o.Since)
+	return c.Record == o.Record && c.Place == o.Place && c.LeftOut == o.LeftOut &&
+		c.Stale == o.Stale && c.Held == o.Held && c.Since.Equal(o.Since)
 }
 
 // Conflict is a contradiction between two records, and who won.
@@ -159,9 +161,11 @@ type Endpoint struct {
 type Instance struct {
 	Record model.Ref
 	model.Endpoint
+	// Held says that the record's source no longer lists it.
+	Held bool
 }
 
 // same reports whether both are the same word of the same record.
 func (i *Instance) same(o *Instance) bool {
-	return i == o || i != nil && o != nil && i.Record == o.Record && i.Equal(o.Endpoint)
+	return i == o || i != nil && o != nil && i.Record == o.Record && i.Held == o.Held && i.Equal(o.Endpoint)
 }

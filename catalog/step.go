@@ -94,7 +94,7 @@ func (s *step) putEndpoint(ref model.Ref, r *model.Record) {
 	old := s.owned[owner][ref.Name]
 	var instance *Instance
 	if spec, ok := specOf[model.Endpoint](r); ok {
-		instance = &Instance{ref, spec}
+		instance = &Instance{ref, spec, r.Status.Held != ""}
 		add(s.owned, owner, ref.Name, instance)
 	} else {
 		drop(s.owned, owner, ref.Name)
@@ -110,7 +110,7 @@ func (s *step) putEndpoint(ref model.Ref, r *model.Record) {
 func (s *step) putWorkload(ref model.Ref, r *model.Record) {
 	var instance *Instance
 	if spec, ok := specOf[model.Workload](r); ok {
-		instance = &Instance{ref, spec.Endpoint}
+		instance = &Instance{ref, spec.Endpoint, r.Status.Held != ""}
 	}
 	old := s.selection.put(ref, instance)
 	if old != nil {

@@ -145,15 +145,16 @@ func FuzzDecode(f *testing.F) {
 // show avoids the record's own String, which is that of its reference.
 func show(r model.Record) string {
 	type plain struct {
-		Ref, Owner                 string
-		UID                        model.UID
-		Revision, Generation       uint64
-		Origin, Place, Stale, Spec string
-		Since                      time.Time
+		Ref, Owner           string
+		UID                  model.UID
+		Revision, Generation uint64
+		Origin, Place        string
+		Stale, Held, Spec    string
+		Since                time.Time
 	}
 	return fmt.Sprintf("%+v", plain{
 		fmt.Sprintf("%q", r.Ref), fmt.Sprintf("%q", r.Owner), r.UID, r.Revision, r.Generation,
-		r.Origin, r.Place, r.Status.Stale, fmt.Sprintf("%+v", r.Spec), r.Status.Since,
+		r.Origin, r.Place, r.Status.Stale, r.Status.Held, fmt.Sprintf("%+v", r.Spec), r.Status.Since,
 	})
 }
 
@@ -170,7 +171,7 @@ func drawRecord(t *rapid.T) model.Record {
 		Ref: ref.Draw(t, "ref"), UID: model.UID(rapid.SliceOfN(rapid.Byte(), 16, 16).Draw(t, "uid")),
 		Revision: rapid.Uint64().Draw(t, "revision"), Generation: rapid.Uint64().Draw(t, "generation"),
 		Owner: rapid.OneOf(rapid.Just(model.Ref{}), ref).Draw(t, "owner"), Origin: text.Draw(t, "origin"), Place: text.Draw(t, "place"),
-		Status: model.Status{Stale: text.Draw(t, "stale"), Since: drawTime(t)},
+		Status: model.Status{Stale: text.Draw(t, "stale"), Held: text.Draw(t, "held"), Since: drawTime(t)},
 	}
 	r.Spec = drawSpec(t, r.Kind)
 	return r

@@ -86,8 +86,16 @@ type Status struct {
 	// Stale gives the reason why the source's newest version of this object was
 	// not taken, so that this record is its last good one; empty if it is the newest.
 	Stale string `json:"stale,omitempty"`
+	// Held gives the reason why the record is still here although its source no
+	// longer lists it: it is part of a suspicious drop, which waits. Empty if it
+	// is listed. A record is never both stale and held.
+	Held string `json:"held,omitempty"`
 	// Since is when the reason arose; zero when there is none.
 	Since time.Time `json:"since,omitzero"`
+}
+
+func (s Status) equal(o Status) bool {
+	return s.Stale == o.Stale && s.Held == o.Held && s.Since.Equal(o.Since)
 }
 
 // Spec is what a record says: one of [Service], [Endpoint], [Workload],
@@ -124,6 +132,6 @@ type Record struct {
 // revision they are of. A store takes no notice of a write that changes nothing.
 func (r Record) SameContent(o Record) bool {
 	return r.Ref == o.Ref && r.Owner == o.Owner && r.Origin == o.Origin && r.Place == o.Place &&
-		r.Status.Stale == o.Status.Stale && r.Status.Since.Equal(o.Status.Since) &&
+		r.Status.equal(o.Status) &&
 		(r.Spec == nil) == (o.Spec == nil) && (r.Spec == nil || r.Spec.EqualSpec(o.Spec))
 }
