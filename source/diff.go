@@ -9,17 +9,16 @@ import (
 )
 
 // difference is what must be written so that the store says what a reading
-// says. Deletions are apart because they alone may be held back.
+// says. Deletions are apart because they alone may be held back, and among
+// them those that the registry reported itself, because they may not.
 type difference struct {
 	Upserts []model.Write
-	Deletes []model.Write // each with the whole stored record
-}
+	Deletes []model.Write  // reported one by one, each with the whole stored record
+	Missing []model.Record // as stored, not listed any more
 
-func (d *difference) writes() []model.Write {
-	if len(d.Deletes) == 0 {
-		return d.Upserts
-	}
-	return slices.Concat(d.Upserts, d.Deletes)
+	Marked   []model.Record // as stored, of all that the reading concerns: what is held
+	Returned []model.Ref    // held so far, and there again although not listed: refused
+	Survived []bool         // whether each record of the reading was stored already
 }
 
 // update writes want over have, unless that would change nothing.
@@ -31,9 +30,15 @@ func (d *difference) update(have, want model.Record) {
 	d.Upserts = append(d.Upserts, model.Write{Record: want})
 }
 
-func (d *difference) remove(have model.Record) {
-	d.Deletes = append(d.Deletes, model.Write{Record: have, Delete: true})
+func (d *difference) remove(have model.Record, reported bool) {
+	if reported {
+		d.Deletes = append(d.Deletes, deletion(have))
+	} else {
+		d.Missing = append(d.Missing, have)
+	}
 }
+
+func deletion(have model.Record) model.Write { return model.Write{Record: have, Delete: true} }
 
 // diff compares the reading with what is stored. Stored must yield the stored
 // record of every listed one, every stored object that the reading could judge
@@ -44,13 +49,18 @@ func (d *difference) remove(have model.Record) {
 // order of stored says nothing about which of them comes first.
 func (r *reading) diff(stored iter.Seq[model.Record], now time.Time) difference {
 	var (
-		d       difference
-		found   = make([]bool, len(r.records))
-		matched = 0                    // listed records that are stored
-		stays   = map[model.Ref]bool{} // unlisted objects that are kept
-		owned   []model.Record         // unlisted
+		d        difference
+		found    = make([]bool, len(r.records))
+		matched  = 0                    // listed records that are stored
+		stays    = map[model.Ref]bool{} // unlisted objects that are kept
+		reported = map[model.Ref]bool{} // unlisted objects that the registry reported gone
+		owned    []model.Record         // unlisted
 	)
+	d.Survived = found
 	for have := range stored {
+		if have.Status.Held != "" {
+			d.Marked = append(d.Marked, have)
+		}
 		i, listed := r.at[have.Ref]
 		switch {
 		case listed && !found[i]:
@@ -61,10 +71,11 @@ func (r *reading) diff(stored iter.Seq[model.Record], now time.Time) difference 
 		case have.Owner != (model.Ref{}):
 			owned = append(owned, have)
 		case r.gone(have):
-			d.remove(have)
+			reported[have.Ref] = r.reported(have)
+			d.remove(have, reported[have.Ref])
 		default:
 			stays[have.Ref] = true
-			d.update(have, r.marked(have, now))
+			d.stay(have, r.marked(have, now))
 		}
 	}
 	d.Upserts = slices.Grow(d.Upserts, len(r.records)-matched)
@@ -73,12 +84,36 @@ func (r *reading) diff(stored iter.Seq[model.Record], now time.Time) difference 
 			d.Upserts = append(d.Upserts, model.Write{Record: want})
 		}
 	}
+	returned := map[model.Ref]bool{}
+	for _, ref := range d.Returned {
+		returned[ref] = true
+	}
 	for _, have := range owned {
-		if !stays[have.Owner] {
-			d.remove(have)
+		want := have
+		switch {
+		case !stays[have.Owner]:
+			d.remove(have, !r.lists() || reported[have.Owner])
+			continue
+		case returned[have.Owner]:
+			want.Status = model.Status{}
 		}
+		d.stay(have, want)
 	}
 	return d
+}
+
+// stay keeps an unlisted record, perhaps with another status.
+func (d *difference) stay(have, want model.Record) {
+	d.update(have, want)
+	if have.Status.Held != "" && want.Status.Held == "" {
+		d.Returned = append(d.Returned, have.Ref)
+	}
+}
+
+// reported reports whether the registry itself told of the end of an object
+// that is gone, rather than not telling of the object.
+func (r *reading) reported(have model.Record) bool {
+	return !r.lists() || r.removed[have.Place]
 }
 
 // gone reports whether an unlisted object has left the registry.
@@ -107,8 +142,11 @@ func (r *reading) staleness(have model.Record) string {
 }
 
 // marked returns have with its staleness. A reason that already stands keeps
-// the time it arose.
+// the time it arose. What is held stays so unless it is known to be there.
 func (r *reading) marked(have model.Record, now time.Time) model.Record {
+	if _, there := r.refused[have.Ref]; have.Status.Held != "" && !there {
+		return have
+	}
 	reason := r.staleness(have)
 	if reason != "" && reason != have.Status.Stale {
 		have.Status = model.Status{Stale: reason, Since: now}

@@ -22,6 +22,37 @@ type registry struct {
 	calls chan func(context.Context, source.Sink) error // an error ends the run
 	mu    sync.Mutex
 	runs  []time.Time
+	asks  []time.Time // when it was asked to list again
+	full  *source.Listing
+}
+
+// answer has the registry list this whenever it is asked to list again.
+func (r *registry) answer(l source.Listing) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.full = &l
+}
+
+// asked returns when it was asked to list again, counted from a time.
+func (r *registry) asked(from time.Time) (after []time.Duration) {
+	synctest.Wait()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, at := range r.asks {
+		after = append(after, at.Sub(from))
+	}
+	return after
+}
+
+func (r *registry) relist(ctx context.Context, sink source.Sink) error {
+	r.mu.Lock()
+	r.asks = append(r.asks, time.Now())
+	full := r.full
+	r.mu.Unlock()
+	if full == nil {
+		return nil
+	}
+	return sink.Replace(ctx, *full)
 }
 
 // began returns when each run began.
@@ -40,6 +71,10 @@ func (r *registry) Run(ctx context.Context, sink source.Sink) error {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
+		case <-sink.Relist():
+			if err := r.relist(ctx, sink); err != nil {
+				return err
+			}
 		case call := <-r.calls:
 			if err := call(ctx, sink); err != nil {
 				return err
@@ -65,8 +100,14 @@ func supervise(t *testing.T, test func(*bridge)) {
 
 func connect(t *testing.T, l *ledger) *bridge {
 	t.Helper()
+	return connectWith(t, l, source.Config{})
+}
+
+func connectWith(t *testing.T, l *ledger, cfg source.Config) *bridge {
+	t.Helper()
+	cfg.Kind, cfg.Origin = "fake", "here"
 	r := &registry{calls: make(chan func(context.Context, source.Sink) error)}
-	s := source.NewSupervisor("reg", r, l, source.Config{Kind: "fake", Origin: "here"})
+	s := source.NewSupervisor("reg", r, l, cfg)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error)
 	go func() { done <- s.Run(ctx) }()

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
@@ -15,19 +17,32 @@ import (
 
 // TestStoreHoldsTheLastGoodOfEach is the law of the supervisor: whatever a
 // registry says, however it fails, and whoever else writes, the store holds
-// the last good version of every object the registry has not let go.
+// the last good version of every object the registry has not let go, and of
+// those it has let go all at once until it has said so often enough.
 func TestStoreHoldsTheLastGoodOfEach(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		h := history{
-			steps: rapid.SliceOfN(rapid.Custom(drawStep), 1, 12).Draw(t, "steps"),
-			first: rapid.Custom(drawListing).Draw(t, "first"),
-			store: newLedger(), want: newReference(),
-		}
-		if rapid.Bool().Draw(t, "crowded") {
-			h.crowd()
-		}
-		h.run(t)
-	})
+	for name, hold := range map[string]source.Hold{
+		"never held":   {Share: 1, Min: 1000, For: time.Minute},
+		"often held":   {Share: 0.5, Min: 2, For: time.Minute},
+		"services":     {Share: 1, Min: 1, For: time.Minute},
+		"no tolerance": {For: time.Minute},
+	} {
+		t.Run(name, func(t *testing.T) {
+			rapid.Check(t, func(r *rapid.T) {
+				h := history{
+					steps: rapid.SliceOfN(rapid.Custom(drawStep), 1, 12).Draw(r, "steps"),
+					first: rapid.Custom(drawListing).Draw(r, "first"),
+					hold:  hold, store: newLedger(), want: newReference(hold),
+				}
+				if rapid.Bool().Draw(r, "crowded") {
+					h.crowd()
+				}
+				synctest.Test(t, func(*testing.T) { h.run() })
+				if h.wrong != "" {
+					r.Fatal(h.wrong)
+				}
+			})
+		})
+	}
 }
 
 // crowd adds a service of many endpoints to every full listing, beside which a
@@ -48,8 +63,11 @@ type step struct {
 	Change  *source.Change
 	Fails   bool // the run ends with an error
 	Panics  bool
-	Refused int  // commits the store refuses from here on
-	Touched bool // somebody else writes between comparison and commit
+	Release bool          // an operator releases what is held
+	Again   bool          // the last full listing comes once more
+	Wait    time.Duration // before it
+	Refused int           // commits the store refuses from here on
+	Touched bool          // somebody else writes between comparison and commit
 }
 
 func (s step) String() string {
@@ -59,7 +77,7 @@ func (s step) String() string {
 	case s.Change != nil:
 		return fmt.Sprintf("change %+v", *s.Change)
 	}
-	return fmt.Sprintf("fails %t panics %t", s.Fails, s.Panics)
+	return fmt.Sprintf("fails %t panics %t released %t again %t", s.Fails, s.Panics, s.Release, s.Again)
 }
 
 // history is a source that takes its steps one after the other, over as many
@@ -67,32 +85,43 @@ func (s step) String() string {
 type history struct {
 	steps []step
 	first source.Listing
+	last  source.Listing // full
+	hold  source.Hold
 	store *ledger
+	super *source.Supervisor
 	want  *reference
 	wrong string
 	stop  context.CancelFunc
 }
 
-func (h *history) run(t *rapid.T) {
+func (h *history) run() {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	h.stop = cancel
-	s := source.NewSupervisor("reg", h, h.store, source.Config{MinBackoff: 1, MaxBackoff: 1})
-	if err := s.Run(ctx); err != nil {
-		t.Fatal(err)
+	h.super = source.NewSupervisor("reg", h, h.store, source.Config{Hold: h.hold, MinBackoff: 1, MaxBackoff: 1})
+	err := h.super.Run(ctx)
+	switch {
+	case h.wrong != "":
+		return
+	case err != nil:
+		h.wrong = err.Error()
+	case len(h.store.noops) > 0:
+		h.wrong = fmt.Sprintf("writes that change nothing: %v", h.store.noops)
 	}
-	if h.wrong != "" {
-		t.Fatal(h.wrong)
-	}
-	if len(h.store.noops) > 0 {
-		t.Fatalf("writes that change nothing: %v", h.store.noops)
-	}
+	h.checkStatus(h.super.Status())
+}
+
+func (h *history) checkStatus(st source.Status) {
 	counts := map[model.Kind]int{}
 	for rec := range h.store.List(model.Filter{}) {
 		counts[rec.Kind]++
+		if rec.Status.Held != "" {
+			counts["held"]++
+		}
 	}
-	if st := s.Status(); st.Services != counts[model.KindService] || st.Endpoints != counts[model.KindEndpoint] {
-		t.Fatalf("counts %d services and %d endpoints, but %v are stored", st.Services, st.Endpoints, counts)
+	if st.Services != counts[model.KindService] || st.Endpoints != counts[model.KindEndpoint] || st.Held != counts["held"] {
+		h.wrong = fmt.Sprintf("counts %d services, %d endpoints and %d held, but %v are stored",
+			st.Services, st.Endpoints, st.Held, counts)
 	}
 }
 
@@ -114,8 +143,16 @@ func (h *history) Run(ctx context.Context, sink source.Sink) error {
 func (h *history) take(ctx context.Context, sink source.Sink, s step) error {
 	h.store.refuse = s.Refused
 	h.store.before = func(c model.Commit) { h.interfere(s.Touched, c) }
+	time.Sleep(s.Wait)
+	if s.Again {
+		s.Listing = &h.last
+	}
 	var err error
 	switch {
+	case s.Release:
+		if _, failed := h.super.Release(ctx); failed == nil {
+			h.want.release()
+		}
 	case s.Panics:
 		panic("as told")
 	case s.Fails:
@@ -123,6 +160,9 @@ func (h *history) take(ctx context.Context, sink source.Sink, s step) error {
 	case s.Listing != nil:
 		if err = sink.Replace(ctx, *s.Listing); err == nil {
 			h.want.replace(*s.Listing)
+			if s.Listing.Places == nil {
+				h.last = *s.Listing
+			}
 		}
 	case s.Change != nil:
 		if err = sink.Change(ctx, *s.Change); err == nil {
@@ -137,22 +177,32 @@ func (h *history) take(ctx context.Context, sink source.Sink, s step) error {
 }
 
 // interfere writes to the first record of a commit before the commit does, once.
+// It leaves alone what would change the decision, not only the comparison: an
+// endpoint that somebody else created has survived.
 func (h *history) interfere(wanted bool, c model.Commit) {
 	h.store.before = nil
 	if !wanted || h.store.refuse > 0 {
 		return
 	}
 	w := c.Writes[0]
+	if have, ok := h.store.memory.Get(w.Record.Ref); ok {
+		w.Record = have
+	} else if w.Record.Kind == model.KindEndpoint {
+		return
+	}
 	w.Record.Origin, w.Delete = "somebody else", false
 	_, _ = h.store.memory.Commit(context.Background(), model.Commit{Writes: []model.Write{w}})
 }
 
 func drawStep(t *rapid.T) step {
-	s := step{Touched: rapid.Bool().Draw(t, "touched")}
+	s := step{
+		Touched: rapid.Bool().Draw(t, "touched"),
+		Wait:    rapid.SampledFrom([]time.Duration{0, 20 * time.Second, 30 * time.Second, time.Minute}).Draw(t, "wait"),
+	}
 	if rapid.IntRange(0, 5).Draw(t, "away") == 0 {
 		s.Refused = rapid.IntRange(1, 5).Draw(t, "refused commits")
 	}
-	switch rapid.IntRange(0, 8).Draw(t, "what") {
+	switch rapid.IntRange(0, 13).Draw(t, "what") {
 	case 0:
 		s.Panics = true
 	case 1:
@@ -160,11 +210,18 @@ func drawStep(t *rapid.T) step {
 	case 2, 3:
 		l := drawListing(t)
 		s.Listing = &l
+	case 9:
+		s.Release = true
+	case 10, 11, 12, 13:
+		s.Again = true
 	case 4, 5, 6:
 		l := drawListing(t)
 		l.Places = rapid.SliceOfNDistinct(rapid.SampledFrom(places), 0, 2, rapid.ID).Draw(t, "places")
 		if l.Places == nil {
 			l.Places = []string{}
+		}
+		if len(l.Places) == 2 && rapid.Bool().Draw(t, "removed") {
+			l.Removed = l.Places[1:]
 		}
 		s.Listing = &l
 	default:

@@ -13,6 +13,7 @@ type reading struct {
 	source, origin string
 	whole          bool            // everything unlisted is gone
 	places         map[string]bool // what is unlisted in one of them is gone; nil for a change
+	removed        map[string]bool // places whose end the registry reported
 
 	records []model.Record    // complete but for what the store sets
 	at      map[model.Ref]int // position in records
@@ -31,16 +32,26 @@ type reading struct {
 func readListing(source, origin string, l Listing) *reading {
 	r := newReading(source, origin, l.Objects, l.Refused)
 	r.observed = l.Observed
+	r.removed = setOf(l.Removed)
 	if l.Places == nil {
 		r.whole = true
 		r.put(model.Record{Ref: markRef(source), Spec: model.SourceMark{}}, model.Ref{})
 		return r
 	}
-	r.places = make(map[string]bool, len(l.Places))
-	for _, place := range l.Places {
-		r.places[place] = true
-	}
+	r.places = setOf(l.Places)
 	return r
+}
+
+// lists reports whether the reading is a listing, so that silence about an
+// object it could have listed says that the object is gone.
+func (r *reading) lists() bool { return r.whole || r.places != nil }
+
+func setOf(places []string) map[string]bool {
+	set := make(map[string]bool, len(places))
+	for _, place := range places {
+		set[place] = true
+	}
+	return set
 }
 
 // readChange checks a change. Of an object that is both upserted and deleted

@@ -5,16 +5,22 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/source"
 )
 
 // reference is what the store must hold, kept the slow and obvious way: the
-// last good version of every object.
+// last good version of every object, and what is held of them.
 type reference struct {
 	objects map[model.Ref]lastGood
 	marked  bool
+
+	before map[model.Ref]bool // endpoints that were stored before the last reading
+	hold   source.Hold
+	held   map[model.Ref]model.Ref // objects and endpoints → cause; the zero one is the source
+	drops  map[model.Ref]drop      // by cause
 }
 
 type lastGood struct {
@@ -23,23 +29,54 @@ type lastGood struct {
 	stale       string
 }
 
-func newReference() *reference { return &reference{objects: map[model.Ref]lastGood{}} }
+// drop is how far the drop of what is held for one cause is confirmed.
+type drop struct {
+	listings int
+	first    time.Time
+}
+
+func newReference(hold source.Hold) *reference {
+	return &reference{
+		objects: map[model.Ref]lastGood{}, hold: hold,
+		held: map[model.Ref]model.Ref{}, drops: map[model.Ref]drop{},
+	}
+}
 
 func (m *reference) replace(l source.Listing) {
 	m.marked = m.marked || l.Places == nil
-	m.apply(l.Objects, l.Refused, func(ref model.Ref, have lastGood) bool {
-		return l.Places == nil || slices.Contains(l.Places, have.place)
+	missing, present := m.apply(l.Objects, l.Refused, func(ref model.Ref, have lastGood) (gone, reported bool) {
+		return l.Places == nil || slices.Contains(l.Places, have.place), slices.Contains(l.Removed, have.place)
 	}, nil)
+	m.judge(missing, present)
 }
 
 func (m *reference) change(c source.Change) {
 	refused := slices.DeleteFunc(slices.Clone(c.Refused), func(f source.Refusal) bool {
 		return f.Ref == (model.Ref{}) && f.Place == "" // says nothing about any record
 	})
-	m.apply(c.Upserts, refused, func(ref model.Ref, _ lastGood) bool { return slices.Contains(c.Deletes, ref) }, c.Deletes)
+	missing, present := m.apply(c.Upserts, refused, func(ref model.Ref, _ lastGood) (gone, reported bool) {
+		return slices.Contains(c.Deletes, ref), true
+	}, c.Deletes)
+	for _, back := range m.settle(present) {
+		m.drops[back] = drop{}
+	}
+	for _, ref := range missing {
+		m.remove(ref)
+	}
 }
 
-func (m *reference) apply(objects []source.Object, refused []source.Refusal, gone func(model.Ref, lastGood) bool, deleted []model.Ref) {
+func (m *reference) release() {
+	for ref := range m.held {
+		m.remove(ref)
+	}
+}
+
+// apply takes what is there, and removes what is reported gone. It returns the
+// records that are missing, which are left as they were, and those present.
+func (m *reference) apply(
+	objects []source.Object, refused []source.Refusal,
+	judge func(model.Ref, lastGood) (gone, reported bool), deleted []model.Ref,
+) (missing []model.Ref, present map[model.Ref]bool) {
 	refs, places := map[model.Ref]string{}, map[string]string{}
 	for _, f := range refused {
 		if f.Ref == (model.Ref{}) {
@@ -48,7 +85,15 @@ func (m *reference) apply(objects []source.Object, refused []source.Refusal, gon
 			refs[f.Ref] = cmp.Or(refs[f.Ref], f.Reason)
 		}
 	}
+	present = map[model.Ref]bool{}
 	listed := map[model.Ref]bool{}
+	before := maps.Clone(m.objects)
+	m.before = map[model.Ref]bool{}
+	for _, o := range before {
+		for name := range o.weights {
+			m.before[endpoint(name)] = true
+		}
+	}
 	for _, o := range objects {
 		ref := o.Record.Ref
 		switch {
@@ -56,25 +101,185 @@ func (m *reference) apply(objects []source.Object, refused []source.Refusal, gon
 		case poisoned(o):
 			refs[ref] = cmp.Or(refs[ref], "poisoned")
 		default:
-			listed[ref] = true
-			m.objects[ref] = goodOf(o)
+			listed[ref], present[ref] = true, true
+			good := goodOf(o)
+			for name := range good.weights {
+				present[endpoint(name)] = true
+			}
+			for name, weight := range before[ref].weights {
+				if _, still := good.weights[name]; !still {
+					good.weights[name] = weight
+					missing = append(missing, endpoint(name))
+				}
+			}
+			m.objects[ref] = good
 		}
 	}
-	for ref, have := range m.objects {
-		reason := refs[ref]
+	for ref, have := range before {
+		reason, named := refs[ref]
 		if reason == "" && !slices.Contains(deleted, ref) {
 			reason = places[have.place]
 		}
+		gone, reported := judge(ref, have)
+		_, held := m.held[ref]
 		switch {
 		case listed[ref]:
+		case reason != "" && held && !named:
 		case reason != "":
+			if held {
+				for _, part := range have.parts(ref) {
+					present[part] = true
+				}
+			}
 			have.stale = reason
 			m.objects[ref] = have
-		case gone(ref, have):
-			delete(m.objects, ref)
+		case gone && reported:
+			for _, part := range have.parts(ref) {
+				m.remove(part)
+			}
+		case gone:
+			missing = append(missing, have.parts(ref)...)
+		}
+	}
+	return missing, present
+}
+
+// settle has what is present not held any more, and returns the causes it was held for.
+func (m *reference) settle(present map[model.Ref]bool) (causes []model.Ref) {
+	for ref := range present {
+		if cause, held := m.held[ref]; held {
+			delete(m.held, ref)
+			causes = append(causes, cause)
+		}
+	}
+	return causes
+}
+
+// judge holds what is missing, or removes it.
+func (m *reference) judge(missing []model.Ref, present map[model.Ref]bool) {
+	was := maps.Clone(m.held)
+	changed := map[model.Ref]bool{} // causes with another set
+	for _, cause := range m.settle(present) {
+		changed[cause] = true
+	}
+	for ref, cause := range m.causes(missing) {
+		if old, held := was[ref]; !held || old != cause {
+			changed[cause] = true
+		}
+		m.held[ref] = cause
+		if o, ok := m.objects[ref]; ok {
+			o.stale = ""
+			m.objects[ref] = o
+		}
+	}
+	silent := map[model.Ref]bool{} // causes of which something was not looked for
+	causes := map[model.Ref]bool{}
+	for ref, cause := range m.held {
+		causes[cause] = true
+		silent[cause] = silent[cause] || !slices.Contains(missing, ref)
+	}
+	for cause := range causes {
+		d := m.drops[cause]
+		switch {
+		case (changed[cause] || d.listings == 0) && silent[cause]:
+			d = drop{}
+		case changed[cause] || d.listings == 0:
+			d = drop{1, time.Now()}
+		case !silent[cause]:
+			d.listings++
+		}
+		m.drops[cause] = d
+	}
+	for _, ref := range missing {
+		cause, held := m.held[ref]
+		if d := m.drops[cause]; !held || d.listings >= 3 && time.Since(d.first) >= m.hold.For {
+			m.remove(ref)
+		}
+	}
+	m.prune()
+}
+
+// causes says which of the missing records are held, and what for.
+func (m *reference) causes(missing []model.Ref) map[model.Ref]model.Ref {
+	causes := map[model.Ref]model.Ref{}
+	lost := map[model.Ref]bool{}
+	for _, ref := range slices.Concat(missing, slices.Collect(maps.Keys(m.held))) {
+		if ref.Kind == model.KindEndpoint {
+			lost[ref] = true
+		}
+	}
+	n := float64(len(lost))
+	if n > 0 && n >= float64(m.hold.Min) && n > m.hold.Share*float64(len(m.before)) {
+		for _, ref := range missing {
+			causes[ref] = model.Ref{}
+		}
+		return causes
+	}
+	for service, o := range m.objects {
+		parts := slices.DeleteFunc(o.parts(service), func(ref model.Ref) bool { return !slices.Contains(missing, ref) })
+		endpoints := len(parts)
+		if slices.Contains(parts, service) {
+			endpoints--
+		}
+		stored := 0
+		for name := range o.weights {
+			if m.before[endpoint(name)] {
+				stored++
+			}
+		}
+		var cause *model.Ref
+		for _, ref := range parts {
+			if by, held := m.held[ref]; held {
+				causes[ref] = by
+				cause = &by
+			}
+		}
+		switch {
+		case endpoints > m.hold.Min && endpoints == stored:
+			cause = &service
+			for _, ref := range parts {
+				causes[ref] = service
+			}
+		case cause != nil && slices.Contains(parts, service): // it stays whole
+			for _, ref := range parts {
+				if _, held := causes[ref]; !held {
+					causes[ref] = *cause
+				}
+			}
+		}
+	}
+	return causes
+}
+
+// remove removes one record, whatever is left of its object.
+func (m *reference) remove(ref model.Ref) {
+	delete(m.held, ref)
+	delete(m.objects, ref)
+	for _, o := range m.objects {
+		delete(o.weights, ref.Name)
+	}
+	m.prune()
+}
+
+// prune forgets drops of which nothing is held any more.
+func (m *reference) prune() {
+	for cause := range m.drops {
+		if !slices.Contains(slices.Collect(maps.Values(m.held)), cause) {
+			delete(m.drops, cause)
 		}
 	}
 }
+
+// parts are the records of an object.
+func (o lastGood) parts(ref model.Ref) []model.Ref {
+	parts := []model.Ref{ref}
+	for name := range o.weights {
+		parts = append(parts, endpoint(name))
+	}
+	return parts
+}
+
+func endpoint(name string) model.Ref { return ref(model.KindEndpoint, name) }
 
 func poisoned(o source.Object) bool {
 	names := map[string]bool{}
@@ -111,10 +316,11 @@ func (m *reference) lines() (lines []string) {
 		lines = append(lines, "mark")
 	}
 	for ref, o := range m.objects {
-		stale := o.stale
-		lines = append(lines, fmt.Sprintf("%s in %s at %s stale %q", ref.Name, o.place, o.host, stale))
+		_, held := m.held[ref]
+		lines = append(lines, fmt.Sprintf("%s in %s at %s stale %q held %t", ref.Name, o.place, o.host, o.stale, held))
 		for _, name := range slices.Sorted(maps.Keys(o.weights)) {
-			lines = append(lines, fmt.Sprintf("%s of %s weighs %d", name, ref.Name, o.weights[name]))
+			_, held := m.held[endpoint(name)]
+			lines = append(lines, fmt.Sprintf("%s of %s weighs %d held %t", name, ref.Name, o.weights[name], held))
 		}
 	}
 	slices.Sort(lines)
@@ -124,17 +330,18 @@ func (m *reference) lines() (lines []string) {
 // linesOf is the same of what a store holds.
 func linesOf(s source.Store) (lines []string) {
 	for rec := range s.List(model.Filter{Source: "reg"}) {
+		held := rec.Status.Held != ""
 		switch rec.Kind {
 		case model.KindSource:
 			lines = append(lines, "mark")
 		case model.KindEndpoint:
-			lines = append(lines, fmt.Sprintf("%s of %s weighs %d", rec.Name, rec.Owner.Name, weightOf(rec)))
+			lines = append(lines, fmt.Sprintf("%s of %s weighs %d held %t", rec.Name, rec.Owner.Name, weightOf(rec), held))
 		default:
 			stale := rec.Status.Stale
 			if len(stale) > 8 { // one of the supervisor's own
 				stale = "poisoned"
 			}
-			lines = append(lines, fmt.Sprintf("%s in %s at %s stale %q", rec.Name, rec.Place, hostOf(rec), stale))
+			lines = append(lines, fmt.Sprintf("%s in %s at %s stale %q held %t", rec.Name, rec.Place, hostOf(rec), stale, held))
 		}
 	}
 	slices.Sort(lines)

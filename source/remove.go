@@ -18,7 +18,7 @@ func Remove(ctx context.Context, store Store, source string) error {
 		}
 		var d difference
 		for rec := range store.List(model.Filter{Source: source}) {
-			d.remove(rec)
+			d.remove(rec, true)
 		}
 		if len(d.Deletes) == 0 {
 			return nil

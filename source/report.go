@@ -14,15 +14,19 @@ func (s *Supervisor) report(change func(*Status)) {
 	change(&s.status)
 }
 
-// stored reports a reading that the store now says.
-func (s *Supervisor) stored(r *reading, x *index, ignored map[string]int, now time.Time) {
-	// The supervisor's goroutine alone changes the status, so nothing is missed
-	// between this look at it and the change.
+// stored reports a reading that the store now says, but for what is held.
+func (s *Supervisor) stored(r *reading, v verdict, ignored map[string]int, now time.Time) {
+	// Only who writes the source's records changes what of the status is used
+	// here, so nothing is missed between this look at it and the change.
 	before := s.Status()
 	standing, fresh := r.refusals(before.Refused)
+	state, reason := s.standing()
+	if state == before.State && len(v.counts) == 0 {
+		reason = before.Reason // nothing is news of what is held
+	}
 	s.report(func(st *Status) {
-		st.enter(StateLive, "", now)
-		st.Services, st.Endpoints = x.services(), x.endpoints()
+		st.enter(state, reason, now)
+		s.count(st)
 		st.Refused, st.RefusedTotal = standing, st.RefusedTotal+uint64(len(fresh))
 		if r.whole {
 			st.LastListing, st.listed = now, true
@@ -31,8 +35,11 @@ func (s *Supervisor) stored(r *reading, x *index, ignored map[string]int, now ti
 			st.Ignored = maps.Clone(ignored)
 		}
 	})
-	if before.State != StateLive {
+	if state == StateLive && before.State != StateLive {
 		s.cfg.Log.Info("source is live", "source", s.name)
+	}
+	if len(v.began) > 0 {
+		s.cfg.Log.Warn("a suspicious drop is held", "source", s.name, "reason", reason)
 	}
 	if len(fresh) > 0 {
 		s.cfg.Log.Warn("objects refused", "source", s.name, "count", len(fresh), "err", fresh[0].text())
@@ -72,9 +79,22 @@ func (s *Supervisor) fail(reason string) {
 }
 
 // restored reports what the store holds before the source is run.
-func (s *Supervisor) restored(x *index) {
+func (s *Supervisor) restored() {
 	s.report(func(st *Status) {
-		st.listed = st.listed || x.marked()
-		st.Services, st.Endpoints = x.services(), x.endpoints()
+		st.listed = st.listed || s.index.marked()
+		s.count(st)
 	})
+}
+
+// count counts what is stored.
+func (s *Supervisor) count(st *Status) {
+	st.Services, st.Endpoints, st.Held = s.index.services(), s.index.endpoints(), len(s.holds.of)
+}
+
+// standing is the state of a source whose last reading is stored, and its reason.
+func (s *Supervisor) standing() (State, string) {
+	if s.holds.empty() {
+		return StateLive, ""
+	}
+	return StateHeld, s.holds.text(s.name, s.index.endpoints(), s.cfg.Hold)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"time"
 
 	"github.com/isthmus-mesh/isthmus/model"
@@ -14,15 +15,50 @@ const commitTries = 4
 
 var errNotListed = errors.New("a complete listing of the registry must come first: this is a defect of the source, please report it")
 
-// sink takes the readings of one run of a source. It and its index belong to
-// the goroutine of that run.
+// sink takes the readings of one run of a source. It belongs to the goroutine
+// of that run.
 type sink struct {
 	*Supervisor
-	index  *index
-	listed time.Time // when this run's first complete listing was stored
+	listed time.Time    // when this run's first complete listing was stored
+	relist *time.Ticker // runs while anything is held
+	asking bool         // it runs
 }
 
 var _ Sink = (*sink)(nil)
+
+func newSink(s *Supervisor) *sink {
+	k := &sink{Supervisor: s, relist: time.NewTicker(s.cfg.Hold.interval())}
+	k.relist.Stop()
+	return k
+}
+
+// restore reads what is stored before the source is run.
+func (k *sink) restore(ctx context.Context) error {
+	done, err := k.write(ctx)
+	if err != nil {
+		return err
+	}
+	defer done()
+	k.reindex()
+	k.restored()
+	return nil
+}
+
+// Relist implements [Sink].
+func (k *sink) Relist() <-chan time.Time { return k.relist.C }
+
+// ask has the source asked to list again while anything is held, counted from
+// its last complete listing.
+func (k *sink) ask(listed bool) {
+	held := !k.holds.empty()
+	switch {
+	case !held:
+		k.relist.Stop()
+	case listed || !k.asking:
+		k.relist.Reset(k.cfg.Hold.interval())
+	}
+	k.asking = held
+}
 
 // Replace implements [Sink].
 func (k *sink) Replace(ctx context.Context, listing Listing) error {
@@ -43,7 +79,13 @@ func (k *sink) Change(ctx context.Context, change Change) error {
 // take stores a reading and tells the status about it, in this order: a status
 // never claims what is not stored.
 func (k *sink) take(ctx context.Context, r *reading, ignored map[string]int) error {
-	if err := k.commit(ctx, r); err != nil {
+	done, err := k.write(ctx)
+	if err != nil {
+		return err
+	}
+	defer done()
+	v, err := k.commit(ctx, r)
+	if err != nil {
 		err = fmt.Errorf("store what was read: %w", err)
 		if ctx.Err() == nil {
 			k.fail(err.Error())
@@ -54,32 +96,94 @@ func (k *sink) take(ctx context.Context, r *reading, ignored map[string]int) err
 	if r.whole && k.listed.IsZero() {
 		k.listed = now
 	}
-	k.stored(r, k.index, ignored, now)
+	k.ask(r.whole)
+	k.stored(r, v, ignored, now)
 	return nil
 }
 
-// commit makes the store say what the reading says, in one commit, or in none
-// when it does already. A refused commit may mean that somebody else changed
-// these records, so everything is read and compared again.
-func (k *sink) commit(ctx context.Context, r *reading) error {
+// commit makes the store say what the reading says, but for what is held, in
+// one commit, or in none when it does already. A refused commit may mean that
+// somebody else changed these records, so everything is read and compared again.
+func (k *sink) commit(ctx context.Context, r *reading) (verdict, error) {
 	var err error
 	for range commitTries {
 		if ctx.Err() != nil {
 			// What is read while stopping may be cut short.
-			return context.Cause(ctx)
+			return verdict{}, context.Cause(ctx)
 		}
-		d := r.diff(k.scope(r), stamp())
-		writes := d.writes()
-		if len(writes) == 0 {
-			return nil
+		v := k.compare(r)
+		if len(v.writes) > 0 {
+			_, err = k.store.Commit(ctx, model.Commit{Writes: v.writes, Observed: r.observed})
+			if err != nil {
+				k.reindex()
+				continue
+			}
+			k.index.commit(v.writes)
 		}
-		if _, err = k.store.Commit(ctx, model.Commit{Writes: writes, Observed: r.observed}); err == nil {
-			k.index.commit(writes)
-			return nil
-		}
-		k.index = k.reindex()
+		k.holds.apply(v)
+		return v, nil
 	}
-	return err
+	return verdict{}, err
+}
+
+// compare compares the reading with what is stored, and decides what to hold.
+func (k *sink) compare(r *reading) verdict {
+	d := r.diff(k.scope(r), stamp())
+	if r.whole {
+		k.holds.restore(d.Marked)
+	}
+	var fates []fate
+	if len(d.Missing) > 0 {
+		fates = k.cfg.Hold.judge(k.census(r, d), d.Missing)
+	}
+	return k.holds.rule(r, d, fates, k.cfg.Hold, time.Now())
+}
+
+// census gathers what the decision needs to know of the source.
+func (k *sink) census(r *reading, d difference) census {
+	c := census{
+		total:  k.index.endpoints(),
+		silent: k.holds.endpoints(),
+		survives: func(yield func(model.Record) bool) {
+			for i, survived := range d.Survived {
+				if survived && !yield(r.records[i]) {
+					return
+				}
+			}
+		},
+		stored: func(kind model.Kind) iter.Seq[model.Record] {
+			return k.store.List(model.Filter{Kind: kind, Source: k.name})
+		},
+		cause: func(ref model.Ref) (model.Ref, bool) {
+			m, held := k.holds.of[ref]
+			if _, listed := r.at[ref]; !held || listed {
+				return model.Ref{}, false
+			}
+			return m.hold.cause, true
+		},
+	}
+	if c.silent == 0 {
+		return c
+	}
+	// Of what is held, the reading speaks of what it lists, refuses, misses or deletes.
+	speaksOf := func(ref model.Ref) {
+		if _, held := k.holds.of[ref]; held {
+			c.silent -= endpointsIn(ref.Kind)
+		}
+	}
+	for i := range r.records {
+		speaksOf(r.records[i].Ref)
+	}
+	for _, ref := range d.Returned {
+		speaksOf(ref)
+	}
+	for _, rec := range d.Missing {
+		speaksOf(rec.Ref)
+	}
+	for _, w := range d.Deletes {
+		speaksOf(w.Record.Ref)
+	}
+	return c
 }
 
 // stamp is the time as it is stored: without a time zone or a process's own clock.

@@ -18,13 +18,22 @@ type Source interface {
 	Run(ctx context.Context, sink Sink) error
 }
 
-// Sink takes what a source reads. Both methods return once the change is
-// stored, and fail only when it could not be.
+// Sink takes what a source reads. Replace and Change return once the change is
+// stored, and fail only when it could not be. That a suspicious drop is held
+// back is no failure: the source is told that its listing was taken.
 type Sink interface {
 	// Replace takes a complete reading of some places, or of the whole registry.
 	Replace(ctx context.Context, listing Listing) error
 	// Change takes what a registry reports object by object.
 	Change(ctx context.Context, change Change) error
+	// Relist receives when the supervisor wants the whole registry listed once
+	// more, changed or not, to see whether a drop that it holds lasts. A source
+	// that lists the whole registry every few seconds anyway need not heed it.
+	// All others wait for it beside whatever they wait for:
+	//
+	//	case <-sink.Relist():
+	//		err = sink.Replace(ctx, everything)
+	Relist() <-chan time.Time
 }
 
 // Object is what a registry changes as one: a record, and the records that
@@ -39,7 +48,12 @@ type Object struct {
 // and neither listed nor refused is gone from the registry.
 type Listing struct {
 	// Places that were read; nil means the whole registry.
-	Places  []string
+	Places []string
+	// Removed are those of the places whose end the registry itself reported, one
+	// by one, such as a single file that was deleted. What is gone with them is no
+	// suspicious drop, however much it is. A place that is merely not there any
+	// more, and one of many that vanished together, is not among them.
+	Removed []string
 	Objects []Object
 	Refused []Refusal
 	// Ignored counts objects of kinds that are none of Isthmus's business in the

@@ -29,6 +29,8 @@ type Config struct {
 	Kind   string // of registry, for the status
 	Origin string // the instance name of this Isthmus
 	Log    *slog.Logger
+	// Hold says which drops are held back; [DefaultHold] unless set.
+	Hold Hold
 	// MinBackoff and MaxBackoff bound the wait before a failed source is run
 	// again; 200 ms and 30 s unless set. The waits start over once a source has
 	// been live for as long as the longest of them.
@@ -46,6 +48,9 @@ func (c Config) withDefaults() Config {
 		c.MaxBackoff = 30 * time.Second
 	}
 	c.MaxBackoff = max(c.MaxBackoff, c.MinBackoff)
+	if c.Hold == (Hold{}) {
+		c.Hold = DefaultHold()
+	}
 	return c
 }
 
@@ -59,6 +64,13 @@ type Supervisor struct {
 
 	running atomic.Bool
 
+	// writing is held by whoever writes to this source's records in the store:
+	// the run under way, or an operator who releases what is held. It is a channel
+	// so that nobody has to wait longer than they can.
+	writing chan struct{}
+	index   *index // of the stored records; this and holds belong to the writer
+	holds   *holds
+
 	mu     sync.Mutex // guards status; never held across a call
 	status Status
 }
@@ -66,7 +78,10 @@ type Supervisor struct {
 // NewSupervisor returns a supervisor of the source with that name, which must
 // be unique in the store. It does nothing until [Supervisor.Run].
 func NewSupervisor(name string, src Source, store Store, cfg Config) *Supervisor {
-	s := &Supervisor{name: name, src: src, store: store, cfg: cfg.withDefaults()}
+	s := &Supervisor{
+		name: name, src: src, store: store, cfg: cfg.withDefaults(),
+		writing: make(chan struct{}, 1), index: newIndex(), holds: newHolds(),
+	}
 	s.status = Status{Name: name, Kind: cfg.Kind}
 	s.status.enter(StateListing, "waiting for its first complete listing", time.Now())
 	return s
@@ -109,8 +124,11 @@ func (s *Supervisor) Run(ctx context.Context) error {
 func (s *Supervisor) runOnce(ctx context.Context) (live time.Duration, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	k := &sink{Supervisor: s, index: s.reindex()}
-	s.restored(k.index)
+	k := newSink(s)
+	defer k.relist.Stop()
+	if err := k.restore(ctx); err != nil {
+		return 0, err
+	}
 	defer func() {
 		if p := recover(); p != nil {
 			err = &panicError{p, debug.Stack()}
@@ -148,10 +166,25 @@ func sleep(ctx context.Context, d time.Duration) bool {
 
 func (s *Supervisor) all() iter.Seq[model.Record] { return s.store.List(model.Filter{Source: s.name}) }
 
-func (s *Supervisor) reindex() *index {
-	x := newIndex()
-	for range x.following(s.all()) {
-		continue
+// write makes the caller the one who writes to the source's records, until
+// done is called. It fails if ctx ends first.
+func (s *Supervisor) write(ctx context.Context) (done func(), err error) {
+	select {
+	case s.writing <- struct{}{}:
+		return func() { <-s.writing }, nil
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
 	}
-	return x
+}
+
+// reindex reads everything that is remembered about the store from the store.
+func (s *Supervisor) reindex() {
+	var marked []model.Record
+	s.index = newIndex()
+	for rec := range s.index.following(s.all()) {
+		if rec.Status.Held != "" {
+			marked = append(marked, rec)
+		}
+	}
+	s.holds.restore(marked)
 }

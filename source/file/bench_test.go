@@ -58,7 +58,7 @@ func BenchmarkOneFileOfThousand(b *testing.B) {
 	go func() {
 		defer close(done)
 		src := file.New(file.Config{Path: dir}.Pace(time.Millisecond, 0, 0, time.Hour), slog.New(slog.DiscardHandler))
-		_ = src.Run(ctx, sink{listings})
+		_ = src.Run(ctx, sink{listings, nil})
 	}()
 	<-listings
 	i := 0

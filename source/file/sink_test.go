@@ -22,7 +22,10 @@ import (
 const deadline = 20 * time.Second
 
 // sink hands every listing to the test, which thereby paces the source.
-type sink struct{ listings chan source.Listing }
+type sink struct {
+	listings chan source.Listing
+	relist   chan time.Time
+}
 
 func (s sink) Replace(ctx context.Context, listing source.Listing) error {
 	select {
@@ -33,6 +36,8 @@ func (s sink) Replace(ctx context.Context, listing source.Listing) error {
 	}
 }
 
+func (s sink) Relist() <-chan time.Time { return s.relist }
+
 func (s sink) Change(context.Context, source.Change) error {
 	return errors.New("a file source lists, it does not report changes")
 }
@@ -42,6 +47,7 @@ type run struct {
 	t        *testing.T
 	dir      string
 	listings chan source.Listing
+	relist   chan time.Time
 	failed   chan error
 	state    map[model.Ref]model.Record // what a supervisor would have stored
 	cancel   context.CancelFunc
@@ -70,7 +76,7 @@ func launchWith(t *testing.T, dir string, config file.Config, prepare func()) *r
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 3*deadline)
 	r := &run{
-		t: t, dir: dir, listings: make(chan source.Listing), failed: make(chan error, 1),
+		t: t, dir: dir, listings: make(chan source.Listing), relist: make(chan time.Time), failed: make(chan error, 1),
 		state: map[model.Ref]model.Record{}, cancel: cancel,
 	}
 	src := file.New(config, slog.New(slog.DiscardHandler))
@@ -78,7 +84,7 @@ func launchWith(t *testing.T, dir string, config file.Config, prepare func()) *r
 	go func() {
 		defer close(done)
 		prepare()
-		r.failed <- src.Run(ctx, sink{r.listings})
+		r.failed <- src.Run(ctx, sink{r.listings, r.relist})
 	}()
 	t.Cleanup(func() { cancel(); <-done })
 	return r

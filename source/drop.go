@@ -1,0 +1,186 @@
+package source
+
+import (
+	"iter"
+
+	"github.com/isthmus-mesh/isthmus/model"
+)
+
+// census is what must be known of a source, beside what is missing, to tell
+// whether the drop is suspicious.
+type census struct {
+	total  int // endpoints stored
+	silent int // endpoints held of which the reading says nothing
+	// survives yields the listed records that are stored already.
+	survives iter.Seq[model.Record]
+	// stored yields the stored records of a kind. It is asked only when many
+	// workloads are missing.
+	stored func(model.Kind) iter.Seq[model.Record]
+	// cause returns the cause for which a record is held that is not listed.
+	cause func(model.Ref) (model.Ref, bool)
+}
+
+// fate says whether the deletion of a missing record is held, and for which
+// cause: a service that lost all its endpoints or, if zero, the source as a whole.
+type fate struct {
+	held  bool
+	cause model.Ref
+}
+
+// judge decides which of the missing records are held, in their order.
+//
+// If the source as a whole has lost too much, everything missing is. Else it
+// is what is missing of each service that has lost all its endpoints, and what
+// was held before: nothing stops being held because the rest has grown. New
+// endpoints do not make up for those that are missing.
+//
+// Workloads are endpoints of the services of their own source that select
+// them. A missing object of which anything is held is held with all it owns,
+// so that no service stays without its endpoints, nor they without it.
+func (h Hold) judge(c census, missing []model.Record) []fate {
+	fates := make([]fate, len(missing))
+	lost := 0
+	for _, rec := range missing {
+		lost += endpointsIn(rec.Kind)
+	}
+	if h.suspicious(lost+c.silent, c.total) {
+		for i := range fates {
+			fates[i].held = true
+		}
+		return fates
+	}
+	owners, workloads := h.emptied(c, missing), h.deselected(c, missing)
+	held := map[model.Ref]model.Ref{} // objects of which something is held → cause
+	for i, rec := range missing {
+		f := &fates[i]
+		if owners[head(rec)] {
+			*f = fate{true, head(rec)}
+		} else if by, ok := workloads[rec.Ref]; ok {
+			*f = fate{true, by}
+		} else if by, ok := c.cause(rec.Ref); ok || rec.Status.Held != "" {
+			*f = fate{true, by}
+		}
+		if f.held {
+			held[head(rec)] = f.cause
+		}
+	}
+	closeOver(missing, fates, held)
+	return fates
+}
+
+// closeOver holds what belongs to a missing object of which something is held.
+func closeOver(missing []model.Record, fates []fate, held map[model.Ref]model.Ref) {
+	if len(held) == 0 {
+		return
+	}
+	objects := map[model.Ref]bool{} // that are missing
+	for _, rec := range missing {
+		if rec.Owner == (model.Ref{}) {
+			objects[rec.Ref] = true
+		}
+	}
+	for i, rec := range missing {
+		if by, ok := held[head(rec)]; ok && !fates[i].held && objects[head(rec)] {
+			fates[i] = fate{true, by}
+		}
+	}
+}
+
+// emptied returns the services that own more than Min endpoints, all missing.
+func (h Hold) emptied(c census, missing []model.Record) map[model.Ref]bool {
+	lost := map[model.Ref]int{}
+	for _, rec := range missing {
+		if rec.Kind == model.KindEndpoint && rec.Owner.Kind == model.KindService {
+			lost[rec.Owner]++
+		}
+	}
+	services := map[model.Ref]bool{}
+	for service, n := range lost {
+		if n > h.Min {
+			services[service] = true
+		}
+	}
+	if len(services) == 0 {
+		return nil
+	}
+	for rec := range c.survives {
+		if rec.Kind == model.KindEndpoint {
+			delete(services, rec.Owner)
+		}
+	}
+	return services
+}
+
+// deselected returns the missing records for which a service that selects more
+// than Min workloads, all missing, is the cause: the workloads, and the service
+// if it is missing itself.
+func (h Hold) deselected(c census, missing []model.Record) map[model.Ref]model.Ref {
+	gone := map[model.Ref]bool{}
+	workloads := 0
+	for _, rec := range missing {
+		gone[rec.Ref] = true
+		if rec.Kind == model.KindWorkload {
+			workloads++
+		}
+	}
+	if workloads <= h.Min {
+		return nil
+	}
+	stored := byLabel(c.stored(model.KindWorkload))
+	causes := map[model.Ref]model.Ref{}
+	for rec := range c.stored(model.KindService) {
+		lost, all := stored.selectedBy(rec), true
+		for _, ref := range lost {
+			_, held := c.cause(ref)
+			all = all && (gone[ref] || held)
+		}
+		if !all || len(lost) <= h.Min {
+			continue
+		}
+		for _, ref := range append(lost, rec.Ref) {
+			if _, taken := causes[ref]; gone[ref] && !taken {
+				causes[ref] = rec.Ref
+			}
+		}
+	}
+	return causes
+}
+
+// labelled finds workloads by one of their labels.
+type labelled map[label][]model.Record
+
+type label struct{ namespace, name, value string }
+
+func byLabel(workloads iter.Seq[model.Record]) labelled {
+	found := labelled{}
+	for rec := range workloads {
+		spec, _ := rec.Spec.(model.Workload)
+		for name, value := range spec.Endpoint.Labels.All() {
+			l := label{rec.Namespace, name, value}
+			found[l] = append(found[l], rec)
+		}
+	}
+	return found
+}
+
+// selectedBy returns the workloads that a service selects.
+func (l labelled) selectedBy(service model.Record) (refs []model.Ref) {
+	spec, _ := service.Spec.(model.Service)
+	for name, value := range spec.WorkloadSelector.All() {
+		for _, rec := range l[label{service.Namespace, name, value}] {
+			if workload, _ := rec.Spec.(model.Workload); workload.Endpoint.Labels.Includes(spec.WorkloadSelector) {
+				refs = append(refs, rec.Ref)
+			}
+		}
+		break // any of the labels leads to all that have all of them
+	}
+	return refs
+}
+
+// endpointsIn is how many endpoints a record of that kind counts for.
+func endpointsIn(kind model.Kind) int {
+	if kind == model.KindEndpoint || kind == model.KindWorkload {
+		return 1
+	}
+	return 0
+}

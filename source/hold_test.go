@@ -1,0 +1,528 @@
+package source_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/source"
+)
+
+// fleet returns the services first to last-1, each in its own place and with so
+// many endpoints.
+func fleet(first, last, endpoints int) (objects []source.Object) {
+	for i := first; i < last; i++ {
+		objects = append(objects, service(fmt.Sprintf("s%02d", i), fmt.Sprintf("f%02d", i), crowd(endpoints)...))
+	}
+	return objects
+}
+
+// standing checks how many endpoints are stored, and how many records are held,
+// both in the store and by the status.
+func (b *bridge) standing(endpoints, held int) {
+	b.t.Helper()
+	stored, marked := 0, 0
+	for rec := range b.store.List(model.Filter{Source: "reg"}) {
+		if rec.Kind == model.KindEndpoint || rec.Kind == model.KindWorkload {
+			stored++
+		}
+		if rec.Status.Held != "" {
+			marked++
+		}
+	}
+	st := b.Status()
+	if stored != endpoints || marked != held || st.Endpoints != stored || st.Held != marked {
+		b.t.Errorf("%d endpoints are stored and %d records held, want %d and %d; the status says %d and %d (%s: %s)",
+			stored, marked, endpoints, held, st.Endpoints, st.Held, st.State, st.Reason)
+	}
+	if live := st.State == source.StateLive; st.Held > 0 && live {
+		b.t.Errorf("live although %d records are held", st.Held)
+	}
+}
+
+func TestWhatIsSuspicious(t *testing.T) {
+	for name, c := range map[string]struct {
+		hold          source.Hold // default if zero
+		before, after []source.Object
+		held          int // records
+		stored        int // endpoints
+	}{
+		"half of the source":           {before: fleet(0, 4, 5), after: fleet(2, 4, 5), stored: 10},
+		"more than half":               {before: fleet(0, 5, 5), after: fleet(3, 5, 5), held: 18, stored: 25},
+		"more than half, but few":      {before: fleet(0, 3, 3), after: nil, stored: 0},
+		"everything, just enough":      {before: fleet(0, 2, 5), after: nil, held: 12, stored: 10},
+		"a service as large as min":    {before: fleet(0, 9, 10), after: fleet(1, 9, 10), stored: 80},
+		"a service larger than min":    {before: fleet(0, 9, 11), after: fleet(1, 9, 11), held: 12, stored: 99},
+		"two of them":                  {before: fleet(0, 9, 11), after: fleet(2, 9, 11), held: 24, stored: 99},
+		"its endpoints alone":          {before: fleet(0, 9, 11), after: append(fleet(0, 1, 0), fleet(1, 9, 11)...), held: 11, stored: 99},
+		"all but one of its endpoints": {before: fleet(0, 9, 11), after: append(fleet(0, 1, 1), fleet(1, 9, 11)...), stored: 89},
+		"no endpoints at all":          {before: fleet(0, 30, 0), after: nil, stored: 0},
+		"a share of 1": {
+			hold:   source.Hold{Share: 1, Min: 10, For: time.Minute},
+			before: fleet(0, 30, 10), after: nil, stored: 0,
+		},
+		"a share of 1 and a large service": {
+			hold:   source.Hold{Share: 1, Min: 10, For: time.Minute},
+			before: append(fleet(0, 30, 10), service("large", "f", crowd(11)...)), after: nil, held: 12, stored: 11,
+		},
+		"no tolerance": {
+			hold:   source.Hold{For: time.Minute},
+			before: fleet(0, 30, 10), after: append(fleet(0, 29, 10), fleet(29, 30, 9)...), held: 1, stored: 300,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := connectWith(t, newLedger(), source.Config{Hold: c.hold})
+				b.list(c.before...)
+				b.list(c.after...)
+				b.standing(c.stored, c.held)
+				want := source.StateLive
+				if c.held > 0 {
+					want = source.StateHeld
+				}
+				b.inState(want)
+			})
+		})
+	}
+}
+
+func TestAdditionsAndUpdatesApplyBesideAHold(t *testing.T) {
+	supervise(t, func(b *bridge) {
+		b.list(fleet(0, 5, 5)...)
+		after := fleet(3, 5, 5)
+		after[0] = weighed(after[0], 2, 7)
+		b.list(append(after, fleet(7, 9, 5)...)...)
+		b.standing(35, 18)
+		rec, _ := b.store.memory.Get(stored(model.KindEndpoint, "s03/10.0.0.2"))
+		if weightOf(rec) != 7 {
+			t.Error("an update beside a hold was not taken")
+		}
+		rec, _ = b.store.memory.Get(stored(model.KindService, "s00"))
+		if !rec.Status.Since.Equal(time.Now()) || rec.Status.Stale != "" {
+			t.Errorf("status %+v", rec.Status)
+		}
+		mentions(t, rec.Status.Held, "not listed any more", "15 endpoints")
+		commits := len(b.store.commits)
+		b.list(append(after, fleet(7, 9, 5)...)...)
+		if len(b.store.commits) != commits {
+			t.Errorf("the same again was written: %v", b.store.last())
+		}
+	})
+}
+
+func TestReasonSaysWhatToDo(t *testing.T) {
+	var log bytes.Buffer
+	synctest.Test(t, func(t *testing.T) {
+		b := connectWith(t, newLedger(), source.Config{Log: slog.New(slog.NewTextHandler(&log, nil))})
+		b.list(fleet(0, 5, 5)...)
+		began := time.Now()
+		for range 3 {
+			b.list()
+			time.Sleep(time.Second)
+		}
+		st := b.Status()
+		mentions(t, st.Reason, "25 of 25 endpoints", "Service ns/s00, Service ns/s01, Service ns/s02, 2 more", "1m0s",
+			"3 so far", began.Add(time.Minute).UTC().Format(time.RFC3339), "isthmus sources release reg")
+		if !st.Since.Equal(began) {
+			t.Errorf("held since %s, want %s", st.Since, began)
+		}
+	})
+	if n := strings.Count(log.String(), "level=WARN"); n != 1 {
+		t.Errorf("%d warnings, want one for the hold:\n%s", n, log.String())
+	}
+	mentions(t, log.String(), "suspicious drop", "source=reg")
+}
+
+// A registry that lists when it is asked to has its drop taken after exactly
+// the time to wait.
+func TestEqualListingsRelease(t *testing.T) {
+	supervise(t, func(b *bridge) {
+		b.list(fleet(0, 5, 5)...)
+		b.registry.answer(source.Listing{Objects: fleet(4, 5, 5)})
+		began := time.Now()
+		b.list(fleet(4, 5, 5)...)
+		time.Sleep(time.Minute - 1)
+		synctest.Wait()
+		b.standing(25, 24)
+		time.Sleep(1)
+		synctest.Wait()
+		b.standing(5, 0)
+		b.inState(source.StateLive)
+		time.Sleep(time.Hour)
+		if diff := cmp.Diff([]time.Duration{30 * time.Second, time.Minute}, b.registry.asked(began)); diff != "" {
+			t.Errorf("asked (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// Many listings in no time confirm nothing, and few in a long time neither.
+func TestReleaseNeedsListingsAndTime(t *testing.T) {
+	supervise(t, func(b *bridge) {
+		b.list(fleet(0, 5, 5)...)
+		for range 29 {
+			b.list()
+			time.Sleep(2 * time.Second)
+		}
+		b.standing(25, 30)
+		time.Sleep(2 * time.Second)
+		b.list()
+		b.standing(0, 0)
+
+		b.list(fleet(0, 5, 5)...)
+		b.list()
+		time.Sleep(time.Hour)
+		b.list()
+		b.standing(25, 30)
+		b.list()
+		b.standing(0, 0)
+	})
+}
+
+func TestOtherListingsCountAnew(t *testing.T) {
+	minute := func(b *bridge, objects ...source.Object) {
+		b.list(objects...)
+		time.Sleep(time.Minute)
+	}
+	t.Run("more is missing", func(t *testing.T) {
+		supervise(t, func(b *bridge) {
+			b.list(fleet(0, 10, 5)...)
+			minute(b, fleet(6, 10, 5)...)
+			minute(b, fleet(7, 10, 5)...)
+			minute(b, fleet(7, 10, 5)...)
+			b.standing(50, 42)
+			b.list(fleet(7, 10, 5)...)
+			b.standing(15, 0)
+		})
+	})
+	t.Run("something is back", func(t *testing.T) {
+		supervise(t, func(b *bridge) {
+			b.list(fleet(0, 10, 5)...)
+			minute(b, fleet(6, 10, 5)...)
+			minute(b, fleet(6, 10, 5)...)
+			minute(b, fleet(2, 10, 5)...) // what is still missing is not much, but was held
+			minute(b, fleet(2, 10, 5)...)
+			b.standing(50, 12)
+			b.list(fleet(2, 10, 5)...)
+			b.standing(40, 0)
+		})
+	})
+	t.Run("now these, now those", func(t *testing.T) {
+		supervise(t, func(b *bridge) {
+			b.list(fleet(0, 10, 5)...)
+			for i := range 20 {
+				minute(b, fleet(i%2, i%2+1, 5)...)
+			}
+			b.standing(50, 54)
+		})
+	})
+	t.Run("everything is back", func(t *testing.T) {
+		supervise(t, func(b *bridge) {
+			b.list(fleet(0, 10, 5)...)
+			minute(b)
+			minute(b)
+			b.list(fleet(0, 10, 5)...)
+			b.standing(50, 0)
+			b.inState(source.StateLive)
+			minute(b)
+			b.standing(50, 60)
+		})
+	})
+}
+
+// Services that lost everything wait by themselves, whatever happens beside them.
+func TestServicesAreConfirmedOneByOne(t *testing.T) {
+	supervise(t, func(b *bridge) {
+		b.list(fleet(0, 20, 12)...)
+		b.list(fleet(1, 20, 12)...)
+		time.Sleep(40 * time.Second)
+		b.list(fleet(2, 20, 12)...)
+		time.Sleep(20 * time.Second)
+		b.list(append(fleet(2, 3, 4), fleet(3, 20, 12)...)...)
+		b.standing(20*12-12-8, 13)
+		time.Sleep(40 * time.Second)
+		b.list(append(fleet(2, 3, 4), fleet(3, 20, 12)...)...)
+		b.standing(20*12-24-8, 0)
+	})
+}
+
+func TestReplacedServiceKeepsBoth(t *testing.T) {
+	supervise(t, func(b *bridge) {
+		old, next := service("a", "f", crowd(12)...), service("a", "f", "new1", "new2")
+		rest := fleet(0, 10, 5)
+		b.list(append(rest, old)...)
+		for range 3 {
+			b.list(append(rest, next)...)
+			b.standing(64, 12)
+			time.Sleep(20 * time.Second)
+		}
+		b.list(append(rest, next)...)
+		b.standing(52, 0)
+	})
+}
+
+func TestChangesApplyToWhatIsHeld(t *testing.T) {
+	supervise(t, func(b *bridge) {
+		b.list(fleet(0, 5, 5)...)
+		b.list(fleet(4, 5, 5)...)
+		b.standing(25, 24)
+		b.change(source.Change{Deletes: []model.Ref{ref(model.KindService, "s00")}})
+		b.standing(20, 18)
+		time.Sleep(30 * time.Second)
+		b.list(fleet(4, 5, 5)...)
+		b.change(source.Change{Upserts: fleet(1, 2, 3)})
+		b.standing(18, 12)
+		b.inState(source.StateHeld)
+		// What is there again shows that the drop was none; the rest counts anew.
+		time.Sleep(30 * time.Second)
+		b.list(append(fleet(1, 2, 3), fleet(4, 5, 5)...)...)
+		b.standing(18, 12)
+		b.change(source.Change{Deletes: []model.Ref{ref(model.KindService, "s02"), ref(model.KindService, "s03")}})
+		b.standing(8, 0)
+		b.inState(source.StateLive)
+	})
+}
+
+func TestWhatIsReportedRemovedPasses(t *testing.T) {
+	supervise(t, func(b *bridge) {
+		b.list(fleet(0, 4, 20)...)
+		for i := range 4 {
+			place := fmt.Sprintf("f%02d", i)
+			b.replace(source.Listing{Places: []string{place}, Removed: []string{place}})
+			b.standing(60-20*i, 0)
+		}
+	})
+	supervise(t, func(b *bridge) {
+		b.list(fleet(0, 4, 20)...)
+		b.list()
+		b.replace(source.Listing{Places: []string{"f00", "f01"}, Removed: []string{"f00"}})
+		b.standing(60, 63)
+	})
+}
+
+// A listing of a place can be one of those that are equal only for what stood
+// there alone.
+func TestPlacesConfirmWhatTheySee(t *testing.T) {
+	supervise(t, func(b *bridge) {
+		b.list(fleet(0, 10, 12)...)
+		emptied := source.Listing{Places: []string{"f00"}}
+		b.replace(emptied)
+		b.standing(120, 13)
+		time.Sleep(30 * time.Second)
+		b.replace(emptied)
+		time.Sleep(30 * time.Second)
+		b.replace(emptied)
+		b.standing(108, 0)
+
+		b.list(fleet(1, 2, 12)...)
+		time.Sleep(30 * time.Second)
+		for range 9 {
+			b.replace(source.Listing{Places: []string{"f02"}})
+			time.Sleep(30 * time.Second)
+		}
+		b.list(fleet(1, 2, 12)...)
+		b.standing(108, 8*13)
+		b.list(fleet(1, 2, 12)...)
+		b.standing(12, 0)
+	})
+}
+
+func TestDropPieceByPieceAddsUp(t *testing.T) {
+	supervise(t, func(b *bridge) {
+		b.list(fleet(0, 10, 10)...)
+		b.list(fleet(6, 10, 10)...)
+		b.standing(100, 66)
+		b.replace(source.Listing{Places: []string{"f06"}, Objects: fleet(6, 7, 9)})
+		b.standing(100, 67)
+		b.replace(source.Listing{Places: []string{"f06"}, Objects: fleet(6, 7, 10)})
+		b.standing(100, 66)
+	})
+}
+
+// No service stays without its endpoints, nor they without it.
+func TestHeldObjectsStayWhole(t *testing.T) {
+	supervise(t, func(b *bridge) {
+		b.list(fleet(0, 5, 5)...)
+		b.list(append(fleet(0, 4, 1), fleet(4, 5, 5)...)...)
+		b.standing(25, 16)
+		b.list(append(fleet(0, 4, 1), fleet(4, 9, 20)...)...)
+		b.standing(25+15+80, 16)
+		b.list(append(fleet(1, 4, 1), fleet(4, 9, 20)...)...) // which is no suspicious drop by itself
+		b.standing(25+15+80, 18)
+	})
+}
+
+func TestRefusedAndUnreadIsNotMissing(t *testing.T) {
+	refusals := func(refusals ...source.Refusal) source.Listing { return source.Listing{Refused: refusals} }
+	supervise(t, func(b *bridge) {
+		b.list(fleet(0, 3, 8)...)
+		b.replace(refusals(bad("f00", "s00", "no ports"), bad("f01", "", "not YAML")))
+		b.standing(16, 0) // 8 of 24 are missing
+		b.list()
+		b.standing(16, 18)
+		// What is held stays held while its place cannot be read, and counts neither way.
+		for range 5 {
+			time.Sleep(30 * time.Second)
+			b.replace(refusals(bad("f00", "", "not YAML")))
+		}
+		b.standing(16, 18)
+		// A version that is refused is there.
+		b.replace(refusals(bad("f00", "s00", "no ports")))
+		b.standing(16, 9)
+		if rec, _ := b.store.memory.Get(stored(model.KindService, "s00")); rec.Status.Stale != "no ports" {
+			t.Errorf("status of a refused service %+v", rec.Status)
+		}
+	})
+}
+
+func TestFailureKeepsTheHold(t *testing.T) {
+	supervise(t, func(b *bridge) {
+		b.list(fleet(0, 5, 5)...)
+		b.list()
+		b.fail("connection reset")
+		b.inState(source.StateStale)
+		b.standing(25, 30)
+		time.Sleep(time.Hour)
+		b.list()
+		b.inState(source.StateHeld)
+		b.standing(25, 30)
+		began := time.Now()
+		b.registry.answer(source.Listing{})
+		time.Sleep(time.Minute)
+		b.standing(0, 0)
+		if got := b.registry.asked(began); !slices.Equal(got, []time.Duration{30 * time.Second}) {
+			t.Errorf("asked after %v", got)
+		}
+	})
+}
+
+func TestNewProcessHoldsToo(t *testing.T) {
+	supervise(t, func(b *bridge) {
+		b.list(fleet(0, 5, 5)...)
+		first := connect(b.t, b.store)
+		first.list()
+		first.standing(25, 30)
+		time.Sleep(time.Hour)
+
+		next := connect(b.t, b.store)
+		next.standing(25, 30)
+		next.list(fleet(2, 20, 5)...) // beside so many others it would be ordinary
+		next.standing(100, 12)
+		time.Sleep(time.Minute)
+		next.list(fleet(2, 20, 5)...)
+		next.standing(100, 12)
+		next.list(fleet(2, 20, 5)...)
+		next.standing(90, 0)
+	})
+}
+
+func TestOperatorReleases(t *testing.T) {
+	release := func(b *bridge, want int) {
+		b.t.Helper()
+		if n, err := b.Release(b.t.Context()); n != want || err != nil {
+			b.t.Errorf("released %d with %v, want %d", n, err, want)
+		}
+	}
+	supervise(t, func(b *bridge) {
+		release(b, 0)
+		b.inState(source.StateListing)
+		b.list(fleet(0, 5, 5)...)
+		b.list(fleet(4, 5, 5)...)
+		release(b, 24)
+		b.standing(5, 0)
+		b.inState(source.StateLive)
+		commits := len(b.store.commits)
+		b.list(fleet(4, 5, 5)...)
+		if len(b.store.commits) != commits {
+			t.Errorf("a listing after the release wrote %v", b.store.last())
+		}
+		release(b, 0)
+		// What the supervisor remembers of places is right afterwards, too.
+		b.replace(source.Listing{Places: []string{"f00"}, Objects: fleet(0, 1, 2)})
+		b.standing(7, 0)
+
+		b.list(fleet(0, 5, 5)...)
+		b.list()
+		b.fail("no route")
+		release(b, 30)
+		b.inState(source.StateStale)
+		b.standing(0, 0)
+	})
+	supervise(t, func(b *bridge) {
+		b.list(fleet(0, 5, 5)...)
+		b.list()
+		b.store.refuse = 4
+		if n, err := b.Release(b.t.Context()); n != 0 || err == nil {
+			t.Errorf("released %d with %v although the store is away", n, err)
+		}
+		b.standing(25, 30)
+		b.store.refuse = 1
+		release(b, 30)
+	})
+}
+
+func TestReleaseWaitsForACommitUnderWay(t *testing.T) {
+	supervise(t, func(b *bridge) {
+		b.list(fleet(0, 5, 5)...)
+		b.list()
+		b.store.before = func(model.Commit) {
+			b.store.before = nil
+			ctx, cancel := context.WithTimeout(b.t.Context(), time.Second)
+			defer cancel()
+			if _, err := b.Release(ctx); !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("released during a commit, or failed with %v", err)
+			}
+		}
+		b.registry.calls <- func(ctx context.Context, sink source.Sink) error {
+			return sink.Replace(ctx, source.Listing{Objects: fleet(7, 8, 5)})
+		}
+		time.Sleep(2 * time.Second)
+		b.standing(30, 30)
+	})
+}
+
+func TestSelectedWorkloadsAreEndpoints(t *testing.T) {
+	labels := func(app string) model.Labels { return model.MapOf(map[string]string{"app": app}) }
+	selecting := func(name, app string) source.Object {
+		o := service(name, "services")
+		o.Record.Spec = model.Service{Hosts: model.ListOf(name + ".example.com"), WorkloadSelector: labels(app)}
+		return o
+	}
+	workloads := func(app string, n int) (objects []source.Object) {
+		for i := range n {
+			o := workload(fmt.Sprintf("%s-%d", app, i), app)
+			o.Record.Spec = model.Workload{Endpoint: model.Endpoint{Address: "10.1.1.1", Labels: labels(app)}}
+			objects = append(objects, o)
+		}
+		return objects
+	}
+	services := []source.Object{selecting("a", "a"), selecting("b", "b")}
+	before := slices.Concat(services, fleet(0, 10, 10), workloads("a", 11), workloads("b", 10), workloads("unselected", 12))
+	supervise(t, func(b *bridge) {
+		b.list(before...)
+		b.standing(133, 0)
+		b.list(append(services, fleet(0, 10, 10)...)...)
+		b.standing(111, 11)
+		b.list(fleet(0, 10, 10)...)
+		b.standing(111, 12)
+		for rec := range b.store.List(model.Filter{Source: "reg"}) {
+			if held := rec.Status.Held != ""; held != (rec.Name == "a" || strings.HasPrefix(rec.Name, "a-")) {
+				t.Errorf("%s: held %t", rec.Ref, held)
+			}
+		}
+	})
+	supervise(t, func(b *bridge) {
+		b.list(before...)
+		b.replace(source.Listing{Places: []string{"a", "b"}, Objects: workloads("a", 1)})
+		b.standing(113, 0)
+	})
+}

@@ -1,0 +1,102 @@
+package source
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/isthmus-mesh/isthmus/model"
+)
+
+// Release deletes what is held, at an operator's word, in one commit, and
+// returns how many records that were. It may be called from anywhere, whether
+// the source runs or not.
+func (s *Supervisor) Release(ctx context.Context) (released int, err error) {
+	done, err := s.write(ctx)
+	if err != nil {
+		return 0, err
+	}
+	defer done()
+	for range commitTries {
+		var writes []model.Write
+		for rec := range s.all() {
+			if rec.Status.Held != "" {
+				writes = append(writes, deletion(rec))
+			}
+		}
+		if len(writes) > 0 {
+			if _, err = s.store.Commit(ctx, model.Commit{Writes: writes}); err != nil {
+				continue
+			}
+		}
+		s.reindex()
+		s.released(len(writes))
+		return len(writes), nil
+	}
+	return 0, fmt.Errorf("release what is held of source %s: %w", s.name, err)
+}
+
+// released reports that nothing is held any more. Whether the registry can be
+// read is another matter.
+func (s *Supervisor) released(records int) {
+	s.report(func(st *Status) {
+		s.count(st)
+		if st.State == StateHeld {
+			st.enter(StateLive, "", time.Now())
+		}
+	})
+	if records > 0 {
+		s.cfg.Log.Info("what was held is released", "source", s.name, "count", records)
+	}
+}
+
+// text says what is held, what happens next, and what an operator can do.
+func (h *holds) text(source string, total int, cfg Hold) string {
+	var (
+		objects  = map[model.Ref]bool{}
+		listings = confirmations
+		earliest time.Time
+	)
+	for _, one := range h.by {
+		for ref := range one.objects {
+			objects[ref] = true
+		}
+		listings = min(listings, one.listings)
+		if one.listings > 0 && (earliest.IsZero() || one.first.Before(earliest)) {
+			earliest = one.first
+		}
+	}
+	text := fmt.Sprintf("%d of %d endpoints vanished at once, of %s; they are kept until %d equal listings that span %s confirm it",
+		h.endpoints(), total, some(objects), confirmations, cfg.For)
+	if !earliest.IsZero() {
+		text += fmt.Sprintf(" (%d so far, due at %s)", listings, earliest.Add(cfg.For).UTC().Format(time.RFC3339))
+	}
+	return text + "; if they are really gone, run: isthmus sources release " + source
+}
+
+// some names a few objects, services first, and counts the others.
+func some(objects map[model.Ref]bool) string {
+	const few = 3
+	refs := slices.SortedFunc(maps.Keys(objects), func(a, b model.Ref) int {
+		return cmp.Or(rank(a.Kind)-rank(b.Kind), a.Compare(b))
+	})
+	var names []string
+	for _, ref := range refs[:min(few, len(refs))] {
+		names = append(names, describe(ref))
+	}
+	if more := len(refs) - few; more > 0 {
+		names = append(names, fmt.Sprintf("%d more", more))
+	}
+	return strings.Join(names, ", ")
+}
+
+func rank(kind model.Kind) int {
+	if kind == model.KindService {
+		return 0
+	}
+	return 1
+}
