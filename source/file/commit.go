@@ -5,13 +5,20 @@ import (
 	"time"
 )
 
+// scope is what a reading covers: everything, or only some files, of which
+// those removed were seen to go by themselves.
+type scope struct {
+	full    bool
+	removed []string // places
+}
+
 // commit takes what was read, nil for what is gone, and lists what is
 // different for it: only the places concerned, or everything.
 func (f *follower) commit(
-	ctx context.Context, read map[string]*version, full bool, observed, now time.Time,
+	ctx context.Context, read map[string]*version, s scope, observed, now time.Time,
 ) error {
 	first := !f.listed
-	changes, news := map[string]*version{}, first
+	changes, news := map[string]*version{}, first || f.again && s.full
 	for place, next := range read {
 		prev := f.registry.files[place]
 		if !f.settled(place, prev, next, now) {
@@ -32,11 +39,11 @@ func (f *follower) commit(
 	if !news {
 		return nil
 	}
-	if full {
-		affected = nil
+	if s.full {
+		affected, f.again = nil, false
 	}
 	listing := f.registry.listing(affected)
-	listing.Observed = observed
+	listing.Observed, listing.Removed = observed, s.removed
 	f.listed = true
 	return f.sink.Replace(ctx, listing)
 }

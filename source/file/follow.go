@@ -19,12 +19,14 @@ type follower struct {
 	empty    map[string]time.Time // since when files that had documents are empty, by place
 	rescan   time.Time            // when to read everything again
 	listed   bool                 // the first listing was sent
+	again    bool                 // the next listing of everything is sent even if nothing changed
 }
 
 // follow waits for one of
 //   - the end of ctx;
 //   - an event, which joins the window;
 //   - an error of the watcher, such as lost events: anything may have changed;
+//   - being asked to list everything once more;
 //   - the time at which the window, an empty file or a rescan is due.
 func (f *follower) follow(ctx context.Context) error {
 	timer := time.NewTimer(0)
@@ -40,6 +42,9 @@ func (f *follower) follow(ctx context.Context) error {
 			}
 		case <-f.watch.errors():
 			f.window.everything(time.Now())
+		case now := <-f.sink.Relist():
+			f.window.everything(now)
+			f.again = true
 		case now := <-timer.C:
 			if err := f.tick(ctx, now); err != nil {
 				return err

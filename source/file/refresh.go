@@ -45,15 +45,18 @@ func (f *follower) concerned(touched map[string]bool) (map[string]entry, bool) {
 	return files, gone <= 1
 }
 
-// reread reads some files and lists their places.
+// reread reads some files and lists their places. A file that is gone is
+// reported as removed: there is only one, so it was removed by itself.
 func (f *follower) reread(ctx context.Context, files map[string]entry, observed, now time.Time) error {
 	changes := map[string]*version{}
+	var removed []string
 	for place, e := range files {
 		changes[place] = nil // unless it is read below
 		if e.path == "" {
 			delete(f.tree.places, f.tree.files[place].path)
 			delete(f.tree.files, place)
 			delete(files, place)
+			removed = append(removed, place)
 			continue
 		}
 		f.tree.files[place], f.tree.places[e.path] = e, place
@@ -63,10 +66,11 @@ func (f *follower) reread(ctx context.Context, files map[string]entry, observed,
 		return err
 	}
 	maps.Copy(changes, read)
-	return f.commit(ctx, changes, false, observed, now)
+	return f.commit(ctx, changes, scope{removed: removed}, observed, now)
 }
 
-// readEverything walks the folder, reads all of it and lists it if anything changed.
+// readEverything walks the folder, reads all of it and lists it if anything
+// changed, or if that was asked for.
 func (f *follower) readEverything(ctx context.Context, observed, now time.Time) error {
 	first := f.tree == nil
 	t, err := walk(f.root, f.watch.add)
@@ -92,7 +96,7 @@ func (f *follower) readEverything(ctx context.Context, observed, now time.Time) 
 			changes[place] = nil
 		}
 	}
-	return f.commit(ctx, changes, true, observed, now)
+	return f.commit(ctx, changes, scope{full: true}, observed, now)
 }
 
 // coverBlind stands in for the files of folders that cannot be read any more.

@@ -1,0 +1,136 @@
+package file_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/source"
+	"github.com/isthmus-mesh/isthmus/source/file"
+	"github.com/isthmus-mesh/isthmus/store"
+)
+
+// mirrored is a folder of twelve files that a supervisor mirrors into a store.
+type mirrored struct {
+	*source.Supervisor
+	t       *testing.T
+	dir     string // the files are in its folder "shop"
+	aside   string // a folder elsewhere
+	store   *store.Memory
+	changes <-chan time.Time
+}
+
+func mirror(t *testing.T, hold time.Duration) *mirrored {
+	t.Helper()
+	ticker := time.NewTicker(2 * time.Millisecond)
+	t.Cleanup(ticker.Stop)
+	m := &mirrored{
+		t: t, dir: t.TempDir(), aside: filepath.Join(t.TempDir(), "shop"),
+		store: store.NewMemory(store.Config{}), changes: ticker.C,
+	}
+	for i := range 12 {
+		write(t, m.dir, fmt.Sprintf("shop/%02d.yaml", i), entry(fmt.Sprintf("s%02d", i), fmt.Sprintf("s%02d.example", i)))
+	}
+	src := file.New(patient(m.dir), slog.New(slog.DiscardHandler))
+	m.Supervisor = source.NewSupervisor("files", src, m.store, source.Config{
+		Hold: source.Hold{Share: 0.5, Min: 10, For: hold},
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error)
+	go func() { done <- m.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+	m.until("is listed", func(st source.Status) bool { return st.State == source.StateLive && st.Endpoints == 12 })
+	return m
+}
+
+// until waits for the status to be as wanted.
+func (m *mirrored) until(what string, wanted func(source.Status) bool) {
+	m.t.Helper()
+	timeout := time.After(deadline)
+	for !wanted(m.Status()) {
+		select {
+		case <-m.changes:
+		case <-timeout:
+			m.t.Fatalf("it never %s: %+v", what, m.Status())
+		}
+	}
+}
+
+// stored counts the services and endpoints that are stored.
+func (m *mirrored) stored() (n int) {
+	for range m.store.List(model.Filter{Kind: model.KindService}) {
+		n++
+	}
+	for range m.store.List(model.Filter{Kind: model.KindEndpoint}) {
+		n++
+	}
+	return n
+}
+
+func held(st source.Status) bool { return st.State == source.StateHeld && st.Held == 24 }
+
+func TestFolderEmptiedAtOnceIsHeld(t *testing.T) {
+	t.Parallel()
+	m := mirror(t, time.Hour)
+	rename(t, "", filepath.Join(m.dir, "shop"), m.aside)
+	m.until("is held", held)
+	if n := m.stored(); n != 24 {
+		t.Errorf("%d records are stored, want all 24", n)
+	}
+	rename(t, "", m.aside, filepath.Join(m.dir, "shop"))
+	m.until("is live again", func(st source.Status) bool { return st.State == source.StateLive && st.Held == 0 })
+	if n := m.stored(); n != 24 {
+		t.Errorf("%d records are stored, want all 24", n)
+	}
+}
+
+// An unchanged folder is listed again when that is asked for, so that a drop
+// which lasts is taken in the end.
+func TestFolderThatStaysEmptyIsReleased(t *testing.T) {
+	t.Parallel()
+	const hold = 300 * time.Millisecond
+	m := mirror(t, hold)
+	rename(t, "", filepath.Join(m.dir, "shop"), m.aside)
+	m.until("is held", held)
+	since := m.Status().Since
+	m.until("is released", func(st source.Status) bool { return st.State == source.StateLive })
+	if st := m.Status(); m.stored() != 0 || st.Since.Sub(since) < hold {
+		t.Errorf("%d records are stored after %s", m.stored(), st.Since.Sub(since))
+	}
+}
+
+func TestFilesRemovedOneByOneAreGone(t *testing.T) {
+	t.Parallel()
+	m := mirror(t, time.Hour)
+	for i := range 12 {
+		rename(t, "", filepath.Join(m.dir, "shop", fmt.Sprintf("%02d.yaml", i)), m.aside)
+		m.until("follows", func(st source.Status) bool { return st.Endpoints == 11-i && st.Held == 0 })
+	}
+	if n := m.stored(); n != 0 {
+		t.Errorf("%d records are stored, want none", n)
+	}
+}
+
+func TestRelistSendsEverything(t *testing.T) {
+	t.Parallel()
+	r := follow(t, map[string]string{"a.yaml": entry("a", "a.example"), "b.yaml": entry("b", "b.example")})
+	for range 3 {
+		r.relist <- time.Now()
+		r.full()
+		r.stored("a@a.yaml", "b@b.yaml")
+	}
+	r.remove("b.yaml")
+	l := r.next()
+	if len(l.Removed) != 1 || l.Removed[0] != "b.yaml" {
+		t.Errorf("a single file that is gone is not said to be removed:\n%s", dump(l))
+	}
+}
