@@ -36,6 +36,27 @@ func sourceShape(status source.Status, now time.Time) Source {
 	return out
 }
 
+// release has a source drop what it holds back.
+func (s *Server) release(w http.ResponseWriter, r *http.Request) {
+	name := r.PathValue("name")
+	var names []string
+	for _, supervisor := range s.parts.Sources {
+		status := supervisor.Status()
+		if status.Name != name {
+			names = append(names, status.Name)
+			continue
+		}
+		released, err := supervisor.Release(r.Context())
+		if err != nil {
+			http.Error(w, fmt.Sprintf("%v; nothing was released, try again", err), http.StatusServiceUnavailable)
+			return
+		}
+		s.reply(w, Release{released})
+		return
+	}
+	http.Error(w, fmt.Sprintf("no source %q; there are: %s", name, strings.Join(names, ", ")), http.StatusNotFound)
+}
+
 func (s *Server) services(w http.ResponseWriter, _ *http.Request) {
 	list := []Service{}
 	for service := range s.parts.Snapshot().Services() {
@@ -86,7 +107,7 @@ func (s *Server) serviceShape(service *catalog.Service) Service {
 func contributors(service *catalog.Service, now time.Time) []Contributor {
 	var list []Contributor
 	for _, c := range service.Records {
-		list = append(list, Contributor{c.Record.String(), c.Place, c.LeftOut, c.Stale, age(now, c.Since)})
+		list = append(list, Contributor{c.Record.String(), c.Place, c.LeftOut, c.Stale, c.Held, age(now, c.Since)})
 	}
 	return list
 }
@@ -110,7 +131,7 @@ func claimShape(port uint32, e catalog.Endpoint, counts bool) EndpointClaim {
 		health = "HEALTHY"
 	}
 	return EndpointClaim{
-		ServicePort: port, Address: e.Address, Port: e.Port, Health: health, Record: e.Record.String(), Counts: counts,
+		ServicePort: port, Address: e.Address, Port: e.Port, Health: health, Record: e.Record.String(), Counts: counts, Held: e.Held,
 		Labels: e.Labels.Map(), Locality: localityText(e.Locality), Network: e.Network, Weight: e.Weight,
 	}
 }

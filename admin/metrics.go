@@ -19,6 +19,7 @@ var (
 	sourceUp      = desc("source_up", "Whether the source is live: 1 if what is served is what the registry says.", "source", "kind")
 	sourceRecords = desc("source_records", "Records stored for the source.", "source", "type")
 	sourceRefused = desc("source_refused_total", "Objects the source has refused.", "source")
+	sourceHeld    = desc("source_held", "Records kept although the source no longer lists them.", "source")
 	sourceBad     = desc("source_refused", "Objects that are refused now.", "source")
 
 	catalogServices  = desc("catalog_services", "Services after merging.")
@@ -35,7 +36,7 @@ var (
 // Describe implements [prometheus.Collector].
 func (c *collector) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
-		sourceUp, sourceRecords, sourceRefused, sourceBad, catalogServices, catalogEndpoints, catalogRevision,
+		sourceUp, sourceRecords, sourceHeld, sourceRefused, sourceBad, catalogServices, catalogEndpoints, catalogRevision,
 		clients, pushResponses, pushResources, pushBytes, refusals,
 	} {
 		ch <- d
@@ -59,6 +60,7 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 		gauge(sourceUp, up, s.Name, s.Kind)
 		gauge(sourceRecords, float64(s.Services), s.Name, "service")
 		gauge(sourceRecords, float64(s.Endpoints), s.Name, "endpoint")
+		gauge(sourceHeld, float64(s.Held), s.Name)
 		gauge(sourceBad, float64(len(s.Refused)), s.Name)
 		counter(sourceRefused, s.RefusedTotal, s.Name)
 	}

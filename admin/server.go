@@ -59,10 +59,13 @@ func New(parts Parts) *Server {
 	mux.HandleFunc("GET /readyz", s.readyz)
 	mux.Handle("GET /metrics", promhttp.HandlerFor(parts.Metrics, promhttp.HandlerOpts{}))
 	mux.HandleFunc("GET /api/v1/sources", s.sources)
+	mux.HandleFunc("POST /api/v1/sources/{name}/release", s.release)
 	mux.HandleFunc("GET /api/v1/services", s.services)
 	mux.HandleFunc("GET /api/v1/services/{host}", s.service)
 	mux.HandleFunc("GET /api/v1/clients", s.clients)
-	s.http = &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
+	// A page that an operator happens to have open must not act for them.
+	handler := http.NewCrossOriginProtection().Handler(mux)
+	s.http = &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second}
 	return s
 }
 

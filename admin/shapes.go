@@ -18,6 +18,11 @@ type Source struct {
 	Refused     []Refused      `json:"refused"`
 }
 
+// Release is the answer to POST /api/v1/sources/NAME/release.
+type Release struct {
+	Released int `json:"released"` // records that were held and are deleted now
+}
+
 // Refused is an object that could not be taken.
 type Refused struct {
 	Object string `json:"object"` // "ServiceEntry default/reviews"
@@ -75,7 +80,8 @@ type Contributor struct {
 	Place   string `json:"place,omitempty"`
 	LeftOut string `json:"leftOut,omitempty"` // why it has no part in the service
 	Stale   string `json:"stale,omitempty"`   // why it is not the source's newest word
-	Age     string `json:"age,omitempty"`     // of being stale
+	Held    string `json:"held,omitempty"`    // why it is there although its source no longer lists it
+	Age     string `json:"age,omitempty"`     // of being stale or held
 }
 
 // EndpointClaim is one record's word that something serves a port.
@@ -85,7 +91,8 @@ type EndpointClaim struct {
 	Port        uint32            `json:"port,omitempty"`
 	Health      string            `json:"health"`
 	Record      string            `json:"record"`
-	Counts      bool              `json:"counts"` // the first record of an endpoint gives its attributes
+	Counts      bool              `json:"counts"`         // the first record of an endpoint gives its attributes
+	Held        bool              `json:"held,omitempty"` // its source no longer lists it
 	Labels      map[string]string `json:"labels,omitempty"`
 	Locality    string            `json:"locality,omitempty"`
 	Network     string            `json:"network,omitempty"`

@@ -2,6 +2,7 @@ package config
 
 import (
 	"github.com/isthmus-mesh/isthmus/output/xds"
+	"github.com/isthmus-mesh/isthmus/source"
 	"github.com/isthmus-mesh/isthmus/source/file"
 )
 
@@ -24,9 +25,14 @@ type Source struct {
 	Name string `json:"name"`
 	// Required sources must have been listed before anything is served.
 	Required *bool `json:"required"`
+	// Hold says which drops are suspicious, and how long they wait.
+	Hold source.Hold `json:"hold"`
 
 	File *file.Config `json:"file"`
 }
+
+// setDefaults implements [defaulter].
+func (s *Source) setDefaults() { s.Hold = source.DefaultHold() }
 
 // Kind is the key of the kind of registry.
 func (s Source) Kind() string {

@@ -17,6 +17,10 @@ type decoder struct {
 	problems []Problem
 }
 
+// defaulter is a structure that can stand in a list, where no outer structure
+// can give it its defaults. It is asked for them before it is filled.
+type defaulter interface{ setDefaults() }
+
 func (d *decoder) complain(n *yamlpos.Node, line int, field, format string, args ...any) {
 	if line == 0 {
 		line = n.Line()
@@ -73,6 +77,9 @@ func (d *decoder) list(n *yamlpos.Node, field string, v reflect.Value) {
 	}
 	v.Set(reflect.MakeSlice(v.Type(), n.Len(), n.Len()))
 	for i, item := range n.Items() {
+		if defaults, ok := reflect.TypeAssert[defaulter](v.Index(i).Addr()); ok {
+			defaults.setDefaults()
+		}
 		d.value(item, fmt.Sprintf("%s[%d]", field, i), v.Index(i))
 	}
 }

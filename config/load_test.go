@@ -7,11 +7,13 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/txtar"
 
 	"github.com/isthmus-mesh/isthmus/config"
+	registry "github.com/isthmus-mesh/isthmus/source"
 )
 
 var update = flag.Bool("update", false, "rewrite the expected problems")
@@ -72,8 +74,29 @@ outputs:
 	source := c.Sources[0]
 	got := []string{c.Instance, c.Admin.Listen, c.Log.Level, c.Log.Format, source.File.Path, c.Outputs.XDS.Listen, source.Kind()}
 	want := []string{"isthmus", "127.0.0.1:8080", "info", "text", "/srv/${literal}", "127.0.0.1:15010", "file"}
+	if source.Hold != (registry.Hold{Share: 0.5, Min: 10, For: time.Minute}) {
+		t.Errorf("hold %+v", source.Hold)
+	}
 	if diff := cmp.Diff(want, got); diff != "" || !source.IsRequired() {
 		t.Errorf("required %v, %s", source.IsRequired(), diff)
+	}
+}
+
+// What is not said about holding keeps its default; what is said may be zero.
+func TestHoldIsFilledKeyByKey(t *testing.T) {
+	t.Parallel()
+	c, problems := config.Parse([]byte(`
+sources:
+- {name: a, file: {path: /a}, hold: {share: 0, min: 0}}
+- {name: b, file: {path: /b}, hold: {for: 1500ms}}
+outputs: {xds: {listen: "127.0.0.1:1"}}
+`), lookup)
+	if len(problems) > 0 {
+		t.Fatal(problems)
+	}
+	want := []registry.Hold{{For: time.Minute}, {Share: 0.5, Min: 10, For: 1500 * time.Millisecond}}
+	if diff := cmp.Diff(want, []registry.Hold{c.Sources[0].Hold, c.Sources[1].Hold}); diff != "" {
+		t.Error(diff)
 	}
 }
 

@@ -36,6 +36,9 @@ func (c *Config) validate() []Problem {
 		default:
 			named[s.Name] = i
 		}
+		if err := s.Hold.Validate(); err != nil {
+			found = append(found, nested(at+".hold", err))
+		}
 		if s.File == nil {
 			add(at, "names no kind of registry; add one, such as file: {path: ./registry}")
 		} else if err := s.File.Validate(); err != nil {

@@ -154,7 +154,7 @@ func TestEqualListingsRelease(t *testing.T) {
 		time.Sleep(time.Minute - 1)
 		synctest.Wait()
 		b.standing(25, 24)
-		time.Sleep(1)
+		time.Sleep(time.Nanosecond)
 		synctest.Wait()
 		b.standing(5, 0)
 		b.inState(source.StateLive)

@@ -110,7 +110,7 @@ func New(ctx context.Context, c *config.Config, version string, log *slog.Logger
 func (a *App) supervise(c *config.Config, s config.Source) *source.Supervisor {
 	reader := file.New(*s.File, a.log.With("source", s.Name))
 	return source.NewSupervisor(s.Name, reader, a.store, source.Config{
-		Kind: s.Kind(), Origin: c.Instance, Log: a.log, MaxBackoff: folderWait,
+		Kind: s.Kind(), Origin: c.Instance, Hold: s.Hold, Log: a.log, MaxBackoff: folderWait,
 	})
 }
 

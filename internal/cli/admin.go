@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// adminFlags are the flags of commands that read the admin API.
+// adminFlags are the flags of commands that use the admin API.
 type adminFlags struct {
 	url    string
 	format format
@@ -26,6 +26,15 @@ func (f *adminFlags) add(c *cobra.Command) {
 
 // get reads one address of the admin API into v.
 func (f *adminFlags) get(ctx context.Context, path string, v any) error {
+	return f.call(ctx, http.MethodGet, path, v)
+}
+
+// post has the admin API do something, and reads what came of it into v.
+func (f *adminFlags) post(ctx context.Context, path string, v any) error {
+	return f.call(ctx, http.MethodPost, path, v)
+}
+
+func (f *adminFlags) call(ctx context.Context, method, path string, v any) error {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	base, err := url.Parse(f.url)
@@ -33,7 +42,7 @@ func (f *adminFlags) get(ctx context.Context, path string, v any) error {
 		return fmt.Errorf("--admin %q is not a URL such as http://127.0.0.1:8080", f.url)
 	}
 	address := strings.TrimRight(f.url, "/") + path
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, http.NoBody)
+	request, err := http.NewRequestWithContext(ctx, method, address, http.NoBody)
 	if err != nil {
 		return err
 	}

@@ -21,6 +21,7 @@ const patience = 30 * time.Second
 // own commands there are
 //   - exits STATUS COMMAND...: the command ends with that exit status;
 //   - serve FILE: isthmus serve runs from here on, $ADMIN is its admin API;
+//   - await PATH TEXT: the admin API comes to say that there;
 //   - connect ID: a client with that node id has accepted all clusters;
 //   - terminate: SIGTERM to the server, which ends with status 0; what it
 //     logged is in the file serve.log.
@@ -36,7 +37,7 @@ func TestScripts(t *testing.T) {
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"exits": exits, "serve": serve, "connect": connect, "terminate": terminate,
+			"exits": exits, "serve": serve, "await": await, "connect": connect, "terminate": terminate,
 		},
 	})
 }
@@ -57,7 +58,7 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// serve, connect and terminate act on the one server that a script may have.
+// serve, await, connect and terminate act on the one server that a script may have.
 
 func serve(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
@@ -68,6 +69,13 @@ func serve(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Defer(s.kill)
 	ts.Check(s.await("/readyz", "ok"))
 	ts.Setenv("ADMIN", s.admin)
+}
+
+func await(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: await PATH TEXT")
+	}
+	ts.Check(serverOf(ts).await(args[0], args[1]))
 }
 
 func connect(ts *testscript.TestScript, neg bool, args []string) {

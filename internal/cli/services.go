@@ -91,6 +91,9 @@ func contribution(r admin.Contributor) string {
 	if r.LeftOut != "" {
 		b.WriteString(", left out: " + r.LeftOut)
 	}
+	if r.Held != "" {
+		fmt.Fprintf(&b, ", held for %s: %s", r.Age, r.Held)
+	}
 	if r.Stale != "" {
 		fmt.Fprintf(&b, ", its last good version for %s: %s", r.Age, r.Stale)
 	}
@@ -111,7 +114,11 @@ func printInstances(c *cobra.Command, instances []admin.EndpointClaim) error {
 		if !e.Counts {
 			health = "(also)"
 		}
-		rows = append(rows, []string{strconv.FormatUint(uint64(e.ServicePort), 10), address, health, orDash(e.Locality), e.Record})
+		record := e.Record
+		if e.Held {
+			record += " (held)"
+		}
+		rows = append(rows, []string{strconv.FormatUint(uint64(e.ServicePort), 10), address, health, orDash(e.Locality), record})
 	}
 	return table(c, []string{"port", "endpoint", "health", "locality", "record"}, rows)
 }

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"net/url"
 	"strconv"
 
 	"github.com/spf13/cobra"
@@ -12,9 +13,12 @@ import (
 func newSources() *cobra.Command {
 	var flags adminFlags
 	c := &cobra.Command{
-		Use:     "sources",
-		Short:   "Show the registries: state, since when, and what they refused",
-		Example: "  isthmus sources\n  isthmus sources -o json --admin http://127.0.0.1:8080",
+		Use:   "sources",
+		Short: "Show the registries: state, since when, and what they refused",
+		Long: `Sources shows the state of every registry. A source that is held lists far less than
+it did; what is missing is kept until the registry has said so for a while, or until
+you release it with 'isthmus sources release NAME'.`,
+		Example: "  isthmus sources\n  isthmus sources -o json --admin http://127.0.0.1:8080\n  isthmus sources release legacy",
 		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			var sources []admin.Source
@@ -25,7 +29,44 @@ func newSources() *cobra.Command {
 		},
 	}
 	flags.add(c)
+	c.AddCommand(newRelease())
 	return c
+}
+
+func newRelease() *cobra.Command {
+	var flags adminFlags
+	c := &cobra.Command{
+		Use:   "release NAME",
+		Short: "Delete now what a source holds back because too much vanished at once",
+		Long: `Release tells Isthmus that a suspicious drop is real. What the source holds back is
+deleted at once, and clients are told so. Look at 'isthmus sources' first: it says
+what is held. A source that holds nothing is left as it is.`,
+		Example: "  isthmus sources release legacy",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			var release admin.Release
+			if err := flags.post(c.Context(), "/api/v1/sources/"+url.PathEscape(args[0])+"/release", &release); err != nil {
+				return err
+			}
+			return printAs(c, flags.format, release, func() error {
+				_, err := fmt.Fprintln(c.OutOrStdout(), confirmation(args[0], release.Released))
+				return err
+			})
+		},
+	}
+	flags.add(c)
+	return c
+}
+
+func confirmation(source string, released int) string {
+	switch released {
+	case 0:
+		return source + ": nothing was held"
+	case 1:
+		return source + ": 1 record that was held is deleted"
+	default:
+		return fmt.Sprintf("%s: %d records that were held are deleted", source, released)
+	}
 }
 
 func printSources(c *cobra.Command, sources []admin.Source) error {
