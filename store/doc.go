@@ -17,8 +17,8 @@
 // nothing changes has no revision of its own.
 //
 // Revisions start at 1 and only grow. They compare within one epoch, a number
-// that differs for every start of the store and that [model.EndOfSnapshot]
-// carries.
+// that differs for every start of the store, changes when it is restored, and
+// that [model.EndOfSnapshot] carries.
 //
 // # Reading
 //
@@ -28,6 +28,9 @@
 // reader lagged too far behind to be told what it missed; it drops what it
 // holds, and a new snapshot follows on the same stream. What a watch has told
 // can be read at once.
+//
+// A reader that was away may come back with the moment it holds, and is told
+// exactly what it missed, or is reset: [Memory.WatchFrom].
 //
 // # Memory
 //
