@@ -40,12 +40,17 @@
 // others do not notice it. While it reads its snapshot a watcher also keeps the
 // records of that revision.
 //
+// # Disk
+//
+// A [Memory] knows no disk. [Disk] is a watcher that keeps the last known good
+// of one in a folder, and restores it at the next start.
+//
 // # Concurrency
 //
 // Everything here may be used by any number of goroutines. Commits wait for
 // one another; readers take no lock and wait for nobody. Nothing is locked
 // while a watch or a list yields, so its reader may take its time, commit, or
-// open another watch. The store starts no goroutine and needs no closing.
+// open another watch. A [Memory] starts no goroutine and needs no closing.
 //
 // The rules each backend must keep are tests in package storetest.
 package store
