@@ -208,7 +208,7 @@ func TestTheTailThatWasNotSyncedIsCut(t *testing.T) {
 	}
 }
 
-const noteJSON = `{"kind":"Note","key":{"source":"files","name":"z"},"uid":"01000000000000000000000000000000","revision":7,"generation":1,"spec":{"content":"z"}}`
+const noteJSON = `{"kind":"Note","key":{"source":"files","name":"z"},"uid":"01000000000000000000000000000000","revision":7,"generation":1,"spec":"z"}`
 
 // Files that are whole but do not belong together are not loaded either, and
 // the report says what to do.

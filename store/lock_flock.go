@@ -31,4 +31,9 @@ func takeLock(path string) (*os.File, error) {
 	return nil, err
 }
 
-func releaseLock(f *os.File) { _ = f.Close() }
+// releaseLock unlocks before it closes: a process that is just being forked has
+// the file, too, and would keep the lock until it runs its program.
+func releaseLock(f *os.File) {
+	_ = syscall.Flock(int(f.Fd()), syscall.LOCK_UN)
+	_ = f.Close()
+}
