@@ -66,7 +66,7 @@ func supervise(t *testing.T, test func(*bridge)) {
 func connect(t *testing.T, l *ledger) *bridge {
 	t.Helper()
 	r := &registry{calls: make(chan func(context.Context, source.Sink) error)}
-	s := source.NewSupervisor("reg", r, l, source.Config{Kind: "fake", Origin: "here"})
+	s := source.NewSupervisor("reg", r, l, source.Config{Kind: "fake", Origin: "here", Restored: l.saved})
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error)
 	go func() { done <- s.Run(ctx) }()
