@@ -27,6 +27,8 @@ type Parts struct {
 	Missing func() []string
 	// Stuck says why the process makes no progress; empty if it does.
 	Stuck func() string
+	// Store says how far what is stored is on disk; nil if it is kept in memory alone.
+	Store func() string
 	// Metrics is where the process's metrics are registered.
 	Metrics *prometheus.Registry
 	Log     *slog.Logger
@@ -111,6 +113,9 @@ func (s *Server) readyz(w http.ResponseWriter, r *http.Request) {
 	for _, supervisor := range s.parts.Sources {
 		status := supervisor.Status()
 		fmt.Fprintf(w, "source %s: %s for %s%s\n", status.Name, status.State, age(now, status.Since), because(status.Reason))
+	}
+	if s.parts.Store != nil {
+		fmt.Fprintf(w, "store: %s\n", s.parts.Store())
 	}
 }
 

@@ -16,6 +16,7 @@ type Config struct {
 	// Sources are merged in this order.
 	Sources []Source `json:"sources"`
 	Outputs Outputs  `json:"outputs"`
+	Store   Store    `json:"store"`
 	Admin   Admin    `json:"admin"`
 	Log     Log      `json:"log"`
 }
@@ -48,6 +49,13 @@ func (s Source) IsRequired() bool { return s.Required == nil || *s.Required }
 // Outputs are where the catalog goes. One that is nil is switched off.
 type Outputs struct {
 	XDS *xds.Config `json:"xds"`
+}
+
+// Store says how records are kept.
+type Store struct {
+	// DataDir is a folder for the last known good, which then survives a
+	// restart; empty keeps nothing.
+	DataDir string `json:"dataDir"`
 }
 
 // Admin is the operator's HTTP interface.

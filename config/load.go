@@ -108,6 +108,9 @@ func document(text []byte) (root *yamlpos.Node, problems []Problem, ok bool) {
 }
 
 func (c *Config) resolve(dir string) {
+	if d := &c.Store.DataDir; *d != "" && !filepath.IsAbs(*d) {
+		*d = filepath.Join(dir, *d)
+	}
 	for i := range c.Sources {
 		if f := c.Sources[i].File; f != nil && !filepath.IsAbs(f.Path) {
 			f.Path = filepath.Join(dir, f.Path)

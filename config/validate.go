@@ -3,6 +3,7 @@ package config
 import (
 	"fmt"
 	"net"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -50,6 +51,11 @@ func (c *Config) validate() []Problem {
 	} else if err := c.Outputs.XDS.Validate(); err != nil {
 		found = append(found, nested("outputs.xds", err))
 	}
+	for i, s := range c.Sources {
+		if s.File != nil && c.Store.DataDir != "" && inside(c.Store.DataDir, s.File.Path) {
+			add("store.dataDir", "lies in the folder that sources[%d] reads, which would follow every write to it; name a folder beside it", i)
+		}
+	}
 	if _, _, err := net.SplitHostPort(c.Admin.Listen); err != nil {
 		add("admin.listen", "%q is not a host and port such as 127.0.0.1:8080", c.Admin.Listen)
 	}
@@ -60,6 +66,13 @@ func (c *Config) validate() []Problem {
 		add("log.format", "%q is none of text, json", c.Log.Format)
 	}
 	return found
+}
+
+// inside reports whether a path is a folder or lies below it, as far as their
+// names tell.
+func inside(path, folder string) bool {
+	relative, err := filepath.Rel(folder, path)
+	return folder != "" && err == nil && relative != ".." && !strings.HasPrefix(relative, ".."+string(filepath.Separator))
 }
 
 // nested turns what a part says of itself, "field: reason", into a problem.

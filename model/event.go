@@ -42,6 +42,22 @@ type Batch struct {
 	Observed, Committed time.Time
 }
 
+// At is a moment in the life of a store. Revisions compare within one epoch;
+// the zero At is no moment at all.
+type At struct{ Epoch, Revision uint64 }
+
+// Start says where a watch begins. The zero Start begins with a snapshot of now.
+type Start struct {
+	// Held is the moment whose state the reader holds, from an earlier watch
+	// with the same filter: that of the last batch it took whole. Unless it is
+	// zero, the watch begins with what the reader missed since, deletes
+	// included, and without a snapshot; or with a [Reset] if that is not known.
+	Held At
+	// NotOlderThan keeps the watch from beginning before the store has come so
+	// far. With an Epoch of zero its revision is of whatever epoch the store is in.
+	NotOlderThan At
+}
+
 // Filter selects records. Empty fields select all.
 type Filter struct {
 	Kind      Kind

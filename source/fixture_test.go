@@ -105,7 +105,7 @@ func connect(t *testing.T, l *ledger) *bridge {
 
 func connectWith(t *testing.T, l *ledger, cfg source.Config) *bridge {
 	t.Helper()
-	cfg.Kind, cfg.Origin = "fake", "here"
+	cfg.Kind, cfg.Origin, cfg.Restored = "fake", "here", l.saved
 	r := &registry{calls: make(chan func(context.Context, source.Sink) error)}
 	s := source.NewSupervisor("reg", r, l, cfg)
 	ctx, cancel := context.WithCancel(t.Context())

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"iter"
 	"slices"
+	"time"
 
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/store"
@@ -14,6 +15,7 @@ import (
 // refuse some or to be changed by somebody else.
 type ledger struct {
 	memory  *store.Memory
+	saved   time.Time // when what it began with was last known to be current
 	commits []model.Commit
 	noops   []model.Ref // writes that changed nothing
 	refuse  int         // so many commits fail from here on

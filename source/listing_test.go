@@ -3,6 +3,7 @@ package source_test
 import (
 	"context"
 	"testing"
+	"time"
 
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/source"
@@ -170,12 +171,16 @@ func TestNothingBeforeTheFirstFullListing(t *testing.T) {
 func TestNewProcessGoesOnFromTheStore(t *testing.T) {
 	supervise(t, func(b *bridge) {
 		b.list(service("a", "f", "1"), service("b", "g", "2"))
+		b.store.saved = time.Now()
+		time.Sleep(time.Hour)
 		next := connect(b.t, b.store)
-		if st := next.Status(); st.State != source.StateListing || st.Services != 2 || st.Endpoints != 2 {
+		if st := next.Status(); st.State != source.StateStale || st.Services != 2 || st.Endpoints != 2 || !st.Since.Equal(time.Now()) {
 			t.Errorf("at its start: %+v", st)
 		}
+		mentions(t, next.Status().Reason, "serving the last known good from 2000-01-01T00:00:00Z until the registry has been listed")
 		next.fail("no route")
 		next.inState(source.StateStale)
+		mentions(t, next.Status().Reason, "no route; trying again within", "until then serving the last known good from 2000-01-01T00:00:00Z")
 		next.list(service("a", "f", "1"), service("b", "g", "2"))
 		next.replace(source.Listing{Places: []string{"g"}})
 		next.wrote("delete Endpoint ns/b/2", "delete Service ns/b")

@@ -74,16 +74,30 @@ func (s *Supervisor) fail(reason string) {
 		if st.listed {
 			state = StateStale
 		}
+		if st.listed && st.LastListing.IsZero() {
+			reason += "; until then " + s.lastKnownGood()
+		}
 		st.enter(state, reason, time.Now())
 	})
 }
 
-// restored reports what the store holds before the source is run.
+// restored reports what the store holds before the source is run. What an
+// earlier process has listed completely is served as it is.
 func (s *Supervisor) restored() {
 	s.report(func(st *Status) {
+		if s.index.marked() && st.State == StateListing {
+			st.enter(StateStale, s.lastKnownGood()+" until the registry has been listed", time.Now())
+		}
 		st.listed = st.listed || s.index.marked()
 		s.count(st)
 	})
+}
+
+func (s *Supervisor) lastKnownGood() string {
+	if s.cfg.Restored.IsZero() {
+		return "serving the last known good"
+	}
+	return "serving the last known good from " + s.cfg.Restored.UTC().Format(time.RFC3339)
 }
 
 // count counts what is stored.

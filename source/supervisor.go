@@ -31,6 +31,9 @@ type Config struct {
 	Log    *slog.Logger
 	// Hold says which drops are held back; [DefaultHold] unless set.
 	Hold Hold
+	// Restored is when what the store holds at the start was last known to be
+	// current; zero if that is not known, or nothing was restored.
+	Restored time.Time
 	// MinBackoff and MaxBackoff bound the wait before a failed source is run
 	// again; 200 ms and 30 s unless set. The waits start over once a source has
 	// been live for as long as the longest of them.

@@ -17,8 +17,8 @@
 // nothing changes has no revision of its own.
 //
 // Revisions start at 1 and only grow. They compare within one epoch, a number
-// that differs for every start of the store and that [model.EndOfSnapshot]
-// carries.
+// that differs for every start of the store, changes when it is restored, and
+// that [model.EndOfSnapshot] carries.
 //
 // # Reading
 //
@@ -29,6 +29,9 @@
 // holds, and a new snapshot follows on the same stream. What a watch has told
 // can be read at once.
 //
+// A reader that was away may come back with the moment it holds, and is told
+// exactly what it missed, or is reset: [Memory.WatchFrom].
+//
 // # Memory
 //
 // A record is held once. Commits are kept for watchers that lag, once for all
@@ -37,12 +40,17 @@
 // others do not notice it. While it reads its snapshot a watcher also keeps the
 // records of that revision.
 //
+// # Disk
+//
+// A [Memory] knows no disk. [Disk] is a watcher that keeps the last known good
+// of one in a folder, and restores it at the next start.
+//
 // # Concurrency
 //
 // Everything here may be used by any number of goroutines. Commits wait for
 // one another; readers take no lock and wait for nobody. Nothing is locked
 // while a watch or a list yields, so its reader may take its time, commit, or
-// open another watch. The store starts no goroutine and needs no closing.
+// open another watch. A [Memory] starts no goroutine and needs no closing.
 //
 // The rules each backend must keep are tests in package storetest.
 package store

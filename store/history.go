@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"fmt"
 	"sync/atomic"
 	"time"
 
@@ -11,11 +12,12 @@ import (
 // position is a place between two commits, where a watcher stands. All
 // watchers at the newest position wait for the same channel.
 type position struct {
+	at    model.At             // the moment after the commit before it
 	ready chan struct{}        // closed once next is set
 	next  atomic.Pointer[step] // what leads on; the history replaces it when it forgets
 }
 
-func newPosition() *position { return &position{ready: make(chan struct{})} }
+func newPosition(at model.At) *position { return &position{at: at, ready: make(chan struct{})} }
 
 // wait returns the step that leads on from p, as soon as there is one.
 func (p *position) wait(ctx context.Context) (*step, error) {
@@ -34,6 +36,7 @@ type step struct {
 	observed, committed time.Time
 	told                []told
 	after               *position // nil if the step is forgotten
+	lost                string    // why it is forgotten
 }
 
 // told is an event, and the record it is about beside it: a filter then need
@@ -78,12 +81,18 @@ func tell(changes []change, revision uint64) []told {
 type history struct {
 	bound  int // most events kept
 	events int // events kept
-	oldest *position
+	oldest atomic.Pointer[position]
 	newest *position
 }
 
 func newHistory(start *position, bound int) *history {
-	return &history{bound: bound, oldest: start, newest: start}
+	h := &history{bound: bound, newest: start}
+	h.oldest.Store(start)
+	return h
+}
+
+func (h *history) lagged() string {
+	return fmt.Sprintf("the reader lagged more than %d events behind", h.bound)
 }
 
 // append adds a step with its changes and forgets as many of the oldest as
@@ -92,12 +101,12 @@ func newHistory(start *position, bound int) *history {
 func (h *history) append(s *step, changes []change) {
 	at := h.newest
 	h.newest = s.after
-	for h.oldest != at && h.events+len(changes) > h.bound {
-		h.forgetOldest()
+	for h.oldest.Load() != at && h.events+len(changes) > h.bound {
+		h.forgetOldest(h.lagged())
 	}
 	if len(changes) > h.bound {
-		at.next.Store(&step{})
-		h.oldest = s.after
+		at.next.Store(&step{lost: h.lagged()})
+		h.oldest.Store(s.after)
 	} else {
 		s.told = tell(changes, s.revision)
 		h.events += len(s.told)
@@ -106,9 +115,23 @@ func (h *history) append(s *step, changes []change) {
 	close(at.ready)
 }
 
-func (h *history) forgetOldest() {
-	first := h.oldest.next.Load()
+func (h *history) forgetOldest(why string) {
+	oldest := h.oldest.Load()
+	first := oldest.next.Load()
 	h.events -= len(first.told)
-	h.oldest.next.Store(&step{})
-	h.oldest = first.after
+	oldest.next.Store(&step{lost: why})
+	h.oldest.Store(first.after)
+}
+
+// restart forgets everything. Every watcher, wherever it stands, starts anew,
+// and learns why.
+func (h *history) restart(start *position, why string) {
+	for h.oldest.Load() != h.newest {
+		h.forgetOldest(why)
+	}
+	end := h.newest
+	h.newest = start
+	h.oldest.Store(start)
+	end.next.Store(&step{lost: why})
+	close(end.ready)
 }

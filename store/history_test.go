@@ -101,15 +101,15 @@ func TestWhatIsToldIsAlreadyStored(t *testing.T) {
 // The number of events kept never exceeds the bound, and is what the chain holds.
 func TestTheHistoryIsBounded(t *testing.T) {
 	t.Parallel()
-	h := newHistory(newPosition(), 10)
+	h := newHistory(newPosition(model.At{}), 10)
 	for i := range 200 {
 		changes := make([]change, i*7%13)
 		for k := range changes {
 			changes[k].after = &model.Record{}
 		}
-		h.append(&step{revision: uint64(i), after: newPosition()}, changes)
+		h.append(&step{revision: uint64(i), after: newPosition(model.At{})}, changes)
 		kept := 0
-		for at := h.oldest; at != h.newest; at = at.next.Load().after {
+		for at := h.oldest.Load(); at != h.newest; at = at.next.Load().after {
 			kept += len(at.next.Load().told)
 		}
 		if kept != h.events || kept > 10 {

@@ -16,7 +16,6 @@ import (
 
 // Memory is a store in the memory of this process. Make one with [NewMemory].
 type Memory struct {
-	epoch uint64
 	state atomic.Pointer[state]
 
 	commits sync.Mutex // held for the whole of a commit; guards history
@@ -26,22 +25,24 @@ type Memory struct {
 // state is one revision. It is immutable, and published as one so that a
 // reader's records and its place in the history can never disagree.
 type state struct {
-	revision uint64
+	at       model.At
 	records  records
 	position *position // just after the commit of that revision
 }
 
+// newState returns a state, and a position that nothing leads on from yet.
+func newState(at model.At, all records) *state { return &state{at, all, newPosition(at)} }
+
+func noRecords() records { return immutable.New[model.Ref, *model.Record](model.Ref.Compare) }
+
+// newEpoch draws an epoch. Zero is left to mean "unknown".
+func newEpoch() uint64 { return 1 + rand.Uint64N(math.MaxUint64) }
+
 // NewMemory returns an empty store, at revision 0.
 func NewMemory(cfg Config) *Memory {
-	start := newPosition()
-	m := &Memory{
-		epoch:   1 + rand.Uint64N(math.MaxUint64), // zero is left to mean "unknown"
-		history: newHistory(start, cfg.history()),
-	}
-	m.state.Store(&state{
-		records:  immutable.New[model.Ref, *model.Record](model.Ref.Compare),
-		position: start,
-	})
+	start := newState(model.At{Epoch: newEpoch()}, noRecords())
+	m := &Memory{history: newHistory(start.position, cfg.history())}
+	m.state.Store(start)
 	return m
 }
 
@@ -65,28 +66,24 @@ func (m *Memory) Commit(ctx context.Context, c model.Commit) (revision uint64, e
 		return 0, fmt.Errorf("commit of %d writes: %w", len(c.Writes), err)
 	}
 	now := m.state.Load()
-	changes, err := plan(now.records, c.Writes, now.revision+1)
+	changes, err := plan(now.records, c.Writes, now.at.Revision+1)
 	if err != nil {
 		return 0, err
 	}
 	if len(changes) == 0 {
-		return now.revision, nil
+		return now.at.Revision, nil
 	}
 	m.publish(now, changes, c.Observed)
-	return now.revision + 1, nil
+	return now.at.Revision + 1, nil
 }
 
 // publish makes the changes the next revision. The state comes before the
 // history, so that what a watcher is told it can read.
 func (m *Memory) publish(now *state, changes []change, observed time.Time) {
-	next := &state{
-		revision: now.revision + 1,
-		records:  apply(now.records, changes),
-		position: newPosition(),
-	}
+	next := newState(model.At{Epoch: now.at.Epoch, Revision: now.at.Revision + 1}, apply(now.records, changes))
 	m.state.Store(next)
 	m.history.append(&step{
-		revision:  next.revision,
+		revision:  next.at.Revision,
 		observed:  observed,
 		committed: time.Now(),
 		after:     next.position,
@@ -120,4 +117,7 @@ func (m *Memory) List(f model.Filter) iter.Seq[model.Record] {
 
 // Revision returns the revision of the last commit that changed something,
 // zero if there was none.
-func (m *Memory) Revision() uint64 { return m.state.Load().revision }
+func (m *Memory) Revision() uint64 { return m.At().Revision }
+
+// At returns the moment the store is at: its epoch, and [Memory.Revision].
+func (m *Memory) At() model.At { return m.state.Load().at }

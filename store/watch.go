@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"errors"
-	"fmt"
 	"iter"
 
 	"github.com/isthmus-mesh/isthmus/model"
@@ -20,14 +19,27 @@ var errStopped = errors.New("the reader stopped")
 // something f selects, in the order of its writes. Batches are the reader's to
 // keep.
 //
-// When the reader lags behind by more than [Config.History] events, a batch
-// with a [model.Reset] alone comes next, and a new snapshot after it.
+// When the reader lags behind by more than [Config.History] events, or the
+// store is restored, a batch with a [model.Reset] alone comes next, and a new
+// snapshot after it.
 //
 // The watch starts anew each time it is ranged over, and ends when the reader
 // breaks off, or when ctx ends: then ctx.Err() is yielded once, as the last.
 func (m *Memory) Watch(ctx context.Context, f model.Filter) iter.Seq2[model.Batch, error] {
+	return m.WatchFrom(ctx, f, model.Start{})
+}
+
+// WatchFrom is [Memory.Watch] for a reader that holds something already, or
+// that must not be shown what is older than it knows of.
+//
+// A reader that holds a moment the history still leads on from is told exactly
+// what it missed. Otherwise, as after a restart, the first batch is a
+// [model.Reset] with the reason and a snapshot follows. A moment in the future
+// is waited for. A NotOlderThan of another epoch will never come: the watch
+// then ends with an [*EpochError].
+func (m *Memory) WatchFrom(ctx context.Context, f model.Filter, from model.Start) iter.Seq2[model.Batch, error] {
 	return func(yield func(model.Batch, error) bool) {
-		err := m.watch(ctx, f, func(b model.Batch) error {
+		err := m.watch(ctx, f, from, func(b model.Batch) error {
 			if err := ctx.Err(); err != nil {
 				return err
 			}
@@ -43,54 +55,75 @@ func (m *Memory) Watch(ctx context.Context, f model.Filter) iter.Seq2[model.Batc
 }
 
 // watch runs a watch until send or ctx ends it, and returns why.
-func (m *Memory) watch(ctx context.Context, f model.Filter, send func(model.Batch) error) error {
-	lost := fmt.Sprintf("the reader lagged more than %d events behind", m.history.bound)
-	for {
-		position, err := m.sendSnapshot(f, send)
-		if err != nil {
-			return err
-		}
-		if err := follow(ctx, position, f, send); err != nil {
-			return err
-		}
-		if err := send(model.Batch{Events: []model.Event{model.Reset{Reason: lost}}}); err != nil {
-			return err
-		}
+func (m *Memory) watch(ctx context.Context, f model.Filter, from model.Start, send func(model.Batch) error) error {
+	now, err := m.reach(ctx, from.NotOlderThan)
+	if err != nil {
+		return err
 	}
+	at, err := m.resume(ctx, from.Held, send)
+	for err == nil {
+		if at == nil {
+			if err := sendSnapshot(now, f, send); err != nil {
+				return err
+			}
+			at, now = now.position, nil // A watch that follows keeps no state.
+		}
+		var lost string
+		if lost, err = follow(ctx, at, f, send); err == nil {
+			err = reset(send, lost)
+		}
+		at, now = nil, m.state.Load()
+	}
+	return err
 }
 
-// sendSnapshot sends the records of the current state and returns the position
-// to follow from. It keeps the state no longer than it takes.
-func (m *Memory) sendSnapshot(f model.Filter, send func(model.Batch) error) (*position, error) {
-	now := m.state.Load()
+// resume returns the position of a reader that holds something. It is nil if
+// a snapshot has to come, of which a reader that does hold something was told.
+func (m *Memory) resume(ctx context.Context, held model.At, send func(model.Batch) error) (*position, error) {
+	if held == (model.At{}) {
+		return nil, nil
+	}
+	at, lost, err := m.history.seek(ctx, held)
+	if err == nil && at == nil {
+		err = reset(send, lost)
+	}
+	return at, err
+}
+
+func reset(send func(model.Batch) error, why string) error {
+	return send(model.Batch{Events: []model.Event{model.Reset{Reason: why}}})
+}
+
+// sendSnapshot sends the records of a state.
+func sendSnapshot(now *state, f model.Filter, send func(model.Batch) error) error {
 	var events []model.Event
 	for record := range scan(now.records, f) {
 		if len(events) == chunk {
 			if err := send(model.Batch{Events: events}); err != nil {
-				return nil, err
+				return err
 			}
 			events = nil
 		}
 		events = append(events, model.Upsert{Record: *record})
 	}
-	events = append(events, model.EndOfSnapshot{Revision: now.revision, Epoch: m.epoch})
-	return now.position, send(model.Batch{Events: events})
+	events = append(events, model.EndOfSnapshot{Revision: now.at.Revision, Epoch: now.at.Epoch})
+	return send(model.Batch{Events: events})
 }
 
-// follow sends every commit after position. It returns nil when the history
-// has forgotten the next one.
-func follow(ctx context.Context, at *position, f model.Filter, send func(model.Batch) error) error {
+// follow sends every commit after a position. When the history has forgotten
+// the next one it returns why.
+func follow(ctx context.Context, at *position, f model.Filter, send func(model.Batch) error) (lost string, err error) {
 	for {
 		next, err := at.wait(ctx)
 		if err != nil {
-			return err
+			return "", err
 		}
 		if next.forgotten() {
-			return nil
+			return next.lost, nil
 		}
 		if b := next.batch(f); len(b.Events) > 0 {
 			if err := send(b); err != nil {
-				return err
+				return "", err
 			}
 		}
 		at = next.after

@@ -39,6 +39,7 @@ const (
 type App struct {
 	log      *slog.Logger
 	store    *store.Memory
+	disk     *store.Disk // nil if nothing survives a restart
 	sources  []*source.Supervisor
 	gate     *catalog.Gate
 	engine   *push.Engine
@@ -53,9 +54,12 @@ type App struct {
 // New puts an Isthmus together and binds its listeners. It serves nothing until
 // [App.Run], which must follow.
 func New(ctx context.Context, c *config.Config, version string, log *slog.Logger) (*App, error) {
-	a := &App{log: log, store: store.NewMemory(store.Config{})}
+	a := &App{log: log}
 	metrics := prometheus.NewRegistry()
 	metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	if err := a.openStore(ctx, c, metrics); err != nil {
+		return nil, err
+	}
 
 	var required, optional []string
 	for _, s := range c.Sources {
@@ -88,7 +92,7 @@ func New(ctx context.Context, c *config.Config, version string, log *slog.Logger
 		Name:  fmt.Sprintf("isthmus/%s %s", version, c.Instance),
 		Log:   log,
 	})
-	a.admin = admin.New(admin.Parts{
+	parts := admin.Parts{
 		Sources:  a.sources,
 		Snapshot: a.gate.Snapshot,
 		Outputs: []admin.Output{{
@@ -98,9 +102,14 @@ func New(ctx context.Context, c *config.Config, version string, log *slog.Logger
 		Stuck:   a.newWatchdog().stuck,
 		Metrics: metrics,
 		Log:     log,
-	})
+	}
+	if a.disk != nil {
+		parts.Store = a.saving
+	}
+	a.admin = admin.New(parts)
 	if err := a.listen(ctx, c); err != nil {
 		a.gate.Stop()
+		a.closeDisk()
 		return nil, err
 	}
 	return a, nil
@@ -110,7 +119,7 @@ func New(ctx context.Context, c *config.Config, version string, log *slog.Logger
 func (a *App) supervise(c *config.Config, s config.Source) *source.Supervisor {
 	reader := file.New(*s.File, a.log.With("source", s.Name))
 	return source.NewSupervisor(s.Name, reader, a.store, source.Config{
-		Kind: s.Kind(), Origin: c.Instance, Hold: s.Hold, Log: a.log, MaxBackoff: folderWait,
+		Kind: s.Kind(), Origin: c.Instance, Hold: s.Hold, Log: a.log, MaxBackoff: folderWait, Restored: a.restoredAt(),
 	})
 }
 
@@ -138,6 +147,7 @@ func (a *App) Run(ctx context.Context) error {
 	defer a.gate.Stop()
 	parts, ctx := errgroup.WithContext(ctx)
 	watch := a.store.Watch(ctx, model.Filter{})
+	saved := a.save(ctx)
 
 	for _, s := range a.sources {
 		parts.Go(func() error { return s.Run(ctx) })
@@ -149,7 +159,7 @@ func (a *App) Run(ctx context.Context) error {
 	parts.Go(func() error { return a.stop(ctx) })
 
 	a.log.Info("serving", "xds", a.XDSAddr().String(), "admin", a.AdminAddr().String())
-	return parts.Wait()
+	return errors.Join(parts.Wait(), saved())
 }
 
 // stop waits for the end and ends what does not end by itself.

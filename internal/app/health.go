@@ -37,7 +37,7 @@ type watchdog struct {
 	since time.Time // it stands there although the store is ahead
 }
 
-func (a *App) newWatchdog() *watchdog { return &watchdog{app: a} }
+func (a *App) newWatchdog() *watchdog { return &watchdog{app: a, since: time.Now()} }
 
 // stuck says why the process makes no progress; empty if it does.
 func (w *watchdog) stuck() string {

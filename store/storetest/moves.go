@@ -42,8 +42,10 @@ func (m move) has(what deed) bool {
 // something or not as returned, since then nobody came between.
 func (m move) writes(s Store, n int) (out []model.Write, changes bool) {
 	for _, i := range m {
-		stored, ok := s.Get(i.ref)
-		switch w := based(s, saying(i.ref, n)); i.what {
+		stored, ok := s.Get(i.ref) // once: another writer may come between two
+		w := model.Write{Record: saying(i.ref, n)}
+		w.Record.UID, w.Record.Revision = stored.UID, stored.Revision
+		switch i.what {
 		case doPut:
 			out, changes = append(out, w), true
 		case doDrop:

@@ -40,9 +40,22 @@ func watch(t *testing.T, s Store, f model.Filter) *reader {
 // watchUntil opens a watch that ends with stop. Failures are reported to on.
 func watchUntil(t *testing.T, on failer, s Store, f model.Filter) (r *reader, stop func()) {
 	t.Helper()
+	return pull(t, on, newView(), func(ctx context.Context) iter.Seq2[model.Batch, error] { return s.Watch(ctx, f) })
+}
+
+// resume opens a watch from where a view stands and goes on with the view.
+func resume(t *testing.T, on failer, s Store, f model.Filter, v *view) (r *reader, stop func()) {
+	t.Helper()
+	return pull(t, on, v, func(ctx context.Context) iter.Seq2[model.Batch, error] {
+		return s.WatchFrom(ctx, f, model.Start{Held: v.at()})
+	})
+}
+
+func pull(t *testing.T, on failer, v *view, open func(context.Context) iter.Seq2[model.Batch, error]) (r *reader, stop func()) {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	next, end := iter.Pull2(s.Watch(ctx, f))
-	return &reader{on, next, newView()}, func() {
+	next, end := iter.Pull2(open(ctx))
+	return &reader{on, next, v}, func() {
 		end()
 		cancel()
 	}

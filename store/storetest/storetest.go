@@ -2,12 +2,10 @@
 // records in.
 //
 // The rules are those a reader's correctness hangs on; each is a subtest with
-// the rule's number in its name. [Run] uses nothing but the four methods of
-// [Store], so a backend needs no hooks for it. Conflicts are expected as
+// the rule's number in its name. [Run] uses nothing but the five methods of
+// [Store], so a backend needs no hooks for it; one that can be restored in the
+// midst of things is a [Restorer], too. Conflicts are expected as
 // [*store.ConflictError].
-//
-// Rules 7, 8 and 10 (restored stores, resuming, replicas that lag) are not here yet:
-// there is no store yet that can resume, restore or lag.
 package storetest
 
 import (
@@ -24,6 +22,12 @@ type Store interface {
 	Get(ref model.Ref) (model.Record, bool)
 	List(f model.Filter) iter.Seq[model.Record]
 	Watch(ctx context.Context, f model.Filter) iter.Seq2[model.Batch, error]
+	WatchFrom(ctx context.Context, f model.Filter, from model.Start) iter.Seq2[model.Batch, error]
+}
+
+// Restorer is a store whose content can be replaced while it is watched.
+type Restorer interface {
+	Restore(revision uint64, saved iter.Seq[model.Record]) error
 }
 
 // History is the number of events a store under test must be set to keep for
@@ -48,7 +52,14 @@ func Run(t *testing.T, open func(t *testing.T) Store) {
 		{"rule 05 what was told can be read", fresh(monotonicReads)},
 		{"rule 05 a delete carries the last record", fresh(deleteCarriesRecord)},
 		{"rule 06 every life has its own uid", fresh(newLife)},
+		{"rule 07 a restore resets every watch", fresh(restoredStore)},
+		{"rule 07 a restore is whole or not at all", fresh(refusedRestore)},
+		{"rule 08 a reader that returns is told what it missed", fresh(resumed)},
+		{"rule 08 a reader that was away too long is reset", fresh(resumedTooLate)},
+		{"rule 08 readers come and go among writers", fresh(resumedDuringWrites)},
+		{"rule 08 no history leaves a gap", resumedAnyway},
 		{"rule 09 a slow watcher is reset alone", fresh(slowWatcher)},
+		{"rule 10 a watch waits to be not older", fresh(notOlder)},
 		{"rule 11 a returned record cannot change the store", fresh(noWayIn)},
 		{"rule 11 a batch is its reader's to keep", fresh(keptBatches)},
 		{"rule 12 equal content is no event", fresh(equalContent)},

@@ -28,6 +28,9 @@ func newView() *view {
 	return &view{read: set{}, told: map[model.Ref]uint64{}, ended: map[model.UID]bool{}}
 }
 
+// at is the moment whose state the view holds.
+func (v *view) at() model.At { return model.At{Epoch: v.epoch, Revision: v.revision} }
+
 // apply folds one batch in.
 func (v *view) apply(b model.Batch) error {
 	if len(b.Events) == 0 {
@@ -76,32 +79,48 @@ func (v *view) snapshot(b model.Batch) error {
 	return nil
 }
 
-// include adds one record of a snapshot. After a reset it may be as told before.
+// include adds one record of a snapshot. How it compares with what was told
+// before a reset shows when the snapshot tells its epoch.
 func (v *view) include(r model.Record) error {
 	if _, twice := v.read[r.Ref]; twice {
 		return fmt.Errorf("rule 1: %s twice in one snapshot", r.Ref)
 	}
+	v.read[r.Ref] = r
+	return nil
+}
+
+// compare holds a snapshot against what was told before in the same epoch.
+func (v *view) compare(r model.Record) error {
 	if r.Revision < v.told[r.Ref] {
 		return fmt.Errorf("rule 3: %s at revision %d after %d", r.Ref, r.Revision, v.told[r.Ref])
 	}
 	if v.ended[r.UID] {
 		return fmt.Errorf("rule 6: %s with the uid of a life that ended", r.Ref)
 	}
-	v.read[r.Ref], v.told[r.Ref] = r, r.Revision
+	v.told[r.Ref] = r.Revision
 	return nil
 }
 
 func (v *view) end(e model.EndOfSnapshot) error {
+	if e.Epoch == 0 {
+		return errors.New("a snapshot without an epoch")
+	}
+	if e.Epoch != v.epoch { // Nothing compares across it.
+		v.told, v.ended, v.revision, v.epoch = map[model.Ref]uint64{}, map[model.UID]bool{}, 0, e.Epoch
+	}
+	if e.Revision < v.revision {
+		return fmt.Errorf("a snapshot of revision %d after %d", e.Revision, v.revision)
+	}
 	for ref, r := range v.read {
 		if r.Revision == 0 || r.Revision > e.Revision {
 			return fmt.Errorf("rule 1: %s of revision %d in a snapshot of %d", ref, r.Revision, e.Revision)
 		}
-	}
-	if v.snapshots > 0 && (e.Revision < v.revision || e.Epoch != v.epoch) {
-		return fmt.Errorf("a snapshot of revision %d, epoch %d after %d, %d", e.Revision, e.Epoch, v.revision, v.epoch)
+		if err := v.compare(r); err != nil {
+			return err
+		}
 	}
 	v.held, v.read, v.primed = v.read, nil, true
-	v.revision, v.epoch = e.Revision, e.Epoch
+	v.revision = e.Revision
 	v.snapshots++
 	return nil
 }

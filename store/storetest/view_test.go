@@ -64,6 +64,10 @@ func TestTheViewSeesBrokenRules(t *testing.T) {
 		"a reset in company":        {[]model.Batch{primed, shown(model.Reset{}, end(6))}, "not alone"},
 		"a reset in a snapshot":     {[]model.Batch{reset}, "inside"},
 		"a snapshot of the past":    {[]model.Batch{primed, reset, shown(end(4))}, "after 5"},
+		"a snapshot of no epoch":    {[]model.Batch{shown(model.EndOfSnapshot{Revision: 4})}, "without an epoch"},
+		"a restored past": {[]model.Batch{
+			primed, deleted, reset, shown(upsert(life(1, 2, 1)), model.EndOfSnapshot{Revision: 4, Epoch: 2}), told(upsert(life(1, 5, 2))),
+		}, ""},
 	} {
 		v := newView()
 		var err error

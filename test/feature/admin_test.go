@@ -121,7 +121,7 @@ func startEventful(t *testing.T) *isthmus {
 		service{Host: "anywhere.example", Resolution: "NONE"},
 		"apiVersion: networking.istio.io/v1\nkind: Gateway\nmetadata: {name: g}\n")
 	second.Write("shop.yaml", service{Host: reviews, Resolution: "DNS"})
-	isthmus := start(t, first, second)
+	isthmus := startWith(t, saving(loopback, t.TempDir(), first, second), first, second)
 	dial(t, isthmus, reviews+":80", "shop").AwaitAnswers("one")
 	first.Write("shop.yaml", strings.Replace(good.String(), "number: 80", "number: 0", 1),
 		service{Host: "anywhere.example", Resolution: "NONE"},

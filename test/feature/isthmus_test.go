@@ -40,8 +40,14 @@ func start(t *testing.T, registries ...*registry) *isthmus {
 // startOn is start for a given listener.
 func startOn(t *testing.T, listen string, registries ...*registry) *isthmus {
 	t.Helper()
+	return startWith(t, configFor(listen, registries), registries...)
+}
+
+// startWith is start for a given configuration.
+func startWith(t *testing.T, configuration string, registries ...*registry) *isthmus {
+	t.Helper()
 	i := &isthmus{t: t, ended: make(chan struct{})}
-	loaded := load(t, configFor(listen, registries))
+	loaded := load(t, configuration)
 	logger := slog.New(slog.NewTextHandler(&i.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	var a *app.App
 	await(t, "the listeners", func() (err error) { // one used before may have been taken in between

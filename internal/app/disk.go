@@ -1,0 +1,125 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/isthmus-mesh/isthmus/config"
+	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/source"
+	"github.com/isthmus-mesh/isthmus/store"
+)
+
+// openStore makes the store: with the last known good, if there is a place for it.
+func (a *App) openStore(ctx context.Context, c *config.Config, metrics *prometheus.Registry) error {
+	if c.Store.DataDir == "" {
+		a.store = store.NewMemory(store.Config{})
+	} else if err := a.openDisk(c.Store.DataDir); err != nil {
+		return fmt.Errorf("store.dataDir: %w", err)
+	}
+	a.meterStore(metrics)
+	if err := a.forget(ctx, c); err != nil {
+		a.closeDisk()
+		return err
+	}
+	return nil
+}
+
+func (a *App) openDisk(dir string) (err error) {
+	if a.disk, err = store.OpenDisk(store.DiskConfig{Dir: dir, Log: a.log}); err != nil {
+		return err
+	}
+	a.store = a.disk.Store()
+	switch restored := a.disk.Restored(); {
+	case restored.Damage != nil:
+		a.log.Error("the last known good cannot be used", "folder", dir, "err", restored.Damage)
+	case restored.Saved.IsZero():
+		a.log.Info("nothing was saved yet", "folder", dir)
+	default:
+		a.log.Info("the last known good is restored", "folder", dir, "records", restored.Records, "revision", restored.At.Revision,
+			"saved", restored.Saved.UTC().Format(time.RFC3339), "age", time.Since(restored.Saved).Round(time.Second).String())
+	}
+	return nil
+}
+
+// closeDisk lets go of the folder of an application that does not run.
+func (a *App) closeDisk() {
+	if a.disk != nil {
+		a.disk.Close()
+	}
+}
+
+// restoredAt is when what the store began with was last known to be current.
+func (a *App) restoredAt() time.Time {
+	if a.disk == nil {
+		return time.Time{}
+	}
+	return a.disk.Restored().Saved
+}
+
+// forget removes what sources have stored that are not configured any more. It
+// comes before anything is read or served.
+func (a *App) forget(ctx context.Context, c *config.Config) error {
+	stored := map[string]bool{}
+	for r := range a.store.List(model.Filter{}) {
+		stored[r.Source] = true
+	}
+	for _, s := range c.Sources {
+		delete(stored, s.Name)
+	}
+	for _, name := range slices.Sorted(maps.Keys(stored)) {
+		a.log.Info("the source is not configured any more: its records are removed", "source", name)
+		if err := source.Remove(ctx, a.store, name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// save begins to save what is committed. What it returns ends that, when
+// nobody commits any more, and returns why something is not saved.
+func (a *App) save(ctx context.Context) (end func() error) {
+	if a.disk == nil {
+		return func() error { return nil }
+	}
+	running, stop := context.WithCancel(context.WithoutCancel(ctx))
+	ended := make(chan error, 1)
+	go func() { ended <- a.disk.Run(running) }()
+	return func() error {
+		stop()
+		return <-ended
+	}
+}
+
+func (a *App) meterStore(metrics *prometheus.Registry) {
+	gauge := func(name, help string, value func() float64) {
+		metrics.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "isthmus_store_" + name, Help: help}, value))
+	}
+	gauge("revision", "Revision of the last commit.", func() float64 { return float64(a.store.Revision()) })
+	if a.disk == nil {
+		return
+	}
+	gauge("saved_revision", "Revision up to which everything is on disk.", func() float64 { return float64(a.disk.Saving().Saved.Revision) })
+	gauge("save_lag_seconds", "Age of the oldest commit that is not on disk.", func() float64 { return a.disk.Saving().Lag(time.Now()).Seconds() })
+	metrics.MustRegister(prometheus.NewCounterFunc(
+		prometheus.CounterOpts{Name: "isthmus_store_save_failures_total", Help: "Failed tries to save."},
+		func() float64 { return float64(a.disk.Saving().Failures) }))
+}
+
+// saving says how far what is stored is on disk.
+func (a *App) saving() string {
+	s, now := a.disk.Saving(), time.Now()
+	text := fmt.Sprintf("revision %d of %d is on disk, %s behind", s.Saved.Revision, a.store.Revision(), s.Lag(now).Round(time.Millisecond))
+	if s.Err != nil {
+		text += fmt.Sprintf("; for %s: %v", now.Sub(s.Since).Round(time.Second), s.Err)
+	}
+	if damage := a.disk.Restored().Damage; damage != nil {
+		text += "; at the start: " + damage.Error()
+	}
+	return text
+}

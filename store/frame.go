@@ -1,0 +1,125 @@
+package store
+
+import (
+	"encoding/binary"
+	"fmt"
+	"hash/crc32"
+	"io"
+)
+
+// A saved file is a line of text with the version of its format, and frames.
+//
+// A frame is a head of 16 bytes and a payload of JSON. The head is a separator
+// that no JSON contains, the type, two zero bytes, the payload's length, its
+// CRC-32C, and the CRC-32C of the head so far: a length is only believed when
+// it is known to be what was written. Numbers are little-endian.
+const (
+	formatName    = "isthmus store "
+	formatVersion = 1
+
+	separator = 0x1e
+	headSize  = 16
+)
+
+// frameType says what a frame is about.
+type frameType byte
+
+const (
+	frameHead   frameType = 'h' // of the file: [fileHead]
+	frameUpsert frameType = 'u' // a record as of the commit that follows
+	frameDelete frameType = 'd' // the reference of a record that the commit deletes
+	frameCommit frameType = 'c' // [commitMark]: makes the frames since the last one true
+	frameMark   frameType = 'm' // [timeMark]
+)
+
+type frame struct {
+	kind    frameType
+	payload []byte
+}
+
+// fileHead is the first frame of a file.
+type fileHead struct {
+	Content string `json:"content"` // snapshot or journal
+	// Base is the revision that a journal goes on from. The snapshot it belongs
+	// to may be a later one; it then has the first of the journal's commits.
+	Base uint64 `json:"base,omitempty"`
+}
+
+// commitMark ends a commit. A snapshot is one commit, to an empty store.
+type commitMark struct {
+	Revision uint64 `json:"revision"`
+	After    uint64 `json:"after"`   // the revision it changes
+	Changes  int    `json:"changes"` // frames it consists of
+}
+
+// timeMark says that the file was all there is to save at a time (of Unix, in
+// milliseconds), and that everything before an offset was on disk by then.
+type timeMark struct {
+	Time   int64 `json:"time"`
+	Synced int64 `json:"synced"`
+}
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// appendFrame appends a frame to b.
+func appendFrame(b []byte, kind frameType, payload []byte) []byte {
+	start := len(b)
+	b = append(b, separator, byte(kind), 0, 0)
+	b = binary.LittleEndian.AppendUint32(b, uint32(len(payload)))
+	b = binary.LittleEndian.AppendUint32(b, crc32.Checksum(payload, castagnoli))
+	b = binary.LittleEndian.AppendUint32(b, crc32.Checksum(b[start:], castagnoli))
+	return append(b, payload...)
+}
+
+// parseHead reads the head of a frame.
+func parseHead(head []byte) (kind frameType, length int64, sum uint32, ok bool) {
+	u32 := binary.LittleEndian.Uint32
+	ok = head[0] == separator && head[2] == 0 && head[3] == 0 && u32(head[12:]) == crc32.Checksum(head[:12], castagnoli)
+	return frameType(head[1]), int64(u32(head[4:])), u32(head[8:]), ok
+}
+
+// brokenError says from where on a file cannot be read.
+type brokenError struct {
+	offset int64
+	reason string
+}
+
+func (e *brokenError) Error() string { return fmt.Sprintf("at byte %d: %s", e.offset, e.reason) }
+
+// frameReader reads the frames of a file of known size.
+type frameReader struct {
+	r            io.Reader
+	offset, size int64
+}
+
+// next returns the next frame, io.EOF at the very end, or a [*brokenError]. It
+// never allocates more than the file has left, however broken that is.
+func (f *frameReader) next() (frame, error) {
+	left := f.size - f.offset
+	if left == 0 {
+		return frame{}, io.EOF
+	}
+	var head [headSize]byte
+	if left < headSize {
+		return frame{}, &brokenError{f.offset, "ends within a frame"}
+	}
+	if _, err := io.ReadFull(f.r, head[:]); err != nil {
+		return frame{}, err
+	}
+	kind, length, sum, ok := parseHead(head[:])
+	if !ok {
+		return frame{}, &brokenError{f.offset, "is no frame"}
+	}
+	if length > left-headSize {
+		return frame{}, &brokenError{f.offset, "ends within a frame"}
+	}
+	payload := make([]byte, length)
+	if _, err := io.ReadFull(f.r, payload); err != nil {
+		return frame{}, err
+	}
+	if crc32.Checksum(payload, castagnoli) != sum {
+		return frame{}, &brokenError{f.offset, "checksum differs"}
+	}
+	f.offset += headSize + length
+	return frame{kind, payload}, nil
+}

@@ -1,0 +1,154 @@
+package store
+
+import (
+	"encoding/json"
+	"fmt"
+	"runtime"
+	"sync"
+	"time"
+
+	"github.com/isthmus-mesh/isthmus/model"
+)
+
+// decodeAtOnce is the number of frames that are decoded together, on all
+// processors. What they hold is the only part of a file that is kept in memory.
+const decodeAtOnce = 4096
+
+// revisions says what the records of a commit may have for a revision.
+type revisions bool
+
+const (
+	anyRevision revisions = false // up to the commit's
+	theCommits  revisions = true
+)
+
+// take takes the next frame of a file.
+func (l *loading) take(f frame, which revisions) error {
+	switch f.kind {
+	case frameUpsert, frameDelete:
+		l.raw = append(l.raw, f)
+		if len(l.raw) == decodeAtOnce {
+			return l.stage()
+		}
+		return nil
+	case frameCommit:
+		var c commitMark
+		if err := json.Unmarshal(f.payload, &c); err != nil {
+			return fmt.Errorf("commit: %w", err)
+		}
+		if err := l.stage(); err != nil {
+			return err
+		}
+		err := l.commit(c, which)
+		l.staged = l.staged[:0]
+		return err
+	case frameMark:
+		var m timeMark
+		if err := json.Unmarshal(f.payload, &m); err != nil {
+			return fmt.Errorf("mark: %w", err)
+		}
+		l.saved = time.UnixMilli(m.Time)
+		return nil
+	default:
+		return fmt.Errorf("a frame of the unknown type %q", f.kind)
+	}
+}
+
+// stage decodes the frames that wait for it.
+func (l *loading) stage() error {
+	changes, errs := make([]change, len(l.raw)), make([]error, len(l.raw))
+	workers := min(runtime.GOMAXPROCS(0), len(l.raw)/64+1)
+	var decoding sync.WaitGroup
+	for w := range workers {
+		decoding.Go(func() {
+			for i := w; i < len(l.raw); i += workers {
+				changes[i], errs[i] = decode(l.raw[i])
+			}
+		})
+	}
+	decoding.Wait()
+	for i, err := range errs {
+		if err != nil {
+			return err
+		}
+		l.names.share(changes[i])
+	}
+	clear(l.raw)
+	l.staged, l.raw = append(l.staged, changes...), l.raw[:0]
+	return nil
+}
+
+func decode(f frame) (change, error) {
+	if f.kind == frameUpsert {
+		r, err := model.Decode(f.payload)
+		return change{after: &r}, err
+	}
+	var gone model.Record
+	if err := json.Unmarshal(f.payload, &gone.Ref); err != nil {
+		return change{}, fmt.Errorf("delete: %w", err)
+	}
+	return change{before: &gone}, nil
+}
+
+// commit makes the staged changes, all of them or none. A commit that an
+// earlier file has told of is passed over.
+func (l *loading) commit(c commitMark, which revisions) error {
+	switch {
+	case len(l.staged) != c.Changes:
+		return fmt.Errorf("a commit of %d changes has %d", c.Changes, len(l.staged))
+	case which == theCommits && c.Revision <= l.revision:
+		return nil
+	case c.After != l.revision:
+		return fmt.Errorf("revision %d changes %d, and what comes before it ends at %d", c.Revision, c.After, l.revision)
+	case c.Revision < l.revision:
+		return fmt.Errorf("revision %d comes after %d", c.Revision, l.revision)
+	}
+	for _, change := range l.staged {
+		if err := l.change(change, c.Revision, which); err != nil {
+			return err
+		}
+	}
+	l.revision = c.Revision
+	return nil
+}
+
+func (l *loading) change(c change, revision uint64, which revisions) error {
+	if c.after == nil {
+		if !l.records.Delete(c.before.Ref) {
+			return fmt.Errorf("revision %d deletes %s, which is not stored", revision, c.before.Ref)
+		}
+		return nil
+	}
+	if problem := problemOfSaved(c.after, revision); problem != "" {
+		return fmt.Errorf("%s: %s", c.after.Ref, problem)
+	}
+	if which == theCommits && c.after.Revision != revision {
+		return fmt.Errorf("%s: revision %d in a commit of %d", c.after.Ref, c.after.Revision, revision)
+	}
+	l.records.Set(c.after.Ref, c.after)
+	return nil
+}
+
+// names shares equal strings between records. Decoding makes a string of its
+// own of every name, which for many small records is most of what they weigh.
+type names map[string]string
+
+func (n names) share(c change) {
+	r := c.after
+	if r == nil {
+		return
+	}
+	for _, s := range [...]*string{
+		(*string)(&r.Kind), &r.Source, &r.Namespace, &r.Origin, &r.Place,
+		(*string)(&r.Owner.Kind), &r.Owner.Source, &r.Owner.Namespace, &r.Owner.Name,
+	} {
+		if *s == "" {
+			continue
+		}
+		if known, ok := n[*s]; ok {
+			*s = known
+		} else {
+			n[*s] = *s
+		}
+	}
+}

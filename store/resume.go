@@ -1,0 +1,63 @@
+package store
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/isthmus-mesh/isthmus/model"
+)
+
+// EpochError says that a reader asked for a moment of another epoch than the
+// store's, which it will never reach. Reading anew, without that moment, is
+// the way on.
+type EpochError struct{ Wanted, Now model.At }
+
+func (e *EpochError) Error() string {
+	return fmt.Sprintf("revision %d of epoch %d will never come: the store was started anew or restored since, and is at revision %d of epoch %d; "+
+		"watch again without it", e.Wanted.Revision, e.Wanted.Epoch, e.Now.Revision, e.Now.Epoch)
+}
+
+// reach returns a state that is not older than at, as soon as there is one.
+func (m *Memory) reach(ctx context.Context, at model.At) (*state, error) {
+	for {
+		now := m.state.Load()
+		if at.Epoch != 0 && at.Epoch != now.at.Epoch {
+			return nil, &EpochError{at, now.at}
+		}
+		if now.at.Revision >= at.Revision {
+			return now, nil
+		}
+		if _, err := now.position.wait(ctx); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// seek returns the position of a reader that holds what was stored at a
+// moment, or nil and why nothing leads on from there. It waits for a moment
+// that is still to come: to go on from an earlier one would tell the reader
+// again what it holds.
+func (h *history) seek(ctx context.Context, held model.At) (found *position, lost string, err error) {
+	at := h.oldest.Load()
+	if at.at.Epoch != held.Epoch {
+		return nil, "the store was started anew or restored since the reader left", nil
+	}
+	if at.at.Revision > held.Revision {
+		return nil, h.lagged(), nil
+	}
+	for {
+		if next := at.next.Load(); next == nil && at.at.Revision >= held.Revision {
+			return at, "", nil
+		}
+		next, err := at.wait(ctx)
+		switch {
+		case err != nil:
+			return nil, "", err
+		case next.forgotten():
+			return nil, next.lost, nil
+		case next.revision > held.Revision:
+			return at, "", nil
+		}
+		at = next.after
+	}
+}
