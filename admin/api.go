@@ -16,7 +16,7 @@ import (
 func (s *Server) sources(w http.ResponseWriter, _ *http.Request) {
 	now := time.Now()
 	list := []Source{}
-	for _, supervisor := range s.parts.Sources {
+	for _, supervisor := range s.parts.Sources() {
 		list = append(list, sourceShape(supervisor.Status(), now))
 	}
 	s.reply(w, list)
