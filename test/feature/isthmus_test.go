@@ -40,14 +40,20 @@ func start(t *testing.T, registries ...*registry) *isthmus {
 // startOn is start for a given listener.
 func startOn(t *testing.T, listen string, registries ...*registry) *isthmus {
 	t.Helper()
+	return launch(t, load(t, configFor(listen, registries)), registries[0], func(*app.App) {})
+}
+
+// launch starts an Isthmus after it was prepared. Markers go to a registry.
+func launch(t *testing.T, loaded *config.Config, markers *registry, prepare func(*app.App)) *isthmus {
+	t.Helper()
 	i := &isthmus{t: t, ended: make(chan struct{})}
-	loaded := load(t, configFor(listen, registries))
 	logger := slog.New(slog.NewTextHandler(&i.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	var a *app.App
 	await(t, "the listeners", func() (err error) { // one used before may have been taken in between
 		a, err = app.New(t.Context(), loaded, "test", logger)
 		return err
 	})
+	prepare(a)
 	i.Admin = a.AdminAddr().String()
 	if i.XDS = a.XDSAddr().String(); a.XDSAddr().Network() == "unix" {
 		i.XDS = "unix://" + i.XDS
@@ -60,7 +66,7 @@ func startOn(t *testing.T, listen string, registries ...*registry) *isthmus {
 			t.Errorf("the application ended: %v", err)
 		}
 	}()
-	i.witness.registry = registries[0]
+	i.witness.registry = markers
 	t.Cleanup(i.end)
 	return i
 }
