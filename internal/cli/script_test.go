@@ -5,6 +5,7 @@ import (
 	"flag"
 	"os/exec"
 	"strconv"
+	"syscall"
 	"testing"
 	"time"
 
@@ -22,6 +23,8 @@ const patience = 30 * time.Second
 //   - exits STATUS COMMAND...: the command ends with that exit status;
 //   - serve FILE: isthmus serve runs from here on, $ADMIN is its admin API;
 //   - connect ID: a client with that node id has accepted all clusters;
+//   - await PATH TEXT: the admin API says that under that path;
+//   - hangup: SIGHUP to the server;
 //   - terminate: SIGTERM to the server, which ends with status 0; what it
 //     logged is in the file serve.log.
 func TestScripts(t *testing.T) {
@@ -37,6 +40,7 @@ func TestScripts(t *testing.T) {
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exits": exits, "serve": serve, "connect": connect, "terminate": terminate,
+			"await": await, "hangup": hangup,
 		},
 	})
 }
@@ -57,7 +61,7 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// serve, connect and terminate act on the one server that a script may have.
+// serve, connect, await, hangup and terminate act on the one server that a script may have.
 
 func serve(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
@@ -79,6 +83,20 @@ func connect(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(err)
 	ts.Defer(hangUp)
 	ts.Check(s.await("/api/v1/clients", `"state": "accepted"`))
+}
+
+func await(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: await PATH TEXT")
+	}
+	ts.Check(serverOf(ts).await(args[0], args[1]))
+}
+
+func hangup(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 0 {
+		ts.Fatalf("usage: hangup")
+	}
+	ts.Check(serverOf(ts).process.Process.Signal(syscall.SIGHUP))
 }
 
 func terminate(ts *testscript.TestScript, neg bool, args []string) {

@@ -59,12 +59,15 @@ func TestARenamedSourceIsNoBlip(t *testing.T) {
 
 func TestARemovalWaitsForWhatWasAddedWithIt(t *testing.T) {
 	t.Parallel()
-	shop, later := newRegistry(t, "shop"), newRegistry(t, "later")
+	shop, later, other := newRegistry(t, "shop"), newRegistry(t, "later"), newRegistry(t, "other")
 	shop.Write("shop.yaml", at(reviews, "192.0.2.1"))
+	// The other source disagrees: it must not take over in between.
+	other.Write("shop.yaml", service{Host: reviews, Resolution: "DNS", Endpoints: []string{"{address: a.example}"}})
 	later.Remove("")
-	r := startReloading(t, entry{name: "old", from: shop})
+	o := entry{name: "other", from: other}
+	r := startReloading(t, entry{name: "old", from: shop}, o)
 	r.envoy.AwaitHeld(xdsclient.EDS, cluster(reviews))
-	place(t, r.file, configOf(entry{name: "new", from: later}))
+	place(t, r.file, configOf(entry{name: "new", from: later}, o))
 	r.AwaitConfig("the removal to wait", func(c admin.Config) bool {
 		return len(c.Leaving) == 1 && c.Leaving[0].Source == "old" && slices.Equal(c.Leaving[0].WaitsFor, []string{"new"})
 	})
@@ -73,11 +76,18 @@ func TestARemovalWaitsForWhatWasAddedWithIt(t *testing.T) {
 	// As long as its records are served they are kept true.
 	shop.Write("shop.yaml", at(reviews, "192.0.2.1"), at(ratings, "192.0.2.2"))
 	r.envoy.AwaitHeld(xdsclient.EDS, cluster(ratings), cluster(reviews))
+	r.Settle()
+	r.MustNotHaveHeardOf(reviews)
 	later.Make()
-	later.Write("shop.yaml", at(ratings, "192.0.2.2"))
-	r.envoy.AwaitHeld(xdsclient.EDS, cluster(ratings))
-	r.AwaitSources(entry{name: "new"})
-	r.MustNotHaveHeardOf(ratings)
+	later.Write("shop.yaml", at(reviews, "192.0.2.1"))
+	await(t, "the rest to go", func() error {
+		if got := holds(r.envoy); strings.Contains(strings.Join(got, " "), ratings) {
+			return fmt.Errorf("it holds %q", got)
+		}
+		return nil
+	})
+	r.AwaitSources(entry{name: "new"}, o)
+	r.MustNotHaveHeardOf(reviews)
 }
 
 func TestSourcesThatDisagreeChangePlaces(t *testing.T) {
