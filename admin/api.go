@@ -16,7 +16,7 @@ import (
 func (s *Server) sources(w http.ResponseWriter, _ *http.Request) {
 	now := time.Now()
 	list := []Source{}
-	for _, supervisor := range s.parts.Sources {
+	for _, supervisor := range s.parts.Sources() {
 		list = append(list, sourceShape(supervisor.Status(), now))
 	}
 	s.reply(w, list)
@@ -40,7 +40,7 @@ func sourceShape(status source.Status, now time.Time) Source {
 func (s *Server) release(w http.ResponseWriter, r *http.Request) {
 	name := r.PathValue("name")
 	var names []string
-	for _, supervisor := range s.parts.Sources {
+	for _, supervisor := range s.parts.Sources() {
 		status := supervisor.Status()
 		if status.Name != name {
 			names = append(names, status.Name)

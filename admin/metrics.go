@@ -37,7 +37,7 @@ var (
 func (c *collector) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
 		sourceUp, sourceRecords, sourceHeld, sourceRefused, sourceBad, catalogServices, catalogEndpoints, catalogRevision,
-		clients, pushResponses, pushResources, pushBytes, refusals,
+		clients, pushResponses, pushResources, pushBytes, refusals, reloadSuccess, reloadTime,
 	} {
 		ch <- d
 	}
@@ -51,7 +51,7 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	counter := func(d *prometheus.Desc, v uint64, labels ...string) {
 		ch <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(v), labels...)
 	}
-	for _, supervisor := range c.parts.Sources {
+	for _, supervisor := range c.parts.Sources() {
 		s := supervisor.Status()
 		up := 0.0
 		if s.State == source.StateLive {
@@ -68,6 +68,7 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	gauge(catalogServices, float64(snapshot.Totals().Services))
 	gauge(catalogEndpoints, float64(snapshot.Totals().Endpoints))
 	gauge(catalogRevision, float64(snapshot.Revision))
+	c.parts.Config().collect(ch)
 	for _, o := range c.parts.Outputs {
 		gauge(clients, float64(o.Engine.Len()), o.Name)
 		for _, n := range o.Engine.Counts() {

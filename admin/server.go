@@ -20,9 +20,12 @@ import (
 
 // Parts are what an Isthmus consists of, as far as it can be looked at.
 type Parts struct {
-	Sources  []*source.Supervisor
+	// Sources are those there are now, in the order of the configuration.
+	Sources  func() []*source.Supervisor
 	Snapshot func() *catalog.Snapshot
 	Outputs  []Output
+	// Config says how far the configuration file has been taken over.
+	Config func() Config
 	// Missing says what readiness waits for, one sentence each.
 	Missing func() []string
 	// Stuck says why the process makes no progress; empty if it does.
@@ -60,6 +63,7 @@ func New(parts Parts) *Server {
 	mux.HandleFunc("GET /livez", s.livez)
 	mux.HandleFunc("GET /readyz", s.readyz)
 	mux.Handle("GET /metrics", promhttp.HandlerFor(parts.Metrics, promhttp.HandlerOpts{}))
+	mux.HandleFunc("GET /api/v1/config", s.config)
 	mux.HandleFunc("GET /api/v1/sources", s.sources)
 	mux.HandleFunc("POST /api/v1/sources/{name}/release", s.release)
 	mux.HandleFunc("GET /api/v1/services", s.services)
@@ -110,13 +114,14 @@ func (s *Server) readyz(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	now := time.Now()
-	for _, supervisor := range s.parts.Sources {
+	for _, supervisor := range s.parts.Sources() {
 		status := supervisor.Status()
 		fmt.Fprintf(w, "source %s: %s for %s%s\n", status.Name, status.State, age(now, status.Since), because(status.Reason))
 	}
 	if s.parts.Store != nil {
 		fmt.Fprintf(w, "store: %s\n", s.parts.Store())
 	}
+	s.parts.Config().tell(w)
 }
 
 func because(reason string) string {

@@ -10,14 +10,16 @@ import (
 // ever takes a half-read registry for the truth: every required source must be
 // primed, and the others are waited for, but only so long.
 type Gate struct {
-	required, optional []string
-	next               func(s *Snapshot, c Change, complete bool)
+	next func(s *Snapshot, c Change, complete bool)
 
-	mu      sync.Mutex
+	mu                 sync.Mutex
+	required, optional []string
+
 	newest  *Snapshot
 	read    bool // newest is of the store
 	held    Change
 	open    bool
+	told    bool // what next was told last: every source is primed
 	waited  bool // long enough for sources that are not required
 	timer   *time.Timer
 	stopped bool
@@ -54,6 +56,16 @@ func (g *Gate) Publish(s *Snapshot, c Change) {
 	g.pass()
 }
 
+// Require replaces the sources that are waited for. An open gate stays open:
+// what is served already is not taken back because another source is awaited.
+// Whether every source is primed is told anew where it has become otherwise.
+func (g *Gate) Require(required, optional []string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.required, g.optional = required, optional
+	g.pass()
+}
+
 // Missing names the sources that are being waited for. None means that the
 // gate is open, or will be with the next snapshot.
 func (g *Gate) Missing() []string {
@@ -86,13 +98,12 @@ func (g *Gate) pass() {
 	if g.stopped || !g.read || !g.open && len(g.missing()) > 0 {
 		return
 	}
-	if g.open && g.held.Empty() {
+	complete := len(g.newest.unprimed(slices.Concat(g.required, g.optional))) == 0
+	if g.open && g.held.Empty() && complete == g.told {
 		return
 	}
-	g.open = true
 	held := g.held
-	g.held = Change{}
-	complete := len(g.newest.unprimed(slices.Concat(g.required, g.optional))) == 0
+	g.held, g.open, g.told = Change{}, true, complete
 	g.next(g.newest, held, complete)
 }
 

@@ -140,3 +140,43 @@ func TestNothingPassesBeforeTheStoreWasRead(t *testing.T) {
 		g.expect(t, "the store was read", passed{[]string{"ns/shop"}, false, false})
 	})
 }
+
+// An operator changes what is waited for while the gate is shut.
+func TestASourceThatIsNoLongerRequiredOpensTheGate(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		g := gate([]string{"a", "b"}, nil)
+		defer g.Stop()
+		g.commit(shopRecord, mark("a"))
+		g.Require([]string{"a", "c"}, nil)
+		g.expect(t, "c took the place of b")
+		if got := g.Missing(); !slices.Equal(got, []string{"c"}) {
+			t.Errorf("missing are %q", got)
+		}
+		g.Require([]string{"a"}, nil)
+		g.expect(t, "a alone is required", passed{[]string{"ns/shop"}, true, true})
+	})
+}
+
+// What is served is not taken back, and whoever asks for what is not there is
+// told at once whether it may still come.
+func TestAnOpenGateStaysOpenWhateverIsRequired(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		g := gate([]string{"a"}, nil)
+		defer g.Stop()
+		g.commit(shopRecord, mark("a"))
+		g.expect(t, "open", passed{[]string{"ns/shop"}, true, true})
+		g.Require([]string{"a", "b"}, nil)
+		g.expect(t, "b may bring more", passed{[]string{}, false, false})
+		if got := g.Missing(); len(got) > 0 {
+			t.Errorf("missing are %q", got)
+		}
+		g.commit(barRecord)
+		g.expect(t, "a change passes", passed{[]string{"ns/bar"}, false, false})
+		g.Require([]string{"a"}, []string{"b"})
+		g.expect(t, "b is still awaited, if less")
+		g.Require([]string{"a"}, nil)
+		g.expect(t, "b is not awaited any more", passed{[]string{}, false, true})
+	})
+}

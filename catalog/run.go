@@ -16,7 +16,13 @@ import (
 // A snapshot of the store, the first as well as one after a reset, becomes one
 // change, so that no reader ever sees half of it.
 func Run(watch iter.Seq2[model.Batch, error], order []string, publish func(*Snapshot, Change)) error {
-	published, builder := Empty(), NewBuilder(order)
+	return NewMerger(publish).Run(watch, order)
+}
+
+// Run is [Run] that goes on from what the merger published last: the snapshot
+// of the watch becomes one change from there.
+func (m *Merger) Run(watch iter.Seq2[model.Batch, error], order []string) error {
+	builder := NewBuilder(order)
 	live := false // the builder has seen the end of its snapshot
 	for batch, err := range watch {
 		if err != nil {
@@ -40,11 +46,11 @@ func Run(watch iter.Seq2[model.Batch, error], order []string, publish func(*Snap
 			if !endsSnapshot(batch.Events) {
 				continue
 			}
-			live, change = true, builder.rejoin(published)
+			live, change = true, builder.rejoin(m.published)
 		}
 		change.Observed, change.Committed = batch.Observed, batch.Committed
-		published = builder.Snapshot()
-		publish(published, change)
+		m.published = builder.Snapshot()
+		m.publish(m.published, change)
 	}
 	return nil
 }

@@ -16,7 +16,6 @@ import (
 	"github.com/isthmus-mesh/isthmus/admin"
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/config"
-	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/output/envoy"
 	"github.com/isthmus-mesh/isthmus/output/xds"
 	"github.com/isthmus-mesh/isthmus/push"
@@ -40,12 +39,14 @@ type App struct {
 	log      *slog.Logger
 	store    *store.Memory
 	disk     *store.Disk // nil if nothing survives a restart
-	sources  []*source.Supervisor
+	fleet    *fleet
+	ranking  ranking
 	gate     *catalog.Gate
 	engine   *push.Engine
 	xds      *xds.Server
 	admin    *admin.Server
-	order    []string // of merging
+	reloader *reloader
+	primed   chan struct{} // holds a token when another source has been listed
 	stopping atomic.Bool
 
 	xdsListener, adminListener net.Listener
@@ -54,23 +55,19 @@ type App struct {
 // New puts an Isthmus together and binds its listeners. It serves nothing until
 // [App.Run], which must follow.
 func New(ctx context.Context, c *config.Config, version string, log *slog.Logger) (*App, error) {
-	a := &App{log: log}
+	a := &App{log: log, primed: make(chan struct{}, 1)}
 	metrics := prometheus.NewRegistry()
 	metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	if err := a.openStore(ctx, c, metrics); err != nil {
 		return nil, err
 	}
 
-	var required, optional []string
+	a.fleet = &fleet{supervise: func(s config.Source) *source.Supervisor { return a.supervise(c, s) }}
 	for _, s := range c.Sources {
-		a.sources = append(a.sources, a.supervise(c, s))
-		a.order = append(a.order, s.Name)
-		if s.IsRequired() {
-			required = append(required, s.Name)
-		} else {
-			optional = append(optional, s.Name)
-		}
+		a.fleet.add(s)
 	}
+	a.ranking.set(names(c))
+	a.reloader = newReloader(a, c)
 
 	timed := newStages(metrics)
 	a.engine = push.New(push.Config{
@@ -79,6 +76,7 @@ func New(ctx context.Context, c *config.Config, version string, log *slog.Logger
 		Sent:     timed.sent("xds"),
 		Accepted: timed.accepted("xds"),
 	})
+	required, optional := requirements(c)
 	a.gate = catalog.NewGate(required, optional, optionalWait, func(s *catalog.Snapshot, change catalog.Change, complete bool) {
 		a.engine.Publish(push.Update{
 			World: envoy.NewWorld(s, complete, c.RootNamespace), Changed: envoy.Changes(s, change),
@@ -93,11 +91,12 @@ func New(ctx context.Context, c *config.Config, version string, log *slog.Logger
 		Log:   log,
 	})
 	parts := admin.Parts{
-		Sources:  a.sources,
+		Sources:  a.fleet.supervisors,
 		Snapshot: a.gate.Snapshot,
 		Outputs: []admin.Output{{
 			Name: "xds", Engine: a.engine, NotOffered: envoy.NotOffered, Kinds: []string{envoy.KindEnvoy, envoy.KindGRPC},
 		}},
+		Config:  a.reloader.shown,
 		Missing: a.missing,
 		Stuck:   a.newWatchdog().stuck,
 		Metrics: metrics,
@@ -146,16 +145,14 @@ func (a *App) AdminAddr() net.Addr { return a.adminListener.Addr() }
 func (a *App) Run(ctx context.Context) error {
 	defer a.gate.Stop()
 	parts, ctx := errgroup.WithContext(ctx)
-	watch := a.store.Watch(ctx, model.Filter{})
 	saved := a.save(ctx)
-
-	for _, s := range a.sources {
-		parts.Go(func() error { return s.Run(ctx) })
-	}
-	parts.Go(func() error { return unlessStopped(ctx, catalog.Run(watch, a.order, a.gate.Publish)) })
+	a.fleet.launch = parts.Go
+	a.fleet.startAll(ctx)
+	parts.Go(func() error { return unlessStopped(ctx, a.merge(ctx)) })
 	parts.Go(func() error { a.engine.Run(ctx); return nil })
 	parts.Go(func() error { return a.xds.Serve(a.xdsListener) })
 	parts.Go(func() error { return a.admin.Serve(a.adminListener) })
+	a.reloader.launch(ctx, parts.Go)
 	parts.Go(func() error { return a.stop(ctx) })
 
 	a.log.Info("serving", "xds", a.XDSAddr().String(), "admin", a.AdminAddr().String())

@@ -14,7 +14,7 @@ func (a *App) missing() []string {
 	var list []string
 	for _, name := range a.gate.Missing() {
 		reason := "no complete listing yet"
-		for _, s := range a.sources {
+		for _, s := range a.fleet.supervisors() {
 			if status := s.Status(); status.Name == name && status.Reason != "" {
 				reason = status.Reason
 			}

@@ -5,6 +5,7 @@ import (
 	"flag"
 	"os/exec"
 	"strconv"
+	"syscall"
 	"testing"
 	"time"
 
@@ -23,6 +24,7 @@ const patience = 30 * time.Second
 //   - serve FILE: isthmus serve runs from here on, $ADMIN is its admin API;
 //   - await PATH TEXT: the admin API comes to say that there;
 //   - connect ID: a client with that node id has accepted all clusters;
+//   - hangup: SIGHUP to the server;
 //   - terminate: SIGTERM to the server, which ends with status 0; what it
 //     logged is in the file serve.log.
 func TestScripts(t *testing.T) {
@@ -37,7 +39,8 @@ func TestScripts(t *testing.T) {
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"exits": exits, "serve": serve, "await": await, "connect": connect, "terminate": terminate,
+			"exits": exits, "serve": serve, "connect": connect, "terminate": terminate,
+			"await": await, "hangup": hangup,
 		},
 	})
 }
@@ -58,7 +61,7 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// serve, await, connect and terminate act on the one server that a script may have.
+// serve, await, connect, hangup and terminate act on the one server that a script may have.
 
 func serve(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
@@ -87,6 +90,13 @@ func connect(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(err)
 	ts.Defer(hangUp)
 	ts.Check(s.await("/api/v1/clients", `"state": "accepted"`))
+}
+
+func hangup(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 0 {
+		ts.Fatalf("usage: hangup")
+	}
+	ts.Check(serverOf(ts).process.Process.Signal(syscall.SIGHUP))
 }
 
 func terminate(ts *testscript.TestScript, neg bool, args []string) {

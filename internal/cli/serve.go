@@ -1,8 +1,9 @@
 package cli
 
 import (
-	"io"
-	"log/slog"
+	"os"
+	"os/signal"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -17,18 +18,27 @@ func newServe(version string) *cobra.Command {
 		Short: "Mirror the registries and serve the mesh",
 		Long: `Serve mirrors every source of the configuration and delivers the catalog to the
 outputs, until SIGTERM or SIGINT. Nothing is served before every required source
-has been listed once; GET /readyz?verbose on the admin address says what is missing.`,
+has been listed once; GET /readyz?verbose on the admin address says what is missing.
+
+The file is reloaded when it changes and on SIGHUP, all of it or, if it is not
+valid, nothing. Clients stay connected.`,
 		Example: "  isthmus serve --config isthmus.yaml",
 		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
+			// From here on a hangup is no end, but asks for a reload.
+			hangup := make(chan os.Signal, 1)
+			signal.Notify(hangup, syscall.SIGHUP)
+			defer signal.Stop(hangup)
 			loaded, err := config.Load(path)
 			if err != nil {
 				return wrong{err}
 			}
-			a, err := app.New(c.Context(), loaded, version, newLog(loaded.Log, c.ErrOrStderr()))
+			log, logging := newLog(loaded.Log, c.ErrOrStderr())
+			a, err := app.New(c.Context(), loaded, version, log)
 			if err != nil {
 				return wrong{err}
 			}
+			a.Reload(app.Reloading{File: path, Now: hangup, Log: logging.set})
 			if err := a.Run(c.Context()); err != nil {
 				return wrong{err}
 			}
@@ -44,16 +54,4 @@ func configFlag(c *cobra.Command, path *string) {
 	if err := c.MarkFlagRequired("config"); err != nil {
 		panic(err) // the flag is defined one line above
 	}
-}
-
-func newLog(c config.Log, w io.Writer) *slog.Logger {
-	var level slog.Level
-	if err := level.UnmarshalText([]byte(c.Level)); err != nil {
-		level = slog.LevelInfo // validation has refused other names
-	}
-	options := &slog.HandlerOptions{Level: level}
-	if c.Format == "json" {
-		return slog.New(slog.NewJSONHandler(w, options))
-	}
-	return slog.New(slog.NewTextHandler(w, options))
 }

@@ -46,14 +46,20 @@ func startOn(t *testing.T, listen string, registries ...*registry) *isthmus {
 // startWith is start for a given configuration.
 func startWith(t *testing.T, configuration string, registries ...*registry) *isthmus {
 	t.Helper()
+	return launch(t, load(t, configuration), registries, func(*app.App) {})
+}
+
+// launch starts an Isthmus after it was prepared. Markers go to registries.
+func launch(t *testing.T, loaded *config.Config, registries []*registry, prepare func(*app.App)) *isthmus {
+	t.Helper()
 	i := &isthmus{t: t, ended: make(chan struct{})}
-	loaded := load(t, configuration)
 	logger := slog.New(slog.NewTextHandler(&i.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	var a *app.App
 	await(t, "the listeners", func() (err error) { // one used before may have been taken in between
 		a, err = app.New(t.Context(), loaded, "test", logger)
 		return err
 	})
+	prepare(a)
 	i.Admin = a.AdminAddr().String()
 	if i.XDS = a.XDSAddr().String(); a.XDSAddr().Network() == "unix" {
 		i.XDS = "unix://" + i.XDS

@@ -1,0 +1,73 @@
+package admin
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Config is the configuration file as GET /api/v1/config shows it.
+type Config struct {
+	File  string `json:"file"`  // empty if nothing is reloaded
+	State string `json:"state"` // loaded or failed
+	// Problems are why the file as it is now was not taken over; what was taken
+	// over before still holds.
+	Problems []string  `json:"problems"`
+	Loaded   time.Time `json:"loaded"` // when it was last taken over
+	Age      string    `json:"age"`    // since then
+	// NeedsRestart names the fields that have changed in the file and that this
+	// process cannot change.
+	NeedsRestart []string `json:"needsRestart"`
+	// Leaving are sources that the file no longer names and whose records are
+	// still served.
+	Leaving []Leaving `json:"leaving"`
+}
+
+// Leaving is a source whose records will be removed.
+type Leaving struct {
+	Source   string   `json:"source"`
+	WaitsFor []string `json:"waitsFor"` // sources added with its removal that have not been listed yet
+}
+
+// The states of the configuration file.
+const (
+	ConfigLoaded = "loaded"
+	ConfigFailed = "failed"
+)
+
+func (s *Server) config(w http.ResponseWriter, _ *http.Request) {
+	c := s.parts.Config()
+	c.Age = age(time.Now(), c.Loaded)
+	s.reply(w, c)
+}
+
+// tell writes what is unusual, a line for each.
+func (c Config) tell(w io.Writer) {
+	for _, p := range c.Problems {
+		fmt.Fprintln(w, "config not reloaded: "+p)
+	}
+	for _, field := range c.NeedsRestart {
+		fmt.Fprintf(w, "config needs a restart: %s has changed\n", field)
+	}
+	for _, l := range c.Leaving {
+		fmt.Fprintf(w, "config source %s is removed, its records stay until these are listed: %s\n", l.Source, strings.Join(l.WaitsFor, ", "))
+	}
+}
+
+var (
+	reloadSuccess = desc("config_reload_success", "Whether the configuration file as it is now has been taken over.")
+	reloadTime    = desc("config_reload_timestamp_seconds", "When the configuration file was last taken over.")
+)
+
+func (c Config) collect(ch chan<- prometheus.Metric) {
+	success := 0.0
+	if c.State == ConfigLoaded {
+		success = 1
+	}
+	ch <- prometheus.MustNewConstMetric(reloadSuccess, prometheus.GaugeValue, success)
+	ch <- prometheus.MustNewConstMetric(reloadTime, prometheus.GaugeValue, float64(c.Loaded.UnixMilli())/1000)
+}

@@ -1,0 +1,122 @@
+package config_test
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/isthmus-mesh/isthmus/config"
+)
+
+// patience is a great deal more than it takes, for the machine may be busy.
+const patience = 20 * time.Second
+
+// watched is a file in a folder of its own, and word of its changes.
+type watched struct {
+	t       *testing.T
+	dir     string
+	changed chan struct{}
+}
+
+func watch(t *testing.T, prepare func(w *watched)) *watched {
+	t.Helper()
+	w := &watched{t: t, dir: t.TempDir(), changed: make(chan struct{}, 100)}
+	prepare(w)
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		config.Watch(ctx, w.at("isthmus.yaml"), slog.New(slog.NewTextHandler(io.Discard, nil)), func() { w.changed <- struct{}{} })
+	}()
+	t.Cleanup(func() { cancel(); <-ended })
+	w.await("the first look")
+	return w
+}
+
+func (w *watched) at(name string) string { return filepath.Join(w.dir, name) }
+
+func (w *watched) must(err error) {
+	w.t.Helper()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (w *watched) write(name, text string) {
+	w.t.Helper()
+	w.must(os.MkdirAll(filepath.Dir(w.at(name)), 0o755))
+	w.must(os.WriteFile(w.at(name), []byte(text), 0o600))
+}
+
+func (w *watched) await(what string) {
+	w.t.Helper()
+	select {
+	case <-w.changed:
+	case <-time.After(patience):
+		w.t.Fatalf("%s was not noticed", what)
+	}
+}
+
+func TestWatchNoticesHoweverAFileIsWritten(t *testing.T) {
+	t.Parallel()
+	w := watch(t, func(w *watched) { w.write("isthmus.yaml", "a") })
+	w.write("isthmus.yaml", "b")
+	w.await("a file written in place")
+	w.write(".isthmus.yaml.swp", "c")
+	w.must(os.Rename(w.at(".isthmus.yaml.swp"), w.at("isthmus.yaml")))
+	w.await("a file renamed over it")
+	w.must(os.Remove(w.at("isthmus.yaml")))
+	w.await("its removal")
+	w.write("isthmus.yaml", "c")
+	w.await("its return, although it says what it said")
+}
+
+// To say the same again is no change, nor is another file.
+func TestWatchTellsOfNothingElse(t *testing.T) {
+	t.Parallel()
+	w := watch(t, func(w *watched) { w.write("isthmus.yaml", "a") })
+	replace := func(text string) {
+		w.write("draft", text)
+		w.must(os.Rename(w.at("draft"), w.at("isthmus.yaml")))
+	}
+	for range 20 {
+		replace("a")
+		w.write("other.yaml", "x")
+	}
+	replace("b")
+	w.await("the change")
+	if extra := len(w.changed); extra > 0 {
+		t.Errorf("it was told %d times more", extra)
+	}
+}
+
+// Kubernetes mounts a ConfigMap as links, and swaps the one in the middle.
+func TestWatchNoticesASwappedConfigMap(t *testing.T) {
+	t.Parallel()
+	w := watch(t, func(w *watched) {
+		w.write("..2026_1/isthmus.yaml", "a")
+		w.must(os.Symlink("..2026_1", w.at("..data")))
+		w.must(os.Symlink("..data/isthmus.yaml", w.at("isthmus.yaml")))
+	})
+	for _, next := range []string{"2", "3"} {
+		w.write("..2026_"+next+"/isthmus.yaml", next)
+		w.must(os.Symlink("..2026_"+next, w.at("..data_tmp")))
+		w.must(os.Rename(w.at("..data_tmp"), w.at("..data")))
+		w.await("swap " + next)
+	}
+}
+
+// The file may be a link to one elsewhere, which is edited there.
+func TestWatchFollowsALink(t *testing.T) {
+	t.Parallel()
+	w := watch(t, func(w *watched) {
+		w.write("real/config.yaml", "a")
+		w.must(os.Symlink("real/config.yaml", w.at("isthmus.yaml")))
+	})
+	w.write("real/config.yaml", "b")
+	w.await("an edit of the target")
+}

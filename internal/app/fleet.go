@@ -1,0 +1,207 @@
+package app
+
+import (
+	"context"
+	"slices"
+	"sync"
+
+	"github.com/isthmus-mesh/isthmus/admin"
+	"github.com/isthmus-mesh/isthmus/config"
+	"github.com/isthmus-mesh/isthmus/source"
+)
+
+// fleet is the sources that run: those of the configuration, in its order, and
+// those that are leaving. One goroutine changes it, anybody may look at it.
+type fleet struct {
+	supervise func(config.Source) *source.Supervisor
+	launch    func(run func() error) // a goroutine of the application
+
+	mu      sync.Mutex // guards members and what they say; never held across a wait
+	members []*member
+}
+
+// member is one source.
+type member struct {
+	entry      config.Source
+	supervisor *source.Supervisor
+	stop       context.CancelFunc // nil until started
+	ended      chan struct{}      // closed once the supervisor has returned
+
+	// leaving sources are in no configuration. They are followed on to the end:
+	// as long as their records are served, these have to be true.
+	leaving bool
+	// waits are the sources that must be listed before this one may leave.
+	waits []string
+}
+
+// add takes in a source, which does not run yet.
+func (f *fleet) add(entry config.Source) {
+	m := &member{entry: entry, supervisor: f.supervise(entry)}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.members = append(f.members, m)
+}
+
+// addMissing takes in those that are not there: one that was leaving may stay.
+func (f *fleet) addMissing(entries []config.Source) {
+	present := f.names()
+	for _, entry := range entries {
+		if !slices.Contains(present, entry.Name) {
+			f.add(entry)
+		}
+	}
+}
+
+// startAll starts the sources that do not run.
+func (f *fleet) startAll(ctx context.Context) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, m := range f.members {
+		if m.stop == nil {
+			f.start(ctx, m)
+		}
+	}
+}
+
+func (f *fleet) start(ctx context.Context, m *member) {
+	ctx, stop := context.WithCancel(ctx)
+	ended, supervisor := make(chan struct{}), m.supervisor
+	m.stop, m.ended = stop, ended
+	f.launch(func() error {
+		defer close(ended)
+		defer stop()
+		return supervisor.Run(ctx)
+	})
+}
+
+// halt stops a source and returns once it has come to rest, its records untouched.
+func (f *fleet) halt(m *member) {
+	f.mu.Lock()
+	stop, ended := m.stop, m.ended
+	f.mu.Unlock()
+	if stop != nil {
+		stop()
+		<-ended
+	}
+}
+
+// restart gives a source other settings. Its records stay until it has been
+// listed with them.
+func (f *fleet) restart(ctx context.Context, m *member, entry config.Source) {
+	f.halt(m)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	m.entry, m.supervisor = entry, f.supervise(entry)
+	f.start(ctx, m)
+}
+
+// follow takes over who is wanted: others are leaving, once those that were
+// added with this have been listed. It returns the sources that must be
+// restarted, with their new settings.
+func (f *fleet) follow(wanted, added []config.Source) map[*member]config.Source {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	restart := map[*member]config.Source{}
+	for _, m := range f.members {
+		entry, ok := find(wanted, m.entry.Name)
+		if !ok {
+			m.leaving = true
+			m.waits = slices.DeleteFunc(m.waits, func(name string) bool { _, stays := find(wanted, name); return !stays })
+			for _, s := range added {
+				m.waits = append(m.waits, s.Name)
+			}
+			continue
+		}
+		m.leaving, m.waits = false, nil
+		if !sameSettings(m.entry, entry) || m.halted() {
+			restart[m] = entry
+		}
+		m.entry = entry
+	}
+	return restart
+}
+
+// halted reports whether a source was stopped, as one is that could not leave.
+func (m *member) halted() bool {
+	if m.ended == nil {
+		return false
+	}
+	select {
+	case <-m.ended:
+		return true
+	default:
+		return false
+	}
+}
+
+func find(entries []config.Source, name string) (config.Source, bool) {
+	i := slices.IndexFunc(entries, func(s config.Source) bool { return s.Name == name })
+	if i < 0 {
+		return config.Source{}, false
+	}
+	return entries[i], true
+}
+
+// arrange puts the sources in an order that names all of them.
+func (f *fleet) arrange(order []string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	slices.SortStableFunc(f.members, func(a, b *member) int {
+		return slices.Index(order, a.entry.Name) - slices.Index(order, b.entry.Name)
+	})
+}
+
+// due returns the sources that may leave now.
+func (f *fleet) due(listed func(source string) bool) []*member {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var due []*member
+	for _, m := range f.members {
+		if m.leaving && !slices.ContainsFunc(m.waits, func(name string) bool { return !listed(name) }) {
+			due = append(due, m)
+		}
+	}
+	return due
+}
+
+func (f *fleet) drop(gone *member) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.members = slices.DeleteFunc(slices.Clone(f.members), func(m *member) bool { return m == gone })
+}
+
+// names are those of all sources, in order.
+func (f *fleet) names() []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	list := make([]string, len(f.members))
+	for i, m := range f.members {
+		list[i] = m.entry.Name
+	}
+	return list
+}
+
+// supervisors are those of all sources, in order.
+func (f *fleet) supervisors() []*source.Supervisor {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	list := make([]*source.Supervisor, len(f.members))
+	for i, m := range f.members {
+		list[i] = m.supervisor
+	}
+	return list
+}
+
+// leaving tells who is leaving, and what for they wait.
+func (f *fleet) leaving(listed func(source string) bool) []admin.Leaving {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	list := []admin.Leaving{}
+	for _, m := range f.members {
+		if m.leaving {
+			waits := slices.DeleteFunc(slices.Clone(m.waits), listed)
+			list = append(list, admin.Leaving{Source: m.entry.Name, WaitsFor: append([]string{}, waits...)})
+		}
+	}
+	return list
+}

@@ -1,0 +1,62 @@
+package app
+
+import (
+	"slices"
+	"time"
+
+	"github.com/isthmus-mesh/isthmus/admin"
+)
+
+// failed reports a file that cannot be taken over.
+func (r *reloader) failed(err error) {
+	list := problems(err)
+	for _, problem := range list {
+		r.app.log.Error("configuration not reloaded, the one before stays in force", "err", problem)
+	}
+	r.report(func(s *admin.Config) { s.State, s.Problems = admin.ConfigFailed, list })
+}
+
+// loaded reports that a file was taken over.
+func (r *reloader) loaded(p plan) {
+	log, before := r.app.log, r.shown()
+	fields := append([]string{}, p.NeedsRestart...)
+	if !slices.Equal(fields, before.NeedsRestart) {
+		for _, field := range fields {
+			log.Warn("a change of the configuration needs a restart", "field", field)
+		}
+	}
+	for _, s := range p.Start {
+		log.Info("source added", "source", s.Name)
+	}
+	for _, s := range p.Restart {
+		log.Info("source restarted with other settings", "source", s.Name)
+	}
+	for _, l := range before.Leaving {
+		if slices.Contains(p.Stop, l.Source) && len(l.WaitsFor) > 0 {
+			log.Info("source is removed once others are listed", "source", l.Source, "others", l.WaitsFor)
+		}
+	}
+	if r.looked || !p.unchanged() { // the first look finds what the start has read
+		log.Info("configuration reloaded", "order", names(&r.running))
+	}
+	r.looked = true
+	r.report(func(s *admin.Config) {
+		s.State, s.Problems, s.Loaded, s.NeedsRestart = admin.ConfigLoaded, []string{}, time.Now(), fields
+	})
+}
+
+func (r *reloader) report(change func(*admin.Config)) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	change(&r.status)
+}
+
+// shown is the status as operators see it.
+func (r *reloader) shown() admin.Config {
+	r.mu.Lock()
+	status := r.status
+	r.mu.Unlock()
+	status.File = r.File
+	status.Leaving = r.app.fleet.leaving(r.listed)
+	return status
+}
