@@ -2,7 +2,6 @@ package config_test
 
 import (
 	"context"
-	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -30,7 +29,7 @@ func watch(t *testing.T, prepare func(w *watched)) *watched {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		config.Watch(ctx, w.at("isthmus.yaml"), slog.New(slog.NewTextHandler(io.Discard, nil)), func() { w.changed <- struct{}{} })
+		config.Watch(ctx, w.at("isthmus.yaml"), slog.New(slog.DiscardHandler), func() { w.changed <- struct{}{} })
 	}()
 	t.Cleanup(func() { cancel(); <-ended })
 	w.await("the first look")
