@@ -29,6 +29,8 @@ func (m *reference) replace(l source.Listing) {
 	m.marked = m.marked || l.Places == nil
 	m.apply(l.Objects, l.Refused, func(ref model.Ref, have lastGood) bool {
 		return l.Places == nil || slices.Contains(l.Places, have.place)
+	}, func(place string) bool {
+		return l.Places == nil || slices.Contains(l.Places, place)
 	}, nil)
 }
 
@@ -36,16 +38,26 @@ func (m *reference) change(c source.Change) {
 	refused := slices.DeleteFunc(slices.Clone(c.Refused), func(f source.Refusal) bool {
 		return f.Ref == (model.Ref{}) && f.Place == "" // says nothing about any record
 	})
-	m.apply(c.Upserts, refused, func(ref model.Ref, _ lastGood) bool { return slices.Contains(c.Deletes, ref) }, c.Deletes)
+	m.apply(c.Upserts, refused,
+		func(ref model.Ref, _ lastGood) bool { return slices.Contains(c.Deletes, ref) },
+		func(string) bool { return false }, c.Deletes)
 }
 
-func (m *reference) apply(objects []source.Object, refused []source.Refusal, gone func(model.Ref, lastGood) bool, deleted []model.Ref) {
-	refs, places := map[model.Ref]string{}, map[string]string{}
+func (m *reference) apply(
+	objects []source.Object, refused []source.Refusal,
+	gone func(model.Ref, lastGood) bool, read func(place string) bool, deleted []model.Ref,
+) {
+	refs, places, at := map[model.Ref]string{}, map[string]string{}, map[model.Ref]string{}
+	refuse := func(ref model.Ref, reason, place string) {
+		if refs[ref] == "" {
+			refs[ref], at[ref] = reason, place
+		}
+	}
 	for _, f := range refused {
 		if f.Ref == (model.Ref{}) {
 			places[f.Place] = cmp.Or(places[f.Place], f.Reason)
 		} else {
-			refs[f.Ref] = cmp.Or(refs[f.Ref], f.Reason)
+			refuse(f.Ref, f.Reason, f.Place)
 		}
 	}
 	listed := map[model.Ref]bool{}
@@ -54,7 +66,7 @@ func (m *reference) apply(objects []source.Object, refused []source.Refusal, gon
 		switch {
 		case ref.Name == "" || listed[ref]:
 		case poisoned(o):
-			refs[ref] = cmp.Or(refs[ref], "poisoned")
+			refuse(ref, "poisoned", o.Record.Place)
 		default:
 			listed[ref] = true
 			m.objects[ref] = goodOf(o)
@@ -69,6 +81,9 @@ func (m *reference) apply(objects []source.Object, refused []source.Refusal, gon
 		case listed[ref]:
 		case reason != "":
 			have.stale = reason
+			if at[ref] != "" && read(have.place) && places[have.place] == "" {
+				have.place = at[ref] // where it is now
+			}
 			m.objects[ref] = have
 		case gone(ref, have):
 			delete(m.objects, ref)
