@@ -189,7 +189,8 @@ func (d *draft) accompany() {
 		for name := range d.changed {
 			if _, there := d.st.held[name]; there && other.asked && other.subscribed(name) {
 				if _, found := d.world.Find(d.view, with, name); found {
-					other.want(name, true, d.since)
+					_, has := other.held[name] // else it comes by itself, if it is still there
+					other.want(name, has, d.since)
 				}
 			}
 		}
@@ -243,8 +244,7 @@ func (d *draft) remove(name string, p pending) {
 func (d *draft) void(name string, p pending) {
 	encoded, ok := d.world.Void(d.t, name)
 	if !ok {
-		d.forget(d.st, name)
-		d.engine.queue.add(d.Subscriber) // what was refused with it may be pending now
+		d.vanish(name)
 		return
 	}
 	if h, has := d.st.held[name]; has && !h.unknown && h.version == encoded.Version && !p.force {
@@ -252,6 +252,23 @@ func (d *draft) void(name string, p pending) {
 		return
 	}
 	d.include(&Resource{encoded, d.engine.config.Frame(encoded)}, p)
+}
+
+// vanish deals with a name that stands for nothing any more when there is no
+// way to say so: the subscriber keeps what it has.
+func (d *draft) vanish(name string) {
+	st := d.st
+	if _, named := st.names[name]; !named {
+		d.forget(st, name) // there is no end of names that come and go
+	}
+	delete(st.pending, name)
+	if group := st.refused[name]; group != nil {
+		delete(st.refused, name)
+		st.retry(group)
+	}
+	if len(st.pending) > 0 {
+		d.engine.queue.add(d.Subscriber) // what was refused with it
+	}
 }
 
 // heldBack reports whether a resource that this one refers to was not accepted

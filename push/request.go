@@ -145,12 +145,13 @@ func (s *Subscriber) answered(st *state, f *flight, r Request) (accepted bool, t
 // no longer wanted, or was sent anew since, the fault may have gone with it.
 func (s *Subscriber) refused(st *state, f *flight) {
 	group, less := &refusal{f.changed}, false
-	for name, version := range f.changed {
-		if h, has := st.held[name]; !st.subscribed(name) || st.overtaken(name) || has != (version != Version{}) || h.version != version {
+	for name := range f.changed {
+		if !st.subscribed(name) || st.overtaken(name) {
 			less = true
 			continue
 		}
 		st.refused[name] = group
+		st.want(name, false, time.Time{}) // it may be gone since
 		if !st.full {
 			st.doubt(name)
 		}

@@ -11,8 +11,8 @@ import (
 // refuses the object, so that its last good version stays whole.
 func (r *reading) add(o Object) {
 	start := len(r.records)
-	fault := r.addAll(o)
-	if fault == "" {
+	reason := r.addAll(o)
+	if reason == "" {
 		r.objects = append(r.objects, r.own(o.Record.Ref))
 		return
 	}
@@ -22,10 +22,10 @@ func (r *reading) add(o Object) {
 	r.records = r.records[:start]
 	ref := o.Record.Ref
 	ref.Source = ""
-	r.refusal = append(r.refusal, Refusal{Ref: ref, Place: o.Record.Place, Object: describe(ref), Where: o.Record.Place, Reason: fault})
+	r.refusal = append(r.refusal, Refusal{Ref: ref, Place: o.Record.Place, Object: describe(ref), Where: o.Record.Place, Reason: reason})
 	// An object without a name was never stored, so nothing stays on its behalf.
 	if known(ref) {
-		setDefault(r.refused, r.own(ref), fault)
+		setDefault(r.refused, r.own(ref), fault{reason, o.Record.Place})
 	}
 }
 
@@ -84,6 +84,8 @@ func fits(kind model.Kind, spec model.Spec) bool {
 		return isA[model.Endpoint](spec)
 	case model.KindWorkload:
 		return isA[model.Workload](spec)
+	case model.KindScope:
+		return isA[model.Scope](spec)
 	case model.KindSource:
 		return isA[model.SourceMark](spec)
 	default:
@@ -96,7 +98,7 @@ func isA[S model.Spec](spec model.Spec) bool {
 	return ok
 }
 
-func setDefault[K comparable](m map[K]string, key K, value string) {
+func setDefault[K comparable, V any](m map[K]V, key K, value V) {
 	if _, ok := m[key]; !ok {
 		m[key] = value
 	}

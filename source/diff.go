@@ -132,8 +132,8 @@ func (r *reading) gone(have model.Record) bool {
 // if nothing keeps it. What is reported deleted by name is not kept by a broken
 // place.
 func (r *reading) staleness(have model.Record) string {
-	if reason, ok := r.refused[have.Ref]; ok {
-		return reason
+	if f, ok := r.refused[have.Ref]; ok {
+		return f.reason
 	}
 	if r.deleted[have.Ref] {
 		return ""
@@ -142,7 +142,9 @@ func (r *reading) staleness(have model.Record) string {
 }
 
 // marked returns have with its staleness. A reason that already stands keeps
-// the time it arose. What is held stays so unless it is known to be there.
+// the time it arose. What is held stays so unless it is known to be there. Where
+// its own place no longer speaks of it, it stands where it was refused from now
+// on: else nobody would notice when it goes from there.
 func (r *reading) marked(have model.Record, now time.Time) model.Record {
 	if _, there := r.refused[have.Ref]; have.Status.Held != "" && !there {
 		return have
@@ -151,5 +153,14 @@ func (r *reading) marked(have model.Record, now time.Time) model.Record {
 	if reason != "" && reason != have.Status.Stale {
 		have.Status = model.Status{Stale: reason, Since: now}
 	}
+	if f := r.refused[have.Ref]; f.place != "" && r.silent(have.Place) {
+		have.Place = f.place
+	}
 	return have
+}
+
+// silent reports whether all of a place was read and understood. It says
+// nothing of what is not listed, then.
+func (r *reading) silent(place string) bool {
+	return (r.whole || r.places[place]) && r.broken[place] == ""
 }

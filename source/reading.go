@@ -19,13 +19,16 @@ type reading struct {
 	at      map[model.Ref]int // position in records
 	objects []model.Ref       // those of records that own themselves
 
-	refused map[model.Ref]string // why the last good version of an object stays
-	broken  map[string]string    // why everything unlisted in a place stays
-	deleted map[model.Ref]bool   // reported gone one by one
-	refusal []Refusal            // for the status; without source
+	refused map[model.Ref]fault // why the last good version of an object stays
+	broken  map[string]string   // why everything unlisted in a place stays
+	deleted map[model.Ref]bool  // reported gone one by one
+	refusal []Refusal           // for the status; without source
 
 	observed time.Time
 }
+
+// fault is what is wrong with an object, and where it stands.
+type fault struct{ reason, place string }
 
 // readListing checks a listing. A full one includes the source's mark, so that
 // the mark is part of the commit that carries the listing.
@@ -78,7 +81,7 @@ func newReading(source, origin string, objects []Object, refused []Refusal) *rea
 		records: make([]model.Record, 0, size),
 		at:      make(map[model.Ref]int, size),
 		objects: make([]model.Ref, 0, len(objects)),
-		refused: map[model.Ref]string{}, broken: map[string]string{}, deleted: map[model.Ref]bool{},
+		refused: map[model.Ref]fault{}, broken: map[string]string{}, deleted: map[model.Ref]bool{},
 	}
 	for _, f := range refused {
 		r.refuse(f)
@@ -107,7 +110,7 @@ func (r *reading) refuse(f Refusal) {
 	}
 	r.refusal = append(r.refusal, f)
 	if known(f.Ref) {
-		setDefault(r.refused, r.own(f.Ref), f.Reason)
+		setDefault(r.refused, r.own(f.Ref), fault{f.Reason, f.Place})
 	} else {
 		setDefault(r.broken, f.Place, f.Reason)
 	}

@@ -44,9 +44,10 @@ func newReference(hold source.Hold) *reference {
 
 func (m *reference) replace(l source.Listing) {
 	m.marked = m.marked || l.Places == nil
+	read := func(place string) bool { return l.Places == nil || slices.Contains(l.Places, place) }
 	missing, present := m.apply(l.Objects, l.Refused, func(ref model.Ref, have lastGood) (gone, reported bool) {
-		return l.Places == nil || slices.Contains(l.Places, have.place), slices.Contains(l.Removed, have.place)
-	}, nil)
+		return read(have.place), slices.Contains(l.Removed, have.place)
+	}, read, nil)
 	m.judge(missing, present)
 }
 
@@ -56,7 +57,7 @@ func (m *reference) change(c source.Change) {
 	})
 	missing, present := m.apply(c.Upserts, refused, func(ref model.Ref, _ lastGood) (gone, reported bool) {
 		return slices.Contains(c.Deletes, ref), true
-	}, c.Deletes)
+	}, func(string) bool { return false }, c.Deletes)
 	for _, back := range m.settle(present) {
 		m.drops[back] = drop{}
 	}
@@ -75,14 +76,19 @@ func (m *reference) release() {
 // records that are missing, which are left as they were, and those present.
 func (m *reference) apply(
 	objects []source.Object, refused []source.Refusal,
-	judge func(model.Ref, lastGood) (gone, reported bool), deleted []model.Ref,
+	judge func(model.Ref, lastGood) (gone, reported bool), read func(place string) bool, deleted []model.Ref,
 ) (missing []model.Ref, present map[model.Ref]bool) {
-	refs, places := map[model.Ref]string{}, map[string]string{}
+	refs, places, at := map[model.Ref]string{}, map[string]string{}, map[model.Ref]string{}
+	refuse := func(ref model.Ref, reason, place string) {
+		if refs[ref] == "" {
+			refs[ref], at[ref] = reason, place
+		}
+	}
 	for _, f := range refused {
 		if f.Ref == (model.Ref{}) {
 			places[f.Place] = cmp.Or(places[f.Place], f.Reason)
 		} else {
-			refs[f.Ref] = cmp.Or(refs[f.Ref], f.Reason)
+			refuse(f.Ref, f.Reason, f.Place)
 		}
 	}
 	present = map[model.Ref]bool{}
@@ -99,7 +105,7 @@ func (m *reference) apply(
 		switch {
 		case ref.Name == "" || listed[ref]:
 		case poisoned(o):
-			refs[ref] = cmp.Or(refs[ref], "poisoned")
+			refuse(ref, "poisoned", o.Record.Place)
 		default:
 			listed[ref], present[ref] = true, true
 			good := goodOf(o)
@@ -132,6 +138,9 @@ func (m *reference) apply(
 				}
 			}
 			have.stale = reason
+			if at[ref] != "" && read(have.place) && places[have.place] == "" {
+				have.place = at[ref] // where it is now
+			}
 			m.objects[ref] = have
 		case gone && reported:
 			for _, part := range have.parts(ref) {

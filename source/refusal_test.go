@@ -50,6 +50,37 @@ func TestRefusedObjectKeepsItsLastGoodVersion(t *testing.T) {
 	})
 }
 
+func TestRefusedObjectStandsWhereItWasRefused(t *testing.T) {
+	for name, where := range map[string]struct{ places, after []string }{
+		"full":    {nil, []string{"g"}},
+		"partial": {[]string{"f", "g"}, []string{"g"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			supervise(t, func(b *bridge) {
+				b.list(service("a", "f", "1"), service("b", "f", "2"))
+				b.replace(source.Listing{
+					Places: where.places, Objects: []source.Object{service("b", "f", "2")}, Refused: []source.Refusal{bad("g", "a", "no ports")},
+				})
+				b.holds("Endpoint ns/a/1", "Endpoint ns/b/2", "Service ns/a in g stale: no ports", "Service ns/b in f")
+				b.replace(source.Listing{Places: where.after})
+				b.holds("Endpoint ns/b/2", "Service ns/b in f")
+			})
+		})
+	}
+}
+
+// TestRefusedElsewhereStaysWhereItIsUnreadable has an object stand in a place
+// that cannot be read, and something wrong of the same name in another: when
+// that goes, the last good version must not go with it.
+func TestRefusedElsewhereStaysWhereItIsUnreadable(t *testing.T) {
+	supervise(t, func(b *bridge) {
+		b.list(service("a", "f", "1"))
+		b.replace(source.Listing{Places: []string{"f", "g"}, Refused: []source.Refusal{bad("f", "", "not YAML"), bad("g", "a", "f has it")}})
+		b.replace(source.Listing{Places: []string{"f", "g"}, Refused: []source.Refusal{bad("f", "", "not YAML")}})
+		b.holds("Endpoint ns/a/1", "Service ns/a in f stale: not YAML")
+	})
+}
+
 func TestUnreadablePlaceKeepsWhatItHeld(t *testing.T) {
 	for name, places := range map[string][]string{"full": nil, "partial": {"f"}} {
 		t.Run(name, func(t *testing.T) {

@@ -75,7 +75,8 @@ type Change struct {
 // Refusal says that something in the registry could not be taken. The last
 // good version of it stays: the record Ref names, or, when the text is too
 // broken to tell what it describes, every stored record of Place that was not
-// listed beside it.
+// listed beside it. A record that stays stands in Place from then on if the
+// place where it stood was read and does not speak of it any more.
 type Refusal struct {
 	Ref    model.Ref // without source; zero if unknown
 	Place  string    // as in [model.Record]

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 
+	"google.golang.org/protobuf/types/known/structpb"
 	"pgregory.net/rapid"
 
 	"github.com/isthmus-mesh/isthmus/internal/testkit/xdsclient"
@@ -18,6 +19,7 @@ var (
 	namespaces = []string{"a", "b", "c"}
 	hosts      = []string{"x.example", "y.example", badHost}
 	addresses4 = []string{"10.0.0.1", "10.0.0.2", "10.0.0.3", poison}
+	patterns   = []string{"*/*", "./*", "a/*", "*/x.example", "b/*.example", "~/*"}
 	exports    = [][]string{nil, {"*"}, {"."}, {"b"}, {"a", "c"}, {".", "b"}}
 )
 
@@ -36,7 +38,9 @@ func (h *history) drawRecords() []model.Record {
 func drawRecord(t *rapid.T) model.Record {
 	key := model.Key{Source: rapid.SampledFrom(order).Draw(t, "source"), Namespace: rapid.SampledFrom(namespaces).Draw(t, "namespace")}
 	host := rapid.SampledFrom(hosts).Draw(t, "host")
-	switch rapid.IntRange(0, 5).Draw(t, "kind") {
+	switch rapid.IntRange(0, 6).Draw(t, "kind") {
+	case 6:
+		return fromSource(key.Source, drawScope(t))
 	case 0, 1:
 		key.Name = host
 		return model.Record{Ref: model.Ref{Kind: model.KindService, Key: key}, Spec: drawService(t, host)}
@@ -51,6 +55,17 @@ func drawRecord(t *rapid.T) model.Record {
 		key.Name = fmt.Sprint(host, "/", rapid.IntRange(0, 2).Draw(t, "endpoint"))
 		return model.Record{Ref: model.Ref{Kind: model.KindEndpoint, Key: key}, Owner: owner, Spec: drawEndpoint(t)}
 	}
+}
+
+// drawScope draws what narrows the view of workloads of a namespace, or of
+// everyone who has no narrower one. What the test itself needs is always in it.
+func drawScope(t *rapid.T) model.Record {
+	return scope(
+		rapid.SampledFrom(append(namespaces, rootNamespace)).Draw(t, "scope of"),
+		rapid.SampledFrom([]string{"s", "t"}).Draw(t, "scope"),
+		rapid.SampledFrom([]string{"", "", "one"}).Draw(t, "app"),
+		"*/"+probe, "*/"+tickHost, rapid.SampledFrom(patterns).Draw(t, "pattern"), rapid.SampledFrom(patterns).Draw(t, "pattern"),
+	)
 }
 
 func drawService(t *rapid.T, host string) model.Service {
@@ -95,17 +110,21 @@ func (h *history) connect() {
 		name: fmt.Sprint("client", len(h.clients)), asked: map[string]bool{},
 		kind:      rapid.SampledFrom([]string{envoy.KindEnvoy, envoy.KindGRPC}).Draw(t, "kind"),
 		namespace: rapid.SampledFrom(append(namespaces, "")).Draw(t, "namespace"),
-		follows:   rapid.Bool().Draw(t, "follows"),
+		app:       rapid.SampledFrom([]string{"one", "two"}).Draw(t, "app"),
+		follows:   rapid.IntRange(0, 2).Draw(t, "follows") == 0,
 	}
 	agent := "envoy"
 	if a.kind == envoy.KindGRPC {
 		agent = "gRPC Go"
 	}
+	node := labelled(a.name, a.app)
+	node.UserAgentName = agent
+	node.Metadata.Fields["NAMESPACE"] = structpb.NewStringValue(a.namespace)
 	config := xdsclient.Config{
-		Name: a.name, Node: xdsclient.Node(a.name, a.namespace, agent), Overlap: !h.patient,
+		Name: a.name, Node: node, Overlap: !h.patient,
 		Rollback: rapid.Bool().Draw(t, "rolls back"),
 	}
-	if rapid.Bool().Draw(t, "refuses") {
+	if a.refuses = rapid.Bool().Draw(t, "refuses"); a.refuses {
 		config.Refuse = refuse
 	}
 	if a.follows {
@@ -148,7 +167,7 @@ func (a *actor) subscribe(typeURL string, names ...string) {
 
 // subscribe makes a client ask for something.
 func (h *history) subscribe(a *actor) {
-	typeURL := rapid.SampledFrom(types).Draw(h.t, "type")
+	typeURL := rapid.SampledFrom([]string{cds, eds, eds, lds, rds}).Draw(h.t, "type")
 	switch first := !a.asked[typeURL]; {
 	case first && rapid.IntRange(0, 2).Draw(h.t, "implied") == 0:
 		a.subscribe(typeURL)
@@ -177,16 +196,18 @@ func (h *history) act(a *actor) {
 		a.away = false
 		return
 	}
-	switch n := rapid.IntRange(0, 9).Draw(t, "does"); {
-	case n == 0:
+	switch n := rapid.IntRange(0, 10).Draw(t, "does"); {
+	case n == 0, n == 10:
 		a.Disconnect()
 		a.away = true
 	case n == 1:
 		a.Reconnect(rapid.Bool().Draw(t, "keeps"))
 	case n <= 3:
 		a.Hold()
+		a.holds = true
 	case n <= 5:
 		a.Release()
+		a.holds = false
 	case a.follows && a.kind == envoy.KindEnvoy:
 		// It asks for everything as it is.
 	case a.follows:

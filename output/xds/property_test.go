@@ -23,11 +23,14 @@ import (
 func TestEveryClientEndsWithItsView(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		h := newHistory(t)
+		for range rapid.IntRange(0, 3).Draw(t, "to begin with") {
+			h.put(h.drawRecords()...)
+		}
 		for range rapid.IntRange(0, 3).Draw(t, "before priming") {
 			h.step()
 		}
 		h.prime()
-		for range rapid.IntRange(0, 25).Draw(t, "steps") {
+		for range rapid.IntRange(0, 40).Draw(t, "steps") {
 			h.step()
 		}
 		h.mend()
@@ -53,14 +56,14 @@ type history struct {
 // actor is a client with what the history knows of its nature.
 type actor struct {
 	*xdsclient.Client
-	name, kind, namespace string
-	follows               bool
-	asked                 map[string]bool // types
-	away                  bool
+	name, kind, namespace, app string
+	follows                    bool
+	asked                      map[string]bool // types
+	refuses, holds, away       bool
 }
 
 func newHistory(t *rapid.T) *history {
-	h := &history{t: t, records: records{}, patient: rapid.Bool().Draw(t, "patient")}
+	h := &history{t: t, records: records{}, patient: rapid.IntRange(0, 3).Draw(t, "patient") > 0}
 	engine := push.Config{Workers: rapid.IntRange(1, 3).Draw(t, "workers")}
 	if !h.patient {
 		engine.Patience = time.Millisecond
@@ -132,19 +135,32 @@ func (h *history) remove(list ...model.Record) {
 	h.rig.remove(list...)
 }
 
-// step is one thing that happens: half of the time to the catalog.
+// step is one thing that happens. Most follow each other at once, so that
+// they cross whatever is on its way; now and then everybody gets a rest.
 func (h *history) step() {
-	switch n := rapid.IntRange(0, 9).Draw(h.t, "what"); {
+	switch n := rapid.IntRange(0, 11).Draw(h.t, "what"); {
 	case n < 4:
 		h.put(h.drawRecords()...)
+	case n == 4 && rapid.Bool().Draw(h.t, "all of a host"):
+		h.deleteHost()
 	case n == 4:
 		h.deleteSome()
-	case n == 5 && len(h.clients) < 6:
+	case n == 5 && len(h.clients) < 6, len(h.clients) == 0:
 		h.connect()
-	case len(h.clients) > 0:
-		h.act(rapid.SampledFrom(h.clients).Draw(h.t, "who"))
+	case n == 6 && h.complete:
+		h.rest()
 	default:
-		h.connect()
+		h.act(rapid.SampledFrom(h.clients).Draw(h.t, "who"))
+	}
+}
+
+// rest gives clients the time to get what there is.
+func (h *history) rest() {
+	h.rig.dispatched()
+	for _, c := range h.clients {
+		if !c.away && !c.holds && !c.refuses { // else it need not have its view
+			c.AwaitNone(func(s *xdsclient.State) string { return h.difference(c, s) })
+		}
 	}
 }
 
@@ -157,6 +173,18 @@ func (h *history) deleteSome() {
 	var list []model.Record
 	for _, ref := range rapid.Permutation(refs).Draw(h.t, "deleted")[:n] {
 		if ref.Name != probe {
+			list = append(list, h.records[ref])
+		}
+	}
+	h.remove(list...)
+}
+
+// deleteHost makes a host go from all namespaces and sources.
+func (h *history) deleteHost() {
+	host := rapid.SampledFrom(hosts).Draw(h.t, "deleted")
+	var list []model.Record
+	for _, ref := range h.records.refs() {
+		if ref.Kind == model.KindService && ref.Name == host {
 			list = append(list, h.records[ref])
 		}
 	}
@@ -204,7 +232,7 @@ func (h *history) mend() {
 // more is on its way, and that they still do.
 func (h *history) comeToRest() {
 	for _, c := range h.clients {
-		c.Await("its view", func(s *xdsclient.State) bool { return h.difference(c, s) == "" })
+		c.AwaitNone(func(s *xdsclient.State) string { return h.difference(c, s) })
 	}
 	h.rig.dispatched()
 	for _, c := range h.clients {
@@ -214,7 +242,7 @@ func (h *history) comeToRest() {
 				c.Quiet(typeURL, name)
 			}
 		}
-		c.Await("its view, still", func(s *xdsclient.State) bool { return h.difference(c, s) == "" })
+		c.AwaitNone(func(s *xdsclient.State) string { return h.difference(c, s) })
 		c.Await("the assignments of its clusters", func(s *xdsclient.State) bool { return len(s.Unwarmed()) == 0 })
 		c.Close()
 	}
@@ -222,7 +250,7 @@ func (h *history) comeToRest() {
 
 // difference says how what a client holds differs from what it should.
 func (h *history) difference(c *actor, s *xdsclient.State) string {
-	view := h.records.view(order, c.kind, c.namespace)
+	view := h.records.view(order, viewer{c.kind, c.namespace, model.MapOf(map[string]string{"app": c.app})})
 	var b strings.Builder
 	for _, typeURL := range types {
 		subscribed := s.Subscribed(typeURL)
@@ -236,7 +264,7 @@ func (h *history) difference(c *actor, s *xdsclient.State) string {
 			}
 		}
 		for _, r := range s.Resources(typeURL) {
-			if _, ok := view[typeURL][r.Name]; !ok && !c.mayKeep(r) {
+			if _, ok := view[typeURL][r.Name]; !ok && !c.mayKeep(r, slices.Contains(subscribed, r.Name)) {
 				fmt.Fprintf(&b, "%s should not be there; ", r.Name)
 			}
 		}
@@ -246,9 +274,10 @@ func (h *history) difference(c *actor, s *xdsclient.State) string {
 
 // mayKeep reports whether a client may hold what is not in its view: in the
 // state-of-the-world variant there is no way to say that an assignment or a
-// route is gone. Of an assignment it can be said that it has become empty.
-func (c *actor) mayKeep(r xdsclient.Resource) bool {
-	return !c.IsDelta() && (r.Type == rds || r.Type == eds && describeResource(r) == "")
+// route is gone. Of an assignment that the client names it can be said that it
+// has become empty.
+func (c *actor) mayKeep(r xdsclient.Resource, named bool) bool {
+	return !c.IsDelta() && (r.Type == rds || r.Type == eds && (describeResource(r) == "" || !named))
 }
 
 var types = []string{cds, eds, lds, rds}

@@ -19,9 +19,15 @@ import (
 // answered by looking through all of it.
 type records map[model.Ref]model.Record
 
-// view says what a client of a kind and namespace should hold if it asked for
-// everything: by type and name, a description of the content.
-func (r records) view(order []string, kind, namespace string) map[string]map[string]string {
+// viewer is whose view it is.
+type viewer struct {
+	kind, namespace string
+	labels          model.Labels
+}
+
+// view says what a client should hold if it asked for everything: by type and
+// name, a description of the content.
+func (r records) view(order []string, by viewer) map[string]map[string]string {
 	v := map[string]map[string]string{cds: {}, eds: {}, lds: {}, rds: {}}
 	hosts := map[string]bool{}
 	for _, record := range r {
@@ -32,8 +38,8 @@ func (r records) view(order []string, kind, namespace string) map[string]map[str
 		}
 	}
 	for host := range hosts {
-		if m := r.chosen(order, namespace, host); m != nil {
-			m.describe(v, kind)
+		if m := r.chosen(order, by, host); m != nil {
+			m.describe(v, by.kind)
 		}
 	}
 	return v
@@ -52,18 +58,19 @@ type place struct {
 	port    uint32
 }
 
-// chosen is the service that a host names for a namespace; nil if there is none.
-func (r records) chosen(order []string, namespace, host string) *merged {
+// chosen is the service that a host names for a viewer; nil if there is none.
+func (r records) chosen(order []string, who viewer, host string) *merged {
 	type candidate struct {
 		home string
 		rank int
 		by   []model.Record
 	}
 	var all []candidate
+	hosts := r.scope(order, who)
 	for _, home := range r.homes(host) {
 		by := r.about(order, home, host)
 		first := by[0].Spec.(model.Service)
-		if visible(first.ExportTo, namespace, home) {
+		if visible(first.ExportTo, who.namespace, home) && inScope(hosts, who.namespace, home, host) {
 			all = append(all, candidate{home, rankOf(order, by[0].Source), by})
 		}
 	}
@@ -72,7 +79,7 @@ func (r records) chosen(order []string, namespace, host string) *merged {
 	}
 	best := slices.MinFunc(all, func(a, b candidate) int {
 		own := func(c candidate) int {
-			if c.home == namespace {
+			if c.home == who.namespace {
 				return 0
 			}
 			return 1
@@ -94,6 +101,43 @@ func visible(exportTo model.List[string], namespace, home string) bool {
 		return true
 	}
 	return namespace != "" && (exportTo.Contains(namespace) || exportTo.Contains(".") && namespace == home)
+}
+
+// scope lists the hosts that a viewer's scope lets it see; nil if it has none.
+func (r records) scope(order []string, who viewer) []string {
+	var own, general []model.Record
+	for _, record := range r {
+		s, ok := record.Spec.(model.Scope)
+		switch selects := s.WorkloadSelector.Len() > 0; {
+		case ok && who.namespace != "" && record.Namespace == who.namespace && who.labels.Includes(s.WorkloadSelector):
+			own = append(own, record)
+		case ok && record.Namespace == rootNamespace && !selects:
+			general = append(general, record)
+		}
+	}
+	for _, list := range [][]model.Record{own, general} {
+		if len(list) == 0 {
+			continue
+		}
+		first := slices.MinFunc(list, func(a, b model.Record) int {
+			general := func(r model.Record) int { return min(r.Spec.(model.Scope).WorkloadSelector.Len(), 1) }
+			return cmp.Or(-cmp.Compare(general(a), general(b)),
+				cmp.Compare(rankOf(order, a.Source), rankOf(order, b.Source)), a.Ref.Compare(b.Ref))
+		})
+		return first.Spec.(model.Scope).Hosts.Slice()
+	}
+	return nil
+}
+
+func inScope(hosts []string, own, home, host string) bool {
+	return hosts == nil || slices.ContainsFunc(hosts, func(pattern string) bool {
+		namespace, name, _ := strings.Cut(pattern, "/")
+		if namespace == "~" || namespace == "." && home != own || namespace != "." && namespace != "*" && namespace != home {
+			return false
+		}
+		suffix, wild := strings.CutPrefix(name, "*")
+		return name == host || wild && strings.HasSuffix(host, suffix)
+	})
 }
 
 // homes lists the namespaces that have a service of a host.
@@ -217,12 +261,12 @@ func (m *merged) describe(v map[string]map[string]string, kind string) {
 			if kind == envoy.KindGRPC {
 				continue
 			}
-			what = "ORIGINAL_DST "
+			what = "ORIGINAL_DST"
 		default:
 			continue
 		}
 		if port.Protocol == "HTTP2" || port.Protocol == "GRPC" {
-			what += " HTTP2"
+			what = strings.TrimSpace(what) + " HTTP2"
 		}
 		v[cds][name] = strings.TrimSpace(what)
 		if kind == envoy.KindGRPC {

@@ -26,6 +26,8 @@ const (
 	rds = xdsclient.RDS
 )
 
+const tickHost = "tick.example" // of the rig's own service
+
 const rootNamespace = "istio-system"
 
 // rig is everything behind the port: a catalog, its translation, the engine
@@ -178,7 +180,7 @@ func deletes(records ...model.Record) (events []model.Event) {
 // of two further ones arrives, the first, and all before, are over.
 func (r *rig) dispatched() {
 	r.t.Helper()
-	const namespace, host = "tick", "tick.example"
+	const namespace, host = "tick", tickHost
 	name := envoy.ClusterName(host, 80)
 	if r.ticks == nil {
 		r.put(only(service(namespace, host), "."))

@@ -8,6 +8,7 @@ import (
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/protobuf/types/known/structpb"
 
 	"github.com/isthmus-mesh/isthmus/internal/testkit/xdsclient"
 )
@@ -138,4 +139,13 @@ func awaitPorts(c *xdsclient.Client, host string, backends ...*backend) {
 		}
 		return fmt.Sprint(got) == fmt.Sprint(want)
 	})
+}
+
+// labels are a workload's labels as its node says them.
+func labels(pairs ...string) *structpb.Value {
+	fields := map[string]*structpb.Value{}
+	for pair := range slices.Chunk(pairs, 2) {
+		fields[pair[0]] = structpb.NewStringValue(pair[1])
+	}
+	return structpb.NewStructValue(&structpb.Struct{Fields: fields})
 }

@@ -1,7 +1,6 @@
 package feature_test
 
 import (
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -28,9 +27,9 @@ func TestAnyHistoryEndsWithWhatTheRegistriesSay(t *testing.T) {
 			first, ledger := start(t, h.registries...), &xdsclient.Ledger{}
 			var old []*xdsclient.Client
 			for _, namespace := range namespaces {
-				for _, connect := range variants {
-					old = append(old, watchAs(t, first, connect, namespace, ledger))
-				}
+				old = append(old,
+					watchAs(t, first, xdsclient.NewSotW, namespace, ledger),
+					watchAs(t, first, xdsclient.NewDelta, namespace, ledger))
 			}
 			for range 80 {
 				h.edit()
@@ -69,25 +68,29 @@ func watchAs(t *testing.T, i *isthmus, connect variant, namespace string, ledger
 // mustAgree waits until all clients hold the same.
 func mustAgree(t *testing.T, one *xdsclient.Client, others ...*xdsclient.Client) {
 	t.Helper()
+	diff := ""
+	defer func() {
+		if diff != "" {
+			t.Log("-one +other:\n" + diff)
+		}
+	}()
 	for n, other := range others {
-		await(t, fmt.Sprintf("client %d to agree", n), func() error {
-			if diff := cmp.Diff(holdings(one), holdings(other), protocmp.Transform()); diff != "" {
-				return errors.New("-newcomer +other:\n" + diff)
-			}
-			return nil
+		other.Await(fmt.Sprintf("client %d to agree", n), func(s *xdsclient.State) bool {
+			var want map[string]proto.Message
+			one.Read(func(s *xdsclient.State) { want = holdings(s) })
+			diff = cmp.Diff(want, holdings(s), protocmp.Transform())
+			return diff == ""
 		})
 	}
 }
 
-func holdings(c *xdsclient.Client) map[string]proto.Message {
+func holdings(s *xdsclient.State) map[string]proto.Message {
 	held := map[string]proto.Message{}
-	c.Read(func(s *xdsclient.State) {
-		for _, typeURL := range []string{xdsclient.CDS, xdsclient.EDS} {
-			for _, r := range s.Resources(typeURL) {
-				held[typeURL+" "+r.Name] = r.Content
-			}
+	for _, typeURL := range []string{xdsclient.CDS, xdsclient.EDS} {
+		for _, r := range s.Resources(typeURL) {
+			held[typeURL+" "+r.Name] = r.Content
 		}
-	})
+	}
 	return held
 }
 
@@ -138,12 +141,19 @@ func (h history) file() string { return h.pick(files...) }
 func (h history) documents() []any {
 	documents := make([]any, 1+h.chance.IntN(3))
 	for i := range documents {
-		if h.chance.IntN(3) == 0 {
+		switch h.chance.IntN(8) {
+		case 0:
+			documents[i] = sidecar{
+				Name: h.pick("s", "t"), Namespace: h.pick("a", "b", "istio-system"), Selector: h.pick("", "", "{app: v}"),
+				Hosts: h.pick(`["*/*"]`, "[./one.example]", "[b/two.example, shop/*]", `["*/*.example"]`),
+			}
+			continue
+		case 1, 2:
 			documents[i] = workload{Name: h.pick("v", "w"), Namespace: h.pick("a", "b"), Spec: h.endpoint(), Healthy: h.pick("", "", "False")}
 			continue
 		}
 		s := service{
-			Name: h.pick("x", "y", "z"), Namespace: h.pick("a", "b"), Host: h.pick("one.example", "two.example", "one.example, two.example"),
+			Name: h.pick("x", "u", "z"), Namespace: h.pick("a", "b"), Host: h.pick("one.example", "two.example", "one.example, two.example"),
 			Resolution: h.pick("STATIC", "STATIC", "STATIC", "DNS", "NONE"), ExportTo: h.pick("", "", "[.]", "[b]", "['*']"),
 			Ports: h.pick("[{number: 80, name: grpc, protocol: GRPC}]", "[{number: 80, name: grpc, protocol: HTTP}, {number: 81, name: web, protocol: HTTP}]"),
 		}

@@ -71,6 +71,28 @@ func TestUnreadableFileKeepsWhatItSaid(t *testing.T) {
 	calls.MustNotHaveFailed()
 }
 
+// TestObjectThatMovedWhileItWasBadGoesWithWhereItIs has an object's last good
+// version stand in one file and the bad document in another.
+func TestObjectThatMovedWhileItWasBadGoesWithWhereItIs(t *testing.T) {
+	t.Parallel()
+	files, b := newRegistry(t, "files"), startBackends(t, "one", "ratings")
+	good, other := service{Host: reviews, Endpoints: endpoints(b[0])}, service{Host: ratings, Endpoints: endpoints(b[1])}
+	bad := strings.Replace(good.String(), "number: 80", "number: 80000", 1)
+	files.Write("a.yaml", good, other)
+	isthmus := start(t, files)
+	client := dial(t, isthmus, reviews+":80", "shop")
+	client.AwaitAnswers("one")
+
+	files.Write("b.yaml", bad)
+	isthmus.AwaitRefused("files", "ServiceEntry shop/reviews at b.yaml:1: ")
+	files.Write("a.yaml", other)
+	isthmus.AwaitRefused("files", "ServiceEntry shop/reviews at b.yaml:6: spec.ports[0].number: ")
+	client.AwaitAnswers("one")
+	files.Write("b.yaml", "# all done")
+	isthmus.AwaitRefused("files")
+	client.AwaitFailure(reviews + ":80")
+}
+
 func TestDocumentThatWasNeverGoodIsRefusedAlone(t *testing.T) {
 	t.Parallel()
 	files, one := newRegistry(t, "files"), startBackend(t, "one")

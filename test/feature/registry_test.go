@@ -147,6 +147,23 @@ func (w workload) String() string {
 	return text
 }
 
+// sidecar is a Sidecar.
+type sidecar struct {
+	Name      string
+	Namespace string // default: shop
+	Selector  string // of workloads
+	Hosts     string // of its egress
+}
+
+func (s sidecar) String() string {
+	selector := ""
+	if s.Selector != "" {
+		selector = "workloadSelector: {labels: " + s.Selector + "}, "
+	}
+	return fmt.Sprintf("apiVersion: networking.istio.io/v1\nkind: Sidecar\nmetadata: {name: %s, namespace: %s}\nspec: {%segress: [{hosts: %s}]}\n",
+		s.Name, orElse(s.Namespace, "shop"), selector, s.Hosts)
+}
+
 func orElse(s, otherwise string) string {
 	if s == "" {
 		return otherwise

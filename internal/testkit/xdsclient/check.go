@@ -37,14 +37,14 @@ func (c *check) ask(name string, covered bool) {
 	a.times++
 }
 
-// answered takes a subscription off the list. Changed says that the resource
-// would have come for that alone.
-func (c *check) answered(name string, changed bool) (was bool) {
+// answered takes a subscription off the list. Anyway says that the resource
+// would have come without it.
+func (c *check) answered(name string, anyway bool) (was bool) {
 	a := c.asking[name]
 	switch {
 	case a == nil:
 		return false
-	case changed && !a.fresh:
+	case anyway && !a.fresh:
 		// It may have been on its way already; the answer may follow.
 	case a.times == 1:
 		delete(c.asking, name)
@@ -57,9 +57,16 @@ func (c *check) answered(name string, changed bool) (was bool) {
 
 // forget drops what concerns a name that is no longer asked for.
 func (c *check) forget(name string) {
-	delete(c.sent, name)
+	c.gone(name)
 	delete(c.asking, name)
+}
+
+// gone drops what concerns a resource that was said to be gone. It may have
+// been asked for since.
+func (c *check) gone(name string) {
+	delete(c.sent, name)
 	delete(c.doubted, name)
+	delete(c.joined, name)
 	delete(c.owed, name)
 	delete(c.confirmed, name)
 }

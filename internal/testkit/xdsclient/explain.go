@@ -12,7 +12,7 @@ func (c *Client) explain(k *topic, r response) {
 		c.explainState(k, r)
 	} else {
 		for _, res := range r.resources {
-			if reason := c.reason(k, res); reason == "" {
+			if reason := c.reason(k, res, false); reason == "" {
 				c.violation("%s %s was sent again for no reason", short(k.url), res.Name)
 			}
 		}
@@ -24,15 +24,18 @@ func (c *Client) explain(k *topic, r response) {
 }
 
 // reason says why a resource may have been sent; empty if there is none.
-func (c *Client) reason(k *topic, res Resource) (reason string) {
+// Anyway says that it would be there without a reason of its own.
+func (c *Client) reason(k *topic, res Resource, anyway bool) (reason string) {
 	before, had := k.check.sent[res.Name]
 	changed := !had || before != res.identity()
-	asked := k.check.answered(res.Name, changed)
+	_, named := k.names[res.Name]
 	doubted, joined := k.check.doubted[res.Name], k.check.joined[res.Name]
+	asked := k.check.answered(res.Name, changed || doubted || joined || anyway)
 	delete(k.check.doubted, res.Name)
 	delete(k.check.joined, res.Name)
 	delete(k.check.owed, res.Name)
 	if !k.covers(res.Name) {
+		c.sentCluster(res, false)
 		return "it was on its way when it was unsubscribed"
 	}
 	k.check.sent[res.Name] = res.identity()
@@ -47,8 +50,10 @@ func (c *Client) reason(k *topic, res Resource) (reason string) {
 		reason = "its cluster was sent"
 	case k.first && !c.dialect.delta():
 		reason = "it answers the first request"
+	case k.url == RDS && !c.dialect.delta() && !named:
+		reason = "it was gone, which cannot be said, and it has come back" // of names that were not asked for no account is kept
 	}
-	if reason != "" && k.url == CDS {
+	if reason != "" {
 		c.sentCluster(res, changed)
 	}
 	return reason
@@ -63,15 +68,21 @@ func (c *Client) explainState(k *topic, r response) {
 	here := map[string]bool{}
 	for _, res := range r.resources {
 		here[res.Name] = true
-		if c.reason(k, res) != "" && k.covers(res.Name) {
+		if before, had := k.check.sent[res.Name]; !had || before != res.identity() {
 			reasons++
 		}
 	}
 	for name := range k.check.sent {
 		if !here[name] {
 			reasons++
-			k.check.forget(name)
+			k.check.gone(name)
 			c.clusterGone(k, name)
+		}
+	}
+	anyway := reasons > 0
+	for _, res := range r.resources {
+		if c.reason(k, res, anyway) != "" && k.covers(res.Name) {
+			reasons++
 		}
 	}
 	for name, a := range k.check.asking {
@@ -79,6 +90,9 @@ func (c *Client) explainState(k *topic, r response) {
 			continue
 		}
 		reasons++ // it was asked for and is not there
+		if anyway {
+			continue
+		}
 		if a.missed++; a.missed > 1 && !c.config.Overlap {
 			delete(k.check.asking, name) // the first may have been on its way already
 		}
@@ -95,10 +109,7 @@ func (c *Client) explainRemoval(k *topic, name string) {
 	if !sent && !asked && !k.check.doubted[name] && !k.leaves(name) {
 		c.violation("%s %s was removed, which was neither sent nor asked for", short(k.url), name)
 	}
-	delete(k.check.sent, name)
-	delete(k.check.doubted, name)
-	delete(k.check.owed, name)
-	delete(k.check.joined, name)
+	k.check.gone(name)
 	c.clusterGone(k, name)
 }
 

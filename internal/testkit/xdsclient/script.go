@@ -35,12 +35,25 @@ func (c *Client) Read(look func(*State)) {
 // does not hold in time, when the stream ends first, or when the server broke a rule.
 func (c *Client) Await(what string, holds func(*State) bool) {
 	c.t.Helper()
+	c.AwaitNone(func(s *State) string {
+		if holds(s) {
+			return ""
+		}
+		return what
+	})
+}
+
+// AwaitNone is Await for what can be said more exactly: it waits until nothing
+// is missing.
+func (c *Client) AwaitNone(missing func(*State) string) {
+	c.t.Helper()
 	limit := time.NewTimer(c.config.Deadline)
 	defer limit.Stop()
 	late := false
 	for {
 		c.mu.Lock()
-		met, changed, why := holds(&c.state), c.changed, ""
+		what, changed, why := missing(&c.state), c.changed, ""
+		met := what == ""
 		switch {
 		case len(c.wrong) > 0:
 			why = "the server broke a rule"
