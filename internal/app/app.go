@@ -81,12 +81,10 @@ func New(ctx context.Context, c *config.Config, version string, log *slog.Logger
 		})
 		timed.merged(change)
 	})
-	a.xds = xds.New(a.engine, xds.Options{
-		Types: envoy.Types(),
-		Kinds: xds.Kinds{Envoy: envoy.KindEnvoy, GRPC: envoy.KindGRPC},
-		Name:  fmt.Sprintf("isthmus/%s %s", version, c.Instance),
-		Log:   log,
-	})
+	if err := a.offerXDS(c, version, metrics); err != nil {
+		a.gate.Stop()
+		return nil, err
+	}
 	a.admin = admin.New(admin.Parts{
 		Sources:  a.sources,
 		Snapshot: a.gate.Snapshot,
