@@ -156,3 +156,15 @@ func TestPoint8_StreamsLeaveNothingBehind(t *testing.T) {
 		t.Errorf("there are %d goroutines, and were %d", now, goroutines)
 	}
 }
+
+// A connection that is too old ends, and the client comes back on a new one.
+func TestPoint69_ConnectionsEndAtTheirAge(t *testing.T) {
+	r := newRig(t, setup{maxAge: 50 * time.Millisecond})
+	r.put(service("shop", probe))
+	s := openRaw(t, r.dial(), adsDelta)
+	s.say(&discoveryv3.DeltaDiscoveryRequest{Node: rawNode, TypeUrl: eds, ResourceNamesSubscribe: clustersOf(probe)})
+	s.delta()
+	if err := s.end(); grpcstatus.Code(err) != codes.Unavailable {
+		t.Errorf("got %v", err)
+	}
+}

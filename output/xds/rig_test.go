@@ -56,6 +56,7 @@ type setup struct {
 	tls          *tls.Config
 	trustDomains []string
 	limits       xds.Limits
+	maxAge       time.Duration
 	log          *slog.Logger
 }
 
@@ -70,7 +71,7 @@ func newRig(t xdsclient.TB, s setup) *rig {
 	r.server = xds.New(r.engine, xds.Options{
 		Types: envoy.Types(), Kinds: xds.Kinds{Envoy: envoy.KindEnvoy, GRPC: envoy.KindGRPC},
 		Name: "isthmus/test", PrimedWithin: s.primedWithin,
-		TLS: s.tls, TrustDomains: s.trustDomains, Limits: s.limits, Log: s.log,
+		TLS: s.tls, TrustDomains: s.trustDomains, MaxConnectionAge: s.maxAge, Limits: s.limits, Log: s.log,
 	})
 	listener, err := xds.Listen(context.Background(), xds.Config{Listen: "127.0.0.1:0"})
 	if err != nil {
