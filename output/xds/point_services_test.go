@@ -69,3 +69,15 @@ func TestPoint1_PerTypeStreamOfAnotherTypeIsInvalid(t *testing.T) {
 		}
 	}
 }
+
+func TestPoint6_ResponsesNameTheControlPlane(t *testing.T) {
+	r := newProbed(t)
+	s, d := openRaw(t, r.dial(), adsSotw), openRaw(t, r.dial(), adsDelta)
+	s.say(&discoveryv3.DiscoveryRequest{Node: rawNode, TypeUrl: cds})
+	d.say(&discoveryv3.DeltaDiscoveryRequest{Node: rawNode, TypeUrl: cds})
+	for _, got := range []string{s.sotw().GetControlPlane().GetIdentifier(), d.delta().GetControlPlane().GetIdentifier()} {
+		if got != "isthmus/test" {
+			t.Errorf("the control plane is %q", got)
+		}
+	}
+}
