@@ -53,7 +53,7 @@ func held(t *testing.T) (url string) {
 	legacy := source.NewSupervisor("legacy", src, memory, source.Config{Kind: "fake"})
 	other := source.NewSupervisor("other", src, memory, source.Config{Kind: "fake"})
 	server := admin.New(admin.Parts{
-		Config: func() admin.Config { return admin.Config{} },
+		Config:  func() admin.Config { return admin.Config{} },
 		Sources: func() []*source.Supervisor { return []*source.Supervisor{legacy, other} }, Metrics: prometheus.NewRegistry(),
 		Snapshot: func() *catalog.Snapshot {
 			b := catalog.NewBuilder(nil)

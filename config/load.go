@@ -47,40 +47,55 @@ func (e *Error) line(p Problem) string {
 	return b.String()
 }
 
-// Load reads a configuration file. Relative paths in it are relative to the
-// file's folder. The error is an [*Error] that lists everything wrong.
+// Load reads a configuration file, and looks whether the certificates it names
+// can be used. Relative paths in it are relative to the file's folder. The error is an [*Error] that lists everything wrong.
 func Load(path string) (*Config, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return nil, &Error{path, []Problem{{Reason: fmt.Sprintf("cannot be read: %v; give the file's name with --config", cause(err))}}}
 	}
-	c, problems := Parse(text, os.LookupEnv)
+	c, root, problems := parse(text, os.LookupEnv)
 	if len(problems) > 0 {
 		return nil, &Error{path, problems}
 	}
 	c.resolve(filepath.Dir(path))
+	if problems := c.check(); len(problems) > 0 {
+		return nil, &Error{path, placed(root, problems)}
+	}
 	return c, nil
 }
 
 // Parse reads a configuration. Variables are taken from lookup, which has the
 // form of [os.LookupEnv].
 func Parse(text []byte, lookup func(string) (string, bool)) (*Config, []Problem) {
+	c, _, problems := parse(text, lookup)
+	return c, problems
+}
+
+func parse(text []byte, lookup func(string) (string, bool)) (*Config, *yamlpos.Node, []Problem) {
 	c := defaults()
 	root, problems, ok := document(text)
 	if !ok {
-		return &c, problems
+		return &c, root, problems
 	}
 	d := decoder{lookup: lookup}
 	d.decode(root, "", &c)
 	problems = append(problems, d.problems...)
-	for _, p := range c.validate() {
+	for _, p := range placed(root, c.validate()) {
 		if !slices.ContainsFunc(problems, func(o Problem) bool { return within(p.Field, o.Field) }) {
-			p.Line = root.LineOf(p.Field)
 			problems = append(problems, p)
 		}
 	}
 	slices.SortStableFunc(problems, func(a, b Problem) int { return cmp.Compare(a.Line, b.Line) })
-	return &c, problems
+	return &c, root, problems
+}
+
+// placed gives problems the lines of their fields.
+func placed(root *yamlpos.Node, problems []Problem) []Problem {
+	for i := range problems {
+		problems[i].Line = root.LineOf(problems[i].Field)
+	}
+	return problems
 }
 
 // within reports whether a field is another or lies inside it: what could not
@@ -115,6 +130,9 @@ func (c *Config) resolve(dir string) {
 		if f := c.Sources[i].File; f != nil && !filepath.IsAbs(f.Path) {
 			f.Path = filepath.Join(dir, f.Path)
 		}
+	}
+	if c.Outputs.XDS != nil {
+		c.Outputs.XDS.Resolve(dir)
 	}
 }
 

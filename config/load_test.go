@@ -13,6 +13,7 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 
 	"github.com/isthmus-mesh/isthmus/config"
+	"github.com/isthmus-mesh/isthmus/internal/testkit/authority"
 	registry "github.com/isthmus-mesh/isthmus/source"
 )
 
@@ -150,4 +151,32 @@ func FuzzParse(f *testing.F) {
 			t.Error(diff)
 		}
 	})
+}
+
+// Validation needs no network, but certificates have to be there.
+func TestCertificatesAreLookedAt(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	file := filepath.Join(dir, "isthmus.yaml")
+	text := "sources: [{name: a, file: {path: ./registry}}]\noutputs:\n  xds:\n    listen: 0.0.0.0:1\n    tls:\n      certFile: tls.crt\n      keyFile: tls.key\n"
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, err := config.Load(file)
+	if want := ":6: outputs.xds.tls.certFile: "; err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("error %v, want %q in it", err, want)
+	}
+	pair := authority.New(t, "ca").Issue("server")
+	for name, text := range map[string][]byte{"tls.crt": pair.Cert, "tls.key": pair.Key} {
+		if err := os.WriteFile(filepath.Join(dir, name), text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c, err := config.Load(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if warnings := c.Outputs.XDS.Warnings(); len(warnings) != 1 || !strings.Contains(warnings[0], "clientCAFile") {
+		t.Errorf("warnings %q", warnings)
+	}
 }

@@ -75,6 +75,14 @@ func inside(path, folder string) bool {
 	return folder != "" && err == nil && relative != ".." && !strings.HasPrefix(relative, ".."+string(filepath.Separator))
 }
 
+// check finds what is wrong with the files that the parts cannot do without.
+func (c *Config) check() []Problem {
+	if err := c.Outputs.XDS.Check(); err != nil {
+		return []Problem{nested("outputs.xds", err)}
+	}
+	return nil
+}
+
 // nested turns what a part says of itself, "field: reason", into a problem.
 func nested(at string, err error) Problem {
 	field, reason, ok := strings.Cut(err.Error(), ": ")

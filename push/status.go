@@ -80,6 +80,13 @@ func (e *Engine) Len() int {
 	return len(e.subscribers)
 }
 
+// Subscribed is the number of names of a type that the subscriber asks for.
+func (s *Subscriber) Subscribed(t Type) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.types[t].names)
+}
+
 func (s *Subscriber) status() ClientStatus {
 	s.mu.Lock()
 	defer s.mu.Unlock()

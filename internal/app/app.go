@@ -84,12 +84,11 @@ func New(ctx context.Context, c *config.Config, version string, log *slog.Logger
 		})
 		timed.merged(change)
 	})
-	a.xds = xds.New(a.engine, xds.Options{
-		Types: envoy.Types(),
-		Kinds: xds.Kinds{Envoy: envoy.KindEnvoy, GRPC: envoy.KindGRPC},
-		Name:  fmt.Sprintf("isthmus/%s %s", version, c.Instance),
-		Log:   log,
-	})
+	if err := a.offerXDS(c, version, metrics); err != nil {
+		a.gate.Stop()
+		a.closeDisk()
+		return nil, err
+	}
 	parts := admin.Parts{
 		Sources:  a.fleet.supervisors,
 		Snapshot: a.gate.Snapshot,

@@ -75,3 +75,26 @@ func FuzzDeltaRequest(f *testing.F) {
 		}
 	})
 }
+
+// What is let through to be decoded has no more names than it may.
+func FuzzMeasure(f *testing.F) {
+	seed, err := proto.Marshal(&discoveryv3.DeltaDiscoveryRequest{
+		ResourceNamesSubscribe: []string{"a", "b", "c"}, InitialResourceVersions: map[string]string{"a": "1"},
+	})
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(seed)
+	limits := Limits{Names: 2, NameBytes: 8, FieldBytes: 64}.withDefaults()
+	f.Fuzz(func(t *testing.T, text []byte) {
+		var sotw discoveryv3.DiscoveryRequest
+		if limits.measure(text, push.WholeState) == nil && proto.Unmarshal(text, &sotw) == nil && len(sotw.GetResourceNames()) > limits.Names {
+			t.Errorf("%d names", len(sotw.GetResourceNames()))
+		}
+		var delta discoveryv3.DeltaDiscoveryRequest
+		if limits.measure(text, push.Delta) == nil && proto.Unmarshal(text, &delta) == nil &&
+			max(len(delta.GetResourceNamesSubscribe()), len(delta.GetResourceNamesUnsubscribe()), len(delta.GetInitialResourceVersions())) > limits.Names {
+			t.Errorf("%v", &delta)
+		}
+	})
+}

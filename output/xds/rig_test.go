@@ -2,7 +2,9 @@ package xds_test
 
 import (
 	"context"
+	"crypto/tls"
 	"fmt"
+	"log/slog"
 	"net"
 	"sync"
 	"time"
@@ -55,6 +57,11 @@ type setup struct {
 	primedWithin time.Duration
 	sources      []string
 	incomplete   bool // some source has not been listed
+	tls          *tls.Config
+	trustDomains []string
+	limits       xds.Limits
+	maxAge       time.Duration
+	log          *slog.Logger
 }
 
 // newRig starts a rig that serves nothing before the first apply.
@@ -68,6 +75,7 @@ func newRig(t xdsclient.TB, s setup) *rig {
 	r.server = xds.New(r.engine, xds.Options{
 		Types: envoy.Types(), Kinds: xds.Kinds{Envoy: envoy.KindEnvoy, GRPC: envoy.KindGRPC},
 		Name: "isthmus/test", PrimedWithin: s.primedWithin,
+		TLS: s.tls, TrustDomains: s.trustDomains, MaxConnectionAge: s.maxAge, Limits: s.limits, Log: s.log,
 	})
 	listener, err := xds.Listen(context.Background(), xds.Config{Listen: "127.0.0.1:0"})
 	if err != nil {
@@ -224,7 +232,7 @@ func (r *rig) sotwWith(c xdsclient.Config) *xdsclient.Client {
 // dial opens a connection of its own, so that no client slows another on the wire.
 func (r *rig) dial(options ...grpc.DialOption) *grpc.ClientConn {
 	r.t.Helper()
-	options = append(options, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	options = append([]grpc.DialOption{grpc.WithTransportCredentials(insecure.NewCredentials())}, options...)
 	conn, err := grpc.NewClient("passthrough:///"+r.address, options...)
 	if err != nil {
 		r.t.Fatalf("dial: %v", err)

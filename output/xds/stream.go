@@ -25,6 +25,8 @@ type stream struct {
 	wire       grpc.ServerStream
 	log        *slog.Logger
 	subscriber *push.Subscriber
+	only       push.Type // or every
+	pace       pace
 
 	serials []atomic.Uint64 // of the newest response by type, as the sender sent it
 	sotw    []sotwType
@@ -47,33 +49,36 @@ func answerOf(m request) push.Answer {
 	case err != nil:
 		return push.Answer{}
 	case m.GetErrorDetail() != nil:
-		return push.Answer{Verdict: push.Refuse, Serial: serial, Reason: m.GetErrorDetail().GetMessage()}
+		return push.Answer{Verdict: push.Refuse, Serial: serial, Reason: cut(m.GetErrorDetail().GetMessage(), reasonBytes)}
 	default:
 		return push.Answer{Verdict: push.Accept, Serial: serial}
 	}
 }
 
-// serve runs a stream to its end. receive reads one message, and accept hands
-// it to the engine.
-func (s *Server) serve(wire grpc.ServerStream, mode push.Mode, receive func() (request, error), accept func(*stream, push.Type, request)) error {
-	first, err := receive()
+// serve runs a stream to its end.
+func (s *Server) serve(wire grpc.ServerStream, mode push.Mode, only push.Type) error {
+	who, err := s.identify(wire.Context())
+	if err != nil {
+		return err
+	}
+	leave, err := s.admit(wire.Context(), who)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	first, err := s.receive(wire, mode)
 	if err != nil {
 		return endOf(err)
 	}
-	if first.GetNode().GetId() == "" {
-		return grpcstatus.Error(codes.InvalidArgument, "the first request of a stream must carry node.id; set it in the client's bootstrap")
-	}
-	if err := s.awaitPrimed(wire.Context()); err != nil {
+	st, err := s.open(wire, mode, who, first)
+	if err != nil {
 		return err
 	}
-	st := s.open(wire, mode, first.GetNode())
-	if st == nil {
-		return errStopping
-	}
 	defer st.subscriber.Close()
+	st.only = only
 	ended := make(chan error, 1)
 	go func() {
-		ended <- st.receiveAll(first, receive, accept)
+		ended <- st.receiveAll(first)
 		st.subscriber.Close() // lets the sender end
 	}()
 	if err := st.sendAll(); err != nil {
@@ -119,44 +124,36 @@ func (s *Server) awaitPrimed(ctx context.Context) error {
 	}
 }
 
-func (s *Server) open(wire grpc.ServerStream, mode push.Mode, node *corev3.Node) *stream {
+// open enters a client, once there is something to serve.
+func (s *Server) open(wire grpc.ServerStream, mode push.Mode, who identity, first request) (*stream, error) {
+	node := first.GetNode()
 	client := s.config.Kinds.clientOf(node)
-	info := push.Info{ID: node.GetId(), Protocol: protocols[mode], Identity: describe(client), Since: time.Now()}
+	if err := s.checkNode(first, client.Namespace); err != nil {
+		return nil, err
+	}
+	var err error
+	if client.Namespace, err = who.narrow(client.Namespace); err != nil {
+		return nil, s.rejected.because(notWho, err)
+	}
+	if err := s.awaitPrimed(wire.Context()); err != nil {
+		return nil, err
+	}
+	info := push.Info{ID: node.GetId(), Protocol: protocols[mode], Identity: cut(describe(client), shownBytes), Since: time.Now()}
+	who.prove(&info)
+	log := s.log.With("client", info.ID)
 	subscriber := s.engine.Connect(info, client, mode)
 	if subscriber == nil {
-		return nil
+		return nil, errStopping
 	}
 	return &stream{
-		server: s, mode: mode, wire: wire, subscriber: subscriber,
-		log:     s.log.With("client", node.GetId()),
+		server: s, mode: mode, wire: wire, subscriber: subscriber, log: log, pace: newPace(s.limits),
 		serials: make([]atomic.Uint64, len(s.types)),
 		sotw:    make([]sotwType, len(s.types)),
 		delta:   make([]bool, len(s.types)),
-	}
+	}, nil
 }
 
 var protocols = [...]string{push.WholeState: "xds-sotw", push.Delta: "xds-delta"}
-
-// receiveAll takes in requests until the client or the stream ends.
-func (s *stream) receiveAll(m request, receive func() (request, error), accept func(*stream, push.Type, request)) error {
-	for {
-		if m.GetTypeUrl() == "" {
-			return grpcstatus.Error(codes.InvalidArgument, "a request on an aggregated stream must carry type_url")
-		}
-		if t, known := s.server.byURL[m.GetTypeUrl()]; known {
-			if e := m.GetErrorDetail(); e != nil {
-				s.log.Warn("client refused a response", "type", m.GetTypeUrl(), "err", e.GetMessage())
-			}
-			accept(s, t, m)
-		} else {
-			s.log.Debug("client asks for a type that is not served", "type", m.GetTypeUrl())
-		}
-		var err error
-		if m, err = receive(); err != nil {
-			return err
-		}
-	}
-}
 
 // sendAll sends what the engine has for the client until the subscriber is closed.
 func (s *stream) sendAll() error {

@@ -1,0 +1,70 @@
+package app
+
+import (
+	"crypto/tls"
+	"fmt"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/isthmus-mesh/isthmus/config"
+	"github.com/isthmus-mesh/isthmus/internal/certs"
+	"github.com/isthmus-mesh/isthmus/output/envoy"
+	"github.com/isthmus-mesh/isthmus/output/xds"
+)
+
+// offerXDS makes the server of the output xds.
+func (a *App) offerXDS(c *config.Config, version string, metrics *prometheus.Registry) error {
+	log := a.log.With("output", "xds")
+	for _, warning := range c.Outputs.XDS.Warnings() {
+		log.Warn(warning)
+	}
+	keeper, err := c.Outputs.XDS.Certificates(log)
+	if err != nil {
+		return fmt.Errorf("outputs.xds.%w", err)
+	}
+	var shown *tls.Config
+	if keeper != nil {
+		shown = keeper.TLS()
+		measureCertificates(metrics, "xds", keeper)
+	}
+	a.xds = xds.New(a.engine, xds.Options{
+		Types: envoy.Types(),
+		Kinds: xds.Kinds{Envoy: envoy.KindEnvoy, GRPC: envoy.KindGRPC},
+		Name:  fmt.Sprintf("isthmus/%s %s", version, c.Instance),
+		TLS:   shown, TrustDomains: c.Outputs.XDS.TLS.TrustDomains, MaxConnectionAge: c.Outputs.XDS.MaxConnectionAge,
+		Log: a.log,
+	})
+	for cause := range a.xds.Rejected() {
+		metrics.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{
+			Name: "isthmus_streams_rejected_total", Help: "Streams that were not served, or not any longer.",
+			ConstLabels: prometheus.Labels{"output": "xds", "cause": cause},
+		}, func() float64 { return a.rejected(cause) }))
+	}
+	return nil
+}
+
+func (a *App) rejected(cause string) float64 {
+	for name, n := range a.xds.Rejected() {
+		if name == cause {
+			return float64(n)
+		}
+	}
+	return 0
+}
+
+// measureCertificates shows certificates that cannot be read anew before those
+// in use have expired. The files are looked at with each scrape.
+func measureCertificates(metrics *prometheus.Registry, output string, k *certs.Keeper) {
+	gauge := func(name, help string, value func() float64) {
+		metrics.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "isthmus_certificate_" + name, Help: help, ConstLabels: prometheus.Labels{"output": output},
+		}, value))
+	}
+	gauge("stale", "Whether the certificate files cannot be used as they are now, and those before are in use.", func() float64 {
+		if k.Err() != nil {
+			return 1
+		}
+		return 0
+	})
+	gauge("expiry_timestamp_seconds", "When the certificate in use expires.", func() float64 { return float64(k.Expires().Unix()) })
+}

@@ -1,0 +1,123 @@
+package certs
+
+import (
+	"bytes"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+)
+
+// Files are PEM files.
+type Files struct {
+	CertFile, KeyFile string
+	// ClientCAFile is optional. With it, clients must show a certificate that
+	// one of the authorities in it has signed.
+	ClientCAFile string
+}
+
+// FileError says which of the files is at fault.
+type FileError struct {
+	Field  string // "certFile", "keyFile" or "clientCAFile"
+	Reason string // what is wrong and how to mend it
+}
+
+// Error implements error.
+func (e *FileError) Error() string { return e.Field + ": " + e.Reason }
+
+// content is what stands in the files; clientCA is nil without such a file.
+type content struct{ cert, key, clientCA []byte }
+
+func (c content) equal(o content) bool {
+	return bytes.Equal(c.cert, o.cert) && bytes.Equal(c.key, o.key) && bytes.Equal(c.clientCA, o.clientCA)
+}
+
+// read takes in the files as they are now.
+func (f Files) read() (c content, err error) {
+	if c.cert, err = readFile("certFile", f.CertFile); err != nil {
+		return content{}, err
+	}
+	if c.key, err = readFile("keyFile", f.KeyFile); err != nil {
+		return content{}, err
+	}
+	if f.ClientCAFile != "" {
+		c.clientCA, err = readFile("clientCAFile", f.ClientCAFile)
+	}
+	return c, err
+}
+
+// largest is far more than any of the files has reason to be.
+const largest = 4 << 20
+
+func readFile(field, path string) ([]byte, error) {
+	file, err := os.Open(path) //nolint:gosec // it is the operator who names it
+	if err != nil {
+		return nil, &FileError{field, fmt.Sprintf("%q cannot be read: %v", path, cause(err))}
+	}
+	defer file.Close()
+	text, err := io.ReadAll(io.LimitReader(file, largest+1))
+	if err != nil {
+		return nil, &FileError{field, fmt.Sprintf("%q cannot be read: %v", path, cause(err))}
+	}
+	if len(text) > largest {
+		return nil, &FileError{field, fmt.Sprintf("%q is larger than %d bytes; name a file in PEM form", path, largest)}
+	}
+	return text, nil
+}
+
+// parse makes what a listener needs of the content of files.
+func (f Files) parse(c content) (*tls.Config, error) {
+	pair, err := tls.X509KeyPair(c.cert, c.key)
+	if err != nil {
+		return nil, f.whose(c, err)
+	}
+	config := &tls.Config{
+		MinVersion:   tls.VersionTLS12,
+		Certificates: []tls.Certificate{pair},
+		NextProtos:   []string{"h2"},
+		// A resumed session would stand on what was verified under the files
+		// as they were before.
+		SessionTicketsDisabled: true,
+	}
+	if f.ClientCAFile == "" {
+		return config, nil
+	}
+	config.ClientAuth, config.ClientCAs = tls.RequireAndVerifyClientCert, x509.NewCertPool()
+	if !config.ClientCAs.AppendCertsFromPEM(c.clientCA) {
+		return nil, &FileError{"clientCAFile", fmt.Sprintf("%q holds no certificate in PEM form", f.ClientCAFile)}
+	}
+	return config, nil
+}
+
+// whose finds out which of the two files keeps a pair from being one.
+func (f Files) whose(c content, err error) error {
+	if !holdsCertificate(c.cert) {
+		return &FileError{"certFile", fmt.Sprintf("%q holds no certificate in PEM form", f.CertFile)}
+	}
+	return &FileError{"keyFile", fmt.Sprintf("%q cannot be used with the certificate: %v; name the key that belongs to it, in PEM form and without a password", f.KeyFile, err)}
+}
+
+func holdsCertificate(text []byte) bool {
+	for {
+		var block *pem.Block
+		if block, text = pem.Decode(text); block == nil {
+			return false
+		}
+		if block.Type == "CERTIFICATE" {
+			_, err := x509.ParseCertificate(block.Bytes)
+			return err == nil
+		}
+	}
+}
+
+// cause is an error of the file system without the path that stands beside it.
+func cause(err error) error {
+	var pathErr *os.PathError
+	if errors.As(err, &pathErr) {
+		return pathErr.Err
+	}
+	return err
+}

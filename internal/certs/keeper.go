@@ -1,0 +1,109 @@
+package certs
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Keeper has the newest content of files that can be used. Make one with [New].
+type Keeper struct {
+	files Files
+	log   *slog.Logger
+	turns atomic.Uint64 // counts readings as they begin
+
+	mu      sync.Mutex
+	turn    uint64 // of the newest reading that counted
+	seen    content
+	current *tls.Config // never written to again
+	err     error       // why what was seen last is not in use
+}
+
+// New returns a keeper of files, which must be good by now. The error is a [*FileError].
+func New(files Files, log *slog.Logger) (*Keeper, error) {
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	k := &Keeper{files: files, log: log}
+	seen, err := files.read()
+	if err != nil {
+		return nil, err
+	}
+	if k.current, err = files.parse(seen); err != nil {
+		return nil, err
+	}
+	k.seen = seen
+	return k, nil
+}
+
+// TLS returns a configuration whose handshakes use the files as they are then.
+func (k *Keeper) TLS() *tls.Config {
+	return &tls.Config{
+		MinVersion:             tls.VersionTLS12,
+		NextProtos:             []string{"h2"},
+		SessionTicketsDisabled: true,
+		GetConfigForClient:     func(*tls.ClientHelloInfo) (*tls.Config, error) { return k.newest(), nil },
+	}
+}
+
+// Err says why the files as they are now are not in use; nil if they are.
+func (k *Keeper) Err() error {
+	k.newest()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.err
+}
+
+// Expires is when the certificate in use does.
+func (k *Keeper) Expires() time.Time {
+	leaf := k.newest().Certificates[0].Leaf
+	if leaf == nil { // parsed anew, should the library not have kept it
+		leaf, _ = x509.ParseCertificate(k.newest().Certificates[0].Certificate[0])
+	}
+	if leaf == nil {
+		return time.Time{}
+	}
+	return leaf.NotAfter
+}
+
+// newest reads the files and returns what is to be used now. The lock is not
+// held while they are read, so a reading counts only if none that began after
+// it has counted already.
+func (k *Keeper) newest() *tls.Config {
+	turn := k.turns.Add(1)
+	seen, err := k.files.read()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if turn < k.turn {
+		return k.current
+	}
+	k.turn = turn
+	if err != nil {
+		k.keepOld(err)
+		k.seen = content{} // whatever comes next is new
+		return k.current
+	}
+	if seen.equal(k.seen) {
+		return k.current
+	}
+	k.seen = seen
+	next, err := k.files.parse(seen)
+	if err != nil {
+		k.keepOld(err)
+		return k.current
+	}
+	k.current, k.err = next, nil
+	k.log.Info("certificates were read anew", "certFile", k.files.CertFile)
+	return next
+}
+
+// keepOld notes why the files are not used, once for each reason.
+func (k *Keeper) keepOld(err error) {
+	if k.err == nil || k.err.Error() != err.Error() {
+		k.log.Error("certificates cannot be used as they are now; those before stay in use, and the files are tried again", "err", err)
+	}
+	k.err = err
+}

@@ -1,0 +1,60 @@
+package xds_test
+
+import (
+	"io/fs"
+	"os"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// The page that says which points are kept names tests that there are.
+func TestReferencePageNamesTestsThatExist(t *testing.T) {
+	const root = "../.."
+	page, err := os.ReadFile(root + "/docs/reference/xds.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tests := testsBelow(t, os.DirFS(root))
+	row := regexp.MustCompile(`(?m)^\| (\d+) \| [^|]+ \| (kept|not applicable|not yet) \| ([^|]+) \|$`)
+	name := regexp.MustCompile("`(Test\\w+)`")
+	rows := row.FindAllStringSubmatch(string(page), -1)
+	for i, cells := range rows {
+		if cells[1] != strconv.Itoa(i+1) {
+			t.Fatalf("point %s stands where %d should", cells[1], i+1)
+		}
+		if named := name.MatchString(cells[3]); named != (cells[2] == "kept") {
+			t.Errorf("point %s is %s, and its tests are: %s", cells[1], cells[2], cells[3])
+		}
+	}
+	if len(rows) != 72 {
+		t.Errorf("the page has %d points", len(rows))
+	}
+	for _, found := range name.FindAllStringSubmatch(string(page), -1) {
+		if !tests[found[1]] {
+			t.Errorf("there is no %s", found[1])
+		}
+	}
+}
+
+// testsBelow lists the names of all tests in a tree.
+func testsBelow(t *testing.T, tree fs.FS) map[string]bool {
+	t.Helper()
+	declared := regexp.MustCompile(`(?m)^func (Test\w+)\(t \*testing\.T\)`)
+	names := map[string]bool{}
+	err := fs.WalkDir(tree, ".", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || !strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		text, err := fs.ReadFile(tree, path)
+		for _, found := range declared.FindAllSubmatch(text, -1) {
+			names[string(found[1])] = true
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return names
+}

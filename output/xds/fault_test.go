@@ -1,0 +1,170 @@
+package xds_test
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"runtime"
+	"testing"
+	"time"
+
+	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	"google.golang.org/genproto/googleapis/rpc/status"
+	"google.golang.org/grpc/codes"
+	grpcstatus "google.golang.org/grpc/status"
+
+	"github.com/isthmus-mesh/isthmus/internal/testkit/xdsclient"
+	"github.com/isthmus-mesh/isthmus/output/xds"
+)
+
+// connect opens a bare connection.
+func (r *rig) connect() net.Conn {
+	r.t.Helper()
+	conn, err := net.Dial("tcp", r.address)
+	if err != nil {
+		r.t.Fatalf("dial: %v", err)
+	}
+	r.t.Cleanup(func() { _ = conn.Close() })
+	_ = conn.SetDeadline(time.Now().Add(10 * time.Second))
+	return conn
+}
+
+// Who never finishes a handshake is sent away, and holds nobody up.
+func TestHandshakesEnd(t *testing.T) {
+	limits := xds.Limits{Handshake: 100 * time.Millisecond}
+	plain, secure := newRig(t, setup{limits: limits}), newSecured(t, setup{limits: limits}, true)
+	for name, r := range map[string]*rig{"plaintext": plain, "TLS": secure.rig} {
+		silent, slow := r.connect(), r.connect()
+		_, _ = slow.Write([]byte{0x16, 0x03, 0x01}) // as a handshake begins
+		for _, conn := range []net.Conn{silent, slow} {
+			if _, err := io.Copy(io.Discard, conn); isTimeout(err) {
+				t.Errorf("%s: the connection is still open", name)
+			}
+		}
+	}
+	for _, c := range secure.clients(secure.ca.Client(secure.ca.Issue("client", inShop)), "") {
+		c.Subscribe(eds, clusterOf(probe))
+		c.AwaitHeld(eds, clusterOf(probe))
+	}
+}
+
+func isTimeout(err error) bool {
+	var netErr net.Error
+	return errors.As(err, &netErr) && netErr.Timeout()
+}
+
+func TestGarbageOnThePortHarmsNobody(t *testing.T) {
+	plain, secure := newProbed(t), newSecured(t, setup{}, true)
+	const preface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+	garbage := make([]byte, 64<<10)
+	_, _ = rand.Read(garbage)
+	for _, r := range []*rig{plain, secure.rig} {
+		for _, text := range []string{string(garbage), "GET / HTTP/1.1\r\n\r\n", preface + string(garbage), "\x00"} {
+			conn := r.connect()
+			_, _ = io.WriteString(conn, text)
+			_ = conn.Close()
+		}
+	}
+	c := plain.delta("client", "shop")
+	c.Subscribe(eds, clusterOf(probe))
+	c.AwaitHeld(eds, clusterOf(probe))
+}
+
+// faulty panics when a client's refusal is logged, or a stream begins.
+type faulty struct{ slog.Handler }
+
+func (faulty) Enabled(context.Context, slog.Level) bool { return true }
+
+func (h faulty) WithAttrs(attrs []slog.Attr) slog.Handler {
+	if attrs[0].Value.String() == "cursed" {
+		panic("a stream of a cursed client")
+	}
+	return h
+}
+
+func (h faulty) Handle(_ context.Context, r slog.Record) error {
+	if r.Message == "client refused a response" {
+		panic("a refusal")
+	}
+	return nil
+}
+
+func TestPanicEndsOneStreamOnly(t *testing.T) {
+	r := newRig(t, setup{log: slog.New(faulty{slog.DiscardHandler})})
+	r.put(service("shop", probe))
+	other := r.delta("other", "shop")
+	other.Subscribe(eds, clusterOf(probe))
+	other.AwaitHeld(eds, clusterOf(probe))
+
+	sender := openRaw(t, r.dial(), adsDelta)
+	sender.say(&discoveryv3.DeltaDiscoveryRequest{Node: xdsclient.Node("cursed", "shop", "envoy"), TypeUrl: eds})
+	receiver := openRaw(t, r.dial(), adsDelta)
+	receiver.say(&discoveryv3.DeltaDiscoveryRequest{Node: rawNode, TypeUrl: eds, ResourceNamesSubscribe: clustersOf(probe)})
+	receiver.say(&discoveryv3.DeltaDiscoveryRequest{TypeUrl: eds, ResponseNonce: receiver.delta().GetNonce(), ErrorDetail: &status.Status{}})
+	for _, s := range []raw{sender, receiver} {
+		if err := s.end(); grpcstatus.Code(err) != codes.Internal {
+			t.Errorf("got %v", err)
+		}
+	}
+	r.put(endpoint("shop", probe, "one", "10.0.0.1"))
+	other.Await("a change", leads(probe, "10.0.0.1"))
+	for cause, n := range r.server.Rejected() {
+		if cause == "panic" && n != 2 {
+			t.Errorf("%d panics were counted", n)
+		}
+	}
+}
+
+// Streams come and go, and leave nothing behind.
+func TestPoint8_StreamsLeaveNothingBehind(t *testing.T) {
+	const rounds, streams = 6, 50
+	r := newProbed(t, "a.example")
+	conn := r.dial()
+	round := func() {
+		for i := range streams {
+			s := openRaw(t, conn, []string{adsSotw, adsDelta}[i%2])
+			if i%2 == 0 {
+				s.say(&discoveryv3.DiscoveryRequest{Node: rawNode, TypeUrl: cds})
+				s.sotw()
+			} else {
+				s.say(&discoveryv3.DeltaDiscoveryRequest{Node: rawNode, TypeUrl: cds})
+				s.delta()
+			}
+			if i%3 == 0 {
+				_ = s.wire.CloseSend()
+			} else {
+				s.stop()
+			}
+			_ = s.end()
+		}
+		for r.engine.Len() > 0 {
+			runtime.Gosched()
+		}
+	}
+	round()
+	goroutines, before := runtime.NumGoroutine(), heap()
+	for range rounds {
+		round()
+	}
+	if after := heap(); after > before+1<<20 {
+		t.Errorf("the heap grew from %d to %d bytes in %d streams", before, after, rounds*streams)
+	}
+	if now := runtime.NumGoroutine(); now > goroutines+10 {
+		t.Errorf("there are %d goroutines, and were %d", now, goroutines)
+	}
+}
+
+// A connection that is too old ends, and the client comes back on a new one.
+func TestPoint69_ConnectionsEndAtTheirAge(t *testing.T) {
+	r := newRig(t, setup{maxAge: 50 * time.Millisecond})
+	r.put(service("shop", probe))
+	s := openRaw(t, r.dial(), adsDelta)
+	s.say(&discoveryv3.DeltaDiscoveryRequest{Node: rawNode, TypeUrl: eds, ResourceNamesSubscribe: clustersOf(probe)})
+	s.delta()
+	if err := s.end(); grpcstatus.Code(err) != codes.Unavailable {
+		t.Errorf("got %v", err)
+	}
+}

@@ -1,0 +1,124 @@
+package xds
+
+import (
+	"context"
+	"crypto/x509"
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/spiffe/go-spiffe/v2/spiffeid"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/peer"
+	grpcstatus "google.golang.org/grpc/status"
+
+	"github.com/isthmus-mesh/isthmus/push"
+)
+
+// identity is who is at the other end of a connection, as far as that does not
+// depend on what it says about itself.
+type identity struct {
+	name      string // its SPIFFE identity; empty if nothing is proven
+	namespace string // that the identity stands for
+	address   string // empty on this machine
+}
+
+// identify reads what the connection proves. A certificate without an identity
+// that we understand grants nothing, not even what is for everybody: it was
+// meant for something else.
+func (s *Server) identify(ctx context.Context) (identity, error) {
+	var who identity
+	other, ok := peer.FromContext(ctx)
+	if !ok {
+		return who, nil
+	}
+	who.address = remoteAddress(other.Addr)
+	info, ok := other.AuthInfo.(credentials.TLSInfo)
+	if !ok || len(info.State.VerifiedChains) == 0 {
+		return who, nil
+	}
+	id, namespace, err := readIdentity(info.State.PeerCertificates[0])
+	if err == nil && len(s.config.TrustDomains) > 0 && !slices.Contains(s.config.TrustDomains, id.TrustDomain().Name()) {
+		err = fmt.Errorf("the trust domain %q is not among those served here", id.TrustDomain().Name())
+	}
+	if err != nil {
+		return who, s.rejected.because(notWho, grpcstatus.Errorf(codes.PermissionDenied, "client certificate: %v", err))
+	}
+	who.name, who.namespace = id.String(), namespace
+	return who, nil
+}
+
+// readIdentity reads spiffe://DOMAIN/ns/NAMESPACE/sa/ACCOUNT from the one URI
+// of a certificate.
+func readIdentity(cert *x509.Certificate) (id spiffeid.ID, namespace string, err error) {
+	const want = "spiffe://DOMAIN/ns/NAMESPACE/sa/ACCOUNT"
+	if len(cert.URIs) != 1 {
+		return id, "", fmt.Errorf("it has %d URIs among its names; it needs exactly one, of the form %s", len(cert.URIs), want)
+	}
+	if id, err = spiffeid.FromURI(cert.URIs[0]); err != nil {
+		return id, "", fmt.Errorf("%q is not an identity of the form %s: %w", cert.URIs[0], want, err)
+	}
+	path := strings.Split(id.Path(), "/") // begins with a slash
+	if len(path) != 5 || path[1] != "ns" || path[3] != "sa" {
+		return id, "", fmt.Errorf("%q is not of the form %s", id, want)
+	}
+	return id, path[2], nil
+}
+
+// narrow returns the namespace in which a client is, given what it claims.
+// Labels need no proof: they choose among what its namespace may have.
+func (who identity) narrow(claimed string) (string, error) {
+	switch {
+	case who.name == "" || claimed == who.namespace:
+		return claimed, nil
+	case claimed == "":
+		return who.namespace, nil
+	default:
+		return "", grpcstatus.Errorf(codes.PermissionDenied,
+			"the node says it is in namespace %q, but its certificate is that of %s; correct NAMESPACE in the node's metadata, or its id", claimed, who.name)
+	}
+}
+
+// prove puts what is proven in the place of what is claimed.
+func (who identity) prove(info *push.Info) {
+	if who.name != "" {
+		info.Identity, info.Proven = who.name, true
+	}
+}
+
+// key is what streams are counted by; empty if they are not.
+func (who identity) key() string {
+	if who.name != "" {
+		return who.name
+	}
+	return who.address
+}
+
+func remoteAddress(addr net.Addr) string {
+	tcp, ok := addr.(*net.TCPAddr)
+	if !ok {
+		return "" // a socket of this machine
+	}
+	ip, _ := netip.AddrFromSlice(tcp.IP)
+	if ip = ip.Unmap(); ip.IsLoopback() {
+		return ""
+	}
+	return ip.String()
+}
+
+// checkNode refuses a node that says nothing, or too much.
+func (s *Server) checkNode(m request, namespace string) error {
+	id := m.GetNode().GetId()
+	if id == "" {
+		return errNoNode
+	}
+	if most := s.limits.NameBytes; len(id) > most || len(namespace) > most {
+		return s.rejected.because(tooMuch, tooLarge("a node whose id or namespace has more than %d bytes", most))
+	}
+	return nil
+}
+
+var errNoNode = grpcstatus.Error(codes.InvalidArgument, "the first request of a stream must carry node.id; set it in the client's bootstrap")

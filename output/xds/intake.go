@@ -1,0 +1,118 @@
+package xds
+
+import (
+	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/mem"
+	grpcstatus "google.golang.org/grpc/status"
+	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/isthmus-mesh/isthmus/push"
+)
+
+// incoming is a request on its way in: measured first and only then decoded,
+// for a message in memory is many times what it is on the wire.
+type incoming struct {
+	request
+	mode    push.Mode
+	limits  *Limits
+	refused error // a status, set instead of the request
+}
+
+// receive waits for the next request of a stream.
+func (s *Server) receive(wire grpc.ServerStream, mode push.Mode) (request, error) {
+	in := incoming{mode: mode, limits: &s.limits}
+	if err := wire.RecvMsg(&in); err != nil {
+		return nil, err
+	}
+	if in.refused != nil {
+		return nil, s.rejected.because(tooMuch, in.refused)
+	}
+	return in.request, nil
+}
+
+// Unmarshal implements [encoding.CodecV2].
+func (c codec) Unmarshal(data mem.BufferSlice, v any) error {
+	in, ok := v.(*incoming)
+	if !ok {
+		return c.CodecV2.Unmarshal(data, v)
+	}
+	buffer := data.MaterializeToBuffer(mem.DefaultBufferPool())
+	defer buffer.Free()
+	in.decode(buffer.ReadOnlyData())
+	return nil
+}
+
+func (in *incoming) decode(text []byte) {
+	if in.refused = in.limits.measure(text, in.mode); in.refused != nil {
+		return
+	}
+	var m interface {
+		request
+		proto.Message
+	}
+	if m = new(discoveryv3.DiscoveryRequest); in.mode == push.Delta {
+		m = new(discoveryv3.DeltaDiscoveryRequest)
+	}
+	if err := proto.Unmarshal(text, m); err != nil {
+		in.refused = errNoRequest
+		return
+	}
+	in.request = m
+}
+
+var errNoRequest = grpcstatus.Error(codes.InvalidArgument, "the message is not a discovery request")
+
+// Fields of requests that carry one name each, or a name and a version. Each
+// of the others is in an honest request once.
+var (
+	nameFields  = [...][]protowire.Number{push.WholeState: {3, 7}, push.Delta: {3, 4, 5, 8, 9}}
+	otherFields = 32
+)
+
+// measure walks over the fields of a request and keeps nothing of it.
+func (l *Limits) measure(text []byte, mode push.Mode) error {
+	var names [10]int // by field
+	others := 0
+	for len(text) > 0 {
+		field, kind, n := protowire.ConsumeTag(text)
+		if n < 0 {
+			return errNoRequest
+		}
+		size := protowire.ConsumeFieldValue(field, kind, text[n:])
+		if size < 0 {
+			return errNoRequest
+		}
+		text = text[n+size:]
+		if isName(field, mode) {
+			names[field]++
+			if names[field] > l.Names {
+				return tooLarge("a request with more than %d names of one type; a stream may have no more", l.Names)
+			}
+			// What comes with the name, a version or lengths, is short.
+			if size > l.NameBytes+64 {
+				return tooLarge("a resource name of %d bytes; they may have %d", size, l.NameBytes)
+			}
+			continue
+		}
+		if others++; others > otherFields || size > l.FieldBytes {
+			return tooLarge("a request with a field of more than %d bytes, or with the same field again and again", l.FieldBytes)
+		}
+	}
+	return nil
+}
+
+func isName(field protowire.Number, mode push.Mode) bool {
+	for _, f := range nameFields[mode] {
+		if f == field {
+			return true
+		}
+	}
+	return false
+}
+
+func tooLarge(format string, args ...any) error {
+	return grpcstatus.Errorf(codes.ResourceExhausted, format, args...)
+}

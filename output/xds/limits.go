@@ -1,0 +1,76 @@
+package xds
+
+import (
+	"cmp"
+	"time"
+)
+
+// Limits bound what one client can cost the others. Zero fields take their
+// defaults, which leave room for the largest honest client: one that resumes
+// with tens of thousands of clusters, or has thousands of siblings of one identity.
+type Limits struct {
+	// Message is the bytes of a request; default 32 MiB, for the first request
+	// of a delta stream lists all that a big proxy holds.
+	Message int
+	// Names is how many names of one type a stream may ask for, and how many it
+	// may say it holds; default 250,000.
+	Names int
+	// NameBytes bounds a name, the node's id and its namespace; default 4 KiB.
+	NameBytes int
+	// FieldBytes bounds every other field, such as the node; default 1 MiB.
+	FieldBytes int
+	// StreamsPerConnection default to 1,000. A client with more waits, or opens
+	// another connection.
+	StreamsPerConnection int
+	// StreamsPerClient are those of one proven identity, else of one address;
+	// default 10,000. This machine itself is not limited.
+	StreamsPerClient int
+	// NewStreams are streams of all clients; default 2,000 a second after 4,000
+	// at once. One that is too early waits a little and is then refused.
+	NewStreams Rate
+	// Requests are those of one stream; default 2,000 a second after 30,000. What
+	// exceeds them waits in the transport, and the client with it.
+	Requests Rate
+	// Refusals are answers of one stream that refuse; default 10 a second after
+	// 100. They wait in the same way, so that a client that refuses
+	// everything costs next to nothing.
+	Refusals Rate
+	// Handshake is the time from the connection to its first stream being
+	// possible; default 10 s.
+	Handshake time.Duration
+}
+
+// Rate is so many a second, after a burst.
+type Rate struct {
+	PerSecond float64
+	Burst     int
+}
+
+func (l Limits) withDefaults() Limits {
+	l.Message = cmp.Or(l.Message, 32<<20)
+	l.Names = cmp.Or(l.Names, 250_000)
+	l.NameBytes = cmp.Or(l.NameBytes, 4<<10)
+	l.FieldBytes = cmp.Or(l.FieldBytes, 1<<20)
+	l.StreamsPerConnection = cmp.Or(l.StreamsPerConnection, 1_000)
+	l.StreamsPerClient = cmp.Or(l.StreamsPerClient, 10_000)
+	l.NewStreams = cmp.Or(l.NewStreams, Rate{2_000, 4_000})
+	l.Requests = cmp.Or(l.Requests, Rate{2_000, 30_000})
+	l.Refusals = cmp.Or(l.Refusals, Rate{10, 100})
+	l.Handshake = cmp.Or(l.Handshake, 10*time.Second)
+	return l
+}
+
+const (
+	// reasonBytes of a refusal are kept to be shown.
+	reasonBytes = 4 << 10
+	// shownBytes of what a client says about itself are.
+	shownBytes = 1 << 10
+	// unknownTypes of a stream are noted.
+	unknownTypes = 8
+	// refusalsLogged of a stream at once, and then one every refusalLogEvery.
+	refusalsLogged  = 5
+	refusalLogEvery = 10 * time.Second
+)
+
+// cut shortens a text, which may end in half a character then.
+func cut(s string, most int) string { return s[:min(len(s), most)] }

@@ -1,0 +1,67 @@
+package xds_test
+
+import (
+	"context"
+	"testing"
+
+	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	"google.golang.org/grpc"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/isthmus-mesh/isthmus/internal/testkit/xdsclient"
+)
+
+// raw is a stream on which a test says and hears every message itself.
+type raw struct {
+	t    *testing.T
+	wire grpc.ClientStream
+	stop context.CancelFunc
+}
+
+func openRaw(t *testing.T, conn *grpc.ClientConn, method string) raw {
+	t.Helper()
+	ctx, stop := context.WithCancel(t.Context())
+	t.Cleanup(stop)
+	wire, err := conn.NewStream(ctx, &grpc.StreamDesc{ServerStreams: true, ClientStreams: true}, method)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return raw{t, wire, stop}
+}
+
+// say sends a message. What is wrong with the stream, the next hear tells.
+func (r raw) say(m proto.Message) { _ = r.wire.SendMsg(m) }
+
+func (r raw) sotw() *discoveryv3.DiscoveryResponse {
+	r.t.Helper()
+	m := &discoveryv3.DiscoveryResponse{}
+	if err := r.wire.RecvMsg(m); err != nil {
+		r.t.Fatal(err)
+	}
+	return m
+}
+
+func (r raw) delta() *discoveryv3.DeltaDiscoveryResponse {
+	r.t.Helper()
+	m := &discoveryv3.DeltaDiscoveryResponse{}
+	if err := r.wire.RecvMsg(m); err != nil {
+		r.t.Fatal(err)
+	}
+	return m
+}
+
+// end drains the stream and returns why it ended.
+func (r raw) end() error {
+	for {
+		if err := r.wire.RecvMsg(&discoveryv3.DeltaDiscoveryResponse{}); err != nil {
+			return err
+		}
+	}
+}
+
+var rawNode = xdsclient.Node("raw", "shop", "envoy")
+
+const (
+	adsSotw  = "/envoy.service.discovery.v3.AggregatedDiscoveryService/StreamAggregatedResources"
+	adsDelta = "/envoy.service.discovery.v3.AggregatedDiscoveryService/DeltaAggregatedResources"
+)

@@ -1,0 +1,115 @@
+package xds
+
+import (
+	"time"
+
+	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	"google.golang.org/grpc/codes"
+	grpcstatus "google.golang.org/grpc/status"
+
+	"github.com/isthmus-mesh/isthmus/push"
+)
+
+// receiveAll takes in requests until the client or the stream ends. The one
+// that is too early waits, and those behind it with it: they stay in the
+// transport, whose window is bounded, until the client waits, too.
+func (s *stream) receiveAll(m request) (err error) {
+	defer s.server.survive(&err)
+	for {
+		pause(s.wire.Context(), s.pace.delay(time.Now(), m))
+		if err := s.take(m); err != nil {
+			return err
+		}
+		if m, err = s.server.receive(s.wire, s.mode); err != nil {
+			return err
+		}
+	}
+}
+
+// take takes in one request.
+func (s *stream) take(m request) error {
+	t, known, err := s.typeOf(m)
+	if err != nil {
+		return err
+	}
+	if !known {
+		if s.pace.unknown(m.GetTypeUrl()) {
+			s.log.Debug("client asks for a type that is not served", "type", cut(m.GetTypeUrl(), shownBytes))
+		}
+		return nil
+	}
+	if e := m.GetErrorDetail(); e != nil && s.pace.loud(time.Now()) {
+		s.log.Warn("client refused a response", "type", m.GetTypeUrl(), "err", cut(e.GetMessage(), reasonBytes))
+	}
+	switch m := m.(type) {
+	case *discoveryv3.DiscoveryRequest:
+		s.subscriber.Request(s.sotwRequest(t, m))
+	case *discoveryv3.DeltaDiscoveryRequest:
+		s.subscriber.Request(s.deltaRequest(t, m))
+		if most := s.server.limits.Names; len(m.GetResourceNamesSubscribe()) > 0 && s.subscriber.Subscribed(t) > most {
+			return s.server.rejected.because(tooMuch, tooLarge("the stream asks for more than %d names of %s", most, s.server.types[t].Name))
+		}
+	}
+	return nil
+}
+
+// typeOf tells what type a request is about; it is not known if it is not served.
+func (s *stream) typeOf(m request) (t push.Type, known bool, err error) {
+	url := m.GetTypeUrl()
+	if s.only != every {
+		if url != "" && url != s.server.types[s.only].Name {
+			return 0, false, grpcstatus.Errorf(codes.InvalidArgument, "this method serves %s only; ask for %q on another, or on an aggregated stream",
+				s.server.types[s.only].Name, cut(url, shownBytes))
+		}
+		return s.only, true, nil
+	}
+	if url == "" {
+		return 0, false, grpcstatus.Error(codes.InvalidArgument, "a request on an aggregated stream must carry type_url")
+	}
+	t, known = s.server.byURL[url]
+	return t, known, nil
+}
+
+// pace is how fast a stream's requests are taken in, and how much is made of
+// them. The receiving goroutine owns it.
+type pace struct {
+	requests, refusals, log bucket
+	types                   map[string]struct{} // asked for and not served
+}
+
+func newPace(l Limits) pace {
+	return pace{
+		requests: newBucket(l.Requests), refusals: newBucket(l.Refusals),
+		log: newBucket(Rate{1 / refusalLogEvery.Seconds(), refusalsLogged}),
+	}
+}
+
+// delay is how long a request has to wait.
+func (p *pace) delay(now time.Time, m request) time.Duration {
+	const forEver = 1<<63 - 1
+	wait, _ := p.requests.take(now, forEver)
+	if m.GetErrorDetail() != nil {
+		refusal, _ := p.refusals.take(now, forEver)
+		wait = max(wait, refusal)
+	}
+	return wait
+}
+
+// loud reports whether one more refusal is worth logging.
+func (p *pace) loud(now time.Time) bool {
+	_, ok := p.log.take(now, 0)
+	return ok
+}
+
+// unknown reports whether a type is worth noting: it is new, and there were not many.
+func (p *pace) unknown(typeURL string) bool {
+	typeURL = cut(typeURL, shownBytes)
+	if _, noted := p.types[typeURL]; noted || len(p.types) >= unknownTypes {
+		return false
+	}
+	if p.types == nil {
+		p.types = map[string]struct{}{}
+	}
+	p.types[typeURL] = struct{}{}
+	return true
+}
