@@ -114,7 +114,9 @@ func TestEngineDelivers(t *testing.T) {
 		{"at once by default", Debounce{}, time.Second, 3, []delivery{{0, "1"}, {time.Second, "2"}, {2 * time.Second, "3"}}},
 		{"a burst when it is over", Debounce{Quiet: time.Second}, 500 * time.Millisecond, 5, []delivery{{3 * time.Second, "5"}}},
 		{
-			"a trickle at its bound", Debounce{Quiet: time.Second, Max: 2 * time.Second}, 300 * time.Millisecond, 10,
+			"a trickle at its bound",
+			Debounce{Quiet: time.Second, Max: 2 * time.Second},
+			300 * time.Millisecond, 10,
 			// The change at 2.1 s begins the next burst, which ends 1 s after the last at 2.7 s.
 			[]delivery{{2 * time.Second, "7"}, {3700 * time.Millisecond, "10"}},
 		},

@@ -164,7 +164,7 @@ func everything() []model.Write {
 func TestAnyHistoryComesBack(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
-		dir, err := os.MkdirTemp(t.TempDir(), "")
+		dir, err := os.MkdirTemp(t.TempDir(), "") //nolint:usetesting // one for each history
 		if err != nil {
 			rt.Fatal(err)
 		}

@@ -71,7 +71,7 @@ func TestRevisionsStartAtOne(t *testing.T) {
 func TestEveryStartIsAnEpoch(t *testing.T) {
 	t.Parallel()
 	a, b := store.NewMemory(store.Config{}), store.NewMemory(store.Config{})
-	if endOf(t, a).Epoch != endOf(t, a).Epoch {
+	if first := endOf(t, a).Epoch; first != endOf(t, a).Epoch {
 		t.Error("two watches of one store tell different epochs")
 	}
 	if endOf(t, a).Epoch == endOf(t, b).Epoch || endOf(t, a).Epoch == 0 {

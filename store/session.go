@@ -57,7 +57,7 @@ func (s *session) run(stop <-chan struct{}, batches <-chan model.Batch) error {
 			now := s.memory.At()
 			end, stop = &now, nil
 			timer := time.NewTimer(s.tuning.drain)
-			defer timer.Stop()
+			defer timer.Stop() //nolint:gocritic // it comes here once
 			limit = timer.C
 		case <-limit:
 			err = errNotDrained

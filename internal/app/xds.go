@@ -16,7 +16,7 @@ import (
 func (a *App) offerXDS(c *config.Config, version string, metrics *prometheus.Registry) error {
 	log := a.log.With("output", "xds")
 	for _, warning := range c.Outputs.XDS.Warnings() {
-		log.Warn(warning)
+		log.Warn("the listener is exposed", "warning", warning)
 	}
 	keeper, err := c.Outputs.XDS.Certificates(log)
 	if err != nil {

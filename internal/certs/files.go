@@ -115,8 +115,7 @@ func holdsCertificate(text []byte) bool {
 
 // cause is an error of the file system without the path that stands beside it.
 func cause(err error) error {
-	var pathErr *os.PathError
-	if errors.As(err, &pathErr) {
+	if pathErr, ok := errors.AsType[*os.PathError](err); ok {
 		return pathErr.Err
 	}
 	return err

@@ -92,7 +92,7 @@ func (b *builder) node(y *yaml.Node, depth int) Node {
 		n.fault(fmt.Sprintf("more than %d maps and lists within each other: flatten it", MaxDepth))
 		return n
 	}
-	switch y.Kind {
+	switch y.Kind { //nolint:exhaustive // a document is taken apart before
 	case yaml.ScalarNode:
 		b.scalar(&n, y)
 	case yaml.AliasNode:

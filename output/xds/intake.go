@@ -1,6 +1,8 @@
 package xds
 
 import (
+	"slices"
+
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -105,12 +107,7 @@ func (l *Limits) measure(text []byte, mode push.Mode) error {
 }
 
 func isName(field protowire.Number, mode push.Mode) bool {
-	for _, f := range nameFields[mode] {
-		if f == field {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(nameFields[mode], field)
 }
 
 func tooLarge(format string, args ...any) error {

@@ -5,14 +5,13 @@ import (
 	"strings"
 	"testing"
 
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	statuspb "google.golang.org/genproto/googleapis/rpc/status"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/structpb"
-
-	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
-	statuspb "google.golang.org/genproto/googleapis/rpc/status"
 
 	"github.com/isthmus-mesh/isthmus/output/xds"
 )

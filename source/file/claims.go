@@ -102,7 +102,7 @@ func (r *registry) submit(place string, v *version, affected map[string]bool) {
 		for _, c := range r.claims[ref] {
 			affected[c.place] = true
 		}
-		claims := append(r.claims[ref], claim{place, i})
+		claims := slices.Concat(r.claims[ref], []claim{{place, i}})
 		slices.SortFunc(claims, func(a, b claim) int {
 			return cmp.Or(cmp.Compare(a.place, b.place), cmp.Compare(a.index, b.index))
 		})

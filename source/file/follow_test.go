@@ -108,7 +108,7 @@ func TestLoserTakesOver(t *testing.T) {
 	r.places("a.yaml", "b.yaml")
 	r.stored("x@a.yaml")
 
-	r.write("a.yaml", strings.Replace(entry("x", "a.example"), "resolution", "resolutoin", 1))
+	r.write("a.yaml", strings.Replace(entry("x", "a.example"), "resolution", "resolutions", 1))
 	l := r.next()
 	if len(l.Objects) != 0 || len(l.Refused) != 2 {
 		t.Errorf("a refused winner lets the loser in:\n%s", dump(l))

@@ -50,55 +50,55 @@ func walk(root string, watch func(dir string)) (*tree, error) {
 	if err != nil {
 		return nil, err
 	}
-	real, err := resolve(abs, w.turn)
+	actual, err := resolve(abs, w.turn)
 	if err != nil {
 		return nil, err
 	}
-	info, err := os.Stat(real)
+	info, err := os.Stat(actual)
 	if err != nil {
 		return nil, err
 	}
-	w.turn(real) // the root itself being replaced
+	w.turn(actual) // the root itself being replaced
 	if !info.IsDir() {
 		w.tree.single = filepath.Base(abs)
-		w.add(w.tree.single, entry{path: real, linked: true})
+		w.add(w.tree.single, entry{path: actual, linked: true})
 		return &w.tree, nil
 	}
-	if err := w.folder(real, ""); err != nil {
+	if err := w.folder(actual, ""); err != nil {
 		return nil, err
 	}
 	return &w.tree, nil
 }
 
 // turn notes a path that decides where others lead.
-func (w *walker) turn(real string) {
-	w.tree.turns[real] = true
-	w.watch(filepath.Dir(real))
+func (w *walker) turn(actual string) {
+	w.tree.turns[actual] = true
+	w.watch(filepath.Dir(actual))
 }
 
-func (w *walker) folder(real, place string) error {
-	if _, seen := w.tree.dirs[real]; seen {
+func (w *walker) folder(actual, place string) error {
+	if _, seen := w.tree.dirs[actual]; seen {
 		return nil // by a link to where we have been, or are
 	}
-	w.tree.dirs[real] = place
-	w.watch(real)
-	children, err := os.ReadDir(real)
+	w.tree.dirs[actual] = place
+	w.watch(actual)
+	children, err := os.ReadDir(actual)
 	if err != nil {
 		return err
 	}
 	for _, child := range children {
 		if name := child.Name(); !strings.HasPrefix(name, ".") {
-			w.child(filepath.Join(real, name), path.Join(place, name), child.Type())
+			w.child(filepath.Join(actual, name), path.Join(place, name), child.Type())
 		}
 	}
 	return nil
 }
 
-func (w *walker) child(real, place string, mode fs.FileMode) {
-	e := entry{path: real}
+func (w *walker) child(actual, place string, mode fs.FileMode) {
+	e := entry{path: actual}
 	if mode&fs.ModeSymlink != 0 {
 		e.linked = true
-		target, err := resolve(real, w.turn)
+		target, err := resolve(actual, w.turn)
 		if err == nil {
 			w.turn(target)
 			mode, err = typeOf(target)
@@ -121,16 +121,16 @@ func (w *walker) child(real, place string, mode fs.FileMode) {
 	}
 }
 
-func typeOf(real string) (fs.FileMode, error) {
-	info, err := os.Lstat(real)
+func typeOf(actual string) (fs.FileMode, error) {
+	info, err := os.Lstat(actual)
 	if err != nil {
 		return 0, err
 	}
 	return info.Mode().Type(), nil
 }
 
-func (w *walker) subfolder(real, place string) {
-	err := w.folder(real, place)
+func (w *walker) subfolder(actual, place string) {
+	err := w.folder(actual, place)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) { // gone since its parent was read
 		w.tree.blind = append(w.tree.blind, place)
 		if w.tree.why == nil {
@@ -160,10 +160,10 @@ func isManifest(name string) bool {
 
 // concerns reports whether a change at a path may matter. Folders that are
 // watched for one name in them bring many events that do not.
-func (t *tree) concerns(real string) bool {
-	_, isDir := t.dirs[real]
-	_, inside := t.dirs[filepath.Dir(real)]
-	return t.turns[real] || isDir || inside && !strings.HasPrefix(filepath.Base(real), ".")
+func (t *tree) concerns(actual string) bool {
+	_, isDir := t.dirs[actual]
+	_, inside := t.dirs[filepath.Dir(actual)]
+	return t.turns[actual] || isDir || inside && !strings.HasPrefix(filepath.Base(actual), ".")
 }
 
 // covers reports whether a place lies in a folder that could not be read.
@@ -173,8 +173,7 @@ func (t *tree) covers(place string) bool {
 
 // bare drops the path from an error that is shown beside it.
 func bare(err error) error {
-	var pathErr *fs.PathError
-	if errors.As(err, &pathErr) {
+	if pathErr, ok := errors.AsType[*fs.PathError](err); ok {
 		return pathErr.Err
 	}
 	return err

@@ -90,7 +90,7 @@ func foldedWatch(t *testing.T, open func(t *testing.T) Store) {
 			if rapid.Bool().Draw(rt, "watch") {
 				f := anyFilter().Draw(rt, "filter")
 				r, stop := watchUntil(t, rt, s, f)
-				defer stop()
+				defer stop() //nolint:gocritic // they are few, and end together
 				readers[r.prime()] = f
 			}
 			writes, changes := m.writes(s, i)

@@ -1,6 +1,6 @@
 package xdsclient
 
-import "fmt"
+import "encoding/hex"
 
 // explain checks that everything in a response has one of the reasons the
 // server may have to send it, and remembers what it brought.
@@ -119,5 +119,5 @@ func (r Resource) identity() string {
 	if r.Version != "" {
 		return r.Version
 	}
-	return fmt.Sprintf("%x", r.digest[:16])
+	return hex.EncodeToString(r.digest[:16])
 }
