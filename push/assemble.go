@@ -153,19 +153,25 @@ func (d *draft) look(name string) {
 	res := d.engine.cache.get(subject)
 	h, has := st.held[name]
 	same := has && !h.unknown && h.version == res.Version
-	group := st.refused[name]
 	switch {
 	case same && !p.force:
 		h.resumed = false
 		st.held[name] = h
 		delete(st.pending, name)
-	case group != nil && !p.force && group.versions[name] == res.Version:
-		delete(st.pending, name) // refused as it is; there is no point in saying it again
+	case d.refusedAs(name, res.Version) && !p.force:
+		delete(st.pending, name)
 	case d.tooLarge(res.size(d.mode)):
 		// Stays pending: the rest goes when this response is answered.
 	default:
 		d.include(res, p)
 	}
+}
+
+// refusedAs reports whether a name was refused as it is, so that there is no
+// point in saying it again.
+func (d *draft) refusedAs(name string, v Version) bool {
+	group := d.st.refused[name]
+	return group != nil && group.versions[name] == v
 }
 
 // tooLarge reports whether so many bytes would make the response larger than
@@ -214,6 +220,8 @@ func (d *draft) gone(name string, p pending) {
 	switch {
 	case !has && !p.force:
 		delete(st.pending, name)
+	case d.refusedAs(name, Version{}) && !p.force:
+		delete(st.pending, name)
 	case !d.world.Complete() && (!has || h.resumed) && !st.full:
 		// It may belong to a source that has not been listed yet.
 		delete(st.pending, name)
@@ -247,7 +255,9 @@ func (d *draft) void(name string, p pending) {
 		d.vanish(name)
 		return
 	}
-	if h, has := d.st.held[name]; has && !h.unknown && h.version == encoded.Version && !p.force {
+	h, has := d.st.held[name]
+	same := has && !h.unknown && h.version == encoded.Version
+	if (same || d.refusedAs(name, encoded.Version)) && !p.force {
 		delete(d.st.pending, name)
 		return
 	}

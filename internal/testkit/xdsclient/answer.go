@@ -13,6 +13,7 @@ type Rider struct{ Subscribe, Unsubscribe []string }
 func (c *Client) take(r response) {
 	k := c.state.topic(r.typeURL)
 	c.state.clock++
+	r.at = c.state.clock
 	c.log("<- %s", describeResponse(r))
 	c.wellFormed(k, r)
 	c.consistent(k, r)
@@ -87,7 +88,8 @@ func (c *Client) apply(k *topic, r response, wrong func(Resource) string) {
 	for _, res := range r.resources {
 		if k.covers(res.Name) && (wrong == nil || wrong(res) == "") {
 			k.held[res.Name] = res
-			k.check.confirmed[res.Name] = true
+			since, _ := k.coveredSince(res.Name)
+			k.check.confirmed[res.Name] = since < r.at // else it was dropped meanwhile, and asked for again
 		}
 	}
 	for _, name := range r.removed {

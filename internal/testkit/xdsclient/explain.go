@@ -39,6 +39,9 @@ func (c *Client) reason(k *topic, res Resource, anyway bool) (reason string) {
 		return "it was on its way when it was unsubscribed"
 	}
 	k.check.sent[res.Name] = res.identity()
+	if k.leaves(res.Name) { // it was dropped and asked for again: this may be from before, and come again
+		k.check.ask(res.Name, true)
+	}
 	switch {
 	case changed:
 		reason = "it changed"
@@ -105,7 +108,7 @@ func (c *Client) explainState(k *topic, r response) {
 
 func (c *Client) explainRemoval(k *topic, name string) {
 	_, sent := k.check.sent[name]
-	asked := k.check.answered(name, sent)
+	asked := k.check.answered(name, sent || k.leaves(name))
 	if !sent && !asked && !k.check.doubted[name] && !k.leaves(name) {
 		c.violation("%s %s was removed, which was neither sent nor asked for", short(k.url), name)
 	}

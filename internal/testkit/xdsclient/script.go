@@ -116,20 +116,22 @@ func (c *Client) AwaitEnd() error {
 // come in order. Those that Quiet itself brings about are not counted.
 func (c *Client) Quiet(typeURL, name string) {
 	c.t.Helper()
-	answers := 0
+	var star, named bool
+	var before int
 	about := func(s *State) int { return s.Received(typeURL, name) + s.Removals(typeURL, name) }
+	ask := func() {
+		c.Read(func(s *State) {
+			k := s.topic(typeURL)
+			star, before = k.star, about(s)
+			_, named = k.names[name]
+			k.responses--
+		})
+	}
 	await := func() {
 		c.t.Helper()
-		answers++
-		c.Await("an answer about "+name, func(s *State) bool { return about(s) == answers && s.Open(typeURL) == 0 })
+		c.Await("an answer about "+name, func(s *State) bool { return about(s) > before && s.Open(typeURL) == 0 })
 	}
-	var star, named bool
-	c.Read(func(s *State) {
-		k := s.topic(typeURL)
-		answers, star = about(s), k.star
-		_, named = k.names[name]
-		k.responses--
-	})
+	ask()
 	if named && !c.dialect.delta() {
 		c.Unsubscribe(typeURL, name)
 	}
@@ -143,7 +145,7 @@ func (c *Client) Quiet(typeURL, name string) {
 		return
 	}
 	if star && c.dialect.delta() {
-		c.Read(func(s *State) { s.topic(typeURL).responses-- })
+		ask()
 		c.Unsubscribe(typeURL, name)
 		await()
 		return

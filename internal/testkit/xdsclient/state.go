@@ -89,6 +89,7 @@ type response struct {
 	resources               []Resource
 	removed                 []string
 	full                    bool // absence is deletion
+	at                      int  // on the state's clock
 }
 
 // topic is what a client knows of one type.

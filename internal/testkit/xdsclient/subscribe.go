@@ -106,6 +106,7 @@ func (c *Client) leave(k *topic, name string, atOnce bool) {
 	asked := k.check.asking[name]
 	delete(k.held, name)
 	k.check.forget(name)
+	c.clusterGone(k, name)
 	if atOnce && !c.config.Overlap {
 		return
 	}
