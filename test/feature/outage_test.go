@@ -25,8 +25,10 @@ func TestRegistryThatIsGoneLeavesEverythingServed(t *testing.T) {
 	second.Write("shop.yaml", service{Host: ratings, Endpoints: endpoints(b[1])})
 	other.AwaitAnswers("two")
 
-	first.Make()
-	first.Write("shop.yaml", service{Host: reviews, Endpoints: endpoints(b[0], b[1])})
+	// It comes back whole: an empty folder would be an answer, and a true one.
+	back := newRegistry(t, "back")
+	back.Write("shop.yaml", service{Host: reviews, Endpoints: endpoints(b[0], b[1])})
+	first.Return(back)
 	isthmus.AwaitSource("first", "live", "")
 	client.AwaitAnswers("one", "two")
 	first.Write("shop.yaml", service{Host: reviews, Endpoints: endpoints(b[1])})

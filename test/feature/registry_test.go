@@ -82,6 +82,12 @@ func (r *registry) Replace(next *registry) {
 	r.must(os.RemoveAll(old))
 }
 
+// Return brings back a registry that is gone, with what another holds.
+func (r *registry) Return(as *registry) {
+	r.t.Helper()
+	r.must(os.Rename(as.path, r.path))
+}
+
 // Remove removes a file, or a folder with everything below it; "" is all of it.
 func (r *registry) Remove(file string) {
 	r.t.Helper()
