@@ -127,7 +127,11 @@ func (s *step) standsForItself(by *serviceRecord, host string) bool {
 // each port of the record.
 func (s *step) claim(changes *edit, by *serviceRecord, instance *Instance, enter bool) {
 	for port := range by.spec.Ports.All() {
-		c := claim{instance.Address, portAt(port, instance), s.rank(instance.Record.Source), instance.Record}
+		at, serves := portAt(port, instance)
+		if !serves {
+			continue
+		}
+		c := claim{instance.Address, at, s.rank(instance.Record.Source), instance.Record}
 		if enter {
 			changes.set(port.Number, c, instance)
 		} else {

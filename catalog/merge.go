@@ -101,16 +101,20 @@ func isDNS(r model.Resolution) bool {
 	return r == model.ResolutionDNS || r == model.ResolutionDNSRoundRobin || r == model.ResolutionDynamicDNS
 }
 
-// portAt returns the port an instance listens on for a port of its service.
-func portAt(port model.Port, instance *Instance) uint32 {
-	if strings.HasPrefix(instance.Address, "unix://") {
-		return 0
+// portAt returns the port an instance listens on for a port of its service,
+// and whether it serves that port at all.
+func portAt(port model.Port, instance *Instance) (uint32, bool) {
+	own, named := instance.Ports.Get(port.Name)
+	switch {
+	case instance.Exact && !named:
+		return 0, false
+	case strings.HasPrefix(instance.Address, "unix://"):
+		return 0, true
+	case named:
+		return own, true
+	case port.TargetPort != 0:
+		return port.TargetPort, true
+	default:
+		return port.Number, true
 	}
-	if own, ok := instance.Ports.Get(port.Name); ok {
-		return own
-	}
-	if port.TargetPort != 0 {
-		return port.TargetPort
-	}
-	return port.Number
 }

@@ -176,6 +176,9 @@ func (s state) serve(key catalog.ServiceKey, taken []model.Ref, number uint32) p
 			continue
 		}
 		for _, c := range s.brought(key, r) {
+			if _, named := c.Endpoint.Ports.Get(port.Name); c.Endpoint.Exact && !named {
+				continue
+			}
 			v.enter(place{c.Endpoint.Address, listensOn(port, c.Endpoint), []claim{c}})
 		}
 	}

@@ -48,6 +48,8 @@ func decodeSpec(kind Kind, data json.RawMessage) (Spec, error) {
 		return decodeAs[Workload](data)
 	case KindScope:
 		return decodeAs[Scope](data)
+	case KindConsumption:
+		return decodeAs[Consumption](data)
 	case KindSource:
 		return decodeAs[SourceMark](data)
 	default:

@@ -187,6 +187,11 @@ func drawSpec(t *rapid.T, kind model.Kind) model.Spec {
 		return model.Workload{Meta: drawMeta(t), Endpoint: drawEndpoint(t)}
 	case model.KindSource:
 		return model.SourceMark{}
+	case model.KindConsumption:
+		name := rapid.Custom(func(t *rapid.T) model.ServiceName {
+			return model.ServiceName{Namespace: rapid.String().Draw(t, "namespace"), Host: rapid.String().Draw(t, "host")}
+		})
+		return model.Consumption{Consumer: name.Draw(t, "consumer"), Providers: model.ListOf(rapid.SliceOf(name).Draw(t, "providers")...)}
 	case model.KindScope:
 		hosts := rapid.SliceOf(rapid.String()).Draw(t, "hosts")
 		return model.Scope{Meta: drawMeta(t), WorkloadSelector: drawLabels(t), Hosts: model.ListOf(hosts...), Content: rapid.String().Draw(t, "rest")}
@@ -220,7 +225,7 @@ func drawService(t *rapid.T) model.Service {
 func drawEndpoint(t *rapid.T) model.Endpoint {
 	text := rapid.String()
 	return model.Endpoint{
-		Address: text.Draw(t, "address"), Ports: model.MapOf(rapid.MapOf(text, rapid.Uint32()).Draw(t, "ports")), Labels: drawLabels(t),
+		Address: text.Draw(t, "address"), Ports: model.MapOf(rapid.MapOf(text, rapid.Uint32()).Draw(t, "ports")), Exact: rapid.Bool().Draw(t, "exact"), Labels: drawLabels(t),
 		Network: text.Draw(t, "network"), Weight: rapid.Uint32().Draw(t, "weight"), ServiceAccount: text.Draw(t, "serviceAccount"),
 		Locality: model.Locality{Region: text.Draw(t, "region"), Zone: text.Draw(t, "zone"), SubZone: text.Draw(t, "subZone")},
 		Health:   model.Health(text.Draw(t, "health")),

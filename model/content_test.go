@@ -17,22 +17,27 @@ var specs = map[model.Kind]model.Spec{
 	model.KindWorkload:    model.Workload{},
 	model.KindSource:      model.SourceMark{},
 	model.KindScope:       model.Scope{},
-	model.KindConsumption: model.Opaque{},
+	model.KindConsumption: model.Consumption{},
 }
 
 // samples are three different values of each type that fields are made of. The
 // first is the zero value, and the last differs from the second in one detail.
 var samples = map[reflect.Type][3]any{
-	reflect.TypeFor[string]():                 {"", "one", "two"},
-	reflect.TypeFor[uint32]():                 {uint32(0), uint32(1), uint32(2)},
-	reflect.TypeFor[time.Time]():              {time.Time{}, time.Unix(1e9, 0).UTC(), time.Unix(1e9, 1).UTC()},
-	reflect.TypeFor[model.Kind]():             {model.Kind(""), model.KindService, model.KindEndpoint},
-	reflect.TypeFor[model.Location]():         {model.Location(""), model.MeshInternal, model.MeshExternal},
-	reflect.TypeFor[model.Resolution]():       {model.Resolution(""), model.ResolutionStatic, model.ResolutionDNS},
-	reflect.TypeFor[model.Health]():           {model.Healthy, model.Unhealthy, model.Draining},
-	reflect.TypeFor[model.List[string]]():     {model.List[string]{}, model.ListOf("a", "b"), model.ListOf("b", "a")},
-	reflect.TypeFor[model.Labels]():           {model.Labels{}, labels("a", "1", "b", "2"), labels("a", "1", "b", "3")},
-	reflect.TypeFor[model.Map[uint32]]():      {model.Map[uint32]{}, ports("http", 1), ports("web", 1)},
+	reflect.TypeFor[string]():             {"", "one", "two"},
+	reflect.TypeFor[uint32]():             {uint32(0), uint32(1), uint32(2)},
+	reflect.TypeFor[time.Time]():          {time.Time{}, time.Unix(1e9, 0).UTC(), time.Unix(1e9, 1).UTC()},
+	reflect.TypeFor[model.Kind]():         {model.Kind(""), model.KindService, model.KindEndpoint},
+	reflect.TypeFor[model.Location]():     {model.Location(""), model.MeshInternal, model.MeshExternal},
+	reflect.TypeFor[model.Resolution]():   {model.Resolution(""), model.ResolutionStatic, model.ResolutionDNS},
+	reflect.TypeFor[model.Health]():       {model.Healthy, model.Unhealthy, model.Draining},
+	reflect.TypeFor[model.List[string]](): {model.List[string]{}, model.ListOf("a", "b"), model.ListOf("b", "a")},
+	reflect.TypeFor[model.Labels]():       {model.Labels{}, labels("a", "1", "b", "2"), labels("a", "1", "b", "3")},
+	reflect.TypeFor[model.Map[uint32]]():  {model.Map[uint32]{}, ports("http", 1), ports("web", 1)},
+	reflect.TypeFor[bool]():               {false, true, false},
+	reflect.TypeFor[model.ServiceName]():  {model.ServiceName{}, model.ServiceName{Namespace: "a", Host: "b"}, model.ServiceName{Namespace: "b", Host: "b"}},
+	reflect.TypeFor[model.List[model.ServiceName]](): {
+		model.List[model.ServiceName]{}, model.ListOf(model.ServiceName{Host: "a"}), model.ListOf(model.ServiceName{Host: "b"}),
+	},
 	reflect.TypeFor[model.List[model.Port]](): {model.List[model.Port]{}, model.ListOf(model.Port{Number: 80}), model.ListOf(model.Port{Number: 81})},
 }
 

@@ -99,7 +99,7 @@ func (s Status) equal(o Status) bool {
 }
 
 // Spec is what a record says: one of [Service], [Endpoint], [Workload],
-// [Scope], [SourceMark] or [Opaque], held by value so that nobody can change it.
+// [Scope], [Consumption], [SourceMark] or [Opaque], held by value so that nobody can change it.
 type Spec interface {
 	// EqualSpec reports whether o is of the same type and says the same.
 	EqualSpec(o Spec) bool

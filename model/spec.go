@@ -95,18 +95,22 @@ type Endpoint struct {
 	Address string `json:"address"`
 	// Ports gives the port by the name of the service's port, where it differs
 	// from the service's own target port.
-	Ports          Map[uint32] `json:"ports,omitzero"`
-	Labels         Labels      `json:"labels,omitzero"`
-	Network        string      `json:"network,omitempty"`
-	Locality       Locality    `json:"locality,omitzero"`
-	Weight         uint32      `json:"weight,omitempty"` // relative; zero means 1
-	ServiceAccount string      `json:"serviceAccount,omitempty"`
-	Health         Health      `json:"health,omitempty"`
+	Ports Map[uint32] `json:"ports,omitzero"`
+	// Exact says that Ports names every port there is: what it does not name, the
+	// endpoint does not serve. Registries in which each instance announces its own
+	// listeners set it; Istio's manifests cannot say it.
+	Exact          bool     `json:"exact,omitempty"`
+	Labels         Labels   `json:"labels,omitzero"`
+	Network        string   `json:"network,omitempty"`
+	Locality       Locality `json:"locality,omitzero"`
+	Weight         uint32   `json:"weight,omitempty"` // relative; zero means 1
+	ServiceAccount string   `json:"serviceAccount,omitempty"`
+	Health         Health   `json:"health,omitempty"`
 }
 
 // Equal reports whether e and o say the same.
 func (e Endpoint) Equal(o Endpoint) bool {
-	return e.Address == o.Address && e.Ports.Equal(o.Ports) && e.Labels.Equal(o.Labels) &&
+	return e.Address == o.Address && e.Ports.Equal(o.Ports) && e.Exact == o.Exact && e.Labels.Equal(o.Labels) &&
 		e.Network == o.Network && e.Locality == o.Locality && e.Weight == o.Weight &&
 		e.ServiceAccount == o.ServiceAccount && e.Health == o.Health
 }
@@ -151,6 +155,25 @@ func (s Scope) EqualSpec(spec Spec) bool {
 	o, ok := spec.(Scope)
 	return ok && s.equal(o.Meta) && s.WorkloadSelector.Equal(o.WorkloadSelector) &&
 		s.Hosts.Equal(o.Hosts) && s.Content == o.Content
+}
+
+// ServiceName is how records of other kinds name a service.
+type ServiceName struct {
+	Namespace string `json:"namespace"`
+	Host      string `json:"host"`
+}
+
+// Consumption says which services a consumer uses, as far as its registry
+// knows. It grants and hides nothing by itself.
+type Consumption struct {
+	Consumer  ServiceName       `json:"consumer"`
+	Providers List[ServiceName] `json:"providers,omitzero"`
+}
+
+// EqualSpec implements [Spec].
+func (c Consumption) EqualSpec(spec Spec) bool {
+	o, ok := spec.(Consumption)
+	return ok && c.Consumer == o.Consumer && c.Providers.Equal(o.Providers)
 }
 
 // SourceMark says that a source has delivered a complete listing. It never

@@ -86,6 +86,8 @@ func fits(kind model.Kind, spec model.Spec) bool {
 		return isA[model.Workload](spec)
 	case model.KindScope:
 		return isA[model.Scope](spec)
+	case model.KindConsumption:
+		return isA[model.Consumption](spec)
 	case model.KindSource:
 		return isA[model.SourceMark](spec)
 	default:

@@ -53,7 +53,7 @@ func problemOfSpec(spec model.Spec) string {
 	switch spec.(type) {
 	case nil:
 		return "has no specification; give it one, or delete it"
-	case model.Service, model.Endpoint, model.Workload, model.Scope, model.SourceMark, model.Opaque:
+	case model.Service, model.Endpoint, model.Workload, model.Scope, model.Consumption, model.SourceMark, model.Opaque:
 		return ""
 	default:
 		return fmt.Sprintf("specification is a %T; want one of package model's, by value", spec)
