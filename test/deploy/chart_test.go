@@ -84,7 +84,7 @@ func TestPodsHaveWhatTheyMountAndNoMoreRightsThanTheyNeed(t *testing.T) {
 			t.Errorf("%s is probed by %+v", name, probe.HTTPGet)
 		}
 	}
-	if _, any := o["ClusterRole bridge-mesh"]; any {
+	if _, is := o["ClusterRole bridge-mesh"]; is {
 		t.Error("an Isthmus that does not write to Kubernetes is given rights there")
 	}
 }
