@@ -141,6 +141,10 @@ func (s *Subscriber) accept(r Response) {
 	s.Request(Request{Type: r.Type, Answer: Answer{Verdict: Accept, Serial: r.Serial}})
 }
 
+func (s *Subscriber) refuse(r Response) {
+	s.Request(Request{Type: r.Type, Answer: Answer{Verdict: Refuse, Serial: r.Serial, Reason: "bad"}})
+}
+
 // contents lists what a response brings.
 func (r Response) contents() []string {
 	var list []string

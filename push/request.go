@@ -87,9 +87,7 @@ func (s *Subscriber) take(r Request) (accepted bool, took time.Duration, rests b
 	}
 	st := &s.types[r.Type]
 	if r.Answer.Verdict != NoAnswer {
-		if f := st.land(r.Answer); f != nil {
-			accepted, took = s.answered(st, f, r)
-		}
+		accepted, took = s.answered(st, r)
 	}
 	first := !st.asked
 	if first {
@@ -121,48 +119,23 @@ func (s *Subscriber) rests() bool {
 }
 
 // answered takes note of what became of a response.
-func (s *Subscriber) answered(st *state, f *flight, r Request) (accepted bool, took time.Duration) {
-	if r.Answer.Verdict == Accept {
-		if st.full {
-			clear(st.refused) // the whole set was accepted
-		}
-		st.record.accept(time.Now(), f.version)
-		if !f.since.IsZero() {
-			accepted, took = true, time.Since(f.since)
-		}
-	} else {
-		s.refused(st, f)
+func (s *Subscriber) answered(st *state, r Request) (accepted bool, took time.Duration) {
+	if r.Answer.Verdict == Refuse && st.refuse(r.Answer.Serial) {
 		st.record.refuse(time.Now(), r.Answer.Reason)
 		s.engine.counts.types[r.Type].refusals.Add(1)
 	}
-	for group := range f.tried {
-		st.retry(group)
+	f := st.land(r.Answer.Serial)
+	if f == nil || r.Answer.Verdict == Refuse {
+		return false, 0
 	}
-	return accepted, took
-}
-
-// refused notes what is in doubt after a refusal. If a part of the response is
-// no longer wanted, or was sent anew since, the fault may have gone with it.
-func (s *Subscriber) refused(st *state, f *flight) {
-	group, less := &refusal{f.changed}, false
-	for name := range f.changed {
-		if !st.subscribed(name) || st.overtaken(name) {
-			less = true
-			continue
-		}
-		st.refused[name] = group
-		st.want(name, false, time.Time{}) // it may be gone since
-		if !st.full {
-			st.doubt(name)
-		}
+	if st.full {
+		clear(st.refused) // the whole set was accepted
 	}
-	switch {
-	case st.full && st.flight != nil: // the next full set has its own answer
-	case st.full && f.version != st.sum, less && st.flight == nil:
-		st.retry(group)
-	case less:
-		st.flight.tried[group] = struct{}{}
+	st.record.accept(time.Now(), f.version)
+	if f.since.IsZero() {
+		return false, 0
 	}
+	return true, time.Since(f.since)
 }
 
 // begin takes in what only the first request of a type can say.
@@ -236,20 +209,7 @@ func (s *Subscriber) unsubscribe(st *state, t Type, names []string) {
 			st.want(name, s.mode == Delta, time.Time{})
 			continue
 		}
-		s.forget(st, name)
-	}
-}
-
-// forget drops what is known of a name that is no longer subscribed: asked for
-// again, it is sent again. What was refused with it is tried without it.
-func (s *Subscriber) forget(st *state, name string) {
-	group := st.refused[name]
-	st.release(name)
-	delete(st.pending, name)
-	delete(st.refused, name)
-	delete(st.unproven, name)
-	if group != nil {
-		st.retry(group)
+		st.forget(name)
 	}
 }
 
@@ -265,10 +225,11 @@ func (s *Subscriber) setWildcard(st *state, r Request) {
 	case r.Wildcard == WildcardOff && st.wildcard:
 		st.wildcard, st.expand = false, false
 		s.engine.index.setWildcard(s, r.Type, false)
-		for _, known := range []iter.Seq[string]{maps.Keys(maps.Clone(st.held)), maps.Keys(maps.Clone(st.pending))} {
+		known := []iter.Seq[string]{maps.Keys(maps.Clone(st.held)), maps.Keys(maps.Clone(st.pending)), maps.Keys(maps.Clone(st.refused))}
+		for _, known := range known {
 			for name := range known {
 				if !st.subscribed(name) {
-					s.forget(st, name)
+					st.forget(name)
 				}
 			}
 		}

@@ -113,7 +113,7 @@ func (s *Subscriber) Close() {
 		st := &s.types[t]
 		s.engine.index.remove(s, Type(t), maps.Keys(st.names))
 		s.engine.index.setWildcard(s, Type(t), false)
-		st.flight.stop()
+		st.newest().stop()
 	}
 	s.engine.mu.Lock()
 	delete(s.engine.subscribers, s)
@@ -128,7 +128,7 @@ func (s *Subscriber) Sent(r Response) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	f := s.types[r.Type].flight
+	f := s.types[r.Type].newest()
 	if s.closed || f == nil || f.serial != r.Serial {
 		return
 	}
@@ -139,7 +139,7 @@ func (s *Subscriber) Sent(r Response) {
 // overdue gives up waiting for an answer: the newest may be sent.
 func (s *Subscriber) overdue(t Type, serial uint64) {
 	s.mu.Lock()
-	f := s.types[t].flight
+	f := s.types[t].newest()
 	if f != nil && f.serial == serial {
 		f.overdue = true
 	}
