@@ -31,6 +31,7 @@ func (s *Subscriber) advance() {
 			s.assemble(w, Type(t), true)
 		}
 	}
+	s.block()
 }
 
 // asksAfter reports whether the subscriber takes types whose removals do not
@@ -83,14 +84,14 @@ func (s *Subscriber) assemble(w World, t Type, removals bool) {
 	if len(st.pending) == 0 && !d.due {
 		return
 	}
-	for _, name := range slices.Sorted(maps.Keys(st.pending)) {
-		if _, ok := st.pending[name]; ok { // it may have gone out together with another
-			d.look(name)
-		}
+	names := st.order()
+	for _, name := range names {
+		d.look(name)
 	}
+	st.urgent = st.urgent && slices.ContainsFunc(names, func(name string) bool { return st.pending[name].urgent })
 	st.relieve()
 	if !d.send() && st.again {
-		s.engine.queue.add(s) // no answer will come that would bring the next turn
+		s.engine.queue.add(s, false) // no answer will come that would bring the next turn
 	}
 }
 
@@ -131,7 +132,7 @@ func (d *draft) expand() {
 	}
 	d.st.expand = false
 	for name := range d.world.Names(d.view, d.t) {
-		d.st.want(name, false, time.Time{})
+		d.st.want(name, pending{})
 	}
 }
 
@@ -189,11 +190,11 @@ func (d *draft) include(res *Resource, p pending) {
 	d.size += res.size(d.mode)
 	d.note(res.Name, res.Version, p)
 	d.st.hold(res)
-	d.accompany(res.Name, p.since)
+	d.accompany(res.Name, p)
 }
 
 // accompany sends what has to go with a resource of the response.
-func (d *draft) accompany(name string, since time.Time) {
+func (d *draft) accompany(name string, p pending) {
 	for _, with := range d.engine.config.Types[d.t].With {
 		other := &d.types[with]
 		if !other.asked || !other.subscribed(name) {
@@ -201,7 +202,7 @@ func (d *draft) accompany(name string, since time.Time) {
 		}
 		if _, found := d.world.Find(d.view, with, name); found {
 			_, has := other.held[name] // else it comes by itself, if it is still there
-			other.want(name, has, since)
+			other.want(name, pending{force: has, since: p.since, urgent: p.urgent})
 		}
 	}
 }

@@ -235,9 +235,9 @@ func TestCloseLeavesNothing(t *testing.T) {
 // What waits for a slow dispatcher is joined by name, never coarsened.
 func TestInboxJoinsByName(t *testing.T) {
 	b := newInbox()
-	b.put(Update{World: many(1), Changed: []Changed{{parts, "a", []string{"x"}}, {parts, "b", []string{"x"}}}})
-	b.put(Update{World: many(2), Changed: []Changed{{parts, "a", []string{"y"}}, {wholes, "b", nil}}})
-	b.put(Update{World: many(3), Changed: []Changed{{wholes, "b", []string{"y"}}}})
+	b.put(Update{World: many(1), Changed: []Changed{{parts, "a", []string{"x"}, false}, {parts, "b", []string{"x"}, true}}})
+	b.put(Update{World: many(2), Changed: []Changed{{parts, "a", []string{"y"}, false}, {wholes, "b", nil, false}}})
+	b.put(Update{World: many(3), Changed: []Changed{{wholes, "b", []string{"y"}, false}}})
 	u, ok := b.take()
 	var got []string
 	for _, c := range u.Changed {

@@ -29,7 +29,8 @@ type fakeSubject struct {
 	t       Type
 	name    string
 	content string
-	encoded *atomic.Int64 // counts the calls of Encode; may be nil
+	encoded *atomic.Int64     // counts the calls of Encode; may be nil
+	encode  func(name string) // called by Encode; may be nil
 }
 
 type fakeSlot struct {
@@ -42,6 +43,9 @@ func (s *fakeSubject) Slot() any { return fakeSlot{s.t, s.name} }
 func (s *fakeSubject) Encode() Encoded {
 	if s.encoded != nil {
 		s.encoded.Add(1)
+	}
+	if s.encode != nil {
+		s.encode(s.name)
 	}
 	body := []byte(s.content)
 	return Encoded{Name: s.name, Version: VersionOf(body), Body: body}

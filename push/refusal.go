@@ -1,9 +1,6 @@
 package push
 
-import (
-	"slices"
-	"time"
-)
+import "slices"
 
 // refusal is what is known of a name that came in a refused response. If others
 // came with it, nobody knows which of them was at fault, nor what the
@@ -31,7 +28,7 @@ func (st *state) refuse(serial uint64) bool {
 		left++
 		delete(st.aloft, name)
 		st.refused[name] = refusal{version: st.held[name].version, alone: f.brought == 1 && !st.full}
-		st.want(name, false, time.Time{}) // it may be gone since
+		st.want(name, pending{}) // it may be gone since
 		if !st.full {
 			st.doubt(name)
 		}
@@ -53,7 +50,7 @@ func (st *state) retry() {
 	for name, r := range st.refused {
 		switch {
 		case st.full: // in one set in any case
-			st.want(name, true, time.Time{})
+			st.want(name, pending{force: true})
 		case !r.alone:
 			r.again, st.again = true, true
 			st.refused[name] = r
@@ -80,7 +77,7 @@ func (st *state) retryHalf() {
 		r := st.refused[name]
 		r.again = false
 		st.refused[name] = r
-		st.want(name, true, time.Time{})
+		st.want(name, pending{force: true})
 	}
 	st.again = len(half) < len(left)
 }

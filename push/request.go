@@ -68,26 +68,33 @@ const (
 
 // Request takes in a request. Its consequences follow through [Subscriber.Out].
 func (s *Subscriber) Request(r Request) {
-	accepted, took, rests := s.take(r)
-	if !rests {
-		s.engine.queue.add(s)
+	o := s.take(r)
+	if o.turn {
+		s.engine.queue.add(s, o.urgent)
 	}
-	if accepted && s.engine.config.Accepted != nil {
-		s.engine.config.Accepted(r.Type, took)
+	if o.accepted && s.engine.config.Accepted != nil {
+		s.engine.config.Accepted(r.Type, o.took)
 	}
 }
 
-// take notes what a request says. Most acknowledgements leave nothing to do:
-// then the subscriber rests.
-func (s *Subscriber) take(r Request) (accepted bool, took time.Duration, rests bool) {
+// outcome is what follows from a request. Most acknowledgements leave nothing
+// to do.
+type outcome struct {
+	turn, urgent bool // it takes a turn of a worker
+	accepted     bool // a response was, so long after its oldest change:
+	took         time.Duration
+}
+
+// take notes what a request says.
+func (s *Subscriber) take(r Request) (o outcome) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
-		return false, 0, true
+		return o
 	}
 	st := &s.types[r.Type]
 	if r.Answer.Verdict != NoAnswer {
-		accepted, took = s.answered(st, r)
+		o.accepted, o.took = s.answered(st, r)
 	}
 	first := !st.asked
 	if first {
@@ -104,18 +111,12 @@ func (s *Subscriber) take(r Request) (accepted bool, took time.Duration, rests b
 		// for. One that resumes is not waiting.
 		st.answer = s.mode == WholeState || st.wildcard && len(r.Held) == 0
 	}
-	return accepted, took, s.rests()
-}
-
-// rests reports whether no type has anything to send or to look at. Names that
-// were marked meanwhile do not count: who marks them asks for a turn, too.
-func (s *Subscriber) rests() bool {
-	for t := range s.types {
-		if !s.types[t].rests() {
-			return false
-		}
+	if st.blocks() {
+		o.turn, o.urgent = s.needs()
+	} else {
+		o.turn, o.urgent = s.unblocked(r.Type)
 	}
-	return true
+	return o
 }
 
 // answered takes note of what became of a response.
@@ -146,7 +147,7 @@ func (s *Subscriber) begin(st *state, r Request) {
 	for name, version := range r.Held {
 		st.held[name] = held{version: version, resumed: true}
 		st.sum = st.sum.plus(memberHash(name, version))
-		st.want(name, false, time.Time{})
+		st.want(name, pending{})
 	}
 }
 
@@ -188,7 +189,7 @@ func (s *Subscriber) subscribe(st *state, t Type, names []string, first bool) {
 	s.engine.index.add(s, t, slices.Values(names))
 	for _, name := range names {
 		st.names[name] = struct{}{}
-		st.want(name, !first || !st.held[name].resumed, time.Time{})
+		st.want(name, pending{force: !first || !st.held[name].resumed})
 	}
 }
 
@@ -206,7 +207,7 @@ func (s *Subscriber) unsubscribe(st *state, t Type, names []string) {
 		delete(st.unproven, name)
 		if st.wildcard {
 			// Whether the wildcard still gives it must be said.
-			st.want(name, s.mode == Delta, time.Time{})
+			st.want(name, pending{force: s.mode == Delta})
 			continue
 		}
 		st.forget(name)

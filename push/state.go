@@ -3,6 +3,8 @@ package push
 import (
 	"crypto/sha256"
 	"encoding/binary"
+	"maps"
+	"slices"
 	"time"
 )
 
@@ -21,6 +23,7 @@ type state struct {
 
 	pending  map[string]pending  // names to look at
 	crowded  bool                // pending once held many
+	urgent   bool                // a pending name may be urgent
 	expand   bool                // the wildcard's names, too
 	answer   bool                // the first request awaits a response, were it empty
 	claim    *Version            // what the subscriber says it holds already
@@ -53,8 +56,14 @@ type held struct {
 type pending struct {
 	// force sends the resource even if the subscriber has it: it asked again,
 	// or something else demands it.
-	force bool
-	since time.Time // commit of the oldest change not sent yet; zero if unknown
+	force  bool
+	urgent bool      // as in [Changed]
+	since  time.Time // commit of the oldest change not sent yet; zero if unknown
+}
+
+// and joins two reasons.
+func (p pending) and(o pending) pending {
+	return pending{p.force || o.force, p.urgent || o.urgent, oldest(p.since, o.since)}
 }
 
 func newState(full bool) state {
@@ -81,16 +90,40 @@ func (st *state) subscribed(name string) bool {
 func (st *state) rests() bool { return len(st.pending) == 0 && !st.expand && !st.answer && !st.again }
 
 // want puts a name on the list of those to look at.
-func (st *state) want(name string, force bool, since time.Time) {
-	p, ok := st.pending[name]
-	if !ok {
-		p.since = since
-	} else {
-		p.since = oldest(p.since, since)
-	}
-	p.force = p.force || force
-	st.pending[name] = p
+func (st *state) want(name string, p pending) {
+	st.pending[name] = st.pending[name].and(p)
+	st.urgent = st.urgent || p.urgent
 	st.crowded = st.crowded || len(st.pending) > few
+}
+
+// order lists the pending names, those that are urgent first.
+func (st *state) order() []string {
+	first, rest := []string(nil), make([]string, 0, len(st.pending))
+	for name, p := range st.pending {
+		if p.urgent {
+			first = append(first, name)
+		} else {
+			rest = append(rest, name)
+		}
+	}
+	slices.Sort(first)
+	slices.Sort(rest)
+	return append(first, rest...)
+}
+
+// thin forgets names that changed while the wildcard's response goes
+// unanswered, if they are more than the subscriber holds: what is left of those
+// that came and went will be found by asking the world.
+func (st *state) thin() {
+	if !st.wildcard || !st.blocks() || len(st.pending) <= len(st.held)+len(st.names)+tooMany {
+		return
+	}
+	maps.DeleteFunc(st.pending, func(name string, p pending) bool {
+		_, has := st.held[name]
+		_, named := st.names[name]
+		return !has && !named && !p.force
+	})
+	st.expand = true
 }
 
 // few names may be pending at all times; room for more is given back.

@@ -96,7 +96,9 @@ func (s *Subscriber) status() ClientStatus {
 	}
 	for t := range s.types {
 		if st := &s.types[t]; st.asked {
-			c.Types = append(c.Types, st.status(s.engine.config.Types[t].Name))
+			shown := st.status(s.engine.config.Types[t].Name)
+			shown.Pending += s.markedBeside(t)
+			c.Types = append(c.Types, shown)
 		}
 	}
 	return c
