@@ -11,19 +11,20 @@ import (
 	"testing"
 )
 
-// The types of the fake worlds: full sets that are removed last, and single
-// resources.
+// The types of the fake worlds: full sets that are removed last, single
+// resources, and such as refer to those.
 const (
 	wholes Type = iota
 	parts
+	links
 )
 
 func fakeTypes() []TypeSpec {
-	return []TypeSpec{wholes: {Name: "wholes", Whole: true, RemoveLast: true}, parts: {Name: "parts"}}
+	return []TypeSpec{wholes: {Name: "wholes", Whole: true, RemoveLast: true}, parts: {Name: "parts"}, links: {Name: "links", Needs: []Type{parts}}}
 }
 
 // fakeWorld holds the content of resources by type and name. All views see all of it.
-type fakeWorld [2]map[string]*fakeSubject
+type fakeWorld [3]map[string]*fakeSubject
 
 type fakeSubject struct {
 	t       Type

@@ -22,13 +22,12 @@ func (st *state) refuse(serial uint64) bool {
 	}
 	left := 0
 	for name, by := range st.aloft {
-		if by != serial || !st.subscribed(name) {
+		if by != serial {
 			continue
 		}
 		left++
 		delete(st.aloft, name)
 		st.refused[name] = refusal{version: st.held[name].version, alone: f.brought == 1 && !st.full}
-		st.want(name, pending{}) // it may be gone since
 		if !st.full {
 			st.doubt(name)
 		}

@@ -1,8 +1,6 @@
 package push
 
 import (
-	"iter"
-	"maps"
 	"slices"
 	"time"
 )
@@ -226,13 +224,6 @@ func (s *Subscriber) setWildcard(st *state, r Request) {
 	case r.Wildcard == WildcardOff && st.wildcard:
 		st.wildcard, st.expand = false, false
 		s.engine.index.setWildcard(s, r.Type, false)
-		known := []iter.Seq[string]{maps.Keys(maps.Clone(st.held)), maps.Keys(maps.Clone(st.pending)), maps.Keys(maps.Clone(st.refused))}
-		for _, known := range known {
-			for name := range known {
-				if !st.subscribed(name) {
-					st.forget(name)
-				}
-			}
-		}
+		st.forgetUnsubscribed()
 	}
 }

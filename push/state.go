@@ -174,6 +174,15 @@ func (st *state) forget(name string) {
 	st.pardon(name)
 }
 
+func (st *state) forgetUnsubscribed() {
+	known := slices.Concat(slices.Collect(maps.Keys(st.held)), slices.Collect(maps.Keys(st.pending)), slices.Collect(maps.Keys(st.aloft)))
+	for _, name := range known {
+		if !st.subscribed(name) {
+			st.forget(name)
+		}
+	}
+}
+
 // memberHash is what a resource adds to the version of the set it is in.
 // It is taken of a buffer on the stack, for that is done twice for every
 // resource of every response.
