@@ -84,9 +84,8 @@ func (st *state) retryHalf() {
 // pardon forgets that a name was refused, for it is not any more what it was.
 // What was refused with it may be fine without it.
 func (st *state) pardon(name string) {
-	r, was := st.refused[name]
-	delete(st.refused, name)
-	if was && !r.alone {
+	if _, was := st.refused[name]; was {
+		delete(st.refused, name)
 		st.retry()
 	}
 }
