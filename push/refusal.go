@@ -34,9 +34,8 @@ func (st *state) refuse(serial uint64) bool {
 	}
 	// The fault may have gone with what is no longer wanted, or was sent anew.
 	gone := left > 0 && left != f.brought
-	if st.full && at >= 0 {
-		// A newer set has an answer of its own.
-		gone = f.serial == st.newest().serial && f.version != st.sum
+	if st.full { // a newer set has an answer of its own
+		gone = at >= 0 && at == len(st.flights)-1 && f.version != st.sum
 	}
 	if gone {
 		st.retry()

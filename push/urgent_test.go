@@ -8,20 +8,22 @@ import (
 	"time"
 )
 
-// crowd is many subscribers of one resource each, and one worker for all.
+// crowd is many subscribers of one resource each, two resources beside, and one
+// worker for all, who puts one resource into a response.
 type crowd struct {
 	*Engine
 	world fakeWorld
 	subs  []*Subscriber
 
-	mu      sync.Mutex
-	encoded []string      // in the order of assembly
-	stop    chan struct{} // the worker waits here, unless nil
+	mu        sync.Mutex
+	encoded   []string      // in the order of assembly
+	meanwhile func()        // called when something is encoded; may be nil
+	stop      chan struct{} // the worker waits here, unless nil
 }
 
 func newCrowd(t *testing.T, n int) *crowd {
 	t.Helper()
-	c := &crowd{Engine: run(t, Config{Workers: 1}), world: many(n)}
+	c := &crowd{Engine: run(t, Config{Workers: 1, Budget: 1}), world: many(n + 2)}
 	c.publish(c.world, parts)
 	<-c.Primed()
 	for _, name := range namesOf(n) {
@@ -48,6 +50,9 @@ func (c *crowd) note(name string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.encoded = append(c.encoded, name)
+	if c.meanwhile != nil {
+		c.meanwhile()
+	}
 	if c.stop != nil {
 		<-c.stop
 	}
@@ -152,6 +157,36 @@ func TestUrgentWaitsForAnAnswer(t *testing.T) {
 		release()
 		if got := c.assembled(); len(got) != n+1 || got[2] != nameAt(n-1) {
 			t.Errorf("assembled %v", got)
+		}
+	})
+}
+
+// What of a subscriber's urgent resources has to wait for its answer goes before
+// the others, too.
+func TestRestOfWhatIsUrgent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const n = 20
+		c := newCrowd(t, n)
+		s := connected(c.Engine, Delta, parts, nameAt(n), nameAt(n+1))
+		s.accept(s.receive())
+		s.accept(s.receive())
+		c.change("gone", true, nameAt(n), nameAt(n+1))
+		first := s.receive()
+		release := c.busy()
+		early := 0
+		c.meanwhile = func() {
+			if len(s.Out()) == 0 {
+				early++
+			}
+		}
+		c.change("cosmetic", false, namesOf(n)[1:]...)
+		synctest.Wait()
+		s.accept(first)
+		synctest.Wait()
+		release()
+		c.assembled()
+		if early != 0 {
+			t.Errorf("%d others had their turn before", early)
 		}
 	})
 }
