@@ -235,10 +235,13 @@ func TestCloseLeavesNothing(t *testing.T) {
 // What waits for a slow dispatcher is joined by name, never coarsened.
 func TestInboxJoinsByName(t *testing.T) {
 	b := newInbox()
-	b.put(Update{World: many(1), Changed: []Changed{{parts, "a", []string{"x"}, false}, {parts, "b", []string{"x"}, true}}})
+	b.put(Update{World: many(1), Changed: []Changed{{parts, "a", []string{"x"}, true}, {parts, "b", []string{"x"}, false}}})
 	b.put(Update{World: many(2), Changed: []Changed{{parts, "a", []string{"y"}, false}, {wholes, "b", nil, false}}})
 	b.put(Update{World: many(3), Changed: []Changed{{wholes, "b", []string{"y"}, false}}})
 	u, ok := b.take()
+	if !u.Changed[0].Urgent || u.Changed[1].Urgent || u.Changed[2].Urgent {
+		t.Errorf("the one that was urgent once is not first of %v", u.Changed)
+	}
 	var got []string
 	for _, c := range u.Changed {
 		slices.Sort(c.Namespaces)
