@@ -201,8 +201,7 @@ func (d *draft) accompany(name string, p pending) {
 			continue
 		}
 		if _, found := d.world.Find(d.view, with, name); found {
-			_, has := other.held[name] // else it comes by itself, if it is still there
-			other.want(name, pending{force: has, since: p.since, urgent: p.urgent})
+			other.want(name, pending{force: true, since: p.since, urgent: p.urgent})
 		}
 	}
 }

@@ -207,6 +207,34 @@ func TestRefusalOfFullSets(t *testing.T) {
 	})
 }
 
+// What refers to something that cannot be sent yet waits for it.
+func TestLinkWaitsForWhatWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := run(t, Config{})
+		w := many(2)
+		e.publish(w, parts)
+		<-e.Primed()
+		s := connected(e, Delta, parts, namesOf(2)...)
+		s.accept(s.receive())
+		s.Request(Request{Type: links, Subscribe: namesOf(2)})
+		s.accept(s.receive())
+		w = w.with(parts, nameAt(0), "second")
+		e.publish(w, parts, nameAt(0))
+		open := s.receive()
+		w = w.with(parts, nameAt(1), "second").with(links, nameAt(1), "second")
+		e.Publish(Update{World: w, Changed: []Changed{{Type: parts, Name: nameAt(1)}, {Type: links, Name: nameAt(1)}}})
+		nothingComes(t, s)
+		s.accept(open)
+		for _, want := range []Type{parts, links} {
+			r := s.receive()
+			if r.Type != want {
+				t.Errorf("type %d came, want %d", r.Type, want)
+			}
+			s.accept(r)
+		}
+	})
+}
+
 // A client may say twice that it refuses something, or refuse what it was never sent.
 func TestRefusalOfNothing(t *testing.T) {
 	for _, typ := range []Type{wholes, parts} {
