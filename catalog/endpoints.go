@@ -71,6 +71,15 @@ func (e *Endpoints) All() iter.Seq[Endpoint] {
 	}
 }
 
+// Get returns the endpoint of an address and port, as [Endpoints.All] yields it.
+func (e *Endpoints) Get(address string, port uint32) (Endpoint, bool) {
+	if e == nil {
+		return Endpoint{}, false
+	}
+	instance := counting(e.claims, claim{address: address, port: port})
+	return Endpoint{port, instance}, instance != nil
+}
+
 // Claims yields every record's word, endpoint by endpoint, the one that counts first.
 func (e *Endpoints) Claims() iter.Seq[Endpoint] {
 	return func(yield func(Endpoint) bool) {

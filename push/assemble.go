@@ -31,6 +31,7 @@ func (s *Subscriber) advance() {
 			s.assemble(w, Type(t), true)
 		}
 	}
+	s.block()
 }
 
 // asksAfter reports whether the subscriber takes types whose removals do not
@@ -47,7 +48,7 @@ func (s *Subscriber) asksAfter(t Type) bool {
 // settledAfter reports whether those types have been answered.
 func (s *Subscriber) settledAfter(t Type) bool {
 	for later := int(t) + 1; later < len(s.types); later++ {
-		if s.types[later].flight.blocks() && !s.engine.config.Types[later].RemoveLast {
+		if s.types[later].blocks() && !s.engine.config.Types[later].RemoveLast {
 			return false
 		}
 	}
@@ -63,8 +64,8 @@ type draft struct {
 	removals bool // may be included
 
 	out     Response
-	changed map[string]Version
-	tried   map[*refusal]struct{} // of which parts are included
+	serial  uint64 // of the response, if it comes to one
+	brought int    // names that are new in it
 	since   time.Time
 	size    int
 	due     bool // it is sent even without content
@@ -74,21 +75,24 @@ type draft struct {
 // the one before was answered.
 func (s *Subscriber) assemble(w World, t Type, removals bool) {
 	st := &s.types[t]
-	if !st.asked || st.flight.blocks() || st.rests() || s.guarded(w, t) {
+	if !st.asked || st.blocks() || st.rests() || s.guarded(w, t) {
 		return
 	}
-	d := &draft{Subscriber: s, world: w, t: t, st: st, removals: removals, changed: map[string]Version{}, tried: map[*refusal]struct{}{}, due: st.answer}
+	d := &draft{Subscriber: s, world: w, t: t, st: st, removals: removals, serial: s.serial + 1, due: st.answer}
 	d.expand()
+	st.retryHalf()
 	if len(st.pending) == 0 && !d.due {
 		return
 	}
-	for _, name := range slices.Sorted(maps.Keys(st.pending)) {
-		if _, ok := st.pending[name]; ok { // it may have gone out together with another
-			d.look(name)
-		}
+	names := st.order()
+	for _, name := range names {
+		d.look(name)
 	}
+	st.urgent = st.urgent && slices.ContainsFunc(names, func(name string) bool { return st.pending[name].urgent })
 	st.relieve()
-	d.send()
+	if !d.send() && st.again {
+		s.engine.queue.add(s, false) // no answer will come that would bring the next turn
+	}
 }
 
 // guarded reports whether a full set has to wait until every source has been
@@ -128,7 +132,7 @@ func (d *draft) expand() {
 	}
 	d.st.expand = false
 	for name := range d.world.Names(d.view, d.t) {
-		d.st.want(name, false, time.Time{})
+		d.st.want(name, pending{})
 	}
 }
 
@@ -170,8 +174,8 @@ func (d *draft) look(name string) {
 // refusedAs reports whether a name was refused as it is, so that there is no
 // point in saying it again.
 func (d *draft) refusedAs(name string, v Version) bool {
-	group := d.st.refused[name]
-	return group != nil && group.versions[name] == v
+	r, was := d.st.refused[name]
+	return was && r.version == v
 }
 
 // tooLarge reports whether so many bytes would make the response larger than
@@ -186,31 +190,38 @@ func (d *draft) include(res *Resource, p pending) {
 	d.size += res.size(d.mode)
 	d.note(res.Name, res.Version, p)
 	d.st.hold(res)
+	d.accompany(res.Name, p)
 }
 
-// accompany sends what has to go with the resources of the response.
-func (d *draft) accompany() {
+// accompany sends what has to go with a resource of the response.
+func (d *draft) accompany(name string, p pending) {
 	for _, with := range d.engine.config.Types[d.t].With {
 		other := &d.types[with]
-		for name := range d.changed {
-			if _, there := d.st.held[name]; there && other.asked && other.subscribed(name) {
-				if _, found := d.world.Find(d.view, with, name); found {
-					_, has := other.held[name] // else it comes by itself, if it is still there
-					other.want(name, has, d.since)
-				}
-			}
+		if !other.asked || !other.subscribed(name) {
+			continue
+		}
+		if _, found := d.world.Find(d.view, with, name); found {
+			other.want(name, pending{force: true, since: p.since, urgent: p.urgent})
 		}
 	}
 }
 
+// note enters a name that the response brings, with its version or, for a
+// removal, with none.
 func (d *draft) note(name string, v Version, p pending) {
-	d.changed[name] = v
+	st := d.st
+	d.brought++
 	d.since = oldest(d.since, p.since)
-	delete(d.st.pending, name)
-	if group := d.st.refused[name]; group != nil && !d.st.full {
-		d.tried[group] = struct{}{}
+	delete(st.pending, name)
+	if st.aloft == nil {
+		st.aloft = map[string]uint64{}
 	}
-	delete(d.st.refused, name)
+	st.aloft[name] = d.serial
+	if st.full || st.refused[name].version == v {
+		delete(st.refused, name) // it takes others with it in any case, or is tried again itself
+	} else {
+		st.pardon(name)
+	}
 }
 
 // gone deals with a name that stands for nothing.
@@ -267,18 +278,12 @@ func (d *draft) void(name string, p pending) {
 // vanish deals with a name that stands for nothing any more when there is no
 // way to say so: the subscriber keeps what it has.
 func (d *draft) vanish(name string) {
-	st := d.st
-	if _, named := st.names[name]; !named {
-		d.forget(st, name) // there is no end of names that come and go
+	if _, named := d.st.names[name]; !named {
+		d.st.forget(name) // there is no end of names that come and go
+		return
 	}
-	delete(st.pending, name)
-	if group := st.refused[name]; group != nil {
-		delete(st.refused, name)
-		st.retry(group)
-	}
-	if len(st.pending) > 0 {
-		d.engine.queue.add(d.Subscriber) // what was refused with it
-	}
+	delete(d.st.pending, name)
+	d.st.pardon(name)
 }
 
 // heldBack reports whether a resource that this one refers to was not accepted
@@ -291,10 +296,7 @@ func (d *draft) heldBack(name string) bool {
 		}
 		_, waits := st.pending[name]
 		_, refused := st.refused[name]
-		flying := false
-		if st.flight.blocks() {
-			_, flying = st.flight.changed[name]
-		}
+		flying := st.blocks() && st.aloft[name] == st.newest().serial
 		if waits || refused || flying {
 			return true
 		}
@@ -303,22 +305,23 @@ func (d *draft) heldBack(name string) bool {
 }
 
 // send hands the response to the stream, if there is one.
-func (d *draft) send() {
+func (d *draft) send() bool {
 	st := d.st
 	if st.full {
 		d.wholeSet()
 	}
 	if len(d.out.Resources) == 0 && len(d.out.Removed) == 0 && !d.due {
-		return
+		return false
 	}
+	now := time.Now()
 	st.answer, st.claim = false, nil
-	d.serial++
+	d.Subscriber.serial = d.serial
 	d.out.Type, d.out.Serial, d.out.Version, d.out.since = d.t, d.serial, st.sum, d.since
-	st.launch(&flight{serial: d.serial, oldest: d.serial, version: st.sum, changed: d.changed, tried: d.tried, since: d.since})
-	st.record.send(time.Now(), st.sum)
-	d.accompany()
+	st.launch(&flight{serial: d.serial, version: st.sum, brought: d.brought, since: d.since, waits: now})
+	st.record.send(now, st.sum)
 	d.engine.counts.sent(d.t, len(d.out.Resources), d.size)
 	d.Subscriber.out <- d.out
+	return true
 }
 
 // wholeSet makes the response of a full type everything the subscriber holds,

@@ -4,7 +4,6 @@ import (
 	"strconv"
 	"sync"
 	"testing"
-	"time"
 )
 
 // BenchmarkPublish measures from the publication of one changed resource until
@@ -107,7 +106,7 @@ func BenchmarkAssemble(b *testing.B) {
 			round := 0
 			for b.Loop() {
 				e.world.Store(&worlds[round%2])
-				s.mark(test.t, nameAt(3), time.Time{})
+				s.mark(test.t, nameAt(3), pending{})
 				s.advance()
 				r := s.receive()
 				if len(r.Resources) != test.want {

@@ -141,7 +141,7 @@ func (e *Engine) dispatch(u Update) {
 		close(e.primed)
 		for s := range e.all() {
 			s.marks.review.Store(true)
-			e.queue.add(s)
+			e.queue.add(s, false)
 		}
 		return
 	}
@@ -154,14 +154,15 @@ func (e *Engine) dispatch(u Update) {
 			return had != has || was != is
 		}
 		e.index.concerned(c, affected, func(s *Subscriber) {
-			s.mark(c.Type, c.Name, u.Committed)
-			e.queue.add(s)
+			if s.mark(c.Type, c.Name, pending{urgent: c.Urgent, since: u.Committed}) {
+				e.queue.add(s, c.Urgent)
+			}
 		})
 	}
 	if now.Complete() && !old.Complete() {
 		for s := range e.all() {
 			s.recheck()
-			e.queue.add(s)
+			e.queue.add(s, false)
 		}
 	}
 }

@@ -79,18 +79,17 @@ func TestUnansweredResponsesAreBounded(t *testing.T) {
 			e.publish(w, parts, nameAt(i))
 			s.receive()
 		}
-		if n := len(s.types[parts].late); n > maxLate {
+		if n := len(s.types[parts].flights); n > maxFlights {
 			t.Errorf("%d responses are remembered", n)
 		}
 	})
 }
 
-// The oldest of many unanswered responses become one: whichever of them is
-// refused, all of them are in doubt.
-func TestRefusalOfJoinedResponses(t *testing.T) {
+// However late a response is refused, what it brought is in doubt, and nothing else is.
+func TestRefusalOfTheOldestResponse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := run(t, Config{Patience: time.Second})
-		const responses = maxLate + 3
+		const responses = maxFlights + 3
 		w := many(responses)
 		e.publish(w, parts)
 		<-e.Primed()
@@ -102,24 +101,13 @@ func TestRefusalOfJoinedResponses(t *testing.T) {
 			e.publish(w, parts, nameAt(i))
 			sent = append(sent, s.receive())
 		}
-		s.Request(Request{Type: parts, Answer: Answer{Verdict: Refuse, Serial: sent[1].Serial, Reason: "no"}})
-		if !s.types[parts].held[nameAt(1)].unknown {
-			t.Error("what was refused is not in doubt")
+		s.refuse(sent[0])
+		if n := s.status().Types[0].Refusals; n != 1 {
+			t.Errorf("%d refusals were noted", n)
 		}
 		s.accept(sent[responses-1])
-		w = w.with(parts, nameAt(1), "third")
-		e.publish(w, parts, nameAt(1))
-		fix := s.receive()
-		s.accept(fix)
-		var rest []string // tried again, in portions
-		for synctest.Wait(); len(s.Out()) > 0; synctest.Wait() {
-			r := s.receive()
-			rest = append(rest, r.contents()...)
-			s.accept(r)
-		}
-		slices.Sort(rest)
-		if !slices.Equal(fix.contents(), []string{"third"}) || !slices.Equal(rest, []string{"second of 0", "second of 2"}) {
-			t.Errorf("after %v came %v", fix.contents(), rest)
+		if got := s.receive().contents(); !slices.Equal(got, []string{"second of 0"}) {
+			t.Errorf("got %v again", got)
 		}
 	})
 }
@@ -142,7 +130,7 @@ func TestBadResourceIsSingledOut(t *testing.T) {
 				r := s.receive()
 				sent += len(r.Resources)
 				if !mended && slices.ContainsFunc(r.Resources, func(res *Resource) bool { return res.Name == bad }) {
-					s.Request(Request{Type: parts, Answer: Answer{Verdict: Refuse, Serial: r.Serial, Reason: "bad"}})
+					s.refuse(r)
 					continue
 				}
 				for _, res := range r.Resources {
@@ -247,10 +235,13 @@ func TestCloseLeavesNothing(t *testing.T) {
 // What waits for a slow dispatcher is joined by name, never coarsened.
 func TestInboxJoinsByName(t *testing.T) {
 	b := newInbox()
-	b.put(Update{World: many(1), Changed: []Changed{{parts, "a", []string{"x"}}, {parts, "b", []string{"x"}}}})
-	b.put(Update{World: many(2), Changed: []Changed{{parts, "a", []string{"y"}}, {wholes, "b", nil}}})
-	b.put(Update{World: many(3), Changed: []Changed{{wholes, "b", []string{"y"}}}})
+	b.put(Update{World: many(1), Changed: []Changed{{parts, "a", []string{"x"}, true}, {parts, "b", []string{"x"}, false}}})
+	b.put(Update{World: many(2), Changed: []Changed{{parts, "a", []string{"y"}, false}, {wholes, "b", nil, false}}})
+	b.put(Update{World: many(3), Changed: []Changed{{wholes, "b", []string{"y"}, false}}})
 	u, ok := b.take()
+	if !u.Changed[0].Urgent || u.Changed[1].Urgent || u.Changed[2].Urgent {
+		t.Errorf("the one that was urgent once is not first of %v", u.Changed)
+	}
 	var got []string
 	for _, c := range u.Changed {
 		slices.Sort(c.Namespaces)

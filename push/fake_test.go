@@ -11,25 +11,27 @@ import (
 	"testing"
 )
 
-// The types of the fake worlds: full sets that are removed last, and single
-// resources.
+// The types of the fake worlds: full sets that are removed last, single
+// resources, and such as refer to those.
 const (
 	wholes Type = iota
 	parts
+	links
 )
 
 func fakeTypes() []TypeSpec {
-	return []TypeSpec{wholes: {Name: "wholes", Whole: true, RemoveLast: true}, parts: {Name: "parts"}}
+	return []TypeSpec{wholes: {Name: "wholes", Whole: true, RemoveLast: true}, parts: {Name: "parts"}, links: {Name: "links", Needs: []Type{parts}}}
 }
 
 // fakeWorld holds the content of resources by type and name. All views see all of it.
-type fakeWorld [2]map[string]*fakeSubject
+type fakeWorld [3]map[string]*fakeSubject
 
 type fakeSubject struct {
 	t       Type
 	name    string
 	content string
-	encoded *atomic.Int64 // counts the calls of Encode; may be nil
+	encoded *atomic.Int64     // counts the calls of Encode; may be nil
+	encode  func(name string) // called by Encode; may be nil
 }
 
 type fakeSlot struct {
@@ -42,6 +44,9 @@ func (s *fakeSubject) Slot() any { return fakeSlot{s.t, s.name} }
 func (s *fakeSubject) Encode() Encoded {
 	if s.encoded != nil {
 		s.encoded.Add(1)
+	}
+	if s.encode != nil {
+		s.encode(s.name)
 	}
 	body := []byte(s.content)
 	return Encoded{Name: s.name, Version: VersionOf(body), Body: body}
@@ -139,6 +144,10 @@ func (s *Subscriber) receive() Response {
 
 func (s *Subscriber) accept(r Response) {
 	s.Request(Request{Type: r.Type, Answer: Answer{Verdict: Accept, Serial: r.Serial}})
+}
+
+func (s *Subscriber) refuse(r Response) {
+	s.Request(Request{Type: r.Type, Answer: Answer{Verdict: Refuse, Serial: r.Serial, Reason: "bad"}})
 }
 
 // contents lists what a response brings.

@@ -13,11 +13,17 @@ type inbox struct {
 
 	mu      sync.Mutex
 	pending *Update // without Changed
-	changed map[resourceName][]string
+	changed map[resourceName]change
+}
+
+// change is what is known of a changed resource, as in [Changed].
+type change struct {
+	namespaces []string
+	urgent     bool
 }
 
 func newInbox() inbox {
-	return inbox{wake: make(chan struct{}, 1), changed: map[resourceName][]string{}}
+	return inbox{wake: make(chan struct{}, 1), changed: map[resourceName]change{}}
 }
 
 // put joins an update with those that wait. What each of them names stays
@@ -33,11 +39,11 @@ func (b *inbox) put(u Update) {
 	b.pending.Committed = oldest(b.pending.Committed, u.Committed)
 	for _, c := range u.Changed {
 		key := resourceName{c.Type, c.Name}
-		if seenBy, ok := b.changed[key]; ok {
-			b.changed[key] = union(seenBy, c.Namespaces)
-		} else {
-			b.changed[key] = c.Namespaces
+		joined := change{c.Namespaces, c.Urgent}
+		if before, ok := b.changed[key]; ok {
+			joined = change{union(before.namespaces, c.Namespaces), before.urgent || c.Urgent}
 		}
+		b.changed[key] = joined
 	}
 	select {
 	case b.wake <- struct{}{}:
@@ -52,7 +58,8 @@ func (b *inbox) changes() int {
 	return len(b.changed)
 }
 
-// take returns the waiting step; ok is false when there is none.
+// take returns the waiting step, what is urgent first; ok is false when there
+// is none.
 func (b *inbox) take() (u Update, ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -61,10 +68,14 @@ func (b *inbox) take() (u Update, ok bool) {
 	}
 	u, b.pending = *b.pending, nil
 	u.Changed = make([]Changed, 0, len(b.changed))
-	for key, namespaces := range b.changed {
-		u.Changed = append(u.Changed, Changed{key.Type, key.name, namespaces})
+	for _, urgent := range []bool{true, false} {
+		for key, c := range b.changed {
+			if c.urgent == urgent {
+				u.Changed = append(u.Changed, Changed{key.Type, key.name, c.namespaces, c.urgent})
+			}
+		}
 	}
-	b.changed = map[resourceName][]string{}
+	b.changed = map[resourceName]change{}
 	return u, true
 }
 

@@ -3,15 +3,22 @@ package push
 import "sync"
 
 // queue holds the subscribers that have something to do, each at most once, so
-// that it can never grow beyond their number.
+// that it can never grow beyond their number. Whoever has something urgent goes
+// before the others, but does not keep them from their turn: of overtakes+1
+// turns one at least is that of the ordinary subscriber who waited longest.
 type queue struct {
-	mu      sync.Mutex
-	ready   sync.Cond
-	waiting []*Subscriber
-	closed  bool
+	mu               sync.Mutex
+	ready            sync.Cond
+	urgent, ordinary line
+	overtaken        int // turns of urgent ones in a row, while ordinary ones wait
+	closed           bool
 }
 
-// turn is a subscriber's standing with the queue. It is guarded by the queue's lock.
+// overtakes is how many urgent turns an ordinary one may have to wait for, for
+// itself and for each ordinary one before it.
+const overtakes = 4
+
+// turn is a subscriber's standing with the queue.
 type turn int
 
 const (
@@ -21,6 +28,13 @@ const (
 	again        // taken by a worker, and something came up since
 )
 
+// place is a subscriber's place in the queue. It is guarded by the queue's lock.
+type place struct {
+	turn       turn
+	urgent     bool // what it waits for, or what came up
+	next, prev *Subscriber
+}
+
 func newQueue() *queue {
 	q := &queue{}
 	q.ready.L = &q.mu
@@ -29,21 +43,33 @@ func newQueue() *queue {
 
 // add asks for a turn. Of a subscriber that is being worked on nobody else may
 // take care: it gets its turn when the work is done.
-func (q *queue) add(s *Subscriber) {
+func (q *queue) add(s *Subscriber, urgent bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	switch s.turn {
+	p := &s.place
+	hurry := urgent && !p.urgent
+	p.urgent = p.urgent || urgent
+	switch p.turn {
 	case idle:
 		q.enqueue(s)
+	case waiting:
+		if hurry {
+			q.ordinary.remove(s)
+			q.urgent.append(s)
+		}
 	case working:
-		s.turn = again
-	case waiting, again:
+		p.turn = again
+	case again:
 	}
 }
 
 func (q *queue) enqueue(s *Subscriber) {
-	s.turn = waiting
-	q.waiting = append(q.waiting, s)
+	s.place.turn = waiting
+	if s.place.urgent {
+		q.urgent.append(s)
+	} else {
+		q.ordinary.append(s)
+	}
 	q.ready.Signal()
 }
 
@@ -52,27 +78,42 @@ func (q *queue) enqueue(s *Subscriber) {
 func (q *queue) take() (s *Subscriber, ok bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	for len(q.waiting) == 0 && !q.closed {
+	for q.urgent.first == nil && q.ordinary.first == nil && !q.closed {
 		q.ready.Wait()
 	}
 	if q.closed {
 		return nil, false
 	}
-	s = q.waiting[0]
-	q.waiting[0] = nil
-	q.waiting = q.waiting[1:]
-	s.turn = working
+	l := q.nextLine()
+	s = l.first
+	l.remove(s)
+	s.place.turn, s.place.urgent = working, false
 	return s, true
+}
+
+// nextLine is the line whose first has its turn.
+func (q *queue) nextLine() *line {
+	switch {
+	case q.ordinary.first == nil:
+		q.overtaken = 0
+		return &q.urgent
+	case q.urgent.first == nil || q.overtaken == overtakes:
+		q.overtaken = 0
+		return &q.ordinary
+	default:
+		q.overtaken++
+		return &q.urgent
+	}
 }
 
 func (q *queue) done(s *Subscriber) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if s.turn == again {
+	if s.place.turn == again {
 		q.enqueue(s)
 		return
 	}
-	s.turn = idle
+	s.place.turn = idle
 }
 
 func (q *queue) close() {
@@ -80,4 +121,33 @@ func (q *queue) close() {
 	defer q.mu.Unlock()
 	q.closed = true
 	q.ready.Broadcast()
+}
+
+// line is some subscribers in order. Any of them may leave it at any time, and
+// none costs an allocation.
+type line struct{ first, last *Subscriber }
+
+func (l *line) append(s *Subscriber) {
+	s.place.prev, s.place.next = l.last, nil
+	if l.last == nil {
+		l.first = s
+	} else {
+		l.last.place.next = s
+	}
+	l.last = s
+}
+
+func (l *line) remove(s *Subscriber) {
+	before, after := s.place.prev, s.place.next
+	if before == nil {
+		l.first = after
+	} else {
+		before.place.next = after
+	}
+	if after == nil {
+		l.last = before
+	} else {
+		after.place.prev = before
+	}
+	s.place.prev, s.place.next = nil, nil
 }

@@ -1,8 +1,6 @@
 package push
 
 import (
-	"iter"
-	"maps"
 	"slices"
 	"time"
 )
@@ -68,28 +66,33 @@ const (
 
 // Request takes in a request. Its consequences follow through [Subscriber.Out].
 func (s *Subscriber) Request(r Request) {
-	accepted, took, rests := s.take(r)
-	if !rests {
-		s.engine.queue.add(s)
+	o := s.take(r)
+	if o.turn {
+		s.engine.queue.add(s, o.urgent)
 	}
-	if accepted && s.engine.config.Accepted != nil {
-		s.engine.config.Accepted(r.Type, took)
+	if o.accepted && s.engine.config.Accepted != nil {
+		s.engine.config.Accepted(r.Type, o.took)
 	}
 }
 
-// take notes what a request says. Most acknowledgements leave nothing to do:
-// then the subscriber rests.
-func (s *Subscriber) take(r Request) (accepted bool, took time.Duration, rests bool) {
+// outcome is what follows from a request. Most acknowledgements leave nothing
+// to do.
+type outcome struct {
+	turn, urgent bool // it takes a turn of a worker
+	accepted     bool // a response was, so long after its oldest change:
+	took         time.Duration
+}
+
+// take notes what a request says.
+func (s *Subscriber) take(r Request) (o outcome) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
-		return false, 0, true
+		return o
 	}
 	st := &s.types[r.Type]
 	if r.Answer.Verdict != NoAnswer {
-		if f := st.land(r.Answer); f != nil {
-			accepted, took = s.answered(st, f, r)
-		}
+		o.accepted, o.took = s.answered(st, r)
 	}
 	first := !st.asked
 	if first {
@@ -106,63 +109,32 @@ func (s *Subscriber) take(r Request) (accepted bool, took time.Duration, rests b
 		// for. One that resumes is not waiting.
 		st.answer = s.mode == WholeState || st.wildcard && len(r.Held) == 0
 	}
-	return accepted, took, s.rests()
-}
-
-// rests reports whether no type has anything to send or to look at. Names that
-// were marked meanwhile do not count: who marks them asks for a turn, too.
-func (s *Subscriber) rests() bool {
-	for t := range s.types {
-		if !s.types[t].rests() {
-			return false
-		}
+	if st.blocks() {
+		o.turn, o.urgent = s.needs()
+	} else {
+		o.turn, o.urgent = s.unblocked(r.Type)
 	}
-	return true
+	return o
 }
 
 // answered takes note of what became of a response.
-func (s *Subscriber) answered(st *state, f *flight, r Request) (accepted bool, took time.Duration) {
-	if r.Answer.Verdict == Accept {
-		if st.full {
-			clear(st.refused) // the whole set was accepted
-		}
-		st.record.accept(time.Now(), f.version)
-		if !f.since.IsZero() {
-			accepted, took = true, time.Since(f.since)
-		}
-	} else {
-		s.refused(st, f)
+func (s *Subscriber) answered(st *state, r Request) (accepted bool, took time.Duration) {
+	if r.Answer.Verdict == Refuse && st.refuse(r.Answer.Serial) {
 		st.record.refuse(time.Now(), r.Answer.Reason)
 		s.engine.counts.types[r.Type].refusals.Add(1)
 	}
-	for group := range f.tried {
-		st.retry(group)
+	f := st.land(r.Answer.Serial)
+	if f == nil || r.Answer.Verdict == Refuse {
+		return false, 0
 	}
-	return accepted, took
-}
-
-// refused notes what is in doubt after a refusal. If a part of the response is
-// no longer wanted, or was sent anew since, the fault may have gone with it.
-func (s *Subscriber) refused(st *state, f *flight) {
-	group, less := &refusal{f.changed}, false
-	for name := range f.changed {
-		if !st.subscribed(name) || st.overtaken(name) {
-			less = true
-			continue
-		}
-		st.refused[name] = group
-		st.want(name, false, time.Time{}) // it may be gone since
-		if !st.full {
-			st.doubt(name)
-		}
+	if st.full {
+		clear(st.refused) // the whole set was accepted
 	}
-	switch {
-	case st.full && st.flight != nil: // the next full set has its own answer
-	case st.full && f.version != st.sum, less && st.flight == nil:
-		st.retry(group)
-	case less:
-		st.flight.tried[group] = struct{}{}
+	st.record.accept(time.Now(), f.version)
+	if f.since.IsZero() {
+		return false, 0
 	}
+	return true, time.Since(f.since)
 }
 
 // begin takes in what only the first request of a type can say.
@@ -173,7 +145,7 @@ func (s *Subscriber) begin(st *state, r Request) {
 	for name, version := range r.Held {
 		st.held[name] = held{version: version, resumed: true}
 		st.sum = st.sum.plus(memberHash(name, version))
-		st.want(name, false, time.Time{})
+		st.want(name, pending{})
 	}
 }
 
@@ -215,7 +187,7 @@ func (s *Subscriber) subscribe(st *state, t Type, names []string, first bool) {
 	s.engine.index.add(s, t, slices.Values(names))
 	for _, name := range names {
 		st.names[name] = struct{}{}
-		st.want(name, !first || !st.held[name].resumed, time.Time{})
+		st.want(name, pending{force: !first || !st.held[name].resumed})
 	}
 }
 
@@ -233,23 +205,10 @@ func (s *Subscriber) unsubscribe(st *state, t Type, names []string) {
 		delete(st.unproven, name)
 		if st.wildcard {
 			// Whether the wildcard still gives it must be said.
-			st.want(name, s.mode == Delta, time.Time{})
+			st.want(name, pending{force: s.mode == Delta})
 			continue
 		}
-		s.forget(st, name)
-	}
-}
-
-// forget drops what is known of a name that is no longer subscribed: asked for
-// again, it is sent again. What was refused with it is tried without it.
-func (s *Subscriber) forget(st *state, name string) {
-	group := st.refused[name]
-	st.release(name)
-	delete(st.pending, name)
-	delete(st.refused, name)
-	delete(st.unproven, name)
-	if group != nil {
-		st.retry(group)
+		st.forget(name)
 	}
 }
 
@@ -265,12 +224,6 @@ func (s *Subscriber) setWildcard(st *state, r Request) {
 	case r.Wildcard == WildcardOff && st.wildcard:
 		st.wildcard, st.expand = false, false
 		s.engine.index.setWildcard(s, r.Type, false)
-		for _, known := range []iter.Seq[string]{maps.Keys(maps.Clone(st.held)), maps.Keys(maps.Clone(st.pending))} {
-			for name := range known {
-				if !st.subscribed(name) {
-					s.forget(st, name)
-				}
-			}
-		}
+		st.forgetUnsubscribed()
 	}
 }

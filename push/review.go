@@ -3,7 +3,6 @@ package push
 import (
 	"maps"
 	"slices"
-	"time"
 )
 
 // reviewAll has subscribers find out what they see, where a step may have
@@ -19,7 +18,7 @@ func (e *Engine) reviewAll(old, now World, namespaces []string) {
 		}
 		if old.View(s.client) != now.View(s.client) {
 			s.marks.review.Store(true)
-			e.queue.add(s)
+			e.queue.add(s, false)
 		}
 	}
 }
@@ -47,10 +46,10 @@ func (s *Subscriber) review(w World) {
 		s.engine.index.setWildcard(s, Type(t), st.wildcard)
 		st.expand = st.wildcard
 		for name := range st.names {
-			st.want(name, false, time.Time{})
+			st.want(name, pending{})
 		}
 		for name := range st.held {
-			st.want(name, false, time.Time{})
+			st.want(name, pending{})
 		}
 	}
 }

@@ -23,15 +23,21 @@ type state struct {
 
 	pending  map[string]pending  // names to look at
 	crowded  bool                // pending once held many
+	urgent   bool                // a pending name may be urgent
 	expand   bool                // the wildcard's names, too
 	answer   bool                // the first request awaits a response, were it empty
 	claim    *Version            // what the subscriber says it holds already
 	guard    bool                // it is sent nothing, lest that takes something from it
 	unproven map[string]struct{} // not found while some source was not listed yet
-	refused  map[string]*refusal
 
-	flight *flight   // the newest
-	late   []*flight // those before it that may still be answered, oldest first
+	refused map[string]refusal // names whose newest response was refused
+	again   bool               // some of them are to be tried again
+
+	// flights are the responses that may still be answered, oldest first.
+	flights []*flight
+	// aloft are the names that are new in them, by the serial of the newest
+	// response that brought each.
+	aloft  map[string]uint64
 	record history
 }
 
@@ -50,38 +56,15 @@ type held struct {
 type pending struct {
 	// force sends the resource even if the subscriber has it: it asked again,
 	// or something else demands it.
-	force bool
-	since time.Time // commit of the oldest change not sent yet; zero if unknown
+	force  bool
+	urgent bool      // as in [Changed]
+	since  time.Time // commit of the oldest change not sent yet; zero if unknown
 }
 
-// refusal is a refused response, or what is left of one. Nobody knows which of
-// its resources was at fault, nor what the subscriber made of the others: once
-// one of them changed, the others are tried again.
-type refusal struct {
-	versions map[string]Version // zero for a removal
+// and joins two reasons.
+func (p pending) and(o pending) pending {
+	return pending{p.force || o.force, p.urgent || o.urgent, oldest(p.since, o.since)}
 }
-
-// flight is a response that was not answered.
-type flight struct {
-	serial  uint64
-	oldest  uint64                // the serial, or that of the first of several that became one
-	version Version               // of all that the subscriber holds with it
-	changed map[string]Version    // what it brought that is new; zero for a removal
-	tried   map[*refusal]struct{} // of which it brought a part again
-	since   time.Time             // commit of its oldest change
-	sentAt  time.Time             // zero until the transport has taken it
-	overdue bool
-	timer   *time.Timer
-}
-
-func (f *flight) stop() {
-	if f != nil && f.timer != nil {
-		f.timer.Stop()
-	}
-}
-
-// blocks reports whether the next response of the type has to wait.
-func (f *flight) blocks() bool { return f != nil && !f.overdue }
 
 func newState(full bool) state {
 	return state{
@@ -90,7 +73,7 @@ func newState(full bool) state {
 		held:     map[string]held{},
 		pending:  map[string]pending{},
 		unproven: map[string]struct{}{},
-		refused:  map[string]*refusal{},
+		refused:  map[string]refusal{},
 	}
 }
 
@@ -104,19 +87,43 @@ func (st *state) subscribed(name string) bool {
 }
 
 // rests reports whether there is nothing to send and nothing to look at.
-func (st *state) rests() bool { return len(st.pending) == 0 && !st.expand && !st.answer }
+func (st *state) rests() bool { return len(st.pending) == 0 && !st.expand && !st.answer && !st.again }
 
 // want puts a name on the list of those to look at.
-func (st *state) want(name string, force bool, since time.Time) {
-	p, ok := st.pending[name]
-	if !ok {
-		p.since = since
-	} else {
-		p.since = oldest(p.since, since)
-	}
-	p.force = p.force || force
-	st.pending[name] = p
+func (st *state) want(name string, p pending) {
+	st.pending[name] = st.pending[name].and(p)
+	st.urgent = st.urgent || p.urgent
 	st.crowded = st.crowded || len(st.pending) > few
+}
+
+// order lists the pending names, those that are urgent first.
+func (st *state) order() []string {
+	first, rest := []string(nil), make([]string, 0, len(st.pending))
+	for name, p := range st.pending {
+		if p.urgent {
+			first = append(first, name)
+		} else {
+			rest = append(rest, name)
+		}
+	}
+	slices.Sort(first)
+	slices.Sort(rest)
+	return append(first, rest...)
+}
+
+// thin forgets names that changed while the wildcard's response goes
+// unanswered, if they are more than the subscriber holds: what is left of those
+// that came and went will be found by asking the world.
+func (st *state) thin() {
+	if !st.wildcard || !st.blocks() || len(st.pending) <= len(st.held)+len(st.names)+tooMany {
+		return
+	}
+	maps.DeleteFunc(st.pending, func(name string, p pending) bool {
+		_, has := st.held[name]
+		_, named := st.names[name]
+		return !has && !named && !p.force
+	})
+	st.expand = true
 }
 
 // few names may be pending at all times; room for more is given back.
@@ -157,81 +164,23 @@ func (st *state) doubt(name string) {
 	st.sum = st.sum.plus(memberHash(name, Version{}))
 }
 
-// retry tries what is left of a refused response again, half of it at first:
-// half of the rest follows with each answer, so that a resource at fault takes
-// ever fewer others with it. Full sets are sent as one in any case.
-func (st *state) retry(group *refusal) {
-	var left []string
-	for name, by := range st.refused {
-		if (by == group || st.full) && st.subscribed(name) {
-			left = append(left, name)
+// forget drops what is known of a name that is no longer subscribed: asked for
+// again, it is sent again. What was refused with it is tried without it.
+func (st *state) forget(name string) {
+	st.release(name)
+	delete(st.pending, name)
+	delete(st.unproven, name)
+	delete(st.aloft, name)
+	st.pardon(name)
+}
+
+func (st *state) forgetUnsubscribed() {
+	known := slices.Concat(slices.Collect(maps.Keys(st.held)), slices.Collect(maps.Keys(st.pending)), slices.Collect(maps.Keys(st.aloft)))
+	for _, name := range known {
+		if !st.subscribed(name) {
+			st.forget(name)
 		}
 	}
-	slices.Sort(left)
-	for _, name := range left[:(len(left)+1)/2] {
-		st.want(name, true, time.Time{})
-	}
-}
-
-// maxLate bounds the responses that are remembered although their time is over.
-const maxLate = 8
-
-// launch notes that a response is on its way. The one before, if it was not
-// answered, may still be.
-func (st *state) launch(f *flight) {
-	if st.flight != nil {
-		st.flight.stop()
-		st.late = append(st.late, st.flight)
-	}
-	st.flight = f
-	if len(st.late) > maxLate { // the two oldest become one
-		maps.Copy(st.late[0].changed, st.late[1].changed)
-		st.late[1].changed = st.late[0].changed
-		st.late[1].oldest = st.late[0].oldest
-		st.late[1].outlive(st.late[0])
-		st.late = slices.Delete(st.late, 0, 1)
-	}
-}
-
-// land returns the response that an answer is for, which is then no longer
-// awaited, nor are those before it; nil if there is none. Of several that
-// became one, one refusal is for all, and only the last acceptance.
-func (st *state) land(a Answer) *flight {
-	inAir := st.late
-	if st.flight != nil {
-		inAir = append(slices.Clone(inAir), st.flight)
-	}
-	at := slices.IndexFunc(inAir, func(f *flight) bool { return f.oldest <= a.Serial && a.Serial <= f.serial })
-	if at < 0 || a.Verdict == Accept && a.Serial != inAir[at].serial {
-		return nil
-	}
-	f := inAir[at]
-	f.outlive(inAir[:at]...)
-	if f == st.flight {
-		f.stop()
-		st.flight, st.late = nil, nil
-	} else {
-		st.late = slices.Delete(st.late, 0, at+1)
-	}
-	return f
-}
-
-// outlive takes over what earlier flights would have brought about, which will
-// not be answered.
-func (f *flight) outlive(earlier ...*flight) {
-	for _, e := range earlier {
-		maps.Copy(f.tried, e.tried)
-	}
-}
-
-// overtaken reports whether a resource is in a response that is still on its
-// way, so that an earlier one says nothing about it.
-func (st *state) overtaken(name string) bool {
-	if st.flight == nil {
-		return false
-	}
-	_, newest := st.flight.changed[name]
-	return newest || slices.ContainsFunc(st.late, func(f *flight) bool { _, ok := f.changed[name]; return ok })
 }
 
 // memberHash is what a resource adds to the version of the set it is in.

@@ -96,7 +96,9 @@ func (s *Subscriber) status() ClientStatus {
 	}
 	for t := range s.types {
 		if st := &s.types[t]; st.asked {
-			c.Types = append(c.Types, st.status(s.engine.config.Types[t].Name))
+			shown := st.status(s.engine.config.Types[t].Name)
+			shown.Pending += s.markedBeside(t)
+			c.Types = append(c.Types, shown)
 		}
 	}
 	return c
@@ -118,8 +120,8 @@ func (st *state) status(name string) TypeStatus {
 		out.Accepted = h.accepted.String()
 	}
 	switch {
-	case st.flight != nil:
-		out.Standing, out.Since, out.Reason = Waiting, h.sentAt, st.flight.reason()
+	case len(st.flights) > 0:
+		out.Standing, out.Since, out.Reason = Waiting, st.flights[0].waits, st.newest().reason()
 	case h.refusedAt.After(h.acceptedAt):
 		out.Standing, out.Since, out.Reason = Refused, h.refusedAt, h.reason
 	case !h.acceptedAt.IsZero():

@@ -3,7 +3,6 @@ package push
 import (
 	"maps"
 	"sync"
-	"sync/atomic"
 	"time"
 )
 
@@ -37,7 +36,7 @@ type Subscriber struct {
 	client Client
 	mode   Mode
 	out    chan Response
-	turn   turn // guarded by the queue
+	place  place // guarded by the queue
 
 	mu     sync.Mutex
 	view   View // of the client, in the world it was last reviewed in
@@ -46,15 +45,6 @@ type Subscriber struct {
 	closed bool
 
 	marks marks
-}
-
-// marks are the names that changed since they were last taken. Their lock is
-// apart from the subscriber's: whoever marks never waits for an assembly.
-type marks struct {
-	mu      sync.Mutex
-	names   []map[string]time.Time // by type → name → commit of the oldest change; nil if none
-	recheck atomic.Bool            // names that were not found are now known not to exist
-	review  atomic.Bool            // the client may see something else now
 }
 
 // Response is what a subscriber is to be sent.
@@ -80,7 +70,7 @@ func (e *Engine) Connect(info Info, client Client, mode Mode) *Subscriber {
 		out:   make(chan Response, len(e.config.Types)),
 		types: make([]state, len(e.config.Types)),
 	}
-	s.marks.names = make([]map[string]time.Time, len(e.config.Types))
+	s.marks.types = make([]marked, len(e.config.Types))
 	for t := range s.types {
 		s.types[t] = newState(e.config.Types[t].Whole && mode == WholeState)
 	}
@@ -113,7 +103,7 @@ func (s *Subscriber) Close() {
 		st := &s.types[t]
 		s.engine.index.remove(s, Type(t), maps.Keys(st.names))
 		s.engine.index.setWildcard(s, Type(t), false)
-		st.flight.stop()
+		st.newest().stop()
 	}
 	s.engine.mu.Lock()
 	delete(s.engine.subscribers, s)
@@ -128,7 +118,7 @@ func (s *Subscriber) Sent(r Response) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	f := s.types[r.Type].flight
+	f := s.types[r.Type].newest()
 	if s.closed || f == nil || f.serial != r.Serial {
 		return
 	}
@@ -138,46 +128,32 @@ func (s *Subscriber) Sent(r Response) {
 
 // overdue gives up waiting for an answer: the newest may be sent.
 func (s *Subscriber) overdue(t Type, serial uint64) {
+	turn, urgent := false, false
 	s.mu.Lock()
-	f := s.types[t].flight
-	if f != nil && f.serial == serial {
+	if f := s.types[t].newest(); f != nil && f.serial == serial {
 		f.overdue = true
+		turn, urgent = s.unblocked(t)
 	}
 	s.mu.Unlock()
-	s.engine.queue.add(s)
-}
-
-// mark notes that a name may have changed.
-func (s *Subscriber) mark(t Type, name string, committed time.Time) {
-	s.marks.mu.Lock()
-	defer s.marks.mu.Unlock()
-	if s.marks.names[t] == nil {
-		s.marks.names[t] = map[string]time.Time{}
-	}
-	if since, ok := s.marks.names[t][name]; !ok || committed.Before(since) {
-		s.marks.names[t][name] = committed
+	if turn {
+		s.engine.queue.add(s, urgent)
 	}
 }
 
-func (s *Subscriber) recheck() { s.marks.recheck.Store(true) }
+// unblocked tells what there is to do once a type need not wait any longer.
+func (s *Subscriber) unblocked(t Type) (turn, urgent bool) {
+	turn, urgent = s.needs()
+	marked, hurry := s.unblock(t)
+	return turn || marked, urgent || hurry
+}
 
-// takeMarks moves the marked names to the subscriber's own state.
-func (s *Subscriber) takeMarks() {
-	recheck := s.marks.recheck.Swap(false)
+// needs tells whether any type has anything to send or to look at. Names that
+// were marked meanwhile do not count: who marks them asks for a turn, too.
+func (s *Subscriber) needs() (turn, urgent bool) {
 	for t := range s.types {
-		s.marks.mu.Lock()
-		marked := s.marks.names[t]
-		s.marks.names[t] = nil
-		s.marks.mu.Unlock()
 		st := &s.types[t]
-		for name, committed := range marked {
-			st.want(name, false, committed)
-		}
-		if recheck {
-			for name := range st.unproven {
-				st.want(name, true, time.Time{})
-			}
-			clear(st.unproven)
-		}
+		turn = turn || !st.rests()
+		urgent = urgent || st.urgent && len(st.pending) > 0
 	}
+	return turn, urgent
 }

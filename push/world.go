@@ -116,6 +116,10 @@ type Changed struct {
 	Name string
 	// Namespaces are those whose views may see the resource, now or before; nil means all.
 	Namespaces []string
+	// Urgent says that what clients hold of it leads them astray until they have
+	// the newest, such as to an endpoint that is gone. It reaches them before
+	// what is not.
+	Urgent bool
 }
 
 // Version is a hash of content: equal on every replica and after every restart.

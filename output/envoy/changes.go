@@ -40,9 +40,13 @@ func appendChanges(list []push.Changed, now *catalog.Snapshot, host string, c ca
 	if !seen {
 		return list
 	}
+	lost := losses(now, host, c)
 	note := func(port uint32, types ...push.Type) {
 		for _, t := range types {
-			list = append(list, push.Changed{Type: t, Name: nameOf(t, host, port), Namespaces: namespaces})
+			list = append(list, push.Changed{
+				Type: t, Name: nameOf(t, host, port), Namespaces: namespaces,
+				Urgent: lost[port] && (t == EndpointType || t == ClusterType), // where the endpoints are
+			})
 		}
 	}
 	if c.Old != nil && c.New != nil && sameOffer(c.Old, c.New) {

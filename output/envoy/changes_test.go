@@ -6,7 +6,10 @@ import (
 	"strconv"
 	"testing"
 
+	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
 	gocmp "github.com/google/go-cmp/cmp"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/anypb"
 	"pgregory.net/rapid"
 
 	"github.com/isthmus-mesh/isthmus/catalog"
@@ -135,8 +138,10 @@ func TestChangesMissNothing(t *testing.T) {
 			after := everything(t, NewWorld(now, true, "istio-system"))
 			checkListed(t, before, after, Changes(now, change))
 			checkClustersRest(t, change, Changes(now, change))
+			checkLossesAreUrgent(t, before, after, Changes(now, change))
 			sum = sum.Then(change)
 			checkListed(t, start, after, Changes(now, sum))
+			checkLossesAreUrgent(t, start, after, Changes(now, sum))
 			before = after
 		}
 	})
@@ -165,6 +170,101 @@ func checkListed(t *rapid.T, before, after map[resource]found, changes []push.Ch
 		if _, still := after[at]; !still && !listed(at) {
 			t.Fatalf("%v is gone and is not among %v", at, changes)
 		}
+	}
+}
+
+// checkLossesAreUrgent holds that a load assignment without an address that a
+// view was told before is listed as urgent.
+func checkLossesAreUrgent(t *rapid.T, before, after map[resource]found, changes []push.Changed) {
+	for at, was := range before {
+		is, still := after[at]
+		if at.Type != EndpointType || !still || !loses(addresses(t, was), addresses(t, is)) {
+			continue
+		}
+		if !slices.ContainsFunc(changes, func(c push.Changed) bool { return c.Type == at.Type && c.Name == at.name && c.Urgent }) {
+			t.Fatalf("%v lost an address, and it is not urgent: %v", at, changes)
+		}
+	}
+}
+
+func loses(was, is []string) bool {
+	return slices.ContainsFunc(was, func(address string) bool { return !slices.Contains(is, address) })
+}
+
+// addresses lists where an encoded load assignment leads.
+func addresses(t *rapid.T, f found) (list []string) {
+	for _, locality := range assignmentIn(t, f.Encoded).GetEndpoints() {
+		for _, e := range locality.GetLbEndpoints() {
+			list = append(list, e.GetEndpoint().GetAddress().String())
+		}
+	}
+	return list
+}
+
+func assignmentIn(t *rapid.T, e push.Encoded) *endpointv3.ClusterLoadAssignment {
+	var body anypb.Any
+	m := &endpointv3.ClusterLoadAssignment{}
+	if err := proto.Unmarshal(e.Body, &body); err != nil {
+		t.Fatal(err)
+	}
+	if err := body.UnmarshalTo(m); err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// What is lost is urgent, and what is won or looks otherwise is not.
+func TestWhatIsUrgent(t *testing.T) {
+	place := func(address string, look func(*model.Endpoint)) model.Event {
+		e := place1("a", "p", address).(model.Upsert)
+		spec := e.Record.Spec.(model.Endpoint)
+		look(&spec)
+		e.Record.Spec = spec
+		return e
+	}
+	as := func(r model.Resolution, s model.Service) model.Service {
+		s.Resolution, s.Ports = r, model.ListOf(ports[1])
+		return s
+	}
+	same := func(*model.Endpoint) {}
+	sick := func(e *model.Endpoint) { e.Health = model.Unhealthy }
+	gone := model.Delete{Record: place1("a", "p", "10.0.0.1").(model.Upsert).Record}
+	static := record("a", "p", as(model.ResolutionStatic, model.Service{}))
+	dns := record("a", "p", as(model.ResolutionDNS, model.Service{}))
+	for _, test := range []struct {
+		name   string
+		before []model.Event
+		step   model.Event
+		want   []push.Type
+	}{
+		{"an endpoint is gone", []model.Event{static, place("10.0.0.1", same)}, gone, []push.Type{EndpointType}},
+		{"it is replaced", []model.Event{static, place("10.0.0.1", same)}, place("10.0.0.2", same), []push.Type{EndpointType}},
+		{"it falls ill", []model.Event{static, place("10.0.0.1", same)}, place("10.0.0.1", sick), []push.Type{EndpointType}},
+		{"a sick one is gone", []model.Event{static, place("10.0.0.1", sick)}, gone, nil},
+		{"one comes", []model.Event{static}, place("10.0.0.1", same), nil},
+		{"one recovers", []model.Event{static, place("10.0.0.1", sick)}, place("10.0.0.1", same), nil},
+		{"its weight changes", []model.Event{static, place("10.0.0.1", same)}, place("10.0.0.1", func(e *model.Endpoint) { e.Weight = 7 }), nil},
+		{"it moves", []model.Event{static, place("10.0.0.1", same)}, place("10.0.0.1", func(e *model.Endpoint) { e.Locality.Zone = "z" }), nil},
+		{"its labels change", []model.Event{static, place("10.0.0.1", same)}, place("10.0.0.1", func(e *model.Endpoint) { e.Labels = model.MapOf(map[string]string{"v": "2"}) }), nil},
+		{"a name of a cluster is gone", []model.Event{dns, place("x.com", same)}, gone, []push.Type{ClusterType}},
+		{"the service is gone", []model.Event{static, place("10.0.0.1", same)}, model.Delete{Record: static.(model.Upsert).Record}, []push.Type{ClusterType, EndpointType}},
+		{"a service comes", nil, static, nil},
+		{"one comes that hides another of its host", []model.Event{static, place("10.0.0.1", same)}, record("b", "p", as(model.ResolutionStatic, model.Service{})), []push.Type{ClusterType, EndpointType}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			builder := catalog.NewBuilder(nil)
+			builder.Apply(1, test.before)
+			change := builder.Apply(2, []model.Event{test.step})
+			var got []push.Type
+			for _, c := range Changes(builder.Snapshot(), change) {
+				if c.Urgent {
+					got = append(got, c.Type)
+				}
+			}
+			if diff := gocmp.Diff(test.want, got); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
 	}
 }
 

@@ -1,0 +1,42 @@
+package envoy
+
+import (
+	"github.com/isthmus-mesh/isthmus/catalog"
+	"github.com/isthmus-mesh/isthmus/model"
+)
+
+// losses returns the ports of which some view is no longer told an endpoint
+// that it was told before: it was removed, or is not healthy any more. Clients
+// go on sending there until they know.
+func losses(now *catalog.Snapshot, host string, c catalog.ServiceChange) map[uint32]bool {
+	lost := map[uint32]bool{}
+	if c.Old != nil && c.New != nil && sameStanding(c.Old, c.New) {
+		for id := range c.Endpoints {
+			if serves(c.Old, id) && !serves(c.New, id) {
+				lost[id.ServicePort] = true
+			}
+		}
+		return lost
+	}
+	// Views change over to another service of the host, or from one.
+	left := func(s *catalog.Service) {
+		for _, port := range s.Ports {
+			lost[port.Number] = lost[port.Number] || s.Endpoints(port.Number).Counts().Healthy > 0
+		}
+	}
+	if c.Old != nil {
+		left(c.Old)
+	}
+	for other := range now.ByHost(host) {
+		if c.New == nil || other.Key != c.New.Key {
+			left(other)
+		}
+	}
+	return lost
+}
+
+// serves reports whether a service has an endpoint and it is healthy.
+func serves(s *catalog.Service, id catalog.EndpointID) bool {
+	e, ok := s.Endpoints(id.ServicePort).Get(id.Address, id.Port)
+	return ok && e.Health == model.Healthy
+}

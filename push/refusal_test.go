@@ -1,0 +1,257 @@
+package push
+
+import (
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// What is refused by itself is at fault itself: what happens to others that are
+// refused is no reason to try it again.
+func TestRefusedAloneWaitsForItself(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := run(t, Config{})
+		w := many(3)
+		e.publish(w, parts)
+		<-e.Primed()
+		s := connected(e, Delta, parts, namesOf(3)...)
+		s.accept(s.receive())
+		for _, step := range []struct{ name, content string }{{nameAt(0), "bad"}, {nameAt(1), "bad, too"}, {nameAt(0), "worse"}} {
+			w = w.with(parts, step.name, step.content)
+			e.publish(w, parts, step.name)
+			r := s.receive()
+			if got := r.contents(); !slices.Equal(got, []string{step.content}) {
+				t.Errorf("got %v, want %s", got, step.content)
+			}
+			s.refuse(r)
+			nothingComes(t, s)
+		}
+	})
+}
+
+// What is tried again may have to wait for something else that was refused. It
+// comes when that is mended, and nobody is busy until then.
+func TestRetryOfWhatIsHeldBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := run(t, Config{})
+		w := many(4)
+		e.publish(w, parts)
+		<-e.Primed()
+		s := connected(e, Delta, parts, namesOf(4)...)
+		s.accept(s.receive())
+		s.Request(Request{Type: links, Subscribe: namesOf(4)})
+		s.accept(s.receive())
+		step := func(typ Type, content string) Response {
+			for _, name := range namesOf(4) {
+				w = w.with(typ, name, content)
+			}
+			e.publish(w, typ, namesOf(4)...)
+			return s.receive()
+		}
+		s.refuse(step(links, "bad"))
+		s.refuse(step(parts, "bad"))
+		s.Request(Request{Type: links, Unsubscribe: namesOf(1)})
+		nothingComes(t, s)
+		s.accept(step(parts, "mended"))
+		got := 0
+		for synctest.Wait(); len(s.Out()) > 0; synctest.Wait() {
+			r := s.receive()
+			got += len(r.Resources)
+			s.accept(r)
+		}
+		if got != 3 {
+			t.Errorf("%d came again, want 3", got)
+		}
+	})
+}
+
+// unwanted has a client refuse a response that brought two names, one of which
+// it has ceased to ask for, and returns what it is sent until it is content.
+func unwanted(t *testing.T, ask Request, change func(w fakeWorld) fakeWorld, cease Request) (got []Response) {
+	synctest.Test(t, func(t *testing.T) {
+		e := run(t, Config{})
+		w := many(2)
+		e.publish(w, parts)
+		<-e.Primed()
+		s := connected(e, Delta, parts, nameAt(0))
+		s.Request(ask)
+		for synctest.Wait(); len(s.Out()) > 0; synctest.Wait() {
+			s.accept(s.receive())
+		}
+		w = change(w.with(parts, nameAt(0), "bad"))
+		e.publish(w, parts, namesOf(2)...)
+		open := s.receive()
+		if n := len(open.Resources) + len(open.Removed); n != 2 {
+			t.Fatalf("the response brought %d", n)
+		}
+		s.Request(cease)
+		s.refuse(open)
+		e.publish(w.with(parts, nameAt(0), "mended"), parts, nameAt(0))
+		for synctest.Wait(); len(s.Out()) > 0; synctest.Wait() {
+			r := s.receive()
+			got = append(got, r)
+			s.accept(r)
+		}
+		if n := s.status().Types[0].Held; n != 1 {
+			t.Errorf("it is said to hold %d", n)
+		}
+	})
+	return got
+}
+
+// What a client does not ask for any more it is not told of, whatever it refused.
+func TestRefusalOfWhatIsNotWanted(t *testing.T) {
+	for name, got := range map[string][]Response{
+		"a name": unwanted(t, Request{Type: parts, Subscribe: []string{nameAt(1)}},
+			func(w fakeWorld) fakeWorld { return w.with(parts, nameAt(1), "fine") },
+			Request{Type: parts, Unsubscribe: []string{nameAt(1)}}),
+		"a removal of everything": unwanted(t, Request{Type: parts, Wildcard: WildcardOn},
+			func(w fakeWorld) fakeWorld {
+				w[parts] = map[string]*fakeSubject{nameAt(0): w[parts][nameAt(0)]}
+				return w
+			},
+			Request{Type: parts, Wildcard: WildcardOff}),
+	} {
+		mended := false
+		for _, r := range got {
+			if len(r.Removed) > 0 || len(r.Resources) != 1 || r.Resources[0].Name != nameAt(0) {
+				t.Errorf("%s: got %v without %v", name, r.contents(), r.Removed)
+			}
+			mended = mended || slices.Contains(r.contents(), "mended")
+		}
+		if !mended {
+			t.Errorf("%s: the mended one did not come", name)
+		}
+	}
+}
+
+// Where nothing can be said of what is gone, and names come and go, nothing is
+// remembered of them either.
+func TestPassingNamesAreForgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := run(t, Config{})
+		w := many(1)
+		e.publish(w, parts)
+		<-e.Primed()
+		s := e.Connect(Info{}, Client{}, WholeState)
+		s.Request(Request{Type: parts, Replace: true, Wildcard: WildcardOn})
+		s.accept(s.receive())
+		for _, answer := range []func(Response){s.accept, s.refuse} {
+			for _, name := range namesOf(20)[1:] {
+				e.publish(w.with(parts, name, "passing"), parts, name)
+				answer(s.receive())
+				e.publish(w, parts, name)
+				nothingComes(t, s)
+			}
+			if n := s.status().Types[0].Held; n != 1 {
+				t.Errorf("it is said to hold %d", n)
+			}
+		}
+	})
+}
+
+// What comes back to what was refused is not said again.
+func TestRefusedIsNotSentAgainAsItIs(t *testing.T) {
+	for _, typ := range []Type{wholes, parts} {
+		synctest.Test(t, func(t *testing.T) {
+			e := run(t, Config{})
+			w := many(2)
+			e.publish(w, typ)
+			<-e.Primed()
+			s := connected(e, WholeState, typ, namesOf(2)...)
+			s.accept(s.receive())
+			for range 2 { // another subject each time, with equal content
+				w = w.with(typ, nameAt(0), "bad")
+				e.publish(w, typ, nameAt(0))
+				synctest.Wait()
+				if len(s.Out()) > 0 {
+					s.refuse(s.receive())
+				}
+			}
+			if n := s.status().Types[0].Refusals; n != 1 {
+				t.Errorf("it was sent %d times", n)
+			}
+		})
+	}
+}
+
+// Of full sets it is the newest that counts, and whether it is still what the
+// client asks for.
+func TestRefusalOfFullSets(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := run(t, Config{Patience: time.Second})
+		w := many(2)
+		e.publish(w, wholes)
+		<-e.Primed()
+		s := connected(e, WholeState, wholes, namesOf(2)...)
+		s.accept(s.receive())
+		step := func(i int, content string) Response {
+			w = w.with(wholes, nameAt(i), content)
+			e.publish(w, wholes, nameAt(i))
+			return s.receive()
+		}
+		older, newer := step(0, "bad"), step(0, "mended")
+		s.refuse(older)
+		s.accept(newer)
+		nothingComes(t, s)
+
+		w = w.with(wholes, nameAt(0), "bad again")
+		newer = step(1, "fine")
+		s.Request(Request{Type: wholes, Replace: true, Names: []string{nameAt(1)}, Overtaken: true})
+		e.publish(w, wholes, nameAt(0))
+		s.refuse(newer)
+		if got := s.receive().contents(); !slices.Equal(got, []string{"fine"}) {
+			t.Errorf("got %v", got)
+		}
+	})
+}
+
+// What refers to something that cannot be sent yet waits for it.
+func TestLinkWaitsForWhatWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := run(t, Config{})
+		w := many(2)
+		e.publish(w, parts)
+		<-e.Primed()
+		s := connected(e, Delta, parts, namesOf(2)...)
+		s.accept(s.receive())
+		s.Request(Request{Type: links, Subscribe: namesOf(2)})
+		s.accept(s.receive())
+		w = w.with(parts, nameAt(0), "second")
+		e.publish(w, parts, nameAt(0))
+		open := s.receive()
+		w = w.with(parts, nameAt(1), "second").with(links, nameAt(1), "second")
+		e.Publish(Update{World: w, Changed: []Changed{{Type: parts, Name: nameAt(1)}, {Type: links, Name: nameAt(1)}}})
+		nothingComes(t, s)
+		s.accept(open)
+		for _, want := range []Type{parts, links} {
+			r := s.receive()
+			if r.Type != want {
+				t.Errorf("type %d came, want %d", r.Type, want)
+			}
+			s.accept(r)
+		}
+	})
+}
+
+// A client may say twice that it refuses something, or refuse what it was never sent.
+func TestRefusalOfNothing(t *testing.T) {
+	for _, typ := range []Type{wholes, parts} {
+		synctest.Test(t, func(t *testing.T) {
+			e := run(t, Config{})
+			e.publish(many(3), typ)
+			<-e.Primed()
+			s := connected(e, WholeState, typ, namesOf(3)...)
+			r := s.receive()
+			s.refuse(r)
+			s.refuse(r)
+			r.Serial += 100
+			s.refuse(r)
+			nothingComes(t, s)
+			if n := s.status().Types[0].Refusals; n != 1 {
+				t.Errorf("%d refusals were noted", n)
+			}
+		})
+	}
+}
