@@ -2,6 +2,7 @@ package app
 
 import (
 	"crypto/tls"
+	"crypto/x509"
 	"fmt"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -23,15 +24,19 @@ func (a *App) offerXDS(c *config.Config, version string, metrics *prometheus.Reg
 		return fmt.Errorf("outputs.xds.%w", err)
 	}
 	var shown *tls.Config
+	var authorities func() *x509.CertPool
 	if keeper != nil {
 		shown = keeper.TLS()
+		if c.Outputs.XDS.TLS.ClientCAFile != "" {
+			authorities = keeper.ClientCAs
+		}
 		measureCertificates(metrics, "xds", keeper)
 	}
 	a.xds = xds.New(a.engine, xds.Options{
 		Types: envoy.Types(),
 		Kinds: xds.Kinds{Envoy: envoy.KindEnvoy, GRPC: envoy.KindGRPC},
 		Name:  fmt.Sprintf("isthmus/%s %s", version, c.Instance),
-		TLS:   shown, TrustDomains: c.Outputs.XDS.TLS.TrustDomains, MaxConnectionAge: c.Outputs.XDS.MaxConnectionAge,
+		TLS:   shown, ClientCAs: authorities, TrustDomains: c.Outputs.XDS.TLS.TrustDomains, MaxConnectionAge: c.Outputs.XDS.MaxConnectionAge,
 		Log: a.log,
 	})
 	for cause := range a.xds.Rejected() {

@@ -17,14 +17,20 @@ import (
 type cause int
 
 const (
-	notWho   cause = iota // it is not proven to be who it says
-	tooMany               // streams
-	tooMuch               // in one request or subscription
-	panicked              // a fault of ours
+	notWho             cause = iota // it is not proven to be who it says
+	tooMany                         // streams
+	tooMuch                         // in one request or subscription
+	tooManyConnections              // of one address that have no stream; these are connections, not streams
+	tooSilent                       // no first request
+	untrusted                       // its certificate has ceased to hold
+	panicked                        // a fault of ours
 	causes
 )
 
-var causeNames = [causes]string{notWho: "identity", tooMany: "streams", tooMuch: "size", panicked: "panic"}
+var causeNames = [causes]string{
+	notWho: "identity", tooMany: "streams", tooMuch: "size",
+	tooManyConnections: "connections", tooSilent: "silent", untrusted: "certificate", panicked: "panic",
+}
 
 // rejections count what was not served, and log it, as long as it is not too much.
 type rejections struct {

@@ -3,6 +3,7 @@ package xds_test
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"fmt"
 	"log/slog"
 	"net"
@@ -58,6 +59,7 @@ type setup struct {
 	sources      []string
 	incomplete   bool // some source has not been listed
 	tls          *tls.Config
+	clientCAs    func() *x509.CertPool
 	trustDomains []string
 	limits       xds.Limits
 	maxAge       time.Duration
@@ -75,7 +77,7 @@ func newRig(t xdsclient.TB, s setup) *rig {
 	r.server = xds.New(r.engine, xds.Options{
 		Types: envoy.Types(), Kinds: xds.Kinds{Envoy: envoy.KindEnvoy, GRPC: envoy.KindGRPC},
 		Name: "isthmus/test", PrimedWithin: s.primedWithin,
-		TLS: s.tls, TrustDomains: s.trustDomains, MaxConnectionAge: s.maxAge, Limits: s.limits, Log: s.log,
+		TLS: s.tls, ClientCAs: s.clientCAs, TrustDomains: s.trustDomains, MaxConnectionAge: s.maxAge, Limits: s.limits, Log: s.log,
 	})
 	listener, err := xds.Listen(context.Background(), xds.Config{Listen: "127.0.0.1:0"})
 	if err != nil {
@@ -204,6 +206,29 @@ func (r *rig) dispatched() {
 			return weightOf(s, name) == r.tick
 		})
 	}
+}
+
+// await returns once a condition holds that nothing tells of.
+func (r *rig) await(what string, holds func() bool) {
+	r.t.Helper()
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for end := time.Now().Add(10 * time.Second); !holds(); <-tick.C {
+		if time.Now().After(end) {
+			r.t.Fatalf("no %s within 10 s", what)
+		}
+	}
+}
+
+func (r *rig) rejectedFor(cause string) uint64 {
+	r.t.Helper()
+	for name, n := range r.server.Rejected() {
+		if name == cause {
+			return n
+		}
+	}
+	r.t.Fatalf("there is no cause %q", cause)
+	return 0
 }
 
 // delta connects an Envoy of the delta variant, and sotw one of the state of the world.
