@@ -315,7 +315,7 @@ func (d *draft) send() {
 	d.serial++
 	d.out.Type, d.out.Serial, d.out.Version, d.out.since = d.t, d.serial, st.sum, d.since
 	st.launch(&flight{serial: d.serial, oldest: d.serial, version: st.sum, changed: d.changed, tried: d.tried, since: d.since})
-	st.record.send(time.Now(), st.sum)
+	st.record.send(time.Now(), st.sum, len(st.late) > 0)
 	d.accompany()
 	d.engine.counts.sent(d.t, len(d.out.Resources), d.size)
 	d.Subscriber.out <- d.out

@@ -12,18 +12,28 @@ import (
 type history struct {
 	since              time.Time // of the first request
 	sentAt, acceptedAt time.Time
+	waiting            time.Time // since when there is a response that was not answered
 	refusedAt          time.Time
 	sent, accepted     Version
 	reason             string // of the last refusal
 	refusals           int
 }
 
-func (h *history) send(now time.Time, v Version) { h.sentAt, h.sent = now, v }
+// send notes a response; others say that one before it was not answered yet.
+func (h *history) send(now time.Time, v Version, others bool) {
+	if !others {
+		h.waiting = now
+	}
+	h.sentAt, h.sent = now, v
+}
 
-func (h *history) accept(now time.Time, v Version) { h.acceptedAt, h.accepted = now, v }
+// accept notes an answer, after which only the newest response may be awaited.
+func (h *history) accept(now time.Time, v Version) {
+	h.acceptedAt, h.accepted, h.waiting = now, v, h.sentAt
+}
 
 func (h *history) refuse(now time.Time, reason string) {
-	h.refusedAt, h.reason = now, reason
+	h.refusedAt, h.reason, h.waiting = now, reason, h.sentAt
 	h.refusals++
 }
 
@@ -119,7 +129,7 @@ func (st *state) status(name string) TypeStatus {
 	}
 	switch {
 	case st.flight != nil:
-		out.Standing, out.Since, out.Reason = Waiting, h.sentAt, st.flight.reason()
+		out.Standing, out.Since, out.Reason = Waiting, h.waiting, st.flight.reason()
 	case h.refusedAt.After(h.acceptedAt):
 		out.Standing, out.Since, out.Reason = Refused, h.refusedAt, h.reason
 	case !h.acceptedAt.IsZero():

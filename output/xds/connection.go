@@ -1,6 +1,7 @@
 package xds
 
 import (
+	"cmp"
 	"context"
 	"crypto/x509"
 	"net"
@@ -33,33 +34,37 @@ func (all *connections) enter(c *connection, most int) bool {
 		return false
 	}
 	all.open[c] = struct{}{}
-	c.strange = c.address != ""
-	if c.strange {
-		all.strangers[c.address]++
-	}
+	all.strangers[c.address]++
 	return true
 }
 
-// known notes that a stream has begun on a connection.
-func (all *connections) known(c *connection) {
+// begin notes that a stream has begun on a connection.
+func (all *connections) begin(c *connection) {
 	all.mu.Lock()
 	defer all.mu.Unlock()
-	all.settle(c)
-}
-
-func (all *connections) leave(c *connection) {
-	all.mu.Lock()
-	defer all.mu.Unlock()
-	delete(all.open, c)
-	all.settle(c)
-}
-
-// settle is called with the lock held.
-func (all *connections) settle(c *connection) {
-	if !c.strange {
-		return
+	if _, open := all.open[c]; open && !c.began {
+		c.began = true
+		all.forget(c)
 	}
-	c.strange = false
+}
+
+// leave notes that a connection is closed, and reports whether it was for nothing.
+func (all *connections) leave(c *connection) (inVain bool) {
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	if _, open := all.open[c]; !open {
+		return false
+	}
+	delete(all.open, c)
+	if c.began {
+		return false
+	}
+	all.forget(c)
+	return true
+}
+
+// forget counts a stranger no longer.
+func (all *connections) forget(c *connection) {
 	if all.strangers[c.address]--; all.strangers[c.address] == 0 {
 		delete(all.strangers, c.address)
 	}
@@ -81,36 +86,42 @@ func (all *connections) proven() (list []*connection) {
 type connection struct {
 	net.Conn
 
-	all     *connections
+	server  *Server
 	address string // of the client; empty on this machine
-	strange bool   // no stream has begun yet; guarded by all
-
-	// chain is what the client has shown, set once the handshake has verified it;
-	// guarded by all.
-	chain []*x509.Certificate
-	proof proof // the guard's
+	since   time.Time
+	began   bool                // a stream has begun; guarded by connections
+	chain   []*x509.Certificate // what the client has shown and the handshake verified; likewise
+	proof   proof               // owned by the guard
 
 	// life ends, with the reason, when the client is no longer to be served here.
 	life context.Context //nolint:containedctx // it is the connection's own, not that of a call
 	end  context.CancelCauseFunc
 }
 
-func (all *connections) newConnection(conn net.Conn) *connection {
-	c := &connection{Conn: conn, all: all, address: remoteAddress(conn.RemoteAddr())}
+func (s *Server) newConnection(conn net.Conn) *connection {
+	c := &connection{Conn: conn, server: s, address: remoteAddress(conn.RemoteAddr()), since: time.Now()}
 	c.life, c.end = context.WithCancelCause(context.Background())
 	return c
 }
 
+// from says where a connection comes from, for people.
+func (c *connection) from() string { return cmp.Or(c.address, "this machine") }
+
 // shows notes what certificates the client has shown.
 func (c *connection) shows(chain []*x509.Certificate) {
-	c.all.mu.Lock()
-	defer c.all.mu.Unlock()
+	c.server.connections.mu.Lock()
+	defer c.server.connections.mu.Unlock()
 	c.chain = chain
 }
 
 // Close implements [net.Conn].
 func (c *connection) Close() error {
-	c.all.leave(c)
+	s := c.server
+	if inVain := s.connections.leave(c); inVain && time.Since(c.since) >= s.limits.Handshake {
+		_ = s.rejected.because(badConnection, grpcstatus.Errorf(codes.DeadlineExceeded,
+			"a connection from %s was closed: it opened no stream in %s; a handshake may take %s",
+			c.from(), time.Since(c.since).Round(time.Millisecond), s.limits.Handshake))
+	}
 	return c.Conn.Close()
 }
 
@@ -139,13 +150,13 @@ func (l guarded) Accept() (net.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		c, most := l.server.connections.newConnection(conn), l.server.limits.Strangers
+		c, most := l.server.newConnection(conn), l.server.limits.Strangers
 		if l.server.connections.enter(c, most) {
 			return c, nil
 		}
 		_ = conn.Close()
 		_ = l.server.rejected.because(tooManyConnections, grpcstatus.Errorf(codes.ResourceExhausted,
-			"a connection of %s was closed: %d others of that address have opened no stream yet, which is all one address may have; look for what connects there and says nothing",
+			"a connection from %s was closed: %d others have opened no stream yet, which is all one address may have; look for what connects there and says nothing",
 			c.address, most))
 	}
 }

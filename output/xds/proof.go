@@ -3,6 +3,8 @@ package xds
 import (
 	"context"
 	"crypto/x509"
+	"errors"
+	"io"
 	"net"
 	"time"
 
@@ -27,13 +29,25 @@ type carried struct {
 func (h handshake) ServerHandshake(conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
 	secured, info, err := h.TransportCredentials.ServerHandshake(conn)
 	by, ok := conn.(*connection)
-	if err != nil || !ok {
+	if !ok {
+		return secured, info, err
+	}
+	if err != nil {
+		by.failed(err)
 		return secured, info, err
 	}
 	if info, ok := info.(credentials.TLSInfo); ok && len(info.State.VerifiedChains) > 0 {
 		by.shows(info.State.PeerCertificates)
 	}
 	return secured, carried{info, by}, nil
+}
+
+// failed notes that a handshake did not come to its end. Who only looks whether
+// somebody listens, as probes of load balancers do, is not worth a word.
+func (c *connection) failed(err error) {
+	if c.server.connections.leave(c) && !errors.Is(err, io.EOF) {
+		_ = c.server.rejected.because(badConnection, grpcstatus.Errorf(codes.Unauthenticated, "the TLS handshake of a connection from %s failed: %v", c.from(), err))
+	}
 }
 
 // proof is how long, and under which authorities, what a client has shown is
@@ -109,7 +123,7 @@ func (s *Server) welcome(by *connection) error {
 		return s.rejected.because(untrusted, why)
 	}
 	if by != nil {
-		s.connections.known(by)
+		s.connections.begin(by)
 	}
 	return nil
 }

@@ -1,0 +1,230 @@
+package xds_test
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/status"
+
+	"github.com/isthmus-mesh/isthmus/internal/testkit/xdsclient"
+	"github.com/isthmus-mesh/isthmus/push"
+)
+
+// timed runs a test in a bubble, in which hours pass at once, over connections
+// that go through memory. What it opens it has to close before it returns.
+func timed(t *testing.T, s setup, test func(t *testing.T, r *rig)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		s.memory = true
+		r := newRig(t, s)
+		r.put(service("shop", probe))
+		test(t, r)
+	})
+}
+
+func TestSilentStreamEnds(t *testing.T) {
+	timed(t, setup{}, func(t *testing.T, r *rig) {
+		begin := time.Now()
+		s := openRaw(t, r.dial(), adsDelta)
+		err := s.end()
+		if status.Code(err) != codes.DeadlineExceeded || !strings.Contains(err.Error(), "no request came within 30s") {
+			t.Errorf("got %v", err)
+		}
+		if took := time.Since(begin); took != 30*time.Second {
+			t.Errorf("after %s", took)
+		}
+		if r.rejectedFor("silent") != 1 {
+			t.Error("it was not counted")
+		}
+	})
+}
+
+// What is said late on a stream that has begun is in time.
+func TestStreamThatHasBegunMayBeSilent(t *testing.T) {
+	timed(t, setup{}, func(t *testing.T, r *rig) {
+		s := openRaw(t, r.dial(), adsDelta)
+		s.say(&discoveryv3.DeltaDiscoveryRequest{Node: rawNode, TypeUrl: eds, ResourceNamesSubscribe: clustersOf(probe)})
+		s.say(&discoveryv3.DeltaDiscoveryRequest{TypeUrl: eds, ResponseNonce: s.delta().GetNonce()})
+		time.Sleep(24 * time.Hour)
+		r.put(endpoint("shop", probe, "one", "10.0.0.1"))
+		s.delta()
+	})
+}
+
+func TestPoint65_FrequentPingsAreNormal(t *testing.T) {
+	timed(t, setup{}, func(t *testing.T, r *rig) {
+		conn := r.dial(grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 10 * time.Second, Timeout: time.Second, PermitWithoutStream: true}))
+		s := openRaw(t, conn, adsDelta)
+		s.say(&discoveryv3.DeltaDiscoveryRequest{Node: rawNode, TypeUrl: eds, ResourceNamesSubscribe: clustersOf(probe)})
+		s.say(&discoveryv3.DeltaDiscoveryRequest{TypeUrl: eds, ResponseNonce: s.delta().GetNonce()})
+		time.Sleep(time.Hour)
+		r.put(endpoint("shop", probe, "one", "10.0.0.1"))
+		s.delta()
+	})
+}
+
+// stalled is a stream of a client that has asked for what does not fit into the
+// transport, and does not read it.
+func stalled(t *testing.T, r *rig, conn *grpc.ClientConn) raw {
+	t.Helper()
+	r.put(bigService("big.example", 1000)...)
+	s := openRaw(t, conn, adsDelta)
+	s.say(&discoveryv3.DeltaDiscoveryRequest{Node: rawNode, TypeUrl: eds, ResourceNamesSubscribe: clustersOf("big.example")})
+	synctest.Wait()
+	return s
+}
+
+// only returns how the only client stands with the only type it asked for.
+func (r *rig) onlyStatus() push.TypeStatus {
+	r.t.Helper()
+	clients := r.engine.Clients()
+	if len(clients) != 1 || len(clients[0].Types) != 1 {
+		r.t.Fatalf("the clients are %+v", clients)
+	}
+	return clients[0].Types[0]
+}
+
+// Who does not read for a day is still there, is shown as what it is, and then
+// gets the newest, once.
+func TestPoint68_SendingHasNoTimeLimit(t *testing.T) {
+	timed(t, setup{}, func(t *testing.T, r *rig) {
+		s := stalled(t, r, r.dial())
+		begin := time.Now()
+		for i := range 24 {
+			time.Sleep(time.Hour)
+			r.put(endpoint("shop", "big.example", "0", fmt.Sprintf("10.2.0.%d", i)))
+		}
+		shown := r.onlyStatus()
+		if shown.Standing != push.Waiting || !strings.Contains(shown.Reason, "does not read") || !shown.Since.Equal(begin) {
+			t.Errorf("shown as %+v", shown)
+		}
+		const most = 3 // the first, what was under way after it, and the newest
+		for range most {
+			m := s.delta()
+			s.say(&discoveryv3.DeltaDiscoveryRequest{TypeUrl: eds, ResponseNonce: m.GetNonce()})
+			if len(m.GetResources()) != 1 {
+				t.Errorf("got %d resources", len(m.GetResources()))
+			}
+		}
+		synctest.Wait()
+		if shown := r.onlyStatus(); shown.Standing != push.Accepted || r.engine.Counts()[1].Responses != most {
+			t.Errorf("then shown as %+v, after %+v", shown, r.engine.Counts())
+		}
+	})
+}
+
+// deaf is a connection of a machine that has lost its power: nothing comes back.
+type deaf struct {
+	net.Conn
+	off chan struct{}
+}
+
+func (d deaf) Read(b []byte) (int, error) {
+	n, err := d.Conn.Read(b)
+	select {
+	case <-d.off:
+		return 0, net.ErrClosed // what has come is lost
+	default:
+		return n, err
+	}
+}
+
+func TestPoint72_RequestsAreReadWhileSending(t *testing.T) {
+	timed(t, setup{}, func(t *testing.T, r *rig) {
+		s := stalled(t, r, r.dial())
+		s.say(&discoveryv3.DeltaDiscoveryRequest{TypeUrl: eds, ResourceNamesSubscribe: clustersOf(probe)})
+		synctest.Wait()
+		if shown := r.onlyStatus(); shown.Subscribed != 2 {
+			t.Errorf("shown as %+v", shown)
+		}
+		s.say(&discoveryv3.DeltaDiscoveryRequest{TypeUrl: eds, ResourceNamesUnsubscribe: clustersOf(probe, "big.example")})
+		synctest.Wait()
+		if shown := r.onlyStatus(); shown.Subscribed != 0 {
+			t.Errorf("shown as %+v", shown)
+		}
+	})
+}
+
+// A client refuses everything for an hour, in which something changes each
+// second. It hears of each change once at most, and of nothing when nothing
+// changes; the others hear of all.
+func TestClientThatRefusesEverythingCostsNobodyAnything(t *testing.T) {
+	const changes = 3600
+	for _, mode := range []string{"delta", "state of the world"} {
+		t.Run(mode, func(t *testing.T) {
+			timed(t, setup{}, func(t *testing.T, r *rig) {
+				refuse := func(xdsclient.Resource) string { return "I do not like it" }
+				c := xdsclient.Config{Node: xdsclient.Node("refuser", "shop", "envoy"), Refuse: refuse}
+				open := map[string]func(xdsclient.Config) *xdsclient.Client{"delta": r.deltaWith, "state of the world": r.sotwWith}[mode]
+				refuser, other := open(c), r.delta("other", "shop")
+				defer refuser.Close()
+				defer other.Close()
+				for _, client := range []*xdsclient.Client{refuser, other} {
+					client.Subscribe(cds)
+					client.Subscribe(eds, clusterOf(probe))
+				}
+				for i := range changes {
+					time.Sleep(time.Second)
+					address := fmt.Sprintf("10.0.%d.%d", i/250, i%250)
+					r.put(endpoint("shop", probe, "one", address))
+					other.Await("change", leads(probe, address))
+				}
+				synctest.Wait()
+				before := r.engine.Counts()
+				time.Sleep(24 * time.Hour)
+				if diff := cmp.Diff(before, r.engine.Counts()); diff != "" {
+					t.Errorf("sent although nothing changed: %s", diff)
+				}
+				refuser.Read(func(s *xdsclient.State) {
+					if n := s.Responses(eds); n > changes+2 || n < changes/2 {
+						t.Errorf("%d responses to %d changes", n, changes)
+					}
+				})
+				mustBeShownAsRefusing(t, r)
+			})
+		})
+	}
+}
+
+func mustBeShownAsRefusing(t *testing.T, r *rig) {
+	t.Helper()
+	for _, client := range r.engine.Clients() {
+		for _, shown := range client.Types {
+			refuses := client.ID == "refuser"
+			if (shown.Standing == push.Refused) != refuses || refuses != strings.Contains(shown.Reason, "I do not like it") {
+				t.Errorf("%s is shown with %+v", client.ID, shown)
+			}
+			if age := time.Since(shown.Since); age < 24*time.Hour {
+				t.Errorf("%s stands so for %s only", client.ID, age)
+			}
+		}
+	}
+}
+
+func TestPoint68_DeadConnectionIsFound(t *testing.T) {
+	timed(t, setup{}, func(t *testing.T, r *rig) {
+		off := make(chan struct{})
+		conn := r.dial(grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
+			conn, err := r.memory.DialContext(ctx)
+			return deaf{conn, off}, err
+		}))
+		s := openRaw(t, conn, adsDelta)
+		s.say(&discoveryv3.DeltaDiscoveryRequest{Node: rawNode, TypeUrl: eds, ResourceNamesSubscribe: clustersOf(probe)})
+		s.delta()
+		close(off)
+		time.Sleep(time.Minute)
+		if n := r.engine.Len(); n != 0 {
+			t.Errorf("%d clients are there", n)
+		}
+	})
+}
