@@ -27,7 +27,7 @@ type incoming struct {
 func (s *Server) receive(wire grpc.ServerStream, mode push.Mode) (request, error) {
 	in := incoming{mode: mode, limits: &s.limits}
 	err := wire.RecvMsg(&in)
-	if grpcstatus.Code(err) == codes.ResourceExhausted { // gRPC's only one in this direction
+	if grpcstatus.Code(err) == codes.ResourceExhausted { // gRPC's only one in this direction, which it has told the client
 		in.refused, err = tooLarge("a request of more than %d bytes, which is all one may have; ask for less on a stream, or for everything by *", s.limits.Message), nil
 	}
 	if err != nil {

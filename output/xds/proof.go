@@ -42,10 +42,11 @@ func (h handshake) ServerHandshake(conn net.Conn) (net.Conn, credentials.AuthInf
 	return secured, carried{info, by}, nil
 }
 
-// failed notes that a handshake did not come to its end. Who only looks whether
-// somebody listens, as probes of load balancers do, is not worth a word.
+// failed notes that a handshake went wrong. One that took too long has been
+// noted as it was closed, and who only looks whether somebody listens, as probes
+// of load balancers do, is not worth a word.
 func (c *connection) failed(err error) {
-	if c.server.connections.leave(c) && !errors.Is(err, io.EOF) {
+	if time.Since(c.since) < c.server.limits.Handshake && !errors.Is(err, io.EOF) {
 		_ = c.server.rejected.because(badConnection, grpcstatus.Errorf(codes.Unauthenticated, "the TLS handshake of a connection from %s failed: %v", c.from(), err))
 	}
 }

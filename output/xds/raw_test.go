@@ -22,7 +22,7 @@ func openRaw(t *testing.T, conn *grpc.ClientConn, method string) raw {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
 	t.Cleanup(stop)
-	wire, err := conn.NewStream(ctx, &grpc.StreamDesc{ServerStreams: true, ClientStreams: true}, method)
+	wire, err := conn.NewStream(ctx, streamDesc, method)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,6 +58,8 @@ func (r raw) end() error {
 		}
 	}
 }
+
+var streamDesc = &grpc.StreamDesc{ServerStreams: true, ClientStreams: true}
 
 var rawNode = xdsclient.Node("raw", "shop", "envoy")
 
