@@ -80,17 +80,6 @@ func TestConnectionsOfThisMachineAreNotLimited(t *testing.T) {
 	}
 }
 
-func TestConnectionWithoutAStreamEnds(t *testing.T) {
-	limits := xds.Limits{Idle: 50 * time.Millisecond, Handshake: 20 * time.Millisecond}
-	r := newRig(t, setup{limits: limits})
-	conn := r.connect()
-	_, _ = io.WriteString(conn, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00") // a handshake, and empty settings
-	if !closedByServer(conn, 10*time.Second) {
-		t.Error("it is still open")
-	}
-	r.await("a count of it", func() bool { return r.rejectedFor("handshake") == 1 })
-}
-
 // What went wrong in a handshake the log of the server tells, for a client
 // hardly can.
 func TestHandshakesThatFailAreCounted(t *testing.T) {

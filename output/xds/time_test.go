@@ -3,6 +3,7 @@ package xds_test
 import (
 	"context"
 	"fmt"
+	"io"
 	"net"
 	"strings"
 	"testing"
@@ -225,6 +226,42 @@ func TestPoint68_DeadConnectionIsFound(t *testing.T) {
 		time.Sleep(time.Minute)
 		if n := r.engine.Len(); n != 0 {
 			t.Errorf("%d clients are there", n)
+		}
+	})
+}
+
+// A connection that is too old ends, and the client comes back on a new one.
+func TestPoint69_ConnectionsEndAtTheirAge(t *testing.T) {
+	const age = time.Hour
+	timed(t, setup{maxAge: age}, func(t *testing.T, r *rig) {
+		begin := time.Now()
+		s := openRaw(t, r.dial(), adsDelta)
+		s.say(&discoveryv3.DeltaDiscoveryRequest{Node: rawNode, TypeUrl: eds, ResourceNamesSubscribe: clustersOf(probe)})
+		s.delta()
+		if err := s.end(); status.Code(err) != codes.Unavailable {
+			t.Errorf("got %v", err)
+		}
+		if took := time.Since(begin); took < age*9/10 || took > age*11/10+time.Minute {
+			t.Errorf("after %s", took)
+		}
+	})
+}
+
+// A connection on which nothing is asked ends, and leaves a word.
+func TestConnectionWithoutAStreamEnds(t *testing.T) {
+	timed(t, setup{}, func(t *testing.T, r *rig) {
+		conn, err := r.memory.Dial()
+		if err != nil {
+			t.Fatal(err)
+		}
+		begin := time.Now()
+		_, _ = io.WriteString(conn, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00") // a handshake, and empty settings
+		_, _ = io.Copy(io.Discard, conn)
+		if took := time.Since(begin); took < 30*time.Second || took > 2*time.Minute {
+			t.Errorf("after %s", took)
+		}
+		if r.rejectedFor("handshake") != 1 {
+			t.Error("it was not counted")
 		}
 	})
 }
