@@ -155,29 +155,3 @@ func TestHeadersAreLimited(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
-
-// A client that asks all the time is kept waiting, is shown in a count, and
-// ends with what it asked for last.
-func TestRequestsOfAStreamAreSlowed(t *testing.T) {
-	const burst, asked = 3, 8
-	r := newRig(t, setup{limits: xds.Limits{Requests: xds.Rate{PerSecond: 50, Burst: burst}}})
-	r.put(service("shop", probe))
-	begin := time.Now()
-	s := openRaw(t, r.dial(), adsDelta)
-	for _, name := range numbered(asked - 1) {
-		s.say(&discoveryv3.DeltaDiscoveryRequest{Node: rawNode, TypeUrl: cds, ResourceNamesSubscribe: []string{name}})
-	}
-	s.say(&discoveryv3.DeltaDiscoveryRequest{Node: rawNode, TypeUrl: eds, ResourceNamesSubscribe: clustersOf(probe)})
-	for s.delta().GetTypeUrl() != eds {
-	}
-	if took, least := time.Since(begin), (asked-burst)*20*time.Millisecond; took < least {
-		t.Errorf("%d requests were taken in within %s, want %s", asked, took, least)
-	}
-	delayed := map[string]uint64{}
-	for cause, n := range r.server.Delayed() {
-		delayed[cause] = n
-	}
-	if delayed["requests"] != asked-burst || delayed["refusals"] != 0 {
-		t.Errorf("delayed were %v", delayed)
-	}
-}

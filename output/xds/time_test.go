@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"strings"
 	"testing"
@@ -18,6 +19,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/isthmus-mesh/isthmus/internal/testkit/xdsclient"
+	"github.com/isthmus-mesh/isthmus/output/xds"
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
@@ -262,6 +264,28 @@ func TestConnectionWithoutAStreamEnds(t *testing.T) {
 		}
 		if r.rejectedFor("handshake") != 1 {
 			t.Error("it was not counted")
+		}
+	})
+}
+
+// A client that asks all the time is kept waiting, which is counted, and ends
+// with what it asked for last.
+func TestRequestsOfAStreamAreSlowed(t *testing.T) {
+	const burst, asked = 3, 8
+	timed(t, setup{limits: xds.Limits{Requests: xds.Rate{PerSecond: 1, Burst: burst}}}, func(t *testing.T, r *rig) {
+		begin := time.Now()
+		s := openRaw(t, r.dial(), adsDelta)
+		for _, name := range numbered(asked - 1) {
+			s.say(&discoveryv3.DeltaDiscoveryRequest{Node: rawNode, TypeUrl: cds, ResourceNamesSubscribe: []string{name}})
+		}
+		s.say(&discoveryv3.DeltaDiscoveryRequest{Node: rawNode, TypeUrl: eds, ResourceNamesSubscribe: clustersOf(probe)})
+		for s.delta().GetTypeUrl() != eds {
+		}
+		if took := time.Since(begin); took != (asked-burst)*time.Second {
+			t.Errorf("%d requests were taken in within %s", asked, took)
+		}
+		if diff := cmp.Diff(map[string]uint64{"requests": asked - burst, "refusals": 0}, maps.Collect(r.server.Delayed())); diff != "" {
+			t.Errorf("-want +delayed:\n%s", diff)
 		}
 	})
 }
