@@ -106,6 +106,12 @@ func TestPoint17_FirstRequestIsAnswered(t *testing.T) {
 	c.AwaitHeld(eds, clusterOf("a.example"))
 	c.Reconnect(true)
 	c.Await("both once more", func(s *xdsclient.State) bool { return s.Responses(cds) == 2 && s.Responses(eds) == 2 })
+	c.Disconnect()
+	r.remove(service("shop", probe), service("shop", "a.example"))
+	c.Reconnect(true)
+	c.Await("both, with nothing in them", func(s *xdsclient.State) bool {
+		return s.Responses(cds) == 3 && s.Responses(eds) == 3 && len(s.Names(cds)) == 0
+	})
 }
 
 // Of requests that wait for each other the last one counts.
@@ -116,10 +122,13 @@ func TestPoint21_NewestRequestCounts(t *testing.T) {
 		s.say(&discoveryv3.DiscoveryRequest{Node: rawNode, TypeUrl: eds, ResponseNonce: nonce, ResourceNames: clustersOf(hosts...)})
 	}
 	ask("", "a.example")
-	ask("", "a.example", "b.example")
-	ask("", "c.example")
+	ask("", "a.example", "b.example", "d.example")
+	ask("", "c.example", probe)
 	s.say(&discoveryv3.DiscoveryRequest{TypeUrl: rds, ResourceNames: []string{"none"}})
 	r.await("all requests to be taken in", func() bool { return r.stand("raw", rds).Subscribed == 1 })
+	if n := r.stand("raw", eds).Subscribed; n != 2 {
+		t.Errorf("%d names are subscribed, want those of the last request", n)
+	}
 	r.put(endpoint("shop", "a.example", "one", "10.0.0.2"), endpoint("shop", "b.example", "one", "10.0.0.2"))
 	r.put(endpoint("shop", "c.example", "one", "10.0.0.3"))
 	r.dispatched()
@@ -128,13 +137,13 @@ func TestPoint21_NewestRequestCounts(t *testing.T) {
 		if last.GetTypeUrl() != eds {
 			continue
 		}
-		ask(last.GetNonce(), "c.example")
+		ask(last.GetNonce(), "c.example", probe)
 		for _, body := range last.GetResources() {
 			a := assignmentIn(t, body)
 			switch got := addressIn(a); {
 			case a.GetClusterName() == clusterOf("c.example") && got == "10.0.0.3":
 				return
-			case a.GetClusterName() != clusterOf("c.example") && got != "10.0.0.1":
+			case got == "10.0.0.2":
 				t.Fatalf("a change of %s was sent, which is not asked for any more", a.GetClusterName())
 			}
 		}

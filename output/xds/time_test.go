@@ -126,34 +126,46 @@ func TestPoint68_SendingHasNoTimeLimit(t *testing.T) {
 	})
 }
 
-// deaf is a connection of a machine that has lost its power: nothing comes back.
-type deaf struct {
+// lost is a connection whose client's machine loses its power: nothing comes of
+// it any more, not even its end.
+type lost struct {
 	net.Conn
-	off chan struct{}
+	power <-chan struct{}
+	hung  context.Context //nolint:containedctx // it is the connection's own
+	hang  func()
 }
 
-func (d deaf) Read(b []byte) (int, error) {
-	n, err := d.Conn.Read(b)
+func (l lost) Read(b []byte) (int, error) {
+	n, err := l.Conn.Read(b)
 	select {
-	case <-d.off:
-		return 0, net.ErrClosed // what has come is lost
+	case <-l.power:
+		<-l.hung.Done()
+		return 0, net.ErrClosed
 	default:
 		return n, err
 	}
 }
 
+// Close tells the server nothing.
+func (l lost) Close() error {
+	l.hang()
+	return nil
+}
+
 func TestPoint72_RequestsAreReadWhileSending(t *testing.T) {
 	timed(t, setup{}, func(t *testing.T, r *rig) {
 		s := stalled(t, r, r.dial())
-		s.say(&discoveryv3.DeltaDiscoveryRequest{TypeUrl: eds, ResourceNamesSubscribe: clustersOf(probe)})
+		s.say(&discoveryv3.DeltaDiscoveryRequest{TypeUrl: cds}) // whose answer waits behind the assignment
 		synctest.Wait()
-		if shown := r.onlyStatus(); shown.Subscribed != 2 {
-			t.Errorf("shown as %+v", shown)
+		for i, hosts := range [][]string{{probe}, {"a.example", "b.example"}, {"c.example"}} {
+			s.say(&discoveryv3.DeltaDiscoveryRequest{TypeUrl: eds, ResourceNamesSubscribe: clustersOf(hosts...)})
+			synctest.Wait()
+			if shown, want := r.stand("raw", eds), []int{2, 4, 5}[i]; shown.Subscribed != want {
+				t.Errorf("%d names are asked for, and %d were taken in", want, shown.Subscribed)
+			}
 		}
-		s.say(&discoveryv3.DeltaDiscoveryRequest{TypeUrl: eds, ResourceNamesUnsubscribe: clustersOf(probe, "big.example")})
-		synctest.Wait()
-		if shown := r.onlyStatus(); shown.Subscribed != 0 {
-			t.Errorf("shown as %+v", shown)
+		if shown := r.stand("raw", cds); !strings.Contains(shown.Reason, "does not read") {
+			t.Errorf("nothing is being sent: clusters are shown with %+v", shown)
 		}
 	})
 }
@@ -216,15 +228,16 @@ func mustBeShownAsRefusing(t *testing.T, r *rig) {
 
 func TestPoint68_DeadConnectionIsFound(t *testing.T) {
 	timed(t, setup{}, func(t *testing.T, r *rig) {
-		off := make(chan struct{})
+		power := make(chan struct{})
 		conn := r.dial(grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
 			conn, err := r.memory.DialContext(ctx)
-			return deaf{conn, off}, err
+			hung, hang := context.WithCancel(context.Background())
+			return lost{conn, power, hung, hang}, err
 		}))
 		s := openRaw(t, conn, adsDelta)
 		s.say(&discoveryv3.DeltaDiscoveryRequest{Node: rawNode, TypeUrl: eds, ResourceNamesSubscribe: clustersOf(probe)})
 		s.delta()
-		close(off)
+		close(power)
 		time.Sleep(time.Minute)
 		if n := r.engine.Len(); n != 0 {
 			t.Errorf("%d clients are there", n)
