@@ -50,6 +50,11 @@ func TestConnectionsWithoutAStreamAreLimitedByAddress(t *testing.T) {
 	}
 	ask()
 	idle := []net.Conn{r.connect(), r.connect(), r.connect()}
+	for _, conn := range idle {
+		if closedByServer(conn, 20*time.Millisecond) {
+			t.Error("a connection was closed within the limit")
+		}
+	}
 	for _, conn := range []net.Conn{r.connect(), r.connect()} {
 		if !closedByServer(conn, 10*time.Second) {
 			t.Error("one more connection was let in")
