@@ -70,6 +70,7 @@ func TestWithdrawnAuthorityEndsItsStreams(t *testing.T) {
 	stays.Subscribe(eds, clusterOf(probe))
 	stays.AwaitHeld(eds, clusterOf(probe))
 
+	r.awaitLooks(2) // until now the certificate holds
 	r.rotate(t, r.ca.Issue("server"))
 	mustBeToldOfCertificate(t, leaves.end(), "unknown authority")
 	current.Store(&next.Certificates[0])
