@@ -2,7 +2,9 @@ package app
 
 import (
 	"crypto/tls"
+	"crypto/x509"
 	"fmt"
+	"iter"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -23,33 +25,40 @@ func (a *App) offerXDS(c *config.Config, version string, metrics *prometheus.Reg
 		return fmt.Errorf("outputs.xds.%w", err)
 	}
 	var shown *tls.Config
+	var authorities func() *x509.CertPool
 	if keeper != nil {
 		shown = keeper.TLS()
+		if c.Outputs.XDS.TLS.ClientCAFile != "" {
+			authorities = keeper.ClientCAs
+		}
 		measureCertificates(metrics, "xds", keeper)
 	}
 	a.xds = xds.New(a.engine, xds.Options{
 		Types: envoy.Types(),
 		Kinds: xds.Kinds{Envoy: envoy.KindEnvoy, GRPC: envoy.KindGRPC},
 		Name:  fmt.Sprintf("isthmus/%s %s", version, c.Instance),
-		TLS:   shown, TrustDomains: c.Outputs.XDS.TLS.TrustDomains, MaxConnectionAge: c.Outputs.XDS.MaxConnectionAge,
+		TLS:   shown, ClientCAs: authorities, TrustDomains: c.Outputs.XDS.TLS.TrustDomains, MaxConnectionAge: c.Outputs.XDS.MaxConnectionAge,
 		Log: a.log,
 	})
-	for cause := range a.xds.Rejected() {
-		metrics.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{
-			Name: "isthmus_streams_rejected_total", Help: "Streams that were not served, or not any longer.",
-			ConstLabels: prometheus.Labels{"output": "xds", "cause": cause},
-		}, func() float64 { return a.rejected(cause) }))
-	}
+	measureCauses(metrics, "streams_rejected", "Streams and connections that were not served, or not any longer.", a.xds.Rejected)
+	measureCauses(metrics, "requests_delayed", "Requests that had to wait because their stream says too much.", a.xds.Delayed)
 	return nil
 }
 
-func (a *App) rejected(cause string) float64 {
-	for name, n := range a.xds.Rejected() {
-		if name == cause {
-			return float64(n)
-		}
+// measureCauses shows a count for each cause.
+func measureCauses(metrics *prometheus.Registry, name, help string, counts func() iter.Seq2[string, uint64]) {
+	for cause := range counts() {
+		metrics.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{
+			Name: "isthmus_" + name + "_total", Help: help, ConstLabels: prometheus.Labels{"output": "xds", "cause": cause},
+		}, func() float64 {
+			for of, n := range counts() {
+				if of == cause {
+					return float64(n)
+				}
+			}
+			return 0
+		}))
 	}
-	return 0
 }
 
 // measureCertificates shows certificates that cannot be read anew before those

@@ -9,7 +9,9 @@
 //
 // Files that cannot be used, such as a certificate whose key is yet to be
 // written, change nothing: what was good before stays in use, and [Keeper.Err]
-// says why. Connections that are open keep what they were opened with.
+// says why. Connections that are open keep what they were opened with: whoever
+// serves them looks at [Keeper.ClientCAs] from time to time, and ends those whose
+// certificates no longer prove anything.
 //
 // A [Keeper] may be used from any goroutine.
 package certs

@@ -69,6 +69,10 @@ func (k *Keeper) Expires() time.Time {
 	return leaf.NotAfter
 }
 
+// ClientCAs are the authorities that clients are to be of now; nil if none are
+// demanded. It stays the same pointer while the authorities stay the same.
+func (k *Keeper) ClientCAs() *x509.CertPool { return k.newest().ClientCAs }
+
 // newest reads the files and returns what is to be used now. The lock is not
 // held while they are read, so a reading counts only if none that began after
 // it has counted already.
@@ -94,6 +98,9 @@ func (k *Keeper) newest() *tls.Config {
 	if err != nil {
 		k.keepOld(err)
 		return k.current
+	}
+	if next.ClientCAs != nil && next.ClientCAs.Equal(k.current.ClientCAs) {
+		next.ClientCAs = k.current.ClientCAs
 	}
 	k.current, k.err = next, nil
 	k.log.Info("certificates were read anew", "certFile", k.files.CertFile)

@@ -202,3 +202,24 @@ func TestStartNeedsGoodFiles(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// Who follows the authorities is told of another set by another pointer, and
+// only of another set.
+func TestAuthoritiesStayTheSameUntilTheyChange(t *testing.T) {
+	ca, other := authority.New(t, "ca"), authority.New(t, "other")
+	f := newFolder(t, ca.Issue("server"), ca.PEM)
+	k, _ := keep(t, f.files())
+	first := k.ClientCAs()
+	f.write(ca.Issue("renewed"), ca.PEM)
+	if k.ClientCAs() != first {
+		t.Error("another certificate of the server made other authorities")
+	}
+	f.write(ca.Issue("server"), []byte("none"))
+	if k.ClientCAs() != first {
+		t.Error("a file that cannot be used made other authorities")
+	}
+	f.write(ca.Issue("server"), other.PEM)
+	if k.ClientCAs() == first {
+		t.Error("another authority was not noticed")
+	}
+}

@@ -230,6 +230,24 @@ func TestLocalitiesThatAreNotText(t *testing.T) {
 	}
 }
 
+// An instance that is written down twice, once with each of its addresses, is
+// two endpoints: nothing says that they are one.
+func TestTwoAddressesAreTwoEndpoints(t *testing.T) {
+	cla := assignmentOf(t, serviceOf(model.Endpoint{Address: "10.0.0.1"}, model.Endpoint{Address: "fd00::1"}))
+	var got []string
+	for _, g := range cla.Endpoints {
+		for _, e := range g.LbEndpoints {
+			got = append(got, e.GetEndpoint().GetAddress().GetSocketAddress().GetAddress())
+			if n := len(e.GetEndpoint().GetAdditionalAddresses()); n != 0 {
+				t.Errorf("it has %d additional addresses", n)
+			}
+		}
+	}
+	if diff := gocmp.Diff([]string{"10.0.0.1", "fd00::1"}, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
 // acceptable says why gRPC or Envoy would refuse an assignment: the rules of
 // grpc-go's unmarshal_eds.go, and Envoy's on addresses.
 func acceptable(cla *endpointv3.ClusterLoadAssignment) error {

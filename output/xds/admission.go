@@ -27,11 +27,11 @@ func (s *Server) admit(ctx context.Context, who identity) (leave func(), err err
 	wait, full, ok := s.admission.enter(key, most, s.config.PrimedWithin)
 	if full {
 		return nil, s.rejected.because(tooMany, grpcstatus.Errorf(codes.ResourceExhausted,
-			"%s has %d streams already, which is all one client may have", key, most))
+			"%s has %d streams already, which is all one client may have; end some, or give its parts identities of their own", key, most))
 	}
 	if !ok {
-		return nil, s.rejected.because(tooMany, grpcstatus.Error(codes.ResourceExhausted,
-			"too many clients connect at once; try again later, or another Isthmus"))
+		return nil, s.rejected.because(tooMany, grpcstatus.Errorf(codes.ResourceExhausted,
+			"more than %g streams a second begin, which is all that are let in; try again later, or another Isthmus", s.limits.NewStreams.PerSecond))
 	}
 	pause(ctx, wait)
 	return func() { s.admission.leave(key) }, nil

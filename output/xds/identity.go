@@ -24,6 +24,7 @@ type identity struct {
 	name      string // its SPIFFE identity; empty if nothing is proven
 	namespace string // that the identity stands for
 	address   string // empty on this machine
+	by        *connection
 }
 
 // identify reads what the connection proves. A certificate without an identity
@@ -36,7 +37,12 @@ func (s *Server) identify(ctx context.Context) (identity, error) {
 		return who, nil
 	}
 	who.address = remoteAddress(other.Addr)
-	info, ok := other.AuthInfo.(credentials.TLSInfo)
+	on, ok := other.AuthInfo.(carried)
+	if !ok {
+		return who, nil
+	}
+	who.by = on.by
+	info, ok := on.AuthInfo.(credentials.TLSInfo)
 	if !ok || len(info.State.VerifiedChains) == 0 {
 		return who, nil
 	}
@@ -116,7 +122,7 @@ func (s *Server) checkNode(m request, namespace string) error {
 		return errNoNode
 	}
 	if most := s.limits.NameBytes; len(id) > most || len(namespace) > most {
-		return s.rejected.because(tooMuch, tooLarge("a node whose id or namespace has more than %d bytes", most))
+		return s.rejected.because(tooMuch, tooLarge("a node whose id or namespace has more than %d bytes; shorten them in the client's bootstrap", most))
 	}
 	return nil
 }

@@ -2,11 +2,14 @@ package xds_test
 
 import (
 	"crypto/tls"
+	"crypto/x509"
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"google.golang.org/grpc"
@@ -24,15 +27,16 @@ const inShop = "spiffe://cluster.local/ns/shop/sa/cart"
 // secured is a rig whose listener has certificates, and what signs them.
 type secured struct {
 	*rig
-	ca  *authority.Authority
-	dir string
+	ca    *authority.Authority
+	dir   string
+	looks *atomic.Uint64 // at the authorities of clients, of streams that go on
 }
 
 // newSecured serves a service that only the namespace shop sees, and one for
 // everybody.
 func newSecured(t *testing.T, s setup, demand bool) secured {
 	t.Helper()
-	r := secured{ca: authority.New(t, "ca"), dir: t.TempDir()}
+	r := secured{ca: authority.New(t, "ca"), dir: t.TempDir(), looks: new(atomic.Uint64)}
 	r.rotate(t, r.ca.Issue("server"))
 	files := certs.Files{CertFile: r.path("tls.crt"), KeyFile: r.path("tls.key")}
 	if demand {
@@ -43,6 +47,12 @@ func newSecured(t *testing.T, s setup, demand bool) secured {
 		t.Fatal(err)
 	}
 	s.tls = keeper.TLS()
+	if demand {
+		s.clientCAs = func() *x509.CertPool {
+			r.looks.Add(1)
+			return keeper.ClientCAs()
+		}
+	}
 	r.rig = newRig(t, s)
 	r.put(only(service("shop", "own.example"), "."), service("shop", probe))
 	return r
@@ -50,9 +60,13 @@ func newSecured(t *testing.T, s setup, demand bool) secured {
 
 func (r secured) path(name string) string { return filepath.Join(r.dir, name) }
 
-func (r secured) rotate(t *testing.T, pair authority.Pair) {
+func (r secured) rotate(t *testing.T, pair authority.Pair, others ...*authority.Authority) {
 	t.Helper()
-	for name, text := range map[string][]byte{"tls.crt": pair.Cert, "tls.key": pair.Key, "ca.crt": r.ca.PEM} {
+	authorities := slices.Clone(r.ca.PEM)
+	for _, other := range others {
+		authorities = append(authorities, other.PEM...)
+	}
+	for name, text := range map[string][]byte{"tls.crt": pair.Cert, "tls.key": pair.Key, "ca.crt": authorities} {
 		if err := os.WriteFile(r.path(name)+".new", text, 0o600); err != nil {
 			t.Error(err)
 		}

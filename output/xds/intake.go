@@ -26,7 +26,11 @@ type incoming struct {
 // receive waits for the next request of a stream.
 func (s *Server) receive(wire grpc.ServerStream, mode push.Mode) (request, error) {
 	in := incoming{mode: mode, limits: &s.limits}
-	if err := wire.RecvMsg(&in); err != nil {
+	err := wire.RecvMsg(&in)
+	if grpcstatus.Code(err) == codes.ResourceExhausted { // gRPC's only one in this direction, which it has told the client
+		in.refused, err = tooLarge("a request of more than %d bytes, which is all one may have; ask for less on a stream, or for everything by *", s.limits.Message), nil
+	}
+	if err != nil {
 		return nil, err
 	}
 	if in.refused != nil {
@@ -91,16 +95,16 @@ func (l *Limits) measure(text []byte, mode push.Mode) error {
 		if isName(field, mode) {
 			names[field]++
 			if names[field] > l.Names {
-				return tooLarge("a request with more than %d names of one type; a stream may have no more", l.Names)
+				return tooLarge("a request with more than %d names of one type, which is all a stream may have; ask for less on a stream, or for everything by *", l.Names)
 			}
 			// What comes with the name, a version or lengths, is short.
 			if size > l.NameBytes+64 {
-				return tooLarge("a resource name of %d bytes; they may have %d", size, l.NameBytes)
+				return tooLarge("a resource name of %d bytes; correct the client, for a name may have %d", size, l.NameBytes)
 			}
 			continue
 		}
 		if others++; others > otherFields || size > l.FieldBytes {
-			return tooLarge("a request with a field of more than %d bytes, or with the same field again and again", l.FieldBytes)
+			return tooLarge("a request with a field of more than %d bytes, such as the node, or with the same field again and again; shorten the node's metadata", l.FieldBytes)
 		}
 	}
 	return nil

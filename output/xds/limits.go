@@ -38,6 +38,17 @@ type Limits struct {
 	// Handshake is the time from the connection to its first stream being
 	// possible; default 10 s.
 	Handshake time.Duration
+	// Strangers are the connections of one address on which no stream has begun;
+	// default 1,000. One more is closed. This machine itself is not limited.
+	Strangers int
+	// Idle is how long a connection without a stream stays open; default 1 minute.
+	Idle time.Duration
+	// FirstRequest is the time from the beginning of a stream to its first
+	// request being there; default 30 s, for that may be large.
+	FirstRequest time.Duration
+	// Recheck is how often it is looked whether certificates of clients still
+	// hold; default 5 s.
+	Recheck time.Duration
 }
 
 // Rate is so many a second, after a burst.
@@ -57,6 +68,10 @@ func (l Limits) withDefaults() Limits {
 	l.Requests = cmp.Or(l.Requests, Rate{2_000, 30_000})
 	l.Refusals = cmp.Or(l.Refusals, Rate{10, 100})
 	l.Handshake = cmp.Or(l.Handshake, 10*time.Second)
+	l.Strangers = cmp.Or(l.Strangers, 1_000)
+	l.Idle = cmp.Or(l.Idle, time.Minute)
+	l.FirstRequest = cmp.Or(l.FirstRequest, 30*time.Second)
+	l.Recheck = cmp.Or(l.Recheck, 5*time.Second)
 	return l
 }
 

@@ -24,16 +24,8 @@ func TestPoint67_ClientsThatNeverRead(t *testing.T) {
 		stuck     = 3
 	)
 	r := newRig(t, setup{engine: push.Config{Patience: time.Millisecond, Workers: 1}})
-	records := []model.Record{service("shop", host), service("shop", probe)}
-	for i := range endpoints {
-		e := endpoint("shop", host, fmt.Sprint(i), "")
-		e.Spec = model.Endpoint{
-			Address:  fmt.Sprintf("10.1.%d.%d", i/250, i%250),
-			Locality: model.Locality{Region: "far away", Zone: fmt.Sprintf("%0370d", i)},
-		}
-		records = append(records, e)
-	}
-	r.put(records...)
+	r.put(service("shop", probe))
+	r.put(bigService(host, endpoints)...)
 	for i := range stuck {
 		stick(t, r, fmt.Sprint("stuck", i), host)
 	}
@@ -64,6 +56,21 @@ func TestPoint67_ClientsThatNeverRead(t *testing.T) {
 	if waiting != stuck {
 		t.Errorf("%d clients are shown as waiting, want %d", waiting, stuck)
 	}
+}
+
+// bigService has so many endpoints that the transport does not take its
+// assignment off our hands: 400 bytes each.
+func bigService(host string, endpoints int) []model.Record {
+	records := []model.Record{service("shop", host)}
+	for i := range endpoints {
+		e := endpoint("shop", host, fmt.Sprint(i), "")
+		e.Spec = model.Endpoint{
+			Address:  fmt.Sprintf("10.1.%d.%d", i/250, i%250),
+			Locality: model.Locality{Region: "far away", Zone: fmt.Sprintf("%0370d", i)},
+		}
+		records = append(records, e)
+	}
+	return records
 }
 
 // stick connects a client that subscribes and then never reads.

@@ -4,9 +4,11 @@ import (
 	"context"
 	"testing"
 
+	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/anypb"
 
 	"github.com/isthmus-mesh/isthmus/internal/testkit/xdsclient"
 )
@@ -22,7 +24,7 @@ func openRaw(t *testing.T, conn *grpc.ClientConn, method string) raw {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
 	t.Cleanup(stop)
-	wire, err := conn.NewStream(ctx, &grpc.StreamDesc{ServerStreams: true, ClientStreams: true}, method)
+	wire, err := conn.NewStream(ctx, streamDesc, method)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,9 +61,30 @@ func (r raw) end() error {
 	}
 }
 
+var streamDesc = &grpc.StreamDesc{ServerStreams: true, ClientStreams: true}
+
 var rawNode = xdsclient.Node("raw", "shop", "envoy")
 
 const (
 	adsSotw  = "/envoy.service.discovery.v3.AggregatedDiscoveryService/StreamAggregatedResources"
 	adsDelta = "/envoy.service.discovery.v3.AggregatedDiscoveryService/DeltaAggregatedResources"
 )
+
+func assignmentIn(t *testing.T, body *anypb.Any) *endpointv3.ClusterLoadAssignment {
+	t.Helper()
+	a := &endpointv3.ClusterLoadAssignment{}
+	if err := body.UnmarshalTo(a); err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+// addressIn is the address of the first endpoint; empty if there is none.
+func addressIn(a *endpointv3.ClusterLoadAssignment) string {
+	for _, group := range a.GetEndpoints() {
+		for _, e := range group.GetLbEndpoints() {
+			return e.GetEndpoint().GetAddress().GetSocketAddress().GetAddress()
+		}
+	}
+	return ""
+}

@@ -16,13 +16,26 @@ import (
 func (s *stream) receiveAll(m request) (err error) {
 	defer s.server.survive(&err)
 	for {
-		pause(s.wire.Context(), s.pace.delay(time.Now(), m))
+		wait, why := s.pace.delay(time.Now(), m)
+		s.slow(wait, why)
+		pause(s.wire.Context(), wait)
 		if err := s.take(m); err != nil {
 			return err
 		}
 		if m, err = s.server.receive(s.wire, s.mode); err != nil {
 			return err
 		}
+	}
+}
+
+// slow notes that a request has to wait.
+func (s *stream) slow(wait time.Duration, why cause) {
+	if wait <= 0 {
+		return
+	}
+	s.server.rejected.counts[why].Add(1)
+	if _, loud := s.pace.slowed.take(time.Now(), 0); loud {
+		s.log.Warn("a client is kept waiting, for it says too much", "cause", causeNames[why], "wait", wait.Round(time.Millisecond))
 	}
 }
 
@@ -47,7 +60,7 @@ func (s *stream) take(m request) error {
 	case *discoveryv3.DeltaDiscoveryRequest:
 		s.subscriber.Request(s.deltaRequest(t, m))
 		if most := s.server.limits.Names; len(m.GetResourceNamesSubscribe()) > 0 && s.subscriber.Subscribed(t) > most {
-			return s.server.rejected.because(tooMuch, tooLarge("the stream asks for more than %d names of %s", most, s.server.types[t].Name))
+			return s.server.rejected.because(tooMuch, tooLarge("the stream asks for more than %d names of %s, which is all it may have; ask for less on a stream, or for everything by *", most, s.server.types[t].Name))
 		}
 	}
 	return nil
@@ -73,26 +86,30 @@ func (s *stream) typeOf(m request) (t push.Type, known bool, err error) {
 // pace is how fast a stream's requests are taken in, and how much is made of
 // them. The receiving goroutine owns it.
 type pace struct {
-	requests, refusals, log bucket
-	types                   map[string]struct{} // asked for and not served
+	requests, refusals bucket
+	log, slowed        bucket              // of what is logged of refusals, and of waiting
+	types              map[string]struct{} // asked for and not served
 }
 
 func newPace(l Limits) pace {
 	return pace{
 		requests: newBucket(l.Requests), refusals: newBucket(l.Refusals),
-		log: newBucket(Rate{1 / refusalLogEvery.Seconds(), refusalsLogged}),
+		log:    newBucket(Rate{1 / refusalLogEvery.Seconds(), refusalsLogged}),
+		slowed: newBucket(Rate{1 / refusalLogEvery.Seconds(), 1}),
 	}
 }
 
-// delay is how long a request has to wait.
-func (p *pace) delay(now time.Time, m request) time.Duration {
+// delay is how long a request has to wait, and by which limit.
+func (p *pace) delay(now time.Time, m request) (wait time.Duration, why cause) {
 	const forEver = 1<<63 - 1
-	wait, _ := p.requests.take(now, forEver)
-	if m.GetErrorDetail() != nil {
-		refusal, _ := p.refusals.take(now, forEver)
-		wait = max(wait, refusal)
+	wait, _ = p.requests.take(now, forEver)
+	if m.GetErrorDetail() == nil {
+		return wait, slowRequests
 	}
-	return wait
+	if refusal, _ := p.refusals.take(now, forEver); refusal > wait {
+		return refusal, slowRefusals
+	}
+	return wait, slowRequests
 }
 
 // loud reports whether one more refusal is worth logging.

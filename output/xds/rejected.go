@@ -13,18 +13,28 @@ import (
 	grpcstatus "google.golang.org/grpc/status"
 )
 
-// cause is why a stream was not served, or not any longer.
+// cause is why something was not served, not any longer, or not at once.
 type cause int
 
 const (
-	notWho   cause = iota // it is not proven to be who it says
-	tooMany               // streams
-	tooMuch               // in one request or subscription
-	panicked              // a fault of ours
+	notWho             cause = iota // a stream is not proven to be who it says
+	tooMany                         // streams
+	tooMuch                         // in one request or subscription
+	tooSilent                       // a stream has no first request
+	untrusted                       // a stream's certificate has ceased to hold
+	tooManyConnections              // of one address, without a stream
+	badConnection                   // its handshake failed, or no stream came of it
+	panicked                        // a fault of ours
+	slowRequests                    // came too fast and had to wait
+	slowRefusals                    // likewise
 	causes
 )
 
-var causeNames = [causes]string{notWho: "identity", tooMany: "streams", tooMuch: "size", panicked: "panic"}
+var causeNames = [causes]string{
+	notWho: "identity", tooMany: "streams", tooMuch: "size", tooSilent: "silent", untrusted: "certificate",
+	tooManyConnections: "connections", badConnection: "handshake", panicked: "panic",
+	slowRequests: "requests", slowRefusals: "refusals",
+}
 
 // rejections count what was not served, and log it, as long as it is not too much.
 type rejections struct {
@@ -56,11 +66,17 @@ func (r *rejections) because(c cause, err error) error {
 	return err
 }
 
-// Rejected yields how many streams were not served, by cause.
-func (s *Server) Rejected() iter.Seq2[string, uint64] {
+// Rejected yields how many streams and connections were not served, by cause.
+func (s *Server) Rejected() iter.Seq2[string, uint64] { return s.rejected.tally(0, slowRequests) }
+
+// Delayed yields how many requests had to wait because their stream says too
+// much, by cause.
+func (s *Server) Delayed() iter.Seq2[string, uint64] { return s.rejected.tally(slowRequests, causes) }
+
+func (r *rejections) tally(from, to cause) iter.Seq2[string, uint64] {
 	return func(yield func(string, uint64) bool) {
-		for c, name := range causeNames {
-			if !yield(name, s.rejected.counts[c].Load()) {
+		for c := from; c < to; c++ {
+			if !yield(causeNames[c], r.counts[c].Load()) {
 				return
 			}
 		}

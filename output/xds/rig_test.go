@@ -3,6 +3,7 @@ package xds_test
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"fmt"
 	"log/slog"
 	"net"
@@ -11,6 +12,7 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/test/bufconn"
 
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/internal/testkit/xdsclient"
@@ -39,6 +41,7 @@ type rig struct {
 	engine  *push.Engine
 	server  *xds.Server
 	address string
+	memory  *bufconn.Listener // instead of the address
 	ledger  *xdsclient.Ledger
 
 	builder  *catalog.Builder
@@ -58,10 +61,15 @@ type setup struct {
 	sources      []string
 	incomplete   bool // some source has not been listed
 	tls          *tls.Config
+	clientCAs    func() *x509.CertPool
 	trustDomains []string
 	limits       xds.Limits
 	maxAge       time.Duration
 	log          *slog.Logger
+	// from, if set, is where connections seem to come from.
+	from func() net.Addr
+	// memory has connections go through memory, so that a bubble's time is theirs.
+	memory bool
 }
 
 // newRig starts a rig that serves nothing before the first apply.
@@ -75,16 +83,46 @@ func newRig(t xdsclient.TB, s setup) *rig {
 	r.server = xds.New(r.engine, xds.Options{
 		Types: envoy.Types(), Kinds: xds.Kinds{Envoy: envoy.KindEnvoy, GRPC: envoy.KindGRPC},
 		Name: "isthmus/test", PrimedWithin: s.primedWithin,
-		TLS: s.tls, TrustDomains: s.trustDomains, MaxConnectionAge: s.maxAge, Limits: s.limits, Log: s.log,
+		TLS: s.tls, ClientCAs: s.clientCAs, TrustDomains: s.trustDomains, MaxConnectionAge: s.maxAge, Limits: s.limits, Log: s.log,
 	})
-	listener, err := xds.Listen(context.Background(), xds.Config{Listen: "127.0.0.1:0"})
-	if err != nil {
-		t.Fatalf("listen: %v", err)
-	}
-	r.address = listener.Addr().String()
-	r.start(listener)
+	r.start(r.listen(s))
 	return r
 }
+
+func (r *rig) listen(s setup) net.Listener {
+	r.t.Helper()
+	if s.memory {
+		r.memory = bufconn.Listen(64 << 10)
+		return r.memory
+	}
+	listener, err := xds.Listen(context.Background(), xds.Config{Listen: "127.0.0.1:0"})
+	if err != nil {
+		r.t.Fatalf("listen: %v", err)
+	}
+	r.address = listener.Addr().String()
+	if s.from != nil {
+		return &disguised{listener, s.from}
+	}
+	return listener
+}
+
+// disguised makes connections seem to come from elsewhere.
+type disguised struct {
+	net.Listener
+	from func() net.Addr
+}
+
+func (l *disguised) Accept() (net.Conn, error) {
+	conn, err := l.Listener.Accept()
+	return disguise{conn, l.from()}, err
+}
+
+type disguise struct {
+	net.Conn
+	from net.Addr
+}
+
+func (d disguise) RemoteAddr() net.Addr { return d.from }
 
 func (r *rig) start(listener net.Listener) {
 	ctx, stop := context.WithCancel(context.Background())
@@ -206,6 +244,29 @@ func (r *rig) dispatched() {
 	}
 }
 
+// await returns once a condition holds that nothing tells of.
+func (r *rig) await(what string, holds func() bool) {
+	r.t.Helper()
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for end := time.Now().Add(10 * time.Second); !holds(); <-tick.C {
+		if time.Now().After(end) {
+			r.t.Fatalf("no %s within 10 s", what)
+		}
+	}
+}
+
+func (r *rig) rejectedFor(cause string) uint64 {
+	r.t.Helper()
+	for name, n := range r.server.Rejected() {
+		if name == cause {
+			return n
+		}
+	}
+	r.t.Fatalf("there is no cause %q", cause)
+	return 0
+}
+
 // delta connects an Envoy of the delta variant, and sotw one of the state of the world.
 func (r *rig) delta(name, namespace string) *xdsclient.Client {
 	r.t.Helper()
@@ -233,6 +294,10 @@ func (r *rig) sotwWith(c xdsclient.Config) *xdsclient.Client {
 func (r *rig) dial(options ...grpc.DialOption) *grpc.ClientConn {
 	r.t.Helper()
 	options = append([]grpc.DialOption{grpc.WithTransportCredentials(insecure.NewCredentials())}, options...)
+	if r.memory != nil {
+		memory := grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return r.memory.DialContext(ctx) })
+		options = append([]grpc.DialOption{memory}, options...)
+	}
 	conn, err := grpc.NewClient("passthrough:///"+r.address, options...)
 	if err != nil {
 		r.t.Fatalf("dial: %v", err)

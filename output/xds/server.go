@@ -3,6 +3,7 @@ package xds
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"log/slog"
 	"net"
 	"sync"
@@ -10,6 +11,7 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/protobuf/encoding/protowire"
 
@@ -27,6 +29,9 @@ type Options struct {
 	PrimedWithin time.Duration
 	// TLS is what the listener shows and demands; nil serves plaintext.
 	TLS *tls.Config
+	// ClientCAs returns the authorities that clients are to be of now, the same
+	// pointer while they stay the same; nil leaves streams alone once they began.
+	ClientCAs func() *x509.CertPool
 	// TrustDomains and MaxConnectionAge are as in [Config].
 	TrustDomains     []string
 	MaxConnectionAge time.Duration
@@ -43,6 +48,7 @@ type Server struct {
 	controlPlane []byte
 	limits       Limits
 	admission    *admission
+	connections  *connections
 	rejected     *rejections
 	log          *slog.Logger
 	grpc         *grpc.Server
@@ -80,6 +86,7 @@ func New(engine *push.Engine, o Options) *Server {
 		controlPlane: appendString(nil, protowire.Number(fieldControlPlaneID), o.Name),
 		limits:       o.Limits.withDefaults(),
 		rejected:     newRejections(o.Log),
+		connections:  newConnections(),
 		stopping:     make(chan struct{}),
 	}
 	s.admission = newAdmission(s.limits)
@@ -93,7 +100,7 @@ func New(engine *push.Engine, o Options) *Server {
 }
 
 func (s *Server) transport() []grpc.ServerOption {
-	options := []grpc.ServerOption{
+	return []grpc.ServerOption{
 		grpc.ForceServerCodecV2(newCodec()),
 		grpc.MaxRecvMsgSize(s.limits.Message),
 		grpc.MaxHeaderListSize(headers),
@@ -105,17 +112,31 @@ func (s *Server) transport() []grpc.ServerOption {
 		grpc.StaticConnWindowSize(window),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: pingsFrom, PermitWithoutStream: true}),
 		grpc.KeepaliveParams(keepalive.ServerParameters{
-			Time: idlePing, Timeout: pingsFrom, MaxConnectionAge: s.config.MaxConnectionAge, MaxConnectionAgeGrace: farewell,
+			Time: idlePing, Timeout: pingsFrom, MaxConnectionIdle: s.limits.Idle,
+			MaxConnectionAge: s.config.MaxConnectionAge, MaxConnectionAgeGrace: farewell,
 		}),
+		grpc.Creds(handshake{s.credentials()}),
 	}
-	if s.config.TLS != nil {
-		options = append(options, grpc.Creds(credentials.NewTLS(s.config.TLS)))
+}
+
+func (s *Server) credentials() credentials.TransportCredentials {
+	if s.config.TLS == nil {
+		return insecure.NewCredentials()
 	}
-	return options
+	return credentials.NewTLS(s.config.TLS)
 }
 
 // Serve accepts connections until [Server.Stop].
-func (s *Server) Serve(l net.Listener) error { return s.grpc.Serve(l) }
+func (s *Server) Serve(l net.Listener) error {
+	if s.config.ClientCAs != nil {
+		ended := make(chan struct{})
+		var guard sync.WaitGroup
+		guard.Go(func() { s.guard(ended) })
+		defer guard.Wait()
+		defer close(ended)
+	}
+	return s.grpc.Serve(guarded{l, s})
+}
 
 // Stop lets no new stream in, waits until ctx ends for those there are, and
 // closes the rest. Streams end when the engine stops.

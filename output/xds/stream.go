@@ -61,12 +61,15 @@ func (s *Server) serve(wire grpc.ServerStream, mode push.Mode, only push.Type) e
 	if err != nil {
 		return err
 	}
+	if err := s.welcome(who.by); err != nil {
+		return err
+	}
 	leave, err := s.admit(wire.Context(), who)
 	if err != nil {
 		return err
 	}
 	defer leave()
-	first, err := s.receive(wire, mode)
+	first, err := s.awaitFirst(wire, mode)
 	if err != nil {
 		return endOf(err)
 	}
@@ -76,12 +79,18 @@ func (s *Server) serve(wire grpc.ServerStream, mode push.Mode, only push.Type) e
 	}
 	defer st.subscriber.Close()
 	st.only = only
+	release := who.by.afterLife(st.subscriber.Close)
+	defer release()
 	ended := make(chan error, 1)
 	go func() {
 		ended <- st.receiveAll(first)
 		st.subscriber.Close() // lets the sender end
 	}()
-	if err := st.sendAll(); err != nil {
+	err = st.sendAll()
+	if why := who.by.dismissed(); why != nil {
+		return s.rejected.because(untrusted, why)
+	}
+	if err != nil {
 		return err
 	}
 	select {
@@ -100,6 +109,31 @@ func endOf(err error) error {
 		return nil
 	}
 	return err
+}
+
+// awaitFirst waits for the first request of a stream, but not for ever: who has
+// nothing to say takes the place of others.
+func (s *Server) awaitFirst(wire grpc.ServerStream, mode push.Mode) (request, error) {
+	type arrival struct {
+		request
+		err error
+	}
+	arrived := make(chan arrival, 1)
+	go func() { // until the stream ends, which is when this function's caller returns
+		var a arrival
+		defer func() { arrived <- a }()
+		defer s.survive(&a.err)
+		a.request, a.err = s.receive(wire, mode)
+	}()
+	patience := time.NewTimer(s.limits.FirstRequest)
+	defer patience.Stop()
+	select {
+	case a := <-arrived:
+		return a.request, a.err
+	case <-patience.C:
+		return nil, s.rejected.because(tooSilent, grpcstatus.Errorf(codes.DeadlineExceeded,
+			"no request came within %s of the stream's beginning; send the first request at once", s.limits.FirstRequest))
+	}
 }
 
 // awaitPrimed waits a little for the first complete listing, less than clients

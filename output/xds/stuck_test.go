@@ -42,7 +42,7 @@ func TestStuckClientsCostNothing(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			r := newRig(t, setup{engine: push.Config{Workers: 1, Patience: test.patience}})
-			r.put(bigService(host)...)
+			r.put(bigService(host, 300)...)
 			for i := range stuck {
 				test.connect(t, r, fmt.Sprint("stuck", i))
 			}
@@ -100,19 +100,4 @@ func assembled(r *rig) (n uint64) {
 		n += count.Responses
 	}
 	return n
-}
-
-// bigService is a service of which the load assignment is large, so that the
-// transport takes few of them off our hands.
-func bigService(host string) []model.Record {
-	records := []model.Record{service("shop", host)}
-	for i := range 300 {
-		e := endpoint("shop", host, fmt.Sprint(i), "")
-		e.Spec = model.Endpoint{
-			Address:  fmt.Sprintf("10.1.%d.%d", i/250, i%250),
-			Locality: model.Locality{Region: "far away", Zone: fmt.Sprintf("%0370d", i)},
-		}
-		records = append(records, e)
-	}
-	return records
 }

@@ -24,6 +24,7 @@ var (
 	endpoints = flag.Int("endpoints", 50, "endpoints of each service")
 	changes   = flag.Int("changes", 60, "changes to take the median of")
 	rounds    = flag.Int("rounds", 3, "connects and resumes of all clients to take the median of")
+	churning  = flag.Duration("churn", time.Minute, "how long clients come and go in the benchmark of that name")
 	binary    = flag.String("program", "", "measure this program instead of building it")
 	profile   = flag.String("profile", "", "serve pprof of the server on this address, such as 127.0.0.1:6060")
 )

@@ -1,5 +1,5 @@
 // Package authority makes certificates for tests: an authority of its own, and
-// whatever it signs. All of it lasts an hour and is kept by nobody.
+// whatever it signs. Unless asked otherwise it lasts an hour, and nobody keeps it.
 //
 // An [Authority] may be used from any goroutine.
 package authority
@@ -57,7 +57,14 @@ func New(t TB, name string) *Authority {
 // Issue signs a certificate for loopback with URIs among its names.
 func (a *Authority) Issue(name string, uris ...string) Pair {
 	a.t.Helper()
+	return a.IssueUntil(time.Now().Add(time.Hour), name, uris...)
+}
+
+// IssueUntil is Issue with the time, in whole seconds, at which it expires.
+func (a *Authority) IssueUntil(end time.Time, name string, uris ...string) Pair {
+	a.t.Helper()
 	template := template(name)
+	template.NotAfter = end
 	template.KeyUsage = x509.KeyUsageDigitalSignature
 	template.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}
 	template.IPAddresses, template.DNSNames = []net.IP{net.IPv4(127, 0, 0, 1)}, []string{"localhost"}
