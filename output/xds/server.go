@@ -3,6 +3,7 @@ package xds
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"log/slog"
 	"net"
 	"sync"
@@ -114,8 +115,13 @@ func (s *Server) transport() []grpc.ServerOption {
 	return options
 }
 
-// Serve accepts connections until [Server.Stop].
-func (s *Server) Serve(l net.Listener) error { return s.grpc.Serve(l) }
+// Serve accepts connections until [Server.Stop], which may have come before.
+func (s *Server) Serve(l net.Listener) error {
+	if err := s.grpc.Serve(l); !errors.Is(err, grpc.ErrServerStopped) {
+		return err
+	}
+	return nil
+}
 
 // Stop lets no new stream in, waits until ctx ends for those there are, and
 // closes the rest. Streams end when the engine stops.
