@@ -175,7 +175,8 @@ func (s *Subscriber) takeMarks() {
 		}
 		if recheck {
 			for name := range st.unproven {
-				st.want(name, true, time.Time{})
+				_, held := st.held[name] // else the client waits for an answer
+				st.want(name, !held, time.Time{})
 			}
 			clear(st.unproven)
 		}
