@@ -14,6 +14,7 @@ import (
 // script is a history before it happens.
 type script struct {
 	Disk    bool // the last known good survives
+	History int  // events the store remembers for those who lag; zero is a lot
 	Sources []entry
 	Objects [registries][]source.Object
 	Clients []nature
@@ -80,7 +81,7 @@ var whats = slices.Concat(
 
 func drawScript(t *rapid.T) script {
 	s := script{
-		Disk: rapid.Bool().Draw(t, "disk"), Sources: drawSources(t),
+		Disk: rapid.Bool().Draw(t, "disk"), History: rapid.SampledFrom([]int{0, 0, 3}).Draw(t, "history"), Sources: drawSources(t),
 		Clients: rapid.SliceOfN(rapid.Custom(drawNature), 1, 3).Draw(t, "clients"),
 		Steps:   rapid.SliceOfN(rapid.Custom(drawStep), 1, 16).Draw(t, "steps"),
 	}

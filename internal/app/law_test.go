@@ -105,7 +105,7 @@ func (p *play) Fatalf(format string, args ...any) {
 func (p *play) fail(format string, args ...any) { p.Fatalf(format, args...) }
 
 func (p *play) story() string {
-	lines := []string{fmt.Sprintf("sources %+v, disk %t; after step %d of", p.script.Sources, p.script.Disk, p.at)}
+	lines := []string{fmt.Sprintf("sources %+v, disk %t, history %d; after step %d of", p.script.Sources, p.script.Disk, p.script.History, p.at)}
 	for i, objects := range p.script.Objects {
 		for _, o := range objects {
 			lines = append(lines, fmt.Sprintf("registry %d: %s", i, step{What: "put", Objects: []source.Object{o}}))

@@ -10,11 +10,13 @@ import (
 	"github.com/isthmus-mesh/isthmus/output/xds"
 	"github.com/isthmus-mesh/isthmus/source"
 	"github.com/isthmus-mesh/isthmus/source/file"
+	"github.com/isthmus-mesh/isthmus/store"
 )
 
 // machine is what an application reaches outside of itself, but for the folder
 // of its store. The laws of the whole are tested with one that is all in memory.
 type machine struct {
+	store store.Config
 	// listen binds what clients and what operators connect to.
 	listen func(ctx context.Context, c *config.Config) (xds, admin net.Listener, err error)
 	// reader reads the registry that an entry of the configuration describes.
