@@ -38,6 +38,12 @@ test: ## Vet, then run every test of the module (PKG=, TESTFLAGS=)
 	go test -timeout 5m $(TESTFLAGS) $(PKG) || status=1; \
 	exit $$status
 
+# Random histories of everything: make test tries some hundreds of them.
+HISTORIES ?= 10000
+.PHONY: laws
+laws: ## Hold the laws of the whole by HISTORIES (10000) random histories
+	go test -timeout 15m $(TESTFLAGS) -run '^TestAnyHistoryEndsWithWhatTheRegistriesSay$$' ./internal/app -rapid.checks=$$(($(HISTORIES) / 4))
+
 .PHONY: e2e
 e2e: $(if $(wildcard cmd/isthmus),build) ## Run the end-to-end test modules under test/ (TESTFLAGS=)
 	@modules='$(E2E_MODULES)'; \

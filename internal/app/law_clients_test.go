@@ -21,12 +21,12 @@ type client struct {
 	*xdsclient.Client
 	nature
 	name     string
-	away     bool // it was told to go
-	holds    bool // it keeps its answers back
-	resumed  bool // it came back with what it held while not everything was listed
+	away     bool            // it was told to go
+	holds    bool            // it keeps its answers back
+	resumed  bool            // it came back with what it held while not everything was listed
 	held     map[string]bool // when it came back
-	removals map[string]int // when everything was last at rest
-	last     view           // then
+	removals map[string]int  // when everything was last at rest
+	last     view            // then
 }
 
 // view is what a client sees: by type and name, what is encoded.

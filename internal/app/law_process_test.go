@@ -65,7 +65,9 @@ func (p *play) configuration() *config.Config {
 func (p *play) machine(forXDS, forAdmin net.Listener) machine {
 	return machine{
 		store: store.Config{History: p.script.History},
-		listen: func(context.Context, *config.Config) (xds, admin net.Listener, err error) { return forXDS, forAdmin, nil },
+		listen: func(context.Context, *config.Config) (xds, admin net.Listener, err error) {
+			return forXDS, forAdmin, nil
+		},
 		reader: func(s config.Source, _ *slog.Logger) source.Source {
 			n, _ := strconv.Atoi(s.File.Path)
 			return reader{p.registries[n], func(store func() error, said said) error { return p.took(s.Name, store, said) }}
@@ -258,4 +260,3 @@ func (l link) NewStream(ctx context.Context, d *grpc.StreamDesc, method string, 
 func (l link) Invoke(ctx context.Context, method string, args, reply any, o ...grpc.CallOption) error {
 	return l.p.process.conn.Invoke(ctx, method, args, reply, o...)
 }
-

@@ -66,7 +66,7 @@ type play struct {
 	gone       [registries]map[model.Ref]source.Object // dropped, and may come back
 	wanted     []entry
 	present    []*seat  // of the sources there are, in the order of merging
-	process    *process  // nil while there is none
+	process    *process // nil while there is none
 	clients    []*client
 	ledger     xdsclient.Ledger
 
