@@ -63,7 +63,7 @@ func (s step) String() string {
 		for _, o := range s.Objects {
 			text += fmt.Sprintf("; %s %s with %d: %+v", o.Record.Kind, o.Record.Key, len(o.Owned), o.Record.Spec)
 		}
-	case "mode":
+	case "mode", "outage":
 		text += fmt.Sprintf(" of %d: %d", s.Registry, s.Mode)
 	case "wait":
 		text += " " + s.Wait.String()
@@ -76,7 +76,7 @@ func (s step) String() string {
 // whats is what may happen, as often as it should.
 var whats = slices.Concat(
 	slices.Repeat([]string{"put"}, 6), slices.Repeat([]string{"wait"}, 3), slices.Repeat([]string{"reload", "drop", "reconnect"}, 2),
-	[]string{"remove", "empty", "back", "back", "fault", "mode", "mode", "mode", "release", "rename", "rename", "rotate", "stop", "kill", "start", "connect", "disconnect", "hold", "answer"},
+	[]string{"remove", "empty", "back", "back", "fault", "mode", "mode", "mode", "outage", "outage", "release", "rename", "rename", "rotate", "stop", "kill", "start", "connect", "disconnect", "hold", "answer"},
 )
 
 func drawScript(t *rapid.T) script {
@@ -103,7 +103,9 @@ func drawStep(t *rapid.T) step {
 	case "fault":
 		s.Fault, s.Tell = fault(rapid.IntRange(int(sound), int(poisoned)).Draw(t, "fault")), drawTelling(t)
 	case "mode":
-		s.Mode = mode(max(0, rapid.IntRange(-1, int(modes)-1).Draw(t, "mode")))
+		s.Mode = rapid.SampledFrom([]mode{up, up, down, broken, stuck}).Draw(t, "mode")
+	case "outage":
+		s.Mode = rapid.SampledFrom([]mode{down, broken, stuck}).Draw(t, "mode")
 	case "wait":
 		s.Wait = rapid.SampledFrom([]time.Duration{300 * time.Millisecond, 4 * time.Second, 11 * time.Second, 31 * time.Second, 70 * time.Second, 3 * time.Minute}).Draw(t, "wait")
 	case "reload", "start":

@@ -34,7 +34,8 @@ type process struct {
 	hangup chan os.Signal
 	conn   *grpc.ClientConn
 	diary  diary
-	closed int // the step at which it may be served for the first time
+	served bool // something is
+	loose  bool // it was reloaded since that was looked at
 }
 
 // diary is what was committed in a process, in order.
@@ -84,7 +85,7 @@ func (p *play) start() {
 	a, err := assemble(ctx, p.configuration(), "law", slog.New(slog.DiscardHandler), p.machine(listener, bufconn.Listen(1)))
 	if err != nil {
 		cancel()
-		p.fail("start: %v", err)
+		p.Fatalf("start: %v", err)
 	}
 	up := &process{App: a, since: time.Now(), cancel: cancel, ended: make(chan error, 1), hangup: make(chan os.Signal, 1)}
 	p.remember(a)
@@ -94,7 +95,7 @@ func (p *play) start() {
 	up.conn, err = grpc.NewClient("passthrough:///isthmus", grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return listener.DialContext(ctx) }))
 	if err != nil {
-		p.fail("dial: %v", err)
+		p.Fatalf("dial: %v", err)
 	}
 	p.process = up
 	p.lookAtRestored(up)
@@ -124,17 +125,17 @@ func (p *play) lookAtRestored(now *process) {
 		return
 	}
 	if !lost.IsZero() && (p.killed.IsZero() || lost.Before(p.killed.Add(-time.Second))) {
-		p.fail("what was stored at %s is not there after a restart of %s", lost, p.killed)
+		p.Fatalf("what was stored at %s is not there after a restart of %s", lost, p.killed)
 	}
 	for _, e := range p.wanted {
 		for ref, r := range now.diary.base {
 			if was, ok := want[ref]; ref.Source == e.Name && (!ok || !was.SameContent(r) || was.UID != r.UID) {
-				p.fail("restored is %+v, which was %+v", r, was)
+				p.Fatalf("restored is %+v, which was %+v", r, was)
 			}
 		}
 		for ref := range want {
 			if _, ok := now.diary.base[ref]; ref.Source == e.Name && !ok {
-				p.fail("%s is not restored", ref)
+				p.Fatalf("%s is not restored", ref)
 			}
 		}
 	}
@@ -158,7 +159,7 @@ func (p *play) stop(kill bool) {
 	_ = old.conn.Close()
 	old.diary.end()
 	if p.last = &old.diary; err != nil {
-		p.fail("the application ended: %v", err)
+		p.Fatalf("the application ended: %v", err)
 	}
 }
 
@@ -184,7 +185,7 @@ func (p *play) copyFolder() {
 		}
 	}
 	if err != nil {
-		p.fail("copy: %v", err)
+		p.Fatalf("copy: %v", err)
 	}
 	p.dir = next
 }

@@ -19,7 +19,6 @@ const (
 	down        // reading fails
 	broken      // reading panics
 	stuck       // reading waits and waits
-	modes
 )
 
 // fault is what is wrong with an object.
@@ -142,6 +141,7 @@ func (r reader) Run(ctx context.Context, sink source.Sink) error {
 			return errors.New("the registry is down")
 		case broken:
 			panic("the registry is broken")
+		case stuck:
 		case up:
 			list = list || slices.Contains(fresh, news{})
 			if err := r.pass(ctx, sink, list, listing, plain, fresh); err != nil {

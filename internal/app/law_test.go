@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"path/filepath"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -32,7 +33,8 @@ func TestAnyHistoryEndsWithWhatTheRegistriesSay(t *testing.T) {
 	for part := range 4 {
 		t.Run(fmt.Sprint(part), func(t *testing.T) {
 			t.Parallel()
-			rapid.Check(t, func(r *rapid.T) { enact(t, r) })
+			root := t.TempDir()
+			rapid.Check(t, func(r *rapid.T) { enact(t, r, root) })
 		})
 	}
 }
@@ -40,19 +42,18 @@ func TestAnyHistoryEndsWithWhatTheRegistriesSay(t *testing.T) {
 // FuzzAnyHistory is the same for more histories than anyone would wait for.
 func FuzzAnyHistory(f *testing.F) {
 	f.Fuzz(func(t *testing.T, input []byte) {
-		rapid.MakeFuzz(func(r *rapid.T) { enact(t, r) })(t, input)
+		root := t.TempDir()
+		rapid.MakeFuzz(func(r *rapid.T) { enact(t, r, root) })(t, input)
 	})
 }
 
-func enact(t *testing.T, r *rapid.T) {
+func enact(t *testing.T, r *rapid.T, root string) {
 	t.Helper()
-	root, err := os.MkdirTemp("", "law")
-	if err != nil {
+	p := &play{script: drawScript(r), root: filepath.Join(root, "play")}
+	synctest.Test(t, func(*testing.T) { p.enact() })
+	if err := os.RemoveAll(p.root); err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = os.RemoveAll(root) }()
-	p := &play{script: drawScript(r), root: root}
-	synctest.Test(t, func(*testing.T) { p.enact() })
 	if p.wrong != "" {
 		r.Fatalf("%s\n%s", p.wrong, p.story())
 	}
@@ -102,8 +103,6 @@ func (p *play) Fatalf(format string, args ...any) {
 	panic(over{})
 }
 
-func (p *play) fail(format string, args ...any) { p.Fatalf(format, args...) }
-
 func (p *play) story() string {
 	lines := []string{fmt.Sprintf("sources %+v, disk %t, history %d; after step %d of", p.script.Sources, p.script.Disk, p.script.History, p.at)}
 	for i, objects := range p.script.Objects {
@@ -131,7 +130,7 @@ func (p *play) enact() {
 		}
 	}
 	if p.script.Disk {
-		p.dir = p.root + "/data"
+		p.dir = filepath.Join(p.root, "data")
 	}
 	p.wanted = p.script.Sources
 	p.start()
@@ -207,7 +206,12 @@ func (p *play) comeToRest() {
 		p.mustSay(p.mirrors[e.Name], p.registries[e.Registry])
 	}
 	if len(p.present) != len(p.wanted) {
-		p.fail("%d sources stay, but %d are wanted", len(p.present), len(p.wanted))
+		p.Fatalf("%d sources stay, but %d are wanted", len(p.present), len(p.wanted))
+	}
+	for _, c := range p.clients {
+		if c.away {
+			p.reconnect(c, true)
+		}
 	}
 	p.calm = false
 	p.rest()
@@ -242,7 +246,7 @@ func (p *play) beginAgain() {
 	p.rest()
 	for _, c := range p.clients {
 		if after := c.sent(); c.Delta && !maps.Equal(before[c], after) {
-			p.fail("%s is sent something after a restart: %v before, %v now", c.name, before[c], after)
+			p.Fatalf("%s is sent something after a restart: %v before, %v now", c.name, before[c], after)
 		}
 	}
 }
@@ -262,7 +266,7 @@ func (c *client) sent() map[string]int {
 func (p *play) mustSay(m *mirror, r *registry) {
 	want := r.mirror(m.hold)
 	if !m.primed || len(m.held) > 0 || !slices.Equal(want.lines(), m.lines()) {
-		p.fail("in the end a source holds\n%s\nbut its registry says\n%s", strings.Join(m.lines(), "\n"), strings.Join(want.lines(), "\n"))
+		p.Fatalf("in the end a source holds\n%s\nbut its registry says\n%s", strings.Join(m.lines(), "\n"), strings.Join(want.lines(), "\n"))
 	}
 }
 
@@ -311,7 +315,7 @@ func (p *play) reload(wanted []entry) {
 	p.settle()
 	p.calm = p.calm && p.isGentle(wanted)
 	p.reseat(wanted)
-	p.wanted = wanted
+	p.wanted, p.process.loose = wanted, true
 	p.process.hangup <- syscall.SIGHUP
 	p.settle()
 }
