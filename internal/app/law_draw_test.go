@@ -134,7 +134,7 @@ func drawSources(t *rapid.T) []entry {
 				Share: rapid.SampledFrom([]float64{0, 0.5, 1}).Draw(t, "share"), Min: rapid.SampledFrom([]int{workloads, 4, 1000}).Draw(t, "min"),
 				For: rapid.SampledFrom([]time.Duration{20 * time.Second, time.Minute}).Draw(t, "for"),
 			},
-			Optional: rapid.IntRange(0, 3).Draw(t, "optional") == 0,
+			Optional: rapid.IntRange(0, 2).Draw(t, "optional") == 0,
 		}
 	}
 	return entries

@@ -56,9 +56,11 @@ func (p *play) happen(s step) {
 }
 
 // outage has the application begin again while a registry cannot be read, and
-// wait for it in vain.
+// wait for it in vain. It is one that may be done without, if there is one.
 func (p *play) outage(s step) {
-	p.registries[s.Registry].become(func() { p.registries[s.Registry].mode = s.Mode })
+	at := max(slices.IndexFunc(p.wanted, func(e entry) bool { return e.Optional }), 0)
+	r := p.registries[p.wanted[at].Registry]
+	r.become(func() { r.mode = s.Mode })
 	p.stop(s.Keep)
 	p.begin()
 	time.Sleep(optionalWait)
@@ -183,6 +185,8 @@ func (p *play) rest() {
 			}
 			if c.resumed {
 				wrong += c.bereft(s)
+			} else if cold := s.Unwarmed(); len(cold) > 0 {
+				wrong += fmt.Sprintf("%v came without their assignments", cold)
 			}
 			c.note(s, want)
 			return ""
