@@ -3,6 +3,7 @@ package app
 import (
 	"fmt"
 	"maps"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"runtime/debug"
@@ -41,6 +42,14 @@ func TestAnyHistoryEndsWithWhatTheRegistriesSay(t *testing.T) {
 
 // FuzzAnyHistory is the same for more histories than anyone would wait for.
 func FuzzAnyHistory(f *testing.F) {
+	for seed := range uint64(8) { // what is shorter than a history is none
+		input := make([]byte, 16<<10)
+		chance := rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // it is to be the same every time
+		for i := range input {
+			input[i] = byte(chance.Uint32())
+		}
+		f.Add(input)
+	}
 	f.Fuzz(func(t *testing.T, input []byte) {
 		root := t.TempDir()
 		rapid.MakeFuzz(func(r *rapid.T) { enact(t, r, root) })(t, input)
