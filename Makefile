@@ -38,6 +38,12 @@ test: ## Vet, then run every test of the module (PKG=, TESTFLAGS=)
 	go test -timeout 5m $(TESTFLAGS) $(PKG) || status=1; \
 	exit $$status
 
+# Random histories of everything: make test tries some hundreds of them.
+HISTORIES ?= 10000
+.PHONY: laws
+laws: ## Hold the laws of the whole by HISTORIES (10000) random histories
+	go test -timeout 15m $(TESTFLAGS) -run '^TestAnyHistoryEndsWithWhatTheRegistriesSay$$' ./internal/app -rapid.checks=$$(($(HISTORIES) / 4))
+
 .PHONY: e2e
 e2e: $(if $(wildcard cmd/isthmus),build) ## Run the end-to-end test modules under test/ (TESTFLAGS=)
 	@modules='$(E2E_MODULES)'; \
@@ -65,13 +71,16 @@ lint: tool-golangci-lint ## Check the code's form; FIX=1 mends what can be mende
 FUZZTIME ?= 30s
 # Only targets that match: make fuzz FUZZ=Decode
 FUZZ ?= .
+# Tries to shorten an input that reached something new. To shorten a whole
+# history costs more than it is worth: FUZZMINIMIZE=60s for what is small.
+FUZZMINIMIZE ?= 50x
 .PHONY: fuzz
 fuzz: ## Run every fuzz target for FUZZTIME (30s) each (FUZZ= narrows)
 	@found=0; \
 	while IFS=: read -r file target; do \
 		[[ $$target =~ $(FUZZ) ]] || continue; \
 		found=1; echo "fuzz: $$(dirname "$$file") $$target"; \
-		go test -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) "$$(dirname "$$file")" </dev/null; \
+		go test -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) -fuzzminimizetime $(FUZZMINIMIZE) "$$(dirname "$$file")" </dev/null; \
 	done < <(find . \( -name testdata -o -name '.?*' -o -path ./bin -o -path './test/*' \) -prune -o -name '*_test.go' -print \
 		| sort | xargs -r awk 'match($$0, /^func Fuzz[A-Za-z0-9_]*\(/) {print FILENAME ":" substr($$0, 6, RLENGTH - 6)}'); \
 	if [ $$found = 0 ]; then echo 'fuzz: there is no such fuzz target'; fi

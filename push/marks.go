@@ -54,7 +54,8 @@ func (s *Subscriber) takeMarks() {
 		st.thin()
 		if recheck {
 			for name := range st.unproven {
-				st.want(name, pending{force: true})
+				_, held := st.held[name] // else the client waits for an answer
+				st.want(name, pending{force: !held})
 			}
 			clear(st.unproven)
 		}

@@ -3,7 +3,6 @@ package app
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net"
 	"sync/atomic"
@@ -20,7 +19,6 @@ import (
 	"github.com/isthmus-mesh/isthmus/output/xds"
 	"github.com/isthmus-mesh/isthmus/push"
 	"github.com/isthmus-mesh/isthmus/source"
-	"github.com/isthmus-mesh/isthmus/source/file"
 	"github.com/isthmus-mesh/isthmus/store"
 )
 
@@ -37,6 +35,7 @@ const (
 // App is one Isthmus with its listeners bound. Make one with [New].
 type App struct {
 	log      *slog.Logger
+	machine  machine
 	store    *store.Memory
 	disk     *store.Disk // nil if nothing survives a restart
 	fleet    *fleet
@@ -55,7 +54,11 @@ type App struct {
 // New puts an Isthmus together and binds its listeners. It serves nothing until
 // [App.Run], which must follow.
 func New(ctx context.Context, c *config.Config, version string, log *slog.Logger) (*App, error) {
-	a := &App{log: log, primed: make(chan struct{}, 1)}
+	return assemble(ctx, c, version, log, thisMachine())
+}
+
+func assemble(ctx context.Context, c *config.Config, version string, log *slog.Logger, m machine) (*App, error) {
+	a := &App{log: log, machine: m, primed: make(chan struct{}, 1)}
 	metrics := prometheus.NewRegistry()
 	metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	if err := a.openStore(ctx, c, metrics); err != nil {
@@ -105,7 +108,8 @@ func New(ctx context.Context, c *config.Config, version string, log *slog.Logger
 		parts.Store = a.saving
 	}
 	a.admin = admin.New(parts)
-	if err := a.listen(ctx, c); err != nil {
+	var err error
+	if a.xdsListener, a.adminListener, err = m.listen(ctx, c); err != nil {
 		a.gate.Stop()
 		a.closeDisk()
 		return nil, err
@@ -115,22 +119,10 @@ func New(ctx context.Context, c *config.Config, version string, log *slog.Logger
 
 // supervise makes the source that an entry of the configuration describes.
 func (a *App) supervise(c *config.Config, s config.Source) *source.Supervisor {
-	reader := file.New(*s.File, a.log.With("source", s.Name))
+	reader := a.machine.reader(s, a.log.With("source", s.Name))
 	return source.NewSupervisor(s.Name, reader, a.store, source.Config{
 		Kind: s.Kind(), Origin: c.Instance, Hold: s.Hold, Log: a.log, MaxBackoff: folderWait, Restored: a.restoredAt(),
 	})
-}
-
-func (a *App) listen(ctx context.Context, c *config.Config) (err error) {
-	if a.xdsListener, err = xds.Listen(ctx, *c.Outputs.XDS); err != nil {
-		return fmt.Errorf("outputs.xds.listen: %w; choose another address or stop what listens there", err)
-	}
-	var lc net.ListenConfig
-	if a.adminListener, err = lc.Listen(ctx, "tcp", c.Admin.Listen); err != nil {
-		_ = a.xdsListener.Close()
-		return fmt.Errorf("admin.listen: %w; choose another address or stop what listens there", err)
-	}
-	return nil
 }
 
 // XDSAddr and AdminAddr are the addresses the listeners are bound to.

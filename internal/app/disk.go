@@ -18,7 +18,7 @@ import (
 // openStore makes the store: with the last known good, if there is a place for it.
 func (a *App) openStore(ctx context.Context, c *config.Config, metrics *prometheus.Registry) error {
 	if c.Store.DataDir == "" {
-		a.store = store.NewMemory(store.Config{})
+		a.store = store.NewMemory(a.machine.store)
 	} else if err := a.openDisk(c.Store.DataDir); err != nil {
 		return fmt.Errorf("store.dataDir: %w", err)
 	}
@@ -31,7 +31,7 @@ func (a *App) openStore(ctx context.Context, c *config.Config, metrics *promethe
 }
 
 func (a *App) openDisk(dir string) (err error) {
-	if a.disk, err = store.OpenDisk(store.DiskConfig{Dir: dir, Log: a.log}); err != nil {
+	if a.disk, err = store.OpenDisk(store.DiskConfig{Dir: dir, Store: a.machine.store, Log: a.log}); err != nil {
 		return err
 	}
 	a.store = a.disk.Store()

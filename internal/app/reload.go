@@ -54,7 +54,7 @@ func (r *reloader) launch(ctx context.Context, launch func(run func() error)) {
 	}
 	changed := make(chan struct{}, 1)
 	launch(func() error {
-		config.Watch(ctx, r.File, r.app.log, func() {
+		r.app.machine.watch(ctx, r.File, r.app.log, func() {
 			select {
 			case changed <- struct{}{}:
 			default: // the file will be read, and as it is by then
@@ -88,7 +88,7 @@ func (r *reloader) follow(ctx context.Context, changed <-chan struct{}) {
 
 // reload reads the file and takes it over.
 func (r *reloader) reload(ctx context.Context) {
-	wanted, err := config.Load(r.File)
+	wanted, err := r.app.machine.load(r.File)
 	if err != nil {
 		r.failed(err)
 		return

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"log/slog"
 	"net"
 	"sync"
@@ -126,7 +127,7 @@ func (s *Server) credentials() credentials.TransportCredentials {
 	return credentials.NewTLS(s.config.TLS)
 }
 
-// Serve accepts connections until [Server.Stop].
+// Serve accepts connections until [Server.Stop], which may have come before.
 func (s *Server) Serve(l net.Listener) error {
 	if s.config.ClientCAs != nil {
 		ended := make(chan struct{})
@@ -135,7 +136,10 @@ func (s *Server) Serve(l net.Listener) error {
 		defer guard.Wait()
 		defer close(ended)
 	}
-	return s.grpc.Serve(guarded{l, s})
+	if err := s.grpc.Serve(guarded{l, s}); !errors.Is(err, grpc.ErrServerStopped) {
+		return err
+	}
+	return nil
 }
 
 // Stop lets no new stream in, waits until ctx ends for those there are, and

@@ -85,6 +85,13 @@ func nameOf(m proto.Message) string {
 	}
 }
 
+// IsEncodedAs reports whether the resource came as exactly these bytes, which
+// are those of an encoded Any.
+func (r Resource) IsEncodedAs(body []byte) bool {
+	var other anypb.Any
+	return proto.Unmarshal(body, &other) == nil && sha256.Sum256(other.GetValue()) == r.digest
+}
+
 // WantsAssignment reports whether a resource is a cluster whose endpoints come
 // as a load assignment.
 func (r Resource) WantsAssignment() bool {

@@ -163,6 +163,13 @@ func (c *Client) Unfollow() {
 // IsDelta reports whether the client speaks the delta variant.
 func (c *Client) IsDelta() bool { return c.dialect.delta() }
 
+// IsConnected reports whether the client has a stream.
+func (c *Client) IsConnected() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.session != nil
+}
+
 // Send puts a message of the script's on the wire, of which the client takes
 // no further note.
 func (c *Client) Send(m proto.Message) {

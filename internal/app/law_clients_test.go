@@ -1,0 +1,189 @@
+package app
+
+import (
+	"fmt"
+	"iter"
+	"maps"
+	"slices"
+	"strings"
+
+	"google.golang.org/protobuf/types/known/structpb"
+
+	"github.com/isthmus-mesh/isthmus/catalog"
+	"github.com/isthmus-mesh/isthmus/internal/testkit/xdsclient"
+	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/output/envoy"
+	"github.com/isthmus-mesh/isthmus/push"
+)
+
+// client is a strict client with what a history knows of it.
+type client struct {
+	*xdsclient.Client
+	nature
+	name     string
+	away     bool            // it was told to go
+	holds    bool            // it keeps its answers back
+	resumed  bool            // it came back with what it held while not everything was listed
+	held     map[string]bool // when it came back
+	removals map[string]int  // when everything was last at rest
+	last     view            // then
+}
+
+// view is what a client sees: by type and name, what is encoded.
+type view map[string]map[string]push.Encoded
+
+var lawTypes = []string{envoy.ClusterType: xdsclient.CDS, envoy.EndpointType: xdsclient.EDS, envoy.ListenerType: xdsclient.LDS, envoy.RouteType: xdsclient.RDS}
+
+// connect adds a client that asks for everything there is.
+func (p *play) connect(n nature) *client {
+	c := &client{nature: n, name: fmt.Sprintf("client %d: %+v", len(p.clients), n)}
+	node := xdsclient.Node(fmt.Sprint("client-", len(p.clients)), "", "envoy")
+	fields := map[string]*structpb.Value{"LABELS": structpb.NewStructValue(&structpb.Struct{
+		Fields: map[string]*structpb.Value{"app": structpb.NewStringValue(n.App)},
+	})}
+	if n.Namespace != "" {
+		fields["NAMESPACE"] = structpb.NewStringValue(n.Namespace)
+	}
+	node.Metadata = &structpb.Struct{Fields: fields}
+	config := xdsclient.Config{Name: c.name, Node: node, Ledger: &p.ledger, Follow: xdsclient.FollowClusters, Overlap: n.Slow}
+	if n.GRPC {
+		node.UserAgentName, config.Follow = "gRPC Go", xdsclient.FollowListeners
+	}
+	if n.Delta {
+		c.Client = xdsclient.NewDelta(p, link{p}, config)
+	} else {
+		c.Client = xdsclient.NewSotW(p, link{p}, config)
+	}
+	if n.GRPC {
+		c.Subscribe(xdsclient.LDS)
+	} else {
+		c.Subscribe(xdsclient.CDS)
+	}
+	p.clients = append(p.clients, c)
+	return c
+}
+
+// reconnect opens another stream of a client.
+func (p *play) reconnect(c *client, keep bool) {
+	c.resumed, c.held = keep, nil // until it turns out that everything is listed
+	if keep {
+		c.Read(func(s *xdsclient.State) { c.held = whole(s) })
+	}
+	c.Reconnect(keep)
+	c.away = false
+}
+
+// expected is what a client has to see, computed from nothing but the mirrors.
+func (p *play) expected(world *envoy.World, c *client) view {
+	kind := envoy.KindEnvoy
+	if c.GRPC {
+		kind = envoy.KindGRPC
+	}
+	sees := world.View(push.Client{Kind: kind, Namespace: c.Namespace, Labels: model.MapOf(map[string]string{"app": c.App})})
+	v := view{}
+	for t, typeURL := range lawTypes {
+		v[typeURL] = map[string]push.Encoded{}
+		for name := range world.Names(sees, push.Type(t)) {
+			if subject, ok := world.Find(sees, push.Type(t), name); ok {
+				v[typeURL][name] = subject.Encode()
+			}
+		}
+	}
+	return v
+}
+
+// world builds what is to be served from nothing but the mirrors.
+func (p *play) world() *envoy.World {
+	var order []string
+	var events []model.Event
+	for _, m := range p.present {
+		order = append(order, m.Name)
+		for _, r := range p.mirrors[m.Name].records() {
+			r.Source, r.Revision = m.Name, 1
+			if r.Owner != (model.Ref{}) {
+				r.Owner.Source = m.Name
+			}
+			events = append(events, model.Upsert{Record: r})
+		}
+	}
+	b := catalog.NewBuilder(order)
+	b.Apply(1, events)
+	return envoy.NewWorld(b.Snapshot(), true, lawRoot)
+}
+
+// difference says how what a client holds differs from what it should. One
+// that resumed before everything was listed may hold more.
+func (c *client) difference(s *xdsclient.State, want view) string {
+	var b strings.Builder
+	for _, typeURL := range lawTypes {
+		asked := s.Subscribed(typeURL)
+		wants := func(name string) bool { return slices.Contains(asked, "*") || slices.Contains(asked, name) }
+		for name, encoded := range want[typeURL] {
+			r, ok := s.Get(typeURL, name)
+			switch {
+			case !wants(name):
+			case !ok && c.resumed && !c.Delta: // sent nothing, lest that takes something from it
+			case !ok:
+				fmt.Fprintf(&b, "%s lacks %s; ", typeURL, name)
+			case c.resumed && !c.Delta:
+			case !r.IsEncodedAs(encoded.Body):
+				fmt.Fprintf(&b, "%s has another %s: %v; ", typeURL, name, r.Content)
+			case c.Delta && r.Version != encoded.Version.String():
+				fmt.Fprintf(&b, "%s has version %s of %s, not %s; ", typeURL, r.Version, name, encoded.Version)
+			}
+		}
+		for _, name := range s.Names(typeURL) {
+			if _, ok := want[typeURL][name]; !ok && !c.resumed {
+				fmt.Fprintf(&b, "%s has %s; ", typeURL, name)
+			}
+		}
+	}
+	return b.String()
+}
+
+// holdings names what a client holds, by type and name.
+func holdings(s *xdsclient.State) iter.Seq2[string, string] {
+	return func(yield func(string, string) bool) {
+		for _, typeURL := range lawTypes {
+			for _, name := range s.Names(typeURL) {
+				if !yield(typeURL, name) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// flapped names what was taken from a client and given back although it was
+// in its view before and is now.
+func (c *client) flapped(s *xdsclient.State, now view) (names []string) {
+	for _, typeURL := range lawTypes {
+		for _, name := range slices.Sorted(maps.Keys(c.last[typeURL])) {
+			if _, still := now[typeURL][name]; still && s.Removals(typeURL, name) > c.removals[typeURL+name] {
+				names = append(names, name)
+			}
+		}
+	}
+	return names
+}
+
+// note remembers how things are, now that all is at rest.
+func (c *client) note(s *xdsclient.State, now view) {
+	c.last, c.removals = now, map[string]int{}
+	for typeURL, names := range now {
+		for name := range names {
+			c.removals[typeURL+name] = s.Removals(typeURL, name)
+		}
+	}
+}
+
+// whole is what a client holds of the types of which it asks for everything.
+func whole(s *xdsclient.State) map[string]bool {
+	names := map[string]bool{}
+	for typeURL, name := range holdings(s) {
+		if slices.Contains(s.Subscribed(typeURL), "*") {
+			names[typeURL+name] = true
+		}
+	}
+	return names
+}

@@ -1,0 +1,212 @@
+package app
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/source"
+)
+
+// script is a history before it happens.
+type script struct {
+	Disk    bool // the last known good survives
+	History int  // events the store remembers for those who lag; zero is a lot
+	Sources []entry
+	Objects [registries][]source.Object
+	Clients []nature
+	Steps   []step
+}
+
+// registries is how many there are, which sources read.
+const registries = 3
+
+// entry is a source in the configuration.
+type entry struct {
+	Name     string
+	Registry int
+	Hold     source.Hold
+	Optional bool
+}
+
+// nature is what a client is.
+type nature struct {
+	Delta, GRPC    bool
+	Namespace, App string
+	Slow           bool // it answers late at times
+}
+
+// step is one thing that happens. Which fields matter depends on What.
+type step struct {
+	What     string
+	Registry int
+	Objects  []source.Object
+	Which    int
+	Fault    fault
+	Tell     string
+	Mode     mode
+	Wait     time.Duration
+	Sources  []entry
+	Client   nature
+	Keep     bool
+	Rest     bool // everything comes to rest before the next
+}
+
+func (s step) String() string {
+	text := s.What
+	switch s.What {
+	case "put", "remove", "drop", "empty", "back", "fault":
+		text += fmt.Sprintf(" in %d, %s", s.Registry, s.Tell)
+		for _, o := range s.Objects {
+			text += fmt.Sprintf("; %s %s with %d: %+v", o.Record.Kind, o.Record.Key, len(o.Owned), o.Record.Spec)
+		}
+	case "mode", "outage":
+		text += fmt.Sprintf(" of %d: %d", s.Registry, s.Mode)
+	case "wait":
+		text += " " + s.Wait.String()
+	case "reload", "start":
+		text += fmt.Sprintf(" with %+v", s.Sources)
+	}
+	return fmt.Sprintf("%s (which %d, fault %d, keep %t, rest %t)", text, s.Which, s.Fault, s.Keep, s.Rest)
+}
+
+// whats is what may happen, as often as it should.
+var whats = slices.Concat(
+	slices.Repeat([]string{"put"}, 6), slices.Repeat([]string{"wait"}, 3), slices.Repeat([]string{"reload", "drop", "reconnect"}, 2),
+	[]string{"remove", "empty", "back", "back", "fault", "mode", "mode", "mode", "outage", "outage", "release", "rename", "rename", "rotate", "stop", "kill", "start", "connect", "disconnect", "hold", "answer"},
+)
+
+func drawScript(t *rapid.T) script {
+	s := script{
+		Disk: rapid.Bool().Draw(t, "disk"), History: rapid.SampledFrom([]int{0, 0, 3}).Draw(t, "history"), Sources: drawSources(t),
+		Clients: rapid.SliceOfN(rapid.Custom(drawNature), 1, 3).Draw(t, "clients"),
+		Steps:   rapid.SliceOfN(rapid.Custom(drawStep), 1, 16).Draw(t, "steps"),
+	}
+	for i := range s.Objects {
+		s.Objects[i] = rapid.SliceOfN(rapid.Custom(drawObject), 0, 4).Draw(t, "objects")
+	}
+	return s
+}
+
+func drawStep(t *rapid.T) step {
+	s := step{What: rapid.SampledFrom(whats).Draw(t, "what"), Rest: rapid.IntRange(0, 3).Draw(t, "rest") > 0}
+	s.Registry, s.Which = rapid.IntRange(0, registries-1).Draw(t, "registry"), rapid.IntRange(0, 9).Draw(t, "which")
+	switch s.What {
+	case "put":
+		s.Objects = rapid.SliceOfN(rapid.Custom(drawObject), 1, 3).Draw(t, "objects")
+		s.Tell = drawTelling(t)
+	case "remove", "drop", "empty", "back":
+		s.Tell = drawTelling(t)
+	case "fault":
+		s.Fault, s.Tell = fault(rapid.IntRange(int(sound), int(poisoned)).Draw(t, "fault")), drawTelling(t)
+	case "mode":
+		s.Mode = rapid.SampledFrom([]mode{up, up, down, broken, stuck}).Draw(t, "mode")
+	case "outage":
+		s.Mode = rapid.SampledFrom([]mode{down, broken, stuck}).Draw(t, "mode")
+	case "wait":
+		s.Wait = rapid.SampledFrom([]time.Duration{300 * time.Millisecond, 4 * time.Second, 11 * time.Second, 31 * time.Second, 70 * time.Second, 3 * time.Minute}).Draw(t, "wait")
+	case "reload", "start":
+		s.Sources = drawSources(t)
+	case "connect":
+		s.Client = drawNature(t)
+	case "reconnect":
+		s.Keep = rapid.IntRange(0, 2).Draw(t, "keep") > 0
+	}
+	return s
+}
+
+// drawTelling draws how a registry lets others know: by something that makes
+// them list, by a report of what changed, or not at all.
+func drawTelling(t *rapid.T) string {
+	return rapid.SampledFrom([]string{"listed", "listed", "reported", "silent"}).Draw(t, "tell")
+}
+
+func drawSources(t *rapid.T) []entry {
+	names := rapid.Permutation([]string{"a", "b", "c"}).Draw(t, "names")
+	entries := make([]entry, rapid.IntRange(1, 3).Draw(t, "sources"))
+	for i := range entries {
+		entries[i] = entry{
+			Name: names[i], Registry: rapid.IntRange(0, registries-1).Draw(t, "registry"),
+			Hold: source.Hold{
+				Share: rapid.SampledFrom([]float64{0, 0.5, 1}).Draw(t, "share"), Min: rapid.SampledFrom([]int{workloads, 4, 1000}).Draw(t, "min"),
+				For: rapid.SampledFrom([]time.Duration{20 * time.Second, time.Minute}).Draw(t, "for"),
+			},
+			Optional: rapid.IntRange(0, 2).Draw(t, "optional") == 0,
+		}
+	}
+	return entries
+}
+
+func drawNature(t *rapid.T) nature {
+	return nature{
+		Delta: rapid.Bool().Draw(t, "delta"), GRPC: rapid.IntRange(0, 2).Draw(t, "grpc") == 0,
+		Namespace: rapid.SampledFrom([]string{"a", "b", ""}).Draw(t, "namespace"), App: rapid.SampledFrom([]string{"v", "w"}).Draw(t, "app"),
+		Slow: rapid.IntRange(0, 3).Draw(t, "slow") == 0,
+	}
+}
+
+// workloads is how many a registry has at most. There is no drop that is
+// suspicious because all workloads of a service are among it; see package source.
+const workloads = 2
+
+func drawObject(t *rapid.T) source.Object {
+	namespace := rapid.SampledFrom([]string{"a", "a", "b"}).Draw(t, "namespace")
+	record := func(kind model.Kind, name string, spec model.Spec) model.Record {
+		return model.Record{Ref: model.Ref{Kind: kind, Key: model.Key{Namespace: namespace, Name: name}}, Spec: spec}
+	}
+	app := model.MapOf(map[string]string{"app": rapid.SampledFrom([]string{"v", "w"}).Draw(t, "app")})
+	switch rapid.IntRange(0, 7).Draw(t, "kind") {
+	case 6:
+		name := fmt.Sprint("workload-", rapid.IntRange(1, workloads).Draw(t, "name"))
+		namespace = "a"
+		e := drawEndpoint(t)
+		e.Labels = app
+		return source.Object{Record: record(model.KindWorkload, name, model.Workload{Endpoint: e})}
+	case 7:
+		namespace = rapid.SampledFrom([]string{"a", "b", lawRoot}).Draw(t, "scope of")
+		scope := model.Scope{Hosts: model.ListOf(rapid.SampledFrom([]string{"*/*", "./*", "a/*", "*/x.example", "b/*.example", "~/*"}).Draw(t, "hosts"))}
+		if rapid.Bool().Draw(t, "selects") {
+			scope.WorkloadSelector = app
+		}
+		return source.Object{Record: record(model.KindScope, rapid.SampledFrom([]string{"s", "t"}).Draw(t, "name"), scope)}
+	}
+	name := rapid.SampledFrom([]string{"x", "y", "z"}).Draw(t, "name")
+	s := drawService(t, name+".example")
+	if rapid.IntRange(0, 3).Draw(t, "selects") == 0 {
+		s.WorkloadSelector = app
+	}
+	o := source.Object{Record: record(model.KindService, name, s)}
+	first := rapid.IntRange(1, 3).Draw(t, "first")
+	for i := range rapid.IntRange(0, 6).Draw(t, "endpoints") {
+		o.Owned = append(o.Owned, record(model.KindEndpoint, fmt.Sprint(name, "/", first+i), drawEndpoint(t)))
+	}
+	return o
+}
+
+func drawService(t *rapid.T, host string) model.Service {
+	s := model.Service{
+		Hosts: model.ListOf(host), Location: model.MeshInternal,
+		Resolution: rapid.SampledFrom([]model.Resolution{
+			model.ResolutionStatic, model.ResolutionStatic, model.ResolutionStatic, model.ResolutionStatic, model.ResolutionDNS, model.ResolutionNone,
+		}).Draw(t, "resolution"),
+		ExportTo: model.ListOf(rapid.SampledFrom([][]string{nil, nil, {"*"}, {"."}, {"b"}}).Draw(t, "export to")...),
+	}
+	ports := []model.Port{{Number: 80, Name: "http", Protocol: rapid.SampledFrom([]string{"HTTP", "HTTP2"}).Draw(t, "protocol")}}
+	if rapid.IntRange(0, 3).Draw(t, "ports") == 0 {
+		ports = append(ports, model.Port{Number: 90, Name: "admin", Protocol: "TCP", TargetPort: 9090})
+	}
+	s.Ports = model.ListOf(ports...)
+	return s
+}
+
+func drawEndpoint(t *rapid.T) model.Endpoint {
+	n := rapid.IntRange(0, 11).Draw(t, "address")
+	e := model.Endpoint{Address: fmt.Sprintf("10.0.0.%d", 1+n/2), Weight: uint32(n % 2)}
+	if n == 11 {
+		e.Health = model.Unhealthy
+	}
+	return e
+}

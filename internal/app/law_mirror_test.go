@@ -1,0 +1,270 @@
+package app
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/source"
+)
+
+// said is one reading of a registry, as plainly as it can be put.
+type said struct {
+	whole   bool
+	objects []source.Object
+	refused map[model.Ref]bool // there, but not to be taken
+	deleted []model.Ref        // reported gone, one by one
+}
+
+// mirror is what must be stored of one source: what its registry last said
+// completely, the last good version of what is refused, and what is held. All
+// references are without a source.
+type mirror struct {
+	hold    source.Hold
+	primed  bool
+	objects map[model.Ref]object
+	held    map[model.Ref]model.Ref // record → cause; the zero one is the source as a whole
+	drops   map[model.Ref]drop      // by cause
+}
+
+// object is a record with those that come and go with it.
+type object struct {
+	record model.Record
+	owned  map[model.Ref]model.Record
+}
+
+// drop is how far a drop is confirmed.
+type drop struct {
+	listings int
+	first    time.Time
+}
+
+func newMirror(hold source.Hold) *mirror {
+	m := &mirror{objects: map[model.Ref]object{}, held: map[model.Ref]model.Ref{}}
+	m.restart(hold)
+	return m
+}
+
+// mirrorOf is the mirror of a source of which this is stored.
+func mirrorOf(hold source.Hold, stored []model.Record) *mirror {
+	m := newMirror(hold)
+	for _, owned := range []bool{false, true} {
+		for _, r := range stored {
+			ref, owner := plain(r.Ref), plain(r.Owner)
+			switch {
+			case owned != (r.Owner != model.Ref{}):
+				continue
+			case r.Kind == model.KindSource:
+				m.primed = true
+			case owned:
+				m.objects[owner].owned[ref] = r
+			default:
+				m.objects[ref] = object{r, map[model.Ref]model.Record{}}
+			}
+			if r.Status.Held != "" {
+				m.held[ref] = model.Ref{}
+			}
+		}
+	}
+	return m
+}
+
+func plain(ref model.Ref) model.Ref { ref.Source = ""; return ref }
+
+// restart has a new supervisor count what is held anew, for whatever it is held.
+func (m *mirror) restart(hold source.Hold) {
+	m.hold, m.drops = hold, map[model.Ref]drop{}
+	for ref := range m.held {
+		m.held[ref] = model.Ref{}
+	}
+}
+
+func (o object) parts(ref model.Ref) []model.Ref {
+	return append(slices.SortedFunc(maps.Keys(o.owned), model.Ref.Compare), ref)
+}
+
+// take takes a reading.
+func (m *mirror) take(s said) {
+	before := maps.Clone(m.objects)
+	present := map[model.Ref]bool{}
+	var missing []model.Ref
+	for _, o := range s.objects {
+		now, ref := object{o.Record, map[model.Ref]model.Record{}}, o.Record.Ref
+		present[ref] = true
+		for _, r := range o.Owned {
+			now.owned[r.Ref], present[r.Ref] = r, true
+		}
+		for part, r := range before[ref].owned {
+			if _, ok := now.owned[part]; !ok {
+				now.owned[part] = r
+				missing = append(missing, part)
+			}
+		}
+		m.objects[ref] = now
+	}
+	for ref, was := range before {
+		switch {
+		case present[ref]:
+		case s.refused[ref]:
+			if _, held := m.held[ref]; !held {
+				continue // nothing is said of its parts that may be held
+			}
+			for _, part := range was.parts(ref) {
+				present[part] = true
+			}
+		case s.whole || slices.Contains(s.deleted, ref):
+			missing = append(missing, was.parts(ref)...)
+		}
+	}
+	back := map[model.Ref]bool{} // causes
+	for ref, cause := range m.held {
+		if present[ref] {
+			delete(m.held, ref)
+			back[cause] = true
+		}
+	}
+	if s.whole {
+		m.primed = true
+		m.judge(before, missing, back)
+		return
+	}
+	for cause := range back {
+		m.drops[cause] = drop{}
+	}
+	m.remove(missing)
+}
+
+// weigh is how many endpoints a record counts for.
+func weigh(ref model.Ref) int {
+	if ref.Kind == model.KindEndpoint || ref.Kind == model.KindWorkload {
+		return 1
+	}
+	return 0
+}
+
+// judge removes what a listing lacks, or holds it.
+func (m *mirror) judge(before map[model.Ref]object, missing []model.Ref, back map[model.Ref]bool) {
+	causes, touched, news := m.causes(before, missing), maps.Clone(back), maps.Clone(back)
+	for ref, cause := range causes {
+		was, held := m.held[ref]
+		if touched[cause] = true; !held || was != cause {
+			news[cause] = true
+		}
+		if held {
+			touched[was] = true
+		}
+		m.held[ref] = cause
+	}
+	silent := map[model.Ref]bool{} // causes of which not everything was looked for
+	for ref, cause := range m.held {
+		silent[cause] = silent[cause] || !slices.Contains(missing, ref)
+	}
+	for cause := range touched {
+		d := m.drops[cause]
+		switch news := news[cause] || d.listings == 0; {
+		case news && silent[cause]:
+			d = drop{}
+		case news:
+			d = drop{1, time.Now()}
+		case !silent[cause]:
+			d.listings++
+		}
+		m.drops[cause] = d
+	}
+	m.remove(slices.DeleteFunc(missing, func(ref model.Ref) bool {
+		cause, held := causes[ref]
+		d := m.drops[cause]
+		return held && (d.listings < 3 || time.Since(d.first) < m.hold.For)
+	}))
+}
+
+// causes says which of what is missing is held, and what for.
+func (m *mirror) causes(before map[model.Ref]object, missing []model.Ref) map[model.Ref]model.Ref {
+	causes := map[model.Ref]model.Ref{}
+	lost, endpoints, owner := 0, 0, map[model.Ref]model.Ref{}
+	lostOf, gone := map[model.Ref]int{}, map[model.Ref]bool{}
+	for ref, o := range before {
+		for _, part := range o.parts(ref) {
+			owner[part] = ref
+			endpoints += weigh(part)
+		}
+	}
+	for _, ref := range missing {
+		lost += weigh(ref)
+		if gone[ref] = true; ref != owner[ref] {
+			lostOf[owner[ref]]++
+		}
+	}
+	for ref := range m.held {
+		if !gone[ref] {
+			lost += weigh(ref)
+		}
+	}
+	all := lost > 0 && lost >= m.hold.Min && float64(lost) > m.hold.Share*float64(endpoints)
+	slices.SortFunc(missing, func(a, b model.Ref) int {
+		return cmp.Or(cmp.Compare(btoi(a != owner[a]), btoi(b != owner[b])), a.Compare(b))
+	})
+	last := map[model.Ref]model.Ref{} // by object
+	for _, ref := range missing {
+		of := owner[ref]
+		if cause, held := m.held[ref]; all {
+			causes[ref] = model.Ref{}
+		} else if lostOf[of] > m.hold.Min && lostOf[of] == len(before[of].owned) {
+			causes[ref] = of
+		} else if held {
+			causes[ref] = cause
+		}
+		if cause, held := causes[ref]; held {
+			last[of] = cause
+		}
+	}
+	for _, ref := range missing {
+		if _, held := causes[ref]; held || !gone[owner[ref]] {
+			continue
+		}
+		if cause, some := last[owner[ref]]; some { // an object stays whole
+			causes[ref] = cause
+		}
+	}
+	return causes
+}
+
+func btoi(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+func (m *mirror) remove(refs []model.Ref) {
+	for _, ref := range refs {
+		delete(m.held, ref)
+		delete(m.objects, ref)
+		for _, o := range m.objects {
+			delete(o.owned, ref)
+		}
+	}
+	stands := map[model.Ref]bool{}
+	for _, cause := range m.held {
+		stands[cause] = true
+	}
+	maps.DeleteFunc(m.drops, func(cause model.Ref, _ drop) bool { return !stands[cause] })
+}
+
+// release removes what is held, as an operator does.
+func (m *mirror) release() { m.remove(slices.Collect(maps.Keys(m.held))) }
+
+// records is everything that must be stored.
+func (m *mirror) records() map[model.Ref]model.Record {
+	all := map[model.Ref]model.Record{}
+	for ref, o := range m.objects {
+		all[ref] = o.record
+		for part, r := range o.owned {
+			r.Owner = ref
+			all[part] = r
+		}
+	}
+	return all
+}

@@ -1,0 +1,263 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"maps"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/test/bufconn"
+
+	"github.com/isthmus-mesh/isthmus/config"
+	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/output/xds"
+	"github.com/isthmus-mesh/isthmus/source"
+	"github.com/isthmus-mesh/isthmus/source/file"
+	"github.com/isthmus-mesh/isthmus/store"
+)
+
+// process is one run of the application, which is the real one, on a machine
+// that is all in memory but for the folder of the store.
+type process struct {
+	*App
+	since  time.Time
+	cancel context.CancelFunc
+	ended  chan error
+	hangup chan os.Signal
+	conn   *grpc.ClientConn
+	diary  diary
+	served bool // something is
+	loose  bool // it was reloaded since that was looked at
+}
+
+// diary is what was committed in a process, in order.
+type diary struct {
+	base    map[model.Ref]model.Record // what it began with
+	batches []model.Batch
+	stop    context.CancelFunc
+	over    chan struct{}
+}
+
+// lawRoot is the root namespace of all histories.
+const lawRoot = "istio-system"
+
+func (p *play) configuration() *config.Config {
+	c := &config.Config{
+		Instance: "law", RootNamespace: lawRoot, Outputs: config.Outputs{XDS: &xds.Config{Listen: "127.0.0.1:0"}},
+		Store: config.Store{DataDir: p.dir}, Admin: config.Admin{Listen: "127.0.0.1:0"},
+	}
+	for _, e := range p.wanted {
+		required := !e.Optional
+		c.Sources = append(c.Sources, config.Source{
+			Name: e.Name, Required: &required, Hold: e.Hold, File: &file.Config{Path: strconv.Itoa(e.Registry)},
+		})
+	}
+	return c
+}
+
+func (p *play) machine(forXDS, forAdmin net.Listener) machine {
+	return machine{
+		store: store.Config{History: p.script.History},
+		listen: func(context.Context, *config.Config) (xds, admin net.Listener, err error) {
+			return forXDS, forAdmin, nil
+		},
+		reader: func(s config.Source, _ *slog.Logger) source.Source {
+			n, _ := strconv.Atoi(s.File.Path)
+			return reader{p.registries[n], func(store func() error, said said) error { return p.took(s.Name, store, said) }}
+		},
+		load:  func(string) (*config.Config, error) { return p.configuration(), nil },
+		watch: func(ctx context.Context, _ string, _ *slog.Logger, _ func()) { <-ctx.Done() },
+	}
+}
+
+// start starts the application anew.
+func (p *play) start() {
+	ctx, cancel := context.WithCancel(context.Background())
+	listener := bufconn.Listen(64 << 10)
+	a, err := assemble(ctx, p.configuration(), "law", slog.New(slog.DiscardHandler), p.machine(listener, bufconn.Listen(1)))
+	if err != nil {
+		cancel()
+		p.Fatalf("start: %v", err)
+	}
+	up := &process{App: a, since: time.Now(), cancel: cancel, ended: make(chan error, 1), hangup: make(chan os.Signal, 1)}
+	p.remember(a)
+	a.Reload(Reloading{File: "isthmus.yaml", Now: up.hangup})
+	up.diary.begin(a.store)
+	go func() { up.ended <- a.Run(ctx) }()
+	up.conn, err = grpc.NewClient("passthrough:///isthmus", grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return listener.DialContext(ctx) }))
+	if err != nil {
+		p.Fatalf("dial: %v", err)
+	}
+	p.process = up
+	p.lookAtRestored(up)
+}
+
+// remember makes what the application has restored what the mirrors know.
+func (p *play) remember(a *App) {
+	stored := map[string][]model.Record{}
+	for r := range a.store.List(model.Filter{}) {
+		stored[r.Source] = append(stored[r.Source], r)
+	}
+	p.mirrors, p.present = map[string]*mirror{}, nil
+	for _, e := range p.wanted {
+		p.mirrors[e.Name] = mirrorOf(e.Hold, stored[e.Name])
+		p.present = append(p.present, &seat{entry: e})
+	}
+}
+
+// lookAtRestored makes sure that what was restored is what was stored at some
+// moment, and that this moment was late enough.
+func (p *play) lookAtRestored(now *process) {
+	if now.disk == nil || p.last == nil {
+		return
+	}
+	want, lost, known := p.last.until(now.disk.Restored().At.Revision)
+	if !known {
+		return
+	}
+	if !lost.IsZero() && (p.killed.IsZero() || lost.Before(p.killed.Add(-time.Second))) {
+		p.Fatalf("what was stored at %s is not there after a restart of %s", lost, p.killed)
+	}
+	for _, e := range p.wanted {
+		for ref, r := range now.diary.base {
+			if was, ok := want[ref]; ref.Source == e.Name && (!ok || !was.SameContent(r) || was.UID != r.UID) {
+				p.Fatalf("restored is %+v, which was %+v", r, was)
+			}
+		}
+		for ref := range want {
+			if _, ok := now.diary.base[ref]; ref.Source == e.Name && !ok {
+				p.Fatalf("%s is not restored", ref)
+			}
+		}
+	}
+}
+
+// stop ends the application: as it should be, or as if it was killed, so that
+// nobody hears of it and the disk has what was saved by then.
+func (p *play) stop(kill bool) {
+	old := p.process
+	p.killed = time.Time{}
+	if kill {
+		for _, c := range p.clients {
+			c.Disconnect()
+		}
+		synctest.Wait() // nothing is half written
+		p.copyFolder()
+	}
+	p.process = nil
+	old.cancel()
+	err := <-old.ended
+	_ = old.conn.Close()
+	old.diary.end()
+	if p.last = &old.diary; err != nil {
+		p.Fatalf("the application ended: %v", err)
+	}
+}
+
+// copyFolder goes on with a copy of the folder, as it is now.
+func (p *play) copyFolder() {
+	p.killed = time.Now()
+	if p.dir == "" {
+		return
+	}
+	p.copies++
+	next := filepath.Join(p.root, fmt.Sprint("copy-", p.copies))
+	files, err := os.ReadDir(p.dir)
+	if err == nil {
+		err = os.Mkdir(next, 0o700)
+	}
+	for _, f := range files {
+		content, failed := os.ReadFile(filepath.Join(p.dir, f.Name()))
+		if failed == nil {
+			failed = os.WriteFile(filepath.Join(next, f.Name()), content, 0o600)
+		}
+		if err == nil {
+			err = failed
+		}
+	}
+	if err != nil {
+		p.Fatalf("copy: %v", err)
+	}
+	p.dir = next
+}
+
+func (d *diary) begin(s *store.Memory) {
+	d.base, d.over = map[model.Ref]model.Record{}, make(chan struct{})
+	for r := range s.List(model.Filter{}) {
+		d.base[r.Ref] = r
+	}
+	var ctx context.Context
+	ctx, d.stop = context.WithCancel(context.Background())
+	watch := s.WatchFrom(ctx, model.Filter{}, model.Start{Held: s.At()})
+	go func() {
+		defer close(d.over)
+		for batch, err := range watch {
+			if err != nil {
+				return
+			}
+			d.batches = append(d.batches, batch)
+		}
+	}()
+}
+
+// end ends a diary, when all that was committed is in it.
+func (d *diary) end() {
+	synctest.Wait()
+	d.stop()
+	<-d.over
+}
+
+// until returns what was stored at a revision, and when the first commit after
+// it was made; zero if there is none. It is not known of a moment that a diary
+// has missed, because it lagged too far behind.
+func (d *diary) until(revision uint64) (stored map[model.Ref]model.Record, lost time.Time, known bool) {
+	stored = maps.Clone(d.base)
+	missed := false
+	for _, b := range d.batches {
+		for _, event := range b.Events {
+			switch e := event.(type) {
+			case model.Reset:
+				missed = true
+				clear(stored)
+			case model.Upsert:
+				if e.Record.Revision > revision {
+					return stored, b.Committed, !missed
+				}
+				stored[e.Record.Ref] = e.Record
+			case model.Delete:
+				if e.Revision > revision {
+					return stored, b.Committed, !missed
+				}
+				delete(stored, e.Record.Ref)
+			case model.EndOfSnapshot:
+				if e.Revision > revision {
+					return nil, time.Time{}, false
+				}
+				missed = false
+			}
+		}
+	}
+	return stored, time.Time{}, true
+}
+
+// link is what clients open streams over, to whichever process there is.
+type link struct{ p *play }
+
+// NewStream implements [grpc.ClientConnInterface].
+func (l link) NewStream(ctx context.Context, d *grpc.StreamDesc, method string, o ...grpc.CallOption) (grpc.ClientStream, error) {
+	return l.p.process.conn.NewStream(ctx, d, method, o...)
+}
+
+// Invoke implements [grpc.ClientConnInterface].
+func (l link) Invoke(ctx context.Context, method string, args, reply any, o ...grpc.CallOption) error {
+	return l.p.process.conn.Invoke(ctx, method, args, reply, o...)
+}

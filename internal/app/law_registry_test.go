@@ -1,0 +1,172 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"sync"
+
+	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/source"
+)
+
+// mode is how a registry can be reached.
+type mode int
+
+const (
+	up     mode = iota
+	down        // reading fails
+	broken      // reading panics
+	stuck       // reading waits and waits
+)
+
+// fault is what is wrong with an object.
+type fault int
+
+const (
+	sound    fault = iota
+	refused        // its source finds it bad
+	poisoned       // its source does not, but it is
+)
+
+// registry says what a history makes it say, to everybody who reads it.
+type registry struct {
+	mu      sync.Mutex
+	objects map[model.Ref]source.Object
+	faults  map[model.Ref]fault
+	mode    mode
+	told    []news
+	changed chan struct{} // closed, and replaced, when something changed
+}
+
+// news is what a registry tells those who follow it: its objects one by one,
+// or that they should list.
+type news struct{ change *source.Change }
+
+func newRegistry() *registry {
+	return &registry{objects: map[model.Ref]source.Object{}, faults: map[model.Ref]fault{}, changed: make(chan struct{})}
+}
+
+// become changes a registry, and tells some news of it.
+func (r *registry) become(change func(), tell ...news) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	change()
+	r.told = append(r.told, tell...)
+	close(r.changed)
+	r.changed = make(chan struct{})
+}
+
+func (r *registry) refs() []model.Ref {
+	return slices.SortedFunc(maps.Keys(r.objects), model.Ref.Compare)
+}
+
+// reading is what a registry says of some objects, for the source and plainly.
+func (r *registry) reading(refs []model.Ref) ([]source.Object, []source.Refusal, said) {
+	var objects []source.Object
+	var refusals []source.Refusal
+	plainly := said{refused: map[model.Ref]bool{}}
+	for _, ref := range refs {
+		o := r.objects[ref]
+		switch r.faults[ref] {
+		case sound:
+			objects, plainly.objects = append(objects, o), append(plainly.objects, o)
+			continue
+		case refused:
+			refusals = append(refusals, source.Refusal{Ref: ref, Reason: "it is bad"})
+		case poisoned:
+			o.Owned = append(slices.Clone(o.Owned), model.Record{Ref: model.Ref{Kind: model.KindEndpoint, Key: model.Key{Name: "stray"}}, Spec: model.Endpoint{}})
+			objects = append(objects, o)
+		}
+		plainly.refused[ref] = true
+	}
+	return objects, refusals, plainly
+}
+
+// listing is everything a registry says.
+func (r *registry) listing() (source.Listing, said) {
+	objects, refusals, plainly := r.reading(r.refs())
+	plainly.whole = true
+	return source.Listing{Objects: objects, Refused: refusals}, plainly
+}
+
+// report is what a registry says of some objects, and that others are gone.
+func (r *registry) report(refs, gone []model.Ref) *source.Change {
+	objects, refusals, _ := r.reading(refs)
+	return &source.Change{Upserts: objects, Refused: refusals, Deletes: gone}
+}
+
+// plainly is what a change says.
+func plainly(c source.Change) said {
+	s := said{refused: map[model.Ref]bool{}, deleted: c.Deletes}
+	for _, o := range c.Upserts {
+		if n := len(o.Owned); n > 0 && o.Owned[n-1].Name == "stray" {
+			s.refused[o.Record.Ref] = true
+		} else {
+			s.objects = append(s.objects, o)
+		}
+	}
+	for _, f := range c.Refused {
+		s.refused[f.Ref] = true
+	}
+	return s
+}
+
+// reader is a source that reads a registry. What the supervisor has taken it
+// tells to took, of which there is one at a time.
+type reader struct {
+	*registry
+	took func(store func() error, s said) error
+}
+
+var _ source.Source = reader{}
+
+// Run implements [source.Source]. It waits for the end, something new in the
+// registry, and being asked to list again.
+func (r reader) Run(ctx context.Context, sink source.Sink) error {
+	for heard, list := -1, true; ; {
+		r.mu.Lock()
+		changed, mode, fresh := r.changed, r.mode, []news(nil)
+		listing, plain := r.listing()
+		if heard >= 0 {
+			fresh = r.told[heard:]
+		}
+		if mode == up {
+			heard = len(r.told)
+		}
+		r.mu.Unlock()
+		switch mode {
+		case down:
+			return errors.New("the registry is down")
+		case broken:
+			panic("the registry is broken")
+		case stuck:
+		case up:
+			list = list || slices.Contains(fresh, news{})
+			if err := r.pass(ctx, sink, list, listing, plain, fresh); err != nil {
+				return err
+			}
+			list = false
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-changed:
+		case <-sink.Relist():
+			list = true
+		}
+	}
+}
+
+func (r reader) pass(ctx context.Context, sink source.Sink, list bool, listing source.Listing, plain said, fresh []news) error {
+	if list { // which says all that was news
+		return r.took(func() error { return sink.Replace(ctx, listing) }, plain)
+	}
+	for _, n := range fresh {
+		if err := r.took(func() error { return sink.Change(ctx, *n.change) }, plainly(*n.change)); err != nil {
+			return err
+		}
+	}
+	return nil
+}

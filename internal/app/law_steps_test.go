@@ -1,0 +1,272 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/isthmus-mesh/isthmus/internal/testkit/xdsclient"
+	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/source"
+)
+
+// happen makes a step happen, if it can just now.
+func (p *play) happen(s step) {
+	switch s.What {
+	case "put", "remove", "drop", "empty", "back", "fault":
+		p.edit(s)
+	case "mode":
+		p.registries[s.Registry].become(func() { p.registries[s.Registry].mode = s.Mode })
+	case "wait":
+		p.calm = false
+		time.Sleep(s.Wait)
+	case "start":
+		if p.process == nil {
+			p.wanted = s.Sources
+			p.begin()
+		}
+	case "connect":
+		if p.process != nil && len(p.clients) < 5 {
+			p.connect(s.Client)
+		}
+	default:
+		switch {
+		case p.process == nil:
+			p.begin()
+		case s.What == "outage":
+			p.outage(s)
+		case s.What == "reload":
+			p.reload(s.Sources)
+		case s.What == "rename":
+			p.reload(p.renamed(s.Which))
+		case s.What == "rotate":
+			p.reload(p.rotated(s.Which))
+		case s.What == "release":
+			p.release(p.present[s.Which%len(p.present)].Name)
+		case s.What == "stop", s.What == "kill":
+			p.stop(s.What == "kill")
+			p.calm = false
+		default:
+			p.act(s, p.clients[s.Which%len(p.clients)])
+		}
+	}
+}
+
+// outage has the application begin again while a registry cannot be read, and
+// wait for it in vain. It is one that may be done without, if there is one.
+func (p *play) outage(s step) {
+	at := max(slices.IndexFunc(p.wanted, func(e entry) bool { return e.Optional }), 0)
+	r := p.registries[p.wanted[at].Registry]
+	r.become(func() { r.mode = s.Mode })
+	p.stop(s.Keep)
+	p.begin()
+	time.Sleep(optionalWait)
+}
+
+func (p *play) act(s step, c *client) {
+	switch {
+	case c.away || s.What == "reconnect":
+		p.reconnect(c, s.Keep || s.What != "reconnect")
+	case s.What == "disconnect":
+		c.Disconnect()
+		c.away = true
+	case s.What == "hold" && c.Slow:
+		c.Hold()
+		c.holds = true
+	case s.What == "answer":
+		c.Release()
+		c.holds = false
+	}
+}
+
+// edit changes what a registry says.
+func (p *play) edit(s step) {
+	r, gone := p.registries[s.Registry], p.gone[s.Registry]
+	var concerned, removed []model.Ref
+	change := func() {
+		refs := r.refs()
+		switch some := len(refs) > 0; {
+		case s.What == "put":
+			for _, o := range s.Objects {
+				r.objects[o.Record.Ref] = o
+				delete(r.faults, o.Record.Ref)
+				concerned = append(concerned, o.Record.Ref)
+			}
+		case s.What == "back":
+			for ref, o := range gone {
+				if _, there := r.objects[ref]; !there {
+					r.objects[ref] = o
+					concerned = append(concerned, ref)
+				}
+			}
+			clear(gone)
+		case s.What == "drop": // of all but a few
+			removed = slices.DeleteFunc(refs, func(ref model.Ref) bool { return s.Which < 3 && ref == refs[s.Which%len(refs)] })
+		case !some:
+		case s.What == "remove":
+			removed = []model.Ref{refs[s.Which%len(refs)]}
+		case s.What == "empty":
+			ref := refs[s.Which%len(refs)]
+			gone[ref] = r.objects[ref]
+			r.objects[ref] = source.Object{Record: r.objects[ref].Record}
+			concerned = []model.Ref{ref}
+		case s.What == "fault":
+			concerned = []model.Ref{refs[s.Which%len(refs)]}
+			if r.faults[concerned[0]] = s.Fault; s.Fault == sound {
+				delete(r.faults, concerned[0])
+			}
+		}
+		for _, ref := range removed {
+			gone[ref] = r.objects[ref]
+			delete(r.objects, ref)
+			delete(r.faults, ref)
+		}
+	}
+	r.become(change)
+	slices.SortFunc(concerned, model.Ref.Compare)
+	switch s.Tell {
+	case "listed":
+		r.become(func() {}, news{})
+	case "reported":
+		change := r.report(slices.Compact(concerned), removed)
+		r.become(func() {}, news{change})
+	}
+}
+
+// release is an operator's word.
+func (p *play) release(name string) {
+	p.settle()
+	for _, s := range p.process.fleet.supervisors() {
+		if s.Status().Name != name {
+			continue
+		}
+		if _, err := s.Release(context.Background()); err != nil {
+			p.Fatalf("release: %v", err)
+		}
+		p.mirrors[name].release()
+	}
+}
+
+// begin starts the application again.
+func (p *play) begin() {
+	p.start()
+	p.calm = false
+}
+
+// rest waits until nothing more happens, and looks at everything.
+func (p *play) rest() {
+	p.settle()
+	if p.process == nil {
+		return
+	}
+	p.revive()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.lookAtStore()
+	if open := p.lookAtGate(); !open {
+		p.calm = false
+		return
+	}
+	world, complete := p.world(), p.complete()
+	for _, c := range p.clients {
+		if c.away || c.holds {
+			c.last = nil
+			continue
+		}
+		c.resumed = c.resumed && !complete
+		want, wrong := p.expected(world, c), ""
+		c.AwaitNone(func(s *xdsclient.State) string {
+			wrong = c.difference(s, want)
+			if names := c.flapped(s, want); p.calm && len(names) > 0 {
+				wrong += fmt.Sprintf("%v went and came back", names)
+			}
+			if c.resumed {
+				wrong += c.bereft(s)
+			} else if cold := s.Unwarmed(); len(cold) > 0 {
+				wrong += fmt.Sprintf("%v came without their assignments", cold)
+			}
+			c.note(s, want)
+			return ""
+		})
+		if wrong != "" {
+			p.Fatalf("%s: %s", c.name, wrong)
+		}
+	}
+	p.calm = true
+}
+
+// bereft names what a client has lost by coming back, although it may still be there.
+func (c *client) bereft(s *xdsclient.State) string {
+	for typeURL, name := range holdings(s) {
+		delete(c.held, typeURL+name)
+	}
+	lost := slices.Sorted(maps.Keys(c.held))
+	if c.held = nil; len(lost) > 0 {
+		return fmt.Sprintf("%v were taken from it before everything was listed", lost)
+	}
+	return ""
+}
+
+// revive has clients come back whose stream the server has ended.
+func (p *play) revive() {
+	for range 3 {
+		again := false
+		for _, c := range p.clients {
+			if !c.away && !c.IsConnected() {
+				p.reconnect(c, true)
+				again = true
+			}
+		}
+		if !again {
+			return
+		}
+		p.settle()
+	}
+}
+
+// complete reports whether every source that is wanted has been listed.
+func (p *play) complete() bool {
+	return !slices.ContainsFunc(p.wanted, func(e entry) bool { return !p.primed(e.Name) })
+}
+
+// lookAtGate makes sure that something is served when, and only when, it may be.
+func (p *play) lookAtGate() (open bool) {
+	waited := time.Since(p.process.since) >= optionalWait
+	may := !slices.ContainsFunc(p.wanted, func(e entry) bool { return !p.primed(e.Name) && !(e.Optional && waited) })
+	select {
+	case <-p.process.engine.Primed():
+		open = true
+	default:
+	}
+	if may && !open {
+		p.Fatalf("nothing is served although everything that is required has been listed")
+	}
+	if open && !may && !p.process.served && !p.process.loose {
+		p.Fatalf("something is served although not all of %v is listed", p.wanted)
+	}
+	p.process.served, p.process.loose = open, false
+	return open
+}
+
+// lookAtStore makes sure that stored is what the mirrors say.
+func (p *play) lookAtStore() {
+	var want, got []string
+	for _, m := range p.present {
+		for _, l := range p.mirrors[m.Name].lines() {
+			want = append(want, m.Name+": "+l)
+		}
+	}
+	for r := range p.process.store.List(model.Filter{}) {
+		if r.Kind != model.KindSource {
+			got = append(got, r.Source+": "+line(plain(r.Ref), r.Spec, r.Status.Held != ""))
+		}
+	}
+	slices.Sort(want)
+	slices.Sort(got)
+	if !slices.Equal(want, got) {
+		p.Fatalf("stored are\n%s\nbut it should be\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}

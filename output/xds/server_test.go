@@ -1,0 +1,27 @@
+package xds_test
+
+import (
+	"testing"
+
+	"github.com/isthmus-mesh/isthmus/output/envoy"
+	"github.com/isthmus-mesh/isthmus/output/xds"
+	"github.com/isthmus-mesh/isthmus/push"
+)
+
+// A process may be told to stop before it has come as far as serving, which is
+// no failure of it.
+func TestServeAfterStopEndsAtOnce(t *testing.T) {
+	t.Parallel()
+	server := xds.New(push.New(push.Config{Types: envoy.Types(), Frame: xds.Frame}), xds.Options{Types: envoy.Types()})
+	listener, err := xds.Listen(t.Context(), xds.Config{Listen: "127.0.0.1:0"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	server.Stop(t.Context())
+	if err := server.Serve(listener); err != nil {
+		t.Errorf("it fails: %v", err)
+	}
+	if _, err := listener.Accept(); err == nil {
+		t.Error("the listener is still open")
+	}
+}

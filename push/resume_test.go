@@ -1,0 +1,37 @@
+package push
+
+import (
+	"slices"
+	"testing"
+	"testing/synctest"
+)
+
+// partial is a world of which some source has not been listed.
+type partial struct{ fakeWorld }
+
+func (partial) Complete() bool { return false }
+
+// What a subscriber came back with stands while it may yet be listed. It is
+// told of what is then another, or not there, and of nothing else.
+func TestOnlyTheDifferenceComesOnceEverythingIsListed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := run(t, Config{})
+		e.Publish(Update{World: partial{}})
+		<-e.Primed()
+		s := e.Connect(Info{ID: "test"}, Client{Kind: "test"}, Delta)
+		held := map[string]Version{}
+		for _, name := range []string{"same", "other", "gone"} {
+			held[name] = VersionOf([]byte(name))
+		}
+		s.Request(Request{Type: parts, Wildcard: WildcardOn, Subscribe: []string{"none"}, Held: held})
+		nothingComes(t, s)
+		e.publish(fakeWorld{}.with(parts, "same", "same").with(parts, "other", "another"), parts, "same", "other")
+		r := s.receive()
+		slices.Sort(r.Removed)
+		if got := r.contents(); !slices.Equal(got, []string{"another"}) || !slices.Equal(r.Removed, []string{"gone", "none"}) {
+			t.Errorf("got %v, and %v are removed", got, r.Removed)
+		}
+		s.accept(r)
+		nothingComes(t, s)
+	})
+}
