@@ -49,7 +49,9 @@ func newRegistry(tb testing.TB, sizes []int, f form) *registry {
 	}
 	for i, size := range sizes {
 		r.first = append(r.first, r.first[i]+size)
-		r.write(tb, i)
+		for from := r.first[i]; from < r.first[i]+size; from += most {
+			r.write(tb, i, from)
+		}
 	}
 	return r
 }
@@ -61,16 +63,20 @@ func (r *registry) services() int { return len(r.first) - 1 }
 func (r *registry) change(tb testing.TB, service int) time.Time {
 	tb.Helper()
 	r.weights[service]++
-	return r.write(tb, service)
+	return r.write(tb, service, r.first[service])
 }
 
-// write writes a service's file aside and moves it into place, so that the
-// source never sees half of it.
-func (r *registry) write(tb testing.TB, service int) time.Time {
+// most is how many endpoints a ServiceEntry has: Istio allows 4,096, and
+// whatever is larger consists of several.
+const most = 4000
+
+// write writes the file with the endpoints of a service from one on aside and
+// moves it into place, so that the source never sees half of it.
+func (r *registry) write(tb testing.TB, service, from int) time.Time {
 	tb.Helper()
-	name := fmt.Sprintf("service-%04d.yaml", service)
+	name := fmt.Sprintf("service-%04d-%d.yaml", service, (from-r.first[service])/most)
 	draft := filepath.Join(r.desk, name)
-	if err := os.WriteFile(draft, r.manifest(service), 0o600); err != nil {
+	if err := os.WriteFile(draft, r.manifest(service, from), 0o600); err != nil {
 		tb.Fatal(err)
 	}
 	now := time.Now()
@@ -80,18 +86,18 @@ func (r *registry) write(tb testing.TB, service int) time.Time {
 	return now
 }
 
-func (r *registry) manifest(service int) []byte {
+func (r *registry) manifest(service, from int) []byte {
 	var m bytes.Buffer
 	fmt.Fprintf(&m, `apiVersion: networking.istio.io/v1
 kind: ServiceEntry
-metadata: {name: service-%04d, namespace: shop}
+metadata: {name: service-%04d-%d, namespace: shop}
 spec:
   hosts: [%s]
   ports: [{number: %d, name: http, protocol: HTTP}]
   resolution: STATIC
   endpoints:
-`, service, host(service), port)
-	for n := r.first[service]; n < r.first[service+1]; n++ {
+`, service, (from-r.first[service])/most, host(service), port)
+	for n := from; n < min(from+most, r.first[service+1]); n++ {
 		weight := 1
 		if n == r.first[service] {
 			weight += r.weights[service]

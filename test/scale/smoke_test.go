@@ -10,7 +10,7 @@ import (
 // comes back with what it holds is sent nothing.
 func TestSmallMesh(t *testing.T) {
 	t.Parallel()
-	r := newRegistry(t, heavyTailed(300, 3000, 500), full)
+	r := newRegistry(t, heavyTailed(300, 8000, 4500), full)
 	dir, held := saveMesh(t, r)
 
 	s := startServer(t, program(t), r, dir)
@@ -24,8 +24,8 @@ func TestSmallMesh(t *testing.T) {
 		f.follow(t, 1, func() time.Time { return r.change(t, n) })
 	}
 	f.verify(t)
-	if m := s.metrics(t); m.sum("isthmus_push_resources_total") != 3 || m.sum("isthmus_catalog_endpoints") != 3000 {
-		t.Errorf("%v resources are sent for 3 changes, and %v of 3000 endpoints are there",
+	if m := s.metrics(t); m.sum("isthmus_push_resources_total") != 3 || m.sum("isthmus_catalog_endpoints") != 8000 {
+		t.Errorf("%v resources are sent for 3 changes, and %v of 8000 endpoints are there",
 			m.sum("isthmus_push_resources_total"), m.sum("isthmus_catalog_endpoints"))
 	}
 	f.disconnect(t)
