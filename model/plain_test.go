@@ -167,22 +167,26 @@ func FuzzDecodeAgrees(f *testing.F) {
 	})
 }
 
-func BenchmarkDecode(b *testing.B) {
-	text, _ := model.Encode(plainRecord())
-	decoder := model.NewDecoder()
-	b.ReportAllocs()
-	for b.Loop() {
-		if _, err := decoder.Decode(text); err != nil {
-			b.Fatal(err)
-		}
+// What is read and written by hand, beside the same by encoding/json.
+func BenchmarkPlain(b *testing.B) {
+	r, decoder := plainRecord(), model.NewDecoder()
+	text, err := model.Encode(r)
+	if err != nil {
+		b.Fatal(err)
 	}
-}
-
-func BenchmarkEncode(b *testing.B) {
-	r := plainRecord()
-	var text []byte
-	b.ReportAllocs()
-	for b.Loop() {
-		text, _ = model.AppendEncoded(text[:0], r)
+	for name, work := range map[string]func() error{
+		"decode":      func() (err error) { _, err = decoder.Decode(text); return err },
+		"decode-json": func() error { return json.Unmarshal(text, new(model.Record)) },
+		"encode":      func() (err error) { text, err = model.AppendEncoded(text[:0], r); return err },
+		"encode-json": func() (err error) { _, err = json.Marshal(r); return err },
+	} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if err := work(); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
 	}
 }
