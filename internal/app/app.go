@@ -47,7 +47,6 @@ type App struct {
 	admin    *admin.Server
 	reloader *reloader
 	primed   chan struct{} // holds a token when another source has been listed
-	merged   chan struct{} // closed once there is a snapshot
 	stopping atomic.Bool
 
 	xdsListener, adminListener net.Listener
@@ -56,7 +55,7 @@ type App struct {
 // New puts an Isthmus together and binds its listeners. It serves nothing until
 // [App.Run], which must follow.
 func New(ctx context.Context, c *config.Config, version string, log *slog.Logger) (*App, error) {
-	a := &App{log: log, primed: make(chan struct{}, 1), merged: make(chan struct{})}
+	a := &App{log: log, primed: make(chan struct{}, 1)}
 	metrics := prometheus.NewRegistry()
 	metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	if err := a.openStore(ctx, c, metrics); err != nil {
@@ -147,7 +146,7 @@ func (a *App) Run(ctx context.Context) error {
 	parts, ctx := errgroup.WithContext(ctx)
 	saved := a.save(ctx)
 	a.fleet.launch = parts.Go
-	parts.Go(func() error { a.startSources(ctx); return nil })
+	a.fleet.startAll(ctx)
 	parts.Go(func() error { return unlessStopped(ctx, a.merge(ctx)) })
 	parts.Go(func() error { a.engine.Run(ctx); return nil })
 	parts.Go(func() error { return a.xds.Serve(a.xdsListener) })

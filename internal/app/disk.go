@@ -62,19 +62,6 @@ func (a *App) restoredAt() time.Time {
 	return a.disk.Restored().Saved
 }
 
-// startSources starts the sources, after what was restored is merged: reading
-// a large registry at the same time would only put that off.
-func (a *App) startSources(ctx context.Context) {
-	if a.disk != nil && a.disk.Restored().Records > 0 {
-		select {
-		case <-a.merged:
-		case <-ctx.Done():
-			return
-		}
-	}
-	a.fleet.startAll(ctx)
-}
-
 // forget removes what sources have stored that are not configured any more. It
 // comes before anything is read or served.
 func (a *App) forget(ctx context.Context, c *config.Config) error {

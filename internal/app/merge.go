@@ -42,10 +42,8 @@ func (r *ranking) reign(ctx context.Context) (context.Context, []string) {
 // merge keeps the catalog until ctx ends, in one order after the other. Each
 // reads the store anew, and readers are told what is different.
 func (a *App) merge(ctx context.Context) error {
-	first := sync.OnceFunc(func() { close(a.merged) })
 	merger := catalog.NewMerger(func(s *catalog.Snapshot, change catalog.Change) {
 		a.gate.Publish(s, change)
-		first()
 		if change.Primed {
 			select {
 			case a.primed <- struct{}{}:
