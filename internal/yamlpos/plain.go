@@ -3,7 +3,7 @@ package yamlpos
 import "bytes"
 
 // readPlain reads a document in the form in which tools write manifests:
-// block maps and lists, with values of one line, all in ASCII. A
+// nothing but block maps and lists, and scalars of one line, all in ASCII. A
 // YAML parser takes several times as long over them. It reports false for
 // anything else, broken text included: YAML then has the last word. What it
 // does read means exactly what it means in YAML.
@@ -19,10 +19,6 @@ func (p part) readPlain() (*Node, bool) {
 	root := r.block(0)
 	return &root, r.plain && r.indent < 0 // with a line left, its indent fits nothing
 }
-
-// plainDepth is as deep as maps and lists with something in them are read; an
-// empty one may lie in the deepest.
-const plainDepth = MaxDepth - 1
 
 // plainReader stands at a line that is neither blank nor a comment, or at the
 // end. Plain is false once the text turned out to be something else; what it
@@ -72,7 +68,7 @@ func printable(line []byte) bool {
 func (r *plainReader) block(depth int) Node {
 	n := Node{line: r.at}
 	switch {
-	case depth >= plainDepth:
+	case depth >= MaxDepth:
 		r.fail()
 	case r.inList():
 		r.list(&n, depth+1)
@@ -94,7 +90,8 @@ func (r *plainReader) list(n *Node, depth int) {
 			r.indent = indent + 2
 			n.items = append(n.items, r.block(depth))
 		} else {
-			n.items = append(n.items, r.value(r.rest, depth))
+			n.items = append(n.items, r.scalar(r.rest))
+			r.next()
 		}
 	}
 }
@@ -110,24 +107,13 @@ func (r *plainReader) entries(n *Node, depth int) {
 		}
 		key := Key{Line: r.at, Name: r.text(name)}
 		if len(value) > 0 {
-			m.put(key, r.value(value, depth))
+			scalar := r.scalar(value)
+			r.next()
+			m.put(key, scalar)
 		} else {
 			m.put(key, r.below(indent, depth))
 		}
 	}
-}
-
-// value takes a value that ends with the line.
-func (r *plainReader) value(s []byte, depth int) (n Node) {
-	if len(s) > 2 && (s[0] == '{' || s[0] == '[') {
-		if n, s = r.flow(s, depth); len(s) > 0 {
-			r.fail()
-		}
-	} else {
-		n = r.scalar(s)
-	}
-	r.next()
-	return n
 }
 
 // below takes the value of a key that has none on its own line. A list may

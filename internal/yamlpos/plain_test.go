@@ -31,7 +31,6 @@ spec:
     - number: 443
       name: 'https'
   exportTo: []
-  selector: {labels: {app: reviews}, list: [a, 10.0.0.1, [80], {}, "b, c"]}
   resolution: STATIC
   enabled: true
   endpoints:
@@ -110,8 +109,8 @@ func TestPlainScalarsAreYAML(t *testing.T) {
 		texts = append(texts, word, strings.ToUpper(word), strings.ToUpper(word[:1])+word[1:], word[:1]+strings.ToUpper(word[1:]))
 	}
 	for _, text := range texts {
-		for _, form := range []string{"a: %s\n", "- %s\n", "%s: a\n", "- %s: a", "- a: %s", "- - %s", "a:\n- %s", "a:\n  b: %s\n", "a: %s\nb: c\n", "a: %s\n  b: c\n", "%s\n", "a:\n%s: b\n", "[%s]", "a: [%s, b]", "{a: %s}", "- {a: %s, b: c}", "{%s: a}", "a: [b, %s ]", "[a, [%s], {b: %s}]", " ---\na: %s\n"} {
-			plainIsYAML(t, strings.ReplaceAll(form, "%s", text))
+		for _, form := range []string{"a: %s\n", "- %s\n", "%s: a\n", "- %s: a", "- a: %s", "- - %s", "a:\n- %s", "a:\n  b: %s\n", "a: %s\nb: c\n", "a: %s\n  b: c\n", "%s\n", "a:\n%s: b\n", " ---\na: %s\n"} {
+			plainIsYAML(t, fmt.Sprintf(form, text))
 		}
 	}
 }
@@ -140,22 +139,11 @@ func TestPlainStructureIsYAML(t *testing.T) {
 	})
 }
 
-// So it is with what stands in brackets.
-func TestPlainFlowIsYAML(t *testing.T) {
-	t.Parallel()
-	piece := rapid.SampledFrom([]string{"{", "}", "[", "]", ",", ", ", ": ", ":", " ", "a", "b", "1", `"c"`, `'d, e'`, "a: ", "b: ", "{}", "[]", "{a: ", "[b", "}]", "]}", "#", "-", "- "})
-	rapid.Check(t, func(t *rapid.T) {
-		text := strings.Join(rapid.SliceOfN(piece, 0, 8).Draw(t, "pieces"), "")
-		plainIsYAML(t, rapid.SampledFrom([]string{"a: [", "- {a: ", "["}).Draw(t, "before")+text+rapid.SampledFrom([]string{"", "]", "}", "}]"}).Draw(t, "after"))
-	})
-}
-
 // FuzzPlain looks for a text that reading as plain takes for something else
 // than YAML does.
 func FuzzPlain(f *testing.F) {
 	f.Add(manifest)
 	f.Add("- a: 1\n  b:\n  - x\n  c: \"d\"\n- e\n")
-	f.Add("a: [b, {c: d, e: [1, \"f\"]}, {}]\n")
 	f.Fuzz(func(t *testing.T, text string) {
 		if refuse([]byte(text)) == nil {
 			plainIsYAML(t, text)
