@@ -69,16 +69,12 @@ func refuse(text []byte) *Problem {
 
 // read tries JSON first where a document looks like it. JSON is YAML, but
 // reading it as what it is costs a fraction and knows more of its escapes;
-// whatever is not quite JSON is left to YAML, whose verdict then holds. So is
-// whatever is not quite as plain as what tools write.
+// whatever is not quite JSON is left to YAML, whose verdict then holds.
 func (p part) read() Document {
 	if text, line, ok := p.json(); ok {
 		if root, ok := readJSON(text, line); ok {
 			return Document{Root: root}
 		}
-	}
-	if root, ok := p.readPlain(); ok {
-		return Document{Root: root}
 	}
 	return p.readYAML()
 }

@@ -43,18 +43,23 @@ func (m *measurement) rest(b *testing.B) {
 // for comparison in one of 20.
 func BenchmarkOne(b *testing.B) {
 	for _, c := range contenders(b) {
-		b.Run(c.name+"/delta", func(b *testing.B) { one(b, c, true) })
-		b.Run(c.name+"/sotw", func(b *testing.B) { one(b, c, false) })
+		for _, delta := range []bool{true, false} {
+			r := newRegistry(b, []int{20, *meshLargest}, full)
+			s := startServer(b, c.path, r, "")
+			for service, name := range []string{"small", "large"} {
+				m := &measurement{
+					r, s, newFleet(s, 1), all(envoyScript(delta, r.services(), nil)),
+					func(int) int { return 1 }, []int{service},
+				}
+				b.Run(c.name+"/"+variant(delta)+"/"+name, m.change)
+			}
+		}
 	}
 }
 
-func one(b *testing.B, c contender, delta bool) {
-	b.Helper()
-	r := newRegistry(b, []int{20, *meshLargest}, full)
-	s := startServer(b, c.path, r, "")
-	for service, name := range []string{"small", "large"} {
-		script := envoyScript(delta, r.services(), nil)
-		m := &measurement{r, s, newFleet(s, 1), all(script), func(int) int { return 1 }, []int{service}}
-		b.Run(name, m.change)
+func variant(delta bool) string {
+	if delta {
+		return "delta"
 	}
+	return "sotw"
 }
