@@ -131,7 +131,7 @@ func (s *step) claim(changes *edit, by *serviceRecord, instance *Instance, enter
 		if !serves {
 			continue
 		}
-		c := claim{instance.Address, at, s.rank(instance.Record.Source), instance.Record}
+		c := claim{instance.Address, at, int32(s.rank(instance.Record.Source)), &instance.Record}
 		if enter {
 			changes.set(port.Number, c, instance)
 		} else {

@@ -36,19 +36,24 @@ func (e *Endpoints) Counts() Tally {
 }
 
 // claim is one record's word that an address and port serve. Claims of one
-// endpoint are ordered by the rank of their source, then by record.
+// endpoint are ordered by the rank of their source, then by record. There is
+// one for each endpoint of a mesh, so the record's name stays in its instance;
+// two claims are equal when compare says so.
 type claim struct {
 	address string
 	port    uint32
-	rank    int
-	record  model.Ref
+	rank    int32
+	record  *model.Ref // nil in what looks for the first claim of an endpoint
 }
 
 func (c claim) compare(o claim) int {
 	if at := cmp.Or(cmp.Compare(c.address, o.address), cmp.Compare(c.port, o.port)); at != 0 {
 		return at // and spare the rest, for this is what every look-up waits for
 	}
-	return cmp.Or(cmp.Compare(c.rank, o.rank), cmp.Compare(c.record.Source, o.record.Source), c.record.Compare(o.record))
+	if rank := cmp.Compare(c.rank, o.rank); rank != 0 {
+		return rank
+	}
+	return cmp.Or(cmp.Compare(c.record.Source, o.record.Source), c.record.Compare(*o.record))
 }
 
 func (c claim) sameEndpoint(o claim) bool { return c.address == o.address && c.port == o.port }
@@ -294,7 +299,7 @@ func (e *Endpoints) sameClaims(o *Endpoints) bool {
 	next, stop := iter.Pull2(o.claims.All())
 	defer stop()
 	for c, instance := range e.claims.All() {
-		if oc, other, _ := next(); c != oc || !instance.same(other) {
+		if oc, other, _ := next(); c.compare(oc) != 0 || !instance.same(other) {
 			return false
 		}
 	}

@@ -8,17 +8,20 @@ import (
 
 // Encode returns the stored form of a record, the same in etcd and in a
 // snapshot file: JSON, with the shape of the specification given by the kind.
-func Encode(r Record) ([]byte, error) { return json.Marshal(r) }
+func Encode(r Record) ([]byte, error) { return AppendEncoded(nil, r) }
+
+// AppendEncoded appends what [Encode] returns.
+func AppendEncoded(b []byte, r Record) ([]byte, error) {
+	if plain, ok := appendPlain(b, &r); ok {
+		return plain, nil
+	}
+	text, err := json.Marshal(r)
+	return append(b, text...), err
+}
 
 // Decode reads what [Encode] wrote. A kind it does not know is kept as
 // [Opaque], so that an older Isthmus carries what a newer one stored.
-func Decode(data []byte) (Record, error) {
-	var r Record
-	if err := json.Unmarshal(data, &r); err != nil {
-		return Record{}, fmt.Errorf("record: %w", err)
-	}
-	return r, nil
-}
+func Decode(data []byte) (Record, error) { return new(Decoder).Decode(data) }
 
 // UnmarshalJSON decodes the specification according to the kind.
 func (r *Record) UnmarshalJSON(data []byte) error {

@@ -22,12 +22,12 @@ type loading struct {
 	records  *immutable.Editor[model.Ref, *model.Record]
 	saved    time.Time // of the last mark
 
-	raw    []frame  // of the commit being read, not decoded yet
-	staged []change // of the commit being read; before has but a reference
-	names  names
+	raw      []frame          // of the commit being read, not decoded yet
+	staged   []change         // of the commit being read; before has but a reference
+	decoders []*model.Decoder // one for each goroutine that decodes
 }
 
-func newLoading() *loading { return &loading{records: noRecords().Edit(), names: names{}} }
+func newLoading() *loading { return &loading{records: noRecords().Edit()} }
 
 // snapshot reads a snapshot file: one commit, whole, and nothing after it.
 func (l *loading) snapshot(r io.ReaderAt, size int64) error {

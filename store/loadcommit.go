@@ -60,27 +60,30 @@ func (l *loading) stage() error {
 	workers := min(runtime.GOMAXPROCS(0), len(l.raw)/64+1)
 	var decoding sync.WaitGroup
 	for w := range workers {
+		if w == len(l.decoders) {
+			l.decoders = append(l.decoders, model.NewDecoder())
+		}
+		decoder := l.decoders[w]
 		decoding.Go(func() {
 			for i := w; i < len(l.raw); i += workers {
-				changes[i], errs[i] = decode(l.raw[i])
+				changes[i], errs[i] = decode(decoder, l.raw[i])
 			}
 		})
 	}
 	decoding.Wait()
-	for i, err := range errs {
+	for _, err := range errs {
 		if err != nil {
 			return err
 		}
-		l.names.share(changes[i])
 	}
 	clear(l.raw)
 	l.staged, l.raw = append(l.staged, changes...), l.raw[:0]
 	return nil
 }
 
-func decode(f frame) (change, error) {
+func decode(decoder *model.Decoder, f frame) (change, error) {
 	if f.kind == frameUpsert {
-		r, err := model.Decode(f.payload)
+		r, err := decoder.Decode(f.payload)
 		return change{after: &r}, err
 	}
 	var gone model.Record
@@ -127,28 +130,4 @@ func (l *loading) change(c change, revision uint64, which revisions) error {
 	}
 	l.records.Set(c.after.Ref, c.after)
 	return nil
-}
-
-// names shares equal strings between records. Decoding makes a string of its
-// own of every name, which for many small records is most of what they weigh.
-type names map[string]string
-
-func (n names) share(c change) {
-	r := c.after
-	if r == nil {
-		return
-	}
-	for _, s := range [...]*string{
-		(*string)(&r.Kind), &r.Source, &r.Namespace, &r.Origin, &r.Place,
-		(*string)(&r.Owner.Kind), &r.Owner.Source, &r.Owner.Namespace, &r.Owner.Name,
-	} {
-		if *s == "" {
-			continue
-		}
-		if known, ok := n[*s]; ok {
-			*s = known
-		} else {
-			n[*s] = *s
-		}
-	}
 }

@@ -25,12 +25,13 @@ func createFile(path string) (file, error) {
 // saveFile is a file that frames are written to. Its first error stays: what
 // comes after is not written.
 type saveFile struct {
-	path   string
-	file   file
-	buffer *bufio.Writer
-	frame  []byte // reused
-	size   int64
-	err    error
+	path    string
+	file    file
+	buffer  *bufio.Writer
+	frame   []byte // reused, as is payload
+	payload []byte
+	size    int64
+	err     error
 }
 
 func newSaveFile(path string, create func(string) (file, error), head fileHead) (*saveFile, error) {
@@ -65,8 +66,9 @@ func (s *saveFile) addEncoded(kind frameType, payload []byte, err error) {
 }
 
 func (s *saveFile) upsert(r model.Record) {
-	payload, err := model.Encode(r)
+	payload, err := model.AppendEncoded(s.payload[:0], r)
 	s.addEncoded(frameUpsert, payload, err)
+	s.payload = payload
 }
 
 // commit writes the events of one commit.

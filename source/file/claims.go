@@ -137,7 +137,7 @@ func (r *registry) list(out *source.Listing, place string, i int, d *doc) {
 		out.Refused = append(out.Refused, *d.refusal)
 		return
 	}
-	out.Objects = append(out.Objects, d.object)
+	out.Objects = append(out.Objects, d.listed())
 }
 
 // duplicate refuses a document that describes an object once more. It carries

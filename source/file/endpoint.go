@@ -12,22 +12,29 @@ import (
 	"github.com/isthmus-mesh/isthmus/source"
 )
 
-// endpointRecords turns the inline endpoints of a service into records that it owns.
-func endpointRecords(owner model.Ref, entries []*networking.WorkloadEntry) []model.Record {
+// endpointsOf turns the inline endpoints of a service into what it owns.
+// Neighbours that have the same labels or ports share them.
+func endpointsOf(owner model.Ref, entries []*networking.WorkloadEntry) []owned {
 	if len(entries) == 0 {
 		return nil
 	}
 	endpoints := make([]model.Endpoint, len(entries))
+	var last model.Endpoint
 	for i, entry := range entries {
-		endpoints[i] = endpointOf(entry)
+		e := endpointOf(entry)
+		if e.Labels.Equal(last.Labels) {
+			e.Labels = last.Labels
+		}
+		if e.Ports.Equal(last.Ports) {
+			e.Ports = last.Ports
+		}
+		endpoints[i], last = e, e
 	}
-	records := make([]model.Record, len(endpoints))
+	list := make([]owned, len(endpoints))
 	for i, name := range endpointNames(endpoints) {
-		ref := owner
-		ref.Kind, ref.Name = model.KindEndpoint, owner.Name+"/"+name
-		records[i] = model.Record{Ref: ref, Owner: owner, Spec: endpoints[i]}
+		list[i] = owned{owner.Name + "/" + name, endpoints[i]}
 	}
-	return records
+	return list
 }
 
 // endpointNames names endpoints by what they are, not by what is said about

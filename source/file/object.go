@@ -92,6 +92,7 @@ func (p *parser) accept(d doc, root *yamlpos.Node, message proto.Message, m meta
 	switch entry := message.(type) {
 	case *networking.ServiceEntry:
 		d.object = serviceObject(d.ref, p.place, m.spec, entry)
+		d.owned = endpointsOf(d.ref, entry.GetEndpoints())
 	case *networking.WorkloadEntry:
 		d.object = workloadObject(d.ref, p.place, m.spec, entry, healthOf(root.Get("status")))
 	case *networking.Sidecar:

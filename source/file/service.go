@@ -9,9 +9,9 @@ import (
 	"github.com/isthmus-mesh/isthmus/source"
 )
 
-// serviceObject turns a valid ServiceEntry into its record and those of its endpoints.
+// serviceObject turns a valid ServiceEntry into its record.
 func serviceObject(ref model.Ref, place string, meta model.Meta, entry *networking.ServiceEntry) source.Object {
-	record := model.Record{Ref: ref, Place: place, Spec: model.Service{
+	return source.Object{Record: model.Record{Ref: ref, Place: place, Spec: model.Service{
 		Meta:             meta,
 		Hosts:            model.ListOf(entry.GetHosts()...),
 		Addresses:        model.ListOf(normalAddresses(entry.GetAddresses())...),
@@ -21,8 +21,7 @@ func serviceObject(ref model.Ref, place string, meta model.Meta, entry *networki
 		ExportTo:         model.ListOf(entry.GetExportTo()...),
 		SubjectAltNames:  model.ListOf(entry.GetSubjectAltNames()...),
 		WorkloadSelector: model.MapOf(entry.GetWorkloadSelector().GetLabels()),
-	}}
-	return source.Object{Record: record, Owned: endpointRecords(ref, entry.GetEndpoints())}
+	}}}
 }
 
 func normalAddresses(addresses []string) []string {

@@ -26,7 +26,30 @@ type doc struct {
 	title   string    // for people: "ServiceEntry default/reviews"
 	where   string    // for people, where it begins: "shop.yaml:12"
 	object  source.Object
+	owned   []owned // endpoints that come with object; its own Owned is empty
 	refusal *source.Refusal
+}
+
+// owned is what is kept of an endpoint's record. The store has the records
+// themselves; a mesh would be held twice if they were kept here, too.
+type owned struct {
+	name string
+	spec model.Spec
+}
+
+// listed returns the object as it is listed, with what it owns.
+func (d *doc) listed() source.Object {
+	object := d.object
+	if len(d.owned) == 0 {
+		return object
+	}
+	object.Owned = make([]model.Record, len(d.owned))
+	for i, o := range d.owned {
+		ref := d.ref
+		ref.Kind, ref.Name = model.KindEndpoint, o.name
+		object.Owned[i] = model.Record{Ref: ref, Owner: d.ref, Spec: o.spec}
+	}
+	return object
 }
 
 // unreadable is the version of a file that is there but cannot be read. Its

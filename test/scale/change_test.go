@@ -20,7 +20,9 @@ func (m *measurement) change(b *testing.B) {
 	t.report(b)
 	b.ReportMetric(float64(m.fleet.meter.received.Load()-received)/responses, "rx-B/accept")
 	b.ReportMetric(float64(m.fleet.meter.sent.Load()-sent)/responses, "tx-B/accept")
-	reportStages(b, before, m.acceptances(b, before, responses))
+	after := m.acceptances(b, before, responses)
+	reportStages(b, before, after)
+	reportShares(b, before, after, t.every.mean())
 	quiet(b)
 }
 
@@ -82,4 +84,22 @@ func reportStages(b *testing.B, before, after metrics) {
 	} {
 		b.ReportMetric(1000*after.since(before, stage.metric).quantile(stage.quantile), stage.unit)
 	}
+}
+
+// reportShares reports how the mean time of a change divides among the stages
+// it passes: the file is noticed, read and committed, merged, sent, accepted.
+func reportShares(b *testing.B, before, after metrics, whole float64) {
+	b.Helper()
+	last := 0.0
+	for _, stage := range []struct{ metric, unit string }{
+		{"isthmus_commit_to_catalog_seconds", "mean-merge-ms"},
+		{"isthmus_commit_to_send_seconds", "mean-push-ms"},
+		{acceptSeconds, "mean-accept-ms"},
+	} {
+		mean := 1000 * after.mean(before, stage.metric)
+		b.ReportMetric(mean-last, stage.unit)
+		last = mean
+	}
+	b.ReportMetric(1000*after.mean(before, "isthmus_observe_to_commit_seconds"), "mean-read-ms")
+	b.ReportMetric(whole, "mean-stream-ms")
 }

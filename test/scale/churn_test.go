@@ -66,7 +66,7 @@ func (m *measurement) plateaus(b *testing.B) (nobody, everybody plateau) {
 
 func (m *measurement) plateau(b *testing.B) plateau {
 	b.Helper()
-	held := m.server.memory(b)
+	held := m.server.memory(b, 3)
 	return plateau{held.heap, m.server.metrics(b).sum("go_goroutines")}
 }
 

@@ -4,12 +4,12 @@ import "testing"
 
 // memory measures what the server holds for each client.
 func (m *measurement) memory(b *testing.B) {
-	before := m.server.memory(b)
+	before := m.server.memory(b, 3)
 	m.fleet.connect(b, m.scriptOf)
 	defer m.fleet.disconnect(b)
 	settle()
-	after := m.server.memory(b)
-	const mib, kib = 1 << 20, 1 << 10
+	after := m.server.memory(b, 3)
+	const kib = 1 << 10
 	n := float64(*streams)
 	b.ReportMetric(before.rss/mib, "alone-rss-MiB")
 	b.ReportMetric(before.heap/mib, "alone-heap-MiB")

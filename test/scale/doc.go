@@ -2,15 +2,23 @@
 // are connected, and that it costs no more when there is more of everything
 // that it does not concern.
 //
-// It holds benchmarks only. They build the real program, run it as a process of
-// its own over a folder of ServiceEntry files, and connect scripted clients to
-// it, each on a connection of its own:
+// Its benchmarks build the real program, run it as a process of its own over a
+// folder of ServiceEntry files, and connect scripted clients to it, each on a
+// connection of its own:
 //
-//	go test -run '^$' -bench . ./test/scale
+//	go test -run '^$' -bench . -timeout 1h ./test/scale
 //
 // Every benchmark runs once and repeats what it measures as often as -changes
-// and -rounds say; -streams, -services and -endpoints set the size. The package
-// reads the server's use of processors and memory from /proc, so it needs Linux.
+// and -rounds say; -streams, -services and -endpoints set the size.
+//
+// BenchmarkStart, BenchmarkMesh and BenchmarkOne are about one large mesh whose
+// services have very different sizes; -mesh-services, -mesh-endpoints and
+// -mesh-largest say how large. With -against PATH they measure another build of
+// the program in the same run. TestSmallMesh takes a small mesh through the
+// same in seconds, and asks only whether all is well.
+//
+// The package reads the server's use of processors and memory from /proc, so
+// it needs Linux.
 //
 // The clients are lean on purpose, because they share the machine with the
 // server: they acknowledge at once, look at no more of a response than the

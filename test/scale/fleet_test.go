@@ -46,8 +46,8 @@ func newFleet(s *server, size int) *fleet {
 
 // connect connects all clients at once and returns how long each took to have
 // everything. Each says what scriptOf gives for its number.
-func (f *fleet) connect(b *testing.B, scriptOf func(int) *script) []time.Duration {
-	b.Helper()
+func (f *fleet) connect(tb testing.TB, scriptOf func(int) *script) []time.Duration {
+	tb.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	f.stop = func() { cancel(); running.Wait() }
@@ -63,23 +63,23 @@ func (f *fleet) connect(b *testing.B, scriptOf func(int) *script) []time.Duratio
 			}
 		})
 	}
-	return f.await(b, connected)
+	return f.await(tb, connected)
 }
 
 // disconnect ends all clients and waits until the server has noticed.
-func (f *fleet) disconnect(b *testing.B) {
-	b.Helper()
+func (f *fleet) disconnect(tb testing.TB) {
+	tb.Helper()
 	f.stop()
-	f.server.await(b, "end of all clients", func() bool { return f.server.metrics(b).sum("isthmus_clients") == 0 })
+	f.server.await(tb, "end of all clients", func() bool { return f.server.metrics(tb).sum("isthmus_clients") == 0 })
 }
 
 // follow makes a change and returns how long it took to reach each of the
 // clients it concerns.
-func (f *fleet) follow(b *testing.B, concerned int, change func() time.Time) []time.Duration {
-	b.Helper()
+func (f *fleet) follow(tb testing.TB, concerned int, change func() time.Time) []time.Duration {
+	tb.Helper()
 	arrival := f.expect(concerned)
 	written := change()
-	took := f.await(b, arrival)
+	took := f.await(tb, arrival)
 	for i := range took {
 		took[i] -= written.Sub(arrival.from)
 	}
@@ -94,14 +94,14 @@ func (f *fleet) expect(clients int) *awaited {
 }
 
 // await waits for what is expected and returns when it was reported.
-func (f *fleet) await(b *testing.B, a *awaited) []time.Duration {
-	b.Helper()
+func (f *fleet) await(tb testing.TB, a *awaited) []time.Duration {
+	tb.Helper()
 	select {
 	case <-a.done:
 	case err := <-f.broken:
-		b.Fatal(err)
+		tb.Fatal(err)
 	case <-time.After(patience):
-		b.Fatalf("%d of %d clients are still waiting after %v", a.left.Load(), f.size, patience)
+		tb.Fatalf("%d of %d clients are still waiting after %v", a.left.Load(), f.size, patience)
 	}
 	f.awaited.Store(nil)
 	var took []time.Duration
@@ -138,10 +138,10 @@ func (f *fleet) received(c *client, r *response, now time.Time) {
 }
 
 // verify fails the benchmark if a client was sent what nothing had caused.
-func (f *fleet) verify(b *testing.B) {
-	b.Helper()
+func (f *fleet) verify(tb testing.TB) {
+	tb.Helper()
 	if u := f.unexpected.Load(); u != nil {
-		b.Fatalf("client %d was sent a surplus response of %d × %s", u.client, u.resources, u.typeURL)
+		tb.Fatalf("client %d was sent a surplus response of %d × %s", u.client, u.resources, u.typeURL)
 	}
 }
 

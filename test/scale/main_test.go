@@ -25,8 +25,14 @@ var (
 	changes   = flag.Int("changes", 60, "changes to take the median of")
 	rounds    = flag.Int("rounds", 3, "connects and resumes of all clients to take the median of")
 	churning  = flag.Duration("churn", time.Minute, "how long clients come and go in the benchmark of that name")
-	binary    = flag.String("program", "", "measure this program instead of building it")
-	profile   = flag.String("profile", "", "serve pprof of the server on this address, such as 127.0.0.1:6060")
+	against   = flag.String("against", "", "also measure this program, in turns with the other")
+
+	meshServices  = flag.Int("mesh-services", 28_000, "services of a mesh of heavy-tailed sizes")
+	meshEndpoints = flag.Int("mesh-endpoints", 470_000, "endpoints of all its services together")
+	meshLargest   = flag.Int("mesh-largest", 20_000, "endpoints of its largest service")
+
+	binary  = flag.String("program", "", "measure this program instead of building it")
+	profile = flag.String("profile", "", "serve pprof of the server on this address, such as 127.0.0.1:6060")
 )
 
 // workDir is where the program is built to; it is removed at the end.
@@ -77,8 +83,18 @@ func serveProfiled(addr string) int {
 	return cli.Main(ctx, "profiled", os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
 }
 
-// program returns the path of the program, which is built once.
-var program = sync.OnceValues(func() (string, error) {
+// program returns the path of the program that is measured.
+func program(tb testing.TB) string {
+	tb.Helper()
+	path, err := built()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return path
+}
+
+// built builds the program once.
+var built = sync.OnceValues(func() (string, error) {
 	switch {
 	case *profile != "":
 		return os.Executable()

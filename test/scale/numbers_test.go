@@ -20,6 +20,15 @@ func (s sample) quantile(q float64) float64 {
 
 func (s sample) median() float64 { return s.quantile(0.5) }
 
+func (s sample) mean() (mean float64) {
+	for _, v := range s {
+		mean += v / float64(len(s))
+	}
+	return mean
+}
+
+const mib = 1 << 20
+
 func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
 func allMs(list []time.Duration) sample {
@@ -60,6 +69,11 @@ func (m metrics) since(before metrics, name string) histogram {
 		h.counts = append(h.counts, byBound[bound])
 	}
 	return h
+}
+
+// mean is the mean of what a histogram observed between two scrapes.
+func (m metrics) mean(before metrics, name string) float64 {
+	return (m.sum(name+"_sum") - before.sum(name+"_sum")) / (m.sum(name+"_count") - before.sum(name+"_count"))
 }
 
 func (h histogram) total() float64 { return h.counts[len(h.counts)-1] }

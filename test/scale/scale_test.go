@@ -1,6 +1,7 @@
 package scale
 
 import (
+	"slices"
 	"testing"
 	"time"
 )
@@ -79,13 +80,24 @@ type measurement struct {
 	fleet     *fleet
 	scriptOf  func(client int) *script
 	concerned func(service int) (clients int)
+	targets   []int // services to be changed, in this order and again
 }
 
-func newMeasurement(b *testing.B, services int, scriptOf func(int) *script) *measurement {
+func newMeasurement(b *testing.B, registered int, scriptOf func(int) *script) *measurement {
 	b.Helper()
-	r := newRegistry(b, services, *endpoints)
-	s := startServer(b, r)
-	return &measurement{r, s, newFleet(s, *streams), scriptOf, func(int) int { return *streams }}
+	r := newRegistry(b, slices.Repeat([]int{*endpoints}, registered), brief)
+	s := startServer(b, program(b), r, "")
+	return &measurement{r, s, newFleet(s, *streams), scriptOf, func(int) int { return *streams }, targets(*services)}
+}
+
+// targets are services to be changed, one after the other: some of each range
+// of numbers.
+func targets(services int) []int {
+	list := make([]int, services)
+	for n := range list {
+		list[n] = n * 7 % services
+	}
+	return list
 }
 
 // all has every client say the same.
@@ -98,10 +110,10 @@ func settle() { time.Sleep(30 * time.Millisecond) }
 func quiet(b *testing.B) { b.ReportMetric(0, "ns/op") }
 
 // step makes the nth change and returns how long it took to reach each client
-// it concerns. Changes go round the services that clients ask for.
+// it concerns.
 func (m *measurement) step(b *testing.B, n int) []time.Duration {
 	b.Helper()
-	service := n * 7 % *services
+	service := m.targets[n%len(m.targets)]
 	took := m.fleet.follow(b, m.concerned(service), func() time.Time { return m.registry.change(b, service) })
 	settle()
 	return took

@@ -1,0 +1,235 @@
+package model
+
+import (
+	"bytes"
+	"slices"
+)
+
+// plainReader reads a record in the very form that appendPlain gives it.
+// Plain is false once something else stands there: the reader then goes on to
+// no purpose, and what it has read means nothing.
+type plainReader struct {
+	text   []byte // what is left
+	plain  bool
+	shared *shared
+}
+
+// readPlain reports false for a text that is not in that form, whatever it is.
+func readPlain(data []byte, s *shared) (rec Record, ok bool) {
+	r := plainReader{data, true, s}
+	if !r.maybe(`{"kind":"Endpoint",`) {
+		return Record{}, false
+	}
+	rec.Ref = Ref{KindEndpoint, r.key(own)}
+	r.expect(`,"uid":"`)
+	r.uid(&rec.UID)
+	r.expect(`","revision":`)
+	rec.Revision = r.number(1<<64 - 1)
+	r.expect(`,"generation":`)
+	rec.Generation = r.number(1<<64 - 1)
+	if r.maybe(`,"owner":{"kind":`) {
+		rec.Owner.Kind = Kind(s.text(r.string()))
+		r.expect(",")
+		rec.Owner.Key = r.key(s.text)
+		r.expect("}")
+	}
+	rec.Origin = s.text(r.optional(`,"origin":`))
+	rec.Place = s.text(r.optional(`,"place":`))
+	if r.maybe(`,"status":{`) {
+		r.status(&rec.Status)
+	}
+	var e Endpoint
+	r.expect(`,"spec":{"address":`)
+	r.endpoint(&e)
+	r.expect("}}")
+	rec.Spec = e
+	return rec, r.plain && len(r.text) == 0
+}
+
+func (r *plainReader) maybe(literal string) bool {
+	if len(r.text) < len(literal) || string(r.text[:len(literal)]) != literal {
+		return false
+	}
+	r.text = r.text[len(literal):]
+	return true
+}
+
+func (r *plainReader) expect(literal string) { r.plain = r.maybe(literal) && r.plain }
+
+// string takes a text that stands in JSON as it is.
+func (r *plainReader) string() []byte {
+	r.expect(`"`)
+	for i, c := range r.text {
+		if c == '"' {
+			s := r.text[:i]
+			r.text = r.text[i+1:]
+			return s
+		}
+		if !isPlainByte(c) {
+			break
+		}
+	}
+	r.plain = false
+	return nil
+}
+
+func (r *plainReader) optional(name string) []byte {
+	if !r.maybe(name) {
+		return nil
+	}
+	return r.string()
+}
+
+// number takes a whole number without leading zeros, up to a limit.
+func (r *plainReader) number(limit uint64) (n uint64) {
+	i := 0
+	for ; i < len(r.text) && '0' <= r.text[i] && r.text[i] <= '9'; i++ {
+		digit := uint64(r.text[i] - '0')
+		if n > (limit-digit)/10 {
+			r.plain = false
+			return 0
+		}
+		n = 10*n + digit
+	}
+	if i == 0 || i > 1 && r.text[0] == '0' {
+		r.plain = false
+	}
+	r.text = r.text[i:]
+	return n
+}
+
+func (r *plainReader) uid(u *UID) {
+	const digits = 2 * len(u)
+	if len(r.text) < digits || u.UnmarshalText(r.text[:digits]) != nil {
+		r.plain = false
+		return
+	}
+	r.text = r.text[digits:]
+}
+
+// key takes a key, its name in the way that is given.
+func (r *plainReader) key(name func([]byte) string) (k Key) {
+	r.expect(`"key":{"source":`)
+	k.Source = r.shared.text(r.string())
+	k.Namespace = r.shared.text(r.optional(`,"namespace":`))
+	r.expect(`,"name":`)
+	k.Name = name(r.string())
+	r.expect("}")
+	return k
+}
+
+// member takes the name of a field and the comma before it, which the first
+// one of an object does not have.
+func (r *plainReader) member(comma *string, name string) bool {
+	n := len(*comma)
+	if len(r.text) < n || string(r.text[:n]) != *comma {
+		return false
+	}
+	whole := r.text
+	r.text = r.text[n:]
+	if !r.maybe(name) {
+		r.text = whole
+		return false
+	}
+	*comma = ","
+	return true
+}
+
+func (r *plainReader) memberText(comma *string, name string) string {
+	if !r.member(comma, name) {
+		return ""
+	}
+	return r.shared.text(r.string())
+}
+
+// status takes what follows the opening brace.
+func (r *plainReader) status(s *Status) {
+	comma := ""
+	s.Stale = r.memberText(&comma, `"stale":`)
+	s.Held = r.memberText(&comma, `"held":`)
+	if r.member(&comma, `"since":`) {
+		r.plain = s.Since.UnmarshalText(r.string()) == nil && r.plain
+	}
+	r.expect("}")
+}
+
+// endpoint takes what follows the name of the first field, without the closing brace.
+func (r *plainReader) endpoint(e *Endpoint) {
+	e.Address = own(r.string())
+	if r.maybe(`,"ports":`) {
+		e.Ports = r.ports()
+	}
+	e.Exact = r.maybe(`,"exact":true`)
+	if r.maybe(`,"labels":`) {
+		e.Labels = r.labels()
+	}
+	e.Network = r.shared.text(r.optional(`,"network":`))
+	if r.maybe(`,"locality":{`) {
+		r.locality(&e.Locality)
+	}
+	if r.maybe(`,"weight":`) {
+		e.Weight = uint32(r.number(1<<32 - 1))
+	}
+	e.ServiceAccount = r.shared.text(r.optional(`,"serviceAccount":`))
+	e.Health = Health(r.shared.text(r.optional(`,"health":`)))
+}
+
+// locality takes what follows the opening brace.
+func (r *plainReader) locality(l *Locality) {
+	comma := ""
+	l.Region = r.memberText(&comma, `"region":`)
+	l.Zone = r.memberText(&comma, `"zone":`)
+	l.SubZone = r.memberText(&comma, `"subZone":`)
+	r.expect("}")
+}
+
+// entries takes a map whose names come in order, each once, and leaves them
+// where they are found until the next map. It returns the text of the map.
+func (r *plainReader) entries(value func()) []byte {
+	start, s := r.text, r.shared
+	s.names, s.values, s.numbers = s.names[:0], s.values[:0], s.numbers[:0]
+	r.expect("{")
+	for r.plain {
+		name := r.string()
+		if n := len(s.names); n > 0 && bytes.Compare(s.names[n-1], name) >= 0 {
+			break
+		}
+		s.names = append(s.names, name)
+		r.expect(":")
+		value()
+		if r.maybe("}") {
+			return start[:len(start)-len(r.text)]
+		}
+		r.expect(",")
+	}
+	r.plain = false
+	return nil
+}
+
+func (r *plainReader) labels() (m Labels) {
+	s := r.shared
+	text := r.entries(func() { s.values = append(s.values, r.string()) })
+	if !r.plain {
+		return m
+	}
+	if known, ok := s.labels[string(text)]; ok {
+		return known
+	}
+	m = Labels{s.all(s.names), s.all(s.values)}
+	keep(s.labels, string(text), m)
+	return m
+}
+
+func (r *plainReader) ports() (m Map[uint32]) {
+	s := r.shared
+	text := r.entries(func() { s.numbers = append(s.numbers, uint32(r.number(1<<32-1))) })
+	if !r.plain {
+		return m
+	}
+	if known, ok := s.ports[string(text)]; ok {
+		return known
+	}
+	m = Map[uint32]{s.all(s.names), slices.Clone(s.numbers)}
+	keep(s.ports, string(text), m)
+	return m
+}
