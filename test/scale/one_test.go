@@ -49,7 +49,8 @@ func BenchmarkOne(b *testing.B) {
 			for service, name := range []string{"small", "large"} {
 				m := &measurement{
 					r, s, newFleet(s, 1), all(envoyScript(delta, r.services(), nil)),
-					func(int) int { return 1 }, []int{service},
+					func(int) int { return 1 },
+					[]int{service},
 				}
 				b.Run(c.name+"/"+variant(delta)+"/"+name, m.change)
 			}
