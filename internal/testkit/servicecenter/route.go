@@ -110,9 +110,12 @@ func (s *Server) routes() http.Handler {
 	add := func(route Route, pattern string, limit int64, answer answerer) {
 		mux.Handle(pattern, s.route(route, s.authorized(s.answering(limit, answer))))
 	}
-	add(Version, "GET "+registry+"/version", maxBody, s.version)
-	add(Health, "GET "+registry+"/health", maxBody, s.health)
-	add(Readiness, "GET "+registry+"/health/readiness", maxBody, s.ready)
+	open := func(route Route, pattern string, answer answerer) { // to who has no token, too
+		mux.Handle(pattern, s.route(route, s.answering(maxBody, answer)))
+	}
+	open(Version, "GET "+registry+"/version", s.version)
+	open(Health, "GET "+registry+"/health", s.health)
+	open(Readiness, "GET "+registry+"/health/readiness", s.ready)
 	add(ListServices, "GET "+registry+"/microservices", maxBody, s.listServices)
 	add(GetService, "GET "+aService, maxBody, s.getService)
 	add(Existence, "GET "+registry+"/existence", maxBody, s.existence)
@@ -131,6 +134,12 @@ func (s *Server) routes() http.Handler {
 	add(HeartbeatSet, "PUT "+registry+"/heartbeats", maxBody, s.heartbeatSet)
 	add(InstanceStatus, "PUT "+anInstance+"/status", maxBody, s.putStatus)
 	add(InstanceProperties, "PUT "+anInstance+"/properties", maxPropertiesBody, s.putInstanceProperties)
+	add(GovernServices, "GET "+governing+"/microservices", maxBody, s.governServices)
+	add(GovernService, "GET "+governing+"/microservices/{service}", maxBody, s.governService)
+	add(GovernApps, "GET "+governing+"/apps", maxBody, s.governApps)
+	add(GovernStatistics, "GET "+governing+"/statistics", maxBody, s.governStatistics)
+	add(Dump, "GET /v4/{project}/admin/dump", maxBody, s.dump)
+	mux.Handle("GET "+aService+"/watcher", s.route(Watch, s.authorized(http.HandlerFunc(s.watch))))
 	mux.Handle("POST /v4/token", s.route(Token, http.HandlerFunc(s.login)))
 	mux.Handle("/", s.route(unknown, http.NotFoundHandler()))
 	return mux
@@ -139,6 +148,10 @@ func (s *Server) routes() http.Handler {
 // ServeHTTP answers a request. The older addresses are the newer ones in the
 // default project.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if !s.enter() {
+		panic(http.ErrAbortHandler)
+	}
+	defer s.serving.Done()
 	w.Header().Set("Server", serverName)
 	w.Header().Set("Vary", "Origin")
 	if rest, ok := strings.CutPrefix(r.URL.Path, oldPrefix); ok {

@@ -17,6 +17,7 @@ type Config struct {
 	KeepAlive bool          // no instance has to send heartbeats
 	NoEvents  bool          // watchers hear nothing, as with registry.cache.mode 0
 	RuleDelay time.Duration // until a consumer's look-up becomes a dependency; default 0.2 s
+	Queue     int           // events that wait for a watcher at most; default 5,000
 	// Accounts are names with their passwords. If there are any, every request
 	// but a login needs a token.
 	Accounts map[string]string
@@ -27,6 +28,13 @@ func (c Config) ruleDelay() time.Duration {
 		return 200 * time.Millisecond
 	}
 	return c.RuleDelay
+}
+
+func (c Config) queue() int {
+	if c.Queue == 0 {
+		return queued
+	}
+	return c.Queue
 }
 
 // Server is one replica of a Service Center. Its methods for services and
@@ -42,6 +50,9 @@ type Server struct {
 	stalled   bool
 	unseen    []func() // what came while stalled
 	watchers  map[serviceID]map[*watcher]bool
+	held      chan struct{} // closed while events may be sent
+	left      bool          // Close was called
+	member    instanceID    // this replica itself
 
 	router  http.Handler
 	counts  *counts
@@ -73,11 +84,13 @@ func (b *backend) replica() *Server {
 		Tenant:    &Tenant{b, home},
 		corrected: map[findKey]found{},
 		watchers:  map[serviceID]map[*watcher]bool{},
+		held:      make(chan struct{}),
 		counts:    newCounts(),
 		faults:    &faults{},
 		done:      done,
 		end:       end,
 	}
+	close(s.held)
 	s.pipeline = newPipeline(s)
 	s.router = s.routes()
 	s.http = &http.Server{Handler: s, ReadHeaderTimeout: time.Minute}
@@ -101,6 +114,7 @@ func (s *Server) Listen() error {
 // Serve starts to serve on a listener, which Close closes.
 func (s *Server) Serve(l net.Listener) {
 	s.address = l.Addr().String()
+	s.enrol(s.address)
 	s.serving.Go(func() {
 		if err := s.http.Serve(l); !errors.Is(err, http.ErrServerClosed) {
 			panic(err) // the listener was closed by somebody else
@@ -123,10 +137,23 @@ func (s *Server) Close() {
 	s.serving.Wait()
 }
 
+// enter counts a request that Close is to wait for; false if it is too late.
+func (s *Server) enter() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.left {
+		return false
+	}
+	s.serving.Add(1)
+	return true
+}
+
 // leave takes a replica out; the last one ends the backend.
 func (s *Server) leave() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.left = true
+	s.dropInstance(s.member)
 	rest := s.replicas[:0:0]
 	for _, r := range s.replicas {
 		if r != s {

@@ -145,25 +145,14 @@ func (s *Server) providers(c *call) (any, *Error) {
 	if s.cache.services[c.service()] == nil {
 		return nil, refuse(NoService, "Consumer does not exist")
 	}
-	var all []*Service
-	for n := range s.rules[c.service()] {
-		for at := range s.cache.versions(n) {
-			all = append(all, s.cache.services[at])
-		}
-	}
-	return providersAnswer{all}, nil
+	providers, _ := s.dependencies(c.service())
+	return providersAnswer{providers}, nil
 }
 
 func (s *Server) consumersOf(c *call) (any, *Error) {
-	v := s.cache.services[c.service()]
-	if v == nil {
+	if s.cache.services[c.service()] == nil {
 		return nil, refuse(NoService, "Provider does not exist")
 	}
-	var all []*Service
-	for _, at := range s.consumers(nameOf(c.tenant, v)) {
-		if consumer := s.cache.services[at]; consumer != nil {
-			all = append(all, consumer)
-		}
-	}
-	return consumersAnswer{all}, nil
+	_, consumers := s.dependencies(c.service())
+	return consumersAnswer{consumers}, nil
 }

@@ -1,9 +1,6 @@
 package servicecenter
 
-import (
-	"maps"
-	"time"
-)
+import "maps"
 
 // Tenant is a project of a domain. Its methods change what is registered
 // without a request, and take what they are given as it is: nothing is checked.
@@ -151,29 +148,31 @@ func defaults(field *string, value string) {
 	}
 }
 
-// enrolItself registers what the original registers of itself, for good.
+// enrolItself registers the service that the original registers of itself.
 func (b *backend) enrolItself() {
-	t := &Tenant{b, home}
-	id := t.Register(Service{
+	(&Tenant{b, home}).Register(Service{
 		App: "default", Name: itself, Version: "0.0.1", Alias: itself,
 		Environment: itsEnvironment, Properties: map[string]string{"allowCrossApp": "true"},
 	})
-	i := Instance{HostName: "standin", Endpoints: []string{"rest://127.0.0.1:30100/"}}
-	i.fill(id)
-	i.Version = "0.0.1"
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	at := serviceID{home, id}
-	h := held{&i, b.next()}
-	b.truth.putInstance(at, h)
-	for _, r := range b.replicas {
-		r.cache.putInstance(at, h)
-	}
 }
 
 const (
 	itself         = "SERVICECENTER"
 	itsEnvironment = "development"
-	// selfTimeout is how long a client may send nothing.
-	selfTimeout = 2 * time.Minute
 )
+
+// enrol registers a replica as an instance of that service. All see it at once,
+// and it sends its heartbeats.
+func (s *Server) enrol(address string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	at, _ := s.truth.version(name{home, itsEnvironment, "default", itself}, "0.0.1")
+	i := Instance{HostName: "standin", Endpoints: []string{"rest://" + address + "/"}, Version: "0.0.1"}
+	i.fill(at.id)
+	s.member = instanceID{at, i.ID}
+	h := held{&i, s.next()}
+	s.truth.putInstance(at, h)
+	for _, r := range s.replicas {
+		r.cache.putInstance(at, h)
+	}
+}
