@@ -84,6 +84,10 @@ func announce(instances []Instance, refuse func(instance, field, reason string))
 			refuse(instance.ID, "instanceId", "another instance of the service has this id and counts: register one of them anew")
 			continue
 		}
+		if instance.broken != "" {
+			refuse(instance.ID, "", "the instance is not as instances are: "+clip(instance.broken)+"; register it anew")
+			continue
+		}
 		listeners, wrong := parseListeners(instance.Endpoints)
 		if len(wrong) > 0 {
 			refuse(instance.ID, "endpoints", strings.Join(wrong, "; "))

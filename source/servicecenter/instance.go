@@ -18,6 +18,8 @@ type Instance struct {
 	Properties map[string]string `json:"properties"`
 	DataCenter dataCenter        `json:"dataCenterInfo"`
 	Version    string            `json:"version"`
+
+	broken string // what of it could not be read; empty if it could
 }
 
 type dataCenter struct {

@@ -59,8 +59,7 @@ func parseTemplate(field, text string) (*template.Template, error) {
 func render(t *template.Template, i Identity) (string, error) {
 	var b strings.Builder
 	if err := t.Execute(&b, i); err != nil {
-		var exec template.ExecError
-		if errors.As(err, &exec) {
+		if exec, ok := errors.AsType[template.ExecError](err); ok {
 			err = exec.Err
 		}
 		return "", err
@@ -198,13 +197,14 @@ func parting(a, b Identity) string {
 			fields = append(fields, f.field)
 		}
 	}
-	template := "{{.Service}}"
+	var template strings.Builder
+	template.WriteString("{{.Service}}")
 	for _, field := range fields {
 		if field != "Service" {
-			template += ".{{." + field + "}}"
+			template.WriteString(".{{." + field + "}}")
 		}
 	}
-	return fmt.Sprintf("put %s into the host or namespace template, such as host: %q", strings.Join(fields, " and "), template)
+	return fmt.Sprintf("put %s into the host or namespace template, such as host: %q", strings.Join(fields, " and "), template.String())
 }
 
 // sorted returns the services that have a name or were refused one, in order.
