@@ -95,10 +95,11 @@ func (c *center) entry() string { return fmt.Sprintf(centerEntry, c.server.URL()
 
 func (c *center) words() words {
 	return words{
-		registry: "a Service Center",
+		registry: "a stand-in for Service Center",
 		at:       c.server.URL(),
-		invitation: "the registry is at\n  " + c.server.URL() + "\n" +
-			"register instances there or remove them, and watch what the client sees.",
+		invitation: "register instances or remove them, for example with\n" +
+			"  curl -X DELETE " + c.server.URL() + "/v4/default/registry/microservices/" + c.ids["cart"] + "/instances/cart-1\n" +
+			"and watch what the client sees.",
 		read:       "has read the registry",
 		add:        "%s starts, and registers with the registry as an instance of %s.",
 		remove:     "%s stops at once, then it is removed from the instances of %s.",
