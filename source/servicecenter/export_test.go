@@ -95,3 +95,22 @@ func DecodeAll(body []byte, n int, now time.Time) (int, error) {
 	}
 	return len(answers), err
 }
+
+// DecodeFound reads the answer of a find of n keys.
+func DecodeFound(body []byte, n int) error {
+	_, err := decodeFound(body, n)
+	return err
+}
+
+// Assigner names services, each time anew.
+func Assigner(c Config, services []Registered) (func(), error) {
+	n, err := newNaming(c.withDefaults())
+	if err != nil {
+		return nil, err
+	}
+	var all []Identity
+	for _, r := range services {
+		all = append(all, Identity{"default", r.Environment, r.App, r.Service, r.Version})
+	}
+	return func() { n.assign(all) }, nil
+}

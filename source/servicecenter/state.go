@@ -31,6 +31,7 @@ type state struct {
 	keys    []Key // of entries, in order
 	units   map[Identity]*unit
 	called  names
+	unnamed bool                   // services have come or gone since they were named
 	before  map[string][]knownPort // ports by place, as stored before the first listing
 	ids     map[string]Key         // whose the registry's service ids are
 	ignored map[string]int         // of the list
@@ -72,7 +73,7 @@ func newState(c Config, stored iter.Seq[model.Record]) (*state, error) {
 			s.remember(rec.Place)
 		}
 	}
-	s.rename()
+	s.sort()
 	return s, nil
 }
 
@@ -129,7 +130,7 @@ func (s *state) list(answer listAnswer) {
 		}
 	}
 	if changed {
-		s.rename()
+		s.sort()
 	}
 }
 
@@ -157,11 +158,26 @@ func (s *state) add(i Identity) bool {
 	return true
 }
 
-// rename names all services anew, after some came or went.
-func (s *state) rename() {
+// sort puts the keys in order, after some came or went.
+func (s *state) sort() {
 	s.keys = slices.SortedFunc(maps.Keys(s.entries), Key.compare)
-	was := s.called
-	s.called = s.naming.assign(slices.Collect(maps.Keys(s.units)))
+	s.unnamed = true
+}
+
+// rename names all services anew, after some came or went. One of which nothing
+// is known takes no part yet, lest it takes a name from one that serves.
+func (s *state) rename() {
+	if !s.unnamed {
+		return
+	}
+	s.unnamed = false
+	was, all := s.called, make([]Identity, 0, len(s.units))
+	for i := range s.units {
+		if s.entries[i.key()].known || s.before[i.place()] != nil {
+			all = append(all, i)
+		}
+	}
+	s.called = s.naming.assign(all)
 	for i := range s.units {
 		if s.called.of[i] != was.of[i] || s.called.refused[i] != was.refused[i] {
 			s.dirty[i] = true
@@ -233,6 +249,7 @@ func (s *state) take(a ask, e *entry, f found) {
 	case foreign:
 		s.trouble(e, fmt.Sprintf("the registry answers with instances of %s/%s/%s", owner.Environment, owner.App, owner.Service))
 	default:
+		s.unnamed = s.unnamed || !e.known
 		e.rev, e.instances, e.known, e.trouble = f.rev, f.instances, true, ""
 		s.touch(e)
 	}
@@ -291,7 +308,7 @@ func (s *state) bury() {
 		}
 	}
 	if changed {
-		s.rename()
+		s.sort()
 	}
 }
 
@@ -306,6 +323,7 @@ func (s *state) age(now time.Time) {
 
 // pending reports whether anything is to be listed again.
 func (s *state) pending(now time.Time) bool {
+	s.rename()
 	s.age(now)
 	return len(s.dirty) > 0 || len(s.gone) > 0
 }
