@@ -18,13 +18,13 @@ const (
 	ServiceExists   Code = 400010
 	NoService       Code = 400012
 	HasInstances    Code = 400013
+	NoSchema        Code = 400016
 	NoInstance      Code = 400017
 	DependedOn      Code = 400023
 	Unauthorized    Code = 401201
 	WrongPassword   Code = 401202
 	NoAuthorization Code = 401204
 	TokenExpired    Code = 401205
-	Forbidden       Code = 403001
 	AccountLocked   Code = 403201
 	Internal        Code = 500003
 	BackendDown     Code = 500011
@@ -42,6 +42,8 @@ func (c Code) message() string {
 		return "Micro-service does not exist"
 	case HasInstances:
 		return "Micro-service has deployed instance(s)"
+	case NoSchema:
+		return "Schema does not exist"
 	case NoInstance:
 		return "Instance does not exist"
 	case DependedOn:
@@ -54,8 +56,6 @@ func (c Code) message() string {
 		return "No authorization header"
 	case TokenExpired:
 		return "Token is expired"
-	case Forbidden:
-		return "Forbidden"
 	case AccountLocked:
 		return "Account blocked"
 	case BackendDown:
