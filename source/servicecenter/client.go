@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
 	"strings"
@@ -24,13 +25,19 @@ type client struct {
 	at     int // the address in use
 }
 
-func newClient(c Config, a *access) (*client, error) {
+// dialer opens connections; nil for the network's own.
+type dialer func(ctx context.Context, network, address string) (net.Conn, error)
+
+func newClient(c Config, a *access, dial dialer) (*client, error) {
 	tls, err := c.TLS.load()
 	if err != nil {
 		return nil, err
 	}
 	transport := http.DefaultTransport.(*http.Transport).Clone() //nolint:forcetypeassert // as net/http documents
 	transport.TLSClientConfig, transport.MaxIdleConnsPerHost = tls, 2
+	if dial != nil {
+		transport.Proxy, transport.DialContext = nil, dial
+	}
 	transport.Protocols = new(http.Protocols) // HTTP/1 alone, for websockets begin there
 	transport.Protocols.SetHTTP1(true)
 	return &client{config: c, http: &http.Client{Transport: transport, CheckRedirect: stay}, access: a}, nil
@@ -171,14 +178,13 @@ func transportError(ctx context.Context, err error) error {
 }
 
 // refusedWith reads an answer other than success. Another member may do better
-// unless it is the request that is at fault.
+// unless it is the registry that says so, and says that the request is at fault.
 func refusedWith(status int, body []byte) error {
 	var said registryError
-	cause := error(&said)
 	if unmarshal(body, &said) != nil || said.Code == "" {
-		cause = fmt.Errorf("%q", clip(strings.TrimSpace(string(body))))
+		return &refused{status, fmt.Errorf("%q", clip(strings.TrimSpace(string(body)))), status != http.StatusRequestEntityTooLarge}
 	}
-	return &refused{status, cause, status >= 500 || status == http.StatusTooManyRequests || status < 400}
+	return &refused{status, &said, status >= http.StatusInternalServerError || status == http.StatusTooManyRequests}
 }
 
 // list asks for all services of the project.

@@ -60,7 +60,9 @@ func render(t *template.Template, i Identity) (string, error) {
 	var b strings.Builder
 	if err := t.Execute(&b, i); err != nil {
 		if exec, ok := errors.AsType[template.ExecError](err); ok {
-			err = exec.Err
+			text := exec.Err.Error() // which begins with where in the template, though it is one line
+			text = text[strings.LastIndex(text, ": ")+1:]
+			err = errors.New(strings.TrimSpace(strings.TrimSuffix(text, " in type servicecenter.Identity")))
 		}
 		return "", err
 	}
@@ -190,8 +192,10 @@ func (n *naming) settle(c contest, taken map[name]Identity, all *names) {
 func parting(a, b Identity) string {
 	var fields []string
 	for _, f := range []struct{ field, a, b string }{
-		{"Environment", a.Environment, b.Environment}, {"App", a.App, b.App},
-		{"Service", a.Service, b.Service}, {"Version", a.Version, b.Version},
+		{"Environment", a.Environment, b.Environment},
+		{"App", a.App, b.App},
+		{"Service", a.Service, b.Service},
+		{"Version", a.Version, b.Version},
 	} {
 		if f.a != f.b {
 			fields = append(fields, f.field)
