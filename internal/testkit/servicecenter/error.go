@@ -25,6 +25,7 @@ const (
 	WrongPassword   Code = 401202
 	NoAuthorization Code = 401204
 	TokenExpired    Code = 401205
+	Forbidden       Code = 403001
 	AccountLocked   Code = 403201
 	Internal        Code = 500003
 	BackendDown     Code = 500011
@@ -56,6 +57,8 @@ func (c Code) message() string {
 		return "No authorization header"
 	case TokenExpired:
 		return "Token is expired"
+	case Forbidden:
+		return "Forbidden"
 	case AccountLocked:
 		return "Account blocked"
 	case BackendDown:
