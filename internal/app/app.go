@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"errors"
+	"iter"
 	"log/slog"
 	"net"
 	"sync/atomic"
@@ -15,6 +16,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/admin"
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/config"
+	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/output/envoy"
 	"github.com/isthmus-mesh/isthmus/output/xds"
 	"github.com/isthmus-mesh/isthmus/push"
@@ -119,10 +121,15 @@ func assemble(ctx context.Context, c *config.Config, version string, log *slog.L
 
 // supervise makes the source that an entry of the configuration describes.
 func (a *App) supervise(c *config.Config, s config.Source) *source.Supervisor {
-	reader := a.machine.reader(s, a.log.With("source", s.Name))
-	return source.NewSupervisor(s.Name, reader, a.store, source.Config{
-		Kind: s.Kind(), Origin: c.Instance, Hold: s.Hold, Log: a.log, MaxBackoff: folderWait, Restored: a.restoredAt(),
+	settings := source.Config{Kind: s.Kind(), Origin: c.Instance, Hold: s.Hold, Log: a.log, Restored: a.restoredAt()}
+	if s.File != nil {
+		settings.MaxBackoff = folderWait
+	}
+	reader := a.machine.reader(configured{
+		Source: s, instance: c.Instance, log: a.log.With("source", s.Name),
+		stored: func() iter.Seq[model.Record] { return a.store.List(model.Filter{Source: s.Name}) },
 	})
+	return source.NewSupervisor(s.Name, reader, a.store, settings)
 }
 
 // XDSAddr and AdminAddr are the addresses the listeners are bound to.

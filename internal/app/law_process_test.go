@@ -69,7 +69,7 @@ func (p *play) machine(forXDS, forAdmin net.Listener) machine {
 		listen: func(context.Context, *config.Config) (xds, admin net.Listener, err error) {
 			return forXDS, forAdmin, nil
 		},
-		reader: func(s config.Source, _ *slog.Logger) source.Source {
+		reader: func(s configured) source.Source {
 			n, _ := strconv.Atoi(s.File.Path)
 			return reader{p.registries[n], func(store func() error, said said) error { return p.took(s.Name, store, said) }}
 		},

@@ -3,13 +3,16 @@ package app
 import (
 	"context"
 	"fmt"
+	"iter"
 	"log/slog"
 	"net"
 
 	"github.com/isthmus-mesh/isthmus/config"
+	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/output/xds"
 	"github.com/isthmus-mesh/isthmus/source"
 	"github.com/isthmus-mesh/isthmus/source/file"
+	"github.com/isthmus-mesh/isthmus/source/servicecenter"
 	"github.com/isthmus-mesh/isthmus/store"
 )
 
@@ -19,12 +22,20 @@ type machine struct {
 	store store.Config
 	// listen binds what clients and what operators connect to.
 	listen func(ctx context.Context, c *config.Config) (xds, admin net.Listener, err error)
-	// reader reads the registry that an entry of the configuration describes.
-	reader func(s config.Source, log *slog.Logger) source.Source
+	// reader makes what reads a registry.
+	reader func(configured) source.Source
 	// load reads the configuration file, and watch tells when to do so again,
 	// until ctx ends.
 	load  func(path string) (*config.Config, error)
 	watch func(ctx context.Context, path string, log *slog.Logger, changed func())
+}
+
+// configured is an entry of the configuration, with what its reader needs beside it.
+type configured struct {
+	config.Source
+	instance string                        // whose reader it is
+	stored   func() iter.Seq[model.Record] // of this source, at the time
+	log      *slog.Logger
 }
 
 // thisMachine is the one the process runs on.
@@ -44,4 +55,11 @@ func bind(ctx context.Context, c *config.Config) (forXDS, forAdmin net.Listener,
 	return forXDS, forAdmin, nil
 }
 
-func readerOf(s config.Source, log *slog.Logger) source.Source { return file.New(*s.File, log) }
+func readerOf(r configured) source.Source {
+	if r.ServiceCenter != nil {
+		return servicecenter.New(*r.ServiceCenter, servicecenter.Options{
+			Instance: r.instance, Name: r.Name, Log: r.log, Stored: r.stored,
+		})
+	}
+	return file.New(*r.File, r.log)
+}

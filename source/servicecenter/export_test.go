@@ -1,0 +1,138 @@
+package servicecenter
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"slices"
+	"time"
+
+	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/source"
+)
+
+// Registered is a service with its instances, as a registry has them.
+type Registered struct {
+	Environment string        `json:"environment"`
+	App         string        `json:"appId"`
+	Service     string        `json:"serviceName"`
+	Version     string        `json:"version"`
+	Instances   []Instance    `json:"instances"`
+	Before      model.Service `json:"-"` // its record so far
+}
+
+// Convert is what becomes of services at a time.
+func Convert(c Config, services []Registered, now time.Time) (source.Listing, error) {
+	c = c.withDefaults()
+	n, err := newNaming(c)
+	if err != nil {
+		return source.Listing{}, err
+	}
+	identity := func(r Registered) Identity { return Identity{c.Project, r.Environment, r.App, r.Service, r.Version} }
+	var all []Identity
+	for _, r := range services {
+		all = append(all, identity(r))
+	}
+	called := n.assign(all)
+	out := source.Listing{Ignored: map[string]int{}}
+	for _, i := range called.sorted() {
+		at := slices.IndexFunc(services, func(r Registered) bool { return identity(r) == i })
+		if reason := called.refused[i]; reason != "" {
+			out.Refused = append(out.Refused, refusal(i, reason))
+			continue
+		}
+		r := services[at]
+		made := convert(i, called.of[i], r.Instances, knownPorts(r.Before), c.rules(), now)
+		out.Objects = append(out.Objects, made.object)
+		out.Refused = append(out.Refused, made.refused...)
+		if made.left > 0 {
+			out.Ignored[ignoredProperties] += made.left
+		}
+	}
+	return out, nil
+}
+
+// DialWith has the source open its connections in another way.
+func (s *Source) DialWith(dial func(ctx context.Context, network, address string) (net.Conn, error)) {
+	s.dial = dial
+}
+
+// What plans and reads is tested by itself.
+type (
+	Ask      = ask
+	Attempts = attempts
+)
+
+func NewAsk(k Key, rev string) Ask { return ask{k, rev} }
+
+func Chunks(asks []Ask, bytes, keys int) []chunk { return chunks(asks, bytes, keys) }
+
+func (c chunk) Asks() []Ask  { return c.asks }
+func (c chunk) Body() []byte { return c.body }
+
+func NextRound(poll, took time.Duration, changed bool, random float64) time.Duration {
+	return nextRound(poll, took, changed, random)
+}
+
+// Try makes a login that fails, if it may be made.
+func (a *attempts) Try(password []byte, now time.Time) bool {
+	if a.wait(password, now) > 0 {
+		return false
+	}
+	a.begin(password, now)
+	return true
+}
+
+// DecodeAll reads bytes as every answer there is, and converts the instances it
+// finds. It returns how many of n keys are answered.
+func DecodeAll(body []byte, n int, now time.Time) (int, error) {
+	_, _ = decodeList(body)
+	_, _ = decodeGraph(body)
+	_, _ = decodeEvent(body)
+	_ = refusedWith(400, body).Error()
+	answers, err := decodeFound(body, n)
+	for _, f := range answers {
+		convert(Identity{App: "a", Service: "s"}, name{"n", "s"}, f.instances, nil, rules{}, now)
+	}
+	return len(answers), err
+}
+
+// DecodeFound reads the answer of a find of n keys.
+func DecodeFound(body []byte, n int) error {
+	_, err := decodeFound(body, n)
+	return err
+}
+
+// Assigner names services, each time anew.
+func Assigner(c Config, services []Registered) (func(), error) {
+	n, err := newNaming(c.withDefaults())
+	if err != nil {
+		return nil, err
+	}
+	var all []Identity
+	for _, r := range services {
+		all = append(all, Identity{"default", r.Environment, r.App, r.Service, r.Version})
+	}
+	return func() { n.assign(all) }, nil
+}
+
+// Summary says what the answer to a find of n keys says of each.
+func Summary(body []byte, n int) (all []string) {
+	answers, err := decodeFound(body, n)
+	if err != nil {
+		return []string{"error: " + err.Error()}
+	}
+	for _, f := range answers {
+		switch {
+		case denied(f.err):
+			all = append(all, "denied")
+		case f.err != nil:
+			all = append(all, f.err.Error())
+		case f.same:
+			all = append(all, "same")
+		default:
+			all = append(all, fmt.Sprintf("%d instances", len(f.instances)))
+		}
+	}
+	return all
+}

@@ -1,0 +1,180 @@
+package servicecenter
+
+import (
+	"iter"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/isthmus-mesh/isthmus/model"
+)
+
+// goneAfter is how many lists in a row must lack a service.
+const goneAfter = 2
+
+// state is what is known of the registry, and how answers change it. It asks
+// nothing itself.
+type state struct {
+	config     Config
+	rules      rules
+	naming     *naming
+	ranking    ranking
+	perVersion bool
+
+	entries map[Key]*entry
+	keys    []Key // of entries, in order
+	units   map[Identity]*unit
+	called  names
+	unnamed bool                   // services have come or gone since they were named
+	before  map[string][]knownPort // ports by place, as stored before the first listing
+	ids     map[string]Key         // whose the registry's service ids are
+	ignored map[string]int         // of the list
+
+	dirty map[Identity]bool // what is to be listed again
+	gone  []string          // places whose services are gone since they were listed last
+}
+
+// entry is what is known of a key.
+type entry struct {
+	units     []Identity
+	rev       string
+	instances []Instance
+	known     bool   // it has been found
+	trouble   string // why what is known may be old; empty if it is not
+	denials   int    // finds in a row that say that there is no such service
+}
+
+// unit is what becomes one service of the mesh: all versions of a key, or one.
+type unit struct {
+	missing int // lists in a row that lack it
+	ports   []knownPort
+	due     time.Time // when a port is to be dropped; zero if none is
+	left    int       // properties that cannot be labels
+}
+
+func newState(c Config, stored iter.Seq[model.Record]) (*state, error) {
+	n, err := newNaming(c)
+	if err != nil {
+		return nil, err
+	}
+	s := &state{
+		config: c, rules: c.rules(), naming: n, ranking: n.ranking, perVersion: perVersion(c),
+		entries: map[Key]*entry{}, units: map[Identity]*unit{}, before: map[string][]knownPort{}, dirty: map[Identity]bool{},
+	}
+	for rec := range stored {
+		if spec, ok := rec.Spec.(model.Service); ok {
+			s.before[rec.Place] = knownPorts(spec)
+			s.remember(rec.Place)
+		}
+	}
+	s.sort()
+	return s, nil
+}
+
+// remember takes in a service that is stored, so that it takes as much to
+// believe that it is gone as if this process had seen it.
+func (s *state) remember(place string) {
+	i, ok := identityOf(place)
+	if ok && i.Project == s.config.Project && (i.Version != "") == s.perVersion && s.ranking.wants(i.key()) {
+		s.add(i)
+	}
+}
+
+// The services that the registry lists of itself.
+const itself, itselfOld = "SERVICECENTER", "SERVICE-CENTER"
+
+// Under these words are counted the entries of a list that are none of our business.
+const (
+	ignoredItself  = "the registry itself"
+	ignoredWatcher = "consumer of a watch"
+	ignoredBroken  = "list entry without app or name"
+)
+
+// list takes a list of the registry: what is new, and what is missing.
+func (s *state) list(answer listAnswer) {
+	present := make(map[Identity]bool, len(s.units))
+	s.ids = make(map[string]Key, len(answer.services))
+	s.ignored = map[string]int{}
+	count := func(what string, n int) {
+		if n > 0 {
+			s.ignored[what] += n
+		}
+	}
+	count(ignoredBroken, answer.broken)
+	for _, l := range answer.services {
+		switch {
+		case l.Service == itself || l.Service == itselfOld:
+			count(ignoredItself, 1)
+		case l.watcher:
+			count(ignoredWatcher, 1)
+		case s.ranking.wants(l.Key):
+			present[s.identify(l.Key, l.version)] = true
+			s.ids[l.id] = l.Key
+		}
+	}
+	changed := false
+	for i := range present {
+		changed = s.add(i) || changed
+	}
+	for i, u := range s.units {
+		if present[i] {
+			u.missing = 0
+		} else {
+			u.missing++
+		}
+	}
+	if changed {
+		s.sort()
+	}
+}
+
+func (s *state) identify(k Key, version string) Identity {
+	i := Identity{Project: s.config.Project, Environment: k.Environment, App: k.App, Service: k.Service}
+	if s.perVersion {
+		i.Version = version
+	}
+	return i
+}
+
+// add takes in a service that was not there, and reports whether it was not.
+func (s *state) add(i Identity) bool {
+	if s.units[i] != nil {
+		return false
+	}
+	s.units[i] = &unit{ports: s.before[i.place()]}
+	s.dirty[i] = true
+	e := s.entries[i.key()]
+	if e == nil {
+		e = &entry{}
+		s.entries[i.key()] = e
+	}
+	e.units = append(e.units, i)
+	return true
+}
+
+// sort puts the keys in order, after some came or went.
+func (s *state) sort() {
+	s.keys = slices.SortedFunc(maps.Keys(s.entries), Key.compare)
+	s.unnamed = true
+}
+
+// rename names all services anew, after some came or went. One of which nothing
+// is known takes no part yet, lest it takes a name from one that serves.
+func (s *state) rename() {
+	if !s.unnamed {
+		return
+	}
+	s.unnamed = false
+	was, all := s.called, make([]Identity, 0, len(s.units))
+	for i := range s.units {
+		if s.entries[i.key()].known || s.before[i.place()] != nil {
+			all = append(all, i)
+		}
+	}
+	s.called = s.naming.assign(all)
+	for i := range s.units {
+		if s.called.of[i] != was.of[i] || s.called.refused[i] != was.refused[i] {
+			s.dirty[i] = true
+		}
+	}
+}
