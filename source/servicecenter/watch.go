@@ -111,7 +111,7 @@ func (o *watched) retryLater() {
 func (s *Source) tell(one *watched, g group, err error) {
 	if text := err.Error(); one.told != text {
 		one.told = text
-		s.options.Log.Warn("a watch has ended, polling goes on", 
+		s.options.Log.Warn("a watch has ended, polling goes on",
 			"environment", g.environment, "app", g.app, "err", text)
 	}
 }
