@@ -38,7 +38,7 @@ func (w *Writer) Plan(ctx context.Context) ([]Action, []Omission, error) {
 	if ctx.Err() != nil {
 		return nil, nil, ctx.Err()
 	}
-	slices.SortStableFunc(all, func(a, b Action) int { return a.Ref.compare(b.Ref) })
+	slices.SortStableFunc(all, func(a, b Action) int { return a.compare(b.Ref) })
 	return all, w.ledger.omissions(), nil
 }
 

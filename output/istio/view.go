@@ -85,7 +85,7 @@ func shorten(kind Kind, o any) any {
 	}
 	short := observedOf(kind, u)
 	return &kept{Observed: short, ObjectMeta: metav1.ObjectMeta{
-		Name: short.Name, Namespace: short.Ref.Namespace, UID: u.GetUID(), ResourceVersion: short.Version,
+		Name: short.Name, Namespace: short.Namespace, UID: u.GetUID(), ResourceVersion: short.Version,
 	}}
 }
 
@@ -193,7 +193,7 @@ func (v *view) of(key Key) []Observed {
 			list = append(list, k.Observed)
 		}
 	}
-	slices.SortFunc(list, func(a, b Observed) int { return a.Ref.compare(b.Ref) })
+	slices.SortFunc(list, func(a, b Observed) int { return a.compare(b.Ref) })
 	return list
 }
 
