@@ -13,22 +13,23 @@ type ledger struct {
 	versions  map[Ref]string      // that our writes led to, until they were seen
 	pending   map[Key]time.Time   // when the first change was committed that is not written
 	notes     map[Key]note
-	waiting   map[Ref]string // objects that are left as they are, and why
 	writes    map[Verb]uint64
 	failures  uint64
 	drift     uint64
 	lastWrite time.Time
 }
 
-// note is what a translation left out.
+// note is what is not done about a key: what a translation left out, and the
+// objects that are left as they are though they should change.
 type note struct {
 	left    []LeftOut
 	refused string
+	held    []Held
 }
 
 func (l *ledger) init() {
 	l.inOrder, l.versions, l.pending = map[Ref]fingerprint{}, map[Ref]string{}, map[Key]time.Time{}
-	l.notes, l.waiting, l.writes = map[Key]note{}, map[Ref]string{}, map[Verb]uint64{}
+	l.notes, l.writes = map[Key]note{}, map[Verb]uint64{}
 }
 
 // committed notes since when keys wait to be written.
@@ -53,14 +54,25 @@ func (l *ledger) reached(key Key) (time.Duration, bool) {
 	return time.Since(at), ok
 }
 
-func (l *ledger) translated(key Key, t Translation) {
+// planned notes what is to be done about a key, and what not.
+func (l *ledger) planned(key Key, t Translation, actions []Action) {
+	n := note{left: t.LeftOut, refused: t.Refused}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if len(t.LeftOut) == 0 && t.Refused == "" {
+	for _, a := range actions {
+		switch {
+		case a.Verb != Leave:
+		case a.want.Name != "" && a.want.differs(a.have) == "":
+			l.inOrder[a.Ref] = a.want.fingerprint()
+		default:
+			n.held = append(n.held, Held{a.Ref, a.Reason})
+		}
+	}
+	if len(n.left) == 0 && n.refused == "" && len(n.held) == 0 {
 		delete(l.notes, key)
 		return
 	}
-	l.notes[key] = note{t.LeftOut, t.Refused}
+	l.notes[key] = n
 }
 
 // drifted reports whether an object was in order, and is not although nothing
@@ -75,18 +87,6 @@ func (l *ledger) drifted(a Action) bool {
 	return ok && was == a.want.fingerprint()
 }
 
-// left notes an object that needs nothing, or may not be changed yet.
-func (l *ledger) left(a Action) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if a.want.Name != "" && a.want.differs(a.have) == "" {
-		l.inOrder[a.Ref] = a.want.fingerprint()
-		delete(l.waiting, a.Ref)
-		return
-	}
-	l.waiting[a.Ref] = a.Reason
-}
-
 func (l *ledger) wrote(a Action, now Observed, drifted bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -95,7 +95,6 @@ func (l *ledger) wrote(a Action, now Observed, drifted bool) {
 	if drifted {
 		l.drift++
 	}
-	delete(l.waiting, a.Ref)
 	if a.Verb == Delete {
 		delete(l.inOrder, a.Ref)
 		delete(l.versions, a.Ref)
@@ -104,7 +103,7 @@ func (l *ledger) wrote(a Action, now Observed, drifted bool) {
 	l.inOrder[a.Ref], l.versions[a.Ref] = a.want.fingerprint(), now.Version
 }
 
-func (l *ledger) failed(Action, error) {
+func (l *ledger) failed() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.failures++
@@ -127,7 +126,6 @@ func (l *ledger) begin() {
 	defer l.mu.Unlock()
 	clear(l.inOrder)
 	clear(l.versions)
-	clear(l.waiting)
 	clear(l.notes)
 	clear(l.pending)
 }
