@@ -1,6 +1,7 @@
 package istio
 
 import (
+	"slices"
 	"sync"
 	"time"
 )
@@ -12,6 +13,7 @@ type ledger struct {
 	inOrder   map[Ref]fingerprint // what an object said when it last was as it should be
 	versions  map[Ref]string      // that our writes led to, until they were seen
 	pending   map[Key]time.Time   // when the first change was committed that is not written
+	restored  map[Ref][]time.Time // when objects were restored lately
 	notes     map[Key]note
 	writes    map[Verb]uint64
 	failures  uint64
@@ -29,7 +31,7 @@ type note struct {
 
 func (l *ledger) init() {
 	l.inOrder, l.versions, l.pending = map[Ref]fingerprint{}, map[Ref]string{}, map[Key]time.Time{}
-	l.notes, l.writes = map[Key]note{}, map[Verb]uint64{}
+	l.notes, l.writes, l.restored = map[Key]note{}, map[Verb]uint64{}, map[Ref][]time.Time{}
 }
 
 // committed notes since when keys wait to be written.
@@ -87,6 +89,26 @@ func (l *ledger) drifted(a Action) bool {
 	return ok && was == a.want.fingerprint()
 }
 
+// An object is contested if it had to be restored so often within that time.
+const (
+	contestedAfter  = 5
+	contestedWithin = 30 * time.Second
+)
+
+// contested reports whether somebody keeps changing an object, and how long to
+// leave it before it is restored again.
+func (l *ledger) contested(r Ref, now time.Time) (time.Duration, bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	lately := slices.DeleteFunc(l.restored[r], func(at time.Time) bool { return now.Sub(at) >= contestedWithin })
+	if len(lately) == 0 {
+		delete(l.restored, r)
+		return 0, false
+	}
+	l.restored[r] = lately
+	return contestedWithin - now.Sub(lately[0]), len(lately) >= contestedAfter
+}
+
 func (l *ledger) wrote(a Action, now Observed, drifted bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -94,6 +116,7 @@ func (l *ledger) wrote(a Action, now Observed, drifted bool) {
 	l.lastWrite = time.Now()
 	if drifted {
 		l.drift++
+		l.restored[a.Ref] = append(l.restored[a.Ref], l.lastWrite)
 	}
 	if a.Verb == Delete {
 		delete(l.inOrder, a.Ref)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strconv"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
@@ -59,6 +60,9 @@ type expectation struct {
 // carryOut does what is to be done to one object.
 func (w *Writer) carryOut(ctx context.Context, a Action) ([]expectation, error) {
 	drifted := w.ledger.drifted(a)
+	if wait, contested := w.ledger.contested(a.Ref, time.Now()); drifted && contested {
+		return nil, &controller.Later{Err: &contest{a.Ref}, After: wait}
+	}
 	var now Observed
 	var err error
 	switch a.Verb {
