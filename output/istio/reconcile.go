@@ -79,7 +79,9 @@ func (w *Writer) carryOut(ctx context.Context, a Action) ([]expectation, error) 
 		err = w.remote.delete(ctx, a.have)
 	}
 	if err != nil {
-		w.ledger.failed()
+		if ctx.Err() == nil {
+			w.ledger.failed()
+		}
 		return nil, fate(a.Ref, err)
 	}
 	w.ledger.wrote(a, now, drifted)
