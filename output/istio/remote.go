@@ -58,8 +58,10 @@ func (r *remote) begin(ctx context.Context) (context.Context, context.CancelFunc
 	return write, func() { stop(); cancel() }, nil
 }
 
-func newRemote(config *rest.Config, qps float64, burst int) (*remote, error) {
+// newRemote returns one that sends nothing while open gives a reason not to.
+func newRemote(config *rest.Config, qps float64, burst int, open func() error) (*remote, error) {
 	c := rest.CopyConfig(config)
+	c.Wrap(func(next http.RoundTripper) http.RoundTripper { return fenced{next, open} })
 	c.QPS = -1 // the pace is our own, for it must not outlast the right to write
 	c.APIPath = "/apis"
 	c.GroupVersion = &schema.GroupVersion{Group: group, Version: version}
