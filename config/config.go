@@ -1,6 +1,7 @@
 package config
 
 import (
+	"github.com/isthmus-mesh/isthmus/output/istio"
 	"github.com/isthmus-mesh/isthmus/output/xds"
 	"github.com/isthmus-mesh/isthmus/source"
 	"github.com/isthmus-mesh/isthmus/source/file"
@@ -34,8 +35,8 @@ type Source struct {
 	ServiceCenter *servicecenter.Config `json:"servicecenter"`
 }
 
-// setDefaults implements [defaulter].
-func (s *Source) setDefaults() { s.Hold = source.DefaultHold() }
+// SetDefaults gives the entry what it has if nothing is said.
+func (s *Source) SetDefaults() { s.Hold = source.DefaultHold() }
 
 // kind is a kind of registry that a source names.
 type kind struct {
@@ -67,7 +68,8 @@ func (s Source) IsRequired() bool { return s.Required == nil || *s.Required }
 
 // Outputs are where the catalog goes. One that is nil is switched off.
 type Outputs struct {
-	XDS *xds.Config `json:"xds"`
+	XDS   *xds.Config   `json:"xds"`
+	Istio *istio.Config `json:"istio"`
 }
 
 // Store says how records are kept.

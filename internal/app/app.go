@@ -44,7 +44,8 @@ type App struct {
 	ranking  ranking
 	gate     *catalog.Gate
 	engine   *push.Engine
-	xds      *xds.Server
+	xds      *xds.Server // nil if it is not configured
+	istio    *istioOutput
 	admin    *admin.Server
 	reloader *reloader
 	primed   chan struct{} // holds a token when another source has been listed
@@ -87,24 +88,29 @@ func assemble(ctx context.Context, c *config.Config, version string, log *slog.L
 			World: envoy.NewWorld(s, complete, c.RootNamespace), Changed: envoy.Changes(s, change),
 			Reviewed: envoy.Reviewed(change, c.RootNamespace), Committed: change.Committed,
 		})
+		a.istio.publish(s, change, complete)
 		timed.merged(change)
 	})
-	if err := a.offerXDS(c, version, metrics); err != nil {
+	if err := errors.Join(a.offerXDS(c, version, metrics), a.offerIstio(c, timed, metrics)); err != nil {
 		a.gate.Stop()
+		a.istio.stop()
 		a.closeDisk()
 		return nil, err
 	}
 	parts := admin.Parts{
 		Sources:  a.fleet.supervisors,
 		Snapshot: a.gate.Snapshot,
-		Outputs: []admin.Output{{
+		Writers:  a.istio.shown,
+		Config:   a.reloader.shown,
+		Missing:  a.missing,
+		Stuck:    a.newWatchdog().stuck,
+		Metrics:  metrics,
+		Log:      log,
+	}
+	if a.xds != nil {
+		parts.Outputs = []admin.Output{{
 			Name: "xds", Engine: a.engine, NotOffered: envoy.NotOffered, Kinds: []string{envoy.KindEnvoy, envoy.KindGRPC},
-		}},
-		Config:  a.reloader.shown,
-		Missing: a.missing,
-		Stuck:   a.newWatchdog().stuck,
-		Metrics: metrics,
-		Log:     log,
+		}}
 	}
 	if a.disk != nil {
 		parts.Store = a.saving
@@ -113,6 +119,7 @@ func assemble(ctx context.Context, c *config.Config, version string, log *slog.L
 	var err error
 	if a.xdsListener, a.adminListener, err = m.listen(ctx, c); err != nil {
 		a.gate.Stop()
+		a.istio.stop()
 		a.closeDisk()
 		return nil, err
 	}
@@ -142,18 +149,22 @@ func (a *App) AdminAddr() net.Addr { return a.adminListener.Addr() }
 // told to go elsewhere, and what is under way may finish.
 func (a *App) Run(ctx context.Context) error {
 	defer a.gate.Stop()
+	defer a.istio.stop()
 	parts, ctx := errgroup.WithContext(ctx)
 	saved := a.save(ctx)
 	a.fleet.launch = parts.Go
 	a.fleet.startAll(ctx)
 	parts.Go(func() error { return unlessStopped(ctx, a.merge(ctx)) })
 	parts.Go(func() error { a.engine.Run(ctx); return nil })
-	parts.Go(func() error { return a.xds.Serve(a.xdsListener) })
+	if a.xds != nil {
+		parts.Go(func() error { return a.xds.Serve(a.xdsListener) })
+	}
+	a.istio.launch(ctx, parts.Go)
 	parts.Go(func() error { return a.admin.Serve(a.adminListener) })
 	a.reloader.launch(ctx, parts.Go)
 	parts.Go(func() error { return a.stop(ctx) })
 
-	a.log.Info("serving", "xds", a.XDSAddr().String(), "admin", a.AdminAddr().String())
+	a.log.Info("serving", "xds", addressOf(a.xdsListener), "admin", a.AdminAddr().String())
 	return errors.Join(parts.Wait(), saved())
 }
 
@@ -164,9 +175,18 @@ func (a *App) stop(ctx context.Context) error {
 	a.log.Info("stopping")
 	limit, cancel := context.WithTimeout(context.WithoutCancel(ctx), drain)
 	defer cancel()
-	a.xds.Stop(limit)
+	if a.xds != nil {
+		a.xds.Stop(limit)
+	}
 	a.admin.Stop(limit)
 	return nil
+}
+
+func addressOf(l net.Listener) string {
+	if l == nil {
+		return "off"
+	}
+	return l.Addr().String()
 }
 
 func unlessStopped(ctx context.Context, err error) error {

@@ -43,13 +43,18 @@ func thisMachine() machine {
 	return machine{listen: bind, reader: readerOf, load: config.Load, watch: config.Watch}
 }
 
+// bind listens for those outputs that there are; a listener of none is nil.
 func bind(ctx context.Context, c *config.Config) (forXDS, forAdmin net.Listener, err error) {
-	if forXDS, err = xds.Listen(ctx, *c.Outputs.XDS); err != nil {
-		return nil, nil, fmt.Errorf("outputs.xds.listen: %w; choose another address or stop what listens there", err)
+	if c.Outputs.XDS != nil {
+		if forXDS, err = xds.Listen(ctx, *c.Outputs.XDS); err != nil {
+			return nil, nil, fmt.Errorf("outputs.xds.listen: %w; choose another address or stop what listens there", err)
+		}
 	}
 	var lc net.ListenConfig
 	if forAdmin, err = lc.Listen(ctx, "tcp", c.Admin.Listen); err != nil {
-		_ = forXDS.Close()
+		if forXDS != nil {
+			_ = forXDS.Close()
+		}
 		return nil, nil, fmt.Errorf("admin.listen: %w; choose another address or stop what listens there", err)
 	}
 	return forXDS, forAdmin, nil
