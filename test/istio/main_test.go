@@ -1,0 +1,63 @@
+package istio_test
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/isthmus-mesh/isthmus/test/istio/cluster"
+)
+
+// patience is how long a test waits for what must come about. It is a great
+// deal more than it takes, for the machine may be busy with other things.
+const patience = 60 * time.Second
+
+// shared is the cluster of all tests that do not break theirs.
+var shared *cluster.Cluster
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	status, err := run(m)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		status = 1
+	}
+	if status == 0 {
+		if err := goleak.Find(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			status = 1
+		}
+	}
+	os.Exit(status)
+}
+
+// run runs the tests on a cluster, and keeps what its processes said if one of
+// them failed.
+func run(m *testing.M) (status int, err error) {
+	dir, err := os.MkdirTemp("", "isthmus-istio-")
+	if err != nil {
+		return 1, err
+	}
+	defer func() {
+		if status == 0 && err == nil {
+			err = os.RemoveAll(dir)
+		} else {
+			fmt.Fprintln(os.Stderr, "the logs of the servers are in", dir)
+		}
+	}()
+	if err := cluster.Build(context.Background(), os.Stderr); err != nil {
+		return 1, err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	if shared, err = cluster.Start(ctx, dir, os.Stderr); err != nil {
+		return 1, err
+	}
+	defer shared.Stop()
+	return m.Run(), nil
+}
