@@ -17,8 +17,14 @@ import (
 // deal more than it takes, for the machine may be busy with other things.
 const patience = 60 * time.Second
 
+// programs are built before the first test.
+var programs *cluster.Programs
+
 // shared is the cluster of all tests that do not break theirs.
 var shared *cluster.Cluster
+
+// istiod reads it.
+var istiod *cluster.Istiod
 
 func TestMain(m *testing.M) {
 	flag.Parse()
@@ -50,14 +56,37 @@ func run(m *testing.M) (status int, err error) {
 			fmt.Fprintln(os.Stderr, "the logs of the servers are in", dir)
 		}
 	}()
-	if err := cluster.Build(context.Background(), os.Stderr); err != nil {
+	if programs, err = cluster.Build(context.Background(), os.Stderr); err != nil {
 		return 1, err
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	if shared, err = cluster.Start(ctx, dir, os.Stderr); err != nil {
+	if shared, err = cluster.Start(ctx, programs, dir); err != nil {
 		return 1, err
 	}
 	defer shared.Stop()
+	if istiod, err = shared.StartIstiod(ctx); err != nil {
+		return 1, err
+	}
 	return m.Run(), nil
+}
+
+// await asks again and again until there is no error.
+func await(t *testing.T, what string, check func() error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	again := time.NewTicker(20 * time.Millisecond)
+	defer again.Stop()
+	for {
+		err := check()
+		if err == nil {
+			return
+		}
+		select {
+		case <-again.C:
+		case <-ctx.Done():
+			t.Fatalf("waited %s for %s: %v", patience, what, err)
+		}
+	}
 }

@@ -1,52 +1,33 @@
 package istio_test
 
 import (
+	"fmt"
 	"testing"
-
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"sigs.k8s.io/yaml"
 
 	"github.com/isthmus-mesh/isthmus/test/istio/cluster"
 )
 
-func TestSmoke(t *testing.T) {
+// TestServersWorkTogether shows that the servers do what the other tests need,
+// without any Isthmus: what is applied is audited, istiod reads it, and a gRPC
+// client finds the backend.
+func TestServersWorkTogether(t *testing.T) {
 	t.Parallel()
-	client, err := shared.API.Client()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer client.Close()
-	if err := client.Namespace(t.Context(), "smoke"); err != nil {
-		t.Fatal(err)
-	}
-	var object unstructured.Unstructured
-	if err := yaml.Unmarshal([]byte(`
+	api := connect(t, shared)
+	api.Namespace("smoke")
+	api.Apply(cluster.ServiceEntries, fmt.Sprintf(`
 apiVersion: networking.istio.io/v1
 kind: ServiceEntry
 metadata: {name: reviews, namespace: smoke}
 spec:
   hosts: [reviews.smoke.example]
-  ports: [{number: 80, name: http, protocol: HTTP}]
+  ports: [{number: 80, name: grpc, protocol: GRPC}]
   resolution: STATIC
-  endpoints: [{address: 127.0.0.1, ports: {http: 8080}}]
-`), &object.Object); err != nil {
-		t.Fatal(err)
-	}
-	if err := client.Apply(t.Context(), cluster.ServiceEntries, &object); err != nil {
-		t.Fatal(err)
-	}
-	list, err := client.List(t.Context(), cluster.ServiceEntries, "smoke", "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(list) != 1 || list[0].GetName() != "reviews" {
-		t.Errorf("there are %v", list)
-	}
-	writes, err := shared.API.Writes("smoke")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(writes) != 1 || writes[0].Verb != "patch" || writes[0].User != cluster.Admin || !writes[0].Changed() {
+  endpoints: [{address: 127.0.0.1, ports: {grpc: %d}}]
+`, startBackend(t, "one").addr.Port))
+	dial(t, istiod, "smoke", "reviews.smoke.example:80").AwaitAnswers("one")
+
+	writes := api.WritesBy(cluster.Admin, "smoke")
+	if len(writes) != 1 || writes[0].Verb != "patch" || !writes[0].Changed() {
 		t.Errorf("the audit log has %+v", writes)
 	}
 }

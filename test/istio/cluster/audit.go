@@ -23,13 +23,14 @@ rules:
 
 // Write is a request that was to change objects, and was answered.
 type Write struct {
-	Verb      string // create, update, patch, delete or deletecollection
-	User      string
-	Resource  string // such as serviceentries
-	Namespace string
-	Name      string
-	Status    int // as of HTTP
-	At        time.Time
+	Verb        string // create, update, patch, delete or deletecollection
+	User        string
+	Resource    string // such as serviceentries
+	Subresource string // such as status, to which istiod writes
+	Namespace   string
+	Name        string
+	Status      int // as of HTTP
+	At          time.Time
 }
 
 // Changed is whether the request was accepted.
@@ -63,7 +64,7 @@ type auditEvent struct {
 	Verb             string
 	User             struct{ Username string }
 	ImpersonatedUser *struct{ Username string }
-	ObjectRef        struct{ Resource, Namespace, Name string }
+	ObjectRef        struct{ Resource, Subresource, Namespace, Name string }
 	ResponseStatus   struct{ Code int }
 	StageTimestamp   time.Time
 }
@@ -75,6 +76,6 @@ func (e *auditEvent) write() Write {
 	}
 	return Write{
 		Verb: e.Verb, User: user, Status: e.ResponseStatus.Code, At: e.StageTimestamp,
-		Resource: e.ObjectRef.Resource, Namespace: e.ObjectRef.Namespace, Name: e.ObjectRef.Name,
+		Resource: e.ObjectRef.Resource, Subresource: e.ObjectRef.Subresource, Namespace: e.ObjectRef.Namespace, Name: e.ObjectRef.Name,
 	}
 }

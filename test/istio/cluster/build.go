@@ -22,19 +22,26 @@ const (
 	istiod    = "istiod"
 )
 
+// Programs is where the programs are.
+type Programs struct {
+	Repository string
+	paths      map[string]string
+}
+
 // Build builds the programs that are not yet there as their modules want them,
 // one after the other, and tells of each.
-func Build(ctx context.Context, tell io.Writer) error {
+func Build(ctx context.Context, tell io.Writer) (*Programs, error) {
 	root, err := repository(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
+	p := &Programs{Repository: root, paths: map[string]string{}}
 	for _, name := range []string{etcd, apiserver, istiod} {
-		if _, err := build(ctx, root, name, tell); err != nil {
-			return err
+		if p.paths[name], err = build(ctx, root, name, tell); err != nil {
+			return nil, err
 		}
 	}
-	return nil
+	return p, nil
 }
 
 // build returns where a program is: in bin/ of the repository, in a file that

@@ -1,0 +1,60 @@
+package istio_test
+
+import (
+	"slices"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/yaml"
+
+	"github.com/isthmus-mesh/isthmus/test/istio/cluster"
+)
+
+// api is an API server as a test sees it: what must work, works.
+type api struct {
+	t      *testing.T
+	server *cluster.APIServer
+	client *cluster.Client
+}
+
+func connect(t *testing.T, c *cluster.Cluster) *api {
+	t.Helper()
+	client, err := c.API.Client()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(client.Close)
+	return &api{t, c.API, client}
+}
+
+// Namespace creates a namespace.
+func (a *api) Namespace(name string) {
+	a.t.Helper()
+	if err := a.client.Namespace(a.t.Context(), name); err != nil {
+		a.t.Fatal(err)
+	}
+}
+
+// Apply applies a manifest.
+func (a *api) Apply(kind schema.GroupVersionResource, manifest string) {
+	a.t.Helper()
+	var object unstructured.Unstructured
+	if err := yaml.Unmarshal([]byte(manifest), &object.Object); err != nil {
+		a.t.Fatal(err)
+	}
+	if err := a.client.Apply(a.t.Context(), kind, &object); err != nil {
+		a.t.Fatal(err)
+	}
+}
+
+// WritesBy are a user's writes to Istio's objects in a namespace so far. Istiod
+// writes as well: it keeps the addresses it allots in the status.
+func (a *api) WritesBy(user, namespace string) []cluster.Write {
+	a.t.Helper()
+	writes, err := a.server.Writes(namespace)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	return slices.DeleteFunc(writes, func(w cluster.Write) bool { return w.User != user })
+}
