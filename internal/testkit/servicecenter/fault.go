@@ -1,0 +1,153 @@
+package servicecenter
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"sync"
+	"time"
+)
+
+// Fault is something that goes wrong with a request. It may ask next for the
+// answer that there should have been.
+type Fault func(s *Server, w http.ResponseWriter, r *http.Request, next http.Handler)
+
+// FailWith answers with an error, as the original words it.
+func FailWith(code Code) Fault {
+	return func(_ *Server, w http.ResponseWriter, _ *http.Request, _ http.Handler) {
+		write(w, nil, refuse(code, ""))
+	}
+}
+
+// Answer answers with any status and body: a proxy's error page, say.
+func Answer(status int, contentType, body string) Fault {
+	return func(_ *Server, w http.ResponseWriter, _ *http.Request, _ http.Handler) {
+		w.Header().Set("Content-Type", contentType)
+		w.WriteHeader(status)
+		_, _ = w.Write([]byte(body))
+	}
+}
+
+// Empty answers with success, and with no body where there must be one.
+func Empty() Fault { return Answer(http.StatusOK, jsonType, "") }
+
+// Garbage answers with success and a body that is no JSON.
+func Garbage() Fault { return Answer(http.StatusOK, jsonType, "\x00<html>{\"services\":[") }
+
+// Hang never answers.
+func Hang() Fault { return Late(1<<63 - 1) }
+
+// Late answers after some time, unless the client leaves first.
+func Late(by time.Duration) Fault {
+	return func(s *Server, w http.ResponseWriter, r *http.Request, next http.Handler) {
+		timer := time.NewTimer(by)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+			next.ServeHTTP(w, r)
+		case <-r.Context().Done():
+		case <-s.done.Done():
+			panic(http.ErrAbortHandler)
+		}
+	}
+}
+
+// CutOff answers rightly, but the connection breaks after so many bytes of the
+// body.
+func CutOff(after int) Fault {
+	return func(_ *Server, w http.ResponseWriter, r *http.Request, next http.Handler) {
+		whole := httptest.NewRecorder()
+		next.ServeHTTP(whole, r)
+		for name, values := range whole.Header() {
+			w.Header()[name] = values
+		}
+		body := whole.Body.Bytes()
+		w.Header().Set("Content-Length", strconv.Itoa(len(body)))
+		w.WriteHeader(whole.Code)
+		_, _ = w.Write(body[:min(after, max(0, len(body)-1))])
+		_ = http.NewResponseController(w).Flush()
+		panic(http.ErrAbortHandler)
+	}
+}
+
+// faults are what is to go wrong.
+type faults struct {
+	mu     sync.Mutex
+	orders []*order
+	keys   func(Key) bool // whose finds fail in a batch
+	code   Code
+}
+
+type order struct {
+	route Route
+	fault Fault
+	left  int // times; forever if negative
+}
+
+// Inject has the next so many requests of a route go wrong, or all of them if
+// times is 0, until [Server.Mend].
+func (s *Server) Inject(route Route, fault Fault, times int) {
+	s.faults.mu.Lock()
+	defer s.faults.mu.Unlock()
+	if times == 0 {
+		times = -1
+	}
+	s.faults.orders = append(s.faults.orders, &order{route, fault, times})
+}
+
+// FailKeys has the finds of some keys fail inside of batches that succeed.
+func (s *Server) FailKeys(code Code, which func(Key) bool) {
+	s.faults.mu.Lock()
+	defer s.faults.mu.Unlock()
+	s.faults.code, s.faults.keys = code, which
+}
+
+// Mend ends all faults of [Server.Inject] and [Server.FailKeys].
+func (s *Server) Mend() {
+	s.faults.mu.Lock()
+	defer s.faults.mu.Unlock()
+	s.faults.orders, s.faults.keys = nil, nil
+}
+
+func (f *faults) next(route Route) Fault {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, o := range f.orders {
+		if o.left == 0 || o.route != Any && o.route != route {
+			continue
+		}
+		if o.left > 0 {
+			o.left--
+		}
+		return o.fault
+	}
+	return nil
+}
+
+// of is what goes wrong with a key of a batch.
+func (f *faults) of(k Key) *Error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.keys == nil || !f.keys(k) {
+		return nil
+	}
+	return refuse(f.code, "")
+}
+
+// Stall has this replica see nothing new: its cache is old from now on.
+func (s *Server) Stall() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.stalled = true
+}
+
+// Resume has this replica see what it missed.
+func (s *Server) Resume() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	unseen := s.unseen
+	s.stalled, s.unseen = false, nil
+	for _, f := range unseen {
+		f()
+	}
+}

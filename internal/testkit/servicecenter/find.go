@@ -1,0 +1,171 @@
+package servicecenter
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+)
+
+// findKey is a find whose outcome was corrected.
+type findKey struct {
+	name     name
+	consumer string
+}
+
+// lookup is a find, alone or of a batch.
+type lookup struct {
+	tenant   tenant
+	consumer string // service id; none if empty
+	key      Key
+	rev      string // that the client has
+	fresh    bool   // the backend is to be read
+}
+
+func (s *Server) findInstances(c *call) (any, *Error) {
+	f, err := s.find(lookup{
+		tenant:   c.tenant,
+		consumer: c.Header.Get(consumerHeader),
+		key:      Key{Environment: c.query("env"), App: c.query("appId"), Name: c.query("serviceName")},
+		rev:      c.query("rev"),
+		fresh:    c.isTrue("noCache"),
+	})
+	if err != nil {
+		return nil, err
+	}
+	return c.unlessKnown(f, instancesAnswer{f.instances})
+}
+
+// unlessKnown is the answer to a find, or that the client has it already.
+func (c *call) unlessKnown(f found, answer any) (any, *Error) {
+	c.header.Set(revisionHeader, f.rev)
+	if c.query("rev") == f.rev {
+		return notModified{}, nil
+	}
+	return answer, nil
+}
+
+func (s *Server) find(l lookup) (found, *Error) {
+	if err := l.key.validForSearch("FindInstancesRequest"); err != nil {
+		return found{}, err
+	}
+	consumer, at, err := s.consumer(l)
+	if err != nil {
+		return found{}, err
+	}
+	n := l.key.in(l.tenant)
+	switch {
+	case isShared(n):
+		n.env, consumer = itsEnvironment, &Service{}
+	case l.consumer != "":
+		n.env = consumer.Environment
+	}
+	versions := s.cache.versions(n)
+	if len(versions) == 0 {
+		return found{}, refuse(NoService, "Consumer[%s][%s] find provider[%s] failed, provider does not exist",
+			l.consumer, path(consumer), strings.Join([]string{n.env, n.app, n.name}, "/"))
+	}
+	ids := s.accessible(versions, consumer)
+	if l.consumer != "" && len(ids) > 0 && !isShared(n) {
+		s.learn(at, nameOf(l.tenant, s.cache.services[ids[0]]))
+	}
+	return s.consistent(findKey{n, l.consumer}, l, func(in *shelf) found { return in.find(ids...) }), nil
+}
+
+// consumer is who looks something up: nobody, of the environment asked for, if
+// the client does not say.
+func (s *Server) consumer(l lookup) (*Service, serviceID, *Error) {
+	if l.consumer == "" {
+		return &Service{Environment: l.key.Environment}, serviceID{}, nil
+	}
+	at := serviceID{l.tenant, l.consumer}
+	v := s.cache.services[at]
+	if v == nil {
+		return nil, at, refuse(NoService, "Consumer[%s] does not exist.", l.consumer)
+	}
+	return v, at, nil
+}
+
+func path(s *Service) string {
+	return strings.Join([]string{s.Environment, s.App, s.Name, s.Version}, "/")
+}
+
+// accessible are the services that a consumer may see, the oldest version
+// first.
+func (s *Server) accessible(versions map[serviceID]bool, consumer *Service) []serviceID {
+	var ids []serviceID
+	for at := range versions {
+		v := s.cache.services[at]
+		if consumer.ID == "" || v.App == consumer.App || strings.EqualFold(v.Properties["allowCrossApp"], "true") {
+			ids = append(ids, at)
+		}
+	}
+	slices.SortFunc(ids, func(a, b serviceID) int {
+		return cmp.Compare(s.cache.services[a].Version, s.cache.services[b].Version)
+	})
+	return ids
+}
+
+// consistent answers from what this replica has seen, unless the client knows
+// better: then the backend is read, and its answer kept.
+func (s *Server) consistent(k findKey, l lookup, find func(*shelf) found) found {
+	if l.fresh {
+		return find(s.truth)
+	}
+	f, ok := s.corrected[k]
+	if !ok {
+		f = find(s.cache)
+	}
+	if l.rev == "" || l.rev == f.rev {
+		return f
+	}
+	f = find(s.truth)
+	s.corrected[k] = f
+	return f
+}
+
+func (s *Server) listInstances(c *call) (any, *Error) {
+	f, err := s.findByID(lookup{tenant: c.tenant, consumer: c.Header.Get(consumerHeader), rev: c.query("rev"), fresh: c.isTrue("noCache")},
+		c.service(), "instances", func(in *shelf) found { return in.find(c.service()) })
+	if err != nil {
+		return nil, err
+	}
+	return c.unlessKnown(f, instancesAnswer{f.instances})
+}
+
+func (s *Server) getInstance(c *call) (any, *Error) {
+	l := lookup{tenant: c.tenant, consumer: c.Header.Get(consumerHeader), rev: c.query("rev"), fresh: c.isTrue("noCache")}
+	f, err := s.findOne(l, c.instance())
+	if err != nil {
+		return nil, err
+	}
+	return c.unlessKnown(f, instanceAnswer{f.instances[0]})
+}
+
+func (s *Server) findOne(l lookup, at instanceID) (found, *Error) {
+	what := "instance[" + at.id + "]"
+	f, err := s.findByID(l, at.service, what, func(in *shelf) found { return in.findOne(at.service, at.id) })
+	if err == nil && len(f.instances) == 0 {
+		consumer, _, _ := s.consumer(l)
+		err = refuse(NoInstance, "Consumer[%s][%s] find provider[%s][%s] %s failed, provider instance does not exist",
+			l.consumer, path(consumer), at.service.id, path(s.cache.services[at.service]), what)
+	}
+	return f, err
+}
+
+func (s *Server) findByID(l lookup, at serviceID, what string, find func(*shelf) found) (found, *Error) {
+	consumer, _, err := s.consumer(l)
+	if err != nil {
+		return found{}, err
+	}
+	v := s.cache.services[at]
+	if v == nil {
+		return found{}, refuse(NoService, "Provider[%s] does not exist.", at.id)
+	}
+	if consumer.ID != "" && (len(s.accessible(map[serviceID]bool{at: true}, consumer)) == 0 || v.Environment != consumer.Environment) {
+		return found{}, refuse(NoService, "Consumer[%s][%s] find provider[%s][%s] %s failed, provider instance does not exist",
+			l.consumer, path(consumer), at.id, path(v), what)
+	}
+	n := nameOf(l.tenant, v)
+	n.name += "\x00" + at.id + what // no service is called so
+	return s.consistent(findKey{n, l.consumer}, l, find), nil
+}

@@ -1,0 +1,94 @@
+package servicecenter
+
+func (s *Server) registerInstance(c *call) (any, *Error) {
+	var body instanceBody
+	if err := c.decode(&body, ""); err != nil {
+		return nil, err
+	}
+	i, at := body.Instance, c.service()
+	if i == nil {
+		return nil, refuse(Invalid, "field 'RegisterInstanceRequest.Instance' invalid value '<nil>' does not match rule: {Min: 1}")
+	}
+	i.ServiceID = at.id
+	if err := i.valid(); err != nil {
+		return nil, err
+	}
+	// One that brings its id and is known has only sent a heartbeat.
+	if i.ID != "" && s.renew(instanceID{at, i.ID}) {
+		return instanceIDAnswer{i.ID}, nil
+	}
+	v := s.truth.services[at]
+	if v == nil {
+		return nil, refuse(NoService, "Invalid 'serviceID' in request body.")
+	}
+	i.fill(at.id)
+	i.Version = v.Version
+	s.putInstance(at, i)
+	s.renew(instanceID{at, i.ID})
+	return instanceIDAnswer{i.ID}, nil
+}
+
+func (s *Server) unregisterInstance(c *call) (any, *Error) {
+	at := c.instance()
+	if _, ok := s.truth.instances[at.service][at.id]; !ok {
+		return nil, refuse(NoInstance, "Instance's leaseId not exist.")
+	}
+	s.dropInstance(at)
+	return nil, nil
+}
+
+const noLease = "leaseId not exist, instance not exist"
+
+func (s *Server) heartbeat(c *call) (any, *Error) {
+	if !s.renew(c.instance()) {
+		return nil, refuse(NoInstance, noLease)
+	}
+	return nil, nil
+}
+
+func (s *Server) heartbeatSet(c *call) (any, *Error) {
+	var set heartbeats
+	if err := c.decode(&set, ""); err != nil {
+		return nil, err
+	}
+	if len(set.Instances) == 0 {
+		return nil, refuse(Invalid, "Request format invalid.")
+	}
+	var answer heartbeats
+	seen := map[heartbeat]bool{}
+	for _, h := range set.Instances {
+		h.Error = ""
+		if seen[h] {
+			continue
+		}
+		seen[h] = true
+		if !s.renew(instanceID{serviceID{c.tenant, h.ServiceID}, h.InstanceID}) {
+			h.Error = refuse(NoInstance, noLease).Error()
+		}
+		answer.Instances = append(answer.Instances, h)
+	}
+	return answer, nil
+}
+
+func (s *Server) putStatus(c *call) (any, *Error) {
+	status := c.query("value")
+	if err := checkStatus(status); err != nil {
+		return nil, err
+	}
+	return s.change(c, func(i *Instance) { i.Status = status })
+}
+
+func (s *Server) putInstanceProperties(c *call) (any, *Error) {
+	var body propertiesBody
+	if err := c.decode(&body, ""); err != nil {
+		return nil, err
+	}
+	return s.change(c, func(i *Instance) { i.Properties = body.Properties })
+}
+
+func (s *Server) change(c *call, change func(*Instance)) (any, *Error) {
+	if !s.alterInstance(c.instance(), change) {
+		return nil, refuse(NoInstance, "Service instance does not exist.")
+	}
+	return nil, nil
+}

@@ -1,0 +1,158 @@
+package servicecenter
+
+import (
+	"runtime"
+	"strings"
+)
+
+func (s *Server) version(*call) (any, *Error) {
+	return struct {
+		Version    string `json:"version"`
+		BuildTag   string `json:"buildTag"`
+		GoVersion  string `json:"goVersion"`
+		OS         string `json:"os"`
+		Arch       string `json:"arch"`
+		APIVersion string `json:"apiVersion"`
+	}{"0.0.1", "Not provided", runtime.Version(), runtime.GOOS, runtime.GOARCH, "4.0.0"}, nil
+}
+
+func (s *Server) health(*call) (any, *Error) {
+	at, _ := s.cache.version(name{home, itsEnvironment, "default", itself}, "0.0.1")
+	return instancesAnswer{s.cache.find(at).instances}, nil
+}
+
+func (s *Server) ready(*call) (any, *Error) { return nil, nil }
+
+func (s *Server) listServices(c *call) (any, *Error) {
+	return servicesAnswer{s.visible(c.tenant, c.isTrue("withShared"))}, nil
+}
+
+// visible are the services of a tenant, in no order. Those shared with all
+// tenants are not among those of their own, unless asked for.
+func (s *Server) visible(t tenant, withShared bool) []*Service {
+	var all []*Service
+	for at, v := range s.cache.services {
+		if at.tenant == t && (withShared || !isShared(nameOf(t, v))) {
+			all = append(all, v)
+		}
+	}
+	return all
+}
+
+// isShared holds for the services that each tenant may see.
+func isShared(n name) bool {
+	return n.tenant == home && n.app == "default" && n.name == itself
+}
+
+func (s *Server) getService(c *call) (any, *Error) {
+	v := s.cache.services[c.service()]
+	if v == nil {
+		return nil, refuse(NoService, "Service does not exist.")
+	}
+	return serviceAnswer{v}, nil
+}
+
+func (s *Server) existence(c *call) (any, *Error) {
+	if c.query("type") != "microservice" {
+		return nil, refuse(Invalid, "Only micro-service and schema can be used as type.")
+	}
+	k := Key{Environment: c.query("env"), App: c.query("appId"), Name: c.query("serviceName"), Version: c.query("version")}
+	if err := k.validForSearch("GetExistenceRequest"); err != nil {
+		return nil, err
+	}
+	at, ok := s.cache.version(k.in(c.tenant), k.Version)
+	if !ok {
+		flag := strings.Join([]string{k.Environment, k.App, k.Name, k.Version}, "/")
+		return nil, refuse(NoService, "%s does not exist.", flag)
+	}
+	return serviceIDAnswer{at.id}, nil
+}
+
+// in is the name that a key stands for in a tenant.
+func (k *Key) in(t tenant) name { return name{t, k.Environment, k.App, k.Name} }
+
+func (s *Server) registerService(c *call) (any, *Error) {
+	var body serviceBody
+	if err := c.decode(&body, "CreateServiceRequest"); err != nil {
+		return nil, err
+	}
+	v := body.Service
+	if v == nil {
+		return nil, refuse(Invalid, "Request body is empty")
+	}
+	v.fill()
+	if err := v.valid(); err != nil {
+		return nil, err
+	}
+	existing, exists := s.truth.version(nameOf(c.tenant, v), v.Version)
+	switch {
+	case exists && v.ID != "" && v.ID != existing.id:
+		return nil, refuse(ServiceExists, "ServiceID conflict or found the same service with different id.")
+	case exists:
+		return serviceIDAnswer{existing.id}, nil
+	case v.ID == "":
+		v.ID = newServiceID(c.tenant, v)
+	case s.truth.services[serviceID{c.tenant, v.ID}] != nil:
+		return nil, refuse(ServiceExists, "ServiceID conflict or found the same service with different id.")
+	}
+	s.putService(serviceID{c.tenant, v.ID}, v)
+	return serviceIDAnswer{v.ID}, nil
+}
+
+func (s *Server) unregisterService(c *call) (any, *Error) {
+	force, at := c.query("force"), c.service()
+	if force != "" && force != "1" && force != "0" && force != "true" && force != "false" {
+		return nil, refuse(Invalid, "parameter force must be false or true")
+	}
+	v := s.cache.services[at]
+	switch {
+	case v == nil:
+		return nil, refuse(NoService, "Service does not exist.")
+	case nameOf(at.tenant, v) == name{home, itsEnvironment, "default", itself}:
+		return nil, refuse(Invalid, "not allow to delete service center")
+	case force == "1" || force == "true":
+	case s.isDependedOn(at, v):
+		return nil, refuse(DependedOn, "Can not delete this service, other service rely it.")
+	case len(s.cache.instances[at]) > 0:
+		return nil, refuse(HasInstances, "Can not delete the service deployed instance(s).")
+	}
+	s.dropService(at)
+	return nil, nil
+}
+
+// isDependedOn holds if another service depends on one.
+func (s *Server) isDependedOn(at serviceID, v *Service) bool {
+	for _, consumer := range s.consumers(nameOf(at.tenant, v)) {
+		if consumer != at {
+			return true
+		}
+	}
+	return false
+}
+
+func (s *Server) putServiceProperties(c *call) (any, *Error) {
+	var body propertiesBody
+	if err := c.decode(&body, "UpdateServicePropsRequest"); err != nil {
+		return nil, err
+	}
+	if !s.alterService(c.service(), func(v *Service) { v.Properties = body.Properties }) {
+		return nil, refuse(NoService, "Service does not exist.")
+	}
+	return nil, nil
+}
+
+func (s *Server) providers(c *call) (any, *Error) {
+	if s.cache.services[c.service()] == nil {
+		return nil, refuse(NoService, "Consumer does not exist")
+	}
+	providers, _ := s.dependencies(c.service())
+	return providersAnswer{providers}, nil
+}
+
+func (s *Server) consumersOf(c *call) (any, *Error) {
+	if s.cache.services[c.service()] == nil {
+		return nil, refuse(NoService, "Provider does not exist")
+	}
+	_, consumers := s.dependencies(c.service())
+	return consumersAnswer{consumers}, nil
+}
