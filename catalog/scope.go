@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"cmp"
+	"iter"
 	"slices"
 	"strings"
 
@@ -56,6 +57,29 @@ func newScope(ref model.Ref, spec model.Scope) *Scope {
 }
 
 func (s *Scope) String() string { return s.Record.String() }
+
+// Hosts yields the hosts that workloads may see, each as "namespace/host" in the
+// form of [model.Scope].
+func (s *Scope) Hosts() iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for _, p := range s.hosts {
+			if !yield(p.namespace + "/" + p.host) {
+				return
+			}
+		}
+	}
+}
+
+// Scopes yields every scope, by namespace and in the order of precedence.
+func (s *Snapshot) Scopes() iter.Seq[*Scope] {
+	return func(yield func(*Scope) bool) {
+		for _, scope := range s.scopes.All() {
+			if !yield(scope) {
+				return
+			}
+		}
+	}
+}
 
 // same reports whether both narrow the same in the same way.
 func (s *Scope) same(o *Scope) bool {

@@ -1,0 +1,216 @@
+package controller
+
+import (
+	"cmp"
+	"context"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"time"
+)
+
+// Outcome is what reconciling a key without an error led to.
+type Outcome struct {
+	// Await reports whether the reconciler's view shows what it has just written;
+	// nil if it wrote nothing. It is asked whenever [Controller.Observed] is called
+	// for the key, and must not block.
+	Await func() bool
+	// After asks for the key to be reconciled again after that time, though it did
+	// not fail; zero does not.
+	After time.Duration
+}
+
+// Gate is something that must be known before anything is reconciled.
+type Gate struct {
+	Name string
+	Open <-chan struct{} // closed once it is known
+}
+
+// Config says what a controller does.
+type Config[K comparable] struct {
+	// Reconcile brings a key to its desired state. It is called by several workers,
+	// but never twice at a time for one key. It returns soon after ctx ends.
+	Reconcile func(ctx context.Context, key K) (Outcome, error)
+	// Workers is how many keys are reconciled at a time.
+	Workers int
+	Gates   []Gate
+	Backoff Backoff
+	// ViewWait bounds how long a key waits for the view after a write.
+	ViewWait time.Duration
+}
+
+// Controller reconciles keys. Make one with [New].
+type Controller[K comparable] struct {
+	config Config[K]
+	wake   chan struct{} // holds a token when the queue has changed
+
+	mu    sync.Mutex // guards queue; never held across a call
+	queue *queue[K]
+}
+
+// New returns a controller that reconciles nothing before it is run.
+func New[K comparable](c Config[K]) *Controller[K] {
+	if c.Backoff == (Backoff{}) {
+		c.Backoff = DefaultBackoff()
+	}
+	c.Workers = max(c.Workers, 1)
+	c.ViewWait = cmp.Or(c.ViewWait, 10*time.Second)
+	return &Controller[K]{config: c, wake: make(chan struct{}, 1), queue: newQueue[K](c.Backoff, c.ViewWait)}
+}
+
+// Add notes that keys may be out of order.
+func (c *Controller[K]) Add(p Priority, keys ...K) {
+	now := time.Now()
+	c.mu.Lock()
+	for _, key := range keys {
+		c.queue.add(key, p, now)
+	}
+	c.mu.Unlock()
+	c.notify()
+}
+
+// Observed notes that the reconciler's view of a key has moved on. It does not
+// by itself ask for the key to be reconciled.
+func (c *Controller[K]) Observed(key K) {
+	c.mu.Lock()
+	await, ticket := c.queue.waits(key)
+	c.mu.Unlock()
+	if await == nil || !await() {
+		return
+	}
+	c.mu.Lock()
+	c.queue.seen(key, ticket)
+	c.mu.Unlock()
+	c.notify()
+}
+
+func (c *Controller[K]) notify() {
+	select {
+	case c.wake <- struct{}{}:
+	default: // it will look anyway
+	}
+}
+
+// Run reconciles keys until ctx ends, once every gate is open. It returns when
+// every reconciler has. A controller is run once.
+func (c *Controller[K]) Run(ctx context.Context) {
+	for _, gate := range c.config.Gates {
+		select {
+		case <-ctx.Done():
+			return
+		case <-gate.Open:
+		}
+	}
+	work := make(chan K)
+	var workers sync.WaitGroup
+	for range c.config.Workers {
+		workers.Go(func() { c.work(ctx, work) })
+	}
+	c.schedule(ctx, work)
+	close(work)
+	workers.Wait()
+}
+
+// schedule hands keys to workers. It waits for: the end, a worker that is free,
+// a change of the queue, the time of a key.
+func (c *Controller[K]) schedule(ctx context.Context, work chan<- K) {
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	for ctx.Err() == nil {
+		now := time.Now()
+		c.mu.Lock()
+		key, ok, at := c.queue.next(now)
+		c.mu.Unlock()
+		if ok {
+			select {
+			case <-ctx.Done():
+			case work <- key:
+			}
+			continue
+		}
+		timer.Stop()
+		if !at.IsZero() {
+			timer.Reset(at.Sub(now))
+		}
+		select {
+		case <-ctx.Done():
+		case <-c.wake:
+		case <-timer.C:
+		}
+	}
+}
+
+func (c *Controller[K]) work(ctx context.Context, work <-chan K) {
+	for key := range work {
+		outcome, err := c.config.Reconcile(ctx, key)
+		now := time.Now()
+		c.mu.Lock()
+		c.queue.done(key, outcome, err, rand.Float64(), now) //nolint:gosec // only spreads retries
+		c.mu.Unlock()
+		if outcome.Await != nil {
+			c.Observed(key) // the view may have been quicker than the answer
+		}
+		c.notify()
+	}
+}
+
+// Status is how a controller stands.
+type Status[K comparable] struct {
+	// Missing names the gates that are not open.
+	Missing []string
+	// Length counts the keys that are not known to be in order, and Oldest is since
+	// when the first of them is not; zero if there is none.
+	Length int
+	Oldest time.Time
+	// Failing are the keys that could not be reconciled, the oldest first.
+	Failing []Failure[K]
+}
+
+// Failure is a key that could not be reconciled.
+type Failure[K comparable] struct {
+	Key   K
+	Err   error // of the last try
+	Tries int   // in a row
+	Since time.Time
+	Next  time.Time // when it is tried again; zero if it waits for a worker
+}
+
+// Status tells how the controller stands.
+func (c *Controller[K]) Status() Status[K] {
+	var s Status[K]
+	for _, gate := range c.config.Gates {
+		select {
+		case <-gate.Open:
+		default:
+			s.Missing = append(s.Missing, gate.Name)
+		}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, e := range c.queue.entries {
+		if e.standing == delayed && e.err == nil || e.standing == awaiting && !e.again {
+			continue // in order, as far as is known
+		}
+		s.Length++
+		since := e.since
+		if e.standing == awaiting {
+			since = e.againSince
+		}
+		if s.Oldest.IsZero() || since.Before(s.Oldest) {
+			s.Oldest = since
+		}
+		if e.err != nil {
+			s.Failing = append(s.Failing, e.failure())
+		}
+	}
+	slices.SortFunc(s.Failing, func(a, b Failure[K]) int { return a.Since.Compare(b.Since) })
+	return s
+}
+
+func (e *entry[K]) failure() Failure[K] {
+	f := Failure[K]{Key: e.key, Err: e.err, Tries: e.failures, Since: e.failedSince}
+	if e.standing == delayed {
+		f.Next = e.at
+	}
+	return f
+}

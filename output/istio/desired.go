@@ -1,0 +1,77 @@
+package istio
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/isthmus-mesh/isthmus/catalog"
+)
+
+// concerned returns the keys that a change of the catalog is about.
+func (w *Writer) concerned(s *catalog.Snapshot, c catalog.Change) []Key {
+	keys := make([]Key, 0, len(c.Services))
+	for key := range c.Services {
+		keys = append(keys, Key{ServiceEntry, key.Namespace, key.Host})
+	}
+	if w.config.Sidecars && len(c.Scopes) > 0 {
+		// There are few scopes, and one that is gone is known by its object only.
+		for key := range w.view.keys() {
+			if _, changed := c.Scopes[key.Namespace]; changed && key.Kind == Sidecar {
+				keys = append(keys, key)
+			}
+		}
+		for scope := range s.Scopes() {
+			if _, changed := c.Scopes[scope.Record.Namespace]; changed {
+				keys = append(keys, scopeKey(scope))
+			}
+		}
+	}
+	return keys
+}
+
+// keys returns every key there is to look at: what there should be, and what
+// there is.
+func (w *Writer) keys() []Key {
+	world := w.newest.Load()
+	all := w.view.keys()
+	for service := range world.Services() {
+		all[Key{ServiceEntry, service.Key.Namespace, service.Key.Host}] = struct{}{}
+	}
+	if w.config.Sidecars {
+		for scope := range world.Scopes() {
+			all[scopeKey(scope)] = struct{}{}
+		}
+	}
+	return slices.SortedFunc(maps.Keys(all), func(a, b Key) int {
+		return Ref{a.Kind, a.Namespace, a.Name}.compare(Ref{b.Kind, b.Namespace, b.Name})
+	})
+}
+
+// desired returns what there should be of a key.
+func (w *Writer) desired(world *world, key Key) Translation {
+	if key.Kind == Sidecar {
+		return w.config.sidecars(w.options.Instance, world.Snapshot, key)
+	}
+	service, ok := world.Service(catalog.ServiceKey{Namespace: key.Namespace, Host: key.Name})
+	if !ok {
+		return Translation{}
+	}
+	return w.config.Translate(w.options.Instance, service, func(name string) bool {
+		_, ok := w.view.object(Ref{key.Kind, key.Namespace, name})
+		return ok
+	})
+}
+
+// actions compares what there should be of a key with what there is.
+func (w *Writer) actions(world *world, key Key) (Translation, []Action) {
+	t := w.desired(world, key)
+	have := w.view.of(key)
+	for _, o := range t.Objects { // those that have lost the annotation by which they are found
+		if h, ok := w.view.object(o.Ref()); ok && !slices.ContainsFunc(have, func(known Observed) bool { return known.Ref == h.Ref }) {
+			have = append(have, h)
+		}
+	}
+	return t, plan(t.Objects, have, func(source string) bool {
+		return world.complete || world.Primed(source) || w.options.Configured != nil && !w.options.Configured(source)
+	})
+}

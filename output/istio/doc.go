@@ -1,0 +1,26 @@
+// Package istio writes the catalog into a Kubernetes API server, as the
+// ServiceEntry objects, and if asked the Sidecar objects, that Istio reads.
+//
+// [Config.Translate] is pure: a service becomes one object, or several where it
+// has many endpoints or some that do not serve all of its ports. A [Writer]
+// brings the objects to that state and keeps them there:
+//
+//	w, err := istio.New(config, istio.Options{Instance: "isthmus", Log: log})
+//	gate := catalog.NewGate(required, optional, wait, w.Publish)
+//	w.Run(ctx) // writes until ctx ends, while this replica leads
+//	w.Status() // at any time
+//
+// [Writer.Plan] says what would be written, and why, and writes nothing.
+//
+// The writer touches only objects that carry both labels of its instance. It
+// writes differences only, by server-side apply, and each write has the
+// precondition that the object is as it was when the difference was found, so a
+// replica that was deposed in the middle of a write undoes nothing. It deletes
+// nothing of a source that has not been listed since the start. An object that
+// is refused, or in conflict, is tried again by itself, and is shown with the
+// reason. What others change by hand is restored.
+//
+// Place in the path: it takes snapshots as the xDS output does, and hands keys
+// to a [controller.Controller]. [Writer.Run] owns all goroutines and returns
+// when they have ended; every other method may be called from any goroutine.
+package istio

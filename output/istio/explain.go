@@ -1,0 +1,71 @@
+package istio
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/isthmus-mesh/isthmus/controller"
+)
+
+// clash is an object in the way that is not ours.
+type clash struct {
+	ref    Ref
+	labels map[string]string
+}
+
+func (c *clash) Error() string {
+	whose := "it has not the labels of this Isthmus"
+	if c.labels[labelManagedBy] == managedBy && c.labels[labelInstance] != "" {
+		whose = "it belongs to the Isthmus instance " + c.labels[labelInstance]
+	}
+	return fmt.Sprintf("%s exists, and %s, so it is left alone: delete or rename it, "+
+		"or hand it over by setting both labels, %s and %s", c.ref, whose, labelManagedBy, labelInstance)
+}
+
+// refused is an object that the API server, or a webhook of it, does not take.
+type refused struct {
+	ref Ref
+	err error
+}
+
+func (r *refused) Error() string { return fmt.Sprintf("%s: %s", r.ref, explain(r.err)) }
+func (r *refused) Unwrap() error { return r.err }
+
+// fate gives an error of the API server its reason, and the time to try again
+// if the API server says one.
+func fate(ref Ref, err error) error {
+	if c := (*clash)(nil); errors.As(err, &c) {
+		return err
+	}
+	told := &refused{ref, err}
+	if seconds, ok := apierrors.SuggestsClientDelay(err); ok {
+		return &controller.Later{Err: told, After: time.Duration(seconds) * time.Second}
+	}
+	return told
+}
+
+// explain says what an error of the API server means, and how to mend it.
+func explain(err error) string {
+	text := err.Error()
+	switch {
+	case apierrors.IsTooManyRequests(err):
+		return "the API server is overloaded: " + text
+	case strings.Contains(text, "admission webhook"):
+		return "refused by an " + text[strings.Index(text, "admission webhook"):]
+	case apierrors.IsConflict(err):
+		return "somebody else has changed it at the same time; it is looked at again"
+	case apierrors.IsNotFound(err) && strings.Contains(text, "namespaces "):
+		return text + ": create the namespace, or have the source choose another"
+	case apierrors.IsNotFound(err):
+		return text + ": install Istio's custom resource definitions, version 1.22 or later"
+	case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err):
+		return text + ": allow it, see docs/reference/istio.md"
+	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
+		return "refused by the API server: " + text
+	}
+	return text
+}

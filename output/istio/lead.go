@@ -1,0 +1,126 @@
+package istio
+
+import (
+	"context"
+	"crypto/rand"
+	"log/slog"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	coordination "k8s.io/client-go/kubernetes/typed/coordination/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/leaderelection"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+)
+
+// The times of the lease, as those of Kubernetes' own controllers: a leader that
+// cannot renew stops after renewWithin, and others wait for leaseFor.
+const (
+	leaseFor    = 15 * time.Second
+	renewWithin = 10 * time.Second
+	retryEvery  = 2 * time.Second
+)
+
+// leader has one of several replicas at a time do something.
+type leader struct {
+	lock *resourcelock.LeaseLock
+	log  *slog.Logger
+	now  atomic.Pointer[string] // who leads
+}
+
+func newLeader(c LeaderElection, target *rest.Config, log *slog.Logger) (*leader, error) {
+	// It has a client of its own: renewing must not wait behind writes.
+	client, err := coordination.NewForConfig(rest.CopyConfig(target))
+	if err != nil {
+		return nil, err
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown"
+	}
+	return &leader{log: log, lock: &resourcelock.LeaseLock{
+		LeaseMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: c.Name},
+		Client:    client, LockConfig: resourcelock.ResourceLockConfig{Identity: host + "_" + rand.Text()[:8]},
+	}}, nil
+}
+
+// run calls term for as long as this replica leads, again and again until ctx
+// ends. The context of a term ends when the lease is lost, and the lease is
+// given back only when the term has returned, so that terms never overlap.
+func (l *leader) run(ctx context.Context, term func(context.Context)) {
+	for ctx.Err() == nil {
+		l.once(ctx, term)
+	}
+}
+
+// once stands for election until there was a term, or ctx ends.
+func (l *leader) once(ctx context.Context, term func(context.Context)) {
+	election, leave := context.WithCancel(context.WithoutCancel(ctx))
+	defer leave()
+	var terms sync.WaitGroup
+	elected := make(chan struct{})
+	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
+		Lock: l.lock, Name: l.lock.LeaseMeta.Name, ReleaseOnCancel: false, // see release
+		LeaseDuration: leaseFor, RenewDeadline: renewWithin, RetryPeriod: retryEvery,
+		Callbacks: leaderelection.LeaderCallbacks{
+			OnStartedLeading: func(leading context.Context) {
+				defer close(elected)
+				l.log.Info("this replica writes", "lease", l.lock.Describe())
+				within, end := both(ctx, leading)
+				defer end()
+				term(within)
+			},
+			OnStoppedLeading: func() {},
+			OnNewLeader:      func(who string) { l.now.Store(&who) },
+		},
+	})
+	if err != nil {
+		l.log.Error("no election", "err", err)
+		return
+	}
+	terms.Go(func() { elector.Run(election) })
+	select {
+	case <-ctx.Done():
+		if elector.IsLeader() {
+			<-elected // the term ends with ctx
+			defer l.release(context.WithoutCancel(ctx))
+		}
+	case <-elected:
+		l.log.Warn("this replica does not write any more", "lease", l.lock.Describe())
+	}
+	leave()
+	terms.Wait()
+}
+
+// release gives the lease back. The elector could do that itself, but does not
+// wait for the term to end.
+func (l *leader) release(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, retryEvery)
+	defer cancel()
+	record, _, err := l.lock.Get(ctx)
+	if err != nil || record.HolderIdentity != l.lock.Identity() {
+		return
+	}
+	record.HolderIdentity, record.LeaseDurationSeconds, record.RenewTime = "", 1, metav1.Now()
+	if err := l.lock.Update(ctx, *record); err != nil {
+		l.log.Info("the lease is left to expire", "lease", l.lock.Describe(), "err", err)
+	}
+}
+
+// both returns a context that ends with either of two.
+func both(a, b context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(a)
+	stop := context.AfterFunc(b, cancel)
+	return ctx, func() { stop(); cancel() }
+}
+
+// holder names the replica that leads, and whether it is this one.
+func (l *leader) holder() (name string, own bool) {
+	if who := l.now.Load(); who != nil {
+		return *who, *who == l.lock.Identity()
+	}
+	return "", false
+}

@@ -1,0 +1,115 @@
+package istio
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+)
+
+// Object is an object as it should be: what we say of it, and nothing else.
+type Object struct {
+	Kind            Kind
+	Namespace, Name string
+	Labels          map[string]string
+	Annotations     map[string]string
+	Spec            map[string]any
+}
+
+// Ref names an object.
+type Ref struct {
+	Kind            Kind
+	Namespace, Name string
+}
+
+func (r Ref) String() string { return string(r.Kind) + " " + r.Namespace + "/" + r.Name }
+
+func (r Ref) compare(o Ref) int {
+	return cmp.Or(cmp.Compare(r.Kind, o.Kind), cmp.Compare(r.Namespace, o.Namespace), cmp.Compare(r.Name, o.Name))
+}
+
+// Ref names the object.
+func (o Object) Ref() Ref { return Ref{o.Kind, o.Namespace, o.Name} }
+
+// manifest is the object in the form of the API.
+func (o Object) manifest() map[string]any {
+	return map[string]any{
+		"apiVersion": group + "/" + version,
+		"kind":       string(o.Kind),
+		"metadata": map[string]any{
+			"name": o.Name, "namespace": o.Namespace,
+			"labels": anyMap(o.Labels), "annotations": anyMap(o.Annotations),
+		},
+		"spec": o.Spec,
+	}
+}
+
+// fingerprint stands for a specification. Maps are encoded in the order of
+// their keys, so equal specifications have equal ones.
+type fingerprint [sha256.Size]byte
+
+func fingerprintOf(spec any) fingerprint {
+	data, err := json.Marshal(spec)
+	if err != nil {
+		// Everything that came out of JSON or [Config.Translate] goes into it.
+		return fingerprint{}
+	}
+	return sha256.Sum256(data)
+}
+
+func (o Object) fingerprint() fingerprint { return fingerprintOf(o.Spec) }
+
+// Observed is an object as the API server has it, in short: what is in the
+// specification is known by its fingerprint only, so that the view of an API
+// server with a million endpoints is small.
+type Observed struct {
+	Ref
+	UID         string
+	Version     string // the API server's resourceVersion
+	Labels      map[string]string
+	Annotations map[string]string
+	spec        fingerprint
+}
+
+// key tells which key an object of ours belongs to.
+func (o Observed) key() Key {
+	if o.Kind == ServiceEntry {
+		return Key{o.Kind, o.Namespace, o.Annotations[annotationService]}
+	}
+	return Key{o.Kind, o.Namespace, o.Name}
+}
+
+// differs says in which way an object is not as it should be; empty if it is.
+// Labels and annotations that others have added are theirs.
+func (o Object) differs(now Observed) string {
+	switch {
+	case o.fingerprint() != now.spec:
+		return "spec"
+	case !includes(now.Labels, o.Labels):
+		return "labels"
+	case !includes(now.Annotations, o.Annotations):
+		return "annotations"
+	}
+	return ""
+}
+
+func includes(all, part map[string]string) bool {
+	for k, v := range part {
+		if got, ok := all[k]; !ok || got != v {
+			return false
+		}
+	}
+	return true
+}
+
+func sorted(left map[string]int) []LeftOut {
+	var list []LeftOut
+	for _, reason := range slices.Sorted(maps.Keys(left)) {
+		list = append(list, LeftOut{reason, left[reason]})
+	}
+	return list
+}
+
+func (l LeftOut) String() string { return fmt.Sprintf("%d: %s", l.Count, l.Reason) }

@@ -1,0 +1,122 @@
+package istio
+
+import (
+	"context"
+	"errors"
+	"strconv"
+
+	"github.com/isthmus-mesh/isthmus/controller"
+)
+
+// reconcile brings the objects of one key to what they should be.
+func (w *Writer) reconcile(ctx context.Context, key Key) (controller.Outcome, error) {
+	world := w.newest.Load()
+	t, actions := w.actions(world, key)
+	w.ledger.translated(key, t)
+	if t.Refused != "" && len(t.Objects) == 0 {
+		// It is shown as left out; trying again mends nothing.
+		w.log.Debug("a service cannot be written", "service", key.Namespace+"/"+key.Name, "reason", t.Refused)
+	}
+	var errs []error
+	var wrote []expectation
+	failed := map[Verb]bool{}
+	for _, a := range actions {
+		if failed[Create] || a.Verb == Delete && failed[Update] {
+			break // what comes has to be there before what it replaces goes
+		}
+		expected, err := w.carryOut(ctx, a)
+		if err != nil {
+			failed[a.Verb] = true
+			errs = append(errs, err)
+			continue
+		}
+		wrote = append(wrote, expected...)
+	}
+	if ctx.Err() != nil {
+		return controller.Outcome{}, ctx.Err()
+	}
+	if len(errs) == 0 {
+		w.reached(key)
+	}
+	if len(wrote) == 0 {
+		return controller.Outcome{}, errors.Join(errs...)
+	}
+	return controller.Outcome{Await: func() bool { return w.seen(wrote) }}, errors.Join(errs...)
+}
+
+// reached notes that everything committed of a key has been written.
+func (w *Writer) reached(key Key) {
+	if took, ok := w.ledger.reached(key); ok && w.options.Written != nil {
+		w.options.Written(took)
+	}
+}
+
+// expectation is what the view will show once it has caught up with a write.
+type expectation struct {
+	Ref
+	version string // at least; empty: the object with this uid is gone
+	uid     string
+}
+
+// carryOut does what is to be done to one object.
+func (w *Writer) carryOut(ctx context.Context, a Action) ([]expectation, error) {
+	drifted := w.ledger.drifted(a)
+	var now Observed
+	var err error
+	switch a.Verb {
+	case Leave:
+		w.ledger.left(a)
+		return nil, nil
+	case Create:
+		now, err = w.remote.create(ctx, a.want)
+		if err != nil && exists(err) {
+			err = w.inTheWay(ctx, a, err)
+		}
+	case Update:
+		now, err = w.remote.update(ctx, a.want, a.have)
+	case Delete:
+		err = w.remote.delete(ctx, a.have)
+	}
+	if err != nil {
+		w.ledger.failed(a, err)
+		return nil, fate(a.Ref, err)
+	}
+	w.ledger.wrote(a, now, drifted)
+	w.log.Debug("written", "verb", string(a.Verb), "object", a.Ref.String(), "reason", a.Reason, "drift", drifted)
+	if a.Verb == Delete {
+		return []expectation{{Ref: a.Ref, uid: a.have.UID}}, nil
+	}
+	return []expectation{{a.Ref, now.Version, now.UID}}, nil
+}
+
+// inTheWay tells what is in the way of a creation.
+func (w *Writer) inTheWay(ctx context.Context, a Action, err error) error {
+	u, getErr := w.remote.get(ctx, a.Ref)
+	if getErr != nil || includes(u.GetLabels(), a.want.Labels) {
+		return err // gone again, or ours: the view will show it
+	}
+	return &clash{a.Ref, u.GetLabels()}
+}
+
+// seen reports whether the view has caught up with what was written.
+func (w *Writer) seen(wrote []expectation) bool {
+	for _, e := range wrote {
+		o, ok := w.view.object(e.Ref)
+		switch {
+		case e.version == "" && ok && o.UID == e.uid:
+			return false
+		case e.version == "":
+		case !ok || o.UID == e.uid && older(o.Version, e.version):
+			return false
+		}
+	}
+	return true
+}
+
+// older compares two versions of one object. They are revisions of the API
+// server's store; should they be none, any other version is taken for newer.
+func older(a, b string) bool {
+	x, errX := strconv.ParseUint(a, 10, 64)
+	y, errY := strconv.ParseUint(b, 10, 64)
+	return errX == nil && errY == nil && x < y
+}

@@ -1,0 +1,151 @@
+package istio
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+)
+
+// remote writes to the API server. Every write has a precondition: of an object
+// that is to be created that there is none, of any other its life and version.
+// A replica that was paused in mid-write therefore cannot undo what its
+// successor did.
+type remote struct{ client rest.Interface }
+
+func newRemote(config *rest.Config, qps float64, burst int) (*remote, error) {
+	c := rest.CopyConfig(config)
+	c.QPS, c.Burst = float32(qps), burst
+	c.APIPath = "/apis"
+	c.GroupVersion = &schema.GroupVersion{Group: group, Version: version}
+	c.NegotiatedSerializer = scheme.Codecs.WithoutConversion()
+	c.ContentType, c.AcceptContentTypes = "application/json", "application/json"
+	client, err := rest.RESTClientFor(c)
+	if err != nil {
+		return nil, err
+	}
+	return &remote{client}, nil
+}
+
+// absent is the version of an object that does not exist. The API server takes
+// it for a creation, and for an error if there is an object after all.
+const absent = "0"
+
+// create writes an object that must not exist.
+func (r *remote) create(ctx context.Context, o Object) (Observed, error) {
+	u, err := r.apply(ctx, o, map[string]any{"resourceVersion": absent})
+	if err != nil {
+		return Observed{}, err
+	}
+	return observedOf(o.Kind, u), nil
+}
+
+// update writes an object over what was observed of it, and returns what it is
+// now. Fields that others have put into the specification are removed, which
+// server-side apply alone would not do.
+func (r *remote) update(ctx context.Context, o Object, have Observed) (Observed, error) {
+	u, err := r.apply(ctx, o, map[string]any{"resourceVersion": have.Version, "uid": have.UID})
+	if err != nil {
+		return Observed{}, err
+	}
+	if now := observedOf(o.Kind, u); o.differs(now) != "spec" {
+		return now, nil
+	}
+	return r.replace(ctx, o, u)
+}
+
+// apply writes what we say of an object, under the precondition.
+func (r *remote) apply(ctx context.Context, o Object, precondition map[string]any) (*unstructured.Unstructured, error) {
+	manifest := o.manifest()
+	if metadata, ok := manifest["metadata"].(map[string]any); ok {
+		maps.Copy(metadata, precondition)
+	}
+	body, err := json.Marshal(manifest)
+	if err != nil {
+		return nil, err
+	}
+	return answer(r.of(r.client.Patch(types.ApplyPatchType), o.Ref()).
+		Param("fieldManager", fieldManager).Param("force", "true").Body(body).Do(ctx))
+}
+
+// replace puts the specification in the place of that of u, which is the object
+// as it was just now.
+func (r *remote) replace(ctx context.Context, o Object, u *unstructured.Unstructured) (Observed, error) {
+	u.Object["spec"] = o.Spec
+	u.SetManagedFields(nil)
+	body, err := u.MarshalJSON()
+	if err != nil {
+		return Observed{}, err
+	}
+	u, err = answer(r.of(r.client.Put(), o.Ref()).Param("fieldManager", fieldManager).Body(body).Do(ctx))
+	if err != nil {
+		return Observed{}, err
+	}
+	return observedOf(o.Kind, u), nil
+}
+
+func (r *remote) get(ctx context.Context, ref Ref) (*unstructured.Unstructured, error) {
+	return answer(r.of(r.client.Get(), ref).Do(ctx))
+}
+
+// delete removes what was observed, and nothing else of that name.
+func (r *remote) delete(ctx context.Context, have Observed) error {
+	body, err := json.Marshal(map[string]any{
+		"kind": "DeleteOptions", "apiVersion": "v1",
+		"preconditions": map[string]any{"uid": have.UID, "resourceVersion": have.Version},
+	})
+	if err != nil {
+		return err
+	}
+	err = r.of(r.client.Delete(), have.Ref).SetHeader("Content-Type", "application/json").Body(body).Do(ctx).Error()
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
+}
+
+// of directs a request at an object. It is not repeated by the client: the key
+// comes again in its own time, and holds up no other.
+func (r *remote) of(request *rest.Request, ref Ref) *rest.Request {
+	return request.Namespace(ref.Namespace).Resource(ref.Kind.resource()).Name(ref.Name).MaxRetries(0)
+}
+
+func answer(result rest.Result) (*unstructured.Unstructured, error) {
+	if err := result.Error(); err != nil {
+		return nil, err
+	}
+	body, err := result.Raw()
+	if err != nil {
+		return nil, err
+	}
+	u := &unstructured.Unstructured{}
+	if err := u.UnmarshalJSON(body); err != nil {
+		return nil, fmt.Errorf("the API server's answer cannot be read: %w", err)
+	}
+	return u, nil
+}
+
+// exists reports whether a creation failed because there is an object.
+func exists(err error) bool {
+	if apierrors.IsAlreadyExists(err) || apierrors.IsConflict(err) {
+		return true
+	}
+	status, ok := err.(apierrors.APIStatus) //nolint:errorlint // the client returns it unwrapped
+	if !ok || status.Status().Code != http.StatusUnprocessableEntity || status.Status().Details == nil {
+		return false
+	}
+	for _, cause := range status.Status().Details.Causes {
+		if cause.Field == "metadata.resourceVersion" {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,94 @@
+package istio
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/isthmus-mesh/isthmus/controller"
+)
+
+// Status is how a writer stands.
+type Status struct {
+	// Leading says that this replica writes, and Leader which one does; empty if
+	// nobody is known to, or there is no election.
+	Leading bool
+	Leader  string
+	// Waiting says what must be known before anything is written.
+	Waiting []string
+	// Trouble says why the API server cannot be followed; empty if it can.
+	Trouble      string
+	TroubleSince time.Time
+	// Objects counts those of ours that the API server has.
+	Objects int
+	// Pending counts the keys that are not known to be in order; Oldest is since
+	// when the first of them is not.
+	Pending int
+	Oldest  time.Time
+	// Failing are the keys that could not be written.
+	Failing []controller.Failure[Key]
+	// Held are the objects that are left as they are, though they should change,
+	// until their source has been listed.
+	Held []Held
+	// LeftOut is what could not be written of which service.
+	LeftOut []Omission
+
+	LastWrite time.Time
+	Writes    map[Verb]uint64
+	Failures  uint64
+	Drift     uint64 // objects that were restored after somebody else had changed them
+}
+
+// Held is an object that is left as it is, though it should change.
+type Held struct {
+	Ref
+	Reason string
+}
+
+// Omission is what could not be written of a service.
+type Omission struct {
+	Key
+	// Refused says why nothing of it is written; empty if something is.
+	Refused string
+	LeftOut []LeftOut
+}
+
+// Status tells how the writer stands.
+func (w *Writer) Status() Status {
+	s := w.ledger.status()
+	s.Objects = w.view.count()
+	s.Trouble, s.TroubleSince = w.view.trouble()
+	term := w.term.Load()
+	s.Leading = term != nil
+	if w.leader != nil {
+		s.Leader, _ = w.leader.holder()
+	}
+	if term != nil {
+		t := term.Status()
+		s.Waiting, s.Pending, s.Oldest, s.Failing = t.Missing, t.Length, t.Oldest, t.Failing
+	}
+	return s
+}
+
+func (l *ledger) status() Status {
+	s := Status{LeftOut: l.omissions()}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	s.LastWrite, s.Failures, s.Drift, s.Writes = l.lastWrite, l.failures, l.drift, maps.Clone(l.writes)
+	for _, ref := range slices.SortedFunc(maps.Keys(l.waiting), Ref.compare) {
+		s.Held = append(s.Held, Held{ref, l.waiting[ref]})
+	}
+	return s
+}
+
+func (l *ledger) omissions() []Omission {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var list []Omission
+	for key, n := range l.notes {
+		list = append(list, Omission{key, n.refused, n.left})
+	}
+	slices.SortFunc(list, func(a, b Omission) int { return strings.Compare(a.Key.String(), b.Key.String()) })
+	return list
+}

@@ -1,0 +1,194 @@
+package istio
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/dynamic/dynamicinformer"
+	"k8s.io/client-go/tools/cache"
+)
+
+// view is what the API server has of ours, followed by list and watch. It is
+// kept whether or not this replica writes, so that it can take over at once.
+type view struct {
+	kinds    map[Kind]cache.SharedIndexInformer
+	observed func(old, now *Observed) // either may be nil
+
+	mu      sync.Mutex
+	failing string // why the API server cannot be followed; empty if it can
+	since   time.Time
+}
+
+const byKey = "key"
+
+// newView prepares to follow objects that carry both of our labels.
+func newView(client dynamic.Interface, instance string, kinds []Kind, observed func(old, now *Observed)) (*view, error) {
+	v := &view{kinds: map[Kind]cache.SharedIndexInformer{}, observed: observed}
+	selector := metav1.FormatLabelSelector(metav1.SetAsLabelSelector(marks(instance)))
+	for _, kind := range kinds {
+		resource := schema.GroupVersionResource{Group: group, Version: version, Resource: kind.resource()}
+		informer := dynamicinformer.NewFilteredDynamicInformer(client, resource, metav1.NamespaceAll, 0,
+			cache.Indexers{byKey: indexByKey}, func(o *metav1.ListOptions) { o.LabelSelector = selector }).Informer()
+		if err := v.follow(kind, informer); err != nil {
+			return nil, err
+		}
+	}
+	return v, nil
+}
+
+func (v *view) follow(kind Kind, informer cache.SharedIndexInformer) error {
+	if err := informer.SetTransform(func(o any) (any, error) { return shorten(kind, o), nil }); err != nil {
+		return err
+	}
+	if err := informer.SetWatchErrorHandler(func(_ *cache.Reflector, err error) { v.fail(err) }); err != nil {
+		return err
+	}
+	_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc:    func(o any) { v.tell(nil, o) },
+		UpdateFunc: func(old, now any) { v.tell(old, now) },
+		DeleteFunc: func(o any) {
+			if unknown, ok := o.(cache.DeletedFinalStateUnknown); ok {
+				o = unknown.Obj
+			}
+			v.tell(o, nil)
+		},
+	})
+	v.kinds[kind] = informer
+	return err
+}
+
+// kept is an observed object as an informer keeps it.
+type kept struct {
+	metav1.ObjectMeta
+	Observed
+}
+
+// shorten keeps of an object what is needed to tell whether it is in order.
+func shorten(kind Kind, o any) any {
+	u, ok := o.(*unstructured.Unstructured)
+	if !ok {
+		return o
+	}
+	short := observedOf(kind, u)
+	return &kept{Observed: short, ObjectMeta: metav1.ObjectMeta{
+		Name: short.Name, Namespace: short.Ref.Namespace, UID: u.GetUID(), ResourceVersion: short.Version,
+	}}
+}
+
+func observedOf(kind Kind, u *unstructured.Unstructured) Observed {
+	return Observed{
+		Ref: Ref{kind, u.GetNamespace(), u.GetName()},
+		UID: string(u.GetUID()), Version: u.GetResourceVersion(),
+		Labels: u.GetLabels(), Annotations: u.GetAnnotations(), spec: fingerprintOf(u.Object["spec"]),
+	}
+}
+
+func indexByKey(o any) ([]string, error) {
+	k, ok := o.(*kept)
+	if !ok {
+		return nil, nil
+	}
+	return []string{k.key().String()}, nil
+}
+
+func (v *view) tell(old, now any) {
+	v.recovered()
+	of := func(o any) *Observed {
+		if k, ok := o.(*kept); ok {
+			return &k.Observed
+		}
+		return nil
+	}
+	v.observed(of(old), of(now))
+}
+
+func (v *view) fail(err error) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.failing == "" {
+		v.since = time.Now()
+	}
+	v.failing = explain(err)
+}
+
+func (v *view) recovered() {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.failing = ""
+}
+
+// trouble says why the API server cannot be followed, and since when.
+func (v *view) trouble() (string, time.Time) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.failing, v.since
+}
+
+// run follows until ctx ends, and waits for what it started.
+func (v *view) run(ctx context.Context) {
+	var informers sync.WaitGroup
+	for _, informer := range v.kinds {
+		informers.Go(func() { informer.RunWithContext(ctx) })
+	}
+	informers.Wait()
+}
+
+// listed is closed once everything of a kind has been listed.
+func (v *view) listed(kind Kind) <-chan struct{} { return v.kinds[kind].HasSyncedChecker().Done() }
+
+// object returns an object of ours.
+func (v *view) object(r Ref) (Observed, bool) {
+	o, ok, err := v.kinds[r.Kind].GetStore().GetByKey(r.Namespace + "/" + r.Name)
+	if err != nil || !ok {
+		return Observed{}, false
+	}
+	k, ok := o.(*kept)
+	if !ok {
+		return Observed{}, false
+	}
+	return k.Observed, true
+}
+
+// of returns the objects of ours that belong to a key.
+func (v *view) of(key Key) []Observed {
+	found, err := v.kinds[key.Kind].GetIndexer().ByIndex(byKey, key.String())
+	if err != nil {
+		return nil
+	}
+	var list []Observed
+	for _, o := range found {
+		if k, ok := o.(*kept); ok {
+			list = append(list, k.Observed)
+		}
+	}
+	slices.SortFunc(list, func(a, b Observed) int { return a.Ref.compare(b.Ref) })
+	return list
+}
+
+// keys returns every key that has an object of ours.
+func (v *view) keys() map[Key]struct{} {
+	keys := map[Key]struct{}{}
+	for _, informer := range v.kinds {
+		for _, o := range informer.GetStore().List() {
+			if k, ok := o.(*kept); ok {
+				keys[k.key()] = struct{}{}
+			}
+		}
+	}
+	return keys
+}
+
+// count is how many objects of ours there are.
+func (v *view) count() int {
+	n := 0
+	for _, informer := range v.kinds {
+		n += len(informer.GetStore().ListKeys())
+	}
+	return n
+}

@@ -1,0 +1,200 @@
+package istio
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+
+	"github.com/isthmus-mesh/isthmus/catalog"
+	"github.com/isthmus-mesh/isthmus/controller"
+)
+
+// Options are what a writer needs to know beside its configuration.
+type Options struct {
+	// Instance marks what this Isthmus owns.
+	Instance string
+	// Configured reports whether a source is in the configuration: what only
+	// others have spoken of need not wait for them. Nil means that all are.
+	Configured func(source string) bool
+	// Written is told how long after its commit a change had been written; may be nil.
+	Written func(took time.Duration)
+	Log     *slog.Logger // may be nil
+}
+
+// Writer writes a catalog to an API server. Make one with [New].
+type Writer struct {
+	config  Config
+	options Options
+	log     *slog.Logger
+	remote  *remote
+	view    *view
+	leader  *leader // nil if there is no election
+	changes *controller.Gatherer[Key]
+
+	newest atomic.Pointer[world]
+	primed chan struct{} // closed with the first world
+	term   atomic.Pointer[controller.Controller[Key]]
+
+	ledger ledger
+}
+
+// world is the newest catalog.
+type world struct {
+	*catalog.Snapshot
+	complete bool
+}
+
+// New returns a writer to the API server that the configuration names. It does
+// not speak to it yet.
+func New(c Config, o Options) (*Writer, error) {
+	target, err := c.target()
+	if err != nil {
+		return nil, err
+	}
+	return newWriter(c, o, target)
+}
+
+func newWriter(c Config, o Options, target *rest.Config) (*Writer, error) {
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	w := &Writer{config: c, options: o, log: o.Log.With("output", "istio"), primed: make(chan struct{})}
+	w.ledger.init()
+	var err error
+	if w.remote, err = newRemote(target, c.QPS, c.Burst); err != nil {
+		return nil, err
+	}
+	client, err := dynamic.NewForConfig(target)
+	if err != nil {
+		return nil, err
+	}
+	if w.view, err = newView(client, o.Instance, c.kinds(), w.observed); err != nil {
+		return nil, err
+	}
+	if c.LeaderElection.Enabled {
+		if w.leader, err = newLeader(c.LeaderElection, target, w.log); err != nil {
+			return nil, err
+		}
+	}
+	w.changes = controller.NewGatherer(c.Debounce.Due, w.deliver)
+	return w, nil
+}
+
+func (c Config) kinds() []Kind {
+	if c.Sidecars {
+		return []Kind{ServiceEntry, Sidecar}
+	}
+	return []Kind{ServiceEntry}
+}
+
+// Publish takes the next snapshot and the change that led to it. complete says
+// that every source is primed. It has the form that [catalog.NewGate] asks for,
+// must be called by one goroutine at a time, and does not block.
+func (w *Writer) Publish(s *catalog.Snapshot, change catalog.Change, complete bool) {
+	before := w.newest.Swap(&world{s, complete})
+	if before == nil {
+		close(w.primed)
+		return // each term begins with everything
+	}
+	if w.term.Load() == nil {
+		return
+	}
+	keys := w.concerned(s, change)
+	if change.Primed || complete != before.complete {
+		// What waited for a source need not wait any longer.
+		w.enqueue(controller.Low, w.keys())
+	}
+	w.ledger.committed(keys, change.Committed)
+	w.changes.Add(keys...)
+}
+
+// Run writes until ctx ends: for as long as this replica leads, if there are
+// several. It returns when nothing is under way any more.
+func (w *Writer) Run(ctx context.Context) {
+	var parts sync.WaitGroup
+	defer parts.Wait()
+	parts.Go(func() { w.view.run(ctx) })
+	parts.Go(func() { w.changes.Run(ctx) })
+	if w.leader == nil {
+		w.write(ctx)
+		return
+	}
+	w.leader.run(ctx, w.write)
+}
+
+// write is one term of writing. Everything is looked at anew, but against what
+// is known of the API server already.
+func (w *Writer) write(ctx context.Context) {
+	w.ledger.begin()
+	term := controller.New(controller.Config[Key]{
+		Reconcile: w.reconcile,
+		Workers:   workers,
+		Gates:     w.gates(),
+	})
+	w.term.Store(term)
+	defer w.term.Store(nil)
+	var filling sync.WaitGroup
+	filling.Go(func() {
+		if w.waitPrimed(ctx) {
+			term.Add(controller.Low, w.keys()...)
+		}
+	})
+	term.Run(ctx)
+	filling.Wait()
+}
+
+// workers is how many keys are written at a time: the API server answers within
+// some milliseconds, so it is the configured rate that bounds the writes.
+const workers = 8
+
+func (w *Writer) gates() []controller.Gate {
+	gates := []controller.Gate{{Name: "the catalog", Open: w.primed}}
+	for _, kind := range w.config.kinds() {
+		gates = append(gates, controller.Gate{Name: "the API server's listing of " + kind.resource(), Open: w.view.listed(kind)})
+	}
+	return gates
+}
+
+// waitPrimed waits until every gate is open; false means that ctx ended first.
+func (w *Writer) waitPrimed(ctx context.Context) bool {
+	for _, gate := range w.gates() {
+		select {
+		case <-ctx.Done():
+			return false
+		case <-gate.Open:
+		}
+	}
+	return true
+}
+
+// deliver hands on what was gathered. Without a term it is not needed.
+func (w *Writer) deliver(keys []Key) { w.enqueue(controller.High, keys) }
+
+func (w *Writer) enqueue(p controller.Priority, keys []Key) {
+	if term := w.term.Load(); term != nil {
+		term.Add(p, keys...)
+	}
+}
+
+// observed takes note that an object of ours was seen to change. It may be the
+// echo of an own write, or somebody's hand: the reconciler tells.
+func (w *Writer) observed(old, now *Observed) {
+	term := w.term.Load()
+	if term == nil {
+		return
+	}
+	for _, o := range []*Observed{old, now} {
+		if o == nil {
+			continue
+		}
+		term.Observed(o.key())
+		if !w.ledger.echo(o, now) {
+			term.Add(controller.High, o.key())
+		}
+	}
+}
