@@ -24,6 +24,8 @@ type Parts struct {
 	Sources  func() []*source.Supervisor
 	Snapshot func() *catalog.Snapshot
 	Outputs  []Output
+	// Writers are the outputs that write into another system.
+	Writers func() []Writer
 	// Config says how far the configuration file has been taken over.
 	Config func() Config
 	// Missing says what readiness waits for, one sentence each.
@@ -69,6 +71,7 @@ func New(parts Parts) *Server {
 	mux.HandleFunc("GET /api/v1/services", s.services)
 	mux.HandleFunc("GET /api/v1/services/{host}", s.service)
 	mux.HandleFunc("GET /api/v1/clients", s.clients)
+	mux.HandleFunc("GET /api/v1/writers", s.writers)
 	// A page that an operator happens to have open must not act for them.
 	handler := http.NewCrossOriginProtection().Handler(mux)
 	s.http = &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second}

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"github.com/isthmus-mesh/isthmus/output/istio"
 	"github.com/isthmus-mesh/isthmus/output/xds"
 	"github.com/isthmus-mesh/isthmus/source"
 	"github.com/isthmus-mesh/isthmus/source/file"
@@ -32,8 +33,8 @@ type Source struct {
 	File *file.Config `json:"file"`
 }
 
-// setDefaults implements [defaulter].
-func (s *Source) setDefaults() { s.Hold = source.DefaultHold() }
+// SetDefaults gives the entry what it has if nothing is said.
+func (s *Source) SetDefaults() { s.Hold = source.DefaultHold() }
 
 // Kind is the key of the kind of registry.
 func (s Source) Kind() string {
@@ -48,7 +49,8 @@ func (s Source) IsRequired() bool { return s.Required == nil || *s.Required }
 
 // Outputs are where the catalog goes. One that is nil is switched off.
 type Outputs struct {
-	XDS *xds.Config `json:"xds"`
+	XDS   *xds.Config   `json:"xds"`
+	Istio *istio.Config `json:"istio"`
 }
 
 // Store says how records are kept.

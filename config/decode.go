@@ -17,9 +17,10 @@ type decoder struct {
 	problems []Problem
 }
 
-// defaulter is a structure that can stand in a list, where no outer structure
-// can give it its defaults. It is asked for them before it is filled.
-type defaulter interface{ setDefaults() }
+// defaulter is a structure to which no outer structure can give its defaults,
+// since it stands in a list or may be left out. It is asked for them before it
+// is filled.
+type defaulter interface{ SetDefaults() }
 
 func (d *decoder) complain(n *yamlpos.Node, line int, field, format string, args ...any) {
 	if line == 0 {
@@ -39,6 +40,9 @@ func (d *decoder) value(n *yamlpos.Node, field string, v reflect.Value) {
 		// An empty entry such as "file:" names a kind, if without its settings.
 		if v.IsNil() {
 			v.Set(reflect.New(v.Type().Elem()))
+			if defaults, ok := reflect.TypeAssert[defaulter](v); ok {
+				defaults.SetDefaults()
+			}
 		}
 		d.value(n, field, v.Elem())
 	case n.Kind() == yamlpos.Null:
@@ -78,7 +82,7 @@ func (d *decoder) list(n *yamlpos.Node, field string, v reflect.Value) {
 	v.Set(reflect.MakeSlice(v.Type(), n.Len(), n.Len()))
 	for i, item := range n.Items() {
 		if defaults, ok := reflect.TypeAssert[defaulter](v.Index(i).Addr()); ok {
-			defaults.setDefaults()
+			defaults.SetDefaults()
 		}
 		d.value(item, fmt.Sprintf("%s[%d]", field, i), v.Index(i))
 	}

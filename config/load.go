@@ -134,6 +134,9 @@ func (c *Config) resolve(dir string) {
 	if c.Outputs.XDS != nil {
 		c.Outputs.XDS.Resolve(dir)
 	}
+	if c.Outputs.Istio != nil {
+		c.Outputs.Istio.Resolve(dir)
+	}
 }
 
 // cause is an error of the file system without the path that stands beside it.

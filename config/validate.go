@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/isthmus-mesh/isthmus/output/istio"
 )
 
 var sourceName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`)
@@ -46,11 +48,7 @@ func (c *Config) validate() []Problem {
 			found = append(found, nested(at+".file", err))
 		}
 	}
-	if c.Outputs.XDS == nil {
-		add("outputs", "none is switched on; add one, such as xds: {listen: 127.0.0.1:15010}")
-	} else if err := c.Outputs.XDS.Validate(); err != nil {
-		found = append(found, nested("outputs.xds", err))
-	}
+	found = append(found, c.validateOutputs()...)
 	for i, s := range c.Sources {
 		if s.File != nil && c.Store.DataDir != "" && inside(c.Store.DataDir, s.File.Path) {
 			add("store.dataDir", "lies in the folder that sources[%d] reads, which would follow every write to it; name a folder beside it", i)
@@ -68,6 +66,40 @@ func (c *Config) validate() []Problem {
 	return found
 }
 
+func (c *Config) validateOutputs() (found []Problem) {
+	if c.Outputs == (Outputs{}) {
+		return []Problem{{Field: "outputs", Reason: "none is switched on; add one, such as xds: {listen: 127.0.0.1:15010}"}}
+	}
+	if o := c.Outputs.XDS; o != nil {
+		if err := o.Validate(); err != nil {
+			found = append(found, nested("outputs.xds", err))
+		}
+	}
+	if o := c.Outputs.Istio; o != nil {
+		found = append(found, c.validateIstio(o)...)
+	}
+	return found
+}
+
+func (c *Config) validateIstio(o *istio.Config) (found []Problem) {
+	if err := o.Validate(); err != nil {
+		found = append(found, nested("outputs.istio", err))
+	}
+	if c.Instance != "" && !istio.IsInstance(c.Instance) {
+		found = append(found, Problem{Field: "instance", Reason: fmt.Sprintf("%q is to be the value of a label: "+
+			"use at most 63 letters, digits, '-', '_' and '.', beginning and ending with a letter or digit", c.Instance)})
+	}
+	for i, name := range o.Sources {
+		if !slices.ContainsFunc(c.Sources, func(s Source) bool { return s.Name == name }) {
+			found = append(found, Problem{
+				Field:  fmt.Sprintf("outputs.istio.sources[%d]", i),
+				Reason: fmt.Sprintf("no source is named %q; name one of this file", name),
+			})
+		}
+	}
+	return found
+}
+
 // inside reports whether a path is a folder or lies below it, as far as their
 // names tell.
 func inside(path, folder string) bool {
@@ -77,10 +109,18 @@ func inside(path, folder string) bool {
 
 // check finds what is wrong with the files that the parts cannot do without.
 func (c *Config) check() []Problem {
-	if err := c.Outputs.XDS.Check(); err != nil {
-		return []Problem{nested("outputs.xds", err)}
+	var found []Problem
+	if c.Outputs.XDS != nil {
+		if err := c.Outputs.XDS.Check(); err != nil {
+			found = append(found, nested("outputs.xds", err))
+		}
 	}
-	return nil
+	if c.Outputs.Istio != nil {
+		if err := c.Outputs.Istio.Check(); err != nil {
+			found = append(found, nested("outputs.istio", err))
+		}
+	}
+	return found
 }
 
 // nested turns what a part says of itself, "field: reason", into a problem.

@@ -43,7 +43,8 @@ type App struct {
 	ranking  ranking
 	gate     *catalog.Gate
 	engine   *push.Engine
-	xds      *xds.Server
+	xds      *xds.Server // nil if it is not configured
+	istio    *istioOutput
 	admin    *admin.Server
 	reloader *reloader
 	primed   chan struct{} // holds a token when another source has been listed
@@ -82,24 +83,29 @@ func New(ctx context.Context, c *config.Config, version string, log *slog.Logger
 			World: envoy.NewWorld(s, complete, c.RootNamespace), Changed: envoy.Changes(s, change),
 			Reviewed: envoy.Reviewed(change, c.RootNamespace), Committed: change.Committed,
 		})
+		a.istio.publish(s, change, complete)
 		timed.merged(change)
 	})
-	if err := a.offerXDS(c, version, metrics); err != nil {
+	if err := errors.Join(a.offerXDS(c, version, metrics), a.offerIstio(c, timed, metrics)); err != nil {
 		a.gate.Stop()
+		a.istio.stop()
 		a.closeDisk()
 		return nil, err
 	}
 	parts := admin.Parts{
 		Sources:  a.fleet.supervisors,
 		Snapshot: a.gate.Snapshot,
-		Outputs: []admin.Output{{
+		Writers:  a.istio.shown,
+		Config:   a.reloader.shown,
+		Missing:  a.missing,
+		Stuck:    a.newWatchdog().stuck,
+		Metrics:  metrics,
+		Log:      log,
+	}
+	if a.xds != nil {
+		parts.Outputs = []admin.Output{{
 			Name: "xds", Engine: a.engine, NotOffered: envoy.NotOffered, Kinds: []string{envoy.KindEnvoy, envoy.KindGRPC},
-		}},
-		Config:  a.reloader.shown,
-		Missing: a.missing,
-		Stuck:   a.newWatchdog().stuck,
-		Metrics: metrics,
-		Log:     log,
+		}}
 	}
 	if a.disk != nil {
 		parts.Store = a.saving
@@ -107,6 +113,7 @@ func New(ctx context.Context, c *config.Config, version string, log *slog.Logger
 	a.admin = admin.New(parts)
 	if err := a.listen(ctx, c); err != nil {
 		a.gate.Stop()
+		a.istio.stop()
 		a.closeDisk()
 		return nil, err
 	}
@@ -122,12 +129,16 @@ func (a *App) supervise(c *config.Config, s config.Source) *source.Supervisor {
 }
 
 func (a *App) listen(ctx context.Context, c *config.Config) (err error) {
-	if a.xdsListener, err = xds.Listen(ctx, *c.Outputs.XDS); err != nil {
-		return fmt.Errorf("outputs.xds.listen: %w; choose another address or stop what listens there", err)
+	if a.xds != nil {
+		if a.xdsListener, err = xds.Listen(ctx, *c.Outputs.XDS); err != nil {
+			return fmt.Errorf("outputs.xds.listen: %w; choose another address or stop what listens there", err)
+		}
 	}
 	var lc net.ListenConfig
 	if a.adminListener, err = lc.Listen(ctx, "tcp", c.Admin.Listen); err != nil {
-		_ = a.xdsListener.Close()
+		if a.xds != nil {
+			_ = a.xdsListener.Close()
+		}
 		return fmt.Errorf("admin.listen: %w; choose another address or stop what listens there", err)
 	}
 	return nil
@@ -143,18 +154,22 @@ func (a *App) AdminAddr() net.Addr { return a.adminListener.Addr() }
 // told to go elsewhere, and what is under way may finish.
 func (a *App) Run(ctx context.Context) error {
 	defer a.gate.Stop()
+	defer a.istio.stop()
 	parts, ctx := errgroup.WithContext(ctx)
 	saved := a.save(ctx)
 	a.fleet.launch = parts.Go
 	a.fleet.startAll(ctx)
 	parts.Go(func() error { return unlessStopped(ctx, a.merge(ctx)) })
 	parts.Go(func() error { a.engine.Run(ctx); return nil })
-	parts.Go(func() error { return a.xds.Serve(a.xdsListener) })
+	if a.xds != nil {
+		parts.Go(func() error { return a.xds.Serve(a.xdsListener) })
+	}
+	a.istio.launch(ctx, parts.Go)
 	parts.Go(func() error { return a.admin.Serve(a.adminListener) })
 	a.reloader.launch(ctx, parts.Go)
 	parts.Go(func() error { return a.stop(ctx) })
 
-	a.log.Info("serving", "xds", a.XDSAddr().String(), "admin", a.AdminAddr().String())
+	a.log.Info("serving", "xds", addressOf(a.xdsListener), "admin", a.AdminAddr().String())
 	return errors.Join(parts.Wait(), saved())
 }
 
@@ -165,9 +180,18 @@ func (a *App) stop(ctx context.Context) error {
 	a.log.Info("stopping")
 	limit, cancel := context.WithTimeout(context.WithoutCancel(ctx), drain)
 	defer cancel()
-	a.xds.Stop(limit)
+	if a.xds != nil {
+		a.xds.Stop(limit)
+	}
 	a.admin.Stop(limit)
 	return nil
+}
+
+func addressOf(l net.Listener) string {
+	if l == nil {
+		return "off"
+	}
+	return l.Addr().String()
 }
 
 func unlessStopped(ctx context.Context, err error) error {

@@ -107,11 +107,13 @@ func (r *reloader) apply(ctx context.Context, p plan, wanted *config.Config) {
 	}
 	a := r.app
 	a.gate.Require(requirements(wanted))
+	a.istio.require(wanted)
 	restart := a.fleet.follow(wanted.Sources, p.Start)
 	order := mergeOrder(a.fleet.names(), names(wanted))
 	a.fleet.addMissing(p.Start)
 	a.fleet.arrange(order)
 	a.ranking.set(order)
+	a.istio.arrange(order)
 	a.fleet.startAll(ctx)
 	for m, entry := range restart {
 		a.fleet.restart(ctx, m, entry)

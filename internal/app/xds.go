@@ -14,6 +14,9 @@ import (
 
 // offerXDS makes the server of the output xds.
 func (a *App) offerXDS(c *config.Config, version string, metrics *prometheus.Registry) error {
+	if c.Outputs.XDS == nil {
+		return nil
+	}
 	log := a.log.With("output", "xds")
 	for _, warning := range c.Outputs.XDS.Warnings() {
 		log.Warn("the listener is exposed", "warning", warning)

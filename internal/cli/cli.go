@@ -62,5 +62,16 @@ catalog to Envoy and gRPC clients over xDS.`,
 		newServe(version), newDemo(version), newValidate(), newVersion(version),
 		newSources(), newServices(), newClients(),
 	)
+	root.InitDefaultCompletionCmd()
+	for _, c := range root.Commands() {
+		if c.Name() == "completion" { // the library's own lets any shell's name pass
+			c.Args, c.RunE = cobra.NoArgs, needsShell
+			c.Example = "  isthmus completion bash > /etc/bash_completion.d/isthmus"
+		}
+	}
 	return root
+}
+
+func needsShell(c *cobra.Command, _ []string) error {
+	return fmt.Errorf("name a shell: %s bash, fish, powershell or zsh", c.CommandPath())
 }

@@ -86,11 +86,22 @@ func printSources(c *cobra.Command, sources []admin.Source) error {
 		return err
 	}
 	for _, s := range sources {
-		for _, r := range s.Refused {
-			fmt.Fprintf(c.OutOrStdout(), "\n%s refused %s\n  at %s\n  %s\n", s.Name, orDash(r.Object), orDash(r.Where), complaint(r))
-		}
+		printRefused(c, s)
 	}
 	return nil
+}
+
+// shownRefusals is how many refusals of a source the table shows. Whoever has
+// more mends some and looks again.
+const shownRefusals = 20
+
+func printRefused(c *cobra.Command, s admin.Source) {
+	for _, r := range s.Refused[:min(shownRefusals, len(s.Refused))] {
+		fmt.Fprintf(c.OutOrStdout(), "\n%s refused %s\n  at %s\n  %s\n", s.Name, orDash(r.Object), orDash(r.Where), complaint(r))
+	}
+	if more := len(s.Refused) - shownRefusals; more > 0 {
+		fmt.Fprintf(c.OutOrStdout(), "\n%s refused %d more: -o json shows all of them\n", s.Name, more)
+	}
 }
 
 func complaint(r admin.Refused) string {

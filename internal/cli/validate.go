@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -36,5 +37,12 @@ func summary(c *config.Config) string {
 	for i, source := range c.Sources {
 		sources[i] = fmt.Sprintf("%s (%s)", source.Name, source.Kind())
 	}
-	return fmt.Sprintf("instance %s, sources %s, xds on %s", c.Instance, strings.Join(sources, ", "), c.Outputs.XDS.Listen)
+	text := fmt.Sprintf("instance %s, sources %s", c.Instance, strings.Join(sources, ", "))
+	if c.Outputs.XDS != nil {
+		text += ", xds on " + c.Outputs.XDS.Listen
+	}
+	if c.Outputs.Istio != nil {
+		text += ", istio to the API server of " + cmp.Or(c.Outputs.Istio.Kubeconfig, "this cluster")
+	}
+	return text
 }

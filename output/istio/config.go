@@ -3,6 +3,7 @@ package istio
 import (
 	"errors"
 	"fmt"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -50,6 +51,30 @@ func DefaultConfig() Config {
 		ShardSize:      1000,
 	}
 }
+
+// SetDefaults gives the configuration what it has if nothing is said.
+func (c *Config) SetDefaults() { *c = DefaultConfig() }
+
+// Resolve makes a relative path relative to a folder.
+func (c *Config) Resolve(dir string) {
+	if c.Kubeconfig != "" && !filepath.IsAbs(c.Kubeconfig) {
+		c.Kubeconfig = filepath.Join(dir, c.Kubeconfig)
+	}
+}
+
+// Check reports what is wrong with the kubeconfig, with the field. It speaks to
+// nobody.
+func (c Config) Check() error {
+	if c.Kubeconfig == "" && c.Context == "" {
+		return nil // which one it is is not known before it is used
+	}
+	_, err := c.target()
+	return err
+}
+
+// IsInstance reports whether the name of an Isthmus can be the value of the
+// label that marks what it owns.
+func IsInstance(name string) bool { return len(name) <= 63 && isWord(name) }
 
 // mostEndpoints is how many a shard may be set to hold. Istio's schema allows
 // 4096 in an object; endpoints are spread by hash, so some shards hold more than others.
