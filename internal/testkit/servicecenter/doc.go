@@ -1,4 +1,53 @@
 // Package servicecenter is a stand-in for the ServiceComb Service Center: an
-// HTTP server in this process that answers as the original was recorded to
-// answer.
+// HTTP server in this process that answers as a running original was recorded
+// to answer (testdata, which the tests replay against it).
+//
+//	s := servicecenter.Start(t, servicecenter.Config{})
+//	cart := s.Register(servicecenter.Service{App: "shop", Name: "cart"})
+//	s.RegisterInstance(cart, servicecenter.Instance{HostName: "h", Endpoints: []string{"rest://10.0.0.1:80"}})
+//	// a client of s.URL() finds it 0.3 s later, as it would with the original
+//	s.Inject(servicecenter.ListServices, servicecenter.FailWith(servicecenter.Internal), 3)
+//	// the next three listings fail; s.Requests counts them
+//
+// What the original's clients stumble over is here too, since it is what they
+// have to be tested with. What a replica shows is behind what is registered: by
+// 0.3 s, by 2 s more for what is gone, and by minutes when most instances
+// vanish at once. It is read anew only for a client with another revision. A
+// revision says which instances there are, not when. Lists have no order. A
+// watcher hears only of services that its consumer has looked up, and not until
+// that was noted; events have no revision, overflow silently, and are not sent
+// at all of a service that was deleted by force. A service that is registered
+// again has its old id. [Config] takes the delays away where a test is about
+// something else, and [Server.Replica] adds replicas.
+//
+// Time passes only through package time, and all goroutines end with
+// [Server.Close]: with [Memory] as its listener, a stand-in can live in a bubble
+// of testing/synctest. Its methods may be called from any goroutine.
+//
+// Not faithful:
+//
+//	schemas, tags, access rules,   not there: 404. Nor are relations, accounts
+//	quotas, alarms, the syncer     and roles, deletions of several services, and
+//	                               heartbeats over a websocket
+//	authorization                  a good token may do anything; it is no JWT
+//	                               but random; no roles, no labels
+//	services shared by all tenants only SERVICECENTER, which is in default/default
+//	batch with an internal error   fails as a whole in the original ([Server.Inject]);
+//	                               [Server.FailKeys] is for clients that must bear
+//	                               it among the failed keys as well
+//	checks of what is registered   the common fields; the wording of the rule is
+//	                               the original's where it was recorded
+//	dependency rules               known after a fixed time ([Config].RuleDelay); the
+//	                               original has a queue that it takes a lock for
+//	leases                         end on time; the original's end up to 2 s later
+//	self-preservation              ends when it is due, not also when the backend
+//	                               turns out to hold what is shown
+//	finds                          are not kept for 2 min: a correction lasts until
+//	                               the service's next change
+//	services                       are shown at once, as are their deletions
+//	admin/dump                     revisions of instances only; the options are not
+//	                               looked at; it is not sent in chunks
+//	the nightly retirement         does not happen by itself: call Unregister
+//	EXPIRE                         is sent by [Server.Emit] only; the original has it,
+//	                               but never gets to send it
 package servicecenter

@@ -1,6 +1,7 @@
 package servicecenter
 
 import (
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"strconv"
@@ -58,9 +59,7 @@ func CutOff(after int) Fault {
 	return func(_ *Server, w http.ResponseWriter, r *http.Request, next http.Handler) {
 		whole := httptest.NewRecorder()
 		next.ServeHTTP(whole, r)
-		for name, values := range whole.Header() {
-			w.Header()[name] = values
-		}
+		maps.Copy(w.Header(), whole.Header())
 		body := whole.Body.Bytes()
 		w.Header().Set("Content-Length", strconv.Itoa(len(body)))
 		w.WriteHeader(whole.Code)

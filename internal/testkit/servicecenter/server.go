@@ -93,7 +93,7 @@ func (b *backend) replica() *Server {
 	close(s.held)
 	s.pipeline = newPipeline(s)
 	s.router = s.routes()
-	s.http = &http.Server{Handler: s, ReadHeaderTimeout: time.Minute}
+	s.http = &http.Server{Handler: s, ReadHeaderTimeout: time.Minute, ConnState: s.account}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	s.cache = b.truth.clone()
@@ -120,6 +120,18 @@ func (s *Server) Serve(l net.Listener) {
 			panic(err) // the listener was closed by somebody else
 		}
 	})
+}
+
+// account counts the connections that Close is to wait for. One that became a
+// websocket belongs to its request.
+func (s *Server) account(_ net.Conn, state http.ConnState) {
+	switch state {
+	case http.StateNew:
+		s.serving.Add(1)
+	case http.StateClosed, http.StateHijacked:
+		s.serving.Done()
+	case http.StateActive, http.StateIdle:
+	}
 }
 
 // Address is the host and port it listens on.

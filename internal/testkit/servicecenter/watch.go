@@ -125,24 +125,25 @@ func (s *Server) exists(at serviceID) bool {
 	return s.cache.services[at] != nil
 }
 
-// send sends the events as they come.
+// send sends the events as they come. One that is held has left the queue.
 func (s *Server) send(ctx context.Context, w *watcher) {
 	for {
+		var e Event
+		select {
+		case e = <-w.events:
+		case <-ctx.Done():
+			return
+		}
 		select {
 		case <-s.eventsHeld():
 		case <-ctx.Done():
 			return
 		}
-		select {
-		case e := <-w.events:
-			text, err := json.Marshal(e)
-			if err != nil {
-				panic(err) // an event is made of strings
-			}
-			if err := w.write(ctx, text); err != nil {
-				return
-			}
-		case <-ctx.Done():
+		text, err := json.Marshal(e)
+		if err != nil {
+			panic(err) // an event is made of strings
+		}
+		if err := w.write(ctx, text); err != nil {
 			return
 		}
 	}

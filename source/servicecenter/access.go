@@ -1,0 +1,108 @@
+package servicecenter
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"time"
+)
+
+// errNoAccess is why no request can be made at all, at whichever member.
+var errNoAccess = errors.New("cannot log in")
+
+// access logs in, and keeps the token. It outlives the runs of a source, so
+// that restarts do not lead to more logins than the registry forgives. It
+// belongs to whoever runs the source.
+type access struct {
+	username, passwordFile string
+	attempts               attempts
+	current                string // the token; empty if there is none
+	since                  time.Time
+}
+
+// tokenRest is how long a new token has to be taken before another is asked for.
+const tokenRest = 10 * time.Second
+
+func newAccess(c Config) *access {
+	return &access{username: c.Username, passwordFile: c.PasswordFile}
+}
+
+func (a *access) needed() bool { return a.username != "" }
+
+// expired drops a token that the registry does not take any more.
+func (a *access) expired(token string) {
+	if a.current == token {
+		a.current = ""
+	}
+}
+
+// token returns the token to ask with, after a login if there is none.
+func (a *access) token(ctx context.Context, c *client) (string, error) {
+	if !a.needed() || a.current != "" {
+		return a.current, nil
+	}
+	if age := time.Since(a.since); age < tokenRest {
+		return "", fmt.Errorf("%w: the registry does not take the token it gave %s ago; look at the account's roles",
+			errNoAccess, age.Round(time.Second))
+	}
+	password, err := os.ReadFile(a.passwordFile)
+	if err != nil {
+		return "", fmt.Errorf("%w: passwordFile: %w", errNoAccess, err)
+	}
+	password = bytes.TrimRight(password, "\r\n")
+	if wait := a.attempts.wait(password, time.Now()); wait > 0 {
+		return "", fmt.Errorf("%w: the last login as %s was refused or not answered; so that the account is not locked, "+
+			"the next one is made at %s, or when passwordFile changes",
+			errNoAccess, a.username, time.Now().Add(wait).UTC().Format(time.RFC3339))
+	}
+	return a.login(ctx, c, password)
+}
+
+// login asks the member in use for a token.
+func (a *access) login(ctx context.Context, c *client, password []byte) (string, error) {
+	body, err := json.Marshal(map[string]string{"name": a.username, "password": string(password)})
+	if err != nil {
+		return "", fmt.Errorf("%w: %w", errNoAccess, err)
+	}
+	var answer struct {
+		Token string `json:"token"`
+	}
+	a.attempts.begin(password, time.Now())
+	err = c.send(ctx, request{
+		method: http.MethodPost, path: []string{"token"}, body: body,
+		read: func(body []byte) error { return unmarshal(body, &answer) },
+	}, "")
+	switch {
+	case err != nil && (unjudged(err) || a.attempts.knownGood(password) && !wrongPassword(err)):
+		a.attempts.uncount()
+		return "", fmt.Errorf("log in: %w", err)
+	case err != nil:
+		return "", fmt.Errorf("%w as %s: %w; correct username and passwordFile", errNoAccess, a.username, err)
+	case answer.Token == "":
+		return "", fmt.Errorf("%w as %s: the answer has no token", errNoAccess, a.username)
+	}
+	a.attempts.succeeded(password)
+	a.current, a.since = answer.Token, time.Now()
+	return a.current, nil
+}
+
+// unjudged reports whether a login failed in such a way that nobody can have
+// judged the password.
+func unjudged(err error) bool {
+	no, answered := errors.AsType[*refused](err)
+	if !answered {
+		return unreached(err)
+	}
+	_, said := errors.AsType[*registryError](no.cause)
+	return no.retry && (said || no.status == http.StatusServiceUnavailable || no.status == http.StatusTooManyRequests)
+}
+
+// wrongPassword reports whether the password was judged.
+func wrongPassword(err error) bool {
+	no, answered := errors.AsType[*refused](err)
+	return answered && !no.retry
+}

@@ -1,0 +1,60 @@
+package servicecenter
+
+import (
+	"crypto/sha256"
+	"time"
+)
+
+// The registry locks an account, for a quarter of an hour, at the third login
+// within that time that it refuses. So no more than one login that may have
+// been refused is made in a longer time, and one more with another password:
+// two are never a third, whoever else mistypes once.
+const (
+	lockWindow   = 20 * time.Minute
+	mostRefusals = 2
+)
+
+// attempts are the logins that did not succeed, of late.
+type attempts struct {
+	at   []time.Time
+	last [sha256.Size]byte // hash of the password tried last
+	good [sha256.Size]byte // hash of the password that was taken last
+}
+
+// wait is how long not to log in with a password; zero if it may be tried now.
+func (a *attempts) wait(password []byte, now time.Time) time.Duration {
+	var recent []time.Time
+	for _, t := range a.at {
+		if age := now.Sub(t); age < lockWindow {
+			recent = append(recent, t)
+		}
+	}
+	a.at = recent
+	switch {
+	case len(recent) == 0:
+		return 0
+	case len(recent) < mostRefusals && sha256.Sum256(password) != a.last:
+		return 0
+	case len(recent) < mostRefusals:
+		return recent[len(recent)-1].Add(lockWindow).Sub(now)
+	default:
+		return recent[len(recent)-mostRefusals].Add(lockWindow).Sub(now)
+	}
+}
+
+// begin counts a login before it is made: one that is never answered may have
+// been refused.
+func (a *attempts) begin(password []byte, now time.Time) {
+	a.at = append(a.at, now)
+	a.last = sha256.Sum256(password)
+}
+
+// succeeded forgets what was refused before.
+func (a *attempts) succeeded(password []byte) { a.at, a.good = nil, sha256.Sum256(password) }
+
+// knownGood reports whether a password was the right one before, so that a login
+// which is not answered hardly counts as a wrong one.
+func (a *attempts) knownGood(password []byte) bool { return sha256.Sum256(password) == a.good }
+
+// uncount takes back a login that nobody judged.
+func (a *attempts) uncount() { a.at = a.at[:len(a.at)-1] }

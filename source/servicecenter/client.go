@@ -1,0 +1,201 @@
+package servicecenter
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+)
+
+// largestAnswer is far more than any answer has reason to be.
+const largestAnswer = 1 << 30
+
+// client speaks to the members of one registry. It keeps to the member that
+// answered last, and goes on to the next when one cannot be reached, fails, or
+// answers with what makes no sense. It belongs to one goroutine.
+type client struct {
+	config Config
+	http   *http.Client
+	access *access
+	at     int // the address in use
+}
+
+func newClient(c Config, a *access) (*client, error) {
+	tls, err := c.TLS.load()
+	if err != nil {
+		return nil, err
+	}
+	transport := http.DefaultTransport.(*http.Transport).Clone() //nolint:forcetypeassert // as net/http documents
+	transport.TLSClientConfig, transport.MaxIdleConnsPerHost = tls, 2
+	transport.Protocols = new(http.Protocols) // HTTP/1 alone, for websockets begin there
+	transport.Protocols.SetHTTP1(true)
+	return &client{config: c, http: &http.Client{Transport: transport, CheckRedirect: stay}, access: a}, nil
+}
+
+// stay follows no redirection: it would take a token to who knows where.
+func stay(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+
+func (c *client) close() { c.http.CloseIdleConnections() }
+
+// request is what to ask, of whichever member.
+type request struct {
+	what   string // for people: "list the services"
+	method string
+	path   []string // below /v4, not yet escaped
+	query  string
+	body   []byte
+	// consumer asks in the name of a service, which writes into the registry.
+	consumer string
+	// read takes the answer; an error has another member asked.
+	read func(body []byte) error
+}
+
+// do asks one member after the other until one answers. What the registry
+// refuses it refuses everywhere: such an error is a [*refused].
+func (c *client) do(ctx context.Context, r request) error {
+	var problems []string
+	for range c.config.Addresses {
+		err := c.ask(ctx, r)
+		no, isNo := errors.AsType[*refused](err)
+		switch {
+		case err == nil:
+			return nil
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case isNo && !no.retry, errors.Is(err, errNoAccess):
+			return fmt.Errorf("%s: %w", r.what, err)
+		}
+		problems = append(problems, c.address()+" "+err.Error())
+		c.at = (c.at + 1) % len(c.config.Addresses)
+	}
+	return fmt.Errorf("%s: %s", r.what, strings.Join(problems, "; "))
+}
+
+func (c *client) address() string { return strings.TrimRight(c.config.Addresses[c.at], "/") }
+
+// refused is an answer other than success.
+type refused struct {
+	status int
+	cause  error
+	retry  bool // another member may answer better
+}
+
+// Error implements error.
+func (e *refused) Error() string { return fmt.Sprintf("answers %d: %v", e.status, e.cause) }
+
+// Unwrap gives the registry's own error, if it said one.
+func (e *refused) Unwrap() error { return e.cause }
+
+// ask asks the member in use, once more with a new token if it does not take the old.
+func (c *client) ask(ctx context.Context, r request) error {
+	token, err := c.access.token(ctx, c)
+	if err != nil {
+		return err
+	}
+	err = c.send(ctx, r, token)
+	if no, ok := errors.AsType[*refused](err); !ok || no.status != http.StatusUnauthorized || !c.access.needed() {
+		return err
+	}
+	c.access.expired(token)
+	if token, err = c.access.token(ctx, c); err != nil {
+		return err
+	}
+	return c.send(ctx, r, token)
+}
+
+// send asks the member in use, once.
+func (c *client) send(ctx context.Context, r request, token string) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, c.config.Timeout, fmt.Errorf("does not answer within %s", c.config.Timeout))
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, r.method, c.url(r), bytes.NewReader(r.body))
+	if err != nil {
+		return fmt.Errorf("cannot be asked: %w", err)
+	}
+	c.head(req.Header, r, token)
+	answer, err := c.http.Do(req)
+	if err != nil {
+		return transportError(ctx, err)
+	}
+	defer answer.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(answer.Body, largestAnswer))
+	if err != nil {
+		return fmt.Errorf("cuts its answer short: %w", transportError(ctx, err))
+	}
+	if answer.StatusCode != http.StatusOK {
+		return refusedWith(answer.StatusCode, body)
+	}
+	if r.read == nil {
+		return nil
+	}
+	return r.read(body)
+}
+
+func (c *client) url(r request) string {
+	var b strings.Builder
+	b.WriteString(c.address() + "/v4")
+	for _, part := range r.path {
+		b.WriteString("/" + url.PathEscape(part))
+	}
+	if r.query != "" {
+		b.WriteString("?" + r.query)
+	}
+	return b.String()
+}
+
+func (c *client) head(h http.Header, r request, token string) {
+	h.Set("X-Domain-Name", c.config.Domain)
+	if r.body != nil {
+		h.Set("Content-Type", "application/json")
+	}
+	if r.consumer != "" {
+		h.Set("X-ConsumerId", r.consumer)
+	}
+	if token != "" {
+		h.Set("Authorization", "Bearer "+token)
+	}
+}
+
+// transportError is an error of the network without what is said elsewhere.
+func transportError(ctx context.Context, err error) error {
+	if cause := context.Cause(ctx); errors.Is(err, context.DeadlineExceeded) && cause != nil {
+		return cause
+	}
+	if u, ok := errors.AsType[*url.Error](err); ok {
+		return u.Err
+	}
+	return err
+}
+
+// refusedWith reads an answer other than success. Another member may do better
+// unless it is the request that is at fault.
+func refusedWith(status int, body []byte) error {
+	var said registryError
+	cause := error(&said)
+	if unmarshal(body, &said) != nil || said.Code == "" {
+		cause = fmt.Errorf("%q", clip(strings.TrimSpace(string(body))))
+	}
+	return &refused{status, cause, status >= 500 || status == http.StatusTooManyRequests || status < 400}
+}
+
+// list asks for all services of the project.
+func (c *client) list(ctx context.Context) (answer listAnswer, err error) {
+	err = c.do(ctx, request{
+		what: "list the services", method: http.MethodGet, path: []string{c.config.Project, "registry", "microservices"},
+		read: func(body []byte) (err error) { answer, err = decodeList(body); return err },
+	})
+	return answer, err
+}
+
+// find asks for the keys of a chunk, in the name of nobody unless of a consumer.
+func (c *client) find(ctx context.Context, asked chunk, consumer string) (answers []found, err error) {
+	err = c.do(ctx, request{
+		what: "find the instances", method: http.MethodPost, path: []string{c.config.Project, "registry", "instances", "action"},
+		query: "type=query", body: asked.body, consumer: consumer,
+		read: func(body []byte) (err error) { answers, err = decodeFound(body, len(asked.asks)); return err },
+	})
+	return answers, err
+}

@@ -1,0 +1,174 @@
+package servicecenter
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/source"
+)
+
+// rules is what conversion depends on beside the registry.
+type rules struct {
+	serveTesting bool
+	portGrace    time.Duration
+}
+
+// conversion is what becomes of one service.
+type conversion struct {
+	object  source.Object
+	refused []source.Refusal
+	ports   []knownPort
+	left    int // properties that cannot be labels
+}
+
+// announced is an instance with its endpoints read.
+type announced struct {
+	Instance
+	listeners []listener
+}
+
+// convert turns a service and its instances into a record and those of its
+// endpoints. It depends on nothing but what it is given, and not on its order.
+// What cannot be taken is refused by itself.
+func convert(i Identity, called name, instances []Instance, known []knownPort, rules rules, now time.Time) conversion {
+	c := conversion{}
+	ref := model.Ref{Kind: model.KindService, Key: model.Key{Namespace: called.namespace, Name: called.host}}
+	refuse := func(instance, field, reason string) {
+		key := model.Key{Namespace: called.namespace, Name: called.host + "/" + instance}
+		c.refused = append(c.refused, source.Refusal{
+			Ref: model.Ref{Kind: model.KindEndpoint, Key: key}, Place: i.place(), Where: i.place(),
+			Object: "instance " + i.place() + "/" + instance, Field: field, Reason: reason,
+		})
+	}
+	all := announce(instances, refuse)
+	c.ports = choosePorts(all, known, now, rules.portGrace)
+	names := make(map[uint32]knownPort, len(c.ports))
+	for _, p := range c.ports {
+		names[p.number] = p
+	}
+	var owned []model.Record
+	for _, a := range all {
+		endpoints, left := a.endpoints(names, rules, refuse)
+		c.left += left
+		for _, e := range endpoints {
+			e.Key = model.Key{Namespace: ref.Namespace, Name: ref.Name + "/" + e.Name}
+			owned = append(owned, e)
+		}
+	}
+	slices.SortFunc(owned, func(a, b model.Record) int { return a.Compare(b.Ref) })
+	c.object = source.Object{Record: model.Record{Ref: ref, Place: i.place(), Spec: model.Service{
+		Meta:       model.Meta{Annotations: idlePorts(c.ports)},
+		Hosts:      model.ListOf(called.host),
+		Ports:      servicePorts(c.ports),
+		Location:   model.MeshInternal,
+		Resolution: model.ResolutionStatic,
+	}}, Owned: owned}
+	return c
+}
+
+// announce reads the endpoints of all instances, in the order of their ids. An
+// id that is given twice is taken once.
+func announce(instances []Instance, refuse func(instance, field, reason string)) []announced {
+	sorted := slices.SortedFunc(slices.Values(instances), compareInstances)
+	all := make([]announced, 0, len(sorted))
+	for n, instance := range sorted {
+		switch {
+		case instance.ID == "":
+			refuse(instance.HostName, "instanceId", "the instance has no id: register it anew")
+			continue
+		case n > 0 && sorted[n-1].ID == instance.ID:
+			refuse(instance.ID, "instanceId", "another instance of the service has this id and counts: register one of them anew")
+			continue
+		}
+		if instance.broken != "" {
+			refuse(instance.ID, "", "the instance is not as instances are: "+clip(instance.broken)+"; register it anew")
+			continue
+		}
+		listeners, wrong := parseListeners(instance.Endpoints)
+		if len(wrong) > 0 {
+			refuse(instance.ID, "endpoints", strings.Join(wrong, "; "))
+		} else if len(listeners) == 0 {
+			refuse(instance.ID, "endpoints", "the instance listens nowhere: have it register its endpoints, such as rest://10.0.0.1:8080")
+		}
+		if len(listeners) > 0 {
+			all = append(all, announced{instance, listeners})
+		}
+	}
+	return all
+}
+
+// compareInstances orders by id, and beyond that by all that makes a difference.
+func compareInstances(a, b Instance) int {
+	if a.ID != b.ID { // and spare the rest, for ids hardly ever repeat
+		return cmp.Compare(a.ID, b.ID)
+	}
+	return cmp.Compare(fmt.Sprint(a), fmt.Sprint(b))
+}
+
+// endpoints are the records of an instance, one for each of its addresses,
+// named within the service. They serve the ports that they listen on and no
+// others.
+func (a announced) endpoints(ports map[uint32]knownPort, rules rules, refuse func(instance, field, reason string)) (records []model.Record, left int) {
+	labels, left := a.labels()
+	spec := model.Endpoint{
+		Exact: true, Labels: labels, Locality: a.locality(), Weight: a.weight(), Health: a.health(rules.serveTesting),
+	}
+	var wrong []string
+	byAddress := a.serving(ports, &wrong)
+	if len(wrong) > 0 {
+		refuse(a.ID, "endpoints", strings.Join(wrong, "; "))
+	}
+	for address, numbers := range byAddress {
+		e := spec
+		e.Address, e.Ports = address, model.MapOf(numbers)
+		name := a.ID
+		if len(byAddress) > 1 {
+			name += "@" + address
+		}
+		records = append(records, model.Record{Ref: model.Ref{Kind: model.KindEndpoint, Key: model.Key{Name: name}}, Spec: e})
+	}
+	return records, left
+}
+
+// serving returns the ports of each address by name, and says which cannot be
+// ports of the service.
+func (a announced) serving(ports map[uint32]knownPort, wrong *[]string) map[string]map[string]uint32 {
+	byAddress := map[string]map[string]uint32{}
+	for _, l := range a.listeners {
+		p, ok := ports[l.port]
+		switch {
+		case !ok:
+			*wrong = append(*wrong, fmt.Sprintf("port %d is one too many: a service has at most %d; use fewer ports", l.port, mostPorts))
+			continue
+		case p.protocol != l.protocol:
+			*wrong = append(*wrong, fmt.Sprintf("port %d is %s here and %s for most instances of the service, and one port cannot be both: "+
+				"register the same everywhere, or use another port", l.port, l.protocol, p.protocol))
+			continue
+		}
+		address := l.address.String()
+		if byAddress[address] == nil {
+			byAddress[address] = map[string]uint32{}
+		}
+		byAddress[address][p.name()] = l.port
+	}
+	return byAddress
+}
+
+// ignoredProperties is under what properties are counted that cannot be labels.
+const ignoredProperties = "property that cannot be a label"
+
+// kindService is the kind that refusals of whole services name. There is no
+// record of it, so no record of the mesh is taken for the one that is refused.
+const kindService model.Kind = "Microservice"
+
+// refusal says that a service cannot be taken at all.
+func refusal(i Identity, reason string) source.Refusal {
+	return source.Refusal{
+		Ref:   model.Ref{Kind: kindService, Key: model.Key{Name: i.place()}},
+		Place: i.place(), Object: i.object(), Where: i.place(), Reason: reason,
+	}
+}

@@ -1,0 +1,169 @@
+package servicecenter
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/coder/websocket"
+)
+
+// Limits of a websocket. The registry ends one that it has not heard of for two
+// minutes; whoever is not answered here ends it sooner.
+const (
+	pingEvery    = 25 * time.Second
+	pongWithin   = 15 * time.Second
+	largestEvent = 4 << 20
+)
+
+var errUnknownConsumer = errors.New("the registry does not know the consumer any more")
+
+func isUnknownConsumer(err error) bool { return errors.Is(err, errUnknownConsumer) }
+
+// consumerName is that of the consumers of a watch: no other Isthmus and no other
+// source has it, as long as instances differ.
+func consumerName(o Options) string {
+	return strings.ReplaceAll(mendWord("isthmus-watch-"+mendLabel(o.Instance)+"-"+mendLabel(o.Name)), " ", "-")
+}
+
+// register registers a consumer in a group, and returns its id, which is the
+// same if it is there already.
+func (c *client) register(ctx context.Context, g group, called string) (id string, err error) {
+	body := mustJSON(map[string]any{"service": map[string]any{
+		"appId": g.app, "environment": g.environment, "serviceName": called, "version": "0.0.1", "level": "BACK", "status": "UP",
+		"description": "Isthmus hears of changes through it; it is unregistered when its watch ends",
+		"properties":  map[string]string{watcherProperty: "true"},
+	}})
+	var answer struct {
+		ID string `json:"serviceId"`
+	}
+	err = c.do(ctx, request{
+		what: "register the consumer of a watch", method: http.MethodPost, path: []string{c.config.Project, "registry", "microservices"},
+		body: []byte(body), read: func(body []byte) error { return unmarshal(body, &answer) },
+	})
+	if err == nil && answer.ID == "" {
+		err = errors.New("register the consumer of a watch: the answer has no id")
+	}
+	return answer.ID, err
+}
+
+// unregister is no more than a wish: a service that others depend on stays.
+func (c *client) unregister(ctx context.Context, id string) error {
+	return c.do(ctx, request{
+		what: "unregister the consumer of a watch", method: http.MethodDelete,
+		path: []string{c.config.Project, "registry", "microservices", id},
+	})
+}
+
+// ear listens to one websocket. It has all it needs, and shares hints only.
+type ear struct {
+	url    string
+	header http.Header
+	client *http.Client
+	within time.Duration
+	group  group
+	hints  *hints
+}
+
+func (c *client) ear(g group, consumer, token string, h *hints) *ear {
+	r := request{path: []string{c.config.Project, "registry", "microservices", consumer, "watcher"}}
+	e := &ear{url: c.url(r), header: http.Header{}, client: c.http, within: c.config.Timeout, group: g, hints: h}
+	c.head(e.header, r, token)
+	return e
+}
+
+// listen opens the websocket and hears what comes until it ends, which it always
+// says why.
+func (e *ear) listen(ctx context.Context) error {
+	conn, err := e.dial(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.CloseNow() }()
+	conn.SetReadLimit(largestEvent)
+	e.hints.opened(e.group)
+	ctx, cancel := context.WithCancelCause(ctx)
+	pinging := make(chan struct{})
+	go func() {
+		defer close(pinging)
+		cancel(e.ping(ctx, conn))
+	}()
+	defer func() { cancel(nil); <-pinging }()
+	for {
+		_, data, err := conn.Read(ctx)
+		if err != nil {
+			if cause := context.Cause(ctx); cause != nil {
+				return cause
+			}
+			return fmt.Errorf("the websocket ended: %w", err)
+		}
+		if err := e.hear(data); err != nil {
+			return err
+		}
+	}
+}
+
+func (e *ear) dial(ctx context.Context) (*websocket.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, e.within)
+	defer cancel()
+	conn, answer, err := websocket.Dial(ctx, e.url, &websocket.DialOptions{HTTPClient: e.client, HTTPHeader: e.header})
+	if answer != nil && answer.Body != nil {
+		_ = answer.Body.Close()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("open a websocket: %w", err)
+	}
+	return conn, nil
+}
+
+// ping looks whether the registry is there still; it fails when it is not.
+func (e *ear) ping(ctx context.Context, conn *websocket.Conn) error {
+	tick := time.NewTicker(pingEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+		within, cancel := context.WithTimeout(ctx, pongWithin)
+		err := conn.Ping(within)
+		cancel()
+		if err != nil {
+			return fmt.Errorf("the registry does not answer on the websocket: %w", err)
+		}
+	}
+}
+
+// hear takes an event, of which only the key is of interest.
+func (e *ear) hear(data []byte) error {
+	key, err := decodeEvent(data)
+	if err != nil {
+		return err
+	}
+	e.hints.heard(key)
+	return nil
+}
+
+// decodeEvent reads whose instances an event is about. What is no event is the
+// registry's word of farewell.
+func decodeEvent(data []byte) (Key, error) {
+	var event struct {
+		Key *struct {
+			Environment string `json:"environment"`
+			App         string `json:"appId"`
+			Service     string `json:"serviceName"`
+		} `json:"key"`
+	}
+	if err := json.Unmarshal(data, &event); err != nil || event.Key == nil {
+		if text := clip(strings.TrimSpace(string(data))); strings.Contains(text, "not exist") {
+			return Key{}, fmt.Errorf("%w: %q", errUnknownConsumer, text)
+		}
+		return Key{}, fmt.Errorf("the registry says on the websocket: %q", clip(strings.TrimSpace(string(data))))
+	}
+	return Key(*event.Key), nil
+}

@@ -1,0 +1,170 @@
+package servicecenter
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"maps"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/source"
+)
+
+// graphPlace is where everything stands that comes of the dependencies. It has
+// no slash, so it is no service's place.
+const graphPlace = "dependencies"
+
+// edge says that a consumer uses a provider.
+type edge struct{ consumer, provider listed }
+
+// graph is who uses whom, as far as it is known.
+type graph struct {
+	edges   []edge
+	known   bool // it has been read
+	due     time.Time
+	trouble string // why it could not be read; empty if it could
+	objects []source.Object
+	changed bool // since it was listed last
+}
+
+// decodeGraph reads the answer of the registry's governance.
+func decodeGraph(body []byte) ([]edge, error) {
+	var answer struct {
+		All []struct {
+			Service   service   `json:"microService"`
+			Providers []service `json:"providers"`
+		} `json:"allServicesDetail"`
+		registryError
+	}
+	if err := unmarshal(body, &answer); err != nil {
+		return nil, err
+	}
+	if answer.Code != "" && answer.Code != "0" {
+		return nil, &answer.registryError
+	}
+	var edges []edge
+	for _, detail := range answer.All {
+		if detail.Service.Properties[watcherProperty] != "" {
+			continue
+		}
+		for _, p := range detail.Providers {
+			edges = append(edges, edge{detail.Service.listed(), p.listed()})
+		}
+	}
+	return edges, nil
+}
+
+func (s service) listed() listed { return listed{Key: s.key(), version: s.Version, id: s.ID} }
+
+// dependencies asks who uses whom.
+func (c *client) dependencies(ctx context.Context) (edges []edge, err error) {
+	err = c.do(ctx, request{
+		what: "read the dependencies", method: http.MethodGet, path: []string{c.config.Project, "govern", "microservices"},
+		query: "options=dependencies",
+		read:  func(body []byte) (err error) { edges, err = decodeGraph(body); return err },
+	})
+	return edges, err
+}
+
+// readGraph reads the dependencies if it is time for it. That they cannot be
+// read is no reason not to mirror the services.
+func (s *Source) readGraph(ctx context.Context, now time.Time) error {
+	g, every := &s.graph, s.config.Dependencies.Poll
+	if every == 0 {
+		return nil
+	}
+	if !now.Before(g.due) {
+		edges, err := s.client.dependencies(ctx)
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		g.take(edges, err)
+		g.due = now.Add(every)
+	}
+	if g.known {
+		g.become(s.state.graphObjects(g.edges, s.scoping))
+	}
+	return nil
+}
+
+func (g *graph) take(edges []edge, err error) {
+	reason := ""
+	if err != nil {
+		reason = err.Error() + "; what was known stays, and reading is tried again"
+	} else {
+		g.edges, g.known = edges, true
+	}
+	g.changed = g.changed || g.trouble != reason
+	g.trouble = reason
+}
+
+// become notes whether what comes of the graph is news.
+func (g *graph) become(objects []source.Object) {
+	same := slices.EqualFunc(g.objects, objects, func(a, b source.Object) bool { return a.Record.SameContent(b.Record) })
+	g.objects, g.changed = objects, g.changed || !same
+}
+
+// enter adds what comes of the graph to a listing of its place.
+func (g *graph) enter(listing *source.Listing) {
+	listing.Objects = append(listing.Objects, g.objects...)
+	if g.trouble != "" {
+		listing.Refused = append(listing.Refused, source.Refusal{
+			Place: graphPlace, Object: "the dependencies", Where: graphPlace, Reason: g.trouble,
+		})
+	}
+}
+
+// graphObjects is what comes of who uses whom: for each consumer that has a name
+// in the mesh, its providers that have one; and scopes, if they are wanted.
+func (s *state) graphObjects(edges []edge, scoping *scoping) []source.Object {
+	providers := map[Identity]map[name]bool{}
+	for _, e := range edges {
+		consumer, provider := s.identify(e.consumer.Key, e.consumer.version), s.identify(e.provider.Key, e.provider.version)
+		called, ok := s.called.of[provider]
+		if _, known := s.called.of[consumer]; !ok || !known {
+			continue
+		}
+		if providers[consumer] == nil {
+			providers[consumer] = map[name]bool{}
+		}
+		providers[consumer][called] = true
+	}
+	var objects []source.Object
+	for _, consumer := range slices.SortedFunc(maps.Keys(providers), ranking{}.compare) {
+		objects = append(objects, consumption(s.called.of[consumer], sortedNames(providers[consumer])))
+	}
+	return append(objects, scoping.objects(s.called, providers)...)
+}
+
+func sortedNames(set map[name]bool) []name {
+	return slices.SortedFunc(maps.Keys(set), func(a, b name) int {
+		return cmp.Or(cmp.Compare(a.namespace, b.namespace), cmp.Compare(a.host, b.host))
+	})
+}
+
+func consumption(consumer name, providers []name) source.Object {
+	list := make([]model.ServiceName, len(providers))
+	for i, p := range providers {
+		list[i] = model.ServiceName{Namespace: p.namespace, Host: p.host}
+	}
+	return source.Object{Record: model.Record{
+		Ref:   model.Ref{Kind: model.KindConsumption, Key: model.Key{Namespace: consumer.namespace, Name: consumer.host}},
+		Place: graphPlace,
+		Spec: model.Consumption{
+			Consumer:  model.ServiceName{Namespace: consumer.namespace, Host: consumer.host},
+			Providers: model.ListOf(list...),
+		},
+	}}
+}
+
+// mustJSON encodes what can always be encoded.
+func mustJSON(v any) string {
+	text, err := json.Marshal(v)
+	if err != nil {
+		panic(err)
+	}
+	return string(text)
+}

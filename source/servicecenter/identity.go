@@ -1,0 +1,72 @@
+package servicecenter
+
+import (
+	"cmp"
+	"strings"
+)
+
+// Key is what a find asks for: all versions of a service.
+type Key struct {
+	Environment, App, Service string
+}
+
+func (k Key) compare(o Key) int {
+	return cmp.Or(cmp.Compare(k.Environment, o.Environment), cmp.Compare(k.App, o.App), cmp.Compare(k.Service, o.Service))
+}
+
+// Identity is what becomes one service of the mesh, and what templates see. The
+// version is empty unless a template asks for it: else all versions are one.
+type Identity struct {
+	Project, Environment, App, Service, Version string
+}
+
+func (i Identity) key() Key { return Key{i.Environment, i.App, i.Service} }
+
+// place is where the service stands in the registry, as records show it.
+func (i Identity) place() string {
+	parts := []string{i.Project, i.Environment, i.App, i.Service}
+	if i.Version != "" {
+		parts = append(parts, i.Version)
+	}
+	return strings.Join(parts, "/")
+}
+
+// object names the service for people.
+func (i Identity) object() string { return "service " + i.place() }
+
+// ranking orders services that want the same name: first by the configured
+// order of environments, then by that of apps, then by name.
+type ranking struct{ environments, apps map[string]int }
+
+func newRanking(c Config) ranking {
+	return ranking{positions(c.Environments), positions(c.Apps)}
+}
+
+func positions(list []string) map[string]int {
+	at := make(map[string]int, len(list))
+	for i, item := range list {
+		if _, twice := at[item]; !twice {
+			at[item] = i
+		}
+	}
+	return at
+}
+
+func (r ranking) compare(a, b Identity) int {
+	return cmp.Or(
+		cmp.Compare(r.environments[a.Environment], r.environments[b.Environment]),
+		cmp.Compare(r.apps[a.App], r.apps[b.App]),
+		a.key().compare(b.key()),
+		cmp.Compare(a.Version, b.Version),
+	)
+}
+
+// wants reports whether a key is among those that are to be mirrored.
+func (r ranking) wants(k Key) bool {
+	return among(r.environments, k.Environment) && among(r.apps, k.App)
+}
+
+func among(wanted map[string]int, name string) bool {
+	_, ok := wanted[name]
+	return ok || len(wanted) == 0
+}

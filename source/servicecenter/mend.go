@@ -1,0 +1,107 @@
+package servicecenter
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"strconv"
+	"strings"
+)
+
+// Limits of names, by DNS and Kubernetes.
+const (
+	longestLabel = 63
+	longestHost  = 253
+)
+
+// mendHost makes any text a host's name that DNS, Istio and Kubernetes take:
+// lower-case letters, digits and dashes, in parts. What had to be cut ends in
+// a hash of the whole.
+func mendHost(text string) string {
+	var parts []string
+	for part := range strings.SplitSeq(strings.ToLower(text), ".") {
+		if part = mendLabel(part); part != "" {
+			parts = append(parts, part)
+		}
+	}
+	if len(parts) == 0 {
+		return "x-" + shortHash(text)
+	}
+	host := strings.Join(parts, ".")
+	// A name that ends in a number would be taken for an address.
+	if _, err := strconv.ParseUint(parts[len(parts)-1], 10, 64); err == nil && len(parts) > 1 {
+		host = mendLabel(strings.Join(parts, "-"))
+	}
+	if len(host) > longestHost {
+		host = withHash(host, text, longestHost)
+	}
+	return host
+}
+
+// mendLabel makes any text one part of a host's name; empty if nothing is left of it.
+func mendLabel(text string) string {
+	mended := strings.Trim(strings.Map(func(r rune) rune {
+		if 'a' <= r && r <= 'z' || '0' <= r && r <= '9' {
+			return r
+		}
+		return '-'
+	}, strings.ToLower(text)), "-")
+	if len(mended) > longestLabel {
+		return withHash(mended, text, longestLabel)
+	}
+	return mended
+}
+
+// mendNamespace makes any text the name of a namespace.
+func mendNamespace(text string) string {
+	if mended := mendLabel(text); mended != "" {
+		return mended
+	}
+	return "x-" + shortHash(text)
+}
+
+// withHash cuts a name to a length and has it end in a hash of what it is made
+// of, in the same part of the name.
+func withHash(name, of string, length int) string {
+	suffix := "-" + shortHash(of)
+	if keep := length - len(suffix); len(name) > keep {
+		name = name[:keep]
+	}
+	return strings.TrimRight(name, "-.") + suffix
+}
+
+// partHost adds a hash to a host's name so that it differs from those of others.
+// It stands in the first part, so that domains stay what they are.
+func partHost(host, of string) string {
+	first, domain, more := strings.Cut(host, ".")
+	first = withHash(first, of, longestLabel)
+	if !more {
+		return first
+	}
+	if parted := first + "." + domain; len(parted) <= longestHost {
+		return parted
+	}
+	return withHash(host, of, longestHost)
+}
+
+func partNamespace(namespace, of string) string { return withHash(namespace, of, longestLabel) }
+
+// shortHash has eight digits: enough to part the names of one registry.
+func shortHash(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:4])
+}
+
+// mendWord makes any text the value of a label, without empty ones at its ends.
+func mendWord(text string) string {
+	mended := strings.Map(func(r rune) rune {
+		if isWordByte(r) {
+			return r
+		}
+		return '-'
+	}, text)
+	return strings.Trim(mended[:min(len(mended), longestLabel)], "-_.")
+}
+
+func isWordByte(r rune) bool {
+	return 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || r == '-' || r == '_' || r == '.'
+}

@@ -1,0 +1,217 @@
+package servicecenter
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"text/template"
+)
+
+// name is what a service is called in the mesh.
+type name struct{ namespace, host string }
+
+func (n name) String() string { return n.namespace + "/" + n.host }
+
+// naming gives services their names. Templates are rendered once for each.
+type naming struct {
+	host, namespace *template.Template
+	ranking         ranking
+	rendered        map[Identity]rendering
+}
+
+// rendering is what the templates say of a service, before anything is mended.
+type rendering struct {
+	host, namespace string
+	err             error
+}
+
+func newNaming(c Config) (*naming, error) {
+	host, err := parseTemplate("host", c.Host)
+	if err != nil {
+		return nil, err
+	}
+	namespace, err := parseTemplate("namespace", c.Namespace)
+	if err != nil {
+		return nil, err
+	}
+	return &naming{host, namespace, newRanking(c), map[Identity]rendering{}}, nil
+}
+
+// sample is what templates are tried on.
+func sample() Identity { return Identity{"default", "production", "shop", "cart", "1.0.0"} }
+
+// parseTemplate reads the template of a field, and tries it.
+func parseTemplate(field, text string) (*template.Template, error) {
+	t, err := template.New(field).Parse(text)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %q is not a template: %w; write such as {{.Service}}", field, text, err)
+	}
+	if out, err := render(t, sample()); err != nil {
+		return nil, fmt.Errorf("%s: %q cannot be rendered: %w; the fields are .Service, .App, .Environment, .Version, .Project", field, text, err)
+	} else if strings.TrimSpace(out) == "" {
+		return nil, fmt.Errorf("%s: %q renders nothing; write such as {{.Service}}", field, text)
+	}
+	return t, nil
+}
+
+func render(t *template.Template, i Identity) (string, error) {
+	var b strings.Builder
+	if err := t.Execute(&b, i); err != nil {
+		if exec, ok := errors.AsType[template.ExecError](err); ok {
+			err = exec.Err
+		}
+		return "", err
+	}
+	return strings.TrimSpace(b.String()), nil
+}
+
+// perVersion reports whether versions become services of their own.
+func perVersion(c Config) bool {
+	return strings.Contains(c.Host+c.Namespace, ".Version")
+}
+
+// names are those of all services, and why some have none.
+type names struct {
+	of      map[Identity]name
+	refused map[Identity]string
+}
+
+// assign names services, the same way whatever their order. A service whose
+// templates say what those of another say already has no name: two services of
+// the registry are never mixed. If only mending has made two names equal, a hash
+// of what each was parts those that were mended.
+func (n *naming) assign(services []Identity) names {
+	all := names{map[Identity]name{}, map[Identity]string{}}
+	n.forget(services)
+	texts := map[rendering][]Identity{} // that want the same name before mending
+	for _, i := range services {
+		r := n.render(i)
+		if r.err != nil {
+			all.refused[i] = fmt.Sprintf("its name cannot be rendered: %v; correct the template, or rename the service", r.err)
+			continue
+		}
+		texts[r] = append(texts[r], i)
+	}
+	taken := map[name]Identity{}
+	for _, group := range n.byPrecedence(texts) {
+		n.settle(group, taken, &all)
+	}
+	return all
+}
+
+func (n *naming) render(i Identity) rendering {
+	if r, ok := n.rendered[i]; ok {
+		return r
+	}
+	var r rendering
+	r.host, r.err = render(n.host, i)
+	if r.err == nil {
+		r.namespace, r.err = render(n.namespace, i)
+	}
+	n.rendered[i] = r
+	return r
+}
+
+// forget drops what was rendered for services that are gone.
+func (n *naming) forget(services []Identity) {
+	if len(n.rendered) < 2*len(services)+16 {
+		return
+	}
+	kept := make(map[Identity]rendering, len(services))
+	for _, i := range services {
+		if r, ok := n.rendered[i]; ok {
+			kept[i] = r
+		}
+	}
+	n.rendered = kept
+}
+
+// contest is the services that the templates call the same, best first, and
+// the name they want.
+type contest struct {
+	services []Identity
+	name     name
+}
+
+// byPrecedence settles what name each group wants, and orders the groups.
+func (n *naming) byPrecedence(texts map[rendering][]Identity) []contest {
+	namespaces, hosts := map[string]map[string]bool{}, map[name]map[string]bool{}
+	for r := range texts {
+		add(namespaces, mendNamespace(r.namespace), r.namespace)
+	}
+	namespaceOf := func(r rendering) string {
+		mended := mendNamespace(r.namespace)
+		if len(namespaces[mended]) > 1 && mended != r.namespace {
+			return partNamespace(mended, r.namespace)
+		}
+		return mended
+	}
+	for r := range texts {
+		add(hosts, name{namespaceOf(r), mendHost(r.host)}, r.host)
+	}
+	contests := make([]contest, 0, len(texts))
+	for r, services := range texts {
+		slices.SortFunc(services, n.ranking.compare)
+		wanted := name{namespaceOf(r), mendHost(r.host)}
+		if len(hosts[wanted]) > 1 && wanted.host != r.host {
+			wanted.host = partHost(wanted.host, r.host)
+		}
+		contests = append(contests, contest{services, wanted})
+	}
+	slices.SortFunc(contests, func(a, b contest) int { return n.ranking.compare(a.services[0], b.services[0]) })
+	return contests
+}
+
+func add[K comparable](sets map[K]map[string]bool, key K, member string) {
+	if sets[key] == nil {
+		sets[key] = map[string]bool{}
+	}
+	sets[key][member] = true
+}
+
+// settle gives the first of a contest its name, and says why the others have none.
+func (n *naming) settle(c contest, taken map[name]Identity, all *names) {
+	holder, ok := taken[c.name]
+	if !ok {
+		holder = c.services[0]
+		taken[c.name], all.of[holder] = holder, c.name
+	}
+	for _, i := range c.services {
+		if i != holder {
+			all.refused[i] = fmt.Sprintf("%s is the name of %s already, which comes first: %s",
+				c.name, holder.place(), parting(i, holder))
+		}
+	}
+}
+
+// parting says which template would give two services names of their own.
+func parting(a, b Identity) string {
+	var fields []string
+	for _, f := range []struct{ field, a, b string }{
+		{"Environment", a.Environment, b.Environment}, {"App", a.App, b.App},
+		{"Service", a.Service, b.Service}, {"Version", a.Version, b.Version},
+	} {
+		if f.a != f.b {
+			fields = append(fields, f.field)
+		}
+	}
+	var template strings.Builder
+	template.WriteString("{{.Service}}")
+	for _, field := range fields {
+		if field != "Service" {
+			template.WriteString(".{{." + field + "}}")
+		}
+	}
+	return fmt.Sprintf("put %s into the host or namespace template, such as host: %q", strings.Join(fields, " and "), template.String())
+}
+
+// sorted returns the services that have a name or were refused one, in order.
+func (n names) sorted() []Identity {
+	all := maps.Clone(n.refused)
+	for i := range n.of {
+		all[i] = ""
+	}
+	return slices.SortedFunc(maps.Keys(all), ranking{}.compare)
+}

@@ -1,0 +1,166 @@
+package servicecenter
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/isthmus-mesh/isthmus/model"
+)
+
+// mostPorts is how many ports a service may have in Istio's schema.
+const mostPorts = 256
+
+// knownPort is a port of a service: one that instances listen on, or that some
+// did not long ago.
+type knownPort struct {
+	number   uint32
+	protocol string
+	idle     time.Time // since when no instance has it; zero if one does
+}
+
+func (p knownPort) name() string {
+	return strings.ToLower(p.protocol) + "-" + strconv.FormatUint(uint64(p.number), 10)
+}
+
+// idleAnnotation is where a service says which of its ports no instance has,
+// and since when, so that they are dropped in time whoever reads it next.
+const idleAnnotation = "isthmus.io/idle-ports"
+
+// choosePorts returns the ports of a service, by number: those that instances
+// listen on, and those known before that no instance has now, for grace. If no
+// instance listens anywhere, the known ports stay for as long as that lasts.
+//
+// Where instances disagree what is spoken on a port, most of them count, and of
+// as many on both sides those that have the protocol known before, or else the
+// first by name.
+func choosePorts(instances []announced, known []knownPort, now time.Time, grace time.Duration) []knownPort {
+	used := usage(instances)
+	before := make(map[uint32]knownPort, len(known))
+	for _, p := range known {
+		before[p.number] = p
+	}
+	ports := make([]knownPort, 0, len(used)+len(known))
+	for number, protocols := range used {
+		ports = append(ports, knownPort{number: number, protocol: majority(protocols, before[number].protocol)})
+	}
+	for _, p := range known {
+		if len(used[p.number]) > 0 {
+			continue
+		}
+		if p.idle.IsZero() || p.idle.After(now) {
+			p.idle = now
+		}
+		if len(used) == 0 || now.Sub(p.idle) < grace {
+			ports = append(ports, p)
+		}
+	}
+	return fewEnough(ports, used)
+}
+
+// usage counts the instances that have each protocol on each port.
+func usage(instances []announced) map[uint32]map[string]int {
+	used := map[uint32]map[string]int{}
+	for _, a := range instances {
+		type listening struct {
+			port     uint32
+			protocol string
+		}
+		once := map[listening]bool{}
+		for _, l := range a.listeners {
+			if on := (listening{l.port, l.protocol}); !once[on] {
+				once[on] = true
+				if used[l.port] == nil {
+					used[l.port] = map[string]int{}
+				}
+				used[l.port][l.protocol]++
+			}
+		}
+	}
+	return used
+}
+
+func majority(protocols map[string]int, before string) string {
+	best := ""
+	for _, protocol := range slices.Sorted(maps.Keys(protocols)) {
+		n, most := protocols[protocol], protocols[best]
+		if n > most || n == most && protocol == before {
+			best = protocol
+		}
+	}
+	return best
+}
+
+// fewEnough drops what a service may not have: ports that no instance has
+// before others, those of few instances before those of many.
+func fewEnough(ports []knownPort, used map[uint32]map[string]int) []knownPort {
+	byNumber := func(a, b knownPort) int { return cmp.Compare(a.number, b.number) }
+	slices.SortFunc(ports, byNumber)
+	if len(ports) <= mostPorts {
+		return ports
+	}
+	slices.SortStableFunc(ports, func(a, b knownPort) int {
+		return cmp.Or(cmp.Compare(used[b.number][b.protocol], used[a.number][a.protocol]), b.idle.Compare(a.idle))
+	})
+	ports = ports[:mostPorts]
+	slices.SortFunc(ports, byNumber)
+	return ports
+}
+
+// servicePorts are the ports as the service's record says them.
+func servicePorts(known []knownPort) model.List[model.Port] {
+	ports := make([]model.Port, len(known))
+	for i, p := range known {
+		ports[i] = model.Port{Number: p.number, Name: p.name(), Protocol: p.protocol}
+	}
+	return model.ListOf(ports...)
+}
+
+// idlePorts are the annotations that tell which ports are idle.
+func idlePorts(known []knownPort) model.Labels {
+	var idle []string
+	for _, p := range known {
+		if !p.idle.IsZero() {
+			idle = append(idle, fmt.Sprintf("%d=%s", p.number, p.idle.UTC().Format(time.RFC3339)))
+		}
+	}
+	if len(idle) == 0 {
+		return model.Labels{}
+	}
+	return model.MapOf(map[string]string{idleAnnotation: strings.Join(idle, ",")})
+}
+
+// knownPorts reads back what a stored service says of its ports.
+func knownPorts(spec model.Service) []knownPort {
+	idle := map[uint32]time.Time{}
+	text, _ := spec.Annotations.Get(idleAnnotation)
+	for item := range strings.SplitSeq(text, ",") {
+		number, since, _ := strings.Cut(item, "=")
+		n, err := strconv.ParseUint(number, 10, 16)
+		at, timeErr := time.Parse(time.RFC3339, since)
+		if err == nil && timeErr == nil {
+			idle[uint32(n)] = at
+		}
+	}
+	ports := make([]knownPort, 0, spec.Ports.Len())
+	for port := range spec.Ports.All() {
+		ports = append(ports, knownPort{port.Number, port.Protocol, idle[port.Number]})
+	}
+	return ports
+}
+
+// portsDue is when the first of the idle ports is to be dropped; zero if none is.
+func portsDue(known []knownPort, grace time.Duration) time.Time {
+	var due time.Time
+	used := slices.ContainsFunc(known, func(p knownPort) bool { return p.idle.IsZero() })
+	for _, p := range known {
+		if at := p.idle.Add(grace); used && !p.idle.IsZero() && (due.IsZero() || at.Before(due)) {
+			due = at
+		}
+	}
+	return due
+}

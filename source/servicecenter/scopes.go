@@ -1,0 +1,90 @@
+package servicecenter
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"text/template"
+)
+
+// scoping makes scopes of consumers; nil makes none.
+type scoping struct {
+	selector  map[string]*template.Template
+	namespace *template.Template
+	hosts     []string
+}
+
+func newScoping(s *Scopes) (*scoping, error) {
+	if s == nil {
+		return nil, nil //nolint:nilnil // nothing is wrong with none
+	}
+	out := &scoping{selector: map[string]*template.Template{}, hosts: slices.Clone(s.Hosts)}
+	var err error
+	if s.Namespace == "" {
+		return nil, errors.New("scopes.namespace: missing; name where the consumers' workloads live, such as shop or {{.App}}")
+	}
+	if out.namespace, err = parseTemplate("scopes.namespace", s.Namespace); err != nil {
+		return nil, err
+	}
+	if len(s.WorkloadSelector) == 0 {
+		return nil, errors.New(`scopes.workloadSelector: missing; say by which labels a consumer's workloads are found, such as {app: "{{.Service}}"}`)
+	}
+	for _, key := range slices.Sorted(maps.Keys(s.WorkloadSelector)) {
+		field := "scopes.workloadSelector." + key
+		if !isLabelKey(key) {
+			return nil, fmt.Errorf("%s: is not the key of a label; write such as app", field)
+		}
+		if out.selector[key], err = parseTemplate(field, s.WorkloadSelector[key]); err != nil {
+			return nil, err
+		}
+	}
+	for i, host := range s.Hosts {
+		if err := checkScopeHost(host); err != nil {
+			return nil, fmt.Errorf("scopes.hosts[%d]: %q %w", i, host, err)
+		}
+	}
+	return out, nil
+}
+
+// checkScopeHost says what is wrong with "namespace/host", by the rules of a
+// Sidecar's egress.
+func checkScopeHost(text string) error {
+	namespace, host, ok := strings.Cut(text, "/")
+	switch {
+	case !ok || namespace == "" || host == "":
+		return errors.New("is not of the form namespace/host; write such as istio-system/*")
+	case namespace != "*" && namespace != "." && namespace != "~" && mendLabel(namespace) != namespace:
+		return errors.New("does not begin with a namespace; write one, \".\" for the workload's own, or \"*\" for all")
+	case host == "*":
+		return nil
+	}
+	bare := strings.TrimPrefix(host, "*.")
+	if !strings.Contains(host, ".") || strings.Contains(bare, "*") || mendHost(bare) != bare {
+		return errors.New("has no host that a Sidecar can name; write a full name, *.domain or *")
+	}
+	return nil
+}
+
+func (c Config) validateScopes() error {
+	if c.Scopes == nil {
+		return nil
+	}
+	if c.Dependencies.Poll == 0 {
+		return errors.New("scopes: need the graph; add dependencies: {poll: 1m}")
+	}
+	if _, err := newScoping(c.Scopes); err != nil {
+		return err
+	}
+	host, err := parseTemplate("host", c.Host)
+	if err != nil {
+		return err
+	}
+	plain, err := render(host, Identity{"p", "e", "a", "s", "1"})
+	if err != nil || !strings.Contains(strings.Trim(plain, "."), ".") {
+		return fmt.Errorf("host: %q gives names without a dot, which no Sidecar can name, so scopes cannot list them; "+
+			"write a domain, such as %q", c.Host, c.Host+".mesh")
+	}
+	return nil
+}

@@ -1,0 +1,253 @@
+package servicecenter
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// coalesce is how long hints are gathered before anything is found: changes
+// come in bursts, and one find answers for all of them.
+const coalesce = 100 * time.Millisecond
+
+// The waits before a watch that ended is opened again.
+const (
+	firstRetry = time.Second
+	lastRetry  = time.Minute
+)
+
+// watch keeps a websocket for each group of keys. All but the listening itself
+// is done on the goroutine of the source, which owns it. A nil watch is one that
+// is switched off.
+type watch struct {
+	name    string
+	hints   *hints
+	groups  map[group]*watched
+	gather  *time.Timer
+	arming  bool // the timer runs
+	spawned sync.WaitGroup
+}
+
+// watched is how far the watch of a group has come.
+type watched struct {
+	consumer string // the id of its consumer; empty if it is not registered
+	learned  map[Key]bool
+	stop     context.CancelFunc // of the one that listens; nil if nobody does
+	wait     time.Duration
+	due      time.Time // before which it is not opened again
+	told     string    // the last thing that was logged
+}
+
+func newWatch(o Options) *watch {
+	w := &watch{name: consumerName(o), hints: newHints(), groups: map[group]*watched{}, gather: time.NewTimer(0)}
+	w.gather.Stop()
+	return w
+}
+
+// signal has a token when there is something to gather.
+func (w *watch) signal() <-chan struct{} {
+	if w == nil || w.arming {
+		return nil
+	}
+	return w.hints.signal
+}
+
+// arm begins to gather.
+func (w *watch) arm() {
+	w.arming = true
+	w.gather.Reset(coalesce)
+}
+
+// gathered fires when hints have been gathered for long enough.
+func (w *watch) gathered() <-chan time.Time {
+	if w == nil {
+		return nil
+	}
+	return w.gather.C
+}
+
+// heed finds what was hinted at, and everything of each group whose watch was
+// opened: what happened before, nobody told.
+func (s *Source) heed(ctx context.Context) error {
+	w := s.watch
+	w.arming = false
+	keys, opens, ends := w.hints.take()
+	for g, err := range ends {
+		if one := w.groups[g]; one != nil && one.stop != nil {
+			one.ended(err)
+			s.tell(one, g, err)
+		}
+	}
+	for _, k := range s.state.keys {
+		if opens[k.group()] {
+			keys[k] = true
+		}
+	}
+	for g := range opens {
+		if one := w.groups[g]; one != nil {
+			one.wait, one.told = 0, ""
+		}
+	}
+	return s.findHinted(ctx, keys)
+}
+
+func (o *watched) ended(err error) {
+	o.stop()
+	o.stop = nil
+	if isUnknownConsumer(err) {
+		o.consumer = ""
+	}
+	o.retryLater()
+}
+
+func (o *watched) retryLater() {
+	o.wait = min(max(2*o.wait, firstRetry), lastRetry)
+	o.due = time.Now().Add(o.wait)
+}
+
+// tell logs why a group is not watched, once for each reason. Its services are
+// found by polling all the same.
+func (s *Source) tell(one *watched, g group, err error) {
+	if text := err.Error(); one.told != text {
+		one.told = text
+		s.options.Log.Warn("a watch has ended, polling goes on", "source", s.options.Name,
+			"environment", g.environment, "app", g.app, "err", text)
+	}
+}
+
+// tend opens a watch for each group there is, and ends those of others. It fails
+// only when ctx ends.
+func (s *Source) tend(ctx context.Context) error {
+	w := s.watch
+	if w == nil {
+		return nil
+	}
+	present := map[group][]Key{}
+	for _, k := range s.state.keys {
+		present[k.group()] = append(present[k.group()], k)
+	}
+	for g, keys := range present {
+		one := w.groups[g]
+		if one == nil {
+			one = &watched{}
+			w.groups[g] = one
+		}
+		if time.Now().Before(one.due) {
+			continue
+		}
+		if err := s.open1(ctx, g, one, keys); err != nil && ctx.Err() == nil {
+			one.retryLater()
+			s.tell(one, g, err)
+		}
+	}
+	for g, one := range w.groups {
+		if present[g] == nil {
+			w.close(one)
+			s.leave(ctx, one)
+			delete(w.groups, g)
+		}
+	}
+	return context.Cause(ctx)
+}
+
+// open1 has the consumer of a group registered, and known to depend on every
+// key of it, and somebody listen for it.
+func (s *Source) open1(ctx context.Context, g group, one *watched, keys []Key) error {
+	if one.consumer == "" {
+		id, err := s.client.register(ctx, g, s.watch.name)
+		if err != nil {
+			return err
+		}
+		one.consumer, one.learned = id, map[Key]bool{}
+	}
+	if err := s.learn(ctx, one, keys); err != nil {
+		return err
+	}
+	if one.stop == nil {
+		token, err := s.access.token(ctx, s.client)
+		if err != nil {
+			return err
+		}
+		s.watch.listen(ctx, s.client, g, one, token)
+	}
+	return nil
+}
+
+// learn finds the keys that are new in the name of the consumer: so the registry
+// learns that it is to be told of them. The answers are of no interest here.
+func (s *Source) learn(ctx context.Context, one *watched, keys []Key) error {
+	var asks []ask
+	for _, k := range keys {
+		if !one.learned[k] {
+			asks = append(asks, ask{k, s.state.entries[k].rev})
+		}
+	}
+	for _, batch := range chunks(asks, mostBytes, mostKeys) {
+		answers, err := s.client.find(ctx, batch, one.consumer)
+		if err != nil {
+			return err
+		}
+		for n, a := range batch.asks {
+			one.learned[a.Key] = answers[n].err == nil
+		}
+	}
+	return nil
+}
+
+// listen starts the one goroutine of a group.
+func (w *watch) listen(ctx context.Context, c *client, g group, one *watched, token string) {
+	ctx, one.stop = context.WithCancel(ctx)
+	e := c.ear(g, one.consumer, token, w.hints)
+	w.spawned.Go(func() { w.hints.ended(g, e.listen(ctx)) })
+}
+
+// close ends the listening of a group.
+func (w *watch) close(one *watched) {
+	if one.stop != nil {
+		one.stop()
+		one.stop = nil
+	}
+}
+
+// closeAll ends all listening, and returns when it has ended.
+func (w *watch) closeAll() {
+	for _, one := range w.groups {
+		w.close(one)
+	}
+	w.spawned.Wait()
+	w.hints.take()
+	w.gather.Stop()
+	w.arming = false
+}
+
+// leaveWithin bounds how long a stop waits for the registry.
+const leaveWithin = 3 * time.Second
+
+// endWatch ends all listening. At a normal stop the consumers are unregistered,
+// too; when the source is only run again, they are still needed.
+func (s *Source) endWatch(ctx context.Context) {
+	if s.watch == nil {
+		return
+	}
+	s.watch.closeAll()
+	if ctx.Err() == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaveWithin)
+	defer cancel()
+	for g, one := range s.watch.groups {
+		s.leave(ctx, one)
+		delete(s.watch.groups, g)
+	}
+}
+
+// leave unregisters a consumer, which is always one that this source registered.
+func (s *Source) leave(ctx context.Context, one *watched) {
+	if one.consumer == "" {
+		return
+	}
+	if err := s.client.unregister(ctx, one.consumer); err != nil {
+		s.options.Log.Warn("a consumer stays in the registry", "source", s.options.Name, "consumer", one.consumer, "err", err.Error())
+	}
+	one.consumer = ""
+}
