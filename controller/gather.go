@@ -60,7 +60,7 @@ func (g *Gatherer[K]) Run(ctx context.Context) {
 	defer timer.Stop()
 	for {
 		timer.Stop()
-		if wait, any := g.wait(); any {
+		if wait, some := g.wait(); some {
 			timer.Reset(wait)
 		}
 		select {

@@ -34,7 +34,7 @@ func (o *istioOutput) shown() []admin.Writer {
 		})
 	}
 	for _, h := range s.Held {
-		w.Held = append(w.Held, admin.HeldObject{Object: h.Ref.String(), Reason: h.Reason})
+		w.Held = append(w.Held, admin.HeldObject{Object: h.String(), Reason: h.Reason})
 	}
 	for _, omitted := range s.LeftOut {
 		w.LeftOut = append(w.LeftOut, omissions(omitted)...)
@@ -57,11 +57,11 @@ func stateOf(s istio.Status) (state, reason string) {
 
 func omissions(o istio.Omission) []admin.Omission {
 	if o.Refused != "" {
-		return []admin.Omission{{Object: o.Key.String(), Reason: o.Refused}}
+		return []admin.Omission{{Object: o.String(), Reason: o.Refused}}
 	}
 	var list []admin.Omission
 	for _, l := range o.LeftOut {
-		list = append(list, admin.Omission{Object: o.Key.String(), Reason: l.Reason, Count: l.Count})
+		list = append(list, admin.Omission{Object: o.String(), Reason: l.Reason, Count: l.Count})
 	}
 	return list
 }

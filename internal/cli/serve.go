@@ -13,6 +13,7 @@ import (
 
 func newServe(version string) *cobra.Command {
 	var path string
+	var dry bool
 	c := &cobra.Command{
 		Use:   "serve --config FILE",
 		Short: "Mirror the registries and serve the mesh",
@@ -21,8 +22,11 @@ outputs, until SIGTERM or SIGINT. Nothing is served before every required source
 has been listed once; GET /readyz?verbose on the admin address says what is missing.
 
 The file is reloaded when it changes and on SIGHUP, all of it or, if it is not
-valid, nothing. Clients stay connected.`,
-		Example: "  isthmus serve --config isthmus.yaml",
+valid, nothing. Clients stay connected.
+
+With --dry-run nothing is served or written: it lists the sources and the API server
+of the output istio, prints what it would write there and why, and ends.`,
+		Example: "  isthmus serve --config isthmus.yaml\n  isthmus serve --config isthmus.yaml --dry-run",
 		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			// From here on a hangup is no end, but asks for a reload.
@@ -34,6 +38,9 @@ valid, nothing. Clients stay connected.`,
 				return wrong{err}
 			}
 			log, logging := newLog(loaded.Log, c.ErrOrStderr())
+			if dry {
+				return rehearse(c, loaded, log)
+			}
 			a, err := app.New(c.Context(), loaded, version, log)
 			if err != nil {
 				return wrong{err}
@@ -46,6 +53,7 @@ valid, nothing. Clients stay connected.`,
 		},
 	}
 	configFlag(c, &path)
+	c.Flags().BoolVar(&dry, "dry-run", false, "print what would be written and why, and write nothing")
 	return c
 }
 

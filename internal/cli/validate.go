@@ -12,12 +12,16 @@ import (
 
 func newValidate() *cobra.Command {
 	var path string
+	var connect bool
 	c := &cobra.Command{
 		Use:   "validate --config FILE",
 		Short: "Check a configuration without acting on it",
 		Long: `Validate reads a configuration and prints everything that is wrong with it: file,
-line, field, reason and remedy. It has no side effects and uses no network.`,
-		Example: "  isthmus validate --config isthmus.yaml",
+line, field, reason and remedy. It has no side effects and uses no network.
+
+With --connect it also reads the sources and the API server of the output istio, and
+prints what would be written there and why. It still changes nothing.`,
+		Example: "  isthmus validate --config isthmus.yaml\n  isthmus validate --config isthmus.yaml --connect",
 		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			loaded, err := config.Load(path)
@@ -25,10 +29,15 @@ line, field, reason and remedy. It has no side effects and uses no network.`,
 				return wrong{err}
 			}
 			fmt.Fprintf(c.OutOrStdout(), "%s is valid: %s\n", path, summary(loaded))
+			if connect {
+				log, _ := newLog(loaded.Log, c.ErrOrStderr())
+				return rehearse(c, loaded, log)
+			}
 			return nil
 		},
 	}
 	configFlag(c, &path)
+	c.Flags().BoolVar(&connect, "connect", false, "read the sources and the API server as well")
 	return c
 }
 

@@ -43,7 +43,7 @@ func (w *Writer) keys() []Key {
 		}
 	}
 	return slices.SortedFunc(maps.Keys(all), func(a, b Key) int {
-		return Ref{a.Kind, a.Namespace, a.Name}.compare(Ref{b.Kind, b.Namespace, b.Name})
+		return Ref(a).compare(Ref(b))
 	})
 }
 

@@ -51,11 +51,12 @@ func fate(ref Ref, err error) error {
 // explain says what an error of the API server means, and how to mend it.
 func explain(err error) string {
 	text := err.Error()
+	_, webhook, denied := strings.Cut(text, "admission webhook")
 	switch {
 	case apierrors.IsTooManyRequests(err):
 		return "the API server is overloaded: " + text
-	case strings.Contains(text, "admission webhook"):
-		return "refused by an " + text[strings.Index(text, "admission webhook"):]
+	case denied:
+		return "refused by the admission webhook" + webhook
 	case apierrors.IsConflict(err):
 		return "somebody else has changed it at the same time; it is looked at again"
 	case apierrors.IsNotFound(err) && strings.Contains(text, "namespaces "):

@@ -29,7 +29,7 @@ type part struct {
 // shrinks with some slack, for each step rewrites about half of the endpoints.
 func layout(s *catalog.Service, ports []model.Port, endpoints []endpoint, size int, exists func(name string) bool) []part {
 	first := part{name: objectName(s.Key.Host), ports: ports}
-	if standsForItself(s, ports, endpoints) {
+	if standsForItself(ports, endpoints) {
 		return []part{first}
 	}
 	groups := map[string][]endpoint{}
@@ -135,7 +135,7 @@ func (e endpoint) size() int {
 
 // standsForItself reports whether the host is the only name to look up, which
 // Istio does if there are no endpoints.
-func standsForItself(s *catalog.Service, ports []model.Port, endpoints []endpoint) bool {
+func standsForItself(ports []model.Port, endpoints []endpoint) bool {
 	return len(endpoints) == 1 && endpoints[0].Record.Kind == model.KindService && len(endpoints[0].ports) == len(ports)
 }
 

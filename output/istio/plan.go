@@ -22,6 +22,9 @@ type Action struct {
 	Verb Verb
 	Ref
 	Reason string
+	// Diff is what the writing changes in the specification: lines that begin with
+	// a minus go, those that begin with a plus come. Only [Writer.Plan] tells it.
+	Diff []string
 
 	want Object   // unless the verb is Delete
 	have Observed // unless the verb is Create

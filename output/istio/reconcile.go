@@ -82,7 +82,7 @@ func (w *Writer) carryOut(ctx context.Context, a Action) ([]expectation, error) 
 		return nil, fate(a.Ref, err)
 	}
 	w.ledger.wrote(a, now, drifted)
-	w.log.Debug("written", "verb", string(a.Verb), "object", a.Ref.String(), "reason", a.Reason, "drift", drifted)
+	w.log.Debug("written", "verb", string(a.Verb), "object", a.String(), "reason", a.Reason, "drift", drifted)
 	if a.Verb == Delete {
 		return []expectation{{Ref: a.Ref, uid: a.have.UID}}, nil
 	}

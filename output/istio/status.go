@@ -89,6 +89,6 @@ func (l *ledger) omissions() []Omission {
 	for key, n := range l.notes {
 		list = append(list, Omission{key, n.refused, n.left})
 	}
-	slices.SortFunc(list, func(a, b Omission) int { return strings.Compare(a.Key.String(), b.Key.String()) })
+	slices.SortFunc(list, func(a, b Omission) int { return strings.Compare(a.String(), b.String()) })
 	return list
 }

@@ -2,6 +2,7 @@ package istio
 
 import (
 	"context"
+	"net/http"
 	"slices"
 	"sync"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/dynamic/dynamicinformer"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 )
 
@@ -28,8 +30,14 @@ type view struct {
 const byKey = "key"
 
 // newView prepares to follow objects that carry both of our labels.
-func newView(client dynamic.Interface, instance string, kinds []Kind, observed func(old, now *Observed)) (*view, error) {
+func newView(target *rest.Config, instance string, kinds []Kind, observed func(old, now *Observed)) (*view, error) {
 	v := &view{kinds: map[Kind]cache.SharedIndexInformer{}, observed: observed}
+	target = rest.CopyConfig(target)
+	target.Wrap(func(next http.RoundTripper) http.RoundTripper { return &listener{next, v} })
+	client, err := dynamic.NewForConfig(target)
+	if err != nil {
+		return nil, err
+	}
 	selector := metav1.FormatLabelSelector(metav1.SetAsLabelSelector(marks(instance)))
 	for _, kind := range kinds {
 		resource := schema.GroupVersionResource{Group: group, Version: version, Resource: kind.resource()}
@@ -77,7 +85,7 @@ func shorten(kind Kind, o any) any {
 	}
 	short := observedOf(kind, u)
 	return &kept{Observed: short, ObjectMeta: metav1.ObjectMeta{
-		Name: short.Name, Namespace: short.Ref.Namespace, UID: u.GetUID(), ResourceVersion: short.Version,
+		Name: short.Name, Namespace: short.Namespace, UID: u.GetUID(), ResourceVersion: short.Version,
 	}}
 }
 
@@ -98,7 +106,6 @@ func indexByKey(o any) ([]string, error) {
 }
 
 func (v *view) tell(old, now any) {
-	v.recovered()
 	of := func(o any) *Observed {
 		if k, ok := o.(*kept); ok {
 			return &k.Observed
@@ -106,6 +113,25 @@ func (v *view) tell(old, now any) {
 		return nil
 	}
 	v.observed(of(old), of(now))
+}
+
+// listener hears whether the API server answers. The informer tells nobody of a
+// connection that cannot be made.
+type listener struct {
+	next http.RoundTripper
+	view *view
+}
+
+// RoundTrip implements [http.RoundTripper].
+func (l *listener) RoundTrip(r *http.Request) (*http.Response, error) {
+	response, err := l.next.RoundTrip(r)
+	switch {
+	case err == nil && response.StatusCode < http.StatusBadRequest:
+		l.view.recovered()
+	case err != nil && r.Context().Err() == nil:
+		l.view.fail(err)
+	}
+	return response, err
 }
 
 func (v *view) fail(err error) {
@@ -167,7 +193,7 @@ func (v *view) of(key Key) []Observed {
 			list = append(list, k.Observed)
 		}
 	}
-	slices.SortFunc(list, func(a, b Observed) int { return a.Ref.compare(b.Ref) })
+	slices.SortFunc(list, func(a, b Observed) int { return a.compare(b.Ref) })
 	return list
 }
 

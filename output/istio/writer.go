@@ -7,7 +7,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 
 	"github.com/isthmus-mesh/isthmus/catalog"
@@ -69,11 +68,7 @@ func newWriter(c Config, o Options, target *rest.Config) (*Writer, error) {
 	if w.remote, err = newRemote(target, c.QPS, c.Burst); err != nil {
 		return nil, err
 	}
-	client, err := dynamic.NewForConfig(target)
-	if err != nil {
-		return nil, err
-	}
-	if w.view, err = newView(client, o.Instance, c.kinds(), w.observed); err != nil {
+	if w.view, err = newView(target, o.Instance, c.kinds(), w.observed); err != nil {
 		return nil, err
 	}
 	if c.LeaderElection.Enabled {

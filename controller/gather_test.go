@@ -1,0 +1,123 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/isthmus-mesh/isthmus/push"
+)
+
+// usual is the default of the output that uses it most.
+var usual = push.Debounce{Quiet: time.Second, Max: 10 * time.Second, Events: 1000}
+
+// deliveries notes what came when.
+type deliveries struct {
+	mu    sync.Mutex
+	start time.Time
+	list  []string
+	slow  time.Duration // how long each takes
+}
+
+func (d *deliveries) take(keys []string) {
+	d.mu.Lock()
+	d.list = append(d.list, fmt.Sprintf("%s %v", time.Since(d.start), keys))
+	d.mu.Unlock()
+	time.Sleep(d.slow)
+}
+
+func gathering(t *testing.T, b push.Debounce, slow time.Duration) (*Gatherer[string], *deliveries) {
+	t.Helper()
+	d := &deliveries{start: time.Now(), slow: slow}
+	g := NewGatherer(b.Due, d.take)
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() { defer close(ended); g.Run(ctx) }()
+	t.Cleanup(func() { cancel(); <-ended })
+	return g, d
+}
+
+func (d *deliveries) check(t *testing.T, want ...string) {
+	t.Helper()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if diff := cmp.Diff(want, d.list); diff != "" {
+		t.Errorf("deliveries (-want +got):\n%s", diff)
+	}
+}
+
+func TestBurstIsOneDelivery(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g, d := gathering(t, usual, 0)
+		for range 5 {
+			g.Add("a", "b")
+			time.Sleep(500 * time.Millisecond)
+		}
+		time.Sleep(time.Minute)
+		d.check(t, "3s [a b]")
+	})
+}
+
+func TestTrickleIsDeliveredAtItsBound(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g, d := gathering(t, usual, 0)
+		for i := range 18 { // 12 s, never quiet
+			g.Add(strconv.Itoa(i % 2))
+			time.Sleep(700 * time.Millisecond)
+		}
+		time.Sleep(time.Minute)
+		d.check(t, "10s [0 1]", "12.9s [1 0]")
+	})
+}
+
+func TestEnoughEventsAreDeliveredAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g, d := gathering(t, usual, 0)
+		for range 999 {
+			g.Add("a")
+		}
+		synctest.Wait()
+		d.check(t)
+		g.Add("b")
+		synctest.Wait()
+		d.check(t, "0s [a b]")
+	})
+}
+
+func TestWhatComesDuringADeliveryIsInTheNext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g, d := gathering(t, usual, time.Minute)
+		g.Add("a")
+		time.Sleep(5 * time.Second) // the delivery is under way
+		g.Add("a")
+		g.Add("b")
+		time.Sleep(5 * time.Minute)
+		d.check(t, "1s [a]", "1m1s [a b]")
+	})
+}
+
+func TestWhatIsUndeliveredAtTheEndWaitsForTheNextRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &deliveries{start: time.Now()}
+		g := NewGatherer(usual.Due, d.take)
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan struct{})
+		go func() { defer close(ended); g.Run(ctx) }()
+		g.Add("a")
+		synctest.Wait()
+		cancel()
+		<-ended
+		ctx, cancel = context.WithCancel(t.Context())
+		go g.Run(ctx)
+		time.Sleep(time.Minute)
+		cancel()
+		synctest.Wait()
+		d.check(t, "1s [a]")
+	})
+}
