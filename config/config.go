@@ -5,6 +5,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/output/xds"
 	"github.com/isthmus-mesh/isthmus/source"
 	"github.com/isthmus-mesh/isthmus/source/file"
+	"github.com/isthmus-mesh/isthmus/source/servicecenter"
 )
 
 // Config is the whole configuration.
@@ -30,16 +31,34 @@ type Source struct {
 	// Hold says which drops are suspicious, and how long they wait.
 	Hold source.Hold `json:"hold"`
 
-	File *file.Config `json:"file"`
+	File          *file.Config          `json:"file"`
+	ServiceCenter *servicecenter.Config `json:"servicecenter"`
 }
 
 // SetDefaults gives the entry what it has if nothing is said.
 func (s *Source) SetDefaults() { s.Hold = source.DefaultHold() }
 
+// kind is a kind of registry that a source names.
+type kind struct {
+	key    string
+	config interface{ Validate() error }
+}
+
+// kinds are those that the source names, which must be one.
+func (s Source) kinds() (named []kind) {
+	if s.File != nil {
+		named = append(named, kind{"file", s.File})
+	}
+	if s.ServiceCenter != nil {
+		named = append(named, kind{"servicecenter", s.ServiceCenter})
+	}
+	return named
+}
+
 // Kind is the key of the kind of registry.
 func (s Source) Kind() string {
-	if s.File != nil {
-		return "file"
+	if kinds := s.kinds(); len(kinds) > 0 {
+		return kinds[0].key
 	}
 	return ""
 }

@@ -50,6 +50,8 @@ func (d *decoder) value(n *yamlpos.Node, field string, v reflect.Value) {
 		d.structure(n, field, v)
 	case v.Kind() == reflect.Slice:
 		d.list(n, field, v)
+	case v.Kind() == reflect.Map:
+		d.entries(n, field, v)
 	default:
 		d.scalar(n, field, v)
 	}
@@ -85,6 +87,20 @@ func (d *decoder) list(n *yamlpos.Node, field string, v reflect.Value) {
 			defaults.SetDefaults()
 		}
 		d.value(item, fmt.Sprintf("%s[%d]", field, i), v.Index(i))
+	}
+}
+
+// entries fills a map whose keys are the operator's own.
+func (d *decoder) entries(n *yamlpos.Node, field string, v reflect.Value) {
+	if n.Kind() != yamlpos.Map {
+		d.complain(n, 0, field, "is %s; keys and values belong here", n.Kind())
+		return
+	}
+	v.Set(reflect.MakeMap(v.Type()))
+	for key, node := range n.Fields() {
+		value := reflect.New(v.Type().Elem()).Elem()
+		d.value(node, field+"."+key.Name, value)
+		v.SetMapIndex(reflect.ValueOf(key.Name), value)
 	}
 }
 

@@ -130,6 +130,9 @@ func (c *Config) resolve(dir string) {
 		if f := c.Sources[i].File; f != nil && !filepath.IsAbs(f.Path) {
 			f.Path = filepath.Join(dir, f.Path)
 		}
+		if r := c.Sources[i].ServiceCenter; r != nil {
+			r.Resolve(dir)
+		}
 	}
 	if c.Outputs.XDS != nil {
 		c.Outputs.XDS.Resolve(dir)

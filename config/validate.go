@@ -42,10 +42,15 @@ func (c *Config) validate() []Problem {
 		if err := s.Hold.Validate(); err != nil {
 			found = append(found, nested(at+".hold", err))
 		}
-		if s.File == nil {
+		switch kinds := s.kinds(); len(kinds) {
+		case 0:
 			add(at, "names no kind of registry; add one, such as file: {path: ./registry}")
-		} else if err := s.File.Validate(); err != nil {
-			found = append(found, nested(at+".file", err))
+		case 1:
+			if err := kinds[0].config.Validate(); err != nil {
+				found = append(found, nested(at+"."+kinds[0].key, err))
+			}
+		default:
+			add(at, "names both %s and %s; a source is one registry, so make two of it", kinds[0].key, kinds[1].key)
 		}
 	}
 	found = append(found, c.validateOutputs()...)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"log/slog"
 	"net"
 	"sync/atomic"
@@ -16,11 +17,13 @@ import (
 	"github.com/isthmus-mesh/isthmus/admin"
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/config"
+	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/output/envoy"
 	"github.com/isthmus-mesh/isthmus/output/xds"
 	"github.com/isthmus-mesh/isthmus/push"
 	"github.com/isthmus-mesh/isthmus/source"
 	"github.com/isthmus-mesh/isthmus/source/file"
+	"github.com/isthmus-mesh/isthmus/source/servicecenter"
 	"github.com/isthmus-mesh/isthmus/store"
 )
 
@@ -122,10 +125,19 @@ func New(ctx context.Context, c *config.Config, version string, log *slog.Logger
 
 // supervise makes the source that an entry of the configuration describes.
 func (a *App) supervise(c *config.Config, s config.Source) *source.Supervisor {
-	reader := file.New(*s.File, a.log.With("source", s.Name))
-	return source.NewSupervisor(s.Name, reader, a.store, source.Config{
-		Kind: s.Kind(), Origin: c.Instance, Hold: s.Hold, Log: a.log, MaxBackoff: folderWait, Restored: a.restoredAt(),
-	})
+	settings := source.Config{Kind: s.Kind(), Origin: c.Instance, Hold: s.Hold, Log: a.log, Restored: a.restoredAt()}
+	var reader source.Source
+	switch {
+	case s.ServiceCenter != nil:
+		reader = servicecenter.New(*s.ServiceCenter, servicecenter.Options{
+			Instance: c.Instance, Name: s.Name, Log: a.log,
+			Stored: func() iter.Seq[model.Record] { return a.store.List(model.Filter{Source: s.Name}) },
+		})
+	default:
+		reader = file.New(*s.File, a.log.With("source", s.Name))
+		settings.MaxBackoff = folderWait
+	}
+	return source.NewSupervisor(s.Name, reader, a.store, settings)
 }
 
 func (a *App) listen(ctx context.Context, c *config.Config) (err error) {

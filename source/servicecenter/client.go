@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
 	"strings"
@@ -24,13 +25,19 @@ type client struct {
 	at     int // the address in use
 }
 
-func newClient(c Config, a *access) (*client, error) {
+// dialer opens connections; nil for the network's own.
+type dialer func(ctx context.Context, network, address string) (net.Conn, error)
+
+func newClient(c Config, a *access, dial dialer) (*client, error) {
 	tls, err := c.TLS.load()
 	if err != nil {
 		return nil, err
 	}
 	transport := http.DefaultTransport.(*http.Transport).Clone() //nolint:forcetypeassert // as net/http documents
 	transport.TLSClientConfig, transport.MaxIdleConnsPerHost = tls, 2
+	if dial != nil {
+		transport.Proxy, transport.DialContext = nil, dial
+	}
 	transport.Protocols = new(http.Protocols) // HTTP/1 alone, for websockets begin there
 	transport.Protocols.SetHTTP1(true)
 	return &client{config: c, http: &http.Client{Transport: transport, CheckRedirect: stay}, access: a}, nil

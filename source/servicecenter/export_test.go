@@ -1,6 +1,8 @@
 package servicecenter
 
 import (
+	"context"
+	"net"
 	"slices"
 	"time"
 
@@ -47,4 +49,49 @@ func Convert(c Config, services []Registered, now time.Time) (source.Listing, er
 		}
 	}
 	return out, nil
+}
+
+// DialWith has the source open its connections in another way.
+func (s *Source) DialWith(dial func(ctx context.Context, network, address string) (net.Conn, error)) {
+	s.dial = dial
+}
+
+// What plans and reads is tested by itself.
+type (
+	Ask      = ask
+	Attempts = attempts
+)
+
+func NewAsk(k Key, rev string) Ask { return ask{k, rev} }
+
+func Chunks(asks []Ask, bytes, keys int) []chunk { return chunks(asks, bytes, keys) }
+
+func (c chunk) Asks() []Ask  { return c.asks }
+func (c chunk) Body() []byte { return c.body }
+
+func NextRound(poll, took time.Duration, changed bool, random float64) time.Duration {
+	return nextRound(poll, took, changed, random)
+}
+
+// Try makes a login that fails, if it may be made.
+func (a *attempts) Try(password []byte, now time.Time) bool {
+	if a.wait(password, now) > 0 {
+		return false
+	}
+	a.begin(password, now)
+	return true
+}
+
+// DecodeAll reads bytes as every answer there is, and converts the instances it
+// finds. It returns how many of n keys are answered.
+func DecodeAll(body []byte, n int, now time.Time) (int, error) {
+	_, _ = decodeList(body)
+	_, _ = decodeGraph(body)
+	_, _ = decodeEvent(body)
+	_ = refusedWith(400, body).Error()
+	answers, err := decodeFound(body, n)
+	for _, f := range answers {
+		convert(Identity{App: "a", Service: "s"}, name{"n", "s"}, f.instances, nil, rules{}, now)
+	}
+	return len(answers), err
 }

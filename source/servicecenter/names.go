@@ -60,7 +60,9 @@ func render(t *template.Template, i Identity) (string, error) {
 	var b strings.Builder
 	if err := t.Execute(&b, i); err != nil {
 		if exec, ok := errors.AsType[template.ExecError](err); ok {
-			err = exec.Err
+			text := exec.Err.Error() // which begins with where in the template, though it is one line
+			text = text[strings.LastIndex(text, ": ")+1:]
+			err = errors.New(strings.TrimSpace(strings.TrimSuffix(text, " in type servicecenter.Identity")))
 		}
 		return "", err
 	}

@@ -29,6 +29,7 @@ type Source struct {
 	config  Config
 	options Options
 	scoping *scoping
+	dial    dialer // nil but in tests
 
 	// What follows outlives a run, so that one which ends with an error costs
 	// little more than its own requests.
@@ -85,7 +86,7 @@ func (s *Source) open(sink source.Sink) (err error) {
 		}
 	}
 	s.sink, s.listed = sink, false
-	s.client, err = newClient(s.config, s.access)
+	s.client, err = newClient(s.config, s.access, s.dial)
 	return err
 }
 

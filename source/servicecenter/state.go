@@ -215,6 +215,7 @@ func (s *state) take(a ask, e *entry, f found) {
 	case f.err != nil:
 		s.trouble(e, f.err.Error())
 	case f.same && a.rev == "":
+		e.rev = ""
 		s.trouble(e, "the registry says that nothing changed since a revision that was not named")
 	case f.same:
 		s.trouble(e, "")
