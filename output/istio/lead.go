@@ -26,7 +26,7 @@ const (
 
 // leader has one of several replicas at a time do something.
 type leader struct {
-	lock *resourcelock.LeaseLock
+	lock *fence
 	log  *slog.Logger
 	now  atomic.Pointer[string] // who leads
 }
@@ -41,10 +41,10 @@ func newLeader(c LeaderElection, target *rest.Config, log *slog.Logger) (*leader
 	if err != nil {
 		host = "unknown"
 	}
-	return &leader{log: log, lock: &resourcelock.LeaseLock{
+	return &leader{log: log, lock: &fence{LeaseLock: &resourcelock.LeaseLock{
 		LeaseMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: c.Name},
 		Client:    client, LockConfig: resourcelock.ResourceLockConfig{Identity: host + "_" + rand.Text()[:8]},
-	}}, nil
+	}}}, nil
 }
 
 // run calls term for as long as this replica leads, again and again until ctx

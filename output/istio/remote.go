@@ -21,8 +21,10 @@ import (
 // successor did.
 type remote struct{ client rest.Interface }
 
-func newRemote(config *rest.Config, qps float64, burst int) (*remote, error) {
+// newRemote returns one that sends nothing while open gives a reason not to.
+func newRemote(config *rest.Config, qps float64, burst int, open func() error) (*remote, error) {
 	c := rest.CopyConfig(config)
+	c.Wrap(func(next http.RoundTripper) http.RoundTripper { return fenced{next, open} })
 	c.QPS, c.Burst = float32(qps), burst
 	c.APIPath = "/apis"
 	c.GroupVersion = &schema.GroupVersion{Group: group, Version: version}

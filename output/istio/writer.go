@@ -65,16 +65,18 @@ func newWriter(c Config, o Options, target *rest.Config) (*Writer, error) {
 	w := &Writer{config: c, options: o, log: o.Log.With("output", "istio"), primed: make(chan struct{})}
 	w.ledger.init()
 	var err error
-	if w.remote, err = newRemote(target, c.QPS, c.Burst); err != nil {
-		return nil, err
-	}
-	if w.view, err = newView(target, o.Instance, c.kinds(), w.observed); err != nil {
-		return nil, err
-	}
+	open := func() error { return nil }
 	if c.LeaderElection.Enabled {
 		if w.leader, err = newLeader(c.LeaderElection, target, w.log); err != nil {
 			return nil, err
 		}
+		open = w.leader.lock.open
+	}
+	if w.remote, err = newRemote(target, c.QPS, c.Burst, open); err != nil {
+		return nil, err
+	}
+	if w.view, err = newView(target, o.Instance, c.kinds(), w.observed); err != nil {
+		return nil, err
 	}
 	w.changes = controller.NewGatherer(c.Debounce.Due, w.deliver)
 	return w, nil

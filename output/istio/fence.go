@@ -1,0 +1,72 @@
+package istio
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+)
+
+// fence is the lease as the lock of an election, and knows besides until when
+// it is ours for certain. The elector finds out that a lease is lost only when
+// it tries to renew it. A replica that was stopped for longer than the lease
+// lasts would go on until then with what it had begun, and the preconditions of
+// its writes do not stop it from creating anew what its successor deleted.
+type fence struct {
+	*resourcelock.LeaseLock
+	renewed atomic.Pointer[time.Time] // when the newest renewal that succeeded was asked for
+}
+
+// Create implements [resourcelock.Interface].
+func (f *fence) Create(ctx context.Context, r resourcelock.LeaderElectionRecord) error {
+	return f.take(r, func() error { return f.LeaseLock.Create(ctx, r) })
+}
+
+// Update implements [resourcelock.Interface].
+func (f *fence) Update(ctx context.Context, r resourcelock.LeaderElectionRecord) error {
+	return f.take(r, func() error { return f.LeaseLock.Update(ctx, r) })
+}
+
+// take counts from before the request: the answer may have waited for as long
+// as this process was stopped.
+func (f *fence) take(r resourcelock.LeaderElectionRecord, write func() error) error {
+	began := time.Now()
+	err := write()
+	if err == nil && r.HolderIdentity == f.Identity() {
+		f.renewed.Store(&began)
+	}
+	return err
+}
+
+var errLeaseExpired = errors.New("the lease was not renewed in time; another replica may be writing")
+
+// open is nil while nobody else can hold the lease. It goes by both clocks: the
+// monotonic one stands still while a machine is suspended, and the other can be set.
+func (f *fence) open() error {
+	renewed, now := f.renewed.Load(), time.Now()
+	if renewed == nil || now.Sub(*renewed) > renewWithin || now.Round(0).Sub(renewed.Round(0)) > renewWithin {
+		return errLeaseExpired
+	}
+	return nil
+}
+
+// fenced sends requests while a fence is open. It is asked at the last moment:
+// a request may have waited for its turn before.
+type fenced struct {
+	next http.RoundTripper
+	open func() error
+}
+
+// RoundTrip implements [http.RoundTripper].
+func (t fenced) RoundTrip(r *http.Request) (*http.Response, error) {
+	if err := t.open(); err != nil {
+		if r.Body != nil {
+			_ = r.Body.Close()
+		}
+		return nil, err
+	}
+	return t.next.RoundTrip(r)
+}
