@@ -16,6 +16,8 @@ type api struct {
 	t      *testing.T
 	server *cluster.APIServer
 	client *cluster.Client
+
+	markers int // see Settle
 }
 
 func connect(t *testing.T, c *cluster.Cluster) *api {
@@ -25,7 +27,7 @@ func connect(t *testing.T, c *cluster.Cluster) *api {
 		t.Fatal(err)
 	}
 	t.Cleanup(client.Close)
-	return &api{t, c.API, client}
+	return &api{t: t, server: c.API, client: client}
 }
 
 // Namespace creates a namespace.
@@ -52,9 +54,39 @@ func (a *api) Apply(kind schema.GroupVersionResource, manifest string) {
 // writes as well: it keeps the addresses it allots in the status.
 func (a *api) WritesBy(user, namespace string) []cluster.Write {
 	a.t.Helper()
+	return slices.DeleteFunc(a.Writes(namespace), func(w cluster.Write) bool { return w.User != user })
+}
+
+// Writes are everybody's.
+func (a *api) Writes(namespace string) []cluster.Write {
+	a.t.Helper()
 	writes, err := a.server.Writes(namespace)
 	if err != nil {
 		a.t.Fatal(err)
 	}
-	return slices.DeleteFunc(writes, func(w cluster.Write) bool { return w.User != user })
+	return writes
+}
+
+// Spec is the specification of an object.
+func (a *api) Spec(kind schema.GroupVersionResource, namespace, name string) map[string]any {
+	a.t.Helper()
+	object, err := a.client.Get(a.t.Context(), kind, namespace, name)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	spec, _ := object.Object["spec"].(map[string]any)
+	return spec
+}
+
+// Edit changes an object as "kubectl edit" does.
+func (a *api) Edit(kind schema.GroupVersionResource, namespace, name string, change func(object map[string]any)) {
+	a.t.Helper()
+	await(a.t, "an edit of "+name, func() error {
+		object, err := a.client.Get(a.t.Context(), kind, namespace, name)
+		if err != nil {
+			return err
+		}
+		change(object.Object)
+		return a.client.Update(a.t.Context(), kind, object)
+	})
 }

@@ -78,6 +78,17 @@ func (c *client) AwaitAnswers(names ...string) {
 	})
 }
 
+// AwaitFailure waits until calls fail.
+func (c *client) AwaitFailure() {
+	c.t.Helper()
+	await(c.t, "a call to "+c.target+" to fail", func() error {
+		if name, err := c.Call(c.t.Context()); err == nil {
+			return fmt.Errorf("%s answered", name)
+		}
+		return nil
+	})
+}
+
 // answers makes calls, until one fails, and counts who answered them.
 func (c *client) answers(calls int) map[string]int {
 	got := map[string]int{}
@@ -90,4 +101,48 @@ func (c *client) answers(calls int) map[string]int {
 		got[name]++
 	}
 	return got
+}
+
+// traffic is calls that go on beside the test.
+type traffic struct {
+	t      *testing.T
+	client *client
+	cancel context.CancelFunc
+	done   chan struct{}
+
+	// Owned by the calling goroutine until done.
+	calls    int
+	failures []error
+}
+
+// KeepCalling calls all the time until the traffic is stopped.
+func (c *client) KeepCalling() *traffic {
+	ctx, cancel := context.WithCancel(c.t.Context())
+	f := &traffic{t: c.t, client: c, cancel: cancel, done: make(chan struct{})}
+	go f.run(ctx)
+	c.t.Cleanup(func() { cancel(); <-f.done })
+	return f
+}
+
+func (f *traffic) run(ctx context.Context) {
+	defer close(f.done)
+	pace := time.NewTicker(5 * time.Millisecond)
+	defer pace.Stop()
+	for ctx.Err() == nil {
+		if _, err := f.client.Call(ctx); err != nil && ctx.Err() == nil {
+			f.failures = append(f.failures, err)
+		}
+		f.calls++
+		<-pace.C
+	}
+}
+
+// MustNotHaveFailed stops the traffic. None of the calls may have failed.
+func (f *traffic) MustNotHaveFailed() {
+	f.t.Helper()
+	f.cancel()
+	<-f.done
+	if len(f.failures) > 0 {
+		f.t.Errorf("%d of %d calls to %s failed, first: %v", len(f.failures), f.calls, f.client.target, f.failures[0])
+	}
 }

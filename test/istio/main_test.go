@@ -5,6 +5,8 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -17,8 +19,14 @@ import (
 // deal more than it takes, for the machine may be busy with other things.
 const patience = 60 * time.Second
 
+// atOnce is how many tests run at a time. They wait far more than they work.
+const atOnce = "6"
+
 // programs are built before the first test.
 var programs *cluster.Programs
+
+// program is isthmus.
+var program string
 
 // shared is the cluster of all tests that do not break theirs.
 var shared *cluster.Cluster
@@ -28,6 +36,9 @@ var istiod *cluster.Istiod
 
 func TestMain(m *testing.M) {
 	flag.Parse()
+	if err := flag.Set("test.parallel", atOnce); err != nil {
+		panic(err)
+	}
 	status, err := run(m)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -59,6 +70,10 @@ func run(m *testing.M) (status int, err error) {
 	if programs, err = cluster.Build(context.Background(), os.Stderr); err != nil {
 		return 1, err
 	}
+	program = filepath.Join(dir, "isthmus")
+	if err := build(programs.Repository, program); err != nil {
+		return 1, err
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	if shared, err = cluster.Start(ctx, programs, dir); err != nil {
@@ -69,6 +84,32 @@ func run(m *testing.M) (status int, err error) {
 		return 1, err
 	}
 	return m.Run(), nil
+}
+
+// startCluster starts a cluster of the test's own, without an istiod.
+func startCluster(t *testing.T) *cluster.Cluster {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	folder := filepath.Join(filepath.Dir(program), t.Name()) // kept if the test fails
+	if err := os.Mkdir(folder, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	c, err := cluster.Start(ctx, programs, folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Stop)
+	return c
+}
+
+// build builds the program that is tested.
+func build(repository, path string) error {
+	tool := exec.Command("go", "-C", repository, "build", "-buildvcs=false", "-o", path, "./cmd/isthmus")
+	if out, err := tool.CombinedOutput(); err != nil {
+		return fmt.Errorf("building isthmus: %w: %s", err, out)
+	}
+	return nil
 }
 
 // await asks again and again until there is no error.

@@ -12,6 +12,8 @@ import (
 // client finds the backend.
 func TestServersWorkTogether(t *testing.T) {
 	t.Parallel()
+	port := freePort(t)
+	startBackend(t, "one", "127.0.0.1:"+port)
 	api := connect(t, shared)
 	api.Namespace("smoke")
 	api.Apply(cluster.ServiceEntries, fmt.Sprintf(`
@@ -22,8 +24,8 @@ spec:
   hosts: [reviews.smoke.example]
   ports: [{number: 80, name: grpc, protocol: GRPC}]
   resolution: STATIC
-  endpoints: [{address: 127.0.0.1, ports: {grpc: %d}}]
-`, startBackend(t, "one").addr.Port))
+  endpoints: [{address: 127.0.0.1, ports: {grpc: %s}}]
+`, port))
 	dial(t, istiod, "smoke", "reviews.smoke.example:80").AwaitAnswers("one")
 
 	writes := api.WritesBy(cluster.Admin, "smoke")

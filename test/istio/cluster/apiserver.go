@@ -18,8 +18,11 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// Admin is who may do everything.
-const Admin = "admin"
+// Admin is a user of the group [Masters], who may do everything.
+const (
+	Admin   = "admin"
+	Masters = "system:masters"
+)
 
 // APIServer is a kube-apiserver.
 type APIServer struct {
@@ -70,7 +73,7 @@ func (a *APIServer) prepare() error {
 	}
 	files := map[string]string{
 		"sa.key":     key,
-		"tokens.csv": fmt.Sprintf("%s,%s,%s,%q\n", token, Admin, Admin, "system:masters"),
+		"tokens.csv": fmt.Sprintf("%s,%s,%s,%q\n", token, Admin, Admin, Masters),
 		"audit.yaml": auditPolicy,
 	}
 	for name, text := range files {
@@ -114,10 +117,9 @@ func (a *APIServer) Config(user string, groups ...string) (*rest.Config, error) 
 	return clientcmd.NewDefaultClientConfig(*a.kubeconfig(user, groups), nil).ClientConfig()
 }
 
-// Kubeconfig writes a file of what [APIServer.Config] says.
-func (a *APIServer) Kubeconfig(user string, groups ...string) (path string, err error) {
-	path = a.file("kubeconfig-" + user)
-	return path, clientcmd.WriteToFile(*a.kubeconfig(user, groups), path)
+// WriteKubeconfig writes a file of what [APIServer.Config] says.
+func (a *APIServer) WriteKubeconfig(path, user string, groups ...string) error {
+	return clientcmd.WriteToFile(*a.kubeconfig(user, groups), path)
 }
 
 func (a *APIServer) kubeconfig(user string, groups []string) *clientcmdapi.Config {

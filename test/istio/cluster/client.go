@@ -64,6 +64,13 @@ func (c *Client) List(ctx context.Context, kind schema.GroupVersionResource, nam
 	return list.Items, nil
 }
 
+// Update replaces an object, unless it has changed since it was read.
+func (c *Client) Update(ctx context.Context, kind schema.GroupVersionResource, object *unstructured.Unstructured) error {
+	_, err := c.resources.Resource(kind).Namespace(object.GetNamespace()).
+		Update(ctx, object, metav1.UpdateOptions{FieldManager: fieldManager})
+	return err
+}
+
 // Delete deletes an object.
 func (c *Client) Delete(ctx context.Context, kind schema.GroupVersionResource, namespace, name string) error {
 	return c.resources.Resource(kind).Namespace(namespace).Delete(ctx, name, metav1.DeleteOptions{})

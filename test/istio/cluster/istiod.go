@@ -21,8 +21,8 @@ func (c *Cluster) StartIstiod(ctx context.Context) (*Istiod, error) {
 	if err != nil {
 		return nil, err
 	}
-	kubeconfig, err := c.API.Kubeconfig(istiod, "system:masters")
-	if err != nil {
+	kubeconfig := c.API.file("kubeconfig-istiod")
+	if err := c.API.WriteKubeconfig(kubeconfig, istiod, Masters); err != nil {
 		return nil, err
 	}
 	xds, web, monitoring := addresses[0], addresses[1], addresses[2]

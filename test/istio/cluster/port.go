@@ -13,6 +13,16 @@ import (
 // that a process finds its port free when it starts, and when it starts again.
 const lowest, highest = 20000, 29999
 
+// FreePort finds a port on which nobody listens.
+func FreePort(ctx context.Context) (string, error) {
+	addresses, err := freeAddresses(ctx, 1)
+	if err != nil {
+		return "", err
+	}
+	_, port, err := net.SplitHostPort(addresses[0])
+	return port, err
+}
+
 // freeAddresses finds addresses of 127.0.0.1 on which nobody listens.
 func freeAddresses(ctx context.Context, count int) ([]string, error) {
 	var config net.ListenConfig

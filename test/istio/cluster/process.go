@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -112,7 +113,7 @@ func (p *Process) Ended() <-chan struct{} { return p.ended }
 // Log is all that the process has said so far.
 func (p *Process) Log() string {
 	text, err := os.ReadFile(p.log)
-	if err != nil {
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err.Error()
 	}
 	return string(text)
