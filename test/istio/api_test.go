@@ -4,9 +4,7 @@ import (
 	"slices"
 	"testing"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"sigs.k8s.io/yaml"
 
 	"github.com/isthmus-mesh/isthmus/test/istio/cluster"
 )
@@ -41,11 +39,7 @@ func (a *api) Namespace(name string) {
 // Apply applies a manifest.
 func (a *api) Apply(kind schema.GroupVersionResource, manifest string) {
 	a.t.Helper()
-	var object unstructured.Unstructured
-	if err := yaml.Unmarshal([]byte(manifest), &object.Object); err != nil {
-		a.t.Fatal(err)
-	}
-	if err := a.client.Apply(a.t.Context(), kind, &object); err != nil {
+	if err := apply(a.t.Context(), a.client, kind, manifest); err != nil {
 		a.t.Fatal(err)
 	}
 }

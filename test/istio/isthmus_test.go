@@ -72,7 +72,7 @@ func serve(t *testing.T, a *api, b bridge) *isthmus {
 	b = b.withDefaults()
 	dir := t.TempDir()
 	kubeconfig, file := filepath.Join(dir, "kubeconfig"), filepath.Join(dir, "isthmus.yaml")
-	if err := a.server.WriteKubeconfig(kubeconfig, b.user, cluster.Masters); err != nil {
+	if err := a.server.WriteKubeconfig(kubeconfig, b.user, group); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.WriteFile(file, []byte(b.config(kubeconfig)), 0o600); err != nil {

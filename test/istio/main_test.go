@@ -80,6 +80,9 @@ func run(m *testing.M) (status int, err error) {
 		return 1, err
 	}
 	defer shared.Stop()
+	if err := grant(ctx, shared); err != nil {
+		return 1, err
+	}
 	if istiod, err = shared.StartIstiod(ctx); err != nil {
 		return 1, err
 	}
@@ -100,6 +103,9 @@ func startCluster(t *testing.T) *cluster.Cluster {
 		t.Fatal(err)
 	}
 	t.Cleanup(c.Stop)
+	if err := grant(ctx, c); err != nil {
+		t.Fatal(err)
+	}
 	return c
 }
 
