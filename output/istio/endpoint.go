@@ -100,16 +100,38 @@ func unfit(s *catalog.Service, e catalog.Endpoint) string {
 	case s.Resolution != model.ResolutionStatic && (isUnix(e.Address) || e.Address == ""):
 		return "resolution " + string(s.Resolution) + " takes names and IP addresses only"
 	}
-	return unfitLabels(e.Labels)
+	return ""
 }
 
-func unfitLabels(labels model.Labels) string {
-	for name, value := range labels.All() {
-		if !isLabelKey(name) || value != "" && !isWord(value) {
-			return fmt.Sprintf("its label %s: %q is none that Istio takes", name, value)
+// labels are those of the endpoint that Istio takes.
+func (e endpoint) labels() map[string]any {
+	labels := map[string]any{}
+	for name, value := range e.Labels.All() {
+		if isLabelKey(name) && (value == "" || isWord(value)) {
+			labels[name] = value
 		}
 	}
-	return ""
+	return labels
+}
+
+// countLabels notes what is written without some of its labels.
+func (g *gathered) countLabels() {
+	for _, e := range g.endpoints {
+		if len(e.labels()) < e.Labels.Len() {
+			g.left["written without labels that Istio does not take"]++
+		}
+	}
+}
+
+// countPorts notes the ports that are not offered since nobody serves them. It
+// concerns names to look up only: an object with that port and no endpoints
+// would have the host itself looked up.
+func (g *gathered) countPorts(ports []model.Port, parts []part) {
+	for _, port := range ports {
+		if !slices.ContainsFunc(parts, func(p part) bool { return slices.Contains(p.ports, port) }) {
+			g.left[fmt.Sprintf("port %d, which no endpoint serves", port.Number)] = 1
+		}
+	}
 }
 
 // separateSockets makes an endpoint of each port of a unix socket, for Istio

@@ -28,7 +28,10 @@ func (c Config) Translate(instance string, s *catalog.Service, exists func(name 
 		g.left["ports beyond the 256 that Istio takes"] = n
 	}
 	var t Translation
-	for _, p := range layout(s, ports, g.endpoints, c.ShardSize, exists) {
+	parts := layout(s, ports, g.endpoints, c.ShardSize, exists)
+	g.countLabels()
+	g.countPorts(ports, parts)
+	for _, p := range parts {
 		t.Objects = append(t.Objects, Object{
 			Kind: ServiceEntry, Namespace: s.Key.Namespace, Name: p.name,
 			Labels:      marks(instance),
@@ -182,8 +185,8 @@ func (e endpoint) spec(ports []model.Port) map[string]any {
 	if e.Weight != 0 {
 		spec["weight"] = int64(e.Weight)
 	}
-	if labels := e.Labels.Map(); len(labels) > 0 {
-		spec["labels"] = anyMap(labels)
+	if labels := e.labels(); len(labels) > 0 {
+		spec["labels"] = labels
 	}
 	if own := e.ownPorts(ports); len(own) > 0 {
 		spec["ports"] = own

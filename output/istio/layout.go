@@ -37,14 +37,14 @@ func layout(s *catalog.Service, ports []model.Port, endpoints []endpoint, size i
 		groups[e.serves()] = append(groups[e.serves()], e)
 	}
 	every := endpoint{ports: servedAll(ports)}.serves()
-	var parts []part
-	if len(groups[every]) > 0 || !isDNS(s.Resolution) || len(groups) == 0 {
-		parts = spread(s.Key.Host, first, every, groups[every], size, exists)
-	}
+	parts := spread(s.Key.Host, first, every, groups[every], size, exists)
 	delete(groups, every)
 	for _, group := range slices.Sorted(maps.Keys(groups)) {
 		partial := part{name: partName(s.Key.Host, group+"#0"), ports: portsOf(ports, groups[group][0])}
 		parts = append(parts, spread(s.Key.Host, partial, group, groups[group], size, exists)...)
+	}
+	if isDNS(s.Resolution) && len(endpoints) > 0 { // without endpoints, an object would have the host looked up
+		parts = slices.DeleteFunc(parts, func(p part) bool { return len(p.endpoints) == 0 })
 	}
 	return parts
 }
@@ -136,7 +136,8 @@ func (e endpoint) size() int {
 // standsForItself reports whether the host is the only name to look up, which
 // Istio does if there are no endpoints.
 func standsForItself(ports []model.Port, endpoints []endpoint) bool {
-	return len(endpoints) == 1 && endpoints[0].Record.Kind == model.KindService && len(endpoints[0].ports) == len(ports)
+	return len(endpoints) == 1 && endpoints[0].Record.Kind == model.KindService &&
+		len(endpoints[0].ports) == len(ports) && len(endpoints[0].ownPorts(ports)) == 0
 }
 
 func servedAll(ports []model.Port) []served {
