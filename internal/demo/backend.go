@@ -35,7 +35,8 @@ func (b *backend) Check(ctx context.Context, _ *healthpb.HealthCheckRequest) (*h
 func (b *backend) address() string { return b.listen.Addr().String() }
 
 func (b *backend) instance() instance {
-	return instance{b.name, b.listen.Addr().(*net.TCPAddr).Port}
+	at := b.listen.Addr().(*net.TCPAddr)
+	return instance{b.name, at.IP.String(), at.Port}
 }
 
 // stop ends the backend as a crash would: connections break.
@@ -47,9 +48,10 @@ func (b *backend) stop() {
 // fleet is the backends that run. It belongs to one goroutine at a time.
 type fleet struct{ running []*backend }
 
-func (f *fleet) start(ctx context.Context, name string) (*backend, error) {
+// start starts a backend at an address.
+func (f *fleet) start(ctx context.Context, name, at string) (*backend, error) {
 	var lc net.ListenConfig
-	listen, err := lc.Listen(ctx, "tcp", "127.0.0.1:0")
+	listen, err := lc.Listen(ctx, "tcp", at)
 	if err != nil {
 		return nil, fmt.Errorf("starting the backend %s: %w", name, err)
 	}

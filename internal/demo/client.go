@@ -45,14 +45,15 @@ const bootstrap = `{
 // nodeID is the name under which the channel of a service asks the control plane.
 func nodeID(s service) string { return "demo-client-of-" + s.name }
 
-func startClient(ctx context.Context, xdsAddress string, seen *ledger) (*client, error) {
+// startClient starts to call each service at its target.
+func startClient(ctx context.Context, xdsAddress string, target func(service) string, seen *ledger) (*client, error) {
 	ctx, stop := context.WithCancel(ctx)
 	c := &client{seen: seen, stop: stop}
 	for _, s := range services {
-		conn, err := c.dial(xdsAddress, s)
+		conn, err := c.dial(xdsAddress, target(s), s)
 		if err != nil {
 			c.close()
-			return nil, fmt.Errorf("making a gRPC channel to %s: %w", s.target(), err)
+			return nil, fmt.Errorf("making a gRPC channel to %s: %w", target(s), err)
 		}
 		c.conns = append(c.conns, conn)
 		c.calls.Go(func() { c.keepCalling(ctx, s, healthpb.NewHealthClient(conn)) })
@@ -60,14 +61,14 @@ func startClient(ctx context.Context, xdsAddress string, seen *ledger) (*client,
 	return c, nil
 }
 
-func (c *client) dial(xdsAddress string, s service) (*grpc.ClientConn, error) {
+func (c *client) dial(xdsAddress, target string, s service) (*grpc.ClientConn, error) {
 	// Outside tests a process has one bootstrap, from its environment. The demo
 	// has no business with that, so it gives its own to its channels only.
 	resolver, err := xds.NewXDSResolverWithConfigForTesting(fmt.Appendf(nil, bootstrap, xdsAddress, nodeID(s), namespace))
 	if err != nil {
 		return nil, err
 	}
-	return grpc.NewClient("xds:///"+s.target(),
+	return grpc.NewClient("xds:///"+target,
 		grpc.WithResolvers(resolver),
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithContextDialer(c.connect),

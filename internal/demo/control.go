@@ -17,12 +17,11 @@ import (
 	"github.com/isthmus-mesh/isthmus/internal/app"
 )
 
-// configuration is the file that the demo writes and then serves from.
+// configuration is the file that the demo writes and then serves from, but for
+// the entry of the source.
 const configuration = `instance: demo
 sources:
-- name: files
-  file: {path: ./registry}
-outputs:
+%soutputs:
   xds: {listen: 127.0.0.1:0} # 0: any free port
 admin: {listen: 127.0.0.1:0}
 `
@@ -39,9 +38,9 @@ type control struct {
 
 // startControl runs an Isthmus as isthmus serve would. It outlives ctx until it
 // is closed, so that the client can go first.
-func startControl(ctx context.Context, dir, version string) (*control, error) {
+func startControl(ctx context.Context, dir, version, source string) (*control, error) {
 	path := filepath.Join(dir, "isthmus.yaml")
-	if err := os.WriteFile(path, []byte(configuration), 0o644); err != nil {
+	if err := os.WriteFile(path, fmt.Appendf(nil, configuration, source), 0o644); err != nil {
 		return nil, fmt.Errorf("writing the configuration: %w", err)
 	}
 	loaded, err := config.Load(path)

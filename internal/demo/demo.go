@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 )
 
@@ -24,6 +25,7 @@ type Config struct {
 	Terminal bool          // Out is one: a table is kept up to date in place
 	Once     bool          // end after the tour, and make no pauses
 	Deadline time.Duration // for the client to observe a step; default 10 s
+	Registry string        // one of [Registries]; the first if empty
 
 	write writer        // of the registry; default [replaceFile]
 	pause time.Duration // before and after each step; none if Once
@@ -60,6 +62,20 @@ func Run(ctx context.Context, c Config) (err error) {
 	return s.show(ctx, c, begun)
 }
 
+// Registries are the kinds of registry that a demo may be about.
+func Registries() []string { return []string{"files", "servicecenter"} }
+
+func (c Config) medium(dir string) (medium, error) {
+	switch c.Registry {
+	case "", "files":
+		return newFiles(filepath.Join(dir, "registry"), c.write)
+	case "servicecenter":
+		return newCenter()
+	default:
+		return nil, fmt.Errorf("there is no registry %q to show: choose one of %s", c.Registry, strings.Join(Registries(), ", "))
+	}
+}
+
 // services are what the registry begins with: two instances of each.
 var services = []service{
 	{name: "cart"},
@@ -81,10 +97,11 @@ type stage struct {
 // has started by the time of an error is in the stage, which is to be closed.
 func build(ctx context.Context, dir string, c Config) (*stage, error) {
 	s := &stage{dir: dir, fleet: &fleet{}}
-	var err error
-	if s.registry, err = newRegistry(filepath.Join(dir, "registry"), c.write); err != nil {
+	m, err := c.medium(dir)
+	if err != nil {
 		return s, err
 	}
+	s.registry = newRegistry(m)
 	s.ledger = newLedger(s.registry.changed)
 	for _, service := range services {
 		for n := range 2 {
@@ -98,16 +115,16 @@ func build(ctx context.Context, dir string, c Config) (*stage, error) {
 			return s, err
 		}
 	}
-	if s.control, err = startControl(ctx, dir, c.Version); err != nil {
+	if s.control, err = startControl(ctx, dir, c.Version, s.registry.entry()); err != nil {
 		return s, err
 	}
-	s.client, err = startClient(ctx, s.control.xds(), s.ledger)
+	s.client, err = startClient(ctx, s.control.xds(), s.registry.target, s.ledger)
 	return s, err
 }
 
 // enlist starts a backend; the registry does not know it yet.
 func (s *stage) enlist(ctx context.Context, of service, n int) (*backend, error) {
-	b, err := s.fleet.start(ctx, fmt.Sprintf("%s-%d", of.name, n))
+	b, err := s.fleet.start(ctx, fmt.Sprintf("%s-%d", of.name, n), s.registry.place(n, s.registry.instances[of.name]))
 	if err == nil {
 		s.ledger.introduce(b.address(), of.name, b.name)
 	}
@@ -123,4 +140,7 @@ func (s *stage) close() {
 		s.control.close()
 	}
 	s.fleet.close()
+	if s.registry != nil {
+		s.registry.close()
+	}
 }

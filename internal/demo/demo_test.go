@@ -119,7 +119,7 @@ func TestFolderMayBeEdited(t *testing.T) {
 			if err := Run(ctx, Config{Out: out, Terminal: terminal, pause: time.Millisecond}); err != nil {
 				t.Fatal(err)
 			}
-			if !regexp.MustCompile(`cart-1 left \d+ ms after the file changed`).MatchString(out.String()) {
+			if !regexp.MustCompile(`cart-1 left \d+ ms after the registry changed`).MatchString(out.String()) {
 				t.Errorf("the change is not shown:\n%s", out.String())
 			}
 			if strings.Contains(out.String(), "\x1b[") != terminal {

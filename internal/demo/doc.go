@@ -1,5 +1,5 @@
 // Package demo shows Isthmus at work, all on loopback and in one process: a
-// registry folder in a temporary place, gRPC backends, the application as
+// registry, gRPC backends, the application as
 // isthmus serve runs it, and a gRPC client that finds the backends over xDS and
 // keeps calling them.
 //

@@ -46,8 +46,8 @@ func (t *tour) withdrawn(ctx context.Context, s service, i instance, before stri
 		return err
 	}
 	for _, e := range endpoints {
-		if int(e.Port) == i.port {
-			return fmt.Errorf("Isthmus still has %s at port %d", i.name, i.port) //nolint:revive,staticcheck // a name
+		if e.Address == i.address && int(e.Port) == i.port {
+			return fmt.Errorf("Isthmus still has %s at %s:%d", i.name, i.address, i.port) //nolint:revive,staticcheck // a name
 		}
 	}
 	now, err := t.control.assignments(ctx, s)

@@ -137,8 +137,8 @@ func (l *ledger) tried(address string, at time.Time) {
 	}
 }
 
-// report notes a change. Looking at the files takes long, so the lock is not
-// held for that.
+// report notes a change. Looking at the registry takes long, so the lock is
+// not held for that.
 func (l *ledger) report(c change) {
 	c.after = c.at.Sub(l.changed(c.at))
 	l.mu.Lock()

@@ -37,15 +37,15 @@ func TestWhoAnswersHasJoinedAndWhoIsNotEvenTriedHasLeft(t *testing.T) {
 	h := newHistory()
 	h.answered("cart", "cart-1", h.at(60))
 	h.answered("cart", "cart-1", h.at(70))
-	mustBe(t, h.news(100), "cart-1 joined 60 ms after the file changed")
+	mustBe(t, h.news(100), "cart-1 joined 60 ms after the registry changed")
 
 	h.tried("127.0.0.1:1", h.at(1000))
 	mustBe(t, h.news(1900)) // it does not answer, but it is tried
-	mustBe(t, h.news(2001), "cart-1 left 1000 ms after the file changed")
+	mustBe(t, h.news(2001), "cart-1 left 1000 ms after the registry changed")
 	mustBe(t, h.news(5000))
 
 	h.answered("cart", "cart-1", h.at(6000))
-	mustBe(t, h.news(6000), "cart-1 joined 6000 ms after the file changed")
+	mustBe(t, h.news(6000), "cart-1 joined 6000 ms after the registry changed")
 }
 
 func TestAttemptsToReachStrangersAreNobodys(t *testing.T) {
@@ -86,10 +86,10 @@ func TestTable(t *testing.T) {
 		{Where: "cart.yaml:7", Field: "spec.hosts", Reason: "missing: name a host"}, {Where: "cart.yaml:9"},
 	}}
 	want := `SERVICE   BACKEND     ANSWERED   LAST SECOND        LAST CHANGE
-cart      cart-1             2   ■■■■■■■■■■ 100 %   cart-1 joined 1500 ms after the file changed
+cart      cart-1             2   ■■■■■■■■■■ 100 %   cart-1 joined 1500 ms after the registry changed
           cart-2             1   lost, retrying
           cart-3             0   trying
-reviews   reviews-1          1   left               reviews-1 left 10 ms after the file changed
+reviews   reviews-1          1   left               reviews-1 left 10 ms after the registry changed
 
 registry   live, 2 services, 3 endpoints, refused at cart.yaml:7: spec.hosts: missing: name a host (and 1 more)
 calls      4 answered, 1 failed, the last one: no route`

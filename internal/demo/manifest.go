@@ -19,15 +19,13 @@ type service struct {
 
 func (s service) host() string { return s.name + "." + namespace + ".example" }
 
-// target is what a client dials.
-func (s service) target() string { return s.host() + ":" + strconv.Itoa(port) }
-
 func (s service) file() string { return s.name + ".yaml" }
 
 // instance is an instance of a service, as the registry has it.
 type instance struct {
-	name string
-	port int
+	name    string
+	address string
+	port    int
 }
 
 const serviceEntry = `apiVersion: networking.istio.io/v1
@@ -45,7 +43,7 @@ apiVersion: networking.istio.io/v1
 kind: WorkloadEntry
 metadata: {name: %[1]s, namespace: %[2]s}
 spec:
-  address: 127.0.0.1
+  address: %[5]s
   ports: {grpc: %[3]d}
   labels: {app: %[4]s}
 `
@@ -57,13 +55,13 @@ func manifest(s service, instances []instance) []byte {
 	if s.selects {
 		fmt.Fprintf(&b, "  workloadSelector: {labels: {app: %s}}\n", s.name)
 		for _, i := range instances {
-			fmt.Fprintf(&b, workloadEntry, i.name, namespace, i.port, s.name)
+			fmt.Fprintf(&b, workloadEntry, i.name, namespace, i.port, s.name, i.address)
 		}
 		return b.Bytes()
 	}
 	b.WriteString("  endpoints:\n")
 	for _, i := range instances {
-		fmt.Fprintf(&b, "  - {address: 127.0.0.1, ports: {grpc: %d}, labels: {instance: %s}}\n", i.port, i.name)
+		fmt.Fprintf(&b, "  - {address: %s, ports: {grpc: %d}, labels: {instance: %s}}\n", i.address, i.port, i.name)
 	}
 	return b.Bytes()
 }

@@ -1,31 +1,52 @@
 package demo
 
 import (
-	"errors"
-	"fmt"
-	"io/fs"
-	"os"
-	"path/filepath"
 	"slices"
+	"strconv"
 	"time"
 )
 
-// registry is a folder with a file of manifests for each service. It belongs
-// to one goroutine at a time, but changed may be called by any.
+// registry is where the backends are announced. It belongs to one goroutine at
+// a time, but changed may be called by any.
 type registry struct {
-	dir       string
-	write     writer
-	instances map[string][]instance // by service, as they are to be in its file
+	medium
+	instances map[string][]instance // by service, as they are to be announced
 }
 
-// writer writes a file and has it say when.
-type writer func(path string, text []byte, at time.Time) error
+// medium is a kind of registry.
+type medium interface {
+	// place is an address for a service's nth backend to listen on, given those
+	// that are announced.
+	place(n int, announced []instance) string
+	// port is the one under which a service is called.
+	port(announced []instance) int
+	// write announces the instances of a service, and returns when it did.
+	write(s service, all []instance) (time.Time, error)
+	// changed is when something last changed before a time, whether by the demo
+	// or by somebody who plays with it.
+	changed(before time.Time) time.Time
+	// where is the place at which one of a service's instances is refused.
+	where(s service, of instance, all []instance) string
+	// entry is the source's entry in the configuration.
+	entry() string
+	words() words
+	close()
+}
 
-func newRegistry(dir string, write writer) (*registry, error) {
-	if err := os.Mkdir(dir, 0o755); err != nil {
-		return nil, fmt.Errorf("making the registry: %w", err)
-	}
-	return &registry{dir: dir, write: write, instances: map[string][]instance{}}, nil
+// words are what differs in what the tour says of the registries.
+type words struct {
+	registry   string // what it is, at the beginning of the tour
+	at         string // where it is
+	invitation string // what to do with it after the tour
+	read       string // what has Isthmus done with it
+	// What is done to it with a backend, which is %s, of the service in %s.
+	add, remove, spoil, mend string
+	spoilTitle, mendTitle    string
+	refusal                  string // what is refused, and what stays
+}
+
+func newRegistry(m medium) *registry {
+	return &registry{medium: m, instances: map[string][]instance{}}
 }
 
 // put adds an instance to a service, or replaces the one of its name.
@@ -38,40 +59,10 @@ func (r *registry) drop(s service, name string) {
 	r.instances[s.name] = slices.DeleteFunc(r.instances[s.name], func(i instance) bool { return i.name == name })
 }
 
-// save writes the file of a service, and returns when it did.
-func (r *registry) save(s service) (time.Time, error) {
-	text, at := manifest(s, r.instances[s.name]), time.Now()
-	if err := r.write(filepath.Join(r.dir, s.file()), text, at); err != nil {
-		return at, fmt.Errorf("writing to the registry: %w", err)
-	}
-	return at, nil
-}
+// save announces the instances of a service, and returns when it did.
+func (r *registry) save(s service) (time.Time, error) { return r.write(s, r.instances[s.name]) }
 
-// replaceFile writes a file so that nobody ever reads half of it. The name it
-// has until then begins with a dot: such files are no part of a registry. The
-// clock that file systems go by is coarse, so the file is told its time.
-func replaceFile(path string, text []byte, at time.Time) error {
-	draft := filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+".draft")
-	if err := os.WriteFile(draft, text, 0o644); err != nil {
-		return err
-	}
-	return errors.Join(os.Chtimes(draft, at, at), os.Rename(draft, path))
-}
-
-// changed is when something in the folder last changed before a time, whether
-// by the demo or by somebody who plays with it. The folder itself counts too: a
-// file may have been removed.
-func (r *registry) changed(before time.Time) time.Time {
-	var newest time.Time
-	_ = filepath.WalkDir(r.dir, func(_ string, d fs.DirEntry, err error) error {
-		if err != nil {
-			return nil // it went away meanwhile
-		}
-		info, err := d.Info()
-		if err == nil && info.ModTime().After(newest) && info.ModTime().Before(before) {
-			newest = info.ModTime()
-		}
-		return nil
-	})
-	return newest
+// target is what a client of a service dials.
+func (r *registry) target(s service) string {
+	return s.host() + ":" + strconv.Itoa(r.port(r.instances[s.name]))
 }

@@ -10,19 +10,17 @@ import (
 )
 
 const welcome = `Isthmus demo: everything in this process, on loopback. Three services with six
-gRPC backends, a registry folder, the control plane, and a gRPC client that gets
+gRPC backends, %[4]s, the control plane, and a gRPC client that gets
 its endpoints over xDS and calls each service every %[1]s.
 
-  registry   %[2]s/registry
+  registry   %[5]s
   config     %[2]s/isthmus.yaml
   look       isthmus sources  --admin %[3]s
              isthmus services --admin %[3]s
              isthmus clients  --admin %[3]s`
 
 const invitation = `
-Now it is yours: edit the files in
-  %s/registry
-add or remove an endpoint, break one, and watch what the client sees. Another
+Now it is yours: %s Another
 terminal may ask: isthmus services --admin %s %s
 Ctrl-C ends the demo and removes the folder.
 `
@@ -45,7 +43,8 @@ func (s *stage) show(ctx context.Context, c Config, begun time.Time) error {
 
 	screen := &screen{out: c.Out, live: c.Terminal && !c.Once}
 	defer screen.close()
-	screen.say(fmt.Sprintf(welcome, ms(pace), s.dir, s.control.admin()))
+	w := s.registry.words()
+	screen.say(fmt.Sprintf(welcome, ms(pace), s.dir, s.control.admin(), w.registry, w.at))
 	if c.Once {
 		return s.once(ctx, screen, said, ended)
 	}
@@ -88,7 +87,7 @@ func (s *stage) live(ctx context.Context, screen *screen, said <-chan string, en
 		case text := <-said:
 			screen.say(text)
 		case result = <-ended:
-			screen.say(fmt.Sprintf(invitation, s.dir, s.control.admin(), services[0].host()))
+			screen.say(fmt.Sprintf(invitation, s.registry.words().invitation, s.control.admin(), services[0].host()))
 		case <-again.C:
 			screen.show(s.look(ctx))
 		case <-s.control.ended:

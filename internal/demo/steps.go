@@ -21,34 +21,35 @@ const (
 // before has left.
 func (t *tour) steps() []step {
 	cart, payments, reviews := services[0], services[1], services[2]
+	w := t.registry.words()
 	return []step{
 		{
 			"all six instances answer",
-			"Isthmus has read three files, and gRPC asks it where the services are.\n" +
+			"Isthmus " + w.read + ", and gRPC asks it where the services are.\n" +
 				"Watch: every instance takes its share of the calls.",
 			t.everybody,
 		},
 		{
 			"add an instance",
-			fmt.Sprintf("%s-3 starts, and a WorkloadEntry for it is added to %s.\n", reviews.name, reviews.file()) +
+			fmt.Sprintf(w.add, reviews.name+"-3", reviews.name) + "\n" +
 				"Watch: it gets a third of the calls, and none fails.",
 			func(ctx context.Context) (observed, error) { return t.add(ctx, reviews) },
 		},
 		{
 			"kill an instance",
-			fmt.Sprintf("%s-2 stops at once, then its endpoint is taken out of %s.\n", payments.name, payments.file()) +
+			fmt.Sprintf(w.remove, payments.name+"-2", payments.name) + "\n" +
 				fmt.Sprintf("Watch: %s-1 takes all calls, and soon the client does not even try to reach %[1]s-2.", payments.name),
 			func(ctx context.Context) (observed, error) { return t.kill(ctx, payments, payments.name+"-2") },
 		},
 		{
-			"break a file",
-			fmt.Sprintf("%s-3 starts, but whoever adds it to %s mistypes its port.\n", cart.name, cart.file()) +
-				"Watch: it is refused, with its line, and its last good version stays: everybody still answers.",
+			w.spoilTitle,
+			fmt.Sprintf(w.spoil, cart.name+"-3", cart.name) + "\n" +
+				"Watch: " + w.refusal + ": everybody else still answers.",
 			func(ctx context.Context) (observed, error) { return t.spoil(ctx, cart) },
 		},
 		{
-			"mend the file",
-			fmt.Sprintf("The port in %s is put right.\n", cart.file()) +
+			w.mendTitle,
+			fmt.Sprintf(w.mend, cart.name+"-3", cart.name) + "\n" +
 				fmt.Sprintf("Watch: nothing is refused any more, and %s-3 gets its share.", cart.name),
 			func(ctx context.Context) (observed, error) { return t.mend(ctx, cart) },
 		},
@@ -118,7 +119,7 @@ func (t *tour) spoil(ctx context.Context, s service) (observed, error) {
 	if err != nil {
 		return observed{}, err
 	}
-	where := fmt.Sprintf("%s:%d", s.file(), lineOf(manifest(s, t.registry.instances[s.name]), typo))
+	where := t.registry.where(s, typo, t.registry.instances[s.name])
 	if err := await(ctx, func() error { return errors.Join(unharmed(), t.refused(ctx, where)) }); err != nil {
 		return observed{}, err
 	}
@@ -161,7 +162,7 @@ func (t *tour) stillAnswering(ctx context.Context, but *backend, unharmed func()
 				silent = append(silent, b.name)
 			}
 			if b == but && seen.answers > 0 {
-				return hopelessError{fmt.Errorf("%s answers, although its file was refused", b.name)}
+				return hopelessError{fmt.Errorf("%s answers, although it was refused", b.name)}
 			}
 		}
 		return errors.Join(unharmed(), missing("fewer answers than expected from", silent))

@@ -60,7 +60,7 @@ func (c change) text() string {
 	if c.joined {
 		verb = "joined"
 	}
-	return fmt.Sprintf("%s %s after the file changed", verb, ms(c.after))
+	return fmt.Sprintf("%s %s after the registry changed", verb, ms(c.after))
 }
 
 // registry is the state of the source, in a line.

@@ -178,14 +178,13 @@ func transportError(ctx context.Context, err error) error {
 }
 
 // refusedWith reads an answer other than success. Another member may do better
-// unless it is the request that is at fault.
+// unless it is the registry that says so, and says that the request is at fault.
 func refusedWith(status int, body []byte) error {
 	var said registryError
-	cause := error(&said)
 	if unmarshal(body, &said) != nil || said.Code == "" {
-		cause = fmt.Errorf("%q", clip(strings.TrimSpace(string(body))))
+		return &refused{status, fmt.Errorf("%q", clip(strings.TrimSpace(string(body)))), status != http.StatusRequestEntityTooLarge}
 	}
-	return &refused{status, cause, status >= 500 || status == http.StatusTooManyRequests || status < 400}
+	return &refused{status, &said, status >= http.StatusInternalServerError || status == http.StatusTooManyRequests}
 }
 
 // list asks for all services of the project.

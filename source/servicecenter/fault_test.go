@@ -216,3 +216,29 @@ func TestIdleCostsTwoRequests(t *testing.T) {
 		}
 	})
 }
+
+// A restart believes a list no sooner than the process before would have.
+func TestRestartDoesNotBelieveOneList(t *testing.T) {
+	bubble(t, prompt, func(r *rig) {
+		cart := r.many("cart", 0, 2)
+		users := r.many("users", 1, 2)
+		m := r.mirror(r.config())
+		want := m.stored()
+		m.stop()
+		r.Inject(standin.ListServices, standin.Answer(200, "application/json", `{}`), 1)
+		m = r.mirror(r.config())
+		if got := strings.ReplaceAll(m.stored(), " (stale)", ""); got != want {
+			t.Errorf("stored:\n%s", got)
+		}
+		r.rounds(2)
+		if got := m.stored(); got != want {
+			t.Errorf("stored:\n%s", got)
+		}
+		m.stop()
+		r.Unregister(cart)
+		r.Unregister(users)
+		m = r.mirror(r.config())
+		r.rounds(3)
+		m.wants()
+	})
+}

@@ -31,6 +31,18 @@ func (i Identity) place() string {
 	return strings.Join(parts, "/")
 }
 
+// identityOf reads back what place wrote.
+func identityOf(place string) (Identity, bool) {
+	parts := strings.Split(place, "/")
+	switch len(parts) {
+	case 4:
+		return Identity{parts[0], parts[1], parts[2], parts[3], ""}, true
+	case 5:
+		return Identity{parts[0], parts[1], parts[2], parts[3], parts[4]}, true
+	}
+	return Identity{}, false
+}
+
 // object names the service for people.
 func (i Identity) object() string { return "service " + i.place() }
 

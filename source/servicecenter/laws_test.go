@@ -206,13 +206,10 @@ func TestPortsStay(t *testing.T) {
 // folder with it as manifests is read without a refusal.
 func TestRecordsAreManifests(t *testing.T) {
 	t.Parallel()
+	dir := t.TempDir()
 	rapid.Check(t, func(rt *rapid.T) {
 		config := servicecenter.Config{Host: rapid.SampledFrom([]string{"{{.Service}}", "{{.Service}}.{{.App}}.mesh"}).Draw(rt, "host"), Namespace: "{{.App}}-{{.Environment}}"}
 		l := convert(rt, config, drawn(rt), noon)
-		dir, err := os.MkdirTemp(t.TempDir(), "manifests")
-		if err != nil {
-			rt.Fatal(err)
-		}
 		if err := os.WriteFile(filepath.Join(dir, "all.yaml"), manifests(l), 0o600); err != nil {
 			rt.Fatal(err)
 		}

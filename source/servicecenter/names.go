@@ -192,8 +192,10 @@ func (n *naming) settle(c contest, taken map[name]Identity, all *names) {
 func parting(a, b Identity) string {
 	var fields []string
 	for _, f := range []struct{ field, a, b string }{
-		{"Environment", a.Environment, b.Environment}, {"App", a.App, b.App},
-		{"Service", a.Service, b.Service}, {"Version", a.Version, b.Version},
+		{"Environment", a.Environment, b.Environment},
+		{"App", a.App, b.App},
+		{"Service", a.Service, b.Service},
+		{"Version", a.Version, b.Version},
 	} {
 		if f.a != f.b {
 			fields = append(fields, f.field)

@@ -118,7 +118,7 @@ func (r *rig) serve(s *standin.Server) {
 
 // replica adds a member to the registry.
 func (r *rig) replica() *standin.Server {
-	s := r.Server.Replica()
+	s := r.Replica()
 	r.serve(s)
 	return s
 }

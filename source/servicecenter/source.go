@@ -146,7 +146,7 @@ func (s *Source) round(ctx context.Context, again bool) (changed bool, err error
 	if failed != nil {
 		s.options.Log.Debug("a part of the services could not be found", "source", s.options.Name, "err", failed)
 	}
-	if audit && failed == nil {
+	if audit {
 		s.audit = began.Add(s.config.Audit)
 	}
 	if err := s.readGraph(ctx, began); err != nil {
@@ -160,12 +160,13 @@ func (s *Source) round(ctx context.Context, again bool) (changed bool, err error
 
 // pass hands on what is known, and reports whether anything changed.
 func (s *Source) pass(ctx context.Context, whole bool, observed time.Time) (changed bool, err error) {
-	listing, changed := s.state.changes(time.Now())
 	graphChanged := s.graph.changed
+	var listing source.Listing
 	if whole || !s.listed {
+		changed = s.state.pending(time.Now())
 		listing = s.state.everything(time.Now())
 		s.graph.enter(&listing)
-	} else if graphChanged {
+	} else if listing, changed = s.state.changes(time.Now()); graphChanged {
 		listing.Places = append(listing.Places, graphPlace)
 		s.graph.enter(&listing)
 	} else if !changed {

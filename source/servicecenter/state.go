@@ -69,9 +69,20 @@ func newState(c Config, stored iter.Seq[model.Record]) (*state, error) {
 	for rec := range stored {
 		if spec, ok := rec.Spec.(model.Service); ok {
 			s.before[rec.Place] = knownPorts(spec)
+			s.remember(rec.Place)
 		}
 	}
+	s.rename()
 	return s, nil
+}
+
+// remember takes in a service that is stored, so that it takes as much to
+// believe that it is gone as if this process had seen it.
+func (s *state) remember(place string) {
+	i, ok := identityOf(place)
+	if ok && i.Project == s.config.Project && (i.Version != "") == s.perVersion && s.ranking.wants(i.key()) {
+		s.add(i)
+	}
 }
 
 // The services that the registry lists of itself.
@@ -293,10 +304,16 @@ func (s *state) age(now time.Time) {
 	}
 }
 
+// pending reports whether anything is to be listed again.
+func (s *state) pending(now time.Time) bool {
+	s.age(now)
+	return len(s.dirty) > 0 || len(s.gone) > 0
+}
+
 // changes is a listing of what is to be listed again, and changed whether that
 // is anything. What was read is taken as told.
 func (s *state) changes(now time.Time) (listing source.Listing, changed bool) {
-	s.age(now)
+	changed = s.pending(now)
 	listing.Places = []string{}
 	for _, i := range slices.SortedFunc(maps.Keys(s.dirty), ranking{}.compare) {
 		listing.Places = append(listing.Places, i.place())
@@ -304,12 +321,11 @@ func (s *state) changes(now time.Time) (listing source.Listing, changed bool) {
 	}
 	s.buried(&listing)
 	listing.Places = append(listing.Places, s.gone...)
-	return s.told(listing), len(listing.Places) > 0
+	return s.told(listing), changed
 }
 
 // everything is a listing of the whole registry.
 func (s *state) everything(now time.Time) source.Listing {
-	s.age(now)
 	var listing source.Listing
 	for _, i := range slices.SortedFunc(maps.Keys(s.units), ranking{}.compare) {
 		s.enter(&listing, i, now)

@@ -135,7 +135,7 @@ func (s *Source) tend(ctx context.Context) error {
 		if time.Now().Before(one.due) {
 			continue
 		}
-		if err := s.open1(ctx, g, one, keys); err != nil && ctx.Err() == nil {
+		if err := s.attend(ctx, g, one, keys); err != nil && ctx.Err() == nil {
 			one.retryLater()
 			s.tell(one, g, err)
 		}
@@ -150,9 +150,9 @@ func (s *Source) tend(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// open1 has the consumer of a group registered, and known to depend on every
+// attend has the consumer of a group registered, and known to depend on every
 // key of it, and somebody listen for it.
-func (s *Source) open1(ctx context.Context, g group, one *watched, keys []Key) error {
+func (s *Source) attend(ctx context.Context, g group, one *watched, keys []Key) error {
 	if one.consumer == "" {
 		id, err := s.client.register(ctx, g, s.watch.name)
 		if err != nil {

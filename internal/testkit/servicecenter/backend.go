@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"maps"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -18,6 +19,7 @@ type backend struct {
 	mu       sync.Mutex
 	closed   bool
 	revision int64
+	writes   []time.Time // the latest, of which there are at most someWrites
 	truth    *shelf
 	leases   map[instanceID]*time.Timer
 	rules    map[serviceID]map[name]bool // by consumer: what it has looked up
@@ -60,9 +62,27 @@ func (b *backend) after(d time.Duration, f func()) *time.Timer {
 	return t
 }
 
+const someWrites = 100
+
+// next is the revision of a write.
 func (b *backend) next() int64 {
 	b.revision++
+	b.writes = append(b.writes, time.Now())
+	b.writes = b.writes[max(0, len(b.writes)-someWrites):]
 	return b.revision
+}
+
+// Written is when anything was last written before a time; zero if that is too
+// long ago to be known.
+func (b *backend) Written(before time.Time) time.Time {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, at := range slices.Backward(b.writes) {
+		if at.Before(before) {
+			return at
+		}
+	}
+	return time.Time{}
 }
 
 // putService stores a service and shows it to the replicas.

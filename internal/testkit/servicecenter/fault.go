@@ -1,9 +1,7 @@
 package servicecenter
 
 import (
-	"maps"
 	"net/http"
-	"net/http/httptest"
 	"strconv"
 	"sync"
 	"time"
@@ -57,16 +55,33 @@ func Late(by time.Duration) Fault {
 // body.
 func CutOff(after int) Fault {
 	return func(_ *Server, w http.ResponseWriter, r *http.Request, next http.Handler) {
-		whole := httptest.NewRecorder()
+		whole := &answered{header: w.Header(), status: http.StatusOK}
 		next.ServeHTTP(whole, r)
-		maps.Copy(w.Header(), whole.Header())
-		body := whole.Body.Bytes()
-		w.Header().Set("Content-Length", strconv.Itoa(len(body)))
-		w.WriteHeader(whole.Code)
-		_, _ = w.Write(body[:min(after, max(0, len(body)-1))])
+		w.Header().Set("Content-Length", strconv.Itoa(len(whole.body)))
+		w.WriteHeader(whole.status)
+		_, _ = w.Write(whole.body[:min(after, max(0, len(whole.body)-1))])
 		_ = http.NewResponseController(w).Flush()
 		panic(http.ErrAbortHandler)
 	}
+}
+
+// answered is an answer that is not on its way yet.
+type answered struct {
+	header http.Header
+	status int
+	body   []byte
+}
+
+// Header implements [http.ResponseWriter].
+func (a *answered) Header() http.Header { return a.header }
+
+// WriteHeader implements [http.ResponseWriter].
+func (a *answered) WriteHeader(status int) { a.status = status }
+
+// Write implements [http.ResponseWriter].
+func (a *answered) Write(b []byte) (int, error) {
+	a.body = append(a.body, b...)
+	return len(b), nil
 }
 
 // faults are what is to go wrong.

@@ -26,7 +26,7 @@ func (s *Server) findInstances(c *call) (any, *Error) {
 		tenant:   c.tenant,
 		consumer: c.Header.Get(consumerHeader),
 		key:      Key{Environment: c.query("env"), App: c.query("appId"), Name: c.query("serviceName")},
-		rev:      c.query("rev"),
+		rev:      c.rev(),
 		fresh:    c.isTrue("noCache"),
 	})
 	if err != nil {
@@ -35,10 +35,19 @@ func (s *Server) findInstances(c *call) (any, *Error) {
 	return c.unlessKnown(f, instancesAnswer{f.instances})
 }
 
+// rev is the revision that the client has. Who says where to look gets an
+// answer whatever they have.
+func (c *call) rev() string {
+	if c.isTrue("noCache") || c.isTrue("cacheOnly") {
+		return ""
+	}
+	return c.query("rev")
+}
+
 // unlessKnown is the answer to a find, or that the client has it already.
 func (c *call) unlessKnown(f found, answer any) (any, *Error) {
 	c.header.Set(revisionHeader, f.rev)
-	if c.query("rev") == f.rev {
+	if c.rev() == f.rev {
 		return notModified{}, nil
 	}
 	return answer, nil
@@ -124,7 +133,7 @@ func (s *Server) consistent(k findKey, l lookup, find func(*shelf) found) found 
 }
 
 func (s *Server) listInstances(c *call) (any, *Error) {
-	f, err := s.findByID(lookup{tenant: c.tenant, consumer: c.Header.Get(consumerHeader), rev: c.query("rev"), fresh: c.isTrue("noCache")},
+	f, err := s.findByID(lookup{tenant: c.tenant, consumer: c.Header.Get(consumerHeader), rev: c.rev(), fresh: c.isTrue("noCache")},
 		c.service(), "instances", func(in *shelf) found { return in.find(c.service()) })
 	if err != nil {
 		return nil, err
@@ -133,7 +142,7 @@ func (s *Server) listInstances(c *call) (any, *Error) {
 }
 
 func (s *Server) getInstance(c *call) (any, *Error) {
-	l := lookup{tenant: c.tenant, consumer: c.Header.Get(consumerHeader), rev: c.query("rev"), fresh: c.isTrue("noCache")}
+	l := lookup{tenant: c.tenant, consumer: c.Header.Get(consumerHeader), rev: c.rev(), fresh: c.isTrue("noCache")}
 	f, err := s.findOne(l, c.instance())
 	if err != nil {
 		return nil, err

@@ -24,6 +24,8 @@ func TestAFindIsBehind(t *testing.T) {
 		one := p.find(t, "cart", "", "")
 		p.instance(cart, "b")
 		found(t, p.find(t, "cart", "", ""), "a")
+		found(t, p.find(t, "cart", "", one.rev+"&cacheOnly=1"), "a")
+		found(t, p.find(t, "cart", "", one.rev+"&noCache=1"), "a", "b")
 		if f := p.find(t, "cart", "", one.rev); f.status != http.StatusNotModified {
 			t.Errorf("%d for the revision it has seen", f.status)
 		}

@@ -17,48 +17,62 @@ type Route string
 const (
 	Any Route = "" // whatever the request
 
-	Version                Route = "GET version"
-	Health                 Route = "GET health"
-	ListServices           Route = "GET microservices"
-	GetService             Route = "GET microservice"
-	Existence              Route = "GET existence"
-	RegisterService        Route = "POST microservices"
-	UnregisterService      Route = "DELETE microservice"
-	ServiceProperties      Route = "PUT microservice properties"
-	Providers              Route = "GET providers"
-	Consumers              Route = "GET consumers"
-	Find                   Route = "GET instances"
-	BatchFind              Route = "POST instances/action"
-	ListInstances          Route = "GET microservice instances"
-	GetInstance            Route = "GET instance"
-	RegisterInstance       Route = "POST instance"
-	UnregisterInstance     Route = "DELETE instance"
-	Heartbeat              Route = "PUT heartbeat"
-	HeartbeatSet           Route = "PUT heartbeats"
-	InstanceStatus         Route = "PUT status"
-	InstanceProperties     Route = "PUT instance properties"
-	Watch                  Route = "GET watcher"
-	GovernServices         Route = "GET govern/microservices"
-	GovernService          Route = "GET govern/microservice"
-	GovernApps             Route = "GET govern/apps"
-	GovernStatistics       Route = "GET govern/statistics"
-	Dump                   Route = "GET admin/dump"
-	Token                  Route = "POST token"
-	Readiness              Route = "GET readiness"
-	unknown                Route = "unknown"
-	registry                     = "/v4/{project}/registry"
-	governing                    = "/v4/{project}/govern"
-	aService                     = registry + "/microservices/{service}"
-	anInstance                   = aService + "/instances/{instance}"
-	maxBody                      = 2 << 20
-	maxInstanceBody              = 5 << 10
-	maxPropertiesBody            = 3 << 10
-	jsonType, textType           = "application/json; charset=UTF-8", "text/plain; charset=UTF-8"
-	revisionHeader               = "X-Resource-Revision"
-	consumerHeader               = "X-ConsumerId"
-	domainHeader                 = "X-Domain-Name"
-	oldPrefix, sincePrefix       = "/registry/v3/", "/v4/default/registry/"
-	serverName                   = "SERVICECENTER/0.0.1"
+	Version            Route = "GET version"
+	Health             Route = "GET health"
+	ListServices       Route = "GET microservices"
+	GetService         Route = "GET microservice"
+	Existence          Route = "GET existence"
+	RegisterService    Route = "POST microservices"
+	UnregisterService  Route = "DELETE microservice"
+	ServiceProperties  Route = "PUT microservice properties"
+	Providers          Route = "GET providers"
+	Consumers          Route = "GET consumers"
+	Find               Route = "GET instances"
+	BatchFind          Route = "POST instances/action"
+	ListInstances      Route = "GET microservice instances"
+	GetInstance        Route = "GET instance"
+	RegisterInstance   Route = "POST instance"
+	UnregisterInstance Route = "DELETE instance"
+	Heartbeat          Route = "PUT heartbeat"
+	HeartbeatSet       Route = "PUT heartbeats"
+	InstanceStatus     Route = "PUT status"
+	InstanceProperties Route = "PUT instance properties"
+	Watch              Route = "GET watcher"
+	GovernServices     Route = "GET govern/microservices"
+	GovernService      Route = "GET govern/microservice"
+	GovernApps         Route = "GET govern/apps"
+	GovernStatistics   Route = "GET govern/statistics"
+	Dump               Route = "GET admin/dump"
+	Token              Route = "POST token"
+	Readiness          Route = "GET readiness"
+
+	unknown Route = "unknown"
+)
+
+// The parts of the addresses.
+const (
+	registry    = "/v4/{project}/registry"
+	governing   = "/v4/{project}/govern"
+	aService    = registry + "/microservices/{service}"
+	anInstance  = aService + "/instances/{instance}"
+	oldPrefix   = "/registry/v3/"
+	sincePrefix = "/v4/default/registry/"
+)
+
+// The largest bodies that are taken.
+const (
+	maxBody           = 2 << 20
+	maxInstanceBody   = 5 << 10
+	maxPropertiesBody = 3 << 10
+)
+
+const (
+	jsonType       = "application/json; charset=UTF-8"
+	textType       = "text/plain; charset=UTF-8"
+	revisionHeader = "X-Resource-Revision"
+	consumerHeader = "X-ConsumerId"
+	domainHeader   = "X-Domain-Name"
+	serverName     = "SERVICECENTER/0.0.1"
 )
 
 // call is a request that is being answered, with the lock held.

@@ -2,9 +2,12 @@ package servicecenter_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
+	"strconv"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/isthmus-mesh/isthmus/internal/testkit/servicecenter"
@@ -78,4 +81,40 @@ func do(t *testing.T, s *servicecenter.Server, method, path, body string, into a
 	if err := json.Unmarshal(answer, into); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// TestManyMayUseItUntilItCloses is for the race detector.
+func TestManyMayUseItUntilItCloses(t *testing.T) {
+	t.Parallel()
+	s := servicecenter.New(servicecenter.Config{})
+	if err := s.Listen(); err != nil {
+		t.Fatal(err)
+	}
+	var users sync.WaitGroup
+	transport := &http.Transport{}
+	for n := range 4 {
+		users.Go(func() {
+			for i := 0; ; i++ {
+				id := s.Register(servicecenter.Service{App: "shop", Name: fmt.Sprintf("s%d", n)})
+				s.RegisterInstance(id, servicecenter.Instance{ID: strconv.Itoa(i), HostName: "h"})
+				r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.URL()+"/v4/default/govern/microservices?options=all", http.NoBody)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				w, err := transport.RoundTrip(r)
+				if err != nil {
+					return // it was closed
+				}
+				_, _ = io.Copy(io.Discard, w.Body)
+				_ = w.Body.Close()
+				if i == 20 {
+					s.Close()
+				}
+			}
+		})
+	}
+	users.Wait()
+	transport.CloseIdleConnections()
+	s.Close()
 }

@@ -134,3 +134,17 @@ func expect(t *testing.T, w *watch, want ...string) {
 		t.Errorf("events (-want +got):\n%s", diff)
 	}
 }
+
+func TestCloseEndsTheWatches(t *testing.T) {
+	t.Parallel()
+	inBubble(t, servicecenter.Config{}, func(t *testing.T, p *peer) {
+		w := p.watch(t, p.shop("consumer"))
+		if w.isOver() {
+			t.Fatal("it ended")
+		}
+		p.Close()
+		if !w.isOver() {
+			t.Error("it goes on without its server")
+		}
+	})
+}

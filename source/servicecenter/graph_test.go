@@ -1,0 +1,190 @@
+package servicecenter_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	standin "github.com/isthmus-mesh/isthmus/internal/testkit/servicecenter"
+	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/source"
+	"github.com/isthmus-mesh/isthmus/source/file"
+	"github.com/isthmus-mesh/isthmus/source/servicecenter"
+)
+
+// uses has a service look up another, as clients of the registry do.
+func (r *rig) uses(consumer, app, provider string) {
+	r.Helper()
+	client := &http.Client{Transport: &http.Transport{DialContext: r.net.dial, DisableKeepAlives: true}}
+	request, err := http.NewRequestWithContext(r.Context(), http.MethodGet,
+		r.URL()+"/v4/default/registry/instances?appId="+app+"&serviceName="+provider+"&version=0%2B", nil)
+	if err != nil {
+		r.Fatal(err)
+	}
+	request.Header.Set("X-ConsumerId", consumer)
+	answer, err := client.Do(request)
+	if err != nil {
+		r.Fatal(err)
+	}
+	_ = answer.Body.Close()
+	if answer.StatusCode != http.StatusOK {
+		r.Fatal(answer.Status)
+	}
+	r.pass(time.Second) // until it has become a rule
+}
+
+// graph is what is stored of who uses whom, and of who sees what.
+func (m *mirror) graph() string {
+	var all []string
+	for rec := range m.store.List(model.Filter{Source: m.name}) {
+		switch spec := rec.Spec.(type) {
+		case model.Consumption:
+			text := "consumption " + spec.Consumer.Namespace + "/" + spec.Consumer.Host + ":"
+			for p := range spec.Providers.All() {
+				text += " " + p.Namespace + "/" + p.Host
+			}
+			all = append(all, text)
+		case model.Scope:
+			all = append(all, fmt.Sprintf("scope %s/%s of %v: %s", rec.Namespace, rec.Name, spec.WorkloadSelector.Map(), strings.Join(spec.Hosts.Slice(), " ")))
+		}
+	}
+	slices.Sort(all)
+	return strings.Join(all, "\n")
+}
+
+func (m *mirror) wantsGraph(lines ...string) {
+	m.Helper()
+	if got := m.graph(); got != strings.Join(lines, "\n") {
+		m.Errorf("stored:\n%s\n\nwant:\n%s", got, strings.Join(lines, "\n"))
+	}
+}
+
+// scoped is a configuration that reads the dependencies, and makes scopes of them.
+func (r *rig) scoped() servicecenter.Config {
+	c := r.config()
+	c.Host = "{{.Service}}.sc"
+	c.Dependencies.Poll = 30 * time.Second
+	c.Scopes = &servicecenter.Scopes{
+		Namespace: "{{.App}}", WorkloadSelector: map[string]string{"app": "{{.Service}}"}, Hosts: []string{"istio-system/*"},
+	}
+	return c
+}
+
+// S: every service was shown to every sidecar. Here consumers see what they use.
+func TestDefectS_ConsumersSeeWhatTheyUse(t *testing.T) {
+	bubble(t, prompt, func(r *rig) {
+		web, cart, users := r.many("web", 0, 1), r.many("cart", 1, 1), r.many("users", 2, 1)
+		r.many("unused", 3, 1)
+		r.uses(web, "shop", "cart")
+		r.uses(web, "shop", "users")
+		m := r.mirror(r.scoped())
+		want := []string{
+			"consumption istio-system/web.sc: istio-system/cart.sc istio-system/users.sc",
+			"scope shop/web.sc of map[app:web]: istio-system/* istio-system/cart.sc istio-system/users.sc",
+		}
+		m.wantsGraph(want...)
+
+		// It follows, and stays when it cannot be read.
+		r.uses(cart, "shop", "users")
+		r.Inject(standin.GovernServices, standin.FailWith(standin.Internal), 0)
+		r.pass(time.Minute)
+		m.wantsGraph(want...)
+		m.refuses("dependencies", "500003")
+		m.is(source.StateLive, "")
+		r.Mend()
+		r.pass(time.Minute)
+		want = []string{
+			"consumption istio-system/cart.sc: istio-system/users.sc", want[0],
+			"scope shop/cart.sc of map[app:cart]: istio-system/* istio-system/users.sc", want[1],
+		}
+		m.wantsGraph(want...)
+		m.stop()
+
+		// A restart while it cannot be read keeps it, too.
+		r.Inject(standin.GovernServices, standin.FailWith(standin.Internal), 0)
+		m = r.mirror(r.scoped())
+		m.wantsGraph(want...)
+		r.Mend()
+		r.Unregister(users)
+		r.pass(time.Minute)
+		m.wantsGraph("consumption istio-system/web.sc: istio-system/cart.sc", "scope shop/web.sc of map[app:web]: istio-system/* istio-system/cart.sc")
+	})
+}
+
+// Without being asked for, the graph is not read.
+func TestGraphIsReadOnDemandOnly(t *testing.T) {
+	bubble(t, prompt, func(r *rig) {
+		web := r.many("web", 0, 1)
+		r.many("cart", 1, 1)
+		r.uses(web, "shop", "cart")
+		m := r.mirror(r.config())
+		r.pass(time.Minute)
+		m.wantsGraph()
+		if got := r.Requests(standin.GovernServices); got > 0 {
+			t.Errorf("%d requests", got)
+		}
+		c := r.config()
+		c.Dependencies.Poll = time.Minute
+		m.stop()
+		r.mirror(c).wantsGraph("consumption istio-system/web: istio-system/cart")
+	})
+}
+
+// A watch depends on everything, which is nobody's dependency.
+func TestWatchesAreNoConsumers(t *testing.T) {
+	bubble(t, prompt, func(r *rig) {
+		r.many("cart", 1, 1)
+		c := r.scoped()
+		c.Watch = true
+		m := r.mirror(c)
+		r.pass(2 * time.Minute)
+		m.wantsGraph()
+	})
+}
+
+// What becomes a scope is a Sidecar that Istio admits.
+func TestScopesAreManifests(t *testing.T) {
+	dir := t.TempDir()
+	bubble(t, prompt, func(r *rig) {
+		web := r.many("Web_1", 0, 1)
+		r.many("Cart_1", 1, 1)
+		r.uses(web, "shop", "Cart_1")
+		r.mirror(r.scoped())
+		for rec := range r.store.List(model.Filter{Source: "sc", Kind: model.KindScope}) {
+			text, err := json.Marshal(map[string]any{
+				"apiVersion": "networking.istio.io/v1", "kind": "Sidecar", "spec": json.RawMessage(rec.Spec.(model.Scope).Content),
+				"metadata": map[string]any{"name": rec.Name, "namespace": rec.Namespace},
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.write(filepath.Join(dir, rec.Name+".json"), string(text))
+		}
+	})
+	files, err := os.ReadDir(dir)
+	if err != nil || len(files) != 1 {
+		t.Fatalf("%d scopes, %v", len(files), err)
+	}
+	sink := &onceSink{}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	if err := file.New(file.Config{Path: dir}, slog.New(slog.DiscardHandler)).Run(ctx, sink); !errors.Is(err, errEnough) {
+		t.Fatal(err)
+	}
+	if len(sink.listing.Refused) > 0 || len(sink.listing.Objects) != 1 {
+		t.Fatalf("refused %v", sink.listing.Refused)
+	}
+	want := "istio-system/cart-1.sc"
+	if got := sink.listing.Objects[0].Record.Spec.(model.Scope).Hosts; !got.Contains(want) {
+		t.Errorf("hosts %v", got.Slice())
+	}
+}
