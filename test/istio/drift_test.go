@@ -21,7 +21,7 @@ func TestDriftIsRestored(t *testing.T) {
 	api.Namespace("drift")
 	registry.Add("reviews", "10.0.0.1:80", "10.0.0.2:80")
 	b := bridge{registry: registry, namespace: "drift"}
-	serve(t, api, b)
+	i := serve(t, api, b)
 	api.Settle(b)
 	const name = "reviews.drift.example"
 
@@ -61,6 +61,7 @@ func TestDriftIsRestored(t *testing.T) {
 	mustBeSoon(t, "a deletion", began)
 	api.Settle(b)
 	api.MustHaveDeleted("drift", "reviews") // by hand, only
+	i.MustHaveRestored(3)
 }
 
 func mustBeSoon(t *testing.T, what string, began time.Time) {
@@ -92,6 +93,7 @@ func TestStatusOfIstiodIsNoDrift(t *testing.T) {
 	if writes := api.WritesBy(i.user, b.namespace); len(writes) != 2 { // reviews and the marker
 		t.Errorf("2 services were written by %d writes: %+v", len(writes), writes)
 	}
+	i.MustHaveRestored(0)
 }
 
 // foreign are the labels of objects that are in the way of one that Isthmus is
@@ -131,6 +133,7 @@ spec:
 			b := bridge{registry: registry, namespace: namespace}
 			i := serve(t, api, b)
 			api.awaitMarker(b)
+			i.AwaitRefusal(namespace+"/"+names[0], "")
 			registry.Remove("reviews", "10.0.0.1:80")
 			registry.Add("reviews", "10.0.0.2:80")
 			api.awaitMarker(b)

@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"strings"
 	"testing"
 
 	"github.com/isthmus-mesh/isthmus/test/istio/cluster"
@@ -18,10 +17,11 @@ import (
 // bridge says how an Isthmus stands between a registry and an API server.
 type bridge struct {
 	registry  *registry
-	namespace string // in which it writes; the hosts of its services end in it
-	instance  string // the namespace if empty; no two installations have one
-	user      string // as whom the API server knows it; "isthmus" if empty
-	alone     bool   // it writes without a lease
+	namespace string  // in which it writes; the hosts of its services end in it
+	instance  string  // the namespace if empty; no two installations have one
+	user      string  // as whom the API server knows it; "isthmus" if empty
+	alone     bool    // it writes without a lease
+	late      *bridge // a second source, with a namespace of its own; may be nil
 }
 
 func (b bridge) withDefaults() bridge {
@@ -37,24 +37,32 @@ func (b bridge) withDefaults() bridge {
 // config is the configuration. It polls and writes faster than by default, and
 // gives up a request sooner, so that tests need not wait.
 func (b bridge) config(kubeconfig string) string {
+	sources := b.source("legacy")
+	if b.late != nil {
+		sources += b.late.source("late")
+	}
 	return fmt.Sprintf(`
 instance: %[1]s
-sources:
-- name: legacy
+sources: %[2]s
+outputs:
+  istio:
+    kubeconfig: %[3]s
+    debounce: {quiet: 50ms, max: 500ms}
+    leaderElection: {enabled: %[4]t, namespace: %[5]s, name: %[1]s}
+admin: {listen: "127.0.0.1:0"}
+log: {level: debug}
+`, b.instance, sources, kubeconfig, !b.alone, b.namespace)
+}
+
+func (b bridge) source(name string) string {
+	return fmt.Sprintf(`
+- name: %[1]s
   servicecenter:
     addresses: [%[2]s]
     host: "{{.Service}}.%[3]s.example"
     namespace: %[3]s
     poll: 100ms
-    timeout: 500ms
-outputs:
-  istio:
-    kubeconfig: %[4]s
-    debounce: {quiet: 50ms, max: 500ms}
-    leaderElection: {enabled: %[5]t, namespace: %[3]s, name: %[1]s}
-admin: {listen: "127.0.0.1:0"}
-log: {level: debug}
-`, b.instance, b.registry.URL(), b.namespace, kubeconfig, !b.alone)
+    timeout: 500ms`, name, b.registry.URL(), b.namespace)
 }
 
 // isthmus is the program, run as users run it.
@@ -187,15 +195,4 @@ func (i *isthmus) ask(method, path string, into any) error {
 		return nil
 	}
 	return json.NewDecoder(response.Body).Decode(into)
-}
-
-// AwaitLog waits until the process has said something.
-func (i *isthmus) AwaitLog(words string) {
-	i.t.Helper()
-	await(i.t, fmt.Sprintf("%s to say %q", i.user, words), func() error {
-		if !strings.Contains(i.Log(), words) {
-			return errors.New("it does not")
-		}
-		return nil
-	})
 }

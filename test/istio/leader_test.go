@@ -24,7 +24,9 @@ func pair(t *testing.T, api *api, b bridge) (leader, standby *isthmus) {
 		return err
 	})
 	b.user = "second"
-	return leader, serve(t, api, b)
+	standby = serve(t, api, b)
+	standby.AwaitWriter("standby")
+	return leader, standby
 }
 
 // holder is who holds the lease.
@@ -62,7 +64,7 @@ func TestLeaderIsKilledInMidPush(t *testing.T) {
 	// The one that was killed comes back as a standby and changes nothing.
 	before = len(api.WritesBy(leader.user, b.namespace))
 	leader.Restart()
-	leader.AwaitState("live")
+	leader.AwaitWriter("standby")
 	api.Settle(b)
 	if writes := api.WritesBy(leader.user, b.namespace)[before:]; len(writes) > 0 {
 		t.Errorf("come back as a standby it wrote: %v", writes)
@@ -101,7 +103,7 @@ func TestPausedLeaderUndoesNothing(t *testing.T) {
 	if err := leader.Resume(); err != nil {
 		t.Fatal(err)
 	}
-	leader.AwaitLog("does not write any more")
+	leader.AwaitWriter("standby")
 	api.Settle(b)
 	api.Settle(b)
 	for _, w := range api.WritesBy(leader.user, b.namespace) {

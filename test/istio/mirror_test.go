@@ -72,17 +72,30 @@ func targetPort(port, endpoint map[string]any) any {
 // nothing else.
 func (a *api) AwaitMirror(b bridge) {
 	a.t.Helper()
+	a.awaitServices(b, b.registry.Services())
+}
+
+func (a *api) awaitServices(b bridge, want map[string][]string) {
+	a.t.Helper()
 	b = b.withDefaults()
 	await(a.t, "what is registered in the API server", func() error {
 		got, err := a.Mirrored(b.namespace, b.instance)
 		if err != nil {
 			return err
 		}
-		if diff := cmp.Diff(b.registry.Services(), got); diff != "" {
+		if diff := cmp.Diff(want, got); diff != "" {
 			return fmt.Errorf("what is registered (-) is not what was written (+):\n%s", diff)
 		}
 		return nil
 	})
+}
+
+// AwaitMirrorBut is AwaitMirror but for a service that cannot be written.
+func (a *api) AwaitMirrorBut(b bridge, service string) {
+	a.t.Helper()
+	want := b.registry.Services()
+	delete(want, service)
+	a.awaitServices(b, want)
 }
 
 // Settle waits until what is registered was written, and then until something
