@@ -89,7 +89,7 @@ func serve(t *testing.T, a *api, b bridge) *isthmus {
 	i := &isthmus{Process: cluster.NewProcess(dir, b.user, program, "serve", "--config", file), t: t, user: b.user}
 	t.Cleanup(func() {
 		i.Kill()
-		if t.Failed() {
+		if t.Failed() || os.Getenv("SHOWLOG") != "" {
 			t.Logf("--- log of %s\n%s", i.user, i.Log())
 		}
 	})
