@@ -161,3 +161,19 @@ func named(scopes []*catalog.Scope) []string {
 	}
 	return list
 }
+
+// What a scope narrows to can be read again, as it was written.
+func TestScopesAreShown(t *testing.T) {
+	record := model.Record{Ref: ref(model.KindScope, "first", "cart"), Revision: 1, Spec: model.Scope{
+		WorkloadSelector: model.MapOf(map[string]string{"app": "cart"}), Hosts: model.ListOf("./*", "*/*.example", "~/*"),
+	}}
+	b := catalog.NewBuilder(nil)
+	b.Apply(1, upserts(record))
+	for scope := range b.Snapshot().Scopes() {
+		if got := slices.Collect(scope.Hosts()); scope.Record != record.Ref || !slices.Equal(got, []string{"./*", "*/*.example", "~/*"}) {
+			t.Errorf("%s shows %v", scope, got)
+		}
+		return
+	}
+	t.Error("no scope is shown")
+}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/config"
 	"github.com/isthmus-mesh/isthmus/internal/testkit/authority"
+	"github.com/isthmus-mesh/isthmus/output/istio"
 	registry "github.com/isthmus-mesh/isthmus/source"
 )
 
@@ -178,5 +179,19 @@ func TestCertificatesAreLookedAt(t *testing.T) {
 	}
 	if warnings := c.Outputs.XDS.Warnings(); len(warnings) != 1 || !strings.Contains(warnings[0], "clientCAFile") {
 		t.Errorf("warnings %q", warnings)
+	}
+}
+
+// An output that is only named has its defaults, and needs no other output.
+func TestOutputHasItsDefaults(t *testing.T) {
+	t.Parallel()
+	c, problems := config.Parse([]byte("sources:\n- name: files\n  file: {path: x}\noutputs:\n  istio: {qps: 7}\n"), lookup)
+	if len(problems) > 0 {
+		t.Fatal(problems)
+	}
+	want := istio.DefaultConfig()
+	want.QPS = 7
+	if diff := cmp.Diff(want, *c.Outputs.Istio); diff != "" || c.Outputs.XDS != nil {
+		t.Errorf("xds %v, istio (-want +got):\n%s", c.Outputs.XDS, diff)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/klog/v2"
 )
 
 // Plan lists what the API server has, compares it with what was published last,
@@ -21,7 +22,7 @@ func (w *Writer) Plan(ctx context.Context) ([]Action, []Omission, error) {
 	var following sync.WaitGroup
 	defer following.Wait()
 	defer cancel()
-	following.Go(func() { w.view.run(ctx) })
+	following.Go(func() { w.view.run(klog.NewContext(ctx, klogTo(w.log))) })
 	if err := w.awaitView(ctx); err != nil {
 		return nil, nil, err
 	}

@@ -3,6 +3,7 @@ package istio
 import (
 	"errors"
 	"fmt"
+	"net/url"
 	"strings"
 	"time"
 
@@ -50,6 +51,9 @@ func fate(ref Ref, err error) error {
 
 // explain says what an error of the API server means, and how to mend it.
 func explain(err error) string {
+	if away := (*url.Error)(nil); errors.As(err, &away) {
+		return "the API server cannot be reached: " + away.Err.Error()
+	}
 	text := err.Error()
 	_, webhook, denied := strings.Cut(text, "admission webhook")
 	switch {

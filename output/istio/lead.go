@@ -9,11 +9,13 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/go-logr/logr"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	coordination "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
+	"k8s.io/klog/v2"
 )
 
 // The times of the lease, as those of Kubernetes' own controllers: a leader that
@@ -33,7 +35,9 @@ type leader struct {
 
 func newLeader(c LeaderElection, target *rest.Config, log *slog.Logger) (*leader, error) {
 	// It has a client of its own: renewing must not wait behind writes.
-	client, err := coordination.NewForConfig(rest.CopyConfig(target))
+	own := rest.CopyConfig(target)
+	own.ContentType = "application/json"
+	client, err := coordination.NewForConfig(own)
 	if err != nil {
 		return nil, err
 	}
@@ -58,7 +62,7 @@ func (l *leader) run(ctx context.Context, term func(context.Context)) {
 
 // once stands for election until there was a term, or ctx ends.
 func (l *leader) once(ctx context.Context, term func(context.Context)) {
-	election, leave := context.WithCancel(context.WithoutCancel(ctx))
+	election, leave := context.WithCancel(klog.NewContext(context.WithoutCancel(ctx), klogTo(l.log)))
 	defer leave()
 	var terms sync.WaitGroup
 	elected := make(chan struct{})
@@ -109,6 +113,9 @@ func (l *leader) release(ctx context.Context) {
 		l.log.Info("the lease is left to expire", "lease", l.lock.Describe(), "err", err)
 	}
 }
+
+// klogTo has the client library log where everything else does.
+func klogTo(log *slog.Logger) klog.Logger { return logr.FromSlogHandler(log.Handler()) }
 
 // both returns a context that ends with either of two.
 func both(a, b context.Context) (context.Context, context.CancelFunc) {

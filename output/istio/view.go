@@ -3,6 +3,7 @@ package istio
 import (
 	"context"
 	"net/http"
+	"net/url"
 	"slices"
 	"sync"
 	"time"
@@ -129,18 +130,19 @@ func (l *listener) RoundTrip(r *http.Request) (*http.Response, error) {
 	case err == nil && response.StatusCode < http.StatusBadRequest:
 		l.view.recovered()
 	case err != nil && r.Context().Err() == nil:
-		l.view.fail(err)
+		l.view.fail(&url.Error{Op: r.Method, URL: r.URL.Path, Err: err})
 	}
 	return response, err
 }
 
 func (v *view) fail(err error) {
+	reason := explain(err)
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.failing == "" {
 		v.since = time.Now()
 	}
-	v.failing = explain(err)
+	v.failing = reason
 }
 
 func (v *view) recovered() {

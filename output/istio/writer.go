@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
 
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/controller"
@@ -115,7 +116,7 @@ func (w *Writer) Publish(s *catalog.Snapshot, change catalog.Change, complete bo
 func (w *Writer) Run(ctx context.Context) {
 	var parts sync.WaitGroup
 	defer parts.Wait()
-	parts.Go(func() { w.view.run(ctx) })
+	parts.Go(func() { w.view.run(klog.NewContext(ctx, klogTo(w.log))) })
 	parts.Go(func() { w.changes.Run(ctx) })
 	if w.leader == nil {
 		w.write(ctx)

@@ -1,0 +1,185 @@
+package kubeapi
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"path"
+	"strings"
+)
+
+// change carries out a write.
+func (s *Server) change(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return
+	}
+	var said Object
+	if len(body) > 0 {
+		if err := json.Unmarshal(body, &said); err != nil {
+			(&Refusal{Code: http.StatusBadRequest, Reason: "BadRequest", Message: err.Error()}).write(w)
+			return
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	at := r.URL.Path
+	if r.Method == http.MethodPost {
+		at += "/" + fmt.Sprint(metadata(said)["name"])
+	}
+	refusal := s.carryOut(r.Method, at, said)
+	if refusal != nil {
+		refusal.write(w)
+		return
+	}
+	s.writes = append(s.writes, r.Method+" "+strings.TrimPrefix(at, "/apis/"))
+	if o := s.objects[at]; o != nil {
+		reply(w, http.StatusOK, o.object)
+		return
+	}
+	reply(w, http.StatusOK, Object{"kind": "Status", "apiVersion": "v1", "status": "Success"})
+}
+
+func (s *Server) carryOut(method, at string, said Object) *Refusal {
+	is := s.objects[at]
+	switch method {
+	case http.MethodPost:
+		if is != nil {
+			return &Refusal{Code: http.StatusConflict, Reason: "AlreadyExists", Message: at + " already exists"}
+		}
+		s.store(at, &stored{said, map[string]bool{}})
+	case http.MethodPut:
+		if is == nil {
+			return notFound(at)
+		}
+		if refusal := precondition(at, is, metadata(said)); refusal != nil {
+			return refusal
+		}
+		s.store(at, &stored{said, is.applied})
+	case http.MethodPatch:
+		return s.apply(at, is, said)
+	case http.MethodDelete:
+		if is == nil {
+			return notFound(at)
+		}
+		expected, _ := said["preconditions"].(Object)
+		if refusal := precondition(at, is, expected); refusal != nil {
+			return refusal
+		}
+		s.remove(at)
+	}
+	return nil
+}
+
+// apply is server-side apply, as far as a field of the specification is a whole:
+// what was applied and is not any more goes, what others have added stays.
+func (s *Server) apply(at string, is *stored, said Object) *Refusal {
+	wanted := metadata(said)
+	if is == nil {
+		if version, ok := wanted["resourceVersion"]; ok && version != "0" {
+			return &Refusal{Code: http.StatusConflict, Reason: "Conflict", Message: at + " is gone"}
+		}
+		is = &stored{Object{"apiVersion": said["apiVersion"], "kind": said["kind"], "spec": Object{}}, map[string]bool{}}
+	} else if refusal := precondition(at, is, wanted); refusal != nil {
+		return refusal
+	}
+	next := &stored{clone(is.object), map[string]bool{}}
+	meta := metadata(next.object)
+	meta["name"], meta["namespace"] = wanted["name"], wanted["namespace"]
+	for _, field := range []string{"labels", "annotations"} {
+		has, _ := meta[field].(Object)
+		if has == nil {
+			has = Object{}
+		}
+		add, _ := wanted[field].(Object)
+		for k, v := range add {
+			has[k] = v
+		}
+		meta[field] = has
+	}
+	spec, _ := next.object["spec"].(Object)
+	for field := range is.applied {
+		delete(spec, field)
+	}
+	fields, _ := said["spec"].(Object)
+	for field, value := range fields {
+		spec[field], next.applied[field] = value, true
+	}
+	s.store(at, next)
+	return nil
+}
+
+// precondition holds the version and the life that a write expects against what is.
+func precondition(at string, is *stored, expected Object) *Refusal {
+	has := metadata(is.object)
+	if version, ok := expected["resourceVersion"]; ok && version != has["resourceVersion"] {
+		if version == "0" {
+			return &Refusal{Code: http.StatusUnprocessableEntity, Reason: "Invalid", Message: at + " must be specified for an update"}
+		}
+		return &Refusal{Code: http.StatusConflict, Reason: "Conflict", Message: at + " has been modified"}
+	}
+	if uid, ok := expected["uid"]; ok && uid != has["uid"] {
+		return &Refusal{Code: http.StatusConflict, Reason: "Conflict", Message: at + " is another one"}
+	}
+	return nil
+}
+
+// store and remove change an object and tell the watches. A write that changes
+// nothing is none.
+func (s *Server) store(at string, o *stored) {
+	meta := metadata(o.object)
+	kind := "ADDED"
+	var old Object
+	if is := s.objects[at]; is != nil {
+		kind, old = "MODIFIED", is.object
+		meta["uid"], meta["resourceVersion"] = metadata(old)["uid"], metadata(old)["resourceVersion"]
+		if same(old, o.object) {
+			s.objects[at] = o
+			return
+		}
+	} else {
+		meta["uid"] = fmt.Sprintf("uid-%d", s.revision+1)
+	}
+	s.revision++
+	meta["resourceVersion"] = fmt.Sprint(s.revision)
+	s.objects[at] = o
+	s.tell(kind, at, old, clone(o.object))
+}
+
+func (s *Server) remove(at string) {
+	is := s.objects[at]
+	if is == nil {
+		return
+	}
+	delete(s.objects, at)
+	s.revision++
+	gone := clone(is.object)
+	metadata(gone)["resourceVersion"] = fmt.Sprint(s.revision)
+	s.tell("DELETED", at, is.object, gone)
+}
+
+func same(a, b Object) bool {
+	x, _ := json.Marshal(a)
+	y, _ := json.Marshal(b)
+	return string(x) == string(y)
+}
+
+func notFound(at string) *Refusal {
+	return &Refusal{Code: http.StatusNotFound, Reason: "NotFound", Message: path.Base(at) + " not found"}
+}
+
+func (r *Refusal) write(w http.ResponseWriter) {
+	details := Object{}
+	if r.RetryAfter > 0 {
+		w.Header().Set("Retry-After", fmt.Sprint(r.RetryAfter))
+		details["retryAfterSeconds"] = r.RetryAfter
+	}
+	if r.Reason == "Invalid" {
+		details["causes"] = []Object{{"reason": "FieldValueInvalid", "field": "metadata.resourceVersion", "message": r.Message}}
+	}
+	reply(w, r.Code, Object{
+		"kind": "Status", "apiVersion": "v1", "status": "Failure",
+		"code": r.Code, "reason": r.Reason, "message": r.Message, "details": details,
+	})
+}

@@ -1,0 +1,215 @@
+package kubeapi
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+)
+
+// Object is an object as JSON has it.
+type Object = map[string]any
+
+// Refusal is an answer that is not the one asked for.
+type Refusal struct {
+	Code       int
+	Reason     string // such as Forbidden
+	Message    string
+	RetryAfter int // seconds
+}
+
+// Server is the stand-in. Make one with [New] and [Server.Close] it.
+type Server struct {
+	http *httptest.Server
+
+	mu       sync.Mutex
+	revision int
+	objects  map[string]*stored // by path
+	watches  map[*watch]struct{}
+	down     bool
+	refuse   func(verb, path string) *Refusal
+	before   func(verb, path string)
+	writes   []string
+}
+
+// stored is an object and who has said what of it.
+type stored struct {
+	object  Object
+	applied map[string]bool // fields of the specification that were applied
+}
+
+// New starts a server.
+func New() *Server {
+	s := &Server{objects: map[string]*stored{}, watches: map[*watch]struct{}{}}
+	s.http = httptest.NewServer(http.HandlerFunc(s.serve))
+	return s
+}
+
+// URL is where the server listens.
+func (s *Server) URL() string { return s.http.URL }
+
+// Close ends the server and every connection to it.
+func (s *Server) Close() {
+	s.Down(true)
+	s.http.Close()
+}
+
+// Down makes the server unreachable, and reachable again: connections are cut.
+func (s *Server) Down(down bool) {
+	s.mu.Lock()
+	s.down = down
+	if down {
+		for w := range s.watches {
+			w.end()
+		}
+	}
+	s.mu.Unlock()
+	if down {
+		s.http.CloseClientConnections()
+	}
+}
+
+// Refuse has requests refused for which f returns a refusal; nil ends it.
+func (s *Server) Refuse(f func(verb, path string) *Refusal) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.refuse = f
+}
+
+// Before has f called before each request is carried out, such as to hold it
+// up; nil ends it.
+func (s *Server) Before(f func(verb, path string)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.before = f
+}
+
+// Writes are the writes that were carried out, "VERB path", in order.
+func (s *Server) Writes() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return append([]string(nil), s.writes...)
+}
+
+// Get returns an object, by its path below /apis; nil if there is none.
+func (s *Server) Get(path string) Object {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if o := s.objects["/apis/"+path]; o != nil {
+		return clone(o.object)
+	}
+	return nil
+}
+
+// Put stores an object as another client would, and Delete removes one.
+func (s *Server) Put(path string, o Object) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.store("/apis/"+path, &stored{object: clone(o), applied: map[string]bool{}})
+}
+
+// Delete removes an object as another client would.
+func (s *Server) Delete(path string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.remove("/apis/" + path)
+}
+
+func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	down, refuse, before := s.down, s.refuse, s.before
+	s.mu.Unlock()
+	if down {
+		panic(http.ErrAbortHandler)
+	}
+	if before != nil {
+		before(r.Method, r.URL.Path)
+	}
+	if refuse != nil {
+		if refusal := refuse(r.Method, r.URL.Path); refusal != nil {
+			refusal.write(w)
+			return
+		}
+	}
+	switch {
+	case r.Method == http.MethodGet && r.URL.Query().Get("watch") != "":
+		s.watch(w, r)
+	case r.Method == http.MethodGet:
+		s.get(w, r)
+	default:
+		s.change(w, r)
+	}
+}
+
+func (s *Server) get(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if o := s.objects[r.URL.Path]; o != nil {
+		reply(w, http.StatusOK, o.object)
+		return
+	}
+	if !isCollection(r.URL.Path) {
+		notFound(r.URL.Path).write(w)
+		return
+	}
+	items := []Object{}
+	for path, o := range s.objects {
+		if matches(o.object, path, r) {
+			items = append(items, o.object)
+		}
+	}
+	reply(w, http.StatusOK, Object{
+		"apiVersion": "networking.istio.io/v1", "kind": "List", "items": items,
+		"metadata": Object{"resourceVersion": fmt.Sprint(s.revision)},
+	})
+}
+
+// isCollection holds for paths such as /apis/GROUP/VERSION/RESOURCE.
+func isCollection(path string) bool {
+	parts := strings.Split(strings.Trim(path, "/"), "/")
+	return len(parts) == 4 || len(parts) == 6
+}
+
+// matches reports whether a list or watch has an object in it.
+func matches(o Object, path string, r *http.Request) bool {
+	if path[strings.LastIndex(path[:strings.LastIndex(path, "/")], "/")+1:strings.LastIndex(path, "/")] != r.URL.Path[strings.LastIndex(r.URL.Path, "/")+1:] {
+		return false
+	}
+	labels, _ := metadata(o)["labels"].(Object)
+	for requirement := range strings.SplitSeq(r.URL.Query().Get("labelSelector"), ",") {
+		name, value, ok := strings.Cut(requirement, "=")
+		if ok && labels[name] != value {
+			return false
+		}
+	}
+	return true
+}
+
+func metadata(o Object) Object {
+	m, ok := o["metadata"].(Object)
+	if !ok {
+		m = Object{}
+		o["metadata"] = m
+	}
+	return m
+}
+
+func clone(o Object) Object {
+	text, err := json.Marshal(o)
+	if err != nil {
+		panic(err)
+	}
+	var out Object
+	if err := json.Unmarshal(text, &out); err != nil {
+		panic(err)
+	}
+	return out
+}
+
+func reply(w http.ResponseWriter, code int, o Object) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(code)
+	_ = json.NewEncoder(w).Encode(o)
+}

@@ -1,0 +1,69 @@
+package istio
+
+import (
+	"testing"
+)
+
+// Defect B: a restart lost the truth. Instances that died meanwhile stayed for
+// ever, new ones were missing, and services that were gone were never removed.
+func TestDefectBRestartTakesOverWhatIsThere(t *testing.T) {
+	t.Parallel()
+	api, r := newAPI(t), newRegistry("sc")
+	r.say(service("sc", "a.example"), instance("sc", "a.example", "10.0.0.1"), instance("sc", "a.example", "10.0.0.2"),
+		service("sc", "gone.example"), instance("sc", "gone.example", "10.0.0.9"),
+		service("sc", "same.example"), instance("sc", "same.example", "10.0.0.5"))
+	r.listed("sc")
+	first := start(t, api, r, nil)
+	wants(t, api, "a.example", "10.0.0.1 10.0.0.2")
+	wants(t, api, "gone.example", "10.0.0.9")
+	settled(t, first)
+	first.stop()
+
+	r.say(noInstance("sc", "a.example", "10.0.0.1"), instance("sc", "a.example", "10.0.0.3"),
+		noService("sc", "gone.example"), noInstance("sc", "gone.example", "10.0.0.9"))
+	before := len(api.Writes())
+	second := start(t, api, r, nil)
+	wants(t, api, "a.example", "10.0.0.2 10.0.0.3")
+	wants(t, api, "gone.example", "no object")
+	settled(t, second)
+	if wrote := api.Writes()[before:]; len(wrote) != 2 {
+		t.Errorf("wrote %v, where one update and one delete were needed", wrote)
+	}
+}
+
+// Law 3 beside it: what a source has said before is not taken away while the
+// source has not been listed since the start; not even in part.
+func TestDefectBNothingGoesBeforeItsSourceIsListed(t *testing.T) {
+	t.Parallel()
+	api, r := newAPI(t), newRegistry("sc", "files")
+	r.say(service("sc", "old.example"), instance("sc", "old.example", "10.0.0.1"),
+		service("sc", "both.example"), service("files", "both.example"),
+		instance("sc", "both.example", "10.0.0.1"), instance("files", "both.example", "10.0.0.2"),
+		service("files", "mine.example"), instance("files", "mine.example", "10.0.0.7"))
+	r.listed("sc", "files")
+	first := start(t, api, r, nil)
+	wants(t, api, "both.example", "10.0.0.1 10.0.0.2")
+	wants(t, api, "old.example", "10.0.0.1")
+	settled(t, first)
+	first.stop()
+
+	again := newRegistry("sc", "files") // nothing survived, and sc does not answer
+	again.say(service("files", "both.example"), instance("files", "both.example", "10.0.0.2"))
+	again.listed("files")
+	second := start(t, api, again, nil)
+	wants(t, api, "mine.example", "no object") // files has been listed without it
+	settled(t, second)
+	if got := addresses(api, "both.example") + ", " + addresses(api, "old.example"); got != "10.0.0.1 10.0.0.2, 10.0.0.1" {
+		t.Errorf("written: %s", got)
+	}
+	if held := second.Status().Held; len(held) != 2 {
+		t.Errorf("held: %v, want both objects that wait for sc", held)
+	}
+	again.listed("sc")
+	wants(t, api, "both.example", "10.0.0.2")
+	wants(t, api, "old.example", "no object")
+	settled(t, second)
+	if held := second.Status().Held; len(held) != 0 {
+		t.Errorf("held: %v", held)
+	}
+}

@@ -1,0 +1,59 @@
+package istio
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/isthmus-mesh/isthmus/internal/testkit/kubeapi"
+)
+
+// Defect K: two bridges deleted what the other had made. Two instances leave
+// each other's objects alone, and what is in the way is shown with a remedy.
+func TestDefectKInstancesKeepApart(t *testing.T) {
+	t.Parallel()
+	api, east, west := newAPI(t), newRegistry("sc"), newRegistry("sc")
+	east.say(service("sc", "both.example"), instance("sc", "both.example", "10.0.0.1"))
+	west.say(service("sc", "both.example"), instance("sc", "both.example", "10.9.9.9"),
+		service("sc", "west.example"), instance("sc", "west.example", "10.9.9.1"))
+	east.listed("sc")
+	west.listed("sc")
+	named := func(name string) func(*Config, *Options) {
+		return func(_ *Config, o *Options) { o.Instance = name }
+	}
+	e := start(t, api, east, named("east"))
+	wants(t, api, "both.example", "10.0.0.1")
+	settled(t, e)
+	w := start(t, api, west, named("west"))
+	wants(t, api, "west.example", "10.9.9.1")
+	fails(t, w, "ServiceEntry shop/both.example", "belongs to the Isthmus instance east", "delete or rename it", labelInstance)
+	if got := addresses(api, "both.example"); got != "10.0.0.1" {
+		t.Errorf("written: %s", got)
+	}
+
+	east.say(noService("sc", "both.example"), noInstance("sc", "both.example", "10.0.0.1")) // east hands it over
+	wants(t, api, "both.example", "10.9.9.9")
+	if got := addresses(api, "west.example"); got != "10.9.9.1" {
+		t.Errorf("written: %s", got)
+	}
+}
+
+// What users have made is never touched, whatever it is named.
+func TestDefectKUsersObjectsAreLeftAlone(t *testing.T) {
+	t.Parallel()
+	api, r := newAPI(t), newRegistry("sc")
+	mine := kubeapi.Object{
+		"apiVersion": "networking.istio.io/v1", "kind": "ServiceEntry",
+		"metadata": kubeapi.Object{"name": "a.example", "namespace": "shop", "labels": kubeapi.Object{labelManagedBy: managedBy}},
+		"spec":     kubeapi.Object{"hosts": []any{"a.example"}, "endpoints": []any{kubeapi.Object{"address": "1.1.1.1"}}},
+	}
+	api.Put(entries+"a.example", mine)
+	r.say(service("sc", "a.example"), instance("sc", "a.example", "10.0.0.1"))
+	r.listed("sc")
+	w := start(t, api, r, nil)
+	fails(t, w, "ServiceEntry shop/a.example", "it has not the labels of this Isthmus", "setting both labels")
+	r.say(noService("sc", "a.example"), noInstance("sc", "a.example", "10.0.0.1"))
+	settled(t, w)
+	if writes := api.Writes(); len(writes) > 0 || addresses(api, "a.example") != "1.1.1.1" {
+		t.Errorf("writes: %v", strings.Join(writes, ", "))
+	}
+}

@@ -1,0 +1,103 @@
+package istio
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/isthmus-mesh/isthmus/internal/testkit/kubeapi"
+	"github.com/isthmus-mesh/isthmus/model"
+)
+
+// Defect N: one bad endpoint had the whole service refused, for ever and in silence.
+func TestDefectNBadEndpointIsLeftOutAlone(t *testing.T) {
+	t.Parallel()
+	api, r := newAPI(t), newRegistry("sc")
+	r.say(service("sc", "a.example"), instance("sc", "a.example", "10.0.0.1"), instance("sc", "a.example", "node-1"),
+		instanceOf("sc", "a.example", model.Endpoint{Address: "10.0.0.3", Labels: model.MapOf(map[string]string{"name": strings.Repeat("x", 64) + "!"})}))
+	r.listed("sc")
+	w := start(t, api, r, nil)
+	wants(t, api, "a.example", "10.0.0.1 10.0.0.3")
+	settled(t, w)
+	left := fmt.Sprint(w.Status().LeftOut[0].LeftOut)
+	if !strings.Contains(left, "its address is a name") || !strings.Contains(left, "written without labels") {
+		t.Errorf("left out: %s", left)
+	}
+}
+
+// An object that is refused is refused alone, shown with the reason, and
+// written once it is not refused any more.
+func TestDefectNRefusedObjectHoldsUpNoOther(t *testing.T) {
+	t.Parallel()
+	api, r := newAPI(t), newRegistry("sc")
+	api.Refuse(func(verb, path string) *kubeapi.Refusal {
+		if verb == "PATCH" && strings.HasSuffix(path, "/bad.example") {
+			return &kubeapi.Refusal{Code: http.StatusBadRequest, Reason: "BadRequest", Message: `admission webhook "rules" denied the request: no`}
+		}
+		return nil
+	})
+	for _, host := range []string{"bad.example", "a.example", "z.example"} {
+		r.say(service("sc", host), instance("sc", host, "10.0.0.1"))
+	}
+	r.listed("sc")
+	w := start(t, api, r, nil)
+	wants(t, api, "a.example", "10.0.0.1")
+	wants(t, api, "z.example", "10.0.0.1")
+	fails(t, w, "ServiceEntry shop/bad.example", `refused by the admission webhook "rules" denied the request: no`)
+	api.Refuse(nil)
+	wants(t, api, "bad.example", "10.0.0.1")
+	settled(t, w)
+}
+
+// An overloaded API server says when to come again, and is obeyed.
+func TestDefectNOverloadIsWaitedFor(t *testing.T) {
+	t.Parallel()
+	api, r := newAPI(t), newRegistry("sc")
+	api.Refuse(func(verb, path string) *kubeapi.Refusal {
+		if verb == "PATCH" && strings.HasSuffix(path, "/a.example") {
+			return &kubeapi.Refusal{Code: http.StatusTooManyRequests, Reason: "TooManyRequests", Message: "later", RetryAfter: 3600}
+		}
+		return nil
+	})
+	for _, host := range []string{"a.example", "b.example"} {
+		r.say(service("sc", host), instance("sc", host, "10.0.0.1"))
+	}
+	r.listed("sc")
+	w := start(t, api, r, nil)
+	wants(t, api, "b.example", "10.0.0.1")
+	fails(t, w, "ServiceEntry shop/a.example", "overloaded")
+	r.say(instance("sc", "a.example", "10.0.0.2")) // no reason to come earlier
+	f := w.Status().Failing[0]
+	if wait := f.Next.Sub(f.Since); wait.Minutes() < 59 || f.Tries != 1 {
+		t.Errorf("tried again after %s, for the %d. time", wait, f.Tries)
+	}
+}
+
+// An API server that is away for a while finds everything done when it is back.
+func TestDefectNOutageIsCaughtUpWith(t *testing.T) {
+	t.Parallel()
+	api, r := newAPI(t), newRegistry("sc")
+	r.say(service("sc", "a.example"), instance("sc", "a.example", "10.0.0.1"), service("sc", "b.example"))
+	r.listed("sc")
+	w := start(t, api, r, nil)
+	wants(t, api, "a.example", "10.0.0.1")
+	settled(t, w)
+	api.Down(true)
+	r.say(instance("sc", "a.example", "10.0.0.2"), noService("sc", "b.example"))
+	await(t, "the trouble to show", func() error {
+		if s := w.Status(); s.Trouble == "" || len(s.Failing) != 2 {
+			return fmt.Errorf("trouble %q, failing %v", s.Trouble, s.Failing)
+		}
+		return nil
+	})
+	api.Down(false)
+	wants(t, api, "a.example", "10.0.0.1 10.0.0.2")
+	wants(t, api, "b.example", "no object")
+	await(t, "the trouble to end", func() error {
+		if s := w.Status(); s.Trouble != "" || len(s.Failing) > 0 {
+			return fmt.Errorf("trouble %q, failing %v", s.Trouble, s.Failing)
+		}
+		return nil
+	})
+}

@@ -1,0 +1,103 @@
+package istio
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/isthmus-mesh/isthmus/catalog"
+	"github.com/isthmus-mesh/isthmus/internal/testkit/kubeapi"
+	"github.com/isthmus-mesh/isthmus/model"
+)
+
+func spec(api *kubeapi.Server, host string) kubeapi.Object {
+	s, _ := api.Get(entries + host)["spec"].(kubeapi.Object)
+	return s
+}
+
+// Defect S: every proxy saw every service. Who a service is exported to is
+// written, and so are scopes if they are asked for.
+func TestDefectSVisibilityIsWritten(t *testing.T) {
+	t.Parallel()
+	api, r := newAPI(t), newRegistry("sc")
+	up, _ := service("sc", "a.example").(model.Upsert)
+	s, _ := up.Record.Spec.(model.Service)
+	s.ExportTo = model.ListOf(".", "web")
+	up.Record.Spec = s
+	scope := model.Record{
+		Ref:  model.Ref{Kind: model.KindScope, Key: model.Key{Source: "sc", Namespace: "shop", Name: "cart"}},
+		Spec: model.Scope{WorkloadSelector: model.MapOf(map[string]string{"app": "cart"}), Hosts: model.ListOf("./*", "istio-system/*.example")},
+	}
+	r.say(up, model.Upsert{Record: scope})
+	r.listed("sc")
+	w := start(t, api, r, func(c *Config, _ *Options) { c.Sidecars = true })
+	const sidecar = "networking.istio.io/v1/namespaces/shop/sidecars/cart"
+	await(t, "both to be written", func() error {
+		want := "map[egress:[map[hosts:[./* istio-system/*.example]]] workloadSelector:map[labels:map[app:cart]]]"
+		if got := fmt.Sprint(api.Get(sidecar)["spec"]); got != want {
+			return fmt.Errorf("the scope is %s", got)
+		}
+		if got := fmt.Sprint(spec(api, "a.example")["exportTo"]); got != "[. web]" {
+			return fmt.Errorf("exported to %s", got)
+		}
+		return nil
+	})
+	settled(t, w)
+	r.say(model.Delete{Record: scope})
+	await(t, "the scope to go", func() error {
+		if api.Get(sidecar) != nil {
+			return fmt.Errorf("it is there")
+		}
+		return nil
+	})
+}
+
+// Defect T: a steady trickle cost every change ten seconds, and calls went one
+// after the other. A service waits for its own changes only as long as is set,
+// and is not held up by others.
+func TestDefectTManyServicesAreWrittenAtOnce(t *testing.T) {
+	t.Parallel()
+	api, r := newAPI(t), newRegistry("sc")
+	r.listed("sc")
+	w := start(t, api, r, nil)
+	settled(t, w)
+	api.Before(func(verb, _ string) {
+		if verb == "PATCH" { // a slow server
+			<-time.After(20 * time.Millisecond)
+		}
+	})
+	var events []model.Event
+	for i := range 100 {
+		host := fmt.Sprintf("h%d.example", i)
+		events = append(events, service("sc", host), instance("sc", host, "10.0.0.1"))
+	}
+	begun := time.Now()
+	r.say(events...)
+	for i := range 100 {
+		wants(t, api, fmt.Sprintf("h%d.example", i), "10.0.0.1")
+	}
+	if took := time.Since(begun); took > 100*20*time.Millisecond {
+		t.Errorf("it took %s, as one after the other", took)
+	}
+}
+
+// A writer that is told nothing new writes nothing.
+func TestNothingIsWrittenTwice(t *testing.T) {
+	t.Parallel()
+	api, r := newAPI(t), newRegistry("sc")
+	r.say(service("sc", "a.example"), instance("sc", "a.example", "10.0.0.1"))
+	r.listed("sc")
+	w := start(t, api, r, nil)
+	wants(t, api, "a.example", "10.0.0.1")
+	settled(t, w)
+	for range 10 {
+		r.say(instance("sc", "a.example", "10.0.0.1"))
+		w.Publish(r.builder.Snapshot(), catalog.Change{Services: map[catalog.ServiceKey]catalog.ServiceChange{
+			{Namespace: "shop", Host: "a.example"}: {},
+		}}, true)
+	}
+	settled(t, w)
+	if writes := api.Writes(); len(writes) != 1 {
+		t.Errorf("writes: %v", writes)
+	}
+}

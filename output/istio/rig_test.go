@@ -1,0 +1,230 @@
+package istio
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/isthmus-mesh/isthmus/catalog"
+	"github.com/isthmus-mesh/isthmus/internal/testkit/kubeapi"
+	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/push"
+)
+
+// patience is how long a test waits for what must come about. It is far more
+// than it takes.
+const patience = 20 * time.Second
+
+// await asks again and again until there is no error.
+func await(t *testing.T, what string, check func() error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	again := time.NewTicker(2 * time.Millisecond)
+	defer again.Stop()
+	for {
+		err := check()
+		if err == nil {
+			return
+		}
+		select {
+		case <-again.C:
+		case <-ctx.Done():
+			t.Fatalf("waited %s for %s: %v", patience, what, err)
+		}
+	}
+}
+
+func newAPI(t *testing.T) *kubeapi.Server {
+	t.Helper()
+	api := kubeapi.New()
+	t.Cleanup(api.Close)
+	return api
+}
+
+// registry is what all sources together say, and who is told.
+type registry struct {
+	builder  *catalog.Builder
+	revision uint64
+	primed   map[string]bool
+	readers  []*Writer
+}
+
+// newRegistry returns a registry of sources, none of which has been listed.
+func newRegistry(sources ...string) *registry {
+	r := &registry{builder: catalog.NewBuilder(sources), primed: map[string]bool{}}
+	for _, name := range sources {
+		r.primed[name] = false
+	}
+	return r
+}
+
+// say applies events and tells the readers, and nobody while the registry has none.
+func (r *registry) say(events ...model.Event) {
+	r.revision++
+	change := r.builder.Apply(r.revision, events)
+	change.Committed = time.Now()
+	for _, w := range r.readers {
+		w.Publish(r.builder.Snapshot(), change, r.complete())
+	}
+}
+
+// listed says that sources have been listed.
+func (r *registry) listed(sources ...string) {
+	var events []model.Event
+	for _, name := range sources {
+		r.primed[name] = true
+		ref := model.Ref{Kind: model.KindSource, Key: model.Key{Source: name, Name: name}}
+		events = append(events, model.Upsert{Record: model.Record{Ref: ref, Spec: model.SourceMark{}}})
+	}
+	r.say(events...)
+}
+
+func (r *registry) complete() bool {
+	for _, primed := range r.primed {
+		if !primed {
+			return false
+		}
+	}
+	return true
+}
+
+func serviceRef(source, host string) model.Ref {
+	return model.Ref{Kind: model.KindService, Key: model.Key{Source: source, Namespace: "shop", Name: host}}
+}
+
+// service is a static service with ports http and grpc.
+func service(source, host string) model.Event {
+	return model.Upsert{Record: model.Record{Ref: serviceRef(source, host), Spec: model.Service{
+		Hosts: model.ListOf(host), Location: model.MeshInternal, Resolution: model.ResolutionStatic,
+		Ports: model.ListOf(model.Port{Number: 80, Name: "http", Protocol: "HTTP"}, model.Port{Number: 90, Name: "grpc", Protocol: "GRPC"}),
+	}}}
+}
+
+func noService(source, host string) model.Event {
+	return model.Delete{Record: model.Record{Ref: serviceRef(source, host)}}
+}
+
+func instance(source, host, address string) model.Event {
+	return instanceOf(source, host, model.Endpoint{Address: address})
+}
+
+func instanceOf(source, host string, e model.Endpoint) model.Event {
+	owner := serviceRef(source, host)
+	ref := owner
+	ref.Kind, ref.Name = model.KindEndpoint, host+"/"+e.Address
+	return model.Upsert{Record: model.Record{Ref: ref, Owner: owner, Spec: e}}
+}
+
+func noInstance(source, host, address string) model.Event {
+	up := instance(source, host, address).(model.Upsert)
+	return model.Delete{Record: up.Record}
+}
+
+// quick is a configuration that waits for nothing.
+func quick() Config {
+	c := DefaultConfig()
+	c.Debounce = push.Debounce{}
+	c.LeaderElection.Enabled = false
+	c.QPS, c.Burst = 10_000, 10_000
+	return c
+}
+
+// running is a writer that runs until it is stopped, at the latest at the end of the test.
+type running struct {
+	*Writer
+	stop func()
+}
+
+// start runs a writer, which is told what the registry says.
+func start(t *testing.T, api *kubeapi.Server, r *registry, adapt func(*Config, *Options)) *running {
+	t.Helper()
+	c, o := quick(), Options{Instance: "test"}
+	if adapt != nil {
+		adapt(&c, &o)
+	}
+	w, err := newWriter(c, o, &rest.Config{Host: api.URL()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.readers = append(r.readers, w)
+	w.Publish(r.builder.Snapshot(), catalog.Change{}, r.complete())
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() { defer close(ended); w.Run(ctx) }()
+	stop := sync.OnceFunc(func() { cancel(); <-ended })
+	t.Cleanup(stop)
+	return &running{w, func() {
+		stop()
+		for i := range r.readers {
+			if r.readers[i] == w {
+				r.readers = append(r.readers[:i:i], r.readers[i+1:]...)
+				break
+			}
+		}
+	}}
+}
+
+const entries = "networking.istio.io/v1/namespaces/shop/serviceentries/"
+
+// addresses are those written for a host in its first object.
+func addresses(api *kubeapi.Server, host string) string {
+	o := api.Get(entries + host)
+	if o == nil {
+		return "no object"
+	}
+	spec, _ := o["spec"].(kubeapi.Object)
+	list, _ := spec["endpoints"].([]any)
+	var all []string
+	for _, e := range list {
+		endpoint, _ := e.(kubeapi.Object)
+		all = append(all, fmt.Sprint(endpoint["address"]))
+	}
+	return strings.Join(all, " ")
+}
+
+// wants waits until the endpoints of a host are written as listed.
+func wants(t *testing.T, api *kubeapi.Server, host, list string) {
+	t.Helper()
+	await(t, host+" to be written", func() error {
+		if got := addresses(api, host); got != list {
+			return fmt.Errorf("%q is written, want %q", got, list)
+		}
+		return nil
+	})
+}
+
+// settled waits until nothing is pending.
+func settled(t *testing.T, w *running) {
+	t.Helper()
+	await(t, "the writer to come to rest", func() error {
+		if s := w.Status(); s.Pending > 0 || len(s.Waiting) > 0 || !s.Leading {
+			return fmt.Errorf("pending %d, waiting for %v, leading %v, failing %v", s.Pending, s.Waiting, s.Leading, s.Failing)
+		}
+		return nil
+	})
+}
+
+// fails waits until a key fails with a reason that has all of the parts.
+func fails(t *testing.T, w *running, object string, parts ...string) {
+	t.Helper()
+	await(t, object+" to fail", func() error {
+		for _, f := range w.Status().Failing {
+			if f.Key.String() != object {
+				continue
+			}
+			for _, part := range parts {
+				if !strings.Contains(f.Err.Error(), part) {
+					return fmt.Errorf("it says %q, without %q", f.Err, part)
+				}
+			}
+			return nil
+		}
+		return fmt.Errorf("failing: %v", w.Status().Failing)
+	})
+}
