@@ -17,6 +17,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/config"
 	"github.com/isthmus-mesh/isthmus/internal/app"
 	"github.com/isthmus-mesh/isthmus/internal/cli"
+	"github.com/isthmus-mesh/isthmus/internal/testkit/servicecenter"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -77,6 +78,11 @@ func serve(t *testing.T, file string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
+	for _, s := range loaded.Sources {
+		if s.ServiceCenter != nil {
+			s.ServiceCenter.Addresses = []string{registry(t)}
+		}
+	}
 	loaded.Outputs.XDS.Listen, loaded.Admin.Listen = "127.0.0.1:0", "127.0.0.1:0"
 	ctx, cancel := context.WithCancel(t.Context())
 	a, err := app.New(ctx, loaded, "test", slog.New(slog.DiscardHandler))
@@ -95,6 +101,22 @@ func serve(t *testing.T, file string) string {
 	url := "http://" + a.AdminAddr().String()
 	await(t, url+"/readyz")
 	return url
+}
+
+// registry runs a Service Center with two services until the test ends, and
+// returns its address.
+func registry(t *testing.T) string {
+	t.Helper()
+	r := servicecenter.New(servicecenter.Config{Prompt: true, KeepAlive: true})
+	for called, endpoint := range map[string]string{"cart": "rest://10.0.0.1:8080", "users": "grpc://10.0.0.2:9090"} {
+		id := r.Register(servicecenter.Service{Environment: "production", App: "shop", Name: called})
+		r.RegisterInstance(id, servicecenter.Instance{HostName: "vm-1", Endpoints: []string{endpoint}})
+	}
+	if err := r.Listen(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(r.Close)
+	return r.URL()
 }
 
 // await asks until the answer is good.

@@ -123,15 +123,23 @@ func (c Config) validateAddresses() error {
 }
 
 func (c Config) validateFilters() error {
-	for field, list := range map[string][]string{"environments": c.Environments, "apps": c.Apps} {
-		for i, item := range list {
-			if slices.Index(list, item) < i {
-				return fmt.Errorf("%s[%d]: %q is there already; the order decides, so once is enough", field, i, item)
-			}
-		}
+	if err := once("environments", c.Environments); err != nil {
+		return err
+	}
+	if err := once("apps", c.Apps); err != nil {
+		return err
 	}
 	if strings.ContainsAny(c.Project, "/?#") || strings.ContainsAny(c.Domain, "/\r\n") {
 		return errors.New("project: must be a name without slashes")
+	}
+	return nil
+}
+
+func once(field string, list []string) error {
+	for i, item := range list {
+		if slices.Index(list, item) < i {
+			return fmt.Errorf("%s[%d]: %q is there already; the order decides, so once is enough", field, i, item)
+		}
 	}
 	return nil
 }

@@ -197,7 +197,7 @@ func TestDefectQ_TLS(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
 	sink := &watchedSink{registry: registry}
-	if err := servicecenter.New(c, servicecenter.Options{}).Run(ctx, sink); !errors.Is(err, errEnough) {
+	if err := servicecenter.New(c, servicecenter.Options{Instance: "one", Name: "sc"}).Run(ctx, sink); !errors.Is(err, errEnough) {
 		t.Errorf("nothing is watched: %v", err)
 	}
 }

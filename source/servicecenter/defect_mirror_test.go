@@ -196,6 +196,30 @@ func TestDefectE_NothingCollides(t *testing.T) {
 	})
 }
 
+// A service that comes first takes a name when it has been found, not before:
+// that it cannot be found yet takes nothing from the one that has the name.
+func TestANameIsTakenOnceItsServiceIsFound(t *testing.T) {
+	bubble(t, prompt, func(r *rig) {
+		c := r.config()
+		c.Environments = []string{"production", ""}
+		r.many("cart", 0, 1)
+		m := r.mirror(c)
+		want := m.stored()
+		r.FailKeys(standin.Internal, func(k standin.Key) bool { return k.Environment == "production" })
+		id := r.service("production", "cart", "1.0.0")
+		r.instance(id, "p", "10.0.1.1:80")
+		r.pass(time.Minute)
+		if m.stored() != want {
+			t.Errorf("stored:\n%s", m.stored())
+		}
+		m.refuses("default/production/shop/cart", "500003")
+		r.Mend()
+		r.rounds(1)
+		m.wants("cart at default/production/shop/cart: http-80", "cart/p = 10.0.1.1")
+		m.refuses("default//shop/cart", "{{.Environment}}")
+	})
+}
+
 // Each version can be a service of its own, and goes by itself.
 func TestVersionsByTemplate(t *testing.T) {
 	bubble(t, prompt, func(r *rig) {

@@ -162,7 +162,7 @@ func TestDefectK_TwoOnOneRegistry(t *testing.T) {
 		second := store.NewMemory(store.Config{})
 		one, two := r.mirror(r.watched()), r.mirrorAs("two", "sc", r.watched(), second)
 		r.settle()
-		want := []string{"/shop/isthmus-watch-one-sc", "/shop/isthmus-watch-two-sc"}
+		want := []string{"/shop/isthmus-watch-one.sc", "/shop/isthmus-watch-two.sc"}
 		if got := r.consumers(); !slices.Equal(got, want) {
 			t.Fatalf("consumers %v", got)
 		}
@@ -248,7 +248,7 @@ func TestDefectV_ReconnectingIsPatient(t *testing.T) {
 			t.Fatalf("%d watches", got)
 		}
 		for range 3 {
-			r.Unregister(r.Register(standin.Service{App: "shop", Name: "isthmus-watch-one-sc", Version: "0.0.1"}))
+			r.Unregister(r.Register(standin.Service{App: "shop", Name: "isthmus-watch-one.sc", Version: "0.0.1"}))
 			r.DropWatchers()
 			r.pass(20 * time.Second)
 			if got := r.Watchers(); got != 1 {
@@ -270,7 +270,7 @@ func TestWatchesEndWithTheirApp(t *testing.T) {
 		r.settle()
 		r.Unregister(id)
 		r.rounds(4)
-		if got := r.consumers(); !slices.Equal(got, []string{"/shop/isthmus-watch-one-sc"}) || r.Watchers() != 1 {
+		if got := r.consumers(); !slices.Equal(got, []string{"/shop/isthmus-watch-one.sc"}) || r.Watchers() != 1 {
 			t.Errorf("consumers %v, %d watches", got, r.Watchers())
 		}
 	})

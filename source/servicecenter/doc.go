@@ -14,7 +14,8 @@
 //
 // How services become records is a pure function of their instances, in
 // convert.go and what it uses; how the state follows the answers is one, too,
-// in state.go. What the registry's objects become is documented in
+// in state.go,
+// answers.go and listing.go. What the registry's objects become is documented in
 // docs/reference/servicecenter.md.
 //
 // Concurrency: a [Source] belongs to the goroutine that runs it. Watches have

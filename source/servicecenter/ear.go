@@ -24,10 +24,21 @@ var errUnknownConsumer = errors.New("the registry does not know the consumer any
 
 func isUnknownConsumer(err error) bool { return errors.Is(err, errUnknownConsumer) }
 
+// longestName is how long the name of a service may be in the registry.
+const longestName = 128
+
 // consumerName is that of the consumers of a watch: no other Isthmus and no other
-// source has it, as long as instances differ.
+// source has it, as long as instances differ. The name of a source has no dot.
 func consumerName(o Options) string {
-	return strings.ReplaceAll(mendWord("isthmus-watch-"+mendLabel(o.Instance)+"-"+mendLabel(o.Name)), " ", "-")
+	instance := mendWord(o.Instance)
+	if instance != o.Instance {
+		instance += "-" + shortHash(o.Instance)
+	}
+	called := "isthmus-watch-" + instance + "." + o.Name
+	if len(called) > longestName {
+		called = withHash(called, called, longestName)
+	}
+	return called
 }
 
 // register registers a consumer in a group, and returns its id, which is the

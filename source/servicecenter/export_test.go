@@ -2,6 +2,7 @@ package servicecenter
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"slices"
 	"time"
@@ -94,4 +95,44 @@ func DecodeAll(body []byte, n int, now time.Time) (int, error) {
 		convert(Identity{App: "a", Service: "s"}, name{"n", "s"}, f.instances, nil, rules{}, now)
 	}
 	return len(answers), err
+}
+
+// DecodeFound reads the answer of a find of n keys.
+func DecodeFound(body []byte, n int) error {
+	_, err := decodeFound(body, n)
+	return err
+}
+
+// Assigner names services, each time anew.
+func Assigner(c Config, services []Registered) (func(), error) {
+	n, err := newNaming(c.withDefaults())
+	if err != nil {
+		return nil, err
+	}
+	var all []Identity
+	for _, r := range services {
+		all = append(all, Identity{"default", r.Environment, r.App, r.Service, r.Version})
+	}
+	return func() { n.assign(all) }, nil
+}
+
+// Summary says what the answer to a find of n keys says of each.
+func Summary(body []byte, n int) (all []string) {
+	answers, err := decodeFound(body, n)
+	if err != nil {
+		return []string{"error: " + err.Error()}
+	}
+	for _, f := range answers {
+		switch {
+		case denied(f.err):
+			all = append(all, "denied")
+		case f.err != nil:
+			all = append(all, f.err.Error())
+		case f.same:
+			all = append(all, "same")
+		default:
+			all = append(all, fmt.Sprintf("%d instances", len(f.instances)))
+		}
+	}
+	return all
 }

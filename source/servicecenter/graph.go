@@ -120,6 +120,7 @@ func (g *graph) enter(listing *source.Listing) {
 // graphObjects is what comes of who uses whom: for each consumer that has a name
 // in the mesh, its providers that have one; and scopes, if they are wanted.
 func (s *state) graphObjects(edges []edge, scoping *scoping) []source.Object {
+	s.rename()
 	providers := map[Identity]map[name]bool{}
 	for _, e := range edges {
 		consumer, provider := s.identify(e.consumer.Key, e.consumer.version), s.identify(e.provider.Key, e.provider.version)

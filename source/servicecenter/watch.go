@@ -2,6 +2,7 @@ package servicecenter
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 )
@@ -30,8 +31,8 @@ type watch struct {
 
 // watched is how far the watch of a group has come.
 type watched struct {
-	consumer string // the id of its consumer; empty if it is not registered
-	learned  map[Key]bool
+	consumer string             // the id of its consumer; empty if it is not registered
+	learned  map[Key]int        // how often a key was found in its name; enough once it was answered
 	stop     context.CancelFunc // of the one that listens; nil if nobody does
 	wait     time.Duration
 	due      time.Time // before which it is not opened again
@@ -135,9 +136,16 @@ func (s *Source) tend(ctx context.Context) error {
 		if time.Now().Before(one.due) {
 			continue
 		}
-		if err := s.attend(ctx, g, one, keys); err != nil && ctx.Err() == nil {
+		err := s.attend(ctx, g, one, keys)
+		if err == nil {
+			continue
+		}
+		if ctx.Err() == nil {
 			one.retryLater()
 			s.tell(one, g, err)
+		}
+		if _, answered := errors.AsType[*refused](err); !answered {
+			break // the others are left to the next round: nobody waits for each of them
 		}
 	}
 	for g, one := range w.groups {
@@ -158,7 +166,7 @@ func (s *Source) attend(ctx context.Context, g group, one *watched, keys []Key) 
 		if err != nil {
 			return err
 		}
-		one.consumer, one.learned = id, map[Key]bool{}
+		one.consumer, one.learned = id, map[Key]int{}
 	}
 	if err := s.learn(ctx, one, keys); err != nil {
 		return err
@@ -173,12 +181,16 @@ func (s *Source) attend(ctx context.Context, g group, one *watched, keys []Key) 
 	return nil
 }
 
+// enough is how often a key that cannot be found is tried to be learned: it is
+// found by polling all the same.
+const enough = 3
+
 // learn finds the keys that are new in the name of the consumer: so the registry
 // learns that it is to be told of them. The answers are of no interest here.
 func (s *Source) learn(ctx context.Context, one *watched, keys []Key) error {
 	var asks []ask
 	for _, k := range keys {
-		if !one.learned[k] {
+		if one.learned[k] < enough {
 			asks = append(asks, ask{k, s.state.entries[k].rev})
 		}
 	}
@@ -188,7 +200,10 @@ func (s *Source) learn(ctx context.Context, one *watched, keys []Key) error {
 			return err
 		}
 		for n, a := range batch.asks {
-			one.learned[a.Key] = answers[n].err == nil
+			one.learned[a.Key]++
+			if answers[n].err == nil {
+				one.learned[a.Key] = enough
+			}
 		}
 	}
 	return nil

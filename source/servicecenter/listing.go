@@ -1,0 +1,106 @@
+package servicecenter
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/isthmus-mesh/isthmus/source"
+)
+
+// age marks services of which a port is due to be dropped.
+func (s *state) age(now time.Time) {
+	for i, u := range s.units {
+		if !u.due.IsZero() && !now.Before(u.due) {
+			s.dirty[i] = true
+		}
+	}
+}
+
+// pending reports whether anything is to be listed again.
+func (s *state) pending(now time.Time) bool {
+	s.rename()
+	s.age(now)
+	return len(s.dirty) > 0 || len(s.gone) > 0
+}
+
+// changes is a listing of what is to be listed again, and changed whether that
+// is anything. What was read is taken as told.
+func (s *state) changes(now time.Time) (listing source.Listing, changed bool) {
+	changed = s.pending(now)
+	listing.Places = []string{}
+	for _, i := range slices.SortedFunc(maps.Keys(s.dirty), ranking{}.compare) {
+		listing.Places = append(listing.Places, i.place())
+		s.enter(&listing, i, now)
+	}
+	s.buried(&listing)
+	listing.Places = append(listing.Places, s.gone...)
+	return s.told(listing), changed
+}
+
+// everything is a listing of the whole registry.
+func (s *state) everything(now time.Time) source.Listing {
+	var listing source.Listing
+	for _, i := range slices.SortedFunc(maps.Keys(s.units), ranking{}.compare) {
+		s.enter(&listing, i, now)
+	}
+	s.buried(&listing)
+	return s.told(listing)
+}
+
+// buried says that the registry itself told of the end of a service, if it is a
+// single one: it was denied by name. Many that end together are a drop.
+func (s *state) buried(listing *source.Listing) {
+	if len(s.gone) == 1 {
+		listing.Removed = slices.Clone(s.gone)
+	}
+}
+
+func (s *state) told(listing source.Listing) source.Listing {
+	listing.Ignored = maps.Clone(s.ignored)
+	left := 0
+	for _, u := range s.units {
+		left += u.left
+	}
+	if left > 0 {
+		listing.Ignored[ignoredProperties] = left
+	}
+	return listing
+}
+
+// settle forgets what was to be listed, once it is stored.
+func (s *state) settle() {
+	clear(s.dirty)
+	s.gone = nil
+}
+
+// enter adds what becomes of a service to a listing.
+func (s *state) enter(listing *source.Listing, i Identity, now time.Time) {
+	u, e := s.units[i], s.entries[i.key()]
+	reason := e.trouble
+	if reason == "" && !e.known {
+		reason = "it has not been found yet; it is asked for every round"
+	}
+	switch refusedName := s.called.refused[i]; {
+	case refusedName != "":
+		listing.Refused = append(listing.Refused, refusal(i, refusedName))
+	case !e.known && e.denials == 1 && s.before[i.place()] == nil:
+		// It came and went between list and find, or is coming: there is nothing to keep.
+	case reason != "":
+		// Without a reference, everything that stands in the place stays.
+		listing.Refused = append(listing.Refused, source.Refusal{Place: i.place(), Object: i.object(), Where: i.place(), Reason: reason})
+	default:
+		c := convert(i, s.called.of[i], s.instances(i, e), u.ports, s.rules, now)
+		u.ports, u.left, u.due = c.ports, c.left, portsDue(c.ports, s.rules.portGrace)
+		listing.Objects = append(listing.Objects, c.object)
+		listing.Refused = append(listing.Refused, c.refused...)
+	}
+}
+
+// instances are those of a service among those of its key.
+func (s *state) instances(i Identity, e *entry) []Instance {
+	if !s.perVersion {
+		return e.instances
+	}
+	return slices.DeleteFunc(slices.Clone(e.instances), func(o Instance) bool { return o.Version != i.Version })
+}
