@@ -1,8 +1,11 @@
 package cli
 
 import (
+	"fmt"
 	"io"
 	"os"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"google.golang.org/grpc/grpclog"
@@ -12,29 +15,54 @@ import (
 
 func newDemo(version string) *cobra.Command {
 	var once bool
+	registry := kind(demo.Registries()[0])
 	c := &cobra.Command{
-		Use:   "demo [--once]",
+		Use:   "demo [--registry KIND] [--once]",
 		Short: "See it at work: everything on loopback, in one process",
 		Long: `Demo makes a registry folder in a temporary place, starts six small gRPC backends
 of three services, the control plane, and a gRPC client that finds the backends
 over xDS and keeps calling them. It shows who answers, adds an instance, kills
 one, breaks a file and mends it, and how long each took from the file to the
 client. Then it is yours: edit the folder and watch. Ctrl-C ends it; nothing is
-left behind.`,
+left behind.
+
+With --registry servicecenter the registry is no folder but a stand-in for
+ServiceComb Service Center, with its delays; what is broken and mended then is a
+registration. It needs addresses from 127.0.0.1 to 127.0.0.3, which Linux has.`,
 		Example: `  isthmus demo
-  isthmus demo --once    the tour only: exit status 0 if the client observed every step`,
+  isthmus demo --once    the tour only: exit status 0 if the client observed every step
+  isthmus demo --registry servicecenter`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			quietGRPC()
 			out := c.OutOrStdout()
-			if err := demo.Run(c.Context(), demo.Config{Version: version, Out: out, Terminal: isTerminal(out), Once: once}); err != nil {
+			if err := demo.Run(c.Context(), demo.Config{Version: version, Out: out, Terminal: isTerminal(out), Once: once, Registry: string(registry)}); err != nil {
 				return wrong{err}
 			}
 			return nil
 		},
 	}
 	c.Flags().BoolVar(&once, "once", false, "make the tour without pauses and end, with status 0 only if the client observed every step")
+	c.Flags().Var(&registry, "registry", "where the backends are announced: "+strings.Join(demo.Registries(), " or "))
 	return c
+}
+
+// kind is the value of --registry.
+type kind string
+
+// String implements the flag's value, as Set and Type do.
+func (k *kind) String() string { return string(*k) }
+
+// Type is what help shows for a value.
+func (k *kind) Type() string { return "KIND" }
+
+// Set takes the kind from the command line.
+func (k *kind) Set(s string) error {
+	if !slices.Contains(demo.Registries(), s) {
+		return fmt.Errorf("use %s", strings.Join(demo.Registries(), " or "))
+	}
+	*k = kind(s)
+	return nil
 }
 
 // quietGRPC keeps what gRPC logs out of the picture, unless it was asked for.

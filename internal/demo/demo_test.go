@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"io"
+	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -20,18 +21,23 @@ var folder = regexp.MustCompile(`config +(\S+)/isthmus\.yaml`)
 
 func TestTourIsObserved(t *testing.T) {
 	t.Parallel()
-	var out bytes.Buffer
-	begun := time.Now()
-	if err := Run(t.Context(), Config{Version: "test", Out: &out, Once: true}); err != nil {
-		t.Fatalf("%v\n%s", err, out.String())
+	for _, registry := range Registries() {
+		t.Run(registry, func(t *testing.T) {
+			t.Parallel()
+			var out bytes.Buffer
+			begun := time.Now()
+			if err := Run(t.Context(), Config{Version: "test", Out: &out, Once: true, Registry: registry}); err != nil {
+				t.Fatalf("%v\n%s", err, out.String())
+			}
+			if took := time.Since(begun); took > 20*time.Second {
+				t.Errorf("it took %s", took)
+			}
+			if n := strings.Count(out.String(), "observed after "); n != 5 {
+				t.Errorf("%d steps of 5 were observed:\n%s", n, out.String())
+			}
+			mustHaveGone(t, out.String())
+		})
 	}
-	if took := time.Since(begun); took > 20*time.Second {
-		t.Errorf("it took %s", took)
-	}
-	if n := strings.Count(out.String(), "observed after "); n != 5 {
-		t.Errorf("%d steps of 5 were observed:\n%s", n, out.String())
-	}
-	mustHaveGone(t, out.String())
 }
 
 // Whatever is not observed ends the tour, and the error names the step and what
@@ -127,6 +133,44 @@ func TestFolderMayBeEdited(t *testing.T) {
 			}
 			mustHaveGone(t, out.String())
 		})
+	}
+}
+
+// A Service Center is the user's, too: here the instance is removed that the
+// demo suggests.
+func TestCenterMayBeChanged(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	out := &transcript{}
+	out.when("Ctrl-C ends the demo", func() { follow(t, out.String()) })
+	out.when("cart-1 left ", cancel)
+	if err := Run(ctx, Config{Out: out, Registry: "servicecenter", pause: time.Millisecond}); err != nil {
+		t.Fatal(err)
+	}
+	if !regexp.MustCompile(`cart-1 left \d+ ms after the registry changed`).MatchString(out.String()) {
+		t.Errorf("the change is not shown:\n%s", out.String())
+	}
+}
+
+// follow does what the output says can be done with curl.
+func follow(t *testing.T, out string) {
+	t.Helper()
+	hint := regexp.MustCompile(`curl -X (\w+) (\S+)`).FindStringSubmatch(out)
+	if hint == nil {
+		t.Fatalf("the output suggests nothing:\n%s", out)
+	}
+	r, err := http.NewRequestWithContext(t.Context(), hint[1], hint[2], http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := (&http.Transport{DisableKeepAlives: true}).RoundTrip(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = w.Body.Close()
+	if w.StatusCode != http.StatusOK {
+		t.Errorf("%s is answered %s", hint[0], w.Status)
 	}
 }
 

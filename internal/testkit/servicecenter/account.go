@@ -38,6 +38,10 @@ type login struct {
 }
 
 func (s *Server) login(w http.ResponseWriter, r *http.Request) {
+	if len(s.config.Accounts) == 0 { // authorization is off
+		http.NotFound(w, r)
+		return
+	}
 	var l login
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 	if err == nil {

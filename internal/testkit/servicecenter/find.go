@@ -57,24 +57,22 @@ func (s *Server) find(l lookup) (found, *Error) {
 	if err := l.key.validForSearch("FindInstancesRequest"); err != nil {
 		return found{}, err
 	}
+	n := l.key.in(l.tenant)
+	if isShared(n) { // who asks does not matter
+		n.env, l.consumer, l.key.Environment = itsEnvironment, "", itsEnvironment
+	}
 	consumer, at, err := s.consumer(l)
 	if err != nil {
 		return found{}, err
 	}
-	n := l.key.in(l.tenant)
-	switch {
-	case isShared(n):
-		n.env, consumer = itsEnvironment, &Service{}
-	case l.consumer != "":
-		n.env = consumer.Environment
-	}
+	n.env = consumer.Environment
 	versions := s.cache.versions(n)
 	if len(versions) == 0 {
 		return found{}, refuse(NoService, "Consumer[%s][%s] find provider[%s] failed, provider does not exist",
 			l.consumer, path(consumer), strings.Join([]string{n.env, n.app, n.name}, "/"))
 	}
 	ids := s.accessible(versions, consumer)
-	if l.consumer != "" && len(ids) > 0 && !isShared(n) {
+	if l.consumer != "" && len(ids) > 0 {
 		s.learn(at, nameOf(l.tenant, s.cache.services[ids[0]]))
 	}
 	return s.consistent(findKey{n, l.consumer}, l, func(in *shelf) found { return in.find(ids...) }), nil

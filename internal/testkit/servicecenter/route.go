@@ -44,7 +44,6 @@ const (
 	GovernStatistics   Route = "GET govern/statistics"
 	Dump               Route = "GET admin/dump"
 	Token              Route = "POST token"
-	Readiness          Route = "GET readiness"
 
 	unknown Route = "unknown"
 )
@@ -129,7 +128,6 @@ func (s *Server) routes() http.Handler {
 	}
 	open(Version, "GET "+registry+"/version", s.version)
 	open(Health, "GET "+registry+"/health", s.health)
-	open(Readiness, "GET "+registry+"/health/readiness", s.ready)
 	add(ListServices, "GET "+registry+"/microservices", maxBody, s.listServices)
 	add(GetService, "GET "+aService, maxBody, s.getService)
 	add(Existence, "GET "+registry+"/existence", maxBody, s.existence)

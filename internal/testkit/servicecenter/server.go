@@ -16,7 +16,7 @@ type Config struct {
 	Prompt    bool          // show every change at once, and hold no deletion
 	KeepAlive bool          // no instance has to send heartbeats
 	NoEvents  bool          // watchers hear nothing, as with registry.cache.mode 0
-	RuleDelay time.Duration // until a consumer's look-up becomes a dependency; default 0.2 s
+	RuleDelay time.Duration // until a consumer's look-up becomes a dependency; default 20 ms
 	Queue     int           // events that wait for a watcher at most; default 5,000
 	// Accounts are names with their passwords. If there are any, every request
 	// but a login needs a token.
@@ -25,7 +25,7 @@ type Config struct {
 
 func (c Config) ruleDelay() time.Duration {
 	if c.RuleDelay == 0 {
-		return 200 * time.Millisecond
+		return 20 * time.Millisecond
 	}
 	return c.RuleDelay
 }

@@ -21,8 +21,6 @@ func (s *Server) health(*call) (any, *Error) {
 	return instancesAnswer{s.cache.find(at).instances}, nil
 }
 
-func (s *Server) ready(*call) (any, *Error) { return nil, nil }
-
 func (s *Server) listServices(c *call) (any, *Error) {
 	return servicesAnswer{s.visible(c.tenant, c.isTrue("withShared"))}, nil
 }
@@ -53,11 +51,18 @@ func (s *Server) getService(c *call) (any, *Error) {
 }
 
 func (s *Server) existence(c *call) (any, *Error) {
+	if c.query("type") == "schema" {
+		return nil, refuse(NoSchema, "schema ref not found.")
+	}
 	if c.query("type") != "microservice" {
 		return nil, refuse(Invalid, "Only micro-service and schema can be used as type.")
 	}
 	k := Key{Environment: c.query("env"), App: c.query("appId"), Name: c.query("serviceName"), Version: c.query("version")}
 	if err := k.validForSearch("GetExistenceRequest"); err != nil {
+		return nil, err
+	}
+	version := field{"Version", k.Version, rule{1, 64, versionPattern, versionForm}}
+	if err := check("GetExistenceRequest", version); err != nil {
 		return nil, err
 	}
 	at, ok := s.cache.version(k.in(c.tenant), k.Version)

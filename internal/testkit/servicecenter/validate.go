@@ -1,6 +1,7 @@
 package servicecenter
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"strings"
@@ -10,6 +11,7 @@ import (
 type rule struct {
 	lowest, highest int // in characters; none if 0
 	pattern         string
+	says            string // what the pattern is called, if not by itself
 }
 
 func (r rule) String() string {
@@ -21,7 +23,7 @@ func (r rule) String() string {
 		parts = append(parts, fmt.Sprintf("Max: %d", r.highest))
 	}
 	if r.pattern != "" {
-		parts = append(parts, "Regexp: "+r.pattern)
+		parts = append(parts, "Regexp: "+cmp.Or(r.says, r.pattern))
 	}
 	return "{" + strings.Join(parts, ", ") + "}"
 }
@@ -52,6 +54,7 @@ const (
 	searchPattern  = `^[a-zA-Z0-9]*$|^[a-zA-Z0-9][a-zA-Z0-9_\-.:]*[a-zA-Z0-9]$`
 	envPattern     = `^(development|testing|acceptance|production)*$`
 	versionPattern = `^(0|[1-9]\d*)(\.(0|[1-9]\d*)){0,3}$`
+	versionForm    = "the form x[.y[.z]] where x y and z are 0-32767 range"
 	aliasPattern   = `^[a-zA-Z0-9_\-.:]*$`
 	visible        = `\S+`
 	placePattern   = `^[A-Za-z0-9_.-]+$`
@@ -60,23 +63,23 @@ const (
 
 func (s *Service) valid() *Error {
 	return check("MicroService",
-		field{"ServiceId", s.ID, rule{0, 64, `^\S*$`}},
-		field{"AppId", s.App, rule{0, 160, namePattern}},
-		field{"ServiceName", s.Name, rule{1, 128, namePattern}},
-		field{"Version", s.Version, rule{0, 64, versionPattern}},
-		field{"Environment", s.Environment, rule{0, 0, envPattern}},
-		field{"Description", s.Description, rule{0, 256, ""}},
-		field{"Level", s.Level, rule{0, 0, `^(FRONT|MIDDLE|BACK)$`}},
-		field{"Status", s.Status, rule{0, 0, `^(UP|DOWN)?$`}},
-		field{"Alias", s.Alias, rule{0, 128, aliasPattern}},
+		field{"ServiceId", s.ID, rule{0, 64, `^\S*$`, ""}},
+		field{"AppId", s.App, rule{0, 160, namePattern, ""}},
+		field{"ServiceName", s.Name, rule{1, 128, namePattern, ""}},
+		field{"Version", s.Version, rule{highest: 64, pattern: versionPattern, says: versionForm}},
+		field{"Environment", s.Environment, rule{0, 0, envPattern, ""}},
+		field{"Description", s.Description, rule{0, 256, "", ""}},
+		field{"Level", s.Level, rule{0, 0, `^(FRONT|MIDDLE|BACK)$`, ""}},
+		field{"Status", s.Status, rule{0, 0, `^(UP|DOWN)?$`, ""}},
+		field{"Alias", s.Alias, rule{0, 128, aliasPattern, ""}},
 	)
 }
 
 func (k *Key) validForSearch(of string) *Error {
 	return check(of,
-		field{"AppId", k.App, rule{1, 160, namePattern}},
-		field{"Environment", k.Environment, rule{0, 0, envPattern}},
-		field{"ServiceName", k.Name, rule{1, 160 + 1 + 128, searchPattern}},
+		field{"AppId", k.App, rule{1, 160, namePattern, ""}},
+		field{"Environment", k.Environment, rule{0, 0, envPattern, ""}},
+		field{"ServiceName", k.Name, rule{1, 160 + 1 + 128, searchPattern, ""}},
 	)
 }
 
@@ -94,8 +97,8 @@ func (r *batchRequest) valid() *Error {
 			return refuse(Invalid, "field 'FindInstance.Instance' invalid value '<nil>' does not match rule: {Min: 1}")
 		}
 		err := check("HeartbeatSetElement",
-			field{"ServiceId", of.Instance.ServiceID, rule{1, 64, `^\S*$`}},
-			field{"InstanceId", of.Instance.InstanceID, rule{1, 64, `^[A-Za-z0-9_.-]*$`}})
+			field{"ServiceId", of.Instance.ServiceID, rule{1, 64, `^\S*$`, ""}},
+			field{"InstanceId", of.Instance.InstanceID, rule{1, 64, `^[A-Za-z0-9_.-]*$`, ""}})
 		if err != nil {
 			return err
 		}
@@ -106,30 +109,30 @@ func (r *batchRequest) valid() *Error {
 func (i *Instance) valid() *Error {
 	const of = "MicroServiceInstance"
 	for _, e := range i.Endpoints {
-		if err := check(of, field{"Endpoints", e, rule{0, 0, visible}}); err != nil {
+		if err := check(of, field{"Endpoints", e, rule{0, 0, visible, ""}}); err != nil {
 			return err
 		}
 	}
 	err := check(of,
-		field{"HostName", i.HostName, rule{1, 64, visible}},
-		field{"InstanceId", i.ID, rule{0, 64, `^[A-Za-z0-9_.-]*$`}},
-		field{"ServiceId", i.ServiceID, rule{1, 64, `^\S*$`}},
-		field{"Status", i.Status, rule{0, 0, "^(UP|DOWN|STARTING|TESTING|OUTOFSERVICE)?$"}})
+		field{"HostName", i.HostName, rule{1, 64, visible, ""}},
+		field{"InstanceId", i.ID, rule{0, 64, `^[A-Za-z0-9_.-]*$`, ""}},
+		field{"ServiceId", i.ServiceID, rule{1, 64, `^\S*$`, ""}},
+		field{"Status", i.Status, rule{0, 0, "^(UP|DOWN|STARTING|TESTING|OUTOFSERVICE)?$", ""}})
 	if err != nil {
 		return err
 	}
 	if i.HealthCheck != nil {
-		if err := check("HealthCheck", field{"Mode", i.HealthCheck.Mode, rule{0, 0, `^(push|pull)$`}}); err != nil {
+		if err := check("HealthCheck", field{"Mode", i.HealthCheck.Mode, rule{0, 0, `^(push|pull)$`, ""}}); err != nil {
 			return err
 		}
 	}
 	if d := i.DataCenter; d != nil {
-		return check("DataCenterInfo", field{"Name", d.Name, rule{1, 128, placePattern}},
-			field{"Region", d.Region, rule{1, 128, placePattern}}, field{"AvailableZone", d.Zone, rule{1, 128, placePattern}})
+		return check("DataCenterInfo", field{"Name", d.Name, rule{1, 128, placePattern, ""}},
+			field{"Region", d.Region, rule{1, 128, placePattern, ""}}, field{"AvailableZone", d.Zone, rule{1, 128, placePattern, ""}})
 	}
 	return nil
 }
 
 func checkStatus(status string) *Error {
-	return check("UpdateInstanceStatusRequest", field{"Status", status, rule{0, 0, statusPattern}})
+	return check("UpdateInstanceStatusRequest", field{"Status", status, rule{0, 0, statusPattern, ""}})
 }
