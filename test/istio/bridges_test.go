@@ -5,11 +5,13 @@ import (
 	"strconv"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/isthmus-mesh/isthmus/test/istio/cluster"
 )
 
 // TestTwoBridgesDoNotFight has two installations mirror one registry into one
-// namespace. Who was first keeps the names, and the other leaves them alone.
+// namespace. Who is first with a name keeps it, and the other leaves it alone.
 func TestTwoBridgesDoNotFight(t *testing.T) {
 	t.Parallel()
 	api, registry := connect(t, shared), startRegistry(t)
@@ -19,27 +21,51 @@ func TestTwoBridgesDoNotFight(t *testing.T) {
 	b := bridge{registry: registry, namespace: "bridges", instance: "b", user: "b"}
 	serve(t, api, a)
 	api.AwaitMirror(a)
-	other := serve(t, api, b)
-	other.AwaitState("live")
-	before := api.own(b.namespace)
+	serve(t, api, b).AwaitRefusal("bridges/many-0.bridges.example", "")
+	before := len(api.own("bridges"))
+
 	registry.Remove("many-1", registry.Services()["many-1"][0])
-	registry.Drop("many-2")
 	registry.Add("many-3", "10.9.9.9:80")
-	api.Settle(a)
-	await(t, "the second to have nothing", func() error {
-		got, err := api.Mirrored(b.namespace, "b")
-		if err == nil && len(got) > 0 {
-			err = fmt.Errorf("it has %v", got)
-		}
-		return err
-	})
-	api.Settle(a)
-	api.MustHaveDeletedAtMost(b.namespace, "many-2")
-	// The second may hear of a drop a little later than the first, and find the
-	// name free for as long.
-	if writes := api.own(b.namespace)[len(before):]; len(writes) > 3+2+2 { // changes, markers, and that
+	api.SettleTogether(a, b)
+	registry.Drop("many-2")
+	api.SettleTogether(a, b)
+	api.MustHaveDeletedAtMost("bridges", "many-2")
+	// One of them may hear of the drop a little later than the other, and find
+	// the name free for as long.
+	if writes := api.own("bridges")[before:]; len(writes) > 3+2+2 { // changes, markers, and that
 		t.Errorf("3 changes and 2 markers led to %d writes: %v", len(writes), writes)
 	}
+}
+
+// SettleTogether waits until two instances together have written what is registered,
+// and then something registered after that.
+func (a *api) SettleTogether(one, two bridge) {
+	a.t.Helper()
+	a.awaitTogether(one, two)
+	a.markers++
+	one.registry.Add("marker-"+strconv.Itoa(a.markers), "10.0.0.1:80")
+	a.awaitTogether(one, two)
+}
+
+func (a *api) awaitTogether(one, two bridge) {
+	a.t.Helper()
+	await(a.t, "what is registered in the API server", func() error {
+		got, err := a.Mirrored(one.namespace, one.instance)
+		if err != nil {
+			return err
+		}
+		others, err := a.Mirrored(two.namespace, two.instance)
+		if err != nil {
+			return err
+		}
+		for service, addresses := range others {
+			got[service] = append(got[service], addresses...)
+		}
+		if diff := cmp.Diff(one.registry.Services(), got); diff != "" {
+			return fmt.Errorf("what is registered (-) is not what was written (+):\n%s", diff)
+		}
+		return nil
+	})
 }
 
 // own are the changes of objects that were made by Isthmus.

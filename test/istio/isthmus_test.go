@@ -48,10 +48,10 @@ outputs:
   istio:
     kubeconfig: %[3]s
     debounce: {quiet: 50ms, max: 500ms}
-    leaderElection: {enabled: %[4]t, namespace: %[5]s, name: %[1]s}
+    leaderElection: {enabled: %[4]t, name: %[1]s}
 admin: {listen: "127.0.0.1:0"}
 log: {level: debug}
-`, b.instance, sources, kubeconfig, !b.alone, b.namespace)
+`, b.instance, sources, kubeconfig, !b.alone)
 }
 
 func (b bridge) source(name string) string {
@@ -89,7 +89,7 @@ func serve(t *testing.T, a *api, b bridge) *isthmus {
 	i := &isthmus{Process: cluster.NewProcess(dir, b.user, program, "serve", "--config", file), t: t, user: b.user}
 	t.Cleanup(func() {
 		i.Kill()
-		if t.Failed() || os.Getenv("SHOWLOG") != "" {
+		if t.Failed() {
 			t.Logf("--- log of %s\n%s", i.user, i.Log())
 		}
 	})

@@ -31,7 +31,7 @@ func pair(t *testing.T, api *api, b bridge) (leader, standby *isthmus) {
 
 // holder is who holds the lease.
 func (a *api) holder(b bridge) (string, error) {
-	lease, err := a.client.Get(a.t.Context(), cluster.Leases, b.namespace, b.withDefaults().instance)
+	lease, err := a.client.Get(a.t.Context(), cluster.Leases, cluster.RootNamespace, b.withDefaults().instance)
 	if err != nil {
 		return "", err
 	}

@@ -41,7 +41,7 @@ func (c *Cluster) start(ctx context.Context) (err error) {
 		return err
 	}
 	defer client.Close()
-	if err := client.Namespace(ctx, rootNamespace); err != nil {
+	if err := client.Namespace(ctx, RootNamespace); err != nil {
 		return err
 	}
 	return c.define(ctx, client)

@@ -6,8 +6,8 @@ import (
 	"net/http"
 )
 
-// rootNamespace is where istiod lives.
-const rootNamespace = "istio-system"
+// RootNamespace is where istiod lives, and those beside it.
+const RootNamespace = "istio-system"
 
 // Istiod is Istio's control plane. It reads the objects of all namespaces.
 type Istiod struct {
@@ -32,7 +32,7 @@ func (c *Cluster) StartIstiod(ctx context.Context) (*Istiod, error) {
 		"--grpcAddr="+xds, "--secureGRPCAddr=", "--httpAddr="+web, "--httpsAddr=",
 		"--monitoringAddr="+monitoring, "--ctrlz_port=0")
 	i.env = []string{
-		"POD_NAME=istiod-0", "POD_NAMESPACE=" + rootNamespace,
+		"POD_NAME=istiod-0", "POD_NAMESPACE=" + RootNamespace,
 		"ENABLE_CA_SERVER=false", "INJECT_ENABLED=false",
 	}
 	c.istiods = append(c.istiods, i)
