@@ -1,7 +1,9 @@
 package istio_test
 
 import (
+	"crypto/rand"
 	"slices"
+	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -26,6 +28,15 @@ func connect(t *testing.T, c *cluster.Cluster) *api {
 	}
 	t.Cleanup(client.Close)
 	return &api{t: t, server: c.API, client: client}
+}
+
+// NewNamespace creates a namespace of a name that no other test, and no other
+// run of the same one, has.
+func (a *api) NewNamespace(prefix string) (name string) {
+	a.t.Helper()
+	name = prefix + "-" + strings.ToLower(rand.Text()[:6])
+	a.Namespace(name)
+	return name
 }
 
 // Namespace creates a namespace.

@@ -11,9 +11,8 @@ func TestAPIServerIsKilledInMidPush(t *testing.T) {
 	t.Parallel()
 	own := startCluster(t)
 	api, registry := connect(t, own), startRegistry(t)
-	api.Namespace("killed")
 	registry.AddMany("many", 200)
-	b := bridge{registry: registry, namespace: "killed"}
+	b := api.Bridge(registry, "killed")
 	i := serve(t, api, b)
 	api.AwaitWrites(i.user, b.namespace, 50)
 	own.API.Kill()

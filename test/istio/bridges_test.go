@@ -15,24 +15,24 @@ import (
 func TestTwoBridgesDoNotFight(t *testing.T) {
 	t.Parallel()
 	api, registry := connect(t, shared), startRegistry(t)
-	api.Namespace("bridges")
+	namespace := api.NewNamespace("bridges")
 	registry.AddMany("many", 20)
-	a := bridge{registry: registry, namespace: "bridges", instance: "a", user: "a"}
-	b := bridge{registry: registry, namespace: "bridges", instance: "b", user: "b"}
+	a := bridge{registry: registry, namespace: namespace, instance: namespace + "-a", user: "a"}
+	b := bridge{registry: registry, namespace: namespace, instance: namespace + "-b", user: "b"}
 	serve(t, api, a)
 	api.AwaitMirror(a)
-	serve(t, api, b).AwaitRefusal("bridges/many-0.bridges.example", "")
-	before := len(api.own("bridges"))
+	serve(t, api, b).AwaitRefusal(b.host("many-0"), "")
+	before := len(api.own(namespace))
 
 	registry.Remove("many-1", registry.Services()["many-1"][0])
 	registry.Add("many-3", "10.9.9.9:80")
 	api.SettleTogether(a, b)
 	registry.Drop("many-2")
 	api.SettleTogether(a, b)
-	api.MustHaveDeletedAtMost("bridges", "many-2")
+	api.MustHaveDeletedAtMost(namespace, "many-2")
 	// One of them may hear of the drop a little later than the other, and find
 	// the name free for as long.
-	if writes := api.own("bridges")[before:]; len(writes) > 3+2+2 { // changes, markers, and that
+	if writes := api.own(namespace)[before:]; len(writes) > 3+2+2 { // changes, markers, and that
 		t.Errorf("3 changes and 2 markers led to %d writes: %v", len(writes), writes)
 	}
 }
@@ -85,10 +85,9 @@ func TestTwoBridgesOnOneRegistry(t *testing.T) {
 	api, registry := connect(t, shared), startRegistry(t)
 	registry.AddMany("many", 20)
 	var bridges []bridge
-	for i := range 2 {
-		name := "both-" + strconv.Itoa(i)
-		b := bridge{registry: registry, namespace: name, instance: name, user: name}
-		api.Namespace(name)
+	for _, name := range []string{"both-one", "both-two"} {
+		b := api.Bridge(registry, name)
+		b.user = name
 		serve(t, api, b)
 		bridges = append(bridges, b)
 	}

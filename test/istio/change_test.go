@@ -10,11 +10,10 @@ func TestRegistryChangesReachCalls(t *testing.T) {
 	one := startBackend(t, "one", "127.0.0.1:"+port)
 	two := startBackend(t, "two", "127.0.0.2:"+port)
 	api, registry := connect(t, shared), startRegistry(t)
-	api.Namespace("change")
 	registry.Add("reviews", one.address)
-	b := bridge{registry: registry, namespace: "change"}
+	b := api.Bridge(registry, "change")
 	serve(t, api, b)
-	client := dial(t, istiod, "change", "reviews.change.example:"+port)
+	client := dial(t, istiod, b.namespace, b.host("reviews")+":"+port)
 	client.AwaitAnswers("one")
 	traffic := client.KeepCalling()
 
@@ -34,5 +33,5 @@ func TestRegistryChangesReachCalls(t *testing.T) {
 	registry.Drop("reviews")
 	api.Settle(b)
 	client.AwaitFailure()
-	api.MustHaveDeleted("change", "reviews")
+	api.MustHaveDeleted(b.namespace, "reviews")
 }

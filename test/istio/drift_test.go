@@ -2,6 +2,7 @@ package istio_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -18,15 +19,14 @@ const soon = 10 * time.Second
 func TestDriftIsRestored(t *testing.T) {
 	t.Parallel()
 	api, registry := connect(t, shared), startRegistry(t)
-	api.Namespace("drift")
 	registry.Add("reviews", "10.0.0.1:80", "10.0.0.2:80")
-	b := bridge{registry: registry, namespace: "drift"}
+	b := api.Bridge(registry, "drift")
 	i := serve(t, api, b)
 	api.Settle(b)
-	const name = "reviews.drift.example"
+	name := b.host("reviews")
 
 	began := time.Now()
-	api.Edit(cluster.ServiceEntries, "drift", name, func(o map[string]any) {
+	api.Edit(cluster.ServiceEntries, b.namespace, name, func(o map[string]any) {
 		endpoints := []any{map[string]any{"address": "10.6.6.6"}}
 		if err := unstructured.SetNestedSlice(o, endpoints, "spec", "endpoints"); err != nil {
 			t.Fatal(err)
@@ -36,7 +36,7 @@ func TestDriftIsRestored(t *testing.T) {
 	mustBeSoon(t, "an edit", began)
 
 	began = time.Now()
-	api.Edit(cluster.ServiceEntries, "drift", name, func(o map[string]any) {
+	api.Edit(cluster.ServiceEntries, b.namespace, name, func(o map[string]any) {
 		if err := unstructured.SetNestedField(o, "MESH_EXTERNAL", "spec", "location"); err != nil {
 			t.Fatal(err)
 		}
@@ -45,7 +45,7 @@ func TestDriftIsRestored(t *testing.T) {
 		}
 	})
 	await(t, "the fields to be restored", func() error {
-		spec := api.Spec(cluster.ServiceEntries, "drift", name)
+		spec := api.Spec(cluster.ServiceEntries, b.namespace, name)
 		if spec["location"] == "MESH_EXTERNAL" || spec["addresses"] != nil {
 			return fmt.Errorf("it is %v", spec)
 		}
@@ -54,13 +54,13 @@ func TestDriftIsRestored(t *testing.T) {
 	mustBeSoon(t, "fields", began)
 
 	began = time.Now()
-	if err := api.client.Delete(t.Context(), cluster.ServiceEntries, "drift", name); err != nil {
+	if err := api.client.Delete(t.Context(), cluster.ServiceEntries, b.namespace, name); err != nil {
 		t.Fatal(err)
 	}
 	api.AwaitMirror(b)
 	mustBeSoon(t, "a deletion", began)
 	api.Settle(b)
-	api.MustHaveDeleted("drift", "reviews") // by hand, only
+	api.MustHaveDeleted(b.namespace, "reviews") // by hand, only
 	i.MustHaveRestored(3)
 }
 
@@ -77,9 +77,8 @@ func mustBeSoon(t *testing.T, what string, began time.Time) {
 func TestStatusOfIstiodIsNoDrift(t *testing.T) {
 	t.Parallel()
 	api, registry := connect(t, shared), startRegistry(t)
-	api.Namespace("status")
 	registry.Add("reviews", "10.0.0.1:80")
-	b := bridge{registry: registry, namespace: "status"}
+	b := api.Bridge(registry, "status")
 	i := serve(t, api, b)
 	await(t, "istiod to write", func() error {
 		for _, w := range api.WritesBy("istiod", b.namespace) {
@@ -96,14 +95,14 @@ func TestStatusOfIstiodIsNoDrift(t *testing.T) {
 	i.MustHaveRestored(0)
 }
 
-// foreign are the labels of objects that are in the way of one that Isthmus is
-// to write, by why they are not its own.
+// foreign are the labels of objects that are in the way of one that the
+// Isthmus INSTANCE is to write, by why they are not its own.
 var foreign = map[string]string{
 	"without-labels":       `{}`,
 	"of-somebody-else":     `{app.kubernetes.io/managed-by: helm}`,
 	"of-another-instance":  `{app.kubernetes.io/managed-by: isthmus, isthmus.io/instance: other}`,
 	"of-no-instance":       `{app.kubernetes.io/managed-by: isthmus}`,
-	"of-an-unknown-writer": `{isthmus.io/instance: foreign-of-an-unknown-writer}`,
+	"of-an-unknown-writer": `{isthmus.io/instance: INSTANCE}`,
 }
 
 // TestForeignObjectsAreLeftAlone has an object of somebody else in the way of
@@ -113,9 +112,10 @@ func TestForeignObjectsAreLeftAlone(t *testing.T) {
 	for why, labels := range foreign {
 		t.Run(why, func(t *testing.T) {
 			t.Parallel()
-			api, registry, namespace := connect(t, shared), startRegistry(t), "foreign-"+why
-			api.Namespace(namespace)
-			names := []string{"reviews." + namespace + ".example", "ratings." + namespace + ".example"}
+			api, registry := connect(t, shared), startRegistry(t)
+			b := api.Bridge(registry, "foreign-"+why)
+			labels := strings.ReplaceAll(labels, "INSTANCE", b.namespace)
+			names := []string{b.host("reviews"), b.host("ratings")}
 			before := map[string]map[string]any{}
 			for _, name := range names {
 				api.Apply(cluster.ServiceEntries, fmt.Sprintf(`
@@ -126,34 +126,33 @@ spec:
   hosts: [%[1]s]
   ports: [{number: 443, name: tls, protocol: TLS}]
   resolution: NONE
-`, name, namespace, labels))
-				before[name] = api.Spec(cluster.ServiceEntries, namespace, name)
+`, name, b.namespace, labels))
+				before[name] = api.Spec(cluster.ServiceEntries, b.namespace, name)
 			}
 			registry.Add("reviews", "10.0.0.1:80")
-			b := bridge{registry: registry, namespace: namespace}
 			i := serve(t, api, b)
 			api.awaitMarker(b)
-			i.AwaitRefusal(namespace+"/"+names[0], "")
+			i.AwaitRefusal(names[0], "")
 			registry.Remove("reviews", "10.0.0.1:80")
 			registry.Add("reviews", "10.0.0.2:80")
 			api.awaitMarker(b)
 			for _, name := range names {
-				if diff := cmp.Diff(before[name], api.Spec(cluster.ServiceEntries, namespace, name)); diff != "" {
+				if diff := cmp.Diff(before[name], api.Spec(cluster.ServiceEntries, b.namespace, name)); diff != "" {
 					t.Errorf("%s was changed:\n%s", name, diff)
 				}
 			}
-			for _, w := range api.WritesBy(i.user, namespace) {
+			for _, w := range api.WritesBy(i.user, b.namespace) {
 				if w.Changed() && (w.Name == names[0] || w.Name == names[1]) {
 					t.Errorf("it was written: %+v", w)
 				}
 			}
 
 			// When the name is free, it is taken.
-			if err := api.client.Delete(t.Context(), cluster.ServiceEntries, namespace, names[0]); err != nil {
+			if err := api.client.Delete(t.Context(), cluster.ServiceEntries, b.namespace, names[0]); err != nil {
 				t.Fatal(err)
 			}
 			api.Settle(b)
-			api.MustHaveDeleted(namespace, "reviews") // by hand
+			api.MustHaveDeleted(b.namespace, "reviews") // by hand
 		})
 	}
 }

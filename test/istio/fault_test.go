@@ -2,7 +2,6 @@ package istio_test
 
 import (
 	"cmp"
-	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -53,17 +52,16 @@ func TestRegistryFaultsTakeNothingAway(t *testing.T) {
 	for name, inject := range faults {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			port, namespace := freePort(t), "fault-"+name
+			port := freePort(t)
 			one := startBackend(t, "one", "127.0.0.1:"+port)
 			two := startBackend(t, "two", "127.0.0.2:"+port)
 			api, registry := connect(t, shared), startRegistry(t)
-			api.Namespace(namespace)
 			registry.Add("reviews", one.address)
 			registry.AddMany("many", 20)
-			b := bridge{registry: registry, namespace: namespace}
+			b := api.Bridge(registry, "fault-"+name)
 			i := serve(t, api, b)
 			api.Settle(b)
-			client := dial(t, istiod, namespace, fmt.Sprintf("reviews.%s.example:%s", namespace, port))
+			client := dial(t, istiod, b.namespace, b.host("reviews")+":"+port)
 			client.AwaitAnswers("one")
 			traffic := client.KeepCalling()
 
@@ -73,7 +71,7 @@ func TestRegistryFaultsTakeNothingAway(t *testing.T) {
 			registry.Drop("many-1")
 			registry.Remove("many-2", registry.Services()["many-2"][0])
 			registry.AwaitRequests(3)
-			api.MustHaveDeletedAtMost(namespace, "many-1")
+			api.MustHaveDeletedAtMost(b.namespace, "many-1")
 
 			registry.Mend()
 			if shown[name] == "held" {
@@ -83,7 +81,7 @@ func TestRegistryFaultsTakeNothingAway(t *testing.T) {
 			i.AwaitState("live")
 			api.Settle(b)
 			traffic.MustNotHaveFailed()
-			api.MustHaveDeleted(namespace, "many-1")
+			api.MustHaveDeleted(b.namespace, "many-1")
 		})
 	}
 }

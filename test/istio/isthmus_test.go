@@ -24,6 +24,15 @@ type bridge struct {
 	late      *bridge // a second source, with a namespace of its own; may be nil
 }
 
+// Bridge describes an Isthmus that mirrors a registry into a new namespace.
+func (a *api) Bridge(r *registry, namespace string) bridge {
+	a.t.Helper()
+	return bridge{registry: r, namespace: a.NewNamespace(namespace)}
+}
+
+// host is that of a service, and the name of the object that it is written as.
+func (b bridge) host(service string) string { return service + "." + b.namespace + ".example" }
+
 func (b bridge) withDefaults() bridge {
 	if b.instance == "" {
 		b.instance = b.namespace

@@ -13,16 +13,15 @@ import (
 func TestLargeServiceIsWrittenInParts(t *testing.T) {
 	t.Parallel()
 	api, registry := connect(t, shared), startRegistry(t)
-	api.Namespace("large")
 	var addresses []string
 	for i := range 2500 {
 		addresses = append(addresses, fmt.Sprintf("10.3.%d.%d:80", i/250, i%250+1))
 	}
 	registry.Add("large", addresses...)
-	b := bridge{registry: registry, namespace: "large"}
+	b := api.Bridge(registry, "large")
 	serve(t, api, b)
 	api.Settle(b)
-	objects, err := api.client.List(t.Context(), cluster.ServiceEntries, "large", managedBy)
+	objects, err := api.client.List(t.Context(), cluster.ServiceEntries, b.namespace, managedBy)
 	if err != nil || len(objects) < 3+1 {
 		t.Errorf("2500 endpoints and a marker are in %d objects, %v", len(objects), err)
 	}
@@ -48,14 +47,14 @@ func TestInstancesOfOneServiceServeTheirOwnPorts(t *testing.T) {
 	two := startBackend(t, "two", "127.0.0.2:"+common)
 	both := startBackend(t, "two-special", "127.0.0.2:"+special)
 	api, registry := connect(t, shared), startRegistry(t)
-	api.Namespace("ports")
+	b := api.Bridge(registry, "ports")
 	id := registry.Register(servicecenter.Service{App: "shop", Name: "reviews"})
 	for _, endpoints := range [][]string{{"grpc://" + one.address}, {"grpc://" + two.address, "grpc://" + both.address}} {
 		registry.RegisterInstance(id, servicecenter.Instance{HostName: "host", Endpoints: endpoints})
 	}
-	serve(t, api, bridge{registry: registry, namespace: "ports"})
-	dial(t, istiod, "ports", "reviews.ports.example:"+common).AwaitAnswers("one", "two")
-	client := dial(t, istiod, "ports", "reviews.ports.example:"+special)
+	serve(t, api, b)
+	dial(t, istiod, b.namespace, b.host("reviews")+":"+common).AwaitAnswers("one", "two")
+	client := dial(t, istiod, b.namespace, b.host("reviews")+":"+special)
 	client.AwaitAnswers("two-special")
 	traffic := client.KeepCalling()
 	client.AwaitAnswers("two-special")

@@ -43,9 +43,8 @@ func (a *api) holder(b bridge) (string, error) {
 func TestLeaderIsKilledInMidPush(t *testing.T) {
 	t.Parallel()
 	api, registry := connect(t, shared), startRegistry(t)
-	api.Namespace("leader-killed")
 	registry.AddMany("many", 50)
-	b := bridge{registry: registry, namespace: "leader-killed"}
+	b := api.Bridge(registry, "leader-killed")
 	leader, standby := pair(t, api, b)
 	api.Settle(b)
 	if writes := api.WritesBy(standby.user, b.namespace); len(writes) > 0 {
@@ -77,9 +76,8 @@ func TestLeaderIsKilledInMidPush(t *testing.T) {
 func TestPausedLeaderUndoesNothing(t *testing.T) {
 	t.Parallel()
 	api, registry := connect(t, shared), startRegistry(t)
-	api.Namespace("leader-paused")
 	registry.AddMany("many", 50)
-	b := bridge{registry: registry, namespace: "leader-paused"}
+	b := api.Bridge(registry, "leader-paused")
 	leader, standby := pair(t, api, b)
 	api.Settle(b)
 	before := len(api.WritesBy(leader.user, b.namespace))

@@ -94,8 +94,8 @@ func startCluster(t *testing.T) *cluster.Cluster {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	folder := filepath.Join(filepath.Dir(program), t.Name()) // kept if the test fails
-	if err := os.Mkdir(folder, 0o700); err != nil {
+	folder, err := os.MkdirTemp(filepath.Dir(program), t.Name()+"-") //nolint:usetesting // it is kept if the test fails
+	if err != nil {
 		t.Fatal(err)
 	}
 	c, err := cluster.Start(ctx, programs, folder)

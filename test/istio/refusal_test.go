@@ -2,6 +2,7 @@ package istio_test
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -23,11 +24,11 @@ var (
 const policy = `
 apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingAdmissionPolicy
-metadata: {name: no-forbidden-hosts}
+metadata: {name: %[1]s}
 spec:
   failurePolicy: Fail
   matchConstraints:
-    namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: refusal}}
+    namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: %[1]s}}
     resourceRules:
     - {apiGroups: [networking.istio.io], apiVersions: ["*"], operations: [CREATE, UPDATE], resources: [serviceentries]}
   validations:
@@ -38,15 +39,15 @@ spec:
 const policyBinding = `
 apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingAdmissionPolicyBinding
-metadata: {name: no-forbidden-hosts}
-spec: {policyName: no-forbidden-hosts, validationActions: [Deny]}
+metadata: {name: %[1]s}
+spec: {policyName: %[1]s, validationActions: [Deny]}
 `
 
 // probe is forbidden by the policy.
 const probe = `
 apiVersion: networking.istio.io/v1
 kind: ServiceEntry
-metadata: {name: probe, namespace: refusal}
+metadata: {name: probe, namespace: %s}
 spec: {hosts: [forbidden-probe.example], ports: [{number: 80, name: http}]}
 `
 
@@ -55,29 +56,28 @@ spec: {hosts: [forbidden-probe.example], ports: [{number: 80, name: http}]}
 func TestRefusedObjectHoldsUpNothingElse(t *testing.T) {
 	t.Parallel()
 	api, registry := connect(t, shared), startRegistry(t)
-	api.Namespace("refusal")
-	api.Apply(policies, policy)
-	api.Apply(policyBindings, policyBinding)
+	b := api.Bridge(registry, "refusal")
+	api.Apply(policies, fmt.Sprintf(policy, b.namespace))
+	api.Apply(policyBindings, fmt.Sprintf(policyBinding, b.namespace))
 	await(t, "the policy to be in force", func() error {
-		if apply(t.Context(), api.client, cluster.ServiceEntries, probe) == nil {
+		if apply(t.Context(), api.client, cluster.ServiceEntries, fmt.Sprintf(probe, b.namespace)) == nil {
 			return errors.New("what it forbids is admitted")
 		}
 		return nil
 	})
 	registry.Add("forbidden", "10.0.0.1:80")
 	registry.AddMany("many", 20)
-	b := bridge{registry: registry, namespace: "refusal"}
 	i := serve(t, api, b)
-	i.AwaitRefusal("refusal/forbidden.refusal.example", "this host is forbidden here")
+	i.AwaitRefusal(b.host("forbidden"), "this host is forbidden here")
 	registry.Add("many-1", "10.9.9.9:80")
 	registry.Drop("many-2")
 	api.AwaitMirrorBut(b, "forbidden")
 
-	if err := api.client.Delete(t.Context(), policyBindings, "", "no-forbidden-hosts"); err != nil {
+	if err := api.client.Delete(t.Context(), policyBindings, "", b.namespace); err != nil {
 		t.Fatal(err)
 	}
 	api.Settle(b)
-	api.MustHaveDeletedAtMost("refusal", "many-2", "probe")
+	api.MustHaveDeletedAtMost(b.namespace, "many-2", "probe")
 }
 
 // TestMissingNamespaceHoldsUpNothingElse registers services for two namespaces,
@@ -85,18 +85,18 @@ func TestRefusedObjectHoldsUpNothingElse(t *testing.T) {
 func TestMissingNamespaceHoldsUpNothingElse(t *testing.T) {
 	t.Parallel()
 	api, registry := connect(t, shared), startRegistry(t)
-	api.Namespace("there")
 	registry.AddMany("many", 5)
 	late := startRegistry(t)
 	late.AddMany("many", 5)
-	b := bridge{registry: registry, namespace: "there", late: &bridge{registry: late, namespace: "late"}}
+	b := api.Bridge(registry, "there")
+	b.late = &bridge{registry: late, namespace: b.namespace + "-late", instance: b.namespace}
 	i := serve(t, api, b)
 	api.AwaitMirror(b)
-	i.AwaitRefusal("late/many-0.late.example", "not found")
+	i.AwaitRefusal(b.late.host("many-0"), "not found")
 	registry.Add("many-1", "10.9.9.9:80")
 	api.Settle(b)
 
-	api.Namespace("late")
-	api.Settle(bridge{registry: late, namespace: "late", instance: "there"})
-	api.MustHaveDeleted("there")
+	api.Namespace(b.late.namespace)
+	api.Settle(*b.late)
+	api.MustHaveDeleted(b.namespace)
 }

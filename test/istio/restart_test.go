@@ -11,9 +11,9 @@ import (
 func TestRestartWithoutRegistryTakesNothingAway(t *testing.T) {
 	t.Parallel()
 	api, registry := connect(t, shared), startRegistry(t)
-	api.Namespace("restart")
 	registry.AddMany("many", 20)
-	b := bridge{registry: registry, namespace: "restart", alone: true}
+	b := api.Bridge(registry, "restart")
+	b.alone = true
 	i := serve(t, api, b)
 	api.Settle(b)
 	i.Kill()
@@ -41,9 +41,8 @@ func TestRestartWithoutRegistryTakesNothingAway(t *testing.T) {
 func TestStopIsQuick(t *testing.T) {
 	t.Parallel()
 	api, registry := connect(t, shared), startRegistry(t)
-	api.Namespace("stop")
 	registry.AddMany("many", 5)
-	b := bridge{registry: registry, namespace: "stop"}
+	b := api.Bridge(registry, "stop")
 	leader, standby := pair(t, api, b)
 	api.Settle(b)
 	before, err := api.holder(b)
