@@ -90,8 +90,13 @@ func TestBackoffDoublesToItsLimit(t *testing.T) {
 		random   float64
 		want     time.Duration
 	}{
-		{1, 0, 500 * time.Millisecond}, {2, 0, time.Second}, {3, 0, 2 * time.Second},
-		{5, 0, 5 * time.Second}, {1000, 0, 5 * time.Second}, {1, 0.5, 750 * time.Millisecond}, {1000, 0.5, 7500 * time.Millisecond},
+		{1, 0, 500 * time.Millisecond},
+		{2, 0, time.Second},
+		{3, 0, 2 * time.Second},
+		{5, 0, 5 * time.Second},
+		{1000, 0, 5 * time.Second},
+		{1, 0.5, 750 * time.Millisecond},
+		{1000, 0.5, 7500 * time.Millisecond},
 	} {
 		if got := b.wait(test.failures, test.random); got != test.want {
 			t.Errorf("after %d failures, with %v: %s, want %s", test.failures, test.random, got, test.want)

@@ -2,6 +2,8 @@ package istio
 
 import (
 	"testing"
+
+	"github.com/isthmus-mesh/isthmus/model"
 )
 
 // Defect B: a restart lost the truth. Instances that died meanwhile stayed for
@@ -66,4 +68,41 @@ func TestDefectBNothingGoesBeforeItsSourceIsListed(t *testing.T) {
 	if held := second.Status().Held; len(held) != 0 {
 		t.Errorf("held: %v", held)
 	}
+}
+
+// An endpoint may come from another source than the service it belongs to: it
+// stays until that source has been listed.
+func TestDefectBSelectedWorkloadsStayUntilTheirSourceIsListed(t *testing.T) {
+	t.Parallel()
+	selecting := func() model.Event {
+		up, _ := service("files", "a.example").(model.Upsert)
+		s, _ := up.Record.Spec.(model.Service)
+		s.WorkloadSelector = model.MapOf(map[string]string{"app": "a"})
+		up.Record.Spec = s
+		return up
+	}
+	workload := func(source, name, address string) model.Event {
+		return model.Upsert{Record: model.Record{
+			Ref:  model.Ref{Kind: model.KindWorkload, Key: model.Key{Source: source, Namespace: "shop", Name: name}},
+			Spec: model.Workload{Endpoint: model.Endpoint{Address: address, Labels: model.MapOf(map[string]string{"app": "a"})}},
+		}}
+	}
+	api, r := newAPI(t), newRegistry("files", "vms")
+	r.say(selecting(), workload("files", "one", "10.0.0.1"), workload("vms", "two", "10.0.0.2"))
+	r.listed("files", "vms")
+	first := start(t, api, r, nil)
+	wants(t, api, "a.example", "10.0.0.1 10.0.0.2")
+	settled(t, first)
+	first.stop()
+
+	again := newRegistry("files", "vms")
+	again.say(selecting(), workload("files", "one", "10.0.0.1"))
+	again.listed("files")
+	second := start(t, api, again, nil)
+	settled(t, second)
+	if got := addresses(api, "a.example"); got != "10.0.0.1 10.0.0.2" || len(second.Status().Held) != 1 {
+		t.Errorf("written: %s; held: %v", got, second.Status().Held)
+	}
+	again.listed("vms")
+	wants(t, api, "a.example", "10.0.0.1")
 }

@@ -57,3 +57,27 @@ func TestDefectKUsersObjectsAreLeftAlone(t *testing.T) {
 		t.Errorf("writes: %v", strings.Join(writes, ", "))
 	}
 }
+
+// Somebody who changes an object whenever it is restored is not fought without
+// end, but shown.
+func TestDefectKContestedObjectIsNotFoughtOver(t *testing.T) {
+	t.Parallel()
+	api, r := newAPI(t), newRegistry("sc")
+	r.say(service("sc", "a.example"), instance("sc", "a.example", "10.0.0.1"), service("sc", "b.example"))
+	r.listed("sc")
+	w := start(t, api, r, nil)
+	wants(t, api, "a.example", "10.0.0.1")
+	settled(t, w)
+	for range contestedAfter {
+		api.Delete(entries + "a.example")
+		wants(t, api, "a.example", "10.0.0.1")
+		settled(t, w)
+	}
+	api.Delete(entries + "a.example")
+	fails(t, w, "ServiceEntry shop/a.example", "somebody keeps changing it", "managedFields")
+	if got := addresses(api, "a.example"); got != "no object" {
+		t.Errorf("it was restored once more: %s", got)
+	}
+	r.say(instance("sc", "b.example", "10.0.0.2"))
+	wants(t, api, "b.example", "10.0.0.2")
+}

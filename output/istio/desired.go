@@ -7,22 +7,18 @@ import (
 	"github.com/isthmus-mesh/isthmus/catalog"
 )
 
-// concerned returns the keys that a change of the catalog is about.
-func (w *Writer) concerned(s *catalog.Snapshot, c catalog.Change) []Key {
+// concerned returns the keys that a change from one snapshot to the next is about.
+func (w *Writer) concerned(before, s *catalog.Snapshot, c catalog.Change) []Key {
 	keys := make([]Key, 0, len(c.Services))
 	for key := range c.Services {
 		keys = append(keys, Key{ServiceEntry, key.Namespace, key.Host})
 	}
 	if w.config.Sidecars && len(c.Scopes) > 0 {
-		// There are few scopes, and one that is gone is known by its object only.
-		for key := range w.view.keys() {
-			if _, changed := c.Scopes[key.Namespace]; changed && key.Kind == Sidecar {
-				keys = append(keys, key)
-			}
-		}
-		for scope := range s.Scopes() {
-			if _, changed := c.Scopes[scope.Record.Namespace]; changed {
-				keys = append(keys, scopeKey(scope))
+		for _, world := range []*catalog.Snapshot{before, s} { // there are few scopes
+			for scope := range world.Scopes() {
+				if _, changed := c.Scopes[scope.Record.Namespace]; changed {
+					keys = append(keys, scopeKey(scope))
+				}
 			}
 		}
 	}

@@ -30,7 +30,7 @@ func (w *Writer) Plan(ctx context.Context) ([]Action, []Omission, error) {
 	var all []Action
 	for _, key := range w.keys() {
 		t, actions := w.actions(world, key)
-		w.ledger.translated(key, t)
+		w.ledger.planned(key, t, actions)
 		all = append(all, actions...)
 	}
 	for i := range all {

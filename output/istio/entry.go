@@ -1,6 +1,7 @@
 package istio
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -35,12 +36,26 @@ func (c Config) Translate(instance string, s *catalog.Service, exists func(name 
 		t.Objects = append(t.Objects, Object{
 			Kind: ServiceEntry, Namespace: s.Key.Namespace, Name: p.name,
 			Labels:      marks(instance),
-			Annotations: map[string]string{annotationSources: strings.Join(s.Sources(), ","), annotationService: s.Key.Host},
+			Annotations: map[string]string{annotationSources: p.sources(s), annotationService: s.Key.Host},
 			Spec:        entry(s, p, len(g.endpoints)),
 		})
 	}
 	t.LeftOut = sorted(g.left)
 	return t
+}
+
+// sources names those that a part is made of: whoever defines the service, and
+// whoever has an endpoint in it.
+func (p part) sources(s *catalog.Service) string {
+	names := s.Sources()
+	var others []string
+	for _, e := range p.endpoints {
+		if name := e.Record.Source; !slices.Contains(names, name) && !slices.Contains(others, name) {
+			others = append(others, name)
+		}
+	}
+	slices.Sort(others)
+	return strings.Join(append(names, others...), ",")
 }
 
 func marks(instance string) map[string]string {

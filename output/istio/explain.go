@@ -27,6 +27,14 @@ func (c *clash) Error() string {
 		"or hand it over by setting both labels, %s and %s", c.ref, whose, labelManagedBy, labelInstance)
 }
 
+// contest is an object that somebody else writes as well.
+type contest struct{ ref Ref }
+
+func (c *contest) Error() string {
+	return fmt.Sprintf("%s: somebody keeps changing it; find out who by its managedFields, and have them leave it. "+
+		"It is restored a few times in a minute", c.ref)
+}
+
 // refused is an object that the API server, or a webhook of it, does not take.
 type refused struct {
 	ref Ref

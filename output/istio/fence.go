@@ -53,8 +53,8 @@ func (f *fence) open() error {
 	return nil
 }
 
-// fenced sends requests while a fence is open. It is asked at the last moment:
-// a request may have waited for its turn before.
+// fenced sends what writes while a fence is open, and what reads always. The
+// fence is asked at the last moment: a request may have waited for its turn before.
 type fenced struct {
 	next http.RoundTripper
 	open func() error
@@ -62,6 +62,9 @@ type fenced struct {
 
 // RoundTrip implements [http.RoundTripper].
 func (t fenced) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.Method == http.MethodGet {
+		return t.next.RoundTrip(r)
+	}
 	if err := t.open(); err != nil {
 		if r.Body != nil {
 			_ = r.Body.Close()

@@ -83,8 +83,18 @@ func TestObjectsFitIntoARequest(t *testing.T) {
 // The number of objects follows the number of endpoints, but not every step.
 func TestShardsHaveSlack(t *testing.T) {
 	for _, test := range []struct{ endpoints, present, want int }{
-		{0, 0, 1}, {100, 0, 1}, {101, 0, 2}, {101, 1, 2}, {400, 2, 4},
-		{199, 4, 4}, {101, 4, 4}, {100, 4, 1}, {60, 2, 2}, {50, 2, 1}, {1, 64, 1}, {350, 3, 4},
+		{0, 0, 1},
+		{100, 0, 1},
+		{101, 0, 2},
+		{101, 1, 2},
+		{400, 2, 4},
+		{199, 4, 4},
+		{101, 4, 4},
+		{100, 4, 1},
+		{60, 2, 2},
+		{50, 2, 1},
+		{1, 64, 1},
+		{350, 3, 4},
 	} {
 		if got := shardsFor(test.endpoints, 100, test.present); got != test.want {
 			t.Errorf("%d endpoints in %d objects: now %d, want %d", test.endpoints, test.present, got, test.want)

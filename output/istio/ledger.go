@@ -1,6 +1,7 @@
 package istio
 
 import (
+	"slices"
 	"sync"
 	"time"
 )
@@ -12,23 +13,25 @@ type ledger struct {
 	inOrder   map[Ref]fingerprint // what an object said when it last was as it should be
 	versions  map[Ref]string      // that our writes led to, until they were seen
 	pending   map[Key]time.Time   // when the first change was committed that is not written
+	restored  map[Ref][]time.Time // when objects were restored lately
 	notes     map[Key]note
-	waiting   map[Ref]string // objects that are left as they are, and why
 	writes    map[Verb]uint64
 	failures  uint64
 	drift     uint64
 	lastWrite time.Time
 }
 
-// note is what a translation left out.
+// note is what is not done about a key: what a translation left out, and the
+// objects that are left as they are though they should change.
 type note struct {
 	left    []LeftOut
 	refused string
+	held    []Held
 }
 
 func (l *ledger) init() {
 	l.inOrder, l.versions, l.pending = map[Ref]fingerprint{}, map[Ref]string{}, map[Key]time.Time{}
-	l.notes, l.waiting, l.writes = map[Key]note{}, map[Ref]string{}, map[Verb]uint64{}
+	l.notes, l.writes, l.restored = map[Key]note{}, map[Verb]uint64{}, map[Ref][]time.Time{}
 }
 
 // committed notes since when keys wait to be written.
@@ -53,14 +56,25 @@ func (l *ledger) reached(key Key) (time.Duration, bool) {
 	return time.Since(at), ok
 }
 
-func (l *ledger) translated(key Key, t Translation) {
+// planned notes what is to be done about a key, and what not.
+func (l *ledger) planned(key Key, t Translation, actions []Action) {
+	n := note{left: t.LeftOut, refused: t.Refused}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if len(t.LeftOut) == 0 && t.Refused == "" {
+	for _, a := range actions {
+		switch {
+		case a.Verb != Leave:
+		case a.want.Name != "" && a.want.differs(a.have) == "":
+			l.inOrder[a.Ref] = a.want.fingerprint()
+		default:
+			n.held = append(n.held, Held{a.Ref, a.Reason})
+		}
+	}
+	if len(n.left) == 0 && n.refused == "" && len(n.held) == 0 {
 		delete(l.notes, key)
 		return
 	}
-	l.notes[key] = note{t.LeftOut, t.Refused}
+	l.notes[key] = n
 }
 
 // drifted reports whether an object was in order, and is not although nothing
@@ -75,16 +89,24 @@ func (l *ledger) drifted(a Action) bool {
 	return ok && was == a.want.fingerprint()
 }
 
-// left notes an object that needs nothing, or may not be changed yet.
-func (l *ledger) left(a Action) {
+// An object is contested if it had to be restored so often within that time.
+const (
+	contestedAfter  = 5
+	contestedWithin = 30 * time.Second
+)
+
+// contested reports whether somebody keeps changing an object, and how long to
+// leave it before it is restored again.
+func (l *ledger) contested(r Ref, now time.Time) (time.Duration, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if a.want.Name != "" && a.want.differs(a.have) == "" {
-		l.inOrder[a.Ref] = a.want.fingerprint()
-		delete(l.waiting, a.Ref)
-		return
+	lately := slices.DeleteFunc(l.restored[r], func(at time.Time) bool { return now.Sub(at) >= contestedWithin })
+	if len(lately) == 0 {
+		delete(l.restored, r)
+		return 0, false
 	}
-	l.waiting[a.Ref] = a.Reason
+	l.restored[r] = lately
+	return contestedWithin - now.Sub(lately[0]), len(lately) >= contestedAfter
 }
 
 func (l *ledger) wrote(a Action, now Observed, drifted bool) {
@@ -94,8 +116,8 @@ func (l *ledger) wrote(a Action, now Observed, drifted bool) {
 	l.lastWrite = time.Now()
 	if drifted {
 		l.drift++
+		l.restored[a.Ref] = append(l.restored[a.Ref], l.lastWrite)
 	}
-	delete(l.waiting, a.Ref)
 	if a.Verb == Delete {
 		delete(l.inOrder, a.Ref)
 		delete(l.versions, a.Ref)
@@ -104,7 +126,7 @@ func (l *ledger) wrote(a Action, now Observed, drifted bool) {
 	l.inOrder[a.Ref], l.versions[a.Ref] = a.want.fingerprint(), now.Version
 }
 
-func (l *ledger) failed(Action, error) {
+func (l *ledger) failed() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.failures++
@@ -127,7 +149,6 @@ func (l *ledger) begin() {
 	defer l.mu.Unlock()
 	clear(l.inOrder)
 	clear(l.versions)
-	clear(l.waiting)
 	clear(l.notes)
 	clear(l.pending)
 }

@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"strconv"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/isthmus-mesh/isthmus/controller"
 )
@@ -12,11 +15,7 @@ import (
 func (w *Writer) reconcile(ctx context.Context, key Key) (controller.Outcome, error) {
 	world := w.newest.Load()
 	t, actions := w.actions(world, key)
-	w.ledger.translated(key, t)
-	if t.Refused != "" && len(t.Objects) == 0 {
-		// It is shown as left out; trying again mends nothing.
-		w.log.Debug("a service cannot be written", "service", key.Namespace+"/"+key.Name, "reason", t.Refused)
-	}
+	w.ledger.planned(key, t, actions)
 	var errs []error
 	var wrote []expectation
 	failed := map[Verb]bool{}
@@ -61,11 +60,13 @@ type expectation struct {
 // carryOut does what is to be done to one object.
 func (w *Writer) carryOut(ctx context.Context, a Action) ([]expectation, error) {
 	drifted := w.ledger.drifted(a)
+	if wait, contested := w.ledger.contested(a.Ref, time.Now()); drifted && contested {
+		return nil, &controller.Later{Err: &contest{a.Ref}, After: wait}
+	}
 	var now Observed
 	var err error
 	switch a.Verb {
 	case Leave:
-		w.ledger.left(a)
 		return nil, nil
 	case Create:
 		now, err = w.remote.create(ctx, a.want)
@@ -78,7 +79,9 @@ func (w *Writer) carryOut(ctx context.Context, a Action) ([]expectation, error) 
 		err = w.remote.delete(ctx, a.have)
 	}
 	if err != nil {
-		w.ledger.failed(a, err)
+		if ctx.Err() == nil {
+			w.ledger.failed()
+		}
 		return nil, fate(a.Ref, err)
 	}
 	w.ledger.wrote(a, now, drifted)
@@ -89,11 +92,17 @@ func (w *Writer) carryOut(ctx context.Context, a Action) ([]expectation, error) 
 	return []expectation{{a.Ref, now.Version, now.UID}}, nil
 }
 
+// errRaced says that the view is behind. It catches up by itself.
+var errRaced = errors.New("somebody else has created it at the same time; it is looked at again")
+
 // inTheWay tells what is in the way of a creation.
 func (w *Writer) inTheWay(ctx context.Context, a Action, err error) error {
 	u, getErr := w.remote.get(ctx, a.Ref)
-	if getErr != nil || includes(u.GetLabels(), a.want.Labels) {
-		return err // gone again, or ours: the view will show it
+	switch {
+	case apierrors.IsNotFound(getErr), getErr == nil && includes(u.GetLabels(), a.want.Labels):
+		return errRaced
+	case getErr != nil:
+		return err
 	}
 	return &clash{a.Ref, u.GetLabels()}
 }

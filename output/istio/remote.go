@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -13,19 +14,55 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/flowcontrol"
 )
 
 // remote writes to the API server. Every write has a precondition: of an object
 // that is to be created that there is none, of any other its life and version.
 // A replica that was paused in mid-write therefore cannot undo what its
 // successor did.
-type remote struct{ client rest.Interface }
+type remote struct {
+	client rest.Interface
+	pace   flowcontrol.RateLimiter
+}
+
+// grace is how long a write that is under way may take to end when the right to
+// write does. It is shorter than the time between a leader's last try to renew
+// its lease and the end of the lease.
+const grace = 4 * time.Second
+
+// longest is how long the API server may take for a write, so that one which
+// does not answer holds up no worker for ever.
+const longest = 30 * time.Second
+
+// begin waits until a write may begin. What it returns outlives ctx by the
+// grace: a write that was sent is better waited for than left to arrive at
+// some time.
+func (r *remote) begin(ctx context.Context) (context.Context, context.CancelFunc, error) {
+	if err := r.pace.Wait(ctx); err != nil {
+		return nil, nil, err
+	}
+	if ctx.Err() != nil {
+		return nil, nil, ctx.Err()
+	}
+	write, cancel := context.WithTimeout(context.WithoutCancel(ctx), longest)
+	stop := context.AfterFunc(ctx, func() {
+		limit := time.NewTimer(grace)
+		defer limit.Stop()
+		select {
+		case <-limit.C:
+			cancel()
+		case <-write.Done():
+		}
+	})
+	return write, func() { stop(); cancel() }, nil
+}
 
 // newRemote returns one that sends nothing while open gives a reason not to.
 func newRemote(config *rest.Config, qps float64, burst int, open func() error) (*remote, error) {
 	c := rest.CopyConfig(config)
 	c.Wrap(func(next http.RoundTripper) http.RoundTripper { return fenced{next, open} })
-	c.QPS, c.Burst = float32(qps), burst
+	c.QPS = -1 // the pace is our own, for it must not outlast the right to write
 	c.APIPath = "/apis"
 	c.GroupVersion = &schema.GroupVersion{Group: group, Version: version}
 	c.NegotiatedSerializer = scheme.Codecs.WithoutConversion()
@@ -34,7 +71,7 @@ func newRemote(config *rest.Config, qps float64, burst int, open func() error) (
 	if err != nil {
 		return nil, err
 	}
-	return &remote{client}, nil
+	return &remote{client, flowcontrol.NewTokenBucketRateLimiter(float32(qps), burst)}, nil
 }
 
 // absent is the version of an object that does not exist. The API server takes
@@ -43,6 +80,11 @@ const absent = "0"
 
 // create writes an object that must not exist.
 func (r *remote) create(ctx context.Context, o Object) (Observed, error) {
+	ctx, end, err := r.begin(ctx)
+	if err != nil {
+		return Observed{}, err
+	}
+	defer end()
 	u, err := r.apply(ctx, o, map[string]any{"resourceVersion": absent})
 	if err != nil {
 		return Observed{}, err
@@ -54,6 +96,11 @@ func (r *remote) create(ctx context.Context, o Object) (Observed, error) {
 // now. Fields that others have put into the specification are removed, which
 // server-side apply alone would not do.
 func (r *remote) update(ctx context.Context, o Object, have Observed) (Observed, error) {
+	ctx, end, err := r.begin(ctx)
+	if err != nil {
+		return Observed{}, err
+	}
+	defer end()
 	u, err := r.apply(ctx, o, map[string]any{"resourceVersion": have.Version, "uid": have.UID})
 	if err != nil {
 		return Observed{}, err
@@ -100,6 +147,11 @@ func (r *remote) get(ctx context.Context, ref Ref) (*unstructured.Unstructured, 
 
 // delete removes what was observed, and nothing else of that name.
 func (r *remote) delete(ctx context.Context, have Observed) error {
+	ctx, end, err := r.begin(ctx)
+	if err != nil {
+		return err
+	}
+	defer end()
 	body, err := json.Marshal(map[string]any{
 		"kind": "DeleteOptions", "apiVersion": "v1",
 		"preconditions": map[string]any{"uid": have.UID, "resourceVersion": have.Version},

@@ -220,7 +220,7 @@ func fails(t *testing.T, w *running, object string, parts ...string) {
 			}
 			for _, part := range parts {
 				if !strings.Contains(f.Err.Error(), part) {
-					return fmt.Errorf("it says %q, without %q", f.Err, part)
+					return fmt.Errorf("it says %q, without %q", f.Err.Error(), part)
 				}
 			}
 			return nil

@@ -76,9 +76,10 @@ func (l *ledger) status() Status {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	s.LastWrite, s.Failures, s.Drift, s.Writes = l.lastWrite, l.failures, l.drift, maps.Clone(l.writes)
-	for _, ref := range slices.SortedFunc(maps.Keys(l.waiting), Ref.compare) {
-		s.Held = append(s.Held, Held{ref, l.waiting[ref]})
+	for _, n := range l.notes {
+		s.Held = append(s.Held, n.held...)
 	}
+	slices.SortFunc(s.Held, func(a, b Held) int { return a.compare(b.Ref) })
 	return s
 }
 
@@ -87,6 +88,9 @@ func (l *ledger) omissions() []Omission {
 	defer l.mu.Unlock()
 	var list []Omission
 	for key, n := range l.notes {
+		if len(n.left) == 0 && n.refused == "" {
+			continue
+		}
 		list = append(list, Omission{key, n.refused, n.left})
 	}
 	slices.SortFunc(list, func(a, b Omission) int { return strings.Compare(a.String(), b.String()) })

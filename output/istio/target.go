@@ -11,6 +11,7 @@ import (
 func (c Config) target() (*rest.Config, error) {
 	if c.Kubeconfig == "" && c.Context == "" {
 		if inside, err := rest.InClusterConfig(); err == nil {
+			inside.UserAgent = fieldManager
 			return inside, nil
 		}
 	}

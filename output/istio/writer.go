@@ -102,7 +102,7 @@ func (w *Writer) Publish(s *catalog.Snapshot, change catalog.Change, complete bo
 	if w.term.Load() == nil {
 		return
 	}
-	keys := w.concerned(s, change)
+	keys := w.concerned(before.Snapshot, s, change)
 	if change.Primed || complete != before.complete {
 		// What waited for a source need not wait any longer.
 		w.enqueue(controller.Low, w.keys())
@@ -191,7 +191,9 @@ func (w *Writer) observed(old, now *Observed) {
 			continue
 		}
 		term.Observed(o.key())
-		if !w.ledger.echo(o, now) {
+		if w.ledger.echo(o, now) {
+			term.Add(controller.Low, o.key()) // most likely in order, but it costs little to be sure
+		} else {
 			term.Add(controller.High, o.key())
 		}
 	}

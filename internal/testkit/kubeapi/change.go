@@ -4,8 +4,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"path"
+	"strconv"
 	"strings"
 )
 
@@ -93,9 +95,7 @@ func (s *Server) apply(at string, is *stored, said Object) *Refusal {
 			has = Object{}
 		}
 		add, _ := wanted[field].(Object)
-		for k, v := range add {
-			has[k] = v
-		}
+		maps.Copy(has, add)
 		meta[field] = has
 	}
 	spec, _ := next.object["spec"].(Object)
@@ -142,7 +142,7 @@ func (s *Server) store(at string, o *stored) {
 		meta["uid"] = fmt.Sprintf("uid-%d", s.revision+1)
 	}
 	s.revision++
-	meta["resourceVersion"] = fmt.Sprint(s.revision)
+	meta["resourceVersion"] = strconv.Itoa(s.revision)
 	s.objects[at] = o
 	s.tell(kind, at, old, clone(o.object))
 }
@@ -155,7 +155,7 @@ func (s *Server) remove(at string) {
 	delete(s.objects, at)
 	s.revision++
 	gone := clone(is.object)
-	metadata(gone)["resourceVersion"] = fmt.Sprint(s.revision)
+	metadata(gone)["resourceVersion"] = strconv.Itoa(s.revision)
 	s.tell("DELETED", at, is.object, gone)
 }
 
@@ -172,7 +172,7 @@ func notFound(at string) *Refusal {
 func (r *Refusal) write(w http.ResponseWriter) {
 	details := Object{}
 	if r.RetryAfter > 0 {
-		w.Header().Set("Retry-After", fmt.Sprint(r.RetryAfter))
+		w.Header().Set("Retry-After", strconv.Itoa(r.RetryAfter))
 		details["retryAfterSeconds"] = r.RetryAfter
 	}
 	if r.Reason == "Invalid" {

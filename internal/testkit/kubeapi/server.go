@@ -2,9 +2,9 @@ package kubeapi
 
 import (
 	"encoding/json"
-	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"sync"
 )
@@ -162,7 +162,7 @@ func (s *Server) get(w http.ResponseWriter, r *http.Request) {
 	}
 	reply(w, http.StatusOK, Object{
 		"apiVersion": "networking.istio.io/v1", "kind": "List", "items": items,
-		"metadata": Object{"resourceVersion": fmt.Sprint(s.revision)},
+		"metadata": Object{"resourceVersion": strconv.Itoa(s.revision)},
 	})
 }
 

@@ -2,8 +2,8 @@ package kubeapi
 
 import (
 	"encoding/json"
-	"fmt"
 	"net/http"
+	"strconv"
 	"sync"
 )
 
@@ -31,10 +31,10 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request) {
 		}
 		mine.events <- Object{"type": "BOOKMARK", "object": Object{
 			"apiVersion": "networking.istio.io/v1", "kind": "ServiceEntry", "metadata": Object{
-				"resourceVersion": fmt.Sprint(s.revision), "annotations": Object{"k8s.io/initial-events-end": "true"},
+				"resourceVersion": strconv.Itoa(s.revision), "annotations": Object{"k8s.io/initial-events-end": "true"},
 			},
 		}}
-	} else if query.Get("resourceVersion") != fmt.Sprint(s.revision) {
+	} else if query.Get("resourceVersion") != strconv.Itoa(s.revision) {
 		s.mu.Unlock()
 		(&Refusal{Code: http.StatusGone, Reason: "Expired", Message: "too old resource version"}).write(w)
 		return

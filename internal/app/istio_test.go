@@ -1,0 +1,118 @@
+package app
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/isthmus-mesh/isthmus/admin"
+	"github.com/isthmus-mesh/isthmus/config"
+	"github.com/isthmus-mesh/isthmus/internal/testkit/kubeapi"
+)
+
+// configured writes two registries, a kubeconfig and a configuration that has
+// only one of the registries written.
+func configured(t *testing.T, api *kubeapi.Server) *config.Config {
+	t.Helper()
+	dir := t.TempDir()
+	entry := func(host string) string {
+		return fmt.Sprintf("apiVersion: networking.istio.io/v1\nkind: ServiceEntry\nmetadata: {name: x, namespace: shop}\n"+
+			"spec: {hosts: [%s], ports: [{number: 80, name: http, protocol: HTTP}], resolution: STATIC, endpoints: [{address: 10.0.0.1}]}\n", host)
+	}
+	files := map[string]string{
+		"one/x.yaml": entry("one.example"),
+		"two/x.yaml": entry("two.example"),
+		"kubeconfig": fmt.Sprintf("apiVersion: v1\nkind: Config\nclusters: [{name: t, cluster: {server: %q}}]\n"+
+			"contexts: [{name: t, context: {cluster: t}}]\ncurrent-context: t\n", api.URL()),
+		"isthmus.yaml": "sources:\n- {name: one, file: {path: one}}\n- {name: two, file: {path: two}}\noutputs:\n" +
+			"  istio: {kubeconfig: kubeconfig, sources: [two], debounce: {quiet: 0s}, leaderElection: {enabled: false}}\n" +
+			"admin: {listen: \"127.0.0.1:0\"}\n",
+	}
+	for name, text := range files {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c, err := config.Load(filepath.Join(dir, "isthmus.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// An Isthmus may write alone, without serving, and only some of its sources.
+func TestOnlyTheNamedSourcesAreWritten(t *testing.T) {
+	t.Parallel()
+	api := kubeapi.New()
+	defer api.Close()
+	c := configured(t, api)
+	a, err := New(t.Context(), c, "test", slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- a.Run(ctx) }()
+	var shown []admin.Writer
+	for deadline := time.Now().Add(20 * time.Second); ; <-time.After(5 * time.Millisecond) {
+		shown = writersOf(t, a)
+		if len(shown) == 1 && shown[0].Objects == 1 && shown[0].Pending == 0 && shown[0].State == admin.WriterWriting {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("writers: %+v", shown)
+		}
+	}
+	if writes := api.Writes(); len(writes) != 1 || writes[0] != "PATCH networking.istio.io/v1/namespaces/shop/serviceentries/two.example" {
+		t.Errorf("writes: %v", writes)
+	}
+	cancel()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
+
+func writersOf(t *testing.T, a *App) (list []admin.Writer) {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+a.AdminAddr().String()+"/api/v1/writers", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Close = true
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	if err := json.NewDecoder(response.Body).Decode(&list); err != nil {
+		t.Fatal(err)
+	}
+	return list
+}
+
+// A rehearsal tells what a run would do, and does not do it.
+func TestRehearsalWritesNothing(t *testing.T) {
+	t.Parallel()
+	api := kubeapi.New()
+	defer api.Close()
+	r, err := Rehearse(t.Context(), configured(t, api), slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(r.Actions) != 1 || r.Actions[0].Verb != "create" || r.Actions[0].Name != "two.example" || len(r.Sources) != 2 {
+		t.Errorf("rehearsal: %+v", r)
+	}
+	if writes := api.Writes(); len(writes) > 0 {
+		t.Errorf("it wrote: %v", writes)
+	}
+}
