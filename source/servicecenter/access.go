@@ -77,7 +77,7 @@ func (a *access) login(ctx context.Context, c *client, password []byte) (string,
 		read: func(body []byte) error { return unmarshal(body, &answer) },
 	}, "")
 	switch {
-	case err != nil && (unjudged(err) || a.attempts.knownGood(password) && !wrongPassword(err)):
+	case err != nil && unjudged(err):
 		a.attempts.uncount()
 		return "", fmt.Errorf("log in: %w", err)
 	case err != nil:
@@ -99,10 +99,4 @@ func unjudged(err error) bool {
 	}
 	_, said := errors.AsType[*registryError](no.cause)
 	return no.retry && (said || no.status == http.StatusServiceUnavailable || no.status == http.StatusTooManyRequests)
-}
-
-// wrongPassword reports whether the password was judged.
-func wrongPassword(err error) bool {
-	no, answered := errors.AsType[*refused](err)
-	return answered && !no.retry
 }

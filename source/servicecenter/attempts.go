@@ -7,8 +7,8 @@ import (
 
 // The registry locks an account, for a quarter of an hour, at the third login
 // within that time that it refuses. So no more than one login that may have
-// been refused is made in a longer time, and one more with another password:
-// two are never a third, whoever else mistypes once.
+// been refused is made in a longer time, and one more with another password or
+// with one that was right before: two are never a third.
 const (
 	lockWindow   = 20 * time.Minute
 	mostRefusals = 2
@@ -30,10 +30,11 @@ func (a *attempts) wait(password []byte, now time.Time) time.Duration {
 		}
 	}
 	a.at = recent
+	sum := sha256.Sum256(password)
 	switch {
 	case len(recent) == 0:
 		return 0
-	case len(recent) < mostRefusals && sha256.Sum256(password) != a.last:
+	case len(recent) < mostRefusals && (sum != a.last || sum == a.good):
 		return 0
 	case len(recent) < mostRefusals:
 		return recent[len(recent)-1].Add(lockWindow).Sub(now)
@@ -51,10 +52,6 @@ func (a *attempts) begin(password []byte, now time.Time) {
 
 // succeeded forgets what was refused before.
 func (a *attempts) succeeded(password []byte) { a.at, a.good = nil, sha256.Sum256(password) }
-
-// knownGood reports whether a password was the right one before, so that a login
-// which is not answered hardly counts as a wrong one.
-func (a *attempts) knownGood(password []byte) bool { return sha256.Sum256(password) == a.good }
 
 // uncount takes back a login that nobody judged.
 func (a *attempts) uncount() { a.at = a.at[:len(a.at)-1] }

@@ -137,6 +137,28 @@ func TestOutageIsNoWrongPassword(t *testing.T) {
 	})
 }
 
+// Not even a login that is never answered is tried often, for it may have been
+// refused; one more is made if the password was right before.
+func TestUnansweredLoginsNeverLock(t *testing.T) {
+	bubble(t, guarded(), func(r *rig) {
+		r.many("cart", 0, 1)
+		c, _ := r.account("hunter2")
+		m := r.mirror(c)
+		r.pass(time.Minute)
+		r.ExpireTokens()
+		r.Inject(standin.Token, standin.Hang(), 0)
+		tried := r.Requests(standin.Token)
+		r.pass(15 * time.Minute)
+		if got := r.Requests(standin.Token) - tried; got != 2 {
+			t.Errorf("%d logins in a quarter of an hour", got)
+		}
+		m.is(source.StateStale, "the next one is made at ")
+		r.Mend()
+		r.pass(10 * time.Minute)
+		m.is(source.StateLive, "")
+	})
+}
+
 // Q: other projects and domains than the default ones, and filters.
 func TestDefectQ_ProjectsDomainsAndFilters(t *testing.T) {
 	bubble(t, prompt, func(r *rig) {
