@@ -25,14 +25,17 @@ type backend struct {
 	calls   atomic.Int64 // that it got so far
 }
 
-// startBackend starts a backend at an address.
+// startBackend starts a backend at an address. That may be taken for a moment
+// after a free port was looked for: a process that is being started has a copy
+// of what was open, until it runs a program of its own.
 func startBackend(t *testing.T, name, address string) *backend {
 	t.Helper()
 	var config net.ListenConfig
-	listener, err := config.Listen(t.Context(), "tcp", address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	var listener net.Listener
+	await(t, "a listener", func() (err error) {
+		listener, err = config.Listen(t.Context(), "tcp", address)
+		return err
+	})
 	b := &backend{name: name, address: address}
 	b.server = grpc.NewServer(grpc.UnaryInterceptor(b.introduce))
 	healthpb.RegisterHealthServer(b.server, health.NewServer())
