@@ -86,17 +86,23 @@ func (l *leader) once(ctx context.Context, term func(context.Context)) {
 		return
 	}
 	terms.Go(func() { elector.Run(election) })
-	select {
+	select { // a term ends with ctx, so both may be true
 	case <-ctx.Done():
 		if elector.IsLeader() {
-			<-elected // the term ends with ctx
-			defer l.release(context.WithoutCancel(ctx))
+			<-elected
 		}
 	case <-elected:
-		l.log.Warn("this replica does not write any more", "lease", l.lock.Describe())
 	}
+	leading := elector.IsLeader()
 	leave()
 	terms.Wait()
+	if leading && ctx.Err() != nil {
+		l.release(context.WithoutCancel(ctx))
+		return
+	}
+	if ctx.Err() == nil {
+		l.log.Warn("this replica does not write any more", "lease", l.lock.Describe())
+	}
 }
 
 // release gives the lease back. The elector could do that itself, but does not

@@ -129,10 +129,11 @@ func (w *Writer) Run(ctx context.Context) {
 // is known of the API server already.
 func (w *Writer) write(ctx context.Context) {
 	w.ledger.begin()
+	filled := make(chan struct{})
 	term := controller.New(controller.Config[Key]{
 		Reconcile: w.reconcile,
 		Workers:   workers,
-		Gates:     w.gates(),
+		Gates:     append(w.gates(), controller.Gate{Name: "what there is to look at", Open: filled}),
 	})
 	w.term.Store(term)
 	defer w.term.Store(nil)
@@ -140,6 +141,7 @@ func (w *Writer) write(ctx context.Context) {
 	filling.Go(func() {
 		if w.waitPrimed(ctx) {
 			term.Add(controller.Low, w.keys()...)
+			close(filled)
 		}
 	})
 	term.Run(ctx)
