@@ -14,7 +14,9 @@ PKG     ?= ./...
 # More flags for go test: make test TESTFLAGS='-count=1 -run Golden'
 TESTFLAGS ?=
 
-# Test modules: they bring dependencies that the product does not have.
+# Test modules: they bring dependencies that the product does not have. One that
+# runs real servers has a command ./build that builds them, outside of the time
+# that tests are given; each of these servers is a module below it.
 E2E_MODULES := $(filter-out test/tools,$(patsubst %/go.mod,%,$(wildcard test/*/go.mod)))
 
 .PHONY: help
@@ -50,6 +52,7 @@ e2e: $(if $(wildcard cmd/isthmus),build) ## Run the end-to-end test modules unde
 	if [ -z "$$modules" ]; then echo 'e2e: there is no test module under test/ yet'; fi; \
 	for module in $$modules; do \
 		echo "e2e: $$module"; \
+		if [ -d "$$module/build" ]; then go -C "$$module" run ./build; fi; \
 		go -C "$$module" vet ./...; \
 		go -C "$$module" test -timeout 15m $(TESTFLAGS) ./...; \
 	done

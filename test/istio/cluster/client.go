@@ -1,0 +1,77 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+)
+
+// The resources that tests speak of.
+var (
+	ServiceEntries  = schema.GroupVersionResource{Group: "networking.istio.io", Version: "v1", Resource: "serviceentries"}
+	WorkloadEntries = schema.GroupVersionResource{Group: "networking.istio.io", Version: "v1", Resource: "workloadentries"}
+	Leases          = schema.GroupVersionResource{Group: "coordination.k8s.io", Version: "v1", Resource: "leases"}
+	namespaces      = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
+	definitions     = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+)
+
+// fieldManager is who writes for the tests.
+const fieldManager = "test"
+
+// Client speaks with an API server about objects of any kind. Objects without
+// a namespace are those of the cluster.
+type Client struct {
+	over      *http.Client
+	resources dynamic.Interface
+}
+
+// Close closes the connections.
+func (c *Client) Close() { c.over.CloseIdleConnections() }
+
+// Namespace creates a namespace.
+func (c *Client) Namespace(ctx context.Context, name string) error {
+	object := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace"}}
+	object.SetName(name)
+	return c.Apply(ctx, namespaces, object)
+}
+
+// Apply writes an object by server-side apply, and takes over what others own of it.
+func (c *Client) Apply(ctx context.Context, kind schema.GroupVersionResource, object *unstructured.Unstructured) error {
+	_, err := c.resources.Resource(kind).Namespace(object.GetNamespace()).
+		Apply(ctx, object.GetName(), object, metav1.ApplyOptions{FieldManager: fieldManager, Force: true})
+	if err != nil {
+		return fmt.Errorf("applying %s %s/%s: %w", kind.Resource, object.GetNamespace(), object.GetName(), err)
+	}
+	return nil
+}
+
+// Get reads an object.
+func (c *Client) Get(ctx context.Context, kind schema.GroupVersionResource, namespace, name string) (*unstructured.Unstructured, error) {
+	return c.resources.Resource(kind).Namespace(namespace).Get(ctx, name, metav1.GetOptions{})
+}
+
+// List reads the objects of a namespace that have labels, such as "app=shop".
+func (c *Client) List(ctx context.Context, kind schema.GroupVersionResource, namespace, labels string) ([]unstructured.Unstructured, error) {
+	list, err := c.resources.Resource(kind).Namespace(namespace).List(ctx, metav1.ListOptions{LabelSelector: labels})
+	if err != nil {
+		return nil, err
+	}
+	return list.Items, nil
+}
+
+// Update replaces an object, unless it has changed since it was read.
+func (c *Client) Update(ctx context.Context, kind schema.GroupVersionResource, object *unstructured.Unstructured) error {
+	_, err := c.resources.Resource(kind).Namespace(object.GetNamespace()).
+		Update(ctx, object, metav1.UpdateOptions{FieldManager: fieldManager})
+	return err
+}
+
+// Delete deletes an object.
+func (c *Client) Delete(ctx context.Context, kind schema.GroupVersionResource, namespace, name string) error {
+	return c.resources.Resource(kind).Namespace(namespace).Delete(ctx, name, metav1.DeleteOptions{})
+}

@@ -1,0 +1,207 @@
+package istio_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"testing"
+
+	"github.com/isthmus-mesh/isthmus/test/istio/cluster"
+)
+
+// bridge says how an Isthmus stands between a registry and an API server.
+type bridge struct {
+	registry  *registry
+	namespace string  // in which it writes; the hosts of its services end in it
+	instance  string  // the namespace if empty; no two installations have one
+	user      string  // as whom the API server knows it; "isthmus" if empty
+	alone     bool    // it writes without a lease
+	late      *bridge // a second source, with a namespace of its own; may be nil
+}
+
+// Bridge describes an Isthmus that mirrors a registry into a new namespace.
+func (a *api) Bridge(r *registry, namespace string) bridge {
+	a.t.Helper()
+	return bridge{registry: r, namespace: a.NewNamespace(namespace)}
+}
+
+// host is that of a service, and the name of the object that it is written as.
+func (b bridge) host(service string) string { return service + "." + b.namespace + ".example" }
+
+func (b bridge) withDefaults() bridge {
+	if b.instance == "" {
+		b.instance = b.namespace
+	}
+	if b.user == "" {
+		b.user = "isthmus"
+	}
+	return b
+}
+
+// config is the configuration. It polls and writes faster than by default, and
+// gives up a request sooner, so that tests need not wait.
+func (b bridge) config(kubeconfig string) string {
+	sources := b.source("legacy")
+	if b.late != nil {
+		sources += b.late.source("late")
+	}
+	return fmt.Sprintf(`
+instance: %[1]s
+sources: %[2]s
+outputs:
+  istio:
+    kubeconfig: %[3]s
+    debounce: {quiet: 50ms, max: 500ms}
+    leaderElection: {enabled: %[4]t, name: %[1]s}
+admin: {listen: "127.0.0.1:0"}
+log: {level: debug}
+`, b.instance, sources, kubeconfig, !b.alone)
+}
+
+func (b bridge) source(name string) string {
+	return fmt.Sprintf(`
+- name: %[1]s
+  servicecenter:
+    addresses: [%[2]s]
+    host: "{{.Service}}.%[3]s.example"
+    namespace: %[3]s
+    poll: 100ms
+    timeout: 500ms`, name, b.registry.URL(), b.namespace)
+}
+
+// isthmus is the program, run as users run it.
+type isthmus struct {
+	*cluster.Process
+	t      *testing.T
+	user   string
+	admin  string // address
+	before int    // how long its log was when it was started
+}
+
+// serve runs "isthmus serve" until the test ends.
+func serve(t *testing.T, a *api, b bridge) *isthmus {
+	t.Helper()
+	b = b.withDefaults()
+	dir := t.TempDir()
+	kubeconfig, file := filepath.Join(dir, "kubeconfig"), filepath.Join(dir, "isthmus.yaml")
+	if err := a.server.WriteKubeconfig(kubeconfig, b.user, group); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, []byte(b.config(kubeconfig)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	i := &isthmus{Process: cluster.NewProcess(dir, b.user, program, "serve", "--config", file), t: t, user: b.user}
+	t.Cleanup(func() {
+		i.Kill()
+		if t.Failed() {
+			t.Logf("--- log of %s\n%s", i.user, i.Log())
+		}
+	})
+	i.Restart()
+	return i
+}
+
+// Restart starts it, again if it was killed.
+func (i *isthmus) Restart() {
+	i.t.Helper()
+	i.before = len(i.Log())
+	ctx, cancel := context.WithTimeout(i.t.Context(), patience)
+	defer cancel()
+	if err := i.Start(ctx, i.serving); err != nil {
+		i.t.Fatal(err)
+	}
+}
+
+var servingLine = regexp.MustCompile(`msg=serving .*admin=(\S+)`)
+
+// serving is ready once the process says that it serves.
+func (i *isthmus) serving(context.Context) error {
+	found := servingLine.FindStringSubmatch(i.Log()[i.before:])
+	if found == nil {
+		return errors.New("it does not say that it serves")
+	}
+	i.admin = found[1]
+	return nil
+}
+
+// MustLive is that the process has not ended by itself.
+func (i *isthmus) MustLive() {
+	i.t.Helper()
+	select {
+	case <-i.Ended():
+		i.t.Fatalf("%s has ended", i.user)
+	default:
+	}
+}
+
+// state is what /api/v1/sources says of a source.
+type state struct {
+	Name, State, Reason string
+	Held                int
+}
+
+// source is the state of the only source.
+func (i *isthmus) source() (state, error) {
+	var sources []state
+	if err := i.ask(http.MethodGet, "/api/v1/sources", &sources); err != nil {
+		return state{}, err
+	}
+	if len(sources) != 1 {
+		return state{}, fmt.Errorf("there are %d sources", len(sources))
+	}
+	return sources[0], nil
+}
+
+// AwaitState waits until the source is in a state.
+func (i *isthmus) AwaitState(word string) {
+	i.t.Helper()
+	await(i.t, "the source to be "+word, func() error {
+		s, err := i.source()
+		if err == nil && s.State != word {
+			err = fmt.Errorf("it is %+v", s)
+		}
+		return err
+	})
+}
+
+// Release waits until so many records are held and releases them, as an
+// operator would.
+func (i *isthmus) Release(records int) {
+	i.t.Helper()
+	await(i.t, fmt.Sprintf("%d held records", records), func() error {
+		s, err := i.source()
+		if err == nil && s.Held != records {
+			err = fmt.Errorf("it is %+v", s)
+		}
+		return err
+	})
+	if err := i.ask(http.MethodPost, "/api/v1/sources/legacy/release", nil); err != nil {
+		i.t.Fatal(err)
+	}
+}
+
+// ask asks the admin API.
+func (i *isthmus) ask(method, path string, into any) error {
+	request, err := http.NewRequestWithContext(i.t.Context(), method, "http://"+i.admin+path, http.NoBody)
+	if err != nil {
+		return err
+	}
+	request.Close = true // no connection is left behind
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		return fmt.Errorf("%s %s: %s", method, path, response.Status)
+	}
+	if into == nil {
+		return nil
+	}
+	return json.NewDecoder(response.Body).Decode(into)
+}

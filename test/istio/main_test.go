@@ -1,0 +1,139 @@
+package istio_test
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/isthmus-mesh/isthmus/test/istio/cluster"
+)
+
+// patience is how long a test waits for what must come about. It is a great
+// deal more than it takes, for the machine may be busy with other things.
+const patience = 90 * time.Second
+
+// atOnce is how many tests run at a time. They wait far more than they work.
+const atOnce = "6"
+
+// programs are built before the first test.
+var programs *cluster.Programs
+
+// program is isthmus.
+var program string
+
+// shared is the cluster of all tests that do not break theirs.
+var shared *cluster.Cluster
+
+// istiod reads it.
+var istiod *cluster.Istiod
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	if err := flag.Set("test.parallel", atOnce); err != nil {
+		panic(err)
+	}
+	status, err := run(m)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		status = 1
+	}
+	if status == 0 {
+		if err := goleak.Find(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			status = 1
+		}
+	}
+	os.Exit(status)
+}
+
+// run runs the tests on a cluster, and keeps what its processes said if one of
+// them failed.
+func run(m *testing.M) (status int, err error) {
+	dir, err := os.MkdirTemp("", "isthmus-istio-")
+	if err != nil {
+		return 1, err
+	}
+	defer func() {
+		if status == 0 && err == nil {
+			err = os.RemoveAll(dir)
+		} else {
+			fmt.Fprintln(os.Stderr, "the logs of the servers are in", dir)
+		}
+	}()
+	if programs, err = cluster.Build(context.Background(), os.Stderr); err != nil {
+		return 1, err
+	}
+	program = filepath.Join(dir, "isthmus")
+	if err := build(programs.Repository, program); err != nil {
+		return 1, err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	if shared, err = cluster.Start(ctx, programs, dir); err != nil {
+		return 1, err
+	}
+	defer shared.Stop()
+	if err := grant(ctx, shared); err != nil {
+		return 1, err
+	}
+	if istiod, err = shared.StartIstiod(ctx); err != nil {
+		return 1, err
+	}
+	return m.Run(), nil
+}
+
+// startCluster starts a cluster of the test's own, without an istiod.
+func startCluster(t *testing.T) *cluster.Cluster {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	folder, err := os.MkdirTemp(filepath.Dir(program), t.Name()+"-") //nolint:usetesting // it is kept if the test fails
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := cluster.Start(ctx, programs, folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Stop)
+	if err := grant(ctx, c); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// build builds the program that is tested.
+func build(repository, path string) error {
+	tool := exec.Command("go", "-C", repository, "build", "-buildvcs=false", "-o", path, "./cmd/isthmus")
+	if out, err := tool.CombinedOutput(); err != nil {
+		return fmt.Errorf("building isthmus: %w: %s", err, out)
+	}
+	return nil
+}
+
+// await asks again and again until there is no error.
+func await(t *testing.T, what string, check func() error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	again := time.NewTicker(20 * time.Millisecond)
+	defer again.Stop()
+	for {
+		err := check()
+		if err == nil {
+			return
+		}
+		select {
+		case <-again.C:
+		case <-ctx.Done():
+			t.Fatalf("waited %s for %s: %v", patience, what, err)
+		}
+	}
+}

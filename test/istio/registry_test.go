@@ -1,0 +1,85 @@
+package istio_test
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+
+	"github.com/isthmus-mesh/isthmus/internal/testkit/servicecenter"
+)
+
+// registry is a Service Center, and what the test has registered there.
+type registry struct {
+	*servicecenter.Server
+	t         *testing.T
+	ids       map[string]string            // of services, by name
+	instances map[string]map[string]string // their ids, by service and address
+}
+
+// startRegistry starts an empty registry. Those who are registered live until
+// they are removed.
+func startRegistry(t *testing.T) *registry {
+	t.Helper()
+	return &registry{
+		Server: servicecenter.Start(t, servicecenter.Config{Prompt: true, KeepAlive: true}),
+		t:      t,
+		ids:    map[string]string{}, instances: map[string]map[string]string{},
+	}
+}
+
+// Add registers instances of a service at addresses with a port.
+func (r *registry) Add(service string, addresses ...string) {
+	if r.ids[service] == "" {
+		r.ids[service] = r.Register(servicecenter.Service{App: "shop", Name: service})
+		r.instances[service] = map[string]string{}
+	}
+	for _, address := range addresses {
+		r.instances[service][address] = r.RegisterInstance(r.ids[service], servicecenter.Instance{
+			HostName: "host", Endpoints: []string{"grpc://" + address},
+		})
+	}
+}
+
+// Remove removes instances of a service.
+func (r *registry) Remove(service string, addresses ...string) {
+	for _, address := range addresses {
+		r.UnregisterInstance(r.ids[service], r.instances[service][address])
+		delete(r.instances[service], address)
+	}
+}
+
+// Drop removes a service with its instances.
+func (r *registry) Drop(service string) {
+	r.Unregister(r.ids[service])
+	delete(r.ids, service)
+	delete(r.instances, service)
+}
+
+// Services are the addresses of the instances, by service.
+func (r *registry) Services() map[string][]string {
+	services := map[string][]string{}
+	for service, instances := range r.instances {
+		services[service] = slices.Sorted(maps.Keys(instances))
+	}
+	return services
+}
+
+// AddMany registers services with two instances each, at which nobody listens.
+func (r *registry) AddMany(prefix string, count int) {
+	for i := range count {
+		r.Add(fmt.Sprintf("%s-%d", prefix, i), fmt.Sprintf("10.1.%d.%d:80", i/200, i%200+1), fmt.Sprintf("10.2.%d.%d:80", i/200, i%200+1))
+	}
+}
+
+// AwaitRequests waits until there were more requests, which may have failed.
+func (r *registry) AwaitRequests(more int) {
+	r.t.Helper()
+	enough := r.Requests(servicecenter.Any) + more
+	await(r.t, "more requests to the registry", func() error {
+		if got := r.Requests(servicecenter.Any); got < enough {
+			return fmt.Errorf("there were %d, wanted %d", got, enough)
+		}
+		return nil
+	})
+}

@@ -1,0 +1,65 @@
+package istio_test
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+)
+
+// writer is what /api/v1/writers says of the only output that writes.
+type writer struct {
+	State   string
+	Pending int
+	Drift   int
+	Failed  []struct{ Object, Reason string }
+}
+
+func (i *isthmus) writer() (writer, error) {
+	var writers []writer
+	if err := i.ask(http.MethodGet, "/api/v1/writers", &writers); err != nil {
+		return writer{}, err
+	}
+	if len(writers) != 1 {
+		return writer{}, fmt.Errorf("there are %d writers", len(writers))
+	}
+	return writers[0], nil
+}
+
+// AwaitWriter waits until the writer is in a state.
+func (i *isthmus) AwaitWriter(state string) {
+	i.t.Helper()
+	await(i.t, "the writer to be "+state, func() error {
+		w, err := i.writer()
+		if err == nil && w.State != state {
+			err = fmt.Errorf("it is %+v", w)
+		}
+		return err
+	})
+}
+
+// AwaitRefusal waits until it is shown that an object cannot be written, and why.
+func (i *isthmus) AwaitRefusal(object, why string) {
+	i.t.Helper()
+	await(i.t, fmt.Sprintf("%s to be refused: %s", object, why), func() error {
+		w, err := i.writer()
+		if err != nil {
+			return err
+		}
+		for _, f := range w.Failed {
+			if strings.Contains(f.Object, object) && strings.Contains(f.Reason, why) {
+				return nil
+			}
+		}
+		return fmt.Errorf("refused are %+v", w.Failed)
+	})
+}
+
+// MustHaveRestored is that so many objects were restored after others had
+// changed them.
+func (i *isthmus) MustHaveRestored(count int) {
+	i.t.Helper()
+	w, err := i.writer()
+	if err != nil || w.Drift != count {
+		i.t.Errorf("%d objects were restored, and should have been %d (%v)", w.Drift, count, err)
+	}
+}
