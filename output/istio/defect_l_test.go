@@ -53,12 +53,16 @@ func TestDefectLDeposedWriterUndoesNothing(t *testing.T) {
 			}
 			first := start(t, api, old, nil)
 			settled(t, first)
-			paused, goOn := make(chan struct{}), make(chan struct{})
-			var held atomic.Bool
+			paused, goOn, deposed := make(chan struct{}), make(chan struct{}), make(chan struct{})
+			var held, gone atomic.Bool
 			api.Before(func(verb, path string) {
-				if verb != "GET" && strings.HasSuffix(path, host) && held.CompareAndSwap(false, true) {
+				switch {
+				case verb == "GET" || !strings.HasSuffix(path, host):
+				case held.CompareAndSwap(false, true):
 					close(paused)
 					<-goOn
+				case gone.Load(): // else both would restore what the other changed, again and again
+					<-deposed
 				}
 			})
 			test.old(old)
@@ -68,6 +72,7 @@ func TestDefectLDeposedWriterUndoesNothing(t *testing.T) {
 			wants(t, api, host, test.want)
 			settled(t, second)
 			// The first learns nothing of it before its write arrives.
+			gone.Store(true)
 			close(goOn)
 			await(t, "the write that was paused", func() error {
 				if first.Status().Failures == 0 {
@@ -75,6 +80,8 @@ func TestDefectLDeposedWriterUndoesNothing(t *testing.T) {
 				}
 				return nil
 			})
+			first.depose()
+			close(deposed)
 			first.stop()
 			wants(t, api, host, test.want)
 		})

@@ -138,7 +138,8 @@ func quick() Config {
 // running is a writer that runs until it is stopped, at the latest at the end of the test.
 type running struct {
 	*Writer
-	stop func()
+	depose func() // takes its right to write away
+	stop   func() // and waits until it has ended
 }
 
 // start runs a writer, which is told what the registry says.
@@ -159,7 +160,7 @@ func start(t *testing.T, api *kubeapi.Server, r *registry, adapt func(*Config, *
 	go func() { defer close(ended); w.Run(ctx) }()
 	stop := sync.OnceFunc(func() { cancel(); <-ended })
 	t.Cleanup(stop)
-	return &running{w, func() {
+	return &running{w, cancel, func() {
 		stop()
 		for i := range r.readers {
 			if r.readers[i] == w {
