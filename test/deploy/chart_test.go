@@ -51,6 +51,14 @@ func TestChartConfiguresIsthmus(t *testing.T) {
 	}
 }
 
+func TestChartNamesTheLeaseOfTheRelease(t *testing.T) {
+	t.Parallel()
+	c := configuration(t, render(t, bridge))
+	if e := c.Outputs.Istio.LeaderElection; !e.Enabled || e.Namespace != "mesh" || e.Name != "bridge" || c.Outputs.XDS != nil {
+		t.Errorf("the chart makes it %+v", c.Outputs.Istio)
+	}
+}
+
 func TestPodsHaveWhatTheyMountAndNoMoreRightsThanTheyNeed(t *testing.T) {
 	t.Parallel()
 	o := render(t, proxies)
@@ -144,7 +152,7 @@ func TestRightsToWriteAreTheLeast(t *testing.T) {
 	t.Parallel()
 	o := render(t, bridge)
 	role := get[rbacv1.ClusterRole](t, o, "ClusterRole bridge-mesh")
-	if got, want := fmt.Sprint(role.Rules), "[{[get list watch create patch delete] [networking.istio.io] [serviceentries workloadentries] [] []}]"; got != want {
+	if got, want := fmt.Sprint(role.Rules), "[{[get list watch create update patch delete] [networking.istio.io] [serviceentries] [] []}]"; got != want {
 		t.Errorf("it may %s, want %s", got, want)
 	}
 	lease := get[rbacv1.Role](t, o, "Role bridge")
