@@ -67,12 +67,25 @@ func TestBurstIsOneDelivery(t *testing.T) {
 func TestTrickleIsDeliveredAtItsBound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g, d := gathering(t, usual, 0)
-		for i := range 18 { // 12 s, never quiet
-			g.Add(strconv.Itoa(i % 2))
+		for range 18 { // 12 s, never quiet
+			g.Add("a")
 			time.Sleep(700 * time.Millisecond)
 		}
 		time.Sleep(time.Minute)
-		d.check(t, "10s [0 1]", "12.9s [1 0]")
+		d.check(t, "10s [a]", "12.9s [a]")
+	})
+}
+
+// TestNoKeyWaitsForAnother has a key change all the time, and others once.
+func TestNoKeyWaitsForAnother(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g, d := gathering(t, usual, 0)
+		for i := range 4 {
+			g.Add("busy", strconv.Itoa(i))
+			time.Sleep(700 * time.Millisecond)
+		}
+		time.Sleep(time.Minute)
+		d.check(t, "1s [0]", "1.7s [1]", "2.4s [2]", "3.1s [busy 3]")
 	})
 }
 
@@ -84,9 +97,11 @@ func TestEnoughEventsAreDeliveredAtOnce(t *testing.T) {
 		}
 		synctest.Wait()
 		d.check(t)
-		g.Add("b")
+		g.Add("a", "b")
 		synctest.Wait()
-		d.check(t, "0s [a b]")
+		d.check(t, "0s [a]")
+		time.Sleep(time.Minute)
+		d.check(t, "0s [a]", "1s [b]")
 	})
 }
 

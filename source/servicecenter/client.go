@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"time"
 )
 
 // largestAnswer is far more than any answer has reason to be.
@@ -31,6 +32,9 @@ type client struct {
 		sum    [sha256.Size]byte
 		answer listAnswer
 	}
+
+	// kept is how long the registry was kept busy since this was last set to zero.
+	kept time.Duration
 }
 
 // dialer opens connections; nil for the network's own.
@@ -131,12 +135,15 @@ func (c *client) send(ctx context.Context, r request, token string) error {
 		return fmt.Errorf("cannot be asked: %w", err)
 	}
 	c.head(req.Header, r, token)
+	began := time.Now()
 	answer, err := c.http.Do(req)
 	if err != nil {
+		c.kept += time.Since(began)
 		return transportError(ctx, err)
 	}
 	defer answer.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(answer.Body, largestAnswer))
+	c.kept += time.Since(began)
 	if err != nil {
 		return fmt.Errorf("cuts its answer short: %w", transportError(ctx, err))
 	}

@@ -115,13 +115,13 @@ func (s *Source) follow(ctx context.Context) error {
 			}
 			continue
 		}
-		began := time.Now()
+		s.client.kept = 0
 		changed, err := s.round(ctx, again)
 		if err != nil {
 			return err
 		}
 		again = false
-		next.Reset(nextRound(s.config.Poll, time.Since(began), changed, rand.Float64()))
+		next.Reset(nextRound(s.config.Poll, s.client.kept, changed, rand.Float64()))
 	}
 }
 

@@ -107,6 +107,9 @@ func (p *Process) Pause() error { return p.command.Process.Signal(syscall.SIGSTO
 // Resume lets a paused process go on.
 func (p *Process) Resume() error { return p.command.Process.Signal(syscall.SIGCONT) }
 
+// ID is the number by which the system knows the process.
+func (p *Process) ID() int { return p.command.Process.Pid }
+
 // Ended is closed once the process is gone.
 func (p *Process) Ended() <-chan struct{} { return p.ended }
 

@@ -1,0 +1,43 @@
+package servicecenter_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	standin "github.com/isthmus-mesh/isthmus/internal/testkit/servicecenter"
+	"github.com/isthmus-mesh/isthmus/source"
+	"github.com/isthmus-mesh/isthmus/source/servicecenter"
+)
+
+// slowSink takes its time to take what is read.
+type slowSink struct{ source.Sink }
+
+func (slowSink) Replace(context.Context, source.Listing) error {
+	time.Sleep(time.Minute)
+	return nil
+}
+
+func (slowSink) Relist() <-chan time.Time { return nil }
+
+// What is done with an answer is no burden of the registry's: however long it
+// takes, the next round comes when it is due.
+func TestOwnWorkDelaysNoRound(t *testing.T) {
+	bubble(t, standin.Config{Prompt: true, KeepAlive: true}, func(r *rig) {
+		src := servicecenter.New(r.config(), servicecenter.Options{})
+		src.DialWith(r.net.dial)
+		ctx, cancel := context.WithCancel(r.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- src.Run(ctx, slowSink{}) }()
+		r.pass(time.Minute)
+		synctest.Wait()
+		before := r.Requests(standin.ListServices)
+		r.rounds(1)
+		if got := r.Requests(standin.ListServices) - before; got != 1 {
+			r.Errorf("%d lists in the time of a round, after a minute of own work", got)
+		}
+		cancel()
+		<-ended
+	})
+}

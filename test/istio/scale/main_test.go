@@ -1,0 +1,95 @@
+package scale_test
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/isthmus-mesh/isthmus/test/istio/cluster"
+)
+
+var (
+	services  = flag.Int("services", 10_000, "services of the registry")
+	instances = flag.Int("instances", 100_000, "instances of all services")
+	changes   = flag.Int("changes", 200, "changes to take the median of")
+	pace      = flag.Duration("pace", 250*time.Millisecond, "time from one change to the next")
+	idle      = flag.Duration("idle", time.Minute, "how long to look at an idle program")
+	qps       = flag.Int("qps", 50, "writes per second that are allowed")
+	binary    = flag.String("program", "", "measure this program instead of building it")
+)
+
+// patience is how long anything may take before a benchmark gives up.
+const patience = 6 * time.Minute
+
+// programs are built before the first benchmark; program is isthmus.
+var (
+	programs *cluster.Programs
+	program  string
+)
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	// Each benchmark repeats by itself what it takes the median of.
+	if err := flag.Set("test.benchtime", "1x"); err != nil {
+		panic(err) // the testing package has that flag
+	}
+	status, err := run(m)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		status = 1
+	}
+	os.Exit(status)
+}
+
+// run runs the benchmarks, if any was asked for: there are no tests.
+func run(m *testing.M) (status int, err error) {
+	if flag.Lookup("test.bench").Value.String() == "" {
+		return m.Run(), nil
+	}
+	dir, err := os.MkdirTemp("", "isthmus-scale-")
+	if err != nil {
+		return 1, err
+	}
+	defer os.RemoveAll(dir)
+	if programs, err = cluster.Build(context.Background(), os.Stderr); err != nil {
+		return 1, err
+	}
+	if program = *binary; program == "" {
+		program = filepath.Join(dir, "isthmus")
+		build := exec.Command("go", "-C", programs.Repository, "build", "-buildvcs=false", "-o", program, "./cmd/isthmus")
+		if out, err := build.CombinedOutput(); err != nil {
+			return 1, fmt.Errorf("building isthmus: %w: %s", err, out)
+		}
+	}
+	return m.Run(), nil
+}
+
+// startCluster starts an API server without an istiod, which would take part in
+// what is measured.
+func startCluster(b *testing.B) *cluster.Cluster {
+	b.Helper()
+	ctx, cancel := context.WithTimeout(b.Context(), patience)
+	defer cancel()
+	c, err := cluster.Start(ctx, programs, b.TempDir())
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(c.Stop)
+	client, err := c.API.Client()
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer client.Close()
+	if err := client.Namespace(ctx, namespace); err != nil {
+		b.Fatal(err)
+	}
+	return c
+}
+
+// namespace is where everything is written.
+const namespace = "mirror"

@@ -1,0 +1,260 @@
+package scale_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/isthmus-mesh/isthmus/test/istio/cluster"
+)
+
+// settings are those of the program that benchmarks differ in.
+type settings struct {
+	watch     bool
+	poll      time.Duration
+	quiet     time.Duration
+	qps       int
+	shardSize int
+}
+
+func defaults() settings {
+	return settings{poll: 2 * time.Second, quiet: time.Second, qps: *qps, shardSize: 1000}
+}
+
+const config = `
+instance: scale
+sources:
+- name: legacy
+  servicecenter: {addresses: [%s], host: "{{.Service}}.example.com", namespace: %s, poll: %s, watch: %t}
+outputs:
+  istio: {kubeconfig: %s, debounce: {quiet: %s}, qps: %d, shardSize: %d}
+admin: {listen: "127.0.0.1:0"}
+`
+
+// server is the program at work.
+type server struct {
+	*cluster.Process
+	admin   string
+	started time.Time
+}
+
+// serve runs the program until [server.stop], or the end of the benchmark.
+func serve(b *testing.B, c *cluster.Cluster, r *registry, s settings) *server {
+	b.Helper()
+	dir := b.TempDir()
+	kubeconfig, file := filepath.Join(dir, "kubeconfig"), filepath.Join(dir, "isthmus.yaml")
+	if err := c.API.WriteKubeconfig(kubeconfig, cluster.Admin); err != nil {
+		b.Fatal(err)
+	}
+	text := fmt.Appendf(nil, config, r.URL(), namespace, s.poll, s.watch, kubeconfig, s.quiet, s.qps, s.shardSize)
+	if err := os.WriteFile(file, text, 0o600); err != nil {
+		b.Fatal(err)
+	}
+	p := &server{Process: cluster.NewProcess(dir, "isthmus", program, "serve", "--config", file), started: time.Now()}
+	b.Cleanup(func() {
+		p.Kill()
+		if b.Failed() {
+			b.Log(p.Log())
+		}
+	})
+	ctx, cancel := context.WithTimeout(b.Context(), time.Minute)
+	defer cancel()
+	if err := p.Start(ctx, p.serving); err != nil {
+		b.Fatal(err)
+	}
+	return p
+}
+
+var servingLine = regexp.MustCompile(`msg=serving .*admin=(\S+)`)
+
+func (p *server) serving(context.Context) error {
+	found := servingLine.FindStringSubmatch(p.Log())
+	if found == nil {
+		return errors.New("it does not say that it serves")
+	}
+	p.admin = found[1]
+	return nil
+}
+
+func (p *server) stop(b *testing.B) {
+	b.Helper()
+	ctx, cancel := context.WithTimeout(b.Context(), time.Minute)
+	defer cancel()
+	if err := p.Terminate(ctx); err != nil {
+		b.Fatal(err)
+	}
+}
+
+// await waits until the metrics are as wanted, and returns since when the
+// program runs.
+func (p *server) await(b *testing.B, what string, holds func(metrics) bool) time.Duration {
+	b.Helper()
+	again := time.NewTicker(100 * time.Millisecond)
+	defer again.Stop()
+	for time.Since(p.started) < patience {
+		if holds(p.metrics(b)) {
+			return time.Since(p.started)
+		}
+		select {
+		case <-p.Ended():
+			b.Fatal("the program has ended")
+		case <-again.C:
+		}
+	}
+	b.Fatalf("no %s within %v", what, patience)
+	return 0
+}
+
+// hasMirrored is that everything in the registry is a record.
+func hasMirrored(r *registry) func(metrics) bool {
+	want := len(r.size)
+	for _, size := range r.size {
+		want += size
+	}
+	return func(m metrics) bool { return int(m.sum("isthmus_source_records")) == want }
+}
+
+// hasWritten is that the API server has everything.
+func hasWritten(r *registry) func(metrics) bool {
+	return func(m metrics) bool {
+		return int(m.sum("isthmus_istio_objects")) >= len(r.size) && m.sum("isthmus_istio_pending") == 0
+	}
+}
+
+// get returns a page of the admin address, nil if there is none.
+func (p *server) get(path string) []byte {
+	answer, err := http.Get("http://" + p.admin + path)
+	if err != nil {
+		return nil
+	}
+	defer answer.Body.Close()
+	page, err := io.ReadAll(answer.Body)
+	if err != nil || answer.StatusCode != http.StatusOK {
+		return nil
+	}
+	return page
+}
+
+// shows reports whether the catalog has an address among a service's endpoints.
+func (p *server) shows(host, address string) bool {
+	return bytes.Contains(p.get("/api/v1/services/"+host), []byte(strconv.Quote(address)))
+}
+
+// awaitRecord waits until the catalog has an address, or no longer has it.
+func (p *server) awaitRecord(b *testing.B, host, address string, there bool) {
+	b.Helper()
+	again := time.NewTicker(20 * time.Millisecond)
+	defer again.Stop()
+	for began := time.Now(); p.shows(host, address) != there; <-again.C {
+		if time.Since(began) > time.Minute {
+			b.Errorf("%s of %s is not in the catalog as it should be", address, host)
+			return
+		}
+	}
+}
+
+// memory is what a program holds, in MB.
+func (p *server) memory(b *testing.B) (resident, live float64) {
+	b.Helper()
+	const collections = "go_gc_duration_seconds_count"
+	live = math.Inf(1)
+	until := p.metrics(b).sum(collections) + 3
+	p.await(b, "garbage collection", func(m metrics) bool {
+		live = min(live, m.sum("go_memstats_heap_alloc_bytes"))
+		resident = m.sum("process_resident_memory_bytes")
+		return m.sum(collections) >= until
+	})
+	return resident / 1e6, live / 1e6
+}
+
+// metrics are the values of a scrape by series.
+type metrics map[string]float64
+
+func (p *server) metrics(b *testing.B) metrics {
+	b.Helper()
+	m := metrics{}
+	for line := range bytes.Lines(p.get("/metrics")) {
+		text := strings.TrimSpace(string(line))
+		cut := strings.LastIndexByte(text, ' ')
+		if cut < 0 || text[0] == '#' {
+			continue
+		}
+		if value, err := strconv.ParseFloat(text[cut+1:], 64); err == nil {
+			m[text[:cut]] = value
+		}
+	}
+	return m
+}
+
+// sum adds up all series of a metric.
+func (m metrics) sum(name string) (sum float64) {
+	for series, value := range m {
+		if metric, _, _ := strings.Cut(series, "{"); metric == name {
+			sum += value
+		}
+	}
+	return sum
+}
+
+// cpu is the processor time that a process has used.
+func cpu(b *testing.B, p *cluster.Process) time.Duration {
+	b.Helper()
+	files, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", p.ID()))
+	if err != nil || len(files) == 0 {
+		b.Fatal("no /proc/PID/task/*/schedstat: these benchmarks need Linux")
+	}
+	var sum time.Duration
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			b.Fatal(err)
+		}
+		first, _, _ := strings.Cut(string(text), " ")
+		ns, err := strconv.ParseInt(first, 10, 64)
+		if err != nil {
+			b.Fatal(err)
+		}
+		sum += time.Duration(ns)
+	}
+	return sum
+}
+
+// load is what the machine has to do, as the kernel averages it over a minute.
+func load() float64 {
+	text, _ := os.ReadFile("/proc/loadavg")
+	first, _, _ := strings.Cut(string(text), " ")
+	value, _ := strconv.ParseFloat(first, 64)
+	return value
+}
+
+// sample is a set of durations.
+type sample []time.Duration
+
+// ms returns the smallest value that at least the share q do not exceed.
+func (s sample) ms(q float64) float64 {
+	if len(s) == 0 {
+		return math.NaN()
+	}
+	sorted := slices.Sorted(slices.Values(s))
+	at := int(math.Ceil(q*float64(len(sorted)))) - 1
+	return float64(sorted[min(max(at, 0), len(sorted)-1)]) / float64(time.Millisecond)
+}
+
+// textOf is something in JSON, in which equal things are equal.
+func textOf(v any) string {
+	text, _ := json.Marshal(v) // it was JSON
+	return string(text)
+}
