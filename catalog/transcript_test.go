@@ -2,21 +2,16 @@ package catalog_test
 
 import (
 	"encoding/json"
-	"flag"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/txtar"
 
 	"github.com/isthmus-mesh/isthmus/catalog"
+	"github.com/isthmus-mesh/isthmus/internal/testkit/golden"
 	"github.com/isthmus-mesh/isthmus/model"
 )
-
-var update = flag.Bool("update", false, "rewrite the outcomes in testdata")
 
 // Each transcript is a story told in commits: files that end in .in hold the
 // records of one commit, one to a line, those to delete behind a "-"; the file
@@ -25,30 +20,7 @@ var update = flag.Bool("update", false, "rewrite the outcomes in testdata")
 // for that of nobody in particular.
 func TestTranscripts(t *testing.T) {
 	t.Parallel()
-	paths, err := filepath.Glob("testdata/*.txtar")
-	if err != nil || len(paths) == 0 {
-		t.Fatalf("no transcripts: %v", err)
-	}
-	for _, path := range paths {
-		t.Run(strings.TrimSuffix(filepath.Base(path), ".txtar"), func(t *testing.T) {
-			t.Parallel()
-			archive, err := txtar.ParseFile(path)
-			if err != nil {
-				t.Fatal(err)
-			}
-			want := string(txtar.Format(archive))
-			got := string(txtar.Format(retell(t, archive)))
-			if *update && got != want {
-				if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-					t.Fatal(err)
-				}
-				return
-			}
-			if diff := cmp.Diff(strings.Split(want, "\n"), strings.Split(got, "\n")); diff != "" {
-				t.Errorf("-want +got; go test ./catalog -update rewrites:\n%s", diff)
-			}
-		})
-	}
+	golden.Run(t, retell)
 }
 
 // retell returns the transcript with the outcomes as they are now.

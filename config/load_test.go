@@ -1,7 +1,6 @@
 package config_test
 
 import (
-	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -14,11 +13,10 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/config"
 	"github.com/isthmus-mesh/isthmus/internal/testkit/authority"
+	"github.com/isthmus-mesh/isthmus/internal/testkit/golden"
 	"github.com/isthmus-mesh/isthmus/output/istio"
 	registry "github.com/isthmus-mesh/isthmus/source"
 )
-
-var update = flag.Bool("update", false, "rewrite the expected problems")
 
 // environment is what the variables in testdata stand for.
 var environment = map[string]string{"PORT": "15010", "EMPTY": "", "INJECTION": "x\nadmin: {listen: evil}"}
@@ -31,34 +29,14 @@ func lookup(name string) (string, bool) {
 // Each file of testdata is a configuration and the problems that are found in it.
 func TestProblems(t *testing.T) {
 	t.Parallel()
-	files, err := filepath.Glob("testdata/*.txtar")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no testdata: %v", err)
-	}
-	for _, file := range files {
-		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
-			t.Parallel()
-			archive, err := txtar.ParseFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			_, problems := config.Parse(archive.Files[0].Data, lookup)
-			var got strings.Builder
-			for _, p := range problems {
-				fmt.Fprintf(&got, "%d: %s: %s\n", p.Line, p.Field, p.Reason)
-			}
-			if *update {
-				archive.Files = append(archive.Files[:1], txtar.File{Name: "problems", Data: []byte(got.String())})
-				if err := os.WriteFile(file, txtar.Format(archive), 0o600); err != nil {
-					t.Fatal(err)
-				}
-				return
-			}
-			if diff := cmp.Diff(string(archive.Files[1].Data), got.String()); diff != "" {
-				t.Error(diff)
-			}
-		})
-	}
+	golden.Run(t, func(_ *testing.T, written *txtar.Archive) *txtar.Archive {
+		_, problems := config.Parse(written.Files[0].Data, lookup)
+		var found strings.Builder
+		for _, p := range problems {
+			fmt.Fprintf(&found, "%d: %s: %s\n", p.Line, p.Field, p.Reason)
+		}
+		return golden.With(written, "problems", found.String())
+	})
 }
 
 func TestDefaultsAndVariables(t *testing.T) {

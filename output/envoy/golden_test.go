@@ -3,25 +3,20 @@ package envoy
 import (
 	"bytes"
 	"encoding/json"
-	"flag"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/txtar"
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/anypb"
 
 	"github.com/isthmus-mesh/isthmus/catalog"
+	"github.com/isthmus-mesh/isthmus/internal/testkit/golden"
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/push"
 )
-
-var update = flag.Bool("update", false, "rewrite the outputs in testdata")
 
 // TestResources holds what views are given against testdata. A file has a
 // comment that says what it shows, and these parts:
@@ -31,29 +26,8 @@ var update = flag.Bool("update", false, "rewrite the outputs in testdata")
 //	KIND@NAMESPACE/TYPE   the resources a view is given; a view is asked for by naming any part of it
 //	KIND@NAMESPACE/left-out   what of that it is not given, and why
 func TestResources(t *testing.T) {
-	files, err := filepath.Glob("testdata/*.txtar")
-	if err != nil || len(files) == 0 {
-		t.Fatal("no testdata", err)
-	}
-	for _, file := range files {
-		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
-			data, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			archive := txtar.Parse(data)
-			got := txtar.Format(transcript(t, archive))
-			if *update {
-				if err := os.WriteFile(file, got, 0o644); err != nil {
-					t.Fatal(err)
-				}
-				return
-			}
-			if diff := cmp.Diff(string(data), string(got)); diff != "" {
-				t.Errorf("%s (-want +got), rewrite with -update:\n%s", file, diff)
-			}
-		})
-	}
+	t.Parallel()
+	golden.Run(t, transcript)
 }
 
 // transcript returns the archive with its outputs as they are now.

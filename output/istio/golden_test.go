@@ -3,24 +3,19 @@ package istio
 import (
 	"bytes"
 	"encoding/json"
-	"flag"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/txtar"
 	"sigs.k8s.io/yaml"
 
 	"github.com/isthmus-mesh/isthmus/catalog"
+	"github.com/isthmus-mesh/isthmus/internal/testkit/golden"
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/source/file"
 )
-
-var update = flag.Bool("update", false, "rewrite the outputs in testdata")
 
 // TestTranslation holds what services are written as against testdata. A file
 // has a comment that says what it shows, and these parts:
@@ -30,28 +25,8 @@ var update = flag.Bool("update", false, "rewrite the outputs in testdata")
 //	objects     what they are written as
 //	left-out    what is not written, and why; optional
 func TestTranslation(t *testing.T) {
-	files, err := filepath.Glob("testdata/*.txtar")
-	if err != nil || len(files) == 0 {
-		t.Fatal("no testdata", err)
-	}
-	for _, name := range files {
-		t.Run(strings.TrimSuffix(filepath.Base(name), ".txtar"), func(t *testing.T) {
-			data, err := os.ReadFile(name)
-			if err != nil {
-				t.Fatal(err)
-			}
-			got := txtar.Format(transcript(t, txtar.Parse(data)))
-			if *update {
-				if err := os.WriteFile(name, got, 0o644); err != nil {
-					t.Fatal(err)
-				}
-				return
-			}
-			if diff := cmp.Diff(string(data), string(got)); diff != "" {
-				t.Errorf("%s (-want +got), rewrite with -update:\n%s", name, diff)
-			}
-		})
-	}
+	t.Parallel()
+	golden.Run(t, transcript)
 }
 
 func transcript(t *testing.T, in *txtar.Archive) *txtar.Archive {

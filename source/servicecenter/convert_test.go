@@ -2,24 +2,19 @@ package servicecenter_test
 
 import (
 	"encoding/json"
-	"flag"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/txtar"
 
+	"github.com/isthmus-mesh/isthmus/internal/testkit/golden"
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/source"
 	"github.com/isthmus-mesh/isthmus/source/servicecenter"
 )
-
-var update = flag.Bool("update", false, "rewrite the golden files")
 
 // noon is when tests take place.
 var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
@@ -27,55 +22,28 @@ var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 // Every case is a configuration, what a registry has, and what becomes of it.
 func TestConversion(t *testing.T) {
 	t.Parallel()
-	cases, err := filepath.Glob("testdata/*.txtar")
-	if err != nil || len(cases) == 0 {
-		t.Fatalf("no cases: %v", err)
-	}
-	for _, file := range cases {
-		t.Run(filepath.Base(file), func(t *testing.T) {
-			t.Parallel()
-			testConversion(t, file)
-		})
-	}
-}
-
-func testConversion(t *testing.T, file string) {
-	archive, err := txtar.ParseFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var config servicecenter.Config
-	var services []servicecenter.Registered
-	want := ""
-	for _, f := range archive.Files {
-		switch f.Name {
-		case "config.json":
-			err = json.Unmarshal(f.Data, &config)
-		case "registry.json":
-			err = json.Unmarshal(f.Data, &services)
-		case "records":
-			want = string(f.Data)
+	golden.Run(t, func(t *testing.T, story *txtar.Archive) *txtar.Archive {
+		t.Helper()
+		var config servicecenter.Config
+		var services []servicecenter.Registered
+		for _, f := range story.Files {
+			var err error
+			switch f.Name {
+			case "config.json":
+				err = json.Unmarshal(f.Data, &config)
+			case "registry.json":
+				err = json.Unmarshal(f.Data, &services)
+			}
+			if err != nil {
+				t.Fatal(f.Name, err)
+			}
 		}
+		listing, err := servicecenter.Convert(config, services, noon)
 		if err != nil {
-			t.Fatal(f.Name, err)
-		}
-	}
-	listing, err := servicecenter.Convert(config, services, noon)
-	if err != nil {
-		t.Fatal(err)
-	}
-	got := dump(listing)
-	if *update {
-		archive.Files = slices.DeleteFunc(archive.Files, func(f txtar.File) bool { return f.Name == "records" })
-		archive.Files = append(archive.Files, txtar.File{Name: "records", Data: []byte(got)})
-		if err := os.WriteFile(file, txtar.Format(archive), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		return
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("records differ (-want +got), -update rewrites them:\n%s", diff)
-	}
+		return golden.With(story, "records", dump(listing))
+	})
 }
 
 // dump writes a listing for people to read.
