@@ -275,3 +275,33 @@ func TestWatchesEndWithTheirApp(t *testing.T) {
 		}
 	})
 }
+
+// A watch of which nothing happens stays open, however long that lasts: the
+// registry pings, and answers no ping as others do.
+func TestQuietWatchesStayOpen(t *testing.T) {
+	bubble(t, prompt, func(r *rig) {
+		r.many("cart", 0, 1)
+		r.mirror(r.watched())
+		r.pass(time.Hour)
+		if got := r.Requests(standin.Watch); got != 1 || r.Watchers() != 1 {
+			t.Errorf("a watch was opened %d times, %d are open:\n%s", got, r.Watchers(), r.log)
+		}
+	})
+}
+
+// When somebody removes the consumer of a watch, the registry pings no more: the
+// watch is given up, and the consumer registered anew.
+func TestRemovedConsumersComeBack(t *testing.T) {
+	bubble(t, prompt, func(r *rig) {
+		cart := r.many("cart", 0, 1)
+		m := r.mirror(r.watched())
+		r.pass(5 * time.Minute)
+		r.Unregister(r.Register(standin.Service{App: "shop", Name: "isthmus-watch-one.sc", Version: "0.0.1"}))
+		r.pass(2 * time.Minute)
+		for n := range 5 {
+			r.instance(cart, "new", fmt.Sprintf("10.0.1.%d:8080", n+1))
+			r.pass(soon)
+			m.wants("cart at default//shop/cart: http-8080", "cart/cart-000 = 10.0.0.1", fmt.Sprintf("cart/new = 10.0.1.%d", n+1))
+		}
+	})
+}
