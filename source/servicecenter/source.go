@@ -148,6 +148,7 @@ func (s *Source) round(ctx context.Context, again bool) (changed bool, err error
 	}
 	if audit {
 		s.audit = began.Add(s.config.Audit)
+		s.watch.relearn()
 	}
 	if err := s.readGraph(ctx, began); err != nil {
 		return false, err
