@@ -119,6 +119,30 @@ func TestVanishedIsGoneWhenItIsDenied(t *testing.T) {
 	})
 }
 
+// Nor is one believed that lacks a version of which instances can be found.
+func TestVanishedVersionsAreGoneWithTheirInstances(t *testing.T) {
+	bubble(t, prompt, func(r *rig) {
+		v1, v2 := r.service("", "cart", "1.0.0"), r.service("", "cart", "2.0.0")
+		r.instance(v1, "a", "10.0.0.1:80")
+		r.instance(v2, "b", "10.0.0.2:80")
+		c := r.config()
+		c.Host = "{{.Service}}-{{.Version}}"
+		m := r.mirror(c)
+		want := m.stored()
+		r.Inject(standin.ListServices, standin.Answer(200, "application/json",
+			`{"services":[{"serviceId":"`+v2+`","appId":"shop","serviceName":"cart","version":"2.0.0"}]}`), 0)
+		r.pass(5 * time.Minute)
+		if m.stored() != want {
+			t.Errorf("stored:\n%s", m.stored())
+		}
+		r.Mend()
+		r.Unregister(v1)
+		r.rounds(4)
+		m.wants("cart-2-0-0 at default//shop/cart/2.0.0: http-80", "cart-2-0-0/b = 10.0.0.2")
+		m.is(source.StateLive, "")
+	})
+}
+
 // Much that vanishes at once is held, whether from the list or from a service,
 // and goes when the registry has said the same for long enough. A service that
 // ends by itself, however large, ends at once: the registry was asked for it.
