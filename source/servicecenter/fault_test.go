@@ -88,6 +88,25 @@ func TestARefusedKeyIsFoundOut(t *testing.T) {
 	})
 }
 
+// A first list that has nothing is not believed until a second one says the same.
+func TestFirstListingIsNotEmptyByMistake(t *testing.T) {
+	bubble(t, prompt, func(r *rig) {
+		cart := r.many("cart", 0, 1)
+		r.Inject(standin.ListServices, standin.Answer(200, "application/json", `{}`), 1)
+		m := r.mirror(r.config())
+		m.is(source.StateListing, "")
+		r.rounds(1)
+		m.is(source.StateLive, "")
+		m.wants("cart at default//shop/cart: http-8080", "cart/cart-000 = 10.0.0.1")
+		m.stop()
+		r.Unregister(cart)
+		m = r.mirrorAs("one", "other", r.config(), r.store)
+		r.rounds(1)
+		m.is(source.StateLive, "")
+		m.wants()
+	})
+}
+
 // A service that the list names and a find denies is in a race, not gone.
 func TestDeniedIsNotGone(t *testing.T) {
 	bubble(t, prompt, func(r *rig) {

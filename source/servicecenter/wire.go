@@ -63,6 +63,9 @@ type listAnswer struct {
 	broken   int // entries that do not say which service they are
 }
 
+// empty reports whether nothing at all is listed.
+func (a listAnswer) empty() bool { return len(a.services) == 0 && a.broken == 0 }
+
 // watcherProperty marks the consumers that watches register.
 const watcherProperty = "isthmusWatch"
 
