@@ -183,6 +183,9 @@ func (s *Source) pass(ctx context.Context, whole bool, observed time.Time) (chan
 	if err := s.sink.Replace(ctx, listing); err != nil {
 		return false, err
 	}
+	for _, m := range s.state.moved {
+		s.options.Log.Warn("a host has passed to another service", "service", m.name.String(), "from", m.from.place(), "to", m.to.place())
+	}
 	s.state.settle()
 	s.graph.changed = false
 	s.listed, s.primed = true, true
