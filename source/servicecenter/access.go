@@ -73,8 +73,13 @@ func (a *access) login(ctx context.Context, c *client, password []byte) (string,
 	}
 	a.attempts.begin(password, time.Now())
 	err = c.send(ctx, request{
-		method: http.MethodPost, path: []string{"token"}, body: body,
-		read: func(body []byte) error { return unmarshal(body, &answer) },
+		method: http.MethodPost, path: []string{"token"}, body: body, secret: string(password),
+		read: func(body []byte) error {
+			if json.Unmarshal(body, &answer) != nil {
+				return errors.New("the answer to a login is not what a Service Center says")
+			}
+			return nil
+		},
 	}, "")
 	switch {
 	case err != nil && unjudged(err):

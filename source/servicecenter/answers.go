@@ -110,9 +110,17 @@ func (s *state) listed(e *entry) bool {
 	return slices.ContainsFunc(e.units, func(i Identity) bool { return s.units[i].missing == 0 })
 }
 
-// bury drops the services that lists have lacked often enough. If that is all
-// there is of a key, a find must have denied it, too: a list that lacks what can
-// be found is not to be believed.
+// finds reports whether the last find knew a service: one that is a version of
+// many by its instances.
+func (s *state) finds(i Identity, e *entry) bool {
+	if !s.listed(e) {
+		return e.denials == 0
+	}
+	return len(s.instances(i, e)) > 0
+}
+
+// bury drops the services that lists have lacked often enough, and that a find
+// does not know either: a list that lacks what can be found is not to be believed.
 func (s *state) bury() {
 	changed := false
 	for i, u := range s.units {
@@ -120,7 +128,7 @@ func (s *state) bury() {
 			continue
 		}
 		e := s.entries[i.key()]
-		if !s.listed(e) && e.denials == 0 {
+		if s.finds(i, e) {
 			continue
 		}
 		changed = true

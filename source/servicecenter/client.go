@@ -69,6 +69,9 @@ type request struct {
 	body   []byte
 	// consumer asks in the name of a service, which writes into the registry.
 	consumer string
+	// secret is in the body. What is answered is a secret, too, and quoted nowhere
+	// unless the registry itself says why it refuses.
+	secret string
 	// read takes the answer; an error has another member asked.
 	read func(body []byte) error
 }
@@ -148,12 +151,27 @@ func (c *client) send(ctx context.Context, r request, token string) error {
 		return fmt.Errorf("cuts its answer short: %w", transportError(ctx, err))
 	}
 	if answer.StatusCode != http.StatusOK {
-		return refusedWith(answer.StatusCode, body)
+		return refusedWith(answer.StatusCode, r.quotable(body, token))
 	}
 	if r.read == nil {
 		return nil
 	}
 	return r.read(body)
+}
+
+// quotable is what errors may quote of an answer: some proxies show in theirs
+// what they were asked, with the token or the password in it.
+func (r request) quotable(body []byte, token string) []byte {
+	for _, secret := range []string{token, r.secret} {
+		if secret != "" {
+			body = bytes.ReplaceAll(body, []byte(secret), []byte("***"))
+		}
+	}
+	var said registryError
+	if r.secret != "" && (unmarshal(body, &said) != nil || said.Code == "") {
+		return nil
+	}
+	return body
 }
 
 func (c *client) url(r request) string {

@@ -5,7 +5,10 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
+	"fmt"
+	"io"
 	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -239,3 +242,49 @@ func (s *watchedSink) Change(context.Context, source.Change) error { return errE
 
 // Relist asks again and again.
 func (s *watchedSink) Relist() <-chan time.Time { return time.After(50 * time.Millisecond) }
+
+// echo is an error page that shows what was asked.
+func echo(_ *standin.Server, w http.ResponseWriter, r *http.Request, _ http.Handler) {
+	w.WriteHeader(http.StatusBadGateway)
+	_, _ = io.WriteString(w, "who asks: "+r.Header.Get("Authorization"))
+}
+
+// Neither the password nor a token is shown, whatever is answered to a login and
+// whatever an error page shows of what was asked.
+func TestSecretsAreNeverShown(t *testing.T) {
+	const token = "eyJhbGciOiJSUzUxMiJ9.secret"
+	for name, answer := range map[string]struct {
+		route standin.Route
+		fault standin.Fault
+		shows string
+	}{
+		"created":       {standin.Token, standin.Answer(201, "application/json", `{"token":"`+token+`"}`), "answers 201"},
+		"bare":          {standin.Token, standin.Answer(200, "text/plain", token), "not what a Service Center says"},
+		"list":          {standin.Token, standin.Answer(200, "application/json", `["`+token+`"]`), "not what a Service Center says"},
+		"echoed":        {standin.Token, standin.Answer(502, "text/html", `<pre>{"name":"mesh","password":"hunter2"}</pre>`), "answers 502"},
+		"said":          {standin.Token, standin.Answer(400, "application/json", `{"errorCode":"400001","errorMessage":"no good: hunter2"}`), "no good: ***"},
+		"header echoed": {standin.ListServices, echo, "who asks: Bearer ***"},
+		"long":          {standin.ListServices, standin.Answer(500, "application/json", `{"errorCode":"500003","errorMessage":"`+strings.Repeat("é", 1<<20)+`"}`), "500003"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, guarded(), func(r *rig) {
+				c, _ := r.account("hunter2")
+				r.Inject(answer.route, answer.fault, 0)
+				m := r.mirror(c)
+				r.pass(time.Second)
+				shown := fmt.Sprint(m.Status()) + r.log.String()
+				if !strings.Contains(shown, answer.shows) {
+					t.Errorf("%q is not shown: %s", answer.shows, shown)
+				}
+				for _, secret := range []string{"hunter2", token} {
+					if strings.Contains(shown, secret) {
+						t.Errorf("%q is shown: %s", secret, shown)
+					}
+				}
+				if len(m.Status().Reason) > 1000 {
+					t.Errorf("a reason of %d bytes", len(m.Status().Reason))
+				}
+			})
+		})
+	}
+}

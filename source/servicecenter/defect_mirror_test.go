@@ -275,3 +275,19 @@ func TestDefectU_AnyNumberOfServicesIsFound(t *testing.T) {
 		}
 	})
 }
+
+// That a host passes to another service is never silent.
+func TestAHostThatPassesToAnotherIsTold(t *testing.T) {
+	bubble(t, prompt, func(r *rig) {
+		r.instance(r.service("", "Order_Service", "1.0.0"), "a", "10.0.0.1:80")
+		m := r.mirror(r.config())
+		r.instance(r.service("", "order-service", "1.0.0"), "b", "10.0.0.2:80")
+		r.rounds(2)
+		m.wants("order-service at default//shop/order-service: http-80", "order-service/b = 10.0.0.2",
+			"order-service-b170912c at default//shop/Order_Service: http-80", "order-service-b170912c/a = 10.0.0.1")
+		want := "service=istio-system/order-service from=default//shop/Order_Service to=default//shop/order-service"
+		if got := strings.Count(r.log.String(), want); got != 1 {
+			t.Errorf("told %d times: %s", got, r.log)
+		}
+	})
+}

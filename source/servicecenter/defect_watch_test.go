@@ -275,3 +275,77 @@ func TestWatchesEndWithTheirApp(t *testing.T) {
 		}
 	})
 }
+
+// The registry forgets who is to hear of a service with the service: one that
+// comes back is followed at once all the same.
+func TestServicesThatComeBackAreWatched(t *testing.T) {
+	bubble(t, prompt, func(r *rig) {
+		r.many("cart", 0, 1)
+		users := r.service("", "users", "1.0.0")
+		m := r.mirror(r.watched())
+		r.settle()
+		r.Unregister(users)
+		r.rounds(4)
+		users = r.service("", "users", "1.0.0")
+		r.settle()
+		for n := range 5 {
+			r.instance(users, "u", fmt.Sprintf("10.0.1.%d:80", n+1))
+			r.pass(soon)
+			m.wants("cart at default//shop/cart: http-8080", "cart/cart-000 = 10.0.0.1",
+				"users at default//shop/users: http-80", fmt.Sprintf("users/u = 10.0.1.%d", n+1))
+		}
+	})
+}
+
+// So is one that comes back so soon that no list lacks it, from the next audit on.
+func TestServicesThatComeBackSoonAreWatched(t *testing.T) {
+	bubble(t, prompt, func(r *rig) {
+		r.many("cart", 0, 1)
+		c := r.watched()
+		c.Audit = time.Minute
+		m := r.mirror(c)
+		r.settle()
+		users := r.service("", "users", "1.0.0")
+		r.settle()
+		r.Unregister(users)
+		r.pass(100 * time.Millisecond)
+		users = r.service("", "users", "1.0.0")
+		r.pass(2 * time.Minute)
+		for n := range 5 {
+			r.instance(users, "u", fmt.Sprintf("10.0.1.%d:80", n+1))
+			r.pass(soon)
+			m.wants("cart at default//shop/cart: http-8080", "cart/cart-000 = 10.0.0.1",
+				"users at default//shop/users: http-80", fmt.Sprintf("users/u = 10.0.1.%d", n+1))
+		}
+	})
+}
+
+// A watch of which nothing happens stays open, however long that lasts: the
+// registry pings, and answers no ping as others do.
+func TestQuietWatchesStayOpen(t *testing.T) {
+	bubble(t, prompt, func(r *rig) {
+		r.many("cart", 0, 1)
+		r.mirror(r.watched())
+		r.pass(time.Hour)
+		if got := r.Requests(standin.Watch); got != 1 || r.Watchers() != 1 {
+			t.Errorf("a watch was opened %d times, %d are open:\n%s", got, r.Watchers(), r.log)
+		}
+	})
+}
+
+// When somebody removes the consumer of a watch, the registry pings no more: the
+// watch is given up, and the consumer registered anew.
+func TestRemovedConsumersComeBack(t *testing.T) {
+	bubble(t, prompt, func(r *rig) {
+		cart := r.many("cart", 0, 1)
+		m := r.mirror(r.watched())
+		r.pass(5 * time.Minute)
+		r.Unregister(r.Register(standin.Service{App: "shop", Name: "isthmus-watch-one.sc", Version: "0.0.1"}))
+		r.pass(2 * time.Minute)
+		for n := range 5 {
+			r.instance(cart, "new", fmt.Sprintf("10.0.1.%d:8080", n+1))
+			r.pass(soon)
+			m.wants("cart at default//shop/cart: http-8080", "cart/cart-000 = 10.0.0.1", fmt.Sprintf("cart/new = 10.0.1.%d", n+1))
+		}
+	})
+}

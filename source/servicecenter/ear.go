@@ -12,11 +12,11 @@ import (
 	"github.com/coder/websocket"
 )
 
-// Limits of a websocket. The registry ends one that it has not heard of for two
-// minutes; whoever is not answered here ends it sooner.
+// Limits of a websocket. The registry pings every 30 seconds, as long as the
+// consumer is registered. It must not be pinged itself: it answers with a pong
+// that is not the ping's, and neither pings nor looks at the consumer any more.
 const (
-	pingEvery    = 25 * time.Second
-	pongWithin   = 15 * time.Second
+	deafAfter    = 75 * time.Second // without a word from the registry
 	largestEvent = 4 << 20
 )
 
@@ -90,20 +90,17 @@ func (c *client) ear(g group, consumer, token string, h *hints) *ear {
 // listen opens the websocket and hears what comes until it ends, which it always
 // says why.
 func (e *ear) listen(ctx context.Context) error {
-	conn, err := e.dial(ctx)
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	deaf := time.AfterFunc(deafAfter, func() { cancel(fmt.Errorf("the registry said nothing on the websocket for %s", deafAfter)) })
+	defer deaf.Stop()
+	conn, err := e.dial(ctx, func() { deaf.Reset(deafAfter) })
 	if err != nil {
 		return err
 	}
 	defer func() { _ = conn.CloseNow() }()
 	conn.SetReadLimit(largestEvent)
 	e.hints.opened(e.group)
-	ctx, cancel := context.WithCancelCause(ctx)
-	pinging := make(chan struct{})
-	go func() {
-		defer close(pinging)
-		cancel(e.ping(ctx, conn))
-	}()
-	defer func() { cancel(nil); <-pinging }()
 	for {
 		_, data, err := conn.Read(ctx)
 		if err != nil {
@@ -112,16 +109,21 @@ func (e *ear) listen(ctx context.Context) error {
 			}
 			return fmt.Errorf("the websocket ended: %w", err)
 		}
+		deaf.Reset(deafAfter)
 		if err := e.hear(data); err != nil {
 			return err
 		}
 	}
 }
 
-func (e *ear) dial(ctx context.Context) (*websocket.Conn, error) {
+// dial opens the websocket, and has every ping told from then on.
+func (e *ear) dial(ctx context.Context, pinged func()) (*websocket.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, e.within)
 	defer cancel()
-	conn, answer, err := websocket.Dial(ctx, e.url, &websocket.DialOptions{HTTPClient: e.client, HTTPHeader: e.header})
+	conn, answer, err := websocket.Dial(ctx, e.url, &websocket.DialOptions{
+		HTTPClient: e.client, HTTPHeader: e.header,
+		OnPingReceived: func(context.Context, []byte) bool { pinged(); return true },
+	})
 	if answer != nil && answer.Body != nil {
 		_ = answer.Body.Close()
 	}
@@ -129,25 +131,6 @@ func (e *ear) dial(ctx context.Context) (*websocket.Conn, error) {
 		return nil, fmt.Errorf("open a websocket: %w", err)
 	}
 	return conn, nil
-}
-
-// ping looks whether the registry is there still; it fails when it is not.
-func (e *ear) ping(ctx context.Context, conn *websocket.Conn) error {
-	tick := time.NewTicker(pingEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-tick.C:
-		}
-		within, cancel := context.WithTimeout(ctx, pongWithin)
-		err := conn.Ping(within)
-		cancel()
-		if err != nil {
-			return fmt.Errorf("the registry does not answer on the websocket: %w", err)
-		}
-	}
 }
 
 // hear takes an event, of which only the key is of interest.

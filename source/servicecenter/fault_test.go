@@ -88,6 +88,25 @@ func TestARefusedKeyIsFoundOut(t *testing.T) {
 	})
 }
 
+// A first list that has nothing is not believed until a second one says the same.
+func TestFirstListingIsNotEmptyByMistake(t *testing.T) {
+	bubble(t, prompt, func(r *rig) {
+		cart := r.many("cart", 0, 1)
+		r.Inject(standin.ListServices, standin.Answer(200, "application/json", `{}`), 1)
+		m := r.mirror(r.config())
+		m.is(source.StateListing, "")
+		r.rounds(1)
+		m.is(source.StateLive, "")
+		m.wants("cart at default//shop/cart: http-8080", "cart/cart-000 = 10.0.0.1")
+		m.stop()
+		r.Unregister(cart)
+		m = r.mirrorAs("one", "other", r.config(), r.store)
+		r.rounds(1)
+		m.is(source.StateLive, "")
+		m.wants()
+	})
+}
+
 // A service that the list names and a find denies is in a race, not gone.
 func TestDeniedIsNotGone(t *testing.T) {
 	bubble(t, prompt, func(r *rig) {
@@ -115,6 +134,30 @@ func TestVanishedIsGoneWhenItIsDenied(t *testing.T) {
 		r.Unregister(cart)
 		r.rounds(4)
 		m.wants()
+		m.is(source.StateLive, "")
+	})
+}
+
+// Nor is one believed that lacks a version of which instances can be found.
+func TestVanishedVersionsAreGoneWithTheirInstances(t *testing.T) {
+	bubble(t, prompt, func(r *rig) {
+		v1, v2 := r.service("", "cart", "1.0.0"), r.service("", "cart", "2.0.0")
+		r.instance(v1, "a", "10.0.0.1:80")
+		r.instance(v2, "b", "10.0.0.2:80")
+		c := r.config()
+		c.Host = "{{.Service}}-{{.Version}}"
+		m := r.mirror(c)
+		want := m.stored()
+		r.Inject(standin.ListServices, standin.Answer(200, "application/json",
+			`{"services":[{"serviceId":"`+v2+`","appId":"shop","serviceName":"cart","version":"2.0.0"}]}`), 0)
+		r.pass(5 * time.Minute)
+		if m.stored() != want {
+			t.Errorf("stored:\n%s", m.stored())
+		}
+		r.Mend()
+		r.Unregister(v1)
+		r.rounds(4)
+		m.wants("cart-2-0-0 at default//shop/cart/2.0.0: http-80", "cart-2-0-0/b = 10.0.0.2")
 		m.is(source.StateLive, "")
 	})
 }

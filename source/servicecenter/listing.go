@@ -71,7 +71,7 @@ func (s *state) told(listing source.Listing) source.Listing {
 // settle forgets what was to be listed, once it is stored.
 func (s *state) settle() {
 	clear(s.dirty)
-	s.gone = nil
+	s.gone, s.moved = nil, nil
 }
 
 // enter adds what becomes of a service to a listing.

@@ -211,6 +211,29 @@ func parting(a, b Identity) string {
 	return fmt.Sprintf("put %s into the host or namespace template, such as host: %q", strings.Join(fields, " and "), template.String())
 }
 
+// move is a name that has passed from one service to another, and with it the
+// traffic of whoever calls it.
+type move struct {
+	name     name
+	from, to Identity
+}
+
+// moves are the names that another service has now, in order.
+func moves(was, now names) []move {
+	holders := make(map[name]Identity, len(was.of))
+	for i, n := range was.of {
+		holders[n] = i
+	}
+	var all []move
+	for to, n := range now.of {
+		if from, ok := holders[n]; ok && from != to {
+			all = append(all, move{n, from, to})
+		}
+	}
+	slices.SortFunc(all, func(a, b move) int { return ranking{}.compare(a.to, b.to) })
+	return all
+}
+
 // sorted returns the services that have a name or were refused one, in order.
 func (n names) sorted() []Identity {
 	all := maps.Clone(n.refused)

@@ -37,6 +37,8 @@ type Source struct {
 	state  *state
 	graph  graph
 	primed bool // everything has been found once, if in an earlier process
+	// doubted is set once a first list without anything was not believed.
+	doubted bool
 
 	client *client
 	sink   source.Sink
@@ -135,6 +137,10 @@ func (s *Source) round(ctx context.Context, again bool) (changed bool, err error
 		return false, err
 	}
 	s.state.list(answer)
+	if !s.primed && !s.doubted && answer.empty() {
+		s.doubted = true
+		return false, nil // one list is too little to serve nothing
+	}
 	audit := !began.Before(s.audit)
 	failed, err := s.find(ctx, s.state.asks(audit))
 	if err != nil {
@@ -148,6 +154,7 @@ func (s *Source) round(ctx context.Context, again bool) (changed bool, err error
 	}
 	if audit {
 		s.audit = began.Add(s.config.Audit)
+		s.watch.relearn()
 	}
 	if err := s.readGraph(ctx, began); err != nil {
 		return false, err
@@ -175,6 +182,9 @@ func (s *Source) pass(ctx context.Context, whole bool, observed time.Time) (chan
 	listing.Observed = observed
 	if err := s.sink.Replace(ctx, listing); err != nil {
 		return false, err
+	}
+	for _, m := range s.state.moved {
+		s.options.Log.Warn("a host has passed to another service", "service", m.name.String(), "from", m.from.place(), "to", m.to.place())
 	}
 	s.state.settle()
 	s.graph.changed = false

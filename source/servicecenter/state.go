@@ -32,6 +32,7 @@ type state struct {
 
 	dirty map[Identity]bool // what is to be listed again
 	gone  []string          // places whose services are gone since they were listed last
+	moved []move            // names that another service has since then
 }
 
 // entry is what is known of a key.
@@ -177,4 +178,5 @@ func (s *state) rename() {
 			s.dirty[i] = true
 		}
 	}
+	s.moved = append(s.moved, moves(was, s.called)...)
 }

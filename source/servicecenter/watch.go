@@ -3,6 +3,7 @@ package servicecenter
 import (
 	"context"
 	"errors"
+	"maps"
 	"sync"
 	"time"
 )
@@ -116,6 +117,18 @@ func (s *Source) tell(one *watched, g group, err error) {
 	}
 }
 
+// relearn has every key found in the name of its consumer once more, now and
+// then: the registry forgets those that are deleted and come back before any
+// list lacked them.
+func (w *watch) relearn() {
+	if w == nil {
+		return
+	}
+	for _, one := range w.groups {
+		clear(one.learned)
+	}
+}
+
 // tend opens a watch for each group there is, and ends those of others. It fails
 // only when ctx ends.
 func (s *Source) tend(ctx context.Context) error {
@@ -186,8 +199,10 @@ func (s *Source) attend(ctx context.Context, g group, one *watched, keys []Key) 
 const enough = 3
 
 // learn finds the keys that are new in the name of the consumer: so the registry
-// learns that it is to be told of them. The answers are of no interest here.
+// learns that it is to be told of them. The answers are of no interest here. One
+// that was gone is new when it comes back, for the registry has forgotten it.
 func (s *Source) learn(ctx context.Context, one *watched, keys []Key) error {
+	maps.DeleteFunc(one.learned, func(k Key, _ int) bool { return s.state.entries[k] == nil })
 	var asks []ask
 	for _, k := range keys {
 		if one.learned[k] < enough {

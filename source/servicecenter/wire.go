@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 )
 
 // The registry's error codes that make a difference here.
@@ -22,7 +23,7 @@ type registryError struct {
 
 // Error implements error.
 func (e *registryError) Error() string {
-	text := string(e.Code) + " " + e.Message
+	text := clip(string(e.Code)) + " " + clip(e.Message)
 	if e.Detail != "" && e.Detail != e.Message {
 		text += " (" + clip(e.Detail) + ")"
 	}
@@ -45,7 +46,7 @@ func clip(text string) string {
 	if len(text) <= most {
 		return text
 	}
-	return text[:most] + "…"
+	return strings.ToValidUTF8(text[:most], "") + "…"
 }
 
 // listed is one version of a service in the registry's list.
@@ -61,6 +62,9 @@ type listAnswer struct {
 	services []listed
 	broken   int // entries that do not say which service they are
 }
+
+// empty reports whether nothing at all is listed.
+func (a listAnswer) empty() bool { return len(a.services) == 0 && a.broken == 0 }
 
 // watcherProperty marks the consumers that watches register.
 const watcherProperty = "isthmusWatch"

@@ -45,6 +45,9 @@
 //	finds                          are not kept for 2 min: a correction lasts until
 //	                               the service's next change
 //	services                       are shown at once, as are their deletions
+//	pongs                          a ping that says something is not answered; the
+//	                               original answers with an empty pong, which is not
+//	                               the ping's either
 //	admin/dump                     revisions of instances only; the options are not
 //	                               looked at; it is not sent in chunks
 //	the nightly retirement         does not happen by itself: call Unregister

@@ -60,7 +60,7 @@ func (w *watcher) options() *websocket.AcceptOptions {
 		OnPingReceived: func(context.Context, []byte) bool {
 			w.silent.Store(true)
 			w.idle.Reset(readWithin)
-			return true
+			return false // the original's pong is empty, so it answers no ping that says something
 		},
 		OnPongReceived: func(context.Context, []byte) { w.idle.Reset(readWithin) },
 	}
