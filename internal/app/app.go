@@ -32,6 +32,10 @@ const (
 	// folderWait bounds the wait before a folder that is not there is looked for
 	// again. Nobody is spared by a long one: the disk is our own.
 	folderWait = 5 * time.Second
+	// registryWait bounds the wait before a registry that failed is asked again.
+	// It is asked every few seconds when all is well, so this spares it, and what
+	// comes back is seen soon.
+	registryWait = 10 * time.Second
 )
 
 // App is one Isthmus with its listeners bound. Make one with [New].
@@ -128,7 +132,9 @@ func assemble(ctx context.Context, c *config.Config, version string, log *slog.L
 
 // supervise makes the source that an entry of the configuration describes.
 func (a *App) supervise(c *config.Config, s config.Source) *source.Supervisor {
-	settings := source.Config{Kind: s.Kind(), Origin: c.Instance, Hold: s.Hold, Log: a.log, Restored: a.restoredAt()}
+	settings := source.Config{
+		Kind: s.Kind(), Origin: c.Instance, Hold: s.Hold, Log: a.log, Restored: a.restoredAt(), MaxBackoff: registryWait,
+	}
 	if s.File != nil {
 		settings.MaxBackoff = folderWait
 	}
