@@ -4,10 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -54,15 +57,13 @@ func setUp(t *testing.T, api *kubeapi.Server) *config.Config {
 func TestOnlyTheNamedSourcesAreWritten(t *testing.T) {
 	t.Parallel()
 	api := kubeapi.New()
-	defer api.Close()
+	t.Cleanup(api.Close)
 	c := setUp(t, api)
 	a, err := New(t.Context(), c, "test", slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- a.Run(ctx) }()
+	run(t, a)
 	var shown []admin.Writer
 	for deadline := time.Now().Add(20 * time.Second); ; <-time.After(5 * time.Millisecond) {
 		shown = writersOf(t, a)
@@ -76,15 +77,59 @@ func TestOnlyTheNamedSourcesAreWritten(t *testing.T) {
 	if writes := api.Writes(); len(writes) != 1 || writes[0] != "PATCH networking.istio.io/v1/namespaces/shop/serviceentries/two.example" {
 		t.Errorf("writes: %v", writes)
 	}
-	cancel()
-	if err := <-ended; err != nil {
-		t.Error(err)
+}
+
+// run runs an application until the test ends.
+func run(t *testing.T, a *App) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	ended := make(chan error, 1)
+	go func() { ended <- a.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// Defect R: nobody could see what the earlier bridge did. Here health, metrics,
+// the state of what is read and of what is written, and a rehearsal tell.
+func TestDefectREverythingCanBeSeen(t *testing.T) {
+	t.Parallel()
+	api := kubeapi.New()
+	t.Cleanup(api.Close)
+	a, err := New(t.Context(), setUp(t, api), "test", slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	run(t, a)
+	for path, want := range map[string][]string{
+		"/livez": {"ok"}, "/readyz": {"ok"},
+		"/metrics": {
+			`isthmus_source_up{kind="file",source="one"} 1`, "isthmus_istio_objects 1", "isthmus_istio_pending 0",
+			`isthmus_istio_writes_total{verb="create"} 1`, "isthmus_istio_leader 1",
+		},
+		"/api/v1/sources": {`"state": "live"`, `"lastListing"`},
+		"/api/v1/writers": {`"state": "writing"`, `"objects": 1`, `"lastWrite"`},
+	} {
+		for deadline := time.Now().Add(20 * time.Second); ; <-time.After(5 * time.Millisecond) {
+			text := look(t, a, path)
+			lacks := slices.DeleteFunc(slices.Clone(want), func(part string) bool { return strings.Contains(text, part) })
+			if len(lacks) == 0 {
+				break
+			}
+			if time.Now().After(deadline) {
+				t.Errorf("%s does not say %q:\n%s", path, lacks, text)
+				break
+			}
+		}
 	}
 }
 
-func writersOf(t *testing.T, a *App) (list []admin.Writer) {
+func look(t *testing.T, a *App, path string) string {
 	t.Helper()
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+a.AdminAddr().String()+"/api/v1/writers", nil)
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+a.AdminAddr().String()+path, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -94,7 +139,16 @@ func writersOf(t *testing.T, a *App) (list []admin.Writer) {
 		t.Fatal(err)
 	}
 	defer response.Body.Close()
-	if err := json.NewDecoder(response.Body).Decode(&list); err != nil {
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+func writersOf(t *testing.T, a *App) (list []admin.Writer) {
+	t.Helper()
+	if err := json.Unmarshal([]byte(look(t, a, "/api/v1/writers")), &list); err != nil {
 		t.Fatal(err)
 	}
 	return list

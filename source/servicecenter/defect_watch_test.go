@@ -154,6 +154,37 @@ func TestDefectJ_AReopenedWatchFindsEverything(t *testing.T) {
 	})
 }
 
+// M: a find that failed, an event without an instance, and a stop in the wrong
+// moment each ended the process. Here they change nothing, and a stop is a stop.
+func TestDefectM_NothingThatIsMissingEndsTheProcess(t *testing.T) {
+	bubble(t, prompt, func(r *rig) {
+		cart := r.many("cart", 0, 2)
+		m := r.mirror(r.watched())
+		r.settle()
+		want := m.stored()
+		r.Inject(standin.BatchFind, standin.FailWith(standin.Internal), 2)
+		for _, action := range []string{standin.Create, standin.Update, standin.Delete, standin.Expire, "", "NOVELTY"} {
+			for _, key := range []*standin.Key{nil, {}, {App: "default", Name: "cart"}, {App: "nobody's", Name: "nothing"}} {
+				r.Emit(standin.Event{Action: action, Key: key})
+				r.Emit(standin.Event{Action: action, Key: key, Instance: &standin.Instance{}})
+			}
+		}
+		r.pass(30 * time.Second)
+		if m.stored() != want {
+			t.Errorf("stored:\n%s\n\nwant:\n%s", m.stored(), want)
+		}
+		r.instance(cart, "new", "10.0.9.9:8080")
+		r.pass(soon)
+		m.wants("cart at default//shop/cart: http-8080", "cart/cart-000 = 10.0.0.1", "cart/cart-001 = 10.0.0.2", "cart/new = 10.0.9.9")
+		m.is(source.StateLive, "")
+
+		r.Inject(standin.BatchFind, standin.Hang(), 1) // it stops in the middle of a find, with events on their way
+		r.Emit(standin.Event{Action: standin.Update, Key: &standin.Key{App: "shop", Name: "cart"}})
+		r.pass(time.Second)
+		m.stop()
+	})
+}
+
 // K: two bridges on one registry removed each other's consumers for ever. Here
 // each has its own, and leaves with no other's.
 func TestDefectK_TwoOnOneRegistry(t *testing.T) {
