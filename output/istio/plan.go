@@ -77,6 +77,9 @@ func compare(o Object, h Observed, primed func(string) bool) Action {
 
 // unprimed says which source an object waits for; empty if it waits for none.
 func unprimed(h Observed, primed func(string) bool) string {
+	if h.Annotations[annotationSources] == "" && !primed("") {
+		return "it does not say which sources it is made of, and not all of them have been listed yet"
+	}
 	for name := range strings.SplitSeq(h.Annotations[annotationSources], ",") {
 		if name != "" && !primed(name) {
 			return "source " + name + ", which it is made of, has not been listed yet"
