@@ -74,7 +74,14 @@ func (w *Writer) actions(world *world, key Key) (Translation, []Action) {
 // believed reports whether a source may be believed about what is gone. The
 // empty name stands for any that there is.
 func (w *Writer) believed(world *world, source string) bool {
-	return world.complete || source != "" && (world.Primed(source) || w.options.Configured != nil && !w.options.Configured(source))
+	if source == "" {
+		return world.complete && len(world.outdated) == 0
+	}
+	if w.options.Configured != nil && !w.options.Configured(source) {
+		return true
+	}
+	_, outdated := world.outdated[source]
+	return !outdated && (world.complete || world.Primed(source))
 }
 
 // leftToOwner reports whether an object is wanted by another key than the one
