@@ -60,6 +60,9 @@ func TestOnlyTheNamedSourcesAreWritten(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if addr := a.XDSAddr(); addr != nil {
+		t.Errorf("it serves xDS at %s", addr)
+	}
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- a.Run(ctx) }()
