@@ -32,8 +32,8 @@ func (c *clash) Error() string {
 type contest struct{ ref Ref }
 
 func (c *contest) Error() string {
-	return fmt.Sprintf("%s: somebody keeps changing it; find out who by its managedFields, and have them leave it. "+
-		"It is restored a few times in a minute", c.ref)
+	return fmt.Sprintf("%s: somebody keeps changing it; find out who by its managedFields, and have them leave it; "+
+		"if it is another Isthmus, give it another instance, or the same leaderElection. It is restored a few times in a minute", c.ref)
 }
 
 // refused is an object that the API server, or a webhook of it, does not take.
