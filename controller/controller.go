@@ -35,7 +35,8 @@ type Config[K comparable] struct {
 	Workers int
 	Gates   []Gate
 	Backoff Backoff
-	// ViewWait bounds how long a key waits for the view after a write.
+	// ViewWait bounds how long a key waits for the view after a write. Then it is
+	// reconciled again.
 	ViewWait time.Duration
 }
 

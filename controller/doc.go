@@ -8,8 +8,9 @@
 // [Low] priority, so a live change overtakes the storm of a start. After a
 // reconciler has written, its key rests until the reconciler's own view of the
 // other system has caught up, so that nothing is decided on what is known to be
-// stale. No reconciler runs before every [Gate] is open, and [Controller.Run]
-// returns only when every reconciler has returned.
+// stale; a write that the view does not show in time is looked at again. No
+// reconciler runs before every [Gate] is open, and [Controller.Run] returns only
+// when every reconciler has returned.
 //
 // A [Gatherer] stands before the queue and makes one delivery of a burst.
 //

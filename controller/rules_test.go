@@ -296,6 +296,27 @@ func TestWaitForTheViewIsBounded(t *testing.T) {
 	})
 }
 
+// What the view never shows may be gone before the view had it, so the key is
+// looked at again, by itself.
+func TestWriteThatIsNeverSeenIsDoubted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &system{}
+		c := started(t, s, func(c *Config[string]) { c.ViewWait = 5 * time.Second })
+		wrote := 0
+		s.set("a", func(context.Context) (Outcome, error) {
+			if wrote++; wrote > 2 {
+				return Outcome{}, nil // it is there
+			}
+			return Outcome{Await: func() bool { return false }}, nil
+		})
+		c.Add(High, "a")
+		time.Sleep(time.Minute)
+		if got := c.Status(); s.done() != "a a a" || got.Length != 0 {
+			t.Errorf("reconciled %q, status %+v", s.done(), got)
+		}
+	})
+}
+
 // Rule 9: what waits is visible, with its age.
 func TestQueueIsVisible(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

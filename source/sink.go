@@ -84,7 +84,7 @@ func (k *sink) take(ctx context.Context, r *reading, ignored map[string]int) err
 		return err
 	}
 	defer done()
-	v, err := k.commit(ctx, r)
+	v, revision, err := k.commit(ctx, r)
 	if err != nil {
 		err = fmt.Errorf("store what was read: %w", err)
 		if ctx.Err() == nil {
@@ -93,27 +93,30 @@ func (k *sink) take(ctx context.Context, r *reading, ignored map[string]int) err
 		return err
 	}
 	now := time.Now()
-	if r.whole && k.listed.IsZero() {
+	first := r.whole && k.listed.IsZero()
+	if first {
 		k.listed = now
 	}
 	k.ask(r.whole)
 	k.stored(r, v, ignored, now)
+	if first && k.cfg.Listed != nil {
+		k.cfg.Listed(revision)
+	}
 	return nil
 }
 
 // commit makes the store say what the reading says, but for what is held, in
 // one commit, or in none when it does already. A refused commit may mean that
 // somebody else changed these records, so everything is read and compared again.
-func (k *sink) commit(ctx context.Context, r *reading) (verdict, error) {
-	var err error
+func (k *sink) commit(ctx context.Context, r *reading) (v verdict, revision uint64, err error) {
 	for range commitTries {
 		if ctx.Err() != nil {
 			// What is read while stopping may be cut short.
-			return verdict{}, context.Cause(ctx)
+			return verdict{}, 0, context.Cause(ctx)
 		}
 		v := k.compare(r)
 		if len(v.writes) > 0 {
-			_, err = k.store.Commit(ctx, model.Commit{Writes: v.writes, Observed: r.observed})
+			revision, err = k.store.Commit(ctx, model.Commit{Writes: v.writes, Observed: r.observed})
 			if err != nil {
 				k.reindex()
 				continue
@@ -121,9 +124,9 @@ func (k *sink) commit(ctx context.Context, r *reading) (verdict, error) {
 			k.index.commit(v.writes)
 		}
 		k.holds.apply(v)
-		return v, nil
+		return v, revision, nil
 	}
-	return verdict{}, err
+	return verdict{}, 0, err
 }
 
 // compare compares the reading with what is stored, and decides what to hold.

@@ -34,6 +34,10 @@ type Config struct {
 	// Restored is when what the store holds at the start was last known to be
 	// current; zero if that is not known, or nothing was restored.
 	Restored time.Time
+	// Listed is told, once for each run of the source, that its first complete
+	// listing is stored, and the revision of the commit that made it so: zero if
+	// the store said the same already. It must not block; may be nil.
+	Listed func(revision uint64)
 	// MinBackoff and MaxBackoff bound the wait before a failed source is run
 	// again; 200 ms and 30 s unless set. The waits start over once a source has
 	// been live for as long as the longest of them.

@@ -64,30 +64,59 @@ func New(ctx context.Context, c *config.Config, version string, log *slog.Logger
 	return assemble(ctx, c, version, log, thisMachine())
 }
 
-func assemble(ctx context.Context, c *config.Config, version string, log *slog.Logger, m machine) (*App, error) {
+// assemble is the list of the parts. What was begun is undone if one of them
+// cannot be made.
+func assemble(ctx context.Context, c *config.Config, version string, log *slog.Logger, m machine) (_ *App, err error) {
 	a := &App{log: log, machine: m, primed: make(chan struct{}, 1)}
 	metrics := prometheus.NewRegistry()
 	metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	timed := newStages(metrics)
 	if err := a.openStore(ctx, c, metrics); err != nil {
 		return nil, err
 	}
+	defer func() {
+		if err != nil {
+			a.abandon()
+		}
+	}()
+	a.offerSources(c)
+	a.engine = push.New(push.Config{
+		Types: envoy.Types(), Frame: xds.Frame, Sent: timed.sent("xds"), Accepted: timed.accepted("xds"),
+	})
+	a.gate = a.newGate(c, timed)
+	if err := errors.Join(a.offerXDS(c, version, metrics), a.offerIstio(c, timed, metrics)); err != nil {
+		return nil, err
+	}
+	a.admin = a.newAdmin(metrics)
+	if a.xdsListener, a.adminListener, err = m.listen(ctx, c); err != nil {
+		return nil, err
+	}
+	return a, nil
+}
 
+// abandon undoes what assemble began.
+func (a *App) abandon() {
+	if a.gate != nil {
+		a.gate.Stop()
+	}
+	a.istio.stop()
+	a.closeDisk()
+}
+
+// offerSources makes the sources, and what follows the configuration of them.
+func (a *App) offerSources(c *config.Config) {
 	a.fleet = &fleet{supervise: func(s config.Source) *source.Supervisor { return a.supervise(c, s) }}
 	for _, s := range c.Sources {
 		a.fleet.add(s)
 	}
 	a.ranking.set(names(c))
 	a.reloader = newReloader(a, c)
+}
 
-	timed := newStages(metrics)
-	a.engine = push.New(push.Config{
-		Types:    envoy.Types(),
-		Frame:    xds.Frame,
-		Sent:     timed.sent("xds"),
-		Accepted: timed.accepted("xds"),
-	})
+// newGate makes the gate behind the catalog, which tells every output.
+func (a *App) newGate(c *config.Config, timed *stages) *catalog.Gate {
 	required, optional := requirements(c)
-	a.gate = catalog.NewGate(required, optional, optionalWait, func(s *catalog.Snapshot, change catalog.Change, complete bool) {
+	return catalog.NewGate(required, optional, optionalWait, func(s *catalog.Snapshot, change catalog.Change, complete bool) {
 		a.engine.Publish(push.Update{
 			World: envoy.NewWorld(s, complete, c.RootNamespace), Changed: envoy.Changes(s, change),
 			Reviewed: envoy.Reviewed(change, c.RootNamespace), Committed: change.Committed,
@@ -95,12 +124,10 @@ func assemble(ctx context.Context, c *config.Config, version string, log *slog.L
 		a.istio.publish(s, change, complete)
 		timed.merged(change)
 	})
-	if err := errors.Join(a.offerXDS(c, version, metrics), a.offerIstio(c, timed, metrics)); err != nil {
-		a.gate.Stop()
-		a.istio.stop()
-		a.closeDisk()
-		return nil, err
-	}
+}
+
+// newAdmin makes the admin API, which looks at all of them.
+func (a *App) newAdmin(metrics *prometheus.Registry) *admin.Server {
 	parts := admin.Parts{
 		Sources:  a.fleet.supervisors,
 		Snapshot: a.gate.Snapshot,
@@ -109,7 +136,7 @@ func assemble(ctx context.Context, c *config.Config, version string, log *slog.L
 		Missing:  a.missing,
 		Stuck:    a.newWatchdog().stuck,
 		Metrics:  metrics,
-		Log:      log,
+		Log:      a.log,
 	}
 	if a.xds != nil {
 		parts.Outputs = []admin.Output{{
@@ -119,15 +146,7 @@ func assemble(ctx context.Context, c *config.Config, version string, log *slog.L
 	if a.disk != nil {
 		parts.Store = a.saving
 	}
-	a.admin = admin.New(parts)
-	var err error
-	if a.xdsListener, a.adminListener, err = m.listen(ctx, c); err != nil {
-		a.gate.Stop()
-		a.istio.stop()
-		a.closeDisk()
-		return nil, err
-	}
-	return a, nil
+	return admin.New(parts)
 }
 
 // supervise makes the source that an entry of the configuration describes.
@@ -142,11 +161,17 @@ func (a *App) supervise(c *config.Config, s config.Source) *source.Supervisor {
 		Source: s, instance: c.Instance, log: a.log.With("source", s.Name),
 		stored: func() iter.Seq[model.Record] { return a.store.List(model.Filter{Source: s.Name}) },
 	})
+	settings.Listed = func(revision uint64) { a.istio.listed(s.Name, revision) }
 	return source.NewSupervisor(s.Name, reader, a.store, settings)
 }
 
-// XDSAddr and AdminAddr are the addresses the listeners are bound to.
-func (a *App) XDSAddr() net.Addr { return a.xdsListener.Addr() }
+// XDSAddr is the address of the output xds; nil if it is not configured.
+func (a *App) XDSAddr() net.Addr {
+	if a.xdsListener == nil {
+		return nil
+	}
+	return a.xdsListener.Addr()
+}
 
 // AdminAddr is the address of the admin API.
 func (a *App) AdminAddr() net.Addr { return a.adminListener.Addr() }

@@ -62,6 +62,17 @@ func (a *App) restoredAt() time.Time {
 	return a.disk.Restored().Saved
 }
 
+// restored names the sources of which there are records of an earlier process.
+func (a *App) restored() []string {
+	stored := map[string]bool{}
+	if a.disk != nil {
+		for r := range a.store.List(model.Filter{}) {
+			stored[r.Source] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(stored))
+}
+
 // forget removes what sources have stored that are not configured any more. It
 // comes before anything is read or served.
 func (a *App) forget(ctx context.Context, c *config.Config) error {

@@ -25,6 +25,7 @@ type istioOutput struct {
 
 	gate    *catalog.Gate // nil if it shares the catalog
 	ranking ranking
+	beliefs beliefs
 }
 
 // offerIstio makes the output istio.
@@ -35,7 +36,7 @@ func (a *App) offerIstio(c *config.Config, timed *stages, metrics *prometheus.Re
 	o := &istioOutput{app: a, only: c.Outputs.Istio.Sources}
 	var err error
 	o.writer, err = istio.New(*c.Outputs.Istio, istio.Options{
-		Instance: c.Instance, Configured: o.writes, Log: a.log,
+		Instance: c.Instance, Configured: o.writes, Restored: o.those(a.restored()), Log: a.log,
 		Written: func(took time.Duration) { timed.commitToAccept.WithLabelValues("istio").Observe(took.Seconds()) },
 	})
 	if err != nil {
@@ -108,7 +109,10 @@ func (o *istioOutput) launch(ctx context.Context, launch func(run func() error))
 
 // merge keeps the catalog of the sources that are to be written.
 func (o *istioOutput) merge(ctx context.Context) error {
-	merger := catalog.NewMerger(o.gate.Publish)
+	merger := catalog.NewMerger(func(s *catalog.Snapshot, change catalog.Change) {
+		o.gate.Publish(s, change)
+		o.merged(o.gate)
+	})
 	for {
 		reign, order := o.ranking.reign(ctx)
 		watch := onlyOf(o.app.store.Watch(reign, model.Filter{}), o.only)

@@ -63,6 +63,9 @@ func TestOnlyTheNamedSourcesAreWritten(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if addr := a.XDSAddr(); addr != nil {
+		t.Errorf("it serves xDS at %s", addr)
+	}
 	run(t, a)
 	var shown []admin.Writer
 	for deadline := time.Now().Add(20 * time.Second); ; <-time.After(5 * time.Millisecond) {

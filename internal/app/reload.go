@@ -133,6 +133,7 @@ func (r *reloader) removeDue(ctx context.Context) (done bool) {
 			continue
 		}
 		r.app.fleet.drop(m)
+		r.app.istio.gone(name)
 		r.app.log.Info("source removed with its records", "source", name)
 	}
 	return done

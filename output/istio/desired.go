@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/isthmus-mesh/isthmus/catalog"
+	"github.com/isthmus-mesh/isthmus/controller"
 )
 
 // concerned returns the keys that a change from one snapshot to the next is about.
@@ -61,13 +62,44 @@ func (w *Writer) desired(world *world, key Key) Translation {
 // actions compares what there should be of a key with what there is.
 func (w *Writer) actions(world *world, key Key) (Translation, []Action) {
 	t := w.desired(world, key)
-	have := w.view.of(key)
+	have := slices.DeleteFunc(w.view.of(key), func(o Observed) bool { return w.leftToOwner(world, key, o) })
 	for _, o := range t.Objects { // those that have lost the annotation by which they are found
 		if h, ok := w.view.object(o.Ref()); ok && !slices.ContainsFunc(have, func(known Observed) bool { return known.Ref == h.Ref }) {
 			have = append(have, h)
 		}
 	}
-	return t, plan(t.Objects, have, func(source string) bool {
-		return world.complete || world.Primed(source) || w.options.Configured != nil && !w.options.Configured(source)
-	})
+	return t, plan(t.Objects, have, func(source string) bool { return w.believed(world, source) })
+}
+
+// believed reports whether a source may be believed about what is gone. The
+// empty name stands for any that there is.
+func (w *Writer) believed(world *world, source string) bool {
+	if source == "" {
+		return world.complete && len(world.outdated) == 0
+	}
+	if w.options.Configured != nil && !w.options.Configured(source) {
+		return true
+	}
+	_, outdated := world.outdated[source]
+	return !outdated && (world.complete || world.Primed(source))
+}
+
+// leftToOwner reports whether an object is wanted by another key than the one
+// that its annotation leads to. It was handed over without the annotation, or
+// somebody has changed it: its owner restores that, and is told to.
+func (w *Writer) leftToOwner(world *world, key Key, o Observed) bool {
+	if key.Kind != ServiceEntry || isNamedAfter(o.Name, key.Name) {
+		return false
+	}
+	for service := range world.Services() {
+		if service.Key.Namespace != o.Namespace || !isNamedAfter(o.Name, service.Key.Host) {
+			continue
+		}
+		owner := Key{ServiceEntry, o.Namespace, service.Key.Host}
+		if slices.ContainsFunc(w.desired(world, owner).Objects, func(wanted Object) bool { return wanted.Name == o.Name }) {
+			w.enqueue(controller.High, []Key{owner})
+			return true
+		}
+	}
+	return false
 }

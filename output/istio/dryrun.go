@@ -26,7 +26,7 @@ func (w *Writer) Plan(ctx context.Context) ([]Action, []Omission, error) {
 	if err := w.awaitView(ctx); err != nil {
 		return nil, nil, err
 	}
-	world := w.newest.Load()
+	world := w.look()
 	var all []Action
 	for _, key := range w.keys() {
 		t, actions := w.actions(world, key)

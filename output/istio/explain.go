@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	core "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/isthmus-mesh/isthmus/controller"
@@ -31,8 +32,8 @@ func (c *clash) Error() string {
 type contest struct{ ref Ref }
 
 func (c *contest) Error() string {
-	return fmt.Sprintf("%s: somebody keeps changing it; find out who by its managedFields, and have them leave it. "+
-		"It is restored a few times in a minute", c.ref)
+	return fmt.Sprintf("%s: somebody keeps changing it; find out who by its managedFields, and have them leave it; "+
+		"if it is another Isthmus, give it another instance, or the same leaderElection. It is restored a few times in a minute", c.ref)
 }
 
 // refused is an object that the API server, or a webhook of it, does not take.
@@ -71,6 +72,8 @@ func explain(err error) string {
 		return "refused by the admission webhook" + webhook
 	case apierrors.IsConflict(err):
 		return "somebody else has changed it at the same time; it is looked at again"
+	case apierrors.HasStatusCause(err, core.NamespaceTerminatingCause):
+		return text + ": it can be written when the namespace is created anew, or the source chooses another"
 	case apierrors.IsNotFound(err) && strings.Contains(text, "namespaces "):
 		return text + ": create the namespace, or have the source choose another"
 	case apierrors.IsNotFound(err):

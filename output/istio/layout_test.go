@@ -138,10 +138,19 @@ func TestPlanKeepsItsOrder(t *testing.T) {
 		}
 		for range rapid.IntRange(0, 5).Draw(t, "present") {
 			o := object(name.Draw(t, "name"), rapid.SampledFrom([]string{"x", "y"}).Draw(t, "says"))
+			if rapid.Bool().Draw(t, "of the first") {
+				o.Annotations = map[string]string{annotationSources: "first"}
+			}
 			have[o.Name] = Observed{Ref: o.Ref(), Labels: o.Labels, Annotations: o.Annotations, spec: o.fingerprint()}
 		}
 		primed := rapid.Bool().Draw(t, "primed")
+		believed := func(h Observed) bool { return primed || h.Annotations[annotationSources] == "first" }
 		actions := plan(slices.Collect(maps.Values(want)), slices.Collect(maps.Values(have)), func(source string) bool { return primed || source == "first" })
+		held := false // what is to change, and may not
+		for n, o := range want {
+			h, present := have[n]
+			held = held || present && !believed(h) && o.differs(h) != ""
+		}
 		last := 0
 		for _, a := range actions {
 			at := slices.Index([]Verb{Create, Update, Delete, Leave}, a.Verb)
@@ -155,9 +164,9 @@ func TestPlanKeepsItsOrder(t *testing.T) {
 			switch {
 			case wanted && !present:
 				should = Create
-			case wanted && o.differs(h) != "" && primed:
+			case wanted && o.differs(h) != "" && believed(h):
 				should = Update
-			case !wanted && primed:
+			case !wanted && believed(h) && !held:
 				should = Delete
 			}
 			if a.Verb != should {

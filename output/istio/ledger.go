@@ -61,6 +61,9 @@ func (l *ledger) planned(key Key, t Translation, actions []Action) {
 	n := note{left: t.LeftOut, refused: t.Refused}
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if len(actions) == 0 { // neither wanted nor there: somebody else may have deleted it
+		l.forget(key)
+	}
 	for _, a := range actions {
 		switch {
 		case a.Verb != Leave:
@@ -75,6 +78,18 @@ func (l *ledger) planned(key Key, t Translation, actions []Action) {
 		return
 	}
 	l.notes[key] = n
+}
+
+// forget drops what is known of the first object of a key. Others are dropped
+// with the next term.
+func (l *ledger) forget(key Key) {
+	r := Ref(key)
+	if r.Kind == ServiceEntry {
+		r.Name = objectName(key.Name)
+	}
+	delete(l.inOrder, r)
+	delete(l.versions, r)
+	delete(l.restored, r)
 }
 
 // drifted reports whether an object was in order, and is not although nothing
@@ -121,6 +136,7 @@ func (l *ledger) wrote(a Action, now Observed, drifted bool) {
 	if a.Verb == Delete {
 		delete(l.inOrder, a.Ref)
 		delete(l.versions, a.Ref)
+		delete(l.restored, a.Ref)
 		return
 	}
 	l.inOrder[a.Ref], l.versions[a.Ref] = a.want.fingerprint(), now.Version

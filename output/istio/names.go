@@ -84,6 +84,12 @@ func partName(host, part string) string {
 	return objectName(host) + "-" + digest(host+"\x00"+part)
 }
 
+// isNamedAfter reports whether an object may be one of a host's, by its name.
+func isNamedAfter(name, host string) bool {
+	rest, ok := strings.CutPrefix(name, objectName(host))
+	return ok && (rest == "" || rest[0] == '-')
+}
+
 // digest is short and, for all practical purposes, unique.
 func digest(s string) string {
 	sum := sha256.Sum256([]byte(s))

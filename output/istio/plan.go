@@ -33,9 +33,11 @@ type Action struct {
 // plan compares what there should be of one key with what there is. primed
 // tells whether a source may be believed about what is gone: while one of those
 // that an object is made of may not, the object is neither deleted nor changed,
-// for a change may take something away.
+// for a change may take something away. Nor is one deleted while another of the
+// key is kept from changing: endpoints that move would be in neither.
 func plan(want []Object, have []Observed, primed func(source string) bool) []Action {
 	var actions []Action
+	var held string // why an object that should change stays as it is
 	wanted := map[Ref]bool{}
 	for _, o := range want {
 		wanted[o.Ref()] = true
@@ -44,7 +46,11 @@ func plan(want []Object, have []Observed, primed func(source string) bool) []Act
 			actions = append(actions, Action{Verb: Create, Ref: o.Ref(), Reason: "it is missing", want: o})
 			continue
 		}
-		actions = append(actions, compare(o, have[at], primed))
+		a := compare(o, have[at], primed)
+		if a.Verb == Leave && o.differs(have[at]) != "" {
+			held = a.Reason
+		}
+		actions = append(actions, a)
 	}
 	for _, h := range have {
 		if wanted[h.Ref] {
@@ -53,6 +59,8 @@ func plan(want []Object, have []Observed, primed func(source string) bool) []Act
 		a := Action{Verb: Delete, Ref: h.Ref, Reason: "nothing speaks of it any more", have: h}
 		if waiting := unprimed(h, primed); waiting != "" {
 			a.Verb, a.Reason = Leave, waiting
+		} else if held != "" { // which may have to take in what is in this one
+			a.Verb, a.Reason = Leave, held
 		}
 		actions = append(actions, a)
 	}
@@ -77,6 +85,9 @@ func compare(o Object, h Observed, primed func(string) bool) Action {
 
 // unprimed says which source an object waits for; empty if it waits for none.
 func unprimed(h Observed, primed func(string) bool) string {
+	if h.Annotations[annotationSources] == "" && !primed("") {
+		return "it does not say which sources it is made of, and not all of them have been listed yet"
+	}
 	for name := range strings.SplitSeq(h.Annotations[annotationSources], ",") {
 		if name != "" && !primed(name) {
 			return "source " + name + ", which it is made of, has not been listed yet"

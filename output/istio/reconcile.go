@@ -13,7 +13,7 @@ import (
 
 // reconcile brings the objects of one key to what they should be.
 func (w *Writer) reconcile(ctx context.Context, key Key) (controller.Outcome, error) {
-	world := w.newest.Load()
+	world := w.look()
 	t, actions := w.actions(world, key)
 	w.ledger.planned(key, t, actions)
 	var errs []error

@@ -3,6 +3,7 @@ package istio
 import (
 	"context"
 	"log/slog"
+	"maps"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -21,6 +22,10 @@ type Options struct {
 	// Configured reports whether a source is in the configuration: what only
 	// others have spoken of need not wait for them. Nil means that all are.
 	Configured func(source string) bool
+	// Restored names the sources of which the catalog has, at the start, what an
+	// earlier process knew. The API server may know better, so what it has of
+	// them waits for [Writer.Believe].
+	Restored []string
 	// Written is told how long after its commit a change had been written; may be nil.
 	Written func(took time.Duration)
 	Log     *slog.Logger // may be nil
@@ -37,8 +42,11 @@ type Writer struct {
 	changes *controller.Gatherer[Key]
 
 	newest atomic.Pointer[world]
-	primed chan struct{} // closed with the first world
-	term   atomic.Pointer[controller.Controller[Key]]
+	// outdated are the sources of Restored that may have changed meanwhile.
+	outdated atomic.Pointer[map[string]struct{}]
+	believe  sync.Mutex    // guards the replacement of outdated
+	primed   chan struct{} // closed with the first world
+	term     atomic.Pointer[controller.Controller[Key]]
 
 	ledger ledger
 }
@@ -47,6 +55,7 @@ type Writer struct {
 type world struct {
 	*catalog.Snapshot
 	complete bool
+	outdated map[string]struct{} // sources of which it says what an earlier process knew
 }
 
 // New returns a writer to the API server that the configuration names. It does
@@ -65,6 +74,11 @@ func newWriter(c Config, o Options, target *rest.Config) (*Writer, error) {
 	}
 	w := &Writer{config: c, options: o, log: o.Log.With("output", "istio"), primed: make(chan struct{})}
 	w.ledger.init()
+	outdated := map[string]struct{}{}
+	for _, source := range o.Restored {
+		outdated[source] = struct{}{}
+	}
+	w.outdated.Store(&outdated)
 	var err error
 	open := func() error { return nil }
 	if c.LeaderElection.Enabled {
@@ -94,7 +108,7 @@ func (c Config) kinds() []Kind {
 // that every source is primed. It has the form that [catalog.NewGate] asks for,
 // must be called by one goroutine at a time, and does not block.
 func (w *Writer) Publish(s *catalog.Snapshot, change catalog.Change, complete bool) {
-	before := w.newest.Swap(&world{s, complete})
+	before := w.newest.Swap(&world{Snapshot: s, complete: complete})
 	if before == nil {
 		close(w.primed)
 		return // each term begins with everything
@@ -109,6 +123,37 @@ func (w *Writer) Publish(s *catalog.Snapshot, change catalog.Change, complete bo
 	}
 	w.ledger.committed(keys, change.Committed)
 	w.changes.Add(keys...)
+}
+
+// Believe says that what was published is what there is of a source: it has
+// been listed since the start. What waited for that is looked at again.
+func (w *Writer) Believe(source string) {
+	w.believe.Lock()
+	outdated := maps.Clone(*w.outdated.Load())
+	_, waited := outdated[source]
+	delete(outdated, source)
+	w.outdated.Store(&outdated)
+	w.believe.Unlock()
+	if waited {
+		w.Review()
+	}
+}
+
+// Review has everything looked at again, such as when other sources than before
+// are configured.
+func (w *Writer) Review() {
+	if w.newest.Load() != nil {
+		w.enqueue(controller.Low, w.keys())
+	}
+}
+
+// look returns the newest catalog. Whom to believe is asked first, for it is
+// said only after what there is to believe.
+func (w *Writer) look() *world {
+	outdated := *w.outdated.Load()
+	newest := *w.newest.Load()
+	newest.outdated = outdated
+	return &newest
 }
 
 // Run writes until ctx ends: for as long as this replica leads, if there are

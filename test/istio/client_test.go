@@ -33,13 +33,20 @@ type client struct {
 // the namespace.
 func dial(t *testing.T, istiod *cluster.Istiod, namespace, target string) *client {
 	t.Helper()
+	return dialAs(t, istiod, "client", namespace, target)
+}
+
+// dialAs is dial as a workload with the label app. It has an address of its own,
+// for istiod takes the labels of an endpoint at the address for those of the client.
+func dialAs(t *testing.T, istiod *cluster.Istiod, app, namespace, target string) *client {
+	t.Helper()
 	resolver, err := xds.NewXDSResolverWithConfigForTesting(fmt.Appendf(nil, `{
 		"xds_servers": [{"server_uri": %q, "channel_creds": [{"type": "insecure"}], "server_features": ["xds_v3"]}],
 		"node": {
-			"id": "sidecar~127.0.0.1~client.%[2]s~%[2]s.svc.cluster.local",
-			"metadata": {"GENERATOR": "grpc", "NAMESPACE": %[2]q}
+			"id": "sidecar~10.77.0.1~%[3]s.%[2]s~%[2]s.svc.cluster.local",
+			"metadata": {"GENERATOR": "grpc", "NAMESPACE": %[2]q, "LABELS": {"app": %[3]q}}
 		}
-	}`, istiod.XDS, namespace))
+	}`, istiod.XDS, namespace, app))
 	if err != nil {
 		t.Fatal(err)
 	}

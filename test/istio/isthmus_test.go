@@ -22,6 +22,9 @@ type bridge struct {
 	user      string  // as whom the API server knows it; "isthmus" if empty
 	alone     bool    // it writes without a lease
 	late      *bridge // a second source, with a namespace of its own; may be nil
+	dataDir   string  // where it keeps the last known good; nothing is kept if empty
+	only      string  // the source that is written; all if empty
+	scoped    bool    // who uses whom is read, and written
 }
 
 // Bridge describes an Isthmus that mirrors a registry into a new namespace.
@@ -58,13 +61,16 @@ outputs:
     kubeconfig: %[3]s
     debounce: {quiet: 50ms, max: 500ms}
     leaderElection: {enabled: %[4]t, name: %[1]s}
+    sources: [%[5]s]
+    sidecars: %[6]t
+store: {dataDir: %[7]q}
 admin: {listen: "127.0.0.1:0"}
 log: {level: debug}
-`, b.instance, sources, kubeconfig, !b.alone)
+`, b.instance, sources, kubeconfig, !b.alone, b.only, b.scoped, b.dataDir)
 }
 
 func (b bridge) source(name string) string {
-	return fmt.Sprintf(`
+	text := fmt.Sprintf(`
 - name: %[1]s
   servicecenter:
     addresses: [%[2]s]
@@ -72,6 +78,12 @@ func (b bridge) source(name string) string {
     namespace: %[3]s
     poll: 100ms
     timeout: 500ms`, name, b.registry.URL(), b.namespace)
+	if b.scoped {
+		text += fmt.Sprintf(`
+    dependencies: {poll: 1s}
+    scopes: {namespace: %s, workloadSelector: {app: "{{.Service}}"}}`, b.namespace)
+	}
+	return text
 }
 
 // isthmus is the program, run as users run it.

@@ -3,6 +3,7 @@ package istio_test
 import (
 	"fmt"
 	"maps"
+	"net/http"
 	"slices"
 	"testing"
 
@@ -54,6 +55,27 @@ func (r *registry) Drop(service string) {
 	r.Unregister(r.ids[service])
 	delete(r.ids, service)
 	delete(r.instances, service)
+}
+
+// Uses has a service look up another, as clients of the registry do, and waits
+// until that is known there.
+func (r *registry) Uses(consumer, provider string) {
+	r.t.Helper()
+	request, err := http.NewRequestWithContext(r.t.Context(), http.MethodGet,
+		r.URL()+"/v4/default/registry/instances?appId=shop&serviceName="+provider+"&version=0%2B", http.NoBody)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	request.Header.Set("X-ConsumerId", r.ids[consumer])
+	request.Close = true
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	_ = answer.Body.Close()
+	if answer.StatusCode != http.StatusOK {
+		r.t.Fatal(answer.Status)
+	}
 }
 
 // Services are the addresses of the instances, by service.

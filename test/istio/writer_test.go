@@ -12,6 +12,7 @@ type writer struct {
 	Pending int
 	Drift   int
 	Failed  []struct{ Object, Reason string }
+	Held    []struct{ Object, Reason string }
 }
 
 func (i *isthmus) writer() (writer, error) {
@@ -51,6 +52,23 @@ func (i *isthmus) AwaitRefusal(object, why string) {
 			}
 		}
 		return fmt.Errorf("refused are %+v", w.Failed)
+	})
+}
+
+// AwaitHeld waits until an object is left as it is.
+func (i *isthmus) AwaitHeld(object string) {
+	i.t.Helper()
+	await(i.t, object+" to be held", func() error {
+		w, err := i.writer()
+		if err != nil {
+			return err
+		}
+		for _, h := range w.Held {
+			if strings.HasSuffix(h.Object, "/"+object) {
+				return nil
+			}
+		}
+		return fmt.Errorf("the writer is %+v", w)
 	})
 }
 

@@ -178,6 +178,9 @@ func (r *Refusal) write(w http.ResponseWriter) {
 	if r.Reason == "Invalid" {
 		details["causes"] = []Object{{"reason": "FieldValueInvalid", "field": "metadata.resourceVersion", "message": r.Message}}
 	}
+	if r.Cause != "" {
+		details["causes"] = []Object{{"reason": r.Cause, "message": r.Message}}
+	}
 	reply(w, r.Code, Object{
 		"kind": "Status", "apiVersion": "v1", "status": "Failure",
 		"code": r.Code, "reason": r.Reason, "message": r.Message, "details": details,

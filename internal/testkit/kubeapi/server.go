@@ -18,6 +18,7 @@ type Refusal struct {
 	Reason     string // such as Forbidden
 	Message    string
 	RetryAfter int // seconds
+	Cause      string
 }
 
 // Server is the stand-in. Make one with [New] and [Server.Close] it.

@@ -1,0 +1,68 @@
+package app
+
+import (
+	"sync"
+
+	"github.com/isthmus-mesh/isthmus/catalog"
+)
+
+// beliefs are the sources that have been listed since the start, and were not
+// known to be in the catalog when they were: what is listed is stored first and
+// merged then.
+type beliefs struct {
+	mu    sync.Mutex
+	since map[string]uint64 // source → the revision that has its listing
+}
+
+func (b *beliefs) await(source string, revision uint64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.since == nil {
+		b.since = map[string]uint64{}
+	}
+	b.since[source] = revision
+}
+
+// reached returns, once, the sources whose listing a revision has.
+func (b *beliefs) reached(revision uint64) (sources []string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for source, since := range b.since {
+		if since <= revision {
+			sources = append(sources, source)
+			delete(b.since, source)
+		}
+	}
+	return sources
+}
+
+// listed says that a source has been listed, by which commit.
+func (o *istioOutput) listed(source string, revision uint64) {
+	if o == nil {
+		return
+	}
+	o.beliefs.await(source, revision)
+	if o.gate != nil {
+		o.merged(o.gate)
+	} else {
+		o.merged(o.app.gate)
+	}
+}
+
+// merged says that a catalog has moved on. Only that which is written counts.
+func (o *istioOutput) merged(by *catalog.Gate) {
+	if o == nil || o.gate != nil && o.gate != by {
+		return
+	}
+	for _, source := range o.beliefs.reached(by.Snapshot().Revision) {
+		o.writer.Believe(source)
+	}
+}
+
+// gone says that a source is not configured any more.
+func (o *istioOutput) gone(source string) {
+	if o != nil {
+		o.writer.Believe(source)
+		o.writer.Review() // what waited for it need not any more
+	}
+}

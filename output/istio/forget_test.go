@@ -1,0 +1,58 @@
+package istio
+
+import (
+	"fmt"
+	"net/http"
+	"strconv"
+	"testing"
+
+	"github.com/isthmus-mesh/isthmus/internal/testkit/kubeapi"
+)
+
+// What somebody else deleted before it was no longer wanted is not remembered:
+// names come and go for as long as a replica leads.
+func TestWhatIsGoneIsForgotten(t *testing.T) {
+	t.Parallel()
+	api, r := newAPI(t), newRegistry("sc")
+	r.listed("sc")
+	w := start(t, api, r, nil)
+	for i := range 2 {
+		host := "a" + strconv.Itoa(i) + ".example"
+		r.say(service("sc", host), instance("sc", host, "10.0.0.1"))
+		wants(t, api, host, "10.0.0.1")
+		sees(t, w, 1)
+		api.Delete(entries + host) // which is restored
+		wants(t, api, host, "10.0.0.1")
+		sees(t, w, 1)
+		api.Refuse(func(verb, _ string) *kubeapi.Refusal { // as if the namespace went with its objects
+			if verb != http.MethodPatch {
+				return nil
+			}
+			return &kubeapi.Refusal{Code: http.StatusForbidden, Reason: "Forbidden", Message: "the namespace goes"}
+		})
+		api.Delete(entries + host)
+		fails(t, w, "ServiceEntry shop/"+host, "the namespace goes")
+		r.say(noService("sc", host), noInstance("sc", host, "10.0.0.1"))
+		sees(t, w, 0)
+		api.Refuse(nil)
+	}
+	await(t, "everything to be forgotten", func() error {
+		w.ledger.mu.Lock()
+		defer w.ledger.mu.Unlock()
+		if n := len(w.ledger.inOrder) + len(w.ledger.versions) + len(w.ledger.restored); n > 0 {
+			return fmt.Errorf("%d entries are left", n)
+		}
+		return nil
+	})
+}
+
+// sees waits until the writer knows of so many objects, and is at rest.
+func sees(t *testing.T, w *running, objects int) {
+	t.Helper()
+	await(t, "the view", func() error {
+		if s := w.Status(); s.Objects != objects || s.Pending > 0 {
+			return fmt.Errorf("%d objects, %d pending", s.Objects, s.Pending)
+		}
+		return nil
+	})
+}

@@ -1,0 +1,30 @@
+package istio
+
+import (
+	"net/http"
+	"testing"
+
+	"github.com/isthmus-mesh/isthmus/internal/testkit/kubeapi"
+)
+
+// A namespace that is being deleted takes no objects. That is forbidden, as the
+// API server puts it, but no rights would help.
+func TestNamespaceThatGoesIsNoMatterOfRights(t *testing.T) {
+	t.Parallel()
+	api, r := newAPI(t), newRegistry("sc")
+	api.Refuse(func(verb, _ string) *kubeapi.Refusal {
+		if verb == http.MethodPatch {
+			return &kubeapi.Refusal{
+				Code: http.StatusForbidden, Reason: "Forbidden", Cause: "NamespaceTerminating",
+				Message: "unable to create new content in namespace shop because it is being terminated",
+			}
+		}
+		return nil
+	})
+	r.say(service("sc", "a.example"), instance("sc", "a.example", "10.0.0.1"))
+	r.listed("sc")
+	w := start(t, api, r, nil)
+	fails(t, w, "ServiceEntry shop/a.example", "being terminated: it can be written when the namespace is created anew")
+	api.Refuse(nil)
+	wants(t, api, "a.example", "10.0.0.1")
+}

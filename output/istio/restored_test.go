@@ -1,0 +1,69 @@
+package istio
+
+import (
+	"sync/atomic"
+	"testing"
+)
+
+// What an earlier process saved may be older than what is in the API server,
+// which was written until the very end, or by another replica since. Until its
+// source has been listed, nothing is taken away on the strength of it.
+func TestWhatWasRestoredTakesNothingAway(t *testing.T) {
+	t.Parallel()
+	api, r := newAPI(t), newRegistry("sc", "files")
+	r.say(service("sc", "a.example"), instance("sc", "a.example", "10.0.0.1"), instance("sc", "a.example", "10.0.0.2"),
+		service("sc", "young.example"), instance("sc", "young.example", "10.0.0.3"),
+		service("files", "f.example"), instance("files", "f.example", "10.0.0.4"))
+	r.listed("sc", "files")
+	first := start(t, api, r, nil)
+	wants(t, api, "a.example", "10.0.0.1 10.0.0.2")
+	wants(t, api, "young.example", "10.0.0.3")
+	settled(t, first)
+	first.stop()
+
+	old := newRegistry("sc", "files") // saved before the last changes
+	old.say(service("sc", "a.example"), instance("sc", "a.example", "10.0.0.1"),
+		service("sc", "lost.example"), instance("sc", "lost.example", "10.0.0.9"),
+		service("files", "f.example"), instance("files", "f.example", "10.0.0.5"))
+	old.listed("sc", "files")
+	second := start(t, api, old, func(_ *Config, o *Options) { o.Restored = []string{"sc"} })
+	wants(t, api, "lost.example", "10.0.0.9") // what is missing is made
+	wants(t, api, "f.example", "10.0.0.5")    // others are not concerned
+	settled(t, second)
+	if got := addresses(api, "a.example") + ", " + addresses(api, "young.example"); got != "10.0.0.1 10.0.0.2, 10.0.0.3" {
+		t.Errorf("sc has not been listed, and written is: %s", got)
+	}
+	if held := second.Status().Held; len(held) != 2 {
+		t.Errorf("held: %v", held)
+	}
+	second.Believe("sc")
+	wants(t, api, "a.example", "10.0.0.1")
+	wants(t, api, "young.example", "no object")
+}
+
+// An object waits for a source that was never listed, and then for none, as the
+// source has left the configuration after its records.
+func TestWhatWaitsForASourceGoesWithIt(t *testing.T) {
+	t.Parallel()
+	api, r := newAPI(t), newRegistry("sc", "down")
+	r.say(service("sc", "a.example"), instance("sc", "a.example", "10.0.0.1"))
+	r.listed("sc", "down")
+	first := start(t, api, r, nil)
+	wants(t, api, "a.example", "10.0.0.1")
+	settled(t, first)
+	first.stop()
+
+	var left atomic.Bool
+	again := newRegistry("sc", "down")
+	again.say(service("down", "x.example"))
+	second := start(t, api, again, func(_ *Config, o *Options) {
+		o.Configured = func(source string) bool { return source != "sc" || !left.Load() }
+	})
+	settled(t, second)
+	if got := addresses(api, "a.example"); got != "10.0.0.1" {
+		t.Fatalf("sc has not been listed, and written is: %s", got)
+	}
+	left.Store(true)
+	second.Review()
+	wants(t, api, "a.example", "no object")
+}

@@ -1,0 +1,69 @@
+package istio_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/isthmus-mesh/isthmus/test/istio/cluster"
+)
+
+// TestConsumersSeeWhatTheyUse follows who uses whom from the registry to what a
+// client may call: a Sidecar is written, the API server and istiod take it, and
+// istiod tells the workloads that it selects of nothing else.
+func TestConsumersSeeWhatTheyUse(t *testing.T) {
+	t.Parallel()
+	port := freePort(t)
+	cart := startBackend(t, "cart", "127.0.0.1:"+port)
+	users := startBackend(t, "users", "127.0.0.2:"+port)
+	api, registry := connect(t, shared), startRegistry(t)
+	registry.Add("web")
+	registry.Add("cart", cart.address)
+	registry.Add("users", users.address)
+	registry.Uses("web", "cart")
+	b := api.Bridge(registry, "scope")
+	b.scoped = true
+	i := serve(t, api, b)
+	api.Settle(b)
+	host := func(service string) string { return b.namespace + "/" + b.host(service) }
+	api.AwaitSidecar(b.namespace, b.host("web"), host("cart"))
+
+	dialAs(t, istiod, "web", b.namespace, b.host("cart")+":"+port).AwaitAnswers("cart")
+	dialAs(t, istiod, "other", b.namespace, b.host("users")+":"+port).AwaitAnswers("users")
+	dialAs(t, istiod, "web", b.namespace, b.host("users")+":"+port).AwaitFailure()
+	if got := users.calls.Load(); got == 0 {
+		t.Error("nobody saw the users")
+	}
+
+	registry.Uses("web", "users")
+	api.AwaitSidecar(b.namespace, b.host("web"), host("cart"), host("users"))
+	dialAs(t, istiod, "web", b.namespace, b.host("users")+":"+port).AwaitAnswers("users")
+
+	registry.Drop("web")
+	await(t, "the scope to go", func() error {
+		objects, err := api.client.List(t.Context(), cluster.Sidecars, b.namespace, managedBy)
+		if err == nil && len(objects) > 0 {
+			err = fmt.Errorf("there is %s", objects[0].GetName())
+		}
+		return err
+	})
+	i.MustHaveRestored(0)
+}
+
+// AwaitSidecar waits until there is the scope of a workload, with these hosts.
+func (a *api) AwaitSidecar(namespace, name string, hosts ...any) {
+	a.t.Helper()
+	await(a.t, "the scope "+name, func() error {
+		object, err := a.client.Get(a.t.Context(), cluster.Sidecars, namespace, name)
+		if err != nil {
+			return err
+		}
+		spec, _ := object.Object["spec"].(map[string]any)
+		want := []any{map[string]any{"hosts": hosts}}
+		if diff := cmp.Diff(want, spec["egress"]); diff != "" {
+			return fmt.Errorf("its hosts are not those wanted (-):\n%s", diff)
+		}
+		return nil
+	})
+}
