@@ -33,6 +33,10 @@ func (a *App) offerIstio(c *config.Config, timed *stages, metrics *prometheus.Re
 	if c.Outputs.Istio == nil {
 		return nil
 	}
+	if c.Store.DataDir == "" {
+		a.log.Warn("nothing is kept over a restart: a registry that has lost most of its services just then would be believed; set store.dataDir",
+			"output", "istio")
+	}
 	o := &istioOutput{app: a, only: c.Outputs.Istio.Sources}
 	var err error
 	o.writer, err = istio.New(*c.Outputs.Istio, istio.Options{
