@@ -323,6 +323,9 @@ func (p *play) primed(name string) bool { m := p.mirrors[name]; return m != nil 
 func (p *play) reload(wanted []entry) {
 	p.settle()
 	p.calm = p.calm && p.isGentle(wanted)
+	for _, c := range p.clients {
+		c.held = nil // it may be served first what is taken away then, rightly
+	}
 	p.reseat(wanted)
 	p.wanted, p.process.loose = wanted, true
 	p.process.hangup <- syscall.SIGHUP
