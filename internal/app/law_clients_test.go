@@ -133,10 +133,7 @@ func (c *client) difference(s *xdsclient.State, want view) string {
 			}
 		}
 		for _, name := range s.Names(typeURL) {
-			// Nothing takes a load assignment away in the state of the world: a client
-			// lets go of it itself, and one on the wire just then comes after that.
-			left := c.GRPC && !c.Delta && typeURL == xdsclient.EDS
-			if _, ok := want[typeURL][name]; !ok && !c.resumed && !left {
+			if _, ok := want[typeURL][name]; !ok && !c.resumed {
 				fmt.Fprintf(&b, "%s has %s; ", typeURL, name)
 			}
 		}
