@@ -145,8 +145,19 @@ func (s *Subscriber) begin(st *state, r Request) {
 	for name, version := range r.Held {
 		st.held[name] = held{version: version, resumed: true}
 		st.sum = st.sum.plus(memberHash(name, version))
-		st.want(name, pending{})
+		st.want(name, pending{force: s.wasSentWith(r.Type, name)})
 	}
+}
+
+// wasSentWith reports whether something was sent on this stream with which the
+// resource of that name has to go. It could not while the type was not asked for.
+func (s *Subscriber) wasSentWith(t Type, name string) bool {
+	for i, spec := range s.engine.config.Types {
+		if slices.Contains(spec.With, t) && s.types[i].held[name].sent {
+			return true
+		}
+	}
+	return false
 }
 
 func (s *Subscriber) replace(st *state, r Request) {

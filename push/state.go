@@ -49,6 +49,7 @@ type held struct {
 	unknown bool
 	// resumed is set while the subscriber's own word is all we have for it.
 	resumed bool
+	sent    bool      // on this stream
 	res     *Resource // only for full types
 }
 
@@ -141,7 +142,7 @@ func (st *state) relieve() {
 // hold notes that the subscriber has a resource.
 func (st *state) hold(res *Resource) {
 	st.release(res.Name)
-	h := held{version: res.Version}
+	h := held{version: res.Version, sent: true}
 	if st.full {
 		h.res = res
 	}
@@ -160,7 +161,7 @@ func (st *state) release(name string) {
 // doubt notes that the subscriber may have another version than it was sent.
 func (st *state) doubt(name string) {
 	st.release(name)
-	st.held[name] = held{unknown: true}
+	st.held[name] = held{unknown: true, sent: true}
 	st.sum = st.sum.plus(memberHash(name, Version{}))
 }
 

@@ -192,7 +192,7 @@ func (p *play) rest() {
 			return ""
 		})
 		if wrong != "" {
-			p.Fatalf("%s: %s", c.name, wrong)
+			p.Fatalf("%s: %s\n%s", c.name, wrong, c.Report())
 		}
 	}
 	p.calm = true

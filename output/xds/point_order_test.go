@@ -4,6 +4,8 @@ import (
 	"slices"
 	"testing"
 
+	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+
 	"github.com/isthmus-mesh/isthmus/internal/testkit/xdsclient"
 )
 
@@ -114,6 +116,39 @@ func TestPoint52_AssignmentFollowsItsCluster(t *testing.T) {
 			t.Errorf("the assignment of a cluster that did not change was sent %d times", n)
 		}
 	})
+}
+
+// A client that returns with what it holds may be sent a cluster before the
+// server has heard that it asks for the assignment as well.
+func TestPoint52_AssignmentOfAClientThatReturns(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, setup{})
+	r.put(service("shop", "a.example"), endpoint("shop", "a.example", "one", "10.0.0.1"))
+	name := clusterOf("a.example")
+	ask := func(s raw, typeURL string, held map[string]string) {
+		m := &discoveryv3.DeltaDiscoveryRequest{Node: rawNode, TypeUrl: typeURL, InitialResourceVersions: held}
+		if typeURL == eds {
+			m.ResourceNamesSubscribe = []string{name}
+		}
+		s.say(m)
+	}
+	s := openRaw(t, r.dial(), adsDelta)
+	ask(s, cds, nil)
+	s.delta()
+	ask(s, eds, nil)
+	held := map[string]string{name: s.delta().GetResources()[0].GetVersion()}
+	s.stop()
+
+	s = openRaw(t, r.dial(), adsDelta)
+	ask(s, cds, map[string]string{name: "as it was before"})
+	if m := s.delta(); m.GetTypeUrl() != cds || len(m.GetResources()) != 1 {
+		t.Fatalf("not the cluster but %v", m)
+	}
+	ask(s, eds, held)
+	ask(s, lds, nil) // which is answered at any rate
+	if m := s.delta(); m.GetTypeUrl() != eds || len(m.GetResources()) != 1 || m.GetResources()[0].GetName() != name {
+		t.Errorf("not the assignment but %v", m)
+	}
 }
 
 // It is not said again that there is no assignment.

@@ -233,6 +233,13 @@ func (c *Client) log(format string, args ...any) {
 	}
 }
 
+// Report is what the client holds and what it was sent, for a test that fails.
+func (c *Client) Report() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.report()
+}
+
 // report is what a failed test shows of the client.
 func (c *Client) report() string {
 	var b strings.Builder

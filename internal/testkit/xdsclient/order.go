@@ -18,6 +18,15 @@ func (c *Client) sentCluster(cluster Resource, changed bool) {
 	}
 }
 
+// cameBefore notes that a load assignment, which the client holds and asks for,
+// has to follow its cluster all the same if this stream brought that already.
+func (c *Client) cameBefore(assignments *topic, name string) {
+	clusters := c.state.topic(CDS)
+	if cluster, has := clusters.held[name]; has && cluster.WantsAssignment() && clusters.check.confirmed[name] {
+		assignments.check.joined[name], assignments.check.owed[name] = true, true
+	}
+}
+
 func (c *Client) clusterGone(k *topic, name string) {
 	if k.url == CDS {
 		delete(c.state.topic(EDS).check.owed, name)

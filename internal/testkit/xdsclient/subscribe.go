@@ -56,6 +56,9 @@ func (c *Client) add(k *topic, first bool, names []string) {
 		if resumed = resumed && first && c.dialect.delta(); !resumed && (!named || c.dialect.delta()) {
 			k.check.ask(name, k.covers(name) || k.leaves(name))
 		}
+		if resumed && k.url == EDS {
+			c.cameBefore(k, name)
+		}
 		if !named {
 			k.names[name] = c.state.clock
 		}
@@ -160,11 +163,18 @@ func FollowListeners(s *State) map[string][]string {
 	return follow
 }
 
-// follow subscribes to what the client's behaviour makes of what it holds.
+// follow subscribes to what the client's behaviour makes of what it holds,
+// until that leads to nothing more: what is let go of may have been what led to
+// something else.
 func (c *Client) follow() {
-	if c.config.Follow == nil || c.session == nil {
+	if c.config.Follow == nil {
 		return
 	}
+	for c.session != nil && c.followOnce() {
+	}
+}
+
+func (c *Client) followOnce() (changed bool) {
 	wanted := c.config.Follow(&c.state)
 	for _, url := range slices.Sorted(maps.Keys(wanted)) {
 		k := c.state.topic(url)
@@ -181,8 +191,10 @@ func (c *Client) follow() {
 		}
 		if len(add) > 0 || len(drop) > 0 {
 			c.change(k, add, drop, nil)
+			changed = true
 		}
 	}
+	return changed
 }
 
 func describeRequest(k *topic, add, drop []string, a *answer) string {
