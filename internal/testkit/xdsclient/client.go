@@ -150,7 +150,8 @@ func (c *Client) Disconnect() {
 
 // Reconnect opens a new stream, after ending the one before, and asks again for
 // what it was subscribed to. The client keeps what it holds and says so, or has
-// lost it.
+// lost it. One that follows what it holds asks for no type of which it wants
+// no name, as gRPC does: to name nothing would mean everything.
 func (c *Client) Reconnect(keep bool) {
 	c.t.Helper()
 	c.Disconnect()
@@ -175,6 +176,9 @@ func (c *Client) Reconnect(keep bool) {
 		k.star = false
 		if star {
 			names = append(names, "*") // else by having no names, as before
+		}
+		if named && len(names) == 0 && c.config.Follow != nil {
+			continue
 		}
 		c.change(k, names, nil, nil)
 	}
