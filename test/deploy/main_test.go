@@ -6,12 +6,8 @@ package deploy_test
 import (
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 
-	"helm.sh/helm/v3/pkg/chart/loader"
-	"helm.sh/helm/v3/pkg/chartutil"
-	"helm.sh/helm/v3/pkg/engine"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
@@ -20,6 +16,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/isthmus-mesh/isthmus/config"
+	"github.com/isthmus-mesh/isthmus/test/deploy/chart"
 )
 
 // objects are what a chart renders, by kind and name.
@@ -28,36 +25,19 @@ type objects map[string]any
 // render renders the chart with values, written as a user writes them.
 func render(t *testing.T, values string) objects {
 	t.Helper()
-	out, err := tryRender(values)
+	documents, err := tryRender(values)
 	if err != nil {
 		t.Fatal(err)
 	}
 	found := objects{}
-	for file, text := range out {
-		if !strings.HasSuffix(file, ".yaml") {
-			continue
-		}
-		for document := range strings.SplitSeq(text, "\n---") {
-			found.add(t, file, document)
-		}
+	for _, d := range documents {
+		found.add(t, d.File, d.Text)
 	}
 	return found
 }
 
-func tryRender(values string) (map[string]string, error) {
-	chart, err := loader.Load("../../deploy/helm/isthmus")
-	if err != nil {
-		return nil, err
-	}
-	given, err := chartutil.ReadValues([]byte(values))
-	if err != nil {
-		return nil, err
-	}
-	all, err := chartutil.ToRenderValues(chart, given, chartutil.ReleaseOptions{Name: "bridge", Namespace: "mesh"}, nil)
-	if err != nil {
-		return nil, err
-	}
-	return engine.Render(chart, all)
+func tryRender(values string) ([]chart.Document, error) {
+	return chart.Render("../../deploy/helm/isthmus", "bridge", "mesh", values)
 }
 
 // add decodes a document as strictly as an API server does when asked to.
