@@ -24,7 +24,7 @@ type client struct {
 	away     bool            // it was told to go
 	holds    bool            // it keeps its answers back
 	resumed  bool            // it came back with what it held while not everything was listed
-	held     map[string]bool // when it came back
+	held     map[string]bool // when it came back, and seen in no registry that was listed then or since
 	removals map[string]int  // when everything was last at rest
 	last     view            // then
 }
@@ -59,18 +59,40 @@ func (p *play) connect(n nature) *client {
 	} else {
 		c.Subscribe(xdsclient.CDS)
 	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	p.clients = append(p.clients, c)
 	return c
 }
 
 // reconnect opens another stream of a client.
 func (p *play) reconnect(c *client, keep bool) {
-	c.resumed, c.held = keep, nil // until it turns out that everything is listed
+	c.resumed = keep // until it turns out that everything is listed
+	var held map[string]bool
 	if keep {
-		c.Read(func(s *xdsclient.State) { c.held = whole(s) })
+		c.Read(func(s *xdsclient.State) { held = whole(s) })
 	}
+	p.mu.Lock()
+	c.held = held
+	for _, t := range p.recent {
+		p.forgive(c, t)
+	}
+	p.mu.Unlock()
 	c.Reconnect(keep)
 	c.away = false
+}
+
+// forgive lets go of what a client sees by what mirrors say: if that is taken
+// from it later, then because somebody said so.
+func (p *play) forgive(c *client, t telling) {
+	if len(c.held) == 0 {
+		return
+	}
+	for typeURL, names := range p.expected(t.world(), c) {
+		for name := range names {
+			delete(c.held, typeURL+name)
+		}
+	}
 }
 
 // expected is what a client has to see, computed from nothing but the mirrors.
@@ -92,22 +114,31 @@ func (p *play) expected(world *envoy.World, c *client) view {
 	return v
 }
 
-// world builds what is to be served from nothing but the mirrors.
-func (p *play) world() *envoy.World {
-	var order []string
-	var events []model.Event
+// telling is what the mirrors say at some moment: the records of the sources in
+// the order of merging.
+type telling struct {
+	order  []string
+	events []model.Event
+}
+
+func (p *play) telling() (t telling) {
 	for _, m := range p.present {
-		order = append(order, m.Name)
+		t.order = append(t.order, m.Name)
 		for _, r := range p.mirrors[m.Name].records() {
 			r.Source, r.Revision = m.Name, 1
 			if r.Owner != (model.Ref{}) {
 				r.Owner.Source = m.Name
 			}
-			events = append(events, model.Upsert{Record: r})
+			t.events = append(t.events, model.Upsert{Record: r})
 		}
 	}
-	b := catalog.NewBuilder(order)
-	b.Apply(1, events)
+	return t
+}
+
+// world builds what is to be served from nothing but that.
+func (t telling) world() *envoy.World {
+	b := catalog.NewBuilder(t.order)
+	b.Apply(1, t.events)
 	return envoy.NewWorld(b.Snapshot(), true, lawRoot)
 }
 

@@ -112,6 +112,7 @@ func (p *play) remember(a *App) {
 		p.mirrors[e.Name] = mirrorOf(e.Hold, stored[e.Name])
 		p.present = append(p.present, &seat{entry: e})
 	}
+	p.recent = []telling{p.telling()}
 }
 
 // lookAtRestored makes sure that what was restored is what was stored at some

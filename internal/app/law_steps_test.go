@@ -146,7 +146,10 @@ func (p *play) release(name string) {
 		if _, err := s.Release(context.Background()); err != nil {
 			p.Fatalf("release: %v", err)
 		}
+		p.mu.Lock()
 		p.mirrors[name].release()
+		p.told()
+		p.mu.Unlock()
 	}
 }
 
@@ -170,7 +173,7 @@ func (p *play) rest() {
 		p.calm = false
 		return
 	}
-	world, complete := p.world(), p.complete()
+	world, complete := p.telling().world(), p.complete()
 	for _, c := range p.clients {
 		if c.away || c.holds {
 			c.last = nil

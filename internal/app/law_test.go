@@ -85,8 +85,9 @@ type play struct {
 	killed    time.Time
 	last      *diary // of the process before this one
 
-	mu      sync.Mutex // guards the mirrors
+	mu      sync.Mutex // guards the mirrors, and what is taken note of when they change
 	mirrors map[string]*mirror
+	recent  []telling // what they said since nothing was on its way
 
 	at     int  // step
 	calm   bool // time stood still since all was at rest
@@ -176,8 +177,18 @@ func (p *play) took(name string, store func() error, s said) error {
 	err := store()
 	if m := p.mirrors[name]; err == nil && m != nil {
 		m.take(s)
+		p.told()
 	}
 	return err
+}
+
+// told notes that a mirror says something else now.
+func (p *play) told() {
+	now := p.telling()
+	p.recent = append(p.recent, now)
+	for _, c := range p.clients {
+		p.forgive(c, now)
+	}
 }
 
 // settle lets everything happen that happens without time going by.
@@ -193,6 +204,7 @@ func (p *play) settle() {
 			delete(p.mirrors, m.Name)
 		}
 	}
+	p.recent = []telling{p.telling()}
 }
 
 // comeToRest mends everything, and gives it the time that it takes until
