@@ -65,7 +65,7 @@ outputs:
     sidecars: %[6]t
 store: {dataDir: %[7]q}
 admin: {listen: "127.0.0.1:0"}
-log: {level: debug}
+log: {level: debug, format: text}
 `, b.instance, sources, kubeconfig, !b.alone, b.only, b.scoped, b.dataDir)
 }
 
@@ -99,15 +99,22 @@ type isthmus struct {
 func serve(t *testing.T, a *api, b bridge) *isthmus {
 	t.Helper()
 	b = b.withDefaults()
-	dir := t.TempDir()
-	kubeconfig, file := filepath.Join(dir, "kubeconfig"), filepath.Join(dir, "isthmus.yaml")
+	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
 	if err := a.server.WriteKubeconfig(kubeconfig, b.user, group); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(file, []byte(b.config(kubeconfig)), 0o600); err != nil {
+	return serveConfig(t, b.user, b.config(kubeconfig))
+}
+
+// serveConfig is serve with a configuration, as it is written.
+func serveConfig(t *testing.T, name, config string) *isthmus {
+	t.Helper()
+	dir := t.TempDir()
+	file := filepath.Join(dir, "isthmus.yaml")
+	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	i := &isthmus{Process: cluster.NewProcess(dir, b.user, program, "serve", "--config", file), t: t, user: b.user}
+	i := &isthmus{Process: cluster.NewProcess(dir, name, program, "serve", "--config", file), t: t, user: name}
 	t.Cleanup(func() {
 		i.Kill()
 		if t.Failed() {
