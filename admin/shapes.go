@@ -20,7 +20,7 @@ type Source struct {
 
 // Release is the answer to POST /api/v1/sources/NAME/release.
 type Release struct {
-	Released int `json:"released"` // records that were held and are deleted now
+	Released int `json:"released"` // records that were held and are deleted now, and endpoints kept by an output
 }
 
 // Refused is an object that could not be taken.

@@ -54,6 +54,10 @@ type WriteFailure struct {
 type HeldObject struct {
 	Object string `json:"object"`
 	Reason string `json:"reason"`
+	// Endpoints counts those that it would lose since its source did not list them,
+	// and Age is how long that has been known.
+	Endpoints int    `json:"endpoints,omitempty"`
+	Age       string `json:"age,omitempty"`
 }
 
 // Omission says that something of a service is not written.

@@ -9,8 +9,8 @@ import (
 // census is what must be known of a source, beside what is missing, to tell
 // whether the drop is suspicious.
 type census struct {
-	total  int // endpoints stored
-	silent int // endpoints held of which the reading says nothing
+	total  int // endpoints stored, or kept by others
+	silent int // endpoints held, here or by others, of which the reading says nothing
 	// survives yields the listed records that are stored already.
 	survives iter.Seq[model.Record]
 	// stored yields the stored records of a kind. It is asked only when many
@@ -43,7 +43,7 @@ func (h Hold) judge(c census, missing []model.Record) []fate {
 	for _, rec := range missing {
 		lost += endpointsIn(rec.Kind)
 	}
-	if h.suspicious(lost+c.silent, c.total) {
+	if h.Suspicious(lost+c.silent, c.total) {
 		for i := range fates {
 			fates[i].held = true
 		}
@@ -96,7 +96,7 @@ func (h Hold) emptied(c census, missing []model.Record) map[model.Ref]bool {
 	}
 	services := map[model.Ref]bool{}
 	for service, n := range lost {
-		if n > h.Min {
+		if h.SuspiciousAlone(n) {
 			services[service] = true
 		}
 	}
@@ -134,7 +134,7 @@ func (h Hold) deselected(c census, missing []model.Record) map[model.Ref]model.R
 			_, held := c.cause(ref)
 			all = all && (gone[ref] || held)
 		}
-		if !all || len(lost) <= h.Min {
+		if !all || !h.SuspiciousAlone(len(lost)) {
 			continue
 		}
 		for _, ref := range append(lost, rec.Ref) {

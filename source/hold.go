@@ -2,6 +2,7 @@ package source
 
 import (
 	"errors"
+	"fmt"
 	"time"
 )
 
@@ -42,7 +43,22 @@ func (h Hold) interval() time.Duration {
 	return max(h.For/(confirmations-1), 10*time.Millisecond)
 }
 
-// suspicious reports whether a source of so many endpoints may not lose that many.
-func (h Hold) suspicious(lost, total int) bool {
+// Suspicious reports whether a source of so many endpoints may not lose that many.
+func (h Hold) Suspicious(lost, total int) bool {
 	return lost > 0 && lost >= h.Min && float64(lost) > h.Share*float64(total)
+}
+
+// SuspiciousAlone reports whether a service may not lose that many endpoints,
+// being all it had.
+func (h Hold) SuspiciousAlone(lost int) bool { return lost > h.Min }
+
+// Confirms reports whether so many equal listings, of which the first came when
+// it did, confirm a drop.
+func (h Hold) Confirms(listings int, first, now time.Time) bool {
+	return listings >= confirmations && now.Sub(first) >= h.For
+}
+
+// Terms says in words what confirms a drop of a source, and how an operator does.
+func (h Hold) Terms(source string) string {
+	return fmt.Sprintf("%d equal listings that span %s confirm it; if they are really gone, run: isthmus sources release %s", confirmations, h.For, source)
 }

@@ -13,8 +13,8 @@ import (
 )
 
 // Release deletes what is held, at an operator's word, in one commit, and
-// returns how many records that were. It may be called from anywhere, whether
-// the source runs or not.
+// returns how many records that were, with the endpoints that are kept
+// elsewhere. It may be called from anywhere, whether the source runs or not.
 func (s *Supervisor) Release(ctx context.Context) (released int, err error) {
 	done, err := s.write(ctx)
 	if err != nil {
@@ -35,7 +35,11 @@ func (s *Supervisor) Release(ctx context.Context) (released int, err error) {
 		}
 		s.reindex()
 		s.released(len(writes))
-		return len(writes), nil
+		released, s.elsewhere = len(writes)+s.elsewhere, 0
+		if s.cfg.Released != nil {
+			s.cfg.Released()
+		}
+		return released, nil
 	}
 	return 0, fmt.Errorf("release what is held of source %s: %w", s.name, err)
 }

@@ -19,18 +19,10 @@ var errNotListed = errors.New("a complete listing of the registry must come firs
 // of that run.
 type sink struct {
 	*Supervisor
-	listed time.Time    // when this run's first complete listing was stored
-	relist *time.Ticker // runs while anything is held
-	asking bool         // it runs
+	listed time.Time // when this run's first complete listing was stored
 }
 
 var _ Sink = (*sink)(nil)
-
-func newSink(s *Supervisor) *sink {
-	k := &sink{Supervisor: s, relist: time.NewTicker(s.cfg.Hold.interval())}
-	k.relist.Stop()
-	return k
-}
 
 // restore reads what is stored before the source is run.
 func (k *sink) restore(ctx context.Context) error {
@@ -46,19 +38,6 @@ func (k *sink) restore(ctx context.Context) error {
 
 // Relist implements [Sink].
 func (k *sink) Relist() <-chan time.Time { return k.relist.C }
-
-// ask has the source asked to list again while anything is held, counted from
-// its last complete listing.
-func (k *sink) ask(listed bool) {
-	held := !k.holds.empty()
-	switch {
-	case !held:
-		k.relist.Stop()
-	case listed || !k.asking:
-		k.relist.Reset(k.cfg.Hold.interval())
-	}
-	k.asking = held
-}
 
 // Replace implements [Sink].
 func (k *sink) Replace(ctx context.Context, listing Listing) error {
@@ -93,13 +72,12 @@ func (k *sink) take(ctx context.Context, r *reading, ignored map[string]int) err
 		return err
 	}
 	now := time.Now()
-	first := r.whole && k.listed.IsZero()
-	if first {
+	if r.whole && k.listed.IsZero() {
 		k.listed = now
 	}
 	k.ask(r.whole)
 	k.stored(r, v, ignored, now)
-	if first && k.cfg.Listed != nil {
+	if r.whole && k.cfg.Listed != nil {
 		k.cfg.Listed(revision)
 	}
 	return nil
@@ -145,8 +123,8 @@ func (k *sink) compare(r *reading) verdict {
 // census gathers what the decision needs to know of the source.
 func (k *sink) census(r *reading, d difference) census {
 	c := census{
-		total:  k.index.endpoints(),
-		silent: k.holds.endpoints(),
+		total:  k.index.endpoints() + k.elsewhere,
+		silent: k.holds.endpoints() + k.elsewhere,
 		survives: func(yield func(model.Record) bool) {
 			for i, survived := range d.Survived {
 				if survived && !yield(r.records[i]) {
@@ -165,7 +143,7 @@ func (k *sink) census(r *reading, d difference) census {
 			return m.hold.cause, true
 		},
 	}
-	if c.silent == 0 {
+	if k.holds.empty() {
 		return c
 	}
 	// Of what is held, the reading speaks of what it lists, refuses, misses or deletes.

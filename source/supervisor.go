@@ -34,10 +34,13 @@ type Config struct {
 	// Restored is when what the store holds at the start was last known to be
 	// current; zero if that is not known, or nothing was restored.
 	Restored time.Time
-	// Listed is told, once for each run of the source, that its first complete
-	// listing is stored, and the revision of the commit that made it so: zero if
-	// the store said the same already. It must not block; may be nil.
+	// Listed is told of each complete listing that it is stored, and the revision
+	// of the commit that made it so: zero if the store said the same already. It
+	// must not block; may be nil.
 	Listed func(revision uint64)
+	// Released is told that an operator has released what is held. It must not
+	// block; may be nil.
+	Released func()
 	// MinBackoff and MaxBackoff bound the wait before a failed source is run
 	// again; 200 ms and 30 s unless set. The waits start over once a source has
 	// been live for as long as the longest of them.
@@ -75,8 +78,12 @@ type Supervisor struct {
 	// the run under way, or an operator who releases what is held. It is a channel
 	// so that nobody has to wait longer than they can.
 	writing chan struct{}
-	index   *index // of the stored records; this and holds belong to the writer
+	index   *index // of the stored records; all of these belong to the writer
 	holds   *holds
+	// elsewhere counts endpoints that are not stored; see [Supervisor.Lacks].
+	elsewhere int
+	relist    *time.Ticker // runs while anything is held
+	asking    bool         // it runs
 
 	mu     sync.Mutex // guards status; never held across a call
 	status Status
@@ -89,6 +96,8 @@ func NewSupervisor(name string, src Source, store Store, cfg Config) *Supervisor
 		name: name, src: src, store: store, cfg: cfg.withDefaults(),
 		writing: make(chan struct{}, 1), index: newIndex(), holds: newHolds(),
 	}
+	s.relist = time.NewTicker(s.cfg.Hold.interval())
+	s.relist.Stop()
 	s.status = Status{Name: name, Kind: cfg.Kind}
 	s.status.enter(StateListing, "waiting for its first complete listing", time.Now())
 	return s
@@ -131,7 +140,7 @@ func (s *Supervisor) Run(ctx context.Context) error {
 func (s *Supervisor) runOnce(ctx context.Context) (live time.Duration, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	k := newSink(s)
+	k := &sink{Supervisor: s}
 	defer k.relist.Stop()
 	if err := k.restore(ctx); err != nil {
 		return 0, err

@@ -40,7 +40,7 @@ func (h *holds) rule(r *reading, d difference, fates []fate, cfg Hold, now time.
 			t.silent = one.records - t.again - t.back - t.left
 		}
 		c.listings, c.first = t.next(c.listings, c.first, now, r.lists())
-		released[cause] = c.listings >= confirmations && now.Sub(c.first) >= cfg.For
+		released[cause] = cfg.Confirms(c.listings, c.first, now)
 		v.counts[cause] = c
 		if one == nil {
 			v.began = append(v.began, cause)

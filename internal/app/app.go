@@ -162,6 +162,7 @@ func (a *App) supervise(c *config.Config, s config.Source) *source.Supervisor {
 		stored: func() iter.Seq[model.Record] { return a.store.List(model.Filter{Source: s.Name}) },
 	})
 	settings.Listed = func(revision uint64) { a.istio.listed(s.Name, revision) }
+	settings.Released = func() { a.istio.released(s.Name) }
 	return source.NewSupervisor(s.Name, reader, a.store, settings)
 }
 

@@ -4,11 +4,11 @@ import (
 	"sync"
 
 	"github.com/isthmus-mesh/isthmus/catalog"
+	"github.com/isthmus-mesh/isthmus/output/istio"
 )
 
-// beliefs are the sources that have been listed since the start, and were not
-// known to be in the catalog when they were: what is listed is stored first and
-// merged then.
+// beliefs are the sources that have been listed and are not known to be in the
+// catalog as they were: what is listed is stored first and merged then.
 type beliefs struct {
 	mu    sync.Mutex
 	since map[string]uint64 // source → the revision that has its listing
@@ -20,7 +20,7 @@ func (b *beliefs) await(source string, revision uint64) {
 	if b.since == nil {
 		b.since = map[string]uint64{}
 	}
-	b.since[source] = revision
+	b.since[source] = max(b.since[source], revision) // an earlier listing may still be on its way
 }
 
 // reached returns, once, the sources whose listing a revision has.
@@ -55,14 +55,29 @@ func (o *istioOutput) merged(by *catalog.Gate) {
 		return
 	}
 	for _, source := range o.beliefs.reached(by.Snapshot().Revision) {
-		o.writer.Believe(source)
+		o.writer.Listed(source)
 	}
+}
+
+// released says that an operator wants a source to be believed.
+func (o *istioOutput) released(source string) {
+	if o != nil {
+		o.writer.Released(source)
+	}
+}
+
+// supervisor is that of a source; nil if it has left.
+func (o *istioOutput) supervisor(source string) istio.Supervisor {
+	if s := o.app.fleet.supervisor(source); s != nil {
+		return s
+	}
+	return nil
 }
 
 // gone says that a source is not configured any more.
 func (o *istioOutput) gone(source string) {
 	if o != nil {
-		o.writer.Believe(source)
+		o.writer.Listed(source)
 		o.writer.Review() // what waited for it need not any more
 	}
 }

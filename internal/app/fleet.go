@@ -192,6 +192,18 @@ func (f *fleet) supervisors() []*source.Supervisor {
 	return list
 }
 
+// supervisor is that of a source; nil if there is none of that name.
+func (f *fleet) supervisor(name string) *source.Supervisor {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, m := range f.members {
+		if m.entry.Name == name {
+			return m.supervisor
+		}
+	}
+	return nil
+}
+
 // leaving tells who is leaving, and what for they wait.
 func (f *fleet) leaving(listed func(source string) bool) []admin.Leaving {
 	f.mu.Lock()

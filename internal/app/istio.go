@@ -33,15 +33,12 @@ func (a *App) offerIstio(c *config.Config, timed *stages, metrics *prometheus.Re
 	if c.Outputs.Istio == nil {
 		return nil
 	}
-	if c.Store.DataDir == "" {
-		a.log.Warn("nothing is kept over a restart: a registry that has lost most of its services just then would be believed; set store.dataDir",
-			"output", "istio")
-	}
 	o := &istioOutput{app: a, only: c.Outputs.Istio.Sources}
 	var err error
 	o.writer, err = istio.New(*c.Outputs.Istio, istio.Options{
 		Instance: c.Instance, Configured: o.writes, Restored: o.those(a.restored()), Log: a.log,
-		Written: func(took time.Duration) { timed.commitToAccept.WithLabelValues("istio").Observe(took.Seconds()) },
+		Supervisor: o.supervisor,
+		Written:    func(took time.Duration) { timed.commitToAccept.WithLabelValues("istio").Observe(took.Seconds()) },
 	})
 	if err != nil {
 		return fmt.Errorf("outputs.istio.%w", err)

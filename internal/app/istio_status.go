@@ -34,7 +34,7 @@ func (o *istioOutput) shown() []admin.Writer {
 		})
 	}
 	for _, h := range s.Held {
-		w.Held = append(w.Held, admin.HeldObject{Object: h.String(), Reason: h.Reason})
+		w.Held = append(w.Held, admin.HeldObject{Object: h.String(), Reason: h.Reason, Endpoints: h.Endpoints, Age: ageOf(now, h.Since)})
 	}
 	for _, omitted := range s.LeftOut {
 		w.LeftOut = append(w.LeftOut, omissions(omitted)...)
@@ -96,7 +96,7 @@ func istioMetrics() []istioMetric {
 			return now.Sub(s.Oldest).Seconds()
 		}},
 		{"failing", "Services and scopes that could not be written.", prometheus.GaugeValue, func(s istio.Status, _ time.Time) float64 { return float64(len(s.Failing)) }},
-		{"held", "Objects left as they are until their source has been listed.", prometheus.GaugeValue, func(s istio.Status, _ time.Time) float64 { return float64(len(s.Held)) }},
+		{"held", "Objects left as they are until their source has been listed and is believed.", prometheus.GaugeValue, func(s istio.Status, _ time.Time) float64 { return float64(len(s.Held)) }},
 		{"failures_total", "Writes that failed.", prometheus.CounterValue, func(s istio.Status, _ time.Time) float64 { return float64(s.Failures) }},
 		{"drift_total", "Objects that were restored after others had changed or deleted them.", prometheus.CounterValue, func(s istio.Status, _ time.Time) float64 { return float64(s.Drift) }},
 		{"left_out_endpoints", "Endpoints that cannot be written.", prometheus.GaugeValue, leftOut},

@@ -68,20 +68,27 @@ func (w *Writer) actions(world *world, key Key) (Translation, []Action) {
 			have = append(have, h)
 		}
 	}
-	return t, plan(t.Objects, have, func(source string) bool { return w.believed(world, source) })
+	return t, plan(t.Objects, have, func(o Observed) wait {
+		if reason := unlisted(o, func(source string) bool { return w.believed(world, source) }); reason != "" {
+			return wait{reason: reason}
+		}
+		return world.missed(key, o)
+	})
 }
 
 // believed reports whether a source may be believed about what is gone. The
 // empty name stands for any that there is.
 func (w *Writer) believed(world *world, source string) bool {
-	if source == "" {
-		return world.complete && len(world.outdated) == 0
-	}
-	if w.options.Configured != nil && !w.options.Configured(source) {
+	listed := func(source string) bool { return world.trust.listed[source] }
+	switch {
+	case source == "":
+		return world.complete && !slices.ContainsFunc(w.options.Restored, func(source string) bool { return !listed(source) })
+	case !w.isConfigured(source):
 		return true
+	case !listed(source) && (w.options.Supervisor != nil || slices.Contains(w.options.Restored, source)):
+		return false
 	}
-	_, outdated := world.outdated[source]
-	return !outdated && (world.complete || world.Primed(source))
+	return world.complete || world.Primed(source)
 }
 
 // leftToOwner reports whether an object is wanted by another key than the one

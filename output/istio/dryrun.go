@@ -26,6 +26,7 @@ func (w *Writer) Plan(ctx context.Context) ([]Action, []Omission, error) {
 	if err := w.awaitView(ctx); err != nil {
 		return nil, nil, err
 	}
+	w.takePrimed(ctx)
 	world := w.look()
 	var all []Action
 	for _, key := range w.keys() {

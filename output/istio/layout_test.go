@@ -145,7 +145,9 @@ func TestPlanKeepsItsOrder(t *testing.T) {
 		}
 		primed := rapid.Bool().Draw(t, "primed")
 		believed := func(h Observed) bool { return primed || h.Annotations[annotationSources] == "first" }
-		actions := plan(slices.Collect(maps.Values(want)), slices.Collect(maps.Values(have)), func(source string) bool { return primed || source == "first" })
+		actions := plan(slices.Collect(maps.Values(want)), slices.Collect(maps.Values(have)), func(h Observed) wait {
+			return wait{reason: unlisted(h, func(source string) bool { return primed || source == "first" })}
+		})
 		held := false // what is to change, and may not
 		for n, o := range want {
 			h, present := have[n]

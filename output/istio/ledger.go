@@ -67,10 +67,10 @@ func (l *ledger) planned(key Key, t Translation, actions []Action) {
 	for _, a := range actions {
 		switch {
 		case a.Verb != Leave:
-		case a.want.Name != "" && a.want.differs(a.have) == "":
+		case a.wait.reason == "":
 			l.inOrder[a.Ref] = a.want.fingerprint()
 		default:
-			n.held = append(n.held, Held{a.Ref, a.Reason})
+			n.held = append(n.held, Held{a.Ref, a.Reason, a.wait.endpoints, a.wait.since})
 		}
 	}
 	if len(n.left) == 0 && n.refused == "" && len(n.held) == 0 {

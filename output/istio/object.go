@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 )
 
 // Object is an object as it should be: what we say of it, and nothing else.
@@ -71,6 +72,12 @@ type Observed struct {
 	Labels      map[string]string
 	Annotations map[string]string
 	spec        fingerprint
+	endpoints   []uint64 // as [socket] has it; see [trust]
+}
+
+// sources are those that an object is made of.
+func (o Observed) sources() []string {
+	return strings.FieldsFunc(o.Annotations[annotationSources], func(c rune) bool { return c == ',' })
 }
 
 // key tells which key an object of ours belongs to.

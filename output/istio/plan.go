@@ -2,7 +2,7 @@ package istio
 
 import (
 	"slices"
-	"strings"
+	"time"
 )
 
 // Verb says what is done to an object.
@@ -28,16 +28,24 @@ type Action struct {
 
 	want Object   // unless the verb is Delete
 	have Observed // unless the verb is Create
+	wait wait     // what it is left for, if it is not as it should be
 }
 
-// plan compares what there should be of one key with what there is. primed
-// tells whether a source may be believed about what is gone: while one of those
-// that an object is made of may not, the object is neither deleted nor changed,
-// for a change may take something away. Nor is one deleted while another of the
-// key is kept from changing: endpoints that move would be in neither.
-func plan(want []Object, have []Observed, primed func(source string) bool) []Action {
+// wait is why an object is left though it should change or go; it has no reason
+// if nothing speaks against that.
+type wait struct {
+	reason    string
+	endpoints int       // that it would lose
+	since     time.Time // zero if that is not known
+}
+
+// plan compares what there should be of one key with what there is. waits tells
+// why an object may neither be deleted nor changed, for a change may take
+// something away. Nor is one deleted while another of the key is kept from
+// changing: endpoints that move would be in neither.
+func plan(want []Object, have []Observed, waits func(Observed) wait) []Action {
 	var actions []Action
-	var held string // why an object that should change stays as it is
+	var held wait // why an object that should change stays as it is
 	wanted := map[Ref]bool{}
 	for _, o := range want {
 		wanted[o.Ref()] = true
@@ -46,9 +54,9 @@ func plan(want []Object, have []Observed, primed func(source string) bool) []Act
 			actions = append(actions, Action{Verb: Create, Ref: o.Ref(), Reason: "it is missing", want: o})
 			continue
 		}
-		a := compare(o, have[at], primed)
-		if a.Verb == Leave && o.differs(have[at]) != "" {
-			held = a.Reason
+		a := compare(o, have[at], waits)
+		if a.wait.reason != "" {
+			held = a.wait
 		}
 		actions = append(actions, a)
 	}
@@ -57,10 +65,11 @@ func plan(want []Object, have []Observed, primed func(source string) bool) []Act
 			continue
 		}
 		a := Action{Verb: Delete, Ref: h.Ref, Reason: "nothing speaks of it any more", have: h}
-		if waiting := unprimed(h, primed); waiting != "" {
-			a.Verb, a.Reason = Leave, waiting
-		} else if held != "" { // which may have to take in what is in this one
-			a.Verb, a.Reason = Leave, held
+		if a.wait = waits(h); a.wait.reason == "" && held.reason != "" {
+			a.wait = wait{reason: held.reason, since: held.since} // the other may have to take in what is in this one
+		}
+		if a.wait.reason != "" {
+			a.Verb, a.Reason = Leave, a.wait.reason
 		}
 		actions = append(actions, a)
 	}
@@ -69,27 +78,27 @@ func plan(want []Object, have []Observed, primed func(source string) bool) []Act
 	return actions
 }
 
-func compare(o Object, h Observed, primed func(string) bool) Action {
+func compare(o Object, h Observed, waits func(Observed) wait) Action {
 	a := Action{Verb: Leave, Ref: o.Ref(), Reason: "it is as it should be", want: o, have: h}
 	field := o.differs(h)
 	if field == "" {
 		return a
 	}
-	if waiting := unprimed(h, primed); waiting != "" {
-		a.Reason = waiting
+	if a.wait = waits(h); a.wait.reason != "" {
+		a.Reason = a.wait.reason
 		return a
 	}
 	a.Verb, a.Reason = Update, field+" differs"
 	return a
 }
 
-// unprimed says which source an object waits for; empty if it waits for none.
-func unprimed(h Observed, primed func(string) bool) string {
-	if h.Annotations[annotationSources] == "" && !primed("") {
+// unlisted says which source an object waits for; empty if it waits for none.
+func unlisted(h Observed, believed func(source string) bool) string {
+	if h.Annotations[annotationSources] == "" && !believed("") {
 		return "it does not say which sources it is made of, and not all of them have been listed yet"
 	}
-	for name := range strings.SplitSeq(h.Annotations[annotationSources], ",") {
-		if name != "" && !primed(name) {
+	for _, name := range h.sources() {
+		if !believed(name) {
 			return "source " + name + ", which it is made of, has not been listed yet"
 		}
 	}

@@ -36,7 +36,7 @@ func TestWhatWasRestoredTakesNothingAway(t *testing.T) {
 	if held := second.Status().Held; len(held) != 2 {
 		t.Errorf("held: %v", held)
 	}
-	second.Believe("sc")
+	second.Listed("sc")
 	wants(t, api, "a.example", "10.0.0.1")
 	wants(t, api, "young.example", "no object")
 }

@@ -29,7 +29,7 @@ type Status struct {
 	// Failing are the keys that could not be written.
 	Failing []controller.Failure[Key]
 	// Held are the objects that are left as they are, though they should change,
-	// until their source has been listed.
+	// until their source has been listed and is believed.
 	Held []Held
 	// LeftOut is what could not be written of which service.
 	LeftOut []Omission
@@ -44,6 +44,10 @@ type Status struct {
 type Held struct {
 	Ref
 	Reason string
+	// Endpoints counts those that would be lost, and Since is when that was seen.
+	// Zero while the source has not been listed.
+	Endpoints int
+	Since     time.Time
 }
 
 // Omission is what could not be written of a service.

@@ -95,6 +95,7 @@ func observedOf(kind Kind, u *unstructured.Unstructured) Observed {
 		Ref: Ref{kind, u.GetNamespace(), u.GetName()},
 		UID: string(u.GetUID()), Version: u.GetResourceVersion(),
 		Labels: u.GetLabels(), Annotations: u.GetAnnotations(), spec: fingerprintOf(u.Object["spec"]),
+		endpoints: endpointsOf(u.Object["spec"]),
 	}
 }
 

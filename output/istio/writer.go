@@ -3,7 +3,6 @@ package istio
 import (
 	"context"
 	"log/slog"
-	"maps"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/controller"
+	"github.com/isthmus-mesh/isthmus/source"
 )
 
 // Options are what a writer needs to know beside its configuration.
@@ -24,12 +24,30 @@ type Options struct {
 	Configured func(source string) bool
 	// Restored names the sources of which the catalog has, at the start, what an
 	// earlier process knew. The API server may know better, so what it has of
-	// them waits for [Writer.Believe].
+	// them waits for [Writer.Listed].
 	Restored []string
+	// Supervisor returns who supervises a source; nil if nobody does. The first
+	// listing of a source that is not Restored is compared with what the API
+	// server has of it, and nothing of it is taken away before [Writer.Listed].
+	// Without this function every source is believed as soon as it is primed.
+	Supervisor func(source string) Supervisor
 	// Written is told how long after its commit a change had been written; may be nil.
 	Written func(took time.Duration)
 	Log     *slog.Logger // may be nil
 }
+
+// Supervisor is what a writer has to do with a source: see [source.Supervisor].
+type Supervisor interface {
+	// Hold returns which drops are suspicious.
+	Hold() source.Hold
+	// Lacks takes how many endpoints stay though the source does not list them:
+	// until there are none, it is to be listed again.
+	Lacks(ctx context.Context, endpoints int) error
+	// Unread reports whether the last listing left out something that is there.
+	Unread() bool
+}
+
+var _ Supervisor = (*source.Supervisor)(nil)
 
 // Writer writes a catalog to an API server. Make one with [New].
 type Writer struct {
@@ -42,11 +60,13 @@ type Writer struct {
 	changes *controller.Gatherer[Key]
 
 	newest atomic.Pointer[world]
-	// outdated are the sources of Restored that may have changed meanwhile.
-	outdated atomic.Pointer[map[string]struct{}]
-	believe  sync.Mutex    // guards the replacement of outdated
-	primed   chan struct{} // closed with the first world
-	term     atomic.Pointer[controller.Controller[Key]]
+	trust  atomic.Pointer[trust] // replaced by one goroutine: that of heed, or of Plan
+	primed chan struct{}         // closed with the first world
+	term   atomic.Pointer[controller.Controller[Key]]
+
+	newsMu sync.Mutex // guards news
+	news   news
+	told   chan struct{} // holds a token when there are news
 
 	ledger ledger
 }
@@ -55,7 +75,7 @@ type Writer struct {
 type world struct {
 	*catalog.Snapshot
 	complete bool
-	outdated map[string]struct{} // sources of which it says what an earlier process knew
+	trust    *trust
 }
 
 // New returns a writer to the API server that the configuration names. It does
@@ -72,13 +92,12 @@ func newWriter(c Config, o Options, target *rest.Config) (*Writer, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	w := &Writer{config: c, options: o, log: o.Log.With("output", "istio"), primed: make(chan struct{})}
-	w.ledger.init()
-	outdated := map[string]struct{}{}
-	for _, source := range o.Restored {
-		outdated[source] = struct{}{}
+	w := &Writer{
+		config: c, options: o, log: o.Log.With("output", "istio"), primed: make(chan struct{}), told: make(chan struct{}, 1),
 	}
-	w.outdated.Store(&outdated)
+	w.ledger.init()
+	w.trust.Store(&trust{listed: map[string]bool{}})
+	w.takeNews()
 	var err error
 	open := func() error { return nil }
 	if c.LeaderElection.Enabled {
@@ -125,24 +144,10 @@ func (w *Writer) Publish(s *catalog.Snapshot, change catalog.Change, complete bo
 	w.changes.Add(keys...)
 }
 
-// Believe says that what was published is what there is of a source: it has
-// been listed since the start. What waited for that is looked at again.
-func (w *Writer) Believe(source string) {
-	w.believe.Lock()
-	outdated := maps.Clone(*w.outdated.Load())
-	_, waited := outdated[source]
-	delete(outdated, source)
-	w.outdated.Store(&outdated)
-	w.believe.Unlock()
-	if waited {
-		w.Review()
-	}
-}
-
 // Review has everything looked at again, such as when other sources than before
 // are configured.
 func (w *Writer) Review() {
-	if w.newest.Load() != nil {
+	if w.newest.Load() != nil && w.term.Load() != nil {
 		w.enqueue(controller.Low, w.keys())
 	}
 }
@@ -150,9 +155,9 @@ func (w *Writer) Review() {
 // look returns the newest catalog. Whom to believe is asked first, for it is
 // said only after what there is to believe.
 func (w *Writer) look() *world {
-	outdated := *w.outdated.Load()
+	trust := w.trust.Load()
 	newest := *w.newest.Load()
-	newest.outdated = outdated
+	newest.trust = trust
 	return &newest
 }
 
@@ -163,6 +168,7 @@ func (w *Writer) Run(ctx context.Context) {
 	defer parts.Wait()
 	parts.Go(func() { w.view.run(klog.NewContext(ctx, klogTo(w.log))) })
 	parts.Go(func() { w.changes.Run(ctx) })
+	parts.Go(func() { w.heed(ctx) })
 	if w.leader == nil {
 		w.write(ctx)
 		return

@@ -1,0 +1,612 @@
+package istio
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/isthmus-mesh/isthmus/catalog"
+	"github.com/isthmus-mesh/isthmus/internal/testkit/kubeapi"
+	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/source"
+)
+
+// fleet is so many services of a source, the first of that number, with so many
+// endpoints each.
+func fleet(source string, first, services, endpoints int) (events []model.Event) {
+	for i := first; i < first+services; i++ {
+		events = append(events, service(source, hostOf(i)))
+		for e := range endpoints {
+			events = append(events, instance(source, hostOf(i), fmt.Sprintf("10.0.%d.%d", i, e+1)))
+		}
+	}
+	return events
+}
+
+func hostOf(i int) string { return fmt.Sprintf("s%02d.example", i) }
+
+// written has an earlier process write what sources say.
+func written(t *testing.T, api *kubeapi.Server, sources []string, events ...model.Event) {
+	t.Helper()
+	r := newRegistry(sources...)
+	r.say(events...)
+	r.listed(sources...)
+	w := start(t, api, r, nil)
+	await(t, "everything to be written", func() error {
+		if s := w.Status(); s.Pending > 0 || s.Objects == 0 || s.Objects != r.builder.Snapshot().Totals().Services {
+			return fmt.Errorf("%d objects, %d pending", s.Objects, s.Pending)
+		}
+		return nil
+	})
+	w.stop()
+}
+
+// guarded is a writer that compares first listings with what the API server has.
+type guarded struct {
+	*running
+	api  *kubeapi.Server
+	t    *testing.T
+	told chan int // how many endpoints the source sc lacks, after each word about it
+	// unread has each listing of any source leave something out.
+	unread atomic.Bool
+}
+
+// overseer is who supervises a source.
+type overseer struct {
+	*guarded
+	name string
+	hold source.Hold
+}
+
+func (o overseer) Hold() source.Hold { return o.hold }
+func (o overseer) Unread() bool      { return o.unread.Load() }
+
+func (o overseer) Lacks(_ context.Context, endpoints int) error {
+	if o.name == "sc" {
+		o.told <- endpoints
+	}
+	return nil
+}
+
+// fresh starts a process that knows nothing from before. It has not heard of
+// any listing yet.
+func fresh(t *testing.T, api *kubeapi.Server, r *registry, hold source.Hold, adapt func(*Config, *Options)) *guarded {
+	t.Helper()
+	g := &guarded{api: api, t: t, told: make(chan int, 100)}
+	g.running = start(t, api, r, func(c *Config, o *Options) {
+		o.Supervisor = func(source string) Supervisor { return overseer{g, source, hold} }
+		if adapt != nil {
+			adapt(c, o)
+		}
+	})
+	return g
+}
+
+// lacks waits for the next word about what the source sc lacks.
+func (g *guarded) lacks(want int) {
+	g.t.Helper()
+	select {
+	case got := <-g.told:
+		if got != want {
+			g.t.Fatalf("the source lacks %d endpoints, want %d", got, want)
+		}
+	case <-time.After(patience):
+		g.t.Fatalf("nothing was said of what the source lacks, want %d", want)
+	}
+}
+
+// holds waits until just these are held, at rest, and says why the first one is.
+func (g *guarded) holds(hosts ...string) (first Held) {
+	g.t.Helper()
+	await(g.t, "what is held", func() error {
+		s := g.Status()
+		var held []string
+		for _, h := range s.Held {
+			held = append(held, h.Name)
+		}
+		if s.Pending > 0 || !slices.Equal(held, hosts) {
+			return fmt.Errorf("%d pending, held %q, want %q", s.Pending, held, hosts)
+		}
+		if len(hosts) > 0 {
+			first = s.Held[0]
+		}
+		return nil
+	})
+	return first
+}
+
+// deleted checks which objects were deleted ever.
+func (g *guarded) deleted(hosts ...string) {
+	g.t.Helper()
+	var got []string
+	for _, write := range g.api.Writes() {
+		if path, ok := strings.CutPrefix(write, "DELETE "+entries); ok {
+			got = append(got, path)
+		}
+	}
+	slices.Sort(got)
+	if !slices.Equal(got, hosts) {
+		g.t.Errorf("deleted: %q, want %q", got, hosts)
+	}
+}
+
+func hosts(first, n int) (names []string) {
+	for i := first; i < first+n; i++ {
+		names = append(names, hostOf(i))
+	}
+	return names
+}
+
+// A policy whose time is over between two listings, and one whose time never is.
+var (
+	brief = source.Hold{Share: 0.5, Min: 10, For: time.Millisecond}
+	long  = source.Hold{Share: 0.5, Min: 10, For: time.Hour}
+)
+
+// list tells of one more complete listing, some time after the one before.
+func (g *guarded) list() {
+	<-time.After(2 * time.Millisecond)
+	g.Listed("sc")
+}
+
+// A process that knows nothing from before meets a registry that has lost
+// nearly everything: what is not listed stays, what comes is written at once,
+// and the third equal listing is believed.
+func TestNearlyEmptyFirstListingTakesNothingAway(t *testing.T) {
+	t.Parallel()
+	api, r := newAPI(t), newRegistry("sc")
+	written(t, api, []string{"sc"}, fleet("sc", 0, 20, 2)...)
+	r.say(append(fleet("sc", 0, 1, 3), fleet("sc", 90, 1, 1)...)...)
+	r.listed("sc")
+	var warnings bytes.Buffer // of a handler that locks; read when the writer has ended
+	g := fresh(t, api, r, brief, func(_ *Config, o *Options) {
+		o.Log = slog.New(slog.NewTextHandler(&warnings, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	})
+	g.Listed("sc")
+	g.lacks(38)
+	wants(t, api, hostOf(0), "10.0.0.1 10.0.0.2 10.0.0.3")
+	wants(t, api, hostOf(90), "10.0.90.1")
+	h := g.holds(hosts(1, 19)...)
+	if h.Endpoints != 2 || h.Since.IsZero() || !strings.Contains(h.Reason, "source sc since the start lacks 38 of the 40 endpoints") ||
+		!strings.Contains(h.Reason, "isthmus sources release sc") {
+		t.Errorf("%s is held: %d endpoints, %s", h.Name, h.Endpoints, h.Reason)
+	}
+	g.list()
+	g.lacks(38)
+	g.holds(hosts(1, 19)...)
+	g.deleted()
+	g.list()
+	g.lacks(0)
+	g.holds()
+	g.deleted(hosts(1, 19)...)
+	g.stop()
+	if text := warnings.String(); strings.Count(text, "\n") != 1 || !strings.Contains(text, "source=sc") || !strings.Contains(text, "lacks 38 of the 40") {
+		t.Errorf("the warnings:\n%s", text)
+	}
+}
+
+func TestEqualListingsHaveToSpanTheTime(t *testing.T) {
+	t.Parallel()
+	api, r := newAPI(t), newRegistry("sc")
+	written(t, api, []string{"sc"}, fleet("sc", 0, 20, 2)...)
+	r.listed("sc")
+	g := fresh(t, api, r, long, nil)
+	for range 6 {
+		g.list()
+		g.lacks(40)
+	}
+	g.holds(hosts(0, 20)...)
+	g.deleted()
+}
+
+func TestWhatIsListedAgainIsNotHeld(t *testing.T) {
+	t.Parallel()
+	api, r := newAPI(t), newRegistry("sc")
+	written(t, api, []string{"sc"}, fleet("sc", 0, 20, 2)...)
+	r.say(fleet("sc", 0, 1, 2)...)
+	r.listed("sc")
+	g := fresh(t, api, r, brief, nil)
+	g.Listed("sc")
+	g.lacks(38)
+	r.say(fleet("sc", 1, 18, 3)...)
+	wants(t, api, hostOf(18), "10.0.18.1 10.0.18.2 10.0.18.3") // before the next listing
+	g.holds(hostOf(19))                                        // few though they are
+	g.list()
+	g.lacks(2)
+	r.say(fleet("sc", 19, 1, 2)...)
+	g.list()
+	g.lacks(0)
+	g.holds()
+	g.deleted()
+
+	r.say(noService("sc", hostOf(19)), noInstance("sc", hostOf(19), "10.0.19.1"), noInstance("sc", hostOf(19), "10.0.19.2"))
+	wants(t, api, hostOf(19), "no object")
+}
+
+// While something is missing, what has been listed since the start goes as the
+// source's supervisor lets it.
+func TestWhatWasListedSinceGoesAtOnce(t *testing.T) {
+	t.Parallel()
+	api, r := newAPI(t), newRegistry("sc")
+	written(t, api, []string{"sc"}, fleet("sc", 0, 20, 2)...)
+	r.say(fleet("sc", 0, 2, 2)...)
+	r.listed("sc")
+	g := fresh(t, api, r, long, nil)
+	g.Listed("sc")
+	g.lacks(36)
+	g.holds(hosts(2, 18)...)
+	r.say(noService("sc", hostOf(0)), noInstance("sc", hostOf(0), "10.0.0.1"), noInstance("sc", hostOf(0), "10.0.0.2"), noInstance("sc", hostOf(1), "10.0.1.2"))
+	wants(t, api, hostOf(0), "no object")
+	wants(t, api, hostOf(1), "10.0.1.1")
+	g.holds(hosts(2, 18)...)
+	g.deleted(hostOf(0))
+}
+
+func TestOperatorReleasesWhatFirstListingLacks(t *testing.T) {
+	t.Parallel()
+	api, r := newAPI(t), newRegistry("sc")
+	written(t, api, []string{"sc"}, fleet("sc", 0, 20, 2)...)
+	r.listed("sc")
+	g := fresh(t, api, r, long, nil)
+	g.Listed("sc")
+	g.lacks(40)
+	g.holds(hosts(0, 20)...)
+	g.Released("sc")
+	g.lacks(0)
+	g.holds()
+	g.deleted(hosts(0, 20)...)
+}
+
+func TestSmallLossIsBelievedAtOnce(t *testing.T) {
+	t.Parallel()
+	api, r := newAPI(t), newRegistry("sc")
+	written(t, api, []string{"sc"}, fleet("sc", 0, 20, 2)...)
+	r.say(append(fleet("sc", 0, 10, 2), fleet("sc", 50, 30, 2)...)...) // just half is there
+	r.listed("sc")
+	g := fresh(t, api, r, long, nil)
+	g.Listed("sc")
+	for _, host := range hosts(10, 10) {
+		wants(t, api, host, "no object")
+	}
+	g.holds()
+}
+
+// A service that had more than min endpoints, and lost them all, is held alone,
+// be it there without endpoints or not at all; the other ones go.
+func TestEmptiedServiceIsHeldAlone(t *testing.T) {
+	t.Parallel()
+	api, r := newAPI(t), newRegistry("sc")
+	written(t, api, []string{"sc"}, slices.Concat(fleet("sc", 0, 20, 2), fleet("sc", 20, 2, 11), fleet("sc", 22, 1, 13))...)
+	r.say(slices.Concat(fleet("sc", 0, 19, 2), fleet("sc", 21, 1, 0), fleet("sc", 22, 1, 1))...)
+	r.listed("sc")
+	g := fresh(t, api, r, brief, nil)
+	g.Listed("sc")
+	g.lacks(22)
+	if h := g.holds(hosts(20, 2)...); h.Endpoints != 11 || !strings.Contains(h.Reason, "all 11 endpoints of ServiceEntry shop/s20.example") {
+		t.Errorf("%s is held: %d endpoints, %s", h.Name, h.Endpoints, h.Reason)
+	}
+	g.deleted(hostOf(19))
+	wants(t, api, hostOf(22), "10.0.22.1")         // it has lost more, but not everything
+	r.say(instance("sc", hostOf(21), "10.0.21.1")) // one of the two is coming back
+	g.list()
+	g.lacks(21)
+	g.list()
+	g.lacks(10)
+	wants(t, api, hostOf(20), "no object") // and is no business of the other
+	g.holds(hostOf(21))
+}
+
+func TestListingsThatDifferConfirmNothing(t *testing.T) {
+	t.Parallel()
+	api, r := newAPI(t), newRegistry("sc")
+	written(t, api, []string{"sc"}, fleet("sc", 0, 20, 2)...)
+	r.listed("sc")
+	g := fresh(t, api, r, brief, nil)
+	g.Listed("sc")
+	g.lacks(40)
+	for i := range 6 {
+		r.say(fleet("sc", i, 1, 2)...)
+		g.list()
+		g.lacks(40 - 2*(i+1))
+		if i%2 == 0 {
+			g.list()
+			g.lacks(40 - 2*(i+1))
+		}
+	}
+	g.holds(hosts(6, 14)...)
+	g.deleted()
+}
+
+// Of a listing in which something could not be read, nobody knows what is
+// really gone.
+func TestListingThatIsNotWholeConfirmsNothing(t *testing.T) {
+	t.Parallel()
+	api, r := newAPI(t), newRegistry("sc")
+	written(t, api, []string{"sc"}, fleet("sc", 0, 20, 2)...)
+	r.listed("sc")
+	g := fresh(t, api, r, brief, nil)
+	for _, unread := range []bool{true, true, false, true, true, false, true} {
+		g.unread.Store(unread)
+		g.list()
+		g.lacks(40)
+	}
+	g.holds(hosts(0, 20)...)
+	g.deleted()
+	r.say(fleet("sc", 0, 1, 2)...) // is back, and that is all that can be read
+	g.list()
+	g.lacks(38)
+	g.unread.Store(false)
+	for _, left := range []int{38, 38, 0} {
+		g.list()
+		g.lacks(left)
+	}
+	g.holds()
+}
+
+// Equal listings, too few of which span the time, are not helped by one that is
+// not whole.
+func TestListingThatIsNotWholeEndsNoSpan(t *testing.T) {
+	t.Parallel()
+	api, r := newAPI(t), newRegistry("sc")
+	written(t, api, []string{"sc"}, fleet("sc", 0, 20, 2)...)
+	r.listed("sc")
+	g := fresh(t, api, r, source.Hold{Share: 0.5, Min: 10, For: 2 * time.Second}, nil)
+	for range 3 {
+		g.list()
+		g.lacks(40)
+	}
+	<-time.After(2 * time.Second)
+	g.unread.Store(true)
+	g.list()
+	g.lacks(40)
+	g.unread.Store(false)
+	g.list()
+	g.lacks(0)
+}
+
+// Services without endpoints, and scopes, are no part of what makes a drop
+// suspicious, but of what is held.
+func TestWhatHasNoEndpointsIsHeldWithTheRest(t *testing.T) {
+	t.Parallel()
+	api, r := newAPI(t), newRegistry("sc")
+	scope := model.Upsert{Record: model.Record{
+		Ref:  model.Ref{Kind: model.KindScope, Key: model.Key{Source: "sc", Namespace: "shop", Name: "default"}},
+		Spec: model.Scope{Hosts: model.ListOf("./*")},
+	}}
+	sidecars := func(c *Config, _ *Options) { c.Sidecars = true }
+	before := newRegistry("sc")
+	before.say(slices.Concat(fleet("sc", 0, 9, 2), fleet("sc", 9, 1, 0), []model.Event{scope})...)
+	before.listed("sc")
+	w := start(t, api, before, sidecars)
+	sees(t, w, 11)
+	w.stop()
+	r.listed("sc")
+	g := fresh(t, api, r, long, sidecars)
+	g.Listed("sc")
+	g.lacks(18)
+	g.holds(append(hosts(0, 10), "default")...)
+	g.Released("sc")
+	g.holds()
+	sees(t, g.running, 0)
+}
+
+// An instance that the registry lists is not missing, whatever becomes of it.
+func TestWhatIsNotFitToBeWrittenIsNotMissing(t *testing.T) {
+	t.Parallel()
+	api, r := newAPI(t), newRegistry("sc")
+	written(t, api, []string{"sc"}, fleet("sc", 0, 1, 30)...)
+	r.say(service("sc", hostOf(0)))
+	for e := range 30 {
+		health := model.Unhealthy
+		if e == 0 {
+			health = model.Healthy
+		}
+		r.say(instanceOf("sc", hostOf(0), model.Endpoint{Address: fmt.Sprintf("10.0.0.%d", e+1), Health: health}))
+	}
+	r.listed("sc")
+	g := fresh(t, api, r, long, nil)
+	g.Listed("sc")
+	wants(t, api, hostOf(0), "10.0.0.1")
+	g.holds()
+}
+
+// Instances that share a machine are told apart, and shards are one service.
+func TestEndpointsAreToldApartByTheirPorts(t *testing.T) {
+	t.Parallel()
+	api, r := newAPI(t), newRegistry("sc")
+	crowd := func(n int) []model.Event {
+		events := []model.Event{service("sc", hostOf(0))}
+		for i := range n {
+			ref := serviceRef("sc", hostOf(0))
+			ref.Kind, ref.Name = model.KindEndpoint, fmt.Sprintf("%s/%d", hostOf(0), i)
+			events = append(events, model.Upsert{Record: model.Record{Ref: ref, Owner: serviceRef("sc", hostOf(0)), Spec: model.Endpoint{
+				Address: "10.0.0.1", Ports: model.MapOf(map[string]uint32{"http": uint32(8000 + 2*i), "grpc": uint32(8001 + 2*i)}),
+			}}})
+		}
+		return events
+	}
+	written(t, api, []string{"sc"}, crowd(30)...)
+	r.say(crowd(6)...)
+	r.listed("sc")
+	g := fresh(t, api, r, long, func(c *Config, _ *Options) { c.ShardSize = 10 })
+	g.Listed("sc")
+	g.lacks(24)
+	if h := g.holds(hostOf(0)); h.Endpoints != 24 {
+		t.Errorf("%s is held: %d endpoints, %s", h.Name, h.Endpoints, h.Reason)
+	}
+}
+
+// What was restored from disk is known to the source's supervisor, which holds
+// by itself what it has to.
+func TestRestoredSourceIsNotCompared(t *testing.T) {
+	t.Parallel()
+	api, r := newAPI(t), newRegistry("sc")
+	written(t, api, []string{"sc"}, fleet("sc", 0, 20, 2)...)
+	r.say(fleet("sc", 0, 1, 2)...)
+	r.listed("sc")
+	g := fresh(t, api, r, long, func(_ *Config, o *Options) { o.Restored = []string{"sc"} })
+	g.Listed("sc")
+	for _, host := range hosts(1, 19) {
+		wants(t, api, host, "no object")
+	}
+	g.holds()
+}
+
+// At the first start ever there is nothing of ours: neither in an empty API
+// server, nor in one with objects of others.
+func TestFirstStartHoldsNothing(t *testing.T) {
+	t.Parallel()
+	api, r := newAPI(t), newRegistry("sc")
+	for i := range 30 {
+		o := handedOver(fmt.Sprintf("other%02d.example", i))
+		delete(o["metadata"].(kubeapi.Object), "labels") //nolint:forcetypeassert // it is one
+		api.Put(entries+fmt.Sprintf("other%02d.example", i), o)
+	}
+	r.say(fleet("sc", 0, 3, 2)...)
+	r.listed("sc")
+	g := fresh(t, api, r, long, nil)
+	g.Listed("sc")
+	for i := range 3 {
+		wants(t, api, hostOf(i), fmt.Sprintf("10.0.%d.1 10.0.%d.2", i, i))
+	}
+	g.holds()
+	g.deleted()
+}
+
+// Nobody knows which of its sources an endpoint of an object came from. So the
+// object waits until all have been listed, and for any that has lost much.
+func TestObjectsOfSeveralSourcesAreComparedOnceAllAreListed(t *testing.T) {
+	t.Parallel()
+	api, r := newAPI(t), newRegistry("sc", "files")
+	both := fleet("sc", 0, 20, 2)
+	for i := range 20 {
+		both = append(both, instance("files", hostOf(i), fmt.Sprintf("10.1.%d.1", i)), service("files", hostOf(i)))
+	}
+	written(t, api, []string{"sc", "files"}, both...)
+	r.say(fleet("sc", 0, 1, 2)...)
+	r.listed("sc")
+	g := fresh(t, api, r, long, nil)
+	g.Listed("sc")
+	g.holds(hosts(0, 20)...)
+	if h := g.Status().Held[0]; !strings.Contains(h.Reason, "source files, which it is made of, has not been listed yet") {
+		t.Errorf("%s is held: %d endpoints, %s", h.Name, h.Endpoints, h.Reason)
+	}
+	for i := range 20 {
+		r.say(instance("files", hostOf(i), fmt.Sprintf("10.1.%d.1", i)), service("files", hostOf(i)))
+	}
+	r.listed("files")
+	g.Listed("files")
+	g.lacks(38)
+	if h := g.holds(hosts(1, 19)...); !strings.Contains(h.Reason, "source files since the start lacks 38 of the 58 endpoints") {
+		t.Errorf("it is held so: %s", h.Reason)
+	}
+	g.Released("files")
+	await(t, "the other reason", func() error {
+		if h := g.holds(hosts(1, 19)...); !strings.Contains(h.Reason, "source sc since the start lacks 38 of the 40 endpoints") {
+			return fmt.Errorf("it is held so: %s", h.Reason)
+		}
+		return nil
+	})
+	g.deleted()
+	g.Released("sc")
+	wants(t, api, hostOf(1), "10.1.1.1")
+	g.holds()
+}
+
+// A source that is taken out of the configuration is believed: its removal is
+// an operator's word.
+func TestHoldEndsWithItsSource(t *testing.T) {
+	t.Parallel()
+	api, r := newAPI(t), newRegistry("sc")
+	written(t, api, []string{"sc"}, fleet("sc", 0, 20, 2)...)
+	r.listed("sc")
+	var left atomic.Bool
+	g := fresh(t, api, r, long, func(_ *Config, o *Options) { o.Configured = func(string) bool { return !left.Load() } })
+	g.Listed("sc")
+	g.lacks(40)
+	g.holds(hosts(0, 20)...)
+	left.Store(true)
+	g.Listed("sc")
+	g.holds()
+	g.deleted(hosts(0, 20)...)
+}
+
+// A replica that stood by while a loss was confirmed does not hold it again
+// when it takes over; one that has just come has its own listings to wait for.
+func TestNextLeaderGoesByItsOwnListings(t *testing.T) {
+	t.Parallel()
+	for name, confirmed := range map[string]bool{"long there": true, "just come": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			api, r := newAPI(t), newRegistry("sc")
+			written(t, api, []string{"sc"}, fleet("sc", 0, 20, 2)...)
+			r.listed("sc")
+			elect := func(c *Config, _ *Options) { c.LeaderElection.Enabled = true }
+			first := fresh(t, api, r, long, elect)
+			first.Listed("sc")
+			first.lacks(40)
+			first.holds(hosts(0, 20)...)
+			standby := fresh(t, api, r, brief, elect)
+			standby.Listed("sc")
+			standby.lacks(40)
+			if confirmed {
+				standby.list()
+				standby.lacks(40)
+				standby.list()
+				standby.lacks(0)
+			}
+			if standby.Status().Leading {
+				t.Fatal("it leads already")
+			}
+			first.stop()
+			settled(t, standby.running)
+			if !confirmed {
+				standby.holds(hosts(0, 20)...)
+				standby.deleted()
+				return
+			}
+			standby.holds()
+			standby.deleted(hosts(0, 20)...)
+		})
+	}
+}
+
+func TestPlanSaysWhatWouldBeHeld(t *testing.T) {
+	t.Parallel()
+	api, r := newAPI(t), newRegistry("sc")
+	written(t, api, []string{"sc"}, fleet("sc", 0, 20, 2)...)
+	r.say(fleet("sc", 19, 2, 2)...)
+	r.listed("sc")
+	w, err := newWriter(quick(), Options{Instance: "test", Supervisor: func(string) Supervisor {
+		return overseer{&guarded{told: make(chan int, 10)}, "sc", long}
+	}}, &rest.Config{Host: api.URL()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.Publish(r.builder.Snapshot(), catalog.Change{}, true)
+	actions, _, err := w.Plan(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	count := map[string]int{}
+	for _, a := range actions {
+		reason, _, _ := strings.Cut(a.Reason, ";")
+		count[string(a.Verb)+": "+reason]++
+	}
+	for what, want := range map[string]int{
+		"leave: the first listing of source sc since the start lacks 38 of the 40 endpoints that are written here": 19,
+		"leave: it is as it should be": 1, "create: it is missing": 1,
+	} {
+		if count[what] != want {
+			t.Errorf("%d times %q, want %d, of %v", count[what], what, want, count)
+		}
+	}
+}

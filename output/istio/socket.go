@@ -1,0 +1,62 @@
+package istio
+
+import (
+	"hash/fnv"
+	"strconv"
+)
+
+// socket stands for where an endpoint is served. Two that differ have the same
+// once in a great many API servers.
+func socket(address, network string, port uint32) uint64 {
+	if isUnix(address) {
+		port = 0
+	}
+	h := fnv.New64a()
+	h.Write([]byte(address + "|" + network + "|" + strconv.FormatUint(uint64(port), 10)))
+	return h.Sum64()
+}
+
+// endpointsOf returns a socket of each endpoint of a specification, that of the
+// lowest port: endpoints are told apart by it, whatever else is said of them.
+func endpointsOf(spec any) []uint64 {
+	fields, _ := spec.(map[string]any)
+	ports, _ := fields["ports"].([]any)
+	endpoints, _ := fields["endpoints"].([]any)
+	sockets := make([]uint64, 0, len(endpoints))
+	for _, e := range endpoints {
+		endpoint, _ := e.(map[string]any)
+		address, _ := endpoint["address"].(string)
+		network, _ := endpoint["network"].(string)
+		sockets = append(sockets, socket(address, network, lowest(ports, endpoint)))
+	}
+	return sockets
+}
+
+// lowest returns the lowest port that an endpoint listens on.
+func lowest(ports []any, endpoint map[string]any) (port uint32) {
+	own, _ := endpoint["ports"].(map[string]any)
+	for _, p := range ports {
+		said, _ := p.(map[string]any)
+		name, _ := said["name"].(string)
+		at := number(own[name])
+		if at == 0 {
+			at = number(said["targetPort"])
+		}
+		if at == 0 {
+			at = number(said["number"])
+		}
+		if port == 0 || at < port {
+			port = at
+		}
+	}
+	return port
+}
+
+// number is a port as JSON has it; zero if it is none.
+func number(v any) uint32 {
+	n, ok := v.(int64)
+	if !ok || n < 0 || n > 1<<16-1 {
+		return 0
+	}
+	return uint32(n)
+}

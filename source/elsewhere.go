@@ -1,0 +1,40 @@
+package source
+
+import "context"
+
+// Hold returns which drops of the source are held.
+func (s *Supervisor) Hold() Hold { return s.cfg.Hold }
+
+// Lacks tells how many endpoints somebody else knows of the source, and keeps
+// although it has not listed them since the start: a system that is written to,
+// where the store remembers nothing. Until it is told otherwise the source is
+// asked to list again, and what it loses besides is judged as if these were
+// held here. It fails only if ctx ends before it can be told.
+func (s *Supervisor) Lacks(ctx context.Context, endpoints int) error {
+	done, err := s.write(ctx)
+	if err != nil {
+		return err
+	}
+	defer done()
+	s.elsewhere = endpoints
+	s.ask(false)
+	return nil
+}
+
+// Unread reports whether the last reading of the registry left out something
+// that is there, as it could not be taken. Of what is not stored either, nobody
+// can tell whether it is that or is gone.
+func (s *Supervisor) Unread() bool { return len(s.Status().Refused) > 0 }
+
+// ask has the source asked to list again while anything is held, counted from
+// its last complete listing.
+func (s *Supervisor) ask(listed bool) {
+	held := !s.holds.empty() || s.elsewhere > 0
+	switch {
+	case !held:
+		s.relist.Stop()
+	case listed || !s.asking:
+		s.relist.Reset(s.cfg.Hold.interval())
+	}
+	s.asking = held
+}
