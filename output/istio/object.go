@@ -62,8 +62,8 @@ func fingerprintOf(spec any) fingerprint {
 func (o Object) fingerprint() fingerprint { return fingerprintOf(o.Spec) }
 
 // Observed is an object as the API server has it, in short: what is in the
-// specification is known by its fingerprint only, so that the view of an API
-// server with a million endpoints is small.
+// specification is known by its fingerprint and eight bytes for each endpoint, so
+// that the view of an API server with a million endpoints is small.
 type Observed struct {
 	Ref
 	UID         string
@@ -71,6 +71,7 @@ type Observed struct {
 	Labels      map[string]string
 	Annotations map[string]string
 	spec        fingerprint
+	members     []member // of the specification, to tell what passes from one object to another
 }
 
 // key tells which key an object of ours belongs to.
