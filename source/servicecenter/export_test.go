@@ -103,6 +103,43 @@ func DecodeFound(body []byte, n int) error {
 	return err
 }
 
+// Roll reads lists, one after the other.
+type Roll struct{ roll }
+
+// Read says what a list has, and how many of its entries make no sense.
+func (r *Roll) Read(body []byte) (services []string, broken int, err error) {
+	return shown(r.read(body))
+}
+
+// ReadAlone is Read without regard to any other list.
+func ReadAlone(body []byte) (services []string, broken int, err error) {
+	return shown(decodeList(body))
+}
+
+func shown(a listAnswer, err error) ([]string, int, error) {
+	var all []string
+	for _, l := range a.services {
+		all = append(all, fmt.Sprintf("%+v", l))
+	}
+	slices.Sort(all)
+	return all, a.broken, err
+}
+
+// Decode is Read for its cost alone.
+func (r *Roll) Decode(body []byte) error {
+	_, err := r.read(body)
+	return err
+}
+
+// Decode is ReadAlone for its cost alone.
+func Decode(body []byte) error {
+	_, err := decodeList(body)
+	return err
+}
+
+// EntryEnd is where the first of some values ends.
+func EntryEnd(text []byte) int { return entryEnd(text) }
+
 // Assigner names services, each time anew.
 func Assigner(c Config, services []Registered) (func(), error) {
 	n, err := newNaming(c.withDefaults())
