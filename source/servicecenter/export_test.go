@@ -70,8 +70,8 @@ func Chunks(asks []Ask, bytes, keys int) []chunk { return chunks(asks, bytes, ke
 func (c chunk) Asks() []Ask  { return c.asks }
 func (c chunk) Body() []byte { return c.body }
 
-func NextRound(poll, took time.Duration, changed bool, random float64) time.Duration {
-	return nextRound(poll, took, changed, random)
+func NextRound(poll, took time.Duration, changed, everything bool, random float64) time.Duration {
+	return nextRound(poll, took, changed, everything, random)
 }
 
 // Try makes a login that fails, if it may be made.
