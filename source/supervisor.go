@@ -78,8 +78,9 @@ type Supervisor struct {
 	index   *index // of the stored records; this and holds belong to the writer
 	holds   *holds
 
-	mu     sync.Mutex // guards status; never held across a call
+	mu     sync.Mutex // guards status and outage; never held across a call
 	status Status
+	outage outage
 }
 
 // NewSupervisor returns a supervisor of the source with that name, which must
@@ -117,6 +118,7 @@ func (s *Supervisor) Run(ctx context.Context) error {
 		}
 		if live >= s.cfg.MaxBackoff {
 			wait.reset()
+			s.report(func(*Status) { s.outage = outage{} })
 		}
 		delay := wait.next(rand.Float64())
 		s.failed(err, delay)
