@@ -24,9 +24,12 @@ func (s *Supervisor) stored(r *reading, v verdict, ignored map[string]int, now t
 	if state == before.State && len(v.counts) == 0 {
 		reason = before.Reason // nothing is news of what is held
 	}
+	var recovered bool
+	var outage []any
 	s.report(func(st *Status) {
 		st.enter(state, reason, now)
 		s.count(st)
+		recovered, outage = s.outage.recover(), s.outage.attrs(now)
 		st.Refused, st.RefusedTotal = standing, st.RefusedTotal+uint64(len(fresh))
 		if r.whole {
 			st.LastListing, st.listed = now, true
@@ -35,8 +38,13 @@ func (s *Supervisor) stored(r *reading, v verdict, ignored map[string]int, now t
 			st.Ignored = maps.Clone(ignored)
 		}
 	})
-	if state == StateLive && before.State != StateLive {
-		s.cfg.Log.Info("source is live", "source", s.name)
+	failing := before.State == StateStale || before.State == StateListing
+	switch {
+	case failing && !recovered && len(outage) > 0: // nor was it said that it failed
+	case state == StateLive && before.State != StateLive:
+		s.cfg.Log.Info("source is live", append([]any{"source", s.name}, outage...)...)
+	case recovered:
+		s.cfg.Log.Info("source is read again", append([]any{"source", s.name, "state", string(state)}, outage...)...)
 	}
 	if len(v.began) > 0 {
 		s.cfg.Log.Warn("a suspicious drop is held", "source", s.name, "reason", reason)
@@ -59,11 +67,18 @@ func (f Refusal) text() string {
 // failed reports why the source ended and when it is run again.
 func (s *Supervisor) failed(err error, delay time.Duration) {
 	s.fail(fmt.Sprintf("%v; trying again within %s", err, max(delay.Round(time.Second), time.Second)))
-	attrs := []any{"source", s.name, "err", err}
-	if p, ok := errors.AsType[*panicError](err); ok {
+	attrs, now := []any{"source", s.name, "err", err}, time.Now()
+	p, panicked := errors.AsType[*panicError](err)
+	if panicked {
 		attrs = append(attrs, "stack", string(p.stack))
 	}
-	s.cfg.Log.Warn("source failed", attrs...)
+	s.mu.Lock()
+	say := s.outage.fail(err.Error(), panicked, now)
+	attrs = append(attrs, s.outage.attrs(now)...)
+	s.mu.Unlock()
+	if say {
+		s.cfg.Log.Warn("source failed", attrs...)
+	}
 }
 
 // fail reports that the registry cannot be mirrored. What is stored stays, so

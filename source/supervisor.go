@@ -85,8 +85,9 @@ type Supervisor struct {
 	relist    *time.Ticker // runs while anything is held
 	asking    bool         // it runs
 
-	mu     sync.Mutex // guards status; never held across a call
+	mu     sync.Mutex // guards status and outage; never held across a call
 	status Status
+	outage outage
 }
 
 // NewSupervisor returns a supervisor of the source with that name, which must
@@ -126,6 +127,7 @@ func (s *Supervisor) Run(ctx context.Context) error {
 		}
 		if live >= s.cfg.MaxBackoff {
 			wait.reset()
+			s.report(func(*Status) { s.outage = outage{} })
 		}
 		delay := wait.next(rand.Float64())
 		s.failed(err, delay)

@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/isthmus-mesh/isthmus/admin"
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/config"
 	"github.com/isthmus-mesh/isthmus/output/istio"
@@ -25,7 +26,7 @@ const rehearsal = time.Minute
 type Rehearsal struct {
 	Sources []source.Status
 	Actions []istio.Action
-	LeftOut []istio.Omission
+	LeftOut []admin.Omission
 }
 
 // Rehearse reads the sources and, if there is an output that writes, the system
@@ -92,7 +93,11 @@ func (a *App) read(ctx context.Context, known <-chan struct{}) (r Rehearsal, err
 		return r, fmt.Errorf("not everything is known after %s: %s", rehearsal, strings.Join(a.missing(), "; "))
 	}
 	if a.istio != nil {
-		r.Actions, r.LeftOut, err = a.istio.writer.Plan(ctx)
+		var left []istio.Omission
+		r.Actions, left, err = a.istio.writer.Plan(ctx)
+		for _, o := range left {
+			r.LeftOut = append(r.LeftOut, omissions(o)...)
+		}
 	}
 	for _, s := range a.fleet.supervisors() {
 		r.Sources = append(r.Sources, s.Status())

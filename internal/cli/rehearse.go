@@ -1,54 +1,145 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 
 	"github.com/spf13/cobra"
 
+	"github.com/isthmus-mesh/isthmus/admin"
 	"github.com/isthmus-mesh/isthmus/config"
 	"github.com/isthmus-mesh/isthmus/internal/app"
 	"github.com/isthmus-mesh/isthmus/output/istio"
 )
 
-// mostLines is how many lines of an object's difference are printed.
+// mostLines is how many lines of an object's difference are printed as text.
 const mostLines = 20
 
+// rehearsal is what would be written and why, as -o json and -o yaml print it.
+// Its fields are described in docs/reference/istio.md.
+type rehearsal struct {
+	Sources []rehearsed      `json:"sources"`
+	Writer  string           `json:"writer"`  // the output that would write; empty if there is none
+	Actions []action         `json:"actions"` // in the order of the objects
+	LeftOut []admin.Omission `json:"leftOut"`
+	Counts  counts           `json:"counts"` // of the actions
+}
+
+// rehearsed is a source that was read once.
+type rehearsed struct {
+	Name      string          `json:"name"`
+	Kind      string          `json:"kind"`
+	State     string          `json:"state"`
+	Reason    string          `json:"reason"` // of the state
+	Services  int             `json:"services"`
+	Endpoints int             `json:"endpoints"`
+	Ignored   map[string]int  `json:"ignored"` // objects of other kinds, by kind
+	Refused   []admin.Refused `json:"refused"`
+}
+
+// action is what would be done to one object.
+type action struct {
+	Verb   istio.Verb `json:"verb"`
+	Object string     `json:"object"` // "ServiceEntry shop/reviews.example.com"
+	Reason string     `json:"reason"`
+	Diff   []string   `json:"diff"` // of the specification, all of it
+}
+
+type counts struct {
+	Create int `json:"create"`
+	Update int `json:"update"`
+	Delete int `json:"delete"`
+	Leave  int `json:"leave"`
+}
+
+// rehearsing tells a command that prints a rehearsal only with a certain flag
+// that -o was given without it.
+func rehearsing(c *cobra.Command, flag string, on bool) error {
+	if !on && c.Flags().Changed("output") {
+		return errors.New("-o says how --" + flag + " prints what would be written; add --" + flag + " or leave -o away")
+	}
+	return nil
+}
+
 // rehearse prints what would be written.
-func rehearse(c *cobra.Command, loaded *config.Config, log *slog.Logger) error {
+func rehearse(c *cobra.Command, loaded *config.Config, log *slog.Logger, f format) error {
 	plan, err := app.Rehearse(c.Context(), loaded, log)
 	if err != nil {
 		return wrong{err}
 	}
-	out := c.OutOrStdout()
-	for _, s := range plan.Sources {
-		fmt.Fprintf(out, "source %s: %s, %d services, %d endpoints, %d refused\n", s.Name, s.State, s.Services, s.Endpoints, len(s.Refused))
-	}
-	count := map[istio.Verb]int{}
-	for _, a := range plan.Actions {
-		count[a.Verb]++
-		printAction(c, a)
-	}
-	for _, o := range plan.LeftOut {
-		if o.Refused != "" {
-			fmt.Fprintf(out, "left out %s: %s\n", o.Key, o.Refused)
-		}
-		for _, left := range o.LeftOut {
-			fmt.Fprintf(out, "left out of %s: %s\n", o.Key, left)
-		}
-	}
-	if loaded.Outputs.Istio == nil {
-		fmt.Fprintln(out, "no output writes anywhere")
+	r := shape(plan, loaded.Outputs.Istio != nil)
+	return printAs(c, f, r, func() error {
+		printRehearsal(c, r)
 		return nil
-	}
-	fmt.Fprintf(out, "would create %d, update %d, delete %d and leave %d objects; nothing was written\n",
-		count[istio.Create], count[istio.Update], count[istio.Delete], count[istio.Leave])
-	return nil
+	})
 }
 
-func printAction(c *cobra.Command, a istio.Action) {
+func shape(plan app.Rehearsal, writes bool) rehearsal {
+	r := rehearsal{Sources: []rehearsed{}, Actions: []action{}, LeftOut: append([]admin.Omission{}, plan.LeftOut...)}
+	if writes {
+		r.Writer = "istio"
+	}
+	for _, s := range plan.Sources {
+		source := rehearsed{
+			Name: s.Name, Kind: s.Kind, State: string(s.State), Reason: s.Reason, Services: s.Services, Endpoints: s.Endpoints,
+			Ignored: map[string]int{}, Refused: []admin.Refused{},
+		}
+		maps.Copy(source.Ignored, s.Ignored)
+		for _, refused := range s.Refused {
+			source.Refused = append(source.Refused, admin.Refused{
+				Object: refused.Object, Where: refused.Where, Field: refused.Field, Reason: refused.Reason,
+			})
+		}
+		r.Sources = append(r.Sources, source)
+	}
+	for _, a := range plan.Actions {
+		r.Actions = append(r.Actions, action{a.Verb, a.String(), a.Reason, append([]string{}, a.Diff...)})
+		r.Counts.add(a.Verb)
+	}
+	return r
+}
+
+func (c *counts) add(v istio.Verb) {
+	switch v {
+	case istio.Create:
+		c.Create++
+	case istio.Update:
+		c.Update++
+	case istio.Delete:
+		c.Delete++
+	case istio.Leave:
+		c.Leave++
+	}
+}
+
+func printRehearsal(c *cobra.Command, r rehearsal) {
 	out := c.OutOrStdout()
-	fmt.Fprintf(out, "%s %s: %s\n", a.Verb, a.Ref, a.Reason)
+	for _, s := range r.Sources {
+		fmt.Fprintf(out, "source %s: %s, %d services, %d endpoints, %d refused\n", s.Name, s.State, s.Services, s.Endpoints, len(s.Refused))
+	}
+	for _, a := range r.Actions {
+		printAction(c, a)
+	}
+	for _, o := range r.LeftOut {
+		if o.Count == 0 { // nothing of it is written
+			fmt.Fprintf(out, "left out %s: %s\n", o.Object, o.Reason)
+			continue
+		}
+		fmt.Fprintf(out, "left out of %s: %d: %s\n", o.Object, o.Count, o.Reason)
+	}
+	if r.Writer == "" {
+		fmt.Fprintln(out, "no output writes anywhere")
+		return
+	}
+	fmt.Fprintf(out, "would create %d, update %d, delete %d and leave %d objects; nothing was written\n",
+		r.Counts.Create, r.Counts.Update, r.Counts.Delete, r.Counts.Leave)
+}
+
+func printAction(c *cobra.Command, a action) {
+	out := c.OutOrStdout()
+	fmt.Fprintf(out, "%s %s: %s\n", a.Verb, a.Object, a.Reason)
 	for i, line := range a.Diff {
 		if i == mostLines {
 			fmt.Fprintf(out, "    and %d lines more\n", len(a.Diff)-i)

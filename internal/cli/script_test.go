@@ -26,7 +26,10 @@ const patience = 30 * time.Second
 //   - connect ID: a client with that node id has accepted all clusters;
 //   - hangup: SIGHUP to the server;
 //   - terminate: SIGTERM to the server, which ends with status 0; what it
-//     logged is in the file serve.log.
+//     logged is in the file serve.log;
+//   - kubernetes KUBECONFIG MANIFESTS: an API server runs from here on that has
+//     what the manifests say, and the kubeconfig leads to it;
+//   - untouched: nothing was written to that API server.
 func TestScripts(t *testing.T) {
 	t.Parallel()
 	testscript.Run(t, testscript.Params{
@@ -35,12 +38,12 @@ func TestScripts(t *testing.T) {
 		RequireUniqueNames:  true,
 		UpdateScripts:       *update,
 		Setup: func(env *testscript.Env) error {
-			env.Values[theServer{}] = &server{}
+			env.Values[theServer{}], env.Values[theAPI{}] = &server{}, &cluster{}
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exits": exits, "serve": serve, "connect": connect, "terminate": terminate,
-			"await": await, "hangup": hangup,
+			"await": await, "hangup": hangup, "kubernetes": kubernetes, "untouched": untouched,
 		},
 	})
 }

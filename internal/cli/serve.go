@@ -14,6 +14,7 @@ import (
 func newServe(version string) *cobra.Command {
 	var path string
 	var dry bool
+	var f format
 	c := &cobra.Command{
 		Use:   "serve --config FILE",
 		Short: "Mirror the registries and serve the mesh",
@@ -25,10 +26,15 @@ The file is reloaded when it changes and on SIGHUP, all of it or, if it is not
 valid, nothing. Clients stay connected.
 
 With --dry-run nothing is served or written: it lists the sources and the API server
-of the output istio, prints what it would write there and why, and ends.`,
-		Example: "  isthmus serve --config isthmus.yaml\n  isthmus serve --config isthmus.yaml --dry-run",
-		Args:    cobra.NoArgs,
+of the output istio, prints what it would write there and why, and ends. With -o json
+or -o yaml it prints that for a program, with every line of every difference.`,
+		Example: "  isthmus serve --config isthmus.yaml\n  isthmus serve --config isthmus.yaml --dry-run\n" +
+			"  isthmus serve --config isthmus.yaml --dry-run -o json",
+		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
+			if err := rehearsing(c, "dry-run", dry); err != nil {
+				return err
+			}
 			// From here on a hangup is no end, but asks for a reload.
 			hangup := make(chan os.Signal, 1)
 			signal.Notify(hangup, syscall.SIGHUP)
@@ -39,7 +45,7 @@ of the output istio, prints what it would write there and why, and ends.`,
 			}
 			log, logging := newLog(loaded.Log, c.ErrOrStderr())
 			if dry {
-				return rehearse(c, loaded, log)
+				return rehearse(c, loaded, log, f)
 			}
 			a, err := app.New(c.Context(), loaded, version, log)
 			if err != nil {
@@ -54,6 +60,7 @@ of the output istio, prints what it would write there and why, and ends.`,
 	}
 	configFlag(c, &path)
 	c.Flags().BoolVar(&dry, "dry-run", false, "print what would be written and why, and write nothing")
+	formatFlag(c, &f)
 	return c
 }
 

@@ -13,6 +13,7 @@ import (
 func newValidate() *cobra.Command {
 	var path string
 	var connect bool
+	var f format
 	c := &cobra.Command{
 		Use:   "validate --config FILE",
 		Short: "Check a configuration without acting on it",
@@ -20,24 +21,32 @@ func newValidate() *cobra.Command {
 line, field, reason and remedy. It has no side effects and uses no network.
 
 With --connect it also reads the sources and the API server of the output istio, and
-prints what would be written there and why. It still changes nothing.`,
-		Example: "  isthmus validate --config isthmus.yaml\n  isthmus validate --config isthmus.yaml --connect",
-		Args:    cobra.NoArgs,
+prints what would be written there and why. It still changes nothing. With -o json
+or -o yaml it prints that alone and for a program, with every line of every difference.`,
+		Example: "  isthmus validate --config isthmus.yaml\n  isthmus validate --config isthmus.yaml --connect\n" +
+			"  isthmus validate --config isthmus.yaml --connect -o json",
+		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
+			if err := rehearsing(c, "connect", connect); err != nil {
+				return err
+			}
 			loaded, err := config.Load(path)
 			if err != nil {
 				return wrong{err}
 			}
-			fmt.Fprintf(c.OutOrStdout(), "%s is valid: %s\n", path, summary(loaded))
+			if f == asTable {
+				fmt.Fprintf(c.OutOrStdout(), "%s is valid: %s\n", path, summary(loaded))
+			}
 			if connect {
 				log, _ := newLog(loaded.Log, c.ErrOrStderr())
-				return rehearse(c, loaded, log)
+				return rehearse(c, loaded, log, f)
 			}
 			return nil
 		},
 	}
 	configFlag(c, &path)
 	c.Flags().BoolVar(&connect, "connect", false, "read the sources and the API server as well")
+	formatFlag(c, &f)
 	return c
 }
 

@@ -124,7 +124,7 @@ func (w *world) missed(key Key, o Observed) wait {
 		}
 		lack = lack.left(w, key)
 		lost := 0
-		for _, socket := range o.endpoints {
+		for _, socket := range o.sockets {
 			if lack.endpoints[socket] {
 				lost++
 			}
@@ -193,7 +193,7 @@ func (w *Writer) compare(world *world, source string, now time.Time) (drops []*d
 
 // count counts what is listed of an object.
 func (c *census) count(key Key, o Observed, sockets map[uint64]string, source string) {
-	for _, socket := range o.endpoints {
+	for _, socket := range o.sockets {
 		if sockets[socket] == source {
 			c.listed++
 			c.serving[key] = true
@@ -207,7 +207,7 @@ func (c *census) miss(key Key, o Observed, sockets map[uint64]string, whole bool
 	if !ok {
 		l = lack{whole, map[uint64]bool{}}
 	}
-	for _, socket := range o.endpoints {
+	for _, socket := range o.sockets {
 		if _, there := sockets[socket]; !there && !l.endpoints[socket] {
 			l.endpoints[socket] = true
 			c.lost++

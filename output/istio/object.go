@@ -63,8 +63,8 @@ func fingerprintOf(spec any) fingerprint {
 func (o Object) fingerprint() fingerprint { return fingerprintOf(o.Spec) }
 
 // Observed is an object as the API server has it, in short: what is in the
-// specification is known by its fingerprint only, so that the view of an API
-// server with a million endpoints is small.
+// specification is known by its fingerprint and 16 bytes for each endpoint, so
+// that the view of an API server with a million endpoints is small.
 type Observed struct {
 	Ref
 	UID         string
@@ -72,7 +72,8 @@ type Observed struct {
 	Labels      map[string]string
 	Annotations map[string]string
 	spec        fingerprint
-	endpoints   []uint64 // as [socket] has it; see [trust]
+	sockets     []uint64 // of its endpoints, as [socket] has it; see [trust]
+	members     []member // of the specification, to tell what passes from one object to another
 }
 
 // sources are those that an object is made of.

@@ -18,12 +18,13 @@ func (w *Writer) reconcile(ctx context.Context, key Key) (controller.Outcome, er
 	w.ledger.planned(key, t, actions)
 	var errs []error
 	var wrote []expectation
-	failed := map[Verb]bool{}
-	for _, a := range actions {
+	failed, written := map[Verb]bool{}, map[Ref]Observed{}
+	moves := movesOf(actions)
+	for _, a := range moves.order(actions) {
 		if failed[Create] || a.Verb == Delete && failed[Update] {
 			break // what comes has to be there before what it replaces goes
 		}
-		expected, err := w.carryOut(ctx, a)
+		expected, err := w.carryOutKeeping(ctx, a, moves, written)
 		if err != nil {
 			failed[a.Verb] = true
 			errs = append(errs, err)
@@ -55,6 +56,34 @@ type expectation struct {
 	Ref
 	version string // at least; empty: the object with this uid is gone
 	uid     string
+	now     Observed // the object as it was written
+}
+
+// carryOutKeeping does what is to be done to one object, but for endpoints that
+// it must not lose before another object of the service has them. It notes in
+// written what it wrote; an object may come twice.
+func (w *Writer) carryOutKeeping(ctx context.Context, a Action, m moves, written map[Ref]Observed) ([]expectation, error) {
+	if a.Verb != Update {
+		return w.carryOut(ctx, a)
+	}
+	if now, ok := written[a.Ref]; ok {
+		a.have = now
+	}
+	if keep := m.kept(a.Ref, written); len(keep) > 0 {
+		var err error
+		if a, err = w.widened(ctx, a, keep); err != nil {
+			return nil, err
+		}
+		if a.want.differs(a.have) == "" {
+			written[a.Ref] = a.have // as wide as it has to be, since an earlier try
+			return nil, nil
+		}
+	}
+	expected, err := w.carryOut(ctx, a)
+	for _, e := range expected {
+		written[e.Ref] = e.now
+	}
+	return expected, err
 }
 
 // carryOut does what is to be done to one object.
@@ -89,7 +118,7 @@ func (w *Writer) carryOut(ctx context.Context, a Action) ([]expectation, error) 
 	if a.Verb == Delete {
 		return []expectation{{Ref: a.Ref, uid: a.have.UID}}, nil
 	}
-	return []expectation{{a.Ref, now.Version, now.UID}}, nil
+	return []expectation{{a.Ref, now.Version, now.UID, now}}, nil
 }
 
 // errRaced says that the view is behind. It catches up by itself.

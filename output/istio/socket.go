@@ -16,15 +16,14 @@ func socket(address, network string, port uint32) uint64 {
 	return h.Sum64()
 }
 
-// endpointsOf returns a socket of each endpoint of a specification, that of the
+// socketsOf returns a socket of each endpoint of a specification, that of the
 // lowest port: endpoints are told apart by it, whatever else is said of them.
-func endpointsOf(spec any) []uint64 {
+func socketsOf(spec any) []uint64 {
 	fields, _ := spec.(map[string]any)
 	ports, _ := fields["ports"].([]any)
-	endpoints, _ := fields["endpoints"].([]any)
+	endpoints := endpointsOf(spec)
 	sockets := make([]uint64, 0, len(endpoints))
-	for _, e := range endpoints {
-		endpoint, _ := e.(map[string]any)
+	for _, endpoint := range endpoints {
 		address, _ := endpoint["address"].(string)
 		network, _ := endpoint["network"].(string)
 		sockets = append(sockets, socket(address, network, lowest(ports, endpoint)))

@@ -94,8 +94,8 @@ func observedOf(kind Kind, u *unstructured.Unstructured) Observed {
 	return Observed{
 		Ref: Ref{kind, u.GetNamespace(), u.GetName()},
 		UID: string(u.GetUID()), Version: u.GetResourceVersion(),
-		Labels: u.GetLabels(), Annotations: u.GetAnnotations(), spec: fingerprintOf(u.Object["spec"]),
-		endpoints: endpointsOf(u.Object["spec"]),
+		Labels: u.GetLabels(), Annotations: u.GetAnnotations(),
+		spec: fingerprintOf(u.Object["spec"]), sockets: socketsOf(u.Object["spec"]), members: membersOf(u.Object["spec"]),
 	}
 }
 

@@ -3,7 +3,6 @@ package servicecenter
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -26,12 +25,7 @@ type client struct {
 	access *access
 	at     int // the address in use
 
-	// last is the list before, by the hash of its text: a list is long, hardly
-	// ever changes, and costs more to decode than to hash.
-	last struct {
-		sum    [sha256.Size]byte
-		answer listAnswer
-	}
+	roll roll
 
 	// kept is how long the registry was kept busy since this was last set to zero.
 	kept time.Duration
@@ -224,20 +218,8 @@ func refusedWith(status int, body []byte) error {
 func (c *client) list(ctx context.Context) (answer listAnswer, err error) {
 	err = c.do(ctx, request{
 		what: "list the services", method: http.MethodGet, path: []string{c.config.Project, "registry", "microservices"},
-		read: func(body []byte) (err error) { answer, err = c.decodeList(body); return err },
+		read: func(body []byte) (err error) { answer, err = c.roll.read(body); return err },
 	})
-	return answer, err
-}
-
-func (c *client) decodeList(body []byte) (listAnswer, error) {
-	sum := sha256.Sum256(body)
-	if sum == c.last.sum {
-		return c.last.answer, nil
-	}
-	answer, err := decodeList(body)
-	if err == nil {
-		c.last.sum, c.last.answer = sum, answer
-	}
 	return answer, err
 }
 

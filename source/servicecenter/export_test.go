@@ -70,8 +70,8 @@ func Chunks(asks []Ask, bytes, keys int) []chunk { return chunks(asks, bytes, ke
 func (c chunk) Asks() []Ask  { return c.asks }
 func (c chunk) Body() []byte { return c.body }
 
-func NextRound(poll, took time.Duration, changed bool, random float64) time.Duration {
-	return nextRound(poll, took, changed, random)
+func NextRound(poll, took time.Duration, changed, everything bool, random float64) time.Duration {
+	return nextRound(poll, took, changed, everything, random)
 }
 
 // Try makes a login that fails, if it may be made.
@@ -102,6 +102,43 @@ func DecodeFound(body []byte, n int) error {
 	_, err := decodeFound(body, n)
 	return err
 }
+
+// Roll reads lists, one after the other.
+type Roll struct{ roll }
+
+// Read says what a list has, and how many of its entries make no sense.
+func (r *Roll) Read(body []byte) (services []string, broken int, err error) {
+	return shown(r.read(body))
+}
+
+// ReadAlone is Read without regard to any other list.
+func ReadAlone(body []byte) (services []string, broken int, err error) {
+	return shown(decodeList(body))
+}
+
+func shown(a listAnswer, err error) ([]string, int, error) {
+	var all []string
+	for _, l := range a.services {
+		all = append(all, fmt.Sprintf("%+v", l))
+	}
+	slices.Sort(all)
+	return all, a.broken, err
+}
+
+// Decode is Read for its cost alone.
+func (r *Roll) Decode(body []byte) error {
+	_, err := r.read(body)
+	return err
+}
+
+// Decode is ReadAlone for its cost alone.
+func Decode(body []byte) error {
+	_, err := decodeList(body)
+	return err
+}
+
+// EntryEnd is where the first of some values ends.
+func EntryEnd(text []byte) int { return entryEnd(text) }
 
 // Assigner names services, each time anew.
 func Assigner(c Config, services []Registered) (func(), error) {

@@ -2,6 +2,7 @@ package servicecenter_test
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -40,5 +41,29 @@ func TestOwnWorkDelaysNoRound(t *testing.T) {
 		}
 		cancel()
 		<-ended
+	})
+}
+
+// Nothing goes unnoticed for long just because everything had to be found. A
+// registry that is slow when hardly anything has changed is left alone for
+// longer nevertheless.
+func TestTheFirstRoundDelaysTheNextOneLittle(t *testing.T) {
+	bubble(t, prompt, func(r *rig) {
+		id := r.many("cart", 0, 1)
+		r.Inject(standin.BatchFind, standin.Late(4*time.Second), 1)
+		m := r.mirror(r.config())
+		r.pass(4 * time.Second)
+		m.is(source.StateLive, "")
+		r.instance(id, "late", "10.0.0.2:8080")
+		r.Inject(standin.ListServices, standin.Late(3*time.Second), 0)
+		r.pass(5*time.Second*11/10 + 3*time.Second)
+		if !strings.Contains(m.stored(), "10.0.0.2") {
+			r.Errorf("not noticed after 8.5 s:\n%s", m.stored())
+		}
+		before := r.Requests(standin.ListServices)
+		r.pass(time.Minute)
+		if got := r.Requests(standin.ListServices) - before; got > 5 {
+			r.Errorf("%d lists of 3 s each in a minute", got)
+		}
 	})
 }

@@ -44,6 +44,7 @@ type Source struct {
 	sink   source.Sink
 	listed bool // by this run
 	audit  time.Time
+	anew   bool   // the round found everything anew, without a failure
 	watch  *watch // nil if switched off
 }
 
@@ -117,13 +118,13 @@ func (s *Source) follow(ctx context.Context) error {
 			}
 			continue
 		}
-		s.client.kept = 0
+		s.client.kept, s.anew = 0, false
 		changed, err := s.round(ctx, again)
 		if err != nil {
 			return err
 		}
 		again = false
-		next.Reset(nextRound(s.config.Poll, s.client.kept, changed, rand.Float64()))
+		next.Reset(nextRound(s.config.Poll, s.client.kept, changed, s.anew, rand.Float64()))
 	}
 }
 
@@ -152,6 +153,7 @@ func (s *Source) round(ctx context.Context, again bool) (changed bool, err error
 	if failed != nil {
 		s.options.Log.Debug("a part of the services could not be found", "err", failed)
 	}
+	s.anew = audit && failed == nil
 	if audit {
 		s.audit = began.Add(s.config.Audit)
 		s.watch.relearn()

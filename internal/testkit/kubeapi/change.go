@@ -36,6 +36,9 @@ func (s *Server) change(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	s.writes = append(s.writes, r.Method+" "+strings.TrimPrefix(at, "/apis/"))
+	if s.after != nil {
+		s.after(s.everything())
+	}
 	if o := s.objects[at]; o != nil {
 		reply(w, http.StatusOK, o.object)
 		return

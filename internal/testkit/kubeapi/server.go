@@ -32,6 +32,7 @@ type Server struct {
 	down     bool
 	refuse   func(verb, path string) *Refusal
 	before   func(verb, path string)
+	after    func(objects map[string]Object)
 	writes   []string
 }
 
@@ -87,6 +88,15 @@ func (s *Server) Before(f func(verb, path string)) {
 	s.before = f
 }
 
+// After has f called after each write that was carried out, with everything that
+// there is then, by path below /apis; nil ends it. No other write comes
+// between. f must not change what it is shown, nor call the server.
+func (s *Server) After(f func(objects map[string]Object)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.after = f
+}
+
 // Writes are the writes that were carried out, "VERB path", in order.
 func (s *Server) Writes() []string {
 	s.mu.Lock()
@@ -116,6 +126,25 @@ func (s *Server) Delete(path string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.remove("/apis/" + path)
+}
+
+// Everything is all there is, by path below /apis.
+func (s *Server) Everything() map[string]Object {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all := s.everything()
+	for path, o := range all {
+		all[path] = clone(o)
+	}
+	return all
+}
+
+func (s *Server) everything() map[string]Object {
+	all := make(map[string]Object, len(s.objects))
+	for path, o := range s.objects {
+		all[strings.TrimPrefix(path, "/apis/")] = o.object
+	}
+	return all
 }
 
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {

@@ -1,0 +1,371 @@
+package istio
+
+import (
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"pgregory.net/rapid"
+	"sigs.k8s.io/yaml"
+
+	"github.com/isthmus-mesh/isthmus/catalog"
+	"github.com/isthmus-mesh/isthmus/internal/testkit/kubeapi"
+	"github.com/isthmus-mesh/isthmus/model"
+)
+
+// claims says who serves which port where, and who is there at all, by object.
+type claims map[string]map[string]bool
+
+// claimsOf reads what objects of the API server say.
+func claimsOf(objects map[string]kubeapi.Object) claims {
+	found := claims{}
+	for path, o := range objects {
+		spec, _ := o["spec"].(kubeapi.Object)
+		ports, _ := spec["ports"].([]any)
+		endpoints, _ := spec["endpoints"].([]any)
+		found[path] = map[string]bool{}
+		for _, e := range endpoints {
+			e, _ := e.(kubeapi.Object)
+			own, _ := e["ports"].(kubeapi.Object)
+			found[path][fmt.Sprint(e["address"])] = true
+			for _, p := range ports {
+				p, _ := p.(kubeapi.Object)
+				at, ok := own[fmt.Sprint(p["name"])]
+				if !ok {
+					at = p["number"]
+				}
+				found[path][fmt.Sprint(p["number"], " → ", e["address"], ":", at)] = true
+			}
+		}
+	}
+	return found
+}
+
+// all is what is said in any object.
+func (c claims) all() map[string]bool {
+	whole := map[string]bool{}
+	for _, of := range c {
+		maps.Copy(whole, of)
+	}
+	return whole
+}
+
+// history is what an API server had after each write.
+type history struct {
+	mu     sync.Mutex
+	states []claims
+	wrong  []string // what Istio would refuse
+}
+
+// recorded keeps what the API server has from here on.
+func recorded(api *kubeapi.Server) *history {
+	h := &history{}
+	api.After(func(objects map[string]kubeapi.Object) {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		h.states = append(h.states, claimsOf(objects))
+		for _, o := range objects {
+			if text, err := yaml.Marshal(o); err != nil {
+				h.wrong = append(h.wrong, err.Error())
+			} else {
+				h.wrong = append(h.wrong, istioSays(string(text))...)
+			}
+		}
+	})
+	return h
+}
+
+// take returns what was recorded since it was called last.
+func (h *history) take() (states []claims, wrong []string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	states, wrong = h.states, h.wrong
+	h.states, h.wrong = nil, nil
+	return states, wrong
+}
+
+// changed are the objects that differ, or are in one of two states only.
+func changed(before, after claims) (paths []string) {
+	for _, path := range slices.Compact(slices.Sorted(maps.Keys(eitherOf(before, after)))) {
+		if !maps.Equal(before[path], after[path]) || (before[path] == nil) != (after[path] == nil) {
+			paths = append(paths, path)
+		}
+	}
+	return paths
+}
+
+func eitherOf(a, b claims) claims {
+	both := maps.Clone(a)
+	maps.Copy(both, b)
+	return both
+}
+
+// crossing reports whether no order of single writes could do: there are objects
+// each of which takes in something that the next one loses, in a circle.
+func crossing(before, after claims) bool {
+	loses := map[string]map[string]bool{} // by object, who takes in what it loses
+	for from, had := range before {
+		loses[from] = map[string]bool{}
+		for to, has := range after {
+			for claim := range has {
+				address := claim[strings.LastIndex(claim, " ")+1:]
+				address, _, _ = strings.Cut(address, ":")
+				if to != from && before[to] != nil && after[from] != nil && !before[to][claim] && touches(had, after[from], address) {
+					loses[from][to] = true
+				}
+			}
+		}
+	}
+	for len(loses) > 0 {
+		free := slices.DeleteFunc(slices.Collect(maps.Keys(loses)), func(from string) bool {
+			for to := range loses[from] {
+				if loses[to] != nil {
+					return true
+				}
+			}
+			return false
+		})
+		if len(free) == 0 {
+			return true
+		}
+		for _, path := range free {
+			delete(loses, path)
+		}
+	}
+	return false
+}
+
+// touches reports whether an object loses something of an address.
+func touches(had, has map[string]bool, address string) bool {
+	for claim := range had {
+		if !has[claim] && (claim == address || strings.Contains(claim, " "+address+":")) {
+			return true
+		}
+	}
+	return false
+}
+
+// Whoever is in a service before and after a change is in it all the time,
+// and so is each port that is served at the same place: whatever changes of the
+// ports that endpoints serve, and so of the objects they are in. Everything
+// that is written meanwhile Istio takes, and an object is written twice only
+// where there is no other way.
+func TestNobodyIsAbsentWhileMoving(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(rt *rapid.T) {
+		api := kubeapi.New()
+		defer api.Close()
+		r := newRegistry("sc")
+		r.listed("sc")
+		size := rapid.IntRange(1, 4).Draw(rt, "shard size")
+		w := start(t, api, r, func(c *Config, _ *Options) { c.ShardSize = size })
+		defer w.stop()
+		h := recorded(api)
+		r.say(service("sc", "a.example"))
+		rests(t, w, r, api)
+		h.take()
+		present := map[string]bool{}
+		before := claims{}
+		for range rapid.IntRange(2, 5).Draw(rt, "changes") {
+			events := drawMoves(rt, present)
+			r.say(events...)
+			rests(t, w, r, api)
+			states, wrong := h.take()
+			if len(wrong) > 0 {
+				rt.Fatalf("Istio would refuse: %v", wrong)
+			}
+			if len(states) == 0 {
+				continue
+			}
+			after := states[len(states)-1]
+			checkPresence(rt, before, states)
+			if objects := changed(before, after); len(states) > len(objects) && !crossing(before, after) {
+				rt.Fatalf("%d writes for %d objects that have changed:\n%v\n%v", len(states), len(objects), before, after)
+			}
+			before = after
+		}
+	})
+}
+
+// rests waits until what was said last is written.
+func rests(t *testing.T, w *running, r *registry, api *kubeapi.Server) {
+	t.Helper()
+	await(t, "the change to be written", func() error {
+		w.ledger.mu.Lock()
+		pending := len(w.ledger.pending)
+		w.ledger.mu.Unlock()
+		if s := w.Status(); pending > 0 || s.Pending > 0 || len(s.Waiting) > 0 || !s.Leading {
+			return fmt.Errorf("%d changes and %d keys are pending, waiting for %v, failing: %v", pending, s.Pending, s.Waiting, s.Failing)
+		}
+		service, _ := r.builder.Snapshot().Service(catalog.ServiceKey{Namespace: "shop", Host: "a.example"})
+		is, want := claimsOf(api.Everything()).all(), map[string]bool{}
+		for claim := range serving(service, service) {
+			_, at, _ := strings.Cut(claim, " → ")
+			want[claim], want[at[:strings.LastIndex(at, ":")]] = true, true
+		}
+		if !maps.Equal(is, want) {
+			return fmt.Errorf("%v is written, want %v", is, want)
+		}
+		return nil
+	})
+}
+
+// drawMoves has some of the endpoints come, go and serve other ports than before.
+func drawMoves(t *rapid.T, present map[string]bool) (events []model.Event) {
+	for i := range 8 {
+		name := fmt.Sprintf("i-%d", i)
+		event := instance("sc", "a.example", name).(model.Upsert)
+		switch what := rapid.SampledFrom([]string{"stay", "stay", "serve", "serve", "serve", "go"}).Draw(t, name); {
+		case what == "go" && present[name]:
+			delete(present, name)
+			events = append(events, model.Delete{Record: event.Record})
+		case what == "serve":
+			present[name] = true
+			own := map[string]uint32{}
+			for _, port := range rapid.SampledFrom([][]string{{"http"}, {"grpc"}, {"http", "grpc"}}).Draw(t, name+" serves") {
+				own[port] = rapid.SampledFrom([]uint32{80, 90, 8080, 8081}).Draw(t, name+" at")
+			}
+			// Two may be of one machine.
+			event.Record.Spec = model.Endpoint{Address: fmt.Sprintf("10.0.0.%d", i%6), Exact: true, Ports: model.MapOf(own)}
+			events = append(events, event)
+		}
+	}
+	return events
+}
+
+func checkPresence(t *rapid.T, before claims, states []claims) {
+	first, last := before.all(), states[len(states)-1].all()
+	for i, state := range states {
+		now := state.all()
+		for claim := range first {
+			if last[claim] && !now[claim] {
+				t.Fatalf("after write %d of %d, %s is absent:\nbefore: %v\nthen: %v", i+1, len(states), claim, before, states)
+			}
+		}
+	}
+}
+
+// own is an instance that serves some ports only, each where it says.
+func own(host, address string, ports map[string]uint32) model.Event {
+	return instanceOf("sc", host, model.Endpoint{Address: address, Exact: true, Ports: model.MapOf(ports)})
+}
+
+// What changes in one object is one write.
+func TestAnOrdinaryChangeIsOneWrite(t *testing.T) {
+	t.Parallel()
+	api, r := newAPI(t), newRegistry("sc")
+	both := map[string]uint32{"http": 80, "grpc": 90}
+	r.say(service("sc", "a.example"), own("a.example", "10.0.0.1", both), own("a.example", "10.0.0.2", both),
+		own("a.example", "10.0.0.3", map[string]uint32{"http": 80}), own("a.example", "10.0.0.4", map[string]uint32{"http": 80}))
+	r.listed("sc")
+	w := start(t, api, r, nil)
+	settled(t, w)
+	h := recorded(api)
+	for name, test := range map[string]struct {
+		events []model.Event
+		writes int
+	}{
+		"one comes":                         {[]model.Event{own("a.example", "10.0.0.5", both)}, 1},
+		"one goes":                          {[]model.Event{noInstance("sc", "a.example", "10.0.0.2")}, 1},
+		"one listens elsewhere":             {[]model.Event{own("a.example", "10.0.0.1", map[string]uint32{"http": 8080, "grpc": 90})}, 1},
+		"one moves to another object":       {[]model.Event{own("a.example", "10.0.0.4", both)}, 2},
+		"of two objects, one each is added": {[]model.Event{own("a.example", "10.0.0.6", both), own("a.example", "10.0.0.7", map[string]uint32{"http": 80})}, 2},
+	} {
+		r.say(test.events...)
+		rests(t, w, r, api)
+		if states, _ := h.take(); len(states) != test.writes {
+			t.Errorf("%s: %d writes, want %d", name, len(states), test.writes)
+		}
+	}
+}
+
+// An endpoint whose new object is refused stays in its old one, where everything
+// else is brought up to date nevertheless; and none is written again and again.
+func TestWhoeverCannotMoveStays(t *testing.T) {
+	t.Parallel()
+	api, r := newAPI(t), newRegistry("sc")
+	both, some := map[string]uint32{"http": 80, "grpc": 90}, map[string]uint32{"http": 80}
+	r.say(service("sc", "a.example"), own("a.example", "10.0.0.1", both), own("a.example", "10.0.0.2", both), own("a.example", "10.0.0.3", some))
+	r.listed("sc")
+	w := start(t, api, r, nil)
+	settled(t, w)
+	partial := ""
+	for _, write := range api.Writes() {
+		if path := strings.TrimPrefix(write, "PATCH "); path != entries+"a.example" {
+			partial = path
+		}
+	}
+	var tries atomic.Int32
+	api.Refuse(func(verb, path string) *kubeapi.Refusal {
+		if verb != http.MethodPatch || !strings.HasSuffix(path, partial) {
+			return nil
+		}
+		tries.Add(1)
+		return &kubeapi.Refusal{Code: http.StatusForbidden, Reason: "Forbidden", Message: "not this one"}
+	})
+	r.say(own("a.example", "10.0.0.1", some), noInstance("sc", "a.example", "10.0.0.2"))
+	wants(t, api, "a.example", "10.0.0.1")
+	fails(t, w, "ServiceEntry shop/a.example", "not this one")
+	written := len(api.Writes())
+	await(t, "more tries", func() error {
+		if n := tries.Load(); n < 3 {
+			return fmt.Errorf("%d tries", n)
+		}
+		return nil
+	})
+	if writes := api.Writes(); len(writes) > written {
+		t.Errorf("written again: %v", writes[written:])
+	}
+	api.Refuse(nil)
+	r.say(own("a.example", "10.0.0.4", some))
+	wants(t, api, "a.example", "")
+	settled(t, w)
+	if all := claimsOf(map[string]kubeapi.Object{"": api.Get(partial)}).all(); !all["10.0.0.1"] || !all["10.0.0.3"] || !all["10.0.0.4"] {
+		t.Errorf("written: %v", all)
+	}
+}
+
+// An object that is held, since a source that it is made of has not been listed,
+// takes nothing in; so nobody loses what is to go into it.
+func TestWhoeverMayNotMoveYetStays(t *testing.T) {
+	t.Parallel()
+	entry := func(name string, addresses ...any) Object {
+		var list []any
+		for _, address := range addresses {
+			list = append(list, map[string]any{"address": address})
+		}
+		return Object{Kind: ServiceEntry, Namespace: "shop", Name: name, Spec: map[string]any{"endpoints": list}}
+	}
+	has := func(o Object, sources string) Observed {
+		return Observed{
+			Ref: o.Ref(), Annotations: map[string]string{annotationSources: sources}, spec: o.fingerprint(), members: membersOf(o.Spec),
+		}
+	}
+	actions := plan(
+		[]Object{entry("a", "10.0.0.1"), entry("b", "10.0.0.2", "10.0.0.3")},
+		[]Observed{has(entry("a", "10.0.0.1", "10.0.0.2"), "sc"), has(entry("b", "10.0.0.3", "10.0.0.4"), "late")},
+		func(o Observed) (w wait) {
+			if slices.Contains(o.sources(), "late") {
+				w.reason = "its source has not been listed"
+			}
+			return w
+		},
+	)
+	var verbs []Verb
+	m := movesOf(actions)
+	for _, a := range m.order(actions) {
+		verbs = append(verbs, a.Verb)
+	}
+	if !slices.Equal(verbs, []Verb{Update, Leave}) {
+		t.Fatalf("planned: %v", verbs)
+	}
+	keep := m.kept(actions[0].Ref, map[Ref]Observed{})
+	if moving := memberOf(map[string]any{"address": "10.0.0.2"}).address(); len(keep) != 1 || !keep[moving] {
+		t.Errorf("%d addresses are kept, want that of 10.0.0.2", len(keep))
+	}
+}

@@ -1,0 +1,92 @@
+package servicecenter
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
+)
+
+// roll reads lists of services, one after the other. A list is long and hardly
+// ever changes, but some registries give it in another order every time. It
+// costs far less to hash its entries than to decode it, so it is decoded only
+// if it has other entries than the last one.
+type roll struct {
+	last   digest
+	answer listAnswer
+}
+
+// read decodes a list as [decodeList] does.
+func (r *roll) read(body []byte) (listAnswer, error) {
+	now := digestOf(body)
+	if now == r.last {
+		return r.answer, nil
+	}
+	answer, err := decodeList(body)
+	if err != nil {
+		return listAnswer{}, err
+	}
+	r.last, r.answer = now, answer
+	return answer, nil
+}
+
+// digest stands for the entries of a list, in whatever order: it is the sum of
+// their hashes. That of no list is zero.
+type digest struct {
+	entries int
+	sum     [sha256.Size / 8]uint64
+}
+
+func (d *digest) add(entry []byte) {
+	hash := sha256.Sum256(entry)
+	for i := range d.sum {
+		d.sum[i] += binary.LittleEndian.Uint64(hash[8*i:])
+	}
+}
+
+// How a list begins and ends as the registry writes it, if there is anything in it.
+const listHead, listFoot = `{"services":[`, `]}`
+
+// digestOf returns the digest of a list. It checks nothing: that a list was
+// decoded is what makes sure that it is one, and another of the same digest is
+// made of the same entries and of nothing else.
+func digestOf(body []byte) (d digest) {
+	rest, begins := bytes.CutPrefix(bytes.TrimSpace(body), []byte(listHead))
+	rest, ends := bytes.CutSuffix(rest, []byte(listFoot))
+	if !begins || !ends {
+		d.add(body)
+		return d
+	}
+	for {
+		end := entryEnd(rest)
+		d.add(rest[:end])
+		d.entries++
+		if end == len(rest) {
+			return d
+		}
+		rest = rest[end+1:]
+	}
+}
+
+// entryEnd returns where the first of some JSON values with commas between them ends.
+func entryEnd(text []byte) int {
+	depth := 0
+	for i := 0; i < len(text); i++ {
+		switch text[i] {
+		case '"':
+			for i++; i < len(text) && text[i] != '"'; i++ {
+				if text[i] == '\\' {
+					i++
+				}
+			}
+		case '{', '[':
+			depth++
+		case '}', ']':
+			depth--
+		case ',':
+			if depth == 0 {
+				return i
+			}
+		}
+	}
+	return len(text)
+}
