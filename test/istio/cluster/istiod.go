@@ -12,7 +12,8 @@ const RootNamespace = "istio-system"
 // Istiod is Istio's control plane. It reads the objects of all namespaces.
 type Istiod struct {
 	*Process
-	XDS string // address, in plain text
+	XDS        string // address, in plain text
+	Monitoring string // address of its metrics and profiles
 }
 
 // StartIstiod starts an istiod, which ends with the cluster.
@@ -26,7 +27,7 @@ func (c *Cluster) StartIstiod(ctx context.Context) (*Istiod, error) {
 		return nil, err
 	}
 	xds, web, monitoring := addresses[0], addresses[1], addresses[2]
-	i := &Istiod{XDS: xds}
+	i := &Istiod{XDS: xds, Monitoring: monitoring}
 	i.Process = NewProcess(c.dir, fmt.Sprintf("%s-%d", istiod, len(c.istiods)), c.programs.paths[istiod],
 		"discovery", "--registries=", "--kubeconfig="+kubeconfig,
 		"--grpcAddr="+xds, "--secureGRPCAddr=", "--httpAddr="+web, "--httpsAddr=",

@@ -1,15 +1,20 @@
 // Package scale measures a large Service Center mirrored into a real API server:
 // how long it takes until everything is there, what it costs when nothing
-// happens, and how long a change takes.
+// happens, and how long a change takes. And it measures the form that a large
+// service is written in against another, with an istiod that reads it.
 //
 // It holds benchmarks only. They run the program as users do, beside
 // kube-apiserver on etcd, and a stand-in for the registry in this process:
 //
 //	go test -run '^$' -bench Mirror -timeout 30m ./scale    # a large registry
-//	go test -run '^$' -bench Service -timeout 30m ./scale   # services by size and form
+//	go test -run '^$' -bench Service -timeout 30m ./scale   # services by size and shardSize
+//	go test -run '^$' -bench Form -timeout 60m ./scale      # endpoints inline, or as WorkloadEntries
 //
 // -services and -instances set the size of the registry, -changes and -pace how
 // many changes are made and how often, -idle for how long nothing happens, and
 // -qps the writes per second that are allowed; -program measures a program that
-// exists. Use of processors and memory is read from /proc, so Linux is needed.
+// exists. -endpoints lists the sizes of the service that is written in two forms,
+// -shardSize is how many an object has at most in the first, and -rounds says how
+// often: "-endpoints 200 -rounds 1" takes a minute. Use of processors and memory
+// is read from /proc, so Linux is needed.
 package scale

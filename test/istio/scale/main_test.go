@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/isthmus-mesh/isthmus/output/istio"
 	"github.com/isthmus-mesh/isthmus/test/istio/cluster"
 )
 
@@ -20,6 +21,9 @@ var (
 	pace      = flag.Duration("pace", 250*time.Millisecond, "time from one change to the next")
 	idle      = flag.Duration("idle", time.Minute, "how long to look at an idle program")
 	qps       = flag.Int("qps", 50, "writes per second that are allowed")
+	endpoints = flag.String("endpoints", "200,2000,10000", "sizes of the service to write in two forms")
+	shardSize = flag.Int("shardSize", istio.DefaultConfig().ShardSize, "endpoints of an object, at most, in the first form")
+	rounds    = flag.Int("rounds", 3, "times that each size and form is measured")
 	binary    = flag.String("program", "", "measure this program instead of building it")
 )
 
@@ -69,8 +73,8 @@ func run(m *testing.M) (status int, err error) {
 	return m.Run(), nil
 }
 
-// startCluster starts an API server without an istiod, which would take part in
-// what is measured.
+// startCluster starts an API server without an istiod, which takes part in what
+// is measured: the benchmark that is about it starts one.
 func startCluster(b *testing.B) *cluster.Cluster {
 	b.Helper()
 	ctx, cancel := context.WithTimeout(b.Context(), patience)
