@@ -48,7 +48,7 @@ func DefaultConfig() Config {
 		LeaderElection: LeaderElection{Enabled: true, Namespace: "istio-system", Name: "isthmus"},
 		QPS:            50,
 		Burst:          100,
-		ShardSize:      1000,
+		ShardSize:      100,
 	}
 }
 
@@ -94,7 +94,7 @@ func (c Config) Validate() error {
 	case c.Burst < 1:
 		return errors.New("burst: must be 1 or more; 100 is the default")
 	case c.ShardSize < 1 || c.ShardSize > mostEndpoints:
-		return fmt.Errorf("shardSize: must be 1 to %d, which Istio's and etcd's limits allow; 1000 is the default", mostEndpoints)
+		return fmt.Errorf("shardSize: must be 1 to %d, which Istio's and etcd's limits allow; 100 is the default", mostEndpoints)
 	}
 	return c.LeaderElection.validate()
 }

@@ -22,7 +22,7 @@ var (
 	idle      = flag.Duration("idle", time.Minute, "how long to look at an idle program")
 	qps       = flag.Int("qps", 50, "writes per second that are allowed")
 	endpoints = flag.String("endpoints", "200,2000,10000", "sizes of the service to write in two forms")
-	shardSize = flag.Int("shardSize", istio.DefaultConfig().ShardSize, "endpoints of an object, at most, in the first form")
+	shardSize = flag.Int("shardSize", istio.DefaultConfig().ShardSize, "endpoints of an object, at most")
 	rounds    = flag.Int("rounds", 3, "times that each size and form is measured")
 	binary    = flag.String("program", "", "measure this program instead of building it")
 )

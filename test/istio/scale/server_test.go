@@ -31,7 +31,7 @@ type settings struct {
 }
 
 func defaults() settings {
-	return settings{poll: 2 * time.Second, quiet: time.Second, qps: *qps, shardSize: 1000}
+	return settings{poll: 2 * time.Second, quiet: time.Second, qps: *qps, shardSize: *shardSize}
 }
 
 const config = `

@@ -31,10 +31,10 @@ func BenchmarkService(b *testing.B) {
 }
 
 // sizesAndLimits yields the sizes of services, each with how many endpoints an
-// object may have.
+// object may have, from many to few: objects are not united at once.
 func sizesAndLimits() iter.Seq2[int, []int] {
 	return func(yield func(int, []int) bool) {
-		_ = yield(200, []int{1000}) && yield(2000, []int{250, 500, 1000, 3000}) && yield(5000, []int{250, 500, 1000, 3000})
+		_ = yield(200, []int{1000, 100}) && yield(2000, []int{3000, 1000, 250, 100}) && yield(5000, []int{3000, 1000, 250, 100})
 	}
 }
 
