@@ -87,7 +87,7 @@ var neighbours = []struct{ from, to string }{
 // testSupport is for tests: it may import anything, and only tests import it,
 // but for what is shown.
 var testSupport = []string{
-	"internal/testkit", // fakes and the golden runner
+	"internal/testkit", // fakes, and what several tests wait, call and measure with
 	"store/storetest",  // the rules every store keeps, as a test of any store
 	"test",             // end to end, scale, conformance
 }

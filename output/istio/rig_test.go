@@ -12,6 +12,7 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/internal/testkit/kubeapi"
+	"github.com/isthmus-mesh/isthmus/internal/testkit/until"
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/push"
 )
@@ -21,23 +22,9 @@ import (
 const patience = 20 * time.Second
 
 // await asks again and again until there is no error.
-func await(t *testing.T, what string, check func() error) {
+func await(t testing.TB, what string, check func() error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	again := time.NewTicker(2 * time.Millisecond)
-	defer again.Stop()
-	for {
-		err := check()
-		if err == nil {
-			return
-		}
-		select {
-		case <-again.C:
-		case <-ctx.Done():
-			t.Fatalf("waited %s for %s: %v", patience, what, err)
-		}
-	}
+	until.NoError(t, patience, 2*time.Millisecond, what, check)
 }
 
 func newAPI(t *testing.T) *kubeapi.Server {

@@ -104,7 +104,7 @@ func TestProcessEndsInTimeWhenTerminated(t *testing.T) {
 			t.Errorf("the process took %s to end", took)
 		}
 		client.AwaitAnswers("one")
-		if err := client.conn.Close(); err != nil {
+		if err := client.Conn.Close(); err != nil {
 			t.Error(err)
 		}
 	}

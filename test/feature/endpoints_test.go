@@ -80,13 +80,13 @@ func TestCallsGoToThePortThatTheInstanceListensOn(t *testing.T) {
 	files.Write("shop.yaml", service{
 		Host: reviews,
 		Ports: fmt.Sprintf(`[{number: 80, name: grpc, protocol: GRPC}, {number: 81, name: other, protocol: HTTP, targetPort: %d},
-    {number: %d, name: same, protocol: TCP}]`, b[1].addr.Port, b[2].addr.Port),
+    {number: %d, name: same, protocol: TCP}]`, b[1].Addr.Port, b[2].Addr.Port),
 		Endpoints: []string{b[0].Endpoint()}, // its own port for the port named grpc
 	})
 	isthmus := start(t, files)
 	dial(t, isthmus, reviews+":80", "shop").AwaitAnswers("own")
 	dial(t, isthmus, reviews+":81", "shop").AwaitAnswers("target")
-	dial(t, isthmus, fmt.Sprintf("%s:%d", reviews, b[2].addr.Port), "shop").AwaitAnswers("same")
+	dial(t, isthmus, fmt.Sprintf("%s:%d", reviews, b[2].Addr.Port), "shop").AwaitAnswers("same")
 }
 
 func TestInstancesMayHaveIPv6Addresses(t *testing.T) {

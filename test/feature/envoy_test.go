@@ -124,7 +124,7 @@ func TestEnvoyLosesNothingByARestart(t *testing.T) {
 func awaitPorts(c *xdsclient.Client, host string, backends ...*backend) {
 	want := map[uint32]bool{}
 	for _, b := range backends {
-		want[uint32(b.addr.Port)] = true
+		want[uint32(b.Addr.Port)] = true
 	}
 	c.Await("the endpoints of "+host, func(s *xdsclient.State) bool {
 		resource, held := s.Get(xdsclient.EDS, cluster(host))

@@ -42,7 +42,7 @@ func TestFaultyClientsHarmNobodyAndAreShown(t *testing.T) {
 	}
 	isthmus.awaitClient("refuser", xdsclient.EDS, "refused", cluster(reviews)+": I do not like it")
 	isthmus.awaitClient("deaf", xdsclient.EDS, "waiting", "the client has not answered")
-	isthmus.awaitClient(client.id, xdsclient.EDS, "accepted", "")
+	isthmus.awaitClient(client.Name, xdsclient.EDS, "accepted", "")
 	calls.MustNotHaveFailed()
 	refuser.Read(func(s *xdsclient.State) {
 		if n := s.Responses(xdsclient.EDS); n > 11 {

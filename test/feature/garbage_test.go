@@ -76,7 +76,7 @@ func TestGarbageSpoilsNothingBesideIt(t *testing.T) {
 		l.drop(files)
 		next := b[(i+1)%2]
 		files.Write("shop.yaml", service{Host: reviews, Endpoints: endpoints(next)})
-		client.AwaitAnswers(next.name)
+		client.AwaitAnswers(next.Name)
 		isthmus.AwaitSource("files", "live", "")
 	}
 	calls.MustNotHaveFailed()

@@ -10,14 +10,19 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/isthmus-mesh/isthmus/admin"
+	"github.com/isthmus-mesh/isthmus/internal/testkit/calls"
 	"github.com/isthmus-mesh/isthmus/internal/testkit/xdsclient"
 )
 
+// getTimeout bounds one request to the admin API, which takes a millisecond.
+const getTimeout = 5 * time.Second
+
 // get asks the admin API.
 func (i *isthmus) get(path string) (code int, body string, err error) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(i.t.Context()), callTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(i.t.Context()), getTimeout)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+i.Admin+path, http.NoBody)
 	if err != nil {
@@ -128,32 +133,32 @@ func (i *isthmus) Clients() []admin.Client {
 
 // accepted demands that a client has accepted what it was sent of a type, and
 // holds so many resources of it.
-func (i *isthmus) accepted(c *client, typeURL string, held int) error {
+func (i *isthmus) accepted(c *calls.Client, typeURL string, held int) error {
 	i.t.Helper()
 	for _, known := range i.Clients() {
-		if of := known.Types[typeURL]; known.ID == c.id && of.State == "accepted" && of.Held == held {
+		if of := known.Types[typeURL]; known.ID == c.Name && of.State == "accepted" && of.Held == held {
 			return nil
 		}
 	}
-	return fmt.Errorf("%s has not accepted %d of %s", c.id, held, typeURL)
+	return fmt.Errorf("%s has not accepted %d of %s", c.Name, held, typeURL)
 }
 
 // connected demands that a client has a stream.
-func (i *isthmus) connected(c *client) error {
+func (i *isthmus) connected(c *calls.Client) error {
 	i.t.Helper()
-	if !slices.ContainsFunc(i.Clients(), func(known admin.Client) bool { return known.ID == c.id }) {
-		return fmt.Errorf("%s is not connected", c.id)
+	if !slices.ContainsFunc(i.Clients(), func(known admin.Client) bool { return known.ID == c.Name }) {
+		return fmt.Errorf("%s is not connected", c.Name)
 	}
 	return nil
 }
 
 // sent tells everything a client has been sent so far: versions by type, and
 // of load assignments how many there have been to anybody.
-func (i *isthmus) sent(c *client) string {
+func (i *isthmus) sent(c *calls.Client) string {
 	i.t.Helper()
 	var b strings.Builder
 	for _, known := range i.Clients() {
-		if known.ID != c.id {
+		if known.ID != c.Name {
 			continue
 		}
 		for _, typeURL := range slices.Sorted(maps.Keys(known.Types)) {

@@ -5,19 +5,20 @@
 // which say who they are.
 //
 // The harness is four things, each in a file of its own: a [registry] to write
-// to, [backend]s to be called, an [isthmus] between them, and [client]s. A test
-// never sleeps: it waits for what must come about. What must not is watched for
-// by [traffic], which calls all the time, and by [isthmus.Settle], which knows
-// when everything written has come through.
+// to, [backend]s to be called, an [isthmus] between them, and clients, which
+// [dial] makes. A test never sleeps: it waits for what must come about. What
+// must not is watched for by traffic, which calls all the time, and by
+// [isthmus.Settle], which knows when everything written has come through.
 package feature_test
 
 import (
-	"context"
 	"flag"
 	"testing"
 	"time"
 
 	"go.uber.org/goleak"
+
+	"github.com/isthmus-mesh/isthmus/internal/testkit/until"
 )
 
 // patience is how long a test waits for what must come about. It is a great
@@ -36,21 +37,7 @@ func TestMain(m *testing.M) {
 }
 
 // await asks again and again until there is no error.
-func await(t *testing.T, what string, check func() error) {
+func await(t testing.TB, what string, check func() error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	again := time.NewTicker(10 * time.Millisecond)
-	defer again.Stop()
-	for {
-		err := check()
-		if err == nil {
-			return
-		}
-		select {
-		case <-again.C:
-		case <-ctx.Done():
-			t.Fatalf("waited %s for %s: %v", patience, what, err)
-		}
-	}
+	until.NoError(t, patience, 10*time.Millisecond, what, check)
 }

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/isthmus-mesh/isthmus/internal/testkit/calls"
 	"github.com/isthmus-mesh/isthmus/internal/testkit/xdsclient"
 )
 
@@ -27,7 +28,7 @@ func TestEachNamespaceSeesItsOwnServiceOfAHost(t *testing.T) {
 	if len(list) != 2 || err != nil {
 		t.Errorf("the admin API shows %d services of the host: %v", len(list), err)
 	}
-	calls := []*traffic{north.KeepCalling(), south.KeepCalling(), elsewhere.KeepCalling(), nowhere.KeepCalling()}
+	traffic := []*calls.Traffic{north.KeepCalling(), south.KeepCalling(), elsewhere.KeepCalling(), nowhere.KeepCalling()}
 
 	first.Write("south.yaml", in("south", b[1], b[2]))
 	south.AwaitAnswers("south", "south-too")
@@ -36,7 +37,7 @@ func TestEachNamespaceSeesItsOwnServiceOfAHost(t *testing.T) {
 
 	// Without a service of its own a namespace sees that of others.
 	first.Remove("south.yaml")
-	for _, c := range []*client{south, elsewhere, nowhere} {
+	for _, c := range []*calls.Client{south, elsewhere, nowhere} {
 		c.AwaitAnswers("north")
 	}
 	first.Write("south.yaml", in("south", b[1]))
@@ -51,7 +52,7 @@ func TestEachNamespaceSeesItsOwnServiceOfAHost(t *testing.T) {
 	elsewhere.AwaitAnswers("north")
 	nowhere.AwaitAnswers("north")
 	south.AwaitAnswers("south")
-	for _, c := range calls {
+	for _, c := range traffic {
 		c.MustNotHaveFailed()
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/isthmus-mesh/isthmus/internal/testkit/calls"
 	"github.com/isthmus-mesh/isthmus/internal/testkit/xdsclient"
 )
 
@@ -82,7 +83,7 @@ func TestManyChangesAtOnceAllArrive(t *testing.T) {
 	files, b := newRegistry(t, "files"), startBackends(t, "one", "two")
 	isthmus := start(t, files)
 	hosts := strings.Fields("a.example b.example c.example d.example e.example f.example")
-	clients := make([]*client, len(hosts))
+	clients := make([]*calls.Client, len(hosts))
 	for n, host := range hosts {
 		clients[n] = dial(t, isthmus, host+":80", "shop")
 	}
@@ -93,6 +94,6 @@ func TestManyChangesAtOnceAllArrive(t *testing.T) {
 		}
 	}
 	for n, client := range clients {
-		client.AwaitAnswers(b[(n+1)%2].name)
+		client.AwaitAnswers(b[(n+1)%2].Name)
 	}
 }

@@ -69,7 +69,7 @@ func TestFileMayBeWrittenInPlace(t *testing.T) {
 	for n := range 10 {
 		next := b[(n+1)%2]
 		files.Overwrite("shop.yaml", service{Host: reviews, Endpoints: endpoints(next)})
-		client.AwaitAnswers(next.name)
+		client.AwaitAnswers(next.Name)
 	}
 	calls.MustNotHaveFailed()
 }

@@ -3,6 +3,7 @@ package feature_test
 import (
 	"testing"
 
+	"github.com/isthmus-mesh/isthmus/internal/testkit/calls"
 	"github.com/isthmus-mesh/isthmus/internal/testkit/xdsclient"
 )
 
@@ -11,11 +12,11 @@ func TestSidecarNarrowsWhatANamespaceSees(t *testing.T) {
 	files, b := newRegistry(t, "files"), startBackends(t, "reviews", "ratings")
 	files.Write("shop.yaml", service{Host: reviews, Endpoints: endpoints(b[0])}, service{Host: ratings, Endpoints: endpoints(b[1])})
 	isthmus := start(t, files)
-	both := []*client{dial(t, isthmus, reviews+":80", "shop"), dial(t, isthmus, ratings+":80", "shop")}
+	both := []*calls.Client{dial(t, isthmus, reviews+":80", "shop"), dial(t, isthmus, ratings+":80", "shop")}
 	other := dial(t, isthmus, ratings+":80", "elsewhere")
 	both[0].AwaitAnswers("reviews")
 	both[1].AwaitAnswers("ratings")
-	calls := []*traffic{both[0].KeepCalling(), other.KeepCalling()}
+	traffic := []*calls.Traffic{both[0].KeepCalling(), other.KeepCalling()}
 	other.AwaitAnswers("ratings")
 
 	files.Write("sidecar.yaml", sidecar{Name: "default", Hosts: "[./" + reviews + "]"})
@@ -30,11 +31,11 @@ func TestSidecarNarrowsWhatANamespaceSees(t *testing.T) {
 	nowhere.AwaitAnswers("ratings")
 	files.Remove("sidecar.yaml")
 	both[1].AwaitAnswers("ratings")
-	calls[0].cancel()
+	traffic[0].Stop()
 	both[0].AwaitFailure(reviews + ":80")
 	files.Remove("root.yaml")
 	both[0].AwaitAnswers("reviews")
-	calls[1].MustNotHaveFailed()
+	traffic[1].MustNotHaveFailed()
 }
 
 // TestVersionsOfAnApplicationSeeDifferentServices has the most specific of

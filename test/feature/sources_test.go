@@ -51,7 +51,7 @@ func TestTwoSourcesUniteOneHost(t *testing.T) {
 func claims(s admin.Service, b *backend) string {
 	var list []string
 	for _, e := range s.Instances {
-		if e.Port != uint32(b.addr.Port) {
+		if e.Port != uint32(b.Addr.Port) {
 			continue
 		}
 		text := fmt.Sprintf("%s weight %d", e.Locality, e.Weight)

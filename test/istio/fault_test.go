@@ -56,7 +56,7 @@ func TestRegistryFaultsTakeNothingAway(t *testing.T) {
 			one := startBackend(t, "one", "127.0.0.1:"+port)
 			two := startBackend(t, "two", "127.0.0.2:"+port)
 			api, registry := connect(t, shared), startRegistry(t)
-			registry.Add("reviews", one.address)
+			registry.Add("reviews", one.Addr.String())
 			registry.AddMany("many", 20)
 			b := api.Bridge(registry, "fault-"+name)
 			i := serve(t, api, b)
@@ -67,7 +67,7 @@ func TestRegistryFaultsTakeNothingAway(t *testing.T) {
 
 			inject(registry.Server)
 			i.AwaitState(cmp.Or(shown[name], "stale"))
-			registry.Add("reviews", two.address)
+			registry.Add("reviews", two.Addr.String())
 			registry.Drop("many-1")
 			registry.Remove("many-2", registry.Services()["many-2"][0])
 			registry.AwaitRequests(3)

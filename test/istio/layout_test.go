@@ -49,7 +49,7 @@ func TestInstancesOfOneServiceServeTheirOwnPorts(t *testing.T) {
 	api, registry := connect(t, shared), startRegistry(t)
 	b := api.Bridge(registry, "ports")
 	id := registry.Register(servicecenter.Service{App: "shop", Name: "reviews"})
-	for _, endpoints := range [][]string{{"grpc://" + one.address}, {"grpc://" + two.address, "grpc://" + both.address}} {
+	for _, endpoints := range [][]string{{"grpc://" + one.Addr.String()}, {"grpc://" + two.Addr.String(), "grpc://" + both.Addr.String()}} {
 		registry.RegisterInstance(id, servicecenter.Instance{HostName: "host", Endpoints: endpoints})
 	}
 	serve(t, api, b)

@@ -12,6 +12,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/isthmus-mesh/isthmus/internal/testkit/until"
 	"github.com/isthmus-mesh/isthmus/test/istio/cluster"
 )
 
@@ -119,21 +120,7 @@ func build(repository, path string) error {
 }
 
 // await asks again and again until there is no error.
-func await(t *testing.T, what string, check func() error) {
+func await(t testing.TB, what string, check func() error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	again := time.NewTicker(20 * time.Millisecond)
-	defer again.Stop()
-	for {
-		err := check()
-		if err == nil {
-			return
-		}
-		select {
-		case <-again.C:
-		case <-ctx.Done():
-			t.Fatalf("waited %s for %s: %v", patience, what, err)
-		}
-	}
+	until.NoError(t, patience, 20*time.Millisecond, what, check)
 }

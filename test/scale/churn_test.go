@@ -55,7 +55,7 @@ func (p plateau) mustBe(b *testing.B, who string, before plateau) {
 // plateaus measures with nobody connected, and with everybody.
 func (m *measurement) plateaus(b *testing.B) (nobody, everybody plateau) {
 	b.Helper()
-	m.server.await(b, "end of all clients", func() bool { return m.server.metrics(b).sum("isthmus_clients") == 0 })
+	m.server.await(b, "end of all clients", func() bool { return m.server.metrics(b).Sum("isthmus_clients") == 0 })
 	nobody = m.plateau(b)
 	m.fleet.connect(b, m.scriptOf)
 	settle()
@@ -67,7 +67,7 @@ func (m *measurement) plateaus(b *testing.B) (nobody, everybody plateau) {
 func (m *measurement) plateau(b *testing.B) plateau {
 	b.Helper()
 	held := m.server.memory(b, 3)
-	return plateau{held.heap, m.server.metrics(b).sum("go_goroutines")}
+	return plateau{held.heap, m.server.metrics(b).Sum("go_goroutines")}
 }
 
 // churn has every client open one stream after the other, each for up to a

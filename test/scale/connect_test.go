@@ -58,5 +58,5 @@ func (m *measurement) storms(b *testing.B, scriptOf func(int) *script) {
 // resources is how many the server has sent.
 func (m *measurement) resources(b *testing.B) float64 {
 	b.Helper()
-	return m.server.metrics(b).sum("isthmus_push_resources_total")
+	return m.server.metrics(b).Sum("isthmus_push_resources_total")
 }

@@ -70,7 +70,7 @@ func (f *fleet) connect(tb testing.TB, scriptOf func(int) *script) []time.Durati
 func (f *fleet) disconnect(tb testing.TB) {
 	tb.Helper()
 	f.stop()
-	f.server.await(tb, "end of all clients", func() bool { return f.server.metrics(tb).sum("isthmus_clients") == 0 })
+	f.server.await(tb, "end of all clients", func() bool { return f.server.metrics(tb).Sum("isthmus_clients") == 0 })
 }
 
 // follow makes a change and returns how long it took to reach each of the

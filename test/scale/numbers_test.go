@@ -49,7 +49,7 @@ type histogram struct {
 func (m metrics) since(before metrics, name string) histogram {
 	var h histogram
 	byBound := map[float64]float64{}
-	for series, value := range m {
+	for series, value := range m.Metrics {
 		_, rest, bucket := strings.Cut(series, `le="`)
 		if !bucket || !strings.HasPrefix(series, name+"_bucket{") {
 			continue
@@ -59,7 +59,7 @@ func (m metrics) since(before metrics, name string) histogram {
 		if err != nil {
 			continue
 		}
-		byBound[bound] += value - before[series]
+		byBound[bound] += value - before.Metrics[series]
 	}
 	for bound := range byBound {
 		h.bounds = append(h.bounds, bound)
@@ -73,7 +73,7 @@ func (m metrics) since(before metrics, name string) histogram {
 
 // mean is the mean of what a histogram observed between two scrapes.
 func (m metrics) mean(before metrics, name string) float64 {
-	return (m.sum(name+"_sum") - before.sum(name+"_sum")) / (m.sum(name+"_count") - before.sum(name+"_count"))
+	return (m.Sum(name+"_sum") - before.Sum(name+"_sum")) / (m.Sum(name+"_count") - before.Sum(name+"_count"))
 }
 
 func (h histogram) total() float64 { return h.counts[len(h.counts)-1] }

@@ -2,19 +2,18 @@ package scale
 
 import (
 	"bufio"
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/isthmus-mesh/isthmus/internal/testkit/probe"
 )
 
 // server is the program at work in a process of its own.
@@ -105,49 +104,16 @@ func (s *server) await(tb testing.TB, what string, holds func() bool) {
 }
 
 // get returns a page of the admin address, nil if there is none.
-func (s *server) get(path string) []byte {
-	answer, err := http.Get("http://" + s.admin + path)
-	if err != nil {
-		return nil
-	}
-	defer answer.Body.Close()
-	page, err := io.ReadAll(answer.Body)
-	if err != nil || answer.StatusCode != http.StatusOK {
-		return nil
-	}
-	return page
-}
+func (s *server) get(path string) []byte { return probe.Get("http://" + s.admin + path) }
 
-// metrics are the values of a scrape by series.
-type metrics map[string]float64
+// metrics are those of a scrape.
+type metrics struct{ probe.Metrics }
 
 func (s *server) metrics(tb testing.TB) metrics {
 	tb.Helper()
-	m := metrics{}
-	for line := range bytes.Lines(s.get("/metrics")) {
-		text := strings.TrimSpace(string(line))
-		cut := strings.LastIndexByte(text, ' ')
-		if cut < 0 || text[0] == '#' {
-			continue
-		}
-		value, err := strconv.ParseFloat(text[cut+1:], 64)
-		if err != nil {
-			tb.Fatalf("metrics: %q: %v", text, err)
-		}
-		m[text[:cut]] = value
-	}
+	m := probe.ParseMetrics(tb, s.get("/metrics"))
 	if len(m) == 0 {
 		tb.Fatal("the server shows no metrics")
 	}
-	return m
-}
-
-// sum adds up all series of a metric.
-func (m metrics) sum(name string) (sum float64) {
-	for series, value := range m {
-		if metric, _, _ := strings.Cut(series, "{"); metric == name {
-			sum += value
-		}
-	}
-	return sum
+	return metrics{m}
 }

@@ -17,16 +17,16 @@ func TestSmallMesh(t *testing.T) {
 	f := newFleet(s, 1)
 	f.connect(t, all(envoyScript(true, r.services(), held)))
 	s.await(t, "reading of the files", func() bool { return s.live(t) })
-	if m := s.metrics(t); m.sum("isthmus_push_resources_total") != 0 {
-		t.Errorf("%v resources are sent to a client that holds them", m.sum("isthmus_push_resources_total"))
+	if m := s.metrics(t); m.Sum("isthmus_push_resources_total") != 0 {
+		t.Errorf("%v resources are sent to a client that holds them", m.Sum("isthmus_push_resources_total"))
 	}
 	for n := range 3 {
 		f.follow(t, 1, func() time.Time { return r.change(t, n) })
 	}
 	f.verify(t)
-	if m := s.metrics(t); m.sum("isthmus_push_resources_total") != 3 || m.sum("isthmus_catalog_endpoints") != 8000 {
+	if m := s.metrics(t); m.Sum("isthmus_push_resources_total") != 3 || m.Sum("isthmus_catalog_endpoints") != 8000 {
 		t.Errorf("%v resources are sent for 3 changes, and %v of 8000 endpoints are there",
-			m.sum("isthmus_push_resources_total"), m.sum("isthmus_catalog_endpoints"))
+			m.Sum("isthmus_push_resources_total"), m.Sum("isthmus_catalog_endpoints"))
 	}
 	f.disconnect(t)
 }

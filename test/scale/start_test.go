@@ -52,7 +52,7 @@ func saveMesh(tb testing.TB, r *registry) (dir string, held map[string]map[strin
 	f.disconnect(tb)
 	s.await(tb, "saving", func() bool {
 		m := s.metrics(tb)
-		return m.sum("isthmus_store_saved_revision") == m.sum("isthmus_store_revision")
+		return m.Sum("isthmus_store_saved_revision") == m.Sum("isthmus_store_revision")
 	})
 	return dir, f.holding()
 }
@@ -93,7 +93,7 @@ func (s *start) restored(b *testing.B, program string, r *registry, dir string, 
 	s.liveCPU = append(s.liveCPU, server.cpu(b).Seconds())
 	s.livePeak = append(s.livePeak, server.peak(b)/mib)
 	settle()
-	resent := server.metrics(b).sum("isthmus_push_resources_total")
+	resent := server.metrics(b).Sum("isthmus_push_resources_total")
 	if s.resent = append(s.resent, resent); resent > 0 {
 		b.Fatalf("%v resources are sent to a client that holds them", resent)
 	}

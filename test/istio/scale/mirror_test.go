@@ -51,7 +51,7 @@ func (m *measurement) start(b *testing.B) {
 	read := cpu(b, p.Process)
 	written := p.await(b, "full write", hasWritten(m.registry))
 	after := p.metrics(b)
-	writes := after.sum("isthmus_istio_writes_total")
+	writes := after.Sum("isthmus_istio_writes_total")
 	b.ReportMetric(mirrored.Seconds(), "mirrored-s")
 	b.ReportMetric(read.Seconds(), "mirrored-cpu-s")
 	b.ReportMetric(written.Seconds(), "written-s")
@@ -59,7 +59,7 @@ func (m *measurement) start(b *testing.B) {
 	b.ReportMetric(cpu(b, m.cluster.API.Process).Seconds(), "apiserver-cpu-s")
 	b.ReportMetric(writes, "writes")
 	b.ReportMetric(writes/(written-mirrored).Seconds(), "writes/s")
-	b.ReportMetric(after.sum("isthmus_istio_objects"), "objects")
+	b.ReportMetric(after.Sum("isthmus_istio_objects"), "objects")
 	quiet(b)
 }
 

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os"
 	"regexp"
 	"strconv"
 	"sync"
@@ -20,6 +19,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 
+	"github.com/isthmus-mesh/isthmus/internal/testkit/probe"
 	"github.com/isthmus-mesh/isthmus/output/istio"
 	"github.com/isthmus-mesh/isthmus/test/istio/cluster"
 )
@@ -193,16 +193,10 @@ func heap(b *testing.B, client *http.Client, server string) float64 {
 	return match(b, heapLine, profile) / 1e6
 }
 
-var residentLine = regexp.MustCompile(`VmRSS:\s+(\d+) kB`)
-
 // resident is the memory of a process, in MB.
 func resident(b *testing.B, p *cluster.Process) float64 {
 	b.Helper()
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.ID()))
-	if err != nil {
-		b.Fatal(err)
-	}
-	return match(b, residentLine, status) * 1024 / 1e6
+	return probe.Memory(b, p.ID(), "VmRSS") / 1e6
 }
 
 func match(b *testing.B, line *regexp.Regexp, text []byte) float64 {

@@ -6,9 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"math"
-	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -18,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/isthmus-mesh/isthmus/internal/testkit/probe"
 	"github.com/isthmus-mesh/isthmus/test/istio/cluster"
 )
 
@@ -100,7 +99,7 @@ func (p *server) stop(b *testing.B) {
 
 // await waits until the metrics are as wanted, and returns since when the
 // program runs.
-func (p *server) await(b *testing.B, what string, holds func(metrics) bool) time.Duration {
+func (p *server) await(b *testing.B, what string, holds func(probe.Metrics) bool) time.Duration {
 	b.Helper()
 	again := time.NewTicker(100 * time.Millisecond)
 	defer again.Stop()
@@ -119,34 +118,23 @@ func (p *server) await(b *testing.B, what string, holds func(metrics) bool) time
 }
 
 // hasMirrored is that everything in the registry is a record.
-func hasMirrored(r *registry) func(metrics) bool {
+func hasMirrored(r *registry) func(probe.Metrics) bool {
 	want := len(r.size)
 	for _, size := range r.size {
 		want += size
 	}
-	return func(m metrics) bool { return int(m.sum("isthmus_source_records")) == want }
+	return func(m probe.Metrics) bool { return int(m.Sum("isthmus_source_records")) == want }
 }
 
 // hasWritten is that the API server has everything.
-func hasWritten(r *registry) func(metrics) bool {
-	return func(m metrics) bool {
-		return int(m.sum("isthmus_istio_objects")) >= len(r.size) && m.sum("isthmus_istio_pending") == 0
+func hasWritten(r *registry) func(probe.Metrics) bool {
+	return func(m probe.Metrics) bool {
+		return int(m.Sum("isthmus_istio_objects")) >= len(r.size) && m.Sum("isthmus_istio_pending") == 0
 	}
 }
 
 // get returns a page of the admin address, nil if there is none.
-func (p *server) get(path string) []byte {
-	answer, err := http.Get("http://" + p.admin + path)
-	if err != nil {
-		return nil
-	}
-	defer answer.Body.Close()
-	page, err := io.ReadAll(answer.Body)
-	if err != nil || answer.StatusCode != http.StatusOK {
-		return nil
-	}
-	return page
-}
+func (p *server) get(path string) []byte { return probe.Get("http://" + p.admin + path) }
 
 // shows reports whether the catalog has an address among a service's endpoints.
 func (p *server) shows(host, address string) bool {
@@ -171,65 +159,24 @@ func (p *server) memory(b *testing.B) (resident, live float64) {
 	b.Helper()
 	const collections = "go_gc_duration_seconds_count"
 	live = math.Inf(1)
-	until := p.metrics(b).sum(collections) + 3
-	p.await(b, "garbage collection", func(m metrics) bool {
-		live = min(live, m.sum("go_memstats_heap_alloc_bytes"))
-		resident = m.sum("process_resident_memory_bytes")
-		return m.sum(collections) >= until
+	until := p.metrics(b).Sum(collections) + 3
+	p.await(b, "garbage collection", func(m probe.Metrics) bool {
+		live = min(live, m.Sum("go_memstats_heap_alloc_bytes"))
+		resident = m.Sum("process_resident_memory_bytes")
+		return m.Sum(collections) >= until
 	})
 	return resident / 1e6, live / 1e6
 }
 
-// metrics are the values of a scrape by series.
-type metrics map[string]float64
-
-func (p *server) metrics(b *testing.B) metrics {
+func (p *server) metrics(b *testing.B) probe.Metrics {
 	b.Helper()
-	m := metrics{}
-	for line := range bytes.Lines(p.get("/metrics")) {
-		text := strings.TrimSpace(string(line))
-		cut := strings.LastIndexByte(text, ' ')
-		if cut < 0 || text[0] == '#' {
-			continue
-		}
-		if value, err := strconv.ParseFloat(text[cut+1:], 64); err == nil {
-			m[text[:cut]] = value
-		}
-	}
-	return m
-}
-
-// sum adds up all series of a metric.
-func (m metrics) sum(name string) (sum float64) {
-	for series, value := range m {
-		if metric, _, _ := strings.Cut(series, "{"); metric == name {
-			sum += value
-		}
-	}
-	return sum
+	return probe.ParseMetrics(b, p.get("/metrics"))
 }
 
 // cpu is the processor time that a process has used.
 func cpu(b *testing.B, p *cluster.Process) time.Duration {
 	b.Helper()
-	files, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", p.ID()))
-	if err != nil || len(files) == 0 {
-		b.Fatal("no /proc/PID/task/*/schedstat: these benchmarks need Linux")
-	}
-	var sum time.Duration
-	for _, file := range files {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			b.Fatal(err)
-		}
-		first, _, _ := strings.Cut(string(text), " ")
-		ns, err := strconv.ParseInt(first, 10, 64)
-		if err != nil {
-			b.Fatal(err)
-		}
-		sum += time.Duration(ns)
-	}
-	return sum
+	return probe.CPU(b, p.ID())
 }
 
 // load is what the machine has to do, as the kernel averages it over a minute.

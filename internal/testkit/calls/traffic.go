@@ -1,0 +1,57 @@
+package calls
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// Traffic is calls that go on beside the test.
+type Traffic struct {
+	client *Client
+	cancel context.CancelFunc
+	done   chan struct{}
+
+	// Owned by the calling goroutine until done.
+	calls    int
+	failures []error
+}
+
+// KeepCalling calls all the time until the traffic is stopped, at the latest at
+// the end of the test.
+func (c *Client) KeepCalling() *Traffic {
+	ctx, cancel := context.WithCancel(c.t.Context())
+	f := &Traffic{client: c, cancel: cancel, done: make(chan struct{})}
+	go f.run(ctx)
+	c.t.Cleanup(f.Stop)
+	return f
+}
+
+func (f *Traffic) run(ctx context.Context) {
+	defer close(f.done)
+	pace := time.NewTicker(f.client.Pace)
+	defer pace.Stop()
+	for ctx.Err() == nil {
+		if _, err := f.client.Call(ctx); err != nil && ctx.Err() == nil {
+			f.failures = append(f.failures, err)
+		}
+		f.calls++
+		<-pace.C
+	}
+}
+
+// Stop stops the traffic, whatever has become of the calls.
+func (f *Traffic) Stop() {
+	f.cancel()
+	<-f.done
+}
+
+// MustNotHaveFailed stops the traffic. None of the calls may have failed.
+func (f *Traffic) MustNotHaveFailed() {
+	t := f.client.t
+	t.Helper()
+	f.Stop()
+	if len(f.failures) > 0 {
+		t.Errorf("%d of %d calls to %s failed: %v", len(f.failures), f.calls, f.client.Name, errors.Join(f.failures[:min(3, len(f.failures))]...))
+	}
+}
