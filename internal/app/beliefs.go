@@ -36,7 +36,7 @@ func (b *beliefs) reached(revision uint64) (sources []string) {
 	return sources
 }
 
-// listed says that a source has been listed, by which commit.
+// listed says that a source has been listed, and as of which revision.
 func (o *istioOutput) listed(source string, revision uint64) {
 	if o == nil {
 		return
