@@ -11,13 +11,19 @@ import (
 
 // news is what was said of sources and is not heeded yet.
 type news struct {
-	listed, released map[string]bool
+	left, listed, released map[string]bool
 }
 
 // Listed says that a source has been listed completely, and that what was
 // published has the listing. It is told of every listing, and does not block.
 func (w *Writer) Listed(source string) {
 	w.tell(func(n *news) { n.listed[source] = true })
+}
+
+// Left says that a source is not in the configuration any more, or that what is
+// by its name is another one. It does not block.
+func (w *Writer) Left(source string) {
+	w.tell(func(n *news) { n.left[source] = true })
 }
 
 // Released says that an operator wants a source to be believed. It does not block.
@@ -39,7 +45,7 @@ func (w *Writer) takeNews() news {
 	w.newsMu.Lock()
 	defer w.newsMu.Unlock()
 	n := w.news
-	w.news = news{map[string]bool{}, map[string]bool{}}
+	w.news = news{map[string]bool{}, map[string]bool{}, map[string]bool{}}
 	return n
 }
 
@@ -56,6 +62,9 @@ func (w *Writer) heed(ctx context.Context) {
 		case <-w.told:
 		}
 		n := w.takeNews()
+		for _, source := range slices.Sorted(maps.Keys(n.left)) {
+			w.takeLeave(ctx, source)
+		}
 		for _, source := range slices.Sorted(maps.Keys(n.listed)) {
 			w.takeListing(ctx, source)
 		}
@@ -68,16 +77,19 @@ func (w *Writer) heed(ctx context.Context) {
 // takeListing takes note of one more complete listing of a source.
 func (w *Writer) takeListing(ctx context.Context, source string) {
 	world, now := w.look(), time.Now()
+	if !w.isConfigured(source) {
+		return // it has left meanwhile
+	}
 	if !world.trust.listed[source] {
 		w.takeFirst(ctx, world, source, now)
 		return
 	}
 	s := w.guard(source)
-	unread := s != nil && s.Unread()
+	if s == nil {
+		return
+	}
+	unread := s.Unread()
 	w.revise(ctx, source, func(d *drop) *drop {
-		if s == nil {
-			return nil // it left
-		}
 		next := d.after(world, unread, now)
 		if len(next.missing) == 0 || !unread && s.Hold().Confirms(next.listings, next.first, now) {
 			return nil
@@ -91,11 +103,35 @@ func (w *Writer) takeListing(ctx context.Context, source string) {
 func (w *Writer) takeFirst(ctx context.Context, world *world, source string, now time.Time) {
 	t := &trust{listed: maps.Clone(world.trust.listed), drops: world.trust.drops}
 	t.listed[source] = true
+	w.adopt(ctx, world, t, source, now)
+}
+
+// takeLeave takes note that nothing has to wait for a source any more. Should it
+// come back, it is a new one, and has to be listed first.
+func (w *Writer) takeLeave(ctx context.Context, source string) {
+	world := w.look()
+	t := &trust{listed: maps.Clone(world.trust.listed)}
+	for _, d := range world.trust.drops {
+		if d.source != source {
+			t.drops = append(t.drops, d)
+		}
+	}
+	delete(t.listed, source)
+	w.adopt(ctx, world, t, source, time.Now())
+}
+
+// adopt has everything looked at again with another trust, and with the drops
+// that show now that a source need not be waited for.
+func (w *Writer) adopt(ctx context.Context, world *world, t *trust, source string, now time.Time) {
+	waited := world.trust.listed
 	world.trust = t
-	began := w.compare(world, source, now)
-	t.drops = slices.Concat(t.drops, began)
+	var began []*drop
+	if !waited[source] {
+		began = w.compare(world, source, now)
+		t.drops = slices.Concat(t.drops, began)
+	}
 	w.trust.Store(t)
-	w.Review()
+	w.review()
 	for name, drops := range bySource(began) {
 		w.log.Warn("a suspicious first listing: what it lacks is left in the API server",
 			"source", name, "drops", len(drops), "reason", drops[0].reason)

@@ -144,9 +144,8 @@ func (w *Writer) Publish(s *catalog.Snapshot, change catalog.Change, complete bo
 	w.changes.Add(keys...)
 }
 
-// Review has everything looked at again, such as when other sources than before
-// are configured.
-func (w *Writer) Review() {
+// review has everything looked at again.
+func (w *Writer) review() {
 	if w.newest.Load() != nil && w.term.Load() != nil {
 		w.enqueue(controller.Low, w.keys())
 	}
