@@ -21,6 +21,18 @@ func (s *Supervisor) Lacks(ctx context.Context, endpoints int) error {
 	return nil
 }
 
+// Succeed takes over what others keep of the source from a supervisor of it that
+// has returned. It comes before Run, and fails only if ctx ends.
+func (s *Supervisor) Succeed(ctx context.Context, before *Supervisor) error {
+	done, err := before.write(ctx)
+	if err != nil {
+		return err
+	}
+	defer done()
+	s.elsewhere = before.elsewhere
+	return nil
+}
+
 // Unread reports whether the last reading of the registry left out something
 // that is there, as it could not be taken. Of what is not stored either, nobody
 // can tell whether it is that or is gone.

@@ -80,6 +80,24 @@ func TestSourceIsAskedInItsNextRun(t *testing.T) {
 	})
 }
 
+// Nor do other settings, for which the source is run by another supervisor.
+func TestSuccessorKnowsWhatIsKeptElsewhere(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLedger()
+		before := source.NewSupervisor("reg", &registry{}, l, source.Config{})
+		if err := before.Lacks(t.Context(), 95); err != nil {
+			t.Fatal(err)
+		}
+		b := connectWith(t, l, source.Config{})
+		if err := b.Succeed(t.Context(), before); err != nil {
+			t.Fatal(err)
+		}
+		b.list(fleet(0, 1, 5)...)
+		b.list()
+		b.standing(5, 6)
+	})
+}
+
 func TestReleaseTellsWhoKeepsSomething(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		told := 0
