@@ -40,9 +40,27 @@ func TestWhatIsKeptElsewhereCountsAsHeld(t *testing.T) {
 
 func (b *bridge) lacks(endpoints int) {
 	b.t.Helper()
-	if err := b.Lacks(b.t.Context(), endpoints); err != nil {
+	if err := b.Lacks(b.t.Context(), endpoints, endpoints); err != nil {
 		b.t.Error(err)
 	}
+}
+
+// What has been missing for long says nothing about what is lost now. The source
+// is asked all the same.
+func TestWhatIsKeptElsewhereForLongIsNotSuspected(t *testing.T) {
+	supervise(t, func(b *bridge) {
+		b.list(fleet(0, 2, 5)...)
+		if err := b.Lacks(b.t.Context(), 95, 0); err != nil {
+			t.Fatal(err)
+		}
+		b.list(fleet(0, 1, 5)...)
+		b.standing(5, 0)
+		start := time.Now()
+		time.Sleep(45 * time.Second)
+		if asked := b.registry.asked(start); !slices.Contains(asked, 30*time.Second) {
+			t.Errorf("asked to list after %v", asked)
+		}
+	})
 }
 
 func TestSourceIsAskedWhileItsEndpointsAreKeptElsewhere(t *testing.T) {
@@ -85,7 +103,7 @@ func TestSuccessorKnowsWhatIsKeptElsewhere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLedger()
 		before := source.NewSupervisor("reg", &registry{}, l, source.Config{})
-		if err := before.Lacks(t.Context(), 95); err != nil {
+		if err := before.Lacks(t.Context(), 95, 95); err != nil {
 			t.Fatal(err)
 		}
 		b := connectWith(t, l, source.Config{})

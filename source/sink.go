@@ -124,8 +124,8 @@ func (k *sink) compare(r *reading) verdict {
 // census gathers what the decision needs to know of the source.
 func (k *sink) census(r *reading, d difference) census {
 	c := census{
-		total:  k.index.endpoints() + k.elsewhere,
-		silent: k.holds.endpoints() + k.elsewhere,
+		total:  k.index.endpoints() + k.suspected,
+		silent: k.holds.endpoints() + k.suspected,
 		survives: func(yield func(model.Record) bool) {
 			for i, survived := range d.Survived {
 				if survived && !yield(r.records[i]) {

@@ -80,10 +80,11 @@ type Supervisor struct {
 	index   *index // of the stored records; all of these belong to the writer
 	holds   *holds
 	newest  uint64 // revision of what the source said last
-	// elsewhere counts endpoints that are not stored; see [Supervisor.Lacks].
-	elsewhere int
-	relist    *time.Ticker // runs while anything is held
-	asking    bool         // it runs
+	// elsewhere counts endpoints that are not stored, and suspected those of them
+	// that count as lost; see [Supervisor.Lacks].
+	elsewhere, suspected int
+	relist               *time.Ticker // runs while anything is held
+	asking               bool         // it runs
 
 	mu     sync.Mutex // guards status and outage; never held across a call
 	status Status

@@ -29,8 +29,21 @@ type drop struct {
 	reason  string
 	since   time.Time
 
-	listings int       // that lack just this
+	listings int       // that lack just this, and from which nothing was left out
 	first    time.Time // of them
+
+	equal   int       // listings that lack just this
+	alike   time.Time // since when they do
+	unread  bool      // the last one left something out
+	lasting bool      // it would be confirmed, had they not left something out
+}
+
+// why says why it is not believed, and what ends that.
+func (d *drop) why() string {
+	if d.unread {
+		return d.reason + "; no listing confirms it from which something is refused: see isthmus sources"
+	}
+	return d.reason
 }
 
 // lack is what a listing lacks of a key.
@@ -63,6 +76,7 @@ func (d *drop) endpoints() (n int) {
 // One that left out what is there counts for nothing.
 func (d *drop) after(world *world, unread bool, now time.Time) *drop {
 	next := *d
+	next.unread = unread
 	next.missing = make(map[Key]lack, len(d.missing))
 	same := true
 	for key, was := range d.missing {
@@ -71,6 +85,9 @@ func (d *drop) after(world *world, unread bool, now time.Time) *drop {
 		if !rest.isNothing() {
 			next.missing[key] = rest
 		}
+	}
+	if next.equal++; !same {
+		next.equal, next.alike = 1, now
 	}
 	switch {
 	case unread && !same:
@@ -130,7 +147,7 @@ func (w *world) missed(key Key, o Observed) wait {
 			}
 		}
 		if lost > 0 || lack.whole {
-			return wait{d.reason, lost, d.since}
+			return wait{d.why(), lost, d.since}
 		}
 	}
 	return wait{}
@@ -226,7 +243,7 @@ func judge(source string, s Supervisor, c *census, now time.Time) (drops []*drop
 	}
 	add := func(missing map[Key]lack, what string) {
 		drops = append(drops, &drop{
-			source: source, missing: missing, since: now, listings: listings, first: now,
+			source: source, missing: missing, since: now, listings: listings, first: now, equal: 1, alike: now, unread: listings == 0,
 			reason: fmt.Sprintf("the first listing of source %s since the start lacks %s; it is kept until %s", source, what, hold.Terms(source)),
 		})
 	}

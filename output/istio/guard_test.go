@@ -58,6 +58,8 @@ type guarded struct {
 	told chan int // how many endpoints the source sc lacks, after each word about it
 	// unread has each listing of any source leave something out.
 	unread atomic.Bool
+	// suspected is how many of the endpoints it lacks are, as was said last.
+	suspected atomic.Int64
 }
 
 // overseer is who supervises a source.
@@ -70,8 +72,9 @@ type overseer struct {
 func (o overseer) Hold() source.Hold { return o.hold }
 func (o overseer) Unread() bool      { return o.unread.Load() }
 
-func (o overseer) Lacks(_ context.Context, endpoints int) error {
+func (o overseer) Lacks(_ context.Context, endpoints, suspected int) error {
 	if o.name == "sc" {
+		o.suspected.Store(int64(suspected))
 		o.told <- endpoints
 	}
 	return nil
@@ -350,6 +353,34 @@ func TestListingThatIsNotWholeConfirmsNothing(t *testing.T) {
 		g.lacks(left)
 	}
 	g.holds()
+}
+
+// What stays for no other reason than that something is refused says so, and
+// nothing about what the source loses from then on.
+func TestWhatIsRefusedForLongMakesNothingElseSuspicious(t *testing.T) {
+	t.Parallel()
+	api, r := newAPI(t), newRegistry("sc")
+	written(t, api, []string{"sc"}, fleet("sc", 0, 20, 2)...)
+	r.say(fleet("sc", 0, 1, 2)...)
+	r.listed("sc")
+	g := fresh(t, api, r, brief, nil)
+	g.unread.Store(true)
+	for _, want := range []int64{38, 38, 0, 0} {
+		g.list()
+		g.lacks(38)
+		if got := g.suspected.Load(); got != want {
+			t.Errorf("%d endpoints are suspected, want %d", got, want)
+		}
+	}
+	if h := g.holds(hosts(1, 19)...); !strings.Contains(h.Reason, "no listing confirms it from which something is refused") {
+		t.Errorf("it is held so: %s", h.Reason)
+	}
+	r.say(fleet("sc", 1, 1, 2)...)
+	g.list()
+	g.lacks(36)
+	if got := g.suspected.Load(); got != 36 {
+		t.Errorf("%d endpoints are suspected as some are back, want 36", got)
+	}
 }
 
 // Equal listings, too few of which span the time, are not helped by one that is

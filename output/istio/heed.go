@@ -94,6 +94,7 @@ func (w *Writer) takeListing(ctx context.Context, source string) {
 		if len(next.missing) == 0 || !unread && s.Hold().Confirms(next.listings, next.first, now) {
 			return nil
 		}
+		next.lasting = s.Hold().Confirms(next.equal, next.alike, now)
 		return next
 	})
 }
@@ -134,7 +135,7 @@ func (w *Writer) adopt(ctx context.Context, world *world, t *trust, source strin
 	w.review()
 	for name, drops := range bySource(began) {
 		w.log.Warn("a suspicious first listing: what it lacks is left in the API server",
-			"source", name, "drops", len(drops), "reason", drops[0].reason)
+			"source", name, "drops", len(drops), "reason", drops[0].why())
 		w.ask(ctx, name)
 	}
 }
@@ -166,14 +167,18 @@ func (w *Writer) revise(ctx context.Context, source string, with func(*drop) *dr
 
 // ask tells what a source lacks, so that it is asked to list again.
 func (w *Writer) ask(ctx context.Context, source string) {
-	endpoints := 0
+	endpoints, suspected := 0, 0
 	for _, d := range w.trust.Load().drops {
-		if d.source == source {
-			endpoints += d.endpoints()
+		if d.source != source {
+			continue
+		}
+		endpoints += d.endpoints()
+		if !d.lasting {
+			suspected += d.endpoints()
 		}
 	}
 	if s := w.guard(source); s != nil {
-		_ = s.Lacks(ctx, endpoints) // it fails only with ctx
+		_ = s.Lacks(ctx, endpoints, suspected) // it fails only with ctx
 	}
 }
 

@@ -41,8 +41,9 @@ type Supervisor interface {
 	// Hold returns which drops are suspicious.
 	Hold() source.Hold
 	// Lacks takes how many endpoints stay though the source does not list them:
-	// until there are none, it is to be listed again.
-	Lacks(ctx context.Context, endpoints int) error
+	// until there are none, it is to be listed again. What it loses besides is
+	// part of the whole that was lost while some of these are suspected.
+	Lacks(ctx context.Context, endpoints, suspected int) error
 	// Unread reports whether the last listing left out something that is there.
 	Unread() bool
 }
