@@ -17,8 +17,9 @@ import (
 // compare it with. What is listed later is the business of the source's
 // supervisor, which knows by then what there was.
 type trust struct {
-	listed map[string]bool // sources, since the start
-	drops  []*drop
+	listed   map[string]bool // sources, since the start
+	restored []string        // sources; see [Options]
+	drops    []*drop
 }
 
 // drop is what the API server has of a source, and its first listing lacks so
@@ -156,7 +157,7 @@ func (w *world) missed(key Key, o Observed) wait {
 // guard returns the supervisor of a source, if what it does not list is compared
 // with what the API server has of it.
 func (w *Writer) guard(source string) Supervisor {
-	if w.options.Supervisor == nil || slices.Contains(w.options.Restored, source) || !w.isConfigured(source) {
+	if w.options.Supervisor == nil || slices.Contains(w.trust.Load().restored, source) || !w.isConfigured(source) {
 		return nil
 	}
 	return w.options.Supervisor(source)

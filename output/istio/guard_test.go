@@ -575,37 +575,44 @@ func TestHoldEndsWithItsSource(t *testing.T) {
 // still there of it waits for its first listing and is compared with that.
 func TestSourceThatIsBackIsComparedAnew(t *testing.T) {
 	t.Parallel()
-	api, r := newAPI(t), newRegistry("sc")
-	written(t, api, []string{"sc"}, fleet("sc", 0, 20, 2)...)
-	r.say(fleet("sc", 0, 20, 2)...)
-	r.listed("sc")
-	var left atomic.Bool
-	g := fresh(t, api, r, long, func(_ *Config, o *Options) { o.Configured = func(string) bool { return !left.Load() } })
-	g.Listed("sc")
-	g.holds()
-	api.Refuse(func(verb, _ string) *kubeapi.Refusal {
-		if verb != http.MethodDelete {
-			return nil
-		}
-		return &kubeapi.Refusal{Code: http.StatusForbidden, Reason: "Forbidden", Message: "not yet"}
-	})
-	left.Store(true)
-	var gone []model.Event
-	for i := range 20 {
-		gone = append(gone, noService("sc", hostOf(i)), noInstance("sc", hostOf(i), fmt.Sprintf("10.0.%d.1", i)), noInstance("sc", hostOf(i), fmt.Sprintf("10.0.%d.2", i)))
+	for name, restored := range map[string][]string{"with a folder": {"sc"}, "without": nil} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			api, r := newAPI(t), newRegistry("sc")
+			written(t, api, []string{"sc"}, fleet("sc", 0, 20, 2)...)
+			r.say(fleet("sc", 0, 20, 2)...)
+			r.listed("sc")
+			var left atomic.Bool
+			g := fresh(t, api, r, long, func(_ *Config, o *Options) {
+				o.Configured, o.Restored = func(string) bool { return !left.Load() }, restored
+			})
+			g.Listed("sc")
+			g.holds()
+			api.Refuse(func(verb, _ string) *kubeapi.Refusal {
+				if verb != http.MethodDelete {
+					return nil
+				}
+				return &kubeapi.Refusal{Code: http.StatusForbidden, Reason: "Forbidden", Message: "not yet"}
+			})
+			left.Store(true)
+			var gone []model.Event
+			for i := range 20 {
+				gone = append(gone, noService("sc", hostOf(i)), noInstance("sc", hostOf(i), fmt.Sprintf("10.0.%d.1", i)), noInstance("sc", hostOf(i), fmt.Sprintf("10.0.%d.2", i)))
+			}
+			r.say(gone...)
+			g.Left("sc")
+			fails(t, g.running, "ServiceEntry shop/"+hostOf(19), "not yet")
+			left.Store(false)
+			g.Left("sc") // of which it may hear late
+			r.say(fleet("sc", 0, 1, 2)...)
+			g.holds(hosts(1, 19)...)
+			api.Refuse(nil)
+			g.Listed("sc")
+			g.lacks(38)
+			g.holds(hosts(1, 19)...)
+			g.deleted()
+		})
 	}
-	r.say(gone...)
-	g.Left("sc")
-	fails(t, g.running, "ServiceEntry shop/"+hostOf(19), "not yet")
-	left.Store(false)
-	g.Left("sc") // of which it may hear late
-	r.say(fleet("sc", 0, 1, 2)...)
-	api.Refuse(nil)
-	g.holds(hosts(1, 19)...)
-	g.Listed("sc")
-	g.lacks(38)
-	g.holds(hosts(1, 19)...)
-	g.deleted()
 }
 
 // A replica that stood by while a loss was confirmed does not hold it again

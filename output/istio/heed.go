@@ -102,23 +102,22 @@ func (w *Writer) takeListing(ctx context.Context, source string) {
 // takeFirst takes note of a source's first listing, for which everything waits
 // that the API server has of it.
 func (w *Writer) takeFirst(ctx context.Context, world *world, source string, now time.Time) {
-	t := &trust{listed: maps.Clone(world.trust.listed), drops: world.trust.drops}
+	t := *world.trust
+	t.listed = maps.Clone(t.listed)
 	t.listed[source] = true
-	w.adopt(ctx, world, t, source, now)
+	w.adopt(ctx, world, &t, source, now)
 }
 
 // takeLeave takes note that nothing has to wait for a source any more. Should it
 // come back, it is a new one, and has to be listed first.
 func (w *Writer) takeLeave(ctx context.Context, source string) {
 	world := w.look()
-	t := &trust{listed: maps.Clone(world.trust.listed)}
-	for _, d := range world.trust.drops {
-		if d.source != source {
-			t.drops = append(t.drops, d)
-		}
-	}
+	t := *world.trust
+	t.listed = maps.Clone(t.listed)
 	delete(t.listed, source)
-	w.adopt(ctx, world, t, source, time.Now())
+	t.restored = slices.DeleteFunc(slices.Clone(t.restored), func(name string) bool { return name == source })
+	t.drops = slices.DeleteFunc(slices.Clone(t.drops), func(d *drop) bool { return d.source == source })
+	w.adopt(ctx, world, &t, source, time.Now())
 }
 
 // adopt has everything looked at again with another trust, and with the drops
@@ -143,7 +142,7 @@ func (w *Writer) adopt(ctx context.Context, world *world, t *trust, source strin
 // revise replaces the drops of a source; nil ends one.
 func (w *Writer) revise(ctx context.Context, source string, with func(*drop) *drop) {
 	before := w.trust.Load()
-	t := &trust{listed: before.listed}
+	t := &trust{listed: before.listed, restored: before.restored}
 	var over []Key
 	for _, d := range before.drops {
 		if d.source != source {

@@ -97,7 +97,7 @@ func newWriter(c Config, o Options, target *rest.Config) (*Writer, error) {
 		config: c, options: o, log: o.Log.With("output", "istio"), primed: make(chan struct{}), told: make(chan struct{}, 1),
 	}
 	w.ledger.init()
-	w.trust.Store(&trust{listed: map[string]bool{}})
+	w.trust.Store(&trust{listed: map[string]bool{}, restored: o.Restored})
 	w.takeNews()
 	var err error
 	open := func() error { return nil }
