@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"k8s.io/client-go/rest"
+	"pgregory.net/rapid"
 
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/internal/testkit/kubeapi"
@@ -685,4 +686,70 @@ func TestPlanSaysWhatWouldBeHeld(t *testing.T) {
 			t.Errorf("%d times %q, want %d, of %v", count[what], what, want, count)
 		}
 	}
+}
+
+// Whatever a process that knows nothing finds, and whatever moves between the
+// objects of the service meanwhile: who is listed all the time, or is missing
+// since the first listing, is there until the source is released, and then all
+// is as it is listed.
+func TestNobodyIsAbsentWhileHeld(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(rt *rapid.T) {
+		api := kubeapi.New()
+		defer api.Close()
+		size := rapid.IntRange(1, 4).Draw(rt, "shard size")
+		shards := func(c *Config, _ *Options) { c.ShardSize = size }
+		r, present := newRegistry("sc"), map[string]bool{}
+		r.say(service("sc", "a.example"))
+		r.say(drawMoves(rt, present)...)
+		r.listed("sc")
+		w := start(t, api, r, shards)
+		rests(t, w, r, api)
+		w.stop()
+
+		before, always, ever := claimsOf(api.Everything()).all(), map[string]bool{}, map[string]bool{}
+		look := func(first bool) {
+			now := map[string]bool{}
+			service, _ := r.builder.Snapshot().Service(catalog.ServiceKey{Namespace: "shop", Host: "a.example"})
+			for claim := range serving(service, service) {
+				_, at, _ := strings.Cut(claim, " → ")
+				address := at[:strings.LastIndex(at, ":")]
+				now[address], ever[address] = true, true
+				always[address] = always[address] || first
+			}
+			for address := range always {
+				always[address] = always[address] && now[address]
+			}
+		}
+		r.say(drawMoves(rt, present)...)
+		look(true)
+		h := recorded(api)
+		g := fresh(t, api, r, source.Hold{Share: 0, Min: 1, For: time.Hour}, shards)
+		defer g.stop()
+		g.Listed("sc")
+		for range rapid.IntRange(1, 3).Draw(rt, "changes") {
+			await(t, "the writer to come to rest", func() error {
+				if s := g.Status(); s.Pending > 0 || !s.Leading || !g.trust.Load().listed["sc"] {
+					return fmt.Errorf("%d pending", s.Pending)
+				}
+				return nil
+			})
+			r.say(drawMoves(rt, present)...)
+			look(false)
+		}
+		settled(t, g.running)
+		states, wrong := h.take()
+		for i, state := range states {
+			for address := range before {
+				if !strings.Contains(address, " ") && (always[address] || !ever[address]) && !state.all()[address] {
+					rt.Fatalf("after write %d, %s is absent:\nbefore: %v\nthen: %v", i+1, address, before, states)
+				}
+			}
+		}
+		g.Released("sc")
+		rests(t, g.running, r, api)
+		if _, more := h.take(); len(wrong)+len(more) > 0 {
+			rt.Fatalf("Istio would refuse: %v %v", wrong, more)
+		}
+	})
 }
