@@ -8,16 +8,30 @@ func (s *Supervisor) Hold() Hold { return s.cfg.Hold }
 // Lacks tells how many endpoints somebody else knows of the source, and keeps
 // although it has not listed them since the start: a system that is written to,
 // where the store remembers nothing. Until it is told otherwise the source is
-// asked to list again, and what it loses besides is judged as if these were
-// held here. It fails only if ctx ends before it can be told.
-func (s *Supervisor) Lacks(ctx context.Context, endpoints int) error {
+// asked to list again. What it loses besides is judged as if those that are
+// suspected were held here: the others have been missing for so long that they
+// say nothing about what goes missing now. It fails only if ctx ends before it
+// can be told.
+func (s *Supervisor) Lacks(ctx context.Context, endpoints, suspected int) error {
 	done, err := s.write(ctx)
 	if err != nil {
 		return err
 	}
 	defer done()
-	s.elsewhere = endpoints
+	s.elsewhere, s.suspected = endpoints, suspected
 	s.ask(false)
+	return nil
+}
+
+// Succeed takes over what others keep of the source from a supervisor of it that
+// has returned. It comes before Run, and fails only if ctx ends.
+func (s *Supervisor) Succeed(ctx context.Context, before *Supervisor) error {
+	done, err := before.write(ctx)
+	if err != nil {
+		return err
+	}
+	defer done()
+	s.elsewhere, s.suspected = before.elsewhere, before.suspected
 	return nil
 }
 

@@ -40,9 +40,27 @@ func TestWhatIsKeptElsewhereCountsAsHeld(t *testing.T) {
 
 func (b *bridge) lacks(endpoints int) {
 	b.t.Helper()
-	if err := b.Lacks(b.t.Context(), endpoints); err != nil {
+	if err := b.Lacks(b.t.Context(), endpoints, endpoints); err != nil {
 		b.t.Error(err)
 	}
+}
+
+// What has been missing for long says nothing about what is lost now. The source
+// is asked all the same.
+func TestWhatIsKeptElsewhereForLongIsNotSuspected(t *testing.T) {
+	supervise(t, func(b *bridge) {
+		b.list(fleet(0, 2, 5)...)
+		if err := b.Lacks(b.t.Context(), 95, 0); err != nil {
+			t.Fatal(err)
+		}
+		b.list(fleet(0, 1, 5)...)
+		b.standing(5, 0)
+		start := time.Now()
+		time.Sleep(45 * time.Second)
+		if asked := b.registry.asked(start); !slices.Contains(asked, 30*time.Second) {
+			t.Errorf("asked to list after %v", asked)
+		}
+	})
 }
 
 func TestSourceIsAskedWhileItsEndpointsAreKeptElsewhere(t *testing.T) {
@@ -80,6 +98,24 @@ func TestSourceIsAskedInItsNextRun(t *testing.T) {
 	})
 }
 
+// Nor do other settings, for which the source is run by another supervisor.
+func TestSuccessorKnowsWhatIsKeptElsewhere(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLedger()
+		before := source.NewSupervisor("reg", &registry{}, l, source.Config{})
+		if err := before.Lacks(t.Context(), 95, 95); err != nil {
+			t.Fatal(err)
+		}
+		b := connectWith(t, l, source.Config{})
+		if err := b.Succeed(t.Context(), before); err != nil {
+			t.Fatal(err)
+		}
+		b.list(fleet(0, 1, 5)...)
+		b.list()
+		b.standing(5, 6)
+	})
+}
+
 func TestReleaseTellsWhoKeepsSomething(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		told := 0
@@ -100,7 +136,8 @@ func TestReleaseTellsWhoKeepsSomething(t *testing.T) {
 	})
 }
 
-// Every complete listing is told of, with its revision if it changed anything.
+// Every complete listing is told of, with the revision that has all of it: that
+// of what was said before, too, which whoever reads the store may not have yet.
 func TestEachCompleteListingIsToldOf(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var told []uint64
@@ -108,8 +145,9 @@ func TestEachCompleteListingIsToldOf(t *testing.T) {
 		b.list(fleet(0, 1, 1)...)
 		b.list(fleet(0, 1, 1)...)
 		b.replace(source.Listing{Places: []string{"f00"}, Objects: fleet(0, 1, 2)})
+		b.list(fleet(0, 1, 2)...)
 		b.list(fleet(0, 2, 2)...)
-		if diff := cmp.Diff([]uint64{1, 0, 3}, told); diff != "" {
+		if diff := cmp.Diff([]uint64{1, 1, 2, 3}, told); diff != "" {
 			t.Errorf("told of revisions (-want +got):\n%s", diff)
 		}
 	})

@@ -35,7 +35,7 @@ func (s *Supervisor) Release(ctx context.Context) (released int, err error) {
 		}
 		s.reindex()
 		s.released(len(writes))
-		released, s.elsewhere = len(writes)+s.elsewhere, 0
+		released, s.elsewhere, s.suspected = len(writes)+s.elsewhere, 0, 0
 		if s.cfg.Released != nil {
 			s.cfg.Released()
 		}

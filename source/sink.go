@@ -63,7 +63,7 @@ func (k *sink) take(ctx context.Context, r *reading, ignored map[string]int) err
 		return err
 	}
 	defer done()
-	v, revision, err := k.commit(ctx, r)
+	v, err := k.commit(ctx, r)
 	if err != nil {
 		err = fmt.Errorf("store what was read: %w", err)
 		if ctx.Err() == nil {
@@ -78,7 +78,7 @@ func (k *sink) take(ctx context.Context, r *reading, ignored map[string]int) err
 	k.ask(r.whole)
 	k.stored(r, v, ignored, now)
 	if r.whole && k.cfg.Listed != nil {
-		k.cfg.Listed(revision)
+		k.cfg.Listed(k.newest)
 	}
 	return nil
 }
@@ -86,25 +86,26 @@ func (k *sink) take(ctx context.Context, r *reading, ignored map[string]int) err
 // commit makes the store say what the reading says, but for what is held, in
 // one commit, or in none when it does already. A refused commit may mean that
 // somebody else changed these records, so everything is read and compared again.
-func (k *sink) commit(ctx context.Context, r *reading) (v verdict, revision uint64, err error) {
+func (k *sink) commit(ctx context.Context, r *reading) (v verdict, err error) {
 	for range commitTries {
 		if ctx.Err() != nil {
 			// What is read while stopping may be cut short.
-			return verdict{}, 0, context.Cause(ctx)
+			return verdict{}, context.Cause(ctx)
 		}
 		v := k.compare(r)
 		if len(v.writes) > 0 {
-			revision, err = k.store.Commit(ctx, model.Commit{Writes: v.writes, Observed: r.observed})
-			if err != nil {
+			var revision uint64
+			if revision, err = k.store.Commit(ctx, model.Commit{Writes: v.writes, Observed: r.observed}); err != nil {
 				k.reindex()
 				continue
 			}
+			k.newest = revision
 			k.index.commit(v.writes)
 		}
 		k.holds.apply(v)
-		return v, revision, nil
+		return v, nil
 	}
-	return verdict{}, 0, err
+	return verdict{}, err
 }
 
 // compare compares the reading with what is stored, and decides what to hold.
@@ -123,8 +124,8 @@ func (k *sink) compare(r *reading) verdict {
 // census gathers what the decision needs to know of the source.
 func (k *sink) census(r *reading, d difference) census {
 	c := census{
-		total:  k.index.endpoints() + k.elsewhere,
-		silent: k.holds.endpoints() + k.elsewhere,
+		total:  k.index.endpoints() + k.suspected,
+		silent: k.holds.endpoints() + k.suspected,
 		survives: func(yield func(model.Record) bool) {
 			for i, survived := range d.Survived {
 				if survived && !yield(r.records[i]) {

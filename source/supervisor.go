@@ -34,9 +34,8 @@ type Config struct {
 	// Restored is when what the store holds at the start was last known to be
 	// current; zero if that is not known, or nothing was restored.
 	Restored time.Time
-	// Listed is told of each complete listing that it is stored, and the revision
-	// of the commit that made it so: zero if the store said the same already. It
-	// must not block; may be nil.
+	// Listed is told of each complete listing that it is stored, and as of which
+	// revision the store says what the source has said. It must not block; may be nil.
 	Listed func(revision uint64)
 	// Released is told that an operator has released what is held. It must not
 	// block; may be nil.
@@ -80,10 +79,12 @@ type Supervisor struct {
 	writing chan struct{}
 	index   *index // of the stored records; all of these belong to the writer
 	holds   *holds
-	// elsewhere counts endpoints that are not stored; see [Supervisor.Lacks].
-	elsewhere int
-	relist    *time.Ticker // runs while anything is held
-	asking    bool         // it runs
+	newest  uint64 // revision of what the source said last
+	// elsewhere counts endpoints that are not stored, and suspected those of them
+	// that count as lost; see [Supervisor.Lacks].
+	elsewhere, suspected int
+	relist               *time.Ticker // runs while anything is held
+	asking               bool         // it runs
 
 	mu     sync.Mutex // guards status and outage; never held across a call
 	status Status
@@ -200,6 +201,7 @@ func (s *Supervisor) reindex() {
 	var marked []model.Record
 	s.index = newIndex()
 	for rec := range s.index.following(s.all()) {
+		s.newest = max(s.newest, rec.Revision)
 		if rec.Status.Held != "" {
 			marked = append(marked, rec)
 		}

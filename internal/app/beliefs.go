@@ -36,7 +36,14 @@ func (b *beliefs) reached(revision uint64) (sources []string) {
 	return sources
 }
 
-// listed says that a source has been listed, by which commit.
+// forget drops what is awaited of a source that has left.
+func (b *beliefs) forget(source string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.since, source)
+}
+
+// listed says that a source has been listed, and as of which revision.
 func (o *istioOutput) listed(source string, revision uint64) {
 	if o == nil {
 		return
@@ -77,7 +84,7 @@ func (o *istioOutput) supervisor(source string) istio.Supervisor {
 // gone says that a source is not configured any more.
 func (o *istioOutput) gone(source string) {
 	if o != nil {
-		o.writer.Listed(source)
-		o.writer.Review() // what waited for it need not any more
+		o.beliefs.forget(source)
+		o.writer.Left(source)
 	}
 }

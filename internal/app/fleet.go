@@ -89,9 +89,11 @@ func (f *fleet) halt(m *member) {
 // listed with them.
 func (f *fleet) restart(ctx context.Context, m *member, entry config.Source) {
 	f.halt(m)
+	next := f.supervise(entry)
+	_ = next.Succeed(ctx, m.supervisor) // it fails only with ctx
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	m.entry, m.supervisor = entry, f.supervise(entry)
+	m.entry, m.supervisor = entry, next
 	f.start(ctx, m)
 }
 

@@ -82,10 +82,10 @@ func (w *Writer) believed(world *world, source string) bool {
 	listed := func(source string) bool { return world.trust.listed[source] }
 	switch {
 	case source == "":
-		return world.complete && !slices.ContainsFunc(w.options.Restored, func(source string) bool { return !listed(source) })
+		return world.complete && !slices.ContainsFunc(world.trust.restored, func(source string) bool { return !listed(source) })
 	case !w.isConfigured(source):
 		return true
-	case !listed(source) && (w.options.Supervisor != nil || slices.Contains(w.options.Restored, source)):
+	case !listed(source) && (w.options.Supervisor != nil || slices.Contains(world.trust.restored, source)):
 		return false
 	}
 	return world.complete || world.Primed(source)

@@ -17,8 +17,9 @@ import (
 // compare it with. What is listed later is the business of the source's
 // supervisor, which knows by then what there was.
 type trust struct {
-	listed map[string]bool // sources, since the start
-	drops  []*drop
+	listed   map[string]bool // sources, since the start
+	restored []string        // sources; see [Options]
+	drops    []*drop
 }
 
 // drop is what the API server has of a source, and its first listing lacks so
@@ -29,8 +30,21 @@ type drop struct {
 	reason  string
 	since   time.Time
 
-	listings int       // that lack just this
+	listings int       // that lack just this, and from which nothing was left out
 	first    time.Time // of them
+
+	equal   int       // listings that lack just this
+	alike   time.Time // since when they do
+	unread  bool      // the last one left something out
+	lasting bool      // it would be confirmed, had they not left something out
+}
+
+// why says why it is not believed, and what ends that.
+func (d *drop) why() string {
+	if d.unread {
+		return d.reason + "; no listing confirms it from which something is refused: see isthmus sources"
+	}
+	return d.reason
 }
 
 // lack is what a listing lacks of a key.
@@ -63,6 +77,7 @@ func (d *drop) endpoints() (n int) {
 // One that left out what is there counts for nothing.
 func (d *drop) after(world *world, unread bool, now time.Time) *drop {
 	next := *d
+	next.unread = unread
 	next.missing = make(map[Key]lack, len(d.missing))
 	same := true
 	for key, was := range d.missing {
@@ -71,6 +86,9 @@ func (d *drop) after(world *world, unread bool, now time.Time) *drop {
 		if !rest.isNothing() {
 			next.missing[key] = rest
 		}
+	}
+	if next.equal++; !same {
+		next.equal, next.alike = 1, now
 	}
 	switch {
 	case unread && !same:
@@ -130,7 +148,7 @@ func (w *world) missed(key Key, o Observed) wait {
 			}
 		}
 		if lost > 0 || lack.whole {
-			return wait{d.reason, lost, d.since}
+			return wait{d.why(), lost, d.since}
 		}
 	}
 	return wait{}
@@ -139,7 +157,7 @@ func (w *world) missed(key Key, o Observed) wait {
 // guard returns the supervisor of a source, if what it does not list is compared
 // with what the API server has of it.
 func (w *Writer) guard(source string) Supervisor {
-	if w.options.Supervisor == nil || slices.Contains(w.options.Restored, source) || !w.isConfigured(source) {
+	if w.options.Supervisor == nil || slices.Contains(w.trust.Load().restored, source) || !w.isConfigured(source) {
 		return nil
 	}
 	return w.options.Supervisor(source)
@@ -226,7 +244,7 @@ func judge(source string, s Supervisor, c *census, now time.Time) (drops []*drop
 	}
 	add := func(missing map[Key]lack, what string) {
 		drops = append(drops, &drop{
-			source: source, missing: missing, since: now, listings: listings, first: now,
+			source: source, missing: missing, since: now, listings: listings, first: now, equal: 1, alike: now, unread: listings == 0,
 			reason: fmt.Sprintf("the first listing of source %s since the start lacks %s; it is kept until %s", source, what, hold.Terms(source)),
 		})
 	}

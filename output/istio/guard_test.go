@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"k8s.io/client-go/rest"
+	"pgregory.net/rapid"
 
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/internal/testkit/kubeapi"
@@ -57,6 +59,8 @@ type guarded struct {
 	told chan int // how many endpoints the source sc lacks, after each word about it
 	// unread has each listing of any source leave something out.
 	unread atomic.Bool
+	// suspected is how many of the endpoints it lacks are, as was said last.
+	suspected atomic.Int64
 }
 
 // overseer is who supervises a source.
@@ -69,8 +73,9 @@ type overseer struct {
 func (o overseer) Hold() source.Hold { return o.hold }
 func (o overseer) Unread() bool      { return o.unread.Load() }
 
-func (o overseer) Lacks(_ context.Context, endpoints int) error {
+func (o overseer) Lacks(_ context.Context, endpoints, suspected int) error {
 	if o.name == "sc" {
+		o.suspected.Store(int64(suspected))
 		o.told <- endpoints
 	}
 	return nil
@@ -351,6 +356,34 @@ func TestListingThatIsNotWholeConfirmsNothing(t *testing.T) {
 	g.holds()
 }
 
+// What stays for no other reason than that something is refused says so, and
+// nothing about what the source loses from then on.
+func TestWhatIsRefusedForLongMakesNothingElseSuspicious(t *testing.T) {
+	t.Parallel()
+	api, r := newAPI(t), newRegistry("sc")
+	written(t, api, []string{"sc"}, fleet("sc", 0, 20, 2)...)
+	r.say(fleet("sc", 0, 1, 2)...)
+	r.listed("sc")
+	g := fresh(t, api, r, brief, nil)
+	g.unread.Store(true)
+	for _, want := range []int64{38, 38, 0, 0} {
+		g.list()
+		g.lacks(38)
+		if got := g.suspected.Load(); got != want {
+			t.Errorf("%d endpoints are suspected, want %d", got, want)
+		}
+	}
+	if h := g.holds(hosts(1, 19)...); !strings.Contains(h.Reason, "no listing confirms it from which something is refused") {
+		t.Errorf("it is held so: %s", h.Reason)
+	}
+	r.say(fleet("sc", 1, 1, 2)...)
+	g.list()
+	g.lacks(36)
+	if got := g.suspected.Load(); got != 36 {
+		t.Errorf("%d endpoints are suspected as some are back, want 36", got)
+	}
+}
+
 // Equal listings, too few of which span the time, are not helped by one that is
 // not whole.
 func TestListingThatIsNotWholeEndsNoSpan(t *testing.T) {
@@ -534,9 +567,53 @@ func TestHoldEndsWithItsSource(t *testing.T) {
 	g.lacks(40)
 	g.holds(hosts(0, 20)...)
 	left.Store(true)
-	g.Listed("sc")
+	g.Left("sc")
 	g.holds()
 	g.deleted(hosts(0, 20)...)
+}
+
+// A source that is taken out by mistake, and put back, is a new one: what is
+// still there of it waits for its first listing and is compared with that.
+func TestSourceThatIsBackIsComparedAnew(t *testing.T) {
+	t.Parallel()
+	for name, restored := range map[string][]string{"with a folder": {"sc"}, "without": nil} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			api, r := newAPI(t), newRegistry("sc")
+			written(t, api, []string{"sc"}, fleet("sc", 0, 20, 2)...)
+			r.say(fleet("sc", 0, 20, 2)...)
+			r.listed("sc")
+			var left atomic.Bool
+			g := fresh(t, api, r, long, func(_ *Config, o *Options) {
+				o.Configured, o.Restored = func(string) bool { return !left.Load() }, restored
+			})
+			g.Listed("sc")
+			g.holds()
+			api.Refuse(func(verb, _ string) *kubeapi.Refusal {
+				if verb != http.MethodDelete {
+					return nil
+				}
+				return &kubeapi.Refusal{Code: http.StatusForbidden, Reason: "Forbidden", Message: "not yet"}
+			})
+			left.Store(true)
+			var gone []model.Event
+			for i := range 20 {
+				gone = append(gone, noService("sc", hostOf(i)), noInstance("sc", hostOf(i), fmt.Sprintf("10.0.%d.1", i)), noInstance("sc", hostOf(i), fmt.Sprintf("10.0.%d.2", i)))
+			}
+			r.say(gone...)
+			g.Left("sc")
+			fails(t, g.running, "ServiceEntry shop/"+hostOf(19), "not yet")
+			left.Store(false)
+			g.Left("sc") // of which it may hear late
+			r.say(fleet("sc", 0, 1, 2)...)
+			g.holds(hosts(1, 19)...)
+			api.Refuse(nil)
+			g.Listed("sc")
+			g.lacks(38)
+			g.holds(hosts(1, 19)...)
+			g.deleted()
+		})
+	}
 }
 
 // A replica that stood by while a loss was confirmed does not hold it again
@@ -609,4 +686,70 @@ func TestPlanSaysWhatWouldBeHeld(t *testing.T) {
 			t.Errorf("%d times %q, want %d, of %v", count[what], what, want, count)
 		}
 	}
+}
+
+// Whatever a process that knows nothing finds, and whatever moves between the
+// objects of the service meanwhile: who is listed all the time, or is missing
+// since the first listing, is there until the source is released, and then all
+// is as it is listed.
+func TestNobodyIsAbsentWhileHeld(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(rt *rapid.T) {
+		api := kubeapi.New()
+		defer api.Close()
+		size := rapid.IntRange(1, 4).Draw(rt, "shard size")
+		shards := func(c *Config, _ *Options) { c.ShardSize = size }
+		r, present := newRegistry("sc"), map[string]bool{}
+		r.say(service("sc", "a.example"))
+		r.say(drawMoves(rt, present)...)
+		r.listed("sc")
+		w := start(t, api, r, shards)
+		rests(t, w, r, api)
+		w.stop()
+
+		before, always, ever := claimsOf(api.Everything()).all(), map[string]bool{}, map[string]bool{}
+		look := func(first bool) {
+			now := map[string]bool{}
+			service, _ := r.builder.Snapshot().Service(catalog.ServiceKey{Namespace: "shop", Host: "a.example"})
+			for claim := range serving(service, service) {
+				_, at, _ := strings.Cut(claim, " → ")
+				address := at[:strings.LastIndex(at, ":")]
+				now[address], ever[address] = true, true
+				always[address] = always[address] || first
+			}
+			for address := range always {
+				always[address] = always[address] && now[address]
+			}
+		}
+		r.say(drawMoves(rt, present)...)
+		look(true)
+		h := recorded(api)
+		g := fresh(t, api, r, source.Hold{Share: 0, Min: 1, For: time.Hour}, shards)
+		defer g.stop()
+		g.Listed("sc")
+		for range rapid.IntRange(1, 3).Draw(rt, "changes") {
+			await(t, "the writer to come to rest", func() error {
+				if s := g.Status(); s.Pending > 0 || !s.Leading || !g.trust.Load().listed["sc"] {
+					return fmt.Errorf("%d pending", s.Pending)
+				}
+				return nil
+			})
+			r.say(drawMoves(rt, present)...)
+			look(false)
+		}
+		settled(t, g.running)
+		states, wrong := h.take()
+		for i, state := range states {
+			for address := range before {
+				if !strings.Contains(address, " ") && (always[address] || !ever[address]) && !state.all()[address] {
+					rt.Fatalf("after write %d, %s is absent:\nbefore: %v\nthen: %v", i+1, address, before, states)
+				}
+			}
+		}
+		g.Released("sc")
+		rests(t, g.running, r, api)
+		if _, more := h.take(); len(wrong)+len(more) > 0 {
+			rt.Fatalf("Istio would refuse: %v %v", wrong, more)
+		}
+	})
 }

@@ -11,13 +11,19 @@ import (
 
 // news is what was said of sources and is not heeded yet.
 type news struct {
-	listed, released map[string]bool
+	left, listed, released map[string]bool
 }
 
 // Listed says that a source has been listed completely, and that what was
 // published has the listing. It is told of every listing, and does not block.
 func (w *Writer) Listed(source string) {
 	w.tell(func(n *news) { n.listed[source] = true })
+}
+
+// Left says that a source is not in the configuration any more, or that what is
+// by its name is another one. It does not block.
+func (w *Writer) Left(source string) {
+	w.tell(func(n *news) { n.left[source] = true })
 }
 
 // Released says that an operator wants a source to be believed. It does not block.
@@ -39,7 +45,7 @@ func (w *Writer) takeNews() news {
 	w.newsMu.Lock()
 	defer w.newsMu.Unlock()
 	n := w.news
-	w.news = news{map[string]bool{}, map[string]bool{}}
+	w.news = news{map[string]bool{}, map[string]bool{}, map[string]bool{}}
 	return n
 }
 
@@ -56,6 +62,9 @@ func (w *Writer) heed(ctx context.Context) {
 		case <-w.told:
 		}
 		n := w.takeNews()
+		for _, source := range slices.Sorted(maps.Keys(n.left)) {
+			w.takeLeave(ctx, source)
+		}
 		for _, source := range slices.Sorted(maps.Keys(n.listed)) {
 			w.takeListing(ctx, source)
 		}
@@ -68,20 +77,24 @@ func (w *Writer) heed(ctx context.Context) {
 // takeListing takes note of one more complete listing of a source.
 func (w *Writer) takeListing(ctx context.Context, source string) {
 	world, now := w.look(), time.Now()
+	if !w.isConfigured(source) {
+		return // it has left meanwhile
+	}
 	if !world.trust.listed[source] {
 		w.takeFirst(ctx, world, source, now)
 		return
 	}
 	s := w.guard(source)
-	unread := s != nil && s.Unread()
+	if s == nil {
+		return
+	}
+	unread := s.Unread()
 	w.revise(ctx, source, func(d *drop) *drop {
-		if s == nil {
-			return nil // it left
-		}
 		next := d.after(world, unread, now)
 		if len(next.missing) == 0 || !unread && s.Hold().Confirms(next.listings, next.first, now) {
 			return nil
 		}
+		next.lasting = s.Hold().Confirms(next.equal, next.alike, now)
 		return next
 	})
 }
@@ -89,16 +102,39 @@ func (w *Writer) takeListing(ctx context.Context, source string) {
 // takeFirst takes note of a source's first listing, for which everything waits
 // that the API server has of it.
 func (w *Writer) takeFirst(ctx context.Context, world *world, source string, now time.Time) {
-	t := &trust{listed: maps.Clone(world.trust.listed), drops: world.trust.drops}
+	t := *world.trust
+	t.listed = maps.Clone(t.listed)
 	t.listed[source] = true
+	w.adopt(ctx, world, &t, source, now)
+}
+
+// takeLeave takes note that nothing has to wait for a source any more. Should it
+// come back, it is a new one, and has to be listed first.
+func (w *Writer) takeLeave(ctx context.Context, source string) {
+	world := w.look()
+	t := *world.trust
+	t.listed = maps.Clone(t.listed)
+	delete(t.listed, source)
+	t.restored = slices.DeleteFunc(slices.Clone(t.restored), func(name string) bool { return name == source })
+	t.drops = slices.DeleteFunc(slices.Clone(t.drops), func(d *drop) bool { return d.source == source })
+	w.adopt(ctx, world, &t, source, time.Now())
+}
+
+// adopt has everything looked at again with another trust, and with the drops
+// that show now that a source need not be waited for.
+func (w *Writer) adopt(ctx context.Context, world *world, t *trust, source string, now time.Time) {
+	waited := world.trust.listed
 	world.trust = t
-	began := w.compare(world, source, now)
-	t.drops = slices.Concat(t.drops, began)
+	var began []*drop
+	if !waited[source] {
+		began = w.compare(world, source, now)
+		t.drops = slices.Concat(t.drops, began)
+	}
 	w.trust.Store(t)
-	w.Review()
+	w.review()
 	for name, drops := range bySource(began) {
 		w.log.Warn("a suspicious first listing: what it lacks is left in the API server",
-			"source", name, "drops", len(drops), "reason", drops[0].reason)
+			"source", name, "drops", len(drops), "reason", drops[0].why())
 		w.ask(ctx, name)
 	}
 }
@@ -106,7 +142,7 @@ func (w *Writer) takeFirst(ctx context.Context, world *world, source string, now
 // revise replaces the drops of a source; nil ends one.
 func (w *Writer) revise(ctx context.Context, source string, with func(*drop) *drop) {
 	before := w.trust.Load()
-	t := &trust{listed: before.listed}
+	t := &trust{listed: before.listed, restored: before.restored}
 	var over []Key
 	for _, d := range before.drops {
 		if d.source != source {
@@ -130,14 +166,18 @@ func (w *Writer) revise(ctx context.Context, source string, with func(*drop) *dr
 
 // ask tells what a source lacks, so that it is asked to list again.
 func (w *Writer) ask(ctx context.Context, source string) {
-	endpoints := 0
+	endpoints, suspected := 0, 0
 	for _, d := range w.trust.Load().drops {
-		if d.source == source {
-			endpoints += d.endpoints()
+		if d.source != source {
+			continue
+		}
+		endpoints += d.endpoints()
+		if !d.lasting {
+			suspected += d.endpoints()
 		}
 	}
 	if s := w.guard(source); s != nil {
-		_ = s.Lacks(ctx, endpoints) // it fails only with ctx
+		_ = s.Lacks(ctx, endpoints, suspected) // it fails only with ctx
 	}
 }
 

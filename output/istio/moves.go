@@ -17,14 +17,12 @@ import (
 // that it loses, and which objects take each of them in.
 type moves map[Ref]map[uint32][]Ref
 
-// movesOf finds what moves between objects that are there. Objects that are
-// created need not be looked at, nor those that are deleted: they are written
-// before and after all others.
+// movesOf finds what moves between objects.
 func movesOf(actions []Action) moves {
 	var changing []Action
 	for _, a := range actions {
 		// One that is held takes in nothing as yet, and that is to be known.
-		if a.Verb == Update || a.Verb == Leave && a.want.Name != "" && a.want.differs(a.have) != "" {
+		if a.Verb != Leave || a.want.Name != "" && a.want.differs(a.have) != "" {
 			changing = append(changing, a)
 		}
 	}
@@ -92,7 +90,7 @@ func (m moves) waiting(updates []Action) map[Ref]map[Ref]bool {
 	for _, a := range updates {
 		for _, takers := range m[a.Ref] {
 			for _, taker := range takers {
-				if waiting[taker] != nil { // else it is held, and no order helps
+				if waiting[taker] != nil { // else it is created, or held, and no order helps
 					waiting[a.Ref][taker] = true
 				}
 			}
@@ -114,7 +112,8 @@ func (m moves) kept(r Ref, written map[Ref]Observed) map[uint32]bool {
 }
 
 // widened returns the action with endpoints that the object has now, and that it
-// is to keep for a while, beside those that it should have.
+// is to keep for a while, beside those that it should have. An object that is to
+// go stays for these alone.
 func (w *Writer) widened(ctx context.Context, a Action, keep map[uint32]bool) (Action, error) {
 	ctx, cancel := context.WithTimeout(ctx, longest)
 	defer cancel()
@@ -126,11 +125,23 @@ func (w *Writer) widened(ctx context.Context, a Action, keep map[uint32]bool) (A
 		return a, fate(a.Ref, err)
 	}
 	is, _ := u.Object["spec"].(map[string]any)
+	a.Reason = "it keeps endpoints until another object has them"
+	if a.Verb == Delete {
+		a.Verb, a.want = Update, Object{
+			Kind: a.Kind, Namespace: a.Namespace, Name: a.Name, Labels: marks(w.options.Instance),
+			Annotations: map[string]string{}, Spec: narrow(is, keep),
+		}
+		for _, name := range []string{annotationSources, annotationService} {
+			if value, ok := a.have.Annotations[name]; ok {
+				a.want.Annotations[name] = value
+			}
+		}
+		return a, nil
+	}
 	a.want.Spec = widen(a.want.Spec, is, keep)
 	// Whoever leads next must not narrow it before it has heard of those that are kept.
 	a.want.Annotations = maps.Clone(a.want.Annotations)
 	a.want.Annotations[annotationSources] = union(a.want.Annotations[annotationSources], a.have.Annotations[annotationSources])
-	a.Reason = "it keeps endpoints until another object has them"
 	return a, nil
 }
 
@@ -143,6 +154,19 @@ func union(a, b string) string {
 		}
 	}
 	return strings.Join(names, ",")
+}
+
+// narrow leaves in a specification the endpoints that are to be kept.
+func narrow(is map[string]any, keep map[uint32]bool) map[string]any {
+	var list []any
+	for _, e := range endpointsOf(is) {
+		if keep[memberOf(e).address()] {
+			list = append(list, e)
+		}
+	}
+	less := maps.Clone(is)
+	less["endpoints"] = list
+	return less
 }
 
 // widest is how long a specification in JSON may be made, well below what fits

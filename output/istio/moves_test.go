@@ -369,3 +369,118 @@ func TestWhoeverMayNotMoveYetStays(t *testing.T) {
 		t.Errorf("%d addresses are kept, want that of 10.0.0.2", len(keep))
 	}
 }
+
+// An object that cannot be created keeps nobody in another one who is gone: only
+// those stay there who are to pass into it. New ones come as well.
+func TestRefusedCreationHoldsUpNobodyElse(t *testing.T) {
+	t.Parallel()
+	api, r := newAPI(t), newRegistry("sc")
+	both, some := map[string]uint32{"http": 80, "grpc": 90}, map[string]uint32{"http": 80}
+	r.say(service("sc", "a.example"), own("a.example", "10.0.0.1", both), own("a.example", "10.0.0.2", both))
+	r.listed("sc")
+	w := start(t, api, r, nil)
+	settled(t, w)
+	api.Refuse(func(verb, path string) *kubeapi.Refusal {
+		if verb != http.MethodPatch || strings.HasSuffix(path, "/a.example") {
+			return nil
+		}
+		return &kubeapi.Refusal{Code: http.StatusForbidden, Reason: "Forbidden", Message: "not this one"}
+	})
+	r.say(own("a.example", "10.0.0.1", some), noInstance("sc", "a.example", "10.0.0.2"), own("a.example", "10.0.0.3", both))
+	wants(t, api, "a.example", "10.0.0.3 10.0.0.1")
+	fails(t, w, "ServiceEntry shop/a.example", "not this one")
+	r.say(noInstance("sc", "a.example", "10.0.0.1"))
+	wants(t, api, "a.example", "10.0.0.3")
+	settled(t, w)
+}
+
+// The same of an object that is to go: it stays for those who are to pass into
+// one that is refused, and for nobody else.
+func TestWhatIsToGoKeepsOnlyThoseWhoMove(t *testing.T) {
+	t.Parallel()
+	api, r := newAPI(t), newRegistry("sc")
+	both, some := map[string]uint32{"http": 80, "grpc": 90}, map[string]uint32{"http": 80}
+	r.say(service("sc", "a.example"), own("a.example", "10.0.0.1", some), own("a.example", "10.0.0.2", some))
+	r.listed("sc")
+	w := start(t, api, r, nil)
+	settled(t, w)
+	partial := ""
+	for _, write := range api.Writes() {
+		if path := strings.TrimPrefix(write, "PATCH "); path != entries+"a.example" {
+			partial = path
+		}
+	}
+	partial = strings.TrimPrefix(partial, entries)
+	wants(t, api, partial, "10.0.0.1 10.0.0.2")
+	api.Refuse(func(verb, path string) *kubeapi.Refusal {
+		if verb != http.MethodPatch || !strings.HasSuffix(path, "/a.example") {
+			return nil
+		}
+		return &kubeapi.Refusal{Code: http.StatusForbidden, Reason: "Forbidden", Message: "not this one"}
+	})
+	r.say(own("a.example", "10.0.0.1", both), noInstance("sc", "a.example", "10.0.0.2"))
+	fails(t, w, "ServiceEntry shop/a.example", "not this one")
+	wants(t, api, partial, "10.0.0.1")
+	r.say(noInstance("sc", "a.example", "10.0.0.1"))
+	wants(t, api, partial, "no object")
+	settled(t, w)
+}
+
+// Whatever objects are refused: who is in the service before and after a change
+// is in it all the time, and who has left it is in no object that is not refused.
+func TestRefusalsKeepNobodyWhoIsGone(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(rt *rapid.T) {
+		api := kubeapi.New()
+		defer api.Close()
+		r := newRegistry("sc")
+		r.listed("sc")
+		size := rapid.IntRange(1, 4).Draw(rt, "shard size")
+		w := start(t, api, r, func(c *Config, _ *Options) { c.ShardSize = size })
+		defer w.stop()
+		r.say(service("sc", "a.example"))
+		present := map[string]bool{}
+		r.say(drawMoves(rt, present)...)
+		rests(t, w, r, api)
+		h := recorded(api)
+		before := claimsOf(api.Everything())
+		odd := rapid.IntRange(0, 1).Draw(rt, "refused are")
+		refused := func(path string) bool { return int(path[len(path)-1])%2 == odd }
+		api.Refuse(func(verb, path string) *kubeapi.Refusal {
+			if verb == http.MethodDelete || !refused(path) {
+				return nil
+			}
+			return &kubeapi.Refusal{Code: http.StatusForbidden, Reason: "Forbidden", Message: "not this one"}
+		})
+		r.say(drawMoves(rt, present)...)
+		service, _ := r.builder.Snapshot().Service(catalog.ServiceKey{Namespace: "shop", Host: "a.example"})
+		there := map[string]bool{}
+		for e := range service.Endpoints(80).All() {
+			there[e.Address] = true
+		}
+		for e := range service.Endpoints(90).All() {
+			there[e.Address] = true
+		}
+		await(t, "those who are gone to go", func() error {
+			for path, said := range claimsOf(api.Everything()) {
+				for claim := range said {
+					if !refused(path) && !strings.Contains(claim, " ") && !there[claim] {
+						return fmt.Errorf("%s has %s still; failing: %v", path, claim, w.Status().Failing)
+					}
+				}
+			}
+			return nil
+		})
+		states, _ := h.take()
+		for _, state := range states {
+			for address := range before.all() {
+				if !strings.Contains(address, " ") && there[address] && !state.all()[address] {
+					rt.Fatalf("%s is absent:\nbefore: %v\nthen: %v", address, before, states)
+				}
+			}
+		}
+		api.Refuse(nil)
+		r.say(own("a.example", "10.0.0.9", map[string]uint32{"http": 80}), own("a.example", "10.0.0.8", map[string]uint32{"grpc": 90}))
+		rests(t, w, r, api)
+	})
+}

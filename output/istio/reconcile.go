@@ -18,15 +18,10 @@ func (w *Writer) reconcile(ctx context.Context, key Key) (controller.Outcome, er
 	w.ledger.planned(key, t, actions)
 	var errs []error
 	var wrote []expectation
-	failed, written := map[Verb]bool{}, map[Ref]Observed{}
-	moves := movesOf(actions)
+	moves, written := movesOf(actions), map[Ref]Observed{}
 	for _, a := range moves.order(actions) {
-		if failed[Create] || a.Verb == Delete && failed[Update] {
-			break // what comes has to be there before what it replaces goes
-		}
 		expected, err := w.carryOutKeeping(ctx, a, moves, written)
 		if err != nil {
-			failed[a.Verb] = true
 			errs = append(errs, err)
 			continue
 		}
@@ -63,13 +58,10 @@ type expectation struct {
 // it must not lose before another object of the service has them. It notes in
 // written what it wrote; an object may come twice.
 func (w *Writer) carryOutKeeping(ctx context.Context, a Action, m moves, written map[Ref]Observed) ([]expectation, error) {
-	if a.Verb != Update {
-		return w.carryOut(ctx, a)
-	}
 	if now, ok := written[a.Ref]; ok {
 		a.have = now
 	}
-	if keep := m.kept(a.Ref, written); len(keep) > 0 {
+	if keep := m.kept(a.Ref, written); a.Verb != Leave && len(keep) > 0 {
 		var err error
 		if a, err = w.widened(ctx, a, keep); err != nil {
 			return nil, err

@@ -64,6 +64,6 @@ func TestWhatWaitsForASourceGoesWithIt(t *testing.T) {
 		t.Fatalf("sc has not been listed, and written is: %s", got)
 	}
 	left.Store(true)
-	second.Review()
+	second.Left("sc")
 	wants(t, api, "a.example", "no object")
 }

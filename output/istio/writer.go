@@ -41,8 +41,9 @@ type Supervisor interface {
 	// Hold returns which drops are suspicious.
 	Hold() source.Hold
 	// Lacks takes how many endpoints stay though the source does not list them:
-	// until there are none, it is to be listed again.
-	Lacks(ctx context.Context, endpoints int) error
+	// until there are none, it is to be listed again. What it loses besides is
+	// part of the whole that was lost while some of these are suspected.
+	Lacks(ctx context.Context, endpoints, suspected int) error
 	// Unread reports whether the last listing left out something that is there.
 	Unread() bool
 }
@@ -96,7 +97,7 @@ func newWriter(c Config, o Options, target *rest.Config) (*Writer, error) {
 		config: c, options: o, log: o.Log.With("output", "istio"), primed: make(chan struct{}), told: make(chan struct{}, 1),
 	}
 	w.ledger.init()
-	w.trust.Store(&trust{listed: map[string]bool{}})
+	w.trust.Store(&trust{listed: map[string]bool{}, restored: o.Restored})
 	w.takeNews()
 	var err error
 	open := func() error { return nil }
@@ -144,9 +145,8 @@ func (w *Writer) Publish(s *catalog.Snapshot, change catalog.Change, complete bo
 	w.changes.Add(keys...)
 }
 
-// Review has everything looked at again, such as when other sources than before
-// are configured.
-func (w *Writer) Review() {
+// review has everything looked at again.
+func (w *Writer) review() {
 	if w.newest.Load() != nil && w.term.Load() != nil {
 		w.enqueue(controller.Low, w.keys())
 	}

@@ -1,6 +1,7 @@
 package istio_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -24,6 +25,7 @@ type bridge struct {
 	late      *bridge // a second source, with a namespace of its own; may be nil
 	dataDir   string  // where it keeps the last known good; nothing is kept if empty
 	only      string  // the source that is written; all if empty
+	hold      string  // how long equal listings must last that confirm a drop; the default if empty
 	scoped    bool    // who uses whom is read, and written
 }
 
@@ -72,12 +74,13 @@ log: {level: debug, format: text}
 func (b bridge) source(name string) string {
 	text := fmt.Sprintf(`
 - name: %[1]s
+  hold: {for: %[4]s}
   servicecenter:
     addresses: [%[2]s]
     host: "{{.Service}}.%[3]s.example"
     namespace: %[3]s
     poll: 100ms
-    timeout: 500ms`, name, b.registry.URL(), b.namespace)
+    timeout: 500ms`, name, b.registry.URL(), b.namespace, cmp.Or(b.hold, "60s"))
 	if b.scoped {
 		text += fmt.Sprintf(`
     dependencies: {poll: 1s}

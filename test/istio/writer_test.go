@@ -12,7 +12,10 @@ type writer struct {
 	Pending int
 	Drift   int
 	Failed  []struct{ Object, Reason string }
-	Held    []struct{ Object, Reason string }
+	Held    []struct {
+		Object, Reason, Age string
+		Endpoints           int
+	}
 }
 
 func (i *isthmus) writer() (writer, error) {
