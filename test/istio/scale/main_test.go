@@ -28,7 +28,7 @@ var (
 )
 
 // patience is how long anything may take before a benchmark gives up.
-const patience = 6 * time.Minute
+const patience = 10 * time.Minute
 
 // programs are built before the first benchmark; program is isthmus.
 var (
