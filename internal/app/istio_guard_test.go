@@ -17,6 +17,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/admin"
 	"github.com/isthmus-mesh/isthmus/config"
 	"github.com/isthmus-mesh/isthmus/internal/testkit/kubeapi"
+	"github.com/isthmus-mesh/isthmus/internal/testkit/until"
 )
 
 // region is a file registry of so many services with two endpoints each, and
@@ -102,6 +103,27 @@ func shows(t *testing.T, a *App, objects, held int) admin.Writer {
 	}
 }
 
+// sourceHolds waits until the source itself holds so many records.
+func sourceHolds(t *testing.T, a *App, records int) {
+	t.Helper()
+	until.NoError(t, 20*time.Second, 5*time.Millisecond, "the source to hold", func() error {
+		if s := a.fleet.supervisors()[0].Status(); s.Held != records {
+			return fmt.Errorf("%d records, but it is %+v", records, s)
+		}
+		return nil
+	})
+}
+
+// becomes has one process write all services, and then leaves so many of them in
+// the registry while there is no process.
+func (r *region) becomes(t *testing.T, left int) {
+	t.Helper()
+	a, end := r.process(t)
+	shows(t, a, 20, 0)
+	end()
+	r.services(t, left)
+}
+
 func (r *region) deletions() (n int) {
 	for _, write := range r.api.Writes() {
 		if strings.HasPrefix(write, http.MethodDelete) {
@@ -115,11 +137,8 @@ func (r *region) deletions() (n int) {
 func TestRestartWithoutFolderBeforeANearlyEmptyRegistry(t *testing.T) {
 	t.Parallel()
 	r := newRegion(t, "{for: 1h}", "")
+	r.becomes(t, 1)
 	a, end := r.process(t)
-	shows(t, a, 20, 0)
-	end()
-	r.services(t, 1)
-	a, end = r.process(t)
 	defer end()
 	w := shows(t, a, 20, 19)
 	if h := w.Held[0]; h.Object != "ServiceEntry shop/s01.example" || h.Endpoints != 2 || h.Age == "" || !strings.Contains(h.Reason, "lacks 38 of the 40 endpoints") {
@@ -148,12 +167,9 @@ func TestRestartWithoutFolderBeforeANearlyEmptyRegistry(t *testing.T) {
 func TestRestartWithoutFolderBelievesWhatLasts(t *testing.T) {
 	t.Parallel()
 	r := newRegion(t, "{for: 1s}", "")
-	a, end := r.process(t)
-	shows(t, a, 20, 0)
-	end()
-	r.services(t, 1)
+	r.becomes(t, 1)
 	began := time.Now()
-	a, end = r.process(t)
+	a, end := r.process(t)
 	defer end()
 	shows(t, a, 1, 0)
 	if took := time.Since(began); took < time.Second {
@@ -166,19 +182,12 @@ func TestRestartWithoutFolderBelievesWhatLasts(t *testing.T) {
 func TestWhatIsLeftOfARegistryIsHeldAsWell(t *testing.T) {
 	t.Parallel()
 	r := newRegion(t, "{for: 1h}", "")
+	r.becomes(t, 3)
 	a, end := r.process(t)
-	shows(t, a, 20, 0)
-	end()
-	r.services(t, 3)
-	a, end = r.process(t)
 	defer end()
 	shows(t, a, 20, 17)
 	r.services(t, 0)
-	for deadline := time.Now().Add(20 * time.Second); a.fleet.supervisors()[0].Status().Held != 9; <-time.After(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("the source: %+v", a.fleet.supervisors()[0].Status())
-		}
-	}
+	sourceHolds(t, a, 9)
 	shows(t, a, 20, 17)
 	if n := r.deletions(); n > 0 {
 		t.Errorf("%d objects were deleted", n)
@@ -189,17 +198,10 @@ func TestWhatIsLeftOfARegistryIsHeldAsWell(t *testing.T) {
 func TestRestartWithFolderHoldsAtTheSource(t *testing.T) {
 	t.Parallel()
 	r := newRegion(t, "{for: 1h}", "store: {dataDir: state}\n")
+	r.becomes(t, 1)
 	a, end := r.process(t)
-	shows(t, a, 20, 0)
-	end()
-	r.services(t, 1)
-	a, end = r.process(t)
 	defer end()
-	for deadline := time.Now().Add(20 * time.Second); a.fleet.supervisors()[0].Status().Held != 57; <-time.After(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("the source: %+v", a.fleet.supervisors()[0].Status())
-		}
-	}
+	sourceHolds(t, a, 57)
 	shows(t, a, 20, 0)
 	if n := r.deletions(); n > 0 {
 		t.Errorf("%d objects were deleted", n)
@@ -210,10 +212,7 @@ func TestRestartWithFolderHoldsAtTheSource(t *testing.T) {
 func TestRehearsalShowsWhatWouldBeHeld(t *testing.T) {
 	t.Parallel()
 	r := newRegion(t, "{for: 1h}", "")
-	a, end := r.process(t)
-	shows(t, a, 20, 0)
-	end()
-	r.services(t, 1)
+	r.becomes(t, 1)
 	rehearsal, err := Rehearse(t.Context(), r.config, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
