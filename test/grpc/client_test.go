@@ -1,0 +1,146 @@
+package grpc_test
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/isthmus-mesh/isthmus/test/grpc/clients"
+)
+
+const (
+	interval = 20 * time.Millisecond
+	// deadline is that of calls. It is longer than the 15 s after which a client
+	// gives up on a resource, for that is to be seen, and than a JVM takes to its
+	// first call on a busy machine.
+	deadline = 30 * time.Second
+	// slow is how long a call may take to a service that the client has called
+	// before. One that takes longer counts as failed.
+	slow = 5 * time.Second
+)
+
+// client is a gRPC client in a process of its own, which makes calls all the
+// time.
+type client struct {
+	*process
+
+	t       *testing.T
+	input   io.Closer
+	journal *journal
+	steady  map[string]time.Time // when a target was first seen to answer
+}
+
+// dial starts a client of an Isthmus that calls targets, such as
+// reviews.example.com:80.
+func dial(t *testing.T, impl clients.Implementation, i *isthmus, targets ...string) *client {
+	t.Helper()
+	bootstrap := filepath.Join(t.TempDir(), "bootstrap.json")
+	i.must(os.WriteFile(bootstrap, fmt.Appendf(nil, `{
+		"xds_servers": [{"server_uri": %q, "channel_creds": [{"type": "insecure"}], "server_features": ["xds_v3"]}],
+		"node": {"id": %q, "metadata": {"NAMESPACE": "shop"}, "locality": {"zone": "one"}}
+	}`, i.XDS, impl.Name), 0o600))
+	c := &client{t: t, journal: newJournal(), steady: map[string]time.Time{}}
+	arguments := slices.Concat(impl.Command, []string{milliseconds(interval), milliseconds(deadline)}, targets)
+	c.process, c.input = startProcess(t, "the client of "+impl.Name, c.journal, []string{"GRPC_XDS_BOOTSTRAP=" + bootstrap}, arguments...)
+	return c
+}
+
+func milliseconds(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
+
+// AwaitAnswers waits until calls to a target, made from now on, are answered by
+// each of the backends named, and by nobody else.
+func (c *client) AwaitAnswers(target string, names ...string) {
+	c.t.Helper()
+	slices.Sort(names)
+	from := c.journal.Len(target)
+	c.await(fmt.Sprintf("answers from %v", names), func() error {
+		last := c.journal.Last(target, from, 25*len(names))
+		if last == nil {
+			return fmt.Errorf("%d calls have ended", c.journal.Len(target))
+		}
+		if got := answered(last); !slices.Equal(got, names) {
+			return fmt.Errorf("the last calls were answered by %q", got)
+		}
+		return nil
+	})
+	if c.steady[target].IsZero() {
+		c.steady[target] = time.Now()
+	}
+}
+
+// AwaitCalls waits until so many more calls to a target have ended, however.
+func (c *client) AwaitCalls(target string, more int) {
+	c.t.Helper()
+	from := c.journal.Len(target)
+	c.await(fmt.Sprintf("%d calls", more), func() error {
+		if got := c.journal.Len(target) - from; got < more {
+			return fmt.Errorf("%d have ended", got)
+		}
+		return nil
+	})
+}
+
+// AwaitFailure waits until a call to a target fails, and returns the first that
+// did.
+func (c *client) AwaitFailure(target string) (failed call) {
+	c.t.Helper()
+	c.await("a call to "+target+" to fail", func() error {
+		failures := c.journal.Select(target, call.failed)
+		if len(failures) == 0 {
+			return fmt.Errorf("none of %d has", c.journal.Len(target))
+		}
+		failed = failures[0]
+		return nil
+	})
+	return failed
+}
+
+// await is await for as long as the client lives.
+func (c *client) await(what string, check func() error) {
+	c.t.Helper()
+	await(c.t, what, func() error {
+		if c.Gone() {
+			c.t.Fatalf("%s has ended by itself: %v", c.name, c.err)
+		}
+		return check()
+	})
+}
+
+// Stop has the client make no more calls. Each that it has made has ended.
+func (c *client) Stop() {
+	c.t.Helper()
+	if err := c.input.Close(); err != nil {
+		c.t.Fatal(err)
+	}
+	await(c.t, "the client to end", func() error {
+		if !c.Gone() {
+			return fmt.Errorf("%s is still there", c.name)
+		}
+		return nil
+	})
+	if c.err != nil {
+		c.t.Errorf("%s ended: %v", c.name, c.err)
+	}
+	c.journal.MustBeWhole(c.t)
+}
+
+// MustNotHaveFailed stops the client, unless it is, and counts the calls to a
+// target. None of them may have failed, or been slow.
+func (c *client) MustNotHaveFailed(target string) (made int) {
+	c.t.Helper()
+	if !c.Gone() {
+		c.Stop()
+	}
+	made, failures := c.journal.Len(target), c.journal.Select(target, func(made call) bool {
+		return made.failed() || made.took > slow && made.began().After(c.steady[target])
+	})
+	if len(failures) > 0 {
+		c.t.Errorf("%d of %d calls to %s failed: %v", len(failures), made, target, failures[:min(3, len(failures))])
+	}
+	return made
+}

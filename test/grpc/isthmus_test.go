@@ -1,0 +1,121 @@
+package grpc_test
+
+import (
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/isthmus-mesh/isthmus/internal/testkit/calls"
+)
+
+// isthmus is the program, run as users run it, on a folder of manifests.
+type isthmus struct {
+	*process // the one that runs now
+
+	t         *testing.T
+	XDS       string // address, the same after every start
+	config    string // file
+	manifests string // folder
+}
+
+// newIsthmus describes an Isthmus that is not started yet, with no manifests.
+func newIsthmus(t *testing.T) *isthmus {
+	t.Helper()
+	dir := t.TempDir()
+	i := &isthmus{
+		t: t, XDS: freeAddress(t),
+		config: filepath.Join(dir, "isthmus.yaml"), manifests: filepath.Join(dir, "manifests"),
+	}
+	i.must(os.Mkdir(i.manifests, 0o755))
+	i.must(os.WriteFile(i.config, fmt.Appendf(nil, `
+sources:
+- name: files
+  file: {path: %q}
+outputs:
+  xds: {listen: %q}
+admin: {listen: "127.0.0.1:0"}
+log: {format: text}
+`, i.manifests, i.XDS), 0o600))
+	return i
+}
+
+// Start starts it, again if it was killed, and waits until it serves.
+func (i *isthmus) Start() {
+	i.t.Helper()
+	i.process, _ = startProcess(i.t, "isthmus", io.Discard, nil, program, "serve", "--config", i.config)
+	await(i.t, "isthmus to serve", func() error {
+		if i.Gone() {
+			i.t.Fatalf("isthmus has ended: %v", i.err)
+		}
+		if log := i.log.String(); !strings.Contains(log, "msg=serving") {
+			return fmt.Errorf("its log says %q", log)
+		}
+		return nil
+	})
+}
+
+// Write has a host be served by backends, on port 80.
+func (i *isthmus) Write(host string, backends ...*calls.Backend) {
+	i.t.Helper()
+	name, _, _ := strings.Cut(host, ".")
+	var b strings.Builder
+	fmt.Fprintf(&b, "apiVersion: networking.istio.io/v1\nkind: ServiceEntry\n")
+	fmt.Fprintf(&b, "metadata: {name: %s, namespace: shop}\nspec:\n  hosts: [%s]\n", name, host)
+	fmt.Fprintf(&b, "  ports: [{number: 80, name: grpc, protocol: GRPC}]\n  resolution: STATIC\n  endpoints:\n")
+	for _, e := range backends {
+		fmt.Fprintf(&b, "  - {address: %s, ports: {grpc: %d}}\n", e.Addr.IP, e.Addr.Port)
+	}
+	draft := filepath.Join(i.manifests, ".draft")
+	i.must(os.WriteFile(draft, []byte(b.String()), 0o600))
+	i.must(os.Rename(draft, filepath.Join(i.manifests, name+".yaml")))
+}
+
+func (i *isthmus) must(err error) {
+	i.t.Helper()
+	if err != nil {
+		i.t.Fatal(err)
+	}
+}
+
+// Ports for Isthmus are taken from where no system takes them for outgoing
+// connections: while it is down its clients try again and again to connect, and
+// one that happened to do so from that very port would be connected to itself.
+const lowest, highest = 20000, 29999
+
+// freeAddress finds an address of 127.0.0.1 on which nobody listens.
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	var config net.ListenConfig
+	for range 100 {
+		address := net.JoinHostPort("127.0.0.1", strconv.Itoa(lowest+rand.IntN(highest-lowest+1)))
+		listener, err := config.Listen(t.Context(), "tcp", address)
+		if err != nil {
+			continue // somebody listens there
+		}
+		if err := listener.Close(); err != nil {
+			t.Fatal(err)
+		}
+		return address
+	}
+	t.Fatal("no free port found on 127.0.0.1")
+	return ""
+}
+
+// startBackends starts backends on free ports.
+func startBackends(t *testing.T, names ...string) []*calls.Backend {
+	t.Helper()
+	backends := make([]*calls.Backend, len(names))
+	for i, name := range names {
+		var err error
+		if backends[i], err = calls.Listen(t, name, "127.0.0.1:0"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return backends
+}
