@@ -95,7 +95,9 @@ func everyChange() []step {
 		set("no names: the host itself", func(s *serviceSpec) { s.Endpoints = nil }),
 		resolve("STATIC"),
 		set("another host", func(s *serviceSpec) { s.Hosts = []string{"renamed.localhost"} }),
-		set("two hosts", func(s *serviceSpec) { s.Hosts, s.Ports[0].Protocol = []string{"changes.localhost", "renamed.localhost"}, "HTTP" }),
+		set("two hosts", func(s *serviceSpec) {
+			s.Hosts, s.Ports[0].Protocol = []string{"changes.localhost", "renamed.localhost"}, "HTTP"
+		}),
 		set("hidden from everybody", func(s *serviceSpec) { s.ExportTo = []string{"~"} }),
 		set("shown again", func(s *serviceSpec) { s.ExportTo = nil }),
 	}
@@ -106,6 +108,7 @@ func everyChange() []step {
 func TestEveryChangeOfFormBecomesActive(t *testing.T) {
 	t.Parallel()
 	m := newMesh(t)
+	m.Hold = "min: 1000000" // from 4,000 endpoints to 2 is meant
 	s := plain()
 	m.Folder.write(t, "changes", s)
 	m.Serve("")

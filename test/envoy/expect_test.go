@@ -20,8 +20,10 @@ func clusterName(host string, port uint32) string { return fmt.Sprintf("outbound
 
 // expected is what an Envoy of the namespace shop should hold, by the documents:
 // docs/configuration.md, "What clients see".
-func (f *folder) expected() view {
-	objects, want, home := f.objects(), view{}, map[string]bool{}
+func (f *folder) expected() view { return expected(f.objects()) }
+
+func expected(objects []object) view {
+	want, home := view{}, map[string]bool{}
 	for _, o := range objects {
 		s, ok := o.(service)
 		if !ok || !s.visible() {

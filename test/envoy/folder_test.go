@@ -1,20 +1,46 @@
 package envoy_test
 
 import (
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
+	"sync"
 	"testing"
 )
 
-// newFolder makes a folder in which nothing is but a service that stays, so
-// that no change empties it.
+// folder is a source of an Isthmus: files, each with the objects last written
+// to it. It may be used from any goroutine.
+type folder struct {
+	path string
+
+	mu    sync.Mutex
+	files map[string][]object
+}
+
+// objects are all that are written.
+func (f *folder) objects() []object {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var all []object
+	for _, file := range slices.Sorted(maps.Keys(f.files)) {
+		all = append(all, f.files[file]...)
+	}
+	return all
+}
+
+// steady is how many endpoints stay in every folder. There are so many that
+// whatever a test removes at once is less than half, which would be held.
+const steady = 100
+
+// newFolder makes a folder in which there is only a service that stays.
 func newFolder(t testing.TB) *folder {
 	t.Helper()
 	f := &folder{path: filepath.Join(t.TempDir(), "registry"), files: map[string][]object{}}
 	if err := os.Mkdir(f.path, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	f.write(t, "stays", static("stays.example.com", endpoint{Address: "192.0.2.1"}))
+	f.write(t, "stays", static("stays.example.com", manyEndpoints(steady)...))
 	return f
 }
 
@@ -29,6 +55,8 @@ func static(host string, endpoints ...endpoint) service {
 // write makes a file say objects and nothing else, in one step.
 func (f *folder) write(t testing.TB, name string, objects ...object) {
 	t.Helper()
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	draft := filepath.Join(f.path, ".draft")
 	if err := os.WriteFile(draft, text(objects...), 0o600); err != nil {
 		t.Fatal(err)
@@ -42,6 +70,8 @@ func (f *folder) write(t testing.TB, name string, objects ...object) {
 // remove removes a file.
 func (f *folder) remove(t testing.TB, name string) {
 	t.Helper()
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	if err := os.Remove(f.at(name)); err != nil {
 		t.Fatal(err)
 	}

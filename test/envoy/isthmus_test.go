@@ -25,25 +25,25 @@ type isthmus struct {
 	DataDir    string // its last known good
 }
 
-// newIsthmus describes an Isthmus that reads a folder. More of the
-// configuration of its output is added as it is written.
-func newIsthmus(t testing.TB, dir, name string, f *folder, tls string) *isthmus {
+// newIsthmus describes an Isthmus that reads the folder of a mesh.
+// The keys of outputs.xds.tls are added as they are written.
+func newIsthmus(t testing.TB, name string, m *mesh, tls string) *isthmus {
 	t.Helper()
-	i := &isthmus{t: t, XDS: freeAddress(t), Admin: freeAddress(t), DataDir: filepath.Join(dir, name+".data")}
-	file := filepath.Join(dir, name+".yaml")
+	i := &isthmus{t: t, XDS: freeAddress(t), Admin: freeAddress(t), DataDir: filepath.Join(m.Dir, name+".data")}
+	file := filepath.Join(m.Dir, name+".yaml")
 	config := fmt.Sprintf(`
 sources:
-- {name: files, file: {path: %q}}
+- {name: files, file: {path: %q}, hold: {%s}}
 outputs:
   xds: {listen: "%s", tls: {%s}}
 store: {dataDir: %q}
 admin: {listen: "%s"}
 log: {level: debug}
-`, f.path, i.XDS, tls, i.DataDir, i.Admin)
+`, m.Folder.path, m.Hold, i.XDS, tls, i.DataDir, i.Admin)
 	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	i.Process = process.New(dir, name, programs.isthmus, "serve", "--config", file)
+	i.Process = process.New(m.Dir, name, programs.isthmus, "serve", "--config", file)
 	t.Cleanup(i.Kill)
 	return i
 }

@@ -3,7 +3,6 @@ package envoy_test
 import (
 	"cmp"
 	"encoding/json"
-	"maps"
 	"slices"
 	"strings"
 )
@@ -113,20 +112,4 @@ func (s service) visible() bool {
 	default:
 		return home == shop && slices.Contains(s.Spec.ExportTo, ".")
 	}
-}
-
-// folder is a source of an Isthmus: files, each with the objects last written
-// to it.
-type folder struct {
-	path  string
-	files map[string][]object
-}
-
-// objects are all that are written.
-func (f *folder) objects() []object {
-	var all []object
-	for _, file := range slices.Sorted(maps.Keys(f.files)) {
-		all = append(all, f.files[file]...)
-	}
-	return all
 }

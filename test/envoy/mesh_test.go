@@ -23,6 +23,7 @@ type mesh struct {
 	Isthmuses []*isthmus
 	Proxies   []*proxy.Proxy
 	Secrets   string // a folder for mutual TLS; plaintext if empty
+	Hold      string // when a drop is suspicious; the default if empty
 }
 
 // newMesh makes a mesh in which nothing runs yet.
@@ -39,7 +40,7 @@ func newMesh(t *testing.T) *mesh {
 // Serve adds an Isthmus and starts it. All read the same folder.
 func (m *mesh) Serve(tls string) *isthmus {
 	m.Helper()
-	i := newIsthmus(m.T, m.Dir, fmt.Sprintf("isthmus-%d", len(m.Isthmuses)), m.Folder, tls)
+	i := newIsthmus(m.T, fmt.Sprintf("isthmus-%d", len(m.Isthmuses)), m, tls)
 	i.Serve()
 	m.Isthmuses = append(m.Isthmuses, i)
 	return i
@@ -97,7 +98,7 @@ func (m *mesh) MustBeSettled() {
 		}
 	}
 	for _, i := range m.Isthmuses {
-		if !i.Alive() {
+		if !i.Running() {
 			continue
 		}
 		if err := i.Rejected(); err != nil {
@@ -110,7 +111,7 @@ func (m *mesh) MustBeSettled() {
 // types of resources asked for.
 func (m *mesh) connectedTo() (*isthmus, error) {
 	for _, i := range m.Isthmuses {
-		if !i.Alive() {
+		if !i.Running() {
 			continue
 		}
 		clients, err := i.clients()

@@ -24,6 +24,7 @@ type Process struct {
 	log       string // file; starting again goes on in it
 
 	command *exec.Cmd
+	frozen  bool
 	ended   chan struct{} // closed when the process is gone
 }
 
@@ -48,7 +49,7 @@ func (p *Process) Start(ctx context.Context, ready func(context.Context) error) 
 	if err := p.command.Start(); err != nil {
 		return fmt.Errorf("starting %s: %w", p.Name, err)
 	}
-	p.ended = make(chan struct{})
+	p.ended, p.frozen = make(chan struct{}), false
 	go func() {
 		defer close(p.ended)
 		_ = p.command.Wait() // how it ended is in its log
@@ -103,14 +104,24 @@ func (p *Process) Terminate(ctx context.Context) error {
 }
 
 // Freeze stops the process where it is, connections open, until [Process.Thaw].
-func (p *Process) Freeze() error { return p.command.Process.Signal(syscall.SIGSTOP) }
+func (p *Process) Freeze() error {
+	p.frozen = true
+	return p.command.Process.Signal(syscall.SIGSTOP)
+}
 
 // Thaw lets a frozen process go on.
-func (p *Process) Thaw() error { return p.command.Process.Signal(syscall.SIGCONT) }
+func (p *Process) Thaw() error {
+	p.frozen = false
+	return p.command.Process.Signal(syscall.SIGCONT)
+}
 
-// Alive reports whether the process has been started and has not ended.
-func (p *Process) Alive() bool {
-	if p.ended == nil {
+// Frozen reports whether the process is frozen.
+func (p *Process) Frozen() bool { return p.frozen }
+
+// Running reports whether the process has been started, has not ended and is
+// not frozen.
+func (p *Process) Running() bool {
+	if p.ended == nil || p.frozen {
 		return false
 	}
 	select {

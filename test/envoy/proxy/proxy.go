@@ -94,6 +94,12 @@ func (p *Proxy) Stats(ctx context.Context, pattern string) (map[string]uint64, e
 	return stats, nil
 }
 
+// Certificates is what Envoy says of the certificates and authorities it works with.
+func (p *Proxy) Certificates(ctx context.Context) (string, error) {
+	page, err := p.get(ctx, "/certs")
+	return string(page), err
+}
+
 // get asks the admin interface.
 func (p *Proxy) get(ctx context.Context, path string) ([]byte, error) {
 	admin, err := os.ReadFile(p.admin)
