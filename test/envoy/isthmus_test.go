@@ -141,7 +141,8 @@ type client struct {
 
 func (i *isthmus) clients() ([]client, error) {
 	var clients []client
-	return clients, i.ask("/api/v1/clients", &clients)
+	err := i.ask("/api/v1/clients", &clients)
+	return clients, err
 }
 
 // listed is a service of the admin API.

@@ -95,6 +95,7 @@ type load struct {
 // startLoad begins requests to all services of a book in turn, until the load
 // is stopped, at the latest at the end of the test.
 func startLoad(t testing.TB, b *book, p *proxy.Proxy, pace time.Duration) *load {
+	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	l := &load{
 		t: t, book: b, proxy: p, cancel: cancel, began: time.Now(),

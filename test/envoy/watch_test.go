@@ -29,7 +29,14 @@ type want struct {
 	hosts map[string]bool
 	view  view
 	late  bool
-	done  chan struct{}
+	done  chan struct{} // closed once it need not be waited for
+}
+
+// release ends waiting, at the latest when it is late: the test has failed then.
+func (w *want) release() {
+	if !w.late {
+		close(w.done)
+	}
 }
 
 // leaver is an endpoint that should be nowhere.
@@ -64,7 +71,7 @@ func (w *watcher) changed(s *member, what string, hosts map[string]bool, gone []
 	for _, p := range w.m.Proxies {
 		if old := w.wanted[p][s.Service]; old != nil {
 			w.superseded++
-			close(old.done)
+			old.release()
 		}
 		next := &want{what: s.Service + ": " + what, since: now, hosts: hosts, view: expected(s.objects()), done: make(chan struct{})}
 		w.wanted[p][s.Service] = next
@@ -114,9 +121,10 @@ func (w *watcher) look(p *proxy.Proxy, got view) {
 		err := next.view.differs(got.of(next.hosts))
 		if err == nil {
 			w.active = append(w.active, now.Sub(next.since))
-			close(next.done)
+			next.release()
 			delete(w.wanted[p], name)
 		} else if now.Sub(next.since) > soon && !next.late {
+			next.release()
 			next.late = true
 			w.m.Errorf("%s is not active in %s after %s: %v", next.what, p.Name, soon, err)
 		}
@@ -137,7 +145,7 @@ func (w *watcher) giveUp(p *proxy.Proxy) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for next := range maps.Values(w.wanted[p]) {
-		close(next.done)
+		next.release()
 	}
 	w.wanted[p] = map[string]*want{}
 }

@@ -41,7 +41,7 @@ func Start(ctx context.Context, c Config) (*Proxy, error) {
 	p := &Proxy{Config: c, admin: filepath.Join(c.Dir, c.Workload+".admin"), client: &http.Client{Transport: &http.Transport{}}}
 	p.Process = process.New(c.Dir, c.Workload, c.Program, "-c", bootstrap, "--disable-hot-restart",
 		"--concurrency", "1", "-l", "warning", "--admin-address-path", p.admin)
-	if err := p.Process.Start(ctx, p.ready); err != nil {
+	if err := p.Start(ctx, p.ready); err != nil {
 		return nil, err
 	}
 	return p, nil
