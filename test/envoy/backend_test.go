@@ -1,0 +1,70 @@
+package envoy_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// answeredBy is the header in which a backend says whose it is.
+const answeredBy = "answered-by"
+
+// backend is an HTTP server, of HTTP/1.1 and of HTTP/2 without TLS, that says of
+// which service it is.
+type backend struct {
+	t       testing.TB
+	Name    string
+	Address string
+	Port    uint32
+
+	server   *http.Server
+	served   chan error
+	requests atomic.Int64
+}
+
+func startBackend(t testing.TB, service, name string) *backend {
+	t.Helper()
+	var config net.ListenConfig
+	listener, err := config.Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := listener.Addr().(*net.TCPAddr)
+	b := &backend{t: t, Name: name, Address: "127.0.0.1", Port: uint32(at.Port), served: make(chan error, 1)}
+	protocols := new(http.Protocols)
+	protocols.SetHTTP1(true)
+	protocols.SetUnencryptedHTTP2(true)
+	b.server = &http.Server{Protocols: protocols, Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		b.requests.Add(1)
+		w.Header().Set(answeredBy, service)
+	})}
+	go func() { b.served <- b.server.Serve(listener) }()
+	t.Cleanup(b.Stop)
+	return b
+}
+
+// Stop ends the backend as a rolling update does: what is under way is answered.
+// It may be called again.
+func (b *backend) Stop() {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	if b.server.Shutdown(ctx) != nil {
+		_ = b.server.Close()
+	}
+	if err := <-b.served; !errors.Is(err, http.ErrServerClosed) {
+		b.t.Errorf("backend %s: %v", b.Name, err)
+	}
+	b.served <- http.ErrServerClosed
+}
+
+// endpoint is the backend as it is written, with its port under a name.
+func (b *backend) endpoint(portName string) endpoint {
+	return endpoint{Address: b.Address, Ports: map[string]uint32{portName: b.Port}}
+}
+
+func (b *backend) destination() string { return fmt.Sprintf("%s:%d", b.Address, b.Port) }

@@ -1,0 +1,184 @@
+package envoy_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/isthmus-mesh/isthmus/internal/testkit/probe"
+	"github.com/isthmus-mesh/isthmus/test/envoy/process"
+)
+
+// isthmus is the program, run as users run it.
+type isthmus struct {
+	*process.Process
+	t          testing.TB
+	XDS, Admin netip.AddrPort
+	DataDir    string // its last known good
+}
+
+// newIsthmus describes an Isthmus that reads the folder of a mesh.
+// The keys of outputs.xds.tls are added as they are written.
+func newIsthmus(t testing.TB, name string, m *mesh, tls string) *isthmus {
+	t.Helper()
+	i := &isthmus{t: t, XDS: freeAddress(t), Admin: freeAddress(t), DataDir: filepath.Join(m.Dir, name+".data")}
+	file := filepath.Join(m.Dir, name+".yaml")
+	config := fmt.Sprintf(`
+sources:
+- {name: files, file: {path: %q}, hold: {%s}}
+outputs:
+  xds: {listen: "%s", tls: {%s}}
+store: {dataDir: %q}
+admin: {listen: "%s"}
+log: {level: debug}
+`, m.Folder.path, m.Hold, i.XDS, tls, i.DataDir, i.Admin)
+	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	i.Process = process.New(m.Dir, name, programs.isthmus, "serve", "--config", file)
+	t.Cleanup(i.Kill)
+	return i
+}
+
+func freeAddress(t testing.TB) netip.AddrPort {
+	t.Helper()
+	address, err := process.FreeAddress(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return netip.MustParseAddrPort(address)
+}
+
+// Serve starts it, again if it was killed, and waits until it is ready.
+func (i *isthmus) Serve() {
+	i.t.Helper()
+	ctx, cancel := context.WithTimeout(i.t.Context(), patience)
+	defer cancel()
+	err := i.Start(ctx, func(context.Context) error {
+		if probe.Get(i.url("/readyz")) == nil {
+			return errors.New("/readyz is not 200")
+		}
+		return nil
+	})
+	if err != nil {
+		i.t.Fatal(err)
+	}
+}
+
+// Forget deletes what it would remember after a restart.
+func (i *isthmus) Forget() {
+	i.t.Helper()
+	if err := os.RemoveAll(i.DataDir); err != nil {
+		i.t.Fatal(err)
+	}
+}
+
+func (i *isthmus) url(path string) string { return "http://" + i.Admin.String() + path }
+
+// ask asks the admin API.
+func (i *isthmus) ask(path string, into any) error {
+	page := probe.Get(i.url(path))
+	if page == nil {
+		return fmt.Errorf("no answer to GET %s", path)
+	}
+	return json.Unmarshal(page, into)
+}
+
+// Metric adds up all series of a metric whose labels contain a text.
+func (i *isthmus) Metric(name, label string) (sum float64) {
+	for series, value := range probe.ParseMetrics(i.t, probe.Get(i.url("/metrics"))) {
+		if metric, labels, _ := strings.Cut(series, "{"); metric == name && strings.Contains(labels, label) {
+			sum += value
+		}
+	}
+	return sum
+}
+
+// Rejected says which manifests it has rejected, and which responses Envoys have.
+func (i *isthmus) Rejected() error {
+	var sources []struct {
+		State   string
+		Refused []struct{ Object, Reason string }
+	}
+	if err := i.ask("/api/v1/sources", &sources); err != nil {
+		return err
+	}
+	if len(sources) != 1 || len(sources[0].Refused) > 0 || sources[0].State != "live" {
+		return fmt.Errorf("sources: %+v", sources)
+	}
+	if n := i.Metric("isthmus_refusals_total", ""); n > 0 {
+		return fmt.Errorf("%.0f responses were NACKed", n)
+	}
+	clients, err := i.clients()
+	for _, c := range clients {
+		for url, kind := range c.Types {
+			if kind.Refused > 0 || kind.State == "refused" {
+				return fmt.Errorf("%s has NACKed %s: %s", c.ID, url, kind.Reason)
+			}
+		}
+	}
+	return err
+}
+
+// client is one of /api/v1/clients.
+type client struct {
+	ID, Identity string
+	Proven       bool
+	Types        map[string]struct {
+		State, Reason    string
+		Subscribed, Held int
+		Refused          int
+	}
+}
+
+func (i *isthmus) clients() ([]client, error) {
+	var clients []client
+	err := i.ask("/api/v1/clients", &clients)
+	return clients, err
+}
+
+// listed is a service of the admin API.
+type listed struct {
+	Host, Namespace, Resolution string
+	Ports                       []port
+	Instances                   []struct {
+		ServicePort, Port, Weight uint32
+		Address, Health, Locality string
+		Counts                    bool
+	}
+}
+
+// services are all that it serves, with their endpoints.
+func (i *isthmus) services() ([]listed, error) {
+	var short, all []listed
+	if err := i.ask("/api/v1/services", &short); err != nil {
+		return nil, err
+	}
+	asked := map[string]bool{}
+	for _, s := range short {
+		if asked[s.Host] {
+			continue
+		}
+		asked[s.Host] = true
+		var full []listed
+		if err := i.ask("/api/v1/services/"+url.PathEscape(s.Host), &full); err != nil {
+			return nil, err
+		}
+		all = append(all, full...)
+	}
+	if len(all) != len(short) {
+		return nil, fmt.Errorf("the list has %d services, the services themselves are %d", len(short), len(all))
+	}
+	return all, nil
+}
+
+// closeIdle closes the connections over which pages were asked for.
+func closeIdle() { http.DefaultClient.CloseIdleConnections() }

@@ -1,0 +1,36 @@
+package proxy
+
+import (
+	_ "embed"
+	"net/netip"
+	"os"
+	"text/template"
+)
+
+//go:embed bootstrap.yaml
+var bootstrapText string
+
+// Config is what proxies differ in.
+type Config struct {
+	Program       string // that of [Fetch]
+	Dir           string // where its files are written; it must exist
+	Workload      string // its name
+	Namespace     string
+	Delta         bool             // else state of the world
+	ControlPlanes []netip.AddrPort // one of them is connected to
+	Secrets       string           // a folder with certificate.json and authorities.json, for mutual TLS; empty for plaintext
+}
+
+// writeBootstrap writes Envoy's configuration.
+func (c Config) writeBootstrap(path string) error {
+	bootstrap, err := template.New("bootstrap").Parse(bootstrapText)
+	if err != nil {
+		return err
+	}
+	file, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	return bootstrap.Execute(file, c)
+}

@@ -1,0 +1,134 @@
+// Package proxy runs a released Envoy and reads what it holds from its own admin
+// interface. What it should hold is not known here.
+//
+// The methods of a [Proxy] that read may be used from any goroutine, those that
+// start and stop it from one.
+package proxy
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/isthmus-mesh/isthmus/test/envoy/process"
+)
+
+// Proxy is an Envoy that runs.
+type Proxy struct {
+	Config
+	*process.Process
+	Address string // of the listener through which requests go
+
+	admin  string // file that Envoy writes its address to
+	client *http.Client
+}
+
+// Start starts an Envoy and waits until it is live: it has taken the first
+// clusters, with their endpoints.
+func Start(ctx context.Context, c Config) (*Proxy, error) {
+	bootstrap := filepath.Join(c.Dir, c.Workload+".yaml")
+	if err := c.writeBootstrap(bootstrap); err != nil {
+		return nil, err
+	}
+	p := &Proxy{Config: c, admin: filepath.Join(c.Dir, c.Workload+".admin"), client: &http.Client{Transport: &http.Transport{}}}
+	p.Process = process.New(c.Dir, c.Workload, c.Program, "-c", bootstrap, "--disable-hot-restart",
+		"--concurrency", "1", "-l", "warning", "--admin-address-path", p.admin)
+	if err := p.Start(ctx, p.ready); err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+// Stop ends Envoy and closes the connections to it.
+func (p *Proxy) Stop() {
+	p.Kill()
+	p.client.CloseIdleConnections()
+}
+
+func (p *Proxy) ready(ctx context.Context) (err error) {
+	if state, err := p.get(ctx, "/ready"); err != nil {
+		return fmt.Errorf("it is %q: %w", state, err)
+	}
+	p.Address, err = p.listener(ctx)
+	return err
+}
+
+// listener is the address of the only listener; Envoy chose the port.
+func (p *Proxy) listener(ctx context.Context) (string, error) {
+	var listeners struct {
+		Statuses []struct {
+			Local address `json:"local_address"`
+		} `json:"listener_statuses"`
+	}
+	if err := p.decode(ctx, "/listeners?format=json", &listeners); err != nil {
+		return "", err
+	}
+	if len(listeners.Statuses) != 1 {
+		return "", fmt.Errorf("it has %d listeners", len(listeners.Statuses))
+	}
+	at := listeners.Statuses[0].Local.Socket
+	return net.JoinHostPort(at.Address, strconv.FormatUint(uint64(at.Port), 10)), nil
+}
+
+// Stats are counters and gauges by name, as far as their names match a pattern.
+func (p *Proxy) Stats(ctx context.Context, pattern string) (map[string]uint64, error) {
+	page, err := p.get(ctx, "/stats?type=All&filter="+pattern)
+	if err != nil {
+		return nil, err
+	}
+	stats := map[string]uint64{}
+	for line := range strings.Lines(string(page)) {
+		name, value, _ := strings.Cut(strings.TrimSpace(line), ": ")
+		if n, err := strconv.ParseUint(value, 10, 64); err == nil {
+			stats[name] = n
+		}
+	}
+	return stats, nil
+}
+
+// Certificates is what Envoy says of the certificates and authorities it works with.
+func (p *Proxy) Certificates(ctx context.Context) (string, error) {
+	page, err := p.get(ctx, "/certs")
+	return string(page), err
+}
+
+// get asks the admin interface.
+func (p *Proxy) get(ctx context.Context, path string) ([]byte, error) {
+	admin, err := os.ReadFile(p.admin)
+	if err != nil {
+		return nil, errors.New("it has not written its address yet")
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+string(admin)+path, http.NoBody)
+	if err != nil {
+		return nil, err
+	}
+	answer, err := p.client.Do(request)
+	if err != nil {
+		return nil, err
+	}
+	defer answer.Body.Close()
+	page, err := io.ReadAll(answer.Body)
+	if err == nil && answer.StatusCode != http.StatusOK {
+		err = fmt.Errorf("GET %s: %s: %.200s", path, answer.Status, page)
+	}
+	return page, err
+}
+
+func (p *Proxy) decode(ctx context.Context, path string, into any) error {
+	page, err := p.get(ctx, path)
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(page, into); err != nil {
+		return fmt.Errorf("GET %s: %w", path, err)
+	}
+	return nil
+}
