@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -41,6 +42,7 @@ func TestObjectsOfEarlierBridgeAreHandedOver(t *testing.T) {
 	api, registry := connect(t, shared), startRegistry(t)
 	b := api.Bridge(registry, "handover")
 	const count = 20
+	var longest time.Duration
 	for i := range count {
 		service := fmt.Sprintf("web-%d", i)
 		registry.AddWeb(service, "10.0.0.1", "10.0.0.2")
@@ -52,13 +54,18 @@ func TestObjectsOfEarlierBridgeAreHandedOver(t *testing.T) {
 
 	for n := range count {
 		name := b.host(fmt.Sprintf("web-%d", n))
+		began := time.Now()
 		api.label(b.namespace, name, handedOver(b))
 		o := api.awaitWritten(b.namespace, name)
+		longest = max(longest, time.Since(began))
 		if got := o.GetGeneration(); got != 1+1 {
 			t.Errorf("%s: the specification was changed %d times", name, got-1)
 		}
 		mustBeOnlyOurs(t, o)
 		api.mustBeAsIfCreated(b.namespace, o)
+	}
+	if t.Logf("the longest handover took %s", longest); longest > soon {
+		t.Errorf("a handover took %s", longest)
 	}
 	// The ownership, the specification, and once more since it was deleted.
 	if writes := api.own(b.namespace)[len(before):]; len(writes) != 3*count {
