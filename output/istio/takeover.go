@@ -24,10 +24,10 @@ func (r *remote) complete(ctx context.Context, o Object, u *unstructured.Unstruc
 // of the specification is taken from them first, which changes nothing else.
 // Should that not help, the specification is replaced, whoever owns it.
 func (r *remote) takeOver(ctx context.Context, o Object, have Observed) (Observed, error) {
-	if err := r.pace.Wait(ctx); err != nil {
-		return Observed{}, err
-	}
 	u, err := r.get(ctx, o.Ref())
+	if apierrors.IsNotFound(err) {
+		return Observed{}, errRaced
+	}
 	if err != nil {
 		return Observed{}, err
 	}
@@ -41,6 +41,9 @@ func (r *remote) takeOver(ctx context.Context, o Object, have Observed) (Observe
 		return r.replace(ctx, o, u)
 	}
 	if err != nil {
+		return Observed{}, err
+	}
+	if err := r.pace.Wait(ctx); err != nil {
 		return Observed{}, err
 	}
 	now, err := r.apply(ctx, o, map[string]any{"resourceVersion": owned.GetResourceVersion(), "uid": have.UID})
@@ -68,7 +71,11 @@ func (r *remote) replace(ctx context.Context, o Object, u *unstructured.Unstruct
 	return observedOf(o.Kind, u), nil
 }
 
+// put writes an object over the version of it that is u.
 func (r *remote) put(ctx context.Context, ref Ref, u *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	if err := r.pace.Wait(ctx); err != nil {
+		return nil, err
+	}
 	body, err := u.MarshalJSON()
 	if err != nil {
 		return nil, err

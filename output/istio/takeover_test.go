@@ -49,6 +49,38 @@ func TestPortsOfAnotherNameAreTakenOver(t *testing.T) {
 	}
 }
 
+// A webhook that does not take what apply would make of an object is no reason
+// to give up, but a right that is missing is one.
+func TestOnlyWhatIsRejectedForItsContentIsTakenOver(t *testing.T) {
+	t.Parallel()
+	for text, replaced := range map[string]bool{
+		`admission webhook "validation.istio.io" denied the request: port number 80 already defined`: true,
+		`serviceentries.networking.istio.io "a.example" is forbidden`:                                false,
+	} {
+		api, r := newAPI(t), newRegistry("sc")
+		const host = "a.example"
+		api.Put(entries+host, handedOver(host))
+		api.Refuse(func(verb, _ string) *kubeapi.Refusal {
+			if verb != http.MethodPatch {
+				return nil
+			}
+			return &kubeapi.Refusal{Code: http.StatusForbidden, Reason: "Forbidden", Message: text}
+		})
+		r.say(service("sc", host), instance("sc", host, "10.0.0.2"))
+		r.listed("sc")
+		w := start(t, api, r, nil)
+		if !replaced {
+			fails(t, w, "ServiceEntry shop/"+host, text)
+			if writes := api.Writes(); len(writes) > 0 {
+				t.Errorf("%s: it was written all the same: %v", text, writes)
+			}
+			continue
+		}
+		wants(t, api, host, "10.0.0.2")
+		settled(t, w)
+	}
+}
+
 // An object that somebody changes between two steps of being taken over is
 // looked at again. What they have done to it meanwhile decides: without our
 // labels it is not ours any more.
