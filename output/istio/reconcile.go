@@ -114,7 +114,7 @@ func (w *Writer) carryOut(ctx context.Context, a Action) ([]expectation, error) 
 }
 
 // errRaced says that the view is behind. It catches up by itself.
-var errRaced = errors.New("somebody else has created it at the same time; it is looked at again")
+var errRaced = errors.New("somebody else has created or deleted it at the same time; it is looked at again")
 
 // inTheWay tells what is in the way of a creation.
 func (w *Writer) inTheWay(ctx context.Context, a Action, err error) error {

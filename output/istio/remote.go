@@ -93,8 +93,7 @@ func (r *remote) create(ctx context.Context, o Object) (Observed, error) {
 }
 
 // update writes an object over what was observed of it, and returns what it is
-// now. Fields that others have put into the specification are removed, which
-// server-side apply alone would not do.
+// now.
 func (r *remote) update(ctx context.Context, o Object, have Observed) (Observed, error) {
 	ctx, end, err := r.begin(ctx)
 	if err != nil {
@@ -102,13 +101,13 @@ func (r *remote) update(ctx context.Context, o Object, have Observed) (Observed,
 	}
 	defer end()
 	u, err := r.apply(ctx, o, map[string]any{"resourceVersion": have.Version, "uid": have.UID})
+	if rejected(err) {
+		return r.takeOver(ctx, o, have)
+	}
 	if err != nil {
 		return Observed{}, err
 	}
-	if now := observedOf(o.Kind, u); o.differs(now) != "spec" {
-		return now, nil
-	}
-	return r.replace(ctx, o, u)
+	return r.complete(ctx, o, u)
 }
 
 // apply writes what we say of an object, under the precondition.
@@ -123,22 +122,6 @@ func (r *remote) apply(ctx context.Context, o Object, precondition map[string]an
 	}
 	return answer(r.of(r.client.Patch(types.ApplyPatchType), o.Ref()).
 		Param("fieldManager", fieldManager).Param("force", "true").Body(body).Do(ctx))
-}
-
-// replace puts the specification in the place of that of u, which is the object
-// as it was just now.
-func (r *remote) replace(ctx context.Context, o Object, u *unstructured.Unstructured) (Observed, error) {
-	u.Object["spec"] = o.Spec
-	u.SetManagedFields(nil)
-	body, err := u.MarshalJSON()
-	if err != nil {
-		return Observed{}, err
-	}
-	u, err = answer(r.of(r.client.Put(), o.Ref()).Param("fieldManager", fieldManager).Body(body).Do(ctx))
-	if err != nil {
-		return Observed{}, err
-	}
-	return observedOf(o.Kind, u), nil
 }
 
 func (r *remote) get(ctx context.Context, ref Ref) (*unstructured.Unstructured, error) {

@@ -23,6 +23,9 @@ const patience = 90 * time.Second
 // atOnce is how many tests run at a time. They wait far more than they work.
 const atOnce = "6"
 
+// checks is how often a property is checked, unless the command line says.
+const checks = "25"
+
 // programs are built before the first test.
 var programs *cluster.Programs
 
@@ -39,6 +42,13 @@ func TestMain(m *testing.M) {
 	flag.Parse()
 	if err := flag.Set("test.parallel", atOnce); err != nil {
 		panic(err)
+	}
+	said := false
+	flag.Visit(func(f *flag.Flag) { said = said || f.Name == "rapid.checks" })
+	if !said {
+		if err := flag.Set("rapid.checks", checks); err != nil {
+			panic(err)
+		}
 	}
 	status, err := run(m)
 	if err != nil {

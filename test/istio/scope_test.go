@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/isthmus-mesh/isthmus/test/istio/cluster"
 )
@@ -66,4 +67,39 @@ func (a *api) AwaitSidecar(namespace, name string, hosts ...any) {
 		}
 		return nil
 	})
+}
+
+// TestEditsOfScopesAreRepaired has a Sidecar changed in ways that server-side
+// apply does not undo by itself.
+func TestEditsOfScopesAreRepaired(t *testing.T) {
+	t.Parallel()
+	api, registry := connect(t, shared), startRegistry(t)
+	registry.Add("web", "10.0.0.1:80")
+	registry.Add("cart", "10.0.0.2:80")
+	registry.Uses("web", "cart")
+	b := api.Bridge(registry, "scope-edits")
+	b.scoped = true
+	i, name := serve(t, api, b), b.host("web")
+	api.AwaitSidecar(b.namespace, name, b.namespace+"/"+b.host("cart"))
+	want, before := api.Spec(cluster.Sidecars, b.namespace, name), len(api.own(b.namespace))
+	for _, patch := range []string{
+		`{"spec": {"workloadSelector": {"labels": {"version": "v1"}}}}`,
+		`{"spec": {"workloadSelector": {"labels": {"app": null, "other": "web"}}, "egress": [{"hosts": ["*/*"]}]}}`,
+		`{"spec": {"outboundTrafficPolicy": {"mode": "REGISTRY_ONLY"}, "ingress": [{"port": {"number": 80, "name": "x", "protocol": "HTTP"}, "defaultEndpoint": "127.0.0.1:80"}]}}`,
+		`{"spec": null}`,
+	} {
+		if err := api.client.As("kubectl-patch").Patch(t.Context(), cluster.Sidecars, b.namespace, name, types.MergePatchType, patch); err != nil {
+			t.Fatal(err)
+		}
+		await(t, "the scope to be repaired after "+patch, func() error {
+			if diff := cmp.Diff(want, api.Spec(cluster.Sidecars, b.namespace, name)); diff != "" {
+				return fmt.Errorf("it is not what it was (-):\n%s", diff)
+			}
+			return nil
+		})
+	}
+	i.MustHaveRestored(4)
+	if writes := api.own(b.namespace)[before:]; len(writes) > 2*4+2 { // and other objects that come meanwhile
+		t.Errorf("4 edits led to %+v", writes)
+	}
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"testing"
 )
 
 // writer is what /api/v1/writers says of the only output that writes.
@@ -44,7 +45,12 @@ func (i *isthmus) AwaitWriter(state string) {
 // AwaitRefusal waits until it is shown that an object cannot be written, and why.
 func (i *isthmus) AwaitRefusal(object, why string) {
 	i.t.Helper()
-	await(i.t, fmt.Sprintf("%s to be refused: %s", object, why), func() error {
+	i.awaitRefusal(i.t, object, why)
+}
+
+func (i *isthmus) awaitRefusal(t testing.TB, object, why string) {
+	t.Helper()
+	await(t, fmt.Sprintf("%s to be refused: %s", object, why), func() error {
 		w, err := i.writer()
 		if err != nil {
 			return err

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"maps"
 	"net/http"
 	"path"
 	"strconv"
@@ -30,7 +29,7 @@ func (s *Server) change(w http.ResponseWriter, r *http.Request) {
 	if r.Method == http.MethodPost {
 		at += "/" + fmt.Sprint(metadata(said)["name"])
 	}
-	refusal := s.carryOut(r.Method, at, said)
+	refusal := s.carryOut(r.Method, at, said, manager(r))
 	if refusal != nil {
 		refusal.write(w)
 		return
@@ -40,20 +39,20 @@ func (s *Server) change(w http.ResponseWriter, r *http.Request) {
 		s.after(s.everything())
 	}
 	if o := s.objects[at]; o != nil {
-		reply(w, http.StatusOK, o.object)
+		reply(w, http.StatusOK, o)
 		return
 	}
 	reply(w, http.StatusOK, Object{"kind": "Status", "apiVersion": "v1", "status": "Success"})
 }
 
-func (s *Server) carryOut(method, at string, said Object) *Refusal {
+func (s *Server) carryOut(method, at string, said Object, by string) *Refusal {
 	is := s.objects[at]
 	switch method {
 	case http.MethodPost:
 		if is != nil {
 			return &Refusal{Code: http.StatusConflict, Reason: "AlreadyExists", Message: at + " already exists"}
 		}
-		s.store(at, &stored{said, map[string]bool{}})
+		return s.update(at, nil, said, by)
 	case http.MethodPut:
 		if is == nil {
 			return notFound(at)
@@ -61,9 +60,9 @@ func (s *Server) carryOut(method, at string, said Object) *Refusal {
 		if refusal := precondition(at, is, metadata(said)); refusal != nil {
 			return refusal
 		}
-		s.store(at, &stored{said, is.applied})
+		return s.update(at, is, said, by)
 	case http.MethodPatch:
-		return s.apply(at, is, said)
+		return s.apply(at, is, said, by)
 	case http.MethodDelete:
 		if is == nil {
 			return notFound(at)
@@ -77,48 +76,46 @@ func (s *Server) carryOut(method, at string, said Object) *Refusal {
 	return nil
 }
 
-// apply is server-side apply, as far as a field of the specification is a whole:
-// what was applied and is not any more goes, what others have added stays.
-func (s *Server) apply(at string, is *stored, said Object) *Refusal {
+// update puts an object in the place of another, which is nil if there is none.
+func (s *Server) update(at string, is, said Object, by string) *Refusal {
+	return s.take(at, func() (Object, error) { return s.updated(is, said, by) })
+}
+
+// apply is server-side apply by force: what was applied and is not any more
+// goes, what others have added stays.
+func (s *Server) apply(at string, is, said Object, by string) *Refusal {
 	wanted := metadata(said)
 	if is == nil {
 		if version, ok := wanted["resourceVersion"]; ok && version != "0" {
 			return &Refusal{Code: http.StatusConflict, Reason: "Conflict", Message: at + " is gone"}
 		}
-		is = &stored{Object{"apiVersion": said["apiVersion"], "kind": said["kind"], "spec": Object{}}, map[string]bool{}}
 	} else if refusal := precondition(at, is, wanted); refusal != nil {
 		return refusal
 	}
-	next := &stored{clone(is.object), map[string]bool{}}
-	meta := metadata(next.object)
-	meta["name"], meta["namespace"] = wanted["name"], wanted["namespace"]
-	for _, field := range []string{"labels", "annotations"} {
-		has, _ := meta[field].(Object)
-		if has == nil {
-			has = Object{}
-		}
-		add, _ := wanted[field].(Object)
-		maps.Copy(has, add)
-		meta[field] = has
+	delete(wanted, "resourceVersion")
+	delete(wanted, "uid")
+	return s.take(at, func() (Object, error) { return s.merged(is, said, by) })
+}
+
+// take stores what came of a write, if it is valid.
+func (s *Server) take(at string, next func() (Object, error)) *Refusal {
+	o, err := next()
+	if err != nil {
+		return &Refusal{Code: http.StatusBadRequest, Reason: "BadRequest", Message: err.Error()}
 	}
-	spec, _ := next.object["spec"].(Object)
-	for field := range is.applied {
-		delete(spec, field)
+	if refusal := invalid(at, o); refusal != nil {
+		return refusal
 	}
-	fields, _ := said["spec"].(Object)
-	for field, value := range fields {
-		spec[field], next.applied[field] = value, true
-	}
-	s.store(at, next)
+	s.store(at, o)
 	return nil
 }
 
 // precondition holds the version and the life that a write expects against what is.
-func precondition(at string, is *stored, expected Object) *Refusal {
-	has := metadata(is.object)
+func precondition(at string, is, expected Object) *Refusal {
+	has := metadata(is)
 	if version, ok := expected["resourceVersion"]; ok && version != has["resourceVersion"] {
 		if version == "0" {
-			return &Refusal{Code: http.StatusUnprocessableEntity, Reason: "Invalid", Message: at + " must be specified for an update"}
+			return &Refusal{Code: http.StatusUnprocessableEntity, Reason: "Invalid", Message: at + " must be specified for an update", Field: "metadata.resourceVersion"}
 		}
 		return &Refusal{Code: http.StatusConflict, Reason: "Conflict", Message: at + " has been modified"}
 	}
@@ -130,15 +127,14 @@ func precondition(at string, is *stored, expected Object) *Refusal {
 
 // store and remove change an object and tell the watches. A write that changes
 // nothing is none.
-func (s *Server) store(at string, o *stored) {
-	meta := metadata(o.object)
+func (s *Server) store(at string, o Object) {
+	meta := metadata(o)
 	kind := "ADDED"
-	var old Object
-	if is := s.objects[at]; is != nil {
-		kind, old = "MODIFIED", is.object
+	old := s.objects[at]
+	if old != nil {
+		kind = "MODIFIED"
 		meta["uid"], meta["resourceVersion"] = metadata(old)["uid"], metadata(old)["resourceVersion"]
-		if same(old, o.object) {
-			s.objects[at] = o
+		if same(old, o) {
 			return
 		}
 	} else {
@@ -147,7 +143,7 @@ func (s *Server) store(at string, o *stored) {
 	s.revision++
 	meta["resourceVersion"] = strconv.Itoa(s.revision)
 	s.objects[at] = o
-	s.tell(kind, at, old, clone(o.object))
+	s.tell(kind, at, old, clone(o))
 }
 
 func (s *Server) remove(at string) {
@@ -157,9 +153,9 @@ func (s *Server) remove(at string) {
 	}
 	delete(s.objects, at)
 	s.revision++
-	gone := clone(is.object)
+	gone := clone(is)
 	metadata(gone)["resourceVersion"] = strconv.Itoa(s.revision)
-	s.tell("DELETED", at, is.object, gone)
+	s.tell("DELETED", at, is, gone)
 }
 
 func same(a, b Object) bool {
@@ -178,8 +174,8 @@ func (r *Refusal) write(w http.ResponseWriter) {
 		w.Header().Set("Retry-After", strconv.Itoa(r.RetryAfter))
 		details["retryAfterSeconds"] = r.RetryAfter
 	}
-	if r.Reason == "Invalid" {
-		details["causes"] = []Object{{"reason": "FieldValueInvalid", "field": "metadata.resourceVersion", "message": r.Message}}
+	if r.Field != "" {
+		details["causes"] = []Object{{"reason": "FieldValueInvalid", "field": r.Field, "message": r.Message}}
 	}
 	if r.Cause != "" {
 		details["causes"] = []Object{{"reason": r.Cause, "message": r.Message}}

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+
+	"k8s.io/apimachinery/pkg/util/managedfields"
 )
 
 // Object is an object as JSON has it.
@@ -19,6 +21,7 @@ type Refusal struct {
 	Message    string
 	RetryAfter int // seconds
 	Cause      string
+	Field      string // that is not as it should be
 }
 
 // Server is the stand-in. Make one with [New] and [Server.Close] it.
@@ -27,7 +30,8 @@ type Server struct {
 
 	mu       sync.Mutex
 	revision int
-	objects  map[string]*stored // by path
+	objects  map[string]Object // by path
+	owners   map[string]*managedfields.FieldManager
 	watches  map[*watch]struct{}
 	down     bool
 	refuse   func(verb, path string) *Refusal
@@ -36,15 +40,9 @@ type Server struct {
 	writes   []string
 }
 
-// stored is an object and who has said what of it.
-type stored struct {
-	object  Object
-	applied map[string]bool // fields of the specification that were applied
-}
-
 // New starts a server.
 func New() *Server {
-	s := &Server{objects: map[string]*stored{}, watches: map[*watch]struct{}{}}
+	s := &Server{objects: map[string]Object{}, owners: newOwners(), watches: map[*watch]struct{}{}}
 	s.http = httptest.NewServer(http.HandlerFunc(s.serve))
 	return s
 }
@@ -109,16 +107,20 @@ func (s *Server) Get(path string) Object {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if o := s.objects["/apis/"+path]; o != nil {
-		return clone(o.object)
+		return clone(o)
 	}
 	return nil
 }
 
-// Put stores an object as another client would, and Delete removes one.
+// Put stores an object as another client would who updates it, whatever version
+// it has; Delete removes one. An object that is invalid is a mistake of the test.
 func (s *Server) Put(path string, o Object) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.store("/apis/"+path, &stored{object: clone(o), applied: map[string]bool{}})
+	at := "/apis/" + path
+	if refusal := s.update(at, s.objects[at], o, "another"); refusal != nil {
+		panic(refusal.Message)
+	}
 }
 
 // Delete removes an object as another client would.
@@ -142,7 +144,7 @@ func (s *Server) Everything() map[string]Object {
 func (s *Server) everything() map[string]Object {
 	all := make(map[string]Object, len(s.objects))
 	for path, o := range s.objects {
-		all[strings.TrimPrefix(path, "/apis/")] = o.object
+		all[strings.TrimPrefix(path, "/apis/")] = o
 	}
 	return all
 }
@@ -177,7 +179,7 @@ func (s *Server) get(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if o := s.objects[r.URL.Path]; o != nil {
-		reply(w, http.StatusOK, o.object)
+		reply(w, http.StatusOK, o)
 		return
 	}
 	if !isCollection(r.URL.Path) {
@@ -186,8 +188,8 @@ func (s *Server) get(w http.ResponseWriter, r *http.Request) {
 	}
 	items := []Object{}
 	for path, o := range s.objects {
-		if matches(o.object, path, r) {
-			items = append(items, o.object)
+		if matches(o, path, r) {
+			items = append(items, o)
 		}
 	}
 	reply(w, http.StatusOK, Object{

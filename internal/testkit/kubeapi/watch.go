@@ -25,8 +25,8 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request) {
 	query := r.URL.Query()
 	if query.Get("sendInitialEvents") == "true" {
 		for path, o := range s.objects {
-			if matches(o.object, path, r) {
-				mine.events <- Object{"type": "ADDED", "object": clone(o.object)}
+			if matches(o, path, r) {
+				mine.events <- Object{"type": "ADDED", "object": clone(o)}
 			}
 		}
 		mine.events <- Object{"type": "BOOKMARK", "object": Object{

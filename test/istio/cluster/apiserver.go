@@ -152,5 +152,5 @@ func (a *APIServer) Client() (*Client, error) {
 		return nil, err
 	}
 	client, err := dynamic.NewForConfigAndClient(config, over)
-	return &Client{over: over, resources: client}, err
+	return &Client{over, client, fieldManager}, err
 }

@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 )
 
@@ -21,7 +22,7 @@ var (
 	definitions     = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 )
 
-// fieldManager is who writes for the tests.
+// fieldManager is who writes for the tests, unless it is said otherwise.
 const fieldManager = "test"
 
 // Client speaks with an API server about objects of any kind. Objects without
@@ -29,7 +30,11 @@ const fieldManager = "test"
 type Client struct {
 	over      *http.Client
 	resources dynamic.Interface
+	manager   string
 }
+
+// As is the client of another field manager, on the same connections.
+func (c *Client) As(manager string) *Client { return &Client{c.over, c.resources, manager} }
 
 // Close closes the connections.
 func (c *Client) Close() { c.over.CloseIdleConnections() }
@@ -44,7 +49,7 @@ func (c *Client) Namespace(ctx context.Context, name string) error {
 // Apply writes an object by server-side apply, and takes over what others own of it.
 func (c *Client) Apply(ctx context.Context, kind schema.GroupVersionResource, object *unstructured.Unstructured) error {
 	_, err := c.resources.Resource(kind).Namespace(object.GetNamespace()).
-		Apply(ctx, object.GetName(), object, metav1.ApplyOptions{FieldManager: fieldManager, Force: true})
+		Apply(ctx, object.GetName(), object, metav1.ApplyOptions{FieldManager: c.manager, Force: true})
 	if err != nil {
 		return fmt.Errorf("applying %s %s/%s: %w", kind.Resource, object.GetNamespace(), object.GetName(), err)
 	}
@@ -68,7 +73,22 @@ func (c *Client) List(ctx context.Context, kind schema.GroupVersionResource, nam
 // Update replaces an object, unless it has changed since it was read.
 func (c *Client) Update(ctx context.Context, kind schema.GroupVersionResource, object *unstructured.Unstructured) error {
 	_, err := c.resources.Resource(kind).Namespace(object.GetNamespace()).
-		Update(ctx, object, metav1.UpdateOptions{FieldManager: fieldManager})
+		Update(ctx, object, metav1.UpdateOptions{FieldManager: c.manager})
+	return err
+}
+
+// Create creates an object in the version that it says.
+func (c *Client) Create(ctx context.Context, object *unstructured.Unstructured, resource string) error {
+	kind := object.GroupVersionKind().GroupVersion().WithResource(resource)
+	_, err := c.resources.Resource(kind).Namespace(object.GetNamespace()).
+		Create(ctx, object, metav1.CreateOptions{FieldManager: c.manager})
+	return err
+}
+
+// Patch changes an object by a patch of some type.
+func (c *Client) Patch(ctx context.Context, kind schema.GroupVersionResource, namespace, name string, as types.PatchType, patch string) error {
+	_, err := c.resources.Resource(kind).Namespace(namespace).
+		Patch(ctx, name, as, []byte(patch), metav1.PatchOptions{FieldManager: c.manager})
 	return err
 }
 

@@ -1,0 +1,176 @@
+package istio
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/isthmus-mesh/isthmus/internal/testkit/kubeapi"
+)
+
+// specification is what is said of a host in its first object.
+func specification(api *kubeapi.Server, host string) any {
+	o := api.Get(entries + host)
+	if o == nil {
+		return "no object"
+	}
+	return o["spec"]
+}
+
+// A port that somebody else has named otherwise is a second one of its number to
+// server-side apply, which the API server refuses. It is replaced all the same,
+// once, and later changes are plain ones.
+func TestPortsOfAnotherNameAreTakenOver(t *testing.T) {
+	t.Parallel()
+	api, r := newAPI(t), newRegistry("sc")
+	const host = "a.example"
+	o := handedOver(host)
+	o["spec"].(kubeapi.Object)["ports"] = []any{kubeapi.Object{"number": 80, "name": "HTTP-80"}}
+	api.Put(entries+host, o)
+	r.say(service("sc", host), instance("sc", host, "10.0.0.2"))
+	r.listed("sc")
+	w := start(t, api, r, nil)
+	wants(t, api, host, "10.0.0.2")
+	settled(t, w)
+	if got := fmt.Sprint(specification(api, host)); strings.Contains(got, "HTTP-80") {
+		t.Errorf("it is %s", got)
+	}
+	before := len(api.Writes())
+	r.say(instance("sc", host, "10.0.0.3"))
+	wants(t, api, host, "10.0.0.2 10.0.0.3")
+	settled(t, w)
+	if writes := api.Writes()[before:]; len(writes) != 1 || !strings.HasPrefix(writes[0], "PATCH") {
+		t.Errorf("a change led to %v", writes)
+	}
+}
+
+// A webhook that does not take what apply would make of an object is no reason
+// to give up, but a right that is missing is one.
+func TestOnlyWhatIsRejectedForItsContentIsTakenOver(t *testing.T) {
+	t.Parallel()
+	for text, replaced := range map[string]bool{
+		`admission webhook "validation.istio.io" denied the request: port number 80 already defined`: true,
+		`serviceentries.networking.istio.io "a.example" is forbidden`:                                false,
+	} {
+		api, r := newAPI(t), newRegistry("sc")
+		const host = "a.example"
+		api.Put(entries+host, handedOver(host))
+		api.Refuse(func(verb, _ string) *kubeapi.Refusal {
+			if verb != http.MethodPatch {
+				return nil
+			}
+			return &kubeapi.Refusal{Code: http.StatusForbidden, Reason: "Forbidden", Message: text}
+		})
+		r.say(service("sc", host), instance("sc", host, "10.0.0.2"))
+		r.listed("sc")
+		w := start(t, api, r, nil)
+		if !replaced {
+			fails(t, w, "ServiceEntry shop/"+host, text)
+			if writes := api.Writes(); len(writes) > 0 {
+				t.Errorf("%s: it was written all the same: %v", text, writes)
+			}
+			continue
+		}
+		wants(t, api, host, "10.0.0.2")
+		settled(t, w)
+	}
+}
+
+// An object that somebody changes between two steps of being taken over is
+// looked at again. What they have done to it meanwhile decides: without our
+// labels it is not ours any more.
+func TestTakingOverStopsWhereItIsNotOursAnyMore(t *testing.T) {
+	t.Parallel()
+	for _, verb := range []string{http.MethodGet, http.MethodPut} {
+		t.Run(verb, func(t *testing.T) {
+			t.Parallel()
+			api, r := newAPI(t), newRegistry("sc")
+			const host = "a.example"
+			o := handedOver(host)
+			o["spec"].(kubeapi.Object)["ports"] = []any{kubeapi.Object{"number": 80, "name": "HTTP-80"}}
+			api.Put(entries+host, o)
+			taken := handedOver(host)
+			taken["metadata"].(kubeapi.Object)["labels"] = kubeapi.Object{"owner": "somebody"}
+			taken["spec"] = o["spec"]
+			api.Before(func(method, path string) {
+				if method == verb && strings.HasSuffix(path, "/"+host) {
+					api.Before(nil)
+					api.Put(entries+host, taken)
+				}
+			})
+			r.say(service("sc", host), instance("sc", host, "10.0.0.2"))
+			r.listed("sc")
+			w := start(t, api, r, nil)
+			fails(t, w, "ServiceEntry shop/"+host, "hand it over")
+			if got := addresses(api, host); got != "10.0.0.1" {
+				t.Errorf("written is %s", got)
+			}
+		})
+	}
+}
+
+// Whoever has written which valid object of the name, and whatever they own of
+// it: what is wanted is reached, and then nothing is written any more.
+func TestAnyObjectIsTakenOver(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(rt *rapid.T) {
+		api, r := kubeapi.New(), newRegistry("sc")
+		defer api.Close()
+		const host = "a.example"
+		for range rapid.IntRange(1, 3).Draw(rt, "writes") {
+			o := handedOver(host)
+			o["spec"] = kubeapi.DrawSpec(rt, host)
+			api.Put(entries+host, o)
+		}
+		r.say(service("sc", host), instance("sc", host, "10.0.0.2"))
+		r.listed("sc")
+		w := start(t, api, r, nil)
+		defer w.stop()
+		want := w.wanted(host)
+		reached := func() {
+			await(t, "the object to be as it should be", func() error {
+				if diff := cmp.Diff(want, specification(api, host)); diff != "" {
+					return fmt.Errorf("it is not (-):\n%s", diff)
+				}
+				return nil
+			})
+			settled(t, w)
+		}
+		reached()
+		o := api.Get(entries + host)
+		o["spec"] = kubeapi.DrawSpec(rt, host)
+		api.Put(entries+host, o)
+		reached()
+		writes := len(api.Writes())
+		if writes > 2*3 {
+			rt.Errorf("it was written by %v", api.Writes())
+		}
+		w.review()
+		settled(t, w)
+		if more := api.Writes()[writes:]; len(more) > 0 {
+			rt.Errorf("in order, it was written by %v", more)
+		}
+	})
+}
+
+// wanted is the specification of the only object of a host, as JSON has it.
+func (w *running) wanted(host string) any {
+	t := w.desired(w.look(), Key{ServiceEntry, "shop", host})
+	return asJSON(t.Objects[0].Spec)
+}
+
+func asJSON(spec map[string]any) (o any) {
+	text, err := json.Marshal(spec)
+	if err == nil {
+		err = json.Unmarshal(text, &o)
+	}
+	if err != nil {
+		panic(err)
+	}
+	return o
+}
