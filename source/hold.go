@@ -29,7 +29,7 @@ func DefaultHold() Hold { return Hold{Share: 0.5, Min: 10, For: time.Minute} }
 func (h Hold) Validate() error {
 	switch {
 	case !(h.Share >= 0 && h.Share <= 1): // not a number is neither
-		return errors.New("share: must be from 0 to 1, such as 0.5 for one half; 1 leaves services as a whole to be watched, and not the source")
+		return errors.New("share: must be from 0 to 1, such as 0.5 for one half; 1 leaves services as a whole to be watched")
 	case h.Min < 0:
 		return errors.New("min: must not be negative; it is a number of endpoints, such as 10, and a large one watches no service; with share: 1 it switches holding off")
 	case h.For <= 0:
