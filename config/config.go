@@ -1,6 +1,10 @@
 package config
 
 import (
+	"cmp"
+	"math"
+	"time"
+
 	"github.com/isthmus-mesh/isthmus/output/istio"
 	"github.com/isthmus-mesh/isthmus/output/xds"
 	"github.com/isthmus-mesh/isthmus/source"
@@ -35,22 +39,41 @@ type Source struct {
 	ServiceCenter *servicecenter.Config `json:"servicecenter"`
 }
 
+// unset stands for a duration of which nothing is said, until it is known what
+// its default depends on.
+const unset = time.Duration(math.MinInt64)
+
 // SetDefaults gives the entry what it has if nothing is said.
-func (s *Source) SetDefaults() { s.Hold = source.DefaultHold() }
+func (s *Source) SetDefaults() {
+	s.Hold = source.DefaultHold()
+	s.Hold.For = unset
+}
+
+// complete gives the entry the defaults that depend on the kind of registry.
+func (s *Source) complete() {
+	if s.Hold.For != unset {
+		return
+	}
+	s.Hold.For = source.DefaultHold().For
+	for _, k := range s.kinds() {
+		s.Hold.For = cmp.Or(k.holdFor, s.Hold.For)
+	}
+}
 
 // kind is a kind of registry that a source names.
 type kind struct {
-	key    string
-	config interface{ Validate() error }
+	key     string
+	config  interface{ Validate() error }
+	holdFor time.Duration // how long drops of it are held; zero for as long as any other's
 }
 
 // kinds are those that the source names, which must be one.
 func (s Source) kinds() (named []kind) {
 	if s.File != nil {
-		named = append(named, kind{"file", s.File})
+		named = append(named, kind{"file", s.File, 0})
 	}
 	if s.ServiceCenter != nil {
-		named = append(named, kind{"servicecenter", s.ServiceCenter})
+		named = append(named, kind{"servicecenter", s.ServiceCenter, servicecenter.HoldFor})
 	}
 	return named
 }

@@ -81,6 +81,9 @@ func parse(text []byte, lookup func(string) (string, bool)) (*Config, *yamlpos.N
 	d := decoder{lookup: lookup}
 	d.decode(root, "", &c)
 	problems = append(problems, d.problems...)
+	for i := range c.Sources {
+		c.Sources[i].complete()
+	}
 	for _, p := range placed(root, c.validate()) {
 		if !slices.ContainsFunc(problems, func(o Problem) bool { return within(p.Field, o.Field) }) {
 			problems = append(problems, p)

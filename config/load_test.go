@@ -62,20 +62,31 @@ outputs:
 	}
 }
 
-// What is not said about holding keeps its default; what is said may be zero.
+// What is not said about holding keeps its default, which is longer for a
+// registry kept alive by heartbeats; what is said may be zero.
 func TestHoldIsFilledKeyByKey(t *testing.T) {
 	t.Parallel()
 	c, problems := config.Parse([]byte(`
 sources:
 - {name: a, file: {path: /a}, hold: {share: 0, min: 0}}
 - {name: b, file: {path: /b}, hold: {for: 1500ms}}
+- {name: c, servicecenter: {addresses: [http://127.0.0.1:30100]}}
+- {name: d, hold: {min: 1}, servicecenter: {addresses: [http://127.0.0.1:30100]}}
+- {name: e, hold: {for: 60s}, servicecenter: {addresses: [http://127.0.0.1:30100]}}
 outputs: {xds: {listen: "127.0.0.1:1"}}
 `), lookup)
 	if len(problems) > 0 {
 		t.Fatal(problems)
 	}
-	want := []registry.Hold{{For: time.Minute}, {Share: 0.5, Min: 10, For: 1500 * time.Millisecond}}
-	if diff := cmp.Diff(want, []registry.Hold{c.Sources[0].Hold, c.Sources[1].Hold}); diff != "" {
+	want := []registry.Hold{
+		{For: time.Minute}, {Share: 0.5, Min: 10, For: 1500 * time.Millisecond},
+		{Share: 0.5, Min: 10, For: 3 * time.Minute}, {Share: 0.5, Min: 1, For: 3 * time.Minute}, {Share: 0.5, Min: 10, For: time.Minute},
+	}
+	var got []registry.Hold
+	for _, s := range c.Sources {
+		got = append(got, s.Hold)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
 }

@@ -11,6 +11,10 @@ import (
 type census struct {
 	total  int // endpoints stored, or kept by others
 	silent int // endpoints held, here or by others, of which the reading says nothing
+	// before and after count what the source had, and what it is left with if all
+	// that is missing goes. What is held of which the reading says nothing is no
+	// part of either.
+	before, after stock
 	// survives yields the listed records that are stored already.
 	survives iter.Seq[model.Record]
 	// stored yields the stored records of a kind. It is asked only when many
@@ -18,6 +22,27 @@ type census struct {
 	stored func(model.Kind) iter.Seq[model.Record]
 	// cause returns the cause for which a record is held that is not listed.
 	cause func(model.Ref) (model.Ref, bool)
+}
+
+// stock is what a source has.
+type stock struct {
+	stored    int // records that were stored before the reading, whatever their kind
+	endpoints int // these, and those that are listed for the first time
+	services  int // likewise
+}
+
+// everything reports whether a drop leaves nothing of what the source had: no
+// record of it; or no endpoint, not even a new one; or, of a source that had no
+// endpoints, no service.
+func (c census) everything() bool {
+	switch {
+	case c.after.stored == 0:
+		return true
+	case c.before.endpoints > 0:
+		return c.after.endpoints == 0
+	default:
+		return c.before.services > 0 && c.after.services == 0 && c.after.endpoints == 0
+	}
 }
 
 // fate says whether the deletion of a missing record is held, and for which
@@ -29,7 +54,8 @@ type fate struct {
 
 // judge decides which of the missing records are held, in their order.
 //
-// If the source as a whole has lost too much, everything missing is. Else it
+// If the source as a whole has lost too much, or everything it had, however
+// little that was, everything missing is. Else it
 // is what is missing of each service that has lost all its endpoints, and what
 // was held before: nothing stops being held because the rest has grown. New
 // endpoints do not make up for those that are missing.
@@ -43,7 +69,7 @@ func (h Hold) judge(c census, missing []model.Record) []fate {
 	for _, rec := range missing {
 		lost += endpointsIn(rec.Kind)
 	}
-	if h.Suspicious(lost+c.silent, c.total) {
+	if h.Suspicious(lost+c.silent, c.total) || h.watchesAll() && c.everything() {
 		for i := range fates {
 			fates[i].held = true
 		}

@@ -19,10 +19,10 @@ func TestWhatIsKeptElsewhereCountsAsHeld(t *testing.T) {
 		before, after       int // services of five endpoints
 		endpoints, heldThen int
 	}{
-		"nothing elsewhere":        {0, 1, 0, 0, 0},
-		"few elsewhere":            {4, 1, 0, 0, 0},
-		"enough elsewhere":         {5, 1, 0, 5, 6},
-		"much elsewhere":           {95, 1, 0, 5, 6},
+		"nothing elsewhere":        {0, 2, 1, 5, 0},
+		"few elsewhere":            {4, 2, 1, 5, 0},
+		"enough elsewhere":         {5, 2, 1, 10, 6},
+		"much elsewhere":           {95, 2, 1, 10, 6},
 		"half of all":              {20, 20, 12, 60, 0},
 		"more than half of all":    {21, 20, 12, 100, 48},
 		"more than half is stored": {1, 20, 10, 100, 60},

@@ -60,18 +60,22 @@ func TestRestartedSourceListsFirst(t *testing.T) {
 func TestRefusedCommitIsTriedAgain(t *testing.T) {
 	supervise(t, func(b *bridge) {
 		b.store.refuse = 3
-		b.list(service("a", "f", "1"))
-		b.holds("Endpoint ns/a/1", "Service ns/a in f")
+		stays := service("stays", "f", "2")
+		b.list(service("a", "f", "1"), stays)
+		before := []string{"Endpoint ns/a/1", "Endpoint ns/stays/2", "Service ns/a in f", "Service ns/stays in f"}
+		b.holds(before...)
 		b.store.refuse = 4
-		err := b.do(func(ctx context.Context, sink source.Sink) error { return sink.Replace(ctx, source.Listing{}) })
+		err := b.do(func(ctx context.Context, sink source.Sink) error {
+			return sink.Replace(ctx, source.Listing{Objects: []source.Object{stays}})
+		})
 		if err == nil {
 			t.Fatal("a store that is away took a listing")
 		}
 		mentions(t, err.Error(), "the store is away")
 		b.inState(source.StateStale)
-		b.holds("Endpoint ns/a/1", "Service ns/a in f")
-		b.list()
-		b.holds()
+		b.holds(before...)
+		b.list(stays)
+		b.holds("Endpoint ns/stays/2", "Service ns/stays in f")
 		b.inState(source.StateLive)
 	})
 }

@@ -9,9 +9,10 @@ import (
 // Hold says which drops are suspicious, and for how long they are held back.
 type Hold struct {
 	// Share of the source's endpoints, and Min of them: a listing that lacks more
-	// than the one and at least the other is suspicious. With a share of 1 only
-	// services count. One that lacks all endpoints of a service that had more
-	// than Min is suspicious as far as this service goes.
+	// than the one and at least the other is suspicious, and so is one that lacks
+	// everything the source had, however little. With a share of 1 only services
+	// count. One that lacks all endpoints of a service that had more than Min is
+	// suspicious as far as this service goes.
 	Share float64 `json:"share"`
 	Min   int     `json:"min"`
 	// For is what the equal listings must span that confirm a drop.
@@ -30,7 +31,7 @@ func (h Hold) Validate() error {
 	case !(h.Share >= 0 && h.Share <= 1): // not a number is neither
 		return errors.New("share: must be from 0 to 1, such as 0.5 for one half; 1 leaves services as a whole to be watched")
 	case h.Min < 0:
-		return errors.New("min: must not be negative; it is a number of endpoints, such as 10, and a large one switches holding off")
+		return errors.New("min: must not be negative; it is a number of endpoints, such as 10, and a large one watches no service; with share: 1 it switches holding off")
 	case h.For <= 0:
 		return errors.New("for: must be more than 0, such as 60s")
 	}
@@ -47,6 +48,10 @@ func (h Hold) interval() time.Duration {
 func (h Hold) Suspicious(lost, total int) bool {
 	return lost > 0 && lost >= h.Min && float64(lost) > h.Share*float64(total)
 }
+
+// watchesAll reports whether a source is judged as a whole, and not only service
+// by service.
+func (h Hold) watchesAll() bool { return h.Share < 1 }
 
 // SuspiciousAlone reports whether a service may not lose that many endpoints,
 // being all it had.

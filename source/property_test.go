@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -177,8 +178,9 @@ func (h *history) take(ctx context.Context, sink source.Sink, s step) error {
 }
 
 // interfere writes to the first record of a commit before the commit does, once.
-// It leaves alone what would change the decision, not only the comparison: an
-// endpoint that somebody else created has survived.
+// It leaves alone what would change the decision, not only the comparison: what
+// somebody else created has survived. That counts for an endpoint, and for any
+// record where nothing else survives.
 func (h *history) interfere(wanted bool, c model.Commit) {
 	h.store.before = nil
 	if !wanted || h.store.refuse > 0 {
@@ -187,7 +189,7 @@ func (h *history) interfere(wanted bool, c model.Commit) {
 	w := c.Writes[0]
 	if have, ok := h.store.memory.Get(w.Record.Ref); ok {
 		w.Record = have
-	} else if w.Record.Kind == model.KindEndpoint {
+	} else if w.Record.Kind == model.KindEndpoint || slices.ContainsFunc(c.Writes, func(w model.Write) bool { return w.Record.Status.Held != "" }) {
 		return
 	}
 	w.Record.Origin, w.Delete = "somebody else", false

@@ -17,7 +17,7 @@ type reference struct {
 	objects map[model.Ref]lastGood
 	marked  bool
 
-	before map[model.Ref]bool // endpoints that were stored before the last reading
+	before map[model.Ref]bool // what was stored before the last reading
 	hold   source.Hold
 	held   map[model.Ref]model.Ref // objects and endpoints → cause; the zero one is the source
 	drops  map[model.Ref]drop      // by cause
@@ -95,9 +95,9 @@ func (m *reference) apply(
 	listed := map[model.Ref]bool{}
 	before := maps.Clone(m.objects)
 	m.before = map[model.Ref]bool{}
-	for _, o := range before {
-		for name := range o.weights {
-			m.before[endpoint(name)] = true
+	for ref, o := range before {
+		for _, part := range o.parts(ref) {
+			m.before[part] = true
 		}
 	}
 	for _, o := range objects {
@@ -217,8 +217,13 @@ func (m *reference) causes(missing []model.Ref) map[model.Ref]model.Ref {
 			lost[ref] = true
 		}
 	}
-	n := float64(len(lost))
-	if n > 0 && n >= float64(m.hold.Min) && n > m.hold.Share*float64(len(m.before)) {
+	n, all := float64(len(lost)), 0.0
+	for ref := range m.before {
+		if ref.Kind == model.KindEndpoint {
+			all++
+		}
+	}
+	if n > 0 && n >= float64(m.hold.Min) && n > m.hold.Share*all || m.hold.Share < 1 && m.everything(missing) {
 		for _, ref := range missing {
 			causes[ref] = model.Ref{}
 		}
@@ -258,6 +263,44 @@ func (m *reference) causes(missing []model.Ref) map[model.Ref]model.Ref {
 		}
 	}
 	return causes
+}
+
+// everything reports whether nothing is left of what was there without what is
+// missing: no record of before; no endpoint, be it a new one; or no service
+// either where there was no endpoint. What is held and was not looked for is as
+// good as gone.
+func (m *reference) everything(missing []model.Ref) bool {
+	kinds := func(of func(model.Ref) bool) (had map[model.Kind]int) {
+		had = map[model.Kind]int{}
+		for ref, o := range m.objects {
+			for _, part := range o.parts(ref) {
+				if of(part) {
+					had[part.Kind]++
+				}
+			}
+		}
+		return had
+	}
+	gone := func(ref model.Ref) bool {
+		_, held := m.held[ref]
+		return held || slices.Contains(missing, ref)
+	}
+	had := map[model.Kind]int{}
+	for ref := range m.before {
+		if _, held := m.held[ref]; !held || slices.Contains(missing, ref) {
+			had[ref.Kind]++
+		}
+	}
+	has := kinds(func(ref model.Ref) bool { return !gone(ref) })
+	switch old := kinds(func(ref model.Ref) bool { return !gone(ref) && m.before[ref] }); {
+	case len(missing) == 0:
+		return false
+	case len(old) == 0:
+		return true
+	case had[model.KindEndpoint] > 0:
+		return has[model.KindEndpoint] == 0
+	}
+	return had[model.KindService] > 0 && len(has) == 0
 }
 
 // remove removes one record, whatever is left of its object.

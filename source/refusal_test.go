@@ -192,9 +192,9 @@ func TestImpossibleObjectPoisonsOnlyItself(t *testing.T) {
 	for name, p := range poison {
 		t.Run(name, func(t *testing.T) {
 			supervise(t, func(b *bridge) {
-				b.list(service("a", "f", "1"), service("gone", "f"))
-				b.list(service("good", "f", "2"), p.object, service("late", "f"))
-				want := []string{"Endpoint ns/good/2", "Service ns/good in f", "Service ns/late in f"}
+				b.list(service("a", "f", "1"), service("gone", "f"), service("stays", "f"))
+				b.list(service("good", "f", "2"), p.object, service("late", "f"), service("stays", "f"))
+				want := []string{"Endpoint ns/good/2", "Service ns/good in f", "Service ns/late in f", "Service ns/stays in f"}
 				st := b.Status()
 				if len(st.Refused) != 1 {
 					t.Fatalf("refused %v, want one", st.Refused)
@@ -203,7 +203,7 @@ func TestImpossibleObjectPoisonsOnlyItself(t *testing.T) {
 				if p.object.Record.Kind == model.KindService && p.object.Record.Name == "a" {
 					want = []string{
 						"Endpoint ns/a/1", "Endpoint ns/good/2", "Service ns/a in f stale: " + st.Refused[0].Reason,
-						"Service ns/good in f", "Service ns/late in f",
+						"Service ns/good in f", "Service ns/late in f", "Service ns/stays in f",
 					}
 				}
 				b.holds(want...)

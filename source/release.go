@@ -74,8 +74,12 @@ func (h *holds) text(source string, total int, cfg Hold) string {
 			earliest = one.first
 		}
 	}
-	text := fmt.Sprintf("%d of %d endpoints vanished at once, of %s; they are kept until %d equal listings that span %s confirm it",
-		h.endpoints(), total, some(objects), confirmations, cfg.For)
+	what := fmt.Sprintf("%d of %d endpoints", h.endpoints(), total)
+	if h.endpoints() == 0 {
+		what = fmt.Sprintf("%d records", len(h.of))
+	}
+	text := fmt.Sprintf("%s vanished at once, of %s; they are kept until %d equal listings that span %s confirm it",
+		what, some(objects), confirmations, cfg.For)
 	if !earliest.IsZero() {
 		text += fmt.Sprintf(" (%d so far, due at %s)", listings, earliest.Add(cfg.For).UTC().Format(time.RFC3339))
 	}

@@ -62,14 +62,14 @@ func TestBackoffStartsOverAfterLiveness(t *testing.T) {
 
 func TestPanicStopsTheSourceAlone(t *testing.T) {
 	supervise(t, func(b *bridge) {
-		b.list(service("a", "f", "1"))
+		b.list(service("a", "f", "1"), service("stays", "f", "2"))
 		b.panics("index out of range")
 		b.inState(source.StateStale)
 		mentions(t, b.Status().Reason, "panic: index out of range", "report")
-		b.holds("Endpoint ns/a/1", "Service ns/a in f")
+		b.holds("Endpoint ns/a/1", "Endpoint ns/stays/2", "Service ns/a in f", "Service ns/stays in f")
 		time.Sleep(time.Minute)
-		b.list()
-		b.holds()
+		b.list(service("stays", "f", "2"))
+		b.holds("Endpoint ns/stays/2", "Service ns/stays in f")
 		b.inState(source.StateLive)
 	})
 }

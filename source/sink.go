@@ -125,7 +125,7 @@ func (k *sink) compare(r *reading) verdict {
 func (k *sink) census(r *reading, d difference) census {
 	c := census{
 		total:  k.index.endpoints() + k.suspected,
-		silent: k.holds.endpoints() + k.suspected,
+		silent: k.suspected,
 		survives: func(yield func(model.Record) bool) {
 			for i, survived := range d.Survived {
 				if survived && !yield(r.records[i]) {
@@ -144,28 +144,72 @@ func (k *sink) census(r *reading, d difference) census {
 			return m.hold.cause, true
 		},
 	}
-	if k.holds.empty() {
-		return c
+	silent := k.silent(r, d)
+	for ref := range silent {
+		c.silent += endpointsIn(ref.Kind)
 	}
-	// Of what is held, the reading speaks of what it lists, refuses, misses or deletes.
-	speaksOf := func(ref model.Ref) {
-		if _, held := k.holds.of[ref]; held {
-			c.silent -= endpointsIn(ref.Kind)
+	c.before = k.stock(silent)
+	c.after = c.before.less(r, d)
+	return c
+}
+
+// silent is what is held of which the reading says nothing: it speaks of what
+// it lists, refuses, misses or deletes.
+func (k *sink) silent(r *reading, d difference) map[model.Ref]bool {
+	silent := make(map[model.Ref]bool, len(k.holds.of))
+	for ref := range k.holds.of {
+		if _, listed := r.at[ref]; !listed {
+			silent[ref] = true
 		}
 	}
-	for i := range r.records {
-		speaksOf(r.records[i].Ref)
-	}
 	for _, ref := range d.Returned {
-		speaksOf(ref)
+		delete(silent, ref)
 	}
 	for _, rec := range d.Missing {
-		speaksOf(rec.Ref)
+		delete(silent, rec.Ref)
 	}
 	for _, w := range d.Deletes {
-		speaksOf(w.Record.Ref)
+		delete(silent, w.Record.Ref)
 	}
-	return c
+	return silent
+}
+
+// stock counts what is stored of the source, without its mark and some records.
+func (k *sink) stock(without map[model.Ref]bool) stock {
+	s := stock{
+		stored:    k.index.total - k.index.counts[model.KindSource],
+		endpoints: k.index.endpoints(), services: k.index.services(),
+	}
+	for ref := range without {
+		s.add(ref, -1)
+	}
+	return s
+}
+
+// less is what is left of the stock after a reading, if all that is missing goes.
+func (s stock) less(r *reading, d difference) stock {
+	for _, rec := range d.Missing {
+		s.add(rec.Ref, -1)
+	}
+	for _, w := range d.Deletes {
+		s.add(w.Record.Ref, -1)
+	}
+	old := s.stored
+	for i, survived := range d.Survived {
+		if !survived {
+			s.add(r.records[i].Ref, +1)
+		}
+	}
+	s.stored = old
+	return s
+}
+
+func (s *stock) add(ref model.Ref, by int) {
+	s.stored += by
+	s.endpoints += by * endpointsIn(ref.Kind)
+	if ref.Kind == model.KindService {
+		s.services += by
+	}
 }
 
 // stamp is the time as it is stored: without a time zone or a process's own clock.

@@ -50,9 +50,10 @@ type Listing struct {
 	// Places that were read; nil means the whole registry.
 	Places []string
 	// Removed are those of the places whose end the registry itself reported, one
-	// by one, such as a single file that was deleted. What is gone with them is no
-	// suspicious drop, however much it is. A place that is merely not there any
-	// more, and one of many that vanished together, is not among them.
+	// by one, such as a service that it denies by name. What is gone with them is
+	// no suspicious drop, however much it is. A place that is merely not there any
+	// more, such as a file, and one of many that vanished together, is not among
+	// them.
 	Removed []string
 	Objects []Object
 	Refused []Refusal

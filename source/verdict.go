@@ -141,7 +141,10 @@ func (h *holds) reason(cause model.Ref, t *tally) string {
 	if one := h.by[cause]; one != nil {
 		n += one.endpoints
 	}
-	if cause == (model.Ref{}) {
+	switch {
+	case cause == (model.Ref{}) && n == 0:
+		return "not listed any more, together with everything else of its source at once"
+	case cause == (model.Ref{}):
 		return fmt.Sprintf("not listed any more, together with %d endpoints of its source at once", n)
 	}
 	return fmt.Sprintf("not listed any more, together with all %d endpoints of %s at once", n, describe(cause))

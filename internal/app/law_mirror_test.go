@@ -202,7 +202,8 @@ func (m *mirror) causes(before map[model.Ref]object, missing []model.Ref) map[mo
 			lost += weigh(ref)
 		}
 	}
-	all := lost > 0 && lost >= m.hold.Min && float64(lost) > m.hold.Share*float64(endpoints)
+	all := lost > 0 && lost >= m.hold.Min && float64(lost) > m.hold.Share*float64(endpoints) ||
+		m.hold.Share < 1 && len(missing) > 0 && m.everything(owner, gone)
 	slices.SortFunc(missing, func(a, b model.Ref) int {
 		return cmp.Or(cmp.Compare(btoi(a != owner[a]), btoi(b != owner[b])), a.Compare(b))
 	})
@@ -229,6 +230,33 @@ func (m *mirror) causes(before map[model.Ref]object, missing []model.Ref) map[mo
 		}
 	}
 	return causes
+}
+
+// everything reports whether what is missing leaves nothing of what was stored
+// before, be it little: no record at all; no endpoint, not even a new one; or no
+// service where there was no endpoint. What is held and not looked for is neither
+// what there was nor what is left.
+func (m *mirror) everything(before map[model.Ref]model.Ref, gone map[model.Ref]bool) bool {
+	silent := func(ref model.Ref) bool { _, held := m.held[ref]; return held && !gone[ref] }
+	old, endpoints, services := 0, 0, 0
+	for ref, o := range m.objects {
+		for _, part := range o.parts(ref) {
+			if gone[part] || silent(part) {
+				continue
+			}
+			endpoints += weigh(part)
+			services += btoi(part.Kind == model.KindService)
+			if _, was := before[part]; was {
+				old++
+			}
+		}
+	}
+	hadEndpoints, hadServices := false, false
+	for ref := range before {
+		hadEndpoints = hadEndpoints || weigh(ref) > 0 && !silent(ref)
+		hadServices = hadServices || ref.Kind == model.KindService && !silent(ref)
+	}
+	return old == 0 || hadEndpoints && endpoints == 0 || !hadEndpoints && hadServices && services == 0 && endpoints == 0
 }
 
 func btoi(b bool) int {

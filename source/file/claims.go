@@ -5,6 +5,7 @@ import (
 	"iter"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/source"
@@ -16,6 +17,10 @@ type registry struct {
 	files   map[string]*version // by place
 	claims  map[model.Ref][]claim
 	ignored map[string]int // over all files, by kind
+	// missing says since when files are not there that may be back in a moment.
+	// Until then they say what they said, but for names that another file claims.
+	missing map[string]time.Time
+	missed  time.Time // when the last of them was
 }
 
 // claim is one document that describes an object. Of several the first by
@@ -28,7 +33,7 @@ type claim struct {
 }
 
 func newRegistry() *registry {
-	return &registry{files: map[string]*version{}, claims: map[model.Ref][]claim{}, ignored: map[string]int{}}
+	return &registry{files: map[string]*version{}, claims: map[model.Ref][]claim{}, ignored: map[string]int{}, missing: map[string]time.Time{}}
 }
 
 // refs yields the names that a version claims.
@@ -62,6 +67,7 @@ func (r *registry) apply(changes map[string]*version) []string {
 		r.count(r.files[place], -1)
 		r.count(next, +1)
 		delete(r.files, place)
+		delete(r.missing, place)
 		if next != nil {
 			r.files[place] = next
 		}
@@ -69,8 +75,10 @@ func (r *registry) apply(changes map[string]*version) []string {
 	for place, next := range changes {
 		r.submit(place, next, affected)
 	}
-	return slices.Sorted(maps.Keys(affected))
+	return sorted(affected)
 }
+
+func sorted(set map[string]bool) []string { return slices.Sorted(maps.Keys(set)) }
 
 func (r *registry) count(v *version, by int) {
 	if v == nil {
@@ -102,7 +110,7 @@ func (r *registry) submit(place string, v *version, affected map[string]bool) {
 		for _, c := range r.claims[ref] {
 			affected[c.place] = true
 		}
-		claims := slices.Concat(r.claims[ref], []claim{{place, i}})
+		claims := slices.Concat(r.present(ref), []claim{{place, i}})
 		slices.SortFunc(claims, func(a, b claim) int {
 			return cmp.Or(cmp.Compare(a.place, b.place), cmp.Compare(a.index, b.index))
 		})
@@ -129,7 +137,10 @@ func (r *registry) listing(places []string) source.Listing {
 }
 
 func (r *registry) list(out *source.Listing, place string, i int, d *doc) {
-	if claims := r.claims[d.ref]; len(claims) > 0 && claims[0] != (claim{place, i}) {
+	switch claims := r.claims[d.ref]; {
+	case r.isMissing(place) && known(d.ref) && !slices.Contains(claims, claim{place, i}):
+		return // it has moved to another file
+	case len(claims) > 0 && claims[0] != (claim{place, i}):
 		out.Refused = append(out.Refused, r.duplicate(place, d, claims[0]))
 		return
 	}

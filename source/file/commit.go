@@ -2,27 +2,25 @@ package file
 
 import (
 	"context"
+	"slices"
 	"time"
 )
 
-// scope is what a reading covers: everything, or only some files, of which
-// those removed were seen to go by themselves.
-type scope struct {
-	full    bool
-	removed []string // places
-}
-
 // commit takes what was read, nil for what is gone, and lists what is
-// different for it: only the places concerned, or everything.
-func (f *follower) commit(
-	ctx context.Context, read map[string]*version, s scope, observed, now time.Time,
-) error {
+// different for it: only the places concerned, or everything if all was read.
+func (f *follower) commit(ctx context.Context, read map[string]*version, full bool, observed, now time.Time) error {
 	first := !f.listed
-	changes, news := map[string]*version{}, first || f.again && s.full
+	changes, news := map[string]*version{}, first || f.again && full
+	var missing []string
 	for place, next := range read {
 		prev := f.registry.files[place]
+		if next == nil && f.waits(place, prev, now) {
+			missing = append(missing, place)
+			continue
+		}
 		if !f.settled(place, prev, next, now) {
 			if !first {
+				f.registry.findAgain(place, now)
 				continue
 			}
 			next = unreadable(place, "the file is empty", "if that is meant, it is taken so shortly")
@@ -30,22 +28,34 @@ func (f *follower) commit(
 		if next != nil {
 			next = next.after(prev)
 		}
-		if next != prev {
+		if next != prev || f.registry.isMissing(place) {
 			changes[place] = next
-			news = news || !prev.blank() || !next.blank()
+			news = news || f.registry.says(place) || !next.blank()
 		}
 	}
-	affected := f.registry.apply(changes)
+	affected := f.registry.miss(missing, now)
+	news = news || len(affected) > 0
+	affected = append(affected, f.registry.apply(changes)...)
 	if !news {
 		return nil
 	}
-	if s.full {
+	if full {
 		affected, f.again = nil, false
+	} else {
+		slices.Sort(affected)
+		affected = slices.Compact(affected)
 	}
 	listing := f.registry.listing(affected)
-	listing.Observed, listing.Removed = observed, s.removed
+	listing.Observed = observed
 	f.listed = true
 	return f.sink.Replace(ctx, listing)
+}
+
+// waits reports whether it is too early to take a file for gone. It may be about
+// to be written anew, or what was in it to appear in another file.
+func (f *follower) waits(place string, prev *version, now time.Time) bool {
+	since, missing := f.registry.missing[place]
+	return !prev.blank() && f.isFile(place) && (!missing || now.Before(f.goneAt(since)))
 }
 
 // settled reports whether what was read may be believed. A file that had

@@ -10,7 +10,8 @@ type Config struct {
 	// Path is a folder, read with everything below it, or a single file.
 	Path string `json:"path"`
 
-	pace pace // zero fields take their defaults
+	pace      pace // zero fields take their defaults
+	unwatched bool // only read again and again; for tests
 }
 
 // Validate reports what is wrong with the configuration, with the field. It
@@ -27,6 +28,7 @@ type pace struct {
 	quiet  time.Duration // without events, after which a change is taken to be complete
 	most   time.Duration // that a change waits although events keep coming
 	settle time.Duration // that a file must stay empty to be believed
+	gone   time.Duration // that files must be missing to be taken for gone
 	rescan time.Duration // between readings of everything
 }
 
@@ -39,6 +41,7 @@ func (p pace) withDefaults() pace {
 	def(&p.quiet, 50*time.Millisecond)
 	def(&p.most, 500*time.Millisecond)
 	def(&p.settle, time.Second)
+	def(&p.gone, 2*time.Second)
 	def(&p.rescan, 30*time.Second)
 	return p
 }

@@ -15,8 +15,9 @@
 // object from one file to another is one step. Whenever the picture may be
 // incomplete (several files gone at once, a link swapped, events lost), and
 // every half minute besides, everything is read again and compared by content.
-// A single file that is gone is passed on as removed by itself; of several that
-// are gone at once that is not said, so that losing many may count as suspicious.
+// A file that is gone says what it said until it has been missing for 2 s, but
+// for what another file says by then. After that it is missing like anything
+// else, so that losing much with it may count as suspicious.
 //
 // It does not decide what to delete and keeps nothing between runs: see
 // package source. What of a folder cannot be read is refused, and the folder

@@ -4,6 +4,19 @@ import "time"
 
 // Pace returns the configuration with its own timing; zero means the default.
 func (c Config) Pace(quiet, most, settle, rescan time.Duration) Config {
-	c.pace = pace{quiet, most, settle, rescan}
+	c.pace = pace{quiet: quiet, most: most, settle: settle, rescan: rescan, gone: c.pace.gone}
+	return c
+}
+
+// Gone returns the configuration with how long a file must be missing.
+func (c Config) Gone(after time.Duration) Config {
+	c.pace.gone = after
+	return c
+}
+
+// Unwatched returns the configuration of a source that gets no events, so that
+// it can run in a test's own time.
+func (c Config) Unwatched() Config {
+	c.unwatched = true
 	return c
 }

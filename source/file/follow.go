@@ -27,7 +27,7 @@ type follower struct {
 //   - an event, which joins the window;
 //   - an error of the watcher, such as lost events: anything may have changed;
 //   - being asked to list everything once more;
-//   - the time at which the window, an empty file or a rescan is due.
+//   - the time at which the window, an empty or missing file or a rescan is due.
 func (f *follower) follow(ctx context.Context) error {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -53,22 +53,27 @@ func (f *follower) follow(ctx context.Context) error {
 	}
 }
 
-// due is when there is something to do next. While a window is open, empty
-// files wait for it.
+// due is when there is something to do next. While a window is open, empty and
+// missing files wait for it.
 func (f *follower) due() time.Time {
 	due := f.rescan
 	if !f.window.closed() {
-		if f.window.due.Before(due) {
-			due = f.window.due
-		}
-		return due
+		return earlier(due, f.window.due)
 	}
 	for _, since := range f.empty {
-		if settled := since.Add(f.pace.settle); settled.Before(due) {
-			due = settled
-		}
+		due = earlier(due, since.Add(f.pace.settle))
+	}
+	for _, since := range f.registry.missing {
+		due = earlier(due, f.goneAt(since))
 	}
 	return due
+}
+
+func earlier(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
 }
 
 func (f *follower) tick(ctx context.Context, now time.Time) error {
@@ -77,6 +82,7 @@ func (f *follower) tick(ctx context.Context, now time.Time) error {
 		f.window.everything(now)
 	}
 	f.lookAgain(now)
+	f.lookForMissing(now)
 	if f.window.closed() || now.Before(f.window.due) {
 		return nil
 	}

@@ -22,9 +22,9 @@ func follow(t *testing.T, files map[string]string) *run {
 }
 
 // patient is a configuration that takes what a busy machine does one after
-// the other for one change.
+// the other for one change. It is not patient with files that are gone.
 func patient(path string) file.Config {
-	return file.Config{Path: path}.Pace(150*time.Millisecond, 3*time.Second, 0, 0)
+	return file.Config{Path: path}.Pace(150*time.Millisecond, 3*time.Second, 0, 0).Gone(time.Millisecond)
 }
 
 func (r *run) places(want ...string) {

@@ -41,6 +41,8 @@ func TestConfigMap(t *testing.T) {
 	r.remove("..1")
 	r.volume("3", map[string]string{"x.yaml": entry("x3", "x.example"), "sub/z.yaml": entry("z", "z.example")})
 	r.full()
+	r.stored("w2@sub/w.yaml", "x3@x.yaml", "z@sub/z.yaml")
+	r.places("sub/w.yaml") // which is not there any more
 	r.stored("x3@x.yaml", "z@sub/z.yaml")
 }
 
@@ -66,6 +68,8 @@ func TestRootBehindLinks(t *testing.T) {
 	r.link("trees/2", "next")
 	r.rename("next", "current")
 	tree.full()
+	tree.stored("a@a.yaml", "b@b.yaml")
+	tree.places("a.yaml") // which is not there any more
 	tree.stored("b@b.yaml")
 	tree.write("trees/2/registry/b.yaml", entry("b2", "b.example"))
 	tree.places("b.yaml")

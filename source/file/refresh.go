@@ -30,7 +30,7 @@ func (f *follower) concerned(touched map[string]bool) (map[string]entry, bool) {
 		known, isKnown := f.tree.files[place]
 		info, err := os.Lstat(real)
 		switch {
-		case err != nil && !isKnown:
+		case err != nil && !isKnown && !f.registry.isMissing(place):
 		case known.linked, f.tree.places[real] != "" && f.tree.places[real] != place:
 			return nil, false // one file with several names
 		case err != nil:
@@ -45,18 +45,15 @@ func (f *follower) concerned(touched map[string]bool) (map[string]entry, bool) {
 	return files, gone <= 1
 }
 
-// reread reads some files and lists their places. A file that is gone is
-// reported as removed: there is only one, so it was removed by itself.
+// reread reads some files and lists their places.
 func (f *follower) reread(ctx context.Context, files map[string]entry, observed, now time.Time) error {
 	changes := map[string]*version{}
-	var removed []string
 	for place, e := range files {
 		changes[place] = nil // unless it is read below
 		if e.path == "" {
 			delete(f.tree.places, f.tree.files[place].path)
 			delete(f.tree.files, place)
 			delete(files, place)
-			removed = append(removed, place)
 			continue
 		}
 		f.tree.files[place], f.tree.places[e.path] = e, place
@@ -66,7 +63,7 @@ func (f *follower) reread(ctx context.Context, files map[string]entry, observed,
 		return err
 	}
 	maps.Copy(changes, read)
-	return f.commit(ctx, changes, scope{removed: removed}, observed, now)
+	return f.commit(ctx, changes, false, observed, now)
 }
 
 // readEverything walks the folder, reads all of it and lists it if anything
@@ -96,7 +93,7 @@ func (f *follower) readEverything(ctx context.Context, observed, now time.Time) 
 			changes[place] = nil
 		}
 	}
-	return f.commit(ctx, changes, scope{full: true}, observed, now)
+	return f.commit(ctx, changes, true, observed, now)
 }
 
 // coverBlind stands in for the files of folders that cannot be read any more.

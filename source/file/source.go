@@ -31,7 +31,7 @@ func (s *Source) Run(ctx context.Context, sink source.Sink) error {
 		root:     s.config.Path,
 		pace:     s.config.pace.withDefaults(),
 		sink:     sink,
-		watch:    newWatcher(s.log),
+		watch:    newWatcher(s.log, s.config.unwatched),
 		registry: newRegistry(),
 		empty:    map[string]time.Time{},
 	}

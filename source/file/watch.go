@@ -17,8 +17,11 @@ type watcher struct {
 	log    *slog.Logger
 }
 
-func newWatcher(log *slog.Logger) *watcher {
+func newWatcher(log *slog.Logger, without bool) *watcher {
 	w := &watcher{log: log, dirs: map[string]bool{}, fresh: map[string]bool{}}
+	if without {
+		return w
+	}
 	var err error
 	if w.notify, err = fsnotify.NewWatcher(); err != nil {
 		w.notify = nil

@@ -150,7 +150,10 @@ func (c *client) send(ctx context.Context, r request, token string) error {
 	if r.read == nil {
 		return nil
 	}
-	return r.read(body)
+	if err := r.read(body); err != nil {
+		return fmt.Errorf("%s %s: %w", r.method, c.url(r), err)
+	}
+	return nil
 }
 
 // quotable is what errors may quote of an answer: some proxies show in theirs
@@ -214,13 +217,46 @@ func refusedWith(status int, body []byte) error {
 	return &refused{status, &said, status >= http.StatusInternalServerError || status == http.StatusTooManyRequests}
 }
 
-// list asks for all services of the project.
+// list asks for all services of the project. A member that has none says
+// nothing at all, so it has to show that it is a Service Center.
 func (c *client) list(ctx context.Context) (answer listAnswer, err error) {
 	err = c.do(ctx, request{
 		what: "list the services", method: http.MethodGet, path: []string{c.config.Project, "registry", "microservices"},
-		read: func(body []byte) (err error) { answer, err = c.roll.read(body); return err },
+		read: func(body []byte) (err error) {
+			answer, err = c.roll.read(body)
+			if err != nil || !answer.bare {
+				return err
+			}
+			if err := c.introduce(ctx); err != nil {
+				// Whatever it is, another member may answer better, so it is no refusal.
+				return fmt.Errorf("%w; a Service Center without services says so, but this one does not show that it is one: %s",
+					lacks("services", body), err.Error())
+			}
+			return nil
+		},
 	})
 	return answer, err
+}
+
+// introduce asks the member in use for the members of its registry. They are
+// registered themselves, so a Service Center names one at least, however empty
+// it is, and whatever answers in its place hardly does.
+func (c *client) introduce(ctx context.Context) error {
+	return c.ask(ctx, request{
+		method: http.MethodGet, path: []string{c.config.Project, "registry", "health"},
+		read: func(body []byte) error {
+			var answer struct {
+				Instances []Instance `json:"instances"`
+			}
+			if err := unmarshal(body, &answer); err != nil {
+				return err
+			}
+			if len(answer.Instances) == 0 || answer.Instances[0].ServiceID == "" {
+				return errors.New("the answer names no member of the registry")
+			}
+			return nil
+		},
+	})
 }
 
 // find asks for the keys of a chunk, in the name of nobody unless of a consumer.

@@ -10,6 +10,11 @@ import (
 	"time"
 )
 
+// HoldFor is how long drops are held unless the configuration says otherwise.
+// Instances stay registered by heartbeats, one in 30 s: a registry that has lost
+// all of them, and restarts empty, has them back after one or two minutes.
+const HoldFor = 3 * time.Minute
+
 // Config says which registry to read, and how. Fields that are zero take their
 // defaults.
 type Config struct {

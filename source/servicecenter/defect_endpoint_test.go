@@ -123,9 +123,12 @@ func TestDefectO_EndpointsAreExactAndPortsAreStable(t *testing.T) {
 		if now := m.revision("cart"); now != idle {
 			t.Errorf("the service changed from revision %d to %d", idle, now)
 		}
-		// No instance at all: the ports stay, however long.
+		// No instance at all: the ports stay, however long. (The last of the whole
+		// registry would be held.)
+		r.many("users", 1, 1)
+		r.rounds(1)
 		r.UnregisterInstance(id, "a")
 		r.rounds(1)
-		m.wants("cart at default//shop/cart: http-31000 http-32000")
+		m.wants("cart at default//shop/cart: http-31000 http-32000", "users at default//shop/users: http-8080", "users/users-000 = 10.0.1.1")
 	})
 }

@@ -9,7 +9,8 @@
 // websockets say which keys to find at once; they carry nothing else.
 //
 // A request that fails, or an answer that does not make sense, changes nothing
-// but the status. A service counts as gone when two lists in a row lack it and
+// but the status. An object without the field that an answer of the registry
+// has makes no sense, and is no empty list. A service counts as gone when two lists in a row lack it and
 // a find says that it does not exist.
 //
 // How services become records is a pure function of their instances, in

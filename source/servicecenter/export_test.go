@@ -87,7 +87,7 @@ func (a *attempts) Try(password []byte, now time.Time) bool {
 // finds. It returns how many of n keys are answered.
 func DecodeAll(body []byte, n int, now time.Time) (int, error) {
 	_, _ = decodeList(body)
-	_, _ = decodeGraph(body)
+	_, _ = decodeGraph(body, true)
 	_, _ = decodeEvent(body)
 	_ = refusedWith(400, body).Error()
 	answers, err := decodeFound(body, n)

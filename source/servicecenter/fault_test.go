@@ -123,6 +123,7 @@ func TestDeniedIsNotGone(t *testing.T) {
 func TestVanishedIsGoneWhenItIsDenied(t *testing.T) {
 	bubble(t, prompt, func(r *rig) {
 		cart := r.many("cart", 0, 1)
+		r.many("users", 1, 1) // stays: the last service is held
 		m := r.mirror(r.config())
 		want := m.stored()
 		r.Inject(standin.ListServices, standin.Answer(200, "application/json", `{"services":[]}`), 0)
@@ -133,7 +134,7 @@ func TestVanishedIsGoneWhenItIsDenied(t *testing.T) {
 		r.Mend()
 		r.Unregister(cart)
 		r.rounds(4)
-		m.wants()
+		m.wants("users at default//shop/users: http-8080", "users/users-000 = 10.0.1.1")
 		m.is(source.StateLive, "")
 	})
 }
@@ -265,6 +266,7 @@ func TestRestartDoesNotBelieveOneList(t *testing.T) {
 	bubble(t, prompt, func(r *rig) {
 		cart := r.many("cart", 0, 2)
 		users := r.many("users", 1, 2)
+		r.many("web", 2, 1)
 		m := r.mirror(r.config())
 		want := m.stored()
 		m.stop()
@@ -282,6 +284,6 @@ func TestRestartDoesNotBelieveOneList(t *testing.T) {
 		r.Unregister(users)
 		m = r.mirror(r.config())
 		r.rounds(3)
-		m.wants()
+		m.wants("web at default//shop/web: http-8080", "web/web-000 = 10.0.2.1")
 	})
 }

@@ -30,10 +30,11 @@ type graph struct {
 	changed bool // since it was listed last
 }
 
-// decodeGraph reads the answer of the registry's governance.
-func decodeGraph(body []byte) ([]edge, error) {
+// decodeGraph reads the answer of the registry's governance, which speaks of
+// every service there is, so that it has no field at all if there is none.
+func decodeGraph(body []byte, empty bool) ([]edge, error) {
 	var answer struct {
-		All []struct {
+		All *[]struct {
 			Service   service   `json:"microService"`
 			Providers []service `json:"providers"`
 		} `json:"allServicesDetail"`
@@ -45,8 +46,14 @@ func decodeGraph(body []byte) ([]edge, error) {
 	if answer.Code != "" && answer.Code != "0" {
 		return nil, &answer.registryError
 	}
+	if answer.All == nil {
+		if empty && isBare(body) {
+			return nil, nil
+		}
+		return nil, lacks("allServicesDetail", body)
+	}
 	var edges []edge
-	for _, detail := range answer.All {
+	for _, detail := range *answer.All {
 		if detail.Service.Properties[watcherProperty] != "" {
 			continue
 		}
@@ -59,25 +66,26 @@ func decodeGraph(body []byte) ([]edge, error) {
 
 func (s service) listed() listed { return listed{Key: s.key(), version: s.Version, id: s.ID} }
 
-// dependencies asks who uses whom.
-func (c *client) dependencies(ctx context.Context) (edges []edge, err error) {
+// dependencies asks who uses whom, in a registry that lists no services if it
+// is empty.
+func (c *client) dependencies(ctx context.Context, empty bool) (edges []edge, err error) {
 	err = c.do(ctx, request{
 		what: "read the dependencies", method: http.MethodGet, path: []string{c.config.Project, "govern", "microservices"},
 		query: "options=dependencies",
-		read:  func(body []byte) (err error) { edges, err = decodeGraph(body); return err },
+		read:  func(body []byte) (err error) { edges, err = decodeGraph(body, empty); return err },
 	})
 	return edges, err
 }
 
 // readGraph reads the dependencies if it is time for it. That they cannot be
 // read is no reason not to mirror the services.
-func (s *Source) readGraph(ctx context.Context, now time.Time) error {
+func (s *Source) readGraph(ctx context.Context, now time.Time, empty bool) error {
 	g, every := &s.graph, s.config.Dependencies.Poll
 	if every == 0 {
 		return nil
 	}
 	if !now.Before(g.due) {
-		edges, err := s.client.dependencies(ctx)
+		edges, err := s.client.dependencies(ctx, empty)
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}

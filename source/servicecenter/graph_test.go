@@ -101,6 +101,11 @@ func TestDefectS_ConsumersSeeWhatTheyUse(t *testing.T) {
 		m.refuses("dependencies", "500003")
 		m.is(source.StateLive, "")
 		r.Mend()
+		r.Inject(standin.GovernServices, standin.Answer(http.StatusOK, jsonType, `{}`), 0)
+		r.pass(time.Minute)
+		m.wantsGraph(want...)
+		m.refuses("dependencies", `no field "allServicesDetail"`)
+		r.Mend()
 		r.pass(time.Minute)
 		want = []string{
 			"consumption istio-system/cart.sc: istio-system/users.sc", want[0],

@@ -48,10 +48,11 @@ func (s *state) everything(now time.Time) source.Listing {
 	return s.told(listing)
 }
 
-// buried says that the registry itself told of the end of a service, if it is a
-// single one: it was denied by name. Many that end together are a drop.
+// buried says that the registry itself reported the end of a service, if it is a
+// single one of several: it was denied by name. Many that end together are a
+// drop, and so is the last one, for an emptied registry denies that by name, too.
 func (s *state) buried(listing *source.Listing) {
-	if len(s.gone) == 1 {
+	if len(s.gone) == 1 && len(s.units) > 0 {
 		listing.Removed = slices.Clone(s.gone)
 	}
 }

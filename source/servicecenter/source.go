@@ -158,7 +158,7 @@ func (s *Source) round(ctx context.Context, again bool) (changed bool, err error
 		s.audit = began.Add(s.config.Audit)
 		s.watch.relearn()
 	}
-	if err := s.readGraph(ctx, began); err != nil {
+	if err := s.readGraph(ctx, began, answer.empty()); err != nil {
 		return false, err
 	}
 	if changed, err = s.pass(ctx, again || audit, began); err != nil {

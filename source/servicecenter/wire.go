@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 )
 
@@ -60,7 +62,8 @@ type listed struct {
 // listAnswer is the answer to a list.
 type listAnswer struct {
 	services []listed
-	broken   int // entries that do not say which service they are
+	broken   int  // entries that do not say which service they are
+	bare     bool // the answer has no field at all
 }
 
 // empty reports whether nothing at all is listed.
@@ -70,10 +73,12 @@ func (a listAnswer) empty() bool { return len(a.services) == 0 && a.broken == 0 
 const watcherProperty = "isthmusWatch"
 
 // decodeList reads the list of services. Nothing but a whole list is one; an
-// entry that makes no sense spoils only itself.
+// entry that makes no sense spoils only itself. An object without any field is
+// what the registry writes when it has no services, and what anybody else might
+// write as well: who reads it must find out which it is.
 func decodeList(body []byte) (listAnswer, error) {
 	var answer struct {
-		Services []json.RawMessage `json:"services"`
+		Services *[]json.RawMessage `json:"services"`
 		registryError
 	}
 	if err := unmarshal(body, &answer); err != nil {
@@ -82,8 +87,14 @@ func decodeList(body []byte) (listAnswer, error) {
 	if answer.Code != "" && answer.Code != "0" {
 		return listAnswer{}, &answer.registryError
 	}
-	out := listAnswer{services: make([]listed, 0, len(answer.Services))}
-	for _, text := range answer.Services {
+	if answer.Services == nil {
+		if !isBare(body) {
+			return listAnswer{}, lacks("services", body)
+		}
+		return listAnswer{bare: true}, nil
+	}
+	out := listAnswer{services: make([]listed, 0, len(*answer.Services))}
+	for _, text := range *answer.Services {
 		var s service
 		if json.Unmarshal(text, &s) != nil || s.Name == "" || s.App == "" {
 			out.broken++
@@ -115,6 +126,28 @@ func unmarshal(body []byte, into any) error {
 		return fmt.Errorf("the answer is cut short or is not what a Service Center says: %w", err)
 	}
 	return nil
+}
+
+// fieldsOf returns the names of the fields of a JSON object, in order.
+func fieldsOf(body []byte) []string {
+	var fields map[string]json.RawMessage
+	_ = json.Unmarshal(body, &fields) // what is no object has none
+	return slices.Sorted(maps.Keys(fields))
+}
+
+func isBare(body []byte) bool { return len(fieldsOf(body)) == 0 }
+
+// checkAddress is what to do about an answer that no Service Center gives.
+const checkAddress = "check that the address is a Service Center's, and that no proxy or gateway answers in its place"
+
+// lacks says that an answer has not got a field that the registry's answers have.
+// It names the fields there are, but not what they say: that may be a secret.
+func lacks(field string, body []byte) error {
+	has := "none"
+	if fields := fieldsOf(body); len(fields) > 0 {
+		has = clip(strings.Join(fields, ", "))
+	}
+	return fmt.Errorf("the answer has no field %q (its fields: %s), so it says nothing about what is registered: %s", field, has, checkAddress)
 }
 
 // UnmarshalJSON takes an instance of which something is not as it should be,
@@ -151,15 +184,18 @@ func decodeFound(body []byte, n int) ([]found, error) {
 		if answer.Code != "" {
 			return nil, &answer.registryError
 		}
-		return nil, errors.New("the answer of the registry speaks of no service")
+		return nil, lacks("services", body)
+	}
+	if answer.Services.silent() {
+		return nil, lacks("services.updated, services.notModified or services.failed", body)
 	}
 	return answer.Services.byIndex(n)
 }
 
 type findAnswer struct {
 	Updated []struct {
-		Index     int        `json:"index"`
-		Rev       string     `json:"rev"`
+		Index     *int       `json:"index"`
+		Rev       *string    `json:"rev"`
 		Instances []Instance `json:"instances"`
 	} `json:"updated"`
 	NotModified []int `json:"notModified"`
@@ -167,6 +203,12 @@ type findAnswer struct {
 		Indexes []int         `json:"indexes"`
 		Error   registryError `json:"error"`
 	} `json:"failed"`
+}
+
+// silent reports whether the answer speaks of no key. The registry speaks of
+// each that it was asked for.
+func (a *findAnswer) silent() bool {
+	return len(a.Updated) == 0 && len(a.NotModified) == 0 && len(a.Failed) == 0
 }
 
 func (a *findAnswer) byIndex(n int) ([]found, error) {
@@ -181,7 +223,12 @@ func (a *findAnswer) byIndex(n int) ([]found, error) {
 		answered[index]++
 	}
 	for _, u := range a.Updated {
-		set(u.Index, found{rev: u.Rev, instances: u.Instances})
+		// No instances are those of a service without any. Without the other two
+		// fields, it would be an answer for the first key whatever it is.
+		if u.Index == nil || u.Rev == nil {
+			return nil, errors.New("an entry of services.updated has no index or no rev: " + checkAddress)
+		}
+		set(*u.Index, found{rev: *u.Rev, instances: u.Instances})
 	}
 	for _, index := range a.NotModified {
 		set(index, found{same: true})

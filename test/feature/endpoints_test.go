@@ -104,6 +104,7 @@ func TestServiceThatLosesAllInstancesComesBack(t *testing.T) {
 	t.Parallel()
 	files, b := newRegistry(t, "files"), startBackends(t, "one", "two")
 	files.Write("shop.yaml", service{Host: reviews, Endpoints: endpoints(b[0])})
+	files.Write("stays.yaml", service{Host: ratings, Endpoints: endpoints(b[0])}) // the last one would be held
 	client := dial(t, start(t, files), reviews+":80", "shop")
 	client.AwaitAnswers("one")
 

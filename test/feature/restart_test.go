@@ -44,6 +44,7 @@ func TestRestartTakesNothingAwayBeforeEverySourceIsListed(t *testing.T) {
 			b := startBackends(t, "one", "two", "three")
 			there.Write("shop.yaml", service{Host: ratings, Endpoints: endpoints(b[0])})
 			away.Write("shop.yaml", service{Host: reviews, Endpoints: endpoints(b[1])})
+			away.Write("stays.yaml", service{Host: "stays.shop.example", Endpoints: endpoints(b[1])}) // the last one would be held
 			before := start(t, there, away)
 			client := dial(t, before, reviews+":80", "shop")
 			client.AwaitAnswers("two")

@@ -6,9 +6,9 @@ import (
 	"testing"
 )
 
-// TestScalingDownFileByFileIsBelievedAtOnce removes most of a service, one
+// TestScalingDownFileByFileIsBelieved removes most of a service, one
 // workload after the other, which is no suspicious drop however much it is.
-func TestScalingDownFileByFileIsBelievedAtOnce(t *testing.T) {
+func TestScalingDownFileByFileIsBelieved(t *testing.T) {
 	t.Parallel()
 	const many = 15
 	files, b := newRegistry(t, "files"), startBackends(t, "stays", "goes")

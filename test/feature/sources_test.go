@@ -16,6 +16,7 @@ func TestTwoSourcesUniteOneHost(t *testing.T) {
 	entry := func(endpoints ...string) service { return service{Host: reviews, Endpoints: endpoints} }
 	first.Write("shop.yaml", entry(b[0].Endpoint(), b[1].Endpoint("locality: first", "weight: 7")))
 	second.Write("shop.yaml", entry(b[1].Endpoint("locality: second"), b[2].Endpoint()))
+	first.Write("stays.yaml", service{Host: ratings, Endpoints: endpoints(b[0])}) // the last one would be held
 	isthmus := start(t, first, second)
 	client := dial(t, isthmus, reviews+":80", "shop")
 	client.AwaitAnswers("one", "shared", "two")

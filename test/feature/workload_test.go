@@ -39,6 +39,7 @@ func TestWorkloadIsSelectedWhateverSourceItComesFrom(t *testing.T) {
 	services, machines, one := newRegistry(t, "services"), newRegistry(t, "machines"), startBackend(t, "one")
 	services.Write("shop.yaml", service{Host: reviews, Selector: "{app: reviews}"})
 	machines.Write("one.yaml", workload{Name: "one", Spec: one.Endpoint("labels: {app: reviews}")})
+	machines.Write("stays.yaml", workload{Name: "stays", Spec: one.Endpoint("labels: {app: ratings}")}) // the last one would be held
 	isthmus := start(t, services, machines)
 	client := dial(t, isthmus, reviews+":80", "shop")
 	client.AwaitAnswers("one")
