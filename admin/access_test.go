@@ -125,15 +125,19 @@ func inPod(t *testing.T, access admin.Access) (asking, *pod) {
 // A page in a browser can have its own name lead to loopback.
 func TestNamesThatAnybodyCanHaveReachNothing(t *testing.T) {
 	a := onLoopback(t, admin.Access{AllowedHosts: []string{"Isthmus.Example", "mesh.example:8443", "192.0.2.5", "[2001:db8::5]:80"}})
-	for _, host := range []string{"evil.example", "evil.example:8080", "localhost.evil.example", "evil.localhost", "mesh.example", "mesh.example:80",
-		"notisthmus.example", "isthmus.example.evil", "0.0.0.0:8080", "192.0.2.1", "[2001:db8::5]:81", "[::2]", "127.0.0.1.evil.example", "127.1"} {
+	for _, host := range []string{
+		"evil.example", "evil.example:8080", "localhost.evil.example", "evil.localhost", "mesh.example", "mesh.example:80",
+		"notisthmus.example", "isthmus.example.evil", "0.0.0.0:8080", "192.0.2.1", "[2001:db8::5]:81", "[::2]", "127.0.0.1.evil.example", "127.1",
+	} {
 		for _, path := range []string{sources, "/api/v1/clients", "/metrics", "/livez", "/readyz", "/nothing"} {
 			a.wants(http.StatusForbidden, `"`+host+`"`, http.MethodGet, path, host)
 		}
 		a.wants(http.StatusForbidden, "admin.allowedHosts", http.MethodPost, release, host, "Content-Type", "application/json")
 	}
-	for _, host := range []string{"localhost", "localhost:8080", "LOCALHOST:1", "localhost.:8080", "127.0.0.1", "127.0.0.1:8080", "127.8.9.1:8080", "[::1]", "[::1]:8080",
-		"isthmus.example", "ISTHMUS.example:1234", "isthmus.example.", "mesh.example:8443", "192.0.2.5:80", "[2001:db8::5]:80"} {
+	for _, host := range []string{
+		"localhost", "localhost:8080", "LOCALHOST:1", "localhost.:8080", "127.0.0.1", "127.0.0.1:8080", "127.8.9.1:8080", "[::1]", "[::1]:8080",
+		"isthmus.example", "ISTHMUS.example:1234", "isthmus.example.", "mesh.example:8443", "192.0.2.5:80", "[2001:db8::5]:80",
+	} {
 		a.wants(http.StatusOK, `"state": "held"`, http.MethodGet, sources, host)
 	}
 }
