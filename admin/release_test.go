@@ -48,11 +48,27 @@ func (e emptied) Run(ctx context.Context, sink source.Sink) error {
 // held serves the admin API of an Isthmus whose first source holds everything.
 func held(t *testing.T) (url string) {
 	t.Helper()
+	return "http://" + heldOn(t, loopback(t), admin.Access{})
+}
+
+func loopback(t *testing.T) net.Listener {
+	t.Helper()
+	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+// heldOn is held for a listener and who may ask there.
+func heldOn(t *testing.T, l net.Listener, access admin.Access) (address string) {
+	t.Helper()
 	memory := store.NewMemory(store.Config{})
 	src := make(emptied)
 	legacy := source.NewSupervisor("legacy", src, memory, source.Config{Kind: "fake"})
 	other := source.NewSupervisor("other", src, memory, source.Config{Kind: "fake"})
 	server := admin.New(admin.Parts{
+		Access: access, Missing: func() []string { return nil }, Stuck: func() string { return "" },
 		Config:  func() admin.Config { return admin.Config{} },
 		Sources: func() []*source.Supervisor { return []*source.Supervisor{legacy, other} }, Metrics: prometheus.NewRegistry(),
 		Snapshot: func() *catalog.Snapshot {
@@ -65,10 +81,6 @@ func held(t *testing.T) (url string) {
 			return b.Snapshot()
 		},
 	})
-	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 2)
 	go func() { done <- legacy.Run(ctx) }()
@@ -84,7 +96,7 @@ func held(t *testing.T) (url string) {
 		http.DefaultClient.CloseIdleConnections()
 	})
 	<-src
-	return "http://" + l.Addr().String()
+	return l.Addr().String()
 }
 
 // call returns the status and the body of an answer.
@@ -97,6 +109,7 @@ func call(t *testing.T, method, url string, header ...string) (int, string) {
 	for i := 0; i < len(header); i += 2 {
 		request.Header.Set(header[i], header[i+1])
 	}
+	request.Host = request.Header.Get("Host") // empty for that of the URL
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
 		t.Fatal(err)
@@ -141,19 +154,27 @@ func TestHeldSourceIsShown(t *testing.T) {
 }
 
 func TestRelease(t *testing.T) {
-	url := held(t)
+	url, asJSON := held(t), []string{"Content-Type", "application/json"}
 	release := url + "/api/v1/sources/legacy/release"
+	kinds := []string{"", "text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x", "application/jsonp", "text/plain; a=application/json"}
+	for _, kind := range kinds {
+		status, answer := call(t, http.MethodPost, release, "Content-Type", kind)
+		if status != http.StatusUnsupportedMediaType || !strings.Contains(answer, "send the header Content-Type: application/json") {
+			t.Errorf("%q is answered with %d %s", kind, status, answer)
+		}
+	}
 	for _, c := range []struct {
 		method, url string
 		header      []string
 		status      int
 		answer      string
 	}{
-		{http.MethodPost, url + "/api/v1/sources/nobody/release", nil, 404, "no source \"nobody\"; there are: legacy, other\n"},
-		{http.MethodPost, release, []string{"Sec-Fetch-Site", "cross-site"}, 403, "cross-origin request detected from Sec-Fetch-Site header\n"},
-		{http.MethodPost, release, nil, 200, "{\n  \"released\": 13\n}\n"},
-		{http.MethodPost, release, nil, 200, "{\n  \"released\": 0\n}\n"},
-		{http.MethodPost, url + "/api/v1/sources/other/release", nil, 200, "{\n  \"released\": 0\n}\n"},
+		{http.MethodPost, url + "/api/v1/sources/nobody/release", asJSON, 404, "no source \"nobody\"; there are: legacy, other\n"},
+		{http.MethodPost, release, append([]string{"Sec-Fetch-Site", "cross-site"}, asJSON...), 403, "cross-origin request detected from Sec-Fetch-Site header\n"},
+		{http.MethodPost, release, append([]string{"Origin", "http://evil.example"}, asJSON...), 403, "cross-origin request detected, and/or browser is out of date: Sec-Fetch-Site is missing, and Origin does not match Host\n"},
+		{http.MethodPost, release, []string{"Content-Type", "Application/JSON; charset=utf-8"}, 200, "{\n  \"released\": 13\n}\n"},
+		{http.MethodPost, release, asJSON, 200, "{\n  \"released\": 0\n}\n"},
+		{http.MethodPost, url + "/api/v1/sources/other/release", asJSON, 200, "{\n  \"released\": 0\n}\n"},
 	} {
 		status, answer := call(t, c.method, c.url, c.header...)
 		if diff := cmp.Diff(c.answer, answer); status != c.status || diff != "" {

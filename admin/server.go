@@ -2,18 +2,21 @@ package admin
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/isthmus-mesh/isthmus/catalog"
+	"github.com/isthmus-mesh/isthmus/internal/loopback"
 	"github.com/isthmus-mesh/isthmus/push"
 	"github.com/isthmus-mesh/isthmus/source"
 )
@@ -34,6 +37,8 @@ type Parts struct {
 	Stuck func() string
 	// Store says how far what is stored is on disk; nil if it is kept in memory alone.
 	Store func() string
+	// Access says who may ask.
+	Access Access
 	// Metrics is where the process's metrics are registered.
 	Metrics *prometheus.Registry
 	Log     *slog.Logger
@@ -50,8 +55,9 @@ type Output struct {
 
 // Server is the admin HTTP server. Make one with [New].
 type Server struct {
-	parts Parts
-	http  *http.Server
+	parts   Parts
+	http    *http.Server
+	exposed atomic.Bool // what it listens on can be reached from beyond loopback
 }
 
 // New returns a server that shows parts.
@@ -67,19 +73,26 @@ func New(parts Parts) *Server {
 	mux.Handle("GET /metrics", promhttp.HandlerFor(parts.Metrics, promhttp.HandlerOpts{}))
 	mux.HandleFunc("GET /api/v1/config", s.config)
 	mux.HandleFunc("GET /api/v1/sources", s.sources)
-	mux.HandleFunc("POST /api/v1/sources/{name}/release", s.release)
+	mux.HandleFunc("POST /api/v1/sources/{name}/release", onlyJSON(s.release))
 	mux.HandleFunc("GET /api/v1/services", s.services)
 	mux.HandleFunc("GET /api/v1/services/{host}", s.service)
 	mux.HandleFunc("GET /api/v1/clients", s.clients)
 	mux.HandleFunc("GET /api/v1/writers", s.writers)
 	// A page that an operator happens to have open must not act for them.
-	handler := http.NewCrossOriginProtection().Handler(mux)
+	handler := &guard{
+		Access: parts.Access, exposed: s.exposed.Load, next: http.NewCrossOriginProtection().Handler(mux),
+		log: func(err error) { parts.Log.Error("the admin API lets nobody in", "err", err) },
+	}
 	s.http = &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second}
 	return s
 }
 
 // Serve answers requests until [Server.Stop].
 func (s *Server) Serve(l net.Listener) error {
+	s.exposed.Store(!loopback.IsAddr(l.Addr()))
+	if config := s.parts.Access.TLS; config != nil {
+		l = tls.NewListener(l, config)
+	}
 	if err := s.http.Serve(l); !errors.Is(err, http.ErrServerClosed) {
 		return err
 	}

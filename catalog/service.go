@@ -99,16 +99,29 @@ func (d *Definition) Sources() []string {
 // VisibleTo reports whether workloads of a namespace may see the service that
 // has this definition and lives in the namespace home. An empty namespace is
 // that of a client which did not say where it is: it sees what everyone sees.
+// The words "*", "." and "~" (nobody) stand for namespaces and are the names of
+// none.
 func (d *Definition) VisibleTo(namespace, home string) bool {
 	if d.ExportTo.Len() == 0 {
 		return true
 	}
 	for to := range d.ExportTo.All() {
-		if to == "*" || namespace != "" && (to == namespace || to == "." && namespace == home) {
+		if to == "*" || namespace != "" && exportedTo(to, namespace, home) {
 			return true
 		}
 	}
 	return false
+}
+
+func exportedTo(to, namespace, home string) bool {
+	switch to {
+	case "~":
+		return false
+	case ".":
+		return namespace == home
+	default:
+		return namespace == to
+	}
 }
 
 func (d *Definition) equal(o *Definition) bool {

@@ -86,6 +86,14 @@ func (s Source) Kind() string {
 	return ""
 }
 
+// Warnings lists what an operator should know of the source before it is read.
+func (s Source) Warnings() []string {
+	if s.ServiceCenter != nil {
+		return s.ServiceCenter.Warnings()
+	}
+	return nil
+}
+
 // IsRequired reports whether readiness waits for the source.
 func (s Source) IsRequired() bool { return s.Required == nil || *s.Required }
 
@@ -100,11 +108,6 @@ type Store struct {
 	// DataDir is a folder for the last known good, which then survives a
 	// restart; empty keeps nothing.
 	DataDir string `json:"dataDir"`
-}
-
-// Admin is the operator's HTTP interface.
-type Admin struct {
-	Listen string `json:"listen"`
 }
 
 // Log says what is logged and how.

@@ -143,6 +143,7 @@ func (c *Config) resolve(dir string) {
 	if c.Outputs.Istio != nil {
 		c.Outputs.Istio.Resolve(dir)
 	}
+	c.Admin.resolve(dir)
 }
 
 // cause is an error of the file system without the path that stands beside it.

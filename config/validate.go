@@ -2,7 +2,6 @@ package config
 
 import (
 	"fmt"
-	"net"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -59,8 +58,8 @@ func (c *Config) validate() []Problem {
 			add("store.dataDir", "lies in the folder that sources[%d] reads, which would follow every write to it; name a folder beside it", i)
 		}
 	}
-	if _, _, err := net.SplitHostPort(c.Admin.Listen); err != nil {
-		add("admin.listen", "%q is not a host and port such as 127.0.0.1:8080", c.Admin.Listen)
+	if err := c.Admin.Validate(); err != nil {
+		found = append(found, nested("admin", err))
 	}
 	if !oneOf(c.Log.Level, "debug", "info", "warn", "error") {
 		add("log.level", "%q is none of debug, info, warn, error", c.Log.Level)
@@ -125,7 +124,23 @@ func (c *Config) check() []Problem {
 			found = append(found, nested("outputs.istio", err))
 		}
 	}
+	if err := c.Admin.Check(); err != nil {
+		found = append(found, nested("admin", err))
+	}
 	return found
+}
+
+// Warnings lists what is valid and an operator should know of all the same.
+func (c *Config) Warnings() (list []string) {
+	for i, s := range c.Sources {
+		for _, warning := range s.Warnings() {
+			list = append(list, fmt.Sprintf("sources[%d].%s", i, warning))
+		}
+	}
+	if c.Outputs.XDS != nil {
+		list = append(list, c.Outputs.XDS.Warnings()...)
+	}
+	return append(list, c.Admin.Warnings()...)
 }
 
 // nested turns what a part says of itself, "field: reason", into a problem.

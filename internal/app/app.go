@@ -87,7 +87,9 @@ func assemble(ctx context.Context, c *config.Config, version string, log *slog.L
 	if err := errors.Join(a.offerXDS(c, version, metrics), a.offerIstio(c, timed, metrics)); err != nil {
 		return nil, err
 	}
-	a.admin = a.newAdmin(metrics)
+	if a.admin, err = a.newAdmin(c.Admin, metrics); err != nil {
+		return nil, err
+	}
 	if a.xdsListener, a.adminListener, err = m.listen(ctx, c); err != nil {
 		return nil, err
 	}
@@ -126,31 +128,11 @@ func (a *App) newGate(c *config.Config, timed *stages) *catalog.Gate {
 	})
 }
 
-// newAdmin makes the admin API, which looks at all of them.
-func (a *App) newAdmin(metrics *prometheus.Registry) *admin.Server {
-	parts := admin.Parts{
-		Sources:  a.fleet.supervisors,
-		Snapshot: a.gate.Snapshot,
-		Writers:  a.istio.shown,
-		Config:   a.reloader.shown,
-		Missing:  a.missing,
-		Stuck:    a.newWatchdog().stuck,
-		Metrics:  metrics,
-		Log:      a.log,
-	}
-	if a.xds != nil {
-		parts.Outputs = []admin.Output{{
-			Name: "xds", Engine: a.engine, NotOffered: envoy.NotOffered, Kinds: []string{envoy.KindEnvoy, envoy.KindGRPC},
-		}}
-	}
-	if a.disk != nil {
-		parts.Store = a.saving
-	}
-	return admin.New(parts)
-}
-
 // supervise makes the source that an entry of the configuration describes.
 func (a *App) supervise(c *config.Config, s config.Source) *source.Supervisor {
+	for _, warning := range s.Warnings() {
+		a.log.Warn("the source is read insecurely", "source", s.Name, "warning", warning)
+	}
 	settings := source.Config{
 		Kind: s.Kind(), Origin: c.Instance, Hold: s.Hold, Log: a.log, Restored: a.restoredAt(), MaxBackoff: registryWait,
 	}

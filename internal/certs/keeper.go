@@ -49,6 +49,19 @@ func (k *Keeper) TLS() *tls.Config {
 	}
 }
 
+// HTTP is TLS for a server of HTTP/1 alone.
+func (k *Keeper) HTTP() *tls.Config {
+	return &tls.Config{
+		MinVersion:             tls.VersionTLS12,
+		SessionTicketsDisabled: true,
+		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
+			config := k.newest().Clone()
+			config.NextProtos = []string{"http/1.1"}
+			return config, nil
+		},
+	}
+}
+
 // Err says why the files as they are now are not in use; nil if they are.
 func (k *Keeper) Err() error {
 	k.newest()

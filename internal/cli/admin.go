@@ -1,26 +1,39 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/url"
+	"os"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/isthmus-mesh/isthmus/config"
+	"github.com/isthmus-mesh/isthmus/internal/loopback"
 )
 
 // adminFlags are the flags of commands that use the admin API.
 type adminFlags struct {
-	url    string
-	format format
+	url, tokenFile     string
+	caFile, serverName string
+	format             format
 }
 
 func (f *adminFlags) add(c *cobra.Command) {
-	c.Flags().StringVar(&f.url, "admin", "http://127.0.0.1:8080", "where the admin API of a running Isthmus is")
+	fromEnv := func(target *string, flag, variable, otherwise, usage string) {
+		c.Flags().StringVar(target, flag, cmp.Or(os.Getenv(variable), otherwise), usage+" [$"+variable+"]")
+	}
+	fromEnv(&f.url, "admin", "ISTHMUS_ADMIN", "http://127.0.0.1:8080", "where the admin API of a running Isthmus is")
+	fromEnv(&f.tokenFile, "token-file", "ISTHMUS_ADMIN_TOKEN_FILE", "", "the file with the token that the admin API wants")
+	fromEnv(&f.caFile, "ca-file", "ISTHMUS_ADMIN_CA_FILE", "", "the authorities of an https admin API, in PEM form; default: the system's")
+	fromEnv(&f.serverName, "server-name", "ISTHMUS_ADMIN_SERVER_NAME", "", "the name in the certificate of an https admin API; default: that in --admin")
 	formatFlag(c, &f.format)
 }
 
@@ -37,26 +50,53 @@ func (f *adminFlags) post(ctx context.Context, path string, v any) error {
 func (f *adminFlags) call(ctx context.Context, method, path string, v any) error {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	base, err := url.Parse(f.url)
-	if err != nil || base.Host == "" || base.Scheme != "http" && base.Scheme != "https" {
-		return fmt.Errorf("--admin %q is not a URL such as http://127.0.0.1:8080", f.url)
-	}
-	address := strings.TrimRight(f.url, "/") + path
-	request, err := http.NewRequestWithContext(ctx, method, address, http.NoBody)
+	client, err := f.client()
 	if err != nil {
 		return err
 	}
-	response, err := http.DefaultClient.Do(request)
+	defer client.CloseIdleConnections()
+	request, err := f.request(ctx, method, path)
+	if err != nil {
+		return err
+	}
+	response, err := client.Do(request)
 	if err != nil {
 		return wrong{fmt.Errorf("no Isthmus answers at %s: %w; start one with 'isthmus serve', or say where it is with --admin", f.url, err)}
 	}
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK {
 		text, _ := io.ReadAll(io.LimitReader(response.Body, 4096))
-		return wrong{fmt.Errorf("%s", strings.TrimSpace(string(text)))}
+		return wrong{errors.New(cmp.Or(strings.TrimSpace(string(text)), request.URL.String()+" answers "+response.Status))}
 	}
 	if err := json.NewDecoder(response.Body).Decode(v); err != nil {
-		return wrong{fmt.Errorf("%s does not answer as an Isthmus does: %w", address, err)}
+		return wrong{fmt.Errorf("%s does not answer as an Isthmus does: %w", request.URL, err)}
 	}
 	return nil
+}
+
+// request is one to a path of the admin API, with the token if there is one.
+func (f *adminFlags) request(ctx context.Context, method, path string) (*http.Request, error) {
+	base, err := url.Parse(f.url)
+	if err != nil || base.Host == "" || base.Scheme != "http" && base.Scheme != "https" {
+		return nil, fmt.Errorf("--admin %q is not a URL such as http://127.0.0.1:8080", f.url)
+	}
+	request, err := http.NewRequestWithContext(ctx, method, strings.TrimRight(f.url, "/")+path, http.NoBody)
+	if err != nil {
+		return nil, err
+	}
+	if method != http.MethodGet {
+		request.Header.Set("Content-Type", "application/json")
+	}
+	if f.tokenFile == "" {
+		return request, nil
+	}
+	if base.Scheme == "http" && !loopback.IsHost(base.Hostname()) {
+		return nil, fmt.Errorf("--admin %q would be sent the token of --token-file in plain text; use https, or kubectl port-forward and http://127.0.0.1:8080", f.url)
+	}
+	token, err := config.ReadToken(f.tokenFile)
+	if err != nil {
+		return nil, fmt.Errorf("--token-file %w", err)
+	}
+	request.Header.Set("Authorization", "Bearer "+token)
+	return request, nil
 }

@@ -18,7 +18,8 @@ func newValidate() *cobra.Command {
 		Use:   "validate --config FILE",
 		Short: "Check a configuration without acting on it",
 		Long: `Validate reads a configuration and prints everything that is wrong with it: file,
-line, field, reason and remedy. It has no side effects and uses no network.
+line, field, reason and remedy. What is valid but unsafe it prints as a warning. It
+has no side effects and uses no network.
 
 With --connect it also reads the sources and the API server of the output istio, and
 prints what would be written there and why. It still changes nothing. With -o json
@@ -33,6 +34,9 @@ or -o yaml it prints that alone and for a program, with every line of every diff
 			loaded, err := config.Load(path)
 			if err != nil {
 				return wrong{err}
+			}
+			for _, warning := range loaded.Warnings() {
+				fmt.Fprintf(c.ErrOrStderr(), "%s: warning: %s\n", path, warning)
 			}
 			if f == asTable {
 				fmt.Fprintf(c.OutOrStdout(), "%s is valid: %s\n", path, summary(loaded))

@@ -133,6 +133,7 @@ func audience(revisions ...*catalog.Service) (namespaces []string, seen bool) {
 			switch to {
 			case "*":
 				return nil, true
+			case "~": // nobody
 			case ".":
 				namespaces = append(namespaces, s.Key.Namespace)
 			default:

@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/peer"
 	grpcstatus "google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/structpb"
 
 	"github.com/isthmus-mesh/isthmus/push"
 )
@@ -71,6 +72,9 @@ func readIdentity(cert *x509.Certificate) (id spiffeid.ID, namespace string, err
 	if len(path) != 5 || path[1] != "ns" || path[3] != "sa" {
 		return id, "", fmt.Errorf("%q is not of the form %s", id, want)
 	}
+	if !isNamespace(path[2]) {
+		return id, "", fmt.Errorf("the namespace %q of %q is not %s", path[2], id, namespaceForm)
+	}
 	return id, path[2], nil
 }
 
@@ -115,7 +119,11 @@ func remoteAddress(addr net.Addr) string {
 	return ip.String()
 }
 
-// checkNode refuses a node that says nothing, or too much.
+// namespaceForm says what the name of a namespace is.
+const namespaceForm = "a DNS label (RFC 1123): lower-case letters, digits and hyphens, beginning and ending with a letter or digit, at most 63"
+
+// checkNode rejects a node that says nothing, too much, or that it is in what
+// cannot be a namespace.
 func (s *Server) checkNode(m request, namespace string) error {
 	id := m.GetNode().GetId()
 	if id == "" {
@@ -123,6 +131,24 @@ func (s *Server) checkNode(m request, namespace string) error {
 	}
 	if most := s.limits.NameBytes; len(id) > most || len(namespace) > most {
 		return s.rejected.because(tooMuch, tooLarge("a node whose id or namespace has more than %d bytes; shorten them in the client's bootstrap", most))
+	}
+	if namespace != "" && !isNamespace(namespace) {
+		return s.rejected.because(notWho, grpcstatus.Errorf(codes.InvalidArgument,
+			"the node %q says it is in namespace %q, which is not %s; correct NAMESPACE in the node's metadata, or its id",
+			cut(id, shownBytes), cut(namespace, shownBytes), namespaceForm))
+	}
+	return s.checkLabels(claimedLabels(m.GetNode()))
+}
+
+// checkLabels bounds what is kept of every client for as long as it is connected.
+func (s *Server) checkLabels(labels map[string]*structpb.Value) error {
+	if most := s.limits.Labels; len(labels) > most {
+		return s.rejected.because(tooMuch, tooLarge("a node with more than %d labels; remove some of LABELS in the node's metadata", most))
+	}
+	for name, value := range labels {
+		if most := s.limits.NameBytes; len(name) > most || len(value.GetStringValue()) > most {
+			return s.rejected.because(tooMuch, tooLarge("a node with a label of more than %d bytes; shorten LABELS in the node's metadata", most))
+		}
 	}
 	return nil
 }

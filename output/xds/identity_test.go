@@ -131,6 +131,8 @@ func TestCertificateWithoutAnIdentityIsRefused(t *testing.T) {
 		"another path":            {"spiffe://cluster.local/sa/cart/ns/shop"},
 		"a longer path":           {inShop + "/more"},
 		"an empty segment":        {"spiffe://cluster.local/ns//sa/cart"},
+		"no DNS label":            {"spiffe://cluster.local/ns/shop.bank/sa/cart"},
+		"capitals":                {"spiffe://cluster.local/ns/Shop/sa/cart"},
 		"a way up":                {"spiffe://cluster.local/ns/../sa/cart"},
 		"an escaped slash":        {"spiffe://cluster.local/ns/shop%2Fbank/sa/cart"},
 		"another domain":          {"spiffe://elsewhere/ns/shop/sa/cart"},

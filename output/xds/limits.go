@@ -15,8 +15,11 @@ type Limits struct {
 	// Names is how many names of one type a stream may ask for, and how many it
 	// may say it holds; default 250,000.
 	Names int
-	// NameBytes bounds a name, the node's id and its namespace; default 4 KiB.
+	// NameBytes bounds a name, the node's id, its namespace, and the name and the
+	// value of each of its labels; default 4 KiB.
 	NameBytes int
+	// Labels is how many a node may say it has; default 256.
+	Labels int
 	// FieldBytes bounds every other field, such as the node; default 1 MiB.
 	FieldBytes int
 	// StreamsPerConnection default to 1,000. A client with more waits, or opens
@@ -61,6 +64,7 @@ func (l Limits) withDefaults() Limits {
 	l.Message = cmp.Or(l.Message, 32<<20)
 	l.Names = cmp.Or(l.Names, 250_000)
 	l.NameBytes = cmp.Or(l.NameBytes, 4<<10)
+	l.Labels = cmp.Or(l.Labels, 256)
 	l.FieldBytes = cmp.Or(l.FieldBytes, 1<<20)
 	l.StreamsPerConnection = cmp.Or(l.StreamsPerConnection, 1_000)
 	l.StreamsPerClient = cmp.Or(l.StreamsPerClient, 10_000)

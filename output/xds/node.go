@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	"google.golang.org/protobuf/types/known/structpb"
 
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/push"
@@ -21,11 +22,19 @@ func (k Kinds) clientOf(node *corev3.Node) push.Client {
 	return c
 }
 
-// labelsOf reads the workload's labels from the metadata Istio's proxies send.
+// claimedLabels are those in the metadata Istio's proxies send, of whatever type.
+func claimedLabels(node *corev3.Node) map[string]*structpb.Value {
+	return node.GetMetadata().GetFields()["LABELS"].GetStructValue().GetFields()
+}
+
+// labelsOf reads the workload's labels. What is not a string is no label: taken
+// for an empty one it would match selectors it was not meant for.
 func labelsOf(node *corev3.Node) model.Labels {
 	labels := map[string]string{}
-	for name, value := range node.GetMetadata().GetFields()["LABELS"].GetStructValue().GetFields() {
-		labels[name] = value.GetStringValue()
+	for name, value := range claimedLabels(node) {
+		if text, ok := value.GetKind().(*structpb.Value_StringValue); ok {
+			labels[name] = text.StringValue
+		}
 	}
 	return model.MapOf(labels)
 }
@@ -57,4 +66,16 @@ func describe(c push.Client) string {
 		parts = append(parts, name+"="+value)
 	}
 	return strings.Join(parts, " ")
+}
+
+// isNamespace reports whether a text can be the name of a namespace: a DNS label
+// as of RFC 1123, in lower case. The words ".", "*" and "~", with which exports
+// and scopes stand for namespaces, are none.
+func isNamespace(s string) bool {
+	if s == "" || len(s) > 63 || s[0] == '-' || s[len(s)-1] == '-' {
+		return false
+	}
+	return !strings.ContainsFunc(s, func(r rune) bool {
+		return r != '-' && (r < '0' || r > '9') && (r < 'a' || r > 'z')
+	})
 }

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/isthmus-mesh/isthmus/internal/loopback"
 )
 
 // HoldFor is how long drops are held unless the configuration says otherwise.
@@ -45,6 +47,8 @@ type Config struct {
 	Username     string `json:"username"`
 	PasswordFile string `json:"passwordFile"`
 	TLS          TLS    `json:"tls"`
+	// Insecure lets the password and the token go to another machine in plain text.
+	Insecure bool `json:"insecure"`
 
 	Dependencies Dependencies `json:"dependencies"`
 	Scopes       *Scopes      `json:"scopes"`
@@ -123,8 +127,27 @@ func (c Config) validateAddresses() error {
 		if u.Scheme == "http" && c.TLS != (TLS{}) {
 			return fmt.Errorf("addresses[%d]: %q is plaintext although tls is given; write https, or remove tls", i, address)
 		}
+		if c.exposes(u) && !c.Insecure {
+			return fmt.Errorf("addresses[%d]: %q would be sent the password in plain text; write https, or set insecure: true beside it if the network is trusted", i, address)
+		}
 	}
 	return nil
+}
+
+// exposes reports whether a password goes to another machine in plain text.
+func (c Config) exposes(u *url.URL) bool {
+	return (c.Username != "" || c.PasswordFile != "") && u.Scheme == "http" && !loopback.IsHost(u.Hostname())
+}
+
+// Warnings lists what an operator should know of a valid configuration before
+// it is used.
+func (c Config) Warnings() (list []string) {
+	for i, address := range c.Addresses {
+		if u, err := url.Parse(address); err == nil && c.exposes(u) {
+			list = append(list, fmt.Sprintf("servicecenter.addresses[%d]: INSECURE: %s is sent the password in plain text, which whoever is on the way can read; write https", i, address))
+		}
+	}
+	return list
 }
 
 func (c Config) validateFilters() error {

@@ -44,6 +44,12 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{ regexFind "[0-9]+$" $c.admin.listen }}
 {{- end -}}
 
+{{/* How probes and commands ask the admin listener. */}}
+{{- define "isthmus.adminScheme" -}}
+{{- $c := fromYaml (include "isthmus.config" .) -}}
+{{- if ($c.admin.tls | default dict).certFile -}}https{{- else -}}http{{- end -}}
+{{- end -}}
+
 {{/* The port that proxies connect to; empty without one. */}}
 {{- define "isthmus.xdsPort" -}}
 {{- with .Values.config.outputs.xds -}}

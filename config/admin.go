@@ -1,0 +1,153 @@
+package config
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/isthmus-mesh/isthmus/internal/certs"
+	"github.com/isthmus-mesh/isthmus/internal/loopback"
+)
+
+// Admin is the operator's HTTP interface.
+type Admin struct {
+	Listen string `json:"listen"`
+	// AllowedHosts are names, with a port or without, by which it may be asked,
+	// beside those of loopback.
+	AllowedHosts []string `json:"allowedHosts"`
+	// TLS is off while it is empty.
+	TLS AdminTLS `json:"tls"`
+	// TokenFile, if set, has the token that requests must bear.
+	TokenFile string `json:"tokenFile"`
+	// Insecure lets requests from beyond loopback in without TLS.
+	Insecure bool `json:"insecure"`
+}
+
+// AdminTLS says what the listener shows.
+type AdminTLS struct {
+	CertFile string `json:"certFile"`
+	KeyFile  string `json:"keyFile"`
+}
+
+// Validate reports, with the field, what is wrong in the configuration itself.
+// It does not look at the disk.
+func (a Admin) Validate() error {
+	if _, _, err := net.SplitHostPort(a.Listen); err != nil {
+		return fmt.Errorf("listen: %q is not a host and port such as 127.0.0.1:8080", a.Listen)
+	}
+	for i, host := range a.AllowedHosts {
+		if !isHost(host) {
+			return fmt.Errorf("allowedHosts[%d]: %q is not a name such as isthmus.example.com, with a port or without; each name is written out", i, host)
+		}
+	}
+	switch {
+	case a.TLS.CertFile == "" && a.TLS.KeyFile != "":
+		return errors.New("tls.certFile: missing beside keyFile; name the certificate that the listener shows")
+	case a.TLS.CertFile != "" && a.TLS.KeyFile == "":
+		return errors.New("tls.keyFile: missing beside certFile; name the key of the certificate")
+	}
+	return nil
+}
+
+// isHost reports whether a text is a host of a URL and nothing else.
+func isHost(host string) bool {
+	u, err := url.Parse("http://" + host)
+	return err == nil && u.Host == host && u.Hostname() != "" && !strings.ContainsAny(host, "*, ")
+}
+
+// Check reports, with the field, what is wrong with the files that the
+// configuration names.
+func (a Admin) Check() error {
+	if _, err := a.Certificates(nil); err != nil {
+		return err
+	}
+	if a.TokenFile == "" {
+		return nil
+	}
+	_, err := a.Token()
+	return err
+}
+
+// Certificates returns what the listener shows; nil without TLS. It fails if
+// the files cannot be used, with the field at fault.
+func (a Admin) Certificates(log *slog.Logger) (*certs.Keeper, error) {
+	if a.TLS == (AdminTLS{}) {
+		return nil, nil
+	}
+	keeper, err := certs.New(certs.Files{CertFile: a.TLS.CertFile, KeyFile: a.TLS.KeyFile}, log)
+	if err != nil {
+		return nil, fmt.Errorf("tls.%w", err)
+	}
+	return keeper, nil
+}
+
+// Token reads the token as it is now. The error has the field, and nothing of
+// what is in the file.
+func (a Admin) Token() (string, error) {
+	token, err := ReadToken(a.TokenFile)
+	if err != nil {
+		return "", fmt.Errorf("tokenFile: %w", err)
+	}
+	return token, nil
+}
+
+// longestToken is more than a header may be.
+const longestToken = 64 << 10
+
+// ReadToken reads a file that has a token and nothing else, but for white space
+// around it.
+func ReadToken(path string) (string, error) {
+	file, err := os.Open(path) //nolint:gosec // it is the operator who names it
+	if err != nil {
+		return "", fmt.Errorf("%q cannot be read: %w", path, cause(err))
+	}
+	defer file.Close()
+	text, err := io.ReadAll(io.LimitReader(file, longestToken+1))
+	if err != nil {
+		return "", fmt.Errorf("%q cannot be read: %w", path, cause(err))
+	}
+	text = bytes.TrimSpace(text)
+	switch {
+	case len(text) == 0:
+		return "", fmt.Errorf("%q is empty; write a token into it, such as that of: openssl rand -hex 32", path)
+	case len(text) > longestToken || bytes.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r > '~' }):
+		return "", fmt.Errorf("%q is not a single token: use letters, digits and punctuation without white space, such as that of: openssl rand -hex 32", path)
+	}
+	return string(text), nil
+}
+
+// resolve makes relative paths start from a folder.
+func (a *Admin) resolve(dir string) {
+	for _, path := range []*string{&a.TLS.CertFile, &a.TLS.KeyFile, &a.TokenFile} {
+		if *path != "" && !filepath.IsAbs(*path) {
+			*path = filepath.Join(dir, *path)
+		}
+	}
+}
+
+// Warnings lists what an operator should know of a listener before it is used.
+func (a Admin) Warnings() []string {
+	secured, proven := a.TLS != (AdminTLS{}), a.TokenFile != ""
+	const half = "%s without %s: beyond loopback only probes and metrics are answered; set %[2]s to have the rest answered as well"
+	switch {
+	case loopback.IsListen(a.Listen), secured && proven:
+		return nil
+	case a.Insecure && proven:
+		return []string{"INSECURE: admin.insecure has tokens sent to " + a.Listen + " in plain text, and whoever is on the way can read and use them; set admin.tls"}
+	case a.Insecure:
+		return []string{"INSECURE: admin.insecure lets whoever reaches " + a.Listen + " read everything and release what a source holds; set admin.tls and admin.tokenFile"}
+	case secured:
+		return []string{fmt.Sprintf(half, "admin.tls", "admin.tokenFile")}
+	case proven:
+		return []string{fmt.Sprintf(half, "admin.tokenFile", "admin.tls")}
+	default:
+		return nil
+	}
+}
