@@ -229,7 +229,7 @@ func (d *draft) gone(name string, p pending) {
 	st := d.st
 	h, has := st.held[name]
 	switch {
-	case !has && !p.force:
+	case !has && (!p.force || d.silent(name)):
 		delete(st.pending, name)
 	case d.refusedAs(name, Version{}) && !p.force:
 		delete(st.pending, name)
@@ -251,6 +251,13 @@ func (d *draft) gone(name string, p pending) {
 	default:
 		d.void(name, p)
 	}
+}
+
+// silent reports whether a subscriber that asks for a name by itself is not to
+// be told that it does not exist.
+func (d *draft) silent(name string) bool {
+	_, named := d.st.names[name]
+	return named && d.mode == Delta && slices.Contains(d.engine.config.Types[d.t].SilentTo, d.view.Kind)
 }
 
 func (d *draft) remove(name string, p pending) {
