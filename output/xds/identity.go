@@ -121,7 +121,7 @@ func (s *Server) checkNode(m request, namespace string) error {
 	if id == "" {
 		return errNoNode
 	}
-	if most := s.limits.NameBytes; len(id) > most || len(namespace) > most {
+	if most := s.limits.NodeBytes; len(id) > most || len(namespace) > most {
 		return s.rejected.because(tooMuch, tooLarge("a node whose id or namespace has more than %d bytes; shorten them in the client's bootstrap", most))
 	}
 	return nil

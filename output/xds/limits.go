@@ -2,6 +2,7 @@ package xds
 
 import (
 	"cmp"
+	"strings"
 	"time"
 )
 
@@ -15,8 +16,12 @@ type Limits struct {
 	// Names is how many names of one type a stream may ask for, and how many it
 	// may say it holds; default 250,000.
 	Names int
-	// NameBytes bounds a name, the node's id and its namespace; default 4 KiB.
-	NameBytes int
+	// NamesBytes is how long all of these names together may be; default 64 MiB.
+	// One name alone may have any length: no resource has so long a name, and it
+	// is answered as any other that does not exist.
+	NamesBytes int
+	// NodeBytes bounds the node's id and its namespace; default 4 KiB.
+	NodeBytes int
 	// FieldBytes bounds every other field, such as the node; default 1 MiB.
 	FieldBytes int
 	// StreamsPerConnection default to 1,000. A client with more waits, or opens
@@ -60,7 +65,8 @@ type Rate struct {
 func (l Limits) withDefaults() Limits {
 	l.Message = cmp.Or(l.Message, 32<<20)
 	l.Names = cmp.Or(l.Names, 250_000)
-	l.NameBytes = cmp.Or(l.NameBytes, 4<<10)
+	l.NamesBytes = cmp.Or(l.NamesBytes, 64<<20)
+	l.NodeBytes = cmp.Or(l.NodeBytes, 4<<10)
 	l.FieldBytes = cmp.Or(l.FieldBytes, 1<<20)
 	l.StreamsPerConnection = cmp.Or(l.StreamsPerConnection, 1_000)
 	l.StreamsPerClient = cmp.Or(l.StreamsPerClient, 10_000)
@@ -77,7 +83,7 @@ func (l Limits) withDefaults() Limits {
 
 const (
 	// reasonBytes of a refusal are kept to be shown.
-	reasonBytes = 4 << 10
+	reasonBytes = 2 << 10
 	// shownBytes of what a client says about itself are.
 	shownBytes = 1 << 10
 	// unknownTypes of a stream are noted.
@@ -87,5 +93,10 @@ const (
 	refusalLogEvery = 10 * time.Second
 )
 
-// cut shortens a text, which may end in half a character then.
-func cut(s string, most int) string { return s[:min(len(s), most)] }
+// cut shortens a text. What it returns does not keep the rest in memory.
+func cut(s string, most int) string {
+	if len(s) <= most {
+		return s
+	}
+	return strings.Clone(strings.ToValidUTF8(s[:most], "")) // which may end in half a character
+}

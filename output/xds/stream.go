@@ -18,7 +18,8 @@ import (
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
-// stream is one client's stream. The receiving goroutine owns sotw and delta.
+// stream is one client's stream. The receiving goroutine owns sotw, delta
+// and said.
 type stream struct {
 	server     *Server
 	mode       push.Mode
@@ -31,6 +32,7 @@ type stream struct {
 	serials []atomic.Uint64 // of the newest response by type, as the sender sent it
 	sotw    []sotwType
 	delta   []bool // the type was asked for on this stream
+	said    []int  // bytes of names by type, as [stream.measure] adds them up
 }
 
 // request is what both variants' messages have.
@@ -184,6 +186,7 @@ func (s *Server) open(wire grpc.ServerStream, mode push.Mode, who identity, firs
 		serials: make([]atomic.Uint64, len(s.types)),
 		sotw:    make([]sotwType, len(s.types)),
 		delta:   make([]bool, len(s.types)),
+		said:    make([]int, len(s.types)),
 	}, nil
 }
 
