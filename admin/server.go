@@ -126,6 +126,13 @@ func (s *Server) readyz(w http.ResponseWriter, r *http.Request) {
 	if s.parts.Store != nil {
 		say(w, "store: %s", s.parts.Store())
 	}
+	for _, o := range s.parts.Outputs {
+		for _, p := range o.Engine.Panics() {
+			if p.Count > 0 {
+				say(w, "output %s: %d panics in a %s, the last %s ago: %s; please report it with the log", o.Name, p.Count, p.Where, age(now, p.Last), p.Text)
+			}
+		}
+	}
 	s.parts.Config().tell(w)
 }
 

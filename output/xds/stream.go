@@ -89,6 +89,9 @@ func (s *Server) serve(wire grpc.ServerStream, mode push.Mode, only push.Type) e
 		st.subscriber.Close() // lets the sender end
 	}()
 	err = st.sendAll()
+	if st.subscriber.Failed() {
+		return s.rejected.because(panicked, errFault)
+	}
 	if why := who.by.dismissed(); why != nil {
 		return s.rejected.because(untrusted, why)
 	}
@@ -102,6 +105,8 @@ func (s *Server) serve(wire grpc.ServerStream, mode push.Mode, only push.Type) e
 		return errStopping // the engine closed the subscriber
 	}
 }
+
+var errFault = grpcstatus.Error(codes.Internal, "a fault of this Isthmus ended the stream; its log tells more")
 
 var errStopping = grpcstatus.Error(codes.Unavailable, "this Isthmus is stopping; connect to another")
 
