@@ -238,7 +238,7 @@ func TestDamageCostsWhatIsDamaged(t *testing.T) {
 	files, states := sample(t)
 	names := slices.Sorted(maps.Keys(files))
 	rapid.Check(t, func(t *rapid.T) {
-		dir, err := os.MkdirTemp("", "damage")
+		dir, err := os.MkdirTemp("", "damage") //nolint:usetesting // of one draw, of which there are many
 		if err != nil {
 			t.Fatal(err)
 		}
