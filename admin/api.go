@@ -1,7 +1,6 @@
 package admin
 
 import (
-	"fmt"
 	"maps"
 	"net/http"
 	"strings"
@@ -48,13 +47,13 @@ func (s *Server) release(w http.ResponseWriter, r *http.Request) {
 		}
 		released, err := supervisor.Release(r.Context())
 		if err != nil {
-			http.Error(w, fmt.Sprintf("%v; nothing was released, try again", err), http.StatusServiceUnavailable)
+			fail(w, http.StatusServiceUnavailable, "%v; nothing was released, try again", err)
 			return
 		}
 		s.reply(w, Release{released})
 		return
 	}
-	http.Error(w, fmt.Sprintf("no source %q; there are: %s", name, strings.Join(names, ", ")), http.StatusNotFound)
+	fail(w, http.StatusNotFound, "no source %q; there are: %s", name, strings.Join(names, ", "))
 }
 
 func (s *Server) services(w http.ResponseWriter, _ *http.Request) {
@@ -75,7 +74,7 @@ func (s *Server) service(w http.ResponseWriter, r *http.Request) {
 		list = append(list, shape)
 	}
 	if len(list) == 0 {
-		http.Error(w, fmt.Sprintf("no service %q; GET /api/v1/services lists all, and GET /api/v1/sources shows what was refused", host), http.StatusNotFound)
+		fail(w, http.StatusNotFound, "no service %q; GET /api/v1/services lists all, and GET /api/v1/sources shows what was refused", host)
 		return
 	}
 	s.reply(w, list)

@@ -1,7 +1,6 @@
 package admin
 
 import (
-	"fmt"
 	"io"
 	"net/http"
 	"strings"
@@ -48,13 +47,13 @@ func (s *Server) config(w http.ResponseWriter, _ *http.Request) {
 // tell writes what is unusual, a line for each.
 func (c Config) tell(w io.Writer) {
 	for _, p := range c.Problems {
-		fmt.Fprintln(w, "config not reloaded: "+p)
+		say(w, "config not reloaded: %s", p)
 	}
 	for _, field := range c.NeedsRestart {
-		fmt.Fprintf(w, "config needs a restart: %s has changed\n", field)
+		say(w, "config needs a restart: %s has changed", field)
 	}
 	for _, l := range c.Leaving {
-		fmt.Fprintf(w, "config source %s is removed, its records stay until these are listed: %s\n", l.Source, strings.Join(l.WaitsFor, ", "))
+		say(w, "config source %s is removed, its records stay until these are listed: %s", l.Source, strings.Join(l.WaitsFor, ", "))
 	}
 }
 

@@ -31,13 +31,14 @@ var (
 	pushResources = desc("push_resources_total", "Resources sent.", "output", "type")
 	pushBytes     = desc("push_bytes_total", "Bytes of resources sent.", "output", "type")
 	refusals      = desc("refusals_total", "Responses that clients refused.", "output", "type")
+	panics        = desc("panics_total", "Panics that were survived.", "output", "where")
 )
 
 // Describe implements [prometheus.Collector].
 func (c *collector) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
 		sourceUp, sourceRecords, sourceHeld, sourceRefused, sourceBad, catalogServices, catalogEndpoints, catalogRevision,
-		clients, pushResponses, pushResources, pushBytes, refusals, reloadSuccess, reloadTime,
+		clients, pushResponses, pushResources, pushBytes, refusals, panics, reloadSuccess, reloadTime,
 	} {
 		ch <- d
 	}
@@ -76,6 +77,9 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 			counter(pushResources, n.Resources, o.Name, n.Type)
 			counter(pushBytes, n.Bytes, o.Name, n.Type)
 			counter(refusals, n.Refusals, o.Name, n.Type)
+		}
+		for _, p := range o.Engine.Panics() {
+			counter(panics, p.Count, o.Name, p.Where)
 		}
 	}
 }

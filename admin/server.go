@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -17,6 +18,7 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/internal/loopback"
+	"github.com/isthmus-mesh/isthmus/internal/plain"
 	"github.com/isthmus-mesh/isthmus/push"
 	"github.com/isthmus-mesh/isthmus/source"
 )
@@ -108,10 +110,10 @@ func (s *Server) Stop(ctx context.Context) {
 
 func (s *Server) livez(w http.ResponseWriter, _ *http.Request) {
 	if reason := s.parts.Stuck(); reason != "" {
-		http.Error(w, reason, http.StatusServiceUnavailable)
+		fail(w, http.StatusServiceUnavailable, "%s", reason)
 		return
 	}
-	fmt.Fprintln(w, "ok")
+	say(w, "ok")
 }
 
 func (s *Server) readyz(w http.ResponseWriter, r *http.Request) {
@@ -119,12 +121,12 @@ func (s *Server) readyz(w http.ResponseWriter, r *http.Request) {
 	if len(missing) > 0 {
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 		w.WriteHeader(http.StatusServiceUnavailable)
-		fmt.Fprintln(w, "not ready")
+		say(w, "not ready")
 		for _, m := range missing {
-			fmt.Fprintln(w, "missing: "+m)
+			say(w, "missing: %s", m)
 		}
 	} else {
-		fmt.Fprintln(w, "ok")
+		say(w, "ok")
 	}
 	if !r.URL.Query().Has("verbose") {
 		return
@@ -132,10 +134,17 @@ func (s *Server) readyz(w http.ResponseWriter, r *http.Request) {
 	now := time.Now()
 	for _, supervisor := range s.parts.Sources() {
 		status := supervisor.Status()
-		fmt.Fprintf(w, "source %s: %s for %s%s\n", status.Name, status.State, age(now, status.Since), because(status.Reason))
+		say(w, "source %s: %s for %s%s", status.Name, status.State, age(now, status.Since), because(status.Reason))
 	}
 	if s.parts.Store != nil {
-		fmt.Fprintf(w, "store: %s\n", s.parts.Store())
+		say(w, "store: %s", s.parts.Store())
+	}
+	for _, o := range s.parts.Outputs {
+		for _, p := range o.Engine.Panics() {
+			if p.Count > 0 {
+				say(w, "output %s: %d panics in a %s, the last %s ago: %s; please report it with the log", o.Name, p.Count, p.Where, age(now, p.Last), p.Text)
+			}
+		}
 	}
 	s.parts.Config().tell(w)
 }
@@ -147,10 +156,20 @@ func because(reason string) string {
 	return ": " + reason
 }
 
+// say writes one line of text, whatever is in what it is about.
+func say(w io.Writer, format string, args ...any) {
+	fmt.Fprintln(w, plain.Text(fmt.Sprintf(format, args...)))
+}
+
+// fail answers with a status, and with what is wrong.
+func fail(w http.ResponseWriter, status int, format string, args ...any) {
+	http.Error(w, plain.Text(fmt.Sprintf(format, args...)), status)
+}
+
 // reply writes a value as JSON.
 func (s *Server) reply(w http.ResponseWriter, v any) {
 	w.Header().Set("Content-Type", "application/json")
-	encoder := json.NewEncoder(w)
+	encoder := json.NewEncoder(plain.JSONWriter(w))
 	encoder.SetIndent("", "  ")
 	if err := encoder.Encode(v); err != nil {
 		s.parts.Log.Debug("an admin client went away", "err", err)

@@ -11,18 +11,10 @@ import (
 func (s *Subscriber) advance() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	// Read under the lock, after any request was taken in: a name that is in
-	// the index by now is either found in this world or marked by the next.
-	s.engine.step.RLock()
-	current := s.engine.world.Load()
-	if s.closed || current == nil {
-		s.engine.step.RUnlock()
+	w := s.catchUp()
+	if w == nil {
 		return
 	}
-	w := *current
-	s.review(w)
-	s.takeMarks()
-	s.engine.step.RUnlock()
 	for t := range s.types {
 		s.assemble(w, Type(t), !s.engine.config.Types[t].RemoveLast || !s.asksAfter(Type(t)))
 	}
@@ -32,6 +24,22 @@ func (s *Subscriber) advance() {
 		}
 	}
 	s.block()
+}
+
+// catchUp takes note of what a subscriber has to look at, and returns the world
+// to look at it in; nil if there is none, or no subscriber any more.
+func (s *Subscriber) catchUp() World {
+	// Read under the lock, after any request was taken in: a name that is in
+	// the index by now is either found in this world or marked by the next.
+	s.engine.step.RLock()
+	defer s.engine.step.RUnlock()
+	current := s.engine.world.Load()
+	if s.closed || current == nil {
+		return nil
+	}
+	s.review(*current)
+	s.takeMarks()
+	return *current
 }
 
 // asksAfter reports whether the subscriber takes types whose removals do not
@@ -114,12 +122,17 @@ func (s *Subscriber) guarded(w World, t Type) bool {
 	}
 	var sum Version
 	for name := range names {
-		subject, ok := w.Find(s.view, t, name)
+		subject, ok, _ := s.engine.find(w, s.view, t, name)
 		if !ok {
 			lacks = true
 			continue
 		}
-		sum = sum.plus(memberHash(name, s.engine.cache.get(subject).Version))
+		res := s.engine.encoded(subject, name)
+		if res == nil {
+			lacks = true
+			continue
+		}
+		sum = sum.plus(memberHash(name, res.Version))
 	}
 	st.guard = lacks && sum != *st.claim
 	return st.guard
@@ -145,16 +158,20 @@ func (d *draft) look(name string) {
 		d.gone(name, p) // only a resumed name can be pending and not subscribed
 		return
 	}
-	subject, ok := d.world.Find(d.view, d.t, name)
-	if !ok {
+	subject, ok, bad := d.engine.find(d.world, d.view, d.t, name)
+	if !ok && !bad {
 		d.gone(name, p)
 		return
 	}
 	if d.heldBack(name) {
 		return
 	}
+	res := d.encoded(subject, name, bad)
+	if res == nil {
+		d.bad(name, p)
+		return
+	}
 	delete(st.unproven, name)
-	res := d.engine.cache.get(subject)
 	h, has := st.held[name]
 	same := has && !h.unknown && h.version == res.Version
 	switch {
@@ -169,6 +186,24 @@ func (d *draft) look(name string) {
 	default:
 		d.include(res, p)
 	}
+}
+
+// encoded returns what a name stands for, encoded; nil if it is bad or proves to be.
+func (d *draft) encoded(subject Subject, name string, bad bool) *Resource {
+	if bad {
+		return nil
+	}
+	return d.engine.encoded(subject, name)
+}
+
+// bad deals with a name of which there is no telling what it stands for, by a
+// fault of ours: who has it keeps it, and to others there is nothing.
+func (d *draft) bad(name string, p pending) {
+	if _, has := d.st.held[name]; !has {
+		d.gone(name, p)
+		return
+	}
+	delete(d.st.pending, name)
 }
 
 // refusedAs reports whether a name was refused as it is, so that there is no
@@ -200,7 +235,7 @@ func (d *draft) accompany(name string, p pending) {
 		if !other.asked || !other.subscribed(name) {
 			continue
 		}
-		if _, found := d.world.Find(d.view, with, name); found {
+		if _, found, _ := d.engine.find(d.world, d.view, with, name); found {
 			other.want(name, pending{force: true, since: p.since, urgent: p.urgent})
 		}
 	}
@@ -229,7 +264,7 @@ func (d *draft) gone(name string, p pending) {
 	st := d.st
 	h, has := st.held[name]
 	switch {
-	case !has && !p.force:
+	case !has && (!p.force || d.silent(name)):
 		delete(st.pending, name)
 	case d.refusedAs(name, Version{}) && !p.force:
 		delete(st.pending, name)
@@ -253,6 +288,13 @@ func (d *draft) gone(name string, p pending) {
 	}
 }
 
+// silent reports whether a subscriber that asks for a name by itself is not to
+// be told that it does not exist.
+func (d *draft) silent(name string) bool {
+	_, named := d.st.names[name]
+	return named && d.mode == Delta && slices.Contains(d.engine.config.Types[d.t].SilentTo, d.view.Kind)
+}
+
 func (d *draft) remove(name string, p pending) {
 	d.note(name, Version{}, p)
 	d.st.release(name)
@@ -261,7 +303,7 @@ func (d *draft) remove(name string, p pending) {
 // void tells a subscriber that cannot be told of a removal that a resource it
 // holds, or asks for, is empty. Where that cannot be said either, nothing is.
 func (d *draft) void(name string, p pending) {
-	encoded, ok := d.world.Void(d.t, name)
+	encoded, ok := d.engine.void(d.world, d.t, name)
 	if !ok {
 		d.vanish(name)
 		return

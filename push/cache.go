@@ -8,7 +8,8 @@ import (
 // cache holds the encoded form of every subject somebody asked for. A slot has
 // room for one revision: the newest that was asked for.
 type cache struct {
-	frame func(Encoded) [2][]byte
+	frame  func(Encoded) [2][]byte
+	panics *panics
 
 	mu    sync.RWMutex
 	slots map[any]*cached
@@ -18,16 +19,19 @@ type cache struct {
 type cached struct {
 	subject Subject
 	once    sync.Once
-	res     *Resource
-	used    atomic.Bool // since the last sweep
+	// res is the encoded form; until there is one, and if that failed, of the
+	// last revision of which there was one; nil if there was none.
+	res  atomic.Pointer[Resource]
+	used atomic.Bool // since the last sweep
 }
 
-func newCache(frame func(Encoded) [2][]byte) *cache {
-	return &cache{frame: frame, slots: map[any]*cached{}}
+func newCache(frame func(Encoded) [2][]byte, panics *panics) *cache {
+	return &cache{frame: frame, panics: panics, slots: map[any]*cached{}}
 }
 
-// get returns the encoded form of a subject.
-func (c *cache) get(subject Subject) *Resource {
+// get returns the encoded form of a subject, which has a name. Should encoding
+// it panic, that is the last good form, or nil.
+func (c *cache) get(subject Subject, name string) *Resource {
 	slot := subject.Slot()
 	c.mu.RLock()
 	entry := c.slots[slot]
@@ -39,19 +43,25 @@ func (c *cache) get(subject Subject) *Resource {
 		entry.used.Store(true)
 	}
 	entry.once.Do(func() {
-		encoded := subject.Encode()
-		entry.res = &Resource{encoded, c.frame(encoded)}
+		c.panics.attempt(PanicResource, name, func() {
+			encoded := subject.Encode()
+			entry.res.Store(&Resource{encoded, c.frame(encoded)})
+		})
 	})
-	return entry.res
+	return entry.res.Load()
 }
 
 func (c *cache) replace(slot any, subject Subject) *cached {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if entry := c.slots[slot]; entry != nil && entry.subject == subject {
-		return entry
+	last := c.slots[slot]
+	if last != nil && last.subject == subject {
+		return last
 	}
 	entry := &cached{subject: subject}
+	if last != nil {
+		entry.res.Store(last.res.Load())
+	}
 	c.slots[slot] = entry
 	return entry
 }

@@ -3,6 +3,7 @@ package push
 import (
 	"context"
 	"iter"
+	"log/slog"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -31,6 +32,8 @@ type Config struct {
 	// response had been committed, when the transport has taken the response and
 	// when the client has accepted it. They must not block.
 	Sent, Accepted func(t Type, took time.Duration)
+	// Log is told of panics, which are survived.
+	Log *slog.Logger
 }
 
 func (c Config) withDefaults() Config {
@@ -59,6 +62,7 @@ type Engine struct {
 	world  atomic.Pointer[World] // nil until the first is published
 	primed chan struct{}         // closed once there is a world
 	counts counters
+	panics *panics
 
 	mu          sync.Mutex
 	subscribers map[*Subscriber]struct{}
@@ -69,13 +73,14 @@ type Engine struct {
 func New(config Config) *Engine {
 	e := &Engine{
 		config:      config.withDefaults(),
-		cache:       newCache(config.Frame),
 		index:       newIndex(),
 		queue:       newQueue(),
 		inbox:       newInbox(),
+		panics:      newPanics(config.Log),
 		primed:      make(chan struct{}),
 		subscribers: map[*Subscriber]struct{}{},
 	}
+	e.cache = newCache(config.Frame, e.panics)
 	e.counts.types = make([]typeCounters, len(config.Types))
 	return e
 }
@@ -125,7 +130,7 @@ func (e *Engine) dispatchAll(ctx context.Context) {
 		case <-wait.over():
 			wait.reset()
 			if u, ok := e.inbox.take(); ok {
-				e.dispatch(u)
+				e.take(u)
 			}
 		}
 	}
@@ -149,9 +154,9 @@ func (e *Engine) dispatch(u Update) {
 	e.reviewAll(old, now, u.Reviewed)
 	for _, c := range u.Changed {
 		affected := func(v View) bool {
-			was, had := old.Find(v, c.Type, c.Name)
-			is, has := now.Find(v, c.Type, c.Name)
-			return had != has || was != is
+			was, had, bad := e.find(old, v, c.Type, c.Name)
+			is, has, worse := e.find(now, v, c.Type, c.Name)
+			return bad || worse || had != has || was != is // to mark one too many costs a comparison
 		}
 		e.index.concerned(c, affected, func(s *Subscriber) {
 			if s.mark(c.Type, c.Name, pending{urgent: c.Urgent, since: u.Committed}) {
@@ -174,8 +179,7 @@ func (e *Engine) work() {
 		if !ok {
 			return
 		}
-		s.advance()
-		e.queue.done(s)
+		e.turn(s)
 	}
 }
 

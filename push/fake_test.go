@@ -19,8 +19,11 @@ const (
 	links
 )
 
+// silentKind is of clients that are told nothing of links that do not exist.
+const silentKind = "deaf"
+
 func fakeTypes() []TypeSpec {
-	return []TypeSpec{wholes: {Name: "wholes", Whole: true, RemoveLast: true}, parts: {Name: "parts"}, links: {Name: "links", Needs: []Type{parts}}}
+	return []TypeSpec{wholes: {Name: "wholes", Whole: true, RemoveLast: true}, parts: {Name: "parts"}, links: {Name: "links", Needs: []Type{parts}, SilentTo: []string{silentKind}}}
 }
 
 // fakeWorld holds the content of resources by type and name. All views see all of it.

@@ -16,7 +16,12 @@ func (e *Engine) reviewAll(old, now World, namespaces []string) {
 		if !everyone && !slices.Contains(namespaces, s.client.Namespace) {
 			continue
 		}
-		if old.View(s.client) != now.View(s.client) {
+		sees := true
+		if !e.panics.attempt(PanicStream, "client "+s.Info.ID, func() { sees = old.View(s.client) != now.View(s.client) }) {
+			e.fail(s)
+			continue
+		}
+		if sees {
 			s.marks.review.Store(true)
 			e.queue.add(s, false)
 		}

@@ -87,6 +87,16 @@ func (s *Subscriber) Subscribed(t Type) int {
 	return len(s.types[t].names)
 }
 
+// SubscribedBytes is how long these names are together. It looks at each.
+func (s *Subscriber) SubscribedBytes(t Type) (n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for name := range s.types[t].names {
+		n += len(name)
+	}
+	return n
+}
+
 func (s *Subscriber) status() ClientStatus {
 	s.mu.Lock()
 	defer s.mu.Unlock()

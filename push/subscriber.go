@@ -3,6 +3,7 @@ package push
 import (
 	"maps"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -43,6 +44,7 @@ type Subscriber struct {
 	types  []state
 	serial uint64
 	closed bool
+	failed atomic.Bool // by a panic
 
 	marks marks
 }

@@ -31,6 +31,10 @@ type TypeSpec struct {
 	// Needs names types whose resource of the same name must be accepted first,
 	// if the subscriber has subscribed to it.
 	Needs []Type
+	// SilentTo names kinds of clients, as in [View], of which a [Delta]
+	// subscriber that asks for what does not exist is told nothing until it does,
+	// because such a client takes a removal for an answer and waits for ever.
+	SilentTo []string
 }
 
 // View is what a subscriber sees, as far as it differs from what others see.

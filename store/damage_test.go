@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
 
 	"github.com/isthmus-mesh/isthmus/model"
 )
@@ -25,13 +26,16 @@ func sample(t *testing.T) (files map[string][]byte, states []map[model.Ref]model
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		dir := t.TempDir()
-		k := keep(t, dir, nil)
+		k := keep(t, dir, func(d *Disk) { // so that the snapshot has it
+			say(t, d.Store(), map[string]string{"a": "1", "b": "1"})
+			states = append(states, contentOf(d.Store()))
+		})
+		time.Sleep(time.Second)
 		commit := func(contents map[string]string) {
 			say(t, k.Store(), contents)
 			states = append(states, contentOf(k.Store()))
 			time.Sleep(time.Second)
 		}
-		commit(map[string]string{"a": "1", "b": "1"})
 		for _, c := range []map[string]string{{"a": "2", "c": "1"}, {"b": "", "c": "2"}, {"a": "3"}} {
 			commit(c)
 		}
@@ -68,8 +72,8 @@ func open(t *testing.T, files map[string][]byte, states []map[model.Ref]model.Re
 	}
 	defer d.Close()
 	r, got := d.Restored(), contentOf(d.Store())
-	if r.Damage != nil {
-		if len(got) > 0 || d.Store().Revision() != 0 {
+	if r.Damage != nil && r.At.Revision == 0 {
+		if len(got) > 0 {
 			t.Fatalf("%v, and yet %d records are restored", r.Damage, len(got))
 		}
 		wereSetAside(t, dir, len(files), r.Damage)
@@ -79,15 +83,35 @@ func open(t *testing.T, files map[string][]byte, states []map[model.Ref]model.Re
 	if state < 0 {
 		t.Fatalf("restored what was never stored:\n%s", cmp.Diff(states[len(states)-1], got))
 	}
+	if at := d.Store().Revision(); at != uint64(state)+1 {
+		t.Fatalf("restored state %d as of revision %d", state, at)
+	}
+	if r.Damage != nil {
+		wereKept(t, r.Damage)
+	}
 	return state, r
 }
 
-// load is open without the disk, for the many; every so often it is open.
-func load(t *testing.T, n int, files map[string][]byte, states []map[model.Ref]model.Record) (state int) {
+// wereKept makes sure that what is not used is there under another name.
+func wereKept(t failing, damage *DamageError) {
+	t.Helper()
+	if len(damage.Moved) == 0 || damage.Failed != nil {
+		t.Fatalf("nothing is kept of %v", damage)
+	}
+	for _, name := range damage.Moved {
+		if _, err := os.Stat(name); err != nil {
+			t.Fatalf("%v", err)
+		}
+	}
+}
+
+// load is open without the disk, for the many; every so often it is open. It
+// also tells whether damage is noticed.
+func load(t *testing.T, n int, files map[string][]byte, states []map[model.Ref]model.Record) (state int, damaged bool) {
 	t.Helper()
 	if n%151 == 0 {
-		state, _ := open(t, files, states)
-		return state
+		state, r := open(t, files, states)
+		return state, r.Damage != nil
 	}
 	l := newLoading()
 	for _, name := range []string{"snapshot-00000001", "journal-00000002", "journal-00000003"} {
@@ -95,8 +119,11 @@ func load(t *testing.T, n int, files map[string][]byte, states []map[model.Ref]m
 		if name == "snapshot-00000001" {
 			read = l.snapshot
 		}
-		if read(bytes.NewReader(content), int64(len(content))) != nil {
-			return -1
+		if damaged = read(bytes.NewReader(content), int64(len(content))) != nil; damaged {
+			if name == "snapshot-00000001" {
+				return -1, true
+			}
+			break
 		}
 	}
 	got := map[model.Ref]model.Record{}
@@ -106,6 +133,29 @@ func load(t *testing.T, n int, files map[string][]byte, states []map[model.Ref]m
 	state = slices.IndexFunc(states, func(s map[model.Ref]model.Record) bool { return maps.EqualFunc(s, got, sameState) })
 	if state < 0 {
 		t.Errorf("loaded what was never stored: %v", got)
+	}
+	return state, damaged
+}
+
+// wholeUpTo tells which state is whole in files of which one is only so up to
+// an offset.
+func wholeUpTo(files map[string][]byte, name string, offset int) (state int) {
+	if name == "snapshot-00000001" {
+		return -1
+	}
+	for _, journal := range []string{"journal-00000002", "journal-00000003"} {
+		content := files[journal]
+		frames := frameReader{r: bytes.NewReader(content), size: int64(len(content))}
+		line := bytes.IndexByte(content, '\n') + 1
+		frames.r, frames.offset = bytes.NewReader(content[line:]), int64(line)
+		for f, err := frames.next(); err == nil; f, err = frames.next() {
+			if journal == name && frames.offset > int64(offset) {
+				return state
+			}
+			if f.kind == frameCommit {
+				state++
+			}
+		}
 	}
 	return state
 }
@@ -120,8 +170,8 @@ func wereSetAside(t *testing.T, dir string, files int, damage *DamageError) {
 }
 
 // Every byte of every file is changed, in several ways. What a file says of
-// itself is known not to be so, or it was the tail of the last journal, which
-// is then cut off at a whole commit.
+// itself is known not to be so, and what comes before it is used, to the last
+// whole commit. Of the tail of the last journal nobody knows that it was there.
 func TestEveryDamagedByteIsNoticed(t *testing.T) {
 	t.Parallel()
 	files, states := sample(t)
@@ -129,8 +179,9 @@ func TestEveryDamagedByteIsNoticed(t *testing.T) {
 	for name, content := range files {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			outcomes := map[int]int{}
+			unnoticed := 0
 			for at := range content {
+				whole := wholeUpTo(files, name, at)
 				for _, flip := range []byte{0x01, 0x80, content[at]} { // the last makes it zero
 					damaged := maps.Clone(files)
 					damaged[name] = slices.Clone(content)
@@ -138,22 +189,25 @@ func TestEveryDamagedByteIsNoticed(t *testing.T) {
 					if flip == 0 {
 						continue
 					}
-					state := load(t, at, damaged, states)
-					outcomes[state]++
-					if state >= 0 && state != last && (name != "journal-00000003" || at < len(content)-200) {
-						t.Errorf("byte %d of %d: state %d of %d is taken for the last", at, len(content), state, last)
+					state, noticed := load(t, at, damaged, states)
+					if noticed && state != whole || !noticed && state != last && (name != "journal-00000003" || at < len(content)-200 || state != whole) {
+						t.Errorf("byte %d of %d: restored state %d of %d, damage noticed: %t; want state %d", at, len(content), state, last, noticed, whole)
+					}
+					if !noticed {
+						unnoticed++
 					}
 				}
 			}
-			if outcomes[-1] < len(content) {
-				t.Errorf("outcomes %v of %d bytes", outcomes, len(content))
+			if unnoticed > 600 {
+				t.Errorf("%d changes of %d bytes were not noticed", unnoticed, len(content))
 			}
 		})
 	}
 }
 
-// Every file is cut at every length. Only the last journal may have been cut
-// short by a kill; it is then read up to a whole commit.
+// Every file is cut at every length. What is whole of it is used, and that more
+// is missing is noticed, but for the last journal: that may have been cut short
+// by a kill.
 func TestEveryTruncationIsNoticed(t *testing.T) {
 	t.Parallel()
 	files, states := sample(t)
@@ -161,18 +215,119 @@ func TestEveryTruncationIsNoticed(t *testing.T) {
 	for name, content := range files {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			outcomes := map[int]int{}
 			for length := range content {
 				cut := maps.Clone(files)
 				cut[name] = content[:length]
-				outcomes[load(t, length, cut, states)]++
-			}
-			for state := range outcomes {
-				if name == "journal-00000003" && state < last-2 || name != "journal-00000003" && state >= 0 && state != last {
-					t.Errorf("outcomes %v of %d lengths, with %d states", outcomes, len(content), len(states))
+				state, noticed := load(t, length, cut, states)
+				want := wholeUpTo(files, name, length)
+				if name != "journal-00000003" && !noticed {
+					want = last // no commit was cut off
+				}
+				if state != want || !noticed && state != last && name != "journal-00000003" {
+					t.Errorf("cut at %d of %d: state %d, damage noticed: %t; want state %d", length, len(content), state, noticed, want)
 				}
 			}
 		})
+	}
+}
+
+// Whatever becomes of one file, what is restored was stored once, nothing that
+// is whole is lost with it, and saving goes on from there.
+func TestDamageCostsWhatIsDamaged(t *testing.T) {
+	t.Parallel()
+	files, states := sample(t)
+	names := slices.Sorted(maps.Keys(files))
+	rapid.Check(t, func(t *rapid.T) {
+		dir, err := os.MkdirTemp("", "damage") //nolint:usetesting // of one draw, of which there are many
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer os.RemoveAll(dir)
+		name := rapid.SampledFrom(names).Draw(t, "file")
+		content := files[name]
+		at := rapid.IntRange(0, len(content)-1).Draw(t, "offset")
+		damaged := damage(t, slices.Clone(content), at)
+		for other, content := range files {
+			if other == name {
+				content = damaged
+			}
+			if err := os.WriteFile(filepath.Join(dir, other), content, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		k := keep(t, dir, nil)
+		found := k.Restored()
+		got := contentOf(k.Store())
+		state := slices.IndexFunc(states, func(s map[model.Ref]model.Record) bool { return maps.EqualFunc(s, got, sameState) })
+		switch whole := wholeUpTo(files, name, at); {
+		case name == "snapshot-00000001" && state < 0 && len(got) == 0 && found.Damage != nil: // nothing is left to go on from
+		case state < 0 || state < whole:
+			t.Fatalf("restored state %d, want at least %d; %v", state, whole, found.Damage)
+		}
+		if found.Damage != nil {
+			wereKept(t, found.Damage)
+		}
+		say(t, k.Store(), map[string]string{"after": "1", "a": "5"})
+		left := contentOf(k.Store())
+		k.end()
+		again := keep(t, dir, nil)
+		defer again.end()
+		if r := again.Restored(); r.Damage != nil || !maps.EqualFunc(left, contentOf(again.Store()), sameState) {
+			t.Fatalf("what was saved after the damage is not restored: %+v", r)
+		}
+		if found.Damage != nil {
+			wereKept(t, found.Damage)
+		}
+	})
+}
+
+// damage flips a bit, cuts something off, or says something twice.
+func damage(t *rapid.T, content []byte, at int) []byte {
+	switch rapid.IntRange(0, 2).Draw(t, "how") {
+	case 0:
+		content[at] ^= 1 << rapid.IntRange(0, 7).Draw(t, "bit")
+		return content
+	case 1:
+		return content[:at]
+	default:
+		end := rapid.IntRange(at, len(content)).Draw(t, "end")
+		return slices.Concat(content[:end], content[at:])
+	}
+}
+
+// The report says what was lost, from where on and of when.
+func TestDamageOfAJournalIsReported(t *testing.T) {
+	t.Parallel()
+	files, states := sample(t)
+	const first = "journal-00000002"
+	damaged := maps.Clone(files)
+	damaged[first] = slices.Clone(files[first])
+	at := bytes.Index(damaged[first], []byte(`"revision":3`))
+	damaged[first][at] ^= 1
+	state, r := open(t, damaged, states)
+	lost := r.Damage.Lost
+	if state != 1 || lost == nil || lost.Revision != 2 || lost.Changes != 6 || lost.Offset >= int64(at) || !lost.Until.After(lost.Since) || !lost.Since.Equal(r.Saved) {
+		t.Fatalf("state %d, lost %+v, saved %s", state, lost, r.Saved)
+	}
+	for _, want := range []string{first, "checksum differs", "up to revision 2 of " + lost.Since.UTC().Format(time.RFC3339), "about 6 changes from byte " + strconv.FormatInt(lost.Offset, 10), "delete them"} {
+		if !strings.Contains(r.Damage.Error(), want) {
+			t.Errorf("%q is not in: %v", want, r.Damage)
+		}
+	}
+	if len(r.Damage.Moved) != 2 { // the next one goes on from what is lost
+		t.Errorf("kept as %q", r.Damage.Moved)
+	}
+}
+
+// A snapshot that cannot be read is no loss while the one before it is there.
+func TestOlderSnapshotIsUsed(t *testing.T) {
+	t.Parallel()
+	files, states := sample(t)
+	damaged := maps.Clone(files)
+	damaged["snapshot-00000004"] = []byte("rubbish")
+	state, r := open(t, damaged, states)
+	if state != len(states)-1 || r.Damage == nil || len(r.Damage.Moved) != 1 {
+		t.Errorf("restored state %d; %v", state, r.Damage)
 	}
 }
 
@@ -198,11 +353,11 @@ func TestTheTailThatWasNotSyncedIsCut(t *testing.T) {
 		"lost, and it had been synced": {func(b []byte) []byte {
 			b = append(b, make([]byte, 100)...)
 			return appendFrame(b, frameMark, []byte(`{"time":1,"synced":`+strconv.Itoa(len(b))+`}`))
-		}, -1},
+		}, 5},
 	} {
 		changed := maps.Clone(files)
 		changed[name] = c.change(slices.Clone(files[name]))
-		if state, r := open(t, changed, states); state != c.want {
+		if state, r := open(t, changed, states); state != c.want || (r.Damage != nil) != (what == "lost, and it had been synced") {
 			t.Errorf("%s: restored state %d, want %d; %v", what, state, c.want, r.Damage)
 		}
 	}
@@ -210,8 +365,8 @@ func TestTheTailThatWasNotSyncedIsCut(t *testing.T) {
 
 const noteJSON = `{"kind":"Note","key":{"source":"files","name":"z"},"uid":"01000000000000000000000000000000","revision":7,"generation":1,"spec":"z"}`
 
-// Files that are whole but do not belong together are not loaded either, and
-// the report says what to do.
+// Files that are whole but do not belong together are not loaded either, but for
+// those that do, and the report says what to do.
 func TestWhatDoesNotFitIsSetAside(t *testing.T) {
 	t.Parallel()
 	files, states := sample(t)
@@ -229,24 +384,25 @@ func TestWhatDoesNotFitIsSetAside(t *testing.T) {
 	for what, c := range map[string]struct {
 		files map[string][]byte
 		want  string
+		state int
 	}{
-		"no snapshot":         {with(snapshot, nil), "the snapshot it goes on from is missing"},
-		"a journal missing":   {with(first, nil), "goes on from revision 4, and what comes before it ends at "},
-		"journals exchanged":  {map[string][]byte{snapshot: files[snapshot], first: files[second]}, "goes on from revision 4"},
-		"a journal as both":   {with(snapshot, files[first]), "is no snapshot"},
-		"a snapshot as both":  {with(first, files[snapshot]), "is no journal"},
-		"a newer format":      {with(snapshot, []byte("isthmus store 12\n...")), "newer Isthmus"},
-		"another file":        {with(snapshot, []byte("hello")), "does not begin as a saved store does"},
-		"more of a snapshot":  {with(snapshot, frames(snapshot, files[snapshot])), "is no frame"},
-		"an unknown frame":    {with(second, frames(second, appendFrame(nil, 'x', nil))), "unknown type"},
-		"a commit cut":        {with(second, frames(second, commitFrame(7, 6, 1))), "a commit of 1 changes has 0"},
-		"a gap":               {with(second, frames(second, commitFrame(9, 8, 0))), "revision 9 changes 8"},
-		"a delete of nothing": {with(second, frames(second, appendFrame(nil, frameDelete, []byte(`{"kind":"Note","key":{"name":"x"}}`)), commitFrame(7, 6, 1))), "not stored"},
-		"no record":           {with(second, frames(second, appendFrame(nil, frameUpsert, []byte(`{}`)), commitFrame(7, 6, 1))), "spec"},
-		"another revision":    {with(second, frames(second, appendFrame(nil, frameUpsert, []byte(noteJSON)), commitFrame(8, 6, 1))), "revision 7 in a commit of 8"},
+		"no snapshot":         {with(snapshot, nil), "the snapshot it goes on from is missing", -1},
+		"a journal missing":   {with(first, nil), "goes on from revision 4, and what comes before it ends at ", 0},
+		"journals exchanged":  {map[string][]byte{snapshot: files[snapshot], first: files[second]}, "goes on from revision 4", 0},
+		"a journal as both":   {with(snapshot, files[first]), "is no snapshot", -1},
+		"a snapshot as both":  {with(first, files[snapshot]), "is no journal", 0},
+		"a newer format":      {with(snapshot, []byte("isthmus store 12\n...")), "newer Isthmus", -1},
+		"another file":        {with(snapshot, []byte("hello")), "does not begin as a saved store does", -1},
+		"more of a snapshot":  {with(snapshot, frames(snapshot, files[snapshot])), "is no frame", -1},
+		"an unknown frame":    {with(second, frames(second, appendFrame(nil, 'x', nil))), "unknown type", 5},
+		"a commit cut":        {with(second, frames(second, commitFrame(7, 6, 1))), "a commit of 1 changes has 0", 5},
+		"a gap":               {with(second, frames(second, commitFrame(9, 8, 0))), "revision 9 changes 8", 5},
+		"a delete of nothing": {with(second, frames(second, appendFrame(nil, frameDelete, []byte(`{"kind":"Note","key":{"name":"x"}}`)), commitFrame(7, 6, 1))), "not stored", 5},
+		"no record":           {with(second, frames(second, appendFrame(nil, frameUpsert, []byte(`{}`)), commitFrame(7, 6, 1))), "spec", 5},
+		"another revision":    {with(second, frames(second, appendFrame(nil, frameUpsert, []byte(noteJSON)), commitFrame(8, 6, 1))), "revision 7 in a commit of 8", 5},
 	} {
 		state, r := open(t, c.files, states)
-		if state != -1 || !strings.Contains(r.Damage.Error(), c.want) || !strings.Contains(r.Damage.Error(), "delete them") {
+		if state != c.state || r.Damage == nil || !strings.Contains(r.Damage.Error(), c.want) || !strings.Contains(r.Damage.Error(), "delete them") {
 			t.Errorf("%s: state %d, %v; want %q", what, state, r.Damage, c.want)
 		}
 	}

@@ -1,8 +1,6 @@
 package store
 
 import (
-	"errors"
-	"fmt"
 	"log/slog"
 	"os"
 	"sync"
@@ -24,7 +22,7 @@ import (
 // gathered for a fifth of that, then written and synced as one. When the disk
 // fails, what is on it stays good, and saving is tried again for as long as it
 // takes. What a process saved before it was killed is restored up to a whole
-// commit. A new snapshot is written beside the journal when the journal has
+// commit, and so is what comes before damage. A new snapshot is written beside the journal when the journal has
 // become longer than the last one, so a commit costs its own size, however
 // much is stored. Only a commit, or a lag, of more than [Config.History] events
 // takes a snapshot of everything before later commits are saved.
@@ -88,34 +86,10 @@ type Restored struct {
 	Bytes   int64
 	// Saved is when this was last known to be the newest; zero if nothing was saved.
 	Saved time.Time
-	// Damage says why nothing of what was on disk is used, and what was done
-	// with it; nil if all is well.
+	// Damage says what of the files is not used, and why; nil if all is. What is
+	// used nevertheless is whole, but older than what was saved: nobody can tell
+	// of which sources something is missing.
 	Damage *DamageError
-}
-
-// DamageError says that what is on disk cannot be used.
-type DamageError struct {
-	File   string   // in which it shows
-	Cause  error    // what is wrong with it
-	Moved  []string // what the files are called now
-	Failed error    // why they could not be renamed; nil if they were
-}
-
-func (e *DamageError) Unwrap() error { return e.Cause }
-
-func (e *DamageError) Error() string {
-	what, next := "is damaged", "keep them for a report of the cause, or delete them"
-	if _, ok := errors.AsType[*versionError](e.Cause); ok {
-		what, next = "was written by a newer Isthmus", "rename them back for that one, or delete them"
-	}
-	text := fmt.Sprintf("%s %s: %v; nothing of it is used, and serving waits for the registries", e.File, what, e.Cause)
-	if len(e.Moved) > 0 {
-		text += fmt.Sprintf("; the files were renamed to %q: %s", e.Moved, next)
-	}
-	if e.Failed != nil {
-		text += fmt.Sprintf("; it stays until it is superseded, for it could not be renamed: %v", e.Failed)
-	}
-	return text
 }
 
 // Store returns the store.

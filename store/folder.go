@@ -95,9 +95,30 @@ func (d folder) sync() error {
 	return errors.Join(f.Sync(), f.Close())
 }
 
+// keep gives files a second name, under which they stay when they are removed.
+// The same file gets the same one each time.
+func (d folder) keep(files []saved, mark string) (names []string, err error) {
+	for _, f := range files {
+		info, e := os.Stat(d.path(f.name()))
+		if e == nil {
+			name := d.path(f.name() + asideSuffix(mark, info.ModTime()))
+			if e = os.Link(d.path(f.name()), name); e == nil || errors.Is(e, fs.ErrExist) {
+				names = append(names, name)
+				continue
+			}
+		}
+		err = errors.Join(err, e)
+	}
+	return names, err
+}
+
+func asideSuffix(mark string, at time.Time) string {
+	return "." + mark + "-" + at.UTC().Format("20060102T150405.000Z")
+}
+
 // setAside renames files so that they are neither read nor removed again.
 func (d folder) setAside(files []saved, mark string, now time.Time) (names []string, err error) {
-	suffix := "." + mark + "-" + now.UTC().Format("20060102T150405.000Z")
+	suffix := asideSuffix(mark, now)
 	for _, f := range files {
 		name := d.path(f.name() + suffix)
 		if e := os.Rename(d.path(f.name()), name); e != nil && !errors.Is(e, fs.ErrNotExist) {

@@ -15,9 +15,10 @@ import (
 	"github.com/isthmus-mesh/isthmus/model"
 )
 
-// loading is what the files read so far say. It is used only if all of them
-// could be read; so nothing is ever half loaded.
+// loading is what the files read so far say: whole commits, in their order, up
+// to the first that cannot be read.
 type loading struct {
+	whole    int64 // up to where the journal being read is whole commits
 	revision uint64
 	records  *immutable.Editor[model.Ref, *model.Record]
 	saved    time.Time // of the last mark
@@ -62,12 +63,16 @@ func (l *loading) snapshot(r io.ReaderAt, size int64) error {
 // be read is damage.
 func (l *loading) journal(r io.ReaderAt, size int64) error {
 	defer func() { l.raw, l.staged = nil, nil }()
+	l.whole = 0
 	frames, err := l.begin(r, size, "journal")
 	for err == nil {
 		var f frame
 		if f, err = frames.next(); err == nil {
 			if err := l.take(f, theCommits); err != nil {
 				return fmt.Errorf("before byte %d: %w", frames.offset, err)
+			}
+			if f.kind == frameCommit || f.kind == frameMark && len(l.raw)+len(l.staged) == 0 {
+				l.whole = frames.offset
 			}
 		}
 	}

@@ -106,18 +106,27 @@ func (l *loading) commit(c commitMark, which revisions) error {
 	case c.Revision < l.revision:
 		return fmt.Errorf("revision %d comes after %d", c.Revision, l.revision)
 	}
+	// All are looked at before the first is made: what comes before a commit that
+	// is no good is used without a part of it.
 	for _, change := range l.staged {
-		if err := l.change(change, c.Revision, which); err != nil {
+		if err := l.check(change, c.Revision, which); err != nil {
 			return err
+		}
+	}
+	for _, change := range l.staged {
+		if change.after == nil {
+			l.records.Delete(change.before.Ref)
+		} else {
+			l.records.Set(change.after.Ref, change.after)
 		}
 	}
 	l.revision = c.Revision
 	return nil
 }
 
-func (l *loading) change(c change, revision uint64, which revisions) error {
+func (l *loading) check(c change, revision uint64, which revisions) error {
 	if c.after == nil {
-		if !l.records.Delete(c.before.Ref) {
+		if _, stored := l.records.View().Get(c.before.Ref); !stored {
 			return fmt.Errorf("revision %d deletes %s, which is not stored", revision, c.before.Ref)
 		}
 		return nil
@@ -128,6 +137,5 @@ func (l *loading) change(c change, revision uint64, which revisions) error {
 	if which == theCommits && c.after.Revision != revision {
 		return fmt.Errorf("%s: revision %d in a commit of %d", c.after.Ref, c.after.Revision, revision)
 	}
-	l.records.Set(c.after.Ref, c.after)
 	return nil
 }

@@ -5,12 +5,13 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"slices"
 	"time"
 )
 
 // OpenDisk takes a folder for this process and restores what is saved there.
-// Nothing that is wrong with the files fails it: they are set aside, and the
-// store begins empty; see [Disk.Restored]. It fails with an [*InUseError] if
+// Nothing that is wrong with the files fails it: the store begins with what can
+// be read of them, up to a whole commit; see [Disk.Restored]. It fails with an [*InUseError] if
 // another process has the folder, and if there is no writing to it at all.
 //
 // [Disk.Run] or [Disk.Close] must follow.
@@ -34,7 +35,9 @@ func OpenDisk(cfg DiskConfig) (*Disk, error) {
 	return d, nil
 }
 
-// restore loads the folder into the store, or sets it aside.
+// restore loads of the folder what can be read. If that is not all of it, what
+// is damaged is kept for a report, and superseded by a new snapshot; if there is
+// not even a snapshot, everything is set aside.
 func (d *Disk) restore() {
 	files, err := d.folder.list()
 	if err != nil {
@@ -45,41 +48,73 @@ func (d *Disk) restore() {
 	if len(files) > 0 {
 		d.number = files[len(files)-1].number
 		loaded, damage := d.load(files)
-		if damage != nil {
+		if loaded == nil {
 			d.setAside(files, damage)
 		} else {
-			all := loaded.records.Map()
-			d.memory.restore(loaded.revision, all)
-			d.restored.Records, d.restored.Saved = all.Len(), loaded.saved
-			d.saving.Saved = d.memory.At()
-			d.folder.tidy()
+			d.use(loaded, damage)
 		}
 	}
 	d.restored.At = d.memory.At()
 }
 
-// load reads the newest snapshot and the journals after it.
-func (d *Disk) load(files []saved) (*loading, *DamageError) {
-	l, snapshot := newLoading(), lastSnapshot(files)
-	if snapshot == (saved{}) {
-		return nil, &DamageError{File: d.folder.path(files[0].name()), Cause: errors.New("the snapshot it goes on from is missing")}
+// use makes what was loaded what is stored.
+func (d *Disk) use(loaded *loading, damage *DamageError) {
+	all := loaded.records.Map()
+	d.memory.restore(loaded.revision, all)
+	d.restored.Records, d.restored.Saved, d.restored.Damage = all.Len(), loaded.saved, damage
+	if damage == nil {
+		d.saving.Saved = d.memory.At()
+		d.folder.tidy()
+		return
 	}
-	for _, f := range files {
-		if f.number < snapshot.number {
+	damage.Moved, damage.Failed = d.folder.keep(damage.files, damage.mark())
+	// Nothing is built upon these files: saving begins with a snapshot.
+	d.snapBytes, d.journals, d.journalBytes = 0, 0, 0
+}
+
+// load reads the newest snapshot that can be read and the journals after it, up
+// to the first that cannot. It returns nil if there is no such snapshot.
+func (d *Disk) load(files []saved) (*loading, *DamageError) {
+	l, snapshot, damage := d.loadSnapshot(files)
+	if l == nil {
+		return nil, damage
+	}
+	for i, f := range files {
+		if f.number <= snapshot.number || f.prefix != journalPrefix {
 			continue
 		}
 		size, err := d.read(l, f)
 		if err != nil {
-			return nil, &DamageError{File: d.folder.path(f.name()), Cause: err}
+			return l, d.lost(l, files[i:], err, damage)
 		}
 		d.restored.Bytes += size
-		if f == snapshot {
-			d.snapBytes = size
-		} else {
-			d.journals, d.journalBytes = d.journals+1, d.journalBytes+size
-		}
+		d.journals, d.journalBytes = d.journals+1, d.journalBytes+size
 	}
-	return l, nil
+	return l, damage
+}
+
+// loadSnapshot reads the newest snapshot that can be read. Those before it are
+// there only if the process ended before they were removed.
+func (d *Disk) loadSnapshot(files []saved) (l *loading, snapshot saved, damage *DamageError) {
+	for _, f := range slices.Backward(files) {
+		if f.prefix != snapshotPrefix {
+			continue
+		}
+		l = newLoading()
+		size, err := d.read(l, f)
+		if err == nil {
+			d.restored.Bytes, d.snapBytes = size, size
+			return l, f, damage
+		}
+		if damage == nil {
+			damage = &DamageError{File: d.folder.path(f.name()), Cause: err}
+		}
+		damage.files = append(damage.files, f)
+	}
+	if damage == nil {
+		damage = &DamageError{File: d.folder.path(files[0].name()), Cause: errors.New("the snapshot it goes on from is missing")}
+	}
+	return nil, saved{}, damage
 }
 
 // read reads one file. A journal may have been left by a process that was
@@ -104,11 +139,7 @@ func (d *Disk) read(l *loading, f saved) (size int64, err error) {
 }
 
 func (d *Disk) setAside(files []saved, damage *DamageError) {
-	mark := "damaged"
-	if _, ok := errors.AsType[*versionError](damage.Cause); ok {
-		mark = "newer"
-	}
-	damage.Moved, damage.Failed = d.folder.setAside(files, mark, time.Now())
+	damage.Moved, damage.Failed = d.folder.setAside(files, damage.mark(), time.Now())
 	d.restored = Restored{Damage: damage}
 	d.snapBytes, d.journals, d.journalBytes = 0, 0, 0
 }

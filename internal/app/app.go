@@ -81,6 +81,7 @@ func assemble(ctx context.Context, c *config.Config, version string, log *slog.L
 	}()
 	a.offerSources(c)
 	a.engine = push.New(push.Config{
+		Log:   a.log.With("output", "xds"),
 		Types: envoy.Types(), Frame: xds.Frame, Sent: timed.sent("xds"), Accepted: timed.accepted("xds"),
 	})
 	a.gate = a.newGate(c, timed)

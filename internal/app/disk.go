@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -23,7 +24,7 @@ func (a *App) openStore(ctx context.Context, c *config.Config, metrics *promethe
 		return fmt.Errorf("store.dataDir: %w", err)
 	}
 	a.meterStore(metrics)
-	if err := a.forget(ctx, c); err != nil {
+	if err := errors.Join(a.forget(ctx, c), a.unprime(ctx)); err != nil {
 		a.closeDisk()
 		return err
 	}
@@ -36,6 +37,9 @@ func (a *App) openDisk(dir string) (err error) {
 	}
 	a.store = a.disk.Store()
 	switch restored := a.disk.Restored(); {
+	case restored.Damage != nil && restored.At.Revision > 0:
+		a.log.Error("the last known good is damaged: an earlier state of it is restored, and every source has to be listed again",
+			"folder", dir, "records", restored.Records, "revision", restored.At.Revision, "err", restored.Damage)
 	case restored.Damage != nil:
 		a.log.Error("the last known good cannot be used", "folder", dir, "err", restored.Damage)
 	case restored.Saved.IsZero():
@@ -45,6 +49,23 @@ func (a *App) openDisk(dir string) (err error) {
 			"saved", restored.Saved.UTC().Format(time.RFC3339), "age", time.Since(restored.Saved).Round(time.Second).String())
 	}
 	return nil
+}
+
+// unprime makes every source count as not listed, if what was restored is not all
+// that was saved: nobody can tell of which sources something is missing. So
+// nothing is served and nothing deleted on account of what is missing before
+// its registry has been heard. The records stay, for the next listing is
+// compared with them.
+func (a *App) unprime(ctx context.Context) error {
+	if a.disk == nil || a.disk.Restored().Damage == nil {
+		return nil
+	}
+	var c model.Commit
+	for r := range a.store.List(model.Filter{Kind: model.KindSource}) {
+		c.Writes = append(c.Writes, model.Write{Record: r, Delete: true})
+	}
+	_, err := a.store.Commit(ctx, c)
+	return err
 }
 
 // closeDisk lets go of the folder of an application that does not run.
@@ -62,10 +83,10 @@ func (a *App) restoredAt() time.Time {
 	return a.disk.Restored().Saved
 }
 
-// restored names the sources of which there are records of an earlier process.
+// restored names the sources of which all records of an earlier process are there.
 func (a *App) restored() []string {
 	stored := map[string]bool{}
-	if a.disk != nil {
+	if a.disk != nil && a.disk.Restored().Damage == nil {
 		for r := range a.store.List(model.Filter{}) {
 			stored[r.Source] = true
 		}

@@ -38,10 +38,10 @@ func Main(ctx context.Context, version string, args []string, in io.Reader, out,
 		return exitFine
 	}
 	if w, ok := errors.AsType[wrong](err); ok {
-		fmt.Fprintln(errOut, w.Error())
+		say(errOut, "%v\n", error(w))
 		return exitWrong
 	}
-	fmt.Fprintf(errOut, "%v\nSee '%s --help'.\n", err, command.CommandPath())
+	say(errOut, "%v\nSee '%s --help'.\n", err, command.CommandPath())
 	return exitUsage
 }
 

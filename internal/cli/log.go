@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 
 	"github.com/isthmus-mesh/isthmus/config"
+	"github.com/isthmus-mesh/isthmus/internal/plain"
 )
 
 // logging writes a log of which level and format may change at any time, for
@@ -17,12 +18,13 @@ type logging struct {
 	json  atomic.Bool
 }
 
-// newLog returns a logger, and what changes it.
+// newLog returns a logger, and what changes it. What clients and registries say
+// is in it: the text format quotes what does not print, and so does JSON here.
 func newLog(c config.Log, w io.Writer) (*slog.Logger, *logging) {
 	l := &logging{}
 	l.set(c)
 	options, one := &slog.HandlerOptions{Level: &l.level}, &oneAtATime{w: w}
-	return slog.New(&eitherFormat{l, slog.NewTextHandler(one, options), slog.NewJSONHandler(one, options)}), l
+	return slog.New(&eitherFormat{l, slog.NewTextHandler(one, options), slog.NewJSONHandler(plain.JSONWriter(one), options)}), l
 }
 
 func (l *logging) set(c config.Log) {

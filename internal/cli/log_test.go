@@ -1,7 +1,9 @@
 package cli
 
 import (
+	"errors"
 	"log/slog"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -33,6 +35,22 @@ func TestTheLogChangesWhileItIsWritten(t *testing.T) {
 	for i, end := range want {
 		if !strings.HasSuffix(lines[i], end) {
 			t.Errorf("line %d is %s, want %s", i, lines[i], end)
+		}
+	}
+}
+
+// What others wrote is in the log as characters that print, on its own line, in
+// either format.
+func TestTheLogPrints(t *testing.T) {
+	t.Parallel()
+	const evil = "a\x1b[31m\u009b\u202e\x7f\nlevel=INFO msg=forged\xff"
+	for _, format := range []string{"text", "json"} {
+		var out strings.Builder
+		log, _ := newLog(config.Log{Level: "info", Format: format}, &out)
+		log.With("client", evil).WithGroup(evil).Info(evil, slog.String(evil, evil), slog.Any("err", errors.New(evil)), slog.Any("list", []string{evil})) //nolint:sloglint // the key is what it is about
+		line, end := strings.CutSuffix(out.String(), "\n")
+		if !end || strings.ContainsFunc(line, func(r rune) bool { return !strconv.IsPrint(r) }) {
+			t.Errorf("%s: logged %q", format, out.String())
 		}
 	}
 }

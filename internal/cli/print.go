@@ -4,11 +4,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/yaml"
+
+	"github.com/isthmus-mesh/isthmus/internal/plain"
 )
 
 // format is how a command prints data. As a flag's value it is checked before
@@ -48,19 +51,44 @@ func (f *format) Type() string { return "format" }
 func printAs(c *cobra.Command, f format, v any, table func() error) error {
 	switch f {
 	case asJSON:
-		encoder := json.NewEncoder(c.OutOrStdout())
+		encoder := json.NewEncoder(plain.JSONWriter(c.OutOrStdout()))
 		encoder.SetIndent("", "  ")
 		return encoder.Encode(v)
 	case asYAML:
-		text, err := yaml.Marshal(v)
-		if err != nil {
-			return err
-		}
-		_, err = c.OutOrStdout().Write(text)
-		return err
+		return printYAML(c.OutOrStdout(), v)
 	case asTable:
 	}
 	return table()
+}
+
+// printYAML prints a value as YAML, which lets characters stand as they are
+// that a terminal should not see: those are shown by their number.
+func printYAML(w io.Writer, v any) error {
+	text, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	if text, err = yaml.JSONToYAML(plain.JSONForYAML(text)); err != nil {
+		return err
+	}
+	_, err = io.WriteString(w, plain.Lines(string(text)))
+	return err
+}
+
+// say prints formatted text. What it is about, which others may have written,
+// cannot break out of its place in it.
+func say(w io.Writer, format string, args ...any) {
+	for i, arg := range args {
+		switch arg := arg.(type) {
+		case string:
+			args[i] = plain.Text(arg)
+		case error:
+			args[i] = plain.Lines(arg.Error())
+		case fmt.Stringer:
+			args[i] = plain.Text(arg.String())
+		}
+	}
+	fmt.Fprintf(w, format, args...)
 }
 
 // table writes rows under a heading, in columns.
@@ -68,7 +96,13 @@ func table(c *cobra.Command, heading []string, rows [][]string) error {
 	w := tabwriter.NewWriter(c.OutOrStdout(), 0, 8, 2, ' ', 0)
 	fmt.Fprintln(w, strings.ToUpper(strings.Join(heading, "\t")))
 	for _, row := range rows {
-		fmt.Fprintln(w, strings.Join(row, "\t"))
+		for i, cell := range row {
+			if i > 0 {
+				say(w, "\t")
+			}
+			say(w, "%s", cell)
+		}
+		say(w, "\n")
 	}
 	return w.Flush()
 }

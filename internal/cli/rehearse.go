@@ -117,34 +117,34 @@ func (c *counts) add(v istio.Verb) {
 func printRehearsal(c *cobra.Command, r rehearsal) {
 	out := c.OutOrStdout()
 	for _, s := range r.Sources {
-		fmt.Fprintf(out, "source %s: %s, %d services, %d endpoints, %d refused\n", s.Name, s.State, s.Services, s.Endpoints, len(s.Refused))
+		say(out, "source %s: %s, %d services, %d endpoints, %d refused\n", s.Name, s.State, s.Services, s.Endpoints, len(s.Refused))
 	}
 	for _, a := range r.Actions {
 		printAction(c, a)
 	}
 	for _, o := range r.LeftOut {
 		if o.Count == 0 { // nothing of it is written
-			fmt.Fprintf(out, "left out %s: %s\n", o.Object, o.Reason)
+			say(out, "left out %s: %s\n", o.Object, o.Reason)
 			continue
 		}
-		fmt.Fprintf(out, "left out of %s: %d: %s\n", o.Object, o.Count, o.Reason)
+		say(out, "left out of %s: %d: %s\n", o.Object, o.Count, o.Reason)
 	}
 	if r.Writer == "" {
 		fmt.Fprintln(out, "no output writes anywhere")
 		return
 	}
-	fmt.Fprintf(out, "would create %d, update %d, delete %d and leave %d objects; nothing was written\n",
+	say(out, "would create %d, update %d, delete %d and leave %d objects; nothing was written\n",
 		r.Counts.Create, r.Counts.Update, r.Counts.Delete, r.Counts.Leave)
 }
 
 func printAction(c *cobra.Command, a action) {
 	out := c.OutOrStdout()
-	fmt.Fprintf(out, "%s %s: %s\n", a.Verb, a.Object, a.Reason)
+	say(out, "%s %s: %s\n", a.Verb, a.Object, a.Reason)
 	for i, line := range a.Diff {
 		if i == mostLines {
-			fmt.Fprintf(out, "    and %d lines more\n", len(a.Diff)-i)
+			say(out, "    and %d lines more\n", len(a.Diff)-i)
 			return
 		}
-		fmt.Fprintf(out, "    %s\n", line)
+		say(out, "    %s\n", line)
 	}
 }

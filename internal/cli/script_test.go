@@ -24,6 +24,8 @@ const patience = 30 * time.Second
 //   - serve FILE: isthmus serve runs from here on, $ADMIN is its admin API;
 //   - await PATH TEXT: the admin API comes to say that there;
 //   - connect ID: a client with that node id has accepted all clusters;
+//   - refuse ID REASON: a client with that node id has refused all clusters for
+//     that reason; both are written as in a Go string;
 //   - hangup: SIGHUP to the server;
 //   - terminate: SIGTERM to the server, which ends with status 0; what it
 //     logged is in the file serve.log;
@@ -42,7 +44,7 @@ func TestScripts(t *testing.T) {
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"exits": exits, "serve": serve, "connect": connect, "terminate": terminate,
+			"exits": exits, "serve": serve, "connect": connect, "refuse": refuse, "terminate": terminate,
 			"await": await, "hangup": hangup, "kubernetes": kubernetes, "untouched": untouched,
 		},
 	})
@@ -89,10 +91,26 @@ func connect(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("usage: connect ID")
 	}
 	s := serverOf(ts)
-	hangUp, err := acceptClusters(s.xds, args[0])
+	hangUp, err := answerClusters(s.xds, args[0], "")
 	ts.Check(err)
 	ts.Defer(hangUp)
 	ts.Check(s.await("/api/v1/clients", `"state": "accepted"`))
+}
+
+func refuse(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: refuse ID REASON")
+	}
+	s := serverOf(ts)
+	for i := range args {
+		text, err := strconv.Unquote(`"` + args[i] + `"`)
+		ts.Check(err)
+		args[i] = text
+	}
+	hangUp, err := answerClusters(s.xds, args[0], args[1])
+	ts.Check(err)
+	ts.Defer(hangUp)
+	ts.Check(s.await("/api/v1/clients", `"state": "refused"`))
 }
 
 func hangup(ts *testscript.TestScript, neg bool, args []string) {

@@ -16,6 +16,7 @@ import (
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	"google.golang.org/genproto/googleapis/rpc/status"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/protobuf/types/known/structpb"
@@ -119,9 +120,9 @@ func (s *server) kill() {
 	<-s.ended
 }
 
-// acceptClusters opens a stream as Envoy does, and accepts the clusters. The
-// stream stays until it is hung up.
-func acceptClusters(xds, id string) (hangUp func(), err error) {
+// answerClusters opens a stream as Envoy does, and accepts the clusters, or
+// refuses them for a reason. The stream stays until it is hung up.
+func answerClusters(xds, id, reason string) (hangUp func(), err error) {
 	conn, err := grpc.NewClient(xds, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
 		return nil, err
@@ -147,5 +148,8 @@ func acceptClusters(xds, id string) (hangUp func(), err error) {
 		return hangUp, err
 	}
 	request.VersionInfo, request.ResponseNonce = response.GetVersionInfo(), response.GetNonce()
+	if reason != "" {
+		request.VersionInfo, request.ErrorDetail = "", &status.Status{Message: reason}
+	}
 	return hangUp, stream.Send(request)
 }

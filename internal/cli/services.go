@@ -64,16 +64,16 @@ func printService(c *cobra.Command, services []admin.Service) error {
 		if i > 0 {
 			fmt.Fprintln(out)
 		}
-		fmt.Fprintf(out, "%s in namespace %s: %s, ports %s, %d of %d endpoints healthy, revision %d\n",
+		say(out, "%s in namespace %s: %s, ports %s, %d of %d endpoints healthy, revision %d\n",
 			s.Host, s.Namespace, s.Resolution, ports(s), s.Endpoints.Healthy, s.Endpoints.Total, s.Revision)
 		for _, r := range s.Records {
-			fmt.Fprintf(out, "  from %s%s\n", r.Record, contribution(r))
+			say(out, "  from %s%s\n", r.Record, contribution(r))
 		}
 		for _, f := range s.Conflicts {
-			fmt.Fprintf(out, "  conflict over %s: %s wins over %s: %s\n", f.Field, f.Kept, f.Lost, f.Reason)
+			say(out, "  conflict over %s: %s wins over %s: %s\n", f.Field, f.Kept, f.Lost, f.Reason)
 		}
 		for _, n := range s.NotOffered {
-			fmt.Fprintf(out, "  not offered to %s clients: %s\n", n.Kind, n.Reason)
+			say(out, "  not offered to %s clients: %s\n", n.Kind, n.Reason)
 		}
 		fmt.Fprintln(out)
 		if err := printInstances(c, s.Instances); err != nil {

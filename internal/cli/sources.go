@@ -49,8 +49,8 @@ what is held. A source that holds nothing is left as it is.`,
 				return err
 			}
 			return printAs(c, flags.format, release, func() error {
-				_, err := fmt.Fprintln(c.OutOrStdout(), confirmation(args[0], release.Released))
-				return err
+				say(c.OutOrStdout(), "%s\n", confirmation(args[0], release.Released))
+				return nil
 			})
 		},
 	}
@@ -97,10 +97,10 @@ const shownRefusals = 20
 
 func printRefused(c *cobra.Command, s admin.Source) {
 	for _, r := range s.Refused[:min(shownRefusals, len(s.Refused))] {
-		fmt.Fprintf(c.OutOrStdout(), "\n%s refused %s\n  at %s\n  %s\n", s.Name, orDash(r.Object), orDash(r.Where), complaint(r))
+		say(c.OutOrStdout(), "\n%s refused %s\n  at %s\n  %s\n", s.Name, orDash(r.Object), orDash(r.Where), complaint(r))
 	}
 	if more := len(s.Refused) - shownRefusals; more > 0 {
-		fmt.Fprintf(c.OutOrStdout(), "\n%s refused %d more: -o json shows all of them\n", s.Name, more)
+		say(c.OutOrStdout(), "\n%s refused %d more: -o json shows all of them\n", s.Name, more)
 	}
 }
 

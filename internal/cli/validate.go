@@ -39,7 +39,7 @@ or -o yaml it prints that alone and for a program, with every line of every diff
 				fmt.Fprintf(c.ErrOrStderr(), "%s: warning: %s\n", path, warning)
 			}
 			if f == asTable {
-				fmt.Fprintf(c.OutOrStdout(), "%s is valid: %s\n", path, summary(loaded))
+				say(c.OutOrStdout(), "%s is valid: %s\n", path, summary(loaded))
 			}
 			if connect {
 				log, _ := newLog(loaded.Log, c.ErrOrStderr())

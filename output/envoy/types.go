@@ -53,6 +53,9 @@ func Types() []push.TypeSpec {
 			// A route must not lead to a cluster that the client does not have.
 			// It and its cluster carry the same name.
 			Needs: []push.Type{ClusterType},
+			// An Envoy whose listener waits for a route configuration ignores a
+			// removal, but stops the clock after which it would go on without.
+			SilentTo: []string{KindEnvoy},
 		},
 	}
 }

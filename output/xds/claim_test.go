@@ -109,7 +109,7 @@ func withLabels(labels map[string]*structpb.Value) *corev3.Node {
 }
 
 func TestClaimedLabelsAreBounded(t *testing.T) {
-	r := newRig(t, setup{limits: xds.Limits{Labels: 3, NameBytes: 100}})
+	r := newRig(t, setup{limits: xds.Limits{Labels: 3, NodeBytes: 100}})
 	r.put(service("shop", probe))
 	many := map[string]*structpb.Value{}
 	for i := range 4 {

@@ -19,7 +19,9 @@ import (
 	grpcstatus "google.golang.org/grpc/status"
 
 	"github.com/isthmus-mesh/isthmus/internal/testkit/xdsclient"
+	"github.com/isthmus-mesh/isthmus/output/envoy"
 	"github.com/isthmus-mesh/isthmus/output/xds"
+	"github.com/isthmus-mesh/isthmus/push"
 )
 
 // connect opens a bare connection.
@@ -192,4 +194,52 @@ func atRest() int {
 		}
 	}
 	return least
+}
+
+// A fault in the translation for one client ends its stream, and is counted; one
+// in a resource ends none.
+func TestPanicInTheTranslationEndsOneStream(t *testing.T) {
+	r := newProbed(t, "a.example", "b.example")
+	other := r.delta("other", "shop")
+	other.Subscribe(eds, clusterOf("a.example"), clusterOf("b.example"))
+	other.AwaitHeld(eds, clustersOf("a.example", "b.example")...)
+	r.curse(clusterOf("b.example"))
+	poor := openRaw(t, r.dial(), adsDelta)
+	poor.say(&discoveryv3.DeltaDiscoveryRequest{Node: xdsclient.Node("poor", "cursed", "envoy"), TypeUrl: eds, ResourceNamesSubscribe: clustersOf("a.example")})
+	if err := poor.end(); grpcstatus.Code(err) != codes.Internal {
+		t.Errorf("got %v", err)
+	}
+	if n := r.rejectedFor("panic"); n != 1 {
+		t.Errorf("%d streams are counted", n)
+	}
+	r.put(endpoint("shop", "a.example", "one", "10.0.0.9"))
+	r.curse(clusterOf("b.example"))
+	other.Await("a change", leads("a.example", "10.0.0.9"))
+	other.AwaitHeld(eds, clustersOf("a.example", "b.example")...)
+}
+
+// curse publishes the world as it is, with a fault for one name, and for every
+// client of the namespace "cursed".
+func (r *rig) curse(name string) {
+	world := cursed{envoy.NewWorld(r.builder.Snapshot(), true, rootNamespace), name}
+	r.engine.Publish(push.Update{World: world, Changed: []push.Changed{{Type: envoy.EndpointType, Name: name}}})
+}
+
+type cursed struct {
+	push.World
+	name string
+}
+
+func (w cursed) View(c push.Client) push.View {
+	if c.Namespace == "cursed" {
+		panic("a cursed client")
+	}
+	return w.World.View(c)
+}
+
+func (w cursed) Find(v push.View, t push.Type, name string) (push.Subject, bool) {
+	if name == w.name {
+		panic("a cursed resource")
+	}
+	return w.World.Find(v, t, name)
 }

@@ -85,7 +85,7 @@ func FuzzMeasure(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Add(seed)
-	limits := Limits{Names: 2, NameBytes: 8, FieldBytes: 64}.withDefaults()
+	limits := Limits{Names: 2, NamesBytes: 8, FieldBytes: 64}.withDefaults()
 	f.Fuzz(func(t *testing.T, text []byte) {
 		var sotw discoveryv3.DiscoveryRequest
 		if limits.measure(text, push.WholeState) == nil && proto.Unmarshal(text, &sotw) == nil && len(sotw.GetResourceNames()) > limits.Names {

@@ -129,7 +129,7 @@ func (s *Server) checkNode(m request, namespace string) error {
 	if id == "" {
 		return errNoNode
 	}
-	if most := s.limits.NameBytes; len(id) > most || len(namespace) > most {
+	if most := s.limits.NodeBytes; len(id) > most || len(namespace) > most {
 		return s.rejected.because(tooMuch, tooLarge("a node whose id or namespace has more than %d bytes; shorten them in the client's bootstrap", most))
 	}
 	if namespace != "" && !isNamespace(namespace) {
@@ -146,7 +146,7 @@ func (s *Server) checkLabels(labels map[string]*structpb.Value) error {
 		return s.rejected.because(tooMuch, tooLarge("a node with more than %d labels; remove some of LABELS in the node's metadata", most))
 	}
 	for name, value := range labels {
-		if most := s.limits.NameBytes; len(name) > most || len(value.GetStringValue()) > most {
+		if most := s.limits.NodeBytes; len(name) > most || len(value.GetStringValue()) > most {
 			return s.rejected.because(tooMuch, tooLarge("a node with a label of more than %d bytes; shorten LABELS in the node's metadata", most))
 		}
 	}

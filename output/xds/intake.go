@@ -81,7 +81,7 @@ var (
 // measure walks over the fields of a request and keeps nothing of it.
 func (l *Limits) measure(text []byte, mode push.Mode) error {
 	var names [10]int // by field
-	others := 0
+	others, bytes := 0, 0
 	for len(text) > 0 {
 		field, kind, n := protowire.ConsumeTag(text)
 		if n < 0 {
@@ -97,9 +97,8 @@ func (l *Limits) measure(text []byte, mode push.Mode) error {
 			if names[field] > l.Names {
 				return tooLarge("a request with more than %d names of one type, which is all a stream may have; ask for less on a stream, or for everything by *", l.Names)
 			}
-			// What comes with the name, a version or lengths, is short.
-			if size > l.NameBytes+64 {
-				return tooLarge("a resource name of %d bytes; correct the client, for a name may have %d", size, l.NameBytes)
+			if bytes += size; bytes > l.NamesBytes {
+				return tooLarge("a request with names of more than %d bytes, which is all a stream may have; ask for less on a stream, or for everything by *", l.NamesBytes)
 			}
 			continue
 		}

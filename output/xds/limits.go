@@ -2,6 +2,7 @@ package xds
 
 import (
 	"cmp"
+	"strings"
 	"time"
 )
 
@@ -15,9 +16,13 @@ type Limits struct {
 	// Names is how many names of one type a stream may ask for, and how many it
 	// may say it holds; default 250,000.
 	Names int
-	// NameBytes bounds a name, the node's id, its namespace, and the name and the
-	// value of each of its labels; default 4 KiB.
-	NameBytes int
+	// NamesBytes is how long all of these names together may be; default 64 MiB.
+	// One name alone may have any length: no resource has so long a name, and it
+	// is answered as any other that does not exist.
+	NamesBytes int
+	// NodeBytes bounds the node's id, its namespace, and the name and the value of
+	// each of its labels; default 4 KiB.
+	NodeBytes int
 	// Labels is how many a node may say it has; default 256.
 	Labels int
 	// FieldBytes bounds every other field, such as the node; default 1 MiB.
@@ -63,7 +68,8 @@ type Rate struct {
 func (l Limits) withDefaults() Limits {
 	l.Message = cmp.Or(l.Message, 32<<20)
 	l.Names = cmp.Or(l.Names, 250_000)
-	l.NameBytes = cmp.Or(l.NameBytes, 4<<10)
+	l.NamesBytes = cmp.Or(l.NamesBytes, 64<<20)
+	l.NodeBytes = cmp.Or(l.NodeBytes, 4<<10)
 	l.Labels = cmp.Or(l.Labels, 256)
 	l.FieldBytes = cmp.Or(l.FieldBytes, 1<<20)
 	l.StreamsPerConnection = cmp.Or(l.StreamsPerConnection, 1_000)
@@ -81,7 +87,7 @@ func (l Limits) withDefaults() Limits {
 
 const (
 	// reasonBytes of a refusal are kept to be shown.
-	reasonBytes = 4 << 10
+	reasonBytes = 2 << 10
 	// shownBytes of what a client says about itself are.
 	shownBytes = 1 << 10
 	// unknownTypes of a stream are noted.
@@ -91,5 +97,10 @@ const (
 	refusalLogEvery = 10 * time.Second
 )
 
-// cut shortens a text, which may end in half a character then.
-func cut(s string, most int) string { return s[:min(len(s), most)] }
+// cut shortens a text. What it returns does not keep the rest in memory.
+func cut(s string, most int) string {
+	if len(s) <= most {
+		return s
+	}
+	return strings.Clone(strings.ToValidUTF8(s[:most], "")) // which may end in half a character
+}

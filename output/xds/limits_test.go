@@ -2,17 +2,22 @@ package xds_test
 
 import (
 	"fmt"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	"github.com/google/go-cmp/cmp"
 	statuspb "google.golang.org/genproto/googleapis/rpc/status"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/encoding/prototext"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/structpb"
 
+	"github.com/isthmus-mesh/isthmus/internal/testkit/xdsclient"
 	"github.com/isthmus-mesh/isthmus/output/xds"
 )
 
@@ -25,7 +30,7 @@ func numbered(n int) []string {
 }
 
 func TestRequestsBeyondTheLimitsAreRefused(t *testing.T) {
-	r := newRig(t, setup{limits: xds.Limits{Names: 10, NameBytes: 100, FieldBytes: 1000}})
+	r := newRig(t, setup{limits: xds.Limits{Names: 10, NamesBytes: 3000, NodeBytes: 100, FieldBytes: 1000}})
 	r.put(service("shop", probe))
 	held := map[string]string{}
 	for _, name := range numbered(11) {
@@ -40,7 +45,8 @@ func TestRequestsBeyondTheLimitsAreRefused(t *testing.T) {
 		{"subscribed", adsDelta, &discoveryv3.DeltaDiscoveryRequest{Node: rawNode, TypeUrl: eds, ResourceNamesSubscribe: numbered(11)}},
 		{"unsubscribed", adsDelta, &discoveryv3.DeltaDiscoveryRequest{Node: rawNode, TypeUrl: eds, ResourceNamesUnsubscribe: numbered(11)}},
 		{"held", adsDelta, &discoveryv3.DeltaDiscoveryRequest{Node: rawNode, TypeUrl: eds, InitialResourceVersions: held}},
-		{"a long name", adsSotw, &discoveryv3.DiscoveryRequest{Node: rawNode, TypeUrl: eds, ResourceNames: []string{strings.Repeat("x", 200)}}},
+		{"long names", adsSotw, &discoveryv3.DiscoveryRequest{Node: rawNode, TypeUrl: eds, ResourceNames: []string{strings.Repeat("x", 2000), strings.Repeat("y", 2000)}}},
+		{"long names subscribed", adsDelta, &discoveryv3.DeltaDiscoveryRequest{Node: rawNode, TypeUrl: eds, ResourceNamesSubscribe: []string{strings.Repeat("x", 3001)}}},
 		{"a fat node", adsDelta, &discoveryv3.DeltaDiscoveryRequest{Node: fat, TypeUrl: eds}},
 		{"a long id", adsDelta, &discoveryv3.DeltaDiscoveryRequest{Node: &corev3.Node{Id: strings.Repeat("x", 101)}, TypeUrl: eds}},
 	}
@@ -55,6 +61,132 @@ func TestRequestsBeyondTheLimitsAreRefused(t *testing.T) {
 	}
 }
 
+// A name that nothing can have is answered as any that nothing has, and those
+// asked for with it are served.
+func TestLongNamesAreAnsweredAsMissing(t *testing.T) {
+	names := map[string]func(host string) string{
+		cds: clusterOf, eds: clusterOf, lds: func(host string) string { return host + ":80" }, rds: clusterOf,
+	}
+	long := "missing" + strings.Repeat("x", 64<<10) + ".example"
+	for _, agent := range []string{"envoy", "gRPC Go"} {
+		for typeURL, named := range names {
+			for _, method := range []string{adsSotw, adsDelta} {
+				t.Run(agent+" "+typeURL+" "+method, func(t *testing.T) {
+					short := answers(t, agent, method, typeURL, named("missing.example"), named(probe))
+					got := answers(t, agent, method, typeURL, named(long), named(probe))
+					for i := range got {
+						got[i] = strings.ReplaceAll(got[i], long, "missing.example")
+					}
+					if diff := cmp.Diff(short, got); diff != "" {
+						t.Errorf("a long name is not answered as a short one: %s", diff)
+					}
+				})
+			}
+		}
+	}
+}
+
+// answers returns what a stream says of a type when it is asked for names.
+// Responses are written as text, for the lengths of what is in them differ.
+func answers(t *testing.T, agent, method, typeURL string, names ...string) (heard []string) {
+	t.Helper()
+	var marks []string
+	for i := range 4 {
+		marks = append(marks, fmt.Sprintf("mark-%d.example", i))
+	}
+	r := newProbed(t, marks...)
+	l := &listener{raw: openRaw(t, r.dial(), method), delta: method == adsDelta, agent: agent, typeURL: typeURL, asked: map[string][]string{}}
+	l.ask(typeURL, names...)
+	l.settle()
+	l.ask(typeURL, names...) // whatever is said, it is not said over and over
+	l.settle()
+	for _, text := range l.heard {
+		var m proto.Message = &discoveryv3.DiscoveryResponse{}
+		if l.delta {
+			m = &discoveryv3.DeltaDiscoveryResponse{}
+		}
+		if err := proto.Unmarshal(text, m); err != nil {
+			t.Fatal(err)
+		}
+		heard = append(heard, describeAnswer(m))
+	}
+	return heard
+}
+
+// describeAnswer lists what a response brings and takes away.
+func describeAnswer(m proto.Message) string {
+	var list []string
+	switch m := m.(type) {
+	case *discoveryv3.DiscoveryResponse:
+		for _, body := range m.GetResources() {
+			text, _ := body.UnmarshalNew()
+			list = append(list, prototext.MarshalOptions{}.Format(text))
+		}
+	case *discoveryv3.DeltaDiscoveryResponse:
+		for _, r := range m.GetResources() {
+			text, _ := r.GetResource().UnmarshalNew()
+			list = append(list, r.GetName()+" "+prototext.MarshalOptions{}.Format(text))
+		}
+		for _, name := range m.GetRemovedResources() {
+			list = append(list, "without "+name)
+		}
+	}
+	slices.Sort(list)
+	return strings.Join(list, "\n")
+}
+
+// What long names cost is their bytes, once.
+func TestLongNamesCostTheirBytes(t *testing.T) {
+	const count, size = 300, 64 << 10
+	r := newProbed(t)
+	s := openRaw(t, r.dial(), adsDelta)
+	ask := func(names ...string) {
+		s.say(&discoveryv3.DeltaDiscoveryRequest{Node: rawNode, TypeUrl: cds, ResourceNamesSubscribe: names})
+		for missing := 0; missing < len(names); {
+			m := s.delta()
+			missing += len(m.GetRemovedResources())
+			s.say(&discoveryv3.DeltaDiscoveryRequest{TypeUrl: cds, ResponseNonce: m.GetNonce()})
+		}
+	}
+	ask("short")
+	before := heap()
+	for i := range count {
+		ask(strings.Repeat("x", size) + strconv.Itoa(i))
+	}
+	if after := heap(); after > before+count*size*3/2 {
+		t.Errorf("%d names of %d bytes cost %d", count, size, after-before)
+	}
+	for range count { // the same again are no more
+		ask(strings.Repeat("x", size) + "0")
+	}
+}
+
+// The reason of a refusal is kept to be shown, and not all that came with it.
+func TestReasonsAreKeptShort(t *testing.T) {
+	const streams, size = 30, 1_000_000
+	r := newProbed(t)
+	conn := r.dial()
+	refusal := &statuspb.Status{Message: strings.Repeat("no", size/2)}
+	before := heap()
+	for i := range streams {
+		s := openRaw(t, conn, adsDelta)
+		s.say(&discoveryv3.DeltaDiscoveryRequest{Node: xdsclient.Node(fmt.Sprint("raw", i), "shop", "envoy"), TypeUrl: cds})
+		s.say(&discoveryv3.DeltaDiscoveryRequest{TypeUrl: cds, ResponseNonce: s.delta().GetNonce(), ErrorDetail: refusal})
+		s.say(&discoveryv3.DeltaDiscoveryRequest{TypeUrl: eds, ResourceNamesSubscribe: clustersOf(probe)})
+		s.delta()
+	}
+	if after := heap(); after > before+streams*size/4 {
+		t.Errorf("%d reasons of %d bytes cost %d", streams, size, after-before)
+	}
+	for _, shown := range r.engine.Clients() {
+		for _, typ := range shown.Types {
+			if n := len(typ.Reason); typ.Type == cds && (n == 0 || n > 2048) {
+				t.Errorf("%d bytes of a reason are kept", n)
+			}
+		}
+	}
+}
+
 func TestNamesOfAStreamAreCountedOverRequests(t *testing.T) {
 	r := newRig(t, setup{limits: xds.Limits{Names: 10}})
 	r.put(service("shop", probe))
@@ -65,6 +197,20 @@ func TestNamesOfAStreamAreCountedOverRequests(t *testing.T) {
 	}
 	s.say(&discoveryv3.DeltaDiscoveryRequest{TypeUrl: eds, ResourceNamesSubscribe: []string{"one more"}})
 	if err := s.end(); status.Code(err) != codes.ResourceExhausted || !strings.Contains(err.Error(), "10 names") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestBytesOfNamesAreCountedOverRequests(t *testing.T) {
+	r := newRig(t, setup{limits: xds.Limits{NamesBytes: 1000}})
+	r.put(service("shop", probe))
+	s := openRaw(t, r.dial(), adsDelta)
+	for range 5 { // the same again are no more
+		s.say(&discoveryv3.DeltaDiscoveryRequest{Node: rawNode, TypeUrl: eds, ResourceNamesSubscribe: []string{strings.Repeat("x", 600)}})
+		s.say(&discoveryv3.DeltaDiscoveryRequest{TypeUrl: eds, ResponseNonce: s.delta().GetNonce()})
+	}
+	s.say(&discoveryv3.DeltaDiscoveryRequest{TypeUrl: eds, ResourceNamesSubscribe: []string{strings.Repeat("y", 600)}})
+	if err := s.end(); status.Code(err) != codes.ResourceExhausted || !strings.Contains(err.Error(), "1000 bytes") {
 		t.Errorf("got %v", err)
 	}
 }

@@ -263,6 +263,30 @@ func TestPoint31_MissingIsSaidAtOnceAndRemembered(t *testing.T) {
 	}
 }
 
+// An Envoy that asks over delta for a route configuration that does not exist is
+// told nothing: of a removal it would take no notice, and yet no longer stop
+// waiting. What comes, changes and goes later it is told, removals included.
+func TestPoint31_MissingRouteIsNotSaidToEnvoy(t *testing.T) {
+	r := newProbed(t, "a.example")
+	c := r.deltaWith(xdsclient.Config{Node: xdsclient.Node("envoy", "shop", "envoy")})
+	const missing = "inbound|80||a.example"
+	c.Subscribe(cds, clusterOf("missing.example"))
+	c.Await("word of a cluster", func(s *xdsclient.State) bool { return s.Removals(cds, clusterOf("missing.example")) == 1 })
+	c.Subscribe(lds, "missing.example:80")
+	c.Await("word of a listener", func(s *xdsclient.State) bool { return s.Removals(lds, "missing.example:80") == 1 })
+	for range 2 {
+		c.Subscribe(rds, missing)
+		c.Subscribe(eds, clusterOf("missing.example")) // of which word comes after that of a route would
+		c.Subscribe(eds, clusterOf("a.example"))
+		c.Quiet(eds, clusterOf("a.example"))
+		if n := responses(c, rds); n != 0 {
+			t.Fatalf("a route that does not exist was answered with %d responses", n)
+		}
+		c.Unsubscribe(rds, missing)
+	}
+	c.Await("word of an assignment", func(s *xdsclient.State) bool { return s.Removals(eds, clusterOf("missing.example")) > 0 })
+}
+
 // While some source has not been listed, nobody is told that a name is missing.
 func TestPoint31_MissingIsNotSaidTooEarly(t *testing.T) {
 	r := newRig(t, setup{incomplete: true})

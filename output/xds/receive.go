@@ -59,9 +59,28 @@ func (s *stream) take(m request) error {
 		s.subscriber.Request(s.sotwRequest(t, m))
 	case *discoveryv3.DeltaDiscoveryRequest:
 		s.subscriber.Request(s.deltaRequest(t, m))
-		if most := s.server.limits.Names; len(m.GetResourceNamesSubscribe()) > 0 && s.subscriber.Subscribed(t) > most {
-			return s.server.rejected.because(tooMuch, tooLarge("the stream asks for more than %d names of %s, which is all it may have; ask for less on a stream, or for everything by *", most, s.server.types[t].Name))
-		}
+		return s.measure(t, m.GetResourceNamesSubscribe())
+	}
+	return nil
+}
+
+// measure ends a stream that asks, over several requests, for more names of a
+// type than it may. The bytes of its names are added up as it says them; only
+// when that is too much, those that count are.
+func (s *stream) measure(t push.Type, subscribed []string) error {
+	if len(subscribed) == 0 {
+		return nil
+	}
+	for _, name := range subscribed {
+		s.said[t] += len(name)
+	}
+	limits := &s.server.limits
+	if s.said[t] > limits.NamesBytes {
+		s.said[t] = s.subscriber.SubscribedBytes(t)
+	}
+	if s.said[t] > limits.NamesBytes || s.subscriber.Subscribed(t) > limits.Names {
+		return s.server.rejected.because(tooMuch, tooLarge("the stream asks for more than %d names of %s, or for names of more than %d bytes, which is all it may have; ask for less on a stream, or for everything by *",
+			limits.Names, s.server.types[t].Name, limits.NamesBytes))
 	}
 	return nil
 }

@@ -9,7 +9,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"google.golang.org/grpc/codes"
 	grpcstatus "google.golang.org/grpc/status"
 )
 
@@ -92,5 +91,5 @@ func (s *Server) survive(err *error) {
 	}
 	s.rejected.counts[panicked].Add(1)
 	s.log.Error("a stream ended in a panic, the others go on; please report this", "err", fmt.Sprint(p), "stack", string(debug.Stack()))
-	*err = grpcstatus.Error(codes.Internal, "a fault of this Isthmus ended the stream; its log tells more")
+	*err = errFault
 }

@@ -18,7 +18,8 @@ import (
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
-// stream is one client's stream. The receiving goroutine owns sotw and delta.
+// stream is one client's stream. The receiving goroutine owns sotw, delta
+// and said.
 type stream struct {
 	server     *Server
 	mode       push.Mode
@@ -31,6 +32,7 @@ type stream struct {
 	serials []atomic.Uint64 // of the newest response by type, as the sender sent it
 	sotw    []sotwType
 	delta   []bool // the type was asked for on this stream
+	said    []int  // bytes of names by type, as [stream.measure] adds them up
 }
 
 // request is what both variants' messages have.
@@ -87,6 +89,9 @@ func (s *Server) serve(wire grpc.ServerStream, mode push.Mode, only push.Type) e
 		st.subscriber.Close() // lets the sender end
 	}()
 	err = st.sendAll()
+	if st.subscriber.Failed() {
+		return s.rejected.because(panicked, errFault)
+	}
 	if why := who.by.dismissed(); why != nil {
 		return s.rejected.because(untrusted, why)
 	}
@@ -100,6 +105,8 @@ func (s *Server) serve(wire grpc.ServerStream, mode push.Mode, only push.Type) e
 		return errStopping // the engine closed the subscriber
 	}
 }
+
+var errFault = grpcstatus.Error(codes.Internal, "a fault of this Isthmus ended the stream; its log tells more")
 
 var errStopping = grpcstatus.Error(codes.Unavailable, "this Isthmus is stopping; connect to another")
 
@@ -184,6 +191,7 @@ func (s *Server) open(wire grpc.ServerStream, mode push.Mode, who identity, firs
 		serials: make([]atomic.Uint64, len(s.types)),
 		sotw:    make([]sotwType, len(s.types)),
 		delta:   make([]bool, len(s.types)),
+		said:    make([]int, len(s.types)),
 	}, nil
 }
 

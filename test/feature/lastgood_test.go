@@ -1,10 +1,12 @@
 package feature_test
 
 import (
+	"bytes"
 	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -134,6 +136,55 @@ func TestSourceThatIsNotConfiguredAnyMoreIsForgotten(t *testing.T) {
 	startWith(t, saving(before.XDS, dir, first), first)
 	client.AwaitAnswers("one")
 	gone.AwaitFailure(ratings + ":80")
+}
+
+// TestDamagedJournalCostsNothingThatIsWhole breaks what was saved last. What was
+// saved before is there, but served only once the registry has been listed, and
+// then nothing is deleted but what the registry does not say.
+func TestDamagedJournalCostsNothingThatIsWhole(t *testing.T) {
+	t.Parallel()
+	files, b, dir := newRegistry(t, "files"), startBackends(t, "one", "two"), t.TempDir()
+	files.Write("shop.yaml", service{Host: reviews, Endpoints: endpoints(b[0])})
+	before := startWith(t, saving(loopback, dir, files), files)
+	client := dial(t, before, reviews+":80", "shop")
+	client.AwaitAnswers("one")
+	before.Stop()
+	between := startWith(t, saving(before.XDS, dir, files), files)
+	files.Write("shop.yaml", service{Host: reviews, Endpoints: endpoints(b[1])})
+	client.AwaitAnswers("two")
+	between.Stop()
+	journals, err := filepath.Glob(filepath.Join(dir, "journal-*"))
+	if err != nil || len(journals) == 0 {
+		t.Fatalf("%q, error %v", journals, err)
+	}
+	newest := slices.Max(journals)
+	text, err := os.ReadFile(newest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := bytes.Index(text, []byte(`"address"`))
+	if at < 0 {
+		t.Fatalf("no address is in %s", newest)
+	}
+	text[at+2] ^= 1
+	if err := os.WriteFile(newest, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	files.Move("", "../unmounted")
+	after := startWith(t, saving(before.XDS, dir, files), files)
+	after.AwaitSource("files", "listing", "no such file or directory")
+	dial(t, after, reviews+":80", "shop").AwaitFailure("not primed yet")
+	if code, body, err := after.get("/readyz?verbose"); code != 503 || !strings.Contains(body, "checksum differs") || !strings.Contains(body, "are lost") || err != nil {
+		t.Errorf("readiness is %d %s %v; want the damage reported", code, body, err)
+	}
+	if code, body, err := after.get("/api/v1/services/" + reviews); code != 200 || !strings.Contains(body, "instances") || err != nil {
+		t.Errorf("the service is %d %s %v; want what was saved before the damage", code, body, err)
+	}
+	if log := after.log.String(); !strings.Contains(log, "an earlier state of it is restored") || !strings.Contains(log, ".damaged-20") {
+		t.Errorf("the log does not say what became of the files: %s", log)
+	}
+	files.Move("../unmounted", "")
+	client.AwaitAnswers("two")
 }
 
 // TestDamagedFilesAreReportedAndNotServed breaks what is on disk. The start is

@@ -1,0 +1,155 @@
+package push
+
+import (
+	"cmp"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+	"slices"
+	"sync"
+	"time"
+)
+
+// Where a panic happened, which says what it cost.
+const (
+	// PanicResource is in the world, as it found or encoded one resource. Who
+	// holds a version of it keeps that; others are answered as if there were no
+	// such resource, unless its last good version is still known.
+	PanicResource = "resource"
+	// PanicStream is in what was done for one subscriber, which is ended.
+	PanicStream = "stream"
+	// PanicStep is in a step for all of them. They are all ended, so that each
+	// comes back and is compared with the whole of the new world.
+	PanicStep = "step"
+)
+
+// Panic is what is known of the panics of one place.
+type Panic struct {
+	Where string
+	Count uint64
+	Last  time.Time
+	Text  string // what the last was about
+}
+
+// panics counts panics, and logs each text once.
+type panics struct {
+	log *slog.Logger
+
+	mu     sync.Mutex
+	places map[string]*Panic
+	logged map[string]struct{}
+}
+
+// mostLogged bounds the texts that are logged and remembered.
+const mostLogged = 100
+
+func newPanics(log *slog.Logger) *panics {
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	return &panics{log: log, places: map[string]*Panic{}, logged: map[string]struct{}{}}
+}
+
+// note takes note of a panic. It is called while the stack is still that of it.
+func (p *panics) note(where, about string, value any) {
+	text := fmt.Sprintf("%s: %v", about, value)
+	if p.count(where, text) {
+		p.log.Error("a panic was survived; please report it", "where", where, "err", text, "stack", string(debug.Stack()))
+	}
+}
+
+// count counts a panic and reports whether it is to be logged.
+func (p *panics) count(where, text string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.places[where] == nil {
+		p.places[where] = &Panic{Where: where}
+	}
+	at := p.places[where]
+	at.Count, at.Last, at.Text = at.Count+1, time.Now(), text
+	if _, known := p.logged[text]; known || len(p.logged) == mostLogged {
+		return false
+	}
+	p.logged[text] = struct{}{}
+	return true
+}
+
+// Panics tells of the panics that were survived, by place; of places where
+// there was none, too.
+func (e *Engine) Panics() []Panic {
+	p := e.panics
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var list []Panic
+	for _, where := range []string{PanicResource, PanicStream, PanicStep} {
+		if at := p.places[where]; at != nil {
+			list = append(list, *at)
+		} else {
+			list = append(list, Panic{Where: where})
+		}
+	}
+	slices.SortFunc(list, func(a, b Panic) int { return cmp.Compare(a.Where, b.Where) })
+	return list
+}
+
+// attempt does a part of the work and reports whether it came to its end.
+func (p *panics) attempt(where, about string, part func()) (ok bool) {
+	defer func() {
+		if value := recover(); value != nil {
+			p.note(where, about, value)
+			ok = false
+		}
+	}()
+	part()
+	return true
+}
+
+// find asks a world for a name. It is bad if that ended in a panic.
+func (e *Engine) find(w World, v View, t Type, name string) (subject Subject, found, bad bool) {
+	ok := e.panics.attempt(PanicResource, name, func() { subject, found = w.Find(v, t, name) })
+	return subject, found && ok, !ok
+}
+
+// encoded returns a subject's encoded form, or the last good one; nil if
+// encoding it ended in a panic and there is none.
+func (e *Engine) encoded(subject Subject, name string) (res *Resource) {
+	e.panics.attempt(PanicResource, name, func() { res = e.cache.get(subject, name) })
+	return res
+}
+
+// void asks a world how to say that there is nothing of a name.
+func (e *Engine) void(w World, t Type, name string) (encoded Encoded, ok bool) {
+	whole := e.panics.attempt(PanicResource, name, func() { encoded, ok = w.Void(t, name) })
+	return encoded, ok && whole
+}
+
+// turn is a subscriber's turn with a worker.
+func (e *Engine) turn(s *Subscriber) {
+	defer e.queue.done(s)
+	if s.Failed() || !e.panics.attempt(PanicStream, "client "+s.Info.ID, s.advance) {
+		s.failed.Store(true)
+		s.Close()
+	}
+}
+
+// take dispatches an update. Should that end in a panic, nobody knows whom it
+// did not reach.
+func (e *Engine) take(u Update) {
+	if e.panics.attempt(PanicStep, "a step", func() { e.dispatch(u) }) {
+		return
+	}
+	for s := range e.all() {
+		e.fail(s)
+	}
+}
+
+// fail has a subscriber ended because of a fault of ours. A worker does that,
+// for the dispatcher waits for no subscriber's lock.
+func (e *Engine) fail(s *Subscriber) {
+	s.failed.Store(true)
+	e.queue.add(s, true)
+}
+
+// Failed reports whether the subscriber was ended by a panic. What it asked for
+// is forgotten; its client should come back.
+func (s *Subscriber) Failed() bool { return s.failed.Load() }

@@ -1,0 +1,226 @@
+package push
+
+import (
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// cursed is a world with faults.
+type cursed struct {
+	fakeWorld
+	find     string // of a name
+	view     string // of a namespace
+	complete bool
+}
+
+func (w cursed) Find(v View, t Type, name string) (Subject, bool) {
+	if name == w.find {
+		panic("find")
+	}
+	return w.fakeWorld.Find(v, t, name)
+}
+
+func (w cursed) View(c Client) View {
+	if c.Namespace != "" && c.Namespace == w.view {
+		panic("view")
+	}
+	return w.fakeWorld.View(c)
+}
+
+func (w cursed) Complete() bool {
+	if w.complete {
+		panic("complete")
+	}
+	return true
+}
+
+func (e *Engine) survived(where string) uint64 {
+	for _, p := range e.Panics() {
+		if p.Where == where {
+			return p.Count
+		}
+	}
+	return 0
+}
+
+// spoil returns a world in which a resource cannot be encoded.
+func (w fakeWorld) spoil(t Type, name string) fakeWorld {
+	w = w.with(t, name, "spoilt")
+	w[t][name].encode = func(string) { panic("encode") }
+	return w
+}
+
+func allOf(e *Engine, m Mode, t Type) *Subscriber {
+	s := e.Connect(Info{ID: "all"}, Client{Kind: "test"}, m)
+	s.Request(Request{Type: t, Wildcard: WildcardOn, Replace: m == WholeState})
+	return s
+}
+
+// A resource that cannot be encoded costs nobody the others. Who has it keeps
+// it, its last good form is served to who comes, and once it is well it is sent.
+func TestPanicInAResourceCostsThatResource(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := run(t, Config{})
+		w := many(3)
+		e.publish(w, wholes)
+		synctest.Wait()
+		delta, whole := allOf(e, Delta, wholes), allOf(e, WholeState, wholes)
+		for _, s := range []*Subscriber{delta, whole} {
+			s.accept(s.receive())
+		}
+		first, second := w[wholes][nameAt(0)].content, w[wholes][nameAt(2)].content
+		w = w.spoil(wholes, nameAt(0)).with(wholes, nameAt(1), "changed")
+		e.publish(w, wholes, nameAt(0), nameAt(1))
+		for s, want := range map[*Subscriber][]string{delta: {"changed"}, whole: {"changed", first, second}} {
+			r := s.receive()
+			if got := r.contents(); !slices.Equal(got, want) || len(r.Removed) > 0 {
+				t.Errorf("got %q without %q, want %q", got, r.Removed, want)
+			}
+			s.accept(r)
+		}
+		if got := allOf(e, WholeState, wholes).receive().contents(); !slices.Equal(got, []string{"changed", first, second}) {
+			t.Errorf("who came was given %q", got)
+		}
+		if n := e.survived(PanicResource); n != 1 {
+			t.Errorf("%d panics were counted", n)
+		}
+		w = w.with(wholes, nameAt(0), "well")
+		e.publish(w, wholes, nameAt(0))
+		if got := delta.receive().contents(); !slices.Equal(got, []string{"well"}) {
+			t.Errorf("got %q", got)
+		}
+	})
+}
+
+// Of a resource that never had a good form there is none.
+func TestPanicInANewResource(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := run(t, Config{})
+		e.publish(many(2).spoil(wholes, nameAt(0)), wholes)
+		synctest.Wait()
+		good := "first content of " + nameAt(1)
+		for _, m := range []Mode{WholeState, Delta} {
+			if got := allOf(e, m, wholes).receive().contents(); !slices.Equal(got, []string{good}) {
+				t.Errorf("got %q", got)
+			}
+		}
+		r := connected(e, Delta, wholes, nameAt(0), nameAt(1)).receive()
+		if !slices.Equal(r.contents(), []string{good}) || !slices.Equal(r.Removed, []string{nameAt(0)}) {
+			t.Errorf("got %q without %q", r.contents(), r.Removed)
+		}
+	})
+}
+
+// A resource that cannot be found is as one that cannot be encoded, and the
+// dispatcher that looks for it goes on.
+func TestPanicInFindingAResource(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := run(t, Config{})
+		w := many(2)
+		e.publish(w, parts)
+		synctest.Wait()
+		s := connected(e, Delta, parts, namesOf(2)...)
+		s.accept(s.receive())
+		w = w.with(parts, nameAt(0), "changed").with(parts, nameAt(1), "changed, too")
+		update := func(w World) {
+			e.Publish(Update{World: w, Changed: []Changed{{Type: parts, Name: nameAt(0)}, {Type: parts, Name: nameAt(1)}}})
+		}
+		update(cursed{fakeWorld: w, find: nameAt(0)})
+		r := s.receive()
+		if !slices.Equal(r.contents(), []string{"changed, too"}) || len(r.Removed) > 0 {
+			t.Errorf("got %q without %q", r.contents(), r.Removed)
+		}
+		s.accept(r)
+		update(w)
+		if got := s.receive().contents(); !slices.Equal(got, []string{"changed"}) {
+			t.Errorf("got %q", got)
+		}
+	})
+}
+
+// ended takes what a subscriber is still sent, and fails if it is not ended.
+func ended(t *testing.T, s *Subscriber) {
+	t.Helper()
+	for limit := time.After(time.Minute); ; {
+		select {
+		case _, open := <-s.Out():
+			if !open {
+				if !s.Failed() {
+					t.Error("it is ended without a fault")
+				}
+				return
+			}
+		case <-limit:
+			t.Error("it is not ended")
+			return
+		}
+	}
+}
+
+// A panic in what is done for one subscriber ends that one, in a worker and in
+// the dispatcher alike; the others are told what changed.
+func TestPanicForAStreamEndsThatStream(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := run(t, Config{})
+		w := many(1)
+		e.publish(w, parts)
+		synctest.Wait()
+		join := func(namespace string) *Subscriber {
+			s := e.Connect(Info{ID: namespace}, Client{Kind: "test", Namespace: namespace}, Delta)
+			s.Request(Request{Type: parts, Subscribe: namesOf(1)})
+			return s
+		}
+		poor, well := join("poor"), join("well")
+		for _, s := range []*Subscriber{poor, well} {
+			s.accept(s.receive())
+		}
+		w = w.with(parts, nameAt(0), "changed")
+		e.Publish(Update{World: cursed{fakeWorld: w, view: "poor"}, Reviewed: []string{"*"}, Changed: []Changed{{Type: parts, Name: nameAt(0)}}})
+		r := well.receive()
+		if got := r.contents(); !slices.Equal(got, []string{"changed"}) {
+			t.Errorf("got %q", got)
+		}
+		well.accept(r)
+		ended(t, poor)
+		ended(t, join("poor")) // in a worker
+		if n := e.survived(PanicStream); n != 2 || e.Len() != 1 {
+			t.Errorf("%d panics were counted, %d subscribers are left", n, e.Len())
+		}
+		e.publish(w.with(parts, nameAt(0), "well"), parts, nameAt(0))
+		synctest.Wait()
+		for _, s := range []*Subscriber{well, join("poor")} {
+			if got := s.receive().contents(); !slices.Equal(got, []string{"well"}) {
+				t.Errorf("got %q", got)
+			}
+		}
+	})
+}
+
+// A panic in a step for all ends all, so that none of them misses a change.
+func TestPanicInAStepEndsEveryStream(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := run(t, Config{})
+		w := many(1)
+		e.publish(w, parts)
+		synctest.Wait()
+		list := []*Subscriber{connected(e, Delta, parts, namesOf(1)...), connected(e, WholeState, parts, namesOf(1)...)}
+		for _, s := range list {
+			s.accept(s.receive())
+		}
+		w = w.with(parts, nameAt(0), "changed")
+		e.Publish(Update{World: cursed{fakeWorld: w, complete: true}})
+		for _, s := range list {
+			ended(t, s)
+		}
+		if n := e.survived(PanicStep); n != 1 || e.Len() != 0 {
+			t.Errorf("%d panics were counted, %d subscribers are left", n, e.Len())
+		}
+		e.publish(w, parts)
+		synctest.Wait()
+		if got := connected(e, Delta, parts, namesOf(1)...).receive().contents(); !slices.Equal(got, []string{"changed"}) {
+			t.Errorf("got %q", got)
+		}
+	})
+}

@@ -1,0 +1,51 @@
+package push
+
+import (
+	"slices"
+	"testing"
+	"testing/synctest"
+)
+
+// A kind of client that takes a removal for an answer is not told that a name
+// does not exist. What comes, and what goes after it came, it is told.
+func TestMissingNameIsSilence(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := run(t, Config{})
+		var w fakeWorld
+		e.publish(w, links)
+		<-e.Primed()
+		deaf := e.Connect(Info{ID: "deaf"}, Client{Kind: silentKind}, Delta)
+		other := e.Connect(Info{ID: "other"}, Client{Kind: "test"}, Delta)
+		for _, s := range []*Subscriber{deaf, other} {
+			s.Request(Request{Type: links, Subscribe: []string{"a"}})
+		}
+		r := other.receive()
+		if !slices.Equal(r.Removed, []string{"a"}) {
+			t.Errorf("the other was told %v", r.Removed)
+		}
+		other.accept(r)
+		nothingComes(t, deaf)
+		deaf.Request(Request{Type: links, Subscribe: []string{"a"}}) // asked again
+		nothingComes(t, deaf)
+		e.publish(w.with(links, "a", "0"), links, "a")
+		for _, s := range []*Subscriber{deaf, other} {
+			r := s.receive()
+			if got := r.contents(); !slices.Equal(got, []string{"0"}) {
+				t.Errorf("%s got %v", s.Info.ID, got)
+			}
+			s.accept(r)
+		}
+		e.publish(w, links, "a")
+		for _, s := range []*Subscriber{deaf, other} {
+			if r := s.receive(); !slices.Equal(r.Removed, []string{"a"}) {
+				t.Errorf("%s was told %v", s.Info.ID, r.Removed)
+			}
+		}
+		// One that resumes is told that what it holds has gone.
+		back := e.Connect(Info{ID: "back"}, Client{Kind: silentKind}, Delta)
+		back.Request(Request{Type: links, Subscribe: []string{"a"}, Held: map[string]Version{"a": {1}}})
+		if r := back.receive(); !slices.Equal(r.Removed, []string{"a"}) {
+			t.Errorf("who resumes was told %v", r.Removed)
+		}
+	})
+}
