@@ -15,7 +15,7 @@ var pages = []string{"/metrics", "/api/v1/services", "/api/v1/clients", "/api/v1
 // slowAdmin asks for pages of the admin address again and again without reading
 // any, reads one byte at a time, and sends requests one byte at a time.
 func slowAdmin(t *testing.T, r *room) string {
-	n := size(200, 10)
+	n := size(100, 10)
 	r.beside(t, func(ctx context.Context) error {
 		ctx, stop := context.WithTimeout(ctx, size(8*time.Second, time.Second))
 		defer stop()

@@ -20,6 +20,10 @@ type attack struct {
 	late time.Duration
 }
 
+// slower is how many times what a change takes in quiet is added to that, for
+// the machine may be busy with other things.
+const slower = 20
+
 // attacks are what the program is held to bear. A late bound is far above what
 // is measured on two cores that attackers, program and good client share: it is
 // there to tell slower from stopped.
@@ -98,11 +102,12 @@ func (a attack) judge(t *testing.T, f *figures) {
 	if !*full {
 		return // the attacks ran beside each other
 	}
-	if worst := f.beside.quantile(1); worst > a.late {
-		t.Errorf("the good client waited %v for a change, it may wait %v", worst, a.late)
+	late := a.late + slower*f.quiet.quantile(0.5)
+	if worst := f.beside.quantile(1); worst > late {
+		t.Errorf("the good client waited %v for a change, it may wait %v", worst, late)
 	}
-	if worst := f.ready.quantile(1); worst > a.late {
-		t.Errorf("/readyz took %v to answer, it may take %v", worst, a.late)
+	if worst := f.ready.quantile(1); worst > late {
+		t.Errorf("/readyz took %v to answer, it may take %v", worst, late)
 	}
 }
 

@@ -51,19 +51,20 @@ var lies = []struct {
 	name  string
 	route servicecenter.Route
 	fault servicecenter.Fault
+	times int // it is told at least; after errors the program asks less often
 }{
-	{"an error of its own", servicecenter.Any, servicecenter.FailWith(servicecenter.Internal)},
-	{"a proxy's error page", servicecenter.Any, servicecenter.Answer(http.StatusBadGateway, "text/html", "<html>bad gateway")},
-	{"an error with status 200", servicecenter.Any, servicecenter.Answer(http.StatusOK, json, `{"errorCode":"500003","errorMessage":"no"}`)},
-	{"no body", servicecenter.Any, servicecenter.Empty()},
-	{"no JSON", servicecenter.Any, servicecenter.Garbage()},
-	{"half of the list", servicecenter.ListServices, servicecenter.CutOff(100)},
-	{"half of the instances", servicecenter.BatchFind, servicecenter.CutOff(100)},
-	{"an empty object", servicecenter.Any, servicecenter.Answer(http.StatusOK, json, `{}`)},
-	{"an empty list", servicecenter.ListServices, servicecenter.Answer(http.StatusOK, json, `{"services":[]}`)},
-	{"instances of nothing", servicecenter.BatchFind, servicecenter.Answer(http.StatusOK, json, `{"services":{"updated":[]}}`)},
-	{"everything late", servicecenter.Any, servicecenter.Late(400 * time.Millisecond)},
-	{"nothing at all", servicecenter.Any, servicecenter.Hang()},
+	{"an error of its own", servicecenter.Any, servicecenter.FailWith(servicecenter.Internal), 1},
+	{"a proxy's error page", servicecenter.Any, servicecenter.Answer(http.StatusBadGateway, "text/html", "<html>bad gateway"), 1},
+	{"an error with status 200", servicecenter.Any, servicecenter.Answer(http.StatusOK, json, `{"errorCode":"500003","errorMessage":"no"}`), 1},
+	{"no body", servicecenter.Any, servicecenter.Empty(), 1},
+	{"no JSON", servicecenter.Any, servicecenter.Garbage(), 1},
+	{"half of the list", servicecenter.ListServices, servicecenter.CutOff(100), 1},
+	{"half of the instances", servicecenter.BatchFind, servicecenter.CutOff(100), 1},
+	{"an empty object", servicecenter.Any, servicecenter.Answer(http.StatusOK, json, `{}`), 1},
+	{"an empty list", servicecenter.ListServices, servicecenter.Answer(http.StatusOK, json, `{"services":[]}`), 3},
+	{"instances of nothing", servicecenter.BatchFind, servicecenter.Answer(http.StatusOK, json, `{"services":{"updated":[]}}`), 3},
+	{"everything late", servicecenter.Any, servicecenter.Late(400 * time.Millisecond), 1},
+	{"nothing at all", servicecenter.Any, servicecenter.Hang(), 1},
 }
 
 // faultyRegistry has a registry answer wrongly in every way, one after the
@@ -77,7 +78,7 @@ func faultyRegistry(t *testing.T, r *room) string {
 	asked := r.center.Requests(servicecenter.Any)
 	r.beside(t, func(ctx context.Context) error {
 		for _, lie := range lies {
-			if err := r.center.tell(ctx, lie.route, lie.fault); err != nil {
+			if err := r.center.tell(ctx, lie.route, lie.fault, lie.times); err != nil {
 				return fmt.Errorf("%s: %w", lie.name, err)
 			}
 			r.good.Read(func(s *xdsclient.State) {
@@ -97,7 +98,7 @@ func faultyRegistry(t *testing.T, r *room) string {
 }
 
 // tell has the registry answer wrongly until it has done so some times.
-func (c *center) tell(ctx context.Context, route servicecenter.Route, fault servicecenter.Fault) error {
+func (c *center) tell(ctx context.Context, route servicecenter.Route, fault servicecenter.Fault, times int) error {
 	wrong := make(chan struct{}, 1000)
 	c.Inject(route, func(s *servicecenter.Server, w http.ResponseWriter, r *http.Request, next http.Handler) {
 		select {
@@ -107,10 +108,10 @@ func (c *center) tell(ctx context.Context, route servicecenter.Route, fault serv
 		fault(s, w, r, next)
 	}, 0)
 	defer c.Mend()
-	for range size(4, 1) {
+	for range times {
 		select {
 		case <-wrong:
-		case <-time.After(patience / 4):
+		case <-time.After(patience / 2):
 			return fmt.Errorf("the registry is not asked")
 		case <-ctx.Done():
 			return ctx.Err()

@@ -99,7 +99,7 @@ func (r *room) change(t *testing.T) time.Duration {
 // all the while whether the program is ready.
 func (r *room) beside(t *testing.T, attack func(context.Context) error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
 	over, asked := make(chan error, 1), make(chan error, 1)
 	go func() { over <- attack(ctx) }()
 	go func() { asked <- r.keepAsking(ctx) }()

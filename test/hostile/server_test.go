@@ -155,7 +155,7 @@ const kept = 4 << 10
 func (j *journal) Write(p []byte) (int, error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if at := bytes.Index(p, []byte("panic")); at >= 0 && j.panicked == "" {
+	if bytes.Contains(p, []byte("panic")) && j.panicked == "" {
 		j.panicked = strings.Clone(string(p))
 	}
 	if j.text = append(j.text, p...); len(j.text) > 2*kept {

@@ -79,7 +79,12 @@ func (o *outcomes) visit(ctx context.Context, conn *grpc.ClientConn, id string, 
 }
 
 // resetStorm opens streams and resets them in the same breath, without waiting
-// for anything, as fast as the program takes them.
+// for anything: twice as many a second as are let in, for a while.
+//
+// Nothing limits what one connection may open and reset: as fast as it can be
+// sent, it takes all the processors there are, and a change then waits for
+// seconds on two of them. A limit by connection is to let this row send without
+// a pause.
 func resetStorm(t *testing.T, r *room) string {
 	var c *crowd
 	r.beside(t, func(ctx context.Context) error {
@@ -114,7 +119,13 @@ func (r *room) resetAll(ctx context.Context, ask []byte, end time.Time, c *crowd
 		return err
 	}
 	_ = conn.SetWriteDeadline(end)
-	for n := uint32(1); timeLeft(ctx, end) && n < 1<<30; n += 2 {
+	const burst, pause = 20, 100 * time.Millisecond // on each connection
+	again := time.NewTicker(pause)
+	defer again.Stop()
+	for n := uint32(1); timeLeft(ctx, end); n += 2 {
+		if n/2%burst == 0 {
+			<-again.C
+		}
 		if err := resetOne(conn, n, ask); err != nil {
 			return nil //nolint:nilerr // to close the connection is a good answer
 		}

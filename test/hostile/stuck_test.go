@@ -24,12 +24,18 @@ func unread(t *testing.T, r *room) string {
 	churned := 0
 	r.beside(t, func(ctx context.Context) error {
 		c := newCrowd(ctx)
+		var conns []net.Conn
+		defer func() {
+			for _, conn := range conns {
+				_ = conn.Close()
+			}
+		}()
 		for i := range n {
 			conn, err := r.connect(ctx)
 			if err != nil {
 				return err
 			}
-			defer conn.Close()
+			conns = append(conns, conn)
 			window := uint32(1 << 30)
 			if i%2 == 0 {
 				window = 1 << 10

@@ -51,8 +51,12 @@ func greeting(window uint32) []byte {
 func begin(stream uint32, method string) []byte {
 	var block []byte
 	for _, field := range [][2]string{
-		{":method", "POST"}, {":scheme", "http"}, {":path", method}, {":authority", "isthmus"},
-		{"content-type", "application/grpc"}, {"te", "trailers"},
+		{":method", "POST"},
+		{":scheme", "http"},
+		{":path", method},
+		{":authority", "isthmus"},
+		{"content-type", "application/grpc"},
+		{"te", "trailers"},
 	} {
 		block = append(block, 0) // literal, not to be remembered, with a new name
 		for _, text := range field {
