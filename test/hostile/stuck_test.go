@@ -105,9 +105,9 @@ func nackEverything(t *testing.T, r *room) string {
 			return err
 		}
 		defer conns.close()
-		ctx, stop := context.WithTimeout(ctx, size(6*time.Second, time.Second))
+		nacking, stop := context.WithCancel(ctx)
 		defer stop()
-		c = newCrowd(ctx)
+		c = newCrowd(nacking)
 		c.send(n, func(ctx context.Context, i int) error {
 			s, err := conns.open(ctx, i, delta)
 			if err != nil {
@@ -127,10 +127,9 @@ func nackEverything(t *testing.T, r *room) string {
 				}
 			}
 		})
-		if _, err := r.churn(ctx, size(6*time.Second, time.Second)); err != nil {
-			return err
-		}
-		return unlessStopped(c.wait())
+		_, err = r.churn(ctx, size(6*time.Second, time.Second))
+		stop()
+		return errors.Join(err, unlessStopped(c.wait()))
 	})
 	return fmt.Sprintf("%d clients of everything, %d NACKs", n, c.count.Load())
 }
