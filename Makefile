@@ -46,6 +46,12 @@ HISTORIES ?= 10000
 laws: ## Hold the laws of the whole by HISTORIES (10000) random histories
 	go test -timeout 15m $(TESTFLAGS) -run '^TestAnyHistoryEndsWithWhatTheRegistriesSay$$' ./internal/app -rapid.checks=$$(($(HISTORIES) / 4))
 
+# Attacks whose name has this in it: make hostile ATTACK=names
+ATTACK ?= .
+.PHONY: hostile
+hostile: ## Attack the real program in 512 MiB beside a good client (ATTACK= narrows)
+	go test -timeout 10m -v $(TESTFLAGS) -run '^(TestMemoryLimitIsHard|TestAttacks)$$/$(ATTACK)' ./test/hostile -full
+
 .PHONY: e2e
 e2e: $(if $(wildcard cmd/isthmus),build) ## Run the end-to-end test modules under test/ (TESTFLAGS=)
 	@modules='$(E2E_MODULES)'; \

@@ -11,7 +11,7 @@ import (
 // deltaRequest turns a message into the engine's terms. A nonce that is not
 // that of a response answers nothing, but what rides on it counts all the same.
 func (s *stream) deltaRequest(t push.Type, m *discoveryv3.DeltaDiscoveryRequest) push.Request {
-	r := push.Request{Type: t, Answer: answerOf(m)}
+	r := push.Request{Type: t, Answer: s.answerOf(t, m)}
 	first := !s.delta[t]
 	s.delta[t] = true
 	if first {

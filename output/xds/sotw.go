@@ -17,7 +17,7 @@ type sotwType struct {
 // sotwRequest turns a message into the engine's terms. One whose nonce is not
 // that of the newest response crossed it on the way.
 func (s *stream) sotwRequest(t push.Type, m *discoveryv3.DiscoveryRequest) push.Request {
-	r := push.Request{Type: t, Answer: answerOf(m), Replace: true}
+	r := push.Request{Type: t, Answer: s.answerOf(t, m), Replace: true}
 	// The first request of a type may carry any nonce, and a change of
 	// subscription that answers nothing may carry none.
 	latest, nonce := s.latest(t), m.GetResponseNonce()

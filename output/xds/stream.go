@@ -44,11 +44,13 @@ type request interface {
 }
 
 // answerOf reads a message's word on a response. It is a refusal by having a
-// reason, whatever version it carries.
-func answerOf(m request) push.Answer {
+// reason, whatever version it carries. Nonces can be guessed, but nobody can
+// answer what has not been sent: it would make room for another response while
+// the first is still in the outbox, which holds one of each type.
+func (s *stream) answerOf(t push.Type, m request) push.Answer {
 	serial, err := strconv.ParseUint(m.GetResponseNonce(), 10, 64)
 	switch {
-	case err != nil:
+	case err != nil || serial > s.latest(t):
 		return push.Answer{}
 	case m.GetErrorDetail() != nil:
 		return push.Answer{Verdict: push.Refuse, Serial: serial, Reason: cut(m.GetErrorDetail().GetMessage(), reasonBytes)}

@@ -3,6 +3,7 @@ package xds_test
 import (
 	"fmt"
 	"runtime"
+	"strconv"
 	"testing"
 	"time"
 
@@ -79,6 +80,30 @@ func TestStuckClientsCostNothing(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A client that does not read and answers what it has not been sent, by guessing
+// nonces, keeps no worker from the others.
+func TestGuessedNoncesHarmNobody(t *testing.T) {
+	const host, nonces, rounds = "big.example", 40, 60
+	r := newRig(t, setup{engine: push.Config{Workers: 1}})
+	r.put(bigService(host, 300)...)
+	guesser := openRaw(t, r.dial(), adsDelta)
+	for range rounds {
+		for nonce := range nonces {
+			guesser.say(&discoveryv3.DeltaDiscoveryRequest{
+				Node: xdsclient.Node("guesser", "shop", "envoy"), TypeUrl: eds, ResponseNonce: strconv.Itoa(nonce), ResourceNamesSubscribe: clustersOf(host),
+			})
+		}
+	}
+	reader := r.deltaWith(xdsclient.Config{Node: xdsclient.Node("reader", "shop", "envoy")})
+	reader.Subscribe(eds, clusterOf(host))
+	for round := uint32(2); round < 100; round++ {
+		e := endpoint("shop", host, "0", "")
+		e.Spec = model.Endpoint{Address: "10.1.0.0", Weight: round}
+		r.put(e)
+		reader.Await("the change", func(s *xdsclient.State) bool { return weightOf(s, clusterOf(host)) == round })
 	}
 }
 

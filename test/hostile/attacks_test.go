@@ -1,0 +1,129 @@
+package hostile
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+)
+
+// attack is one row of the table.
+type attack struct {
+	name string
+	// setup prepares what the room must have; nil is the plain one.
+	setup func(t *testing.T) setup
+	// run attacks, and returns what was done, in numbers. It is to fail if the
+	// attack does not come off, for then nothing is shown.
+	run func(t *testing.T, r *room) string
+	// late is the longest that the good client may wait for a change, and
+	// /readyz for its answer, beside the attack.
+	late time.Duration
+}
+
+// slower is how many times what a change takes in quiet is added to that, for
+// the machine may be busy with other things.
+const slower = 20
+
+// attacks are what the program is held to bear. A late bound is far above what
+// is measured on two cores that attackers, program and good client share: it is
+// there to tell slower from stopped.
+var attacks = []attack{
+	{"silent", nil, silent, 2 * time.Second},
+	{"handshakes", withTLS, handshakes, 2 * time.Second},
+	{"unread", nil, unread, 2 * time.Second},
+	{"unanswered", nil, unanswered, 2 * time.Second},
+	{"garbage-bytes", nil, garbageBytes, 2 * time.Second},
+	{"garbage-frames", nil, garbageFrames, 2 * time.Second},
+	{"garbage-messages", nil, garbageMessages, 2 * time.Second},
+	{"random-requests", nil, randomRequests, 2 * time.Second},
+	{"nack", nil, nackEverything, 2 * time.Second},
+	{"streams", nil, streamStorm, 2 * time.Second},
+	{"connections", nil, connectionStorm, 2 * time.Second},
+	{"resets", nil, resetStorm, 2 * time.Second},
+	{"slow-admin", nil, slowAdmin, 2 * time.Second},
+	{"unknown-names", nil, unknownNames, 2 * time.Second},
+	{"faulty-registry", withServiceCenter, faultyRegistry, 2 * time.Second},
+	{"kill", withDataDir, killAgainAndAgain, 10 * time.Second},
+}
+
+func TestAttacks(t *testing.T) {
+	results := make([]*figures, len(attacks))
+	for i, a := range attacks {
+		results[i] = &figures{name: a.name}
+		t.Run(a.name, func(t *testing.T) {
+			if !*full {
+				t.Parallel()
+			}
+			results[i].ok = a.hold(t, results[i])
+		})
+	}
+	if *full {
+		fmt.Println(table(results))
+	}
+}
+
+// hold runs an attack and holds the program to its bounds.
+func (a attack) hold(t *testing.T, f *figures) bool {
+	var s setup
+	if a.setup != nil {
+		s = a.setup(t)
+	}
+	r := open(t, s, f)
+	r.quiet(t)
+	before := r.server.metrics(t)
+	r.server.forgetPeak(t)
+	f.did = a.run(t, r)
+	f.peak = max(f.peak, r.server.peak(t))
+	after := r.server.metrics(t)
+	f.refused = after.Sum(rejected) - before.Sum(rejected)
+	f.delayed = after.Sum(delayed) - before.Sum(delayed)
+	r.settle(t, before.Sum("go_goroutines"))
+	r.good.Close()
+	if err := r.server.stop(); err != nil {
+		t.Errorf("the program ended badly: %v", err)
+	}
+	a.judge(t, f)
+	return !t.Failed()
+}
+
+const (
+	rejected = "isthmus_streams_rejected_total"
+	delayed  = "isthmus_requests_delayed_total"
+)
+
+func (a attack) judge(t *testing.T, f *figures) {
+	t.Helper()
+	if f.peak >= allowance {
+		t.Errorf("the program needed %.0f MiB, it may need %d", f.peak/mib, allowance>>20)
+	}
+	if len(f.beside) < 2 {
+		t.Errorf("%d changes were made beside the attack, which shows nothing", len(f.beside))
+	}
+	if !*full {
+		return // the attacks ran beside each other
+	}
+	late := a.late + slower*f.quiet.quantile(0.5)
+	if worst := f.beside.quantile(1); worst > late {
+		t.Errorf("the good client waited %v for a change, it may wait %v", worst, late)
+	}
+	if worst := f.ready.quantile(1); worst > late {
+		t.Errorf("/readyz took %v to answer, it may take %v", worst, late)
+	}
+}
+
+// table shows what was measured.
+func table(results []*figures) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "Limit of memory: RLIMIT_DATA of %d MiB, in force for every process; peak is VmHWM.\n", allowance>>20)
+	b.WriteString("Change: a file is in place → the good client has ACKed it, in ms.\n\n")
+	const row = "%-17s %-4s %8v %9v %9v %10v %10v %8v %8v %8v %8v  %s\n"
+	fmt.Fprintf(&b, row, "attack", "", "peak MiB", "quiet p50", "quiet max", "beside p50", "beside max", "changes", "/readyz", "refused", "delayed", "what was done")
+	for _, f := range results {
+		if len(f.quiet) == 0 {
+			continue // it was not chosen
+		}
+		fmt.Fprintf(&b, row, f.name, map[bool]string{true: "ok", false: "FAIL"}[f.ok], int(f.peak/mib), ms(f.quiet.quantile(0.5)), ms(f.quiet.quantile(1)),
+			ms(f.beside.quantile(0.5)), ms(f.beside.quantile(1)), len(f.beside), ms(f.ready.quantile(1)), f.refused, f.delayed, f.did)
+	}
+	return b.String()
+}

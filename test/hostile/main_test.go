@@ -1,0 +1,67 @@
+package hostile
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/isthmus-mesh/isthmus/internal/testkit/until"
+)
+
+var (
+	full = flag.Bool("full", false, "attack at full size, one attack at a time, and hold it to its time bounds")
+	seed = flag.Uint64("seed", 1, "what random attacks begin with")
+)
+
+// workDir is where the program is built to; it is removed at the end.
+var workDir string
+
+func TestMain(m *testing.M) {
+	if os.Getenv(glutton) != "" {
+		os.Exit(swallow())
+	}
+	flag.Parse()
+	os.Exit(run(m))
+}
+
+func run(m *testing.M) int {
+	dir, err := os.MkdirTemp("", "isthmus-hostile-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(dir)
+	workDir = dir
+	code := m.Run()
+	if err := goleak.Find(); err != nil && code == 0 {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return code
+}
+
+// program builds the program once.
+var program = sync.OnceValues(func() (string, error) {
+	path := filepath.Join(workDir, "isthmus")
+	build := exec.Command("go", "build", "-buildvcs=false", "-o", path, "github.com/isthmus-mesh/isthmus/cmd/isthmus")
+	if out, err := build.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("build the program: %w\n%s", err, out)
+	}
+	return path, nil
+})
+
+// patience is how long a test waits for what must come about at rest. It is a
+// great deal more than it takes, for the machine may be busy with other things.
+const patience = time.Minute
+
+func await(t testing.TB, what string, check func() error) {
+	t.Helper()
+	until.NoError(t, patience, 10*time.Millisecond, what, check)
+}

@@ -1,0 +1,83 @@
+package hostile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+
+	"github.com/isthmus-mesh/isthmus/internal/testkit/xdsclient"
+)
+
+// unknownNames subscribes to load assignments of clusters that nobody knows.
+//
+// Each name costs the program far more than the name is long: 200 clients with
+// 10,000 names each cost gigabytes, and a change then takes seconds. What they
+// are to cost is nothing worth mentioning: 200 clients, 10,000 names each, and a
+// change takes at most twice as long as without them. Until then the numbers
+// here are what holds today; whoever makes it hold raises them, and lowers the
+// row's bound.
+func unknownNames(t *testing.T, r *room) string {
+	const clients, names = 50, 2000 // to become 200 and 10,000
+	n := size(clients, 5)
+	r.beside(t, func(ctx context.Context) error {
+		conns, err := r.attackers(10)
+		if err != nil {
+			return err
+		}
+		defer conns.close()
+		ctx, stop := context.WithCancel(ctx)
+		defer stop()
+		c, answered := newCrowd(ctx), make(chan struct{}, n)
+		c.send(n, func(ctx context.Context, i int) error {
+			s, err := conns.open(ctx, i, delta)
+			if err != nil {
+				return err
+			}
+			_ = s.SendMsg(marshal(&discoveryv3.DeltaDiscoveryRequest{
+				Node: xdsclient.Node(fmt.Sprint("unknown-", i), "shop", "envoy"), TypeUrl: xdsclient.EDS, ResourceNamesSubscribe: unheardOf(i, names),
+			}))
+			for first := true; ; first = false {
+				text, err := s.receive()
+				if err != nil {
+					return unlessOver(ctx, err)
+				}
+				if first {
+					answered <- struct{}{}
+				}
+				_ = s.SendMsg(ackOf(text))
+			}
+		})
+		err = awaitAnswers(ctx, answered, n)
+		if err == nil {
+			_, err = r.churn(ctx, size(4*time.Second, time.Second))
+		}
+		stop()
+		return errors.Join(err, unlessStopped(c.wait()))
+	})
+	return fmt.Sprintf("%d clients with %d unknown names each", n, names)
+}
+
+// unheardOf are names that no service and no other client has.
+func unheardOf(client, n int) []string {
+	names := make([]string, n)
+	for i := range names {
+		names[i] = fmt.Sprintf("outbound|%d||unknown-%d-%d.example.com", port, client, i)
+	}
+	return names
+}
+
+// awaitAnswers waits until so many clients have been answered.
+func awaitAnswers(ctx context.Context, answered <-chan struct{}, n int) error {
+	for i := range n {
+		select {
+		case <-answered:
+		case <-ctx.Done():
+			return fmt.Errorf("%d of %d clients were answered", i, n)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,182 @@
+package hostile
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"net"
+	"strings"
+	"testing"
+	"time"
+)
+
+// room is where one attack happens: a registry, the program over it, and a good
+// client of it.
+type room struct {
+	setup
+	registry *registry
+	server   *server
+	good     *good
+	figures  *figures
+	next     int // service to change
+}
+
+// setup is what differs between rooms.
+type setup struct {
+	listen  string      // default: a free port of loopback
+	tls     *tls.Config // of clients; nil without TLS
+	files   string      // of the listener's certificate, as the configuration has it
+	dataDir string
+	sources string // more of them
+	center  *center
+}
+
+const configuration = `
+sources:
+- name: files
+  required: true
+  file: {path: %q}
+%s
+outputs:
+  xds: {listen: %q%s}
+store: {dataDir: %q}
+admin: {listen: 127.0.0.1:0}
+`
+
+// open prepares a room; the good client has everything.
+func open(t *testing.T, s setup, f *figures) *room {
+	t.Helper()
+	if s.listen == "" {
+		s.listen = "127.0.0.1:0"
+	}
+	r := &room{setup: s, registry: newRegistry(t), figures: f}
+	r.serve(t)
+	r.good = befriend(t, "good", r)
+	return r
+}
+
+// serve starts the program, which may have run before.
+func (r *room) serve(t *testing.T) {
+	t.Helper()
+	r.server = serve(t, fmt.Sprintf(configuration, r.registry.dir, r.sources, r.listen, r.files, r.dataDir))
+}
+
+// target is what gRPC dials.
+func (r *room) target() string {
+	if strings.HasPrefix(r.listen, "unix://") {
+		return r.listen
+	}
+	return "passthrough:///" + r.server.xds
+}
+
+// connect opens a connection to the program's xDS port that says nothing yet.
+func (r *room) connect(ctx context.Context) (net.Conn, error) {
+	return new(net.Dialer).DialContext(ctx, "tcp", r.server.xds)
+}
+
+// quiet has the good client follow changes while nothing else happens.
+func (r *room) quiet(t *testing.T) {
+	t.Helper()
+	for range size(10, 3) {
+		r.figures.quiet = append(r.figures.quiet, r.change(t))
+	}
+}
+
+// change changes a service, and returns how long it took until the good client
+// had ACKed it. The second half of the services is left to attacks.
+func (r *room) change(t *testing.T) time.Duration {
+	t.Helper()
+	service := r.next % (services / 2)
+	r.next++
+	weight, at, err := r.registry.change(service)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r.good.follow(clusterName(service), weight, at)
+}
+
+// beside has the good client follow changes until an attack is over, and asks
+// all the while whether the program is ready.
+func (r *room) beside(t *testing.T, attack func(context.Context) error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
+	over, asked := make(chan error, 1), make(chan error, 1)
+	go func() { over <- attack(ctx) }()
+	go func() { asked <- r.keepAsking(ctx) }()
+	ended := false
+	defer func() { // also if the good client ends the test
+		cancel()
+		if !ended {
+			<-over
+		}
+		if err := <-asked; err != nil {
+			t.Errorf("beside the attack: %v", err)
+		}
+	}()
+	for {
+		r.figures.beside = append(r.figures.beside, r.change(t))
+		select {
+		case err := <-over:
+			ended = true
+			if err != nil {
+				t.Errorf("the attack did not come off: %v", err)
+			}
+			return
+		default:
+		}
+	}
+}
+
+// keepAsking asks for readiness several times a second until ctx ends.
+func (r *room) keepAsking(ctx context.Context) error {
+	again := time.NewTicker(200 * time.Millisecond)
+	defer again.Stop()
+	for {
+		asked := time.Now()
+		if err := r.server.readyz(); err != nil {
+			return err
+		}
+		r.figures.ready = append(r.figures.ready, time.Since(asked))
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-again.C:
+		}
+	}
+}
+
+// settle waits until nothing of an attack is left, and holds the good client
+// to what the registry says. Before is what the program's metrics were.
+func (r *room) settle(t *testing.T, before float64) {
+	t.Helper()
+	await(t, "the program to be as it was", func() error {
+		if err := r.server.readyz(); err != nil {
+			return err
+		}
+		m := r.server.metrics(t)
+		if n := m.Sum("isthmus_clients"); n != 1 {
+			return fmt.Errorf("it counts %v clients; the good one is 1", n)
+		}
+		if n := m.Sum("go_goroutines"); n > before+spareGoroutines {
+			return fmt.Errorf("it has %v goroutines and had %v", n, before)
+		}
+		return nil
+	})
+	r.change(t)
+	r.good.awaitAll(r.registry.says())
+	r.good.mustHaveLostNothing(t)
+	if said := r.server.log.panics(); said != "" {
+		t.Errorf("there was a panic: %s", said)
+	}
+}
+
+// spareGoroutines come and go at rest: those of a scrape, of a round of reading.
+const spareGoroutines = 10
+
+// size is one number at full size and another in short.
+func size[N any](large, small N) N {
+	if *full {
+		return large
+	}
+	return small
+}

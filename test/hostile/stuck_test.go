@@ -1,0 +1,182 @@
+package hostile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"testing"
+	"time"
+
+	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	"google.golang.org/genproto/googleapis/rpc/status"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/isthmus-mesh/isthmus/internal/testkit/xdsclient"
+)
+
+// unread subscribes to everything and never reads, while half of the catalog
+// changes without end. Half of the clients leave it in the socket, the others
+// give no room on the stream.
+func unread(t *testing.T, r *room) string {
+	n := size(300, 20)
+	requests := everything("unread")
+	churned := 0
+	r.beside(t, func(ctx context.Context) error {
+		c := newCrowd(ctx)
+		var conns []net.Conn
+		defer func() {
+			for _, conn := range conns {
+				_ = conn.Close()
+			}
+		}()
+		for i := range n {
+			conn, err := r.connect(ctx)
+			if err != nil {
+				return err
+			}
+			conns = append(conns, conn)
+			window := uint32(1 << 30)
+			if i%2 == 0 {
+				window = 1 << 10
+			}
+			_ = conn.(*net.TCPConn).SetReadBuffer(4 << 10)
+			opening := append(greeting(window), begin(1, delta)...)
+			for _, m := range requests {
+				opening = append(opening, message(1, m)...)
+			}
+			if _, err := conn.Write(opening); err != nil {
+				return err
+			}
+		}
+		if err := r.awaitClients(ctx, n+1); err != nil {
+			return err
+		}
+		c.send(1, func(ctx context.Context, _ int) (err error) {
+			churned, err = r.churn(ctx, size(6*time.Second, time.Second))
+			return err
+		})
+		return c.wait()
+	})
+	return fmt.Sprintf("%d clients of everything that never read, %d changes", n, churned)
+}
+
+// unanswered subscribes to everything, reads, and never answers.
+func unanswered(t *testing.T, r *room) string {
+	n, churned := size(300, 20), 0
+	r.beside(t, func(ctx context.Context) error {
+		conns, err := r.attackers(10)
+		if err != nil {
+			return err
+		}
+		defer conns.close()
+		reading, stop := context.WithCancel(ctx)
+		c := newCrowd(reading)
+		c.send(n, func(ctx context.Context, i int) error {
+			s, err := conns.open(ctx, i, delta)
+			if err != nil {
+				return err
+			}
+			for _, m := range everything(fmt.Sprint("unanswered-", i)) {
+				_ = s.SendMsg(m)
+			}
+			for err == nil {
+				_, err = s.receive()
+			}
+			return unlessOver(ctx, err)
+		})
+		err = r.awaitClients(ctx, n+1)
+		if err == nil {
+			churned, err = r.churn(ctx, size(6*time.Second, time.Second))
+		}
+		stop()
+		return errors.Join(err, unlessStopped(c.wait()))
+	})
+	return fmt.Sprintf("%d clients of everything that read and never answer, %d changes", n, churned)
+}
+
+// nackEverything answers every response with a NACK: half of the clients once
+// for each, the others again and again without being asked.
+func nackEverything(t *testing.T, r *room) string {
+	n, c := size(200, 10), (*crowd)(nil)
+	r.beside(t, func(ctx context.Context) error {
+		conns, err := r.attackers(10)
+		if err != nil {
+			return err
+		}
+		defer conns.close()
+		nacking, stop := context.WithCancel(ctx)
+		defer stop()
+		c = newCrowd(nacking)
+		c.send(n, func(ctx context.Context, i int) error {
+			s, err := conns.open(ctx, i, delta)
+			if err != nil {
+				return unlessOver(ctx, err)
+			}
+			for _, m := range everything(fmt.Sprint("nack-", i)) {
+				_ = s.SendMsg(m)
+			}
+			for {
+				text, err := s.receive()
+				if err != nil {
+					return unlessOver(ctx, err)
+				}
+				for range 1 + i%2*100 {
+					_ = s.SendMsg(nackOf(text))
+					c.count.Add(1)
+				}
+			}
+		})
+		_, err = r.churn(ctx, size(6*time.Second, time.Second))
+		stop()
+		return errors.Join(err, unlessStopped(c.wait()))
+	})
+	return fmt.Sprintf("%d clients of everything, %d NACKs", n, c.count.Load())
+}
+
+// ackOf is an ACK of a delta response, and nackOf a NACK.
+func ackOf(text []byte) []byte { return answerTo(text, nil) }
+
+func nackOf(text []byte) []byte {
+	return answerTo(text, &status.Status{Code: 3, Message: "I take nothing"})
+}
+
+func answerTo(text []byte, wrong *status.Status) []byte {
+	var response discoveryv3.DeltaDiscoveryResponse
+	_ = proto.Unmarshal(text, &response) // what cannot be read is answered without a nonce
+	return marshal(&discoveryv3.DeltaDiscoveryRequest{
+		TypeUrl: response.GetTypeUrl(), ResponseNonce: response.GetNonce(), ErrorDetail: wrong,
+	})
+}
+
+// everything are the requests of a delta client that subscribes to all clusters
+// and listeners, and to the load assignments of all clusters by name.
+func everything(id string) [][]byte {
+	return [][]byte{
+		marshal(&discoveryv3.DeltaDiscoveryRequest{Node: xdsclient.Node(id, "shop", "envoy"), TypeUrl: xdsclient.CDS, ResourceNamesSubscribe: []string{"*"}}),
+		marshal(&discoveryv3.DeltaDiscoveryRequest{TypeUrl: xdsclient.EDS, ResourceNamesSubscribe: clusterNames()}),
+		marshal(&discoveryv3.DeltaDiscoveryRequest{TypeUrl: xdsclient.LDS, ResourceNamesSubscribe: []string{"*"}}),
+	}
+}
+
+func marshal(m proto.Message) []byte {
+	b, err := proto.Marshal(m)
+	if err != nil {
+		panic(err) // only text that is not UTF-8 fails, and all of it is our own
+	}
+	return b
+}
+
+// churn changes the services that the good client does not time, for a while,
+// and returns how often.
+func (r *room) churn(ctx context.Context, d time.Duration) (changes int, err error) {
+	again := time.NewTicker(10 * time.Millisecond)
+	defer again.Stop()
+	for end := time.Now().Add(d); timeLeft(ctx, end); changes++ {
+		if _, _, err := r.registry.change(services/2 + changes%(services/2)); err != nil {
+			return changes, err
+		}
+		<-again.C
+	}
+	return changes, nil
+}
