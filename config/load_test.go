@@ -79,8 +79,11 @@ outputs: {xds: {listen: "127.0.0.1:1"}}
 		t.Fatal(problems)
 	}
 	want := []registry.Hold{
-		{For: time.Minute}, {Share: 0.5, Min: 10, For: 1500 * time.Millisecond},
-		{Share: 0.5, Min: 10, For: 3 * time.Minute}, {Share: 0.5, Min: 1, For: 3 * time.Minute}, {Share: 0.5, Min: 10, For: time.Minute},
+		{For: time.Minute},
+		{Share: 0.5, Min: 10, For: 1500 * time.Millisecond},
+		{Share: 0.5, Min: 10, For: 3 * time.Minute},
+		{Share: 0.5, Min: 1, For: 3 * time.Minute},
+		{Share: 0.5, Min: 10, For: time.Minute},
 	}
 	var got []registry.Hold
 	for _, s := range c.Sources {

@@ -151,6 +151,7 @@ func TestRestartWithoutFolderBeforeANearlyEmptyRegistry(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	request.Header.Set("Content-Type", "application/json")
 	request.Close = true
 	if n := r.deletions(); n > 0 {
 		t.Errorf("%d objects were deleted", n)

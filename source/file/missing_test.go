@@ -70,22 +70,22 @@ func (s *shelf) stays(during time.Duration, want ...string) {
 	s.t.Helper()
 	for end := time.Now().Add(during); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
 		synctest.Wait()
-		if end.Sub(time.Now()) > during-soon/2 {
+		if time.Until(end) > during-soon/2 {
 			s.serves(want)
 			continue
 		}
 		var got []string
 		endpoints := 0
 		for rec := range s.store.List(model.Filter{}) {
-			switch rec.Kind {
-			case model.KindService:
+			if rec.Kind == model.KindService {
 				got = append(got, fmt.Sprintf("%s@%s", rec.Name, rec.Place))
-			case model.KindEndpoint:
+			}
+			if rec.Kind == model.KindEndpoint {
 				endpoints++
 			}
 		}
 		if !slices.Equal(got, want) || endpoints != len(want) {
-			s.t.Fatalf("stored are %v with %d endpoints %s before the end, want %v", got, endpoints, end.Sub(time.Now()), want)
+			s.t.Fatalf("stored are %v with %d endpoints %s before the end, want %v", got, endpoints, time.Until(end), want)
 		}
 	}
 	if refused := s.Status().Refused; len(refused) > 0 {

@@ -17,6 +17,7 @@ func TestEachNamespaceSeesItsOwnServiceOfAHost(t *testing.T) {
 	}
 	second.Write("north.yaml", in("north", b[0]))
 	first.Write("south.yaml", in("south", b[1]))
+	first.Write("stays.yaml", service{Host: "stays.shop.example", Namespace: "south", Endpoints: endpoints(b[1])}) // lest everything goes, which is held
 	isthmus := start(t, first, second)
 	north, south := dial(t, isthmus, reviews+":80", "north"), dial(t, isthmus, reviews+":80", "south")
 	elsewhere, nowhere := dial(t, isthmus, reviews+":80", "elsewhere"), dial(t, isthmus, reviews+":80", "")

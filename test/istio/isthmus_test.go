@@ -213,6 +213,7 @@ func (i *isthmus) ask(method, path string, into any) error {
 	if err != nil {
 		return err
 	}
+	request.Header.Set("Content-Type", "application/json")
 	request.Close = true // no connection is left behind
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
