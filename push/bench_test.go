@@ -50,27 +50,30 @@ func BenchmarkIndex(b *testing.B) {
 	const subscribers, names = 500, 5000
 	for _, concerned := range []int{0, 1, subscribers} {
 		b.Run(strconv.Itoa(concerned)+"-concerned", func(b *testing.B) {
-			e := New(Config{Types: fakeTypes(), Frame: noFrame})
+			e := newEngine(Config{}, fakeTypes())
 			all := namesOf(names)
-			for i := range subscribers {
-				s := e.Connect(Info{}, Client{Kind: "test", Namespace: strconv.Itoa(i % 20)}, Delta)
-				e.index.add(s, parts, func(yield func(string) bool) {
+			for n := range subscribers {
+				s := e.Connect(Info{}, Client{Kind: "test", Namespace: strconv.Itoa(n % 20)})
+				i := s.begin(parts, Delta)
+				e.index.setView(i, View(n%20))
+				e.index.add(i, func(yield func(string) bool) {
 					for j, name := range all[1:] {
-						if j%50 == i%50 && !yield(name) {
+						if j%50 == n%50 && !yield(name) {
 							return
 						}
 					}
 				})
-				if i < concerned {
-					e.index.add(s, parts, func(yield func(string) bool) { yield(all[0]) })
+				if n < concerned {
+					e.index.add(i, func(yield func(string) bool) { yield(all[0]) })
 				}
 			}
-			c := Changed{Type: parts, Name: all[0]}
 			found := 0
+			question := uint64(0)
 			b.ReportAllocs()
 			for b.Loop() {
 				found = 0
-				e.index.concerned(c, func(View) bool { return true }, func(*Subscriber) { found++ })
+				question++
+				e.index.concerned(question, parts, Delta, all[0], nil, func(View) bool { return true }, func(*interest) { found++ })
 			}
 			if found != concerned {
 				b.Fatalf("found %d", found)
@@ -86,7 +89,7 @@ func BenchmarkAssemble(b *testing.B) {
 	tests := []struct {
 		name string
 		mode Mode
-		t    Type
+		t    Row
 		want int // resources in the response
 	}{
 		{"one-of-5000", Delta, parts, 1},
@@ -94,20 +97,20 @@ func BenchmarkAssemble(b *testing.B) {
 	}
 	for _, test := range tests {
 		b.Run(test.name, func(b *testing.B) {
-			e := New(Config{Types: fakeTypes(), Frame: noFrame})
+			e := newEngine(Config{}, fakeTypes())
 			w := many(names)
 			worlds := [2]World{w.with(test.t, nameAt(3), "even"), w.with(test.t, nameAt(3), "odd")}
-			e.world.Store(&worlds[1])
-			s := connected(e, test.mode, test.t, namesOf(names)...)
-			s.advance()
+			e.producers[0].world.Store(&worlds[1])
+			s := connected(e, test.mode, Type(test.t), namesOf(names)...)
+			s.advance(&turn{})
 			first := s.receive()
-			s.Request(Request{Type: test.t, Answer: Answer{Verdict: Accept, Serial: first.Serial}})
+			s.ask(Request{Type: Type(test.t), Answer: Answer{Word: ACK, Serial: first.Serial}})
 			b.ReportAllocs()
 			round := 0
 			for b.Loop() {
-				e.world.Store(&worlds[round%2])
-				s.mark(test.t, nameAt(3), pending{})
-				s.advance()
+				e.producers[0].world.Store(&worlds[round%2])
+				s.types[test.t].mark(nameAt(3), pending{})
+				s.advance(&turn{})
 				r := s.receive()
 				if len(r.Resources) != test.want {
 					b.Fatalf("%d resources", len(r.Resources))
@@ -119,14 +122,14 @@ func BenchmarkAssemble(b *testing.B) {
 		})
 	}
 	b.Run("first-5000", func(b *testing.B) {
-		e := New(Config{Types: fakeTypes(), Frame: noFrame})
+		e := newEngine(Config{}, fakeTypes())
 		var w World = many(names)
-		e.world.Store(&w)
+		e.producers[0].world.Store(&w)
 		all := namesOf(names)
 		b.ReportAllocs()
 		for b.Loop() {
 			s := connected(e, WholeState, wholes, all...)
-			s.advance()
+			s.advance(&turn{})
 			if r := s.receive(); len(r.Resources) != names {
 				b.Fatalf("%d resources", len(r.Resources))
 			}

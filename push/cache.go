@@ -8,7 +8,7 @@ import (
 // cache holds the encoded form of every subject somebody asked for. A slot has
 // room for one revision: the newest that was asked for.
 type cache struct {
-	frame  func(Encoded) [2][]byte
+	frame  func(Encoded) [modes][]byte
 	panics *panics
 
 	mu    sync.RWMutex
@@ -25,7 +25,7 @@ type cached struct {
 	used atomic.Bool // since the last sweep
 }
 
-func newCache(frame func(Encoded) [2][]byte, panics *panics) *cache {
+func newCache(frame func(Encoded) [modes][]byte, panics *panics) *cache {
 	return &cache{frame: frame, panics: panics, slots: map[any]*cached{}}
 }
 
@@ -43,10 +43,7 @@ func (c *cache) get(subject Subject, name string) *Resource {
 		entry.used.Store(true)
 	}
 	entry.once.Do(func() {
-		c.panics.attempt(PanicResource, name, func() {
-			encoded := subject.Encode()
-			entry.res.Store(&Resource{encoded, c.frame(encoded)})
-		})
+		c.panics.attempt(PanicResource, name, func() { entry.res.Store(newResource(subject.Encode(), c.frame)) })
 	})
 	return entry.res.Load()
 }

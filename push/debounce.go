@@ -27,29 +27,3 @@ func (d Debounce) Due(first, last time.Time, events int) time.Time {
 	}
 	return due
 }
-
-// pacer is a debounce with a clock.
-type pacer struct {
-	debounce Debounce
-	timer    *time.Timer
-	first    time.Time // zero while nothing waits
-}
-
-func newPacer(d Debounce) *pacer {
-	t := time.NewTimer(time.Hour)
-	t.Stop()
-	return &pacer{debounce: d, timer: t}
-}
-
-func (p *pacer) note(now time.Time, events int) {
-	if p.first.IsZero() {
-		p.first = now
-	}
-	p.timer.Reset(p.debounce.Due(p.first, now, events).Sub(now))
-}
-
-func (p *pacer) over() <-chan time.Time { return p.timer.C }
-
-func (p *pacer) reset() { p.first = time.Time{} }
-
-func (p *pacer) stop() { p.timer.Stop() }

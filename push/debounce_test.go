@@ -124,7 +124,7 @@ func TestEngineDelivers(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				e := run(t, Config{Debounce: test.debounce})
+				e := runTypes(t, Config{}, delayed(test.debounce))
 				e.publish(fakeWorld{}.with(parts, "a", "0"), parts)
 				<-e.Primed()
 				s := connected(e, Delta, parts, "a")
@@ -159,7 +159,7 @@ func TestEngineDelivers(t *testing.T) {
 // Enough changes end the wait; the same resource counts once.
 func TestEnoughChangesEndTheWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		e := run(t, Config{Debounce: Debounce{Quiet: time.Hour, Events: 3}})
+		e := runTypes(t, Config{}, delayed(Debounce{Quiet: time.Hour, Events: 3}))
 		w := many(3)
 		e.publish(w, parts)
 		time.Sleep(time.Hour)

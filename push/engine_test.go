@@ -95,7 +95,7 @@ func TestRefusalOfTheOldestResponse(t *testing.T) {
 		<-e.Primed()
 		s := connected(e, Delta, parts, namesOf(responses)...)
 		s.accept(s.receive())
-		var sent []Response
+		var sent []*Response
 		for i := range responses {
 			w = w.with(parts, nameAt(i), "second of "+strconv.Itoa(i))
 			e.publish(w, parts, nameAt(i))
@@ -170,16 +170,16 @@ func TestStepIsSeenWhole(t *testing.T) {
 		e.publish(w, parts)
 		<-e.Primed()
 		s := connected(e, Delta, wholes, namesOf(20)...)
-		s.Request(Request{Type: parts, Subscribe: namesOf(20)})
+		s.ask(Request{Type: parts, Subscribe: namesOf(20)})
 		s.accept(s.receive())
 		s.accept(s.receive())
 		u := Update{}
 		for _, name := range namesOf(20) {
 			w = w.with(wholes, name, "second").with(parts, name, "second")
-			u.Changed = append(u.Changed, Changed{Type: parts, Name: name}, Changed{Type: wholes, Name: name})
+			u.Changed = append(u.Changed, Changed{Row: parts, Name: name}, Changed{Row: wholes, Name: name})
 		}
 		u.World = w
-		e.Publish(u)
+		e.producers[0].Publish(u)
 		for _, want := range []Type{wholes, parts} {
 			if r := s.receive(); r.Type != want || len(r.Resources) != 20 {
 				t.Fatalf("round %d: %d resources of type %d, want all of type %d", i, len(r.Resources), r.Type, want)
@@ -218,34 +218,36 @@ func TestCloseLeavesNothing(t *testing.T) {
 	var list []*Subscriber
 	for range 10 {
 		s := connected(e, Delta, parts, namesOf(5)...)
-		s.Request(Request{Type: wholes, Wildcard: WildcardOn})
+		s.ask(Request{Type: wholes, Wildcard: WildcardOn})
 		s.receive()
 		s.receive()
 		list = append(list, s)
 	}
 	for _, s := range list {
 		s.Close()
-		s.Request(Request{Type: parts, Subscribe: []string{"late"}})
+		s.ask(Request{Type: parts, Subscribe: []string{"late"}})
 	}
-	if n, wild := len(e.index.named), len(e.index.wild[wholes]); n != 0 || wild != 0 || e.Len() != 0 {
-		t.Errorf("%d names, %d wildcards and %d subscribers are left", n, wild, e.Len())
+	x := e.index
+	left := len(x.one) + len(x.several) + len(x.members[parts]) + len(x.members[wholes]) + len(x.wild[wholes]) + len(x.views)
+	if left != 0 || e.Len() != 0 || e.holdings.total != 0 {
+		t.Errorf("%d entries, %d subscribers and %d bytes of budgets are left", left, e.Len(), e.holdings.total)
 	}
 }
 
 // What waits for a slow dispatcher is joined by name, never coarsened.
 func TestInboxJoinsByName(t *testing.T) {
 	b := newInbox()
-	b.put(Update{World: many(1), Changed: []Changed{{parts, "a", []string{"x"}, true}, {parts, "b", []string{"x"}, false}}})
-	b.put(Update{World: many(2), Changed: []Changed{{parts, "a", []string{"y"}, false}, {wholes, "b", nil, false}}})
-	b.put(Update{World: many(3), Changed: []Changed{{wholes, "b", []string{"y"}, false}}})
+	b.put(Update{World: many(1), Changed: []Changed{{parts, "a", []string{"x"}, true, false}, {parts, "b", []string{"x"}, false, false}}})
+	b.put(Update{World: many(2), Changed: []Changed{{parts, "a", []string{"y"}, false, false}, {wholes, "b", nil, false, false}}})
+	b.put(Update{World: many(3), Changed: []Changed{{wholes, "b", []string{"y"}, false, false}}})
 	u, ok := b.take()
 	if !u.Changed[0].Urgent || u.Changed[1].Urgent || u.Changed[2].Urgent {
 		t.Errorf("the one that was urgent once is not first of %v", u.Changed)
 	}
 	var got []string
 	for _, c := range u.Changed {
-		slices.Sort(c.Namespaces)
-		got = append(got, fmt.Sprintf("%d %s %v %t", c.Type, c.Name, c.Namespaces, c.Namespaces == nil))
+		slices.Sort(c.Audience)
+		got = append(got, fmt.Sprintf("%d %s %v %t", c.Row, c.Name, c.Audience, c.Audience == nil))
 	}
 	slices.Sort(got)
 	want := []string{"0 b [] true", "1 a [x y] false", "1 b [x] false"}

@@ -14,23 +14,30 @@ import (
 // The types of the fake worlds: full sets that are removed last, single
 // resources, and such as refer to those.
 const (
-	wholes Type = iota
+	wholes = iota
 	parts
 	links
 )
 
 // silentKind is of clients that are told nothing of links that do not exist.
-const silentKind = "deaf"
+const silentKind = "silent"
 
 func fakeTypes() []TypeSpec {
-	return []TypeSpec{wholes: {Name: "wholes", Whole: true, RemoveLast: true}, parts: {Name: "parts"}, links: {Name: "links", Needs: []Type{parts}, SilentTo: []string{silentKind}}}
+	return []TypeSpec{wholes: {Name: "wholes", Whole: true}, parts: {Name: "parts"}, links: {Name: "links", Needs: []string{"parts"}, Absent: absentLink}}
+}
+
+func absentLink(kind string, m Mode) Absence {
+	if kind == silentKind {
+		return Silence
+	}
+	return Removal
 }
 
 // fakeWorld holds the content of resources by type and name. All views see all of it.
 type fakeWorld [3]map[string]*fakeSubject
 
 type fakeSubject struct {
-	t       Type
+	t       Row
 	name    string
 	content string
 	encoded *atomic.Int64     // counts the calls of Encode; may be nil
@@ -38,7 +45,7 @@ type fakeSubject struct {
 }
 
 type fakeSlot struct {
-	t    Type
+	t    Row
 	name string
 }
 
@@ -55,21 +62,22 @@ func (s *fakeSubject) Encode() Encoded {
 	return Encoded{Name: s.name, Version: VersionOf(body), Body: body}
 }
 
-func (w fakeWorld) View(c Client) View { return View{Kind: c.Kind, Namespace: c.Namespace} }
+// Refers is to the resource of the same name.
+func (s *fakeSubject) Refers(string) iter.Seq[string] { return slices.Values([]string{s.name}) }
 
-func (w fakeWorld) Names(_ View, t Type) iter.Seq[string] { return maps.Keys(w[t]) }
+func (w fakeWorld) View(_ Row, c Client) View { return [2]string{c.Kind, c.Namespace} }
 
-func (w fakeWorld) Find(_ View, t Type, name string) (Subject, bool) {
+func (w fakeWorld) Names(_ View, t Row) iter.Seq[string] { return maps.Keys(w[t]) }
+
+func (w fakeWorld) Find(_ View, t Row, name string) (Subject, bool) {
 	s, ok := w[t][name]
 	return s, ok
 }
 
-func (w fakeWorld) Void(Type, string) (Encoded, bool) { return Encoded{}, false }
-
 func (w fakeWorld) Complete() bool { return true }
 
 // with returns a world in which one resource has another content.
-func (w fakeWorld) with(t Type, name, content string) fakeWorld {
+func (w fakeWorld) with(t Row, name, content string) fakeWorld {
 	w[t] = maps.Clone(w[t])
 	if w[t] == nil {
 		w[t] = map[string]*fakeSubject{}
@@ -85,7 +93,7 @@ func many(n int) fakeWorld {
 		w[t] = make(map[string]*fakeSubject, n)
 		for i := range n {
 			name := nameAt(i)
-			w[t][name] = &fakeSubject{t: Type(t), name: name, content: "first content of " + name}
+			w[t][name] = &fakeSubject{t: Row(t), name: name, content: "first content of " + name}
 		}
 	}
 	return w
@@ -106,8 +114,13 @@ func noFrame(Encoded) [2][]byte { return [2][]byte{} }
 // run starts an engine that ends with the test.
 func run(tb testing.TB, c Config) *Engine {
 	tb.Helper()
-	c.Types, c.Frame = fakeTypes(), noFrame
-	e := New(c)
+	return runTypes(tb, c, fakeTypes())
+}
+
+// runTypes starts an engine of one producer.
+func runTypes(tb testing.TB, c Config, types []TypeSpec) *Engine {
+	tb.Helper()
+	e := newEngine(c, types)
 	ctx, stop := context.WithCancel(context.Background())
 	var done sync.WaitGroup
 	done.Go(func() { e.Run(ctx) })
@@ -118,43 +131,71 @@ func run(tb testing.TB, c Config) *Engine {
 	return e
 }
 
+// newEngine returns an engine of one producer that does not run.
+func newEngine(c Config, types []TypeSpec) *Engine {
+	c.Frame = noFrame
+	e := New(c)
+	e.Produce(types)
+	return e
+}
+
+// delayed are the fake types with a debounce.
+func delayed(d Debounce) []TypeSpec {
+	types := fakeTypes()
+	for t := range types {
+		types[t].Debounce = [modes]Debounce{d, d}
+	}
+	return types
+}
+
 // publish makes a world the newest, in which some resources of a type changed.
-func (e *Engine) publish(w fakeWorld, t Type, names ...string) {
+func (e *Engine) publish(w fakeWorld, t Row, names ...string) {
 	u := Update{World: w}
 	for _, name := range names {
-		u.Changed = append(u.Changed, Changed{Type: t, Name: name})
+		u.Changed = append(u.Changed, Changed{Row: t, Name: name})
 	}
-	e.Publish(u)
+	e.producers[0].Publish(u)
 }
 
 // connected returns a subscriber to names of a type.
 func connected(e *Engine, m Mode, t Type, names ...string) *Subscriber {
-	s := e.Connect(Info{ID: "test"}, Client{Kind: "test"}, m)
+	s := e.Connect(Info{ID: "test", Protocol: protocols[m]}, Client{Kind: "test"})
 	if m == WholeState {
-		s.Request(Request{Type: t, Replace: true, Names: names})
+		s.ask(Request{Type: t, Replace: true, Names: names})
 	} else {
-		s.Request(Request{Type: t, Subscribe: names})
+		s.ask(Request{Type: t, Mode: Delta, Subscribe: names})
 	}
 	return s
 }
 
-// receive takes the next response as a stream does.
-func (s *Subscriber) receive() Response {
+var protocols = [modes]string{"whole states", "delta"}
+
+// ask makes a request within every budget, in the mode of the subscriber's protocol.
+func (s *Subscriber) ask(r Request) {
+	if s.Info.Protocol == protocols[Delta] {
+		r.Mode = Delta
+	}
+	if err := s.Request(r); err != nil {
+		panic(err)
+	}
+}
+
+func (s *Subscriber) receive() *Response {
 	r := <-s.Out()
 	s.Sent(r)
 	return r
 }
 
-func (s *Subscriber) accept(r Response) {
-	s.Request(Request{Type: r.Type, Answer: Answer{Verdict: Accept, Serial: r.Serial}})
+func (s *Subscriber) accept(r *Response) {
+	s.ask(Request{Type: r.Type, Answer: Answer{Word: ACK, Serial: r.Serial}})
 }
 
-func (s *Subscriber) refuse(r Response) {
-	s.Request(Request{Type: r.Type, Answer: Answer{Verdict: Refuse, Serial: r.Serial, Reason: "bad"}})
+func (s *Subscriber) refuse(r *Response) {
+	s.ask(Request{Type: r.Type, Answer: Answer{Word: NACK, Serial: r.Serial, Reason: "bad"}})
 }
 
 // contents lists what a response brings.
-func (r Response) contents() []string {
+func (r *Response) contents() []string {
 	var list []string
 	for _, res := range r.Resources {
 		list = append(list, string(res.Body))

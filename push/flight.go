@@ -11,6 +11,7 @@ type flight struct {
 	serial  uint64
 	version Version   // of all that the subscriber holds with it
 	brought int       // names that were new in it
+	step    uint64    // up to which it carries everything; 0 if it does not
 	since   time.Time // commit of its oldest change
 	waits   time.Time // since when an answer is awaited, to it or to one before it
 	sentAt  time.Time // zero until the transport has taken it
@@ -26,55 +27,76 @@ func (f *flight) stop() {
 
 // newest is the flight that the next response of the type waits for; nil if
 // everything was answered.
-func (st *state) newest() *flight {
-	if len(st.flights) == 0 {
+func (i *interest) newest() *flight {
+	if len(i.flights) == 0 {
 		return nil
 	}
-	return st.flights[len(st.flights)-1]
+	return i.flights[len(i.flights)-1]
 }
 
 // blocks reports whether the next response of the type has to wait.
-func (st *state) blocks() bool {
-	f := st.newest()
+func (i *interest) blocks() bool {
+	f := i.newest()
 	return f != nil && !f.overdue
 }
 
-// maxFlights bounds the responses whose acceptance is awaited.
+// inFlight reports whether a name is in the response that is waited for.
+func (i *interest) inFlight(name string) bool {
+	if !i.blocks() {
+		return false
+	}
+	serial := i.newest().serial
+	if h := i.holding(name); h != nil {
+		return h.serial == serial
+	}
+	return i.removed[name] == serial
+}
+
+// maxFlights bounds the responses whose ACK is awaited.
 const maxFlights = 8
 
 // launch notes that a response is on its way. Those before it may still be
 // answered. Of one that is too long ago only its resources are remembered, not
 // its removals: of those there is no end.
-func (st *state) launch(f *flight) {
-	st.newest().stop()
-	st.flights = append(st.flights, f)
-	if len(st.flights) <= maxFlights {
+func (i *interest) launch(f *flight) {
+	i.newest().stop()
+	i.flights = append(i.flights, f)
+	if len(i.flights) <= maxFlights {
 		return
 	}
-	first := st.flights[0]
-	st.flights = slices.Delete(st.flights, 0, 1)
-	st.flights[0].waits = first.waits
-	maps.DeleteFunc(st.aloft, func(name string, serial uint64) bool {
-		_, has := st.held[name]
-		return serial <= first.serial && !has
-	})
+	first := i.flights[0]
+	i.flights = slices.Delete(i.flights, 0, 1)
+	i.flights[0].waits = first.waits
+	maps.DeleteFunc(i.removed, func(_ string, serial uint64) bool { return serial <= first.serial })
 }
 
 // land returns the response that an answer is for, which is then no longer
 // awaited, nor are those before it; nil if there is none. Answers come in the
 // order of the responses.
-func (st *state) land(serial uint64) *flight {
-	at := slices.IndexFunc(st.flights, func(f *flight) bool { return f.serial == serial })
+func (i *interest) land(serial uint64) *flight {
+	at := slices.IndexFunc(i.flights, func(f *flight) bool { return f.serial == serial })
 	if at < 0 {
 		return nil
 	}
-	f := st.flights[at]
+	f := i.flights[at]
 	f.stop()
-	st.flights = slices.Delete(st.flights, 0, at+1)
-	if len(st.flights) == 0 {
-		st.aloft = nil
+	i.flights = slices.Delete(i.flights, 0, at+1)
+	i.landed = serial
+	i.settled = max(i.settled, f.step)
+	if len(i.flights) == 0 {
+		i.removed = nil
 	} else {
-		maps.DeleteFunc(st.aloft, func(_ string, by uint64) bool { return by <= serial })
+		maps.DeleteFunc(i.removed, func(_ string, by uint64) bool { return by <= serial })
 	}
 	return f
+}
+
+// cover notes that everything up to a step was sent: with the newest response,
+// or before it.
+func (i *interest) cover(step uint64) {
+	if f := i.newest(); f != nil && !f.overdue {
+		f.step = max(f.step, step)
+		return
+	}
+	i.settled = max(i.settled, step)
 }

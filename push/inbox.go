@@ -6,25 +6,31 @@ import (
 	"time"
 )
 
-// inbox holds the step from the world last dispatched to the newest. It never
-// grows beyond the names there are, however slow the dispatcher is.
+// inbox holds the step from a producer's world last dispatched to its newest.
+// It never grows beyond the names there are, however slow the dispatcher is.
 type inbox struct {
-	wake chan struct{} // holds a token while something waits
-
 	mu      sync.Mutex
 	pending *Update // without Changed
-	changed map[resourceName]change
+	changed map[rowName]change
+}
+
+type rowName struct {
+	Row
+	name string
 }
 
 // change is what is known of a changed resource, as in [Changed].
 type change struct {
-	namespaces []string
-	urgent     bool
+	audience        []string
+	urgent, revoked bool
 }
 
-func newInbox() inbox {
-	return inbox{wake: make(chan struct{}, 1), changed: map[resourceName]change{}}
+// and joins two changes of one resource.
+func (c change) and(o change) change {
+	return change{union(c.audience, o.audience), c.urgent || o.urgent, c.revoked || o.revoked}
 }
+
+func newInbox() inbox { return inbox{changed: map[rowName]change{}} }
 
 // put joins an update with those that wait. What each of them names stays
 // apart: nothing is marked that none of them named.
@@ -38,24 +44,12 @@ func (b *inbox) put(u Update) {
 	b.pending.Reviewed = both(b.pending.Reviewed, u.Reviewed)
 	b.pending.Committed = oldest(b.pending.Committed, u.Committed)
 	for _, c := range u.Changed {
-		key := resourceName{c.Type, c.Name}
-		joined := change{c.Namespaces, c.Urgent}
+		key, now := rowName{c.Row, c.Name}, change{c.Audience, c.Urgent, c.Revoked}
 		if before, ok := b.changed[key]; ok {
-			joined = change{union(before.namespaces, c.Namespaces), before.urgent || c.Urgent}
+			now = before.and(now)
 		}
-		b.changed[key] = joined
+		b.changed[key] = now
 	}
-	select {
-	case b.wake <- struct{}{}:
-	default:
-	}
-}
-
-// changes is how many resources the waiting step names.
-func (b *inbox) changes() int {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return len(b.changed)
 }
 
 // take returns the waiting step, what is urgent first; ok is false when there
@@ -71,15 +65,15 @@ func (b *inbox) take() (u Update, ok bool) {
 	for _, urgent := range []bool{true, false} {
 		for key, c := range b.changed {
 			if c.urgent == urgent {
-				u.Changed = append(u.Changed, Changed{key.Type, key.name, c.namespaces, c.urgent})
+				u.Changed = append(u.Changed, Changed{key.Row, key.name, c.audience, c.urgent, c.revoked})
 			}
 		}
 	}
-	b.changed = map[resourceName]change{}
+	b.changed = map[rowName]change{}
 	return u, true
 }
 
-// union joins two sets of namespaces, where nil is the set of all.
+// union joins two sets of audience keys, where nil is the set of all.
 func union(a, b []string) []string {
 	if a == nil || b == nil {
 		return nil
@@ -87,7 +81,7 @@ func union(a, b []string) []string {
 	return both(a, b)
 }
 
-// both joins two sets of namespaces.
+// both joins two sets of audience keys.
 func both(a, b []string) []string {
 	joined := slices.Concat(a, b)
 	slices.Sort(joined)

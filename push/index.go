@@ -1,127 +1,227 @@
 package push
 
 import (
+	"hash/maphash"
 	"iter"
-	"maps"
 	"sync"
 )
 
-// index tells who subscribed to a name, grouped by view: whether a change
-// concerns a view is asked once, however many subscribers share it.
+// index tells who subscribed to a name, and who is reached by an audience key.
+// What is found through it is one subscriber's interest in one type.
 type index struct {
-	mu    sync.RWMutex
-	named map[resourceName]byView
-	wild  map[Type]map[string]byView // by namespace of the view
+	seed maphash.Seed
+
+	mu sync.RWMutex
+	// Names are kept as hashes of type and name, which cost a stranger's name
+	// less than the name itself does. Of those with one subscriber, and that is
+	// all but every unknown name, one holds it; the others are in several. Two
+	// names with one hash share an entry: a mark too many is found out by
+	// comparing. The seed is secret, so nobody can bring that about.
+	one     map[uint64]*interest
+	several map[uint64]interests
+	members audiences // everyone who asked for a type
+	wild    audiences // those who asked for all of it
+	views   map[View]*sharedView
 }
 
-type resourceName struct {
-	Type
-	name string
-}
+type interests map[*interest]struct{}
 
-type byView map[View]map[*Subscriber]struct{}
+// audiences are interests by type and audience key.
+type audiences map[Type]map[string]interests
+
+// sharedView is a view that somebody has. The dispatcher asks each of them once
+// whether a change affects it, however many subscribers share it.
+type sharedView struct {
+	View
+	users    int
+	asked    uint64 // the question last asked
+	affected bool   // the answer
+}
 
 func newIndex() *index {
-	return &index{named: map[resourceName]byView{}, wild: map[Type]map[string]byView{}}
-}
-
-func (v byView) add(s *Subscriber) {
-	if v[s.view] == nil {
-		v[s.view] = map[*Subscriber]struct{}{}
-	}
-	v[s.view][s] = struct{}{}
-}
-
-func (v byView) remove(s *Subscriber) {
-	delete(v[s.view], s)
-	if len(v[s.view]) == 0 {
-		delete(v, s.view)
+	return &index{
+		seed: maphash.MakeSeed(),
+		one:  map[uint64]*interest{}, several: map[uint64]interests{},
+		members: audiences{}, wild: audiences{}, views: map[View]*sharedView{},
 	}
 }
 
-func (x *index) add(s *Subscriber, t Type, names iter.Seq[string]) {
+// hash is of a type and name. The multiplier spreads small numbers over 64 bits.
+func (x *index) hash(t Type, name string) uint64 {
+	return maphash.String(x.seed, name) ^ uint64(t+1)*0x9e3779b97f4a7c15 //nolint:gosec // wraps on purpose
+}
+
+func (x *index) add(i *interest, names iter.Seq[string]) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	for name := range names {
-		key := resourceName{t, name}
-		if x.named[key] == nil {
-			x.named[key] = byView{}
+		h := x.hash(i.t, name)
+		if many := x.several[h]; many != nil {
+			many[i] = struct{}{}
+			continue
 		}
-		x.named[key].add(s)
+		switch first := x.one[h]; first {
+		case nil, i:
+			x.one[h] = i
+		default:
+			x.several[h] = interests{first: {}, i: {}}
+			delete(x.one, h)
+		}
 	}
 }
 
-func (x *index) remove(s *Subscriber, t Type, names iter.Seq[string]) {
+func (x *index) remove(i *interest, names iter.Seq[string]) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	for name := range names {
-		key := resourceName{t, name}
-		x.named[key].remove(s)
-		if len(x.named[key]) == 0 {
-			delete(x.named, key)
+		h := x.hash(i.t, name)
+		if x.one[h] == i {
+			delete(x.one, h)
+			continue
+		}
+		many := x.several[h]
+		delete(many, i)
+		if len(many) == 0 {
+			delete(x.several, h)
 		}
 	}
 }
 
-// setWildcard enters or removes a subscriber to everything of a type.
-func (x *index) setWildcard(s *Subscriber, t Type, on bool) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	namespace := s.view.Namespace
-	switch {
-	case on:
-		if x.wild[t] == nil {
-			x.wild[t] = map[string]byView{}
+func (a audiences) add(i *interest) {
+	keys := a[i.t]
+	if keys == nil {
+		keys = map[string]interests{}
+		a[i.t] = keys
+	}
+	for _, key := range i.audience {
+		if keys[key] == nil {
+			keys[key] = interests{}
 		}
-		if x.wild[t][namespace] == nil {
-			x.wild[t][namespace] = byView{}
-		}
-		x.wild[t][namespace].add(s)
-	case x.wild[t][namespace] != nil:
-		x.wild[t][namespace].remove(s)
-		if len(x.wild[t][namespace]) == 0 {
-			delete(x.wild[t], namespace)
+		keys[key][i] = struct{}{}
+	}
+}
+
+func (a audiences) remove(i *interest) {
+	keys := a[i.t]
+	for _, key := range i.audience {
+		delete(keys[key], i)
+		if len(keys[key]) == 0 {
+			delete(keys, key)
 		}
 	}
 }
 
-// concerned calls mark for every subscriber of a changed resource whose view
-// is affected by the change.
-func (x *index) concerned(c Changed, affected func(View) bool, mark func(*Subscriber)) {
-	x.mu.RLock()
-	defer x.mu.RUnlock()
-	asked := map[View]bool{}
-	visit := func(views byView) {
-		for view, subscribers := range views {
-			yes, known := asked[view]
-			if !known {
-				yes = affected(view)
-				asked[view] = yes
-			}
-			if !yes {
-				continue
-			}
-			for s := range subscribers {
-				mark(s)
+// reached yields the interests that any of some audience keys reaches, nil
+// standing for all keys. One with several keys may come several times.
+func (a audiences) reached(t Type, keys []string) iter.Seq[*interest] {
+	return func(yield func(*interest) bool) {
+		if keys == nil {
+			for _, list := range a[t] {
+				for i := range list {
+					if !yield(i) {
+						return
+					}
+				}
 			}
 		}
-	}
-	visit(x.named[resourceName{c.Type, c.Name}])
-	wild := x.wild[c.Type]
-	if len(wild) == 0 {
-		return
-	}
-	namespaces := maps.Keys(wild)
-	if c.Namespaces != nil {
-		namespaces = func(yield func(string) bool) {
-			for _, n := range c.Namespaces {
-				if !yield(n) {
+		for _, key := range keys {
+			for i := range a[t][key] {
+				if !yield(i) {
 					return
 				}
 			}
 		}
 	}
-	for namespace := range namespaces {
-		visit(wild[namespace])
+}
+
+// join enters an interest under its audience keys, and leave removes it.
+func (x *index) join(i *interest) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.members.add(i)
+}
+
+func (x *index) leave(i *interest) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.members.remove(i)
+	x.wild.remove(i)
+	x.look(i, nil)
+}
+
+// setWildcard enters or removes an interest in everything of its type.
+func (x *index) setWildcard(i *interest, on bool) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if on {
+		x.wild.add(i)
+	} else {
+		x.wild.remove(i)
+	}
+}
+
+// setView notes what an interest sees.
+func (x *index) setView(i *interest, v View) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	shared := x.views[v]
+	if shared == nil {
+		shared = &sharedView{View: v}
+		x.views[v] = shared
+	}
+	x.look(i, shared)
+}
+
+// look gives an interest another view, or none. The lock is held.
+func (x *index) look(i *interest, v *sharedView) {
+	if old := i.view; old != nil {
+		if old.users--; old.users == 0 {
+			delete(x.views, old.View)
+		}
+	}
+	if i.view = v; v != nil {
+		v.users++
+	}
+}
+
+// concerned calls mark for every interest, in a mode, in a changed resource
+// whose view is affected by the change. The dispatcher alone calls it;
+// question numbers its calls.
+func (x *index) concerned(question uint64, t Type, m Mode, name string, keys []string, affected func(View) bool, mark func(*interest)) {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	visit := func(i *interest) {
+		v := i.view
+		if i.mode != m || v == nil { // it has not had its first turn, which looks at everything
+			return
+		}
+		if v.asked != question {
+			v.asked, v.affected = question, affected(v.View)
+		}
+		if v.affected {
+			mark(i)
+		}
+	}
+	h := x.hash(t, name)
+	if i := x.one[h]; i != nil {
+		visit(i)
+	}
+	for i := range x.several[h] {
+		visit(i)
+	}
+	for i := range x.wild.reached(t, keys) {
+		visit(i)
+	}
+}
+
+// reviewed calls mark for every interest in a type, reached by some audience
+// keys, whose view is affected.
+func (x *index) reviewed(t Type, keys []string, affected func(*interest) bool, mark func(*interest)) {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	for i := range x.members.reached(t, keys) {
+		if affected(i) {
+			mark(i)
+		}
 	}
 }

@@ -1,23 +1,13 @@
 package push
 
-import (
-	"sync"
-	"sync/atomic"
-)
+import "sync"
 
 // marks are the names that changed since they were last taken. Their lock is
 // apart from the subscriber's: whoever marks never waits for an assembly.
 type marks struct {
-	mu      sync.Mutex
-	types   []marked
-	recheck atomic.Bool // names that were not found are now known not to exist
-	review  atomic.Bool // the client may see something else now
-}
-
-// marked are the names of one type.
-type marked struct {
-	names  map[string]pending // nil if none
-	urgent bool               // one of them is
+	mu     sync.Mutex
+	names  map[string]pending
+	urgent bool // one of them is
 	// blocked is set while the next response has to wait, so that to look at
 	// the names is of no use yet. Only who holds the subscriber's lock sets it.
 	blocked bool
@@ -29,74 +19,71 @@ const tooMany = 1024
 
 // mark notes that a name may have changed. It reports whether that is reason
 // enough for a turn.
-func (s *Subscriber) mark(t Type, name string, p pending) bool {
-	s.marks.mu.Lock()
-	defer s.marks.mu.Unlock()
-	m := &s.marks.types[t]
+func (i *interest) mark(name string, p pending) bool {
+	m := &i.marks
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	if m.names == nil {
 		m.names = map[string]pending{}
 	}
-	m.names[name] = m.names[name].and(p)
+	if was, ok := m.names[name]; ok {
+		p = was.and(p)
+	}
+	m.names[name] = p
 	m.urgent = m.urgent || p.urgent
 	return !m.blocked || len(m.names) > tooMany
 }
 
-func (s *Subscriber) recheck() { s.marks.recheck.Store(true) }
-
-// takeMarks moves the marked names to the subscriber's own state.
-func (s *Subscriber) takeMarks() {
-	recheck := s.marks.recheck.Swap(false)
-	for t := range s.types {
-		st := &s.types[t]
-		for name, p := range s.takeMarked(t) {
-			st.want(name, p)
-		}
-		st.thin()
-		if recheck {
-			for name := range st.unproven {
-				_, held := st.held[name] // else the client waits for an answer
-				st.want(name, pending{force: !held})
-			}
-			clear(st.unproven)
-		}
-	}
-}
-
-func (s *Subscriber) takeMarked(t int) map[string]pending {
-	s.marks.mu.Lock()
-	defer s.marks.mu.Unlock()
-	m := &s.marks.types[t]
+// takeMarks moves the marked names to the pending ones.
+func (i *interest) takeMarks() {
+	m := &i.marks
+	m.mu.Lock()
 	names := m.names
-	m.names, m.urgent = nil, false
-	return names
-}
-
-// block notes for which types marks are no reason for a turn, because their
-// next response has to wait for an answer in any case: a client that is slow,
-// or stuck, costs a mark for each change and no worker.
-func (s *Subscriber) block() {
-	s.marks.mu.Lock()
-	defer s.marks.mu.Unlock()
-	for t := range s.types {
-		s.marks.types[t].blocked = s.types[t].blocks()
+	m.urgent = false
+	if len(names) == 0 {
+		m.mu.Unlock()
+		return
 	}
+	if len(i.pending) == 0 && !i.crowded && len(names) <= few { // as nearly always: the two change places
+		i.urgent = false
+		for _, p := range names {
+			i.urgent = i.urgent || p.urgent
+		}
+		i.pending, m.names = names, i.pending
+		m.mu.Unlock()
+		return
+	}
+	m.names = nil
+	m.mu.Unlock()
+	for name, p := range names {
+		i.want(name, p)
+	}
+	i.trim()
 }
 
-// unblock undoes that for a type, and tells what was marked meanwhile.
-func (s *Subscriber) unblock(t Type) (turn, urgent bool) {
-	s.marks.mu.Lock()
-	defer s.marks.mu.Unlock()
-	m := &s.marks.types[t]
-	m.blocked = false
-	return len(m.names) > 0, m.urgent
+// block notes whether marks are no reason for a turn, because the next response
+// has to wait for an answer in any case: a client that is slow, or stuck, costs
+// a mark for each change and no worker.
+func (i *interest) block() {
+	i.marks.mu.Lock()
+	defer i.marks.mu.Unlock()
+	i.marks.blocked = i.blocks()
+}
+
+// unblock undoes that, and tells what was marked meanwhile.
+func (i *interest) unblock() (turn, urgent bool) {
+	i.marks.mu.Lock()
+	defer i.marks.mu.Unlock()
+	i.marks.blocked = false
+	return len(i.marks.names) > 0, i.marks.urgent
 }
 
 // markedBeside counts the marked names that are not pending anyway.
-func (s *Subscriber) markedBeside(t int) (n int) {
-	s.marks.mu.Lock()
-	defer s.marks.mu.Unlock()
-	for name := range s.marks.types[t].names {
-		if _, ok := s.types[t].pending[name]; !ok {
+func (i *interest) markedBeside() (n int) {
+	i.marks.mu.Lock()
+	defer i.marks.mu.Unlock()
+	for name := range i.marks.names {
+		if _, ok := i.pending[name]; !ok {
 			n++
 		}
 	}

@@ -105,8 +105,8 @@ func (p *panics) attempt(where, about string, part func()) (ok bool) {
 }
 
 // find asks a world for a name. It is bad if that ended in a panic.
-func (e *Engine) find(w World, v View, t Type, name string) (subject Subject, found, bad bool) {
-	ok := e.panics.attempt(PanicResource, name, func() { subject, found = w.Find(v, t, name) })
+func (e *Engine) find(w World, v View, r Row, name string) (subject Subject, found, bad bool) {
+	ok := e.panics.attempt(PanicResource, name, func() { subject, found = w.Find(v, r, name) })
 	return subject, found && ok, !ok
 }
 
@@ -117,25 +117,44 @@ func (e *Engine) encoded(subject Subject, name string) (res *Resource) {
 	return res
 }
 
-// void asks a world how to say that there is nothing of a name.
-func (e *Engine) void(w World, t Type, name string) (encoded Encoded, ok bool) {
-	whole := e.panics.attempt(PanicResource, name, func() { encoded, ok = w.Void(t, name) })
-	return encoded, ok && whole
+// resource is what a name stands for in a view, encoded; nil if there is nothing.
+func (e *Engine) resource(w World, v View, r Row, name string) *Resource {
+	subject, ok, _ := e.find(w, v, r, name)
+	if !ok {
+		return nil
+	}
+	return e.encoded(subject, name)
 }
 
-// turn is a subscriber's turn with a worker.
-func (e *Engine) turn(s *Subscriber) {
+// void is the resource that says there is nothing of a name; nil if there is none.
+func (e *Engine) void(info *typeInfo, name string) (res *Resource) {
+	if info.Void != nil {
+		e.panics.attempt(PanicResource, name, func() { res = newResource(info.Void(name), e.config.Frame) })
+	}
+	return res
+}
+
+// refersTo lists what a subject refers to; nothing if that ended in a panic.
+func (e *Engine) refersTo(subject Subject, to string) (names []string) {
+	if referrer, refers := subject.(Referrer); refers {
+		e.panics.attempt(PanicResource, to, func() { names = slices.Collect(referrer.Refers(to)) })
+	}
+	return names
+}
+
+// serve is a subscriber's turn with a worker.
+func (e *Engine) serve(s *Subscriber, t *turn) {
 	defer e.queue.done(s)
-	if s.Failed() || !e.panics.attempt(PanicStream, "client "+s.Info.ID, s.advance) {
+	if s.Failed() || !e.panics.attempt(PanicStream, "client "+s.Info.ID, func() { s.advance(t) }) {
 		s.failed.Store(true)
 		s.Close()
 	}
 }
 
-// take dispatches an update. Should that end in a panic, nobody knows whom it
+// take makes a step. Should that end in a panic, nobody knows whom it
 // did not reach.
-func (e *Engine) take(u Update) {
-	if e.panics.attempt(PanicStep, "a step", func() { e.dispatch(u) }) {
+func (e *Engine) take(step func()) {
+	if e.panics.attempt(PanicStep, "a step", step) {
 		return
 	}
 	for s := range e.all() {

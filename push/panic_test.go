@@ -15,18 +15,18 @@ type cursed struct {
 	complete bool
 }
 
-func (w cursed) Find(v View, t Type, name string) (Subject, bool) {
+func (w cursed) Find(v View, r Row, name string) (Subject, bool) {
 	if name == w.find {
 		panic("find")
 	}
-	return w.fakeWorld.Find(v, t, name)
+	return w.fakeWorld.Find(v, r, name)
 }
 
-func (w cursed) View(c Client) View {
+func (w cursed) View(r Row, c Client) View {
 	if c.Namespace != "" && c.Namespace == w.view {
 		panic("view")
 	}
-	return w.fakeWorld.View(c)
+	return w.fakeWorld.View(r, c)
 }
 
 func (w cursed) Complete() bool {
@@ -46,15 +46,15 @@ func (e *Engine) survived(where string) uint64 {
 }
 
 // spoil returns a world in which a resource cannot be encoded.
-func (w fakeWorld) spoil(t Type, name string) fakeWorld {
+func (w fakeWorld) spoil(t Row, name string) fakeWorld {
 	w = w.with(t, name, "spoilt")
 	w[t][name].encode = func(string) { panic("encode") }
 	return w
 }
 
 func allOf(e *Engine, m Mode, t Type) *Subscriber {
-	s := e.Connect(Info{ID: "all"}, Client{Kind: "test"}, m)
-	s.Request(Request{Type: t, Wildcard: WildcardOn, Replace: m == WholeState})
+	s := e.Connect(Info{ID: "all", Protocol: protocols[m]}, Client{Kind: "test"})
+	s.ask(Request{Type: t, Wildcard: WildcardOn, Replace: m == WholeState})
 	return s
 }
 
@@ -125,7 +125,7 @@ func TestPanicInFindingAResource(t *testing.T) {
 		s.accept(s.receive())
 		w = w.with(parts, nameAt(0), "changed").with(parts, nameAt(1), "changed, too")
 		update := func(w World) {
-			e.Publish(Update{World: w, Changed: []Changed{{Type: parts, Name: nameAt(0)}, {Type: parts, Name: nameAt(1)}}})
+			e.producers[0].Publish(Update{World: w, Changed: []Changed{{Row: parts, Name: nameAt(0)}, {Row: parts, Name: nameAt(1)}}})
 		}
 		update(cursed{fakeWorld: w, find: nameAt(0)})
 		r := s.receive()
@@ -168,8 +168,8 @@ func TestPanicForAStreamEndsThatStream(t *testing.T) {
 		e.publish(w, parts)
 		synctest.Wait()
 		join := func(namespace string) *Subscriber {
-			s := e.Connect(Info{ID: namespace}, Client{Kind: "test", Namespace: namespace}, Delta)
-			s.Request(Request{Type: parts, Subscribe: namesOf(1)})
+			s := e.Connect(Info{ID: namespace, Protocol: protocols[Delta]}, Client{Kind: "test", Namespace: namespace})
+			s.ask(Request{Type: parts, Subscribe: namesOf(1)})
 			return s
 		}
 		poor, well := join("poor"), join("well")
@@ -177,7 +177,7 @@ func TestPanicForAStreamEndsThatStream(t *testing.T) {
 			s.accept(s.receive())
 		}
 		w = w.with(parts, nameAt(0), "changed")
-		e.Publish(Update{World: cursed{fakeWorld: w, view: "poor"}, Reviewed: []string{"*"}, Changed: []Changed{{Type: parts, Name: nameAt(0)}}})
+		e.producers[0].Publish(Update{World: cursed{fakeWorld: w, view: "poor"}, Reviewed: []string{"*"}, Changed: []Changed{{Row: parts, Name: nameAt(0)}}})
 		r := well.receive()
 		if got := r.contents(); !slices.Equal(got, []string{"changed"}) {
 			t.Errorf("got %q", got)
@@ -210,7 +210,7 @@ func TestPanicInAStepEndsEveryStream(t *testing.T) {
 			s.accept(s.receive())
 		}
 		w = w.with(parts, nameAt(0), "changed")
-		e.Publish(Update{World: cursed{fakeWorld: w, complete: true}})
+		e.producers[0].Publish(Update{World: cursed{fakeWorld: w, complete: true}})
 		for _, s := range list {
 			ended(t, s)
 		}

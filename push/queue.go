@@ -18,19 +18,19 @@ type queue struct {
 // itself and for each ordinary one before it.
 const overtakes = 4
 
-// turn is a subscriber's standing with the queue.
-type turn int
+// phase is where a subscriber stands with the queue.
+type phase int
 
 const (
-	idle    turn = iota
-	waiting      // in the queue
-	working      // taken by a worker
-	again        // taken by a worker, and something came up since
+	idle    phase = iota
+	waiting       // in the queue
+	working       // taken by a worker
+	again         // taken by a worker, and something came up since
 )
 
 // place is a subscriber's place in the queue. It is guarded by the queue's lock.
 type place struct {
-	turn       turn
+	phase      phase
 	urgent     bool // what it waits for, or what came up
 	next, prev *Subscriber
 }
@@ -49,7 +49,7 @@ func (q *queue) add(s *Subscriber, urgent bool) {
 	p := &s.place
 	hurry := urgent && !p.urgent
 	p.urgent = p.urgent || urgent
-	switch p.turn {
+	switch p.phase {
 	case idle:
 		q.enqueue(s)
 	case waiting:
@@ -58,13 +58,13 @@ func (q *queue) add(s *Subscriber, urgent bool) {
 			q.urgent.append(s)
 		}
 	case working:
-		p.turn = again
+		p.phase = again
 	case again:
 	}
 }
 
 func (q *queue) enqueue(s *Subscriber) {
-	s.place.turn = waiting
+	s.place.phase = waiting
 	if s.place.urgent {
 		q.urgent.append(s)
 	} else {
@@ -87,7 +87,7 @@ func (q *queue) take() (s *Subscriber, ok bool) {
 	l := q.nextLine()
 	s = l.first
 	l.remove(s)
-	s.place.turn, s.place.urgent = working, false
+	s.place.phase, s.place.urgent = working, false
 	return s, true
 }
 
@@ -109,11 +109,11 @@ func (q *queue) nextLine() *line {
 func (q *queue) done(s *Subscriber) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if s.place.turn == again {
+	if s.place.phase == again {
 		q.enqueue(s)
 		return
 	}
-	s.place.turn = idle
+	s.place.phase = idle
 }
 
 func (q *queue) close() {

@@ -1,6 +1,8 @@
 package push
 
 import (
+	"errors"
+	"maps"
 	"slices"
 	"time"
 )
@@ -8,14 +10,18 @@ import (
 // Request is what a subscriber says about one type, in the engine's terms. A
 // protocol fills in what its message said; all parts may come together.
 type Request struct {
-	Type   Type
+	Type Type
+	// Mode is how the subscriber takes the type. It counts on the type's first request.
+	Mode   Mode
 	Answer Answer
 
 	// Replace makes Names the full set of subscribed names, as whole-state
 	// requests do. Names that are new are sent even if they were sent before.
-	// The engine keeps Names, so they must not be written to again.
 	Replace bool
 	Names   []string
+	// Digest, if not 0, is a hash of Names. If it is the one that
+	// [Subscriber.Listed] returns, the names need not be given.
+	Digest uint64
 	// Overtaken marks a request with Replace that crossed a response on the
 	// way. Only what it drops counts, for the subscriber has forgotten that; the
 	// rest it will say again when it answers.
@@ -33,25 +39,25 @@ type Request struct {
 	Held map[string]Version
 	// Claim is what a reconnecting WholeState subscriber says it accepted last.
 	// It is no proof that the subscriber still holds that: of a response which it
-	// refused later it may have taken a part.
+	// NACKed later it may have taken a part.
 	Claim *Version
 }
 
 // Answer says what became of a response.
 type Answer struct {
-	Verdict Verdict
-	Serial  uint64 // of the response; an answer to one that is not awaited counts for nothing
-	Reason  string // of a refusal
+	Word   Word
+	Serial uint64 // of the response; an answer to one that is not awaited counts for nothing
+	Reason string // of a NACK
 }
 
-// Verdict is a subscriber's word on a response.
-type Verdict int
+// Word is a subscriber's word on a response.
+type Word int
 
-// The verdicts.
+// The words.
 const (
-	NoAnswer Verdict = iota
-	Accept
-	Refuse
+	NoAnswer Word = iota
+	ACK
+	NACK
 )
 
 // Wildcard says what becomes of a subscription to everything.
@@ -64,19 +70,24 @@ const (
 	WildcardOff
 )
 
+// ErrTypes is returned for a request of one type more than [MaxTypes].
+var ErrTypes = errors.New("too many types on one stream")
+
 // Request takes in a request. Its consequences follow through [Subscriber.Out].
-func (s *Subscriber) Request(r Request) {
-	o := s.take(r)
+// One that asks for more than the subscriber may hold is returned as an
+// [ErrHoldings] or [ErrTypes], and nothing but its answer counts.
+func (s *Subscriber) Request(r Request) error {
+	o, err := s.take(r)
 	if o.turn {
 		s.engine.queue.add(s, o.urgent)
 	}
 	if o.accepted && s.engine.config.Accepted != nil {
 		s.engine.config.Accepted(r.Type, o.took)
 	}
+	return err
 }
 
-// outcome is what follows from a request. Most acknowledgements leave nothing
-// to do.
+// outcome is what follows from a request. Most ACKs leave nothing to do.
 type outcome struct {
 	turn, urgent bool // it takes a turn of a worker
 	accepted     bool // a response was, so long after its oldest change:
@@ -84,157 +95,194 @@ type outcome struct {
 }
 
 // take notes what a request says.
-func (s *Subscriber) take(r Request) (o outcome) {
+func (s *Subscriber) take(r Request) (o outcome, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
-		return o
+		return o, nil
 	}
-	st := &s.types[r.Type]
-	if r.Answer.Verdict != NoAnswer {
-		o.accepted, o.took = s.answered(st, r)
-	}
-	first := !st.asked
+	i := s.interest(r.Type)
+	first := i == nil
 	if first {
-		s.begin(st, r)
+		if s.asked == MaxTypes {
+			return o, ErrTypes
+		}
+		i = s.begin(r.Type, r.Mode)
+	}
+	if r.Answer.Word != NoAnswer {
+		o.accepted, o.took = s.answered(i, r)
+	}
+	err = s.interested(i, r, first)
+	if i.blocks() {
+		o.turn, o.urgent = s.needs()
+	} else {
+		o.turn, o.urgent = s.unblocked(i)
+	}
+	return o, err
+}
+
+// interested takes in what a request asks for.
+func (s *Subscriber) interested(i *interest, r Request, first bool) error {
+	if first {
+		if err := s.resume(i, r); err != nil {
+			return err
+		}
 	}
 	if r.Replace {
-		s.replace(st, r)
+		if err := s.replace(i, r); err != nil {
+			return err
+		}
 	}
-	s.subscribe(st, r.Type, r.Subscribe, first)
-	s.unsubscribe(st, r.Type, r.Unsubscribe)
-	s.setWildcard(st, r)
+	if err := s.subscribe(i, r.Subscribe, first); err != nil {
+		return err
+	}
+	s.unsubscribe(i, r.Unsubscribe)
+	s.setWildcard(i, r)
 	if first {
 		// An empty first response tells a client that there is nothing to wait
 		// for. One that resumes is not waiting.
-		st.answer = s.mode == WholeState || st.wildcard && len(r.Held) == 0
+		i.answer = i.mode == WholeState || i.wildcard && len(r.Held) == 0
 	}
-	if st.blocks() {
-		o.turn, o.urgent = s.needs()
-	} else {
-		o.turn, o.urgent = s.unblocked(r.Type)
-	}
-	return o
+	return nil
 }
 
 // answered takes note of what became of a response.
-func (s *Subscriber) answered(st *state, r Request) (accepted bool, took time.Duration) {
-	if r.Answer.Verdict == Refuse && st.refuse(r.Answer.Serial) {
-		st.record.refuse(time.Now(), r.Answer.Reason)
-		s.engine.counts.types[r.Type].refusals.Add(1)
+func (s *Subscriber) answered(i *interest, r Request) (accepted bool, took time.Duration) {
+	counts := s.engine.table.Load().types[i.t].counts
+	if r.Answer.Word == NACK && i.refuse(r.Answer.Serial) {
+		i.record.refuse(time.Now(), r.Answer.Reason)
+		counts.refusals.Add(1)
 	}
-	f := st.land(r.Answer.Serial)
-	if f == nil || r.Answer.Verdict == Refuse {
+	f := i.land(r.Answer.Serial)
+	if f == nil || r.Answer.Word == NACK {
 		return false, 0
 	}
-	if st.full {
-		clear(st.refused) // the whole set was accepted
+	if i.full { // the whole set was accepted
+		i.nacked, i.again = nil, 0
 	}
-	st.record.accept(time.Now(), f.version)
+	i.record.accept(time.Now(), f.version)
 	if f.since.IsZero() {
 		return false, 0
 	}
 	return true, time.Since(f.since)
 }
 
-// begin takes in what only the first request of a type can say.
-func (s *Subscriber) begin(st *state, r Request) {
-	st.asked = true
-	st.record.since = time.Now()
-	st.claim = r.Claim
+// resume takes in what only the first request of a type can say.
+func (s *Subscriber) resume(i *interest, r Request) error {
+	i.claim = r.Claim
+	if len(r.Held) == 0 {
+		return nil
+	}
+	if err := s.charge(slices.Collect(maps.Keys(r.Held)), 1); err != nil {
+		return err
+	}
+	i.resumes = true
 	for name, version := range r.Held {
-		st.held[name] = held{version: version, resumed: true}
-		st.sum = st.sum.plus(memberHash(name, version))
-		st.want(name, pending{force: s.wasSentWith(r.Type, name)})
+		i.resume(name, version)
+		i.want(name, pending{})
 	}
+	return nil
 }
 
-// wasSentWith reports whether something was sent on this stream with which the
-// resource of that name has to go. It could not while the type was not asked for.
-func (s *Subscriber) wasSentWith(t Type, name string) bool {
-	for i, spec := range s.engine.config.Types {
-		if slices.Contains(spec.With, t) && s.types[i].held[name].sent {
-			return true
-		}
+// Listed is the digest of the names as the subscriber last listed them; 0 if it
+// did not, or they are others since.
+func (s *Subscriber) Listed(t Type) uint64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if i := s.interest(t); i != nil {
+		return i.listed
 	}
-	return false
+	return 0
 }
 
-func (s *Subscriber) replace(st *state, r Request) {
-	if len(r.Names) > 0 && slices.Equal(r.Names, st.list) {
-		return // as in nearly every acknowledgement
+// replace makes the names of a request those that the subscriber asks for.
+func (s *Subscriber) replace(i *interest, r Request) error {
+	if r.Digest != 0 && r.Digest == i.listed {
+		return nil // as in nearly every ACK
 	}
 	wanted := make(map[string]struct{}, len(r.Names))
 	var added, dropped []string
 	for _, name := range r.Names {
-		wanted[name] = struct{}{}
-		if _, ok := st.names[name]; !ok {
+		if _, twice := wanted[name]; !twice && !i.named(name) {
 			added = append(added, name)
 		}
+		wanted[name] = struct{}{}
 	}
-	for name := range st.names {
+	for name := range i.allNamed {
 		if _, ok := wanted[name]; !ok {
 			dropped = append(dropped, name)
 		}
 	}
 	if r.Overtaken {
-		s.unsubscribe(st, r.Type, dropped)
-		st.list = nil
-		return
+		s.unsubscribe(i, dropped)
+		i.listed = 0
+		return nil
 	}
-	s.subscribe(st, r.Type, added, false)
-	s.unsubscribe(st, r.Type, dropped)
-	// Both of one message, so that the text of each name is kept once.
-	st.list, st.names = r.Names, wanted
+	s.unsubscribe(i, dropped) // first, to make room for what is added
+	if err := s.subscribe(i, added, false); err != nil {
+		return err
+	}
+	i.listed = r.Digest
+	return nil
 }
 
 // subscribe adds names. The first request of a type may say what the subscriber
 // has of them, which then need not be sent.
-func (s *Subscriber) subscribe(st *state, t Type, names []string, first bool) {
+func (s *Subscriber) subscribe(i *interest, names []string, first bool) error {
 	if len(names) == 0 {
-		return
+		return nil
+	}
+	added := without(names, i.named)
+	if err := s.charge(added, 1); err != nil {
+		return err
 	}
 	// Into the index before the world is read: no change falls between.
-	s.engine.index.add(s, t, slices.Values(names))
-	for _, name := range names {
-		st.names[name] = struct{}{}
-		st.want(name, pending{force: !first || !st.held[name].resumed})
+	s.engine.index.add(i, slices.Values(added))
+	for k, name := range added {
+		if !i.ask(name) {
+			_ = s.charge(added[k:k+1], -1) // it is in the request twice
+		}
 	}
+	for _, name := range names {
+		h := i.holding(name)
+		i.want(name, pending{force: !first || h == nil || !h.resumed})
+	}
+	return nil
 }
 
-func (s *Subscriber) unsubscribe(st *state, t Type, names []string) {
-	names = slices.DeleteFunc(slices.Clone(names), func(name string) bool {
-		_, subscribed := st.names[name]
-		return !subscribed
-	})
-	if len(names) == 0 {
-		return
-	}
-	s.engine.index.remove(s, t, slices.Values(names))
+func (s *Subscriber) unsubscribe(i *interest, names []string) {
+	var dropped []string
 	for _, name := range names {
-		delete(st.names, name)
-		delete(st.unproven, name)
-		if st.wildcard {
+		if i.named(name) {
+			i.drop(name)
+			dropped = append(dropped, name)
+		}
+	}
+	s.engine.index.remove(i, slices.Values(dropped))
+	_ = s.charge(dropped, -1) // giving back never fails
+	for _, name := range dropped {
+		delete(i.unproven, name)
+		if i.wildcard {
 			// Whether the wildcard still gives it must be said.
-			st.want(name, pending{force: s.mode == Delta})
+			i.want(name, pending{force: i.mode == Delta})
 			continue
 		}
-		st.forget(name)
+		i.forget(name)
 	}
 }
 
-func (s *Subscriber) setWildcard(st *state, r Request) {
+func (s *Subscriber) setWildcard(i *interest, r Request) {
 	switch {
 	case r.Wildcard == WildcardOn && r.Overtaken:
 		// As with names, it will be said again.
-	case r.Wildcard == WildcardOn && !st.wildcard:
-		st.wildcard, st.expand = true, true
-		s.engine.index.setWildcard(s, r.Type, true)
-	case r.Wildcard == WildcardOn && s.mode == Delta:
-		st.expand = true // asked again: names it lacks are found by comparing
-	case r.Wildcard == WildcardOff && st.wildcard:
-		st.wildcard, st.expand = false, false
-		s.engine.index.setWildcard(s, r.Type, false)
-		st.forgetUnsubscribed()
+	case r.Wildcard == WildcardOn && !i.wildcard:
+		i.wildcard, i.expand = true, true
+		s.engine.index.setWildcard(i, true)
+	case r.Wildcard == WildcardOn && i.mode == Delta:
+		i.expand = true // asked again: names it lacks are found by comparing
+	case r.Wildcard == WildcardOff && i.wildcard:
+		i.wildcard, i.expand = false, false
+		s.engine.index.setWildcard(i, false)
+		i.forgetUnsubscribed()
 	}
 }

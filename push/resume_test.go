@@ -16,14 +16,14 @@ func (partial) Complete() bool { return false }
 func TestOnlyTheDifferenceComesOnceEverythingIsListed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := run(t, Config{})
-		e.Publish(Update{World: partial{}})
+		e.producers[0].Publish(Update{World: partial{}})
 		<-e.Primed()
-		s := e.Connect(Info{ID: "test"}, Client{Kind: "test"}, Delta)
+		s := e.Connect(Info{ID: "test"}, Client{Kind: "test"})
 		held := map[string]Version{}
 		for _, name := range []string{"same", "other", "gone"} {
 			held[name] = VersionOf([]byte(name))
 		}
-		s.Request(Request{Type: parts, Wildcard: WildcardOn, Subscribe: []string{"none"}, Held: held})
+		s.ask(Request{Type: parts, Mode: Delta, Wildcard: WildcardOn, Subscribe: []string{"none"}, Held: held})
 		nothingComes(t, s)
 		e.publish(fakeWorld{}.with(parts, "same", "same").with(parts, "other", "another"), parts, "same", "other")
 		r := s.receive()

@@ -14,10 +14,10 @@ func TestMissingNameIsSilence(t *testing.T) {
 		var w fakeWorld
 		e.publish(w, links)
 		<-e.Primed()
-		deaf := e.Connect(Info{ID: "deaf"}, Client{Kind: silentKind}, Delta)
-		other := e.Connect(Info{ID: "other"}, Client{Kind: "test"}, Delta)
+		deaf := e.Connect(Info{ID: "deaf", Protocol: protocols[Delta]}, Client{Kind: silentKind})
+		other := e.Connect(Info{ID: "other", Protocol: protocols[Delta]}, Client{Kind: "test"})
 		for _, s := range []*Subscriber{deaf, other} {
-			s.Request(Request{Type: links, Subscribe: []string{"a"}})
+			s.ask(Request{Type: links, Subscribe: []string{"a"}})
 		}
 		r := other.receive()
 		if !slices.Equal(r.Removed, []string{"a"}) {
@@ -25,7 +25,7 @@ func TestMissingNameIsSilence(t *testing.T) {
 		}
 		other.accept(r)
 		nothingComes(t, deaf)
-		deaf.Request(Request{Type: links, Subscribe: []string{"a"}}) // asked again
+		deaf.ask(Request{Type: links, Subscribe: []string{"a"}}) // asked again
 		nothingComes(t, deaf)
 		e.publish(w.with(links, "a", "0"), links, "a")
 		for _, s := range []*Subscriber{deaf, other} {
@@ -42,8 +42,8 @@ func TestMissingNameIsSilence(t *testing.T) {
 			}
 		}
 		// One that resumes is told that what it holds has gone.
-		back := e.Connect(Info{ID: "back"}, Client{Kind: silentKind}, Delta)
-		back.Request(Request{Type: links, Subscribe: []string{"a"}, Held: map[string]Version{"a": {1}}})
+		back := e.Connect(Info{ID: "back", Protocol: protocols[Delta]}, Client{Kind: silentKind})
+		back.ask(Request{Type: links, Subscribe: []string{"a"}, Held: map[string]Version{"a": {1}}})
 		if r := back.receive(); !slices.Equal(r.Removed, []string{"a"}) {
 			t.Errorf("who resumes was told %v", r.Removed)
 		}

@@ -80,47 +80,67 @@ func (e *Engine) Len() int {
 	return len(e.subscribers)
 }
 
+// SubscribedBytes is how long the names are that the subscriber asks for. It looks at each.
+func (s *Subscriber) SubscribedBytes(t Type) (n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if i := s.interest(t); i != nil {
+		for name := range i.allNamed {
+			n += len(name)
+		}
+	}
+	return n
+}
+
 // Subscribed is the number of names of a type that the subscriber asks for.
 func (s *Subscriber) Subscribed(t Type) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return len(s.types[t].names)
-}
-
-// SubscribedBytes is how long these names are together. It looks at each.
-func (s *Subscriber) SubscribedBytes(t Type) (n int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for name := range s.types[t].names {
-		n += len(name)
+	if i := s.interest(t); i != nil {
+		return i.asked
 	}
-	return n
+	return 0
 }
 
 func (s *Subscriber) status() ClientStatus {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c := ClientStatus{Info: s.Info, Client: s.client}
-	if s.view.Scope != nil {
-		c.Scope = fmt.Sprint(s.view.Scope)
-	}
-	for t := range s.types {
-		if st := &s.types[t]; st.asked {
-			shown := st.status(s.engine.config.Types[t].Name)
-			shown.Pending += s.markedBeside(t)
-			c.Types = append(c.Types, shown)
+	table := s.engine.table.Load()
+	for i := range s.interests {
+		if scoped, ok := i.scope().(fmt.Stringer); ok {
+			c.Scope = scoped.String()
 		}
+		shown := i.status(table.types[i.t].Name)
+		shown.Pending += i.markedBeside()
+		c.Types = append(c.Types, shown)
 	}
 	return c
 }
 
-func (st *state) status(name string) TypeStatus {
-	h := &st.record
-	out := TypeStatus{
-		Type: name, Standing: Idle, Since: h.since, Subscribed: len(st.names),
-		Held: len(st.held), Pending: len(st.pending), Refusals: h.refusals,
+// Scoped is a view that something narrows.
+type Scoped interface {
+	// Scope is what narrows it; nil if nothing does.
+	Scope() fmt.Stringer
+}
+
+func (i *interest) scope() any {
+	if i.view == nil {
+		return nil
 	}
-	if st.wildcard {
+	if v, ok := i.view.View.(Scoped); ok {
+		return v.Scope()
+	}
+	return nil
+}
+
+func (i *interest) status(name string) TypeStatus {
+	h := &i.record
+	out := TypeStatus{
+		Type: name, Standing: Idle, Since: h.since, Subscribed: i.asked,
+		Held: i.held, Pending: len(i.pending), Refusals: h.refusals,
+	}
+	if i.wildcard {
 		out.Subscribed = -1
 	}
 	if !h.sentAt.IsZero() {
@@ -130,13 +150,13 @@ func (st *state) status(name string) TypeStatus {
 		out.Accepted = h.accepted.String()
 	}
 	switch {
-	case len(st.flights) > 0:
-		out.Standing, out.Since, out.Reason = Waiting, st.flights[0].waits, st.newest().reason()
+	case len(i.flights) > 0:
+		out.Standing, out.Since, out.Reason = Waiting, i.flights[0].waits, i.newest().reason()
 	case h.refusedAt.After(h.acceptedAt):
 		out.Standing, out.Since, out.Reason = Refused, h.refusedAt, h.reason
 	case !h.acceptedAt.IsZero():
 		out.Standing, out.Since = Accepted, h.acceptedAt
-	case st.guard:
+	case i.guard:
 		out.Reason = "it keeps what it had before it connected until every source has been listed"
 	}
 	return out
@@ -153,15 +173,13 @@ func (f *flight) reason() string {
 	}
 }
 
-// counters count what an engine sent.
-type counters struct{ types []typeCounters }
-
+// typeCounters count what was sent of a type.
 type typeCounters struct{ responses, resources, bytes, refusals atomic.Uint64 }
 
-func (c *counters) sent(t Type, resources, bytes int) {
-	c.types[t].responses.Add(1)
-	c.types[t].resources.Add(uint64(resources)) //nolint:gosec // a length is not negative
-	c.types[t].bytes.Add(uint64(bytes))         //nolint:gosec // as above
+func (c *typeCounters) sent(resources, bytes int) {
+	c.responses.Add(1)
+	c.resources.Add(uint64(resources)) //nolint:gosec // a length is not negative
+	c.bytes.Add(uint64(bytes))         //nolint:gosec // as above
 }
 
 // Count is what an engine sent of a type since its start.
@@ -172,10 +190,12 @@ type Count struct {
 
 // Counts returns the counts by type, in the order of delivery.
 func (e *Engine) Counts() []Count {
-	counts := make([]Count, len(e.config.Types))
-	for t := range counts {
-		c := &e.counts.types[t]
-		counts[t] = Count{e.config.Types[t].Name, c.responses.Load(), c.resources.Load(), c.bytes.Load(), c.refusals.Load()}
+	table := e.table.Load()
+	counts := make([]Count, 0, len(table.order))
+	for _, t := range table.order {
+		info := table.types[t]
+		c := info.counts
+		counts = append(counts, Count{info.Name, c.responses.Load(), c.resources.Load(), c.bytes.Load(), c.refusals.Load()})
 	}
 	return counts
 }

@@ -16,7 +16,7 @@ type countedWorld struct {
 	finds *atomic.Int64
 }
 
-func (w countedWorld) Find(v View, t Type, name string) (Subject, bool) {
+func (w countedWorld) Find(v View, t Row, name string) (Subject, bool) {
 	w.finds.Add(1)
 	return w.fakeWorld.Find(v, t, name)
 }
@@ -39,7 +39,7 @@ func costOf(t *testing.T, changes, stuck int, connect func(*Engine) *Subscriber,
 			name := nameAt(3)
 			w = w.with(parts, name, strconv.Itoa(i)).with(wholes, name, strconv.Itoa(i))
 			w[parts][name].encoded, w[wholes][name].encoded = encoded, encoded
-			e.Publish(Update{World: countedWorld{w, finds}, Changed: []Changed{{Type: parts, Name: name}, {Type: wholes, Name: name}}})
+			e.producers[0].Publish(Update{World: countedWorld{w, finds}, Changed: []Changed{{Row: parts, Name: name}, {Row: wholes, Name: name}}})
 		}
 		change(-1)
 		<-e.Primed()
@@ -88,7 +88,7 @@ func TestClientThatNeverReadsCostsNothing(t *testing.T) {
 	for name, connect := range map[string]func(*Engine) *Subscriber{
 		"names": func(e *Engine) *Subscriber { return stuckWith(e, Delta, Request{Type: parts, Subscribe: namesOf(10)}) },
 		"everything": func(e *Engine) *Subscriber {
-			return stuckWith(e, Delta, Request{Type: parts, Wildcard: WildcardOn})
+			return stuckWith(e, Delta, Request{Type: parts, Mode: Delta, Wildcard: WildcardOn})
 		},
 		"full sets": func(e *Engine) *Subscriber {
 			return stuckWith(e, WholeState, Request{Type: wholes, Replace: true, Wildcard: WildcardOn})
@@ -124,8 +124,9 @@ func TestClientThatNeverReadsCostsNothing(t *testing.T) {
 }
 
 func stuckWith(e *Engine, m Mode, r Request) *Subscriber {
-	s := e.Connect(Info{ID: "stuck"}, Client{Kind: "test"}, m)
-	s.Request(r)
+	s := e.Connect(Info{ID: "stuck"}, Client{Kind: "test"})
+	r.Mode = m
+	s.ask(r)
 	synctest.Wait()
 	return s
 }
@@ -141,7 +142,7 @@ func TestClientThatNeverAnswers(t *testing.T) {
 		<-e.Primed()
 		start := time.Now()
 		s := connected(e, Delta, parts, nameAt(0))
-		var newest Response
+		var newest *Response
 		responses := 0
 		take := func(want string) {
 			if len(s.Out()) == 0 {
@@ -179,9 +180,9 @@ func TestClientThatNeverAnswers(t *testing.T) {
 }
 
 // What a client holds, as its responses say.
-type holding map[string]string
+type possession map[string]string
 
-func (h holding) take(r Response) {
+func (h possession) take(r *Response) {
 	for _, res := range r.Resources {
 		h[res.Name] = string(res.Body)
 	}
@@ -202,16 +203,16 @@ func TestStuckWildcardIsBounded(t *testing.T) {
 				w := many(stay)
 				e.publish(w, parts)
 				<-e.Primed()
-				s := e.Connect(Info{}, Client{}, Delta)
-				s.Request(Request{Type: parts, Wildcard: WildcardOn})
+				s := e.Connect(Info{}, Client{})
+				s.ask(Request{Type: parts, Mode: Delta, Wildcard: WildcardOn})
 				synctest.Wait()
-				holds := holding{}
-				take := func() (r Response) {
+				holds := possession{}
+				take := func() (r *Response) {
 					r = s.receive()
 					holds.take(r)
 					return r
 				}
-				var newest Response
+				var newest *Response
 				if reads {
 					newest = take()
 				}
@@ -228,8 +229,8 @@ func TestStuckWildcardIsBounded(t *testing.T) {
 					e.publish(w, parts, name)
 					synctest.Wait()
 					s.mu.Lock()
-					st := &s.types[parts]
-					most = max(most, len(st.pending)+len(s.marks.types[parts].names)+len(st.held)+len(st.aloft)+len(st.flights))
+					i := s.types[parts]
+					most = max(most, len(i.pending)+len(i.marks.names)+len(i.names)+len(i.removed)+len(i.flights))
 					s.mu.Unlock()
 				}
 				if limit := 3 * tooMany; most > limit {

@@ -1,31 +1,22 @@
 package push
 
 import (
-	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 )
 
-// Mode is how a subscriber takes resources.
-type Mode int
-
-// The modes.
-const (
-	// WholeState subscribers name all they want in each request, and are sent
-	// the full set of a [TypeSpec].Whole type each time (xDS: state of the world).
-	WholeState Mode = iota
-	// Delta subscribers add and drop names, and are sent what changed.
-	Delta
-)
-
-// Info says who a subscriber is, for people. It decides nothing.
+// Info says who a subscriber is, for people.
 type Info struct {
 	ID       string
 	Protocol string // "xds-sotw", "xds-delta"
 	Identity string // proven by certificate, or claimed
 	Proven   bool
 	Since    time.Time
+	// Budget names whose [Holdings] the subscriber's names count against, such as
+	// a proven identity or an address.
+	Budget string
 }
 
 // Subscriber is one stream of one client. Its methods may be called from any
@@ -35,23 +26,25 @@ type Subscriber struct {
 
 	engine *Engine
 	client Client
-	mode   Mode
-	out    chan Response
+	out    chan *Response
 	place  place // guarded by the queue
 
-	mu     sync.Mutex
-	view   View // of the client, in the world it was last reviewed in
-	types  []state
-	serial uint64
-	closed bool
-	failed atomic.Bool // by a panic
+	failed  atomic.Bool // by a panic
+	recheck atomic.Bool // names that were not found are now known not to exist
+	review  atomic.Bool // the client may see something else now
 
-	marks marks
+	mu     sync.Mutex
+	types  []*interest // by type; nil for those that were not asked for
+	asked  int         // types that were
+	serial uint64
+	taken  int64 // of its budget
+	closed bool
 }
 
 // Response is what a subscriber is to be sent.
 type Response struct {
 	Type Type
+	Mode Mode
 	// Serial is unique within the subscriber; an answer names it.
 	Serial uint64
 	// Version is a hash of everything of the type that the subscriber holds
@@ -63,22 +56,20 @@ type Response struct {
 	since time.Time // commit of its oldest change; zero if unknown
 }
 
+// MaxTypes is how many types one subscriber may ask for.
+const MaxTypes = 64
+
 // Connect enters a subscriber. It returns nil once the engine has stopped.
-func (e *Engine) Connect(info Info, client Client, mode Mode) *Subscriber {
+func (e *Engine) Connect(info Info, client Client) *Subscriber {
 	s := &Subscriber{
-		Info: info, engine: e, client: client, mode: mode,
+		Info: info, engine: e, client: client,
 		// A type has at most one response that was not yet handed to the
 		// transport, so that putting one in never blocks a worker.
-		out:   make(chan Response, len(e.config.Types)),
-		types: make([]state, len(e.config.Types)),
-	}
-	s.marks.types = make([]marked, len(e.config.Types))
-	for t := range s.types {
-		s.types[t] = newState(e.config.Types[t].Whole && mode == WholeState)
+		out: make(chan *Response, MaxTypes),
 	}
 	// Its first turn finds out what it sees. From when it is entered here, a
 	// world in which it sees something else asks for that again.
-	s.marks.review.Store(true)
+	s.review.Store(true)
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.stopped {
@@ -90,7 +81,7 @@ func (e *Engine) Connect(info Info, client Client, mode Mode) *Subscriber {
 
 // Out delivers the responses to send, in order. It is closed by [Subscriber.Close].
 // After handing one to the transport the reader calls [Subscriber.Sent].
-func (s *Subscriber) Out() <-chan Response { return s.out }
+func (s *Subscriber) Out() <-chan *Response { return s.out }
 
 // Close ends the subscriber and forgets all about it.
 func (s *Subscriber) Close() {
@@ -101,27 +92,60 @@ func (s *Subscriber) Close() {
 	}
 	s.closed = true
 	close(s.out)
-	for t := range s.types {
-		st := &s.types[t]
-		s.engine.index.remove(s, Type(t), maps.Keys(st.names))
-		s.engine.index.setWildcard(s, Type(t), false)
-		st.newest().stop()
+	for i := range s.interests {
+		s.engine.index.remove(i, i.allNamed)
+		s.engine.index.leave(i)
+		i.newest().stop()
 	}
+	_ = s.engine.holdings.take(s.Info.Budget, -s.taken) // giving back never fails
 	s.engine.mu.Lock()
 	delete(s.engine.subscribers, s)
 	s.engine.mu.Unlock()
 }
 
+// interest is what is known of a type; nil if it was not asked for.
+func (s *Subscriber) interest(t Type) *interest {
+	if int(t) >= len(s.types) {
+		return nil
+	}
+	return s.types[t]
+}
+
+// interests yields what was asked for, by type.
+func (s *Subscriber) interests(yield func(*interest) bool) {
+	for _, i := range s.types {
+		if i != nil && !yield(i) {
+			return
+		}
+	}
+}
+
+// begin enters the interest in a type.
+func (s *Subscriber) begin(t Type, m Mode) *interest {
+	if n := int(t) + 1; n > len(s.types) {
+		s.types = append(s.types, make([]*interest, n-len(s.types))...)
+	}
+	i := newInterest(s, t, s.engine.table.Load().types[t], m)
+	s.types[t] = i
+	s.asked++
+	s.review.Store(true)
+	s.engine.index.join(i)
+	return i
+}
+
 // Sent says that the transport has taken a response: from now on its answer is
 // awaited.
-func (s *Subscriber) Sent(r Response) {
+func (s *Subscriber) Sent(r *Response) {
 	if sent := s.engine.config.Sent; sent != nil && !r.since.IsZero() {
 		sent(r.Type, time.Since(r.since))
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.closed {
+		return
+	}
 	f := s.types[r.Type].newest()
-	if s.closed || f == nil || f.serial != r.Serial {
+	if f == nil || f.serial != r.Serial {
 		return
 	}
 	f.sentAt = time.Now()
@@ -132,9 +156,11 @@ func (s *Subscriber) Sent(r Response) {
 func (s *Subscriber) overdue(t Type, serial uint64) {
 	turn, urgent := false, false
 	s.mu.Lock()
-	if f := s.types[t].newest(); f != nil && f.serial == serial {
+	i := s.types[t]
+	if f := i.newest(); f != nil && f.serial == serial {
 		f.overdue = true
-		turn, urgent = s.unblocked(t)
+		i.settled = max(i.settled, f.step)
+		turn, urgent = s.unblocked(i)
 	}
 	s.mu.Unlock()
 	if turn {
@@ -143,19 +169,42 @@ func (s *Subscriber) overdue(t Type, serial uint64) {
 }
 
 // unblocked tells what there is to do once a type need not wait any longer.
-func (s *Subscriber) unblocked(t Type) (turn, urgent bool) {
+func (s *Subscriber) unblocked(i *interest) (turn, urgent bool) {
 	turn, urgent = s.needs()
-	marked, hurry := s.unblock(t)
+	marked, hurry := i.unblock()
 	return turn || marked, urgent || hurry
 }
 
 // needs tells whether any type has anything to send or to look at. Names that
 // were marked meanwhile do not count: who marks them asks for a turn, too.
 func (s *Subscriber) needs() (turn, urgent bool) {
-	for t := range s.types {
-		st := &s.types[t]
-		turn = turn || !st.rests()
-		urgent = urgent || st.urgent && len(st.pending) > 0
+	for i := range s.interests {
+		turn = turn || !i.rests()
+		urgent = urgent || i.urgent && len(i.pending) > 0
 	}
 	return turn, urgent
+}
+
+// charge takes what names cost of the subscriber's budget.
+func (s *Subscriber) charge(names []string, sign int64) error {
+	cost := int64(0)
+	for _, name := range names {
+		cost += int64(len(name)) + nameCost
+	}
+	if cost == 0 {
+		return nil
+	}
+	if err := s.engine.holdings.take(s.Info.Budget, sign*cost); err != nil {
+		return err
+	}
+	s.taken += sign * cost
+	return nil
+}
+
+// without returns the names for which no is false. The list is not written to.
+func without(names []string, no func(string) bool) []string {
+	if !slices.ContainsFunc(names, no) {
+		return names
+	}
+	return slices.DeleteFunc(slices.Clone(names), no)
 }

@@ -40,10 +40,10 @@ func (c *crowd) change(content string, urgent bool, names ...string) {
 	for _, name := range names {
 		c.world = c.world.with(parts, name, content)
 		c.world[parts][name].encode = c.note
-		u.Changed = append(u.Changed, Changed{Type: parts, Name: name, Urgent: urgent})
+		u.Changed = append(u.Changed, Changed{Row: parts, Name: name, Urgent: urgent})
 	}
 	u.World = c.world
-	c.Publish(u)
+	c.producers[0].Publish(u)
 }
 
 func (c *crowd) note(name string) {
@@ -103,10 +103,10 @@ func TestUrgentGoesFirstInItsStep(t *testing.T) {
 			for i, name := range namesOf(n) {
 				c.world = c.world.with(parts, name, "changed")
 				c.world[parts][name].encode = c.note
-				u.Changed = append(u.Changed, Changed{Type: parts, Name: name, Urgent: i == n-1})
+				u.Changed = append(u.Changed, Changed{Row: parts, Name: name, Urgent: i == n-1})
 			}
 			u.World = c.world
-			c.Publish(u)
+			c.producers[0].Publish(u)
 			if got := c.assembled(); len(got) != n || got[0] != nameAt(n-1) {
 				t.Errorf("%d were assembled, first of them %v", len(got), got[0])
 			}
@@ -210,10 +210,10 @@ func TestUrgentResourcesGoFirst(t *testing.T) {
 		u := Update{}
 		for i, name := range namesOf(n) {
 			w = w.with(parts, name, "changed")
-			u.Changed = append(u.Changed, Changed{Type: parts, Name: name, Urgent: i >= n-4})
+			u.Changed = append(u.Changed, Changed{Row: parts, Name: name, Urgent: i >= n-4})
 		}
 		u.World = w
-		e.Publish(u)
+		e.producers[0].Publish(u)
 		s.accept(open)
 		var got []string
 		for len(got) < n {

@@ -48,7 +48,8 @@ type App struct {
 	ranking  ranking
 	gate     *catalog.Gate
 	engine   *push.Engine
-	xds      *xds.Server // nil if it is not configured
+	services *push.Producer // of what the catalog holds
+	xds      *xds.Server    // nil if it is not configured
 	istio    *istioOutput
 	admin    *admin.Server
 	reloader *reloader
@@ -81,9 +82,10 @@ func assemble(ctx context.Context, c *config.Config, version string, log *slog.L
 	}()
 	a.offerSources(c)
 	a.engine = push.New(push.Config{
-		Log:   a.log.With("output", "xds"),
-		Types: envoy.Types(), Frame: xds.Frame, Sent: timed.sent("xds"), Accepted: timed.accepted("xds"),
+		Order: xds.Order(), Frame: xds.Frame, Sent: timed.sent("xds"), Accepted: timed.accepted("xds"),
+		Log: a.log.With("output", "xds"),
 	})
+	a.services = a.engine.Produce(envoy.Types(nil))
 	a.gate = a.newGate(c, timed)
 	if err := errors.Join(a.offerXDS(c, version, metrics), a.offerIstio(c, timed, metrics)); err != nil {
 		return nil, err
@@ -120,10 +122,7 @@ func (a *App) offerSources(c *config.Config) {
 func (a *App) newGate(c *config.Config, timed *stages) *catalog.Gate {
 	required, optional := requirements(c)
 	return catalog.NewGate(required, optional, optionalWait, func(s *catalog.Snapshot, change catalog.Change, complete bool) {
-		a.engine.Publish(push.Update{
-			World: envoy.NewWorld(s, complete, c.RootNamespace), Changed: envoy.Changes(s, change),
-			Reviewed: envoy.Reviewed(change, c.RootNamespace), Committed: change.Committed,
-		})
+		a.services.Publish(envoy.Step(s, change, complete, c.RootNamespace))
 		a.istio.publish(s, change, complete)
 		timed.merged(change)
 	})

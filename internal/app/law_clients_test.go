@@ -101,12 +101,14 @@ func (p *play) expected(world *envoy.World, c *client) view {
 	if c.GRPC {
 		kind = envoy.KindGRPC
 	}
-	sees := world.View(push.Client{Kind: kind, Namespace: c.Namespace, Labels: model.MapOf(map[string]string{"app": c.App})})
+	who := push.Client{Kind: kind, Namespace: c.Namespace, Labels: model.MapOf(map[string]string{"app": c.App})}
 	v := view{}
 	for t, typeURL := range lawTypes {
 		v[typeURL] = map[string]push.Encoded{}
-		for name := range world.Names(sees, push.Type(t)) {
-			if subject, ok := world.Find(sees, push.Type(t), name); ok {
+		row := push.Row(t)
+		sees := world.View(row, who)
+		for name := range world.Names(sees, row) {
+			if subject, ok := world.Find(sees, row, name); ok {
 				v[typeURL][name] = subject.Encode()
 			}
 		}

@@ -37,7 +37,6 @@ func (a *App) offerXDS(c *config.Config, version string, metrics *prometheus.Reg
 		measureCertificates(metrics, "xds", keeper)
 	}
 	a.xds = xds.New(a.engine, xds.Options{
-		Types: envoy.Types(),
 		Kinds: xds.Kinds{Envoy: envoy.KindEnvoy, GRPC: envoy.KindGRPC},
 		Name:  fmt.Sprintf("isthmus/%s %s", version, c.Instance),
 		TLS:   shown, ClientCAs: authorities, TrustDomains: c.Outputs.XDS.TLS.TrustDomains, MaxConnectionAge: c.Outputs.XDS.MaxConnectionAge,

@@ -9,7 +9,6 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/model"
-	"github.com/isthmus-mesh/isthmus/push"
 )
 
 func manyEndpoints(n int) *catalog.Service {
@@ -71,7 +70,7 @@ func manyServices(n int) *World {
 func BenchmarkWorld(b *testing.B) {
 	w := manyServices(28000)
 	for _, kind := range []string{KindEnvoy, KindGRPC} {
-		v := push.View{Kind: kind, Namespace: "n"}
+		v := View{Kind: kind, Namespace: "n"}
 		b.Run("find/"+kind, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
@@ -90,7 +89,7 @@ func BenchmarkWorld(b *testing.B) {
 	}
 	b.Run("encode-cluster", func(b *testing.B) {
 		b.ReportAllocs()
-		subject, _ := w.Find(push.View{Kind: KindEnvoy}, ClusterType, "outbound|8080||service-1.shop.svc.cluster.local")
+		subject, _ := w.Find(View{Kind: KindEnvoy}, ClusterType, "outbound|8080||service-1.shop.svc.cluster.local")
 		for b.Loop() {
 			subject.Encode()
 		}

@@ -10,6 +10,15 @@ import (
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
+// Step is what a change makes of the world: the newest one, what may differ from
+// the one before, and for whom. Now is the snapshot that the change led to; the
+// rest is as in [NewWorld].
+func Step(now *catalog.Snapshot, c catalog.Change, complete bool, root string) push.Update {
+	return push.Update{
+		World: NewWorld(now, complete, root), Changed: Changes(now, c), Reviewed: Reviewed(c, root), Committed: c.Committed,
+	}
+}
+
 // Changes lists the resources that a change may have altered, by service. Now
 // is the snapshot that the change led to: a service that comes, goes or is
 // exported elsewhere hides or uncovers those of the same host in other
@@ -41,11 +50,10 @@ func appendChanges(list []push.Changed, now *catalog.Snapshot, host string, c ca
 		return list
 	}
 	lost := losses(now, host, c)
-	note := func(port uint32, types ...push.Type) {
-		for _, t := range types {
+	note := func(port uint32, changed ...push.Row) {
+		for _, r := range changed {
 			list = append(list, push.Changed{
-				Type: t, Name: nameOf(t, host, port), Namespaces: namespaces,
-				Urgent: lost[port] && (t == EndpointType || t == ClusterType), // where the endpoints are
+				Row: r, Name: rows[r].name(host, port), Audience: namespaces, Urgent: lost[port] && rows[r].locates,
 			})
 		}
 	}
@@ -54,7 +62,9 @@ func appendChanges(list []push.Changed, now *catalog.Snapshot, host string, c ca
 		return list
 	}
 	for _, port := range concernedPorts(now, host, c) {
-		note(port, ClusterType, EndpointType, ListenerType, RouteType)
+		for r := range rows {
+			note(port, push.Row(r))
+		}
 	}
 	return list
 }
@@ -73,7 +83,7 @@ func sameStanding(a, b *catalog.Service) bool {
 }
 
 // noteEndpoints notes what follows from a change of endpoints alone.
-func noteEndpoints(c catalog.ServiceChange, note func(uint32, ...push.Type)) {
+func noteEndpoints(c catalog.ServiceChange, note func(uint32, ...push.Row)) {
 	for _, port := range c.New.Ports {
 		old, now := c.Old.Endpoints(port.Number), c.New.Endpoints(port.Number)
 		if old == now {

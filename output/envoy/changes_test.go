@@ -29,9 +29,9 @@ var (
 	views = slices.Concat(viewsOf(KindEnvoy, "", "a", "b", "c"), viewsOf(KindGRPC, "", "a", "b", "c"), viewsOf("other", "a"))
 )
 
-func viewsOf(kind string, namespaces ...string) (views []push.View) {
+func viewsOf(kind string, namespaces ...string) (views []View) {
 	for _, namespace := range namespaces {
-		views = append(views, push.View{Kind: kind, Namespace: namespace})
+		views = append(views, View{Kind: kind, Namespace: namespace})
 	}
 	return views
 }
@@ -89,8 +89,8 @@ func drawEndpoint(t *rapid.T) model.Endpoint {
 
 // resource identifies what a view may be told of.
 type resource struct {
-	push.View
-	push.Type
+	View
+	push.Row
 	name string
 }
 
@@ -104,14 +104,14 @@ type found struct {
 func everything(t *rapid.T, w *World) map[resource]found {
 	all := map[resource]found{}
 	for _, v := range views {
-		for typ := range Types() {
-			for name := range w.Names(v, push.Type(typ)) {
-				all[resource{v, push.Type(typ), name}] = found{}
+		for typ := range Types(nil) {
+			for name := range w.Names(v, push.Row(typ)) {
+				all[resource{v, push.Row(typ), name}] = found{}
 			}
 			for _, host := range hosts {
 				for _, port := range []uint32{53, 80, 81} {
-					at := resource{v, push.Type(typ), nameOf(push.Type(typ), host, port)}
-					subject, ok := w.Find(v, at.Type, at.name)
+					at := resource{v, push.Row(typ), rows[typ].name(host, port)}
+					subject, ok := w.Find(v, at.Row, at.name)
 					if _, named := all[at]; ok != named {
 						t.Fatalf("%v: named %t, found %t", at, named, ok)
 					}
@@ -151,7 +151,7 @@ func TestChangesMissNothing(t *testing.T) {
 func checkListed(t *rapid.T, before, after map[resource]found, changes []push.Changed) {
 	listed := func(at resource) bool {
 		return slices.ContainsFunc(changes, func(c push.Changed) bool {
-			return c.Type == at.Type && c.Name == at.name && (c.Namespaces == nil || slices.Contains(c.Namespaces, at.Namespace))
+			return c.Row == at.Row && c.Name == at.name && (c.Audience == nil || slices.Contains(c.Audience, at.Namespace))
 		})
 	}
 	for at, is := range after {
@@ -178,10 +178,10 @@ func checkListed(t *rapid.T, before, after map[resource]found, changes []push.Ch
 func checkLossesAreUrgent(t *rapid.T, before, after map[resource]found, changes []push.Changed) {
 	for at, was := range before {
 		is, still := after[at]
-		if at.Type != EndpointType || !still || !loses(addresses(t, was), addresses(t, is)) {
+		if at.Row != EndpointType || !still || !loses(addresses(t, was), addresses(t, is)) {
 			continue
 		}
-		if !slices.ContainsFunc(changes, func(c push.Changed) bool { return c.Type == at.Type && c.Name == at.name && c.Urgent }) {
+		if !slices.ContainsFunc(changes, func(c push.Changed) bool { return c.Row == at.Row && c.Name == at.name && c.Urgent }) {
 			t.Fatalf("%v lost an address, and it is not urgent: %v", at, changes)
 		}
 	}
@@ -235,30 +235,30 @@ func TestWhatIsUrgent(t *testing.T) {
 		name   string
 		before []model.Event
 		step   model.Event
-		want   []push.Type
+		want   []push.Row
 	}{
-		{"an endpoint is gone", []model.Event{static, place("10.0.0.1", same)}, gone, []push.Type{EndpointType}},
-		{"it is replaced", []model.Event{static, place("10.0.0.1", same)}, place("10.0.0.2", same), []push.Type{EndpointType}},
-		{"it falls ill", []model.Event{static, place("10.0.0.1", same)}, place("10.0.0.1", sick), []push.Type{EndpointType}},
+		{"an endpoint is gone", []model.Event{static, place("10.0.0.1", same)}, gone, []push.Row{EndpointType}},
+		{"it is replaced", []model.Event{static, place("10.0.0.1", same)}, place("10.0.0.2", same), []push.Row{EndpointType}},
+		{"it falls ill", []model.Event{static, place("10.0.0.1", same)}, place("10.0.0.1", sick), []push.Row{EndpointType}},
 		{"a sick one is gone", []model.Event{static, place("10.0.0.1", sick)}, gone, nil},
 		{"one comes", []model.Event{static}, place("10.0.0.1", same), nil},
 		{"one recovers", []model.Event{static, place("10.0.0.1", sick)}, place("10.0.0.1", same), nil},
 		{"its weight changes", []model.Event{static, place("10.0.0.1", same)}, place("10.0.0.1", func(e *model.Endpoint) { e.Weight = 7 }), nil},
 		{"it moves", []model.Event{static, place("10.0.0.1", same)}, place("10.0.0.1", func(e *model.Endpoint) { e.Locality.Zone = "z" }), nil},
 		{"its labels change", []model.Event{static, place("10.0.0.1", same)}, place("10.0.0.1", func(e *model.Endpoint) { e.Labels = model.MapOf(map[string]string{"v": "2"}) }), nil},
-		{"a name of a cluster is gone", []model.Event{dns, place("x.com", same)}, gone, []push.Type{ClusterType}},
-		{"the service is gone", []model.Event{static, place("10.0.0.1", same)}, model.Delete{Record: static.(model.Upsert).Record}, []push.Type{ClusterType, EndpointType}},
+		{"a name of a cluster is gone", []model.Event{dns, place("x.com", same)}, gone, []push.Row{ClusterType}},
+		{"the service is gone", []model.Event{static, place("10.0.0.1", same)}, model.Delete{Record: static.(model.Upsert).Record}, []push.Row{ClusterType, EndpointType}},
 		{"a service comes", nil, static, nil},
-		{"one comes that hides another of its host", []model.Event{static, place("10.0.0.1", same)}, record("b", "p", as(model.ResolutionStatic, model.Service{})), []push.Type{ClusterType, EndpointType}},
+		{"one comes that hides another of its host", []model.Event{static, place("10.0.0.1", same)}, record("b", "p", as(model.ResolutionStatic, model.Service{})), []push.Row{ClusterType, EndpointType}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			builder := catalog.NewBuilder(nil)
 			builder.Apply(1, test.before)
 			change := builder.Apply(2, []model.Event{test.step})
-			var got []push.Type
+			var got []push.Row
 			for _, c := range Changes(builder.Snapshot(), change) {
 				if c.Urgent {
-					got = append(got, c.Type)
+					got = append(got, c.Row)
 				}
 			}
 			if diff := gocmp.Diff(test.want, got); diff != "" {
@@ -282,7 +282,7 @@ func checkClustersRest(t *rapid.T, change catalog.Change, changes []push.Changed
 		}
 	}
 	for _, c := range changes {
-		if c.Type != EndpointType {
+		if c.Row != EndpointType {
 			t.Fatalf("%v is listed for a change of addresses", c)
 		}
 	}
@@ -378,7 +378,7 @@ func TestChangesAreExact(t *testing.T) {
 			change := builder.Apply(2, test.step)
 			var got []string
 			for _, c := range Changes(builder.Snapshot(), change) {
-				got = append(got, fmt.Sprint(int(c.Type), " ", c.Name, " ", c.Namespaces))
+				got = append(got, fmt.Sprint(int(c.Row), " ", c.Name, " ", c.Audience))
 			}
 			if diff := gocmp.Diff(test.want, got); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)

@@ -1,6 +1,7 @@
 package envoy
 
 import (
+	"iter"
 	"math"
 	"time"
 
@@ -36,10 +37,9 @@ type cluster struct {
 	endpoints *catalog.Endpoints // of DNS forms: the names are part of the cluster
 }
 
-func clusterOf(at slot, s *catalog.Service, port model.Port, f form) cluster {
-	at.form = f
+func clusterOf(at slot, s *catalog.Service, port model.Port) cluster {
 	c := cluster{slot: at, http2: speaksHTTP2(port.Protocol)}
-	switch f {
+	switch at.form {
 	case strictDNS, logicalDNS:
 		c.endpoints = s.Endpoints(port.Number)
 	case originalDST:
@@ -49,6 +49,14 @@ func clusterOf(at slot, s *catalog.Service, port model.Port, f form) cluster {
 	case noForm, eds:
 	}
 	return c
+}
+
+// Refers implements [push.Referrer].
+func (c cluster) Refers(to string) iter.Seq[string] {
+	if to == endpointURL && c.form == eds {
+		return one(c.clusterName())
+	}
+	return none
 }
 
 // speaksHTTP2 names the protocols that Istio opens HTTP/2 connections for.

@@ -24,7 +24,7 @@ const (
 // is that of clusters, which differ by the kind of client; the name alone
 // would not do, for the same host may live in several namespaces.
 type slot struct {
-	t    push.Type
+	row  push.Row
 	key  catalog.ServiceKey
 	port uint32
 	form form
@@ -32,6 +32,12 @@ type slot struct {
 
 // Slot implements [push.Subject].
 func (s slot) Slot() any { return s }
+
+// common is the slot of a resource that is the same in every form.
+func (s slot) common() slot {
+	s.form = noForm
+	return s
+}
 
 func (s slot) clusterName() string { return ClusterName(s.key.Host, s.port) }
 

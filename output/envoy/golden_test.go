@@ -36,7 +36,7 @@ func transcript(t *testing.T, in *txtar.Archive) *txtar.Archive {
 	out := &txtar.Archive{Comment: in.Comment}
 	var sources []string
 	var events []model.Event
-	var views []push.View
+	var views []View
 	for _, f := range in.Files {
 		switch f.Name {
 		case "sources":
@@ -73,14 +73,14 @@ func upserts(t *testing.T, lines []byte) []model.Event {
 	return events
 }
 
-func appendView(t *testing.T, views []push.View, part string) []push.View {
+func appendView(t *testing.T, views []View, part string) []View {
 	t.Helper()
 	name, _, _ := strings.Cut(part, "/")
 	kind, namespace, ok := strings.Cut(name, "@")
 	if !ok {
 		t.Fatalf("part %q is not of a view", part)
 	}
-	v := push.View{Kind: kind, Namespace: namespace}
+	v := View{Kind: kind, Namespace: namespace}
 	if len(views) > 0 && views[len(views)-1] == v {
 		return views
 	}
@@ -89,14 +89,14 @@ func appendView(t *testing.T, views []push.View, part string) []push.View {
 
 // viewed returns everything a view is given. Types of which it gets nothing
 // are absent.
-func viewed(t *testing.T, snapshot *catalog.Snapshot, v push.View) []txtar.File {
+func viewed(t *testing.T, snapshot *catalog.Snapshot, v View) []txtar.File {
 	t.Helper()
 	var files []txtar.File
 	world := NewWorld(snapshot, true, "istio-system")
 	for typ, label := range []string{"clusters", "assignments", "listeners", "routes"} {
 		var data []byte
-		for name := range world.Names(v, push.Type(typ)) {
-			subject, ok := world.Find(v, push.Type(typ), name)
+		for name := range world.Names(v, push.Row(typ)) {
+			subject, ok := world.Find(v, push.Row(typ), name)
 			if !ok {
 				t.Fatalf("%s is named and not found", name)
 			}
@@ -109,7 +109,7 @@ func viewed(t *testing.T, snapshot *catalog.Snapshot, v push.View) []txtar.File 
 	return append(files, txtar.File{Name: v.Kind + "@" + v.Namespace + "/left-out", Data: leftOut(snapshot, v)})
 }
 
-func leftOut(snapshot *catalog.Snapshot, v push.View) []byte {
+func leftOut(snapshot *catalog.Snapshot, v View) []byte {
 	var b bytes.Buffer
 	for s := range snapshot.Visible(catalog.Viewer{Namespace: v.Namespace}) {
 		if reason := NotOffered(s, v.Kind); reason != "" {

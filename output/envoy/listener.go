@@ -1,6 +1,8 @@
 package envoy
 
 import (
+	"iter"
+
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	routerv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/router/v3"
 	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
@@ -11,6 +13,14 @@ import (
 // listener is a gRPC client's way in: it stands for the target the client
 // dialled, and leads to the route configuration.
 type listener struct{ slot }
+
+// Refers implements [push.Referrer].
+func (l listener) Refers(to string) iter.Seq[string] {
+	if to == routeURL {
+		return one(l.clusterName())
+	}
+	return none
+}
 
 // Encode implements [push.Subject].
 func (l listener) Encode() push.Encoded {

@@ -8,7 +8,6 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/model"
-	"github.com/isthmus-mesh/isthmus/push"
 )
 
 // form is how a cluster finds its endpoints.
@@ -94,21 +93,6 @@ func exactlyOne(endpoints *catalog.Endpoints) bool {
 		}
 	}
 	return found == 1
-}
-
-// holds reports whether a resource of that type exists for a service port that
-// is offered to a kind of client in that form.
-func (f form) holds(t push.Type, kind string) bool {
-	switch t {
-	case ClusterType:
-		return f != noForm
-	case EndpointType:
-		return f == eds
-	case ListenerType, RouteType:
-		return f != noForm && kind == KindGRPC // Envoy's own listeners are not Isthmus's yet
-	default:
-		return false
-	}
 }
 
 func isSocket(e catalog.Endpoint) bool { return strings.HasPrefix(e.Address, unixPrefix) }

@@ -1,6 +1,8 @@
 package envoy
 
 import (
+	"iter"
+
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 
 	"github.com/isthmus-mesh/isthmus/push"
@@ -8,6 +10,14 @@ import (
 
 // route leads every call of a gRPC client to the cluster of its own name.
 type route struct{ slot }
+
+// Refers implements [push.Referrer].
+func (r route) Refers(to string) iter.Seq[string] {
+	if to == clusterURL {
+		return one(r.clusterName())
+	}
+	return none
+}
 
 // Encode implements [push.Subject].
 func (r route) Encode() push.Encoded {

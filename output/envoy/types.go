@@ -1,11 +1,17 @@
 package envoy
 
-import "github.com/isthmus-mesh/isthmus/push"
+import (
+	"iter"
+	"slices"
 
-// The types of resources, in the order in which they have to reach a client
-// when they change together: what is referred to before what refers to it.
+	"github.com/isthmus-mesh/isthmus/catalog"
+	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/push"
+)
+
+// The types of resources: the rows of the table below.
 const (
-	ClusterType push.Type = iota
+	ClusterType push.Row = iota
 	EndpointType
 	ListenerType
 	RouteType
@@ -25,37 +31,109 @@ const (
 	routeURL    = "type.googleapis.com/envoy.config.route.v3.RouteConfiguration"
 )
 
-// Types says how each type is delivered.
-func Types() []push.TypeSpec {
-	return []push.TypeSpec{
-		ClusterType: {
+// row is all that differs between types. A type is added by adding its row, and
+// a file with its subject.
+type row struct {
+	push.TypeSpec
+	// name is the resource's name for a port of a host, and parse accepts exactly
+	// what name writes.
+	name  func(host string, port uint32) string
+	parse func(name string) (host string, port uint32, ok bool)
+	// offered reports whether there is such a resource for a service port that a
+	// kind of client gets in a form.
+	offered func(f form, kind string) bool
+	// subject is what the resource is made of, and what it refers to.
+	subject func(at slot, s *catalog.Service, port model.Port) push.Subject
+	// locates says that the resource is where clients learn of endpoints: while
+	// one that is gone is still in it, they go astray.
+	locates bool
+}
+
+var rows = [...]row{
+	ClusterType: {
+		TypeSpec: push.TypeSpec{
 			Name: clusterURL,
 			// To a state-of-the-world client a cluster that is missing from a
 			// response is a deleted cluster.
-			Whole: true,
-			// A cluster goes after the routes that still name it.
-			RemoveLast: true,
+			Whole:  true,
+			Brings: []string{endpointURL},
+		},
+		name: ClusterName, parse: parseClusterName,
+		offered: func(f form, _ string) bool { return f != noForm },
+		subject: func(at slot, s *catalog.Service, port model.Port) push.Subject { return clusterOf(at, s, port) },
+		locates: true, // of DNS services
+	},
+	EndpointType: {
+		TypeSpec: push.TypeSpec{
+			Name: endpointURL,
 			// Envoy warms a cluster whenever it is added or updated, and waits
 			// for its assignment even if the endpoints are the same.
-			With: []push.Type{EndpointType},
+			Awaited: true,
+			// An assignment without endpoints, rather than silence: Envoy waits for it.
+			Void: func(name string) push.Encoded { return encodeAssignment(name, nil) },
 		},
-		EndpointType: {
-			Name: endpointURL,
-			// An assignment goes with its cluster, hence as late.
-			RemoveLast: true,
+		name: ClusterName, parse: parseClusterName,
+		offered: func(f form, _ string) bool { return f == eds },
+		subject: func(at slot, s *catalog.Service, port model.Port) push.Subject {
+			return assignment{at.common(), s.Endpoints(port.Number)}
 		},
-		ListenerType: {
-			Name:  listenerURL,
-			Whole: true, // as for clusters: absence is deletion
+		locates: true,
+	},
+	ListenerType: {
+		TypeSpec: push.TypeSpec{
+			Name:   listenerURL,
+			Whole:  true, // as for clusters: absence is deletion
+			Brings: []string{routeURL},
 		},
-		RouteType: {
+		name: ListenerName, parse: parseListenerName,
+		offered: gRPCOnly,
+		subject: func(at slot, _ *catalog.Service, _ model.Port) push.Subject { return listener{at.common()} },
+	},
+	RouteType: {
+		TypeSpec: push.TypeSpec{
 			Name: routeURL,
 			// A route must not lead to a cluster that the client does not have.
-			// It and its cluster carry the same name.
-			Needs: []push.Type{ClusterType},
-			// An Envoy whose listener waits for a route configuration ignores a
-			// removal, but stops the clock after which it would go on without.
-			SilentTo: []string{KindEnvoy},
+			Needs:  []string{clusterURL},
+			Absent: absentRoute,
 		},
+		name: ClusterName, parse: parseClusterName,
+		offered: gRPCOnly,
+		subject: func(at slot, _ *catalog.Service, _ model.Port) push.Subject { return route{at.common()} },
+	},
+}
+
+// gRPCOnly is of types that Envoys do not get: their listeners are not Isthmus's yet.
+func gRPCOnly(f form, kind string) bool { return f != noForm && kind == KindGRPC }
+
+// absentRoute leaves an Envoy without an answer: it takes a removal for one and
+// then waits without its time limit, so that the listener never goes live. gRPC
+// clients are answered, for they report what does not exist at once.
+func absentRoute(kind string, m push.Mode) push.Absence {
+	switch {
+	case kind == KindEnvoy:
+		return push.Silence
+	case m == push.Delta:
+		return push.Removal
+	default:
+		return push.Empty
 	}
 }
+
+// Types says how each type is delivered. Debounce delays the changes of a type
+// for the subscribers of a mode; nil delays none.
+func Types(debounce func(typeName string, m push.Mode) push.Debounce) []push.TypeSpec {
+	specs := make([]push.TypeSpec, len(rows))
+	for r, row := range rows {
+		specs[r] = row.TypeSpec
+		if debounce != nil {
+			specs[r].Debounce = [...]push.Debounce{debounce(row.Name, push.WholeState), debounce(row.Name, push.Delta)}
+		}
+	}
+	return specs
+}
+
+// one yields a single name of a resource that a subject refers to.
+func one(name string) iter.Seq[string] { return slices.Values([]string{name}) }
+
+// none yields nothing.
+func none(func(string) bool) {}

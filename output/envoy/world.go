@@ -1,6 +1,7 @@
 package envoy
 
 import (
+	"fmt"
 	"iter"
 
 	"github.com/isthmus-mesh/isthmus/catalog"
@@ -28,29 +29,46 @@ func NewWorld(snapshot *catalog.Snapshot, complete bool, root string) *World {
 func (w *World) Complete() bool { return w.complete }
 
 // View implements [push.World].
-func (w *World) View(c push.Client) push.View {
-	v := push.View{Kind: c.Kind, Namespace: c.Namespace}
-	if scope := w.snapshot.ScopeOf(c.Namespace, c.Labels, w.root); scope != nil {
-		v.Scope = scope
+func (w *World) View(_ push.Row, c push.Client) push.View {
+	return View{Kind: c.Kind, Namespace: c.Namespace, scope: w.snapshot.ScopeOf(c.Namespace, c.Labels, w.root)}
+}
+
+// View is what a client sees of any of the types.
+type View struct {
+	Kind      string // KindEnvoy or KindGRPC
+	Namespace string // of its workload; empty if it has none
+	scope     *catalog.Scope
+}
+
+var _ push.Scoped = View{}
+
+// Scope implements [push.Scoped].
+func (v View) Scope() fmt.Stringer {
+	if v.scope == nil {
+		return nil
 	}
-	return v
+	return v.scope
 }
 
 // viewer returns whose view it is, in the catalog's terms.
-func viewer(v push.View) catalog.Viewer {
-	scope, _ := v.Scope.(*catalog.Scope)
-	return catalog.Viewer{Namespace: v.Namespace, Scope: scope}
+func (v View) viewer() catalog.Viewer { return catalog.Viewer{Namespace: v.Namespace, Scope: v.scope} }
+
+// of is a view as the engine hands it back.
+func of(v push.View) View {
+	own, _ := v.(View)
+	return own
 }
 
 // Names implements [push.World]: by host, then port.
-func (w *World) Names(v push.View, t push.Type) iter.Seq[string] {
+func (w *World) Names(view push.View, r push.Row) iter.Seq[string] {
+	v := of(view)
 	return func(yield func(string) bool) {
-		for s := range w.snapshot.Visible(viewer(v)) {
+		for s := range w.snapshot.Visible(v.viewer()) {
 			for _, port := range s.Ports {
-				if !formFor(v.Kind, s, port).holds(t, v.Kind) {
+				if !rows[r].offered(formFor(v.Kind, s, port), v.Kind) {
 					continue
 				}
-				if !yield(nameOf(t, s.Key.Host, port.Number)) {
+				if !yield(rows[r].name(s.Key.Host, port.Number)) {
 					return
 				}
 			}
@@ -59,12 +77,13 @@ func (w *World) Names(v push.View, t push.Type) iter.Seq[string] {
 }
 
 // Find implements [push.World].
-func (w *World) Find(v push.View, t push.Type, name string) (push.Subject, bool) {
-	host, number, ok := parseName(t, name)
+func (w *World) Find(view push.View, r push.Row, name string) (push.Subject, bool) {
+	v := of(view)
+	host, number, ok := rows[r].parse(name)
 	if !ok {
 		return nil, false
 	}
-	s, ok := w.snapshot.Resolve(viewer(v), host)
+	s, ok := w.snapshot.Resolve(v.viewer(), host)
 	if !ok {
 		return nil, false
 	}
@@ -73,50 +92,13 @@ func (w *World) Find(v push.View, t push.Type, name string) (push.Subject, bool)
 		return nil, false
 	}
 	f := formFor(v.Kind, s, port)
-	if !f.holds(t, v.Kind) {
+	if !rows[r].offered(f, v.Kind) {
 		return nil, false
 	}
-	return subjectOf(t, s, port, f), true
-}
-
-// Void implements [push.World]. Load assignments alone have no removal in the
-// state-of-the-world protocol for which there is something to say instead.
-func (w *World) Void(t push.Type, name string) (push.Encoded, bool) {
-	if t != EndpointType || name == "" {
-		return push.Encoded{}, false
-	}
-	return encodeAssignment(name, nil), true
+	return rows[r].subject(slot{row: r, key: s.Key, port: port.Number, form: f}, s, port), true
 }
 
 func formFor(kind string, s *catalog.Service, port model.Port) form {
 	f, _ := offer(kind, s, port)
 	return f
-}
-
-func subjectOf(t push.Type, s *catalog.Service, port model.Port, f form) push.Subject {
-	at := slot{t: t, key: s.Key, port: port.Number}
-	switch t {
-	case ClusterType:
-		return clusterOf(at, s, port, f)
-	case EndpointType:
-		return assignment{at, s.Endpoints(port.Number)}
-	case ListenerType:
-		return listener{at}
-	default:
-		return route{at}
-	}
-}
-
-func nameOf(t push.Type, host string, port uint32) string {
-	if t == ListenerType {
-		return ListenerName(host, port)
-	}
-	return ClusterName(host, port)
-}
-
-func parseName(t push.Type, name string) (host string, port uint32, ok bool) {
-	if t == ListenerType {
-		return parseListenerName(name)
-	}
-	return parseClusterName(name)
 }

@@ -72,9 +72,9 @@ func validate(m proto.Message) error {
 
 func TestBothKindsShareWhatBothCanRead(t *testing.T) {
 	w := worldOf(nil, record("a", "p", model.Service{Ports: model.ListOf(ports[3])}), place1("a", "p", "10.0.0.1"))
-	for _, typ := range []push.Type{ClusterType, EndpointType} {
-		envoy, _ := w.Find(push.View{Kind: KindEnvoy, Namespace: "a"}, typ, "outbound|81||h")
-		grpc, _ := w.Find(push.View{Kind: KindGRPC, Namespace: "b"}, typ, "outbound|81||h")
+	for _, typ := range []push.Row{ClusterType, EndpointType} {
+		envoy, _ := w.Find(View{Kind: KindEnvoy, Namespace: "a"}, typ, "outbound|81||h")
+		grpc, _ := w.Find(View{Kind: KindGRPC, Namespace: "b"}, typ, "outbound|81||h")
 		if envoy == nil || envoy != grpc || envoy.Slot() != grpc.Slot() {
 			t.Errorf("type %d: %v for Envoy, %v for gRPC", typ, envoy, grpc)
 		}
@@ -83,8 +83,8 @@ func TestBothKindsShareWhatBothCanRead(t *testing.T) {
 
 func TestFindTakesOneSpellingOnly(t *testing.T) {
 	w := worldOf(nil, record("a", "p", model.Service{Ports: model.ListOf(ports[3])}))
-	v := push.View{Kind: KindGRPC}
-	for typ, names := range map[push.Type][]string{
+	v := View{Kind: KindGRPC}
+	for typ, names := range map[push.Row][]string{
 		ClusterType:  {"outbound|081||h", "outbound|81||H", "outbound|81|v1|h", "outbound|80||h", "h:81", "*", ""},
 		ListenerType: {"h:081", "H:81", "h", "h:80", "outbound|81||h"},
 	} {
@@ -94,21 +94,22 @@ func TestFindTakesOneSpellingOnly(t *testing.T) {
 			}
 		}
 	}
-	if _, ok := w.Find(push.View{Kind: "mcp"}, ClusterType, "outbound|81||h"); ok {
+	if _, ok := w.Find(View{Kind: "mcp"}, ClusterType, "outbound|81||h"); ok {
 		t.Error("a client of another kind is given a cluster")
 	}
 }
 
 func TestVoidIsAnAssignmentWithNoEndpoints(t *testing.T) {
 	w := worldOf(nil, record("a", "p", model.Service{Ports: model.ListOf(ports[3])}))
-	subject, _ := w.Find(push.View{Kind: KindEnvoy}, EndpointType, "outbound|81||h")
+	subject, _ := w.Find(View{Kind: KindEnvoy}, EndpointType, "outbound|81||h")
 	is := subject.Encode()
-	void, ok := w.Void(EndpointType, "outbound|81||h")
-	if !ok || void.Version != is.Version || !slices.Equal(void.Body, is.Body) {
-		t.Errorf("void is %v %v, a service without endpoints %v", ok, void, is)
+	types := Types(nil)
+	void := types[EndpointType].Void("outbound|81||h")
+	if void.Version != is.Version || !slices.Equal(void.Body, is.Body) {
+		t.Errorf("void is %v, a service without endpoints %v", void, is)
 	}
-	for _, typ := range []push.Type{ClusterType, ListenerType, RouteType} {
-		if _, ok := w.Void(typ, "outbound|81||h"); ok {
+	for _, typ := range []push.Row{ClusterType, ListenerType, RouteType} {
+		if types[typ].Void != nil {
 			t.Errorf("type %d has a void", typ)
 		}
 	}
@@ -121,7 +122,7 @@ func TestALargeServiceOnSocketsIsNotOfferedToGRPC(t *testing.T) {
 		e.Record.Name = "p/" + string(rune('A'+i))
 		events = append(events, e)
 	}
-	v := push.View{Kind: KindGRPC}
+	v := View{Kind: KindGRPC}
 	addresses, sockets := worldOf(nil, events...), worldOf(nil, append(events, place1("a", "p", "unix:///run/s"))...)
 	if _, ok := addresses.Find(v, ClusterType, "outbound|81||h"); !ok {
 		t.Error("a service on addresses is not offered")
@@ -137,7 +138,7 @@ func TestAHostThatIsNotTextIsNotOffered(t *testing.T) {
 	spec.Hosts = model.ListOf("h\xff")
 	e.Record.Spec = spec
 	w := worldOf(nil, e)
-	if _, ok := w.Find(push.View{Kind: KindEnvoy}, ClusterType, "outbound|81||h\xff"); ok {
+	if _, ok := w.Find(View{Kind: KindEnvoy}, ClusterType, "outbound|81||h\xff"); ok {
 		t.Error("it is")
 	}
 	for s := range w.snapshot.Services() {
@@ -172,7 +173,7 @@ func TestNotOfferedNamesThePortsItMeans(t *testing.T) {
 
 func TestTypesComeInTheOrderOfTheirDependence(t *testing.T) {
 	order := ""
-	for _, spec := range Types() {
+	for _, spec := range Types(nil) {
 		_, short, _ := strings.Cut(spec.Name, ".v3.")
 		order += short + " "
 	}

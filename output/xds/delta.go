@@ -11,9 +11,9 @@ import (
 // deltaRequest turns a message into the engine's terms. A nonce that is not
 // that of a response answers nothing, but what rides on it counts all the same.
 func (s *stream) deltaRequest(t push.Type, m *discoveryv3.DeltaDiscoveryRequest) push.Request {
-	r := push.Request{Type: t, Answer: s.answerOf(t, m)}
-	first := !s.delta[t]
-	s.delta[t] = true
+	r := push.Request{Type: t, Mode: push.Delta, Answer: s.answerOf(t, m)}
+	first := s.types[t] == nil
+	s.of(t)
 	if first {
 		r.Held = heldVersions(m.GetInitialResourceVersions())
 	}
@@ -21,7 +21,7 @@ func (s *stream) deltaRequest(t push.Type, m *discoveryv3.DeltaDiscoveryRequest)
 	switch {
 	case slices.Contains(unsubscribe, "*"):
 		r.Wildcard = push.WildcardOff
-	case slices.Contains(subscribe, "*"), first && len(subscribe) == 0 && s.server.types[t].Whole:
+	case slices.Contains(subscribe, "*"), first && len(subscribe) == 0 && s.server.engine.Whole(t):
 		r.Wildcard = push.WildcardOn
 	}
 	r.Subscribe, r.Unsubscribe = withoutStar(subscribe), withoutStar(unsubscribe)

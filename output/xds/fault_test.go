@@ -147,6 +147,7 @@ func TestPoint8_StreamsLeaveNothingBehind(t *testing.T) {
 		r.await("end of all streams", func() bool { return r.engine.Len() == 0 })
 	}
 	round()
+	round() // the pools of the transport are not full after the first
 	goroutines, before := atRest(), heap()
 	for range rounds {
 		round()
@@ -222,7 +223,7 @@ func TestPanicInTheTranslationEndsOneStream(t *testing.T) {
 // client of the namespace "cursed".
 func (r *rig) curse(name string) {
 	world := cursed{envoy.NewWorld(r.builder.Snapshot(), true, rootNamespace), name}
-	r.engine.Publish(push.Update{World: world, Changed: []push.Changed{{Type: envoy.EndpointType, Name: name}}})
+	r.producer.Publish(push.Update{World: world, Changed: []push.Changed{{Row: envoy.EndpointType, Name: name}}})
 }
 
 type cursed struct {
@@ -230,16 +231,16 @@ type cursed struct {
 	name string
 }
 
-func (w cursed) View(c push.Client) push.View {
+func (w cursed) View(r push.Row, c push.Client) push.View {
 	if c.Namespace == "cursed" {
 		panic("a cursed client")
 	}
-	return w.World.View(c)
+	return w.World.View(r, c)
 }
 
-func (w cursed) Find(v push.View, t push.Type, name string) (push.Subject, bool) {
+func (w cursed) Find(v push.View, r push.Row, name string) (push.Subject, bool) {
 	if name == w.name {
 		panic("a cursed resource")
 	}
-	return w.World.Find(v, t, name)
+	return w.World.Find(v, r, name)
 }

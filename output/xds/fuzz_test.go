@@ -1,7 +1,6 @@
 package xds
 
 import (
-	"sync/atomic"
 	"testing"
 
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
@@ -14,10 +13,9 @@ import (
 var fuzzedTypes = []push.TypeSpec{{Name: "whole", Whole: true}, {Name: "parts"}}
 
 func fuzzedStream() *stream {
-	n := len(fuzzedTypes)
-	s := &stream{server: &Server{types: fuzzedTypes}, sotw: make([]sotwType, n), delta: make([]bool, n)}
-	s.serials = make([]atomic.Uint64, n)
-	return s
+	engine := push.New(push.Config{})
+	engine.Produce(fuzzedTypes)
+	return &stream{server: &Server{engine: engine}, types: map[push.Type]*asked{}, serials: map[push.Type]uint64{}}
 }
 
 // Whatever a client sends becomes a request that asks for no more than the
@@ -33,10 +31,18 @@ func FuzzSotwRequest(f *testing.F) {
 		if proto.Unmarshal(text, &m) != nil {
 			return
 		}
+		var rest discoveryv3.DiscoveryRequest
+		if err := proto.Unmarshal(withoutNames(text), &rest); err != nil || len(rest.GetResourceNames()) > 0 {
+			t.Errorf("without its names it is %v, %v", &rest, err)
+		}
+		rest.ResourceNames = m.GetResourceNames()
+		if !proto.Equal(&rest, &m) {
+			t.Errorf("%v lost more than its names: %v", &m, &rest)
+		}
 		for typ := range fuzzedTypes {
 			s := fuzzedStream()
-			s.serials[typ].Store(latest)
-			r := s.sotwRequest(push.Type(typ), &m)
+			s.serials[push.Type(typ)] = latest
+			r := s.sotwRequest(push.Type(typ), &sotwMessage{DiscoveryRequest: &m})
 			if len(r.Names) > len(m.GetResourceNames()) {
 				t.Errorf("%d names became %d", len(m.GetResourceNames()), len(r.Names))
 			}
@@ -64,7 +70,7 @@ func FuzzDeltaRequest(f *testing.F) {
 		}
 		for typ := range fuzzedTypes {
 			s := fuzzedStream()
-			s.serials[typ].Store(latest)
+			s.serials[push.Type(typ)] = latest
 			r := s.deltaRequest(push.Type(typ), &m)
 			if len(r.Subscribe) > len(m.GetResourceNamesSubscribe()) || len(r.Held) != len(m.GetInitialResourceVersions()) {
 				t.Errorf("%v became %v", &m, r)

@@ -19,13 +19,14 @@ import (
 type incoming struct {
 	request
 	mode    push.Mode
-	limits  *Limits
-	refused error // a status, set instead of the request
+	server  *Server
+	listed  func(typeURL string) uint64 // as [stream.listed]; nil for a first request
+	refused error                       // a status, set instead of the request
 }
 
 // receive waits for the next request of a stream.
-func (s *Server) receive(wire grpc.ServerStream, mode push.Mode) (request, error) {
-	in := incoming{mode: mode, limits: &s.limits}
+func (s *Server) receive(wire grpc.ServerStream, mode push.Mode, listed func(typeURL string) uint64) (request, error) {
+	in := incoming{mode: mode, server: s, listed: listed}
 	err := wire.RecvMsg(&in)
 	if grpcstatus.Code(err) == codes.ResourceExhausted { // gRPC's only one in this direction, which it has told the client
 		in.refused, err = tooLarge("a request of more than %d bytes, which is all one may have; ask for less on a stream, or for everything by *", s.limits.Message), nil
@@ -52,16 +53,14 @@ func (c codec) Unmarshal(data mem.BufferSlice, v any) error {
 }
 
 func (in *incoming) decode(text []byte) {
-	if in.refused = in.limits.measure(text, in.mode); in.refused != nil {
+	if in.refused = in.server.limits.measure(text, in.mode); in.refused != nil {
 		return
 	}
-	var m interface {
-		request
-		proto.Message
+	if in.mode == push.WholeState {
+		in.decodeSotw(text)
+		return
 	}
-	if m = new(discoveryv3.DiscoveryRequest); in.mode == push.Delta {
-		m = new(discoveryv3.DeltaDiscoveryRequest)
-	}
+	m := new(discoveryv3.DeltaDiscoveryRequest)
 	if err := proto.Unmarshal(text, m); err != nil {
 		in.refused = errNoRequest
 		return

@@ -22,7 +22,7 @@ func (s *stream) receiveAll(m request) (err error) {
 		if err := s.take(m); err != nil {
 			return err
 		}
-		if m, err = s.server.receive(s.wire, s.mode); err != nil {
+		if m, err = s.server.receive(s.wire, s.mode, s.listed); err != nil {
 			return err
 		}
 	}
@@ -55,10 +55,12 @@ func (s *stream) take(m request) error {
 		s.log.Warn("client refused a response", "type", m.GetTypeUrl(), "err", cut(e.GetMessage(), reasonBytes))
 	}
 	switch m := m.(type) {
-	case *discoveryv3.DiscoveryRequest:
-		s.subscriber.Request(s.sotwRequest(t, m))
+	case *sotwMessage:
+		return s.request(t, s.sotwRequest(t, m))
 	case *discoveryv3.DeltaDiscoveryRequest:
-		s.subscriber.Request(s.deltaRequest(t, m))
+		if err := s.request(t, s.deltaRequest(t, m)); err != nil {
+			return err
+		}
 		return s.measure(t, m.GetResourceNamesSubscribe())
 	}
 	return nil
@@ -71,34 +73,44 @@ func (s *stream) measure(t push.Type, subscribed []string) error {
 	if len(subscribed) == 0 {
 		return nil
 	}
+	of := s.of(t)
 	for _, name := range subscribed {
-		s.said[t] += len(name)
+		of.said += len(name)
 	}
 	limits := &s.server.limits
-	if s.said[t] > limits.NamesBytes {
-		s.said[t] = s.subscriber.SubscribedBytes(t)
+	if of.said > limits.NamesBytes {
+		of.said = s.subscriber.SubscribedBytes(t)
 	}
-	if s.said[t] > limits.NamesBytes || s.subscriber.Subscribed(t) > limits.Names {
+	if of.said > limits.NamesBytes || s.subscriber.Subscribed(t) > limits.Names {
 		return s.server.rejected.because(tooMuch, tooLarge("the stream asks for more than %d names of %s, or for names of more than %d bytes, which is all it may have; ask for less on a stream, or for everything by *",
-			limits.Names, s.server.types[t].Name, limits.NamesBytes))
+			limits.Names, s.server.engine.TypeName(t), limits.NamesBytes))
 	}
 	return nil
+}
+
+// request hands a request to the engine.
+func (s *stream) request(t push.Type, r push.Request) error {
+	err := s.subscriber.Request(r)
+	if err == nil {
+		return nil
+	}
+	return s.server.rejected.because(tooMuch, tooLarge("%s: %v; ask for less, or for everything by *", s.server.engine.TypeName(t), err))
 }
 
 // typeOf tells what type a request is about; it is not known if it is not served.
 func (s *stream) typeOf(m request) (t push.Type, known bool, err error) {
 	url := m.GetTypeUrl()
 	if s.only != every {
-		if url != "" && url != s.server.types[s.only].Name {
+		if url != "" && url != s.server.engine.TypeName(s.only) {
 			return 0, false, grpcstatus.Errorf(codes.InvalidArgument, "this method serves %s only; ask for %q on another, or on an aggregated stream",
-				s.server.types[s.only].Name, cut(url, shownBytes))
+				s.server.engine.TypeName(s.only), cut(url, shownBytes))
 		}
 		return s.only, true, nil
 	}
 	if url == "" {
 		return 0, false, grpcstatus.Error(codes.InvalidArgument, "a request on an aggregated stream must carry type_url")
 	}
-	t, known = s.server.byURL[url]
+	t, known = s.server.engine.Type(url)
 	return t, known, nil
 }
 

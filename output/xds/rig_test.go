@@ -37,12 +37,13 @@ const rootNamespace = "istio-system"
 // rig is everything behind the port: a catalog, its translation, the engine
 // and the server, without sources and store.
 type rig struct {
-	t       xdsclient.TB
-	engine  *push.Engine
-	server  *xds.Server
-	address string
-	memory  *bufconn.Listener // instead of the address
-	ledger  *xdsclient.Ledger
+	t        xdsclient.TB
+	engine   *push.Engine
+	producer *push.Producer
+	server   *xds.Server
+	address  string
+	memory   *bufconn.Listener // instead of the address
+	ledger   *xdsclient.Ledger
 
 	builder  *catalog.Builder
 	revision uint64
@@ -75,14 +76,15 @@ type setup struct {
 // newRig starts a rig that serves nothing before the first apply.
 func newRig(t xdsclient.TB, s setup) *rig {
 	t.Helper()
-	s.engine.Types, s.engine.Frame = envoy.Types(), xds.Frame
+	s.engine.Frame = xds.Frame
 	r := &rig{
 		t: t, engine: push.New(s.engine), ledger: &xdsclient.Ledger{},
 		builder: catalog.NewBuilder(s.sources), complete: !s.incomplete,
 	}
+	r.producer = r.engine.Produce(envoy.Types(nil))
 	r.server = xds.New(r.engine, xds.Options{
-		Types: envoy.Types(), Kinds: xds.Kinds{Envoy: envoy.KindEnvoy, GRPC: envoy.KindGRPC},
-		Name: "isthmus/test", PrimedWithin: s.primedWithin,
+		Kinds: xds.Kinds{Envoy: envoy.KindEnvoy, GRPC: envoy.KindGRPC},
+		Name:  "isthmus/test", PrimedWithin: s.primedWithin,
 		TLS: s.tls, ClientCAs: s.clientCAs, TrustDomains: s.trustDomains, MaxConnectionAge: s.maxAge, Limits: s.limits, Log: s.log,
 	})
 	r.start(r.listen(s))
@@ -147,10 +149,8 @@ func (r *rig) apply(events ...model.Event) {
 
 func (r *rig) publish(change catalog.Change) {
 	snapshot := r.builder.Snapshot()
-	r.engine.Publish(push.Update{
-		World: envoy.NewWorld(snapshot, r.complete, rootNamespace), Changed: envoy.Changes(snapshot, change),
-		Reviewed: envoy.Reviewed(change, rootNamespace), Committed: time.Now(),
-	})
+	change.Committed = time.Now()
+	r.producer.Publish(envoy.Step(snapshot, change, r.complete, rootNamespace))
 }
 
 // newStoredRig is a rig that is fed from a store, through the gate that waits
@@ -160,10 +160,8 @@ func newStoredRig(t xdsclient.TB, s setup, wait time.Duration) *rig {
 	r := newRig(t, s)
 	r.store = store.NewMemory(store.Config{})
 	gate := catalog.NewGate(s.sources[:1], s.sources[1:], wait, func(s *catalog.Snapshot, change catalog.Change, complete bool) {
-		r.engine.Publish(push.Update{
-			World: envoy.NewWorld(s, complete, rootNamespace), Changed: envoy.Changes(s, change),
-			Reviewed: envoy.Reviewed(change, rootNamespace), Committed: time.Now(),
-		})
+		change.Committed = time.Now()
+		r.producer.Publish(envoy.Step(s, change, complete, rootNamespace))
 	})
 	ctx, stop := context.WithCancel(context.Background())
 	var run sync.WaitGroup

@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
+	"hash/maphash"
 	"log/slog"
 	"net"
 	"sync"
@@ -21,7 +22,6 @@ import (
 
 // Options are what the server needs from the program around it.
 type Options struct {
-	Types []push.TypeSpec // as the engine has them
 	Kinds Kinds
 	// Name tells clients which control plane they talk to.
 	Name string
@@ -44,13 +44,12 @@ type Options struct {
 type Server struct {
 	engine       *push.Engine
 	config       Options
-	types        []push.TypeSpec
-	byURL        map[string]push.Type
 	controlPlane []byte
 	limits       Limits
 	admission    *admission
 	connections  *connections
 	rejected     *rejections
+	seed         maphash.Seed // of digests
 	log          *slog.Logger
 	grpc         *grpc.Server
 	stopping     chan struct{}
@@ -82,19 +81,16 @@ func New(engine *push.Engine, o Options) *Server {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	s := &Server{
-		engine: engine, config: o, types: o.Types, log: o.Log,
-		byURL:        map[string]push.Type{},
+		engine: engine, config: o, log: o.Log,
 		controlPlane: appendString(nil, protowire.Number(fieldControlPlaneID), o.Name),
 		limits:       o.Limits.withDefaults(),
 		rejected:     newRejections(o.Log),
+		seed:         maphash.MakeSeed(),
 		connections:  newConnections(),
 		stopping:     make(chan struct{}),
 	}
 	s.admission = newAdmission(s.limits)
 	s.halt = sync.OnceFunc(func() { close(s.stopping) })
-	for t, spec := range o.Types {
-		s.byURL[spec.Name] = push.Type(t)
-	}
 	s.grpc = grpc.NewServer(s.transport()...)
 	s.register()
 	return s

@@ -3,7 +3,6 @@ package xds_test
 import (
 	"testing"
 
-	"github.com/isthmus-mesh/isthmus/output/envoy"
 	"github.com/isthmus-mesh/isthmus/output/xds"
 	"github.com/isthmus-mesh/isthmus/push"
 )
@@ -12,7 +11,7 @@ import (
 // no failure of it.
 func TestServeAfterStopEndsAtOnce(t *testing.T) {
 	t.Parallel()
-	server := xds.New(push.New(push.Config{Types: envoy.Types(), Frame: xds.Frame}), xds.Options{Types: envoy.Types()})
+	server := xds.New(push.New(push.Config{Frame: xds.Frame}), xds.Options{})
 	listener, err := xds.Listen(t.Context(), xds.Config{Listen: "127.0.0.1:0"})
 	if err != nil {
 		t.Fatal(err)

@@ -24,10 +24,24 @@ var services = []service{
 	{"envoy.service.route.v3.RouteDiscoveryService", "StreamRoutes", "DeltaRoutes", "type.googleapis.com/envoy.config.route.v3.RouteConfiguration"},
 }
 
+// Order is the order in which types reach a client, that of the protocol's
+// document: what is referred to before what refers to it.
+func Order() []string {
+	return []string{
+		"type.googleapis.com/envoy.config.cluster.v3.Cluster",
+		"type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment",
+		"type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret",
+		"type.googleapis.com/envoy.config.listener.v3.Listener",
+		"type.googleapis.com/envoy.config.route.v3.ScopedRouteConfiguration",
+		"type.googleapis.com/envoy.config.route.v3.RouteConfiguration",
+		"type.googleapis.com/envoy.config.route.v3.VirtualHost",
+	}
+}
+
 // register offers every service whose type the engine has.
 func (s *Server) register() {
 	for _, offered := range services {
-		only, known := s.byURL[offered.typeURL]
+		only, known := s.engine.Type(offered.typeURL)
 		if offered.typeURL == "" {
 			only, known = every, true
 		}

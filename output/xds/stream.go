@@ -6,7 +6,7 @@ import (
 	"io"
 	"log/slog"
 	"strconv"
-	"sync/atomic"
+	"sync"
 	"time"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
@@ -18,8 +18,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
-// stream is one client's stream. The receiving goroutine owns sotw, delta
-// and said.
+// stream is one client's stream. The receiving goroutine owns types.
 type stream struct {
 	server     *Server
 	mode       push.Mode
@@ -29,10 +28,10 @@ type stream struct {
 	only       push.Type // or every
 	pace       pace
 
-	serials []atomic.Uint64 // of the newest response by type, as the sender sent it
-	sotw    []sotwType
-	delta   []bool // the type was asked for on this stream
-	said    []int  // bytes of names by type, as [stream.measure] adds them up
+	types map[push.Type]*asked // on this stream
+
+	mu      sync.Mutex
+	serials map[push.Type]uint64 // of the newest response by type, as the sender sent it
 }
 
 // request is what both variants' messages have.
@@ -53,9 +52,9 @@ func (s *stream) answerOf(t push.Type, m request) push.Answer {
 	case err != nil || serial > s.latest(t):
 		return push.Answer{}
 	case m.GetErrorDetail() != nil:
-		return push.Answer{Verdict: push.Refuse, Serial: serial, Reason: cut(m.GetErrorDetail().GetMessage(), reasonBytes)}
+		return push.Answer{Word: push.NACK, Serial: serial, Reason: cut(m.GetErrorDetail().GetMessage(), reasonBytes)}
 	default:
-		return push.Answer{Verdict: push.Accept, Serial: serial}
+		return push.Answer{Word: push.ACK, Serial: serial}
 	}
 }
 
@@ -91,11 +90,11 @@ func (s *Server) serve(wire grpc.ServerStream, mode push.Mode, only push.Type) e
 		st.subscriber.Close() // lets the sender end
 	}()
 	err = st.sendAll()
-	if st.subscriber.Failed() {
-		return s.rejected.because(panicked, errFault)
-	}
 	if why := who.by.dismissed(); why != nil {
 		return s.rejected.because(untrusted, why)
+	}
+	if st.subscriber.Failed() {
+		return s.rejected.because(panicked, errFault)
 	}
 	if err != nil {
 		return err
@@ -132,7 +131,7 @@ func (s *Server) awaitFirst(wire grpc.ServerStream, mode push.Mode) (request, er
 		var a arrival
 		defer func() { arrived <- a }()
 		defer s.survive(&a.err)
-		a.request, a.err = s.receive(wire, mode)
+		a.request, a.err = s.receive(wire, mode, nil)
 	}()
 	patience := time.NewTimer(s.limits.FirstRequest)
 	defer patience.Stop()
@@ -184,16 +183,13 @@ func (s *Server) open(wire grpc.ServerStream, mode push.Mode, who identity, firs
 	info := push.Info{ID: node.GetId(), Protocol: protocols[mode], Identity: cut(describe(client), shownBytes), Since: time.Now()}
 	who.prove(&info)
 	log := s.log.With("client", info.ID)
-	subscriber := s.engine.Connect(info, client, mode)
+	subscriber := s.engine.Connect(info, client)
 	if subscriber == nil {
 		return nil, errStopping
 	}
 	return &stream{
 		server: s, mode: mode, wire: wire, subscriber: subscriber, log: log, pace: newPace(s.limits),
-		serials: make([]atomic.Uint64, len(s.types)),
-		sotw:    make([]sotwType, len(s.types)),
-		delta:   make([]bool, len(s.types)),
-		said:    make([]int, len(s.types)),
+		types: map[push.Type]*asked{}, serials: map[push.Type]uint64{},
 	}, nil
 }
 
@@ -203,8 +199,8 @@ var protocols = [...]string{push.WholeState: "xds-sotw", push.Delta: "xds-delta"
 func (s *stream) sendAll() error {
 	for r := range s.subscriber.Out() {
 		// Known before the client can answer.
-		s.serials[r.Type].Store(r.Serial)
-		m := encode(r, s.mode, s.server.types[r.Type].Name, nonceOf(r.Serial), s.server.controlPlane)
+		s.note(r)
+		m := encode(r, s.server.engine.TypeName(r.Type), nonceOf(r.Serial), s.server.controlPlane)
 		if err := s.wire.SendMsg(m); err != nil {
 			return err
 		}
@@ -214,6 +210,24 @@ func (s *stream) sendAll() error {
 }
 
 // latest is the serial of the newest response of a type; zero if there was none.
-func (s *stream) latest(t push.Type) uint64 { return s.serials[t].Load() }
+func (s *stream) latest(t push.Type) uint64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.serials[t]
+}
+
+func (s *stream) note(r *push.Response) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.serials[r.Type] = r.Serial
+}
+
+// of is what the stream remembers of a type.
+func (s *stream) of(t push.Type) *asked {
+	if s.types[t] == nil {
+		s.types[t] = &asked{}
+	}
+	return s.types[t]
+}
 
 func nonceOf(serial uint64) string { return strconv.FormatUint(serial, 10) }

@@ -2,6 +2,7 @@ package xds_test
 
 import (
 	"fmt"
+	"iter"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -80,7 +81,7 @@ func (w *watched) apply(events ...model.Event) {
 	w.revision++
 	change := w.builder.Apply(w.revision, events)
 	snapshot := w.builder.Snapshot()
-	w.engine.Publish(push.Update{
+	w.producer.Publish(push.Update{
 		World: watchedWorld{envoy.NewWorld(snapshot, true, rootNamespace), w, w.finds.Load()}, Changed: envoy.Changes(snapshot, change), Committed: time.Now(),
 	})
 }
@@ -110,17 +111,24 @@ type watchedWorld struct {
 	find *func(name string)
 }
 
-func (w watchedWorld) Find(v push.View, t push.Type, name string) (push.Subject, bool) {
+func (w watchedWorld) Find(v push.View, r push.Row, name string) (push.Subject, bool) {
 	if w.find != nil {
 		(*w.find)(name)
 	}
-	s, ok := w.World.Find(v, t, name)
+	s, ok := w.World.Find(v, r, name)
 	return watchedSubject{s, w.w}, ok
 }
 
 type watchedSubject struct {
 	push.Subject
 	w *watched
+}
+
+func (s watchedSubject) Refers(to string) iter.Seq[string] {
+	if referrer, ok := s.Subject.(push.Referrer); ok {
+		return referrer.Refers(to)
+	}
+	return func(func(string) bool) {}
 }
 
 func (s watchedSubject) Encode() push.Encoded {

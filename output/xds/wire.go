@@ -61,15 +61,15 @@ type message struct{ buffers mem.BufferSlice }
 const tailRoom = 80
 
 // encode lays out a response. controlPlane is the encoded ControlPlane.
-func encode(r push.Response, mode push.Mode, typeURL, nonce string, controlPlane []byte) *message {
+func encode(r *push.Response, typeURL, nonce string, controlPlane []byte) *message {
 	m := &message{make(mem.BufferSlice, 0, 2*len(r.Resources)+1)}
 	for _, res := range r.Resources {
-		m.buffers = append(m.buffers, mem.SliceBuffer(res.Heads[mode]), mem.SliceBuffer(res.Body))
+		m.buffers = append(m.buffers, mem.SliceBuffer(res.Heads[r.Mode]), mem.SliceBuffer(res.Body))
 	}
 	tail := make([]byte, 0, tailRoom+len(typeURL)+len(controlPlane))
 	tail = appendString(tail, fieldVersion, r.Version.String())
 	tail = appendString(tail, fieldTypeURL, typeURL)
-	if mode == push.WholeState {
+	if r.Mode == push.WholeState {
 		tail = appendString(tail, fieldSotwNonce, nonce)
 		tail = protowire.AppendTag(tail, fieldSotwControlPlane, protowire.BytesType)
 	} else {

@@ -211,9 +211,12 @@ func (c *Client) Claims(typeURL string, names ...string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, name := range names {
-		c.state.topic(typeURL).check.sent[name] = "claimed"
+		c.state.topic(typeURL).check.sent[name] = claimed
 	}
 }
+
+// claimed stands for the content of what a client says that it holds.
+const claimed = "claimed"
 
 // introduce makes the first message of a stream say whose it is.
 func introduce(m proto.Message, node *corev3.Node) {

@@ -103,7 +103,7 @@ func (c *Client) uncover(k *topic, atOnce bool, change func()) {
 }
 
 func (c *Client) leave(k *topic, name string, atOnce bool) {
-	if k.covers(name) {
+	if k.covers(name) || k.check.sent[name] == claimed { // its removal is still owed
 		return
 	}
 	asked := k.check.asking[name]

@@ -1,0 +1,77 @@
+package push
+
+// gone deals with a name that stands for nothing.
+func (d *draft) gone(name string, p pending) {
+	h := d.holding(name)
+	absent := d.info.absent(d.subscriber.client.Kind, d.mode)
+	switch {
+	case h == nil && !p.force,
+		d.nackedAs(name, member{}) && !p.force:
+		delete(d.pending, name)
+	case !d.world.Complete() && (h == nil || h.resumed) && !d.full:
+		// It may belong to a source that has not been listed yet.
+		delete(d.pending, name)
+		if d.unproven == nil {
+			d.unproven = map[string]struct{}{}
+		}
+		d.unproven[name] = struct{}{}
+	case h != nil && d.referred(name, p):
+		// Stays pending: what refers to it goes first.
+	case d.full:
+		d.open.due = true
+		d.remove(name, p)
+	case h == nil && absent == Silence:
+		delete(d.pending, name)
+		d.pardon(name)
+	case d.mode == Delta && (h != nil || absent == Removal):
+		if d.tooLarge(len(name)) {
+			d.left = true
+			return
+		}
+		d.out.Removed = append(d.out.Removed, name)
+		d.size += len(name)
+		d.remove(name, p)
+	default:
+		d.void(name, p)
+	}
+}
+
+func (d *draft) remove(name string, p pending) {
+	d.brings(name, member{}, p)
+	d.release(name)
+	if d.removed == nil {
+		d.removed = map[string]uint64{}
+	}
+	d.removed[name] = d.open.serial
+}
+
+// void says to a subscriber that cannot be sent a removal that a resource it
+// holds, or asks for, is empty. Where that cannot be said either, nothing is.
+func (d *draft) void(name string, p pending) {
+	res := d.subscriber.engine.void(d.info, name)
+	if res == nil {
+		d.keep(name)
+		return
+	}
+	h := d.holding(name)
+	same := h != nil && !h.unknown && h.member == res.member
+	switch {
+	case (same || d.nackedAs(name, res.member)) && !p.force:
+		delete(d.pending, name)
+	case d.tooLarge(res.size(d.mode)):
+		d.left = true
+	default:
+		d.include(res, p, nil)
+	}
+}
+
+// keep deals with a name that stands for nothing any more when there is no
+// way to say so: the subscriber keeps what it has.
+func (d *draft) keep(name string) {
+	if !d.named(name) {
+		d.forget(name) // there is no end of names that come and go
+		return
+	}
+	delete(d.pending, name)
+	d.pardon(name)
+}

@@ -1,0 +1,52 @@
+package push
+
+import "time"
+
+// lane holds back the changes of a type for the subscribers of a mode, until
+// its debounce is over. The dispatcher alone uses it.
+type lane struct {
+	debounce    Debounce
+	before      World // that of the first change that waits; nil while none does
+	changed     map[string]change
+	since       time.Time // commit of the oldest of them
+	first, last time.Time // when the first and the newest came
+}
+
+// hold takes in a change that led away from a world.
+func (l *lane) hold(before World, name string, c change, since, now time.Time) {
+	if l.before == nil {
+		l.before, l.changed, l.first, l.since = before, map[string]change{}, now, time.Time{}
+	}
+	if was, ok := l.changed[name]; ok {
+		c = was.and(c)
+	}
+	l.changed[name] = c
+	l.last = now
+	l.since = oldest(l.since, since)
+}
+
+// due is when what waits is to be delivered; ok is false if nothing waits.
+func (l *lane) due() (at time.Time, ok bool) {
+	if l.before == nil {
+		return time.Time{}, false
+	}
+	return l.debounce.Due(l.first, l.last, len(l.changed)), true
+}
+
+// take empties the lane.
+func (l *lane) take() lane {
+	taken := *l
+	l.before, l.changed = nil, nil
+	return taken
+}
+
+// eachLane calls yield for every lane that there is.
+func (b *table) eachLane(yield func(*typeInfo, Mode, *lane)) {
+	for _, info := range b.types {
+		for m, l := range info.lanes {
+			if l != nil {
+				yield(info, Mode(m), l)
+			}
+		}
+	}
+}

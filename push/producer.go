@@ -1,0 +1,78 @@
+package push
+
+import "sync/atomic"
+
+// Producer makes the resources of some types of an engine. It publishes its
+// worlds by itself, and is primed and complete by itself: a type whose producer
+// has published nothing yet is not answered, the others are.
+type Producer struct {
+	engine *Engine
+	first  Type // of its rows
+	inbox  inbox
+	world  atomic.Pointer[World] // nil until the first is published
+}
+
+// Produce enters a producer with its table of types. All producers are entered
+// before [Engine.Run].
+func (e *Engine) Produce(rows []TypeSpec) *Producer {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	before := e.table.Load()
+	p := &Producer{engine: e, first: Type(len(before.types)), inbox: newInbox()}
+	infos := make([]*typeInfo, len(rows))
+	for i, spec := range rows {
+		infos[i] = &typeInfo{TypeSpec: spec, producer: p, row: Row(i), counts: &typeCounters{}}
+		for m, d := range spec.Debounce {
+			if d != (Debounce{}) {
+				infos[i].lanes[m] = &lane{debounce: d}
+			}
+		}
+	}
+	e.table.Store(before.with(e.config.Order, infos...))
+	e.producers = append(e.producers, p)
+	return p
+}
+
+// Publish takes note of the producer's newest world and returns.
+func (p *Producer) Publish(u Update) {
+	p.inbox.put(u)
+	select {
+	case p.engine.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Type is the engine's type of a row.
+func (p *Producer) Type(r Row) Type { return p.first + Type(r) }
+
+// Type finds a type by its name in the protocol.
+func (e *Engine) Type(name string) (Type, bool) {
+	t, ok := e.table.Load().byName[name]
+	return t, ok
+}
+
+// TypeName is the name of a type in the protocol.
+func (e *Engine) TypeName(t Type) string { return e.table.Load().types[t].Name }
+
+// Whole reports whether a type goes to [WholeState] subscribers as a full set.
+func (e *Engine) Whole(t Type) bool { return e.table.Load().types[t].Whole }
+
+// maxTypes bounds the types that an engine takes in because somebody asks for them.
+const maxTypes = 256
+
+// Admit enters a type that nobody produces, so that it can be asked for and is
+// answered as its row says. It returns the type that has the name already if
+// there is one; ok is false when there are too many.
+func (e *Engine) Admit(spec TypeSpec) (t Type, ok bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	before := e.table.Load()
+	if t, ok := before.byName[spec.Name]; ok {
+		return t, true
+	}
+	if len(before.types) >= maxTypes {
+		return 0, false
+	}
+	e.table.Store(before.with(e.config.Order, &typeInfo{TypeSpec: spec, counts: &typeCounters{}}))
+	return Type(len(before.types)), true
+}

@@ -1,0 +1,112 @@
+package push
+
+// turn is one subscriber's turn with a worker: what the worlds are, all of them
+// read at once.
+type turn struct {
+	table  *table
+	worlds []World // by producer; nil for one that has published nothing
+	step   uint64
+}
+
+// world is that of a type; nil if its producer has published nothing yet.
+func (t *turn) world(e *Engine, info *typeInfo) World {
+	if info.producer == nil {
+		return nothing{}
+	}
+	for n, p := range e.producers {
+		if p == info.producer {
+			return t.worlds[n]
+		}
+	}
+	return nil
+}
+
+// advance sends the subscriber what it lacks of the current worlds, as far as it
+// is the turn of each type.
+func (s *Subscriber) advance(t *turn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return
+	}
+	s.look(t)
+	for _, typ := range t.table.order {
+		s.assemble(t, typ)
+	}
+	// What was brought by a later type, and removals that had to wait for what
+	// later types had to send first.
+	for _, typ := range t.table.order {
+		if i := s.interest(typ); i != nil && len(i.pending) > 0 {
+			s.assemble(t, typ)
+		}
+	}
+	for i := range s.interests {
+		i.block()
+	}
+}
+
+// look reads the worlds and what changed in them. Under the subscriber's lock,
+// after any request was taken in: a name that is in the index by now is either
+// found in these worlds or marked by the next.
+func (s *Subscriber) look(t *turn) {
+	e := s.engine
+	e.step.RLock()
+	defer e.step.RUnlock()
+	t.table, t.step = e.table.Load(), e.steps
+	t.worlds = t.worlds[:0]
+	for _, p := range e.producers {
+		if w := p.world.Load(); w != nil {
+			t.worlds = append(t.worlds, *w)
+		} else {
+			t.worlds = append(t.worlds, nil)
+		}
+	}
+	if s.review.Swap(false) {
+		for i := range s.interests {
+			s.reviewed(t, i)
+		}
+	}
+	recheck := s.recheck.Swap(false)
+	for i := range s.interests {
+		i.takeMarks()
+		if recheck {
+			i.recheck()
+		}
+	}
+}
+
+// reviewed takes over what the client sees of a type. Everything the subscriber
+// asked for and everything it holds is looked at again, and so reaches it as
+// additions and removals in the usual order.
+func (s *Subscriber) reviewed(t *turn, i *interest) {
+	info := t.table.types[i.t]
+	w := t.world(s.engine, info)
+	if w == nil {
+		return // its first world asks for this again
+	}
+	view := w.View(info.row, s.client)
+	if i.view != nil && i.view.View == view {
+		return
+	}
+	first := i.view == nil
+	s.engine.index.setView(i, view)
+	if first {
+		return // everything is pending in any case
+	}
+	i.expand = i.wildcard
+	for name := range i.allNamed {
+		i.want(name, pending{})
+	}
+	for name := range i.allHeld {
+		i.want(name, pending{})
+	}
+}
+
+// recheck looks again at names that were not found while some source had not
+// been listed.
+func (i *interest) recheck() {
+	for name := range i.unproven {
+		i.want(name, pending{force: i.holding(name) == nil}) // else the client waits for an answer
+	}
+	i.unproven = nil
+}

@@ -1,0 +1,192 @@
+package push
+
+import (
+	"slices"
+
+	"github.com/isthmus-mesh/isthmus/model"
+)
+
+// Type is a resource type of an engine. The types of a [Producer] are given by
+// [Producer.Type].
+type Type int
+
+// Row is a resource type's place in its producer's table.
+type Row int
+
+// TypeSpec is one row of a producer's table: how resources of a type are
+// delivered and what they refer to. Only Name must be set.
+type TypeSpec struct {
+	// Name is the type's name in the protocol, such as a type URL.
+	Name string
+	// Whole types go to a [WholeState] subscriber as the full set each time: a
+	// resource that is not in it is deleted. Others are sent one by one.
+	Whole bool
+	// Needs names types whose resources, as far as one of this type refers to
+	// them and the subscriber asks for them, are sent first. It waits until they
+	// are ACKed, NACKed or overdue. See [Referrer].
+	Needs []string
+	// Brings names types whose resources, as far as one of this type refers to
+	// them, are sent right behind it: its client waits for them before it uses
+	// this one. See [Referrer].
+	Brings []string
+	// Awaited says that clients wait anew for a resource of this type whenever
+	// one that brings it is sent. Then it is sent as well, even if they have it.
+	Awaited bool
+	// Aggregate says that one resource stands for many services. It goes out even
+	// if the subscriber NACKed something it needs, where one of a single service
+	// stays back.
+	Aggregate bool
+	// Audience returns the keys through which changes find a client, such as its
+	// namespace, its addresses or its account. Nil means its namespace.
+	Audience func(Client) []string
+	// Absent says what a client that asks for a name is answered while the name
+	// stands for nothing. Nil means [Removal] where there are removals, and else
+	// [Empty].
+	Absent func(kind string, m Mode) Absence
+	// Void returns a resource that says "there is nothing here", for clients that
+	// cannot be sent a removal. Nil if the type has none: then they are sent nothing.
+	Void func(name string) Encoded
+	// Debounce delays changes for subscribers of a mode. The zero value does not,
+	// for back-pressure batches better: a busy subscriber takes the newest when
+	// it is ready.
+	Debounce [modes]Debounce
+}
+
+// Absence is what a client is answered that asks for what does not exist.
+type Absence int
+
+// The answers. All of them keep the subscription: what comes to exist is sent.
+const (
+	Removal Absence = iota // a removal, which only [Delta] and whole types have
+	Empty                  // [TypeSpec].Void
+	Silence                // nothing: the client waits as long as it has a mind to
+)
+
+func (s *TypeSpec) audience(c Client) []string {
+	if s.Audience == nil {
+		return []string{c.Namespace}
+	}
+	return s.Audience(c)
+}
+
+func (s *TypeSpec) absent(kind string, m Mode) Absence {
+	switch {
+	case s.Absent != nil:
+		return s.Absent(kind, m)
+	case m == Delta || s.Whole:
+		return Removal
+	default:
+		return Empty
+	}
+}
+
+// Mode is how a subscriber takes the resources of a type.
+type Mode int
+
+// The modes.
+const (
+	// WholeState subscribers name all they want in each request, and are sent
+	// the full set of a [TypeSpec].Whole type each time (xDS: state of the world).
+	WholeState Mode = iota
+	// Delta subscribers add and drop names, and are sent what changed.
+	Delta
+
+	modes
+)
+
+// Client is what a subscriber is, as far as it may decide what it sees. Which
+// of it does is up to each type: see [World].View and [TypeSpec].Audience.
+type Client struct {
+	Kind      string // the flavour of resources it understands, such as "envoy"
+	Namespace string // of its workload; empty if it has none
+	Labels    model.Labels
+	Locality  model.Locality
+	Network   string
+	Addresses []string // of its workload, as it says
+	Account   string   // the identity proven by its certificate; empty if none is
+	Consumer  string   // the registry consumer that it is, as it says
+}
+
+// typeInfo is a type as the engine knows it. It is immutable but for counts.
+type typeInfo struct {
+	TypeSpec
+	producer *Producer // nil if nobody makes resources of the type
+	row      Row
+
+	needs, brings []Type
+	broughtBy     []Type // types that bring this one
+	// referrers are the types that may refer to this one, directly or through
+	// others: a removal waits for them.
+	referrers []Type
+
+	counts *typeCounters
+	lanes  [modes]*lane // nil for modes that do not wait
+}
+
+// table is all types of an engine. It is replaced and never written to.
+type table struct {
+	types  []*typeInfo
+	order  []Type // of delivery
+	byName map[string]Type
+}
+
+// with returns a table with more types. Order names types in the order of
+// delivery; those it does not name follow in the order in which they were added.
+func (b *table) with(order []string, added ...*typeInfo) *table {
+	next := &table{byName: map[string]Type{}}
+	for _, info := range slices.Concat(b.types, added) {
+		next.byName[info.Name] = Type(len(next.types))
+		own := *info
+		next.types = append(next.types, &own)
+	}
+	for t := range next.types {
+		next.order = append(next.order, Type(t))
+	}
+	place := func(t Type) int {
+		if i := slices.Index(order, next.types[t].Name); i >= 0 {
+			return i
+		}
+		return len(order)
+	}
+	slices.SortStableFunc(next.order, func(a, b Type) int { return place(a) - place(b) })
+	next.relate()
+	return next
+}
+
+// relate finds the types that the rows name. Names of types that the engine
+// does not have are of no consequence: a producer may run without another.
+func (b *table) relate() {
+	for _, info := range b.types {
+		info.needs, info.brings = b.named(info.Needs), b.named(info.Brings)
+		info.broughtBy, info.referrers = nil, nil
+	}
+	for t, info := range b.types {
+		for _, to := range info.brings {
+			b.types[to].broughtBy = append(b.types[to].broughtBy, Type(t))
+		}
+	}
+	for t := range b.types {
+		b.refer(Type(t), Type(t))
+	}
+}
+
+// refer enters from, and what refers to it, among those who refer to a type.
+func (b *table) refer(to, from Type) {
+	for t, info := range b.types {
+		direct := slices.Contains(info.needs, from) || slices.Contains(info.brings, from)
+		if !direct || Type(t) == to || slices.Contains(b.types[to].referrers, Type(t)) {
+			continue
+		}
+		b.types[to].referrers = append(b.types[to].referrers, Type(t))
+		b.refer(to, Type(t))
+	}
+}
+
+func (b *table) named(names []string) (list []Type) {
+	for _, name := range names {
+		if t, ok := b.byName[name]; ok {
+			list = append(list, t)
+		}
+	}
+	return list
+}

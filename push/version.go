@@ -1,0 +1,80 @@
+package push
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"math/bits"
+)
+
+// Version is a hash of content: equal on every replica and after every restart.
+type Version [16]byte
+
+// VersionOf hashes content given in parts. Where one part ends and the next
+// begins matters.
+func VersionOf(parts ...[]byte) Version {
+	h := sha256.New()
+	for _, part := range parts {
+		var size [8]byte
+		binary.LittleEndian.PutUint64(size[:], uint64(len(part)))
+		h.Write(size[:])
+		h.Write(part)
+	}
+	return Version(h.Sum(nil)[:16])
+}
+
+func (v Version) String() string { return hex.EncodeToString(v[:]) }
+
+// ParseVersion reads what [Version.String] wrote; ok is false for anything else.
+func ParseVersion(s string) (v Version, ok bool) {
+	if len(s) != hex.EncodedLen(len(v)) { // a longer one would be written past the end
+		return Version{}, false
+	}
+	if _, err := hex.Decode(v[:], []byte(s)); err != nil {
+		return Version{}, false
+	}
+	return v, true
+}
+
+// member is what a resource adds to the version of a set: a hash of its name
+// and version. The engine compares members wherever it would compare versions:
+// of one name they are equal exactly if its versions are.
+type member Version
+
+// memberOf hashes in a buffer on the stack, for a client that resumes has one
+// hashed for each of its names.
+func memberOf(name string, v Version) member {
+	var buffer [256]byte
+	b := append(binary.LittleEndian.AppendUint64(buffer[:0], uint64(len(name))), name...)
+	b = append(binary.LittleEndian.AppendUint64(b, uint64(len(v))), v[:]...)
+	sum := sha256.Sum256(b)
+	return member(sum[:len(v)])
+}
+
+// plus and minus make the version of a set: the sum of its members modulo
+// 2¹²⁸, whatever their order.
+func (v Version) plus(m member) Version {
+	vl, vh := v.words()
+	ml, mh := Version(m).words()
+	low, carry := bits.Add64(vl, ml, 0)
+	high, _ := bits.Add64(vh, mh, carry)
+	return fromWords(low, high)
+}
+
+func (v Version) minus(m member) Version {
+	vl, vh := v.words()
+	ml, mh := Version(m).words()
+	low, borrow := bits.Sub64(vl, ml, 0)
+	high, _ := bits.Sub64(vh, mh, borrow)
+	return fromWords(low, high)
+}
+
+func (v Version) words() (low, high uint64) {
+	return binary.LittleEndian.Uint64(v[:8]), binary.LittleEndian.Uint64(v[8:])
+}
+
+func fromWords(low, high uint64) (v Version) {
+	binary.LittleEndian.PutUint64(v[:8], low)
+	binary.LittleEndian.PutUint64(v[8:], high)
+	return v
+}

@@ -1,0 +1,470 @@
+package push
+
+import (
+	"fmt"
+	"iter"
+	"slices"
+	"strconv"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// note is a resource of the worlds below: it needs and brings what it is told to.
+type note struct {
+	row     Row
+	name    string
+	content string
+	refers  map[string][]string // names by type
+}
+
+type noteSlot struct {
+	row  Row
+	name string
+}
+
+func (n *note) Slot() any { return noteSlot{n.row, n.name} }
+
+func (n *note) Encode() Encoded {
+	return Encoded{Name: n.name, Version: VersionOf([]byte(n.content)), Body: []byte(n.content)}
+}
+
+func (n *note) Refers(to string) iter.Seq[string] { return slices.Values(n.refers[to]) }
+
+// notes is a world of them; looked counts the views that were asked about a change.
+type notes struct {
+	rows   []map[string]*note
+	view   func(Client) View
+	looked *atomic.Int64
+}
+
+func (w notes) View(_ Row, c Client) View {
+	if w.view == nil {
+		return c.Kind
+	}
+	return w.view(c)
+}
+
+func (w notes) Names(_ View, r Row) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for name := range w.rows[r] {
+			if !yield(name) {
+				return
+			}
+		}
+	}
+}
+
+func (w notes) Find(_ View, r Row, name string) (Subject, bool) {
+	if w.looked != nil {
+		w.looked.Add(1)
+	}
+	n, ok := w.rows[r][name]
+	return n, ok
+}
+
+func (notes) Complete() bool { return true }
+
+// step returns the update to a world in which some notes are these, and others gone.
+func (w *notes) step(put []*note, gone ...noteSlot) Update {
+	next := notes{view: w.view, looked: w.looked}
+	for _, row := range w.rows {
+		next.rows = append(next.rows, map[string]*note{})
+		for name, n := range row {
+			next.rows[len(next.rows)-1][name] = n
+		}
+	}
+	u := Update{}
+	for _, n := range put {
+		next.rows[n.row][n.name] = n
+		u.Changed = append(u.Changed, Changed{Row: n.row, Name: n.name})
+	}
+	for _, at := range gone {
+		delete(next.rows[at.row], at.name)
+		u.Changed = append(u.Changed, Changed{Row: at.row, Name: at.name})
+	}
+	*w, u.World = next, next
+	return u
+}
+
+func newNotes(rows int) *notes {
+	w := &notes{}
+	for range rows {
+		w.rows = append(w.rows, map[string]*note{})
+	}
+	return w
+}
+
+// start runs an engine of which nothing is produced yet.
+func start(t *testing.T, c Config, produce func(*Engine)) *Engine {
+	t.Helper()
+	c.Frame = noFrame
+	e := New(c)
+	produce(e)
+	stopped := make(chan struct{})
+	go func() {
+		defer close(stopped)
+		e.Run(t.Context())
+	}()
+	t.Cleanup(func() { <-stopped }) // the context ends before
+	return e
+}
+
+// said lists what waits to be sent, by type and name, and ACKs it.
+func (s *Subscriber) said(e *Engine) (list []string) {
+	for synctest.Wait(); len(s.Out()) > 0; synctest.Wait() {
+		r := s.receive()
+		for _, res := range r.Resources {
+			list = append(list, e.TypeName(r.Type)+" "+res.Name+" "+string(res.Body))
+		}
+		for _, name := range r.Removed {
+			list = append(list, e.TypeName(r.Type)+" -"+name)
+		}
+		s.accept(r)
+	}
+	return list
+}
+
+func wants(t *testing.T, what string, got []string, want ...string) {
+	t.Helper()
+	if !slices.Equal(got, want) {
+		t.Errorf("%s: got %q, want %q", what, got, want)
+	}
+}
+
+func deltaClient(e *Engine, c Client, types ...Type) *Subscriber {
+	s := e.Connect(Info{Protocol: protocols[Delta]}, c)
+	for _, t := range types {
+		s.ask(Request{Type: t, Wildcard: WildcardOn})
+	}
+	return s
+}
+
+// Each producer is primed by itself, and what one has published waits for no other.
+func TestProducersAreIndependent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var services, secrets *Producer
+		e := start(t, Config{}, func(e *Engine) {
+			services = e.Produce([]TypeSpec{{Name: "service"}, {Name: "route"}})
+			secrets = e.Produce([]TypeSpec{{Name: "secret"}})
+		})
+		s := deltaClient(e, Client{}, services.Type(0), secrets.Type(0))
+		w, hidden := newNotes(2), newNotes(1)
+		services.Publish(w.step([]*note{{0, "a", "1", nil}}))
+		wants(t, "one producer has published", s.said(e), "service a 1")
+		select {
+		case <-e.Primed():
+			t.Error("the engine is primed without one of its producers")
+		default:
+		}
+		secrets.Publish(hidden.step([]*note{{0, "key", "x", nil}}))
+		wants(t, "the other has, too", s.said(e), "secret key x")
+		<-e.Primed()
+		services.Publish(w.step([]*note{{0, "a", "2", nil}}))
+		wants(t, "a step of one", s.said(e), "service a 2")
+	})
+}
+
+// The order of delivery is that of the protocol, whoever produces a type.
+func TestOrderGoesAcrossProducers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var first, second *Producer
+		e := start(t, Config{Order: []string{"cluster", "secret", "listener"}}, func(e *Engine) {
+			first = e.Produce([]TypeSpec{{Name: "listener"}, {Name: "cluster"}})
+			second = e.Produce([]TypeSpec{{Name: "secret"}})
+		})
+		w, hidden := newNotes(2), newNotes(1)
+		second.Publish(hidden.step([]*note{{0, "s", "1", nil}}))
+		s := deltaClient(e, Client{}, first.Type(0), first.Type(1), second.Type(0))
+		wants(t, "before the other is primed", s.said(e), "secret s 1")
+		first.Publish(w.step([]*note{{0, "l", "1", nil}, {1, "c", "1", nil}}))
+		wants(t, "then", s.said(e), "cluster c 1", "listener l 1")
+		late := deltaClient(e, Client{}, first.Type(0), second.Type(0), first.Type(1))
+		wants(t, "who comes later", late.said(e), "cluster c 1", "secret s 1", "listener l 1")
+	})
+}
+
+// references are types that refer to each other by names of their own.
+func references() []TypeSpec {
+	return []TypeSpec{
+		{Name: "cluster", Brings: []string{"assignment", "secret"}},
+		{Name: "assignment", Awaited: true},
+		{Name: "route", Needs: []string{"cluster"}},
+		{Name: "table", Needs: []string{"cluster"}, Aggregate: true},
+		{Name: "secret", Awaited: true},
+	}
+}
+
+const (
+	clusters = iota
+	assignments
+	routes
+	tables
+	secrets
+)
+
+func to(typeName string, names ...string) map[string][]string {
+	return map[string][]string{typeName: names}
+}
+
+// What a resource refers to is found by the names it says.
+func TestReferencesGoByTheNamesOfTheResource(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var p *Producer
+		e := start(t, Config{}, func(e *Engine) { p = e.Produce(references()) })
+		w := newNotes(5)
+		p.Publish(w.step([]*note{
+			{clusters, "c", "1", map[string][]string{"assignment": {"eds-of-c"}, "secret": {"key"}}},
+			{assignments, "eds-of-c", "1", nil}, {assignments, "other", "1", nil}, {secrets, "key", "1", nil},
+			{routes, "r", "1", to("cluster", "c")},
+		}))
+		s := deltaClient(e, Client{}, clusters, assignments, routes, secrets)
+		s.said(e)
+		p.Publish(w.step([]*note{{clusters, "c", "2", map[string][]string{"assignment": {"eds-of-c"}, "secret": {"key"}}}}))
+		wants(t, "a cluster brings what it names", s.said(e), "cluster c 2", "assignment eds-of-c 1", "secret key 1")
+
+		p.Publish(w.step([]*note{{clusters, "d", "1", nil}, {routes, "r", "2", to("cluster", "d")}}))
+		synctest.Wait()
+		r := s.receive()
+		if n := len(s.Out()); e.TypeName(r.Type) != "cluster" || n != 0 {
+			t.Errorf("%s came, and %d more, before the cluster was ACKed", e.TypeName(r.Type), n)
+		}
+		s.accept(r)
+		wants(t, "the route waits for the cluster it names", s.said(e), "route r 2")
+	})
+}
+
+// A NACKed cluster keeps back the route to it alone. An aggregate goes out, and so
+// does the route to another.
+func TestNACKHoldsBackItsOwnServiceOnly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var p *Producer
+		e := start(t, Config{}, func(e *Engine) { p = e.Produce(references()) })
+		w := newNotes(5)
+		p.Publish(w.step(nil))
+		s := deltaClient(e, Client{}, clusters, routes, tables)
+		s.said(e)
+		p.Publish(w.step([]*note{
+			{clusters, "bad", "1", nil}, {clusters, "good", "1", nil},
+			{routes, "to-bad", "1", to("cluster", "bad")}, {routes, "to-good", "1", to("cluster", "good")},
+			{tables, "all", "1", to("cluster", "bad", "good")},
+		}))
+		var got []string
+		for synctest.Wait(); len(s.Out()) > 0; synctest.Wait() {
+			r := s.receive()
+			bad := slices.ContainsFunc(r.Resources, func(res *Resource) bool { return res.Name == "bad" })
+			for _, res := range r.Resources {
+				if !bad {
+					got = append(got, res.Name)
+				}
+			}
+			if bad {
+				s.refuse(r)
+			} else {
+				s.accept(r)
+			}
+		}
+		slices.Sort(got)
+		wants(t, "with a bad cluster", got, "all", "good", "to-good")
+		p.Publish(w.step([]*note{{clusters, "bad", "2", nil}}))
+		wants(t, "once it is fixed", s.said(e), "cluster bad 2", "route to-bad 1")
+	})
+}
+
+// A removal waits for what was sent when it became due, not for all that
+// follows: steady change of what might refer to it does not keep it for ever.
+func TestRemovalUnderSteadyChurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var p *Producer
+		e := start(t, Config{}, func(e *Engine) { p = e.Produce(references()) })
+		w := newNotes(5)
+		p.Publish(w.step([]*note{{clusters, "c", "1", nil}, {clusters, "d", "1", nil}, {routes, "r", "1", to("cluster", "c")}}))
+		s := deltaClient(e, Client{}, clusters, routes)
+		s.said(e)
+		// The route leaves the cluster, which goes in the same step.
+		p.Publish(w.step([]*note{{routes, "r", "2", to("cluster", "d")}}, noteSlot{clusters, "c"}))
+		synctest.Wait()
+		order := []string{}
+		for round := 3; round < 10; round++ {
+			r := s.receive() // of routes, or the removal
+			for _, name := range r.Removed {
+				order = append(order, "-"+name)
+			}
+			for _, res := range r.Resources {
+				order = append(order, string(res.Body))
+			}
+			// The next change of the route comes before this one is ACKed.
+			p.Publish(w.step([]*note{{routes, "r", strconv.Itoa(round), to("cluster", "d")}}))
+			synctest.Wait()
+			s.accept(r)
+			synctest.Wait()
+		}
+		if at := slices.Index(order, "-c"); at < 1 || at > 3 || order[0] != "2" {
+			t.Errorf("the order was %v: the removal follows the ACK of the route that left the cluster", order)
+		}
+	})
+}
+
+// A revocation waits for nothing.
+func TestRevocationIsSentAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var p *Producer
+		e := start(t, Config{}, func(e *Engine) { p = e.Produce(references()) })
+		w := newNotes(5)
+		p.Publish(w.step([]*note{{clusters, "c", "1", to("secret", "key")}, {secrets, "key", "1", nil}}))
+		s := deltaClient(e, Client{}, clusters, secrets)
+		s.said(e)
+		u := w.step([]*note{{clusters, "c", "2", nil}}, noteSlot{secrets, "key"})
+		for i := range u.Changed {
+			u.Changed[i].Revoked = true
+		}
+		p.Publish(u)
+		synctest.Wait()
+		if n := len(s.Out()); n != 2 {
+			t.Fatalf("%d responses came at once, want the cluster and the removal of its secret", n)
+		}
+		wants(t, "both", s.said(e), "cluster c 2", "secret -key")
+	})
+}
+
+// A type that nobody produces may be asked for. It is answered as its row says,
+// and harms no other.
+func TestTypeThatNobodyProduces(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var p *Producer
+		e := start(t, Config{}, func(e *Engine) { p = e.Produce([]TypeSpec{{Name: "service"}}) })
+		w := newNotes(1)
+		p.Publish(w.step([]*note{{0, "a", "1", nil}}))
+		empty, ok := e.Admit(TypeSpec{Name: "empty", Whole: true})
+		silent, also := e.Admit(TypeSpec{Name: "silent", Absent: func(string, Mode) Absence { return Silence }})
+		if again, _ := e.Admit(TypeSpec{Name: "empty"}); !ok || !also || again != empty {
+			t.Fatalf("admitted %t and %t, and again as %d", ok, also, again)
+		}
+		s := e.Connect(Info{}, Client{})
+		s.ask(Request{Type: empty, Mode: WholeState, Replace: true, Wildcard: WildcardOn})
+		if r := s.receive(); r.Type != empty || len(r.Resources) != 0 {
+			t.Errorf("got %v", r)
+		}
+		s.ask(Request{Type: silent, Mode: Delta, Subscribe: []string{"x"}})
+		nothingComes(t, s)
+		s.ask(Request{Type: p.Type(0), Mode: Delta, Wildcard: WildcardOn})
+		wants(t, "the others", s.said(e), "service a 1")
+	})
+}
+
+// A stream takes each type in a mode of its own.
+func TestModeIsOfStreamAndType(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var p *Producer
+		e := start(t, Config{}, func(e *Engine) {
+			p = e.Produce([]TypeSpec{{Name: "whole", Whole: true}, {Name: "also whole", Whole: true}})
+		})
+		w := newNotes(2)
+		p.Publish(w.step([]*note{{0, "a", "1", nil}, {0, "b", "1", nil}, {1, "a", "1", nil}, {1, "b", "1", nil}}))
+		s := e.Connect(Info{}, Client{})
+		s.ask(Request{Type: 0, Mode: WholeState, Replace: true, Wildcard: WildcardOn})
+		s.ask(Request{Type: 1, Mode: Delta, Wildcard: WildcardOn})
+		s.said(e)
+		p.Publish(w.step(nil, noteSlot{0, "a"}, noteSlot{1, "a"}))
+		wants(t, "a removal", s.said(e), "whole b 1", "also whole -a")
+	})
+}
+
+// With views by identity one client of 5,000 is looked at when something of its
+// identity changes, were all of them of one namespace.
+func TestOneIdentityOf5000IsLookedAt(t *testing.T) {
+	const clients = 5000
+	synctest.Test(t, func(t *testing.T) {
+		var p *Producer
+		account := func(c Client) []string { return []string{c.Account} }
+		e := start(t, Config{Workers: 1}, func(e *Engine) { p = e.Produce([]TypeSpec{{Name: "secret", Audience: account}}) })
+		looked := &atomic.Int64{}
+		w := newNotes(1)
+		w.view, w.looked = func(c Client) View { looked.Add(1); return c.Account }, looked
+		p.Publish(w.step(nil))
+		<-e.Primed()
+		list := make([]*Subscriber, clients)
+		for i := range list {
+			list[i] = deltaClient(e, Client{Namespace: "one", Account: "account-" + strconv.Itoa(i)}, p.Type(0))
+			list[i].said(e)
+		}
+		looked.Store(0)
+		u := w.step([]*note{{0, "key", "1", nil}})
+		u.Changed[0].Audience = []string{"account-7"}
+		u.Reviewed = []string{"account-7"}
+		p.Publish(u)
+		wants(t, "the one", list[7].said(e), "secret key 1")
+		if n := looked.Load(); n > 10 {
+			t.Errorf("%d look-ups for one client of %d", n, clients)
+		}
+		for _, i := range []int{0, 8, clients - 1} {
+			nothingComes(t, list[i])
+		}
+	})
+}
+
+// variants are of one resource, by the client's zone; equal ones share bytes.
+func TestVariantsShareBytes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var p *Producer
+		e := start(t, Config{}, func(e *Engine) { p = e.Produce([]TypeSpec{{Name: "assignment"}}) })
+		p.Publish(Update{World: zoned{}})
+		<-e.Primed()
+		bytes := map[string]*Resource{}
+		for i, zone := range []string{"a", "b", "a", "b", "a"} {
+			c := Client{}
+			c.Locality.Zone = zone
+			s := e.Connect(Info{Protocol: protocols[Delta]}, c)
+			s.ask(Request{Type: 0, Subscribe: []string{"x"}})
+			res := s.receive().Resources[0]
+			if bytes[zone] == nil {
+				bytes[zone] = res
+			}
+			if string(res.Body) != "nearest to "+zone || res != bytes[zone] {
+				t.Errorf("client %d in zone %s got %q", i, zone, res.Body)
+			}
+		}
+	})
+}
+
+type zoned struct{}
+
+type variant struct{ zone string }
+
+func (v variant) Slot() any { return v }
+
+func (v variant) Encode() Encoded {
+	body := []byte("nearest to " + v.zone)
+	return Encoded{Name: "x", Version: VersionOf(body), Body: body}
+}
+
+func (zoned) View(_ Row, c Client) View                    { return c.Locality.Zone }
+func (zoned) Names(View, Row) iter.Seq[string]             { return slices.Values([]string{"x"}) }
+func (zoned) Find(v View, _ Row, _ string) (Subject, bool) { return variant{fmt.Sprint(v)}, true }
+func (zoned) Complete() bool                               { return true }
+
+// A debounce is of a type and a mode: it delays nobody else.
+func TestDebounceIsOfTypeAndMode(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var p *Producer
+		slow := [modes]Debounce{WholeState: {Quiet: time.Second, Max: 10 * time.Second}}
+		e := start(t, Config{}, func(e *Engine) { p = e.Produce([]TypeSpec{{Name: "slow", Debounce: slow}, {Name: "fast"}}) })
+		w := newNotes(2)
+		p.Publish(w.step([]*note{{0, "a", "0", nil}, {1, "a", "0", nil}}))
+		whole, delta := e.Connect(Info{}, Client{}), deltaClient(e, Client{}, 0, 1)
+		for typ := range Type(2) {
+			whole.ask(Request{Type: typ, Replace: true, Names: []string{"a"}})
+		}
+		whole.said(e)
+		delta.said(e)
+		begin := time.Now()
+		p.Publish(w.step([]*note{{0, "a", "1", nil}, {1, "a", "1", nil}}))
+		wants(t, "delta", delta.said(e), "slow a 1", "fast a 1")
+		wants(t, "whole state", whole.said(e), "fast a 1")
+		r := whole.receive()
+		if took := time.Since(begin); took != time.Second || e.TypeName(r.Type) != "slow" {
+			t.Errorf("%s came after %v", e.TypeName(r.Type), took)
+		}
+	})
+}
