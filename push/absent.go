@@ -37,8 +37,12 @@ func (d *draft) gone(name string, p pending) {
 }
 
 func (d *draft) remove(name string, p pending) {
+	had := d.holding(name) != nil
 	d.brings(name, member{}, p)
 	d.release(name)
+	if !had {
+		return // it is the answer to who asks for what there is not, and whether that is ACKed matters to nobody
+	}
 	if d.removed == nil {
 		d.removed = map[string]uint64{}
 	}

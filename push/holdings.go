@@ -3,6 +3,7 @@ package push
 import (
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"sync"
 )
 
@@ -10,18 +11,20 @@ import (
 // names, or by saying that they hold them. What a wildcard brings is not
 // counted, for the engine has it in any case.
 type Holdings struct {
-	// Each is for the subscribers of one [Info].Budget; default 64 MiB.
+	// Each is for the subscribers of one [Info].Budget; default 256 MiB, which is
+	// some two million names.
 	Each int64
-	// Total is for all subscribers; default 1 GiB.
+	// Total is for all subscribers; default a third of the memory that the program
+	// may use (GOMEMLIMIT), or 2 GiB if that is not limited.
 	Total int64
 }
 
 func (h Holdings) withDefaults() Holdings {
 	if h.Each == 0 {
-		h.Each = 64 << 20
+		h.Each = 256 << 20
 	}
 	if h.Total == 0 {
-		h.Total = 1 << 30
+		h.Total = min(debug.SetMemoryLimit(-1)/3, 2<<30) // asks, and sets nothing
 	}
 	return h
 }
@@ -51,7 +54,7 @@ func (h *holdings) take(budget string, bytes int64) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	each, total := h.by[budget]+bytes, h.total+bytes
-	if bytes > 0 && each > h.limits.Each {
+	if bytes > 0 && budget != "" && each > h.limits.Each {
 		return fmt.Errorf("%w: with these %q would hold %d bytes of %d", ErrHoldings, budget, each, h.limits.Each)
 	}
 	if bytes > 0 && total > h.limits.Total {

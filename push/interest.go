@@ -27,6 +27,7 @@ type interest struct {
 	listed uint64  // digest of the names as last listed in full; 0 if they were not
 	sum    Version // of what it has
 
+	fresh    []batch             // names to look at that were asked for in great numbers
 	pending  map[string]pending  // names to look at
 	crowded  bool                // pending once held many
 	urgent   bool                // a pending name may be urgent
@@ -70,6 +71,13 @@ type opening struct {
 	brought int    // names that are new in it
 	since   time.Time
 	due     bool // it is sent even without content
+}
+
+// batch is names as a request listed them. They become pending a turn's worth at
+// a time, for a map of all of them would cost several times what they do.
+type batch struct {
+	names []string
+	again bool // they are sent even if the subscriber has them
 }
 
 // pending is why a name is to be looked at.
@@ -158,7 +166,7 @@ func (i *interest) drop(name string) {
 
 // rests reports whether there is nothing to send and nothing to look at.
 func (i *interest) rests() bool {
-	return len(i.pending) == 0 && !i.expand && !i.answer && i.again == 0 && !i.open.due
+	return len(i.pending) == 0 && len(i.fresh) == 0 && !i.expand && !i.answer && i.again == 0 && !i.open.due
 }
 
 // want puts a name on the list of those to look at.
@@ -176,11 +184,12 @@ func (i *interest) want(name string, p pending) {
 
 // turnNames bounds the names that one turn of a worker looks at for a type, so
 // that a subscriber with very many keeps nobody from theirs.
-const turnNames = 8192
+const turnNames = 4096
 
 // order lists the pending names that this turn looks at, those that are urgent
 // first. Whether there are more is told beside.
 func (i *interest) order() (names []string, more bool) {
+	i.unpack()
 	names = make([]string, 0, min(len(i.pending), turnNames))
 	if i.urgent {
 		for name, p := range i.pending {
@@ -200,7 +209,46 @@ func (i *interest) order() (names []string, more bool) {
 		}
 	}
 	slices.Sort(names[first:])
-	return names, len(i.pending) > len(names)
+	return names, len(i.pending) > len(names) || len(i.fresh) > 0
+}
+
+// wantAll has all of some names looked at that a request lists.
+func (i *interest) wantAll(b batch) {
+	if len(b.names) > few {
+		i.fresh = append(i.fresh, b)
+		return
+	}
+	for _, name := range b.names {
+		i.want(name, pending{force: b.again})
+	}
+}
+
+// unpack makes names of batches pending, as many as a turn looks at.
+func (i *interest) unpack() {
+	for len(i.fresh) > 0 && len(i.pending) < turnNames {
+		b := &i.fresh[0]
+		n := min(len(b.names), turnNames-len(i.pending))
+		for _, name := range b.names[:n] {
+			if i.subscribed(name) || i.holding(name) != nil { // else it was dropped since
+				i.want(name, pending{force: b.again})
+			}
+		}
+		if b.names = b.names[n:]; len(b.names) == 0 {
+			i.fresh = i.fresh[1:]
+		}
+	}
+	if len(i.fresh) == 0 {
+		i.fresh = nil
+	}
+}
+
+// waiting is how many names are to be looked at.
+func (i *interest) waiting() int {
+	n := len(i.pending)
+	for _, b := range i.fresh {
+		n += len(b.names)
+	}
+	return n
 }
 
 // trim drops names that changed while the wildcard's response goes unanswered,

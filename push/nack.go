@@ -85,7 +85,7 @@ func (i *interest) retry() {
 // what changes all the time is drawn into the doubt. Whatever else is pending
 // has every other response.
 func (i *interest) retryGroup() (names []string) {
-	if i.again == 0 || i.retried && len(i.pending) > 0 {
+	if i.again == 0 || i.retried && i.waiting() > 0 {
 		i.retried = false
 		return nil
 	}

@@ -76,13 +76,15 @@ func (d *draft) heldBack(subject Subject) bool {
 // quiet reports whether no name of the type is on its way or NACKed, so that
 // nobody has to be asked what it refers to.
 func (i *interest) quiet() bool {
-	return len(i.pending) == 0 && len(i.nacked) == 0 && !i.blocks()
+	return len(i.pending) == 0 && len(i.fresh) == 0 && len(i.nacked) == 0 && !i.blocks()
 }
 
 // unsettled reports whether a name is on its way, or was NACKed and matters to
 // one who refers to it alone.
 func (i *interest) unsettled(name string, aggregate bool) bool {
-	if _, waits := i.pending[name]; waits || i.inFlight(name) {
+	_, waits := i.pending[name]
+	waits = waits || len(i.fresh) > 0 && i.holding(name) == nil // it may be among them
+	if waits || i.inFlight(name) {
 		return true
 	}
 	_, was := i.nacked[name]

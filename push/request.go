@@ -177,10 +177,12 @@ func (s *Subscriber) resume(i *interest, r Request) error {
 		return err
 	}
 	i.resumes = true
+	names := make([]string, 0, len(r.Held))
 	for name, version := range r.Held {
 		i.resume(name, version)
-		i.want(name, pending{})
+		names = append(names, name)
 	}
+	i.wantAll(batch{names: names})
 	return nil
 }
 
@@ -243,10 +245,10 @@ func (s *Subscriber) subscribe(i *interest, names []string, first bool) error {
 			_ = s.charge(added[k:k+1], -1) // it is in the request twice
 		}
 	}
-	for _, name := range names {
-		h := i.holding(name)
-		i.want(name, pending{force: !first || h == nil || !h.resumed})
+	if first { // what it holds is looked at in any case
+		names = without(names, func(name string) bool { return i.holding(name) != nil })
 	}
+	i.wantAll(batch{names: names, again: true})
 	return nil
 }
 

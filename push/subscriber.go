@@ -15,7 +15,7 @@ type Info struct {
 	Proven   bool
 	Since    time.Time
 	// Budget names whose [Holdings] the subscriber's names count against, such as
-	// a proven identity or an address.
+	// a proven identity or an address. Those without count against the total alone.
 	Budget string
 }
 

@@ -36,7 +36,7 @@ func (s *Subscriber) advance(t *turn) {
 	// What was brought by a later type, and removals that had to wait for what
 	// later types had to send first.
 	for _, typ := range t.table.order {
-		if i := s.interest(typ); i != nil && len(i.pending) > 0 {
+		if i := s.interest(typ); i != nil && i.waiting() > 0 {
 			s.assemble(t, typ)
 		}
 	}

@@ -47,6 +47,7 @@ or -o yaml it prints that for a program, with every line of every difference.`,
 			if dry {
 				return rehearse(c, loaded, log, f)
 			}
+			limitMemory(log)
 			a, err := app.New(c.Context(), loaded, version, log)
 			if err != nil {
 				return wrong{err}

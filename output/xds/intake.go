@@ -1,6 +1,7 @@
 package xds
 
 import (
+	"context"
 	"slices"
 
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
@@ -46,6 +47,9 @@ func (c codec) Unmarshal(data mem.BufferSlice, v any) error {
 	if !ok {
 		return c.CodecV2.Unmarshal(data, v)
 	}
+	size := min(int64(data.Len()), decoded)
+	_ = in.server.decoding.Acquire(context.Background(), size) // no decoding waits for anything, so this ends
+	defer in.server.decoding.Release(size)
 	buffer := data.MaterializeToBuffer(mem.DefaultBufferPool())
 	defer buffer.Free()
 	in.decode(buffer.ReadOnlyData())

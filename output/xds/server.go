@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/semaphore"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
@@ -50,6 +51,7 @@ type Server struct {
 	connections  *connections
 	rejected     *rejections
 	seed         maphash.Seed // of digests
+	decoding     *semaphore.Weighted
 	log          *slog.Logger
 	grpc         *grpc.Server
 	stopping     chan struct{}
@@ -67,6 +69,9 @@ const (
 	window = 1 << 20
 	// headers bounds those of one stream.
 	headers = 64 << 10
+	// decoded bounds the bytes of requests that are decoded at a time, by many
+	// streams at once: what they become takes some times as much.
+	decoded = 4 << 20
 	// farewell is how long streams of a connection that is too old go on: as
 	// streams of this protocol never end by themselves, that is all.
 	farewell = 5 * time.Second
@@ -86,6 +91,7 @@ func New(engine *push.Engine, o Options) *Server {
 		limits:       o.Limits.withDefaults(),
 		rejected:     newRejections(o.Log),
 		seed:         maphash.MakeSeed(),
+		decoding:     semaphore.NewWeighted(decoded),
 		connections:  newConnections(),
 		stopping:     make(chan struct{}),
 	}

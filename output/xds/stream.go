@@ -180,7 +180,7 @@ func (s *Server) open(wire grpc.ServerStream, mode push.Mode, who identity, firs
 	if err := s.awaitPrimed(wire.Context()); err != nil {
 		return nil, err
 	}
-	info := push.Info{ID: node.GetId(), Protocol: protocols[mode], Identity: cut(describe(client), shownBytes), Since: time.Now()}
+	info := push.Info{ID: node.GetId(), Protocol: protocols[mode], Identity: cut(describe(client), shownBytes), Since: time.Now(), Budget: who.key()}
 	who.prove(&info)
 	log := s.log.With("client", info.ID)
 	subscriber := s.engine.Connect(info, client)
