@@ -37,10 +37,11 @@ func (d *draft) gone(name string, p pending) {
 }
 
 func (d *draft) remove(name string, p pending) {
-	had := d.holding(name) != nil
+	_, matters := d.nacked[name]
+	matters = matters || d.holding(name) != nil
 	d.brings(name, member{}, p)
 	d.release(name)
-	if !had {
+	if !matters {
 		return // it is the answer to who asks for what there is not, and whether that is ACKed matters to nobody
 	}
 	if d.removed == nil {

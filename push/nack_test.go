@@ -268,3 +268,34 @@ func TestRefusalOfNothing(t *testing.T) {
 		})
 	}
 }
+
+// A removal that was NACKed with something else is tried again until it stands
+// alone, as a resource is: its client may still have what was removed.
+func TestNACKedRemovalIsTriedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := run(t, Config{})
+		w := many(4)
+		e.publish(w, parts)
+		<-e.Primed()
+		s := connected(e, Delta, parts, namesOf(4)...)
+		s.accept(s.receive())
+		for _, name := range namesOf(4) {
+			w = w.with(parts, name, "second")
+		}
+		delete(w[parts], nameAt(1)) // it is tried again with the first, twice
+		e.publish(w, parts, namesOf(4)...)
+		gone := false
+		for synctest.Wait(); len(s.Out()) > 0; synctest.Wait() {
+			r := s.receive()
+			if slices.ContainsFunc(r.Resources, func(res *Resource) bool { return res.Name == nameAt(0) }) {
+				s.refuse(r)
+				continue
+			}
+			gone = gone || slices.Contains(r.Removed, nameAt(1))
+			s.accept(r)
+		}
+		if !gone {
+			t.Error("the removal never came by itself")
+		}
+	})
+}

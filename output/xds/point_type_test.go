@@ -108,6 +108,7 @@ func TestPoint17_FirstRequestIsAnswered(t *testing.T) {
 	c.Await("both once more", func(s *xdsclient.State) bool { return s.Responses(cds) == 2 && s.Responses(eds) == 2 })
 	c.Disconnect()
 	r.remove(service("shop", probe), service("shop", "a.example"))
+	r.dispatched() // else it may still be sent what there was
 	c.Reconnect(true)
 	c.Await("both, with nothing in them", func(s *xdsclient.State) bool {
 		return s.Responses(cds) == 3 && s.Responses(eds) == 3 && len(s.Names(cds)) == 0
