@@ -119,8 +119,10 @@ func TestAdminAPIKeepsItsShape(t *testing.T) {
 func startEventful(t *testing.T) *isthmus {
 	t.Helper()
 	first, second, one := newRegistry(t, "first"), newRegistry(t, "second"), startBackend(t, "one")
-	good := service{Host: reviews, Endpoints: []string{one.Endpoint("labels: {version: v1}", "locality: a/b", "network: net-1", "weight: 2"),
-		"{address: fe80::1%eth0}"}}
+	good := service{Host: reviews, Endpoints: []string{
+		one.Endpoint("labels: {version: v1}", "locality: a/b", "network: net-1", "weight: 2"),
+		"{address: fe80::1%eth0}", // no client is given it
+	}}
 	first.Write("shop.yaml", good,
 		service{Host: "anywhere.example", Resolution: "NONE"},
 		"apiVersion: networking.istio.io/v1\nkind: Gateway\nmetadata: {name: g}\n")
