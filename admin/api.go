@@ -59,7 +59,7 @@ func (s *Server) release(w http.ResponseWriter, r *http.Request) {
 func (s *Server) services(w http.ResponseWriter, _ *http.Request) {
 	list := []Service{}
 	for service := range s.parts.Snapshot().Services() {
-		list = append(list, s.serviceShape(service))
+		list = append(list, s.serviceShape(service, s.unserved(service)))
 	}
 	s.reply(w, list)
 }
@@ -68,9 +68,10 @@ func (s *Server) service(w http.ResponseWriter, r *http.Request) {
 	host, now := r.PathValue("host"), time.Now()
 	list := []Service{}
 	for service := range s.parts.Snapshot().ByHost(host) {
-		shape := s.serviceShape(service)
+		unserved := s.unserved(service)
+		shape := s.serviceShape(service, unserved)
 		shape.Records = contributors(service, now)
-		shape.Instances = instances(service)
+		shape.Instances = instances(service, unserved)
 		list = append(list, shape)
 	}
 	if len(list) == 0 {
@@ -80,11 +81,11 @@ func (s *Server) service(w http.ResponseWriter, r *http.Request) {
 	s.reply(w, list)
 }
 
-func (s *Server) serviceShape(service *catalog.Service) Service {
+func (s *Server) serviceShape(service *catalog.Service, unserved unserved) Service {
 	healthy, total := service.Counts()
 	out := Service{
 		Host: service.Key.Host, Namespace: service.Key.Namespace, Resolution: string(service.Resolution),
-		Ports: []Port{}, Sources: service.Sources(), Endpoints: Counts{healthy, total},
+		Ports: []Port{}, Sources: service.Sources(), Endpoints: Counts{healthy, total, unserved.count()},
 		Revision: service.Revision, Conflicts: []Conflict{},
 	}
 	for _, p := range service.Ports {
@@ -111,13 +112,17 @@ func contributors(service *catalog.Service, now time.Time) []Contributor {
 	return list
 }
 
-func instances(service *catalog.Service) []EndpointClaim {
+func instances(service *catalog.Service, unserved unserved) []EndpointClaim {
 	list := []EndpointClaim{}
 	for _, port := range service.Ports {
 		var last catalog.Endpoint
 		for e := range service.Endpoints(port.Number).Claims() {
 			first := last.Instance == nil || last.Address != e.Address || last.Port != e.Port
-			list = append(list, claimShape(port.Number, e, first))
+			shape := claimShape(port.Number, e, first)
+			if first {
+				shape.Unserved = unserved[catalog.EndpointID{ServicePort: port.Number, Address: e.Address, Port: e.Port}]
+			}
+			list = append(list, shape)
 			last = e
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"log/slog"
 	"net"
 	"net/http"
@@ -52,7 +53,10 @@ type Output struct {
 	Engine *push.Engine
 	// NotOffered says why clients of a kind do not get a service; empty if they do.
 	NotOffered func(s *catalog.Service, kind string) string
-	Kinds      []string // of clients
+	// Unserved yields the healthy endpoints that no client of any kind is given
+	// although the service is offered, and why.
+	Unserved func(s *catalog.Service) iter.Seq2[catalog.EndpointID, string]
+	Kinds    []string // of clients
 }
 
 // Server is the admin HTTP server. Make one with [New].

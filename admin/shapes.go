@@ -57,6 +57,9 @@ type Port struct {
 type Counts struct {
 	Healthy int `json:"healthy"`
 	Total   int `json:"total"`
+	// Unserved are the healthy ones that an output gives to none of its clients,
+	// on one port at least.
+	Unserved int `json:"unserved"`
 }
 
 // Conflict is a contradiction between two records.
@@ -91,8 +94,9 @@ type EndpointClaim struct {
 	Port        uint32            `json:"port,omitempty"`
 	Health      string            `json:"health"`
 	Record      string            `json:"record"`
-	Counts      bool              `json:"counts"`         // the first record of an endpoint gives its attributes
-	Held        bool              `json:"held,omitempty"` // its source no longer lists it
+	Counts      bool              `json:"counts"`             // the first record of an endpoint gives its attributes
+	Held        bool              `json:"held,omitempty"`     // its source no longer lists it
+	Unserved    string            `json:"unserved,omitempty"` // why no client is given the endpoint, on the claim that counts
 	Labels      map[string]string `json:"labels,omitempty"`
 	Locality    string            `json:"locality,omitempty"`
 	Network     string            `json:"network,omitempty"`

@@ -14,6 +14,9 @@ type Builder struct {
 	services map[ServiceKey]*assembly
 	scoped   map[model.Ref]*Scope
 	selection
+
+	consumptions *united[ServiceKey, Consumption]
+	opaques      *united[OpaqueKey, Opaque]
 }
 
 // assembly is what the builder knows of one service.
@@ -33,6 +36,9 @@ func NewBuilder(order []string) *Builder {
 		services:  map[ServiceKey]*assembly{},
 		scoped:    map[model.Ref]*Scope{},
 		selection: *newSelection(),
+
+		consumptions: newConsumptions(),
+		opaques:      newOpaques(),
 	}
 	for rank, name := range order {
 		b.order[name] = rank

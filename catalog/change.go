@@ -10,6 +10,10 @@ type Change struct {
 	Services map[ServiceKey]ServiceChange
 	// Scopes are the namespaces of which a scope came, went or changed.
 	Scopes map[string]struct{}
+	// Consumptions are the consumers of which what they use, or who says so, changed.
+	Consumptions map[ServiceKey]Replaced[Consumption]
+	// Opaques are the objects that are carried and came, went or changed.
+	Opaques map[OpaqueKey]Replaced[Opaque]
 	// Primed is set when another source has delivered its first listing, or the
 	// mark of one is gone.
 	Primed bool
@@ -26,8 +30,14 @@ type ServiceChange struct {
 	Endpoints map[EndpointID]struct{}
 }
 
+// Replaced is what happened to one value. Old is nil for a new one, and New for
+// one that is gone.
+type Replaced[V any] struct{ Old, New *V }
+
 // Empty reports whether nothing changed.
-func (c Change) Empty() bool { return len(c.Services) == 0 && len(c.Scopes) == 0 && !c.Primed }
+func (c Change) Empty() bool {
+	return len(c.Services) == 0 && len(c.Scopes) == 0 && len(c.Consumptions) == 0 && len(c.Opaques) == 0 && !c.Primed
+}
 
 // Then returns the change that c and, after it, next amount to. It may reuse
 // the maps of c, but not those of next, which other readers may hold. The
@@ -59,9 +69,29 @@ func (c Change) Then(next Change) Change {
 		c.Scopes = map[string]struct{}{}
 	}
 	maps.Copy(c.Scopes, next.Scopes)
+	c.Consumptions, c.Opaques = then(c.Consumptions, next.Consumptions), then(c.Opaques, next.Opaques)
 	c.Primed = c.Primed || next.Primed
 	c.Observed, c.Committed = oldest(c.Observed, next.Observed), oldest(c.Committed, next.Committed)
 	return c
+}
+
+// then returns what the replacements of earlier and, after them, those of later
+// amount to. It may reuse earlier, but not later. What came and went is left out.
+func then[K comparable, V any](earlier, later map[K]Replaced[V]) map[K]Replaced[V] {
+	if earlier == nil {
+		return maps.Clone(later)
+	}
+	for key, r := range later {
+		if before, ok := earlier[key]; ok {
+			r.Old = before.Old
+		}
+		if r.Old == nil && r.New == nil {
+			delete(earlier, key)
+			continue
+		}
+		earlier[key] = r
+	}
+	return earlier
 }
 
 func oldest(a, b time.Time) time.Time {

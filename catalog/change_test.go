@@ -47,6 +47,8 @@ func mustLead(t *rapid.T, from, to *catalog.Snapshot, c catalog.Change) {
 	if !slices.Equal(before.Primed, after.Primed) && !c.Primed {
 		t.Fatalf("primed is not set, from %v to %v", before.Primed, after.Primed)
 	}
+	mustName(t, before.Consumptions, after.Consumptions, c.Consumptions, from.Consumption, to.Consumption)
+	mustName(t, before.Opaques, after.Opaques, c.Opaques, from.Opaque, to.Opaque)
 	for key := range keys {
 		was, _ := from.Service(key)
 		is, _ := to.Service(key)
@@ -72,8 +74,34 @@ func mustLead(t *rapid.T, from, to *catalog.Snapshot, c catalog.Change) {
 	}
 }
 
-// exported compares services by their pointers.
-var exported = cmp.Comparer(func(a, b *catalog.Service) bool { return a == b })
+// mustName checks that every value that differs is named, as it is in the
+// snapshots.
+func mustName[K comparable, O, V any](
+	t *rapid.T, before, after map[K]O, named map[K]catalog.Replaced[V], from, to func(K) (*V, bool),
+) {
+	keys := maps.Clone(before)
+	maps.Copy(keys, after)
+	for key := range keys {
+		was, _ := from(key)
+		is, _ := to(key)
+		c, ok := named[key]
+		if !ok && was != is || ok && (c.Old != was || c.New != is) {
+			t.Fatalf("%v, from %p to %p, is named: %t, %+v", key, was, is, ok, c)
+		}
+	}
+	for key, c := range named {
+		if c.Old == nil && c.New == nil {
+			t.Fatalf("%v is named, was not there and is not there", key)
+		}
+	}
+}
+
+// exported compares values by their pointers.
+var exported = cmp.Options{
+	cmp.Comparer(func(a, b *catalog.Service) bool { return a == b }),
+	cmp.Comparer(func(a, b *catalog.Consumption) bool { return a == b }),
+	cmp.Comparer(func(a, b *catalog.Opaque) bool { return a == b }),
+}
 
 // deepCopy copies a change, with its maps.
 func deepCopy(c catalog.Change) catalog.Change {
@@ -82,6 +110,7 @@ func deepCopy(c catalog.Change) catalog.Change {
 		s.Endpoints = maps.Clone(s.Endpoints)
 		c.Services[key] = s
 	}
+	c.Consumptions, c.Opaques = maps.Clone(c.Consumptions), maps.Clone(c.Opaques)
 	return c
 }
 

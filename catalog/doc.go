@@ -7,6 +7,11 @@
 // record whose resolution contradicts the first one's is left out of the
 // service. Every such decision is a [Conflict] that can be shown.
 //
+// Beside the services stand, from their own records, scopes, which services each
+// consumer uses, and objects that are carried without being understood. What
+// registries know of a consumer adds up; of a carried object the first source's
+// record wins, by kind, namespace and name. Neither has a part in any service.
+//
 // The result is an immutable [Snapshot] and, beside it, the exact [Change]
 // from the snapshot before: which services, and which of their endpoints. A
 // change costs what it touches: one endpoint of a service of 20,000 copies a

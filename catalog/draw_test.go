@@ -21,6 +21,10 @@ var universe = func() []model.Ref {
 			model.KindService:  {"x/s", "x/t", "y/s"},
 			model.KindEndpoint: {"x/s/1", "x/s/2", "x/t/1", "y/s/1"},
 			model.KindWorkload: {"x/v", "x/w", "y/v"},
+
+			model.KindConsumption: {"x/c", "y/c"},
+			"Novelty":             {"x/o", "y/o"},
+			"Other":               {"x/o"},
 		} {
 			for _, name := range names {
 				refs = append(refs, model.Ref{Kind: kind, Key: model.Key{Source: source, Namespace: name[:1], Name: name[2:]}})
@@ -64,10 +68,27 @@ func drawRecord(t *rapid.T, ref model.Ref) model.Record {
 	case model.KindWorkload:
 		r.Spec = model.Workload{Meta: drawMeta(t), Endpoint: drawEndpoint(t)}
 		r.Status.Held = pick(t, "", "", "", "not listed")
-	default:
+	case model.KindSource:
 		r.Spec = model.SourceMark{}
+	case model.KindConsumption:
+		r.Spec = drawConsumption(t)
+		r.Status.Held = pick(t, "", "", "", "not listed")
+	default:
+		r.Spec = model.Opaque{Meta: drawMeta(t), Type: pick(t, "", "t"), Content: pick(t, "{}", "[]")}
+		r.Place = pick(t, "", "", "shop.yaml")
 	}
 	return r
+}
+
+func drawConsumption(t *rapid.T) model.Consumption {
+	name := func() model.ServiceName {
+		return model.ServiceName{Namespace: pick(t, "x", "y"), Host: pick(t, "g", "h")}
+	}
+	c := model.Consumption{Consumer: name()}
+	if below(t, 4) > 0 {
+		c.Providers = model.ListOf(name(), name())
+	}
+	return c
 }
 
 func drawService(t *rapid.T) model.Service {
@@ -106,9 +127,12 @@ func drawEndpoint(t *rapid.T) model.Endpoint {
 	}
 }
 
-// drawMeta draws what the catalog takes no notice of.
 func drawMeta(t *rapid.T) model.Meta {
-	return model.Meta{Annotations: pick(t, model.Labels{}, labels("note", "1"))}
+	m := model.Meta{Labels: pick(t, model.Labels{}, labels("team", "a")), Annotations: pick(t, model.Labels{}, labels("note", "1"))}
+	if below(t, 4) == 3 {
+		m.Created = time.Unix(1e9, 0).In(time.FixedZone("", 3600*below(t, 2)))
+	}
+	return m
 }
 
 // drawState draws what a store may hold.
@@ -184,6 +208,23 @@ func vary(t *rapid.T, r model.Record) model.Record {
 			func() { spec.Meta = from.Meta },
 			func() { spec.Endpoint = varyEndpoint(t, spec.Endpoint, from.Endpoint) },
 			func() { r.Status = other.Status },
+		)()
+		r.Spec = spec
+	case model.Consumption:
+		from := other.Spec.(model.Consumption)
+		pick(t,
+			func() { spec.Consumer = from.Consumer },
+			func() { spec.Providers = from.Providers },
+			func() { r.Status = other.Status },
+		)()
+		r.Spec = spec
+	case model.Opaque:
+		from := other.Spec.(model.Opaque)
+		pick(t,
+			func() { spec.Meta = from.Meta },
+			func() { spec.Type = from.Type },
+			func() { spec.Content = from.Content },
+			func() { r.Place = other.Place },
 		)()
 		r.Spec = spec
 	}

@@ -34,6 +34,7 @@ func dump(now *catalog.Snapshot, c catalog.Change, look []string) string {
 	for _, key := range slices.SortedFunc(maps.Keys(c.Services), compareKeys) {
 		p.service(key, c.Services[key])
 	}
+	p.united(c)
 	for _, namespace := range look {
 		namespace = strings.Trim(namespace, `"`)
 		var seen []string
@@ -43,6 +44,37 @@ func dump(now *catalog.Snapshot, c catalog.Change, look []string) string {
 		p.line("%q sees %s", namespace, cmp.Or(strings.Join(seen, ", "), "nothing"))
 	}
 	return p.String()
+}
+
+// united tells who uses what, and what is carried.
+func (p *page) united(c catalog.Change) {
+	for _, key := range slices.SortedFunc(maps.Keys(c.Consumptions), compareKeys) {
+		now := c.Consumptions[key].New
+		if now == nil {
+			p.line("- %s uses nothing that is known", key)
+			continue
+		}
+		p.line("%s %s uses %s", sign(c.Consumptions[key].Old), key, cmp.Or(strings.Trim(fmt.Sprint(now.Providers), "[]"), "nothing"))
+		p.records(now.Records)
+	}
+	for _, key := range slices.SortedFunc(maps.Keys(c.Opaques), compareOpaqueKeys) {
+		now := c.Opaques[key].New
+		if now == nil {
+			p.line("- %s", key)
+			continue
+		}
+		p.line("%s %s carries %s", sign(c.Opaques[key].Old), key, now.Content)
+		p.pairs("labels", now.Labels)
+		p.pairs("annotations", now.Annotations)
+		p.records(now.Records)
+	}
+}
+
+func sign[V any](old *V) string {
+	if old == nil {
+		return "+"
+	}
+	return "~"
 }
 
 func (p *page) service(key catalog.ServiceKey, c catalog.ServiceChange) {
@@ -75,17 +107,31 @@ func (p *page) definition(d *catalog.Definition) {
 		}
 		p.line("    port %d %s %s %s", port.Number, port.Name, port.Protocol, to)
 	}
+	p.pairs("labels", d.Meta.Labels)
+	p.pairs("annotations", d.Meta.Annotations)
 	p.list("addresses", d.Addresses)
 	p.list("exportTo", d.ExportTo)
 	p.list("subjectAltNames", d.SubjectAltNames)
-	for _, r := range d.Records {
+	p.records(d.Records)
+	for _, c := range d.Conflicts {
+		p.line("    conflict %s: %s over %s: %s", c.Field, c.Kept, c.Lost, c.Reason)
+	}
+}
+
+func (p *page) records(list []catalog.Contributor) {
+	for _, r := range list {
 		since := " since " + r.Since.Format(time.RFC3339) + ": "
 		p.line("    record %s%s%s%s%s", r.Record, also(", ", r.Place), also(", left out: ", r.LeftOut),
 			also(", stale"+since, r.Stale), also(", held"+since, r.Held))
 	}
-	for _, c := range d.Conflicts {
-		p.line("    conflict %s: %s over %s: %s", c.Field, c.Kept, c.Lost, c.Reason)
+}
+
+func (p *page) pairs(name string, m model.Labels) {
+	var list []string
+	for key, value := range m.All() {
+		list = append(list, key+"="+value)
 	}
+	p.list(name, model.ListOf(list...))
 }
 
 func (p *page) list(name string, l model.List[string]) {

@@ -16,6 +16,8 @@ func mustBeExact(t *rapid.T, old, now *catalog.Snapshot, change catalog.Change) 
 	if differ := !reflect.DeepEqual(before.Primed, after.Primed); change.Primed != differ {
 		t.Fatalf("primed is %t, from %v to %v", change.Primed, before.Primed, after.Primed)
 	}
+	mustNameExactly(t, before.Consumptions, after.Consumptions, change.Consumptions, old.Consumption, now.Consumption)
+	mustNameExactly(t, before.Opaques, after.Opaques, change.Opaques, old.Opaque, now.Opaque)
 	keys := maps.Clone(before.Services)
 	maps.Copy(keys, after.Services)
 	for key := range keys {
@@ -40,6 +42,33 @@ func mustBeExact(t *rapid.T, old, now *catalog.Snapshot, change catalog.Change) 
 	for key := range change.Services {
 		if _, ok := keys[key]; !ok {
 			t.Fatalf("%s is named and was never there", key)
+		}
+	}
+}
+
+// mustNameExactly checks that a change names the values that differ, as they are
+// in the snapshots, and that the others kept their pointers.
+func mustNameExactly[K comparable, O, V any](
+	t *rapid.T, before, after map[K]O, named map[K]catalog.Replaced[V], old, now func(K) (*V, bool),
+) {
+	keys := maps.Clone(before)
+	maps.Copy(keys, after)
+	for key := range keys {
+		was, _ := old(key)
+		is, _ := now(key)
+		same := reflect.DeepEqual(before[key], after[key])
+		switch c, ok := named[key]; {
+		case same == ok:
+			t.Fatalf("%v is the same: %t, named: %t", key, same, ok)
+		case same != (was == is):
+			t.Fatalf("%v is the same: %t, the same pointer: %t", key, same, !same)
+		case ok && (c.Old != was || c.New != is):
+			t.Fatalf("%v is not as in the snapshots", key)
+		}
+	}
+	for key := range named {
+		if _, ok := keys[key]; !ok {
+			t.Fatalf("%v is named and was never there", key)
 		}
 	}
 }

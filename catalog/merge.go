@@ -30,6 +30,7 @@ func (r *serviceRecord) compare(o *serviceRecord) int {
 func define(records []*serviceRecord) (*Definition, []*serviceRecord) {
 	first := records[0]
 	d := &Definition{
+		Meta:            first.spec.Meta,
 		Addresses:       first.spec.Addresses,
 		Location:        first.spec.Location,
 		Resolution:      first.spec.Resolution,

@@ -15,6 +15,21 @@ type world struct {
 	Primed   []string
 	Totals   catalog.Totals
 	Seen     map[string][]catalog.ServiceKey // by a namespace
+
+	Consumptions map[catalog.ServiceKey]consumption
+	Opaques      map[catalog.OpaqueKey]opaque
+}
+
+// consumption is what one consumer uses.
+type consumption struct {
+	Providers []catalog.ServiceKey
+	Records   []catalog.Contributor
+}
+
+// opaque is one object that is carried.
+type opaque struct {
+	Spec    model.Opaque
+	Records []catalog.Contributor
 }
 
 // observed is one service.
@@ -25,6 +40,7 @@ type observed struct {
 }
 
 type definition struct {
+	Meta                                 model.Meta
 	Addresses, ExportTo, SubjectAltNames []string
 	Location                             model.Location
 	Resolution                           model.Resolution
@@ -88,7 +104,53 @@ func observe(s *catalog.Snapshot) (world, error) {
 			w.Seen[namespace] = append(w.Seen[namespace], service.Key)
 		}
 	}
-	return w, nil
+	err := w.observeUnited(s)
+	return w, err
+}
+
+// observeUnited reads who uses what, and what is carried.
+func (w *world) observeUnited(s *catalog.Snapshot) error {
+	w.Consumptions, w.Opaques = map[catalog.ServiceKey]consumption{}, map[catalog.OpaqueKey]opaque{}
+	var consumers []catalog.ServiceKey
+	for c := range s.Consumptions() {
+		if got, ok := s.Consumption(c.Consumer); !ok || got != c {
+			return fmt.Errorf("the consumer %s is listed and not found", c.Consumer)
+		}
+		consumers = append(consumers, c.Consumer)
+		w.Consumptions[c.Consumer] = consumption{slices.Clone(c.Providers), inUTC(c.Records)}
+	}
+	var carried, byKind []catalog.OpaqueKey
+	for o := range s.Opaques() {
+		if got, ok := s.Opaque(o.Key); !ok || got != o {
+			return fmt.Errorf("%s is listed and not found", o.Key)
+		}
+		carried = append(carried, o.Key)
+		spec := o.Opaque
+		spec.Created = spec.Created.UTC()
+		w.Opaques[o.Key] = opaque{spec, inUTC(o.Records)}
+	}
+	for _, kind := range []model.Kind{"Nothing", "Novelty", "Other"} {
+		for o := range s.OpaquesOf(kind) {
+			byKind = append(byKind, o.Key)
+		}
+	}
+	if !slices.IsSortedFunc(consumers, compareKeys) || !slices.IsSortedFunc(carried, compareOpaqueKeys) || !slices.Equal(carried, byKind) {
+		return fmt.Errorf("a wrong order: %v, %v, by kind %v", consumers, carried, byKind)
+	}
+	return nil
+}
+
+func compareOpaqueKeys(a, b catalog.OpaqueKey) int {
+	return slices.Compare([]string{string(a.Kind), a.Namespace, a.Name}, []string{string(b.Kind), b.Namespace, b.Name})
+}
+
+// inUTC copies records; an instant is one by whatever clock.
+func inUTC(records []catalog.Contributor) []catalog.Contributor {
+	records = slices.Clone(records)
+	for i := range records {
+		records[i].Since = records[i].Since.UTC()
+	}
+	return records
 }
 
 func compareKeys(a, b catalog.ServiceKey) int {
@@ -115,13 +177,12 @@ func observeService(s *catalog.Service) observed {
 
 func observeDefinition(d *catalog.Definition) definition {
 	o := definition{
+		Meta:      d.Meta,
 		Addresses: d.Addresses.Slice(), ExportTo: d.ExportTo.Slice(), SubjectAltNames: d.SubjectAltNames.Slice(),
 		Location: d.Location, Resolution: d.Resolution, Ports: slices.Clone(d.Ports), Rank: d.Rank,
-		Records: slices.Clone(d.Records), Conflicts: slices.Clone(d.Conflicts),
+		Records: inUTC(d.Records), Conflicts: slices.Clone(d.Conflicts),
 	}
-	for i := range o.Records { // an instant is one by whatever clock
-		o.Records[i].Since = o.Records[i].Since.UTC()
-	}
+	o.Meta.Created = o.Meta.Created.UTC()
 	return o
 }
 

@@ -3,6 +3,7 @@ package catalog_test
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -24,6 +25,13 @@ func (w world) anyReason() world {
 		for i := range o.Definition.Conflicts {
 			if o.Definition.Conflicts[i].Reason != "" {
 				o.Definition.Conflicts[i].Reason = reason
+			}
+		}
+	}
+	for _, o := range w.Opaques {
+		for i := range o.Records {
+			if o.Records[i].LeftOut != "" {
+				o.Records[i].LeftOut = reason
 			}
 		}
 	}
@@ -57,7 +65,59 @@ func reference(s state) world {
 			delete(w.Seen, namespace)
 		}
 	}
+	w.Consumptions, w.Opaques = s.consumptions(), s.carried()
 	return w
+}
+
+// inMergeOrder returns every record there is.
+func (s state) inMergeOrder() []model.Ref { return slices.SortedFunc(maps.Keys(s), mergeOrder) }
+
+func (s state) contributor(ref model.Ref) catalog.Contributor {
+	r := s[ref]
+	return catalog.Contributor{Record: ref, Place: r.Place, Stale: r.Status.Stale, Held: r.Status.Held, Since: r.Status.Since.UTC()}
+}
+
+// consumptions adds up what all records say of a consumer.
+func (s state) consumptions() map[catalog.ServiceKey]consumption {
+	all := map[catalog.ServiceKey]consumption{}
+	for _, ref := range s.inMergeOrder() {
+		spec, ok := s[ref].Spec.(model.Consumption)
+		if !ok {
+			continue
+		}
+		c := all[catalog.ServiceKey(spec.Consumer)]
+		for provider := range spec.Providers.All() {
+			if key := catalog.ServiceKey(provider); !slices.Contains(c.Providers, key) {
+				c.Providers = append(c.Providers, key)
+			}
+		}
+		slices.SortFunc(c.Providers, compareKeys)
+		c.Records = append(c.Records, s.contributor(ref))
+		all[catalog.ServiceKey(spec.Consumer)] = c
+	}
+	return all
+}
+
+// carried takes of each object the first record, and shows the others.
+func (s state) carried() map[catalog.OpaqueKey]opaque {
+	all := map[catalog.OpaqueKey]opaque{}
+	for _, ref := range s.inMergeOrder() {
+		spec, ok := s[ref].Spec.(model.Opaque)
+		if !ok {
+			continue
+		}
+		key, c := catalog.OpaqueKey{Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name}, s.contributor(ref)
+		o, there := all[key]
+		if there {
+			c.LeftOut = reason
+		} else {
+			o.Spec = spec
+			o.Spec.Created = spec.Created.UTC()
+		}
+		o.Records = append(o.Records, c)
+		all[key] = o
+	}
+	return all
 }
 
 // sourceOrder compares sources: as configured, then by name.
@@ -78,6 +138,8 @@ func (s state) merge(key catalog.ServiceKey) observed {
 		Addresses: first.Addresses.Slice(), ExportTo: first.ExportTo.Slice(), SubjectAltNames: first.SubjectAltNames.Slice(),
 		Location: first.Location, Resolution: first.Resolution, Rank: min(slices.Index(order, records[0].Source), len(order)),
 	}}
+	o.Definition.Meta = first.Meta
+	o.Definition.Meta.Created = first.Created.UTC()
 	if o.Definition.Rank < 0 {
 		o.Definition.Rank = len(order)
 	}

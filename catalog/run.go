@@ -86,6 +86,8 @@ func (b *Builder) rejoin(old *Snapshot) Change {
 	}
 	next.services = services.Map()
 	next.scopes, change.Scopes = rejoinScopes(old.scopes, next.scopes)
+	next.consumptions, change.Consumptions = b.consumptions.rejoin(old.consumptions, next.consumptions)
+	next.opaques, change.Opaques = b.opaques.rejoin(old.opaques, next.opaques)
 	b.snapshot = &next
 	return change
 }

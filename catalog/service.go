@@ -57,6 +57,9 @@ func (s *Service) Counts() (healthy, total int) {
 
 // Definition is what a service says apart from its endpoints. It is immutable.
 type Definition struct {
+	// Meta are the labels and annotations of the record that defines the service,
+	// the first of Records, and when it was created.
+	Meta            model.Meta
 	Addresses       model.List[string]
 	Ports           []model.Port // by number
 	Location        model.Location
@@ -125,7 +128,7 @@ func exportedTo(to, namespace, home string) bool {
 }
 
 func (d *Definition) equal(o *Definition) bool {
-	return d.Addresses.Equal(o.Addresses) && slices.Equal(d.Ports, o.Ports) &&
+	return d.Meta.SameMeta(o.Meta) && d.Addresses.Equal(o.Addresses) && slices.Equal(d.Ports, o.Ports) &&
 		d.Location == o.Location && d.Resolution == o.Resolution && d.Rank == o.Rank &&
 		d.ExportTo.Equal(o.ExportTo) && d.SubjectAltNames.Equal(o.SubjectAltNames) &&
 		slices.EqualFunc(d.Records, o.Records, Contributor.equal) && slices.Equal(d.Conflicts, o.Conflicts)

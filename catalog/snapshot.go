@@ -6,7 +6,8 @@ import (
 	"github.com/isthmus-mesh/isthmus/immutable"
 )
 
-// Snapshot is every service at one revision of the store. It is immutable and
+// Snapshot is every service at one revision of the store, and beside them the
+// scopes, who uses which service, and what is carried and not understood. It is immutable and
 // may be read from any goroutine.
 type Snapshot struct {
 	Revision uint64
@@ -15,6 +16,9 @@ type Snapshot struct {
 	scopes   immutable.Map[scopeKey, *Scope]
 	primed   map[string]struct{} // sources; never written once shared
 	totals   Totals
+
+	consumptions immutable.Map[ServiceKey, *Consumption]
+	opaques      immutable.Map[OpaqueKey, *Opaque]
 }
 
 // Totals counts what a snapshot holds.
@@ -28,6 +32,9 @@ func Empty() *Snapshot {
 	return &Snapshot{
 		services: immutable.New[ServiceKey, *Service](ServiceKey.compare),
 		scopes:   immutable.New[scopeKey, *Scope](scopeKey.compare),
+
+		consumptions: immutable.New[ServiceKey, *Consumption](ServiceKey.compare),
+		opaques:      immutable.New[OpaqueKey, *Opaque](OpaqueKey.compare),
 	}
 }
 

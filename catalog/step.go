@@ -46,7 +46,9 @@ func (s *step) put(ref model.Ref, r *model.Record) {
 	case model.KindScope:
 		s.putScope(ref, r)
 	case model.KindConsumption:
-		// It says who uses what, and scopes nothing by itself.
+		s.consumptions.put(ref, r, s.rank(ref.Source))
+	default:
+		s.opaques.put(ref, r, s.rank(ref.Source))
 	}
 }
 
@@ -169,6 +171,8 @@ func (s *step) finish(revision uint64) Change {
 	if s.scopeEdit != nil {
 		next.scopes = s.scopeEdit.Map()
 	}
+	next.consumptions, change.Consumptions = s.consumptions.finish(next.consumptions)
+	next.opaques, change.Opaques = s.opaques.finish(next.opaques)
 	services := s.snapshot.services.Edit()
 	for key, t := range s.touched {
 		old, _ := s.snapshot.services.Get(key)

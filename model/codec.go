@@ -33,7 +33,8 @@ func (r *Record) UnmarshalJSON(data []byte) error {
 	if err := json.Unmarshal(data, &aux); err != nil {
 		return err
 	}
-	spec, err := decodeSpec(r.Kind, aux.Spec)
+	row, _ := rowOf(r.Kind)
+	spec, err := row.spec.decode(aux.Spec)
 	if err != nil {
 		return fmt.Errorf("%s: spec: %w", r.Ref, err)
 	}
@@ -41,42 +42,17 @@ func (r *Record) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-func decodeSpec(kind Kind, data json.RawMessage) (Spec, error) {
-	switch kind {
-	case KindService:
-		return decodeAs[Service](data)
-	case KindEndpoint:
-		return decodeAs[Endpoint](data)
-	case KindWorkload:
-		return decodeAs[Workload](data)
-	case KindScope:
-		return decodeAs[Scope](data)
-	case KindConsumption:
-		return decodeAs[Consumption](data)
-	case KindSource:
-		return decodeAs[SourceMark](data)
-	default:
-		return decodeAs[Opaque](data)
-	}
-}
-
-func decodeAs[S Spec](data json.RawMessage) (Spec, error) {
-	var s S
-	if err := json.Unmarshal(data, &s); err != nil {
-		return nil, err
-	}
-	return s, nil
-}
-
-// MarshalJSON encodes the content as it stands if it is JSON, and else wraps
-// it. So an Isthmus that understands the kind reads what one that does not
-// understand it has carried.
+// MarshalJSON encodes the content as it stands if it is JSON and nothing else is
+// said, and else wraps it. So an Isthmus that understands the kind reads what
+// one that does not understand it has carried.
 func (q Opaque) MarshalJSON() ([]byte, error) {
-	text, err := json.Marshal(json.RawMessage(q.Content))
-	if _, wrapped := unwrap(text); err == nil && string(text) == q.Content && !wrapped {
-		return text, nil
+	if q.Type == "" && q.SameMeta(Meta{}) {
+		text, err := json.Marshal(json.RawMessage(q.Content))
+		if _, wrapped := unwrap(text); err == nil && string(text) == q.Content && !wrapped {
+			return text, nil
+		}
 	}
-	return json.Marshal(wrapper{[]byte(q.Content)})
+	return json.Marshal(wrapper{q.Meta, q.Type, []byte(q.Content)})
 }
 
 // UnmarshalJSON takes any JSON as content, in the form in which it is encoded again.
@@ -85,25 +61,28 @@ func (q *Opaque) UnmarshalJSON(data []byte) error {
 	if err != nil {
 		return err
 	}
-	if content, wrapped := unwrap(text); wrapped {
-		text = content
+	if w, wrapped := unwrap(text); wrapped {
+		*q = Opaque{Meta: w.Meta, Type: w.Type, Content: string(w.Content)}
+		return nil
 	}
-	q.Content = string(text)
+	*q = Opaque{Content: string(text)}
 	return nil
 }
 
-// wrapper is the stored form of opaque content that is no JSON.
+// wrapper is the stored form of opaque content that is no JSON, or of which
+// something is said beside it.
 type wrapper struct {
+	Meta
+	Type    string `json:"type,omitempty"`
 	Content []byte `json:"content"`
 }
 
 // unwrap returns what is wrapped in text, and whether text is a wrapper and
 // nothing else: one that it would be wrapped in again.
-func unwrap(text []byte) (content []byte, ok bool) {
-	var w wrapper
+func unwrap(text []byte) (w wrapper, ok bool) {
 	if err := json.Unmarshal(text, &w); err != nil || w.Content == nil {
-		return nil, false
+		return wrapper{}, false
 	}
 	again, err := json.Marshal(w)
-	return w.Content, err == nil && bytes.Equal(again, text)
+	return w, err == nil && bytes.Equal(again, text)
 }

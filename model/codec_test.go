@@ -62,6 +62,7 @@ func TestUnknownKindsAreCarried(t *testing.T) {
 	t.Parallel()
 	for _, spec := range []string{
 		`{"hosts":["a"],"mode":{"x":1.50,"y":null}}`, `{}`, `[1,2]`, `"text"`, `7`, `null`,
+		`{"labels":{"a":"b"},"type":"t","content":"Y29udGVudA=="}`, `{"labels":{},"content":""}`, `{"type":"","content":""}`,
 		`{"content":"plain"}`, `{"content":"Y29udGVudA=="}`, `{"content":{}}`, `{"content":"Y29udGVudA==","more":1}`,
 		`{"big":123456789012345678901234567890,"dup":1,"dup":2,"html":"<&>"}`,
 	} {
@@ -122,6 +123,7 @@ func FuzzDecode(f *testing.F) {
 		f.Add(text)
 	}
 	f.Add([]byte(`{"kind":"Service","key":{"source":"s","name":"n"},"uid":"000102030405060708090a0b0c0d0e0f","status":{"stale":"x","since":"2026-01-02T03:04:05+06:00"},"spec":{"hosts":["a"],"labels":{"a":"b"},"ports":[{"number":1}]}}`))
+	f.Add([]byte(`{"kind":"Novelty","spec":{"labels":{"a":"b"},"created":"2026-01-02T03:04:05Z","type":"t","content":"Y29udGVudA=="}}`))
 	f.Add([]byte(`{"kind":"Novelty","spec":{"a":[1, "<"]},"SPEC":7}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		first, err := model.Decode(data)
@@ -201,7 +203,11 @@ func drawSpec(t *rapid.T, kind model.Kind) model.Spec {
 			text, _ := json.Marshal(v)
 			return text
 		})
-		return model.OpaqueOf(rapid.OneOf(bytes, encoded).Draw(t, "content"))
+		q := model.OpaqueOf(rapid.OneOf(bytes, encoded).Draw(t, "content"))
+		if rapid.Bool().Draw(t, "described") {
+			q.Meta, q.Type = drawMeta(t), rapid.String().Draw(t, "type")
+		}
+		return q
 	}
 }
 

@@ -10,6 +10,9 @@ import (
 	"github.com/isthmus-mesh/isthmus/model"
 )
 
+// novelty is a kind that nobody understands yet.
+const novelty model.Kind = "Novelty"
+
 // specs is one of each specification, by the kind that carries it.
 var specs = map[model.Kind]model.Spec{
 	model.KindService:     model.Service{},
@@ -18,6 +21,7 @@ var specs = map[model.Kind]model.Spec{
 	model.KindSource:      model.SourceMark{},
 	model.KindScope:       model.Scope{},
 	model.KindConsumption: model.Consumption{},
+	novelty:               model.Opaque{},
 }
 
 // samples are three different values of each type that fields are made of. The

@@ -34,7 +34,8 @@ type Meta struct {
 	Created     time.Time `json:"created,omitzero"`
 }
 
-func (m Meta) equal(o Meta) bool {
+// SameMeta reports whether m and o say the same.
+func (m Meta) SameMeta(o Meta) bool {
 	return m.Labels.Equal(o.Labels) && m.Annotations.Equal(o.Annotations) && m.Created.Equal(o.Created)
 }
 
@@ -64,7 +65,7 @@ type Service struct {
 // EqualSpec implements [Spec].
 func (s Service) EqualSpec(spec Spec) bool {
 	o, ok := spec.(Service)
-	return ok && s.equal(o.Meta) &&
+	return ok && s.SameMeta(o.Meta) &&
 		s.Hosts.Equal(o.Hosts) && s.Addresses.Equal(o.Addresses) && s.Ports.Equal(o.Ports) &&
 		s.Location == o.Location && s.Resolution == o.Resolution &&
 		s.ExportTo.Equal(o.ExportTo) && s.SubjectAltNames.Equal(o.SubjectAltNames) &&
@@ -132,7 +133,7 @@ type Workload struct {
 // EqualSpec implements [Spec].
 func (w Workload) EqualSpec(spec Spec) bool {
 	o, ok := spec.(Workload)
-	return ok && w.equal(o.Meta) && w.Endpoint.Equal(o.Endpoint)
+	return ok && w.SameMeta(o.Meta) && w.Endpoint.Equal(o.Endpoint)
 }
 
 // Scope is what a Sidecar says of the services that workloads use. What else a
@@ -153,7 +154,7 @@ type Scope struct {
 // EqualSpec implements [Spec].
 func (s Scope) EqualSpec(spec Spec) bool {
 	o, ok := spec.(Scope)
-	return ok && s.equal(o.Meta) && s.WorkloadSelector.Equal(o.WorkloadSelector) &&
+	return ok && s.SameMeta(o.Meta) && s.WorkloadSelector.Equal(o.WorkloadSelector) &&
 		s.Hosts.Equal(o.Hosts) && s.Content == o.Content
 }
 
@@ -187,8 +188,15 @@ func (SourceMark) EqualSpec(spec Spec) bool {
 	return ok
 }
 
-// Opaque is a specification that Isthmus carries without understanding it.
+// Opaque is a specification that Isthmus carries byte for byte, without
+// understanding it.
 type Opaque struct {
+	// Meta is what the object says beside the content; empty where the content
+	// says it all.
+	Meta
+	// Type names the encoding of the content where it needs a name, such as the
+	// type URL of a message.
+	Type string
 	// Content is the encoded specification, held as a string so that nobody can
 	// change it. It is JSON where the record was stored by an Isthmus that
 	// understands the kind.
@@ -196,10 +204,10 @@ type Opaque struct {
 }
 
 // OpaqueOf returns an opaque specification with a copy of content.
-func OpaqueOf(content []byte) Opaque { return Opaque{string(bytes.Clone(content))} }
+func OpaqueOf(content []byte) Opaque { return Opaque{Content: string(bytes.Clone(content))} }
 
 // EqualSpec implements [Spec].
 func (q Opaque) EqualSpec(spec Spec) bool {
 	o, ok := spec.(Opaque)
-	return ok && q == o
+	return ok && q.SameMeta(o.Meta) && q.Type == o.Type && q.Content == o.Content
 }

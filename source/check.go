@@ -41,6 +41,9 @@ func (r *reading) addAll(o Object) (fault string) {
 		if rec.Namespace != owner.Namespace || !strings.HasPrefix(rec.Name, owner.Name+"/") {
 			return fmt.Sprintf("%s comes with it and must be named %q in its namespace", describe(rec.Ref), owner.Name+"/…")
 		}
+		if !rec.Kind.MayComeWith(owner.Kind) {
+			return fmt.Sprintf("%s comes with it, which records of kind %s cannot do", describe(rec.Ref), rec.Kind)
+		}
 		if fault := r.put(rec, owner); fault != "" {
 			return describe(rec.Ref) + ", which comes with it: " + fault
 		}
@@ -56,7 +59,7 @@ func (r *reading) put(rec model.Record, owner model.Ref) (fault string) {
 		return "its kind is missing"
 	case rec.Name == "":
 		return "its name is missing"
-	case !fits(rec.Kind, rec.Spec):
+	case !rec.Kind.Fits(rec.Spec):
 		return fmt.Sprintf("its specification is a %T, which kind %s cannot have", rec.Spec, rec.Kind)
 	case taken:
 		return "another object of this kind, namespace and name comes before it: rename or remove one of them"
@@ -72,32 +75,6 @@ func (r *reading) put(rec model.Record, owner model.Ref) (fault string) {
 	r.at[rec.Ref] = len(r.records)
 	r.records = append(r.records, rec)
 	return ""
-}
-
-// fits reports whether records of a kind may say spec, as the codec of package
-// model would read it back.
-func fits(kind model.Kind, spec model.Spec) bool {
-	switch kind {
-	case model.KindService:
-		return isA[model.Service](spec)
-	case model.KindEndpoint:
-		return isA[model.Endpoint](spec)
-	case model.KindWorkload:
-		return isA[model.Workload](spec)
-	case model.KindScope:
-		return isA[model.Scope](spec)
-	case model.KindConsumption:
-		return isA[model.Consumption](spec)
-	case model.KindSource:
-		return isA[model.SourceMark](spec)
-	default:
-		return isA[model.Opaque](spec)
-	}
-}
-
-func isA[S model.Spec](spec model.Spec) bool {
-	_, ok := spec.(S)
-	return ok
 }
 
 func setDefault[K comparable, V any](m map[K]V, key K, value V) {

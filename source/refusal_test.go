@@ -186,6 +186,7 @@ func TestImpossibleObjectPoisonsOnlyItself(t *testing.T) {
 		"other spec":     {source.Object{Record: model.Record{Ref: ref(model.KindService, "a"), Spec: model.Workload{}}}, "model.Workload"},
 		"reserved":       {source.Object{Record: model.Record{Ref: ref(model.KindSource, "a"), Spec: model.SourceMark{}}}, "reserved"},
 		"owned name":     {source.Object{Record: service("a", "f").Record, Owned: service("b", "f", "1").Owned}, "Endpoint ns/b/1"},
+		"owned kind":     {source.Object{Record: service("a", "f").Record, Owned: []model.Record{workload("a/w", "").Record}}, "records of kind Workload cannot do"},
 		"owned twice":    {service("a", "f", "7", "7"), "Endpoint ns/a/7"},
 		"duplicate":      {service("good", "g", "9"), "comes before it"},
 	}

@@ -50,10 +50,10 @@ func problemOf(w *model.Write) string {
 // problemOfSpec refuses everything but the values of package model. A pointer
 // to one of them would let its owner change the store from outside.
 func problemOfSpec(spec model.Spec) string {
-	switch spec.(type) {
-	case nil:
+	switch {
+	case spec == nil:
 		return "has no specification; give it one, or delete it"
-	case model.Service, model.Endpoint, model.Workload, model.Scope, model.Consumption, model.SourceMark, model.Opaque:
+	case model.IsSpec(spec):
 		return ""
 	default:
 		return fmt.Sprintf("specification is a %T; want one of package model's, by value", spec)

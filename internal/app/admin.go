@@ -29,7 +29,8 @@ func (a *App) newAdmin(c config.Admin, metrics *prometheus.Registry) (*admin.Ser
 	}
 	if a.xds != nil {
 		parts.Outputs = []admin.Output{{
-			Name: "xds", Engine: a.engine, NotOffered: envoy.NotOffered, Kinds: []string{envoy.KindEnvoy, envoy.KindGRPC},
+			Name: "xds", Engine: a.engine, NotOffered: envoy.NotOffered, Unserved: envoy.Unserved,
+			Kinds: []string{envoy.KindEnvoy, envoy.KindGRPC},
 		}}
 	}
 	if a.disk != nil {

@@ -3,6 +3,7 @@ package cli
 import (
 	"fmt"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -43,11 +44,20 @@ func printServices(c *cobra.Command, services []admin.Service) error {
 	var rows [][]string
 	for _, s := range services {
 		rows = append(rows, []string{
-			s.Host, s.Namespace, ports(s), fmt.Sprintf("%d/%d", s.Endpoints.Healthy, s.Endpoints.Total),
+			s.Host, s.Namespace, ports(s), healthy(s.Endpoints),
 			strings.Join(s.Sources, ","), strconv.Itoa(len(s.Conflicts)), strconv.FormatUint(s.Revision, 10),
 		})
 	}
 	return table(c, []string{"host", "namespace", "ports", "healthy", "sources", "conflicts", "revision"}, rows)
+}
+
+// healthy counts the endpoints of a service for a cell of a table.
+func healthy(n admin.Counts) string {
+	text := fmt.Sprintf("%d/%d", n.Healthy, n.Total)
+	if n.Unserved > 0 {
+		text += fmt.Sprintf(", %d unserved", n.Unserved)
+	}
+	return text
 }
 
 func ports(s admin.Service) string {
@@ -75,6 +85,9 @@ func printService(c *cobra.Command, services []admin.Service) error {
 		for _, n := range s.NotOffered {
 			say(out, "  not offered to %s clients: %s\n", n.Kind, n.Reason)
 		}
+		if n := s.Endpoints.Unserved; n > 0 {
+			say(out, "  %d healthy but given to no client: see the column UNSERVED\n", n)
+		}
 		fmt.Fprintln(out)
 		if err := printInstances(c, s.Instances); err != nil {
 			return err
@@ -101,24 +114,37 @@ func contribution(r admin.Contributor) string {
 }
 
 func printInstances(c *cobra.Command, instances []admin.EndpointClaim) error {
+	header := []string{"port", "endpoint", "health", "locality", "record"}
+	left := slices.ContainsFunc(instances, func(e admin.EndpointClaim) bool { return e.Unserved != "" })
+	if left {
+		header = append(header, "unserved")
+	}
 	var rows [][]string
 	for _, e := range instances {
-		address := e.Address
-		if e.Port != 0 {
-			address = fmt.Sprintf("%s:%d", e.Address, e.Port)
-			if strings.Contains(e.Address, ":") {
-				address = fmt.Sprintf("[%s]:%d", e.Address, e.Port)
-			}
+		row := instanceRow(e)
+		if left {
+			row = append(row, orDash(e.Unserved))
 		}
-		health := e.Health
-		if !e.Counts {
-			health = "(also)"
-		}
-		record := e.Record
-		if e.Held {
-			record += " (held)"
-		}
-		rows = append(rows, []string{strconv.FormatUint(uint64(e.ServicePort), 10), address, health, orDash(e.Locality), record})
+		rows = append(rows, row)
 	}
-	return table(c, []string{"port", "endpoint", "health", "locality", "record"}, rows)
+	return table(c, header, rows)
+}
+
+func instanceRow(e admin.EndpointClaim) []string {
+	address := e.Address
+	if e.Port != 0 {
+		address = fmt.Sprintf("%s:%d", e.Address, e.Port)
+		if strings.Contains(e.Address, ":") {
+			address = fmt.Sprintf("[%s]:%d", e.Address, e.Port)
+		}
+	}
+	health := e.Health
+	if !e.Counts {
+		health = "(also)"
+	}
+	record := e.Record
+	if e.Held {
+		record += " (held)"
+	}
+	return []string{strconv.FormatUint(uint64(e.ServicePort), 10), address, health, orDash(e.Locality), record}
 }

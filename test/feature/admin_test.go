@@ -40,6 +40,7 @@ func TestAdminAPIKeepsItsShape(t *testing.T) {
 			conflicts.reason string
 			endpoints.healthy number
 			endpoints.total number
+			endpoints.unserved number
 			host string
 			namespace string
 			notOffered.kind string
@@ -58,6 +59,7 @@ func TestAdminAPIKeepsItsShape(t *testing.T) {
 			conflicts.reason string
 			endpoints.healthy number
 			endpoints.total number
+			endpoints.unserved number
 			host string
 			instances.address string
 			instances.counts bool
@@ -68,6 +70,7 @@ func TestAdminAPIKeepsItsShape(t *testing.T) {
 			instances.port number
 			instances.record string
 			instances.servicePort number
+			instances.unserved string
 			instances.weight number
 			namespace string
 			ports.name string
@@ -116,7 +119,10 @@ func TestAdminAPIKeepsItsShape(t *testing.T) {
 func startEventful(t *testing.T) *isthmus {
 	t.Helper()
 	first, second, one := newRegistry(t, "first"), newRegistry(t, "second"), startBackend(t, "one")
-	good := service{Host: reviews, Endpoints: []string{one.Endpoint("labels: {version: v1}", "locality: a/b", "network: net-1", "weight: 2")}}
+	good := service{Host: reviews, Endpoints: []string{
+		one.Endpoint("labels: {version: v1}", "locality: a/b", "network: net-1", "weight: 2"),
+		"{address: fe80::1%eth0}", // no client is given it
+	}}
 	first.Write("shop.yaml", good,
 		service{Host: "anywhere.example", Resolution: "NONE"},
 		"apiVersion: networking.istio.io/v1\nkind: Gateway\nmetadata: {name: g}\n")

@@ -61,6 +61,9 @@ func TestMovingADocumentBetweenFilesChangesNothing(t *testing.T) {
 			files.Write("another/b.yaml", service{Host: reviews, Endpoints: endpoints(b[1], b[0])})
 		}},
 		{"a comment", func() { files.Write("another/b.yaml", "# reviewed", moving) }},
+		{"labels and annotations", func() {
+			files.Write("another/b.yaml", strings.Replace(moving.String(), "metadata: {", "metadata: {labels: {team: a}, annotations: {note: b}, ", 1))
+		}},
 		{"object renamed", func() {
 			renamed := moving
 			renamed.Name = "reviews-v2"

@@ -1,0 +1,42 @@
+package admin
+
+import "github.com/isthmus-mesh/isthmus/catalog"
+
+// unserved says why endpoints of one service are given to no client.
+type unserved map[catalog.EndpointID]string
+
+// unserved asks the outputs. Where several leave an endpoint out, the first
+// one's reason is shown.
+func (s *Server) unserved(service *catalog.Service) unserved {
+	var found unserved
+	for _, o := range s.parts.Outputs {
+		for id, reason := range o.Unserved(service) {
+			if found == nil { // most services have none
+				found = unserved{}
+			}
+			if _, known := found[id]; !known {
+				found[id] = reason
+			}
+		}
+	}
+	return found
+}
+
+// count counts as [catalog.Service.Counts] does, whatever number of its ports an
+// endpoint is left out of: an address as often as a single port leaves it out.
+func (u unserved) count() int {
+	type place struct {
+		address string
+		port    uint32
+	}
+	each, most := map[place]int{}, map[string]int{}
+	for id := range u {
+		each[place{id.Address, id.ServicePort}]++
+		most[id.Address] = max(most[id.Address], each[place{id.Address, id.ServicePort}])
+	}
+	total := 0
+	for _, n := range most {
+		total += n
+	}
+	return total
+}

@@ -1,0 +1,79 @@
+package catalog
+
+import (
+	"cmp"
+	"iter"
+	"slices"
+
+	"github.com/isthmus-mesh/isthmus/immutable"
+	"github.com/isthmus-mesh/isthmus/model"
+)
+
+// OpaqueKey is the identity of an object that is carried and not understood.
+type OpaqueKey struct {
+	Kind            model.Kind
+	Namespace, Name string
+}
+
+func (k OpaqueKey) compare(o OpaqueKey) int {
+	return cmp.Or(cmp.Compare(k.Kind, o.Kind), cmp.Compare(k.Namespace, o.Namespace), cmp.Compare(k.Name, o.Name))
+}
+
+func (k OpaqueKey) String() string { return string(k.Kind) + " " + k.Namespace + "/" + k.Name }
+
+// Opaque is an object that is carried and not understood, as the first source
+// in the configured order has it. It is immutable.
+type Opaque struct {
+	Key OpaqueKey
+	model.Opaque
+	// Records are the records of the object, in merge order. The first one is what
+	// is carried; the others have no part in it.
+	Records []Contributor
+}
+
+// Opaques yields every object that is carried, ordered by kind, namespace and name.
+func (s *Snapshot) Opaques() iter.Seq[*Opaque] { return values(s.opaques) }
+
+// OpaquesOf yields the objects of one kind that are carried, ordered by
+// namespace and name.
+func (s *Snapshot) OpaquesOf(kind model.Kind) iter.Seq[*Opaque] {
+	return func(yield func(*Opaque) bool) {
+		for key, o := range s.opaques.From(OpaqueKey{Kind: kind}) {
+			if key.Kind != kind || !yield(o) {
+				return
+			}
+		}
+	}
+}
+
+// Opaque returns the object with that key.
+func (s *Snapshot) Opaque(key OpaqueKey) (*Opaque, bool) { return s.opaques.Get(key) }
+
+// newOpaques lets the first source of an object win: what is not understood
+// cannot be merged.
+func newOpaques() *united[OpaqueKey, Opaque] {
+	return newUnited(uniting[OpaqueKey, Opaque]{
+		key: func(r *model.Record) (OpaqueKey, bool) {
+			_, ok := specOf[model.Opaque](r)
+			return OpaqueKey{r.Kind, r.Namespace, r.Name}, ok
+		},
+		unite: func(key OpaqueKey, members []*member) *Opaque {
+			first, _ := members[0].spec.(model.Opaque) // by its key it is one
+			return &Opaque{key, first, alone(members)}
+		},
+		same: func(a, b *Opaque) bool {
+			return a.EqualSpec(b.Opaque) && slices.EqualFunc(a.Records, b.Records, Contributor.equal)
+		},
+	})
+}
+
+// values yields the values of a map in the order of its keys.
+func values[K, V any](m immutable.Map[K, V]) iter.Seq[V] {
+	return func(yield func(V) bool) {
+		for _, v := range m.All() {
+			if !yield(v) {
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,140 @@
+package catalog
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/isthmus-mesh/isthmus/immutable"
+	"github.com/isthmus-mesh/isthmus/model"
+)
+
+// uniting says how records that share a key become one value: pure functions of
+// the records, so that the order in which they came does not show.
+type uniting[K comparable, V any] struct {
+	key   func(*model.Record) (K, bool)     // false for a record that is none of it
+	unite func(key K, members []*member) *V // in merge order, never none
+	same  func(a, b *V) bool                // neither is nil
+}
+
+// member is a record as the builder holds it beside those that share its key.
+type member struct {
+	ref    model.Ref
+	place  string
+	status model.Status
+	spec   model.Spec
+	rank   int
+}
+
+// compare is the merge order: by source, then by name.
+func (m *member) compare(o *member) int {
+	return cmp.Or(cmp.Compare(m.rank, o.rank), cmp.Compare(m.ref.Source, o.ref.Source), m.ref.Compare(o.ref))
+}
+
+func (m *member) contributor() Contributor {
+	return Contributor{Record: m.ref, Place: m.place, Stale: m.status.Stale, Held: m.status.Held, Since: m.status.Since}
+}
+
+// united is what the builder knows of records of one kind of merge.
+type united[K comparable, V any] struct {
+	uniting[K, V]
+	keys    map[model.Ref]K // of each record
+	members map[K][]*member // in merge order; a slice is never written once stored
+	touched map[K]struct{}  // by the step under way
+}
+
+func newUnited[K comparable, V any](rules uniting[K, V]) *united[K, V] {
+	return &united[K, V]{rules, map[model.Ref]K{}, map[K][]*member{}, map[K]struct{}{}}
+}
+
+// put gives a record its new content; nil removes it.
+func (u *united[K, V]) put(ref model.Ref, r *model.Record, rank int) {
+	if key, ok := u.keys[ref]; ok {
+		delete(u.keys, ref)
+		u.replace(key, ref, nil)
+	}
+	if r == nil {
+		return
+	}
+	if key, ok := u.key(r); ok {
+		u.keys[ref] = key
+		u.replace(key, ref, &member{ref, r.Place, r.Status, r.Spec, rank})
+	}
+}
+
+func (u *united[K, V]) replace(key K, ref model.Ref, m *member) {
+	u.touched[key] = struct{}{}
+	others := slices.DeleteFunc(slices.Clone(u.members[key]), func(o *member) bool { return o.ref == ref })
+	if m != nil {
+		at, _ := slices.BinarySearchFunc(others, m, (*member).compare)
+		others = slices.Insert(others, at, m)
+	}
+	if u.members[key] = others; len(others) == 0 {
+		delete(u.members, key)
+	}
+}
+
+// finish ends a step: it returns the values after it, and what changed. What
+// says the same keeps its pointer.
+func (u *united[K, V]) finish(before immutable.Map[K, *V]) (immutable.Map[K, *V], map[K]Replaced[V]) {
+	if len(u.touched) == 0 {
+		return before, nil
+	}
+	edit, changed := before.Edit(), map[K]Replaced[V]{}
+	for key := range u.touched {
+		old, _ := before.Get(key)
+		var now *V
+		if members := u.members[key]; len(members) > 0 {
+			now = u.unite(key, members)
+		}
+		if u.isSame(old, now) {
+			continue
+		}
+		changed[key] = Replaced[V]{old, now}
+		if now == nil {
+			edit.Delete(key)
+		} else {
+			edit.Set(key, now)
+		}
+	}
+	u.touched = map[K]struct{}{} // to clear one that a listing made large costs as much each time
+	if len(changed) == 0 {
+		return before, nil
+	}
+	return edit.Map(), changed
+}
+
+func (u *united[K, V]) isSame(a, b *V) bool {
+	return a == b || a != nil && b != nil && u.same(a, b)
+}
+
+// rejoin returns the values of now, with the pointers of old where they say the
+// same, and what changed from old.
+func (u *united[K, V]) rejoin(old, now immutable.Map[K, *V]) (immutable.Map[K, *V], map[K]Replaced[V]) {
+	edit, changed := now.Edit(), map[K]Replaced[V]{}
+	for key, was := range old.All() {
+		if _, ok := now.Get(key); !ok {
+			changed[key] = Replaced[V]{was, nil}
+		}
+	}
+	for key, is := range now.All() {
+		if was, _ := old.Get(key); u.isSame(was, is) {
+			edit.Set(key, was)
+		} else {
+			changed[key] = Replaced[V]{was, is}
+		}
+	}
+	return edit.Map(), changed
+}
+
+// alone lists the records of which the first alone counts, and says so at the others.
+func alone(members []*member) []Contributor {
+	list := make([]Contributor, len(members))
+	for i, m := range members {
+		list[i] = m.contributor()
+		if i > 0 {
+			list[i].LeftOut = fmt.Sprintf("%s comes first in the order of sources", members[0].ref)
+		}
+	}
+	return list
+}

@@ -1,0 +1,102 @@
+package model
+
+import (
+	"encoding/json"
+	"iter"
+)
+
+// kindRow is what has to be known of a kind of records.
+type kindRow struct {
+	kind Kind
+	// owner is the kind of the records that such records may come with and go
+	// with; empty if they always stand alone.
+	owner Kind
+	spec  specType
+}
+
+// specType is what is done with specifications of one type.
+type specType struct {
+	decode func(json.RawMessage) (Spec, error)
+	is     func(Spec) bool // holds such a value, not a pointer to one
+}
+
+// kinds is the table of record kinds: what is not in it is [Opaque]. Another
+// kind is its value, a row here, and what package catalog makes of it.
+var kinds = [...]kindRow{
+	{kind: KindService, spec: typeOf[Service]()},
+	{kind: KindEndpoint, spec: typeOf[Endpoint](), owner: KindService},
+	{kind: KindWorkload, spec: typeOf[Workload]()},
+	{kind: KindScope, spec: typeOf[Scope]()},
+	{kind: KindConsumption, spec: typeOf[Consumption]()},
+	{kind: KindSource, spec: typeOf[SourceMark]()},
+}
+
+func typeOf[S Spec]() specType {
+	return specType{
+		decode: func(data json.RawMessage) (Spec, error) {
+			var s S
+			if err := json.Unmarshal(data, &s); err != nil {
+				return nil, err
+			}
+			return s, nil
+		},
+		is: func(spec Spec) bool {
+			_, ok := spec.(S)
+			return ok
+		},
+	}
+}
+
+// rowOf returns the row of a kind, and whether it has one; else the row by which
+// it is carried.
+func rowOf(kind Kind) (row kindRow, understood bool) {
+	for _, row := range kinds {
+		if row.kind == kind {
+			return row, true
+		}
+	}
+	return kindRow{kind: kind, spec: typeOf[Opaque]()}, false
+}
+
+// Kinds yields the kinds that Isthmus understands.
+func Kinds() iter.Seq[Kind] {
+	return func(yield func(Kind) bool) {
+		for _, row := range kinds {
+			if !yield(row.kind) {
+				return
+			}
+		}
+	}
+}
+
+// Understood reports whether k is a kind that Isthmus understands. Records of
+// any other are carried with an [Opaque] specification.
+func (k Kind) Understood() bool {
+	_, understood := rowOf(k)
+	return understood
+}
+
+// Fits reports whether records of the kind may say spec, as [Decode] would read
+// it back.
+func (k Kind) Fits(spec Spec) bool {
+	row, _ := rowOf(k)
+	return row.spec.is(spec)
+}
+
+// MayComeWith reports whether records of the kind may be owned by records of
+// the kind owner. Of a kind that is not understood, nothing is known against it.
+func (k Kind) MayComeWith(owner Kind) bool {
+	row, understood := rowOf(k)
+	return !understood || row.owner == owner
+}
+
+// IsSpec reports whether spec is one of the specifications of this package, held
+// by value.
+func IsSpec(spec Spec) bool {
+	for _, row := range kinds {
+		if row.spec.is(spec) {
+			return true
+		}
+	}
+	return typeOf[Opaque]().is(spec)
+}
