@@ -252,7 +252,7 @@ func (d *draft) wholeSet() {
 	slices.Sort(names)
 	d.out.Resources = make([]*Resource, len(names))
 	for n, name := range names {
-		d.out.Resources[n] = d.names[name].res
-		d.size += d.names[name].res.size(d.mode)
+		d.out.Resources[n] = d.set[name]
+		d.size += d.set[name].size(d.mode)
 	}
 }

@@ -45,11 +45,11 @@ func (i *interest) inFlight(name string) bool {
 	if !i.blocks() {
 		return false
 	}
-	serial := i.newest().serial
+	newest := i.newest().serial
 	if h := i.holding(name); h != nil {
-		return h.serial == serial
+		return h.serial == serialOf(newest)
 	}
-	return i.removed[name] == serial
+	return i.removed[name] == newest
 }
 
 // maxFlights bounds the responses whose ACK is awaited.

@@ -22,10 +22,11 @@ type interest struct {
 	// it asks for and of which there is nothing else to know: a stranger's name
 	// costs no more than that.
 	names  map[string]*holding
-	asked  int     // names it asks for
-	held   int     // resources it has
-	listed uint64  // digest of the names as last listed in full; 0 if they were not
-	sum    Version // of what it has
+	asked  int                  // names it asks for
+	held   int                  // resources it has
+	set    map[string]*Resource // these, for full types
+	listed uint64               // digest of the names as last listed in full; 0 if they were not
+	sum    Version              // of what it has
 
 	fresh    []batch             // names to look at that were asked for in great numbers
 	pending  map[string]pending  // names to look at
@@ -50,12 +51,12 @@ type interest struct {
 	record  history
 }
 
-// holding is a name that the subscriber has, or may have.
+// holding is a name that the subscriber has, or may have. There is one for each
+// resource of each stream, so it is small.
 type holding struct {
 	member member
-	res    *Resource // only for full types
-	serial uint64    // of the response that brought it; 0 if none did on this stream, or it was NACKed
-	named  bool      // it is asked for by name
+	serial serial // of the response that brought it; 0 if none did on this stream, or it was NACKed
+	named  bool   // it is asked for by name
 	has    bool
 	sent   bool // on this stream
 	// unknown is set, and there is no version, when the subscriber NACKed the
@@ -64,6 +65,12 @@ type holding struct {
 	// resumed is set while the subscriber's own word is all we have for it.
 	resumed bool
 }
+
+// serial is what is kept of a response's number with each name that it brought:
+// enough to tell those apart that may still be answered.
+type serial uint32
+
+func serialOf(n uint64) serial { return serial(n) } //nolint:gosec // see above
 
 // opening is the response in the making. That of a full type may take several turns.
 type opening struct {
@@ -280,18 +287,21 @@ func (i *interest) shrink() {
 
 // hold notes that the subscriber has a resource. The name that is kept is the
 // resource's own, which all streams share.
-func (i *interest) hold(res *Resource, serial uint64) {
+func (i *interest) hold(res *Resource, by uint64) {
 	named := i.named(res.Name)
 	h := i.names[res.Name]
 	if h == nil {
 		h = &holding{}
 	}
 	i.release(res.Name)
-	*h = holding{member: res.member, serial: serial, named: named, has: true, sent: true}
-	if i.full {
-		h.res = res
-	}
+	*h = holding{member: res.member, serial: serialOf(by), named: named, has: true, sent: true}
 	i.names[res.Name] = h
+	if i.full {
+		if i.set == nil {
+			i.set = map[string]*Resource{}
+		}
+		i.set[res.Name] = res
+	}
 	i.held++
 	i.sum = i.sum.plus(res.member)
 }
@@ -303,6 +313,7 @@ func (i *interest) release(name string) {
 		return
 	}
 	i.held--
+	delete(i.set, name)
 	i.sum = i.sum.minus(h.member)
 	if h.named {
 		i.names[name] = nil

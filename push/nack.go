@@ -14,11 +14,11 @@ type nack struct {
 
 // refuse notes what is in doubt after a NACK: what the response brought and
 // no later one brought anew. It reports whether the response was awaited.
-func (i *interest) refuse(serial uint64) bool {
-	if serial <= i.landed {
+func (i *interest) refuse(by uint64) bool {
+	if by <= i.landed {
 		return false
 	}
-	at := slices.IndexFunc(i.flights, func(f *flight) bool { return f.serial == serial })
+	at := slices.IndexFunc(i.flights, func(f *flight) bool { return f.serial == by })
 	var f flight // of one too long ago there is no more to know
 	if at >= 0 {
 		f = *i.flights[at]
@@ -29,7 +29,7 @@ func (i *interest) refuse(serial uint64) bool {
 	}
 	left := 0
 	for name, h := range i.allHeld {
-		if h.serial == serial {
+		if h.serial == serialOf(by) {
 			left++
 			i.note(name, nack{member: h.member, group: group})
 			if i.full {
@@ -39,8 +39,8 @@ func (i *interest) refuse(serial uint64) bool {
 			}
 		}
 	}
-	for name, by := range i.removed {
-		if by != serial {
+	for name, serial := range i.removed {
+		if serial != by {
 			continue
 		}
 		left++
