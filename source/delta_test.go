@@ -3,6 +3,7 @@ package source_test
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -283,10 +284,7 @@ func (s saying) apply(state map[string]map[string]uint32) {
 	if s.Listed != nil {
 		clear(state)
 		for name, endpoints := range s.Listed {
-			state[name] = map[string]uint32{}
-			for address, weight := range endpoints {
-				state[name][address] = weight
-			}
+			state[name] = maps.Clone(endpoints)
 		}
 		return
 	}
@@ -299,9 +297,7 @@ func (s saying) apply(state map[string]map[string]uint32) {
 	for _, address := range s.Gone {
 		delete(state[s.Owner], address)
 	}
-	for address, weight := range s.Changed {
-		state[s.Owner][address] = weight
-	}
+	maps.Copy(state[s.Owner], s.Changed)
 }
 
 func (s saying) say(ctx context.Context, sink source.Sink) error {

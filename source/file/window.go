@@ -103,8 +103,7 @@ const batch = 5
 // take returns the windows that are due, and closes them.
 func (p *pending) take(now time.Time) (files map[string]window, whole window) {
 	p.next = p.first()
-	never := now.Add(1)
-	if p.due(never) == never {
+	if p.due(now.Add(1)).After(now) {
 		return nil, window{}
 	}
 	soon := now.Add(p.pace.quiet / batch)
