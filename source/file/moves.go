@@ -8,8 +8,13 @@ import (
 )
 
 // passOver leaves out of a reading of everything the files that are being written.
+// What turns out to be a folder or a link has been walked, and need not be again.
 func (f *follower) passOver(read map[string]*version) {
 	for actual := range f.pending.files {
+		if _, isDir := f.tree.dirs[actual]; isDir || f.tree.turns[actual] {
+			delete(f.pending.files, actual)
+			continue
+		}
 		place, known := f.tree.places[actual]
 		if dir, inside := f.tree.dirs[filepath.Dir(actual)]; !known && inside {
 			place = path.Join(dir, filepath.Base(actual))

@@ -230,6 +230,7 @@ func TestMoveAmidOtherChangesIsOneStep(t *testing.T) {
 
 func (d *desk) has(service string) {
 	d.t.Helper()
+	synctest.Wait()
 	for ref := range d.state {
 		if ref.Kind == model.KindService && ref.Name == service {
 			return
