@@ -63,9 +63,9 @@ func (b *Builder) Apply(revision uint64, events []model.Event) Change {
 	for _, event := range events {
 		switch e := event.(type) {
 		case model.Upsert:
-			step.put(e.Record.Ref, &e.Record)
+			step.put(e.Record.Ref, e.Record.Owner, &e.Record)
 		case model.Delete:
-			step.put(e.Record.Ref, nil)
+			step.put(e.Record.Ref, e.Record.Owner, nil)
 		case model.EndOfSnapshot, model.Reset:
 			// The reader of the watch deals with these; they carry no record.
 		}

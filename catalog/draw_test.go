@@ -18,8 +18,8 @@ var universe = func() []model.Ref {
 	for _, source := range sources {
 		refs = append(refs, mark(source).Ref)
 		for kind, names := range map[model.Kind][]string{
-			model.KindService:  {"x/s", "x/t", "y/s"},
-			model.KindEndpoint: {"x/s/1", "x/s/2", "x/t/1", "y/s/1"},
+			model.KindService:  {"x/s", "x/t", "x/s/t", "y/s"},
+			model.KindEndpoint: {"x/s/1", "x/s/2", "x/s/t/1", "x/t/1", "y/s/1"},
 			model.KindWorkload: {"x/v", "x/w", "y/v"},
 
 			model.KindConsumption: {"x/c", "y/c"},
@@ -51,7 +51,7 @@ func below(t *rapid.T, n int) int {
 func pick[T any](t *rapid.T, values ...T) T { return values[below(t, len(values))] }
 
 func drawRecord(t *rapid.T, ref model.Ref) model.Record {
-	r := model.Record{Ref: ref, Revision: uint64(1 + below(t, 9))}
+	r := owned(model.Record{Ref: ref, Revision: uint64(1 + below(t, 9))})
 	switch ref.Kind {
 	case model.KindService:
 		r.Spec = drawService(t)
@@ -65,6 +65,9 @@ func drawRecord(t *rapid.T, ref model.Ref) model.Record {
 	case model.KindEndpoint:
 		r.Spec = drawEndpoint(t)
 		r.Status.Held = pick(t, "", "", "", "not listed")
+		if ref.Name == "s/t/1" { // which either may own, whatever its name
+			r.Owner.Name = pick(t, "s", "s/t")
+		}
 	case model.KindWorkload:
 		r.Spec = model.Workload{Meta: drawMeta(t), Endpoint: drawEndpoint(t)}
 		r.Status.Held = pick(t, "", "", "", "not listed")

@@ -61,7 +61,16 @@ func service(source, name string, hosts ...string) model.Record {
 }
 
 func endpoint(source, name, address string, weight uint32) model.Record {
-	return model.Record{Ref: ref(model.KindEndpoint, source, name), Revision: 1, Spec: model.Endpoint{Address: address, Weight: weight}}
+	return owned(model.Record{Ref: ref(model.KindEndpoint, source, name), Revision: 1, Spec: model.Endpoint{Address: address, Weight: weight}})
+}
+
+// owned returns an endpoint as one of the service that tests name before it.
+func owned(r model.Record) model.Record {
+	if r.Kind == model.KindEndpoint {
+		service, _, _ := strings.Cut(r.Name, "/")
+		r.Owner = model.Ref{Kind: model.KindService, Key: model.Key{Source: r.Source, Namespace: r.Namespace, Name: service}}
+	}
+	return r
 }
 
 func mark(source string) model.Record {

@@ -281,7 +281,7 @@ func (s state) brought(key catalog.ServiceKey, by model.Ref) []claim {
 	for ref, r := range s {
 		switch e := r.Spec.(type) {
 		case model.Endpoint:
-			if ref.Source == by.Source && ref.Namespace == by.Namespace && strings.HasPrefix(ref.Name, by.Name+"/") {
+			if r.Owner == by {
 				list = append(list, claim{ref, e, r.Status.Held != ""})
 				own++
 			}

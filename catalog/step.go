@@ -3,7 +3,6 @@ package catalog
 import (
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/isthmus-mesh/isthmus/immutable"
 	"github.com/isthmus-mesh/isthmus/model"
@@ -32,13 +31,13 @@ type step struct {
 	rescoped  map[string]struct{}                 // namespaces whose scopes changed
 }
 
-// put gives a record its new content; nil removes it.
-func (s *step) put(ref model.Ref, r *model.Record) {
+// put gives a record its new content; nil removes it, which had that owner.
+func (s *step) put(ref, owner model.Ref, r *model.Record) {
 	switch ref.Kind {
 	case model.KindService:
 		s.putService(ref, r)
 	case model.KindEndpoint:
-		s.putEndpoint(ref, r)
+		s.putEndpoint(ref, owner, r)
 	case model.KindWorkload:
 		s.putWorkload(ref, r)
 	case model.KindSource:
@@ -90,10 +89,12 @@ func (s *step) detach(key ServiceKey, r *serviceRecord) {
 	s.touch(key).define = true
 }
 
-func (s *step) putEndpoint(ref model.Ref, r *model.Record) {
-	owner := model.Ref{Kind: model.KindService, Key: model.Key{Source: ref.Source, Namespace: ref.Namespace}}
-	owner.Name, _, _ = strings.Cut(ref.Name, "/")
+// putEndpoint gives an endpoint to its owner, or with a nil record takes it away.
+func (s *step) putEndpoint(ref, owner model.Ref, r *model.Record) {
 	old := s.owned[owner][ref.Name]
+	if old == nil {
+		s.disown(ref)
+	}
 	var instance *Instance
 	if spec, ok := specOf[model.Endpoint](r); ok {
 		instance = &Instance{ref, spec, r.Status.Held != ""}
@@ -101,10 +102,34 @@ func (s *step) putEndpoint(ref model.Ref, r *model.Record) {
 	} else {
 		drop(s.owned, owner, ref.Name)
 	}
-	if by := s.records[owner]; by != nil {
-		s.swapIn(by, old, instance)
-		if first := old == nil && len(s.owned[owner]) == 1; first || len(s.owned[owner]) == 0 {
-			s.redefine(by) // the host itself stops or begins to stand in for endpoints
+	s.exchange(owner, old, instance)
+}
+
+// exchange replaces an endpoint of a service, if the service is there; nil is absence.
+func (s *step) exchange(owner model.Ref, old, instance *Instance) {
+	by := s.records[owner]
+	if by == nil {
+		return
+	}
+	s.swapIn(by, old, instance)
+	if first := old == nil && len(s.owned[owner]) == 1; first || len(s.owned[owner]) == 0 {
+		s.redefine(by) // the host itself stops or begins to stand in for endpoints
+	}
+}
+
+// disown takes an endpoint away from another service that has it: a record may
+// change its owner. The owner is what the record says; but whoever had it has a
+// name that the record's name begins with, so nobody else need be asked.
+func (s *step) disown(ref model.Ref) {
+	for at := range len(ref.Name) {
+		if ref.Name[at] != '/' {
+			continue
+		}
+		former := model.Ref{Kind: model.KindService, Key: ref.Key}
+		former.Name = ref.Name[:at]
+		if old := s.owned[former][ref.Name]; old != nil {
+			drop(s.owned, former, ref.Name)
+			s.exchange(former, old, nil)
 		}
 	}
 }

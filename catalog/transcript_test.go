@@ -79,12 +79,12 @@ func readEvent(line string, revision uint64) (model.Event, error) {
 	if gone, ok := strings.CutPrefix(line, "-"); ok {
 		var ref model.Ref
 		err := json.Unmarshal([]byte(gone), &ref)
-		return model.Delete{Record: model.Record{Ref: ref}, Revision: revision}, err
+		return model.Delete{Record: owned(model.Record{Ref: ref}), Revision: revision}, err
 	}
 	r, err := model.Decode([]byte(line))
 	if err == nil && r.Key == (model.Key{}) {
 		err = fmt.Errorf("no key: %s", line)
 	}
 	r.Revision = revision
-	return model.Upsert{Record: r}, err
+	return model.Upsert{Record: owned(r)}, err
 }

@@ -38,7 +38,7 @@ func (r *reading) addAll(o Object) (fault string) {
 	}
 	owner := r.own(o.Record.Ref)
 	for _, rec := range o.Owned {
-		if rec.Namespace != owner.Namespace || !strings.HasPrefix(rec.Name, owner.Name+"/") {
+		if !belongs(rec.Ref, owner) {
 			return fmt.Sprintf("%s comes with it and must be named %q in its namespace", describe(rec.Ref), owner.Name+"/…")
 		}
 		if !rec.Kind.MayComeWith(owner.Kind) {
@@ -51,18 +51,35 @@ func (r *reading) addAll(o Object) (fault string) {
 	return ""
 }
 
+// belongs reports whether a record is named as one of its owner's must be.
+func belongs(ref, owner model.Ref) bool {
+	return ref.Namespace == owner.Namespace && strings.HasPrefix(ref.Name, owner.Name+"/")
+}
+
 // put takes one record and completes it, or says what is wrong with it.
 func (r *reading) put(rec model.Record, owner model.Ref) (fault string) {
 	rec.Ref = r.own(rec.Ref)
-	switch _, taken := r.at[rec.Ref]; {
-	case rec.Kind == "":
-		return "its kind is missing"
-	case rec.Name == "":
-		return "its name is missing"
-	case !rec.Kind.Fits(rec.Spec):
-		return fmt.Sprintf("its specification is a %T, which kind %s cannot have", rec.Spec, rec.Kind)
-	case taken:
+	if _, taken := r.at[rec.Ref]; taken {
 		return "another object of this kind, namespace and name comes before it: rename or remove one of them"
+	}
+	rec, fault = r.complete(rec, owner)
+	if fault == "" {
+		r.at[rec.Ref] = len(r.records)
+		r.records = append(r.records, rec)
+	}
+	return fault
+}
+
+// complete returns a record as it is stored, but for what the store sets, or
+// says what is wrong with it.
+func (r *reading) complete(rec model.Record, owner model.Ref) (_ model.Record, fault string) {
+	switch {
+	case rec.Kind == "":
+		return rec, "its kind is missing"
+	case rec.Name == "":
+		return rec, "its name is missing"
+	case !rec.Kind.Fits(rec.Spec):
+		return rec, fmt.Sprintf("its specification is a %T, which kind %s cannot have", rec.Spec, rec.Kind)
 	}
 	rec.UID, rec.Revision, rec.Generation = model.UID{}, 0, 0
 	rec.Owner, rec.Status = owner, model.Status{}
@@ -72,9 +89,7 @@ func (r *reading) put(rec model.Record, owner model.Ref) (fault string) {
 	if rec.Origin == "" { // else it entered another Isthmus before this one
 		rec.Origin = r.origin
 	}
-	r.at[rec.Ref] = len(r.records)
-	r.records = append(r.records, rec)
-	return ""
+	return rec, ""
 }
 
 func setDefault[K comparable, V any](m map[K]V, key K, value V) {

@@ -91,7 +91,7 @@ func (r *reading) diff(stored iter.Seq[model.Record], now time.Time) difference 
 	for _, have := range owned {
 		want := have
 		switch {
-		case !stays[have.Owner]:
+		case r.dropped[have.Ref], !stays[have.Owner]:
 			d.remove(have, !r.lists() || reported[have.Owner])
 			continue
 		case returned[have.Owner]:

@@ -7,6 +7,23 @@
 // broken — an error is never an empty list, a bad object poisons only itself —
 // are kept in one place for every registry.
 //
+// A registry is read in one of three ways, which one source may mix. A [Listing]
+// says all there is, everywhere or in some places. A [Change] with Upserts and
+// Deletes says what became of whole objects. A Change with OwnedUpserts and
+// OwnedDeletes says what became of single records that an object owns, such as
+// one endpoint of a service:
+//
+//	sink.Change(ctx, source.Change{OwnedUpserts: []model.Record{{
+//		Ref: endpoint, Owner: service, Spec: spec,
+//	}}})
+//
+// That costs the same however many others the owner has. It must be named as the
+// same record is in a listing, which has the last word: what a later listing
+// lacks is gone, and what it has is as it says. A record whose owner is not
+// stored is left out, and [Sink].Relist asks for a listing, so a source that
+// misses the beginning of something need not know it. Where the owner is stale or
+// held the change applies to the record alone, and the owner stays stale or held.
+//
 // Packages below this one (source/file, …) each know one kind of registry. To
 // add one, implement the single method of [Source]; package internal/app is
 // the only place that must learn of it.

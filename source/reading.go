@@ -19,6 +19,9 @@ type reading struct {
 	at      map[model.Ref]int // position in records
 	objects []model.Ref       // those of records that own themselves
 
+	deltas  []model.Ref        // those of records that were read without their owner's others
+	dropped map[model.Ref]bool // owned records that are gone although their owner is not
+
 	refused map[model.Ref]fault // why the last good version of an object stays
 	broken  map[string]string   // why everything unlisted in a place stays
 	deleted map[model.Ref]bool  // reported gone one by one
@@ -68,6 +71,7 @@ func readChange(source, origin string, c Change) *reading {
 	for _, ref := range c.Deletes {
 		r.deleted[r.own(ref)] = true
 	}
+	r.readOwned(c)
 	return r
 }
 

@@ -17,7 +17,7 @@ func (k *sink) scope(r *reading) iter.Seq[model.Record] {
 	objects := k.concerned(r)
 	within := func(rec model.Record) bool {
 		_, listed := r.at[rec.Ref]
-		return listed || objects[head(rec)]
+		return listed || objects[head(rec)] || r.dropped[rec.Ref] && rec.Owner != (model.Ref{})
 	}
 	if len(objects) > k.index.total/16 {
 		return filter(k.all(), within) // one pass is cheaper than so many look-ups
@@ -30,6 +30,11 @@ func (k *sink) scope(r *reading) iter.Seq[model.Record] {
 				if mine && within(rec) && !yield(rec) {
 					return
 				}
+			}
+		}
+		for ref := range r.single() {
+			if rec, ok := k.find(ref); ok && !objects[head(rec)] && within(rec) && !yield(rec) {
+				return
 			}
 		}
 	}
@@ -68,17 +73,24 @@ func (k *sink) concerned(r *reading) map[model.Ref]bool {
 	return objects
 }
 
+// find returns the stored record of that reference. It is the first of all whose
+// name begins like it.
+func (k *sink) find(ref model.Ref) (model.Record, bool) {
+	filter := model.Filter{Kind: ref.Kind, Source: ref.Source, Namespace: ref.Namespace, Prefix: ref.Name}
+	for rec := range k.store.List(filter) {
+		return rec, rec.Ref == ref
+	}
+	return model.Record{}, false
+}
+
 // family yields the stored record of that reference, and every record whose
 // name says that it belongs to it. It relies on the order of [Store.List] to
 // stop early where the filter cannot: an empty namespace selects all of them.
 func (k *sink) family(ref model.Ref) iter.Seq[model.Record] {
 	return func(yield func(model.Record) bool) {
 		filter := model.Filter{Kind: ref.Kind, Source: ref.Source, Namespace: ref.Namespace, Prefix: ref.Name}
-		for rec := range k.store.List(filter) {
-			if rec.Ref == ref && !yield(rec) {
-				return
-			}
-			break
+		if rec, ok := k.find(ref); ok && !yield(rec) {
+			return
 		}
 		filter.Prefix += "/"
 		for _, filter.Kind = range k.index.kinds() {

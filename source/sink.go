@@ -19,7 +19,8 @@ var errNotListed = errors.New("a complete listing of the registry must come firs
 // of that run.
 type sink struct {
 	*Supervisor
-	listed time.Time // when this run's first complete listing was stored
+	listed  time.Time    // when this run's first complete listing was stored
+	orphans *time.Ticker // runs while the owner of some record is unknown, else nil
 }
 
 var _ Sink = (*sink)(nil)
@@ -37,7 +38,12 @@ func (k *sink) restore(ctx context.Context) error {
 }
 
 // Relist implements [Sink].
-func (k *sink) Relist() <-chan time.Time { return k.relist.C }
+func (k *sink) Relist() <-chan time.Time {
+	if k.orphans != nil { // it asks more often than what is held does
+		return k.orphans.C
+	}
+	return k.relist.C
+}
 
 // Replace implements [Sink].
 func (k *sink) Replace(ctx context.Context, listing Listing) error {
@@ -63,7 +69,7 @@ func (k *sink) take(ctx context.Context, r *reading, ignored map[string]int) err
 		return err
 	}
 	defer done()
-	v, err := k.commit(ctx, r)
+	v, ask, err := k.commit(ctx, r)
 	if err != nil {
 		err = fmt.Errorf("store what was read: %w", err)
 		if ctx.Err() == nil {
@@ -76,6 +82,7 @@ func (k *sink) take(ctx context.Context, r *reading, ignored map[string]int) err
 		k.listed = now
 	}
 	k.ask(r.whole)
+	k.askForOwners(ask, r.whole)
 	k.stored(r, v, ignored, now)
 	if r.whole && k.cfg.Listed != nil {
 		k.cfg.Listed(k.newest)
@@ -86,12 +93,14 @@ func (k *sink) take(ctx context.Context, r *reading, ignored map[string]int) err
 // commit makes the store say what the reading says, but for what is held, in
 // one commit, or in none when it does already. A refused commit may mean that
 // somebody else changed these records, so everything is read and compared again.
-func (k *sink) commit(ctx context.Context, r *reading) (v verdict, err error) {
+// It reports whether a listing could tell more about what was left out.
+func (k *sink) commit(ctx context.Context, read *reading) (v verdict, ask bool, err error) {
 	for range commitTries {
 		if ctx.Err() != nil {
 			// What is read while stopping may be cut short.
-			return verdict{}, context.Cause(ctx)
+			return verdict{}, false, context.Cause(ctx)
 		}
+		r, ask := k.withoutOrphans(read)
 		v := k.compare(r)
 		if len(v.writes) > 0 {
 			var revision uint64
@@ -103,9 +112,9 @@ func (k *sink) commit(ctx context.Context, r *reading) (v verdict, err error) {
 			k.index.commit(v.writes)
 		}
 		k.holds.apply(v)
-		return v, nil
+		return v, ask, nil
 	}
-	return verdict{}, err
+	return verdict{}, false, err
 }
 
 // compare compares the reading with what is stored, and decides what to hold.

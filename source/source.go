@@ -27,9 +27,10 @@ type Sink interface {
 	// Change takes what a registry reports object by object.
 	Change(ctx context.Context, change Change) error
 	// Relist receives when the supervisor wants the whole registry listed once
-	// more, changed or not, to see whether a drop that it holds lasts. A source
-	// that lists the whole registry every few seconds anyway need not heed it.
-	// All others wait for it beside whatever they wait for:
+	// more, changed or not: to see whether a drop that it holds lasts, or because
+	// a change spoke of a record whose owner is unknown. A source that lists the
+	// whole registry every few seconds anyway may leave it alone. All others wait
+	// for it beside whatever they wait for, and ask for it anew each time:
 	//
 	//	case <-sink.Relist():
 	//		err = sink.Replace(ctx, everything)
@@ -64,13 +65,23 @@ type Listing struct {
 	Observed time.Time
 }
 
-// Change is what a registry reports object by object. An object replaces the
-// one of its name together with everything that one owned.
+// Change is what a registry reports object by object, or record by record. An
+// object replaces the one of its name together with everything that one owned.
 type Change struct {
-	Upserts  []Object
-	Deletes  []model.Ref // of objects; what they own goes with them
-	Refused  []Refusal
-	Observed time.Time
+	Upserts []Object
+	Deletes []model.Ref // of objects; what they own goes with them
+	// OwnedUpserts are single records that are new or different, such as one
+	// endpoint of a service. Each names its Owner, and is named as in an [Object].
+	// Everything else of the owner stays as it is and costs nothing. The owner is
+	// stored already, or comes in the same change; else the record is left out and
+	// the source is asked to list. They count after Upserts: one that stands there,
+	// too, is as it is here.
+	OwnedUpserts []model.Record
+	// OwnedDeletes are single records that are gone while their owner stays. One
+	// that is upserted as well stays, too, and one that is not stored is gone already.
+	OwnedDeletes []model.Ref
+	Refused      []Refusal
+	Observed     time.Time
 }
 
 // Refusal says that something in the registry could not be taken. The last

@@ -145,6 +145,7 @@ func (s *Supervisor) runOnce(ctx context.Context) (live time.Duration, err error
 	defer cancel()
 	k := &sink{Supervisor: s}
 	defer k.relist.Stop()
+	defer k.askForOwners(false, true)
 	if err := k.restore(ctx); err != nil {
 		return 0, err
 	}

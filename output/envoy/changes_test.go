@@ -54,7 +54,7 @@ func drawEvent(t *rapid.T) model.Event {
 		ref.Kind, spec = model.KindEndpoint, drawEndpoint(t)
 		ref.Name += "/" + strconv.Itoa(rapid.IntRange(0, 2).Draw(t, "index"))
 	}
-	record := model.Record{Ref: ref, Spec: spec}
+	record := owned(model.Record{Ref: ref, Spec: spec})
 	if rapid.IntRange(0, 3).Draw(t, "delete") == 0 {
 		return model.Delete{Record: record}
 	}
@@ -317,10 +317,10 @@ func record(ns, name string, spec model.Service) model.Event {
 }
 
 func place1(ns, name, address string) model.Event {
-	return model.Upsert{Record: model.Record{
+	return model.Upsert{Record: owned(model.Record{
 		Ref:  model.Ref{Kind: model.KindEndpoint, Key: model.Key{Source: "s", Namespace: ns, Name: name + "/1"}},
 		Spec: model.Endpoint{Address: address},
-	}}
+	})}
 }
 
 func TestChangesAreExact(t *testing.T) {

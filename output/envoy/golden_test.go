@@ -57,6 +57,15 @@ func transcript(t *testing.T, in *txtar.Archive) *txtar.Archive {
 	return out
 }
 
+// owned returns an endpoint as one of the service that tests name before it.
+func owned(r model.Record) model.Record {
+	if r.Kind == model.KindEndpoint {
+		r.Owner = model.Ref{Kind: model.KindService, Key: r.Key}
+		r.Owner.Name, _, _ = strings.Cut(r.Name, "/")
+	}
+	return r
+}
+
 func upserts(t *testing.T, lines []byte) []model.Event {
 	t.Helper()
 	var events []model.Event
@@ -68,7 +77,7 @@ func upserts(t *testing.T, lines []byte) []model.Event {
 		if err != nil {
 			t.Fatalf("%v in %s", err, line)
 		}
-		events = append(events, model.Upsert{Record: record})
+		events = append(events, model.Upsert{Record: owned(record)})
 	}
 	return events
 }

@@ -117,7 +117,8 @@ func parse(t *testing.T, lines []byte) []model.Event {
 			t.Fatalf("%s: %v", line, err)
 		}
 		if r.Kind == model.KindEndpoint {
-			r.Owner = r.Ref
+			r.Owner = model.Ref{Kind: model.KindService, Key: r.Key}
+			r.Owner.Name, _, _ = strings.Cut(r.Name, "/")
 		}
 		events = append(events, model.Upsert{Record: r})
 	}

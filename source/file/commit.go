@@ -55,7 +55,7 @@ func (f *follower) commit(ctx context.Context, read map[string]*version, full bo
 // to be written anew, or what was in it to appear in another file.
 func (f *follower) waits(place string, prev *version, now time.Time) bool {
 	since, missing := f.registry.missing[place]
-	return !prev.blank() && f.isFile(place) && (!missing || now.Before(f.goneAt(since)))
+	return !prev.blank() && f.isFile(place) && (!missing || now.Before(f.goneAt(since)) || now.Before(f.lookAt))
 }
 
 // settled reports whether what was read may be believed. A file that had

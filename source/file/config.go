@@ -3,6 +3,8 @@ package file
 import (
 	"errors"
 	"time"
+
+	"github.com/fsnotify/fsnotify"
 )
 
 // Config says what to read.
@@ -10,8 +12,9 @@ type Config struct {
 	// Path is a folder, read with everything below it, or a single file.
 	Path string `json:"path"`
 
-	pace      pace // zero fields take their defaults
-	unwatched bool // only read again and again; for tests
+	pace      pace                  // zero fields take their defaults
+	unwatched bool                  // only read again and again; for tests
+	events    <-chan fsnotify.Event // of a source that is not watched; for tests
 }
 
 // Validate reports what is wrong with the configuration, with the field. It

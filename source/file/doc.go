@@ -10,9 +10,12 @@
 // by a link, and checkouts that are swapped the same way, work. The path may
 // also name a single file.
 //
-// The package follows the folder: what changes together within some 50 ms is
-// read and passed on as one listing of the places concerned, so that moving an
-// object from one file to another is one step. Whenever the picture may be
+// The package follows the folder: a file is read when it has been quiet for
+// 50 ms, or has been written for 500 ms without end, whatever happens to others.
+// Files that are due at about the same time, within 10 ms, are one listing of
+// the places concerned. A file that loses an object, or gains one that another
+// file has, waits for those that are being written at that moment, so that
+// moving an object from one file to another is one step. Whenever the picture may be
 // incomplete (several files gone at once, a link swapped, events lost), and
 // every half minute besides, everything is read again and compared by content.
 // A file that is gone says what it said until it has been missing for 2 s, but

@@ -1,6 +1,10 @@
 package file
 
-import "time"
+import (
+	"time"
+
+	"github.com/fsnotify/fsnotify"
+)
 
 // Pace returns the configuration with its own timing; zero means the default.
 func (c Config) Pace(quiet, most, settle, rescan time.Duration) Config {
@@ -18,5 +22,12 @@ func (c Config) Gone(after time.Duration) Config {
 // it can run in a test's own time.
 func (c Config) Unwatched() Config {
 	c.unwatched = true
+	return c
+}
+
+// Fed returns the configuration of a source that gets its events from a channel
+// instead of the system, so that it can run in a test's own time.
+func (c Config) Fed(events <-chan fsnotify.Event) Config {
+	c.unwatched, c.events = true, events
 	return c
 }

@@ -15,8 +15,10 @@ type follower struct {
 	watch    *watcher
 	tree     *tree // as of the last walk; nil before the first
 	registry *registry
-	window   window
+	pending  *pending
 	empty    map[string]time.Time // since when files that had documents are empty, by place
+	lookAt   time.Time            // missing files are not judged before, as others are being written
+	forced   time.Time            // when everything was last read because of what was found of some files
 	rescan   time.Time            // when to read everything again
 	listed   bool                 // the first listing was sent
 	again    bool                 // the next listing of everything is sent even if nothing changed
@@ -24,10 +26,10 @@ type follower struct {
 
 // follow waits for one of
 //   - the end of ctx;
-//   - an event, which joins the window;
+//   - an event, which joins the window of its file;
 //   - an error of the watcher, such as lost events: anything may have changed;
 //   - being asked to list everything once more;
-//   - the time at which the window, an empty or missing file or a rescan is due.
+//   - the time at which a window, an empty or missing file or a rescan is due.
 func (f *follower) follow(ctx context.Context) error {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -37,13 +39,11 @@ func (f *follower) follow(ctx context.Context) error {
 		case <-ctx.Done():
 			return ctx.Err()
 		case event := <-f.watch.events():
-			if f.tree.concerns(event.Name) {
-				f.window.note(event.Name, time.Now(), f.pace)
-			}
+			f.note(event.Name, time.Now())
 		case <-f.watch.errors():
-			f.window.everything(time.Now())
+			f.pending.noteWhole(time.Now())
 		case now := <-f.sink.Relist():
-			f.window.everything(now)
+			f.pending.everything(now, now)
 			f.again = true
 		case now := <-timer.C:
 			if err := f.tick(ctx, now); err != nil {
@@ -53,40 +53,48 @@ func (f *follower) follow(ctx context.Context) error {
 	}
 }
 
-// due is when there is something to do next. While a window is open, empty and
-// missing files wait for it.
-func (f *follower) due() time.Time {
-	due := f.rescan
-	if !f.window.closed() {
-		return earlier(due, f.window.due)
+// note takes in an event.
+func (f *follower) note(path string, now time.Time) {
+	_, isDir := f.tree.dirs[path]
+	switch {
+	case !f.tree.concerns(path):
+	case f.tree.turns[path], isDir:
+		f.pending.noteWhole(now)
+	default:
+		f.pending.note(path, now)
 	}
-	for _, since := range f.empty {
-		due = earlier(due, since.Add(f.pace.settle))
-	}
-	for _, since := range f.registry.missing {
-		due = earlier(due, f.goneAt(since))
-	}
-	return due
 }
 
-func earlier(a, b time.Time) time.Time {
-	if b.Before(a) {
-		return b
+// due is when there is something to do next. Empty and missing files wait for a
+// reading of everything that is to come.
+func (f *follower) due() time.Time {
+	due := f.pending.due(f.rescan)
+	if f.pending.awaitsWhole() {
+		return due
 	}
-	return a
+	for place, since := range f.empty {
+		if !f.pending.has(f.tree.files[place].path) {
+			due = earlier(due, since.Add(f.pace.settle))
+		}
+	}
+	for _, since := range f.registry.missing {
+		due = earlier(due, later(f.goneAt(since), f.lookAt))
+	}
+	return due
 }
 
 func (f *follower) tick(ctx context.Context, now time.Time) error {
 	if !now.Before(f.rescan) {
 		f.rescan = now.Add(f.pace.rescan)
-		f.window.everything(now)
+		f.pending.everything(now, now)
 	}
 	f.lookAgain(now)
 	f.lookForMissing(now)
-	if f.window.closed() || now.Before(f.window.due) {
+	files, whole := f.pending.take(now)
+	if len(files) == 0 && whole.first.IsZero() {
 		return nil
 	}
-	return f.process(ctx, now)
+	return f.process(ctx, files, whole, now)
 }
 
 // lookAgain has those files read that have been empty for long enough.
@@ -98,21 +106,27 @@ func (f *follower) lookAgain(now time.Time) {
 		case !exists:
 			delete(f.empty, place)
 		default:
-			f.window.open(now)
-			f.window.touched[e.path] = true
+			f.pending.look(e.path, now)
 		}
 	}
 }
 
-// process reads what the window asks for and passes on what is different.
-func (f *follower) process(ctx context.Context, now time.Time) error {
-	w := f.window
-	f.window = window{}
-	if !w.whole {
-		files, ok := f.concerned(w.touched)
-		if ok {
-			return f.reread(ctx, files, w.first, now)
-		}
+// process reads files that are due, or everything, and passes on what is different.
+func (f *follower) process(ctx context.Context, due map[string]window, whole window, now time.Time) error {
+	observed := now
+	for _, w := range due {
+		observed = earlier(observed, w.first)
 	}
-	return f.readEverything(ctx, w.first, now)
+	if !whole.first.IsZero() {
+		return f.readEverything(ctx, due, earlier(observed, whole.first), now)
+	}
+	if files, ok := f.concerned(due); ok {
+		return f.reread(ctx, files, due, observed, now)
+	}
+	if next := f.forced.Add(f.pace.most); now.Before(next) {
+		f.pending.everything(observed, next)
+		return nil
+	}
+	f.forced = now
+	return f.readEverything(ctx, due, observed, now)
 }

@@ -161,7 +161,11 @@ func TestSeveralGone(t *testing.T) {
 	r.rename("sub/deep", "sub/other")
 	r.full()
 	r.write("sub/other/d.yaml", entry("d3", "d.example"))
-	r.places("sub/other/d.yaml")
+	// The events of a folder that moves may come in two parts, and then the
+	// folder is read once more as a whole, the write with it.
+	if l := r.next(); l.Places != nil && !slices.Equal(l.Places, []string{"sub/other/d.yaml"}) {
+		t.Errorf("got\n%s", dump(l))
+	}
 	r.stored("a@a.yaml", "d3@sub/other/d.yaml")
 }
 

@@ -85,19 +85,29 @@ func (f *follower) goneAt(since time.Time) time.Time {
 func (f *follower) isFile(place string) bool { return isManifest(place) || place == f.tree.single }
 
 // lookForMissing has those files looked for once more that have been missing
-// for so long that they are gone unless they are found now.
+// for so long that they are gone unless they are found now. What was in them may
+// be in files that are being written, so these are read before.
 func (f *follower) lookForMissing(now time.Time) {
 	for place, since := range f.registry.missing {
-		if now.Before(f.goneAt(since)) {
+		at := f.goneAt(since)
+		if now.Before(at) || now.Before(f.lookAt) {
+			continue
+		}
+		if at = f.pending.after(at); now.Before(at) {
+			f.lookAt = at
 			continue
 		}
 		dir, exists := f.tree.pathOf(path.Dir(place))
 		if !exists {
-			f.window.everything(now)
+			f.pending.everything(now, now)
 			continue
 		}
-		f.window.open(now)
-		f.window.touched[filepath.Join(dir, path.Base(place))] = true
+		actual := filepath.Join(dir, path.Base(place))
+		if w, open := f.pending.files[actual]; open {
+			f.lookAt = w.due // it is back, and being written
+			continue
+		}
+		f.pending.look(actual, now)
 	}
 }
 

@@ -15,9 +15,9 @@ import (
 // no path. It reports false when the events are about more than files, or when
 // several files are gone at once: that may be the beginning of the end of the
 // whole folder.
-func (f *follower) concerned(touched map[string]bool) (map[string]entry, bool) {
+func (f *follower) concerned(due map[string]window) (map[string]entry, bool) {
 	files, gone := map[string]entry{}, 0
-	for _, real := range slices.Sorted(maps.Keys(touched)) {
+	for _, real := range slices.Sorted(maps.Keys(due)) {
 		dir, inside := f.tree.dirs[filepath.Dir(real)]
 		_, isDir := f.tree.dirs[real]
 		switch {
@@ -45,8 +45,10 @@ func (f *follower) concerned(touched map[string]bool) (map[string]entry, bool) {
 	return files, gone <= 1
 }
 
-// reread reads some files and lists their places.
-func (f *follower) reread(ctx context.Context, files map[string]entry, observed, now time.Time) error {
+// reread reads some files that are due and lists their places.
+func (f *follower) reread(
+	ctx context.Context, files map[string]entry, due map[string]window, observed, now time.Time,
+) error {
 	changes := map[string]*version{}
 	for place, e := range files {
 		changes[place] = nil // unless it is read below
@@ -63,12 +65,14 @@ func (f *follower) reread(ctx context.Context, files map[string]entry, observed,
 		return err
 	}
 	maps.Copy(changes, read)
+	f.putOff(changes, due, now)
 	return f.commit(ctx, changes, false, observed, now)
 }
 
 // readEverything walks the folder, reads all of it and lists it if anything
-// changed, or if that was asked for.
-func (f *follower) readEverything(ctx context.Context, observed, now time.Time) error {
+// changed, or if that was asked for. Files that are being written stay as they
+// were until they are due.
+func (f *follower) readEverything(ctx context.Context, due map[string]window, observed, now time.Time) error {
 	first := f.tree == nil
 	t, err := walk(f.root, f.watch.add)
 	if err == nil && first {
@@ -93,6 +97,8 @@ func (f *follower) readEverything(ctx context.Context, observed, now time.Time) 
 			changes[place] = nil
 		}
 	}
+	f.passOver(changes)
+	f.putOff(changes, due, now)
 	return f.commit(ctx, changes, true, observed, now)
 }
 

@@ -27,19 +27,20 @@ func New(config Config, log *slog.Logger) *Source {
 // cannot be read: a folder that is gone, or was never mounted, says nothing
 // about what was in it.
 func (s *Source) Run(ctx context.Context, sink source.Sink) error {
+	pace := s.config.pace.withDefaults()
 	f := &follower{
 		root:     s.config.Path,
-		pace:     s.config.pace.withDefaults(),
+		pace:     pace,
+		pending:  newPending(pace),
 		sink:     sink,
-		watch:    newWatcher(s.log, s.config.unwatched),
+		watch:    newWatcher(s.log, s.config.unwatched, s.config.events),
 		registry: newRegistry(),
 		empty:    map[string]time.Time{},
 	}
 	defer f.watch.close()
 	now := time.Now()
-	f.window.everything(now)
 	f.rescan = now.Add(f.pace.rescan)
-	if err := f.process(ctx, now); err != nil {
+	if err := f.readEverything(ctx, nil, now, now); err != nil {
 		return err
 	}
 	return f.follow(ctx)

@@ -81,6 +81,15 @@ func (v *version) same(o *version) bool {
 	return v != nil && o != nil && v.trouble == o.trouble && v.size == o.size && v.sum == o.sum
 }
 
+// names is the set of what a version claims.
+func (v *version) names() map[model.Ref]bool {
+	names := map[model.Ref]bool{}
+	for ref := range v.refs() {
+		names[ref] = true
+	}
+	return names
+}
+
 // after returns v as the successor of prev. While a file is partly beyond
 // understanding, the names it had go on being its own, so that an equal name
 // in another file does not take over because of a slip in this one.
@@ -88,10 +97,7 @@ func (v *version) after(prev *version) *version {
 	if prev == nil || !v.vague() {
 		return v
 	}
-	has := map[model.Ref]bool{}
-	for i := range v.docs {
-		has[v.docs[i].ref] = true
-	}
+	has := v.names()
 	next := *v
 	for ref := range prev.refs() {
 		if !has[ref] {

@@ -2,7 +2,6 @@ package file
 
 import (
 	"log/slog"
-	"time"
 
 	"github.com/fsnotify/fsnotify"
 )
@@ -11,14 +10,15 @@ import (
 // denied a folder, changes are still found, but only by the next reading of
 // everything; so that is no error.
 type watcher struct {
-	notify *fsnotify.Watcher // nil if the system gives none
-	dirs   map[string]bool   // watched since the last walk
-	fresh  map[string]bool   // asked for in this walk
+	notify *fsnotify.Watcher     // nil if the system gives none
+	dirs   map[string]bool       // watched since the last walk
+	fresh  map[string]bool       // asked for in this walk
+	fed    <-chan fsnotify.Event // in place of the system's; only in tests
 	log    *slog.Logger
 }
 
-func newWatcher(log *slog.Logger, without bool) *watcher {
-	w := &watcher{log: log, dirs: map[string]bool{}, fresh: map[string]bool{}}
+func newWatcher(log *slog.Logger, without bool, fed <-chan fsnotify.Event) *watcher {
+	w := &watcher{log: log, dirs: map[string]bool{}, fresh: map[string]bool{}, fed: fed}
 	if without {
 		return w
 	}
@@ -54,7 +54,7 @@ func (w *watcher) walked() {
 
 func (w *watcher) events() <-chan fsnotify.Event {
 	if w.notify == nil {
-		return nil
+		return w.fed
 	}
 	return w.notify.Events
 }
@@ -70,37 +70,4 @@ func (w *watcher) close() {
 	if w.notify != nil {
 		_ = w.notify.Close()
 	}
-}
-
-// window gathers what changes together. It opens with the first change and is
-// due once there was none for a while, or when it has been open for long.
-type window struct {
-	first   time.Time // of what changed; zero: the window is closed
-	due     time.Time
-	touched map[string]bool // paths
-	whole   bool            // anything may have changed
-}
-
-func (w *window) closed() bool { return w.first.IsZero() }
-
-// note takes in an event.
-func (w *window) note(path string, now time.Time, p pace) {
-	w.open(now)
-	w.touched[path] = true
-	if w.due = now.Add(p.quiet); w.due.After(w.first.Add(p.most)) {
-		w.due = w.first.Add(p.most)
-	}
-}
-
-// open makes the window due at once unless it is open already.
-func (w *window) open(now time.Time) {
-	if w.closed() {
-		w.first, w.due, w.touched = now, now, map[string]bool{}
-	}
-}
-
-// everything asks for a reading of everything.
-func (w *window) everything(now time.Time) {
-	w.open(now)
-	w.whole = true
 }

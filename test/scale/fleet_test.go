@@ -21,6 +21,7 @@ type fleet struct {
 	broken     chan error                // why a client ended on its own
 	awaited    atomic.Pointer[awaited]   // nil while nothing is expected
 	unexpected atomic.Pointer[unwelcome] // the first response that nothing was known to cause
+	steady     atomic.Pointer[steady]    // follows the first client instead; may be nil
 
 	mu   sync.Mutex
 	held map[string]map[string]string // versions by type and name, as the first delta client has them
@@ -132,6 +133,12 @@ func (f *fleet) complete(c *client, now time.Time) { f.report(c, now) }
 // received notes what a client that had everything was sent. A change brings
 // it the load assignment of one service, once.
 func (f *fleet) received(c *client, r *response, now time.Time) {
+	if s := f.steady.Load(); s != nil {
+		if c.number == 0 {
+			s.acknowledged(r, now)
+		}
+		return
+	}
 	if r.typeURL != assignments || r.resources != 1 || !f.report(c, now) {
 		f.unexpected.CompareAndSwap(nil, &unwelcome{c.number, short(r.typeURL), r.resources})
 	}

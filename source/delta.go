@@ -1,0 +1,147 @@
+package source
+
+import (
+	"fmt"
+	"iter"
+	"maps"
+	"time"
+
+	"github.com/isthmus-mesh/isthmus/model"
+)
+
+// readOwned takes the single records of a change. What it costs depends on how
+// many they are, and not on how many others their owners own.
+func (r *reading) readOwned(c Change) {
+	for _, rec := range c.OwnedUpserts {
+		if reason := r.putOwned(rec); reason != "" {
+			ref := rec.Ref
+			ref.Source = ""
+			r.refusal = append(r.refusal, Refusal{Ref: ref, Object: describe(ref), Reason: reason})
+		}
+	}
+	r.dropped = make(map[model.Ref]bool, len(c.OwnedDeletes))
+	for _, ref := range c.OwnedDeletes {
+		r.dropped[r.own(ref)] = true
+	}
+}
+
+// putOwned takes a single record, or says what is wrong with it.
+func (r *reading) putOwned(rec model.Record) (fault string) {
+	rec.Ref = r.own(rec.Ref)
+	owner := r.own(rec.Owner)
+	switch {
+	case !known(owner):
+		return "its owner is missing, without which it cannot change by itself"
+	case !belongs(rec.Ref, owner):
+		return fmt.Sprintf("it belongs to %s and must be named %q in its namespace", describe(owner), owner.Name+"/…")
+	}
+	i, listed := r.at[rec.Ref]
+	if listed && r.records[i].Owner != owner {
+		return "another object of this kind, namespace and name comes before it: rename or remove one of them"
+	}
+	if !listed {
+		if fault = r.put(rec, owner); fault == "" {
+			r.deltas = append(r.deltas, rec.Ref)
+		}
+		return fault
+	}
+	rec, fault = r.complete(rec, owner)
+	if fault == "" {
+		r.records[i] = rec
+	}
+	return fault
+}
+
+// single yields the records that the reading speaks of one by one.
+func (r *reading) single() iter.Seq[model.Ref] {
+	return func(yield func(model.Ref) bool) {
+		for _, ref := range r.deltas {
+			if !yield(ref) {
+				return
+			}
+		}
+		for ref := range r.dropped {
+			if _, listed := r.at[ref]; !listed && !yield(ref) {
+				return
+			}
+		}
+	}
+}
+
+// withoutOrphans returns a reading without the single records of which the owner
+// is neither stored nor part of the reading, and whether there are any that a
+// listing can tell more about. What is stored as another owner's is an orphan, too.
+func (k *sink) withoutOrphans(r *reading) (_ *reading, ask bool) {
+	orphans := map[model.Ref]bool{}
+	for _, ref := range r.deltas {
+		owner := r.records[r.at[ref]].Owner
+		have, stored := k.find(ref)
+		switch {
+		case !k.owns(r, owner):
+			orphans[ref] = true
+			ask = ask || !k.isRefused(owner)
+		case stored && have.Owner != owner:
+			orphans[ref], ask = true, true
+		}
+	}
+	if len(orphans) == 0 {
+		return r, false
+	}
+	rest := *r
+	rest.records, rest.deltas = nil, nil
+	rest.at = make(map[model.Ref]int, len(r.at))
+	for _, rec := range r.records {
+		if !orphans[rec.Ref] {
+			rest.at[rec.Ref] = len(rest.records)
+			rest.records = append(rest.records, rec)
+		}
+	}
+	for _, ref := range r.deltas {
+		if !orphans[ref] {
+			rest.deltas = append(rest.deltas, ref)
+		}
+	}
+	rest.dropped = maps.Clone(r.dropped)
+	for ref := range orphans {
+		delete(rest.dropped, ref)
+	}
+	return &rest, ask
+}
+
+// owns reports whether an object will be stored after a reading.
+func (k *sink) owns(r *reading, object model.Ref) bool {
+	if i, listed := r.at[object]; listed {
+		return r.records[i].Owner == (model.Ref{})
+	}
+	_, stored := k.index.place[object]
+	_, stays := r.refused[object]
+	return stored && (stays || !r.deleted[object])
+}
+
+// isRefused reports whether the registry has an object that could not be taken.
+// A listing would say just that once more.
+func (k *sink) isRefused(object model.Ref) bool {
+	object.Source = ""
+	for _, f := range k.Status().Refused {
+		if f.Ref == object {
+			return true
+		}
+	}
+	return false
+}
+
+// orphanWait is how long after a record of an unknown owner the registry is
+// asked for, and how often while it has not been listed.
+const orphanWait = time.Second
+
+// askForOwners has the registry listed if that may tell an owner that is
+// unknown, until it has been.
+func (k *sink) askForOwners(ask, listed bool) {
+	if k.orphans != nil && listed {
+		k.orphans.Stop()
+		k.orphans = nil
+	}
+	if ask && k.orphans == nil {
+		k.orphans = time.NewTicker(orphanWait)
+	}
+}

@@ -1,0 +1,175 @@
+package file
+
+import "time"
+
+// window is what is waited for before a change is read: it is due once there
+// was no event for a while, or when it has been open for long.
+type window struct {
+	first time.Time // when it opened
+	due   time.Time
+	since time.Time // since when it waits for other files, too; zero if it does not
+}
+
+// note takes in one more event.
+func (w window) note(now time.Time, p pace) window {
+	if w.first.IsZero() {
+		w.first = now
+	}
+	w.due = earlier(now.Add(p.quiet), w.first.Add(p.most))
+	return w
+}
+
+// mostPending bounds for how many files windows are open at once. More is a
+// change of the whole folder, and is read as one.
+const mostPending = 4096
+
+// pending is what has changed and is not read yet. Each file has a window of
+// its own, so that a file that is quiet never waits because others are not.
+// What is about more than files, such as a link or a folder, has one together.
+type pending struct {
+	pace  pace
+	files map[string]window // by path
+	next  time.Time         // none of files is due before
+	whole window            // its first is zero while it is closed
+}
+
+func newPending(p pace) *pending { return &pending{pace: p, files: map[string]window{}} }
+
+// note takes in an event about a file.
+func (p *pending) note(path string, now time.Time) {
+	if w, open := p.files[path]; open {
+		p.files[path] = w.note(now, p.pace)
+		return
+	}
+	p.open(path, window{}.note(now, p.pace), now)
+}
+
+// open opens a window for one more file.
+func (p *pending) open(path string, w window, now time.Time) {
+	if len(p.files) >= mostPending {
+		p.noteWhole(now)
+		return
+	}
+	if len(p.files) == 0 || w.due.Before(p.next) {
+		p.next = w.due
+	}
+	p.files[path] = w
+}
+
+// look has a file read at once, unless it is being written.
+func (p *pending) look(path string, now time.Time) {
+	if !p.has(path) {
+		p.open(path, window{first: now, due: now}, now)
+	}
+}
+
+func (p *pending) has(path string) bool {
+	_, open := p.files[path]
+	return open
+}
+
+// noteWhole takes in an event about more than files.
+func (p *pending) noteWhole(now time.Time) { p.whole = p.whole.note(now, p.pace) }
+
+// everything asks for a reading of everything at some time, unless one is due
+// before. Files that are being written then are read by themselves later.
+func (p *pending) everything(first, due time.Time) {
+	if p.awaitsWhole() {
+		first, due = earlier(first, p.whole.first), earlier(due, p.whole.due)
+	}
+	p.whole = window{first: first, due: due}
+}
+
+func (p *pending) awaitsWhole() bool { return !p.whole.first.IsZero() }
+
+// due is when to take what is due, or never if that is earlier. As windows stay
+// open for longer than it seemed, it may turn out to be too early.
+func (p *pending) due(never time.Time) time.Time {
+	due := never
+	if p.awaitsWhole() {
+		due = earlier(due, p.whole.due)
+	}
+	if len(p.files) > 0 {
+		due = earlier(due, p.next)
+	}
+	return due
+}
+
+// batch is the part of the time for which a file must be quiet that may lack
+// when another is read: what is due at about the same time is one reading, and
+// however many files change, there are no more than so many readings a second.
+const batch = 5
+
+// take returns the windows that are due, and closes them.
+func (p *pending) take(now time.Time) (files map[string]window, whole window) {
+	p.next = p.first()
+	if p.due(now.Add(1)).After(now) {
+		return nil, window{}
+	}
+	soon := now.Add(p.pace.quiet / batch)
+	files = map[string]window{}
+	for path, w := range p.files {
+		if !w.due.After(soon) {
+			files[path] = w
+			delete(p.files, path)
+		}
+	}
+	p.next = p.first()
+	if p.awaitsWhole() && !p.whole.due.After(soon) {
+		whole, p.whole = p.whole, window{}
+	}
+	return files, whole
+}
+
+// first is when the first file is due.
+func (p *pending) first() (due time.Time) {
+	for _, w := range p.files {
+		if due.IsZero() || w.due.Before(due) {
+			due = w.due
+		}
+	}
+	return due
+}
+
+// after is the time at which everything has been read that had changed by some
+// time. It is not put off for long, whatever keeps changing.
+func (p *pending) after(t time.Time) time.Time {
+	last := t
+	for _, w := range p.files {
+		if !w.first.After(t) && w.due.After(last) {
+			last = w.due
+		}
+	}
+	return earlier(last, t.Add(p.pace.most))
+}
+
+// waitOn puts off reading a file until those have been read that have changed by
+// now. It reports false if there are none, or it has waited for long enough.
+func (p *pending) waitOn(path string, w window, now time.Time) bool {
+	if w.first.IsZero() {
+		w.first = now
+	}
+	if w.since.IsZero() {
+		w.since = now
+	}
+	w.due = earlier(p.after(w.since), w.first.Add(p.pace.most))
+	if !w.due.After(now) || len(p.files) >= mostPending {
+		return false
+	}
+	p.open(path, w, now)
+	return true
+}
+
+func earlier(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
+}
+
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}
