@@ -60,6 +60,26 @@ func problemOfSpec(spec model.Spec) string {
 	}
 }
 
+// Decide compares writes with what the replica holds and returns the events of
+// their commit at a revision; none if they change nothing. It fails as
+// [Memory.Commit] does. It is the rule by which every decider judges; one that
+// decides upon a replica which may lag lets the place that gives revisions
+// compare the versions once more.
+func (r *Replica) Decide(writes []model.Write, revision uint64) ([]model.Event, error) {
+	if err := validate(writes); err != nil {
+		return nil, err
+	}
+	changes, err := plan(r.state.Load().records, writes, revision)
+	if err != nil {
+		return nil, err
+	}
+	events := make([]model.Event, len(changes))
+	for i, t := range tell(changes, revision) {
+		events[i] = t.event
+	}
+	return events, nil
+}
+
 // plan compares every write with what is stored and returns those that change
 // something, in the order written.
 func plan(stored records, writes []model.Write, revision uint64) ([]change, error) {

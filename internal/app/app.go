@@ -42,7 +42,7 @@ const (
 type App struct {
 	log      *slog.Logger
 	machine  machine
-	store    *store.Memory
+	store    records
 	disk     *store.Disk // nil if nothing survives a restart
 	fleet    *fleet
 	ranking  ranking

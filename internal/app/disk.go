@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 	"time"
@@ -15,6 +16,17 @@ import (
 	"github.com/isthmus-mesh/isthmus/source"
 	"github.com/isthmus-mesh/isthmus/store"
 )
+
+// records is what the application asks of a store, wherever commits are decided.
+type records interface {
+	source.Store
+	// Watch yields what a filter selects and then every change of it; see [store.Replica.Watch].
+	Watch(ctx context.Context, f model.Filter) iter.Seq2[model.Batch, error]
+	// Revision is that of the last commit that can be read.
+	Revision() uint64
+}
+
+var _ records = (*store.Memory)(nil)
 
 // openStore makes the store: with the last known good, if there is a place for it.
 func (a *App) openStore(ctx context.Context, c *config.Config, metrics *prometheus.Registry) error {
