@@ -5,7 +5,10 @@
 // the rule's number in its name. [Run] uses nothing but the five methods of
 // [Store], so a backend needs no hooks for it; one that can be restored in the
 // midst of things is a [Restorer], too. Conflicts are expected as
-// [*store.ConflictError].
+// [*store.ConflictError]. Revisions may leave gaps.
+//
+// [RunReplica] has the rules of the half that is read: what a replica makes of
+// a feed that gives it revisions and epochs, and of one that fails.
 package storetest
 
 import (
@@ -19,6 +22,12 @@ import (
 // Store is what a store must do. [store.Memory] documents each method.
 type Store interface {
 	Commit(ctx context.Context, c model.Commit) (revision uint64, err error)
+	Readable
+}
+
+// Readable is what readers use of a store, and all there is to read of a
+// replica. [store.Replica] documents each method.
+type Readable interface {
 	Get(ref model.Ref) (model.Record, bool)
 	List(f model.Filter) iter.Seq[model.Record]
 	Watch(ctx context.Context, f model.Filter) iter.Seq2[model.Batch, error]
