@@ -31,7 +31,8 @@ func TestAStoreFedFromOutsideKeepsTheRules(t *testing.T) {
 type outside struct {
 	*store.Replica
 	feed   *store.Feed
-	chance *rand.Rand // of the feed's goroutine
+	chance *rand.Rand      // of the feed's goroutine
+	fed    context.Context //nolint:containedctx // ends when the feed does
 
 	mu        sync.Mutex // guards the authority
 	authority *store.Replica
@@ -55,7 +56,11 @@ func openOutside(t *testing.T) *outside {
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
-	go func() { ended <- o.run(ctx) }()
+	o.fed = ctx
+	go func() {
+		defer stop()
+		ended <- o.run(ctx)
+	}()
 	t.Cleanup(func() {
 		stop()
 		if err := <-ended; err != nil {
@@ -83,6 +88,9 @@ func (o *outside) Commit(ctx context.Context, c model.Commit) (uint64, error) {
 		return 0, err
 	}
 	o.wake()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(o.fed, cancel)()
 	return at.Revision, o.Wait(ctx, at)
 }
 
