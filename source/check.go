@@ -61,7 +61,7 @@ func (r *reading) put(rec model.Record, owner model.Ref) (fault string) {
 	case taken:
 		return "another object of this kind, namespace and name comes before it: rename or remove one of them"
 	}
-	rec.UID, rec.Revision, rec.Generation = model.UID{}, 0, 0
+	rec.UID, rec.Revision, rec.Generation, rec.Lease = model.UID{}, 0, 0, ""
 	rec.Owner, rec.Status = owner, model.Status{}
 	if owner != (model.Ref{}) {
 		rec.Place = ""

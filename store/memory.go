@@ -52,7 +52,7 @@ func (m *Memory) Commit(ctx context.Context, c model.Commit) (revision uint64, e
 	}
 	now := m.state.Load()
 	next := model.At{Epoch: now.at.Epoch, Revision: now.at.Revision + 1}
-	changes, err := plan(now.records, c.Writes, next.Revision)
+	changes, err := decide(now, c, next.Revision)
 	if err != nil {
 		return 0, err
 	}

@@ -99,7 +99,7 @@ func (o *outside) decideOn(c model.Commit) (model.At, error) {
 	defer o.mu.Unlock()
 	now := o.authority.At()
 	next := model.At{Epoch: o.start.Epoch, Revision: now.Revision + 1 + now.Revision%3}
-	events, err := o.authority.Decide(c.Writes, next.Revision)
+	events, err := o.authority.Decide(c, next.Revision)
 	if err != nil || len(events) == 0 {
 		return now, err
 	}

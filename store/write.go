@@ -60,16 +60,16 @@ func problemOfSpec(spec model.Spec) string {
 	}
 }
 
-// Decide compares writes with what the replica holds and returns the events of
-// their commit at a revision; none if they change nothing. It fails as
+// Decide compares a commit with what the replica holds and returns its events
+// at a revision; none if they change nothing. It fails as
 // [Memory.Commit] does. It is the rule by which every decider judges; one that
 // decides upon a replica which may lag lets the place that gives revisions
 // compare the versions once more.
-func (r *Replica) Decide(writes []model.Write, revision uint64) ([]model.Event, error) {
-	if err := validate(writes); err != nil {
+func (r *Replica) Decide(c model.Commit, revision uint64) ([]model.Event, error) {
+	if err := validate(c.Writes); err != nil {
 		return nil, err
 	}
-	changes, err := plan(r.state.Load().records, writes, revision)
+	changes, err := decide(r.state.Load(), c, revision)
 	if err != nil {
 		return nil, err
 	}
@@ -78,6 +78,14 @@ func (r *Replica) Decide(writes []model.Write, revision uint64) ([]model.Event, 
 		events[i] = t.event
 	}
 	return events, nil
+}
+
+// decide returns what a valid commit changes.
+func decide(now *state, c model.Commit, revision uint64) ([]change, error) {
+	if err := compareEpoch(now, c); err != nil {
+		return nil, err
+	}
+	return plan(now.records, c.Writes, revision)
 }
 
 // plan compares every write with what is stored and returns those that change

@@ -74,6 +74,9 @@ func (a *App) unprime(ctx context.Context) error {
 	}
 	var c model.Commit
 	for r := range a.store.List(model.Filter{Kind: model.KindSource}) {
+		if source.IsReserved(r.Source) {
+			continue // No listing will come: what is there is all there is.
+		}
 		c.Writes = append(c.Writes, model.Write{Record: r, Delete: true})
 	}
 	_, err := a.store.Commit(ctx, c)
@@ -109,18 +112,16 @@ func (a *App) restored() []string {
 // forget removes what sources have stored that are not configured any more. It
 // comes before anything is read or served.
 func (a *App) forget(ctx context.Context, c *config.Config) error {
-	stored := map[string]bool{}
-	for r := range a.store.List(model.Filter{}) {
-		stored[r.Source] = true
-	}
-	for _, s := range c.Sources {
-		delete(stored, s.Name)
-	}
-	for _, name := range slices.Sorted(maps.Keys(stored)) {
-		a.log.Info("the source is not configured any more: its records are removed", "source", name)
-		if err := source.Remove(ctx, a.store, name); err != nil {
+	for _, name := range source.Leftover(a.store, names(c)) {
+		err := source.Remove(ctx, a.store, a.claims, name)
+		if claimed, ok := errors.AsType[*source.ClaimedError](err); ok {
+			a.log.Info("the source is not configured here, and another process has it: its records stay", "source", name, "holder", claimed.Holder)
+			continue
+		}
+		if err != nil {
 			return err
 		}
+		a.log.Info("the source is not configured any more: its records were removed", "source", name)
 	}
 	return nil
 }

@@ -74,6 +74,7 @@ func Run(t *testing.T, open func(t *testing.T) Store) {
 		{"rule 12 equal content is no event", fresh(equalContent)},
 		{"rule 13 a failure is an error", fresh(failures)},
 		{"rule 14 writes compare and set", fresh(compareAndSet)},
+		{"rule 14 what was read in another epoch is no base", fresh(otherEpoch)},
 		{"rule 14 a commit is whole or not at all", fresh(allOrNothing)},
 		{"rule 14 a write that makes no sense is refused", fresh(refusedWrites)},
 		{"rule 15 filters show the same set everywhere", fresh(sameSets)},
