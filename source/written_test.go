@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -260,8 +261,7 @@ func (d deed) try(ctx context.Context, s *store.Memory, w *source.Written, ackno
 	}
 	time.Sleep(time.Millisecond) // Somebody may come between.
 	revision, err := w.Write(ctx, model.Commit{Writes: []model.Write{{Record: r, Delete: d.delete}}, Epoch: at.Epoch})
-	var c *store.ConflictError
-	if errors.As(err, &c) {
+	if c, ok := errors.AsType[*store.ConflictError](err); ok {
 		if now, _ := s.Get(r.Ref); c.Ref != r.Ref || c.Stored.Revision != now.Revision {
 			return fmt.Errorf("the conflict %w does not name what is stored, revision %d", err, now.Revision)
 		}
@@ -291,10 +291,7 @@ func follow(ctx context.Context, parts *sync.WaitGroup, s *store.Memory) *[]mode
 // write of one writer, and the next of its record.
 func (h *serial) judge(history []model.Batch, acknowledged [2]map[uint64]done) error {
 	for _, b := range history {
-		now := counts{}
-		for name, n := range h.counts[len(h.counts)-1] {
-			now[name] = n
-		}
+		now := maps.Clone(h.counts[len(h.counts)-1])
 		revision := uint64(len(h.counts))
 		switch e := b.Events[0].(type) {
 		case model.Upsert:

@@ -45,7 +45,7 @@ func TestAStartForgetsNothingThatIsWritten(t *testing.T) {
 			}
 			var got []string
 			for r := range a.store.List(model.Filter{}) {
-				got = append(got, r.Ref.String())
+				got = append(got, r.String())
 			}
 			if !slices.Equal(got, want) {
 				t.Errorf("stored are %q, want %q", got, want)

@@ -128,8 +128,13 @@ func backwardFeed(t *testing.T, s *supply) {
 	s.reset(t, now, saying(web, 1))
 	r := watch(t, s.replica, model.Filter{}).prime()
 	for _, at := range []model.At{
-		{Epoch: 5, Revision: 50}, {Epoch: 5, Revision: 49}, {Epoch: 5}, {},
-		{Epoch: 4, Revision: 51}, {Epoch: 6, Revision: 51}, {Revision: 51},
+		{Epoch: 5, Revision: 50},
+		{Epoch: 5, Revision: 49},
+		{Epoch: 5},
+		{},
+		{Epoch: 4, Revision: 51},
+		{Epoch: 6, Revision: 51},
+		{Revision: 51},
 	} {
 		s.mustRefuse(t, s.put(at, saying(web1, 1)))
 	}
