@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/isthmus-mesh/isthmus/output/istio"
+	"github.com/isthmus-mesh/isthmus/source"
 )
 
 var sourceName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`)
@@ -31,6 +32,9 @@ func (c *Config) validate() []Problem {
 		switch first, twice := named[s.Name]; {
 		case s.Name == "":
 			add(at+".name", "missing; records and status are shown under it")
+		case source.IsReserved(s.Name):
+			add(at+".name", "%q is reserved: names that begin with %q are of records that are written to Isthmus itself; choose another, such as %q",
+				s.Name, source.ReservedPrefix, "legacy-1")
 		case !sourceName.MatchString(s.Name):
 			add(at+".name", "%q must be lower-case letters, digits and dashes, such as %q", s.Name, "legacy-1")
 		case twice:

@@ -87,4 +87,8 @@ type Commit struct {
 	Writes []Write
 	// Observed is when the change was first seen at the registry; zero if unknown.
 	Observed time.Time
+	// Epoch is the one that the revisions of the writes are of, for a writer that
+	// may outlive it: a store that lost commits gives their revisions out again.
+	// Zero is whatever epoch the store is in.
+	Epoch uint64
 }

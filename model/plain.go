@@ -30,6 +30,7 @@ func appendPlain(b []byte, r *Record) ([]byte, bool) {
 	}
 	w.optional(`,"origin":`, r.Origin)
 	w.optional(`,"place":`, r.Place)
+	w.optional(`,"lease":`, r.Lease)
 	if r.Status != (Status{}) {
 		w.status(&r.Status)
 	}

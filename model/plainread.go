@@ -35,6 +35,7 @@ func readPlain(data []byte, s *shared) (rec Record, ok bool) {
 	}
 	rec.Origin = s.text(r.optional(`,"origin":`))
 	rec.Place = s.text(r.optional(`,"place":`))
+	rec.Lease = s.text(r.optional(`,"lease":`))
 	if r.maybe(`,"status":{`) {
 		r.status(&rec.Status)
 	}

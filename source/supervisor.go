@@ -17,8 +17,18 @@ import (
 
 // Store is where supervisors mirror registries to.
 type Store interface {
+	Committer
+	Lister
+}
+
+// Committer takes commits.
+type Committer interface {
 	// Commit applies all writes of a commit or, on any error, none, and returns its revision.
 	Commit(ctx context.Context, commit model.Commit) (uint64, error)
+}
+
+// Lister has records to read.
+type Lister interface {
 	// List yields the records a filter selects, in the order of [model.Ref.Compare]
 	// and as of one revision. It shows every commit that has returned.
 	List(filter model.Filter) iter.Seq[model.Record]

@@ -5,7 +5,7 @@ import "fmt"
 // DefaultHistory is the number of events kept when [Config.History] is zero.
 const DefaultHistory = 100_000
 
-// Config of a store. The zero Config is a good one.
+// Config of a store or a replica. The zero Config is a good one.
 type Config struct {
 	// History bounds the events kept for watchers that lag; zero means
 	// [DefaultHistory]. A watcher that falls further behind is reset. So is

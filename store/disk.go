@@ -13,7 +13,7 @@ import (
 // saved when it is opened, and saves every later commit while it runs. Make
 // one with [OpenDisk].
 //
-// The store does not know of it. It is a watcher as any other, so a slow disk
+// The store does not know of it. It is a watcher of the replica as any other, so a slow disk
 // or a full one costs what a slow watcher costs, and nobody waits for it.
 //
 // # What is promised
@@ -32,7 +32,8 @@ import (
 // for each other, as each start is an epoch of its own.
 type Disk struct {
 	folder   folder
-	memory   *Memory
+	memory   *Memory  // what was saved is restored into
+	replica  *Replica // what is saved: its
 	log      *slog.Logger
 	restored Restored
 	tuning   tuning

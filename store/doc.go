@@ -8,6 +8,16 @@
 // [model.Record] envelope, and what the specification says is its readers'
 // business. It derives nothing, merges nothing and decides nothing to delete.
 //
+// # Two halves
+//
+// A decider of commits and a [Replica] that is fed. The decider compares writes
+// with what is stored and gives a commit its revision; a [Feed] takes the commit
+// to the replica; lists and watches know the replica alone. [Memory] is both in
+// one process. A store that decides elsewhere, such as in a database that many
+// processes share, feeds its replicas with the revisions and the epoch of that
+// database, and its Commit returns once the local replica has applied the
+// commit ([Replica.Wait]). So watchers share one code path.
+//
 // # Writing
 //
 // A [model.Commit] takes effect whole or not at all and has one revision, which
@@ -16,13 +26,14 @@
 // instead. A write that says nothing new is no event, and a commit in which
 // nothing changes has no revision of its own.
 //
-// Revisions start at 1 and only grow. They compare within one epoch, a number
-// that differs for every start of the store, changes when it is restored, and
-// that [model.EndOfSnapshot] carries.
+// Revisions only grow; those of a [Memory] start at 1 and are dense, those of
+// other deciders may leave gaps. They compare within one epoch, a number that
+// [model.EndOfSnapshot] carries. It is another one whenever the past may be
+// another: with a [Memory], at each start and each restore.
 //
 // # Reading
 //
-// [Memory.Get] and [Memory.List] read one consistent revision. A watch is one
+// [Replica.Get] and [Replica.List] read one consistent revision. A watch is one
 // stream: the snapshot, [model.EndOfSnapshot] with its revision, then each
 // later commit as one [model.Batch], for ever. [model.Reset] says that the
 // reader lagged too far behind to be told what it missed; it drops what it
@@ -30,7 +41,7 @@
 // can be read at once.
 //
 // A reader that was away may come back with the moment it holds, and is told
-// exactly what it missed, or is reset: [Memory.WatchFrom].
+// exactly what it missed, or is reset: [Replica.WatchFrom].
 //
 // # Memory
 //
@@ -42,15 +53,16 @@
 //
 // # Disk
 //
-// A [Memory] knows no disk. [Disk] is a watcher that keeps the last known good
-// of one in a folder, and restores it at the next start.
+// A replica knows no disk. [Disk] is a watcher that keeps the last known good
+// of one in a folder, and restores it at the next start, by the same feed.
 //
 // # Concurrency
 //
 // Everything here may be used by any number of goroutines. Commits wait for
 // one another; readers take no lock and wait for nobody. Nothing is locked
 // while a watch or a list yields, so its reader may take its time, commit, or
-// open another watch. A [Memory] starts no goroutine and needs no closing.
+// open another watch. A [Memory], a [Replica] and a [Feed] start no goroutine
+// and need no closing.
 //
-// The rules each backend must keep are tests in package storetest.
+// The rules that each store and each replica must keep are tests in package storetest.
 package store

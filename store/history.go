@@ -95,6 +95,12 @@ func (h *history) lagged() string {
 	return fmt.Sprintf("the reader lagged more than %d events behind", h.bound)
 }
 
+// gone says why nothing leads on from a revision that lies before all steps.
+func (h *history) gone(revision uint64) string {
+	return fmt.Sprintf("what came after revision %d is not kept any more: the reader was more than %d events behind, or everything was replaced since",
+		revision, h.bound)
+}
+
 // append adds a step with its changes and forgets as many of the oldest as
 // that takes. A step larger than the bound is forgotten at once, and is never
 // seen by anyone. Watchers wake last, when all is in place.

@@ -16,7 +16,8 @@ import (
 //
 // [Disk.Run] or [Disk.Close] must follow.
 func OpenDisk(cfg DiskConfig) (*Disk, error) {
-	d := &Disk{folder: folder(cfg.Dir), memory: NewMemory(cfg.Store), log: cfg.Log, tuning: defaultTuning()}
+	memory := NewMemory(cfg.Store)
+	d := &Disk{folder: folder(cfg.Dir), memory: memory, replica: memory.Replica, log: cfg.Log, tuning: defaultTuning()}
 	if d.log == nil {
 		d.log = slog.New(slog.DiscardHandler)
 	}
@@ -54,16 +55,16 @@ func (d *Disk) restore() {
 			d.use(loaded, damage)
 		}
 	}
-	d.restored.At = d.memory.At()
+	d.restored.At = d.replica.At()
 }
 
 // use makes what was loaded what is stored.
 func (d *Disk) use(loaded *loading, damage *DamageError) {
 	all := loaded.records.Map()
-	d.memory.restore(loaded.revision, all)
+	d.memory.restore(loaded.revision, "the last known good was restored", all)
 	d.restored.Records, d.restored.Saved, d.restored.Damage = all.Len(), loaded.saved, damage
 	if damage == nil {
-		d.saving.Saved = d.memory.At()
+		d.saving.Saved = d.replica.At()
 		d.folder.tidy()
 		return
 	}

@@ -15,26 +15,19 @@ import (
 // A record that cannot be one of that revision fails it with an
 // [*InvalidError], and nothing changes.
 func (m *Memory) Restore(revision uint64, saved iter.Seq[model.Record]) error {
-	editor := noRecords().Edit()
-	for r := range saved {
-		if problem := problemOfSaved(&r, revision); problem != "" {
-			return &InvalidError{r.Ref, problem}
-		}
-		if _, twice := editor.View().Get(r.Ref); twice {
-			return &InvalidError{r.Ref, "saved twice"}
-		}
-		editor.Set(r.Ref, &r)
+	all, err := collect(revision, saved)
+	if err == nil {
+		m.restore(revision, "the store was restored", all)
 	}
-	m.restore(revision, editor.Map())
-	return nil
+	return err
 }
 
-func (m *Memory) restore(revision uint64, all records) {
+func (m *Memory) restore(revision uint64, why string, all records) {
 	m.commits.Lock()
 	defer m.commits.Unlock()
-	next := newState(model.At{Epoch: newEpoch(), Revision: revision}, all)
-	m.state.Store(next)
-	m.history.restart(next.position, "the store was restored")
+	// It fails only for an epoch that is zero or the one there was.
+	for m.feed.replace(model.At{Epoch: newEpoch(), Revision: revision}, why, all) != nil {
+	}
 }
 
 // problemOfSaved says why a record cannot be one of those stored at a revision.

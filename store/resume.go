@@ -17,14 +17,16 @@ func (e *EpochError) Error() string {
 		"watch again without it", e.Wanted.Revision, e.Wanted.Epoch, e.Now.Revision, e.Now.Epoch)
 }
 
-// reach returns a state that is not older than at, as soon as there is one.
-func (m *Memory) reach(ctx context.Context, at model.At) (*state, error) {
+// reach returns a state that is not older than at, as soon as there is one. A
+// replica that was never fed has none.
+func (r *Replica) reach(ctx context.Context, at model.At) (*state, error) {
 	for {
-		now := m.state.Load()
-		if at.Epoch != 0 && at.Epoch != now.at.Epoch {
+		now := r.state.Load()
+		fed := now.at.Epoch != 0
+		switch {
+		case fed && at.Epoch != 0 && at.Epoch != now.at.Epoch:
 			return nil, &EpochError{at, now.at}
-		}
-		if now.at.Revision >= at.Revision {
+		case fed && now.at.Revision >= at.Revision:
 			return now, nil
 		}
 		if _, err := now.position.wait(ctx); err != nil {
@@ -43,7 +45,7 @@ func (h *history) seek(ctx context.Context, held model.At) (found *position, los
 		return nil, "the store was started anew or restored since the reader left", nil
 	}
 	if at.at.Revision > held.Revision {
-		return nil, h.lagged(), nil
+		return nil, h.gone(held.Revision), nil
 	}
 	for {
 		if next := at.next.Load(); next == nil && at.at.Revision >= held.Revision {

@@ -78,7 +78,7 @@ func (d *Disk) save(ctx context.Context) error {
 	defer parts.Wait()
 	defer stop()
 	parts.Go(func() {
-		for b, err := range d.memory.WatchFrom(following, model.Filter{}, model.Start{Held: held}) {
+		for b, err := range d.replica.WatchFrom(following, model.Filter{}, model.Start{Held: held}) {
 			if err != nil {
 				return
 			}

@@ -54,7 +54,7 @@ func (s *session) run(stop <-chan struct{}, batches <-chan model.Batch) error {
 		case c := <-s.compacted:
 			s.settle(c)
 		case <-stop:
-			now := s.memory.At()
+			now := s.replica.At()
 			end, stop = &now, nil
 			timer := time.NewTimer(s.tuning.drain)
 			defer timer.Stop() //nolint:gocritic // it comes here once

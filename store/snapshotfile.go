@@ -69,7 +69,7 @@ func (d *Disk) compact(ctx context.Context, number int) compaction {
 	if err != nil {
 		return compaction{number, 0, err}
 	}
-	for b, failed := range d.memory.Watch(ctx, model.Filter{}) {
+	for b, failed := range d.replica.Watch(ctx, model.Filter{}) {
 		ended := false
 		if err = failed; err == nil {
 			_, ended, err = s.take(b)

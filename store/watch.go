@@ -20,16 +20,16 @@ var errStopped = errors.New("the reader stopped")
 // keep.
 //
 // When the reader lags behind by more than [Config.History] events, or the
-// store is restored, a batch with a [model.Reset] alone comes next, and a new
+// replica is reset, a batch with a [model.Reset] alone comes next, and a new
 // snapshot after it.
 //
 // The watch starts anew each time it is ranged over, and ends when the reader
 // breaks off, or when ctx ends: then ctx.Err() is yielded once, as the last.
-func (m *Memory) Watch(ctx context.Context, f model.Filter) iter.Seq2[model.Batch, error] {
-	return m.WatchFrom(ctx, f, model.Start{})
+func (r *Replica) Watch(ctx context.Context, f model.Filter) iter.Seq2[model.Batch, error] {
+	return r.WatchFrom(ctx, f, model.Start{})
 }
 
-// WatchFrom is [Memory.Watch] for a reader that holds something already, or
+// WatchFrom is [Replica.Watch] for a reader that holds something already, or
 // that must not be shown what is older than it knows of.
 //
 // A reader that holds a moment the history still leads on from is told exactly
@@ -37,9 +37,9 @@ func (m *Memory) Watch(ctx context.Context, f model.Filter) iter.Seq2[model.Batc
 // [model.Reset] with the reason and a snapshot follows. A moment in the future
 // is waited for. A NotOlderThan of another epoch will never come: the watch
 // then ends with an [*EpochError].
-func (m *Memory) WatchFrom(ctx context.Context, f model.Filter, from model.Start) iter.Seq2[model.Batch, error] {
+func (r *Replica) WatchFrom(ctx context.Context, f model.Filter, from model.Start) iter.Seq2[model.Batch, error] {
 	return func(yield func(model.Batch, error) bool) {
-		err := m.watch(ctx, f, from, func(b model.Batch) error {
+		err := r.watch(ctx, f, from, func(b model.Batch) error {
 			if err := ctx.Err(); err != nil {
 				return err
 			}
@@ -55,12 +55,12 @@ func (m *Memory) WatchFrom(ctx context.Context, f model.Filter, from model.Start
 }
 
 // watch runs a watch until send or ctx ends it, and returns why.
-func (m *Memory) watch(ctx context.Context, f model.Filter, from model.Start, send func(model.Batch) error) error {
-	now, err := m.reach(ctx, from.NotOlderThan)
+func (r *Replica) watch(ctx context.Context, f model.Filter, from model.Start, send func(model.Batch) error) error {
+	now, err := r.reach(ctx, from.NotOlderThan)
 	if err != nil {
 		return err
 	}
-	at, err := m.resume(ctx, from.Held, send)
+	at, err := r.resume(ctx, from.Held, send)
 	for err == nil {
 		if at == nil {
 			if err := sendSnapshot(now, f, send); err != nil {
@@ -72,18 +72,18 @@ func (m *Memory) watch(ctx context.Context, f model.Filter, from model.Start, se
 		if lost, err = follow(ctx, at, f, send); err == nil {
 			err = reset(send, lost)
 		}
-		at, now = nil, m.state.Load()
+		at, now = nil, r.state.Load()
 	}
 	return err
 }
 
 // resume returns the position of a reader that holds something. It is nil if
 // a snapshot has to come, of which a reader that does hold something was told.
-func (m *Memory) resume(ctx context.Context, held model.At, send func(model.Batch) error) (*position, error) {
+func (r *Replica) resume(ctx context.Context, held model.At, send func(model.Batch) error) (*position, error) {
 	if held == (model.At{}) {
 		return nil, nil
 	}
-	at, lost, err := m.history.seek(ctx, held)
+	at, lost, err := r.history.seek(ctx, held)
 	if err == nil && at == nil {
 		err = reset(send, lost)
 	}

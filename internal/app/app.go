@@ -42,8 +42,9 @@ const (
 type App struct {
 	log      *slog.Logger
 	machine  machine
-	store    *store.Memory
-	disk     *store.Disk // nil if nothing survives a restart
+	store    records
+	claims   source.Claims // of the sources in the store
+	disk     *store.Disk   // nil if nothing survives a restart
 	fleet    *fleet
 	ranking  ranking
 	gate     *catalog.Gate
@@ -68,7 +69,7 @@ func New(ctx context.Context, c *config.Config, version string, log *slog.Logger
 // assemble is the list of the parts. What was begun is undone if one of them
 // cannot be made.
 func assemble(ctx context.Context, c *config.Config, version string, log *slog.Logger, m machine) (_ *App, err error) {
-	a := &App{log: log, machine: m, primed: make(chan struct{}, 1)}
+	a := &App{log: log, machine: m, claims: source.Sole{}, primed: make(chan struct{}, 1)}
 	metrics := prometheus.NewRegistry()
 	metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	timed := newStages(metrics)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 	"time"
@@ -15,6 +16,17 @@ import (
 	"github.com/isthmus-mesh/isthmus/source"
 	"github.com/isthmus-mesh/isthmus/store"
 )
+
+// records is what the application asks of a store, wherever commits are decided.
+type records interface {
+	source.Store
+	// Watch yields what a filter selects and then every change of it; see [store.Replica.Watch].
+	Watch(ctx context.Context, f model.Filter) iter.Seq2[model.Batch, error]
+	// Revision is that of the last commit that can be read.
+	Revision() uint64
+}
+
+var _ records = (*store.Memory)(nil)
 
 // openStore makes the store: with the last known good, if there is a place for it.
 func (a *App) openStore(ctx context.Context, c *config.Config, metrics *prometheus.Registry) error {
@@ -62,6 +74,9 @@ func (a *App) unprime(ctx context.Context) error {
 	}
 	var c model.Commit
 	for r := range a.store.List(model.Filter{Kind: model.KindSource}) {
+		if source.IsReserved(r.Source) {
+			continue // No listing will come: what is there is all there is.
+		}
 		c.Writes = append(c.Writes, model.Write{Record: r, Delete: true})
 	}
 	_, err := a.store.Commit(ctx, c)
@@ -97,18 +112,16 @@ func (a *App) restored() []string {
 // forget removes what sources have stored that are not configured any more. It
 // comes before anything is read or served.
 func (a *App) forget(ctx context.Context, c *config.Config) error {
-	stored := map[string]bool{}
-	for r := range a.store.List(model.Filter{}) {
-		stored[r.Source] = true
-	}
-	for _, s := range c.Sources {
-		delete(stored, s.Name)
-	}
-	for _, name := range slices.Sorted(maps.Keys(stored)) {
-		a.log.Info("the source is not configured any more: its records are removed", "source", name)
-		if err := source.Remove(ctx, a.store, name); err != nil {
+	for _, name := range source.Leftover(a.store, names(c)) {
+		err := source.Remove(ctx, a.store, a.claims, name)
+		if claimed, ok := errors.AsType[*source.ClaimedError](err); ok {
+			a.log.Info("the source is not configured here, and another process has it: its records stay", "source", name, "holder", claimed.Holder)
+			continue
+		}
+		if err != nil {
 			return err
 		}
+		a.log.Info("the source is not configured any more: its records were removed", "source", name)
 	}
 	return nil
 }

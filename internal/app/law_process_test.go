@@ -90,7 +90,7 @@ func (p *play) start() {
 	up := &process{App: a, since: time.Now(), cancel: cancel, ended: make(chan error, 1), hangup: make(chan os.Signal, 1)}
 	p.remember(a)
 	a.Reload(Reloading{File: "isthmus.yaml", Now: up.hangup})
-	up.diary.begin(a.store)
+	up.diary.begin(a.store.(*store.Memory))
 	go func() { up.ended <- a.Run(ctx) }()
 	up.conn, err = grpc.NewClient("passthrough:///isthmus", grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return listener.DialContext(ctx) }))

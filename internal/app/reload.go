@@ -127,7 +127,7 @@ func (r *reloader) removeDue(ctx context.Context) (done bool) {
 	for _, m := range r.app.fleet.due(r.listed) {
 		name := m.entry.Name
 		r.app.fleet.halt(m)
-		if err := source.Remove(ctx, r.app.store, name); err != nil {
+		if err := source.Remove(ctx, r.app.store, r.app.claims, name); err != nil {
 			done = ctx.Err() != nil
 			r.app.log.Error("the records of a removed source stay for now", "source", name, "err", err)
 			continue

@@ -119,11 +119,11 @@ func notOlder(t *testing.T, s Store) {
 		later := model.At{Epoch: epoch, Revision: snapshot(t, s, model.Filter{}).revision + 3}
 		first := make(chan model.At, 1)
 		go func() { first <- firstEnd(open(t.Context(), later)) }()
-		for n := range 3 {
+		for n, at := 0, uint64(0); at < later.Revision; n++ {
 			if len(first) > 0 {
 				t.Errorf("a watch not older than %d begins too early", later.Revision)
 			}
-			put(t, s, saying(web, 3*i+n))
+			at = put(t, s, saying(web, 3*i+n))
 		}
 		if got := <-first; got.Revision < later.Revision || got.Epoch != now.Epoch {
 			t.Errorf("a watch not older than %d shows %+v", later.Revision, got)

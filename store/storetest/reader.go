@@ -30,7 +30,7 @@ type reader struct {
 }
 
 // watch opens a watch that ends with the test.
-func watch(t *testing.T, s Store, f model.Filter) *reader {
+func watch(t *testing.T, s Readable, f model.Filter) *reader {
 	t.Helper()
 	r, stop := watchUntil(t, t, s, f)
 	t.Cleanup(stop)
@@ -38,13 +38,13 @@ func watch(t *testing.T, s Store, f model.Filter) *reader {
 }
 
 // watchUntil opens a watch that ends with stop. Failures are reported to on.
-func watchUntil(t *testing.T, on failer, s Store, f model.Filter) (r *reader, stop func()) {
+func watchUntil(t *testing.T, on failer, s Readable, f model.Filter) (r *reader, stop func()) {
 	t.Helper()
 	return pull(t, on, newView(), func(ctx context.Context) iter.Seq2[model.Batch, error] { return s.Watch(ctx, f) })
 }
 
 // resume opens a watch from where a view stands and goes on with the view.
-func resume(t *testing.T, on failer, s Store, f model.Filter, v *view) (r *reader, stop func()) {
+func resume(t *testing.T, on failer, s Readable, f model.Filter, v *view) (r *reader, stop func()) {
 	t.Helper()
 	return pull(t, on, v, func(ctx context.Context) iter.Seq2[model.Batch, error] {
 		return s.WatchFrom(ctx, f, model.Start{Held: v.at()})
@@ -92,13 +92,13 @@ func (r *reader) readTo(revision uint64) {
 }
 
 // snapshot returns what a new watch is first told.
-func snapshot(t *testing.T, s Store, f model.Filter) *view {
+func snapshot(t *testing.T, s Readable, f model.Filter) *view {
 	t.Helper()
 	return watch(t, s, f).prime().view
 }
 
 // listed collects a list and checks its order.
-func listed(t failer, s Store, f model.Filter) set {
+func listed(t failer, s Readable, f model.Filter) set {
 	t.Helper()
 	out := set{}
 	var last *model.Ref

@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"reflect"
+	"slices"
 	"sync"
 	"testing"
 
@@ -55,9 +56,14 @@ func upToDate(t *testing.T, s Store) {
 	}
 	if b, err, ok := waiting.next(); err != nil || !ok || len(b.Events) != 1 {
 		t.Errorf("a reader from the future is told %+v, error %v", b, err)
-	} else if r, _ := revisionOf(b.Events[0]); r != second {
-		t.Errorf("a reader that holds revision %d is told of %d, want %d", first, r, second)
+	} else if r, _ := revisionOf(b.Events[0]); r != after(soon.revision, first, second) {
+		t.Errorf("a reader that holds revision %d is told of %d of %d and %d", soon.revision, r, first, second)
 	}
+}
+
+// after returns the first of some revisions that a reader does not hold.
+func after(held uint64, revisions ...uint64) uint64 {
+	return revisions[slices.IndexFunc(revisions, func(r uint64) bool { return r > held })]
 }
 
 // resumedTooLate comes back when the history has gone on, or is another's.

@@ -5,7 +5,10 @@
 // the rule's number in its name. [Run] uses nothing but the five methods of
 // [Store], so a backend needs no hooks for it; one that can be restored in the
 // midst of things is a [Restorer], too. Conflicts are expected as
-// [*store.ConflictError].
+// [*store.ConflictError]. Revisions may leave gaps.
+//
+// [RunReplica] has the rules of the half that is read: what a replica makes of
+// a feed that gives it revisions and epochs, and of one that fails.
 package storetest
 
 import (
@@ -19,6 +22,12 @@ import (
 // Store is what a store must do. [store.Memory] documents each method.
 type Store interface {
 	Commit(ctx context.Context, c model.Commit) (revision uint64, err error)
+	Readable
+}
+
+// Readable is what readers use of a store, and all there is to read of a
+// replica. [store.Replica] documents each method.
+type Readable interface {
 	Get(ref model.Ref) (model.Record, bool)
 	List(f model.Filter) iter.Seq[model.Record]
 	Watch(ctx context.Context, f model.Filter) iter.Seq2[model.Batch, error]
@@ -65,6 +74,7 @@ func Run(t *testing.T, open func(t *testing.T) Store) {
 		{"rule 12 equal content is no event", fresh(equalContent)},
 		{"rule 13 a failure is an error", fresh(failures)},
 		{"rule 14 writes compare and set", fresh(compareAndSet)},
+		{"rule 14 what was read in another epoch is no base", fresh(otherEpoch)},
 		{"rule 14 a commit is whole or not at all", fresh(allOrNothing)},
 		{"rule 14 a write that makes no sense is refused", fresh(refusedWrites)},
 		{"rule 15 filters show the same set everywhere", fresh(sameSets)},
