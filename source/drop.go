@@ -50,6 +50,9 @@ func (c census) everything() bool {
 type fate struct {
 	held  bool
 	cause model.Ref
+	// before says that it is held for no other reason than that it was before:
+	// what is missing now would not be suspicious by itself.
+	before bool
 }
 
 // judge decides which of the missing records are held, in their order.
@@ -80,11 +83,11 @@ func (h Hold) judge(c census, missing []model.Record) []fate {
 	for i, rec := range missing {
 		f := &fates[i]
 		if owners[head(rec)] {
-			*f = fate{true, head(rec)}
+			*f = fate{held: true, cause: head(rec)}
 		} else if by, ok := workloads[rec.Ref]; ok {
-			*f = fate{true, by}
+			*f = fate{held: true, cause: by}
 		} else if by, ok := c.cause(rec.Ref); ok || rec.Status.Held != "" {
-			*f = fate{true, by}
+			*f = fate{held: true, cause: by, before: true}
 		}
 		if f.held {
 			held[head(rec)] = f.cause
@@ -107,7 +110,7 @@ func closeOver(missing []model.Record, fates []fate, held map[model.Ref]model.Re
 	}
 	for i, rec := range missing {
 		if by, ok := held[head(rec)]; ok && !fates[i].held && objects[head(rec)] {
-			fates[i] = fate{true, by}
+			fates[i] = fate{held: true, cause: by}
 		}
 	}
 }
