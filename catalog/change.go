@@ -13,6 +13,8 @@ type Change struct {
 	// Primed is set when another source has delivered its first listing, or the
 	// mark of one is gone.
 	Primed bool
+	// Judged is set when something was decided about what others hold of a source.
+	Judged bool
 	// Observed and Committed are those of the oldest commit in the change; zero if unknown.
 	Observed, Committed time.Time
 }
@@ -27,7 +29,9 @@ type ServiceChange struct {
 }
 
 // Empty reports whether nothing changed.
-func (c Change) Empty() bool { return len(c.Services) == 0 && len(c.Scopes) == 0 && !c.Primed }
+func (c Change) Empty() bool {
+	return len(c.Services) == 0 && len(c.Scopes) == 0 && !c.Primed && !c.Judged
+}
 
 // Then returns the change that c and, after it, next amount to. It may reuse
 // the maps of c, but not those of next, which other readers may hold. The
@@ -59,7 +63,7 @@ func (c Change) Then(next Change) Change {
 		c.Scopes = map[string]struct{}{}
 	}
 	maps.Copy(c.Scopes, next.Scopes)
-	c.Primed = c.Primed || next.Primed
+	c.Primed, c.Judged = c.Primed || next.Primed, c.Judged || next.Judged
 	c.Observed, c.Committed = oldest(c.Observed, next.Observed), oldest(c.Committed, next.Committed)
 	return c
 }

@@ -192,18 +192,26 @@ func byLabel(workloads iter.Seq[model.Record]) labelled {
 	return found
 }
 
-// selectedBy returns the workloads that a service selects.
+// selectedBy names the workloads that a service selects.
 func (l labelled) selectedBy(service model.Record) (refs []model.Ref) {
+	for _, rec := range l.recordsOf(service) {
+		refs = append(refs, rec.Ref)
+	}
+	return refs
+}
+
+// recordsOf returns the workloads that a service selects.
+func (l labelled) recordsOf(service model.Record) (found []model.Record) {
 	spec, _ := service.Spec.(model.Service)
 	for name, value := range spec.WorkloadSelector.All() {
 		for _, rec := range l[label{service.Namespace, name, value}] {
 			if workload, _ := rec.Spec.(model.Workload); workload.Endpoint.Labels.Includes(spec.WorkloadSelector) {
-				refs = append(refs, rec.Ref)
+				found = append(found, rec)
 			}
 		}
 		break // any of the labels leads to all that have all of them
 	}
-	return refs
+	return found
 }
 
 // endpointsIn is how many endpoints a record of that kind counts for.

@@ -35,11 +35,10 @@ func (s *Supervisor) Release(ctx context.Context) (released int, err error) {
 		}
 		s.reindex()
 		s.released(len(writes))
-		released, s.elsewhere, s.suspected = len(writes)+s.elsewhere, 0, 0
-		if s.cfg.Released != nil {
-			s.cfg.Released()
-		}
-		return released, nil
+		kept, _ := s.kept()
+		s.letGo()
+		s.ask(false)
+		return len(writes) + kept, s.remark(ctx)
 	}
 	return 0, fmt.Errorf("release what is held of source %s: %w", s.name, err)
 }

@@ -50,7 +50,7 @@ func (h *holds) rule(r *reading, d difference, fates []fate, cfg Hold, now time.
 		}
 		c.listings, c.first = t.next(c.listings, c.first, now, r.lists())
 		c.judge(r, t, cfg)
-		released[cause] = c.confirms(cfg, now)
+		released[cause] = r.lists() && c.confirms(cfg, now)
 		v.counts[cause] = c
 		if one == nil {
 			v.began = append(v.began, cause)

@@ -72,7 +72,7 @@ type Observed struct {
 	Labels      map[string]string
 	Annotations map[string]string
 	spec        fingerprint
-	sockets     []uint64 // of its endpoints, as [socket] has it; see [trust]
+	sockets     []uint64 // of its endpoints, as [source.Socket] has it; see [source.Baseline]
 	members     []member // of the specification, to tell what passes from one object to another
 }
 
