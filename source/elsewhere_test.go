@@ -203,7 +203,8 @@ func TestWhatOthersHaveIsJudgedByTheFirstListing(t *testing.T) {
 		"a service is emptied": {[]source.BaselineObject{kept("a", 40), kept("b", 12)}, []source.Object{service("a", "f", far(40)...)}, 12, 1},
 		"two services are": {
 			[]source.BaselineObject{kept("a", 60), kept("b", 12), kept("c", 13)},
-			[]source.Object{service("a", "f", far(60)...), service("c", "f")}, 25, 2,
+			[]source.Object{service("a", "f", far(60)...), service("c", "f")},
+			25, 2,
 		},
 		"a lone one is another": {[]source.BaselineObject{kept("a", 1)}, []source.Object{service("a", "f", "10.1.1.1")}, 0, 0},
 	} {

@@ -72,14 +72,14 @@ func (w *Writer) offer(ctx context.Context) {
 	}
 	world := w.look()
 	judged := map[string][]string{} // by source: with which others
-	for _, name := range w.sources(world) {
+	for _, name := range w.sources() {
 		if j, ok := w.judgement(world, name); ok {
 			judged[name] = j.With
 		} else if _, marked := world.Mark(name); !marked {
 			delete(w.offered, name)
 		}
 	}
-	for _, name := range w.sources(world) {
+	for _, name := range w.sources() {
 		if _, marked := world.Mark(name); !marked {
 			continue
 		}
@@ -125,9 +125,9 @@ func (w *Writer) objects(world *world, name string, before map[string]bool, with
 				known = known && (now || before[other] || other == name)
 			}
 			if known && fresh {
-				item := subjectOf(key)
+				item := subjectOf(o.about())
 				list = append(list, source.BaselineObject{
-					Kind: item.Kind, Namespace: item.Namespace, Name: item.Name, Object: key.String(), Endpoints: o.sockets,
+					Kind: item.Kind, Namespace: item.Namespace, Name: item.Name, Object: o.about().String(), Endpoints: o.sockets,
 				})
 			}
 		}
@@ -139,7 +139,7 @@ func (w *Writer) objects(world *world, name string, before map[string]bool, with
 // stay any more.
 func (w *Writer) report() {
 	world := w.look()
-	for _, name := range w.sources(world) {
+	for _, name := range w.sources() {
 		drops, since, reason := w.heldOf(world, name)
 		was, held := w.reported[name]
 		switch {
@@ -157,7 +157,7 @@ func (w *Writer) report() {
 // that have been listed.
 func (w *Writer) settled(world *world) bool {
 	var listed []string
-	for _, name := range w.sources(world) {
+	for _, name := range w.sources() {
 		if _, ok := world.Mark(name); ok {
 			listed = append(listed, name)
 		}

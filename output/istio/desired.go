@@ -72,7 +72,7 @@ func (w *Writer) actions(world *world, key Key) (Translation, []Action) {
 		if reason := w.unjudged(world, o); reason != "" {
 			return wait{reason: reason}
 		}
-		return w.missed(world, key, o)
+		return w.missed(world, o)
 	})
 }
 

@@ -34,7 +34,7 @@ func (w *Writer) judgement(world *world, name string) (model.Judgement, bool) {
 func (w *Writer) speakers(world *world, o Observed) (names []string, anybody bool) {
 	own := o.sources()
 	if len(own) == 0 {
-		return w.sources(world), true
+		return w.sources(), true
 	}
 	for _, name := range own {
 		switch {
@@ -45,13 +45,13 @@ func (w *Writer) speakers(world *world, o Observed) (names []string, anybody boo
 		}
 	}
 	if anybody {
-		return w.sources(world), true
+		return w.sources(), true
 	}
 	return names, false
 }
 
 // sources are those that are written.
-func (w *Writer) sources(world *world) []string {
+func (w *Writer) sources() []string {
 	if w.options.Sources == nil {
 		return nil
 	}
@@ -99,7 +99,7 @@ func (w *Writer) believed(world *world, name string) bool {
 
 // missed says why an object may not lose what it would lose: its source was not
 // expected to lose that much.
-func (w *Writer) missed(world *world, key Key, o Observed) wait {
+func (w *Writer) missed(world *world, o Observed) wait {
 	if w.options.Judge == nil {
 		return wait{}
 	}
@@ -107,7 +107,7 @@ func (w *Writer) missed(world *world, key Key, o Observed) wait {
 	for _, name := range slices.Sorted(slices.Values(names)) {
 		j, _ := w.judgement(world, name)
 		for _, drop := range j.Held {
-			if lost, held := lostOf(drop, world, key, o); held {
+			if lost, held := lostOf(drop, world, o); held {
 				return wait{drop.Reason, lost, drop.Since}
 			}
 		}
@@ -117,9 +117,9 @@ func (w *Writer) missed(world *world, key Key, o Observed) wait {
 
 // lostOf counts the endpoints that an object would lose of those that are held,
 // and reports whether it would lose anything.
-func lostOf(drop model.HeldDrop, world *world, key Key, o Observed) (lost int, held bool) {
-	of := subjectOf(key)
-	at, found := slices.BinarySearchFunc(drop.Items, of, compareItems)
+func lostOf(drop model.HeldDrop, world *world, o Observed) (lost int, held bool) {
+	key := o.about()
+	at, found := slices.BinarySearchFunc(drop.Items, subjectOf(key), compareItems)
 	if !found {
 		return 0, false
 	}

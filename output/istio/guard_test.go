@@ -201,6 +201,15 @@ func (g *guarded) lacks(want int) {
 	})
 }
 
+// awaits says that a source is not judged yet.
+func (g *guarded) awaits(name string) error {
+	mark, _ := g.registry.snapshot().Mark(name)
+	if _, ok := mark.Judgements.Of(g.baseline); !ok {
+		return fmt.Errorf("source %s is not judged", name)
+	}
+	return nil
+}
+
 func (g *guarded) isJudged() bool {
 	_, ok := g.held()
 	return ok
