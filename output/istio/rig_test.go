@@ -81,7 +81,9 @@ func (r *registry) say(events ...model.Event) {
 func (r *registry) listed(sources ...string) {
 	var events []model.Event
 	for _, name := range sources {
+		r.mu.Lock()
 		r.primed[name] = true
+		r.mu.Unlock()
 		ref := model.Ref{Kind: model.KindSource, Key: model.Key{Source: name, Name: name}}
 		events = append(events, model.Upsert{Record: model.Record{Ref: ref, Spec: model.SourceMark{}}})
 	}
@@ -132,7 +134,7 @@ func (r *registry) Commit(_ context.Context, c model.Commit) (uint64, error) {
 		}
 	}
 	r.say(events...)
-	return r.revision, nil
+	return r.snapshot().Revision, nil
 }
 
 func serviceRef(source, host string) model.Ref {
