@@ -17,6 +17,8 @@ type Change struct {
 	// Primed is set when another source has delivered its first listing, or the
 	// mark of one is gone.
 	Primed bool
+	// Judged is set when something was decided about what others hold of a source.
+	Judged bool
 	// Observed and Committed are those of the oldest commit in the change; zero if unknown.
 	Observed, Committed time.Time
 }
@@ -36,7 +38,7 @@ type Replaced[V any] struct{ Old, New *V }
 
 // Empty reports whether nothing changed.
 func (c Change) Empty() bool {
-	return len(c.Services) == 0 && len(c.Scopes) == 0 && len(c.Consumptions) == 0 && len(c.Opaques) == 0 && !c.Primed
+	return len(c.Services) == 0 && len(c.Scopes) == 0 && len(c.Consumptions) == 0 && len(c.Opaques) == 0 && !c.Primed && !c.Judged
 }
 
 // Then returns the change that c and, after it, next amount to. It may reuse
@@ -70,7 +72,7 @@ func (c Change) Then(next Change) Change {
 	}
 	maps.Copy(c.Scopes, next.Scopes)
 	c.Consumptions, c.Opaques = then(c.Consumptions, next.Consumptions), then(c.Opaques, next.Opaques)
-	c.Primed = c.Primed || next.Primed
+	c.Primed, c.Judged = c.Primed || next.Primed, c.Judged || next.Judged
 	c.Observed, c.Committed = oldest(c.Observed, next.Observed), oldest(c.Committed, next.Committed)
 	return c
 }

@@ -2,7 +2,6 @@ package catalog
 
 import (
 	"iter"
-	"maps"
 
 	"github.com/isthmus-mesh/isthmus/model"
 )
@@ -68,7 +67,8 @@ func endsSnapshot(events []model.Event) bool {
 // same pointers, so that the change tells as much as any other.
 func (b *Builder) rejoin(old *Snapshot) Change {
 	next := *b.snapshot
-	change := Change{Services: map[ServiceKey]ServiceChange{}, Primed: !maps.Equal(old.primed, next.primed)}
+	change := Change{Services: map[ServiceKey]ServiceChange{}}
+	change.Primed, change.Judged = compareMarks(old.primed, next.primed)
 	for was := range old.Services() {
 		if _, ok := next.Service(was.Key); !ok {
 			change.Services[was.Key] = ServiceChange{was, nil, compare(was.endpoints, nil)}

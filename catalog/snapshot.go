@@ -4,6 +4,7 @@ import (
 	"iter"
 
 	"github.com/isthmus-mesh/isthmus/immutable"
+	"github.com/isthmus-mesh/isthmus/model"
 )
 
 // Snapshot is every service at one revision of the store, and beside them the
@@ -14,7 +15,7 @@ type Snapshot struct {
 
 	services immutable.Map[ServiceKey, *Service]
 	scopes   immutable.Map[scopeKey, *Scope]
-	primed   map[string]struct{} // sources; never written once shared
+	primed   map[string]model.SourceMark // by source; never written once shared
 	totals   Totals
 
 	consumptions immutable.Map[ServiceKey, *Consumption]
@@ -42,6 +43,12 @@ func Empty() *Snapshot {
 func (s *Snapshot) Primed(source string) bool {
 	_, ok := s.primed[source]
 	return ok
+}
+
+// Mark returns the mark of a source, if the snapshot holds a complete listing of it.
+func (s *Snapshot) Mark(source string) (model.SourceMark, bool) {
+	mark, ok := s.primed[source]
+	return mark, ok
 }
 
 // Totals counts services and endpoints.

@@ -25,7 +25,7 @@ type swap struct {
 type step struct {
 	*Builder
 	touched map[ServiceKey]*touched
-	primed  map[string]struct{} // non-nil if a mark was put
+	primed  map[string]model.SourceMark // non-nil if a mark was put
 
 	scopeEdit *immutable.Editor[scopeKey, *Scope] // non-nil if a scope changed
 	rescoped  map[string]struct{}                 // namespaces whose scopes changed
@@ -150,13 +150,14 @@ func (s *step) putWorkload(ref model.Ref, r *model.Record) {
 
 func (s *step) putMark(ref model.Ref, r *model.Record) {
 	if s.primed == nil { // a step may carry the marks of several sources
-		s.primed = map[string]struct{}{}
+		s.primed = map[string]model.SourceMark{}
 		maps.Copy(s.primed, s.snapshot.primed)
 	}
 	if r == nil {
 		delete(s.primed, ref.Source)
 	} else {
-		s.primed[ref.Source] = struct{}{}
+		mark, _ := r.Spec.(model.SourceMark)
+		s.primed[ref.Source] = mark
 	}
 }
 
@@ -190,8 +191,9 @@ func (s *step) finish(revision uint64) Change {
 	change := Change{Services: map[ServiceKey]ServiceChange{}, Scopes: s.rescoped}
 	next := *s.snapshot
 	next.Revision = revision
-	if s.primed != nil && !maps.Equal(s.primed, next.primed) {
-		next.primed, change.Primed = s.primed, true
+	if s.primed != nil {
+		change.Primed, change.Judged = compareMarks(next.primed, s.primed)
+		next.primed = s.primed
 	}
 	if s.scopeEdit != nil {
 		next.scopes = s.scopeEdit.Map()

@@ -38,11 +38,18 @@ var samples = map[reflect.Type][3]any{
 	reflect.TypeFor[model.Labels]():       {model.Labels{}, labels("a", "1", "b", "2"), labels("a", "1", "b", "3")},
 	reflect.TypeFor[model.Map[uint32]]():  {model.Map[uint32]{}, ports("http", 1), ports("web", 1)},
 	reflect.TypeFor[bool]():               {false, true, false},
+	reflect.TypeFor[model.Judgements]():   {model.Judgements{}, judged(1), judged(2)},
 	reflect.TypeFor[model.ServiceName]():  {model.ServiceName{}, model.ServiceName{Namespace: "a", Host: "b"}, model.ServiceName{Namespace: "b", Host: "b"}},
 	reflect.TypeFor[model.List[model.ServiceName]](): {
 		model.List[model.ServiceName]{}, model.ListOf(model.ServiceName{Host: "a"}), model.ListOf(model.ServiceName{Host: "b"}),
 	},
 	reflect.TypeFor[model.List[model.Port]](): {model.List[model.Port]{}, model.ListOf(model.Port{Number: 80}), model.ListOf(model.Port{Number: 81})},
+}
+
+func judged(endpoint uint64) model.Judgements {
+	return model.JudgementsOf(model.Judgement{Baseline: "a", With: []string{"b"}, Held: []model.HeldDrop{{
+		Reason: "r", Items: []model.HeldItem{{Kind: model.KindService, Namespace: "ns", Name: "n", Endpoints: []uint64{endpoint}}},
+	}}})
 }
 
 func labels(pairs ...string) model.Labels {

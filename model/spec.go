@@ -177,15 +177,17 @@ func (c Consumption) EqualSpec(spec Spec) bool {
 	return ok && c.Consumer == o.Consumer && c.Providers.Equal(o.Providers)
 }
 
-// SourceMark says that a source has delivered a complete listing. It never
-// changes while the source's records are trusted; a record of the same commit
-// or an earlier one is part of what was listed.
-type SourceMark struct{}
+// SourceMark says that a source has delivered a complete listing: a record of
+// the commit that made it, or of an earlier one, is part of what was listed. It
+// changes only with what was decided about what others hold of the source.
+type SourceMark struct {
+	Judgements Judgements `json:"judgements,omitzero"`
+}
 
 // EqualSpec implements [Spec].
-func (SourceMark) EqualSpec(spec Spec) bool {
-	_, ok := spec.(SourceMark)
-	return ok
+func (s SourceMark) EqualSpec(spec Spec) bool {
+	o, ok := spec.(SourceMark)
+	return ok && s.Judgements.Equal(o.Judgements)
 }
 
 // Opaque is a specification that Isthmus carries byte for byte, without

@@ -50,6 +50,9 @@ func (c census) everything() bool {
 type fate struct {
 	held  bool
 	cause model.Ref
+	// before says that it is held for no other reason than that it was before:
+	// what is missing now would not be suspicious by itself.
+	before bool
 }
 
 // judge decides which of the missing records are held, in their order.
@@ -80,11 +83,11 @@ func (h Hold) judge(c census, missing []model.Record) []fate {
 	for i, rec := range missing {
 		f := &fates[i]
 		if owners[head(rec)] {
-			*f = fate{true, head(rec)}
+			*f = fate{held: true, cause: head(rec)}
 		} else if by, ok := workloads[rec.Ref]; ok {
-			*f = fate{true, by}
+			*f = fate{held: true, cause: by}
 		} else if by, ok := c.cause(rec.Ref); ok || rec.Status.Held != "" {
-			*f = fate{true, by}
+			*f = fate{held: true, cause: by, before: true}
 		}
 		if f.held {
 			held[head(rec)] = f.cause
@@ -107,7 +110,7 @@ func closeOver(missing []model.Record, fates []fate, held map[model.Ref]model.Re
 	}
 	for i, rec := range missing {
 		if by, ok := held[head(rec)]; ok && !fates[i].held && objects[head(rec)] {
-			fates[i] = fate{true, by}
+			fates[i] = fate{held: true, cause: by}
 		}
 	}
 }
@@ -189,18 +192,26 @@ func byLabel(workloads iter.Seq[model.Record]) labelled {
 	return found
 }
 
-// selectedBy returns the workloads that a service selects.
+// selectedBy names the workloads that a service selects.
 func (l labelled) selectedBy(service model.Record) (refs []model.Ref) {
+	for _, rec := range l.recordsOf(service) {
+		refs = append(refs, rec.Ref)
+	}
+	return refs
+}
+
+// recordsOf returns the workloads that a service selects.
+func (l labelled) recordsOf(service model.Record) (found []model.Record) {
 	spec, _ := service.Spec.(model.Service)
 	for name, value := range spec.WorkloadSelector.All() {
 		for _, rec := range l[label{service.Namespace, name, value}] {
 			if workload, _ := rec.Spec.(model.Workload); workload.Endpoint.Labels.Includes(spec.WorkloadSelector) {
-				refs = append(refs, rec.Ref)
+				found = append(found, rec)
 			}
 		}
 		break // any of the labels leads to all that have all of them
 	}
-	return refs
+	return found
 }
 
 // endpointsIn is how many endpoints a record of that kind counts for.

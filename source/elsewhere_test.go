@@ -1,13 +1,17 @@
 package source_test
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
 
+	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/source"
 )
 
@@ -38,21 +42,74 @@ func TestWhatIsKeptElsewhereCountsAsHeld(t *testing.T) {
 	}
 }
 
+// lacks has another system keep a service of so many endpoints, from 10.9.0.0 on.
 func (b *bridge) lacks(endpoints int) {
 	b.t.Helper()
-	if err := b.Lacks(b.t.Context(), endpoints, endpoints); err != nil {
+	if endpoints > 0 {
+		b.offer(kept("far", endpoints))
+	}
+}
+
+func (b *bridge) offer(objects ...source.BaselineObject) {
+	b.t.Helper()
+	if err := b.Offer(b.t.Context(), source.Baseline{Name: "elsewhere", Source: "reg", Where: "there", Objects: objects}); err != nil {
 		b.t.Error(err)
 	}
 }
 
-// What has been missing for long says nothing about what is lost now. The source
-// is asked all the same.
+func kept(name string, endpoints int) source.BaselineObject {
+	o := source.BaselineObject{Kind: model.KindService, Namespace: "ns", Name: name + ".example.com", Object: "Thing ns/" + name}
+	for _, address := range far(endpoints) {
+		o.Endpoints = append(o.Endpoints, source.Socket(address, "", 0))
+	}
+	return o
+}
+
+func far(n int) (addresses []string) {
+	for i := range n {
+		addresses = append(addresses, fmt.Sprintf("10.9.0.%d", i))
+	}
+	return addresses
+}
+
+// decided returns what the mark of the source says of what others have.
+func (b *bridge) decided() model.Judgement {
+	b.t.Helper()
+	for rec := range b.store.List(model.Filter{Kind: model.KindSource}) {
+		mark, _ := rec.Spec.(model.SourceMark)
+		j, _ := mark.Judgements.Of("elsewhere")
+		return j
+	}
+	return model.Judgement{}
+}
+
+// keeps checks how many endpoints are held elsewhere, and for how many causes.
+func (b *bridge) keeps(endpoints, causes int) {
+	b.t.Helper()
+	j, n := b.decided(), 0
+	for _, drop := range j.Held {
+		for _, item := range drop.Items {
+			n += len(item.Endpoints)
+		}
+	}
+	if n != endpoints || len(j.Held) != causes {
+		b.t.Errorf("%d endpoints are held elsewhere for %d causes, want %d for %d: %+v", n, len(j.Held), endpoints, causes, j)
+	}
+}
+
+// What has been missing for long, and is not gone only because something is
+// refused, says nothing about what is lost now. The source is asked all the same.
 func TestWhatIsKeptElsewhereForLongIsNotSuspected(t *testing.T) {
 	supervise(t, func(b *bridge) {
-		b.list(fleet(0, 2, 5)...)
-		if err := b.Lacks(b.t.Context(), 95, 0); err != nil {
-			t.Fatal(err)
+		broken := source.Listing{Objects: fleet(0, 2, 5), Refused: []source.Refusal{{Ref: ref(model.KindService, "new"), Reason: "broken"}}}
+		b.replace(broken)
+		b.lacks(95)
+		for range 4 {
+			b.replace(broken)
+			time.Sleep(30 * time.Second)
 		}
+		b.replace(broken)
+		b.keeps(95, 1)
 		b.list(fleet(0, 1, 5)...)
 		b.standing(5, 0)
 		start := time.Now()
@@ -70,11 +127,9 @@ func TestSourceIsAskedWhileItsEndpointsAreKeptElsewhere(t *testing.T) {
 		start := time.Now()
 		time.Sleep(10 * time.Second)
 		b.lacks(95)
-		time.Sleep(65 * time.Second)
-		b.lacks(90)
-		time.Sleep(20 * time.Second)
-		b.lacks(0)
-		time.Sleep(time.Hour)
+		b.keeps(95, 1)
+		time.Sleep(2 * time.Hour)
+		b.keeps(0, 0)
 		want := []time.Duration{40 * time.Second, 70 * time.Second}
 		if diff := cmp.Diff(want, b.registry.asked(start)); diff != "" {
 			t.Errorf("asked to list (-want +got):\n%s", diff)
@@ -102,12 +157,11 @@ func TestSourceIsAskedInItsNextRun(t *testing.T) {
 func TestSuccessorKnowsWhatIsKeptElsewhere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLedger()
-		before := source.NewSupervisor("reg", &registry{}, l, source.Config{})
-		if err := before.Lacks(t.Context(), 95, 95); err != nil {
-			t.Fatal(err)
-		}
+		before := connectWith(t, l, source.Config{})
+		before.list(fleet(0, 1, 5)...)
+		before.lacks(95)
 		b := connectWith(t, l, source.Config{})
-		if err := b.Succeed(t.Context(), before); err != nil {
+		if err := b.Succeed(t.Context(), before.Supervisor); err != nil {
 			t.Fatal(err)
 		}
 		b.list(fleet(0, 1, 5)...)
@@ -116,39 +170,137 @@ func TestSuccessorKnowsWhatIsKeptElsewhere(t *testing.T) {
 	})
 }
 
-func TestReleaseTellsWhoKeepsSomething(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		told := 0
-		b := connectWith(t, newLedger(), source.Config{Released: func() { told++ }})
+func TestReleaseLetsGoOfWhatIsKeptElsewhere(t *testing.T) {
+	supervise(t, func(b *bridge) {
 		b.list(fleet(0, 2, 5)...)
 		b.lacks(3)
 		b.list()
 		b.standing(10, 12)
+		b.keeps(3, 1)
 		for _, want := range []int{15, 0} {
-			if released, err := b.Release(t.Context()); err != nil || released != want {
+			if released, err := b.Release(b.t.Context()); err != nil || released != want {
 				t.Errorf("released %d (%v), want %d", released, err, want)
 			}
-		}
-		if told != 2 {
-			t.Errorf("told %d times", told)
+			b.keeps(0, 0)
 		}
 		b.standing(0, 0)
 	})
 }
 
-// Every complete listing is told of, with the revision that has all of it: that
-// of what was said before, too, which whoever reads the store may not have yet.
-func TestEachCompleteListingIsToldOf(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var told []uint64
-		b := connectWith(t, newLedger(), source.Config{Listed: func(revision uint64) { told = append(told, revision) }})
-		b.list(fleet(0, 1, 1)...)
-		b.list(fleet(0, 1, 1)...)
-		b.replace(source.Listing{Places: []string{"f00"}, Objects: fleet(0, 1, 2)})
-		b.list(fleet(0, 1, 2)...)
-		b.list(fleet(0, 2, 2)...)
-		if diff := cmp.Diff([]uint64{1, 1, 2, 3}, told); diff != "" {
-			t.Errorf("told of revisions (-want +got):\n%s", diff)
+// What others have is judged by the first listing, whichever comes first, and as
+// what the store has is: by the same rules, against what was there.
+func TestWhatOthersHaveIsJudgedByTheFirstListing(t *testing.T) {
+	for name, c := range map[string]struct {
+		has       []source.BaselineObject
+		lists     []source.Object
+		endpoints int // held
+		causes    int
+	}{
+		"half of it is there":  {[]source.BaselineObject{kept("a", 40)}, []source.Object{service("a", "f", far(20)...)}, 0, 0},
+		"less than half is":    {[]source.BaselineObject{kept("a", 40)}, []source.Object{service("a", "f", far(19)...)}, 21, 1},
+		"everything is gone":   {[]source.BaselineObject{kept("a", 2)}, nil, 2, 1},
+		"few are":              {[]source.BaselineObject{kept("a", 9), kept("b", 9)}, []source.Object{service("a", "f", far(9)...)}, 0, 0},
+		"a service is emptied": {[]source.BaselineObject{kept("a", 40), kept("b", 12)}, []source.Object{service("a", "f", far(40)...)}, 12, 1},
+		"two services are": {
+			[]source.BaselineObject{kept("a", 60), kept("b", 12), kept("c", 13)},
+			[]source.Object{service("a", "f", far(60)...), service("c", "f")},
+			25, 2,
+		},
+		"a lone one is another": {[]source.BaselineObject{kept("a", 1)}, []source.Object{service("a", "f", "10.1.1.1")}, 0, 0},
+	} {
+		for order, early := range map[string]bool{"before": true, "after": false} {
+			t.Run(name+" "+order, func(t *testing.T) {
+				supervise(t, func(b *bridge) {
+					if early {
+						b.offer(c.has...)
+						if len(b.decided().With) > 0 {
+							t.Error("it was judged without a listing")
+						}
+					}
+					b.list(c.lists...)
+					if !early {
+						b.offer(c.has...)
+					}
+					b.keeps(c.endpoints, c.causes)
+					if diff := cmp.Diff([]string{"reg"}, b.decided().With); diff != "" {
+						t.Errorf("judged with (-want +got):\n%s", diff)
+					}
+				})
+			})
+		}
+	}
+}
+
+// What is back is not held any more, wherever its absence was noticed, and what
+// is left of a lie goes with the next equal listing.
+func TestWhatOthersHaveAndIsBackIsNotHeld(t *testing.T) {
+	supervise(t, func(b *bridge) {
+		b.list()
+		b.offer(kept("a", 150))
+		b.keeps(150, 1)
+		b.list(service("a", "f", far(149)...))
+		b.keeps(1, 1)
+		b.list(service("a", "f", far(149)...))
+		b.keeps(0, 0)
+	})
+}
+
+// Nothing that a listing has is ever held, everything is held that was there if
+// nothing is, and it does not matter in which order what others have is offered,
+// be it before the listing or after it.
+func TestOrderOfBaselinesDoesNotMatter(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		var objects []source.BaselineObject
+		var lists []source.Object
+		listed := map[string]int{}
+		for i := range rapid.IntRange(1, 5).Draw(rt, "objects") {
+			name := fmt.Sprintf("s%d", i)
+			had := rapid.IntRange(0, 30).Draw(rt, "had")
+			objects = append(objects, kept(name, had))
+			if has := rapid.IntRange(-1, had).Draw(rt, "has"); has >= 0 {
+				lists = append(lists, service(name, "f"+name, far(has)...))
+				listed[name+".example.com"] = has
+			}
+		}
+		if rapid.IntRange(0, 3).Draw(rt, "nothing") == 0 {
+			lists, listed = nil, map[string]int{}
+		}
+		offered := rapid.Permutation(objects).Draw(rt, "offered")
+		early := rapid.Bool().Draw(rt, "early")
+		outcome := func(offered []source.BaselineObject, early bool) (held []model.HeldItem) {
+			synctest.Test(t, func(t *testing.T) {
+				b := connectWith(t, newLedger(), source.Config{})
+				if early {
+					b.offer(offered...)
+				}
+				b.list(lists...)
+				if !early {
+					b.offer(offered...)
+				}
+				for _, drop := range b.decided().Held {
+					held = append(held, drop.Items...)
+				}
+			})
+			slices.SortFunc(held, func(a, b model.HeldItem) int { return strings.Compare(a.Name, b.Name) })
+			return held
+		}
+		held := outcome(objects, true)
+		if diff := cmp.Diff(held, outcome(offered, early)); diff != "" {
+			rt.Fatalf("what is held differs:\n%s", diff)
+		}
+		for _, item := range held {
+			has, there := listed[item.Name]
+			if item.Whole && there {
+				rt.Fatalf("%s is held, and listed", item.Name)
+			}
+			for _, address := range far(has) {
+				if slices.Contains(item.Endpoints, source.Socket(address, "", 0)) {
+					rt.Fatalf("%s of %s is held, and listed", address, item.Name)
+				}
+			}
+		}
+		if len(lists) == 0 && len(held) != len(objects) {
+			rt.Fatalf("%d objects are held of %d, all of which are gone", len(held), len(objects))
 		}
 	})
 }

@@ -36,6 +36,9 @@ type hold struct {
 	records   int
 	endpoints int
 	objects   map[model.Ref]int // records of each
+	had       int               // endpoints of what was judged: the service, or the source
+	back      int               // records that were held for it and are listed again
+	lie       bool              // most of it is back, and the rest is no drop by itself
 	listings  int               // equal ones so far
 	first     time.Time         // when the first of them was stored
 }
@@ -68,6 +71,7 @@ func (h *holds) add(rec model.Record, cause model.Ref) {
 	one.records++
 	one.endpoints += endpointsIn(rec.Kind)
 	one.objects[head(rec)]++
+	one.had = max(one.had, one.endpoints)
 }
 
 // drop has a record not held any more.
@@ -113,7 +117,18 @@ type tally struct {
 	left   int // deleted, or held for another cause now
 	silent int // of which it says nothing
 
-	endpoints int // among the fresh
+	endpoints int  // among the fresh
+	remaining int  // endpoints among those missing as before
+	drop      bool // what is missing is a suspicious drop by itself
+}
+
+// lie reports whether the drop has proved to be one: nothing more is missing,
+// most of what was held is back, so many records in all, and the rest is no
+// suspicious drop by itself and is few: fewer endpoints than are ever looked at,
+// or a tenth of all. A registry that comes back by halves has not proved it yet.
+func (t tally) lie(back int, cfg Hold) bool {
+	few := t.remaining < cfg.Min && back > t.again || 9*t.again <= back
+	return few && t.fresh == 0 && !t.drop && t.again > 0
 }
 
 // next returns how often the drop is confirmed after a reading, and since when.

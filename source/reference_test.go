@@ -33,6 +33,8 @@ type lastGood struct {
 type drop struct {
 	listings int
 	first    time.Time
+	back     int  // records that were held for it and are there again
+	lie      bool // so many that the rest goes with the next equal listing
 }
 
 func newReference(hold source.Hold) *reference {
@@ -58,8 +60,8 @@ func (m *reference) change(c source.Change) {
 	missing, present := m.apply(c.Upserts, refused, func(ref model.Ref, _ lastGood) (gone, reported bool) {
 		return slices.Contains(c.Deletes, ref), true
 	}, func(string) bool { return false }, c.Deletes)
-	for _, back := range m.settle(present) {
-		m.drops[back] = drop{}
+	for _, cause := range m.settle(present) {
+		m.drops[cause] = drop{back: m.drops[cause].back + 1, lie: m.drops[cause].lie}
 	}
 	for _, ref := range missing {
 		m.remove(ref)
@@ -168,12 +170,15 @@ func (m *reference) settle(present map[model.Ref]bool) (causes []model.Ref) {
 func (m *reference) judge(missing []model.Ref, present map[model.Ref]bool) {
 	was := maps.Clone(m.held)
 	changed := map[model.Ref]bool{} // causes with another set
+	back, fresh := map[model.Ref]int{}, map[model.Ref]bool{}
 	for _, cause := range m.settle(present) {
 		changed[cause] = true
+		back[cause]++
 	}
-	for ref, cause := range m.causes(missing) {
+	causes, drops := m.causes(missing)
+	for ref, cause := range causes {
 		if old, held := was[ref]; !held || old != cause {
-			changed[cause] = true
+			changed[cause], fresh[cause] = true, true
 		}
 		m.held[ref] = cause
 		if o, ok := m.objects[ref]; ok {
@@ -182,35 +187,55 @@ func (m *reference) judge(missing []model.Ref, present map[model.Ref]bool) {
 		}
 	}
 	silent := map[model.Ref]bool{} // causes of which something was not looked for
-	causes := map[model.Ref]bool{}
+	rest := map[model.Ref][]model.Ref{}
 	for ref, cause := range m.held {
-		causes[cause] = true
+		rest[cause] = append(rest[cause], ref)
 		silent[cause] = silent[cause] || !slices.Contains(missing, ref)
 	}
-	for cause := range causes {
+	for cause, rest := range rest {
 		d := m.drops[cause]
+		back, lie := d.back+back[cause], d.lie
+		if fresh[cause] {
+			back = 0
+		}
+		if fresh[cause] || !silent[cause] {
+			lie = !fresh[cause] && !drops[cause] && m.fewOf(rest, back)
+		}
 		switch {
 		case (changed[cause] || d.listings == 0) && silent[cause]:
 			d = drop{}
 		case changed[cause] || d.listings == 0:
-			d = drop{1, time.Now()}
+			d = drop{listings: 1, first: time.Now()}
 		case !silent[cause]:
 			d.listings++
 		}
+		d.back, d.lie = back, lie
 		m.drops[cause] = d
 	}
 	for _, ref := range missing {
 		cause, held := m.held[ref]
-		if d := m.drops[cause]; !held || d.listings >= 3 && time.Since(d.first) >= m.hold.For {
+		if d := m.drops[cause]; !held || d.listings >= 3 && time.Since(d.first) >= m.hold.For || d.lie && d.listings >= 2 {
 			m.remove(ref)
 		}
 	}
 	m.prune()
 }
 
-// causes says which of the missing records are held, and what for.
-func (m *reference) causes(missing []model.Ref) map[model.Ref]model.Ref {
-	causes := map[model.Ref]model.Ref{}
+// fewOf reports whether a rest is few beside what is back.
+func (m *reference) fewOf(rest []model.Ref, back int) bool {
+	endpoints := 0
+	for _, ref := range rest {
+		if ref.Kind == model.KindEndpoint {
+			endpoints++
+		}
+	}
+	return 9*len(rest) <= back || endpoints < m.hold.Min && len(rest) < back
+}
+
+// causes says which of the missing records are held, and what for, and which of
+// the causes hold something else than what was held before.
+func (m *reference) causes(missing []model.Ref) (causes map[model.Ref]model.Ref, drops map[model.Ref]bool) {
+	causes, drops = map[model.Ref]model.Ref{}, map[model.Ref]bool{}
 	lost := map[model.Ref]bool{}
 	for _, ref := range slices.Concat(missing, slices.Collect(maps.Keys(m.held))) {
 		if ref.Kind == model.KindEndpoint {
@@ -227,7 +252,8 @@ func (m *reference) causes(missing []model.Ref) map[model.Ref]model.Ref {
 		for _, ref := range missing {
 			causes[ref] = model.Ref{}
 		}
-		return causes
+		drops[model.Ref{}] = true
+		return causes, drops
 	}
 	for service, o := range m.objects {
 		parts := slices.DeleteFunc(o.parts(service), func(ref model.Ref) bool { return !slices.Contains(missing, ref) })
@@ -251,18 +277,19 @@ func (m *reference) causes(missing []model.Ref) map[model.Ref]model.Ref {
 		switch {
 		case endpoints > m.hold.Min && endpoints == stored:
 			cause = &service
+			drops[service] = true
 			for _, ref := range parts {
 				causes[ref] = service
 			}
 		case cause != nil && slices.Contains(parts, service): // it stays whole
 			for _, ref := range parts {
 				if _, held := causes[ref]; !held {
-					causes[ref] = *cause
+					causes[ref], drops[*cause] = *cause, true
 				}
 			}
 		}
 	}
-	return causes
+	return causes, drops
 }
 
 // everything reports whether nothing is left of what was there without what is

@@ -35,11 +35,10 @@ func (s *Supervisor) Release(ctx context.Context) (released int, err error) {
 		}
 		s.reindex()
 		s.released(len(writes))
-		released, s.elsewhere, s.suspected = len(writes)+s.elsewhere, 0, 0
-		if s.cfg.Released != nil {
-			s.cfg.Released()
-		}
-		return released, nil
+		kept, _ := s.kept()
+		s.letGo()
+		s.ask(false)
+		return len(writes) + kept, s.remark(ctx)
 	}
 	return 0, fmt.Errorf("release what is held of source %s: %w", s.name, err)
 }
@@ -74,16 +73,41 @@ func (h *holds) text(source string, total int, cfg Hold) string {
 			earliest = one.first
 		}
 	}
-	what := fmt.Sprintf("%d of %d endpoints", h.endpoints(), total)
+	what := fmt.Sprintf("%d of %d endpoints", h.endpoints(), h.judged(total))
 	if h.endpoints() == 0 {
 		what = fmt.Sprintf("%d records", len(h.of))
 	}
-	text := fmt.Sprintf("%s vanished at once, of %s; they are kept until %d equal listings that span %s confirm it",
-		what, some(objects), confirmations, cfg.For)
+	text := fmt.Sprintf("%s vanished at once, of %s; ", what, some(objects))
+	if h.lies() {
+		return text + "most of what vanished with them is back, and they are kept until the next equal listing; if they are really gone, run: isthmus sources release " + source
+	}
+	text += fmt.Sprintf("they are kept until %d equal listings that span %s confirm it", confirmations, cfg.For)
 	if !earliest.IsZero() {
 		text += fmt.Sprintf(" (%d so far, due at %s)", listings, earliest.Add(cfg.For).UTC().Format(time.RFC3339))
 	}
 	return text + "; if they are really gone, run: isthmus sources release " + source
+}
+
+// judged is how many endpoints there were of what was judged: of the source, if
+// anything is held for it as a whole, else of the services that lost theirs.
+func (h *holds) judged(total int) (n int) {
+	for cause, one := range h.by {
+		if cause == (model.Ref{}) {
+			return total
+		}
+		n += one.had
+	}
+	return n
+}
+
+// lies reports whether every drop has proved to be a lie.
+func (h *holds) lies() bool {
+	for _, one := range h.by {
+		if !one.lie {
+			return false
+		}
+	}
+	return true
 }
 
 // some names a few objects, services first, and counts the others.

@@ -69,6 +69,9 @@ func (k *sink) take(ctx context.Context, r *reading, ignored map[string]int) err
 		return err
 	}
 	defer done()
+	if r.whole {
+		r.records[r.at[markRef(k.name)]].Spec = k.mark()
+	}
 	v, ask, err := k.commit(ctx, r)
 	if err != nil {
 		err = fmt.Errorf("store what was read: %w", err)
@@ -84,8 +87,9 @@ func (k *sink) take(ctx context.Context, r *reading, ignored map[string]int) err
 	k.ask(r.whole)
 	k.askForOwners(ask, r.whole)
 	k.stored(r, v, ignored, now)
-	if r.whole && k.cfg.Listed != nil {
-		k.cfg.Listed(k.newest)
+	if r.whole {
+		k.Supervisor.listed = true
+		return k.judge(ctx, true)
 	}
 	return nil
 }
@@ -103,12 +107,10 @@ func (k *sink) commit(ctx context.Context, read *reading) (v verdict, ask bool, 
 		r, ask := k.withoutOrphans(read)
 		v := k.compare(r)
 		if len(v.writes) > 0 {
-			var revision uint64
-			if revision, err = k.store.Commit(ctx, model.Commit{Writes: v.writes, Observed: r.observed}); err != nil {
+			if _, err = k.store.Commit(ctx, model.Commit{Writes: v.writes, Observed: r.observed}); err != nil {
 				k.reindex()
 				continue
 			}
-			k.newest = revision
 			k.index.commit(v.writes)
 		}
 		k.holds.apply(v)
@@ -132,9 +134,10 @@ func (k *sink) compare(r *reading) verdict {
 
 // census gathers what the decision needs to know of the source.
 func (k *sink) census(r *reading, d difference) census {
+	_, suspected := k.kept()
 	c := census{
-		total:  k.index.endpoints() + k.suspected,
-		silent: k.suspected,
+		total:  k.index.endpoints() + suspected,
+		silent: suspected,
 		survives: func(yield func(model.Record) bool) {
 			for i, survived := range d.Survived {
 				if survived && !yield(r.records[i]) {

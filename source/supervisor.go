@@ -44,12 +44,6 @@ type Config struct {
 	// Restored is when what the store holds at the start was last known to be
 	// current; zero if that is not known, or nothing was restored.
 	Restored time.Time
-	// Listed is told of each complete listing that it is stored, and as of which
-	// revision the store says what the source has said. It must not block; may be nil.
-	Listed func(revision uint64)
-	// Released is told that an operator has released what is held. It must not
-	// block; may be nil.
-	Released func()
 	// MinBackoff and MaxBackoff bound the wait before a failed source is run
 	// again; 200 ms and 30 s unless set. The waits start over once a source has
 	// been live for as long as the longest of them.
@@ -89,12 +83,11 @@ type Supervisor struct {
 	writing chan struct{}
 	index   *index // of the stored records; all of these belong to the writer
 	holds   *holds
-	newest  uint64 // revision of what the source said last
-	// elsewhere counts endpoints that are not stored, and suspected those of them
-	// that count as lost; see [Supervisor.Lacks].
-	elsewhere, suspected int
-	relist               *time.Ticker // runs while anything is held
-	asking               bool         // it runs
+	// elsewhere is what others have of the source; see [Supervisor.Offer].
+	elsewhere []*foreign
+	listed    bool         // completely, since the start
+	relist    *time.Ticker // runs while anything is held
+	asking    bool         // it runs
 
 	mu     sync.Mutex // guards status and outage; never held across a call
 	status Status
@@ -212,7 +205,6 @@ func (s *Supervisor) reindex() {
 	var marked []model.Record
 	s.index = newIndex()
 	for rec := range s.index.following(s.all()) {
-		s.newest = max(s.newest, rec.Revision)
 		if rec.Status.Held != "" {
 			marked = append(marked, rec)
 		}

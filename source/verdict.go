@@ -23,6 +23,15 @@ type verdict struct {
 type count struct {
 	listings int
 	first    time.Time
+	back     int  // records that are listed again
+	lie      bool // see [tally.lie]
+}
+
+// confirms reports whether the drop is confirmed. What is left of one that has
+// proved to be a lie is believed once it is missing again: it is what any source
+// loses every day.
+func (c count) confirms(cfg Hold, now time.Time) bool {
+	return cfg.Confirms(c.listings, c.first, now) || c.lie && c.listings > 1
 }
 
 // rule decides about a difference: deletions that the registry reported pass,
@@ -36,11 +45,12 @@ func (h *holds) rule(r *reading, d difference, fates []fate, cfg Hold, now time.
 		var c count
 		one := h.by[cause]
 		if one != nil {
-			c = count{one.listings, one.first}
+			c = count{one.listings, one.first, one.back, one.lie}
 			t.silent = one.records - t.again - t.back - t.left
 		}
 		c.listings, c.first = t.next(c.listings, c.first, now, r.lists())
-		released[cause] = cfg.Confirms(c.listings, c.first, now)
+		c.judge(r, t, cfg)
+		released[cause] = r.lists() && c.confirms(cfg, now)
 		v.counts[cause] = c
 		if one == nil {
 			v.began = append(v.began, cause)
@@ -65,6 +75,17 @@ func (h *holds) rule(r *reading, d difference, fates []fate, cfg Hold, now time.
 		}
 	}
 	return v
+}
+
+// judge has a reading say whether the drop is a lie. What goes missing anew
+// begins another drop, and a reading that cannot speak of all of it proves nothing.
+func (c *count) judge(r *reading, t *tally, cfg Hold) {
+	if c.back += t.back; t.fresh > 0 {
+		c.back = 0
+	}
+	if r.lists() && t.silent == 0 || t.fresh > 0 {
+		c.lie = t.lie(c.back, cfg)
+	}
 }
 
 // tally counts what the reading says about everything that is held, and notes
@@ -104,8 +125,10 @@ func (h *holds) tally(r *reading, d difference, fates []fate, v *verdict) map[mo
 			continue
 		}
 		t, m := of(fates[i].cause), h.of[rec.Ref]
+		t.drop = t.drop || !fates[i].before
 		if m.hold != nil && m.hold.cause == fates[i].cause {
 			t.again++
+			t.remaining += endpointsIn(rec.Kind)
 			continue
 		}
 		t.fresh++
@@ -130,7 +153,7 @@ func (h *holds) apply(v verdict) {
 	}
 	for cause, c := range v.counts {
 		if one := h.by[cause]; one != nil {
-			one.listings, one.first = c.listings, c.first
+			one.listings, one.first, one.back, one.lie = c.listings, c.first, c.back, c.lie
 		}
 	}
 }

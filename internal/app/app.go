@@ -144,8 +144,6 @@ func (a *App) supervise(c *config.Config, s config.Source) *source.Supervisor {
 		Source: s, instance: c.Instance, log: a.log.With("source", s.Name),
 		stored: func() iter.Seq[model.Record] { return a.store.List(model.Filter{Source: s.Name}) },
 	})
-	settings.Listed = func(revision uint64) { a.istio.listed(s.Name, revision) }
-	settings.Released = func() { a.istio.released(s.Name) }
 	return source.NewSupervisor(s.Name, reader, a.store, settings)
 }
 

@@ -206,6 +206,15 @@ func (f *fleet) supervisor(name string) *source.Supervisor {
 	return nil
 }
 
+// Offer implements [source.Judge]: who supervises a source takes what others have
+// of it.
+func (f *fleet) Offer(ctx context.Context, b source.Baseline) error {
+	if s := f.supervisor(b.Source); s != nil {
+		return s.Offer(ctx, b)
+	}
+	return nil // it has left
+}
+
 // leaving tells who is leaving, and what for they wait.
 func (f *fleet) leaving(listed func(source string) bool) []admin.Leaving {
 	f.mu.Lock()

@@ -25,7 +25,6 @@ type istioOutput struct {
 
 	gate    *catalog.Gate // nil if it shares the catalog
 	ranking ranking
-	beliefs beliefs
 }
 
 // offerIstio makes the output istio.
@@ -36,9 +35,8 @@ func (a *App) offerIstio(c *config.Config, timed *stages, metrics *prometheus.Re
 	o := &istioOutput{app: a, only: c.Outputs.Istio.Sources}
 	var err error
 	o.writer, err = istio.New(*c.Outputs.Istio, istio.Options{
-		Instance: c.Instance, Configured: o.writes, Restored: o.those(a.restored()), Log: a.log,
-		Supervisor: o.supervisor,
-		Written:    func(took time.Duration) { timed.commitToAccept.WithLabelValues("istio").Observe(took.Seconds()) },
+		Instance: c.Instance, Sources: o.sources, Restored: o.those(a.restored()), Log: a.log, Judge: a.fleet,
+		Written: func(took time.Duration) { timed.commitToAccept.WithLabelValues("istio").Observe(took.Seconds()) },
 	})
 	if err != nil {
 		return fmt.Errorf("outputs.istio.%w", err)
@@ -53,10 +51,8 @@ func (a *App) offerIstio(c *config.Config, timed *stages, metrics *prometheus.Re
 	return nil
 }
 
-// writes reports whether a source is there and to be written.
-func (o *istioOutput) writes(source string) bool {
-	return slices.Contains(o.those(o.app.fleet.names()), source)
-}
+// sources are those that are there and to be written.
+func (o *istioOutput) sources() []string { return o.those(o.app.fleet.names()) }
 
 // those are the ones of a list that are to be written.
 func (o *istioOutput) those(names []string) []string {
@@ -91,6 +87,13 @@ func (o *istioOutput) arrange(order []string) {
 	}
 }
 
+// gone says that a source is not configured any more.
+func (o *istioOutput) gone(source string) {
+	if o != nil {
+		o.writer.Left(source)
+	}
+}
+
 func (o *istioOutput) stop() {
 	if o != nil && o.gate != nil {
 		o.gate.Stop()
@@ -112,7 +115,6 @@ func (o *istioOutput) launch(ctx context.Context, launch func(run func() error))
 func (o *istioOutput) merge(ctx context.Context) error {
 	merger := catalog.NewMerger(func(s *catalog.Snapshot, change catalog.Change) {
 		o.gate.Publish(s, change)
-		o.merged(o.gate)
 	})
 	for {
 		reign, order := o.ranking.reign(ctx)

@@ -39,6 +39,8 @@ type object struct {
 type drop struct {
 	listings int
 	first    time.Time
+	back     int  // records that are there again
+	lie      bool // so many that the rest goes with the next equal listing
 }
 
 func newMirror(hold source.Hold) *mirror {
@@ -118,11 +120,11 @@ func (m *mirror) take(s said) {
 			missing = append(missing, was.parts(ref)...)
 		}
 	}
-	back := map[model.Ref]bool{} // causes
+	back := map[model.Ref]int{} // by cause
 	for ref, cause := range m.held {
 		if present[ref] {
 			delete(m.held, ref)
-			back[cause] = true
+			back[cause]++
 		}
 	}
 	if s.whole {
@@ -130,8 +132,8 @@ func (m *mirror) take(s said) {
 		m.judge(before, missing, back)
 		return
 	}
-	for cause := range back {
-		m.drops[cause] = drop{}
+	for cause, n := range back {
+		m.drops[cause] = drop{back: m.drops[cause].back + n, lie: m.drops[cause].lie}
 	}
 	m.remove(missing)
 }
@@ -145,12 +147,16 @@ func weigh(ref model.Ref) int {
 }
 
 // judge removes what a listing lacks, or holds it.
-func (m *mirror) judge(before map[model.Ref]object, missing []model.Ref, back map[model.Ref]bool) {
-	causes, touched, news := m.causes(before, missing), maps.Clone(back), maps.Clone(back)
+func (m *mirror) judge(before map[model.Ref]object, missing []model.Ref, back map[model.Ref]int) {
+	touched, news, fresh := map[model.Ref]bool{}, map[model.Ref]bool{}, map[model.Ref]bool{}
+	for cause := range back {
+		touched[cause], news[cause] = true, true
+	}
+	causes, suspicious := m.causes(before, missing)
 	for ref, cause := range causes {
 		was, held := m.held[ref]
 		if touched[cause] = true; !held || was != cause {
-			news[cause] = true
+			news[cause], fresh[cause] = true, true
 		}
 		if held {
 			touched[was] = true
@@ -158,31 +164,44 @@ func (m *mirror) judge(before map[model.Ref]object, missing []model.Ref, back ma
 		m.held[ref] = cause
 	}
 	silent := map[model.Ref]bool{} // causes of which not everything was looked for
+	rest, endpoints := map[model.Ref]int{}, map[model.Ref]int{}
 	for ref, cause := range m.held {
+		rest[cause]++
+		endpoints[cause] += weigh(ref)
 		silent[cause] = silent[cause] || !slices.Contains(missing, ref)
 	}
 	for cause := range touched {
 		d := m.drops[cause]
+		back, lie := d.back+back[cause], d.lie
+		if fresh[cause] {
+			back = 0
+		}
+		if fresh[cause] || !silent[cause] {
+			few := 9*rest[cause] <= back || endpoints[cause] < m.hold.Min && rest[cause] < back
+			lie = few && !fresh[cause] && !suspicious[cause]
+		}
 		switch news := news[cause] || d.listings == 0; {
 		case news && silent[cause]:
 			d = drop{}
 		case news:
-			d = drop{1, time.Now()}
+			d = drop{listings: 1, first: time.Now()}
 		case !silent[cause]:
 			d.listings++
 		}
+		d.back, d.lie = back, lie
 		m.drops[cause] = d
 	}
 	m.remove(slices.DeleteFunc(missing, func(ref model.Ref) bool {
 		cause, held := causes[ref]
 		d := m.drops[cause]
-		return held && (d.listings < 3 || time.Since(d.first) < m.hold.For)
+		return held && (d.listings < 3 || time.Since(d.first) < m.hold.For) && (!d.lie || d.listings < 2)
 	}))
 }
 
-// causes says which of what is missing is held, and what for.
-func (m *mirror) causes(before map[model.Ref]object, missing []model.Ref) map[model.Ref]model.Ref {
-	causes := map[model.Ref]model.Ref{}
+// causes says which of what is missing is held, and what for, and which of the
+// causes hold something else than what was held before.
+func (m *mirror) causes(before map[model.Ref]object, missing []model.Ref) (causes map[model.Ref]model.Ref, suspicious map[model.Ref]bool) {
+	causes, suspicious = map[model.Ref]model.Ref{}, map[model.Ref]bool{}
 	lost, endpoints, owner := 0, 0, map[model.Ref]model.Ref{}
 	lostOf, gone := map[model.Ref]int{}, map[model.Ref]bool{}
 	for ref, o := range before {
@@ -211,9 +230,9 @@ func (m *mirror) causes(before map[model.Ref]object, missing []model.Ref) map[mo
 	for _, ref := range missing {
 		of := owner[ref]
 		if cause, held := m.held[ref]; all {
-			causes[ref] = model.Ref{}
+			causes[ref], suspicious[model.Ref{}] = model.Ref{}, true
 		} else if lostOf[of] > m.hold.Min && lostOf[of] == len(before[of].owned) {
-			causes[ref] = of
+			causes[ref], suspicious[of] = of, true
 		} else if held {
 			causes[ref] = cause
 		}
@@ -226,10 +245,10 @@ func (m *mirror) causes(before map[model.Ref]object, missing []model.Ref) map[mo
 			continue
 		}
 		if cause, some := last[owner[ref]]; some { // an object stays whole
-			causes[ref] = cause
+			causes[ref], suspicious[cause] = cause, true
 		}
 	}
-	return causes
+	return causes, suspicious
 }
 
 // everything reports whether what is missing leaves nothing of what was stored

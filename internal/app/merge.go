@@ -44,7 +44,6 @@ func (r *ranking) reign(ctx context.Context) (context.Context, []string) {
 func (a *App) merge(ctx context.Context) error {
 	merger := catalog.NewMerger(func(s *catalog.Snapshot, change catalog.Change) {
 		a.gate.Publish(s, change)
-		a.istio.merged(a.gate)
 		if change.Primed {
 			select {
 			case a.primed <- struct{}{}:

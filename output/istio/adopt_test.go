@@ -68,7 +68,7 @@ func TestWhatIsOfNoKnownSourceWaitsForAll(t *testing.T) {
 	r.say(service("files", "marker.example"), instance("files", "marker.example", "10.0.0.7"))
 	r.listed("files")
 	w := start(t, api, r, func(_ *Config, o *Options) {
-		o.Configured = func(source string) bool { return source == "sc" || source == "files" }
+		o.Sources = r.sources
 	})
 	wants(t, api, "marker.example", "10.0.0.7")
 	settled(t, w)

@@ -69,26 +69,11 @@ func (w *Writer) actions(world *world, key Key) (Translation, []Action) {
 		}
 	}
 	return t, plan(t.Objects, have, func(o Observed) wait {
-		if reason := unlisted(o, func(source string) bool { return w.believed(world, source) }); reason != "" {
+		if reason := w.unjudged(world, o); reason != "" {
 			return wait{reason: reason}
 		}
-		return world.missed(key, o)
+		return w.missed(world, o)
 	})
-}
-
-// believed reports whether a source may be believed about what is gone. The
-// empty name stands for any that there is.
-func (w *Writer) believed(world *world, source string) bool {
-	listed := func(source string) bool { return world.trust.listed[source] }
-	switch {
-	case source == "":
-		return world.complete && !slices.ContainsFunc(world.trust.restored, func(source string) bool { return !listed(source) })
-	case !w.isConfigured(source):
-		return true
-	case !listed(source) && (w.options.Supervisor != nil || slices.Contains(world.trust.restored, source)):
-		return false
-	}
-	return world.complete || world.Primed(source)
 }
 
 // leftToOwner reports whether an object is wanted by another key than the one

@@ -26,7 +26,9 @@ func (w *Writer) Plan(ctx context.Context) ([]Action, []Omission, error) {
 	if err := w.awaitView(ctx); err != nil {
 		return nil, nil, err
 	}
-	w.takePrimed(ctx)
+	if err := w.awaitJudgement(ctx); err != nil {
+		return nil, nil, err
+	}
 	world := w.look()
 	var all []Action
 	for _, key := range w.keys() {

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -51,43 +52,129 @@ func written(t *testing.T, api *kubeapi.Server, sources []string, events ...mode
 	w.stop()
 }
 
-// guarded is a writer that compares first listings with what the API server has.
+// guarded is a writer that has what the API server has judged by who reads the
+// sources.
 type guarded struct {
 	*running
-	api  *kubeapi.Server
-	t    *testing.T
-	told chan int // how many endpoints the source sc lacks, after each word about it
+	*readers
+	api *kubeapi.Server
+	t   *testing.T
+}
+
+// readers are the supervisors of the sources of a registry, which list when they
+// are told to what the registry says.
+type readers struct {
+	registry *registry
+	hold     source.Hold
 	// unread has each listing of any source leave something out.
 	unread atomic.Bool
-	// suspected is how many of the endpoints it lacks are, as was said last.
-	suspected atomic.Int64
+
+	ctx     context.Context
+	running sync.WaitGroup
+	mu      sync.Mutex
+	of      map[string]*reader
 }
 
-// overseer is who supervises a source.
-type overseer struct {
-	*guarded
-	name string
-	hold source.Hold
+// reader is a source that lists when it is told to.
+type reader struct {
+	*source.Supervisor
+	listings chan chan error
+	end      context.CancelFunc
+	list     func() source.Listing
 }
 
-func (o overseer) Hold() source.Hold { return o.hold }
-func (o overseer) Unread() bool      { return o.unread.Load() }
-
-func (o overseer) Lacks(_ context.Context, endpoints, suspected int) error {
-	if o.name == "sc" {
-		o.suspected.Store(int64(suspected))
-		o.told <- endpoints
+// Run implements [source.Source].
+func (r *reader) Run(ctx context.Context, sink source.Sink) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case done := <-r.listings:
+			done <- sink.Replace(ctx, r.list())
+		}
 	}
-	return nil
+}
+
+func (r *readers) reader(name string) *reader {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.of[name] == nil {
+		one := &reader{listings: make(chan chan error), list: func() source.Listing { return r.listing(name) }}
+		one.Supervisor = source.NewSupervisor(name, one, r.registry, source.Config{Hold: r.hold})
+		ctx, end := context.WithCancel(r.ctx)
+		one.end = end
+		r.running.Go(func() { _ = one.Supervisor.Run(ctx) })
+		r.of[name] = one
+	}
+	return r.of[name]
+}
+
+// listing is everything that the registry says of a source.
+func (r *readers) listing(name string) (l source.Listing) {
+	owned := map[model.Ref][]model.Record{}
+	for rec := range r.registry.List(model.Filter{Source: name}) {
+		owned[rec.Owner] = append(owned[rec.Owner], rec)
+	}
+	for _, rec := range owned[model.Ref{}] {
+		if rec.Kind != model.KindSource {
+			l.Objects = append(l.Objects, source.Object{Record: rec, Owned: owned[rec.Ref]})
+		}
+	}
+	if r.unread.Load() {
+		l.Refused = []source.Refusal{{Ref: serviceRef(name, "refused.example"), Reason: "it cannot be read"}}
+	}
+	return l
+}
+
+// Offer implements [source.Judge].
+func (r *readers) Offer(ctx context.Context, b source.Baseline) error {
+	return r.reader(b.Source).Offer(ctx, b)
+}
+
+// Listed has a source listed once more.
+func (r *readers) Listed(name string) {
+	done := make(chan error, 1)
+	r.reader(name).listings <- done
+	<-done
+}
+
+// Released has an operator release a source.
+func (r *readers) Released(name string) { _, _ = r.reader(name).Release(r.ctx) }
+
+// remove ends a source, with its records.
+func (r *readers) remove(name string) {
+	r.mu.Lock()
+	one := r.of[name]
+	delete(r.of, name)
+	r.mu.Unlock()
+	if one != nil {
+		one.end()
+	}
+	_ = source.Remove(r.ctx, r.registry, source.Sole{}, name)
+}
+
+// Left takes a source out of the configuration.
+func (g *guarded) Left(name string) {
+	g.remove(name)
+	g.Writer.Left(name)
+}
+
+// judged starts who reads the sources of a registry, until the end of the test.
+func judged(t *testing.T, r *registry, hold source.Hold) *readers {
+	t.Helper()
+	ctx, end := context.WithCancel(t.Context())
+	all := &readers{registry: r, hold: hold, ctx: ctx, of: map[string]*reader{}}
+	t.Cleanup(func() { end(); all.running.Wait() })
+	return all
 }
 
 // fresh starts a process that knows nothing from before. It has not heard of
 // any listing yet.
 func fresh(t *testing.T, api *kubeapi.Server, r *registry, hold source.Hold, adapt func(*Config, *Options)) *guarded {
 	t.Helper()
-	g := &guarded{api: api, t: t, told: make(chan int, 100)}
+	g := &guarded{api: api, t: t, readers: judged(t, r, hold)}
 	g.running = start(t, api, r, func(c *Config, o *Options) {
-		o.Supervisor = func(source string) Supervisor { return overseer{g, source, hold} }
+		o.Judge, o.Sources = g.readers, r.sources
 		if adapt != nil {
 			adapt(c, o)
 		}
@@ -95,17 +182,62 @@ func fresh(t *testing.T, api *kubeapi.Server, r *registry, hold source.Hold, ada
 	return g
 }
 
-// lacks waits for the next word about what the source sc lacks.
+// held returns what is held of the source sc.
+func (g *guarded) held() (drops []model.HeldDrop, ok bool) {
+	mark, _ := g.registry.snapshot().Mark("sc")
+	j, ok := mark.Judgements.Of(g.baseline)
+	return j.Held, ok
+}
+
+// lacks waits until the source sc lacks so many endpoints.
 func (g *guarded) lacks(want int) {
 	g.t.Helper()
-	select {
-	case got := <-g.told:
-		if got != want {
-			g.t.Fatalf("the source lacks %d endpoints, want %d", got, want)
+	await(g.t, "what the source lacks", func() error {
+		drops, ok := g.held()
+		if got := endpointsOfDrops(drops); !ok || got != want {
+			return fmt.Errorf("it lacks %d endpoints, want %d (judged: %t)", got, want, ok)
 		}
-	case <-time.After(patience):
-		g.t.Fatalf("nothing was said of what the source lacks, want %d", want)
+		return nil
+	})
+}
+
+// awaits says that a source is not judged yet.
+func (g *guarded) awaits(name string) error {
+	mark, _ := g.registry.snapshot().Mark(name)
+	if _, ok := mark.Judgements.Of(g.baseline); !ok {
+		return fmt.Errorf("source %s is not judged", name)
 	}
+	return nil
+}
+
+func (g *guarded) isJudged() bool {
+	_, ok := g.held()
+	return ok
+}
+
+// unless is the source sc, until it has left.
+func unless(left *atomic.Bool) func() []string {
+	return func() []string {
+		if left.Load() {
+			return nil
+		}
+		return []string{"sc"}
+	}
+}
+
+// suspected counts the endpoints that nothing but refusals keeps from being believed.
+func (g *guarded) suspected() int {
+	drops, _ := g.held()
+	return endpointsOfDrops(slices.DeleteFunc(slices.Clone(drops), func(d model.HeldDrop) bool { return d.Lasting }))
+}
+
+func endpointsOfDrops(drops []model.HeldDrop) (n int) {
+	for _, d := range drops {
+		for _, item := range d.Items {
+			n += len(item.Endpoints)
+		}
+	}
+	return n
 }
 
 // holds waits until just these are held, at rest, and says why the first one is.
@@ -366,10 +498,10 @@ func TestWhatIsRefusedForLongMakesNothingElseSuspicious(t *testing.T) {
 	r.listed("sc")
 	g := fresh(t, api, r, brief, nil)
 	g.unread.Store(true)
-	for _, want := range []int64{38, 38, 0, 0} {
+	for _, want := range []int{38, 38, 0, 0} {
 		g.list()
 		g.lacks(38)
-		if got := g.suspected.Load(); got != want {
+		if got := g.suspected(); got != want {
 			t.Errorf("%d endpoints are suspected, want %d", got, want)
 		}
 	}
@@ -379,7 +511,7 @@ func TestWhatIsRefusedForLongMakesNothingElseSuspicious(t *testing.T) {
 	r.say(fleet("sc", 1, 1, 2)...)
 	g.list()
 	g.lacks(36)
-	if got := g.suspected.Load(); got != 36 {
+	if got := g.suspected(); got != 36 {
 		t.Errorf("%d endpoints are suspected as some are back, want 36", got)
 	}
 }
@@ -562,7 +694,7 @@ func TestHoldEndsWithItsSource(t *testing.T) {
 	written(t, api, []string{"sc"}, fleet("sc", 0, 20, 2)...)
 	r.listed("sc")
 	var left atomic.Bool
-	g := fresh(t, api, r, long, func(_ *Config, o *Options) { o.Configured = func(string) bool { return !left.Load() } })
+	g := fresh(t, api, r, long, func(_ *Config, o *Options) { o.Sources = unless(&left) })
 	g.Listed("sc")
 	g.lacks(40)
 	g.holds(hosts(0, 20)...)
@@ -585,7 +717,7 @@ func TestSourceThatIsBackIsComparedAnew(t *testing.T) {
 			r.listed("sc")
 			var left atomic.Bool
 			g := fresh(t, api, r, long, func(_ *Config, o *Options) {
-				o.Configured, o.Restored = func(string) bool { return !left.Load() }, restored
+				o.Sources, o.Restored = unless(&left), restored
 			})
 			g.Listed("sc")
 			g.holds()
@@ -662,13 +794,14 @@ func TestPlanSaysWhatWouldBeHeld(t *testing.T) {
 	written(t, api, []string{"sc"}, fleet("sc", 0, 20, 2)...)
 	r.say(fleet("sc", 19, 2, 2)...)
 	r.listed("sc")
-	w, err := newWriter(quick(), Options{Instance: "test", Supervisor: func(string) Supervisor {
-		return overseer{&guarded{told: make(chan int, 10)}, "sc", long}
-	}}, &rest.Config{Host: api.URL()})
+	all := judged(t, r, long)
+	w, err := newWriter(quick(), Options{Instance: "test", Judge: all, Sources: r.sources}, &rest.Config{Host: api.URL()})
 	if err != nil {
 		t.Fatal(err)
 	}
 	w.Publish(r.builder.Snapshot(), catalog.Change{}, true)
+	r.readers = append(r.readers, w)
+	all.Listed("sc")
 	actions, _, err := w.Plan(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -710,7 +843,7 @@ func TestNobodyIsAbsentWhileHeld(t *testing.T) {
 		before, always, ever := claimsOf(api.Everything()).all(), map[string]bool{}, map[string]bool{}
 		look := func(first bool) {
 			now := map[string]bool{}
-			service, _ := r.builder.Snapshot().Service(catalog.ServiceKey{Namespace: "shop", Host: "a.example"})
+			service, _ := r.snapshot().Service(catalog.ServiceKey{Namespace: "shop", Host: "a.example"})
 			for claim := range serving(service, service) {
 				_, at, _ := strings.Cut(claim, " → ")
 				address := at[:strings.LastIndex(at, ":")]
@@ -729,7 +862,7 @@ func TestNobodyIsAbsentWhileHeld(t *testing.T) {
 		g.Listed("sc")
 		for range rapid.IntRange(1, 3).Draw(rt, "changes") {
 			await(t, "the writer to come to rest", func() error {
-				if s := g.Status(); s.Pending > 0 || !s.Leading || !g.trust.Load().listed["sc"] {
+				if s := g.Status(); s.Pending > 0 || !s.Leading || !g.isJudged() {
 					return fmt.Errorf("%d pending", s.Pending)
 				}
 				return nil

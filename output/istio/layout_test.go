@@ -146,7 +146,10 @@ func TestPlanKeepsItsOrder(t *testing.T) {
 		primed := rapid.Bool().Draw(t, "primed")
 		believed := func(h Observed) bool { return primed || h.Annotations[annotationSources] == "first" }
 		actions := plan(slices.Collect(maps.Values(want)), slices.Collect(maps.Values(have)), func(h Observed) wait {
-			return wait{reason: unlisted(h, func(source string) bool { return primed || source == "first" })}
+			if believed(h) {
+				return wait{}
+			}
+			return wait{reason: "it waits for its source"}
 		})
 		held := false // what is to change, and may not
 		for n, o := range want {

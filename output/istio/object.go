@@ -71,8 +71,9 @@ type Observed struct {
 	Version     string // the API server's resourceVersion
 	Labels      map[string]string
 	Annotations map[string]string
+	host        string // of one that does not tell by an annotation which service it is of
 	spec        fingerprint
-	sockets     []uint64 // of its endpoints, as [socket] has it; see [trust]
+	sockets     []uint64 // of its endpoints, as [source.Socket] has it; see [source.Baseline]
 	members     []member // of the specification, to tell what passes from one object to another
 }
 
@@ -87,6 +88,27 @@ func (o Observed) key() Key {
 		return Key{o.Kind, o.Namespace, o.Annotations[annotationService]}
 	}
 	return Key{o.Kind, o.Namespace, o.Name}
+}
+
+// about is the key that an object speaks of, though it may not be marked so: one
+// that was handed over by its label alone is of the service of its first host.
+func (o Observed) about() Key {
+	key := o.key()
+	if key.Kind == ServiceEntry && key.Name == "" {
+		key.Name = o.host
+	}
+	return key
+}
+
+// firstHost returns the first host of a specification.
+func firstHost(spec any) string {
+	fields, _ := spec.(map[string]any)
+	hosts, _ := fields["hosts"].([]any)
+	if len(hosts) == 0 {
+		return ""
+	}
+	host, _ := hosts[0].(string)
+	return host
 }
 
 // differs says in which way an object is not as it should be; empty if it is.

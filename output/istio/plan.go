@@ -91,16 +91,3 @@ func compare(o Object, h Observed, waits func(Observed) wait) Action {
 	a.Verb, a.Reason = Update, field+" differs"
 	return a
 }
-
-// unlisted says which source an object waits for; empty if it waits for none.
-func unlisted(h Observed, believed func(source string) bool) string {
-	if h.Annotations[annotationSources] == "" && !believed("") {
-		return "it does not say which sources it is made of, and not all of them have been listed yet"
-	}
-	for _, name := range h.sources() {
-		if !believed(name) {
-			return "source " + name + ", which it is made of, has not been listed yet"
-		}
-	}
-	return ""
-}

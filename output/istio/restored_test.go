@@ -26,10 +26,11 @@ func TestWhatWasRestoredTakesNothingAway(t *testing.T) {
 		service("sc", "lost.example"), instance("sc", "lost.example", "10.0.0.9"),
 		service("files", "f.example"), instance("files", "f.example", "10.0.0.5"))
 	old.listed("sc", "files")
-	second := start(t, api, old, func(_ *Config, o *Options) { o.Restored = []string{"sc"} })
+	second := fresh(t, api, old, long, func(_ *Config, o *Options) { o.Restored = []string{"sc"} })
+	second.Listed("files")
 	wants(t, api, "lost.example", "10.0.0.9") // what is missing is made
 	wants(t, api, "f.example", "10.0.0.5")    // others are not concerned
-	settled(t, second)
+	settled(t, second.running)
 	if got := addresses(api, "a.example") + ", " + addresses(api, "young.example"); got != "10.0.0.1 10.0.0.2, 10.0.0.3" {
 		t.Errorf("sc has not been listed, and written is: %s", got)
 	}
@@ -57,7 +58,12 @@ func TestWhatWaitsForASourceGoesWithIt(t *testing.T) {
 	again := newRegistry("sc", "down")
 	again.say(service("down", "x.example"))
 	second := start(t, api, again, func(_ *Config, o *Options) {
-		o.Configured = func(source string) bool { return source != "sc" || !left.Load() }
+		o.Sources = func() []string {
+			if left.Load() {
+				return []string{"down"}
+			}
+			return []string{"sc", "down"}
+		}
 	})
 	settled(t, second)
 	if got := addresses(api, "a.example"); got != "10.0.0.1" {

@@ -3,6 +3,8 @@ package istio
 import (
 	"context"
 	"fmt"
+	"iter"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -36,7 +38,10 @@ func newAPI(t *testing.T) *kubeapi.Server {
 
 // registry is what all sources together say, and who is told.
 type registry struct {
+	mu       sync.Mutex
 	builder  *catalog.Builder
+	names    []string
+	records  map[model.Ref]model.Record
 	revision uint64
 	primed   map[string]bool
 	readers  []*Writer
@@ -44,7 +49,7 @@ type registry struct {
 
 // newRegistry returns a registry of sources, none of which has been listed.
 func newRegistry(sources ...string) *registry {
-	r := &registry{builder: catalog.NewBuilder(sources), primed: map[string]bool{}}
+	r := &registry{names: sources, builder: catalog.NewBuilder(sources), primed: map[string]bool{}, records: map[model.Ref]model.Record{}}
 	for _, name := range sources {
 		r.primed[name] = false
 	}
@@ -53,7 +58,18 @@ func newRegistry(sources ...string) *registry {
 
 // say applies events and tells the readers, and nobody while the registry has none.
 func (r *registry) say(events ...model.Event) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	r.revision++
+	for i, e := range events {
+		switch e := e.(type) {
+		case model.Upsert:
+			e.Record.Revision = r.revision
+			r.records[e.Record.Ref], events[i] = e.Record, e
+		case model.Delete:
+			delete(r.records, e.Record.Ref)
+		}
+	}
 	change := r.builder.Apply(r.revision, events)
 	change.Committed = time.Now()
 	for _, w := range r.readers {
@@ -65,12 +81,17 @@ func (r *registry) say(events ...model.Event) {
 func (r *registry) listed(sources ...string) {
 	var events []model.Event
 	for _, name := range sources {
+		r.mu.Lock()
 		r.primed[name] = true
+		r.mu.Unlock()
 		ref := model.Ref{Kind: model.KindSource, Key: model.Key{Source: name, Name: name}}
 		events = append(events, model.Upsert{Record: model.Record{Ref: ref, Spec: model.SourceMark{}}})
 	}
 	r.say(events...)
 }
+
+// sources are those that there are, in order.
+func (r *registry) sources() []string { return r.names }
 
 func (r *registry) complete() bool {
 	for _, primed := range r.primed {
@@ -79,6 +100,41 @@ func (r *registry) complete() bool {
 		}
 	}
 	return true
+}
+
+// snapshot is what all sources together say now.
+func (r *registry) snapshot() *catalog.Snapshot {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.builder.Snapshot()
+}
+
+// List implements [source.Store].
+func (r *registry) List(f model.Filter) iter.Seq[model.Record] {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var found []model.Record
+	for ref, rec := range r.records {
+		if f.Matches(ref) {
+			found = append(found, rec)
+		}
+	}
+	slices.SortFunc(found, func(a, b model.Record) int { return a.Compare(b.Ref) })
+	return slices.Values(found)
+}
+
+// Commit implements [source.Store].
+func (r *registry) Commit(_ context.Context, c model.Commit) (uint64, error) {
+	var events []model.Event
+	for _, w := range c.Writes {
+		if w.Delete {
+			events = append(events, model.Delete{Record: w.Record})
+		} else {
+			events = append(events, model.Upsert{Record: w.Record})
+		}
+	}
+	r.say(events...)
+	return r.snapshot().Revision, nil
 }
 
 func serviceRef(source, host string) model.Ref {
@@ -140,8 +196,10 @@ func start(t *testing.T, api *kubeapi.Server, r *registry, adapt func(*Config, *
 	if err != nil {
 		t.Fatal(err)
 	}
+	r.mu.Lock()
 	r.readers = append(r.readers, w)
 	w.Publish(r.builder.Snapshot(), catalog.Change{}, r.complete())
+	r.mu.Unlock()
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan struct{})
 	go func() { defer close(ended); w.Run(ctx) }()
@@ -149,6 +207,8 @@ func start(t *testing.T, api *kubeapi.Server, r *registry, adapt func(*Config, *
 	t.Cleanup(stop)
 	return &running{w, cancel, func() {
 		stop()
+		r.mu.Lock()
+		defer r.mu.Unlock()
 		for i := range r.readers {
 			if r.readers[i] == w {
 				r.readers = append(r.readers[:i:i], r.readers[i+1:]...)

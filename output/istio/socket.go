@@ -1,20 +1,6 @@
 package istio
 
-import (
-	"hash/fnv"
-	"strconv"
-)
-
-// socket stands for where an endpoint is served. Two that differ have the same
-// once in a great many API servers.
-func socket(address, network string, port uint32) uint64 {
-	if isUnix(address) {
-		port = 0
-	}
-	h := fnv.New64a()
-	h.Write([]byte(address + "|" + network + "|" + strconv.FormatUint(uint64(port), 10)))
-	return h.Sum64()
-}
+import "github.com/isthmus-mesh/isthmus/source"
 
 // socketsOf returns a socket of each endpoint of a specification, that of the
 // lowest port: endpoints are told apart by it, whatever else is said of them.
@@ -26,7 +12,7 @@ func socketsOf(spec any) []uint64 {
 	for _, endpoint := range endpoints {
 		address, _ := endpoint["address"].(string)
 		network, _ := endpoint["network"].(string)
-		sockets = append(sockets, socket(address, network, lowest(ports, endpoint)))
+		sockets = append(sockets, source.Socket(address, network, lowest(ports, endpoint)))
 	}
 	return sockets
 }

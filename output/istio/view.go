@@ -91,12 +91,16 @@ func shorten(kind Kind, o any) any {
 }
 
 func observedOf(kind Kind, u *unstructured.Unstructured) Observed {
-	return Observed{
+	o := Observed{
 		Ref: Ref{kind, u.GetNamespace(), u.GetName()},
 		UID: string(u.GetUID()), Version: u.GetResourceVersion(),
 		Labels: u.GetLabels(), Annotations: u.GetAnnotations(),
 		spec: fingerprintOf(u.Object["spec"]), sockets: socketsOf(u.Object["spec"]), members: membersOf(u.Object["spec"]),
 	}
+	if o.Annotations[annotationService] == "" {
+		o.host = firstHost(u.Object["spec"])
+	}
+	return o
 }
 
 func indexByKey(o any) ([]string, error) {

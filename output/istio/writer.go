@@ -2,6 +2,7 @@ package istio
 
 import (
 	"context"
+	"crypto/rand"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -19,36 +20,22 @@ import (
 type Options struct {
 	// Instance marks what this Isthmus owns.
 	Instance string
-	// Configured reports whether a source is in the configuration: what only
-	// others have spoken of need not wait for them. Nil means that all are.
-	Configured func(source string) bool
+	// Sources returns the names of those in the configuration that are written:
+	// what only others have spoken of is anybody's at the start, and need not wait
+	// for them later. Nil means that every source is believed to be there.
+	Sources func() []string
 	// Restored names the sources of which the catalog has, at the start, what an
-	// earlier process knew. The API server may know better, so what it has of
-	// them waits for [Writer.Listed].
+	// earlier process knew. What the API server has of them waits for their first
+	// listing, but is not compared with it: who reads them knows better.
 	Restored []string
-	// Supervisor returns who supervises a source; nil if nobody does. The first
-	// listing of a source that is not Restored is compared with what the API
-	// server has of it, and nothing of it is taken away before [Writer.Listed].
-	// Without this function every source is believed as soon as it is primed.
-	Supervisor func(source string) Supervisor
+	// Judge takes what the API server has of a source. Nothing of it is taken away
+	// before it was judged, nor while that is held. Without it every source is
+	// believed as soon as it is primed.
+	Judge source.Judge
 	// Written is told how long after its commit a change had been written; may be nil.
 	Written func(took time.Duration)
 	Log     *slog.Logger // may be nil
 }
-
-// Supervisor is what a writer has to do with a source: see [source.Supervisor].
-type Supervisor interface {
-	// Hold returns which drops are suspicious.
-	Hold() source.Hold
-	// Lacks takes how many endpoints stay though the source does not list them:
-	// until there are none, it is to be listed again. What it loses besides is
-	// part of the whole that was lost while some of these are suspected.
-	Lacks(ctx context.Context, endpoints, suspected int) error
-	// Unread reports whether the last listing left out something that is there.
-	Unread() bool
-}
-
-var _ Supervisor = (*source.Supervisor)(nil)
 
 // Writer writes a catalog to an API server. Make one with [New].
 type Writer struct {
@@ -61,13 +48,19 @@ type Writer struct {
 	changes *controller.Gatherer[Key]
 
 	newest atomic.Pointer[world]
-	trust  atomic.Pointer[trust] // replaced by one goroutine: that of heed, or of Plan
+	trust  atomic.Pointer[trust] // replaced by one goroutine: that of compare, or of Plan
 	primed chan struct{}         // closed with the first world
 	term   atomic.Pointer[controller.Controller[Key]]
 
-	newsMu sync.Mutex // guards news
-	news   news
-	told   chan struct{} // holds a token when there are news
+	baseline string // names what the API server has, to this process alone
+	// offered tells of each source with which others it was, and reported since
+	// when something is held of it. They belong to the goroutine of compare.
+	offered  map[string]map[string]bool
+	reported map[string]time.Time
+
+	newsMu sync.Mutex    // guards left
+	left   []string      // sources that have left, and are not looked at yet
+	told   chan struct{} // holds a token when there are news of the sources
 
 	ledger ledger
 }
@@ -95,10 +88,10 @@ func newWriter(c Config, o Options, target *rest.Config) (*Writer, error) {
 	}
 	w := &Writer{
 		config: c, options: o, log: o.Log.With("output", "istio"), primed: make(chan struct{}), told: make(chan struct{}, 1),
+		baseline: "istio/" + rand.Text()[:8], offered: map[string]map[string]bool{}, reported: map[string]time.Time{},
 	}
 	w.ledger.init()
-	w.trust.Store(&trust{listed: map[string]bool{}, restored: o.Restored})
-	w.takeNews()
+	w.trust.Store(&trust{restored: o.Restored, left: map[string]bool{}})
 	var err error
 	open := func() error { return nil }
 	if c.LeaderElection.Enabled {
@@ -133,11 +126,14 @@ func (w *Writer) Publish(s *catalog.Snapshot, change catalog.Change, complete bo
 		close(w.primed)
 		return // each term begins with everything
 	}
+	if change.Primed || change.Judged || complete != before.complete {
+		w.wake()
+	}
 	if w.term.Load() == nil {
 		return
 	}
 	keys := w.concerned(before.Snapshot, s, change)
-	if change.Primed || complete != before.complete {
+	if change.Primed || change.Judged || complete != before.complete {
 		// What waited for a source need not wait any longer.
 		w.enqueue(controller.Low, w.keys())
 	}
@@ -168,7 +164,7 @@ func (w *Writer) Run(ctx context.Context) {
 	defer parts.Wait()
 	parts.Go(func() { w.view.run(klog.NewContext(ctx, klogTo(w.log))) })
 	parts.Go(func() { w.changes.Run(ctx) })
-	parts.Go(func() { w.heed(ctx) })
+	parts.Go(func() { w.compare(ctx) })
 	if w.leader == nil {
 		w.write(ctx)
 		return

@@ -1,0 +1,185 @@
+package istio
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	"github.com/isthmus-mesh/isthmus/source"
+)
+
+// Left says that a source is not in the configuration any more, or that what is
+// by its name is another one: nothing has to wait for it. It does not block.
+func (w *Writer) Left(source string) {
+	w.newsMu.Lock()
+	w.left = append(w.left, source)
+	w.newsMu.Unlock()
+	w.wake()
+}
+
+// wake has the marks of the sources looked at.
+func (w *Writer) wake() {
+	select {
+	case w.told <- struct{}{}:
+	default: // it will be looked at
+	}
+}
+
+// compare hands over what the API server has of each source, whether or not this
+// replica writes: the next leader knows by itself what was confirmed.
+func (w *Writer) compare(ctx context.Context) {
+	if !w.waitPrimed(ctx) {
+		return
+	}
+	for {
+		w.takeLeave()
+		w.offer(ctx)
+		w.report()
+		select {
+		case <-ctx.Done():
+			return
+		case <-w.told:
+		}
+	}
+}
+
+// takeLeave takes note of the sources that have left. Should one come back, it
+// is another, and has to be listed first.
+func (w *Writer) takeLeave() {
+	w.newsMu.Lock()
+	left := w.left
+	w.left = nil
+	w.newsMu.Unlock()
+	if len(left) == 0 {
+		return
+	}
+	before := w.trust.Load()
+	t := &trust{left: maps.Clone(before.left)}
+	t.restored = slices.DeleteFunc(slices.Clone(before.restored), func(name string) bool { return slices.Contains(left, name) })
+	for _, name := range left {
+		t.left[name] = true
+		delete(w.offered, name)
+	}
+	w.trust.Store(t)
+	w.review()
+}
+
+// offer hands over what has not been yet: of each source that has been listed,
+// what is of no others, and what is of others as soon as they have been listed too.
+func (w *Writer) offer(ctx context.Context) {
+	if w.options.Judge == nil {
+		return
+	}
+	world := w.look()
+	judged := map[string][]string{} // by source: with which others
+	for _, name := range w.sources() {
+		if j, ok := w.judgement(world, name); ok {
+			judged[name] = j.With
+		} else if _, marked := world.Mark(name); !marked {
+			delete(w.offered, name)
+		}
+	}
+	for _, name := range w.sources() {
+		if _, marked := world.Mark(name); !marked {
+			continue
+		}
+		before := w.offered[name]
+		var with []string
+		for other := range judged {
+			if other != name && !before[other] {
+				with = append(with, other)
+			}
+		}
+		if before != nil && len(with) == 0 {
+			continue
+		}
+		slices.Sort(with)
+		b := source.Baseline{Name: w.baseline, Source: name, With: with, Where: "that are written here"}
+		if !slices.Contains(world.trust.restored, name) {
+			b.Objects = w.objects(world, name, before, with)
+		}
+		if w.options.Judge.Offer(ctx, b) != nil {
+			return // it is over
+		}
+		if before == nil {
+			before = map[string]bool{name: true}
+			w.offered[name] = before
+		}
+		for _, other := range with {
+			before[other] = true
+		}
+	}
+}
+
+// objects are those of a source that are of no others than some, and were not
+// handed over with those of before.
+func (w *Writer) objects(world *world, name string, before map[string]bool, with []string) (list []source.BaselineObject) {
+	for key := range w.view.keys() {
+		for _, o := range w.view.of(key) {
+			names, _ := w.speakers(world, o)
+			fresh := before == nil
+			known := slices.Contains(names, name)
+			for _, other := range names {
+				now := slices.Contains(with, other)
+				fresh = fresh || now
+				known = known && (now || before[other] || other == name)
+			}
+			if known && fresh {
+				item := subjectOf(o.about())
+				list = append(list, source.BaselineObject{
+					Kind: item.Kind, Namespace: item.Namespace, Name: item.Name, Object: o.about().String(), Endpoints: o.sockets,
+				})
+			}
+		}
+	}
+	return list
+}
+
+// report logs once what begins to be left in the API server, and what need not
+// stay any more.
+func (w *Writer) report() {
+	world := w.look()
+	for _, name := range w.sources() {
+		drops, since, reason := w.heldOf(world, name)
+		was, held := w.reported[name]
+		switch {
+		case drops > 0 && (!held || !was.Equal(since)):
+			w.log.Warn("a suspicious first listing: what it lacks is left in the API server", "source", name, "drops", drops, "reason", reason)
+			w.reported[name] = since
+		case drops == 0 && held:
+			w.log.Info("what was left in the API server need not stay any more", "source", name)
+			delete(w.reported, name)
+		}
+	}
+}
+
+// settled reports whether everything was decided that can be, of the sources
+// that have been listed.
+func (w *Writer) settled(world *world) bool {
+	var listed []string
+	for _, name := range w.sources() {
+		if _, ok := world.Mark(name); ok {
+			listed = append(listed, name)
+		}
+	}
+	return !slices.ContainsFunc(listed, func(name string) bool {
+		j, _ := w.judgement(world, name)
+		return slices.ContainsFunc(listed, func(other string) bool { return !slices.Contains(j.With, other) })
+	})
+}
+
+// awaitJudgement waits until everything is decided: for a rehearsal, which looks once.
+func (w *Writer) awaitJudgement(ctx context.Context) error {
+	if w.options.Judge == nil {
+		return nil
+	}
+	for !w.settled(w.look()) {
+		w.offer(ctx)
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-w.told:
+		}
+	}
+	return nil
+}

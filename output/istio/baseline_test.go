@@ -1,0 +1,79 @@
+package istio
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/isthmus-mesh/isthmus/internal/testkit/kubeapi"
+)
+
+// Objects that were handed over by their label alone may be of any source. So
+// none of them goes before all have been listed, and what nobody lists is held
+// as what is missing of each.
+func TestHandedOverByLabelAloneIsJudgedWithEverySource(t *testing.T) {
+	t.Parallel()
+	api, r := newAPI(t), newRegistry("sc", "files")
+	for _, host := range hosts(0, 20) {
+		o := handedOver(host)
+		spec, _ := o["spec"].(kubeapi.Object)
+		spec["ports"] = []any{kubeapi.Object{"number": 80, "name": "http"}}
+		api.Put(entries+host, o)
+	}
+	for i, source := range []string{"sc", "sc", "files", "files"} {
+		r.say(service(source, hostOf(i)), instance(source, hostOf(i), "10.0.0.1"))
+	}
+	r.listed("sc", "files")
+	g := fresh(t, api, r, long, nil)
+	g.Listed("sc")
+	await(t, "the first to be judged", func() error { return g.awaits("sc") })
+	g.deleted()
+	g.Listed("files")
+	g.lacks(16)
+	if h := g.holds(hosts(4, 16)...); h.Endpoints != 1 || !strings.Contains(h.Reason, "source files since the start lacks 16 of the 18 endpoints") {
+		t.Errorf("%s is held: %d endpoints, %s", h.Name, h.Endpoints, h.Reason)
+	}
+	g.Released("files")
+	g.deleted()
+	g.Released("sc")
+	g.holds()
+	g.deleted(hosts(4, 16)...)
+}
+
+// A source that was given another name while nothing ran lists under that what
+// it listed before: nothing goes.
+func TestSourceRenamedWhileStoppedTakesNothingAway(t *testing.T) {
+	t.Parallel()
+	api, r := newAPI(t), newRegistry("sc")
+	written(t, api, []string{"old"}, fleet("old", 0, 20, 2)...)
+	r.say(fleet("sc", 0, 20, 2)...)
+	r.listed("sc")
+	g := fresh(t, api, r, long, nil)
+	g.Listed("sc")
+	g.lacks(0)
+	g.holds()
+	g.deleted()
+}
+
+// What it does not list goes only when that is confirmed, and not before it has
+// been listed at all.
+func TestWhatARenamedSourceLacksIsHeld(t *testing.T) {
+	t.Parallel()
+	api, r := newAPI(t), newRegistry("sc")
+	written(t, api, []string{"old"}, fleet("old", 0, 20, 2)...)
+	r.say(fleet("sc", 0, 1, 2)...)
+	r.listed("sc")
+	g := fresh(t, api, r, brief, nil)
+	if h := g.holds(hosts(0, 20)...); !strings.Contains(h.Reason, "source old, which it is made of, is not configured") {
+		t.Errorf("%s is held: %s", h.Name, h.Reason)
+	}
+	g.Listed("sc")
+	g.lacks(38)
+	g.holds(hosts(1, 19)...)
+	g.list()
+	g.lacks(38)
+	g.deleted()
+	g.list()
+	g.lacks(0)
+	g.holds()
+	g.deleted(hosts(1, 19)...)
+}
