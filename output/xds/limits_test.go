@@ -19,6 +19,7 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/internal/testkit/xdsclient"
 	"github.com/isthmus-mesh/isthmus/output/xds"
+	"github.com/isthmus-mesh/isthmus/push"
 )
 
 func numbered(n int) []string {
@@ -300,4 +301,32 @@ func TestClientThatRefusesEverythingIsSlowed(t *testing.T) {
 		}
 	}
 	reader.AwaitHeld(eds, clusterOf(probe))
+}
+
+// What the streams of one identity ask for is bounded in bytes together, and so
+// is what all of them do; who asks for too much is told so, and others are served.
+func TestNamesOfOneIdentityAreBudgeted(t *testing.T) {
+	const names, size = 100, 100
+	budget := push.Holdings{Each: names * 2 * (size + 100), Total: names * 3 * (size + 100)}
+	r := newSecured(t, setup{engine: push.Config{Holdings: budget}}, true)
+	ask := func(account string) raw {
+		config := r.ca.Client(r.ca.Issue(account, "spiffe://cluster.local/ns/shop/sa/"+account))
+		s := openRaw(t, r.over(config), adsDelta)
+		list := make([]string, names)
+		for i := range list {
+			list[i] = fmt.Sprintf("%0*d", size, i)
+		}
+		s.say(&discoveryv3.DeltaDiscoveryRequest{Node: rawNode, TypeUrl: eds, ResourceNamesSubscribe: list})
+		return s
+	}
+	for range 2 {
+		ask("one").delta()
+	}
+	if err := ask("one").end(); status.Code(err) != codes.ResourceExhausted || !strings.Contains(err.Error(), "sa/one") {
+		t.Errorf("a third stream of one identity: %v", err)
+	}
+	ask("other").delta()
+	if err := ask("third").end(); status.Code(err) != codes.ResourceExhausted || !strings.Contains(err.Error(), "all clients") {
+		t.Errorf("a stream beyond the budget of all: %v", err)
+	}
 }
