@@ -36,7 +36,7 @@ func (s *Subscriber) assemble(t *turn, typ Type) {
 	case i.rests():
 		i.cover(t.step)
 		return
-	case i.blocks(), i.guarded(t, info, w):
+	case i.blocks(), i.guarded(info, w):
 		return
 	}
 	d := &draft{interest: i, turn: t, info: info, world: w, view: i.view.View, out: &Response{Type: typ, Mode: i.mode}, covers: t.step}
@@ -87,7 +87,7 @@ func (d *draft) empty() bool {
 // listed. A subscriber that resumes would take what is not in it for gone, and
 // what it holds may be what a source is yet to say. It is safe if everything it
 // asks for is there, or if what is there is all it holds.
-func (i *interest) guarded(t *turn, info *typeInfo, w World) bool {
+func (i *interest) guarded(info *typeInfo, w World) bool {
 	if !i.full || i.claim == nil || *i.claim == (Version{}) || w.Complete() {
 		i.guard = false
 		return false

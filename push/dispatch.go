@@ -44,7 +44,7 @@ func (e *Engine) dispatch(p *Producer, u Update) {
 	e.steps++
 	before := p.world.Swap(&u.World)
 	if before == nil {
-		e.begin(p)
+		e.begin()
 		return
 	}
 	old, now := *before, u.World
@@ -71,7 +71,7 @@ func (e *Engine) dispatch(p *Producer, u Update) {
 }
 
 // begin opens the types of a producer that has published its first world.
-func (e *Engine) begin(p *Producer) {
+func (e *Engine) begin() {
 	if !slices.ContainsFunc(e.producers, func(other *Producer) bool { return other.world.Load() == nil }) {
 		close(e.primed)
 	}

@@ -3,6 +3,7 @@ package push
 import (
 	"fmt"
 	"iter"
+	"maps"
 	"slices"
 	"strconv"
 	"sync/atomic"
@@ -70,10 +71,7 @@ func (notes) Complete() bool { return true }
 func (w *notes) step(put []*note, gone ...noteSlot) Update {
 	next := notes{view: w.view, looked: w.looked}
 	for _, row := range w.rows {
-		next.rows = append(next.rows, map[string]*note{})
-		for name, n := range row {
-			next.rows[len(next.rows)-1][name] = n
-		}
+		next.rows = append(next.rows, maps.Clone(row))
 	}
 	u := Update{}
 	for _, n := range put {
@@ -216,7 +214,9 @@ func TestReferencesGoByTheNamesOfTheResource(t *testing.T) {
 		w := newNotes(5)
 		p.Publish(w.step([]*note{
 			{clusters, "c", "1", map[string][]string{"assignment": {"eds-of-c"}, "secret": {"key"}}},
-			{assignments, "eds-of-c", "1", nil}, {assignments, "other", "1", nil}, {secrets, "key", "1", nil},
+			{assignments, "eds-of-c", "1", nil},
+			{assignments, "other", "1", nil},
+			{secrets, "key", "1", nil},
 			{routes, "r", "1", to("cluster", "c")},
 		}))
 		s := deltaClient(e, Client{}, clusters, assignments, routes, secrets)
@@ -246,8 +246,10 @@ func TestNACKHoldsBackItsOwnServiceOnly(t *testing.T) {
 		s := deltaClient(e, Client{}, clusters, routes, tables)
 		s.said(e)
 		p.Publish(w.step([]*note{
-			{clusters, "bad", "1", nil}, {clusters, "good", "1", nil},
-			{routes, "to-bad", "1", to("cluster", "bad")}, {routes, "to-good", "1", to("cluster", "good")},
+			{clusters, "bad", "1", nil},
+			{clusters, "good", "1", nil},
+			{routes, "to-bad", "1", to("cluster", "bad")},
+			{routes, "to-good", "1", to("cluster", "good")},
 			{tables, "all", "1", to("cluster", "bad", "good")},
 		}))
 		var got []string

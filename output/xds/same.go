@@ -48,10 +48,10 @@ func digest(seed maphash.Seed, text []byte) (sum uint64, typeURL []byte) {
 	var h maphash.Hash
 	h.SetSeed(seed)
 	for number, f := range fields(text) {
-		switch number {
-		case fieldNames:
+		if number == fieldNames {
 			_, _ = h.Write(f.whole) // never fails
-		case fieldRequestType:
+		}
+		if number == fieldRequestType {
 			typeURL, _ = protowire.ConsumeBytes(f.value)
 		}
 	}

@@ -111,7 +111,6 @@ func (s *Server) transport() []grpc.ServerOption {
 		grpc.ConnectionTimeout(s.limits.Handshake),
 		grpc.ReadBufferSize(buffers),
 		grpc.WriteBufferSize(buffers),
-		grpc.SharedWriteBuffer(true), // most connections have nothing to write at a time
 		grpc.StaticStreamWindowSize(window),
 		grpc.StaticConnWindowSize(window),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: pingsFrom, PermitWithoutStream: true}),
