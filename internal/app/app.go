@@ -86,7 +86,7 @@ func assemble(ctx context.Context, c *config.Config, version string, log *slog.L
 		Order: xds.Order(), Frame: xds.Frame, Sent: timed.sent("xds"), Accepted: timed.accepted("xds"),
 		Log: a.log.With("output", "xds"),
 	})
-	a.services = a.engine.Produce(envoy.Types(nil))
+	a.services = a.engine.Produce(envoy.Types(debounceOf(c)))
 	a.gate = a.newGate(c, timed)
 	if err := errors.Join(a.offerXDS(c, version, metrics), a.offerIstio(c, timed, metrics)); err != nil {
 		return nil, err

@@ -12,6 +12,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/internal/certs"
 	"github.com/isthmus-mesh/isthmus/output/envoy"
 	"github.com/isthmus-mesh/isthmus/output/xds"
+	"github.com/isthmus-mesh/isthmus/push"
 )
 
 // offerXDS makes the server of the output xds.
@@ -45,6 +46,14 @@ func (a *App) offerXDS(c *config.Config, version string, metrics *prometheus.Reg
 	measureCauses(metrics, "streams_rejected", "Streams and connections that were not served, or not any longer.", a.xds.Rejected)
 	measureCauses(metrics, "requests_delayed", "Requests that had to wait because their stream says too much.", a.xds.Delayed)
 	return nil
+}
+
+// debounceOf is how long changes of a type wait; nil if there is no output xds.
+func debounceOf(c *config.Config) func(typeURL string, m push.Mode) push.Debounce {
+	if c.Outputs.XDS == nil {
+		return nil
+	}
+	return c.Outputs.XDS.Debounce.Of
 }
 
 // measureCauses shows a count for each cause.

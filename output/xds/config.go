@@ -26,6 +26,7 @@ type Config struct {
 	// MaxConnectionAge ends connections when they are that old, give or take a
 	// tenth, so that clients spread anew over replicas; zero never does.
 	MaxConnectionAge time.Duration `json:"maxConnectionAge"`
+	Debounce         Debounces     `json:"debounce"`
 }
 
 // TLS says what the listener shows, and what it demands of clients.
@@ -54,6 +55,9 @@ func (c Config) Validate() error {
 		return fmt.Errorf("maxConnectionAge: %s is too short to serve anybody; give at least 1m, or 0 for no limit", c.MaxConnectionAge)
 	}
 	if err := c.TLS.validate(); err != nil {
+		return err
+	}
+	if err := c.Debounce.validate(); err != nil {
 		return err
 	}
 	if c.Listen == "" {

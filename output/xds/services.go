@@ -16,24 +16,32 @@ type service struct {
 	typeURL             string // of its only type; empty if it carries all
 }
 
+// Names of the types that have a service of their own.
+const (
+	clusterURL  = "type.googleapis.com/envoy.config.cluster.v3.Cluster"
+	endpointURL = "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment"
+	listenerURL = "type.googleapis.com/envoy.config.listener.v3.Listener"
+	routeURL    = "type.googleapis.com/envoy.config.route.v3.RouteConfiguration"
+)
+
 var services = []service{
 	{"envoy.service.discovery.v3.AggregatedDiscoveryService", "StreamAggregatedResources", "DeltaAggregatedResources", ""},
-	{"envoy.service.cluster.v3.ClusterDiscoveryService", "StreamClusters", "DeltaClusters", "type.googleapis.com/envoy.config.cluster.v3.Cluster"},
-	{"envoy.service.endpoint.v3.EndpointDiscoveryService", "StreamEndpoints", "DeltaEndpoints", "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment"},
-	{"envoy.service.listener.v3.ListenerDiscoveryService", "StreamListeners", "DeltaListeners", "type.googleapis.com/envoy.config.listener.v3.Listener"},
-	{"envoy.service.route.v3.RouteDiscoveryService", "StreamRoutes", "DeltaRoutes", "type.googleapis.com/envoy.config.route.v3.RouteConfiguration"},
+	{"envoy.service.cluster.v3.ClusterDiscoveryService", "StreamClusters", "DeltaClusters", clusterURL},
+	{"envoy.service.endpoint.v3.EndpointDiscoveryService", "StreamEndpoints", "DeltaEndpoints", endpointURL},
+	{"envoy.service.listener.v3.ListenerDiscoveryService", "StreamListeners", "DeltaListeners", listenerURL},
+	{"envoy.service.route.v3.RouteDiscoveryService", "StreamRoutes", "DeltaRoutes", routeURL},
 }
 
 // Order is the order in which types reach a client, that of the protocol's
 // document: what is referred to before what refers to it.
 func Order() []string {
 	return []string{
-		"type.googleapis.com/envoy.config.cluster.v3.Cluster",
-		"type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment",
+		clusterURL,
+		endpointURL,
 		"type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret",
-		"type.googleapis.com/envoy.config.listener.v3.Listener",
+		listenerURL,
 		"type.googleapis.com/envoy.config.route.v3.ScopedRouteConfiguration",
-		"type.googleapis.com/envoy.config.route.v3.RouteConfiguration",
+		routeURL,
 		"type.googleapis.com/envoy.config.route.v3.VirtualHost",
 	}
 }

@@ -1,0 +1,75 @@
+package xds
+
+import (
+	"fmt"
+
+	"github.com/isthmus-mesh/isthmus/push"
+)
+
+// Debounces delay changes, by type. Nothing is delayed unless it is said here:
+// a client that is busy takes the newest when it is ready, which batches better.
+type Debounces struct {
+	Clusters  ByMode `json:"clusters"`
+	Endpoints ByMode `json:"endpoints"`
+	Listeners ByMode `json:"listeners"`
+	Routes    ByMode `json:"routes"`
+}
+
+// ByMode is a debounce for each of the two ways to take a type.
+type ByMode struct {
+	StateOfTheWorld push.Debounce `json:"stateOfTheWorld"`
+	Delta           push.Debounce `json:"delta"`
+}
+
+// rows gives the debounces by field and by the type's name in the protocol.
+func (d Debounces) rows() []struct {
+	field, typeURL string
+	ByMode
+} {
+	return []struct {
+		field, typeURL string
+		ByMode
+	}{
+		{"clusters", clusterURL, d.Clusters},
+		{"endpoints", endpointURL, d.Endpoints},
+		{"listeners", listenerURL, d.Listeners},
+		{"routes", routeURL, d.Routes},
+	}
+}
+
+// Of is the debounce of a type, given by its name in the protocol, for those who
+// take it in a mode.
+func (d Debounces) Of(typeURL string, m push.Mode) push.Debounce {
+	for _, row := range d.rows() {
+		switch {
+		case row.typeURL != typeURL:
+		case m == push.Delta:
+			return row.Delta
+		default:
+			return row.StateOfTheWorld
+		}
+	}
+	return push.Debounce{}
+}
+
+func (d Debounces) validate() error {
+	for _, row := range d.rows() {
+		if err := check("debounce."+row.field+".stateOfTheWorld", row.StateOfTheWorld); err != nil {
+			return err
+		}
+		if err := check("debounce."+row.field+".delta", row.Delta); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func check(field string, d push.Debounce) error {
+	switch {
+	case d.Quiet < 0 || d.Max < 0 || d.Events < 0:
+		return fmt.Errorf("%s: must not be below zero; give such as {quiet: 1s, max: 10s, events: 1000}", field)
+	case d.Quiet == 0 && (d.Max > 0 || d.Events > 0):
+		return fmt.Errorf("%s.quiet: missing; without it nothing waits, so max and events have no effect", field)
+	}
+	return nil
+}
