@@ -83,6 +83,15 @@ func (s *store) comeBack(i *isthmus) {
 		}
 		return err
 	})
+	// Else Envoy may come back before it has read what changed while it stood
+	// still, and is sent that twice: as it was, and as it is.
+	await(s, i.Name+" to read what changed meanwhile", func() error {
+		const endpoints = "isthmus_catalog_endpoints"
+		if has, is := i.Metric(endpoints, ""), s.other(i).Metric(endpoints, ""); has != is {
+			return fmt.Errorf("it has %.0f endpoints, the other %.0f", has, is)
+		}
+		return nil
+	})
 }
 
 // clustersVersion is a hash of the version that all clusters were last sent as.
