@@ -44,7 +44,9 @@ func TestPoint67_ClientsThatNeverRead(t *testing.T) {
 		}
 		change(i)
 	}
-	if after := heap(); after > before+2<<20 {
+	// What was sent and not read would be 36 MB; pools and the race detector's
+	// own come and go by some megabytes.
+	if after := heap(); after > before+4<<20 {
 		t.Errorf("the heap grew from %d to %d bytes in %d changes", before, after, changes)
 	}
 	waiting := 0
