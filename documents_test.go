@@ -90,7 +90,7 @@ func TestOperatorsPageExplainsEveryState(t *testing.T) {
 		{"source/status.go", "State"},
 		{"push/status.go", ""},
 		{"admin/config.go", "Config"},
-		{"admin/writers.go", "Writer"},
+		{"output/report.go", "Writer"},
 	} {
 		found := constants(t, words.file, words.prefix)
 		if len(found) < 2 {

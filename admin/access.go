@@ -14,6 +14,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/isthmus-mesh/isthmus/internal/certs"
 	"github.com/isthmus-mesh/isthmus/internal/loopback"
 )
 
@@ -22,8 +23,10 @@ type Access struct {
 	// AllowedHosts are names, with a port or without, by which requests may call
 	// this server, beside those of loopback and the address they were sent to.
 	AllowedHosts []string
-	// TLS, if set, is what every connection begins with.
-	TLS *tls.Config
+	// TLS, if set, is what every connection begins with, and Certificates has what
+	// it shows, to be measured.
+	TLS          *tls.Config
+	Certificates *certs.Keeper
 	// Token, if set, reads what requests have to bear as it is now. An error
 	// turns everybody away.
 	Token func() (string, error)

@@ -57,19 +57,19 @@ func (s *Server) release(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *Server) services(w http.ResponseWriter, _ *http.Request) {
-	list := []Service{}
+	list, outputs := []Service{}, s.parts.served()
 	for service := range s.parts.Snapshot().Services() {
-		list = append(list, s.serviceShape(service, s.unserved(service)))
+		list = append(list, serviceShape(service, outputs, unservedOf(service, outputs)))
 	}
 	s.reply(w, list)
 }
 
 func (s *Server) service(w http.ResponseWriter, r *http.Request) {
 	host, now := r.PathValue("host"), time.Now()
-	list := []Service{}
+	list, outputs := []Service{}, s.parts.served()
 	for service := range s.parts.Snapshot().ByHost(host) {
-		unserved := s.unserved(service)
-		shape := s.serviceShape(service, unserved)
+		unserved := unservedOf(service, outputs)
+		shape := serviceShape(service, outputs, unserved)
 		shape.Records = contributors(service, now)
 		shape.Instances = instances(service, unserved)
 		list = append(list, shape)
@@ -81,7 +81,7 @@ func (s *Server) service(w http.ResponseWriter, r *http.Request) {
 	s.reply(w, list)
 }
 
-func (s *Server) serviceShape(service *catalog.Service, unserved unserved) Service {
+func serviceShape(service *catalog.Service, outputs []served, unserved unserved) Service {
 	healthy, total := service.Counts()
 	out := Service{
 		Host: service.Key.Host, Namespace: service.Key.Namespace, Resolution: string(service.Resolution),
@@ -94,10 +94,10 @@ func (s *Server) serviceShape(service *catalog.Service, unserved unserved) Servi
 	for _, c := range service.Conflicts {
 		out.Conflicts = append(out.Conflicts, Conflict{c.Field, c.Kept.String(), c.Lost.String(), c.Reason})
 	}
-	for _, o := range s.parts.Outputs {
+	for _, o := range outputs {
 		for _, kind := range o.Kinds {
 			if reason := o.NotOffered(service, kind); reason != "" {
-				out.NotOffered = append(out.NotOffered, NotOffered{o.Name, kind, reason})
+				out.NotOffered = append(out.NotOffered, NotOffered{o.name, kind, reason})
 			}
 		}
 	}
@@ -147,9 +147,9 @@ func localityText(l model.Locality) string {
 func (s *Server) clients(w http.ResponseWriter, _ *http.Request) {
 	now := time.Now()
 	list := []Client{}
-	for _, o := range s.parts.Outputs {
+	for _, o := range s.parts.served() {
 		for _, c := range o.Engine.Clients() {
-			list = append(list, clientShape(o.Name, c, now))
+			list = append(list, clientShape(o.name, c, now))
 		}
 	}
 	s.reply(w, list)

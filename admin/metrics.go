@@ -70,16 +70,16 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	gauge(catalogEndpoints, float64(snapshot.Totals().Endpoints))
 	gauge(catalogRevision, float64(snapshot.Revision))
 	c.parts.Config().collect(ch)
-	for _, o := range c.parts.Outputs {
-		gauge(clients, float64(o.Engine.Len()), o.Name)
+	for _, o := range c.parts.served() {
+		gauge(clients, float64(o.Engine.Len()), o.name)
 		for _, n := range o.Engine.Counts() {
-			counter(pushResponses, n.Responses, o.Name, n.Type)
-			counter(pushResources, n.Resources, o.Name, n.Type)
-			counter(pushBytes, n.Bytes, o.Name, n.Type)
-			counter(refusals, n.Refusals, o.Name, n.Type)
+			counter(pushResponses, n.Responses, o.name, n.Type)
+			counter(pushResources, n.Resources, o.name, n.Type)
+			counter(pushBytes, n.Bytes, o.name, n.Type)
+			counter(refusals, n.Refusals, o.name, n.Type)
 		}
 		for _, p := range o.Engine.Panics() {
-			counter(panics, p.Count, o.Name, p.Where)
+			counter(panics, p.Count, o.name, p.Where)
 		}
 	}
 }

@@ -20,7 +20,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/internal/loopback"
 	"github.com/isthmus-mesh/isthmus/internal/plain"
-	"github.com/isthmus-mesh/isthmus/push"
+	"github.com/isthmus-mesh/isthmus/output"
 	"github.com/isthmus-mesh/isthmus/source"
 )
 
@@ -29,9 +29,8 @@ type Parts struct {
 	// Sources are those there are now, in the order of the configuration.
 	Sources  func() []*source.Supervisor
 	Snapshot func() *catalog.Snapshot
-	Outputs  []Output
-	// Writers are the outputs that write into another system.
-	Writers func() []Writer
+	// Outputs yields how each stands, by its key in the configuration.
+	Outputs iter.Seq2[string, output.Report]
 	// Config says how far the configuration file has been taken over.
 	Config func() Config
 	// Missing says what readiness waits for, one sentence each.
@@ -47,18 +46,6 @@ type Parts struct {
 	Log     *slog.Logger
 }
 
-// Output is an output that has clients.
-type Output struct {
-	Name   string // as in the configuration
-	Engine *push.Engine
-	// NotOffered says why clients of a kind do not get a service; empty if they do.
-	NotOffered func(s *catalog.Service, kind string) string
-	// Unserved yields the healthy endpoints that no client of any kind is given
-	// although the service is offered, and why.
-	Unserved func(s *catalog.Service) iter.Seq2[catalog.EndpointID, string]
-	Kinds    []string // of clients
-}
-
 // Server is the admin HTTP server. Make one with [New].
 type Server struct {
 	parts   Parts
@@ -72,7 +59,7 @@ func New(parts Parts) *Server {
 		parts.Log = slog.New(slog.DiscardHandler)
 	}
 	s := &Server{parts: parts}
-	parts.Metrics.MustRegister(&collector{parts})
+	parts.Metrics.MustRegister(&collector{parts}, measures{parts})
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /livez", s.livez)
 	mux.HandleFunc("GET /readyz", s.readyz)
@@ -143,10 +130,10 @@ func (s *Server) readyz(w http.ResponseWriter, r *http.Request) {
 	if s.parts.Store != nil {
 		say(w, "store: %s", s.parts.Store())
 	}
-	for _, o := range s.parts.Outputs {
+	for _, o := range s.parts.served() {
 		for _, p := range o.Engine.Panics() {
 			if p.Count > 0 {
-				say(w, "output %s: %d panics in a %s, the last %s ago: %s; please report it with the log", o.Name, p.Count, p.Where, age(now, p.Last), p.Text)
+				say(w, "output %s: %d panics in a %s, the last %s ago: %s; please report it with the log", o.name, p.Count, p.Where, age(now, p.Last), p.Text)
 			}
 		}
 	}

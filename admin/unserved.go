@@ -5,11 +5,11 @@ import "github.com/isthmus-mesh/isthmus/catalog"
 // unserved says why endpoints of one service are given to no client.
 type unserved map[catalog.EndpointID]string
 
-// unserved asks the outputs. Where several leave an endpoint out, the first
+// unservedOf asks the outputs. Where several leave an endpoint out, the first
 // one's reason is shown.
-func (s *Server) unserved(service *catalog.Service) unserved {
+func unservedOf(service *catalog.Service, outputs []served) unserved {
 	var found unserved
-	for _, o := range s.parts.Outputs {
+	for _, o := range outputs {
 		for id, reason := range o.Unserved(service) {
 			if found == nil { // most services have none
 				found = unserved{}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -39,21 +38,22 @@ type AdminTLS struct {
 // Validate reports, with the field, what is wrong in the configuration itself.
 // It does not look at the disk.
 func (a Admin) Validate() error {
-	if _, _, err := net.SplitHostPort(a.Listen); err != nil {
-		return fmt.Errorf("listen: %q is not a host and port such as 127.0.0.1:8080", a.Listen)
+	var errs []error
+	if err := loopback.ValidListen(a.Listen); err != nil {
+		errs = append(errs, fmt.Errorf("listen: %w; give such as 127.0.0.1:8080", err))
 	}
 	for i, host := range a.AllowedHosts {
 		if !isHost(host) {
-			return fmt.Errorf("allowedHosts[%d]: %q is not a name such as isthmus.example.com, with a port or without; each name is written out", i, host)
+			errs = append(errs, fmt.Errorf("allowedHosts[%d]: %q is not a name such as isthmus.example.com, with a port or without; each name is written out", i, host))
 		}
 	}
 	switch {
 	case a.TLS.CertFile == "" && a.TLS.KeyFile != "":
-		return errors.New("tls.certFile: missing beside keyFile; name the certificate that the listener shows")
+		errs = append(errs, errors.New("tls.certFile: missing beside keyFile; name the certificate that the listener shows"))
 	case a.TLS.CertFile != "" && a.TLS.KeyFile == "":
-		return errors.New("tls.keyFile: missing beside certFile; name the key of the certificate")
+		errs = append(errs, errors.New("tls.keyFile: missing beside certFile; name the key of the certificate"))
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
 // isHost reports whether a text is a host of a URL and nothing else.
@@ -65,14 +65,12 @@ func isHost(host string) bool {
 // Check reports, with the field, what is wrong with the files that the
 // configuration names.
 func (a Admin) Check() error {
-	if _, err := a.Certificates(nil); err != nil {
+	_, err := a.Certificates(nil)
+	if a.TokenFile == "" {
 		return err
 	}
-	if a.TokenFile == "" {
-		return nil
-	}
-	_, err := a.Token()
-	return err
+	_, missing := a.Token()
+	return errors.Join(err, missing)
 }
 
 // Certificates returns what the listener shows; nil without TLS. It fails if

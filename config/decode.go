@@ -3,7 +3,6 @@ package config
 import (
 	"fmt"
 	"reflect"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -13,6 +12,7 @@ import (
 
 // decoder fills structures from a document and collects what does not fit.
 type decoder struct {
+	kinds    Kinds
 	lookup   func(string) (string, bool)
 	problems []Problem
 }
@@ -21,6 +21,14 @@ type decoder struct {
 // since it stands in a list or may be left out. It is asked for them before it
 // is filled.
 type defaulter interface{ SetDefaults() }
+
+// extensible is a structure, or what stands for one, that has more keys than its
+// own fields: one for each kind of something.
+type extensible interface {
+	keys(kinds Kinds) []string
+	// settings makes what a key is filled into.
+	settings(kinds Kinds, key string) (into any, known bool)
+}
 
 func (d *decoder) complain(n *yamlpos.Node, line int, field, format string, args ...any) {
 	if line == 0 {
@@ -46,7 +54,7 @@ func (d *decoder) value(n *yamlpos.Node, field string, v reflect.Value) {
 		}
 		d.value(n, field, v.Elem())
 	case n.Kind() == yamlpos.Null:
-	case v.Kind() == reflect.Struct:
+	case v.Kind() == reflect.Struct || isExtensible(v):
 		d.structure(n, field, v)
 	case v.Kind() == reflect.Slice:
 		d.list(n, field, v)
@@ -59,7 +67,7 @@ func (d *decoder) value(n *yamlpos.Node, field string, v reflect.Value) {
 
 func (d *decoder) structure(n *yamlpos.Node, field string, v reflect.Value) {
 	if n.Kind() != yamlpos.Map {
-		d.complain(n, 0, field, "is %s; keys and values belong here: %s", n.Kind(), strings.Join(keysOf(v.Type()), ", "))
+		d.complain(n, 0, field, "is %s; keys and values belong here: %s", n.Kind(), strings.Join(d.keysOf(v), ", "))
 		return
 	}
 	for key, node := range n.Fields() {
@@ -67,13 +75,39 @@ func (d *decoder) structure(n *yamlpos.Node, field string, v reflect.Value) {
 		if field != "" {
 			at = field + "." + key.Name
 		}
-		i := slices.IndexFunc(reflect.VisibleFields(v.Type()), func(f reflect.StructField) bool { return keyOf(f) == key.Name })
-		if i < 0 {
-			d.complain(n, key.Line, at, "unknown key; known here: %s", strings.Join(keysOf(v.Type()), ", "))
+		target, known := d.entryOf(v, key.Name)
+		if !known {
+			d.complain(n, key.Line, at, "unknown key; known here: %s", strings.Join(d.keysOf(v), ", "))
 			continue
 		}
-		d.value(node, at, v.Field(i))
+		d.value(node, at, target)
 	}
+}
+
+func isExtensible(v reflect.Value) bool {
+	if !v.CanAddr() {
+		return false
+	}
+	_, ok := reflect.TypeAssert[extensible](v.Addr())
+	return ok
+}
+
+// entryOf returns what a key is filled into.
+func (d *decoder) entryOf(v reflect.Value, key string) (reflect.Value, bool) {
+	if v.Kind() == reflect.Struct {
+		for _, f := range reflect.VisibleFields(v.Type()) {
+			if keyOf(f) == key {
+				return v.FieldByIndex(f.Index), true
+			}
+		}
+	}
+	if isExtensible(v) {
+		more, _ := reflect.TypeAssert[extensible](v.Addr())
+		if into, known := more.settings(d.kinds, key); known {
+			return reflect.ValueOf(into).Elem(), true
+		}
+	}
+	return reflect.Value{}, false
 }
 
 func (d *decoder) list(n *yamlpos.Node, field string, v reflect.Value) {
@@ -161,12 +195,17 @@ func keyOf(f reflect.StructField) string {
 	return name
 }
 
-func keysOf(t reflect.Type) []string {
-	var keys []string
-	for _, f := range reflect.VisibleFields(t) {
-		if key := keyOf(f); key != "" {
-			keys = append(keys, key)
+func (d *decoder) keysOf(v reflect.Value) (keys []string) {
+	if v.Kind() == reflect.Struct {
+		for _, f := range reflect.VisibleFields(v.Type()) {
+			if key := keyOf(f); key != "" {
+				keys = append(keys, key)
+			}
 		}
+	}
+	if isExtensible(v) {
+		more, _ := reflect.TypeAssert[extensible](v.Addr())
+		keys = append(keys, more.keys(d.kinds)...)
 	}
 	return keys
 }

@@ -47,20 +47,31 @@ func (e *Error) line(p Problem) string {
 	return b.String()
 }
 
-// Load reads a configuration file, and looks whether the certificates it names
-// can be used. Relative paths in it are relative to the file's folder. The error is an [*Error] that lists everything wrong.
-func Load(path string) (*Config, error) {
-	text, err := os.ReadFile(path)
+// Load reads a configuration file, and looks whether the files that its outputs
+// cannot do without can be used. Relative paths in it are relative to the file's
+// folder. The error is an [*Error] that lists everything wrong.
+func Load(path string) (*Config, error) { return Known().Load(path) }
+
+// Load is [Load] for other kinds than those that are [Known].
+func (k Kinds) Load(path string) (*Config, error) { return k.load(path, (*Config).check) }
+
+// Check is [Load], and looks besides whether everything is there that sources
+// read: a program that runs waits for that, a person wants to know.
+func Check(path string) (*Config, error) {
+	return Known().load(path, func(c *Config) []Problem { return append(c.checkSources(), c.check()...) })
+}
+
+func (k Kinds) load(path string, check func(*Config) []Problem) (*Config, error) {
+	text, err := os.ReadFile(path) //nolint:gosec // it is the operator who names it
 	if err != nil {
 		return nil, &Error{path, []Problem{{Reason: fmt.Sprintf("cannot be read: %v; give the file's name with --config", cause(err))}}}
 	}
-	c, root, problems := parse(text, os.LookupEnv)
+	c, problems := k.parse(text, os.LookupEnv, func(c *Config) []Problem {
+		c.resolve(filepath.Dir(path))
+		return check(c)
+	})
 	if len(problems) > 0 {
 		return nil, &Error{path, problems}
-	}
-	c.resolve(filepath.Dir(path))
-	if problems := c.check(); len(problems) > 0 {
-		return nil, &Error{path, placed(root, problems)}
 	}
 	return c, nil
 }
@@ -68,29 +79,33 @@ func Load(path string) (*Config, error) {
 // Parse reads a configuration. Variables are taken from lookup, which has the
 // form of [os.LookupEnv].
 func Parse(text []byte, lookup func(string) (string, bool)) (*Config, []Problem) {
-	c, _, problems := parse(text, lookup)
-	return c, problems
+	return Known().parse(text, lookup, func(*Config) []Problem { return nil })
 }
 
-func parse(text []byte, lookup func(string) (string, bool)) (*Config, *yamlpos.Node, []Problem) {
+// parse finds, in one go, what cannot be read, what is not valid, and what more
+// finds. What is wrong by one of these is not asked for by the next.
+func (k Kinds) parse(text []byte, lookup func(string) (string, bool), more func(*Config) []Problem) (*Config, []Problem) {
 	c := defaults()
 	root, problems, ok := document(text)
 	if !ok {
-		return &c, root, problems
+		return &c, problems
 	}
-	d := decoder{lookup: lookup}
+	d := decoder{kinds: k, lookup: lookup}
 	d.decode(root, "", &c)
 	problems = append(problems, d.problems...)
 	for i := range c.Sources {
 		c.Sources[i].complete()
 	}
-	for _, p := range placed(root, c.validate()) {
-		if !slices.ContainsFunc(problems, func(o Problem) bool { return within(p.Field, o.Field) }) {
-			problems = append(problems, p)
+	for _, find := range []func(*Config) []Problem{(*Config).validate, more} {
+		known := slices.Clone(problems)
+		for _, p := range placed(root, find(&c)) {
+			if !slices.ContainsFunc(known, func(o Problem) bool { return within(p.Field, o.Field) }) {
+				problems = append(problems, p)
+			}
 		}
 	}
 	slices.SortStableFunc(problems, func(a, b Problem) int { return cmp.Compare(a.Line, b.Line) })
-	return &c, root, problems
+	return &c, problems
 }
 
 // placed gives problems the lines of their fields.
@@ -129,19 +144,13 @@ func (c *Config) resolve(dir string) {
 	if d := &c.Store.DataDir; *d != "" && !filepath.IsAbs(*d) {
 		*d = filepath.Join(dir, *d)
 	}
-	for i := range c.Sources {
-		if f := c.Sources[i].File; f != nil && !filepath.IsAbs(f.Path) {
-			f.Path = filepath.Join(dir, f.Path)
-		}
-		if r := c.Sources[i].ServiceCenter; r != nil {
-			r.Resolve(dir)
+	for _, s := range c.Sources {
+		if s.Settings != nil {
+			s.Settings.Resolve(dir)
 		}
 	}
-	if c.Outputs.XDS != nil {
-		c.Outputs.XDS.Resolve(dir)
-	}
-	if c.Outputs.Istio != nil {
-		c.Outputs.Istio.Resolve(dir)
+	for _, o := range c.Outputs {
+		o.Settings.Resolve(dir)
 	}
 	c.Admin.resolve(dir)
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/internal/testkit/golden"
 	"github.com/isthmus-mesh/isthmus/output/istio"
 	registry "github.com/isthmus-mesh/isthmus/source"
+	"github.com/isthmus-mesh/isthmus/source/file"
 )
 
 // environment is what the variables in testdata stand for.
@@ -52,8 +53,8 @@ outputs:
 		t.Fatal(problems)
 	}
 	source := c.Sources[0]
-	got := []string{c.Instance, c.Admin.Listen, c.Log.Level, c.Log.Format, source.File.Path, c.Outputs.XDS.Listen, source.Kind()}
-	want := []string{"isthmus", "127.0.0.1:8080", "info", "text", "/srv/${literal}", "127.0.0.1:15010", "file"}
+	got := []string{c.Instance, c.Admin.Listen, c.Log.Level, c.Log.Format, source.Settings.(*file.Config).Path, c.Outputs.Of("xds").String(), source.Kind}
+	want := []string{"isthmus", "127.0.0.1:8080", "info", "text", "/srv/${literal}", "on 127.0.0.1:15010", "file"}
 	if source.Hold != (registry.Hold{Share: 0.5, Min: 10, For: time.Minute}) {
 		t.Errorf("hold %+v", source.Hold)
 	}
@@ -97,26 +98,26 @@ outputs: {xds: {listen: "127.0.0.1:1"}}
 // What a variable holds is a value and never a part of the file's structure.
 func TestVariablesCannotInject(t *testing.T) {
 	t.Parallel()
-	c, problems := config.Parse([]byte("instance: ${INJECTION}\nsources: [{name: a, file: {path: /b}}]\noutputs: {xds: {listen: '127.0.0.1:1'}}\n"), lookup)
-	if len(problems) > 0 || c.Instance != environment["INJECTION"] || c.Admin.Listen != "127.0.0.1:8080" {
-		t.Errorf("instance %q, admin %q, problems %v", c.Instance, c.Admin.Listen, problems)
+	c, problems := config.Parse([]byte("sources: [{name: a, file: {path: \"${INJECTION}\"}}]\noutputs: {xds: {listen: '127.0.0.1:1'}}\n"), lookup)
+	if len(problems) > 0 || c.Sources[0].Settings.(*file.Config).Path != environment["INJECTION"] || c.Admin.Listen != "127.0.0.1:8080" {
+		t.Errorf("path %q, admin %q, problems %v", c.Sources[0].Settings.(*file.Config).Path, c.Admin.Listen, problems)
 	}
 }
 
 func TestPathsAreRelativeToTheFile(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	file := filepath.Join(dir, "isthmus.yaml")
+	name := filepath.Join(dir, "isthmus.yaml")
 	text := "sources: [{name: a, file: {path: ./registry}}]\noutputs: {xds: {listen: '127.0.0.1:1'}}\n"
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	c, err := config.Load(file)
+	c, err := config.Load(name)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := filepath.Join(dir, "registry"); c.Sources[0].File.Path != want {
-		t.Errorf("path %q, want %q", c.Sources[0].File.Path, want)
+	if want := filepath.Join(dir, "registry"); c.Sources[0].Settings.(*file.Config).Path != want {
+		t.Errorf("path %q, want %q", c.Sources[0].Settings.(*file.Config).Path, want)
 	}
 }
 
@@ -150,12 +151,12 @@ func FuzzParse(f *testing.F) {
 func TestCertificatesAreLookedAt(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	file := filepath.Join(dir, "isthmus.yaml")
+	name := filepath.Join(dir, "isthmus.yaml")
 	text := "sources: [{name: a, file: {path: ./registry}}]\noutputs:\n  xds:\n    listen: 0.0.0.0:1\n    tls:\n      certFile: tls.crt\n      keyFile: tls.key\n"
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	_, err := config.Load(file)
+	_, err := config.Load(name)
 	if want := ":6: outputs.xds.tls.certFile: "; err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("error %v, want %q in it", err, want)
 	}
@@ -165,11 +166,11 @@ func TestCertificatesAreLookedAt(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	c, err := config.Load(file)
+	c, err := config.Load(name)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if warnings := c.Outputs.XDS.Warnings(); len(warnings) != 1 || !strings.Contains(warnings[0], "clientCAFile") {
+	if warnings := c.Outputs.Of("xds").Warnings(); len(warnings) != 1 || !strings.Contains(warnings[0], "clientCAFile") {
 		t.Errorf("warnings %q", warnings)
 	}
 }
@@ -183,7 +184,7 @@ func TestOutputHasItsDefaults(t *testing.T) {
 	}
 	want := istio.DefaultConfig()
 	want.QPS = 7
-	if diff := cmp.Diff(want, *c.Outputs.Istio); diff != "" || c.Outputs.XDS != nil {
-		t.Errorf("xds %v, istio (-want +got):\n%s", c.Outputs.XDS, diff)
+	if diff := cmp.Diff(want, *c.Outputs.Of("istio").(*istio.Config)); diff != "" || c.Outputs.Of("xds") != nil {
+		t.Errorf("xds %v, istio (-want +got):\n%s", c.Outputs.Of("xds"), diff)
 	}
 }

@@ -2,110 +2,141 @@ package config
 
 import (
 	"fmt"
+	"net"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 
-	"github.com/isthmus-mesh/isthmus/output/istio"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/isthmus-mesh/isthmus/output"
 	"github.com/isthmus-mesh/isthmus/source"
 )
 
 var sourceName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`)
 
-// validate finds what is wrong across the parts, and asks each part about
-// itself. The problems have no lines yet.
+// findings are problems as they are found. They have no lines yet.
+type findings []Problem
+
+func (f *findings) add(field, format string, args ...any) {
+	*f = append(*f, Problem{Field: field, Reason: fmt.Sprintf(format, args...)})
+}
+
+// addAll adds what a part says of itself: errors "field: reason", joined.
+func (f *findings) addAll(at string, err error) {
+	if err == nil {
+		return
+	}
+	if joined, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // a wrapped one is one error
+		for _, e := range joined.Unwrap() {
+			f.addAll(at, e)
+		}
+		return
+	}
+	field, reason, ok := strings.Cut(err.Error(), ": ")
+	if !ok {
+		f.add(at, "%s", err.Error())
+		return
+	}
+	f.add(at+"."+field, "%s", reason)
+}
+
+// validate finds what is wrong across the parts, and asks each part about itself.
 func (c *Config) validate() []Problem {
-	var found []Problem
-	add := func(field, format string, args ...any) {
-		found = append(found, Problem{Field: field, Reason: fmt.Sprintf(format, args...)})
-	}
-	if c.Instance == "" {
-		add("instance", "must not be empty; it marks what this installation owns")
-	}
-	if len(c.Sources) == 0 {
-		add("sources", "missing; name at least one registry, such as {name: files, file: {path: ./registry}}")
-	}
-	named := map[string]int{}
-	for i, s := range c.Sources {
-		at := fmt.Sprintf("sources[%d]", i)
-		switch first, twice := named[s.Name]; {
-		case s.Name == "":
-			add(at+".name", "missing; records and status are shown under it")
-		case source.IsReserved(s.Name):
-			add(at+".name", "%q is reserved: names that begin with %q are of records that are written to Isthmus itself; choose another, such as %q",
-				s.Name, source.ReservedPrefix, "legacy-1")
-		case !sourceName.MatchString(s.Name):
-			add(at+".name", "%q must be lower-case letters, digits and dashes, such as %q", s.Name, "legacy-1")
-		case twice:
-			add(at+".name", "%q is the name of sources[%d] already; names are unique", s.Name, first)
-		default:
-			named[s.Name] = i
-		}
-		if err := s.Hold.Validate(); err != nil {
-			found = append(found, nested(at+".hold", err))
-		}
-		switch kinds := s.kinds(); len(kinds) {
-		case 0:
-			add(at, "names no kind of registry; add one, such as file: {path: ./registry}")
-		case 1:
-			if err := kinds[0].config.Validate(); err != nil {
-				found = append(found, nested(at+"."+kinds[0].key, err))
-			}
-		default:
-			add(at, "names both %s and %s; a source is one registry, so make two of it", kinds[0].key, kinds[1].key)
-		}
-	}
-	found = append(found, c.validateOutputs()...)
-	for i, s := range c.Sources {
-		if s.File != nil && c.Store.DataDir != "" && inside(c.Store.DataDir, s.File.Path) {
-			add("store.dataDir", "lies in the folder that sources[%d] reads, which would follow every write to it; name a folder beside it", i)
-		}
-	}
-	if err := c.Admin.Validate(); err != nil {
-		found = append(found, nested("admin", err))
-	}
+	var f findings
+	c.validateInstance(&f)
+	c.validateSources(&f)
+	c.validateOutputs(&f)
+	c.validateFolders(&f)
+	c.validateAddresses(&f)
+	f.addAll("admin", c.Admin.Validate())
 	if !oneOf(c.Log.Level, "debug", "info", "warn", "error") {
-		add("log.level", "%q is none of debug, info, warn, error", c.Log.Level)
+		f.add("log.level", "%q is none of debug, info, warn, error", c.Log.Level)
 	}
 	if !oneOf(c.Log.Format, "text", "json") {
-		add("log.format", "%q is none of text, json", c.Log.Format)
+		f.add("log.format", "%q is none of text, json", c.Log.Format)
 	}
-	return found
+	return f
 }
 
-func (c *Config) validateOutputs() (found []Problem) {
-	if c.Outputs == (Outputs{}) {
-		return []Problem{{Field: "outputs", Reason: "none is switched on; add one, such as xds: {listen: 127.0.0.1:15010}"}}
+func (c *Config) validateInstance(f *findings) {
+	switch {
+	case c.Instance == "":
+		f.add("instance", "must not be empty; it marks what this installation owns")
+	case len(validation.IsValidLabelValue(c.Instance)) > 0:
+		f.add("instance", "%q is to be the value of a label: "+
+			"use at most 63 letters, digits, '-', '_' and '.', beginning and ending with a letter or digit", c.Instance)
 	}
-	if o := c.Outputs.XDS; o != nil {
-		if err := o.Validate(); err != nil {
-			found = append(found, nested("outputs.xds", err))
-		}
+	if c.RootNamespace != "" && len(validation.IsDNS1123Label(c.RootNamespace)) > 0 {
+		f.add("rootNamespace", "%q is not a namespace; use at most 63 lower-case letters, digits and dashes, such as istio-system", c.RootNamespace)
 	}
-	if o := c.Outputs.Istio; o != nil {
-		found = append(found, c.validateIstio(o)...)
-	}
-	return found
 }
 
-func (c *Config) validateIstio(o *istio.Config) (found []Problem) {
-	if err := o.Validate(); err != nil {
-		found = append(found, nested("outputs.istio", err))
+func (c *Config) validateSources(f *findings) {
+	if len(c.Sources) == 0 {
+		f.add("sources", "missing; name at least one registry, such as {name: files, file: {path: ./registry}}")
 	}
-	if c.Instance != "" && !istio.IsInstance(c.Instance) {
-		found = append(found, Problem{Field: "instance", Reason: fmt.Sprintf("%q is to be the value of a label: "+
-			"use at most 63 letters, digits, '-', '_' and '.', beginning and ending with a letter or digit", c.Instance)})
-	}
-	for i, name := range o.Sources {
-		if !slices.ContainsFunc(c.Sources, func(s Source) bool { return s.Name == name }) {
-			found = append(found, Problem{
-				Field:  fmt.Sprintf("outputs.istio.sources[%d]", i),
-				Reason: fmt.Sprintf("no source is named %q; name one of this file", name),
-			})
+	first := map[string]int{}
+	for i, s := range c.Sources {
+		at := fmt.Sprintf("sources[%d]", i)
+		if of, twice := first[s.Name]; twice && s.Name != "" {
+			f.add(at+".name", "%q is the name of sources[%d] already; names are unique", s.Name, of)
+		} else {
+			first[s.Name] = i
+			validateName(f, at, s.Name)
+		}
+		f.addAll(at+".hold", s.Hold.Validate())
+		switch {
+		case s.Settings == nil:
+			f.add(at, "names no kind of registry; add one, such as file: {path: ./registry}")
+		case len(s.others) > 0:
+			f.add(at, "names both %s and %s; a source is one registry, so make two of it", s.Kind, s.others[0])
+		default:
+			f.addAll(at+"."+s.Kind, s.Settings.Validate())
 		}
 	}
-	return found
+}
+
+func validateName(f *findings, at, name string) {
+	switch {
+	case name == "":
+		f.add(at+".name", "missing; records and status are shown under it")
+	case source.IsReserved(name):
+		f.add(at+".name", "%q is reserved: names that begin with %q are of records that are written to Isthmus itself; choose another, such as %q",
+			name, source.ReservedPrefix, "legacy-1")
+	case !sourceName.MatchString(name):
+		f.add(at+".name", "%q must be lower-case letters, digits and dashes, such as %q", name, "legacy-1")
+	}
+}
+
+func (c *Config) validateOutputs(f *findings) {
+	if len(c.Outputs) == 0 {
+		f.add("outputs", "none is switched on; add one, such as xds: {listen: 127.0.0.1:15010}")
+	}
+	for _, o := range c.Outputs {
+		at := "outputs." + o.Kind
+		f.addAll(at, o.Settings.Validate())
+		selective, ok := o.Settings.(output.Selective)
+		if !ok {
+			continue
+		}
+		for i, name := range selective.Only() {
+			if !slices.ContainsFunc(c.Sources, func(s Source) bool { return s.Name == name }) {
+				f.add(fmt.Sprintf("%s.sources[%d]", at, i), "no source is named %q; name one of this file", name)
+			}
+		}
+	}
+}
+
+// validateFolders keeps what is written out of what is read.
+func (c *Config) validateFolders(f *findings) {
+	for i, s := range c.Sources {
+		follows, ok := s.Settings.(interface{ Folder() string })
+		if ok && c.Store.DataDir != "" && inside(c.Store.DataDir, follows.Folder()) {
+			f.add("store.dataDir", "lies in the folder that sources[%d] reads, which would follow every write to it; name a folder beside it", i)
+		}
+	}
 }
 
 // inside reports whether a path is a folder or lies below it, as far as their
@@ -115,23 +146,59 @@ func inside(path, folder string) bool {
 	return folder != "" && err == nil && relative != ".." && !strings.HasPrefix(relative, ".."+string(filepath.Separator))
 }
 
-// check finds what is wrong with the files that the parts cannot do without.
+// validateAddresses finds two parts that listen on one address.
+func (c *Config) validateAddresses(f *findings) {
+	type listener struct{ field, address string }
+	var before []listener
+	for _, o := range c.Outputs {
+		if l, ok := o.Settings.(output.Listener); ok {
+			before = append(before, listener{"outputs." + o.Kind + ".listen", l.ListenAddress()})
+		}
+	}
+	before = append(before, listener{"admin.listen", c.Admin.Listen})
+	for i, l := range before {
+		for _, other := range before[:i] {
+			if sameAddress(l.address, other.address) {
+				f.add(l.field, "%q is what %s listens on; give each a port of its own", l.address, other.field)
+			}
+		}
+	}
+}
+
+// sameAddress reports whether two cannot both be listened on.
+func sameAddress(a, b string) bool {
+	if a == b && strings.HasPrefix(a, "unix://") {
+		return true
+	}
+	host, port, err := net.SplitHostPort(a)
+	otherHost, otherPort, otherErr := net.SplitHostPort(b)
+	if err != nil || otherErr != nil || port != otherPort || port == "0" {
+		return false
+	}
+	all := func(host string) bool { return host == "" || host == "0.0.0.0" || host == "::" }
+	return host == otherHost || all(host) || all(otherHost)
+}
+
+// check finds what is wrong with the files that outputs and the admin API cannot
+// do without.
 func (c *Config) check() []Problem {
-	var found []Problem
-	if c.Outputs.XDS != nil {
-		if err := c.Outputs.XDS.Check(); err != nil {
-			found = append(found, nested("outputs.xds", err))
+	var f findings
+	for _, o := range c.Outputs {
+		f.addAll("outputs."+o.Kind, o.Settings.Check())
+	}
+	f.addAll("admin", c.Admin.Check())
+	return f
+}
+
+// checkSources finds files and folders of sources that are not there.
+func (c *Config) checkSources() []Problem {
+	var f findings
+	for i, s := range c.Sources {
+		if s.Settings != nil {
+			f.addAll(fmt.Sprintf("sources[%d].%s", i, s.Kind), s.Settings.Check())
 		}
 	}
-	if c.Outputs.Istio != nil {
-		if err := c.Outputs.Istio.Check(); err != nil {
-			found = append(found, nested("outputs.istio", err))
-		}
-	}
-	if err := c.Admin.Check(); err != nil {
-		found = append(found, nested("admin", err))
-	}
-	return found
+	return f
 }
 
 // Warnings lists what is valid and an operator should know of all the same.
@@ -141,19 +208,10 @@ func (c *Config) Warnings() (list []string) {
 			list = append(list, fmt.Sprintf("sources[%d].%s", i, warning))
 		}
 	}
-	if c.Outputs.XDS != nil {
-		list = append(list, c.Outputs.XDS.Warnings()...)
+	for _, o := range c.Outputs {
+		list = append(list, o.Settings.Warnings()...)
 	}
 	return append(list, c.Admin.Warnings()...)
-}
-
-// nested turns what a part says of itself, "field: reason", into a problem.
-func nested(at string, err error) Problem {
-	field, reason, ok := strings.Cut(err.Error(), ": ")
-	if !ok {
-		return Problem{Field: at, Reason: err.Error()}
-	}
-	return Problem{Field: at + "." + field, Reason: reason}
 }
 
 func oneOf(s string, values ...string) bool { return slices.Contains(values, s) }

@@ -18,6 +18,8 @@ import (
 	"github.com/isthmus-mesh/isthmus/internal/app"
 	"github.com/isthmus-mesh/isthmus/internal/cli"
 	"github.com/isthmus-mesh/isthmus/internal/testkit/servicecenter"
+	"github.com/isthmus-mesh/isthmus/output/xds"
+	center "github.com/isthmus-mesh/isthmus/source/servicecenter"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -79,11 +81,11 @@ func serve(t *testing.T, file string) string {
 		t.Fatal(err)
 	}
 	for _, s := range loaded.Sources {
-		if s.ServiceCenter != nil {
-			s.ServiceCenter.Addresses = []string{registry(t)}
+		if c, ok := s.Settings.(*center.Config); ok {
+			c.Addresses = []string{registry(t)}
 		}
 	}
-	loaded.Outputs.XDS.Listen, loaded.Admin.Listen = "127.0.0.1:0", "127.0.0.1:0"
+	loaded.Outputs.Of("xds").(*xds.Config).Listen, loaded.Admin.Listen = "127.0.0.1:0", "127.0.0.1:0"
 	ctx, cancel := context.WithCancel(t.Context())
 	a, err := app.New(ctx, loaded, "test", slog.New(slog.DiscardHandler))
 	if err != nil {

@@ -1,25 +1,25 @@
 package app
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/isthmus-mesh/isthmus/admin"
 	"github.com/isthmus-mesh/isthmus/config"
-	"github.com/isthmus-mesh/isthmus/output/envoy"
 )
 
-// newAdmin makes the admin API, which looks at all of them.
-func (a *App) newAdmin(c config.Admin, metrics *prometheus.Registry) (*admin.Server, error) {
-	access, err := a.adminAccess(c, metrics)
+// openAdmin makes the admin API, which looks at all parts, and binds its listener.
+func (a *App) openAdmin(ctx context.Context, c config.Admin, metrics *prometheus.Registry) error {
+	access, err := a.adminAccess(c)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	parts := admin.Parts{
 		Sources:  a.fleet.supervisors,
-		Snapshot: a.gate.Snapshot,
-		Writers:  a.istio.shown,
+		Snapshot: a.branches[0].gate.Snapshot,
+		Outputs:  a.reports,
 		Config:   a.reloader.shown,
 		Missing:  a.missing,
 		Stuck:    a.newWatchdog().stuck,
@@ -27,20 +27,18 @@ func (a *App) newAdmin(c config.Admin, metrics *prometheus.Registry) (*admin.Ser
 		Metrics:  metrics,
 		Log:      a.log,
 	}
-	if a.xds != nil {
-		parts.Outputs = []admin.Output{{
-			Name: "xds", Engine: a.engine, NotOffered: envoy.NotOffered, Unserved: envoy.Unserved,
-			Kinds: []string{envoy.KindEnvoy, envoy.KindGRPC},
-		}}
-	}
 	if a.disk != nil {
 		parts.Store = a.saving
 	}
-	return admin.New(parts), nil
+	a.admin = admin.New(parts)
+	if a.adminListener, err = a.listen(ctx, "tcp", c.Listen); err != nil {
+		return fmt.Errorf("admin.listen: %w; choose another address or stop what listens there", err)
+	}
+	return nil
 }
 
 // adminAccess says who may ask the admin API.
-func (a *App) adminAccess(c config.Admin, metrics *prometheus.Registry) (admin.Access, error) {
+func (a *App) adminAccess(c config.Admin) (admin.Access, error) {
 	for _, warning := range c.Warnings() {
 		a.log.Warn("the admin listener is exposed", "warning", warning)
 	}
@@ -53,8 +51,7 @@ func (a *App) adminAccess(c config.Admin, metrics *prometheus.Registry) (admin.A
 		return access, fmt.Errorf("admin.%w", err)
 	}
 	if keeper != nil {
-		access.TLS = keeper.HTTP()
-		measureCertificates(metrics, "admin", keeper)
+		access.Certificates, access.TLS = keeper, keeper.HTTP()
 	}
 	return access, nil
 }

@@ -14,62 +14,47 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/isthmus-mesh/isthmus/admin"
-	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/config"
 	"github.com/isthmus-mesh/isthmus/model"
-	"github.com/isthmus-mesh/isthmus/output/envoy"
-	"github.com/isthmus-mesh/isthmus/output/xds"
-	"github.com/isthmus-mesh/isthmus/push"
+	"github.com/isthmus-mesh/isthmus/output"
 	"github.com/isthmus-mesh/isthmus/source"
 	"github.com/isthmus-mesh/isthmus/store"
 )
 
-const (
-	// optionalWait is how long serving waits for sources that are not required.
-	optionalWait = 10 * time.Second
-	// drain is how long streams and requests may take to end at a stop.
-	drain = 5 * time.Second
-	// folderWait bounds the wait before a folder that is not there is looked for
-	// again. Nobody is spared by a long one: the disk is our own.
-	folderWait = 5 * time.Second
-	// registryWait bounds the wait before a registry that failed is asked again.
-	// It is asked every few seconds when all is well, so this spares it, and what
-	// comes back is seen soon.
-	registryWait = 10 * time.Second
-)
+// optionalWait is how long serving waits for sources that are not required.
+const optionalWait = 10 * time.Second
 
 // App is one Isthmus with its listeners bound. Make one with [New].
 type App struct {
-	log      *slog.Logger
-	machine  machine
+	log     *slog.Logger
+	machine machine
+	once    bool // everything is read once, and nothing is served or written
+
 	store    records
 	claims   source.Claims // of the sources in the store
 	disk     *store.Disk   // nil if nothing survives a restart
 	fleet    *fleet
-	ranking  ranking
-	gate     *catalog.Gate
-	engine   *push.Engine
-	services *push.Producer // of what the catalog holds
-	xds      *xds.Server    // nil if it is not configured
-	istio    *istioOutput
+	branches []*branch // the first is of all sources
+	outputs  []namedOutput
 	admin    *admin.Server
 	reloader *reloader
-	primed   chan struct{} // holds a token when another source has been listed
-	stopping atomic.Bool
 
-	xdsListener, adminListener net.Listener
+	listeners     []net.Listener // of all parts
+	adminListener net.Listener
+	primed        chan struct{} // holds a token when another source has been listed
+	stopping      atomic.Bool
 }
 
 // New puts an Isthmus together and binds its listeners. It serves nothing until
 // [App.Run], which must follow.
 func New(ctx context.Context, c *config.Config, version string, log *slog.Logger) (*App, error) {
-	return assemble(ctx, c, version, log, thisMachine())
+	return assemble(ctx, c, version, log, thisMachine(), false)
 }
 
-// assemble is the list of the parts. What was begun is undone if one of them
-// cannot be made.
-func assemble(ctx context.Context, c *config.Config, version string, log *slog.Logger, m machine) (_ *App, err error) {
-	a := &App{log: log, machine: m, claims: source.Sole{}, primed: make(chan struct{}, 1)}
+// assemble is the list of the parts, in the order of the data path. What was
+// begun is undone if one of them cannot be made.
+func assemble(ctx context.Context, c *config.Config, version string, log *slog.Logger, m machine, once bool) (_ *App, err error) {
+	a := &App{log: log, machine: m, once: once, claims: source.Sole{}, primed: make(chan struct{}, 1)}
 	metrics := prometheus.NewRegistry()
 	metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	timed := newStages(metrics)
@@ -81,52 +66,37 @@ func assemble(ctx context.Context, c *config.Config, version string, log *slog.L
 			a.abandon()
 		}
 	}()
-	a.offerSources(c)
-	a.engine = push.New(push.Config{
-		Order: xds.Order(), Frame: xds.Frame, Sent: timed.sent("xds"), Accepted: timed.accepted("xds"),
-		Log: a.log.With("output", "xds"),
-	})
-	a.services = a.engine.Produce(envoy.Types(debounceOf(c)))
-	a.gate = a.newGate(c, timed)
-	if err := errors.Join(a.offerXDS(c, version, metrics), a.offerIstio(c, timed, metrics)); err != nil {
+	a.openSources(c)
+	a.branches = []*branch{newBranch(nil, c)}
+	a.branches[0].merged = timed.merged
+	if err := a.openOutputs(ctx, c, version, timed); err != nil {
 		return nil, err
 	}
-	if a.admin, err = a.newAdmin(c.Admin, metrics); err != nil {
-		return nil, err
-	}
-	if a.xdsListener, a.adminListener, err = m.listen(ctx, c); err != nil {
-		return nil, err
-	}
-	return a, nil
+	return a, a.openAdmin(ctx, c.Admin, metrics)
 }
 
 // abandon undoes what assemble began.
 func (a *App) abandon() {
-	if a.gate != nil {
-		a.gate.Stop()
+	a.stopGates()
+	for _, l := range a.listeners {
+		_ = l.Close()
 	}
-	a.istio.stop()
 	a.closeDisk()
 }
 
-// offerSources makes the sources, and what follows the configuration of them.
-func (a *App) offerSources(c *config.Config) {
+func (a *App) stopGates() {
+	for _, b := range a.branches {
+		b.gate.Stop()
+	}
+}
+
+// openSources makes the sources, and what follows the configuration of them.
+func (a *App) openSources(c *config.Config) {
 	a.fleet = &fleet{supervise: func(s config.Source) *source.Supervisor { return a.supervise(c, s) }}
 	for _, s := range c.Sources {
 		a.fleet.add(s)
 	}
-	a.ranking.set(names(c))
 	a.reloader = newReloader(a, c)
-}
-
-// newGate makes the gate behind the catalog, which tells every output.
-func (a *App) newGate(c *config.Config, timed *stages) *catalog.Gate {
-	required, optional := requirements(c)
-	return catalog.NewGate(required, optional, optionalWait, func(s *catalog.Snapshot, change catalog.Change, complete bool) {
-		a.services.Publish(envoy.Step(s, change, complete, c.RootNamespace))
-		a.istio.publish(s, change, complete)
-		timed.merged(change)
-	})
 }
 
 // supervise makes the source that an entry of the configuration describes.
@@ -134,25 +104,13 @@ func (a *App) supervise(c *config.Config, s config.Source) *source.Supervisor {
 	for _, warning := range s.Warnings() {
 		a.log.Warn("the source is read insecurely", "source", s.Name, "warning", warning)
 	}
-	settings := source.Config{
-		Kind: s.Kind(), Origin: c.Instance, Hold: s.Hold, Log: a.log, Restored: a.restoredAt(), MaxBackoff: registryWait,
-	}
-	if s.File != nil {
-		settings.MaxBackoff = folderWait
-	}
-	reader := a.machine.reader(configured{
-		Source: s, instance: c.Instance, log: a.log.With("source", s.Name),
-		stored: func() iter.Seq[model.Record] { return a.store.List(model.Filter{Source: s.Name}) },
+	opened := s.Settings.Open(source.Env{
+		Instance: c.Instance, Name: s.Name, Once: a.once, Log: a.log.With("source", s.Name),
+		Stored: func() iter.Seq[model.Record] { return a.store.List(model.Filter{Source: s.Name}) },
 	})
-	return source.NewSupervisor(s.Name, reader, a.store, settings)
-}
-
-// XDSAddr is the address of the output xds; nil if it is not configured.
-func (a *App) XDSAddr() net.Addr {
-	if a.xdsListener == nil {
-		return nil
-	}
-	return a.xdsListener.Addr()
+	return source.NewSupervisor(s.Name, opened, a.store, source.Config{
+		Kind: s.Kind, Origin: c.Instance, Hold: s.Hold, Log: a.log, Restored: a.restoredAt(), MaxBackoff: s.MaxBackoff,
+	})
 }
 
 // AdminAddr is the address of the admin API.
@@ -161,24 +119,40 @@ func (a *App) AdminAddr() net.Addr { return a.adminListener.Addr() }
 // Run serves until ctx ends, then drains: readiness goes first, streams are
 // told to go elsewhere, and what is under way may finish.
 func (a *App) Run(ctx context.Context) error {
-	defer a.gate.Stop()
-	defer a.istio.stop()
+	defer a.stopGates()
 	parts, ctx := errgroup.WithContext(ctx)
 	saved := a.save(ctx)
-	a.fleet.launch = parts.Go
-	a.fleet.startAll(ctx)
-	parts.Go(func() error { return unlessStopped(ctx, a.merge(ctx)) })
-	parts.Go(func() error { a.engine.Run(ctx); return nil })
-	if a.xds != nil {
-		parts.Go(func() error { return a.xds.Serve(a.xdsListener) })
+	a.read(ctx, parts)
+	for _, o := range a.outputs {
+		parts.Go(func() error { return o.Run(ctx) })
 	}
-	a.istio.launch(ctx, parts.Go)
 	parts.Go(func() error { return a.admin.Serve(a.adminListener) })
 	a.reloader.launch(ctx, parts.Go)
 	parts.Go(func() error { return a.stop(ctx) })
 
-	a.log.Info("serving", "xds", addressOf(a.xdsListener), "admin", a.AdminAddr().String())
+	a.log.Info("serving", a.addresses()...)
 	return errors.Join(parts.Wait(), saved())
+}
+
+// read starts what reads: the sources, and what merges them.
+func (a *App) read(ctx context.Context, parts *errgroup.Group) {
+	a.fleet.launch = parts.Go
+	a.fleet.startAll(ctx)
+	for i, b := range a.branches {
+		primed := func() {}
+		if i == 0 {
+			primed = a.listedAnother
+		}
+		parts.Go(func() error { return unlessStopped(ctx, b.merge(ctx, a.store, primed)) })
+	}
+}
+
+// listedAnother notes that another source has been listed.
+func (a *App) listedAnother() {
+	select {
+	case a.primed <- struct{}{}:
+	default: // it is noted already
+	}
 }
 
 // stop waits for the end and ends what does not end by itself.
@@ -186,20 +160,20 @@ func (a *App) stop(ctx context.Context) error {
 	<-ctx.Done()
 	a.stopping.Store(true)
 	a.log.Info("stopping")
-	limit, cancel := context.WithTimeout(context.WithoutCancel(ctx), drain)
+	limit, cancel := context.WithTimeout(context.WithoutCancel(ctx), output.Drain)
 	defer cancel()
-	if a.xds != nil {
-		a.xds.Stop(limit)
-	}
 	a.admin.Stop(limit)
 	return nil
 }
 
-func addressOf(l net.Listener) string {
-	if l == nil {
-		return "off"
+// addresses are what is listened on, as a log has it.
+func (a *App) addresses() (list []any) {
+	for kind, r := range a.reports {
+		if r.Addr != nil {
+			list = append(list, kind, r.Addr.String())
+		}
 	}
-	return l.Addr().String()
+	return append(list, "admin", a.AdminAddr().String())
 }
 
 func unlessStopped(ctx context.Context, err error) error {

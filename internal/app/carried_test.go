@@ -42,7 +42,7 @@ func TestConsumptionsAndCarriedObjectsReachTheCatalog(t *testing.T) {
 	}
 	run(t, a)
 	until.NoError(t, 20*time.Second, 5*time.Millisecond, "both records in the catalog", func() error {
-		now := a.gate.Snapshot()
+		now := a.branches[0].gate.Snapshot()
 		uses, _ := now.Consumption(catalog.ServiceKey{Namespace: "istio-system", Host: "web.sc"})
 		group, _ := now.Opaque(catalog.OpaqueKey{Kind: "WorkloadGroup", Namespace: "shop", Name: "machines"})
 		if uses == nil || len(uses.Providers) != 1 || uses.Providers[0].Host != "cart.sc" || group == nil || group.Records[0].Place != "group.yaml" {

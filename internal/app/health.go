@@ -12,7 +12,7 @@ func (a *App) missing() []string {
 		return []string{"this Isthmus is stopping"}
 	}
 	var list []string
-	for _, name := range a.gate.Missing() {
+	for _, name := range a.branches[0].gate.Missing() {
 		reason := "no complete listing yet"
 		for _, s := range a.fleet.supervisors() {
 			if status := s.Status(); status.Name == name && status.Reason != "" {
@@ -41,7 +41,7 @@ func (a *App) newWatchdog() *watchdog { return &watchdog{app: a, since: time.Now
 
 // stuck says why the process makes no progress; empty if it does.
 func (w *watchdog) stuck() string {
-	behind, ahead := w.app.gate.Snapshot().Revision, w.app.store.Revision()
+	behind, ahead := w.app.branches[0].gate.Snapshot().Revision, w.app.store.Revision()
 	now := time.Now()
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/isthmus-mesh/isthmus/admin"
+	"github.com/isthmus-mesh/isthmus/output"
 	"github.com/isthmus-mesh/isthmus/config"
 	"github.com/isthmus-mesh/isthmus/internal/testkit/kubeapi"
 )
@@ -63,14 +63,14 @@ func TestOnlyTheNamedSourcesAreWritten(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if addr := a.XDSAddr(); addr != nil {
+	if addr := a.Addr("xds"); addr != nil {
 		t.Errorf("it serves xDS at %s", addr)
 	}
 	run(t, a)
-	var shown []admin.Writer
+	var shown []output.Writer
 	for deadline := time.Now().Add(20 * time.Second); ; <-time.After(5 * time.Millisecond) {
 		shown = writersOf(t, a)
-		if len(shown) == 1 && shown[0].Objects == 1 && shown[0].Pending == 0 && shown[0].State == admin.WriterWriting {
+		if len(shown) == 1 && shown[0].Objects == 1 && shown[0].Pending == 0 && shown[0].State == output.WriterWriting {
 			break
 		}
 		if time.Now().After(deadline) {
@@ -149,7 +149,7 @@ func look(t *testing.T, a *App, path string) string {
 	return string(text)
 }
 
-func writersOf(t *testing.T, a *App) (list []admin.Writer) {
+func writersOf(t *testing.T, a *App) (list []output.Writer) {
 	t.Helper()
 	if err := json.Unmarshal([]byte(look(t, a, "/api/v1/writers")), &list); err != nil {
 		t.Fatal(err)
@@ -166,7 +166,7 @@ func TestRehearsalWritesNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(r.Actions) != 1 || r.Actions[0].Verb != "create" || r.Actions[0].Name != "two.example" || len(r.Sources) != 2 {
+	if len(r.Actions) != 1 || r.Actions[0].Verb != "create" || r.Actions[0].Object != "ServiceEntry shop/two.example" || len(r.Sources) != 2 {
 		t.Errorf("rehearsal: %+v", r)
 	}
 	if writes := api.Writes(); len(writes) > 0 {

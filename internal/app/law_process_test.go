@@ -8,7 +8,6 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"strconv"
 	"testing/synctest"
 	"time"
 
@@ -18,9 +17,8 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/config"
 	"github.com/isthmus-mesh/isthmus/model"
-	"github.com/isthmus-mesh/isthmus/output/xds"
+	"github.com/isthmus-mesh/isthmus/push"
 	"github.com/isthmus-mesh/isthmus/source"
-	"github.com/isthmus-mesh/isthmus/source/file"
 	"github.com/isthmus-mesh/isthmus/store"
 )
 
@@ -50,28 +48,41 @@ type diary struct {
 const lawRoot = "istio-system"
 
 func (p *play) configuration() *config.Config {
-	c := &config.Config{
-		Instance: "law", RootNamespace: lawRoot, Outputs: config.Outputs{XDS: &xds.Config{Listen: "127.0.0.1:0"}},
-		Store: config.Store{DataDir: p.dir}, Admin: config.Admin{Listen: "127.0.0.1:0"},
-	}
+	// What is wrong with it is that it has no sources yet.
+	c, _ := config.Parse([]byte("outputs: {xds: {listen: '127.0.0.1:0'}}\nadmin: {listen: '127.0.0.1:0'}\n"), os.LookupEnv)
+	c.Instance, c.RootNamespace, c.Store.DataDir = "law", lawRoot, p.dir
 	for _, e := range p.wanted {
 		required := !e.Optional
 		c.Sources = append(c.Sources, config.Source{
-			Name: e.Name, Required: &required, Hold: e.Hold, File: &file.Config{Path: strconv.Itoa(e.Registry)},
+			Name: e.Name, Required: &required, Hold: e.Hold, Kind: "file", Settings: scripted{p, e.Registry},
 		})
 	}
 	return c
 }
 
-func (p *play) machine(forXDS, forAdmin net.Listener) machine {
+// scripted are the settings of a source that reads a registry of the script.
+type scripted struct {
+	play     *play
+	registry int
+}
+
+func (scripted) Validate() error    { return nil }
+func (scripted) Resolve(string)     {}
+func (scripted) Check() error       { return nil }
+func (scripted) Warnings() []string { return nil }
+
+func (s scripted) Open(env source.Env) source.Source {
+	return reader{s.play.registries[s.registry], func(store func() error, said said) error { return s.play.took(env.Name, store, said) }}
+}
+
+// machine listens in memory: for the output xds first, and then for the admin API.
+func (p *play) machine(listeners ...net.Listener) machine {
 	return machine{
 		store: store.Config{History: p.script.History},
-		listen: func(context.Context, *config.Config) (xds, admin net.Listener, err error) {
-			return forXDS, forAdmin, nil
-		},
-		reader: func(s configured) source.Source {
-			n, _ := strconv.Atoi(s.File.Path)
-			return reader{p.registries[n], func(store func() error, said said) error { return p.took(s.Name, store, said) }}
+		listen: func(context.Context, string, string) (net.Listener, error) {
+			next := listeners[0]
+			listeners = listeners[1:]
+			return next, nil
 		},
 		load:  func(string) (*config.Config, error) { return p.configuration(), nil },
 		watch: func(ctx context.Context, _ string, _ *slog.Logger, _ func()) { <-ctx.Done() },
@@ -82,7 +93,7 @@ func (p *play) machine(forXDS, forAdmin net.Listener) machine {
 func (p *play) start() {
 	ctx, cancel := context.WithCancel(context.Background())
 	listener := bufconn.Listen(64 << 10)
-	a, err := assemble(ctx, p.configuration(), "law", slog.New(slog.DiscardHandler), p.machine(listener, bufconn.Listen(1)))
+	a, err := assemble(ctx, p.configuration(), "law", slog.New(slog.DiscardHandler), p.machine(listener, bufconn.Listen(1)), false)
 	if err != nil {
 		cancel()
 		p.Fatalf("start: %v", err)
@@ -114,6 +125,9 @@ func (p *play) remember(a *App) {
 	}
 	p.recent = []telling{p.telling()}
 }
+
+// engine is that of the output xds.
+func (p *process) engine() *push.Engine { return p.outputs[0].Report().Clients.Engine }
 
 // lookAtRestored makes sure that what was restored is what was stored at some
 // moment, and that this moment was late enough.

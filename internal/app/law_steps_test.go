@@ -240,7 +240,7 @@ func (p *play) lookAtGate() (open bool) {
 	waited := time.Since(p.process.since) >= optionalWait
 	may := !slices.ContainsFunc(p.wanted, func(e entry) bool { return !p.primed(e.Name) && !(e.Optional && waited) })
 	select {
-	case <-p.process.engine.Primed():
+	case <-p.process.engine().Primed():
 		open = true
 	default:
 	}

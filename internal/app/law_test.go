@@ -375,7 +375,7 @@ func (p *play) reseat(wanted []entry) {
 		}
 		m.entry = e
 	}
-	order := mergeOrder(present, names)
+	order := transition(present, names)
 	slices.SortStableFunc(p.present, func(a, b *seat) int { return slices.Index(order, a.Name) - slices.Index(order, b.Name) })
 }
 

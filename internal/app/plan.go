@@ -101,6 +101,10 @@ func fixedChanges(running, wanted *config.Config) []string {
 }
 
 func differing(at string, a, b reflect.Value) []string {
+	if outputs, ok := reflect.TypeAssert[config.Outputs](a); ok {
+		others, _ := reflect.TypeAssert[config.Outputs](b)
+		return differingOutputs(at, outputs, others)
+	}
 	if a.Kind() == reflect.Pointer && !a.IsNil() && !b.IsNil() {
 		a, b = a.Elem(), b.Elem()
 	}
@@ -124,10 +128,29 @@ func differing(at string, a, b reflect.Value) []string {
 	return fields
 }
 
-// mergeOrder is the order to merge in while sources that are no longer wanted
+// differingOutputs compares the outputs kind by kind.
+func differingOutputs(at string, a, b config.Outputs) (fields []string) {
+	var kinds []string
+	for _, o := range slices.Concat(a, b) {
+		if !slices.Contains(kinds, o.Kind) {
+			kinds = append(kinds, o.Kind)
+		}
+	}
+	for _, kind := range kinds {
+		was, is := a.Of(kind), b.Of(kind)
+		if was == nil || is == nil {
+			fields = append(fields, at+"."+kind)
+			continue
+		}
+		fields = append(fields, differing(at+"."+kind, reflect.ValueOf(was), reflect.ValueOf(is))...)
+	}
+	return fields
+}
+
+// transition is the order to merge in while sources that are no longer wanted
 // still have records: each keeps its place behind the source it stood behind,
 // so that nothing else takes over before its successor is there.
-func mergeOrder(present, wanted []string) []string {
+func transition(present, wanted []string) []string {
 	order := slices.Clone(wanted)
 	for i, name := range present {
 		if slices.Contains(order, name) {

@@ -107,7 +107,7 @@ func TestMergeOrderKeepsThePlaceOfWhatLeaves(t *testing.T) {
 		"reordered":             {"a b c", "c a b", "c a b"},
 		"behind one that moved": {"a b c", "c a", "c a b"},
 	} {
-		got := mergeOrder(strings.Fields(test.present), strings.Fields(test.wanted))
+		got := transition(strings.Fields(test.present), strings.Fields(test.wanted))
 		if strings.Join(got, " ") != test.want {
 			t.Errorf("%s: %q, want %q", name, got, test.want)
 		}
@@ -123,7 +123,7 @@ func TestMergeOrderIsWhole(t *testing.T) {
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		present, wanted := some(t, "present"), some(t, "wanted")
-		order := mergeOrder(present, wanted)
+		order := transition(present, wanted)
 		both := slices.Compact(slices.Sorted(slices.Values(slices.Concat(present, wanted))))
 		if got := slices.Sorted(slices.Values(order)); !slices.Equal(got, both) {
 			t.Fatalf("%q of %q and %q", order, present, wanted)

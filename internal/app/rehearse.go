@@ -5,102 +5,92 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"strings"
-	"time"
+	"sync"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/isthmus-mesh/isthmus/admin"
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/config"
-	"github.com/isthmus-mesh/isthmus/output/istio"
+	"github.com/isthmus-mesh/isthmus/output"
 	"github.com/isthmus-mesh/isthmus/source"
-	"github.com/isthmus-mesh/isthmus/store"
 )
-
-// rehearsal bounds how long a rehearsal may take.
-const rehearsal = time.Minute
 
 // Rehearsal is what would be written, and what it is made of.
 type Rehearsal struct {
 	Sources []source.Status
-	Actions []istio.Action
-	LeftOut []admin.Omission
+	Writers []string // the outputs that would write
+	output.Plan
 }
 
-// Rehearse reads the sources and, if there is an output that writes, the system
-// it writes to. It serves, writes and stores nothing: what was stored by an
-// earlier run is not looked at either.
-func Rehearse(ctx context.Context, c *config.Config, log *slog.Logger) (Rehearsal, error) {
-	ctx, cancel := context.WithTimeout(ctx, rehearsal)
-	defer cancel()
-	a := &App{log: log, machine: thisMachine(), primed: make(chan struct{}, 1), store: store.NewMemory(store.Config{})}
-	a.machine.reader = onlyReaderOf
-	a.fleet = &fleet{supervise: func(s config.Source) *source.Supervisor { return a.supervise(c, s) }}
-	for _, s := range c.Sources {
-		a.fleet.add(s)
+// Rehearse puts the same parts together as [New] does, reads the sources and, if
+// there are outputs that write, the systems they write to, until ctx ends. It
+// serves, writes and stores nothing: what was stored by an earlier run is not
+// looked at either.
+func Rehearse(ctx context.Context, c *config.Config, log *slog.Logger) (r Rehearsal, err error) {
+	quiet := *c
+	quiet.Store.DataDir = ""
+	m := thisMachine()
+	m.listen = func(context.Context, string, string) (net.Listener, error) { return nobody{}, nil }
+	a, err := assemble(ctx, &quiet, "", log, m, true)
+	if err != nil {
+		return r, err
 	}
-	a.ranking.set(names(c))
-	metrics := prometheus.NewRegistry()
-	if err := a.offerIstio(c, newStages(metrics), metrics); err != nil {
-		return Rehearsal{}, err
+	defer a.stopGates()
+	var known []<-chan struct{} // closed once the gate of a branch is open
+	for _, b := range a.branches {
+		open := make(chan struct{})
+		opened := sync.OnceFunc(func() { close(open) })
+		b.merged = func(catalog.Change) { opened() }
+		known = append(known, open)
 	}
-	defer a.istio.stop()
-	known := make(chan struct{}, 1)
-	required, optional := requirements(c)
-	a.gate = catalog.NewGate(required, optional, optionalWait, func(s *catalog.Snapshot, change catalog.Change, complete bool) {
-		a.istio.publish(s, change, complete)
-		select {
-		case known <- struct{}{}:
-		default: // it is known already
-		}
-	})
-	defer a.gate.Stop()
-	return a.rehearse(ctx, known)
-}
-
-// onlyReaderOf is a reader that leaves nothing in the registry: hints cost a
-// consumer there, and one complete listing needs none.
-func onlyReaderOf(s configured) source.Source {
-	if s.ServiceCenter != nil {
-		quiet := *s.ServiceCenter
-		quiet.Watch = false
-		s.ServiceCenter = &quiet
-	}
-	return readerOf(s)
-}
-
-// rehearse runs what reads, for as long as it takes to know everything.
-func (a *App) rehearse(ctx context.Context, known <-chan struct{}) (Rehearsal, error) {
 	running, stop := context.WithCancel(ctx)
 	parts, running := errgroup.WithContext(running)
-	a.fleet.launch = parts.Go
-	a.fleet.startAll(running)
-	parts.Go(func() error { return unlessStopped(running, a.merge(running)) })
-	if a.istio != nil && a.istio.gate != nil {
-		parts.Go(func() error { return unlessStopped(running, a.istio.merge(running)) })
-	}
-	r, err := a.read(running, known)
+	a.read(running, parts)
+	r, err = a.rehearse(running, known)
 	stop()
 	return r, errors.Join(err, parts.Wait())
 }
 
-func (a *App) read(ctx context.Context, known <-chan struct{}) (r Rehearsal, err error) {
-	select {
-	case <-known:
-	case <-ctx.Done():
-		return r, fmt.Errorf("not everything is known after %s: %s", rehearsal, strings.Join(a.missing(), "; "))
+// rehearse waits until everything is known, and asks what would be written.
+func (a *App) rehearse(ctx context.Context, known []<-chan struct{}) (r Rehearsal, err error) {
+	if err := a.awaitAll(ctx, known); err != nil {
+		return r, err
 	}
-	if a.istio != nil {
-		var left []istio.Omission
-		r.Actions, left, err = a.istio.writer.Plan(ctx)
-		for _, o := range left {
-			r.LeftOut = append(r.LeftOut, omissions(o)...)
+	for _, o := range a.outputs {
+		writer, ok := o.Output.(output.Planner)
+		if !ok {
+			continue
 		}
+		plan, err := writer.Plan(ctx)
+		if err != nil {
+			return r, fmt.Errorf("outputs.%s: %w", o.kind, err)
+		}
+		r.Writers = append(r.Writers, o.kind)
+		r.Actions, r.LeftOut = append(r.Actions, plan.Actions...), append(r.LeftOut, plan.LeftOut...)
 	}
 	for _, s := range a.fleet.supervisors() {
 		r.Sources = append(r.Sources, s.Status())
 	}
-	return r, err
+	return r, nil
 }
+
+// awaitAll waits until every branch has let its first snapshot through.
+func (a *App) awaitAll(ctx context.Context, known []<-chan struct{}) error {
+	for _, open := range known {
+		select {
+		case <-open:
+		case <-ctx.Done():
+			return fmt.Errorf("not everything is known yet: %s; give more time with --timeout, or see what keeps the sources", strings.Join(a.missing(), "; "))
+		}
+	}
+	return nil
+}
+
+// nobody is a listener that nobody can reach.
+type nobody struct{}
+
+func (nobody) Accept() (net.Conn, error) { return nil, net.ErrClosed }
+func (nobody) Close() error              { return nil }
+func (nobody) Addr() net.Addr            { return &net.TCPAddr{} }

@@ -106,14 +106,16 @@ func (r *reloader) apply(ctx context.Context, p plan, wanted *config.Config) {
 		r.Log(wanted.Log)
 	}
 	a := r.app
-	a.gate.Require(requirements(wanted))
-	a.istio.require(wanted)
+	for _, b := range a.branches {
+		b.gate.Require(b.requirements(wanted))
+	}
 	restart := a.fleet.follow(wanted.Sources, p.Start)
-	order := mergeOrder(a.fleet.names(), names(wanted))
+	order := transition(a.fleet.names(), names(wanted))
 	a.fleet.addMissing(p.Start)
 	a.fleet.arrange(order)
-	a.ranking.set(order)
-	a.istio.arrange(order)
+	for _, b := range a.branches {
+		b.order.set(b.those(order))
+	}
 	a.fleet.startAll(ctx)
 	for m, entry := range restart {
 		a.fleet.restart(ctx, m, entry)
@@ -133,7 +135,7 @@ func (r *reloader) removeDue(ctx context.Context) (done bool) {
 			continue
 		}
 		r.app.fleet.drop(m)
-		r.app.istio.gone(name)
+		r.app.left(name)
 		r.app.log.Info("source removed with its records", "source", name)
 	}
 	return done
@@ -141,6 +143,6 @@ func (r *reloader) removeDue(ctx context.Context) (done bool) {
 
 // listed reports whether clients may see a source's records. That the store
 // has them is not enough: they have to come before the removals do.
-func (r *reloader) listed(name string) bool { return r.app.gate.Snapshot().Primed(name) }
+func (r *reloader) listed(name string) bool { return r.app.branches[0].gate.Snapshot().Primed(name) }
 
 func problems(err error) []string { return strings.Split(err.Error(), "\n") }

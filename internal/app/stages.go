@@ -6,7 +6,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/isthmus-mesh/isthmus/catalog"
-	"github.com/isthmus-mesh/isthmus/push"
 )
 
 // stages times a change on its way: seen at the registry, committed, merged,
@@ -42,16 +41,4 @@ func (s *stages) merged(c catalog.Change) {
 	if !c.Observed.IsZero() {
 		s.observeToCommit.Observe(c.Committed.Sub(c.Observed).Seconds())
 	}
-}
-
-func (s *stages) sent(output string) func(push.Type, time.Duration) {
-	return observing(s.commitToSend.WithLabelValues(output))
-}
-
-func (s *stages) accepted(output string) func(push.Type, time.Duration) {
-	return observing(s.commitToAccept.WithLabelValues(output))
-}
-
-func observing(o prometheus.Observer) func(push.Type, time.Duration) {
-	return func(_ push.Type, took time.Duration) { o.Observe(took.Seconds()) }
 }

@@ -38,7 +38,7 @@ func TestAStartForgetsNothingThatIsWritten(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer func() { _ = a.xdsListener.Close(); _ = a.adminListener.Close(); a.abandon() }()
+			defer func() { _ = a.listeners[0].Close(); _ = a.adminListener.Close(); a.abandon() }()
 			want := []string{"Note files:a", "Note isthmus.splits:a", "Source files:files", "Source isthmus.splits:isthmus.splits"}
 			if damaged {
 				want = slices.Delete(want, 2, 3)

@@ -1,17 +1,20 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
+	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/isthmus-mesh/isthmus/admin"
 	"github.com/isthmus-mesh/isthmus/config"
 	"github.com/isthmus-mesh/isthmus/internal/app"
-	"github.com/isthmus-mesh/isthmus/output/istio"
+	"github.com/isthmus-mesh/isthmus/output"
 )
 
 // mostLines is how many lines of an object's difference are printed as text.
@@ -20,11 +23,11 @@ const mostLines = 20
 // rehearsal is what would be written and why, as -o json and -o yaml print it.
 // Its fields are described in docs/reference/istio.md.
 type rehearsal struct {
-	Sources []rehearsed      `json:"sources"`
-	Writer  string           `json:"writer"`  // the output that would write; empty if there is none
-	Actions []action         `json:"actions"` // in the order of the objects
-	LeftOut []admin.Omission `json:"leftOut"`
-	Counts  counts           `json:"counts"` // of the actions
+	Sources []rehearsed       `json:"sources"`
+	Writer  string            `json:"writer"`  // the output that would write; empty if there is none
+	Actions []output.Action   `json:"actions"` // in the order of the objects
+	LeftOut []output.Omission `json:"leftOut"`
+	Counts  counts            `json:"counts"` // of the actions
 }
 
 // rehearsed is a source that was read once.
@@ -39,19 +42,16 @@ type rehearsed struct {
 	Refused   []admin.Refused `json:"refused"`
 }
 
-// action is what would be done to one object.
-type action struct {
-	Verb   istio.Verb `json:"verb"`
-	Object string     `json:"object"` // "ServiceEntry shop/reviews.example.com"
-	Reason string     `json:"reason"`
-	Diff   []string   `json:"diff"` // of the specification, all of it
-}
-
 type counts struct {
 	Create int `json:"create"`
 	Update int `json:"update"`
 	Delete int `json:"delete"`
 	Leave  int `json:"leave"`
+}
+
+// timeoutFlag bounds how long a rehearsal may take.
+func timeoutFlag(c *cobra.Command, limit *time.Duration) {
+	c.Flags().DurationVar(limit, "timeout", time.Minute, "how long to wait for the sources and the API server")
 }
 
 // rehearsing tells a command that prints a rehearsal only with a certain flag
@@ -64,22 +64,24 @@ func rehearsing(c *cobra.Command, flag string, on bool) error {
 }
 
 // rehearse prints what would be written.
-func rehearse(c *cobra.Command, loaded *config.Config, log *slog.Logger, f format) error {
-	plan, err := app.Rehearse(c.Context(), loaded, log)
+func rehearse(c *cobra.Command, loaded *config.Config, log *slog.Logger, f format, limit time.Duration) error {
+	ctx, cancel := context.WithTimeout(c.Context(), limit)
+	defer cancel()
+	plan, err := app.Rehearse(ctx, loaded, log)
 	if err != nil {
 		return wrong{err}
 	}
-	r := shape(plan, loaded.Outputs.Istio != nil)
+	r := shape(plan)
 	return printAs(c, f, r, func() error {
 		printRehearsal(c, r)
 		return nil
 	})
 }
 
-func shape(plan app.Rehearsal, writes bool) rehearsal {
-	r := rehearsal{Sources: []rehearsed{}, Actions: []action{}, LeftOut: append([]admin.Omission{}, plan.LeftOut...)}
-	if writes {
-		r.Writer = "istio"
+func shape(plan app.Rehearsal) rehearsal {
+	r := rehearsal{
+		Sources: []rehearsed{}, Writer: strings.Join(plan.Writers, ", "),
+		Actions: append([]output.Action{}, plan.Actions...), LeftOut: append([]output.Omission{}, plan.LeftOut...),
 	}
 	for _, s := range plan.Sources {
 		source := rehearsed{
@@ -95,21 +97,20 @@ func shape(plan app.Rehearsal, writes bool) rehearsal {
 		r.Sources = append(r.Sources, source)
 	}
 	for _, a := range plan.Actions {
-		r.Actions = append(r.Actions, action{a.Verb, a.String(), a.Reason, append([]string{}, a.Diff...)})
 		r.Counts.add(a.Verb)
 	}
 	return r
 }
 
-func (c *counts) add(v istio.Verb) {
+func (c *counts) add(v output.Verb) {
 	switch v {
-	case istio.Create:
+	case output.Create:
 		c.Create++
-	case istio.Update:
+	case output.Update:
 		c.Update++
-	case istio.Delete:
+	case output.Delete:
 		c.Delete++
-	case istio.Leave:
+	case output.Leave:
 		c.Leave++
 	}
 }
@@ -137,7 +138,7 @@ func printRehearsal(c *cobra.Command, r rehearsal) {
 		r.Counts.Create, r.Counts.Update, r.Counts.Delete, r.Counts.Leave)
 }
 
-func printAction(c *cobra.Command, a action) {
+func printAction(c *cobra.Command, a output.Action) {
 	out := c.OutOrStdout()
 	say(out, "%s %s: %s\n", a.Verb, a.Object, a.Reason)
 	for i, line := range a.Diff {

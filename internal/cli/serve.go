@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -15,6 +16,7 @@ func newServe(version string) *cobra.Command {
 	var path string
 	var dry bool
 	var f format
+	var limit time.Duration
 	c := &cobra.Command{
 		Use:   "serve --config FILE",
 		Short: "Mirror the registries and serve the mesh",
@@ -45,7 +47,7 @@ or -o yaml it prints that for a program, with every line of every difference.`,
 			}
 			log, logging := newLog(loaded.Log, c.ErrOrStderr())
 			if dry {
-				return rehearse(c, loaded, log, f)
+				return rehearse(c, loaded, log, f, limit)
 			}
 			limitMemory(log)
 			a, err := app.New(c.Context(), loaded, version, log)
@@ -62,6 +64,7 @@ or -o yaml it prints that for a program, with every line of every difference.`,
 	configFlag(c, &path)
 	c.Flags().BoolVar(&dry, "dry-run", false, "print what would be written and why, and write nothing")
 	formatFlag(c, &f)
+	timeoutFlag(c, &limit)
 	return c
 }
 

@@ -1,9 +1,9 @@
 package cli
 
 import (
-	"cmp"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -14,6 +14,7 @@ func newValidate() *cobra.Command {
 	var path string
 	var connect bool
 	var f format
+	var limit time.Duration
 	c := &cobra.Command{
 		Use:   "validate --config FILE",
 		Short: "Check a configuration without acting on it",
@@ -31,7 +32,7 @@ or -o yaml it prints that alone and for a program, with every line of every diff
 			if err := rehearsing(c, "connect", connect); err != nil {
 				return err
 			}
-			loaded, err := config.Load(path)
+			loaded, err := config.Check(path)
 			if err != nil {
 				return wrong{err}
 			}
@@ -43,7 +44,7 @@ or -o yaml it prints that alone and for a program, with every line of every diff
 			}
 			if connect {
 				log, _ := newLog(loaded.Log, c.ErrOrStderr())
-				return rehearse(c, loaded, log, f)
+				return rehearse(c, loaded, log, f, limit)
 			}
 			return nil
 		},
@@ -51,20 +52,18 @@ or -o yaml it prints that alone and for a program, with every line of every diff
 	configFlag(c, &path)
 	c.Flags().BoolVar(&connect, "connect", false, "read the sources and the API server as well")
 	formatFlag(c, &f)
+	timeoutFlag(c, &limit)
 	return c
 }
 
 func summary(c *config.Config) string {
 	sources := make([]string, len(c.Sources))
 	for i, source := range c.Sources {
-		sources[i] = fmt.Sprintf("%s (%s)", source.Name, source.Kind())
+		sources[i] = fmt.Sprintf("%s (%s)", source.Name, source.Kind)
 	}
 	text := fmt.Sprintf("instance %s, sources %s", c.Instance, strings.Join(sources, ", "))
-	if c.Outputs.XDS != nil {
-		text += ", xds on " + c.Outputs.XDS.Listen
-	}
-	if c.Outputs.Istio != nil {
-		text += ", istio to the API server of " + cmp.Or(c.Outputs.Istio.Kubeconfig, "this cluster")
+	for _, o := range c.Outputs {
+		text += ", " + o.Kind + " " + o.Settings.String()
 	}
 	return text
 }

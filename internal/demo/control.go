@@ -66,7 +66,7 @@ func startControl(ctx context.Context, dir, version, source string) (*control, e
 	return c, nil
 }
 
-func (c *control) xds() string { return c.app.XDSAddr().String() }
+func (c *control) xds() string { return c.app.Addr("xds").String() }
 
 func (c *control) admin() string { return "http://" + c.app.AdminAddr().String() }
 

@@ -5,8 +5,10 @@
 package loopback
 
 import (
+	"fmt"
 	"net"
 	"net/netip"
+	"strconv"
 	"strings"
 )
 
@@ -40,4 +42,17 @@ func IsAddr(addr net.Addr) bool {
 func IsListen(address string) bool {
 	host, _, err := net.SplitHostPort(address)
 	return err == nil && IsHost(host)
+}
+
+// ValidListen reports why a text is no host and port to listen on; nil if it is.
+// The host may be left out, and the port may be 0 for a free one.
+func ValidListen(address string) error {
+	_, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return fmt.Errorf("%q is not a host and port", address)
+	}
+	if _, err := strconv.ParseUint(port, 10, 16); err != nil {
+		return fmt.Errorf("%q in %q is not a port from 0 to 65535", port, address)
+	}
+	return nil
 }

@@ -52,19 +52,15 @@ func DefaultConfig() Config {
 	}
 }
 
-// SetDefaults gives the configuration what it has if nothing is said.
-func (c *Config) SetDefaults() { *c = DefaultConfig() }
-
-// Resolve makes a relative path relative to a folder.
+// Resolve implements [output.Settings].
 func (c *Config) Resolve(dir string) {
 	if c.Kubeconfig != "" && !filepath.IsAbs(c.Kubeconfig) {
 		c.Kubeconfig = filepath.Join(dir, c.Kubeconfig)
 	}
 }
 
-// Check reports what is wrong with the kubeconfig, with the field. It speaks to
-// nobody.
-func (c Config) Check() error {
+// Check implements [output.Settings]. It speaks to nobody.
+func (c *Config) Check() error {
 	if c.Kubeconfig == "" && c.Context == "" {
 		return nil // which one it is is not known before it is used
 	}
@@ -72,41 +68,39 @@ func (c Config) Check() error {
 	return err
 }
 
-// IsInstance reports whether the name of an Isthmus can be the value of the
-// label that marks what it owns.
-func IsInstance(name string) bool { return len(name) <= 63 && isWord(name) }
-
 // mostEndpoints is how many a shard may be set to hold. Istio's schema allows
 // 4096 in an object; endpoints are spread by hash, so some shards hold more than others.
 const mostEndpoints = 3000
 
-// Validate reports what is wrong with the configuration, with the field.
-func (c Config) Validate() error {
-	switch {
-	case c.Debounce.Quiet < 0:
-		return errors.New("debounce.quiet: must not be below zero; 1s is the default")
-	case c.Debounce.Max < 0:
-		return errors.New("debounce.max: must not be below zero; 10s is the default")
-	case c.Debounce.Events < 0:
-		return errors.New("debounce.events: must not be below zero; 1000 is the default")
-	case c.QPS <= 0:
-		return errors.New("qps: must be above zero; 50 is the default")
-	case c.Burst < 1:
-		return errors.New("burst: must be 1 or more; 100 is the default")
-	case c.ShardSize < 1 || c.ShardSize > mostEndpoints:
-		return fmt.Errorf("shardSize: must be 1 to %d, which Istio's and etcd's limits allow; 100 is the default", mostEndpoints)
+// Validate implements [output.Settings].
+func (c *Config) Validate() error {
+	return errors.Join(
+		wrong(c.Debounce.Quiet < 0, "debounce.quiet: must not be below zero; 1s is the default"),
+		wrong(c.Debounce.Max < 0, "debounce.max: must not be below zero; 10s is the default"),
+		wrong(c.Debounce.Events < 0, "debounce.events: must not be below zero; 1000 is the default"),
+		wrong(c.QPS <= 0, "qps: must be above zero; 50 is the default"),
+		wrong(c.Burst < 1, "burst: must be 1 or more; 100 is the default"),
+		wrong(c.ShardSize < 1 || c.ShardSize > mostEndpoints,
+			"shardSize: must be 1 to %d, which Istio's and etcd's limits allow; 100 is the default", mostEndpoints),
+		c.LeaderElection.validate(),
+	)
+}
+
+// wrong is what a field says if something holds.
+func wrong(holds bool, format string, args ...any) error {
+	if !holds {
+		return nil
 	}
-	return c.LeaderElection.validate()
+	return fmt.Errorf(format, args...)
 }
 
 func (l LeaderElection) validate() error {
-	switch {
-	case !l.Enabled:
+	if !l.Enabled {
 		return nil
-	case !isName(l.Namespace) || strings.Contains(l.Namespace, "."):
-		return fmt.Errorf("leaderElection.namespace: %q is not a namespace; istio-system is the default", l.Namespace)
-	case !isName(l.Name):
-		return fmt.Errorf("leaderElection.name: %q is not the name of an object; isthmus is the default", l.Name)
 	}
-	return nil
+	return errors.Join(
+		wrong(!isName(l.Namespace) || strings.Contains(l.Namespace, "."),
+			"leaderElection.namespace: %q is not a namespace; istio-system is the default", l.Namespace),
+		wrong(!isName(l.Name), "leaderElection.name: %q is not the name of an object; isthmus is the default", l.Name),
+	)
 }

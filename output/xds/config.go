@@ -4,8 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
-	"net/netip"
 	"path/filepath"
 	"strings"
 	"time"
@@ -13,6 +11,7 @@ import (
 	"github.com/spiffe/go-spiffe/v2/spiffeid"
 
 	"github.com/isthmus-mesh/isthmus/internal/certs"
+	"github.com/isthmus-mesh/isthmus/internal/loopback"
 )
 
 // Config is the part of the configuration that belongs to this output.
@@ -27,6 +26,8 @@ type Config struct {
 	// tenth, so that clients spread anew over replicas; zero never does.
 	MaxConnectionAge time.Duration `json:"maxConnectionAge"`
 	Debounce         Debounces     `json:"debounce"`
+
+	translation *Translation
 }
 
 // TLS says what the listener shows, and what it demands of clients.
@@ -48,25 +49,27 @@ func (t TLS) files() certs.Files {
 	return certs.Files{CertFile: t.CertFile, KeyFile: t.KeyFile, ClientCAFile: t.ClientCAFile}
 }
 
-// Validate reports, with the field, what is wrong in the configuration itself.
-// It does not look at the disk.
-func (c Config) Validate() error {
+// Validate implements [output.Settings].
+func (c *Config) Validate() error {
+	var age error
 	if c.MaxConnectionAge < 0 || c.MaxConnectionAge > 0 && c.MaxConnectionAge < time.Minute {
-		return fmt.Errorf("maxConnectionAge: %s is too short to serve anybody; give at least 1m, or 0 for no limit", c.MaxConnectionAge)
+		age = fmt.Errorf("maxConnectionAge: %s is too short to serve anybody; give at least 1m, or 0 for no limit", c.MaxConnectionAge)
 	}
-	if err := c.TLS.validate(); err != nil {
-		return err
-	}
-	if err := c.Debounce.validate(); err != nil {
-		return err
-	}
+	return errors.Join(c.validateListen(), c.TLS.validate(), age, c.Debounce.validate())
+}
+
+func (c *Config) validateListen() error {
 	if c.Listen == "" {
 		return errors.New("listen: missing; give a host and port such as 127.0.0.1:15010")
 	}
-	if !strings.HasPrefix(c.Listen, "unix://") {
-		if _, _, err := net.SplitHostPort(c.Listen); err != nil {
-			return fmt.Errorf("listen: %q is not a host and port such as 127.0.0.1:15010: %w", c.Listen, err)
+	if path, unix := strings.CutPrefix(c.Listen, "unix://"); unix {
+		if path == "" {
+			return errors.New("listen: unix:// without a path; give such as unix:///run/isthmus/xds.sock")
 		}
+		return nil
+	}
+	if err := loopback.ValidListen(c.Listen); err != nil {
+		return fmt.Errorf("listen: %w; give such as 127.0.0.1:15010", err)
 	}
 	if c.local() || c.TLS.enabled() || c.Insecure {
 		return nil
@@ -75,34 +78,36 @@ func (c Config) Validate() error {
 }
 
 func (t TLS) validate() error {
-	switch {
-	case !t.enabled():
+	if !t.enabled() {
 		return nil
-	case t.CertFile == "":
-		return errors.New("tls.certFile: missing; name the certificate that the listener shows")
-	case t.KeyFile == "":
-		return errors.New("tls.keyFile: missing; name the key of the certificate")
-	case len(t.TrustDomains) > 0 && t.ClientCAFile == "":
-		return errors.New("tls.trustDomains: has no effect without clientCAFile; name the authorities of the clients there")
+	}
+	var errs []error
+	if t.CertFile == "" {
+		errs = append(errs, errors.New("tls.certFile: missing; name the certificate that the listener shows"))
+	}
+	if t.KeyFile == "" {
+		errs = append(errs, errors.New("tls.keyFile: missing; name the key of the certificate"))
+	}
+	if len(t.TrustDomains) > 0 && t.ClientCAFile == "" {
+		errs = append(errs, errors.New("tls.trustDomains: has no effect without clientCAFile; name the authorities of the clients there"))
 	}
 	for i, name := range t.TrustDomains {
 		if domain, err := spiffeid.TrustDomainFromString(name); err != nil || domain.Name() != name {
-			return fmt.Errorf("tls.trustDomains[%d]: %q is not a trust domain such as cluster.local", i, name)
+			errs = append(errs, fmt.Errorf("tls.trustDomains[%d]: %q is not a trust domain such as cluster.local", i, name))
 		}
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
-// Check reports, with the field, what is wrong with the files that the
-// configuration names.
-func (c Config) Check() error {
+// Check implements [output.Settings].
+func (c *Config) Check() error {
 	_, err := c.Certificates(nil)
 	return err
 }
 
 // Certificates returns what the listener shows and demands; nil without TLS.
 // It fails if the files cannot be used, with the field at fault.
-func (c Config) Certificates(log *slog.Logger) (*certs.Keeper, error) {
+func (c *Config) Certificates(log *slog.Logger) (*certs.Keeper, error) {
 	if !c.TLS.enabled() {
 		return nil, nil
 	}
@@ -113,7 +118,7 @@ func (c Config) Certificates(log *slog.Logger) (*certs.Keeper, error) {
 	return keeper, nil
 }
 
-// Resolve makes relative paths start from a folder.
+// Resolve implements [output.Settings].
 func (c *Config) Resolve(dir string) {
 	for _, path := range []*string{&c.TLS.CertFile, &c.TLS.KeyFile, &c.TLS.ClientCAFile} {
 		if *path != "" && !filepath.IsAbs(*path) {
@@ -122,8 +127,8 @@ func (c *Config) Resolve(dir string) {
 	}
 }
 
-// Warnings lists what an operator should know of a listener before it is used.
-func (c Config) Warnings() []string {
+// Warnings implements [output.Settings].
+func (c *Config) Warnings() []string {
 	switch {
 	case c.local():
 		return nil
@@ -137,11 +142,9 @@ func (c Config) Warnings() []string {
 }
 
 // local reports whether the listener can be reached from this machine only.
-func (c Config) local() bool {
+func (c *Config) local() bool {
 	if strings.HasPrefix(c.Listen, "unix://") {
 		return true
 	}
-	host, _, _ := net.SplitHostPort(c.Listen)
-	addr, err := netip.ParseAddr(host)
-	return host == "localhost" || err == nil && addr.IsLoopback()
+	return loopback.IsListen(c.Listen)
 }

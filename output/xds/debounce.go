@@ -1,6 +1,7 @@
 package xds
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/isthmus-mesh/isthmus/push"
@@ -53,15 +54,13 @@ func (d Debounces) Of(typeURL string, m push.Mode) push.Debounce {
 }
 
 func (d Debounces) validate() error {
+	var errs []error
 	for _, row := range d.rows() {
-		if err := check("debounce."+row.field+".stateOfTheWorld", row.StateOfTheWorld); err != nil {
-			return err
-		}
-		if err := check("debounce."+row.field+".delta", row.Delta); err != nil {
-			return err
-		}
+		errs = append(errs,
+			check("debounce."+row.field+".stateOfTheWorld", row.StateOfTheWorld),
+			check("debounce."+row.field+".delta", row.Delta))
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
 func check(field string, d push.Debounce) error {

@@ -9,16 +9,15 @@ import (
 	"syscall"
 )
 
-// Listen opens the listener of a configuration.
-func Listen(ctx context.Context, c Config) (net.Listener, error) {
-	var config net.ListenConfig
-	path, unix := strings.CutPrefix(c.Listen, "unix://")
+// listen binds a host and port, or unix:///path.
+func listen(ctx context.Context, address string, bind func(ctx context.Context, network, address string) (net.Listener, error)) (net.Listener, error) {
+	path, unix := strings.CutPrefix(address, "unix://")
 	if !unix {
-		return config.Listen(ctx, "tcp", c.Listen)
+		return bind(ctx, "tcp", address)
 	}
-	l, err := config.Listen(ctx, "unix", path)
+	l, err := bind(ctx, "unix", path)
 	if errors.Is(err, syscall.EADDRINUSE) && abandoned(ctx, path) && os.Remove(path) == nil {
-		return config.Listen(ctx, "unix", path)
+		return bind(ctx, "unix", path)
 	}
 	return l, err
 }

@@ -97,7 +97,7 @@ func (r *rig) listen(s setup) net.Listener {
 		r.memory = bufconn.Listen(64 << 10)
 		return r.memory
 	}
-	listener, err := xds.Listen(context.Background(), xds.Config{Listen: "127.0.0.1:0"})
+	listener, err := new(net.ListenConfig).Listen(context.Background(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		r.t.Fatalf("listen: %v", err)
 	}

@@ -1,6 +1,7 @@
 package xds_test
 
 import (
+	"net"
 	"testing"
 
 	"github.com/isthmus-mesh/isthmus/output/xds"
@@ -12,7 +13,7 @@ import (
 func TestServeAfterStopEndsAtOnce(t *testing.T) {
 	t.Parallel()
 	server := xds.New(push.New(push.Config{Frame: xds.Frame}), xds.Options{})
-	listener, err := xds.Listen(t.Context(), xds.Config{Listen: "127.0.0.1:0"})
+	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}

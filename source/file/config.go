@@ -2,10 +2,17 @@ package file
 
 import (
 	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/fsnotify/fsnotify"
+
+	"github.com/isthmus-mesh/isthmus/source"
 )
+
+var _ source.Settings = (*Config)(nil)
 
 // Config says what to read.
 type Config struct {
@@ -17,14 +24,43 @@ type Config struct {
 	events    <-chan fsnotify.Event // of a source that is not watched; for tests
 }
 
-// Validate reports what is wrong with the configuration, with the field. It
-// does not look at the disk: a folder may come later.
-func (c Config) Validate() error {
+// Kind is the row by which this registry is known. Nobody is spared by a long
+// wait for a folder that is not there: the disk is our own.
+func Kind() source.Kind {
+	return source.Kind{Name: "file", New: func() source.Settings { return &Config{} }, MaxBackoff: 5 * time.Second}
+}
+
+// Validate implements [source.Settings].
+func (c *Config) Validate() error {
 	if c.Path == "" {
 		return errors.New("path: missing: name the folder or the file to read")
 	}
 	return nil
 }
+
+// Resolve implements [source.Settings].
+func (c *Config) Resolve(dir string) {
+	if !filepath.IsAbs(c.Path) {
+		c.Path = filepath.Join(dir, c.Path)
+	}
+}
+
+// Check implements [source.Settings].
+func (c *Config) Check() error {
+	if _, err := os.Stat(c.Path); err != nil {
+		return fmt.Errorf("path: %q cannot be read: %w; create it, or name another", c.Path, errors.Unwrap(err))
+	}
+	return nil
+}
+
+// Warnings implements [source.Settings].
+func (c *Config) Warnings() []string { return nil }
+
+// Folder is what the source follows, so that nothing else is written there.
+func (c *Config) Folder() string { return c.Path }
+
+// Open implements [source.Settings].
+func (c *Config) Open(env source.Env) source.Source { return New(*c, env.Log) }
 
 // pace is how fast a folder is followed.
 type pace struct {

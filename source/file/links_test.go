@@ -173,7 +173,7 @@ func TestSingleFile(t *testing.T) {
 
 func TestConfig(t *testing.T) {
 	t.Parallel()
-	if err := (file.Config{}).Validate(); err == nil || !strings.HasPrefix(err.Error(), "path: ") {
+	if err := new(file.Config).Validate(); err == nil || !strings.HasPrefix(err.Error(), "path: ") {
 		t.Errorf("error %v", err)
 	}
 }

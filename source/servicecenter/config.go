@@ -4,21 +4,24 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/isthmus-mesh/isthmus/internal/loopback"
+	"github.com/isthmus-mesh/isthmus/source"
 )
+
+var _ source.Settings = (*Config)(nil)
 
 // HoldFor is how long drops are held unless the configuration says otherwise.
 // Instances stay registered by heartbeats, one in 30 s: a registry that has lost
 // all of them, and restarts empty, has them back after one or two minutes.
 const HoldFor = 3 * time.Minute
 
-// Config says which registry to read, and how. Fields that are zero take their
-// defaults.
+// Config says which registry to read, and how; see [DefaultConfig].
 type Config struct {
 	// Addresses are those of the members of one Service Center, tried in turn.
 	Addresses []string `json:"addresses"`
@@ -76,138 +79,139 @@ type Scopes struct {
 	Hosts []string `json:"hosts"`
 }
 
-func (c Config) withDefaults() Config {
-	defaultTo(&c.Domain, "default")
-	defaultTo(&c.Project, "default")
-	defaultTo(&c.Host, "{{.Service}}")
-	defaultTo(&c.Namespace, "istio-system")
-	defaultTo(&c.Poll, 2*time.Second)
-	defaultTo(&c.Audit, 10*time.Minute)
-	defaultTo(&c.Timeout, 10*time.Second)
-	defaultTo(&c.PortGrace, time.Hour)
-	return c
+// Kind is the row by which this registry is known. It is asked every few seconds
+// when all is well, so a wait of ten spares it, and what comes back is seen soon.
+func Kind() source.Kind {
+	return source.Kind{
+		Name: "servicecenter", HoldFor: HoldFor, MaxBackoff: 10 * time.Second,
+		New: func() source.Settings {
+			c := DefaultConfig()
+			return &c
+		},
+	}
 }
 
-func defaultTo[T comparable](field *T, value T) {
-	var zero T
-	if *field == zero {
-		*field = value
+// DefaultConfig is the configuration of which nothing is set.
+func DefaultConfig() Config {
+	return Config{
+		Domain: "default", Project: "default", Host: "{{.Service}}", Namespace: "istio-system",
+		Poll: 2 * time.Second, Audit: 10 * time.Minute, Timeout: 10 * time.Second, PortGrace: time.Hour,
 	}
 }
 
 // shortestPoll keeps a slip of the pen from flooding the registry.
 const shortestPoll = 100 * time.Millisecond
 
-// Validate reports what is wrong with the configuration, with the field. It
-// looks neither at the disk nor at the network.
-func (c Config) Validate() error {
-	c = c.withDefaults()
-	for _, check := range []func() error{
-		c.validateAddresses, c.validateFilters, c.validateTimes, c.validateAccess, c.validateTemplates, c.validateScopes,
-	} {
-		if err := check(); err != nil {
-			return err
-		}
-	}
-	return nil
+// Validate implements [source.Settings].
+func (c *Config) Validate() error {
+	return errors.Join(
+		c.validateAddresses(), c.validateFilters(), c.validateTimes(), c.validateAccess(), c.validateTemplates(), c.validateScopes())
 }
 
-func (c Config) validateAddresses() error {
+func (c *Config) validateAddresses() error {
 	if len(c.Addresses) == 0 {
 		return errors.New("addresses: missing; name the registry's members, such as [http://127.0.0.1:30100]")
 	}
+	var errs []error
 	for i, address := range c.Addresses {
-		u, err := url.Parse(address)
-		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-			return fmt.Errorf("addresses[%d]: %q is not an address such as http://127.0.0.1:30100", i, address)
+		if err := c.validateAddress(address); err != nil {
+			errs = append(errs, fmt.Errorf("addresses[%d]: %w", i, err))
 		}
-		if u.User != nil || u.RawQuery != "" || u.Fragment != "" {
-			return fmt.Errorf("addresses[%d]: only scheme, host, port and path belong here; a password goes into passwordFile", i)
-		}
-		if u.Scheme == "http" && c.TLS != (TLS{}) {
-			return fmt.Errorf("addresses[%d]: %q is plaintext although tls is given; write https, or remove tls", i, address)
-		}
-		if c.exposes(u) && !c.Insecure {
-			return fmt.Errorf("addresses[%d]: %q would be sent the password in plain text; write https, or set insecure: true beside it if the network is trusted", i, address)
-		}
+	}
+	return errors.Join(errs...)
+}
+
+func (c *Config) validateAddress(address string) error {
+	u, err := url.Parse(address)
+	switch {
+	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
+		return fmt.Errorf("%q is not an address such as http://127.0.0.1:30100", address)
+	case u.User != nil || u.RawQuery != "" || u.Fragment != "":
+		return errors.New("only scheme, host, port and path belong here; a password goes into passwordFile")
+	case u.Scheme == "http" && c.TLS != (TLS{}):
+		return fmt.Errorf("%q is plaintext although tls is given; write https, or remove tls", address)
+	case c.exposes(u) && !c.Insecure:
+		return fmt.Errorf("%q would be sent the password in plain text; write https, or set insecure: true beside it if the network is trusted", address)
 	}
 	return nil
 }
 
 // exposes reports whether a password goes to another machine in plain text.
-func (c Config) exposes(u *url.URL) bool {
+func (c *Config) exposes(u *url.URL) bool {
 	return (c.Username != "" || c.PasswordFile != "") && u.Scheme == "http" && !loopback.IsHost(u.Hostname())
 }
 
-// Warnings lists what an operator should know of a valid configuration before
-// it is used.
-func (c Config) Warnings() (list []string) {
+// Warnings implements [source.Settings].
+func (c *Config) Warnings() (list []string) {
 	for i, address := range c.Addresses {
 		if u, err := url.Parse(address); err == nil && c.exposes(u) {
-			list = append(list, fmt.Sprintf("servicecenter.addresses[%d]: INSECURE: %s is sent the password in plain text, which whoever is on the way can read; write https", i, address))
+			list = append(list, fmt.Sprintf("addresses[%d]: INSECURE: %s is sent the password in plain text, which whoever is on the way can read; write https", i, address))
 		}
 	}
 	return list
 }
 
-func (c Config) validateFilters() error {
-	if err := once("environments", c.Environments); err != nil {
-		return err
+func (c *Config) validateFilters() error {
+	errs := []error{once("environments", c.Environments), once("apps", c.Apps)}
+	if strings.ContainsAny(c.Project, "/?#") {
+		errs = append(errs, errors.New("project: must be a name without slashes"))
 	}
-	if err := once("apps", c.Apps); err != nil {
-		return err
+	if strings.ContainsAny(c.Domain, "/\r\n") {
+		errs = append(errs, errors.New("domain: must be a name without slashes"))
 	}
-	if strings.ContainsAny(c.Project, "/?#") || strings.ContainsAny(c.Domain, "/\r\n") {
-		return errors.New("project: must be a name without slashes")
-	}
-	return nil
+	return errors.Join(errs...)
 }
 
 func once(field string, list []string) error {
+	var errs []error
 	for i, item := range list {
 		if slices.Index(list, item) < i {
-			return fmt.Errorf("%s[%d]: %q is there already; the order decides, so once is enough", field, i, item)
+			errs = append(errs, fmt.Errorf("%s[%d]: %q is there already; the order decides, so once is enough", field, i, item))
 		}
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
-func (c Config) validateTimes() error {
-	switch {
-	case c.Poll < shortestPoll:
-		return fmt.Errorf("poll: %s would flood the registry; give at least %s, such as 2s", c.Poll, shortestPoll)
-	case c.Audit < c.Poll:
-		return fmt.Errorf("audit: %s is shorter than poll; give such as 10m", c.Audit)
-	case c.Timeout <= 0:
-		return errors.New("timeout: must be more than 0, such as 10s")
-	case c.PortGrace < 0:
-		return errors.New("portGrace: must not be negative; give such as 1h")
-	case c.Dependencies.Poll != 0 && c.Dependencies.Poll < time.Second:
-		return errors.New("dependencies.poll: asks for the whole graph; give at least 1s, such as 1m, or 0 not to read it")
+func (c *Config) validateTimes() error {
+	var errs []error
+	if c.Poll < shortestPoll {
+		errs = append(errs, fmt.Errorf("poll: %s would flood the registry; give at least %s, such as 2s", c.Poll, shortestPoll))
 	}
-	return nil
-}
-
-func (c Config) validateAccess() error {
-	switch {
-	case c.Username != "" && c.PasswordFile == "":
-		return errors.New("passwordFile: missing beside username; name the file that has the password")
-	case c.Username == "" && c.PasswordFile != "":
-		return errors.New("username: missing beside passwordFile; name the account")
-	case c.TLS.CertFile != "" && c.TLS.KeyFile == "":
-		return errors.New("tls.keyFile: missing beside certFile; name the certificate's key")
-	case c.TLS.CertFile == "" && c.TLS.KeyFile != "":
-		return errors.New("tls.certFile: missing beside keyFile; name the certificate")
+	if c.Audit < c.Poll {
+		errs = append(errs, fmt.Errorf("audit: %s is shorter than poll; give such as 10m", c.Audit))
 	}
-	return nil
+	if c.Timeout <= 0 {
+		errs = append(errs, errors.New("timeout: must be more than 0, such as 10s"))
+	}
+	if c.PortGrace < 0 {
+		errs = append(errs, errors.New("portGrace: must not be negative; give such as 1h"))
+	}
+	if c.Dependencies.Poll != 0 && c.Dependencies.Poll < time.Second {
+		errs = append(errs, errors.New("dependencies.poll: asks for the whole graph; give at least 1s, such as 1m, or 0 not to read it"))
+	}
+	return errors.Join(errs...)
 }
 
-func (c Config) validateTemplates() error {
-	_, err := newNaming(c)
+func (c *Config) validateAccess() error {
+	var errs []error
+	need := func(missing bool, format string) {
+		if missing {
+			errs = append(errs, errors.New(format))
+		}
+	}
+	need(c.Username != "" && c.PasswordFile == "", "passwordFile: missing beside username; name the file that has the password")
+	need(c.Username == "" && c.PasswordFile != "", "username: missing beside passwordFile; name the account")
+	need(c.TLS.CertFile != "" && c.TLS.KeyFile == "", "tls.keyFile: missing beside certFile; name the certificate's key")
+	need(c.TLS.CertFile == "" && c.TLS.KeyFile != "", "tls.certFile: missing beside keyFile; name the certificate")
+	return errors.Join(errs...)
+}
+
+func (c *Config) validateTemplates() error {
+	_, err := newNaming(*c)
 	return err
 }
 
-// Resolve makes relative paths relative to a folder.
+// Resolve implements [source.Settings].
 func (c *Config) Resolve(dir string) {
 	for _, path := range []*string{&c.PasswordFile, &c.TLS.CAFile, &c.TLS.CertFile, &c.TLS.KeyFile} {
 		if *path != "" && !filepath.IsAbs(*path) {
@@ -216,4 +220,32 @@ func (c *Config) Resolve(dir string) {
 	}
 }
 
-func (c Config) rules() rules { return rules{c.ServeTesting, c.PortGrace} }
+// Check implements [source.Settings].
+func (c *Config) Check() error {
+	var errs []error
+	for _, f := range []struct{ field, path string }{
+		{"passwordFile", c.PasswordFile},
+		{"tls.caFile", c.TLS.CAFile},
+		{"tls.certFile", c.TLS.CertFile},
+		{"tls.keyFile", c.TLS.KeyFile},
+	} {
+		if f.path == "" {
+			continue
+		}
+		if _, err := os.Stat(f.path); err != nil {
+			errs = append(errs, fmt.Errorf("%s: %q cannot be read: %w; create it, or name another", f.field, f.path, errors.Unwrap(err)))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Open implements [source.Settings].
+func (c *Config) Open(env source.Env) source.Source {
+	settings := *c
+	if env.Once {
+		settings.Watch = false // hints cost a consumer in the registry, and one listing needs none
+	}
+	return New(settings, Options{Instance: env.Instance, Name: env.Name, Stored: env.Stored, Log: env.Log})
+}
+
+func (c *Config) rules() rules { return rules{c.ServeTesting, c.PortGrace} }

@@ -214,6 +214,7 @@ func TestDefectQ_TLS(t *testing.T) {
 	}
 	c := servicecenter.Config{Addresses: []string{"https://" + registry.Address()}, Watch: true}
 	c.TLS = servicecenter.TLS{CAFile: "stranger.crt", ServerName: "localhost", CertFile: "tls.crt", KeyFile: "tls.key"}
+	c = servicecenter.WithDefaults(c)
 	c.Resolve(dir)
 	if err := servicecenter.New(c, servicecenter.Options{}).Run(t.Context(), &onceSink{}); err == nil || !strings.Contains(err.Error(), "certificate") {
 		t.Errorf("a stranger is trusted: %v", err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"reflect"
 	"slices"
 	"time"
 
@@ -20,6 +21,21 @@ type Registered struct {
 	Instances   []Instance    `json:"instances"`
 	Before      model.Service `json:"-"` // its record so far
 }
+
+// withDefaults gives the fields that are zero their defaults, so that a test
+// names those only which it is about.
+func (c Config) withDefaults() Config {
+	into, from := reflect.ValueOf(&c).Elem(), reflect.ValueOf(DefaultConfig())
+	for i := range into.NumField() {
+		if into.Field(i).IsZero() {
+			into.Field(i).Set(from.Field(i))
+		}
+	}
+	return c
+}
+
+// WithDefaults is the same for tests outside of the package.
+func WithDefaults(c Config) Config { return c.withDefaults() }
 
 // Convert is what becomes of services at a time.
 func Convert(c Config, services []Registered, now time.Time) (source.Listing, error) {

@@ -27,7 +27,7 @@ func (slowSink) Relist() <-chan time.Time { return nil }
 func TestOwnWorkDelaysNoRound(t *testing.T) {
 	bubble(t, standin.Config{Prompt: true, KeepAlive: true}, func(r *rig) {
 		r.many("cart", 0, 1) // an empty registry is asked once more before it is believed
-		src := servicecenter.New(r.config(), servicecenter.Options{})
+		src := servicecenter.New(servicecenter.WithDefaults(r.config()), servicecenter.Options{})
 		src.DialWith(r.net.dial)
 		ctx, cancel := context.WithCancel(r.Context())
 		ended := make(chan error, 1)

@@ -149,6 +149,7 @@ func (r *rig) mirror(c servicecenter.Config) *mirror {
 
 func (r *rig) mirrorAs(instance, name string, c servicecenter.Config, into *store.Memory) *mirror {
 	r.Helper()
+	c = servicecenter.WithDefaults(c)
 	if err := c.Validate(); err != nil {
 		r.Fatal(err)
 	}

@@ -67,7 +67,7 @@ func checkScopeHost(text string) error {
 	return nil
 }
 
-func (c Config) validateScopes() error {
+func (c *Config) validateScopes() error {
 	if c.Scopes == nil {
 		return nil
 	}

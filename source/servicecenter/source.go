@@ -58,7 +58,6 @@ func New(c Config, o Options) *Source {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	c = c.withDefaults()
 	return &Source{config: c, options: o, access: newAccess(c)}
 }
 

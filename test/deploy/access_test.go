@@ -15,6 +15,8 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/config"
 	"github.com/isthmus-mesh/isthmus/internal/app"
+	"github.com/isthmus-mesh/isthmus/output/xds"
+	"github.com/isthmus-mesh/isthmus/source/file"
 )
 
 // own are the addresses by which this machine reaches itself over its listeners
@@ -37,8 +39,8 @@ func own(t *testing.T) (list []string) {
 // ports, which are those of this machine.
 func run(t *testing.T, c *config.Config) (port string) {
 	t.Helper()
-	c.Sources[0].File.Path, c.Store.DataDir = t.TempDir(), ""
-	c.Outputs.XDS.Listen = "127.0.0.1:0"
+	c.Sources[0].Settings.(*file.Config).Path, c.Store.DataDir = t.TempDir(), ""
+	c.Outputs.Of("xds").(*xds.Config).Listen = "127.0.0.1:0"
 	host, _, err := net.SplitHostPort(c.Admin.Listen)
 	if err != nil {
 		t.Fatal(err)

@@ -11,6 +11,8 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/isthmus-mesh/isthmus/output/istio"
 )
 
 const (
@@ -41,7 +43,7 @@ func TestChartNeedsARegistry(t *testing.T) {
 func TestChartConfiguresIsthmus(t *testing.T) {
 	t.Parallel()
 	c := configuration(t, render(t, proxies))
-	if c.Admin.Listen != ":8080" || c.Store.DataDir != "/var/lib/isthmus" || c.Outputs.XDS.Listen != ":15010" || c.Sources[0].Name != "legacy" {
+	if c.Admin.Listen != ":8080" || c.Store.DataDir != "/var/lib/isthmus" || c.Outputs.Of("xds").String() != "on :15010" || c.Sources[0].Name != "legacy" {
 		t.Errorf("the chart makes it %+v", c)
 	}
 	// What the user says goes before what the chart decides.
@@ -54,8 +56,8 @@ func TestChartConfiguresIsthmus(t *testing.T) {
 func TestChartNamesTheLeaseOfTheRelease(t *testing.T) {
 	t.Parallel()
 	c := configuration(t, render(t, bridge))
-	if e := c.Outputs.Istio.LeaderElection; !e.Enabled || e.Namespace != "mesh" || e.Name != "bridge" || c.Outputs.XDS != nil {
-		t.Errorf("the chart makes it %+v", c.Outputs.Istio)
+	if e := c.Outputs.Of("istio").(*istio.Config).LeaderElection; !e.Enabled || e.Namespace != "mesh" || e.Name != "bridge" || c.Outputs.Of("xds") != nil {
+		t.Errorf("the chart makes it %+v", c.Outputs)
 	}
 }
 

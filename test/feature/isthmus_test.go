@@ -61,7 +61,7 @@ func launch(t *testing.T, loaded *config.Config, registries []*registry, prepare
 	})
 	prepare(a)
 	i.Admin = a.AdminAddr().String()
-	if i.XDS = a.XDSAddr().String(); a.XDSAddr().Network() == "unix" {
+	if i.XDS = a.Addr("xds").String(); a.Addr("xds").Network() == "unix" {
 		i.XDS = "unix://" + i.XDS
 	}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))

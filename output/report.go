@@ -1,14 +1,52 @@
-package admin
+package output
 
 import (
-	"net/http"
+	"iter"
+	"net"
 	"time"
+
+	"github.com/isthmus-mesh/isthmus/catalog"
+	"github.com/isthmus-mesh/isthmus/push"
 )
+
+// Report is how an output stands, as far as it applies to it.
+type Report struct {
+	// Addr is what the output listens on; nil if it does not.
+	Addr net.Addr
+	// Clients is nil for an output that has none.
+	Clients *Clients
+	// Writer is nil for an output that writes nowhere.
+	Writer *Writer
+	// Metrics are measures of its own, with names that begin with "isthmus_".
+	Metrics []Metric
+}
+
+// Clients is an output that serves clients.
+type Clients struct {
+	Engine *push.Engine
+	Kinds  []string // of clients
+	// NotOffered says why clients of a kind do not get a service; empty if they do.
+	NotOffered func(s *catalog.Service, kind string) string
+	// Unserved yields the healthy endpoints that no client of any kind is given
+	// although the service is offered, and why.
+	Unserved func(s *catalog.Service) iter.Seq2[catalog.EndpointID, string]
+}
+
+// Metric is one value at the time of a report.
+type Metric struct {
+	Name, Help string
+	Counter    bool // it only grows; else it is a gauge
+	Labels     []Label
+	Value      float64
+}
+
+// Label tells metrics of one name apart.
+type Label struct{ Name, Value string }
 
 // Writer is an output that writes into another system, as GET /api/v1/writers
 // shows it.
 type Writer struct {
-	Name string `json:"name"`
+	Name string `json:"name"` // of the output
 	// State is writing, standby, waiting (for what must be known first) or stale
 	// (the system cannot be reached).
 	State  string `json:"state"`
@@ -65,12 +103,4 @@ type Omission struct {
 	Object string `json:"object"`
 	Reason string `json:"reason"`
 	Count  int    `json:"count"` // of endpoints; zero for the whole service
-}
-
-func (s *Server) writers(w http.ResponseWriter, _ *http.Request) {
-	list := []Writer{}
-	if s.parts.Writers != nil {
-		list = append(list, s.parts.Writers()...)
-	}
-	s.reply(w, list)
 }

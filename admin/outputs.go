@@ -1,0 +1,75 @@
+package admin
+
+import (
+	"net/http"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/isthmus-mesh/isthmus/output"
+)
+
+// served is an output that has clients.
+type served struct {
+	name string // as in the configuration
+	*output.Clients
+}
+
+// served lists the outputs that have clients, as they are at the time of a request.
+func (p Parts) served() (list []served) {
+	for name, r := range p.outputs() {
+		if r.Clients != nil {
+			list = append(list, served{name, r.Clients})
+		}
+	}
+	return list
+}
+
+func (p Parts) outputs() func(func(string, output.Report) bool) {
+	if p.Outputs == nil {
+		return func(func(string, output.Report) bool) {}
+	}
+	return p.Outputs
+}
+
+func (s *Server) writers(w http.ResponseWriter, _ *http.Request) {
+	list := []output.Writer{}
+	for _, r := range s.parts.outputs() {
+		if r.Writer != nil {
+			list = append(list, *r.Writer)
+		}
+	}
+	s.reply(w, list)
+}
+
+// measures makes metrics of what the outputs measure themselves. Which there are
+// is known only when they are asked, so they are not described beforehand.
+type measures struct{ parts Parts }
+
+// Describe implements [prometheus.Collector].
+func (measures) Describe(chan<- *prometheus.Desc) {}
+
+// Collect implements [prometheus.Collector].
+func (m measures) Collect(ch chan<- prometheus.Metric) {
+	for _, r := range m.parts.outputs() {
+		for _, metric := range r.Metrics {
+			ch <- constant(metric)
+		}
+	}
+	if k := m.parts.Access.Certificates; k != nil {
+		for _, metric := range output.Certificates("admin", k) {
+			ch <- constant(metric)
+		}
+	}
+}
+
+func constant(m output.Metric) prometheus.Metric {
+	var names, values []string
+	for _, l := range m.Labels {
+		names, values = append(names, l.Name), append(values, l.Value)
+	}
+	kind := prometheus.GaugeValue
+	if m.Counter {
+		kind = prometheus.CounterValue
+	}
+	return prometheus.MustNewConstMetric(prometheus.NewDesc(m.Name, m.Help, names, nil), kind, m.Value, values...)
+}

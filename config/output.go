@@ -1,0 +1,44 @@
+package config
+
+import (
+	"slices"
+
+	"github.com/isthmus-mesh/isthmus/output"
+)
+
+// Outputs are where the catalog goes, at most one of each kind. One that is not
+// there is switched off.
+type Outputs []Output
+
+// Output is one of them.
+type Output struct {
+	Kind     string // its key
+	Settings output.Settings
+}
+
+// keys and settings make a kind of output a key.
+func (o *Outputs) keys(kinds Kinds) (list []string) {
+	for _, k := range kinds.Outputs {
+		list = append(list, k.Name)
+	}
+	return list
+}
+
+func (o *Outputs) settings(kinds Kinds, key string) (into any, known bool) {
+	kind, ok := kinds.output(key)
+	if !ok {
+		return nil, false
+	}
+	settings := kind.New()
+	*o = append(*o, Output{key, settings})
+	return settings, true
+}
+
+// Of returns the settings of a kind; nil if it is switched off.
+func (o Outputs) Of(kind string) output.Settings {
+	i := slices.IndexFunc(o, func(o Output) bool { return o.Kind == kind })
+	if i < 0 {
+		return nil
+	}
+	return o[i].Settings
+}

@@ -1,0 +1,106 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/isthmus-mesh/isthmus/config"
+	"github.com/isthmus-mesh/isthmus/output"
+)
+
+// namedOutput is an output with its key in the configuration.
+type namedOutput struct {
+	kind string
+	output.Output
+}
+
+// openOutputs opens every output of the configuration, each on the branch of its
+// sources.
+func (a *App) openOutputs(ctx context.Context, c *config.Config, version string, timed *stages) error {
+	var errs []error
+	for _, o := range c.Outputs {
+		b := a.branchOf(o.Settings, c)
+		for _, warning := range o.Settings.Warnings() {
+			a.log.Warn("the listener is exposed", "output", o.Kind, "warning", warning)
+		}
+		opened, err := o.Settings.Open(ctx, output.Env{
+			Instance: c.Instance, Version: version, RootNamespace: c.RootNamespace,
+			Sources:  func() []string { return b.those(a.fleet.names()) },
+			Restored: b.those(a.restored()), Judge: a.fleet,
+			Sent: observing(timed.commitToSend.WithLabelValues(o.Kind)), ACKed: observing(timed.commitToAccept.WithLabelValues(o.Kind)),
+			Listen: a.listen, Log: a.log,
+		})
+		if err != nil {
+			errs = append(errs, fmt.Errorf("outputs.%s.%w", o.Kind, err))
+			continue
+		}
+		b.outputs = append(b.outputs, opened)
+		a.outputs = append(a.outputs, namedOutput{o.Kind, opened})
+	}
+	return errors.Join(errs...)
+}
+
+// branchOf is the branch that an output takes.
+func (a *App) branchOf(settings output.Settings, c *config.Config) *branch {
+	selective, ok := settings.(output.Selective)
+	if !ok || len(selective.Only()) == 0 {
+		return a.branches[0]
+	}
+	only := slices.Sorted(slices.Values(selective.Only()))
+	for _, b := range a.branches[1:] {
+		if slices.Equal(b.only, only) {
+			return b
+		}
+	}
+	b := newBranch(only, c)
+	a.branches = append(a.branches, b)
+	return b
+}
+
+// listen binds for an output, or for the admin API.
+func (a *App) listen(ctx context.Context, network, address string) (net.Listener, error) {
+	l, err := a.machine.listen(ctx, network, address)
+	if err == nil {
+		a.listeners = append(a.listeners, l)
+	}
+	return l, err
+}
+
+// left has outputs know that a source was taken out of the configuration.
+func (a *App) left(source string) {
+	for _, o := range a.outputs {
+		if l, ok := o.Output.(output.Leaver); ok {
+			l.Left(source)
+		}
+	}
+}
+
+func observing(o prometheus.Observer) func(time.Duration) {
+	return func(took time.Duration) { o.Observe(took.Seconds()) }
+}
+
+// reports are how the outputs stand, by their keys and in their order.
+func (a *App) reports(yield func(kind string, r output.Report) bool) {
+	for _, o := range a.outputs {
+		if !yield(o.kind, o.Report()) {
+			return
+		}
+	}
+}
+
+// Addr is the address that an output listens on, by its key in the configuration;
+// nil if it does not, or there is no such output.
+func (a *App) Addr(kind string) net.Addr {
+	for k, r := range a.reports {
+		if k == kind {
+			return r.Addr
+		}
+	}
+	return nil
+}

@@ -1,0 +1,15 @@
+// Package output says what the application and its outputs are to each other.
+//
+// An output takes the catalog somewhere: it serves it to clients, or writes it
+// into another system. A kind of output is a room of its own, output/NAME, and
+// one row in the table of kinds of package config. The room has
+//
+//   - settings, a structure of the configuration that implements [Settings],
+//   - what the settings open, which implements [Output].
+//
+// The application knows outputs by these two interfaces alone. It publishes each
+// snapshot to all of them, runs them until it stops, and shows what they report.
+//
+// Place in the path: behind the catalog's gate, so an output never sees what is
+// not primed. Publish and Run are called by one goroutine each, Report by any.
+package output

@@ -1,0 +1,70 @@
+package istio
+
+import (
+	"cmp"
+	"context"
+
+	"github.com/isthmus-mesh/isthmus/output"
+)
+
+var (
+	_ output.Settings  = (*Config)(nil)
+	_ output.Selective = (*Config)(nil)
+	_ output.Output    = opened{}
+	_ output.Leaver    = opened{}
+	_ output.Planner   = opened{}
+)
+
+// OutputKind is the row by which this output is known.
+func OutputKind() output.Kind {
+	return output.Kind{Name: "istio", New: func() output.Settings {
+		c := DefaultConfig()
+		return &c
+	}}
+}
+
+// Only implements [output.Selective].
+func (c *Config) Only() []string { return c.Sources }
+
+// String implements [output.Settings].
+func (c *Config) String() string {
+	return "to the API server of " + cmp.Or(c.Kubeconfig, "this cluster")
+}
+
+// Warnings implements [output.Settings].
+func (c *Config) Warnings() []string { return nil }
+
+// Open implements [output.Settings].
+func (c *Config) Open(_ context.Context, env output.Env) (output.Output, error) {
+	w, err := New(*c, Options{
+		Instance: env.Instance, Sources: env.Sources, Restored: env.Restored, Judge: env.Judge, Written: env.ACKed, Log: env.Log,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return opened{w}, nil
+}
+
+// opened is a writer as the application knows it.
+type opened struct{ *Writer }
+
+// Run implements [output.Output].
+func (o opened) Run(ctx context.Context) error {
+	o.Writer.Run(ctx)
+	return nil
+}
+
+// Plan implements [output.Planner].
+func (o opened) Plan(ctx context.Context) (output.Plan, error) {
+	actions, left, err := o.Writer.Plan(ctx)
+	var p output.Plan
+	for _, a := range actions {
+		p.Actions = append(p.Actions, output.Action{
+			Verb: output.Verb(a.Verb), Object: a.String(), Reason: a.Reason, Diff: append([]string{}, a.Diff...),
+		})
+	}
+	for _, o := range left {
+		p.LeftOut = append(p.LeftOut, omissions(o)...)
+	}
+	return p, err
+}

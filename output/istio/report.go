@@ -1,0 +1,122 @@
+package istio
+
+import (
+	"strings"
+	"time"
+
+	"github.com/isthmus-mesh/isthmus/output"
+)
+
+// Report implements [output.Output].
+func (o opened) Report() output.Report {
+	s, now := o.Status(), time.Now()
+	return output.Report{Writer: shape(s, now), Metrics: measure(s, now)}
+}
+
+// shape is the status as the admin API shows it.
+func shape(s Status, now time.Time) *output.Writer {
+	w := &output.Writer{
+		Name: "istio", Leader: s.Leader, Objects: s.Objects, Pending: s.Pending, PendingAge: ageOf(now, s.Oldest),
+		LastWrite: s.LastWrite, Drift: s.Drift,
+		Writes: map[string]uint64{}, Failed: []output.WriteFailure{}, Held: []output.HeldObject{}, LeftOut: []output.Omission{},
+	}
+	w.State, w.Reason = stateOf(s)
+	if s.Trouble != "" {
+		w.Age = ageOf(now, s.TroubleSince)
+	}
+	for _, verb := range writes() {
+		w.Writes[string(verb)] = s.Writes[verb]
+	}
+	for _, f := range s.Failing {
+		w.Failed = append(w.Failed, output.WriteFailure{
+			Object: f.Key.String(), Reason: f.Err.Error(), Tries: f.Tries, Since: f.Since, Age: ageOf(now, f.Since), Next: f.Next,
+		})
+	}
+	for _, h := range s.Held {
+		w.Held = append(w.Held, output.HeldObject{Object: h.String(), Reason: h.Reason, Endpoints: h.Endpoints, Age: ageOf(now, h.Since)})
+	}
+	for _, omitted := range s.LeftOut {
+		w.LeftOut = append(w.LeftOut, omissions(omitted)...)
+	}
+	return w
+}
+
+// writes are the verbs that write.
+func writes() []Verb { return []Verb{Create, Update, Delete} }
+
+func stateOf(s Status) (state, reason string) {
+	switch {
+	case s.Trouble != "":
+		return output.WriterStale, s.Trouble + "; it is tried again, and what is there stays"
+	case !s.Leading:
+		return output.WriterStandby, "another replica writes"
+	case len(s.Waiting) > 0:
+		return output.WriterWaiting, "not known yet: " + strings.Join(s.Waiting, ", ")
+	default:
+		return output.WriterWriting, ""
+	}
+}
+
+func omissions(o Omission) []output.Omission {
+	if o.Refused != "" {
+		return []output.Omission{{Object: o.String(), Reason: o.Refused}}
+	}
+	var list []output.Omission
+	for _, l := range o.LeftOut {
+		list = append(list, output.Omission{Object: o.String(), Reason: l.Reason, Count: l.Count})
+	}
+	return list
+}
+
+func ageOf(now, then time.Time) string {
+	if then.IsZero() {
+		return ""
+	}
+	return max(now.Sub(then), 0).Round(time.Millisecond).String()
+}
+
+// measure lists the metrics of a status.
+func measure(s Status, now time.Time) []output.Metric {
+	gauge := func(name, help string, value float64) output.Metric {
+		return output.Metric{Name: "isthmus_istio_" + name, Help: help, Value: value}
+	}
+	counter := func(name, help string, value uint64, labels ...output.Label) output.Metric {
+		return output.Metric{Name: "isthmus_istio_" + name, Help: help, Counter: true, Labels: labels, Value: float64(value)}
+	}
+	waited := 0.0
+	if !s.Oldest.IsZero() {
+		waited = now.Sub(s.Oldest).Seconds()
+	}
+	list := []output.Metric{
+		gauge("leader", "Whether this replica writes.", truth(s.Leading)),
+		gauge("up", "Whether the API server can be followed.", truth(s.Trouble == "")),
+		gauge("objects", "Objects of this Isthmus in the API server.", float64(s.Objects)),
+		gauge("pending", "Services and scopes that are not known to be written as they should be.", float64(s.Pending)),
+		gauge("pending_oldest_seconds", "How long the first of them has waited.", waited),
+		gauge("failing", "Services and scopes that could not be written.", float64(len(s.Failing))),
+		gauge("held", "Objects left as they are until their source has been listed and is believed.", float64(len(s.Held))),
+		gauge("left_out_endpoints", "Endpoints that cannot be written.", float64(leftOut(s))),
+		counter("failures_total", "Writes that failed.", s.Failures),
+		counter("drift_total", "Objects that were restored after others had changed or deleted them.", s.Drift),
+	}
+	for _, verb := range writes() {
+		list = append(list, counter("writes_total", "Objects written.", s.Writes[verb], output.Label{Name: "verb", Value: string(verb)}))
+	}
+	return list
+}
+
+func leftOut(s Status) (n int) {
+	for _, o := range s.LeftOut {
+		for _, l := range o.LeftOut {
+			n += l.Count
+		}
+	}
+	return n
+}
+
+func truth(b bool) float64 {
+	if b {
+		return 1
+	}
+	return 0
+}

@@ -1,0 +1,93 @@
+package output
+
+import (
+	"context"
+	"log/slog"
+	"net"
+	"time"
+
+	"github.com/isthmus-mesh/isthmus/catalog"
+	"github.com/isthmus-mesh/isthmus/source"
+)
+
+// Output takes the catalog somewhere.
+type Output interface {
+	// Publish takes the next snapshot and the change that led to it; complete says
+	// that every source is primed. It has the form that [catalog.NewGate] asks for,
+	// is called by one goroutine at a time, and does not block.
+	Publish(s *catalog.Snapshot, change catalog.Change, complete bool)
+	// Run delivers what is published until ctx ends. Then it drains: it lets go of
+	// clients and of what it listens on, for [Drain] at most, and returns.
+	Run(ctx context.Context) error
+	// Report tells how the output stands. Anybody may call it at any time.
+	Report() Report
+}
+
+// Drain is how long streams and requests may take to end at a stop.
+const Drain = 5 * time.Second
+
+// Leaver is an output that wants to know which sources have left.
+type Leaver interface {
+	// Left says that an operator took a source out of the configuration of this
+	// process, and that its records are gone. It does not block.
+	Left(source string)
+}
+
+// Kind is a kind of output: the row by which it is known.
+type Kind struct {
+	Name string // its key in the configuration
+	// New returns the settings that it has if nothing is said. It is a pointer to a
+	// structure, whose fields have their keys as tags for encoding/json.
+	New func() Settings
+}
+
+// Settings are what the configuration says of one output.
+type Settings interface {
+	// Validate reports everything that is wrong with the settings themselves, as
+	// errors "field: reason" joined by [errors.Join]. It looks neither at the disk
+	// nor at the network.
+	Validate() error
+	// Resolve makes relative paths start from a folder.
+	Resolve(dir string)
+	// Check reports in the same form what is wrong with the files that the settings name.
+	Check() error
+	// Warnings lists what is valid, and an operator should know of all the same.
+	Warnings() []string
+	// String says in a few words where the output goes.
+	String() string
+	// Open makes the output and binds what it listens on. It serves nobody yet.
+	Open(ctx context.Context, env Env) (Output, error)
+}
+
+// Listener is the settings of an output that listens.
+type Listener interface {
+	// ListenAddress is a host and port, or unix:///path.
+	ListenAddress() string
+}
+
+// Selective is the settings of an output that may take some sources only.
+type Selective interface {
+	// Only names the sources; none means all.
+	Only() []string
+}
+
+// Env is what an output is given beside its settings.
+type Env struct {
+	// Instance marks what this Isthmus owns, and Version is that of the program.
+	Instance, Version string
+	// RootNamespace is where the scopes live that hold for every workload.
+	RootNamespace string
+	// Sources returns the names of the sources that the catalog is made of now.
+	Sources func() []string
+	// Restored names the sources of which everything that an earlier process had
+	// stored is there from the start.
+	Restored []string
+	// Judge takes what the system that is written to has of a source; see [source.Judge].
+	Judge source.Judge
+	// Sent and ACKed are told how long after its commit a change had been handed
+	// to a client's connection, and been ACKed or written.
+	Sent, ACKed func(took time.Duration)
+	// Listen binds what the output listens on.
+	Listen func(ctx context.Context, network, address string) (net.Listener, error)
+	Log    *slog.Logger
+}

@@ -1,0 +1,137 @@
+package xds
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"net"
+	"slices"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/isthmus-mesh/isthmus/catalog"
+	"github.com/isthmus-mesh/isthmus/internal/certs"
+	"github.com/isthmus-mesh/isthmus/output"
+	"github.com/isthmus-mesh/isthmus/push"
+)
+
+var (
+	_ output.Settings = (*Config)(nil)
+	_ output.Listener = (*Config)(nil)
+	_ output.Output   = (*opened)(nil)
+)
+
+// Translation makes the resources of services. This package carries them and
+// knows nothing of what is in them.
+type Translation struct {
+	Kinds Kinds
+	// Types is the table of types, given how long changes of a type wait.
+	Types func(debounce func(typeURL string, m push.Mode) push.Debounce) []push.TypeSpec
+	// Step is the step to a snapshot of the catalog.
+	Step func(s *catalog.Snapshot, change catalog.Change, complete bool, rootNamespace string) push.Update
+	// NotOffered and Unserved are as in [output.Clients].
+	NotOffered func(s *catalog.Service, kind string) string
+	Unserved   func(s *catalog.Service) iter.Seq2[catalog.EndpointID, string]
+}
+
+// OutputKind is the row by which this output is known.
+func OutputKind(t Translation) output.Kind {
+	return output.Kind{Name: "xds", New: func() output.Settings { return &Config{translation: &t} }}
+}
+
+// ListenAddress implements [output.Listener].
+func (c *Config) ListenAddress() string { return c.Listen }
+
+// String implements [output.Settings].
+func (c *Config) String() string { return "on " + c.Listen }
+
+// Open implements [output.Settings].
+func (c *Config) Open(ctx context.Context, env output.Env) (output.Output, error) {
+	log := env.Log.With("output", "xds")
+	keeper, err := c.Certificates(log)
+	if err != nil {
+		return nil, err
+	}
+	o := &opened{translation: c.translation, root: env.RootNamespace, keeper: keeper}
+	o.engine = push.New(push.Config{Order: Order(), Frame: Frame, Sent: observing(env.Sent), Accepted: observing(env.ACKed), Log: log})
+	o.services = o.engine.Produce(c.translation.Types(c.Debounce.Of))
+	options := Options{
+		Kinds: c.translation.Kinds, Name: fmt.Sprintf("isthmus/%s %s", env.Version, env.Instance),
+		TrustDomains: c.TLS.TrustDomains, MaxConnectionAge: c.MaxConnectionAge, Log: env.Log,
+	}
+	if keeper != nil {
+		options.TLS = keeper.TLS()
+		if c.TLS.ClientCAFile != "" {
+			options.ClientCAs = keeper.ClientCAs
+		}
+	}
+	o.server = New(o.engine, options)
+	if o.listener, err = listen(ctx, c.Listen, env.Listen); err != nil {
+		return nil, fmt.Errorf("listen: %w; choose another address or stop what listens there", err)
+	}
+	return o, nil
+}
+
+func observing(observe func(time.Duration)) func(push.Type, time.Duration) {
+	return func(_ push.Type, took time.Duration) { observe(took) }
+}
+
+// opened is the server with its engine, as the application knows it.
+type opened struct {
+	translation *Translation
+	root        string
+	engine      *push.Engine
+	services    *push.Producer // of what the catalog holds
+	server      *Server
+	listener    net.Listener
+	keeper      *certs.Keeper // nil without TLS
+}
+
+// Publish implements [output.Output].
+func (o *opened) Publish(s *catalog.Snapshot, change catalog.Change, complete bool) {
+	o.services.Publish(o.translation.Step(s, change, complete, o.root))
+}
+
+// Run implements [output.Output]. Readiness has gone by the time ctx ends; streams
+// are then sent elsewhere, and those that do not go are closed.
+func (o *opened) Run(ctx context.Context) error {
+	parts, ctx := errgroup.WithContext(ctx)
+	parts.Go(func() error { o.engine.Run(ctx); return nil })
+	parts.Go(func() error { return o.server.Serve(o.listener) })
+	parts.Go(func() error {
+		<-ctx.Done()
+		limit, cancel := context.WithTimeout(context.WithoutCancel(ctx), output.Drain)
+		defer cancel()
+		o.server.Stop(limit)
+		return nil
+	})
+	return parts.Wait()
+}
+
+// Report implements [output.Output].
+func (o *opened) Report() output.Report {
+	t := o.translation
+	r := output.Report{Addr: o.listener.Addr(), Clients: &output.Clients{
+		Engine: o.engine, Kinds: []string{t.Kinds.Envoy, t.Kinds.GRPC}, NotOffered: t.NotOffered, Unserved: t.Unserved,
+	}}
+	r.Metrics = slices.Concat(
+		countsOf("streams_rejected", "Streams and connections that were not served, or not any longer.", o.server.Rejected),
+		countsOf("requests_delayed", "Requests that had to wait because their stream says too much.", o.server.Delayed),
+	)
+	if o.keeper != nil {
+		r.Metrics = append(r.Metrics, output.Certificates("xds", o.keeper)...)
+	}
+	return r
+}
+
+// countsOf lists a count for each cause.
+func countsOf(name, help string, counts func() iter.Seq2[string, uint64]) (list []output.Metric) {
+	for cause, n := range counts() {
+		list = append(list, output.Metric{
+			Name: "isthmus_" + name + "_total", Help: help, Counter: true, Value: float64(n),
+			Labels: []output.Label{{Name: "output", Value: "xds"}, {Name: "cause", Value: cause}},
+		})
+	}
+	return list
+}

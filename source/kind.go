@@ -1,0 +1,53 @@
+package source
+
+import (
+	"iter"
+	"log/slog"
+	"time"
+
+	"github.com/isthmus-mesh/isthmus/model"
+)
+
+// Kind is a kind of registry: the row by which it is known.
+type Kind struct {
+	Name string // its key in the configuration
+	// New returns the settings that a source has if nothing is said. It is a pointer
+	// to a structure, whose fields have their keys as tags for encoding/json.
+	New func() Settings
+	// HoldFor is how long drops are held if nothing is said; zero for as long as in
+	// [DefaultHold].
+	HoldFor time.Duration
+	// MaxBackoff bounds the wait before a registry that failed is read again.
+	MaxBackoff time.Duration
+}
+
+// Settings are what the configuration says of one registry.
+type Settings interface {
+	// Validate reports everything that is wrong with the settings themselves, as
+	// errors "field: reason" joined by [errors.Join]. It looks neither at the disk
+	// nor at the network.
+	Validate() error
+	// Resolve makes relative paths start from a folder.
+	Resolve(dir string)
+	// Check reports in the same form which files and folders that the settings name
+	// are missing or cannot be used. A source is started in spite of that, since
+	// they may come later.
+	Check() error
+	// Warnings lists, as "field: reason", what is valid and an operator should know
+	// of all the same.
+	Warnings() []string
+	// Open makes the source. It reads nothing yet.
+	Open(env Env) Source
+}
+
+// Env is what a source is given beside its settings.
+type Env struct {
+	// Instance and Name are those of this Isthmus and of the source.
+	Instance, Name string
+	// Stored yields what the store has of the source at the time.
+	Stored func() iter.Seq[model.Record]
+	// Once says that one complete listing is all that is wanted, and that nothing
+	// may be left in the registry.
+	Once bool
+	Log  *slog.Logger
+}
