@@ -17,6 +17,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/output/istio"
 	registry "github.com/isthmus-mesh/isthmus/source"
 	"github.com/isthmus-mesh/isthmus/source/file"
+	"github.com/isthmus-mesh/isthmus/source/servicecenter"
 )
 
 // environment is what the variables in testdata stand for.
@@ -186,5 +187,49 @@ func TestOutputHasItsDefaults(t *testing.T) {
 	want.QPS = 7
 	if diff := cmp.Diff(want, *c.Outputs.Of("istio").(*istio.Config)); diff != "" || c.Outputs.Of("xds") != nil {
 		t.Errorf("xds %v, istio (-want +got):\n%s", c.Outputs.Of("xds"), diff)
+	}
+}
+
+// What is set to zero is not what is left out.
+func TestZeroIsNotAbsent(t *testing.T) {
+	t.Parallel()
+	settings := func(more string) *servicecenter.Config {
+		t.Helper()
+		c, problems := config.Parse([]byte("sources:\n- {name: a, servicecenter: {addresses: [http://127.0.0.1:30100]"+more+"}}\noutputs: {xds: {listen: '127.0.0.1:1'}}\n"), lookup)
+		if len(problems) > 0 {
+			t.Fatal(problems)
+		}
+		return c.Sources[0].Settings.(*servicecenter.Config)
+	}
+	if c := settings(""); c.PortGrace != time.Hour || c.Timeout != 10*time.Second || c.Domain != "default" {
+		t.Errorf("what is left out is %+v", c)
+	}
+	if c := settings(", portGrace: 0s"); c.PortGrace != 0 {
+		t.Errorf("portGrace: 0s is %s", c.PortGrace)
+	}
+	_, problems := config.Parse([]byte("sources:\n- {name: a, servicecenter: {addresses: [http://127.0.0.1:30100], timeout: 0s}}\noutputs: {xds: {listen: '127.0.0.1:1'}}\n"), lookup)
+	if len(problems) != 1 || problems[0].Field != "sources[0].servicecenter.timeout" {
+		t.Errorf("timeout: 0s is found %v", problems)
+	}
+}
+
+// What is not there is found with everything else when somebody asks, and keeps
+// no program from starting if it may come later.
+func TestMissingFilesAndFolders(t *testing.T) {
+	t.Parallel()
+	name := filepath.Join(t.TempDir(), "isthmus.yaml")
+	text := "sources:\n- name: a\n  file:\n    path: ./registry\n- name: b\n  servicecenter:\n    addresses: [https://sc.example:30100]\n" +
+		"    username: root\n    passwordFile: password\noutputs: {xds: {listen: '127.0.0.1:1'}}\n"
+	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := config.Load(name); err != nil {
+		t.Errorf("it does not start: %v", err)
+	}
+	_, err := config.Check(name)
+	for _, want := range []string{":4: sources[0].file.path: ", ":9: sources[1].servicecenter.passwordFile: "} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("it does not say %q: %v", want, err)
+		}
 	}
 }
