@@ -1,6 +1,7 @@
 package push
 
 import (
+	"cmp"
 	"slices"
 	"time"
 )
@@ -152,8 +153,11 @@ func (d *draft) consider(name string) {
 	delete(d.unproven, name)
 	h := d.holding(name)
 	switch {
-	case h != nil && !h.unknown && h.member == res.member && !p.force:
-		h.resumed = false
+	case h != nil && h.is(res.member) && !p.force:
+		if h.known == said {
+			d.share(h, res)
+			h.known = agreed
+		}
 		delete(d.pending, name)
 	case d.nackedAs(name, res.member) && !p.force:
 		delete(d.pending, name)
@@ -245,14 +249,10 @@ func (d *draft) send() bool {
 
 // wholeSet makes the response of a full type everything the subscriber holds.
 func (d *draft) wholeSet() {
-	names := make([]string, 0, d.held)
-	for name := range d.allHeld {
-		names = append(names, name)
+	d.out.Resources = make([]*Resource, 0, d.held.n)
+	for h := range d.held.all {
+		d.out.Resources = append(d.out.Resources, h.whole)
+		d.size += h.whole.size(d.mode)
 	}
-	slices.Sort(names)
-	d.out.Resources = make([]*Resource, len(names))
-	for n, name := range names {
-		d.out.Resources[n] = d.set[name]
-		d.size += d.set[name].size(d.mode)
-	}
+	slices.SortFunc(d.out.Resources, func(a, b *Resource) int { return cmp.Compare(a.Name, b.Name) })
 }

@@ -97,8 +97,8 @@ func (s *Subscriber) reviewed(t *turn, i *interest) {
 	for name := range i.allNamed {
 		i.want(name, pending{})
 	}
-	for name := range i.allHeld {
-		i.want(name, pending{})
+	for h := range i.held.all {
+		i.want(h.name, pending{})
 	}
 }
 
