@@ -132,8 +132,7 @@ func (d *draft) consider(name string) {
 		d.gone(name, p) // only a resumed name can be pending and not subscribed
 		return
 	}
-	e := d.subscriber.engine
-	subject, ok, bad := e.find(d.world, d.view, d.info.row, name)
+	f, ok, bad := d.resolve(name)
 	if bad {
 		d.bad(name, p)
 		return
@@ -142,15 +141,11 @@ func (d *draft) consider(name string) {
 		d.gone(name, p)
 		return
 	}
-	if d.heldBack(subject) {
-		return
-	}
-	res := e.encoded(subject, name)
-	if res == nil {
-		d.bad(name, p)
+	if d.heldBack(f.subject) {
 		return
 	}
 	delete(d.unproven, name)
+	res := f.res
 	h := d.holding(name)
 	switch {
 	case h != nil && h.is(res.member) && !p.force:
@@ -164,7 +159,7 @@ func (d *draft) consider(name string) {
 	case d.tooLarge(res.size(d.mode)):
 		d.left = true // the rest goes when this response is answered
 	default:
-		d.include(res, p, subject)
+		d.include(res, p, f.subject)
 	}
 }
 
