@@ -1,8 +1,8 @@
 package push
 
 import (
-	"cmp"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -249,5 +249,5 @@ func (d *draft) wholeSet() {
 		d.out.Resources = append(d.out.Resources, h.whole)
 		d.size += h.whole.size(d.mode)
 	}
-	slices.SortFunc(d.out.Resources, func(a, b *Resource) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(d.out.Resources, func(a, b *Resource) int { return strings.Compare(a.Name, b.Name) })
 }

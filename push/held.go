@@ -1,9 +1,6 @@
 package push
 
-import (
-	"hash/maphash"
-	"math/bits"
-)
+import "hash/maphash"
 
 // label is what is to be known of a resource that subscribers have. All of them
 // share it. It does not keep the resource itself in memory, for one who is slow
@@ -49,111 +46,43 @@ type serial uint32
 func serialOf(n uint64) serial { return serial(n) } //nolint:gosec // see above
 
 // heldSet is what a subscriber has of a type, by name. A map would take twice the
-// room, and this is most of what a stream costs. Slots are found by the hash, or
-// follow where it points to; a pointer to one holds until the set is added to or
-// removed from.
-type heldSet struct {
-	slots []holding
-	n     int
-}
+// room, and this is most of what a stream costs. A pointer into it holds until it
+// is added to or removed from.
+type heldSet struct{ slots[holding] }
 
-const fewestSlots = 8
+func (h holding) empty() bool { return h.label == nil }
+
+func (h holding) key() uint64 { return h.hash }
 
 // find returns what the set has of a name; nil if nothing.
 func (s *heldSet) find(name string, hash uint64) *holding {
+	if at := s.at(name, hash); at >= 0 {
+		return &s.list[at]
+	}
+	return nil
+}
+
+// at is the slot of a name; -1 if there is none.
+func (s *heldSet) at(name string, hash uint64) int {
 	if s.n == 0 {
-		return nil
+		return -1
 	}
-	for at, mark := s.home(hash), uint16(hash); ; at = s.next(at) { //nolint:gosec // the lower bits
-		h := &s.slots[at]
-		if h.label == nil {
-			return nil
-		}
-		if h.mark == mark && h.name == name {
-			return h
+	mark := uint16(hash) //nolint:gosec // the lower bits
+	for at := s.home(hash); s.list[at].label != nil; at = s.next(at) {
+		if h := &s.list[at]; h.mark == mark && h.name == name {
+			return at
 		}
 	}
+	return -1
 }
 
 // add enters a name that the set does not have.
 func (s *heldSet) add(l *label) *holding {
-	if 5*(s.n+1) > 4*len(s.slots) {
-		s.resize(max(fewestSlots, len(s.slots)+len(s.slots)/2))
-	}
-	s.n++
-	h := s.free(l.hash)
-	*h = holding{label: l, mark: uint16(l.hash)} //nolint:gosec // as above
-	return h
+	return s.put(holding{label: l, mark: uint16(l.hash)}) //nolint:gosec // as above
 }
 
-// remove takes out what find returned. What comes behind it moves up, so that
-// no search ends too early.
-func (s *heldSet) remove(name string, hash uint64) {
-	at := s.home(hash)
-	for s.slots[at].name != name {
-		at = s.next(at)
-	}
-	for from := s.next(at); s.slots[from].label != nil; from = s.next(from) {
-		if home := s.home(s.slots[from].hash); s.distance(home, from) >= s.distance(at, from) {
-			s.slots[at] = s.slots[from]
-			at = from
-		}
-	}
-	s.slots[at] = holding{}
-	s.n--
-	if len(s.slots) > fewestSlots && 4*s.n < len(s.slots) {
-		s.resize(max(fewestSlots, len(s.slots)/2))
-	}
-}
-
-func (s *heldSet) resize(slots int) {
-	old := s.slots
-	s.slots = make([]holding, slots)
-	for _, h := range old {
-		if h.label != nil {
-			*s.free(h.hash) = h
-		}
-	}
-}
-
-// free returns the slot for a name that the set does not have.
-func (s *heldSet) free(hash uint64) *holding {
-	at := s.home(hash)
-	for s.slots[at].label != nil {
-		at = s.next(at)
-	}
-	return &s.slots[at]
-}
-
-// home is the slot that a hash points to. It goes by the upper bits.
-func (s *heldSet) home(hash uint64) int {
-	at, _ := bits.Mul64(hash, uint64(len(s.slots)))
-	return int(at) //nolint:gosec // it is less than the slots
-}
-
-func (s *heldSet) next(at int) int {
-	if at++; at < len(s.slots) {
-		return at
-	}
-	return 0
-}
-
-// distance is how many slots one goes from one to another.
-func (s *heldSet) distance(from, to int) int {
-	if to < from {
-		to += len(s.slots)
-	}
-	return to - from
-}
-
-// all yields what is in the set. It must not be added to or removed from meanwhile.
-func (s *heldSet) all(yield func(*holding) bool) {
-	for at := range s.slots {
-		if h := &s.slots[at]; h.label != nil && !yield(h) {
-			return
-		}
-	}
-}
+// remove takes out a name that the set has.
+func (s *heldSet) remove(name string, hash uint64) { s.take(s.at(name, hash)) }
 
 // nameSet is the names that a subscriber asks for and of which it has nothing. One
 // that stands for nothing costs no more than its place in here.
@@ -178,11 +107,11 @@ func (s *nameSet) add(name string) {
 // remove reports whether the name was there. A map never shrinks, so that one is
 // left behind by and by: most names are here only until they are answered.
 func (s *nameSet) remove(name string) bool {
-	if !s.has(name) {
-		return false
-	}
+	before := len(s.names)
 	delete(s.names, name)
 	switch n := len(s.names); {
+	case n == before:
+		return false
 	case n == 0:
 		*s = nameSet{}
 	case s.most > few && n < s.most/8:

@@ -14,6 +14,7 @@ type interest struct {
 	full       bool // every response is the whole set
 	audience   []string
 	view       *sharedView // guarded by the index; nil until the first turn
+	number     number      // likewise
 	marks      marks       // have a lock of their own
 
 	// The rest is guarded by the subscriber's lock.

@@ -2,8 +2,10 @@ package push
 
 // memo is what a worker found names to stand for in the worlds of its turn. Most
 // subscribers whom a change concerns see the same of it, and have their turns
-// right after each other. It knows nothing of other worlds than the current
-// ones, so that it keeps none of them in memory. The worker owns it.
+// right after each other. It keeps few names, for to remember what only one
+// subscriber looks at would cost more than to look it up. It knows nothing of
+// other worlds than the current ones, so that it keeps none of them in memory.
+// The worker owns it.
 type memo struct {
 	step  uint64 // after which the worlds were read
 	found map[lookup]finding
@@ -20,27 +22,22 @@ type finding struct {
 	res     *Resource
 }
 
-// mostFound bounds what a memo keeps.
-const mostFound = 1024
-
 // at forgets what was found in other worlds than those of a step.
 func (m *memo) at(step uint64) {
-	if m.step == step {
-		return
+	if m.step != step {
+		m.step = step
+		clear(m.found)
 	}
-	m.step = step
-	if len(m.found) > few {
-		m.found = nil // to clear a map takes as long as it once was large
-	}
-	clear(m.found)
 }
 
 // note keeps what a name stands for.
 func (m *memo) note(l lookup, f finding) {
-	if m.found == nil || len(m.found) >= mostFound {
+	if m.found == nil {
 		m.found = map[lookup]finding{}
 	}
-	m.found[l] = f
+	if len(m.found) < few {
+		m.found[l] = f
+	}
 }
 
 // resolve returns what a name stands for, and its encoded form unless it has to
