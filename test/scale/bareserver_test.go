@@ -53,7 +53,7 @@ type bare struct {
 // metrics, and sends when /send is asked for.
 func serveBare(size string) int {
 	if err := runBare(size); err != nil {
-		slog.Error("the bare server ends", "err", err)
+		fmt.Fprintln(os.Stderr, "the bare server:", err)
 		return 1
 	}
 	return 0
@@ -71,11 +71,7 @@ func runBare(size string) error {
 		}
 	}
 	s := &bare{response: mem.BufferSlice{mem.SliceBuffer(bareResponse(bytes))}, streams: map[chan struct{}]struct{}{}}
-	opts := []grpc.ServerOption{grpc.ForceServerCodecV2(bareCodec{}), grpc.UnknownServiceHandler(s.serve)}
-	if os.Getenv("BARE_SAME") != "" {
-		opts = append(opts, grpc.StaticStreamWindowSize(1<<20), grpc.StaticConnWindowSize(1<<20), grpc.ReadBufferSize(16<<10), grpc.WriteBufferSize(16<<10))
-	}
-	g := grpc.NewServer(opts...)
+	g := grpc.NewServer(s.options()...)
 	a := &http.Server{Handler: s.pages(), ReadHeaderTimeout: time.Second}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
@@ -88,6 +84,19 @@ func runBare(size string) error {
 	_ = a.Close()
 	running.Wait()
 	return nil
+}
+
+// options are what the program gives its connections, too: buffers, and windows
+// of a fixed size, without which gRPC pings the client after each ACK to find
+// out how wide they should be. That makes a server that leaves all to gRPC
+// dearer by half.
+func (s *bare) options() []grpc.ServerOption {
+	const buffers, most = 16 << 10, 1 << 20
+	return []grpc.ServerOption{
+		grpc.ForceServerCodecV2(bareCodec{}), grpc.UnknownServiceHandler(s.serve),
+		grpc.ReadBufferSize(buffers), grpc.WriteBufferSize(buffers),
+		grpc.StaticStreamWindowSize(most), grpc.StaticConnWindowSize(most),
+	}
 }
 
 // pages are what it serves over HTTP.
