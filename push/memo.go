@@ -4,8 +4,7 @@ package push
 // subscribers whom a change concerns see the same of it, and have their turns
 // right after each other. It keeps few names, for to remember what only one
 // subscriber looks at would cost more than to look it up. It knows nothing of
-// other worlds than the current ones, so that it keeps none of them in memory.
-// The worker owns it.
+// other worlds than the current ones. The worker owns it.
 type memo struct {
 	step  uint64 // after which the worlds were read
 	found map[lookup]finding
@@ -28,6 +27,13 @@ func (m *memo) at(step uint64) {
 		m.step = step
 		clear(m.found)
 	}
+}
+
+// rest forgets everything until the next turn: a worker that waits for one keeps
+// no world in memory, nor what was found there.
+func (t *turn) rest() {
+	clear(t.worlds)
+	clear(t.memo.found)
 }
 
 // note keeps what a name stands for.

@@ -16,12 +16,10 @@ func TestSlowSubscriberKeepsNoOldResource(t *testing.T) {
 	e.publish(w, parts)
 	<-e.Primed()
 	slow, reader := connected(e, Delta, parts, nameAt(0), nameAt(1)), connected(e, Delta, parts, nameAt(0), nameAt(1))
-	var old weak.Pointer[Resource]
 	for _, s := range []*Subscriber{slow, reader} {
-		r := s.receive()
-		s.accept(r)
-		old = weak.Make(r.Resources[0])
+		s.accept(s.receive())
 	}
+	old := encodedAs(e, nameAt(0))
 	e.publish(w.with(parts, nameAt(1), "newer"), parts, nameAt(1))
 	slow.receive() // and does not answer
 	reader.accept(reader.receive())
@@ -59,4 +57,11 @@ func TestEachResponseHasItsOwnPatience(t *testing.T) {
 			}
 		}
 	})
+}
+
+// encodedAs is the newest encoded form of a name, without keeping it.
+func encodedAs(e *Engine, name string) weak.Pointer[Resource] {
+	e.cache.mu.RLock()
+	defer e.cache.mu.RUnlock()
+	return weak.Make(e.cache.slots[fakeSlot{parts, name}].res.Load())
 }
