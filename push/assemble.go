@@ -2,6 +2,7 @@ package push
 
 import (
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -131,8 +132,7 @@ func (d *draft) consider(name string) {
 		d.gone(name, p) // only a resumed name can be pending and not subscribed
 		return
 	}
-	e := d.subscriber.engine
-	subject, ok, bad := e.find(d.world, d.view, d.info.row, name)
+	f, ok, bad := d.resolve(name)
 	if bad {
 		d.bad(name, p)
 		return
@@ -141,26 +141,25 @@ func (d *draft) consider(name string) {
 		d.gone(name, p)
 		return
 	}
-	if d.heldBack(subject) {
-		return
-	}
-	res := e.encoded(subject, name)
-	if res == nil {
-		d.bad(name, p)
+	if d.heldBack(f.subject) {
 		return
 	}
 	delete(d.unproven, name)
+	res := f.res
 	h := d.holding(name)
 	switch {
-	case h != nil && !h.unknown && h.member == res.member && !p.force:
-		h.resumed = false
+	case h != nil && h.is(res.member) && !p.force:
+		if h.known == said {
+			d.share(h, res)
+			h.known = agreed
+		}
 		delete(d.pending, name)
 	case d.nackedAs(name, res.member) && !p.force:
 		delete(d.pending, name)
 	case d.tooLarge(res.size(d.mode)):
 		d.left = true // the rest goes when this response is answered
 	default:
-		d.include(res, p, subject)
+		d.include(res, p, f.subject)
 	}
 }
 
@@ -245,14 +244,10 @@ func (d *draft) send() bool {
 
 // wholeSet makes the response of a full type everything the subscriber holds.
 func (d *draft) wholeSet() {
-	names := make([]string, 0, d.held)
-	for name := range d.allHeld {
-		names = append(names, name)
+	d.out.Resources = make([]*Resource, 0, d.held.n)
+	for h := range d.held.all {
+		d.out.Resources = append(d.out.Resources, h.whole)
+		d.size += h.whole.size(d.mode)
 	}
-	slices.Sort(names)
-	d.out.Resources = make([]*Resource, len(names))
-	for n, name := range names {
-		d.out.Resources[n] = d.set[name]
-		d.size += d.set[name].size(d.mode)
-	}
+	slices.SortFunc(d.out.Resources, func(a, b *Resource) int { return strings.Compare(a.Name, b.Name) })
 }

@@ -47,7 +47,10 @@
 // and nothing else: no look-up, no assembly, no worker. Where all names matter
 // to it, those which came and went meanwhile are forgotten. A name that stands
 // for nothing costs its bytes and less than a hundred more, and what clients may
-// ask for is bounded in bytes ([Holdings]).
+// ask for is bounded in bytes ([Holdings]). What a subscriber has costs it some 24
+// bytes a resource, and some 6 in the index: they point to a name and version that
+// all subscribers share, and, but for the full sets of [TypeSpec].Whole types, keep
+// no resource in memory.
 //
 // What keeps it right:
 //

@@ -18,11 +18,11 @@ func (d *draft) bring() {
 		}
 		info := d.turn.table.types[by]
 		w := d.turn.world(d.subscriber.engine, info)
-		for name, h := range other.allHeld {
-			if !h.sent {
+		for h := range other.held.all {
+			if !h.onStream() {
 				continue
 			}
-			if subject, ok, _ := d.subscriber.engine.find(w, other.view.View, info.row, name); ok {
+			if subject, ok, _ := d.subscriber.engine.find(w, other.view.View, info.row, h.name); ok {
 				d.demand(d.interest, d.info, subject, pending{})
 			}
 		}

@@ -6,6 +6,7 @@ type turn struct {
 	table  *table
 	worlds []World // by producer; nil for one that has published nothing
 	step   uint64
+	memo   memo
 }
 
 // world is that of a type; nil if its producer has published nothing yet.
@@ -53,6 +54,7 @@ func (s *Subscriber) look(t *turn) {
 	e.step.RLock()
 	defer e.step.RUnlock()
 	t.table, t.step = e.table.Load(), e.steps
+	t.memo.at(t.step)
 	t.worlds = t.worlds[:0]
 	for _, p := range e.producers {
 		if w := p.world.Load(); w != nil {
@@ -97,8 +99,8 @@ func (s *Subscriber) reviewed(t *turn, i *interest) {
 	for name := range i.allNamed {
 		i.want(name, pending{})
 	}
-	for name := range i.allHeld {
-		i.want(name, pending{})
+	for h := range i.held.all {
+		i.want(h.name, pending{})
 	}
 }
 

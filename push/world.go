@@ -60,11 +60,8 @@ type Resource struct {
 	// Heads are what goes before Body for a [WholeState] and for a [Delta] subscriber.
 	Heads [modes][]byte
 
-	member member
-}
-
-func newResource(e Encoded, frame func(Encoded) [modes][]byte) *Resource {
-	return &Resource{Encoded: e, Heads: frame(e), member: memberOf(e.Name, e.Version)}
+	label         // for whoever keeps the resource
+	shared *label // for whoever does not
 }
 
 func (r *Resource) size(m Mode) int { return len(r.Heads[m]) + len(r.Body) }
