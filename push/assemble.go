@@ -141,7 +141,7 @@ func (d *draft) consider(name string) {
 		d.gone(name, p)
 		return
 	}
-	if d.heldBack(subject) {
+	if d.heldBack(name, p, subject) {
 		return
 	}
 	res := e.encoded(subject, name)
@@ -149,7 +149,6 @@ func (d *draft) consider(name string) {
 		d.bad(name, p)
 		return
 	}
-	delete(d.unproven, name)
 	h := d.holding(name)
 	switch {
 	case h != nil && !h.unknown && h.member == res.member && !p.force:
@@ -194,6 +193,7 @@ func (d *draft) include(res *Resource, p pending, subject Subject) {
 		d.out.Resources = append(d.out.Resources, res)
 		d.size += res.size(d.mode)
 	}
+	delete(d.unproven, res.Name) // and not before, for it may be gone again by its turn
 	d.brings(res.Name, res.member, p)
 	d.hold(res, d.open.serial)
 	d.accompany(subject, p)
