@@ -11,38 +11,35 @@ import (
 )
 
 // The suite finds what producers get wrong: each case is a mistake in one that is
-// fine otherwise, and a part of what is said of it.
+// fine otherwise, and costs clients what they should have.
 func TestSuiteCatchesFaultyProducers(t *testing.T) {
 	account := vault()
-	for name, c := range map[string]struct {
-		addition Addition
-		want     law
-	}{
-		"a change that is not listed": {faulty(func(u *push.Update) { u.Changed = u.Changed[1:] }), lost},
-		"an audience that is too small": {faulty(func(u *push.Update) {
+	for name, addition := range map[string]Addition{
+		"a change that is not listed": faulty(func(u *push.Update) { u.Changed = u.Changed[1:] }),
+		"an audience that is too small": faulty(func(u *push.Update) {
 			for i := range u.Changed {
 				u.Changed[i].Audience = []string{"a"}
 			}
-		}), lost},
-		"subjects that stay equal when they change": {wrapped(alike()), ""},
-		"a version that is not of the content":      {wrapped(func(i *item) push.Subject { return sameVersion{i} }), ""},
-		"references that are not told":              {wrapped(func(i *item) push.Subject { return silentItem{i} }), ""},
-		"audience keys that nobody has": {Addition{
+		}),
+		"subjects that stay equal when they change": wrapped(alike()),
+		"a version that is not of the content":      wrapped(func(i *item) push.Subject { return sameVersion{i} }),
+		"references that are not told":              wrapped(func(i *item) push.Subject { return silentItem{i} }),
+		"audience keys that nobody has": {
 			Rows:  []push.TypeSpec{{Name: "secret", Audience: func(push.Client) []string { return []string{"?"} }}},
 			Begin: account.Begin, Client: account.Client, Name: account.Name,
-		}, lost},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			one := rapid.Custom(func(rt *rapid.T) string {
-				if err := c.addition.try(t, rt); err != nil {
+				if err := addition.try(t, rt); err != nil {
 					return err.Error()
 				}
 				return ""
 			})
 			for seed := range 200 {
 				if said := one.Example(seed); said != "" {
-					if !strings.HasPrefix(said, string(c.want)) {
-						t.Errorf("it is found as %.200s, want %s", said, c.want)
+					if !strings.HasPrefix(said, "law 5") {
+						t.Errorf("it is found as %.200s", said)
 					}
 					return
 				}

@@ -28,7 +28,7 @@ func (h *history) churn() {
 				continue
 			}
 			c.turn()
-			if h.calm && len(c.bad) == 0 {
+			if h.calm && len(c.bad) == 0 && c.sub != nil && !c.guarded() {
 				c.countLate()
 			}
 		}

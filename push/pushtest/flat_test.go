@@ -13,9 +13,9 @@ func TestOneIdentityOf5000IsLookedAt(t *testing.T) {
 	account := func(c push.Client) string { return c.Account }
 	slot := itemSlot{place{0, "key"}, "account-7"}
 	Flat(t, vault().Rows, 5000, Step{
-		First: push.Update{World: stock{account, nil}},
+		First: push.Update{World: stock{keyOf: account}},
 		Next: push.Update{
-			World:    stock{account, map[itemSlot]*item{slot: {slot.place, slot.key, "secret"}}},
+			World:    stock{keyOf: account, items: map[itemSlot]*item{slot: {slot.place, slot.key, "secret"}}},
 			Changed:  []push.Changed{{Name: slot.name, Audience: []string{slot.key}}},
 			Reviewed: []string{slot.key},
 		},

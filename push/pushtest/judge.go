@@ -68,7 +68,7 @@ func (s *typed) judgePresent(want push.Encoded) {
 func (s *typed) judgeAbsent(x *thing) {
 	void, ok := s.void(x.Name)
 	switch {
-	case !s.maker.complete && !s.proven(x): // nobody knows yet whether it is gone
+	case !s.maker.complete && !s.proven(x), s.c.guarded(): // nobody knows yet whether it is gone, or what refers to it
 	case s.mode == push.Delta && ok && x.Version == void.Version: // it was told that there is none
 	case s.full || s.mode == push.Delta:
 		s.violated(lost, "%s is gone and was not removed", x.Name)

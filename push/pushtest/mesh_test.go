@@ -102,7 +102,7 @@ func (i *item) Refers(to string) iter.Seq[string] {
 }
 
 func refersTo(body []byte, to string) (names []string) {
-	for _, word := range strings.Fields(string(body)) {
+	for word := range strings.FieldsSeq(string(body)) {
 		if name, ok := strings.CutPrefix(word, to+"="); ok {
 			names = append(names, name)
 		}
@@ -122,16 +122,43 @@ type things struct {
 type stock struct {
 	keyOf func(push.Client) string
 	items map[itemSlot]*item
+	moved map[string]string // whose items those with a key see instead of their own
+}
+
+// key is that of the items a client sees.
+func (w stock) key(c push.Client) string {
+	if to, ok := w.moved[w.keyOf(c)]; ok {
+		return to
+	}
+	return w.keyOf(c)
+}
+
+// audience are the keys of the clients that see the items of a key.
+func (w stock) audience(key string) (list []string) {
+	for _, own := range []string{"a", "b"} {
+		if to, ok := w.moved[own]; to == key || !ok && own == key {
+			list = append(list, own)
+		}
+	}
+	return list
 }
 
 func newThings(keyOf func(push.Client) string) *things { return &things{keyOf: keyOf} }
 
 func (w *things) Step(t *rapid.T) push.Update {
-	next := stock{w.keyOf, maps.Clone(w.now.items)}
+	next := stock{w.keyOf, maps.Clone(w.now.items), maps.Clone(w.now.moved)}
 	if next.items == nil {
 		next.items = map[itemSlot]*item{}
 	}
 	var u push.Update
+	if rapid.IntRange(0, 7).Draw(t, "moves") == 0 {
+		own := rapid.SampledFrom([]string{"a", "b"}).Draw(t, "who moves")
+		if next.moved == nil {
+			next.moved = map[string]string{}
+		}
+		next.moved[own] = rapid.SampledFrom([]string{"a", "b"}).Draw(t, "where to")
+		u.Reviewed = []string{own}
+	}
 	for range rapid.IntRange(1, 4).Draw(t, "things") {
 		u.Changed = append(u.Changed, w.change(t, next))
 	}
@@ -151,7 +178,7 @@ func (w *things) change(t *rapid.T, next stock) push.Changed {
 	slot := itemSlot{place{r, drawName(t, r)}, rapid.SampledFrom([]string{"", "", "a", "b"}).Draw(t, "key")}
 	c := push.Changed{Row: r, Name: slot.name, Urgent: rapid.IntRange(0, 3).Draw(t, "urgent") == 0}
 	if slot.key != "" {
-		c.Audience = []string{slot.key}
+		c.Audience = slices.Clip(append([]string{"?"}, next.audience(slot.key)...)) // nil would be all
 	}
 	if rapid.IntRange(0, 3).Draw(t, "gone") == 0 {
 		delete(next.items, slot)
@@ -179,7 +206,7 @@ func drawReferences(t *rapid.T, r push.Row) (text string) {
 
 func (w *things) Sees(r push.Row, c push.Client) map[string]push.Encoded {
 	all := map[string]push.Encoded{}
-	for _, key := range []string{"", w.keyOf(c)} {
+	for _, key := range []string{"", w.now.key(c)} {
 		for slot, i := range w.now.items {
 			if slot.Row == r && slot.key == key {
 				all[slot.name] = i.Encode()
@@ -189,7 +216,7 @@ func (w *things) Sees(r push.Row, c push.Client) map[string]push.Encoded {
 	return all
 }
 
-func (w stock) View(_ push.Row, c push.Client) push.View { return w.keyOf(c) }
+func (w stock) View(_ push.Row, c push.Client) push.View { return w.key(c) }
 
 func (w stock) Names(v push.View, r push.Row) iter.Seq[string] {
 	return func(yield func(string) bool) {

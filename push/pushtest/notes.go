@@ -22,7 +22,7 @@ func neighbour(prefix string) Addition {
 		},
 		Begin:  func() World { return &notes{} },
 		Client: func(*rapid.T) push.Client { return push.Client{} },
-		Name:   func(t *rapid.T, r push.Row) string { return drawNote(t, r) },
+		Name:   drawNote,
 		Refers: func(_ push.Row, body []byte, _ string) []string { return refersOf(body) },
 	}
 }

@@ -55,6 +55,10 @@ func (s *typed) checkNeeds(e push.Encoded) {
 // earlier stream, until every source has been listed.
 func (s *typed) guarded() bool { return s.full && s.first && s.claims && !s.maker.complete }
 
+// guarded reports whether any type is left so: what its resources may refer to is
+// not removed before.
+func (c *client) guarded() bool { return slices.ContainsFunc(c.sorted(), (*typed).guarded) }
+
 // is reports whether a resource may be that of the view.
 func (v view) is(e push.Encoded) bool {
 	is, there := v.names[e.Name]

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/isthmus-mesh/isthmus/push"
@@ -44,14 +45,15 @@ func (c *client) receive(r *push.Response) {
 
 // responseText is a response for people.
 func responseText(r *push.Response) string {
-	text := fmt.Sprintf("type %d, serial %d:", r.Type, r.Serial)
+	var text strings.Builder
+	fmt.Fprintf(&text, "type %d, serial %d:", r.Type, r.Serial)
 	for _, res := range r.Resources {
-		text += fmt.Sprintf(" %s=%.40q", res.Name, res.Body)
+		fmt.Fprintf(&text, " %s=%.40q", res.Name, res.Body)
 	}
 	for _, name := range r.Removed {
-		text += " -" + name
+		text.WriteString(" -" + name)
 	}
-	return text
+	return text.String()
 }
 
 func (s *typed) unique(r *push.Response) {
