@@ -80,7 +80,7 @@ func (b *baselines) run() {
 		synctest.Wait()
 		b.check()
 	}
-	b.registry.broken = false
+	b.registry.set(func() { b.registry.broken = false })
 	b.pass(240)
 	b.settled()
 	b.stop()
@@ -95,7 +95,7 @@ func (b *baselines) start() {
 	b.kill, b.ended = kill, make(chan struct{})
 	b.store = b.shared.Process(ctx)
 	synctest.Wait()
-	b.registry.listings = 0
+	b.registry.set(func() { b.registry.listings = 0 })
 	judge, ended := b.supervise(listed, b.registry, b.store), b.ended
 	b.judge = judge
 	go func() {
@@ -113,11 +113,11 @@ func (b *baselines) stop() {
 func (b *baselines) step() {
 	switch rapid.IntRange(0, 9).Draw(b.t, "what") {
 	case 0, 1:
-		b.registry.services = b.drawServices()
-		b.registry.changes++
-		b.log("the registry has %v", b.registry.services)
+		services := b.drawServices()
+		b.registry.set(func() { b.registry.services, b.registry.changes = services, b.registry.changes+1 })
+		b.log("the registry has %v", services)
 	case 2:
-		b.registry.broken = !b.registry.broken
+		b.registry.set(func() { b.registry.broken = !b.registry.broken })
 		b.log("the registry is broken: %t", b.registry.broken)
 	case 3, 4, 5:
 		b.offer()

@@ -20,12 +20,13 @@ func (b *baselines) check() {
 
 func (b *baselines) checkJudgement(j model.Judgement) {
 	one := b.bases[j.Baseline]
+	listings, change := b.registry.seen()
 	switch {
 	case one == nil || one.process == 0:
 		b.violated("%s is judged, and nobody handed it over: all of it is deletable", j.Baseline)
 	case one.process != b.process:
 		return // who has it is gone
-	case b.registry.listings == 0:
+	case listings == 0:
 		b.violated("%s is judged, and nothing was listed since the start", j.Baseline)
 	}
 	held := map[thing]bool{}
@@ -46,10 +47,12 @@ func (b *baselines) checkJudgement(j model.Judgement) {
 		}
 	}
 	if one.judged.IsZero() {
-		one.judged, one.changes = time.Now(), b.registry.listed
+		one.judged, one.changes = time.Now(), change
 		b.checkFirst(one, held, listed)
 	}
-	b.checkReleased(one, held, listed)
+	if change == one.changes { // else some may have come back, which says something about the others
+		b.checkReleased(one, held, listed)
+	}
 	one.held = held
 }
 
@@ -100,9 +103,6 @@ func (b *baselines) checkFirst(one *base, held, listed map[thing]bool) {
 // checkReleased holds that what is held is let go when it is listed again, or
 // confirmed to be gone, and not before.
 func (b *baselines) checkReleased(one *base, held, listed map[thing]bool) {
-	if b.registry.listed != one.changes {
-		return // some may have come back, which says something about the others
-	}
 	for t := range one.held {
 		if !held[t] && !listed[t] && time.Since(one.judged) < source.DefaultHold().For {
 			b.violated("%s: %v is deletable %v after it was first found missing", one.Name, t, time.Since(one.judged))

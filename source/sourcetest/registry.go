@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/isthmus-mesh/isthmus/model"
@@ -12,6 +13,7 @@ import (
 
 // registry is a source that lists services every so often, and fails at times.
 type registry struct {
+	mu       sync.Mutex
 	services map[string]int // endpoints by host
 	changes  int
 	broken   bool
@@ -24,14 +26,14 @@ func (r *registry) Run(ctx context.Context, sink source.Sink) error {
 	every := time.NewTicker(20 * time.Second)
 	defer every.Stop()
 	for {
-		if r.broken {
-			return errors.New("the registry is broken")
-		}
-		r.listed = r.changes
-		if err := sink.Replace(ctx, source.Listing{Objects: objectsOf(r.services)}); err != nil {
+		now, err := r.list()
+		if err != nil {
 			return err
 		}
-		r.listings++
+		if err := sink.Replace(ctx, source.Listing{Objects: objectsOf(now)}); err != nil {
+			return err
+		}
+		r.set(func() { r.listings++ })
 		// Cases: it is time; a drop is to be confirmed; the end.
 		select {
 		case <-every.C:
@@ -40,6 +42,32 @@ func (r *registry) Run(ctx context.Context, sink source.Sink) error {
 			return ctx.Err()
 		}
 	}
+}
+
+// list is what the registry has now.
+func (r *registry) list() (map[string]int, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.broken {
+		return nil, errors.New("the registry is broken")
+	}
+	r.listed = r.changes
+	return r.services, nil
+}
+
+// set changes something of the registry.
+func (r *registry) set(change func()) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	change()
+}
+
+// seen is how many listings there were in this process, and which change the last
+// one shows.
+func (r *registry) seen() (listings, change int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.listings, r.listed
 }
 
 func objectsOf(services map[string]int) (list []source.Object) {
