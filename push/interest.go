@@ -95,15 +95,15 @@ type pending struct {
 	force   bool
 	urgent  bool      // as in [Changed]
 	revoked bool      // likewise
+	nacked  bool      // what it needs was NACKed, or waits for what was
 	since   time.Time // commit of the oldest change not sent yet; zero if unknown
 	step    uint64    // at which it was found gone; 0 if it was not
 	kept    uint64    // the first step of which it may be, while it has to wait for others; else 0
-	nacked  bool      // what it needs was NACKed, or waits for what was
 }
 
 // and joins two reasons.
 func (p pending) and(o pending) pending {
-	return pending{p.force || o.force, p.urgent || o.urgent, p.revoked || o.revoked, oldest(p.since, o.since), p.step, p.kept, p.nacked}
+	return pending{p.force || o.force, p.urgent || o.urgent, p.revoked || o.revoked, p.nacked, oldest(p.since, o.since), p.step, p.kept}
 }
 
 func newInterest(s *Subscriber, t Type, info *typeInfo, m Mode) *interest {

@@ -88,7 +88,7 @@ func TestAssignmentThatIsBackIsSent(t *testing.T) {
 	})
 }
 
-// What nobody asks for any more is not told to be gone once every source has been
+// What nobody asks for any more is not said to be gone once every source has been
 // listed.
 func TestUnprovenNamesEndWithTheWildcard(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -107,7 +107,7 @@ func TestUnprovenNamesEndWithTheWildcard(t *testing.T) {
 	})
 }
 
-// Who asks for a name that came and went before its turn is told that there is none.
+// Who asks for a name that came and went before its turn is answered that there is none.
 func TestNameThatCameAndWentIsAnswered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var p *Producer

@@ -34,7 +34,7 @@ func (c *client) ask() {
 		}
 	}
 	if s.mode == push.WholeState {
-		names = slices.DeleteFunc(names, func(name string) bool { return s.named[name] > 0 }) // the others are no news
+		names = slices.DeleteFunc(names, func(name string) bool { return s.named[name] > 0 }) // the others are asked for already
 		slices.Sort(names)
 		names = slices.Compact(names)
 		req.Subscribe, req.Replace = nil, true

@@ -23,7 +23,7 @@ func TestSuiteCatchesFaultyProducers(t *testing.T) {
 		}),
 		"subjects that stay equal when they change": wrapped(alike()),
 		"a version that is not of the content":      wrapped(func(i *item) push.Subject { return sameVersion{i} }),
-		"references that are not told":              wrapped(func(i *item) push.Subject { return silentItem{i} }),
+		"references that are left out":              wrapped(func(i *item) push.Subject { return silentItem{i} }),
 		"audience keys that nobody has": {
 			Rows:  []push.TypeSpec{{Name: "secret", Audience: func(push.Client) []string { return []string{"?"} }}},
 			Begin: account.Begin, Client: account.Client, Name: account.Name,

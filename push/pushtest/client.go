@@ -71,7 +71,7 @@ type thing struct {
 	overdue bool // before it was answered
 	there   bool // it came with an earlier stream, and was found as it is on this one
 	clouded bool // it was at fault since, which may have kept it from being tried again
-	lapsed  bool // it was gone, of which the client cannot be told
+	lapsed  bool // it was gone, which cannot be said to the client
 }
 
 type state int

@@ -69,11 +69,11 @@ func (s *typed) judgeAbsent(x *thing) {
 	void, ok := s.void(x.Name)
 	switch {
 	case !s.maker.complete && !s.proven(x), s.c.guarded(): // nobody knows yet whether it is gone, or what refers to it
-	case s.mode == push.Delta && ok && x.Version == void.Version: // it was told that there is none
+	case s.mode == push.Delta && ok && x.Version == void.Version: // it was sent that there is none
 	case s.full || s.mode == push.Delta:
 		s.violated(lost, "%s is gone and was not removed", x.Name)
 	case ok && x.Version != void.Version:
-		s.violated(lost, "%s is gone, and the client was not told", x.Name)
+		s.violated(lost, "%s is gone, and the client was not sent that", x.Name)
 	}
 }
 
@@ -91,7 +91,7 @@ func (s *typed) judgeAnswer(name string) {
 	switch {
 	case !s.maker.complete || s.wasUnclear(name):
 	case absence == push.Removal && s.mode == push.Delta && !s.denied[name]:
-		s.violated(lost, "the client asked for %s and was not told that there is none", name)
+		s.violated(lost, "the client asked for %s and was not answered that there is none", name)
 	case absence == push.Empty && s.mode == push.WholeState && !s.full && hasVoid:
 		s.violated(lost, "the client asked for %s and was not sent that it is empty", name)
 	}

@@ -202,7 +202,7 @@ func (s *typed) void(name string) (e push.Encoded, ok bool) {
 	return s.spec.Void(name), true
 }
 
-// mayBeDenied reports whether the client may be told that there is nothing of a
+// mayBeDenied reports whether the client may be sent that there is nothing of a
 // name: there was not in some world, and every source has been listed by now or it
 // was sent on this stream.
 func (s *typed) mayBeDenied(name string) bool {

@@ -7,8 +7,8 @@ import (
 	"github.com/isthmus-mesh/isthmus/model"
 )
 
-// judge folds what a watch told into what each record went through, and compares
-// that with what the writers were told.
+// judge folds the batches of a watch into what each record went through, and compares
+// that with the answers that the writers got.
 func (h *writers) judge(s Store) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -21,7 +21,7 @@ func (h *writers) judge(s Store) {
 		applied[word][revision] = true
 	}
 	gone := map[uint64]bool{} // revisions at which something was deleted
-	for _, b := range h.told {
+	for _, b := range h.batches {
 		for _, event := range b.Events {
 			switch e := event.(type) {
 			case model.Upsert:
@@ -38,12 +38,12 @@ func (h *writers) judge(s Store) {
 	h.judgeOutcomes(applied, gone)
 	for r := range s.List(model.Filter{Source: written, Kind: kind}) {
 		if r.Revision != now[r.Name].Revision {
-			h.violated("%s is stored at revision %d, and was told at %d", r.Name, r.Revision, now[r.Name].Revision)
+			h.violated("%s is stored at revision %d, and the watch had it at %d", r.Name, r.Revision, now[r.Name].Revision)
 		}
 		delete(now, r.Name)
 	}
 	if len(now) > 0 {
-		h.violated("%d records were told that are not stored", len(now))
+		h.violated("%d records came with the watch that are not stored", len(now))
 	}
 }
 
@@ -64,15 +64,15 @@ func words(r model.Record) []string {
 	return strings.Fields(spec.Content)
 }
 
-// judgeOutcomes holds that each write has taken effect as its writer was told: at
-// that revision, or never, or once at most if it was told nothing.
+// judgeOutcomes holds that each write has taken effect as its writer was answered:
+// at that revision, or never, or once at most if there was no answer.
 func (h *writers) judgeOutcomes(applied map[string]map[uint64]bool, gone map[uint64]bool) {
 	for word, o := range h.outcomes {
 		at := applied[word]
 		switch {
 		case strings.HasPrefix(word, "-"):
 			if o.state == done && !gone[o.revision] {
-				h.violated("the delete %s was told to be of revision %d, at which nothing was deleted", word, o.revision)
+				h.violated("the delete %s was acknowledged for revision %d, at which nothing was deleted", word, o.revision)
 			}
 			if len(at) > 0 {
 				h.violated("the delete %s wrote something", word)
@@ -80,9 +80,9 @@ func (h *writers) judgeOutcomes(applied map[string]map[uint64]bool, gone map[uin
 		case len(at) > 1:
 			h.violated("%s took effect at %d revisions", word, len(at))
 		case o.state == done && !at[o.revision]:
-			h.violated("%s was told to be of revision %d, and took effect at %v: it is lost", word, o.revision, at)
+			h.violated("%s was acknowledged for revision %d, and took effect at %v: it is lost", word, o.revision, at)
 		case o.state == conflict && len(at) > 0:
-			h.violated("%s was told not to fit, and took effect at %v", word, at)
+			h.violated("%s was a conflict, and took effect at %v", word, at)
 		}
 		delete(applied, word)
 	}

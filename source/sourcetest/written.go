@@ -50,10 +50,10 @@ type writers struct {
 	mu       sync.Mutex // guards the rest and the diary
 	number   int
 	outcomes map[string]*outcome // by the word that a write adds
-	told     []model.Batch
+	batches  []model.Batch
 }
 
-// outcome is what a writer was told of a write.
+// outcome is what a writer knows of a write.
 type outcome struct {
 	state    state
 	revision uint64
@@ -62,9 +62,9 @@ type outcome struct {
 type state int
 
 const (
-	unknown  state = iota // it was killed before it was told
-	done                  // it was told the revision
-	conflict              // it was told that it does not fit
+	unknown  state = iota // it was killed before it was answered
+	done                  // it was acknowledged
+	conflict              // it did not fit
 )
 
 // plan is what one life of a process does.
@@ -233,7 +233,7 @@ func (h *writers) note(format string, args ...any) {
 	h.log(format, args...)
 }
 
-// follow keeps what a watch tells.
+// follow keeps the batches of a watch.
 func (h *writers) follow(ctx context.Context, s Store) {
 	for b, err := range s.WatchFrom(ctx, model.Filter{Source: written}, model.Start{}) {
 		if err != nil {
@@ -243,7 +243,7 @@ func (h *writers) follow(ctx context.Context, s Store) {
 			return
 		}
 		h.mu.Lock()
-		h.told = append(h.told, b)
+		h.batches = append(h.batches, b)
 		h.mu.Unlock()
 	}
 }
