@@ -100,7 +100,9 @@ type Changed struct {
 	Row  Row
 	Name string
 	// Audience are the audience keys of the clients whose views may see the
-	// resource, now or before; nil means all.
+	// resource, now or before; nil means all. Steps that follow each other are
+	// united: a client whose view changes and changes back meanwhile is not found by
+	// comparing views, so its keys are among those of what changed in between.
 	Audience []string
 	// Urgent says that what clients hold of it leads them astray until they have
 	// the newest, such as to an endpoint that is gone. It reaches them before
