@@ -141,10 +141,9 @@ func (d *draft) consider(name string) {
 		d.gone(name, p)
 		return
 	}
-	if d.heldBack(f.subject) {
+	if d.heldBack(name, p, f.subject) {
 		return
 	}
-	delete(d.unproven, name)
 	res := f.res
 	h := d.holding(name)
 	switch {
@@ -193,6 +192,7 @@ func (d *draft) include(res *Resource, p pending, subject Subject) {
 		d.out.Resources = append(d.out.Resources, res)
 		d.size += res.size(d.mode)
 	}
+	delete(d.unproven, res.Name) // and not before, for it may be gone again by its turn
 	d.brings(res.Name, res.member, p)
 	d.hold(res, d.open.serial)
 	d.accompany(subject, p)

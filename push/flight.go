@@ -85,6 +85,7 @@ func (i *interest) land(serial uint64) *flight {
 // cover notes that everything up to a step was sent: with the newest response,
 // or before it.
 func (i *interest) cover(step uint64) {
+	i.covered = max(i.covered, step)
 	if f := i.newest(); f != nil && !f.overdue {
 		f.step = max(f.step, step)
 		return

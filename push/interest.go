@@ -44,7 +44,8 @@ type interest struct {
 	flights []*flight         // the responses that may still be answered, oldest first
 	removed map[string]uint64 // names removed in them, by the serial of the response
 	landed  uint64            // serial of the newest response that was answered
-	settled uint64            // the step up to which everything was sent and answered
+	covered uint64            // the step up to which everything was sent
+	settled uint64            // and up to which that was answered as well
 	record  history
 }
 
@@ -70,13 +71,15 @@ type pending struct {
 	force   bool
 	urgent  bool      // as in [Changed]
 	revoked bool      // likewise
+	nacked  bool      // what it needs was NACKed, or waits for what was
 	since   time.Time // commit of the oldest change not sent yet; zero if unknown
 	step    uint64    // at which it was found gone; 0 if it was not
+	kept    uint64    // the first step of which it may be, while it has to wait for others; else 0
 }
 
 // and joins two reasons.
 func (p pending) and(o pending) pending {
-	return pending{p.force || o.force, p.urgent || o.urgent, p.revoked || o.revoked, oldest(p.since, o.since), p.step}
+	return pending{p.force || o.force, p.urgent || o.urgent, p.revoked || o.revoked, p.nacked, oldest(p.since, o.since), p.step, p.kept}
 }
 
 func newInterest(s *Subscriber, t Type, info *typeInfo, m Mode) *interest {
@@ -334,6 +337,9 @@ func (i *interest) forgetUnsubscribed() {
 		gone = append(gone, name)
 	}
 	for name := range i.removed {
+		gone = append(gone, name)
+	}
+	for name := range i.unproven {
 		gone = append(gone, name)
 	}
 	for _, name := range gone {

@@ -24,6 +24,9 @@
 // misses the beginning of something need not know it. Where the owner is stale or
 // held the change applies to the record alone, and the owner stays stale or held.
 //
+// What others have of a source, and sources that are written, are checked from
+// outside by package sourcetest, on whatever store they are kept in.
+//
 // Packages below this one (source/file, …) each know one kind of registry. To
 // add one, implement the single method of [Source]; package internal/app is
 // the only place that must learn of it.
