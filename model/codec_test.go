@@ -156,7 +156,7 @@ func show(r model.Record) string {
 	}
 	return fmt.Sprintf("%+v", plain{
 		fmt.Sprintf("%q", r.Ref), fmt.Sprintf("%q", r.Owner), r.UID, r.Revision, r.Generation,
-		r.Origin, r.Place, r.Lease, r.Status.Stale, r.Status.Held, fmt.Sprintf("%+v", r.Spec), r.Status.Since,
+		r.Origin, r.Place, r.Lease, r.Status.Stale, r.Status.LegacyHeld, fmt.Sprintf("%+v", r.Spec), r.Status.Since,
 	})
 }
 
@@ -173,7 +173,7 @@ func drawRecord(t *rapid.T) model.Record {
 		Ref: ref.Draw(t, "ref"), UID: model.UID(rapid.SliceOfN(rapid.Byte(), 16, 16).Draw(t, "uid")),
 		Revision: rapid.Uint64().Draw(t, "revision"), Generation: rapid.Uint64().Draw(t, "generation"),
 		Owner: rapid.OneOf(rapid.Just(model.Ref{}), ref).Draw(t, "owner"), Origin: text.Draw(t, "origin"), Place: text.Draw(t, "place"), Lease: text.Draw(t, "lease"),
-		Status: model.Status{Stale: text.Draw(t, "stale"), Held: text.Draw(t, "held"), Since: drawTime(t)},
+		Status: model.Status{Stale: text.Draw(t, "stale"), LegacyHeld: text.Draw(t, "held"), Since: drawTime(t)},
 	}
 	r.Spec = drawSpec(t, r.Kind)
 	return r

@@ -207,12 +207,11 @@ func TestDeltaToAHeldOwnerAppliesAndDoesNotEndIt(t *testing.T) {
 		if st := b.Status(); st.Held != before-1 || st.Endpoints != 21 {
 			t.Errorf("%d of %d are held, with %d endpoints", st.Held, before, st.Endpoints)
 		}
-		owner, _ := b.store.memory.Get(stored(model.KindService, "a"))
-		if owner.Status.Held == "" {
+		if _, held := b.heldFor(model.KindService, "a"); !held {
 			t.Error("the owner is not held any more")
 		}
 		b.list(service("b", "g", "1"), service("a", "f", "new"))
-		if owner, _ = b.store.memory.Get(stored(model.KindService, "a")); owner.Status.Held != "" {
+		if _, held := b.heldFor(model.KindService, "a"); held {
 			t.Error("the owner is held although it is listed")
 		}
 	})

@@ -113,10 +113,10 @@ func (h *history) run() {
 }
 
 func (h *history) checkStatus(st source.Status) {
-	counts := map[model.Kind]int{}
+	counts, holds := map[model.Kind]int{}, heldIn(h.store)
 	for rec := range h.store.List(model.Filter{}) {
 		counts[rec.Kind]++
-		if rec.Status.Held != "" {
+		if _, held := holds.Of(rec.Ref, rec.Owner); held {
 			counts["held"]++
 		}
 	}
@@ -189,7 +189,7 @@ func (h *history) interfere(wanted bool, c model.Commit) {
 	w := c.Writes[0]
 	if have, ok := h.store.memory.Get(w.Record.Ref); ok {
 		w.Record = have
-	} else if w.Record.Kind == model.KindEndpoint || slices.ContainsFunc(c.Writes, func(w model.Write) bool { return w.Record.Status.Held != "" }) {
+	} else if w.Record.Kind == model.KindEndpoint || slices.ContainsFunc(c.Writes, func(w model.Write) bool { return w.Record.Kind == model.KindHold }) {
 		return
 	}
 	w.Record.Origin, w.Delete = "somebody else", false

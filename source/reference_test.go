@@ -408,15 +408,20 @@ func (m *reference) lines() (lines []string) {
 
 // linesOf is the same of what a store holds.
 func linesOf(s source.Store) (lines []string) {
+	holds := heldIn(s)
 	for rec := range s.List(model.Filter{Source: "reg"}) {
-		held := rec.Status.Held != ""
+		_, held := holds.Of(rec.Ref, rec.Owner)
 		switch rec.Kind {
+		case model.KindHold:
 		case model.KindSource:
 			lines = append(lines, "mark")
 		case model.KindEndpoint:
 			lines = append(lines, fmt.Sprintf("%s of %s weighs %d held %t", rec.Name, rec.Owner.Name, weightOf(rec), held))
 		default:
 			stale := rec.Status.Stale
+			if held { // which is what is shown of it then
+				stale = ""
+			}
 			if len(stale) > 8 { // one of the supervisor's own
 				stale = "poisoned"
 			}

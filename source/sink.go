@@ -25,16 +25,26 @@ type sink struct {
 
 var _ Sink = (*sink)(nil)
 
-// restore reads what is stored before the source is run.
+// restore reads what is stored before the source is run. What an older Isthmus
+// said on each record that it held is said in a record for all of them from here on.
 func (k *sink) restore(ctx context.Context) error {
 	done, err := k.write(ctx)
 	if err != nil {
 		return err
 	}
 	defer done()
-	k.reindex()
-	k.restored()
-	return nil
+	for range commitTries {
+		writes := k.reindex()
+		if len(writes) > 0 {
+			writes = append(writes, k.holdWrites(nil)...)
+			if _, err = k.store.Commit(ctx, model.Commit{Writes: writes}); err != nil {
+				continue
+			}
+		}
+		k.restored()
+		return nil
+	}
+	return fmt.Errorf("store what is held: %w", err)
 }
 
 // Relist implements [Sink].
@@ -61,7 +71,7 @@ func (k *sink) Change(ctx context.Context, change Change) error {
 	return k.take(ctx, readChange(k.name, k.cfg.Origin, change), nil)
 }
 
-// take stores a reading and tells the status about it, in this order: a status
+// take stores a reading and reports it to the status, in this order: a status
 // never claims what is not stored.
 func (k *sink) take(ctx context.Context, r *reading, ignored map[string]int) error {
 	done, err := k.write(ctx)
@@ -69,10 +79,7 @@ func (k *sink) take(ctx context.Context, r *reading, ignored map[string]int) err
 		return err
 	}
 	defer done()
-	if r.whole {
-		r.records[r.at[markRef(k.name)]].Spec = k.mark()
-	}
-	v, ask, err := k.commit(ctx, r)
+	p, ask, err := k.commit(ctx, r)
 	if err != nil {
 		err = fmt.Errorf("store what was read: %w", err)
 		if ctx.Err() == nil {
@@ -84,60 +91,84 @@ func (k *sink) take(ctx context.Context, r *reading, ignored map[string]int) err
 	if r.whole && k.listed.IsZero() {
 		k.listed = now
 	}
+	k.Supervisor.listed = k.Supervisor.listed || r.whole
 	k.ask(r.whole)
 	k.askForOwners(ask, r.whole)
-	k.stored(r, v, ignored, now)
-	if r.whole {
-		k.Supervisor.listed = true
-		return k.judge(ctx, true)
-	}
+	k.stored(r, p, ignored, now)
 	return nil
 }
 
-// commit makes the store say what the reading says, but for what is held, in
-// one commit, or in none when it does already. A refused commit may mean that
-// somebody else changed these records, so everything is read and compared again.
-// It reports whether a listing could tell more about what was left out.
-func (k *sink) commit(ctx context.Context, read *reading) (v verdict, ask bool, err error) {
+// commit makes the store say what the reading says, but for what is held, and
+// what is held and decided, in one commit, or in none when it does already. A
+// refused commit may mean that somebody else changed these records, so everything
+// is read and compared again. It reports whether a listing could tell more about
+// what was left out.
+func (k *sink) commit(ctx context.Context, read *reading) (p plan, ask bool, err error) {
 	for range commitTries {
 		if ctx.Err() != nil {
 			// What is read while stopping may be cut short.
-			return verdict{}, false, context.Cause(ctx)
+			return plan{}, false, context.Cause(ctx)
 		}
 		r, ask := k.withoutOrphans(read)
-		v := k.compare(r)
-		if len(v.writes) > 0 {
-			if _, err = k.store.Commit(ctx, model.Commit{Writes: v.writes, Observed: r.observed}); err != nil {
+		p := k.compare(r)
+		before := k.holds.counts(p.counts)
+		writes, baselines := k.prepare(r, p)
+		if len(writes) > 0 {
+			if _, err = k.store.Commit(ctx, model.Commit{Writes: writes, Observed: r.observed}); err != nil {
 				k.reindex()
+				k.holds.recount(before)
 				continue
 			}
-			k.index.commit(v.writes)
 		}
-		k.holds.apply(v)
-		return v, ask, nil
+		k.baselines = baselines
+		return p, ask, nil
 	}
-	return verdict{}, false, err
+	return plan{}, false, err
+}
+
+// prepare takes a plan for carried out, and returns what has to be written for
+// that: the plan's own writes, what says that the source has been listed, what is
+// held, and what is decided about baselines.
+func (k *sink) prepare(r *reading, p plan) ([]model.Write, []*baselineState) {
+	now := time.Now()
+	k.index.commit(p.writes)
+	k.holds.apply(p, now)
+	writes := append(p.writes, k.holdWrites(p.writes)...)
+	if !r.whole {
+		return writes, k.baselines
+	}
+	refused, _ := r.refusals(k.Status().Refused)
+	baselines := k.judged(overlay(k.store, p.writes), facts{listing: true, unread: len(refused) > 0, now: now})
+	marks := k.markWrites(baselines, true)
+	k.index.commit(marks)
+	return append(writes, marks...), baselines
 }
 
 // compare compares the reading with what is stored, and decides what to hold.
-func (k *sink) compare(r *reading) verdict {
-	d := r.diff(k.scope(r), stamp())
+func (k *sink) compare(r *reading) plan {
+	d := r.diff(k.scope(r), k.holds, stamp())
 	if r.whole {
-		k.holds.restore(d.Marked)
+		clear(k.holds.sizes) // counted again where that matters
+		if d.Held != k.holds.stock.stored {
+			k.reindex() // somebody else wrote to the source's records
+			d = r.diff(k.scope(r), k.holds, stamp())
+		}
 	}
-	var fates []fate
+	var decisions []decision
 	if len(d.Missing) > 0 {
-		fates = k.cfg.Hold.judge(k.census(r, d), d.Missing)
+		decisions = k.cfg.Hold.judge(k.census(r, d), d.Missing)
 	}
-	return k.holds.rule(r, d, fates, k.cfg.Hold, time.Now())
+	return k.holds.decide(r, d, decisions, k.cfg.Hold, time.Now())
 }
 
 // census gathers what the decision needs to know of the source.
 func (k *sink) census(r *reading, d difference) census {
 	_, suspected := k.kept()
+	silent := k.silent(r, d)
 	c := census{
 		total:  k.index.endpoints() + suspected,
-		silent: suspected,
+		silent: silent.endpoints + suspected,
+		before: k.stock().minus(silent),
 		survives: func(yield func(model.Record) bool) {
 			for i, survived := range d.Survived {
 				if survived && !yield(r.records[i]) {
@@ -148,54 +179,52 @@ func (k *sink) census(r *reading, d difference) census {
 		stored: func(kind model.Kind) iter.Seq[model.Record] {
 			return k.store.List(model.Filter{Kind: kind, Source: k.name})
 		},
-		cause: func(ref model.Ref) (model.Ref, bool) {
-			m, held := k.holds.of[ref]
-			if _, listed := r.at[ref]; !held || listed {
+		cause: func(p part) (model.Ref, bool) {
+			one := k.holds.of(p)
+			if _, listed := r.at[p.ref]; one == nil || listed {
 				return model.Ref{}, false
 			}
-			return m.hold.cause, true
+			return one.cause, true
 		},
 	}
-	silent := k.silent(r, d)
-	for ref := range silent {
-		c.silent += endpointsIn(ref.Kind)
-	}
-	c.before = k.stock(silent)
 	c.after = c.before.less(r, d)
 	return c
 }
 
 // silent is what is held of which the reading says nothing: it speaks of what
 // it lists, refuses, misses or deletes.
-func (k *sink) silent(r *reading, d difference) map[model.Ref]bool {
-	silent := make(map[model.Ref]bool, len(k.holds.of))
-	for ref := range k.holds.of {
-		if _, listed := r.at[ref]; !listed {
-			silent[ref] = true
+func (k *sink) silent(r *reading, d difference) stock {
+	s := k.holds.stock
+	spoken := func(p part) {
+		if k.holds.of(p) != nil {
+			s.add(p.ref, -1)
 		}
 	}
-	for _, ref := range d.Returned {
-		delete(silent, ref)
+	if k.holds.empty() {
+		return s
+	}
+	for i := range r.records {
+		spoken(partOf(r.records[i]))
+	}
+	for _, p := range d.Returned {
+		spoken(p)
 	}
 	for _, rec := range d.Missing {
-		delete(silent, rec.Ref)
+		spoken(partOf(rec))
 	}
 	for _, w := range d.Deletes {
-		delete(silent, w.Record.Ref)
-	}
-	return silent
-}
-
-// stock counts what is stored of the source, without its mark and some records.
-func (k *sink) stock(without map[model.Ref]bool) stock {
-	s := stock{
-		stored:    k.index.total - k.index.counts[model.KindSource],
-		endpoints: k.index.endpoints(), services: k.index.services(),
-	}
-	for ref := range without {
-		s.add(ref, -1)
+		spoken(partOf(w.Record))
 	}
 	return s
+}
+
+// stock counts what is stored of the source, without its mark.
+func (k *sink) stock() stock {
+	return stock{k.index.records(), k.index.endpoints(), k.index.services()}
+}
+
+func (s stock) minus(o stock) stock {
+	return stock{s.stored - o.stored, s.endpoints - o.endpoints, s.services - o.services}
 }
 
 // less is what is left of the stock after a reading, if all that is missing goes.
