@@ -12,11 +12,16 @@ import (
 type plan struct {
 	writes []model.Write
 
-	back, left []part         // not held any more
-	held       []model.Record // and were not, or for another cause
-	causes     []model.Ref    // of those held
+	back, left []part   // not held any more
+	held       []caused // and were not, or for another cause
 	counts     map[model.Ref]count
 	began      []model.Ref // causes that are new
+}
+
+// caused is a record that is held, and for what.
+type caused struct {
+	part
+	cause model.Ref
 }
 
 // decide plans what becomes of a difference: deletions that the registry reported
@@ -24,7 +29,7 @@ type plan struct {
 // this listing confirms often enough passes, too.
 func (h *holds) decide(r *reading, d difference, decisions []decision, cfg Hold, now time.Time) plan {
 	p := plan{writes: d.Upserts, counts: map[model.Ref]count{}}
-	released := map[model.Ref]bool{}
+	released, fresh := map[model.Ref]bool{}, 0
 	for cause, t := range h.tally(r, d, decisions, &p) {
 		var c count
 		one := h.by[cause]
@@ -37,7 +42,9 @@ func (h *holds) decide(r *reading, d difference, decisions []decision, cfg Hold,
 		c = t.after(c, r, cfg, now)
 		released[cause] = r.lists() && c.confirms(cfg, now)
 		p.counts[cause] = c
+		fresh += t.fresh
 	}
+	p.held = make([]caused, 0, fresh) // which may be everything there is
 	p.writes = append(p.writes, d.Deletes...)
 	for i, rec := range d.Missing {
 		switch cause := decisions[i].cause; {
@@ -47,16 +54,16 @@ func (h *holds) decide(r *reading, d difference, decisions []decision, cfg Hold,
 			p.writes = append(p.writes, deletion(rec))
 			p.left = append(p.left, partOf(rec))
 		default:
-			p.hold(rec, cause, h.of(partOf(rec)))
+			p.hold(caused{partOf(rec), cause}, h.of(partOf(rec)))
 		}
 	}
 	return p
 }
 
 // hold plans that a record is held, which may be so already.
-func (p *plan) hold(rec model.Record, cause model.Ref, now *hold) {
-	if now == nil || now.cause != cause {
-		p.held, p.causes = append(p.held, rec), append(p.causes, cause)
+func (p *plan) hold(c caused, now *hold) {
+	if now == nil || now.cause != c.cause {
+		p.held = append(p.held, c)
 	}
 }
 
@@ -120,9 +127,9 @@ func (h *holds) apply(p plan, now time.Time) {
 		h.drop(is)
 	}
 	grown := map[model.Ref]bool{}
-	for i, rec := range p.held {
-		h.add(partOf(rec), p.causes[i], now)
-		grown[p.causes[i]] = true
+	for _, c := range p.held {
+		h.add(c.part, c.cause, now)
+		grown[c.cause] = true
 	}
 	for cause := range grown {
 		h.by[cause].explain()

@@ -90,6 +90,7 @@ func (r *reading) diff(stored iter.Seq[model.Record], held *holds, now time.Time
 	for _, is := range d.Returned {
 		returned[is.ref] = true
 	}
+	d.Missing = slices.Grow(d.Missing, len(owned))
 	for _, have := range owned {
 		if r.dropped[have.Ref] || !stays[have.Owner] {
 			d.remove(have, !r.lists() || reported[have.Owner])
