@@ -217,6 +217,19 @@ func TestDeltaToAHeldOwnerAppliesAndDoesNotEndIt(t *testing.T) {
 	})
 }
 
+// Where an operator releases a held service, nothing that it owns stays behind.
+func TestDeltaToAHeldOwnerGoesWithIt(t *testing.T) {
+	supervise(t, func(b *bridge) {
+		b.list(service("a", "f", crowd(20)...), service("b", "g", "1"))
+		b.list(service("b", "g", "1"))
+		b.change(upserted(delta("a", "new", 0)))
+		if n, err := b.Release(b.t.Context()); n != 22 || err != nil {
+			t.Errorf("released %d: %v", n, err)
+		}
+		b.holds("Endpoint ns/b/1", "Service ns/b in g")
+	})
+}
+
 func TestLaterListingIsAuthoritative(t *testing.T) {
 	supervise(t, func(b *bridge) {
 		b.list(service("a", "f", "1", "2"))

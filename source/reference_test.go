@@ -68,6 +68,34 @@ func (m *reference) change(c source.Change) {
 	}
 }
 
+// delta applies single endpoints: they end neither that their owner is stale nor
+// that it is held.
+func (m *reference) delta(c source.Change) {
+	present := map[model.Ref]bool{}
+	for _, rec := range c.OwnedUpserts {
+		if owner, stored := m.objects[rec.Owner]; stored {
+			owner.weights[rec.Name] = weightOf(rec)
+			present[rec.Ref] = true
+		}
+	}
+	for _, cause := range m.settle(present) {
+		m.drops[cause] = drop{back: m.drops[cause].back + 1, lie: m.drops[cause].lie}
+	}
+	for _, ref := range c.OwnedDeletes {
+		if !present[ref] {
+			m.remove(ref)
+		}
+	}
+	m.prune()
+}
+
+// restart has what is held confirmed anew, and no drop is known to be a lie.
+func (m *reference) restart() {
+	for cause := range m.drops {
+		m.drops[cause] = drop{}
+	}
+}
+
 func (m *reference) release() {
 	for ref := range m.held {
 		m.remove(ref)

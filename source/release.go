@@ -45,13 +45,15 @@ func (s *Supervisor) Release(ctx context.Context) (released int, err error) {
 	return 0, fmt.Errorf("release what is held of source %s: %w", s.name, err)
 }
 
-// heldWrites deletes what is held.
+// heldWrites deletes what is held, and with an object what it owns, which may have
+// been reported since.
 func (s *Supervisor) heldWrites() (writes []model.Write) {
 	if s.holds.empty() {
 		return nil
 	}
 	for rec := range s.all() {
-		if s.holds.of(partOf(rec)) != nil {
+		is := partOf(rec)
+		if s.holds.of(is) != nil || s.holds.of(part{is.object, is.object}) != nil {
 			writes = append(writes, deletion(rec))
 		}
 	}
