@@ -116,8 +116,8 @@ func (r *reading) isThere(have model.Record) bool {
 	return refused
 }
 
-// reported reports whether the registry itself told of the end of an object
-// that is gone, rather than not telling of the object.
+// reported reports whether the registry itself reported the end of an object
+// that is gone, rather than leaving the object out.
 func (r *reading) reported(have model.Record) bool {
 	return !r.lists() || r.removed[have.Place]
 }
