@@ -6,45 +6,6 @@ import (
 	"github.com/isthmus-mesh/isthmus/model"
 )
 
-// census is what must be known of a source, beside what is missing, to tell
-// whether the drop is suspicious.
-type census struct {
-	total  int // endpoints stored, or kept by others
-	silent int // endpoints held, here or by others, of which the reading says nothing
-	// before and after count what the source had, and what it is left with if all
-	// that is missing goes. What is held of which the reading says nothing is no
-	// part of either.
-	before, after stock
-	// survives yields the listed records that are stored already.
-	survives iter.Seq[model.Record]
-	// stored yields the stored records of a kind. It is asked only when many
-	// workloads are missing.
-	stored func(model.Kind) iter.Seq[model.Record]
-	// cause returns the cause for which a record is held that is not listed.
-	cause func(part) (model.Ref, bool)
-}
-
-// stock is what a source has.
-type stock struct {
-	stored    int // records that were stored before the reading, whatever their kind
-	endpoints int // these, and those that are listed for the first time
-	services  int // likewise
-}
-
-// everything reports whether a drop leaves nothing of what the source had: no
-// record of it; or no endpoint, not even a new one; or, of a source that had no
-// endpoints, no service.
-func (c census) everything() bool {
-	switch {
-	case c.after.stored == 0:
-		return true
-	case c.before.endpoints > 0:
-		return c.after.endpoints == 0
-	default:
-		return c.before.services > 0 && c.after.services == 0 && c.after.endpoints == 0
-	}
-}
-
 // decision says whether a missing record is held, and for which cause: a service
 // that lost all its endpoints or, if zero, the source as a whole.
 type decision struct {

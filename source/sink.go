@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"time"
 
 	"github.com/isthmus-mesh/isthmus/model"
@@ -133,7 +132,8 @@ func (k *sink) prepare(r *reading, p plan) ([]model.Write, []*baselineState) {
 	now := time.Now()
 	k.index.commit(p.writes)
 	k.holds.apply(p, now)
-	writes := append(p.writes, k.holdWrites(p.writes)...)
+	writes := p.writes
+	writes = append(writes, k.holdWrites(p.writes)...)
 	if !r.whole {
 		return writes, k.baselines
 	}
@@ -159,98 +159,6 @@ func (k *sink) compare(r *reading) plan {
 		decisions = k.cfg.Hold.judge(k.census(r, d), d.Missing)
 	}
 	return k.holds.decide(r, d, decisions, k.cfg.Hold, time.Now())
-}
-
-// census gathers what the decision needs to know of the source.
-func (k *sink) census(r *reading, d difference) census {
-	_, suspected := k.kept()
-	silent := k.silent(r, d)
-	c := census{
-		total:  k.index.endpoints() + suspected,
-		silent: silent.endpoints + suspected,
-		before: k.stock().minus(silent),
-		survives: func(yield func(model.Record) bool) {
-			for i, survived := range d.Survived {
-				if survived && !yield(r.records[i]) {
-					return
-				}
-			}
-		},
-		stored: func(kind model.Kind) iter.Seq[model.Record] {
-			return k.store.List(model.Filter{Kind: kind, Source: k.name})
-		},
-		cause: func(p part) (model.Ref, bool) {
-			one := k.holds.of(p)
-			if _, listed := r.at[p.ref]; one == nil || listed {
-				return model.Ref{}, false
-			}
-			return one.cause, true
-		},
-	}
-	c.after = c.before.less(r, d)
-	return c
-}
-
-// silent is what is held of which the reading says nothing: it speaks of what
-// it lists, refuses, misses or deletes.
-func (k *sink) silent(r *reading, d difference) stock {
-	s := k.holds.stock
-	spoken := func(p part) {
-		if k.holds.of(p) != nil {
-			s.add(p.ref, -1)
-		}
-	}
-	if k.holds.empty() {
-		return s
-	}
-	for i := range r.records {
-		spoken(partOf(r.records[i]))
-	}
-	for _, p := range d.Returned {
-		spoken(p)
-	}
-	for _, rec := range d.Missing {
-		spoken(partOf(rec))
-	}
-	for _, w := range d.Deletes {
-		spoken(partOf(w.Record))
-	}
-	return s
-}
-
-// stock counts what is stored of the source, without its mark.
-func (k *sink) stock() stock {
-	return stock{k.index.records(), k.index.endpoints(), k.index.services()}
-}
-
-func (s stock) minus(o stock) stock {
-	return stock{s.stored - o.stored, s.endpoints - o.endpoints, s.services - o.services}
-}
-
-// less is what is left of the stock after a reading, if all that is missing goes.
-func (s stock) less(r *reading, d difference) stock {
-	for _, rec := range d.Missing {
-		s.add(rec.Ref, -1)
-	}
-	for _, w := range d.Deletes {
-		s.add(w.Record.Ref, -1)
-	}
-	old := s.stored
-	for i, survived := range d.Survived {
-		if !survived {
-			s.add(r.records[i].Ref, +1)
-		}
-	}
-	s.stored = old
-	return s
-}
-
-func (s *stock) add(ref model.Ref, by int) {
-	s.stored += by
-	s.endpoints += by * endpointsIn(ref.Kind)
-	if ref.Kind == model.KindService {
-		s.services += by
-	}
 }
 
 // stamp is the time as it is stored: without a time zone or a process's own clock.
