@@ -198,7 +198,8 @@ func (h *history) take(ctx context.Context, sink source.Sink, s step) error {
 // interfere writes to the first record of a commit before the commit does, once.
 // It leaves alone what would change the decision, not only the comparison: what
 // somebody else created has survived. That counts for an endpoint, and for any
-// record where nothing else survives.
+// record where nothing else survives. Nor does it create anything while something
+// is held, of which it may be taken for a part: an object is held with all it owns.
 func (h *history) interfere(wanted bool, c model.Commit) {
 	h.store.before = nil
 	if !wanted || h.store.refuse > 0 {
@@ -207,7 +208,8 @@ func (h *history) interfere(wanted bool, c model.Commit) {
 	w := c.Writes[0]
 	if have, ok := h.store.memory.Get(w.Record.Ref); ok {
 		w.Record = have
-	} else if w.Record.Kind == model.KindEndpoint || slices.ContainsFunc(c.Writes, func(w model.Write) bool { return w.Record.Kind == model.KindHold }) {
+	} else if w.Record.Kind == model.KindEndpoint || h.super.Status().Held > 0 ||
+		slices.ContainsFunc(c.Writes, func(w model.Write) bool { return w.Record.Kind == model.KindHold && !w.Delete }) {
 		return
 	}
 	w.Record.Origin, w.Delete = "somebody else", false
