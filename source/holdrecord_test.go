@@ -255,3 +255,18 @@ func saving(t *testing.T, disk *store.Disk) (end func()) {
 		}
 	}
 }
+
+// What somebody else has deleted is neither held nor counted.
+func TestWhatIsDeletedByOthersIsNotHeld(t *testing.T) {
+	supervise(t, func(b *bridge) {
+		b.list(fleet(0, 5, 5)...)
+		b.list(fleet(4, 5, 5)...)
+		b.standing(25, 24)
+		rec, _ := b.store.memory.Get(stored(model.KindEndpoint, "s00/10.0.0.0"))
+		if _, err := b.store.memory.Commit(b.t.Context(), model.Commit{Writes: []model.Write{{Record: rec, Delete: true}}}); err != nil {
+			b.t.Fatal(err)
+		}
+		b.list(fleet(4, 5, 5)...)
+		b.standing(24, 23)
+	})
+}
