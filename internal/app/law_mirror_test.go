@@ -52,6 +52,10 @@ func newMirror(hold source.Hold) *mirror {
 // mirrorOf is the mirror of a source of which this is stored.
 func mirrorOf(hold source.Hold, stored []model.Record) *mirror {
 	m := newMirror(hold)
+	var holds model.Holds
+	for _, r := range stored {
+		holds.Add(r)
+	}
 	for _, owned := range []bool{false, true} {
 		for _, r := range stored {
 			ref, owner := plain(r.Ref), plain(r.Owner)
@@ -60,13 +64,15 @@ func mirrorOf(hold source.Hold, stored []model.Record) *mirror {
 				continue
 			case r.Kind == model.KindSource:
 				m.primed = true
+			case r.Kind == model.KindHold:
+				continue
 			case owned:
 				m.objects[owner].owned[ref] = r
 			default:
 				m.objects[ref] = object{r, map[model.Ref]model.Record{}}
 			}
-			if r.Status.Held != "" {
-				m.held[ref] = model.Ref{}
+			if hold, held := holds.Of(r.Ref, r.Owner); held {
+				m.held[ref] = plain(hold.Cause)
 			}
 		}
 	}
@@ -75,12 +81,9 @@ func mirrorOf(hold source.Hold, stored []model.Record) *mirror {
 
 func plain(ref model.Ref) model.Ref { ref.Source = ""; return ref }
 
-// restart has a new supervisor count what is held anew, for whatever it is held.
+// restart has a new supervisor count what is held anew.
 func (m *mirror) restart(hold source.Hold) {
 	m.hold, m.drops = hold, map[model.Ref]drop{}
-	for ref := range m.held {
-		m.held[ref] = model.Ref{}
-	}
 }
 
 func (o object) parts(ref model.Ref) []model.Ref {

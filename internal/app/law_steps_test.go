@@ -262,9 +262,14 @@ func (p *play) lookAtStore() {
 			want = append(want, m.Name+": "+l)
 		}
 	}
+	var holds model.Holds
+	for r := range p.process.store.List(model.Filter{Kind: model.KindHold}) {
+		holds.Add(r)
+	}
 	for r := range p.process.store.List(model.Filter{}) {
-		if r.Kind != model.KindSource {
-			got = append(got, r.Source+": "+line(plain(r.Ref), r.Spec, r.Status.Held != ""))
+		if !r.Kind.Reserved() {
+			_, held := holds.Of(r.Ref, r.Owner)
+			got = append(got, r.Source+": "+line(plain(r.Ref), r.Spec, held))
 		}
 	}
 	slices.Sort(want)
