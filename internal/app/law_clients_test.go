@@ -126,15 +126,26 @@ type telling struct {
 func (p *play) telling() (t telling) {
 	for _, m := range p.present {
 		t.order = append(t.order, m.Name)
-		for _, r := range p.mirrors[m.Name].records() {
-			r.Source, r.Revision = m.Name, 1
-			if r.Owner != (model.Ref{}) {
-				r.Owner.Source = m.Name
-			}
-			t.events = append(t.events, model.Upsert{Record: r})
-		}
+		t.add(m.Name, p.mirrors[m.Name])
+	}
+	for _, name := range p.strays { // in no order, so behind all others
+		t.add(name, p.mirrors[name])
+	}
+	for _, r := range p.written {
+		r.Revision = 1
+		t.events = append(t.events, model.Upsert{Record: r})
 	}
 	return t
+}
+
+func (t *telling) add(name string, m *mirror) {
+	for _, r := range m.records() {
+		r.Source, r.Revision = name, 1
+		if r.Owner != (model.Ref{}) {
+			r.Owner.Source = name
+		}
+		t.events = append(t.events, model.Upsert{Record: r})
+	}
 }
 
 // world builds what is to be served from nothing but that.

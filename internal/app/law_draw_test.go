@@ -13,8 +13,8 @@ import (
 
 // script is a history before it happens.
 type script struct {
-	Disk    bool // the last known good survives
-	History int  // events the store remembers for those who lag; zero is a lot
+	Store   string // memory, disk: the last known good survives; outside: another process decides, and goes on
+	History int    // events the store remembers for those who lag; zero is a lot
 	Sources []entry
 	Objects [registries][]source.Object
 	Clients []nature
@@ -51,6 +51,7 @@ type step struct {
 	Wait     time.Duration
 	Sources  []entry
 	Client   nature
+	Endpoint model.Endpoint
 	Keep     bool
 	Rest     bool // everything comes to rest before the next
 }
@@ -58,7 +59,7 @@ type step struct {
 func (s step) String() string {
 	text := s.What
 	switch s.What {
-	case "put", "remove", "drop", "empty", "back", "fault":
+	case "put", "remove", "drop", "empty", "back", "fault", "endpoint", "write", "race":
 		text += fmt.Sprintf(" in %d, %s", s.Registry, s.Tell)
 		for _, o := range s.Objects {
 			text += fmt.Sprintf("; %s %s with %d: %+v", o.Record.Kind, o.Record.Key, len(o.Owned), o.Record.Spec)
@@ -67,8 +68,13 @@ func (s step) String() string {
 		text += fmt.Sprintf(" of %d: %d", s.Registry, s.Mode)
 	case "wait":
 		text += " " + s.Wait.String()
+	case "claim":
+		text += " of " + s.name()
 	case "reload", "start":
 		text += fmt.Sprintf(" with %+v", s.Sources)
+	}
+	if s.What == "endpoint" {
+		text += fmt.Sprintf("; %+v", s.Endpoint)
 	}
 	return fmt.Sprintf("%s (which %d, fault %d, keep %t, rest %t)", text, s.Which, s.Fault, s.Keep, s.Rest)
 }
@@ -76,12 +82,13 @@ func (s step) String() string {
 // whats is what may happen, as often as it should.
 var whats = slices.Concat(
 	slices.Repeat([]string{"put"}, 6), slices.Repeat([]string{"wait"}, 3), slices.Repeat([]string{"reload", "drop", "reconnect"}, 2),
+	slices.Repeat([]string{"endpoint"}, 5), []string{"write", "write", "race", "claim", "restart", "epoch"},
 	[]string{"remove", "empty", "back", "back", "fault", "mode", "mode", "mode", "outage", "outage", "release", "rename", "rename", "rotate", "stop", "kill", "start", "connect", "disconnect", "hold", "answer"},
 )
 
 func drawScript(t *rapid.T) script {
 	s := script{
-		Disk: rapid.Bool().Draw(t, "disk"), History: rapid.SampledFrom([]int{0, 0, 3}).Draw(t, "history"), Sources: drawSources(t),
+		Store: rapid.SampledFrom([]string{"memory", "disk", "disk", "outside"}).Draw(t, "store"), History: rapid.SampledFrom([]int{0, 0, 3}).Draw(t, "history"), Sources: drawSources(t),
 		Clients: rapid.SliceOfN(rapid.Custom(drawNature), 1, 3).Draw(t, "clients"),
 		Steps:   rapid.SliceOfN(rapid.Custom(drawStep), 1, 16).Draw(t, "steps"),
 	}
@@ -100,6 +107,14 @@ func drawStep(t *rapid.T) step {
 		s.Tell = drawTelling(t)
 	case "remove", "drop", "empty", "back":
 		s.Tell = drawTelling(t)
+	case "endpoint":
+		s.Objects = rapid.SliceOfN(rapid.Custom(drawServiceObject), 1, 1).Draw(t, "objects")
+		s.Endpoint, s.Tell = drawEndpoint(t), rapid.SampledFrom(deltas).Draw(t, "tell")
+	case "write", "race":
+		s.Objects = rapid.SliceOfN(rapid.Custom(drawObject), 1, 1).Draw(t, "objects")
+		s.Keep = rapid.IntRange(0, 2).Draw(t, "keep") > 0
+	case "restart":
+		s.Keep = rapid.Bool().Draw(t, "keep")
 	case "fault":
 		s.Fault, s.Tell = fault(rapid.IntRange(int(sound), int(poisoned)).Draw(t, "fault")), drawTelling(t)
 	case "mode":
@@ -158,7 +173,12 @@ func drawObject(t *rapid.T) source.Object {
 		return model.Record{Ref: model.Ref{Kind: kind, Key: model.Key{Namespace: namespace, Name: name}}, Spec: spec}
 	}
 	app := model.MapOf(map[string]string{"app": rapid.SampledFrom([]string{"v", "w"}).Draw(t, "app")})
-	switch rapid.IntRange(0, 7).Draw(t, "kind") {
+	switch rapid.IntRange(0, 9).Draw(t, "kind") {
+	case 8:
+		return source.Object{Record: record(model.KindConsumption, rapid.SampledFrom([]string{"x", "y"}).Draw(t, "name"), drawConsumption(t))}
+	case 9:
+		name, content := rapid.SampledFrom([]string{"x", "y"}).Draw(t, "name"), rapid.SampledFrom([]string{"1", "2", "3"}).Draw(t, "content")
+		return source.Object{Record: record(carriedKind, name, model.Opaque{Content: content})}
 	case 6:
 		name := fmt.Sprint("workload-", rapid.IntRange(1, workloads).Draw(t, "name"))
 		namespace = "a"
@@ -173,11 +193,22 @@ func drawObject(t *rapid.T) source.Object {
 		}
 		return source.Object{Record: record(model.KindScope, rapid.SampledFrom([]string{"s", "t"}).Draw(t, "name"), scope)}
 	}
+	o := drawServiceObject(t)
+	if s, ok := o.Record.Spec.(model.Service); ok && rapid.IntRange(0, 3).Draw(t, "selects") == 0 {
+		s.WorkloadSelector = app
+		o.Record.Spec = s
+	}
+	return o
+}
+
+// drawServiceObject draws a service that owns its endpoints.
+func drawServiceObject(t *rapid.T) source.Object {
+	namespace := rapid.SampledFrom([]string{"a", "a", "b"}).Draw(t, "namespace")
+	record := func(kind model.Kind, name string, spec model.Spec) model.Record {
+		return model.Record{Ref: model.Ref{Kind: kind, Key: model.Key{Namespace: namespace, Name: name}}, Spec: spec}
+	}
 	name := rapid.SampledFrom([]string{"x", "y", "z"}).Draw(t, "name")
 	s := drawService(t, name+".example")
-	if rapid.IntRange(0, 3).Draw(t, "selects") == 0 {
-		s.WorkloadSelector = app
-	}
 	o := source.Object{Record: record(model.KindService, name, s)}
 	first := rapid.IntRange(1, 3).Draw(t, "first")
 	for i := range rapid.IntRange(0, 6).Draw(t, "endpoints") {

@@ -16,6 +16,9 @@ type said struct {
 	objects []source.Object
 	refused map[model.Ref]bool // there, but not to be taken
 	deleted []model.Ref        // reported gone, one by one
+
+	owned     []model.Record // said by themselves, with their owners
+	ownedGone []model.Ref
 }
 
 // mirror is what must be stored of one source: what its registry last said
@@ -27,6 +30,8 @@ type mirror struct {
 	objects map[model.Ref]object
 	held    map[model.Ref]model.Ref // record → cause; the zero one is the source as a whole
 	drops   map[model.Ref]drop      // by cause
+	refused map[model.Ref]bool      // as was said last
+	asked   time.Time               // when it spoke of a record of an unknown owner, until it is listed
 }
 
 // object is a record with those that come and go with it.
@@ -44,7 +49,7 @@ type drop struct {
 }
 
 func newMirror(hold source.Hold) *mirror {
-	m := &mirror{objects: map[model.Ref]object{}, held: map[model.Ref]model.Ref{}}
+	m := &mirror{objects: map[model.Ref]object{}, held: map[model.Ref]model.Ref{}, refused: map[model.Ref]bool{}}
 	m.restart(hold)
 	return m
 }
@@ -77,7 +82,7 @@ func plain(ref model.Ref) model.Ref { ref.Source = ""; return ref }
 
 // restart has a new supervisor count what is held anew, for whatever it is held.
 func (m *mirror) restart(hold source.Hold) {
-	m.hold, m.drops = hold, map[model.Ref]drop{}
+	m.hold, m.drops, m.refused, m.asked = hold, map[model.Ref]drop{}, map[model.Ref]bool{}, time.Time{}
 	for ref := range m.held {
 		m.held[ref] = model.Ref{}
 	}
@@ -92,6 +97,7 @@ func (m *mirror) take(s said) {
 	before := maps.Clone(m.objects)
 	present := map[model.Ref]bool{}
 	var missing []model.Ref
+	m.refuse(s)
 	for _, o := range s.objects {
 		now, ref := object{o.Record, map[model.Ref]model.Record{}}, o.Record.Ref
 		present[ref] = true
@@ -120,7 +126,9 @@ func (m *mirror) take(s said) {
 			missing = append(missing, was.parts(ref)...)
 		}
 	}
-	back := map[model.Ref]int{} // by cause
+	missing = append(missing, m.takeOwned(s, present)...)
+	missing = slices.DeleteFunc(missing, func(ref model.Ref) bool { return present[ref] }) // an object lacked it, and it is said by itself
+	back := map[model.Ref]int{}                                                            // by cause
 	for ref, cause := range m.held {
 		if present[ref] {
 			delete(m.held, ref)

@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"testing/synctest"
 	"time"
@@ -28,6 +29,7 @@ import (
 // that is all in memory but for the folder of the store.
 type process struct {
 	*App
+	store  lawStore // that of the application
 	since  time.Time
 	cancel context.CancelFunc
 	ended  chan error
@@ -41,6 +43,8 @@ type process struct {
 // diary is what was committed in a process, in order.
 type diary struct {
 	base    map[model.Ref]model.Record // what it began with
+	at      uint64                     // the revision of that
+	since   time.Time
 	batches []model.Batch
 	stop    context.CancelFunc
 	over    chan struct{}
@@ -65,7 +69,13 @@ func (p *play) configuration() *config.Config {
 
 func (p *play) machine(forXDS, forAdmin net.Listener) machine {
 	return machine{
-		store: store.Config{History: p.script.History},
+		store: store.Config{History: p.script.History}, claims: &p.claims,
+		memory: func(c store.Config) records {
+			if p.authority != nil {
+				return p.authority.replica(c)
+			}
+			return store.NewMemory(c)
+		},
 		listen: func(context.Context, *config.Config) (xds, admin net.Listener, err error) {
 			return forXDS, forAdmin, nil
 		},
@@ -87,10 +97,11 @@ func (p *play) start() {
 		cancel()
 		p.Fatalf("start: %v", err)
 	}
-	up := &process{App: a, since: time.Now(), cancel: cancel, ended: make(chan error, 1), hangup: make(chan os.Signal, 1)}
+	up := &process{App: a, store: a.store.(lawStore), since: time.Now(), cancel: cancel, ended: make(chan error, 1), hangup: make(chan os.Signal, 1)}
 	p.remember(a)
 	a.Reload(Reloading{File: "isthmus.yaml", Now: up.hangup})
-	up.diary.begin(a.store.(*store.Memory))
+	up.diary.begin(up.store)
+	p.prime(up)
 	go func() { up.ended <- a.Run(ctx) }()
 	up.conn, err = grpc.NewClient("passthrough:///isthmus", grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return listener.DialContext(ctx) }))
@@ -107,37 +118,55 @@ func (p *play) remember(a *App) {
 	for r := range a.store.List(model.Filter{}) {
 		stored[r.Source] = append(stored[r.Source], r)
 	}
-	p.mirrors, p.present = map[string]*mirror{}, nil
+	p.mirrors, p.present, p.strays = map[string]*mirror{}, nil, nil
 	for _, e := range p.wanted {
 		p.mirrors[e.Name] = mirrorOf(e.Hold, stored[e.Name])
 		p.present = append(p.present, &seat{entry: e})
 	}
+	p.written = written(a.store.(lawStore))
+	for _, name := range slices.Sorted(maps.Keys(stored)) {
+		switch {
+		case p.seat(name) != nil || name == lawWritten:
+		case p.claims.others(name):
+			p.strays = append(p.strays, name)
+			p.mirrors[name] = mirrorOf(source.Hold{}, stored[name])
+		default:
+			p.Fatalf("source %s is not configured, no other process has it, and its records are there after a start", name)
+		}
+	}
 	p.recent = []telling{p.telling()}
+}
+
+// stays reports whether what is stored of a source outlives a start.
+func (p *play) stays(name string) bool {
+	return name == lawWritten || slices.Contains(p.strays, name) || slices.ContainsFunc(p.wanted, func(e entry) bool { return e.Name == name })
 }
 
 // lookAtRestored makes sure that what was restored is what was stored at some
 // moment, and that this moment was late enough.
 func (p *play) lookAtRestored(now *process) {
-	if now.disk == nil || p.last == nil {
+	if p.last == nil || now.disk == nil && p.authority == nil {
 		return
 	}
-	want, lost, known := p.last.until(now.disk.Restored().At.Revision)
-	if !known {
-		return
+	last := now.store.At().Revision
+	if now.disk != nil {
+		last = now.disk.Restored().At.Revision
 	}
+	want, lost, known := p.last.until(last)
 	if !lost.IsZero() && (p.killed.IsZero() || lost.Before(p.killed.Add(-time.Second))) {
 		p.Fatalf("what was stored at %s is not there after a restart of %s", lost, p.killed)
 	}
-	for _, e := range p.wanted {
-		for ref, r := range now.diary.base {
-			if was, ok := want[ref]; ref.Source == e.Name && (!ok || !was.SameContent(r) || was.UID != r.UID) {
-				p.Fatalf("restored is %+v, which was %+v", r, was)
-			}
+	if !known {
+		return
+	}
+	for ref, r := range now.diary.base {
+		if was, ok := want[ref]; p.stays(ref.Source) && (!ok || !was.SameContent(r) || was.UID != r.UID) {
+			p.Fatalf("restored is %+v, which was %+v", r, was)
 		}
-		for ref := range want {
-			if _, ok := now.diary.base[ref]; ref.Source == e.Name && !ok {
-				p.Fatalf("%s is not restored", ref)
-			}
+	}
+	for ref := range want {
+		if _, ok := now.diary.base[ref]; p.stays(ref.Source) && !ok {
+			p.Fatalf("%s is not restored", ref)
 		}
 	}
 }
@@ -191,7 +220,8 @@ func (p *play) copyFolder() {
 	p.dir = next
 }
 
-func (d *diary) begin(s *store.Memory) {
+func (d *diary) begin(s lawStore) {
+	d.at, d.since = s.At().Revision, time.Now()
 	d.base, d.over = map[model.Ref]model.Record{}, make(chan struct{})
 	for r := range s.List(model.Filter{}) {
 		d.base[r.Ref] = r
@@ -221,6 +251,9 @@ func (d *diary) end() {
 // it was made; zero if there is none. It is not known of a moment that a diary
 // has missed, because it lagged too far behind.
 func (d *diary) until(revision uint64) (stored map[model.Ref]model.Record, lost time.Time, known bool) {
+	if revision < d.at { // a start removes what is not configured, and that was not saved
+		return nil, d.since, false
+	}
 	stored = maps.Clone(d.base)
 	missed := false
 	for _, b := range d.batches {

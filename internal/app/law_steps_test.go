@@ -19,7 +19,11 @@ func (p *play) happen(s step) {
 	case "put", "remove", "drop", "empty", "back", "fault":
 		p.edit(s)
 	case "mode":
-		p.registries[s.Registry].become(func() { p.registries[s.Registry].mode = s.Mode })
+		p.registries[s.Registry].turn(s.Mode)
+	case "endpoint":
+		p.endpoint(s)
+	case "claim":
+		p.claim(s.name())
 	case "wait":
 		p.calm = false
 		time.Sleep(s.Wait)
@@ -38,6 +42,14 @@ func (p *play) happen(s step) {
 			p.begin()
 		case s.What == "outage":
 			p.outage(s)
+		case s.What == "write":
+			p.write(s)
+		case s.What == "race":
+			p.race(s)
+		case s.What == "epoch":
+			p.restoreAuthority()
+		case s.What == "restart":
+			p.restart(s)
 		case s.What == "reload":
 			p.reload(s.Sources)
 		case s.What == "rename":
@@ -60,7 +72,7 @@ func (p *play) happen(s step) {
 func (p *play) outage(s step) {
 	at := max(slices.IndexFunc(p.wanted, func(e entry) bool { return e.Optional }), 0)
 	r := p.registries[p.wanted[at].Registry]
-	r.become(func() { r.mode = s.Mode })
+	r.turn(s.Mode)
 	p.stop(s.Keep)
 	p.begin()
 	time.Sleep(optionalWait)
@@ -169,10 +181,12 @@ func (p *play) rest() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.lookAtStore()
+	p.lookAtAsked()
 	if open := p.lookAtGate(); !open {
 		p.calm = false
 		return
 	}
+	p.lookAtUnited()
 	world, complete := p.telling().world(), p.complete()
 	for _, c := range p.clients {
 		if c.away || c.holds {
@@ -262,13 +276,28 @@ func (p *play) lookAtStore() {
 			want = append(want, m.Name+": "+l)
 		}
 	}
+	for _, name := range p.strays {
+		for _, l := range p.mirrors[name].lines() {
+			want = append(want, name+": "+l)
+		}
+	}
+	want = append(want, p.writtenLines()...)
+	primed := false
 	for r := range p.process.store.List(model.Filter{}) {
-		if r.Kind != model.KindSource {
+		switch {
+		case r.Kind == model.KindSource:
+			primed = primed || r.Source == lawWritten
+		case r.Source == lawWritten:
+			got = append(got, writtenLine(r))
+		default:
 			got = append(got, r.Source+": "+line(plain(r.Ref), r.Spec, r.Status.Held != ""))
 		}
 	}
 	slices.Sort(want)
 	slices.Sort(got)
+	if !primed {
+		p.Fatalf("the written source is not primed")
+	}
 	if !slices.Equal(want, got) {
 		p.Fatalf("stored are\n%s\nbut it should be\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}

@@ -76,9 +76,13 @@ type play struct {
 	gone       [registries]map[model.Ref]source.Object // dropped, and may come back
 	wanted     []entry
 	present    []*seat  // of the sources there are, in the order of merging
+	strays     []string // sources that left while another process had them
 	process    *process // nil while there is none
 	clients    []*client
 	ledger     xdsclient.Ledger
+	writers    [2]writer
+	authority  *authority // nil unless the store is fed from outside
+	claims     claims
 
 	root, dir string // of everything; of the store, empty if it is kept in memory
 	copies    int
@@ -87,7 +91,8 @@ type play struct {
 
 	mu      sync.Mutex // guards the mirrors, and what is taken note of when they change
 	mirrors map[string]*mirror
-	recent  []telling // what they said since nothing was on its way
+	written map[model.Ref]model.Record // of the written source
+	recent  []telling                  // what they said since nothing was on its way
 
 	at     int  // step
 	calm   bool // time stood still since all was at rest
@@ -114,7 +119,7 @@ func (p *play) Fatalf(format string, args ...any) {
 }
 
 func (p *play) story() string {
-	lines := []string{fmt.Sprintf("sources %+v, disk %t, history %d; after step %d of", p.script.Sources, p.script.Disk, p.script.History, p.at)}
+	lines := []string{fmt.Sprintf("sources %+v, store %s, history %d; after step %d of", p.script.Sources, p.script.Store, p.script.History, p.at)}
 	for i, objects := range p.script.Objects {
 		for _, o := range objects {
 			lines = append(lines, fmt.Sprintf("registry %d: %s", i, step{What: "put", Objects: []source.Object{o}}))
@@ -139,8 +144,12 @@ func (p *play) enact() {
 			p.registries[i].objects[o.Record.Ref] = o
 		}
 	}
-	if p.script.Disk {
+	p.writers[0].lease = "one"
+	switch p.script.Store {
+	case "disk":
 		p.dir = filepath.Join(p.root, "data")
+	case "outside":
+		p.authority = newAuthority(p)
 	}
 	p.wanted = p.script.Sources
 	p.start()
@@ -200,6 +209,10 @@ func (p *play) settle() {
 	defer p.mu.Unlock()
 	for _, m := range slices.Clone(p.present) {
 		if m.leaving && !slices.ContainsFunc(m.waits, func(name string) bool { return !p.primed(name) }) {
+			if p.claims.others(m.Name) {
+				m.halted = true
+				continue
+			}
 			p.present = slices.DeleteFunc(p.present, func(o *seat) bool { return o == m })
 			delete(p.mirrors, m.Name)
 		}
@@ -211,11 +224,16 @@ func (p *play) settle() {
 // registries are believed. New clients come then, and a new process.
 func (p *play) comeToRest() {
 	p.at = len(p.script.Steps)
+	p.claims.give()
+	if p.process != nil && len(p.strays) > 0 { // they go at a start
+		p.stop(false)
+	}
 	if p.process == nil {
 		p.start()
 	}
 	for _, r := range p.registries {
-		r.become(func() { r.mode = up; clear(r.faults) }, news{})
+		r.become(func() { clear(r.faults) })
+		r.turn(up, news{})
 	}
 	for _, c := range p.clients {
 		c.holds = false
@@ -242,7 +260,7 @@ func (p *play) comeToRest() {
 		p.connect(n)
 	}
 	p.rest()
-	if p.dir != "" {
+	if p.dir != "" || p.authority != nil {
 		p.beginAgain()
 	}
 	for _, c := range p.clients {
@@ -255,7 +273,7 @@ func (p *play) comeToRest() {
 func (p *play) beginAgain() {
 	time.Sleep(time.Second)
 	for _, r := range p.registries {
-		r.become(func() { r.mode = stuck })
+		r.turn(stuck)
 	}
 	p.stop(p.script.Steps[0].Keep)
 	before := map[*client]map[string]int{}
@@ -318,6 +336,7 @@ func line(ref model.Ref, spec model.Spec, held bool) string {
 type seat struct {
 	entry
 	leaving bool
+	halted  bool     // it may leave, but another process has it
 	waits   []string // sources that have to be listed before it may leave
 }
 
@@ -366,12 +385,18 @@ func (p *play) reseat(wanted []entry) {
 	for _, e := range wanted {
 		m := p.seat(e.Name)
 		switch {
+		case m == nil && slices.Contains(p.strays, e.Name):
+			p.mirrors[e.Name].restart(e.Hold)
+			p.strays = slices.DeleteFunc(slices.Clone(p.strays), func(name string) bool { return name == e.Name })
+			m = &seat{}
+			p.present = append(p.present, m)
 		case m == nil:
 			p.mirrors[e.Name] = newMirror(e.Hold)
 			m = &seat{}
 			p.present = append(p.present, m)
-		case m.Hold != e.Hold || m.Registry != e.Registry:
+		case m.Hold != e.Hold || m.Registry != e.Registry || m.halted:
 			p.mirrors[e.Name].restart(e.Hold)
+			m.halted = false
 		}
 		m.entry = e
 	}
@@ -402,7 +427,7 @@ func (p *play) isGentle(wanted []entry) bool {
 		switch m := p.seat(e.Name); {
 		case m == nil:
 			come = append(come, e)
-		case m.Hold != e.Hold || m.Registry != e.Registry:
+		case m.Hold != e.Hold || m.Registry != e.Registry || m.halted:
 			return false
 		}
 	}
@@ -410,6 +435,9 @@ func (p *play) isGentle(wanted []entry) bool {
 		if !slices.ContainsFunc(wanted, func(e entry) bool { return e.Name == m.Name }) {
 			gone = append(gone, m.entry)
 		}
+	}
+	if len(p.strays) > 0 { // one that comes may be there already
+		return false
 	}
 	if len(come) == 0 || len(gone) != 1 || len(come) != 1 {
 		return len(come) == 0 && len(gone) < 2
