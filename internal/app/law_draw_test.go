@@ -8,17 +8,20 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/output/xds"
 	"github.com/isthmus-mesh/isthmus/source"
 )
 
 // script is a history before it happens.
 type script struct {
-	Store   string // memory, disk: the last known good survives; outside: another process decides, and goes on
-	History int    // events the store remembers for those who lag; zero is a lot
-	Sources []entry
-	Objects [registries][]source.Object
-	Clients []nature
-	Steps   []step
+	Store    string // memory, disk: the last known good survives; outside: another process decides, and goes on
+	History  int    // events the store remembers for those who lag; zero is a lot
+	Sources  []entry
+	Debounce xds.Debounces
+	Vault    bool // there are secrets from the start
+	Objects  [registries][]source.Object
+	Clients  []nature
+	Steps    []step
 }
 
 // registries is how many there are, which sources read.
@@ -36,7 +39,11 @@ type entry struct {
 type nature struct {
 	Delta, GRPC    bool
 	Namespace, App string
-	Slow           bool // it answers late at times
+	Slow           bool // it keeps its answers back at times
+	Late           bool // it answers late
+	Picky          bool // it NACKs some resources
+	Split          bool // it takes clusters and assignments on two streams, in two variants
+	Secrets        bool // it asks for secrets, and for types that nobody produces
 }
 
 // step is one thing that happens. Which fields matter depends on What.
@@ -59,7 +66,7 @@ type step struct {
 func (s step) String() string {
 	text := s.What
 	switch s.What {
-	case "put", "remove", "drop", "empty", "back", "fault", "endpoint", "write", "race":
+	case "put", "remove", "drop", "empty", "back", "fault", "endpoint", "write", "race", "churn", "secret":
 		text += fmt.Sprintf(" in %d, %s", s.Registry, s.Tell)
 		for _, o := range s.Objects {
 			text += fmt.Sprintf("; %s %s with %d: %+v", o.Record.Kind, o.Record.Key, len(o.Owned), o.Record.Spec)
@@ -82,7 +89,7 @@ func (s step) String() string {
 // whats is what may happen, as often as it should.
 var whats = slices.Concat(
 	slices.Repeat([]string{"put"}, 6), slices.Repeat([]string{"wait"}, 3), slices.Repeat([]string{"reload", "drop", "reconnect"}, 2),
-	slices.Repeat([]string{"endpoint"}, 5), []string{"write", "write", "race", "claim", "restart", "epoch"},
+	slices.Repeat([]string{"endpoint"}, 5), []string{"secret", "secret", "churn"}, []string{"write", "write", "race", "claim", "restart", "epoch"},
 	[]string{"remove", "empty", "back", "back", "fault", "mode", "mode", "mode", "outage", "outage", "release", "rename", "rename", "rotate", "stop", "kill", "start", "connect", "disconnect", "hold", "answer"},
 )
 
@@ -92,6 +99,7 @@ func drawScript(t *rapid.T) script {
 		Clients: rapid.SliceOfN(rapid.Custom(drawNature), 1, 3).Draw(t, "clients"),
 		Steps:   rapid.SliceOfN(rapid.Custom(drawStep), 1, 16).Draw(t, "steps"),
 	}
+	s.Debounce, s.Vault = drawDebounces(t), rapid.IntRange(0, 3).Draw(t, "vault") > 0
 	for i := range s.Objects {
 		s.Objects[i] = rapid.SliceOfN(rapid.Custom(drawObject), 0, 4).Draw(t, "objects")
 	}
@@ -110,6 +118,11 @@ func drawStep(t *rapid.T) step {
 	case "endpoint":
 		s.Objects = rapid.SliceOfN(rapid.Custom(drawServiceObject), 1, 1).Draw(t, "objects")
 		s.Endpoint, s.Tell = drawEndpoint(t), rapid.SampledFrom(deltas).Draw(t, "tell")
+	case "churn":
+		s.Objects = drawChurn(t)
+	case "secret":
+		s.Tell = rapid.SampledFrom([]string{"", "a", "b"}).Draw(t, "of")
+		s.Keep = rapid.Bool().Draw(t, "keep")
 	case "write", "race":
 		s.Objects = rapid.SliceOfN(rapid.Custom(drawObject), 1, 1).Draw(t, "objects")
 		s.Keep = rapid.IntRange(0, 2).Draw(t, "keep") > 0
@@ -159,7 +172,8 @@ func drawNature(t *rapid.T) nature {
 	return nature{
 		Delta: rapid.Bool().Draw(t, "delta"), GRPC: rapid.IntRange(0, 2).Draw(t, "grpc") == 0,
 		Namespace: rapid.SampledFrom([]string{"a", "b", ""}).Draw(t, "namespace"), App: rapid.SampledFrom([]string{"v", "w"}).Draw(t, "app"),
-		Slow: rapid.IntRange(0, 3).Draw(t, "slow") == 0,
+		Slow: rapid.IntRange(0, 3).Draw(t, "slow") == 0, Late: rapid.IntRange(0, 4).Draw(t, "late") == 0, Picky: rapid.IntRange(0, 3).Draw(t, "picky") == 0,
+		Split: rapid.IntRange(0, 4).Draw(t, "split") == 0, Secrets: rapid.Bool().Draw(t, "secrets"),
 	}
 }
 
@@ -215,6 +229,23 @@ func drawServiceObject(t *rapid.T) source.Object {
 		o.Owned = append(o.Owned, record(model.KindEndpoint, fmt.Sprint(name, "/", first+i), drawEndpoint(t)))
 	}
 	return o
+}
+
+// drawChurn draws some states of one service.
+func drawChurn(t *rapid.T) []source.Object {
+	objects := rapid.SliceOfN(rapid.Custom(drawServiceObject), 2, 3).Draw(t, "objects")
+	for i := range objects {
+		objects[i].Record.Ref = objects[0].Record.Ref
+		s, _ := objects[0].Record.Spec.(model.Service)
+		now, _ := objects[i].Record.Spec.(model.Service)
+		now.Hosts = s.Hosts
+		objects[i].Record.Spec = now
+		for n := range objects[i].Owned {
+			objects[i].Owned[n].Key = objects[0].Record.Key
+			objects[i].Owned[n].Name += fmt.Sprint("/", n)
+		}
+	}
+	return objects
 }
 
 func drawService(t *rapid.T, host string) model.Service {

@@ -55,7 +55,7 @@ const lawRoot = "istio-system"
 
 func (p *play) configuration() *config.Config {
 	c := &config.Config{
-		Instance: "law", RootNamespace: lawRoot, Outputs: config.Outputs{XDS: &xds.Config{Listen: "127.0.0.1:0"}},
+		Instance: "law", RootNamespace: lawRoot, Outputs: config.Outputs{XDS: &xds.Config{Listen: "127.0.0.1:0", Debounce: p.script.Debounce}},
 		Store: config.Store{DataDir: p.dir}, Admin: config.Admin{Listen: "127.0.0.1:0"},
 	}
 	for _, e := range p.wanted {
@@ -99,6 +99,7 @@ func (p *play) start() {
 	}
 	up := &process{App: a, store: a.store.(lawStore), since: time.Now(), cancel: cancel, ended: make(chan error, 1), hangup: make(chan os.Signal, 1)}
 	p.remember(a)
+	p.vault.join(p, a.engine)
 	a.Reload(Reloading{File: "isthmus.yaml", Now: up.hangup})
 	up.diary.begin(up.store)
 	p.prime(up)

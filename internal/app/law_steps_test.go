@@ -22,6 +22,12 @@ func (p *play) happen(s step) {
 		p.registries[s.Registry].turn(s.Mode)
 	case "endpoint":
 		p.endpoint(s)
+	case "secret":
+		if p.process != nil {
+			p.secret(s)
+		}
+	case "churn":
+		p.churn(s)
 	case "claim":
 		p.claim(s.name())
 	case "wait":
@@ -186,6 +192,7 @@ func (p *play) rest() {
 		p.calm = false
 		return
 	}
+	p.lookAtSecrets()
 	p.lookAtUnited()
 	world, complete := p.telling().world(), p.complete()
 	for _, c := range p.clients {
@@ -202,7 +209,7 @@ func (p *play) rest() {
 			}
 			if c.resumed {
 				wrong += c.bereft(s)
-			} else if cold := s.Unwarmed(); len(cold) > 0 {
+			} else if cold := s.Unwarmed(); len(cold) > 0 && !c.Picky {
 				wrong += fmt.Sprintf("%v came without their assignments", cold)
 			}
 			c.note(s, want)
@@ -258,8 +265,11 @@ func (p *play) lookAtGate() (open bool) {
 		open = true
 	default:
 	}
-	if may && !open {
+	if may && !open && p.vault.published {
 		p.Fatalf("nothing is served although everything that is required has been listed")
+	}
+	if open && !p.vault.published {
+		p.Fatalf("something is served although one producer has nothing yet")
 	}
 	if open && !may && !p.process.served && !p.process.loose {
 		p.Fatalf("something is served although not all of %v is listed", p.wanted)
