@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
 	"google.golang.org/protobuf/types/known/structpb"
 
 	"github.com/isthmus-mesh/isthmus/catalog"
@@ -207,12 +208,21 @@ func (c *client) difference(s *xdsclient.State, want view, but ...string) string
 			}
 		}
 		for _, name := range s.Names(typeURL) {
-			if _, ok := want[typeURL][name]; !ok && !c.resumed && !passed(typeURL, name) {
+			if _, ok := want[typeURL][name]; !ok && !c.resumed && !passed(typeURL, name) && !c.emptied(s, typeURL, name) {
 				fmt.Fprintf(&b, "%s has %s; ", typeURL, name)
 			}
 		}
 	}
 	return b.String()
+}
+
+// emptied reports whether a client asks for a name by what it took on another
+// stream, some time ago, and has been sent that there is nothing: it cannot be
+// sent a removal.
+func (c *client) emptied(s *xdsclient.State, typeURL, name string) bool {
+	r, _ := s.Get(typeURL, name)
+	assignment, ok := r.Content.(*endpointv3.ClusterLoadAssignment)
+	return ok && c.leader != nil && !c.Delta && len(assignment.GetEndpoints()) == 0
 }
 
 // holdings names what a client holds, by type and name.

@@ -19,6 +19,7 @@ type script struct {
 	Sources  []entry
 	Debounce xds.Debounces
 	Vault    bool // there are secrets from the start
+	Kept     bool // another system hands over what it has at each start
 	Objects  [registries][]source.Object
 	Clients  []nature
 	Steps    []step
@@ -66,7 +67,7 @@ type step struct {
 func (s step) String() string {
 	text := s.What
 	switch s.What {
-	case "put", "remove", "drop", "empty", "back", "fault", "endpoint", "write", "race", "churn", "secret":
+	case "put", "remove", "drop", "empty", "back", "fault", "endpoint", "write", "race", "churn", "secret", "baseline":
 		text += fmt.Sprintf(" in %d, %s", s.Registry, s.Tell)
 		for _, o := range s.Objects {
 			text += fmt.Sprintf("; %s %s with %d: %+v", o.Record.Kind, o.Record.Key, len(o.Owned), o.Record.Spec)
@@ -89,7 +90,7 @@ func (s step) String() string {
 // whats is what may happen, as often as it should.
 var whats = slices.Concat(
 	slices.Repeat([]string{"put"}, 6), slices.Repeat([]string{"wait"}, 3), slices.Repeat([]string{"reload", "drop", "reconnect"}, 2),
-	slices.Repeat([]string{"endpoint"}, 5), []string{"secret", "secret", "churn"}, []string{"write", "write", "race", "claim", "restart", "epoch"},
+	slices.Repeat([]string{"endpoint"}, 5), []string{"secret", "secret", "churn"}, []string{"write", "write", "race", "claim", "restart", "epoch", "baseline", "baseline"},
 	[]string{"remove", "empty", "back", "back", "fault", "mode", "mode", "mode", "outage", "outage", "release", "rename", "rename", "rotate", "stop", "kill", "start", "connect", "disconnect", "hold", "answer"},
 )
 
@@ -100,6 +101,7 @@ func drawScript(t *rapid.T) script {
 		Steps:   rapid.SliceOfN(rapid.Custom(drawStep), 1, 16).Draw(t, "steps"),
 	}
 	s.Debounce, s.Vault = drawDebounces(t), rapid.IntRange(0, 3).Draw(t, "vault") > 0
+	s.Kept = rapid.Bool().Draw(t, "kept")
 	for i := range s.Objects {
 		s.Objects[i] = rapid.SliceOfN(rapid.Custom(drawObject), 0, 4).Draw(t, "objects")
 	}
@@ -120,6 +122,9 @@ func drawStep(t *rapid.T) step {
 		s.Endpoint, s.Tell = drawEndpoint(t), rapid.SampledFrom(deltas).Draw(t, "tell")
 	case "churn":
 		s.Objects = drawChurn(t)
+	case "baseline":
+		s.Objects = rapid.SliceOfN(rapid.Custom(drawServiceObject), 0, 2).Draw(t, "objects")
+		s.Keep = rapid.Bool().Draw(t, "keep")
 	case "secret":
 		s.Tell = rapid.SampledFrom([]string{"", "a", "b"}).Draw(t, "of")
 		s.Keep = rapid.Bool().Draw(t, "keep")

@@ -31,6 +31,8 @@ type mirror struct {
 	held    map[model.Ref]model.Ref // record → cause; the zero one is the source as a whole
 	drops   map[model.Ref]drop      // by cause
 	refused map[model.Ref]bool      // as was said last
+	listed  bool                    // since the process began
+	suspect int                     // endpoints that another system keeps and may have been lost
 	asked   time.Time               // when it spoke of a record of an unknown owner, until it is listed
 }
 
@@ -136,7 +138,7 @@ func (m *mirror) take(s said) {
 		}
 	}
 	if s.whole {
-		m.primed = true
+		m.primed, m.listed = true, true
 		m.judge(before, missing, back)
 		return
 	}
@@ -210,7 +212,7 @@ func (m *mirror) judge(before map[model.Ref]object, missing []model.Ref, back ma
 // causes hold something else than what was held before.
 func (m *mirror) causes(before map[model.Ref]object, missing []model.Ref) (causes map[model.Ref]model.Ref, suspicious map[model.Ref]bool) {
 	causes, suspicious = map[model.Ref]model.Ref{}, map[model.Ref]bool{}
-	lost, endpoints, owner := 0, 0, map[model.Ref]model.Ref{}
+	lost, endpoints, owner := m.suspect, m.suspect, map[model.Ref]model.Ref{}
 	lostOf, gone := map[model.Ref]int{}, map[model.Ref]bool{}
 	for ref, o := range before {
 		for _, part := range o.parts(ref) {

@@ -98,8 +98,10 @@ func (p *play) start() {
 		p.Fatalf("start: %v", err)
 	}
 	up := &process{App: a, store: a.store.(lawStore), since: time.Now(), cancel: cancel, ended: make(chan error, 1), hangup: make(chan os.Signal, 1)}
+	p.stored = a.store.(lawStore)
 	p.remember(a)
 	p.vault.join(p, a.engine)
+	p.handOver(a)
 	a.Reload(Reloading{File: "isthmus.yaml", Now: up.hangup})
 	up.diary.begin(up.store)
 	p.prime(up)
@@ -176,6 +178,7 @@ func (p *play) lookAtRestored(now *process) {
 // nobody hears of it and the disk has what was saved by then.
 func (p *play) stop(kill bool) {
 	old := p.process
+	p.keep()
 	p.killed = time.Time{}
 	if kill {
 		for _, c := range p.clients {

@@ -50,6 +50,8 @@ func (p *play) happen(s step) {
 			p.outage(s)
 		case s.What == "write":
 			p.write(s)
+		case s.What == "baseline":
+			p.hand(s)
 		case s.What == "race":
 			p.race(s)
 		case s.What == "epoch":
@@ -166,6 +168,7 @@ func (p *play) release(name string) {
 		}
 		p.mu.Lock()
 		p.mirrors[name].release()
+		p.giveUp(name)
 		p.told()
 		p.mu.Unlock()
 	}
@@ -188,6 +191,7 @@ func (p *play) rest() {
 	defer p.mu.Unlock()
 	p.lookAtStore()
 	p.lookAtAsked()
+	p.lookAtOffers(false)
 	if open := p.lookAtGate(); !open {
 		p.calm = false
 		return
@@ -274,7 +278,7 @@ func (p *play) lookAtGate() (open bool) {
 	if open && !may && !p.process.served && !p.process.loose {
 		p.Fatalf("something is served although not all of %v is listed", p.wanted)
 	}
-	p.process.served, p.process.loose = open, false
+	p.process.served, p.process.loose = open, p.process.loose && !p.vault.published
 	return open
 }
 

@@ -84,6 +84,10 @@ type play struct {
 	authority  *authority // nil unless the store is fed from outside
 	claims     claims
 	vault      vault
+	offers     []*offer                   // of this process
+	handed     int                        // so many, in all
+	kept       map[string][]source.Object // by another system, by source
+	stored     lawStore                   // of the process there is, also before it runs
 
 	root, dir string // of everything; of the store, empty if it is kept in memory
 	copies    int
@@ -187,10 +191,13 @@ func (p *play) tidyUp() {
 func (p *play) took(name string, store func() error, s said) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	suspected := p.suspected(name)
 	err := store()
 	if m := p.mirrors[name]; err == nil && m != nil {
+		m.suspect = suspected
 		m.take(s)
 		p.told()
+		p.listed(name, s)
 	}
 	return err
 }
@@ -219,6 +226,7 @@ func (p *play) settle() {
 			}
 			p.present = slices.DeleteFunc(p.present, func(o *seat) bool { return o == m })
 			delete(p.mirrors, m.Name)
+			p.offers = slices.DeleteFunc(p.offers, func(o *offer) bool { return o.Source == m.Name })
 		}
 	}
 	p.recent = []telling{p.telling()}
@@ -257,6 +265,7 @@ func (p *play) comeToRest() {
 	for _, e := range p.wanted {
 		p.mustSay(p.mirrors[e.Name], p.registries[e.Registry])
 	}
+	p.lookAtOffers(true)
 	if len(p.present) != len(p.wanted) {
 		p.Fatalf("%d sources stay, but %d are wanted", len(p.present), len(p.wanted))
 	}

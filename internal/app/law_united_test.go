@@ -32,9 +32,7 @@ func (t telling) united() []string {
 		}
 		return len(t.order) + int(source[0])
 	}
-	for _, event := range t.events {
-		upsert, _ := event.(model.Upsert)
-		r := upsert.Record
+	for r := range t.records() {
 		switch spec := r.Spec.(type) {
 		case model.Consumption:
 			consumer := fmt.Sprint(spec.Consumer)
