@@ -56,7 +56,7 @@ func (e *Engine) dispatch(p *Producer, u Update) {
 		for m := range modes {
 			what := change{c.Audience, c.Urgent, c.Revoked}
 			if l := info.lanes[m]; l != nil {
-				l.hold(old, c.Name, what, u.Committed, at)
+				l.hold(old, e.steps, c.Name, what, u.Committed, at)
 			} else {
 				e.mark(info, m, old, now, c.Name, what, u.Committed)
 			}
@@ -109,20 +109,25 @@ func (e *Engine) dispatchDue() time.Duration {
 		case at.After(now):
 			next = min(next, at.Sub(now))
 		default:
-			e.release(info, m, l.take())
+			e.release(info, m, l)
 		}
 	})
 	return next
 }
 
-// release marks what a lane held back.
-func (e *Engine) release(info *typeInfo, m Mode, l lane) {
+// release marks what a lane held back, for which removals may have waited.
+func (e *Engine) release(info *typeInfo, m Mode, from *lane) {
 	e.step.Lock()
 	defer e.step.Unlock()
 	e.steps++
-	now := *info.producer.world.Load()
+	l, now := from.take(), *info.producer.world.Load()
 	for name, c := range l.changed {
 		e.mark(info, m, l.before, now, name, c, l.since)
+	}
+	for s := range e.all() {
+		if s.delayed.Swap(false) {
+			e.queue.add(s, false)
+		}
 	}
 }
 

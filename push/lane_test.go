@@ -1,0 +1,35 @@
+package push
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// A removal waits for what a debounce keeps back of the types that refer to what
+// is gone: else clients would be left with references to it. Whoever has nothing
+// to come of that is not forgotten.
+func TestRemovalWaitsForWhatADebounceKeepsBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var p *Producer
+		slow := [modes]Debounce{Delta: {Quiet: time.Second}}
+		e := start(t, Config{}, func(e *Engine) {
+			p = e.Produce([]TypeSpec{{Name: "cluster"}, {Name: "route", Needs: []string{"cluster"}, Debounce: slow}})
+		})
+		w := newNotes(2)
+		to := map[string][]string{"cluster": {"a"}}
+		p.Publish(w.step([]*note{{0, "a", "1", nil}, {1, "a", "1", to}}))
+		led := deltaClient(e, Client{}, p.Type(0), p.Type(1))
+		wants(t, "the first", led.said(e), "cluster a 1", "route a 1")
+		other := deltaClient(e, Client{}, p.Type(0))
+		other.ask(Request{Type: p.Type(1), Subscribe: []string{"b"}})
+		wants(t, "the other", other.said(e), "cluster a 1", "route -b")
+
+		p.Publish(w.step(nil, noteSlot{0, "a"}, noteSlot{1, "a"}))
+		wants(t, "at once", led.said(e))
+		wants(t, "the other at once", other.said(e))
+		time.Sleep(time.Second)
+		wants(t, "after the debounce", led.said(e), "route -a", "cluster -a")
+		wants(t, "the other after it", other.said(e), "cluster -a")
+	})
+}
