@@ -24,6 +24,7 @@ func (l *lane) hold(before World, step uint64, name string, c change, since, now
 	}
 	if was, ok := l.changed[name]; ok {
 		c = was.and(c)
+		c.again = true
 	}
 	l.changed[name] = c
 	l.last = now

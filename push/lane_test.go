@@ -33,3 +33,28 @@ func TestRemovalWaitsForWhatADebounceKeepsBack(t *testing.T) {
 		wants(t, "the other after it", other.said(e), "cluster -a")
 	})
 }
+
+// What changes there and back while a debounce keeps it back reaches those who
+// were sent it in between, because they saw something else from then on.
+func TestThereAndBackWithinADebounce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var p *Producer
+		slow := [modes]Debounce{Delta: {Quiet: time.Second}}
+		e := start(t, Config{}, func(e *Engine) { p = e.Produce([]TypeSpec{{Name: "cluster", Debounce: slow}}) })
+		w := newNotes(1)
+		a := &note{0, "a", "1", nil}
+		p.Publish(w.step([]*note{a, {0, "b", "1", nil}}))
+		s := deltaClient(e, Client{}, p.Type(0))
+		if got := s.said(e); len(got) != 2 {
+			t.Fatalf("at first: %q", got)
+		}
+		w.view = func(Client) View { return "another" }
+		u := w.step(nil, noteSlot{0, "a"})
+		u.Reviewed = []string{"*"}
+		p.Publish(u)
+		wants(t, "with another view", s.said(e), "cluster -a")
+		p.Publish(w.step([]*note{a}))
+		time.Sleep(time.Second)
+		wants(t, "when it is back", s.said(e), "cluster a 1")
+	})
+}
