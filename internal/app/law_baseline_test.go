@@ -20,6 +20,7 @@ type offer struct {
 	held   map[string]bool // what must not be taken away there
 	eased  bool            // some of that is there again, or an operator gave it up
 	least  time.Duration   // how long it is held
+	loose  bool            // of what it was compared with some may have been gone
 }
 
 // hand hands over what another system has of a source: what its registry says,
@@ -120,6 +121,9 @@ func (p *play) lookAtOffers(end bool) {
 		}
 		if !judged {
 			continue
+		}
+		if o.loose {
+			o.held, o.loose, o.eased = got, false, true
 		}
 		for item := range got {
 			if !o.held[item] {

@@ -49,16 +49,25 @@ func (c *claims) give() {
 	clear(c.taken)
 }
 
-// name is that of the source that a step is about, configured or not.
-func (s step) name() string { return []string{"a", "b", "c", "d"}[s.Which%4] }
-
 // claim has another process take a source, or let go of it. What could not be
 // removed until then is removed soon.
-func (p *play) claim(name string) {
+func (p *play) claim(s step) {
+	name := []string{"a", "b", "c", "d"}[s.Which%4]
+	if p.process != nil && s.Which < 6 {
+		name = p.present[s.Which%len(p.present)].Name
+	}
 	p.claims.take(name)
 	if !p.claims.others(name) {
 		p.calm = false
 		time.Sleep(removeAgain + time.Millisecond)
+	}
+}
+
+// revert is the configuration before the last one: what left by that comes back,
+// perhaps before it was gone.
+func (p *play) revert() {
+	if p.former != nil {
+		p.reload(p.former)
 	}
 }
 

@@ -43,6 +43,7 @@ type nature struct {
 	Slow           bool // it keeps its answers back at times
 	Late           bool // it answers late
 	Picky          bool // it NACKs some resources
+	Rollback       bool // it takes nothing then of what came with them, if it can say what it lacks
 	Split          bool // it takes clusters and assignments on two streams, in two variants
 	Secrets        bool // it asks for secrets, and for types that nobody produces
 }
@@ -76,8 +77,6 @@ func (s step) String() string {
 		text += fmt.Sprintf(" of %d: %d", s.Registry, s.Mode)
 	case "wait":
 		text += " " + s.Wait.String()
-	case "claim":
-		text += " of " + s.name()
 	case "reload", "start":
 		text += fmt.Sprintf(" with %+v", s.Sources)
 	}
@@ -90,7 +89,7 @@ func (s step) String() string {
 // whats is what may happen, as often as it should.
 var whats = slices.Concat(
 	slices.Repeat([]string{"put"}, 6), slices.Repeat([]string{"wait"}, 3), slices.Repeat([]string{"reload", "drop", "reconnect"}, 2),
-	slices.Repeat([]string{"endpoint"}, 5), []string{"secret", "secret", "churn"}, []string{"write", "write", "race", "claim", "restart", "epoch", "baseline", "baseline"},
+	slices.Repeat([]string{"endpoint"}, 5), []string{"secret", "secret", "churn"}, []string{"write", "write", "race", "claim", "claim", "revert", "revert", "restart", "epoch", "baseline", "baseline"},
 	[]string{"remove", "empty", "back", "back", "fault", "mode", "mode", "mode", "outage", "outage", "release", "rename", "rename", "rotate", "stop", "kill", "start", "connect", "disconnect", "hold", "answer"},
 )
 
@@ -178,7 +177,7 @@ func drawNature(t *rapid.T) nature {
 		Delta: rapid.Bool().Draw(t, "delta"), GRPC: rapid.IntRange(0, 2).Draw(t, "grpc") == 0,
 		Namespace: rapid.SampledFrom([]string{"a", "b", ""}).Draw(t, "namespace"), App: rapid.SampledFrom([]string{"v", "w"}).Draw(t, "app"),
 		Slow: rapid.IntRange(0, 3).Draw(t, "slow") == 0, Late: rapid.IntRange(0, 4).Draw(t, "late") == 0, Picky: rapid.IntRange(0, 3).Draw(t, "picky") == 0,
-		Split: rapid.IntRange(0, 4).Draw(t, "split") == 0, Secrets: rapid.Bool().Draw(t, "secrets"),
+		Split: rapid.IntRange(0, 4).Draw(t, "split") == 0, Secrets: rapid.Bool().Draw(t, "secrets"), Rollback: rapid.Bool().Draw(t, "rollback"),
 	}
 }
 

@@ -2,6 +2,7 @@ package app
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -40,7 +41,7 @@ func (s spoken) said(i item) (by map[string]bool, there bool) {
 // that lost all of many endpoints.
 func (p *play) judge(o *offer) {
 	m, all := p.mirrors[o.Source], p.telling().spoken()
-	o.judged, o.at, o.held, o.least = true, time.Now(), map[string]bool{}, m.hold.For
+	o.judged, o.at, o.held, o.least, o.loose = true, time.Now(), map[string]bool{}, m.hold.For, p.leaves()
 	missing, own := map[string]string{}, map[string]bool{} // items → objects
 	var lost, had, services, left int                      // endpoints that are missing, that are the source's; services of the baseline, of which somebody speaks
 	lostOf, serves := map[string]int{}, map[string]bool{}
@@ -95,6 +96,12 @@ func (p *play) listed(name string, s said) {
 	}
 }
 
+// leaves reports whether a source leaves. Whether it still speaks when another is
+// listed, nobody can tell.
+func (p *play) leaves() bool {
+	return slices.ContainsFunc(p.present, func(m *seat) bool { return m.leaving })
+}
+
 // giveUp has nothing held any more of what others have of a source.
 func (p *play) giveUp(name string) {
 	for _, o := range p.offers {
@@ -107,7 +114,7 @@ func (p *play) giveUp(name string) {
 // ease has a listing end what is held of what is there again.
 func (p *play) ease(o *offer) {
 	all := p.telling().spoken()
-	o.least = min(o.least, p.mirrors[o.Source].hold.For)
+	o.least, o.loose = min(o.least, p.mirrors[o.Source].hold.For), o.loose || p.leaves()
 	for _, i := range o.items() {
 		if _, there := all.said(i); o.held[i.name] && there {
 			delete(o.held, i.name)

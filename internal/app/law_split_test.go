@@ -12,13 +12,12 @@ import (
 )
 
 // drawDebounces draws how long changes wait, by type and mode. In most
-// histories nothing waits. Listeners and routes do not, for a cluster that goes
-// does not wait for what a debounce keeps back of them.
+// histories nothing waits.
 func drawDebounces(t *rapid.T) (d xds.Debounces) {
 	if rapid.IntRange(0, 3).Draw(t, "debounced") > 0 {
 		return d
 	}
-	for _, by := range []*xds.ByMode{&d.Clusters, &d.Endpoints} {
+	for _, by := range []*xds.ByMode{&d.Clusters, &d.Endpoints, &d.Listeners, &d.Routes} {
 		by.StateOfTheWorld, by.Delta = drawDebounce(t), drawDebounce(t)
 	}
 	return d

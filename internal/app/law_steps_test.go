@@ -29,7 +29,7 @@ func (p *play) happen(s step) {
 	case "churn":
 		p.churn(s)
 	case "claim":
-		p.claim(s.name())
+		p.claim(s)
 	case "wait":
 		p.calm = false
 		time.Sleep(s.Wait)
@@ -50,6 +50,8 @@ func (p *play) happen(s step) {
 			p.outage(s)
 		case s.What == "write":
 			p.write(s)
+		case s.What == "revert":
+			p.revert()
 		case s.What == "baseline":
 			p.hand(s)
 		case s.What == "race":

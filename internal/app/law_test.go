@@ -75,6 +75,7 @@ type play struct {
 	registries [registries]*registry
 	gone       [registries]map[model.Ref]source.Object // dropped, and may come back
 	wanted     []entry
+	former     []entry  // wanted before the last reload
 	present    []*seat  // of the sources there are, in the order of merging
 	strays     []string // sources that left while another process had them
 	process    *process // nil while there is none
@@ -380,7 +381,7 @@ func (p *play) reload(wanted []entry) {
 		c.held = nil // it may be served first what is taken away then, rightly
 	}
 	p.reseat(wanted)
-	p.wanted, p.process.loose = wanted, true
+	p.former, p.wanted, p.process.loose = p.wanted, wanted, true
 	p.process.hangup <- syscall.SIGHUP
 	p.settle()
 }
