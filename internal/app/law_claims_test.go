@@ -63,6 +63,22 @@ func (p *play) claim(s step) {
 	}
 }
 
+// detour has a source leave that another process has, so that it stops and its
+// records stay, and come back when its registry says something else.
+func (p *play) detour(s step) {
+	at := s.Which % len(p.wanted)
+	of := p.wanted[at]
+	if len(p.wanted) == 1 || p.claims.others(of.Name) {
+		return
+	}
+	p.claims.take(of.Name)
+	p.reload(slices.Delete(slices.Clone(p.wanted), at, at+1))
+	p.edit(step{What: "put", Registry: of.Registry, Objects: s.Objects, Tell: "silent"})
+	p.revert()
+	p.claims.take(of.Name)
+	p.calm = false
+}
+
 // revert is the configuration before the last one: what left by that comes back,
 // perhaps before it was gone.
 func (p *play) revert() {

@@ -68,7 +68,7 @@ type step struct {
 func (s step) String() string {
 	text := s.What
 	switch s.What {
-	case "put", "remove", "drop", "empty", "back", "fault", "endpoint", "write", "race", "churn", "secret", "baseline":
+	case "put", "remove", "drop", "empty", "back", "fault", "endpoint", "write", "race", "churn", "secret", "baseline", "detour":
 		text += fmt.Sprintf(" in %d, %s", s.Registry, s.Tell)
 		for _, o := range s.Objects {
 			text += fmt.Sprintf("; %s %s with %d: %+v", o.Record.Kind, o.Record.Key, len(o.Owned), o.Record.Spec)
@@ -89,7 +89,7 @@ func (s step) String() string {
 // whats is what may happen, as often as it should.
 var whats = slices.Concat(
 	slices.Repeat([]string{"put"}, 6), slices.Repeat([]string{"wait"}, 3), slices.Repeat([]string{"reload", "drop", "reconnect"}, 2),
-	slices.Repeat([]string{"endpoint"}, 5), []string{"secret", "secret", "churn"}, []string{"write", "write", "race", "claim", "claim", "revert", "revert", "restart", "epoch", "baseline", "baseline"},
+	slices.Repeat([]string{"endpoint"}, 5), []string{"secret", "secret", "churn"}, []string{"write", "write", "race", "claim", "detour", "revert", "restart", "epoch", "baseline", "baseline"},
 	[]string{"remove", "empty", "back", "back", "fault", "mode", "mode", "mode", "outage", "outage", "release", "rename", "rename", "rotate", "stop", "kill", "start", "connect", "disconnect", "hold", "answer"},
 )
 
@@ -127,7 +127,7 @@ func drawStep(t *rapid.T) step {
 	case "secret":
 		s.Tell = rapid.SampledFrom([]string{"", "a", "b"}).Draw(t, "of")
 		s.Keep = rapid.Bool().Draw(t, "keep")
-	case "write", "race":
+	case "write", "race", "detour":
 		s.Objects = rapid.SliceOfN(rapid.Custom(drawObject), 1, 1).Draw(t, "objects")
 		s.Keep = rapid.IntRange(0, 2).Draw(t, "keep") > 0
 	case "restart":

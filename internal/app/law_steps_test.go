@@ -50,6 +50,8 @@ func (p *play) happen(s step) {
 			p.outage(s)
 		case s.What == "write":
 			p.write(s)
+		case s.What == "detour":
+			p.detour(s)
 		case s.What == "revert":
 			p.revert()
 		case s.What == "baseline":
