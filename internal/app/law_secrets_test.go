@@ -3,8 +3,10 @@ package app
 import (
 	"fmt"
 	"iter"
+	"maps"
 	"slices"
 
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/anypb"
@@ -56,13 +58,17 @@ func (s secret) Slot() any { return s.name }
 func (s secret) Encode() push.Encoded { return encodeSecret(s.name, s.text) }
 
 func encodeSecret(name, text string) push.Encoded {
-	any, err := anypb.New(&tlsv3.Secret{Name: name, Type: &tlsv3.Secret_SessionTicketKeys{SessionTicketKeys: &tlsv3.TlsSessionTicketKeys{}}})
-	if text == "" {
-		any, err = anypb.New(&tlsv3.Secret{Name: name})
-	} else if text != "0" {
-		any, err = anypb.New(&tlsv3.Secret{Name: name, Type: &tlsv3.Secret_TlsCertificate{TlsCertificate: &tlsv3.TlsCertificate{}}})
+	content := &tlsv3.Secret{Name: name}
+	switch text {
+	case "":
+	case "0":
+		content.Type = &tlsv3.Secret_SessionTicketKeys{SessionTicketKeys: &tlsv3.TlsSessionTicketKeys{}}
+	default:
+		key := &corev3.DataSource{Specifier: &corev3.DataSource_InlineString{InlineString: text}}
+		content.Type = &tlsv3.Secret_TlsCertificate{TlsCertificate: &tlsv3.TlsCertificate{PrivateKey: key}}
 	}
-	body, failed := proto.MarshalOptions{Deterministic: true}.Marshal(any)
+	carried, err := anypb.New(content)
+	body, failed := proto.MarshalOptions{Deterministic: true}.Marshal(carried)
 	if err != nil || failed != nil {
 		panic(fmt.Sprint(err, failed))
 	}
@@ -100,9 +106,9 @@ func (p *play) secret(s step) {
 	v := &p.vault
 	was := v.secrets[secretNames[s.Which%len(secretNames)]]
 	now := secret{secretNames[s.Which%len(secretNames)], s.Tell, fmt.Sprint(s.Registry)}
-	next := secrets{}
-	for name, other := range v.secrets {
-		next[name] = other
+	next := maps.Clone(v.secrets)
+	if next == nil {
+		next = secrets{}
 	}
 	changed := push.Changed{Name: now.name, Audience: []string{was.namespace, now.namespace}, Urgent: s.Keep}
 	if next[now.name] = now; s.Which >= 7 {

@@ -41,7 +41,7 @@ func (c *Client) take(r response) {
 }
 
 // answerLater answers the oldest open response of a type after a while, if the
-// stream is still there and nobody has told the client to keep its answers.
+// stream is still there and the client does not keep its answers back.
 func (c *Client) answerLater(k *topic) {
 	asked := c.session
 	time.AfterFunc(c.config.Delay, func() {
