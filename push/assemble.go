@@ -18,7 +18,8 @@ type draft struct {
 	size int
 	left bool // something has to wait for the next response, or the next turn
 	// covers is the step up to which everything is sent, but for what is left:
-	// the current one, or that before the first removal that has to wait.
+	// the current one, or that before the first change that a debounce keeps back
+	// or the first removal that has to wait.
 	covers uint64
 }
 
@@ -35,12 +36,12 @@ func (s *Subscriber) assemble(t *turn, typ Type) {
 	case w == nil:
 		return // its producer is not primed
 	case i.rests():
-		i.cover(t.step)
+		i.cover(t.marked[typ][i.mode])
 		return
 	case i.blocks(), i.guarded(info, w):
 		return
 	}
-	d := &draft{interest: i, turn: t, info: info, world: w, view: i.view.View, out: &Response{Type: typ, Mode: i.mode}, covers: t.step}
+	d := &draft{interest: i, turn: t, info: info, world: w, view: i.view.View, out: &Response{Type: typ, Mode: i.mode}, covers: t.marked[typ][i.mode]}
 	d.compose()
 	if d.left && (d.full || d.empty()) {
 		s.engine.queue.add(s, false) // there is more to look at, and no answer will come that would bring the next turn

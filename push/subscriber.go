@@ -33,6 +33,7 @@ type Subscriber struct {
 	failed  atomic.Bool // by a panic
 	recheck atomic.Bool // names that were not found are now known not to exist
 	review  atomic.Bool // the client may see something else now
+	delayed atomic.Bool // something is pending, and may wait for what a debounce keeps back
 
 	mu     sync.Mutex
 	types  []*interest // by type; nil for those that were not asked for

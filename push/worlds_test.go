@@ -35,9 +35,15 @@ func (n *note) Refers(to string) iter.Seq[string] { return slices.Values(n.refer
 // notes is a world of them.
 type notes struct {
 	rows []map[string]*note
+	view func(Client) View // nil for that of the client's kind
 }
 
-func (notes) View(_ Row, c Client) View { return c.Kind }
+func (w notes) View(_ Row, c Client) View {
+	if w.view == nil {
+		return c.Kind
+	}
+	return w.view(c)
+}
 
 func (w notes) Names(_ View, r Row) iter.Seq[string] {
 	return func(yield func(string) bool) {
@@ -58,7 +64,7 @@ func (notes) Complete() bool { return true }
 
 // step returns the update to a world in which some notes are these, and others gone.
 func (w *notes) step(put []*note, gone ...noteSlot) Update {
-	next := notes{}
+	next := notes{view: w.view}
 	for _, row := range w.rows {
 		next.rows = append(next.rows, maps.Clone(row))
 	}

@@ -20,6 +20,10 @@ import (
 // of its store. The laws of the whole are tested with one that is all in memory.
 type machine struct {
 	store store.Config
+	// memory makes the store of a process that has no folder.
+	memory func(store.Config) records
+	// claims say which sources this process may write for.
+	claims source.Claims
 	// listen binds what clients and what operators connect to.
 	listen func(ctx context.Context, c *config.Config) (xds, admin net.Listener, err error)
 	// reader makes what reads a registry.
@@ -40,7 +44,10 @@ type configured struct {
 
 // thisMachine is the one the process runs on.
 func thisMachine() machine {
-	return machine{listen: bind, reader: readerOf, load: config.Load, watch: config.Watch}
+	return machine{
+		memory: func(c store.Config) records { return store.NewMemory(c) }, claims: source.Sole{},
+		listen: bind, reader: readerOf, load: config.Load, watch: config.Watch,
+	}
 }
 
 // bind listens for those outputs that there are; a listener of none is nil.
