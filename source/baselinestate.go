@@ -19,11 +19,19 @@ type baselineState struct {
 	pending     []Baseline         // not judged yet
 	with        map[string]bool    // sources
 	had         stock              // what was judged, whatever has become of it
+	taken       map[takenObject]bool
 	serving     map[model.Ref]bool // objects that had an endpoint left
 	missing     map[model.Ref]baselineRecord
 	holds       *holds
 	causes      map[model.Ref]*baselineCause
 	unread      bool // the last listing left something out
+}
+
+// takenObject is an object that counts in what the source had: handed over once
+// more, it does not count twice.
+type takenObject struct {
+	ref    model.Ref
+	object string
 }
 
 // baselineRecord is an object or an endpoint that is held, in the form of a record.
@@ -46,7 +54,7 @@ type baselineCause struct {
 func newBaselineState(name string) *baselineState {
 	return &baselineState{
 		name: name, with: map[string]bool{}, serving: map[model.Ref]bool{},
-		missing: map[model.Ref]baselineRecord{}, holds: newHolds(), causes: map[model.Ref]*baselineCause{},
+		taken: map[takenObject]bool{}, missing: map[model.Ref]baselineRecord{}, holds: newHolds(), causes: map[model.Ref]*baselineCause{},
 	}
 }
 
@@ -55,6 +63,9 @@ func newBaselineState(name string) *baselineState {
 func (f *baselineState) clone() *baselineState {
 	next := *f
 	next.pending, next.with, next.serving = slices.Clone(f.pending), maps.Clone(f.with), maps.Clone(f.serving)
+	if len(f.pending) > 0 { // else nothing is taken in
+		next.taken = maps.Clone(f.taken)
+	}
 	next.missing, next.holds, next.causes = maps.Clone(f.missing), f.holds.clone(), maps.Clone(f.causes)
 	for cause, c := range next.causes {
 		own := *c
@@ -66,7 +77,7 @@ func (f *baselineState) clone() *baselineState {
 // released returns f with nothing held any more.
 func (f *baselineState) released() *baselineState {
 	next := newBaselineState(f.name)
-	next.pending, next.with, next.where, next.had = f.pending, f.with, f.where, f.had
+	next.pending, next.with, next.where, next.had, next.taken = f.pending, f.with, f.where, f.had, f.taken
 	return next
 }
 
@@ -157,10 +168,13 @@ func (f *baselineState) take(source string, b Baseline, s presence) (missing []m
 	seen := map[model.Ref]bool{}
 	for _, o := range b.Objects {
 		ref := o.subject(source)
+		is := takenObject{ref, o.Object}
+		again := f.taken[is]
+		f.taken[is] = true
 		switch there := s.has(ref); {
 		case !there:
 			lack(baselineRecord{Record: model.Record{Ref: ref}, object: o.Object})
-		case !seen[ref]:
+		case !seen[ref] && !again:
 			f.had.add(ref, +1)
 		}
 		seen[ref] = true
@@ -171,7 +185,7 @@ func (f *baselineState) take(source string, b Baseline, s presence) (missing []m
 			switch {
 			case len(by) == 0:
 				lack(baselineRecord{Record: model.Record{Ref: endpoint, Owner: ref}, socket: socket, object: o.Object})
-			case slices.Contains(by, source) && !seen[endpoint]:
+			case slices.Contains(by, source) && !seen[endpoint] && !again:
 				f.had.add(endpoint, +1)
 				f.serving[ref] = true
 			}

@@ -141,13 +141,12 @@ func (b *baselines) pass(seconds int) {
 	}
 }
 
-// offer hands a baseline over, unless it was. One that is handed over twice counts
-// twice today, as if its source had had more: see the commit that brings this line.
+// offer hands a baseline over. Its process may have done so before: it counts once.
 func (b *baselines) offer() {
 	name := rapid.SampledFrom(b.names()).Draw(b.t, "offers")
 	one := b.bases[name]
-	if one.process != 0 {
-		return
+	if one.process != 0 && one.process != b.process {
+		return // its name is that of a process that is gone
 	}
 	b.log("%s is handed over: %v", name, one.Objects)
 	one.process = b.process
