@@ -90,9 +90,11 @@ var neighbours = []struct{ from, to string }{
 // testSupport is for tests: it may import anything, and only tests import it,
 // but for what is shown.
 var testSupport = []string{
-	"internal/testkit", // fakes, and what several tests wait, call and measure with
-	"store/storetest",  // the rules every store keeps, as a test of any store
-	"test",             // end to end, scale, conformance
+	"internal/testkit",  // fakes, and what several tests wait, call and measure with
+	"push/pushtest",     // what every producer of the engine has to pass
+	"source/sourcetest", // the rules of written sources and of baselines, on any store
+	"store/storetest",   // the rules every store keeps, as a test of any store
+	"test",              // end to end, scale, conformance
 }
 
 // shown are the imports of test support that are no test: a reason each.
@@ -164,6 +166,9 @@ func TestArchitectureIsGuarded(t *testing.T) {
 		{"a similar name is another library", "store/p.go", imports("golang.org/x/synchrony"), []string{"must not import"}},
 		{"only tests use test support", "store/etcd/p.go", imports(module + "/store/storetest"), []string{
 			"only tests import store/storetest",
+		}},
+		{"only tests use the rules of producers", "output/envoy/p.go", imports(module + "/push/pushtest"), []string{
+			"only tests import push/pushtest",
 		}},
 		{"the demo shows a stand-in", "internal/demo/p.go", imports(module + "/internal/testkit/servicecenter"), nil},
 		{"the demo uses no other test support", "internal/demo/p.go", imports(module + "/internal/testkit/xdsclient"), []string{

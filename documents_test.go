@@ -104,6 +104,55 @@ func TestOperatorsPageExplainsEveryState(t *testing.T) {
 	}
 }
 
+// The table of laws names tests that exist, and has a row for each law that the
+// histories hold.
+func TestEveryLawHasItsTests(t *testing.T) {
+	t.Parallel()
+	tests := declaredTests(t)
+	_, laws, _ := strings.Cut(read(t, "docs/architecture.md"), "\n## Laws\n")
+	laws, _, _ = strings.Cut(laws, "\n## ")
+	rows := regexp.MustCompile(`(?m)^\| ([1-7]) \| .* \|$`).FindAllStringSubmatch(laws, -1)
+	for i, row := range rows {
+		if row[1] != strconv.Itoa(i+1) {
+			t.Errorf("row %d of the table of laws is about law %s", i+1, row[1])
+		}
+		named := regexp.MustCompile("`(Test\\w+)`").FindAllStringSubmatch(row[0], -1)
+		if len(named) == 0 {
+			t.Errorf("law %s names no test", row[1])
+		}
+		for _, name := range named {
+			if !tests[name[1]] {
+				t.Errorf("law %s names %s, which is no test any more", row[1], name[1])
+			}
+		}
+	}
+	if len(rows) != 7 {
+		t.Errorf("the table of laws has %d rows, want 7", len(rows))
+	}
+}
+
+// declaredTests are the tests of all modules in the repository.
+func declaredTests(t *testing.T) map[string]bool {
+	t.Helper()
+	tests := map[string]bool{}
+	declared := regexp.MustCompile(`(?m)^func (Test\w+)\(`)
+	err := filepath.WalkDir(".", func(path string, d os.DirEntry, err error) error {
+		if d != nil && d.IsDir() && (path == "bin" || strings.HasPrefix(path, ".") && path != ".") {
+			return filepath.SkipDir
+		}
+		if strings.HasSuffix(path, "_test.go") {
+			for _, found := range declared.FindAllStringSubmatch(read(t, path), -1) {
+				tests[found[1]] = true
+			}
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tests
+}
+
 // constants are the texts of a file's exported constants that begin with a prefix.
 func constants(t *testing.T, file, prefix string) []string {
 	t.Helper()

@@ -3,6 +3,7 @@ package admin
 import (
 	"maps"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -66,12 +67,12 @@ func (s *Server) services(w http.ResponseWriter, _ *http.Request) {
 
 func (s *Server) service(w http.ResponseWriter, r *http.Request) {
 	host, now := r.PathValue("host"), time.Now()
-	list, outputs := []Service{}, s.parts.served()
-	for service := range s.parts.Snapshot().ByHost(host) {
-		unserved := unservedOf(service, outputs)
+	list, outputs, snapshot := []Service{}, s.parts.served(), s.parts.Snapshot()
+	for service := range snapshot.ByHost(host) {
+		unserved, held := unservedOf(service, outputs), snapshot.Holds(speakers(service)...)
 		shape := serviceShape(service, outputs, unserved)
-		shape.Records = contributors(service, now)
-		shape.Instances = instances(service, unserved)
+		shape.Records = contributors(service, held, now)
+		shape.Instances = instances(service, unserved, held)
 		list = append(list, shape)
 	}
 	if len(list) == 0 {
@@ -104,21 +105,43 @@ func serviceShape(service *catalog.Service, outputs []served, unserved unserved)
 	return out
 }
 
-func contributors(service *catalog.Service, now time.Time) []Contributor {
+// speakers names the sources of which records speak of a service, or serve it.
+func speakers(service *catalog.Service) (sources []string) {
+	for _, c := range service.Records {
+		sources = append(sources, c.Record.Source)
+	}
+	for _, port := range service.Ports {
+		for e := range service.Endpoints(port.Number).Claims() {
+			if !slices.Contains(sources, e.Record.Source) {
+				sources = append(sources, e.Record.Source)
+			}
+		}
+	}
+	return sources
+}
+
+// contributors shows a record that is held as that, whether or not it is also its
+// source's last good version.
+func contributors(service *catalog.Service, held model.Holds, now time.Time) []Contributor {
 	var list []Contributor
 	for _, c := range service.Records {
-		list = append(list, Contributor{c.Record.String(), c.Place, c.LeftOut, c.Stale, c.Held, age(now, c.Since)})
+		shape := Contributor{Record: c.Record.String(), Place: c.Place, LeftOut: c.LeftOut, Stale: c.Stale, Age: age(now, c.Since)}
+		if hold, ok := held.Of(c.Record, model.Ref{}); ok {
+			shape.Stale, shape.Held, shape.Age = "", hold.Reason, age(now, hold.Since)
+		}
+		list = append(list, shape)
 	}
 	return list
 }
 
-func instances(service *catalog.Service, unserved unserved) []EndpointClaim {
+func instances(service *catalog.Service, unserved unserved, held model.Holds) []EndpointClaim {
 	list := []EndpointClaim{}
 	for _, port := range service.Ports {
 		var last catalog.Endpoint
 		for e := range service.Endpoints(port.Number).Claims() {
 			first := last.Instance == nil || last.Address != e.Address || last.Port != e.Port
 			shape := claimShape(port.Number, e, first)
+			_, shape.Held = held.Of(e.Record, e.Owner())
 			if first {
 				shape.Unserved = unserved[catalog.EndpointID{ServicePort: port.Number, Address: e.Address, Port: e.Port}]
 			}
@@ -135,7 +158,7 @@ func claimShape(port uint32, e catalog.Endpoint, counts bool) EndpointClaim {
 		health = "HEALTHY"
 	}
 	return EndpointClaim{
-		ServicePort: port, Address: e.Address, Port: e.Port, Health: health, Record: e.Record.String(), Counts: counts, Held: e.Held,
+		ServicePort: port, Address: e.Address, Port: e.Port, Health: health, Record: e.Record.String(), Counts: counts,
 		Labels: e.Labels.Map(), Locality: localityText(e.Locality), Network: e.Network, Weight: e.Weight,
 	}
 }

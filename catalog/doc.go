@@ -11,6 +11,8 @@
 // consumer uses, and objects that are carried without being understood. What
 // registries know of a consumer adds up; of a carried object the first source's
 // record wins, by kind, namespace and name. Neither has a part in any service.
+// Nor has what is held of a source: a snapshot knows it for whoever asks
+// ([Snapshot.Holds]), and it is no change.
 //
 // The result is an immutable [Snapshot] and, beside it, the exact [Change]
 // from the snapshot before: which services, and which of their endpoints. A

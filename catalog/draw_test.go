@@ -25,6 +25,8 @@ var universe = func() []model.Ref {
 			model.KindConsumption: {"x/c", "y/c"},
 			"Novelty":             {"x/o", "y/o"},
 			"Other":               {"x/o"},
+
+			model.KindHold: {"x/h"},
 		} {
 			for _, name := range names {
 				refs = append(refs, model.Ref{Kind: kind, Key: model.Key{Source: source, Namespace: name[:1], Name: name[2:]}})
@@ -61,26 +63,43 @@ func drawRecord(t *rapid.T, ref model.Ref) model.Record {
 			zone := time.FixedZone("", 3600*below(t, 2))
 			r.Status = model.Status{Stale: "a bad port", Since: time.Unix(1e9, 0).In(zone)}
 		}
-		r.Status.Held = pick(t, "", "", "", "not listed")
 	case model.KindEndpoint:
 		r.Spec = drawEndpoint(t)
-		r.Status.Held = pick(t, "", "", "", "not listed")
 		if ref.Name == "s/t/1" { // which either may own, whatever its name
 			r.Owner.Name = pick(t, "s", "s/t")
 		}
 	case model.KindWorkload:
 		r.Spec = model.Workload{Meta: drawMeta(t), Endpoint: drawEndpoint(t)}
-		r.Status.Held = pick(t, "", "", "", "not listed")
 	case model.KindSource:
 		r.Spec = model.SourceMark{}
+	case model.KindHold:
+		r.Spec = drawHold(t)
 	case model.KindConsumption:
 		r.Spec = drawConsumption(t)
-		r.Status.Held = pick(t, "", "", "", "not listed")
 	default:
 		r.Spec = model.Opaque{Meta: drawMeta(t), Type: pick(t, "", "t"), Content: pick(t, "{}", "[]")}
 		r.Place = pick(t, "", "", "shop.yaml")
 	}
 	return r
+}
+
+// drawHold draws what is held, of which no two items say the same of a record.
+func drawHold(t *rapid.T) model.Hold {
+	h := model.Hold{Reason: pick(t, "not listed", "gone"), Everything: below(t, 4) == 3}
+	for _, item := range []model.HoldItem{
+		{Kind: model.KindService, Namespace: "x", Name: "s", Extent: model.WithOwned},
+		{Kind: model.KindService, Namespace: "x", Name: "s/t", Extent: model.OnlyOwned},
+		{Kind: model.KindService, Namespace: "y", Name: "s"},
+		{Kind: model.KindEndpoint, Namespace: "x", Name: "s/1"},
+		{Kind: model.KindWorkload, Namespace: "x", Name: "v", Extent: model.WithOwned},
+		{Kind: model.KindConsumption, Namespace: "x", Name: "c"},
+		{Kind: "Novelty", Namespace: "x", Name: "o", Extent: model.WithOwned},
+	} {
+		if rapid.Bool().Draw(t, "held") {
+			h.Items = model.ListOf(append(h.Items.Slice(), item)...)
+		}
+	}
+	return h
 }
 
 func drawConsumption(t *rapid.T) model.Consumption {

@@ -35,6 +35,7 @@ func dump(now *catalog.Snapshot, c catalog.Change, look []string) string {
 		p.service(key, c.Services[key])
 	}
 	p.united(c)
+	p.held(now)
 	for _, namespace := range look {
 		namespace = strings.Trim(namespace, `"`)
 		var seen []string
@@ -44,6 +45,31 @@ func dump(now *catalog.Snapshot, c catalog.Change, look []string) string {
 		p.line("%q sees %s", namespace, cmp.Or(strings.Join(seen, ", "), "nothing"))
 	}
 	return p.String()
+}
+
+// held tells what is held.
+func (p *page) held(now *catalog.Snapshot) {
+	holds := now.Holds(sources...)
+	tell := func(ref, owner model.Ref) {
+		if hold, held := holds.Of(ref, owner); held {
+			p.line("held %s since %s: %s", ref, hold.Since.Format(time.RFC3339), hold.Reason)
+		}
+	}
+	for s := range now.Services() {
+		for _, r := range s.Records {
+			tell(r.Record, model.Ref{})
+		}
+		for _, port := range s.Ports {
+			for e := range s.Endpoints(port.Number).Claims() {
+				tell(e.Record, e.Owner())
+			}
+		}
+	}
+	for c := range now.Consumptions() {
+		for _, r := range c.Records {
+			tell(r.Record, model.Ref{})
+		}
+	}
 }
 
 // united tells who uses what, and what is carried.
@@ -121,8 +147,8 @@ func (p *page) definition(d *catalog.Definition) {
 func (p *page) records(list []catalog.Contributor) {
 	for _, r := range list {
 		since := " since " + r.Since.Format(time.RFC3339) + ": "
-		p.line("    record %s%s%s%s%s", r.Record, also(", ", r.Place), also(", left out: ", r.LeftOut),
-			also(", stale"+since, r.Stale), also(", held"+since, r.Held))
+		p.line("    record %s%s%s%s", r.Record, also(", ", r.Place), also(", left out: ", r.LeftOut),
+			also(", stale"+since, r.Stale))
 	}
 }
 

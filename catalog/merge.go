@@ -41,7 +41,7 @@ func define(records []*serviceRecord) (*Definition, []*serviceRecord) {
 	ports := map[uint32]*serviceRecord{} // who defined each port
 	var taken []*serviceRecord
 	for _, r := range records {
-		c := Contributor{Record: r.ref, Place: r.place, Stale: r.status.Stale, Held: r.status.Held, Since: r.status.Since}
+		c := Contributor{Record: r.ref, Place: r.place, Stale: r.status.Stale, Since: r.status.Since}
 		if r.spec.Resolution != first.spec.Resolution {
 			c.LeftOut = fmt.Sprintf("its resolution is %s, that of %s is %s", r.spec.Resolution, first.ref, first.spec.Resolution)
 			d.Conflicts = append(d.Conflicts, Conflict{"resolution", first.ref, r.ref, c.LeftOut})

@@ -18,6 +18,8 @@ type world struct {
 
 	Consumptions map[catalog.ServiceKey]consumption
 	Opaques      map[catalog.OpaqueKey]opaque
+
+	Held map[model.Ref]string // why, of the records that speak of anything
 }
 
 // consumption is what one consumer uses.
@@ -66,7 +68,7 @@ type place struct {
 type claim struct {
 	Record   model.Ref
 	Endpoint model.Endpoint
-	Held     bool
+	Owner    model.Ref
 }
 
 var (
@@ -105,7 +107,39 @@ func observe(s *catalog.Snapshot) (world, error) {
 		}
 	}
 	err := w.observeUnited(s)
+	w.observeHeld(s.Holds(sources...))
 	return w, err
+}
+
+// observeHeld looks up what each record is held for that speaks of anything.
+func (w *world) observeHeld(holds model.Holds) {
+	w.Held = map[model.Ref]string{}
+	note := func(ref, owner model.Ref) {
+		if hold, held := holds.Of(ref, owner); held {
+			w.Held[ref] = hold.Reason
+		}
+	}
+	contribute := func(records []catalog.Contributor) {
+		for _, c := range records {
+			note(c.Record, model.Ref{})
+		}
+	}
+	for _, o := range w.Services {
+		contribute(o.Definition.Records)
+		for _, p := range o.Ports {
+			for _, at := range p.Places {
+				for _, c := range at.Claims {
+					note(c.Record, c.Owner)
+				}
+			}
+		}
+	}
+	for _, c := range w.Consumptions {
+		contribute(c.Records)
+	}
+	for _, o := range w.Opaques {
+		contribute(o.Records)
+	}
 }
 
 // observeUnited reads who uses what, and what is carried.
@@ -194,7 +228,7 @@ func observePort(e *catalog.Endpoints) portView {
 			v.Places = append(v.Places, place{Address: endpoint.Address, Port: endpoint.Port})
 			last++
 		}
-		v.Places[last].Claims = append(v.Places[last].Claims, claim{endpoint.Record, endpoint.Endpoint, endpoint.Held})
+		v.Places[last].Claims = append(v.Places[last].Claims, claim{endpoint.Record, endpoint.Endpoint, endpoint.Owner()})
 	}
 	at := 0
 	for endpoint := range e.All() {

@@ -66,7 +66,56 @@ func reference(s state) world {
 		}
 	}
 	w.Consumptions, w.Opaques = s.consumptions(), s.carried()
+	w.Held = s.held(w)
 	return w
+}
+
+// held says why records that speak of anything are held. That of a single record
+// goes before that of an object, which goes before that of everything.
+func (s state) held(w world) map[model.Ref]string {
+	held, speaks := map[model.Ref]string{}, map[model.Ref]bool{}
+	for _, o := range w.Services {
+		for _, c := range o.Definition.Records {
+			speaks[c.Record] = true
+		}
+		for _, p := range o.Ports {
+			for _, at := range p.Places {
+				for _, c := range at.Claims {
+					speaks[c.Record] = true
+				}
+			}
+		}
+	}
+	for ref, r := range s {
+		carried := !ref.Kind.Understood() || ref.Kind == model.KindConsumption
+		if why := s.heldFor(r); why != "" && (carried || speaks[ref]) {
+			held[ref] = why
+		}
+	}
+	return held
+}
+
+func (s state) heldFor(r model.Record) string {
+	var alone, object, everything string
+	for _, ref := range s.refs() {
+		hold, _ := s[ref].Spec.(model.Hold)
+		if ref.Source != r.Source {
+			continue
+		}
+		if hold.Everything {
+			everything = hold.Reason
+		}
+		for i := range hold.Items.All() {
+			is := func(o model.Ref) bool { return i.Kind == o.Kind && i.Namespace == o.Namespace && i.Name == o.Name }
+			switch {
+			case i.Extent == model.ThisRecord && is(r.Ref):
+				alone = hold.Reason
+			case i.Extent == model.WithOwned && (is(r.Ref) && r.Owner == model.Ref{} || is(r.Owner)), i.Extent == model.OnlyOwned && is(r.Owner):
+				object = hold.Reason
+			}
+		}
+	}
+	return cmp.Or(alone, object, everything)
 }
 
 // inMergeOrder returns every record there is.
@@ -74,7 +123,7 @@ func (s state) inMergeOrder() []model.Ref { return slices.SortedFunc(maps.Keys(s
 
 func (s state) contributor(ref model.Ref) catalog.Contributor {
 	r := s[ref]
-	return catalog.Contributor{Record: ref, Place: r.Place, Stale: r.Status.Stale, Held: r.Status.Held, Since: r.Status.Since.UTC()}
+	return catalog.Contributor{Record: ref, Place: r.Place, Stale: r.Status.Stale, Since: r.Status.Since.UTC()}
 }
 
 // consumptions adds up what all records say of a consumer.
@@ -144,7 +193,7 @@ func (s state) merge(key catalog.ServiceKey) observed {
 		o.Definition.Rank = len(order)
 	}
 	for _, r := range records {
-		c := catalog.Contributor{Record: r, Place: s[r].Place, Stale: s[r].Status.Stale, Held: s[r].Status.Held, Since: s[r].Status.Since.UTC()}
+		c := catalog.Contributor{Record: r, Place: s[r].Place, Stale: s[r].Status.Stale, Since: s[r].Status.Since.UTC()}
 		if !slices.Contains(taken, r) {
 			c.LeftOut = reason
 		}
@@ -282,12 +331,12 @@ func (s state) brought(key catalog.ServiceKey, by model.Ref) []claim {
 		switch e := r.Spec.(type) {
 		case model.Endpoint:
 			if r.Owner == by {
-				list = append(list, claim{ref, e, r.Status.Held != ""})
+				list = append(list, claim{ref, e, r.Owner})
 				own++
 			}
 		case model.Workload:
 			if ref.Namespace == by.Namespace && !spec.WorkloadSelector.IsZero() && e.Endpoint.Labels.Includes(spec.WorkloadSelector) {
-				list = append(list, claim{ref, e.Endpoint, r.Status.Held != ""})
+				list = append(list, claim{ref, e.Endpoint, r.Owner})
 			}
 		}
 	}

@@ -3,6 +3,7 @@ package catalog
 import (
 	"cmp"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/isthmus-mesh/isthmus/model"
@@ -140,15 +141,14 @@ type Contributor struct {
 	Place  string
 	// LeftOut says why the record has no part in the service; empty if it has.
 	LeftOut string
-	// Stale says why the record is not its source's newest word, and Held why it
-	// is there although its source no longer lists it; Since when.
-	Stale, Held string
-	Since       time.Time
+	// Stale says why the record is not its source's newest word; Since when.
+	Stale string
+	Since time.Time
 }
 
 func (c Contributor) equal(o Contributor) bool {
 	return c.Record == o.Record && c.Place == o.Place && c.LeftOut == o.LeftOut &&
-		c.Stale == o.Stale && c.Held == o.Held && c.Since.Equal(o.Since)
+		c.Stale == o.Stale && c.Since.Equal(o.Since)
 }
 
 // Conflict is a contradiction between two records, and who won.
@@ -177,11 +177,28 @@ type Endpoint struct {
 type Instance struct {
 	Record model.Ref
 	model.Endpoint
-	// Held says that the record's source no longer lists it.
-	Held bool
+	owner uint32 // so much of the record's name is that of the service it came with
+}
+
+func instanceOf(r *model.Record, spec model.Endpoint) *Instance {
+	i := &Instance{Record: r.Ref, Endpoint: spec}
+	if owner := r.Owner; owner.Kind == model.KindService && strings.HasPrefix(r.Name, owner.Name+"/") {
+		i.owner = uint32(len(owner.Name))
+	}
+	return i
+}
+
+// Owner returns the service record that the instance came with; zero if it stands alone.
+func (i *Instance) Owner() model.Ref {
+	if i.owner == 0 {
+		return model.Ref{}
+	}
+	owner := model.Ref{Kind: model.KindService, Key: i.Record.Key}
+	owner.Name = i.Record.Name[:i.owner]
+	return owner
 }
 
 // same reports whether both are the same word of the same record.
 func (i *Instance) same(o *Instance) bool {
-	return i == o || i != nil && o != nil && i.Record == o.Record && i.Held == o.Held && i.Equal(o.Endpoint)
+	return i == o || i != nil && o != nil && i.Record == o.Record && i.owner == o.owner && i.Equal(o.Endpoint)
 }

@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"iter"
+	"slices"
 
 	"github.com/isthmus-mesh/isthmus/immutable"
 	"github.com/isthmus-mesh/isthmus/model"
@@ -16,6 +17,7 @@ type Snapshot struct {
 	services immutable.Map[ServiceKey, *Service]
 	scopes   immutable.Map[scopeKey, *Scope]
 	primed   map[string]model.SourceMark // by source; never written once shared
+	holds    map[model.Ref]*model.Record // likewise, what is held of sources
 	totals   Totals
 
 	consumptions immutable.Map[ServiceKey, *Consumption]
@@ -49,6 +51,17 @@ func (s *Snapshot) Primed(source string) bool {
 func (s *Snapshot) Mark(source string) (model.SourceMark, bool) {
 	mark, ok := s.primed[source]
 	return mark, ok
+}
+
+// Holds returns what is held of some sources. A hold changes no service, so it is
+// no part of one and joined to it by whoever shows it.
+func (s *Snapshot) Holds(sources ...string) (holds model.Holds) {
+	for ref, rec := range s.holds {
+		if slices.Contains(sources, ref.Source) {
+			holds.Add(*rec)
+		}
+	}
+	return holds
 }
 
 // Totals counts services and endpoints.

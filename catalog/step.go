@@ -26,6 +26,7 @@ type step struct {
 	*Builder
 	touched map[ServiceKey]*touched
 	primed  map[string]model.SourceMark // non-nil if a mark was put
+	holds   map[model.Ref]*model.Record // non-nil if one was put
 
 	scopeEdit *immutable.Editor[scopeKey, *Scope] // non-nil if a scope changed
 	rescoped  map[string]struct{}                 // namespaces whose scopes changed
@@ -42,6 +43,8 @@ func (s *step) put(ref, owner model.Ref, r *model.Record) {
 		s.putWorkload(ref, r)
 	case model.KindSource:
 		s.putMark(ref, r)
+	case model.KindHold:
+		s.putHold(ref, r)
 	case model.KindScope:
 		s.putScope(ref, r)
 	case model.KindConsumption:
@@ -97,7 +100,7 @@ func (s *step) putEndpoint(ref, owner model.Ref, r *model.Record) {
 	}
 	var instance *Instance
 	if spec, ok := specOf[model.Endpoint](r); ok {
-		instance = &Instance{ref, spec, r.Status.Held != ""}
+		instance = instanceOf(r, spec)
 		add(s.owned, owner, ref.Name, instance)
 	} else {
 		drop(s.owned, owner, ref.Name)
@@ -137,7 +140,7 @@ func (s *step) disown(ref model.Ref) {
 func (s *step) putWorkload(ref model.Ref, r *model.Record) {
 	var instance *Instance
 	if spec, ok := specOf[model.Workload](r); ok {
-		instance = &Instance{ref, spec.Endpoint, r.Status.Held != ""}
+		instance = instanceOf(r, spec.Endpoint)
 	}
 	old := s.selection.put(ref, instance)
 	if old != nil {
@@ -158,6 +161,20 @@ func (s *step) putMark(ref model.Ref, r *model.Record) {
 	} else {
 		mark, _ := r.Spec.(model.SourceMark)
 		s.primed[ref.Source] = mark
+	}
+}
+
+// putHold takes what is held of a source. It changes nothing of what is merged, so
+// nobody but who asks is to know.
+func (s *step) putHold(ref model.Ref, r *model.Record) {
+	if s.holds == nil {
+		s.holds = map[model.Ref]*model.Record{}
+		maps.Copy(s.holds, s.snapshot.holds)
+	}
+	if r == nil {
+		delete(s.holds, ref)
+	} else {
+		s.holds[ref] = r
 	}
 }
 
@@ -194,6 +211,9 @@ func (s *step) finish(revision uint64) Change {
 	if s.primed != nil {
 		change.Primed, change.Judged = compareMarks(next.primed, s.primed)
 		next.primed = s.primed
+	}
+	if s.holds != nil {
+		next.holds = s.holds
 	}
 	if s.scopeEdit != nil {
 		next.scopes = s.scopeEdit.Map()

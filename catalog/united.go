@@ -32,7 +32,7 @@ func (m *member) compare(o *member) int {
 }
 
 func (m *member) contributor() Contributor {
-	return Contributor{Record: m.ref, Place: m.place, Stale: m.status.Stale, Held: m.status.Held, Since: m.status.Since}
+	return Contributor{Record: m.ref, Place: m.place, Stale: m.status.Stale, Since: m.status.Since}
 }
 
 // united is what the builder knows of records of one kind of merge.

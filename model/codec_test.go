@@ -156,7 +156,7 @@ func show(r model.Record) string {
 	}
 	return fmt.Sprintf("%+v", plain{
 		fmt.Sprintf("%q", r.Ref), fmt.Sprintf("%q", r.Owner), r.UID, r.Revision, r.Generation,
-		r.Origin, r.Place, r.Lease, r.Status.Stale, r.Status.Held, fmt.Sprintf("%+v", r.Spec), r.Status.Since,
+		r.Origin, r.Place, r.Lease, r.Status.Stale, r.Status.LegacyHeld, fmt.Sprintf("%+v", r.Spec), r.Status.Since,
 	})
 }
 
@@ -164,7 +164,7 @@ func show(r model.Record) string {
 func drawRecord(t *rapid.T) model.Record {
 	text := rapid.String()
 	ref := rapid.Custom(func(t *rapid.T) model.Ref {
-		kinds := []model.Kind{"Service", "Endpoint", "Workload", "Source", "Scope", "Consumption", "Novelty", ""}
+		kinds := []model.Kind{"Service", "Endpoint", "Workload", "Source", "Scope", "Consumption", "Hold", "Novelty", ""}
 		return model.Ref{Kind: rapid.SampledFrom(kinds).Draw(t, "kind"), Key: model.Key{
 			Source: text.Draw(t, "source"), Namespace: text.Draw(t, "namespace"), Name: text.Draw(t, "name"),
 		}}
@@ -173,10 +173,24 @@ func drawRecord(t *rapid.T) model.Record {
 		Ref: ref.Draw(t, "ref"), UID: model.UID(rapid.SliceOfN(rapid.Byte(), 16, 16).Draw(t, "uid")),
 		Revision: rapid.Uint64().Draw(t, "revision"), Generation: rapid.Uint64().Draw(t, "generation"),
 		Owner: rapid.OneOf(rapid.Just(model.Ref{}), ref).Draw(t, "owner"), Origin: text.Draw(t, "origin"), Place: text.Draw(t, "place"), Lease: text.Draw(t, "lease"),
-		Status: model.Status{Stale: text.Draw(t, "stale"), Held: text.Draw(t, "held"), Since: drawTime(t)},
+		Status: model.Status{Stale: text.Draw(t, "stale"), LegacyHeld: text.Draw(t, "held"), Since: drawTime(t)},
 	}
 	r.Spec = drawSpec(t, r.Kind)
 	return r
+}
+
+func drawHold(t *rapid.T) model.Hold {
+	item := rapid.Custom(func(t *rapid.T) model.HoldItem {
+		return model.HoldItem{
+			Kind: model.Kind(rapid.String().Draw(t, "kind")), Namespace: rapid.String().Draw(t, "namespace"), Name: rapid.String().Draw(t, "name"),
+			Extent: rapid.SampledFrom([]model.Extent{model.ThisRecord, model.WithOwned, model.OnlyOwned}).Draw(t, "extent"),
+		}
+	})
+	return model.Hold{
+		Cause:  model.Ref{Kind: "Service", Key: model.Key{Source: rapid.String().Draw(t, "source"), Name: rapid.String().Draw(t, "cause")}},
+		Reason: rapid.String().Draw(t, "reason"), Since: drawTime(t), Lost: rapid.Uint32().Draw(t, "lost"), Parts: rapid.Uint32().Draw(t, "parts"),
+		Everything: rapid.Bool().Draw(t, "everything"), Items: model.ListOf(rapid.SliceOf(item).Draw(t, "items")...),
+	}
 }
 
 func drawSpec(t *rapid.T, kind model.Kind) model.Spec {
@@ -189,6 +203,8 @@ func drawSpec(t *rapid.T, kind model.Kind) model.Spec {
 		return model.Workload{Meta: drawMeta(t), Endpoint: drawEndpoint(t)}
 	case model.KindSource:
 		return model.SourceMark{}
+	case model.KindHold:
+		return drawHold(t)
 	case model.KindConsumption:
 		name := rapid.Custom(func(t *rapid.T) model.ServiceName {
 			return model.ServiceName{Namespace: rapid.String().Draw(t, "namespace"), Host: rapid.String().Draw(t, "host")}

@@ -21,6 +21,7 @@ var specs = map[model.Kind]model.Spec{
 	model.KindSource:      model.SourceMark{},
 	model.KindScope:       model.Scope{},
 	model.KindConsumption: model.Consumption{},
+	model.KindHold:        model.Hold{},
 	novelty:               model.Opaque{},
 }
 
@@ -39,7 +40,11 @@ var samples = map[reflect.Type][3]any{
 	reflect.TypeFor[model.Map[uint32]]():  {model.Map[uint32]{}, ports("http", 1), ports("web", 1)},
 	reflect.TypeFor[bool]():               {false, true, false},
 	reflect.TypeFor[model.Judgements]():   {model.Judgements{}, judged(1), judged(2)},
-	reflect.TypeFor[model.ServiceName]():  {model.ServiceName{}, model.ServiceName{Namespace: "a", Host: "b"}, model.ServiceName{Namespace: "b", Host: "b"}},
+	reflect.TypeFor[model.Extent]():       {model.ThisRecord, model.WithOwned, model.OnlyOwned},
+	reflect.TypeFor[model.List[model.HoldItem]](): {
+		model.List[model.HoldItem]{}, model.ListOf(model.HoldItem{Name: "a"}), model.ListOf(model.HoldItem{Name: "a", Extent: model.OnlyOwned}),
+	},
+	reflect.TypeFor[model.ServiceName](): {model.ServiceName{}, model.ServiceName{Namespace: "a", Host: "b"}, model.ServiceName{Namespace: "b", Host: "b"}},
 	reflect.TypeFor[model.List[model.ServiceName]](): {
 		model.List[model.ServiceName]{}, model.ListOf(model.ServiceName{Host: "a"}), model.ListOf(model.ServiceName{Host: "b"}),
 	},

@@ -12,6 +12,8 @@ type kindRow struct {
 	// with; empty if they always stand alone.
 	owner Kind
 	spec  specType
+	// reserved says that such records are Isthmus's own about a source.
+	reserved bool
 }
 
 // specType is what is done with specifications of one type.
@@ -28,7 +30,8 @@ var kinds = [...]kindRow{
 	{kind: KindWorkload, spec: typeOf[Workload]()},
 	{kind: KindScope, spec: typeOf[Scope]()},
 	{kind: KindConsumption, spec: typeOf[Consumption]()},
-	{kind: KindSource, spec: typeOf[SourceMark]()},
+	{kind: KindSource, spec: typeOf[SourceMark](), reserved: true},
+	{kind: KindHold, spec: typeOf[Hold](), reserved: true},
 }
 
 func typeOf[S Spec]() specType {
@@ -88,6 +91,13 @@ func (k Kind) Fits(spec Spec) bool {
 func (k Kind) MayComeWith(owner Kind) bool {
 	row, understood := rowOf(k)
 	return !understood || row.owner == owner
+}
+
+// Reserved reports whether records of the kind are what Isthmus itself says about
+// a source, and none of what its registry lists.
+func (k Kind) Reserved() bool {
+	row, _ := rowOf(k)
+	return row.reserved
 }
 
 // IsSpec reports whether spec is one of the specifications of this package, held

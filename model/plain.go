@@ -77,7 +77,7 @@ func (w *plainWriter) status(s *Status) {
 	w.literal(`,"status":`)
 	w.object(func() {
 		w.optional(`,"stale":`, s.Stale)
-		w.optional(`,"held":`, s.Held)
+		w.optional(`,"held":`, s.LegacyHeld)
 		if s.Since.IsZero() {
 			return
 		}

@@ -109,7 +109,7 @@ func plainRecord() model.Record {
 
 func heldRecord() model.Record {
 	r := plainRecord()
-	r.Status = model.Status{Held: "the listing lacks 60 % of the endpoints", Since: time.Date(2026, 1, 2, 3, 4, 5, 600, time.UTC)}
+	r.Status = model.Status{LegacyHeld: "the listing lacks 60 % of the endpoints", Since: time.Date(2026, 1, 2, 3, 4, 5, 600, time.UTC)}
 	return r
 }
 
@@ -128,7 +128,7 @@ func drawPlainRecord(t *rapid.T) model.Record {
 		Ref: ref.Draw(t, "ref"), UID: model.UID(rapid.SliceOfN(rapid.Byte(), 16, 16).Draw(t, "uid")),
 		Revision: rapid.Uint64().Draw(t, "revision"), Generation: rapid.Uint64().Draw(t, "generation"),
 		Owner: rapid.OneOf(rapid.Just(model.Ref{}), ref).Draw(t, "owner"), Origin: text.Draw(t, "origin"), Place: text.Draw(t, "place"), Lease: text.Draw(t, "lease"),
-		Status: model.Status{Stale: text.Draw(t, "stale"), Held: text.Draw(t, "held"), Since: drawTime(t)},
+		Status: model.Status{Stale: text.Draw(t, "stale"), LegacyHeld: text.Draw(t, "held"), Since: drawTime(t)},
 	}
 	r.Kind = model.KindEndpoint
 	r.Spec = model.Endpoint{

@@ -147,7 +147,7 @@ func (r *plainReader) memberText(comma *string, name string) string {
 func (r *plainReader) status(s *Status) {
 	comma := ""
 	s.Stale = r.memberText(&comma, `"stale":`)
-	s.Held = r.memberText(&comma, `"held":`)
+	s.LegacyHeld = r.memberText(&comma, `"held":`)
 	if r.member(&comma, `"since":`) {
 		r.plain = s.Since.UnmarshalText(r.string()) == nil && r.plain
 	}

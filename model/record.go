@@ -22,6 +22,9 @@ const (
 	// record like any other so that "this source is primed" reaches every
 	// reader at the very revision that carries the listing.
 	KindSource Kind = "Source"
+	// KindHold says what is held of a source for one cause. It is a record of its
+	// own, so that what is held for one does not rewrite what is held for another.
+	KindHold Kind = "Hold"
 )
 
 // Key names a record within its kind. Namespace is empty for records that
@@ -81,25 +84,26 @@ func (u *UID) UnmarshalText(text []byte) error {
 }
 
 // Status is what Isthmus itself has to say about a record. The zero Status
-// means that the record is exactly what its source last said.
+// means that the record is exactly what its source last said of it; whether the
+// source still lists it is said by [Hold] records.
 type Status struct {
 	// Stale gives the reason why the source's newest version of this object was
 	// not taken, so that this record is its last good one; empty if it is the newest.
 	Stale string `json:"stale,omitempty"`
-	// Held gives the reason why the record is still here although its source no
-	// longer lists it: it is part of a suspicious drop, which waits. Empty if it
-	// is listed. A record is never both stale and held.
-	Held string `json:"held,omitempty"`
+	// LegacyHeld is what a store says that was written before there were [Hold]
+	// records: why this one is held. A supervisor turns it into one of those before
+	// it runs its source, and nothing else may read it or set it.
+	LegacyHeld string `json:"held,omitempty"`
 	// Since is when the reason arose; zero when there is none.
 	Since time.Time `json:"since,omitzero"`
 }
 
 func (s Status) equal(o Status) bool {
-	return s.Stale == o.Stale && s.Held == o.Held && s.Since.Equal(o.Since)
+	return s.Stale == o.Stale && s.LegacyHeld == o.LegacyHeld && s.Since.Equal(o.Since)
 }
 
 // Spec is what a record says: one of [Service], [Endpoint], [Workload],
-// [Scope], [Consumption], [SourceMark] or [Opaque], held by value so that nobody can change it.
+// [Scope], [Consumption], [SourceMark], [Hold] or [Opaque], held by value so that nobody can change it.
 type Spec interface {
 	// EqualSpec reports whether o is of the same type and says the same.
 	EqualSpec(o Spec) bool

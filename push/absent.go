@@ -8,7 +8,7 @@ func (d *draft) gone(name string, p pending) {
 	case h == nil && !p.force,
 		d.nackedAs(name, member{}) && !p.force:
 		delete(d.pending, name)
-	case !d.world.Complete() && (h == nil || h.resumed) && !d.full:
+	case !d.world.Complete() && (h == nil || h.known == said) && !d.full:
 		// It may belong to a source that has not been listed yet.
 		delete(d.pending, name)
 		if d.unproven == nil {
@@ -59,7 +59,7 @@ func (d *draft) void(name string, p pending) {
 		return
 	}
 	h := d.holding(name)
-	same := h != nil && !h.unknown && h.member == res.member
+	same := h != nil && h.is(res.member)
 	switch {
 	case (same || d.nackedAs(name, res.member)) && !p.force:
 		delete(d.pending, name)

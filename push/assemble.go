@@ -2,6 +2,7 @@ package push
 
 import (
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -17,7 +18,8 @@ type draft struct {
 	size int
 	left bool // something has to wait for the next response, or the next turn
 	// covers is the step up to which everything is sent, but for what is left:
-	// the current one, or that before the first removal that has to wait.
+	// the current one, or that before the first change that a debounce keeps back
+	// or the first removal that has to wait.
 	covers uint64
 }
 
@@ -34,12 +36,12 @@ func (s *Subscriber) assemble(t *turn, typ Type) {
 	case w == nil:
 		return // its producer is not primed
 	case i.rests():
-		i.cover(t.step)
+		i.cover(t.marked[typ][i.mode])
 		return
 	case i.blocks(), i.guarded(info, w):
 		return
 	}
-	d := &draft{interest: i, turn: t, info: info, world: w, view: i.view.View, out: &Response{Type: typ, Mode: i.mode}, covers: t.step}
+	d := &draft{interest: i, turn: t, info: info, world: w, view: i.view.View, out: &Response{Type: typ, Mode: i.mode}, covers: t.marked[typ][i.mode]}
 	d.compose()
 	if d.left && (d.full || d.empty()) {
 		s.engine.queue.add(s, false) // there is more to look at, and no answer will come that would bring the next turn
@@ -131,8 +133,7 @@ func (d *draft) consider(name string) {
 		d.gone(name, p) // only a resumed name can be pending and not subscribed
 		return
 	}
-	e := d.subscriber.engine
-	subject, ok, bad := e.find(d.world, d.view, d.info.row, name)
+	f, ok, bad := d.resolve(name)
 	if bad {
 		d.bad(name, p)
 		return
@@ -141,26 +142,24 @@ func (d *draft) consider(name string) {
 		d.gone(name, p)
 		return
 	}
-	if d.heldBack(subject) {
+	if d.heldBack(name, p, f.subject) {
 		return
 	}
-	res := e.encoded(subject, name)
-	if res == nil {
-		d.bad(name, p)
-		return
-	}
-	delete(d.unproven, name)
+	res := f.res
 	h := d.holding(name)
 	switch {
-	case h != nil && !h.unknown && h.member == res.member && !p.force:
-		h.resumed = false
+	case h != nil && h.is(res.member) && !p.force:
+		if h.known == said {
+			d.share(h, res)
+			h.known = agreed
+		}
 		delete(d.pending, name)
 	case d.nackedAs(name, res.member) && !p.force:
 		delete(d.pending, name)
 	case d.tooLarge(res.size(d.mode)):
 		d.left = true // the rest goes when this response is answered
 	default:
-		d.include(res, p, subject)
+		d.include(res, p, f.subject)
 	}
 }
 
@@ -194,6 +193,7 @@ func (d *draft) include(res *Resource, p pending, subject Subject) {
 		d.out.Resources = append(d.out.Resources, res)
 		d.size += res.size(d.mode)
 	}
+	delete(d.unproven, res.Name) // and not before, for it may be gone again by its turn
 	d.brings(res.Name, res.member, p)
 	d.hold(res, d.open.serial)
 	d.accompany(subject, p)
@@ -245,14 +245,10 @@ func (d *draft) send() bool {
 
 // wholeSet makes the response of a full type everything the subscriber holds.
 func (d *draft) wholeSet() {
-	names := make([]string, 0, d.held)
-	for name := range d.allHeld {
-		names = append(names, name)
+	d.out.Resources = make([]*Resource, 0, d.held.n)
+	for h := range d.held.all {
+		d.out.Resources = append(d.out.Resources, h.whole)
+		d.size += h.whole.size(d.mode)
 	}
-	slices.Sort(names)
-	d.out.Resources = make([]*Resource, len(names))
-	for n, name := range names {
-		d.out.Resources[n] = d.set[name]
-		d.size += d.set[name].size(d.mode)
-	}
+	slices.SortFunc(d.out.Resources, func(a, b *Resource) int { return strings.Compare(a.Name, b.Name) })
 }

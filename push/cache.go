@@ -1,6 +1,7 @@
 package push
 
 import (
+	"hash/maphash"
 	"sync"
 	"sync/atomic"
 )
@@ -10,6 +11,7 @@ import (
 type cache struct {
 	frame  func(Encoded) [modes][]byte
 	panics *panics
+	seed   maphash.Seed // of the hashes in labels
 
 	mu    sync.RWMutex
 	slots map[any]*cached
@@ -26,7 +28,7 @@ type cached struct {
 }
 
 func newCache(frame func(Encoded) [modes][]byte, panics *panics) *cache {
-	return &cache{frame: frame, panics: panics, slots: map[any]*cached{}}
+	return &cache{frame: frame, panics: panics, seed: maphash.MakeSeed(), slots: map[any]*cached{}}
 }
 
 // get returns the encoded form of a subject, which has a name. Should encoding
@@ -43,9 +45,16 @@ func (c *cache) get(subject Subject, name string) *Resource {
 		entry.used.Store(true)
 	}
 	entry.once.Do(func() {
-		c.panics.attempt(PanicResource, name, func() { entry.res.Store(newResource(subject.Encode(), c.frame)) })
+		c.panics.attempt(PanicResource, name, func() { entry.res.Store(c.resource(subject.Encode())) })
 	})
 	return entry.res.Load()
+}
+
+func (c *cache) resource(e Encoded) *Resource {
+	r := &Resource{Encoded: e, Heads: c.frame(e)}
+	r.label = label{name: e.Name, member: memberOf(e.Name, e.Version), hash: c.hash(e.Name), whole: r}
+	r.shared = &label{name: r.name, member: r.member, hash: r.hash}
+	return r
 }
 
 func (c *cache) replace(slot any, subject Subject) *cached {

@@ -54,9 +54,9 @@ func (e *Engine) dispatch(p *Producer, u Update) {
 	for _, c := range u.Changed {
 		info := types[p.Type(c.Row)]
 		for m := range modes {
-			what := change{c.Audience, c.Urgent, c.Revoked}
+			what := change{audience: c.Audience, urgent: c.Urgent, revoked: c.Revoked}
 			if l := info.lanes[m]; l != nil {
-				l.hold(old, c.Name, what, u.Committed, at)
+				l.hold(old, e.steps, c.Name, what, u.Committed, at)
 			} else {
 				e.mark(info, m, old, now, c.Name, what, u.Committed)
 			}
@@ -81,12 +81,13 @@ func (e *Engine) begin() {
 	}
 }
 
-// mark notes a change of a resource for everyone whom it concerns.
+// mark notes a change of a resource for everyone whom it concerns. One that
+// changed there and back while it waited concerns whoever was sent it between.
 func (e *Engine) mark(info *typeInfo, m Mode, old, now World, name string, c change, since time.Time) {
 	affected := func(v View) bool {
 		was, had, bad := e.find(old, v, info.row, name)
 		is, has, worse := e.find(now, v, info.row, name)
-		return bad || worse || had != has || was != is // to mark one too many costs a comparison
+		return bad || worse || c.again || had != has || was != is // to mark one too many costs a comparison
 	}
 	e.asked++
 	p := pending{urgent: c.urgent, revoked: c.revoked, since: since}
@@ -109,20 +110,25 @@ func (e *Engine) dispatchDue() time.Duration {
 		case at.After(now):
 			next = min(next, at.Sub(now))
 		default:
-			e.release(info, m, l.take())
+			e.release(info, m, l)
 		}
 	})
 	return next
 }
 
-// release marks what a lane held back.
-func (e *Engine) release(info *typeInfo, m Mode, l lane) {
+// release marks what a lane held back, for which removals may have waited.
+func (e *Engine) release(info *typeInfo, m Mode, from *lane) {
 	e.step.Lock()
 	defer e.step.Unlock()
 	e.steps++
-	now := *info.producer.world.Load()
+	l, now := from.take(), *info.producer.world.Load()
 	for name, c := range l.changed {
 		e.mark(info, m, l.before, now, name, c, l.since)
+	}
+	for s := range e.all() {
+		if s.delayed.Swap(false) {
+			e.queue.add(s, false)
+		}
 	}
 }
 

@@ -120,6 +120,9 @@ func (e *Engine) work() {
 			return
 		}
 		e.serve(s, t)
+		if e.queue.rests() {
+			t.rest()
+		}
 	}
 }
 

@@ -16,13 +16,6 @@ type flight struct {
 	waits   time.Time // since when an answer is awaited, to it or to one before it
 	sentAt  time.Time // zero until the transport has taken it
 	overdue bool
-	timer   *time.Timer
-}
-
-func (f *flight) stop() {
-	if f != nil && f.timer != nil {
-		f.timer.Stop()
-	}
 }
 
 // newest is the flight that the next response of the type waits for; nil if
@@ -59,7 +52,6 @@ const maxFlights = 8
 // answered. Of one that is too long ago only its resources are remembered, not
 // its removals: of those there is no end.
 func (i *interest) launch(f *flight) {
-	i.newest().stop()
 	i.flights = append(i.flights, f)
 	if len(i.flights) <= maxFlights {
 		return
@@ -79,7 +71,6 @@ func (i *interest) land(serial uint64) *flight {
 		return nil
 	}
 	f := i.flights[at]
-	f.stop()
 	i.flights = slices.Delete(i.flights, 0, at+1)
 	i.landed = serial
 	i.settled = max(i.settled, f.step)
@@ -94,6 +85,7 @@ func (i *interest) land(serial uint64) *flight {
 // cover notes that everything up to a step was sent: with the newest response,
 // or before it.
 func (i *interest) cover(step uint64) {
+	i.covered = max(i.covered, step)
 	if f := i.newest(); f != nil && !f.overdue {
 		f.step = max(f.step, step)
 		return

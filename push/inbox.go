@@ -23,11 +23,12 @@ type rowName struct {
 type change struct {
 	audience        []string
 	urgent, revoked bool
+	again           bool // it changed more than once while a debounce kept it back
 }
 
 // and joins two changes of one resource.
 func (c change) and(o change) change {
-	return change{union(c.audience, o.audience), c.urgent || o.urgent, c.revoked || o.revoked}
+	return change{union(c.audience, o.audience), c.urgent || o.urgent, c.revoked || o.revoked, c.again || o.again}
 }
 
 func newInbox() inbox { return inbox{changed: map[rowName]change{}} }
@@ -44,7 +45,7 @@ func (b *inbox) put(u Update) {
 	b.pending.Reviewed = both(b.pending.Reviewed, u.Reviewed)
 	b.pending.Committed = oldest(b.pending.Committed, u.Committed)
 	for _, c := range u.Changed {
-		key, now := rowName{c.Row, c.Name}, change{c.Audience, c.Urgent, c.Revoked}
+		key, now := rowName{c.Row, c.Name}, change{audience: c.Audience, urgent: c.Urgent, revoked: c.Revoked}
 		if before, ok := b.changed[key]; ok {
 			now = before.and(now)
 		}

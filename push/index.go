@@ -18,7 +18,8 @@ type index struct {
 	// names with one hash share an entry: a mark too many is found out by
 	// comparing. The seed is secret, so nobody can bring that about.
 	one     map[uint64]*interest
-	several map[uint64]interests
+	several map[uint64]*numbers
+	roll    roll      // of everyone who asked for a type
 	members audiences // everyone who asked for a type
 	wild    audiences // those who asked for all of it
 	views   map[View]*sharedView
@@ -41,14 +42,14 @@ type sharedView struct {
 func newIndex() *index {
 	return &index{
 		seed: maphash.MakeSeed(),
-		one:  map[uint64]*interest{}, several: map[uint64]interests{},
+		one:  map[uint64]*interest{}, several: map[uint64]*numbers{},
 		members: audiences{}, wild: audiences{}, views: map[View]*sharedView{},
 	}
 }
 
 // hash is of a type and name. The multiplier spreads small numbers over 64 bits.
 func (x *index) hash(t Type, name string) uint64 {
-	return maphash.String(x.seed, name) ^ uint64(t+1)*0x9e3779b97f4a7c15 //nolint:gosec // wraps on purpose
+	return maphash.String(x.seed, name) ^ uint64(t+1)*spread //nolint:gosec // wraps on purpose
 }
 
 func (x *index) add(i *interest, names iter.Seq[string]) {
@@ -57,14 +58,17 @@ func (x *index) add(i *interest, names iter.Seq[string]) {
 	for name := range names {
 		h := x.hash(i.t, name)
 		if many := x.several[h]; many != nil {
-			many[i] = struct{}{}
+			many.add(i.number)
 			continue
 		}
 		switch first := x.one[h]; first {
 		case nil, i:
 			x.one[h] = i
 		default:
-			x.several[h] = interests{first: {}, i: {}}
+			many := &numbers{}
+			many.add(first.number)
+			many.add(i.number)
+			x.several[h] = many
 			delete(x.one, h)
 		}
 	}
@@ -80,8 +84,10 @@ func (x *index) remove(i *interest, names iter.Seq[string]) {
 			continue
 		}
 		many := x.several[h]
-		delete(many, i)
-		if len(many) == 0 {
+		if many == nil {
+			continue
+		}
+		if many.remove(i.number); many.n == 0 {
 			delete(x.several, h)
 		}
 	}
@@ -139,6 +145,7 @@ func (x *index) join(i *interest) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.members.add(i)
+	x.roll.enter(i)
 }
 
 func (x *index) leave(i *interest) {
@@ -146,6 +153,7 @@ func (x *index) leave(i *interest) {
 	defer x.mu.Unlock()
 	x.members.remove(i)
 	x.wild.remove(i)
+	x.roll.leave(i)
 	x.look(i, nil)
 }
 
@@ -206,8 +214,10 @@ func (x *index) concerned(question uint64, t Type, m Mode, name string, keys []s
 	if i := x.one[h]; i != nil {
 		visit(i)
 	}
-	for i := range x.several[h] {
-		visit(i)
+	if many := x.several[h]; many != nil {
+		for n := range many.all {
+			visit(x.roll.by[*n])
+		}
 	}
 	for i := range x.wild.reached(t, keys) {
 		visit(i)

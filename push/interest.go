@@ -14,19 +14,16 @@ type interest struct {
 	full       bool // every response is the whole set
 	audience   []string
 	view       *sharedView // guarded by the index; nil until the first turn
+	number     number      // likewise
 	marks      marks       // have a lock of their own
 
 	// The rest is guarded by the subscriber's lock.
 	wildcard bool
-	// names are all that the subscriber asks for or has. Nil stands for a name that
-	// it asks for and of which there is nothing else to know: a stranger's name
-	// costs no more than that.
-	names  map[string]*holding
-	asked  int                  // names it asks for
-	held   int                  // resources it has
-	set    map[string]*Resource // these, for full types
-	listed uint64               // digest of the names as last listed in full; 0 if they were not
-	sum    Version              // of what it has
+	held     heldSet // what it has
+	lacks    nameSet // names it asks for and has nothing of
+	asked    int     // names it asks for
+	listed   uint64  // digest of the names as last listed in full; 0 if they were not
+	sum      Version // of what it has
 
 	fresh    []batch             // names to look at that were asked for in great numbers
 	pending  map[string]pending  // names to look at
@@ -47,30 +44,10 @@ type interest struct {
 	flights []*flight         // the responses that may still be answered, oldest first
 	removed map[string]uint64 // names removed in them, by the serial of the response
 	landed  uint64            // serial of the newest response that was answered
-	settled uint64            // the step up to which everything was sent and answered
+	covered uint64            // the step up to which everything was sent
+	settled uint64            // and up to which that was answered as well
 	record  history
 }
-
-// holding is a name that the subscriber has, or may have. There is one for each
-// resource of each stream, so it is small.
-type holding struct {
-	member member
-	serial serial // of the response that brought it; 0 if none did on this stream, or it was NACKed
-	named  bool   // it is asked for by name
-	has    bool
-	sent   bool // on this stream
-	// unknown is set, and there is no version, when the subscriber NACKed the
-	// response it came in: it may or may not have taken it.
-	unknown bool
-	// resumed is set while the subscriber's own word is all we have for it.
-	resumed bool
-}
-
-// serial is what is kept of a response's number with each name that it brought:
-// enough to tell those apart that may still be answered.
-type serial uint32
-
-func serialOf(n uint64) serial { return serial(n) } //nolint:gosec // see above
 
 // opening is the response in the making. That of a full type may take several turns.
 type opening struct {
@@ -94,34 +71,42 @@ type pending struct {
 	force   bool
 	urgent  bool      // as in [Changed]
 	revoked bool      // likewise
+	nacked  bool      // what it needs was NACKed, or waits for what was
 	since   time.Time // commit of the oldest change not sent yet; zero if unknown
 	step    uint64    // at which it was found gone; 0 if it was not
+	kept    uint64    // the first step of which it may be, while it has to wait for others; else 0
 }
 
 // and joins two reasons.
 func (p pending) and(o pending) pending {
-	return pending{p.force || o.force, p.urgent || o.urgent, p.revoked || o.revoked, oldest(p.since, o.since), p.step}
+	return pending{p.force || o.force, p.urgent || o.urgent, p.revoked || o.revoked, p.nacked, oldest(p.since, o.since), p.step, p.kept}
 }
 
 func newInterest(s *Subscriber, t Type, info *typeInfo, m Mode) *interest {
 	return &interest{
 		subscriber: s, t: t, mode: m, full: info.Whole && m == WholeState, audience: info.audience(s.client),
-		names: map[string]*holding{}, record: history{since: time.Now()},
+		record: history{since: time.Now()},
 	}
 }
 
-// holding returns what the subscriber has of a name; nil if nothing.
+// hash is that of a name.
+func (i *interest) hash(name string) uint64 { return i.subscriber.engine.cache.hash(name) }
+
+// holding returns what the subscriber has of a name; nil if nothing. The pointer
+// holds until the subscriber has something more or less.
 func (i *interest) holding(name string) *holding {
-	if h := i.names[name]; h != nil && h.has {
-		return h
+	if i.held.n == 0 {
+		return nil
 	}
-	return nil
+	return i.held.find(name, i.hash(name))
 }
 
 // named reports whether the subscriber asks for the name itself.
 func (i *interest) named(name string) bool {
-	h, known := i.names[name]
-	return known && (h == nil || h.named)
+	if h := i.holding(name); h != nil {
+		return h.named
+	}
+	return i.lacks.has(name)
 }
 
 // subscribed reports whether the subscriber wants the name.
@@ -129,17 +114,13 @@ func (i *interest) subscribed(name string) bool { return i.wildcard || i.named(n
 
 // allNamed yields the names that the subscriber asks for.
 func (i *interest) allNamed(yield func(string) bool) {
-	for name, h := range i.names {
-		if (h == nil || h.named) && !yield(name) {
+	for name := range i.lacks.names {
+		if !yield(name) {
 			return
 		}
 	}
-}
-
-// allHeld yields what the subscriber has.
-func (i *interest) allHeld(yield func(string, *holding) bool) {
-	for name, h := range i.names {
-		if h != nil && h.has && !yield(name, h) {
+	for h := range i.held.all {
+		if h.named && !yield(h.name) {
 			return
 		}
 	}
@@ -148,12 +129,12 @@ func (i *interest) allHeld(yield func(string, *holding) bool) {
 // ask notes that a name is asked for, and drop that it is not any more. Ask
 // reports whether that is new.
 func (i *interest) ask(name string) bool {
-	h, known := i.names[name]
+	h := i.holding(name)
 	switch {
-	case !known:
-		i.names[name] = nil
-	case h == nil || h.named:
+	case h == nil && i.lacks.has(name), h != nil && h.named:
 		return false
+	case h == nil:
+		i.lacks.add(name)
 	default:
 		h.named = true
 	}
@@ -162,11 +143,10 @@ func (i *interest) ask(name string) bool {
 }
 
 func (i *interest) drop(name string) {
-	h := i.names[name]
-	if h == nil {
-		delete(i.names, name)
-	} else {
+	if h := i.holding(name); h != nil {
 		h.named = false
+	} else {
+		i.lacks.remove(name)
 	}
 	i.asked--
 }
@@ -262,11 +242,11 @@ func (i *interest) waiting() int {
 // if they are more than the subscriber holds: what is left of those that came
 // and went will be found by asking the world.
 func (i *interest) trim() {
-	if !i.wildcard || !i.blocks() || len(i.pending) <= len(i.names)+tooMany {
+	if !i.wildcard || !i.blocks() || len(i.pending) <= i.held.n+len(i.lacks.names)+tooMany {
 		return
 	}
 	for name, p := range i.pending {
-		if _, known := i.names[name]; !known && !p.force {
+		if !p.force && i.holding(name) == nil && !i.lacks.has(name) {
 			delete(i.pending, name)
 		}
 	}
@@ -288,22 +268,25 @@ func (i *interest) shrink() {
 // hold notes that the subscriber has a resource. The name that is kept is the
 // resource's own, which all streams share.
 func (i *interest) hold(res *Resource, by uint64) {
-	named := i.named(res.Name)
-	h := i.names[res.Name]
+	h := i.held.find(res.Name, res.hash)
 	if h == nil {
-		h = &holding{}
+		named := i.lacks.remove(res.Name)
+		h = i.held.add(res.shared)
+		h.named = named
+	} else {
+		i.sum = i.sum.minus(h.member)
 	}
-	i.release(res.Name)
-	*h = holding{member: res.member, serial: serialOf(by), named: named, has: true, sent: true}
-	i.names[res.Name] = h
-	if i.full {
-		if i.set == nil {
-			i.set = map[string]*Resource{}
-		}
-		i.set[res.Name] = res
-	}
-	i.held++
+	i.share(h, res)
+	h.serial, h.known = serialOf(by), sent
 	i.sum = i.sum.plus(res.member)
+}
+
+// share has what the subscriber has be what all streams share.
+func (i *interest) share(h *holding, res *Resource) {
+	h.label = res.shared
+	if i.full {
+		h.label = &res.label
+	}
 }
 
 // release notes that the subscriber has no such resource.
@@ -312,28 +295,25 @@ func (i *interest) release(name string) {
 	if h == nil {
 		return
 	}
-	i.held--
-	delete(i.set, name)
 	i.sum = i.sum.minus(h.member)
 	if h.named {
-		i.names[name] = nil
-	} else {
-		delete(i.names, name)
+		i.lacks.add(h.name)
 	}
+	i.held.remove(h.name, h.hash)
 }
 
 // unsure notes that the subscriber may have another version than it was sent.
-func (i *interest) unsure(name string, h *holding) {
-	unknown := memberOf(name, Version{})
+func (i *interest) unsure(h *holding) {
+	unknown := memberOf(h.name, Version{})
 	i.sum = i.sum.minus(h.member).plus(unknown)
-	h.member, h.serial, h.unknown, h.resumed = unknown, 0, true, false
+	h.label = &label{name: h.name, member: unknown, hash: h.hash}
+	h.serial, h.known = 0, unsure
 }
 
 // resume notes what a subscriber says it has.
 func (i *interest) resume(name string, v Version) {
-	h := &holding{member: memberOf(name, v), named: i.named(name), has: true, resumed: true}
-	i.names[name] = h
-	i.held++
+	h := i.held.add(&label{name: name, member: memberOf(name, v), hash: i.hash(name)})
+	h.named = i.lacks.remove(name)
 	i.sum = i.sum.plus(h.member)
 }
 
@@ -350,13 +330,16 @@ func (i *interest) forget(name string) {
 // forgetUnsubscribed does so for every name, after the wildcard has ended.
 func (i *interest) forgetUnsubscribed() {
 	var gone []string
-	for name := range i.allHeld {
-		gone = append(gone, name)
+	for h := range i.held.all {
+		gone = append(gone, h.name)
 	}
 	for name := range i.pending {
 		gone = append(gone, name)
 	}
 	for name := range i.removed {
+		gone = append(gone, name)
+	}
+	for name := range i.unproven {
 		gone = append(gone, name)
 	}
 	for _, name := range gone {

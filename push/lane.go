@@ -3,22 +3,28 @@ package push
 import "time"
 
 // lane holds back the changes of a type for the subscribers of a mode, until
-// its debounce is over. The dispatcher alone uses it.
+// its debounce is over. The dispatcher alone uses it, but for its step.
 type lane struct {
 	debounce    Debounce
 	before      World // that of the first change that waits; nil while none does
 	changed     map[string]change
 	since       time.Time // commit of the oldest of them
 	first, last time.Time // when the first and the newest came
+
+	// step is that of the first change that waits, zero while none does: the
+	// changes before it were marked. It is guarded by that of the engine.
+	step uint64
 }
 
 // hold takes in a change that led away from a world.
-func (l *lane) hold(before World, name string, c change, since, now time.Time) {
+func (l *lane) hold(before World, step uint64, name string, c change, since, now time.Time) {
 	if l.before == nil {
+		l.step = step
 		l.before, l.changed, l.first, l.since = before, map[string]change{}, now, time.Time{}
 	}
 	if was, ok := l.changed[name]; ok {
 		c = was.and(c)
+		c.again = true
 	}
 	l.changed[name] = c
 	l.last = now
@@ -36,7 +42,7 @@ func (l *lane) due() (at time.Time, ok bool) {
 // take empties the lane.
 func (l *lane) take() lane {
 	taken := *l
-	l.before, l.changed = nil, nil
+	l.before, l.changed, l.step = nil, nil, 0
 	return taken
 }
 

@@ -28,14 +28,14 @@ func (i *interest) refuse(by uint64) bool {
 		group = max(1, (f.brought+1)/2)
 	}
 	left := 0
-	for name, h := range i.allHeld {
+	for h := range i.held.all {
 		if h.serial == serialOf(by) {
 			left++
-			i.note(name, nack{member: h.member, group: group})
+			i.note(h.name, nack{member: h.member, group: group})
 			if i.full {
 				h.serial = 0
 			} else {
-				i.unsure(name, h)
+				i.unsure(h)
 			}
 		}
 	}

@@ -91,6 +91,13 @@ func (q *queue) take() (s *Subscriber, ok bool) {
 	return s, true
 }
 
+// rests reports whether nobody waits.
+func (q *queue) rests() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.urgent.first == nil && q.ordinary.first == nil
+}
+
 // nextLine is the line whose first has its turn.
 func (q *queue) nextLine() *line {
 	switch {

@@ -18,11 +18,11 @@ func (d *draft) bring() {
 		}
 		info := d.turn.table.types[by]
 		w := d.turn.world(d.subscriber.engine, info)
-		for name, h := range other.allHeld {
-			if !h.sent {
+		for h := range other.held.all {
+			if !h.onStream() {
 				continue
 			}
-			if subject, ok, _ := d.subscriber.engine.find(w, other.view.View, info.row, name); ok {
+			if subject, ok, _ := d.subscriber.engine.find(w, other.view.View, info.row, h.name); ok {
 				d.demand(d.interest, d.info, subject, pending{})
 			}
 		}
@@ -50,45 +50,97 @@ func (d *draft) demand(other *interest, info *typeInfo, subject Subject, p pendi
 		if !other.subscribed(name) {
 			continue
 		}
-		if _, found, _ := e.find(w, other.view.View, info.row, name); found {
+		_, found, _ := e.find(w, other.view.View, info.row, name)
+		_, looked := other.pending[name]
+		if found || looked && other.holding(name) != nil { // it is to be removed, unless it is back by then
 			other.want(name, pending{force: true, since: p.since, urgent: p.urgent})
 		}
 	}
 }
 
 // heldBack reports whether something that a subject needs has to reach the
-// subscriber first.
-func (d *draft) heldBack(subject Subject) bool {
+// subscriber first. Until that is answered the subscriber may have what referred to
+// something else: no removal may count on the name. A NACK stands for as long as
+// its client likes, and keeps no removal back.
+func (d *draft) heldBack(name string, p pending, subject Subject) bool {
+	waits, nacked := d.waits(subject)
+	if !waits {
+		return false
+	}
+	p.nacked = nacked
+	d.pending[name] = p
+	if !nacked {
+		d.leaves(name)
+	}
+	return true
+}
+
+// leaves notes that a name of this turn is left for a later one: until then no more
+// is covered than before the step at which it may have changed.
+func (d *draft) leaves(name string) {
+	p := d.pending[name]
+	if p.kept == 0 {
+		p.kept = d.covered + 1
+		d.pending[name] = p
+	}
+	d.covers = min(d.covers, p.kept-1)
+}
+
+// waits reports whether a subject has to wait for what it needs, and whether that
+// is because of a NACK alone.
+func (d *draft) waits(subject Subject) (waits, nacked bool) {
+	nacked = true
 	for _, t := range d.info.needs {
 		other := d.subscriber.interest(t)
 		if other == nil || other.quiet() {
 			continue
 		}
 		for _, name := range d.subscriber.engine.refersTo(subject, d.turn.table.types[t].Name) {
-			if other.subscribed(name) && other.unsettled(name, d.info.Aggregate) {
-				return true
+			if !other.subscribed(name) {
+				continue
 			}
+			w, n := d.unsettled(other, name)
+			waits, nacked = waits || w, nacked && (n || !w)
 		}
 	}
-	return false
+	return waits, nacked
 }
 
 // quiet reports whether no name of the type is on its way or NACKed, so that
 // nobody has to be asked what it refers to.
 func (i *interest) quiet() bool {
-	return len(i.pending) == 0 && len(i.fresh) == 0 && len(i.nacked) == 0 && !i.blocks()
+	return len(i.pending) == 0 && len(i.fresh) == 0 && len(i.nacked) == 0 && !i.expand && !i.blocks()
 }
 
 // unsettled reports whether a name is on its way, or was NACKed and matters to
-// one who refers to it alone.
-func (i *interest) unsettled(name string, aggregate bool) bool {
-	_, waits := i.pending[name]
-	waits = waits || len(i.fresh) > 0 && i.holding(name) == nil // it may be among them
-	if waits || i.inFlight(name) {
+// one who refers to it alone; nacked tells the one from the other. What is about to
+// be removed is not waited for: it waits for who refers to it.
+func (d *draft) unsettled(other *interest, name string) (waits, nacked bool) {
+	if other.inFlight(name) {
+		return true, false
+	}
+	p, coming := other.pending[name]
+	listed := len(other.fresh) > 0 || other.expand && !other.guard // and not looked at yet
+	coming = coming || listed && other.holding(name) == nil
+	if coming && !p.nacked && d.there(other, name) {
+		return true, false
+	}
+	n, was := other.nacked[name]
+	if d.info.Aggregate || !was {
+		return coming && p.nacked, coming && p.nacked
+	}
+	return true, !n.again // what was NACKed with others is on its way again
+}
+
+// there reports whether a name stands for something of another type.
+func (d *draft) there(other *interest, name string) bool {
+	e, info := d.subscriber.engine, d.turn.table.types[other.t]
+	w := d.turn.world(e, info)
+	if w == nil || other.view == nil {
 		return true
 	}
-	_, was := i.nacked[name]
-	return was && !aggregate
+	_, found, bad := e.find(w, other.view.View, info.row, name)
+	return found || bad
 }
 
 // referred reports whether something that the subscriber has may still refer to
@@ -105,7 +157,7 @@ func (d *draft) referred(name string, p pending) bool {
 	}
 	for _, t := range d.info.referrers {
 		if other := d.subscriber.interest(t); other != nil && other.settled < p.step {
-			d.covers = min(d.covers, p.step-1)
+			d.leaves(name)
 			return true
 		}
 	}

@@ -260,6 +260,9 @@ func (s *Subscriber) unsubscribe(i *interest, names []string) {
 			dropped = append(dropped, name)
 		}
 	}
+	if len(dropped) == 0 {
+		return // as in nearly every ACK
+	}
 	s.engine.index.remove(i, slices.Values(dropped))
 	_ = s.charge(dropped, -1) // giving back never fails
 	for _, name := range dropped {

@@ -138,7 +138,7 @@ func (i *interest) status(name string) TypeStatus {
 	h := &i.record
 	out := TypeStatus{
 		Type: name, Standing: Idle, Since: h.since, Subscribed: i.asked,
-		Held: i.held, Pending: i.waiting(), Refusals: h.refusals,
+		Held: i.held.n, Pending: i.waiting(), Refusals: h.refusals,
 	}
 	if i.wildcard {
 		out.Subscribed = -1

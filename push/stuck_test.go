@@ -230,7 +230,7 @@ func TestStuckWildcardIsBounded(t *testing.T) {
 					synctest.Wait()
 					s.mu.Lock()
 					i := s.types[parts]
-					most = max(most, len(i.pending)+len(i.marks.names)+len(i.names)+len(i.removed)+len(i.flights))
+					most = max(most, len(i.pending)+len(i.marks.names)+i.held.n+len(i.lacks.names)+len(i.removed)+len(i.flights))
 					s.mu.Unlock()
 				}
 				if limit := 3 * tooMany; most > limit {

@@ -1,6 +1,7 @@
 package push
 
 import (
+	"cmp"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -32,6 +33,7 @@ type Subscriber struct {
 	failed  atomic.Bool // by a panic
 	recheck atomic.Bool // names that were not found are now known not to exist
 	review  atomic.Bool // the client may see something else now
+	delayed atomic.Bool // something is pending, and may wait for what a debounce keeps back
 
 	mu     sync.Mutex
 	types  []*interest // by type; nil for those that were not asked for
@@ -39,6 +41,11 @@ type Subscriber struct {
 	serial uint64
 	taken  int64 // of its budget
 	closed bool
+	// patience is until the first of the responses on their way is overdue. It is
+	// one timer for all of them, which goes on when it finds nothing: nearly all
+	// are answered long before, and each would cost one that is never needed.
+	patience *time.Timer
+	watched  bool // the timer runs
 }
 
 // Response is what a subscriber is to be sent.
@@ -95,7 +102,9 @@ func (s *Subscriber) Close() {
 	for i := range s.interests {
 		s.engine.index.remove(i, i.allNamed)
 		s.engine.index.leave(i)
-		i.newest().stop()
+	}
+	if s.patience != nil {
+		s.patience.Stop()
 	}
 	_ = s.engine.holdings.take(s.Info.Budget, -s.taken) // giving back never fails
 	s.engine.mu.Lock()
@@ -149,23 +158,57 @@ func (s *Subscriber) Sent(r *Response) {
 		return
 	}
 	f.sentAt = time.Now()
-	f.timer = time.AfterFunc(s.engine.config.Patience, func() { s.overdue(r.Type, r.Serial) })
+	s.watch(s.engine.config.Patience)
 }
 
-// overdue gives up waiting for an answer: the newest may be sent.
-func (s *Subscriber) overdue(t Type, serial uint64) {
-	turn, urgent := false, false
-	s.mu.Lock()
-	i := s.types[t]
-	if f := i.newest(); f != nil && f.serial == serial {
-		f.overdue = true
-		i.settled = max(i.settled, f.step)
-		turn, urgent = s.unblocked(i)
+// watch has the responses on their way looked at in a while, unless they are
+// going to be sooner.
+func (s *Subscriber) watch(in time.Duration) {
+	switch {
+	case s.watched:
+		return
+	case s.patience == nil:
+		s.patience = time.AfterFunc(in, s.lookForOverdue)
+	default:
+		s.patience.Reset(in)
 	}
-	s.mu.Unlock()
-	if turn {
+	s.watched = true
+}
+
+// lookForOverdue gives up waiting for answers that should have come: the newest
+// may be sent.
+func (s *Subscriber) lookForOverdue() {
+	if turn, urgent := s.giveUp(); turn {
 		s.engine.queue.add(s, urgent)
 	}
+}
+
+func (s *Subscriber) giveUp() (turn, urgent bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.watched = false
+	if s.closed {
+		return false, false
+	}
+	soonest := time.Duration(0) // that another is overdue; 0 if none will be
+	for i := range s.interests {
+		f := i.newest()
+		if f == nil || f.overdue || f.sentAt.IsZero() {
+			continue
+		}
+		if left := s.engine.config.Patience - time.Since(f.sentAt); left > 0 {
+			soonest = min(cmp.Or(soonest, left), left)
+			continue
+		}
+		f.overdue = true
+		i.settled = max(i.settled, f.step)
+		more, hurry := s.unblocked(i)
+		turn, urgent = turn || more, urgent || hurry
+	}
+	if soonest > 0 {
+		s.watch(soonest)
+	}
+	return turn, urgent
 }
 
 // unblocked tells what there is to do once a type need not wait any longer.

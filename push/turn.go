@@ -6,6 +6,8 @@ type turn struct {
 	table  *table
 	worlds []World // by producer; nil for one that has published nothing
 	step   uint64
+	memo   memo
+	marked [][modes]uint64 // by type: the step up to which every change was marked
 }
 
 // world is that of a type; nil if its producer has published nothing yet.
@@ -40,8 +42,13 @@ func (s *Subscriber) advance(t *turn) {
 			s.assemble(t, typ)
 		}
 	}
+	waits := false
 	for i := range s.interests {
+		waits = waits || i.waiting() > 0
 		i.block()
+	}
+	if !waits {
+		s.delayed.Store(false)
 	}
 }
 
@@ -53,6 +60,7 @@ func (s *Subscriber) look(t *turn) {
 	e.step.RLock()
 	defer e.step.RUnlock()
 	t.table, t.step = e.table.Load(), e.steps
+	t.memo.at(t.step)
 	t.worlds = t.worlds[:0]
 	for _, p := range e.producers {
 		if w := p.world.Load(); w != nil {
@@ -61,6 +69,7 @@ func (s *Subscriber) look(t *turn) {
 			t.worlds = append(t.worlds, nil)
 		}
 	}
+	s.delayed.Store(t.lookAtLanes())
 	if s.review.Swap(false) {
 		for i := range s.interests {
 			s.reviewed(t, i)
@@ -73,6 +82,22 @@ func (s *Subscriber) look(t *turn) {
 			i.recheck()
 		}
 	}
+}
+
+// lookAtLanes finds out up to which step the changes of each type were marked,
+// and reports whether some still wait in a lane. The engine's step is held.
+func (t *turn) lookAtLanes() (some bool) {
+	t.marked = t.marked[:0]
+	for _, info := range t.table.types {
+		marked := [modes]uint64{t.step, t.step}
+		for m, l := range info.lanes {
+			if l != nil && l.step > 0 {
+				marked[m], some = l.step-1, true
+			}
+		}
+		t.marked = append(t.marked, marked)
+	}
+	return some
 }
 
 // reviewed takes over what the client sees of a type. Everything the subscriber
@@ -97,8 +122,8 @@ func (s *Subscriber) reviewed(t *turn, i *interest) {
 	for name := range i.allNamed {
 		i.want(name, pending{})
 	}
-	for name := range i.allHeld {
-		i.want(name, pending{})
+	for h := range i.held.all {
+		i.want(h.name, pending{})
 	}
 }
 

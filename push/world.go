@@ -6,7 +6,21 @@ import (
 )
 
 // World is one immutable state of everything a [Producer] serves. Its methods
-// only look things up, for they are called while a subscriber is locked.
+// only look things up in memory: they do no I/O and wait for nothing. For they are
+// called under locks, so that what is found, what is marked and what is sent are of
+// one step, which is what keeps the order of types and loses no change:
+//
+//   - A worker calls View, Names, Find, [Subject].Encode and [Referrer].Refers under
+//     the lock of the one subscriber whose turn it is. While one of them takes its
+//     time that subscriber's requests and its Close wait. So does who wants the same
+//     subject encoded, and one worker is busy; nobody else waits.
+//   - The dispatcher calls View, Find and Complete while a step is made and the index
+//     is read. While one of them takes its time no turn begins, and requests that
+//     subscribe or drop names wait, of whatever subscriber.
+//
+// [Producer.Publish] takes none of these locks. It may be called at any time, from
+// inside a look-up as well. No other method of the engine or of a subscriber may be
+// called from there: those that take a lock which the caller holds never return.
 type World interface {
 	// View returns what a client sees of a type: a comparable value that stands
 	// for its content. Equal views share one set of resources, so a view holds
@@ -60,11 +74,8 @@ type Resource struct {
 	// Heads are what goes before Body for a [WholeState] and for a [Delta] subscriber.
 	Heads [modes][]byte
 
-	member member
-}
-
-func newResource(e Encoded, frame func(Encoded) [modes][]byte) *Resource {
-	return &Resource{Encoded: e, Heads: frame(e), member: memberOf(e.Name, e.Version)}
+	label         // for whoever keeps the resource
+	shared *label // for whoever does not
 }
 
 func (r *Resource) size(m Mode) int { return len(r.Heads[m]) + len(r.Body) }
@@ -86,7 +97,9 @@ type Changed struct {
 	Row  Row
 	Name string
 	// Audience are the audience keys of the clients whose views may see the
-	// resource, now or before; nil means all.
+	// resource, now or before; nil means all. Steps that follow each other are
+	// united: a client whose view changes and changes back meanwhile is not found by
+	// comparing views, so its keys are among those of what changed in between.
 	Audience []string
 	// Urgent says that what clients hold of it leads them astray until they have
 	// the newest, such as to an endpoint that is gone. It reaches them before

@@ -6,7 +6,6 @@ import (
 	"maps"
 	"slices"
 	"strconv"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -33,11 +32,10 @@ func (n *note) Encode() Encoded {
 
 func (n *note) Refers(to string) iter.Seq[string] { return slices.Values(n.refers[to]) }
 
-// notes is a world of them; looked counts the views that were asked about a change.
+// notes is a world of them.
 type notes struct {
-	rows   []map[string]*note
-	view   func(Client) View
-	looked *atomic.Int64
+	rows []map[string]*note
+	view func(Client) View // nil for that of the client's kind
 }
 
 func (w notes) View(_ Row, c Client) View {
@@ -58,9 +56,6 @@ func (w notes) Names(_ View, r Row) iter.Seq[string] {
 }
 
 func (w notes) Find(_ View, r Row, name string) (Subject, bool) {
-	if w.looked != nil {
-		w.looked.Add(1)
-	}
 	n, ok := w.rows[r][name]
 	return n, ok
 }
@@ -69,7 +64,7 @@ func (notes) Complete() bool { return true }
 
 // step returns the update to a world in which some notes are these, and others gone.
 func (w *notes) step(put []*note, gone ...noteSlot) Update {
-	next := notes{view: w.view, looked: w.looked}
+	next := notes{view: w.view}
 	for _, row := range w.rows {
 		next.rows = append(next.rows, maps.Clone(row))
 	}
@@ -370,39 +365,6 @@ func TestModeIsOfStreamAndType(t *testing.T) {
 		s.said(e)
 		p.Publish(w.step(nil, noteSlot{0, "a"}, noteSlot{1, "a"}))
 		wants(t, "a removal", s.said(e), "whole b 1", "also whole -a")
-	})
-}
-
-// With views by identity one client of 5,000 is looked at when something of its
-// identity changes, were all of them of one namespace.
-func TestOneIdentityOf5000IsLookedAt(t *testing.T) {
-	const clients = 5000
-	synctest.Test(t, func(t *testing.T) {
-		var p *Producer
-		account := func(c Client) []string { return []string{c.Account} }
-		e := start(t, Config{Workers: 1}, func(e *Engine) { p = e.Produce([]TypeSpec{{Name: "secret", Audience: account}}) })
-		looked := &atomic.Int64{}
-		w := newNotes(1)
-		w.view, w.looked = func(c Client) View { looked.Add(1); return c.Account }, looked
-		p.Publish(w.step(nil))
-		<-e.Primed()
-		list := make([]*Subscriber, clients)
-		for i := range list {
-			list[i] = deltaClient(e, Client{Namespace: "one", Account: "account-" + strconv.Itoa(i)}, p.Type(0))
-			list[i].said(e)
-		}
-		looked.Store(0)
-		u := w.step([]*note{{0, "key", "1", nil}})
-		u.Changed[0].Audience = []string{"account-7"}
-		u.Reviewed = []string{"account-7"}
-		p.Publish(u)
-		wants(t, "the one", list[7].said(e), "secret key 1")
-		if n := looked.Load(); n > 10 {
-			t.Errorf("%d look-ups for one client of %d", n, clients)
-		}
-		for _, i := range []int{0, 8, clients - 1} {
-			nothingComes(t, list[i])
-		}
 	})
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/source"
 	"github.com/isthmus-mesh/isthmus/store"
 )
@@ -32,6 +33,57 @@ func BenchmarkOnePlace(b *testing.B) {
 	bench(b, objects, func(i uint32) source.Listing {
 		return source.Listing{Places: []string{"big.yaml"}, Objects: []source.Object{weighed(objects[0], 50, i)}}
 	})
+}
+
+// BenchmarkEverythingDrops takes a listing that lacks all of 1,000 services with
+// 100,000 endpoints, which is held. That they are listed again, which ends it, is
+// no part of the time.
+func BenchmarkEverythingDrops(b *testing.B) {
+	var objects []source.Object
+	for i := range 1000 {
+		objects = append(objects, service(fmt.Sprintf("service-%04d", i), fmt.Sprintf("%d.yaml", i), crowd(100)...))
+	}
+	ctx, cancel := context.WithCancel(b.Context())
+	defer cancel()
+	counted := &counting{Memory: store.NewMemory(store.Config{})}
+	src := sourceFunc(func(ctx context.Context, sink source.Sink) error {
+		defer cancel()
+		list := func(objects []source.Object) {
+			if err := sink.Replace(ctx, source.Listing{Objects: objects}); err != nil {
+				b.Fatal(err)
+			}
+		}
+		list(objects)
+		b.ReportAllocs()
+		drops, again := 0, 0
+		for b.Loop() {
+			counted.records = 0
+			list(nil)
+			drops = counted.records
+			b.StopTimer()
+			counted.records = 0
+			list(objects)
+			again = counted.records
+			b.StartTimer()
+		}
+		b.ReportMetric(float64(drops), "records/drop")
+		b.ReportMetric(float64(again), "records/return")
+		return nil
+	})
+	if err := source.NewSupervisor("reg", src, counted, source.Config{}).Run(ctx); err != nil {
+		b.Fatal(err)
+	}
+}
+
+// counting is a store that counts the records it is given.
+type counting struct {
+	*store.Memory
+	records int
+}
+
+func (c *counting) Commit(ctx context.Context, commit model.Commit) (uint64, error) {
+	c.records += len(commit.Writes)
+	return c.Memory.Commit(ctx, commit)
 }
 
 func bench(b *testing.B, objects []source.Object, next func(i uint32) source.Listing) {

@@ -30,9 +30,6 @@ func (r *reading) add(o Object) {
 }
 
 func (r *reading) addAll(o Object) (fault string) {
-	if o.Record.Kind == model.KindSource {
-		return "kind Source is reserved for Isthmus itself"
-	}
 	if fault := r.put(o.Record, model.Ref{}); fault != "" {
 		return fault
 	}
@@ -76,6 +73,8 @@ func (r *reading) complete(rec model.Record, owner model.Ref) (_ model.Record, f
 	switch {
 	case rec.Kind == "":
 		return rec, "its kind is missing"
+	case rec.Kind.Reserved():
+		return rec, fmt.Sprintf("kind %s is reserved for Isthmus itself", rec.Kind)
 	case rec.Name == "":
 		return rec, "its name is missing"
 	case !rec.Kind.Fits(rec.Spec):

@@ -207,14 +207,26 @@ func TestDeltaToAHeldOwnerAppliesAndDoesNotEndIt(t *testing.T) {
 		if st := b.Status(); st.Held != before-1 || st.Endpoints != 21 {
 			t.Errorf("%d of %d are held, with %d endpoints", st.Held, before, st.Endpoints)
 		}
-		owner, _ := b.store.memory.Get(stored(model.KindService, "a"))
-		if owner.Status.Held == "" {
+		if _, held := b.heldFor(model.KindService, "a"); !held {
 			t.Error("the owner is not held any more")
 		}
 		b.list(service("b", "g", "1"), service("a", "f", "new"))
-		if owner, _ = b.store.memory.Get(stored(model.KindService, "a")); owner.Status.Held != "" {
+		if _, held := b.heldFor(model.KindService, "a"); held {
 			t.Error("the owner is held although it is listed")
 		}
+	})
+}
+
+// Where an operator releases a held service, nothing that it owns stays behind.
+func TestDeltaToAHeldOwnerGoesWithIt(t *testing.T) {
+	supervise(t, func(b *bridge) {
+		b.list(service("a", "f", crowd(20)...), service("b", "g", "1"))
+		b.list(service("b", "g", "1"))
+		b.change(upserted(delta("a", "new", 0)))
+		if n, err := b.Release(b.t.Context()); n != 22 || err != nil {
+			t.Errorf("released %d: %v", n, err)
+		}
+		b.holds("Endpoint ns/b/1", "Service ns/b in g")
 	})
 }
 

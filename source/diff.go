@@ -16,9 +16,9 @@ type difference struct {
 	Deletes []model.Write  // reported one by one, each with the whole stored record
 	Missing []model.Record // as stored, not listed any more
 
-	Marked   []model.Record // as stored, of all that the reading concerns: what is held
-	Returned []model.Ref    // held so far, and there again although not listed: refused
-	Survived []bool         // whether each record of the reading was stored already
+	Held     int    // records that the reading concerns and that are held
+	Returned []part // held so far, and there again although not listed: refused
+	Survived []bool // whether each record of the reading was stored already
 }
 
 // update writes want over have, unless that would change nothing.
@@ -45,9 +45,9 @@ func deletion(have model.Record) model.Write { return model.Write{Record: have, 
 // gone or stale, and everything those own; in any order. A new mark of
 // staleness is dated now.
 //
-// Owned records are judged last, for their fate is that of their owner and the
+// Owned records are judged last, for they stay or go with their owner and the
 // order of stored says nothing about which of them comes first.
-func (r *reading) diff(stored iter.Seq[model.Record], now time.Time) difference {
+func (r *reading) diff(stored iter.Seq[model.Record], held *holds, now time.Time) difference {
 	var (
 		d        difference
 		found    = make([]bool, len(r.records))
@@ -58,11 +58,13 @@ func (r *reading) diff(stored iter.Seq[model.Record], now time.Time) difference 
 	)
 	d.Survived = found
 	for have := range stored {
-		if have.Status.Held != "" {
-			d.Marked = append(d.Marked, have)
+		isHeld := held.of(partOf(have)) != nil
+		if isHeld {
+			d.Held++
 		}
 		i, listed := r.at[have.Ref]
 		switch {
+		case have.Kind.Reserved():
 		case listed && !found[i]:
 			found[i] = true
 			matched++
@@ -75,7 +77,7 @@ func (r *reading) diff(stored iter.Seq[model.Record], now time.Time) difference 
 			d.remove(have, reported[have.Ref])
 		default:
 			stays[have.Ref] = true
-			d.stay(have, r.marked(have, now))
+			d.stay(have, r.marked(have, isHeld, now), isHeld && r.isThere(have))
 		}
 	}
 	d.Upserts = slices.Grow(d.Upserts, len(r.records)-matched)
@@ -85,33 +87,37 @@ func (r *reading) diff(stored iter.Seq[model.Record], now time.Time) difference 
 		}
 	}
 	returned := map[model.Ref]bool{}
-	for _, ref := range d.Returned {
-		returned[ref] = true
+	for _, is := range d.Returned {
+		returned[is.ref] = true
 	}
+	d.Missing = slices.Grow(d.Missing, len(owned))
 	for _, have := range owned {
-		want := have
-		switch {
-		case r.dropped[have.Ref], !stays[have.Owner]:
+		if r.dropped[have.Ref] || !stays[have.Owner] {
 			d.remove(have, !r.lists() || reported[have.Owner])
 			continue
-		case returned[have.Owner]:
-			want.Status = model.Status{}
 		}
-		d.stay(have, want)
+		d.stay(have, have, returned[have.Owner] && held.of(partOf(have)) != nil)
 	}
 	return d
 }
 
-// stay keeps an unlisted record, perhaps with another status.
-func (d *difference) stay(have, want model.Record) {
+// stay keeps an unlisted record, perhaps with another status. It may have
+// returned: it was held, and is known to be there.
+func (d *difference) stay(have, want model.Record, returned bool) {
 	d.update(have, want)
-	if have.Status.Held != "" && want.Status.Held == "" {
-		d.Returned = append(d.Returned, have.Ref)
+	if returned {
+		d.Returned = append(d.Returned, partOf(have))
 	}
 }
 
-// reported reports whether the registry itself told of the end of an object
-// that is gone, rather than not telling of the object.
+// isThere reports whether an unlisted object is known to be in the registry.
+func (r *reading) isThere(have model.Record) bool {
+	_, refused := r.refused[have.Ref]
+	return refused
+}
+
+// reported reports whether the registry itself reported the end of an object
+// that is gone, rather than leaving the object out.
 func (r *reading) reported(have model.Record) bool {
 	return !r.lists() || r.removed[have.Place]
 }
@@ -145,8 +151,8 @@ func (r *reading) staleness(have model.Record) string {
 // the time it arose. What is held stays so unless it is known to be there. Where
 // its own place no longer speaks of it, it stands where it was refused from now
 // on: else nobody would notice when it goes from there.
-func (r *reading) marked(have model.Record, now time.Time) model.Record {
-	if _, there := r.refused[have.Ref]; have.Status.Held != "" && !there {
+func (r *reading) marked(have model.Record, held bool, now time.Time) model.Record {
+	if held && !r.isThere(have) {
 		return have
 	}
 	reason := r.staleness(have)

@@ -24,6 +24,13 @@
 // misses the beginning of something need not know it. Where the owner is stale or
 // held the change applies to the record alone, and the owner stays stale or held.
 //
+// What others have of a source, and sources that are written, are checked from
+// outside by package sourcetest, on whatever store they are kept in.
+//
+// A drop that looks wrong is held: see [Hold]. What is held is said in one record
+// for each cause, a [model.Hold], in the commit of the listing that it is about; the
+// records that are held do not change.
+//
 // Packages below this one (source/file, …) each know one kind of registry. To
 // add one, implement the single method of [Source]; package internal/app is
 // the only place that must learn of it.

@@ -6,48 +6,9 @@ import (
 	"github.com/isthmus-mesh/isthmus/model"
 )
 
-// census is what must be known of a source, beside what is missing, to tell
-// whether the drop is suspicious.
-type census struct {
-	total  int // endpoints stored, or kept by others
-	silent int // endpoints held, here or by others, of which the reading says nothing
-	// before and after count what the source had, and what it is left with if all
-	// that is missing goes. What is held of which the reading says nothing is no
-	// part of either.
-	before, after stock
-	// survives yields the listed records that are stored already.
-	survives iter.Seq[model.Record]
-	// stored yields the stored records of a kind. It is asked only when many
-	// workloads are missing.
-	stored func(model.Kind) iter.Seq[model.Record]
-	// cause returns the cause for which a record is held that is not listed.
-	cause func(model.Ref) (model.Ref, bool)
-}
-
-// stock is what a source has.
-type stock struct {
-	stored    int // records that were stored before the reading, whatever their kind
-	endpoints int // these, and those that are listed for the first time
-	services  int // likewise
-}
-
-// everything reports whether a drop leaves nothing of what the source had: no
-// record of it; or no endpoint, not even a new one; or, of a source that had no
-// endpoints, no service.
-func (c census) everything() bool {
-	switch {
-	case c.after.stored == 0:
-		return true
-	case c.before.endpoints > 0:
-		return c.after.endpoints == 0
-	default:
-		return c.before.services > 0 && c.after.services == 0 && c.after.endpoints == 0
-	}
-}
-
-// fate says whether the deletion of a missing record is held, and for which
-// cause: a service that lost all its endpoints or, if zero, the source as a whole.
-type fate struct {
+// decision says whether a missing record is held, and for which cause: a service
+// that lost all its endpoints or, if zero, the source as a whole.
+type decision struct {
 	held  bool
 	cause model.Ref
 	// before says that it is held for no other reason than that it was before:
@@ -66,39 +27,39 @@ type fate struct {
 // Workloads are endpoints of the services of their own source that select
 // them. A missing object of which anything is held is held with all it owns,
 // so that no service stays without its endpoints, nor they without it.
-func (h Hold) judge(c census, missing []model.Record) []fate {
-	fates := make([]fate, len(missing))
+func (h Hold) judge(c census, missing []model.Record) []decision {
+	decisions := make([]decision, len(missing))
 	lost := 0
 	for _, rec := range missing {
 		lost += endpointsIn(rec.Kind)
 	}
 	if h.Suspicious(lost+c.silent, c.total) || h.watchesAll() && c.everything() {
-		for i := range fates {
-			fates[i].held = true
+		for i := range decisions {
+			decisions[i].held = true
 		}
-		return fates
+		return decisions
 	}
 	owners, workloads := h.emptied(c, missing), h.deselected(c, missing)
 	held := map[model.Ref]model.Ref{} // objects of which something is held → cause
 	for i, rec := range missing {
-		f := &fates[i]
+		f := &decisions[i]
 		if owners[head(rec)] {
-			*f = fate{held: true, cause: head(rec)}
+			*f = decision{held: true, cause: head(rec)}
 		} else if by, ok := workloads[rec.Ref]; ok {
-			*f = fate{held: true, cause: by}
-		} else if by, ok := c.cause(rec.Ref); ok || rec.Status.Held != "" {
-			*f = fate{held: true, cause: by, before: true}
+			*f = decision{held: true, cause: by}
+		} else if by, ok := c.cause(partOf(rec)); ok {
+			*f = decision{held: true, cause: by, before: true}
 		}
 		if f.held {
 			held[head(rec)] = f.cause
 		}
 	}
-	closeOver(missing, fates, held)
-	return fates
+	closeOver(missing, decisions, held)
+	return decisions
 }
 
 // closeOver holds what belongs to a missing object of which something is held.
-func closeOver(missing []model.Record, fates []fate, held map[model.Ref]model.Ref) {
+func closeOver(missing []model.Record, decisions []decision, held map[model.Ref]model.Ref) {
 	if len(held) == 0 {
 		return
 	}
@@ -109,8 +70,8 @@ func closeOver(missing []model.Record, fates []fate, held map[model.Ref]model.Re
 		}
 	}
 	for i, rec := range missing {
-		if by, ok := held[head(rec)]; ok && !fates[i].held && objects[head(rec)] {
-			fates[i] = fate{held: true, cause: by}
+		if by, ok := held[head(rec)]; ok && !decisions[i].held && objects[head(rec)] {
+			decisions[i] = decision{held: true, cause: by}
 		}
 	}
 }
@@ -160,7 +121,7 @@ func (h Hold) deselected(c census, missing []model.Record) map[model.Ref]model.R
 	for rec := range c.stored(model.KindService) {
 		lost, all := stored.selectedBy(rec), true
 		for _, ref := range lost {
-			_, held := c.cause(ref)
+			_, held := c.cause(part{ref, ref})
 			all = all && (gone[ref] || held)
 		}
 		if !all || !h.SuspiciousAlone(len(lost)) {

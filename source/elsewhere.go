@@ -21,14 +21,14 @@ func (s *Supervisor) Offer(ctx context.Context, b Baseline) error {
 		return err
 	}
 	defer done()
-	at := slices.IndexFunc(s.elsewhere, func(f *foreign) bool { return f.name == b.Name })
+	at := slices.IndexFunc(s.baselines, func(f *baselineState) bool { return f.name == b.Name })
 	if at < 0 {
-		at = len(s.elsewhere)
-		s.elsewhere = append(s.elsewhere, newForeign(b.Name))
+		at = len(s.baselines)
+		s.baselines = append(s.baselines, newBaselineState(b.Name))
 	}
-	s.elsewhere[at].waiting = append(s.elsewhere[at].waiting, b)
+	s.baselines[at].pending = append(s.baselines[at].pending, b)
 	if s.listed {
-		return s.judge(ctx, false)
+		return s.remark(ctx)
 	}
 	return nil
 }
@@ -41,85 +41,90 @@ func (s *Supervisor) Succeed(ctx context.Context, before *Supervisor) error {
 		return err
 	}
 	defer done()
-	s.elsewhere, s.listed = before.elsewhere, before.listed
+	s.baselines, s.listed = before.baselines, before.listed
 	return nil
 }
 
-// judge decides about what others have, and has the mark say what was decided.
-func (s *Supervisor) judge(ctx context.Context, listing bool) error {
-	subjects := map[model.Ref]bool{}
-	for _, f := range s.elsewhere {
-		f.subjects(subjects)
-	}
-	if len(s.elsewhere) == 0 {
+// judged returns what is known of baselines once they have been judged.
+func (s *Supervisor) judged(stored Lister, in facts) []*baselineState {
+	if len(s.baselines) == 0 {
 		return nil
 	}
-	var all said
+	subjects := map[model.Ref]bool{}
+	for _, f := range s.baselines {
+		f.subjects(subjects)
+	}
+	var present presence
 	if len(subjects) > 0 {
-		all = saidOf(s.store, subjects)
+		present = presenceOf(stored, subjects)
 	}
-	unread := len(s.Status().Refused) > 0
-	for _, f := range s.elsewhere {
-		f.judge(s.name, all, stock{endpoints: s.index.endpoints(), services: s.index.services()}, s.cfg.Hold, listing, unread, time.Now())
+	has := stock{endpoints: s.index.endpoints(), services: s.index.services()}
+	next := make([]*baselineState, len(s.baselines))
+	for i, f := range s.baselines {
+		next[i] = f.clone()
+		next[i].judge(s.name, present, has, s.cfg.Hold, in)
 	}
-	s.ask(false)
-	return s.remark(ctx)
+	return next
 }
 
-// mark is what the mark of the source says.
-func (s *Supervisor) mark() model.SourceMark {
+// markWrites has the mark of the source say what was decided about baselines. It
+// creates the mark only with a listing, for it says that there has been one.
+func (s *Supervisor) markWrites(baselines []*baselineState, listed bool) []model.Write {
 	var list []model.Judgement
-	for _, f := range s.elsewhere {
+	for _, f := range baselines {
 		if len(f.with) > 0 {
 			list = append(list, f.judgement())
 		}
 	}
-	return model.SourceMark{Judgements: model.JudgementsOf(list...)}
+	want := model.Record{Ref: markRef(s.name), Origin: s.cfg.Origin, Spec: model.SourceMark{Judgements: model.JudgementsOf(list...)}}
+	have, stored := s.find(want.Ref)
+	if !stored && !listed || stored && want.SameContent(have) {
+		return nil
+	}
+	want.UID, want.Revision, want.Generation = have.UID, have.Revision, have.Generation
+	return []model.Write{{Record: want}}
 }
 
-// remark has the store say what was decided.
-func (s *Supervisor) remark(ctx context.Context) error {
-	var err error
+// remark judges what is pending by the last listing, and has the store say what
+// was decided.
+func (s *Supervisor) remark(ctx context.Context) (err error) {
 	for range commitTries {
-		for rec := range s.store.List(model.Filter{Kind: model.KindSource, Source: s.name}) {
-			mark := s.mark()
-			if mark.EqualSpec(rec.Spec) {
-				return nil
-			}
-			rec.Spec = mark
-			if _, err = s.store.Commit(ctx, model.Commit{Writes: []model.Write{{Record: rec}}}); err == nil {
-				return nil
+		baselines := s.judged(s.store, facts{unread: len(s.Status().Refused) > 0, now: time.Now()})
+		writes := s.markWrites(baselines, false)
+		if len(writes) > 0 {
+			if _, err = s.store.Commit(ctx, model.Commit{Writes: writes}); err != nil {
+				continue
 			}
 		}
+		s.baselines = baselines
+		s.ask(false)
+		return nil
 	}
-	if err != nil {
-		return fmt.Errorf("store what was decided about source %s: %w", s.name, err)
-	}
-	return nil
+	return fmt.Errorf("store what was decided about source %s: %w", s.name, err)
 }
 
 // kept counts the endpoints that others keep, and those whose loss is suspected.
 func (s *Supervisor) kept() (endpoints, suspected int) {
-	for _, f := range s.elsewhere {
+	for _, f := range s.baselines {
 		e, x := f.kept()
 		endpoints, suspected = endpoints+e, suspected+x
 	}
 	return endpoints, suspected
 }
 
-// letGo has nothing kept elsewhere any more, at an operator's word.
-func (s *Supervisor) letGo() {
-	for _, f := range s.elsewhere {
-		next := newForeign(f.name)
-		next.waiting, next.with, next.where, next.had = f.waiting, f.with, f.where, f.had
-		*f = *next
+// releasedOf returns baselines of which nothing is held any more.
+func releasedOf(baselines []*baselineState) []*baselineState {
+	next := make([]*baselineState, len(baselines))
+	for i, f := range baselines {
+		next[i] = f.released()
 	}
+	return next
 }
 
 // ask has the source asked to list again while anything is held, counted from
 // its last complete listing.
 func (s *Supervisor) ask(listed bool) {
-	held := !s.holds.empty() || slices.ContainsFunc(s.elsewhere, func(f *foreign) bool { return !f.holds.empty() })
+	held := !s.holds.empty() || slices.ContainsFunc(s.baselines, func(f *baselineState) bool { return !f.holds.empty() })
 	switch {
 	case !held:
 		s.relist.Stop()

@@ -171,13 +171,27 @@ func (b *bridge) holds(want ...string) {
 	b.t.Helper()
 	var got []string
 	for rec := range b.store.List(model.Filter{Source: "reg"}) {
-		if rec.Kind != model.KindSource {
+		if !rec.Kind.Reserved() {
 			got = append(got, line(rec))
 		}
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		b.t.Errorf("the store (-want +got):\n%s", diff)
 	}
+}
+
+// heldIn returns what a store says is held.
+func heldIn(s source.Lister) (holds model.Holds) {
+	for rec := range s.List(model.Filter{Kind: model.KindHold}) {
+		holds.Add(rec)
+	}
+	return holds
+}
+
+// heldFor returns what a record is held for.
+func (b *bridge) heldFor(kind model.Kind, name string) (model.Hold, bool) {
+	rec, _ := b.store.memory.Get(stored(kind, name))
+	return heldIn(b.store).Of(rec.Ref, rec.Owner)
 }
 
 // wrote checks the last commit.

@@ -31,12 +31,12 @@ func fleet(first, last, endpoints int) (objects []source.Object) {
 // both in the store and by the status.
 func (b *bridge) standing(endpoints, held int) {
 	b.t.Helper()
-	stored, marked := 0, 0
+	stored, marked, holds := 0, 0, heldIn(b.store)
 	for rec := range b.store.List(model.Filter{Source: "reg"}) {
 		if rec.Kind == model.KindEndpoint || rec.Kind == model.KindWorkload {
 			stored++
 		}
-		if rec.Status.Held != "" {
+		if _, held := holds.Of(rec.Ref, rec.Owner); held {
 			marked++
 		}
 	}
@@ -114,11 +114,11 @@ func TestAdditionsAndUpdatesApplyBesideAHold(t *testing.T) {
 		if weightOf(rec) != 7 {
 			t.Error("an update beside a hold was not taken")
 		}
-		rec, _ = b.store.memory.Get(stored(model.KindService, "s00"))
-		if !rec.Status.Since.Equal(time.Now()) || rec.Status.Stale != "" {
-			t.Errorf("status %+v", rec.Status)
+		hold, _ := b.heldFor(model.KindService, "s00")
+		if !hold.Since.Equal(time.Now()) {
+			t.Errorf("held since %s", hold.Since)
 		}
-		mentions(t, rec.Status.Held, "not listed any more", "15 endpoints")
+		mentions(t, hold.Reason, "not listed any more", "15 endpoints")
 		commits := len(b.store.commits)
 		b.list(append(after, fleet(7, 9, 5)...)...)
 		if len(b.store.commits) != commits {
@@ -521,8 +521,9 @@ func TestSelectedWorkloadsAreEndpoints(t *testing.T) {
 		b.standing(111, 11)
 		b.list(fleet(0, 10, 10)...)
 		b.standing(111, 12)
+		holds := heldIn(b.store)
 		for rec := range b.store.List(model.Filter{Source: "reg"}) {
-			if held := rec.Status.Held != ""; held != (rec.Name == "a" || strings.HasPrefix(rec.Name, "a-")) {
+			if _, held := holds.Of(rec.Ref, rec.Owner); held != (rec.Name == "a" || strings.HasPrefix(rec.Name, "a-")) {
 				t.Errorf("%s: held %t", rec.Ref, held)
 			}
 		}

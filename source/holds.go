@@ -7,7 +7,7 @@ import (
 )
 
 // holds is everything of a source that is held, and how far each drop is
-// confirmed. Which records are held can be read off the store, too; how often
+// confirmed. Which records are held, and why, is in the store, too; how often
 // their absence was confirmed is known here alone, and begins anew with the
 // process.
 //
@@ -20,128 +20,134 @@ import (
 // of all of them, because it is of other places or some could not be read,
 // counts for nothing and against nothing, and so does the end of a run.
 type holds struct {
-	of map[model.Ref]member
-	by map[model.Ref]*hold // by cause
+	objects map[model.Ref]map[model.Ref]*hold // of each object, the records that are held
+	by      map[model.Ref]*hold               // by cause
+	stock   stock                             // all that is held
+
+	changed map[model.Ref]bool // causes of which the store does not know all
+	sizes   map[model.Ref]int  // stored records of some objects, held or not
 }
 
-// member is a held record: what it is held for, and the object it is part of.
-type member struct {
-	hold   *hold
-	object model.Ref
-}
+// part is a record, and the object it is part of.
+type part struct{ ref, object model.Ref }
+
+func partOf(rec model.Record) part { return part{rec.Ref, head(rec)} }
 
 // hold is what is held for one cause.
 type hold struct {
-	cause     model.Ref
-	records   int
-	endpoints int
-	objects   map[model.Ref]int // records of each
-	had       int               // endpoints of what was judged: the service, or the source
-	back      int               // records that were held for it and are listed again
-	lie       bool              // most of it is back, and the rest is no drop by itself
-	listings  int               // equal ones so far
-	first     time.Time         // when the first of them was stored
+	cause   model.Ref
+	reason  string
+	since   time.Time
+	had     int // endpoints of what was judged: the service, or the source
+	stock   stock
+	objects map[model.Ref]int // records of each
+	count
+
+	parts      uint32 // records that say so in the store
+	everything bool   // one does, because nothing else is stored
+}
+
+// count is how far a drop is confirmed.
+type count struct {
+	listings int       // equal ones so far
+	first    time.Time // when the first of them was stored
+	back     int       // records that were held for it and are listed again
+	lie      bool      // most of it is back, and the rest is no drop by itself
 }
 
 func newHolds() *holds {
-	return &holds{of: map[model.Ref]member{}, by: map[model.Ref]*hold{}}
-}
-
-func (h *holds) empty() bool { return len(h.of) == 0 }
-
-func (h *holds) endpoints() (n int) {
-	for _, one := range h.by {
-		n += one.endpoints
+	return &holds{
+		objects: map[model.Ref]map[model.Ref]*hold{}, by: map[model.Ref]*hold{},
+		changed: map[model.Ref]bool{}, sizes: map[model.Ref]int{},
 	}
-	return n
 }
+
+func (h *holds) empty() bool { return len(h.by) == 0 }
+
+// of returns what a record is held for; nil if it is not held.
+func (h *holds) of(p part) *hold { return h.objects[p.object][p.ref] }
 
 // add has a record held for a cause, whatever it was held for.
-func (h *holds) add(rec model.Record, cause model.Ref) {
-	if m, ok := h.of[rec.Ref]; ok && m.hold.cause == cause {
+func (h *holds) add(p part, cause model.Ref, now time.Time) {
+	if one := h.of(p); one != nil && one.cause == cause {
 		return
 	}
-	h.drop(rec.Ref)
+	h.drop(p)
 	one := h.by[cause]
 	if one == nil {
-		one = &hold{cause: cause, objects: map[model.Ref]int{}}
+		one = &hold{cause: cause, since: now.UTC().Round(0), objects: map[model.Ref]int{}}
 		h.by[cause] = one
 	}
-	h.of[rec.Ref] = member{one, head(rec)}
-	one.records++
-	one.endpoints += endpointsIn(rec.Kind)
-	one.objects[head(rec)]++
-	one.had = max(one.had, one.endpoints)
+	if h.objects[p.object] == nil {
+		h.objects[p.object] = map[model.Ref]*hold{}
+	}
+	h.objects[p.object][p.ref] = one
+	h.stock.add(p.ref, +1)
+	one.stock.add(p.ref, +1)
+	one.objects[p.object]++
+	one.had = max(one.had, one.stock.endpoints)
+	h.changed[cause] = true
 }
 
 // drop has a record not held any more.
-func (h *holds) drop(ref model.Ref) {
-	m, ok := h.of[ref]
-	if !ok {
+func (h *holds) drop(p part) {
+	one := h.of(p)
+	if one == nil {
 		return
 	}
-	delete(h.of, ref)
-	m.hold.records--
-	m.hold.endpoints -= endpointsIn(ref.Kind)
-	if m.hold.objects[m.object]--; m.hold.objects[m.object] == 0 {
-		delete(m.hold.objects, m.object)
+	h.changed[one.cause] = true
+	if delete(h.objects[p.object], p.ref); len(h.objects[p.object]) == 0 {
+		delete(h.objects, p.object)
+		delete(h.sizes, p.object)
 	}
-	if m.hold.records == 0 {
-		delete(h.by, m.hold.cause)
+	h.stock.add(p.ref, -1)
+	one.stock.add(p.ref, -1)
+	if one.objects[p.object]--; one.objects[p.object] == 0 {
+		delete(one.objects, p.object)
+	}
+	if one.stock.stored == 0 {
+		delete(h.by, one.cause)
 	}
 }
 
-// restore takes over what the store says is held. What is news here counts as
-// held for the source as a whole, and is not confirmed by any listing yet.
-func (h *holds) restore(marked []model.Record) {
-	stored := make(map[model.Ref]bool, len(marked))
-	for _, rec := range marked {
-		stored[rec.Ref] = true
-		if _, ok := h.of[rec.Ref]; !ok {
-			h.add(rec, model.Ref{})
-			h.by[model.Ref{}].listings = 0
+// counts returns how far drops are confirmed.
+func (h *holds) counts(of map[model.Ref]count) map[model.Ref]count {
+	counts := make(map[model.Ref]count, len(of))
+	for cause := range of {
+		if one := h.by[cause]; one != nil {
+			counts[cause] = one.count
 		}
 	}
-	for ref := range h.of {
-		if !stored[ref] {
-			h.drop(ref)
+	return counts
+}
+
+// recount says how far drops are confirmed.
+func (h *holds) recount(counts map[model.Ref]count) {
+	for cause, c := range counts {
+		if one := h.by[cause]; one != nil {
+			one.count = c
 		}
 	}
 }
 
-// tally is what one reading says about what is held for one cause.
-type tally struct {
-	again  int // missing as before
-	fresh  int // missing, and not held for this cause before
-	back   int // listed again
-	left   int // deleted, or held for another cause now
-	silent int // of which it says nothing
-
-	endpoints int  // among the fresh
-	remaining int  // endpoints among those missing as before
-	drop      bool // what is missing is a suspicious drop by itself
-}
-
-// lie reports whether the drop has proved to be one: nothing more is missing,
-// most of what was held is back, so many records in all, and the rest is no
-// suspicious drop by itself and is few: fewer endpoints than are ever looked at,
-// or a tenth of all. A registry that comes back by halves has not proved it yet.
-func (t tally) lie(back int, cfg Hold) bool {
-	few := t.remaining < cfg.Min && back > t.again || 9*t.again <= back
-	return few && t.fresh == 0 && !t.drop && t.again > 0
-}
-
-// next returns how often the drop is confirmed after a reading, and since when.
-func (t tally) next(listings int, first, now time.Time, listing bool) (int, time.Time) {
-	equal := t.fresh == 0 && t.back == 0 && listings > 0
-	switch {
-	case equal && (!listing || t.silent > 0):
-		return listings, first
-	case equal:
-		return listings + 1, first
-	case listing && t.silent == 0:
-		return 1, now
-	default:
-		return 0, time.Time{}
+// clone returns a copy that shares nothing that is ever changed.
+func (h *holds) clone() *holds {
+	next := newHolds()
+	for cause, one := range h.by {
+		c := *one
+		c.objects = map[model.Ref]int{}
+		c.stock = stock{}
+		next.by[cause] = &c
 	}
+	for object, records := range h.objects {
+		next.objects[object] = make(map[model.Ref]*hold, len(records))
+		for ref, one := range records {
+			own := next.by[one.cause]
+			next.objects[object][ref] = own
+			own.objects[object]++
+			own.stock.add(ref, +1)
+		}
+	}
+	next.stock = h.stock
+	return next
 }

@@ -16,7 +16,7 @@ type index struct {
 	place  map[model.Ref]string // of every object; owned records have none
 	at     map[string]map[model.Ref]struct{}
 	counts map[model.Kind]int
-	total  int
+	total  int // but for what is held, which is derived itself
 }
 
 func newIndex() *index {
@@ -55,12 +55,18 @@ func (x *index) commit(writes []model.Write) {
 }
 
 func (x *index) created(rec model.Record) {
+	if rec.Kind == model.KindHold {
+		return
+	}
 	x.counts[rec.Kind]++
 	x.total++
 	x.set(rec)
 }
 
 func (x *index) deleted(rec model.Record) {
+	if rec.Kind == model.KindHold {
+		return
+	}
 	x.counts[rec.Kind]--
 	x.total--
 	x.unset(rec.Ref)
@@ -68,7 +74,7 @@ func (x *index) deleted(rec model.Record) {
 
 // set notes where an object stands now, wherever it stood before.
 func (x *index) set(rec model.Record) {
-	if rec.Kind == model.KindSource {
+	if rec.Kind.Reserved() {
 		return
 	}
 	if place, ok := x.place[rec.Ref]; ok {
@@ -105,6 +111,9 @@ func (x *index) unset(ref model.Ref) {
 func (x *index) kinds() []model.Kind {
 	return slices.DeleteFunc(slices.Sorted(maps.Keys(x.counts)), func(k model.Kind) bool { return x.counts[k] == 0 })
 }
+
+// records counts what is stored of what the registry lists.
+func (x *index) records() int { return x.total - x.counts[model.KindSource] }
 
 func (x *index) services() int { return x.counts[model.KindService] }
 

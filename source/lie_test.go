@@ -69,6 +69,21 @@ func TestWhatIsNoLieWaitsOn(t *testing.T) {
 	}
 }
 
+// Nor is it a rest if it would be held by itself, however much is back.
+func TestRestThatIsASuspiciousDropWaitsOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := connectWith(t, newLedger(), source.Config{Hold: source.Hold{Share: 0.05, Min: 5, For: time.Minute}})
+		b.list(fleet(0, 30, 5)...)
+		b.list()
+		b.list(fleet(0, 28, 5)...)
+		b.list(fleet(0, 28, 5)...)
+		b.standing(150, 12)
+		b.list(fleet(0, 29, 5)...) // 5 of 150 are no suspicious drop
+		b.list(fleet(0, 29, 5)...)
+		b.standing(145, 0)
+	})
+}
+
 // A service that lost its 12 endpoints says so, however large the source.
 func TestReasonCountsWhatIsJudged(t *testing.T) {
 	supervise(t, func(b *bridge) {

@@ -65,6 +65,8 @@ type step struct {
 	Fails   bool // the run ends with an error
 	Panics  bool
 	Release bool          // an operator releases what is held
+	Restart bool          // a new process takes over the store
+	Delta   bool          // Change is of single endpoints
 	Again   bool          // the last full listing comes once more
 	Wait    time.Duration // before it
 	Refused int           // commits the store refuses from here on
@@ -78,7 +80,7 @@ func (s step) String() string {
 	case s.Change != nil:
 		return fmt.Sprintf("change %+v", *s.Change)
 	}
-	return fmt.Sprintf("fails %t panics %t released %t again %t", s.Fails, s.Panics, s.Release, s.Again)
+	return fmt.Sprintf("fails %t panics %t released %t restarted %t again %t", s.Fails, s.Panics, s.Release, s.Restart, s.Again)
 }
 
 // history is a source that takes its steps one after the other, over as many
@@ -92,10 +94,22 @@ type history struct {
 	super *source.Supervisor
 	want  *reference
 	wrong string
+	ended bool
 	stop  context.CancelFunc
 }
 
 func (h *history) run() {
+	for !h.ended && h.wrong == "" {
+		h.runProcess()
+		h.want.restart()
+	}
+	if len(h.store.noops) > 0 && h.wrong == "" {
+		h.wrong = fmt.Sprintf("writes that change nothing: %v", h.store.noops)
+	}
+}
+
+// runProcess runs the source until all is over, or another process takes over.
+func (h *history) runProcess() {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	h.stop = cancel
@@ -106,17 +120,15 @@ func (h *history) run() {
 		return
 	case err != nil:
 		h.wrong = err.Error()
-	case len(h.store.noops) > 0:
-		h.wrong = fmt.Sprintf("writes that change nothing: %v", h.store.noops)
 	}
 	h.checkStatus(h.super.Status())
 }
 
 func (h *history) checkStatus(st source.Status) {
-	counts := map[model.Kind]int{}
+	counts, holds := map[model.Kind]int{}, heldIn(h.store)
 	for rec := range h.store.List(model.Filter{}) {
 		counts[rec.Kind]++
-		if rec.Status.Held != "" {
+		if _, held := holds.Of(rec.Ref, rec.Owner); held {
 			counts["held"]++
 		}
 	}
@@ -137,6 +149,7 @@ func (h *history) Run(ctx context.Context, sink source.Sink) error {
 			return err
 		}
 	}
+	h.ended = true
 	h.stop()
 	return ctx.Err()
 }
@@ -154,6 +167,9 @@ func (h *history) take(ctx context.Context, sink source.Sink, s step) error {
 		if _, failed := h.super.Release(ctx); failed == nil {
 			h.want.release()
 		}
+	case s.Restart:
+		h.stop()
+		return ctx.Err()
 	case s.Panics:
 		panic("as told")
 	case s.Fails:
@@ -166,7 +182,9 @@ func (h *history) take(ctx context.Context, sink source.Sink, s step) error {
 			}
 		}
 	case s.Change != nil:
-		if err = sink.Change(ctx, *s.Change); err == nil {
+		if err = sink.Change(ctx, *s.Change); err == nil && s.Delta {
+			h.want.delta(*s.Change)
+		} else if err == nil {
 			h.want.change(*s.Change)
 		}
 	}
@@ -180,7 +198,8 @@ func (h *history) take(ctx context.Context, sink source.Sink, s step) error {
 // interfere writes to the first record of a commit before the commit does, once.
 // It leaves alone what would change the decision, not only the comparison: what
 // somebody else created has survived. That counts for an endpoint, and for any
-// record where nothing else survives.
+// record where nothing else survives. Nor does it create anything while something
+// is held, of which it may be taken for a part: an object is held with all it owns.
 func (h *history) interfere(wanted bool, c model.Commit) {
 	h.store.before = nil
 	if !wanted || h.store.refuse > 0 {
@@ -189,7 +208,8 @@ func (h *history) interfere(wanted bool, c model.Commit) {
 	w := c.Writes[0]
 	if have, ok := h.store.memory.Get(w.Record.Ref); ok {
 		w.Record = have
-	} else if w.Record.Kind == model.KindEndpoint || slices.ContainsFunc(c.Writes, func(w model.Write) bool { return w.Record.Status.Held != "" }) {
+	} else if w.Record.Kind == model.KindEndpoint || h.super.Status().Held > 0 ||
+		slices.ContainsFunc(c.Writes, func(w model.Write) bool { return w.Record.Kind == model.KindHold && !w.Delete }) {
 		return
 	}
 	w.Record.Origin, w.Delete = "somebody else", false
@@ -204,7 +224,11 @@ func drawStep(t *rapid.T) step {
 	if rapid.IntRange(0, 5).Draw(t, "away") == 0 {
 		s.Refused = rapid.IntRange(1, 5).Draw(t, "refused commits")
 	}
-	switch rapid.IntRange(0, 13).Draw(t, "what") {
+	switch rapid.IntRange(0, 17).Draw(t, "what") {
+	case 14:
+		s.Restart = true
+	case 15, 16, 17:
+		s.Change, s.Delta = drawDelta(t), true
 	case 0:
 		s.Panics = true
 	case 1:
@@ -234,6 +258,17 @@ func drawStep(t *rapid.T) step {
 		}
 	}
 	return s
+}
+
+func drawDelta(t *rapid.T) *source.Change {
+	c, address := &source.Change{}, rapid.SampledFrom([]string{"1", "2", "3", "4"})
+	for _, name := range rapid.SliceOfN(rapid.SampledFrom(names), 0, 3).Draw(t, "gone from") {
+		c.OwnedDeletes = append(c.OwnedDeletes, ref(model.KindEndpoint, name+"/"+address.Draw(t, "gone")))
+	}
+	for _, name := range rapid.SliceOfNDistinct(rapid.SampledFrom(names), 0, 2, rapid.ID).Draw(t, "come to") {
+		c.OwnedUpserts = append(c.OwnedUpserts, delta(name, address.Draw(t, "come"), rapid.Uint32Range(0, 2).Draw(t, "weight")))
+	}
+	return c
 }
 
 var (

@@ -33,15 +33,13 @@ type reading struct {
 // fault is what is wrong with an object, and where it stands.
 type fault struct{ reason, place string }
 
-// readListing checks a listing. A full one includes the source's mark, so that
-// the mark is part of the commit that carries the listing.
+// readListing checks a listing.
 func readListing(source, origin string, l Listing) *reading {
 	r := newReading(source, origin, l.Objects, l.Refused)
 	r.observed = l.Observed
 	r.removed = setOf(l.Removed)
 	if l.Places == nil {
 		r.whole = true
-		r.put(model.Record{Ref: markRef(source), Spec: model.SourceMark{}}, model.Ref{})
 		return r
 	}
 	r.places = setOf(l.Places)

@@ -68,6 +68,34 @@ func (m *reference) change(c source.Change) {
 	}
 }
 
+// delta applies single endpoints: they end neither that their owner is stale nor
+// that it is held.
+func (m *reference) delta(c source.Change) {
+	present := map[model.Ref]bool{}
+	for _, rec := range c.OwnedUpserts {
+		if owner, stored := m.objects[rec.Owner]; stored {
+			owner.weights[rec.Name] = weightOf(rec)
+			present[rec.Ref] = true
+		}
+	}
+	for _, cause := range m.settle(present) {
+		m.drops[cause] = drop{back: m.drops[cause].back + 1, lie: m.drops[cause].lie}
+	}
+	for _, ref := range c.OwnedDeletes {
+		if !present[ref] {
+			m.remove(ref)
+		}
+	}
+	m.prune()
+}
+
+// restart has what is held confirmed anew, and no drop is known to be a lie.
+func (m *reference) restart() {
+	for cause := range m.drops {
+		m.drops[cause] = drop{}
+	}
+}
+
 func (m *reference) release() {
 	for ref := range m.held {
 		m.remove(ref)
@@ -408,15 +436,20 @@ func (m *reference) lines() (lines []string) {
 
 // linesOf is the same of what a store holds.
 func linesOf(s source.Store) (lines []string) {
+	holds := heldIn(s)
 	for rec := range s.List(model.Filter{Source: "reg"}) {
-		held := rec.Status.Held != ""
+		_, held := holds.Of(rec.Ref, rec.Owner)
 		switch rec.Kind {
+		case model.KindHold:
 		case model.KindSource:
 			lines = append(lines, "mark")
 		case model.KindEndpoint:
 			lines = append(lines, fmt.Sprintf("%s of %s weighs %d held %t", rec.Name, rec.Owner.Name, weightOf(rec), held))
 		default:
 			stale := rec.Status.Stale
+			if held { // which is what is shown of it then
+				stale = ""
+			}
 			if len(stale) > 8 { // one of the supervisor's own
 				stale = "poisoned"
 			}

@@ -7,7 +7,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/model"
 )
 
-// subject tells what a refusal is about, so that news about the same thing
+// subject is what a refusal is about, so that a later one about the same thing
 // takes its place.
 type subject struct {
 	ref           model.Ref
@@ -46,12 +46,12 @@ func (r *reading) refusals(old []Refusal) (standing, fresh []Refusal) {
 			fresh = append(fresh, f)
 		}
 	}
-	news := make(map[subject]bool, len(r.refusal))
+	anew := make(map[subject]bool, len(r.refusal))
 	for _, f := range r.refusal {
-		news[f.subject()] = true
+		anew[f.subject()] = true
 	}
 	for _, f := range old {
-		if !news[f.subject()] && !r.answers(f) {
+		if !anew[f.subject()] && !r.answers(f) {
 			standing = append(standing, f)
 		}
 	}
@@ -67,7 +67,7 @@ func (f Refusal) withoutWhere() Refusal {
 }
 
 // answers reports whether the reading settles an earlier refusal: by having
-// read all of its place again, or by news of the very object.
+// read all of its place again, or by speaking of the very object.
 func (r *reading) answers(f Refusal) bool {
 	switch {
 	case r.whole:

@@ -21,26 +21,43 @@ func (s *Supervisor) Release(ctx context.Context) (released int, err error) {
 		return 0, err
 	}
 	defer done()
+	kept, _ := s.kept()
+	baselines := releasedOf(s.baselines)
 	for range commitTries {
-		var writes []model.Write
-		for rec := range s.all() {
-			if rec.Status.Held != "" {
-				writes = append(writes, deletion(rec))
-			}
+		s.reindex()
+		writes := s.heldWrites()
+		released := len(writes)
+		for rec := range s.store.List(model.Filter{Kind: model.KindHold, Source: s.name}) {
+			writes = append(writes, deletion(rec))
 		}
+		writes = append(writes, s.markWrites(baselines, false)...)
 		if len(writes) > 0 {
 			if _, err = s.store.Commit(ctx, model.Commit{Writes: writes}); err != nil {
 				continue
 			}
 		}
+		s.baselines = baselines
 		s.reindex()
-		s.released(len(writes))
-		kept, _ := s.kept()
-		s.letGo()
+		s.released(released)
 		s.ask(false)
-		return len(writes) + kept, s.remark(ctx)
+		return released + kept, nil
 	}
 	return 0, fmt.Errorf("release what is held of source %s: %w", s.name, err)
+}
+
+// heldWrites deletes what is held, and with an object what it owns, which may have
+// been reported since.
+func (s *Supervisor) heldWrites() (writes []model.Write) {
+	if s.holds.empty() {
+		return nil
+	}
+	for rec := range s.all() {
+		is := partOf(rec)
+		if s.holds.of(is) != nil || s.holds.of(part{is.object, is.object}) != nil {
+			writes = append(writes, deletion(rec))
+		}
+	}
+	return writes
 }
 
 // released reports that nothing is held any more. Whether the registry can be
@@ -73,9 +90,9 @@ func (h *holds) text(source string, total int, cfg Hold) string {
 			earliest = one.first
 		}
 	}
-	what := fmt.Sprintf("%d of %d endpoints", h.endpoints(), h.judged(total))
-	if h.endpoints() == 0 {
-		what = fmt.Sprintf("%d records", len(h.of))
+	what := fmt.Sprintf("%d of %d endpoints", h.stock.endpoints, h.judged(total))
+	if h.stock.endpoints == 0 {
+		what = fmt.Sprintf("%d records", h.stock.stored)
 	}
 	text := fmt.Sprintf("%s vanished at once, of %s; ", what, some(objects))
 	if h.lies() {

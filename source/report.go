@@ -15,14 +15,14 @@ func (s *Supervisor) report(change func(*Status)) {
 }
 
 // stored reports a reading that the store now says, but for what is held.
-func (s *Supervisor) stored(r *reading, v verdict, ignored map[string]int, now time.Time) {
+func (s *Supervisor) stored(r *reading, p plan, ignored map[string]int, now time.Time) {
 	// Only who writes the source's records changes what of the status is used
 	// here, so nothing is missed between this look at it and the change.
 	before := s.Status()
 	standing, fresh := r.refusals(before.Refused)
-	state, reason := s.standing()
-	if state == before.State && len(v.counts) == 0 {
-		reason = before.Reason // nothing is news of what is held
+	state, reason := s.standing(), before.Reason
+	if state != before.State || len(p.counts) > 0 {
+		reason = s.reason()
 	}
 	var recovered bool
 	var outage []any
@@ -46,7 +46,7 @@ func (s *Supervisor) stored(r *reading, v verdict, ignored map[string]int, now t
 	case recovered:
 		s.cfg.Log.Info("source is read again", append([]any{"source", s.name, "state", string(state)}, outage...)...)
 	}
-	if len(v.began) > 0 {
+	if len(p.began) > 0 {
 		s.cfg.Log.Warn("a suspicious drop is held", "source", s.name, "reason", reason)
 	}
 	if len(fresh) > 0 {
@@ -117,13 +117,21 @@ func (s *Supervisor) lastKnownGood() string {
 
 // count counts what is stored.
 func (s *Supervisor) count(st *Status) {
-	st.Services, st.Endpoints, st.Held = s.index.services(), s.index.endpoints(), len(s.holds.of)
+	st.Services, st.Endpoints, st.Held = s.index.services(), s.index.endpoints(), s.holds.stock.stored
 }
 
-// standing is the state of a source whose last reading is stored, and its reason.
-func (s *Supervisor) standing() (State, string) {
+// standing is the state of a source whose last reading is stored.
+func (s *Supervisor) standing() State {
 	if s.holds.empty() {
-		return StateLive, ""
+		return StateLive
 	}
-	return StateHeld, s.holds.text(s.name, s.index.endpoints(), s.cfg.Hold)
+	return StateHeld
+}
+
+// reason says why it is not live.
+func (s *Supervisor) reason() string {
+	if s.holds.empty() {
+		return ""
+	}
+	return s.holds.text(s.name, s.index.endpoints(), s.cfg.Hold)
 }

@@ -19,8 +19,8 @@ func (k *sink) scope(r *reading) iter.Seq[model.Record] {
 		_, listed := r.at[rec.Ref]
 		return listed || objects[head(rec)] || r.dropped[rec.Ref] && rec.Owner != (model.Ref{})
 	}
-	if len(objects) > k.index.total/16 {
-		return filter(k.all(), within) // one pass is cheaper than so many look-ups
+	if k.manyOf(objects) {
+		return filter(k.all(), within)
 	}
 	return func(yield func(model.Record) bool) {
 		for _, ref := range slices.SortedFunc(maps.Keys(objects), model.Ref.Compare) {
@@ -75,9 +75,9 @@ func (k *sink) concerned(r *reading) map[model.Ref]bool {
 
 // find returns the stored record of that reference. It is the first of all whose
 // name begins like it.
-func (k *sink) find(ref model.Ref) (model.Record, bool) {
+func (s *Supervisor) find(ref model.Ref) (model.Record, bool) {
 	filter := model.Filter{Kind: ref.Kind, Source: ref.Source, Namespace: ref.Namespace, Prefix: ref.Name}
-	for rec := range k.store.List(filter) {
+	for rec := range s.store.List(filter) {
 		return rec, rec.Ref == ref
 	}
 	return model.Record{}, false
@@ -86,19 +86,39 @@ func (k *sink) find(ref model.Ref) (model.Record, bool) {
 // family yields the stored record of that reference, and every record whose
 // name says that it belongs to it. It relies on the order of [Store.List] to
 // stop early where the filter cannot: an empty namespace selects all of them.
-func (k *sink) family(ref model.Ref) iter.Seq[model.Record] {
+func (s *Supervisor) family(ref model.Ref) iter.Seq[model.Record] {
 	return func(yield func(model.Record) bool) {
 		filter := model.Filter{Kind: ref.Kind, Source: ref.Source, Namespace: ref.Namespace, Prefix: ref.Name}
-		if rec, ok := k.find(ref); ok && !yield(rec) {
+		if rec, ok := s.find(ref); ok && !yield(rec) {
 			return
 		}
 		filter.Prefix += "/"
-		for _, filter.Kind = range k.index.kinds() {
-			for rec := range k.store.List(filter) {
+		for _, filter.Kind = range s.index.kinds() {
+			for rec := range s.store.List(filter) {
 				if rec.Namespace != ref.Namespace {
 					break
 				}
 				if !yield(rec) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// manyOf reports whether one pass over everything is cheaper than a look-up for
+// each of the objects.
+func (s *Supervisor) manyOf(objects map[model.Ref]bool) bool { return len(objects) > s.index.total/16 }
+
+// families yields the stored records of objects, each with what it owns.
+func (s *Supervisor) families(objects map[model.Ref]bool) iter.Seq[model.Record] {
+	if s.manyOf(objects) {
+		return filter(s.all(), func(rec model.Record) bool { return objects[head(rec)] })
+	}
+	return func(yield func(model.Record) bool) {
+		for ref := range objects {
+			for rec := range s.family(ref) {
+				if head(rec) == ref && !yield(rec) {
 					return
 				}
 			}

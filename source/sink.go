@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"time"
 
 	"github.com/isthmus-mesh/isthmus/model"
@@ -25,16 +24,26 @@ type sink struct {
 
 var _ Sink = (*sink)(nil)
 
-// restore reads what is stored before the source is run.
+// restore reads what is stored before the source is run. What an older Isthmus
+// said on each record that it held is said in a record for all of them from here on.
 func (k *sink) restore(ctx context.Context) error {
 	done, err := k.write(ctx)
 	if err != nil {
 		return err
 	}
 	defer done()
-	k.reindex()
-	k.restored()
-	return nil
+	for range commitTries {
+		writes := k.reindex()
+		if len(writes) > 0 {
+			writes = append(writes, k.holdWrites(nil)...)
+			if _, err = k.store.Commit(ctx, model.Commit{Writes: writes}); err != nil {
+				continue
+			}
+		}
+		k.restored()
+		return nil
+	}
+	return fmt.Errorf("store what is held: %w", err)
 }
 
 // Relist implements [Sink].
@@ -61,7 +70,7 @@ func (k *sink) Change(ctx context.Context, change Change) error {
 	return k.take(ctx, readChange(k.name, k.cfg.Origin, change), nil)
 }
 
-// take stores a reading and tells the status about it, in this order: a status
+// take stores a reading and reports it to the status, in this order: a status
 // never claims what is not stored.
 func (k *sink) take(ctx context.Context, r *reading, ignored map[string]int) error {
 	done, err := k.write(ctx)
@@ -69,10 +78,7 @@ func (k *sink) take(ctx context.Context, r *reading, ignored map[string]int) err
 		return err
 	}
 	defer done()
-	if r.whole {
-		r.records[r.at[markRef(k.name)]].Spec = k.mark()
-	}
-	v, ask, err := k.commit(ctx, r)
+	p, ask, err := k.commit(ctx, r)
 	if err != nil {
 		err = fmt.Errorf("store what was read: %w", err)
 		if ctx.Err() == nil {
@@ -84,144 +90,75 @@ func (k *sink) take(ctx context.Context, r *reading, ignored map[string]int) err
 	if r.whole && k.listed.IsZero() {
 		k.listed = now
 	}
+	k.Supervisor.listed = k.Supervisor.listed || r.whole
 	k.ask(r.whole)
 	k.askForOwners(ask, r.whole)
-	k.stored(r, v, ignored, now)
-	if r.whole {
-		k.Supervisor.listed = true
-		return k.judge(ctx, true)
-	}
+	k.stored(r, p, ignored, now)
 	return nil
 }
 
-// commit makes the store say what the reading says, but for what is held, in
-// one commit, or in none when it does already. A refused commit may mean that
-// somebody else changed these records, so everything is read and compared again.
-// It reports whether a listing could tell more about what was left out.
-func (k *sink) commit(ctx context.Context, read *reading) (v verdict, ask bool, err error) {
+// commit makes the store say what the reading says, but for what is held, and
+// what is held and decided, in one commit, or in none when it does already. A
+// refused commit may mean that somebody else changed these records, so everything
+// is read and compared again. It reports whether a listing could tell more about
+// what was left out.
+func (k *sink) commit(ctx context.Context, read *reading) (p plan, ask bool, err error) {
 	for range commitTries {
 		if ctx.Err() != nil {
 			// What is read while stopping may be cut short.
-			return verdict{}, false, context.Cause(ctx)
+			return plan{}, false, context.Cause(ctx)
 		}
 		r, ask := k.withoutOrphans(read)
-		v := k.compare(r)
-		if len(v.writes) > 0 {
-			if _, err = k.store.Commit(ctx, model.Commit{Writes: v.writes, Observed: r.observed}); err != nil {
+		p := k.compare(r)
+		before := k.holds.counts(p.counts)
+		writes, baselines := k.prepare(r, p)
+		if len(writes) > 0 {
+			if _, err = k.store.Commit(ctx, model.Commit{Writes: writes, Observed: r.observed}); err != nil {
 				k.reindex()
+				k.holds.recount(before)
 				continue
 			}
-			k.index.commit(v.writes)
 		}
-		k.holds.apply(v)
-		return v, ask, nil
+		k.baselines = baselines
+		return p, ask, nil
 	}
-	return verdict{}, false, err
+	return plan{}, false, err
+}
+
+// prepare takes a plan for carried out, and returns what has to be written for
+// that: the plan's own writes, what says that the source has been listed, what is
+// held, and what is decided about baselines.
+func (k *sink) prepare(r *reading, p plan) ([]model.Write, []*baselineState) {
+	now := time.Now()
+	k.index.commit(p.writes)
+	k.holds.apply(p, now)
+	writes := p.writes
+	writes = append(writes, k.holdWrites(p.writes)...)
+	if !r.whole {
+		return writes, k.baselines
+	}
+	refused, _ := r.refusals(k.Status().Refused)
+	baselines := k.judged(overlay(k.store, p.writes), facts{listing: true, unread: len(refused) > 0, now: now})
+	marks := k.markWrites(baselines, true)
+	k.index.commit(marks)
+	return append(writes, marks...), baselines
 }
 
 // compare compares the reading with what is stored, and decides what to hold.
-func (k *sink) compare(r *reading) verdict {
-	d := r.diff(k.scope(r), stamp())
+func (k *sink) compare(r *reading) plan {
+	d := r.diff(k.scope(r), k.holds, stamp())
 	if r.whole {
-		k.holds.restore(d.Marked)
+		clear(k.holds.sizes) // counted again where that matters
+		if d.Held != k.holds.stock.stored {
+			k.reindex() // somebody else wrote to the source's records
+			d = r.diff(k.scope(r), k.holds, stamp())
+		}
 	}
-	var fates []fate
+	var decisions []decision
 	if len(d.Missing) > 0 {
-		fates = k.cfg.Hold.judge(k.census(r, d), d.Missing)
+		decisions = k.cfg.Hold.judge(k.census(r, d), d.Missing)
 	}
-	return k.holds.rule(r, d, fates, k.cfg.Hold, time.Now())
-}
-
-// census gathers what the decision needs to know of the source.
-func (k *sink) census(r *reading, d difference) census {
-	_, suspected := k.kept()
-	c := census{
-		total:  k.index.endpoints() + suspected,
-		silent: suspected,
-		survives: func(yield func(model.Record) bool) {
-			for i, survived := range d.Survived {
-				if survived && !yield(r.records[i]) {
-					return
-				}
-			}
-		},
-		stored: func(kind model.Kind) iter.Seq[model.Record] {
-			return k.store.List(model.Filter{Kind: kind, Source: k.name})
-		},
-		cause: func(ref model.Ref) (model.Ref, bool) {
-			m, held := k.holds.of[ref]
-			if _, listed := r.at[ref]; !held || listed {
-				return model.Ref{}, false
-			}
-			return m.hold.cause, true
-		},
-	}
-	silent := k.silent(r, d)
-	for ref := range silent {
-		c.silent += endpointsIn(ref.Kind)
-	}
-	c.before = k.stock(silent)
-	c.after = c.before.less(r, d)
-	return c
-}
-
-// silent is what is held of which the reading says nothing: it speaks of what
-// it lists, refuses, misses or deletes.
-func (k *sink) silent(r *reading, d difference) map[model.Ref]bool {
-	silent := make(map[model.Ref]bool, len(k.holds.of))
-	for ref := range k.holds.of {
-		if _, listed := r.at[ref]; !listed {
-			silent[ref] = true
-		}
-	}
-	for _, ref := range d.Returned {
-		delete(silent, ref)
-	}
-	for _, rec := range d.Missing {
-		delete(silent, rec.Ref)
-	}
-	for _, w := range d.Deletes {
-		delete(silent, w.Record.Ref)
-	}
-	return silent
-}
-
-// stock counts what is stored of the source, without its mark and some records.
-func (k *sink) stock(without map[model.Ref]bool) stock {
-	s := stock{
-		stored:    k.index.total - k.index.counts[model.KindSource],
-		endpoints: k.index.endpoints(), services: k.index.services(),
-	}
-	for ref := range without {
-		s.add(ref, -1)
-	}
-	return s
-}
-
-// less is what is left of the stock after a reading, if all that is missing goes.
-func (s stock) less(r *reading, d difference) stock {
-	for _, rec := range d.Missing {
-		s.add(rec.Ref, -1)
-	}
-	for _, w := range d.Deletes {
-		s.add(w.Record.Ref, -1)
-	}
-	old := s.stored
-	for i, survived := range d.Survived {
-		if !survived {
-			s.add(r.records[i].Ref, +1)
-		}
-	}
-	s.stored = old
-	return s
-}
-
-func (s *stock) add(ref model.Ref, by int) {
-	s.stored += by
-	s.endpoints += by * endpointsIn(ref.Kind)
-	if ref.Kind == model.KindService {
-		s.services += by
-	}
+	return k.holds.decide(r, d, decisions, k.cfg.Hold, time.Now())
 }
 
 // stamp is the time as it is stored: without a time zone or a process's own clock.

@@ -20,7 +20,7 @@ type Source interface {
 
 // Sink takes what a source reads. Replace and Change return once the change is
 // stored, and fail only when it could not be. That a suspicious drop is held
-// back is no failure: the source is told that its listing was taken.
+// back is no failure: the source learns that its listing was taken.
 type Sink interface {
 	// Replace takes a complete reading of some places, or of the whole registry.
 	Replace(ctx context.Context, listing Listing) error

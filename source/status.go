@@ -27,9 +27,10 @@ type Status struct {
 	LastListing time.Time
 	// Services and Endpoints count what is stored; endpoints include workloads.
 	Services, Endpoints int
-	// Held counts records that are stored although the registry no longer lists them.
+	// Held counts records that are stored although the registry no longer lists them:
+	// the store says which in its Hold records.
 	Held int
-	// Ignored counts objects of other kinds, as the source last told.
+	// Ignored counts objects of other kinds, as the source last counted them.
 	Ignored map[string]int
 	// Refused is what could not be taken, in the order of place and object.
 	Refused []Refusal
@@ -37,7 +38,7 @@ type Status struct {
 	// reading merely repeats is not counted again.
 	RefusedTotal uint64
 
-	listed bool // ever, as the store's mark tells
+	listed bool // ever, as the store's mark says
 }
 
 // enter moves to a state, or gives the state it is in a new reason.

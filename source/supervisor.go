@@ -83,8 +83,8 @@ type Supervisor struct {
 	writing chan struct{}
 	index   *index // of the stored records; all of these belong to the writer
 	holds   *holds
-	// elsewhere is what others have of the source; see [Supervisor.Offer].
-	elsewhere []*foreign
+	// baselines are what others have of the source; see [Supervisor.Offer].
+	baselines []*baselineState
 	listed    bool         // completely, since the start
 	relist    *time.Ticker // runs while anything is held
 	asking    bool         // it runs
@@ -200,14 +200,35 @@ func (s *Supervisor) write(ctx context.Context) (done func(), err error) {
 	}
 }
 
-// reindex reads everything that is remembered about the store from the store.
-func (s *Supervisor) reindex() {
-	var marked []model.Record
+// reindex reads everything that is remembered about the store from the store. It
+// returns what removes the marks of an older Isthmus on records that it held: those
+// are held for the source as a whole, as nothing else is known of their cause.
+func (s *Supervisor) reindex() (unmark []model.Write) {
+	var said []model.Record
+	var stored []part
 	s.index = newIndex()
 	for rec := range s.index.following(s.all()) {
-		if rec.Status.Held != "" {
-			marked = append(marked, rec)
+		switch {
+		case rec.Kind == model.KindHold:
+			said = append(said, rec)
+		case !rec.Kind.Reserved():
+			stored = append(stored, partOf(rec))
+		}
+		if rec.Status.LegacyHeld != "" {
+			unmark = append(unmark, model.Write{Record: rec})
 		}
 	}
-	s.holds.restore(marked)
+	if len(said) == 0 {
+		stored = nil
+	}
+	s.holds = s.holds.restore(said, stored)
+	for i := range unmark {
+		rec := &unmark[i].Record
+		s.holds.add(partOf(*rec), model.Ref{}, rec.Status.Since)
+		rec.Status = model.Status{}
+	}
+	if one := s.holds.by[model.Ref{}]; one != nil && len(unmark) > 0 {
+		one.explain()
+	}
+	return unmark
 }

@@ -90,7 +90,7 @@ func (w *Written) Write(ctx context.Context, c model.Commit) (revision uint64, e
 
 var (
 	errOtherSource = errors.New("belongs to another source; write it there")
-	errMark        = errors.New("kind Source is reserved for Isthmus itself")
+	errReserved    = errors.New("records of this kind are reserved for Isthmus itself")
 )
 
 func (w *Written) fill(write model.Write) (model.Write, error) {
@@ -98,8 +98,8 @@ func (w *Written) fill(write model.Write) (model.Write, error) {
 	switch {
 	case r.Source != "" && r.Source != w.name:
 		return write, errOtherSource
-	case r.Kind == model.KindSource:
-		return write, errMark
+	case r.Kind.Reserved():
+		return write, errReserved
 	case !write.Delete && !r.Kind.Fits(r.Spec):
 		return write, fmt.Errorf("its specification is a %T, which this kind cannot have", r.Spec)
 	}

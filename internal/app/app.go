@@ -54,7 +54,7 @@ func New(ctx context.Context, c *config.Config, version string, log *slog.Logger
 // assemble is the list of the parts, in the order of the data path. What was
 // begun is undone if one of them cannot be made.
 func assemble(ctx context.Context, c *config.Config, version string, log *slog.Logger, m machine, once bool) (_ *App, err error) {
-	a := &App{log: log, machine: m, once: once, claims: source.Sole{}, primed: make(chan struct{}, 1)}
+	a := &App{log: log, machine: m, once: once, claims: m.claims, primed: make(chan struct{}, 1)}
 	metrics := prometheus.NewRegistry()
 	metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	timed := newStages(metrics)

@@ -31,7 +31,7 @@ var _ records = (*store.Memory)(nil)
 // openStore makes the store: with the last known good, if there is a place for it.
 func (a *App) openStore(ctx context.Context, c *config.Config, metrics *prometheus.Registry) error {
 	if c.Store.DataDir == "" {
-		a.store = store.NewMemory(a.machine.store)
+		a.store = a.machine.memory(a.machine.store)
 	} else if err := a.openDisk(c.Store.DataDir); err != nil {
 		return fmt.Errorf("store.dataDir: %w", err)
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
 	"google.golang.org/protobuf/types/known/structpb"
 
 	"github.com/isthmus-mesh/isthmus/catalog"
@@ -21,6 +22,8 @@ type client struct {
 	*xdsclient.Client
 	nature
 	name     string
+	leader   *client         // that takes the clusters of which this one takes the assignments
+	wholes   int             // answers of a type that is empty, before this stream
 	away     bool            // it was told to go
 	holds    bool            // it keeps its answers back
 	resumed  bool            // it came back with what it held while not everything was listed
@@ -35,8 +38,29 @@ type view map[string]map[string]push.Encoded
 var lawTypes = []string{envoy.ClusterType: xdsclient.CDS, envoy.EndpointType: xdsclient.EDS, envoy.ListenerType: xdsclient.LDS, envoy.RouteType: xdsclient.RDS}
 
 // connect adds a client that asks for everything there is.
-func (p *play) connect(n nature) *client {
-	c := &client{nature: n, name: fmt.Sprintf("client %d: %+v", len(p.clients), n)}
+func (p *play) connect(n nature) {
+	if n.Split {
+		p.split(n)
+		return
+	}
+	c := p.join(n, "", nil)
+	if n.Secrets {
+		c.Subscribe(xdsclient.SDS, secretNames...)
+		for _, typeURL := range []string{lawWhole, lawSilent, lawUnknown} {
+			c.Subscribe(typeURL, "nothing")
+		}
+	}
+	if n.GRPC {
+		c.Subscribe(xdsclient.LDS)
+	} else {
+		c.Subscribe(xdsclient.CDS)
+	}
+}
+
+// join adds a client that has a stream for one type, or for all, and asks for
+// nothing yet. It may follow one of clusters.
+func (p *play) join(n nature, only string, leader *client) *client {
+	c := &client{nature: n, name: fmt.Sprintf("client %d: %+v", len(p.clients), n), leader: leader}
 	node := xdsclient.Node(fmt.Sprint("client-", len(p.clients)), "", "envoy")
 	fields := map[string]*structpb.Value{"LABELS": structpb.NewStructValue(&structpb.Struct{
 		Fields: map[string]*structpb.Value{"app": structpb.NewStringValue(n.App)},
@@ -45,7 +69,13 @@ func (p *play) connect(n nature) *client {
 		fields["NAMESPACE"] = structpb.NewStringValue(n.Namespace)
 	}
 	node.Metadata = &structpb.Struct{Fields: fields}
-	config := xdsclient.Config{Name: c.name, Node: node, Ledger: &p.ledger, Follow: xdsclient.FollowClusters, Overlap: n.Slow}
+	config := xdsclient.Config{Name: c.name, Node: node, Ledger: &p.ledger, Follow: xdsclient.FollowClusters, Overlap: n.Slow, Only: only, Refuse: n.refuse, Rollback: n.Rollback && n.Delta}
+	if only != "" {
+		config.Follow = nil
+	}
+	if n.Late {
+		config.Delay = lateness
+	}
 	if n.GRPC {
 		node.UserAgentName, config.Follow = "gRPC Go", xdsclient.FollowListeners
 	}
@@ -53,11 +83,6 @@ func (p *play) connect(n nature) *client {
 		c.Client = xdsclient.NewDelta(p, link{p}, config)
 	} else {
 		c.Client = xdsclient.NewSotW(p, link{p}, config)
-	}
-	if n.GRPC {
-		c.Subscribe(xdsclient.LDS)
-	} else {
-		c.Subscribe(xdsclient.CDS)
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -69,7 +94,7 @@ func (p *play) connect(n nature) *client {
 func (p *play) reconnect(c *client, keep bool) {
 	c.resumed = keep // until it turns out that everything is listed
 	var held map[string]bool
-	if keep {
+	if keep && (c.Delta || !c.Picky) { // who has ACKed no state has no version to say that it holds something
 		c.Read(func(s *xdsclient.State) { held = whole(s) })
 	}
 	p.mu.Lock()
@@ -78,6 +103,7 @@ func (p *play) reconnect(c *client, keep bool) {
 		p.forgive(c, t)
 	}
 	p.mu.Unlock()
+	c.Read(func(s *xdsclient.State) { c.wholes = s.Responses(lawWhole) })
 	c.Reconnect(keep)
 	c.away = false
 }
@@ -126,15 +152,26 @@ type telling struct {
 func (p *play) telling() (t telling) {
 	for _, m := range p.present {
 		t.order = append(t.order, m.Name)
-		for _, r := range p.mirrors[m.Name].records() {
-			r.Source, r.Revision = m.Name, 1
-			if r.Owner != (model.Ref{}) {
-				r.Owner.Source = m.Name
-			}
-			t.events = append(t.events, model.Upsert{Record: r})
-		}
+		t.add(m.Name, p.mirrors[m.Name])
+	}
+	for _, name := range p.strays { // in no order, so behind all others
+		t.add(name, p.mirrors[name])
+	}
+	for _, r := range p.written {
+		r.Revision = 1
+		t.events = append(t.events, model.Upsert{Record: r})
 	}
 	return t
+}
+
+func (t *telling) add(name string, m *mirror) {
+	for _, r := range m.records() {
+		r.Source, r.Revision = name, 1
+		if r.Owner != (model.Ref{}) {
+			r.Owner.Source = name
+		}
+		t.events = append(t.events, model.Upsert{Record: r})
+	}
 }
 
 // world builds what is to be served from nothing but that.
@@ -145,16 +182,21 @@ func (t telling) world() *envoy.World {
 }
 
 // difference says how what a client holds differs from what it should. One
-// that resumed before everything was listed may hold more.
-func (c *client) difference(s *xdsclient.State, want view) string {
+// that resumed before everything was listed may hold more, and one that NACKs
+// something may hold something else of it. But hosts are not looked at.
+func (c *client) difference(s *xdsclient.State, want view, but ...string) string {
 	var b strings.Builder
+	excused := c.excused(want)
+	passed := func(typeURL, name string) bool {
+		return excused[typeURL+name] || slices.ContainsFunc(but, func(host string) bool { return strings.Contains(name, host) })
+	}
 	for _, typeURL := range lawTypes {
 		asked := s.Subscribed(typeURL)
 		wants := func(name string) bool { return slices.Contains(asked, "*") || slices.Contains(asked, name) }
 		for name, encoded := range want[typeURL] {
 			r, ok := s.Get(typeURL, name)
 			switch {
-			case !wants(name):
+			case !wants(name), passed(typeURL, name):
 			case !ok && c.resumed && !c.Delta: // sent nothing, lest that takes something from it
 			case !ok:
 				fmt.Fprintf(&b, "%s lacks %s; ", typeURL, name)
@@ -165,13 +207,25 @@ func (c *client) difference(s *xdsclient.State, want view) string {
 				fmt.Fprintf(&b, "%s has version %s of %s, not %s; ", typeURL, r.Version, name, encoded.Version)
 			}
 		}
+		if c.Picky && c.Rollback && c.Delta && slices.Contains(asked, "*") {
+			continue // of removals that such a client NACKs with something else, there is no end
+		}
 		for _, name := range s.Names(typeURL) {
-			if _, ok := want[typeURL][name]; !ok && !c.resumed {
+			if _, ok := want[typeURL][name]; !ok && !c.resumed && !passed(typeURL, name) && !c.emptied(s, typeURL, name) {
 				fmt.Fprintf(&b, "%s has %s; ", typeURL, name)
 			}
 		}
 	}
 	return b.String()
+}
+
+// emptied reports whether a client asks for a name by what it took on another
+// stream, some time ago, and has been sent that there is nothing: it cannot be
+// sent a removal.
+func (c *client) emptied(s *xdsclient.State, typeURL, name string) bool {
+	r, _ := s.Get(typeURL, name)
+	assignment, ok := r.Content.(*endpointv3.ClusterLoadAssignment)
+	return ok && c.leader != nil && !c.Delta && len(assignment.GetEndpoints()) == 0
 }
 
 // holdings names what a client holds, by type and name.

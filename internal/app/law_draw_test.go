@@ -8,17 +8,21 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/output/xds"
 	"github.com/isthmus-mesh/isthmus/source"
 )
 
 // script is a history before it happens.
 type script struct {
-	Disk    bool // the last known good survives
-	History int  // events the store remembers for those who lag; zero is a lot
-	Sources []entry
-	Objects [registries][]source.Object
-	Clients []nature
-	Steps   []step
+	Store    string // memory, disk: the last known good survives; outside: another process decides, and goes on
+	History  int    // events the store remembers for those who lag; zero is a lot
+	Sources  []entry
+	Debounce xds.Debounces
+	Vault    bool // there are secrets from the start
+	Kept     bool // another system hands over what it has at each start
+	Objects  [registries][]source.Object
+	Clients  []nature
+	Steps    []step
 }
 
 // registries is how many there are, which sources read.
@@ -36,7 +40,12 @@ type entry struct {
 type nature struct {
 	Delta, GRPC    bool
 	Namespace, App string
-	Slow           bool // it answers late at times
+	Slow           bool // it keeps its answers back at times
+	Late           bool // it answers late
+	Picky          bool // it NACKs some resources
+	Rollback       bool // it takes nothing then of what came with them, if it can say what it lacks
+	Split          bool // it takes clusters and assignments on two streams, in two variants
+	Secrets        bool // it asks for secrets, and for types that nobody produces
 }
 
 // step is one thing that happens. Which fields matter depends on What.
@@ -51,6 +60,7 @@ type step struct {
 	Wait     time.Duration
 	Sources  []entry
 	Client   nature
+	Endpoint model.Endpoint
 	Keep     bool
 	Rest     bool // everything comes to rest before the next
 }
@@ -58,7 +68,7 @@ type step struct {
 func (s step) String() string {
 	text := s.What
 	switch s.What {
-	case "put", "remove", "drop", "empty", "back", "fault":
+	case "put", "remove", "drop", "empty", "back", "fault", "endpoint", "write", "race", "churn", "secret", "baseline", "detour":
 		text += fmt.Sprintf(" in %d, %s", s.Registry, s.Tell)
 		for _, o := range s.Objects {
 			text += fmt.Sprintf("; %s %s with %d: %+v", o.Record.Kind, o.Record.Key, len(o.Owned), o.Record.Spec)
@@ -70,21 +80,27 @@ func (s step) String() string {
 	case "reload", "start":
 		text += fmt.Sprintf(" with %+v", s.Sources)
 	}
+	if s.What == "endpoint" {
+		text += fmt.Sprintf("; %+v", s.Endpoint)
+	}
 	return fmt.Sprintf("%s (which %d, fault %d, keep %t, rest %t)", text, s.Which, s.Fault, s.Keep, s.Rest)
 }
 
 // whats is what may happen, as often as it should.
 var whats = slices.Concat(
 	slices.Repeat([]string{"put"}, 6), slices.Repeat([]string{"wait"}, 3), slices.Repeat([]string{"reload", "drop", "reconnect"}, 2),
+	slices.Repeat([]string{"endpoint"}, 5), []string{"secret", "secret", "churn"}, []string{"write", "write", "race", "claim", "detour", "revert", "restart", "epoch", "baseline", "baseline"},
 	[]string{"remove", "empty", "back", "back", "fault", "mode", "mode", "mode", "outage", "outage", "release", "rename", "rename", "rotate", "stop", "kill", "start", "connect", "disconnect", "hold", "answer"},
 )
 
 func drawScript(t *rapid.T) script {
 	s := script{
-		Disk: rapid.Bool().Draw(t, "disk"), History: rapid.SampledFrom([]int{0, 0, 3}).Draw(t, "history"), Sources: drawSources(t),
+		Store: rapid.SampledFrom([]string{"memory", "disk", "disk", "outside"}).Draw(t, "store"), History: rapid.SampledFrom([]int{0, 0, 3}).Draw(t, "history"), Sources: drawSources(t),
 		Clients: rapid.SliceOfN(rapid.Custom(drawNature), 1, 3).Draw(t, "clients"),
 		Steps:   rapid.SliceOfN(rapid.Custom(drawStep), 1, 16).Draw(t, "steps"),
 	}
+	s.Debounce, s.Vault = drawDebounces(t), rapid.IntRange(0, 3).Draw(t, "vault") > 0
+	s.Kept = rapid.Bool().Draw(t, "kept")
 	for i := range s.Objects {
 		s.Objects[i] = rapid.SliceOfN(rapid.Custom(drawObject), 0, 4).Draw(t, "objects")
 	}
@@ -100,6 +116,22 @@ func drawStep(t *rapid.T) step {
 		s.Tell = drawTelling(t)
 	case "remove", "drop", "empty", "back":
 		s.Tell = drawTelling(t)
+	case "endpoint":
+		s.Objects = rapid.SliceOfN(rapid.Custom(drawServiceObject), 1, 1).Draw(t, "objects")
+		s.Endpoint, s.Tell = drawEndpoint(t), rapid.SampledFrom(deltas).Draw(t, "tell")
+	case "churn":
+		s.Objects = drawChurn(t)
+	case "baseline":
+		s.Objects = rapid.SliceOfN(rapid.Custom(drawServiceObject), 0, 2).Draw(t, "objects")
+		s.Keep = rapid.Bool().Draw(t, "keep")
+	case "secret":
+		s.Tell = rapid.SampledFrom([]string{"", "a", "b"}).Draw(t, "of")
+		s.Keep = rapid.Bool().Draw(t, "keep")
+	case "write", "race", "detour":
+		s.Objects = rapid.SliceOfN(rapid.Custom(drawObject), 1, 1).Draw(t, "objects")
+		s.Keep = rapid.IntRange(0, 2).Draw(t, "keep") > 0
+	case "restart":
+		s.Keep = rapid.Bool().Draw(t, "keep")
 	case "fault":
 		s.Fault, s.Tell = fault(rapid.IntRange(int(sound), int(poisoned)).Draw(t, "fault")), drawTelling(t)
 	case "mode":
@@ -144,7 +176,8 @@ func drawNature(t *rapid.T) nature {
 	return nature{
 		Delta: rapid.Bool().Draw(t, "delta"), GRPC: rapid.IntRange(0, 2).Draw(t, "grpc") == 0,
 		Namespace: rapid.SampledFrom([]string{"a", "b", ""}).Draw(t, "namespace"), App: rapid.SampledFrom([]string{"v", "w"}).Draw(t, "app"),
-		Slow: rapid.IntRange(0, 3).Draw(t, "slow") == 0,
+		Slow: rapid.IntRange(0, 3).Draw(t, "slow") == 0, Late: rapid.IntRange(0, 4).Draw(t, "late") == 0, Picky: rapid.IntRange(0, 3).Draw(t, "picky") == 0,
+		Split: rapid.IntRange(0, 4).Draw(t, "split") == 0, Secrets: rapid.Bool().Draw(t, "secrets"), Rollback: rapid.Bool().Draw(t, "rollback"),
 	}
 }
 
@@ -158,7 +191,12 @@ func drawObject(t *rapid.T) source.Object {
 		return model.Record{Ref: model.Ref{Kind: kind, Key: model.Key{Namespace: namespace, Name: name}}, Spec: spec}
 	}
 	app := model.MapOf(map[string]string{"app": rapid.SampledFrom([]string{"v", "w"}).Draw(t, "app")})
-	switch rapid.IntRange(0, 7).Draw(t, "kind") {
+	switch rapid.IntRange(0, 9).Draw(t, "kind") {
+	case 8:
+		return source.Object{Record: record(model.KindConsumption, rapid.SampledFrom([]string{"x", "y"}).Draw(t, "name"), drawConsumption(t))}
+	case 9:
+		name, content := rapid.SampledFrom([]string{"x", "y"}).Draw(t, "name"), rapid.SampledFrom([]string{"1", "2", "3"}).Draw(t, "content")
+		return source.Object{Record: record(carriedKind, name, model.Opaque{Content: content})}
 	case 6:
 		name := fmt.Sprint("workload-", rapid.IntRange(1, workloads).Draw(t, "name"))
 		namespace = "a"
@@ -173,17 +211,45 @@ func drawObject(t *rapid.T) source.Object {
 		}
 		return source.Object{Record: record(model.KindScope, rapid.SampledFrom([]string{"s", "t"}).Draw(t, "name"), scope)}
 	}
+	o := drawServiceObject(t)
+	if s, ok := o.Record.Spec.(model.Service); ok && rapid.IntRange(0, 3).Draw(t, "selects") == 0 {
+		s.WorkloadSelector = app
+		o.Record.Spec = s
+	}
+	return o
+}
+
+// drawServiceObject draws a service that owns its endpoints.
+func drawServiceObject(t *rapid.T) source.Object {
+	namespace := rapid.SampledFrom([]string{"a", "a", "b"}).Draw(t, "namespace")
+	record := func(kind model.Kind, name string, spec model.Spec) model.Record {
+		return model.Record{Ref: model.Ref{Kind: kind, Key: model.Key{Namespace: namespace, Name: name}}, Spec: spec}
+	}
 	name := rapid.SampledFrom([]string{"x", "y", "z"}).Draw(t, "name")
 	s := drawService(t, name+".example")
-	if rapid.IntRange(0, 3).Draw(t, "selects") == 0 {
-		s.WorkloadSelector = app
-	}
 	o := source.Object{Record: record(model.KindService, name, s)}
 	first := rapid.IntRange(1, 3).Draw(t, "first")
 	for i := range rapid.IntRange(0, 6).Draw(t, "endpoints") {
 		o.Owned = append(o.Owned, record(model.KindEndpoint, fmt.Sprint(name, "/", first+i), drawEndpoint(t)))
 	}
 	return o
+}
+
+// drawChurn draws some states of one service.
+func drawChurn(t *rapid.T) []source.Object {
+	objects := rapid.SliceOfN(rapid.Custom(drawServiceObject), 2, 3).Draw(t, "objects")
+	for i := range objects {
+		objects[i].Record.Ref = objects[0].Record.Ref
+		s, _ := objects[0].Record.Spec.(model.Service)
+		now, _ := objects[i].Record.Spec.(model.Service)
+		now.Hosts = s.Hosts
+		objects[i].Record.Spec = now
+		for n := range objects[i].Owned {
+			objects[i].Owned[n].Key = objects[0].Record.Key
+			objects[i].Owned[n].Name += fmt.Sprint("/", n)
+		}
+	}
+	return objects
 }
 
 func drawService(t *rapid.T, host string) model.Service {

@@ -16,6 +16,9 @@ type said struct {
 	objects []source.Object
 	refused map[model.Ref]bool // there, but not to be taken
 	deleted []model.Ref        // reported gone, one by one
+
+	owned     []model.Record // said by themselves, with their owners
+	ownedGone []model.Ref
 }
 
 // mirror is what must be stored of one source: what its registry last said
@@ -27,6 +30,10 @@ type mirror struct {
 	objects map[model.Ref]object
 	held    map[model.Ref]model.Ref // record → cause; the zero one is the source as a whole
 	drops   map[model.Ref]drop      // by cause
+	refused map[model.Ref]bool      // as was said last
+	listed  bool                    // since the process began
+	suspect int                     // endpoints that another system keeps and may have been lost
+	asked   time.Time               // when it spoke of a record of an unknown owner, until it is listed
 }
 
 // object is a record with those that come and go with it.
@@ -44,7 +51,7 @@ type drop struct {
 }
 
 func newMirror(hold source.Hold) *mirror {
-	m := &mirror{objects: map[model.Ref]object{}, held: map[model.Ref]model.Ref{}}
+	m := &mirror{objects: map[model.Ref]object{}, held: map[model.Ref]model.Ref{}, refused: map[model.Ref]bool{}}
 	m.restart(hold)
 	return m
 }
@@ -52,6 +59,10 @@ func newMirror(hold source.Hold) *mirror {
 // mirrorOf is the mirror of a source of which this is stored.
 func mirrorOf(hold source.Hold, stored []model.Record) *mirror {
 	m := newMirror(hold)
+	var holds model.Holds
+	for _, r := range stored {
+		holds.Add(r)
+	}
 	for _, owned := range []bool{false, true} {
 		for _, r := range stored {
 			ref, owner := plain(r.Ref), plain(r.Owner)
@@ -60,13 +71,15 @@ func mirrorOf(hold source.Hold, stored []model.Record) *mirror {
 				continue
 			case r.Kind == model.KindSource:
 				m.primed = true
+			case r.Kind == model.KindHold:
+				continue
 			case owned:
 				m.objects[owner].owned[ref] = r
 			default:
 				m.objects[ref] = object{r, map[model.Ref]model.Record{}}
 			}
-			if r.Status.Held != "" {
-				m.held[ref] = model.Ref{}
+			if hold, held := holds.Of(r.Ref, r.Owner); held {
+				m.held[ref] = plain(hold.Cause)
 			}
 		}
 	}
@@ -75,12 +88,9 @@ func mirrorOf(hold source.Hold, stored []model.Record) *mirror {
 
 func plain(ref model.Ref) model.Ref { ref.Source = ""; return ref }
 
-// restart has a new supervisor count what is held anew, for whatever it is held.
+// restart has a new supervisor count what is held anew.
 func (m *mirror) restart(hold source.Hold) {
-	m.hold, m.drops = hold, map[model.Ref]drop{}
-	for ref := range m.held {
-		m.held[ref] = model.Ref{}
-	}
+	m.hold, m.drops, m.refused, m.asked = hold, map[model.Ref]drop{}, map[model.Ref]bool{}, time.Time{}
 }
 
 func (o object) parts(ref model.Ref) []model.Ref {
@@ -92,6 +102,7 @@ func (m *mirror) take(s said) {
 	before := maps.Clone(m.objects)
 	present := map[model.Ref]bool{}
 	var missing []model.Ref
+	m.refuse(s)
 	for _, o := range s.objects {
 		now, ref := object{o.Record, map[model.Ref]model.Record{}}, o.Record.Ref
 		present[ref] = true
@@ -120,7 +131,9 @@ func (m *mirror) take(s said) {
 			missing = append(missing, was.parts(ref)...)
 		}
 	}
-	back := map[model.Ref]int{} // by cause
+	missing = append(missing, m.takeOwned(s, present)...)
+	missing = slices.DeleteFunc(missing, func(ref model.Ref) bool { return present[ref] }) // an object lacked it, and it is said by itself
+	back := map[model.Ref]int{}                                                            // by cause
 	for ref, cause := range m.held {
 		if present[ref] {
 			delete(m.held, ref)
@@ -128,7 +141,7 @@ func (m *mirror) take(s said) {
 		}
 	}
 	if s.whole {
-		m.primed = true
+		m.primed, m.listed = true, true
 		m.judge(before, missing, back)
 		return
 	}
@@ -202,7 +215,7 @@ func (m *mirror) judge(before map[model.Ref]object, missing []model.Ref, back ma
 // causes hold something else than what was held before.
 func (m *mirror) causes(before map[model.Ref]object, missing []model.Ref) (causes map[model.Ref]model.Ref, suspicious map[model.Ref]bool) {
 	causes, suspicious = map[model.Ref]model.Ref{}, map[model.Ref]bool{}
-	lost, endpoints, owner := 0, 0, map[model.Ref]model.Ref{}
+	lost, endpoints, owner := m.suspect, m.suspect, map[model.Ref]model.Ref{}
 	lostOf, gone := map[model.Ref]int{}, map[model.Ref]bool{}
 	for ref, o := range before {
 		for _, part := range o.parts(ref) {

@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing/synctest"
 	"time"
 
@@ -17,6 +18,7 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/config"
 	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/output/xds"
 	"github.com/isthmus-mesh/isthmus/push"
 	"github.com/isthmus-mesh/isthmus/source"
 	"github.com/isthmus-mesh/isthmus/store"
@@ -26,6 +28,7 @@ import (
 // that is all in memory but for the folder of the store.
 type process struct {
 	*App
+	store  lawStore // that of the application
 	since  time.Time
 	cancel context.CancelFunc
 	ended  chan error
@@ -36,25 +39,22 @@ type process struct {
 	loose  bool // it was reloaded since that was looked at
 }
 
-// diary is what was committed in a process, in order.
-type diary struct {
-	base    map[model.Ref]model.Record // what it began with
-	batches []model.Batch
-	stop    context.CancelFunc
-	over    chan struct{}
-}
-
-// lawRoot is the root namespace of all histories.
-const lawRoot = "istio-system"
+const (
+	// lawRoot is the root namespace of all histories.
+	lawRoot = "istio-system"
+	// lawBackoff bounds the wait before a registry that failed is read again.
+	lawBackoff = 5 * time.Second
+)
 
 func (p *play) configuration() *config.Config {
 	// What is wrong with it is that it has no sources yet.
 	c, _ := config.Parse([]byte("outputs: {xds: {listen: '127.0.0.1:0'}}\nadmin: {listen: '127.0.0.1:0'}\n"), os.LookupEnv)
 	c.Instance, c.RootNamespace, c.Store.DataDir = "law", lawRoot, p.dir
+	c.Outputs.Of("xds").(*xds.Config).Debounce = p.script.Debounce
 	for _, e := range p.wanted {
 		required := !e.Optional
 		c.Sources = append(c.Sources, config.Source{
-			Name: e.Name, Required: &required, Hold: e.Hold, Kind: "file", Settings: scripted{p, e.Registry},
+			Name: e.Name, Required: &required, Hold: e.Hold, Kind: "file", Settings: scripted{p, e.Registry}, MaxBackoff: lawBackoff,
 		})
 	}
 	return c
@@ -78,7 +78,13 @@ func (s scripted) Open(env source.Env) source.Source {
 // machine listens in memory: for the output xds first, and then for the admin API.
 func (p *play) machine(listeners ...net.Listener) machine {
 	return machine{
-		store: store.Config{History: p.script.History},
+		store: store.Config{History: p.script.History}, claims: &p.claims,
+		memory: func(c store.Config) records {
+			if p.authority != nil {
+				return p.authority.replica(c)
+			}
+			return store.NewMemory(c)
+		},
 		listen: func(context.Context, string, string) (net.Listener, error) {
 			next := listeners[0]
 			listeners = listeners[1:]
@@ -98,10 +104,14 @@ func (p *play) start() {
 		cancel()
 		p.Fatalf("start: %v", err)
 	}
-	up := &process{App: a, since: time.Now(), cancel: cancel, ended: make(chan error, 1), hangup: make(chan os.Signal, 1)}
+	up := &process{App: a, store: a.store.(lawStore), since: time.Now(), cancel: cancel, ended: make(chan error, 1), hangup: make(chan os.Signal, 1)}
+	p.stored = a.store.(lawStore)
 	p.remember(a)
+	p.vault.join(p, engineOf(a))
+	p.handOver(a)
 	a.Reload(Reloading{File: "isthmus.yaml", Now: up.hangup})
-	up.diary.begin(a.store.(*store.Memory))
+	up.diary.begin(up.store)
+	p.prime(up)
 	go func() { up.ended <- a.Run(ctx) }()
 	up.conn, err = grpc.NewClient("passthrough:///isthmus", grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return listener.DialContext(ctx) }))
@@ -118,48 +128,35 @@ func (p *play) remember(a *App) {
 	for r := range a.store.List(model.Filter{}) {
 		stored[r.Source] = append(stored[r.Source], r)
 	}
-	p.mirrors, p.present = map[string]*mirror{}, nil
+	p.mirrors, p.present, p.strays = map[string]*mirror{}, nil, nil
 	for _, e := range p.wanted {
 		p.mirrors[e.Name] = mirrorOf(e.Hold, stored[e.Name])
 		p.present = append(p.present, &seat{entry: e})
 	}
+	p.written = written(a.store.(lawStore))
+	for _, name := range slices.Sorted(maps.Keys(stored)) {
+		switch {
+		case p.seat(name) != nil || name == lawWritten:
+		case p.claims.others(name):
+			p.strays = append(p.strays, name)
+			p.mirrors[name] = mirrorOf(source.Hold{}, stored[name])
+		default:
+			p.Fatalf("source %s is not configured, no other process has it, and its records are there after a start", name)
+		}
+	}
 	p.recent = []telling{p.telling()}
 }
 
-// engine is that of the output xds.
-func (p *process) engine() *push.Engine { return p.outputs[0].Report().Clients.Engine }
-
-// lookAtRestored makes sure that what was restored is what was stored at some
-// moment, and that this moment was late enough.
-func (p *play) lookAtRestored(now *process) {
-	if now.disk == nil || p.last == nil {
-		return
-	}
-	want, lost, known := p.last.until(now.disk.Restored().At.Revision)
-	if !known {
-		return
-	}
-	if !lost.IsZero() && (p.killed.IsZero() || lost.Before(p.killed.Add(-time.Second))) {
-		p.Fatalf("what was stored at %s is not there after a restart of %s", lost, p.killed)
-	}
-	for _, e := range p.wanted {
-		for ref, r := range now.diary.base {
-			if was, ok := want[ref]; ref.Source == e.Name && (!ok || !was.SameContent(r) || was.UID != r.UID) {
-				p.Fatalf("restored is %+v, which was %+v", r, was)
-			}
-		}
-		for ref := range want {
-			if _, ok := now.diary.base[ref]; ref.Source == e.Name && !ok {
-				p.Fatalf("%s is not restored", ref)
-			}
-		}
-	}
+// stays reports whether what is stored of a source outlives a start.
+func (p *play) stays(name string) bool {
+	return name == lawWritten || slices.Contains(p.strays, name) || slices.ContainsFunc(p.wanted, func(e entry) bool { return e.Name == name })
 }
 
 // stop ends the application: as it should be, or as if it was killed, so that
 // nobody hears of it and the disk has what was saved by then.
 func (p *play) stop(kill bool) {
 	old := p.process
+	p.keep()
 	p.killed = time.Time{}
 	if kill {
 		for _, c := range p.clients {
@@ -205,65 +202,6 @@ func (p *play) copyFolder() {
 	p.dir = next
 }
 
-func (d *diary) begin(s *store.Memory) {
-	d.base, d.over = map[model.Ref]model.Record{}, make(chan struct{})
-	for r := range s.List(model.Filter{}) {
-		d.base[r.Ref] = r
-	}
-	var ctx context.Context
-	ctx, d.stop = context.WithCancel(context.Background())
-	watch := s.WatchFrom(ctx, model.Filter{}, model.Start{Held: s.At()})
-	go func() {
-		defer close(d.over)
-		for batch, err := range watch {
-			if err != nil {
-				return
-			}
-			d.batches = append(d.batches, batch)
-		}
-	}()
-}
-
-// end ends a diary, when all that was committed is in it.
-func (d *diary) end() {
-	synctest.Wait()
-	d.stop()
-	<-d.over
-}
-
-// until returns what was stored at a revision, and when the first commit after
-// it was made; zero if there is none. It is not known of a moment that a diary
-// has missed, because it lagged too far behind.
-func (d *diary) until(revision uint64) (stored map[model.Ref]model.Record, lost time.Time, known bool) {
-	stored = maps.Clone(d.base)
-	missed := false
-	for _, b := range d.batches {
-		for _, event := range b.Events {
-			switch e := event.(type) {
-			case model.Reset:
-				missed = true
-				clear(stored)
-			case model.Upsert:
-				if e.Record.Revision > revision {
-					return stored, b.Committed, !missed
-				}
-				stored[e.Record.Ref] = e.Record
-			case model.Delete:
-				if e.Revision > revision {
-					return stored, b.Committed, !missed
-				}
-				delete(stored, e.Record.Ref)
-			case model.EndOfSnapshot:
-				if e.Revision > revision {
-					return nil, time.Time{}, false
-				}
-				missed = false
-			}
-		}
-	}
-	return stored, time.Time{}, true
-}
-
 // link is what clients open streams over, to whichever process there is.
 type link struct{ p *play }
 
@@ -276,3 +214,6 @@ func (l link) NewStream(ctx context.Context, d *grpc.StreamDesc, method string, 
 func (l link) Invoke(ctx context.Context, method string, args, reply any, o ...grpc.CallOption) error {
 	return l.p.process.conn.Invoke(ctx, method, args, reply, o...)
 }
+
+// engineOf is that of the output xds, the only one.
+func engineOf(a *App) *push.Engine { return a.outputs[0].Report().Clients.Engine }

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/source"
@@ -36,6 +37,7 @@ type registry struct {
 	objects map[model.Ref]source.Object
 	faults  map[model.Ref]fault
 	mode    mode
+	since   time.Time // of the mode
 	told    []news
 	changed chan struct{} // closed, and replaced, when something changed
 }
@@ -45,7 +47,14 @@ type registry struct {
 type news struct{ change *source.Change }
 
 func newRegistry() *registry {
-	return &registry{objects: map[model.Ref]source.Object{}, faults: map[model.Ref]fault{}, changed: make(chan struct{})}
+	return &registry{
+		since: time.Now(), objects: map[model.Ref]source.Object{}, faults: map[model.Ref]fault{}, changed: make(chan struct{}),
+	}
+}
+
+// turn changes how a registry can be reached.
+func (r *registry) turn(m mode, tell ...news) {
+	r.become(func() { r.mode, r.since = m, time.Now() }, tell...)
 }
 
 // become changes a registry, and tells some news of it.
@@ -110,6 +119,7 @@ func plainly(c source.Change) said {
 	for _, f := range c.Refused {
 		s.refused[f.Ref] = true
 	}
+	s.plainlyOwned(c)
 	return s
 }
 

@@ -2,13 +2,9 @@ package app
 
 import (
 	"context"
-	"fmt"
-	"maps"
 	"slices"
-	"strings"
 	"time"
 
-	"github.com/isthmus-mesh/isthmus/internal/testkit/xdsclient"
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/source"
 )
@@ -19,7 +15,17 @@ func (p *play) happen(s step) {
 	case "put", "remove", "drop", "empty", "back", "fault":
 		p.edit(s)
 	case "mode":
-		p.registries[s.Registry].become(func() { p.registries[s.Registry].mode = s.Mode })
+		p.registries[s.Registry].turn(s.Mode)
+	case "endpoint":
+		p.endpoint(s)
+	case "secret":
+		if p.process != nil {
+			p.secret(s)
+		}
+	case "churn":
+		p.churn(s)
+	case "claim":
+		p.claim(s)
 	case "wait":
 		p.calm = false
 		time.Sleep(s.Wait)
@@ -38,6 +44,20 @@ func (p *play) happen(s step) {
 			p.begin()
 		case s.What == "outage":
 			p.outage(s)
+		case s.What == "write":
+			p.write(s)
+		case s.What == "detour":
+			p.detour(s)
+		case s.What == "revert":
+			p.revert()
+		case s.What == "baseline":
+			p.hand(s)
+		case s.What == "race":
+			p.race(s)
+		case s.What == "epoch":
+			p.restoreAuthority()
+		case s.What == "restart":
+			p.restart(s)
 		case s.What == "reload":
 			p.reload(s.Sources)
 		case s.What == "rename":
@@ -60,7 +80,7 @@ func (p *play) happen(s step) {
 func (p *play) outage(s step) {
 	at := max(slices.IndexFunc(p.wanted, func(e entry) bool { return e.Optional }), 0)
 	r := p.registries[p.wanted[at].Registry]
-	r.become(func() { r.mode = s.Mode })
+	r.turn(s.Mode)
 	p.stop(s.Keep)
 	p.begin()
 	time.Sleep(optionalWait)
@@ -148,6 +168,7 @@ func (p *play) release(name string) {
 		}
 		p.mu.Lock()
 		p.mirrors[name].release()
+		p.giveUp(name)
 		p.told()
 		p.mu.Unlock()
 	}
@@ -157,119 +178,4 @@ func (p *play) release(name string) {
 func (p *play) begin() {
 	p.start()
 	p.calm = false
-}
-
-// rest waits until nothing more happens, and looks at everything.
-func (p *play) rest() {
-	p.settle()
-	if p.process == nil {
-		return
-	}
-	p.revive()
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.lookAtStore()
-	if open := p.lookAtGate(); !open {
-		p.calm = false
-		return
-	}
-	world, complete := p.telling().world(), p.complete()
-	for _, c := range p.clients {
-		if c.away || c.holds {
-			c.last = nil
-			continue
-		}
-		c.resumed = c.resumed && !complete
-		want, wrong := p.expected(world, c), ""
-		c.AwaitNone(func(s *xdsclient.State) string {
-			wrong = c.difference(s, want)
-			if names := c.flapped(s, want); p.calm && len(names) > 0 {
-				wrong += fmt.Sprintf("%v went and came back", names)
-			}
-			if c.resumed {
-				wrong += c.bereft(s)
-			} else if cold := s.Unwarmed(); len(cold) > 0 {
-				wrong += fmt.Sprintf("%v came without their assignments", cold)
-			}
-			c.note(s, want)
-			return ""
-		})
-		if wrong != "" {
-			p.Fatalf("%s: %s\n%s", c.name, wrong, c.Report())
-		}
-	}
-	p.calm = true
-}
-
-// bereft names what a client has lost by coming back, although it may still be there.
-func (c *client) bereft(s *xdsclient.State) string {
-	for typeURL, name := range holdings(s) {
-		delete(c.held, typeURL+name)
-	}
-	lost := slices.Sorted(maps.Keys(c.held))
-	if c.held = nil; len(lost) > 0 {
-		return fmt.Sprintf("%v were taken from it before everything was listed", lost)
-	}
-	return ""
-}
-
-// revive has clients come back whose stream the server has ended.
-func (p *play) revive() {
-	for range 3 {
-		again := false
-		for _, c := range p.clients {
-			if !c.away && !c.IsConnected() {
-				p.reconnect(c, true)
-				again = true
-			}
-		}
-		if !again {
-			return
-		}
-		p.settle()
-	}
-}
-
-// complete reports whether every source that is wanted has been listed.
-func (p *play) complete() bool {
-	return !slices.ContainsFunc(p.wanted, func(e entry) bool { return !p.primed(e.Name) })
-}
-
-// lookAtGate makes sure that something is served when, and only when, it may be.
-func (p *play) lookAtGate() (open bool) {
-	waited := time.Since(p.process.since) >= optionalWait
-	may := !slices.ContainsFunc(p.wanted, func(e entry) bool { return !p.primed(e.Name) && !(e.Optional && waited) })
-	select {
-	case <-p.process.engine().Primed():
-		open = true
-	default:
-	}
-	if may && !open {
-		p.Fatalf("nothing is served although everything that is required has been listed")
-	}
-	if open && !may && !p.process.served && !p.process.loose {
-		p.Fatalf("something is served although not all of %v is listed", p.wanted)
-	}
-	p.process.served, p.process.loose = open, false
-	return open
-}
-
-// lookAtStore makes sure that stored is what the mirrors say.
-func (p *play) lookAtStore() {
-	var want, got []string
-	for _, m := range p.present {
-		for _, l := range p.mirrors[m.Name].lines() {
-			want = append(want, m.Name+": "+l)
-		}
-	}
-	for r := range p.process.store.List(model.Filter{}) {
-		if r.Kind != model.KindSource {
-			got = append(got, r.Source+": "+line(plain(r.Ref), r.Spec, r.Status.Held != ""))
-		}
-	}
-	slices.Sort(want)
-	slices.Sort(got)
-	if !slices.Equal(want, got) {
-		p.Fatalf("stored are\n%s\nbut it should be\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
-	}
 }

@@ -2,7 +2,6 @@ package app
 
 import (
 	"fmt"
-	"maps"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -10,7 +9,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -75,10 +73,20 @@ type play struct {
 	registries [registries]*registry
 	gone       [registries]map[model.Ref]source.Object // dropped, and may come back
 	wanted     []entry
+	former     []entry  // wanted before the last reload
 	present    []*seat  // of the sources there are, in the order of merging
+	strays     []string // sources that left while another process had them
 	process    *process // nil while there is none
 	clients    []*client
 	ledger     xdsclient.Ledger
+	writers    [2]writer
+	authority  *authority // nil unless the store is fed from outside
+	claims     claims
+	vault      vault
+	offers     []*offer                   // of this process
+	handed     int                        // so many, in all
+	kept       map[string][]source.Object // by another system, by source
+	stored     lawStore                   // of the process there is, also before it runs
 
 	root, dir string // of everything; of the store, empty if it is kept in memory
 	copies    int
@@ -87,12 +95,15 @@ type play struct {
 
 	mu      sync.Mutex // guards the mirrors, and what is taken note of when they change
 	mirrors map[string]*mirror
-	recent  []telling // what they said since nothing was on its way
+	written map[model.Ref]model.Record // of the written source
+	recent  []telling                  // what they said since nothing was on its way
+	moved   time.Time                  // when they last said something else
 
-	at     int  // step
-	calm   bool // time stood still since all was at rest
-	wrong  string
-	finish []func()
+	at       int       // step
+	calm     bool      // time stood still since all was at rest
+	followed time.Time // when somebody asked for something else by what another client holds
+	wrong    string
+	finish   []func()
 }
 
 // over ends a play in which something is wrong.
@@ -114,7 +125,8 @@ func (p *play) Fatalf(format string, args ...any) {
 }
 
 func (p *play) story() string {
-	lines := []string{fmt.Sprintf("sources %+v, disk %t, history %d; after step %d of", p.script.Sources, p.script.Disk, p.script.History, p.at)}
+	lines := []string{fmt.Sprintf("sources %+v, store %s, history %d, secrets at once %t, debounce %+v; after step %d of",
+		p.script.Sources, p.script.Store, p.script.History, p.script.Vault, p.script.Debounce, p.at)}
 	for i, objects := range p.script.Objects {
 		for _, o := range objects {
 			lines = append(lines, fmt.Sprintf("registry %d: %s", i, step{What: "put", Objects: []source.Object{o}}))
@@ -139,8 +151,12 @@ func (p *play) enact() {
 			p.registries[i].objects[o.Record.Ref] = o
 		}
 	}
-	if p.script.Disk {
+	p.writers[0].lease = "one"
+	switch p.script.Store {
+	case "disk":
 		p.dir = filepath.Join(p.root, "data")
+	case "outside":
+		p.authority = newAuthority(p)
 	}
 	p.wanted = p.script.Sources
 	p.start()
@@ -174,10 +190,13 @@ func (p *play) tidyUp() {
 func (p *play) took(name string, store func() error, s said) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	suspected := p.suspected(name)
 	err := store()
 	if m := p.mirrors[name]; err == nil && m != nil {
+		m.suspect = suspected
 		m.take(s)
 		p.told()
+		p.listed(name, s)
 	}
 	return err
 }
@@ -185,253 +204,35 @@ func (p *play) took(name string, store func() error, s said) error {
 // told notes that a mirror says something else now.
 func (p *play) told() {
 	now := p.telling()
+	p.moved = time.Now()
 	p.recent = append(p.recent, now)
 	for _, c := range p.clients {
 		p.forgive(c, now)
 	}
 }
 
-// settle lets everything happen that happens without time going by.
+// settle lets everything happen that happens soon.
 func (p *play) settle() {
-	synctest.Wait()
-	time.Sleep(time.Millisecond)
-	synctest.Wait()
+	p.wait()
+	p.pass()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, m := range slices.Clone(p.present) {
 		if m.leaving && !slices.ContainsFunc(m.waits, func(name string) bool { return !p.primed(name) }) {
+			if p.claims.others(m.Name) {
+				m.halted = true
+				continue
+			}
 			p.present = slices.DeleteFunc(p.present, func(o *seat) bool { return o == m })
 			delete(p.mirrors, m.Name)
+			p.offers = slices.DeleteFunc(p.offers, func(o *offer) bool { return o.Source == m.Name })
 		}
 	}
 	p.recent = []telling{p.telling()}
 }
 
-// comeToRest mends everything, and gives it the time that it takes until
-// registries are believed. New clients come then, and a new process.
-func (p *play) comeToRest() {
-	p.at = len(p.script.Steps)
-	if p.process == nil {
-		p.start()
+// wait lets everything happen that happens without time going by.
+func (p *play) wait() {
+	for synctest.Wait(); p.process != nil && p.follow(); synctest.Wait() {
 	}
-	for _, r := range p.registries {
-		r.become(func() { r.mode = up; clear(r.faults) }, news{})
-	}
-	for _, c := range p.clients {
-		c.holds = false
-		c.Release()
-	}
-	time.Sleep(10 * time.Minute)
-	p.settle()
-	for _, e := range p.wanted {
-		p.mustSay(p.mirrors[e.Name], p.registries[e.Registry])
-	}
-	if len(p.present) != len(p.wanted) {
-		p.Fatalf("%d sources stay, but %d are wanted", len(p.present), len(p.wanted))
-	}
-	for _, c := range p.clients {
-		if c.away {
-			p.reconnect(c, true)
-		}
-	}
-	p.calm = false
-	p.rest()
-	for _, delta := range []bool{false, true} {
-		n := p.script.Clients[0]
-		n.Delta = delta
-		p.connect(n)
-	}
-	p.rest()
-	if p.dir != "" {
-		p.beginAgain()
-	}
-	for _, c := range p.clients {
-		c.Close()
-	}
-}
-
-// beginAgain has clients come back to a process that knows nothing but what is
-// on disk. They are sent nothing.
-func (p *play) beginAgain() {
-	time.Sleep(time.Second)
-	for _, r := range p.registries {
-		r.become(func() { r.mode = stuck })
-	}
-	p.stop(p.script.Steps[0].Keep)
-	before := map[*client]map[string]int{}
-	for _, c := range p.clients {
-		before[c] = c.sent()
-	}
-	p.start()
-	p.calm = true
-	p.rest()
-	for _, c := range p.clients {
-		if after := c.sent(); c.Delta && !maps.Equal(before[c], after) {
-			p.Fatalf("%s is sent something after a restart: %v before, %v now", c.name, before[c], after)
-		}
-	}
-}
-
-// sent counts what a client was sent and what was taken from it.
-func (c *client) sent() map[string]int {
-	counts := map[string]int{}
-	c.Read(func(s *xdsclient.State) {
-		for typeURL, name := range holdings(s) {
-			counts[typeURL+name] = s.Received(typeURL, name) + s.Removals(typeURL, name)
-		}
-	})
-	return counts
-}
-
-// mustSay makes sure that a source is nothing but what its registry says.
-func (p *play) mustSay(m *mirror, r *registry) {
-	want := r.mirror(m.hold)
-	if !m.primed || len(m.held) > 0 || !slices.Equal(want.lines(), m.lines()) {
-		p.Fatalf("in the end a source holds\n%s\nbut its registry says\n%s", strings.Join(m.lines(), "\n"), strings.Join(want.lines(), "\n"))
-	}
-}
-
-// mirror is that of a source which has read nothing but what a registry says now.
-func (r *registry) mirror(hold source.Hold) *mirror {
-	m := newMirror(hold)
-	_, plain := r.listing()
-	m.take(plain)
-	return m
-}
-
-// lines is what must be stored, for the eye.
-func (m *mirror) lines() []string {
-	var lines []string
-	for ref, r := range m.records() {
-		_, held := m.held[ref]
-		lines = append(lines, line(ref, r.Spec, held))
-	}
-	slices.Sort(lines)
-	return lines
-}
-
-func line(ref model.Ref, spec model.Spec, held bool) string {
-	return fmt.Sprintf("%s %s: %+v, held %t", ref.Kind, ref.Key, spec, held)
-}
-
-// seat is a source that is there, wanted or not.
-type seat struct {
-	entry
-	leaving bool
-	waits   []string // sources that have to be listed before it may leave
-}
-
-func (p *play) seat(name string) *seat {
-	if i := slices.IndexFunc(p.present, func(m *seat) bool { return m.Name == name }); i >= 0 {
-		return p.present[i]
-	}
-	return nil
-}
-
-func (p *play) primed(name string) bool { m := p.mirrors[name]; return m != nil && m.primed }
-
-// reload gives the application another configuration. Sources that are not in
-// it leave once those that are new have been listed.
-func (p *play) reload(wanted []entry) {
-	p.settle()
-	p.calm = p.calm && p.isGentle(wanted)
-	for _, c := range p.clients {
-		c.held = nil // it may be served first what is taken away then, rightly
-	}
-	p.reseat(wanted)
-	p.wanted, p.process.loose = wanted, true
-	p.process.hangup <- syscall.SIGHUP
-	p.settle()
-}
-
-func (p *play) reseat(wanted []entry) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	var names, fresh, present []string
-	for _, e := range wanted {
-		names = append(names, e.Name)
-		if !slices.ContainsFunc(p.wanted, func(was entry) bool { return was.Name == e.Name }) {
-			fresh = append(fresh, e.Name)
-		}
-	}
-	for _, m := range p.present {
-		present = append(present, m.Name)
-		if m.leaving = !slices.Contains(names, m.Name); m.leaving {
-			m.waits = slices.DeleteFunc(m.waits, func(name string) bool { return !slices.Contains(names, name) })
-			m.waits = append(m.waits, fresh...)
-		} else {
-			m.waits = nil
-		}
-	}
-	for _, e := range wanted {
-		m := p.seat(e.Name)
-		switch {
-		case m == nil:
-			p.mirrors[e.Name] = newMirror(e.Hold)
-			m = &seat{}
-			p.present = append(p.present, m)
-		case m.Hold != e.Hold || m.Registry != e.Registry:
-			p.mirrors[e.Name].restart(e.Hold)
-		}
-		m.entry = e
-	}
-	order := transition(present, names)
-	slices.SortStableFunc(p.present, func(a, b *seat) int { return slices.Index(order, a.Name) - slices.Index(order, b.Name) })
-}
-
-// isOne reports whether a step leads to one commit at most, and is the only one
-// since all was at rest: nothing that stays in view may flicker then.
-func (p *play) isOne(s step) bool {
-	readers := 0
-	for _, m := range p.present {
-		if m.Registry == s.Registry {
-			readers++
-		}
-	}
-	return readers < 2 && (p.at == 0 || p.script.Steps[p.at-1].Rest)
-}
-
-// isGentle reports whether another configuration takes effect in one step, or
-// in steps that make no difference: at most one source goes, and who comes in
-// its place says the same.
-func (p *play) isGentle(wanted []entry) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	var come, gone []entry
-	for _, e := range wanted {
-		switch m := p.seat(e.Name); {
-		case m == nil:
-			come = append(come, e)
-		case m.Hold != e.Hold || m.Registry != e.Registry:
-			return false
-		}
-	}
-	for _, m := range p.present {
-		if !slices.ContainsFunc(wanted, func(e entry) bool { return e.Name == m.Name }) {
-			gone = append(gone, m.entry)
-		}
-	}
-	if len(come) == 0 || len(gone) != 1 || len(come) != 1 {
-		return len(come) == 0 && len(gone) < 2
-	}
-	m, r := p.mirrors[gone[0].Name], p.registries[come[0].Registry]
-	return m.primed && r.mode == up && len(r.faults) == 0 && slices.Equal(m.lines(), r.mirror(m.hold).lines())
-}
-
-// renamed is the configuration with another name for one source.
-func (p *play) renamed(which int) []entry {
-	wanted := slices.Clone(p.wanted)
-	for _, name := range []string{"a", "b", "c", "d"} {
-		if p.seat(name) == nil {
-			wanted[which%len(wanted)].Name = name
-			break
-		}
-	}
-	return wanted
-}
-
-// rotated is the configuration in another order.
-func (p *play) rotated(which int) []entry {
-	n := which % len(p.wanted)
-	return slices.Concat(p.wanted[n:], p.wanted[:n])
 }

@@ -6,6 +6,7 @@ import (
 	"net"
 
 	"github.com/isthmus-mesh/isthmus/config"
+	"github.com/isthmus-mesh/isthmus/source"
 	"github.com/isthmus-mesh/isthmus/store"
 )
 
@@ -14,6 +15,10 @@ import (
 // tested with one that is all in memory.
 type machine struct {
 	store store.Config
+	// memory makes the store of a process that has no folder.
+	memory func(store.Config) records
+	// claims say which sources this process may write for.
+	claims source.Claims
 	// listen binds what clients and what operators connect to.
 	listen func(ctx context.Context, network, address string) (net.Listener, error)
 	// load reads the configuration file, and watch tells when to do so again,
@@ -24,5 +29,8 @@ type machine struct {
 
 // thisMachine is the one the process runs on.
 func thisMachine() machine {
-	return machine{listen: new(net.ListenConfig).Listen, load: config.Load, watch: config.Watch}
+	return machine{
+		memory: func(c store.Config) records { return store.NewMemory(c) }, claims: source.Sole{},
+		listen: new(net.ListenConfig).Listen, load: config.Load, watch: config.Watch,
+	}
 }

@@ -87,6 +87,7 @@ type connection struct {
 	net.Conn
 
 	server  *Server
+	arrival arrival
 	address string // of the client; empty on this machine
 	since   time.Time
 	began   bool                // a stream has begun; guarded by connections
@@ -100,6 +101,9 @@ type connection struct {
 
 func (s *Server) newConnection(conn net.Conn) *connection {
 	c := &connection{Conn: conn, server: s, address: remoteAddress(conn.RemoteAddr()), since: time.Now()}
+	if c.arrival.raw = rawOf(conn); c.arrival.raw != nil {
+		c.arrival.try = c.arrival.take
+	}
 	c.life, c.end = context.WithCancelCause(context.Background())
 	return c
 }

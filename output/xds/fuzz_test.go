@@ -1,6 +1,7 @@
 package xds
 
 import (
+	"hash/maphash"
 	"testing"
 
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
@@ -32,7 +33,11 @@ func FuzzSotwRequest(f *testing.F) {
 			return
 		}
 		var rest discoveryv3.DiscoveryRequest
-		if err := proto.Unmarshal(withoutNames(text), &rest); err != nil || len(rest.GetResourceNames()) > 0 {
+		_, typeURL, other := digest(maphash.MakeSeed(), text, nil)
+		if string(typeURL) != m.GetTypeUrl() {
+			t.Errorf("it is about %q, and not %q", m.GetTypeUrl(), typeURL)
+		}
+		if err := proto.Unmarshal(other, &rest); err != nil || len(rest.GetResourceNames()) > 0 {
 			t.Errorf("without its names it is %v, %v", &rest, err)
 		}
 		rest.ResourceNames = m.GetResourceNames()

@@ -86,6 +86,15 @@ func (l *Limits) measure(text []byte, mode push.Mode) error {
 	var names [10]int // by field
 	others, bytes := 0, 0
 	for len(text) > 0 {
+		if size, count := run(text); count > 0 {
+			text = text[size:]
+			names[fieldNames] += count
+			bytes += size - count // without the tags
+			if err := l.tooMany(names[fieldNames], bytes); err != nil {
+				return err
+			}
+			continue
+		}
 		field, kind, n := protowire.ConsumeTag(text)
 		if n < 0 {
 			return errNoRequest
@@ -97,17 +106,26 @@ func (l *Limits) measure(text []byte, mode push.Mode) error {
 		text = text[n+size:]
 		if isName(field, mode) {
 			names[field]++
-			if names[field] > l.Names {
-				return tooLarge("a request with more than %d names of one type, which is all a stream may have; ask for less on a stream, or for everything by *", l.Names)
-			}
-			if bytes += size; bytes > l.NamesBytes {
-				return tooLarge("a request with names of more than %d bytes, which is all a stream may have; ask for less on a stream, or for everything by *", l.NamesBytes)
+			bytes += size
+			if err := l.tooMany(names[field], bytes); err != nil {
+				return err
 			}
 			continue
 		}
 		if others++; others > otherFields || size > l.FieldBytes {
 			return tooLarge("a request with a field of more than %d bytes, such as the node, or with the same field again and again; shorten the node's metadata", l.FieldBytes)
 		}
+	}
+	return nil
+}
+
+// tooMany is the reason why a request may not have so many names, of so many bytes.
+func (l *Limits) tooMany(names, bytes int) error {
+	if names > l.Names {
+		return tooLarge("a request with more than %d names of one type, which is all a stream may have; ask for less on a stream, or for everything by *", l.Names)
+	}
+	if bytes > l.NamesBytes {
+		return tooLarge("a request with names of more than %d bytes, which is all a stream may have; ask for less on a stream, or for everything by *", l.NamesBytes)
 	}
 	return nil
 }

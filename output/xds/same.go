@@ -2,7 +2,6 @@ package xds
 
 import (
 	"hash/maphash"
-	"iter"
 
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	"google.golang.org/protobuf/encoding/protowire"
@@ -30,10 +29,11 @@ const (
 // same ones before. The fields have been measured, so all of them are whole.
 func (in *incoming) decodeSotw(text []byte) {
 	m := &sotwMessage{DiscoveryRequest: new(discoveryv3.DiscoveryRequest)}
-	var typeURL []byte
-	m.digest, typeURL = digest(in.server.seed, text)
+	var room [512]byte
+	var typeURL, rest []byte
+	m.digest, typeURL, rest = digest(in.server.seed, text, room[:0])
 	if in.listed != nil && in.listed(string(typeURL)) == m.digest {
-		m.same, text = true, withoutNames(text)
+		m.same, text = true, rest
 	}
 	if err := proto.Unmarshal(text, m.DiscoveryRequest); err != nil {
 		in.refused = errNoRequest
@@ -42,50 +42,50 @@ func (in *incoming) decodeSotw(text []byte) {
 	in.request = m
 }
 
-// digest hashes the names of a request, and finds the type that it is about. It
-// is never 0.
-func digest(seed maphash.Seed, text []byte) (sum uint64, typeURL []byte) {
+// digest hashes the names of a request, finds the type that it is about, and
+// appends the fields other than names to rest. The hash is never 0.
+func digest(seed maphash.Seed, text, rest []byte) (sum uint64, typeURL, other []byte) {
 	var h maphash.Hash
 	h.SetSeed(seed)
-	for number, f := range fields(text) {
-		if number == fieldNames {
-			_, _ = h.Write(f.whole) // never fails
+	for len(text) > 0 {
+		if size, _ := run(text); size > 0 {
+			_, _ = h.Write(text[:size]) // never fails
+			text = text[size:]
+			continue
 		}
-		if number == fieldRequestType {
-			typeURL, _ = protowire.ConsumeBytes(f.value)
+		number, kind, n := protowire.ConsumeTag(text)
+		size := n + protowire.ConsumeFieldValue(number, kind, text[n:])
+		if number == fieldNames && kind == protowire.BytesType { // in a form that nobody writes it in
+			_, _ = h.Write(text[:size])
+		} else {
+			rest = append(rest, text[:size]...)
 		}
+		if number == fieldRequestType && kind == protowire.BytesType {
+			typeURL, _ = protowire.ConsumeBytes(text[n:])
+		}
+		text = text[size:]
 	}
-	return max(h.Sum64(), 1), typeURL
+	return max(h.Sum64(), 1), typeURL, rest
 }
 
-// withoutNames returns a request's other fields.
-func withoutNames(text []byte) (rest []byte) {
-	for number, f := range fields(text) {
-		if number != fieldNames {
-			rest = append(rest, f.whole...)
-		}
-	}
-	return rest
-}
+// nameTag is what each name of a request begins with, in either variant.
+const nameTag = fieldNames<<3 | byte(protowire.BytesType)
 
-// field is one on the wire: as a whole, and its value alone.
-type field struct{ whole, value []byte }
-
-// fields yields the fields of a message.
-func fields(text []byte) iter.Seq2[protowire.Number, field] {
-	return func(yield func(protowire.Number, field) bool) {
-		for len(text) > 0 {
-			number, kind, n := protowire.ConsumeTag(text)
-			if n < 0 {
-				return
-			}
-			size := protowire.ConsumeFieldValue(number, kind, text[n:])
-			if size < 0 || !yield(number, field{text[:n+size], text[n : n+size]}) {
-				return
-			}
-			text = text[n+size:]
+// run is how many bytes of a message are names that follow each other, from its
+// first byte on, and how many names these are. Nearly all of what a client says
+// is one such run, and to look at each name as at any other field would be most
+// of what its ACK costs. A name that is not whole ends it.
+func run(text []byte) (size, names int) {
+	for size < len(text) && text[size] == nameTag {
+		length, n := protowire.ConsumeVarint(text[size+1:])
+		end := size + 1 + n
+		if n < 0 || length > uint64(len(text)-end) { //nolint:gosec // end is not beyond the text
+			break
 		}
+		size = end + int(length) //nolint:gosec // it is no more than there is
+		names++
 	}
+	return size, names
 }
 
 // listed is the digest of the names that the engine has of a type.

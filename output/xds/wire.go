@@ -1,6 +1,8 @@
 package xds
 
 import (
+	"encoding/hex"
+
 	"google.golang.org/grpc/encoding"
 	_ "google.golang.org/grpc/encoding/proto" // the codec that everything but responses goes through
 	"google.golang.org/grpc/mem"
@@ -67,7 +69,9 @@ func encode(r *push.Response, typeURL, nonce string, controlPlane []byte) *messa
 		m.buffers = append(m.buffers, mem.SliceBuffer(res.Heads[r.Mode]), mem.SliceBuffer(res.Body))
 	}
 	tail := make([]byte, 0, tailRoom+len(typeURL)+len(controlPlane))
-	tail = appendString(tail, fieldVersion, r.Version.String())
+	var room [2 * len(r.Version)]byte
+	tail = protowire.AppendTag(tail, fieldVersion, protowire.BytesType)
+	tail = protowire.AppendBytes(tail, hex.AppendEncode(room[:0], r.Version[:]))
 	tail = appendString(tail, fieldTypeURL, typeURL)
 	if r.Mode == push.WholeState {
 		tail = appendString(tail, fieldSotwNonce, nonce)

@@ -208,6 +208,10 @@ func (m *mirror) stored() string { return storedIn(m.store, m.name) }
 
 func storedIn(s *store.Memory, name string) string {
 	var all []string
+	var holds model.Holds
+	for rec := range s.List(model.Filter{Kind: model.KindHold}) {
+		holds.Add(rec)
+	}
 	for rec := range s.List(model.Filter{Source: name}) {
 		text := ""
 		switch spec := rec.Spec.(type) {
@@ -227,7 +231,7 @@ func storedIn(s *store.Memory, name string) string {
 		if rec.Status.Stale != "" {
 			text += " (stale)"
 		}
-		if rec.Status.Held != "" {
+		if _, held := holds.Of(rec.Ref, rec.Owner); held {
 			text += " (held)"
 		}
 		all = append(all, text)

@@ -68,11 +68,11 @@ func saveAt(t *testing.T, dir string, later time.Duration) {
 		ended := make(chan error, 1)
 		go func() { ended <- disk.Run(ctx) }()
 		var writes []model.Write
-		for r := range disk.Store().List(model.Filter{}) {
-			if r.Status.Held != "" {
-				r.Status.Since = time.Now().UTC()
-				writes = append(writes, model.Write{Record: r})
-			}
+		for r := range disk.Store().List(model.Filter{Kind: model.KindHold}) {
+			hold, _ := r.Spec.(model.Hold)
+			hold.Since = time.Now().UTC()
+			r.Spec = hold
+			writes = append(writes, model.Write{Record: r})
 		}
 		if len(writes) == 0 {
 			t.Error("nothing was held")

@@ -11,6 +11,9 @@
 // Every benchmark runs once and repeats what it measures as often as -changes
 // and -rounds say; -streams, -services and -endpoints set the size.
 //
+// BenchmarkBare puts the program beside a gRPC server that does nothing but send
+// and receive as many bytes, and says what of the cost is the program's own.
+//
 // BenchmarkStart, BenchmarkMesh and BenchmarkOne are about one large mesh whose
 // services have very different sizes; -mesh-services, -mesh-endpoints and
 // -mesh-largest say how large. With -against PATH they measure another build of

@@ -21,6 +21,7 @@ type fleet struct {
 	broken     chan error                // why a client ended on its own
 	awaited    atomic.Pointer[awaited]   // nil while nothing is expected
 	unexpected atomic.Pointer[unwelcome] // the first response that nothing was known to cause
+	bytes      atomic.Int64              // of the newest response that a change brought
 	steady     atomic.Pointer[steady]    // follows the first client instead; may be nil
 
 	mu   sync.Mutex
@@ -139,6 +140,7 @@ func (f *fleet) received(c *client, r *response, now time.Time) {
 		}
 		return
 	}
+	f.bytes.Store(int64(r.bytes))
 	if r.typeURL != assignments || r.resources != 1 || !f.report(c, now) {
 		f.unexpected.CompareAndSwap(nil, &unwelcome{c.number, short(r.typeURL), r.resources})
 	}

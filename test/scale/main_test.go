@@ -46,6 +46,9 @@ func TestMain(m *testing.M) {
 	if addr := os.Getenv(profiledServer); addr != "" {
 		os.Exit(serveProfiled(addr))
 	}
+	if size := os.Getenv(bareSize); size != "" {
+		os.Exit(serveBare(size))
+	}
 	flag.Parse()
 	// Each benchmark repeats by itself what it takes the median of.
 	chosen := false

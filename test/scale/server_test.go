@@ -37,9 +37,8 @@ admin: {listen: 127.0.0.1:0}
 log: {level: info, format: json}
 `
 
-// startServer runs a program over a registry until the benchmark ends, if it is
-// not stopped before, and returns once it is ready. What it reads survives in
-// dataDir, unless that is empty.
+// startServer runs a program over a registry as [server.start] does. What it
+// reads survives in dataDir, unless that is empty.
 func startServer(tb testing.TB, program string, r *registry, dataDir string) *server {
 	tb.Helper()
 	file := filepath.Join(tb.TempDir(), "isthmus.yaml")
@@ -48,6 +47,14 @@ func startServer(tb testing.TB, program string, r *registry, dataDir string) *se
 	}
 	s := &server{command: exec.Command(program, "serve", "--config", file)}
 	s.command.Env = append(os.Environ(), profiledServer+"="+*profile)
+	s.start(tb)
+	return s
+}
+
+// start runs the server's command until the benchmark ends, if it is not stopped
+// before, and returns once it is ready.
+func (s *server) start(tb testing.TB) {
+	tb.Helper()
 	log, err := s.command.StderrPipe()
 	if err != nil {
 		tb.Fatal(err)
@@ -60,7 +67,6 @@ func startServer(tb testing.TB, program string, r *registry, dataDir string) *se
 	s.awaitAddresses(tb, bufio.NewScanner(log))
 	go func() { _, _ = io.Copy(io.Discard, log) }()
 	s.await(tb, "readiness", func() bool { return s.get("/readyz") != nil })
-	return s
 }
 
 // stop ends the server as an operator does.

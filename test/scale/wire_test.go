@@ -26,6 +26,7 @@ const (
 type response struct {
 	version, typeURL, nonce string
 	resources               int
+	bytes                   int
 
 	// versions of a delta response's resources by name, if they are to be recorded.
 	versions  map[string]string
@@ -53,7 +54,7 @@ func (codec) Unmarshal(data mem.BufferSlice, v any) error {
 	r := v.(*response)
 	whole := data.MaterializeToBuffer(mem.DefaultBufferPool())
 	defer whole.Free()
-	*r = response{recording: r.recording}
+	*r = response{recording: r.recording, bytes: data.Len()}
 	if r.recording {
 		r.versions = map[string]string{}
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 )
 
 // Rider is a change of subscription that rides on an answer.
@@ -30,9 +31,27 @@ func (c *Client) take(r response) {
 	}
 	k.newest = r
 	k.open = append(k.open, r)
-	if !c.config.Manual {
+	switch {
+	case c.config.Manual:
+	case c.config.Delay > 0:
+		c.answerLater(k)
+	default:
 		c.answer(k, "", Rider{})
 	}
+}
+
+// answerLater answers the oldest open response of a type after a while, if the
+// stream is still there and the client does not keep its answers back.
+func (c *Client) answerLater(k *topic) {
+	asked := c.session
+	time.AfterFunc(c.config.Delay, func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if c.session == asked && !c.config.Manual && len(k.open) > 0 {
+			c.answer(k, "", Rider{})
+			c.wake()
+		}
+	})
 }
 
 // answer accepts the oldest open response of a type, or refuses it if the

@@ -34,6 +34,11 @@ type Config struct {
 	Rollback bool
 	// Manual clients answer when the script says so.
 	Manual bool
+	// Only is the one type, by its URL, of a client that uses the discovery service
+	// of that type; empty for the aggregated one.
+	Only string
+	// Delay is how late the client answers.
+	Delay time.Duration
 	// Overlap clients expect responses before they have answered the one
 	// before, as they come when a server's patience ends.
 	Overlap bool
@@ -108,7 +113,7 @@ func start(t TB, conn grpc.ClientConnInterface, d dialect, config Config) *Clien
 func (c *Client) connect() {
 	c.t.Helper()
 	ctx, stop := context.WithCancel(context.Background())
-	wire, err := c.dialect.open(ctx, c.conn)
+	wire, err := c.dialect.open(ctx, c.conn, c.config.Only)
 	if err != nil {
 		stop()
 		c.t.Fatalf("%s: opening a stream: %v", c.config.Name, err)

@@ -14,7 +14,8 @@ import (
 
 // dialect is a variant of the protocol.
 type dialect interface {
-	open(ctx context.Context, conn grpc.ClientConnInterface) (wire, error)
+	// open begins a stream of one type, or of all if that is empty.
+	open(ctx context.Context, conn grpc.ClientConnInterface, only string) (wire, error)
 	// request says how a subscription changed, and answers a response if there
 	// is one to answer. The topic has taken in the change already.
 	request(k *topic, add, drop []string, a *answer) proto.Message
@@ -51,7 +52,10 @@ type sotwDialect struct{}
 
 func (sotwDialect) delta() bool { return false }
 
-func (sotwDialect) open(ctx context.Context, conn grpc.ClientConnInterface) (wire, error) {
+func (sotwDialect) open(ctx context.Context, conn grpc.ClientConnInterface, only string) (wire, error) {
+	if only != "" {
+		return openSotW(ctx, conn, only)
+	}
 	stream, err := discoveryv3.NewAggregatedDiscoveryServiceClient(conn).StreamAggregatedResources(ctx)
 	return sotwWire{stream}, err
 }
@@ -73,7 +77,7 @@ func (sotwDialect) request(k *topic, _, _ []string, a *answer) proto.Message {
 }
 
 type sotwWire struct {
-	stream discoveryv3.AggregatedDiscoveryService_StreamAggregatedResourcesClient
+	stream streamOf[discoveryv3.DiscoveryRequest, discoveryv3.DiscoveryResponse]
 }
 
 func (w sotwWire) send(m proto.Message) error {
@@ -103,7 +107,10 @@ type deltaDialect struct{}
 
 func (deltaDialect) delta() bool { return true }
 
-func (deltaDialect) open(ctx context.Context, conn grpc.ClientConnInterface) (wire, error) {
+func (deltaDialect) open(ctx context.Context, conn grpc.ClientConnInterface, only string) (wire, error) {
+	if only != "" {
+		return openDelta(ctx, conn, only)
+	}
 	stream, err := discoveryv3.NewAggregatedDiscoveryServiceClient(conn).DeltaAggregatedResources(ctx)
 	return deltaWire{stream}, err
 }
@@ -124,7 +131,7 @@ func (deltaDialect) request(k *topic, add, drop []string, a *answer) proto.Messa
 }
 
 type deltaWire struct {
-	stream discoveryv3.AggregatedDiscoveryService_DeltaAggregatedResourcesClient
+	stream streamOf[discoveryv3.DeltaDiscoveryRequest, discoveryv3.DeltaDiscoveryResponse]
 }
 
 func (w deltaWire) send(m proto.Message) error {

@@ -10,6 +10,7 @@ import (
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
+	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/anypb"
 )
@@ -20,6 +21,7 @@ const (
 	EDS = "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment"
 	LDS = "type.googleapis.com/envoy.config.listener.v3.Listener"
 	RDS = "type.googleapis.com/envoy.config.route.v3.RouteConfiguration"
+	SDS = "type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret"
 )
 
 // short is how a transcript calls a type.
@@ -33,6 +35,8 @@ func short(typeURL string) string {
 		return "LDS"
 	case RDS:
 		return "RDS"
+	case SDS:
+		return "SDS"
 	default:
 		return fmt.Sprintf("%q", typeURL)
 	}
@@ -80,10 +84,24 @@ func nameOf(m proto.Message) string {
 		return m.GetName()
 	case *routev3.RouteConfiguration:
 		return m.GetName()
+	case *tlsv3.Secret:
+		return m.GetName()
 	default:
 		return ""
 	}
 }
+
+// Decode is what a client makes of the bytes of an encoded Any.
+func Decode(body []byte) (Resource, error) {
+	var carried anypb.Any
+	if err := proto.Unmarshal(body, &carried); err != nil {
+		return Resource{}, err
+	}
+	return newResource(carried.GetTypeUrl(), &carried)
+}
+
+// Sum is a number that goes with the content.
+func (r Resource) Sum() int { return int(r.digest[0]) }
 
 // IsEncodedAs reports whether the resource came as exactly these bytes, which
 // are those of an encoded Any.

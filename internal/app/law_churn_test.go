@@ -1,0 +1,102 @@
+package app
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/isthmus-mesh/isthmus/internal/testkit/xdsclient"
+	"github.com/isthmus-mesh/isthmus/output/xds"
+)
+
+// refuses reports whether a client NACKs a resource: some do so with some
+// clusters and assignments, by their content.
+func (n nature) refuses(r xdsclient.Resource) bool {
+	return n.Picky && (r.Type == xdsclient.CDS || r.Type == xdsclient.EDS) && r.Sum()%4 == 0
+}
+
+func (n nature) refuse(r xdsclient.Resource) string {
+	if n.refuses(r) {
+		return "it does not like it"
+	}
+	return ""
+}
+
+// excused are the names, by type, of which a client may hold something else than
+// it should: what it NACKs, and what cannot be used without that.
+func (c *client) excused(want view) map[string]bool {
+	excused := map[string]bool{}
+	if !c.Picky {
+		return excused
+	}
+	for _, typeURL := range lawTypes { // clusters come first
+		for name, encoded := range want[typeURL] {
+			r, err := xdsclient.Decode(encoded.Body)
+			if err != nil {
+				panic(err)
+			}
+			if c.refuses(r) {
+				excused[typeURL+name] = true
+				if typeURL == xdsclient.CDS { // the one before may have another kind of endpoints
+					excused[xdsclient.EDS+name] = true
+				}
+			}
+			if slices.ContainsFunc(r.ClusterNames(), func(cluster string) bool { return excused[xdsclient.CDS+cluster] }) {
+				excused[typeURL+name] = true
+			}
+		}
+	}
+	return excused
+}
+
+// churn changes one service all the time, so that clients always have something
+// to answer, while another goes. Nobody who answers may wait for the end of it.
+func (p *play) churn(s step) {
+	p.calm = false
+	p.settle()
+	r := p.registries[s.Registry]
+	p.edit(step{What: "remove", Registry: s.Registry, Which: s.Which, Tell: "reported"})
+	for i := range churns {
+		p.edit(step{What: "put", Registry: s.Registry, Objects: s.Objects[i%len(s.Objects):][:1], Tell: "reported"})
+		time.Sleep(lateness / 2)
+	}
+	if p.script.Debounce != (xds.Debounces{}) || r.mode != up || p.process == nil {
+		return
+	}
+	p.wait()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.lookWhileChurning(s.Objects[0].Record.Name + ".example")
+}
+
+const churns = 100
+
+// lookWhileChurning makes sure that everything but one host is as it should be.
+func (p *play) lookWhileChurning(host string) {
+	select {
+	case <-engineOf(p.process.App).Primed():
+	default:
+		return
+	}
+	if !p.complete() {
+		return
+	}
+	world := p.telling().world()
+	for _, c := range p.clients {
+		if c.away || c.holds || c.resumed || c.leader != nil || !c.IsConnected() {
+			continue
+		}
+		want, wrong := p.expected(world, c), ""
+		for _, names := range want {
+			for name := range names {
+				if strings.Contains(name, host) {
+					delete(names, name)
+				}
+			}
+		}
+		c.Read(func(s *xdsclient.State) { wrong = c.difference(s, want, host) })
+		if wrong != "" {
+			p.Fatalf("while %s changes, %s: %s\n%s", host, c.name, wrong, c.Report())
+		}
+	}
+}

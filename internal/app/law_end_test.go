@@ -1,0 +1,129 @@
+package app
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/isthmus-mesh/isthmus/internal/testkit/xdsclient"
+	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/source"
+)
+
+// comeToRest mends everything, and gives it the time that it takes until
+// registries are believed. New clients come then, and a new process.
+func (p *play) comeToRest() {
+	p.at = len(p.script.Steps)
+	p.claims.give()
+	if !p.vault.published {
+		p.vault.publish()
+	}
+	if p.process != nil && len(p.strays) > 0 { // they go at a start
+		p.stop(false)
+	}
+	if p.process == nil {
+		p.start()
+	}
+	for _, r := range p.registries {
+		r.become(func() { clear(r.faults) })
+		r.turn(up, news{})
+	}
+	for _, c := range p.clients {
+		c.holds = false
+		c.Release()
+	}
+	time.Sleep(10 * time.Minute)
+	p.settle()
+	for _, e := range p.wanted {
+		p.mustSay(p.mirrors[e.Name], p.registries[e.Registry])
+	}
+	p.lookAtOffers(true)
+	if len(p.present) != len(p.wanted) {
+		p.Fatalf("%d sources stay, but %d are wanted", len(p.present), len(p.wanted))
+	}
+	for _, c := range p.clients {
+		if c.away {
+			p.reconnect(c, true)
+		}
+	}
+	p.calm = false
+	p.rest()
+	for _, delta := range []bool{false, true} {
+		n := p.script.Clients[0]
+		n.Delta = delta
+		p.connect(n)
+	}
+	p.rest()
+	if p.dir != "" || p.authority != nil {
+		p.beginAgain()
+	}
+	for _, c := range p.clients {
+		c.Close()
+	}
+}
+
+// beginAgain has clients come back to a process that knows nothing but what is
+// on disk. They are sent nothing.
+func (p *play) beginAgain() {
+	time.Sleep(time.Second)
+	for _, r := range p.registries {
+		r.turn(stuck)
+	}
+	p.stop(p.script.Steps[0].Keep)
+	before := map[*client]map[string]int{}
+	for _, c := range p.clients {
+		before[c] = c.sent()
+	}
+	p.start()
+	p.calm = true
+	p.rest()
+	for _, c := range p.clients {
+		if after := c.sent(); c.Delta && !c.Picky && !maps.Equal(before[c], after) {
+			p.Fatalf("%s is sent something after a restart: %v before, %v now", c.name, before[c], after)
+		}
+	}
+}
+
+// sent counts what a client was sent and what was taken from it.
+func (c *client) sent() map[string]int {
+	counts := map[string]int{}
+	c.Read(func(s *xdsclient.State) {
+		for typeURL, name := range holdings(s) {
+			counts[typeURL+name] = s.Received(typeURL, name) + s.Removals(typeURL, name)
+		}
+	})
+	return counts
+}
+
+// mustSay makes sure that a source is nothing but what its registry says.
+func (p *play) mustSay(m *mirror, r *registry) {
+	want := r.mirror(m.hold)
+	if !m.primed || len(m.held) > 0 || !slices.Equal(want.lines(), m.lines()) {
+		p.Fatalf("in the end a source holds\n%s\nbut its registry says\n%s", strings.Join(m.lines(), "\n"), strings.Join(want.lines(), "\n"))
+	}
+}
+
+// mirror is that of a source which has read nothing but what a registry says now.
+func (r *registry) mirror(hold source.Hold) *mirror {
+	m := newMirror(hold)
+	_, plain := r.listing()
+	m.take(plain)
+	return m
+}
+
+// lines is what must be stored, for the eye.
+func (m *mirror) lines() []string {
+	var lines []string
+	for ref, r := range m.records() {
+		_, held := m.held[ref]
+		lines = append(lines, line(ref, r.Spec, held))
+	}
+	slices.Sort(lines)
+	return lines
+}
+
+func line(ref model.Ref, spec model.Spec, held bool) string {
+	return fmt.Sprintf("%s %s: %+v, held %t", ref.Kind, ref.Key, spec, held)
+}

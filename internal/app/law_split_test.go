@@ -1,0 +1,116 @@
+package app
+
+import (
+	"slices"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/isthmus-mesh/isthmus/internal/testkit/xdsclient"
+	"github.com/isthmus-mesh/isthmus/output/xds"
+	"github.com/isthmus-mesh/isthmus/push"
+)
+
+// drawDebounces draws how long changes wait, by type and mode. In most
+// histories nothing waits.
+func drawDebounces(t *rapid.T) (d xds.Debounces) {
+	if rapid.IntRange(0, 3).Draw(t, "debounced") > 0 {
+		return d
+	}
+	for _, by := range []*xds.ByMode{&d.Clusters, &d.Endpoints, &d.Listeners, &d.Routes} {
+		by.StateOfTheWorld, by.Delta = drawDebounce(t), drawDebounce(t)
+	}
+	return d
+}
+
+func drawDebounce(t *rapid.T) (d push.Debounce) {
+	if d.Quiet = rapid.SampledFrom([]time.Duration{0, 20 * time.Millisecond, longestQuiet}).Draw(t, "quiet"); d.Quiet > 0 {
+		d.Max, d.Events = rapid.SampledFrom([]time.Duration{0, 300 * time.Millisecond}).Draw(t, "max"), rapid.SampledFrom([]int{0, 2}).Draw(t, "events")
+	}
+	return d
+}
+
+const longestQuiet = 200 * time.Millisecond
+
+// lateness is how late some clients answer.
+const lateness = 3 * time.Millisecond
+
+// pace is how long it takes until everybody has what there is.
+func (p *play) pace() time.Duration {
+	pace := time.Millisecond
+	if p.script.Debounce != (xds.Debounces{}) {
+		pace += 2 * longestQuiet
+	}
+	if slices.ContainsFunc(p.clients, func(c *client) bool { return c.Late }) {
+		pace += 50 * lateness
+	}
+	return pace
+}
+
+// pass waits until everything has happened that happens soon, and nothing new
+// came meanwhile.
+func (p *play) pass() {
+	pace := p.pace()
+	p.calm = p.calm && pace == time.Millisecond
+	for range 20 {
+		time.Sleep(pace)
+		p.wait()
+		if pace == time.Millisecond || time.Since(p.latest()) >= pace {
+			return
+		}
+	}
+	p.Fatalf("something changes all the time")
+}
+
+// latest is when something last changed that clients are sent.
+func (p *play) latest() time.Time {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	latest := p.moved
+	if p.followed.After(latest) {
+		latest = p.followed
+	}
+	if p.process != nil {
+		if opens := p.process.since.Add(optionalWait); opens.After(latest) && opens.Before(time.Now()) {
+			latest = opens
+		}
+	}
+	return latest
+}
+
+// split connects a client that takes clusters on one stream, and their
+// assignments on another, in the other variant of the protocol.
+func (p *play) split(n nature) {
+	n.GRPC, n.Secrets = false, false
+	leader := p.join(n, xdsclient.CDS, nil)
+	leader.Subscribe(xdsclient.CDS)
+	n.Delta = !n.Delta
+	p.join(n, xdsclient.EDS, leader)
+}
+
+// follow has clients ask for the assignments of the clusters that they take on
+// another stream.
+func (p *play) follow() (changed bool) {
+	for _, c := range p.clients {
+		if c.leader == nil || c.away || !c.IsConnected() {
+			continue
+		}
+		var want, have []string
+		c.leader.Read(func(s *xdsclient.State) { want = xdsclient.FollowClusters(s)[xdsclient.EDS] })
+		c.Read(func(s *xdsclient.State) { have = s.Subscribed(xdsclient.EDS) })
+		lacks := func(in []string) func(string) bool {
+			return func(name string) bool { return slices.Contains(in, name) }
+		}
+		add, drop := slices.DeleteFunc(slices.Clone(want), lacks(have)), slices.DeleteFunc(slices.Clone(have), lacks(want))
+		if len(add) > 0 {
+			c.Subscribe(xdsclient.EDS, add...)
+		}
+		if len(drop) > 0 {
+			c.Unsubscribe(xdsclient.EDS, drop...)
+		}
+		if len(add)+len(drop) > 0 {
+			changed, p.followed = true, time.Now()
+		}
+	}
+	return changed
+}

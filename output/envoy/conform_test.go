@@ -1,0 +1,151 @@
+package envoy
+
+import (
+	"maps"
+	"slices"
+	"testing"
+
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/anypb"
+	"pgregory.net/rapid"
+
+	"github.com/isthmus-mesh/isthmus/catalog"
+	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/push"
+	"github.com/isthmus-mesh/isthmus/push/pushtest"
+)
+
+// The producer of the resources of services passes what every producer must.
+func TestServicesAreAWellBehavedProducer(t *testing.T) {
+	pushtest.Run(t, pushtest.Addition{
+		Rows:   Types(nil),
+		Begin:  func() pushtest.World { return newMirror() },
+		Client: drawPushClient,
+		Name:   drawResourceName,
+		Refers: refersIn,
+	})
+}
+
+func drawPushClient(t *rapid.T) push.Client {
+	return push.Client{
+		Kind:      rapid.SampledFrom([]string{KindEnvoy, KindGRPC}).Draw(t, "kind of client"),
+		Namespace: rapid.SampledFrom([]string{"a", "b", "c", ""}).Draw(t, "namespace"),
+		Labels:    model.MapOf(map[string]string{"app": "it"}),
+	}
+}
+
+func drawResourceName(t *rapid.T, r push.Row) string {
+	host := rapid.SampledFrom(hosts).Draw(t, "host")
+	return rows[r].name(host, rapid.SampledFrom([]uint32{53, 80, 81}).Draw(t, "port"))
+}
+
+// mirror is a catalog that is changed at random. What a client sees of it is worked
+// out from all its records at once, and not from one change after the other.
+type mirror struct {
+	builder  *catalog.Builder
+	records  map[model.Ref]model.Record
+	revision uint64
+	anew     *World // of the records there are; nil if it was not asked for
+}
+
+var mergeOrder = []string{"first", "second"}
+
+func newMirror() *mirror {
+	return &mirror{builder: catalog.NewBuilder(mergeOrder), records: map[model.Ref]model.Record{}}
+}
+
+func (m *mirror) Step(t *rapid.T) push.Update {
+	m.revision++
+	events := rapid.SliceOfN(rapid.Custom(drawAnyEvent), 1, 4).Draw(t, "events")
+	for _, event := range events {
+		switch e := event.(type) {
+		case model.Upsert:
+			m.records[e.Record.Ref] = e.Record
+		case model.Delete:
+			delete(m.records, e.Record.Ref)
+		}
+	}
+	m.anew = nil
+	change := m.builder.Apply(m.revision, events)
+	return Step(m.builder.Snapshot(), change, true, "istio-system")
+}
+
+// drawAnyEvent draws an event, some of scopes: those of a namespace and of all.
+func drawAnyEvent(t *rapid.T) model.Event {
+	if rapid.IntRange(0, 7).Draw(t, "of a scope") > 0 {
+		return drawEvent(t)
+	}
+	r := model.Record{Ref: model.Ref{Kind: model.KindScope, Key: model.Key{
+		Source: "first", Namespace: rapid.SampledFrom([]string{"a", "b", "istio-system"}).Draw(t, "scope of"), Name: "s",
+	}}}
+	if rapid.IntRange(0, 2).Draw(t, "delete") == 0 {
+		return model.Delete{Record: r}
+	}
+	r.Spec = model.Scope{Hosts: model.ListOf(rapid.SampledFrom([]string{"*/*", "./*", "a/*", "*/x.com", "~/*"}).Draw(t, "pattern"))}
+	return model.Upsert{Record: r}
+}
+
+func (m *mirror) Sees(r push.Row, c push.Client) map[string]push.Encoded {
+	if m.anew == nil {
+		builder := catalog.NewBuilder(mergeOrder)
+		var events []model.Event
+		for _, ref := range slices.SortedFunc(maps.Keys(m.records), model.Ref.Compare) {
+			events = append(events, model.Upsert{Record: m.records[ref]})
+		}
+		builder.Apply(1, events)
+		m.anew = NewWorld(builder.Snapshot(), true, "istio-system")
+	}
+	all := map[string]push.Encoded{}
+	view := m.anew.View(r, c)
+	for name := range m.anew.Names(view, r) {
+		if subject, ok := m.anew.Find(view, r, name); ok {
+			all[name] = subject.Encode()
+		}
+	}
+	return all
+}
+
+// refersIn lists what a client reads in a resource.
+func refersIn(r push.Row, body []byte, to string) []string {
+	m, err := unpack(body)
+	if err != nil {
+		return nil
+	}
+	switch m := m.(type) {
+	case *clusterv3.Cluster:
+		if to == endpointURL && m.GetType() == clusterv3.Cluster_EDS {
+			return []string{m.Name}
+		}
+	case *listenerv3.Listener:
+		var hcm hcmv3.HttpConnectionManager
+		if to == routeURL && m.GetApiListener().GetApiListener().UnmarshalTo(&hcm) == nil {
+			return []string{hcm.GetRds().GetRouteConfigName()}
+		}
+	case *routev3.RouteConfiguration:
+		if to == clusterURL {
+			return clustersIn(m)
+		}
+	}
+	return nil
+}
+
+func clustersIn(m *routev3.RouteConfiguration) (list []string) {
+	for _, host := range m.VirtualHosts {
+		for _, route := range host.Routes {
+			list = append(list, route.GetRoute().GetCluster())
+		}
+	}
+	return list
+}
+
+func unpack(body []byte) (proto.Message, error) {
+	var packed anypb.Any
+	if err := proto.Unmarshal(body, &packed); err != nil {
+		return nil, err
+	}
+	return packed.UnmarshalNew()
+}

@@ -1,0 +1,60 @@
+package push
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// A removal waits for what a debounce keeps back of the types that refer to what
+// is gone: else clients would be left with references to it. Whoever has nothing
+// to come of that is not forgotten.
+func TestRemovalWaitsForWhatADebounceKeepsBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var p *Producer
+		slow := [modes]Debounce{Delta: {Quiet: time.Second}}
+		e := start(t, Config{}, func(e *Engine) {
+			p = e.Produce([]TypeSpec{{Name: "cluster"}, {Name: "route", Needs: []string{"cluster"}, Debounce: slow}})
+		})
+		w := newNotes(2)
+		to := map[string][]string{"cluster": {"a"}}
+		p.Publish(w.step([]*note{{0, "a", "1", nil}, {1, "a", "1", to}}))
+		led := deltaClient(e, Client{}, p.Type(0), p.Type(1))
+		wants(t, "the first", led.said(e), "cluster a 1", "route a 1")
+		other := deltaClient(e, Client{}, p.Type(0))
+		other.ask(Request{Type: p.Type(1), Subscribe: []string{"b"}})
+		wants(t, "the other", other.said(e), "cluster a 1", "route -b")
+
+		p.Publish(w.step(nil, noteSlot{0, "a"}, noteSlot{1, "a"}))
+		wants(t, "at once", led.said(e))
+		wants(t, "the other at once", other.said(e))
+		time.Sleep(time.Second)
+		wants(t, "after the debounce", led.said(e), "route -a", "cluster -a")
+		wants(t, "the other after it", other.said(e), "cluster -a")
+	})
+}
+
+// What changes there and back while a debounce keeps it back reaches those who
+// were sent it in between, because they saw something else from then on.
+func TestThereAndBackWithinADebounce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var p *Producer
+		slow := [modes]Debounce{Delta: {Quiet: time.Second}}
+		e := start(t, Config{}, func(e *Engine) { p = e.Produce([]TypeSpec{{Name: "cluster", Debounce: slow}}) })
+		w := newNotes(1)
+		a := &note{0, "a", "1", nil}
+		p.Publish(w.step([]*note{a, {0, "b", "1", nil}}))
+		s := deltaClient(e, Client{}, p.Type(0))
+		if got := s.said(e); len(got) != 2 {
+			t.Fatalf("at first: %q", got)
+		}
+		w.view = func(Client) View { return "another" }
+		u := w.step(nil, noteSlot{0, "a"})
+		u.Reviewed = []string{"*"}
+		p.Publish(u)
+		wants(t, "with another view", s.said(e), "cluster -a")
+		p.Publish(w.step([]*note{a}))
+		time.Sleep(time.Second)
+		wants(t, "when it is back", s.said(e), "cluster a 1")
+	})
+}

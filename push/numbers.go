@@ -1,0 +1,64 @@
+package push
+
+// numbers are the interests that share an entry of the index. As many of them are
+// there as streams, for each name, so they are there by number.
+type numbers struct{ slots[number] }
+
+// number stands for an interest in the index; 0 for none.
+type number uint32
+
+func (n number) empty() bool { return n == 0 }
+
+// key spreads small numbers over 64 bits.
+func (n number) key() uint64 { return uint64(n) * spread }
+
+const spread = 0x9e3779b97f4a7c15
+
+// at is the slot of a number; -1 if it is not there.
+func (c *numbers) at(n number) int {
+	if c.n == 0 {
+		return -1
+	}
+	for at := c.home(n.key()); c.list[at] != 0; at = c.next(at) {
+		if c.list[at] == n {
+			return at
+		}
+	}
+	return -1
+}
+
+func (c *numbers) add(n number) {
+	if c.at(n) < 0 {
+		c.put(n)
+	}
+}
+
+func (c *numbers) remove(n number) {
+	if at := c.at(n); at >= 0 {
+		c.take(at)
+	}
+}
+
+// roll gives interests their numbers. One that is given back is given again.
+type roll struct {
+	by   []*interest // by number; nil for one that is free
+	free []number
+}
+
+func (r *roll) enter(i *interest) {
+	if last := len(r.free) - 1; last >= 0 {
+		i.number, r.free = r.free[last], r.free[:last]
+		r.by[i.number] = i
+		return
+	}
+	if len(r.by) == 0 {
+		r.by = append(r.by, nil) // no interest has the number 0
+	}
+	i.number = number(len(r.by)) //nolint:gosec // there are not as many
+	r.by = append(r.by, i)
+}
+
+func (r *roll) leave(i *interest) {
+	r.by[i.number] = nil
+	r.free = append(r.free, i.number)
+}

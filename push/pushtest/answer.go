@@ -1,0 +1,87 @@
+package pushtest
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/isthmus-mesh/isthmus/push"
+)
+
+// answer gives the client's word on the oldest response of a type.
+func (c *client) answer(s *typed) {
+	f := s.inflight[0]
+	s.inflight = s.inflight[1:]
+	late := time.Since(f.at) >= c.h.patience
+	bad := slices.ContainsFunc(f.changed, func(e push.Encoded) bool { return s.refuses(e.Name) })
+	if s.full {
+		bad = false
+		for name := range s.held {
+			bad = bad || s.refuses(name)
+		}
+	}
+	for _, e := range f.changed {
+		s.settled[e.Name] = e
+	}
+	word := push.ACK
+	if bad {
+		word = push.NACK
+		s.nack(f, late)
+	} else {
+		s.ack(f, late)
+	}
+	c.h.clock++
+	r := push.Request{Answer: push.Answer{Word: word, Serial: f.serial, Reason: fmt.Sprint("bad: ", bad)}}
+	if s.mode == push.WholeState && rapid.Bool().Draw(c.h.t, "says it all") {
+		r.Replace, r.Names = true, slices.Sorted(maps.Keys(s.named))
+		if s.wildcard > 0 {
+			r.Wildcard = push.WildcardOn
+		}
+	}
+	c.request(s, r)
+}
+
+func (s *typed) ack(f *flight, late bool) {
+	s.accepted = &f.version
+	clear(s.kept)
+	for name, x := range s.held {
+		if x.serial == f.serial || s.full && x.serial < f.serial {
+			x.state, x.bad, x.overdue = acked, false, late
+			s.applied[name] = x.Version
+		}
+	}
+}
+
+// nack notes what became of the resources of a response that is NACKed. What was
+// in company may come again, by itself or with others.
+func (s *typed) nack(f *flight, late bool) {
+	if s.full && (late || len(s.inflight) > 0) {
+		s.again++ // the newest set has an answer of its own
+	}
+	alone := len(f.changed)+len(f.removed) == 1
+	for _, e := range f.changed {
+		bad := s.refuses(e.Name)
+		if !bad && (s.full || !s.c.rolls) {
+			s.applied[e.Name] = e.Version
+		}
+		if !alone || !bad {
+			s.free[e.Name] = true
+		}
+		x := s.held[e.Name]
+		if x == nil || x.serial != f.serial {
+			continue
+		}
+		x.state, x.bad, x.overdue = nacked, bad, late
+	}
+	for name, x := range s.held {
+		if s.full && !s.refuses(name) { // nobody knows which of the set is at fault
+			x.state = doubted
+		}
+	}
+	for _, name := range f.removed {
+		s.free[name], s.kept[name] = true, s.full
+	}
+}

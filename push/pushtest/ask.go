@@ -1,0 +1,102 @@
+package pushtest
+
+import (
+	"maps"
+	"slices"
+	"testing/synctest"
+
+	"pgregory.net/rapid"
+
+	"github.com/isthmus-mesh/isthmus/push"
+)
+
+// ask asks for a type, or for more of one.
+func (c *client) ask() {
+	t := c.h.t
+	m, r := c.h.drawType()
+	s := c.types[m.producer.Type(r)]
+	first := s == nil
+	if first {
+		s = c.begin(m, r, rapid.SampledFrom([]push.Mode{push.Delta, push.WholeState}).Draw(t, "mode"))
+	}
+	c.h.clock++
+	var names []string
+	for range rapid.IntRange(0, 3).Draw(t, "names") {
+		names = append(names, m.Name(t, r))
+	}
+	everything := rapid.IntRange(0, 2).Draw(t, "everything") == 0 || first && len(names) == 0
+	req := push.Request{Subscribe: names}
+	if everything {
+		req.Wildcard = push.WildcardOn
+		if s.wildcard == 0 {
+			s.wildcard = c.h.clock
+			s.again++
+		}
+	}
+	if s.mode == push.WholeState {
+		names = slices.DeleteFunc(names, func(name string) bool { return s.named[name] > 0 }) // the others are asked for already
+		slices.Sort(names)
+		names = slices.Compact(names)
+		req.Subscribe, req.Replace = nil, true
+		req.Names = slices.Concat(slices.Sorted(maps.Keys(s.named)), names)
+	}
+	s.want(names, nil)
+	if first {
+		s.first = s.mode == push.WholeState || s.wildcard > 0
+	}
+	c.request(s, req)
+}
+
+// unask ends what a client asks for of a type, in part or all.
+func (c *client) unask() {
+	t := c.h.t
+	list := c.sorted()
+	if len(list) == 0 || c.busy {
+		return
+	}
+	// What is on its way is read first: later it would be taken for an answer to
+	// what is asked for after this.
+	if synctest.Wait(); !c.readAll() {
+		return
+	}
+	s := rapid.SampledFrom(list).Draw(t, "of")
+	c.h.clock++
+	var req push.Request
+	if s.wildcard > 0 && rapid.Bool().Draw(t, "everything") {
+		req.Wildcard = push.WildcardOff
+		s.wildcard = 0
+	}
+	var gone, left []string
+	for _, name := range slices.Sorted(maps.Keys(s.named)) {
+		if rapid.Bool().Draw(t, "drops") {
+			gone = append(gone, name)
+		} else {
+			left = append(left, name)
+		}
+	}
+	if s.mode == push.WholeState {
+		req.Replace, req.Names = true, left
+	} else {
+		req.Unsubscribe = gone
+	}
+	s.drop(gone)
+	c.request(s, req)
+}
+
+// drop notes that names are not asked for any more. What the wildcard does not
+// give either is forgotten; whether it gives a name is said anew.
+func (s *typed) drop(names []string) {
+	s.again++
+	s.loose = true
+	for _, name := range names {
+		delete(s.named, name)
+		delete(s.denied, name)
+		if s.excused[name]++; !s.subscribed(name) {
+			delete(s.excused, name)
+		}
+	}
+	other := func(name string) bool { return !s.subscribed(name) }
+	maps.DeleteFunc(s.held, func(name string, _ *thing) bool { return other(name) })
+	maps.DeleteFunc(s.applied, func(name string, _ push.Version) bool { return other(name) })
+	maps.DeleteFunc(s.owed, func(name string, _ bool) bool { return other(name) })
+}

@@ -1,0 +1,156 @@
+package pushtest
+
+import (
+	"context"
+	"iter"
+	"slices"
+	"testing"
+	"testing/synctest"
+
+	"github.com/isthmus-mesh/isthmus/push"
+)
+
+// gate is a world of one type, whose names are all there, with content of its own.
+// It calls find for each look-up.
+type gate struct {
+	content string
+	find    func(name string)
+}
+
+func (*gate) View(push.Row, push.Client) push.View       { return "everything" }
+func (*gate) Names(push.View, push.Row) iter.Seq[string] { return slices.Values([]string{}) }
+func (*gate) Complete() bool                             { return true }
+func (w *gate) Find(_ push.View, r push.Row, name string) (push.Subject, bool) {
+	w.find(name)
+	return &note{r, name, w.content}, true
+}
+
+// blocked runs an engine of which one worker is in a look-up for a client, which
+// ends when release is called, and hands over what there is beside.
+func blocked(t *testing.T, test func(e *push.Engine, p *push.Producer, stuck *push.Subscriber, w *gate, release func())) {
+	t.Helper()
+	synctest.Test(t, func(*testing.T) {
+		e := push.New(push.Config{Workers: 2, Frame: func(push.Encoded) (heads [2][]byte) { return heads }})
+		p := e.Produce([]push.TypeSpec{{Name: "type"}})
+		ctx, end := context.WithCancel(context.Background())
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			e.Run(ctx)
+		}()
+		open := make(chan struct{})
+		w := &gate{"first", func(name string) {
+			if name == "slow" {
+				<-open
+			}
+		}}
+		p.Publish(push.Update{World: w})
+		stuck := subscribed(t, e, "slow")
+		synctest.Wait()
+		test(e, p, stuck, w, func() { close(open) })
+		end()
+		<-ended
+	})
+}
+
+func subscribed(t *testing.T, e *push.Engine, name string) *push.Subscriber {
+	t.Helper()
+	s := e.Connect(push.Info{ID: name}, push.Client{})
+	if err := s.Request(push.Request{Mode: push.Delta, Subscribe: []string{name}}); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func received(t *testing.T, s *push.Subscriber, want string) {
+	t.Helper()
+	synctest.Wait()
+	select {
+	case r := <-s.Out():
+		s.Sent(r)
+		if len(r.Resources) != 1 || string(r.Resources[0].Body) != want {
+			t.Errorf("%s was sent %v, want %q", s.Info.ID, responseText(r), want)
+		}
+		if err := s.Request(push.Request{Mode: push.Delta, Answer: push.Answer{Word: push.ACK, Serial: r.Serial}}); err != nil {
+			t.Fatal(err)
+		}
+	default:
+		t.Errorf("%s was sent nothing, want %q", s.Info.ID, want)
+	}
+}
+
+// While a look-up for one client takes its time, others come, ask and are answered,
+// and what is published reaches them.
+func TestSlowLookUpKeepsNobodyElseWaiting(t *testing.T) {
+	blocked(t, func(e *push.Engine, p *push.Producer, stuck *push.Subscriber, w *gate, release func()) {
+		other := subscribed(t, e, "quick")
+		received(t, other, "first")
+		p.Publish(push.Update{World: &gate{"second", w.find}, Changed: []push.Changed{{Name: "quick"}}})
+		received(t, other, "second")
+		other.Close()
+		release()
+		received(t, stuck, "first")
+	})
+}
+
+// Its own client can be closed once the look-up has ended, and is sent no more.
+func TestCloseWaitsForTheLookUpUnderWay(t *testing.T) {
+	blocked(t, func(e *push.Engine, _ *push.Producer, stuck *push.Subscriber, _ *gate, release func()) {
+		closed := make(chan struct{})
+		go func() {
+			defer close(closed)
+			stuck.Close()
+		}()
+		release()
+		<-closed
+		if n := e.Len(); n != 0 {
+			t.Errorf("%d subscribers are left", n)
+		}
+	})
+}
+
+// What is published while the dispatcher itself is in a look-up is taken at once,
+// and reaches clients afterwards.
+func TestPublishingWaitsForNoLookUp(t *testing.T) {
+	blocked(t, func(e *push.Engine, p *push.Producer, stuck *push.Subscriber, w *gate, release func()) {
+		step := make(chan struct{})
+		slow := &gate{"second", func(string) { <-step }}
+		other := subscribed(t, e, "quick")
+		received(t, other, "first")
+		p.Publish(push.Update{World: slow, Changed: []push.Changed{{Name: "quick"}}})
+		synctest.Wait() // the dispatcher is in the look-up
+		p.Publish(push.Update{World: &gate{"third", w.find}, Changed: []push.Changed{{Name: "quick"}}})
+		close(step)
+		release()
+		received(t, other, "third")
+		received(t, stuck, "first")
+	})
+}
+
+// A producer that finds in a look-up that its world is out of date may publish
+// another from there.
+func TestLookUpMayPublish(t *testing.T) {
+	blocked(t, func(e *push.Engine, p *push.Producer, _ *push.Subscriber, w *gate, release func()) {
+		again := func(string) {}
+		second := &gate{"second", func(name string) { again(name) }}
+		again = func(name string) {
+			again = func(string) {}
+			p.Publish(push.Update{World: &gate{"third", w.find}, Changed: []push.Changed{{Name: name}}})
+		}
+		other := subscribed(t, e, "quick")
+		received(t, other, "first")
+		p.Publish(push.Update{World: second, Changed: []push.Changed{{Name: "quick"}}})
+		synctest.Wait()
+		r := <-other.Out()
+		other.Sent(r)
+		if body := string(r.Resources[0].Body); body == "second" { // it was assembled between the two
+			if err := other.Request(push.Request{Mode: push.Delta, Answer: push.Answer{Word: push.ACK, Serial: r.Serial}}); err != nil {
+				t.Fatal(err)
+			}
+			received(t, other, "third")
+		} else if body != "third" {
+			t.Errorf("it ended with %q", body)
+		}
+		release()
+	})
+}

@@ -1,0 +1,313 @@
+package pushtest
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/isthmus-mesh/isthmus/push"
+)
+
+// client is one that asks for resources of the makers, and checks what it is
+// sent.
+type client struct {
+	h      *history
+	id     string
+	who    push.Client
+	sub    *push.Subscriber // nil while it is away
+	types  map[push.Type]*typed
+	silent bool // it never answers
+	rolls  bool // of what it NACKs it takes nothing
+	busy   bool // it does not read for now
+	doomed bool // its stream may be ended, by a fault of what it asks for
+
+	bad map[string]bool // what it NACKs, by type and name
+	// views are what it sees of each type, whether it asks for it or not, since
+	// everything was at rest the last time.
+	views map[push.Type][]view
+}
+
+// typed is what a client knows of a type on one stream.
+type typed struct {
+	c     *client
+	t     push.Type
+	maker *maker
+	row   push.Row
+	spec  push.TypeSpec
+	mode  push.Mode
+	full  bool // each response is the whole set
+
+	asked    int // when the type was asked for first, by the clock of the history
+	fence    int // when everything was at rest the last time, or asked
+	wildcard int // since when it asks for everything; 0 if it does not
+	named    map[string]int
+	held     map[string]*thing
+	settled  map[string]push.Encoded // what it answered last, in whatever way
+	applied  map[string]push.Version // what it uses, unless it refuses that
+	kept     map[string]bool         // what was removed from a full set that it NACKed
+	denied   map[string]bool         // names it was sent a removal for
+
+	claims   bool            // its first request says what it had
+	first    bool            // it waits for its first response
+	again    int             // reasons to be sent a full set that it has
+	excused  map[string]int  // reasons to be sent a resource that it has
+	free     map[string]bool // it may be sent that as often as one likes
+	anyway   bool            // it may be sent anything once more
+	loose    bool            // it asked for more until lately
+	owed     map[string]bool // names it waits for anew
+	missing  map[string]int  // how many turns names are late to be removed
+	inflight []*flight
+	accepted *push.Version
+}
+
+// thing is a resource as it was sent last.
+type thing struct {
+	push.Encoded
+	serial  uint64 // 0 if it came with an earlier stream
+	state   state
+	bad     bool // it was NACKed for its own sake
+	overdue bool // before it was answered
+	there   bool // it came with an earlier stream, and was found as it is on this one
+	clouded bool // it was at fault since, which may have kept it from being tried again
+	lapsed  bool // it was gone, which cannot be said to the client
+}
+
+type state int
+
+const (
+	unanswered state = iota
+	acked
+	nacked
+	doubted // it was in a full set that was NACKed
+)
+
+// flight is a response that was read and not answered.
+type flight struct {
+	serial  uint64
+	version push.Version
+	at      time.Time
+	changed []push.Encoded
+	removed []string
+}
+
+func (c *client) String() string { return c.id }
+
+func (s *typed) subscribed(name string) bool { return s.wildcard > 0 || s.named[name] > 0 }
+
+// since is when the client began to ask for a name; what it asks for twice counts
+// from the later of both.
+func (s *typed) since(name string) int { return max(s.wildcard, s.named[name]) }
+
+// seen is what the client may have been sent of since everything was at rest, and
+// now is the newest of that.
+func (s *typed) seen() []view { return s.c.views[s.t] }
+
+func (s *typed) now() (v view) {
+	if all := s.seen(); len(all) > 0 {
+		return all[len(all)-1]
+	}
+	return v
+}
+
+// note takes note of what the client sees of a maker's newest world.
+func (c *client) note(m *maker) {
+	for r := range m.Rows {
+		t := m.producer.Type(push.Row(r))
+		c.views[t] = append(c.views[t], m.view(push.Row(r), c.who))
+		c.doomed = c.doomed || c.types[t] != nil && m.curses(c.who)
+	}
+}
+
+// sorted are the types in order, so that a history can be repeated.
+func (c *client) sorted() []*typed {
+	list := slices.Collect(maps.Values(c.types))
+	slices.SortFunc(list, func(a, b *typed) int { return int(a.t - b.t) })
+	return list
+}
+
+// connect opens a stream.
+func (c *client) connect() {
+	c.sub = c.h.engine.Connect(push.Info{ID: c.id}, c.who)
+	c.types, c.busy, c.doomed = map[push.Type]*typed{}, false, false
+}
+
+// leave ends the stream.
+func (c *client) leave() {
+	c.sub.Close()
+	c.sub, c.types = nil, nil
+}
+
+// begin enters a type that was not asked for on this stream.
+func (c *client) begin(m *maker, r push.Row, mode push.Mode) *typed {
+	c.h.clock++
+	s := &typed{
+		c: c, t: m.producer.Type(r), maker: m, row: r, spec: m.Rows[r], mode: mode,
+		full: mode == push.WholeState && m.Rows[r].Whole, asked: c.h.clock, fence: c.h.clock, first: true,
+		named: map[string]int{}, held: map[string]*thing{}, settled: map[string]push.Encoded{}, applied: map[string]push.Version{}, denied: map[string]bool{}, kept: map[string]bool{},
+		excused: map[string]int{}, free: map[string]bool{}, owed: map[string]bool{}, missing: map[string]int{},
+	}
+	c.types[s.t] = s
+	c.doomed = c.doomed || m.curses(c.who)
+	return s
+}
+
+// request sends one and takes no error for an answer.
+func (c *client) request(s *typed, r push.Request) {
+	r.Type, r.Mode = s.t, s.mode
+	c.h.log("%v requests %s: %+v", c, s.spec.Name, r)
+	if err := c.sub.Request(r); err != nil {
+		c.h.violated(bounded, "client %v may not ask for a few names: %v", c, err)
+	}
+}
+
+// act does something at random.
+func (c *client) act() {
+	t := c.h.t
+	if c.sub == nil {
+		c.comeBack()
+		return
+	}
+	switch rapid.IntRange(0, 11).Draw(t, "does") {
+	case 0, 1, 2:
+		c.ask()
+	case 3:
+		c.unask()
+	case 4:
+		c.busy = !c.busy
+	case 5:
+		c.refuse()
+	case 6:
+		c.back(rapid.Bool().Draw(t, "keeps"))
+	case 7:
+		if rapid.IntRange(0, 3).Draw(t, "leaves") == 0 {
+			c.leave()
+		}
+	case 8:
+		c.readOne()
+	default:
+		c.turn()
+	}
+}
+
+// refuse changes what the client finds fault with.
+func (c *client) refuse() {
+	m, r := c.h.drawType()
+	key := m.Rows[r].Name + " " + m.Name(c.h.t, r)
+	if c.bad[key] {
+		delete(c.bad, key)
+	} else if len(c.bad) < 3 {
+		c.bad[key] = true
+	}
+}
+
+func (s *typed) refuses(name string) bool { return s.c.bad[s.spec.Name+" "+name] }
+
+// comeBack opens a stream anew after the client was away, and asks for nothing yet.
+func (c *client) comeBack() { c.connect() }
+
+// back ends the stream and opens another, on which the client asks for what it
+// asked for before. It says what it has or, unless it keeps that, has nothing.
+func (c *client) back(keeps bool) {
+	before := c.sorted()
+	c.h.log("%v comes back, and keeps what it has: %t", c, keeps)
+	c.leave()
+	c.connect()
+	for _, s := range rapid.Permutation(before).Draw(c.h.t, "order") {
+		c.resume(s, keeps)
+	}
+}
+
+func (c *client) resume(before *typed, keeps bool) {
+	s := c.begin(before.maker, before.row, before.mode)
+	names := slices.Sorted(maps.Keys(before.named))
+	r := push.Request{Names: names, Replace: true}
+	if s.mode == push.Delta {
+		r = push.Request{Subscribe: names}
+	}
+	if before.wildcard > 0 {
+		r.Wildcard, s.wildcard = push.WildcardOn, s.asked
+	}
+	if keeps && s.mode == push.WholeState {
+		r.Claim = before.accepted
+		s.claims = r.Claim != nil
+	}
+	if keeps && s.mode == push.Delta && len(before.applied) > 0 {
+		r.Held = maps.Clone(before.applied)
+		maps.DeleteFunc(r.Held, func(name string, _ push.Version) bool { return !before.subscribed(name) })
+	}
+	for name, version := range r.Held {
+		s.held[name] = &thing{Encoded: push.Encoded{Name: name, Version: version}, state: acked}
+		s.applied[name] = version
+	}
+	s.want(names, r.Held)
+	if len(r.Held) > 0 {
+		s.waitAnew()
+	}
+	s.first = s.mode == push.WholeState || s.wildcard > 0 && len(r.Held) == 0
+	c.request(s, r)
+}
+
+// want notes that names are asked for, of which the client holds some.
+func (s *typed) want(names []string, held map[string]push.Version) {
+	for _, name := range names {
+		s.named[name] = s.c.h.clock
+		delete(s.denied, name)
+		if _, has := held[name]; !has {
+			s.excused[name]++
+		}
+	}
+	s.again++
+}
+
+// readOne reads a response, and does not answer it yet.
+func (c *client) readOne() bool {
+	select {
+	case r, open := <-c.sub.Out():
+		if !open {
+			c.ended()
+			return true
+		}
+		c.receive(r)
+		return true
+	default:
+		return false
+	}
+}
+
+// readAll reads all there is, and reports whether the stream goes on.
+func (c *client) readAll() bool {
+	for c.sub != nil && c.readOne() {
+		continue
+	}
+	return c.sub != nil
+}
+
+// ended takes note of the end of the stream.
+func (c *client) ended() {
+	if !c.sub.Failed() || !c.doomed {
+		c.h.violated(poison, "the stream of client %v was ended, and nothing that it asks for is at fault", c)
+	}
+	c.leave()
+}
+
+// turn reads all there is and answers it. It reports whether there was any.
+func (c *client) turn() (busy bool) {
+	if c.sub == nil || c.busy {
+		return false
+	}
+	for c.sub != nil && c.readOne() {
+		busy = true
+	}
+	if c.sub == nil || c.silent {
+		return busy
+	}
+	for _, s := range c.sorted() {
+		for len(s.inflight) > 0 {
+			busy = true
+			c.answer(s)
+		}
+	}
+	return busy
+}

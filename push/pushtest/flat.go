@@ -1,0 +1,113 @@
+package pushtest
+
+import (
+	"context"
+	"iter"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+
+	"github.com/isthmus-mesh/isthmus/push"
+)
+
+// Step is a step from one world to the next that concerns a single client.
+type Step struct {
+	Row push.Row
+	// First is what is published to begin with, and Next what changes one resource
+	// of the row for one client.
+	First, Next push.Update
+	// Client returns one of the clients, all of which ask for everything of the row.
+	Client func(n int) push.Client
+	// Concerned is the number of the client that the change is for.
+	Concerned int
+}
+
+// Looks is how many look-ups a change of one resource may take for the client that
+// it concerns: the views and the resource in both worlds, by the dispatcher and by
+// a worker.
+const Looks = 10
+
+// Flat checks that a change which concerns one client of so many costs look-ups for
+// that one alone, and reaches nobody else.
+func Flat(t *testing.T, rows []push.TypeSpec, clients int, step Step) {
+	t.Helper()
+	synctest.Test(t, func(*testing.T) {
+		e := push.New(push.Config{Workers: 1, Frame: func(push.Encoded) (heads [2][]byte) { return heads }})
+		p := e.Produce(rows)
+		ctx, end := context.WithCancel(context.Background())
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			e.Run(ctx)
+		}()
+		defer func() {
+			end()
+			<-ended
+		}()
+		var looks atomic.Int64
+		publish := func(u push.Update) {
+			u.World = &counted{u.World, &looks}
+			p.Publish(u)
+			synctest.Wait()
+		}
+		publish(step.First)
+		list := make([]*push.Subscriber, clients)
+		for n := range list {
+			list[n] = e.Connect(push.Info{}, step.Client(n))
+			if err := list[n].Request(push.Request{Type: p.Type(step.Row), Mode: push.Delta, Wildcard: push.WildcardOn}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		synctest.Wait()
+		for _, s := range list {
+			ackAll(s)
+		}
+		synctest.Wait()
+		looks.Store(0)
+		publish(step.Next)
+		if n := looks.Load(); n == 0 || n > Looks {
+			t.Errorf("a change for one client of %d took %d look-ups", clients, n)
+		}
+		for n, s := range list {
+			if got := ackAll(s); (got > 0) != (n == step.Concerned) {
+				t.Errorf("client %d was sent %d responses for a change that concerns client %d", n, got, step.Concerned)
+			}
+		}
+	})
+}
+
+// ackAll reads what there is and ACKs it.
+func ackAll(s *push.Subscriber) (n int) {
+	for {
+		select {
+		case r := <-s.Out():
+			n++
+			s.Sent(r)
+			// It asks for nothing, so no budget can be exceeded.
+			_ = s.Request(push.Request{Type: r.Type, Mode: r.Mode, Answer: push.Answer{Word: push.ACK, Serial: r.Serial}})
+		default:
+			return n
+		}
+	}
+}
+
+// counted is a world whose look-ups are counted.
+type counted struct {
+	push.World
+	looks *atomic.Int64
+}
+
+func (w *counted) View(r push.Row, c push.Client) push.View {
+	w.looks.Add(1)
+	return w.World.View(r, c)
+}
+
+func (w *counted) Names(v push.View, r push.Row) iter.Seq[string] {
+	w.looks.Add(1)
+	return w.World.Names(v, r)
+}
+
+func (w *counted) Find(v push.View, r push.Row, name string) (push.Subject, bool) {
+	w.looks.Add(1)
+	return w.World.Find(v, r, name)
+}

@@ -1,0 +1,143 @@
+package pushtest
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/isthmus-mesh/isthmus/push"
+)
+
+// judge checks what a client has once everything is at rest.
+func (c *client) judge() {
+	if c.busy {
+		return
+	}
+	for _, s := range c.sorted() {
+		if s.maker.published > 0 {
+			s.judge()
+		}
+	}
+	for _, s := range c.sorted() {
+		s.settle()
+	}
+	for t, all := range c.views {
+		c.views[t] = slices.Clone(all[max(0, len(all)-1):])
+	}
+}
+
+func (s *typed) judge() {
+	if s.guarded() {
+		return
+	}
+	v := s.now()
+	for _, name := range slices.Sorted(maps.Keys(v.names)) {
+		if s.subscribed(name) && v.unclear[name] == 0 && !s.heldBack(v.names[name], 0) {
+			s.judgePresent(v.names[name])
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.held)) {
+		if _, there := v.names[name]; !there && v.unclear[name] == 0 {
+			s.judgeAbsent(s.held[name])
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.named)) {
+		if _, there := v.names[name]; !there && s.held[name] == nil {
+			s.judgeAnswer(name)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.owed)) {
+		if _, there := v.names[name]; there && !s.wasUnclear(name) && !(s.held[name] != nil && s.lapsed(s.held[name])) {
+			s.violated(brought, "%s was not sent behind what brings it", name)
+		}
+	}
+}
+
+func (s *typed) judgePresent(want push.Encoded) {
+	x := s.held[want.Name]
+	switch {
+	case x == nil:
+		s.violated(lost, "%s did not come; it should be %q", want.Name, want.Body)
+	case x.Version != want.Version:
+		s.violated(lost, "%s is %q and should be %q", want.Name, x.Body, want.Body)
+	case x.state == nacked && !x.bad && !s.full && !x.clouded && !s.wasUnclear(want.Name):
+		s.violated(poison, "%s is fine, was NACKed with others, and did not come again", want.Name)
+	}
+}
+
+// judgeAbsent checks what a client has of what is not there.
+func (s *typed) judgeAbsent(x *thing) {
+	void, ok := s.void(x.Name)
+	switch {
+	case !s.maker.complete && !s.proven(x), s.c.guarded(): // nobody knows yet whether it is gone, or what refers to it
+	case s.mode == push.Delta && ok && x.Version == void.Version: // it was sent that there is none
+	case s.full || s.mode == push.Delta:
+		s.violated(lost, "%s is gone and was not removed", x.Name)
+	case ok && x.Version != void.Version:
+		s.violated(lost, "%s is gone, and the client was not sent that", x.Name)
+	}
+}
+
+// judgeAnswer checks that who asks for what is not there was answered as the
+// table of types says.
+func (s *typed) judgeAnswer(name string) {
+	absence := push.Empty
+	switch {
+	case s.spec.Absent != nil:
+		absence = s.spec.Absent(s.c.who.Kind, s.mode)
+	case s.mode == push.Delta || s.spec.Whole:
+		absence = push.Removal
+	}
+	_, hasVoid := s.void(name)
+	switch {
+	case !s.maker.complete || s.wasUnclear(name):
+	case absence == push.Removal && s.mode == push.Delta && !s.denied[name]:
+		s.violated(lost, "the client asked for %s and was not answered that there is none", name)
+	case absence == push.Empty && s.mode == push.WholeState && !s.full && hasVoid:
+		s.violated(lost, "the client asked for %s and was not sent that it is empty", name)
+	}
+}
+
+func (s *typed) wasUnclear(name string) bool {
+	return slices.ContainsFunc(s.seen(), func(v view) bool { return v.unclear[name] != 0 })
+}
+
+// heldBack reports whether a resource waits for what the client NACKed: for one
+// service of its own, or for what waits itself.
+func (s *typed) heldBack(e push.Encoded, depth int) bool {
+	for other := range s.related(s.spec.Needs) {
+		for _, name := range s.refers(e.Body, other) {
+			x := other.held[name]
+			if other.guarded() {
+				return true
+			}
+			if !s.spec.Aggregate && (other.kept[name] || x != nil && (x.state == nacked || x.state == doubted)) {
+				return true
+			}
+			if next, there := other.now().names[name]; there && depth < 8 && other.heldBack(next, depth+1) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// settle forgets why something might have come again: all is at rest, and it did not.
+func (s *typed) settle() {
+	s.fence = s.c.h.clock + 1
+	s.loose, s.anyway = false, false
+	for name, x := range s.held {
+		x.clouded = x.clouded || s.wasUnclear(name)
+		x.there = x.there || s.now().is(x.Encoded)
+		s.lapsed(x)
+	}
+	if s.maker.published > 0 {
+		s.again = 0
+		maps.DeleteFunc(s.free, func(name string, _ bool) bool { return s.held[name] != nil || s.maker.complete })
+		clear(s.owed)
+		clear(s.missing)
+		maps.DeleteFunc(s.excused, func(name string, _ int) bool {
+			waits := s.heldBack(s.now().names[name], 0)
+			return !waits && s.held[name] != nil || s.denied[name] && s.maker.complete
+		})
+	}
+}

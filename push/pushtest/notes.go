@@ -1,0 +1,108 @@
+package pushtest
+
+import (
+	"fmt"
+	"iter"
+	"maps"
+	"slices"
+	"strings"
+
+	"pgregory.net/rapid"
+
+	"github.com/isthmus-mesh/isthmus/push"
+)
+
+// neighbour is a producer beside the one that is added: a whole type, and one
+// that needs it, by other names.
+func neighbour(prefix string) Addition {
+	return Addition{
+		Rows: []push.TypeSpec{
+			{Name: prefix + "/whole", Whole: true},
+			{Name: prefix + "/part", Needs: []string{prefix + "/whole"}, Void: voidNote},
+		},
+		Begin:  func() World { return &notes{} },
+		Client: func(*rapid.T) push.Client { return push.Client{} },
+		Name:   drawNote,
+		Refers: func(_ push.Row, body []byte, _ string) []string { return refersOf(body) },
+	}
+}
+
+func drawNote(t *rapid.T, r push.Row) string {
+	return fmt.Sprint([]string{"whole", "part"}[r], rapid.IntRange(0, 3).Draw(t, "note"))
+}
+
+func voidNote(name string) push.Encoded { return (&note{name: name, content: "nothing"}).Encode() }
+
+// note is a resource whose content says what it refers to.
+type note struct {
+	row           push.Row
+	name, content string
+}
+
+func (n *note) Slot() any { return place{n.row, n.name} }
+
+func (n *note) Encode() push.Encoded {
+	return push.Encoded{Name: n.name, Version: push.VersionOf([]byte(n.content)), Body: []byte(n.content)}
+}
+
+func (n *note) Refers(string) iter.Seq[string] { return slices.Values(refersOf([]byte(n.content))) }
+
+// refersOf reads what a note refers to: what follows the first word.
+func refersOf(body []byte) []string {
+	if words := strings.Fields(string(body)); len(words) > 1 {
+		return words[1:]
+	}
+	return nil
+}
+
+// notes is a world of notes. All clients see all of it.
+type notes struct {
+	now   notesWorld
+	count int
+}
+
+type notesWorld [2]map[string]*note
+
+func (w *notes) Step(t *rapid.T) push.Update {
+	next := notesWorld{maps.Clone(w.now[0]), maps.Clone(w.now[1])}
+	var changed []push.Changed
+	for range rapid.IntRange(1, 3).Draw(t, "notes") {
+		r := push.Row(rapid.IntRange(0, 1).Draw(t, "row"))
+		name := drawNote(t, r)
+		changed = append(changed, push.Changed{Row: r, Name: name})
+		if next[r] == nil {
+			next[r] = map[string]*note{}
+		}
+		if rapid.IntRange(0, 3).Draw(t, "gone") == 0 {
+			delete(next[r], name)
+			continue
+		}
+		w.count++
+		content := fmt.Sprint("content", w.count%5)
+		if r == 1 {
+			content += " " + drawNote(t, 0)
+		}
+		next[r][name] = &note{r, name, content}
+	}
+	w.now = next
+	return push.Update{World: next, Changed: changed}
+}
+
+func (w *notes) Sees(r push.Row, _ push.Client) map[string]push.Encoded {
+	all := map[string]push.Encoded{}
+	for name, n := range w.now[r] {
+		all[name] = n.Encode()
+	}
+	return all
+}
+
+func (w notesWorld) View(push.Row, push.Client) push.View { return "everything" }
+
+func (w notesWorld) Names(_ push.View, r push.Row) iter.Seq[string] { return maps.Keys(w[r]) }
+
+func (w notesWorld) Find(_ push.View, r push.Row, name string) (push.Subject, bool) {
+	n, ok := w[r][name]
+	return n, ok
+}
+
+func (w notesWorld) Complete() bool { return true }

@@ -1,0 +1,177 @@
+package pushtest
+
+import (
+	"slices"
+	"time"
+
+	"github.com/isthmus-mesh/isthmus/push"
+)
+
+// refers lists what a client reads in a resource about another type that it asks
+// for, as far as it asks for that.
+func (s *typed) refers(body []byte, other *typed) (names []string) {
+	if s.maker.Refers == nil {
+		return nil
+	}
+	for _, name := range s.maker.Refers(s.row, body, other.spec.Name) {
+		if other.subscribed(name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// related yields the types on this stream that some names stand for.
+func (s *typed) related(names []string) func(func(*typed) bool) {
+	return func(yield func(*typed) bool) {
+		for _, other := range s.c.sorted() {
+			if slices.Contains(names, other.spec.Name) && !yield(other) {
+				return
+			}
+		}
+	}
+}
+
+// checkNeeds holds that everything a resource refers to came before it: there is
+// a world in which it is as it was sent, and what it needs is not there, or is as
+// the client has it and has answered.
+func (s *typed) checkNeeds(e push.Encoded) {
+	if s.wasUnclear(e.Name) {
+		return // it is as it was last, which may refer to something else
+	}
+	for other := range s.related(s.spec.Needs) {
+		for _, name := range s.refers(e.Body, other) {
+			if other.since(name) >= max(s.fence, s.asked) || other.full && other.first && other.claims {
+				continue // it may have been on its way before that was asked for, or the client says it has it
+			}
+			if !s.someWorld(other, func(mine, its view) bool { return mine.is(e) && other.settledIn(its, name, s.spec.Aggregate) }) {
+				s.violated(order, "%s came, which refers to %s, before that had been sent and answered", e.Name, name)
+			}
+		}
+	}
+}
+
+// guarded reports whether the client is left with a full set that it had on an
+// earlier stream, until every source has been listed.
+func (s *typed) guarded() bool { return s.full && s.first && s.claims && !s.maker.complete }
+
+// guarded reports whether any type is left so: what its resources may refer to is
+// not removed before.
+func (c *client) guarded() bool { return slices.ContainsFunc(c.sorted(), (*typed).guarded) }
+
+// is reports whether a resource may be that of the view.
+func (v view) is(e push.Encoded) bool {
+	is, there := v.names[e.Name]
+	return there && is.Version == e.Version || v.unclear[e.Name] != 0
+}
+
+// settledIn reports whether the client has of a name what the view says, and has
+// answered that.
+func (s *typed) settledIn(v view, name string, aggregate bool) bool {
+	is, there := v.names[name]
+	if !there || v.unclear[name] != 0 {
+		return true
+	}
+	x := s.held[name]
+	switch {
+	case x == nil || x.Version != is.Version:
+		return false
+	case x.state == nacked:
+		return aggregate || x.overdue
+	case x.state == unanswered:
+		return s.isOverdue(x.serial)
+	default:
+		return true
+	}
+}
+
+func (s *typed) isOverdue(serial uint64) bool {
+	return !slices.ContainsFunc(s.inflight, func(f *flight) bool {
+		return f.serial == serial && time.Since(f.at) < s.c.h.patience
+	})
+}
+
+// someWorld reports whether something holds for any state of both types since
+// everything was at rest. Of one producer that is a world; producers publish by
+// themselves.
+func (s *typed) someWorld(other *typed, holds func(mine, its view) bool) bool {
+	for _, mine := range s.seen() {
+		for _, its := range other.seen() {
+			if (s.maker != other.maker || mine.world == its.world) && holds(mine, its) {
+				return true
+			}
+		}
+	}
+	return len(other.seen()) == 0
+}
+
+// checkRemoval holds that nothing the client was sent still refers to what is
+// removed: there is a world without it, in which what refers to it is as the
+// client answered it last, refers to it still though it is not there, or is held
+// back because the client NACKed something else: that keeps no removal.
+func (s *typed) checkRemoval(name string) {
+	if s.maker.revoked[place{s.row, name}] {
+		return
+	}
+	for _, other := range s.c.sorted() {
+		if other == s || !slices.Contains(slices.Concat(other.spec.Needs, other.spec.Brings), s.spec.Name) {
+			continue
+		}
+		for at, x := range other.held {
+			was := x.Encoded
+			if answered, ok := other.settled[at]; ok && !other.isOverdue(x.serial) {
+				was = answered
+			}
+			if x.serial == 0 || max(other.asked, other.since(at)) >= s.fence || !slices.Contains(other.refers(was.Body, s), name) {
+				continue
+			}
+			gone := func(mine, its view) bool {
+				_, there := mine.names[name]
+				next, still := its.names[at]
+				return (!there || mine.unclear[name] != 0) &&
+					(its.is(was) || !still && other.cannotTell(at) || slices.Contains(other.refers(next.Body, s), name) || other.heldBack(next, 0))
+			}
+			if !s.someWorld(other, gone) {
+				s.violated(order, "%s was removed while %s of %s still refers to it", name, at, other.spec.Name)
+			}
+		}
+	}
+}
+
+// waitFor notes what the client waits for once it has a resource.
+func (s *typed) waitFor(e push.Encoded) {
+	for other := range s.related(s.spec.Brings) {
+		if !other.spec.Awaited {
+			continue
+		}
+		if s.wasUnclear(e.Name) { // it is as it was last, and may bring what the next would
+			other.anyway = true
+			continue
+		}
+		for _, name := range s.refers(e.Body, other) {
+			other.owed[name] = true
+			other.excused[name]++
+		}
+	}
+}
+
+// waitAnew notes what the client waits for of a type that it asks for only now,
+// because of what it was sent on this stream.
+func (s *typed) waitAnew() {
+	if !s.spec.Awaited {
+		return
+	}
+	for _, by := range s.c.sorted() {
+		if !slices.Contains(by.spec.Brings, s.spec.Name) {
+			continue
+		}
+		for _, x := range by.held {
+			for _, name := range by.refers(x.Body, s) {
+				if x.serial != 0 {
+					s.owed[name] = true
+					s.excused[name]++
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,5 @@
+package pushtest
+
+import "testing"
+
+func TestNeighbour(t *testing.T) { Run(t, neighbour("added")) }

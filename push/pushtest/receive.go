@@ -1,0 +1,258 @@
+package pushtest
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/isthmus-mesh/isthmus/push"
+)
+
+// receive takes a response as the transport does, and checks everything that can
+// be said of it by itself.
+func (c *client) receive(r *push.Response) {
+	s := c.types[r.Type]
+	c.h.log("%v receives %v", c, responseText(r))
+	switch {
+	case s == nil || r.Mode != s.mode:
+		c.h.violated(resent, "client %v was sent a response of type %d in mode %d, for which it did not ask", c, r.Type, r.Mode)
+	case s.maker.published == 0:
+		c.h.violated(primed, "client %v was sent %s before its producer had published", c, s.spec.Name)
+	}
+	for _, f := range s.inflight {
+		if time.Since(f.at) < c.h.patience {
+			c.h.violated(bounded, "client %v was sent %s while another response was unanswered", c, s.spec.Name)
+		}
+	}
+	f := &flight{serial: r.Serial, version: r.Version, at: time.Now()}
+	c.sub.Sent(r)
+	s.unique(r)
+	if s.full {
+		s.takeSet(r, f)
+	} else {
+		s.takeParts(r, f)
+	}
+	s.first = false
+	s.inflight = append(s.inflight, f)
+	if c.silent { // it takes what it reads
+		for _, e := range f.changed {
+			s.applied[e.Name] = e.Version
+		}
+	}
+}
+
+// responseText is a response for people.
+func responseText(r *push.Response) string {
+	var text strings.Builder
+	fmt.Fprintf(&text, "type %d, serial %d:", r.Type, r.Serial)
+	for _, res := range r.Resources {
+		fmt.Fprintf(&text, " %s=%.40q", res.Name, res.Body)
+	}
+	for _, name := range r.Removed {
+		text.WriteString(" -" + name)
+	}
+	return text.String()
+}
+
+func (s *typed) unique(r *push.Response) {
+	seen := map[string]bool{}
+	for _, res := range r.Resources {
+		if seen[res.Name] {
+			s.violated(resent, "%s came twice in one response", res.Name)
+		}
+		seen[res.Name] = true
+	}
+	for _, name := range r.Removed {
+		if seen[name] || s.mode != push.Delta {
+			s.violated(resent, "the removal of %s came with it, or in a mode that has none", name)
+		}
+		seen[name] = true
+	}
+}
+
+func (s *typed) violated(l law, format string, args ...any) {
+	s.c.h.violated(l, "client %v, "+s.spec.Name+" in mode %d: "+format, slices.Concat([]any{s.c, s.mode}, args)...)
+}
+
+// takeSet takes a response of a whole type: what is not in it is gone.
+func (s *typed) takeSet(r *push.Response, f *flight) {
+	set := map[string]bool{}
+	for _, res := range r.Resources {
+		set[res.Name] = true
+		if old := s.held[res.Name]; (old == nil || old.Version != res.Version) && s.wanted(res.Name) {
+			f.changed = append(f.changed, res.Encoded)
+		}
+	}
+	for name := range s.held {
+		if !set[name] {
+			f.removed = append(f.removed, name)
+		}
+	}
+	if len(f.changed)+len(f.removed) == 0 && !s.first {
+		if s.again--; s.again < 0 {
+			s.violated(resent, "a set came again as it was")
+		}
+	}
+	for _, name := range f.removed {
+		s.remove(name)
+	}
+	for _, res := range r.Resources {
+		s.take(res.Encoded, f, slices.ContainsFunc(f.changed, func(e push.Encoded) bool { return e.Name == res.Name }))
+	}
+}
+
+// takeParts takes a response that says of each resource what has become of it.
+func (s *typed) takeParts(r *push.Response, f *flight) {
+	if len(r.Resources)+len(r.Removed) == 0 && !s.first {
+		s.violated(resent, "an empty response that answers nothing")
+	}
+	for _, name := range r.Removed {
+		if !s.wanted(name) {
+			continue
+		}
+		f.removed = append(f.removed, name)
+		if s.held[name] == nil {
+			s.excuse(name)
+		}
+		s.remove(name)
+	}
+	for _, res := range r.Resources {
+		if !s.wanted(res.Name) {
+			continue
+		}
+		if old := s.held[res.Name]; old != nil && old.Version == res.Version && !s.lapsed(old) {
+			s.excuse(res.Name)
+		}
+		f.changed = append(f.changed, res.Encoded)
+		s.take(res.Encoded, f, true)
+	}
+}
+
+// wanted reports whether a name is asked for. Others may come while what the
+// client asked for before is on its way.
+func (s *typed) wanted(name string) bool {
+	if s.subscribed(name) {
+		return true
+	}
+	if !s.loose {
+		s.violated(resent, "%s came, for which nobody asked", name)
+	}
+	s.bringsAnything()
+	return false
+}
+
+// bringsAnything notes that the client may be sent what resources of this type
+// bring, without needing it.
+func (s *typed) bringsAnything() {
+	for other := range s.related(s.spec.Brings) {
+		other.anyway = true
+	}
+}
+
+// excuse uses up a reason for what comes again as it was.
+func (s *typed) excuse(name string) {
+	if s.free[name] || s.anyway || s.loose { // what crosses the end of a subscription was for that
+		return
+	}
+	if s.excused[name]--; s.excused[name] < 0 {
+		s.violated(resent, "%s came again as it was", name)
+	}
+}
+
+// take takes a resource. Anew says that the response is about it.
+func (s *typed) take(e push.Encoded, f *flight, anew bool) {
+	if !s.wanted(e.Name) {
+		return
+	}
+	if !s.inSomeWorld(e) {
+		s.violated(stale, "%s came as %q, which it was in no world since everything was at rest", e.Name, e.Body)
+	}
+	delete(s.owed, e.Name)
+	delete(s.missing, e.Name)
+	old := s.held[e.Name]
+	if !anew && old != nil {
+		if s.excused[e.Name] > 0 || s.free[e.Name] { // it was asked for again, among others
+			s.bringsAnything()
+		}
+		return
+	}
+	s.checkNeeds(e)
+	s.held[e.Name] = &thing{Encoded: e, serial: f.serial}
+	s.waitFor(e)
+}
+
+func (s *typed) inSomeWorld(e push.Encoded) bool {
+	for _, v := range s.seen() {
+		is, there := v.names[e.Name]
+		if there && is.Version == e.Version && bytes.Equal(is.Body, e.Body) || v.unclear[e.Name] != 0 {
+			return true
+		}
+	}
+	void, ok := s.void(e.Name)
+	return ok && void.Version == e.Version && s.mayBeDenied(e.Name)
+}
+
+// void is what says to a client that there is nothing of a name.
+func (s *typed) void(name string) (e push.Encoded, ok bool) {
+	if s.spec.Void == nil {
+		return e, false
+	}
+	return s.spec.Void(name), true
+}
+
+// mayBeDenied reports whether the client may be sent that there is nothing of a
+// name: there was not in some world, and every source has been listed by now or it
+// was sent on this stream.
+func (s *typed) mayBeDenied(name string) bool {
+	x := s.held[name]
+	wasThere := func(v view) bool { return v.is(x.Encoded) }
+	if !s.maker.complete && !s.full && (x == nil || !s.proven(x) && !slices.ContainsFunc(s.seen(), wasThere)) {
+		return false
+	}
+	return slices.ContainsFunc(s.seen(), func(v view) bool {
+		_, there := v.names[name]
+		return !there && v.unclear[name] != lostFault || v.unclear[name] != 0 && x == nil
+	})
+}
+
+// lapsed reports whether something was gone meanwhile and there was no way to say
+// so: the engine then forgets that the client has it.
+func (s *typed) lapsed(x *thing) bool {
+	x.lapsed = x.lapsed || s.cannotTell(x.Name) && slices.ContainsFunc(s.seen(), func(v view) bool {
+		_, there := v.names[x.Name]
+		return !there
+	})
+	return x.lapsed
+}
+
+// cannotTell reports whether there is no way to say that a resource is gone.
+func (s *typed) cannotTell(name string) bool {
+	_, ok := s.void(name)
+	return !ok && s.mode == push.WholeState && !s.full
+}
+
+// proven reports whether something is known to have been there, by more than the
+// client's own word.
+func (s *typed) proven(x *thing) bool {
+	return x.there || x.serial != 0
+}
+
+// remove takes note that there is nothing of a name any more.
+func (s *typed) remove(name string) {
+	if !s.subscribed(name) {
+		return
+	}
+	if !s.mayBeDenied(name) {
+		s.violated(lost, "%s was removed, and is there, or nobody knows yet whether it is", name)
+	}
+	if s.held[name] != nil {
+		s.checkRemoval(name)
+	}
+	s.denied[name] = true
+	delete(s.held, name)
+	delete(s.applied, name)
+	delete(s.owed, name)
+	delete(s.missing, name)
+}

@@ -1,0 +1,68 @@
+package pushtest
+
+import (
+	"iter"
+	"reflect"
+	"slices"
+
+	"github.com/isthmus-mesh/isthmus/push"
+)
+
+// place is a resource of a producer.
+type place struct {
+	push.Row
+	name string
+}
+
+// fault is what a producer does wrong with a resource.
+type fault int
+
+const (
+	lostFault  fault = iota + 1 // Find panics
+	spoilFault                  // Encode panics
+)
+
+// stage is one published world, with the faults that the suite gives it.
+type stage struct {
+	push.World
+	complete bool
+	faults   map[place]fault
+	cursed   []push.Client // whose views panic
+}
+
+func (s *stage) Complete() bool { return s.complete && s.World.Complete() }
+
+func (s *stage) View(r push.Row, c push.Client) push.View {
+	if s.curses(c) {
+		panic("the view of a client")
+	}
+	return s.World.View(r, c)
+}
+
+func (s *stage) curses(c push.Client) bool {
+	return slices.ContainsFunc(s.cursed, func(other push.Client) bool { return reflect.DeepEqual(c, other) })
+}
+
+func (s *stage) Find(v push.View, r push.Row, name string) (push.Subject, bool) {
+	at := s.faults[place{r, name}]
+	if at == lostFault {
+		panic("the look-up of " + name)
+	}
+	subject, ok := s.World.Find(v, r, name)
+	if ok && at == spoilFault {
+		return spoilt{subject}, true
+	}
+	return subject, ok
+}
+
+// spoilt is a subject that cannot be encoded.
+type spoilt struct{ push.Subject }
+
+func (spoilt) Encode() push.Encoded { panic("the content of a resource") }
+
+func (s spoilt) Refers(to string) iter.Seq[string] {
+	if r, ok := s.Subject.(push.Referrer); ok {
+		return r.Refers(to)
+	}
+	return func(func(string) bool) {}
+}

@@ -1,0 +1,67 @@
+package push
+
+import (
+	"runtime"
+	"testing"
+	"testing/synctest"
+	"time"
+	"weak"
+)
+
+// A subscriber that does not answer keeps no resource in memory that all others
+// have left behind: of many revisions, and many who are slow, that would be a lot.
+func TestSlowSubscriberKeepsNoOldResource(t *testing.T) {
+	e := run(t, Config{})
+	w := many(3)
+	e.publish(w, parts)
+	<-e.Primed()
+	slow, reader := connected(e, Delta, parts, nameAt(0), nameAt(1)), connected(e, Delta, parts, nameAt(0), nameAt(1))
+	for _, s := range []*Subscriber{slow, reader} {
+		s.accept(s.receive())
+	}
+	old := encodedAs(e, nameAt(0))
+	e.publish(w.with(parts, nameAt(1), "newer"), parts, nameAt(1))
+	slow.receive() // and does not answer
+	reader.accept(reader.receive())
+	e.publish(w.with(parts, nameAt(0), "newer"), parts, nameAt(0))
+	reader.accept(reader.receive())
+	waitFor(t, func() bool { runtime.GC(); return old.Value() == nil })
+	if h := slow.types[parts].holding(nameAt(0)); h == nil || !h.is(memberOf(nameAt(0), VersionOf([]byte("first content of "+nameAt(0))))) {
+		t.Errorf("the slow one is taken to have %v", h)
+	}
+}
+
+// Each response is overdue when its own time is over, also if another was sent
+// before and is not answered either.
+func TestEachResponseHasItsOwnPatience(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := run(t, Config{Patience: 10 * time.Second})
+		w := many(1)
+		e.publish(w, parts)
+		<-e.Primed()
+		s := connected(e, Delta, parts, nameAt(0))
+		s.Sent(s.receive())
+		time.Sleep(4 * time.Second)
+		s.ask(Request{Type: wholes, Mode: Delta, Subscribe: []string{nameAt(0)}})
+		s.Sent(s.receive())
+		for _, newer := range []struct {
+			of   Row
+			wait time.Duration // until the newest is sent all the same
+		}{{parts, 6 * time.Second}, {wholes, 4 * time.Second}, {parts, 6 * time.Second}} {
+			began := time.Now()
+			w = w.with(newer.of, nameAt(0), began.String())
+			e.publish(w, newer.of, nameAt(0))
+			s.Sent(s.receive())
+			if took := time.Since(began); took != newer.wait {
+				t.Errorf("the newest of type %d was sent after %v, want %v", newer.of, took, newer.wait)
+			}
+		}
+	})
+}
+
+// encodedAs is the newest encoded form of a name, without keeping it.
+func encodedAs(e *Engine, name string) weak.Pointer[Resource] {
+	e.cache.mu.RLock()
+	defer e.cache.mu.RUnlock()
+	return weak.Make(e.cache.slots[fakeSlot{parts, name}].res.Load())
+}

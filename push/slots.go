@@ -1,0 +1,95 @@
+package push
+
+import "math/bits"
+
+// slots is a table of open addressing: what is in it lies where its hash points
+// to, or in one of the slots that follow. It is for what there is one of for each
+// resource and each stream, of which a map would take twice the room.
+type slots[S slot] struct {
+	list []S
+	n    int // in use
+}
+
+// slot is what is in a table.
+type slot interface {
+	empty() bool
+	key() uint64 // its hash
+}
+
+const fewestSlots = 8
+
+// put enters what the table does not have.
+func (s *slots[S]) put(what S) *S {
+	if 5*(s.n+1) > 4*len(s.list) {
+		s.resize(max(fewestSlots, len(s.list)+len(s.list)/2))
+	}
+	s.n++
+	return s.place(what)
+}
+
+// take empties a slot. What comes behind it moves up, so that no search ends too
+// early.
+func (s *slots[S]) take(at int) {
+	for from := s.next(at); !s.list[from].empty(); from = s.next(from) {
+		if home := s.home(s.list[from].key()); s.distance(home, from) >= s.distance(at, from) {
+			s.list[at] = s.list[from]
+			at = from
+		}
+	}
+	var none S
+	s.list[at] = none
+	s.n--
+	if len(s.list) > fewestSlots && 4*s.n < len(s.list) {
+		s.resize(max(fewestSlots, len(s.list)/2))
+	}
+}
+
+func (s *slots[S]) resize(size int) {
+	old := s.list
+	s.list = make([]S, size)
+	for _, what := range old {
+		if !what.empty() {
+			s.place(what)
+		}
+	}
+}
+
+// place puts something into the first slot that is free for it.
+func (s *slots[S]) place(what S) *S {
+	at := s.home(what.key())
+	for !s.list[at].empty() {
+		at = s.next(at)
+	}
+	s.list[at] = what
+	return &s.list[at]
+}
+
+// home is the slot that a hash points to. It goes by the upper bits.
+func (s *slots[S]) home(hash uint64) int {
+	at, _ := bits.Mul64(hash, uint64(len(s.list)))
+	return int(at) //nolint:gosec // it is less than the slots
+}
+
+func (s *slots[S]) next(at int) int {
+	if at++; at < len(s.list) {
+		return at
+	}
+	return 0
+}
+
+// distance is how many slots one goes from one to another.
+func (s *slots[S]) distance(from, to int) int {
+	if to < from {
+		to += len(s.list)
+	}
+	return to - from
+}
+
+// all yields what is in the table. Nothing may be put in or taken out meanwhile.
+func (s *slots[S]) all(yield func(*S) bool) {
+	for at := range s.list {
+		if !s.list[at].empty() && !yield(&s.list[at]) {
+			return
+		}
+	}
+}

@@ -1,0 +1,98 @@
+// Package sourcetest is what sources and the stores they are kept in must pass,
+// from outside of package source.
+//
+// [RunWritten] is of sources that are written record by record: whatever several
+// processes write to one at the same time, whichever of them are killed, whatever
+// leases end and however often a process starts again, no write is lost, none
+// takes effect twice, and no record is deleted by who may not.
+//
+// [RunBaseline] is of what others have of a listed source: whenever a baseline is
+// handed over, by whichever process, and whether it ever is, nothing of it is
+// reported deletable before it was judged, and nothing that is held.
+//
+// Both are run on a store that several processes share, each with a view of its
+// own: see [Shared]. Histories are drawn by rapid and run on the clock of
+// testing/synctest.
+package sourcetest
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"pgregory.net/rapid"
+
+	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/source"
+)
+
+// Store is what one process has of a shared store. [store.Memory] documents each
+// method.
+type Store interface {
+	source.Store
+	Get(ref model.Ref) (model.Record, bool)
+	At() model.At
+	WatchFrom(ctx context.Context, f model.Filter, from model.Start) iter.Seq2[model.Batch, error]
+}
+
+// Shared is a store that processes share.
+type Shared interface {
+	// Process returns the view of a process that starts now. It ends with ctx,
+	// as if the process were killed: what it has asked for may have happened.
+	Process(ctx context.Context) Store
+}
+
+// Sole is a store that has one view, for all: such as one in memory.
+type Sole struct{ Store }
+
+// Process implements [Shared].
+func (s Sole) Process(context.Context) Store { return s.Store }
+
+// violation is thrown where a rule is broken.
+type violation struct{ text string }
+
+func (v *violation) Error() string { return v.text }
+
+// diary notes what happened, for people.
+type diary struct{ lines []string }
+
+func (d *diary) log(format string, args ...any) {
+	d.lines = append(d.lines, fmt.Sprintf(format, args...))
+}
+
+func (d *diary) violated(format string, args ...any) {
+	panic(&violation{fmt.Sprintf(format, args...) + "; what happened:\n\t" + strings.Join(d.lines, "\n\t")})
+}
+
+// check runs histories. What is thrown inside of the bubble is taken out of it, as
+// rapid wants to see it.
+func check(t *testing.T, history func(ctx context.Context, rt *rapid.T)) {
+	t.Helper()
+	rapid.Check(t, func(rt *rapid.T) {
+		if err := try(t, rt, history); err != nil {
+			rt.Fatal(err)
+		}
+	})
+}
+
+func try(t *testing.T, rt *rapid.T, history func(ctx context.Context, rt *rapid.T)) error {
+	t.Helper()
+	var thrown any
+	synctest.Test(t, func(*testing.T) {
+		ctx, end := context.WithCancel(context.Background())
+		defer synctest.Wait()
+		defer end()
+		defer func() { thrown = recover() }()
+		history(ctx, rt)
+	})
+	if v, ok := thrown.(*violation); ok {
+		return v
+	}
+	if thrown != nil {
+		panic(thrown)
+	}
+	return nil
+}
