@@ -43,7 +43,7 @@ func TestQuotesAreGuarded(t *testing.T) {
 	}
 }
 
-var goBlock = regexp.MustCompile("(?ms)^```go\n(.*?)^```$")
+var goBlock = regexp.MustCompile("(?s)(?:^|\n)```go\n(.*?\n)```(?:\n|$)")
 
 func goBlocks(page string) (blocks []string) {
 	for _, found := range goBlock.FindAllStringSubmatch(page, -1) {
