@@ -9,6 +9,7 @@
 //
 // The application knows outputs by these two interfaces alone. It publishes each
 // snapshot to all of them, runs them until it stops, and shows what they report.
+// README.md teaches writing one.
 //
 // Place in the path: behind the catalog's gate, so an output never sees what is
 // not primed. Publish and Run are called by one goroutine each, Report by any.

@@ -32,8 +32,8 @@
 // records that are held do not change.
 //
 // Packages below this one (source/file, …) each know one kind of registry. To
-// add one, implement the single method of [Source]; package internal/app is
-// the only place that must learn of it.
+// add one, implement the single method of [Source] and add a row to the table
+// of kinds in package config. README.md teaches it with a worked example.
 //
 // Concurrency: a source runs on one goroutine of its supervisor, and a sink is
 // used by that goroutine alone. The status may be read from anywhere.

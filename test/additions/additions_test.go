@@ -52,12 +52,20 @@ func load(t *testing.T, text string) (c *config.Config, dir string, err error) {
 	return c, dir, err
 }
 
-// list is a registry whose lines a test may change, or take away.
-type list struct{ lines atomic.Pointer[string] }
+// list is a registry whose lines a test may change, or take away, and that may
+// stop answering.
+type list struct {
+	lines atomic.Pointer[string]
+	mute  atomic.Bool
+}
 
 func (l *list) become(lines string) { l.lines.Store(&lines) }
 
-func (l *list) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
+func (l *list) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if l.mute.Load() {
+		<-r.Context().Done()
+		return
+	}
 	if lines := l.lines.Load(); lines != nil {
 		_, _ = io.WriteString(w, *lines)
 		return
@@ -73,7 +81,7 @@ func TestASourceAndAnOutputAreARowEach(t *testing.T) {
 	registry.become("cart.example 10.0.0.1:80\ncart.example 10.0.0.2:80\nusers.example 10.0.1.1:80\n")
 
 	c, dir, err := load(t, fmt.Sprintf(
-		"sources:\n- {name: hosts, hostlist: {url: %q, poll: 10ms}}\noutputs: {tally: {path: tally.txt}}\nadmin: {listen: '127.0.0.1:0'}\n", server.URL))
+		"sources:\n- {name: hosts, hostlist: {url: %q, poll: 10ms, timeout: 1s}}\noutputs: {tally: {path: tally.txt}}\nadmin: {listen: '127.0.0.1:0'}\n", server.URL))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,6 +104,9 @@ func TestASourceAndAnOutputAreARowEach(t *testing.T) {
 	registry.lines.Store(nil)
 	says(t, admin+"/api/v1/sources", `"state": "stale"`, "500 Internal Server Error")
 	counts("2 services, 4 endpoints") // an error is never an empty list
+	registry.mute.Store(true)
+	says(t, admin+"/api/v1/sources", `"state": "stale"`, "deadline exceeded") // nor is silence
+	counts("2 services, 4 endpoints")
 	says(t, admin+"/metrics", "isthmus_tally_writes_total ", `isthmus_source_up{kind="hostlist",source="hosts"} 0`)
 }
 
@@ -109,7 +120,7 @@ func TestAdditionsAreValidatedLikeTheRest(t *testing.T) {
 	for _, want := range []string{
 		`isthmus.yaml:4: sources[0].hostlist.url: "nowhere" is not a URL`,
 		"isthmus.yaml:5: sources[0].hostlist.poll: must be more than 0",
-		"isthmus.yaml:6: sources[0].hostlist.pol: unknown key; known here: url, poll",
+		"isthmus.yaml:6: sources[0].hostlist.pol: unknown key; known here: url, poll, timeout",
 		"isthmus.yaml:7: sources[1].host: unknown key; known here: name, required, hold, file, servicecenter, hostlist",
 		"isthmus.yaml:9: outputs.tally.path: missing",
 	} {

@@ -26,8 +26,9 @@ import (
 
 // Config is what the configuration says of such a registry.
 type Config struct {
-	URL  string        `json:"url"`
-	Poll time.Duration `json:"poll"`
+	URL     string        `json:"url"`
+	Poll    time.Duration `json:"poll"`
+	Timeout time.Duration `json:"timeout"`
 }
 
 var _ source.Settings = (*Config)(nil)
@@ -36,7 +37,7 @@ var _ source.Settings = (*Config)(nil)
 func Kind() source.Kind {
 	return source.Kind{
 		Name: "hostlist", MaxBackoff: 10 * time.Second,
-		New: func() source.Settings { return &Config{Poll: 5 * time.Second} },
+		New: func() source.Settings { return &Config{Poll: 5 * time.Second, Timeout: 10 * time.Second} },
 	}
 }
 
@@ -48,6 +49,9 @@ func (c *Config) Validate() error {
 	}
 	if c.Poll <= 0 {
 		errs = append(errs, errors.New("poll: must be more than 0, such as 5s"))
+	}
+	if c.Timeout <= 0 {
+		errs = append(errs, errors.New("timeout: must be more than 0, such as 10s"))
 	}
 	return errors.Join(errs...)
 }
@@ -87,8 +91,11 @@ func (r *registry) Run(ctx context.Context, sink source.Sink) error {
 	}
 }
 
-// list reads the whole registry.
+// list reads the whole registry. One that does not answer in time has failed:
+// without a bound it would be shown as live for ever.
 func (r *registry) list(ctx context.Context) (source.Listing, error) {
+	ctx, cancel := context.WithTimeout(ctx, r.config.Timeout)
+	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, r.config.URL, http.NoBody)
 	if err != nil {
 		return source.Listing{}, err
