@@ -57,20 +57,27 @@ var rooms = []room{
 	{"push", 1, floor1},
 	{"controller", 1, floor1},
 
-	// Floor 2: one registry, storage or protocol each.
-	{"source/*", 2, anything},
-	{"store/etcd", 2, anything},
-	{"output/*", 2, anything},
+	// Floor 2: objects of other APIs, for whoever reads or writes them. It does no
+	// I/O, so it has the types of an API and nothing that could speak to one.
+	{"convert/istio", 2, []string{
+		"istio.io/api", "google.golang.org/protobuf", // the objects are messages
+		"k8s.io/apimachinery/pkg/api/validate/content", // what Kubernetes takes for a name
+	}},
 
-	// Floor 3: what an operator sees.
-	{"admin", 3, anything},
-	{"config", 3, anything},
+	// Floor 3: one registry, storage or protocol each.
+	{"source/*", 3, anything},
+	{"store/etcd", 3, anything},
+	{"output/*", 3, anything},
 
-	// Floor 4: where everything is put together.
-	{"internal/cli", 4, anything},
-	{"internal/app", 4, anything},
-	{"internal/demo", 4, anything}, // a second user of the application, with backends and a client around it
-	{"cmd/*", 4, anything},
+	// Floor 4: what an operator sees.
+	{"admin", 4, anything},
+	{"config", 4, anything},
+
+	// Floor 5: where everything is put together.
+	{"internal/cli", 5, anything},
+	{"internal/app", 5, anything},
+	{"internal/demo", 5, anything}, // a second user of the application, with backends and a client around it
+	{"cmd/*", 5, anything},
 }
 
 // neighbours are the imports allowed between rooms of one floor.
@@ -136,7 +143,7 @@ func TestArchitectureIsGuarded(t *testing.T) {
 	}{
 		{"imports go down", "push/p.go", imports("context", module+"/model", module+"/immutable"), nil},
 		{"imports never go up", "catalog/p.go", imports(module + "/config"), []string{
-			"catalog/p.go:5: catalog (floor 1) imports config (floor 3)",
+			"catalog/p.go:5: catalog (floor 1) imports config (floor 4)",
 		}},
 		{"siblings keep apart", "push/p.go", imports(module + "/catalog"), []string{"never import each other"}},
 		{"registries keep apart", "source/file/p.go", imports(module + "/source/mcp"), []string{"never import each other"}},
@@ -144,6 +151,14 @@ func TestArchitectureIsGuarded(t *testing.T) {
 		{"floor 0 keeps apart", "immutable/p.go", imports(module + "/model"), []string{"never import each other"}},
 		{"a room may have inner packages", "output/xds/p.go", imports(module + "/output/xds/wire"), nil},
 		{"a registry may import its contract", "source/file/p.go", imports(module+"/source", "example.org/yaml"), nil},
+		{"a registry may read objects", "source/file/p.go", imports(module + "/convert/istio"), nil},
+		{"an output may write objects", "output/istio/p.go", imports(module + "/convert/istio"), nil},
+		{"objects know no registry", "convert/istio/p.go", imports(module + "/source/file"), []string{
+			"convert/istio (floor 2) imports source/file (floor 3): imports only go down",
+		}},
+		{"objects know no API server", "convert/istio/p.go", imports("k8s.io/client-go/rest"), []string{
+			"convert/istio must not import k8s.io/client-go/rest",
+		}},
 		{"main may call the commands", "cmd/isthmus/main.go", imports(module + "/internal/cli"), nil},
 		{"commands may start the application", "internal/cli/p.go", imports(module + "/internal/app"), nil},
 		{"the application knows no commands", "internal/app/p.go", imports(module + "/internal/cli"), []string{
@@ -268,7 +283,8 @@ func (r room) refuses(imported string) string {
 		if isStandard(imported) || slices.ContainsFunc(r.outside, func(a string) bool { return a == "*" || within(imported, a) }) {
 			return ""
 		}
-		return fmt.Sprintf("%s must not import %s: third-party types stay out of floors 0 and 1", r.path, imported)
+		return fmt.Sprintf("%s must not import %s: third-party types stay out of floors 0 and 1, and what does I/O out of floor 2",
+			r.path, imported)
 	}
 	if isTestSupport(inside) {
 		if slices.Contains(shown, struct{ from, to string }{r.path, inside}) {

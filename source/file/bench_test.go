@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/isthmus-mesh/isthmus/internal/testkit/listing"
 	"github.com/isthmus-mesh/isthmus/source"
 	"github.com/isthmus-mesh/isthmus/source/file"
 )
@@ -39,7 +40,7 @@ func BenchmarkParse(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				if l := file.Parse("x.yaml", text); len(l.Objects) != 1 || len(l.Objects[0].Owned) != endpoints {
-					b.Fatal(dump(l))
+					b.Fatal(listing.Dump(l))
 				}
 			}
 		})
@@ -67,7 +68,7 @@ func BenchmarkOneFileOfThousand(b *testing.B) {
 		write(b, dir, "5/.tmp", entry("s5", fmt.Sprintf("a%d.example", i)))
 		rename(b, dir, "5/.tmp", "5/5.yaml")
 		if l := <-listings; len(l.Places) != 1 || len(l.Objects) != 1 {
-			b.Fatal(dump(l))
+			b.Fatal(listing.Dump(l))
 		}
 	}
 	cancel()

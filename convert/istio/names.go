@@ -1,4 +1,4 @@
-package file
+package istio
 
 import (
 	"errors"
@@ -8,7 +8,8 @@ import (
 	"strings"
 )
 
-// isLabel reports whether s is a label of a DNS name (RFC 1123), in any case.
+// isLabel reports whether s is a label of a DNS name (RFC 1123), in any case: so
+// has Istio the names of hosts, ports and subsets. Kubernetes takes lower case only.
 func isLabel(s string) bool {
 	if s == "" || len(s) > 63 || s[0] == '-' || s[len(s)-1] == '-' {
 		return false
@@ -24,28 +25,6 @@ func isLabel(s string) bool {
 func isAlphanumeric(c byte) bool {
 	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9'
 }
-
-// isObjectName reports whether Kubernetes takes s as the name of an object:
-// parts as of a DNS name, in lower case, but of any length.
-func isObjectName(s string) bool {
-	if len(s) > 253 || s != strings.ToLower(s) {
-		return false
-	}
-	for part := range strings.SplitSeq(s, ".") {
-		if part == "" || part[0] == '-' || part[len(part)-1] == '-' {
-			return false
-		}
-		for i := range len(part) {
-			if !isAlphanumeric(part[i]) && part[i] != '-' {
-				return false
-			}
-		}
-	}
-	return true
-}
-
-// isNamespace reports whether Kubernetes takes s as the name of a namespace.
-func isNamespace(s string) bool { return isLabel(s) && s == strings.ToLower(s) }
 
 // checkDomain says what is wrong with a DNS name; nil if nothing is. One dot
 // may stand at the end.
@@ -108,57 +87,47 @@ func checkHost(s string) error {
 	return checkDomainParts(domain)
 }
 
-// checkLabelKey says what is wrong with the key of a label, or of an
-// annotation in lower case; nil if nothing is.
-func checkLabelKey(s string) error {
-	prefix, name, found := strings.Cut(s, "/")
-	switch {
-	case !found:
-		name = s
-	case !isObjectName(prefix):
-		return fmt.Errorf("the prefix %q of a key must be a DNS name in lower case", prefix)
-	}
-	return checkLabelName(name)
-}
+// The labels of endpoints are judged by Istio's rule, which asks less than
+// Kubernetes: the prefix of a key may have any case, and a value any length. There
+// may be thousands of endpoints in an object, so this goes without regular
+// expressions.
 
-// checkEndpointLabelKey is checkLabelKey for labels of endpoints, whose prefix
-// may have any case.
+// checkEndpointLabelKey says what is wrong with the key of an endpoint's label;
+// nil if nothing is.
 func checkEndpointLabelKey(s string) error {
-	if prefix, name, found := strings.Cut(s, "/"); found {
-		s = strings.ToLower(prefix) + "/" + name
+	if isEndpointLabelKey(s) {
+		return nil
 	}
-	return checkLabelKey(s)
+	prefix, name, found := strings.Cut(s, "/")
+	if !found {
+		return wrongKey(s)
+	}
+	return wrongKey(strings.ToLower(prefix) + "/" + name)
 }
 
-func checkLabelName(s string) error {
-	if !isQualified(s) {
-		return fmt.Errorf("%q cannot be a key: use 1 to 63 letters, digits, '-', '_' and '.', "+
-			"beginning and ending with a letter or digit", s)
+func isEndpointLabelKey(s string) bool {
+	prefix, name, found := strings.Cut(s, "/")
+	if !found {
+		name = s
+	} else if !IsObjectName(strings.ToLower(prefix)) {
+		return false
 	}
-	return nil
+	return len(name) <= 63 && isWord(name)
 }
 
-// checkLabelValue says what is wrong with the value of a label; nil if nothing is.
-func checkLabelValue(s string) error {
-	if s != "" && !isQualified(s) {
-		return fmt.Errorf("%q cannot be a label's value: use at most 63 letters, digits, '-', '_' and '.', "+
-			"beginning and ending with a letter or digit", s)
-	}
-	return nil
-}
-
-// checkEndpointLabelValue is checkLabelValue for labels of endpoints, whose
-// length Istio leaves open.
+// checkEndpointLabelValue says what is wrong with the value of an endpoint's
+// label; nil if nothing is.
 func checkEndpointLabelValue(s string) error {
-	if s != "" && !isWord(s) {
-		return fmt.Errorf("%q cannot be a label's value: use letters, digits, '-', '_' and '.', "+
-			"beginning and ending with a letter or digit", s)
+	if isEndpointLabelValue(s) {
+		return nil
 	}
-	return nil
+	return fmt.Errorf("%q cannot be a label's value: use letters, digits, '-', '_' and '.', "+
+		"beginning and ending with a letter or digit", s)
 }
 
-func isQualified(s string) bool { return len(s) <= 63 && isWord(s) }
+func isEndpointLabelValue(s string) bool { return s == "" || isWord(s) }
 
+// isWord reports whether s is as the value of a label, of whatever length.
 func isWord(s string) bool {
 	if s == "" || !isAlphanumeric(s[0]) || !isAlphanumeric(s[len(s)-1]) {
 		return false

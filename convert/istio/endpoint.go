@@ -1,4 +1,4 @@
-package file
+package istio
 
 import (
 	"maps"
@@ -9,12 +9,11 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/internal/yamlpos"
 	"github.com/isthmus-mesh/isthmus/model"
-	"github.com/isthmus-mesh/isthmus/source"
 )
 
 // endpointsOf turns the inline endpoints of a service into what it owns.
 // Neighbours that have the same labels or ports share them.
-func endpointsOf(owner model.Ref, entries []*networking.WorkloadEntry) []owned {
+func endpointsOf(owner model.Ref, entries []*networking.WorkloadEntry) []Owned {
 	if len(entries) == 0 {
 		return nil
 	}
@@ -30,9 +29,9 @@ func endpointsOf(owner model.Ref, entries []*networking.WorkloadEntry) []owned {
 		}
 		endpoints[i], last = e, e
 	}
-	list := make([]owned, len(endpoints))
+	list := make([]Owned, len(endpoints))
 	for i, name := range endpointNames(endpoints) {
-		list[i] = owned{owner.Name + "/" + name, endpoints[i]}
+		list[i] = Owned{owner.Name + "/" + name, endpoints[i]}
 	}
 	return list
 }
@@ -95,10 +94,8 @@ func localityOf(s string) model.Locality {
 	return model.Locality{Region: parts[0], Zone: parts[1], SubZone: parts[2]}
 }
 
-// workloadObject turns a valid WorkloadEntry into its record.
-func workloadObject(
-	ref model.Ref, place string, meta model.Meta, entry *networking.WorkloadEntry, health model.Health,
-) source.Object {
+// workloadOf turns a valid WorkloadEntry into a workload.
+func workloadOf(meta model.Meta, entry *networking.WorkloadEntry, health model.Health) model.Workload {
 	endpoint := endpointOf(entry)
 	if meta.Labels.Len() > 0 {
 		labels := maps.Clone(entry.GetLabels())
@@ -109,7 +106,7 @@ func workloadObject(
 		endpoint.Labels = model.MapOf(labels)
 	}
 	endpoint.Health = health
-	return source.Object{Record: model.Record{Ref: ref, Place: place, Spec: model.Workload{Meta: meta, Endpoint: endpoint}}}
+	return model.Workload{Meta: meta, Endpoint: endpoint}
 }
 
 // healthOf reads the status of a WorkloadEntry: whoever probes the workload

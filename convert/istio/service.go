@@ -1,4 +1,4 @@
-package file
+package istio
 
 import (
 	"strings"
@@ -6,12 +6,11 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 
 	"github.com/isthmus-mesh/isthmus/model"
-	"github.com/isthmus-mesh/isthmus/source"
 )
 
-// serviceObject turns a valid ServiceEntry into its record.
-func serviceObject(ref model.Ref, place string, meta model.Meta, entry *networking.ServiceEntry) source.Object {
-	return source.Object{Record: model.Record{Ref: ref, Place: place, Spec: model.Service{
+// serviceOf turns a valid ServiceEntry into a service.
+func serviceOf(meta model.Meta, entry *networking.ServiceEntry) model.Service {
+	return model.Service{
 		Meta:             meta,
 		Hosts:            model.ListOf(entry.GetHosts()...),
 		Addresses:        model.ListOf(normalAddresses(entry.GetAddresses())...),
@@ -21,7 +20,7 @@ func serviceObject(ref model.Ref, place string, meta model.Meta, entry *networki
 		ExportTo:         model.ListOf(entry.GetExportTo()...),
 		SubjectAltNames:  model.ListOf(entry.GetSubjectAltNames()...),
 		WorkloadSelector: model.MapOf(entry.GetWorkloadSelector().GetLabels()),
-	}}}
+	}
 }
 
 func normalAddresses(addresses []string) []string {

@@ -1,4 +1,4 @@
-package file
+package istio
 
 import (
 	"slices"
@@ -12,11 +12,10 @@ import (
 // defaultNamespace is where an object without a namespace is.
 const defaultNamespace = "default"
 
-// managedBy and ours mark objects that an Isthmus wrote: reading them back
-// would make it its own source.
+// What marks an object that an Isthmus wrote.
 const (
-	managedBy = "app.kubernetes.io/managed-by"
-	ours      = "isthmus"
+	LabelManagedBy = "app.kubernetes.io/managed-by"
+	ManagedBy      = "isthmus"
 )
 
 // meta is what Isthmus wants of an object's metadata.
@@ -26,7 +25,7 @@ type meta struct {
 	spec            model.Meta
 }
 
-func metadata() *trail { return &trail{name: "metadata", index: -1} }
+func metadata() *trail { return &trail{nil, "metadata", -1} }
 
 // metaFields are those of Kubernetes; most are none of our business.
 var metaFields = []string{
@@ -43,42 +42,42 @@ var forbidden = [...]string{
 const maxAnnotations = 256 << 10
 
 // readMeta reads the metadata.
-func readMeta(root *yamlpos.Node, v *verdict) meta {
+func readMeta(root *yamlpos.Node, p *problems) meta {
 	node, at := root.Get("metadata"), metadata()
 	m := meta{namespace: defaultNamespace, known: true}
 	if node.Kind() != yamlpos.Map && node.Kind() != yamlpos.Null {
-		v.add(*at, "must be a map, is %s", node.Kind())
+		p.add(*at, "must be a map, is %s", node.Kind())
 		m.known = false
 		return m
 	}
 	for key := range node.Fields() {
 		if !slices.Contains(metaFields, key.Name) {
-			v.add(at.field(key.Name), "unknown field: %s", hint(key.Name, metaFields))
+			p.add(at.field(key.Name), "unknown field: %s", hint(key.Name, metaFields))
 		}
 	}
-	m.readName(node, v)
-	m.readNamespace(node, v)
-	m.spec.Labels = model.MapOf(readStrings(node.Get("labels"), at.field("labels"), v))
+	m.readName(node, p)
+	m.readNamespace(node, p)
+	m.spec.Labels = model.MapOf(readStrings(node.Get("labels"), at.field("labels"), p))
 	for key, value := range m.spec.Labels.All() {
-		checkLabel(at.field("labels"), key, value, v)
+		checkLabel(at.field("labels"), key, value, p)
 	}
-	m.spec.Annotations = model.MapOf(readStrings(node.Get("annotations"), at.field("annotations"), v))
-	checkAnnotations(m.spec.Annotations, at.field("annotations"), v)
-	m.spec.Created = readTime(node.Get("creationTimestamp"), at.field("creationTimestamp"), v)
+	m.spec.Annotations = model.MapOf(readStrings(node.Get("annotations"), at.field("annotations"), p))
+	checkAnnotations(m.spec.Annotations, at.field("annotations"), p)
+	m.spec.Created = readTime(node.Get("creationTimestamp"), at.field("creationTimestamp"), p)
 	return m
 }
 
-func (m *meta) readName(node *yamlpos.Node, v *verdict) {
+func (m *meta) readName(node *yamlpos.Node, p *problems) {
 	at := metadata().field("name")
 	name := node.Get("name")
 	m.name = name.Text()
 	switch {
 	case !present(name) || m.name == "" && name.Kind() == yamlpos.String:
-		v.add(at, "missing: every object needs a name")
+		p.add(at, "missing: every object needs a name")
 	case name.Kind() != yamlpos.String:
-		v.add(at, "must be a string, is %s: quote it", name.Kind())
-	case !isObjectName(m.name):
-		v.add(at, "%q cannot be an object's name: use lower-case letters, digits, '-' and '.', "+
+		p.add(at, "must be a string, is %s: quote it", name.Kind())
+	case !IsObjectName(m.name):
+		p.add(at, "%q cannot be an object's name: use lower-case letters, digits, '-' and '.', "+
 			"beginning and ending with a letter or digit, at most 253", m.name)
 	default:
 		return
@@ -86,16 +85,16 @@ func (m *meta) readName(node *yamlpos.Node, v *verdict) {
 	m.known = false
 }
 
-func (m *meta) readNamespace(node *yamlpos.Node, v *verdict) {
+func (m *meta) readNamespace(node *yamlpos.Node, p *problems) {
 	at := metadata().field("namespace")
 	namespace := node.Get("namespace")
 	switch {
 	case !present(namespace) || namespace.Kind() == yamlpos.String && namespace.Text() == "":
 		return
 	case namespace.Kind() != yamlpos.String:
-		v.add(at, "must be a string, is %s: quote it", namespace.Kind())
-	case !isNamespace(namespace.Text()):
-		v.add(at, "%q cannot be a namespace: use lower-case letters, digits and '-', "+
+		p.add(at, "must be a string, is %s: quote it", namespace.Kind())
+	case !IsNamespace(namespace.Text()):
+		p.add(at, "%q cannot be a namespace: use lower-case letters, digits and '-', "+
 			"beginning and ending with a letter or digit, at most 63", namespace.Text())
 	default:
 		m.namespace = namespace.Text()
@@ -107,12 +106,12 @@ func (m *meta) readNamespace(node *yamlpos.Node, v *verdict) {
 // present reports whether a field is given; null means that it is not.
 func present(n *yamlpos.Node) bool { return n.Kind() != yamlpos.Null }
 
-func readStrings(node *yamlpos.Node, at trail, v *verdict) map[string]string {
+func readStrings(node *yamlpos.Node, at trail, p *problems) map[string]string {
 	if !present(node) {
 		return nil
 	}
 	if node.Kind() != yamlpos.Map {
-		v.add(at, "must be a map of strings, is %s", node.Kind())
+		p.add(at, "must be a map of strings, is %s", node.Kind())
 		return nil
 	}
 	out := make(map[string]string, node.Len())
@@ -122,7 +121,7 @@ func readStrings(node *yamlpos.Node, at trail, v *verdict) map[string]string {
 			continue
 		}
 		if value.Kind() != yamlpos.String {
-			v.add(at.field(key.Name), "must be a string, is %s: quote it", value.Kind())
+			p.add(at.field(key.Name), "must be a string, is %s: quote it", value.Kind())
 			continue
 		}
 		out[key.Name] = value.Text()
@@ -130,39 +129,39 @@ func readStrings(node *yamlpos.Node, at trail, v *verdict) map[string]string {
 	return out
 }
 
-func readTime(node *yamlpos.Node, at trail, v *verdict) time.Time {
+func readTime(node *yamlpos.Node, at trail, p *problems) time.Time {
 	if !present(node) {
 		return time.Time{}
 	}
 	created, err := time.Parse(time.RFC3339, node.Text())
 	if node.Kind() != yamlpos.String || err != nil {
-		v.add(at, "%q is not a time: write it as 2006-01-02T15:04:05Z, or leave it out", node.Text())
+		p.add(at, "%q is not a time: write it as 2006-01-02T15:04:05Z, or leave it out", node.Text())
 		return time.Time{}
 	}
 	return created.UTC()
 }
 
-func checkAnnotations(annotations model.Labels, at trail, v *verdict) {
+func checkAnnotations(annotations model.Labels, at trail, p *problems) {
 	size := 0
 	for key, value := range annotations.All() {
 		size += len(key) + len(value)
 		if err := checkLabelKey(strings.ToLower(key)); err != nil {
-			v.add(at.field(key), "%v", err)
+			p.add(at.field(key), "%v", err)
 		}
 		if slices.Contains(forbidden[:], key) {
-			v.add(at.field(key), "this annotation is not for objects of this kind: remove it")
+			p.add(at.field(key), "this annotation is not for objects of this kind: remove it")
 		}
 	}
 	if size > maxAnnotations {
-		v.add(at, "%d bytes, and at most %d are allowed: shorten or remove some", size, maxAnnotations)
+		p.add(at, "%d bytes, and at most %d are allowed: shorten or remove some", size, maxAnnotations)
 	}
 }
 
-func checkLabel(at trail, key, value string, v *verdict) {
+func checkLabel(at trail, key, value string, p *problems) {
 	if err := checkLabelKey(key); err != nil {
-		v.add(at.field(key), "%v", err)
+		p.add(at.field(key), "%v", err)
 	}
 	if err := checkLabelValue(value); err != nil {
-		v.add(at.field(key), "%v", err)
+		p.add(at.field(key), "%v", err)
 	}
 }

@@ -1,4 +1,4 @@
-package file
+package istio
 
 import (
 	"time"
@@ -8,17 +8,17 @@ import (
 )
 
 // checkPool checks the settings of a connection pool, if there are any.
-func checkPool(pool *networking.ConnectionPoolSettings, at trail, v *verdict) {
+func checkPool(pool *networking.ConnectionPoolSettings, at trail, p *problems) {
 	if pool == nil {
 		return
 	}
 	http, tcp := pool.GetHttp(), pool.GetTcp()
 	if http == nil && tcp == nil {
-		v.add(at, "says nothing: write http or tcp, or remove it")
+		p.add(at, "says nothing: write http or tcp, or remove it")
 	}
 	if http.GetH2UpgradePolicy() == networking.ConnectionPoolSettings_HTTPSettings_UPGRADE && http.GetUseClientProtocol() {
 		here := at.field("http")
-		v.add(here.field("useClientProtocol"), "goes against h2UpgradePolicy UPGRADE: remove one of them")
+		p.add(here.field("useClientProtocol"), "goes against h2UpgradePolicy UPGRADE: remove one of them")
 	}
 	keepAlive := http.GetHttp2KeepAlive()
 	for _, d := range []struct {
@@ -33,14 +33,14 @@ func checkPool(pool *networking.ConnectionPoolSettings, at trail, v *verdict) {
 		{tcp.GetTcpKeepalive().GetTime(), []string{"tcp", "tcpKeepalive", "time"}},
 		{tcp.GetTcpKeepalive().GetInterval(), []string{"tcp", "tcpKeepalive", "interval"}},
 	} {
-		checkDuration(d.value, at, d.path, v)
+		checkDuration(d.value, at, d.path, p)
 	}
 	if idle := tcp.GetIdleTimeout(); idle.AsDuration().Milliseconds() != 0 { // else there is none
-		checkDuration(idle, at, []string{"tcp", "idleTimeout"}, v)
+		checkDuration(idle, at, []string{"tcp", "idleTimeout"}, p)
 	}
 }
 
-func checkDuration(value *durationpb.Duration, at trail, path []string, v *verdict) {
+func checkDuration(value *durationpb.Duration, at trail, path []string, p *problems) {
 	if value == nil {
 		return
 	}
@@ -51,8 +51,8 @@ func checkDuration(value *durationpb.Duration, at trail, path []string, v *verdi
 	}
 	switch d := value.AsDuration(); {
 	case d < time.Millisecond:
-		v.add(steps[len(path)], "%s is too short: write 1ms or more", d)
+		p.add(steps[len(path)], "%s is too short: write 1ms or more", d)
 	case d%time.Millisecond != 0:
-		v.add(steps[len(path)], "%s is finer than proxies count: write whole milliseconds", d)
+		p.add(steps[len(path)], "%s is finer than proxies count: write whole milliseconds", d)
 	}
 }

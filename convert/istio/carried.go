@@ -1,4 +1,4 @@
-package file
+package istio
 
 import (
 	"encoding/json"
@@ -6,18 +6,17 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/internal/yamlpos"
 	"github.com/isthmus-mesh/isthmus/model"
-	"github.com/isthmus-mesh/isthmus/source"
 )
 
-// kept is the content of the record of an object that is carried as it is.
-type kept struct {
-	APIVersion string       `json:"apiVersion"`
-	Kind       string       `json:"kind"`
-	Metadata   keptMetadata `json:"metadata"`
-	Spec       any          `json:"spec"`
+// carried is the content of the record of an object that is carried as it is.
+type carried struct {
+	APIVersion string          `json:"apiVersion"`
+	Kind       string          `json:"kind"`
+	Metadata   carriedMetadata `json:"metadata"`
+	Spec       any             `json:"spec"`
 }
 
-type keptMetadata struct {
+type carriedMetadata struct {
 	Namespace   string       `json:"namespace"`
 	Name        string       `json:"name"`
 	Labels      model.Labels `json:"labels,omitzero"`
@@ -25,16 +24,15 @@ type keptMetadata struct {
 	Created     time.Time    `json:"creationTimestamp,omitzero"`
 }
 
-// keptObject turns a valid object into a record that says the same in JSON,
-// in a form that depends on the content alone and not on how it is written.
-func keptObject(ref model.Ref, place string, root *yamlpos.Node, m meta) source.Object {
-	content := mustJSON(kept{
-		APIVersion: group + "/v1",
-		Kind:       root.Get("kind").Text(),
-		Metadata:   keptMetadata{m.namespace, m.name, m.spec.Labels, m.spec.Annotations, m.spec.Created},
-		Spec:       plain(root.Get("spec")),
+// contentOf says the same as a valid object in JSON, in a form that depends on
+// the content alone and not on how it is written.
+func contentOf(kind string, m meta, spec *yamlpos.Node) []byte {
+	return mustJSON(carried{
+		APIVersion: Group + "/" + Version,
+		Kind:       kind,
+		Metadata:   carriedMetadata{m.namespace, m.name, m.spec.Labels, m.spec.Annotations, m.spec.Created},
+		Spec:       plain(spec),
 	})
-	return source.Object{Record: model.Record{Ref: ref, Place: place, Spec: model.OpaqueOf(content)}}
 }
 
 // mustJSON encodes what nodes hold, which always has a JSON form.

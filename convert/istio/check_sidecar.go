@@ -1,4 +1,4 @@
-package file
+package istio
 
 import (
 	"errors"
@@ -16,20 +16,20 @@ type sidecarCheck struct {
 	spec    *yamlpos.Node
 	sidecar *networking.Sidecar
 	at      trail
-	v       *verdict
+	p       *problems
 }
 
-func checkSidecar(spec *yamlpos.Node, sidecar *networking.Sidecar, v *verdict) {
-	c := sidecarCheck{spec, sidecar, trail{name: "spec", index: -1}, v}
+func checkSidecar(spec *yamlpos.Node, sidecar *networking.Sidecar, p *problems) {
+	c := sidecarCheck{spec, sidecar, top("spec"), p}
 	if len(sidecar.GetEgress()) == 0 && len(sidecar.GetIngress()) == 0 &&
 		sidecar.GetOutboundTrafficPolicy() == nil && sidecar.GetInboundConnectionPool() == nil {
-		v.add(c.at, "says nothing: write egress, ingress, outboundTrafficPolicy or inboundConnectionPool")
+		p.add(c.at, "says nothing: write egress, ingress, outboundTrafficPolicy or inboundConnectionPool")
 	}
-	checkSelector(sidecar.GetWorkloadSelector(), c.at.field("workloadSelector"), v)
+	checkSelector(sidecar.GetWorkloadSelector(), c.at.field("workloadSelector"), p)
 	c.ingress()
 	c.egress()
-	checkPool(sidecar.GetInboundConnectionPool(), c.at.field("inboundConnectionPool"), v)
-	checkOutbound(sidecar.GetOutboundTrafficPolicy(), c.at.field("outboundTrafficPolicy"), v)
+	checkPool(sidecar.GetInboundConnectionPool(), c.at.field("inboundConnectionPool"), p)
+	checkOutbound(sidecar.GetOutboundTrafficPolicy(), c.at.field("outboundTrafficPolicy"), p)
 }
 
 func (c *sidecarCheck) ingress() {
@@ -42,13 +42,13 @@ func (c *sidecarCheck) ingress() {
 		}
 		if endpoint := listener.GetDefaultEndpoint(); endpoint != "" {
 			if err := checkDefaultEndpoint(endpoint); err != nil {
-				c.v.add(at.field("defaultEndpoint"), "%q %v", endpoint, err)
+				c.p.add(at.field("defaultEndpoint"), "%q %v", endpoint, err)
 			}
 		}
 		if listener.GetTls() != nil {
-			checkListenerTLS(c.spec.Get("ingress").Item(i), listener, at, c.v)
+			checkListenerTLS(c.spec.Get("ingress").Item(i), listener, at, c.p)
 		}
-		checkPool(listener.GetConnectionPool(), at.field("connectionPool"), c.v)
+		checkPool(listener.GetConnectionPool(), at.field("connectionPool"), c.p)
 	}
 }
 
@@ -57,27 +57,27 @@ func (c *sidecarCheck) port(port *networking.SidecarPort, bind string, at trail)
 	here := at.field("port")
 	c.portFields(port, here)
 	if !isPort(port.GetNumber()) {
-		c.v.add(here.field("number"), "%d is not a port: use 1 to 65535", port.GetNumber())
+		c.p.add(here.field("number"), "%d is not a port: use 1 to 65535", port.GetNumber())
 	}
 	if bind != "" && !isIP(bind) {
-		c.v.add(at.field("bind"), "%q is not an IP address: write one, or remove it", bind)
+		c.p.add(at.field("bind"), "%q is not an IP address: write one, or remove it", bind)
 	}
 }
 
 func (c *sidecarCheck) portFields(port *networking.SidecarPort, at trail) {
 	if port.GetName() != "" {
-		checkPortName(port.GetName(), at.field("name"), c.v)
+		checkPortName(port.GetName(), at.field("name"), c.p)
 	}
-	checkProtocol(port.GetProtocol(), at.field("protocol"), c.v)
+	checkProtocol(port.GetProtocol(), at.field("protocol"), c.p)
 	if port.GetTargetPort() > 0 { //nolint:staticcheck // that it is deprecated is the point
-		c.v.add(at.field("targetPort"), "has no effect in a Sidecar: remove it")
+		c.p.add(at.field("targetPort"), "has no effect in a Sidecar: remove it")
 	}
 }
 
 func (c *sidecarCheck) unique(numbers map[uint32]bool, port *networking.SidecarPort, at trail) {
 	if number := port.GetNumber(); numbers[number] {
 		here := at.field("port")
-		c.v.add(here.field("number"), "port %d is given twice: remove one", number)
+		c.p.add(here.field("number"), "port %d is given twice: remove one", number)
 	}
 	numbers[port.GetNumber()] = true
 }
@@ -114,7 +114,7 @@ func (c *sidecarCheck) egress() {
 		at := list.item(i)
 		switch port := listener.GetPort(); {
 		case port == nil && i != last:
-			c.v.add(at, "a listener without a port is for all that is left: move it to the end")
+			c.p.add(at, "a listener without a port is for all that is left: move it to the end")
 		case port == nil:
 		case port.GetNumber() == 0:
 			c.socket(listener, sockets, at)
@@ -125,7 +125,7 @@ func (c *sidecarCheck) egress() {
 		hosts := at.field("hosts")
 		for j, host := range listener.GetHosts() {
 			if err := checkEgressHost(host); err != nil {
-				c.v.add(hosts.item(j), "%q %v", host, err)
+				c.p.add(hosts.item(j), "%q %v", host, err)
 			}
 		}
 	}
@@ -139,17 +139,17 @@ func (c *sidecarCheck) socket(listener *networking.IstioEgressListener, seen map
 	switch {
 	case !unix:
 		here := at.field("port")
-		c.v.add(here.field("number"), "missing: write the port's number, or bind to unix:///path")
+		c.p.add(here.field("number"), "missing: write the port's number, or bind to unix:///path")
 	case !strings.HasPrefix(path, "@") && (!strings.HasPrefix(path, "/") || strings.HasSuffix(path, "/")):
-		c.v.add(at.field("bind"), "%q is not a socket: write unix:///path or unix://@name", bind)
+		c.p.add(at.field("bind"), "%q is not a socket: write unix:///path or unix://@name", bind)
 	case seen[bind]:
-		c.v.add(at.field("bind"), "%q is given twice: remove one", bind)
+		c.p.add(at.field("bind"), "%q is given twice: remove one", bind)
 	}
 	seen[bind] = true
 	switch listener.GetCaptureMode() {
 	case networking.CaptureMode_DEFAULT, networking.CaptureMode_NONE:
 	default:
-		c.v.add(at.field("captureMode"), "nothing is captured for a unix socket: use DEFAULT or NONE")
+		c.p.add(at.field("captureMode"), "nothing is captured for a unix socket: use DEFAULT or NONE")
 	}
 }
 
@@ -175,24 +175,24 @@ func checkEgressHost(s string) error {
 	return nil
 }
 
-func checkOutbound(policy *networking.OutboundTrafficPolicy, at trail, v *verdict) {
+func checkOutbound(policy *networking.OutboundTrafficPolicy, at trail, p *problems) {
 	proxy := policy.GetEgressProxy()
 	if proxy == nil {
 		return
 	}
 	here := at.field("egressProxy")
 	if policy.GetMode() != networking.OutboundTrafficPolicy_ALLOW_ANY {
-		v.add(here, "goes with mode ALLOW_ANY only: write that mode, or remove it")
+		p.add(here, "goes with mode ALLOW_ANY only: write that mode, or remove it")
 		return
 	}
 	if err := checkDomain(proxy.GetHost()); err != nil && proxy.GetHost() != "" {
-		v.add(here.field("host"), "%v", err)
+		p.add(here.field("host"), "%v", err)
 	}
 	if subset := proxy.GetSubset(); subset != "" && !isLabel(subset) {
-		v.add(here.field("subset"), "%q cannot be a subset's name: use letters, digits and hyphens, at most 63", subset)
+		p.add(here.field("subset"), "%q cannot be a subset's name: use letters, digits and hyphens, at most 63", subset)
 	}
 	if !isPort(proxy.GetPort().GetNumber()) {
 		port := here.field("port")
-		v.add(port.field("number"), "missing, or not a port: write 1 to 65535")
+		p.add(port.field("number"), "missing, or not a port: write 1 to 65535")
 	}
 }

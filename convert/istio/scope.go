@@ -1,19 +1,18 @@
-package file
+package istio
 
 import (
 	networking "istio.io/api/networking/v1alpha3"
 
 	"github.com/isthmus-mesh/isthmus/internal/yamlpos"
 	"github.com/isthmus-mesh/isthmus/model"
-	"github.com/isthmus-mesh/isthmus/source"
 )
 
 // everything is what a Sidecar without egress lets its workloads see.
 const everything = "*/*"
 
-// scopeObject turns a valid Sidecar into a scope. Of its listeners only the
-// hosts take effect: what each of them serves is the proxy's business.
-func scopeObject(ref model.Ref, place string, meta model.Meta, sidecar *networking.Sidecar, spec *yamlpos.Node) source.Object {
+// scopeOf turns a valid Sidecar into a scope. Of its listeners only the hosts
+// take effect: what each of them serves is the proxy's business.
+func scopeOf(meta model.Meta, sidecar *networking.Sidecar, spec *yamlpos.Node) model.Scope {
 	var hosts []string
 	for _, listener := range sidecar.GetEgress() {
 		hosts = append(hosts, listener.GetHosts()...)
@@ -21,10 +20,10 @@ func scopeObject(ref model.Ref, place string, meta model.Meta, sidecar *networki
 	if len(sidecar.GetEgress()) == 0 {
 		hosts = []string{everything}
 	}
-	return source.Object{Record: model.Record{Ref: ref, Place: place, Spec: model.Scope{
+	return model.Scope{
 		Meta:             meta,
 		WorkloadSelector: model.MapOf(sidecar.GetWorkloadSelector().GetLabels()),
 		Hosts:            model.ListOf(hosts...),
 		Content:          string(mustJSON(plain(spec))),
-	}}}
+	}
 }

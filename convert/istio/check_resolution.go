@@ -1,4 +1,4 @@
-package file
+package istio
 
 import (
 	"strings"
@@ -15,24 +15,24 @@ func (c *serviceCheck) resolution() {
 	switch mode := c.entry.GetResolution(); mode {
 	case networking.ServiceEntry_NONE:
 		if present(c.spec.Get("endpoints")) {
-			c.v.add(at, "resolution NONE takes no endpoints: "+
+			c.p.add(at, "resolution NONE takes no endpoints: "+
 				"remove them, or write resolution STATIC for addresses, DNS for names")
 		}
 	case networking.ServiceEntry_STATIC:
 		c.endpoints(func(at trail, address string) {
 			if address != "" && !isIP(address) && !isUnix(address) {
-				c.v.add(at, "%q is not an IP address: write one or unix:///path, or use resolution DNS", address)
+				c.p.add(at, "%q is not an IP address: write one or unix:///path, or use resolution DNS", address)
 			}
 		})
 		c.unixNeedsOnePort()
 	case networking.ServiceEntry_DNS, networking.ServiceEntry_DNS_ROUND_ROBIN:
 		c.hostsResolvable(mode)
 		if mode == networking.ServiceEntry_DNS_ROUND_ROBIN && len(endpoints) > 1 {
-			c.v.add(at, "resolution DNS_ROUND_ROBIN takes at most one endpoint: keep one, or use resolution DNS")
+			c.p.add(at, "resolution DNS_ROUND_ROBIN takes at most one endpoint: keep one, or use resolution DNS")
 		}
 		c.endpoints(func(at trail, address string) {
 			if !isIP(address) && checkDomain(address) != nil {
-				c.v.add(at, "%q is not a DNS name or IP address, and resolution %s takes nothing else: correct it", address, mode)
+				c.p.add(at, "%q is not a DNS name or IP address, and resolution %s takes nothing else: correct it", address, mode)
 			}
 		})
 	case networking.ServiceEntry_DYNAMIC_DNS:
@@ -48,7 +48,7 @@ func (c *serviceCheck) hostsResolvable(mode networking.ServiceEntry_Resolution) 
 	at := c.at.field("hosts")
 	for i, host := range c.entry.GetHosts() {
 		if checkHost(host) == nil && checkDomain(host) != nil {
-			c.v.add(at.item(i), "%q cannot be looked up in DNS, and resolution %s has no endpoints to look up instead: "+
+			c.p.add(at.item(i), "%q cannot be looked up in DNS, and resolution %s has no endpoints to look up instead: "+
 				"write a full name, or endpoints", host, mode)
 		}
 	}
@@ -59,7 +59,7 @@ func (c *serviceCheck) unixNeedsOnePort() {
 		if isUnix(endpoint.GetAddress()) && len(c.entry.GetPorts()) != 1 {
 			at := c.at.field("endpoints")
 			item := at.item(i)
-			c.v.add(item.field("address"), "a unix socket takes exactly one service port, there are %d: "+
+			c.p.add(item.field("address"), "a unix socket takes exactly one service port, there are %d: "+
 				"write one ServiceEntry for each", len(c.entry.GetPorts()))
 			return
 		}
@@ -72,14 +72,14 @@ func (c *serviceCheck) dynamic() {
 	at := c.at.field("hosts")
 	for i, host := range c.entry.GetHosts() {
 		if !strings.HasPrefix(host, "*") {
-			c.v.add(at.item(i), "resolution DYNAMIC_DNS is for wildcards, and %q is none: write *.domain, or use resolution DNS", host)
+			c.p.add(at.item(i), "resolution DYNAMIC_DNS is for wildcards, and %q is none: write *.domain, or use resolution DNS", host)
 		}
 	}
 	if len(c.entry.GetAddresses()) > 0 {
-		c.v.add(c.at.field("addresses"), "resolution DYNAMIC_DNS takes no addresses: remove them")
+		c.p.add(c.at.field("addresses"), "resolution DYNAMIC_DNS takes no addresses: remove them")
 	}
 	if len(c.entry.GetEndpoints()) > 0 {
-		c.v.add(c.at.field("endpoints"), "resolution DYNAMIC_DNS takes no endpoints: remove them, or use resolution DNS")
+		c.p.add(c.at.field("endpoints"), "resolution DYNAMIC_DNS takes no endpoints: remove them, or use resolution DNS")
 	}
 	ports := c.at.field("ports")
 	for i, port := range c.entry.GetPorts() {
@@ -87,13 +87,13 @@ func (c *serviceCheck) dynamic() {
 		case "http", "http2", "grpc", "tls":
 		default:
 			at := ports.item(i)
-			c.v.add(at.field("protocol"), "resolution DYNAMIC_DNS cannot tell the name to look up from protocol %q: "+
+			c.p.add(at.field("protocol"), "resolution DYNAMIC_DNS cannot tell the name to look up from protocol %q: "+
 				"use HTTP, HTTP2, GRPC or TLS", port.GetProtocol())
 		}
 	}
 	waypoint, _ := c.meta.spec.Labels.Get(useWaypoint)
 	if c.entry.GetLocation() == networking.ServiceEntry_MESH_INTERNAL && waypoint != "" && !strings.EqualFold(waypoint, "none") {
-		c.v.add(c.at.field("location"), "with a waypoint, resolution DYNAMIC_DNS is for MESH_EXTERNAL only: "+
+		c.p.add(c.at.field("location"), "with a waypoint, resolution DYNAMIC_DNS is for MESH_EXTERNAL only: "+
 			"change the location, or remove the label "+useWaypoint)
 	}
 }
@@ -104,15 +104,15 @@ func (c *serviceCheck) endpoints(addressOf func(trail, string)) {
 	at := c.at.field("endpoints")
 	for i, endpoint := range c.entry.GetEndpoints() {
 		here := at.item(i)
-		before := len(c.v.problems)
-		checkEndpoint(c.spec.Get("endpoints").Item(i), endpoint, here, c.v)
-		if len(c.v.problems) == before {
+		before := len(c.p.found)
+		checkEndpoint(c.spec.Get("endpoints").Item(i), endpoint, here, c.p)
+		if len(c.p.found) == before {
 			addressOf(here.field("address"), endpoint.GetAddress())
 		}
 		ports := here.field("ports")
 		for name := range endpoint.GetPorts() {
 			if !c.ports[name] && isLabel(name) {
-				c.v.add(ports.field(name), "the service has no port named %q: %s", name, hint(name, c.portNames()))
+				c.p.add(ports.field(name), "the service has no port named %q: %s", name, hint(name, c.portNames()))
 			}
 		}
 	}

@@ -1,4 +1,4 @@
-package file
+package istio
 
 import (
 	"net/netip"
@@ -18,26 +18,26 @@ type serviceCheck struct {
 	entry *networking.ServiceEntry
 	meta  meta
 	at    trail
-	v     *verdict
+	p     *problems
 	ports map[string]bool // by name
 }
 
-func checkService(spec *yamlpos.Node, entry *networking.ServiceEntry, m meta, v *verdict) {
-	c := serviceCheck{spec: spec, entry: entry, meta: m, at: trail{name: "spec", index: -1}, v: v}
+func checkService(spec *yamlpos.Node, entry *networking.ServiceEntry, m meta, p *problems) {
+	c := serviceCheck{spec: spec, entry: entry, meta: m, at: top("spec"), p: p}
 	c.hosts()
 	c.addresses()
 	c.portList()
 	c.selector()
 	c.resolution()
 	c.distinguishable()
-	checkExportTo(entry.GetExportTo(), m.namespace, c.at.field("exportTo"), v)
+	checkExportTo(entry.GetExportTo(), m.namespace, c.at.field("exportTo"), p)
 }
 
 func (c *serviceCheck) hosts() {
 	at := c.at.field("hosts")
 	for i, host := range c.entry.GetHosts() {
 		if err := checkHost(host); err != nil {
-			c.v.add(at.item(i), "%v", err)
+			c.p.add(at.item(i), "%v", err)
 		}
 	}
 }
@@ -53,9 +53,9 @@ func (c *serviceCheck) addresses() {
 		_, err := netip.ParsePrefix(address)
 		switch isBlock := strings.Contains(address, "/"); {
 		case !isBlock && !isIP(address), isBlock && err != nil:
-			c.v.add(at.item(i), "%q is not an IP address or CIDR block: write 10.0.0.1 or 10.0.0.0/8", address)
+			c.p.add(at.item(i), "%q is not an IP address or CIDR block: write 10.0.0.1 or 10.0.0.0/8", address)
 		case isBlock && !blocks:
-			c.v.add(at.item(i), "a CIDR block goes with resolution NONE or STATIC only: write single addresses")
+			c.p.add(at.item(i), "a CIDR block goes with resolution NONE or STATIC only: write single addresses")
 		}
 	}
 }
@@ -68,27 +68,27 @@ func (c *serviceCheck) portList() {
 		at := list.item(i)
 		name, number := port.GetName(), port.GetNumber()
 		if c.ports[name] {
-			c.v.add(at.field("name"), "another port is named %q, too: rename one", name)
+			c.p.add(at.field("name"), "another port is named %q, too: rename one", name)
 		} else if name != "" {
-			checkPortName(name, at.field("name"), c.v)
+			checkPortName(name, at.field("name"), c.p)
 		}
 		if numbers[number] {
-			c.v.add(at.field("number"), "port %d is given twice: remove one", number)
+			c.p.add(at.field("number"), "port %d is given twice: remove one", number)
 		}
-		checkProtocol(port.GetProtocol(), at.field("protocol"), c.v)
+		checkProtocol(port.GetProtocol(), at.field("protocol"), c.p)
 		c.ports[name], numbers[number] = true, true
 	}
 }
 
-func checkPortName(name string, at trail, v *verdict) {
+func checkPortName(name string, at trail, p *problems) {
 	if !isLabel(name) {
-		v.add(at, "%q cannot be a port's name: use letters, digits and hyphens, at most 63", name)
+		p.add(at, "%q cannot be a port's name: use letters, digits and hyphens, at most 63", name)
 	}
 }
 
-func checkProtocol(name string, at trail, v *verdict) {
+func checkProtocol(name string, at trail, p *problems) {
 	if protocolOf(name) == unknownProtocol {
-		v.add(at, "unknown protocol %q: use one of %s", name, protocolNames)
+		p.add(at, "unknown protocol %q: use one of %s", name, protocolNames)
 	}
 }
 
@@ -98,20 +98,20 @@ func (c *serviceCheck) selector() {
 	}
 	at := c.at.field("workloadSelector")
 	if present(c.spec.Get("endpoints")) {
-		c.v.add(at, "only one of workloadSelector and endpoints can be given: remove one")
+		c.p.add(at, "only one of workloadSelector and endpoints can be given: remove one")
 	}
-	checkSelector(c.entry.GetWorkloadSelector(), at, c.v)
+	checkSelector(c.entry.GetWorkloadSelector(), at, c.p)
 }
 
 // checkSelector checks the selector of a ServiceEntry or Sidecar.
-func checkSelector(selector *networking.WorkloadSelector, at trail, v *verdict) {
+func checkSelector(selector *networking.WorkloadSelector, at trail, p *problems) {
 	labels := at.field("labels")
 	for key, value := range selector.GetLabels() {
 		switch {
 		case key == "" || strings.Contains(key, "*"):
-			v.add(labels.field(key), "%q cannot select by: write the key of a label, without an asterisk", key)
+			p.add(labels.field(key), "%q cannot select by: write the key of a label, without an asterisk", key)
 		case strings.Contains(value, "*"):
-			v.add(labels.field(key), "%q cannot be selected: write a label's value, without an asterisk", value)
+			p.add(labels.field(key), "%q cannot be selected: write a label's value, without an asterisk", value)
 		}
 	}
 }
@@ -126,13 +126,13 @@ func (c *serviceCheck) distinguishable() {
 	for i, port := range c.entry.GetPorts() {
 		if protocolOf(port.GetProtocol()) == opaqueProtocol {
 			at := ports.item(i)
-			c.v.add(at.field("protocol"), "several hosts cannot share a port that is neither HTTP nor TLS: "+
+			c.p.add(at.field("protocol"), "several hosts cannot share a port that is neither HTTP nor TLS: "+
 				"write one ServiceEntry for each host")
 		}
 	}
 }
 
-func checkExportTo(exportTo []string, namespace string, at trail, v *verdict) {
+func checkExportTo(exportTo []string, namespace string, at trail, p *problems) {
 	seen := make(map[string]bool, len(exportTo))
 	for i, to := range exportTo {
 		if to == "." {
@@ -140,13 +140,13 @@ func checkExportTo(exportTo []string, namespace string, at trail, v *verdict) {
 		}
 		switch {
 		case to != "*" && to != "~" && !isLabel(to):
-			v.add(at.item(i), "%q is not a namespace: write one, or \".\" for this one, or \"*\" for all", to)
+			p.add(at.item(i), "%q is not a namespace: write one, or \".\" for this one, or \"*\" for all", to)
 		case seen[to]:
-			v.add(at.item(i), "namespace %q is given twice: remove one", to)
+			p.add(at.item(i), "namespace %q is given twice: remove one", to)
 		}
 		seen[to] = true
 	}
 	if len(seen) > 1 && (seen["*"] || seen["~"]) {
-		v.add(at, "\"*\" (all) and \"~\" (none) stand alone: remove them or the others")
+		p.add(at, "\"*\" (all) and \"~\" (none) stand alone: remove them or the others")
 	}
 }

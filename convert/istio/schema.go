@@ -1,4 +1,4 @@
-package file
+package istio
 
 import (
 	"strings"
@@ -72,7 +72,7 @@ func ruleOf(fd protoreflect.FieldDescriptor) rule {
 	return schema[strings.TrimPrefix(string(fd.FullName()), "istio.networking.v1alpha3.")]
 }
 
-func checkRequired(node *yamlpos.Node, md protoreflect.MessageDescriptor, at trail, v *verdict) {
+func checkRequired(node *yamlpos.Node, md protoreflect.MessageDescriptor, at trail, p *problems) {
 	for i := range md.Fields().Len() {
 		fd := md.Fields().Get(i)
 		r, value := ruleOf(fd), node.Get(fd.JSONName())
@@ -80,36 +80,36 @@ func checkRequired(node *yamlpos.Node, md protoreflect.MessageDescriptor, at tra
 		switch {
 		case !r.required || !empty:
 		case r.least > 0:
-			v.add(at.field(fd.JSONName()), "missing: write at least one")
+			p.add(at.field(fd.JSONName()), "missing: write at least one")
 		default:
-			v.add(at.field(fd.JSONName()), "missing: write it")
+			p.add(at.field(fd.JSONName()), "missing: write it")
 		}
 	}
 }
 
-func (r rule) checkCount(n int, at trail, v *verdict) {
+func (r rule) checkCount(n int, at trail, p *problems) {
 	if n < r.least {
-		v.add(at, "missing: write at least one")
+		p.add(at, "missing: write at least one")
 	}
 	if r.most > 0 && n > r.most {
-		v.add(at, "%d entries, and at most %d are allowed: write several objects", n, r.most)
+		p.add(at, "%d entries, and at most %d are allowed: write several objects", n, r.most)
 	}
 }
 
-func (r rule) checkText(s string, at trail, v *verdict) {
+func (r rule) checkText(s string, at trail, p *problems) {
 	if r.filled && s == "" {
-		v.add(at, "empty: write something, or remove it")
+		p.add(at, "empty: write something, or remove it")
 	}
 	if r.chars > 0 && len(s) > r.chars && utf8.RuneCountInString(s) > r.chars {
-		v.add(at, "%d characters, and at most %d are allowed: shorten it", utf8.RuneCountInString(s), r.chars)
+		p.add(at, "%d characters, and at most %d are allowed: shorten it", utf8.RuneCountInString(s), r.chars)
 	}
 }
 
-func (r rule) checkNumber(n int64, at trail, v *verdict) {
+func (r rule) checkNumber(n int64, at trail, p *problems) {
 	if r.port && (n < 1 || n > 65535) {
-		v.add(at, "%d is not a port: use 1 to 65535", n)
+		p.add(at, "%d is not a port: use 1 to 65535", n)
 	}
 	if r.positive && n < 0 {
-		v.add(at, "%d is below zero: use 0 or more", n)
+		p.add(at, "%d is below zero: use 0 or more", n)
 	}
 }

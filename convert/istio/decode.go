@@ -1,4 +1,4 @@
-package file
+package istio
 
 import (
 	"math"
@@ -17,9 +17,9 @@ import (
 // types, and the rules of [schema]. That schema is stricter than the JSON form
 // of the message, which takes numbers in quotes, enums by number and names
 // with underscores.
-func fill(node *yamlpos.Node, m protoreflect.Message, at trail, v *verdict) {
+func fill(node *yamlpos.Node, m protoreflect.Message, at trail, p *problems) {
 	if node.Kind() != yamlpos.Map {
-		v.fail(at, "must be a map, is %s", node.Kind())
+		p.fail(at, "must be a map, is %s", node.Kind())
 		return
 	}
 	fields, strange := m.Descriptor().Fields(), false
@@ -29,16 +29,16 @@ func fill(node *yamlpos.Node, m protoreflect.Message, at trail, v *verdict) {
 		switch {
 		case fd == nil:
 			strange = true
-			v.fail(here, "unknown field: %s", hint(key.Name, fieldNames(m.Descriptor())))
+			p.fail(here, "unknown field: %s", hint(key.Name, fieldNames(m.Descriptor())))
 		case !present(value): // null is as good as absent
 		case taken(m, fd):
-			v.fail(here, "only one of %s can be given: remove the others", strings.Join(alternatives(fd), ", "))
+			p.fail(here, "only one of %s can be given: remove the others", strings.Join(alternatives(fd), ", "))
 		default:
-			fillField(value, m, fd, here, v)
+			fillField(value, m, fd, here, p)
 		}
 	}
 	if !strange { // else what is missing was most likely misspelled
-		checkRequired(node, m.Descriptor(), at, v)
+		checkRequired(node, m.Descriptor(), at, p)
 	}
 }
 
@@ -57,99 +57,99 @@ func alternatives(fd protoreflect.FieldDescriptor) []string {
 	return names
 }
 
-func fillField(node *yamlpos.Node, m protoreflect.Message, fd protoreflect.FieldDescriptor, at trail, v *verdict) {
+func fillField(node *yamlpos.Node, m protoreflect.Message, fd protoreflect.FieldDescriptor, at trail, p *problems) {
 	r := ruleOf(fd)
 	switch {
 	case fd.IsMap():
 		if node.Kind() != yamlpos.Map {
-			v.fail(at, "must be a map, is %s", node.Kind())
+			p.fail(at, "must be a map, is %s", node.Kind())
 			return
 		}
-		r.checkCount(node.Len(), at, v)
-		fillMap(node, m.Mutable(fd).Map(), fd, r, at, v)
+		r.checkCount(node.Len(), at, p)
+		fillMap(node, m.Mutable(fd).Map(), fd, r, at, p)
 	case fd.IsList():
 		if node.Kind() != yamlpos.List {
-			v.fail(at, "must be a list, is %s: begin each entry with a hyphen", node.Kind())
+			p.fail(at, "must be a list, is %s: begin each entry with a hyphen", node.Kind())
 			return
 		}
-		r.checkCount(node.Len(), at, v)
-		fillList(node, m.Mutable(fd).List(), fd, r, at, v)
+		r.checkCount(node.Len(), at, p)
+		fillList(node, m.Mutable(fd).List(), fd, r, at, p)
 	case fd.Message() != nil:
-		fillMessage(node, m.Mutable(fd).Message(), at, v)
+		fillMessage(node, m.Mutable(fd).Message(), at, p)
 	default:
-		if value, ok := scalar(node, fd, r, at, v); ok {
+		if value, ok := scalar(node, fd, r, at, p); ok {
 			m.Set(fd, value)
 		}
 	}
 }
 
 func fillMap(
-	node *yamlpos.Node, out protoreflect.Map, fd protoreflect.FieldDescriptor, r rule, at trail, v *verdict,
+	node *yamlpos.Node, out protoreflect.Map, fd protoreflect.FieldDescriptor, r rule, at trail, p *problems,
 ) {
 	for key, value := range node.Fields() {
 		if !present(value) {
 			continue
 		}
-		if value, ok := scalar(value, fd.MapValue(), r, at.field(key.Name), v); ok {
+		if value, ok := scalar(value, fd.MapValue(), r, at.field(key.Name), p); ok {
 			out.Set(protoreflect.ValueOfString(key.Name).MapKey(), value)
 		}
 	}
 }
 
 func fillList(
-	node *yamlpos.Node, out protoreflect.List, fd protoreflect.FieldDescriptor, r rule, at trail, v *verdict,
+	node *yamlpos.Node, out protoreflect.List, fd protoreflect.FieldDescriptor, r rule, at trail, p *problems,
 ) {
 	for i, item := range node.Items() {
 		here := at.item(i)
 		if fd.Message() != nil {
-			fillMessage(item, out.AppendMutable().Message(), here, v)
-		} else if value, ok := scalar(item, fd, r, here, v); ok {
+			fillMessage(item, out.AppendMutable().Message(), here, p)
+		} else if value, ok := scalar(item, fd, r, here, p); ok {
 			out.Append(value)
 		}
 	}
 }
 
 // fillMessage knows the messages that are no maps in JSON.
-func fillMessage(node *yamlpos.Node, m protoreflect.Message, at trail, v *verdict) {
+func fillMessage(node *yamlpos.Node, m protoreflect.Message, at trail, p *problems) {
 	fields := m.Descriptor().Fields()
 	switch m.Descriptor().FullName() {
 	case "google.protobuf.Duration":
 		d, err := time.ParseDuration(node.Text())
 		if node.Kind() != yamlpos.String || err != nil {
-			v.fail(at, "%q is not a duration: write one such as 10s, 1m30s or 5ms", node.Text())
+			p.fail(at, "%q is not a duration: write one such as 10s, 1m30s or 5ms", node.Text())
 			return
 		}
 		m.Set(fields.ByName("seconds"), protoreflect.ValueOfInt64(int64(d/time.Second)))
 		m.Set(fields.ByName("nanos"), protoreflect.ValueOfInt32(int32(d%time.Second)))
 	case "google.protobuf.BoolValue":
-		fillField(node, m, fields.ByName("value"), at, v)
+		fillField(node, m, fields.ByName("value"), at, p)
 	default:
-		fill(node, m, at, v)
+		fill(node, m, at, p)
 	}
 }
 
 // scalar returns the value of a node as the field takes it.
 func scalar(
-	node *yamlpos.Node, fd protoreflect.FieldDescriptor, r rule, at trail, v *verdict,
+	node *yamlpos.Node, fd protoreflect.FieldDescriptor, r rule, at trail, p *problems,
 ) (value protoreflect.Value, ok bool) {
 	switch fd.Kind() {
 	case protoreflect.EnumKind:
-		return enum(node, fd.Enum(), at, v)
+		return enum(node, fd.Enum(), at, p)
 	case protoreflect.StringKind:
 		if node.Kind() != yamlpos.String {
-			v.fail(at, "must be a string, is %s%s", node.Kind(), quoteIt(node))
+			p.fail(at, "must be a string, is %s%s", node.Kind(), quoteIt(node))
 			return value, false
 		}
-		r.checkText(node.Text(), at, v)
+		r.checkText(node.Text(), at, p)
 		return protoreflect.ValueOfString(node.Text()), true
 	case protoreflect.BoolKind:
 		if node.Kind() != yamlpos.Bool {
-			v.fail(at, "must be true or false, is %s", node.Kind())
+			p.fail(at, "must be true or false, is %s", node.Kind())
 			return value, false
 		}
 		return protoreflect.ValueOfBool(node.Text() == "true"), true
 	default:
-		return integer(node, fd.Kind(), r, at, v)
+		return integer(node, fd.Kind(), r, at, p)
 	}
 }
 
@@ -161,7 +161,7 @@ func quoteIt(node *yamlpos.Node) string {
 }
 
 func enum(
-	node *yamlpos.Node, ed protoreflect.EnumDescriptor, at trail, v *verdict,
+	node *yamlpos.Node, ed protoreflect.EnumDescriptor, at trail, p *problems,
 ) (value protoreflect.Value, ok bool) {
 	if node.Kind() == yamlpos.String {
 		if found := ed.Values().ByName(protoreflect.Name(node.Text())); found != nil {
@@ -172,17 +172,17 @@ func enum(
 	for i := range names {
 		names[i] = string(ed.Values().Get(i).Name())
 	}
-	v.fail(at, "%q is none of its values: use one of %s", node.Text(), strings.Join(names, ", "))
+	p.fail(at, "%q is none of its values: use one of %s", node.Text(), strings.Join(names, ", "))
 	return value, false
 }
 
 // integer reads the two kinds of whole numbers there are. A number such as
 // 80.0 is one of them.
 func integer(
-	node *yamlpos.Node, kind protoreflect.Kind, r rule, at trail, v *verdict,
+	node *yamlpos.Node, kind protoreflect.Kind, r rule, at trail, p *problems,
 ) (value protoreflect.Value, ok bool) {
 	if node.Kind() != yamlpos.Number {
-		v.fail(at, "must be a whole number, is %s", node.Kind())
+		p.fail(at, "must be a whole number, is %s", node.Kind())
 		return value, false
 	}
 	n, err := strconv.ParseInt(node.Text(), 10, 64)
@@ -197,10 +197,10 @@ func integer(
 		least, most = 0, math.MaxUint32
 	}
 	if err != nil || n < least || n > most {
-		v.fail(at, "%s is not a whole number in range: correct it", node.Text())
+		p.fail(at, "%s is not a whole number in range: correct it", node.Text())
 		return value, false
 	}
-	r.checkNumber(n, at, v)
+	r.checkNumber(n, at, p)
 	if kind == protoreflect.Uint32Kind {
 		return protoreflect.ValueOfUint32(uint32(n)), true
 	}

@@ -1,4 +1,4 @@
-package file
+package istio
 
 import (
 	networking "istio.io/api/networking/v1alpha3"
@@ -7,7 +7,7 @@ import (
 )
 
 // checkListenerTLS checks the TLS settings of a Sidecar's ingress listener.
-func checkListenerTLS(node *yamlpos.Node, listener *networking.IstioIngressListener, at trail, v *verdict) {
+func checkListenerTLS(node *yamlpos.Node, listener *networking.IstioIngressListener, at trail, p *problems) {
 	tls, here := listener.GetTls(), at.field("tls")
 	for _, field := range []struct {
 		name  string
@@ -20,17 +20,17 @@ func checkListenerTLS(node *yamlpos.Node, listener *networking.IstioIngressListe
 		{"tlsCertificates", present(node.Get("tls").Get("tlsCertificates"))},
 	} {
 		if field.given {
-			v.add(here.field(field.name), "does not work in a Sidecar: remove it")
+			p.add(here.field(field.name), "does not work in a Sidecar: remove it")
 		}
 	}
 	if protocolOf(listener.GetPort().GetProtocol()) != tlsProtocol {
-		v.add(here, "goes with a port of protocol HTTPS or TLS only: change the protocol, or remove it")
+		p.add(here, "goes with a port of protocol HTTPS or TLS only: change the protocol, or remove it")
 	}
-	checkCertificates(tls, here, v)
+	checkCertificates(tls, here, p)
 }
 
 // checkCertificates checks that the mode has the certificates it needs.
-func checkCertificates(tls *networking.ServerTLSSettings, at trail, v *verdict) {
+func checkCertificates(tls *networking.ServerTLSSettings, at trail, p *problems) {
 	switch mode := tls.GetMode(); mode {
 	case networking.ServerTLSSettings_PASSTHROUGH:
 	case networking.ServerTLSSettings_SIMPLE, networking.ServerTLSSettings_MUTUAL, networking.ServerTLSSettings_OPTIONAL_MUTUAL:
@@ -46,13 +46,13 @@ func checkCertificates(tls *networking.ServerTLSSettings, at trail, v *verdict) 
 			{"caCertificates", tls.GetCaCertificates(), mode != networking.ServerTLSSettings_SIMPLE},
 		} {
 			if field.needed && field.value == "" {
-				v.add(at.field(field.name), "missing: mode %s needs it", mode)
+				p.add(at.field(field.name), "missing: mode %s needs it", mode)
 			}
 		}
 		if tls.GetCaCrl() != "" && mode == networking.ServerTLSSettings_SIMPLE {
-			v.add(at.field("caCrl"), "mode SIMPLE looks at no client's certificate: remove it, or use mode MUTUAL")
+			p.add(at.field("caCrl"), "mode SIMPLE looks at no client's certificate: remove it, or use mode MUTUAL")
 		}
 	default:
-		v.add(at.field("mode"), "mode %s does not work in a Sidecar: use PASSTHROUGH, SIMPLE, MUTUAL or OPTIONAL_MUTUAL", mode)
+		p.add(at.field("mode"), "mode %s does not work in a Sidecar: use PASSTHROUGH, SIMPLE, MUTUAL or OPTIONAL_MUTUAL", mode)
 	}
 }
