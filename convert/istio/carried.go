@@ -44,8 +44,8 @@ func mustJSON(v any) []byte {
 	return text
 }
 
-// plain returns what a node holds, without the entries that are null: those
-// are as good as absent.
+// plain returns what a node holds, whatever way its numbers are written, and
+// without the entries that are null: those are as good as absent.
 func plain(n *yamlpos.Node) any {
 	switch n.Kind() {
 	case yamlpos.Null:
@@ -53,6 +53,9 @@ func plain(n *yamlpos.Node) any {
 	case yamlpos.Bool:
 		return n.Text() == "true"
 	case yamlpos.Number:
+		if n, ok := whole(n.Text()); ok {
+			return n
+		}
 		return json.Number(n.Text())
 	case yamlpos.String:
 		return n.Text()

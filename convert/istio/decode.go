@@ -176,8 +176,7 @@ func enum(
 	return value, false
 }
 
-// integer reads the two kinds of whole numbers there are. A number such as
-// 80.0 is one of them.
+// integer reads the two kinds of whole numbers there are.
 func integer(
 	node *yamlpos.Node, kind protoreflect.Kind, r rule, at trail, p *problems,
 ) (value protoreflect.Value, ok bool) {
@@ -185,18 +184,12 @@ func integer(
 		p.fail(at, "must be a whole number, is %s", node.Kind())
 		return value, false
 	}
-	n, err := strconv.ParseInt(node.Text(), 10, 64)
-	if err != nil {
-		f, ferr := strconv.ParseFloat(node.Text(), 64)
-		if n = int64(f); ferr == nil && math.Abs(f) <= math.MaxUint32 && float64(n) == f {
-			err = nil
-		}
-	}
+	n, ok := whole(node.Text())
 	least, most := int64(math.MinInt32), int64(math.MaxInt32)
 	if kind == protoreflect.Uint32Kind {
 		least, most = 0, math.MaxUint32
 	}
-	if err != nil || n < least || n > most {
+	if !ok || n < least || n > most {
 		p.fail(at, "%s is not a whole number in range: correct it", node.Text())
 		return value, false
 	}
@@ -205,6 +198,18 @@ func integer(
 		return protoreflect.ValueOfUint32(uint32(n)), true
 	}
 	return protoreflect.ValueOfInt32(int32(n)), true
+}
+
+// whole reads a number that is whole, such as 80, 8e1 or 80.0.
+func whole(text string) (int64, bool) {
+	if n, err := strconv.ParseInt(text, 10, 64); err == nil {
+		return n, true
+	}
+	f, err := strconv.ParseFloat(text, 64)
+	if err != nil || math.Abs(f) > math.MaxUint32 || math.Trunc(f) != f {
+		return 0, false
+	}
+	return int64(f), true
 }
 
 func fieldNames(md protoreflect.MessageDescriptor) []string {

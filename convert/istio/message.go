@@ -3,9 +3,9 @@ package istio
 import (
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
-	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
@@ -122,11 +122,20 @@ func valueNode(fd protoreflect.FieldDescriptor, value protoreflect.Value) yamlpo
 	}
 }
 
-// durationText writes a duration as people do. One that cannot be written so is
-// judged by what is returned: it is no duration.
+// durationText writes a duration in seconds, with 3, 6 or 9 digits after the point
+// if it needs any, as the JSON form of the message has it. One that cannot be
+// written so is judged by what is returned: it is no duration.
 func durationText(d *durationpb.Duration) string {
-	if text := d.AsDuration(); proto.Equal(durationpb.New(text), d) {
-		return text.String()
+	if d.CheckValid() != nil {
+		return fmt.Sprintf("%d s %d ns", d.GetSeconds(), d.GetNanos())
 	}
-	return fmt.Sprintf("%d s %d ns", d.GetSeconds(), d.GetNanos())
+	seconds, nanos, sign := d.GetSeconds(), d.GetNanos(), ""
+	if seconds < 0 || nanos < 0 {
+		seconds, nanos, sign = -seconds, -nanos, "-"
+	}
+	text := fmt.Sprintf("%s%d.%09d", sign, seconds, nanos)
+	for range 3 {
+		text = strings.TrimSuffix(text, "000")
+	}
+	return strings.TrimSuffix(text, ".") + "s"
 }
