@@ -8,6 +8,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	convert "github.com/isthmus-mesh/isthmus/convert/istio"
 )
 
 // fields is a set of fields in the form of managedFields: a field that is owned
@@ -58,7 +60,7 @@ func claim(u *unstructured.Unstructured) (bool, error) {
 func applied(now time.Time) metav1.ManagedFieldsEntry {
 	at := metav1.NewTime(now)
 	return metav1.ManagedFieldsEntry{
-		Manager: fieldManager, Operation: metav1.ManagedFieldsOperationApply, APIVersion: group + "/" + version,
+		Manager: fieldManager, Operation: metav1.ManagedFieldsOperationApply, APIVersion: convert.Group + "/" + convert.Version,
 		Time: &at, FieldsType: "FieldsV1",
 	}
 }

@@ -4,9 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"strings"
 	"time"
 
+	convert "github.com/isthmus-mesh/isthmus/convert/istio"
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
@@ -74,7 +74,7 @@ func (c Config) Check() error {
 
 // IsInstance reports whether the name of an Isthmus can be the value of the
 // label that marks what it owns.
-func IsInstance(name string) bool { return len(name) <= 63 && isWord(name) }
+func IsInstance(name string) bool { return name != "" && convert.IsLabelValue(name) }
 
 // mostEndpoints is how many a shard may be set to hold. Istio's schema allows
 // 4096 in an object; endpoints are spread by hash, so some shards hold more than others.
@@ -103,9 +103,9 @@ func (l LeaderElection) validate() error {
 	switch {
 	case !l.Enabled:
 		return nil
-	case !isName(l.Namespace) || strings.Contains(l.Namespace, "."):
+	case !convert.IsNamespace(l.Namespace):
 		return fmt.Errorf("leaderElection.namespace: %q is not a namespace; istio-system is the default", l.Namespace)
-	case !isName(l.Name):
+	case !convert.IsObjectName(l.Name):
 		return fmt.Errorf("leaderElection.name: %q is not the name of an object; isthmus is the default", l.Name)
 	}
 	return nil

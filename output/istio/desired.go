@@ -6,6 +6,7 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/controller"
+	convert "github.com/isthmus-mesh/isthmus/convert/istio"
 )
 
 // concerned returns the keys that a change from one snapshot to the next is about.
@@ -80,11 +81,11 @@ func (w *Writer) actions(world *world, key Key) (Translation, []Action) {
 // that its annotation leads to. It was handed over without the annotation, or
 // somebody has changed it: its owner restores that, and is told to.
 func (w *Writer) leftToOwner(world *world, key Key, o Observed) bool {
-	if key.Kind != ServiceEntry || isNamedAfter(o.Name, key.Name) {
+	if key.Kind != ServiceEntry || convert.IsNamedAfter(o.Name, key.Name) {
 		return false
 	}
 	for service := range world.Services() {
-		if service.Key.Namespace != o.Namespace || !isNamedAfter(o.Name, service.Key.Host) {
+		if service.Key.Namespace != o.Namespace || !convert.IsNamedAfter(o.Name, service.Key.Host) {
 			continue
 		}
 		owner := Key{ServiceEntry, o.Namespace, service.Key.Host}

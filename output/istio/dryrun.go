@@ -76,11 +76,11 @@ func (w *Writer) rehearse(ctx context.Context, a Action) Action {
 			a.Verb, a.Reason = Leave, (&clash{a.Ref, u.GetLabels()}).Error()
 			return a
 		}
-		a.Diff = difference(nil, a.want.Spec)
+		a.Diff = difference(nil, a.want.spec())
 	case Update:
 		if u, err := w.remote.get(ctx, a.Ref); err == nil {
 			spec, _, _ := unstructured.NestedMap(u.Object, "spec")
-			a.Diff = difference(spec, a.want.Spec)
+			a.Diff = difference(spec, a.want.spec())
 		}
 	case Delete, Leave:
 	}

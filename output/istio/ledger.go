@@ -4,6 +4,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	convert "github.com/isthmus-mesh/isthmus/convert/istio"
 )
 
 // ledger keeps account of what was written, for status, metrics and to tell
@@ -85,7 +87,7 @@ func (l *ledger) planned(key Key, t Translation, actions []Action) {
 func (l *ledger) forget(key Key) {
 	r := Ref(key)
 	if r.Kind == ServiceEntry {
-		r.Name = objectName(key.Name)
+		r.Name = convert.NameOf(key.Name)
 	}
 	delete(l.inOrder, r)
 	delete(l.versions, r)

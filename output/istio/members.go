@@ -1,9 +1,13 @@
 package istio
 
 import (
-	"encoding/json"
 	"hash/fnv"
+	"maps"
 	"slices"
+	"strconv"
+
+	"google.golang.org/protobuf/proto"
+	networking "istio.io/api/networking/v1alpha3"
 )
 
 // member stands for an endpoint of an object: for its address in the upper half,
@@ -15,9 +19,11 @@ type member uint64
 // address is the half that says who it is, wherever it listens.
 func (m member) address() uint32 { return uint32(m >> 32) }
 
-// membersOf returns the members of a specification, in order.
-func membersOf(spec any) []member {
-	list := endpointsOf(spec)
+// membersOf returns the members of a specification, in order. One of another
+// kind than ServiceEntry has none.
+func membersOf(spec proto.Message) []member {
+	entry, _ := spec.(*networking.ServiceEntry)
+	list := entry.GetEndpoints()
 	if len(list) == 0 {
 		return nil
 	}
@@ -29,29 +35,13 @@ func membersOf(spec any) []member {
 	return members
 }
 
-func endpointsOf(spec any) []map[string]any {
-	fields, _ := spec.(map[string]any)
-	items, _ := fields["endpoints"].([]any)
-	found := make([]map[string]any, 0, len(items))
-	for _, item := range items {
-		if fields, ok := item.(map[string]any); ok {
-			found = append(found, fields)
-		}
-	}
-	return found
-}
-
-func memberOf(endpoint map[string]any) member {
+func memberOf(endpoint *networking.WorkloadEntry) member {
 	h := fnv.New32a()
-	for _, field := range []string{"address", "network"} {
-		text, _ := endpoint[field].(string)
-		h.Write([]byte(text + "|"))
-	}
+	h.Write([]byte(endpoint.GetAddress() + "|" + endpoint.GetNetwork() + "|"))
 	address := h.Sum32()
-	if ports, ok := endpoint["ports"]; ok {
-		if text, err := json.Marshal(ports); err == nil {
-			h.Write(text)
-		}
+	ports := endpoint.GetPorts()
+	for _, name := range slices.Sorted(maps.Keys(ports)) {
+		h.Write([]byte(name + "=" + strconv.FormatUint(uint64(ports[name]), 10) + ","))
 	}
 	return member(address)<<32 | member(h.Sum32())
 }

@@ -2,14 +2,15 @@ package istio
 
 import (
 	"context"
-	"encoding/json"
 	"maps"
 	"slices"
 	"strings"
 
+	"google.golang.org/protobuf/proto"
+	networking "istio.io/api/networking/v1alpha3"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"github.com/isthmus-mesh/isthmus/model"
+	convert "github.com/isthmus-mesh/isthmus/convert/istio"
 )
 
 // moves are the endpoints that pass from one object of a service to another,
@@ -124,7 +125,7 @@ func (w *Writer) widened(ctx context.Context, a Action, keep map[uint32]bool) (A
 	case err != nil:
 		return a, fate(a.Ref, err)
 	}
-	is, _ := u.Object["spec"].(map[string]any)
+	is := convert.EntryOf(u.Object["spec"])
 	a.Reason = "it keeps endpoints until another object has them"
 	if a.Verb == Delete {
 		a.Verb, a.want = Update, Object{
@@ -138,7 +139,9 @@ func (w *Writer) widened(ctx context.Context, a Action, keep map[uint32]bool) (A
 		}
 		return a, nil
 	}
-	a.want.Spec = widen(a.want.Spec, is, keep)
+	if want, ok := a.want.Spec.(*networking.ServiceEntry); ok {
+		a.want.Spec = widen(want, is, keep)
+	}
 	// Whoever leads next must not narrow it before it has heard of those that are kept.
 	a.want.Annotations = maps.Clone(a.want.Annotations)
 	a.want.Annotations[annotationSources] = union(a.want.Annotations[annotationSources], a.have.Annotations[annotationSources])
@@ -157,52 +160,41 @@ func union(a, b string) string {
 }
 
 // narrow leaves in a specification the endpoints that are to be kept.
-func narrow(is map[string]any, keep map[uint32]bool) map[string]any {
-	var list []any
-	for _, e := range endpointsOf(is) {
-		if keep[memberOf(e).address()] {
-			list = append(list, e)
-		}
-	}
-	less := maps.Clone(is)
-	less["endpoints"] = list
+func narrow(is *networking.ServiceEntry, keep map[uint32]bool) *networking.ServiceEntry {
+	less := proto.CloneOf(is)
+	less.Endpoints = slices.DeleteFunc(less.Endpoints, func(e *networking.WorkloadEntry) bool {
+		return !keep[memberOf(e).address()]
+	})
 	return less
 }
 
 // widest is how long a specification in JSON may be made, well below what fits
 // into a request.
-const widest = largest + largest/4
+const widest = convert.MostBytes + convert.MostBytes/4
 
 // widen adds endpoints of a specification that is there to one that is to be, as
 // far as they can be said in it: where the ports are others, or names are looked
 // up one at a time, it stays as it is.
-func widen(want, is map[string]any, keep map[uint32]bool) map[string]any {
-	if fingerprintOf(want["ports"]) != fingerprintOf(is["ports"]) || want["resolution"] != is["resolution"] ||
-		want["resolution"] == string(model.ResolutionDNSRoundRobin) {
+func widen(want, is *networking.ServiceEntry, keep map[uint32]bool) *networking.ServiceEntry {
+	samePorts := slices.EqualFunc(want.GetPorts(), is.GetPorts(), func(a, b *networking.ServicePort) bool { return proto.Equal(a, b) })
+	if !samePorts || want.GetResolution() != is.GetResolution() || want.GetResolution() == networking.ServiceEntry_DNS_ROUND_ROBIN {
 		return want
 	}
-	text, err := json.Marshal(want)
-	if err != nil {
-		return want
-	}
-	there, size := map[member]bool{}, len(text)
+	there, size := map[member]bool{}, len(convert.AppendSpec(nil, want))
 	for _, m := range membersOf(want) {
 		there[m] = true
 	}
-	list, _ := want["endpoints"].([]any)
-	list = slices.Clone(list)
-	for _, e := range endpointsOf(is) {
+	wide := proto.CloneOf(want)
+	for _, e := range is.GetEndpoints() {
 		m := memberOf(e)
 		if there[m] || !keep[m.address()] {
 			continue
 		}
-		text, err := json.Marshal(e)
-		if err != nil || len(list) == allowed || size+len(text) > widest {
+		more := len(convert.AppendSpec(nil, e)) + 1
+		if len(wide.GetEndpoints()) == convert.MostEndpoints || size+more > widest {
 			break // the others go for a moment
 		}
-		list, size = append(list, any(e)), size+len(text)+1
+		wide.Endpoints, size = append(wide.Endpoints, e), size+more
 	}
-	wide := maps.Clone(want)
-	wide["endpoints"] = list
 	return wide
 }

@@ -4,10 +4,11 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"encoding/json"
-	"fmt"
-	"maps"
-	"slices"
 	"strings"
+
+	"google.golang.org/protobuf/proto"
+
+	convert "github.com/isthmus-mesh/isthmus/convert/istio"
 )
 
 // Object is an object as it should be: what we say of it, and nothing else.
@@ -16,7 +17,7 @@ type Object struct {
 	Namespace, Name string
 	Labels          map[string]string
 	Annotations     map[string]string
-	Spec            map[string]any
+	Spec            proto.Message
 }
 
 // Ref names an object.
@@ -34,33 +35,49 @@ func (r Ref) compare(o Ref) int {
 // Ref names the object.
 func (o Object) Ref() Ref { return Ref{o.Kind, o.Namespace, o.Name} }
 
-// manifest is the object in the form of the API.
-func (o Object) manifest() map[string]any {
+// Manifest is the object in the form of the API server.
+func (o Object) Manifest() map[string]any {
 	return map[string]any{
-		"apiVersion": group + "/" + version,
+		"apiVersion": convert.Group + "/" + convert.Version,
 		"kind":       string(o.Kind),
 		"metadata": map[string]any{
 			"name": o.Name, "namespace": o.Namespace,
 			"labels": anyMap(o.Labels), "annotations": anyMap(o.Annotations),
 		},
-		"spec": o.Spec,
+		"spec": o.spec(),
 	}
 }
 
-// fingerprint stands for a specification. Maps are encoded in the order of
-// their keys, so equal specifications have equal ones.
+// spec is the specification in the form of the API server.
+func (o Object) spec() (spec map[string]any) {
+	if err := json.Unmarshal(convert.AppendSpec(nil, o.Spec), &spec); err != nil {
+		panic(err) // it is JSON
+	}
+	return spec
+}
+
+func anyMap(m map[string]string) map[string]any {
+	out := make(map[string]any, len(m))
+	for k, v := range m {
+		out[k] = v
+	}
+	return out
+}
+
+// fingerprint stands for a specification: it is of the JSON in which fields come
+// in the order of their names, so equal specifications have equal ones.
 type fingerprint [sha256.Size]byte
 
+// fingerprintOf is that of a specification in the form of the API server.
 func fingerprintOf(spec any) fingerprint {
 	data, err := json.Marshal(spec)
 	if err != nil {
-		// Everything that came out of JSON or [Config.Translate] goes into it.
-		return fingerprint{}
+		return fingerprint{} // it came out of JSON
 	}
 	return sha256.Sum256(data)
 }
 
-func (o Object) fingerprint() fingerprint { return fingerprintOf(o.Spec) }
+func (o Object) fingerprint() fingerprint { return sha256.Sum256(convert.AppendSpec(nil, o.Spec)) }
 
 // Observed is an object as the API server has it, in short: what is in the
 // specification is known by its fingerprint and 16 bytes for each endpoint, so
@@ -100,17 +117,6 @@ func (o Observed) about() Key {
 	return key
 }
 
-// firstHost returns the first host of a specification.
-func firstHost(spec any) string {
-	fields, _ := spec.(map[string]any)
-	hosts, _ := fields["hosts"].([]any)
-	if len(hosts) == 0 {
-		return ""
-	}
-	host, _ := hosts[0].(string)
-	return host
-}
-
 // differs says in which way an object is not as it should be; empty if it is.
 // Labels and annotations that others have added are theirs.
 func (o Object) differs(now Observed) string {
@@ -133,13 +139,3 @@ func includes(all, part map[string]string) bool {
 	}
 	return true
 }
-
-func sorted(left map[string]int) []LeftOut {
-	var list []LeftOut
-	for _, reason := range slices.Sorted(maps.Keys(left)) {
-		list = append(list, LeftOut{reason, left[reason]})
-	}
-	return list
-}
-
-func (l LeftOut) String() string { return fmt.Sprintf("%d: %s", l.Count, l.Reason) }

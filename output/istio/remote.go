@@ -15,6 +15,8 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/flowcontrol"
+
+	convert "github.com/isthmus-mesh/isthmus/convert/istio"
 )
 
 // remote writes to the API server. Every write has a precondition: of an object
@@ -64,7 +66,7 @@ func newRemote(config *rest.Config, qps float64, burst int, open func() error) (
 	c.Wrap(func(next http.RoundTripper) http.RoundTripper { return fenced{next, open} })
 	c.QPS = -1 // the pace is our own, for it must not outlast the right to write
 	c.APIPath = "/apis"
-	c.GroupVersion = &schema.GroupVersion{Group: group, Version: version}
+	c.GroupVersion = &schema.GroupVersion{Group: convert.Group, Version: convert.Version}
 	c.NegotiatedSerializer = scheme.Codecs.WithoutConversion()
 	c.ContentType, c.AcceptContentTypes = "application/json", "application/json"
 	client, err := rest.RESTClientFor(c)
@@ -112,7 +114,7 @@ func (r *remote) update(ctx context.Context, o Object, have Observed) (Observed,
 
 // apply writes what we say of an object, under the precondition.
 func (r *remote) apply(ctx context.Context, o Object, precondition map[string]any) (*unstructured.Unstructured, error) {
-	manifest := o.manifest()
+	manifest := o.Manifest()
 	if metadata, ok := manifest["metadata"].(map[string]any); ok {
 		maps.Copy(metadata, precondition)
 	}
@@ -152,7 +154,7 @@ func (r *remote) delete(ctx context.Context, have Observed) error {
 // of directs a request at an object. It is not repeated by the client: the key
 // comes again in its own time, and holds up no other.
 func (r *remote) of(request *rest.Request, ref Ref) *rest.Request {
-	return request.Namespace(ref.Namespace).Resource(ref.Kind.resource()).Name(ref.Name).MaxRetries(0)
+	return request.Namespace(ref.Namespace).Resource(ref.Kind.Resource()).Name(ref.Name).MaxRetries(0)
 }
 
 func answer(result rest.Result) (*unstructured.Unstructured, error) {

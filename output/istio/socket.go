@@ -1,47 +1,34 @@
 package istio
 
-import "github.com/isthmus-mesh/isthmus/source"
+import (
+	networking "istio.io/api/networking/v1alpha3"
+
+	"github.com/isthmus-mesh/isthmus/source"
+)
 
 // socketsOf returns a socket of each endpoint of a specification, that of the
 // lowest port: endpoints are told apart by it, whatever else is said of them.
-func socketsOf(spec any) []uint64 {
-	fields, _ := spec.(map[string]any)
-	ports, _ := fields["ports"].([]any)
-	endpoints := endpointsOf(spec)
-	sockets := make([]uint64, 0, len(endpoints))
-	for _, endpoint := range endpoints {
-		address, _ := endpoint["address"].(string)
-		network, _ := endpoint["network"].(string)
-		sockets = append(sockets, source.Socket(address, network, lowest(ports, endpoint)))
+func socketsOf(entry *networking.ServiceEntry) []uint64 {
+	sockets := make([]uint64, 0, len(entry.GetEndpoints()))
+	for _, e := range entry.GetEndpoints() {
+		sockets = append(sockets, source.Socket(e.GetAddress(), e.GetNetwork(), lowest(entry.GetPorts(), e)))
 	}
 	return sockets
 }
 
 // lowest returns the lowest port that an endpoint listens on.
-func lowest(ports []any, endpoint map[string]any) (port uint32) {
-	own, _ := endpoint["ports"].(map[string]any)
+func lowest(ports []*networking.ServicePort, e *networking.WorkloadEntry) (lowest uint32) {
 	for _, p := range ports {
-		said, _ := p.(map[string]any)
-		name, _ := said["name"].(string)
-		at := number(own[name])
+		at := e.GetPorts()[p.GetName()]
 		if at == 0 {
-			at = number(said["targetPort"])
+			at = p.GetTargetPort()
 		}
 		if at == 0 {
-			at = number(said["number"])
+			at = p.GetNumber()
 		}
-		if port == 0 || at < port {
-			port = at
+		if lowest == 0 || at < lowest {
+			lowest = at
 		}
 	}
-	return port
-}
-
-// number is a port as JSON has it; zero if it is none.
-func number(v any) uint32 {
-	n, ok := v.(int64)
-	if !ok || n < 0 || n > 1<<16-1 {
-		return 0
-	}
-	return uint32(n)
+	return lowest
 }

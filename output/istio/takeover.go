@@ -60,7 +60,7 @@ func (r *remote) takeOver(ctx context.Context, o Object, have Observed) (Observe
 // the metadata beside what it has. It is done only if the object still has the
 // version of u.
 func (r *remote) replace(ctx context.Context, o Object, u *unstructured.Unstructured) (Observed, error) {
-	u.Object["spec"] = o.Spec
+	u.Object["spec"] = o.spec()
 	u.SetLabels(together(u.GetLabels(), o.Labels))
 	u.SetAnnotations(together(u.GetAnnotations(), o.Annotations))
 	u.SetManagedFields(nil) // the API server keeps account of them

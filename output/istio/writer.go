@@ -202,7 +202,7 @@ const workers = 8
 func (w *Writer) gates() []controller.Gate {
 	gates := []controller.Gate{{Name: "the catalog", Open: w.primed}}
 	for _, kind := range w.config.kinds() {
-		gates = append(gates, controller.Gate{Name: "the API server's listing of " + kind.resource(), Open: w.view.listed(kind)})
+		gates = append(gates, controller.Gate{Name: "the API server's listing of " + kind.Resource(), Open: w.view.listed(kind)})
 	}
 	return gates
 }

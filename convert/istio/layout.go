@@ -10,6 +10,16 @@ import (
 	"github.com/isthmus-mesh/isthmus/model"
 )
 
+// Layout says how the endpoints of a service are spread over objects.
+type Layout struct {
+	// ShardSize is how many endpoints an object should have at most, above zero.
+	ShardSize int
+	// Exists tells which names of objects are in use for the service now, so that
+	// their number changes with some slack: each step rewrites about half of the
+	// endpoints. It may be nil.
+	Exists func(name string) bool
+}
+
 // part is one of the objects that a service is written as. Istio unites those
 // of one host and namespace: their ports by number, and their endpoints by the
 // name of the port, so an endpoint serves the ports of its own part only.
@@ -25,10 +35,9 @@ type part struct {
 // endpoint rewrites one part. The first part has every port of the service
 // whatever its endpoints do, so that those who come and go change no port.
 //
-// exists tells which names are in use now: the number of parts then grows and
-// shrinks with some slack, for each step rewrites about half of the endpoints.
-func layout(s *catalog.Service, ports []model.Port, endpoints []endpoint, size int, exists func(name string) bool) []part {
-	first := part{name: objectName(s.Key.Host), ports: ports}
+// The number of parts grows and shrinks with some slack, see [Layout.Exists].
+func (l Layout) parts(s *catalog.Service, ports []model.Port, endpoints []endpoint) []part {
+	first := part{name: NameOf(s.Key.Host), ports: ports}
 	if standsForItself(ports, endpoints) {
 		return []part{first}
 	}
@@ -37,11 +46,11 @@ func layout(s *catalog.Service, ports []model.Port, endpoints []endpoint, size i
 		groups[e.serves()] = append(groups[e.serves()], e)
 	}
 	every := endpoint{ports: servedAll(ports)}.serves()
-	parts := spread(s.Key.Host, first, every, groups[every], size, exists)
+	parts := l.spread(s.Key.Host, first, every, groups[every])
 	delete(groups, every)
 	for _, group := range slices.Sorted(maps.Keys(groups)) {
 		partial := part{name: partName(s.Key.Host, group+"#0"), ports: portsOf(ports, groups[group][0])}
-		parts = append(parts, spread(s.Key.Host, partial, group, groups[group], size, exists)...)
+		parts = append(parts, l.spread(s.Key.Host, partial, group, groups[group])...)
 	}
 	if isDNS(s.Resolution) && len(endpoints) > 0 { // without endpoints, an object would have the host looked up
 		parts = slices.DeleteFunc(parts, func(p part) bool { return len(p.endpoints) == 0 })
@@ -50,7 +59,7 @@ func layout(s *catalog.Service, ports []model.Port, endpoints []endpoint, size i
 }
 
 // spread divides endpoints that serve the same ports by hash.
-func spread(host string, first part, group string, endpoints []endpoint, size int, exists func(string) bool) []part {
+func (l Layout) spread(host string, first part, group string, endpoints []endpoint) []part {
 	nameOf := func(i int) string {
 		if i == 0 {
 			return first.name
@@ -58,10 +67,10 @@ func spread(host string, first part, group string, endpoints []endpoint, size in
 		return partName(host, group+"#"+strconv.Itoa(i))
 	}
 	present := 0
-	for present < mostShards && exists(nameOf(present)) {
+	for present < mostShards && l.Exists != nil && l.Exists(nameOf(present)) {
 		present++
 	}
-	shards := shardsFor(len(endpoints), size, present)
+	shards := shardsFor(len(endpoints), l.ShardSize, present)
 	for {
 		parts := make([]part, shards)
 		for i := range parts {
@@ -80,10 +89,11 @@ func spread(host string, first part, group string, endpoints []endpoint, size in
 
 const (
 	mostShards = 1 << 12
-	// largest leaves room below etcd's limit of 1.5 MiB for a request.
-	largest = 1 << 20
-	// allowed is how many endpoints Istio's schema allows in an object.
-	allowed = 4096
+	// MostBytes is how large the endpoints of an object may be in JSON, about. It
+	// leaves room below etcd's limit of 1.5 MiB for a request.
+	MostBytes = 1 << 20
+	// MostEndpoints is how many of them Istio's schema allows in an object.
+	MostEndpoints = 4096
 )
 
 // shardsFor returns the number of parts, a power of two, so that from one
@@ -114,19 +124,19 @@ func bucket(e endpoint, shards int) int {
 }
 
 func (p part) isTooLarge() bool {
-	if len(p.endpoints) > allowed {
+	if len(p.endpoints) > MostEndpoints {
 		return true
 	}
 	size := 0
 	for _, e := range p.endpoints {
 		size += e.size()
 	}
-	return size > largest
+	return size > MostBytes
 }
 
 // size is about how long the endpoint is in JSON.
 func (e endpoint) size() int {
-	n := 80 + len(e.Address) + len(e.Network) + len(e.ServiceAccount) + len(locality(e.Locality)) + 80*len(e.ports)
+	n := 80 + len(e.Address) + len(e.Network) + len(e.ServiceAccount) + len(localityText(e.Locality)) + 80*len(e.ports)
 	for name, value := range e.Labels.All() {
 		n += len(name) + len(value) + 6
 	}

@@ -3,7 +3,6 @@ package istio
 import (
 	"cmp"
 	"fmt"
-	"net/netip"
 	"slices"
 	"strings"
 
@@ -32,12 +31,6 @@ func (e endpoint) serves() string {
 		fmt.Fprintf(&b, "%d,", s.port)
 	}
 	return b.String()
-}
-
-// LeftOut counts endpoints of a service that were not written, and says why.
-type LeftOut struct {
-	Reason string
-	Count  int
 }
 
 // gathered is what of a service's endpoints can be written.
@@ -104,10 +97,13 @@ func unfit(s *catalog.Service, e catalog.Endpoint) string {
 }
 
 // labels are those of the endpoint that Istio takes.
-func (e endpoint) labels() map[string]any {
-	labels := map[string]any{}
+func (e endpoint) labels() map[string]string {
+	if e.Labels.Len() == 0 {
+		return nil
+	}
+	labels := make(map[string]string, e.Labels.Len())
 	for name, value := range e.Labels.All() {
-		if isLabelKey(name) && (value == "" || isWord(value)) {
+		if isEndpointLabelKey(name) && isEndpointLabelValue(value) {
 			labels[name] = value
 		}
 	}
@@ -166,36 +162,4 @@ func (g *gathered) onePerPort() {
 		}
 		return false
 	})
-}
-
-func isUnix(address string) bool { return strings.HasPrefix(address, "unix://") }
-
-func isIP(address string) bool {
-	_, err := netip.ParseAddr(address)
-	return err == nil
-}
-
-// isLabelKey reports whether Istio takes the key of an endpoint's label.
-func isLabelKey(s string) bool {
-	prefix, name, found := strings.Cut(s, "/")
-	if !found {
-		name = s
-	} else if !isName(strings.ToLower(prefix)) {
-		return false
-	}
-	return len(name) <= 63 && isWord(name)
-}
-
-// isWord reports whether s is as the value of a label, of whatever length.
-func isWord(s string) bool {
-	edge := func(c byte) bool { return isAlphanumeric(c) || 'A' <= c && c <= 'Z' }
-	if s == "" || !edge(s[0]) || !edge(s[len(s)-1]) {
-		return false
-	}
-	for _, c := range []byte(s) {
-		if !edge(c) && c != '-' && c != '_' && c != '.' {
-			return false
-		}
-	}
-	return true
 }
