@@ -1,6 +1,7 @@
 package istio_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"path/filepath"
@@ -120,7 +121,46 @@ func FuzzFromMessage(f *testing.F) {
 		if other := istio.FromJSON(document); judged(other) != judged(r) {
 			t.Errorf("as JSON:\n%s\nas a message:\n%s", judged(other), judged(r))
 		}
+		if known := empty(istio.Kind(kinds[int(kind)%len(kinds)])); r.Valid() {
+			if err := (proto.UnmarshalOptions{DiscardUnknown: true}).Unmarshal(wire, known); err != nil {
+				t.Fatal(err)
+			}
+			checkStable(t, known)
+		}
 	})
+}
+
+// checkStable checks that the JSON form of a specification says all of it, and is
+// that of any JSON encoder that writes fields in the order of their names.
+func checkStable(t *testing.T, spec proto.Message) {
+	t.Helper()
+	text := istio.AppendSpec(nil, spec)
+	again := spec.ProtoReflect().New().Interface()
+	if err := protojson.Unmarshal(text, again); err != nil || !proto.Equal(spec, again) {
+		t.Errorf("%s comes back as %s: %v", text, istio.AppendSpec(nil, again), err)
+	}
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.UseNumber()
+	var content any
+	if err := decoder.Decode(&content); err != nil {
+		t.Fatal(err)
+	}
+	if other, err := json.Marshal(content); err != nil || !bytes.Equal(text, other) {
+		t.Errorf("%s is encoded by others as %s: %v", text, other, err)
+	}
+	if entry, ok := spec.(*networking.ServiceEntry); ok && !proto.Equal(entry, istio.EntryOf(decoded(t, text))) {
+		t.Errorf("%s comes from an API server as %s", text, istio.AppendSpec(nil, istio.EntryOf(decoded(t, text))))
+	}
+}
+
+// decoded is what a client of an API server makes of JSON.
+func decoded(t *testing.T, text []byte) any {
+	t.Helper()
+	var content any
+	if err := json.Unmarshal(text, &content); err != nil {
+		t.Fatal(err)
+	}
+	return content
 }
 
 var kinds = []string{"ServiceEntry", "WorkloadEntry", "WorkloadGroup", "Sidecar"}
