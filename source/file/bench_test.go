@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"strings"
 	"testing"
 	"time"
 
@@ -44,6 +45,19 @@ func BenchmarkParse(b *testing.B) {
 				}
 			}
 		})
+	}
+}
+
+// A small file is what most registries are made of: of many of them, this is what
+// each costs.
+func BenchmarkParseSmall(b *testing.B) {
+	text := []byte(strings.Replace(entry("shop", "shop.example"), "metadata: {name: shop}",
+		"metadata:\n  name: shop\n  namespace: prod\n  labels: {app: shop, example.com/tier: front}\n  annotations: {example.com/owner: team}", 1))
+	b.ReportAllocs()
+	for b.Loop() {
+		if l := file.Parse("x.yaml", text); len(l.Objects) != 1 {
+			b.Fatal(listing.Dump(l))
+		}
 	}
 }
 
