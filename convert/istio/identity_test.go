@@ -109,8 +109,9 @@ type word struct {
 
 func said(s *catalog.Service) word {
 	w := word{
-		slices.AppendSeq([]string{}, s.Addresses.All()), slices.AppendSeq([]string{}, s.ExportTo.All()), slices.AppendSeq([]string{}, s.SubjectAltNames.All()),
-		s.Ports, s.Location, s.Resolution, map[string]string{},
+		Addresses: slices.AppendSeq([]string{}, s.Addresses.All()), ExportTo: slices.AppendSeq([]string{}, s.ExportTo.All()),
+		Names: slices.AppendSeq([]string{}, s.SubjectAltNames.All()),
+		Ports: s.Ports, Location: s.Location, Resolution: s.Resolution, Endpoints: map[string]string{},
 	}
 	for _, port := range s.Ports {
 		for e := range s.Endpoints(port.Number).All() {
