@@ -117,8 +117,10 @@ func valueNode(fd protoreflect.FieldDescriptor, value protoreflect.Value) yamlpo
 			return yamlpos.NewScalar(yamlpos.String, string(known.Name()))
 		}
 		return yamlpos.NewScalar(yamlpos.Number, strconv.Itoa(int(value.Enum())))
-	default: // the numbers are whole, see integer
-		return yamlpos.NewScalar(yamlpos.Number, fmt.Sprint(value.Interface()))
+	case protoreflect.Uint32Kind, protoreflect.Uint64Kind:
+		return yamlpos.NewScalar(yamlpos.Number, strconv.FormatUint(value.Uint(), 10))
+	default: // the other numbers are whole, too: see integer
+		return yamlpos.NewScalar(yamlpos.Number, strconv.FormatInt(value.Int(), 10))
 	}
 }
 
