@@ -59,6 +59,12 @@ var rooms = []room{
 
 	// Floor 2: what the core and the rooms above it are to each other.
 	{"output", 2, nil}, // one interface of all outputs, which speaks of the catalog, the engine and the sources
+	// Objects of other APIs, for whoever reads or writes them. It does no
+	// I/O, so it has the types of an API and nothing that could speak to one.
+	{"convert/istio", 2, []string{
+		"istio.io/api", "google.golang.org/protobuf", // the objects are messages
+		"k8s.io/apimachinery/pkg/api/validate/content", // what Kubernetes takes for a name
+	}},
 
 	// Floor 3: one registry, storage or protocol each.
 	{"source/*", 3, anything},
@@ -149,6 +155,14 @@ func TestArchitectureIsGuarded(t *testing.T) {
 		{"floor 0 keeps apart", "immutable/p.go", imports(module + "/model"), []string{"never import each other"}},
 		{"a room may have inner packages", "output/xds/p.go", imports(module + "/output/xds/wire"), nil},
 		{"a registry may import its contract", "source/file/p.go", imports(module+"/source", "example.org/yaml"), nil},
+		{"a registry may read objects", "source/file/p.go", imports(module + "/convert/istio"), nil},
+		{"an output may write objects", "output/istio/p.go", imports(module + "/convert/istio"), nil},
+		{"objects know no registry", "convert/istio/p.go", imports(module + "/source/file"), []string{
+			"convert/istio (floor 2) imports source/file (floor 3): imports only go down",
+		}},
+		{"objects know no API server", "convert/istio/p.go", imports("k8s.io/client-go/rest"), []string{
+			"convert/istio must not import k8s.io/client-go/rest",
+		}},
 		{"main may call the commands", "cmd/isthmus/main.go", imports(module + "/internal/cli"), nil},
 		{"commands may start the application", "internal/cli/p.go", imports(module + "/internal/app"), nil},
 		{"the application knows no commands", "internal/app/p.go", imports(module + "/internal/cli"), []string{
@@ -276,7 +290,8 @@ func (r room) refuses(imported string) string {
 		if isStandard(imported) || slices.ContainsFunc(r.outside, func(a string) bool { return a == "*" || within(imported, a) }) {
 			return ""
 		}
-		return fmt.Sprintf("%s must not import %s: third-party types stay out of floors 0 and 1", r.path, imported)
+		return fmt.Sprintf("%s must not import %s: third-party types stay out of floors 0 and 1, and what does I/O out of floor 2",
+			r.path, imported)
 	}
 	if isTestSupport(inside) {
 		if slices.Contains(shown, struct{ from, to string }{r.path, inside}) {

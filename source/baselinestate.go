@@ -16,9 +16,9 @@ import (
 // writes the source's records.
 type baselineState struct {
 	name, where string
-	pending     []Baseline         // not judged yet
-	with        map[string]bool    // sources
-	had         stock              // what was judged, whatever has become of it
+	pending     []Baseline      // not judged yet
+	with        map[string]bool // sources
+	had         stock           // what was judged, whatever has become of it
 	taken       map[takenObject]bool
 	serving     map[model.Ref]bool // objects that had an endpoint left
 	missing     map[model.Ref]baselineRecord

@@ -69,7 +69,7 @@ func refuse(text []byte) *Problem {
 
 // read tries JSON first where a document looks like it. JSON is YAML, but
 // reading it as what it is costs a fraction and knows more of its escapes;
-// whatever is not quite JSON is left to YAML, whose verdict then holds.
+// whatever is not quite JSON is left to YAML, whose judgement then holds.
 func (p part) read() Document {
 	if text, line, ok := p.json(); ok {
 		if root, ok := readJSON(text, line); ok {

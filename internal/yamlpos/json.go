@@ -1,9 +1,37 @@
 package yamlpos
 
 import (
+	"bytes"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"strings"
 )
+
+// JSON reads a text that is one JSON value. Unlike [Documents], it takes
+// nothing else for it.
+func JSON(text []byte) Document {
+	if p := refuse(text); p != nil {
+		return Document{Broken: p}
+	}
+	root, ok := readJSON(text, 1)
+	if ok {
+		return Document{Root: root}
+	}
+	var value json.RawMessage
+	err := json.Unmarshal(text, &value)
+	if err == nil { // it is deeper than is read
+		return Document{Broken: &Problem{Line: 1, Reason: fmt.Sprintf(
+			"more than %d maps and lists within each other: flatten it", MaxDepth)}}
+	}
+	before := text
+	if syntax := (*json.SyntaxError)(nil); errors.As(err, &syntax) {
+		before = text[:min(max(int(syntax.Offset)-1, 0), len(text))]
+	}
+	return Document{Broken: &Problem{
+		Line: 1 + bytes.Count(before, []byte("\n")), Reason: "not JSON: " + err.Error() + ": correct the document",
+	}}
+}
 
 // readJSON reads a document that is JSON and nothing else. It reports false
 // for anything that is not: YAML then has the last word.

@@ -1,8 +1,11 @@
 package istio
 
 import (
+	"encoding/json"
 	"strconv"
 	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 // BenchmarkTranslate is what a change of a service costs before anything is
@@ -17,5 +20,27 @@ func BenchmarkTranslate(b *testing.B) {
 				}
 			}
 		})
+	}
+}
+
+// BenchmarkObserve is what an object costs that the API server tells of, beyond
+// its decoding.
+func BenchmarkObserve(b *testing.B) {
+	c := DefaultConfig()
+	c.ShardSize = 2000
+	o := c.Translate("test", fleetOf(1000, map[string]string{"app": "a", "version": "v1"}), func(string) bool { return false }).Objects[0]
+	text, err := json.Marshal(o.Manifest())
+	if err != nil {
+		b.Fatal(err)
+	}
+	u := &unstructured.Unstructured{}
+	if err := u.UnmarshalJSON(text); err != nil {
+		b.Fatal(err)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		if len(observedOf(ServiceEntry, u).members) != 1000 {
+			b.Fatal("lost")
+		}
 	}
 }

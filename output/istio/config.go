@@ -4,9 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"strings"
 	"time"
 
+	convert "github.com/isthmus-mesh/isthmus/convert/istio"
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
@@ -99,8 +99,8 @@ func (l LeaderElection) validate() error {
 		return nil
 	}
 	return errors.Join(
-		wrong(!isName(l.Namespace) || strings.Contains(l.Namespace, "."),
+		wrong(!convert.IsNamespace(l.Namespace),
 			"leaderElection.namespace: %q is not a namespace; istio-system is the default", l.Namespace),
-		wrong(!isName(l.Name), "leaderElection.name: %q is not the name of an object; isthmus is the default", l.Name),
+		wrong(!convert.IsObjectName(l.Name), "leaderElection.name: %q is not the name of an object; isthmus is the default", l.Name),
 	)
 }

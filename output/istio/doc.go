@@ -1,9 +1,11 @@
 // Package istio writes the catalog into a Kubernetes API server, as the
 // ServiceEntry objects, and if asked the Sidecar objects, that Istio reads.
 //
-// [Config.Translate] is pure: a service becomes one object, or several where it
-// has many endpoints or some that do not serve all of its ports. A [Writer]
-// brings the objects to that state and keeps them there:
+// What an object says is decided by package convert/istio. This one decides which
+// are written, and when, in three parts that the names of its files tell: plan
+// (what there should be, what differs, and what has to wait), view (what the API
+// server has, in short) and write (the writes, and who may write). A [Writer]
+// brings the objects to the planned state and keeps them there:
 //
 //	w, err := istio.New(config, istio.Options{Instance: "isthmus", Log: log})
 //	gate := catalog.NewGate(required, optional, wait, w.Publish)

@@ -72,7 +72,7 @@ func transcript(t *testing.T, in *txtar.Archive) *txtar.Archive {
 }
 
 func manifestOf(t interface{ Fatal(...any) }, o Object) string {
-	text, err := yaml.Marshal(o.manifest())
+	text, err := yaml.Marshal(o.Manifest())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -844,11 +844,11 @@ func TestNobodyIsAbsentWhileHeld(t *testing.T) {
 		look := func(first bool) {
 			now := map[string]bool{}
 			service, _ := r.snapshot().Service(catalog.ServiceKey{Namespace: "shop", Host: "a.example"})
-			for claim := range serving(service, service) {
-				_, at, _ := strings.Cut(claim, " → ")
-				address := at[:strings.LastIndex(at, ":")]
-				now[address], ever[address] = true, true
-				always[address] = always[address] || first
+			for _, port := range service.Ports {
+				for e := range service.Endpoints(port.Number).All() {
+					now[e.Address], ever[e.Address] = true, true
+					always[e.Address] = always[e.Address] || first
+				}
 			}
 			for address := range always {
 				always[address] = always[address] && now[address]

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	networking "istio.io/api/networking/v1alpha3"
 	"pgregory.net/rapid"
 
 	"github.com/isthmus-mesh/isthmus/catalog"
@@ -69,8 +70,7 @@ func TestObjectsFitIntoARequest(t *testing.T) {
 	objects := c.Translate("test", fleetOf(2500, labels), func(string) bool { return false }).Objects
 	total := 0
 	for _, o := range objects {
-		list, _ := o.Spec["endpoints"].([]any)
-		total += len(list)
+		total += len(o.Spec.(*networking.ServiceEntry).GetEndpoints())
 		if size := len(manifestOf(t, o)); size > 3<<19 {
 			t.Errorf("%s is %d bytes", o.Name, size)
 		}
@@ -80,48 +80,6 @@ func TestObjectsFitIntoARequest(t *testing.T) {
 	}
 }
 
-// The number of objects follows the number of endpoints, but not every step.
-func TestShardsHaveSlack(t *testing.T) {
-	for _, test := range []struct{ endpoints, present, want int }{
-		{0, 0, 1},
-		{100, 0, 1},
-		{101, 0, 2},
-		{101, 1, 2},
-		{400, 2, 4},
-		{199, 4, 4},
-		{101, 4, 4},
-		{100, 4, 1},
-		{60, 2, 2},
-		{50, 2, 1},
-		{1, 64, 1},
-		{350, 3, 4},
-	} {
-		if got := shardsFor(test.endpoints, 100, test.present); got != test.want {
-			t.Errorf("%d endpoints in %d objects: now %d, want %d", test.endpoints, test.present, got, test.want)
-		}
-	}
-}
-
-// Kubernetes takes the name of every object, and no two hosts share one.
-func TestNamesAreNamesAndOwn(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		hosts := rapid.SliceOfNDistinct(rapid.StringMatching(`[a-zA-Z0-9*._-]{1,60}`), 1, 8, rapid.ID).Draw(t, "hosts")
-		hosts = append(hosts, strings.Repeat("a.", 120)+"b", "*.a", "a", "A")
-		names := map[string]string{}
-		for _, host := range slices.Compact(slices.Sorted(slices.Values(hosts))) {
-			for _, name := range []string{objectName(host), partName(host, "80,#0"), partName(host, "80,#1")} {
-				if !isName(name) {
-					t.Fatalf("%q is named %q", host, name)
-				}
-				if other, taken := names[name]; taken {
-					t.Fatalf("%q and %q are both named %q", other, host, name)
-				}
-				names[name] = host
-			}
-		}
-	})
-}
-
 // Whatever there is and whatever there should be: what comes is there before
 // what it replaces goes, nothing in order is touched, and nothing goes whose
 // source has not been listed.
@@ -129,7 +87,7 @@ func TestPlanKeepsItsOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		name := rapid.SampledFrom([]string{"a", "b", "c", "d", "e"})
 		object := func(name, says string) Object {
-			return Object{ServiceEntry, "shop", name, marks("test"), map[string]string{annotationSources: "first,second"}, map[string]any{"says": says}}
+			return Object{ServiceEntry, "shop", name, marks("test"), map[string]string{annotationSources: "first,second"}, &networking.ServiceEntry{Hosts: []string{says}}}
 		}
 		want, have := map[string]Object{}, map[string]Observed{}
 		for range rapid.IntRange(0, 5).Draw(t, "wanted") {

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	networking "istio.io/api/networking/v1alpha3"
 	"pgregory.net/rapid"
 	"sigs.k8s.io/yaml"
 
@@ -204,9 +205,10 @@ func rests(t *testing.T, w *running, r *registry, api *kubeapi.Server) {
 		}
 		service, _ := r.builder.Snapshot().Service(catalog.ServiceKey{Namespace: "shop", Host: "a.example"})
 		is, want := claimsOf(api.Everything()).all(), map[string]bool{}
-		for claim := range serving(service, service) {
-			_, at, _ := strings.Cut(claim, " → ")
-			want[claim], want[at[:strings.LastIndex(at, ":")]] = true, true
+		for _, port := range service.Ports {
+			for e := range service.Endpoints(port.Number).All() {
+				want[fmt.Sprintf("%d → %s:%d", port.Number, e.Address, e.Port)], want[e.Address] = true, true
+			}
 		}
 		if !maps.Equal(is, want) {
 			return fmt.Errorf("%v is written, want %v", is, want)
@@ -334,12 +336,12 @@ func TestWhoeverCannotMoveStays(t *testing.T) {
 // takes nothing in; so nobody loses what is to go into it.
 func TestWhoeverMayNotMoveYetStays(t *testing.T) {
 	t.Parallel()
-	entry := func(name string, addresses ...any) Object {
-		var list []any
+	entry := func(name string, addresses ...string) Object {
+		spec := &networking.ServiceEntry{}
 		for _, address := range addresses {
-			list = append(list, map[string]any{"address": address})
+			spec.Endpoints = append(spec.Endpoints, &networking.WorkloadEntry{Address: address})
 		}
-		return Object{Kind: ServiceEntry, Namespace: "shop", Name: name, Spec: map[string]any{"endpoints": list}}
+		return Object{Kind: ServiceEntry, Namespace: "shop", Name: name, Spec: spec}
 	}
 	has := func(o Object, sources string) Observed {
 		return Observed{
@@ -365,7 +367,7 @@ func TestWhoeverMayNotMoveYetStays(t *testing.T) {
 		t.Fatalf("planned: %v", verbs)
 	}
 	keep := m.kept(actions[0].Ref, map[Ref]Observed{})
-	if moving := memberOf(map[string]any{"address": "10.0.0.2"}).address(); len(keep) != 1 || !keep[moving] {
+	if moving := memberOf(&networking.WorkloadEntry{Address: "10.0.0.2"}).address(); len(keep) != 1 || !keep[moving] {
 		t.Errorf("%d addresses are kept, want that of 10.0.0.2", len(keep))
 	}
 }

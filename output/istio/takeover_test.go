@@ -1,7 +1,6 @@
 package istio
 
 import (
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"strings"
@@ -161,16 +160,5 @@ func TestAnyObjectIsTakenOver(t *testing.T) {
 // wanted is the specification of the only object of a host, as JSON has it.
 func (w *running) wanted(host string) any {
 	t := w.desired(w.look(), Key{ServiceEntry, "shop", host})
-	return asJSON(t.Objects[0].Spec)
-}
-
-func asJSON(spec map[string]any) (o any) {
-	text, err := json.Marshal(spec)
-	if err == nil {
-		err = json.Unmarshal(text, &o)
-	}
-	if err != nil {
-		panic(err)
-	}
-	return o
+	return t.Objects[0].spec()
 }

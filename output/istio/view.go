@@ -15,6 +15,8 @@ import (
 	"k8s.io/client-go/dynamic/dynamicinformer"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
+
+	convert "github.com/isthmus-mesh/isthmus/convert/istio"
 )
 
 // view is what the API server has of ours, followed by list and watch. It is
@@ -41,7 +43,7 @@ func newView(target *rest.Config, instance string, kinds []Kind, observed func(o
 	}
 	selector := metav1.FormatLabelSelector(metav1.SetAsLabelSelector(marks(instance)))
 	for _, kind := range kinds {
-		resource := schema.GroupVersionResource{Group: group, Version: version, Resource: kind.resource()}
+		resource := schema.GroupVersionResource{Group: convert.Group, Version: convert.Version, Resource: kind.Resource()}
 		informer := dynamicinformer.NewFilteredDynamicInformer(client, resource, metav1.NamespaceAll, 0,
 			cache.Indexers{byKey: indexByKey}, func(o *metav1.ListOptions) { o.LabelSelector = selector }).Informer()
 		if err := v.follow(kind, informer); err != nil {
@@ -95,10 +97,15 @@ func observedOf(kind Kind, u *unstructured.Unstructured) Observed {
 		Ref: Ref{kind, u.GetNamespace(), u.GetName()},
 		UID: string(u.GetUID()), Version: u.GetResourceVersion(),
 		Labels: u.GetLabels(), Annotations: u.GetAnnotations(),
-		spec: fingerprintOf(u.Object["spec"]), sockets: socketsOf(u.Object["spec"]), members: membersOf(u.Object["spec"]),
+		spec: fingerprintOf(u.Object["spec"]),
 	}
-	if o.Annotations[annotationService] == "" {
-		o.host = firstHost(u.Object["spec"])
+	if kind != ServiceEntry {
+		return o
+	}
+	entry := convert.EntryOf(u.Object["spec"])
+	o.sockets, o.members = socketsOf(entry), membersOf(entry)
+	if hosts := entry.GetHosts(); o.Annotations[annotationService] == "" && len(hosts) > 0 {
+		o.host = hosts[0]
 	}
 	return o
 }

@@ -5,9 +5,11 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/isthmus-mesh/isthmus/internal/testkit/listing"
 	"github.com/isthmus-mesh/isthmus/source"
 	"github.com/isthmus-mesh/isthmus/source/file"
 )
@@ -39,10 +41,23 @@ func BenchmarkParse(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				if l := file.Parse("x.yaml", text); len(l.Objects) != 1 || len(l.Objects[0].Owned) != endpoints {
-					b.Fatal(dump(l))
+					b.Fatal(listing.Dump(l))
 				}
 			}
 		})
+	}
+}
+
+// A small file is what most registries are made of: of many of them, this is what
+// each costs.
+func BenchmarkParseSmall(b *testing.B) {
+	text := []byte(strings.Replace(entry("shop", "shop.example"), "metadata: {name: shop}",
+		"metadata:\n  name: shop\n  namespace: prod\n  labels: {app: shop, example.com/tier: front}\n  annotations: {example.com/owner: team}", 1))
+	b.ReportAllocs()
+	for b.Loop() {
+		if l := file.Parse("x.yaml", text); len(l.Objects) != 1 {
+			b.Fatal(listing.Dump(l))
+		}
 	}
 }
 
@@ -67,7 +82,7 @@ func BenchmarkOneFileOfThousand(b *testing.B) {
 		write(b, dir, "5/.tmp", entry("s5", fmt.Sprintf("a%d.example", i)))
 		rename(b, dir, "5/.tmp", "5/5.yaml")
 		if l := <-listings; len(l.Places) != 1 || len(l.Objects) != 1 {
-			b.Fatal(dump(l))
+			b.Fatal(listing.Dump(l))
 		}
 	}
 	cancel()

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/isthmus-mesh/isthmus/internal/testkit/listing"
 )
 
 // unprivileged makes the calling goroutine's thread one that permissions
@@ -49,7 +51,7 @@ func TestFolderBecomesUnreadable(t *testing.T) {
 	r.chmod("sub", 0)
 	l := r.next()
 	if len(l.Refused) != 2 || l.Refused[0].Place != "sub" || l.Refused[1].Place != "sub/b.yaml" {
-		t.Errorf("listed:\n%s", dump(l))
+		t.Errorf("listed:\n%s", listing.Dump(l))
 	}
 	r.stored("a@a.yaml", "b@sub/b.yaml")
 	r.write("a.yaml", entry("a2", "a.example"))
@@ -57,7 +59,7 @@ func TestFolderBecomesUnreadable(t *testing.T) {
 	r.stored("a2@a.yaml", "b@sub/b.yaml")
 	r.chmod("sub", 0o755)
 	if l := r.next(); len(l.Refused) != 0 {
-		t.Errorf("listed:\n%s", dump(l))
+		t.Errorf("listed:\n%s", listing.Dump(l))
 	}
 	r.stored("a2@a.yaml", "b@sub/b.yaml")
 }

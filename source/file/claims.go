@@ -43,7 +43,7 @@ func (v *version) refs() iter.Seq2[model.Ref, int] {
 			return
 		}
 		for i := range v.docs {
-			if ref := v.docs[i].ref; ref != (model.Ref{}) && !yield(ref, i) {
+			if ref := v.docs[i].ref(); known(ref) && !yield(ref, i) {
 				return
 			}
 		}
@@ -137,8 +137,8 @@ func (r *registry) listing(places []string) source.Listing {
 }
 
 func (r *registry) list(out *source.Listing, place string, i int, d *doc) {
-	switch claims := r.claims[d.ref]; {
-	case r.isMissing(place) && known(d.ref) && !slices.Contains(claims, claim{place, i}):
+	switch claims := r.claims[d.ref()]; {
+	case r.isMissing(place) && known(d.ref()) && !slices.Contains(claims, claim{place, i}):
 		return // it has moved to another file
 	case len(claims) > 0 && claims[0] != (claim{place, i}):
 		out.Refused = append(out.Refused, r.duplicate(place, d, claims[0]))
@@ -148,7 +148,7 @@ func (r *registry) list(out *source.Listing, place string, i int, d *doc) {
 		out.Refused = append(out.Refused, *d.refusal)
 		return
 	}
-	out.Objects = append(out.Objects, d.listed())
+	out.Objects = append(out.Objects, d.object.Listed(place))
 }
 
 // duplicate refuses a document that describes an object once more. It carries
@@ -160,7 +160,7 @@ func (r *registry) duplicate(place string, d *doc, winner claim) source.Refusal 
 		first = docs[winner.index].where
 	}
 	return source.Refusal{
-		Ref: d.ref, Place: place, Object: d.title, Where: d.where, Field: "metadata.name",
+		Ref: d.ref(), Place: place, Object: d.object.String(), Where: d.where, Field: "metadata.name",
 		Reason: "the same object is described at " + first +
 			", and the first path wins: remove one of the two, or give it another name",
 	}

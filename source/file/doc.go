@@ -4,8 +4,9 @@
 // documents: ServiceEntry, WorkloadEntry, WorkloadGroup and Sidecar objects of
 // networking.istio.io become records, objects of other kinds are counted and
 // left out, and what is not right is refused with its file, line, field and
-// remedy, while everything beside it goes on. What is right is what a cluster
-// with Istio admits; test/verdicts compares the two. Names that begin with a
+// remedy, while everything beside it goes on. What is right, and what it becomes, is
+// decided by package convert/istio; this one follows the files, and knows which
+// of several has the word on a name. Names that begin with a
 // dot are passed over; links are followed, so the volumes that Kubernetes swaps
 // by a link, and checkouts that are swapped the same way, work. The path may
 // also name a single file.
@@ -26,7 +27,7 @@
 // package source. What of a folder cannot be read is refused, and the folder
 // itself being gone is an error, never an empty listing.
 //
-// Inside, parsing and the question which of two equal names wins are pure
+// Inside, reading a text and the question which of two equal names wins are pure
 // functions; [Source.Run] is the one goroutine that owns all state, apart from
 // the short-lived ones that read files in parallel.
 package file

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/isthmus-mesh/isthmus/internal/testkit/listing"
 	"github.com/isthmus-mesh/isthmus/source/file"
 )
 
@@ -30,7 +31,7 @@ func patient(path string) file.Config {
 func (r *run) places(want ...string) {
 	r.t.Helper()
 	if l := r.next(); !slices.Equal(l.Places, want) || l.Places == nil && want != nil {
-		r.t.Fatalf("listing of %v, want of %v:\n%s", l.Places, want, dump(l))
+		r.t.Fatalf("listing of %v, want of %v:\n%s", l.Places, want, listing.Dump(l))
 	}
 }
 
@@ -78,7 +79,7 @@ func TestWhatChangesNothingIsNotListed(t *testing.T) {
 	r.write("z.yaml", entry("z", "z.example"))
 	l := r.next()
 	for len(l.Objects) == 0 || l.Objects[len(l.Objects)-1].Record.Name != "z" {
-		t.Errorf("listed for nothing:\n%s", dump(l))
+		t.Errorf("listed for nothing:\n%s", listing.Dump(l))
 		l = r.next()
 	}
 	r.stored("a@a.yaml", "z@z.yaml")
@@ -111,13 +112,13 @@ func TestLoserTakesOver(t *testing.T) {
 	r.write("a.yaml", strings.Replace(entry("x", "a.example"), "resolution", "resolutions", 1))
 	l := r.next()
 	if len(l.Objects) != 0 || len(l.Refused) != 2 {
-		t.Errorf("a refused winner lets the loser in:\n%s", dump(l))
+		t.Errorf("a refused winner lets the loser in:\n%s", listing.Dump(l))
 	}
 	r.stored("x@a.yaml")
 
 	r.write("a.yaml", "a: [") // nobody can tell any more what it was
 	if l := r.next(); len(l.Objects) != 0 || len(l.Refused) != 2 {
-		t.Errorf("a broken winner lets the loser in:\n%s", dump(l))
+		t.Errorf("a broken winner lets the loser in:\n%s", listing.Dump(l))
 	}
 	r.stored("x@a.yaml")
 
@@ -132,7 +133,7 @@ func TestBrokenThenMended(t *testing.T) {
 	r.write("a.yaml", entry("a", "a.example")+"---\nkind: [\n")
 	l := r.next()
 	if len(l.Refused) != 1 || l.Refused[0].Where != "a.yaml:11" {
-		t.Errorf("refused:\n%s", dump(l))
+		t.Errorf("refused:\n%s", listing.Dump(l))
 	}
 	r.stored("a@a.yaml", "b@a.yaml")
 
@@ -164,7 +165,7 @@ func TestSeveralGone(t *testing.T) {
 	// The events of a folder that moves may come in two parts, and then the
 	// folder is read once more as a whole, the write with it.
 	if l := r.next(); l.Places != nil && !slices.Equal(l.Places, []string{"sub/other/d.yaml"}) {
-		t.Errorf("got\n%s", dump(l))
+		t.Errorf("got\n%s", listing.Dump(l))
 	}
 	r.stored("a@a.yaml", "d3@sub/other/d.yaml")
 }
@@ -200,10 +201,10 @@ func TestEmptyAtFirst(t *testing.T) {
 	write(t, dir, "a.yaml", "")
 	r := launch(t, dir, file.Config{Path: dir})
 	if l := r.next(); len(l.Refused) != 1 || l.Refused[0].Place != "a.yaml" {
-		t.Errorf("first listing:\n%s", dump(l))
+		t.Errorf("first listing:\n%s", listing.Dump(l))
 	}
 	if l := r.next(); len(l.Refused) != 0 || !slices.Equal(l.Places, []string{"a.yaml"}) {
-		t.Errorf("second listing:\n%s", dump(l))
+		t.Errorf("second listing:\n%s", listing.Dump(l))
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 
 	"github.com/isthmus-mesh/isthmus/internal/testkit/golden"
+	"github.com/isthmus-mesh/isthmus/internal/testkit/listing"
 	"github.com/isthmus-mesh/isthmus/source/file"
 )
 
@@ -14,13 +15,13 @@ func TestListing(t *testing.T) {
 	t.Parallel()
 	golden.Run(t, func(t *testing.T, registry *txtar.Archive) *txtar.Archive {
 		t.Helper()
-		const listing = "listing"
+		const outcome = "listing"
 		dir := t.TempDir()
 		for _, f := range registry.Files {
-			if f.Name != listing {
+			if f.Name != outcome {
 				write(t, dir, f.Name, string(f.Data))
 			}
 		}
-		return golden.With(registry, listing, dump(launch(t, dir, file.Config{Path: dir}).next()))
+		return golden.With(registry, outcome, listing.Dump(launch(t, dir, file.Config{Path: dir}).next()))
 	})
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/isthmus-mesh/isthmus/internal/testkit/listing"
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/source"
 	"github.com/isthmus-mesh/isthmus/source/file"
@@ -134,6 +135,6 @@ func TestRelistSendsEverything(t *testing.T) {
 	}
 	r.remove("b.yaml")
 	if l := r.next(); !slices.Equal(l.Places, []string{"b.yaml"}) || l.Removed != nil {
-		t.Errorf("a file that is gone is not simply missing: removed %v\n%s", l.Removed, dump(l))
+		t.Errorf("a file that is gone is not simply missing: removed %v\n%s", l.Removed, listing.Dump(l))
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/isthmus-mesh/isthmus/internal/testkit/listing"
 	"github.com/isthmus-mesh/isthmus/source/file"
 )
 
@@ -87,7 +88,7 @@ func TestEachFileOnce(t *testing.T) {
 	r.link("loop", "loop")
 	r = launch(t, dir, patient(dir))
 	if l := r.next(); len(l.Objects) != 1 || len(l.Refused) != 0 {
-		t.Errorf("listed:\n%s", dump(l))
+		t.Errorf("listed:\n%s", listing.Dump(l))
 	}
 	r.stored("z@a.yaml")
 	r.write("z.yaml", entry("z2", "z.example"))
@@ -106,7 +107,7 @@ func TestUnreadableFile(t *testing.T) {
 	r.link("nowhere", "a.yaml")
 	l := r.next()
 	if len(l.Refused) != 1 || l.Refused[0].Where != "a.yaml" {
-		t.Errorf("listed:\n%s", dump(l))
+		t.Errorf("listed:\n%s", listing.Dump(l))
 	}
 	r.stored("a@a.yaml", "b@b.yaml")
 	r.write("nowhere", entry("a2", "a.example"))
@@ -118,7 +119,7 @@ func TestUnreadableFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	if l := r.next(); len(l.Refused) != 1 {
-		t.Errorf("listed:\n%s", dump(l))
+		t.Errorf("listed:\n%s", listing.Dump(l))
 	}
 	r.stored("a2@a.yaml", "b@b.yaml")
 }

@@ -1,6 +1,11 @@
 package file
 
-import "github.com/isthmus-mesh/isthmus/source"
+import (
+	"strconv"
+
+	"github.com/isthmus-mesh/isthmus/convert/istio"
+	"github.com/isthmus-mesh/isthmus/source"
+)
 
 // Parse returns the listing of a folder that holds just one file, at place.
 // It is what a [Source] says of the text, without a file system.
@@ -9,3 +14,26 @@ func Parse(place string, text []byte) source.Listing {
 	r.apply(map[string]*version{place: parse(place, text)})
 	return r.listing(nil)
 }
+
+// parse reads the text of the file at place.
+func parse(place string, text []byte) *version {
+	v := &version{size: len(text), ignored: map[string]int{}}
+	for object := range istio.Read(text) {
+		if object.Ignored {
+			v.ignored[object.Kind]++
+			continue
+		}
+		d := doc{where: where(place, object.Line)}
+		if !object.Valid() {
+			refusal := object.Refusal(place, where(place, object.Problems[0].Line))
+			d.refusal = &refusal
+			object.Problems = nil // they are in the refusal
+		}
+		d.object = object
+		v.docs = append(v.docs, d)
+	}
+	return v
+}
+
+// where is a line of a file, for people.
+func where(place string, line int) string { return place + ":" + strconv.Itoa(line) }

@@ -5,14 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
+	"github.com/isthmus-mesh/isthmus/internal/testkit/listing"
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/source"
 	"github.com/isthmus-mesh/isthmus/source/file"
@@ -113,7 +112,7 @@ func (r *run) fail() error {
 	r.t.Helper()
 	select {
 	case l := <-r.listings:
-		r.t.Fatalf("listed although it should have failed:\n%s", dump(l))
+		r.t.Fatalf("listed although it should have failed:\n%s", listing.Dump(l))
 	case err := <-r.failed:
 		return err
 	case <-time.After(deadline):
@@ -221,48 +220,4 @@ spec:
   resolution: STATIC
   endpoints: [{address: 10.0.0.1}]
 `, name, host)
-}
-
-// dump writes a listing for people and golden files.
-func dump(l source.Listing) string {
-	var b strings.Builder
-	if l.Places != nil {
-		fmt.Fprintf(&b, "places %s\n", strings.Join(l.Places, " "))
-	}
-	for _, object := range l.Objects {
-		dumpRecord(&b, "", object.Record)
-		for _, owned := range object.Owned {
-			dumpRecord(&b, "  ", owned)
-		}
-	}
-	for _, r := range l.Refused {
-		fmt.Fprintf(&b, "refused at %s", r.Where)
-		if r.Object != "" {
-			fmt.Fprintf(&b, ": %s", r.Object)
-		}
-		if r.Field != "" {
-			fmt.Fprintf(&b, ": %s", r.Field)
-		}
-		fmt.Fprintf(&b, "\n  %s\n", strings.ReplaceAll(r.Reason, "; also ", "\n  also "))
-		if (r.Ref == model.Ref{}) {
-			fmt.Fprintf(&b, "  (keeps all of %s)\n", r.Place)
-		}
-	}
-	for _, kind := range slices.Sorted(maps.Keys(l.Ignored)) {
-		fmt.Fprintf(&b, "ignored %d %s\n", l.Ignored[kind], kind)
-	}
-	return b.String()
-}
-
-func dumpRecord(b *strings.Builder, indent string, r model.Record) {
-	data, err := model.Encode(model.Record{Ref: r.Ref, Spec: r.Spec})
-	if err != nil {
-		panic(err)
-	}
-	_, spec, _ := strings.Cut(string(data), `"spec":`)
-	fmt.Fprintf(b, "%s%s %s/%s", indent, r.Kind, r.Namespace, r.Name)
-	if r.Place != "" {
-		fmt.Fprintf(b, " in %s", r.Place)
-	}
-	fmt.Fprintf(b, "\n%s  %s\n", indent, strings.TrimSuffix(spec, "}"))
 }

@@ -3,6 +3,7 @@ package file
 import (
 	"crypto/sha256"
 
+	"github.com/isthmus-mesh/isthmus/convert/istio"
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/source"
 )
@@ -20,37 +21,17 @@ type version struct {
 	held []model.Ref
 }
 
-// doc is one object of a file: taken, or refused.
+// doc is one object of a file, valid or not. Its records are made when it is
+// listed: the store has them, and a mesh would be held twice if they were kept
+// here, too.
 type doc struct {
-	ref     model.Ref // zero if it is not clear which object it describes
-	title   string    // for people: "ServiceEntry default/reviews"
-	where   string    // for people, where it begins: "shop.yaml:12"
-	object  source.Object
-	owned   []owned // endpoints that come with object; its own Owned is empty
+	object  istio.Reading
+	where   string // for people, where it begins: "shop.yaml:12"
 	refusal *source.Refusal
 }
 
-// owned is what is kept of an endpoint's record. The store has the records
-// themselves; a mesh would be held twice if they were kept here, too.
-type owned struct {
-	name string
-	spec model.Spec
-}
-
-// listed returns the object as it is listed, with what it owns.
-func (d *doc) listed() source.Object {
-	object := d.object
-	if len(d.owned) == 0 {
-		return object
-	}
-	object.Owned = make([]model.Record, len(d.owned))
-	for i, o := range d.owned {
-		ref := d.ref
-		ref.Kind, ref.Name = model.KindEndpoint, o.name
-		object.Owned[i] = model.Record{Ref: ref, Owner: d.ref, Spec: o.spec}
-	}
-	return object
-}
+// ref names the record of the object; zero if it is not clear which it is.
+func (d *doc) ref() model.Ref { return d.object.Ref }
 
 // unreadable is the version of a file that is there but cannot be read. Its
 // refusal names no object, so everything stored under the place stays.
@@ -63,7 +44,7 @@ func unreadable(place, trouble, remedy string) *version {
 // vague reports whether some object of the file is not known by name.
 func (v *version) vague() bool {
 	for i := range v.docs {
-		if v.docs[i].ref == (model.Ref{}) {
+		if !known(v.docs[i].ref()) {
 			return true
 		}
 	}

@@ -2,18 +2,20 @@ package verdicts
 
 import (
 	"flag"
+	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
 
-	"github.com/isthmus-mesh/isthmus/source/file"
+	"github.com/isthmus-mesh/isthmus/convert/istio"
 )
 
 var kinds = []string{"ServiceEntry", "WorkloadEntry", "WorkloadGroup", "Sidecar"}
 
-var theirs istio
+var theirs judge
 
 func TestMain(m *testing.M) {
 	flag.Parse()
@@ -28,18 +30,24 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// ours returns why source/file refuses a document; empty if it takes it.
+// ours returns why Isthmus rejects a document; empty if it takes it. It comes to
+// the same in every form that the document has.
 func ours(t tester, text []byte) string {
 	t.Helper()
-	l := file.Parse("x.yaml", text)
-	var reasons []string
-	for _, r := range l.Refused {
-		reasons = append(reasons, r.Where+": "+r.Field+": "+r.Reason)
+	readings := slices.Collect(istio.Read(text))
+	if len(readings) != 1 || readings[0].Ignored {
+		t.Fatalf("%d objects, the first ignored: %+v\n%s", len(readings), readings[0], text)
 	}
-	if len(l.Objects)+len(l.Refused) != 1 {
-		t.Fatalf("%d objects taken, %d refused, ignored %v:\n%s", len(l.Objects), len(l.Refused), l.Ignored, text)
+	sameInAllForms(t, text, readings[0])
+	return reasons(readings[0])
+}
+
+func reasons(r istio.Reading) string {
+	var all []string
+	for _, p := range r.Problems {
+		all = append(all, fmt.Sprintf("x.yaml:%d: %s: %s", p.Line, p.Field, p.Reason))
 	}
-	return strings.Join(reasons, "\n")
+	return strings.Join(all, "\n")
 }
 
 // tester is a test, or one of the documents that rapid tries.
@@ -84,16 +92,20 @@ func TestVerdictsAgree(t *testing.T) {
 	for _, kind := range kinds {
 		t.Run(kind, func(t *testing.T) {
 			m := newMaker(theirs[kind])
-			admitted, all := 0, 0
+			admitted, all, before := 0, 0, forms
 			rapid.Check(t, func(r *rapid.T) {
 				all++
 				if agree(r, render(m.document(r))) {
 					admitted++
 				}
 			})
-			t.Logf("%d documents, %d of them admitted", all, admitted)
+			json, message, same := forms.json-before.json, forms.message-before.message, forms.same-before.same
+			t.Logf("%d documents, %d of them admitted; %d judged as JSON, %d as a message, %d of these say all", all, admitted, json, message, same)
 			if !t.Failed() && (admitted < all/5 || admitted > all*4/5) {
-				t.Errorf("%d of %d documents are admitted: neither verdict is tried enough", admitted, all)
+				t.Errorf("%d of %d documents are admitted: neither judgement is tried enough", admitted, all)
+			}
+			if !t.Failed() && (json < all*4/5 || message < all/3 || same < all/10) {
+				t.Errorf("of %d documents %d are judged as JSON, %d as a message, %d as one that says all: too few", all, json, message, same)
 			}
 		})
 	}

@@ -10,7 +10,7 @@ import (
 	structural "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 )
 
-// source/file takes the fields of the protobuf messages for those of the
+// convert/istio takes the fields of the protobuf messages for those of the
 // custom resources. They are the same.
 func TestFieldsAreThoseOfTheMessages(t *testing.T) {
 	for kind, message := range map[string]proto.Message{

@@ -1,4 +1,4 @@
-// Package verdicts compares what source/file says of documents with what an
+// Package verdicts compares what convert/istio says of documents with what an
 // API server with Istio's custom resource definitions and Istio's admission
 // webhook say of the same documents.
 package verdicts
@@ -29,14 +29,14 @@ import (
 
 const group = "networking.istio.io"
 
-// istio judges documents as a cluster does when kubectl applies them: the API
+// judge judges documents as a cluster does when kubectl applies them: the API
 // server first, step by step in the order of its handler and strategy of
 // custom resources, then istiod's webhook.
-type istio map[string]*definition
+type judge map[string]*definition
 
 // judge returns why a document is refused; nil if it is admitted. Warnings
 // refuse nothing.
-func (o istio) judge(text []byte) error {
+func (o judge) judge(text []byte) error {
 	data, err := yaml.YAMLToJSON(text)
 	if err != nil {
 		return fmt.Errorf("YAML: %w", err)

@@ -12,14 +12,29 @@ import (
 	"github.com/isthmus-mesh/isthmus/output/istio"
 )
 
+// object is one that output/istio writes, or another made of it.
+type object struct {
+	istio.Ref
+	labels, annotations map[string]string
+	spec                map[string]any
+}
+
+func objectsOf(written []istio.Object) (objects []object) {
+	for _, o := range written {
+		spec, _ := o.Manifest()["spec"].(map[string]any)
+		objects = append(objects, object{o.Ref(), o.Labels, o.Annotations, spec})
+	}
+	return objects
+}
+
 // form makes other objects of those that output/istio writes.
-type form func([]istio.Object) []istio.Object
+type form func([]object) []object
 
 var forms = []struct {
 	name string
 	form
 }{
-	{"inline", func(parts []istio.Object) []istio.Object { return parts }},
+	{"inline", func(parts []object) []object { return parts }},
 	{"workloads", asWorkloads},
 }
 
@@ -28,23 +43,23 @@ const workloadEntry istio.Kind = "WorkloadEntry"
 // asWorkloads takes the endpoints out of the parts of a service: each becomes an
 // object, found by a label, with all that the parts say to be told from the
 // objects of others.
-func asWorkloads(parts []istio.Object) []istio.Object {
+func asWorkloads(parts []object) []object {
 	service := parts[0]
-	service.Spec = maps.Clone(service.Spec)
-	delete(service.Spec, "endpoints")
+	service.spec = maps.Clone(service.spec)
+	delete(service.spec, "endpoints")
 	selector := map[string]any{"service": service.Name}
-	service.Spec["workloadSelector"] = map[string]any{"labels": selector}
-	objects := []istio.Object{service}
+	service.spec["workloadSelector"] = map[string]any{"labels": selector}
+	objects := []object{service}
 	for _, part := range parts {
-		endpoints, _ := part.Spec["endpoints"].([]any)
+		endpoints, _ := part.spec["endpoints"].([]any)
 		for _, endpoint := range endpoints {
 			workload := part
 			workload.Kind = workloadEntry
-			workload.Spec = maps.Clone(endpoint.(map[string]any))
-			labels := maps.Clone(workload.Spec["labels"].(map[string]any))
+			workload.spec = maps.Clone(endpoint.(map[string]any))
+			labels := maps.Clone(workload.spec["labels"].(map[string]any))
 			maps.Copy(labels, selector)
-			workload.Spec["labels"] = labels
-			workload.Name = fmt.Sprintf("%s-%s", service.Name, strings.ReplaceAll(workload.Spec["address"].(string), ".", "-"))
+			workload.spec["labels"] = labels
+			workload.Name = fmt.Sprintf("%s-%s", service.Name, strings.ReplaceAll(workload.spec["address"].(string), ".", "-"))
 			objects = append(objects, workload)
 		}
 	}
@@ -135,11 +150,11 @@ func (f *fleet) unwritten() (changed []*unstructured.Unstructured, gone []istio.
 		return there
 	})
 	left := maps.Clone(f.objects)
-	for _, o := range f.form(parts.Objects) {
+	for _, o := range f.form(objectsOf(parts.Objects)) {
 		object := manifest(o)
-		delete(left, o.Ref())
-		if says := textOf(object.Object); f.objects[o.Ref()] != says {
-			f.objects[o.Ref()] = says
+		delete(left, o.Ref)
+		if says := textOf(object.Object); f.objects[o.Ref] != says {
+			f.objects[o.Ref] = says
 			changed = append(changed, object)
 		}
 	}
@@ -150,13 +165,13 @@ func (f *fleet) unwritten() (changed []*unstructured.Unstructured, gone []istio.
 	return changed, gone
 }
 
-func manifest(o istio.Object) *unstructured.Unstructured {
+func manifest(o object) *unstructured.Unstructured {
 	object := &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "networking.istio.io/v1", "kind": string(o.Kind), "spec": o.Spec,
+		"apiVersion": "networking.istio.io/v1", "kind": string(o.Kind), "spec": o.spec,
 	}}
 	object.SetNamespace(o.Namespace)
 	object.SetName(o.Name)
-	object.SetLabels(o.Labels)
-	object.SetAnnotations(o.Annotations)
+	object.SetLabels(o.labels)
+	object.SetAnnotations(o.annotations)
 	return object
 }

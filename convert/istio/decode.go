@@ -1,0 +1,222 @@
+package istio
+
+import (
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"github.com/isthmus-mesh/isthmus/internal/yamlpos"
+)
+
+// fill takes a document over into the message it is meant to be, and notes
+// whatever does not fit the schema of the custom resource: unknown fields,
+// types, and the rules of [schema]. That schema is stricter than the JSON form
+// of the message, which takes numbers in quotes, enums by number and names
+// with underscores.
+func fill(node *yamlpos.Node, m protoreflect.Message, at trail, p *problems) {
+	if node.Kind() != yamlpos.Map {
+		p.fail(at, "must be a map, is %s", node.Kind())
+		return
+	}
+	fields, strange := m.Descriptor().Fields(), false
+	for key, value := range node.Fields() {
+		here := at.field(key.Name)
+		fd := fields.ByJSONName(key.Name)
+		switch {
+		case fd == nil:
+			strange = true
+			p.fail(here, "unknown field: %s", hint(key.Name, fieldNames(m.Descriptor())))
+		case !present(value): // null is as good as absent
+		case taken(m, fd):
+			p.fail(here, "only one of %s can be given: remove the others", strings.Join(alternatives(fd), ", "))
+		default:
+			fillField(value, m, fd, here, p)
+		}
+	}
+	if !strange { // else what is missing was most likely misspelled
+		checkRequired(node, m.Descriptor(), at, p)
+	}
+}
+
+// taken reports whether the document gave an alternative of the field before.
+func taken(m protoreflect.Message, fd protoreflect.FieldDescriptor) bool {
+	one := fd.ContainingOneof()
+	return one != nil && m.WhichOneof(one) != nil
+}
+
+func alternatives(fd protoreflect.FieldDescriptor) []string {
+	fields := fd.ContainingOneof().Fields()
+	names := make([]string, fields.Len())
+	for i := range names {
+		names[i] = fields.Get(i).JSONName()
+	}
+	return names
+}
+
+func fillField(node *yamlpos.Node, m protoreflect.Message, fd protoreflect.FieldDescriptor, at trail, p *problems) {
+	r := ruleOf(fd)
+	switch {
+	case fd.IsMap():
+		if node.Kind() != yamlpos.Map {
+			p.fail(at, "must be a map, is %s", node.Kind())
+			return
+		}
+		r.checkCount(node.Len(), at, p)
+		fillMap(node, m.Mutable(fd).Map(), fd, r, at, p)
+	case fd.IsList():
+		if node.Kind() != yamlpos.List {
+			p.fail(at, "must be a list, is %s: begin each entry with a hyphen", node.Kind())
+			return
+		}
+		r.checkCount(node.Len(), at, p)
+		fillList(node, m.Mutable(fd).List(), fd, r, at, p)
+	case fd.Message() != nil:
+		fillMessage(node, m.Mutable(fd).Message(), at, p)
+	default:
+		if value, ok := scalar(node, fd, r, at, p); ok {
+			m.Set(fd, value)
+		}
+	}
+}
+
+func fillMap(
+	node *yamlpos.Node, out protoreflect.Map, fd protoreflect.FieldDescriptor, r rule, at trail, p *problems,
+) {
+	for key, value := range node.Fields() {
+		if !present(value) {
+			continue
+		}
+		if value, ok := scalar(value, fd.MapValue(), r, at.field(key.Name), p); ok {
+			out.Set(protoreflect.ValueOfString(key.Name).MapKey(), value)
+		}
+	}
+}
+
+func fillList(
+	node *yamlpos.Node, out protoreflect.List, fd protoreflect.FieldDescriptor, r rule, at trail, p *problems,
+) {
+	for i, item := range node.Items() {
+		here := at.item(i)
+		if fd.Message() != nil {
+			fillMessage(item, out.AppendMutable().Message(), here, p)
+		} else if value, ok := scalar(item, fd, r, here, p); ok {
+			out.Append(value)
+		}
+	}
+}
+
+// fillMessage knows the messages that are no maps in JSON.
+func fillMessage(node *yamlpos.Node, m protoreflect.Message, at trail, p *problems) {
+	fields := m.Descriptor().Fields()
+	switch m.Descriptor().FullName() {
+	case "google.protobuf.Duration":
+		d, err := time.ParseDuration(node.Text())
+		if node.Kind() != yamlpos.String || err != nil {
+			p.fail(at, "%q is not a duration: write one such as 10s, 1m30s or 5ms", node.Text())
+			return
+		}
+		m.Set(fields.ByName("seconds"), protoreflect.ValueOfInt64(int64(d/time.Second)))
+		m.Set(fields.ByName("nanos"), protoreflect.ValueOfInt32(int32(d%time.Second)))
+	case "google.protobuf.BoolValue":
+		fillField(node, m, fields.ByName("value"), at, p)
+	default:
+		fill(node, m, at, p)
+	}
+}
+
+// scalar returns the value of a node as the field takes it.
+func scalar(
+	node *yamlpos.Node, fd protoreflect.FieldDescriptor, r rule, at trail, p *problems,
+) (value protoreflect.Value, ok bool) {
+	switch fd.Kind() {
+	case protoreflect.EnumKind:
+		return enum(node, fd.Enum(), at, p)
+	case protoreflect.StringKind:
+		if node.Kind() != yamlpos.String {
+			p.fail(at, "must be a string, is %s%s", node.Kind(), quoteIt(node))
+			return value, false
+		}
+		r.checkText(node.Text(), at, p)
+		return protoreflect.ValueOfString(node.Text()), true
+	case protoreflect.BoolKind:
+		if node.Kind() != yamlpos.Bool {
+			p.fail(at, "must be true or false, is %s", node.Kind())
+			return value, false
+		}
+		return protoreflect.ValueOfBool(node.Text() == "true"), true
+	default:
+		return integer(node, fd.Kind(), r, at, p)
+	}
+}
+
+func quoteIt(node *yamlpos.Node) string {
+	if k := node.Kind(); k == yamlpos.Number || k == yamlpos.Bool {
+		return ": write \"" + node.Text() + "\""
+	}
+	return ""
+}
+
+func enum(
+	node *yamlpos.Node, ed protoreflect.EnumDescriptor, at trail, p *problems,
+) (value protoreflect.Value, ok bool) {
+	if node.Kind() == yamlpos.String {
+		if found := ed.Values().ByName(protoreflect.Name(node.Text())); found != nil {
+			return protoreflect.ValueOfEnum(found.Number()), true
+		}
+	}
+	names := make([]string, ed.Values().Len())
+	for i := range names {
+		names[i] = string(ed.Values().Get(i).Name())
+	}
+	p.fail(at, "%q is none of its values: use one of %s", node.Text(), strings.Join(names, ", "))
+	return value, false
+}
+
+// integer reads the two kinds of whole numbers there are.
+func integer(
+	node *yamlpos.Node, kind protoreflect.Kind, r rule, at trail, p *problems,
+) (value protoreflect.Value, ok bool) {
+	if node.Kind() != yamlpos.Number {
+		p.fail(at, "must be a whole number, is %s", node.Kind())
+		return value, false
+	}
+	n, ok := whole(node.Text())
+	least, most := int64(math.MinInt32), int64(math.MaxInt32)
+	if kind == protoreflect.Uint32Kind {
+		least, most = 0, math.MaxUint32
+	}
+	if !ok || n < least || n > most {
+		p.fail(at, "%s is not a whole number in range: correct it", node.Text())
+		return value, false
+	}
+	r.checkNumber(n, at, p)
+	if kind == protoreflect.Uint32Kind {
+		return protoreflect.ValueOfUint32(uint32(n)), true
+	}
+	return protoreflect.ValueOfInt32(int32(n)), true
+}
+
+// whole reads a number that is whole, such as 80, 8e1 or 80.0.
+func whole(text string) (int64, bool) {
+	if n, err := strconv.ParseInt(text, 10, 64); err == nil {
+		return n, true
+	}
+	f, err := strconv.ParseFloat(text, 64)
+	if err != nil || math.Abs(f) > math.MaxUint32 || math.Trunc(f) != f {
+		return 0, false
+	}
+	return int64(f), true
+}
+
+func fieldNames(md protoreflect.MessageDescriptor) []string {
+	names := make([]string, md.Fields().Len())
+	for i := range names {
+		names[i] = md.Fields().Get(i).JSONName()
+	}
+	slices.Sort(names)
+	return names
+}

@@ -1,0 +1,95 @@
+package istio
+
+import (
+	"strings"
+
+	networking "istio.io/api/networking/v1alpha3"
+
+	"github.com/isthmus-mesh/isthmus/catalog"
+	"github.com/isthmus-mesh/isthmus/model"
+)
+
+// entry is the specification of one part of a service that has so many endpoints.
+func (p part) entry(s *catalog.Service, endpoints int) *networking.ServiceEntry {
+	entry := &networking.ServiceEntry{
+		Hosts:           []string{s.Key.Host},
+		Addresses:       s.Addresses.Slice(),
+		Location:        networking.ServiceEntry_Location(networking.ServiceEntry_Location_value[string(s.Location)]),
+		Resolution:      networking.ServiceEntry_Resolution(networking.ServiceEntry_Resolution_value[string(resolution(s, endpoints))]),
+		ExportTo:        s.ExportTo.Slice(),
+		SubjectAltNames: s.SubjectAltNames.Slice(),
+		Ports:           make([]*networking.ServicePort, len(p.ports)),
+		Endpoints:       make([]*networking.WorkloadEntry, len(p.endpoints)),
+	}
+	for i, port := range p.ports {
+		entry.Ports[i] = &networking.ServicePort{
+			Number: port.Number, Name: port.Name, Protocol: port.Protocol, TargetPort: port.TargetPort,
+		}
+	}
+	for i, e := range p.endpoints {
+		entry.Endpoints[i] = e.entry(p.ports)
+	}
+	return entry
+}
+
+// resolution is that of the service, unless nothing is left to look up: Istio
+// would then look up the host itself, and send traffic to whatever answers.
+func resolution(s *catalog.Service, endpoints int) model.Resolution {
+	if isDNS(s.Resolution) && endpoints == 0 && len(s.Ports) > 0 {
+		return model.ResolutionStatic
+	}
+	return s.Resolution
+}
+
+// entry is the endpoint in a part that has just the ports it serves.
+func (e endpoint) entry(ports []model.Port) *networking.WorkloadEntry {
+	return &networking.WorkloadEntry{
+		Address:        e.Address,
+		Ports:          e.ownPorts(ports),
+		Labels:         e.labels(),
+		Network:        e.Network,
+		Locality:       localityText(e.Locality),
+		Weight:         e.Weight,
+		ServiceAccount: e.ServiceAccount,
+	}
+}
+
+// ownPorts names the ports of a service for which the endpoint listens
+// elsewhere than the service says.
+func (e endpoint) ownPorts(ports []model.Port) map[string]uint32 {
+	if isUnix(e.Address) {
+		return nil
+	}
+	var own map[string]uint32
+	for i, s := range e.ports {
+		usual := ports[i].Number
+		if ports[i].TargetPort != 0 {
+			usual = ports[i].TargetPort
+		}
+		if s.at == usual {
+			continue
+		}
+		if own == nil {
+			own = map[string]uint32{}
+		}
+		own[ports[i].Name] = s.at
+	}
+	return own
+}
+
+func localityText(l model.Locality) string {
+	return strings.TrimRight(strings.Join([]string{l.Region, l.Zone, l.SubZone}, "/"), "/")
+}
+
+// FromScope returns the Sidecar of a scope: one listener for all of its hosts.
+func FromScope(s *catalog.Scope) Object {
+	listener := &networking.IstioEgressListener{}
+	for host := range s.Hosts() {
+		listener.Hosts = append(listener.Hosts, host)
+	}
+	sidecar := &networking.Sidecar{Egress: []*networking.IstioEgressListener{listener}}
+	if s.Selector.Len() > 0 {
+		sidecar.WorkloadSelector = &networking.WorkloadSelector{Labels: s.Selector.Map()}
+	}
+	return Object{Namespace: s.Record.Namespace, Name: s.Record.Name, Spec: sidecar}
+}

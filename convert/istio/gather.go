@@ -1,0 +1,165 @@
+package istio
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/isthmus-mesh/isthmus/catalog"
+	"github.com/isthmus-mesh/isthmus/model"
+)
+
+// endpoint is one instance of a service, with the ports that it serves.
+type endpoint struct {
+	*catalog.Instance
+	ports []served // by number of the service's port
+}
+
+// served is a port of a service and where the endpoint listens for it.
+type served struct{ port, at uint32 }
+
+// id tells the endpoint from others of the service, whatever is said about it.
+func (e endpoint) id() string {
+	return fmt.Sprint(e.Address, "|", e.Network, "|", e.ports)
+}
+
+// serves names the ports that the endpoint serves.
+func (e endpoint) serves() string {
+	var b strings.Builder
+	for _, s := range e.ports {
+		fmt.Fprintf(&b, "%d,", s.port)
+	}
+	return b.String()
+}
+
+// gathered is what of a service's endpoints can be written.
+type gathered struct {
+	endpoints []endpoint
+	left      map[string]int // reason → endpoints
+}
+
+// gather collects the endpoints of a service from its ports. The catalog says
+// per port who serves it; an object of Istio says per endpoint which ports there
+// are. One record may serve a port in several places; each becomes an endpoint.
+func gather(s *catalog.Service, ports []model.Port) gathered {
+	g := gathered{left: map[string]int{}}
+	at := map[model.Ref][]int{} // record → its endpoints in the list
+	seen := map[model.Ref]bool{}
+	for _, port := range ports {
+		for e := range s.Endpoints(port.Number).All() {
+			if reason := unfit(s, e); reason != "" {
+				if !seen[e.Record] {
+					seen[e.Record] = true
+					g.left[reason]++
+				}
+				continue
+			}
+			g.place(at, e, port.Number)
+		}
+	}
+	g.separateSockets(len(ports))
+	if s.Resolution == model.ResolutionDNSRoundRobin {
+		g.onePerPort()
+	}
+	slices.SortFunc(g.endpoints, func(a, b endpoint) int {
+		return cmp.Or(cmp.Compare(a.Address, b.Address), cmp.Compare(a.id(), b.id()), a.Record.Compare(b.Record))
+	})
+	return g
+}
+
+// place notes that a record serves a port.
+func (g *gathered) place(at map[model.Ref][]int, e catalog.Endpoint, port uint32) {
+	for _, i := range at[e.Record] {
+		known := &g.endpoints[i]
+		if known.ports[len(known.ports)-1].port != port {
+			known.ports = append(known.ports, served{port, e.Port})
+			return
+		}
+	}
+	at[e.Record] = append(at[e.Record], len(g.endpoints))
+	g.endpoints = append(g.endpoints, endpoint{e.Instance, []served{{port, e.Port}}})
+}
+
+// unfit says why an endpoint cannot be written at all; empty if it can.
+func unfit(s *catalog.Service, e catalog.Endpoint) string {
+	switch {
+	case e.Health != model.Healthy:
+		return "not healthy: " + strings.ToLower(string(e.Health))
+	case s.Resolution == model.ResolutionNone, s.Resolution == model.ResolutionDynamicDNS:
+		return "resolution " + string(s.Resolution) + " takes no endpoints"
+	case s.Resolution == model.ResolutionStatic && e.Address != "" && !isUnix(e.Address) && !isIP(e.Address):
+		return "its address is a name, and resolution STATIC takes IP addresses only"
+	case s.Resolution != model.ResolutionStatic && (isUnix(e.Address) || e.Address == ""):
+		return "resolution " + string(s.Resolution) + " takes names and IP addresses only"
+	}
+	return ""
+}
+
+// labels are those of the endpoint that Istio takes.
+func (e endpoint) labels() map[string]string {
+	if e.Labels.Len() == 0 {
+		return nil
+	}
+	labels := make(map[string]string, e.Labels.Len())
+	for name, value := range e.Labels.All() {
+		if isEndpointLabelKey(name) && isEndpointLabelValue(value) {
+			labels[name] = value
+		}
+	}
+	return labels
+}
+
+// countLabels notes what is written without some of its labels.
+func (g *gathered) countLabels() {
+	for _, e := range g.endpoints {
+		if len(e.labels()) < e.Labels.Len() {
+			g.left["written without labels that Istio does not take"]++
+		}
+	}
+}
+
+// countPorts notes the ports that are not offered since nobody serves them. It
+// concerns names to look up only: an object with that port and no endpoints
+// would have the host itself looked up.
+func (g *gathered) countPorts(ports []model.Port, parts []part) {
+	for _, port := range ports {
+		if !slices.ContainsFunc(parts, func(p part) bool { return slices.Contains(p.ports, port) }) {
+			g.left[fmt.Sprintf("port %d, which no endpoint serves", port.Number)] = 1
+		}
+	}
+}
+
+// separateSockets makes an endpoint of each port of a unix socket, for Istio
+// takes a socket only in an object with a single port.
+func (g *gathered) separateSockets(servicePorts int) {
+	if servicePorts < 2 {
+		return
+	}
+	var separate []endpoint
+	for _, e := range g.endpoints {
+		if !isUnix(e.Address) {
+			separate = append(separate, e)
+			continue
+		}
+		for _, s := range e.ports {
+			separate = append(separate, endpoint{e.Instance, []served{s}})
+		}
+	}
+	g.endpoints = separate
+}
+
+// onePerPort keeps the first endpoint of each port.
+func (g *gathered) onePerPort() {
+	taken := map[uint32]bool{}
+	g.endpoints = slices.DeleteFunc(g.endpoints, func(e endpoint) bool {
+		if slices.ContainsFunc(e.ports, func(s served) bool { return taken[s.port] }) {
+			g.left["resolution DNS_ROUND_ROBIN takes one endpoint for a port"]++
+			return true
+		}
+		for _, s := range e.ports {
+			taken[s.port] = true
+		}
+		return false
+	})
+}

@@ -1,0 +1,170 @@
+package istio
+
+import (
+	"hash/fnv"
+	"maps"
+	"slices"
+	"strconv"
+
+	"github.com/isthmus-mesh/isthmus/catalog"
+	"github.com/isthmus-mesh/isthmus/model"
+)
+
+// Layout says how the endpoints of a service are spread over objects.
+type Layout struct {
+	// ShardSize is how many endpoints an object should have at most, above zero.
+	ShardSize int
+	// Exists tells which names of objects are in use for the service now, so that
+	// their number changes with some slack: each step rewrites about half of the
+	// endpoints. It may be nil.
+	Exists func(name string) bool
+}
+
+// part is one of the objects that a service is written as. Istio unites those
+// of one host and namespace: their ports by number, and their endpoints by the
+// name of the port, so an endpoint serves the ports of its own part only.
+type part struct {
+	name      string
+	ports     []model.Port
+	endpoints []endpoint
+}
+
+// layout spreads the endpoints of a service over parts: by the ports they
+// serve, since an object cannot say that one of its endpoints does not serve
+// one of its ports; and, where there are many, by hash, so that a change of one
+// endpoint rewrites one part. The first part has every port of the service
+// whatever its endpoints do, so that those who come and go change no port.
+//
+// The number of parts grows and shrinks with some slack, see [Layout.Exists].
+func (l Layout) parts(s *catalog.Service, ports []model.Port, endpoints []endpoint) []part {
+	first := part{name: NameOf(s.Key.Host), ports: ports}
+	if standsForItself(ports, endpoints) {
+		return []part{first}
+	}
+	groups := map[string][]endpoint{}
+	for _, e := range endpoints {
+		groups[e.serves()] = append(groups[e.serves()], e)
+	}
+	every := endpoint{ports: servedAll(ports)}.serves()
+	parts := l.spread(s.Key.Host, first, every, groups[every])
+	delete(groups, every)
+	for _, group := range slices.Sorted(maps.Keys(groups)) {
+		partial := part{name: partName(s.Key.Host, group+"#0"), ports: portsOf(ports, groups[group][0])}
+		parts = append(parts, l.spread(s.Key.Host, partial, group, groups[group])...)
+	}
+	if isDNS(s.Resolution) && len(endpoints) > 0 { // without endpoints, an object would have the host looked up
+		parts = slices.DeleteFunc(parts, func(p part) bool { return len(p.endpoints) == 0 })
+	}
+	return parts
+}
+
+// spread divides endpoints that serve the same ports by hash.
+func (l Layout) spread(host string, first part, group string, endpoints []endpoint) []part {
+	nameOf := func(i int) string {
+		if i == 0 {
+			return first.name
+		}
+		return partName(host, group+"#"+strconv.Itoa(i))
+	}
+	present := 0
+	for present < mostShards && l.Exists != nil && l.Exists(nameOf(present)) {
+		present++
+	}
+	shards := shardsFor(len(endpoints), l.ShardSize, present)
+	for {
+		parts := make([]part, shards)
+		for i := range parts {
+			parts[i] = part{name: nameOf(i), ports: first.ports}
+		}
+		for _, e := range endpoints {
+			p := &parts[bucket(e, shards)]
+			p.endpoints = append(p.endpoints, e)
+		}
+		if shards >= mostShards || !slices.ContainsFunc(parts, part.isTooLarge) {
+			return parts
+		}
+		shards *= 2
+	}
+}
+
+const (
+	mostShards = 1 << 12
+	// MostBytes is how large the endpoints of an object may be in JSON, about. It
+	// leaves room below etcd's limit of 1.5 MiB for a request.
+	MostBytes = 1 << 20
+	// MostEndpoints is how many of them Istio's schema allows in an object.
+	MostEndpoints = 4096
+)
+
+// shardsFor returns the number of parts, a power of two, so that from one
+// number to the next every part is cut in two or united with one other.
+func shardsFor(endpoints, size, present int) int {
+	shards := 1
+	for shards*size < endpoints && shards < mostShards {
+		shards *= 2
+	}
+	kept := 1
+	for kept < present {
+		kept *= 2
+	}
+	if kept > shards && endpoints*4 > kept*size {
+		return kept
+	}
+	return shards
+}
+
+// bucket tells the part of an endpoint. It depends on where the endpoint is and
+// not on what is said about it.
+func bucket(e endpoint, shards int) int {
+	h := fnv.New64a()
+	h.Write([]byte(e.Address + "|" + e.Network + "|" + strconv.Itoa(int(e.ports[0].at))))
+	x := h.Sum64() // its lower bits alone are not well mixed
+	x ^= x >> 32
+	return int(x % uint64(shards)) //nolint:gosec // below shards
+}
+
+func (p part) isTooLarge() bool {
+	if len(p.endpoints) > MostEndpoints {
+		return true
+	}
+	size := 0
+	for _, e := range p.endpoints {
+		size += e.size()
+	}
+	return size > MostBytes
+}
+
+// size is about how long the endpoint is in JSON.
+func (e endpoint) size() int {
+	n := 80 + len(e.Address) + len(e.Network) + len(e.ServiceAccount) + len(localityText(e.Locality)) + 80*len(e.ports)
+	for name, value := range e.Labels.All() {
+		n += len(name) + len(value) + 6
+	}
+	return n
+}
+
+// standsForItself reports whether the host is the only name to look up, which
+// Istio does if there are no endpoints.
+func standsForItself(ports []model.Port, endpoints []endpoint) bool {
+	return len(endpoints) == 1 && endpoints[0].Record.Kind == model.KindService &&
+		len(endpoints[0].ports) == len(ports) && len(endpoints[0].ownPorts(ports)) == 0
+}
+
+func servedAll(ports []model.Port) []served {
+	all := make([]served, len(ports))
+	for i, p := range ports {
+		all[i].port = p.Number
+	}
+	return all
+}
+
+// portsOf returns the ports that an endpoint serves.
+func portsOf(ports []model.Port, e endpoint) []model.Port {
+	return slices.DeleteFunc(slices.Clone(ports), func(p model.Port) bool {
+		return !slices.ContainsFunc(e.ports, func(s served) bool { return s.port == p.Number })
+	})
+}
+
+func isDNS(r model.Resolution) bool {
+	return r == model.ResolutionDNS || r == model.ResolutionDNSRoundRobin
+}

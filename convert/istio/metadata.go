@@ -1,0 +1,167 @@
+package istio
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/isthmus-mesh/isthmus/internal/yamlpos"
+	"github.com/isthmus-mesh/isthmus/model"
+)
+
+// defaultNamespace is where an object without a namespace is.
+const defaultNamespace = "default"
+
+// What marks an object that an Isthmus wrote.
+const (
+	LabelManagedBy = "app.kubernetes.io/managed-by"
+	ManagedBy      = "isthmus"
+)
+
+// meta is what Isthmus wants of an object's metadata.
+type meta struct {
+	namespace, name string
+	known           bool // both are right, so that it is clear which object this is
+	spec            model.Meta
+}
+
+func metadata() *trail { return &trail{nil, "metadata", -1} }
+
+// metaFields are those of Kubernetes; most are none of our business.
+var metaFields = []string{
+	"annotations", "creationTimestamp", "deletionGracePeriodSeconds", "deletionTimestamp", "finalizers", "generateName",
+	"generation", "labels", "managedFields", "name", "namespace", "ownerReferences", "resourceVersion", "selfLink", "uid",
+}
+
+// forbidden are annotations that only Istio itself, or another kind, may have.
+var forbidden = [...]string{
+	"internal.istio.io/parent-namespace", "internal.istio.io/parents", "internal.istio.io/webhook-always-reject", "istio.io/dry-run",
+}
+
+// maxAnnotations is how many bytes the annotations of an object may have.
+const maxAnnotations = 256 << 10
+
+// readMeta reads the metadata.
+func readMeta(root *yamlpos.Node, p *problems) meta {
+	node, at := root.Get("metadata"), metadata()
+	m := meta{namespace: defaultNamespace, known: true}
+	if node.Kind() != yamlpos.Map && node.Kind() != yamlpos.Null {
+		p.add(*at, "must be a map, is %s", node.Kind())
+		m.known = false
+		return m
+	}
+	for key := range node.Fields() {
+		if !slices.Contains(metaFields, key.Name) {
+			p.add(at.field(key.Name), "unknown field: %s", hint(key.Name, metaFields))
+		}
+	}
+	m.readName(node, p)
+	m.readNamespace(node, p)
+	m.spec.Labels = model.MapOf(readStrings(node.Get("labels"), at.field("labels"), p))
+	for key, value := range m.spec.Labels.All() {
+		checkLabel(at.field("labels"), key, value, p)
+	}
+	m.spec.Annotations = model.MapOf(readStrings(node.Get("annotations"), at.field("annotations"), p))
+	checkAnnotations(m.spec.Annotations, at.field("annotations"), p)
+	m.spec.Created = readTime(node.Get("creationTimestamp"), at.field("creationTimestamp"), p)
+	return m
+}
+
+func (m *meta) readName(node *yamlpos.Node, p *problems) {
+	at := metadata().field("name")
+	name := node.Get("name")
+	m.name = name.Text()
+	switch {
+	case !present(name) || m.name == "" && name.Kind() == yamlpos.String:
+		p.add(at, "missing: every object needs a name")
+	case name.Kind() != yamlpos.String:
+		p.add(at, "must be a string, is %s: quote it", name.Kind())
+	case !IsObjectName(m.name):
+		p.add(at, "%q cannot be an object's name: use lower-case letters, digits, '-' and '.', "+
+			"beginning and ending with a letter or digit, at most 253", m.name)
+	default:
+		return
+	}
+	m.known = false
+}
+
+func (m *meta) readNamespace(node *yamlpos.Node, p *problems) {
+	at := metadata().field("namespace")
+	namespace := node.Get("namespace")
+	switch {
+	case !present(namespace) || namespace.Kind() == yamlpos.String && namespace.Text() == "":
+		return
+	case namespace.Kind() != yamlpos.String:
+		p.add(at, "must be a string, is %s: quote it", namespace.Kind())
+	case !IsNamespace(namespace.Text()):
+		p.add(at, "%q cannot be a namespace: use lower-case letters, digits and '-', "+
+			"beginning and ending with a letter or digit, at most 63", namespace.Text())
+	default:
+		m.namespace = namespace.Text()
+		return
+	}
+	m.known = false
+}
+
+// present reports whether a field is given; null means that it is not.
+func present(n *yamlpos.Node) bool { return n.Kind() != yamlpos.Null }
+
+func readStrings(node *yamlpos.Node, at trail, p *problems) map[string]string {
+	if !present(node) {
+		return nil
+	}
+	if node.Kind() != yamlpos.Map {
+		p.add(at, "must be a map of strings, is %s", node.Kind())
+		return nil
+	}
+	out := make(map[string]string, node.Len())
+	for key, value := range node.Fields() {
+		if !present(value) {
+			out[key.Name] = "" // as Kubernetes takes it
+			continue
+		}
+		if value.Kind() != yamlpos.String {
+			p.add(at.field(key.Name), "must be a string, is %s: quote it", value.Kind())
+			continue
+		}
+		out[key.Name] = value.Text()
+	}
+	return out
+}
+
+func readTime(node *yamlpos.Node, at trail, p *problems) time.Time {
+	if !present(node) {
+		return time.Time{}
+	}
+	created, err := time.Parse(time.RFC3339, node.Text())
+	if node.Kind() != yamlpos.String || err != nil {
+		p.add(at, "%q is not a time: write it as 2006-01-02T15:04:05Z, or leave it out", node.Text())
+		return time.Time{}
+	}
+	return created.UTC()
+}
+
+func checkAnnotations(annotations model.Labels, at trail, p *problems) {
+	size := 0
+	for key, value := range annotations.All() {
+		size += len(key) + len(value)
+		if err := checkLabelKey(strings.ToLower(key)); err != nil {
+			p.add(at.field(key), "%v", err)
+		}
+		if slices.Contains(forbidden[:], key) {
+			p.add(at.field(key), "this annotation is not for objects of this kind: remove it")
+		}
+	}
+	if size > maxAnnotations {
+		p.add(at, "%d bytes, and at most %d are allowed: shorten or remove some", size, maxAnnotations)
+	}
+}
+
+func checkLabel(at trail, key, value string, p *problems) {
+	if err := checkLabelKey(key); err != nil {
+		p.add(at.field(key), "%v", err)
+	}
+	if err := checkLabelValue(value); err != nil {
+		p.add(at.field(key), "%v", err)
+	}
+}

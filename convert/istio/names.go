@@ -1,0 +1,164 @@
+package istio
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"strconv"
+	"strings"
+)
+
+// isLabel reports whether s is a label of a DNS name (RFC 1123), in any case: so
+// has Istio the names of hosts, ports and subsets. Kubernetes takes lower case only.
+func isLabel(s string) bool {
+	if s == "" || len(s) > 63 || s[0] == '-' || s[len(s)-1] == '-' {
+		return false
+	}
+	for i := range len(s) {
+		if !isAlphanumeric(s[i]) && s[i] != '-' {
+			return false
+		}
+	}
+	return true
+}
+
+func isAlphanumeric(c byte) bool {
+	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9'
+}
+
+// checkDomain says what is wrong with a DNS name; nil if nothing is. One dot
+// may stand at the end.
+func checkDomain(s string) error {
+	if err := checkDomainLength(s); err != nil {
+		return err
+	}
+	return checkDomainParts(s)
+}
+
+func checkDomainLength(s string) error {
+	if s == "" || len(s) > 255 {
+		return errors.New("write a DNS name of 1 to 255 characters")
+	}
+	return nil
+}
+
+func checkDomainParts(s string) error {
+	parts := strings.Split(s, ".")
+	if last := parts[len(parts)-1]; last == "" {
+		parts = parts[:len(parts)-1]
+	} else if _, err := strconv.Atoi(last); err == nil {
+		return errors.New("the last part of a DNS name cannot be a number: write a name")
+	}
+	for _, part := range parts {
+		if !isLabel(part) {
+			return notPart(part)
+		}
+	}
+	return nil
+}
+
+func notPart(s string) error {
+	return fmt.Errorf("%q is not a part of a DNS name: use letters, digits and hyphens, at most 63", s)
+}
+
+// checkHost is checkDomain for names whose first part may begin with an
+// asterisk, or is one. As in Istio, a name of a single part may be a number.
+func checkHost(s string) error {
+	if s == "*" {
+		return errors.New("a bare * would claim every host: write the hosts, or *.domain")
+	}
+	if err := checkDomainLength(s); err != nil {
+		return err
+	}
+	first, domain, more := strings.Cut(s, ".")
+	rest, wild := strings.CutPrefix(first, "*")
+	if wild {
+		rest = strings.TrimPrefix(rest, "-")
+	}
+	switch {
+	case first == "*" && more:
+	case wild && (!isLabel(rest) || len(first) > 63):
+		return fmt.Errorf("%q is not a part of a DNS name: follow the asterisk by a dot, or by letters, digits and hyphens", first)
+	case !isLabel(rest):
+		return notPart(rest)
+	case !more:
+		return nil
+	}
+	return checkDomainParts(domain)
+}
+
+// The labels of endpoints are judged by Istio's rule, which asks less than
+// Kubernetes: the prefix of a key may have any case, and a value any length. There
+// may be thousands of endpoints in an object, so this goes without regular
+// expressions.
+
+// checkEndpointLabelKey says what is wrong with the key of an endpoint's label;
+// nil if nothing is.
+func checkEndpointLabelKey(s string) error {
+	if isEndpointLabelKey(s) {
+		return nil
+	}
+	prefix, name, found := strings.Cut(s, "/")
+	if !found {
+		return wrongKey(s)
+	}
+	return wrongKey(strings.ToLower(prefix) + "/" + name)
+}
+
+func isEndpointLabelKey(s string) bool {
+	prefix, name, found := strings.Cut(s, "/")
+	if !found {
+		name = s
+	} else if !IsObjectName(strings.ToLower(prefix)) {
+		return false
+	}
+	return len(name) <= 63 && isWord(name)
+}
+
+// checkEndpointLabelValue says what is wrong with the value of an endpoint's
+// label; nil if nothing is.
+func checkEndpointLabelValue(s string) error {
+	if isEndpointLabelValue(s) {
+		return nil
+	}
+	return fmt.Errorf("%q cannot be a label's value: use letters, digits, '-', '_' and '.', "+
+		"beginning and ending with a letter or digit", s)
+}
+
+func isEndpointLabelValue(s string) bool { return s == "" || isWord(s) }
+
+// isWord reports whether s is as the value of a label, of whatever length.
+func isWord(s string) bool {
+	if s == "" || !isAlphanumeric(s[0]) || !isAlphanumeric(s[len(s)-1]) {
+		return false
+	}
+	for i := range len(s) {
+		if c := s[i]; !isAlphanumeric(c) && c != '-' && c != '_' && c != '.' {
+			return false
+		}
+	}
+	return true
+}
+
+// normalAddress writes an IP address in its one canonical form, and leaves
+// anything else as it is.
+func normalAddress(s string) string {
+	if ip, err := netip.ParseAddr(s); err == nil {
+		return ip.String()
+	}
+	if prefix, err := netip.ParsePrefix(s); err == nil {
+		return prefix.String()
+	}
+	return s
+}
+
+func isIP(s string) bool {
+	_, err := netip.ParseAddr(s)
+	return err == nil
+}
+
+func isPort(n uint32) bool { return 1 <= n && n <= 65535 }
+
+func isUnix(s string) bool { return strings.HasPrefix(s, unixPrefix) }
+
+const unixPrefix = "unix://"

@@ -1,0 +1,53 @@
+package istio
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"strings"
+)
+
+// longestName leaves room for the suffix of a part.
+const longestName = 200
+
+// NameOf returns the name of the first object of a host: the host itself if
+// Kubernetes takes it for a name, else one made of it that no other host has.
+func NameOf(host string) string {
+	if len(host) <= longestName && IsObjectName(host) {
+		return host
+	}
+	var b strings.Builder
+	for _, c := range []byte(strings.ToLower(host)) {
+		switch {
+		case isAlphanumeric(c), c == '.' && b.Len() > 0, c == '-' && b.Len() > 0:
+			b.WriteByte(c)
+		case b.Len() > 0:
+			b.WriteByte('-')
+		}
+	}
+	name := b.String()
+	name = strings.Trim(name[:min(len(name), longestName)], "-.")
+	for strings.Contains(name, "..") || strings.Contains(name, ".-") || strings.Contains(name, "-.") {
+		name = strings.NewReplacer("..", ".", ".-", ".", "-.", ".").Replace(name)
+	}
+	if name == "" {
+		name = "host"
+	}
+	return name + "-" + digest(host)
+}
+
+// partName returns the name of another object of a host.
+func partName(host, part string) string {
+	return NameOf(host) + "-" + digest(host+"\x00"+part)
+}
+
+// IsNamedAfter reports whether an object may be one of a host's, by its name.
+func IsNamedAfter(name, host string) bool {
+	rest, ok := strings.CutPrefix(name, NameOf(host))
+	return ok && (rest == "" || rest[0] == '-')
+}
+
+// digest is short and, for all practical purposes, unique.
+func digest(s string) string {
+	sum := sha256.Sum256([]byte(s))
+	return hex.EncodeToString(sum[:6])
+}

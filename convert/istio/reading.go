@@ -1,0 +1,73 @@
+package istio
+
+import (
+	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/source"
+)
+
+// Reading is what became of one object that was read. One of three holds: it is
+// Ignored, it is invalid and has Problems, or it is valid and has a Spec.
+type Reading struct {
+	// Kind is what the object says it is; empty if it does not.
+	Kind string
+	// Ref names the record that the object becomes, without a source. It is zero
+	// if the metadata does not tell which object it is.
+	Ref model.Ref
+	// ResourceVersion is that of the API server, if the object came from one.
+	ResourceVersion string
+	// Line is where the object begins in its text, from 1; zero without a text.
+	Line int
+
+	// Ignored says that the object is of a kind that is not read, or was written
+	// by an Isthmus: reading it back would make Isthmus its own source.
+	Ignored bool
+	// Problems are all that is wrong with an invalid object, in the order of its text.
+	Problems []Problem
+
+	// Spec is that of the record a valid object becomes, and Owned what comes and
+	// goes with it: the endpoints in a ServiceEntry.
+	Spec  model.Spec
+	Owned []Owned
+}
+
+// Owned is a record that another one owns.
+type Owned struct {
+	Name string // of the record: that of its owner, a slash, and what tells it apart
+	Spec model.Spec
+}
+
+// Valid reports whether the object is valid, and not ignored.
+func (r *Reading) Valid() bool { return r.Spec != nil }
+
+// String names the object for people, such as "ServiceEntry shop/reviews"; it is
+// empty if it is not clear which object it is.
+func (r *Reading) String() string {
+	if r.Ref == (model.Ref{}) {
+		return ""
+	}
+	return title(Kind(r.Kind), r.Ref.Namespace, r.Ref.Name)
+}
+
+// Listed returns a valid object as a source lists it.
+func (r *Reading) Listed(place string) source.Object {
+	object := source.Object{Record: model.Record{Ref: r.Ref, Place: place, Spec: r.Spec}}
+	if len(r.Owned) == 0 {
+		return object
+	}
+	object.Owned = make([]model.Record, len(r.Owned))
+	for i, o := range r.Owned {
+		ref := r.Ref
+		ref.Kind, ref.Name = model.KindEndpoint, o.Name
+		object.Owned[i] = model.Record{Ref: ref, Owner: r.Ref, Spec: o.Spec}
+	}
+	return object
+}
+
+// Refusal returns what a source says of an invalid object. where is for people,
+// and says where the first problem is.
+func (r *Reading) Refusal(place, where string) source.Refusal {
+	return source.Refusal{
+		Ref: r.Ref, Place: place, Object: r.String(), Where: where,
+		Field: r.Problems[0].Field, Reason: reason(r.Problems),
+	}
+}

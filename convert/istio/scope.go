@@ -1,0 +1,29 @@
+package istio
+
+import (
+	networking "istio.io/api/networking/v1alpha3"
+
+	"github.com/isthmus-mesh/isthmus/internal/yamlpos"
+	"github.com/isthmus-mesh/isthmus/model"
+)
+
+// everything is what a Sidecar without egress lets its workloads see.
+const everything = "*/*"
+
+// scopeOf turns a valid Sidecar into a scope. Of its listeners only the hosts
+// take effect: what each of them serves is the proxy's business.
+func scopeOf(meta model.Meta, sidecar *networking.Sidecar, spec *yamlpos.Node) model.Scope {
+	var hosts []string
+	for _, listener := range sidecar.GetEgress() {
+		hosts = append(hosts, listener.GetHosts()...)
+	}
+	if len(sidecar.GetEgress()) == 0 {
+		hosts = []string{everything}
+	}
+	return model.Scope{
+		Meta:             meta,
+		WorkloadSelector: model.MapOf(sidecar.GetWorkloadSelector().GetLabels()),
+		Hosts:            model.ListOf(hosts...),
+		Content:          string(mustJSON(plain(spec))),
+	}
+}

@@ -1,0 +1,118 @@
+package istio
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+
+	networking "istio.io/api/networking/v1alpha3"
+
+	"github.com/isthmus-mesh/isthmus/catalog"
+	"github.com/isthmus-mesh/isthmus/model"
+)
+
+// Translation is what a service is made into, and what of it could not be.
+type Translation struct {
+	Parts   []Part
+	LeftOut []LeftOut
+	// Invalid says why Istio would take no object of the service; empty if it does.
+	Invalid string
+}
+
+// Part is one of the objects of a service.
+type Part struct {
+	Object
+	// Sources are those that the part is made of: whoever defines the service, and
+	// whoever has an endpoint in it.
+	Sources []string
+}
+
+// LeftOut counts endpoints of a service that are not written, and says why.
+type LeftOut struct {
+	Reason string
+	Count  int
+}
+
+func (l LeftOut) String() string { return fmt.Sprintf("%d: %s", l.Count, l.Reason) }
+
+// FromService returns the ServiceEntries of a service: one, or several that
+// Istio unites. They have no labels and annotations, for what a service says of
+// itself would have to be the same on all of them.
+func FromService(s *catalog.Service, l Layout) Translation {
+	if reason := invalid(s); reason != "" {
+		return Translation{Invalid: reason}
+	}
+	ports := writable(s.Ports)
+	g := gather(s, ports)
+	if n := len(s.Ports) - len(ports); n > 0 {
+		g.left["ports beyond the 256 that Istio takes"] = n
+	}
+	parts := l.parts(s, ports, g.endpoints)
+	g.countLabels()
+	g.countPorts(ports, parts)
+	var t Translation
+	for _, p := range parts {
+		t.Parts = append(t.Parts, Part{
+			Object:  Object{Namespace: s.Key.Namespace, Name: p.name, Spec: p.entry(s, len(g.endpoints))},
+			Sources: p.sources(s),
+		})
+	}
+	for _, reason := range slices.Sorted(maps.Keys(g.left)) {
+		t.LeftOut = append(t.LeftOut, LeftOut{reason, g.left[reason]})
+	}
+	return t
+}
+
+func (p part) sources(s *catalog.Service) []string {
+	names := s.Sources()
+	var others []string
+	for _, e := range p.endpoints {
+		if name := e.Record.Source; !slices.Contains(names, name) && !slices.Contains(others, name) {
+			others = append(others, name)
+		}
+	}
+	slices.Sort(others)
+	return append(names, others...)
+}
+
+// invalid says why Istio would not take a service at all.
+func invalid(s *catalog.Service) string {
+	_, located := networking.ServiceEntry_Location_value[string(s.Location)]
+	_, resolved := networking.ServiceEntry_Resolution_value[string(s.Resolution)]
+	switch {
+	case checkHost(s.Key.Host) != nil:
+		return strconv.Quote(s.Key.Host) + " is not a DNS name that Istio takes for a host; have the source name the service otherwise"
+	case !IsNamespace(s.Key.Namespace):
+		return strconv.Quote(s.Key.Namespace) + " is not the name of a namespace; have the source choose another"
+	case !located:
+		return strconv.Quote(string(s.Location)) + " is not a location that Istio knows; have the source choose another"
+	case !resolved:
+		return strconv.Quote(string(s.Resolution)) + " is not a resolution that Istio knows; have the source choose another"
+	}
+	return ""
+}
+
+// mostPorts is how many ports Istio's schema allows in an object.
+const mostPorts = 256
+
+// writable returns the ports as Istio takes them: names that are none, or that
+// two ports share since the sources differ, are replaced.
+func writable(ports []model.Port) []model.Port {
+	named := map[string]bool{}
+	out := make([]model.Port, 0, len(ports))
+	for _, p := range ports[:min(len(ports), mostPorts)] {
+		if !isLabel(p.Name) || len(p.Name) > 62 || named[p.Name] {
+			p.Name = "port-" + strconv.Itoa(int(p.Number))
+		}
+		for named[p.Name] {
+			p.Name += "-x"
+		}
+		named[p.Name] = true
+		if protocolOf(p.Protocol) == unknownProtocol {
+			p.Protocol = "TCP" // whatever it is, its bytes are carried
+		}
+		out = append(out, p)
+	}
+	return out
+}

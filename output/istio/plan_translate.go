@@ -1,0 +1,53 @@
+package istio
+
+import (
+	"strings"
+
+	"github.com/isthmus-mesh/isthmus/catalog"
+	convert "github.com/isthmus-mesh/isthmus/convert/istio"
+)
+
+// Translation is what a service is written as, and what could not be.
+type Translation struct {
+	Objects []Object
+	LeftOut []LeftOut
+	// Refused says why the service cannot be written at all; empty if it can.
+	Refused string
+}
+
+// LeftOut counts endpoints of a service that were not written, and says why.
+type LeftOut = convert.LeftOut
+
+// Translate returns the objects of a service, marked as those of an instance.
+// exists tells which names of objects are in use for the service now; see
+// [Config.ShardSize].
+func (c Config) Translate(instance string, s *catalog.Service, exists func(name string) bool) Translation {
+	made := convert.FromService(s, convert.Layout{ShardSize: c.ShardSize, Exists: exists})
+	t := Translation{LeftOut: made.LeftOut, Refused: made.Invalid}
+	for _, p := range made.Parts {
+		o := objectOf(instance, p.Object, p.Sources...)
+		o.Annotations[annotationService] = s.Key.Host
+		t.Objects = append(t.Objects, o)
+	}
+	return t
+}
+
+func objectOf(instance string, o convert.Object, sources ...string) Object {
+	return Object{
+		Kind: o.Kind(), Namespace: o.Namespace, Name: o.Name, Spec: o.Spec, Labels: marks(instance),
+		Annotations: map[string]string{annotationSources: strings.Join(sources, ",")},
+	}
+}
+
+func scopeKey(s *catalog.Scope) Key { return Key{Sidecar, s.Record.Namespace, s.Record.Name} }
+
+// sidecars returns the object of a scope. If several sources have one of that
+// name, the first in merge order counts.
+func (c Config) sidecars(instance string, s *catalog.Snapshot, key Key) Translation {
+	for scope := range s.Scopes() {
+		if scopeKey(scope) == key {
+			return Translation{Objects: []Object{objectOf(instance, convert.FromScope(scope), scope.Record.Source)}}
+		}
+	}
+	return Translation{}
+}

@@ -1,0 +1,63 @@
+package istio
+
+import (
+	"hash/fnv"
+	"maps"
+	"slices"
+	"strconv"
+
+	"google.golang.org/protobuf/proto"
+	networking "istio.io/api/networking/v1alpha3"
+)
+
+// member stands for an endpoint of an object: for its address in the upper half,
+// and in the lower one for its ports as well. It is short, for the view keeps
+// those of every object. Should two addresses share one, a write may come
+// later than it had to, and nothing worse.
+type member uint64
+
+// address is the half that says who it is, wherever it listens.
+func (m member) address() uint32 { return uint32(m >> 32) }
+
+// membersOf returns the members of a specification, in order. One of another
+// kind than ServiceEntry has none.
+func membersOf(spec proto.Message) []member {
+	entry, _ := spec.(*networking.ServiceEntry)
+	list := entry.GetEndpoints()
+	if len(list) == 0 {
+		return nil
+	}
+	members := make([]member, 0, len(list))
+	for _, e := range list {
+		members = append(members, memberOf(e))
+	}
+	slices.Sort(members)
+	return members
+}
+
+func memberOf(endpoint *networking.WorkloadEntry) member {
+	h := fnv.New32a()
+	h.Write([]byte(endpoint.GetAddress() + "|" + endpoint.GetNetwork() + "|"))
+	address := h.Sum32()
+	ports := endpoint.GetPorts()
+	for _, name := range slices.Sorted(maps.Keys(ports)) {
+		h.Write([]byte(name + "=" + strconv.FormatUint(uint64(ports[name]), 10) + ","))
+	}
+	return member(address)<<32 | member(h.Sum32())
+}
+
+// without returns the addresses of members that are not among others. Both are in order.
+func without(members, others []member) map[uint32]bool {
+	found := map[uint32]bool{}
+	for _, m := range members {
+		for len(others) > 0 && others[0] < m {
+			others = others[1:]
+		}
+		if len(others) > 0 && others[0] == m {
+			others = others[1:] // one for one: an address may be there twice
+			continue
+		}
+		found[m.address()] = true
+	}
+	return found
+}

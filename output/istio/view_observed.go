@@ -1,0 +1,41 @@
+package istio
+
+import "strings"
+
+// Observed is an object as the API server has it, in short: what is in the
+// specification is known by its fingerprint and 16 bytes for each endpoint, so
+// that the view of an API server with a million endpoints is small.
+type Observed struct {
+	Ref
+	UID         string
+	Version     string // the API server's resourceVersion
+	Labels      map[string]string
+	Annotations map[string]string
+	host        string // of one that does not tell by an annotation which service it is of
+	spec        fingerprint
+	sockets     []uint64 // of its endpoints, as [source.Socket] has it; see [source.Baseline]
+	members     []member // of the specification, to tell what passes from one object to another
+}
+
+// sources are those that an object is made of.
+func (o Observed) sources() []string {
+	return strings.FieldsFunc(o.Annotations[annotationSources], func(c rune) bool { return c == ',' })
+}
+
+// key tells which key an object of ours belongs to.
+func (o Observed) key() Key {
+	if o.Kind == ServiceEntry {
+		return Key{o.Kind, o.Namespace, o.Annotations[annotationService]}
+	}
+	return Key{o.Kind, o.Namespace, o.Name}
+}
+
+// about is the key that an object speaks of, though it may not be marked so: one
+// that was handed over by its label alone is of the service of its first host.
+func (o Observed) about() Key {
+	key := o.key()
+	if key.Kind == ServiceEntry && key.Name == "" {
+		key.Name = o.host
+	}
+	return key
+}

@@ -1,0 +1,34 @@
+package istio
+
+import (
+	networking "istio.io/api/networking/v1alpha3"
+
+	"github.com/isthmus-mesh/isthmus/source"
+)
+
+// socketsOf returns a socket of each endpoint of a specification, that of the
+// lowest port: endpoints are told apart by it, whatever else is said of them.
+func socketsOf(entry *networking.ServiceEntry) []uint64 {
+	sockets := make([]uint64, 0, len(entry.GetEndpoints()))
+	for _, e := range entry.GetEndpoints() {
+		sockets = append(sockets, source.Socket(e.GetAddress(), e.GetNetwork(), lowest(entry.GetPorts(), e)))
+	}
+	return sockets
+}
+
+// lowest returns the lowest port that an endpoint listens on.
+func lowest(ports []*networking.ServicePort, e *networking.WorkloadEntry) (lowest uint32) {
+	for _, p := range ports {
+		at := e.GetPorts()[p.GetName()]
+		if at == 0 {
+			at = p.GetTargetPort()
+		}
+		if at == 0 {
+			at = p.GetNumber()
+		}
+		if lowest == 0 || at < lowest {
+			lowest = at
+		}
+	}
+	return lowest
+}

@@ -1,0 +1,172 @@
+package istio
+
+import (
+	"slices"
+	"sync"
+	"time"
+
+	convert "github.com/isthmus-mesh/isthmus/convert/istio"
+)
+
+// ledger keeps account of what was written, for status, metrics and to tell
+// drift from changes of our own.
+type ledger struct {
+	mu        sync.Mutex
+	inOrder   map[Ref]fingerprint // what an object said when it last was as it should be
+	versions  map[Ref]string      // that our writes led to, until they were seen
+	pending   map[Key]time.Time   // when the first change was committed that is not written
+	restored  map[Ref][]time.Time // when objects were restored lately
+	notes     map[Key]note
+	writes    map[Verb]uint64
+	failures  uint64
+	drift     uint64
+	lastWrite time.Time
+}
+
+// note is what is not done about a key: what a translation left out, and the
+// objects that are left as they are though they should change.
+type note struct {
+	left    []LeftOut
+	refused string
+	held    []Held
+}
+
+func (l *ledger) init() {
+	l.inOrder, l.versions, l.pending = map[Ref]fingerprint{}, map[Ref]string{}, map[Key]time.Time{}
+	l.notes, l.writes, l.restored = map[Key]note{}, map[Verb]uint64{}, map[Ref][]time.Time{}
+}
+
+// committed notes since when keys wait to be written.
+func (l *ledger) committed(keys []Key, at time.Time) {
+	if at.IsZero() {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, key := range keys {
+		if _, ok := l.pending[key]; !ok {
+			l.pending[key] = at
+		}
+	}
+}
+
+func (l *ledger) reached(key Key) (time.Duration, bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	at, ok := l.pending[key]
+	delete(l.pending, key)
+	return time.Since(at), ok
+}
+
+// planned notes what is to be done about a key, and what not.
+func (l *ledger) planned(key Key, t Translation, actions []Action) {
+	n := note{left: t.LeftOut, refused: t.Refused}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(actions) == 0 { // neither wanted nor there: somebody else may have deleted it
+		l.forget(key)
+	}
+	for _, a := range actions {
+		switch {
+		case a.Verb != Leave:
+		case a.wait.reason == "":
+			l.inOrder[a.Ref] = a.want.fingerprint()
+		default:
+			n.held = append(n.held, Held{a.Ref, a.Reason, a.wait.endpoints, a.wait.since})
+		}
+	}
+	if len(n.left) == 0 && n.refused == "" && len(n.held) == 0 {
+		delete(l.notes, key)
+		return
+	}
+	l.notes[key] = n
+}
+
+// forget drops what is known of the first object of a key. Others are dropped
+// with the next term.
+func (l *ledger) forget(key Key) {
+	r := Ref(key)
+	if r.Kind == ServiceEntry {
+		r.Name = convert.NameOf(key.Name)
+	}
+	delete(l.inOrder, r)
+	delete(l.versions, r)
+	delete(l.restored, r)
+}
+
+// drifted reports whether an object was in order, and is not although nothing
+// else is wanted of it: somebody has changed or deleted it.
+func (l *ledger) drifted(a Action) bool {
+	if a.Verb != Create && a.Verb != Update {
+		return false
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	was, ok := l.inOrder[a.Ref]
+	return ok && was == a.want.fingerprint()
+}
+
+// An object is contested if it had to be restored so often within that time.
+const (
+	contestedAfter  = 5
+	contestedWithin = 30 * time.Second
+)
+
+// contested reports whether somebody keeps changing an object, and how long to
+// leave it before it is restored again.
+func (l *ledger) contested(r Ref, now time.Time) (time.Duration, bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	lately := slices.DeleteFunc(l.restored[r], func(at time.Time) bool { return now.Sub(at) >= contestedWithin })
+	if len(lately) == 0 {
+		delete(l.restored, r)
+		return 0, false
+	}
+	l.restored[r] = lately
+	return contestedWithin - now.Sub(lately[0]), len(lately) >= contestedAfter
+}
+
+func (l *ledger) wrote(a Action, now Observed, drifted bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.writes[a.Verb]++
+	l.lastWrite = time.Now()
+	if drifted {
+		l.drift++
+		l.restored[a.Ref] = append(l.restored[a.Ref], l.lastWrite)
+	}
+	if a.Verb == Delete {
+		delete(l.inOrder, a.Ref)
+		delete(l.versions, a.Ref)
+		delete(l.restored, a.Ref)
+		return
+	}
+	l.inOrder[a.Ref], l.versions[a.Ref] = a.want.fingerprint(), now.Version
+}
+
+func (l *ledger) failed() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.failures++
+}
+
+// echo reports whether what was seen of an object is what we ourselves wrote.
+func (l *ledger) echo(o, now *Observed) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if now == nil || l.versions[o.Ref] != now.Version {
+		return false
+	}
+	return true
+}
+
+// begin forgets what is only known of the objects during one term: another
+// replica has written meanwhile.
+func (l *ledger) begin() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	clear(l.inOrder)
+	clear(l.versions)
+	clear(l.notes)
+	clear(l.pending)
+}

@@ -1,0 +1,190 @@
+package istio
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/flowcontrol"
+
+	convert "github.com/isthmus-mesh/isthmus/convert/istio"
+)
+
+// remote writes to the API server. Every write has a precondition: of an object
+// that is to be created that there is none, of any other its life and version.
+// A replica that was paused in mid-write therefore cannot undo what its
+// successor did.
+type remote struct {
+	client rest.Interface
+	pace   flowcontrol.RateLimiter
+}
+
+// grace is how long a write that is under way may take to end when the right to
+// write does. It is shorter than the time between a leader's last try to renew
+// its lease and the end of the lease.
+const grace = 4 * time.Second
+
+// longest is how long the API server may take for a write, so that one which
+// does not answer holds up no worker for ever.
+const longest = 30 * time.Second
+
+// begin waits until a write may begin. What it returns outlives ctx by the
+// grace: a write that was sent is better waited for than left to arrive at
+// some time.
+func (r *remote) begin(ctx context.Context) (context.Context, context.CancelFunc, error) {
+	if err := r.pace.Wait(ctx); err != nil {
+		return nil, nil, err
+	}
+	if ctx.Err() != nil {
+		return nil, nil, ctx.Err()
+	}
+	write, cancel := context.WithTimeout(context.WithoutCancel(ctx), longest)
+	stop := context.AfterFunc(ctx, func() {
+		limit := time.NewTimer(grace)
+		defer limit.Stop()
+		select {
+		case <-limit.C:
+			cancel()
+		case <-write.Done():
+		}
+	})
+	return write, func() { stop(); cancel() }, nil
+}
+
+// newRemote returns one that sends nothing while open gives a reason not to.
+func newRemote(config *rest.Config, qps float64, burst int, open func() error) (*remote, error) {
+	c := rest.CopyConfig(config)
+	c.Wrap(func(next http.RoundTripper) http.RoundTripper { return fenced{next, open} })
+	c.QPS = -1 // the pace is our own, for it must not outlast the right to write
+	c.APIPath = "/apis"
+	c.GroupVersion = &schema.GroupVersion{Group: convert.Group, Version: convert.Version}
+	c.NegotiatedSerializer = scheme.Codecs.WithoutConversion()
+	c.ContentType, c.AcceptContentTypes = "application/json", "application/json"
+	client, err := rest.RESTClientFor(c)
+	if err != nil {
+		return nil, err
+	}
+	return &remote{client, flowcontrol.NewTokenBucketRateLimiter(float32(qps), burst)}, nil
+}
+
+// absent is the version of an object that does not exist. The API server takes
+// it for a creation, and for an error if there is an object after all.
+const absent = "0"
+
+// create writes an object that must not exist.
+func (r *remote) create(ctx context.Context, o Object) (Observed, error) {
+	ctx, end, err := r.begin(ctx)
+	if err != nil {
+		return Observed{}, err
+	}
+	defer end()
+	u, err := r.apply(ctx, o, map[string]any{"resourceVersion": absent})
+	if err != nil {
+		return Observed{}, err
+	}
+	return observedOf(o.Kind, u), nil
+}
+
+// update writes an object over what was observed of it, and returns what it is
+// now.
+func (r *remote) update(ctx context.Context, o Object, have Observed) (Observed, error) {
+	ctx, end, err := r.begin(ctx)
+	if err != nil {
+		return Observed{}, err
+	}
+	defer end()
+	u, err := r.apply(ctx, o, map[string]any{"resourceVersion": have.Version, "uid": have.UID})
+	if rejected(err) {
+		return r.takeOver(ctx, o, have)
+	}
+	if err != nil {
+		return Observed{}, err
+	}
+	return r.complete(ctx, o, u)
+}
+
+// apply writes what we say of an object, under the precondition.
+func (r *remote) apply(ctx context.Context, o Object, precondition map[string]any) (*unstructured.Unstructured, error) {
+	manifest := o.Manifest()
+	if metadata, ok := manifest["metadata"].(map[string]any); ok {
+		maps.Copy(metadata, precondition)
+	}
+	body, err := json.Marshal(manifest)
+	if err != nil {
+		return nil, err
+	}
+	return answer(r.of(r.client.Patch(types.ApplyPatchType), o.Ref()).
+		Param("fieldManager", fieldManager).Param("force", "true").Body(body).Do(ctx))
+}
+
+func (r *remote) get(ctx context.Context, ref Ref) (*unstructured.Unstructured, error) {
+	return answer(r.of(r.client.Get(), ref).Do(ctx))
+}
+
+// delete removes what was observed, and nothing else of that name.
+func (r *remote) delete(ctx context.Context, have Observed) error {
+	ctx, end, err := r.begin(ctx)
+	if err != nil {
+		return err
+	}
+	defer end()
+	body, err := json.Marshal(map[string]any{
+		"kind": "DeleteOptions", "apiVersion": "v1",
+		"preconditions": map[string]any{"uid": have.UID, "resourceVersion": have.Version},
+	})
+	if err != nil {
+		return err
+	}
+	err = r.of(r.client.Delete(), have.Ref).SetHeader("Content-Type", "application/json").Body(body).Do(ctx).Error()
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
+}
+
+// of directs a request at an object. It is not repeated by the client: the key
+// comes again in its own time, and holds up no other.
+func (r *remote) of(request *rest.Request, ref Ref) *rest.Request {
+	return request.Namespace(ref.Namespace).Resource(ref.Kind.Resource()).Name(ref.Name).MaxRetries(0)
+}
+
+func answer(result rest.Result) (*unstructured.Unstructured, error) {
+	if err := result.Error(); err != nil {
+		return nil, err
+	}
+	body, err := result.Raw()
+	if err != nil {
+		return nil, err
+	}
+	u := &unstructured.Unstructured{}
+	if err := u.UnmarshalJSON(body); err != nil {
+		return nil, fmt.Errorf("the API server's answer cannot be read: %w", err)
+	}
+	return u, nil
+}
+
+// exists reports whether a creation failed because there is an object.
+func exists(err error) bool {
+	if apierrors.IsAlreadyExists(err) || apierrors.IsConflict(err) {
+		return true
+	}
+	status, ok := err.(apierrors.APIStatus) //nolint:errorlint // the client returns it unwrapped
+	if !ok || status.Status().Code != http.StatusUnprocessableEntity || status.Status().Details == nil {
+		return false
+	}
+	for _, cause := range status.Status().Details.Causes {
+		if cause.Field == "metadata.resourceVersion" {
+			return true
+		}
+	}
+	return false
+}
