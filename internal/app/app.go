@@ -6,6 +6,7 @@ import (
 	"iter"
 	"log/slog"
 	"net"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -123,12 +124,17 @@ func (a *App) Run(ctx context.Context) error {
 	parts, ctx := errgroup.WithContext(ctx)
 	saved := a.save(ctx)
 	a.read(ctx, parts)
+	var delivering sync.WaitGroup
 	for _, o := range a.outputs {
-		parts.Go(func() error { return o.Run(ctx) })
+		delivering.Add(1)
+		parts.Go(func() error {
+			defer delivering.Done()
+			return o.Run(ctx)
+		})
 	}
 	parts.Go(func() error { return a.admin.Serve(a.adminListener) })
 	a.reloader.launch(ctx, parts.Go)
-	parts.Go(func() error { return a.stop(ctx) })
+	parts.Go(func() error { return a.stop(ctx, delivering.Wait) })
 
 	a.log.Info("serving", a.addresses()...)
 	return errors.Join(parts.Wait(), saved())
@@ -155,11 +161,13 @@ func (a *App) listedAnother() {
 	}
 }
 
-// stop waits for the end and ends what does not end by itself.
-func (a *App) stop(ctx context.Context) error {
+// stop waits for the end and ends what does not end by itself. Whoever asks is
+// told so for as long as the outputs drain.
+func (a *App) stop(ctx context.Context, drained func()) error {
 	<-ctx.Done()
 	a.stopping.Store(true)
 	a.log.Info("stopping")
+	drained()
 	limit, cancel := context.WithTimeout(context.WithoutCancel(ctx), output.Drain)
 	defer cancel()
 	a.admin.Stop(limit)
