@@ -22,6 +22,7 @@ const patience = 30 * time.Second
 // own commands there are
 //   - exits STATUS COMMAND...: the command ends with that exit status;
 //   - serve FILE: isthmus serve runs from here on, $ADMIN is its admin API;
+//   - run FILE: the same, without waiting until it is ready;
 //   - await PATH TEXT: the admin API comes to say that there;
 //   - connect ID: a client with that node id has accepted all clusters;
 //   - refuse ID REASON: a client with that node id has refused all clusters for
@@ -31,7 +32,15 @@ const patience = 30 * time.Second
 //     logged is in the file serve.log;
 //   - kubernetes KUBECONFIG MANIFESTS: an API server runs from here on that has
 //     what the manifests say, and the kubeconfig leads to it;
-//   - untouched: nothing was written to that API server.
+//   - untouched: nothing was written to that API server;
+//   - full COMMAND...: the command fails, and says so, as there is no room for
+//     what it prints;
+//   - unread COMMAND...: the command ends without a word, as nobody reads what it
+//     prints;
+//   - silence: a server listens from here on that never answers, at $SILENCE;
+//   - interrupt SIGNAL STATUS COMMAND...: the command, which comes to wait for that
+//     server, gets the signal and ends with that exit status; what it says is in
+//     the file said.
 func TestScripts(t *testing.T) {
 	t.Parallel()
 	testscript.Run(t, testscript.Params{
@@ -40,12 +49,13 @@ func TestScripts(t *testing.T) {
 		RequireUniqueNames:  true,
 		UpdateScripts:       *update,
 		Setup: func(env *testscript.Env) error {
-			env.Values[theServer{}], env.Values[theAPI{}] = &server{}, &cluster{}
+			env.Values[theServer{}], env.Values[theAPI{}], env.Values[theSilence{}] = &server{}, &cluster{}, &silent{}
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exits": exits, "serve": serve, "connect": connect, "refuse": refuse, "terminate": terminate,
-			"await": await, "hangup": hangup, "kubernetes": kubernetes, "untouched": untouched,
+			"await": await, "hangup": hangup, "kubernetes": kubernetes, "untouched": untouched, "run": run,
+			"full": full, "unread": unread, "silence": silence, "interrupt": interrupt,
 		},
 	})
 }
@@ -69,13 +79,17 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 // serve, await, connect, hangup and terminate act on the one server that a script may have.
 
 func serve(ts *testscript.TestScript, neg bool, args []string) {
+	run(ts, neg, args)
+	ts.Check(serverOf(ts).await("/readyz", "ok"))
+}
+
+func run(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
-		ts.Fatalf("usage: serve FILE")
+		ts.Fatalf("usage: serve or run FILE")
 	}
 	s := serverOf(ts)
 	ts.Check(s.start(ts.MkAbs(args[0])))
 	ts.Defer(s.kill)
-	ts.Check(s.await("/readyz", "ok"))
 	ts.Setenv("ADMIN", s.admin)
 }
 
