@@ -3,7 +3,10 @@ package cli_test
 import (
 	"errors"
 	"flag"
+	"fmt"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"syscall"
 	"testing"
@@ -27,6 +30,9 @@ const patience = 30 * time.Second
 //   - connect ID: a client with that node id has accepted all clusters;
 //   - refuse ID REASON: a client with that node id has refused all clusters for
 //     that reason; both are written as in a Go string;
+//   - resave TIMES FILE LINE: the file is saved so many times, each time a line
+//     longer at its beginning, and read: what is refused moves down from the line.
+//     Half of it is read each time before the whole is;
 //   - hangup: SIGHUP to the server;
 //   - terminate: SIGTERM to the server, which ends with status 0; what it
 //     logged is in the file serve.log;
@@ -54,7 +60,7 @@ func TestScripts(t *testing.T) {
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exits": exits, "serve": serve, "connect": connect, "refuse": refuse, "terminate": terminate,
-			"await": await, "hangup": hangup, "kubernetes": kubernetes, "untouched": untouched, "run": run,
+			"await": await, "hangup": hangup, "kubernetes": kubernetes, "untouched": untouched, "run": run, "resave": resave,
 			"full": full, "unread": unread, "silence": silence, "interrupt": interrupt,
 		},
 	})
@@ -98,6 +104,24 @@ func await(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("usage: await PATH TEXT")
 	}
 	ts.Check(serverOf(ts).await(args[0], args[1]))
+}
+
+func resave(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 3 {
+		ts.Fatalf("usage: resave TIMES FILE LINE")
+	}
+	times, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	line, err := strconv.Atoi(args[2])
+	ts.Check(err)
+	text := ts.ReadFile(args[1])
+	for i := range times {
+		text = "# saved again\n" + text
+		ts.Check(os.WriteFile(ts.MkAbs(args[1]), []byte("half: ["), 0o600))
+		ts.Check(serverOf(ts).await("/api/v1/sources", filepath.Base(args[1])+`:1"`))
+		ts.Check(os.WriteFile(ts.MkAbs(args[1]), []byte(text), 0o600))
+		ts.Check(serverOf(ts).await("/api/v1/sources", fmt.Sprintf("%s:%d", filepath.Base(args[1]), line+i+1)))
+	}
 }
 
 func connect(ts *testscript.TestScript, neg bool, args []string) {
