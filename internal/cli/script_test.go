@@ -24,7 +24,8 @@ const patience = 30 * time.Second
 // Each file of testdata is a session at the command line. Beside testscript's
 // own commands there are
 //   - exits STATUS COMMAND...: the command ends with that exit status;
-//   - serve FILE: isthmus serve runs from here on, $ADMIN is its admin API;
+//   - serve FILE: isthmus serve runs from here on, with the script's limits of
+//     memory, and $ADMIN is its admin API;
 //   - run FILE: the same, without waiting until it is ready;
 //   - await PATH TEXT: the admin API comes to say that there;
 //   - connect ID: a client with that node id has accepted all clusters;
@@ -94,7 +95,13 @@ func run(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("usage: serve or run FILE")
 	}
 	s := serverOf(ts)
-	ts.Check(s.start(ts.MkAbs(args[0])))
+	var limits []string
+	for _, name := range []string{"GOMEMLIMIT", "ISTHMUS_MEMORY_LIMIT"} {
+		if value := ts.Getenv(name); value != "" {
+			limits = append(limits, name+"="+value)
+		}
+	}
+	ts.Check(s.start(ts.MkAbs(args[0]), limits...))
 	ts.Defer(s.kill)
 	ts.Setenv("ADMIN", s.admin)
 }
