@@ -5,14 +5,17 @@ import (
 	"io"
 	"os"
 	"syscall"
+
+	"golang.org/x/term"
 )
 
 // outlet is where a command prints. It remembers that this went wrong, so that
 // no command has to ask after each line: what could not be printed must not pass
 // for printed.
 type outlet struct {
-	w   io.Writer
-	err error // the first one
+	w      io.Writer
+	err    error  // the first one
+	failed func() // if set, is called at the first one
 }
 
 // Write implements [io.Writer].
@@ -21,7 +24,9 @@ func (o *outlet) Write(p []byte) (int, error) {
 		return 0, o.err
 	}
 	n, err := o.w.Write(p)
-	o.err = err
+	if o.err = err; err != nil && o.failed != nil {
+		o.failed()
+	}
 	return n, err
 }
 
@@ -30,15 +35,26 @@ func (o *outlet) Write(p []byte) (int, error) {
 // process for that by itself.
 func (o *outlet) closed() bool { return errors.Is(o.err, syscall.EPIPE) }
 
-// isTerminal reports whether w is a device that can redraw lines.
-func isTerminal(w io.Writer) bool {
+// terminal returns w if it is a device that can redraw lines.
+func terminal(w io.Writer) (*os.File, bool) {
 	if o, ok := w.(*outlet); ok {
 		w = o.w
 	}
 	f, ok := w.(*os.File)
 	if !ok || os.Getenv("TERM") == "dumb" {
-		return false
+		return nil, false
 	}
 	info, err := f.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice != 0
+	return f, err == nil && info.Mode()&os.ModeCharDevice != 0
+}
+
+// rowsOf returns how many rows a terminal has at a time; 0 if that is not known.
+func rowsOf(terminal *os.File) func() int {
+	return func() int {
+		_, rows, err := term.GetSize(int(terminal.Fd())) //nolint:gosec // a file descriptor is small
+		if err != nil {
+			return 0
+		}
+		return rows
+	}
 }
