@@ -3,7 +3,6 @@ package demo
 import (
 	"context"
 	"os"
-	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -67,24 +66,29 @@ func TestTableIsNeverHigherThanTheTerminal(t *testing.T) {
 func TestWordsOfTheRegistryArePlain(t *testing.T) {
 	t.Parallel()
 	for _, rows := range []int{0, 12} {
-		ctx, cancel := context.WithTimeout(t.Context(), patience)
-		defer cancel()
-		out := &transcript{}
-		out.when("Now it is yours", func() {
-			path := filepath.Join(folder.FindStringSubmatch(out.String())[1], "registry", "evil\x1b[31m\u202e.yaml")
-			if err := os.WriteFile(path, []byte("apiVersion: networking.istio.io/v1\nkind: ServiceEntry\nmetadata: {name: \"\\e[2J\"}\nspec: {}\n"), 0o600); err != nil {
-				t.Error(err)
+		t.Run(strconv.Itoa(rows), func(t *testing.T) {
+			t.Parallel()
+			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			defer cancel()
+			const name = "evil\x1b[31m\u202e.yaml"
+			out := &transcript{}
+			out.when("Now it is yours", func() {
+				path := folder.FindStringSubmatch(out.String())[1] + "/registry/" + name
+				if err := os.WriteFile(path, []byte("apiVersion: networking.istio.io/v1\nkind: ServiceEntry\nmetadata: {name: \"\\e[2J\"}\nspec: {}\n"), 0o600); err != nil {
+					t.Error(err)
+				}
+			})
+			out.when(`refused at evil\x1b[31m\u202e.yaml`, cancel)
+			if err := Run(ctx, Config{Out: out, Terminal: true, Rows: func() int { return rows }, pause: time.Millisecond}); err != nil {
+				t.Fatal(err)
+			}
+			text := out.String()
+			if strings.Contains(text, "\x1b[31m") || strings.Contains(text, "\x1b[2J") || strings.Contains(text, "\u202e") {
+				t.Errorf("it is shown as it is:\n%q", text)
+			}
+			if !strings.Contains(text, `refused at evil\x1b[31m\u202e.yaml`) {
+				t.Errorf("it is not shown:\n%q", text)
 			}
 		})
-		out.when(`refused at evil\x1b[31m\u202e.yaml`, cancel)
-		if err := Run(ctx, Config{Out: out, Terminal: true, Rows: func() int { return rows }, pause: time.Millisecond}); err != nil {
-			t.Fatal(err)
-		}
-		if text := out.String(); strings.Contains(text, "\x1b[31m") || strings.Contains(text, "\x1b[2J") || strings.Contains(text, "\u202e") {
-			t.Errorf("it is shown as it is:\n%q", text)
-		}
-		if !strings.Contains(out.String(), `refused at evil\x1b[31m\u202e.yaml`) {
-			t.Errorf("it is not shown:\n%q", out.String())
-		}
 	}
 }
