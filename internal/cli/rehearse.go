@@ -68,18 +68,19 @@ func rehearsing(c *cobra.Command, flag string, on bool) error {
 	return nil
 }
 
-// rehearse prints what would be written, and returns it.
+// rehearse prints what would be written, and returns it. Beside an error it is
+// what is known of the sources, of which nothing was printed.
 func rehearse(c *cobra.Command, loaded *config.Config, log *slog.Logger, f format, limit timeout) (rehearsal, error) {
 	ctx, cancel := context.WithTimeout(c.Context(), time.Duration(limit))
 	defer cancel()
 	plan, err := app.Rehearse(ctx, loaded, log)
+	r := shape(plan)
 	switch {
 	case c.Context().Err() != nil:
-		return rehearsal{}, wrong{errors.New("interrupted before everything was known; nothing was written")}
+		return r, wrong{errors.New("interrupted before everything was known; nothing was written")}
 	case err != nil:
-		return rehearsal{}, wrong{err}
+		return r, wrong{err}
 	}
-	r := shape(plan)
 	return r, printAs(c, f, r, func() error {
 		printRehearsal(c, r)
 		return nil
@@ -161,9 +162,7 @@ func (c *counts) add(v output.Verb) {
 
 func printRehearsal(c *cobra.Command, r rehearsal) {
 	out := c.OutOrStdout()
-	for _, s := range r.Sources {
-		printRehearsed(c, s)
-	}
+	printSourcesOf(c, r)
 	for _, a := range r.Actions {
 		printAction(c, a)
 	}
@@ -180,6 +179,12 @@ func printRehearsal(c *cobra.Command, r rehearsal) {
 	}
 	say(out, "would create %d, update %d, delete %d and leave %d objects; nothing was written\n",
 		r.Counts.Create, r.Counts.Update, r.Counts.Delete, r.Counts.Leave)
+}
+
+func printSourcesOf(c *cobra.Command, r rehearsal) {
+	for _, s := range r.Sources {
+		printRehearsed(c, s)
+	}
 }
 
 // printRehearsed prints a source, and all that is rejected of it: who checks a

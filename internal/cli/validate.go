@@ -65,6 +65,9 @@ func connected(c *cobra.Command, loaded *config.Config, f format, limit timeout)
 	log, _ := newLog(loaded.Log, c.ErrOrStderr())
 	r, err := rehearse(c, loaded, log, f, limit)
 	if err != nil {
+		if f == asTable {
+			printSourcesOf(c, r)
+		}
 		return err
 	}
 	if err := r.complaints(); err != nil {
