@@ -58,7 +58,11 @@ registration. It needs addresses from 127.0.0.1 to 127.0.0.3, which Linux has.`,
 // whileSeen returns a context that ends when the terminal is closed, or nobody
 // reads what is printed any more. The process lives on, to leave nothing behind.
 func whileSeen(c *cobra.Command) (context.Context, func()) {
-	ctx, stop := until(c.Context(), syscall.SIGHUP)
+	hangup := []os.Signal{syscall.SIGHUP}
+	if signal.Ignored(syscall.SIGHUP) { // as nohup has it
+		hangup = nil
+	}
+	ctx, stop := until(c.Context(), hangup...)
 	if out, ok := c.OutOrStdout().(*outlet); ok {
 		signal.Ignore(syscall.SIGPIPE) // else writing ends the process
 		out.failed = stop

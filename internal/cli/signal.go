@@ -5,7 +5,6 @@ import (
 	"errors"
 	"os"
 	"os/signal"
-	"slices"
 	"syscall"
 )
 
@@ -21,8 +20,8 @@ func (a asked) status() int { return signaled + int(a.signal) }
 const signaled = 128
 
 // Signals returns a context that ends when SIGINT or SIGTERM asks the process to
-// end. [Main] says so of a command that this interrupts. What is ignored, as
-// nohup has it, stays ignored. Call stop when the context is not needed any more.
+// end. [Main] says so of a command that this interrupts. Call stop when the context
+// is not needed any more.
 func Signals(parent context.Context) (ctx context.Context, stop func()) {
 	return until(parent, syscall.SIGINT, syscall.SIGTERM)
 }
@@ -31,7 +30,7 @@ func Signals(parent context.Context) (ctx context.Context, stop func()) {
 func until(parent context.Context, signals ...os.Signal) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(parent)
 	came := make(chan os.Signal, 1)
-	if signals = slices.DeleteFunc(signals, signal.Ignored); len(signals) > 0 {
+	if len(signals) > 0 { // else it would be all of them
 		signal.Notify(came, signals...)
 	}
 	go func() {
