@@ -68,7 +68,7 @@ func (s *Server) services(w http.ResponseWriter, _ *http.Request) {
 func (s *Server) service(w http.ResponseWriter, r *http.Request) {
 	host, now := r.PathValue("host"), time.Now()
 	list, outputs, snapshot := []Service{}, s.parts.served(), s.parts.Snapshot()
-	for service := range snapshot.ByHost(host) {
+	for _, service := range named(snapshot, host) {
 		unserved, held := unservedOf(service, outputs), snapshot.Holds(speakers(service)...)
 		shape := serviceShape(service, outputs, unserved)
 		shape.Records = contributors(service, held, now)
@@ -82,12 +82,28 @@ func (s *Server) service(w http.ResponseWriter, r *http.Request) {
 	s.reply(w, list)
 }
 
+// named lists the services of a host. As in DNS neither case nor a final dot
+// matters, but a service that has the very name goes before others.
+func named(snapshot *catalog.Snapshot, host string) []*catalog.Service {
+	if exact := slices.Collect(snapshot.ByHost(host)); len(exact) > 0 {
+		return exact
+	}
+	var list []*catalog.Service
+	host = strings.TrimSuffix(host, ".")
+	for service := range snapshot.Services() {
+		if strings.EqualFold(strings.TrimSuffix(service.Key.Host, "."), host) {
+			list = append(list, service)
+		}
+	}
+	return list
+}
+
 func serviceShape(service *catalog.Service, outputs []served, unserved unserved) Service {
 	healthy, total := service.Counts()
 	out := Service{
 		Host: service.Key.Host, Namespace: service.Key.Namespace, Resolution: string(service.Resolution),
 		Ports: []Port{}, Sources: service.Sources(), Endpoints: Counts{healthy, total, unserved.count()},
-		Revision: service.Revision, Conflicts: []Conflict{},
+		Revision: service.Revision, Stale: stale(service), Conflicts: []Conflict{},
 	}
 	for _, p := range service.Ports {
 		out.Ports = append(out.Ports, Port{p.Number, p.Name, p.Protocol})
@@ -103,6 +119,16 @@ func serviceShape(service *catalog.Service, outputs []served, unserved unserved)
 		}
 	}
 	return out
+}
+
+// stale counts the records of a service that are not their source's newest word.
+func stale(service *catalog.Service) (n int) {
+	for _, c := range service.Records {
+		if c.Stale != "" {
+			n++
+		}
+	}
+	return n
 }
 
 // speakers names the sources of which records speak of a service, or serve it.

@@ -18,6 +18,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/isthmus-mesh/isthmus/catalog"
+	"github.com/isthmus-mesh/isthmus/internal/loglimit"
 	"github.com/isthmus-mesh/isthmus/internal/loopback"
 	"github.com/isthmus-mesh/isthmus/internal/plain"
 	"github.com/isthmus-mesh/isthmus/output"
@@ -76,7 +77,9 @@ func New(parts Parts) *Server {
 		Access: parts.Access, exposed: s.exposed.Load, next: http.NewCrossOriginProtection().Handler(mux),
 		log: func(err error) { parts.Log.Error("the admin API lets nobody in", "err", err) },
 	}
-	s.http = &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second}
+	// What the server of the library logs, such as a failed handshake, whoever connects may cause.
+	faults := slog.NewLogLogger(loglimit.New(parts.Log.With("listener", "admin").Handler()), slog.LevelWarn)
+	s.http = &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second, ErrorLog: faults}
 	return s
 }
 

@@ -40,6 +40,7 @@ type Service struct {
 	Sources    []string        `json:"sources"` // in merge order
 	Endpoints  Counts          `json:"endpoints"`
 	Revision   uint64          `json:"revision"`
+	Stale      int             `json:"stale,omitempty"` // records that are not their source's newest word
 	Conflicts  []Conflict      `json:"conflicts"`
 	NotOffered []NotOffered    `json:"notOffered,omitempty"`
 	Records    []Contributor   `json:"records,omitempty"` // with one host only

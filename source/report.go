@@ -49,8 +49,12 @@ func (s *Supervisor) stored(r *reading, p plan, ignored map[string]int, now time
 	if len(p.began) > 0 {
 		s.cfg.Log.Warn("a suspicious drop is held", "source", s.name, "reason", reason)
 	}
-	if len(fresh) > 0 {
-		s.cfg.Log.Warn("objects refused", "source", s.name, "count", len(fresh), "err", fresh[0].text())
+	if news, silent := s.repeats.unsaid(fresh, now); len(news) > 0 {
+		attrs := []any{"source", s.name, "count", len(news), "err", news[0].text()}
+		if silent > 0 {
+			attrs = append(attrs, "unlogged", silent)
+		}
+		s.cfg.Log.Warn("objects refused", attrs...)
 	}
 }
 

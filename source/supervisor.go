@@ -88,6 +88,7 @@ type Supervisor struct {
 	listed    bool         // completely, since the start
 	relist    *time.Ticker // runs while anything is held
 	asking    bool         // it runs
+	repeats   repeats      // what the log has named of what is rejected
 
 	mu     sync.Mutex // guards status and outage; never held across a call
 	status Status

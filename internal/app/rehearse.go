@@ -27,7 +27,8 @@ type Rehearsal struct {
 // Rehearse puts the same parts together as [New] does, reads the sources and, if
 // there are outputs that write, the systems they write to, until ctx ends. It
 // serves, writes and stores nothing: what was stored by an earlier run is not
-// looked at either.
+// looked at either. Beside an error there are the sources as they stand by then,
+// if it came to reading them.
 func Rehearse(ctx context.Context, c *config.Config, log *slog.Logger) (r Rehearsal, err error) {
 	quiet := *c
 	quiet.Store.DataDir = ""
@@ -49,6 +50,9 @@ func Rehearse(ctx context.Context, c *config.Config, log *slog.Logger) (r Rehear
 	parts, running := errgroup.WithContext(running)
 	a.read(running, parts)
 	r, err = a.rehearse(running, known)
+	for _, s := range a.fleet.supervisors() {
+		r.Sources = append(r.Sources, s.Status())
+	}
 	stop()
 	return r, errors.Join(err, parts.Wait())
 }
@@ -69,9 +73,6 @@ func (a *App) rehearse(ctx context.Context, known []<-chan struct{}) (r Rehearsa
 		}
 		r.Writers = append(r.Writers, o.kind)
 		r.Actions, r.LeftOut = append(r.Actions, plan.Actions...), append(r.LeftOut, plan.LeftOut...)
-	}
-	for _, s := range a.fleet.supervisors() {
-		r.Sources = append(r.Sources, s.Status())
 	}
 	return r, nil
 }

@@ -24,6 +24,7 @@ type adminFlags struct {
 	url, tokenFile     string
 	caFile, serverName string
 	format             format
+	timeout            timeout
 }
 
 func (f *adminFlags) add(c *cobra.Command) {
@@ -34,6 +35,7 @@ func (f *adminFlags) add(c *cobra.Command) {
 	fromEnv(&f.tokenFile, "token-file", "ISTHMUS_ADMIN_TOKEN_FILE", "", "the file with the token that the admin API wants")
 	fromEnv(&f.caFile, "ca-file", "ISTHMUS_ADMIN_CA_FILE", "", "the authorities of an https admin API, in PEM form; default: the system's")
 	fromEnv(&f.serverName, "server-name", "ISTHMUS_ADMIN_SERVER_NAME", "", "the name in the certificate of an https admin API; default: that in --admin")
+	timeoutFlag(c, &f.timeout, 10*time.Second, "how long to wait for its answer")
 	formatFlag(c, &f.format)
 }
 
@@ -48,19 +50,22 @@ func (f *adminFlags) post(ctx context.Context, path string, v any) error {
 }
 
 func (f *adminFlags) call(ctx context.Context, method, path string, v any) error {
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	limited, cancel := context.WithTimeout(ctx, time.Duration(f.timeout))
 	defer cancel()
 	client, err := f.client()
 	if err != nil {
 		return err
 	}
 	defer client.CloseIdleConnections()
-	request, err := f.request(ctx, method, path)
+	request, err := f.request(limited, method, path)
 	if err != nil {
 		return err
 	}
 	response, err := client.Do(request)
-	if err != nil {
+	switch {
+	case err != nil && limited.Err() != nil:
+		return wrong{f.cutShort(ctx, method)}
+	case err != nil:
 		return wrong{fmt.Errorf("no Isthmus answers at %s: %w; start one with 'isthmus serve', or say where it is with --admin", f.url, err)}
 	}
 	defer response.Body.Close()
@@ -69,9 +74,26 @@ func (f *adminFlags) call(ctx context.Context, method, path string, v any) error
 		return wrong{errors.New(cmp.Or(strings.TrimSpace(string(text)), request.URL.String()+" answers "+response.Status))}
 	}
 	if err := json.NewDecoder(response.Body).Decode(v); err != nil {
+		if limited.Err() != nil {
+			return wrong{f.cutShort(ctx, method)}
+		}
 		return wrong{fmt.Errorf("%s does not answer as an Isthmus does: %w", request.URL, err)}
 	}
 	return nil
+}
+
+// cutShort says why an answer was not waited for any longer, by the context of
+// the command: it was interrupted, or else its time is up.
+func (f *adminFlags) cutShort(ctx context.Context, method string) error {
+	undone := "nothing was changed"
+	if method != http.MethodGet {
+		undone = "it may do all the same what it was asked for: look with 'isthmus sources'"
+	}
+	if ctx.Err() != nil {
+		return fmt.Errorf("interrupted before %s had answered; %s", f.url, undone)
+	}
+	return fmt.Errorf("%s has not answered within %s; %s; give it more time with --timeout, or look whether %s/livez answers",
+		f.url, f.timeout.String(), undone, strings.TrimRight(f.url, "/"))
 }
 
 // request is one to a path of the admin API, with the token if there is one.

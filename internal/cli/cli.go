@@ -1,7 +1,8 @@
 // Package cli is the command line: one file per command.
 //
-// Exit status is 0 when all is fine, 1 when the thing asked about is wrong, and
-// 2 when the command was used wrongly.
+// Exit status is 0 when all is fine, 1 when the thing asked about is wrong or what
+// was to be printed could not be, and 2 when the command was used wrongly. A
+// command that a signal interrupts adds the number of the signal to 128.
 package cli
 
 import (
@@ -9,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"syscall"
 
 	"github.com/spf13/cobra"
 )
@@ -28,41 +30,54 @@ func (w wrong) Unwrap() error { return w.error }
 // Main runs a command line and returns the exit status. It returns when ctx
 // ends at the latest.
 func Main(ctx context.Context, version string, args []string, in io.Reader, out, errOut io.Writer) int {
-	root := newRoot(version)
+	printed := &outlet{w: out}
+	root := newRoot(version, printed)
 	root.SetArgs(args)
 	root.SetIn(in)
-	root.SetOut(out)
 	root.SetErr(errOut)
 	command, err := root.ExecuteContextC(ctx)
-	if err == nil {
+	switch {
+	case printed.closed():
+		return signaled + int(syscall.SIGPIPE)
+	case printed.err != nil:
+		say(errOut, "%v: not everything was printed; make room there, or print elsewhere\n", printed.err)
+		return exitWrong
+	case err == nil:
 		return exitFine
 	}
 	if w, ok := errors.AsType[wrong](err); ok {
 		say(errOut, "%v\n", error(w))
+		if by, ok := interruption(ctx); ok {
+			return by.status()
+		}
 		return exitWrong
 	}
 	say(errOut, "%v\nSee '%s --help'.\n", err, command.CommandPath())
 	return exitUsage
 }
 
-func newRoot(version string) *cobra.Command {
+// newRoot returns the command line, which prints to out.
+func newRoot(version string, out io.Writer) *cobra.Command {
 	root := &cobra.Command{
-		Use:   "isthmus",
-		Short: "Join every service registry to every mesh",
+		Use:     "isthmus",
+		Short:   "Join every service registry to every mesh",
+		Version: version,
 		Long: `Isthmus mirrors service registries, merges them in one catalog, and delivers the
 catalog to Envoy and gRPC clients over xDS.`,
 		Example: `  isthmus demo                           see it at work, all on loopback
-  isthmus validate --config isthmus.yaml
-  isthmus serve --config isthmus.yaml
+  isthmus validate isthmus.yaml
+  isthmus serve isthmus.yaml
   isthmus services reviews.example.com   who holds what, and why`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
+	root.SetOut(out)
+	root.SetVersionTemplate(versionOf(version).text())
 	root.AddCommand(
 		newServe(version), newDemo(version), newValidate(), newVersion(version),
 		newSources(), newServices(), newClients(),
 	)
-	root.InitDefaultCompletionCmd()
+	root.InitDefaultCompletionCmd() // which prints where the root does by now
 	for _, c := range root.Commands() {
 		if c.Name() == "completion" { // the library's own lets any shell's name pass
 			c.Args, c.RunE = cobra.NoArgs, needsShell

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"io"
 	"testing"
 
 	"github.com/spf13/cobra"
@@ -9,7 +10,8 @@ import (
 // Help without an example leaves the reader to guess.
 func TestEveryCommandHasAnExample(t *testing.T) {
 	t.Parallel()
-	for _, c := range append([]*cobra.Command{newRoot("test")}, newRoot("test").Commands()...) {
+	root := newRoot("test", io.Discard)
+	for _, c := range append([]*cobra.Command{root}, root.Commands()...) {
 		if c.Example == "" || c.Short == "" {
 			t.Errorf("%q: example %q, short %q", c.Use, c.Example, c.Short)
 		}

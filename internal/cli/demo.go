@@ -1,11 +1,14 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"os"
+	"os/signal"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/spf13/cobra"
 	"google.golang.org/grpc/grpclog"
@@ -23,8 +26,8 @@ func newDemo(version string) *cobra.Command {
 of three services, the control plane, and a gRPC client that finds the backends
 over xDS and keeps calling them. It shows who answers, adds an instance, kills
 one, breaks a file and mends it, and how long each took from the file to the
-client. Then it is yours: edit the folder and watch. Ctrl-C ends it; nothing is
-left behind.
+client. Then it is yours: edit the folder and watch. Ctrl-C ends it, as closing the
+terminal does; nothing is left behind.
 
 With --registry servicecenter the registry is no folder but a stand-in for
 ServiceComb Service Center, with its delays; what is broken and mended then is a
@@ -35,8 +38,13 @@ registration. It needs addresses from 127.0.0.1 to 127.0.0.3, which Linux has.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			quietGRPC()
-			out := c.OutOrStdout()
-			if err := demo.Run(c.Context(), demo.Config{Version: version, Out: out, Terminal: isTerminal(out), Once: once, Registry: string(registry)}); err != nil {
+			ctx, stop := whileSeen(c)
+			defer stop()
+			show := demo.Config{Version: version, Out: c.OutOrStdout(), Once: once, Registry: string(registry)}
+			if screen, ok := terminal(show.Out); ok {
+				show.Terminal, show.Rows = true, rowsOf(screen)
+			}
+			if err := demo.Run(ctx, show); err != nil {
 				return wrong{err}
 			}
 			return nil
@@ -45,6 +53,21 @@ registration. It needs addresses from 127.0.0.1 to 127.0.0.3, which Linux has.`,
 	c.Flags().BoolVar(&once, "once", false, "make the tour without pauses and end, with status 0 only if the client observed every step")
 	c.Flags().Var(&registry, "registry", "where the backends are announced: "+strings.Join(demo.Registries(), " or "))
 	return c
+}
+
+// whileSeen returns a context that ends when the terminal is closed, or nobody
+// reads what is printed any more. The process lives on, to leave nothing behind.
+func whileSeen(c *cobra.Command) (context.Context, func()) {
+	hangup := []os.Signal{syscall.SIGHUP}
+	if signal.Ignored(syscall.SIGHUP) { // as nohup has it
+		hangup = nil
+	}
+	ctx, stop := until(c.Context(), hangup...)
+	if out, ok := c.OutOrStdout().(*outlet); ok {
+		signal.Ignore(syscall.SIGPIPE) // else writing ends the process
+		out.failed = stop
+	}
+	return ctx, stop
 }
 
 // kind is the value of --registry.
@@ -71,14 +94,4 @@ func quietGRPC() {
 	if os.Getenv("GRPC_GO_LOG_SEVERITY_LEVEL") == "" {
 		grpclog.SetLoggerV2(grpclog.NewLoggerV2(io.Discard, io.Discard, io.Discard))
 	}
-}
-
-// isTerminal reports whether w is a device that can redraw lines.
-func isTerminal(w io.Writer) bool {
-	f, ok := w.(*os.File)
-	if !ok || os.Getenv("TERM") == "dumb" {
-		return false
-	}
-	info, err := f.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }

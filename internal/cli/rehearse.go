@@ -15,6 +15,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/config"
 	"github.com/isthmus-mesh/isthmus/internal/app"
 	"github.com/isthmus-mesh/isthmus/output"
+	"github.com/isthmus-mesh/isthmus/source"
 )
 
 // mostLines is how many lines of an object's difference are printed as text.
@@ -49,33 +50,77 @@ type counts struct {
 	Leave  int `json:"leave"`
 }
 
-// timeoutFlag bounds how long a rehearsal may take.
-func timeoutFlag(c *cobra.Command, limit *time.Duration) {
-	c.Flags().DurationVar(limit, "timeout", time.Minute, "how long to wait for the sources and the API server")
+// rehearsalFlags are those of commands that rehearse.
+func rehearsalFlags(c *cobra.Command, f *format, limit *timeout) {
+	formatFlag(c, f)
+	timeoutFlag(c, limit, time.Minute, "how long to wait for the sources and the API server")
 }
 
-// rehearsing tells a command that prints a rehearsal only with a certain flag
-// that -o was given without it.
+// rehearsing reports flags of a rehearsal that were given without the one that
+// asks for it.
 func rehearsing(c *cobra.Command, flag string, on bool) error {
-	if !on && c.Flags().Changed("output") {
+	switch {
+	case !on && c.Flags().Changed("output"):
 		return errors.New("-o says how --" + flag + " prints what would be written; add --" + flag + " or leave -o away")
+	case !on && c.Flags().Changed("timeout"):
+		return errors.New("--timeout says how long --" + flag + " may take; add --" + flag + " or leave --timeout away")
 	}
 	return nil
 }
 
-// rehearse prints what would be written.
-func rehearse(c *cobra.Command, loaded *config.Config, log *slog.Logger, f format, limit time.Duration) error {
-	ctx, cancel := context.WithTimeout(c.Context(), limit)
+// rehearse prints what would be written, and returns it. Beside an error it is
+// what is known of the sources, of which nothing was printed.
+func rehearse(c *cobra.Command, loaded *config.Config, log *slog.Logger, f format, limit timeout) (rehearsal, error) {
+	ctx, cancel := context.WithTimeout(c.Context(), time.Duration(limit))
 	defer cancel()
 	plan, err := app.Rehearse(ctx, loaded, log)
-	if err != nil {
-		return wrong{err}
-	}
 	r := shape(plan)
-	return printAs(c, f, r, func() error {
+	switch {
+	case c.Context().Err() != nil:
+		return r, wrong{errors.New("interrupted before everything was known; nothing was written")}
+	case err != nil:
+		return r, wrong{err}
+	}
+	return r, printAs(c, f, r, func() error {
 		printRehearsal(c, r)
 		return nil
 	})
+}
+
+// complaints says what of the sources would not be served as it is there now;
+// nil if there is nothing.
+func (r rehearsal) complaints() error {
+	rejected, unread := 0, 0
+	for _, s := range r.Sources {
+		rejected += len(s.Refused)
+		if !s.read() {
+			unread++
+		}
+	}
+	switch {
+	case unread > 0 && rejected > 0:
+		return fmt.Errorf("%s, %s: see above, and correct them", countOf(unread, "source could", "sources could", "not be read"),
+			countOf(rejected, "object would", "objects would", "be rejected"))
+	case unread > 0:
+		return fmt.Errorf("%s: see the reason above", countOf(unread, "source could", "sources could", "not be read"))
+	case rejected > 0:
+		return fmt.Errorf("%s: correct what is listed above, or take it out", countOf(rejected, "object would", "objects would", "be rejected"))
+	default:
+		return nil
+	}
+}
+
+// countOf says of how many something holds.
+func countOf(n int, one, many, what string) string {
+	if n == 1 {
+		return "1 " + one + " " + what
+	}
+	return fmt.Sprintf("%d %s %s", n, many, what)
+}
+
+// read reports whether what is known of the source is what it says now.
+func (s rehearsed) read() bool {
+	return s.State == string(source.StateLive) || s.State == string(source.StateHeld)
 }
 
 func shape(plan app.Rehearsal) rehearsal {
@@ -84,17 +129,17 @@ func shape(plan app.Rehearsal) rehearsal {
 		Actions: append([]output.Action{}, plan.Actions...), LeftOut: append([]output.Omission{}, plan.LeftOut...),
 	}
 	for _, s := range plan.Sources {
-		source := rehearsed{
+		shown := rehearsed{
 			Name: s.Name, Kind: s.Kind, State: string(s.State), Reason: s.Reason, Services: s.Services, Endpoints: s.Endpoints,
 			Ignored: map[string]int{}, Refused: []admin.Refused{},
 		}
-		maps.Copy(source.Ignored, s.Ignored)
+		maps.Copy(shown.Ignored, s.Ignored)
 		for _, refused := range s.Refused {
-			source.Refused = append(source.Refused, admin.Refused{
+			shown.Refused = append(shown.Refused, admin.Refused{
 				Object: refused.Object, Where: refused.Where, Field: refused.Field, Reason: refused.Reason,
 			})
 		}
-		r.Sources = append(r.Sources, source)
+		r.Sources = append(r.Sources, shown)
 	}
 	for _, a := range plan.Actions {
 		r.Counts.add(a.Verb)
@@ -117,9 +162,7 @@ func (c *counts) add(v output.Verb) {
 
 func printRehearsal(c *cobra.Command, r rehearsal) {
 	out := c.OutOrStdout()
-	for _, s := range r.Sources {
-		say(out, "source %s: %s, %d services, %d endpoints, %d refused\n", s.Name, s.State, s.Services, s.Endpoints, len(s.Refused))
-	}
+	printSourcesOf(c, r)
 	for _, a := range r.Actions {
 		printAction(c, a)
 	}
@@ -136,6 +179,26 @@ func printRehearsal(c *cobra.Command, r rehearsal) {
 	}
 	say(out, "would create %d, update %d, delete %d and leave %d objects; nothing was written\n",
 		r.Counts.Create, r.Counts.Update, r.Counts.Delete, r.Counts.Leave)
+}
+
+func printSourcesOf(c *cobra.Command, r rehearsal) {
+	for _, s := range r.Sources {
+		printRehearsed(c, s)
+	}
+}
+
+// printRehearsed prints a source, and all that is rejected of it: who checks a
+// change wants to have seen everything.
+func printRehearsed(c *cobra.Command, s rehearsed) {
+	out := c.OutOrStdout()
+	say(out, "source %s: %s, %d services, %d endpoints, %d rejected", s.Name, s.State, s.Services, s.Endpoints, len(s.Refused))
+	if s.Reason != "" {
+		say(out, ": %s", s.Reason)
+	}
+	fmt.Fprintln(out)
+	for _, r := range s.Refused {
+		say(out, "  rejected %s at %s: %s\n", orDash(r.Object), orDash(r.Where), complaint(r))
+	}
 }
 
 func printAction(c *cobra.Command, a output.Action) {

@@ -3,7 +3,10 @@ package cli_test
 import (
 	"errors"
 	"flag"
+	"fmt"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"syscall"
 	"testing"
@@ -21,17 +24,30 @@ const patience = 30 * time.Second
 // Each file of testdata is a session at the command line. Beside testscript's
 // own commands there are
 //   - exits STATUS COMMAND...: the command ends with that exit status;
-//   - serve FILE: isthmus serve runs from here on, $ADMIN is its admin API;
+//   - serve FILE: isthmus serve runs from here on, with the script's limits of
+//     memory, and $ADMIN is its admin API;
+//   - run FILE: the same, without waiting until it is ready;
 //   - await PATH TEXT: the admin API comes to say that there;
 //   - connect ID: a client with that node id has accepted all clusters;
 //   - refuse ID REASON: a client with that node id has refused all clusters for
 //     that reason; both are written as in a Go string;
+//   - resave TIMES FILE LINE: the file is saved so many times, each time a line
+//     longer at its beginning, and read: what is refused moves down from the line.
+//     Half of it is read each time before the whole is;
 //   - hangup: SIGHUP to the server;
 //   - terminate: SIGTERM to the server, which ends with status 0; what it
 //     logged is in the file serve.log;
 //   - kubernetes KUBECONFIG MANIFESTS: an API server runs from here on that has
 //     what the manifests say, and the kubeconfig leads to it;
-//   - untouched: nothing was written to that API server.
+//   - untouched: nothing was written to that API server;
+//   - full COMMAND...: the command fails, and says so, as there is no room for
+//     what it prints;
+//   - unread COMMAND...: the command ends without a word, as nobody reads what it
+//     prints;
+//   - silence: a server listens from here on that never answers, at $SILENCE;
+//   - interrupt SIGNAL STATUS COMMAND...: the command, which comes to wait for that
+//     server, gets the signal and ends with that exit status; what it says is in
+//     the file said.
 func TestScripts(t *testing.T) {
 	t.Parallel()
 	testscript.Run(t, testscript.Params{
@@ -40,12 +56,13 @@ func TestScripts(t *testing.T) {
 		RequireUniqueNames:  true,
 		UpdateScripts:       *update,
 		Setup: func(env *testscript.Env) error {
-			env.Values[theServer{}], env.Values[theAPI{}] = &server{}, &cluster{}
+			env.Values[theServer{}], env.Values[theAPI{}], env.Values[theSilence{}] = &server{}, &cluster{}, &silent{}
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exits": exits, "serve": serve, "connect": connect, "refuse": refuse, "terminate": terminate,
-			"await": await, "hangup": hangup, "kubernetes": kubernetes, "untouched": untouched,
+			"await": await, "hangup": hangup, "kubernetes": kubernetes, "untouched": untouched, "run": run, "resave": resave,
+			"full": full, "unread": unread, "silence": silence, "interrupt": interrupt,
 		},
 	})
 }
@@ -69,13 +86,23 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 // serve, await, connect, hangup and terminate act on the one server that a script may have.
 
 func serve(ts *testscript.TestScript, neg bool, args []string) {
+	run(ts, neg, args)
+	ts.Check(serverOf(ts).await("/readyz", "ok"))
+}
+
+func run(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
-		ts.Fatalf("usage: serve FILE")
+		ts.Fatalf("usage: serve or run FILE")
 	}
 	s := serverOf(ts)
-	ts.Check(s.start(ts.MkAbs(args[0])))
+	var limits []string
+	for _, name := range []string{"GOMEMLIMIT", "ISTHMUS_MEMORY_LIMIT"} {
+		if value := ts.Getenv(name); value != "" {
+			limits = append(limits, name+"="+value)
+		}
+	}
+	ts.Check(s.start(ts.MkAbs(args[0]), limits...))
 	ts.Defer(s.kill)
-	ts.Check(s.await("/readyz", "ok"))
 	ts.Setenv("ADMIN", s.admin)
 }
 
@@ -84,6 +111,24 @@ func await(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("usage: await PATH TEXT")
 	}
 	ts.Check(serverOf(ts).await(args[0], args[1]))
+}
+
+func resave(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 3 {
+		ts.Fatalf("usage: resave TIMES FILE LINE")
+	}
+	times, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	line, err := strconv.Atoi(args[2])
+	ts.Check(err)
+	text := ts.ReadFile(args[1])
+	for i := range times {
+		text = "# saved again\n" + text
+		ts.Check(os.WriteFile(ts.MkAbs(args[1]), []byte("half: ["), 0o600))
+		ts.Check(serverOf(ts).await("/api/v1/sources", filepath.Base(args[1])+`:1"`))
+		ts.Check(os.WriteFile(ts.MkAbs(args[1]), []byte(text), 0o600))
+		ts.Check(serverOf(ts).await("/api/v1/sources", fmt.Sprintf("%s:%d", filepath.Base(args[1]), line+i+1)))
+	}
 }
 
 func connect(ts *testscript.TestScript, neg bool, args []string) {

@@ -4,7 +4,6 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -13,12 +12,12 @@ import (
 )
 
 func newServe(version string) *cobra.Command {
-	var path string
+	var file configFile
 	var dry bool
 	var f format
-	var limit time.Duration
+	var limit timeout
 	c := &cobra.Command{
-		Use:   "serve --config FILE",
+		Use:   "serve FILE",
 		Short: "Mirror the registries and serve the mesh",
 		Long: `Serve mirrors every source of the configuration and delivers the catalog to the
 outputs, until SIGTERM or SIGINT. Nothing is served before every required source
@@ -28,13 +27,18 @@ The file is reloaded when it changes and on SIGHUP, all of it or, if it is not
 valid, nothing. Clients stay connected.
 
 With --dry-run nothing is served or written: it lists the sources and the API server
-of the output istio, prints what it would write there and why, and ends. With -o json
-or -o yaml it prints that for a program, with every line of every difference.`,
-		Example: "  isthmus serve --config isthmus.yaml\n  isthmus serve --config isthmus.yaml --dry-run\n" +
+of the output istio, prints what it rejects of the sources and what it would write
+there and why, and ends. With -o json or -o yaml it prints that for a program, with
+every line of every difference.`,
+		Example: "  isthmus serve isthmus.yaml\n  isthmus serve --config isthmus.yaml --dry-run\n" +
 			"  isthmus serve --config isthmus.yaml --dry-run -o json",
-		Args: cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error {
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
 			if err := rehearsing(c, "dry-run", dry); err != nil {
+				return err
+			}
+			path, err := file.path(c, args)
+			if err != nil {
 				return err
 			}
 			// From here on a hangup is no end, but asks for a reload.
@@ -47,7 +51,8 @@ or -o yaml it prints that for a program, with every line of every difference.`,
 			}
 			log, logging := newLog(loaded.Log, c.ErrOrStderr())
 			if dry {
-				return rehearse(c, loaded, log, f, limit)
+				_, err := rehearse(c, loaded, log, f, limit)
+				return err
 			}
 			limitMemory(log)
 			a, err := app.New(c.Context(), loaded, version, log)
@@ -61,16 +66,8 @@ or -o yaml it prints that for a program, with every line of every difference.`,
 			return nil
 		},
 	}
-	configFlag(c, &path)
+	file.add(c)
 	c.Flags().BoolVar(&dry, "dry-run", false, "print what would be written and why, and write nothing")
-	formatFlag(c, &f)
-	timeoutFlag(c, &limit)
+	rehearsalFlags(c, &f, &limit)
 	return c
-}
-
-func configFlag(c *cobra.Command, path *string) {
-	c.Flags().StringVarP(path, "config", "c", "", "the configuration file")
-	if err := c.MarkFlagRequired("config"); err != nil {
-		panic(err) // the flag is defined one line above
-	}
 }

@@ -33,9 +33,12 @@ type server struct {
 
 var serving = regexp.MustCompile(`msg=serving xds=(\S+) admin=(\S+)`)
 
-// start returns once the server says where it serves.
-func (s *server) start(config string) error {
+// start returns once the server says where it serves. Variables are added to the
+// environment.
+func (s *server) start(config string, variables ...string) error {
+	s.log.Reset()
 	s.process, s.ended = exec.Command("isthmus", "serve", "--config", config), make(chan struct{}) //nolint:noctx // it ends by a signal
+	s.process.Env = append(os.Environ(), variables...)
 	log, err := s.process.StderrPipe()
 	if err != nil {
 		return err

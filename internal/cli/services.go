@@ -15,8 +15,13 @@ import (
 func newServices() *cobra.Command {
 	var flags adminFlags
 	c := &cobra.Command{
-		Use:     "services [HOST]",
-		Short:   "Show the merged services, or one with its endpoints and where each came from",
+		Use:   "services [HOST]",
+		Short: "Show the merged services, or one with its endpoints and where each came from",
+		Long: `Services lists the services of the catalog. With a host, in upper or lower case and
+with or without a final dot, it shows that service in each namespace that has it: every
+record that speaks of it, and every endpoint. A record is stale while its newest version
+is not taken, and held while its source has stopped listing it; the last good version
+is served, and the reason is shown.`,
 		Example: "  isthmus services\n  isthmus services reviews.example.com",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -41,14 +46,23 @@ func newServices() *cobra.Command {
 }
 
 func printServices(c *cobra.Command, services []admin.Service) error {
+	heading := []string{"host", "namespace", "ports", "healthy", "sources", "conflicts", "revision"}
+	stale := slices.ContainsFunc(services, func(s admin.Service) bool { return s.Stale > 0 })
+	if stale {
+		heading = append(heading, "stale")
+	}
 	var rows [][]string
 	for _, s := range services {
-		rows = append(rows, []string{
+		row := []string{
 			s.Host, s.Namespace, ports(s), healthy(s.Endpoints),
 			strings.Join(s.Sources, ","), strconv.Itoa(len(s.Conflicts)), strconv.FormatUint(s.Revision, 10),
-		})
+		}
+		if stale {
+			row = append(row, strconv.Itoa(s.Stale))
+		}
+		rows = append(rows, row)
 	}
-	return table(c, []string{"host", "namespace", "ports", "healthy", "sources", "conflicts", "revision"}, rows)
+	return table(c, heading, rows)
 }
 
 // healthy counts the endpoints of a service for a cell of a table.
@@ -108,7 +122,7 @@ func contribution(r admin.Contributor) string {
 		fmt.Fprintf(&b, ", held for %s: %s", r.Age, r.Held)
 	}
 	if r.Stale != "" {
-		fmt.Fprintf(&b, ", its last good version for %s: %s", r.Age, r.Stale)
+		fmt.Fprintf(&b, ", stale for %s, its last good version is served: %s", r.Age, r.Stale)
 	}
 	return b.String()
 }

@@ -3,7 +3,6 @@ package cli
 import (
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -11,25 +10,32 @@ import (
 )
 
 func newValidate() *cobra.Command {
-	var path string
+	var file configFile
 	var connect bool
 	var f format
-	var limit time.Duration
+	var limit timeout
 	c := &cobra.Command{
-		Use:   "validate --config FILE",
+		Use:   "validate FILE",
 		Short: "Check a configuration without acting on it",
 		Long: `Validate reads a configuration and prints everything that is wrong with it: file,
 line, field, reason and remedy. What is valid but unsafe it prints as a warning. It
-has no side effects and uses no network.
+has no side effects and uses no network. It also looks whether the files and folders
+are there that sources read, for which a running Isthmus waits.
 
 With --connect it also reads the sources and the API server of the output istio, and
-prints what would be written there and why. It still changes nothing. With -o json
-or -o yaml it prints that alone and for a program, with every line of every difference.`,
-		Example: "  isthmus validate --config isthmus.yaml\n  isthmus validate --config isthmus.yaml --connect\n" +
+prints what would be rejected of the sources, and what would be written and why. It
+still changes nothing. If anything would be rejected, or a source could not be read,
+the exit status is 1. With -o json or -o yaml it prints that alone and for a program,
+with every line of every difference.`,
+		Example: "  isthmus validate isthmus.yaml\n  isthmus validate --config isthmus.yaml --connect\n" +
 			"  isthmus validate --config isthmus.yaml --connect -o json",
-		Args: cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error {
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
 			if err := rehearsing(c, "connect", connect); err != nil {
+				return err
+			}
+			path, err := file.path(c, args)
+			if err != nil {
 				return err
 			}
 			loaded, err := config.Check(path)
@@ -37,23 +43,37 @@ or -o yaml it prints that alone and for a program, with every line of every diff
 				return wrong{err}
 			}
 			for _, warning := range loaded.Warnings() {
-				fmt.Fprintf(c.ErrOrStderr(), "%s: warning: %s\n", path, warning)
+				say(c.ErrOrStderr(), "%s: warning: %s\n", path, warning)
 			}
 			if f == asTable {
 				say(c.OutOrStdout(), "%s is valid: %s\n", path, summary(loaded))
 			}
 			if connect {
-				log, _ := newLog(loaded.Log, c.ErrOrStderr())
-				return rehearse(c, loaded, log, f, limit)
+				return connected(c, loaded, f, limit)
 			}
 			return nil
 		},
 	}
-	configFlag(c, &path)
+	file.add(c)
 	c.Flags().BoolVar(&connect, "connect", false, "read the sources and the API server as well")
-	formatFlag(c, &f)
-	timeoutFlag(c, &limit)
+	rehearsalFlags(c, &f, &limit)
 	return c
+}
+
+// connected checks what the sources say now.
+func connected(c *cobra.Command, loaded *config.Config, f format, limit timeout) error {
+	log, _ := newLog(loaded.Log, c.ErrOrStderr())
+	r, err := rehearse(c, loaded, log, f, limit)
+	if err != nil {
+		if f == asTable {
+			printSourcesOf(c, r)
+		}
+		return err
+	}
+	if err := r.complaints(); err != nil {
+		return wrong{err}
+	}
+	return nil
 }
 
 func summary(c *config.Config) string {
@@ -61,9 +81,9 @@ func summary(c *config.Config) string {
 	for i, source := range c.Sources {
 		sources[i] = fmt.Sprintf("%s (%s)", source.Name, source.Kind)
 	}
-	text := fmt.Sprintf("instance %s, sources %s", c.Instance, strings.Join(sources, ", "))
+	parts := []string{fmt.Sprintf("instance %s, sources %s", c.Instance, strings.Join(sources, ", "))}
 	for _, o := range c.Outputs {
-		text += ", " + o.Kind + " " + o.Settings.String()
+		parts = append(parts, o.Kind+" "+o.Settings.String())
 	}
-	return text
+	return strings.Join(parts, ", ")
 }

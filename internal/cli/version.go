@@ -2,10 +2,26 @@ package cli
 
 import (
 	"fmt"
+	"io"
 	"runtime"
 
 	"github.com/spf13/cobra"
 )
+
+// programVersion is what is said of the program itself.
+type programVersion struct {
+	Version  string `json:"version"`
+	Go       string `json:"go"`
+	Platform string `json:"platform"`
+}
+
+func versionOf(version string) programVersion {
+	return programVersion{version, runtime.Version(), runtime.GOOS + "/" + runtime.GOARCH}
+}
+
+func (v programVersion) text() string {
+	return fmt.Sprintf("isthmus %s (%s, %s)\n", v.Version, v.Go, v.Platform)
+}
 
 func newVersion(version string) *cobra.Command {
 	var f format
@@ -15,13 +31,9 @@ func newVersion(version string) *cobra.Command {
 		Example: "  isthmus version -o json",
 		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			v := struct {
-				Version  string `json:"version"`
-				Go       string `json:"go"`
-				Platform string `json:"platform"`
-			}{version, runtime.Version(), runtime.GOOS + "/" + runtime.GOARCH}
+			v := versionOf(version)
 			return printAs(c, f, v, func() error {
-				_, err := fmt.Fprintf(c.OutOrStdout(), "isthmus %s (%s, %s)\n", v.Version, v.Go, v.Platform)
+				_, err := io.WriteString(c.OutOrStdout(), v.text())
 				return err
 			})
 		},

@@ -23,6 +23,7 @@ type Config struct {
 	Version  string
 	Out      io.Writer
 	Terminal bool          // Out is one: a table is kept up to date in place
+	Rows     func() int    // of the terminal as it is now; nil, or 0, if that is not known
 	Once     bool          // end after the tour, and make no pauses
 	Deadline time.Duration // for the client to observe a step; default 10 s
 	Registry string        // one of [Registries]; the first if empty
@@ -34,6 +35,9 @@ type Config struct {
 func (c Config) withDefaults() Config {
 	if c.Deadline == 0 {
 		c.Deadline = 10 * time.Second
+	}
+	if c.Rows == nil {
+		c.Rows = func() int { return 0 }
 	}
 	if c.write == nil {
 		c.write = replaceFile

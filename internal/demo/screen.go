@@ -4,7 +4,8 @@ import (
 	"bytes"
 	"fmt"
 	"io"
-	"strings"
+
+	"github.com/isthmus-mesh/isthmus/internal/plain"
 )
 
 // Control sequences of ECMA-48, which every terminal of today knows.
@@ -23,9 +24,10 @@ const (
 // lines of their own. It belongs to one goroutine.
 type screen struct {
 	out   io.Writer
-	live  bool     // out is a terminal
-	table []string // as shown
-	plain string   // what the source was last said to be
+	live  bool       // out is a terminal
+	rows  func() int // that it has now; 0 if that is not known
+	table []string   // as shown
+	state string     // what the source was last said to be
 }
 
 // say prints lines that stay.
@@ -45,7 +47,7 @@ func (s *screen) show(v view) {
 	}
 	var b bytes.Buffer
 	s.rewind(&b)
-	s.table = strings.Split("\n"+v.table(), "\n")
+	s.table = v.lines(s.rows())
 	s.draw(&b)
 	s.flush(&b)
 }
@@ -53,10 +55,10 @@ func (s *screen) show(v view) {
 func (s *screen) showNews(v view) {
 	var b bytes.Buffer
 	for _, c := range v.news {
-		fmt.Fprintf(&b, "  %s %s %s\n", c.at.Format("15:04:05.000"), c.backend, c.text())
+		fmt.Fprintf(&b, "  %s %s %s\n", c.at.Format("15:04:05.000"), plain.Text(c.backend), c.text())
 	}
-	if state := v.registry(); state != s.plain {
-		s.plain = state
+	if state := v.registry(); state != s.state {
+		s.state = state
 		fmt.Fprintf(&b, "  registry: %s\n", state)
 	}
 	s.flush(&b)

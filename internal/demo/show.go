@@ -41,7 +41,7 @@ func (s *stage) show(ctx context.Context, c Config, begun time.Time) error {
 	}}
 	touring.Go(func() { ended <- t.run(ctx) })
 
-	screen := &screen{out: c.Out, live: c.Terminal && !c.Once}
+	screen := &screen{out: c.Out, live: c.Terminal && !c.Once, rows: c.Rows}
 	defer screen.close()
 	w := s.registry.words()
 	screen.say(fmt.Sprintf(welcome, ms(pace), s.dir, s.control.admin(), w.registry, w.at))

@@ -1,11 +1,15 @@
 package demo
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"regexp"
 	"strings"
 	"text/tabwriter"
+
+	"github.com/isthmus-mesh/isthmus/admin"
+	"github.com/isthmus-mesh/isthmus/internal/plain"
 )
 
 // barWidth is how wide a share of all calls is drawn.
@@ -14,15 +18,50 @@ const barWidth = 10
 // trailing is the blanks that the last column leaves where it is empty.
 var trailing = regexp.MustCompile(`(?m) +$`)
 
-// table draws the view.
-func (v view) table() string {
+// roomy is how many rows a terminal has, at least, for the whole table to stand
+// below what is said of a step.
+const roomy = 22
+
+// lines draw the view for a terminal with so many rows. One that is low gets a
+// line for each service, so that what is said is still seen above them; never are
+// they more than can be drawn anew in place. It is 0 if nobody knows.
+func (v view) lines(rows int) []string {
+	if rows == 0 || rows >= roomy {
+		list := strings.Split("\n"+v.table(), "\n")
+		if rows == 0 || len(list) < rows {
+			return list
+		}
+	}
+	list := strings.Split(v.summary()+v.footer(), "\n")
+	return list[max(0, len(list)-max(1, rows-1)):]
+}
+
+// table draws the whole view.
+func (v view) table() string { return v.columns() + "\n" + v.footer() }
+
+func (v view) footer() string {
 	var b strings.Builder
-	b.WriteString(v.columns())
-	fmt.Fprintf(&b, "\nregistry   %s\n", v.registry())
+	fmt.Fprintf(&b, "registry   %s\n", v.registry())
 	fmt.Fprintf(&b, "calls      %d answered, %d failed", v.answers, v.failures)
 	if v.failures > 0 {
-		b.WriteString(", the last one: " + v.failure)
+		b.WriteString(", the last one: " + plain.Text(v.failure))
 	}
+	return b.String()
+}
+
+// summary is the columns with a line for each service.
+func (v view) summary() string {
+	var b strings.Builder
+	w := tabwriter.NewWriter(&b, 0, 8, 3, ' ', 0)
+	fmt.Fprintln(w, "SERVICE\tBACKENDS IN THE LAST SECOND")
+	for _, s := range v.services {
+		var backends []string
+		for _, backend := range s.backends {
+			backends = append(backends, plain.Text(backend.name)+" "+backend.short())
+		}
+		fmt.Fprintf(w, "%s\t%s\n", plain.Text(s.name), strings.Join(backends, ", "))
+	}
+	_ = w.Flush() // a strings.Builder takes everything
 	return b.String()
 }
 
@@ -32,12 +71,12 @@ func (v view) columns() string {
 	w := tabwriter.NewWriter(&b, 0, 8, 3, ' ', 0)
 	fmt.Fprintln(w, "SERVICE\tBACKEND\tANSWERED\tLAST SECOND\tLAST CHANGE")
 	for _, s := range v.services {
-		name, change := s.name, s.change.backend+" "+s.change.text()
+		name, change := plain.Text(s.name), plain.Text(s.change.backend)+" "+s.change.text()
 		if s.change.backend == "" {
 			change = ""
 		}
 		for _, backend := range s.backends {
-			fmt.Fprintf(w, "%s\t%s\t%8d\t%s\t%s\n", name, backend.name, backend.answers, backend.lately(), change)
+			fmt.Fprintf(w, "%s\t%s\t%8d\t%s\t%s\n", name, plain.Text(backend.name), backend.answers, backend.lately(), change)
 			name, change = "", "" // once for each service
 		}
 	}
@@ -54,6 +93,11 @@ func (b backendView) lately() string {
 	return fmt.Sprintf("%s%s %3.0f %%", strings.Repeat("■", full), strings.Repeat("·", barWidth-full), b.share*100)
 }
 
+// short is lately in a few letters.
+func (b backendView) short() string {
+	return cmp.Or(b.state, fmt.Sprintf("%.0f %%", b.share*100))
+}
+
 // text says what happened and how long it took.
 func (c change) text() string {
 	verb := "left"
@@ -63,12 +107,15 @@ func (c change) text() string {
 	return fmt.Sprintf("%s %s after the registry changed", verb, ms(c.after))
 }
 
-// registry is the state of the source, in a line.
+// registry is the state of the source, in a line. It has words of the registry.
 func (v view) registry() string {
 	if v.trouble != nil {
-		return v.trouble.Error()
+		return plain.Text(v.trouble.Error())
 	}
-	s := v.source
+	return plain.Text(describe(v.source))
+}
+
+func describe(s admin.Source) string {
 	text := fmt.Sprintf("%s, %d services, %d endpoints", s.State, s.Services, s.Endpoints)
 	if s.Reason != "" {
 		text += ", " + s.Reason

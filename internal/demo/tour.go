@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/isthmus-mesh/isthmus/internal/plain"
 )
 
 // again is how often the tour looks whether something has come about. What it
@@ -49,10 +51,10 @@ func (t *tour) run(ctx context.Context) error {
 			return ctx.Err()
 		}
 		if err != nil {
-			t.say(indent("NOT OBSERVED: " + err.Error()))
+			t.say(indent("NOT OBSERVED: " + plain.Lines(err.Error())))
 			return fmt.Errorf("step %d of %d (%s) was not observed by the client: %w", i+1, len(steps), s.title, err)
 		}
-		t.say(indent(fmt.Sprintf("observed after %s: %s", ms(saw.after), saw.what)))
+		t.say(indent(fmt.Sprintf("observed after %s: %s", ms(saw.after), plain.Lines(saw.what))))
 		if err := sleep(ctx, t.pause); err != nil {
 			return err
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"log/slog"
 	"net"
 	"slices"
 	"time"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/internal/certs"
+	"github.com/isthmus-mesh/isthmus/internal/loglimit"
 	"github.com/isthmus-mesh/isthmus/output"
 	"github.com/isthmus-mesh/isthmus/push"
 )
@@ -53,12 +55,13 @@ func (c *Config) Open(ctx context.Context, env output.Env) (output.Output, error
 	if err != nil {
 		return nil, err
 	}
+	log = slog.New(loglimit.New(log.Handler())) // one limit for all that clients cause
 	o := &opened{translation: c.translation, root: env.RootNamespace, keeper: keeper}
 	o.engine = push.New(push.Config{Order: Order(), Frame: Frame, Sent: observing(env.Sent), Accepted: observing(env.ACKed), Log: log})
 	o.services = o.engine.Produce(c.translation.Types(c.Debounce.Of))
 	options := Options{
 		Kinds: c.translation.Kinds, Name: fmt.Sprintf("isthmus/%s %s", env.Version, env.Instance),
-		TrustDomains: c.TLS.TrustDomains, MaxConnectionAge: c.MaxConnectionAge, Log: env.Log,
+		TrustDomains: c.TLS.TrustDomains, MaxConnectionAge: c.MaxConnectionAge, Log: log,
 	}
 	if keeper != nil {
 		options.TLS = keeper.TLS()

@@ -5,9 +5,7 @@ import (
 	"iter"
 	"log/slog"
 	"runtime/debug"
-	"sync"
 	"sync/atomic"
-	"time"
 
 	grpcstatus "google.golang.org/grpc/status"
 )
@@ -35,33 +33,16 @@ var causeNames = [causes]string{
 	slowRequests: "requests", slowRefusals: "refusals",
 }
 
-// rejections count what was not served, and log it, as long as it is not too much.
+// rejections count what was not served, and log it.
 type rejections struct {
 	counts [causes]atomic.Uint64
-	log    *slog.Logger
-
-	mu    sync.Mutex
-	pace  bucket
-	quiet int // not logged since the last that was
-}
-
-func newRejections(log *slog.Logger) *rejections {
-	return &rejections{log: log, pace: newBucket(Rate{1, 10})}
+	log    *slog.Logger // limited
 }
 
 // because takes note of why a stream ends and returns it.
 func (r *rejections) because(c cause, err error) error {
 	r.counts[c].Add(1)
-	r.mu.Lock()
-	_, loud := r.pace.take(time.Now(), 0)
-	quiet := r.quiet
-	if r.quiet++; loud {
-		r.quiet = 0
-	}
-	r.mu.Unlock()
-	if loud {
-		r.log.Warn("a stream was not served", "err", grpcstatus.Convert(err).Message(), "unlogged", quiet)
-	}
+	r.log.Warn("a stream was not served", "err", grpcstatus.Convert(err).Message())
 	return err
 }
 

@@ -18,6 +18,7 @@ import (
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/protobuf/encoding/protowire"
 
+	"github.com/isthmus-mesh/isthmus/internal/loglimit"
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
@@ -85,11 +86,12 @@ func New(engine *push.Engine, o Options) *Server {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
+	o.Log = slog.New(loglimit.New(o.Log.Handler())) // each of its lines is caused by a client
 	s := &Server{
 		engine: engine, config: o, log: o.Log,
 		controlPlane: appendString(nil, protowire.Number(fieldControlPlaneID), o.Name),
 		limits:       o.Limits.withDefaults(),
-		rejected:     newRejections(o.Log),
+		rejected:     &rejections{log: o.Log},
 		seed:         maphash.MakeSeed(),
 		decoding:     semaphore.NewWeighted(decoded),
 		connections:  newConnections(),

@@ -2,6 +2,7 @@ package deploy_test
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -11,6 +12,7 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"sigs.k8s.io/yaml"
 
 	"github.com/isthmus-mesh/isthmus/output/istio"
 )
@@ -58,6 +60,85 @@ func TestChartNamesTheLeaseOfTheRelease(t *testing.T) {
 	c := configuration(t, render(t, bridge))
 	if e := c.Outputs.Of("istio").(*istio.Config).LeaderElection; !e.Enabled || e.Namespace != "mesh" || e.Name != "bridge" || c.Outputs.Of("xds") != nil {
 		t.Errorf("the chart makes it %+v", c.Outputs)
+	}
+}
+
+// What is named is on, as in the configuration itself, and nothing else is.
+func TestOutputsAreThoseThatAreNamed(t *testing.T) {
+	t.Parallel()
+	const secured = "{tls: {certFile: /tls/a, keyFile: /tls/b}}"
+	for outputs, want := range map[string]string{
+		"":                                  "istio",
+		"{}":                                "istio",
+		"{istio: {}}":                       "istio",
+		"{xds: " + secured + "}":            "xds :15010",
+		"{xds: {insecure: true}}":           "xds :15010",
+		"{xds: {listen: '127.0.0.1:7'}}":    "xds 127.0.0.1:7",
+		"{istio: {}, xds: " + secured + "}": "istio xds :15010",
+		"{istio: null, xds: {listen: ':15011', insecure: true}}": "xds :15011",
+		"{xds: null, istio: {sidecars: true}}":                   "istio",
+		"{xds: null, istio: {leaderElection: {}}}":               "istio",
+	} {
+		values := bridge
+		if outputs != "" {
+			values += "  outputs: " + outputs + "\n"
+		}
+		o := render(t, values)
+		var parsed struct {
+			Outputs map[string]struct{ Listen string }
+		}
+		if err := yaml.Unmarshal([]byte(get[corev1.ConfigMap](t, o, "ConfigMap bridge").Data["isthmus.yaml"]), &parsed); err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, kind := range slices.Sorted(maps.Keys(parsed.Outputs)) {
+			got = append(got, strings.TrimSpace(kind+" "+parsed.Outputs[kind].Listen))
+		}
+		if strings.Join(got, " ") != want {
+			t.Errorf("outputs: %s are %v, want %s", outputs, got, want)
+		}
+		if _, writes := o["ClusterRole bridge-mesh"]; writes != strings.HasPrefix(want, "istio") {
+			t.Errorf("with outputs: %s it may write to Kubernetes: %v", outputs, writes)
+		}
+		if _, serves := o["Service bridge"]; serves != strings.Contains(want, "xds") {
+			t.Errorf("with outputs: %s there is a service for proxies: %v", outputs, serves)
+		}
+	}
+	for outputs, want := range map[string]string{
+		"{istio: null}":          "name one, such as xds",
+		"{xds: {}}":              "set tls",
+		"{xds: null, mcp: null}": "name one",
+		"{xds: true}":            "xds",
+	} {
+		if _, err := tryRender(bridge + "  outputs: " + outputs + "\n"); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("outputs: %s are taken: %v", outputs, err)
+		}
+	}
+}
+
+// Isthmus leaves a part of the memory to what Go does not count; a GOMEMLIMIT of
+// the chart would have it do without.
+func TestProgramIsToldItsMemory(t *testing.T) {
+	t.Parallel()
+	c := get[appsv1.Deployment](t, render(t, proxies+"env: [{name: GOMEMLIMIT, value: 1GiB}]\n"), "Deployment bridge").Spec.Template.Spec.Containers[0]
+	var own []string
+	for _, e := range c.Env {
+		switch {
+		case e.ValueFrom != nil && e.ValueFrom.ResourceFieldRef != nil:
+			f := e.ValueFrom.ResourceFieldRef
+			if e.Name != "ISTHMUS_MEMORY_LIMIT" || f.Resource != "limits.memory" || f.ContainerName != c.Name || !f.Divisor.IsZero() {
+				t.Errorf("it is told %s by %+v", e.Name, f)
+			}
+			own = append(own, e.Name)
+		case e.Name == "GOMEMLIMIT":
+			own = append(own, e.Name+"="+e.Value)
+		}
+	}
+	if fmt.Sprint(own) != "[ISTHMUS_MEMORY_LIMIT GOMEMLIMIT=1GiB]" {
+		t.Errorf("the container has %v", own)
+	}
+	if c.Resources.Limits.Memory().IsZero() {
+		t.Error("the container has no limit")
 	}
 }
 
@@ -140,6 +221,14 @@ func TestPolicyAdmitsNobodyItNeedNot(t *testing.T) {
 		if len(rule.From) == 0 || len(rule.Ports) != 1 {
 			t.Errorf("a rule admits anyone, or to anything: %+v", rule)
 		}
+	}
+}
+
+func TestUnreadyPodKeepsNoNodeFromBeingDrained(t *testing.T) {
+	t.Parallel()
+	budget := get[policyv1.PodDisruptionBudget](t, render(t, proxies), "PodDisruptionBudget bridge")
+	if p := budget.Spec.UnhealthyPodEvictionPolicy; p == nil || *p != policyv1.AlwaysAllow {
+		t.Errorf("the budget evicts %v", p)
 	}
 }
 

@@ -28,3 +28,22 @@ func TestUnitOfSystemdIsValid(t *testing.T) {
 		t.Errorf("%v\n%s", err, out)
 	}
 }
+
+// What serve waits for, such as a registry's folder that is mounted later, must
+// not keep the service from starting.
+func TestUnitOfSystemdServesAndChecksNothingBefore(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../../deploy/systemd/isthmus.service")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var commands []string
+	for line := range strings.Lines(string(text)) {
+		if strings.HasPrefix(line, "Exec") {
+			commands = append(commands, strings.TrimSpace(line))
+		}
+	}
+	if want := "ExecStart=/usr/bin/isthmus serve --config /etc/isthmus/isthmus.yaml|ExecReload=/bin/kill -HUP $MAINPID"; strings.Join(commands, "|") != want {
+		t.Errorf("it runs %q, want %q", commands, want)
+	}
+}

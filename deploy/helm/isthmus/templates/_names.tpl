@@ -23,19 +23,38 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- end -}}
 {{- end -}}
 
-{{/* The configuration as Isthmus reads it: the user's, with what the chart decides. */}}
+{{/*
+The configuration as Isthmus reads it: the user's, with what the chart decides.
+An output is on if it is named with anything but null.
+*/}}
 {{- define "isthmus.config" -}}
 {{- $c := deepCopy .Values.config -}}
 {{- $_ := set $c "admin" (merge (dict) (default dict $c.admin) (dict "listen" ":8080")) -}}
 {{- if .Values.dataDir.enabled -}}
 {{- $_ := set $c "store" (merge (dict) (default dict $c.store) (dict "dataDir" "/var/lib/isthmus")) -}}
 {{- end -}}
-{{- if hasKey $c.outputs "istio" -}}
-{{- $istio := default dict $c.outputs.istio -}}
-{{- $election := merge (dict) (default dict $istio.leaderElection) (dict "namespace" .Release.Namespace "name" (include "isthmus.name" .)) -}}
-{{- $_ := set $istio "leaderElection" $election -}}
-{{- $_ := set $c.outputs "istio" $istio -}}
+{{- $outputs := dict -}}
+{{- range $kind, $settings := default dict $c.outputs -}}
+{{- if not (kindIs "invalid" $settings) -}}
+{{- $_ := set $outputs $kind $settings -}}
 {{- end -}}
+{{- end -}}
+{{- if not $c.outputs -}}
+{{- $_ := set $outputs "istio" dict -}}
+{{- else if not $outputs -}}
+{{- fail "config.outputs takes every output out by null; name one, such as xds: {tls: {certFile: /tls/tls.crt, keyFile: /tls/tls.key}}" -}}
+{{- end -}}
+{{- if hasKey $outputs "istio" -}}
+{{- $election := merge (dict) (default dict $outputs.istio.leaderElection) (dict "namespace" .Release.Namespace "name" (include "isthmus.name" .)) -}}
+{{- $_ := set $outputs "istio" (merge (dict "leaderElection" $election) $outputs.istio) -}}
+{{- end -}}
+{{- if hasKey $outputs "xds" -}}
+{{- $_ := set $outputs "xds" (merge (dict) $outputs.xds (dict "listen" ":15010")) -}}
+{{- if not (or $outputs.xds.tls $outputs.xds.insecure (regexMatch "^(unix:|127\\.|localhost:|\\[::1\\])" $outputs.xds.listen)) -}}
+{{- fail (printf "config.outputs.xds listens on %q in plaintext; set tls, such as {certFile: /tls/tls.crt, keyFile: /tls/tls.key}, or insecure: true if the network is trusted" $outputs.xds.listen) -}}
+{{- end -}}
+{{- end -}}
+{{- $_ := set $c "outputs" $outputs -}}
 {{ toYaml $c }}
 {{- end -}}
 
@@ -52,7 +71,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 
 {{/* The port that proxies connect to; empty without one. */}}
 {{- define "isthmus.xdsPort" -}}
-{{- with .Values.config.outputs.xds -}}
+{{- with (fromYaml (include "isthmus.config" .)).outputs.xds -}}
 {{- if not (hasPrefix "unix:" .listen) -}}
 {{ regexFind "[0-9]+$" .listen }}
 {{- end -}}

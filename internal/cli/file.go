@@ -1,0 +1,33 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+)
+
+// configFile is the configuration that a command acts on. It is named as the
+// command's argument, by --config, or by a variable.
+type configFile struct{ flag string }
+
+func (f *configFile) add(c *cobra.Command) {
+	c.Flags().StringVarP(&f.flag, "config", "c", os.Getenv("ISTHMUS_CONFIG"), "the configuration file, instead of FILE [$ISTHMUS_CONFIG]")
+}
+
+// path is the one file that is named.
+func (f *configFile) path(c *cobra.Command, args []string) (string, error) {
+	switch {
+	case len(args) == 0 && f.flag == "":
+		return "", fmt.Errorf("no configuration is named: use '%s FILE', or --config FILE", c.CommandPath())
+	case len(args) == 0:
+		return f.flag, nil
+	case c.Flags().Changed("config"):
+		return "", fmt.Errorf("%q and --config %q both name a configuration: leave one of them away", args[0], f.flag)
+	case args[0] == "":
+		return "", errors.New("the name of the configuration is empty; is a variable not set?")
+	default:
+		return args[0], nil
+	}
+}

@@ -1,0 +1,87 @@
+package cli_test
+
+import (
+	"bytes"
+	"net"
+	"os"
+	"strconv"
+	"syscall"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+// theSilence is the key under which a script keeps its silent server.
+type theSilence struct{}
+
+// silent is a server that lets everybody in and never says anything.
+type silent struct {
+	listener net.Listener
+	asked    chan struct{} // one for each connection
+}
+
+func silence(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 0 {
+		ts.Fatalf("usage: silence")
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // it does not wait
+	ts.Check(err)
+	s := ts.Value(theSilence{}).(*silent)
+	s.listener, s.asked = listener, make(chan struct{}, 1000)
+	ended := make(chan struct{})
+	go s.accept(ended)
+	ts.Defer(func() { _ = listener.Close(); <-ended })
+	ts.Setenv("SILENCE", "http://"+listener.Addr().String())
+}
+
+func (s *silent) accept(ended chan<- struct{}) {
+	defer close(ended)
+	var open []net.Conn
+	for {
+		conn, err := s.listener.Accept()
+		if err != nil {
+			break
+		}
+		open = append(open, conn)
+		s.asked <- struct{}{}
+	}
+	for _, conn := range open {
+		_ = conn.Close()
+	}
+}
+
+var signals = map[string]syscall.Signal{"INT": syscall.SIGINT, "TERM": syscall.SIGTERM, "HUP": syscall.SIGHUP}
+
+func interrupt(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 3 {
+		ts.Fatalf("usage: interrupt SIGNAL STATUS COMMAND...")
+	}
+	var said bytes.Buffer
+	c := command(ts, args[2:])
+	c.Stderr = &said
+	s := ts.Value(theSilence{}).(*silent)
+	for len(s.asked) > 0 {
+		<-s.asked
+	}
+	ts.Check(c.Start())
+	defer func() { _ = c.Process.Kill() }() // it may have ended
+	ended := make(chan struct{})
+	go func() { _ = c.Wait(); close(ended) }()
+	select {
+	case <-s.asked:
+	case <-ended:
+		ts.Fatalf("%s before it was interrupted, saying: %s", c.ProcessState, said.String())
+	case <-time.After(patience):
+		ts.Fatalf("it asks nobody")
+	}
+	ts.Check(c.Process.Signal(signals[args[0]]))
+	select {
+	case <-ended:
+	case <-time.After(patience):
+		ts.Fatalf("it goes on")
+	}
+	if got := strconv.Itoa(c.ProcessState.ExitCode()); got != args[1] {
+		ts.Fatalf("exit status %s, not %s, saying: %s", got, args[1], said.String())
+	}
+	ts.Check(os.WriteFile(ts.MkAbs("said"), said.Bytes(), 0o600))
+}

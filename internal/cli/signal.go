@@ -1,0 +1,53 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+// asked is why a context ended: a signal asked the process to end.
+type asked struct{ signal syscall.Signal }
+
+func (a asked) Error() string { return "asked to end: " + a.signal.String() }
+
+// status is what a shell reports of a process that such a signal has ended.
+func (a asked) status() int { return signaled + int(a.signal) }
+
+// signaled is what shells add to the number of a signal.
+const signaled = 128
+
+// Signals returns a context that ends when SIGINT or SIGTERM asks the process to
+// end. [Main] says so of a command that this interrupts. Call stop when the context
+// is not needed any more.
+func Signals(parent context.Context) (ctx context.Context, stop func()) {
+	return until(parent, syscall.SIGINT, syscall.SIGTERM)
+}
+
+// until is [Signals] for others.
+func until(parent context.Context, signals ...os.Signal) (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(parent)
+	came := make(chan os.Signal, 1)
+	if len(signals) > 0 { // else it would be all of them
+		signal.Notify(came, signals...)
+	}
+	go func() {
+		select {
+		case s := <-came:
+			number, _ := s.(syscall.Signal)
+			cancel(asked{number})
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, func() {
+		signal.Stop(came)
+		cancel(nil)
+	}
+}
+
+// interruption returns the signal that has ended a context, if one has.
+func interruption(ctx context.Context) (asked, bool) {
+	return errors.AsType[asked](context.Cause(ctx))
+}

@@ -1,0 +1,34 @@
+package cli
+
+import (
+	"errors"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+// timeout is how long a command waits. As a flag's value it is checked before
+// the command does anything.
+type timeout time.Duration
+
+// timeoutFlag adds --timeout to a command that waits for others.
+func timeoutFlag(c *cobra.Command, t *timeout, otherwise time.Duration, usage string) {
+	*t = timeout(otherwise)
+	c.Flags().Var(t, "timeout", usage)
+}
+
+// String implements the flag's value, as Set and Type do.
+func (t *timeout) String() string { return time.Duration(*t).String() }
+
+// Set takes the duration from the command line.
+func (t *timeout) Set(s string) error {
+	d, err := time.ParseDuration(s)
+	if err != nil || d <= 0 {
+		return errors.New("use a duration above zero, such as 30s or 2m")
+	}
+	*t = timeout(d)
+	return nil
+}
+
+// Type is what help shows for a value.
+func (t *timeout) Type() string { return "duration" }

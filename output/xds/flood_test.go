@@ -1,0 +1,64 @@
+package xds_test
+
+import (
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	"google.golang.org/genproto/googleapis/rpc/status"
+	"google.golang.org/grpc"
+
+	"github.com/isthmus-mesh/isthmus/internal/testkit/xdsclient"
+)
+
+// nag rejects the clusters again and again, with a long reason.
+func nag(t *testing.T, conn *grpc.ClientConn, node *corev3.Node, times int) {
+	t.Helper()
+	s := openRaw(t, conn, adsDelta)
+	s.say(&discoveryv3.DeltaDiscoveryRequest{Node: node, TypeUrl: cds})
+	nonce := s.delta().GetNonce()
+	for range times {
+		s.say(&discoveryv3.DeltaDiscoveryRequest{
+			TypeUrl: cds, ResponseNonce: nonce, ErrorDetail: &status.Status{Message: strings.Repeat("no ", 10_000)},
+		})
+	}
+}
+
+// Thousands of lines of a few KiB each second would fill a disk. Each is logged or
+// counted, whatever brought it about.
+func TestClientsCannotFloodTheLog(t *testing.T) {
+	const streams, each, strangers = 200, 5, 100
+	var log transcript
+	timed(t, setup{log: slog.New(slog.NewTextHandler(&log, nil))}, func(t *testing.T, r *rig) {
+		conn := r.dial()
+		for range streams {
+			nag(t, conn, xdsclient.Node(strings.Repeat("i", 4000), "shop", "envoy"), each)
+		}
+		for range strangers {
+			s := openRaw(t, conn, adsDelta)
+			s.say(&discoveryv3.DeltaDiscoveryRequest{Node: xdsclient.Node("x", strings.Repeat("*", 4000), "envoy"), TypeUrl: cds})
+			_ = s.end()
+		}
+		synctest.Wait()
+		flood := log.String()
+		if n := strings.Count(flood, "\n"); n != 10 || len(flood) > 100<<10 {
+			t.Errorf("%d lines of %d bytes were logged in no time", n, len(flood))
+		}
+
+		time.Sleep(time.Minute)
+		nag(t, conn, xdsclient.Node("late", "shop", "envoy"), 1)
+		synctest.Wait()
+		last := strings.TrimPrefix(log.String(), flood)
+		if !strings.Contains(last, "client=late") {
+			t.Errorf("a minute later it says %q", last)
+		}
+		if left := fmt.Sprintf("unlogged=%d\n", streams*each+strangers-10); !strings.HasSuffix(last, left) {
+			t.Errorf("of %d lines 10 were logged, and it does not say %q: %q", streams*each+strangers, left, last)
+		}
+	})
+}
