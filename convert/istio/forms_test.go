@@ -73,7 +73,7 @@ func TestAllProblemsOfAMessageAreFound(t *testing.T) {
 	if got := fieldsOf(r); !slices.Equal(got, want) || r.Valid() || r.Ref != (model.Ref{}) {
 		t.Errorf("problems at %q, want %q", got, want)
 	}
-	refusal := r.Refusal("mcp", "shop/a_b")
+	refusal := r.Rejection("mcp", "shop/a_b")
 	if strings.Contains(refusal.Reason, "line ") || !strings.Contains(refusal.Reason, "; also spec.ports[0]: must be a map") {
 		t.Errorf("the reason is %s", refusal.Reason)
 	}

@@ -44,7 +44,7 @@ func gather(place string, text []byte) source.Listing {
 		case r.Valid():
 			l.Objects = append(l.Objects, r.Listed(place))
 		default:
-			l.Refused = append(l.Refused, r.Refusal(place, place+":"+strconv.Itoa(r.Problems[0].Line)))
+			l.Refused = append(l.Refused, r.Rejection(place, place+":"+strconv.Itoa(r.Problems[0].Line)))
 		}
 	}
 	return l

@@ -63,9 +63,9 @@ func (r *Reading) Listed(place string) source.Object {
 	return object
 }
 
-// Refusal returns what a source says of an invalid object. where is for people,
+// Rejection returns what a source says of an invalid object. where is for people,
 // and says where the first problem is.
-func (r *Reading) Refusal(place, where string) source.Refusal {
+func (r *Reading) Rejection(place, where string) source.Refusal {
 	return source.Refusal{
 		Ref: r.Ref, Place: place, Object: r.String(), Where: where,
 		Field: r.Problems[0].Field, Reason: reason(r.Problems),

@@ -25,7 +25,7 @@ func parse(place string, text []byte) *version {
 		}
 		d := doc{where: where(place, object.Line)}
 		if !object.Valid() {
-			refusal := object.Refusal(place, where(place, object.Problems[0].Line))
+			refusal := object.Rejection(place, where(place, object.Problems[0].Line))
 			d.refusal = &refusal
 			object.Problems = nil // they are in the refusal
 		}

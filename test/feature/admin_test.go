@@ -51,7 +51,8 @@ func TestAdminAPIKeepsItsShape(t *testing.T) {
 			ports.protocol string
 			resolution string
 			revision number
-			sources string`,
+			sources string
+			stale number`,
 		"/api/v1/services/" + reviews: `
 			conflicts.field string
 			conflicts.kept string
@@ -83,7 +84,8 @@ func TestAdminAPIKeepsItsShape(t *testing.T) {
 			records.stale string
 			resolution string
 			revision number
-			sources string`,
+			sources string
+			stale number`,
 		"/api/v1/clients": `
 			age string
 			connectedSince string
