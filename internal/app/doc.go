@@ -1,4 +1,4 @@
-// Package app puts the parts of an Isthmus together. It is the only place that
-// knows every concrete type: [New] reads from top to bottom as the data path
-// does, and a new kind of registry or output is one more line in it.
+// Package app puts the parts of an Isthmus together. [New] reads from top
+// to bottom as the data path does. It knows registries and outputs by their
+// interfaces alone: the table of kinds is in package config.
 package app
