@@ -93,20 +93,13 @@ var neighbours = []struct{ from, to string }{
 	{"internal/demo", "internal/app"},
 }
 
-// testSupport is for tests: it may import anything, and only tests import it,
-// but for what is shown.
+// testSupport is for tests: it may import anything, and only tests import it.
 var testSupport = []string{
-	"internal/testkit",  // fakes, and what several tests wait, call and measure with
+	"test/testkit",      // fakes, and what several tests wait, call and measure with
 	"push/pushtest",     // what every producer of the engine has to pass
 	"source/sourcetest", // the rules of written sources and of baselines, on any store
 	"store/storetest",   // the rules every store keeps, as a test of any store
 	"test",              // end to end, scale, conformance
-}
-
-// shown are the imports of test support that are no test: a reason each.
-var shown = []struct{ from, to string }{
-	// The demo brings the registry it is about: there is none to install.
-	{"internal/demo", "internal/testkit/servicecenter"},
 }
 
 // manuals are the packages whose doc opens like a manual page: what it does,
@@ -184,9 +177,9 @@ func TestArchitectureIsGuarded(t *testing.T) {
 		{"only tests use the rules of producers", "output/envoy/p.go", imports(module + "/push/pushtest"), []string{
 			"only tests import push/pushtest",
 		}},
-		{"the demo shows a stand-in", "internal/demo/p.go", imports(module + "/internal/testkit/servicecenter"), nil},
-		{"the demo uses no other test support", "internal/demo/p.go", imports(module + "/internal/testkit/xdsclient"), []string{
-			"only tests import internal/testkit/xdsclient",
+		{"the demo brings its registries", "internal/demo/p.go", imports(module + "/internal/demo/servicecenter"), nil},
+		{"the demo uses no test support", "internal/demo/p.go", imports(module + "/test/testkit/xdsclient"), []string{
+			"only tests import test/testkit/xdsclient",
 		}},
 		{"test support is free", "store/storetest/p.go", imports(module+"/store", "pgregory.net/rapid"), nil},
 		{"tests are free", "model/p_test.go", imports(module + "/internal/app"), nil},
@@ -294,9 +287,6 @@ func (r room) refuses(imported string) string {
 			r.path, imported)
 	}
 	if isTestSupport(inside) {
-		if slices.Contains(shown, struct{ from, to string }{r.path, inside}) {
-			return ""
-		}
 		return fmt.Sprintf("%s: only tests import %s", r.path, inside)
 	}
 	other, ok := roomOf(inside)

@@ -56,9 +56,7 @@ var standardNames = []string{"TrustDomains"} // SPIFFE's
 var misnamed = []string{
 	"admin.Accepted", "admin.Refused", // the keys in JSON stay "accepted" and "refused"
 	"internal/cli.Refused",
-	"internal/testkit/kubeapi.Refusal", "internal/testkit/kubeapi.Refuse",
-	"internal/testkit/servicecenter.Mend",
-	"internal/testkit/xdsclient.Refusals", "internal/testkit/xdsclient.Refuse", "internal/testkit/xdsclient.RefuseAnd",
+	"internal/demo/servicecenter.Mend",
 	"output/istio.Refused",
 	"output/xds.Refusals", "output/xds.Strangers",
 	"push.Accepted", "push.Refusals", "push.Refused",

@@ -16,7 +16,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/admin"
 	"github.com/isthmus-mesh/isthmus/config"
 	"github.com/isthmus-mesh/isthmus/internal/certs"
-	"github.com/isthmus-mesh/isthmus/internal/testkit/authority"
+	"github.com/isthmus-mesh/isthmus/test/testkit/authority"
 )
 
 const (

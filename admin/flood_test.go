@@ -12,7 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/isthmus-mesh/isthmus/admin"
-	"github.com/isthmus-mesh/isthmus/internal/testkit/authority"
+	"github.com/isthmus-mesh/isthmus/test/testkit/authority"
 )
 
 // Whoever reaches a listener with TLS can fail the handshake as often as they like.

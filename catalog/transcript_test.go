@@ -9,8 +9,8 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 
 	"github.com/isthmus-mesh/isthmus/catalog"
-	"github.com/isthmus-mesh/isthmus/internal/testkit/golden"
 	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/test/testkit/golden"
 )
 
 // Each transcript is a story told in commits: files that end in .in hold the

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/isthmus-mesh/isthmus/config"
-	"github.com/isthmus-mesh/isthmus/internal/testkit/authority"
+	"github.com/isthmus-mesh/isthmus/test/testkit/authority"
 )
 
 // written loads a configuration from a folder with a certificate and tokens.

@@ -12,12 +12,12 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 
 	"github.com/isthmus-mesh/isthmus/config"
-	"github.com/isthmus-mesh/isthmus/internal/testkit/authority"
-	"github.com/isthmus-mesh/isthmus/internal/testkit/golden"
 	"github.com/isthmus-mesh/isthmus/output/istio"
 	registry "github.com/isthmus-mesh/isthmus/source"
 	"github.com/isthmus-mesh/isthmus/source/file"
 	"github.com/isthmus-mesh/isthmus/source/servicecenter"
+	"github.com/isthmus-mesh/isthmus/test/testkit/authority"
+	"github.com/isthmus-mesh/isthmus/test/testkit/golden"
 )
 
 // environment is what the variables in testdata stand for.

@@ -17,7 +17,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/config"
 	"github.com/isthmus-mesh/isthmus/internal/app"
 	"github.com/isthmus-mesh/isthmus/internal/cli"
-	"github.com/isthmus-mesh/isthmus/internal/testkit/servicecenter"
+	"github.com/isthmus-mesh/isthmus/internal/demo/servicecenter"
 	"github.com/isthmus-mesh/isthmus/output/xds"
 	center "github.com/isthmus-mesh/isthmus/source/servicecenter"
 )

@@ -16,9 +16,9 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 
 	"github.com/isthmus-mesh/isthmus/convert/istio"
-	"github.com/isthmus-mesh/isthmus/internal/testkit/listing"
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/source"
+	"github.com/isthmus-mesh/isthmus/test/testkit/listing"
 )
 
 // FuzzRead gives whatever a file may hold: what is valid is sound, could be

@@ -10,10 +10,10 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 
 	"github.com/isthmus-mesh/isthmus/convert/istio"
-	"github.com/isthmus-mesh/isthmus/internal/testkit/golden"
-	"github.com/isthmus-mesh/isthmus/internal/testkit/listing"
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/source"
+	"github.com/isthmus-mesh/isthmus/test/testkit/golden"
+	"github.com/isthmus-mesh/isthmus/test/testkit/listing"
 )
 
 // Every case is some files and, as the last one, what is read from them.

@@ -11,8 +11,8 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/config"
-	"github.com/isthmus-mesh/isthmus/internal/testkit/servicecenter"
-	"github.com/isthmus-mesh/isthmus/internal/testkit/until"
+	"github.com/isthmus-mesh/isthmus/internal/demo/servicecenter"
+	"github.com/isthmus-mesh/isthmus/test/testkit/until"
 )
 
 // What a registry says of consumers, and an object that Isthmus does not

@@ -15,9 +15,9 @@ import (
 	"time"
 
 	"github.com/isthmus-mesh/isthmus/config"
-	"github.com/isthmus-mesh/isthmus/internal/testkit/kubeapi"
-	"github.com/isthmus-mesh/isthmus/internal/testkit/until"
 	"github.com/isthmus-mesh/isthmus/output"
+	"github.com/isthmus-mesh/isthmus/test/testkit/kubeapi"
+	"github.com/isthmus-mesh/isthmus/test/testkit/until"
 )
 
 // region is a file registry of so many services with two endpoints each, and

@@ -15,8 +15,8 @@ import (
 	"time"
 
 	"github.com/isthmus-mesh/isthmus/config"
-	"github.com/isthmus-mesh/isthmus/internal/testkit/kubeapi"
 	"github.com/isthmus-mesh/isthmus/output"
+	"github.com/isthmus-mesh/isthmus/test/testkit/kubeapi"
 )
 
 // setUp writes two registries, a kubeconfig and a configuration that has

@@ -5,8 +5,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/isthmus-mesh/isthmus/internal/testkit/xdsclient"
 	"github.com/isthmus-mesh/isthmus/output/xds"
+	"github.com/isthmus-mesh/isthmus/test/testkit/xdsclient"
 )
 
 // refuses reports whether a client NACKs a resource: some do so with some

@@ -7,9 +7,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/isthmus-mesh/isthmus/internal/testkit/xdsclient"
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/source"
+	"github.com/isthmus-mesh/isthmus/test/testkit/xdsclient"
 )
 
 // comeToRest mends everything, and gives it the time that it takes until

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/isthmus-mesh/isthmus/internal/testkit/xdsclient"
 	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/test/testkit/xdsclient"
 )
 
 // rest waits until nothing more happens, and looks at everything.

@@ -11,8 +11,8 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/anypb"
 
-	"github.com/isthmus-mesh/isthmus/internal/testkit/xdsclient"
 	"github.com/isthmus-mesh/isthmus/push"
+	"github.com/isthmus-mesh/isthmus/test/testkit/xdsclient"
 )
 
 // vault is a second producer beside the one of services. It makes secrets, of a

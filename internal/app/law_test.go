@@ -15,9 +15,9 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/isthmus-mesh/isthmus/internal/testkit/xdsclient"
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/source"
+	"github.com/isthmus-mesh/isthmus/test/testkit/xdsclient"
 )
 
 // TestAnyHistoryEndsWithWhatTheRegistriesSay is the law of the whole.

@@ -11,9 +11,9 @@ import (
 	"time"
 
 	"github.com/isthmus-mesh/isthmus/config"
-	"github.com/isthmus-mesh/isthmus/internal/testkit/until"
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/store"
+	"github.com/isthmus-mesh/isthmus/test/testkit/until"
 )
 
 // A start forgets the sources that are not configured, but for those that are

@@ -14,7 +14,7 @@ import (
 	"testing"
 
 	"github.com/isthmus-mesh/isthmus/internal/certs"
-	"github.com/isthmus-mesh/isthmus/internal/testkit/authority"
+	"github.com/isthmus-mesh/isthmus/test/testkit/authority"
 )
 
 // folder is a place with the three files in it.

@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/isthmus-mesh/isthmus/internal/testkit/servicecenter"
+	"github.com/isthmus-mesh/isthmus/internal/demo/servicecenter"
 )
 
 const (

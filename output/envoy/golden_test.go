@@ -13,9 +13,9 @@ import (
 	"google.golang.org/protobuf/types/known/anypb"
 
 	"github.com/isthmus-mesh/isthmus/catalog"
-	"github.com/isthmus-mesh/isthmus/internal/testkit/golden"
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/push"
+	"github.com/isthmus-mesh/isthmus/test/testkit/golden"
 )
 
 // TestResources holds what views are given against testdata. A file has a

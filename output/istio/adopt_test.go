@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/isthmus-mesh/isthmus/internal/testkit/kubeapi"
+	"github.com/isthmus-mesh/isthmus/test/testkit/kubeapi"
 )
 
 // handedOver is an object of somebody else that got our labels, as the refusal

@@ -5,7 +5,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/isthmus-mesh/isthmus/internal/testkit/kubeapi"
+	"github.com/isthmus-mesh/isthmus/test/testkit/kubeapi"
 )
 
 // Defect F: a conflict was for ever, so that a label set by hand ended all

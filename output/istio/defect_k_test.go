@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/isthmus-mesh/isthmus/internal/testkit/kubeapi"
+	"github.com/isthmus-mesh/isthmus/test/testkit/kubeapi"
 )
 
 // Defect K: two bridges deleted what the other had made. Two instances leave

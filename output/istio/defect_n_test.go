@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/isthmus-mesh/isthmus/internal/testkit/kubeapi"
 	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/test/testkit/kubeapi"
 )
 
 // Defect N: one bad endpoint had the whole service refused, for ever and in silence.

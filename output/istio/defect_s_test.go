@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/isthmus-mesh/isthmus/catalog"
-	"github.com/isthmus-mesh/isthmus/internal/testkit/kubeapi"
 	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/test/testkit/kubeapi"
 )
 
 func spec(api *kubeapi.Server, host string) kubeapi.Object {

@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"testing"
 
-	"github.com/isthmus-mesh/isthmus/internal/testkit/kubeapi"
+	"github.com/isthmus-mesh/isthmus/test/testkit/kubeapi"
 )
 
 // What somebody else deleted before it was no longer wanted is not remembered:

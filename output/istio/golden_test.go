@@ -12,9 +12,9 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/isthmus-mesh/isthmus/catalog"
-	"github.com/isthmus-mesh/isthmus/internal/testkit/golden"
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/source/file"
+	"github.com/isthmus-mesh/isthmus/test/testkit/golden"
 )
 
 // TestTranslation holds what services are written as against testdata. A file

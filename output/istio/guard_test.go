@@ -17,9 +17,9 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/isthmus-mesh/isthmus/catalog"
-	"github.com/isthmus-mesh/isthmus/internal/testkit/kubeapi"
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/source"
+	"github.com/isthmus-mesh/isthmus/test/testkit/kubeapi"
 )
 
 // fleet is so many services of a source, the first of that number, with so many

@@ -4,7 +4,7 @@ import (
 	"net/http"
 	"testing"
 
-	"github.com/isthmus-mesh/isthmus/internal/testkit/kubeapi"
+	"github.com/isthmus-mesh/isthmus/test/testkit/kubeapi"
 )
 
 // A namespace that is being deleted takes no objects. That is forbidden, as the

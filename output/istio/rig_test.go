@@ -13,10 +13,10 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/isthmus-mesh/isthmus/catalog"
-	"github.com/isthmus-mesh/isthmus/internal/testkit/kubeapi"
-	"github.com/isthmus-mesh/isthmus/internal/testkit/until"
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/push"
+	"github.com/isthmus-mesh/isthmus/test/testkit/kubeapi"
+	"github.com/isthmus-mesh/isthmus/test/testkit/until"
 )
 
 // patience is how long a test waits for what must come about. It is far more

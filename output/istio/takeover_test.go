@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	"github.com/isthmus-mesh/isthmus/internal/testkit/kubeapi"
+	"github.com/isthmus-mesh/isthmus/test/testkit/kubeapi"
 )
 
 // specification is what is said of a host in its first object.

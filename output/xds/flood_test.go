@@ -13,7 +13,7 @@ import (
 	"google.golang.org/genproto/googleapis/rpc/status"
 	"google.golang.org/grpc"
 
-	"github.com/isthmus-mesh/isthmus/internal/testkit/xdsclient"
+	"github.com/isthmus-mesh/isthmus/test/testkit/xdsclient"
 )
 
 // nag rejects the clusters again and again, with a long reason.

@@ -8,9 +8,9 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 	"pgregory.net/rapid"
 
-	"github.com/isthmus-mesh/isthmus/internal/testkit/xdsclient"
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/output/envoy"
+	"github.com/isthmus-mesh/isthmus/test/testkit/xdsclient"
 )
 
 const badHost = "bad.example" // clients that refuse find fault with all that leads to it

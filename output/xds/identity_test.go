@@ -18,8 +18,8 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/isthmus-mesh/isthmus/internal/certs"
-	"github.com/isthmus-mesh/isthmus/internal/testkit/authority"
-	"github.com/isthmus-mesh/isthmus/internal/testkit/xdsclient"
+	"github.com/isthmus-mesh/isthmus/test/testkit/authority"
+	"github.com/isthmus-mesh/isthmus/test/testkit/xdsclient"
 )
 
 const inShop = "spiffe://cluster.local/ns/shop/sa/cart"

@@ -17,9 +17,9 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/structpb"
 
-	"github.com/isthmus-mesh/isthmus/internal/testkit/xdsclient"
 	"github.com/isthmus-mesh/isthmus/output/xds"
 	"github.com/isthmus-mesh/isthmus/push"
+	"github.com/isthmus-mesh/isthmus/test/testkit/xdsclient"
 )
 
 func numbered(n int) []string {

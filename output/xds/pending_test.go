@@ -5,8 +5,8 @@ import (
 
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 
-	"github.com/isthmus-mesh/isthmus/internal/testkit/xdsclient"
 	"github.com/isthmus-mesh/isthmus/push"
+	"github.com/isthmus-mesh/isthmus/test/testkit/xdsclient"
 )
 
 // A request without a nonce that comes while a response is pending changes the

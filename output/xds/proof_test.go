@@ -14,10 +14,10 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/isthmus-mesh/isthmus/internal/testkit/authority"
-	"github.com/isthmus-mesh/isthmus/internal/testkit/xdsclient"
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/output/xds"
+	"github.com/isthmus-mesh/isthmus/test/testkit/authority"
+	"github.com/isthmus-mesh/isthmus/test/testkit/xdsclient"
 )
 
 // often looks at certificates sooner than a test gets impatient.

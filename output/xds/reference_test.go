@@ -10,9 +10,9 @@ import (
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
 
-	"github.com/isthmus-mesh/isthmus/internal/testkit/xdsclient"
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/output/envoy"
+	"github.com/isthmus-mesh/isthmus/test/testkit/xdsclient"
 )
 
 // records is what all sources say, and the naive reference: every question is

@@ -15,12 +15,12 @@ import (
 	"google.golang.org/grpc/test/bufconn"
 
 	"github.com/isthmus-mesh/isthmus/catalog"
-	"github.com/isthmus-mesh/isthmus/internal/testkit/xdsclient"
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/output/envoy"
 	"github.com/isthmus-mesh/isthmus/output/xds"
 	"github.com/isthmus-mesh/isthmus/push"
 	"github.com/isthmus-mesh/isthmus/store"
+	"github.com/isthmus-mesh/isthmus/test/testkit/xdsclient"
 )
 
 const (

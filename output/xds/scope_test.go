@@ -6,8 +6,8 @@ import (
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	"google.golang.org/protobuf/types/known/structpb"
 
-	"github.com/isthmus-mesh/isthmus/internal/testkit/xdsclient"
 	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/test/testkit/xdsclient"
 )
 
 // scope lets workloads of a namespace, or those with a label app, see some hosts.

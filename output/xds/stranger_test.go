@@ -14,9 +14,9 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/structpb"
 
-	"github.com/isthmus-mesh/isthmus/internal/testkit/authority"
-	"github.com/isthmus-mesh/isthmus/internal/testkit/xdsclient"
 	"github.com/isthmus-mesh/isthmus/output/xds"
+	"github.com/isthmus-mesh/isthmus/test/testkit/authority"
+	"github.com/isthmus-mesh/isthmus/test/testkit/xdsclient"
 )
 
 // places tells where the next connections come from.

@@ -9,9 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/isthmus-mesh/isthmus/internal/testkit/listing"
 	"github.com/isthmus-mesh/isthmus/source"
 	"github.com/isthmus-mesh/isthmus/source/file"
+	"github.com/isthmus-mesh/isthmus/test/testkit/listing"
 )
 
 const endpoints = 4000

@@ -10,7 +10,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/isthmus-mesh/isthmus/internal/testkit/listing"
+	"github.com/isthmus-mesh/isthmus/test/testkit/listing"
 )
 
 // unprivileged makes the calling goroutine's thread one that permissions

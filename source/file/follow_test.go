@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/isthmus-mesh/isthmus/internal/testkit/listing"
 	"github.com/isthmus-mesh/isthmus/source/file"
+	"github.com/isthmus-mesh/isthmus/test/testkit/listing"
 )
 
 // follow starts a source over a folder with some files.

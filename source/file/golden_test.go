@@ -5,9 +5,9 @@ import (
 
 	"github.com/rogpeppe/go-internal/txtar"
 
-	"github.com/isthmus-mesh/isthmus/internal/testkit/golden"
-	"github.com/isthmus-mesh/isthmus/internal/testkit/listing"
 	"github.com/isthmus-mesh/isthmus/source/file"
+	"github.com/isthmus-mesh/isthmus/test/testkit/golden"
+	"github.com/isthmus-mesh/isthmus/test/testkit/listing"
 )
 
 // Every case is a registry and, as its last file, the listing it gives.

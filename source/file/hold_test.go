@@ -9,11 +9,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/isthmus-mesh/isthmus/internal/testkit/listing"
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/source"
 	"github.com/isthmus-mesh/isthmus/source/file"
 	"github.com/isthmus-mesh/isthmus/store"
+	"github.com/isthmus-mesh/isthmus/test/testkit/listing"
 )
 
 // mirrored is a folder of twelve files that a supervisor mirrors into a store.

@@ -9,8 +9,8 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/isthmus-mesh/isthmus/internal/testkit/listing"
 	"github.com/isthmus-mesh/isthmus/source/file"
+	"github.com/isthmus-mesh/isthmus/test/testkit/listing"
 )
 
 // volume lays out a folder the way Kubernetes mounts a ConfigMap.

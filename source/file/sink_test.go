@@ -11,10 +11,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/isthmus-mesh/isthmus/internal/testkit/listing"
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/source"
 	"github.com/isthmus-mesh/isthmus/source/file"
+	"github.com/isthmus-mesh/isthmus/test/testkit/listing"
 )
 
 // deadline is how long a test waits for what must happen.

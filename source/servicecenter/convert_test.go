@@ -10,10 +10,10 @@ import (
 
 	"github.com/rogpeppe/go-internal/txtar"
 
-	"github.com/isthmus-mesh/isthmus/internal/testkit/golden"
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/source"
 	"github.com/isthmus-mesh/isthmus/source/servicecenter"
+	"github.com/isthmus-mesh/isthmus/test/testkit/golden"
 )
 
 // noon is when tests take place.

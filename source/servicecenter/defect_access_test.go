@@ -15,10 +15,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/isthmus-mesh/isthmus/internal/testkit/authority"
-	standin "github.com/isthmus-mesh/isthmus/internal/testkit/servicecenter"
+	standin "github.com/isthmus-mesh/isthmus/internal/demo/servicecenter"
 	"github.com/isthmus-mesh/isthmus/source"
 	"github.com/isthmus-mesh/isthmus/source/servicecenter"
+	"github.com/isthmus-mesh/isthmus/test/testkit/authority"
 )
 
 // guarded is a registry that wants a token.

@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	standin "github.com/isthmus-mesh/isthmus/internal/testkit/servicecenter"
+	standin "github.com/isthmus-mesh/isthmus/internal/demo/servicecenter"
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/source"
 	"github.com/isthmus-mesh/isthmus/source/file"

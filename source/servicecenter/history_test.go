@@ -9,7 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	standin "github.com/isthmus-mesh/isthmus/internal/testkit/servicecenter"
+	standin "github.com/isthmus-mesh/isthmus/internal/demo/servicecenter"
 	"github.com/isthmus-mesh/isthmus/source"
 	"github.com/isthmus-mesh/isthmus/store"
 )

@@ -7,7 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	standin "github.com/isthmus-mesh/isthmus/internal/testkit/servicecenter"
+	standin "github.com/isthmus-mesh/isthmus/internal/demo/servicecenter"
 	"github.com/isthmus-mesh/isthmus/source"
 	"github.com/isthmus-mesh/isthmus/source/servicecenter"
 )

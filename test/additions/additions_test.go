@@ -20,9 +20,9 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/config"
 	"github.com/isthmus-mesh/isthmus/internal/app"
-	"github.com/isthmus-mesh/isthmus/internal/testkit/until"
 	"github.com/isthmus-mesh/isthmus/test/additions/hostlist"
 	"github.com/isthmus-mesh/isthmus/test/additions/tally"
+	"github.com/isthmus-mesh/isthmus/test/testkit/until"
 )
 
 const (

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/isthmus-mesh/isthmus/internal/testkit/until"
+	"github.com/isthmus-mesh/isthmus/test/testkit/until"
 )
 
 // step is a change of a service, from what it was when the step before was

@@ -13,8 +13,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/isthmus-mesh/isthmus/internal/testkit/probe"
 	"github.com/isthmus-mesh/isthmus/test/envoy/process"
+	"github.com/isthmus-mesh/isthmus/test/testkit/probe"
 )
 
 // isthmus is the program, run as users run it.

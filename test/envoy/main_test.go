@@ -12,8 +12,8 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/isthmus-mesh/isthmus/internal/testkit/until"
 	"github.com/isthmus-mesh/isthmus/test/envoy/proxy"
+	"github.com/isthmus-mesh/isthmus/test/testkit/until"
 )
 
 const (

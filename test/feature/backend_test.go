@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/isthmus-mesh/isthmus/internal/testkit/calls"
+	"github.com/isthmus-mesh/isthmus/test/testkit/calls"
 )
 
 // backend is a backend that can be written to a registry.

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/isthmus-mesh/isthmus/internal/testkit/calls"
+	"github.com/isthmus-mesh/isthmus/test/testkit/calls"
 )
 
 // dial connects to a service as a workload of a namespace; an empty one is not

@@ -8,7 +8,7 @@ import (
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 
 	"github.com/isthmus-mesh/isthmus/admin"
-	"github.com/isthmus-mesh/isthmus/internal/testkit/xdsclient"
+	"github.com/isthmus-mesh/isthmus/test/testkit/xdsclient"
 )
 
 // One client refuses everything and another one never reads. Both are shown as

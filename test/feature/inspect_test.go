@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"github.com/isthmus-mesh/isthmus/admin"
-	"github.com/isthmus-mesh/isthmus/internal/testkit/calls"
-	"github.com/isthmus-mesh/isthmus/internal/testkit/xdsclient"
+	"github.com/isthmus-mesh/isthmus/test/testkit/calls"
+	"github.com/isthmus-mesh/isthmus/test/testkit/xdsclient"
 )
 
 // getTimeout bounds one request to the admin API, which takes a millisecond.

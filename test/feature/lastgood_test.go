@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"github.com/isthmus-mesh/isthmus/internal/app"
-	"github.com/isthmus-mesh/isthmus/internal/testkit/xdsclient"
+	"github.com/isthmus-mesh/isthmus/test/testkit/xdsclient"
 )
 
 // saving is a configuration that keeps the last known good in a folder.

@@ -4,8 +4,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/isthmus-mesh/isthmus/internal/testkit/calls"
-	"github.com/isthmus-mesh/isthmus/internal/testkit/xdsclient"
+	"github.com/isthmus-mesh/isthmus/test/testkit/calls"
+	"github.com/isthmus-mesh/isthmus/test/testkit/xdsclient"
 )
 
 func TestEachNamespaceSeesItsOwnServiceOfAHost(t *testing.T) {

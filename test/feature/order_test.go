@@ -4,8 +4,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/isthmus-mesh/isthmus/internal/testkit/calls"
-	"github.com/isthmus-mesh/isthmus/internal/testkit/xdsclient"
+	"github.com/isthmus-mesh/isthmus/test/testkit/calls"
+	"github.com/isthmus-mesh/isthmus/test/testkit/xdsclient"
 )
 
 func TestClientThatComesBeforeItsServiceGetsItWhenItAppears(t *testing.T) {

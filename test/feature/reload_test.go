@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/isthmus-mesh/isthmus/admin"
-	"github.com/isthmus-mesh/isthmus/internal/testkit/xdsclient"
+	"github.com/isthmus-mesh/isthmus/test/testkit/xdsclient"
 )
 
 // at is a static service with an endpoint.

@@ -13,7 +13,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/admin"
 	"github.com/isthmus-mesh/isthmus/config"
 	"github.com/isthmus-mesh/isthmus/internal/app"
-	"github.com/isthmus-mesh/isthmus/internal/testkit/xdsclient"
+	"github.com/isthmus-mesh/isthmus/test/testkit/xdsclient"
 )
 
 // reloading is an isthmus that follows its configuration file, and an Envoy

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/isthmus-mesh/isthmus/internal/testkit/xdsclient"
+	"github.com/isthmus-mesh/isthmus/test/testkit/xdsclient"
 )
 
 // witness is a client that sees everything. What it was told, others have been

@@ -3,8 +3,8 @@ package feature_test
 import (
 	"testing"
 
-	"github.com/isthmus-mesh/isthmus/internal/testkit/calls"
-	"github.com/isthmus-mesh/isthmus/internal/testkit/xdsclient"
+	"github.com/isthmus-mesh/isthmus/test/testkit/calls"
+	"github.com/isthmus-mesh/isthmus/test/testkit/xdsclient"
 )
 
 func TestSidecarNarrowsWhatANamespaceSees(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/isthmus-mesh/isthmus/internal/testkit/calls"
+	"github.com/isthmus-mesh/isthmus/test/testkit/calls"
 )
 
 // isthmus is the program, run as users run it, on a folder of manifests.

@@ -12,8 +12,8 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/isthmus-mesh/isthmus/internal/testkit/until"
 	"github.com/isthmus-mesh/isthmus/test/grpc/clients"
+	"github.com/isthmus-mesh/isthmus/test/testkit/until"
 )
 
 // patience is how long a test waits for what must come about. It is a great

@@ -9,8 +9,8 @@ import (
 
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
 
-	"github.com/isthmus-mesh/isthmus/internal/testkit/servicecenter"
-	"github.com/isthmus-mesh/isthmus/internal/testkit/xdsclient"
+	"github.com/isthmus-mesh/isthmus/internal/demo/servicecenter"
+	"github.com/isthmus-mesh/isthmus/test/testkit/xdsclient"
 )
 
 const (

@@ -12,7 +12,7 @@ import (
 	"google.golang.org/grpc/codes"
 	grpcstatus "google.golang.org/grpc/status"
 
-	"github.com/isthmus-mesh/isthmus/internal/testkit/probe"
+	"github.com/isthmus-mesh/isthmus/test/testkit/probe"
 )
 
 // connections are several that attackers share.

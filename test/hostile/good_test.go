@@ -11,7 +11,7 @@ import (
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 
-	"github.com/isthmus-mesh/isthmus/internal/testkit/xdsclient"
+	"github.com/isthmus-mesh/isthmus/test/testkit/xdsclient"
 )
 
 // good is the client that must not notice an attack: it has everything, follows

@@ -12,7 +12,7 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/isthmus-mesh/isthmus/internal/testkit/until"
+	"github.com/isthmus-mesh/isthmus/test/testkit/until"
 )
 
 var (

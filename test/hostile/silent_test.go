@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/isthmus-mesh/isthmus/internal/testkit/authority"
+	"github.com/isthmus-mesh/isthmus/test/testkit/authority"
 )
 
 // given is longer than the program gives a connection to become useful, 10 s.

@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"pgregory.net/rapid"
 
-	"github.com/isthmus-mesh/isthmus/internal/testkit/kubeapi"
 	"github.com/isthmus-mesh/isthmus/test/istio/cluster"
+	"github.com/isthmus-mesh/isthmus/test/testkit/kubeapi"
 )
 
 // mostWrites is how many a repair may take: the ownership, what is said, and what

@@ -3,8 +3,8 @@ package istio_test
 import (
 	"testing"
 
-	"github.com/isthmus-mesh/isthmus/internal/testkit/calls"
 	"github.com/isthmus-mesh/isthmus/test/istio/cluster"
+	"github.com/isthmus-mesh/isthmus/test/testkit/calls"
 )
 
 // startBackend starts a backend at an address. That may be taken for a moment

@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/isthmus-mesh/isthmus/internal/testkit/calls"
 	"github.com/isthmus-mesh/isthmus/test/istio/cluster"
+	"github.com/isthmus-mesh/isthmus/test/testkit/calls"
 )
 
 // dial connects to a service, such as reviews.example.com:80, as a workload of

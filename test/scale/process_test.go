@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/isthmus-mesh/isthmus/internal/testkit/probe"
+	"github.com/isthmus-mesh/isthmus/test/testkit/probe"
 )
 
 // cpu is the processor time the server has used.

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/isthmus-mesh/isthmus/internal/testkit/probe"
+	"github.com/isthmus-mesh/isthmus/test/testkit/probe"
 )
 
 // server is the program at work in a process of its own.

@@ -19,9 +19,9 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 
-	"github.com/isthmus-mesh/isthmus/internal/testkit/probe"
 	"github.com/isthmus-mesh/isthmus/output/istio"
 	"github.com/isthmus-mesh/isthmus/test/istio/cluster"
+	"github.com/isthmus-mesh/isthmus/test/testkit/probe"
 )
 
 // reader is an istiod with one client, which asks for the endpoints of the service.

@@ -16,8 +16,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/isthmus-mesh/isthmus/internal/testkit/probe"
 	"github.com/isthmus-mesh/isthmus/test/istio/cluster"
+	"github.com/isthmus-mesh/isthmus/test/testkit/probe"
 )
 
 // settings are those of the program that benchmarks differ in.

@@ -8,7 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/isthmus-mesh/isthmus/internal/testkit/until"
+	"github.com/isthmus-mesh/isthmus/test/testkit/until"
 )
 
 // failing is a test that may fail without failing this one.

@@ -8,7 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/isthmus-mesh/isthmus/internal/testkit/servicecenter"
+	"github.com/isthmus-mesh/isthmus/internal/demo/servicecenter"
 )
 
 func TestWatcherHearsOfWhatItsConsumerLookedUp(t *testing.T) {

@@ -13,8 +13,8 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 
-	"github.com/isthmus-mesh/isthmus/internal/testkit/calls"
-	"github.com/isthmus-mesh/isthmus/internal/testkit/until"
+	"github.com/isthmus-mesh/isthmus/test/testkit/calls"
+	"github.com/isthmus-mesh/isthmus/test/testkit/until"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

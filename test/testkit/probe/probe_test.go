@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/isthmus-mesh/isthmus/internal/testkit/probe"
+	"github.com/isthmus-mesh/isthmus/test/testkit/probe"
 )
 
 func TestSeriesOfAMetricAreSummedUp(t *testing.T) {

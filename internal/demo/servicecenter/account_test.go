@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/isthmus-mesh/isthmus/internal/testkit/servicecenter"
+	"github.com/isthmus-mesh/isthmus/internal/demo/servicecenter"
 )
 
 const listing = "/v4/default/registry/microservices"

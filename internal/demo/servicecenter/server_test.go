@@ -10,7 +10,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/isthmus-mesh/isthmus/internal/testkit/servicecenter"
+	"github.com/isthmus-mesh/isthmus/internal/demo/servicecenter"
 )
 
 func TestWhatIsRegisteredFromGoIsFound(t *testing.T) {

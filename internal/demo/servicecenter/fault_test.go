@@ -9,7 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/isthmus-mesh/isthmus/internal/testkit/servicecenter"
+	"github.com/isthmus-mesh/isthmus/internal/demo/servicecenter"
 )
 
 func TestFaults(t *testing.T) {
