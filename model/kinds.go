@@ -50,15 +50,18 @@ func typeOf[S Spec]() specType {
 	}
 }
 
+// carried is the row of all kinds that are not in the table.
+var carried = kindRow{spec: typeOf[Opaque]()}
+
 // rowOf returns the row of a kind, and whether it has one; else the row by which
-// it is carried.
-func rowOf(kind Kind) (row kindRow, understood bool) {
-	for _, row := range kinds {
-		if row.kind == kind {
-			return row, true
+// it is carried. It is asked for each record of each listing, so it copies nothing.
+func rowOf(kind Kind) (row *kindRow, understood bool) {
+	for i := range kinds {
+		if kinds[i].kind == kind {
+			return &kinds[i], true
 		}
 	}
-	return kindRow{kind: kind, spec: typeOf[Opaque]()}, false
+	return &carried, false
 }
 
 // Kinds yields the kinds that Isthmus understands.

@@ -58,7 +58,7 @@ func (r *reading) diff(stored iter.Seq[model.Record], held *holds, now time.Time
 	)
 	d.Survived = found
 	for have := range stored {
-		isHeld := held.of(partOf(have)) != nil
+		isHeld := !held.empty() && held.of(partOf(have)) != nil
 		if isHeld {
 			d.Held++
 		}
