@@ -23,6 +23,7 @@ type client struct {
 	nature
 	name     string
 	leader   *client         // that takes the clusters of which this one takes the assignments
+	nacks    int             // before this stream
 	wholes   int             // answers of a type that is empty, before this stream
 	away     bool            // it was told to go
 	holds    bool            // it keeps its answers back
@@ -103,7 +104,7 @@ func (p *play) reconnect(c *client, keep bool) {
 		p.forgive(c, t)
 	}
 	p.mu.Unlock()
-	c.Read(func(s *xdsclient.State) { c.wholes = s.Responses(lawWhole) })
+	c.Read(func(s *xdsclient.State) { c.wholes, c.nacks = s.Responses(lawWhole), nacks(s) })
 	c.Reconnect(keep)
 	c.away = false
 }
@@ -186,7 +187,7 @@ func (t telling) world() *envoy.World {
 // something may hold something else of it. But hosts are not looked at.
 func (c *client) difference(s *xdsclient.State, want view, but ...string) string {
 	var b strings.Builder
-	excused := c.excused(want)
+	excused := c.excused(s, want)
 	passed := func(typeURL, name string) bool {
 		return excused[typeURL+name] || slices.ContainsFunc(but, func(host string) bool { return strings.Contains(name, host) })
 	}
