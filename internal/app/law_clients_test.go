@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/anypb"
 	"google.golang.org/protobuf/types/known/structpb"
 
 	"github.com/isthmus-mesh/isthmus/catalog"
@@ -222,11 +224,31 @@ func (c *client) difference(s *xdsclient.State, want view, but ...string) string
 
 // emptied reports whether a client asks for a name by what it took on another
 // stream, some time ago, and has been sent that there is nothing: it cannot be
-// sent a removal.
+// sent a removal. Should it NACK that, it keeps what it had.
 func (c *client) emptied(s *xdsclient.State, typeURL, name string) bool {
+	if typeURL != xdsclient.EDS || c.leader == nil || c.Delta {
+		return false
+	}
 	r, _ := s.Get(typeURL, name)
-	assignment, ok := r.Content.(*endpointv3.ClusterLoadAssignment)
-	return ok && c.leader != nil && !c.Delta && len(assignment.GetEndpoints()) == 0
+	assignment, _ := r.Content.(*endpointv3.ClusterLoadAssignment)
+	empty := emptyAssignment(name)
+	return len(assignment.GetEndpoints()) == 0 || c.refuses(empty) && s.Last(empty)
+}
+
+func emptyAssignment(name string) xdsclient.Resource {
+	carried, err := anypb.New(&endpointv3.ClusterLoadAssignment{ClusterName: name})
+	if err != nil {
+		panic(err)
+	}
+	body, err := proto.Marshal(carried)
+	if err != nil {
+		panic(err)
+	}
+	r, err := xdsclient.Decode(body)
+	if err != nil {
+		panic(err)
+	}
+	return r
 }
 
 // holdings names what a client holds, by type and name.

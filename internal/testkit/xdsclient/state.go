@@ -78,6 +78,12 @@ func (s *State) When(typeURL, name string) int { return s.topic(typeURL).when[na
 // Refusals counts the responses of a type that the client refused.
 func (s *State) Refusals(typeURL string) int { return s.topic(typeURL).refusals }
 
+// Last reports whether a resource is the newest that was sent of its name on this
+// stream, be it refused.
+func (s *State) Last(r Resource) bool {
+	return s.topic(r.Type).check.sent[r.Name] == r.identity()
+}
+
 // Suspect reports whether a resource was new in a full set that the client refused,
 // and the client has accepted none since: a server cannot tell whether that was
 // because of it.
