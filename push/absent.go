@@ -5,8 +5,9 @@ func (d *draft) gone(name string, p pending) {
 	h := d.holding(name)
 	absent := d.info.absent(d.subscriber.client.Kind, d.mode)
 	switch {
-	case h == nil && !p.force,
-		d.nackedAs(name, member{}) && !p.force:
+	case h == nil && !p.again(),
+		h == nil && !p.force && d.mode == Delta && absent == Removal, // whoever asked was sent that already
+		d.nackedAs(name, member{}) && !p.again():
 		delete(d.pending, name)
 	case !d.world.Complete() && (h == nil || h.known == said) && !d.full:
 		// It may belong to a source that has not been listed yet.
@@ -61,7 +62,7 @@ func (d *draft) void(name string, p pending) {
 	h := d.holding(name)
 	same := h != nil && h.is(res.member)
 	switch {
-	case (same || d.nackedAs(name, res.member)) && !p.force:
+	case (same || d.nackedAs(name, res.member)) && !p.again():
 		delete(d.pending, name)
 	case d.tooLarge(res.size(d.mode)):
 		d.left = true

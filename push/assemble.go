@@ -148,13 +148,13 @@ func (d *draft) consider(name string) {
 	res := f.res
 	h := d.holding(name)
 	switch {
-	case h != nil && h.is(res.member) && !p.force:
+	case h != nil && h.is(res.member) && !p.again():
 		if h.known == said {
 			d.share(h, res)
 			h.known = agreed
 		}
 		delete(d.pending, name)
-	case d.nackedAs(name, res.member) && !p.force:
+	case d.nackedAs(name, res.member) && !p.again():
 		delete(d.pending, name)
 	case d.tooLarge(res.size(d.mode)):
 		d.left = true // the rest goes when this response is answered

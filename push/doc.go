@@ -63,7 +63,8 @@
 //     comes later still counts for what no later response brought anew.
 //   - What was NACKed with others is tried again at once, in ever smaller groups,
 //     so that what is fine arrives. What was NACKed alone is not sent again as it
-//     is.
+//     is. Of a full set, which cannot be split, all that was new in it counts as
+//     NACKed until a set is ACKed.
 //   - What is sent is decided by comparing versions, which are hashes of
 //     content, with what the subscriber holds: nothing is sent twice, and
 //     marking too much would cost time but never a message.

@@ -66,9 +66,12 @@ type batch struct {
 
 // pending is why a name is to be looked at.
 type pending struct {
-	// force sends the resource even if the subscriber has it: it asked again,
-	// or something else demands it.
-	force   bool
+	// force sends what there is even if the subscriber has it: it asked again, or
+	// NACKed it with others.
+	force bool
+	// brought sends the resource even if the subscriber has it, for its client waits
+	// for it with what brings it. It is no reason to send a removal a second time.
+	brought bool
 	urgent  bool      // as in [Changed]
 	revoked bool      // likewise
 	nacked  bool      // what it needs was NACKed, or waits for what was
@@ -77,9 +80,12 @@ type pending struct {
 	kept    uint64    // the first step of which it may be, while it has to wait for others; else 0
 }
 
+// again reports whether the subscriber is sent even what it has.
+func (p pending) again() bool { return p.force || p.brought }
+
 // and joins two reasons.
 func (p pending) and(o pending) pending {
-	return pending{p.force || o.force, p.urgent || o.urgent, p.revoked || o.revoked, p.nacked, oldest(p.since, o.since), p.step, p.kept}
+	return pending{p.force || o.force, p.brought || o.brought, p.urgent || o.urgent, p.revoked || o.revoked, p.nacked, oldest(p.since, o.since), p.step, p.kept}
 }
 
 func newInterest(s *Subscriber, t Type, info *typeInfo, m Mode) *interest {
@@ -246,7 +252,7 @@ func (i *interest) trim() {
 		return
 	}
 	for name, p := range i.pending {
-		if !p.force && i.holding(name) == nil && !i.lacks.has(name) {
+		if !p.again() && i.holding(name) == nil && !i.lacks.has(name) {
 			delete(i.pending, name)
 		}
 	}

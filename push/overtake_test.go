@@ -128,3 +128,28 @@ func TestNameThatCameAndWentIsAnswered(t *testing.T) {
 		wants(t, "then", s.said(e), "service -x")
 	})
 }
+
+// An assignment that a cluster brings, and that is gone again before its turn, is
+// not removed a second time: its client knows that there is none.
+func TestAssignmentThatIsGoneAgainIsNotRemovedTwice(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var p *Producer
+		e := start(t, Config{}, func(e *Engine) { p = e.Produce(references()) })
+		w := newNotes(5)
+		there := &note{assignments, "a", "1", nil}
+		p.Publish(w.step([]*note{{clusters, "c", "1", to("assignment", "a")}, there}))
+		s := deltaClient(e, Client{}, clusters, assignments)
+		s.ask(Request{Type: assignments, Subscribe: []string{"a"}})
+		s.said(e)
+		p.Publish(w.step(nil, noteSlot{assignments, "a"}))
+		removal := s.receive()
+		p.Publish(w.step([]*note{{clusters, "c", "2", to("assignment", "a")}, there}))
+		s.accept(s.receive()) // the cluster
+		p.Publish(w.step(nil, noteSlot{assignments, "a"}))
+		synctest.Wait()
+		s.accept(removal)
+		wants(t, "once the removal is ACKed", s.said(e))
+		p.Publish(w.step([]*note{there}))
+		wants(t, "when it is back", s.said(e), "assignment a 1")
+	})
+}

@@ -53,7 +53,7 @@ func (d *draft) demand(other *interest, info *typeInfo, subject Subject, p pendi
 		_, found, _ := e.find(w, other.view.View, info.row, name)
 		_, looked := other.pending[name]
 		if found || looked && other.holding(name) != nil { // it is to be removed, unless it is back by then
-			other.want(name, pending{force: true, since: p.since, urgent: p.urgent})
+			other.want(name, pending{brought: true, since: p.since, urgent: p.urgent})
 		}
 	}
 }

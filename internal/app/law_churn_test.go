@@ -23,8 +23,10 @@ func (n nature) refuse(r xdsclient.Resource) string {
 }
 
 // excused are the names, by type, of which a client may hold something else than
-// it should: what it NACKs, and what cannot be used without that.
-func (c *client) excused(want view) map[string]bool {
+// it should: what it NACKs, and what cannot be used without that. A full set is
+// NACKed as a whole: of what is new in it nobody can tell what is at fault, nor try
+// it by itself, so what refers to that waits until a set is ACKed.
+func (c *client) excused(s *xdsclient.State, want view) map[string]bool {
 	excused := map[string]bool{}
 	if !c.Picky {
 		return excused
@@ -41,7 +43,9 @@ func (c *client) excused(want view) map[string]bool {
 					excused[xdsclient.EDS+name] = true
 				}
 			}
-			if slices.ContainsFunc(r.ClusterNames(), func(cluster string) bool { return excused[xdsclient.CDS+cluster] }) {
+			if slices.ContainsFunc(r.ClusterNames(), func(cluster string) bool {
+				return excused[xdsclient.CDS+cluster] || s.Suspect(xdsclient.CDS, cluster)
+			}) {
 				excused[typeURL+name] = true
 			}
 		}
@@ -83,7 +87,7 @@ func (p *play) lookWhileChurning(host string) {
 	}
 	world := p.telling().world()
 	for _, c := range p.clients {
-		if c.away || c.holds || c.resumed || c.leader != nil || !c.IsConnected() {
+		if c.away || c.holds || c.resumed || c.leader != nil || !c.IsConnected() || c.slowed() {
 			continue
 		}
 		want, wrong := p.expected(world, c), ""

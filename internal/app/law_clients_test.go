@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/anypb"
 	"google.golang.org/protobuf/types/known/structpb"
 
 	"github.com/isthmus-mesh/isthmus/catalog"
@@ -23,6 +25,7 @@ type client struct {
 	nature
 	name     string
 	leader   *client         // that takes the clusters of which this one takes the assignments
+	nacks    int             // before this stream
 	wholes   int             // answers of a type that is empty, before this stream
 	away     bool            // it was told to go
 	holds    bool            // it keeps its answers back
@@ -103,7 +106,7 @@ func (p *play) reconnect(c *client, keep bool) {
 		p.forgive(c, t)
 	}
 	p.mu.Unlock()
-	c.Read(func(s *xdsclient.State) { c.wholes = s.Responses(lawWhole) })
+	c.Read(func(s *xdsclient.State) { c.wholes, c.nacks = s.Responses(lawWhole), nacks(s) })
 	c.Reconnect(keep)
 	c.away = false
 }
@@ -186,7 +189,7 @@ func (t telling) world() *envoy.World {
 // something may hold something else of it. But hosts are not looked at.
 func (c *client) difference(s *xdsclient.State, want view, but ...string) string {
 	var b strings.Builder
-	excused := c.excused(want)
+	excused := c.excused(s, want)
 	passed := func(typeURL, name string) bool {
 		return excused[typeURL+name] || slices.ContainsFunc(but, func(host string) bool { return strings.Contains(name, host) })
 	}
@@ -221,11 +224,31 @@ func (c *client) difference(s *xdsclient.State, want view, but ...string) string
 
 // emptied reports whether a client asks for a name by what it took on another
 // stream, some time ago, and has been sent that there is nothing: it cannot be
-// sent a removal.
+// sent a removal. Should it NACK that, it keeps what it had.
 func (c *client) emptied(s *xdsclient.State, typeURL, name string) bool {
+	if typeURL != xdsclient.EDS || c.leader == nil || c.Delta {
+		return false
+	}
 	r, _ := s.Get(typeURL, name)
-	assignment, ok := r.Content.(*endpointv3.ClusterLoadAssignment)
-	return ok && c.leader != nil && !c.Delta && len(assignment.GetEndpoints()) == 0
+	assignment, _ := r.Content.(*endpointv3.ClusterLoadAssignment)
+	empty := emptyAssignment(name)
+	return len(assignment.GetEndpoints()) == 0 || c.refuses(empty) && s.Last(empty)
+}
+
+func emptyAssignment(name string) xdsclient.Resource {
+	carried, err := anypb.New(&endpointv3.ClusterLoadAssignment{ClusterName: name})
+	if err != nil {
+		panic(err)
+	}
+	body, err := proto.Marshal(carried)
+	if err != nil {
+		panic(err)
+	}
+	r, err := xdsclient.Decode(body)
+	if err != nil {
+		panic(err)
+	}
+	return r
 }
 
 // holdings names what a client holds, by type and name.

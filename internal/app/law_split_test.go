@@ -44,7 +44,45 @@ func (p *play) pace() time.Duration {
 	if slices.ContainsFunc(p.clients, func(c *client) bool { return c.Late }) {
 		pace += 50 * lateness
 	}
+	if slices.ContainsFunc(p.clients, (*client).slowed) {
+		pace += 2 * nackEvery
+	}
 	return pace
+}
+
+// Past so many NACKs on a stream each waits for its turn, and what comes behind it
+// waits with it: see the limits of the output. That costs a client that NACKs
+// all the time the newest of what it NACKs, and nobody else anything.
+const (
+	nackBurst = 100
+	nackEvery = 100 * time.Millisecond
+)
+
+// slowed reports whether a client may have to wait for its NACKs to be taken in.
+func (c *client) slowed() (slowed bool) {
+	c.Read(func(s *xdsclient.State) { slowed = nacks(s)-c.nacks >= nackBurst })
+	return slowed
+}
+
+func nacks(s *xdsclient.State) (n int) {
+	for _, typeURL := range lawTypes {
+		n += s.Refusals(typeURL)
+	}
+	return n
+}
+
+// nacked is when a client last NACKed something that had to wait.
+func (p *play) nacked() time.Time {
+	n := 0
+	for _, c := range p.clients {
+		if c.slowed() {
+			c.Read(func(s *xdsclient.State) { n += nacks(s) })
+		}
+	}
+	if n != p.nacks.n {
+		p.nacks.n, p.nacks.last = n, time.Now()
+	}
+	return p.nacks.last
 }
 
 // pass waits until everything has happened that happens soon, and nothing new
@@ -69,6 +107,9 @@ func (p *play) latest() time.Time {
 	latest := p.moved
 	if p.followed.After(latest) {
 		latest = p.followed
+	}
+	if nacked := p.nacked(); nacked.After(latest) {
+		latest = nacked
 	}
 	if p.process != nil {
 		if opens := p.process.since.Add(optionalWait); opens.After(latest) && opens.Before(time.Now()) {

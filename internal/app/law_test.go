@@ -102,8 +102,12 @@ type play struct {
 	at       int       // step
 	calm     bool      // time stood still since all was at rest
 	followed time.Time // when somebody asked for something else by what another client holds
-	wrong    string
-	finish   []func()
+	nacks    struct {  // that had to wait for their turn
+		n    int
+		last time.Time
+	}
+	wrong  string
+	finish []func()
 }
 
 // over ends a play in which something is wrong.

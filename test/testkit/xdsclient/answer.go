@@ -78,6 +78,9 @@ func (c *Client) answer(k *topic, reason string, rider Rider) {
 	if reason != "" {
 		c.doubt(k, r)
 	}
+	if r.full {
+		k.check.judge(r, reason != "")
+	}
 	c.change(k, rider.Subscribe, rider.Unsubscribe, &answer{r, reason})
 	c.left(k)
 	c.follow()

@@ -1,6 +1,9 @@
 package xdsclient
 
-import "fmt"
+import (
+	"fmt"
+	"maps"
+)
 
 // check is what the rules remember of a stream.
 type check struct {
@@ -11,6 +14,8 @@ type check struct {
 	joined    map[string]bool   // whose cluster was sent since
 	owed      map[string]bool   // whose cluster was sent anew since
 	confirmed map[string]bool   // held because this stream brought it
+	state     map[string]string // by name, of the full set that was answered last
+	suspects  map[string]bool   // new in a full set that was refused, and none was accepted since
 }
 
 // ask is a subscription whose answer has not come.
@@ -25,6 +30,7 @@ func newCheck() check {
 	return check{
 		sent: map[string]string{}, contents: map[string]string{}, asking: map[string]*ask{},
 		doubted: map[string]bool{}, joined: map[string]bool{}, owed: map[string]bool{}, confirmed: map[string]bool{},
+		state: map[string]string{}, suspects: map[string]bool{},
 	}
 }
 
@@ -69,6 +75,23 @@ func (c *check) gone(name string) {
 	delete(c.joined, name)
 	delete(c.owed, name)
 	delete(c.confirmed, name)
+	delete(c.state, name)
+	delete(c.suspects, name)
+}
+
+// judge notes what an answer to a full set says of each resource: whoever refuses
+// one refuses all that is new in it, for it does not say which is at fault.
+func (c *check) judge(r response, refused bool) {
+	before := c.state
+	c.state = map[string]string{}
+	for _, res := range r.resources {
+		id := res.identity()
+		c.state[res.Name] = id
+		if was, had := before[res.Name]; !had || was != id {
+			c.suspects[res.Name] = true
+		}
+	}
+	maps.DeleteFunc(c.suspects, func(name string, _ bool) bool { _, there := c.state[name]; return !refused || !there })
 }
 
 // wellFormed checks a response by itself.

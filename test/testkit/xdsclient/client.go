@@ -165,7 +165,7 @@ func (c *Client) Reconnect(keep bool) {
 	defer c.mu.Unlock()
 	for _, url := range c.order {
 		k := c.state.topic(url)
-		named := k.named
+		named, asked := k.named, k.asked
 		k.begin()
 		if !keep {
 			clear(k.held)
@@ -182,8 +182,8 @@ func (c *Client) Reconnect(keep bool) {
 		if star {
 			names = append(names, "*") // else by having no names, as before
 		}
-		if named && len(names) == 0 && c.config.Follow != nil {
-			continue
+		if (named || !asked) && len(names) == 0 && c.config.Follow != nil {
+			continue // there is nothing to ask for, and to name nothing would be to ask for everything
 		}
 		c.change(k, names, nil, nil)
 	}

@@ -78,6 +78,17 @@ func (s *State) When(typeURL, name string) int { return s.topic(typeURL).when[na
 // Refusals counts the responses of a type that the client refused.
 func (s *State) Refusals(typeURL string) int { return s.topic(typeURL).refusals }
 
+// Last reports whether a resource is the newest that was sent of its name on this
+// stream, be it refused.
+func (s *State) Last(r Resource) bool {
+	return s.topic(r.Type).check.sent[r.Name] == r.identity()
+}
+
+// Suspect reports whether a resource was new in a full set that the client refused,
+// and the client has accepted none since: a server cannot tell whether that was
+// because of it.
+func (s *State) Suspect(typeURL, name string) bool { return s.topic(typeURL).check.suspects[name] }
+
 // Unwarmed lists the clusters that were sent anew and wait for a load
 // assignment that the client has asked for.
 func (s *State) Unwarmed() []string { return sortedKeys(s.topic(EDS).check.owed) }

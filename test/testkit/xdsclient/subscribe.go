@@ -60,6 +60,7 @@ func (c *Client) add(k *topic, first bool, names []string) {
 			c.cameBefore(k, name)
 		}
 		if !named {
+			delete(k.check.state, name) // it is brought anew
 			k.names[name] = c.state.clock
 		}
 	}
