@@ -23,11 +23,15 @@ import (
 )
 
 // bareSize names the variable that makes the test binary the bare server: it
-// holds the bytes of the response that is sent.
-const bareSize = "ISTHMUS_SCALE_BARE"
+// holds the bytes of the response that is sent. barePlain, if set, has it leave its
+// connections to gRPC.
+const (
+	bareSize  = "ISTHMUS_SCALE_BARE"
+	barePlain = "ISTHMUS_SCALE_BARE_PLAIN"
+)
 
 // startBare runs a bare server until the benchmark ends.
-func startBare(tb testing.TB, size int) *server {
+func startBare(tb testing.TB, size int, plain bool) *server {
 	tb.Helper()
 	self, err := os.Executable()
 	if err != nil {
@@ -35,6 +39,9 @@ func startBare(tb testing.TB, size int) *server {
 	}
 	command := exec.Command(self)
 	command.Env = append(os.Environ(), bareSize+"="+strconv.Itoa(size))
+	if plain {
+		command.Env = append(command.Env, barePlain+"=yes")
+	}
 	s := &server{command: command}
 	s.start(tb)
 	return s
@@ -92,11 +99,12 @@ func runBare(size string) error {
 // dearer by half.
 func (s *bare) options() []grpc.ServerOption {
 	const buffers, most = 16 << 10, 1 << 20
-	return []grpc.ServerOption{
-		grpc.ForceServerCodecV2(bareCodec{}), grpc.UnknownServiceHandler(s.serve),
-		grpc.ReadBufferSize(buffers), grpc.WriteBufferSize(buffers),
-		grpc.StaticStreamWindowSize(most), grpc.StaticConnWindowSize(most),
+	own := []grpc.ServerOption{grpc.ForceServerCodecV2(bareCodec{}), grpc.UnknownServiceHandler(s.serve)}
+	if os.Getenv(barePlain) != "" {
+		return own
 	}
+	return append(own, grpc.ReadBufferSize(buffers), grpc.WriteBufferSize(buffers),
+		grpc.StaticStreamWindowSize(most), grpc.StaticConnWindowSize(most))
 }
 
 // pages are what it serves over HTTP.
