@@ -5,6 +5,7 @@ import (
 	"iter"
 	"log/slog"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -93,6 +94,11 @@ func New(config Config) *Engine {
 
 // Primed is closed once every producer has a world to serve.
 func (e *Engine) Primed() <-chan struct{} { return e.primed }
+
+// Serves reports whether some producer has a world to serve.
+func (e *Engine) Serves() bool {
+	return slices.ContainsFunc(e.producers, func(p *Producer) bool { return p.world.Load() != nil })
+}
 
 // Run dispatches and assembles until ctx ends, then closes every subscriber.
 func (e *Engine) Run(ctx context.Context) {

@@ -59,6 +59,7 @@ type rig struct {
 type setup struct {
 	engine       push.Config
 	primedWithin time.Duration
+	idle         []push.TypeSpec // of a producer that publishes nothing
 	sources      []string
 	incomplete   bool // some source has not been listed
 	tls          *tls.Config
@@ -82,6 +83,9 @@ func newRig(t xdsclient.TB, s setup) *rig {
 		builder: catalog.NewBuilder(s.sources), complete: !s.incomplete,
 	}
 	r.producer = r.engine.Produce(envoy.Types(nil))
+	if s.idle != nil {
+		r.engine.Produce(s.idle)
+	}
 	r.server = xds.New(r.engine, xds.Options{
 		Kinds: xds.Kinds{Envoy: envoy.KindEnvoy, GRPC: envoy.KindGRPC},
 		Name:  "isthmus/test", PrimedWithin: s.primedWithin,

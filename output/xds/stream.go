@@ -145,7 +145,9 @@ func (s *Server) awaitFirst(wire grpc.ServerStream, mode push.Mode) (request, er
 }
 
 // awaitPrimed waits a little for the first complete listing, less than clients
-// wait before they take silence for absence, and then refuses the stream.
+// wait before they take silence for absence, and then refuses the stream. If
+// something is there to serve by then, the types of that are served, and a producer
+// that has nothing to say yet keeps nobody from them.
 func (s *Server) awaitPrimed(ctx context.Context) error {
 	select {
 	case <-s.engine.Primed():
@@ -162,6 +164,9 @@ func (s *Server) awaitPrimed(ctx context.Context) error {
 	case <-s.stopping:
 		return errStopping
 	case <-patience.C:
+		if s.engine.Serves() {
+			return nil
+		}
 		return grpcstatus.Error(codes.Unavailable, "not primed yet: a required source has not been listed; GET /readyz?verbose on the admin address names it")
 	}
 }
