@@ -73,7 +73,10 @@ func assemble(ctx context.Context, c *config.Config, version string, log *slog.L
 	if err := a.openOutputs(ctx, c, version, timed); err != nil {
 		return nil, err
 	}
-	return a, a.openAdmin(ctx, c.Admin, metrics)
+	if err := a.openAdmin(ctx, c.Admin, metrics); err != nil {
+		return nil, err
+	}
+	return a, nil
 }
 
 // abandon undoes what assemble began.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/isthmus-mesh/isthmus/model"
@@ -83,6 +84,9 @@ func (p *play) offer(a *App, name string, with []string, objects []source.Object
 	o := &offer{Baseline: source.Baseline{Name: fmt.Sprint("baseline-", p.handed), Source: name, With: with, Where: "that are kept"}, least: time.Hour}
 	for _, kept := range objects {
 		o.Objects = append(o.Objects, baselineOf(kept)...)
+	}
+	for i := range o.Objects { // each is an object of its own, whatever it speaks of
+		o.Objects[i].Object += " " + strconv.Itoa(i)
 	}
 	p.offers = append(p.offers, o)
 	if err := a.fleet.Offer(context.Background(), o.Baseline); err != nil {
