@@ -224,3 +224,25 @@ func TestPanicInAStepEndsEveryStream(t *testing.T) {
 		}
 	})
 }
+
+// Of a step in which the view of a client cannot be made out its stream is sent
+// nothing, not even by a worker who had taken it before: it would be what the view
+// before sees, which the client may not see any more.
+func TestStreamWithoutAViewIsSentNothing(t *testing.T) {
+	e := New(Config{Frame: noFrame})
+	p := e.Produce([]TypeSpec{{Name: "service"}})
+	w := newNotes(1)
+	e.dispatch(p, w.step([]*note{{0, "a", "1", nil}}))
+	s := deltaClient(e, Client{}, p.Type(0))
+	s.advance(&turn{})
+	s.accept(s.receive())
+	w.view = func(Client) View { panic("the view of a client") }
+	u := w.step([]*note{{0, "a", "2", nil}})
+	u.Reviewed = []string{"*"}
+	e.dispatch(p, u)
+	s.advance(&turn{}) // it was not known to have failed when the worker took it
+	if len(s.Out()) > 0 {
+		t.Errorf("it was sent %v", s.receive().contents())
+	}
+	s.Close()
+}

@@ -32,6 +32,9 @@ func (s *Subscriber) advance(t *turn) {
 		return
 	}
 	s.look(t)
+	if s.Failed() {
+		return // by the step that was looked at, of which nobody knows what the client sees; the next turn ends it
+	}
 	for _, typ := range t.table.order {
 		s.assemble(t, typ)
 	}

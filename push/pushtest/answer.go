@@ -77,7 +77,7 @@ func (s *typed) nack(f *flight, late bool) {
 		x.state, x.bad, x.overdue = nacked, bad, late
 	}
 	for name, x := range s.held {
-		if s.full && !s.refuses(name) { // nobody knows which of the set is at fault
+		if s.full && (!s.refuses(name) || x.state == acked) { // nobody knows which of the set is at fault, nor since when
 			x.state = doubted
 		}
 	}
