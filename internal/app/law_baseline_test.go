@@ -67,6 +67,8 @@ func (p *play) handOver(a *App) {
 
 // keep notes what another system has got by now.
 func (p *play) keep() {
+	p.mu.Lock() // readers go on until the process ends
+	defer p.mu.Unlock()
 	p.kept = map[string][]source.Object{}
 	for name, m := range p.mirrors {
 		for _, ref := range slices.SortedFunc(maps.Keys(m.objects), model.Ref.Compare) {
