@@ -12,6 +12,10 @@ type nack struct {
 	again  bool   // it is to be tried again
 }
 
+// mostRetried bounds the names for which removals of what a wildcard had are to be
+// tried again.
+const mostRetried = 1024
+
 // refuse notes what is in doubt after a NACK: what the response brought and
 // no later one brought anew. It reports whether the response was awaited.
 func (i *interest) refuse(by uint64) bool {
@@ -45,7 +49,11 @@ func (i *interest) refuse(by uint64) bool {
 		}
 		left++
 		delete(i.removed, name)
-		if i.named(name) { // of others there is no end
+		// A removal that came with others is tried again, for the subscriber may have
+		// taken nothing of the response. Of names that it does not ask for there is no
+		// end: one that it will not let go of alone is left with it, and so is what
+		// there are too many of.
+		if i.named(name) || group > 0 && len(i.nacked) < mostRetried {
 			i.note(name, nack{group: group})
 		}
 	}

@@ -299,3 +299,37 @@ func TestNACKedRemovalIsTriedAgain(t *testing.T) {
 		}
 	})
 }
+
+// A wildcard's removals that were NACKed with something else come again, and do
+// not stay on record when they are NACKed alone.
+func TestRemovalsNACKedWithOthersComeAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var p *Producer
+		e := start(t, Config{}, func(e *Engine) { p = e.Produce([]TypeSpec{{Name: "cluster"}}) })
+		w := newNotes(1)
+		p.Publish(w.step([]*note{{0, "a", "1", nil}, {0, "b", "1", nil}, {0, "c", "1", nil}}))
+		s := deltaClient(e, Client{}, p.Type(0))
+		if got := s.said(e); len(got) != 3 {
+			t.Fatalf("at first: %q", got)
+		}
+		p.Publish(w.step([]*note{{0, "a", "bad", nil}}, noteSlot{0, "b"}, noteSlot{0, "c"}))
+		synctest.Wait()
+		r := s.receive()
+		s.ask(Request{Type: r.Type, Mode: Delta, Answer: Answer{Word: NACK, Serial: r.Serial, Reason: "a"}})
+		removed := map[string]bool{}
+		for synctest.Wait(); len(s.Out()) > 0; synctest.Wait() {
+			r := s.receive()
+			answer := Answer{Word: ACK, Serial: r.Serial}
+			for _, name := range r.Removed {
+				removed[name] = true
+			}
+			if len(r.Resources) > 0 {
+				answer = Answer{Word: NACK, Serial: r.Serial, Reason: "a"}
+			}
+			s.ask(Request{Type: r.Type, Mode: Delta, Answer: answer})
+		}
+		if !removed["b"] || !removed["c"] {
+			t.Errorf("removals that came again: %v", removed)
+		}
+	})
+}
