@@ -85,8 +85,14 @@ func (i *isthmus) AwaitHeld(object string) {
 // changed them.
 func (i *isthmus) MustHaveRestored(count int) {
 	i.t.Helper()
-	w, err := i.writer()
-	if err != nil || w.Drift != count {
-		i.t.Errorf("%d objects were restored, and should have been %d (%v)", w.Drift, count, err)
-	}
+	await(i.t, fmt.Sprintf("%d objects to be restored", count), func() error {
+		w, err := i.writer()
+		if err == nil && w.Drift < count { // a write is in the API server before it is counted
+			err = fmt.Errorf("%d were restored", w.Drift)
+		}
+		if err == nil && w.Drift > count {
+			i.t.Errorf("%d objects were restored, and should have been %d", w.Drift, count)
+		}
+		return err
+	})
 }
