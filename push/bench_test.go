@@ -68,12 +68,10 @@ func BenchmarkIndex(b *testing.B) {
 				}
 			}
 			found := 0
-			question := uint64(0)
 			b.ReportAllocs()
 			for b.Loop() {
 				found = 0
-				question++
-				e.index.concerned(question, parts, Delta, all[0], nil, func(View) bool { return true }, func(*interest) { found++ })
+				e.index.concerned(target{parts, Delta, all[0], nil}, func(*interest) { found++ })
 			}
 			if found != concerned {
 				b.Fatalf("found %d", found)

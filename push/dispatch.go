@@ -37,32 +37,32 @@ func (e *Engine) dispatchAll(ctx context.Context) {
 }
 
 // dispatch makes a world its producer's current one and marks what it changed.
-// The order of the two is what loses nothing: see the package comment.
+// The order of the two is what loses nothing: see the package comment. What has to
+// be asked of the worlds is asked before the step, while no lock is held.
 func (e *Engine) dispatch(p *Producer, u Update) {
+	if p.world.Load() == nil {
+		e.begin(p, u.World)
+		return
+	}
+	var s *impact
+	planned := e.panics.attempt(PanicStep, "a step", func() { s = e.impactOf(p, u) })
 	e.step.Lock()
 	defer e.step.Unlock()
 	e.steps++
-	before := p.world.Swap(&u.World)
-	if before == nil {
-		e.begin()
+	old := *p.world.Swap(&u.World)
+	if !planned { // nobody knows whom it concerns
+		e.failAll()
 		return
 	}
-	old, now := *before, u.World
-	e.reviewAll(p, old, now, u.Reviewed)
-	types := e.table.Load().types
-	at := time.Now()
-	for _, c := range u.Changed {
-		info := types[p.Type(c.Row)]
-		for m := range modes {
-			what := change{audience: c.Audience, urgent: c.Urgent, revoked: c.Revoked}
-			if l := info.lanes[m]; l != nil {
-				l.hold(old, e.steps, c.Name, what, u.Committed, at)
-			} else {
-				e.mark(info, m, old, now, c.Name, what, u.Committed)
-			}
-		}
+	e.makeReviewed(s)
+	for _, q := range s.questions {
+		e.mark(q)
 	}
-	if now.Complete() && !old.Complete() {
+	now := time.Now()
+	for _, d := range s.debounced {
+		d.lane.hold(old, e.steps, d.name, d.change, u.Committed, now)
+	}
+	if s.completes {
 		for s := range e.all() {
 			s.recheck.Store(true)
 			e.queue.add(s, false)
@@ -71,7 +71,11 @@ func (e *Engine) dispatch(p *Producer, u Update) {
 }
 
 // begin opens the types of a producer that has published its first world.
-func (e *Engine) begin() {
+func (e *Engine) begin(p *Producer, first World) {
+	e.step.Lock()
+	defer e.step.Unlock()
+	e.steps++
+	p.world.Store(&first)
 	if !slices.ContainsFunc(e.producers, func(other *Producer) bool { return other.world.Load() == nil }) {
 		close(e.primed)
 	}
@@ -81,19 +85,20 @@ func (e *Engine) begin() {
 	}
 }
 
-// mark notes a change of a resource for everyone whom it concerns. One that
-// changed there and back while it waited concerns whoever was sent it between.
-func (e *Engine) mark(info *typeInfo, m Mode, old, now World, name string, c change, since time.Time) {
-	affected := func(v View) bool {
-		was, had, bad := e.find(old, v, info.row, name)
-		is, has, worse := e.find(now, v, info.row, name)
-		return bad || worse || c.again || had != has || was != is // to mark one too many costs a comparison
-	}
+// mark notes a change of a resource for everyone whom it concerns. The engine's
+// step is held.
+func (e *Engine) mark(q question) {
 	e.asked++
-	p := pending{urgent: c.urgent, revoked: c.revoked, since: since}
-	e.index.concerned(e.asked, info.producer.Type(info.row), m, name, c.audience, affected, func(i *interest) {
-		if i.mark(name, p) {
-			e.queue.add(i.subscriber, c.urgent)
+	for _, a := range q.answers {
+		a.view.asked, a.view.affected = e.asked, a.affected
+	}
+	p := pending{urgent: q.change.urgent, revoked: q.change.revoked, since: q.since}
+	e.index.concerned(q.target, func(i *interest) {
+		if i.view.asked == e.asked && !i.view.affected {
+			return
+		}
+		if i.mark(q.name, p) {
+			e.queue.add(i.subscriber, q.change.urgent)
 		}
 	})
 }
@@ -118,12 +123,17 @@ func (e *Engine) dispatchDue() time.Duration {
 
 // release marks what a lane held back, for which removals may have waited.
 func (e *Engine) release(info *typeInfo, m Mode, from *lane) {
+	now := *info.producer.world.Load()
+	questions := make([]question, 0, len(from.changed))
+	for name, c := range from.changed {
+		questions = append(questions, e.ask(info, m, from.before, now, name, c, from.since))
+	}
 	e.step.Lock()
 	defer e.step.Unlock()
 	e.steps++
-	l, now := from.take(), *info.producer.world.Load()
-	for name, c := range l.changed {
-		e.mark(info, m, l.before, now, name, c, l.since)
+	from.clear()
+	for _, q := range questions {
+		e.mark(q)
 	}
 	for s := range e.all() {
 		if s.delayed.Swap(false) {
@@ -132,27 +142,15 @@ func (e *Engine) release(info *typeInfo, m Mode, from *lane) {
 	}
 }
 
-// reviewAll has subscribers find out what they see, where a step may have
-// changed that. Only those whom the audience keys reach are asked.
-func (e *Engine) reviewAll(p *Producer, old, now World, keys []string) {
-	if len(keys) == 0 {
-		return
-	}
-	if slices.Contains(keys, "*") {
-		keys = nil
-	}
-	for t, info := range e.table.Load().types {
-		if info.producer != p {
-			continue
-		}
-		changed := func(i *interest) (changed bool) {
-			s := i.subscriber
-			if !e.panics.attempt(PanicStream, "client "+s.Info.ID, func() { changed = old.View(info.row, s.client) != now.View(info.row, s.client) }) {
-				e.fail(s)
+// makeReviewed has subscribers find out what they see, where a step may have
+// changed that. Only those whom the audience keys reach are looked at. One that was
+// not asked about, because it came meanwhile, finds out as well.
+func (e *Engine) makeReviewed(s *impact) {
+	for _, t := range s.reviewed {
+		e.index.reached(t, s.keys, func(i *interest) {
+			if i.reviewed == s.number && !i.moved {
+				return
 			}
-			return changed
-		}
-		e.index.reviewed(Type(t), keys, changed, func(i *interest) {
 			i.subscriber.review.Store(true)
 			e.queue.add(i.subscriber, false)
 		})

@@ -71,10 +71,11 @@
 //
 // Concurrency: a [Subscriber]'s state is guarded by its own lock, held while
 // its requests are taken in and while a worker assembles, never across a send
-// or I/O; of foreign code only a [World]'s look-ups run under it, and what that asks
-// of them is said there. Its dirty names
-// have a lock of their own, so that the dispatcher never waits for an assembly.
-// A panic in that foreign code costs one resource, one stream or, at worst, all
+// or I/O. Of a producer's code only the look-ups of a [World] run under it. The
+// dispatcher finds out whom a step concerns with no lock held, and then makes the
+// step, which asks nobody. A subscriber's dirty names have a lock of their own, so
+// that the dispatcher never waits for an assembly.
+// A panic in a producer's code costs one resource, one stream or, at worst, all
 // streams, and never the process.
 //
 // What every producer and the engine owe each other is checked, from outside, by

@@ -30,12 +30,12 @@ type interests map[*interest]struct{}
 // audiences are interests by type and audience key.
 type audiences map[Type]map[string]interests
 
-// sharedView is a view that somebody has. The dispatcher asks each of them once
-// whether a change affects it, however many subscribers share it.
+// sharedView is a view that somebody has. The dispatcher finds out once for each
+// of them whether a change affects it, however many subscribers share it.
 type sharedView struct {
 	View
 	users    int
-	asked    uint64 // the question last asked
+	asked    uint64 // the question last asked; the dispatcher's, as is
 	affected bool   // the answer
 }
 
@@ -192,46 +192,36 @@ func (x *index) look(i *interest, v *sharedView) {
 	}
 }
 
-// concerned calls mark for every interest, in a mode, in a changed resource
-// whose view is affected by the change. The dispatcher alone calls it;
-// question numbers its calls.
-func (x *index) concerned(question uint64, t Type, m Mode, name string, keys []string, affected func(View) bool, mark func(*interest)) {
+// concerned calls visit for every interest in a resource that has a view. The
+// index is locked meanwhile.
+func (x *index) concerned(of target, visit func(*interest)) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
-	visit := func(i *interest) {
-		v := i.view
-		if i.mode != m || v == nil { // it has not had its first turn, which looks at everything
-			return
-		}
-		if v.asked != question {
-			v.asked, v.affected = question, affected(v.View)
-		}
-		if v.affected {
-			mark(i)
+	seeing := func(i *interest) {
+		if i.mode == of.mode && i.view != nil { // else its first turn looks at everything
+			visit(i)
 		}
 	}
-	h := x.hash(t, name)
+	h := x.hash(of.t, of.name)
 	if i := x.one[h]; i != nil {
-		visit(i)
+		seeing(i)
 	}
 	if many := x.several[h]; many != nil {
 		for n := range many.all {
-			visit(x.roll.by[*n])
+			seeing(x.roll.by[*n])
 		}
 	}
-	for i := range x.wild.reached(t, keys) {
-		visit(i)
+	for i := range x.wild.reached(of.t, of.audience) {
+		seeing(i)
 	}
 }
 
-// reviewed calls mark for every interest in a type, reached by some audience
-// keys, whose view is affected.
-func (x *index) reviewed(t Type, keys []string, affected func(*interest) bool, mark func(*interest)) {
+// reached calls visit for every interest in a type that some audience keys reach.
+// The index is locked meanwhile.
+func (x *index) reached(t Type, keys []string, visit func(*interest)) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	for i := range x.members.reached(t, keys) {
-		if affected(i) {
-			mark(i)
-		}
+		visit(i)
 	}
 }

@@ -16,6 +16,8 @@ type interest struct {
 	view       *sharedView // guarded by the index; nil until the first turn
 	number     number      // likewise
 	marks      marks       // have a lock of their own
+	reviewed   uint64      // the step before which its view was last looked at; the dispatcher's, as is
+	moved      bool        // what was found then: it has another
 
 	// The rest is guarded by the subscriber's lock.
 	wildcard bool

@@ -39,12 +39,8 @@ func (l *lane) due() (at time.Time, ok bool) {
 	return l.debounce.Due(l.first, l.last, len(l.changed)), true
 }
 
-// take empties the lane.
-func (l *lane) take() lane {
-	taken := *l
-	l.before, l.changed, l.step = nil, nil, 0
-	return taken
-}
+// clear empties the lane.
+func (l *lane) clear() { l.before, l.changed, l.step = nil, nil, 0 }
 
 // eachLane calls yield for every lane that there is.
 func (b *table) eachLane(yield func(*typeInfo, Mode, *lane)) {

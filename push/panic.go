@@ -157,6 +157,12 @@ func (e *Engine) take(step func()) {
 	if e.panics.attempt(PanicStep, "a step", step) {
 		return
 	}
+	e.failAll()
+}
+
+// failAll has every subscriber ended: each comes back and is compared with the
+// whole of the new world.
+func (e *Engine) failAll() {
 	for s := range e.all() {
 		e.fail(s)
 	}

@@ -6,21 +6,20 @@ import (
 )
 
 // World is one immutable state of everything a [Producer] serves. Its methods
-// only look things up in memory: they do no I/O and wait for nothing. For they are
-// called under locks, so that what is found, what is marked and what is sent are of
-// one step, which is what keeps the order of types and loses no change:
+// are functions of that state: they look things up in memory, do no I/O, take no
+// lock that their caller may hold, and wait for nothing.
 //
-//   - A worker calls View, Names, Find, [Subject].Encode and [Referrer].Refers under
-//     the lock of the one subscriber whose turn it is. While one of them takes its
-//     time that subscriber's requests and its Close wait. So does who wants the same
-//     subject encoded, and one worker is busy; nobody else waits.
-//   - The dispatcher calls View, Find and Complete while a step is made and the index
-//     is read. While one of them takes its time no turn begins, and requests that
-//     subscribe or drop names wait, of whatever subscriber.
+//   - The dispatcher calls View, Find and Complete with no lock held. While one of
+//     them takes its time, everybody is served the world before.
+//   - A worker calls View, Names, Find, Complete, [Subject].Encode and
+//     [Referrer].Refers while it owns one subscriber, whose lock it holds. While one
+//     of them takes its time, that subscriber's requests and its Close wait. So does
+//     who wants the same subject encoded, and one worker is busy; nobody else waits.
+//     docs/design/0018 says why.
 //
-// [Producer.Publish] takes none of these locks. It may be called at any time, from
-// inside a look-up as well. No other method of the engine or of a subscriber may be
-// called from there: those that take a lock which the caller holds never return.
+// [Producer.Publish] may be called at any time, from inside a look-up as well, and
+// so may what concerns other subscribers. The methods of the subscriber whose turn
+// it is never return if they are called from there.
 type World interface {
 	// View returns what a client sees of a type: a comparable value that stands
 	// for its content. Equal views share one set of resources, so a view holds

@@ -1,0 +1,132 @@
+package push
+
+import (
+	"slices"
+	"time"
+)
+
+// impact is what is known of an update before it is made: whom it concerns. It is
+// found out without a lock. Whoever comes between then and the step counts as
+// concerned, for to mark one too many costs a comparison.
+type impact struct {
+	questions []question
+	debounced []debounced // changes that a debounce keeps back
+	completes bool        // with it every source of the producer has been listed
+
+	number   uint64   // of the step, for the interests that were asked about
+	reviewed []Type   // types whose clients may have another view
+	keys     []string // the audience keys that reach them; nil for all
+}
+
+// target is a resource, as it goes to the subscribers of a mode that some
+// audience keys reach; nil stands for all keys.
+type target struct {
+	t        Type
+	mode     Mode
+	name     string
+	audience []string
+}
+
+// question is whom a change concerns.
+type question struct {
+	target
+	change  change
+	since   time.Time
+	answers []answer
+}
+
+// answer says whether the change affects those who share a view.
+type answer struct {
+	view     *sharedView
+	affected bool
+}
+
+type debounced struct {
+	lane   *lane
+	name   string
+	change change
+}
+
+// impactOf finds out whom an update of a producer concerns.
+func (e *Engine) impactOf(p *Producer, u Update) *impact {
+	old, now := *p.world.Load(), u.World
+	s := &impact{completes: now.Complete() && !old.Complete()}
+	e.planReviews(s, p, old, now, u.Reviewed)
+	types := e.table.Load().types
+	for _, c := range u.Changed {
+		info := types[p.Type(c.Row)]
+		for m := range modes {
+			what := change{audience: c.Audience, urgent: c.Urgent, revoked: c.Revoked}
+			if l := info.lanes[m]; l != nil {
+				s.debounced = append(s.debounced, debounced{l, c.Name, what})
+			} else {
+				s.questions = append(s.questions, e.ask(info, m, old, now, c.Name, what, u.Committed))
+			}
+		}
+	}
+	return s
+}
+
+// ask finds out which views a change affects, of those that its subscribers have.
+// One that changed there and back while it waited affects all of them: some may
+// have been sent what was between.
+func (e *Engine) ask(info *typeInfo, m Mode, old, now World, name string, c change, since time.Time) question {
+	q := question{target: target{info.producer.Type(info.row), m, name, c.audience}, change: c, since: since}
+	if c.again {
+		return q
+	}
+	q.answers = e.viewsOf(q.target)
+	for n := range q.answers {
+		v := q.answers[n].view.View
+		was, had, bad := e.find(old, v, info.row, name)
+		is, has, worse := e.find(now, v, info.row, name)
+		q.answers[n].affected = bad || worse || had != has || was != is
+	}
+	return q
+}
+
+// viewsOf are the views of who is subscribed to a resource, each once.
+func (e *Engine) viewsOf(of target) (views []answer) {
+	e.asked++
+	e.index.concerned(of, func(i *interest) {
+		if v := i.view; v.asked != e.asked {
+			v.asked = e.asked
+			views = append(views, answer{view: v})
+		}
+	})
+	return views
+}
+
+// planReviews finds out which clients have another view after an update, of those
+// that its audience keys reach.
+func (e *Engine) planReviews(s *impact, p *Producer, old, now World, keys []string) {
+	if len(keys) == 0 {
+		return
+	}
+	if s.keys = keys; slices.Contains(keys, "*") {
+		s.keys = nil
+	}
+	e.asked++
+	s.number = e.asked
+	for t, info := range e.table.Load().types {
+		if info.producer != p {
+			continue
+		}
+		s.reviewed = append(s.reviewed, Type(t))
+		var found []*interest
+		e.index.reached(Type(t), s.keys, func(i *interest) { found = append(found, i) })
+		for _, i := range found {
+			i.reviewed, i.moved = s.number, e.moves(i, info, old, now)
+		}
+	}
+}
+
+// moves reports whether a client has another view of a type in a world than in
+// the one before.
+func (e *Engine) moves(i *interest, info *typeInfo, old, now World) (moves bool) {
+	s := i.subscriber
+	if !e.panics.attempt(PanicStream, "client "+s.Info.ID, func() { moves = old.View(info.row, s.client) != now.View(info.row, s.client) }) {
+		e.fail(s)
+	}
+	return moves
+}
