@@ -150,6 +150,13 @@ func checkStable(t *testing.T, spec proto.Message) {
 	}
 	if entry, ok := spec.(*networking.ServiceEntry); ok && !proto.Equal(entry, istio.EntryOf(decoded(t, text))) {
 		t.Errorf("%s comes from an API server as %s", text, istio.AppendSpec(nil, istio.EntryOf(decoded(t, text))))
+	} else if ok {
+		for i, e := range entry.GetEndpoints() {
+			entry.Endpoints[i] = &networking.WorkloadEntry{Address: e.GetAddress(), Network: e.GetNetwork(), Ports: e.GetPorts()}
+		}
+		if outline := istio.OutlineOf(decoded(t, text)); !proto.Equal(entry, outline) {
+			t.Errorf("%s has the outline %s", text, istio.AppendSpec(nil, outline))
+		}
 	}
 }
 

@@ -143,12 +143,22 @@ func (e *encoder) value(fd protoreflect.FieldDescriptor, value protoreflect.Valu
 // text appends a string as encoding/json does.
 func (e *encoder) text(s string) {
 	for i := range len(s) {
-		if c := s[i]; c < ' ' || c >= utf8.RuneSelf || strings.IndexByte(`"\<>&`, c) >= 0 || c == 0x7f {
+		if isEscaped(s[i]) {
 			e.out = append(e.out, mustJSON(s)...)
 			return
 		}
 	}
 	e.out = append(append(append(e.out, '"'), s...), '"')
+}
+
+// isEscaped reports whether encoding/json may write a byte of a string in another way.
+func isEscaped(c byte) bool {
+	switch c {
+	case '"', '\\', '<', '>', '&', 0x7f:
+		return true
+	default:
+		return c < ' ' || c >= utf8.RuneSelf
+	}
 }
 
 // MarshalJSON writes the object as a manifest.

@@ -68,13 +68,7 @@ func anyMap(m map[string]string) map[string]any {
 type fingerprint [sha256.Size]byte
 
 // fingerprintOf is that of a specification in the form of the API server.
-func fingerprintOf(spec any) fingerprint {
-	data, err := json.Marshal(spec)
-	if err != nil {
-		return fingerprint{} // it came out of JSON
-	}
-	return sha256.Sum256(data)
-}
+func fingerprintOf(spec any) fingerprint { return sha256.Sum256(convert.AppendDecoded(nil, spec)) }
 
 func (o Object) fingerprint() fingerprint { return sha256.Sum256(convert.AppendSpec(nil, o.Spec)) }
 

@@ -102,7 +102,7 @@ func observedOf(kind Kind, u *unstructured.Unstructured) Observed {
 	if kind != ServiceEntry {
 		return o
 	}
-	entry := convert.EntryOf(u.Object["spec"])
+	entry := convert.OutlineOf(u.Object["spec"])
 	o.sockets, o.members = socketsOf(entry), membersOf(entry)
 	if hosts := entry.GetHosts(); o.Annotations[annotationService] == "" && len(hosts) > 0 {
 		o.host = hosts[0]
