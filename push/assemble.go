@@ -171,6 +171,7 @@ func (d *draft) bad(name string, p pending) {
 		return
 	}
 	delete(d.pending, name)
+	d.missed(name)
 }
 
 // nackedAs reports whether a name was NACKed as it is, so that there is no

@@ -70,7 +70,6 @@ type thing struct {
 	bad     bool // it was NACKed for its own sake
 	overdue bool // before it was answered
 	there   bool // it came with an earlier stream, and was found as it is on this one
-	clouded bool // it was at fault since, which may have kept it from being tried again
 	lapsed  bool // it was gone, which cannot be said to the client
 }
 
