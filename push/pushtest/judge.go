@@ -45,6 +45,11 @@ func (s *typed) judge() {
 			s.judgeAnswer(name)
 		}
 	}
+	for _, name := range slices.Sorted(maps.Keys(s.doubtful)) {
+		if _, there := v.names[name]; !there && !s.wasUnclear(name) && !s.c.silent && !s.c.guarded() {
+			s.violated(lost, "%s was on its way when the client ceased to ask for it, and is gone, and was not removed", name)
+		}
+	}
 	for _, name := range slices.Sorted(maps.Keys(s.owed)) {
 		if _, there := v.names[name]; there && !s.wasUnclear(name) && !(s.held[name] != nil && s.lapsed(s.held[name])) {
 			s.violated(brought, "%s was not sent behind what brings it", name)
@@ -125,6 +130,8 @@ func (s *typed) heldBack(e push.Encoded, depth int) bool {
 func (s *typed) settle() {
 	s.fence = s.c.h.clock + 1
 	s.loose, s.anyway = false, false
+	clear(s.crossed)
+	s.cross()
 	for _, x := range s.held {
 		x.there = x.there || s.now().is(x.Encoded)
 		s.lapsed(x)
