@@ -171,6 +171,7 @@ func (d *draft) bad(name string, p pending) {
 		return
 	}
 	delete(d.pending, name)
+	d.missed(name)
 }
 
 // nackedAs reports whether a name was NACKed as it is, so that there is no
@@ -193,7 +194,6 @@ func (d *draft) include(res *Resource, p pending, subject Subject) {
 		d.out.Resources = append(d.out.Resources, res)
 		d.size += res.size(d.mode)
 	}
-	delete(d.unproven, res.Name) // and not before, for it may be gone again by its turn
 	d.brings(res.Name, res.member, p)
 	d.hold(res, d.open.serial)
 	d.accompany(subject, p)
@@ -210,6 +210,7 @@ func (d *draft) brings(name string, m member, p pending) {
 	d.open.due = d.open.due || d.full
 	d.open.since = oldest(d.open.since, p.since)
 	delete(d.pending, name)
+	delete(d.unproven, name) // and not before, for it may be another by its turn
 	if d.full || d.nacked[name].member == m {
 		d.excuse(name) // it takes others with it in any case, or is tried again itself
 	} else {

@@ -42,8 +42,8 @@
 // A removal waits until the types that may refer to what is removed have been
 // sent everything up to the step at which it went, and have answered; what they
 // are sent later is not waited for. What stays back because of a NACK is not waited
-// for either, and what refers to something that is gone waits for no removal. A
-// revocation waits for nothing.
+// for either, and what refers to something that is gone waits for no removal, be it
+// NACKed. A revocation waits for nothing.
 //
 // A client that does not read or does not answer costs a mark for each change
 // and nothing else: no look-up, no assembly, no worker. Where all names matter

@@ -60,6 +60,36 @@ func (i *interest) launch(f *flight) {
 	i.flights = slices.Delete(i.flights, 0, 1)
 	i.flights[0].waits = first.waits
 	maps.DeleteFunc(i.removed, func(_ string, serial uint64) bool { return serial <= first.serial })
+	maps.DeleteFunc(i.crossed, func(_ string, serial uint64) bool { return serial <= first.serial })
+}
+
+// cross notes that a name ceases to be asked for while a response that brought it is
+// unanswered: that may reach the subscriber when it asks for the name again.
+func (i *interest) cross(name string) {
+	h := i.holding(name)
+	if h == nil || i.mode != Delta {
+		return
+	}
+	for _, f := range i.flights {
+		if h.serial == serialOf(f.serial) {
+			if i.crossed == nil {
+				i.crossed = map[string]uint64{}
+			}
+			i.crossed[name] = f.serial
+		}
+	}
+}
+
+// meet has a name looked at that is asked for again before such a response was
+// answered: the subscriber may have of it what is there no more.
+func (i *interest) meet(name string) {
+	if _, crossed := i.crossed[name]; !crossed || i.holding(name) != nil {
+		return
+	}
+	delete(i.crossed, name)
+	i.resume(name, Version{})
+	i.unsure(i.holding(name))
+	i.want(name, pending{})
 }
 
 // land returns the response that an answer is for, which is then no longer
@@ -75,9 +105,10 @@ func (i *interest) land(serial uint64) *flight {
 	i.landed = serial
 	i.settled = max(i.settled, f.step)
 	if len(i.flights) == 0 {
-		i.removed = nil
+		i.removed, i.crossed = nil, nil
 	} else {
 		maps.DeleteFunc(i.removed, func(_ string, by uint64) bool { return by <= serial })
+		maps.DeleteFunc(i.crossed, func(_ string, by uint64) bool { return by <= serial })
 	}
 	return f
 }

@@ -45,6 +45,7 @@ type interest struct {
 	open    opening
 	flights []*flight         // the responses that may still be answered, oldest first
 	removed map[string]uint64 // names removed in them, by the serial of the response
+	crossed map[string]uint64 // names that they brought and nobody asks for since, likewise
 	landed  uint64            // serial of the newest response that was answered
 	covered uint64            // the step up to which everything was sent
 	settled uint64            // and up to which that was answered as well
@@ -328,6 +329,7 @@ func (i *interest) resume(name string, v Version) {
 // forget drops what is known of a name that is no longer subscribed: asked for
 // again, it is sent again.
 func (i *interest) forget(name string) {
+	i.cross(name)
 	i.release(name)
 	delete(i.pending, name)
 	delete(i.unproven, name)

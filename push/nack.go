@@ -121,6 +121,15 @@ func (i *interest) retryGroup() (names []string) {
 	return names
 }
 
+// missed notes that a name could not be tried again, by a fault of ours. It is sent
+// when it is looked at next, whatever it is then.
+func (i *interest) missed(name string) {
+	if n := i.nacked[name]; n.group > 0 && !i.full {
+		n.member = memberOf(name, Version{})
+		i.nacked[name] = n
+	}
+}
+
 // pardon forgets that a name was NACKed, for it is not any more what it was.
 // The set that it was in may be fine without it.
 func (i *interest) pardon(name string) {

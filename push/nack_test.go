@@ -333,3 +333,56 @@ func TestRemovalsNACKedWithOthersComeAgain(t *testing.T) {
 		}
 	})
 }
+
+// What a fault of ours keeps from being tried again comes once the fault is over,
+// and nobody is busy until then.
+func TestNACKedWithOthersComesAfterAFault(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := run(t, Config{})
+		w := many(2)
+		e.publish(w, parts)
+		<-e.Primed()
+		s := connected(e, Delta, parts, namesOf(2)...)
+		s.accept(s.receive())
+		w = w.with(parts, nameAt(0), "fine").with(parts, nameAt(1), "bad")
+		e.publish(w, parts, namesOf(2)...)
+		both := s.receive()
+		update := func(w World) {
+			e.producers[0].Publish(Update{World: w, Changed: []Changed{{Row: parts, Name: nameAt(0)}}})
+			synctest.Wait()
+		}
+		update(cursed{fakeWorld: w, find: nameAt(0)})
+		s.refuse(both)
+		alone := s.receive()
+		if got := alone.contents(); !slices.Equal(got, []string{"bad"}) {
+			t.Errorf("got %q while the other cannot be found", got)
+		}
+		s.refuse(alone)
+		nothingComes(t, s)
+		update(w)
+		wants(t, "after the fault", s.said(e), "parts "+nameAt(0)+" fine")
+	})
+}
+
+// A route to a cluster that is gone waits for no removal of it, be that NACKed: a
+// removal stays NACKed for as long as its client likes.
+func TestNACKedRemovalHoldsNothingBack(t *testing.T) {
+	for name, others := range map[string][]*note{"alone": nil, "with others": {{clusters, "bad", "1", nil}}} {
+		synctest.Test(t, func(t *testing.T) {
+			var p *Producer
+			e := start(t, Config{}, func(e *Engine) { p = e.Produce(references()) })
+			w := newNotes(5)
+			p.Publish(w.step([]*note{{clusters, "c", "1", nil}}))
+			s := e.Connect(Info{Protocol: protocols[Delta]}, Client{})
+			s.ask(Request{Type: clusters, Subscribe: []string{"c"}, Wildcard: WildcardOn})
+			s.said(e)
+			p.Publish(w.step(others, noteSlot{clusters, "c"}))
+			for synctest.Wait(); len(s.Out()) > 0; synctest.Wait() {
+				s.refuse(s.receive())
+			}
+			s.ask(Request{Type: routes, Wildcard: WildcardOn})
+			p.Publish(w.step([]*note{{routes, "r", "1", to("cluster", "c")}}))
+			wants(t, "after a removal NACKed "+name, s.said(e), "route r 1")
+		})
+	}
+}

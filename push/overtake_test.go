@@ -153,3 +153,73 @@ func TestAssignmentThatIsGoneAgainIsNotRemovedTwice(t *testing.T) {
 		wants(t, "when it is back", s.said(e), "assignment a 1")
 	})
 }
+
+// Who asks again for what a response on its way had brought may take that for the
+// answer. It is said to be gone if it is by then, whichever way it was asked for.
+func TestWhatCrossedTheEndOfASubscriptionIsRemoved(t *testing.T) {
+	all, named := Request{Wildcard: WildcardOn}, Request{Subscribe: []string{"gone"}}
+	for name, requests := range map[string][3]Request{
+		"all of them":      {all, {Wildcard: WildcardOff}, all},
+		"the name":         {named, {Unsubscribe: []string{"gone"}}, named},
+		"first by name":    {named, {Unsubscribe: []string{"gone"}}, all},
+		"first everything": {all, {Wildcard: WildcardOff}, named},
+	} {
+		for _, absent := range []Absence{Removal, Silence} {
+			synctest.Test(t, func(t *testing.T) {
+				var p *Producer
+				e := start(t, Config{}, func(e *Engine) {
+					p = e.Produce([]TypeSpec{{Name: "cluster", Absent: func(string, Mode) Absence { return absent }}})
+				})
+				w := newNotes(1)
+				p.Publish(w.step([]*note{{0, "gone", "1", nil}}))
+				s := e.Connect(Info{Protocol: protocols[Delta]}, Client{})
+				s.ask(requests[0])
+				onItsWay := s.receive()
+				p.Publish(w.step(nil, noteSlot{0, "gone"}))
+				synctest.Wait()
+				s.ask(requests[1])
+				s.ask(requests[2])
+				s.accept(onItsWay)
+				wants(t, name, s.said(e), "cluster -gone")
+			})
+		}
+	}
+}
+
+// What was answered before it was asked for again was forgotten before.
+func TestWhatIsForgottenIsNotRemoved(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var p *Producer
+		e := start(t, Config{}, func(e *Engine) { p = e.Produce([]TypeSpec{{Name: "cluster"}}) })
+		w := newNotes(1)
+		p.Publish(w.step([]*note{{0, "gone", "1", nil}, {0, "here", "1", nil}}))
+		s := deltaClient(e, Client{}, 0)
+		onItsWay := s.receive()
+		p.Publish(w.step(nil, noteSlot{0, "gone"}))
+		synctest.Wait()
+		s.ask(Request{Wildcard: WildcardOff})
+		s.accept(onItsWay)
+		s.ask(Request{Wildcard: WildcardOn})
+		wants(t, "what it is sent", s.said(e), "cluster here 1")
+	})
+}
+
+// A removal that was sent, for what was gone had been there, is not sent again once
+// every source has been listed.
+func TestRemovalIsNotSentAgainOnceEverythingIsListed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var p *Producer
+		e := start(t, Config{}, func(e *Engine) { p = e.Produce([]TypeSpec{{Name: "cluster"}}) })
+		w := newNotes(1)
+		p.Publish(w.unlisted(nil))
+		s := e.Connect(Info{Protocol: protocols[Delta]}, Client{})
+		s.ask(Request{Subscribe: []string{"c"}, Held: map[string]Version{"c": VersionOf([]byte("1"))}})
+		wants(t, "while it may be listed yet", s.said(e))
+		p.Publish(w.unlisted([]*note{{0, "c", "1", nil}}))
+		wants(t, "when it is as it was", s.said(e))
+		p.Publish(w.unlisted(nil, noteSlot{0, "c"}))
+		wants(t, "when it goes", s.said(e), "cluster -c")
+		p.Publish(w.step(nil))
+		wants(t, "once everything is listed", s.said(e))
+	})
+}

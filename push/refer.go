@@ -114,7 +114,8 @@ func (i *interest) quiet() bool {
 
 // unsettled reports whether a name is on its way, or was NACKed and matters to
 // one who refers to it alone; nacked tells the one from the other. What is about to
-// be removed is not waited for: it waits for who refers to it.
+// be removed is not waited for: it waits for who refers to it. Nor is a removal that
+// was NACKed, for that is all there is to be had of the name.
 func (d *draft) unsettled(other *interest, name string) (waits, nacked bool) {
 	if other.inFlight(name) {
 		return true, false
@@ -126,7 +127,7 @@ func (d *draft) unsettled(other *interest, name string) (waits, nacked bool) {
 		return true, false
 	}
 	n, was := other.nacked[name]
-	if d.info.Aggregate || !was {
+	if removal := n.member == (member{}); d.info.Aggregate || !was || removal {
 		return coming && p.nacked, coming && p.nacked
 	}
 	return true, !n.again // what was NACKed with others is on its way again

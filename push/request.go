@@ -244,6 +244,7 @@ func (s *Subscriber) subscribe(i *interest, names []string, first bool) error {
 		if !i.ask(name) {
 			_ = s.charge(added[k:k+1], -1) // it is in the request twice
 		}
+		i.meet(name)
 	}
 	if first { // what it holds is looked at in any case
 		names = without(names, func(name string) bool { return i.holding(name) != nil })
@@ -283,6 +284,9 @@ func (s *Subscriber) setWildcard(i *interest, r Request) {
 	case r.Wildcard == WildcardOn && !i.wildcard:
 		i.wildcard, i.expand = true, true
 		s.engine.index.setWildcard(i, true)
+		for name := range i.crossed {
+			i.meet(name)
+		}
 	case r.Wildcard == WildcardOn && i.mode == Delta:
 		i.expand = true // asked again: names it lacks are found by comparing
 	case r.Wildcard == WildcardOff && i.wildcard:

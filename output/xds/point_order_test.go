@@ -111,7 +111,7 @@ func TestPoint52_AssignmentFollowsItsCluster(t *testing.T) {
 			return s.Received(cds, clusterOf("a.example")) > 1 && s.Received(eds, clusterOf("a.example")) == 2 &&
 				s.When(eds, clusterOf("a.example")) > s.When(cds, clusterOf("a.example"))
 		})
-		c.Await("nothing to be warmed", func(s *xdsclient.State) bool { return len(s.Unwarmed()) == 0 })
+		c.AwaitNone(unwarmed)
 		if n := received(c, eds, clusterOf("b.example")); n != 1 {
 			t.Errorf("the assignment of a cluster that did not change was sent %d times", n)
 		}
@@ -149,6 +149,42 @@ func TestPoint52_AssignmentOfAClientThatReturns(t *testing.T) {
 	if m := s.delta(); m.GetTypeUrl() != eds || len(m.GetResources()) != 1 || m.GetResources()[0].GetName() != name {
 		t.Errorf("not the assignment but %v", m)
 	}
+}
+
+// A client that returns with a cluster and its assignment, and asks for the
+// assignment first, waits for neither: it has both.
+func TestPoint52_NothingIsAwaitedByAClientThatReturns(t *testing.T) {
+	t.Parallel()
+	r := newProbed(t, "a.example")
+	c := r.delta("returns", "shop")
+	for _, typeURL := range []string{eds, cds} {
+		c.Subscribe(typeURL, clusterOf("a.example"))
+		c.AwaitHeld(typeURL, clusterOf("a.example"))
+	}
+	c.Reconnect(true)
+	c.Quiet(eds, clusterOf(probe))
+	c.Quiet(cds, clusterOf(probe))
+	c.AwaitNone(unwarmed)
+}
+
+// A cluster that has come to be resolved by its clients, before the assignment that
+// it had could follow it, waits for none.
+func TestPoint52_NoAssignmentOfWhatIsResolvedByNow(t *testing.T) {
+	both(t, func(t *testing.T, connect func(*rig, xdsclient.Config) *xdsclient.Client) {
+		r := newProbed(t)
+		c := connect(r, xdsclient.Config{Manual: true})
+		c.Subscribe(eds, "*")
+		c.Await("an assignment", func(s *xdsclient.State) bool { return s.Open(eds) > 0 })
+		c.Subscribe(cds, "*")
+		c.Accept(cds)
+		r.put(service("shop", "a.example"), endpoint("shop", "a.example", "one", "10.0.0.1"))
+		c.Accept(cds)
+		r.put(resolving(service("shop", "a.example")))
+		c.Accept(cds)
+		c.Release()
+		c.Quiet(eds, clusterOf(probe))
+		c.AwaitNone(unwarmed)
+	})
 }
 
 // It is not said again that there is no assignment.

@@ -243,9 +243,17 @@ func (h *history) comeToRest() {
 			}
 		}
 		c.AwaitNone(func(s *xdsclient.State) string { return h.difference(c, s) })
-		c.Await("the assignments of its clusters", func(s *xdsclient.State) bool { return len(s.Unwarmed()) == 0 })
+		c.AwaitNone(unwarmed)
 		c.Close()
 	}
+}
+
+// unwarmed says which clusters still wait for their load assignments.
+func unwarmed(s *xdsclient.State) string {
+	if names := s.Unwarmed(); len(names) > 0 {
+		return fmt.Sprintf("the assignments of %q", names)
+	}
+	return ""
 }
 
 // difference says how what a client holds differs from what it should.

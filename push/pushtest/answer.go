@@ -26,6 +26,9 @@ func (c *client) answer(s *typed) {
 	for _, e := range f.changed {
 		s.settled[e.Name] = e
 	}
+	for _, name := range f.removed {
+		delete(s.settled, name)
+	}
 	word := push.ACK
 	if bad {
 		word = push.NACK

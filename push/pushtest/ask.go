@@ -31,6 +31,7 @@ func (c *client) ask() {
 		if s.wildcard == 0 {
 			s.wildcard = c.h.clock
 			s.again++
+			s.meet()
 		}
 	}
 	if s.mode == push.WholeState {
@@ -96,7 +97,35 @@ func (s *typed) drop(names []string) {
 		}
 	}
 	other := func(name string) bool { return !s.subscribed(name) }
+	s.cross()
 	maps.DeleteFunc(s.held, func(name string, _ *thing) bool { return other(name) })
 	maps.DeleteFunc(s.applied, func(name string, _ push.Version) bool { return other(name) })
 	maps.DeleteFunc(s.owed, func(name string, _ bool) bool { return other(name) })
+}
+
+// cross notes what the client does not ask for any more, of responses on their way.
+func (s *typed) cross() {
+	if s.mode != push.Delta {
+		return
+	}
+	maps.DeleteFunc(s.doubtful, func(name string, _ bool) bool { return !s.subscribed(name) })
+	for _, f := range s.inflight {
+		for _, e := range f.changed {
+			if !s.subscribed(e.Name) {
+				s.crossed[e.Name] = true
+			}
+		}
+	}
+}
+
+// meet notes what of that the client asks for again before it has answered. It may
+// take what was on its way for the answer.
+func (s *typed) meet() {
+	for _, f := range s.inflight {
+		for _, e := range f.changed {
+			if s.crossed[e.Name] && s.subscribed(e.Name) && s.held[e.Name] == nil {
+				s.doubtful[e.Name] = true
+			}
+		}
+	}
 }

@@ -58,6 +58,8 @@ type typed struct {
 	loose    bool            // it asked for more until lately
 	owed     map[string]bool // names it waits for anew
 	missing  map[string]int  // how many turns names are late to be removed
+	crossed  map[string]bool // names it ceased to ask for while a response that brought them was unanswered
+	doubtful map[string]bool // likewise, and it asks for them again: it may have what they were
 	inflight []*flight
 	accepted *push.Version
 }
@@ -70,7 +72,6 @@ type thing struct {
 	bad     bool // it was NACKed for its own sake
 	overdue bool // before it was answered
 	there   bool // it came with an earlier stream, and was found as it is on this one
-	clouded bool // it was at fault since, which may have kept it from being tried again
 	lapsed  bool // it was gone, which cannot be said to the client
 }
 
@@ -146,7 +147,7 @@ func (c *client) begin(m *maker, r push.Row, mode push.Mode) *typed {
 		c: c, t: m.producer.Type(r), maker: m, row: r, spec: m.Rows[r], mode: mode,
 		full: mode == push.WholeState && m.Rows[r].Whole, asked: c.h.clock, fence: c.h.clock, first: true,
 		named: map[string]int{}, held: map[string]*thing{}, settled: map[string]push.Encoded{}, applied: map[string]push.Version{}, denied: map[string]bool{}, kept: map[string]bool{},
-		excused: map[string]int{}, free: map[string]bool{}, owed: map[string]bool{}, missing: map[string]int{},
+		excused: map[string]int{}, free: map[string]bool{}, owed: map[string]bool{}, missing: map[string]int{}, crossed: map[string]bool{}, doubtful: map[string]bool{},
 	}
 	c.types[s.t] = s
 	c.doomed = c.doomed || m.curses(c.who)
@@ -258,6 +259,7 @@ func (s *typed) want(names []string, held map[string]push.Version) {
 			s.excused[name]++
 		}
 	}
+	s.meet()
 	s.again++
 }
 

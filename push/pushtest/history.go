@@ -164,8 +164,11 @@ func (h *history) rest() {
 	for _, c := range h.clients {
 		c.judge()
 	}
+	behind := slices.ContainsFunc(h.clients, func(c *client) bool { return c.busy })
 	for _, m := range h.makers {
-		clear(m.revoked)
+		if !behind { // who does not read for now is yet to be judged by it
+			clear(m.revoked)
+		}
 		m.lately = slices.Clone(m.cursed)
 	}
 	h.clock++

@@ -45,6 +45,11 @@ func (s *typed) judge() {
 			s.judgeAnswer(name)
 		}
 	}
+	for _, name := range slices.Sorted(maps.Keys(s.doubtful)) {
+		if _, there := v.names[name]; !there && !s.wasUnclear(name) && !s.c.silent && !s.c.guarded() {
+			s.violated(lost, "%s was on its way when the client ceased to ask for it, and is gone, and was not removed", name)
+		}
+	}
 	for _, name := range slices.Sorted(maps.Keys(s.owed)) {
 		if _, there := v.names[name]; there && !s.wasUnclear(name) && !(s.held[name] != nil && s.lapsed(s.held[name])) {
 			s.violated(brought, "%s was not sent behind what brings it", name)
@@ -59,7 +64,7 @@ func (s *typed) judgePresent(want push.Encoded) {
 		s.violated(lost, "%s did not come; it should be %q", want.Name, want.Body)
 	case x.Version != want.Version:
 		s.violated(lost, "%s is %q and should be %q", want.Name, x.Body, want.Body)
-	case x.state == nacked && !x.bad && !s.full && !x.clouded && !s.wasUnclear(want.Name):
+	case x.state == nacked && !x.bad && !s.full && !s.wasUnclear(want.Name):
 		s.violated(poison, "%s is fine, was NACKed with others, and did not come again", want.Name)
 	}
 }
@@ -125,14 +130,17 @@ func (s *typed) heldBack(e push.Encoded, depth int) bool {
 func (s *typed) settle() {
 	s.fence = s.c.h.clock + 1
 	s.loose, s.anyway = false, false
-	for name, x := range s.held {
-		x.clouded = x.clouded || s.wasUnclear(name)
+	clear(s.crossed)
+	s.cross()
+	for _, x := range s.held {
 		x.there = x.there || s.now().is(x.Encoded)
 		s.lapsed(x)
 	}
 	if s.maker.published > 0 {
 		s.again = 0
-		maps.DeleteFunc(s.free, func(name string, _ bool) bool { return s.held[name] != nil || s.maker.complete })
+		maps.DeleteFunc(s.free, func(name string, _ bool) bool {
+			return (s.held[name] != nil || s.maker.complete) && !s.wasUnclear(name) // a fault may keep it from being tried again
+		})
 		clear(s.owed)
 		clear(s.missing)
 		maps.DeleteFunc(s.excused, func(name string, _ int) bool {

@@ -113,7 +113,7 @@ func (s *typed) takeParts(r *push.Response, f *flight) {
 			continue
 		}
 		f.removed = append(f.removed, name)
-		if s.held[name] == nil {
+		if s.held[name] == nil && !s.crossed[name] {
 			s.excuse(name)
 		}
 		s.remove(name)
@@ -171,6 +171,7 @@ func (s *typed) take(e push.Encoded, f *flight, anew bool) {
 	}
 	delete(s.owed, e.Name)
 	delete(s.missing, e.Name)
+	delete(s.doubtful, e.Name)
 	old := s.held[e.Name]
 	if !anew && old != nil {
 		if s.excused[e.Name] > 0 || s.free[e.Name] { // it was asked for again, among others
@@ -208,7 +209,7 @@ func (s *typed) void(name string) (e push.Encoded, ok bool) {
 func (s *typed) mayBeDenied(name string) bool {
 	x := s.held[name]
 	wasThere := func(v view) bool { return v.is(x.Encoded) }
-	if !s.maker.complete && !s.full && (x == nil || !s.proven(x) && !slices.ContainsFunc(s.seen(), wasThere)) {
+	if !s.maker.complete && !s.full && !s.crossed[name] && (x == nil || !s.proven(x) && !slices.ContainsFunc(s.seen(), wasThere)) {
 		return false
 	}
 	return slices.ContainsFunc(s.seen(), func(v view) bool {
@@ -255,4 +256,5 @@ func (s *typed) remove(name string) {
 	delete(s.applied, name)
 	delete(s.owed, name)
 	delete(s.missing, name)
+	delete(s.doubtful, name)
 }

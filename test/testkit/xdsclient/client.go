@@ -163,19 +163,15 @@ func (c *Client) Reconnect(keep bool) {
 	c.connect()
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	before := map[string]stream{}
+	for _, url := range c.order { // all of them first: what one type asks for may count on what another was sent
+		k := c.state.topic(url)
+		before[url] = k.stream
+		c.beginAgain(k, keep)
+	}
 	for _, url := range c.order {
 		k := c.state.topic(url)
-		named, asked := k.named, k.asked
-		k.begin()
-		if !keep {
-			clear(k.held)
-			k.accepted = ""
-		}
-		if c.dialect.delta() {
-			for name, res := range k.held {
-				k.check.sent[name] = res.Version
-			}
-		}
+		named, asked := before[url].named, before[url].asked
 		names, star := sortedKeys(k.names), k.star && (named || !isWhole(url))
 		clear(k.names)
 		k.star = false
@@ -186,6 +182,20 @@ func (c *Client) Reconnect(keep bool) {
 			continue // there is nothing to ask for, and to name nothing would be to ask for everything
 		}
 		c.change(k, names, nil, nil)
+	}
+}
+
+// beginAgain starts a new stream with what the client keeps of a type.
+func (c *Client) beginAgain(k *topic, keep bool) {
+	k.begin()
+	if !keep {
+		clear(k.held)
+		k.accepted = ""
+	}
+	if c.dialect.delta() {
+		for name, res := range k.held {
+			k.check.sent[name] = res.Version
+		}
 	}
 }
 

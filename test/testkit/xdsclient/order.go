@@ -5,10 +5,11 @@ import "slices"
 // sentCluster notes that the load assignment of a cluster has to follow, if
 // the client has asked for it, and may follow in any case.
 func (c *Client) sentCluster(cluster Resource, changed bool) {
+	assignments := c.state.topic(EDS)
 	if !cluster.WantsAssignment() {
+		delete(assignments.check.owed, cluster.Name) // it did, and is another by now
 		return
 	}
-	assignments := c.state.topic(EDS)
 	if !assignments.asked || !assignments.covers(cluster.Name) {
 		return
 	}
