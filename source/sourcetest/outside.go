@@ -20,6 +20,8 @@ type Outside struct {
 	more    chan struct{}   // closed when there is another commit, or another epoch
 }
 
+var _ Reborn = (*Outside)(nil)
+
 // firstEpoch is the one it begins with, which no process would choose by itself.
 const firstEpoch = 1 << 40
 
@@ -60,7 +62,7 @@ func (o *Outside) wake() {
 	o.more = make(chan struct{})
 }
 
-// NewEpoch begins an epoch: it is restored from a copy of itself, in which the
+// NewEpoch implements [Reborn]: it is restored from a copy of itself, in which the
 // revisions are counted anew. Nothing is lost. That a record has the revision again
 // that another of its states had before says nothing.
 func (o *Outside) NewEpoch() uint64 {
