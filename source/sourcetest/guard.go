@@ -50,6 +50,7 @@ type guard struct {
 	releasing bool
 
 	listings []time.Time // that were taken, in this process
+	wholes   int         // of them all, those of the whole registry
 	commits  int
 	created  map[model.Ref]time.Time
 	returned map[model.Ref]time.Time // by cause, when something held for it was there again
@@ -181,11 +182,11 @@ func (g *guard) calm() (anew bool) {
 	return anew
 }
 
-// seen is how many commits, runs and listings there were.
+// seen is how many commits, runs and listings of everything there were.
 func (g *guard) seen() (commits, runs, listings int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.commits, g.turns, len(g.listings)
+	return g.commits, g.turns, g.wholes
 }
 
 // passes notes what a source passes on, and says what goes wrong with it.
@@ -204,8 +205,11 @@ func (g *guard) passes(r reading) faulty {
 func (g *guard) passed(r reading) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if r.whole {
+	if r.listing != nil {
 		g.listings = append(g.listings, time.Now())
+	}
+	if r.whole {
+		g.wholes++
 	}
 }
 

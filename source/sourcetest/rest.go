@@ -195,13 +195,10 @@ func (m *mirroring) drop() {
 // idle has time pass in which nothing changes, and the source list anew: nothing is
 // written.
 func (m *mirroring) idle() {
-	before, runs, _ := m.guard.seen()
+	before, runs, wholes := m.guard.seen()
 	m.guard.interrupt()
-	m.guard.mu.Lock()
-	m.guard.listings = nil
-	m.guard.mu.Unlock()
 	wrong := m.eventually(3*m.Lag+2*m.terms().MaxBackoff, func() string {
-		if _, now, listings := m.guard.seen(); now == runs || listings == 0 {
+		if _, now, listings := m.guard.seen(); now == runs || listings == wholes {
 			return "the source does not list again"
 		}
 		return ""
