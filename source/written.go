@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/isthmus-mesh/isthmus/model"
 )
@@ -53,20 +54,26 @@ func NewWritten(name string, store Store, cfg WrittenConfig) (*Written, error) {
 	return &Written{name, store, cfg}, nil
 }
 
+// How long a mark that somebody else has set is waited for, if the replica lags.
+const primeWait, mostPrimeWait = 5 * time.Millisecond, time.Second
+
 // Prime lets readers know that the source is complete as it is. Whoever opens
-// it primes it; nobody waits for anybody.
+// it primes it, and others may at the same time: a mark that cannot be set
+// because there is one appears here as soon as the replica has come so far.
 func (w *Written) Prime(ctx context.Context) error {
 	mark := model.Record{Ref: markRef(w.name), Origin: w.cfg.Origin, Spec: model.SourceMark{}}
-	var err error
-	for range commitTries {
+	for wait := primeWait; ; wait *= 2 {
 		for range w.store.List(model.Filter{Kind: model.KindSource, Source: w.name}) {
 			return nil
 		}
-		if _, err = w.store.Commit(ctx, model.Commit{Writes: []model.Write{{Record: mark}}}); err == nil {
+		_, err := w.store.Commit(ctx, model.Commit{Writes: []model.Write{{Record: mark}}})
+		if err == nil {
 			return nil
 		}
+		if wait > mostPrimeWait || !sleep(ctx, wait) {
+			return fmt.Errorf("prime source %s: %w", w.name, err)
+		}
 	}
-	return fmt.Errorf("prime source %s: %w", w.name, err)
 }
 
 // Write makes all writes of a commit or none, and returns the revision at which

@@ -12,6 +12,9 @@ import (
 func (h *writers) judge(s Store) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if h.unprimed != nil {
+		h.violated("%v", h.unprimed)
+	}
 	now := map[string]model.Record{}
 	applied := map[string]map[uint64]bool{} // revisions by word
 	enter := func(word string, revision uint64) {

@@ -51,6 +51,7 @@ type writers struct {
 	number   int
 	outcomes map[string]*outcome // by the word that a write adds
 	batches  []model.Batch
+	unprimed error // of one that was not killed
 }
 
 // outcome is what a writer knows of a write.
@@ -151,12 +152,14 @@ func (h *writers) live(lease string, p plan) {
 	if err == nil {
 		err = w.Prime(ctx)
 	}
+	if err != nil && ctx.Err() == nil {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		h.unprimed = fmt.Errorf("%s: %w", lease, err)
+		return
+	}
 	for _, d := range p.deeds {
 		if ctx.Err() != nil {
-			return
-		}
-		if err != nil {
-			h.note("%s: %v", lease, err)
 			return
 		}
 		time.Sleep(d.after)

@@ -1,0 +1,319 @@
+package sourcetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"maps"
+	"sync"
+	"time"
+
+	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/source"
+)
+
+// reading is what a source passes on.
+type reading struct {
+	listing *source.Listing // nil for a change
+	whole   bool
+}
+
+// version is what the registry held for a while.
+type version struct {
+	services    Services
+	from, until time.Time // until is zero while it is held
+}
+
+// guard sees everything that passes between a source, its supervisor and the store,
+// and holds each commit against the laws.
+type guard struct {
+	slack, tolerance time.Duration
+	hold             source.Hold
+
+	mu sync.Mutex // guards the rest
+	diary
+	wrong string // what was first
+
+	versions []version
+	outage   time.Time // since when the registry fails; zero if it does not
+	began    time.Time // the process
+	ran      time.Time // the run
+	turns    int
+	cut      context.CancelFunc // ends the run
+
+	now       reading // that the source passes on
+	armed     faulty
+	away      int  // commits that the store does not take
+	afterAll  bool // it takes them, and says that it did not
+	bad       string
+	releasing bool
+
+	listings []time.Time // that were taken, in this process
+	wholes   int         // of them all, those of the whole registry
+	commits  int
+	created  map[model.Ref]time.Time
+	returned map[model.Ref]time.Time // by cause, when something held for it was there again
+}
+
+func newGuard(m *mirroring) *guard {
+	g := &guard{
+		slack: 2*m.Lag + m.terms().MaxBackoff, hold: m.terms().Hold,
+		created: map[model.Ref]time.Time{}, returned: map[model.Ref]time.Time{},
+	}
+	if m.RealTime {
+		g.slack, g.tolerance = time.Hour, g.hold.For/4
+	}
+	return g
+}
+
+// check throws what is wrong, on the goroutine of the history.
+func (g *guard) check() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.wrong != "" {
+		g.diary.violated("%s", g.wrong)
+	}
+}
+
+// finds notes what is wrong, on any goroutine.
+func (g *guard) finds(format string, args ...any) {
+	if g.wrong == "" {
+		g.wrong = fmt.Sprintf(format, args...)
+		g.log("WRONG: %s", g.wrong)
+	}
+}
+
+func (g *guard) changes(s Services) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.log("the registry has %s", s)
+	g.versions = append(g.versions, version{services: s, from: time.Now()})
+}
+
+func (g *guard) changed() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if n := len(g.versions); n > 1 {
+		g.versions[n-2].until = time.Now()
+	}
+}
+
+func (g *guard) fails(is bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.outage = (time.Time{}); is {
+		g.outage = time.Now()
+		return
+	}
+	g.log("the registry can be read")
+}
+
+func (g *guard) starts() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.log("a process starts")
+	g.began, g.listings = time.Now(), nil
+}
+
+// runs notes that a run begins.
+func (g *guard) runs(cut context.CancelFunc) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.ran, g.cut = time.Now(), cut
+	g.turns++
+}
+
+func (g *guard) interrupt() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.log("the run is interrupted")
+	if g.cut != nil {
+		g.cut()
+	}
+}
+
+func (g *guard) arm(f faulty) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.log("%s what is passed on next", f)
+	g.armed = f
+}
+
+func (g *guard) refuse(commits int, afterAll bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.log("the store fails %d times, after all: %t", commits, afterAll)
+	g.away, g.afterAll = commits, afterAll
+}
+
+func (g *guard) refusing() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.away > 0
+}
+
+func (g *guard) poison(host string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.log("%s is poisoned", host)
+	g.bad = host
+}
+
+func (g *guard) poisoned() string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.bad
+}
+
+func (g *guard) releases(is bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.releasing = is
+}
+
+// calm ends everything that is to go wrong, and reports whether the source has to
+// list anew for that.
+func (g *guard) calm() (anew bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	anew = g.bad != ""
+	g.armed, g.away, g.bad = none, 0, ""
+	return anew
+}
+
+// seen is how many commits, runs and listings of everything there were.
+func (g *guard) seen() (commits, runs, listings int) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.commits, g.turns, g.wholes
+}
+
+// passes notes what a source passes on, and says what goes wrong with it.
+func (g *guard) passes(r reading) faulty {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if !g.outage.IsZero() && g.ran.After(g.outage) {
+		g.finds("something is passed on by a run that began during an outage: %+v", r.listing)
+	}
+	g.now = r
+	f := g.armed
+	g.armed = none
+	return f
+}
+
+func (g *guard) passed(r reading) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if r.listing != nil {
+		g.listings = append(g.listings, time.Now())
+	}
+	if r.whole {
+		g.wholes++
+	}
+}
+
+var errAway = errors.New("the store is away, as drawn")
+
+// guarded is the store, as the supervisor sees it.
+type guarded struct {
+	Store
+	guard *guard
+}
+
+// Commit implements [source.Committer].
+func (s *guarded) Commit(ctx context.Context, c model.Commit) (uint64, error) {
+	before := map[model.Ref]model.Record{}
+	for rec := range s.List(model.Filter{Source: listed}) {
+		before[rec.Ref] = rec
+	}
+	if !s.guard.commit(before, c) {
+		return 0, errAway
+	}
+	revision, err := s.Store.Commit(ctx, c)
+	if err == nil && s.guard.forgets() {
+		return 0, errAway
+	}
+	return revision, err
+}
+
+// commit judges a commit, and reports whether it is to come about.
+func (g *guard) commit(before map[model.Ref]model.Record, c model.Commit) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.away > 0 && !g.afterAll {
+		g.away--
+		return false
+	}
+	g.commits++
+	g.log("%d writes", len(c.Writes))
+	s := stepOf(before, c)
+	g.checkWrites(s)
+	g.checkPrimed(s)
+	g.checkOwners(s)
+	g.checkTruth(s)
+	g.checkDrop(s)
+	g.keep(s)
+	return true
+}
+
+// forgets reports whether a commit that came about is to be answered with an error.
+func (g *guard) forgets() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.away > 0 && g.afterAll {
+		g.away--
+		return true
+	}
+	return false
+}
+
+// change is one commit: what was stored, and what is.
+type change struct {
+	before, after map[model.Ref]model.Record
+	writes        []model.Write
+	deleted       []model.Record
+	was, is       model.Holds
+}
+
+func stepOf(before map[model.Ref]model.Record, c model.Commit) change {
+	s := change{before: before, after: maps.Clone(before), writes: c.Writes}
+	for _, w := range c.Writes {
+		if have, stored := before[w.Record.Ref]; w.Delete {
+			delete(s.after, w.Record.Ref)
+			if stored && !w.Record.Kind.Reserved() {
+				s.deleted = append(s.deleted, have)
+			}
+			continue
+		}
+		s.after[w.Record.Ref] = w.Record
+	}
+	s.was, s.is = holdsIn(before), holdsIn(s.after)
+	return s
+}
+
+func holdsIn(records map[model.Ref]model.Record) (h model.Holds) {
+	for _, rec := range records {
+		h.Add(rec)
+	}
+	return h
+}
+
+// keep remembers what later commits are judged by.
+func (g *guard) keep(s change) {
+	now := time.Now()
+	for ref, rec := range s.after {
+		if _, stored := s.before[ref]; !stored {
+			g.created[ref] = now
+		}
+		was, held := s.was.Of(ref, rec.Owner)
+		if _, still := s.is.Of(ref, rec.Owner); held && !still {
+			g.returned[was.Cause] = now
+		}
+	}
+}
+
+// storedBy yields what a store has of the source at the time.
+func storedBy(s Store) func() iter.Seq[model.Record] {
+	return func() iter.Seq[model.Record] { return s.List(model.Filter{Source: listed}) }
+}

@@ -1,0 +1,228 @@
+package sourcetest
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/source"
+)
+
+// checkWrites holds that what changes nothing is not written.
+func (g *guard) checkWrites(s change) {
+	for _, w := range s.writes {
+		have, stored := s.before[w.Record.Ref]
+		if w.Delete && !stored || !w.Delete && stored && have.SameContent(w.Record) {
+			g.finds("%s is written, and that changes nothing", w.Record.Ref)
+		}
+	}
+}
+
+// checkPrimed holds that nothing is stored before all of the registry is.
+func (g *guard) checkPrimed(s change) {
+	if marked(s.before) {
+		return
+	}
+	if !marked(s.after) {
+		g.finds("%d records are stored before the source has listed completely", len(s.after))
+		return
+	}
+	if !g.now.whole {
+		g.finds("the source is primed by something else than a complete listing")
+	}
+	got := servedIn(s.after)
+	for i := range g.versions {
+		if v := &g.versions[i]; v.until.IsZero() || v.until.After(g.ran) {
+			if g.isAll(got, v.services) {
+				return
+			}
+		}
+	}
+	g.finds("the first listing stores %v, which the registry never had as a whole", got)
+}
+
+func marked(records map[model.Ref]model.Record) bool {
+	for ref := range records {
+		if ref.Kind == model.KindSource {
+			return true
+		}
+	}
+	return false
+}
+
+// isAll reports whether what is served is everything that can be taken.
+func (g *guard) isAll(got served, all Services) bool {
+	for host, service := range all {
+		if !service.Bad && host != g.bad && got.difference(host, service) != "" {
+			return false
+		}
+	}
+	for host := range got {
+		if _, there := all[host]; !there {
+			return false
+		}
+	}
+	return true
+}
+
+// checkOwners holds that nothing is stored without what it belongs to.
+func (g *guard) checkOwners(s change) {
+	for ref, rec := range s.after {
+		owner, stored := s.after[rec.Owner]
+		switch {
+		case ref.Kind != model.KindEndpoint:
+		case !stored:
+			g.finds("%s is stored, and its owner %s is not", ref, rec.Owner)
+		case !strings.HasPrefix(ref.Name, owner.Name+"/"):
+			g.finds("%s is not named as one of %s", ref, owner.Ref)
+		}
+	}
+}
+
+// checkTruth holds that nothing is deleted that the registry had all the while.
+func (g *guard) checkTruth(s change) {
+	if g.releasing {
+		return
+	}
+	for _, rec := range s.deleted {
+		since := time.Now().Add(-g.slack)
+		if g.created[rec.Ref].After(since) {
+			since = g.created[rec.Ref]
+		}
+		if !g.lackedSince(since, hostOf(rec, s.before), rec) {
+			g.finds("%s is deleted, and the registry has had it since %s ago", rec.Ref, time.Since(since))
+		}
+	}
+}
+
+// lackedSince reports whether the registry was without something since then.
+func (g *guard) lackedSince(since time.Time, host string, rec model.Record) bool {
+	return slices.ContainsFunc(g.versions, func(v version) bool {
+		if !v.until.IsZero() && v.until.Before(since) {
+			return false
+		}
+		service, has := v.services[host]
+		if !has || service.Bad || rec.Kind != model.KindEndpoint {
+			return !has
+		}
+		for e := range socketsOf(rec) {
+			if slices.Contains(service.Endpoints, e) {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// checkDrop holds that a suspicious drop is held, and for long enough.
+func (g *guard) checkDrop(s change) {
+	if g.releasing || g.now.listing == nil {
+		return
+	}
+	d := drop{change: s, hold: g.hold}
+	for _, rec := range s.deleted {
+		if !slices.Contains(g.now.listing.Removed, placeOf(rec, s.before)) {
+			d.missing = append(d.missing, rec)
+		}
+	}
+	d.count()
+	for _, rec := range d.missing {
+		if was, held := s.was.Of(rec.Ref, rec.Owner); held {
+			g.checkConfirmed(rec, was)
+		} else if why := d.suspicious(rec); why != "" {
+			g.finds("%s is deleted, and should be held: %s", rec.Ref, why)
+		}
+	}
+}
+
+func placeOf(rec model.Record, records map[model.Ref]model.Record) string {
+	if rec.Owner != (model.Ref{}) {
+		rec = records[rec.Owner]
+	}
+	return rec.Place
+}
+
+// checkConfirmed holds that what was held is deleted when enough listings have
+// confirmed it, or most of what was lost with it is back.
+func (g *guard) checkConfirmed(rec model.Record, was model.Hold) {
+	since := was.Since
+	if g.began.After(since) {
+		since = g.began
+	}
+	if g.returned[was.Cause].After(was.Since) {
+		return
+	}
+	listings := 1 // that which is being taken
+	for _, at := range g.listings {
+		if !at.Before(since.Add(-g.tolerance)) {
+			listings++
+		}
+	}
+	if age := time.Since(since) + g.tolerance; age < g.hold.For || listings < 3 {
+		g.finds("%s was held, and is deleted after %s and %d listings", rec.Ref, age, listings)
+	}
+}
+
+// drop is what is missing in a listing, by the plainest count there is.
+type drop struct {
+	change
+	hold     source.Hold
+	missing  []model.Record // and deleted
+	had      int            // endpoints
+	lost     int            // endpoints that are missing: deleted, or held
+	survives struct{ records, endpoints int }
+	lostOf   map[model.Ref]int // by owner
+	livesOf  map[model.Ref]int // endpoints that were there and are not missing, by owner
+}
+
+func (d *drop) count() {
+	d.lostOf, d.livesOf = map[model.Ref]int{}, map[model.Ref]int{}
+	for ref, rec := range d.before {
+		_, stays := d.after[ref]
+		_, held := d.is.Of(ref, rec.Owner)
+		if ref.Kind.Reserved() {
+			continue
+		}
+		if stays && !held {
+			d.survives.records++
+		}
+		if ref.Kind != model.KindEndpoint {
+			continue
+		}
+		if d.had++; stays && !held {
+			d.livesOf[rec.Owner]++
+		} else if d.isMissing(ref) || held {
+			d.lost++
+			d.lostOf[rec.Owner]++
+		}
+	}
+	for ref, rec := range d.after {
+		if _, held := d.is.Of(ref, rec.Owner); !held && ref.Kind == model.KindEndpoint {
+			d.survives.endpoints++
+		}
+	}
+}
+
+func (d *drop) isMissing(ref model.Ref) bool {
+	return slices.ContainsFunc(d.missing, func(rec model.Record) bool { return rec.Ref == ref })
+}
+
+// suspicious says why a record must not be deleted yet; empty if it may.
+func (d *drop) suspicious(rec model.Record) string {
+	owner := rec.Owner
+	if rec.Kind == model.KindService {
+		owner = rec.Ref
+	}
+	switch {
+	case d.lost >= d.hold.Min && float64(d.lost) > d.hold.Share*float64(d.had):
+		return "most endpoints are missing"
+	case d.survives.records == 0:
+		return "everything is missing"
+	case d.had > 0 && rec.Kind == model.KindEndpoint && d.survives.endpoints == 0:
+		return "all endpoints are missing"
+	case d.lostOf[owner] > d.hold.Min && d.livesOf[owner] == 0:
+		return "all endpoints of its service are missing"
+	}
+	return ""
+}

@@ -1,0 +1,320 @@
+package sourcetest
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/isthmus-mesh/isthmus/source"
+	"github.com/isthmus-mesh/isthmus/store"
+)
+
+// Listed is what [RunListed] needs to know of a kind of registry.
+type Listed struct {
+	// Open starts an empty registry, which is closed at the end of its history.
+	Open func(t testing.TB) Registry
+	// Faults are the ways in which it can fail, in words. Whichever it is, no
+	// complete listing can be read.
+	Faults []string
+	// Lag is within what a change of the registry has been passed on by a source that
+	// runs, and within what a source notices that the registry fails.
+	Lag time.Duration
+	// Reports says that the registry itself reports what is deleted, one by one, so
+	// that it passes at once, unless it happens during an outage.
+	Reports bool
+	// RealTime runs histories on the clock of the machine: for what
+	// testing/synctest cannot wait for, such as connections and file events.
+	RealTime bool
+	// Histories is how many there are unless -rapid.checks says otherwise.
+	Histories int
+}
+
+// Registry is one that the suite steers. Its methods are called by one goroutine,
+// while sources read it.
+type Registry interface {
+	// Open makes a source of the registry, as a process does at its start.
+	Open(env source.Env) source.Source
+	// Set has the registry hold these services and no others, whether it can be read
+	// at the time or not. What it holds before and after, it holds all the while.
+	Set(services Services)
+	// Fail has it fail in one of its ways, until Restore.
+	Fail(way int)
+	Restore()
+	// Close ends it. No source runs any more.
+	Close()
+}
+
+// Disconnecter is a registry with connections that may break, and events that may
+// be lost with them.
+type Disconnecter interface{ Disconnect() }
+
+// RunListed checks sources of a kind of registry, under a supervisor, in stores of
+// both sorts. Packages that call it look for goroutines that are left, in TestMain.
+func RunListed(t *testing.T, l Listed) {
+	t.Helper()
+	for _, s := range []struct {
+		name string
+		open func() Shared
+	}{
+		{"in memory", func() Shared { return Sole{store.NewMemory(store.Config{})} }},
+		{"fed from outside", func() Shared { return NewOutside() }},
+	} {
+		t.Run(s.name, func(t *testing.T) { l.check(t, s.open) })
+	}
+}
+
+// check runs histories.
+func (l Listed) check(t *testing.T, open func() Shared) {
+	t.Helper()
+	said := false
+	flag.Visit(func(f *flag.Flag) { said = said || f.Name == "rapid.checks" })
+	histories := 0
+	rapid.Check(t, func(rt *rapid.T) {
+		if histories++; l.Histories > 0 && histories > l.Histories && !said && !t.Failed() {
+			return
+		}
+		if wrong := l.history(t, rt, open); wrong != "" {
+			histories = 0 // those that follow make it shorter
+			rt.Fatal(wrong)
+		}
+	})
+}
+
+// history runs one, and returns what is wrong.
+func (l Listed) history(t *testing.T, rt *rapid.T, open func() Shared) (wrong string) {
+	t.Helper()
+	var thrown any
+	play := func(t *testing.T) {
+		ctx, end := context.WithCancel(context.Background())
+		m := &mirroring{Listed: l, t: rt, ctx: ctx, shared: open(), registry: l.Open(t)}
+		defer func() {
+			thrown = recover()
+			m.close()
+			end()
+			m.settle()
+		}()
+		m.run()
+	}
+	if l.RealTime {
+		play(t)
+	} else {
+		synctest.Test(t, play)
+	}
+	if v, ok := thrown.(*violation); ok {
+		return v.text
+	}
+	if thrown != nil {
+		panic(thrown)
+	}
+	return ""
+}
+
+// mirroring is one history of a registry, and of processes that mirror it one after
+// the other.
+type mirroring struct {
+	Listed
+	t        *rapid.T
+	ctx      context.Context //nolint:containedctx // of the whole history
+	shared   Shared
+	registry Registry
+
+	guard   *guard
+	process *process // nil before the first
+	closed  bool
+	content Services
+	failing bool
+	left    map[string]*leeway
+}
+
+// Bounds of what happens.
+const (
+	endsWithin = 10 * time.Second // after it is cancelled
+	patience   = 30 * time.Second // for what happens on the clock of the machine
+)
+
+// terms are those by which the source is supervised.
+func (m *mirroring) terms() source.Config {
+	c := source.Config{
+		Kind: "tried", Origin: "here", MinBackoff: 200 * time.Millisecond, MaxBackoff: time.Second,
+		Hold: source.Hold{Share: 0.5, Min: 10, For: time.Minute},
+	}
+	if m.RealTime {
+		c.MinBackoff, c.MaxBackoff, c.Hold.For = time.Millisecond, 4*time.Millisecond, 100*time.Millisecond
+	}
+	return c
+}
+
+func (m *mirroring) run() {
+	m.guard = newGuard(m)
+	m.left = map[string]*leeway{}
+	m.set(drawListed(m.t))
+	if rapid.IntRange(0, 3).Draw(m.t, "starts during an outage") == 0 {
+		m.fail()
+	}
+	m.start()
+	for range rapid.IntRange(1, 3).Draw(m.t, "acts") {
+		for range rapid.IntRange(0, 8).Draw(m.t, "steps") {
+			m.step()
+		}
+		m.rest()
+		if rapid.Bool().Draw(m.t, "drops something") {
+			m.drop()
+		}
+	}
+	m.heal()
+	m.rest()
+	m.idle()
+	m.stop()
+}
+
+// close ends everything, whatever became of the history.
+func (m *mirroring) close() {
+	if m.process != nil {
+		m.process.kill()
+		<-m.process.ended
+	}
+	m.registry.Close()
+}
+
+// step is one thing that happens.
+func (m *mirroring) step() {
+	switch what := rapid.IntRange(0, 17).Draw(m.t, "what"); what {
+	case 0, 1, 2, 3:
+		m.set(m.content.redraw(m.t))
+	case 4, 5:
+		m.fail()
+	case 6:
+		m.restore()
+	case 7, 8:
+		m.guard.arm(rapid.SampledFrom(faults).Draw(m.t, "fault"))
+	case 9:
+		m.guard.refuse(rapid.IntRange(1, 5).Draw(m.t, "commits"), rapid.Bool().Draw(m.t, "after all"))
+	case 10:
+		m.guard.interrupt()
+	case 11:
+		if d, ok := m.registry.(Disconnecter); ok {
+			m.note("connections break")
+			d.Disconnect()
+		}
+	case 12:
+		m.guard.poison(rapid.SampledFrom(mirrored).Draw(m.t, "poisoned"))
+	case 13:
+		m.release()
+	case 14:
+		m.stop()
+		m.start()
+	default:
+	}
+	m.pass(rapid.SampledFrom([]time.Duration{0, m.Lag / 20, m.Lag / 2, m.Lag, m.terms().Hold.For / 2}).Draw(m.t, "then"))
+}
+
+// pass has time pass.
+func (m *mirroring) pass(d time.Duration) {
+	time.Sleep(d)
+	m.settle()
+	m.guard.check()
+}
+
+// settle has all that can happen at this time happen, where the clock allows it.
+func (m *mirroring) settle() {
+	if !m.RealTime {
+		synctest.Wait()
+	}
+}
+
+// eventually waits for an outcome: so long, or on the clock of the machine for as
+// long as a busy one may take.
+func (m *mirroring) eventually(within time.Duration, check func() string) string {
+	interval := max(m.Lag/20, time.Millisecond)
+	if m.RealTime {
+		within, interval = patience, 2*time.Millisecond
+	}
+	for until := time.Now().Add(within); ; {
+		m.settle()
+		m.guard.check()
+		wrong := check()
+		if wrong == "" || time.Now().After(until) {
+			return wrong
+		}
+		time.Sleep(interval)
+	}
+}
+
+func (m *mirroring) note(format string, args ...any) {
+	m.guard.mu.Lock()
+	defer m.guard.mu.Unlock()
+	m.guard.log(format, args...)
+}
+
+func (m *mirroring) violated(format string, args ...any) {
+	m.guard.mu.Lock()
+	defer m.guard.mu.Unlock()
+	m.guard.diary.violated(format, args...)
+}
+
+// set has the registry hold something else.
+func (m *mirroring) set(s Services) {
+	m.guard.changes(s)
+	m.registry.Set(s)
+	m.guard.changed()
+	for _, host := range mirrored {
+		m.leewayOf(host).widen(s, host)
+	}
+	m.content = s
+}
+
+// heal has every service be one that can be taken.
+func (m *mirroring) heal() {
+	s := Services{}
+	for host, service := range m.content {
+		s[host] = Service{Endpoints: service.Endpoints}
+	}
+	m.set(s)
+}
+
+func (m *mirroring) fail() {
+	way := rapid.IntRange(0, len(m.Faults)-1).Draw(m.t, "way")
+	if m.failing {
+		m.restore()
+	}
+	m.note("the registry fails: %s", m.Faults[way])
+	m.registry.Fail(way)
+	m.failing = true
+	m.guard.fails(true)
+}
+
+func (m *mirroring) restore() {
+	if m.failing {
+		m.guard.fails(false)
+		m.registry.Restore()
+		m.failing = false
+	}
+}
+
+// release is an operator's.
+func (m *mirroring) release() {
+	m.guard.releases(true)
+	away := m.guard.refusing()
+	n, err := m.process.super.Release(m.ctx)
+	m.guard.releases(false)
+	if n > 0 {
+		m.note("an operator releases %d records", n)
+		for _, l := range m.left {
+			l.released = true
+		}
+	}
+	if err != nil && !away {
+		m.violated("release: %v", err)
+	}
+}
+
+// describe is for people.
+func (m *mirroring) describe() string {
+	status := m.process.super.Status()
+	return fmt.Sprintf("the source is %s: %s; the registry has %s", status.State, status.Reason, m.content)
+}

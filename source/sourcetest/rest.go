@@ -1,0 +1,213 @@
+package sourcetest
+
+import (
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/source"
+)
+
+// leeway is what may be stored of a service that cannot be taken: something it was
+// since it was last looked at.
+type leeway struct {
+	endpoints map[netip.AddrPort]bool // it had, at some time
+	absent    bool                    // it was not there, at some time
+	released  bool                    // an operator released something
+}
+
+func (m *mirroring) leewayOf(host string) *leeway {
+	if m.left[host] == nil {
+		m.left[host] = &leeway{endpoints: map[netip.AddrPort]bool{}, absent: true}
+	}
+	return m.left[host]
+}
+
+// widen takes in what the registry says from now on.
+func (l *leeway) widen(s Services, host string) {
+	service, has := s[host]
+	l.absent = l.absent || !has
+	if !service.Bad {
+		for _, e := range service.Endpoints {
+			l.endpoints[e] = true
+		}
+	}
+}
+
+// differs says what of a service that cannot be taken is stored and should not be.
+func (l *leeway) differs(host string, has map[netip.AddrPort]bool, stored bool) string {
+	if !stored && !l.absent && !l.released {
+		return host + " cannot be taken, and its last good version is gone"
+	}
+	for e := range has {
+		if !l.endpoints[e] {
+			return fmt.Sprintf("%s cannot be taken, and has %s", host, e)
+		}
+	}
+	return ""
+}
+
+// rest has nothing go wrong any more, and waits until what is stored is what the
+// registry has.
+func (m *mirroring) rest() {
+	m.restore()
+	if m.guard.calm() {
+		m.guard.interrupt()
+	}
+	m.note("nothing goes wrong any more")
+	if m.content.anyBad() {
+		m.pass(m.Lag + m.terms().MaxBackoff) // what it was before may be on its way
+	}
+	wrong := m.eventually(m.restsWithin(), m.unlike)
+	if wrong != "" && m.content.anyBad() && !m.waits() {
+		m.release() // what a text was that cannot be read is not confirmed to be gone
+		wrong = m.eventually(m.restsWithin(), m.unlike)
+	}
+	if wrong != "" && !m.waits() {
+		m.violated("at rest: %s; %s", wrong, m.describe())
+	}
+	stored := m.served()
+	for _, host := range mirrored {
+		has, is := stored[host]
+		m.left[host] = &leeway{endpoints: maps.Clone(has), absent: !is}
+		if has == nil {
+			m.left[host].endpoints = map[netip.AddrPort]bool{}
+		}
+		m.left[host].widen(m.content, host)
+		m.left[host].absent = !is
+	}
+}
+
+func (m *mirroring) restsWithin() time.Duration {
+	c := m.terms()
+	return 3*m.Lag + 2*c.MaxBackoff + 3*c.Hold.For
+}
+
+// waits reports whether nothing is served until everything can be read, which a source
+// may choose.
+func (m *mirroring) waits() bool {
+	status := m.process.super.Status()
+	return m.content.anyBad() && status.State == source.StateListing && status.Reason != "" && len(m.served()) == 0
+}
+
+// served is what is stored.
+func (m *mirroring) served() served {
+	records := map[model.Ref]model.Record{}
+	for rec := range m.process.store.List(model.Filter{Source: listed}) {
+		records[rec.Ref] = rec
+	}
+	return servedIn(records)
+}
+
+// unlike says how what is stored and shown differs from what the registry has.
+func (m *mirroring) unlike() string {
+	stored, status := m.served(), m.process.super.Status()
+	if wrong := m.unlikeStored(stored); wrong != "" {
+		return wrong
+	}
+	for range m.process.store.List(model.Filter{Source: listed, Kind: model.KindHold}) {
+		return "something is held"
+	}
+	endpoints := 0
+	for _, all := range stored {
+		endpoints += len(all)
+	}
+	switch {
+	case status.State != source.StateLive:
+		return fmt.Sprintf("it is %s: %s", status.State, status.Reason)
+	case status.Services != len(stored) || status.Endpoints != endpoints || status.Held != 0:
+		return fmt.Sprintf("%d services and %d endpoints are stored, and %d, %d and %d held are shown", len(stored), endpoints, status.Services, status.Endpoints, status.Held)
+	case m.content.anyBad() != (len(status.Refused) > 0):
+		return fmt.Sprintf("the registry has %s, and rejected are %v", m.content, status.Refused)
+	case slices.ContainsFunc(status.Refused, func(f source.Refusal) bool { return f.Reason == "" || f.Object == "" && f.Where == "" && f.Place == "" }):
+		return fmt.Sprintf("nobody learns what is wrong where from %v", status.Refused)
+	}
+	return ""
+}
+
+func (m *mirroring) unlikeStored(stored served) string {
+	for _, host := range mirrored {
+		has, is := stored[host]
+		want, there := m.content[host]
+		wrong := ""
+		switch {
+		case !there && is:
+			wrong = host + " is stored, and the registry has it not"
+		case there && want.Bad:
+			wrong = m.leewayOf(host).differs(host, has, is)
+		case there:
+			wrong = stored.difference(host, want)
+		}
+		if wrong != "" {
+			return wrong
+		}
+	}
+	return ""
+}
+
+// drop has something vanish from a registry that can be read: a little, which is
+// gone soon, or much, which is held.
+func (m *mirroring) drop() {
+	m.heal()
+	m.rest()
+	before, total := m.content, 0
+	for _, service := range before {
+		total += len(service.Endpoints)
+	}
+	if much := rapid.Bool().Draw(m.t, "much"); !much && total > 2 {
+		victim := slices.Sorted(maps.Keys(before))[0]
+		m.set(before.without(func(host string, i int) bool { return host == victim && i == 0 }))
+		if wrong := m.eventually(2*m.Lag, m.unlike); wrong != "" {
+			m.violated("one of %d endpoints is gone: %s; %s", total, wrong, m.describe())
+		}
+		return
+	}
+	if total == 0 {
+		return
+	}
+	if m.Reports {
+		m.fail()
+	}
+	m.set(Services{})
+	m.restore()
+	wrong := m.eventually(2*m.Lag, func() string {
+		if state := m.process.super.Status().State; state != source.StateHeld {
+			return "it is " + string(state)
+		}
+		return ""
+	})
+	if wrong != "" {
+		m.violated("everything is gone, and nothing is held: %s", wrong)
+	}
+	if rapid.Bool().Draw(m.t, "comes back") {
+		m.set(before)
+		if wrong := m.eventually(2*m.Lag, m.unlike); wrong != "" {
+			m.violated("everything is back: %s; %s", wrong, m.describe())
+		}
+	}
+}
+
+// idle has time pass in which nothing changes, and the source list anew: nothing is
+// written.
+func (m *mirroring) idle() {
+	before, runs, wholes := m.guard.seen()
+	m.guard.interrupt()
+	wrong := m.eventually(3*m.Lag+2*m.terms().MaxBackoff, func() string {
+		if _, now, listings := m.guard.seen(); now == runs || listings == wholes {
+			return "the source does not list again"
+		}
+		return ""
+	})
+	m.pass(2 * m.Lag)
+	if after, _, _ := m.guard.seen(); after != before {
+		wrong = fmt.Sprintf("%d commits, though nothing has changed", after-before)
+	}
+	if wrong != "" {
+		m.violated("idle: %s; %s", wrong, m.describe())
+	}
+}

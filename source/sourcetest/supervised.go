@@ -1,0 +1,146 @@
+package sourcetest
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/source"
+)
+
+// process is one that mirrors the registry.
+type process struct {
+	super *source.Supervisor
+	store Store
+	kill  context.CancelFunc
+	ended chan struct{}
+	err   error // once it has ended
+}
+
+// start begins one. What was stored before it is served as it is.
+func (m *mirroring) start() {
+	ctx, kill := context.WithCancel(m.ctx)
+	s := m.shared.Process(ctx)
+	m.settle()
+	p := &process{store: s, kill: kill, ended: make(chan struct{})}
+	src := m.registry.Open(source.Env{Instance: "here", Name: listed, Log: slog.New(slog.DiscardHandler), Stored: storedBy(s)})
+	p.super = source.NewSupervisor(listed, &tampered{src, m.guard}, &guarded{s, m.guard}, m.terms())
+	m.process = p
+	m.guard.starts()
+	go func() {
+		defer close(p.ended)
+		p.err = p.super.Run(ctx)
+	}()
+	m.pass(0)
+}
+
+// stop ends it, at whatever moment that is, and within bounds.
+func (m *mirroring) stop() {
+	m.note("the process ends")
+	p := m.process
+	p.kill()
+	late := time.NewTimer(endsWithin)
+	defer late.Stop()
+	select {
+	case <-p.ended:
+	case <-late.C:
+		m.violated("the source has not ended %s after it was cancelled", endsWithin)
+	}
+	if p.err != nil {
+		m.violated("the supervisor ended with %v", p.err)
+	}
+	m.guard.check()
+}
+
+// faulty says when something goes wrong with what a source passes on.
+type faulty int
+
+const (
+	none faulty = iota
+	panicsBefore
+	panicsAfter
+	failsBefore
+	failsAfter
+)
+
+var faults = []faulty{panicsBefore, panicsAfter, failsBefore, failsAfter}
+
+func (f faulty) String() string {
+	return []string{"nothing", "a panic before", "a panic after", "an error before", "an error after"}[f]
+}
+
+var errTampered = errors.New("as drawn")
+
+// tampered is the source, of which every step is seen, and with which something
+// goes wrong at times.
+type tampered struct {
+	source.Source
+	guard *guard
+}
+
+// Run implements [source.Source].
+func (s *tampered) Run(ctx context.Context, sink source.Sink) error {
+	ctx, interrupt := context.WithCancel(ctx)
+	defer interrupt()
+	s.guard.runs(interrupt)
+	return s.Source.Run(ctx, &tamperedSink{sink, s.guard})
+}
+
+type tamperedSink struct {
+	source.Sink
+	guard *guard
+}
+
+// Replace implements [source.Sink].
+func (k *tamperedSink) Replace(ctx context.Context, l source.Listing) error {
+	poisoned := k.guard.poisoned()
+	l.Objects = poison(l.Objects, poisoned)
+	return k.pass(reading{listing: &l, whole: l.Places == nil}, func() error { return k.Sink.Replace(ctx, l) })
+}
+
+// Change implements [source.Sink].
+func (k *tamperedSink) Change(ctx context.Context, c source.Change) error {
+	c.Upserts = poison(c.Upserts, k.guard.poisoned())
+	return k.pass(reading{}, func() error { return k.Sink.Change(ctx, c) })
+}
+
+// pass passes something on, and has go wrong what is to.
+func (k *tamperedSink) pass(r reading, on func() error) error {
+	switch k.guard.passes(r) {
+	case panicsBefore:
+		panic("as drawn, before")
+	case failsBefore:
+		return errTampered
+	case panicsAfter:
+		_ = on()
+		panic("as drawn, after")
+	case failsAfter:
+		_ = on()
+		return errTampered
+	case none:
+	}
+	err := on()
+	if err == nil {
+		k.guard.passed(r)
+	}
+	return err
+}
+
+// poison gives the object of a service a part that it cannot have, so that the whole
+// cannot be taken.
+func poison(objects []source.Object, host string) []source.Object {
+	if host == "" {
+		return objects
+	}
+	all := append([]source.Object(nil), objects...)
+	for i, o := range all {
+		if hostOf(o.Record, nil) == host {
+			bad := model.Record{Ref: o.Record.Ref, Spec: model.Endpoint{Address: "10.9.9.9"}}
+			bad.Kind, bad.Name = model.KindEndpoint, "of another/1"
+			all[i].Owned = append(append([]model.Record(nil), o.Owned...), bad)
+		}
+	}
+	return all
+}
