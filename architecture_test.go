@@ -48,6 +48,7 @@ var rooms = []room{
 	// Floor 0: values. model is what everything speaks, so it depends on nothing.
 	{"model", 0, nil},
 	{"immutable", 0, []string{"github.com/tidwall/btree"}},
+	{"internal/wait", 0, nil},   // the sleep and the backoff of every floor, floor 1 among them
 	{"internal/*", 0, anything}, // small utilities that know nothing of Isthmus
 
 	// Floor 1: the data path, without any protocol.

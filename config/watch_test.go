@@ -119,3 +119,31 @@ func TestWatchFollowsALink(t *testing.T) {
 	w.write("real/config.yaml", "b")
 	w.await("an edit of the target")
 }
+
+// Each of several links may be swapped, wherever it stands.
+func TestWatchFollowsALinkToALink(t *testing.T) {
+	t.Parallel()
+	w := watch(t, func(w *watched) {
+		w.write("old/config.yaml", "a")
+		w.write("new/config.yaml", "b")
+		w.must(os.Mkdir(w.at("links"), 0o755))
+		w.must(os.Symlink("../old", w.at("links/current")))
+		w.must(os.Symlink("links/current/config.yaml", w.at("isthmus.yaml")))
+	})
+	w.must(os.Symlink("../new", w.at("links/next")))
+	w.must(os.Rename(w.at("links/next"), w.at("links/current")))
+	w.await("a swap of the link in the middle")
+}
+
+// The folder may be gone for a while, as when a volume is mounted anew.
+func TestWatchNoticesTheReturnOfTheFolder(t *testing.T) {
+	t.Parallel()
+	w := watch(t, func(w *watched) {
+		w.write("deep/folder/isthmus.yaml", "a")
+		w.must(os.Symlink("deep/folder/isthmus.yaml", w.at("isthmus.yaml")))
+	})
+	w.must(os.Rename(w.at("deep/folder"), w.at("elsewhere")))
+	w.await("the end of the folder")
+	w.write("deep/folder/isthmus.yaml", "a")
+	w.await("its return")
+}

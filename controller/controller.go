@@ -7,6 +7,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/isthmus-mesh/isthmus/internal/wait"
 )
 
 // Outcome is what reconciling a key without an error led to.
@@ -34,7 +36,9 @@ type Config[K comparable] struct {
 	// Workers is how many keys are reconciled at a time.
 	Workers int
 	Gates   []Gate
-	Backoff Backoff
+	// Backoff bounds how long a key that fails waits. Unset, it suits a server
+	// that answers within a second.
+	Backoff wait.Backoff
 	// ViewWait bounds how long a key waits for the view after a write. Then it is
 	// reconciled again.
 	ViewWait time.Duration
@@ -51,8 +55,8 @@ type Controller[K comparable] struct {
 
 // New returns a controller that reconciles nothing before it is run.
 func New[K comparable](c Config[K]) *Controller[K] {
-	if c.Backoff == (Backoff{}) {
-		c.Backoff = DefaultBackoff()
+	if c.Backoff == (wait.Backoff{}) {
+		c.Backoff = wait.Backoff{Min: 125 * time.Millisecond, Max: 30 * time.Second}
 	}
 	c.Workers = max(c.Workers, 1)
 	c.ViewWait = cmp.Or(c.ViewWait, 10*time.Second)

@@ -3,6 +3,8 @@ package controller
 import (
 	"container/heap"
 	"time"
+
+	"github.com/isthmus-mesh/isthmus/internal/wait"
 )
 
 // Priority says which of two waiting keys goes first.
@@ -58,7 +60,7 @@ func (p place[K]) void() bool { return p.entry.ticket != p.ticket }
 
 // queue decides which key is reconciled when. It has one owner, and is told the time.
 type queue[K comparable] struct {
-	backoff  Backoff
+	backoff  wait.Backoff
 	viewWait time.Duration // how long a key waits for the view at most
 
 	entries map[K]*entry[K]
@@ -67,7 +69,7 @@ type queue[K comparable] struct {
 	picks   int // of keys of high priority in a row
 }
 
-func newQueue[K comparable](b Backoff, viewWait time.Duration) *queue[K] {
+func newQueue[K comparable](b wait.Backoff, viewWait time.Duration) *queue[K] {
 	return &queue[K]{backoff: b, viewWait: viewWait, entries: map[K]*entry[K]{}}
 }
 
@@ -191,9 +193,9 @@ func (q *queue[K]) failed(e *entry[K], err error, random float64, now time.Time)
 		e.failedSince = now
 	}
 	e.err = err
-	wait, firm := retryAfter(err)
+	after, firm := retryAfter(err)
 	if !firm {
-		wait = q.backoff.wait(e.failures, random)
+		after = q.backoff.After(e.failures, random)
 	}
 	again := e.again && e.againPriority == High && !firm && e.failures == 1
 	e.again = false
@@ -201,7 +203,7 @@ func (q *queue[K]) failed(e *entry[K], err error, random float64, now time.Time)
 		q.line(e, High)
 		return
 	}
-	q.delay(e, delayed, now.Add(wait))
+	q.delay(e, delayed, now.Add(after))
 	e.firm = firm
 }
 

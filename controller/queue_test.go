@@ -6,13 +6,15 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"github.com/isthmus-mesh/isthmus/internal/wait"
 )
 
 // Whatever happens to it, the queue loses no change: every key is reconciled
 // after the last time it was added, and never twice at once.
 func TestQueueLosesNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		q := newQueue[int](Backoff{time.Second, 10 * time.Second}, 3*time.Second)
+		q := newQueue[int](wait.Backoff{Min: time.Second, Max: 10 * time.Second}, 3*time.Second)
 		now := time.Unix(0, 0)
 		added, taken := map[int]int{}, map[int]int{} // by step
 		running := map[int]bool{}
@@ -81,25 +83,4 @@ func TestQueueLosesNothing(t *testing.T) {
 			t.Fatalf("%d keys are left although all went well", len(q.entries))
 		}
 	})
-}
-
-func TestBackoffDoublesToItsLimit(t *testing.T) {
-	b := Backoff{First: time.Second, Limit: 10 * time.Second}
-	for _, test := range []struct {
-		failures int
-		random   float64
-		want     time.Duration
-	}{
-		{1, 0, 500 * time.Millisecond},
-		{2, 0, time.Second},
-		{3, 0, 2 * time.Second},
-		{5, 0, 5 * time.Second},
-		{1000, 0, 5 * time.Second},
-		{1, 0.5, 750 * time.Millisecond},
-		{1000, 0.5, 7500 * time.Millisecond},
-	} {
-		if got := b.wait(test.failures, test.random); got != test.want {
-			t.Errorf("after %d failures, with %v: %s, want %s", test.failures, test.random, got, test.want)
-		}
-	}
 }

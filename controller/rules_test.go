@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/isthmus-mesh/isthmus/internal/wait"
 )
 
 // system is what a controller under test writes to: it notes which key was
@@ -147,7 +149,7 @@ func TestFailingKeyBacksOffAlone(t *testing.T) {
 func TestChangeCutsTheWaitShort(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &system{}
-		c := started(t, s, func(c *Config[string]) { c.Backoff = Backoff{time.Hour, time.Hour} })
+		c := started(t, s, func(c *Config[string]) { c.Backoff = wait.Backoff{Min: time.Hour, Max: time.Hour} })
 		s.set("bad", func(context.Context) (Outcome, error) { return Outcome{}, errors.New("no") })
 		s.set("told", func(context.Context) (Outcome, error) {
 			return Outcome{}, &Later{errors.New("overloaded"), 7 * time.Second}
@@ -233,7 +235,7 @@ func TestLiveChangeOvertakesTheStart(t *testing.T) {
 
 // A system that never comes to rest is still looked at as a whole.
 func TestSteadyChangeDoesNotStarveTheStart(t *testing.T) {
-	q := newQueue[int](DefaultBackoff(), time.Second)
+	q := newQueue[int](wait.Backoff{Min: time.Second, Max: time.Minute}, time.Second)
 	now := time.Unix(0, 0)
 	q.add(-1, Low, now)
 	for i := range 100 {

@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/isthmus-mesh/isthmus/internal/wait"
 	"github.com/isthmus-mesh/isthmus/model"
 )
 
@@ -124,19 +125,20 @@ func (s *Supervisor) Run(ctx context.Context) error {
 		return fmt.Errorf("source %s: runs already", s.name)
 	}
 	defer s.running.Store(false)
-	wait := backoff{floor: s.cfg.MinBackoff, limit: s.cfg.MaxBackoff}
+	backoff, failures := wait.Backoff{Min: s.cfg.MinBackoff, Max: s.cfg.MaxBackoff}, 0
 	for {
 		live, err := s.runOnce(ctx)
 		if ctx.Err() != nil {
 			return nil
 		}
 		if live >= s.cfg.MaxBackoff {
-			wait.reset()
+			failures = 0
 			s.report(func(*Status) { s.outage = outage{} })
 		}
-		delay := wait.next(rand.Float64())
+		failures++
+		delay := backoff.After(failures, rand.Float64())
 		s.failed(err, delay)
-		if !sleep(ctx, delay) {
+		if !wait.Sleep(ctx, delay) {
 			return nil
 		}
 	}
@@ -175,17 +177,6 @@ type panicError struct {
 
 func (e *panicError) Error() string {
 	return fmt.Sprintf("panic: %v: this is a defect of Isthmus, please report it with the stack in its log", e.value)
-}
-
-func sleep(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }
 
 func (s *Supervisor) all() iter.Seq[model.Record] { return s.store.List(model.Filter{Source: s.name}) }

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/isthmus-mesh/isthmus/internal/wait"
 	"github.com/isthmus-mesh/isthmus/model"
 )
 
@@ -62,8 +63,7 @@ type DiskConfig struct {
 type tuning struct {
 	gather      time.Duration // how long commits are gathered before they are synced
 	beat        time.Duration // how often the time is noted when nothing happens
-	minBackoff  time.Duration
-	maxBackoff  time.Duration
+	backoff     wait.Backoff  // between saves while the disk fails
 	drain       time.Duration // how long saving may go on after Run was told to end
 	minJournal  int64         // bytes of journals that are not worth a new snapshot
 	maxJournals int
@@ -73,7 +73,7 @@ type tuning struct {
 func defaultTuning() tuning {
 	return tuning{
 		gather: 200 * time.Millisecond, beat: time.Minute,
-		minBackoff: time.Second, maxBackoff: 30 * time.Second, drain: 10 * time.Second,
+		backoff: wait.Backoff{Min: 500 * time.Millisecond, Max: 30 * time.Second}, drain: 10 * time.Second,
 		minJournal: 8 << 20, maxJournals: 16,
 		create: createFile,
 	}

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/isthmus-mesh/isthmus/internal/wait"
 	"github.com/isthmus-mesh/isthmus/model"
 )
 
@@ -15,7 +16,7 @@ import (
 // before. It returns an error only if the last commits could not be saved.
 func (d *Disk) Run(ctx context.Context) error {
 	defer d.Close()
-	for wait := d.tuning.minBackoff; ; wait = min(2*wait, d.tuning.maxBackoff) {
+	for failures := 1; ; failures++ {
 		last := ctx.Err() != nil
 		before := d.Saving().Saved
 		err := d.save(ctx)
@@ -26,10 +27,10 @@ func (d *Disk) Run(ctx context.Context) error {
 			return fmt.Errorf("save the last known good in %s: %w", d.folder, err)
 		}
 		if d.Saving().Saved != before {
-			wait = d.tuning.minBackoff
+			failures = 1
 		}
 		d.failed(err)
-		pause(ctx, wait/2+rand.N(wait/2))
+		wait.Sleep(ctx, d.tuning.backoff.After(failures, rand.Float64()))
 	}
 }
 
@@ -54,15 +55,6 @@ func (d *Disk) savedUpTo(at model.At) {
 	d.report(func(s *Saving) { s.Saved, s.Pending, s.Err, s.Since = at, time.Time{}, nil, time.Time{} })
 	if failing {
 		d.log.Info("the last known good is being saved again", "folder", string(d.folder), "revision", at.Revision)
-	}
-}
-
-func pause(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
 	}
 }
 

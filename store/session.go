@@ -213,7 +213,7 @@ func (s *session) settle(c compaction) {
 		s.superseded(c.size)
 		return
 	}
-	s.retry = time.Now().Add(s.tuning.maxBackoff)
+	s.retry = time.Now().Add(s.tuning.backoff.Max)
 	s.log.Warn("no new snapshot of the last known good; the journals grow until there is room for one",
 		"folder", string(s.folder), "err", c.err)
 }

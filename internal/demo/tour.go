@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/isthmus-mesh/isthmus/internal/plain"
+	"github.com/isthmus-mesh/isthmus/internal/wait"
 )
 
 // again is how often the tour looks whether something has come about. What it
@@ -43,8 +44,8 @@ func (t *tour) run(ctx context.Context) error {
 	steps := t.steps()
 	for i, s := range steps {
 		t.say(fmt.Sprintf("\nStep %d of %d: %s\n%s", i+1, len(steps), s.title, indent(s.watch)))
-		if err := sleep(ctx, t.pause); err != nil {
-			return err
+		if !wait.Sleep(ctx, t.pause) {
+			return ctx.Err()
 		}
 		saw, err := t.observe(ctx, s)
 		if ctx.Err() != nil {
@@ -55,8 +56,8 @@ func (t *tour) run(ctx context.Context) error {
 			return fmt.Errorf("step %d of %d (%s) was not observed by the client: %w", i+1, len(steps), s.title, err)
 		}
 		t.say(indent(fmt.Sprintf("observed after %s: %s", ms(saw.after), plain.Lines(saw.what))))
-		if err := sleep(ctx, t.pause); err != nil {
-			return err
+		if !wait.Sleep(ctx, t.pause) {
+			return ctx.Err()
 		}
 	}
 	t.say(fmt.Sprintf("\nThe client observed all %d steps, in %.1f s.", len(steps), time.Since(t.begun).Seconds()))
@@ -104,18 +105,6 @@ func (t *tour) unharmed() func() error {
 			return hopelessError{fmt.Errorf("%d calls failed, the last one: %s", now-before, last)}
 		}
 		return nil
-	}
-}
-
-// sleep waits, unless ctx ends.
-func sleep(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return ctx.Err()
-	case <-ctx.Done():
-		return ctx.Err()
 	}
 }
 

@@ -7,6 +7,8 @@ import (
 
 	"google.golang.org/grpc/codes"
 	grpcstatus "google.golang.org/grpc/status"
+
+	"github.com/isthmus-mesh/isthmus/internal/wait"
 )
 
 // admission decides which streams begin.
@@ -24,7 +26,7 @@ func newAdmission(l Limits) *admission {
 // calls leave at the end.
 func (s *Server) admit(ctx context.Context, who identity) (leave func(), err error) {
 	key, most := who.key(), s.limits.StreamsPerClient
-	wait, full, ok := s.admission.enter(key, most, s.config.PrimedWithin)
+	delay, full, ok := s.admission.enter(key, most, s.config.PrimedWithin)
 	if full {
 		return nil, s.rejected.because(tooMany, grpcstatus.Errorf(codes.ResourceExhausted,
 			"%s has %d streams already, which is all one client may have; end some, or give its parts identities of their own", key, most))
@@ -33,7 +35,7 @@ func (s *Server) admit(ctx context.Context, who identity) (leave func(), err err
 		return nil, s.rejected.because(tooMany, grpcstatus.Errorf(codes.ResourceExhausted,
 			"more than %g streams a second begin, which is all that are let in; try again later, or another Isthmus", s.limits.NewStreams.PerSecond))
 	}
-	pause(ctx, wait)
+	wait.Sleep(ctx, delay)
 	return func() { s.admission.leave(key) }, nil
 }
 

@@ -1,9 +1,6 @@
 package xds
 
-import (
-	"context"
-	"time"
-)
+import "time"
 
 // bucket spaces events so that they keep a [Rate]. It has no clock, no lock
 // and no goroutine.
@@ -29,17 +26,4 @@ func (b *bucket) take(now time.Time, most time.Duration) (wait time.Duration, ok
 	}
 	b.next = next.Add(b.interval)
 	return wait, true
-}
-
-// pause waits, but no longer than the context lasts.
-func pause(ctx context.Context, wait time.Duration) {
-	if wait <= 0 {
-		return
-	}
-	timer := time.NewTimer(wait)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-	case <-timer.C:
-	}
 }

@@ -7,6 +7,7 @@ import (
 	"google.golang.org/grpc/codes"
 	grpcstatus "google.golang.org/grpc/status"
 
+	"github.com/isthmus-mesh/isthmus/internal/wait"
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
@@ -16,9 +17,9 @@ import (
 func (s *stream) receiveAll(m request) (err error) {
 	defer s.server.survive(&err)
 	for {
-		wait, why := s.pace.delay(time.Now(), m)
-		s.slow(wait, why)
-		pause(s.wire.Context(), wait)
+		delay, why := s.pace.delay(time.Now(), m)
+		s.slow(delay, why)
+		wait.Sleep(s.wire.Context(), delay)
 		if err := s.take(m); err != nil {
 			return err
 		}

@@ -3,12 +3,14 @@ package file
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"time"
 
 	"github.com/fsnotify/fsnotify"
 
+	"github.com/isthmus-mesh/isthmus/internal/dirwatch"
 	"github.com/isthmus-mesh/isthmus/source"
 )
 
@@ -61,6 +63,14 @@ func (c *Config) Folder() string { return c.Path }
 
 // Open implements [source.Settings].
 func (c *Config) Open(env source.Env) source.Source { return New(*c, env.Log) }
+
+// watch returns what says that something in the folder may have changed.
+func (c *Config) watch(log *slog.Logger) *dirwatch.Watcher {
+	if c.unwatched {
+		return dirwatch.Fed(c.events)
+	}
+	return dirwatch.New(log)
+}
 
 // pace is how fast a folder is followed.
 type pace struct {

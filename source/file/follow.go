@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/isthmus-mesh/isthmus/internal/dirwatch"
 	"github.com/isthmus-mesh/isthmus/source"
 )
 
@@ -12,7 +13,7 @@ type follower struct {
 	root     string
 	pace     pace
 	sink     source.Sink
-	watch    *watcher
+	watch    *dirwatch.Watcher
 	tree     *tree // as of the last walk; nil before the first
 	registry *registry
 	pending  *pending
@@ -27,7 +28,7 @@ type follower struct {
 // follow waits for one of
 //   - the end of ctx;
 //   - an event, which joins the window of its file;
-//   - an error of the watcher, such as lost events: anything may have changed;
+//   - lost events: anything may have changed;
 //   - being asked to list everything once more;
 //   - the time at which a window, an empty or missing file or a rescan is due.
 func (f *follower) follow(ctx context.Context) error {
@@ -38,9 +39,9 @@ func (f *follower) follow(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case event := <-f.watch.events():
+		case event := <-f.watch.Events():
 			f.note(event.Name, time.Now())
-		case <-f.watch.errors():
+		case <-f.watch.Lost():
 			f.pending.noteWhole(time.Now())
 		case now := <-f.sink.Relist():
 			f.pending.everything(now, now)

@@ -74,14 +74,14 @@ func (f *follower) reread(
 // were until they are due.
 func (f *follower) readEverything(ctx context.Context, due map[string]window, observed, now time.Time) error {
 	first := f.tree == nil
-	t, err := walk(f.root, f.watch.add)
+	t, err := walk(f.root, f.watch.Add)
 	if err == nil && first {
 		err = t.why // what is stored of the files in there is unknown, so nothing can be listed
 	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", f.root, bare(err))
 	}
-	f.watch.walked()
+	f.watch.Sweep()
 	f.tree = t
 	versions, err := readAll(ctx, t.files, f.registry.files)
 	if err != nil {

@@ -33,11 +33,11 @@ func (s *Source) Run(ctx context.Context, sink source.Sink) error {
 		pace:     pace,
 		pending:  newPending(pace),
 		sink:     sink,
-		watch:    newWatcher(s.log, s.config.unwatched, s.config.events),
+		watch:    s.config.watch(s.log),
 		registry: newRegistry(),
 		empty:    map[string]time.Time{},
 	}
-	defer f.watch.close()
+	defer f.watch.Close()
 	now := time.Now()
 	f.rescan = now.Add(f.pace.rescan)
 	if err := f.readEverything(ctx, nil, now, now); err != nil {

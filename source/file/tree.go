@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/isthmus-mesh/isthmus/internal/dirwatch"
 )
 
 // tree is the shape of the folder at the moment it was walked. All paths on
@@ -50,7 +52,7 @@ func walk(root string, watch func(dir string)) (*tree, error) {
 	if err != nil {
 		return nil, err
 	}
-	actual, err := resolve(abs, w.turn)
+	actual, err := dirwatch.Resolve(abs, w.turn)
 	if err != nil {
 		return nil, err
 	}
@@ -98,7 +100,7 @@ func (w *walker) child(actual, place string, mode fs.FileMode) {
 	e := entry{path: actual}
 	if mode&fs.ModeSymlink != 0 {
 		e.linked = true
-		target, err := resolve(actual, w.turn)
+		target, err := dirwatch.Resolve(actual, w.turn)
 		if err == nil {
 			w.turn(target)
 			mode, err = typeOf(target)

@@ -1,6 +1,10 @@
 package file
 
-import "time"
+import (
+	"time"
+
+	"github.com/isthmus-mesh/isthmus/internal/dirwatch"
+)
 
 // window is what is waited for before a change is read: it is due once there
 // was no event for a while, or when it has been open for long.
@@ -15,7 +19,7 @@ func (w window) note(now time.Time, p pace) window {
 	if w.first.IsZero() {
 		w.first = now
 	}
-	w.due = earlier(now.Add(p.quiet), w.first.Add(p.most))
+	w.due = dirwatch.Debounce{Quiet: p.quiet, Most: p.most}.Due(w.first, now)
 	return w
 }
 

@@ -4,19 +4,19 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"math/rand/v2"
 	"sync"
 	"time"
+
+	"github.com/isthmus-mesh/isthmus/internal/wait"
 )
 
 // coalesce is how long hints are gathered before anything is found: changes
 // come in bursts, and one find answers for all of them.
 const coalesce = 100 * time.Millisecond
 
-// The waits before a watch that ended is opened again.
-const (
-	firstRetry = time.Second
-	lastRetry  = time.Minute
-)
+// reopen bounds the wait before a watch that ended is opened again.
+var reopen = wait.Backoff{Min: 500 * time.Millisecond, Max: time.Minute}
 
 // watch keeps a websocket for each group of keys. All but the listening itself
 // is done on the goroutine of the source, which owns it. A nil watch is one that
@@ -35,9 +35,9 @@ type watched struct {
 	consumer string             // the id of its consumer; empty if it is not registered
 	learned  map[Key]int        // how often a key was found in its name; enough once it was answered
 	stop     context.CancelFunc // of the one that listens; nil if nobody does
-	wait     time.Duration
-	due      time.Time // before which it is not opened again
-	told     string    // the last thing that was logged
+	failures int                // since it was last open
+	due      time.Time          // before which it is not opened again
+	told     string             // the last thing that was logged
 }
 
 func newWatch(o Options) *watch {
@@ -87,7 +87,7 @@ func (s *Source) heed(ctx context.Context) error {
 	}
 	for g := range opens {
 		if one := w.groups[g]; one != nil {
-			one.wait, one.told = 0, ""
+			one.failures, one.told = 0, ""
 		}
 	}
 	return s.findHinted(ctx, keys)
@@ -103,8 +103,8 @@ func (o *watched) ended(err error) {
 }
 
 func (o *watched) retryLater() {
-	o.wait = min(max(2*o.wait, firstRetry), lastRetry)
-	o.due = time.Now().Add(o.wait)
+	o.failures++
+	o.due = time.Now().Add(reopen.After(o.failures, rand.Float64()))
 }
 
 // tell logs why a group is not watched, once for each reason. Its services are

@@ -1,4 +1,4 @@
-package file
+package dirwatch
 
 import (
 	"errors"
@@ -10,10 +10,10 @@ import (
 
 const maxLinks = 40 // as many as Linux follows
 
-// resolve follows the links of an absolute path and returns the path without
+// Resolve follows the links of an absolute path and returns the path without
 // any. It calls link with each on the way, and with what was missing at the end
 // of it: when one of them is replaced, the path leads elsewhere.
-func resolve(abs string, link func(actual string)) (string, error) {
+func Resolve(abs string, link func(actual string)) (string, error) {
 	separator := string(filepath.Separator)
 	at, rest, links := separator, strings.Split(abs, separator), 0
 	for len(rest) > 0 {
