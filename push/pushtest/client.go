@@ -59,7 +59,7 @@ type typed struct {
 	owed     map[string]bool // names it waits for anew
 	missing  map[string]int  // how many turns names are late to be removed
 	inflight []*flight
-	accepted *push.Version
+	acked    *push.Version
 }
 
 // thing is a resource as it was sent last.
@@ -177,7 +177,7 @@ func (c *client) act() {
 	case 4:
 		c.busy = !c.busy
 	case 5:
-		c.refuse()
+		c.nack()
 	case 6:
 		c.back(rapid.Bool().Draw(t, "keeps"))
 	case 7:
@@ -191,8 +191,8 @@ func (c *client) act() {
 	}
 }
 
-// refuse changes what the client finds fault with.
-func (c *client) refuse() {
+// nack changes what the client finds fault with.
+func (c *client) nack() {
 	m, r := c.h.drawType()
 	key := m.Rows[r].Name + " " + m.Name(c.h.t, r)
 	if c.bad[key] {
@@ -202,7 +202,7 @@ func (c *client) refuse() {
 	}
 }
 
-func (s *typed) refuses(name string) bool { return s.c.bad[s.spec.Name+" "+name] }
+func (s *typed) nacks(name string) bool { return s.c.bad[s.spec.Name+" "+name] }
 
 // comeBack opens a stream anew after the client was away, and asks for nothing yet.
 func (c *client) comeBack() { c.connect() }
@@ -230,7 +230,7 @@ func (c *client) resume(before *typed, keeps bool) {
 		r.Wildcard, s.wildcard = push.WildcardOn, s.asked
 	}
 	if keeps && s.mode == push.WholeState {
-		r.Claim = before.accepted
+		r.Claim = before.acked
 		s.claims = r.Claim != nil
 	}
 	if keeps && s.mode == push.Delta && len(before.applied) > 0 {
