@@ -270,15 +270,15 @@ func (p *pkg) violations() []string {
 		return found
 	}
 	for _, i := range p.imports {
-		if why := own.refuses(i.path); why != "" {
+		if why := own.forbids(i.path); why != "" {
 			add("%s: %s", i.at, why)
 		}
 	}
 	return found
 }
 
-// refuses returns why the room must not import a path, or nothing.
-func (r room) refuses(imported string) string {
+// forbids returns why the room must not import a path, or nothing.
+func (r room) forbids(imported string) string {
 	inside, ok := strings.CutPrefix(imported, module+"/")
 	if !ok {
 		if isStandard(imported) || slices.ContainsFunc(r.outside, func(a string) bool { return a == "*" || within(imported, a) }) {

@@ -27,11 +27,11 @@ func sourceShape(status source.Status, now time.Time) Source {
 		Name: status.Name, Kind: status.Kind, State: string(status.State), Reason: status.Reason,
 		Since: status.Since, Age: age(now, status.Since), LastListing: status.LastListing,
 		Services: status.Services, Endpoints: status.Endpoints, Held: status.Held,
-		Ignored: map[string]int{}, Refused: []Refused{},
+		Ignored: map[string]int{}, Rejected: []Rejected{},
 	}
 	maps.Copy(out.Ignored, status.Ignored)
-	for _, r := range status.Refused {
-		out.Refused = append(out.Refused, Refused{r.Object, r.Where, r.Field, r.Reason})
+	for _, r := range status.Rejected {
+		out.Rejected = append(out.Rejected, Rejected{r.Object, r.Where, r.Field, r.Reason})
 	}
 	return out
 }
@@ -212,8 +212,8 @@ func clientShape(output string, c push.ClientStatus, now time.Time) Client {
 	}
 	for _, t := range c.Types {
 		out.Types[t.Type] = ClientType{
-			State: string(t.Standing), Reason: t.Reason, Age: age(now, t.Since), Sent: t.Sent, Accepted: t.Accepted,
-			Subscribed: t.Subscribed, Held: t.Held, Pending: t.Pending, Refused: t.Refusals,
+			State: string(t.State), Reason: t.Reason, Age: age(now, t.Since), Sent: t.Sent, ACKed: t.ACKed,
+			Subscribed: t.Subscribed, Held: t.Held, Pending: t.Pending, NACKed: t.NACKs,
 		}
 	}
 	return out

@@ -44,8 +44,8 @@ func (s *Server) config(w http.ResponseWriter, _ *http.Request) {
 	s.reply(w, c)
 }
 
-// tell writes what is unusual, a line for each.
-func (c Config) tell(w io.Writer) {
+// writeProblems writes what is unusual, a line for each.
+func (c Config) writeProblems(w io.Writer) {
 	for _, p := range c.Problems {
 		say(w, "config not reloaded: %s", p)
 	}

@@ -16,11 +16,11 @@ func desc(name, help string, labels ...string) *prometheus.Desc {
 }
 
 var (
-	sourceUp      = desc("source_up", "Whether the source is live: 1 if what is served is what the registry says.", "source", "kind")
-	sourceRecords = desc("source_records", "Records stored for the source.", "source", "type")
-	sourceRefused = desc("source_refused_total", "Objects the source has refused.", "source")
-	sourceHeld    = desc("source_held", "Records kept although the source no longer lists them.", "source")
-	sourceBad     = desc("source_refused", "Objects that are refused now.", "source")
+	sourceUp       = desc("source_up", "Whether the source is live: 1 if what is served is what the registry says.", "source", "kind")
+	sourceRecords  = desc("source_records", "Records stored for the source.", "source", "type")
+	sourceRejected = desc("source_refused_total", "Objects the source has refused.", "source")
+	sourceHeld     = desc("source_held", "Records kept although the source no longer lists them.", "source")
+	sourceBad      = desc("source_refused", "Objects that are refused now.", "source")
 
 	catalogServices  = desc("catalog_services", "Services after merging.")
 	catalogEndpoints = desc("catalog_endpoints", "Endpoints after merging, counted once per service port.")
@@ -30,15 +30,15 @@ var (
 	pushResponses = desc("push_responses_total", "Responses sent.", "output", "type")
 	pushResources = desc("push_resources_total", "Resources sent.", "output", "type")
 	pushBytes     = desc("push_bytes_total", "Bytes of resources sent.", "output", "type")
-	refusals      = desc("refusals_total", "Responses that clients refused.", "output", "type")
+	nacks         = desc("refusals_total", "Responses that clients refused.", "output", "type")
 	panics        = desc("panics_total", "Panics that were survived.", "output", "where")
 )
 
 // Describe implements [prometheus.Collector].
 func (c *collector) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
-		sourceUp, sourceRecords, sourceHeld, sourceRefused, sourceBad, catalogServices, catalogEndpoints, catalogRevision,
-		clients, pushResponses, pushResources, pushBytes, refusals, panics, reloadSuccess, reloadTime,
+		sourceUp, sourceRecords, sourceHeld, sourceRejected, sourceBad, catalogServices, catalogEndpoints, catalogRevision,
+		clients, pushResponses, pushResources, pushBytes, nacks, panics, reloadSuccess, reloadTime,
 	} {
 		ch <- d
 	}
@@ -62,8 +62,8 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 		gauge(sourceRecords, float64(s.Services), s.Name, "service")
 		gauge(sourceRecords, float64(s.Endpoints), s.Name, "endpoint")
 		gauge(sourceHeld, float64(s.Held), s.Name)
-		gauge(sourceBad, float64(len(s.Refused)), s.Name)
-		counter(sourceRefused, s.RefusedTotal, s.Name)
+		gauge(sourceBad, float64(len(s.Rejected)), s.Name)
+		counter(sourceRejected, s.RejectedTotal, s.Name)
 	}
 	snapshot := c.parts.Snapshot()
 	gauge(catalogServices, float64(snapshot.Totals().Services))
@@ -76,7 +76,7 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 			counter(pushResponses, n.Responses, o.name, n.Type)
 			counter(pushResources, n.Resources, o.name, n.Type)
 			counter(pushBytes, n.Bytes, o.name, n.Type)
-			counter(refusals, n.Refusals, o.name, n.Type)
+			counter(nacks, n.NACKs, o.name, n.Type)
 		}
 		for _, p := range o.Engine.Panics() {
 			counter(panics, p.Count, o.name, p.Where)

@@ -128,7 +128,7 @@ func (s *Server) readyz(w http.ResponseWriter, r *http.Request) {
 	now := time.Now()
 	for _, supervisor := range s.parts.Sources() {
 		status := supervisor.Status()
-		say(w, "source %s: %s for %s%s", status.Name, status.State, age(now, status.Since), because(status.Reason))
+		say(w, "source %s: %s for %s%s", status.Name, status.State, age(now, status.Since), withReason(status.Reason))
 	}
 	if s.parts.Store != nil {
 		say(w, "store: %s", s.parts.Store())
@@ -140,10 +140,10 @@ func (s *Server) readyz(w http.ResponseWriter, r *http.Request) {
 			}
 		}
 	}
-	s.parts.Config().tell(w)
+	s.parts.Config().writeProblems(w)
 }
 
-func because(reason string) string {
+func withReason(reason string) string {
 	if reason == "" {
 		return ""
 	}

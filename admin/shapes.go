@@ -15,7 +15,7 @@ type Source struct {
 	Endpoints   int            `json:"endpoints"`
 	Held        int            `json:"held"`
 	Ignored     map[string]int `json:"ignored"` // objects of other kinds, by kind
-	Refused     []Refused      `json:"refused"`
+	Rejected    []Rejected     `json:"refused"`
 }
 
 // Release is the answer to POST /api/v1/sources/NAME/release.
@@ -23,8 +23,8 @@ type Release struct {
 	Released int `json:"released"` // records that were held and are deleted now, and endpoints kept by an output
 }
 
-// Refused is an object that could not be taken.
-type Refused struct {
+// Rejected is an object that could not be taken.
+type Rejected struct {
 	Object string `json:"object"` // "ServiceEntry default/reviews"
 	Where  string `json:"where"`  // "shop.yaml:12"
 	Field  string `json:"field,omitempty"`
@@ -125,9 +125,9 @@ type ClientType struct {
 	Reason     string `json:"reason"` // of the state
 	Age        string `json:"age"`    // of the state
 	Sent       string `json:"sent"`   // version last sent
-	Accepted   string `json:"accepted"`
+	ACKed      string `json:"accepted"`
 	Subscribed int    `json:"subscribed"` // names; -1 for everything
 	Held       int    `json:"held"`       // resources it has
 	Pending    int    `json:"pending"`    // changes it is yet to be sent
-	Refused    int    `json:"refused"`    // responses it has refused so far
+	NACKed     int    `json:"refused"`    // responses it has refused so far
 }

@@ -50,24 +50,24 @@ func dump(now *catalog.Snapshot, c catalog.Change, look []string) string {
 // held tells what is held.
 func (p *page) held(now *catalog.Snapshot) {
 	holds := now.Holds(sources...)
-	tell := func(ref, owner model.Ref) {
+	add := func(ref, owner model.Ref) {
 		if hold, held := holds.Of(ref, owner); held {
 			p.line("held %s since %s: %s", ref, hold.Since.Format(time.RFC3339), hold.Reason)
 		}
 	}
 	for s := range now.Services() {
 		for _, r := range s.Records {
-			tell(r.Record, model.Ref{})
+			add(r.Record, model.Ref{})
 		}
 		for _, port := range s.Ports {
 			for e := range s.Endpoints(port.Number).Claims() {
-				tell(e.Record, e.Owner())
+				add(e.Record, e.Owner())
 			}
 		}
 	}
 	for c := range now.Consumptions() {
 		for _, r := range c.Records {
-			tell(r.Record, model.Ref{})
+			add(r.Record, model.Ref{})
 		}
 	}
 }

@@ -15,24 +15,24 @@ import (
 // rule, so the first of them is the one that counts. Endpoints are immutable,
 // and a nil pointer is an empty set.
 type Endpoints struct {
-	Tally
+	EndpointCounts
 
 	claims immutable.Map[claim, *Instance]
 }
 
-// Tally counts distinct addresses and ports.
-type Tally struct {
+// EndpointCounts counts distinct addresses and ports.
+type EndpointCounts struct {
 	Total   int
 	Healthy int
 	Sockets int // unix sockets, healthy or not
 }
 
 // Counts returns the tally; that of a nil pointer is zero.
-func (e *Endpoints) Counts() Tally {
+func (e *Endpoints) Counts() EndpointCounts {
 	if e == nil {
-		return Tally{}
+		return EndpointCounts{}
 	}
-	return e.Tally
+	return e.EndpointCounts
 }
 
 // claim is one record's word that an address and port serve. Claims of one
@@ -110,16 +110,16 @@ func (e *Endpoints) each() iter.Seq2[Endpoint, claim] {
 }
 
 // byAddress yields a tally of the endpoints of each address.
-func (e *Endpoints) byAddress() iter.Seq2[string, Tally] {
-	return func(yield func(string, Tally) bool) {
-		var tally Tally
+func (e *Endpoints) byAddress() iter.Seq2[string, EndpointCounts] {
+	return func(yield func(string, EndpointCounts) bool) {
+		var tally EndpointCounts
 		address := ""
 		for endpoint := range e.All() {
 			if endpoint.Address != address && tally.Total > 0 {
 				if !yield(address, tally) {
 					return
 				}
-				tally = Tally{}
+				tally = EndpointCounts{}
 			}
 			address = endpoint.Address
 			tally.count(endpoint.Instance, endpoint.Port, +1)
@@ -139,7 +139,7 @@ type edit struct {
 type portEdit struct {
 	before *Endpoints
 	claims *immutable.Editor[claim, *Instance]
-	tally  Tally
+	tally  EndpointCounts
 	// written are the claims that may differ from those before; not kept when
 	// there were none before.
 	written []claim
@@ -155,7 +155,7 @@ func (e *edit) port(number uint32) *portEdit {
 	}
 	p := &portEdit{before: e.before[number]}
 	if b := p.before; b != nil {
-		p.claims, p.tally = b.claims.Edit(), b.Tally
+		p.claims, p.tally = b.claims.Edit(), b.EndpointCounts
 	} else {
 		p.claims = immutable.New[claim, *Instance](claim.compare).Edit()
 	}
@@ -191,7 +191,7 @@ func counting(claims immutable.Map[claim, *Instance], c claim) *Instance {
 	return nil
 }
 
-func (t *Tally) count(instance *Instance, port uint32, by int) {
+func (t *EndpointCounts) count(instance *Instance, port uint32, by int) {
 	if instance == nil {
 		return
 	}
@@ -246,7 +246,7 @@ func (p *portEdit) finish() *Endpoints {
 	case claims.Len() == 0:
 		return nil
 	default:
-		return &Endpoints{Tally: p.tally, claims: claims}
+		return &Endpoints{EndpointCounts: p.tally, claims: claims}
 	}
 }
 

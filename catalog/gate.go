@@ -15,14 +15,14 @@ type Gate struct {
 	mu                 sync.Mutex
 	required, optional []string
 
-	newest  *Snapshot
-	read    bool // newest is of the store
-	held    Change
-	open    bool
-	told    bool // what next was told last: every source is primed
-	waited  bool // long enough for sources that are not required
-	timer   *time.Timer
-	stopped bool
+	newest   *Snapshot
+	read     bool // newest is of the store
+	held     Change
+	open     bool
+	notified bool // what next was told last: every source is primed
+	waited   bool // long enough for sources that are not required
+	timer    *time.Timer
+	stopped  bool
 }
 
 // NewGate returns a gate that lets snapshots through to next, one at a time.
@@ -99,11 +99,11 @@ func (g *Gate) pass() {
 		return
 	}
 	complete := len(g.newest.unprimed(slices.Concat(g.required, g.optional))) == 0
-	if g.open && g.held.Empty() && complete == g.told {
+	if g.open && g.held.Empty() && complete == g.notified {
 		return
 	}
 	held := g.held
-	g.held, g.open, g.told = Change{}, true, complete
+	g.held, g.open, g.notified = Change{}, true, complete
 	g.next(g.newest, held, complete)
 }
 

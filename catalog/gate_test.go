@@ -159,7 +159,7 @@ func TestASourceThatIsNoLongerRequiredOpensTheGate(t *testing.T) {
 }
 
 // What is served is not taken back, and whoever asks for what is not there is
-// told at once whether it may still come.
+// names at once whether it may still come.
 func TestAnOpenGateStaysOpenWhateverIsRequired(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -43,7 +43,7 @@ func TestANewOrderIsOneChange(t *testing.T) {
 		}
 	}
 	want := [][]string{{"ns/bar", "ns/shop", "ns/shop 80 10.0.0.1:80"}, {"ns/shop"}}
-	if diff := cmp.Diff(want, m.told()); diff != "" {
+	if diff := cmp.Diff(want, m.names()); diff != "" {
 		t.Fatalf("published (-want +got):\n%s", diff)
 	}
 	if s, _ := m.snapshots[1].Service(shop); s.Location != model.MeshExternal || s.Sources()[0] != "b" {
@@ -59,7 +59,7 @@ func TestAnOrderThatComesTooSoonChangesNothing(t *testing.T) {
 	_ = m.Run(script(ended, batch(upserts(shopRecord, barRecord), end(2))), order)
 	_ = m.Run(script(ended, batch(upserts(shopRecord))), []string{"a", "b"})
 	_ = m.Run(script(ended, batch(upserts(shopRecord, barRecord), end(2))), order)
-	if diff := cmp.Diff([][]string{{"ns/bar", "ns/shop"}, {}}, m.told()); diff != "" {
+	if diff := cmp.Diff([][]string{{"ns/bar", "ns/shop"}, {}}, m.names()); diff != "" {
 		t.Errorf("published (-want +got):\n%s", diff)
 	}
 }

@@ -54,7 +54,7 @@ type definition struct {
 
 // portView is what serves one port.
 type portView struct {
-	catalog.Tally
+	catalog.EndpointCounts
 	Places []place // by address and port
 }
 
@@ -199,7 +199,7 @@ func observeService(s *catalog.Service) observed {
 		if e != nil {
 			o.Ports[number] = observePort(e)
 		}
-		if tally := o.Ports[number].Tally; tally != e.Counts() {
+		if tally := o.Ports[number].EndpointCounts; tally != e.Counts() {
 			panic(fmt.Sprintf("%s counts %+v, of %+v", s.Key, e.Counts(), tally))
 		}
 		if port, ok := s.Port(number); ok != slices.Contains(s.Ports, port) {
@@ -221,7 +221,7 @@ func observeDefinition(d *catalog.Definition) definition {
 }
 
 func observePort(e *catalog.Endpoints) portView {
-	v := portView{Tally: e.Tally}
+	v := portView{EndpointCounts: e.EndpointCounts}
 	for endpoint := range e.Claims() {
 		last := len(v.Places) - 1
 		if last < 0 || v.Places[last].Address != endpoint.Address || v.Places[last].Port != endpoint.Port {

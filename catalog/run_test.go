@@ -68,8 +68,8 @@ func run(t interface{ Fatalf(string, ...any) }, err error, batches ...model.Batc
 	return p
 }
 
-// told returns the names in each change.
-func (p published) told() [][]string {
+// names returns the names in each change.
+func (p published) names() [][]string {
 	list := [][]string{}
 	for _, c := range p.changes {
 		list = append(list, names(c))
@@ -90,7 +90,7 @@ func TestSnapshotIsOneChange(t *testing.T) {
 	p := run(t, nil,
 		batch(upserts(one, shopRecord)), batch(upserts(mark("a"), barRecord)), batch(upserts(two, mark("b")), end(7)))
 	want := [][]string{{"ns/bar", "ns/shop", "ns/shop 80 10.0.0.1:80", "ns/shop 80 10.0.0.2:80"}}
-	if diff := cmp.Diff(want, p.told()); diff != "" {
+	if diff := cmp.Diff(want, p.names()); diff != "" {
 		t.Fatalf("published (-want +got):\n%s", diff)
 	}
 	s := p.snapshots[0]
@@ -111,10 +111,10 @@ func TestHalfASnapshotIsNotPublished(t *testing.T) {
 	t.Parallel()
 	lost := errors.New("the store is away")
 	if p := run(t, lost, batch(upserts(shopRecord)), batch(upserts(one))); len(p.snapshots) > 0 {
-		t.Errorf("published %q", p.told())
+		t.Errorf("published %q", p.names())
 	}
 	p := run(t, lost, batch(upserts(shopRecord), end(1)), reset(), batch(upserts(barRecord)))
-	if diff := cmp.Diff([][]string{{"ns/shop"}}, p.told()); diff != "" {
+	if diff := cmp.Diff([][]string{{"ns/shop"}}, p.names()); diff != "" {
 		t.Errorf("published (-want +got):\n%s", diff)
 	}
 }
@@ -126,7 +126,7 @@ func TestEveryCommitIsPublished(t *testing.T) {
 	commit.Observed, commit.Committed = time.Unix(1, 0), time.Unix(2, 0)
 	p := run(t, nil, batch(upserts(shopRecord), end(7)), commit, batch(model.Delete{Record: at(one, 8), Revision: 9}))
 	want := [][]string{{"ns/shop"}, {"ns/shop", "ns/shop 80 10.0.0.1:80"}, {"ns/shop", "ns/shop 80 10.0.0.1:80"}}
-	if diff := cmp.Diff(want, p.told()); diff != "" {
+	if diff := cmp.Diff(want, p.names()); diff != "" {
 		t.Fatalf("published (-want +got):\n%s", diff)
 	}
 	if c := p.changes[1]; !c.Observed.Equal(commit.Observed) || !c.Committed.Equal(commit.Committed) {
@@ -145,7 +145,7 @@ func at(r model.Record, revision uint64) model.Record {
 }
 
 // After a reset readers are told the difference, however much was read again.
-func TestResetTellsTheDifference(t *testing.T) {
+func TestResetPublishesTheDifference(t *testing.T) {
 	t.Parallel()
 	first := batch(upserts(shopRecord, one, two, barRecord, barOne, mark("a")), end(7))
 	for name, test := range map[string]struct {
@@ -184,7 +184,7 @@ func TestResetTellsTheDifference(t *testing.T) {
 func TestResetInsideASnapshot(t *testing.T) {
 	t.Parallel()
 	p := run(t, nil, batch(upserts(shopRecord, one)), reset(), batch(upserts(barRecord), end(2)))
-	if diff := cmp.Diff([][]string{{"ns/bar"}}, p.told()); diff != "" {
+	if diff := cmp.Diff([][]string{{"ns/bar"}}, p.names()); diff != "" {
 		t.Errorf("published (-want +got):\n%s", diff)
 	}
 }
@@ -195,7 +195,7 @@ func TestCommitsFollowAReset(t *testing.T) {
 	p := run(t, nil, batch(upserts(shopRecord, one), end(1)), reset(), batch(upserts(shopRecord, one), end(2)),
 		batch(upserts(at(two, 3))), batch(deletes(one)))
 	want := [][]string{{"ns/shop", "ns/shop 80 10.0.0.1:80"}, {}, {"ns/shop", "ns/shop 80 10.0.0.2:80"}, {"ns/shop", "ns/shop 80 10.0.0.1:80"}}
-	if diff := cmp.Diff(want, p.told()); diff != "" {
+	if diff := cmp.Diff(want, p.names()); diff != "" {
 		t.Errorf("published (-want +got):\n%s", diff)
 	}
 }

@@ -44,10 +44,10 @@ func (s *Service) Counts() (healthy, total int) {
 			return e.Healthy, e.Total
 		}
 	}
-	most := map[string]Tally{} // of any port, by address
+	most := map[string]EndpointCounts{} // of any port, by address
 	for _, e := range s.endpoints {
 		for address, at := range e.byAddress() {
-			most[address] = Tally{Total: max(most[address].Total, at.Total), Healthy: max(most[address].Healthy, at.Healthy)}
+			most[address] = EndpointCounts{Total: max(most[address].Total, at.Total), Healthy: max(most[address].Healthy, at.Healthy)}
 		}
 	}
 	for _, at := range most {

@@ -26,7 +26,7 @@ func TestTranscripts(t *testing.T) {
 // retell returns the transcript with the outcomes as they are now.
 func retell(t *testing.T, story *txtar.Archive) *txtar.Archive {
 	t.Helper()
-	told := &txtar.Archive{Comment: story.Comment}
+	out := &txtar.Archive{Comment: story.Comment}
 	var order, look []string
 	var builder *catalog.Builder
 	for _, file := range story.Files {
@@ -36,11 +36,11 @@ func retell(t *testing.T, story *txtar.Archive) *txtar.Archive {
 		case file.Name == "look":
 			look = strings.Fields(string(file.Data))
 		case strings.HasSuffix(file.Name, ".out"):
-			continue // told anew after its .in
+			continue // out anew after its .in
 		case !strings.HasSuffix(file.Name, ".in"):
 			t.Fatalf("%s: neither order, look, .in nor .out", file.Name)
 		}
-		told.Files = append(told.Files, file)
+		out.Files = append(out.Files, file)
 		stem, isStep := strings.CutSuffix(file.Name, ".in")
 		if !isStep {
 			continue
@@ -51,9 +51,9 @@ func retell(t *testing.T, story *txtar.Archive) *txtar.Archive {
 		revision := builder.Snapshot().Revision + 1
 		change := builder.Apply(revision, readCommit(t, file, revision))
 		outcome := dump(builder.Snapshot(), change, look)
-		told.Files = append(told.Files, txtar.File{Name: stem + ".out", Data: []byte(outcome)})
+		out.Files = append(out.Files, txtar.File{Name: stem + ".out", Data: []byte(outcome)})
 	}
-	return told
+	return out
 }
 
 func readCommit(t *testing.T, file txtar.File, revision uint64) []model.Event {

@@ -75,7 +75,7 @@ func TestWatchNoticesHoweverAFileIsWritten(t *testing.T) {
 }
 
 // To say the same again is no change, nor is another file.
-func TestWatchTellsOfNothingElse(t *testing.T) {
+func TestWatchReportsNothingElse(t *testing.T) {
 	t.Parallel()
 	w := watch(t, func(w *watched) { w.write("isthmus.yaml", "a") })
 	replace := func(text string) {

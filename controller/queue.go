@@ -144,7 +144,7 @@ func (q *queue[K]) promote(now time.Time) time.Time {
 		case e.at.After(now):
 			return e.at
 		case e.standing == awaiting:
-			q.doubt(e, now)
+			q.expire(e, now)
 		default:
 			q.line(e, Low)
 		}
@@ -232,9 +232,9 @@ func (q *queue[K]) settle(e *entry[K]) {
 	delete(q.entries, e.key)
 }
 
-// doubt ends a wait that was in vain. Perhaps what was written is gone already,
+// expire ends a wait that was in vain. Perhaps what was written is gone already,
 // and the view never had it to miss: nobody else would ever say so.
-func (q *queue[K]) doubt(e *entry[K], now time.Time) {
+func (q *queue[K]) expire(e *entry[K], now time.Time) {
 	if !e.again {
 		e.again, e.againSince, e.againPriority = true, now, Low
 	}

@@ -152,7 +152,7 @@ func TestChangeCutsTheWaitShort(t *testing.T) {
 		c := started(t, s, func(c *Config[string]) { c.Backoff = wait.Backoff{Min: time.Hour, Max: time.Hour} })
 		s.set("bad", func(context.Context) (Outcome, error) { return Outcome{}, errors.New("no") })
 		s.set("told", func(context.Context) (Outcome, error) {
-			return Outcome{}, &Later{errors.New("overloaded"), 7 * time.Second}
+			return Outcome{}, &Retry{errors.New("overloaded"), 7 * time.Second}
 		})
 		c.Add(High, "bad", "told")
 		synctest.Wait()
@@ -300,7 +300,7 @@ func TestWaitForTheViewIsBounded(t *testing.T) {
 
 // What the view never shows may be gone before the view had it, so the key is
 // looked at again, by itself.
-func TestWriteThatIsNeverSeenIsDoubted(t *testing.T) {
+func TestWriteThatIsNeverSeenIsTriedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &system{}
 		c := started(t, s, func(c *Config[string]) { c.ViewWait = 5 * time.Second })

@@ -54,8 +54,8 @@ func TestExamplesAreServedWhole(t *testing.T) {
 			var sources []admin.Source
 			get(t, url+"/api/v1/sources", &sources)
 			for _, s := range sources {
-				if s.State != "live" || len(s.Refused) > 0 || len(s.Ignored) > 0 {
-					t.Errorf("source %s: %s %s, refused %v, ignored %v", s.Name, s.State, s.Reason, s.Refused, s.Ignored)
+				if s.State != "live" || len(s.Rejected) > 0 || len(s.Ignored) > 0 {
+					t.Errorf("source %s: %s %s, refused %v, ignored %v", s.Name, s.State, s.Reason, s.Rejected, s.Ignored)
 				}
 			}
 			var services []admin.Service

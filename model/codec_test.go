@@ -90,7 +90,7 @@ func TestUnknownKindsAreCarried(t *testing.T) {
 	}
 }
 
-func TestDecodeRefuses(t *testing.T) {
+func TestDecodeRejects(t *testing.T) {
 	t.Parallel()
 	for name, text := range map[string]string{
 		"nothing":                 ``,

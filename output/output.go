@@ -26,11 +26,11 @@ type Output interface {
 // Drain is how long streams and requests may take to end at a stop.
 const Drain = 5 * time.Second
 
-// Leaver is an output that wants to know which sources have left.
-type Leaver interface {
-	// Left says that an operator took a source out of the configuration of this
+// SourceRemover is an output that wants to know which sources have left.
+type SourceRemover interface {
+	// RemoveSource says that an operator took a source out of the configuration of this
 	// process, and that its records are gone. It does not block.
-	Left(source string)
+	RemoveSource(source string)
 }
 
 // Kind is a kind of output: the row by which it is known.

@@ -102,7 +102,7 @@ func BenchmarkAssemble(b *testing.B) {
 			s := connected(e, test.mode, Type(test.t), namesOf(names)...)
 			s.advance(&turn{})
 			first := s.receive()
-			s.ask(Request{Type: Type(test.t), Answer: Answer{Word: ACK, Serial: first.Serial}})
+			s.ask(Request{Type: Type(test.t), Answer: Answer{Kind: ACK, Serial: first.Serial}})
 			b.ReportAllocs()
 			round := 0
 			for b.Loop() {

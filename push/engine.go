@@ -32,7 +32,7 @@ type Config struct {
 	// Sent and Accepted, if set, are called with how long ago the oldest change of
 	// a response had been committed, when the transport has taken the response and
 	// when the client has ACKed it. They must not block.
-	Sent, Accepted func(t Type, took time.Duration)
+	Sent, ACKed func(t Type, took time.Duration)
 	// Log is told of panics, which are survived.
 	Log *slog.Logger
 }

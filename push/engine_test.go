@@ -53,11 +53,11 @@ func TestPatience(t *testing.T) {
 		if late := time.Since(start); late != 1 || second.contents()[0] != "1" {
 			t.Errorf("%v came %v later", second.contents(), late)
 		}
-		if standing := s.status().Types[0].Standing; standing != Waiting {
+		if standing := s.status().Types[0].State; standing != Waiting {
 			t.Errorf("the client is shown as %s", standing)
 		}
 		s.accept(second)
-		if standing := s.status().Types[0].Standing; standing != Accepted {
+		if standing := s.status().Types[0].State; standing != ACKed {
 			t.Errorf("the client is shown as %s", standing)
 		}
 		time.Sleep(time.Hour)
@@ -102,7 +102,7 @@ func TestRefusalOfTheOldestResponse(t *testing.T) {
 			sent = append(sent, s.receive())
 		}
 		s.refuse(sent[0])
-		if n := s.status().Types[0].Refusals; n != 1 {
+		if n := s.status().Types[0].NACKs; n != 1 {
 			t.Errorf("%d refusals were noted", n)
 		}
 		s.accept(sent[responses-1])

@@ -187,11 +187,11 @@ func (s *Subscriber) receive() *Response {
 }
 
 func (s *Subscriber) accept(r *Response) {
-	s.ask(Request{Type: r.Type, Answer: Answer{Word: ACK, Serial: r.Serial}})
+	s.ask(Request{Type: r.Type, Answer: Answer{Kind: ACK, Serial: r.Serial}})
 }
 
 func (s *Subscriber) refuse(r *Response) {
-	s.ask(Request{Type: r.Type, Answer: Answer{Word: NACK, Serial: r.Serial, Reason: "bad"}})
+	s.ask(Request{Type: r.Type, Answer: Answer{Kind: NACK, Serial: r.Serial, Reason: "bad"}})
 }
 
 // contents lists what a response brings.

@@ -173,7 +173,7 @@ func TestRefusedIsNotSentAgainAsItIs(t *testing.T) {
 					s.refuse(s.receive())
 				}
 			}
-			if n := s.status().Types[0].Refusals; n != 1 {
+			if n := s.status().Types[0].NACKs; n != 1 {
 				t.Errorf("it was sent %d times", n)
 			}
 		})
@@ -262,7 +262,7 @@ func TestRefusalOfNothing(t *testing.T) {
 			if want := map[Type]int{wholes: 0, parts: 3}[typ]; again != want {
 				t.Errorf("%d came again, want %d: those that may not be at fault", again, want)
 			}
-			if n := s.status().Types[0].Refusals; n != 1 {
+			if n := s.status().Types[0].NACKs; n != 1 {
 				t.Errorf("%d refusals were noted", n)
 			}
 		})
@@ -315,16 +315,16 @@ func TestRemovalsNACKedWithOthersComeAgain(t *testing.T) {
 		p.Publish(w.step([]*note{{0, "a", "bad", nil}}, noteSlot{0, "b"}, noteSlot{0, "c"}))
 		synctest.Wait()
 		r := s.receive()
-		s.ask(Request{Type: r.Type, Mode: Delta, Answer: Answer{Word: NACK, Serial: r.Serial, Reason: "a"}})
+		s.ask(Request{Type: r.Type, Mode: Delta, Answer: Answer{Kind: NACK, Serial: r.Serial, Reason: "a"}})
 		removed := map[string]bool{}
 		for synctest.Wait(); len(s.Out()) > 0; synctest.Wait() {
 			r := s.receive()
-			answer := Answer{Word: ACK, Serial: r.Serial}
+			answer := Answer{Kind: ACK, Serial: r.Serial}
 			for _, name := range r.Removed {
 				removed[name] = true
 			}
 			if len(r.Resources) > 0 {
-				answer = Answer{Word: NACK, Serial: r.Serial, Reason: "a"}
+				answer = Answer{Kind: NACK, Serial: r.Serial, Reason: "a"}
 			}
 			s.ask(Request{Type: r.Type, Mode: Delta, Answer: answer})
 		}

@@ -45,17 +45,17 @@ type Request struct {
 
 // Answer says what became of a response.
 type Answer struct {
-	Word   Word
+	Kind   AnswerKind
 	Serial uint64 // of the response; an answer to one that is not awaited counts for nothing
 	Reason string // of a NACK
 }
 
-// Word is a subscriber's word on a response.
-type Word int
+// AnswerKind says whether an answer is an ACK, a NACK or neither.
+type AnswerKind int
 
 // The words.
 const (
-	NoAnswer Word = iota
+	NoAnswer AnswerKind = iota
 	ACK
 	NACK
 )
@@ -81,8 +81,8 @@ func (s *Subscriber) Request(r Request) error {
 	if o.turn {
 		s.engine.queue.add(s, o.urgent)
 	}
-	if o.accepted && s.engine.config.Accepted != nil {
-		s.engine.config.Accepted(r.Type, o.took)
+	if o.accepted && s.engine.config.ACKed != nil {
+		s.engine.config.ACKed(r.Type, o.took)
 	}
 	return err
 }
@@ -109,7 +109,7 @@ func (s *Subscriber) take(r Request) (o outcome, err error) {
 		}
 		i = s.begin(r.Type, r.Mode)
 	}
-	if r.Answer.Word != NoAnswer {
+	if r.Answer.Kind != NoAnswer {
 		o.accepted, o.took = s.answered(i, r)
 	}
 	err = s.interested(i, r, first)
@@ -149,12 +149,12 @@ func (s *Subscriber) interested(i *interest, r Request, first bool) error {
 // answered takes note of what became of a response.
 func (s *Subscriber) answered(i *interest, r Request) (accepted bool, took time.Duration) {
 	counts := s.engine.table.Load().types[i.t].counts
-	if r.Answer.Word == NACK && i.refuse(r.Answer.Serial) {
+	if r.Answer.Kind == NACK && i.refuse(r.Answer.Serial) {
 		i.record.refuse(time.Now(), r.Answer.Reason)
 		counts.refusals.Add(1)
 	}
 	f := i.land(r.Answer.Serial)
-	if f == nil || r.Answer.Word == NACK {
+	if f == nil || r.Answer.Kind == NACK {
 		return false, 0
 	}
 	if i.full { // the whole set was accepted

@@ -27,29 +27,29 @@ func (h *history) refuse(now time.Time, reason string) {
 	h.refusals++
 }
 
-// Standing is how a subscriber stands with a type.
-type Standing string
+// State is how a subscriber stands with a type.
+type State string
 
 // The standings.
 const (
-	Accepted Standing = "accepted" // it accepted the newest response
-	Waiting  Standing = "waiting"  // the newest response is not answered yet
-	Refused  Standing = "refused"  // it refused the newest response
-	Idle     Standing = "idle"     // it asked and there was nothing to send
+	ACKed   State = "accepted" // it accepted the newest response
+	Waiting State = "waiting"  // the newest response is not answered yet
+	NACKed  State = "refused"  // it refused the newest response
+	Idle    State = "idle"     // it asked and there was nothing to send
 )
 
 // TypeStatus is what a subscriber has of a type.
 type TypeStatus struct {
 	Type       string
-	Standing   Standing
+	State      State
 	Since      time.Time // when the standing began
 	Reason     string
 	Sent       string // version of the newest response
-	Accepted   string // version of the newest accepted one
+	ACKed      string // version of the newest accepted one
 	Subscribed int    // names asked for; -1 for everything
 	Held       int    // resources it has been sent
 	Pending    int    // names that wait to be looked at
-	Refusals   int
+	NACKs      int
 }
 
 // ClientStatus is one subscriber as the admin API shows it.
@@ -137,8 +137,8 @@ func (i *interest) scope() any {
 func (i *interest) status(name string) TypeStatus {
 	h := &i.record
 	out := TypeStatus{
-		Type: name, Standing: Idle, Since: h.since, Subscribed: i.asked,
-		Held: i.held.n, Pending: i.waiting(), Refusals: h.refusals,
+		Type: name, State: Idle, Since: h.since, Subscribed: i.asked,
+		Held: i.held.n, Pending: i.waiting(), NACKs: h.refusals,
 	}
 	if i.wildcard {
 		out.Subscribed = -1
@@ -147,15 +147,15 @@ func (i *interest) status(name string) TypeStatus {
 		out.Sent = h.sent.String()
 	}
 	if !h.acceptedAt.IsZero() {
-		out.Accepted = h.accepted.String()
+		out.ACKed = h.accepted.String()
 	}
 	switch {
 	case len(i.flights) > 0:
-		out.Standing, out.Since, out.Reason = Waiting, i.flights[0].waits, i.newest().reason()
+		out.State, out.Since, out.Reason = Waiting, i.flights[0].waits, i.newest().reason()
 	case h.refusedAt.After(h.acceptedAt):
-		out.Standing, out.Since, out.Reason = Refused, h.refusedAt, h.reason
+		out.State, out.Since, out.Reason = NACKed, h.refusedAt, h.reason
 	case !h.acceptedAt.IsZero():
-		out.Standing, out.Since = Accepted, h.acceptedAt
+		out.State, out.Since = ACKed, h.acceptedAt
 	case i.guard:
 		out.Reason = "it keeps what it had before it connected until every source has been listed"
 	}
@@ -184,8 +184,8 @@ func (c *typeCounters) sent(resources, bytes int) {
 
 // Count is what an engine sent of a type since its start.
 type Count struct {
-	Type                                  string
-	Responses, Resources, Bytes, Refusals uint64
+	Type                               string
+	Responses, Resources, Bytes, NACKs uint64
 }
 
 // Counts returns the counts by type, in the order of delivery.

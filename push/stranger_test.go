@@ -41,7 +41,7 @@ func TestUnknownNameIsCheap(t *testing.T) {
 					default:
 					}
 					shown := s.status().Types[0]
-					return shown.Pending == 0 && shown.Standing != Waiting
+					return shown.Pending == 0 && shown.State != Waiting
 				})
 				per := float64(liveHeap()-before) / float64(n)
 				runtime.KeepAlive(names)

@@ -102,8 +102,8 @@ func TestClientThatNeverReadsCostsNothing(t *testing.T) {
 				if n := c.Types[0].Pending; n != 1 {
 					t.Errorf("%d changes are shown as pending", n)
 				}
-				if c.Types[0].Standing != Waiting || c.Types[0].Reason != "the client does not read: the response is not on the wire yet" {
-					t.Errorf("the client is shown as %s because %s", c.Types[0].Standing, c.Types[0].Reason)
+				if c.Types[0].State != Waiting || c.Types[0].Reason != "the client does not read: the response is not on the wire yet" {
+					t.Errorf("the client is shown as %s because %s", c.Types[0].State, c.Types[0].Reason)
 				}
 			})
 			if shown != (changes+1)*time.Minute {
@@ -166,14 +166,14 @@ func TestClientThatNeverAnswers(t *testing.T) {
 			t.Errorf("%d responses, want one in %d seconds", responses, patience)
 		}
 		status := s.status().Types[0]
-		if status.Standing != Waiting || !status.Since.Equal(start) {
-			t.Errorf("the client is shown as %s for %v", status.Standing, time.Since(status.Since))
+		if status.State != Waiting || !status.Since.Equal(start) {
+			t.Errorf("the client is shown as %s for %v", status.State, time.Since(status.Since))
 		}
 		s.accept(newest)
 		synctest.Wait()
 		s.accept(newest)
-		if status := s.status().Types[0]; status.Standing != Accepted {
-			t.Errorf("the client is shown as %s", status.Standing)
+		if status := s.status().Types[0]; status.State != ACKed {
+			t.Errorf("the client is shown as %s", status.State)
 		}
 		s.Close()
 	})

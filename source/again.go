@@ -12,7 +12,7 @@ const mostSaid = 1000
 // again and again with one mistake, and half of it read in between, does not fill
 // the log; what is rejected now is in the status.
 type repeats struct {
-	at     map[Refusal]time.Time
+	at     map[Rejection]time.Time
 	silent int // that were not logged since one was
 }
 
@@ -21,7 +21,7 @@ var lineNumbers = regexp.MustCompile(`(:|\bline )\d+`)
 
 // unsaid returns those that were not logged within a minute, and how many were
 // kept back since the last that was.
-func (s *repeats) unsaid(fresh []Refusal, now time.Time) (news []Refusal, silent int) {
+func (s *repeats) unsaid(fresh []Rejection, now time.Time) (logged []Rejection, silent int) {
 	for f, at := range s.at {
 		if now.Sub(at) >= sayAgain {
 			delete(s.at, f)
@@ -35,16 +35,16 @@ func (s *repeats) unsaid(fresh []Refusal, now time.Time) (news []Refusal, silent
 			continue
 		}
 		if s.at == nil {
-			s.at = map[Refusal]time.Time{}
+			s.at = map[Rejection]time.Time{}
 		}
 		if len(s.at) < mostSaid {
 			s.at[key] = now
 		}
-		news = append(news, f)
+		logged = append(logged, f)
 	}
-	if len(news) == 0 {
+	if len(logged) == 0 {
 		return nil, 0
 	}
 	silent, s.silent = s.silent, 0
-	return news, silent
+	return logged, silent
 }

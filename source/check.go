@@ -22,10 +22,10 @@ func (r *reading) add(o Object) {
 	r.records = r.records[:start]
 	ref := o.Record.Ref
 	ref.Source = ""
-	r.refusal = append(r.refusal, Refusal{Ref: ref, Place: o.Record.Place, Object: describe(ref), Where: o.Record.Place, Reason: reason})
+	r.rejection = append(r.rejection, Rejection{Ref: ref, Place: o.Record.Place, Object: describe(ref), Where: o.Record.Place, Reason: reason})
 	// An object without a name was never stored, so nothing stays on its behalf.
 	if known(ref) {
-		setDefault(r.refused, r.own(ref), fault{reason, o.Record.Place})
+		setDefault(r.rejected, r.own(ref), fault{reason, o.Record.Place})
 	}
 }
 

@@ -16,7 +16,7 @@ func (r *reading) readOwned(c Change) {
 		if reason := r.putOwned(rec); reason != "" {
 			ref := rec.Ref
 			ref.Source = ""
-			r.refusal = append(r.refusal, Refusal{Ref: ref, Object: describe(ref), Reason: reason})
+			r.rejection = append(r.rejection, Rejection{Ref: ref, Object: describe(ref), Reason: reason})
 		}
 	}
 	r.dropped = make(map[model.Ref]bool, len(c.OwnedDeletes))
@@ -79,7 +79,7 @@ func (k *sink) withoutOrphans(r *reading) (_ *reading, ask bool) {
 		switch {
 		case !k.owns(r, owner):
 			orphans[ref] = true
-			ask = ask || !k.isRefused(owner)
+			ask = ask || !k.isRejected(owner)
 		case stored && have.Owner != owner:
 			orphans[ref], ask = true, true
 		}
@@ -114,15 +114,15 @@ func (k *sink) owns(r *reading, object model.Ref) bool {
 		return r.records[i].Owner == (model.Ref{})
 	}
 	_, stored := k.index.place[object]
-	_, stays := r.refused[object]
+	_, stays := r.rejected[object]
 	return stored && (stays || !r.deleted[object])
 }
 
-// isRefused reports whether the registry has an object that could not be taken.
+// isRejected reports whether the registry has an object that could not be taken.
 // A listing would say just that once more.
-func (k *sink) isRefused(object model.Ref) bool {
+func (k *sink) isRejected(object model.Ref) bool {
 	object.Source = ""
-	for _, f := range k.Status().Refused {
+	for _, f := range k.Status().Rejected {
 		if f.Ref == object {
 			return true
 		}

@@ -149,7 +149,7 @@ func TestOwnerIsWhatTheRecordSays(t *testing.T) {
 	})
 }
 
-func TestBadDeltaIsRefusedByItself(t *testing.T) {
+func TestBadDeltaIsRejectedByItself(t *testing.T) {
 	supervise(t, func(b *bridge) {
 		b.list(service("a", "f", "1"))
 		elsewhere := delta("a", "1", 9)
@@ -158,23 +158,23 @@ func TestBadDeltaIsRefusedByItself(t *testing.T) {
 		alone.Owner = model.Ref{}
 		b.change(upserted(elsewhere, alone, delta("a", "3", 0)))
 		b.holds("Endpoint ns/a/1", "Endpoint ns/a/3", "Service ns/a in f")
-		refused := b.Status().Refused
-		if len(refused) != 2 {
-			t.Fatalf("refused: %v", refused)
+		rejected := b.Status().Rejected
+		if len(rejected) != 2 {
+			t.Fatalf("refused: %v", rejected)
 		}
-		mentions(t, refused[0].Reason, "owner is missing")
-		mentions(t, refused[1].Reason, "Service ns/a", `"a/…"`)
+		mentions(t, rejected[0].Reason, "owner is missing")
+		mentions(t, rejected[1].Reason, "Service ns/a", `"a/…"`)
 		b.change(upserted(delta("a", "2", 0)))
-		if n := len(b.Status().Refused); n != 1 {
+		if n := len(b.Status().Rejected); n != 1 {
 			t.Errorf("%d are refused after one is right", n)
 		}
 	})
 }
 
 // What the registry has and cannot be taken is not asked for again and again.
-func TestDeltaOfARefusedOwnerAsksForNothing(t *testing.T) {
+func TestDeltaOfARejectedOwnerAsksForNothing(t *testing.T) {
 	supervise(t, func(b *bridge) {
-		b.replace(source.Listing{Objects: []source.Object{service("a", "f", "1")}, Refused: []source.Refusal{bad("g", "b", "bad port")}})
+		b.replace(source.Listing{Objects: []source.Object{service("a", "f", "1")}, Rejected: []source.Rejection{bad("g", "b", "bad port")}})
 		began := time.Now()
 		b.change(upserted(delta("b", "5", 0)))
 		time.Sleep(time.Minute)
@@ -188,7 +188,7 @@ func TestDeltaOfARefusedOwnerAsksForNothing(t *testing.T) {
 func TestDeltaToAStaleOwnerAppliesAndDoesNotEndIt(t *testing.T) {
 	supervise(t, func(b *bridge) {
 		b.list(service("a", "f", "1", "2"))
-		b.replace(source.Listing{Refused: []source.Refusal{bad("f", "a", "bad port")}})
+		b.replace(source.Listing{Rejected: []source.Rejection{bad("f", "a", "bad port")}})
 		b.change(upserted(delta("a", "3", 0)))
 		b.change(dropped("a", "1"))
 		b.holds("Endpoint ns/a/2", "Endpoint ns/a/3", "Service ns/a in f stale: bad port")

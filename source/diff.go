@@ -112,8 +112,8 @@ func (d *difference) stay(have, want model.Record, returned bool) {
 
 // isThere reports whether an unlisted object is known to be in the registry.
 func (r *reading) isThere(have model.Record) bool {
-	_, refused := r.refused[have.Ref]
-	return refused
+	_, rejected := r.rejected[have.Ref]
+	return rejected
 }
 
 // reported reports whether the registry itself reported the end of an object
@@ -138,7 +138,7 @@ func (r *reading) gone(have model.Record) bool {
 // if nothing keeps it. What is reported deleted by name is not kept by a broken
 // place.
 func (r *reading) staleness(have model.Record) string {
-	if f, ok := r.refused[have.Ref]; ok {
+	if f, ok := r.rejected[have.Ref]; ok {
 		return f.reason
 	}
 	if r.deleted[have.Ref] {
@@ -159,7 +159,7 @@ func (r *reading) marked(have model.Record, held bool, now time.Time) model.Reco
 	if reason != "" && reason != have.Status.Stale {
 		have.Status = model.Status{Stale: reason, Since: now}
 	}
-	if f := r.refused[have.Ref]; f.place != "" && r.silent(have.Place) {
+	if f := r.rejected[have.Ref]; f.place != "" && r.silent(have.Place) {
 		have.Place = f.place
 	}
 	return have

@@ -101,7 +101,7 @@ func (b *bridge) keeps(endpoints, causes int) {
 // refused, says nothing about what is lost now. The source is asked all the same.
 func TestWhatIsKeptElsewhereForLongIsNotSuspected(t *testing.T) {
 	supervise(t, func(b *bridge) {
-		broken := source.Listing{Objects: fleet(0, 2, 5), Refused: []source.Refusal{{Ref: ref(model.KindService, "new"), Reason: "broken"}}}
+		broken := source.Listing{Objects: fleet(0, 2, 5), Rejected: []source.Rejection{{Ref: ref(model.KindService, "new"), Reason: "broken"}}}
 		b.replace(broken)
 		b.lacks(95)
 		for range 4 {

@@ -57,14 +57,14 @@ func TestRestartedSourceListsFirst(t *testing.T) {
 	})
 }
 
-func TestRefusedCommitIsTriedAgain(t *testing.T) {
+func TestRejectedCommitIsTriedAgain(t *testing.T) {
 	supervise(t, func(b *bridge) {
-		b.store.refuse = 3
+		b.store.reject = 3
 		stays := service("stays", "f", "2")
 		b.list(service("a", "f", "1"), stays)
 		before := []string{"Endpoint ns/a/1", "Endpoint ns/stays/2", "Service ns/a in f", "Service ns/stays in f"}
 		b.holds(before...)
-		b.store.refuse = 4
+		b.store.reject = 4
 		err := b.do(func(ctx context.Context, sink source.Sink) error {
 			return sink.Replace(ctx, source.Listing{Objects: []source.Object{stays}})
 		})
@@ -114,7 +114,7 @@ func TestStatusMayBeReadFromAnywhere(t *testing.T) {
 	s := source.NewSupervisor("reg", sourceFunc(func(ctx context.Context, sink source.Sink) error {
 		defer cancel()
 		for i := range 200 {
-			l := source.Listing{Refused: []source.Refusal{bad("f", "a", strconv.Itoa(i))}, Ignored: map[string]int{"x": i}}
+			l := source.Listing{Rejected: []source.Rejection{bad("f", "a", strconv.Itoa(i))}, Ignored: map[string]int{"x": i}}
 			if err := sink.Replace(ctx, l); err != nil {
 				t.Error(err)
 			}
@@ -125,10 +125,10 @@ func TestStatusMayBeReadFromAnywhere(t *testing.T) {
 	reader.Go(func() {
 		for total := uint64(0); ctx.Err() == nil; {
 			st := s.Status()
-			if st.RefusedTotal < total || st.RefusedTotal > 0 && (len(st.Refused) != 1 || len(st.Ignored) != 1) {
+			if st.RejectedTotal < total || st.RejectedTotal > 0 && (len(st.Rejected) != 1 || len(st.Ignored) != 1) {
 				t.Errorf("torn status %+v after %d", st, total)
 			}
-			total = st.RefusedTotal
+			total = st.RejectedTotal
 		}
 	})
 	if err := s.Run(ctx); err != nil {

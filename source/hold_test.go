@@ -368,22 +368,22 @@ func TestHeldObjectsStayWhole(t *testing.T) {
 	})
 }
 
-func TestRefusedAndUnreadIsNotMissing(t *testing.T) {
-	refusals := func(refusals ...source.Refusal) source.Listing { return source.Listing{Refused: refusals} }
+func TestRejectedAndUnreadIsNotMissing(t *testing.T) {
+	rejections := func(rejections ...source.Rejection) source.Listing { return source.Listing{Rejected: rejections} }
 	supervise(t, func(b *bridge) {
 		b.list(fleet(0, 3, 8)...)
-		b.replace(refusals(bad("f00", "s00", "no ports"), bad("f01", "", "not YAML")))
+		b.replace(rejections(bad("f00", "s00", "no ports"), bad("f01", "", "not YAML")))
 		b.standing(16, 0) // 8 of 24 are missing
 		b.list()
 		b.standing(16, 18)
 		// What is held stays held while its place cannot be read, and counts neither way.
 		for range 5 {
 			time.Sleep(30 * time.Second)
-			b.replace(refusals(bad("f00", "", "not YAML")))
+			b.replace(rejections(bad("f00", "", "not YAML")))
 		}
 		b.standing(16, 18)
 		// A version that is refused is there.
-		b.replace(refusals(bad("f00", "s00", "no ports")))
+		b.replace(rejections(bad("f00", "s00", "no ports")))
 		b.standing(16, 9)
 		if rec, _ := b.store.memory.Get(stored(model.KindService, "s00")); rec.Status.Stale != "no ports" {
 			t.Errorf("status of a refused service %+v", rec.Status)
@@ -467,12 +467,12 @@ func TestOperatorReleases(t *testing.T) {
 	supervise(t, func(b *bridge) {
 		b.list(fleet(0, 5, 5)...)
 		b.list()
-		b.store.refuse = 4
+		b.store.reject = 4
 		if n, err := b.Release(b.t.Context()); n != 0 || err == nil {
 			t.Errorf("released %d with %v although the store is away", n, err)
 		}
 		b.standing(25, 30)
-		b.store.refuse = 1
+		b.store.reject = 1
 		release(b, 30)
 	})
 }

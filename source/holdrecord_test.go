@@ -74,7 +74,7 @@ func TestListingAndJudgementAreOneCommit(t *testing.T) {
 func TestJudgementOutlivesAStoreThatIsAway(t *testing.T) {
 	supervise(t, func(b *bridge) {
 		b.lacks(40)
-		b.store.refuse = 4
+		b.store.reject = 4
 		if err := b.do(func(ctx context.Context, sink source.Sink) error { return sink.Replace(ctx, source.Listing{}) }); err == nil {
 			t.Error("a listing was taken by a store that is away")
 		}

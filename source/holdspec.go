@@ -14,7 +14,7 @@ import (
 // and one endpoint that comes back should not cost all others once more.
 const (
 	itemsAtMost = 2048 // of a record, about; with more there are more records
-	itemsWished = 512
+	itemsTarget = 512
 )
 
 // isEverything reports whether nothing else of the source is stored than is held for
@@ -52,10 +52,10 @@ func (one *hold) specs(h *holds, x *index) map[int]model.Hold {
 // partsFor returns over how many records so many items are spread, being spread
 // over some already: that stays while it is of a reasonable size.
 func partsFor(items int, parts uint32) uint32 {
-	if parts > 0 && items <= itemsAtMost*int(parts) && (parts == 1 || items >= int(parts)*itemsWished/8) {
+	if parts > 0 && items <= itemsAtMost*int(parts) && (parts == 1 || items >= int(parts)*itemsTarget/8) {
 		return parts
 	}
-	for parts = 1; items > itemsWished*int(parts) && items > itemsAtMost; parts *= 2 {
+	for parts = 1; items > itemsTarget*int(parts) && items > itemsAtMost; parts *= 2 {
 	}
 	return parts
 }

@@ -12,13 +12,13 @@ import (
 )
 
 // ledger is a store that keeps every commit it took, and that can be told to
-// refuse some or to be changed by somebody else.
+// reject some or to be changed by somebody else.
 type ledger struct {
 	memory  *store.Memory
 	saved   time.Time // when what it began with was last known to be current
 	commits []model.Commit
 	noops   []model.Ref // writes that changed nothing
-	refuse  int         // so many commits fail from here on
+	reject  int         // so many commits fail from here on
 	before  func(model.Commit)
 }
 
@@ -30,8 +30,8 @@ func (l *ledger) Commit(ctx context.Context, c model.Commit) (uint64, error) {
 	if l.before != nil {
 		l.before(c)
 	}
-	if l.refuse > 0 {
-		l.refuse--
+	if l.reject > 0 {
+		l.reject--
 		return 0, errors.New("the store is away")
 	}
 	var noops []model.Ref

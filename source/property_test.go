@@ -60,17 +60,17 @@ func (h *history) crowd() {
 
 // step is one thing that happens to a source.
 type step struct {
-	Listing *source.Listing
-	Change  *source.Change
-	Fails   bool // the run ends with an error
-	Panics  bool
-	Release bool          // an operator releases what is held
-	Restart bool          // a new process takes over the store
-	Delta   bool          // Change is of single endpoints
-	Again   bool          // the last full listing comes once more
-	Wait    time.Duration // before it
-	Refused int           // commits the store refuses from here on
-	Touched bool          // somebody else writes between comparison and commit
+	Listing  *source.Listing
+	Change   *source.Change
+	Fails    bool // the run ends with an error
+	Panics   bool
+	Release  bool          // an operator releases what is held
+	Restart  bool          // a new process takes over the store
+	Delta    bool          // Change is of single endpoints
+	Again    bool          // the last full listing comes once more
+	Wait     time.Duration // before it
+	Rejected int           // commits the store refuses from here on
+	Touched  bool          // somebody else writes between comparison and commit
 }
 
 func (s step) String() string {
@@ -155,7 +155,7 @@ func (h *history) Run(ctx context.Context, sink source.Sink) error {
 }
 
 func (h *history) take(ctx context.Context, sink source.Sink, s step) error {
-	h.store.refuse = s.Refused
+	h.store.reject = s.Rejected
 	h.store.before = func(c model.Commit) { h.interfere(s.Touched, c) }
 	time.Sleep(s.Wait)
 	if s.Again {
@@ -202,7 +202,7 @@ func (h *history) take(ctx context.Context, sink source.Sink, s step) error {
 // is held, of which it may be taken for a part: an object is held with all it owns.
 func (h *history) interfere(wanted bool, c model.Commit) {
 	h.store.before = nil
-	if !wanted || h.store.refuse > 0 {
+	if !wanted || h.store.reject > 0 {
 		return
 	}
 	w := c.Writes[0]
@@ -222,7 +222,7 @@ func drawStep(t *rapid.T) step {
 		Wait:    rapid.SampledFrom([]time.Duration{0, 20 * time.Second, 30 * time.Second, time.Minute}).Draw(t, "wait"),
 	}
 	if rapid.IntRange(0, 5).Draw(t, "away") == 0 {
-		s.Refused = rapid.IntRange(1, 5).Draw(t, "refused commits")
+		s.Rejected = rapid.IntRange(1, 5).Draw(t, "refused commits")
 	}
 	switch rapid.IntRange(0, 17).Draw(t, "what") {
 	case 14:
@@ -252,7 +252,7 @@ func drawStep(t *rapid.T) step {
 		s.Listing = &l
 	default:
 		l := drawListing(t)
-		s.Change = &source.Change{Upserts: l.Objects, Refused: l.Refused}
+		s.Change = &source.Change{Upserts: l.Objects, Rejected: l.Rejected}
 		for _, name := range rapid.SliceOfN(rapid.SampledFrom(names), 0, 2).Draw(t, "deletes") {
 			s.Change.Deletes = append(s.Change.Deletes, ref(model.KindService, name))
 		}
@@ -278,8 +278,8 @@ var (
 
 func drawListing(t *rapid.T) source.Listing {
 	return source.Listing{
-		Objects: rapid.SliceOfN(rapid.Custom(drawObject), 0, 5).Draw(t, "objects"),
-		Refused: rapid.SliceOfN(rapid.Custom(drawRefusal), 0, 2).Draw(t, "refused"),
+		Objects:  rapid.SliceOfN(rapid.Custom(drawObject), 0, 5).Draw(t, "objects"),
+		Rejected: rapid.SliceOfN(rapid.Custom(drawRejection), 0, 2).Draw(t, "refused"),
 	}
 }
 
@@ -294,7 +294,7 @@ func drawObject(t *rapid.T) source.Object {
 	return o
 }
 
-func drawRefusal(t *rapid.T) source.Refusal {
+func drawRejection(t *rapid.T) source.Rejection {
 	return bad(rapid.SampledFrom(places).Draw(t, "place"),
 		rapid.SampledFrom(append(names, "")).Draw(t, "name"),
 		rapid.SampledFrom([]string{"bad", "worse"}).Draw(t, "reason"))

@@ -22,10 +22,10 @@ type reading struct {
 	deltas  []model.Ref        // those of records that were read without their owner's others
 	dropped map[model.Ref]bool // owned records that are gone although their owner is not
 
-	refused map[model.Ref]fault // why the last good version of an object stays
-	broken  map[string]string   // why everything unlisted in a place stays
-	deleted map[model.Ref]bool  // reported gone one by one
-	refusal []Refusal           // for the status; without source
+	rejected  map[model.Ref]fault // why the last good version of an object stays
+	broken    map[string]string   // why everything unlisted in a place stays
+	deleted   map[model.Ref]bool  // reported gone one by one
+	rejection []Rejection         // for the status; without source
 
 	observed time.Time
 }
@@ -35,7 +35,7 @@ type fault struct{ reason, place string }
 
 // readListing checks a listing.
 func readListing(source, origin string, l Listing) *reading {
-	r := newReading(source, origin, l.Objects, l.Refused)
+	r := newReading(source, origin, l.Objects, l.Rejected)
 	r.observed = l.Observed
 	r.removed = setOf(l.Removed)
 	if l.Places == nil {
@@ -61,7 +61,7 @@ func setOf(places []string) map[string]bool {
 // readChange checks a change. Of an object that is both upserted and deleted
 // the upsert counts, as a registry that recreates something reports both.
 func readChange(source, origin string, c Change) *reading {
-	r := newReading(source, origin, c.Upserts, c.Refused)
+	r := newReading(source, origin, c.Upserts, c.Rejected)
 	r.observed = c.Observed
 	// Where a registry has no places, a change to something unknown is no word
 	// about everything else.
@@ -73,20 +73,20 @@ func readChange(source, origin string, c Change) *reading {
 	return r
 }
 
-func newReading(source, origin string, objects []Object, refused []Refusal) *reading {
+func newReading(source, origin string, objects []Object, rejected []Rejection) *reading {
 	size := len(objects) + 1
 	for _, o := range objects {
 		size += len(o.Owned)
 	}
 	r := &reading{
 		source: source, origin: origin,
-		records: make([]model.Record, 0, size),
-		at:      make(map[model.Ref]int, size),
-		objects: make([]model.Ref, 0, len(objects)),
-		refused: map[model.Ref]fault{}, broken: map[string]string{}, deleted: map[model.Ref]bool{},
+		records:  make([]model.Record, 0, size),
+		at:       make(map[model.Ref]int, size),
+		objects:  make([]model.Ref, 0, len(objects)),
+		rejected: map[model.Ref]fault{}, broken: map[string]string{}, deleted: map[model.Ref]bool{},
 	}
-	for _, f := range refused {
-		r.refuse(f)
+	for _, f := range rejected {
+		r.reject(f)
 	}
 	for _, o := range objects {
 		r.add(o)
@@ -104,15 +104,15 @@ func (r *reading) own(ref model.Ref) model.Ref {
 	return ref
 }
 
-// refuse notes what the source could not take. The first reason given counts.
-func (r *reading) refuse(f Refusal) {
+// reject notes what the source could not take. The first reason given counts.
+func (r *reading) reject(f Rejection) {
 	f.Ref.Source = ""
 	if f.Reason == "" {
 		f.Reason = "refused by the source without a reason"
 	}
-	r.refusal = append(r.refusal, f)
+	r.rejection = append(r.rejection, f)
 	if known(f.Ref) {
-		setDefault(r.refused, r.own(f.Ref), fault{f.Reason, f.Place})
+		setDefault(r.rejected, r.own(f.Ref), fault{f.Reason, f.Place})
 	} else {
 		setDefault(r.broken, f.Place, f.Reason)
 	}

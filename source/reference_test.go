@@ -47,17 +47,17 @@ func newReference(hold source.Hold) *reference {
 func (m *reference) replace(l source.Listing) {
 	m.marked = m.marked || l.Places == nil
 	read := func(place string) bool { return l.Places == nil || slices.Contains(l.Places, place) }
-	missing, present := m.apply(l.Objects, l.Refused, func(ref model.Ref, have lastGood) (gone, reported bool) {
+	missing, present := m.apply(l.Objects, l.Rejected, func(ref model.Ref, have lastGood) (gone, reported bool) {
 		return read(have.place), slices.Contains(l.Removed, have.place)
 	}, read, nil)
 	m.judge(missing, present)
 }
 
 func (m *reference) change(c source.Change) {
-	refused := slices.DeleteFunc(slices.Clone(c.Refused), func(f source.Refusal) bool {
+	rejected := slices.DeleteFunc(slices.Clone(c.Rejected), func(f source.Rejection) bool {
 		return f.Ref == (model.Ref{}) && f.Place == "" // says nothing about any record
 	})
-	missing, present := m.apply(c.Upserts, refused, func(ref model.Ref, _ lastGood) (gone, reported bool) {
+	missing, present := m.apply(c.Upserts, rejected, func(ref model.Ref, _ lastGood) (gone, reported bool) {
 		return slices.Contains(c.Deletes, ref), true
 	}, func(string) bool { return false }, c.Deletes)
 	for _, cause := range m.settle(present) {
@@ -105,20 +105,20 @@ func (m *reference) release() {
 // apply takes what is there, and removes what is reported gone. It returns the
 // records that are missing, which are left as they were, and those present.
 func (m *reference) apply(
-	objects []source.Object, refused []source.Refusal,
+	objects []source.Object, rejected []source.Rejection,
 	judge func(model.Ref, lastGood) (gone, reported bool), read func(place string) bool, deleted []model.Ref,
 ) (missing []model.Ref, present map[model.Ref]bool) {
 	refs, places, at := map[model.Ref]string{}, map[string]string{}, map[model.Ref]string{}
-	refuse := func(ref model.Ref, reason, place string) {
+	reject := func(ref model.Ref, reason, place string) {
 		if refs[ref] == "" {
 			refs[ref], at[ref] = reason, place
 		}
 	}
-	for _, f := range refused {
+	for _, f := range rejected {
 		if f.Ref == (model.Ref{}) {
 			places[f.Place] = cmp.Or(places[f.Place], f.Reason)
 		} else {
-			refuse(f.Ref, f.Reason, f.Place)
+			reject(f.Ref, f.Reason, f.Place)
 		}
 	}
 	present = map[model.Ref]bool{}
@@ -135,7 +135,7 @@ func (m *reference) apply(
 		switch {
 		case ref.Name == "" || listed[ref]:
 		case poisoned(o):
-			refuse(ref, "poisoned", o.Record.Place)
+			reject(ref, "poisoned", o.Record.Place)
 		default:
 			listed[ref], present[ref] = true, true
 			good := goodOf(o)

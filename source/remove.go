@@ -25,14 +25,14 @@ func (e *ClaimedError) Error() string {
 	return fmt.Sprintf("source %s is read by %s: its records are left to that process", e.Source, e.Holder)
 }
 
-// Sole are the claims of a process that has the store to itself: in its own
+// SingleProcess are the claims of a process that has the store to itself: in its own
 // memory, or by the lock on the folder that the store is kept in.
-type Sole struct{}
+type SingleProcess struct{}
 
-var _ Claims = Sole{}
+var _ Claims = SingleProcess{}
 
 // Claim always succeeds.
-func (Sole) Claim(ctx context.Context, _ string) (claimed context.Context, release func(), err error) {
+func (SingleProcess) Claim(ctx context.Context, _ string) (claimed context.Context, release func(), err error) {
 	return ctx, func() {}, nil
 }
 

@@ -19,7 +19,7 @@ func (s *Supervisor) stored(r *reading, p plan, ignored map[string]int, now time
 	// Only who writes the source's records changes what of the status is used
 	// here, so nothing is missed between this look at it and the change.
 	before := s.Status()
-	standing, fresh := r.refusals(before.Refused)
+	standing, fresh := r.rejections(before.Rejected)
 	state, reason := s.standing(), before.Reason
 	if state != before.State || len(p.counts) > 0 {
 		reason = s.reason()
@@ -30,7 +30,7 @@ func (s *Supervisor) stored(r *reading, p plan, ignored map[string]int, now time
 		st.enter(state, reason, now)
 		s.count(st)
 		recovered, outage = s.outage.recover(), s.outage.attrs(now)
-		st.Refused, st.RefusedTotal = standing, st.RefusedTotal+uint64(len(fresh))
+		st.Rejected, st.RejectedTotal = standing, st.RejectedTotal+uint64(len(fresh))
 		if r.whole {
 			st.LastListing, st.listed = now, true
 		}
@@ -49,8 +49,8 @@ func (s *Supervisor) stored(r *reading, p plan, ignored map[string]int, now time
 	if len(p.began) > 0 {
 		s.cfg.Log.Warn("a suspicious drop is held", "source", s.name, "reason", reason)
 	}
-	if news, silent := s.repeats.unsaid(fresh, now); len(news) > 0 {
-		attrs := []any{"source", s.name, "count", len(news), "err", news[0].text()}
+	if logged, silent := s.repeats.unsaid(fresh, now); len(logged) > 0 {
+		attrs := []any{"source", s.name, "count", len(logged), "err", logged[0].text()}
 		if silent > 0 {
 			attrs = append(attrs, "unlogged", silent)
 		}
@@ -58,7 +58,7 @@ func (s *Supervisor) stored(r *reading, p plan, ignored map[string]int, now time
 	}
 }
 
-func (f Refusal) text() string {
+func (f Rejection) text() string {
 	text := f.Reason
 	for _, part := range []string{f.Field, f.Object, f.Where} {
 		if part != "" {

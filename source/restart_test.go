@@ -112,7 +112,7 @@ func TestSourceThatEndsIsRunAgain(t *testing.T) {
 	})
 }
 
-func TestRunRefusesToRunTwice(t *testing.T) {
+func TestRunFailsTheSecondTime(t *testing.T) {
 	supervise(t, func(b *bridge) {
 		if err := b.Run(t.Context()); err == nil {
 			t.Error("ran a second time beside the first")

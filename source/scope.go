@@ -54,7 +54,7 @@ func (k *sink) concerned(r *reading) map[model.Ref]bool {
 	for _, ref := range r.objects {
 		objects[ref] = true
 	}
-	for ref := range r.refused {
+	for ref := range r.rejected {
 		objects[ref] = true
 	}
 	for ref := range r.deleted {

@@ -99,7 +99,7 @@ func (k *sink) take(ctx context.Context, r *reading, ignored map[string]int) err
 
 // commit makes the store say what the reading says, but for what is held, and
 // what is held and decided, in one commit, or in none when it does already. A
-// refused commit may mean that somebody else changed these records, so everything
+// rejected commit may mean that somebody else changed these records, so everything
 // is read and compared again. It reports whether a listing could tell more about
 // what was left out.
 func (k *sink) commit(ctx context.Context, read *reading) (p plan, ask bool, err error) {
@@ -137,8 +137,8 @@ func (k *sink) prepare(r *reading, p plan) ([]model.Write, []*baselineState) {
 	if !r.whole {
 		return writes, k.baselines
 	}
-	refused, _ := r.refusals(k.Status().Refused)
-	baselines := k.judged(overlay(k.store, p.writes), facts{listing: true, unread: len(refused) > 0, now: now})
+	rejected, _ := r.rejections(k.Status().Rejected)
+	baselines := k.judged(overlay(k.store, p.writes), facts{listing: true, unread: len(rejected) > 0, now: now})
 	marks := k.markWrites(baselines, true)
 	k.index.commit(marks)
 	return append(writes, marks...), baselines

@@ -55,9 +55,9 @@ type Listing struct {
 	// no suspicious drop, however much it is. A place that is merely not there any
 	// more, such as a file, and one of many that vanished together, is not among
 	// them.
-	Removed []string
-	Objects []Object
-	Refused []Refusal
+	Removed  []string
+	Objects  []Object
+	Rejected []Rejection
 	// Ignored counts objects of kinds that are none of Isthmus's business in the
 	// whole registry, whatever the places, by kind; nil if it was not counted.
 	Ignored map[string]int
@@ -80,16 +80,16 @@ type Change struct {
 	// OwnedDeletes are single records that are gone while their owner stays. One
 	// that is upserted as well stays, too, and one that is not stored is gone already.
 	OwnedDeletes []model.Ref
-	Refused      []Refusal
+	Rejected     []Rejection
 	Observed     time.Time
 }
 
-// Refusal says that something in the registry could not be taken. The last
+// Rejection says that something in the registry could not be taken. The last
 // good version of it stays: the record Ref names, or, when the text is too
 // broken to tell what it describes, every stored record of Place that was not
 // listed beside it. A record that stays stands in Place from then on if the
 // place where it stood was read and does not speak of it any more.
-type Refusal struct {
+type Rejection struct {
 	Ref    model.Ref // without source; zero if unknown
 	Place  string    // as in [model.Record]
 	Object string    // for people: "ServiceEntry default/reviews"; may be empty

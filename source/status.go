@@ -32,11 +32,11 @@ type Status struct {
 	Held int
 	// Ignored counts objects of other kinds, as the source last counted them.
 	Ignored map[string]int
-	// Refused is what could not be taken, in the order of place and object.
-	Refused []Refusal
-	// RefusedTotal counts the refusals there have ever been. One that a later
+	// Rejected is what could not be taken, in the order of place and object.
+	Rejected []Rejection
+	// RejectedTotal counts the refusals there have ever been. One that a later
 	// reading merely repeats is not counted again.
-	RefusedTotal uint64
+	RejectedTotal uint64
 
 	listed bool // ever, as the store's mark says
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/isthmus-mesh/isthmus/internal/wait"
 	"github.com/isthmus-mesh/isthmus/model"
 )
 
@@ -55,14 +56,16 @@ func NewWritten(name string, store Store, cfg WrittenConfig) (*Written, error) {
 }
 
 // How long a mark that somebody else has set is waited for, if the replica lags.
-const primeWait, mostPrimeWait = 5 * time.Millisecond, time.Second
+const primeTries = 9
+
+var primeBackoff = wait.Backoff{Min: 5 * time.Millisecond, Max: time.Second}
 
 // Prime lets readers know that the source is complete as it is. Whoever opens
 // it primes it, and others may at the same time: a mark that cannot be set
 // because there is one appears here as soon as the replica has come so far.
 func (w *Written) Prime(ctx context.Context) error {
 	mark := model.Record{Ref: markRef(w.name), Origin: w.cfg.Origin, Spec: model.SourceMark{}}
-	for wait := primeWait; ; wait *= 2 {
+	for failures := 1; ; failures++ {
 		for range w.store.List(model.Filter{Kind: model.KindSource, Source: w.name}) {
 			return nil
 		}
@@ -70,7 +73,7 @@ func (w *Written) Prime(ctx context.Context) error {
 		if err == nil {
 			return nil
 		}
-		if wait > mostPrimeWait || !sleep(ctx, wait) {
+		if failures == primeTries || !wait.Sleep(ctx, primeBackoff.After(failures, 0.5)) {
 			return fmt.Errorf("prime source %s: %w", w.name, err)
 		}
 	}

@@ -38,7 +38,7 @@ func BenchmarkCommitToWatchers(b *testing.B) {
 		b.Run(fmt.Sprint(watchers), func(b *testing.B) {
 			m := store.NewMemory(store.Config{})
 			mustCommit(b, m, endpoints(1000))
-			told, stop := readers(b, m, watchers)
+			seen, stop := readers(b, m, watchers)
 			defer stop()
 			b.ReportAllocs()
 			n := 0
@@ -46,7 +46,7 @@ func BenchmarkCommitToWatchers(b *testing.B) {
 				n++
 				mustCommit(b, m, touch(m, n%1000, n))
 				for range watchers {
-					<-told
+					<-seen
 				}
 			}
 		})
@@ -54,24 +54,24 @@ func BenchmarkCommitToWatchers(b *testing.B) {
 }
 
 // readers starts watchers that each send once for every commit.
-func readers(b *testing.B, m *store.Memory, n int) (told chan struct{}, stop func()) {
+func readers(b *testing.B, m *store.Memory, n int) (seen chan struct{}, stop func()) {
 	b.Helper()
-	told = make(chan struct{}, n)
+	seen = make(chan struct{}, n)
 	ctx, cancel := context.WithCancel(b.Context())
 	var group sync.WaitGroup
 	for range n {
 		group.Go(func() {
 			for _, err := range m.Watch(ctx, model.Filter{}) {
 				if err == nil {
-					told <- struct{}{}
+					seen <- struct{}{}
 				}
 			}
 		})
 	}
 	for range n { // the snapshots, of one batch each
-		<-told
+		<-seen
 	}
-	return told, func() {
+	return seen, func() {
 		cancel()
 		group.Wait()
 	}

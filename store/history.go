@@ -34,14 +34,14 @@ func (p *position) wait(ctx context.Context) (*step, error) {
 type step struct {
 	revision            uint64
 	observed, committed time.Time
-	told                []told
+	notice              []notice
 	after               *position // nil if the step is forgotten
 	lost                string    // why it is forgotten
 }
 
-// told is an event, and the record it is about beside it: a filter then need
+// notice is an event, and the record it is about beside it: a filter then need
 // not unpack the event, and watchers share one copy of it.
-type told struct {
+type notice struct {
 	about *model.Record
 	event model.Event
 }
@@ -51,7 +51,7 @@ func (s *step) forgotten() bool { return s.after == nil }
 // batch returns what f selects of the step. Its events are the reader's own.
 func (s *step) batch(f model.Filter) model.Batch {
 	b := model.Batch{Observed: s.observed, Committed: s.committed}
-	for _, t := range s.told {
+	for _, t := range s.notice {
 		if f.Matches(t.about.Ref) {
 			b.Events = append(b.Events, t.event)
 		}
@@ -59,13 +59,13 @@ func (s *step) batch(f model.Filter) model.Batch {
 	return b
 }
 
-func tell(changes []change, revision uint64) []told {
-	out := make([]told, len(changes))
+func notices(changes []change, revision uint64) []notice {
+	out := make([]notice, len(changes))
 	for i, c := range changes {
 		if c.after == nil {
-			out[i] = told{c.before, model.Delete{Record: *c.before, Revision: revision}}
+			out[i] = notice{c.before, model.Delete{Record: *c.before, Revision: revision}}
 		} else {
-			out[i] = told{c.after, model.Upsert{Record: *c.after}}
+			out[i] = notice{c.after, model.Upsert{Record: *c.after}}
 		}
 	}
 	return out
@@ -114,8 +114,8 @@ func (h *history) append(s *step, changes []change) {
 		at.next.Store(&step{lost: h.lagged()})
 		h.oldest.Store(s.after)
 	} else {
-		s.told = tell(changes, s.revision)
-		h.events += len(s.told)
+		s.notice = notices(changes, s.revision)
+		h.events += len(s.notice)
 		at.next.Store(s)
 	}
 	close(at.ready)
@@ -124,7 +124,7 @@ func (h *history) append(s *step, changes []change) {
 func (h *history) forgetOldest(why string) {
 	oldest := h.oldest.Load()
 	first := oldest.next.Load()
-	h.events -= len(first.told)
+	h.events -= len(first.notice)
 	oldest.next.Store(&step{lost: why})
 	h.oldest.Store(first.after)
 }

@@ -70,7 +70,7 @@ func TestAWatchLetsGoOfItsSnapshot(t *testing.T) {
 }
 
 // Whoever can see a commit can read it: the state is published first.
-func TestWhatIsToldIsAlreadyStored(t *testing.T) {
+func TestWhatIsPublishedIsAlreadyStored(t *testing.T) {
 	t.Parallel()
 	m := NewMemory(Config{})
 	at := m.state.Load().position
@@ -110,7 +110,7 @@ func TestTheHistoryIsBounded(t *testing.T) {
 		h.append(&step{revision: uint64(i), after: newPosition(model.At{})}, changes)
 		kept := 0
 		for at := h.oldest.Load(); at != h.newest; at = at.next.Load().after {
-			kept += len(at.next.Load().told)
+			kept += len(at.next.Load().notice)
 		}
 		if kept != h.events || kept > 10 {
 			t.Fatalf("after %d steps the history has %d events and says %d, of at most 10", i+1, kept, h.events)

@@ -40,7 +40,7 @@ type outside struct {
 	start     model.At       // of the epoch
 	base      []model.Record // the authority's state then
 	log       []store.Decided
-	news      chan struct{} // holds a token when there is something to be fed
+	woken     chan struct{} // holds a token when there is something to be fed
 	restored  chan struct{} // closed once the replica is in the epoch; one restores at a time
 }
 
@@ -48,7 +48,7 @@ const firstEpoch = 1 << 40
 
 func openOutside(t *testing.T) *outside {
 	t.Helper()
-	o := &outside{chance: rand.New(rand.NewPCG(1, 2)), start: model.At{Epoch: firstEpoch}, news: make(chan struct{}, 1), restored: make(chan struct{})}
+	o := &outside{chance: rand.New(rand.NewPCG(1, 2)), start: model.At{Epoch: firstEpoch}, woken: make(chan struct{}, 1), restored: make(chan struct{})}
 	o.Replica, o.feed = store.NewReplica(store.Config{History: storetest.History})
 	o.authority, o.decide = store.NewReplica(store.Config{History: 1})
 	if err := o.decide.Reset(o.start, "it starts", slices.Values(o.base)); err != nil {
@@ -73,7 +73,7 @@ func openOutside(t *testing.T) *outside {
 
 func (o *outside) wake() {
 	select {
-	case o.news <- struct{}{}:
+	case o.woken <- struct{}{}:
 	default:
 	}
 }
@@ -133,7 +133,7 @@ func (o *outside) run(ctx context.Context) error {
 	for {
 		// Cases: there is something to be fed; the test is over.
 		select {
-		case <-o.news:
+		case <-o.woken:
 		case <-ctx.Done():
 			return nil
 		}

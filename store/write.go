@@ -74,7 +74,7 @@ func (r *Replica) Decide(c model.Commit, revision uint64) ([]model.Event, error)
 		return nil, err
 	}
 	events := make([]model.Event, len(changes))
-	for i, t := range tell(changes, revision) {
+	for i, t := range notices(changes, revision) {
 		events[i] = t.event
 	}
 	return events, nil

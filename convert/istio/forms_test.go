@@ -73,9 +73,9 @@ func TestAllProblemsOfAMessageAreFound(t *testing.T) {
 	if got := fieldsOf(r); !slices.Equal(got, want) || r.Valid() || r.Ref != (model.Ref{}) {
 		t.Errorf("problems at %q, want %q", got, want)
 	}
-	refusal := r.Rejection("mcp", "shop/a_b")
-	if strings.Contains(refusal.Reason, "line ") || !strings.Contains(refusal.Reason, "; also spec.ports[0]: must be a map") {
-		t.Errorf("the reason is %s", refusal.Reason)
+	rejection := r.Rejection("mcp", "shop/a_b")
+	if strings.Contains(rejection.Reason, "line ") || !strings.Contains(rejection.Reason, "; also spec.ports[0]: must be a map") {
+		t.Errorf("the reason is %s", rejection.Reason)
 	}
 }
 

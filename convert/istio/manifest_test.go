@@ -28,7 +28,7 @@ func TestReading(t *testing.T) {
 				continue
 			}
 			read := gather(f.Name, f.Data)
-			all.Objects, all.Refused = append(all.Objects, read.Objects...), append(all.Refused, read.Refused...)
+			all.Objects, all.Rejected = append(all.Objects, read.Objects...), append(all.Rejected, read.Rejected...)
 		}
 		return golden.With(files, outcome, listing.Dump(all))
 	})
@@ -44,7 +44,7 @@ func gather(place string, text []byte) source.Listing {
 		case r.Valid():
 			l.Objects = append(l.Objects, r.Listed(place))
 		default:
-			l.Refused = append(l.Refused, r.Rejection(place, place+":"+strconv.Itoa(r.Problems[0].Line)))
+			l.Rejected = append(l.Rejected, r.Rejection(place, place+":"+strconv.Itoa(r.Problems[0].Line)))
 		}
 	}
 	return l

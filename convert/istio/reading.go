@@ -65,8 +65,8 @@ func (r *Reading) Listed(place string) source.Object {
 
 // Rejection returns what a source says of an invalid object. where is for people,
 // and says where the first problem is.
-func (r *Reading) Rejection(place, where string) source.Refusal {
-	return source.Refusal{
+func (r *Reading) Rejection(place, where string) source.Rejection {
+	return source.Rejection{
 		Ref: r.Ref, Place: place, Object: r.String(), Where: where,
 		Field: r.Problems[0].Field, Reason: reason(r.Problems),
 	}

@@ -121,7 +121,7 @@ func (a *App) supervise(c *config.Config, s config.Source) *source.Supervisor {
 func (a *App) AdminAddr() net.Addr { return a.adminListener.Addr() }
 
 // Run serves until ctx ends, then drains: readiness goes first, streams are
-// told to go elsewhere, and what is under way may finish.
+// noteState to go elsewhere, and what is under way may finish.
 func (a *App) Run(ctx context.Context) error {
 	defer a.stopGates()
 	parts, ctx := errgroup.WithContext(ctx)
@@ -165,7 +165,7 @@ func (a *App) listedAnother() {
 }
 
 // stop waits for the end and ends what does not end by itself. Whoever asks is
-// told so for as long as the outputs drain.
+// noteState so for as long as the outputs drain.
 func (a *App) stop(ctx context.Context, drained func()) error {
 	<-ctx.Done()
 	a.stopping.Store(true)

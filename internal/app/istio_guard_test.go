@@ -165,7 +165,7 @@ func TestRestartWithoutFolderBeforeANearlyEmptyRegistry(t *testing.T) {
 }
 
 // The source, which would not list again by itself, is asked to.
-func TestRestartWithoutFolderBelievesWhatLasts(t *testing.T) {
+func TestRestartWithoutFolderAppliesWhatLasts(t *testing.T) {
 	t.Parallel()
 	r := newRegion(t, "{for: 1s}", "")
 	r.becomes(t, 1)

@@ -9,14 +9,14 @@ import (
 	"github.com/isthmus-mesh/isthmus/test/testkit/xdsclient"
 )
 
-// refuses reports whether a client NACKs a resource: some do so with some
+// wouldNACK reports whether a client NACKs a resource: some do so with some
 // clusters and assignments, by their content.
-func (n nature) refuses(r xdsclient.Resource) bool {
+func (n nature) wouldNACK(r xdsclient.Resource) bool {
 	return n.Picky && (r.Type == xdsclient.CDS || r.Type == xdsclient.EDS) && r.Sum()%4 == 0
 }
 
-func (n nature) refuse(r xdsclient.Resource) string {
-	if n.refuses(r) {
+func (n nature) nackReason(r xdsclient.Resource) string {
+	if n.wouldNACK(r) {
 		return "it does not like it"
 	}
 	return ""
@@ -37,7 +37,7 @@ func (c *client) excused(s *xdsclient.State, want view) map[string]bool {
 			if err != nil {
 				panic(err)
 			}
-			if c.refuses(r) {
+			if c.wouldNACK(r) {
 				excused[typeURL+name] = true
 				if typeURL == xdsclient.CDS { // the one before may have another kind of endpoints
 					excused[xdsclient.EDS+name] = true
@@ -59,9 +59,9 @@ func (p *play) churn(s step) {
 	p.calm = false
 	p.settle()
 	r := p.registries[s.Registry]
-	p.edit(step{What: "remove", Registry: s.Registry, Which: s.Which, Tell: "reported"})
+	p.edit(step{What: "remove", Registry: s.Registry, Which: s.Which, Report: "reported"})
 	for i := range churns {
-		p.edit(step{What: "put", Registry: s.Registry, Objects: s.Objects[i%len(s.Objects):][:1], Tell: "reported"})
+		p.edit(step{What: "put", Registry: s.Registry, Objects: s.Objects[i%len(s.Objects):][:1], Report: "reported"})
 		time.Sleep(lateness / 2)
 	}
 	if p.script.Debounce != (xds.Debounces{}) || r.mode != up || p.process == nil {

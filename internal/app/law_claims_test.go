@@ -73,7 +73,7 @@ func (p *play) detour(s step) {
 	}
 	p.claims.take(of.Name)
 	p.reload(slices.Delete(slices.Clone(p.wanted), at, at+1))
-	p.edit(step{What: "put", Registry: of.Registry, Objects: s.Objects, Tell: "silent"})
+	p.edit(step{What: "put", Registry: of.Registry, Objects: s.Objects, Report: "silent"})
 	p.revert()
 	p.claims.take(of.Name)
 	p.calm = false

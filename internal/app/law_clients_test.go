@@ -72,7 +72,7 @@ func (p *play) join(n nature, only string, leader *client) *client {
 		fields["NAMESPACE"] = structpb.NewStringValue(n.Namespace)
 	}
 	node.Metadata = &structpb.Struct{Fields: fields}
-	config := xdsclient.Config{Name: c.name, Node: node, Ledger: &p.ledger, Follow: xdsclient.FollowClusters, Overlap: n.Slow, Only: only, Refuse: n.refuse, Rollback: n.Rollback && n.Delta}
+	config := xdsclient.Config{Name: c.name, Node: node, Ledger: &p.ledger, Follow: xdsclient.FollowClusters, Overlap: n.Slow, Only: only, NACK: n.nackReason, Rollback: n.Rollback && n.Delta}
 	if only != "" {
 		config.Follow = nil
 	}
@@ -103,7 +103,7 @@ func (p *play) reconnect(c *client, keep bool) {
 	p.mu.Lock()
 	c.held = held
 	for _, t := range p.recent {
-		p.forgive(c, t)
+		p.forget(c, t)
 	}
 	p.mu.Unlock()
 	c.Read(func(s *xdsclient.State) { c.wholes, c.nacks = s.Responses(lawWhole), nacks(s) })
@@ -111,9 +111,9 @@ func (p *play) reconnect(c *client, keep bool) {
 	c.away = false
 }
 
-// forgive lets go of what a client sees by what mirrors say: if that is taken
+// forget lets go of what a client sees by what mirrors say: if that is taken
 // from it later, then because somebody said so.
-func (p *play) forgive(c *client, t telling) {
+func (p *play) forget(c *client, t telling) {
 	if len(c.held) == 0 {
 		return
 	}
@@ -232,7 +232,7 @@ func (c *client) emptied(s *xdsclient.State, typeURL, name string) bool {
 	r, _ := s.Get(typeURL, name)
 	assignment, _ := r.Content.(*endpointv3.ClusterLoadAssignment)
 	empty := emptyAssignment(name)
-	return len(assignment.GetEndpoints()) == 0 || c.refuses(empty) && s.Last(empty)
+	return len(assignment.GetEndpoints()) == 0 || c.wouldNACK(empty) && s.Last(empty)
 }
 
 func emptyAssignment(name string) xdsclient.Resource {

@@ -29,7 +29,7 @@ func (p *play) endpoint(s step) {
 		rec.Ref = model.Ref{Kind: model.KindEndpoint, Key: o.Record.Key}
 		rec.Name += fmt.Sprint("/", 1+s.Which%4)
 		o.Owned = slices.DeleteFunc(before, func(was model.Record) bool { return was.Ref == rec.Ref })
-		if s.Tell == "together" {
+		if s.Report == "together" {
 			change.Upserts = []source.Object{o}
 		}
 		if s.Which >= 7 {
@@ -39,34 +39,34 @@ func (p *play) endpoint(s step) {
 			rec.Owner = o.Record.Ref
 			change.OwnedUpserts = []model.Record{rec}
 		}
-		if s.Tell == "beside" {
+		if s.Report == "beside" {
 			bad := model.Record{Ref: model.Ref{Kind: model.KindEndpoint, Key: model.Key{Name: "stray"}}, Owner: o.Record.Ref, Spec: s.Endpoint}
 			change.OwnedUpserts = append(change.OwnedUpserts, bad)
 		}
-		if s.Tell == "together" {
+		if s.Report == "together" {
 			delete(r.faults, o.Record.Ref)
 		}
-		if _, gone := r.objects[o.Record.Ref]; gone || s.Tell != "dropped" {
+		if _, gone := r.objects[o.Record.Ref]; gone || s.Report != "dropped" {
 			r.objects[o.Record.Ref] = o
 		}
 	})
-	switch s.Tell {
+	switch s.Report {
 	case "silent":
 	case "listed":
-		r.become(func() {}, news{})
+		r.become(func() {}, notice{})
 	default:
-		r.become(func() {}, news{&change})
+		r.become(func() {}, notice{&change})
 	}
 }
 
 // serviceFor is the service whose endpoint changes.
 func (r *registry) serviceFor(s step, gone map[model.Ref]source.Object) source.Object {
 	among := r.objects
-	if s.Tell == "dropped" {
+	if s.Report == "dropped" {
 		among = gone
 	}
 	refs := slices.DeleteFunc(slices.SortedFunc(maps.Keys(among), model.Ref.Compare), func(ref model.Ref) bool { return ref.Kind != model.KindService })
-	if s.Tell == "unknown" || len(refs) == 0 {
+	if s.Report == "unknown" || len(refs) == 0 {
 		return s.Objects[0]
 	}
 	return among[refs[s.Which%len(refs)]]
@@ -90,7 +90,7 @@ func (m *mirror) takeOwned(s said, present map[model.Ref]bool) (gone []model.Ref
 		owner := rec.Owner
 		o, stored := m.objects[owner]
 		if !stored {
-			if !m.refused[owner] && m.asked.IsZero() {
+			if !m.rejected[owner] && m.asked.IsZero() {
 				m.asked = time.Now()
 			}
 			continue
@@ -110,18 +110,18 @@ func (m *mirror) takeOwned(s said, present map[model.Ref]bool) (gone []model.Ref
 	return gone
 }
 
-// refuse notes what stands refused, of which no listing says more.
-func (m *mirror) refuse(s said) {
+// reject notes what stands refused, of which no listing says more.
+func (m *mirror) reject(s said) {
 	if s.whole {
-		m.refused, m.asked = map[model.Ref]bool{}, time.Time{}
+		m.rejected, m.asked = map[model.Ref]bool{}, time.Time{}
 	}
 	for _, o := range s.objects {
-		delete(m.refused, o.Record.Ref)
+		delete(m.rejected, o.Record.Ref)
 	}
 	for _, ref := range s.deleted {
-		delete(m.refused, ref)
+		delete(m.rejected, ref)
 	}
-	maps.Copy(m.refused, s.refused)
+	maps.Copy(m.rejected, s.rejected)
 }
 
 // lookAtAsked makes sure that a source which spoke of a record of an unknown

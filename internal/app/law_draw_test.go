@@ -55,7 +55,7 @@ type step struct {
 	Objects  []source.Object
 	Which    int
 	Fault    fault
-	Tell     string
+	Report   string
 	Mode     mode
 	Wait     time.Duration
 	Sources  []entry
@@ -69,7 +69,7 @@ func (s step) String() string {
 	text := s.What
 	switch s.What {
 	case "put", "remove", "drop", "empty", "back", "fault", "endpoint", "write", "race", "churn", "secret", "baseline", "detour":
-		text += fmt.Sprintf(" in %d, %s", s.Registry, s.Tell)
+		text += fmt.Sprintf(" in %d, %s", s.Registry, s.Report)
 		for _, o := range s.Objects {
 			text += fmt.Sprintf("; %s %s with %d: %+v", o.Record.Kind, o.Record.Key, len(o.Owned), o.Record.Spec)
 		}
@@ -113,19 +113,19 @@ func drawStep(t *rapid.T) step {
 	switch s.What {
 	case "put":
 		s.Objects = rapid.SliceOfN(rapid.Custom(drawObject), 1, 3).Draw(t, "objects")
-		s.Tell = drawTelling(t)
+		s.Report = drawTelling(t)
 	case "remove", "drop", "empty", "back":
-		s.Tell = drawTelling(t)
+		s.Report = drawTelling(t)
 	case "endpoint":
 		s.Objects = rapid.SliceOfN(rapid.Custom(drawServiceObject), 1, 1).Draw(t, "objects")
-		s.Endpoint, s.Tell = drawEndpoint(t), rapid.SampledFrom(deltas).Draw(t, "tell")
+		s.Endpoint, s.Report = drawEndpoint(t), rapid.SampledFrom(deltas).Draw(t, "tell")
 	case "churn":
 		s.Objects = drawChurn(t)
 	case "baseline":
 		s.Objects = rapid.SliceOfN(rapid.Custom(drawServiceObject), 0, 2).Draw(t, "objects")
 		s.Keep = rapid.Bool().Draw(t, "keep")
 	case "secret":
-		s.Tell = rapid.SampledFrom([]string{"", "a", "b"}).Draw(t, "of")
+		s.Report = rapid.SampledFrom([]string{"", "a", "b"}).Draw(t, "of")
 		s.Keep = rapid.Bool().Draw(t, "keep")
 	case "write", "race", "detour":
 		s.Objects = rapid.SliceOfN(rapid.Custom(drawObject), 1, 1).Draw(t, "objects")
@@ -133,7 +133,7 @@ func drawStep(t *rapid.T) step {
 	case "restart":
 		s.Keep = rapid.Bool().Draw(t, "keep")
 	case "fault":
-		s.Fault, s.Tell = fault(rapid.IntRange(int(sound), int(poisoned)).Draw(t, "fault")), drawTelling(t)
+		s.Fault, s.Report = fault(rapid.IntRange(int(sound), int(poisoned)).Draw(t, "fault")), drawTelling(t)
 	case "mode":
 		s.Mode = rapid.SampledFrom([]mode{up, up, down, broken, stuck}).Draw(t, "mode")
 	case "outage":

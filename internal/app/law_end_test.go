@@ -28,7 +28,7 @@ func (p *play) comeToRest() {
 	}
 	for _, r := range p.registries {
 		r.become(func() { clear(r.faults) })
-		r.turn(up, news{})
+		r.turn(up, notice{})
 	}
 	for _, c := range p.clients {
 		c.holds = false
@@ -37,7 +37,7 @@ func (p *play) comeToRest() {
 	time.Sleep(10 * time.Minute)
 	p.settle()
 	for _, e := range p.wanted {
-		p.mustSay(p.mirrors[e.Name], p.registries[e.Registry])
+		p.mustMatch(p.mirrors[e.Name], p.registries[e.Registry])
 	}
 	p.lookAtOffers(true)
 	if len(p.present) != len(p.wanted) {
@@ -97,8 +97,8 @@ func (c *client) sent() map[string]int {
 	return counts
 }
 
-// mustSay makes sure that a source is nothing but what its registry says.
-func (p *play) mustSay(m *mirror, r *registry) {
+// mustMatch makes sure that a source is nothing but what its registry says.
+func (p *play) mustMatch(m *mirror, r *registry) {
 	want := r.mirror(m.hold)
 	if !m.primed || len(m.held) > 0 || !slices.Equal(want.lines(), m.lines()) {
 		p.Fatalf("in the end a source holds\n%s\nbut its registry says\n%s", strings.Join(m.lines(), "\n"), strings.Join(want.lines(), "\n"))

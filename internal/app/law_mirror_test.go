@@ -12,10 +12,10 @@ import (
 
 // said is one reading of a registry, as plainly as it can be put.
 type said struct {
-	whole   bool
-	objects []source.Object
-	refused map[model.Ref]bool // there, but not to be taken
-	deleted []model.Ref        // reported gone, one by one
+	whole    bool
+	objects  []source.Object
+	rejected map[model.Ref]bool // there, but not to be taken
+	deleted  []model.Ref        // reported gone, one by one
 
 	owned     []model.Record // said by themselves, with their owners
 	ownedGone []model.Ref
@@ -25,15 +25,15 @@ type said struct {
 // completely, the last good version of what is refused, and what is held. All
 // references are without a source.
 type mirror struct {
-	hold    source.Hold
-	primed  bool
-	objects map[model.Ref]object
-	held    map[model.Ref]model.Ref // record → cause; the zero one is the source as a whole
-	drops   map[model.Ref]drop      // by cause
-	refused map[model.Ref]bool      // as was said last
-	listed  bool                    // since the process began
-	suspect int                     // endpoints that another system keeps and may have been lost
-	asked   time.Time               // when it spoke of a record of an unknown owner, until it is listed
+	hold     source.Hold
+	primed   bool
+	objects  map[model.Ref]object
+	held     map[model.Ref]model.Ref // record → cause; the zero one is the source as a whole
+	drops    map[model.Ref]drop      // by cause
+	rejected map[model.Ref]bool      // as was said last
+	listed   bool                    // since the process began
+	suspect  int                     // endpoints that another system keeps and may have been lost
+	asked    time.Time               // when it spoke of a record of an unknown owner, until it is listed
 }
 
 // object is a record with those that come and go with it.
@@ -51,7 +51,7 @@ type drop struct {
 }
 
 func newMirror(hold source.Hold) *mirror {
-	m := &mirror{objects: map[model.Ref]object{}, held: map[model.Ref]model.Ref{}, refused: map[model.Ref]bool{}}
+	m := &mirror{objects: map[model.Ref]object{}, held: map[model.Ref]model.Ref{}, rejected: map[model.Ref]bool{}}
 	m.restart(hold)
 	return m
 }
@@ -90,7 +90,7 @@ func plain(ref model.Ref) model.Ref { ref.Source = ""; return ref }
 
 // restart has a new supervisor count what is held anew.
 func (m *mirror) restart(hold source.Hold) {
-	m.hold, m.drops, m.refused, m.asked = hold, map[model.Ref]drop{}, map[model.Ref]bool{}, time.Time{}
+	m.hold, m.drops, m.rejected, m.asked = hold, map[model.Ref]drop{}, map[model.Ref]bool{}, time.Time{}
 }
 
 func (o object) parts(ref model.Ref) []model.Ref {
@@ -102,7 +102,7 @@ func (m *mirror) take(s said) {
 	before := maps.Clone(m.objects)
 	present := map[model.Ref]bool{}
 	var missing []model.Ref
-	m.refuse(s)
+	m.reject(s)
 	for _, o := range s.objects {
 		now, ref := object{o.Record, map[model.Ref]model.Record{}}, o.Record.Ref
 		present[ref] = true
@@ -120,7 +120,7 @@ func (m *mirror) take(s said) {
 	for ref, was := range before {
 		switch {
 		case present[ref]:
-		case s.refused[ref]:
+		case s.rejected[ref]:
 			if _, held := m.held[ref]; !held {
 				continue // nothing is said of its parts that may be held
 			}
@@ -161,15 +161,15 @@ func weigh(ref model.Ref) int {
 
 // judge removes what a listing lacks, or holds it.
 func (m *mirror) judge(before map[model.Ref]object, missing []model.Ref, back map[model.Ref]int) {
-	touched, news, fresh := map[model.Ref]bool{}, map[model.Ref]bool{}, map[model.Ref]bool{}
+	touched, renewed, fresh := map[model.Ref]bool{}, map[model.Ref]bool{}, map[model.Ref]bool{}
 	for cause := range back {
-		touched[cause], news[cause] = true, true
+		touched[cause], renewed[cause] = true, true
 	}
 	causes, suspicious := m.causes(before, missing)
 	for ref, cause := range causes {
 		was, held := m.held[ref]
 		if touched[cause] = true; !held || was != cause {
-			news[cause], fresh[cause] = true, true
+			renewed[cause], fresh[cause] = true, true
 		}
 		if held {
 			touched[was] = true
@@ -193,10 +193,10 @@ func (m *mirror) judge(before map[model.Ref]object, missing []model.Ref, back ma
 			few := 9*rest[cause] <= back || endpoints[cause] < m.hold.Min && rest[cause] < back
 			lie = few && !fresh[cause] && !suspicious[cause]
 		}
-		switch news := news[cause] || d.listings == 0; {
-		case news && silent[cause]:
+		switch renewed := renewed[cause] || d.listings == 0; {
+		case renewed && silent[cause]:
 			d = drop{}
-		case news:
+		case renewed:
 			d = drop{listings: 1, first: time.Now()}
 		case !silent[cause]:
 			d.listings++

@@ -36,9 +36,9 @@ type authority struct {
 // and loses its place.
 type fed struct {
 	*store.Replica
-	feed *store.Feed
-	over *authority
-	news chan struct{} // holds a token when there is something to be fed
+	feed   *store.Feed
+	over   *authority
+	notice chan struct{} // holds a token when there is something to be fed
 }
 
 var (
@@ -63,7 +63,7 @@ func (a *authority) must(err error) {
 func (a *authority) replica(c store.Config) *fed {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	f := &fed{over: a, news: make(chan struct{}, 1)}
+	f := &fed{over: a, notice: make(chan struct{}, 1)}
 	f.Replica, f.feed = store.NewReplica(c)
 	a.must(f.feed.Reset(a.decided.At(), "the process starts", a.decided.List(model.Filter{})))
 	a.fed, a.log = f, nil
@@ -88,7 +88,7 @@ func (f *fed) Commit(ctx context.Context, c model.Commit) (revision uint64, err 
 
 func (f *fed) wake() {
 	select {
-	case f.news <- struct{}{}:
+	case f.notice <- struct{}{}:
 	default: // it is awake
 	}
 }
@@ -112,7 +112,7 @@ func (a *authority) decide(c model.Commit) (model.At, error) {
 func (f *fed) run(ctx context.Context) {
 	for {
 		select {
-		case <-f.news:
+		case <-f.notice:
 			f.catchUp()
 		case <-ctx.Done():
 			return

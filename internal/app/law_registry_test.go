@@ -27,7 +27,7 @@ type fault int
 
 const (
 	sound    fault = iota
-	refused        // its source finds it bad
+	rejected       // its source finds it bad
 	poisoned       // its source does not, but it is
 )
 
@@ -38,13 +38,13 @@ type registry struct {
 	faults  map[model.Ref]fault
 	mode    mode
 	since   time.Time // of the mode
-	told    []news
+	notices []notice
 	changed chan struct{} // closed, and replaced, when something changed
 }
 
-// news is what a registry tells those who follow it: its objects one by one,
+// notice is what a registry tells those who follow it: its objects one by one,
 // or that they should list.
-type news struct{ change *source.Change }
+type notice struct{ change *source.Change }
 
 func newRegistry() *registry {
 	return &registry{
@@ -53,16 +53,16 @@ func newRegistry() *registry {
 }
 
 // turn changes how a registry can be reached.
-func (r *registry) turn(m mode, tell ...news) {
-	r.become(func() { r.mode, r.since = m, time.Now() }, tell...)
+func (r *registry) turn(m mode, more ...notice) {
+	r.become(func() { r.mode, r.since = m, time.Now() }, more...)
 }
 
 // become changes a registry, and tells some news of it.
-func (r *registry) become(change func(), tell ...news) {
+func (r *registry) become(change func(), more ...notice) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	change()
-	r.told = append(r.told, tell...)
+	r.notices = append(r.notices, more...)
 	close(r.changed)
 	r.changed = make(chan struct{})
 }
@@ -72,52 +72,52 @@ func (r *registry) refs() []model.Ref {
 }
 
 // reading is what a registry says of some objects, for the source and plainly.
-func (r *registry) reading(refs []model.Ref) ([]source.Object, []source.Refusal, said) {
+func (r *registry) reading(refs []model.Ref) ([]source.Object, []source.Rejection, said) {
 	var objects []source.Object
-	var refusals []source.Refusal
-	plainly := said{refused: map[model.Ref]bool{}}
+	var rejections []source.Rejection
+	plainly := said{rejected: map[model.Ref]bool{}}
 	for _, ref := range refs {
 		o := r.objects[ref]
 		switch r.faults[ref] {
 		case sound:
 			objects, plainly.objects = append(objects, o), append(plainly.objects, o)
 			continue
-		case refused:
-			refusals = append(refusals, source.Refusal{Ref: ref, Reason: "it is bad"})
+		case rejected:
+			rejections = append(rejections, source.Rejection{Ref: ref, Reason: "it is bad"})
 		case poisoned:
 			o.Owned = append(slices.Clone(o.Owned), model.Record{Ref: model.Ref{Kind: model.KindEndpoint, Key: model.Key{Name: "stray"}}, Spec: model.Endpoint{}})
 			objects = append(objects, o)
 		}
-		plainly.refused[ref] = true
+		plainly.rejected[ref] = true
 	}
-	return objects, refusals, plainly
+	return objects, rejections, plainly
 }
 
 // listing is everything a registry says.
 func (r *registry) listing() (source.Listing, said) {
-	objects, refusals, plainly := r.reading(r.refs())
+	objects, rejections, plainly := r.reading(r.refs())
 	plainly.whole = true
-	return source.Listing{Objects: objects, Refused: refusals}, plainly
+	return source.Listing{Objects: objects, Rejected: rejections}, plainly
 }
 
 // report is what a registry says of some objects, and that others are gone.
 func (r *registry) report(refs, gone []model.Ref) *source.Change {
-	objects, refusals, _ := r.reading(refs)
-	return &source.Change{Upserts: objects, Refused: refusals, Deletes: gone}
+	objects, rejections, _ := r.reading(refs)
+	return &source.Change{Upserts: objects, Rejected: rejections, Deletes: gone}
 }
 
 // plainly is what a change says.
 func plainly(c source.Change) said {
-	s := said{refused: map[model.Ref]bool{}, deleted: c.Deletes}
+	s := said{rejected: map[model.Ref]bool{}, deleted: c.Deletes}
 	for _, o := range c.Upserts {
 		if n := len(o.Owned); n > 0 && o.Owned[n-1].Name == "stray" {
-			s.refused[o.Record.Ref] = true
+			s.rejected[o.Record.Ref] = true
 		} else {
 			s.objects = append(s.objects, o)
 		}
 	}
-	for _, f := range c.Refused {
-		s.refused[f.Ref] = true
+	for _, f := range c.Rejected {
+		s.rejected[f.Ref] = true
 	}
 	s.plainlyOwned(c)
 	return s
@@ -135,15 +135,15 @@ var _ source.Source = reader{}
 // Run implements [source.Source]. It waits for the end, something new in the
 // registry, and being asked to list again.
 func (r reader) Run(ctx context.Context, sink source.Sink) error {
-	for heard, list := -1, true; ; {
+	for received, list := -1, true; ; {
 		r.mu.Lock()
-		changed, mode, fresh := r.changed, r.mode, []news(nil)
+		changed, mode, fresh := r.changed, r.mode, []notice(nil)
 		listing, plain := r.listing()
-		if heard >= 0 {
-			fresh = r.told[heard:]
+		if received >= 0 {
+			fresh = r.notices[received:]
 		}
 		if mode == up {
-			heard = len(r.told)
+			received = len(r.notices)
 		}
 		r.mu.Unlock()
 		switch mode {
@@ -153,7 +153,7 @@ func (r reader) Run(ctx context.Context, sink source.Sink) error {
 			panic("the registry is broken")
 		case stuck:
 		case up:
-			list = list || slices.Contains(fresh, news{})
+			list = list || slices.Contains(fresh, notice{})
 			if err := r.pass(ctx, sink, list, listing, plain, fresh); err != nil {
 				return err
 			}
@@ -169,7 +169,7 @@ func (r reader) Run(ctx context.Context, sink source.Sink) error {
 	}
 }
 
-func (r reader) pass(ctx context.Context, sink source.Sink, list bool, listing source.Listing, plain said, fresh []news) error {
+func (r reader) pass(ctx context.Context, sink source.Sink, list bool, listing source.Listing, plain said, fresh []notice) error {
 	if list { // which says all that was news
 		return r.took(func() error { return sink.Replace(ctx, listing) }, plain)
 	}

@@ -105,7 +105,7 @@ func (v *vault) publish(changed ...push.Changed) {
 func (p *play) secret(s step) {
 	v := &p.vault
 	was := v.secrets[secretNames[s.Which%len(secretNames)]]
-	now := secret{secretNames[s.Which%len(secretNames)], s.Tell, fmt.Sprint(s.Registry)}
+	now := secret{secretNames[s.Which%len(secretNames)], s.Report, fmt.Sprint(s.Registry)}
 	next := maps.Clone(v.secrets)
 	if next == nil {
 		next = secrets{}

@@ -66,7 +66,7 @@ func (c *client) slowed() (slowed bool) {
 
 func nacks(s *xdsclient.State) (n int) {
 	for _, typeURL := range lawTypes {
-		n += s.Refusals(typeURL)
+		n += s.NACKs(typeURL)
 	}
 	return n
 }

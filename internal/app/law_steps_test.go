@@ -147,12 +147,12 @@ func (p *play) edit(s step) {
 	}
 	r.become(change)
 	slices.SortFunc(concerned, model.Ref.Compare)
-	switch s.Tell {
+	switch s.Report {
 	case "listed":
-		r.become(func() {}, news{})
+		r.become(func() {}, notice{})
 	case "reported":
 		change := r.report(slices.Compact(concerned), removed)
-		r.become(func() {}, news{change})
+		r.become(func() {}, notice{change})
 	}
 }
 
@@ -169,7 +169,7 @@ func (p *play) release(name string) {
 		p.mu.Lock()
 		p.mirrors[name].release()
 		p.giveUp(name)
-		p.told()
+		p.noteState()
 		p.mu.Unlock()
 	}
 }

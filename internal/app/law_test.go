@@ -199,19 +199,19 @@ func (p *play) took(name string, store func() error, s said) error {
 	if m := p.mirrors[name]; err == nil && m != nil {
 		m.suspect = suspected
 		m.take(s)
-		p.told()
+		p.noteState()
 		p.listed(name, s)
 	}
 	return err
 }
 
-// told notes that a mirror says something else now.
-func (p *play) told() {
+// noteState notes that a mirror says something else now.
+func (p *play) noteState() {
 	now := p.telling()
 	p.moved = time.Now()
 	p.recent = append(p.recent, now)
 	for _, c := range p.clients {
-		p.forgive(c, now)
+		p.forget(c, now)
 	}
 }
 

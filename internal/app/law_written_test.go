@@ -127,7 +127,7 @@ func (p *play) wrote(w *writer, c model.Commit) {
 		}
 		p.written[r.Ref] = r
 	}
-	p.told()
+	p.noteState()
 }
 
 // race has both writers, who know what there is, write an object at the same

@@ -30,7 +30,7 @@ type machine struct {
 // thisMachine is the one the process runs on.
 func thisMachine() machine {
 	return machine{
-		memory: func(c store.Config) records { return store.NewMemory(c) }, claims: source.Sole{},
+		memory: func(c store.Config) records { return store.NewMemory(c) }, claims: source.SingleProcess{},
 		listen: new(net.ListenConfig).Listen, load: config.Load, watch: config.Watch,
 	}
 }

@@ -75,8 +75,8 @@ func (a *App) listen(ctx context.Context, network, address string) (net.Listener
 // left has outputs know that a source was taken out of the configuration.
 func (a *App) left(source string) {
 	for _, o := range a.outputs {
-		if l, ok := o.Output.(output.Leaver); ok {
-			l.Left(source)
+		if l, ok := o.Output.(output.SourceRemover); ok {
+			l.RemoveSource(source)
 		}
 	}
 }

@@ -108,21 +108,21 @@ func TestClientsMustShowACertificateOfTheAuthority(t *testing.T) {
 	if _, err := handshake(t, k.TLS(), ca.Client()); err == nil {
 		t.Error("a client without a certificate was let in")
 	}
-	stranger := ca.Client(other.Issue("stranger"))
-	if _, err := handshake(t, k.TLS(), stranger); err == nil {
+	unknown := ca.Client(other.Issue("stranger"))
+	if _, err := handshake(t, k.TLS(), unknown); err == nil {
 		t.Error("a stranger was let in")
 	}
 	f.write(ca.Issue("server"), append(ca.PEM, other.PEM...))
-	if _, err := handshake(t, k.TLS(), stranger); err != nil {
+	if _, err := handshake(t, k.TLS(), unknown); err != nil {
 		t.Errorf("with both authorities: %v", err)
 	}
 	f.write(ca.Issue("server"), ca.PEM)
-	if _, err := handshake(t, k.TLS(), stranger); err == nil {
+	if _, err := handshake(t, k.TLS(), unknown); err == nil {
 		t.Error("an authority that was taken out still counts")
 	}
 }
 
-func TestOldVersionsOfTLSAreRefused(t *testing.T) {
+func TestOldVersionsOfTLSAreRejected(t *testing.T) {
 	ca := authority.New(t, "ca")
 	f := newFolder(t, ca.Issue("server"), ca.PEM)
 	k, _ := keep(t, f.files())
@@ -133,7 +133,7 @@ func TestOldVersionsOfTLSAreRefused(t *testing.T) {
 	}
 }
 
-func TestBrokenFilesKeepTheOldAndAreSaidOnce(t *testing.T) {
+func TestBrokenFilesKeepTheOldAndAreLoggedOnce(t *testing.T) {
 	ca := authority.New(t, "ca")
 	f := newFolder(t, ca.Issue("good"), ca.PEM)
 	k, log := keep(t, f.files())

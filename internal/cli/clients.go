@@ -49,7 +49,7 @@ func printClients(c *cobra.Command, clients []admin.Client) error {
 			rows = append(rows, []string{
 				client.ID, client.Protocol, client.Kind, orDash(client.Namespace), client.Age,
 				name[strings.LastIndexByte(name, '.')+1:], t.State, t.Age, subscribed,
-				strconv.Itoa(t.Held), strconv.Itoa(t.Pending), strconv.Itoa(t.Refused), orDash(t.Reason),
+				strconv.Itoa(t.Held), strconv.Itoa(t.Pending), strconv.Itoa(t.NACKed), orDash(t.Reason),
 			})
 		}
 		if len(client.Types) == 0 {

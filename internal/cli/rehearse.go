@@ -33,14 +33,14 @@ type rehearsal struct {
 
 // rehearsed is a source that was read once.
 type rehearsed struct {
-	Name      string          `json:"name"`
-	Kind      string          `json:"kind"`
-	State     string          `json:"state"`
-	Reason    string          `json:"reason"` // of the state
-	Services  int             `json:"services"`
-	Endpoints int             `json:"endpoints"`
-	Ignored   map[string]int  `json:"ignored"` // objects of other kinds, by kind
-	Refused   []admin.Refused `json:"refused"`
+	Name      string           `json:"name"`
+	Kind      string           `json:"kind"`
+	State     string           `json:"state"`
+	Reason    string           `json:"reason"` // of the state
+	Services  int              `json:"services"`
+	Endpoints int              `json:"endpoints"`
+	Ignored   map[string]int   `json:"ignored"` // objects of other kinds, by kind
+	Rejected  []admin.Rejected `json:"refused"`
 }
 
 type counts struct {
@@ -92,7 +92,7 @@ func rehearse(c *cobra.Command, loaded *config.Config, log *slog.Logger, f forma
 func (r rehearsal) complaints() error {
 	rejected, unread := 0, 0
 	for _, s := range r.Sources {
-		rejected += len(s.Refused)
+		rejected += len(s.Rejected)
 		if !s.read() {
 			unread++
 		}
@@ -131,12 +131,12 @@ func shape(plan app.Rehearsal) rehearsal {
 	for _, s := range plan.Sources {
 		shown := rehearsed{
 			Name: s.Name, Kind: s.Kind, State: string(s.State), Reason: s.Reason, Services: s.Services, Endpoints: s.Endpoints,
-			Ignored: map[string]int{}, Refused: []admin.Refused{},
+			Ignored: map[string]int{}, Rejected: []admin.Rejected{},
 		}
 		maps.Copy(shown.Ignored, s.Ignored)
-		for _, refused := range s.Refused {
-			shown.Refused = append(shown.Refused, admin.Refused{
-				Object: refused.Object, Where: refused.Where, Field: refused.Field, Reason: refused.Reason,
+		for _, object := range s.Rejected {
+			shown.Rejected = append(shown.Rejected, admin.Rejected{
+				Object: object.Object, Where: object.Where, Field: object.Field, Reason: object.Reason,
 			})
 		}
 		r.Sources = append(r.Sources, shown)
@@ -191,12 +191,12 @@ func printSourcesOf(c *cobra.Command, r rehearsal) {
 // change wants to have seen everything.
 func printRehearsed(c *cobra.Command, s rehearsed) {
 	out := c.OutOrStdout()
-	say(out, "source %s: %s, %d services, %d endpoints, %d rejected", s.Name, s.State, s.Services, s.Endpoints, len(s.Refused))
+	say(out, "source %s: %s, %d services, %d endpoints, %d rejected", s.Name, s.State, s.Services, s.Endpoints, len(s.Rejected))
 	if s.Reason != "" {
 		say(out, ": %s", s.Reason)
 	}
 	fmt.Fprintln(out)
-	for _, r := range s.Refused {
+	for _, r := range s.Rejected {
 		say(out, "  rejected %s at %s: %s\n", orDash(r.Object), orDash(r.Where), complaint(r))
 	}
 }

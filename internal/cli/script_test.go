@@ -60,7 +60,7 @@ func TestScripts(t *testing.T) {
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"exits": exits, "serve": serve, "connect": connect, "refuse": refuse, "terminate": terminate,
+			"exits": exits, "serve": serve, "connect": connect, "refuse": nack, "terminate": terminate,
 			"await": await, "hangup": hangup, "kubernetes": kubernetes, "untouched": untouched, "run": run, "resave": resave,
 			"full": full, "unread": unread, "silence": silence, "interrupt": interrupt,
 		},
@@ -142,7 +142,7 @@ func connect(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(s.await("/api/v1/clients", `"state": "accepted"`))
 }
 
-func refuse(ts *testscript.TestScript, neg bool, args []string) {
+func nack(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {
 		ts.Fatalf("usage: refuse ID REASON")
 	}

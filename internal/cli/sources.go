@@ -78,7 +78,7 @@ func printSources(c *cobra.Command, sources []admin.Source) error {
 		}
 		rows = append(rows, []string{
 			s.Name, s.Kind, s.State, s.Age, strconv.Itoa(s.Services), strconv.Itoa(s.Endpoints),
-			strconv.Itoa(s.Held), strconv.Itoa(len(s.Refused)), strconv.Itoa(ignored), orDash(s.Reason),
+			strconv.Itoa(s.Held), strconv.Itoa(len(s.Rejected)), strconv.Itoa(ignored), orDash(s.Reason),
 		})
 	}
 	heading := []string{"name", "kind", "state", "for", "services", "endpoints", "held", "refused", "ignored", "reason"}
@@ -86,25 +86,25 @@ func printSources(c *cobra.Command, sources []admin.Source) error {
 		return err
 	}
 	for _, s := range sources {
-		printRefused(c, s)
+		printRejected(c, s)
 	}
 	return nil
 }
 
-// shownRefusals is how many refusals of a source the table shows. Whoever has
+// shownRejections is how many refusals of a source the table shows. Whoever has
 // more mends some and looks again.
-const shownRefusals = 20
+const shownRejections = 20
 
-func printRefused(c *cobra.Command, s admin.Source) {
-	for _, r := range s.Refused[:min(shownRefusals, len(s.Refused))] {
+func printRejected(c *cobra.Command, s admin.Source) {
+	for _, r := range s.Rejected[:min(shownRejections, len(s.Rejected))] {
 		say(c.OutOrStdout(), "\n%s refused %s\n  at %s\n  %s\n", s.Name, orDash(r.Object), orDash(r.Where), complaint(r))
 	}
-	if more := len(s.Refused) - shownRefusals; more > 0 {
+	if more := len(s.Rejected) - shownRejections; more > 0 {
 		say(c.OutOrStdout(), "\n%s refused %d more: -o json shows all of them\n", s.Name, more)
 	}
 }
 
-func complaint(r admin.Refused) string {
+func complaint(r admin.Rejected) string {
 	if r.Field == "" {
 		return r.Reason
 	}

@@ -105,9 +105,9 @@ func (c *center) words() words {
 		remove:     "%s stops at once, then it is removed from the instances of %s.",
 		spoilTitle: "break a registration",
 		spoil:      "%s starts, but registers with %s with a port that cannot be.",
-		refusal:    "it is refused, with its service",
-		mendTitle:  "mend the registration",
-		mend:       "%s registers with %s again, with its port.",
+		rejection:  "it is refused, with its service",
+		fixTitle:   "mend the registration",
+		fix:        "%s registers with %s again, with its port.",
 	}
 }
 

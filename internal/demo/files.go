@@ -84,9 +84,9 @@ func (f *files) words() words {
 		remove:     "%s stops at once, then its endpoint is taken out of %s.yaml.",
 		spoilTitle: "break a file",
 		spoil:      "%s starts, but whoever adds it to %s.yaml mistypes its port.",
-		refusal:    "it is refused, with its line, and its last good version stays",
-		mendTitle:  "mend the file",
-		mend:       "The port of %s in %s.yaml is put right.",
+		rejection:  "it is refused, with its line, and its last good version stays",
+		fixTitle:   "mend the file",
+		fix:        "The port of %s in %s.yaml is put right.",
 	}
 }
 

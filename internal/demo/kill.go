@@ -24,7 +24,7 @@ func (t *tour) kill(ctx context.Context, s service, name string) (observed, erro
 	if err != nil {
 		return observed{}, err
 	}
-	if err := await(ctx, func() error { return t.withdrawn(ctx, s, address, before.Accepted) }); err != nil {
+	if err := await(ctx, func() error { return t.withdrawn(ctx, s, address, before.ACKed) }); err != nil {
 		return observed{}, err
 	}
 	unharmed := t.unharmed()
@@ -51,7 +51,7 @@ func (t *tour) withdrawn(ctx context.Context, s service, i instance, before stri
 		}
 	}
 	now, err := t.control.assignments(ctx, s)
-	if err == nil && (now.Accepted == before || now.State != "accepted" || now.Pending > 0) {
+	if err == nil && (now.ACKed == before || now.State != "accepted" || now.Pending > 0) {
 		err = fmt.Errorf("the client has not accepted the removal of %s: %s %s", i.name, now.State, now.Reason)
 	}
 	return err

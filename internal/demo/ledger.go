@@ -9,8 +9,8 @@ import (
 // was tried for so long has left.
 const recently = time.Second
 
-// maxNews bounds what is kept for somebody who does not look.
-const maxNews = 100
+// maxChanges bounds what is kept for somebody who does not look.
+const maxChanges = 100
 
 // ledger is what the client saw. Its methods may be called from any goroutine.
 type ledger struct {
@@ -19,7 +19,7 @@ type ledger struct {
 	mu       sync.Mutex
 	accounts map[string]*account // by service
 	owners   map[string]owner    // of addresses
-	news     []change            // since the last look
+	changes  []change            // since the last look
 }
 
 type owner struct{ service, backend string }
@@ -144,8 +144,8 @@ func (l *ledger) report(c change) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.account(c.service).change = c
-	l.news = append(l.news, c)
-	l.news = l.news[max(0, len(l.news)-maxNews):]
+	l.changes = append(l.changes, c)
+	l.changes = l.changes[max(0, len(l.changes)-maxChanges):]
 }
 
 // sweep finds the backends that have left.

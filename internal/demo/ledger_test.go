@@ -25,8 +25,8 @@ func newHistory() history {
 
 func (h history) at(ms int) time.Time { return h.start.Add(time.Duration(ms) * time.Millisecond) }
 
-func (h history) news(ms int) (list []string) {
-	for _, c := range h.look(h.at(ms)).news {
+func (h history) changes(ms int) (list []string) {
+	for _, c := range h.look(h.at(ms)).changes {
 		list = append(list, c.backend+" "+c.text())
 	}
 	return list
@@ -37,18 +37,18 @@ func TestWhoAnswersHasJoinedAndWhoIsNotEvenTriedHasLeft(t *testing.T) {
 	h := newHistory()
 	h.answered("cart", "cart-1", h.at(60))
 	h.answered("cart", "cart-1", h.at(70))
-	mustBe(t, h.news(100), "cart-1 joined 60 ms after the registry changed")
+	mustBe(t, h.changes(100), "cart-1 joined 60 ms after the registry changed")
 
 	h.tried("127.0.0.1:1", h.at(1000))
-	mustBe(t, h.news(1900)) // it does not answer, but it is tried
-	mustBe(t, h.news(2001), "cart-1 left 1000 ms after the registry changed")
-	mustBe(t, h.news(5000))
+	mustBe(t, h.changes(1900)) // it does not answer, but it is tried
+	mustBe(t, h.changes(2001), "cart-1 left 1000 ms after the registry changed")
+	mustBe(t, h.changes(5000))
 
 	h.answered("cart", "cart-1", h.at(6000))
-	mustBe(t, h.news(6000), "cart-1 joined 6000 ms after the registry changed")
+	mustBe(t, h.changes(6000), "cart-1 joined 6000 ms after the registry changed")
 }
 
-func TestAttemptsToReachStrangersAreNobodys(t *testing.T) {
+func TestAttemptsToReachOthersAreNobodys(t *testing.T) {
 	t.Parallel()
 	h := newHistory()
 	h.tried("127.0.0.1:2", h.at(1))
@@ -57,15 +57,15 @@ func TestAttemptsToReachStrangersAreNobodys(t *testing.T) {
 	}
 }
 
-func TestNewsThatNobodyLooksAtIsBounded(t *testing.T) {
+func TestChangesThatNobodyLooksAtAreBounded(t *testing.T) {
 	t.Parallel()
 	h := newHistory()
-	for n := range 3 * maxNews {
+	for n := range 3 * maxChanges {
 		h.report(change{service: "cart", at: h.at(n)})
 	}
-	news := h.look(h.at(0)).news
-	if len(news) != maxNews || !news[maxNews-1].at.Equal(h.at(3*maxNews-1)) {
-		t.Errorf("%d pieces of news, the last from %s", len(news), news[len(news)-1].at)
+	changes := h.look(h.at(0)).changes
+	if len(changes) != maxChanges || !changes[maxChanges-1].at.Equal(h.at(3*maxChanges-1)) {
+		t.Errorf("%d pieces of news, the last from %s", len(changes), changes[len(changes)-1].at)
 	}
 }
 
@@ -82,7 +82,7 @@ func TestTable(t *testing.T) {
 	h.answered("reviews", "reviews-1", h.at(10))
 	h.failed("reviews", errors.New("no route"))
 	v := h.look(h.at(2000))
-	v.source = admin.Source{State: "live", Services: 2, Endpoints: 3, Refused: []admin.Refused{
+	v.source = admin.Source{State: "live", Services: 2, Endpoints: 3, Rejected: []admin.Rejected{
 		{Where: "cart.yaml:7", Field: "spec.hosts", Reason: "missing: name a host"}, {Where: "cart.yaml:9"},
 	}}
 	want := `SERVICE   BACKEND     ANSWERED   LAST SECOND        LAST CHANGE

@@ -17,7 +17,7 @@ type view struct {
 	services          []serviceView // by name
 	answers, failures int
 	failure           string   // the last one
-	news              []change // since the last look, oldest first
+	changes           []change // since the last look, oldest first
 	source            admin.Source
 	trouble           error // instead of the source
 }
@@ -72,8 +72,8 @@ func (l *ledger) look(now time.Time) view {
 	v.failures, v.failure = l.failures()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	v.news, l.news = l.news, nil
-	slices.SortStableFunc(v.news, func(a, b change) int { return a.at.Compare(b.at) })
+	v.changes, l.changes = l.changes, nil
+	slices.SortStableFunc(v.changes, func(a, b change) int { return a.at.Compare(b.at) })
 	for _, name := range slices.Sorted(maps.Keys(l.accounts)) {
 		a := l.accounts[name]
 		v.answers += a.answers

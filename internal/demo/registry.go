@@ -40,9 +40,9 @@ type words struct {
 	invitation string // what to do with it after the tour
 	read       string // what has Isthmus done with it
 	// What is done to it with a backend, which is %s, of the service in %s.
-	add, remove, spoil, mend string
-	spoilTitle, mendTitle    string
-	refusal                  string // what is refused, and what stays
+	add, remove, spoil, fix string
+	spoilTitle, fixTitle    string
+	rejection               string // what is refused, and what stays
 }
 
 func newRegistry(m medium) *registry {

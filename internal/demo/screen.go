@@ -42,7 +42,7 @@ func (s *screen) say(text string) {
 // show shows the present state of things.
 func (s *screen) show(v view) {
 	if !s.live {
-		s.showNews(v)
+		s.showChanges(v)
 		return
 	}
 	var b bytes.Buffer
@@ -52,9 +52,9 @@ func (s *screen) show(v view) {
 	s.flush(&b)
 }
 
-func (s *screen) showNews(v view) {
+func (s *screen) showChanges(v view) {
 	var b bytes.Buffer
-	for _, c := range v.news {
+	for _, c := range v.changes {
 		fmt.Fprintf(&b, "  %s %s %s\n", c.at.Format("15:04:05.000"), plain.Text(c.backend), c.text())
 	}
 	if state := v.registry(); state != s.state {

@@ -44,14 +44,14 @@ func (t *tour) steps() []step {
 		{
 			w.spoilTitle,
 			fmt.Sprintf(w.spoil, cart.name+"-3", cart.name) + "\n" +
-				"Watch: " + w.refusal + ": everybody else still answers.",
+				"Watch: " + w.rejection + ": everybody else still answers.",
 			func(ctx context.Context) (observed, error) { return t.spoil(ctx, cart) },
 		},
 		{
-			w.mendTitle,
-			fmt.Sprintf(w.mend, cart.name+"-3", cart.name) + "\n" +
+			w.fixTitle,
+			fmt.Sprintf(w.fix, cart.name+"-3", cart.name) + "\n" +
 				fmt.Sprintf("Watch: nothing is refused any more, and %s-3 gets its share.", cart.name),
-			func(ctx context.Context) (observed, error) { return t.mend(ctx, cart) },
+			func(ctx context.Context) (observed, error) { return t.fix(ctx, cart) },
 		},
 	}
 }
@@ -120,25 +120,25 @@ func (t *tour) spoil(ctx context.Context, s service) (observed, error) {
 		return observed{}, err
 	}
 	where := t.registry.where(s, typo, t.registry.instances[s.name])
-	if err := await(ctx, func() error { return errors.Join(unharmed(), t.refused(ctx, where)) }); err != nil {
+	if err := await(ctx, func() error { return errors.Join(unharmed(), t.rejected(ctx, where)) }); err != nil {
 		return observed{}, err
 	}
-	refused := time.Now()
+	rejected := time.Now()
 	if err := t.stillAnswering(ctx, b, unharmed); err != nil {
 		return observed{}, err
 	}
-	return observed{refused.Sub(wrote), fmt.Sprintf("%s is refused;\nsince then each of the others has answered %d more calls, and none failed",
+	return observed{rejected.Sub(wrote), fmt.Sprintf("%s is refused;\nsince then each of the others has answered %d more calls, and none failed",
 		where, enough)}, nil
 }
 
-// refused waits for the source to show that it refuses something there.
-func (t *tour) refused(ctx context.Context, where string) error {
+// rejected waits for the source to show that it refuses something there.
+func (t *tour) rejected(ctx context.Context, where string) error {
 	source, err := t.control.source(ctx)
 	if err != nil {
 		return err
 	}
 	var places []string
-	for _, r := range source.Refused {
+	for _, r := range source.Rejected {
 		places = append(places, r.Where)
 	}
 	if !slices.Contains(places, where) {
@@ -169,7 +169,7 @@ func (t *tour) stillAnswering(ctx context.Context, but *backend, unharmed func()
 	})
 }
 
-func (t *tour) mend(ctx context.Context, s service) (observed, error) {
+func (t *tour) fix(ctx context.Context, s service) (observed, error) {
 	unharmed := t.unharmed()
 	b := t.fleet.running[len(t.fleet.running)-1] // the one with the mistyped port
 	t.registry.put(s, b.instance())
@@ -183,8 +183,8 @@ func (t *tour) mend(ctx context.Context, s service) (observed, error) {
 	}
 	err = await(ctx, func() error {
 		source, err := t.control.source(ctx)
-		if err == nil && len(source.Refused) > 0 {
-			err = fmt.Errorf("the source still refuses %s", source.Refused[0].Where)
+		if err == nil && len(source.Rejected) > 0 {
+			err = fmt.Errorf("the source still refuses %s", source.Rejected[0].Where)
 		}
 		return errors.Join(unharmed(), err)
 	})

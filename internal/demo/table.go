@@ -120,16 +120,16 @@ func describe(s admin.Source) string {
 	if s.Reason != "" {
 		text += ", " + s.Reason
 	}
-	if len(s.Refused) == 0 {
+	if len(s.Rejected) == 0 {
 		return text + ", nothing refused"
 	}
-	r := s.Refused[0]
+	r := s.Rejected[0]
 	text += fmt.Sprintf(", refused at %s: ", r.Where)
 	if r.Field != "" {
 		text += r.Field + ": "
 	}
 	text += r.Reason
-	if more := len(s.Refused) - 1; more > 0 {
+	if more := len(s.Rejected) - 1; more > 0 {
 		text += fmt.Sprintf(" (and %d more)", more)
 	}
 	return text

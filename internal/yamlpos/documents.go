@@ -31,7 +31,7 @@ type Problem struct {
 // A file that cannot be read at all yields a single broken document.
 func Documents(text []byte) iter.Seq[Document] {
 	return func(yield func(Document) bool) {
-		if p := refuse(text); p != nil {
+		if p := reject(text); p != nil {
 			yield(Document{Broken: p})
 			return
 		}
@@ -47,8 +47,8 @@ func Documents(text []byte) iter.Seq[Document] {
 	}
 }
 
-// refuse says why a file is not worth looking at; nil if it is.
-func refuse(text []byte) *Problem {
+// reject says why a file is not worth looking at; nil if it is.
+func reject(text []byte) *Problem {
 	if len(text) > MaxSize {
 		return &Problem{Line: 1, Reason: fmt.Sprintf(
 			"the file has %d MiB and at most %d are read: split it", len(text)>>20, MaxSize>>20)}

@@ -11,7 +11,7 @@ import (
 // JSON reads a text that is one JSON value. Unlike [Documents], it takes
 // nothing else for it.
 func JSON(text []byte) Document {
-	if p := refuse(text); p != nil {
+	if p := reject(text); p != nil {
 		return Document{Broken: p}
 	}
 	root, ok := readJSON(text, 1)

@@ -28,12 +28,12 @@ func TestDefectNBadEndpointIsLeftOutAlone(t *testing.T) {
 
 // An object that is refused is refused alone, shown with the reason, and
 // written once it is not refused any more.
-func TestDefectNRefusedObjectHoldsUpNoOther(t *testing.T) {
+func TestDefectNRejectedObjectHoldsUpNoOther(t *testing.T) {
 	t.Parallel()
 	api, r := newAPI(t), newRegistry("sc")
-	api.Refuse(func(verb, path string) *kubeapi.Refusal {
+	api.Reject(func(verb, path string) *kubeapi.Rejection {
 		if verb == "PATCH" && strings.HasSuffix(path, "/bad.example") {
-			return &kubeapi.Refusal{Code: http.StatusBadRequest, Reason: "BadRequest", Message: `admission webhook "rules" denied the request: no`}
+			return &kubeapi.Rejection{Code: http.StatusBadRequest, Reason: "BadRequest", Message: `admission webhook "rules" denied the request: no`}
 		}
 		return nil
 	})
@@ -45,7 +45,7 @@ func TestDefectNRefusedObjectHoldsUpNoOther(t *testing.T) {
 	wants(t, api, "a.example", "10.0.0.1")
 	wants(t, api, "z.example", "10.0.0.1")
 	fails(t, w, "ServiceEntry shop/bad.example", `refused by the admission webhook "rules" denied the request: no`)
-	api.Refuse(nil)
+	api.Reject(nil)
 	wants(t, api, "bad.example", "10.0.0.1")
 	settled(t, w)
 }
@@ -54,9 +54,9 @@ func TestDefectNRefusedObjectHoldsUpNoOther(t *testing.T) {
 func TestDefectNOverloadIsWaitedFor(t *testing.T) {
 	t.Parallel()
 	api, r := newAPI(t), newRegistry("sc")
-	api.Refuse(func(verb, path string) *kubeapi.Refusal {
+	api.Reject(func(verb, path string) *kubeapi.Rejection {
 		if verb == "PATCH" && strings.HasSuffix(path, "/a.example") {
-			return &kubeapi.Refusal{Code: http.StatusTooManyRequests, Reason: "TooManyRequests", Message: "later", RetryAfter: 3600}
+			return &kubeapi.Rejection{Code: http.StatusTooManyRequests, Reason: "TooManyRequests", Message: "later", RetryAfter: 3600}
 		}
 		return nil
 	})

@@ -24,17 +24,17 @@ func TestWhatIsGoneIsForgotten(t *testing.T) {
 		api.Delete(entries + host) // which is restored
 		wants(t, api, host, "10.0.0.1")
 		sees(t, w, 1)
-		api.Refuse(func(verb, _ string) *kubeapi.Refusal { // as if the namespace went with its objects
+		api.Reject(func(verb, _ string) *kubeapi.Rejection { // as if the namespace went with its objects
 			if verb != http.MethodPatch {
 				return nil
 			}
-			return &kubeapi.Refusal{Code: http.StatusForbidden, Reason: "Forbidden", Message: "the namespace goes"}
+			return &kubeapi.Rejection{Code: http.StatusForbidden, Reason: "Forbidden", Message: "the namespace goes"}
 		})
 		api.Delete(entries + host)
 		fails(t, w, "ServiceEntry shop/"+host, "the namespace goes")
 		r.say(noService("sc", host), noInstance("sc", host, "10.0.0.1"))
 		sees(t, w, 0)
-		api.Refuse(nil)
+		api.Reject(nil)
 	}
 	await(t, "everything to be forgotten", func() error {
 		w.ledger.mu.Lock()

@@ -54,8 +54,8 @@ func transcript(t *testing.T, in *txtar.Archive) *txtar.Archive {
 		for _, o := range translation.Objects {
 			objects = append(objects, manifestOf(t, o))
 		}
-		if translation.Refused != "" {
-			fmt.Fprintf(&left, "%s: %s\n", service.Key, translation.Refused)
+		if translation.Invalid != "" {
+			fmt.Fprintf(&left, "%s: %s\n", service.Key, translation.Invalid)
 		}
 		for _, l := range translation.LeftOut {
 			fmt.Fprintf(&left, "%s: %s\n", service.Key, l)
@@ -91,8 +91,8 @@ func readBack(manifests ...string) (problems []string, events []model.Event) {
 	all := strings.Join(manifests, "---\n")
 	all = strings.ReplaceAll(all, labelManagedBy+": "+managedBy, "mine: test") // else it is passed over as our own
 	listing := file.Parse("written.yaml", []byte(all))
-	for _, refusal := range listing.Refused {
-		problems = append(problems, fmt.Sprintf("%s: %s: %s", refusal.Object, refusal.Field, refusal.Reason))
+	for _, rejection := range listing.Rejected {
+		problems = append(problems, fmt.Sprintf("%s: %s: %s", rejection.Object, rejection.Field, rejection.Reason))
 	}
 	for _, o := range listing.Objects {
 		o.Record.Source = "back"

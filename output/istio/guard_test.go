@@ -121,7 +121,7 @@ func (r *readers) listing(name string) (l source.Listing) {
 		}
 	}
 	if r.unread.Load() {
-		l.Refused = []source.Refusal{{Ref: serviceRef(name, "refused.example"), Reason: "it cannot be read"}}
+		l.Rejected = []source.Rejection{{Ref: serviceRef(name, "refused.example"), Reason: "it cannot be read"}}
 	}
 	return l
 }
@@ -150,13 +150,13 @@ func (r *readers) remove(name string) {
 	if one != nil {
 		one.end()
 	}
-	_ = source.Remove(r.ctx, r.registry, source.Sole{}, name)
+	_ = source.Remove(r.ctx, r.registry, source.SingleProcess{}, name)
 }
 
-// Left takes a source out of the configuration.
-func (g *guarded) Left(name string) {
+// RemoveSource takes a source out of the configuration.
+func (g *guarded) RemoveSource(name string) {
 	g.remove(name)
-	g.Writer.Left(name)
+	g.Writer.RemoveSource(name)
 }
 
 // judged starts who reads the sources of a registry, until the end of the test.
@@ -402,7 +402,7 @@ func TestOperatorReleasesWhatFirstListingLacks(t *testing.T) {
 	g.deleted(hosts(0, 20)...)
 }
 
-func TestSmallLossIsBelievedAtOnce(t *testing.T) {
+func TestSmallLossIsAppliedAtOnce(t *testing.T) {
 	t.Parallel()
 	api, r := newAPI(t), newRegistry("sc")
 	written(t, api, []string{"sc"}, fleet("sc", 0, 20, 2)...)
@@ -490,7 +490,7 @@ func TestListingThatIsNotWholeConfirmsNothing(t *testing.T) {
 
 // What stays for no other reason than that something is refused says so, and
 // nothing about what the source loses from then on.
-func TestWhatIsRefusedForLongMakesNothingElseSuspicious(t *testing.T) {
+func TestWhatIsRejectedForLongMakesNothingElseSuspicious(t *testing.T) {
 	t.Parallel()
 	api, r := newAPI(t), newRegistry("sc")
 	written(t, api, []string{"sc"}, fleet("sc", 0, 20, 2)...)
@@ -584,7 +584,7 @@ func TestWhatIsNotFitToBeWrittenIsNotMissing(t *testing.T) {
 }
 
 // Instances that share a machine are told apart, and shards are one service.
-func TestEndpointsAreToldApartByTheirPorts(t *testing.T) {
+func TestEndpointsAreDistinguishedByTheirPorts(t *testing.T) {
 	t.Parallel()
 	api, r := newAPI(t), newRegistry("sc")
 	crowd := func(n int) []model.Event {
@@ -699,7 +699,7 @@ func TestHoldEndsWithItsSource(t *testing.T) {
 	g.lacks(40)
 	g.holds(hosts(0, 20)...)
 	left.Store(true)
-	g.Left("sc")
+	g.RemoveSource("sc")
 	g.holds()
 	g.deleted(hosts(0, 20)...)
 }
@@ -721,11 +721,11 @@ func TestSourceThatIsBackIsComparedAnew(t *testing.T) {
 			})
 			g.Listed("sc")
 			g.holds()
-			api.Refuse(func(verb, _ string) *kubeapi.Refusal {
+			api.Reject(func(verb, _ string) *kubeapi.Rejection {
 				if verb != http.MethodDelete {
 					return nil
 				}
-				return &kubeapi.Refusal{Code: http.StatusForbidden, Reason: "Forbidden", Message: "not yet"}
+				return &kubeapi.Rejection{Code: http.StatusForbidden, Reason: "Forbidden", Message: "not yet"}
 			})
 			left.Store(true)
 			var gone []model.Event
@@ -733,13 +733,13 @@ func TestSourceThatIsBackIsComparedAnew(t *testing.T) {
 				gone = append(gone, noService("sc", hostOf(i)), noInstance("sc", hostOf(i), fmt.Sprintf("10.0.%d.1", i)), noInstance("sc", hostOf(i), fmt.Sprintf("10.0.%d.2", i)))
 			}
 			r.say(gone...)
-			g.Left("sc")
+			g.RemoveSource("sc")
 			fails(t, g.running, "ServiceEntry shop/"+hostOf(19), "not yet")
 			left.Store(false)
-			g.Left("sc") // of which it may hear late
+			g.RemoveSource("sc") // of which it may hear late
 			r.say(fleet("sc", 0, 1, 2)...)
 			g.holds(hosts(1, 19)...)
-			api.Refuse(nil)
+			api.Reject(nil)
 			g.Listed("sc")
 			g.lacks(38)
 			g.holds(hosts(1, 19)...)

@@ -102,9 +102,9 @@ func TestPlanKeepsItsOrder(t *testing.T) {
 			have[o.Name] = Observed{Ref: o.Ref(), Labels: o.Labels, Annotations: o.Annotations, spec: o.fingerprint()}
 		}
 		primed := rapid.Bool().Draw(t, "primed")
-		believed := func(h Observed) bool { return primed || h.Annotations[annotationSources] == "first" }
+		confirmed := func(h Observed) bool { return primed || h.Annotations[annotationSources] == "first" }
 		actions := plan(slices.Collect(maps.Values(want)), slices.Collect(maps.Values(have)), func(h Observed) wait {
-			if believed(h) {
+			if confirmed(h) {
 				return wait{}
 			}
 			return wait{reason: "it waits for its source"}
@@ -112,7 +112,7 @@ func TestPlanKeepsItsOrder(t *testing.T) {
 		held := false // what is to change, and may not
 		for n, o := range want {
 			h, present := have[n]
-			held = held || present && !believed(h) && o.differs(h) != ""
+			held = held || present && !confirmed(h) && o.differs(h) != ""
 		}
 		last := 0
 		for _, a := range actions {
@@ -127,9 +127,9 @@ func TestPlanKeepsItsOrder(t *testing.T) {
 			switch {
 			case wanted && !present:
 				should = Create
-			case wanted && o.differs(h) != "" && believed(h):
+			case wanted && o.differs(h) != "" && confirmed(h):
 				should = Update
-			case !wanted && believed(h) && !held:
+			case !wanted && confirmed(h) && !held:
 				should = Delete
 			}
 			if a.Verb != should {

@@ -303,12 +303,12 @@ func TestWhoeverCannotMoveStays(t *testing.T) {
 		}
 	}
 	var tries atomic.Int32
-	api.Refuse(func(verb, path string) *kubeapi.Refusal {
+	api.Reject(func(verb, path string) *kubeapi.Rejection {
 		if verb != http.MethodPatch || !strings.HasSuffix(path, partial) {
 			return nil
 		}
 		tries.Add(1)
-		return &kubeapi.Refusal{Code: http.StatusForbidden, Reason: "Forbidden", Message: "not this one"}
+		return &kubeapi.Rejection{Code: http.StatusForbidden, Reason: "Forbidden", Message: "not this one"}
 	})
 	r.say(own("a.example", "10.0.0.1", some), noInstance("sc", "a.example", "10.0.0.2"))
 	wants(t, api, "a.example", "10.0.0.1")
@@ -323,7 +323,7 @@ func TestWhoeverCannotMoveStays(t *testing.T) {
 	if writes := api.Writes(); len(writes) > written {
 		t.Errorf("written again: %v", writes[written:])
 	}
-	api.Refuse(nil)
+	api.Reject(nil)
 	r.say(own("a.example", "10.0.0.4", some))
 	wants(t, api, "a.example", "")
 	settled(t, w)
@@ -374,7 +374,7 @@ func TestWhoeverMayNotMoveYetStays(t *testing.T) {
 
 // An object that cannot be created keeps nobody in another one who is gone: only
 // those stay there who are to pass into it. New ones come as well.
-func TestRefusedCreationHoldsUpNobodyElse(t *testing.T) {
+func TestRejectedCreationHoldsUpNobodyElse(t *testing.T) {
 	t.Parallel()
 	api, r := newAPI(t), newRegistry("sc")
 	both, some := map[string]uint32{"http": 80, "grpc": 90}, map[string]uint32{"http": 80}
@@ -382,11 +382,11 @@ func TestRefusedCreationHoldsUpNobodyElse(t *testing.T) {
 	r.listed("sc")
 	w := start(t, api, r, nil)
 	settled(t, w)
-	api.Refuse(func(verb, path string) *kubeapi.Refusal {
+	api.Reject(func(verb, path string) *kubeapi.Rejection {
 		if verb != http.MethodPatch || strings.HasSuffix(path, "/a.example") {
 			return nil
 		}
-		return &kubeapi.Refusal{Code: http.StatusForbidden, Reason: "Forbidden", Message: "not this one"}
+		return &kubeapi.Rejection{Code: http.StatusForbidden, Reason: "Forbidden", Message: "not this one"}
 	})
 	r.say(own("a.example", "10.0.0.1", some), noInstance("sc", "a.example", "10.0.0.2"), own("a.example", "10.0.0.3", both))
 	wants(t, api, "a.example", "10.0.0.3 10.0.0.1")
@@ -414,11 +414,11 @@ func TestWhatIsToGoKeepsOnlyThoseWhoMove(t *testing.T) {
 	}
 	partial = strings.TrimPrefix(partial, entries)
 	wants(t, api, partial, "10.0.0.1 10.0.0.2")
-	api.Refuse(func(verb, path string) *kubeapi.Refusal {
+	api.Reject(func(verb, path string) *kubeapi.Rejection {
 		if verb != http.MethodPatch || !strings.HasSuffix(path, "/a.example") {
 			return nil
 		}
-		return &kubeapi.Refusal{Code: http.StatusForbidden, Reason: "Forbidden", Message: "not this one"}
+		return &kubeapi.Rejection{Code: http.StatusForbidden, Reason: "Forbidden", Message: "not this one"}
 	})
 	r.say(own("a.example", "10.0.0.1", both), noInstance("sc", "a.example", "10.0.0.2"))
 	fails(t, w, "ServiceEntry shop/a.example", "not this one")
@@ -430,7 +430,7 @@ func TestWhatIsToGoKeepsOnlyThoseWhoMove(t *testing.T) {
 
 // Whatever objects are refused: who is in the service before and after a change
 // is in it all the time, and who has left it is in no object that is not refused.
-func TestRefusalsKeepNobodyWhoIsGone(t *testing.T) {
+func TestRejectionsKeepNobodyWhoIsGone(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
 		api := kubeapi.New()
@@ -447,12 +447,12 @@ func TestRefusalsKeepNobodyWhoIsGone(t *testing.T) {
 		h := recorded(api)
 		before := claimsOf(api.Everything())
 		odd := rapid.IntRange(0, 1).Draw(rt, "refused are")
-		refused := func(path string) bool { return int(path[len(path)-1])%2 == odd }
-		api.Refuse(func(verb, path string) *kubeapi.Refusal {
-			if verb == http.MethodDelete || !refused(path) {
+		rejected := func(path string) bool { return int(path[len(path)-1])%2 == odd }
+		api.Reject(func(verb, path string) *kubeapi.Rejection {
+			if verb == http.MethodDelete || !rejected(path) {
 				return nil
 			}
-			return &kubeapi.Refusal{Code: http.StatusForbidden, Reason: "Forbidden", Message: "not this one"}
+			return &kubeapi.Rejection{Code: http.StatusForbidden, Reason: "Forbidden", Message: "not this one"}
 		})
 		r.say(drawMoves(rt, present)...)
 		service, _ := r.builder.Snapshot().Service(catalog.ServiceKey{Namespace: "shop", Host: "a.example"})
@@ -466,7 +466,7 @@ func TestRefusalsKeepNobodyWhoIsGone(t *testing.T) {
 		await(t, "those who are gone to go", func() error {
 			for path, said := range claimsOf(api.Everything()) {
 				for claim := range said {
-					if !refused(path) && !strings.Contains(claim, " ") && !there[claim] {
+					if !rejected(path) && !strings.Contains(claim, " ") && !there[claim] {
 						return fmt.Errorf("%s has %s still; failing: %v", path, claim, w.Status().Failing)
 					}
 				}
@@ -481,7 +481,7 @@ func TestRefusalsKeepNobodyWhoIsGone(t *testing.T) {
 				}
 			}
 		}
-		api.Refuse(nil)
+		api.Reject(nil)
 		r.say(own("a.example", "10.0.0.9", map[string]uint32{"http": 80}), own("a.example", "10.0.0.8", map[string]uint32{"grpc": 90}))
 		rests(t, w, r, api)
 	})

@@ -12,9 +12,9 @@ import (
 func TestNamespaceThatGoesIsNoMatterOfRights(t *testing.T) {
 	t.Parallel()
 	api, r := newAPI(t), newRegistry("sc")
-	api.Refuse(func(verb, _ string) *kubeapi.Refusal {
+	api.Reject(func(verb, _ string) *kubeapi.Rejection {
 		if verb == http.MethodPatch {
-			return &kubeapi.Refusal{
+			return &kubeapi.Rejection{
 				Code: http.StatusForbidden, Reason: "Forbidden", Cause: "NamespaceTerminating",
 				Message: "unable to create new content in namespace shop because it is being terminated",
 			}
@@ -25,6 +25,6 @@ func TestNamespaceThatGoesIsNoMatterOfRights(t *testing.T) {
 	r.listed("sc")
 	w := start(t, api, r, nil)
 	fails(t, w, "ServiceEntry shop/a.example", "being terminated: it can be written when the namespace is created anew")
-	api.Refuse(nil)
+	api.Reject(nil)
 	wants(t, api, "a.example", "10.0.0.1")
 }

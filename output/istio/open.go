@@ -8,11 +8,11 @@ import (
 )
 
 var (
-	_ output.Settings  = (*Config)(nil)
-	_ output.Selective = (*Config)(nil)
-	_ output.Output    = opened{}
-	_ output.Leaver    = opened{}
-	_ output.Planner   = opened{}
+	_ output.Settings      = (*Config)(nil)
+	_ output.Selective     = (*Config)(nil)
+	_ output.Output        = opened{}
+	_ output.SourceRemover = opened{}
+	_ output.Planner       = opened{}
 )
 
 // OutputKind is the row by which this output is known.

@@ -123,7 +123,7 @@ func (w *Writer) widened(ctx context.Context, a Action, keep map[uint32]bool) (A
 	case apierrors.IsNotFound(err), err == nil && u.GetResourceVersion() != a.have.Version:
 		return a, errRaced
 	case err != nil:
-		return a, fate(a.Ref, err)
+		return a, asRejection(a.Ref, err)
 	}
 	is := convert.EntryOf(u.Object["spec"])
 	a.Reason = "it keeps endpoints until another object has them"

@@ -11,8 +11,8 @@ import (
 type Translation struct {
 	Objects []Object
 	LeftOut []LeftOut
-	// Refused says why the service cannot be written at all; empty if it can.
-	Refused string
+	// Invalid says why the service cannot be written at all; empty if it can.
+	Invalid string
 }
 
 // LeftOut counts endpoints of a service that were not written, and says why.
@@ -23,7 +23,7 @@ type LeftOut = convert.LeftOut
 // [Config.ShardSize].
 func (c Config) Translate(instance string, s *catalog.Service, exists func(name string) bool) Translation {
 	made := convert.FromService(s, convert.Layout{ShardSize: c.ShardSize, Exists: exists})
-	t := Translation{LeftOut: made.LeftOut, Refused: made.Invalid}
+	t := Translation{LeftOut: made.LeftOut, Invalid: made.Invalid}
 	for _, p := range made.Parts {
 		o := objectOf(instance, p.Object, p.Sources...)
 		o.Annotations[annotationService] = s.Key.Host

@@ -10,10 +10,10 @@ import (
 	"github.com/isthmus-mesh/isthmus/source"
 )
 
-// trust is what is known of the sources beside what the catalog says: it is
+// sourceFacts is what is known of the sources beside what the catalog says: it is
 // immutable. What may be taken away is decided by who reads them, and comes with
 // their marks in the catalog; see [model.Judgement].
-type trust struct {
+type sourceFacts struct {
 	restored []string        // sources; see [Options]
 	left     map[string]bool // sources that were taken out of the configuration since the start
 }
@@ -40,7 +40,7 @@ func (w *Writer) speakers(world *world, o Observed) (names []string, anybody boo
 		switch {
 		case w.isConfigured(name):
 			names = append(names, name)
-		case !world.trust.left[name]:
+		case !world.sourceFacts.left[name]:
 			anybody = true
 		}
 	}
@@ -65,7 +65,7 @@ func (w *Writer) isConfigured(source string) bool {
 // unjudged says what an object waits for; empty if it waits for nothing.
 func (w *Writer) unjudged(world *world, o Observed) string {
 	names, anybody := w.speakers(world, o)
-	waits := func(name string) bool { return !w.believed(world, name) }
+	waits := func(name string) bool { return !w.confirmed(world, name) }
 	switch at := slices.IndexFunc(names, waits); {
 	case anybody && len(o.sources()) > 0 && (at >= 0 || !world.complete):
 		return "source " + strings.Join(o.sources(), ", ") + ", which it is made of, is not configured, and not all of the others have been listed yet"
@@ -87,9 +87,9 @@ func (w *Writer) unjudged(world *world, o Observed) string {
 	return ""
 }
 
-// believed reports whether a source may be believed about what is gone, but for
+// confirmed reports whether a source may be believed about what is gone, but for
 // what is held.
-func (w *Writer) believed(world *world, name string) bool {
+func (w *Writer) confirmed(world *world, name string) bool {
 	if w.options.Judge != nil {
 		_, ok := w.judgement(world, name)
 		return ok

@@ -58,8 +58,8 @@ func stateOf(s Status) (state, reason string) {
 }
 
 func omissions(o Omission) []output.Omission {
-	if o.Refused != "" {
-		return []output.Omission{{Object: o.String(), Reason: o.Refused}}
+	if o.Invalid != "" {
+		return []output.Omission{{Object: o.String(), Reason: o.Invalid}}
 	}
 	var list []output.Omission
 	for _, l := range o.LeftOut {

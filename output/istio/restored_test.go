@@ -70,6 +70,6 @@ func TestWhatWaitsForASourceGoesWithIt(t *testing.T) {
 		t.Fatalf("sc has not been listed, and written is: %s", got)
 	}
 	left.Store(true)
-	second.Left("sc")
+	second.RemoveSource("sc")
 	wants(t, api, "a.example", "no object")
 }

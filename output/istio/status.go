@@ -53,8 +53,8 @@ type Held struct {
 // Omission is what could not be written of a service.
 type Omission struct {
 	Key
-	// Refused says why nothing of it is written; empty if something is.
-	Refused string
+	// Invalid says why nothing of it is written; empty if something is.
+	Invalid string
 	LeftOut []LeftOut
 }
 
@@ -92,10 +92,10 @@ func (l *ledger) omissions() []Omission {
 	defer l.mu.Unlock()
 	var list []Omission
 	for key, n := range l.notes {
-		if len(n.left) == 0 && n.refused == "" {
+		if len(n.left) == 0 && n.invalid == "" {
 			continue
 		}
-		list = append(list, Omission{key, n.refused, n.left})
+		list = append(list, Omission{key, n.invalid, n.left})
 	}
 	slices.SortFunc(list, func(a, b Omission) int { return strings.Compare(a.String(), b.String()) })
 	return list

@@ -24,7 +24,7 @@ func specification(api *kubeapi.Server, host string) any {
 // A port that somebody else has named otherwise is a second one of its number to
 // server-side apply, which the API server refuses. It is replaced all the same,
 // once, and later changes are plain ones.
-func TestPortsOfAnotherNameAreTakenOver(t *testing.T) {
+func TestPortsOfAnotherNameAreApplied(t *testing.T) {
 	t.Parallel()
 	api, r := newAPI(t), newRegistry("sc")
 	const host = "a.example"
@@ -50,7 +50,7 @@ func TestPortsOfAnotherNameAreTakenOver(t *testing.T) {
 
 // A webhook that does not take what apply would make of an object is no reason
 // to give up, but a right that is missing is one.
-func TestOnlyWhatIsRejectedForItsContentIsTakenOver(t *testing.T) {
+func TestOnlyWhatIsRejectedForItsContentIsOverwritten(t *testing.T) {
 	t.Parallel()
 	for text, replaced := range map[string]bool{
 		`admission webhook "validation.istio.io" denied the request: port number 80 already defined`: true,
@@ -59,11 +59,11 @@ func TestOnlyWhatIsRejectedForItsContentIsTakenOver(t *testing.T) {
 		api, r := newAPI(t), newRegistry("sc")
 		const host = "a.example"
 		api.Put(entries+host, handedOver(host))
-		api.Refuse(func(verb, _ string) *kubeapi.Refusal {
+		api.Reject(func(verb, _ string) *kubeapi.Rejection {
 			if verb != http.MethodPatch {
 				return nil
 			}
-			return &kubeapi.Refusal{Code: http.StatusForbidden, Reason: "Forbidden", Message: text}
+			return &kubeapi.Rejection{Code: http.StatusForbidden, Reason: "Forbidden", Message: text}
 		})
 		r.say(service("sc", host), instance("sc", host, "10.0.0.2"))
 		r.listed("sc")
@@ -115,7 +115,7 @@ func TestTakingOverStopsWhereItIsNotOursAnyMore(t *testing.T) {
 
 // Whoever has written which valid object of the name, and whatever they own of
 // it: what is wanted is reached, and then nothing is written any more.
-func TestAnyObjectIsTakenOver(t *testing.T) {
+func TestAnyObjectIsApplied(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
 		api, r := kubeapi.New(), newRegistry("sc")

@@ -61,13 +61,13 @@ func (v *view) follow(kind Kind, informer cache.SharedIndexInformer) error {
 		return err
 	}
 	_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc:    func(o any) { v.tell(nil, o) },
-		UpdateFunc: func(old, now any) { v.tell(old, now) },
+		AddFunc:    func(o any) { v.notify(nil, o) },
+		UpdateFunc: func(old, now any) { v.notify(old, now) },
 		DeleteFunc: func(o any) {
 			if unknown, ok := o.(cache.DeletedFinalStateUnknown); ok {
 				o = unknown.Obj
 			}
-			v.tell(o, nil)
+			v.notify(o, nil)
 		},
 	})
 	v.kinds[kind] = informer
@@ -118,7 +118,7 @@ func indexByKey(o any) ([]string, error) {
 	return []string{k.key().String()}, nil
 }
 
-func (v *view) tell(old, now any) {
+func (v *view) notify(old, now any) {
 	of := func(o any) *Observed {
 		if k, ok := o.(*kept); ok {
 			return &k.Observed

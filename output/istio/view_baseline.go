@@ -8,19 +8,19 @@ import (
 	"github.com/isthmus-mesh/isthmus/source"
 )
 
-// Left says that a source is not in the configuration any more, or that what is
+// RemoveSource says that a source is not in the configuration any more, or that what is
 // by its name is another one: nothing has to wait for it. It does not block.
-func (w *Writer) Left(source string) {
-	w.newsMu.Lock()
+func (w *Writer) RemoveSource(source string) {
+	w.leftMu.Lock()
 	w.left = append(w.left, source)
-	w.newsMu.Unlock()
+	w.leftMu.Unlock()
 	w.wake()
 }
 
 // wake has the marks of the sources looked at.
 func (w *Writer) wake() {
 	select {
-	case w.told <- struct{}{}:
+	case w.woken <- struct{}{}:
 	default: // it will be looked at
 	}
 }
@@ -38,7 +38,7 @@ func (w *Writer) compare(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-w.told:
+		case <-w.woken:
 		}
 	}
 }
@@ -46,21 +46,21 @@ func (w *Writer) compare(ctx context.Context) {
 // takeLeave takes note of the sources that have left. Should one come back, it
 // is another, and has to be listed first.
 func (w *Writer) takeLeave() {
-	w.newsMu.Lock()
+	w.leftMu.Lock()
 	left := w.left
 	w.left = nil
-	w.newsMu.Unlock()
+	w.leftMu.Unlock()
 	if len(left) == 0 {
 		return
 	}
-	before := w.trust.Load()
-	t := &trust{left: maps.Clone(before.left)}
+	before := w.sourceFacts.Load()
+	t := &sourceFacts{left: maps.Clone(before.left)}
 	t.restored = slices.DeleteFunc(slices.Clone(before.restored), func(name string) bool { return slices.Contains(left, name) })
 	for _, name := range left {
 		t.left[name] = true
 		delete(w.offered, name)
 	}
-	w.trust.Store(t)
+	w.sourceFacts.Store(t)
 	w.review()
 }
 
@@ -95,7 +95,7 @@ func (w *Writer) offer(ctx context.Context) {
 		}
 		slices.Sort(with)
 		b := source.Baseline{Name: w.baseline, Source: name, With: with, Where: "that are written here"}
-		if !slices.Contains(world.trust.restored, name) {
+		if !slices.Contains(world.sourceFacts.restored, name) {
 			b.Objects = w.objects(world, name, before, with)
 		}
 		if w.options.Judge.Offer(ctx, b) != nil {
@@ -178,7 +178,7 @@ func (w *Writer) awaitJudgement(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-w.told:
+		case <-w.woken:
 		}
 	}
 	return nil

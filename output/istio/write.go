@@ -30,7 +30,7 @@ type Options struct {
 	Restored []string
 	// Judge takes what the API server has of a source. Nothing of it is taken away
 	// before it was judged, nor while that is held. Without it every source is
-	// believed as soon as it is primed.
+	// confirmed as soon as it is primed.
 	Judge source.Judge
 	// Written is told how long after its commit a change had been written; may be nil.
 	Written func(took time.Duration)
@@ -47,10 +47,10 @@ type Writer struct {
 	leader  *leader // nil if there is no election
 	changes *controller.Gatherer[Key]
 
-	newest atomic.Pointer[world]
-	trust  atomic.Pointer[trust] // replaced by one goroutine: that of compare, or of Plan
-	primed chan struct{}         // closed with the first world
-	term   atomic.Pointer[controller.Controller[Key]]
+	newest      atomic.Pointer[world]
+	sourceFacts atomic.Pointer[sourceFacts] // replaced by one goroutine: that of compare, or of Plan
+	primed      chan struct{}               // closed with the first world
+	term        atomic.Pointer[controller.Controller[Key]]
 
 	baseline string // names what the API server has, to this process alone
 	// offered tells of each source with which others it was, and reported since
@@ -58,9 +58,9 @@ type Writer struct {
 	offered  map[string]map[string]bool
 	reported map[string]time.Time
 
-	newsMu sync.Mutex    // guards left
+	leftMu sync.Mutex    // guards left
 	left   []string      // sources that have left, and are not looked at yet
-	told   chan struct{} // holds a token when there are news of the sources
+	woken  chan struct{} // holds a token when there are news of the sources
 
 	ledger ledger
 }
@@ -68,8 +68,8 @@ type Writer struct {
 // world is the newest catalog.
 type world struct {
 	*catalog.Snapshot
-	complete bool
-	trust    *trust
+	complete    bool
+	sourceFacts *sourceFacts
 }
 
 // New returns a writer to the API server that the configuration names. It does
@@ -87,11 +87,11 @@ func newWriter(c Config, o Options, target *rest.Config) (*Writer, error) {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	w := &Writer{
-		config: c, options: o, log: o.Log.With("output", "istio"), primed: make(chan struct{}), told: make(chan struct{}, 1),
+		config: c, options: o, log: o.Log.With("output", "istio"), primed: make(chan struct{}), woken: make(chan struct{}, 1),
 		baseline: "istio/" + rand.Text()[:8], offered: map[string]map[string]bool{}, reported: map[string]time.Time{},
 	}
 	w.ledger.init()
-	w.trust.Store(&trust{restored: o.Restored, left: map[string]bool{}})
+	w.sourceFacts.Store(&sourceFacts{restored: o.Restored, left: map[string]bool{}})
 	var err error
 	open := func() error { return nil }
 	if c.LeaderElection.Enabled {
@@ -151,9 +151,9 @@ func (w *Writer) review() {
 // look returns the newest catalog. Whom to believe is asked first, for it is
 // said only after what there is to believe.
 func (w *Writer) look() *world {
-	trust := w.trust.Load()
+	sourceFacts := w.sourceFacts.Load()
 	newest := *w.newest.Load()
-	newest.trust = trust
+	newest.sourceFacts = sourceFacts
 	return &newest
 }
 

@@ -36,26 +36,26 @@ func (c *contest) Error() string {
 		"if it is another Isthmus, give it another instance, or the same leaderElection. It is restored a few times in a minute", c.ref)
 }
 
-// refused is an object that the API server, or a webhook of it, does not take.
-type refused struct {
+// rejected is an object that the API server, or a webhook of it, does not take.
+type rejectedObject struct {
 	ref Ref
 	err error
 }
 
-func (r *refused) Error() string { return fmt.Sprintf("%s: %s", r.ref, explain(r.err)) }
-func (r *refused) Unwrap() error { return r.err }
+func (r *rejectedObject) Error() string { return fmt.Sprintf("%s: %s", r.ref, explain(r.err)) }
+func (r *rejectedObject) Unwrap() error { return r.err }
 
-// fate gives an error of the API server its reason, and the time to try again
+// asRejection gives an error of the API server its reason, and the time to try again
 // if the API server says one.
-func fate(ref Ref, err error) error {
+func asRejection(ref Ref, err error) error {
 	if c := (*clash)(nil); errors.As(err, &c) {
 		return err
 	}
-	told := &refused{ref, err}
+	rejection := &rejectedObject{ref, err}
 	if seconds, ok := apierrors.SuggestsClientDelay(err); ok {
-		return &controller.Later{Err: told, After: time.Duration(seconds) * time.Second}
+		return &controller.Retry{Err: rejection, After: time.Duration(seconds) * time.Second}
 	}
-	return told
+	return rejection
 }
 
 // explain says what an error of the API server means, and how to mend it.

@@ -27,7 +27,7 @@ type ledger struct {
 // objects that are left as they are though they should change.
 type note struct {
 	left    []LeftOut
-	refused string
+	invalid string
 	held    []Held
 }
 
@@ -60,7 +60,7 @@ func (l *ledger) reached(key Key) (time.Duration, bool) {
 
 // planned notes what is to be done about a key, and what not.
 func (l *ledger) planned(key Key, t Translation, actions []Action) {
-	n := note{left: t.LeftOut, refused: t.Refused}
+	n := note{left: t.LeftOut, invalid: t.Invalid}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if len(actions) == 0 { // neither wanted nor there: somebody else may have deleted it
@@ -75,7 +75,7 @@ func (l *ledger) planned(key Key, t Translation, actions []Action) {
 			n.held = append(n.held, Held{a.Ref, a.Reason, a.wait.endpoints, a.wait.since})
 		}
 	}
-	if len(n.left) == 0 && n.refused == "" && len(n.held) == 0 {
+	if len(n.left) == 0 && n.invalid == "" && len(n.held) == 0 {
 		delete(l.notes, key)
 		return
 	}

@@ -82,7 +82,7 @@ func (w *Writer) carryOutKeeping(ctx context.Context, a Action, m moves, written
 func (w *Writer) carryOut(ctx context.Context, a Action) ([]expectation, error) {
 	drifted := w.ledger.drifted(a)
 	if wait, contested := w.ledger.contested(a.Ref, time.Now()); drifted && contested {
-		return nil, &controller.Later{Err: &contest{a.Ref}, After: wait}
+		return nil, &controller.Retry{Err: &contest{a.Ref}, After: wait}
 	}
 	var now Observed
 	var err error
@@ -103,7 +103,7 @@ func (w *Writer) carryOut(ctx context.Context, a Action) ([]expectation, error) 
 		if ctx.Err() == nil {
 			w.ledger.failed()
 		}
-		return nil, fate(a.Ref, err)
+		return nil, asRejection(a.Ref, err)
 	}
 	w.ledger.wrote(a, now, drifted)
 	w.log.Debug("written", "verb", string(a.Verb), "object", a.String(), "reason", a.Reason, "drift", drifted)

@@ -28,11 +28,11 @@ func (s *Server) admit(ctx context.Context, who identity) (leave func(), err err
 	key, most := who.key(), s.limits.StreamsPerClient
 	delay, full, ok := s.admission.enter(key, most, s.config.PrimedWithin)
 	if full {
-		return nil, s.rejected.because(tooMany, grpcstatus.Errorf(codes.ResourceExhausted,
+		return nil, s.rejected.record(tooMany, grpcstatus.Errorf(codes.ResourceExhausted,
 			"%s has %d streams already, which is all one client may have; end some, or give its parts identities of their own", key, most))
 	}
 	if !ok {
-		return nil, s.rejected.because(tooMany, grpcstatus.Errorf(codes.ResourceExhausted,
+		return nil, s.rejected.record(tooMany, grpcstatus.Errorf(codes.ResourceExhausted,
 			"more than %g streams a second begin, which is all that are let in; try again later, or another Isthmus", s.limits.NewStreams.PerSecond))
 	}
 	wait.Sleep(ctx, delay)

@@ -17,12 +17,12 @@ import (
 type connections struct {
 	mu   sync.Mutex
 	open map[*connection]struct{}
-	// strangers are connections on which no stream has begun yet, by address.
-	strangers map[string]int
+	// streamless are connections on which no stream has begun yet, by address.
+	streamless map[string]int
 }
 
 func newConnections() *connections {
-	return &connections{open: map[*connection]struct{}{}, strangers: map[string]int{}}
+	return &connections{open: map[*connection]struct{}{}, streamless: map[string]int{}}
 }
 
 // enter takes in a connection, unless most of its address have not shown yet
@@ -30,11 +30,11 @@ func newConnections() *connections {
 func (all *connections) enter(c *connection, most int) bool {
 	all.mu.Lock()
 	defer all.mu.Unlock()
-	if c.address != "" && all.strangers[c.address] >= most {
+	if c.address != "" && all.streamless[c.address] >= most {
 		return false
 	}
 	all.open[c] = struct{}{}
-	all.strangers[c.address]++
+	all.streamless[c.address]++
 	return true
 }
 
@@ -65,8 +65,8 @@ func (all *connections) leave(c *connection) (inVain bool) {
 
 // forget counts a stranger no longer.
 func (all *connections) forget(c *connection) {
-	if all.strangers[c.address]--; all.strangers[c.address] == 0 {
-		delete(all.strangers, c.address)
+	if all.streamless[c.address]--; all.streamless[c.address] == 0 {
+		delete(all.streamless, c.address)
 	}
 }
 
@@ -122,7 +122,7 @@ func (c *connection) shows(chain []*x509.Certificate) {
 func (c *connection) Close() error {
 	s := c.server
 	if inVain := s.connections.leave(c); inVain && time.Since(c.since) >= s.limits.Handshake {
-		_ = s.rejected.because(badConnection, grpcstatus.Errorf(codes.DeadlineExceeded,
+		_ = s.rejected.record(badConnection, grpcstatus.Errorf(codes.DeadlineExceeded,
 			"a connection from %s was closed: it opened no stream in %s; a handshake may take %s",
 			c.from(), time.Since(c.since).Round(time.Millisecond), s.limits.Handshake))
 	}
@@ -134,11 +134,11 @@ func (c *connection) Close() error {
 // still show what it has shown.
 func (c *connection) dismiss(why error) {
 	c.end(why)
-	time.AfterFunc(goodbye, func() { _ = c.Close() })
+	time.AfterFunc(closeDelay, func() { _ = c.Close() })
 }
 
-// goodbye is how long streams have to tell their clients why they end.
-const goodbye = time.Second
+// closeDelay is how long streams have to tell their clients why they end.
+const closeDelay = time.Second
 
 // guarded is a listener that limits how many connections of one address may
 // be open without a purpose.
@@ -154,12 +154,12 @@ func (l guarded) Accept() (net.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		c, most := l.server.newConnection(conn), l.server.limits.Strangers
+		c, most := l.server.newConnection(conn), l.server.limits.NewConnections
 		if l.server.connections.enter(c, most) {
 			return c, nil
 		}
 		_ = conn.Close()
-		_ = l.server.rejected.because(tooManyConnections, grpcstatus.Errorf(codes.ResourceExhausted,
+		_ = l.server.rejected.record(tooManyConnections, grpcstatus.Errorf(codes.ResourceExhausted,
 			"a connection from %s was closed: %d others have opened no stream yet, which is all one address may have; look for what connects there and says nothing",
 			c.address, most))
 	}

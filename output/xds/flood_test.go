@@ -32,14 +32,14 @@ func nag(t *testing.T, conn *grpc.ClientConn, node *corev3.Node, times int) {
 // Thousands of lines of a few KiB each second would fill a disk. Each is logged or
 // counted, whatever brought it about.
 func TestClientsCannotFloodTheLog(t *testing.T) {
-	const streams, each, strangers = 200, 5, 100
+	const streams, each, streamless = 200, 5, 100
 	var log transcript
 	timed(t, setup{log: slog.New(slog.NewTextHandler(&log, nil))}, func(t *testing.T, r *rig) {
 		conn := r.dial()
 		for range streams {
 			nag(t, conn, xdsclient.Node(strings.Repeat("i", 4000), "shop", "envoy"), each)
 		}
-		for range strangers {
+		for range streamless {
 			s := openRaw(t, conn, adsDelta)
 			s.say(&discoveryv3.DeltaDiscoveryRequest{Node: xdsclient.Node("x", strings.Repeat("*", 4000), "envoy"), TypeUrl: cds})
 			_ = s.end()
@@ -57,8 +57,8 @@ func TestClientsCannotFloodTheLog(t *testing.T) {
 		if !strings.Contains(last, "client=late") {
 			t.Errorf("a minute later it says %q", last)
 		}
-		if left := fmt.Sprintf("unlogged=%d\n", streams*each+strangers-10); !strings.HasSuffix(last, left) {
-			t.Errorf("of %d lines 10 were logged, and it does not say %q: %q", streams*each+strangers, left, last)
+		if left := fmt.Sprintf("unlogged=%d\n", streams*each+streamless-10); !strings.HasSuffix(last, left) {
+			t.Errorf("of %d lines 10 were logged, and it does not say %q: %q", streams*each+streamless, left, last)
 		}
 	})
 }

@@ -25,8 +25,8 @@ func TestWhatMayNotBeSeenIsAsIfItWereNotThere(t *testing.T) {
 		for typeURL, asked := range names {
 			for _, method := range []string{adsSotw, adsDelta} {
 				t.Run(agent+" "+typeURL+" "+method, func(t *testing.T) {
-					absent := hear(t, agent, method, typeURL, asked, false)
-					if diff := cmp.Diff(absent, hear(t, agent, method, typeURL, asked, true)); diff != "" {
+					absent := receive(t, agent, method, typeURL, asked, false)
+					if diff := cmp.Diff(absent, receive(t, agent, method, typeURL, asked, true)); diff != "" {
 						t.Errorf("it can be told from what does not exist: %s", diff)
 					}
 				})
@@ -35,9 +35,9 @@ func TestWhatMayNotBeSeenIsAsIfItWereNotThere(t *testing.T) {
 	}
 }
 
-// hear returns every message of a stream that asks for names, and for more,
+// receive returns every message of a stream that asks for names, and for more,
 // while the secret comes, changes and goes.
-func hear(t *testing.T, agent, method, typeURL string, names []string, exists bool) [][]byte {
+func receive(t *testing.T, agent, method, typeURL string, names []string, exists bool) [][]byte {
 	t.Helper()
 	var marks []string
 	for i := range 8 {
@@ -69,18 +69,18 @@ func hear(t *testing.T, agent, method, typeURL string, names []string, exists bo
 		l.ask(typeURL, append(names, "*")...)
 	}
 	l.settle()
-	return l.heard
+	return l.received
 }
 
 // listener writes down what it hears of a type.
 type listener struct {
-	raw     raw
-	delta   bool
-	agent   string
-	typeURL string
-	marks   []string
-	asked   map[string][]string
-	heard   [][]byte
+	raw      raw
+	delta    bool
+	agent    string
+	typeURL  string
+	marks    []string
+	asked    map[string][]string
+	received [][]byte
 }
 
 func (l *listener) ask(typeURL string, names ...string) {
@@ -103,13 +103,13 @@ func (l *listener) settle() {
 	for range 2 { // with the first, what was due may come after it
 		l.marks = append(l.marks, clusterOf(fmt.Sprintf("mark-%d.example", len(l.marks))))
 		l.ask(mark, l.marks...)
-		for l.hear() != mark {
+		for l.receive() != mark {
 		}
 	}
 }
 
-// hear takes in one response and accepts it.
-func (l *listener) hear() (typeURL string) {
+// receive takes in one response and accepts it.
+func (l *listener) receive() (typeURL string) {
 	var m proto.Message
 	if l.delta {
 		r := l.raw.delta()
@@ -124,7 +124,7 @@ func (l *listener) hear() (typeURL string) {
 	}
 	if typeURL == l.typeURL {
 		text, _ := proto.MarshalOptions{Deterministic: true}.Marshal(m)
-		l.heard = append(l.heard, text)
+		l.received = append(l.received, text)
 	}
 	return typeURL
 }

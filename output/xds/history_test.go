@@ -124,8 +124,8 @@ func (h *history) connect() {
 		Name: a.name, Node: node, Overlap: !h.patient,
 		Rollback: rapid.Bool().Draw(t, "rolls back"),
 	}
-	if a.refuses = rapid.Bool().Draw(t, "refuses"); a.refuses {
-		config.Refuse = refuse
+	if a.nacking = rapid.Bool().Draw(t, "refuses"); a.nacking {
+		config.NACK = nackReason
 	}
 	if a.follows {
 		config.Follow = xdsclient.FollowListeners
@@ -149,15 +149,15 @@ func (h *history) connect() {
 	}
 }
 
-// refuse is what the clients that refuse find fault with.
-func refuse(r xdsclient.Resource) string {
+// nackReason is what the clients that refuse find fault with.
+func nackReason(r xdsclient.Resource) string {
 	if r.Type != eds && (r.Name == clusterOf(badHost) || r.Name == badHost+":80") {
 		return "it is bad"
 	}
-	if reason := refuseHTTP2(r); reason != "" {
+	if reason := nackHTTP2(r); reason != "" {
 		return reason
 	}
-	return refusePoison(r)
+	return nackPoison(r)
 }
 
 func (a *actor) subscribe(typeURL string, names ...string) {

@@ -52,7 +52,7 @@ func (s *Server) identify(ctx context.Context) (identity, error) {
 		err = fmt.Errorf("the trust domain %q is not among those served here", id.TrustDomain().Name())
 	}
 	if err != nil {
-		return who, s.rejected.because(notWho, grpcstatus.Errorf(codes.PermissionDenied, "client certificate: %v", err))
+		return who, s.rejected.record(notWho, grpcstatus.Errorf(codes.PermissionDenied, "client certificate: %v", err))
 	}
 	who.name, who.namespace = id.String(), namespace
 	return who, nil
@@ -130,10 +130,10 @@ func (s *Server) checkNode(m request, namespace string) error {
 		return errNoNode
 	}
 	if most := s.limits.NodeBytes; len(id) > most || len(namespace) > most {
-		return s.rejected.because(tooMuch, tooLarge("a node whose id or namespace has more than %d bytes; shorten them in the client's bootstrap", most))
+		return s.rejected.record(tooMuch, tooLarge("a node whose id or namespace has more than %d bytes; shorten them in the client's bootstrap", most))
 	}
 	if namespace != "" && !isNamespace(namespace) {
-		return s.rejected.because(notWho, grpcstatus.Errorf(codes.InvalidArgument,
+		return s.rejected.record(notWho, grpcstatus.Errorf(codes.InvalidArgument,
 			"the node %q says it is in namespace %q, which is not %s; correct NAMESPACE in the node's metadata, or its id",
 			cut(id, shownBytes), cut(namespace, shownBytes), namespaceForm))
 	}
@@ -143,11 +143,11 @@ func (s *Server) checkNode(m request, namespace string) error {
 // checkLabels bounds what is kept of every client for as long as it is connected.
 func (s *Server) checkLabels(labels map[string]*structpb.Value) error {
 	if most := s.limits.Labels; len(labels) > most {
-		return s.rejected.because(tooMuch, tooLarge("a node with more than %d labels; remove some of LABELS in the node's metadata", most))
+		return s.rejected.record(tooMuch, tooLarge("a node with more than %d labels; remove some of LABELS in the node's metadata", most))
 	}
 	for name, value := range labels {
 		if most := s.limits.NodeBytes; len(name) > most || len(value.GetStringValue()) > most {
-			return s.rejected.because(tooMuch, tooLarge("a node with a label of more than %d bytes; shorten LABELS in the node's metadata", most))
+			return s.rejected.record(tooMuch, tooLarge("a node with a label of more than %d bytes; shorten LABELS in the node's metadata", most))
 		}
 	}
 	return nil

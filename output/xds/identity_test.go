@@ -120,7 +120,7 @@ func TestClaimCannotWidenWhatIsProven(t *testing.T) {
 	}
 }
 
-func TestCertificateWithoutAnIdentityIsRefused(t *testing.T) {
+func TestCertificateWithoutAnIdentityIsRejected(t *testing.T) {
 	r := newSecured(t, setup{trustDomains: []string{"cluster.local"}}, true)
 	tests := map[string][]string{
 		"no URI":                  nil,
@@ -166,8 +166,8 @@ func TestWithoutClientCertificatesNothingIsProven(t *testing.T) {
 
 func TestClientWithoutACertificateIsNotLetIn(t *testing.T) {
 	r := newSecured(t, setup{}, true)
-	stranger := authority.New(t, "other").Issue("stranger", inShop)
-	for name, config := range map[string]*tls.Config{"none": r.ca.Client(), "a stranger's": r.ca.Client(stranger)} {
+	unknown := authority.New(t, "other").Issue("stranger", inShop)
+	for name, config := range map[string]*tls.Config{"none": r.ca.Client(), "a stranger's": r.ca.Client(unknown)} {
 		stream, err := r.over(config).NewStream(t.Context(), &grpc.StreamDesc{ServerStreams: true}, adsDelta)
 		if err == nil {
 			err = stream.RecvMsg(nil)

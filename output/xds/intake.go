@@ -19,10 +19,10 @@ import (
 // for a message in memory is many times what it is on the wire.
 type incoming struct {
 	request
-	mode    push.Mode
-	server  *Server
-	listed  func(typeURL string) uint64 // as [stream.listed]; nil for a first request
-	refused error                       // a status, set instead of the request
+	mode     push.Mode
+	server   *Server
+	listed   func(typeURL string) uint64 // as [stream.listed]; nil for a first request
+	rejected error                       // a status, set instead of the request
 }
 
 // receive waits for the next request of a stream.
@@ -30,13 +30,13 @@ func (s *Server) receive(wire grpc.ServerStream, mode push.Mode, listed func(typ
 	in := incoming{mode: mode, server: s, listed: listed}
 	err := wire.RecvMsg(&in)
 	if grpcstatus.Code(err) == codes.ResourceExhausted { // gRPC's only one in this direction, which it has told the client
-		in.refused, err = tooLarge("a request of more than %d bytes, which is all one may have; ask for less on a stream, or for everything by *", s.limits.Message), nil
+		in.rejected, err = tooLarge("a request of more than %d bytes, which is all one may have; ask for less on a stream, or for everything by *", s.limits.Message), nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	if in.refused != nil {
-		return nil, s.rejected.because(tooMuch, in.refused)
+	if in.rejected != nil {
+		return nil, s.rejected.record(tooMuch, in.rejected)
 	}
 	return in.request, nil
 }
@@ -57,7 +57,7 @@ func (c codec) Unmarshal(data mem.BufferSlice, v any) error {
 }
 
 func (in *incoming) decode(text []byte) {
-	if in.refused = in.server.limits.measure(text, in.mode); in.refused != nil {
+	if in.rejected = in.server.limits.measure(text, in.mode); in.rejected != nil {
 		return
 	}
 	if in.mode == push.WholeState {
@@ -66,7 +66,7 @@ func (in *incoming) decode(text []byte) {
 	}
 	m := new(discoveryv3.DeltaDiscoveryRequest)
 	if err := proto.Unmarshal(text, m); err != nil {
-		in.refused = errNoRequest
+		in.rejected = errNoRequest
 		return
 	}
 	in.request = m

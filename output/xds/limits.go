@@ -39,16 +39,16 @@ type Limits struct {
 	// Requests are those of one stream; default 2,000 a second after 30,000. What
 	// exceeds them waits in the transport, and the client with it.
 	Requests Rate
-	// Refusals are answers of one stream that refuse; default 10 a second after
+	// NACKs are answers of one stream that refuse; default 10 a second after
 	// 100. They wait in the same way, so that a client that refuses
 	// everything costs next to nothing.
-	Refusals Rate
+	NACKs Rate
 	// Handshake is the time from the connection to its first stream being
 	// possible; default 10 s.
 	Handshake time.Duration
-	// Strangers are the connections of one address on which no stream has begun;
+	// NewConnections are the connections of one address on which no stream has begun;
 	// default 1,000. One more is closed. This machine itself is not limited.
-	Strangers int
+	NewConnections int
 	// Idle is how long a connection without a stream stays open; default 1 minute.
 	Idle time.Duration
 	// FirstRequest is the time from the beginning of a stream to its first
@@ -76,9 +76,9 @@ func (l Limits) withDefaults() Limits {
 	l.StreamsPerClient = cmp.Or(l.StreamsPerClient, 10_000)
 	l.NewStreams = cmp.Or(l.NewStreams, Rate{2_000, 4_000})
 	l.Requests = cmp.Or(l.Requests, Rate{2_000, 30_000})
-	l.Refusals = cmp.Or(l.Refusals, Rate{10, 100})
+	l.NACKs = cmp.Or(l.NACKs, Rate{10, 100})
 	l.Handshake = cmp.Or(l.Handshake, 10*time.Second)
-	l.Strangers = cmp.Or(l.Strangers, 1_000)
+	l.NewConnections = cmp.Or(l.NewConnections, 1_000)
 	l.Idle = cmp.Or(l.Idle, time.Minute)
 	l.FirstRequest = cmp.Or(l.FirstRequest, 30*time.Second)
 	l.Recheck = cmp.Or(l.Recheck, 5*time.Second)
@@ -92,9 +92,9 @@ const (
 	shownBytes = 1 << 10
 	// unknownTypes of a stream are noted.
 	unknownTypes = 8
-	// refusalsLogged of a stream at once, and then one every refusalLogEvery.
-	refusalsLogged  = 5
-	refusalLogEvery = 10 * time.Second
+	// nacksLogged of a stream at once, and then one every nackLogEvery.
+	nacksLogged  = 5
+	nackLogEvery = 10 * time.Second
 )
 
 // cut shortens a text. What it returns does not keep the rest in memory.

@@ -30,7 +30,7 @@ func numbered(n int) []string {
 	return names
 }
 
-func TestRequestsBeyondTheLimitsAreRefused(t *testing.T) {
+func TestRequestsBeyondTheLimitsAreRejected(t *testing.T) {
 	r := newRig(t, setup{limits: xds.Limits{Names: 10, NamesBytes: 3000, NodeBytes: 100, FieldBytes: 1000}})
 	r.put(service("shop", probe))
 	held := map[string]string{}
@@ -89,7 +89,7 @@ func TestLongNamesAreAnsweredAsMissing(t *testing.T) {
 
 // answers returns what a stream says of a type when it is asked for names.
 // Responses are written as text, for the lengths of what is in them differ.
-func answers(t *testing.T, agent, method, typeURL string, names ...string) (heard []string) {
+func answers(t *testing.T, agent, method, typeURL string, names ...string) (received []string) {
 	t.Helper()
 	var marks []string
 	for i := range 4 {
@@ -101,7 +101,7 @@ func answers(t *testing.T, agent, method, typeURL string, names ...string) (hear
 	l.settle()
 	l.ask(typeURL, names...) // whatever is said, it is not said over and over
 	l.settle()
-	for _, text := range l.heard {
+	for _, text := range l.received {
 		var m proto.Message = &discoveryv3.DiscoveryResponse{}
 		if l.delta {
 			m = &discoveryv3.DeltaDiscoveryResponse{}
@@ -109,9 +109,9 @@ func answers(t *testing.T, agent, method, typeURL string, names ...string) (hear
 		if err := proto.Unmarshal(text, m); err != nil {
 			t.Fatal(err)
 		}
-		heard = append(heard, describeAnswer(m))
+		received = append(received, describeAnswer(m))
 	}
-	return heard
+	return received
 }
 
 // describeAnswer lists what a response brings and takes away.
@@ -167,12 +167,12 @@ func TestReasonsAreKeptShort(t *testing.T) {
 	const streams, size = 30, 1_000_000
 	r := newProbed(t)
 	conn := r.dial()
-	refusal := &statuspb.Status{Message: strings.Repeat("no", size/2)}
+	nack := &statuspb.Status{Message: strings.Repeat("no", size/2)}
 	before := heap()
 	for i := range streams {
 		s := openRaw(t, conn, adsDelta)
 		s.say(&discoveryv3.DeltaDiscoveryRequest{Node: xdsclient.Node(fmt.Sprint("raw", i), "shop", "envoy"), TypeUrl: cds})
-		s.say(&discoveryv3.DeltaDiscoveryRequest{TypeUrl: cds, ResponseNonce: s.delta().GetNonce(), ErrorDetail: refusal})
+		s.say(&discoveryv3.DeltaDiscoveryRequest{TypeUrl: cds, ResponseNonce: s.delta().GetNonce(), ErrorDetail: nack})
 		s.say(&discoveryv3.DeltaDiscoveryRequest{TypeUrl: eds, ResourceNamesSubscribe: clustersOf(probe)})
 		s.delta()
 	}
@@ -258,7 +258,7 @@ func TestStreamsOfOneClientAreLimited(t *testing.T) {
 	again.sotw()
 }
 
-func TestPoint70_RushOfStreamsIsRefused(t *testing.T) {
+func TestPoint70_RushOfStreamsIsRejected(t *testing.T) {
 	r := newRig(t, setup{limits: xds.Limits{NewStreams: xds.Rate{PerSecond: 0.01, Burst: 2}}})
 	r.put(service("shop", probe))
 	for range 2 {
@@ -274,9 +274,9 @@ func TestPoint70_RushOfStreamsIsRefused(t *testing.T) {
 }
 
 // A client that refuses everything is kept waiting, and is not sent away.
-func TestClientThatRefusesEverythingIsSlowed(t *testing.T) {
+func TestClientThatNACKsEverythingIsSlowed(t *testing.T) {
 	const burst = 3
-	r := newRig(t, setup{limits: xds.Limits{Refusals: xds.Rate{PerSecond: 0.01, Burst: burst}}})
+	r := newRig(t, setup{limits: xds.Limits{NACKs: xds.Rate{PerSecond: 0.01, Burst: burst}}})
 	r.put(service("shop", probe), endpoint("shop", probe, "one", "10.0.0.1"))
 	s := openRaw(t, r.dial(), adsDelta)
 	s.say(&discoveryv3.DeltaDiscoveryRequest{Node: rawNode, TypeUrl: eds, ResourceNamesSubscribe: clustersOf(probe)})
@@ -293,7 +293,7 @@ func TestClientThatRefusesEverythingIsSlowed(t *testing.T) {
 		if shown.ID != "raw" {
 			continue
 		}
-		if n := shown.Types[0].Refusals; n > burst {
+		if n := shown.Types[0].NACKs; n > burst {
 			t.Errorf("%d refusals were taken in at once, want %d", n, burst)
 		}
 		if n := len(shown.Types[0].Reason); n > 5000 {

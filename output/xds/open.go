@@ -57,7 +57,7 @@ func (c *Config) Open(ctx context.Context, env output.Env) (output.Output, error
 	}
 	log = slog.New(loglimit.New(log.Handler())) // one limit for all that clients cause
 	o := &opened{translation: c.translation, root: env.RootNamespace, keeper: keeper}
-	o.engine = push.New(push.Config{Order: Order(), Frame: Frame, Sent: observing(env.Sent), Accepted: observing(env.ACKed), Log: log})
+	o.engine = push.New(push.Config{Order: Order(), Frame: Frame, Sent: observing(env.Sent), ACKed: observing(env.ACKed), Log: log})
 	o.services = o.engine.Produce(c.translation.Types(c.Debounce.Of))
 	options := Options{
 		Kinds: c.translation.Kinds, Name: fmt.Sprintf("isthmus/%s %s", env.Version, env.Instance),

@@ -20,11 +20,11 @@ func TestPoint11_EmptyNonceAnswersNothing(t *testing.T) {
 	c.Send(&discoveryv3.DiscoveryRequest{TypeUrl: eds, ResourceNames: clustersOf("a.example", "b.example")})
 	r.await("the request to be taken in", func() bool { return r.stand("client", eds).Subscribed == 2 })
 	r.dispatched()
-	if shown := r.stand("client", eds); shown.Standing != push.Waiting || shown.Accepted != "" {
+	if shown := r.stand("client", eds); shown.State != push.Waiting || shown.ACKed != "" {
 		t.Errorf("with a response pending it is shown with %+v", shown)
 	}
 	c.Accept(eds)
 	c.Accept(eds)
 	c.AwaitHeld(eds, clustersOf("a.example", "b.example")...)
-	r.awaitStanding("client", eds, push.Accepted)
+	r.awaitStanding("client", eds, push.ACKed)
 }

@@ -32,7 +32,7 @@ func both(t *testing.T, test func(t *testing.T, connect func(*rig, xdsclient.Con
 // poisoned refuses load assignments that lead to an address.
 const poison = "10.6.6.6"
 
-func refusePoison(r xdsclient.Resource) string {
+func nackPoison(r xdsclient.Resource) string {
 	if r.Type == eds && slices.Contains(addressesOf(r), poison) {
 		return "it leads to " + poison
 	}
@@ -68,7 +68,7 @@ func TestPoint10_StaleNonceAnswersNothing(t *testing.T) {
 	if n := received(c, eds, clusterOf("b.example")); n != 0 {
 		t.Error("a stale request was answered")
 	}
-	if n := refusals(r, eds); n != 0 {
+	if n := nacks(r, eds); n != 0 {
 		t.Errorf("%d refusals were counted", n)
 	}
 }
@@ -86,7 +86,7 @@ func TestPoint11_EmptyNonceSubscribes(t *testing.T) {
 	}
 }
 
-func TestPoint12_AcceptanceAloneIsNotAnswered(t *testing.T) {
+func TestPoint12_ACKAloneIsNotAnswered(t *testing.T) {
 	both(t, func(t *testing.T, connect func(*rig, xdsclient.Config) *xdsclient.Client) {
 		r := newProbed(t, "a.example")
 		c := connect(r, xdsclient.Config{})
@@ -102,7 +102,7 @@ func TestPoint12_AcceptanceAloneIsNotAnswered(t *testing.T) {
 	})
 }
 
-func TestPoint12_AcceptanceWithMoreNamesIsAnswered(t *testing.T) {
+func TestPoint12_ACKWithMoreNamesIsAnswered(t *testing.T) {
 	both(t, func(t *testing.T, connect func(*rig, xdsclient.Config) *xdsclient.Client) {
 		r := newProbed(t, "a.example", "b.example")
 		c := connect(r, xdsclient.Config{Manual: true})
@@ -131,7 +131,7 @@ func TestPoint12_WhatMovedOnMeanwhileIsSent(t *testing.T) {
 }
 
 // A client may refuse with the very version it was sent, and with none.
-func TestPoint13_RefusalIsToldByItsReason(t *testing.T) {
+func TestPoint13_NACKIsKnownByItsReason(t *testing.T) {
 	for _, version := range []string{"sent", ""} {
 		r := newProbed(t, "a.example")
 		c := r.sotwWith(xdsclient.Config{Node: xdsclient.Node("client", "shop", "envoy"), Manual: true})
@@ -149,7 +149,7 @@ func TestPoint13_RefusalIsToldByItsReason(t *testing.T) {
 		c.Accept(eds)
 		c.Accept(eds)
 		c.AwaitHeld(eds, clustersOf("a.example", probe)...)
-		if n := refusals(r, eds); n != 1 {
+		if n := nacks(r, eds); n != 1 {
 			t.Errorf("with version %q %d refusals were counted", version, n)
 		}
 		if n := received(c, eds, clusterOf("a.example")); n != 1 {
@@ -158,14 +158,14 @@ func TestPoint13_RefusalIsToldByItsReason(t *testing.T) {
 	}
 }
 
-func TestPoint14_RefusedIsNotRepeated(t *testing.T) {
+func TestPoint14_NACKedIsNotRepeated(t *testing.T) {
 	both(t, func(t *testing.T, connect func(*rig, xdsclient.Config) *xdsclient.Client) {
 		r := newProbed(t, "a.example", "b.example")
-		c := connect(r, xdsclient.Config{Refuse: refusePoison})
+		c := connect(r, xdsclient.Config{NACK: nackPoison})
 		c.Subscribe(eds, clustersOf("a.example", "b.example")...)
 		c.AwaitHeld(eds, clustersOf("a.example", "b.example")...)
 		r.put(endpoint("shop", "a.example", "one", poison))
-		c.Await("the refusal", func(s *xdsclient.State) bool { return s.Refusals(eds) >= 1 })
+		c.Await("the refusal", func(s *xdsclient.State) bool { return s.NACKs(eds) >= 1 })
 		r.put(endpoint("shop", "b.example", "one", "10.0.0.2"))
 		c.Await("what is not wrong", leads("b.example", "10.0.0.2"))
 		r.dispatched()
@@ -178,10 +178,10 @@ func TestPoint14_RefusedIsNotRepeated(t *testing.T) {
 	})
 }
 
-func TestPoint14_RefusedFullStateIsNotRepeated(t *testing.T) {
+func TestPoint14_NACKedFullStateIsNotRepeated(t *testing.T) {
 	both(t, func(t *testing.T, connect func(*rig, xdsclient.Config) *xdsclient.Client) {
 		r := newProbed(t, "a.example")
-		c := connect(r, xdsclient.Config{Refuse: func(res xdsclient.Resource) string {
+		c := connect(r, xdsclient.Config{NACK: func(res xdsclient.Resource) string {
 			if res.Name == clusterOf("bad.example") {
 				return "bad"
 			}
@@ -190,7 +190,7 @@ func TestPoint14_RefusedFullStateIsNotRepeated(t *testing.T) {
 		c.Subscribe(cds, "*")
 		c.AwaitHeld(cds, clustersOf("a.example", probe)...)
 		r.put(service("shop", "bad.example"))
-		c.Await("the refusal", func(s *xdsclient.State) bool { return s.Refusals(cds) >= 1 })
+		c.Await("the refusal", func(s *xdsclient.State) bool { return s.NACKs(cds) >= 1 })
 		r.dispatched()
 		c.Subscribe(eds, clusterOf("a.example")) // the other types go on
 		c.AwaitHeld(eds, clusterOf("a.example"))
@@ -203,12 +203,12 @@ func TestPoint14_RefusedFullStateIsNotRepeated(t *testing.T) {
 	})
 }
 
-func TestPoint15_RefusalWithSubscription(t *testing.T) {
+func TestPoint15_NACKWithSubscription(t *testing.T) {
 	both(t, func(t *testing.T, connect func(*rig, xdsclient.Config) *xdsclient.Client) {
 		r := newProbed(t, "a.example", "b.example")
 		c := connect(r, xdsclient.Config{Manual: true})
 		c.Subscribe(eds, clusterOf("a.example"))
-		c.RefuseAnd(eds, "no", xdsclient.Rider{Subscribe: clustersOf("b.example")})
+		c.NACKAnd(eds, "no", xdsclient.Rider{Subscribe: clustersOf("b.example")})
 		c.Accept(eds)
 		c.AwaitHeld(eds, clusterOf("b.example"))
 		if n := received(c, eds, clusterOf("a.example")); n != 1 {
@@ -304,10 +304,10 @@ func TestPoint20_PatienceEnds(t *testing.T) {
 	})
 }
 
-func refusals(r *rig, typeURL string) (n uint64) {
+func nacks(r *rig, typeURL string) (n uint64) {
 	for _, count := range r.engine.Counts() {
 		if count.Type == typeURL {
-			n += count.Refusals
+			n += count.NACKs
 		}
 	}
 	return n

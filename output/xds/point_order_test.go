@@ -65,14 +65,14 @@ func TestPoint51_RoutesWaitForTheirClusters(t *testing.T) {
 }
 
 // In the state-of-the-world variant nobody can tell which cluster was at fault.
-func TestPoint51_RefusedClusterHoldsBackItsOwnRouteOnly(t *testing.T) {
+func TestPoint51_NACKedClusterHoldsBackItsOwnRouteOnly(t *testing.T) {
 	r := newProbed(t)
-	c := r.deltaWith(xdsclient.Config{Node: xdsclient.Node("grpc", "shop", "gRPC Go"), Refuse: refuseHTTP2})
+	c := r.deltaWith(xdsclient.Config{Node: xdsclient.Node("grpc", "shop", "gRPC Go"), NACK: nackHTTP2})
 	hosts := []string{"bad.example", "good.example"}
 	c.Subscribe(cds, clustersOf(hosts...)...)
 	c.Subscribe(rds, clustersOf(hosts...)...)
 	r.put(speaking(service("shop", "bad.example"), "HTTP2"))
-	c.Await("the refusal", func(s *xdsclient.State) bool { return s.Refusals(cds) >= 1 })
+	c.Await("the refusal", func(s *xdsclient.State) bool { return s.NACKs(cds) >= 1 })
 	r.put(service("shop", "good.example"))
 	c.AwaitHeld(rds, clusterOf("good.example"))
 	r.put(service("shop", "bad.example"))

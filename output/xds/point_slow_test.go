@@ -51,7 +51,7 @@ func TestPoint67_ClientsThatNeverRead(t *testing.T) {
 	}
 	waiting := 0
 	for _, client := range r.engine.Clients() {
-		if client.ID != "reader" && len(client.Types) > 0 && client.Types[0].Standing == push.Waiting {
+		if client.ID != "reader" && len(client.Types) > 0 && client.Types[0].State == push.Waiting {
 			waiting++
 		}
 	}

@@ -116,7 +116,7 @@ func TestPoint9_VersionFollowsContent(t *testing.T) {
 	}
 }
 
-func TestPoint64_UnprimedIsRefused(t *testing.T) {
+func TestPoint64_UnprimedIsRejected(t *testing.T) {
 	r := newRig(t, setup{primedWithin: time.Millisecond})
 	for _, c := range []*xdsclient.Client{r.sotw("sotw", "shop"), r.delta("delta", "shop")} {
 		c.Subscribe(cds)

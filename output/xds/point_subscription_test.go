@@ -264,7 +264,7 @@ func TestPoint31_MissingIsSaidAtOnceAndRemembered(t *testing.T) {
 }
 
 // An Envoy that asks over delta for a route configuration that does not exist is
-// told nothing: of a removal it would take no notice, and yet no longer stop
+// sent nothing: of a removal it would take no notice, and yet no longer stop
 // waiting. What comes, changes and goes later it is told, removals included.
 func TestPoint31_MissingRouteIsNotSaidToEnvoy(t *testing.T) {
 	r := newProbed(t, "a.example")
@@ -307,7 +307,7 @@ func TestPoint32_SubscriptionsRideOnAnything(t *testing.T) {
 	c := r.deltaWith(xdsclient.Config{Node: xdsclient.Node("client", "shop", "envoy"), Manual: true})
 	c.Subscribe(eds, clusterOf("a.example"))
 	c.AcceptAnd(eds, xdsclient.Rider{Subscribe: clustersOf("b.example"), Unsubscribe: clustersOf("a.example")})
-	c.RefuseAnd(eds, "no", xdsclient.Rider{Subscribe: clustersOf("c.example")})
+	c.NACKAnd(eds, "no", xdsclient.Rider{Subscribe: clustersOf("c.example")})
 	c.Accept(eds)
 	c.AwaitHeld(eds, clusterOf("c.example"))
 	c.Release()

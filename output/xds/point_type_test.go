@@ -23,9 +23,9 @@ func (r *rig) stand(id, typeURL string) push.TypeStatus {
 	return push.TypeStatus{}
 }
 
-func (r *rig) awaitStanding(id, typeURL string, want push.Standing) {
+func (r *rig) awaitStanding(id, typeURL string, want push.State) {
 	r.t.Helper()
-	r.await(fmt.Sprintf("%s of %s by %s", want, typeURL, id), func() bool { return r.stand(id, typeURL).Standing == want })
+	r.await(fmt.Sprintf("%s of %s by %s", want, typeURL, id), func() bool { return r.stand(id, typeURL).State == want })
 }
 
 // Each type has its own answers, refusals and subscriptions.
@@ -36,14 +36,14 @@ func TestPoint4_TypesHaveNothingInCommon(t *testing.T) {
 		c.Subscribe(cds)
 		c.Subscribe(eds, clusterOf("a.example"))
 		c.Await("both", func(s *xdsclient.State) bool { return s.Open(cds) == 1 && s.Open(eds) == 1 })
-		c.RefuseAnd(eds, "no", xdsclient.Rider{})
-		r.awaitStanding("client", eds, push.Refused)
-		if shown := r.stand("client", cds); shown.Standing != push.Waiting || shown.Refusals != 0 {
+		c.NACKAnd(eds, "no", xdsclient.Rider{})
+		r.awaitStanding("client", eds, push.NACKed)
+		if shown := r.stand("client", cds); shown.State != push.Waiting || shown.NACKs != 0 {
 			t.Errorf("after the refusal of assignments clusters are shown with %+v", shown)
 		}
 		c.Accept(cds)
-		r.awaitStanding("client", cds, push.Accepted)
-		if shown := r.stand("client", eds); shown.Standing != push.Refused || shown.Accepted != "" {
+		r.awaitStanding("client", cds, push.ACKed)
+		if shown := r.stand("client", eds); shown.State != push.NACKed || shown.ACKed != "" {
 			t.Errorf("after the acceptance of clusters assignments are shown with %+v", shown)
 		}
 		c.Unsubscribe(eds, clusterOf("a.example"))
@@ -63,7 +63,7 @@ func TestPoint4_NonceOfAnotherTypeAnswersNothing(t *testing.T) {
 	s.say(&discoveryv3.DeltaDiscoveryRequest{TypeUrl: cds, ResponseNonce: s.delta().GetNonce()})
 	s.say(&discoveryv3.DeltaDiscoveryRequest{TypeUrl: lds, ResourceNamesSubscribe: []string{"none"}}) // its answer tells that all has been taken in
 	s.delta()
-	if shown := r.stand("raw", eds); shown.Standing != push.Waiting {
+	if shown := r.stand("raw", eds); shown.State != push.Waiting {
 		t.Errorf("assignments are shown with %+v", shown)
 	}
 }
@@ -73,23 +73,23 @@ func TestPoint7_EachStreamIsShown(t *testing.T) {
 	both(t, func(t *testing.T, connect func(*rig, xdsclient.Config) *xdsclient.Client) {
 		r := newProbed(t, "a.example")
 		node := xdsclient.Node("client", "shop", "envoy")
-		c, sibling := connect(r, xdsclient.Config{Node: node, Refuse: refusePoison}), r.delta("sibling", "shop")
+		c, sibling := connect(r, xdsclient.Config{Node: node, NACK: nackPoison}), r.delta("sibling", "shop")
 		c.Subscribe(eds, clusterOf("a.example"))
 		sibling.Subscribe(eds, clusterOf("a.example"))
-		r.awaitStanding("client", eds, push.Accepted)
+		r.awaitStanding("client", eds, push.ACKed)
 		good := r.stand("client", eds)
-		if good.Sent == "" || good.Accepted != good.Sent || good.Subscribed != 1 || good.Held != 1 || good.Since.IsZero() || good.Refusals != 0 {
+		if good.Sent == "" || good.ACKed != good.Sent || good.Subscribed != 1 || good.Held != 1 || good.Since.IsZero() || good.NACKs != 0 {
 			t.Errorf("after an acceptance shown with %+v", good)
 		}
 		r.put(endpoint("shop", "a.example", "one", poison))
-		r.awaitStanding("client", eds, push.Refused)
+		r.awaitStanding("client", eds, push.NACKed)
 		bad := r.stand("client", eds)
-		if bad.Sent == good.Sent || bad.Accepted != good.Accepted || bad.Refusals != 1 || bad.Since.Before(good.Since) ||
+		if bad.Sent == good.Sent || bad.ACKed != good.ACKed || bad.NACKs != 1 || bad.Since.Before(good.Since) ||
 			bad.Reason != clusterOf("a.example")+": it leads to "+poison {
 			t.Errorf("after a refusal shown with %+v", bad)
 		}
-		r.awaitStanding("sibling", eds, push.Accepted)
-		if other := r.stand("sibling", eds); other.Refusals != 0 || other.Reason != "" {
+		r.awaitStanding("sibling", eds, push.ACKed)
+		if other := r.stand("sibling", eds); other.NACKs != 0 || other.Reason != "" {
 			t.Errorf("another stream is shown with %+v", other)
 		}
 	})
@@ -232,7 +232,7 @@ func TestPoint56_EndpointsDoNotWaitForConfiguration(t *testing.T) {
 			c.Accept(eds)
 			c.Await("the change", leads("a.example", address))
 			if i == 2 {
-				c.RefuseAnd(cds, "no", xdsclient.Rider{})
+				c.NACKAnd(cds, "no", xdsclient.Rider{})
 			}
 		}
 	})

@@ -47,7 +47,7 @@ func (h handshake) ServerHandshake(conn net.Conn) (net.Conn, credentials.AuthInf
 // of load balancers do, is not worth a word.
 func (c *connection) failed(err error) {
 	if time.Since(c.since) < c.server.limits.Handshake && !errors.Is(err, io.EOF) {
-		_ = c.server.rejected.because(badConnection, grpcstatus.Errorf(codes.Unauthenticated, "the TLS handshake of a connection from %s failed: %v", c.from(), err))
+		_ = c.server.rejected.record(badConnection, grpcstatus.Errorf(codes.Unauthenticated, "the TLS handshake of a connection from %s failed: %v", c.from(), err))
 	}
 }
 
@@ -121,7 +121,7 @@ func lasts(chains [][]*x509.Certificate) (until time.Time) {
 // welcome takes note of a stream on a connection, unless that has been dismissed.
 func (s *Server) welcome(by *connection) error {
 	if why := by.dismissed(); why != nil {
-		return s.rejected.because(untrusted, why)
+		return s.rejected.record(untrusted, why)
 	}
 	if by != nil {
 		s.connections.begin(by)

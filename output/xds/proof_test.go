@@ -32,7 +32,7 @@ func (r secured) ask(t *testing.T, config *tls.Config) raw {
 	return s
 }
 
-func mustBeToldOfCertificate(t *testing.T, err error, why string) {
+func mustNameTheCertificate(t *testing.T, err error, why string) {
 	t.Helper()
 	if status.Code(err) != codes.Unauthenticated || !strings.Contains(err.Error(), "client certificate") ||
 		!strings.Contains(err.Error(), why) || !strings.Contains(err.Error(), "connect again with a new one") {
@@ -72,7 +72,7 @@ func TestWithdrawnAuthorityEndsItsStreams(t *testing.T) {
 
 	r.awaitLooks(2) // until now the certificate holds
 	r.rotate(t, r.ca.Issue("server"))
-	mustBeToldOfCertificate(t, leaves.end(), "unknown authority")
+	mustNameTheCertificate(t, leaves.end(), "unknown authority")
 	current.Store(&next.Certificates[0])
 	for end := time.Now().Add(10 * time.Second); ; {
 		again := openRaw(t, conn, adsDelta)
@@ -101,7 +101,7 @@ func TestExpiredCertificateEndsItsStream(t *testing.T) {
 	stays.Subscribe(eds, clusterOf(probe))
 	stays.AwaitHeld(eds, clusterOf(probe))
 	err := leaves.end()
-	mustBeToldOfCertificate(t, err, "expired")
+	mustNameTheCertificate(t, err, "expired")
 	if late := time.Since(end); late < 0 || late > 5*time.Second {
 		t.Errorf("the stream ended %s after its certificate", late)
 	}

@@ -33,7 +33,7 @@ func TestEveryClientEndsWithItsView(t *testing.T) {
 		for range rapid.IntRange(0, 40).Draw(t, "steps") {
 			h.step()
 		}
-		h.mend()
+		h.repair()
 		h.comeToRest()
 	})
 }
@@ -59,7 +59,7 @@ type actor struct {
 	name, kind, namespace, app string
 	follows                    bool
 	asked                      map[string]bool // types
-	refuses, holds, away       bool
+	nacking, holds, away       bool
 }
 
 func newHistory(t *rapid.T) *history {
@@ -158,7 +158,7 @@ func (h *history) step() {
 func (h *history) rest() {
 	h.rig.dispatched()
 	for _, c := range h.clients {
-		if !c.away && !c.holds && !c.refuses { // else it need not have its view
+		if !c.away && !c.holds && !c.nacking { // else it need not have its view
 			c.AwaitNone(func(s *xdsclient.State) string { return h.difference(c, s) })
 		}
 	}
@@ -191,8 +191,8 @@ func (h *history) deleteHost() {
 	h.remove(list...)
 }
 
-// mend removes all that clients find fault with, and lets everyone answer.
-func (h *history) mend() {
+// repair removes all that clients find fault with, and lets everyone answer.
+func (h *history) repair() {
 	h.finishListing()
 	var fixed, bad []model.Record
 	for _, ref := range h.records.refs() {

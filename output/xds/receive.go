@@ -83,7 +83,7 @@ func (s *stream) measure(t push.Type, subscribed []string) error {
 		of.said = s.subscriber.SubscribedBytes(t)
 	}
 	if of.said > limits.NamesBytes || s.subscriber.Subscribed(t) > limits.Names {
-		return s.server.rejected.because(tooMuch, tooLarge("the stream asks for more than %d names of %s, or for names of more than %d bytes, which is all it may have; ask for less on a stream, or for everything by *",
+		return s.server.rejected.record(tooMuch, tooLarge("the stream asks for more than %d names of %s, or for names of more than %d bytes, which is all it may have; ask for less on a stream, or for everything by *",
 			limits.Names, s.server.engine.TypeName(t), limits.NamesBytes))
 	}
 	return nil
@@ -95,7 +95,7 @@ func (s *stream) request(t push.Type, r push.Request) error {
 	if err == nil {
 		return nil
 	}
-	return s.server.rejected.because(tooMuch, tooLarge("%s: %v; ask for less, or for everything by *", s.server.engine.TypeName(t), err))
+	return s.server.rejected.record(tooMuch, tooLarge("%s: %v; ask for less, or for everything by *", s.server.engine.TypeName(t), err))
 }
 
 // typeOf tells what type a request is about; it is not known if it is not served.
@@ -118,16 +118,16 @@ func (s *stream) typeOf(m request) (t push.Type, known bool, err error) {
 // pace is how fast a stream's requests are taken in, and how much is made of
 // them. The receiving goroutine owns it.
 type pace struct {
-	requests, refusals bucket
-	log, slowed        bucket              // of what is logged of refusals, and of waiting
-	types              map[string]struct{} // asked for and not served
+	requests, nacks bucket
+	log, slowed     bucket              // of what is logged of refusals, and of waiting
+	types           map[string]struct{} // asked for and not served
 }
 
 func newPace(l Limits) pace {
 	return pace{
-		requests: newBucket(l.Requests), refusals: newBucket(l.Refusals),
-		log:    newBucket(Rate{1 / refusalLogEvery.Seconds(), refusalsLogged}),
-		slowed: newBucket(Rate{1 / refusalLogEvery.Seconds(), 1}),
+		requests: newBucket(l.Requests), nacks: newBucket(l.NACKs),
+		log:    newBucket(Rate{1 / nackLogEvery.Seconds(), nacksLogged}),
+		slowed: newBucket(Rate{1 / nackLogEvery.Seconds(), 1}),
 	}
 }
 
@@ -138,8 +138,8 @@ func (p *pace) delay(now time.Time, m request) (wait time.Duration, why cause) {
 	if m.GetErrorDetail() == nil {
 		return wait, slowRequests
 	}
-	if refusal, _ := p.refusals.take(now, forEver); refusal > wait {
-		return refusal, slowRefusals
+	if nack, _ := p.nacks.take(now, forEver); nack > wait {
+		return nack, slowNACKs
 	}
 	return wait, slowRequests
 }

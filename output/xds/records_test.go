@@ -47,8 +47,8 @@ func resolving(r model.Record) model.Record {
 	return r
 }
 
-// refuseHTTP2 refuses clusters that speak it.
-func refuseHTTP2(r xdsclient.Resource) string {
+// nackHTTP2 refuses clusters that speak it.
+func nackHTTP2(r xdsclient.Resource) string {
 	if cluster, ok := r.Content.(*clusterv3.Cluster); ok && len(cluster.GetTypedExtensionProtocolOptions()) > 0 {
 		return "it speaks HTTP2"
 	}

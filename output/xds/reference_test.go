@@ -71,7 +71,7 @@ func (r records) chosen(order []string, who viewer, host string) *merged {
 		by := r.about(order, home, host)
 		first := by[0].Spec.(model.Service)
 		if visible(first.ExportTo, who.namespace, home) && inScope(hosts, who.namespace, home, host) {
-			all = append(all, candidate{home, rankOf(order, by[0].Source), by})
+			all = append(all, candidate{home, positionOf(order, by[0].Source), by})
 		}
 	}
 	if len(all) == 0 {
@@ -89,7 +89,7 @@ func (r records) chosen(order []string, who viewer, host string) *merged {
 	return r.merge(order, host, best.by)
 }
 
-func rankOf(order []string, source string) int {
+func positionOf(order []string, source string) int {
 	if at := slices.Index(order, source); at >= 0 {
 		return at
 	}
@@ -122,7 +122,7 @@ func (r records) scope(order []string, who viewer) []string {
 		first := slices.MinFunc(list, func(a, b model.Record) int {
 			general := func(r model.Record) int { return min(r.Spec.(model.Scope).WorkloadSelector.Len(), 1) }
 			return cmp.Or(-cmp.Compare(general(a), general(b)),
-				cmp.Compare(rankOf(order, a.Source), rankOf(order, b.Source)), a.Compare(b.Ref))
+				cmp.Compare(positionOf(order, a.Source), positionOf(order, b.Source)), a.Compare(b.Ref))
 		})
 		return first.Spec.(model.Scope).Hosts.Slice()
 	}
@@ -159,7 +159,7 @@ func (r records) about(order []string, home, host string) (by []model.Record) {
 		}
 	}
 	slices.SortFunc(by, func(a, b model.Record) int {
-		return cmp.Or(cmp.Compare(rankOf(order, a.Source), rankOf(order, b.Source)), a.Compare(b.Ref))
+		return cmp.Or(cmp.Compare(positionOf(order, a.Source), positionOf(order, b.Source)), a.Compare(b.Ref))
 	})
 	return by
 }
@@ -184,7 +184,7 @@ func (r records) merge(order []string, host string, by []model.Record) *merged {
 				e := endpointIn(instance)
 				at := place{e.Address, listens(port, e)}
 				won, taken := winners[port.Number][at]
-				if taken && cmp.Or(cmp.Compare(rankOf(order, won.Source), rankOf(order, instance.Source)), won.Compare(instance.Ref)) <= 0 {
+				if taken && cmp.Or(cmp.Compare(positionOf(order, won.Source), positionOf(order, instance.Source)), won.Compare(instance.Ref)) <= 0 {
 					continue
 				}
 				winners[port.Number][at] = instance

@@ -23,14 +23,14 @@ const (
 	badConnection                   // its handshake failed, or no stream came of it
 	panicked                        // a fault of ours
 	slowRequests                    // came too fast and had to wait
-	slowRefusals                    // likewise
+	slowNACKs                       // likewise
 	causes
 )
 
 var causeNames = [causes]string{
 	notWho: "identity", tooMany: "streams", tooMuch: "size", tooSilent: "silent", untrusted: "certificate",
 	tooManyConnections: "connections", badConnection: "handshake", panicked: "panic",
-	slowRequests: "requests", slowRefusals: "refusals",
+	slowRequests: "requests", slowNACKs: "refusals",
 }
 
 // rejections count what was not served, and log it.
@@ -39,8 +39,8 @@ type rejections struct {
 	log    *slog.Logger // limited
 }
 
-// because takes note of why a stream ends and returns it.
-func (r *rejections) because(c cause, err error) error {
+// record takes note of why a stream ends and returns it.
+func (r *rejections) record(c cause, err error) error {
 	r.counts[c].Add(1)
 	r.log.Warn("a stream was not served", "err", grpcstatus.Convert(err).Message())
 	return err

@@ -36,7 +36,7 @@ func (in *incoming) decodeSotw(text []byte) {
 		m.same, text = true, rest
 	}
 	if err := proto.Unmarshal(text, m.DiscoveryRequest); err != nil {
-		in.refused = errNoRequest
+		in.rejected = errNoRequest
 		return
 	}
 	in.request = m

@@ -73,9 +73,9 @@ const (
 	// decoded bounds the bytes of requests that are decoded at a time, by many
 	// streams at once: what they become takes some times as much.
 	decoded = 4 << 20
-	// farewell is how long streams of a connection that is too old go on: as
+	// drainGrace is how long streams of a connection that is too old go on: as
 	// streams of this protocol never end by themselves, that is all.
-	farewell = 5 * time.Second
+	drainGrace = 5 * time.Second
 )
 
 // New returns a server of an engine.
@@ -118,7 +118,7 @@ func (s *Server) transport() []grpc.ServerOption {
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: pingsFrom, PermitWithoutStream: true}),
 		grpc.KeepaliveParams(keepalive.ServerParameters{
 			Time: idlePing, Timeout: pingsFrom, MaxConnectionIdle: s.limits.Idle,
-			MaxConnectionAge: s.config.MaxConnectionAge, MaxConnectionAgeGrace: farewell,
+			MaxConnectionAge: s.config.MaxConnectionAge, MaxConnectionAgeGrace: drainGrace,
 		}),
 		grpc.Creds(handshake{s.credentials()}),
 	}

@@ -52,9 +52,9 @@ func (s *stream) answerOf(t push.Type, m request) push.Answer {
 	case err != nil || serial > s.latest(t):
 		return push.Answer{}
 	case m.GetErrorDetail() != nil:
-		return push.Answer{Word: push.NACK, Serial: serial, Reason: cut(m.GetErrorDetail().GetMessage(), reasonBytes)}
+		return push.Answer{Kind: push.NACK, Serial: serial, Reason: cut(m.GetErrorDetail().GetMessage(), reasonBytes)}
 	default:
-		return push.Answer{Word: push.ACK, Serial: serial}
+		return push.Answer{Kind: push.ACK, Serial: serial}
 	}
 }
 
@@ -91,10 +91,10 @@ func (s *Server) serve(wire grpc.ServerStream, mode push.Mode, only push.Type) e
 	}()
 	err = st.sendAll()
 	if why := who.by.dismissed(); why != nil {
-		return s.rejected.because(untrusted, why)
+		return s.rejected.record(untrusted, why)
 	}
 	if st.subscriber.Failed() {
-		return s.rejected.because(panicked, errFault)
+		return s.rejected.record(panicked, errFault)
 	}
 	if err != nil {
 		return err
@@ -139,7 +139,7 @@ func (s *Server) awaitFirst(wire grpc.ServerStream, mode push.Mode) (request, er
 	case a := <-arrived:
 		return a.request, a.err
 	case <-patience.C:
-		return nil, s.rejected.because(tooSilent, grpcstatus.Errorf(codes.DeadlineExceeded,
+		return nil, s.rejected.record(tooSilent, grpcstatus.Errorf(codes.DeadlineExceeded,
 			"no request came within %s of the stream's beginning; send the first request at once", s.limits.FirstRequest))
 	}
 }
@@ -180,7 +180,7 @@ func (s *Server) open(wire grpc.ServerStream, mode push.Mode, who identity, firs
 	}
 	var err error
 	if client.Namespace, err = who.narrow(client.Namespace); err != nil {
-		return nil, s.rejected.because(notWho, err)
+		return nil, s.rejected.record(notWho, err)
 	}
 	if err := s.awaitPrimed(wire.Context()); err != nil {
 		return nil, err

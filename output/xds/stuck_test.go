@@ -111,7 +111,7 @@ func TestGuessedNoncesHarmNobody(t *testing.T) {
 func waiting(r *rig, reason string) (n int) {
 	for _, c := range r.engine.Clients() {
 		for _, on := range c.Types {
-			if c.ID != "reader" && on.Type == eds && on.Standing == push.Waiting && on.Reason == reason {
+			if c.ID != "reader" && on.Type == eds && on.State == push.Waiting && on.Reason == reason {
 				n++
 			}
 		}

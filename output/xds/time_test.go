@@ -108,7 +108,7 @@ func TestPoint68_SendingHasNoTimeLimit(t *testing.T) {
 			r.put(endpoint("shop", "big.example", "0", fmt.Sprintf("10.2.0.%d", i)))
 		}
 		shown := r.onlyStatus()
-		if shown.Standing != push.Waiting || !strings.Contains(shown.Reason, "does not read") || !shown.Since.Equal(begin) {
+		if shown.State != push.Waiting || !strings.Contains(shown.Reason, "does not read") || !shown.Since.Equal(begin) {
 			t.Errorf("shown as %+v", shown)
 		}
 		const most = 3 // the first, what was under way after it, and the newest
@@ -120,7 +120,7 @@ func TestPoint68_SendingHasNoTimeLimit(t *testing.T) {
 			}
 		}
 		synctest.Wait()
-		if shown := r.onlyStatus(); shown.Standing != push.Accepted || r.engine.Counts()[1].Responses != most {
+		if shown := r.onlyStatus(); shown.State != push.ACKed || r.engine.Counts()[1].Responses != most {
 			t.Errorf("then shown as %+v, after %+v", shown, r.engine.Counts())
 		}
 	})
@@ -173,18 +173,18 @@ func TestPoint72_RequestsAreReadWhileSending(t *testing.T) {
 // A client refuses everything for an hour, in which something changes each
 // second. It hears of each change once at most, and of nothing when nothing
 // changes; the others hear of all.
-func TestClientThatRefusesEverythingCostsNobodyAnything(t *testing.T) {
+func TestClientThatNACKsEverythingCostsNobodyAnything(t *testing.T) {
 	const changes = 3600
 	for _, mode := range []string{"delta", "state of the world"} {
 		t.Run(mode, func(t *testing.T) {
 			timed(t, setup{}, func(t *testing.T, r *rig) {
-				refuse := func(xdsclient.Resource) string { return "I do not like it" }
-				c := xdsclient.Config{Node: xdsclient.Node("refuser", "shop", "envoy"), Refuse: refuse}
+				nackReason := func(xdsclient.Resource) string { return "I do not like it" }
+				c := xdsclient.Config{Node: xdsclient.Node("refuser", "shop", "envoy"), NACK: nackReason}
 				open := map[string]func(xdsclient.Config) *xdsclient.Client{"delta": r.deltaWith, "state of the world": r.sotwWith}[mode]
-				refuser, other := open(c), r.delta("other", "shop")
-				defer refuser.Close()
+				nacker, other := open(c), r.delta("other", "shop")
+				defer nacker.Close()
 				defer other.Close()
-				for _, client := range []*xdsclient.Client{refuser, other} {
+				for _, client := range []*xdsclient.Client{nacker, other} {
 					client.Subscribe(cds)
 					client.Subscribe(eds, clusterOf(probe))
 				}
@@ -200,23 +200,23 @@ func TestClientThatRefusesEverythingCostsNobodyAnything(t *testing.T) {
 				if diff := cmp.Diff(before, r.engine.Counts()); diff != "" {
 					t.Errorf("sent although nothing changed: %s", diff)
 				}
-				refuser.Read(func(s *xdsclient.State) {
+				nacker.Read(func(s *xdsclient.State) {
 					if n := s.Responses(eds); n > changes+2 || n < changes/2 {
 						t.Errorf("%d responses to %d changes", n, changes)
 					}
 				})
-				mustBeShownAsRefusing(t, r)
+				mustBeShownAsNACKing(t, r)
 			})
 		})
 	}
 }
 
-func mustBeShownAsRefusing(t *testing.T, r *rig) {
+func mustBeShownAsNACKing(t *testing.T, r *rig) {
 	t.Helper()
 	for _, client := range r.engine.Clients() {
 		for _, shown := range client.Types {
-			refuses := client.ID == "refuser"
-			if (shown.Standing == push.Refused) != refuses || refuses != strings.Contains(shown.Reason, "I do not like it") {
+			nacking := client.ID == "refuser"
+			if (shown.State == push.NACKed) != nacking || nacking != strings.Contains(shown.Reason, "I do not like it") {
 				t.Errorf("%s is shown with %+v", client.ID, shown)
 			}
 			if age := time.Since(shown.Since); age < 24*time.Hour {

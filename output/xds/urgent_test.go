@@ -33,8 +33,8 @@ func TestLossesOvertakeCosmetics(t *testing.T) {
 			clients[host].Subscribe(eds, clusterOf(host))
 			clients[host].Await("its endpoint", leads(host, "10.0.0.1"))
 		}
-		working, release, told := make(chan struct{}), make(chan struct{}), make(chan struct{})
-		letGo := sync.OnceFunc(func() { close(told) })
+		working, release, sent := make(chan struct{}), make(chan struct{}), make(chan struct{})
+		letGo := sync.OnceFunc(func() { close(sent) })
 		t.Cleanup(letGo)
 		encode := func(name string) {
 			switch name {
@@ -43,7 +43,7 @@ func TestLossesOvertakeCosmetics(t *testing.T) {
 				<-release
 			case clusterOf(lossy), clusterOf(tickHost):
 			default:
-				<-told
+				<-sent
 			}
 		}
 		w.encode.Store(&encode)

@@ -16,11 +16,11 @@ func (c *client) answer(s *typed) {
 	f := s.inflight[0]
 	s.inflight = s.inflight[1:]
 	late := time.Since(f.at) >= c.h.patience
-	bad := slices.ContainsFunc(f.changed, func(e push.Encoded) bool { return s.refuses(e.Name) })
+	bad := slices.ContainsFunc(f.changed, func(e push.Encoded) bool { return s.nacks(e.Name) })
 	if s.full {
 		bad = false
 		for name := range s.held {
-			bad = bad || s.refuses(name)
+			bad = bad || s.nacks(name)
 		}
 	}
 	for _, e := range f.changed {
@@ -37,7 +37,7 @@ func (c *client) answer(s *typed) {
 		s.ack(f, late)
 	}
 	c.h.clock++
-	r := push.Request{Answer: push.Answer{Word: word, Serial: f.serial, Reason: fmt.Sprint("bad: ", bad)}}
+	r := push.Request{Answer: push.Answer{Kind: word, Serial: f.serial, Reason: fmt.Sprint("bad: ", bad)}}
 	if s.mode == push.WholeState && rapid.Bool().Draw(c.h.t, "says it all") {
 		r.Replace, r.Names = true, slices.Sorted(maps.Keys(s.named))
 		if s.wildcard > 0 {
@@ -48,7 +48,7 @@ func (c *client) answer(s *typed) {
 }
 
 func (s *typed) ack(f *flight, late bool) {
-	s.accepted = &f.version
+	s.acked = &f.version
 	clear(s.kept)
 	for name, x := range s.held {
 		if x.serial == f.serial || s.full && x.serial < f.serial {
@@ -66,7 +66,7 @@ func (s *typed) nack(f *flight, late bool) {
 	}
 	alone := len(f.changed)+len(f.removed) == 1
 	for _, e := range f.changed {
-		bad := s.refuses(e.Name)
+		bad := s.nacks(e.Name)
 		if !bad && (s.full || !s.c.rolls) {
 			s.applied[e.Name] = e.Version
 		}
@@ -80,7 +80,7 @@ func (s *typed) nack(f *flight, late bool) {
 		x.state, x.bad, x.overdue = nacked, bad, late
 	}
 	for name, x := range s.held {
-		if s.full && (!s.refuses(name) || x.state == acked) { // nobody knows which of the set is at fault, nor since when
+		if s.full && (!s.nacks(name) || x.state == acked) { // nobody knows which of the set is at fault, nor since when
 			x.state = doubted
 		}
 	}

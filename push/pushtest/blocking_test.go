@@ -71,7 +71,7 @@ func received(t *testing.T, s *push.Subscriber, want string) {
 		if len(r.Resources) != 1 || string(r.Resources[0].Body) != want {
 			t.Errorf("%s was sent %v, want %q", s.Info.ID, responseText(r), want)
 		}
-		if err := s.Request(push.Request{Mode: push.Delta, Answer: push.Answer{Word: push.ACK, Serial: r.Serial}}); err != nil {
+		if err := s.Request(push.Request{Mode: push.Delta, Answer: push.Answer{Kind: push.ACK, Serial: r.Serial}}); err != nil {
 			t.Fatal(err)
 		}
 	default:
@@ -144,7 +144,7 @@ func TestLookUpMayPublish(t *testing.T) {
 		r := <-other.Out()
 		other.Sent(r)
 		if body := string(r.Resources[0].Body); body == "second" { // it was assembled between the two
-			if err := other.Request(push.Request{Mode: push.Delta, Answer: push.Answer{Word: push.ACK, Serial: r.Serial}}); err != nil {
+			if err := other.Request(push.Request{Mode: push.Delta, Answer: push.Answer{Kind: push.ACK, Serial: r.Serial}}); err != nil {
 				t.Fatal(err)
 			}
 			received(t, other, "third")

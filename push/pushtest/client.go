@@ -61,7 +61,7 @@ type typed struct {
 	crossed  map[string]bool // names it ceased to ask for while a response that brought them was unanswered
 	doubtful map[string]bool // likewise, and it asks for them again: it may have what they were
 	inflight []*flight
-	accepted *push.Version
+	acked    *push.Version
 }
 
 // thing is a resource as it was sent last.
@@ -178,7 +178,7 @@ func (c *client) act() {
 	case 4:
 		c.busy = !c.busy
 	case 5:
-		c.refuse()
+		c.nack()
 	case 6:
 		c.back(rapid.Bool().Draw(t, "keeps"))
 	case 7:
@@ -192,8 +192,8 @@ func (c *client) act() {
 	}
 }
 
-// refuse changes what the client finds fault with.
-func (c *client) refuse() {
+// nack changes what the client finds fault with.
+func (c *client) nack() {
 	m, r := c.h.drawType()
 	key := m.Rows[r].Name + " " + m.Name(c.h.t, r)
 	if c.bad[key] {
@@ -203,7 +203,7 @@ func (c *client) refuse() {
 	}
 }
 
-func (s *typed) refuses(name string) bool { return s.c.bad[s.spec.Name+" "+name] }
+func (s *typed) nacks(name string) bool { return s.c.bad[s.spec.Name+" "+name] }
 
 // comeBack opens a stream anew after the client was away, and asks for nothing yet.
 func (c *client) comeBack() { c.connect() }
@@ -231,7 +231,7 @@ func (c *client) resume(before *typed, keeps bool) {
 		r.Wildcard, s.wildcard = push.WildcardOn, s.asked
 	}
 	if keeps && s.mode == push.WholeState {
-		r.Claim = before.accepted
+		r.Claim = before.acked
 		s.claims = r.Claim != nil
 	}
 	if keeps && s.mode == push.Delta && len(before.applied) > 0 {

@@ -84,7 +84,7 @@ func ackAll(s *push.Subscriber) (n int) {
 			n++
 			s.Sent(r)
 			// It asks for nothing, so no budget can be exceeded.
-			_ = s.Request(push.Request{Type: r.Type, Mode: r.Mode, Answer: push.Answer{Word: push.ACK, Serial: r.Serial}})
+			_ = s.Request(push.Request{Type: r.Type, Mode: r.Mode, Answer: push.Answer{Kind: push.ACK, Serial: r.Serial}})
 		default:
 			return n
 		}

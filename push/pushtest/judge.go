@@ -32,17 +32,17 @@ func (s *typed) judge() {
 	v := s.now()
 	for _, name := range slices.Sorted(maps.Keys(v.names)) {
 		if s.subscribed(name) && v.unclear[name] == 0 && !s.heldBack(v.names[name], 0) {
-			s.judgePresent(v.names[name])
+			s.checkPresent(v.names[name])
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.held)) {
 		if _, there := v.names[name]; !there && v.unclear[name] == 0 {
-			s.judgeAbsent(s.held[name])
+			s.checkAbsent(s.held[name])
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.named)) {
 		if _, there := v.names[name]; !there && s.held[name] == nil {
-			s.judgeAnswer(name)
+			s.checkAnswer(name)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.doubtful)) {
@@ -57,7 +57,7 @@ func (s *typed) judge() {
 	}
 }
 
-func (s *typed) judgePresent(want push.Encoded) {
+func (s *typed) checkPresent(want push.Encoded) {
 	x := s.held[want.Name]
 	switch {
 	case x == nil:
@@ -69,8 +69,8 @@ func (s *typed) judgePresent(want push.Encoded) {
 	}
 }
 
-// judgeAbsent checks what a client has of what is not there.
-func (s *typed) judgeAbsent(x *thing) {
+// checkAbsent checks what a client has of what is not there.
+func (s *typed) checkAbsent(x *thing) {
 	void, ok := s.void(x.Name)
 	switch {
 	case !s.maker.complete && !s.proven(x), s.c.guarded(): // nobody knows yet whether it is gone, or what refers to it
@@ -82,9 +82,9 @@ func (s *typed) judgeAbsent(x *thing) {
 	}
 }
 
-// judgeAnswer checks that who asks for what is not there was answered as the
+// checkAnswer checks that who asks for what is not there was answered as the
 // table of types says.
-func (s *typed) judgeAnswer(name string) {
+func (s *typed) checkAnswer(name string) {
 	absence := push.Empty
 	switch {
 	case s.spec.Absent != nil:

@@ -129,7 +129,7 @@ func (s *typed) checkRemoval(name string) {
 				_, there := mine.names[name]
 				next, still := its.names[at]
 				return (!there || mine.unclear[name] != 0) &&
-					(its.is(was) || !still && other.cannotTell(at) || slices.Contains(other.refers(next.Body, s), name) || other.heldBack(next, 0))
+					(its.is(was) || !still && other.cannotKnow(at) || slices.Contains(other.refers(next.Body, s), name) || other.heldBack(next, 0))
 			}
 			if !s.someWorld(other, gone) {
 				s.violated(order, "%s was removed while %s of %s still refers to it", name, at, other.spec.Name)

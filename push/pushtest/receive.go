@@ -221,15 +221,15 @@ func (s *typed) mayBeDenied(name string) bool {
 // lapsed reports whether something was gone meanwhile and there was no way to say
 // so: the engine then forgets that the client has it.
 func (s *typed) lapsed(x *thing) bool {
-	x.lapsed = x.lapsed || s.cannotTell(x.Name) && slices.ContainsFunc(s.seen(), func(v view) bool {
+	x.lapsed = x.lapsed || s.cannotKnow(x.Name) && slices.ContainsFunc(s.seen(), func(v view) bool {
 		_, there := v.names[x.Name]
 		return !there
 	})
 	return x.lapsed
 }
 
-// cannotTell reports whether there is no way to say that a resource is gone.
-func (s *typed) cannotTell(name string) bool {
+// cannotKnow reports whether there is no way to say that a resource is gone.
+func (s *typed) cannotKnow(name string) bool {
 	_, ok := s.void(name)
 	return !ok && s.mode == push.WholeState && !s.full
 }

@@ -50,7 +50,7 @@ func TestFolderBecomesUnreadable(t *testing.T) {
 	r.stored("a@a.yaml", "b@sub/b.yaml")
 	r.chmod("sub", 0)
 	l := r.next()
-	if len(l.Refused) != 2 || l.Refused[0].Place != "sub" || l.Refused[1].Place != "sub/b.yaml" {
+	if len(l.Rejected) != 2 || l.Rejected[0].Place != "sub" || l.Rejected[1].Place != "sub/b.yaml" {
 		t.Errorf("listed:\n%s", listing.Dump(l))
 	}
 	r.stored("a@a.yaml", "b@sub/b.yaml")
@@ -58,7 +58,7 @@ func TestFolderBecomesUnreadable(t *testing.T) {
 	r.next()
 	r.stored("a2@a.yaml", "b@sub/b.yaml")
 	r.chmod("sub", 0o755)
-	if l := r.next(); len(l.Refused) != 0 {
+	if l := r.next(); len(l.Rejected) != 0 {
 		t.Errorf("listed:\n%s", listing.Dump(l))
 	}
 	r.stored("a2@a.yaml", "b@sub/b.yaml")

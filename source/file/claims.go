@@ -141,11 +141,11 @@ func (r *registry) list(out *source.Listing, place string, i int, d *doc) {
 	case r.isMissing(place) && known(d.ref()) && !slices.Contains(claims, claim{place, i}):
 		return // it has moved to another file
 	case len(claims) > 0 && claims[0] != (claim{place, i}):
-		out.Refused = append(out.Refused, r.duplicate(place, d, claims[0]))
+		out.Rejected = append(out.Rejected, r.duplicate(place, d, claims[0]))
 		return
 	}
-	if d.refusal != nil {
-		out.Refused = append(out.Refused, *d.refusal)
+	if d.rejection != nil {
+		out.Rejected = append(out.Rejected, *d.rejection)
 		return
 	}
 	out.Objects = append(out.Objects, d.object.Listed(place))
@@ -154,12 +154,12 @@ func (r *registry) list(out *source.Listing, place string, i int, d *doc) {
 // duplicate refuses a document that describes an object once more. It carries
 // the name, which the winner lists: with the name left out, everything stored
 // under this place would have to stay, even what was removed from it.
-func (r *registry) duplicate(place string, d *doc, winner claim) source.Refusal {
+func (r *registry) duplicate(place string, d *doc, winner claim) source.Rejection {
 	first := winner.place + ", which cannot be read at the moment"
 	if docs := r.files[winner.place].docs; winner.index < len(docs) {
 		first = docs[winner.index].where
 	}
-	return source.Refusal{
+	return source.Rejection{
 		Ref: d.ref(), Place: place, Object: d.object.String(), Where: d.where, Field: "metadata.name",
 		Reason: "the same object is described at " + first +
 			", and the first path wins: remove one of the two, or give it another name",

@@ -10,7 +10,7 @@ import (
 // different for it: only the places concerned, or everything if all was read.
 func (f *follower) commit(ctx context.Context, read map[string]*version, full bool, observed, now time.Time) error {
 	first := !f.listed
-	changes, news := map[string]*version{}, first || f.again && full
+	changes, dirty := map[string]*version{}, first || f.again && full
 	var missing []string
 	for place, next := range read {
 		prev := f.registry.files[place]
@@ -30,13 +30,13 @@ func (f *follower) commit(ctx context.Context, read map[string]*version, full bo
 		}
 		if next != prev || f.registry.isMissing(place) {
 			changes[place] = next
-			news = news || f.registry.says(place) || !next.blank()
+			dirty = dirty || f.registry.says(place) || !next.blank()
 		}
 	}
 	affected := f.registry.miss(missing, now)
-	news = news || len(affected) > 0
+	dirty = dirty || len(affected) > 0
 	affected = append(affected, f.registry.apply(changes)...)
-	if !news {
+	if !dirty {
 		return nil
 	}
 	if full {

@@ -111,13 +111,13 @@ func TestLoserTakesOver(t *testing.T) {
 
 	r.write("a.yaml", strings.Replace(entry("x", "a.example"), "resolution", "resolutions", 1))
 	l := r.next()
-	if len(l.Objects) != 0 || len(l.Refused) != 2 {
+	if len(l.Objects) != 0 || len(l.Rejected) != 2 {
 		t.Errorf("a refused winner lets the loser in:\n%s", listing.Dump(l))
 	}
 	r.stored("x@a.yaml")
 
 	r.write("a.yaml", "a: [") // nobody can tell any more what it was
-	if l := r.next(); len(l.Objects) != 0 || len(l.Refused) != 2 {
+	if l := r.next(); len(l.Objects) != 0 || len(l.Rejected) != 2 {
 		t.Errorf("a broken winner lets the loser in:\n%s", listing.Dump(l))
 	}
 	r.stored("x@a.yaml")
@@ -127,12 +127,12 @@ func TestLoserTakesOver(t *testing.T) {
 	r.stored("x@b.yaml")
 }
 
-func TestBrokenThenMended(t *testing.T) {
+func TestBrokenThenFixed(t *testing.T) {
 	t.Parallel()
 	r := follow(t, map[string]string{"a.yaml": entry("a", "a.example") + entry("b", "b.example")})
 	r.write("a.yaml", entry("a", "a.example")+"---\nkind: [\n")
 	l := r.next()
-	if len(l.Refused) != 1 || l.Refused[0].Where != "a.yaml:11" {
+	if len(l.Rejected) != 1 || l.Rejected[0].Where != "a.yaml:11" {
 		t.Errorf("refused:\n%s", listing.Dump(l))
 	}
 	r.stored("a@a.yaml", "b@a.yaml")
@@ -200,10 +200,10 @@ func TestEmptyAtFirst(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, "a.yaml", "")
 	r := launch(t, dir, file.Config{Path: dir})
-	if l := r.next(); len(l.Refused) != 1 || l.Refused[0].Place != "a.yaml" {
+	if l := r.next(); len(l.Rejected) != 1 || l.Rejected[0].Place != "a.yaml" {
 		t.Errorf("first listing:\n%s", listing.Dump(l))
 	}
-	if l := r.next(); len(l.Refused) != 0 || !slices.Equal(l.Places, []string{"a.yaml"}) {
+	if l := r.next(); len(l.Rejected) != 0 || !slices.Equal(l.Places, []string{"a.yaml"}) {
 		t.Errorf("second listing:\n%s", listing.Dump(l))
 	}
 }

@@ -87,7 +87,7 @@ func TestEachFileOnce(t *testing.T) {
 	r.link("..", "sub/up")
 	r.link("loop", "loop")
 	r = launch(t, dir, patient(dir))
-	if l := r.next(); len(l.Objects) != 1 || len(l.Refused) != 0 {
+	if l := r.next(); len(l.Objects) != 1 || len(l.Rejected) != 0 {
 		t.Errorf("listed:\n%s", listing.Dump(l))
 	}
 	r.stored("z@a.yaml")
@@ -106,7 +106,7 @@ func TestUnreadableFile(t *testing.T) {
 	r.remove("a.yaml")
 	r.link("nowhere", "a.yaml")
 	l := r.next()
-	if len(l.Refused) != 1 || l.Refused[0].Where != "a.yaml" {
+	if len(l.Rejected) != 1 || l.Rejected[0].Where != "a.yaml" {
 		t.Errorf("listed:\n%s", listing.Dump(l))
 	}
 	r.stored("a@a.yaml", "b@b.yaml")
@@ -118,7 +118,7 @@ func TestUnreadableFile(t *testing.T) {
 	if err := syscall.Mkfifo(filepath.Join(r.dir, "b.yaml"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if l := r.next(); len(l.Refused) != 1 {
+	if l := r.next(); len(l.Rejected) != 1 {
 		t.Errorf("listed:\n%s", listing.Dump(l))
 	}
 	r.stored("a2@a.yaml", "b@b.yaml")
@@ -133,7 +133,7 @@ func TestRootMissing(t *testing.T) {
 }
 
 // The folder going away ends the run with an error; a new run finds it again.
-func TestRootVanishes(t *testing.T) {
+func TestRootIsRemoved(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "registry")
 	write(t, dir, "a.yaml", entry("a", "a.example"))

@@ -67,7 +67,7 @@ func (r *registry) says(place string) bool {
 		return !v.blank()
 	}
 	listing := r.listing([]string{place})
-	return len(listing.Objects) > 0 || len(listing.Refused) > 0 || len(v.ignored) > 0
+	return len(listing.Objects) > 0 || len(listing.Rejected) > 0 || len(v.ignored) > 0
 }
 
 // mostGone bounds, in times of what one file waits, how long it waits for others.

@@ -88,8 +88,8 @@ func (s *shelf) stays(during time.Duration, want ...string) {
 			s.t.Fatalf("stored are %v with %d endpoints %s before the end, want %v", got, endpoints, time.Until(end), want)
 		}
 	}
-	if refused := s.Status().Refused; len(refused) > 0 {
-		s.t.Errorf("refused are %v", refused)
+	if rejected := s.Status().Rejected; len(rejected) > 0 {
+		s.t.Errorf("refused are %v", rejected)
 	}
 }
 

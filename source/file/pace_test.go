@@ -218,8 +218,8 @@ func TestMoveAmidOtherChangesIsOneStep(t *testing.T) {
 						t.Errorf("it moved after %s", after)
 					}
 					for _, l := range d.listings {
-						if len(l.Refused) > 0 {
-							t.Errorf("refused: %v", l.Refused)
+						if len(l.Rejected) > 0 {
+							t.Errorf("refused: %v", l.Rejected)
 						}
 					}
 				})

@@ -25,8 +25,8 @@ func parse(place string, text []byte) *version {
 		}
 		d := doc{where: where(place, object.Line)}
 		if !object.Valid() {
-			refusal := object.Rejection(place, where(place, object.Problems[0].Line))
-			d.refusal = &refusal
+			rejection := object.Rejection(place, where(place, object.Problems[0].Line))
+			d.rejection = &rejection
 			object.Problems = nil // they are in the refusal
 		}
 		d.object = object

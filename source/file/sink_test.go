@@ -125,11 +125,11 @@ func (r *run) fail() error {
 func apply(state map[model.Ref]model.Record, l source.Listing) {
 	keep := map[model.Ref]bool{}
 	places := map[string]bool{}
-	for _, refusal := range l.Refused {
-		if refusal.Ref != (model.Ref{}) {
-			keep[refusal.Ref] = true
+	for _, rejection := range l.Rejected {
+		if rejection.Ref != (model.Ref{}) {
+			keep[rejection.Ref] = true
 		} else {
-			places[refusal.Place] = true
+			places[rejection.Place] = true
 		}
 	}
 	for ref, record := range state {

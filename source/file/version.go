@@ -25,18 +25,18 @@ type version struct {
 // listed: the store has them, and a mesh would be held twice if they were kept
 // here, too.
 type doc struct {
-	object  istio.Reading
-	where   string // for people, where it begins: "shop.yaml:12"
-	refusal *source.Refusal
+	object    istio.Reading
+	where     string // for people, where it begins: "shop.yaml:12"
+	rejection *source.Rejection
 }
 
 // ref names the record of the object; zero if it is not clear which it is.
 func (d *doc) ref() model.Ref { return d.object.Ref }
 
 // unreadable is the version of a file that is there but cannot be read. Its
-// refusal names no object, so everything stored under the place stays.
+// rejection names no object, so everything stored under the place stays.
 func unreadable(place, trouble, remedy string) *version {
-	return &version{trouble: trouble, docs: []doc{{refusal: &source.Refusal{
+	return &version{trouble: trouble, docs: []doc{{rejection: &source.Rejection{
 		Place: place, Where: place, Reason: trouble + ": " + remedy,
 	}}}}
 }

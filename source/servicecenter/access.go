@@ -98,7 +98,7 @@ func (a *access) login(ctx context.Context, c *client, password []byte) (string,
 // unjudged reports whether a login failed in such a way that nobody can have
 // judged the password.
 func unjudged(err error) bool {
-	no, answered := errors.AsType[*refused](err)
+	no, answered := errors.AsType[*rejected](err)
 	if !answered {
 		return unreached(err)
 	}

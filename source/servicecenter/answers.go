@@ -42,7 +42,7 @@ func (s *state) answer(asked []ask, answers []found) {
 			s.take(a, e, answers[n])
 		}
 	}
-	s.bury()
+	s.dropMissing()
 }
 
 // fail notes that keys could not be found, all for one reason.
@@ -119,9 +119,9 @@ func (s *state) finds(i Identity, e *entry) bool {
 	return len(s.instances(i, e)) > 0
 }
 
-// bury drops the services that lists have lacked often enough, and that a find
+// dropMissing drops the services that lists have lacked often enough, and that a find
 // does not know either: a list that lacks what can be found is not to be believed.
-func (s *state) bury() {
+func (s *state) dropMissing() {
 	changed := false
 	for i, u := range s.units {
 		if u.missing < goneAfter {

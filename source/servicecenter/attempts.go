@@ -10,8 +10,8 @@ import (
 // been refused is made in a longer time, and one more with another password or
 // with one that was right before: two are never a third.
 const (
-	lockWindow   = 20 * time.Minute
-	mostRefusals = 2
+	lockWindow     = 20 * time.Minute
+	mostRejections = 2
 )
 
 // attempts are the logins that did not succeed, of late.
@@ -34,12 +34,12 @@ func (a *attempts) wait(password []byte, now time.Time) time.Duration {
 	switch {
 	case len(recent) == 0:
 		return 0
-	case len(recent) < mostRefusals && (sum != a.last || sum == a.good):
+	case len(recent) < mostRejections && (sum != a.last || sum == a.good):
 		return 0
-	case len(recent) < mostRefusals:
+	case len(recent) < mostRejections:
 		return recent[len(recent)-1].Add(lockWindow).Sub(now)
 	default:
-		return recent[len(recent)-mostRefusals].Add(lockWindow).Sub(now)
+		return recent[len(recent)-mostRejections].Add(lockWindow).Sub(now)
 	}
 }
 

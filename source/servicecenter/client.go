@@ -71,12 +71,12 @@ type request struct {
 }
 
 // do asks one member after the other until one answers. What the registry
-// refuses it refuses everywhere: such an error is a [*refused].
+// rejects it refuses everywhere: such an error is a [*refused].
 func (c *client) do(ctx context.Context, r request) error {
 	var problems []string
 	for range c.config.Addresses {
 		err := c.ask(ctx, r)
-		no, isNo := errors.AsType[*refused](err)
+		no, isNo := errors.AsType[*rejected](err)
 		switch {
 		case err == nil:
 			return nil
@@ -93,18 +93,18 @@ func (c *client) do(ctx context.Context, r request) error {
 
 func (c *client) address() string { return strings.TrimRight(c.config.Addresses[c.at], "/") }
 
-// refused is an answer other than success.
-type refused struct {
+// rejected is an answer other than success.
+type rejected struct {
 	status int
 	cause  error
 	retry  bool // another member may answer better
 }
 
 // Error implements error.
-func (e *refused) Error() string { return fmt.Sprintf("answers %d: %v", e.status, e.cause) }
+func (e *rejected) Error() string { return fmt.Sprintf("answers %d: %v", e.status, e.cause) }
 
 // Unwrap gives the registry's own error, if it said one.
-func (e *refused) Unwrap() error { return e.cause }
+func (e *rejected) Unwrap() error { return e.cause }
 
 // ask asks the member in use, once more with a new token if it does not take the old.
 func (c *client) ask(ctx context.Context, r request) error {
@@ -113,7 +113,7 @@ func (c *client) ask(ctx context.Context, r request) error {
 		return err
 	}
 	err = c.send(ctx, r, token)
-	if no, ok := errors.AsType[*refused](err); !ok || no.status != http.StatusUnauthorized || !c.access.needed() {
+	if no, ok := errors.AsType[*rejected](err); !ok || no.status != http.StatusUnauthorized || !c.access.needed() {
 		return err
 	}
 	c.access.expired(token)
@@ -145,7 +145,7 @@ func (c *client) send(ctx context.Context, r request, token string) error {
 		return fmt.Errorf("cuts its answer short: %w", transportError(ctx, err))
 	}
 	if answer.StatusCode != http.StatusOK {
-		return refusedWith(answer.StatusCode, r.quotable(body, token))
+		return rejectedWith(answer.StatusCode, r.quotable(body, token))
 	}
 	if r.read == nil {
 		return nil
@@ -207,14 +207,14 @@ func transportError(ctx context.Context, err error) error {
 	return err
 }
 
-// refusedWith reads an answer other than success. Another member may do better
+// rejectedWith reads an answer other than success. Another member may do better
 // unless it is the registry that says so, and says that the request is at fault.
-func refusedWith(status int, body []byte) error {
+func rejectedWith(status int, body []byte) error {
 	var said registryError
 	if unmarshal(body, &said) != nil || said.Code == "" {
-		return &refused{status, fmt.Errorf("%q", clip(strings.TrimSpace(string(body)))), status != http.StatusRequestEntityTooLarge}
+		return &rejected{status, fmt.Errorf("%q", clip(strings.TrimSpace(string(body)))), status != http.StatusRequestEntityTooLarge}
 	}
-	return &refused{status, &said, status >= http.StatusInternalServerError || status == http.StatusTooManyRequests}
+	return &rejected{status, &said, status >= http.StatusInternalServerError || status == http.StatusTooManyRequests}
 }
 
 // list asks for all services of the project. A member that has none says

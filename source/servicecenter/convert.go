@@ -19,10 +19,10 @@ type rules struct {
 
 // conversion is what becomes of one service.
 type conversion struct {
-	object  source.Object
-	refused []source.Refusal
-	ports   []knownPort
-	left    int // properties that cannot be labels
+	object   source.Object
+	rejected []source.Rejection
+	ports    []knownPort
+	left     int // properties that cannot be labels
 }
 
 // announced is an instance with its endpoints read.
@@ -37,14 +37,14 @@ type announced struct {
 func convert(i Identity, called name, instances []Instance, known []knownPort, rules rules, now time.Time) conversion {
 	c := conversion{}
 	ref := model.Ref{Kind: model.KindService, Key: model.Key{Namespace: called.namespace, Name: called.host}}
-	refuse := func(instance, field, reason string) {
+	reject := func(instance, field, reason string) {
 		key := model.Key{Namespace: called.namespace, Name: called.host + "/" + instance}
-		c.refused = append(c.refused, source.Refusal{
+		c.rejected = append(c.rejected, source.Rejection{
 			Ref: model.Ref{Kind: model.KindEndpoint, Key: key}, Place: i.place(), Where: i.place(),
 			Object: "instance " + i.place() + "/" + instance, Field: field, Reason: reason,
 		})
 	}
-	all := announce(instances, refuse)
+	all := announce(instances, reject)
 	c.ports = choosePorts(all, known, now, rules.portGrace)
 	names := make(map[uint32]knownPort, len(c.ports))
 	for _, p := range c.ports {
@@ -52,7 +52,7 @@ func convert(i Identity, called name, instances []Instance, known []knownPort, r
 	}
 	var owned []model.Record
 	for _, a := range all {
-		endpoints, left := a.endpoints(names, rules, refuse)
+		endpoints, left := a.endpoints(names, rules, reject)
 		c.left += left
 		for _, e := range endpoints {
 			e.Key = model.Key{Namespace: ref.Namespace, Name: ref.Name + "/" + e.Name}
@@ -72,27 +72,27 @@ func convert(i Identity, called name, instances []Instance, known []knownPort, r
 
 // announce reads the endpoints of all instances, in the order of their ids. An
 // id that is given twice is taken once.
-func announce(instances []Instance, refuse func(instance, field, reason string)) []announced {
+func announce(instances []Instance, reject func(instance, field, reason string)) []announced {
 	sorted := slices.SortedFunc(slices.Values(instances), compareInstances)
 	all := make([]announced, 0, len(sorted))
 	for n, instance := range sorted {
 		switch {
 		case instance.ID == "":
-			refuse(instance.HostName, "instanceId", "the instance has no id: register it anew")
+			reject(instance.HostName, "instanceId", "the instance has no id: register it anew")
 			continue
 		case n > 0 && sorted[n-1].ID == instance.ID:
-			refuse(instance.ID, "instanceId", "another instance of the service has this id and counts: register one of them anew")
+			reject(instance.ID, "instanceId", "another instance of the service has this id and counts: register one of them anew")
 			continue
 		}
 		if instance.broken != "" {
-			refuse(instance.ID, "", "the instance is not as instances are: "+clip(instance.broken)+"; register it anew")
+			reject(instance.ID, "", "the instance is not as instances are: "+clip(instance.broken)+"; register it anew")
 			continue
 		}
 		listeners, wrong := parseListeners(instance.Endpoints)
 		if len(wrong) > 0 {
-			refuse(instance.ID, "endpoints", strings.Join(wrong, "; "))
+			reject(instance.ID, "endpoints", strings.Join(wrong, "; "))
 		} else if len(listeners) == 0 {
-			refuse(instance.ID, "endpoints", "the instance listens nowhere: have it register its endpoints, such as rest://10.0.0.1:8080")
+			reject(instance.ID, "endpoints", "the instance listens nowhere: have it register its endpoints, such as rest://10.0.0.1:8080")
 		}
 		if len(listeners) > 0 {
 			all = append(all, announced{instance, listeners})
@@ -112,7 +112,7 @@ func compareInstances(a, b Instance) int {
 // endpoints are the records of an instance, one for each of its addresses,
 // named within the service. They serve the ports that they listen on and no
 // others.
-func (a announced) endpoints(ports map[uint32]knownPort, rules rules, refuse func(instance, field, reason string)) (records []model.Record, left int) {
+func (a announced) endpoints(ports map[uint32]knownPort, rules rules, reject func(instance, field, reason string)) (records []model.Record, left int) {
 	labels, left := a.labels()
 	spec := model.Endpoint{
 		Exact: true, Labels: labels, Locality: a.locality(), Weight: a.weight(), Health: a.health(rules.serveTesting),
@@ -120,7 +120,7 @@ func (a announced) endpoints(ports map[uint32]knownPort, rules rules, refuse fun
 	var wrong []string
 	byAddress := a.serving(ports, &wrong)
 	if len(wrong) > 0 {
-		refuse(a.ID, "endpoints", strings.Join(wrong, "; "))
+		reject(a.ID, "endpoints", strings.Join(wrong, "; "))
 	}
 	for address, numbers := range byAddress {
 		e := spec
@@ -165,9 +165,9 @@ const ignoredProperties = "property that cannot be a label"
 // record of it, so no record of the mesh is taken for the one that is refused.
 const kindService model.Kind = "Microservice"
 
-// refusal says that a service cannot be taken at all.
-func refusal(i Identity, reason string) source.Refusal {
-	return source.Refusal{
+// rejection says that a service cannot be taken at all.
+func rejection(i Identity, reason string) source.Rejection {
+	return source.Rejection{
 		Ref:   model.Ref{Kind: kindService, Key: model.Key{Name: i.place()}},
 		Place: i.place(), Object: i.object(), Where: i.place(), Reason: reason,
 	}

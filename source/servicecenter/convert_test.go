@@ -55,7 +55,7 @@ func dump(l source.Listing) string {
 			dumpRecord(&b, rec)
 		}
 	}
-	for _, r := range l.Refused {
+	for _, r := range l.Rejected {
 		fmt.Fprintf(&b, "refused %s %s: %s\n", r.Object, r.Field, r.Reason)
 	}
 	for _, kind := range slices.Sorted(mapKeys(l.Ignored)) {

@@ -65,7 +65,7 @@ func TestDefectQ_AnyMemberWillDo(t *testing.T) {
 		second.Close()
 		r.pass(time.Minute)
 		m.is(source.StateStale, "500011")
-		r.Mend()
+		r.Repair()
 		r.pass(10 * time.Second)
 		m.is(source.StateLive, "")
 	})
@@ -134,7 +134,7 @@ func TestOutageIsNoWrongPassword(t *testing.T) {
 		m := r.mirror(c)
 		r.pass(time.Minute)
 		m.is(source.StateListing, "500011")
-		r.Mend()
+		r.Repair()
 		r.pass(10 * time.Second)
 		m.is(source.StateLive, "")
 	})
@@ -156,7 +156,7 @@ func TestUnansweredLoginsNeverLock(t *testing.T) {
 			t.Errorf("%d logins in a quarter of an hour", got)
 		}
 		m.is(source.StateStale, "the next one is made at ")
-		r.Mend()
+		r.Repair()
 		r.pass(10 * time.Minute)
 		m.is(source.StateLive, "")
 	})
@@ -177,8 +177,8 @@ func TestDefectQ_ProjectsDomainsAndFilters(t *testing.T) {
 		c.Domain, c.Project, c.Environments, c.Apps = "acme", "blue", []string{"production", ""}, []string{"b", "a"}
 		m := r.mirror(c)
 		m.wants("cart at blue/production/b/cart: http-80", "cart/productionb = 10.0.0.1")
-		if got := len(m.Status().Refused); got != 3 {
-			t.Errorf("%d refused: %v", got, m.Status().Refused)
+		if got := len(m.Status().Rejected); got != 3 {
+			t.Errorf("%d refused: %v", got, m.Status().Rejected)
 		}
 	})
 }
@@ -186,7 +186,7 @@ func TestDefectQ_ProjectsDomainsAndFilters(t *testing.T) {
 // Q: TLS on both sides, also for the websocket.
 func TestDefectQ_TLS(t *testing.T) {
 	t.Parallel()
-	ours, stranger := authority.New(t, "ca"), authority.New(t, "other")
+	ours, unknown := authority.New(t, "ca"), authority.New(t, "other")
 	pair := ours.Issue("registry")
 	cert, err := tls.X509KeyPair(pair.Cert, pair.Key)
 	if err != nil {
@@ -207,7 +207,7 @@ func TestDefectQ_TLS(t *testing.T) {
 	registry.RegisterInstance(registry.Register(standin.Service{App: "shop", Name: "cart"}), standin.Instance{Endpoints: []string{"rest://10.0.0.1:80"}})
 
 	dir, shown := t.TempDir(), ours.Issue("isthmus")
-	for name, text := range map[string][]byte{"ca.crt": ours.PEM, "stranger.crt": stranger.PEM, "tls.crt": shown.Cert, "tls.key": shown.Key} {
+	for name, text := range map[string][]byte{"ca.crt": ours.PEM, "stranger.crt": unknown.PEM, "tls.crt": shown.Cert, "tls.key": shown.Key} {
 		if err := os.WriteFile(filepath.Join(dir, name), text, 0o600); err != nil {
 			t.Fatal(err)
 		}

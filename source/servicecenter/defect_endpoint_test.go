@@ -67,9 +67,9 @@ func TestDefectN_ABadInstancePoisonsOnlyItself(t *testing.T) {
 		m := r.mirror(r.config())
 		m.wants("order-service at default//shop/Order_Service: http-8080", "order-service/good = 10.0.0.1", "order-service/good2 = 10.0.0.9")
 		for name := range bad {
-			m.refuses("default//shop/Order_Service/"+name, "")
+			m.rejects("default//shop/Order_Service/"+name, "")
 		}
-		m.refuses("/name", "publishAddress")
+		m.rejects("/name", "publishAddress")
 		m.is(source.StateLive, "")
 
 		r.RegisterInstance(id, standin.Instance{ID: "name", Endpoints: []string{"rest://10.0.0.5:8080"}})
@@ -77,14 +77,14 @@ func TestDefectN_ABadInstancePoisonsOnlyItself(t *testing.T) {
 			r.UnregisterInstance(id, name)
 		}
 		r.rounds(2)
-		if refused := m.Status().Refused; len(refused) > 0 {
-			t.Errorf("refused %v", refused)
+		if rejected := m.Status().Rejected; len(rejected) > 0 {
+			t.Errorf("refused %v", rejected)
 		}
 	})
 }
 
 // An instance whose text is not that of an instance is refused by itself, too.
-func TestUnreadableInstanceIsRefused(t *testing.T) {
+func TestUnreadableInstanceIsRejected(t *testing.T) {
 	bubble(t, prompt, func(r *rig) {
 		r.many("cart", 0, 1)
 		body := `{"services":{"updated":[{"index":0,"rev":"x","instances":[
@@ -92,7 +92,7 @@ func TestUnreadableInstanceIsRefused(t *testing.T) {
 		r.Inject(standin.BatchFind, standin.Answer(200, "application/json", body), 0)
 		m := r.mirror(r.config())
 		m.wants("cart at default//shop/cart: http-80", "cart/good = 10.0.0.1")
-		m.refuses("cart/bad", "status")
+		m.rejects("cart/bad", "status")
 	})
 }
 

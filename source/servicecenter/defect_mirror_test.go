@@ -59,7 +59,7 @@ func TestOutageKeepsEveryRecord(t *testing.T) {
 		if m.stored() != want {
 			t.Errorf("stored:\n%s", m.stored())
 		}
-		r.Mend()
+		r.Repair()
 		r.pass(10 * time.Second)
 		m.is(source.StateLive, "")
 	})
@@ -102,8 +102,8 @@ func TestRestartKeepsWhatCannotBeFound(t *testing.T) {
 		m = r.mirror(r.config())
 		m.wants("cart at default//shop/cart: http-8080 (stale)", "cart/cart-000 = 10.0.0.1",
 			"users at default//shop/users: http-8080", "users/users-000 = 10.0.1.1")
-		m.refuses("cart", "500003")
-		r.Mend()
+		m.rejects("cart", "500003")
+		r.Repair()
 		r.rounds(1)
 		m.wants("cart at default//shop/cart: http-8080", "cart/cart-000 = 10.0.0.1",
 			"users at default//shop/users: http-8080", "users/users-000 = 10.0.1.1")
@@ -142,11 +142,11 @@ func TestInstancesOfAnotherServiceAreNotTaken(t *testing.T) {
 		body := fmt.Sprintf(`{"services":{"updated":[{"index":0,"rev":"x","instances":[{"instanceId":"u","serviceId":%q,"endpoints":["rest://10.0.9.9:80"]}]}],"notModified":[1]}}`, users)
 		r.Inject(standin.BatchFind, standin.Answer(200, "application/json", body), 0)
 		r.rounds(1)
-		m.refuses("cart", "instances of /shop/users")
-		r.Mend()
+		m.rejects("cart", "instances of /shop/users")
+		r.Repair()
 		r.rounds(2)
-		if m.stored() != want || len(m.Status().Refused) > 0 {
-			t.Errorf("stored:\n%s\nrefused %v", m.stored(), m.Status().Refused)
+		if m.stored() != want || len(m.Status().Rejected) > 0 {
+			t.Errorf("stored:\n%s\nrefused %v", m.stored(), m.Status().Rejected)
 		}
 	})
 }
@@ -176,7 +176,7 @@ func TestDefectE_NothingCollides(t *testing.T) {
 		r.instance(other, "t", "10.0.0.3:80")
 		m := r.mirror(r.config())
 		m.wants("cart at default/production/shop/cart: http-80", "cart/a = 10.0.0.1", "cart/b = 10.0.0.2")
-		m.refuses("default/testing/shop/cart", `host: "{{.Service}}.{{.Environment}}"`)
+		m.rejects("default/testing/shop/cart", `host: "{{.Service}}.{{.Environment}}"`)
 
 		r.Unregister(v1)
 		r.rounds(3)
@@ -190,8 +190,8 @@ func TestDefectE_NothingCollides(t *testing.T) {
 		r.Unregister(v3)
 		r.rounds(4)
 		m.wants("cart at default/testing/shop/cart: http-80", "cart/t = 10.0.0.3")
-		if refused := m.Status().Refused; len(refused) > 0 {
-			t.Errorf("refused %v", refused)
+		if rejected := m.Status().Rejected; len(rejected) > 0 {
+			t.Errorf("refused %v", rejected)
 		}
 	})
 }
@@ -212,11 +212,11 @@ func TestANameIsTakenOnceItsServiceIsFound(t *testing.T) {
 		if m.stored() != want {
 			t.Errorf("stored:\n%s", m.stored())
 		}
-		m.refuses("default/production/shop/cart", "500003")
-		r.Mend()
+		m.rejects("default/production/shop/cart", "500003")
+		r.Repair()
 		r.rounds(1)
 		m.wants("cart at default/production/shop/cart: http-80", "cart/p = 10.0.1.1")
-		m.refuses("default//shop/cart", "{{.Environment}}")
+		m.rejects("default//shop/cart", "{{.Environment}}")
 	})
 }
 
@@ -270,14 +270,14 @@ func TestDefectU_AnyNumberOfServicesIsFound(t *testing.T) {
 		id := r.Register(standin.Service{App: "shop", Name: "last"})
 		r.instance(id, "i", "10.0.0.1:80")
 		m := r.mirror(r.config())
-		if got := m.Status(); got.Services != services+1 || got.Endpoints != 1 || len(got.Refused) > 0 {
-			t.Errorf("%d services, %d endpoints, refused %v, %s", got.Services, got.Endpoints, got.Refused, got.Reason)
+		if got := m.Status(); got.Services != services+1 || got.Endpoints != 1 || len(got.Rejected) > 0 {
+			t.Errorf("%d services, %d endpoints, refused %v, %s", got.Services, got.Endpoints, got.Rejected, got.Reason)
 		}
 	})
 }
 
 // That a host passes to another service is never silent.
-func TestAHostThatPassesToAnotherIsTold(t *testing.T) {
+func TestAHostThatPassesToAnotherIsLogged(t *testing.T) {
 	bubble(t, prompt, func(r *rig) {
 		r.instance(r.service("", "Order_Service", "1.0.0"), "a", "10.0.0.1:80")
 		m := r.mirror(r.config())

@@ -103,7 +103,7 @@ func TestDefectG_NoEventIsLost(t *testing.T) {
 			r.instance(cart, "new", fmt.Sprintf("10.0.1.%d:8080", n+1))
 			r.pass(70 * time.Millisecond)
 		}
-		r.Mend()
+		r.Repair()
 		r.rounds(1)
 		m.wants("cart at default//shop/cart: http-8080", "cart/cart-000 = 10.0.0.1", "cart/new = 10.0.1.30")
 	})
@@ -273,7 +273,7 @@ func TestDefectV_ReconnectingIsPatient(t *testing.T) {
 		if got := strings.Count(r.log.String(), "a watch has ended"); got != 1 {
 			t.Errorf("told %d times:\n%s", got, r.log)
 		}
-		r.Mend()
+		r.Repair()
 		r.pass(2 * time.Minute)
 		if got := r.Watchers(); got != 1 {
 			t.Fatalf("%d watches", got)

@@ -44,7 +44,7 @@ func TestAnswerWithoutItsFieldIsAnError(t *testing.T) {
 					if m.stored() != want || m.Status().Held > 0 {
 						t.Errorf("stored:\n%s", m.stored())
 					}
-					r.Mend()
+					r.Repair()
 					r.pass(10 * time.Second)
 					m.is(source.StateLive, "")
 				})
@@ -64,7 +64,7 @@ func TestNoAnswerIsAnEmptyRegistryAtFirst(t *testing.T) {
 				m := r.mirror(r.config())
 				r.pass(5 * time.Minute)
 				m.is(source.StateListing, `no field "services"`)
-				r.Mend()
+				r.Repair()
 				r.pass(10 * time.Second)
 				m.is(source.StateLive, "")
 			})

@@ -53,14 +53,14 @@ func Convert(c Config, services []Registered, now time.Time) (source.Listing, er
 	out := source.Listing{Ignored: map[string]int{}}
 	for _, i := range called.sorted() {
 		at := slices.IndexFunc(services, func(r Registered) bool { return identity(r) == i })
-		if reason := called.refused[i]; reason != "" {
-			out.Refused = append(out.Refused, refusal(i, reason))
+		if reason := called.rejected[i]; reason != "" {
+			out.Rejected = append(out.Rejected, rejection(i, reason))
 			continue
 		}
 		r := services[at]
 		made := convert(i, called.of[i], r.Instances, knownPorts(r.Before), c.rules(), now)
 		out.Objects = append(out.Objects, made.object)
-		out.Refused = append(out.Refused, made.refused...)
+		out.Rejected = append(out.Rejected, made.rejected...)
 		if made.left > 0 {
 			out.Ignored[ignoredProperties] += made.left
 		}
@@ -105,7 +105,7 @@ func DecodeAll(body []byte, n int, now time.Time) (int, error) {
 	_, _ = decodeList(body)
 	_, _ = decodeGraph(body, true)
 	_, _ = decodeEvent(body)
-	_ = refusedWith(400, body).Error()
+	_ = rejectedWith(400, body).Error()
 	answers, err := decodeFound(body, n)
 	for _, f := range answers {
 		convert(Identity{App: "a", Service: "s"}, name{"n", "s"}, f.instances, nil, rules{}, now)

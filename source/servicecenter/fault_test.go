@@ -24,7 +24,7 @@ func TestFirstListingIsWhole(t *testing.T) {
 		m := r.mirror(r.config())
 		m.is(source.StateListing, "find the instances")
 		m.wants()
-		r.Mend()
+		r.Repair()
 		r.pass(10 * time.Second)
 		m.is(source.StateLive, "")
 	})
@@ -63,18 +63,18 @@ func TestHalfOfARoundFailing(t *testing.T) {
 		if got := m.stored(); !strings.Contains(got, "s0000/a") || strings.Contains(got, "s2099/b") || !strings.Contains(got, "s2099: (stale)") {
 			t.Error("the half that was found does not count, or the other does")
 		}
-		m.refuses("s2099", "500003")
+		m.rejects("s2099", "500003")
 		m.is(source.StateLive, "")
-		r.Mend()
+		r.Repair()
 		r.rounds(1)
-		if got := m.stored(); !strings.Contains(got, "s2099/b") || strings.Contains(got, "stale") || len(m.Status().Refused) > 0 {
-			t.Errorf("not everything is found afterwards: %v", m.Status().Refused)
+		if got := m.stored(); !strings.Contains(got, "s2099/b") || strings.Contains(got, "stale") || len(m.Status().Rejected) > 0 {
+			t.Errorf("not everything is found afterwards: %v", m.Status().Rejected)
 		}
 	})
 }
 
 // A key that the registry refuses does not spoil the batch it stands in.
-func TestARefusedKeyIsFoundOut(t *testing.T) {
+func TestARejectedKeyIsFoundOut(t *testing.T) {
 	bubble(t, prompt, func(r *rig) {
 		for n := range 20 {
 			r.many(fmt.Sprintf("s%02d", n), n, 1)
@@ -84,7 +84,7 @@ func TestARefusedKeyIsFoundOut(t *testing.T) {
 		if got := m.Status(); got.Services != 20 || got.Endpoints != 20 || got.State != source.StateLive {
 			t.Errorf("%d services, %d endpoints, %s %s", got.Services, got.Endpoints, got.State, got.Reason)
 		}
-		m.refuses("bad name!", "400001")
+		m.rejects("bad name!", "400001")
 	})
 }
 
@@ -115,12 +115,12 @@ func TestDeniedIsNotGone(t *testing.T) {
 		r.FailKeys(standin.NoService, func(k standin.Key) bool { return k.Name == "cart" })
 		r.pass(5 * time.Minute)
 		m.wants("cart at default//shop/cart: http-8080 (stale)", "cart/cart-000 = 10.0.0.1")
-		m.refuses("cart", "does not find it")
+		m.rejects("cart", "does not find it")
 	})
 }
 
 // A list that lacks what can be found is not believed, and neither is one alone.
-func TestVanishedIsGoneWhenItIsDenied(t *testing.T) {
+func TestMissingIsGoneWhenItIsDenied(t *testing.T) {
 	bubble(t, prompt, func(r *rig) {
 		cart := r.many("cart", 0, 1)
 		r.many("users", 1, 1) // stays: the last service is held
@@ -131,7 +131,7 @@ func TestVanishedIsGoneWhenItIsDenied(t *testing.T) {
 		if m.stored() != want {
 			t.Errorf("stored:\n%s", m.stored())
 		}
-		r.Mend()
+		r.Repair()
 		r.Unregister(cart)
 		r.rounds(4)
 		m.wants("users at default//shop/users: http-8080", "users/users-000 = 10.0.1.1")
@@ -140,7 +140,7 @@ func TestVanishedIsGoneWhenItIsDenied(t *testing.T) {
 }
 
 // Nor is one believed that lacks a version of which instances can be found.
-func TestVanishedVersionsAreGoneWithTheirInstances(t *testing.T) {
+func TestMissingVersionsAreGoneWithTheirInstances(t *testing.T) {
 	bubble(t, prompt, func(r *rig) {
 		v1, v2 := r.service("", "cart", "1.0.0"), r.service("", "cart", "2.0.0")
 		r.instance(v1, "a", "10.0.0.1:80")
@@ -155,7 +155,7 @@ func TestVanishedVersionsAreGoneWithTheirInstances(t *testing.T) {
 		if m.stored() != want {
 			t.Errorf("stored:\n%s", m.stored())
 		}
-		r.Mend()
+		r.Repair()
 		r.Unregister(v1)
 		r.rounds(4)
 		m.wants("cart-2-0-0 at default//shop/cart/2.0.0: http-80", "cart-2-0-0/b = 10.0.0.2")
@@ -234,8 +234,8 @@ func TestAuditFindsWhatRevisionsHide(t *testing.T) {
 		r.pass(30 * time.Second)
 		m.wants("cart at default//shop/cart: http-8080", "cart/cart-000 = 10.0.0.1")
 		r.pass(time.Minute)
-		m.refuses("cart", "revision that was not named")
-		r.Mend()
+		m.rejects("cart", "revision that was not named")
+		r.Repair()
 		r.rounds(1)
 		m.wants("cart at default//shop/cart: http-8080", "cart/cart-000 = 10.0.0.1", "cart/new = 10.0.0.2")
 	})
@@ -262,7 +262,7 @@ func TestIdleCostsTwoRequests(t *testing.T) {
 }
 
 // A restart believes a list no sooner than the process before would have.
-func TestRestartDoesNotBelieveOneList(t *testing.T) {
+func TestRestartDoesNotApplyOneList(t *testing.T) {
 	bubble(t, prompt, func(r *rig) {
 		cart := r.many("cart", 0, 2)
 		users := r.many("users", 1, 2)

@@ -119,7 +119,7 @@ func (g *graph) become(objects []source.Object) {
 func (g *graph) enter(listing *source.Listing) {
 	listing.Objects = append(listing.Objects, g.objects...)
 	if g.trouble != "" {
-		listing.Refused = append(listing.Refused, source.Refusal{
+		listing.Rejected = append(listing.Rejected, source.Rejection{
 			Place: graphPlace, Object: "the dependencies", Where: graphPlace, Reason: g.trouble,
 		})
 	}
@@ -142,7 +142,7 @@ func (s *state) graphObjects(edges []edge, scoping *scoping) []source.Object {
 		providers[consumer][called] = true
 	}
 	var objects []source.Object
-	for _, consumer := range slices.SortedFunc(maps.Keys(providers), ranking{}.compare) {
+	for _, consumer := range slices.SortedFunc(maps.Keys(providers), order{}.compare) {
 		objects = append(objects, consumption(s.called.of[consumer], sortedNames(providers[consumer])))
 	}
 	return append(objects, scoping.objects(s.called, providers)...)

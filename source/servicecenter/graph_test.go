@@ -98,14 +98,14 @@ func TestDefectS_ConsumersSeeWhatTheyUse(t *testing.T) {
 		r.Inject(standin.GovernServices, standin.FailWith(standin.Internal), 0)
 		r.pass(time.Minute)
 		m.wantsGraph(want...)
-		m.refuses("dependencies", "500003")
+		m.rejects("dependencies", "500003")
 		m.is(source.StateLive, "")
-		r.Mend()
+		r.Repair()
 		r.Inject(standin.GovernServices, standin.Answer(http.StatusOK, jsonType, `{}`), 0)
 		r.pass(time.Minute)
 		m.wantsGraph(want...)
-		m.refuses("dependencies", `no field "allServicesDetail"`)
-		r.Mend()
+		m.rejects("dependencies", `no field "allServicesDetail"`)
+		r.Repair()
 		r.pass(time.Minute)
 		want = []string{
 			"consumption istio-system/cart.sc: istio-system/users.sc", want[0],
@@ -118,7 +118,7 @@ func TestDefectS_ConsumersSeeWhatTheyUse(t *testing.T) {
 		r.Inject(standin.GovernServices, standin.FailWith(standin.Internal), 0)
 		m = r.mirror(r.scoped())
 		m.wantsGraph(want...)
-		r.Mend()
+		r.Repair()
 		r.Unregister(users)
 		r.pass(time.Minute)
 		m.wantsGraph("consumption istio-system/web.sc: istio-system/cart.sc", "scope shop/web.sc of map[app:web]: istio-system/* istio-system/cart.sc")
@@ -185,8 +185,8 @@ func TestScopesAreManifests(t *testing.T) {
 	if err := file.New(file.Config{Path: dir}, slog.New(slog.DiscardHandler)).Run(ctx, sink); !errors.Is(err, errEnough) {
 		t.Fatal(err)
 	}
-	if len(sink.listing.Refused) > 0 || len(sink.listing.Objects) != 1 {
-		t.Fatalf("refused %v", sink.listing.Refused)
+	if len(sink.listing.Rejected) > 0 || len(sink.listing.Objects) != 1 {
+		t.Fatalf("refused %v", sink.listing.Rejected)
 	}
 	want := "istio-system/cart-1.sc"
 	if got := sink.listing.Objects[0].Record.Spec.(model.Scope).Hosts; !got.Contains(want) {

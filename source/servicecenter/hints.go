@@ -24,12 +24,12 @@ func newHints() *hints {
 	return &hints{signal: make(chan struct{}, 1), keys: map[Key]bool{}, opens: map[group]bool{}, ends: map[group]error{}}
 }
 
-// heard notes that something of a key has changed.
-func (h *hints) heard(k Key) {
+// received notes that something of a key has changed.
+func (h *hints) received(k Key) {
 	h.mu.Lock()
 	h.keys[k] = true
 	h.mu.Unlock()
-	h.tell()
+	h.notify()
 }
 
 // opened notes that a watch hears from now on.
@@ -37,7 +37,7 @@ func (h *hints) opened(g group) {
 	h.mu.Lock()
 	h.opens[g] = true
 	h.mu.Unlock()
-	h.tell()
+	h.notify()
 }
 
 // ended notes that a watch hears nothing any more, and why.
@@ -45,10 +45,10 @@ func (h *hints) ended(g group, err error) {
 	h.mu.Lock()
 	h.ends[g] = err
 	h.mu.Unlock()
-	h.tell()
+	h.notify()
 }
 
-func (h *hints) tell() {
+func (h *hints) notify() {
 	select {
 	case h.signal <- struct{}{}:
 	default: // somebody is told already

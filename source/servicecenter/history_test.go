@@ -51,7 +51,7 @@ func run(t *testing.T, watch bool, steps []step) string {
 		h.take(s)
 		h.pass(s.After)
 	}
-	h.Mend()
+	h.Repair()
 	h.pass(40 * time.Second) // without an audit, which would find what was missed
 	fresh := store.NewMemory(store.Config{})
 	h.mirrorAs("fresh", "sc", h.config(), fresh).stop()
@@ -131,7 +131,7 @@ func (h *history) take(s step) {
 		code := map[bool]standin.Code{true: standin.NoService, false: standin.Internal}[s.Denied]
 		h.FailKeys(code, func(k standin.Key) bool { return k.Name == s.Called })
 	case "mend":
-		h.Mend()
+		h.Repair()
 	case "drop":
 		h.DropWatchers()
 	case "restart":

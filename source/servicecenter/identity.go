@@ -46,12 +46,12 @@ func identityOf(place string) (Identity, bool) {
 // object names the service for people.
 func (i Identity) object() string { return "service " + i.place() }
 
-// ranking orders services that want the same name: first by the configured
+// order orders services that want the same name: first by the configured
 // order of environments, then by that of apps, then by name.
-type ranking struct{ environments, apps map[string]int }
+type order struct{ environments, apps map[string]int }
 
-func newRanking(c Config) ranking {
-	return ranking{positions(c.Environments), positions(c.Apps)}
+func newOrder(c Config) order {
+	return order{positions(c.Environments), positions(c.Apps)}
 }
 
 func positions(list []string) map[string]int {
@@ -64,7 +64,7 @@ func positions(list []string) map[string]int {
 	return at
 }
 
-func (r ranking) compare(a, b Identity) int {
+func (r order) compare(a, b Identity) int {
 	return cmp.Or(
 		cmp.Compare(r.environments[a.Environment], r.environments[b.Environment]),
 		cmp.Compare(r.apps[a.App], r.apps[b.App]),
@@ -74,7 +74,7 @@ func (r ranking) compare(a, b Identity) int {
 }
 
 // wants reports whether a key is among those that are to be mirrored.
-func (r ranking) wants(k Key) bool {
+func (r order) wants(k Key) bool {
 	return among(r.environments, k.Environment) && among(r.apps, k.App)
 }
 

@@ -94,8 +94,8 @@ func (i Instance) labels() (labels model.Labels, left int) {
 		}
 	}
 	for key, value := range map[string]string{labelName: i.HostName, labelVersion: i.Version, labelInstance: i.ID} {
-		if mended := mendWord(value); mended != "" {
-			all[key] = mended
+		if sanitized := sanitizeWord(value); sanitized != "" {
+			all[key] = sanitized
 		}
 	}
 	return model.MapOf(all), left
@@ -118,9 +118,9 @@ func isPrefix(prefix string) bool {
 			return false
 		}
 	}
-	return prefix != "" && len(prefix) <= longestHost && mendHost(prefix) == prefix
+	return prefix != "" && len(prefix) <= longestHost && sanitizeHost(prefix) == prefix
 }
 
 func isLabelName(s string) bool { return s != "" && isLabelValue(s) }
 
-func isLabelValue(s string) bool { return len(s) <= longestLabel && mendWord(s) == s }
+func isLabelValue(s string) bool { return len(s) <= longestLabel && sanitizeWord(s) == s }

@@ -122,14 +122,14 @@ func TestNamesAreNeverShared(t *testing.T) {
 			}
 			taken[o.Record.Key] = o.Record.Place
 		}
-		refused := 0
-		for _, r := range l.Refused {
+		rejected := 0
+		for _, r := range l.Rejected {
 			if strings.HasPrefix(r.Object, "service ") {
-				refused++
+				rejected++
 			}
 		}
-		if len(taken)+refused != len(services) || apart && refused > 0 {
-			t.Fatalf("%d services, %d named, %d refused: %v", len(services), len(taken), refused, l.Refused)
+		if len(taken)+rejected != len(services) || apart && rejected > 0 {
+			t.Fatalf("%d services, %d named, %d refused: %v", len(services), len(taken), rejected, l.Rejected)
 		}
 	})
 }
@@ -214,8 +214,8 @@ func TestRecordsAreManifests(t *testing.T) {
 			rt.Fatal(err)
 		}
 		read := firstListing(t.Context(), rt, file.New(file.Config{Path: dir}, slog.New(slog.DiscardHandler)))
-		if len(read.Refused) > 0 || len(read.Objects) != len(l.Objects) {
-			rt.Fatalf("%d of %d objects, refused %v", len(read.Objects), len(l.Objects), read.Refused)
+		if len(read.Rejected) > 0 || len(read.Objects) != len(l.Objects) {
+			rt.Fatalf("%d of %d objects, refused %v", len(read.Objects), len(l.Objects), read.Rejected)
 		}
 	})
 }

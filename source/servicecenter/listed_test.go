@@ -116,7 +116,7 @@ func (c *center) Fail(way int) {
 func (c *center) Restore() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.Mend()
+	c.Repair()
 	c.spoil()
 }
 

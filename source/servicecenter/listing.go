@@ -29,35 +29,35 @@ func (s *state) pending(now time.Time) bool {
 func (s *state) changes(now time.Time) (listing source.Listing, changed bool) {
 	changed = s.pending(now)
 	listing.Places = []string{}
-	for _, i := range slices.SortedFunc(maps.Keys(s.dirty), ranking{}.compare) {
+	for _, i := range slices.SortedFunc(maps.Keys(s.dirty), order{}.compare) {
 		listing.Places = append(listing.Places, i.place())
 		s.enter(&listing, i, now)
 	}
-	s.buried(&listing)
+	s.reportRemoved(&listing)
 	listing.Places = append(listing.Places, s.gone...)
-	return s.told(listing), changed
+	return s.withIgnored(listing), changed
 }
 
 // everything is a listing of the whole registry.
 func (s *state) everything(now time.Time) source.Listing {
 	var listing source.Listing
-	for _, i := range slices.SortedFunc(maps.Keys(s.units), ranking{}.compare) {
+	for _, i := range slices.SortedFunc(maps.Keys(s.units), order{}.compare) {
 		s.enter(&listing, i, now)
 	}
-	s.buried(&listing)
-	return s.told(listing)
+	s.reportRemoved(&listing)
+	return s.withIgnored(listing)
 }
 
-// buried says that the registry itself reported the end of a service, if it is a
+// reportRemoved says that the registry itself reported the end of a service, if it is a
 // single one of several: it was denied by name. Many that end together are a
 // drop, and so is the last one, for an emptied registry denies that by name, too.
-func (s *state) buried(listing *source.Listing) {
+func (s *state) reportRemoved(listing *source.Listing) {
 	if len(s.gone) == 1 && len(s.units) > 0 {
 		listing.Removed = slices.Clone(s.gone)
 	}
 }
 
-func (s *state) told(listing source.Listing) source.Listing {
+func (s *state) withIgnored(listing source.Listing) source.Listing {
 	listing.Ignored = maps.Clone(s.ignored)
 	left := 0
 	for _, u := range s.units {
@@ -82,19 +82,19 @@ func (s *state) enter(listing *source.Listing, i Identity, now time.Time) {
 	if reason == "" && !e.known {
 		reason = "it has not been found yet; it is asked for every round"
 	}
-	switch refusedName := s.called.refused[i]; {
-	case refusedName != "":
-		listing.Refused = append(listing.Refused, refusal(i, refusedName))
+	switch rejectedName := s.called.rejected[i]; {
+	case rejectedName != "":
+		listing.Rejected = append(listing.Rejected, rejection(i, rejectedName))
 	case !e.known && e.denials == 1 && s.before[i.place()] == nil:
 		// It came and went between list and find, or is coming: there is nothing to keep.
 	case reason != "":
 		// Without a reference, everything that stands in the place stays.
-		listing.Refused = append(listing.Refused, source.Refusal{Place: i.place(), Object: i.object(), Where: i.place(), Reason: reason})
+		listing.Rejected = append(listing.Rejected, source.Rejection{Place: i.place(), Object: i.object(), Where: i.place(), Reason: reason})
 	default:
 		c := convert(i, s.called.of[i], s.instances(i, e), u.ports, s.rules, now)
 		u.ports, u.left, u.due = c.ports, c.left, portsDue(c.ports, s.rules.portGrace)
 		listing.Objects = append(listing.Objects, c.object)
-		listing.Refused = append(listing.Refused, c.refused...)
+		listing.Rejected = append(listing.Rejected, c.rejected...)
 	}
 }
 

@@ -17,7 +17,7 @@ func (n name) String() string { return n.namespace + "/" + n.host }
 // naming gives services their names. Templates are rendered once for each.
 type naming struct {
 	host, namespace *template.Template
-	ranking         ranking
+	order           order
 	rendered        map[Identity]rendering
 }
 
@@ -36,7 +36,7 @@ func newNaming(c Config) (*naming, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &naming{host, namespace, newRanking(c), map[Identity]rendering{}}, nil
+	return &naming{host, namespace, newOrder(c), map[Identity]rendering{}}, nil
 }
 
 // sample is what templates are tried on.
@@ -76,8 +76,8 @@ func perVersion(c Config) bool {
 
 // names are those of all services, and why some have none.
 type names struct {
-	of      map[Identity]name
-	refused map[Identity]string
+	of       map[Identity]name
+	rejected map[Identity]string
 }
 
 // assign names services, the same way whatever their order. A service whose
@@ -91,7 +91,7 @@ func (n *naming) assign(services []Identity) names {
 	for _, i := range services {
 		r := n.render(i)
 		if r.err != nil {
-			all.refused[i] = fmt.Sprintf("its name cannot be rendered: %v; correct the template, or rename the service", r.err)
+			all.rejected[i] = fmt.Sprintf("its name cannot be rendered: %v; correct the template, or rename the service", r.err)
 			continue
 		}
 		texts[r] = append(texts[r], i)
@@ -141,28 +141,28 @@ type contest struct {
 func (n *naming) byPrecedence(texts map[rendering][]Identity) []contest {
 	namespaces, hosts := map[string]map[string]bool{}, map[name]map[string]bool{}
 	for r := range texts {
-		add(namespaces, mendNamespace(r.namespace), r.namespace)
+		add(namespaces, sanitizeNamespace(r.namespace), r.namespace)
 	}
 	namespaceOf := func(r rendering) string {
-		mended := mendNamespace(r.namespace)
-		if len(namespaces[mended]) > 1 && mended != r.namespace {
-			return partNamespace(mended, r.namespace)
+		sanitized := sanitizeNamespace(r.namespace)
+		if len(namespaces[sanitized]) > 1 && sanitized != r.namespace {
+			return partNamespace(sanitized, r.namespace)
 		}
-		return mended
+		return sanitized
 	}
 	for r := range texts {
-		add(hosts, name{namespaceOf(r), mendHost(r.host)}, r.host)
+		add(hosts, name{namespaceOf(r), sanitizeHost(r.host)}, r.host)
 	}
 	contests := make([]contest, 0, len(texts))
 	for r, services := range texts {
-		slices.SortFunc(services, n.ranking.compare)
-		wanted := name{namespaceOf(r), mendHost(r.host)}
+		slices.SortFunc(services, n.order.compare)
+		wanted := name{namespaceOf(r), sanitizeHost(r.host)}
 		if len(hosts[wanted]) > 1 && wanted.host != r.host {
 			wanted.host = partHost(wanted.host, r.host)
 		}
 		contests = append(contests, contest{services, wanted})
 	}
-	slices.SortFunc(contests, func(a, b contest) int { return n.ranking.compare(a.services[0], b.services[0]) })
+	slices.SortFunc(contests, func(a, b contest) int { return n.order.compare(a.services[0], b.services[0]) })
 	return contests
 }
 
@@ -182,7 +182,7 @@ func (n *naming) settle(c contest, taken map[name]Identity, all *names) {
 	}
 	for _, i := range c.services {
 		if i != holder {
-			all.refused[i] = fmt.Sprintf("%s is the name of %s already, which comes first: %s",
+			all.rejected[i] = fmt.Sprintf("%s is the name of %s already, which comes first: %s",
 				c.name, holder.place(), parting(i, holder))
 		}
 	}
@@ -230,15 +230,15 @@ func moves(was, now names) []move {
 			all = append(all, move{n, from, to})
 		}
 	}
-	slices.SortFunc(all, func(a, b move) int { return ranking{}.compare(a.to, b.to) })
+	slices.SortFunc(all, func(a, b move) int { return order{}.compare(a.to, b.to) })
 	return all
 }
 
 // sorted returns the services that have a name or were refused one, in order.
 func (n names) sorted() []Identity {
-	all := maps.Clone(n.refused)
+	all := maps.Clone(n.rejected)
 	for i := range n.of {
 		all[i] = ""
 	}
-	return slices.SortedFunc(maps.Keys(all), ranking{}.compare)
+	return slices.SortedFunc(maps.Keys(all), order{}.compare)
 }

@@ -257,15 +257,15 @@ func (m *mirror) is(state source.State, reason string) {
 	}
 }
 
-// refuses checks that something stands refused, and why.
-func (m *mirror) refuses(object, reason string) {
+// rejects checks that something stands refused, and why.
+func (m *mirror) rejects(object, reason string) {
 	m.Helper()
-	for _, f := range m.Status().Refused {
+	for _, f := range m.Status().Rejected {
 		if strings.Contains(f.Object, object) && strings.Contains(f.Reason, reason) {
 			return
 		}
 	}
-	m.Errorf("nothing of %s is refused because of %q: %v", object, reason, m.Status().Refused)
+	m.Errorf("nothing of %s is refused because of %q: %v", object, reason, m.Status().Rejected)
 }
 
 // lines is a log that tests can look at.

@@ -31,7 +31,7 @@ func listOf(entries []string) []byte {
 
 // However lists follow one another, in whatever order and however damaged, each
 // says what it says by itself.
-func TestAListSaysWhatItSaysAlone(t *testing.T) {
+func TestAListIsReadByItself(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		var roll servicecenter.Roll

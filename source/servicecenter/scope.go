@@ -25,7 +25,7 @@ func (s *scoping) objects(called names, providers map[Identity]map[name]bool) []
 		return nil
 	}
 	scopes := map[string]*scope{} // by namespace and selector
-	for _, consumer := range slices.SortedFunc(maps.Keys(providers), ranking{}.compare) {
+	for _, consumer := range slices.SortedFunc(maps.Keys(providers), order{}.compare) {
 		made, ok := s.scope(consumer, called.of[consumer])
 		if !ok {
 			continue
@@ -54,7 +54,7 @@ func (s *scoping) scope(consumer Identity, called name) (*scope, bool) {
 		return nil, false
 	}
 	one := &scope{labels: map[string]string{}, hosts: map[string]bool{}}
-	one.key = model.Key{Namespace: mendNamespace(namespace), Name: called.host}
+	one.key = model.Key{Namespace: sanitizeNamespace(namespace), Name: called.host}
 	for key, t := range s.selector {
 		value, err := render(t, consumer)
 		if err != nil || !isLabelValue(value) || value == "" {

@@ -55,13 +55,13 @@ func checkScopeHost(text string) error {
 	switch {
 	case !ok || namespace == "" || host == "":
 		return errors.New("is not of the form namespace/host; write such as istio-system/*")
-	case namespace != "*" && namespace != "." && namespace != "~" && mendLabel(namespace) != namespace:
+	case namespace != "*" && namespace != "." && namespace != "~" && sanitizeLabel(namespace) != namespace:
 		return errors.New("does not begin with a namespace; write one, \".\" for the workload's own, or \"*\" for all")
 	case host == "*":
 		return nil
 	}
 	bare := strings.TrimPrefix(host, "*.")
-	if !strings.Contains(host, ".") || strings.Contains(bare, "*") || mendHost(bare) != bare {
+	if !strings.Contains(host, ".") || strings.Contains(bare, "*") || sanitizeHost(bare) != bare {
 		return errors.New("has no host that a Sidecar can name; write a full name, *.domain or *")
 	}
 	return nil

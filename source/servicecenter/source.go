@@ -37,8 +37,8 @@ type Source struct {
 	state  *state
 	graph  graph
 	primed bool // everything has been found once, if in an earlier process
-	// doubted is set once a first list without anything was not believed.
-	doubted bool
+	// emptyOnce is set once a first list without anything was not believed.
+	emptyOnce bool
 
 	client *client
 	sink   source.Sink
@@ -112,7 +112,7 @@ func (s *Source) follow(ctx context.Context) error {
 			s.watch.arm()
 			continue
 		case <-s.watch.gathered():
-			if err := s.heed(ctx); err != nil {
+			if err := s.handleHints(ctx); err != nil {
 				return err
 			}
 			continue
@@ -137,8 +137,8 @@ func (s *Source) round(ctx context.Context, again bool) (changed bool, err error
 		return false, err
 	}
 	s.state.list(answer)
-	if !s.primed && !s.doubted && answer.empty() {
-		s.doubted = true
+	if !s.primed && !s.emptyOnce && answer.empty() {
+		s.emptyOnce = true
 		return false, nil // one list is too little to serve nothing
 	}
 	audit := !began.Before(s.audit)
@@ -163,7 +163,7 @@ func (s *Source) round(ctx context.Context, again bool) (changed bool, err error
 	if changed, err = s.pass(ctx, again || audit, began); err != nil {
 		return false, err
 	}
-	return changed, s.tend(ctx)
+	return changed, s.keepWatches(ctx)
 }
 
 // pass hands on what is known, and reports whether anything changed.
@@ -251,6 +251,6 @@ func (s *Source) find(ctx context.Context, asks []ask) (failed, err error) {
 // unfit reports whether the registry refuses what a batch asks for, so that a
 // part of it may be taken.
 func unfit(err error) bool {
-	no, ok := errors.AsType[*refused](err)
+	no, ok := errors.AsType[*rejected](err)
 	return ok && (no.status == http.StatusBadRequest || no.status == http.StatusRequestEntityTooLarge)
 }

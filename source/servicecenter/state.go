@@ -18,7 +18,7 @@ type state struct {
 	config     Config
 	rules      rules
 	naming     *naming
-	ranking    ranking
+	order      order
 	perVersion bool
 
 	entries map[Key]*entry
@@ -59,7 +59,7 @@ func newState(c Config, stored iter.Seq[model.Record]) (*state, error) {
 		return nil, err
 	}
 	s := &state{
-		config: c, rules: c.rules(), naming: n, ranking: n.ranking, perVersion: perVersion(c),
+		config: c, rules: c.rules(), naming: n, order: n.order, perVersion: perVersion(c),
 		entries: map[Key]*entry{}, units: map[Identity]*unit{}, before: map[string][]knownPort{}, dirty: map[Identity]bool{},
 	}
 	for rec := range stored {
@@ -76,7 +76,7 @@ func newState(c Config, stored iter.Seq[model.Record]) (*state, error) {
 // believe that it is gone as if this process had seen it.
 func (s *state) remember(place string) {
 	i, ok := identityOf(place)
-	if ok && i.Project == s.config.Project && (i.Version != "") == s.perVersion && s.ranking.wants(i.key()) {
+	if ok && i.Project == s.config.Project && (i.Version != "") == s.perVersion && s.order.wants(i.key()) {
 		s.add(i)
 	}
 }
@@ -108,7 +108,7 @@ func (s *state) list(answer listAnswer) {
 			count(ignoredItself, 1)
 		case l.watcher:
 			count(ignoredWatcher, 1)
-		case s.ranking.wants(l.Key):
+		case s.order.wants(l.Key):
 			present[s.identify(l.Key, l.version)] = true
 			s.ids[l.id] = l.Key
 		}
@@ -174,7 +174,7 @@ func (s *state) rename() {
 	}
 	s.called = s.naming.assign(all)
 	for i := range s.units {
-		if s.called.of[i] != was.of[i] || s.called.refused[i] != was.refused[i] {
+		if s.called.of[i] != was.of[i] || s.called.rejected[i] != was.rejected[i] {
 			s.dirty[i] = true
 		}
 	}

@@ -32,12 +32,12 @@ type watch struct {
 
 // watched is how far the watch of a group has come.
 type watched struct {
-	consumer string             // the id of its consumer; empty if it is not registered
-	learned  map[Key]int        // how often a key was found in its name; enough once it was answered
-	stop     context.CancelFunc // of the one that listens; nil if nobody does
-	failures int                // since it was last open
-	due      time.Time          // before which it is not opened again
-	told     string             // the last thing that was logged
+	consumer   string             // the id of its consumer; empty if it is not registered
+	learned    map[Key]int        // how often a key was found in its name; enough once it was answered
+	stop       context.CancelFunc // of the one that listens; nil if nobody does
+	failures   int                // since it was last open
+	due        time.Time          // before which it is not opened again
+	lastLogged string             // the last thing that was logged
 }
 
 func newWatch(o Options) *watch {
@@ -68,16 +68,16 @@ func (w *watch) gathered() <-chan time.Time {
 	return w.gather.C
 }
 
-// heed finds what was hinted at, and everything of each group whose watch was
+// handleHints finds what was hinted at, and everything of each group whose watch was
 // opened: what happened before, nobody told.
-func (s *Source) heed(ctx context.Context) error {
+func (s *Source) handleHints(ctx context.Context) error {
 	w := s.watch
 	w.arming = false
 	keys, opens, ends := w.hints.take()
 	for g, err := range ends {
 		if one := w.groups[g]; one != nil && one.stop != nil {
 			one.ended(err)
-			s.tell(one, g, err)
+			s.logOnce(one, g, err)
 		}
 	}
 	for _, k := range s.state.keys {
@@ -87,7 +87,7 @@ func (s *Source) heed(ctx context.Context) error {
 	}
 	for g := range opens {
 		if one := w.groups[g]; one != nil {
-			one.failures, one.told = 0, ""
+			one.failures, one.lastLogged = 0, ""
 		}
 	}
 	return s.findHinted(ctx, keys)
@@ -107,11 +107,11 @@ func (o *watched) retryLater() {
 	o.due = time.Now().Add(reopen.After(o.failures, rand.Float64()))
 }
 
-// tell logs why a group is not watched, once for each reason. Its services are
+// logOnce logs why a group is not watched, once for each reason. Its services are
 // found by polling all the same.
-func (s *Source) tell(one *watched, g group, err error) {
-	if text := err.Error(); one.told != text {
-		one.told = text
+func (s *Source) logOnce(one *watched, g group, err error) {
+	if text := err.Error(); one.lastLogged != text {
+		one.lastLogged = text
 		s.options.Log.Warn("a watch has ended, polling goes on",
 			"environment", g.environment, "app", g.app, "err", text)
 	}
@@ -129,9 +129,9 @@ func (w *watch) relearn() {
 	}
 }
 
-// tend opens a watch for each group there is, and ends those of others. It fails
+// keepWatches opens a watch for each group there is, and ends those of others. It fails
 // only when ctx ends.
-func (s *Source) tend(ctx context.Context) error {
+func (s *Source) keepWatches(ctx context.Context) error {
 	w := s.watch
 	if w == nil {
 		return nil
@@ -149,15 +149,15 @@ func (s *Source) tend(ctx context.Context) error {
 		if time.Now().Before(one.due) {
 			continue
 		}
-		err := s.attend(ctx, g, one, keys)
+		err := s.keepConsumer(ctx, g, one, keys)
 		if err == nil {
 			continue
 		}
 		if ctx.Err() == nil {
 			one.retryLater()
-			s.tell(one, g, err)
+			s.logOnce(one, g, err)
 		}
-		if _, answered := errors.AsType[*refused](err); !answered {
+		if _, answered := errors.AsType[*rejected](err); !answered {
 			break // the others are left to the next round: nobody waits for each of them
 		}
 	}
@@ -171,9 +171,9 @@ func (s *Source) tend(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// attend has the consumer of a group registered, and known to depend on every
+// keepConsumer has the consumer of a group registered, and known to depend on every
 // key of it, and somebody listen for it.
-func (s *Source) attend(ctx context.Context, g group, one *watched, keys []Key) error {
+func (s *Source) keepConsumer(ctx context.Context, g group, one *watched, keys []Key) error {
 	if one.consumer == "" {
 		id, err := s.client.register(ctx, g, s.watch.name)
 		if err != nil {
@@ -227,7 +227,7 @@ func (s *Source) learn(ctx context.Context, one *watched, keys []Key) error {
 // listen starts the one goroutine of a group.
 func (w *watch) listen(ctx context.Context, c *client, g group, one *watched, token string) {
 	ctx, one.stop = context.WithCancel(ctx)
-	e := c.ear(g, one.consumer, token, w.hints)
+	e := c.stream(g, one.consumer, token, w.hints)
 	w.spawned.Go(func() { w.hints.ended(g, e.listen(ctx)) })
 }
 

@@ -61,7 +61,7 @@ func RunListed(t *testing.T, l Listed) {
 		name string
 		open func() Shared
 	}{
-		{"in memory", func() Shared { return Sole{store.NewMemory(store.Config{})} }},
+		{"in memory", func() Shared { return SingleProcess{store.NewMemory(store.Config{})} }},
 		{"fed from outside", func() Shared { return NewOutside() }},
 	} {
 		t.Run(s.name, func(t *testing.T) { l.check(t, s.open) })

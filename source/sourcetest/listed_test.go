@@ -165,7 +165,7 @@ func (r report) change() (c source.Change) {
 	case r.after == nil:
 		c.Deletes = []model.Ref{ref}
 	case r.after.Bad:
-		c.Refused = []source.Refusal{{Ref: ref, Object: r.host, Reason: "it is bad"}}
+		c.Rejected = []source.Rejection{{Ref: ref, Object: r.host, Reason: "it is bad"}}
 	case r.before == nil || r.before.Bad:
 		c.Upserts = []source.Object{objectFor(r.host, *r.after)}
 	default:
@@ -183,7 +183,7 @@ func (r report) change() (c source.Change) {
 func listingOf(services Services) (l source.Listing) {
 	for host, service := range services.Sorted() {
 		if service.Bad {
-			l.Refused = append(l.Refused, source.Refusal{Ref: serviceRefOf(host), Object: host, Reason: "it is bad"})
+			l.Rejected = append(l.Rejected, source.Rejection{Ref: serviceRefOf(host), Object: host, Reason: "it is bad"})
 			continue
 		}
 		l.Objects = append(l.Objects, objectFor(host, service))

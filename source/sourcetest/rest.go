@@ -122,10 +122,12 @@ func (m *mirroring) unlike() string {
 		return fmt.Sprintf("it is %s: %s", status.State, status.Reason)
 	case status.Services != len(stored) || status.Endpoints != endpoints || status.Held != 0:
 		return fmt.Sprintf("%d services and %d endpoints are stored, and %d, %d and %d held are shown", len(stored), endpoints, status.Services, status.Endpoints, status.Held)
-	case m.content.anyBad() != (len(status.Refused) > 0):
-		return fmt.Sprintf("the registry has %s, and rejected are %v", m.content, status.Refused)
-	case slices.ContainsFunc(status.Refused, func(f source.Refusal) bool { return f.Reason == "" || f.Object == "" && f.Where == "" && f.Place == "" }):
-		return fmt.Sprintf("nobody learns what is wrong where from %v", status.Refused)
+	case m.content.anyBad() != (len(status.Rejected) > 0):
+		return fmt.Sprintf("the registry has %s, and rejected are %v", m.content, status.Rejected)
+	case slices.ContainsFunc(status.Rejected, func(f source.Rejection) bool {
+		return f.Reason == "" || f.Object == "" && f.Where == "" && f.Place == ""
+	}):
+		return fmt.Sprintf("nobody learns what is wrong where from %v", status.Rejected)
 	}
 	return ""
 }

@@ -45,11 +45,11 @@ type Shared interface {
 	Process(ctx context.Context) Store
 }
 
-// Sole is a store that has one view, for all: such as one in memory.
-type Sole struct{ Store }
+// SingleProcess is a store that has one view, for all: such as one in memory.
+type SingleProcess struct{ Store }
 
 // Process implements [Shared].
-func (s Sole) Process(context.Context) Store { return s.Store }
+func (s SingleProcess) Process(context.Context) Store { return s.Store }
 
 // violation is thrown where a rule is broken.
 type violation struct{ text string }

@@ -16,7 +16,7 @@ func isConflict(err error) bool {
 	return errors.As(err, &c)
 }
 
-func inMemory(context.Context) Shared { return Sole{store.NewMemory(store.Config{})} }
+func inMemory(context.Context) Shared { return SingleProcess{store.NewMemory(store.Config{})} }
 
 func TestWrittenInMemory(t *testing.T) { RunWritten(t, inMemory, isConflict) }
 

@@ -35,7 +35,7 @@ func RunWritten(t *testing.T, open func(ctx context.Context) Shared, conflict fu
 		})
 	})
 	t.Run("nobody deletes what is not theirs", func(t *testing.T) {
-		check(t, func(ctx context.Context, rt *rapid.T) { strangers(ctx, rt, open(ctx)) })
+		check(t, func(ctx context.Context, rt *rapid.T) { unauthorizedDeletes(ctx, rt, open(ctx)) })
 	})
 }
 
@@ -251,8 +251,8 @@ func (h *writers) follow(ctx context.Context, s Store) {
 	}
 }
 
-// strangers has everybody who may not delete records of a written source try.
-func strangers(ctx context.Context, t *rapid.T, shared Shared) {
+// unauthorizedDeletes has everybody who may not delete records of a written source try.
+func unauthorizedDeletes(ctx context.Context, t *rapid.T, shared Shared) {
 	d := &diary{}
 	s := shared.Process(ctx)
 	synctest.Wait()

@@ -62,7 +62,7 @@ func replacedFeed(t *testing.T, s *supply) {
 
 	second := model.At{Epoch: 3, Revision: 20} // Epochs are names: they need not grow.
 	s.reset(t, second, saying(web, 7))
-	s.mustRefuse(t, late)
+	s.mustReject(t, late)
 	s.apply(t, s.put(model.At{Epoch: 3, Revision: 21}, saying(web1, 8)))
 	returned, stop := resume(t, t, s.replica, model.Filter{}, left)
 	defer stop()

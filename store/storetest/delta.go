@@ -85,10 +85,10 @@ func (v *view) remove(r model.Record, revision uint64) error {
 }
 
 func (v *view) advance(ref model.Ref, revision uint64) error {
-	if revision <= v.told[ref] {
-		return fmt.Errorf("rule 3: %s at revision %d after %d", ref, revision, v.told[ref])
+	if revision <= v.got[ref] {
+		return fmt.Errorf("rule 3: %s at revision %d after %d", ref, revision, v.got[ref])
 	}
-	v.told[ref] = revision
+	v.got[ref] = revision
 	return nil
 }
 

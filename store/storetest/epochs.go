@@ -64,8 +64,8 @@ func restoredStore(t *testing.T, s Store) {
 	}
 }
 
-// refusedRestore offers records that cannot have been saved.
-func refusedRestore(t *testing.T, s Store) {
+// rejectedRestore offers records that cannot have been saved.
+func rejectedRestore(t *testing.T, s Store) {
 	t.Helper()
 	target := restorer(t, s)
 	put(t, s, saying(web, 1))

@@ -60,7 +60,7 @@ func (h *feeding) step() {
 		h.commit()
 	case "repeat":
 		for _, d := range h.past {
-			h.mustRefuse(h.rt, d)
+			h.mustReject(h.rt, d)
 		}
 	case "lose the place":
 		if missed := rapid.Uint64Range(0, 5).Draw(h.rt, "missed"); missed > 0 { // one moment has one state

@@ -92,8 +92,8 @@ func get(t *testing.T, s Store, ref model.Ref) model.Record {
 	return r
 }
 
-// refused commits writes that must fail and returns the error.
-func refused(t *testing.T, s Store, writes ...model.Write) error {
+// rejected commits writes that must fail and returns the error.
+func rejected(t *testing.T, s Store, writes ...model.Write) error {
 	t.Helper()
 	before := snapshot(t, s, model.Filter{})
 	revision, err := s.Commit(t.Context(), model.Commit{Writes: writes})
@@ -108,10 +108,10 @@ func refused(t *testing.T, s Store, writes ...model.Write) error {
 	return err
 }
 
-// conflict is [refused] with a conflict, which it returns.
+// conflict is [rejected] with a conflict, which it returns.
 func conflict(t *testing.T, s Store, writes ...model.Write) *store.ConflictError {
 	t.Helper()
-	err := refused(t, s, writes...)
+	err := rejected(t, s, writes...)
 	var c *store.ConflictError
 	if !errors.As(err, &c) {
 		t.Fatalf("got error %v, want a conflict", err)

@@ -29,22 +29,22 @@ func monotonicReads(t *testing.T, s Store) {
 	r.prime()
 	write(keys*rounds, func(i int) model.Write { return based(s, saying(nth(i%keys), i)) })
 	for range keys * rounds {
-		told := r.read().Events[0].(model.Upsert).Record
-		if got := get(t, s, told.Ref); got.Revision < told.Revision {
-			t.Fatalf("told of %s at revision %d, then got %d", told.Ref, told.Revision, got.Revision)
+		got := r.read().Events[0].(model.Upsert).Record
+		if got := get(t, s, got.Ref); got.Revision < got.Revision {
+			t.Fatalf("told of %s at revision %d, then got %d", got.Ref, got.Revision, got.Revision)
 		}
-		if got, ok := listed(t, s, model.Filter{})[told.Ref]; !ok || got.Revision < told.Revision {
-			t.Fatalf("told of %s at revision %d, then listed %d", told.Ref, told.Revision, got.Revision)
+		if got, ok := listed(t, s, model.Filter{})[got.Ref]; !ok || got.Revision < got.Revision {
+			t.Fatalf("told of %s at revision %d, then listed %d", got.Ref, got.Revision, got.Revision)
 		}
 	}
 	write(keys, func(i int) model.Write { return removal(s, nth(i)) })
 	for range keys {
-		told := r.read().Events[0].(model.Delete).Record
-		if got, ok := s.Get(told.Ref); ok {
-			t.Fatalf("told that %s is gone, then got it at revision %d", told.Ref, got.Revision)
+		got := r.read().Events[0].(model.Delete).Record
+		if got, ok := s.Get(got.Ref); ok {
+			t.Fatalf("told that %s is gone, then got it at revision %d", got.Ref, got.Revision)
 		}
-		if _, ok := listed(t, s, model.Filter{})[told.Ref]; ok {
-			t.Fatalf("told that %s is gone, then listed it", told.Ref)
+		if _, ok := listed(t, s, model.Filter{})[got.Ref]; ok {
+			t.Fatalf("told that %s is gone, then listed it", got.Ref)
 		}
 	}
 }
@@ -119,7 +119,7 @@ func noWayIn(t *testing.T, s Store) {
 	if !slices.Equal(hostsNow.Slice(), []string{"web.example"}) {
 		t.Errorf("the hosts became %v", hostsNow)
 	}
-	refused(t, s, based(s, model.Record{Ref: web, Spec: &model.Service{}}))
+	rejected(t, s, based(s, model.Record{Ref: web, Spec: &model.Service{}}))
 }
 
 // keptBatches folds a watch only after all of it was read.

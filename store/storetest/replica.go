@@ -59,7 +59,7 @@ func firstState(t *testing.T, s *supply) {
 	if at := s.replica.At(); at != (model.At{}) {
 		t.Errorf("a replica that was never fed is at %+v", at)
 	}
-	s.mustRefuse(t, s.put(model.At{Epoch: 7, Revision: 1}, saying(web, 1)))
+	s.mustReject(t, s.put(model.At{Epoch: 7, Revision: 1}, saying(web, 1)))
 	early := make(chan model.At, 1)
 	go func() { early <- firstEnd(s.replica.Watch(t.Context(), model.Filter{})) }()
 	want := model.At{Epoch: 7, Revision: 40}
@@ -110,7 +110,7 @@ func repeatedFeed(t *testing.T, s *supply) {
 		s.apply(t, d)
 		r.read()
 		for _, again := range append(all, d) {
-			s.mustRefuse(t, again)
+			s.mustReject(t, again)
 		}
 		all = append(all, d)
 	}
@@ -136,10 +136,10 @@ func backwardFeed(t *testing.T, s *supply) {
 		{Epoch: 6, Revision: 51},
 		{Revision: 51},
 	} {
-		s.mustRefuse(t, s.put(at, saying(web1, 1)))
+		s.mustReject(t, s.put(at, saying(web1, 1)))
 	}
 	for _, at := range []model.At{{Epoch: 5, Revision: 49}, {Revision: 51}, {}} {
-		s.mustRefuseState(t, at)
+		s.mustRejectState(t, at)
 	}
 	s.apply(t, s.put(model.At{Epoch: 5, Revision: 51}, saying(web, 2)))
 	if r.read(); r.revision != 51 || r.resets > 0 {

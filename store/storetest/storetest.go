@@ -62,7 +62,7 @@ func Run(t *testing.T, open func(t *testing.T) Store) {
 		{"rule 05 a delete carries the last record", fresh(deleteCarriesRecord)},
 		{"rule 06 every life has its own uid", fresh(newLife)},
 		{"rule 07 a restore resets every watch", fresh(restoredStore)},
-		{"rule 07 a restore is whole or not at all", fresh(refusedRestore)},
+		{"rule 07 a restore is whole or not at all", fresh(rejectedRestore)},
 		{"rule 08 a reader that returns is told what it missed", fresh(resumed)},
 		{"rule 08 a reader that was away too long is reset", fresh(resumedTooLate)},
 		{"rule 08 readers come and go among writers", fresh(resumedDuringWrites)},
@@ -76,7 +76,7 @@ func Run(t *testing.T, open func(t *testing.T) Store) {
 		{"rule 14 writes compare and set", fresh(compareAndSet)},
 		{"rule 14 what was read in another epoch is no base", fresh(otherEpoch)},
 		{"rule 14 a commit is whole or not at all", fresh(allOrNothing)},
-		{"rule 14 a write that makes no sense is refused", fresh(refusedWrites)},
+		{"rule 14 a write that makes no sense is refused", fresh(rejectedWrites)},
 		{"rule 15 filters show the same set everywhere", fresh(sameSets)},
 		{"rules 01 to 06 hold in any storm", anyStorm},
 	} {

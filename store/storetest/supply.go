@@ -86,8 +86,8 @@ func (s *supply) replace(t failer, at model.At) {
 	}
 }
 
-// mustRefuse feeds what comes out of order.
-func (s *supply) mustRefuse(t failer, d store.Decided) {
+// mustReject feeds what comes out of order.
+func (s *supply) mustReject(t failer, d store.Decided) {
 	t.Helper()
 	now := s.replica.At()
 	var order *store.OrderError
@@ -97,7 +97,7 @@ func (s *supply) mustRefuse(t failer, d store.Decided) {
 	s.mustBeUnchanged(t, now)
 }
 
-func (s *supply) mustRefuseState(t failer, at model.At) {
+func (s *supply) mustRejectState(t failer, at model.At) {
 	t.Helper()
 	now := s.replica.At()
 	var order *store.OrderError

@@ -20,12 +20,12 @@ type view struct {
 	snapshots       int
 	resets          int
 
-	told  map[model.Ref]uint64 // highest revision by key
+	got   map[model.Ref]uint64 // highest revision by key
 	ended map[model.UID]bool   // lives that were deleted
 }
 
 func newView() *view {
-	return &view{read: set{}, told: map[model.Ref]uint64{}, ended: map[model.UID]bool{}}
+	return &view{read: set{}, got: map[model.Ref]uint64{}, ended: map[model.UID]bool{}}
 }
 
 // at is the moment whose state the view holds.
@@ -91,13 +91,13 @@ func (v *view) include(r model.Record) error {
 
 // compare holds a snapshot against what was told before in the same epoch.
 func (v *view) compare(r model.Record) error {
-	if r.Revision < v.told[r.Ref] {
-		return fmt.Errorf("rule 3: %s at revision %d after %d", r.Ref, r.Revision, v.told[r.Ref])
+	if r.Revision < v.got[r.Ref] {
+		return fmt.Errorf("rule 3: %s at revision %d after %d", r.Ref, r.Revision, v.got[r.Ref])
 	}
 	if v.ended[r.UID] {
 		return fmt.Errorf("rule 6: %s with the uid of a life that ended", r.Ref)
 	}
-	v.told[r.Ref] = r.Revision
+	v.got[r.Ref] = r.Revision
 	return nil
 }
 
@@ -106,7 +106,7 @@ func (v *view) end(e model.EndOfSnapshot) error {
 		return errors.New("a snapshot without an epoch")
 	}
 	if e.Epoch != v.epoch { // Nothing compares across it.
-		v.told, v.ended, v.revision, v.epoch = map[model.Ref]uint64{}, map[model.UID]bool{}, 0, e.Epoch
+		v.got, v.ended, v.revision, v.epoch = map[model.Ref]uint64{}, map[model.UID]bool{}, 0, e.Epoch
 	}
 	if e.Revision < v.revision {
 		return fmt.Errorf("a snapshot of revision %d after %d", e.Revision, v.revision)

@@ -122,7 +122,7 @@ func allOrNothing(t *testing.T, s Store) {
 	}
 }
 
-func refusedWrites(t *testing.T, s Store) {
+func rejectedWrites(t *testing.T, s Store) {
 	t.Helper()
 	put(t, s, saying(web, 1))
 	good := saying(note, 1)
@@ -139,7 +139,7 @@ func refusedWrites(t *testing.T, s Store) {
 		"delete and create":  {removal(s, web), {Record: saying(web, 2)}},
 		"a pointer for spec": {{Record: model.Record{Ref: note, Spec: &model.Opaque{}}}},
 	} {
-		err := refused(t, s, writes...)
+		err := rejected(t, s, writes...)
 		var invalid *store.InvalidError
 		if !errors.As(err, &invalid) || !strings.Contains(err.Error(), invalid.Ref.String()) {
 			t.Errorf("%s: got %v, want an error that says which write is invalid", what, err)

@@ -118,7 +118,7 @@ func TestOutputsAreThoseThatAreNamed(t *testing.T) {
 
 // Isthmus leaves a part of the memory to what Go does not count; a GOMEMLIMIT of
 // the chart would have it do without.
-func TestProgramIsToldItsMemory(t *testing.T) {
+func TestProgramGetsItsMemoryLimit(t *testing.T) {
 	t.Parallel()
 	c := get[appsv1.Deployment](t, render(t, proxies+"env: [{name: GOMEMLIMIT, value: 1GiB}]\n"), "Deployment bridge").Spec.Template.Spec.Containers[0]
 	var own []string

@@ -102,16 +102,17 @@ func (i *isthmus) Metric(name, label string) (sum float64) {
 	return sum
 }
 
-// Rejected says which manifests it has rejected, and which responses Envoys have.
+// Rejected says which manifests it has rejected, and which responses Envoys have
+// NACKed.
 func (i *isthmus) Rejected() error {
 	var sources []struct {
-		State   string
-		Refused []struct{ Object, Reason string }
+		State    string
+		Rejected []struct{ Object, Reason string } `json:"refused"`
 	}
 	if err := i.ask("/api/v1/sources", &sources); err != nil {
 		return err
 	}
-	if len(sources) != 1 || len(sources[0].Refused) > 0 || sources[0].State != "live" {
+	if len(sources) != 1 || len(sources[0].Rejected) > 0 || sources[0].State != "live" {
 		return fmt.Errorf("sources: %+v", sources)
 	}
 	if n := i.Metric("isthmus_refusals_total", ""); n > 0 {
@@ -120,7 +121,7 @@ func (i *isthmus) Rejected() error {
 	clients, err := i.clients()
 	for _, c := range clients {
 		for url, kind := range c.Types {
-			if kind.Refused > 0 || kind.State == "refused" {
+			if kind.NACKed > 0 || kind.State == "refused" {
 				return fmt.Errorf("%s has NACKed %s: %s", c.ID, url, kind.Reason)
 			}
 		}
@@ -135,7 +136,7 @@ type client struct {
 	Types        map[string]struct {
 		State, Reason    string
 		Subscribed, Held int
-		Refused          int
+		NACKed           int `json:"refused"`
 	}
 }
 

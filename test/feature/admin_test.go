@@ -134,7 +134,7 @@ func startEventful(t *testing.T) *isthmus {
 	first.Write("shop.yaml", strings.Replace(good.String(), "number: 80", "number: 0", 1),
 		service{Host: "anywhere.example", Resolution: "NONE"},
 		"apiVersion: networking.istio.io/v1\nkind: Gateway\nmetadata: {name: g}\n")
-	isthmus.AwaitRefused("first", "ServiceEntry shop/reviews at shop.yaml:6: spec.ports[0].number: ")
+	isthmus.AwaitRejected("first", "ServiceEntry shop/reviews at shop.yaml:6: spec.ports[0].number: ")
 	isthmus.Settle()
 	return isthmus
 }

@@ -17,7 +17,7 @@ import (
 // inTime is how long an Isthmus without stuck clients may take to end.
 const inTime = 3 * time.Second
 
-func TestStoppingTellsClientsToGoElsewhere(t *testing.T) {
+func TestStoppingSendsClientsElsewhere(t *testing.T) {
 	t.Parallel()
 	files, one := newRegistry(t, "files"), startBackend(t, "one")
 	files.Write("shop.yaml", service{Host: reviews, Endpoints: endpoints(one)})

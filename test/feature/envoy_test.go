@@ -101,7 +101,7 @@ func TestEnvoyLosesNothingByARestart(t *testing.T) {
 			away.Move("", "../unmounted")
 			after := startOn(t, before.XDS, there, away)
 			client := dial(t, after, ratings+":80", "shop")
-			await(t, "an answer", func() error { return after.accepted(client, xdsclient.LDS, 1) }) // the wait is over
+			await(t, "an answer", func() error { return after.acked(client, xdsclient.LDS, 1) }) // the wait is over
 			envoy.Reconnect(true)
 			after.Settle()
 			envoy.Read(func(s *xdsclient.State) {

@@ -22,16 +22,16 @@ func TestFaultyClientsHarmNobodyAndAreShown(t *testing.T) {
 	client.AwaitAnswers("one")
 	calls := client.KeepCalling()
 
-	refuser := xdsclient.NewDelta(t, channel(t, isthmus), xdsclient.Config{
+	nacker := xdsclient.NewDelta(t, channel(t, isthmus), xdsclient.Config{
 		Node: xdsclient.Node("refuser", "shop", "envoy"), Deadline: patience,
-		Refuse: func(xdsclient.Resource) string { return "I do not like it" },
+		NACK: func(xdsclient.Resource) string { return "I do not like it" },
 	})
-	refuser.Subscribe(xdsclient.EDS, cluster(reviews))
-	deaf, err := discoveryv3.NewAggregatedDiscoveryServiceClient(channel(t, isthmus)).DeltaAggregatedResources(t.Context())
+	nacker.Subscribe(xdsclient.EDS, cluster(reviews))
+	silent, err := discoveryv3.NewAggregatedDiscoveryServiceClient(channel(t, isthmus)).DeltaAggregatedResources(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := deaf.Send(&discoveryv3.DeltaDiscoveryRequest{
+	if err := silent.Send(&discoveryv3.DeltaDiscoveryRequest{
 		Node: xdsclient.Node("deaf", "shop", "envoy"), TypeUrl: xdsclient.EDS, ResourceNamesSubscribe: []string{cluster(reviews)},
 	}); err != nil {
 		t.Fatal(err)
@@ -44,7 +44,7 @@ func TestFaultyClientsHarmNobodyAndAreShown(t *testing.T) {
 	isthmus.awaitClient("deaf", xdsclient.EDS, "waiting", "the client has not answered")
 	isthmus.awaitClient(client.Name, xdsclient.EDS, "accepted", "")
 	calls.MustNotHaveFailed()
-	refuser.Read(func(s *xdsclient.State) {
+	nacker.Read(func(s *xdsclient.State) {
 		if n := s.Responses(xdsclient.EDS); n > 11 {
 			t.Errorf("the client that refuses was sent %d responses to 10 changes", n)
 		}

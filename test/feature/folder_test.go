@@ -22,12 +22,12 @@ func TestFileOf100MegabytesSpoilsNothingBesideIt(t *testing.T) {
 
 	files.must(os.Truncate(files.At("shop.yaml"), 100<<20))
 	await(t, "the file to be refused", func() error {
-		for _, r := range isthmus.Source("files").Refused {
+		for _, r := range isthmus.Source("files").Rejected {
 			if strings.HasPrefix(r.Where, "shop.yaml") && strings.Contains(r.Reason, "100 MiB, more than the 64") {
 				return nil
 			}
 		}
-		return fmt.Errorf("refused: %v", isthmus.Source("files").Refused)
+		return fmt.Errorf("refused: %v", isthmus.Source("files").Rejected)
 	})
 	files.Write("other.yaml", service{Host: ratings, Endpoints: endpoints(b[2])})
 	other.AwaitAnswers("three")
@@ -35,8 +35,8 @@ func TestFileOf100MegabytesSpoilsNothingBesideIt(t *testing.T) {
 
 	files.Write("shop.yaml", service{Host: reviews, Endpoints: endpoints(b[1])})
 	client.AwaitAnswers("two")
-	if refused := isthmus.Source("files").Refused; len(refused) > 0 {
-		t.Errorf("still refused: %v", refused)
+	if rejected := isthmus.Source("files").Rejected; len(rejected) > 0 {
+		t.Errorf("still refused: %v", rejected)
 	}
 	calls.MustNotHaveFailed()
 }
@@ -67,7 +67,7 @@ func TestHalfOfAFolderBecomesUnreadable(t *testing.T) {
 		}
 	}
 	await(t, "half of the files to be refused", func() error {
-		if n := len(isthmus.Source("files").Refused); n != total/2 {
+		if n := len(isthmus.Source("files").Rejected); n != total/2 {
 			return fmt.Errorf("%d are refused", n)
 		}
 		return nil
@@ -90,7 +90,7 @@ func TestHalfOfAFolderBecomesUnreadable(t *testing.T) {
 	}
 	unreadable.AwaitAnswers("two")
 	await(t, "every refusal to end", func() error {
-		if n := len(isthmus.Source("files").Refused); n > 0 {
+		if n := len(isthmus.Source("files").Rejected); n > 0 {
 			return fmt.Errorf("%d are still refused", n)
 		}
 		return nil

@@ -82,8 +82,8 @@ func TestGarbageSpoilsNothingBesideIt(t *testing.T) {
 	calls.MustNotHaveFailed()
 }
 
-// TestEveryRefusalNamesItsFile looks at what an operator is told of garbage.
-func TestEveryRefusalNamesItsFile(t *testing.T) {
+// TestEveryRejectionNamesItsFile looks at what an operator is told of garbage.
+func TestEveryRejectionNamesItsFile(t *testing.T) {
 	t.Parallel()
 	files := newRegistry(t, "files")
 	files.Write("text.yaml", "hello")
@@ -95,7 +95,7 @@ func TestEveryRefusalNamesItsFile(t *testing.T) {
 	isthmus.AwaitSource("files", "live", "")
 	want := []string{"broken.json", "dangling.yaml", "text.yaml", "zero.yaml"}
 	var got []string
-	for _, r := range isthmus.Source("files").Refused {
+	for _, r := range isthmus.Source("files").Rejected {
 		file, _, _ := strings.Cut(r.Where, ":")
 		got = append(got, file)
 	}

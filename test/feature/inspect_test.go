@@ -81,13 +81,13 @@ func (i *isthmus) AwaitSource(name, state, reason string) {
 	})
 }
 
-// AwaitRefused waits until what is refused of a source is exactly what is
+// AwaitRejected waits until what is refused of a source is exactly what is
 // given, each as "object at where: field: reason", of which the end may be missing.
-func (i *isthmus) AwaitRefused(name string, want ...string) {
+func (i *isthmus) AwaitRejected(name string, want ...string) {
 	i.t.Helper()
 	await(i.t, "what source "+name+" refuses", func() error {
 		var got []string
-		for _, r := range i.Source(name).Refused {
+		for _, r := range i.Source(name).Rejected {
 			got = append(got, strings.TrimSpace(fmt.Sprintf("%s at %s: %s: %s", r.Object, r.Where, r.Field, r.Reason)))
 		}
 		if !slices.EqualFunc(got, want, strings.HasPrefix) {
@@ -131,9 +131,9 @@ func (i *isthmus) Clients() []admin.Client {
 	return list
 }
 
-// accepted demands that a client has accepted what it was sent of a type, and
+// acked demands that a client has accepted what it was sent of a type, and
 // holds so many resources of it.
-func (i *isthmus) accepted(c *calls.Client, typeURL string, held int) error {
+func (i *isthmus) acked(c *calls.Client, typeURL string, held int) error {
 	i.t.Helper()
 	for _, known := range i.Clients() {
 		if of := known.Types[typeURL]; known.ID == c.Name && of.State == "accepted" && of.Held == held {

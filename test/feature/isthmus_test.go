@@ -116,7 +116,7 @@ func (i *isthmus) Stop() {
 // end shows what is known while there still are clients, and ends everything.
 func (i *isthmus) end() {
 	if i.t.Failed() {
-		i.tell()
+		i.report()
 	}
 	for _, end := range i.clients {
 		end()
@@ -124,8 +124,8 @@ func (i *isthmus) end() {
 	i.Stop()
 }
 
-// tell shows what the application knew when a test failed.
-func (i *isthmus) tell() {
+// report shows what the application knew when a test failed.
+func (i *isthmus) report() {
 	var b strings.Builder
 	for _, path := range []string{"/readyz?verbose", "/api/v1/sources", "/api/v1/services", "/api/v1/clients"} {
 		code, body, err := i.get(path)

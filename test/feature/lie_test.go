@@ -37,7 +37,7 @@ func TestRegistryThatLiesTakesNothingAway(t *testing.T) {
 		isthmus.AwaitSource("legacy", "stale", lie.reason)
 		client.AwaitAnswers("one")
 		dial(t, isthmus, "cart:"+b.Port(), "shop").AwaitAnswers("one") // newcomers get it, too
-		center.Mend()
+		center.Repair()
 		isthmus.AwaitSource("legacy", "live", "")
 	}
 

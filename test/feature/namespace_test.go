@@ -99,9 +99,9 @@ func TestClientOfAnUnknownServiceFailsForThatReason(t *testing.T) {
 	files, one := newRegistry(t, "files"), startBackend(t, "one")
 	files.Write("shop.yaml", service{Host: reviews, ExportTo: "[.]", Endpoints: endpoints(one)})
 	isthmus := start(t, files)
-	stranger := dial(t, isthmus, reviews+":80", "outside")
-	await(t, "an answer to the client", func() error { return isthmus.accepted(stranger, xdsclient.LDS, 0) })
-	stranger.AwaitFailure("has been removed")
+	outsider := dial(t, isthmus, reviews+":80", "outside")
+	await(t, "an answer to the client", func() error { return isthmus.acked(outsider, xdsclient.LDS, 0) })
+	outsider.AwaitFailure("has been removed")
 	files.Write("shop.yaml", service{Host: reviews, Endpoints: endpoints(one)})
-	stranger.AwaitAnswers("one")
+	outsider.AwaitAnswers("one")
 }

@@ -13,7 +13,7 @@ func TestClientThatComesBeforeItsServiceGetsItWhenItAppears(t *testing.T) {
 	files, b := newRegistry(t, "files"), startBackends(t, "one", "two")
 	isthmus := start(t, files)
 	client := dial(t, isthmus, reviews+":80", "shop")
-	await(t, "an empty answer", func() error { return isthmus.accepted(client, xdsclient.LDS, 0) })
+	await(t, "an empty answer", func() error { return isthmus.acked(client, xdsclient.LDS, 0) })
 	files.Write("shop.yaml", service{Host: reviews, Selector: "{app: reviews}"})
 	files.Write("one.yaml", workload{Name: "one", Spec: b[0].Endpoint("labels: {app: reviews}")})
 	client.AwaitAnswers("one")
@@ -40,15 +40,15 @@ func TestMovingADocumentBetweenFilesChangesNothing(t *testing.T) {
 	}{
 		{"copied to a later file and then removed", func() {
 			files.Write("z.yaml", moving)
-			isthmus.AwaitRefused("files", "ServiceEntry shop/reviews at z.yaml:1: ")
+			isthmus.AwaitRejected("files", "ServiceEntry shop/reviews at z.yaml:1: ")
 			files.Write("m.yaml", staying)
-			isthmus.AwaitRefused("files")
+			isthmus.AwaitRejected("files")
 		}},
 		{"copied to an earlier file and then removed", func() {
 			files.Write("a.yaml", moving)
-			isthmus.AwaitRefused("files", "ServiceEntry shop/reviews at z.yaml:1: ")
+			isthmus.AwaitRejected("files", "ServiceEntry shop/reviews at z.yaml:1: ")
 			files.Remove("z.yaml")
-			isthmus.AwaitRefused("files")
+			isthmus.AwaitRejected("files")
 		}},
 		{"file renamed", func() { files.Move("a.yaml", "b.yaml") }},
 		{"file moved into a new folder", func() {

@@ -17,10 +17,10 @@ const histories = 8
 
 // version is one version of the file.
 type version struct {
-	Sources []string // names, in order
-	Folders []int    // of each
-	Broken  bool
-	Told    bool // by a hangup; else it is to be noticed
+	Sources  []string // names, in order
+	Folders  []int    // of each
+	Broken   bool
+	Notified bool // by a hangup; else it is to be noticed
 }
 
 var versions = rapid.Custom(func(t *rapid.T) version {
@@ -29,7 +29,7 @@ var versions = rapid.Custom(func(t *rapid.T) version {
 	for range v.Sources {
 		v.Folders = append(v.Folders, rapid.IntRange(0, 2).Draw(t, "folder"))
 	}
-	v.Broken, v.Told = rapid.IntRange(0, 3).Draw(t, "broken") == 0, rapid.Bool().Draw(t, "told")
+	v.Broken, v.Notified = rapid.IntRange(0, 3).Draw(t, "broken") == 0, rapid.Bool().Draw(t, "told")
 	return v
 })
 
@@ -60,7 +60,7 @@ func TestReloadsLeaveNoTrace(t *testing.T) {
 				text = strings.Replace(text, "sources:", "source:", 1)
 			}
 			place(t, r.file, text)
-			if v.Told {
+			if v.Notified {
 				r.hangup <- syscall.SIGHUP
 			}
 		}
@@ -79,7 +79,7 @@ func TestReloadsLeaveNoTrace(t *testing.T) {
 		fresh.Stop()
 	}
 	r.envoy.Read(func(s *xdsclient.State) {
-		if s.Refusals(xdsclient.CDS) > 0 {
+		if s.NACKs(xdsclient.CDS) > 0 {
 			t.Error("something was refused")
 		}
 	})

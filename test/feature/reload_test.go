@@ -32,7 +32,7 @@ func TestSourcesComeAndGoWithTheFile(t *testing.T) {
 	r.envoy.AwaitHeld(xdsclient.CDS, cluster(reviews))
 	r.AwaitSources(entry{name: "first"})
 	r.Settle()
-	r.MustNotHaveHeardOf(reviews)
+	r.MustNotHaveReceived(reviews)
 	if got := len(r.Clients()); got != 2 { // with the witness
 		t.Errorf("%d clients are connected", got)
 	}
@@ -50,8 +50,8 @@ func TestARenamedSourceIsNoBlip(t *testing.T) {
 		r.Configure(entry{name: name, from: shop}, entry{name: "other", from: other})
 	}
 	r.Settle()
-	r.MustNotHaveHeardOf(reviews)
-	r.MustNotHaveHeardOf(ratings)
+	r.MustNotHaveReceived(reviews)
+	r.MustNotHaveReceived(ratings)
 	if found := r.AwaitService(reviews, whatever); !slices.Equal(found.Sources, []string{"old"}) {
 		t.Errorf("it comes from %q", found.Sources)
 	}
@@ -77,7 +77,7 @@ func TestARemovalWaitsForWhatWasAddedWithIt(t *testing.T) {
 	shop.Write("shop.yaml", at(reviews, "192.0.2.1"), at(ratings, "192.0.2.2"))
 	r.envoy.AwaitHeld(xdsclient.EDS, cluster(ratings), cluster(reviews))
 	r.Settle()
-	r.MustNotHaveHeardOf(reviews)
+	r.MustNotHaveReceived(reviews)
 	later.Make()
 	later.Write("shop.yaml", at(reviews, "192.0.2.1"))
 	await(t, "the rest to go", func() error {
@@ -87,7 +87,7 @@ func TestARemovalWaitsForWhatWasAddedWithIt(t *testing.T) {
 		return nil
 	})
 	r.AwaitSources(entry{name: "new"}, o)
-	r.MustNotHaveHeardOf(reviews)
+	r.MustNotHaveReceived(reviews)
 }
 
 func TestSourcesThatDisagreeChangePlaces(t *testing.T) {
@@ -106,7 +106,7 @@ func TestSourcesThatDisagreeChangePlaces(t *testing.T) {
 	r.Configure(s, d)
 	r.envoy.AwaitHeld(xdsclient.EDS, cluster(ratings), cluster(reviews))
 	r.Settle()
-	r.MustNotHaveHeardOf(ratings)
+	r.MustNotHaveReceived(ratings)
 	r.envoy.Read(func(s *xdsclient.State) {
 		if sent, gone := s.Received(xdsclient.CDS, cluster(reviews)), s.Removals(xdsclient.CDS, cluster(reviews)); sent != 3 || gone != 0 {
 			t.Errorf("the cluster was sent %d times and removed %d times", sent, gone)
@@ -141,7 +141,7 @@ func TestAnInvalidFileChangesNothing(t *testing.T) {
 		return len(c.Problems) == 1 && strings.Contains(c.Problems[0], "cannot be read")
 	})
 	r.Settle()
-	r.MustNotHaveHeardOf(reviews)
+	r.MustNotHaveReceived(reviews)
 
 	place(t, r.file, good)
 	r.envoy.AwaitHeld(xdsclient.EDS, cluster(ratings))
@@ -199,7 +199,7 @@ func TestOtherSettingsKeepTheRecords(t *testing.T) {
 	r.envoy.AwaitHeld(xdsclient.EDS, cluster(reviews))
 	r.Configure(entry{name: "shop", from: after})
 	r.envoy.AwaitHeld(xdsclient.EDS, cluster(ratings), cluster(reviews))
-	r.MustNotHaveHeardOf(reviews)
+	r.MustNotHaveReceived(reviews)
 }
 
 // Kubernetes mounts a ConfigMap as links, and swaps the one in the middle.

@@ -146,8 +146,8 @@ func holds(c *xdsclient.Client) (list []string) {
 	return list
 }
 
-// MustNotHaveHeardOf demands that of a host nothing came but once, and nothing went.
-func (r *reloading) MustNotHaveHeardOf(host string) {
+// MustNotHaveReceived demands that of a host nothing came but once, and nothing went.
+func (r *reloading) MustNotHaveReceived(host string) {
 	r.t.Helper()
 	r.envoy.Read(func(s *xdsclient.State) {
 		for _, typeURL := range []string{xdsclient.CDS, xdsclient.EDS} {

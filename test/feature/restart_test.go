@@ -103,8 +103,8 @@ func TestClientsMayConnectOverAUnixSocket(t *testing.T) {
 	client.AwaitAnswers("two")
 }
 
-// TestUnixSocketOfAKilledProcessIsTakenOver leaves the socket's file behind.
-func TestUnixSocketOfAKilledProcessIsTakenOver(t *testing.T) {
+// TestUnixSocketOfAKilledProcessIsReused leaves the socket's file behind.
+func TestUnixSocketOfAKilledProcessIsReused(t *testing.T) {
 	t.Parallel()
 	files, one := newRegistry(t, "files"), startBackend(t, "one")
 	files.Write("shop.yaml", service{Host: reviews, Endpoints: endpoints(one)})

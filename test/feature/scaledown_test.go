@@ -6,9 +6,9 @@ import (
 	"testing"
 )
 
-// TestScalingDownFileByFileIsBelieved removes most of a service, one
+// TestScalingDownFileByFileIsApplied removes most of a service, one
 // workload after the other, which is no suspicious drop however much it is.
-func TestScalingDownFileByFileIsBelieved(t *testing.T) {
+func TestScalingDownFileByFileIsApplied(t *testing.T) {
 	t.Parallel()
 	const many = 15
 	files, b := newRegistry(t, "files"), startBackends(t, "stays", "goes")
@@ -38,10 +38,10 @@ func TestScalingDownFileByFileIsBelieved(t *testing.T) {
 	client.AwaitAnswers("stays")
 }
 
-// TestScalingDownAtOnceIsBelievedOnceConfirmed has one file lose nearly all
+// TestScalingDownAtOnceIsAppliedOnceConfirmed has one file lose nearly all
 // endpoints. They are served until the registry has said so often enough; what
 // is added meanwhile is served at once.
-func TestScalingDownAtOnceIsBelievedOnceConfirmed(t *testing.T) {
+func TestScalingDownAtOnceIsAppliedOnceConfirmed(t *testing.T) {
 	t.Parallel()
 	files, b := newRegistry(t, "files"), startBackends(t, "stays", "goes", "comes")
 	all := endpoints(b[0], b[1])

@@ -75,7 +75,7 @@ func (a attack) hold(t *testing.T, f *figures) bool {
 	f.did = a.run(t, r)
 	f.peak = max(f.peak, r.server.peak(t))
 	after := r.server.metrics(t)
-	f.refused = after.Sum(rejected) - before.Sum(rejected)
+	f.rejected = after.Sum(rejected) - before.Sum(rejected)
 	f.delayed = after.Sum(delayed) - before.Sum(delayed)
 	r.settle(t, before.Sum("go_goroutines"))
 	r.good.Close()
@@ -123,7 +123,7 @@ func table(results []*figures) string {
 			continue // it was not chosen
 		}
 		fmt.Fprintf(&b, row, f.name, map[bool]string{true: "ok", false: "FAIL"}[f.ok], int(f.peak/mib), ms(f.quiet.quantile(0.5)), ms(f.quiet.quantile(1)),
-			ms(f.beside.quantile(0.5)), ms(f.beside.quantile(1)), len(f.beside), ms(f.ready.quantile(1)), f.refused, f.delayed, f.did)
+			ms(f.beside.quantile(0.5)), ms(f.beside.quantile(1)), len(f.beside), ms(f.ready.quantile(1)), f.rejected, f.delayed, f.did)
 	}
 	return b.String()
 }

@@ -78,7 +78,7 @@ func faultyRegistry(t *testing.T, r *room) string {
 	asked := r.center.Requests(servicecenter.Any)
 	r.beside(t, func(ctx context.Context) error {
 		for _, lie := range lies {
-			if err := r.center.tell(ctx, lie.route, lie.fault, lie.times); err != nil {
+			if err := r.center.misbehave(ctx, lie.route, lie.fault, lie.times); err != nil {
 				return fmt.Errorf("%s: %w", lie.name, err)
 			}
 			r.good.Read(func(s *xdsclient.State) {
@@ -97,8 +97,8 @@ func faultyRegistry(t *testing.T, r *room) string {
 	return fmt.Sprintf("%d kinds of wrong answers from one of two registries, to %d requests", len(lies), asked)
 }
 
-// tell has the registry answer wrongly until it has done so some times.
-func (c *center) tell(ctx context.Context, route servicecenter.Route, fault servicecenter.Fault, times int) error {
+// misbehave has the registry answer wrongly until it has done so some times.
+func (c *center) misbehave(ctx context.Context, route servicecenter.Route, fault servicecenter.Fault, times int) error {
 	wrong := make(chan struct{}, 1000)
 	c.Inject(route, func(s *servicecenter.Server, w http.ResponseWriter, r *http.Request, next http.Handler) {
 		select {
@@ -107,7 +107,7 @@ func (c *center) tell(ctx context.Context, route servicecenter.Route, fault serv
 		}
 		fault(s, w, r, next)
 	}, 0)
-	defer c.Mend()
+	defer c.Repair()
 	for range times {
 		select {
 		case <-wrong:

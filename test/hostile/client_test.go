@@ -108,7 +108,7 @@ func (r *room) clients() (n int) {
 }
 
 // outcomes count how streams ended.
-type outcomes struct{ served, refused atomic.Int64 }
+type outcomes struct{ served, rejected atomic.Int64 }
 
 // note takes in how the program ended a stream. A stream that asks for too much
 // or for nonsense is refused with one of two codes; any other is a fault of the
@@ -118,7 +118,7 @@ func (o *outcomes) note(err error) error {
 	case codes.OK:
 		o.served.Add(1)
 	case codes.InvalidArgument, codes.ResourceExhausted:
-		o.refused.Add(1)
+		o.rejected.Add(1)
 	case codes.Canceled, codes.DeadlineExceeded: // by the attacker, who had seen enough
 		o.served.Add(1)
 	default:

@@ -15,7 +15,7 @@ type figures struct {
 	// quiet and beside are what changes took until the good client had ACKed
 	// them, before the attack and beside it; ready is what /readyz took.
 	quiet, beside, ready sample
-	refused, delayed     float64 // streams and connections, and requests
+	rejected, delayed    float64 // streams and connections, and requests
 }
 
 const mib = 1 << 20

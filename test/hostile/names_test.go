@@ -37,7 +37,7 @@ func unknownNames(t *testing.T, r *room) string {
 				return err
 			}
 			_ = s.SendMsg(marshal(&discoveryv3.DeltaDiscoveryRequest{
-				Node: xdsclient.Node(fmt.Sprint("unknown-", i), "shop", "envoy"), TypeUrl: xdsclient.EDS, ResourceNamesSubscribe: unheardOf(i, names),
+				Node: xdsclient.Node(fmt.Sprint("unknown-", i), "shop", "envoy"), TypeUrl: xdsclient.EDS, ResourceNamesSubscribe: unknownHosts(i, names),
 			}))
 			for first := true; ; first = false {
 				text, err := s.receive()
@@ -64,8 +64,8 @@ func unknownNames(t *testing.T, r *room) string {
 	return fmt.Sprintf("%d clients with %d unknown names each", n, names)
 }
 
-// unheardOf are names that no service and no other client has.
-func unheardOf(client, n int) []string {
+// unknownHosts are names that no service and no other client has.
+func unknownHosts(client, n int) []string {
 	names := make([]string, n)
 	for i := range names {
 		names[i] = fmt.Sprintf("outbound|%d||unknown-%d-%d.example.com", port, client, i)

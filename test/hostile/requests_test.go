@@ -45,7 +45,7 @@ func randomRequests(t *testing.T, r *room) string {
 		return c.wait()
 	})
 	return fmt.Sprintf("%d random requests on %d streams, of which %d were refused by name",
-		c.count.Load(), o.served.Load()+o.refused.Load(), o.refused.Load())
+		c.count.Load(), o.served.Load()+o.rejected.Load(), o.rejected.Load())
 }
 
 // babble opens a stream, sends requests on it, and returns how it ended.
@@ -67,15 +67,15 @@ func (c connections) babble(ctx context.Context, attacker int, b *babbler) (requ
 			b.overhear(text)
 		}
 	}
-	deaf := b.IntN(4) == 0 // to what comes, until it has nothing more to say
-	if !deaf {
+	silent := b.IntN(4) == 0 // to what comes, until it has nothing more to say
+	if !silent {
 		go read()
 	}
 	for most := b.IntN(300); requests < most && err == nil; requests++ {
 		err = s.SendMsg(b.request())
 	}
 	_ = s.CloseSend()
-	if deaf {
+	if silent {
 		go read()
 	}
 	if err = <-ended; errors.Is(err, io.EOF) {

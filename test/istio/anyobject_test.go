@@ -27,10 +27,10 @@ type law struct {
 // Fatalf ends the attempt, and not the test, so that a smaller one is looked for.
 func (l law) Fatalf(format string, arguments ...any) { l.check.Fatalf(format, arguments...) }
 
-// TestAnyObjectIsTakenOver has objects that any managers have written, of any
+// TestAnyObjectIsApplied has objects that any managers have written, of any
 // content that the API server takes, handed over, and then written once more.
 // What Isthmus wants is reached each time, and then it writes no more.
-func TestAnyObjectIsTakenOver(t *testing.T) {
+func TestAnyObjectIsApplied(t *testing.T) {
 	t.Parallel()
 	api, registry := connect(t, shared), startRegistry(t)
 	b := api.Bridge(registry, "any")
@@ -51,7 +51,7 @@ func TestAnyObjectIsTakenOver(t *testing.T) {
 			registry.AddWeb(service, "10.0.0.1", "10.0.0.2")
 		}
 		for _, name := range names {
-			i.awaitRefusal(l, name, "hand it over")
+			i.awaitRejection(l, name, "hand it over")
 		}
 		for _, name := range names {
 			api.label(b.namespace, name, handedOver(b))
@@ -74,11 +74,11 @@ func TestAnyObjectIsTakenOver(t *testing.T) {
 	if more := api.WritesBy(i.user, b.namespace)[len(before):]; len(more) != 1 {
 		t.Errorf("at rest it wrote %+v", more)
 	}
-	accepted := map[string]int{}
+	applied := map[string]int{}
 	for _, w := range api.own(b.namespace) {
-		accepted[w.Name]++
-		if accepted[w.Name] > 2*mostWrites {
-			t.Errorf("%s was written %d times", w.Name, accepted[w.Name])
+		applied[w.Name]++
+		if applied[w.Name] > 2*mostWrites {
+			t.Errorf("%s was written %d times", w.Name, applied[w.Name])
 		}
 	}
 	t.Logf("%d objects in %d checks, by %d writes, of which %d were accepted", objects, checks, len(before), len(api.own(b.namespace)))

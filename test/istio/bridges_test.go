@@ -21,7 +21,7 @@ func TestTwoBridgesDoNotFight(t *testing.T) {
 	b := bridge{registry: registry, namespace: namespace, instance: namespace + "-b", user: "b"}
 	serve(t, api, a)
 	api.AwaitMirror(a)
-	serve(t, api, b).AwaitRefusal(b.host("many-0"), "")
+	serve(t, api, b).AwaitRejection(b.host("many-0"), "")
 	before := len(api.own(namespace))
 
 	registry.Remove("many-1", registry.Services()["many-1"][0])

@@ -132,7 +132,7 @@ spec:
 			registry.Add("reviews", "10.0.0.1:80")
 			i := serve(t, api, b)
 			api.awaitMarker(b)
-			i.AwaitRefusal(names[0], "")
+			i.AwaitRejection(names[0], "")
 			registry.Remove("reviews", "10.0.0.1:80")
 			registry.Add("reviews", "10.0.0.2:80")
 			api.awaitMarker(b)

@@ -101,14 +101,14 @@ func TestEditsAreRepaired(t *testing.T) {
 	}
 	api.awaitMarker(b)
 	after := api.WritesBy(i.user, b.namespace)
-	accepted := map[string][]cluster.Write{}
+	applied := map[string][]cluster.Write{}
 	for _, w := range after[writes:] {
 		if w.Changed() {
-			accepted[w.Name] = append(accepted[w.Name], w)
+			applied[w.Name] = append(applied[w.Name], w)
 		}
 	}
 	for _, kind := range kinds { // there may be two repairs, for the second edit came right after the first
-		if got := accepted[b.host(services[kind])]; len(got) == 0 || len(got) > 2*mostWrites {
+		if got := applied[b.host(services[kind])]; len(got) == 0 || len(got) > 2*mostWrites {
 			t.Errorf("%s: it was repaired by %d writes: %+v", kind, len(got), got)
 		}
 	}
@@ -138,7 +138,7 @@ func TestObjectWithoutLabelsIsLeft(t *testing.T) {
 			i, name := serve(t, api, b), b.host("web")
 			whole := api.awaitEndpoints(b.namespace, name, 1)
 			api.label(b.namespace, name, labels)
-			i.AwaitRefusal(name, "hand it over")
+			i.AwaitRejection(name, "hand it over")
 			api.MustEdit(b.namespace, name, "a label less", repaired["a port is renamed"])
 			edited := api.Spec(cluster.ServiceEntries, b.namespace, name)
 			api.awaitMarker(b)

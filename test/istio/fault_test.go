@@ -73,7 +73,7 @@ func TestRegistryFaultsTakeNothingAway(t *testing.T) {
 			registry.AwaitRequests(3)
 			api.MustHaveDeletedAtMost(b.namespace, "many-1")
 
-			registry.Mend()
+			registry.Repair()
 			if shown[name] == "held" {
 				i.Release(4) // the service that was dropped, its two endpoints, and another one
 			}

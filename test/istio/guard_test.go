@@ -98,8 +98,8 @@ func TestNearlyEmptyRegistryAfterRestartTakesNothingAway(t *testing.T) {
 	}
 }
 
-// TestNearlyEmptyRegistryAfterRestartIsBelievedInTheEnd has it list nothing more.
-func TestNearlyEmptyRegistryAfterRestartIsBelievedInTheEnd(t *testing.T) {
+// TestNearlyEmptyRegistryAfterRestartIsAppliedInTheEnd has it list nothing more.
+func TestNearlyEmptyRegistryAfterRestartIsAppliedInTheEnd(t *testing.T) {
 	t.Parallel()
 	e := startEmptied(t, "8s")
 	began := time.Now()

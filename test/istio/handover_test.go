@@ -49,7 +49,7 @@ func TestObjectsOfEarlierBridgeAreHandedOver(t *testing.T) {
 		api.createAsEarlierBridge(b.namespace, b.host(service))
 	}
 	i := serve(t, api, b)
-	i.AwaitRefusal(b.host("web-0"), "hand it over")
+	i.AwaitRejection(b.host("web-0"), "hand it over")
 	before := api.own(b.namespace)
 
 	for n := range count {

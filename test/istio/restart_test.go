@@ -28,7 +28,7 @@ func TestRestartWithoutRegistryTakesNothingAway(t *testing.T) {
 	if writes := api.own(b.namespace)[len(before):]; len(writes) > 0 {
 		t.Errorf("without its registry it wrote %+v", writes)
 	}
-	registry.Mend()
+	registry.Repair()
 	api.Settle(b)
 	api.MustHaveDeleted(b.namespace, "many-1")
 	if writes := api.own(b.namespace)[len(before):]; len(writes) != 3+1 {

@@ -50,7 +50,7 @@ func TestRestartWithOldDiskTakesNothingAway(t *testing.T) {
 	if writes := api.own(b.namespace)[before:]; len(writes) > 0 {
 		t.Errorf("without its registry it wrote %+v", writes)
 	}
-	registry.Mend()
+	registry.Repair()
 	api.Settle(b)
 	api.MustHaveDeleted(b.namespace, "many-1")
 	if writes := api.own(b.namespace)[before:]; len(writes) != 1+1 {

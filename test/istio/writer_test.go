@@ -42,13 +42,13 @@ func (i *isthmus) AwaitWriter(state string) {
 	})
 }
 
-// AwaitRefusal waits until it is shown that an object cannot be written, and why.
-func (i *isthmus) AwaitRefusal(object, why string) {
+// AwaitRejection waits until it is shown that an object cannot be written, and why.
+func (i *isthmus) AwaitRejection(object, why string) {
 	i.t.Helper()
-	i.awaitRefusal(i.t, object, why)
+	i.awaitRejection(i.t, object, why)
 }
 
-func (i *isthmus) awaitRefusal(t testing.TB, object, why string) {
+func (i *isthmus) awaitRejection(t testing.TB, object, why string) {
 	t.Helper()
 	await(t, fmt.Sprintf("%s to be refused: %s", object, why), func() error {
 		w, err := i.writer()

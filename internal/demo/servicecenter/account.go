@@ -48,20 +48,20 @@ func (s *Server) login(w http.ResponseWriter, r *http.Request) {
 		err = json.Unmarshal(body, &l)
 	}
 	if err != nil {
-		write(w, nil, refuse(Invalid, "%s", err))
+		write(w, nil, reject(Invalid, "%s", err))
 		return
 	}
 	lifetime, err := l.lifetime()
 	if err != nil || lifetime < tokenLeast || lifetime > tokenMost {
-		write(w, nil, refuse(Invalid, "field 'Account.TokenExpirationTime' invalid value '%s'", l.Lifetime))
+		write(w, nil, reject(Invalid, "field 'Account.TokenExpirationTime' invalid value '%s'", l.Lifetime))
 		return
 	}
 	host, _, _ := net.SplitHostPort(r.RemoteAddr)
 	s.mu.Lock()
-	token, refusal := s.accounts.grant(l, host, s.config.Accounts, time.Now(), lifetime)
+	token, rejection := s.accounts.grant(l, host, s.config.Accounts, time.Now(), lifetime)
 	s.mu.Unlock()
-	if refusal != nil {
-		write(w, nil, refusal)
+	if rejection != nil {
+		write(w, nil, rejection)
 		return
 	}
 	write(w, map[string]string{"token": token}, nil)
@@ -106,8 +106,8 @@ func (a *accounts) fail(who string, at time.Time) {
 // authorized lets a request pass that brings a good token, if one is needed.
 func (s *Server) authorized(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if refusal := s.identify(r.Header.Get("Authorization")); refusal != nil {
-			write(w, nil, refusal)
+		if rejection := s.identify(r.Header.Get("Authorization")); rejection != nil {
+			write(w, nil, rejection)
 			return
 		}
 		next.ServeHTTP(w, r)
@@ -119,7 +119,7 @@ func (s *Server) identify(authorization string) *Error {
 		return nil
 	}
 	if authorization == "" {
-		return refuse(NoAuthorization, "")
+		return reject(NoAuthorization, "")
 	}
 	parts := strings.Split(authorization, " ")
 	s.mu.Lock()
@@ -127,9 +127,9 @@ func (s *Server) identify(authorization string) *Error {
 	until, ok := s.accounts.tokens[parts[len(parts)-1]]
 	switch {
 	case len(parts) != 2 || !ok:
-		return refuse(Unauthorized, "invalid auth header")
+		return reject(Unauthorized, "invalid auth header")
 	case !time.Now().Before(until):
-		return refuse(TokenExpired, "")
+		return reject(TokenExpired, "")
 	}
 	return nil
 }

@@ -14,22 +14,22 @@ const listing = "/v4/default/registry/microservices"
 func TestATokenIsNeededWhileItIsGood(t *testing.T) {
 	t.Parallel()
 	inBubble(t, servicecenter.Config{Accounts: map[string]string{"root": "secret"}}, func(t *testing.T, p *peer) {
-		refused(t, p.ask(t, http.MethodGet, listing, ""), "401204")
+		mustBeRejected(t, p.ask(t, http.MethodGet, listing, ""), "401204")
 		if a := p.ask(t, http.MethodGet, "/v4/default/registry/health", ""); a.status != http.StatusOK {
 			t.Errorf("health needs a token: %d", a.status)
 		}
 		p.header.Set("Authorization", "Bearer nonsense")
-		refused(t, p.ask(t, http.MethodGet, listing, ""), "401201")
-		refused(t, p.login(t, "secret", "14m"), "400001")
+		mustBeRejected(t, p.ask(t, http.MethodGet, listing, ""), "401201")
+		mustBeRejected(t, p.login(t, "secret", "14m"), "400001")
 		p.login(t, "secret", "20m")
 		if a := p.ask(t, http.MethodGet, listing, ""); a.status != http.StatusOK {
 			t.Errorf("with a token: %d %s", a.status, a.text)
 		}
 		time.Sleep(20 * time.Minute)
-		refused(t, p.ask(t, http.MethodGet, listing, ""), "401205")
+		mustBeRejected(t, p.ask(t, http.MethodGet, listing, ""), "401205")
 		p.login(t, "secret", "")
 		p.ExpireTokens()
-		refused(t, p.ask(t, http.MethodGet, listing, ""), "401205")
+		mustBeRejected(t, p.ask(t, http.MethodGet, listing, ""), "401205")
 		if n := p.Logins(); n != 2 {
 			t.Errorf("%d logins were counted, want 2", n)
 		}
@@ -40,11 +40,11 @@ func TestWrongPasswordsLockAnAccount(t *testing.T) {
 	t.Parallel()
 	inBubble(t, servicecenter.Config{Accounts: map[string]string{"root": "secret"}}, func(t *testing.T, p *peer) {
 		for range 3 {
-			refused(t, p.login(t, "wrong", ""), "401202")
+			mustBeRejected(t, p.login(t, "wrong", ""), "401202")
 		}
-		refused(t, p.login(t, "secret", ""), "403201")
+		mustBeRejected(t, p.login(t, "secret", ""), "403201")
 		time.Sleep(15*time.Minute - time.Second)
-		refused(t, p.login(t, "secret", ""), "403201")
+		mustBeRejected(t, p.login(t, "secret", ""), "403201")
 		time.Sleep(time.Second)
 		if a := p.login(t, "secret", ""); a.status != http.StatusOK {
 			t.Errorf("it is still locked: %d %s", a.status, a.text)
@@ -63,7 +63,7 @@ func (p *peer) login(t *testing.T, password, lifetime string) answer {
 	return a
 }
 
-func refused(t *testing.T, a answer, code string) {
+func mustBeRejected(t *testing.T, a answer, code string) {
 	t.Helper()
 	if a.code != code {
 		t.Errorf("answered %d %s, want %s", a.status, a.text, code)

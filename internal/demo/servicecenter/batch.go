@@ -4,14 +4,14 @@ import "slices"
 
 func (s *Server) batchFind(c *call) (any, *Error) {
 	if action := c.query("type"); action != "query" {
-		return nil, refuse(Invalid, "Invalid action: %s", action)
+		return nil, reject(Invalid, "Invalid action: %s", action)
 	}
 	var request batchRequest
 	if err := c.decode(&request, ""); err != nil {
 		return nil, err
 	}
 	if len(request.Services) == 0 && len(request.Instances) == 0 {
-		return nil, refuse(Invalid, "Required services or instances")
+		return nil, reject(Invalid, "Required services or instances")
 	}
 	if err := request.valid(); err != nil {
 		return nil, err
@@ -21,8 +21,8 @@ func (s *Server) batchFind(c *call) (any, *Error) {
 	for index, of := range request.Services {
 		l := lookup{tenant: c.tenant, consumer: consumer, key: *of.Service, rev: of.Rev}
 		f, err := s.find(l)
-		if refusal := s.faults.of(*of.Service); refusal != nil {
-			err = refusal
+		if rejection := s.faults.of(*of.Service); rejection != nil {
+			err = rejection
 		}
 		answer.Services = answer.Services.with(index, of.Rev, f, err)
 	}
@@ -57,5 +57,5 @@ func (p *batchPart) fail(index int, err *Error) {
 		p.Failed[at].Indexes = append(p.Failed[at].Indexes, index)
 		return
 	}
-	p.Failed = append(p.Failed, &batchFailure{[]int{index}, refuse(err.Code, "%s", err.Error())})
+	p.Failed = append(p.Failed, &batchFailure{[]int{index}, reject(err.Code, "%s", err.Error())})
 }

@@ -12,7 +12,7 @@
 // What the original's clients stumble over is here too, since it is what they
 // have to be tested with. What a replica shows is behind what is registered: by
 // 0.3 s, by 2 s more for what is gone, and by minutes when most instances
-// vanish at once. It is read anew only for a client with another revision. A
+// gone at once. It is read anew only for a client with another revision. A
 // revision says which instances there are, not when. Lists have no order. A
 // watcher hears only of services that its consumer has looked up, and not until
 // that was noted; events have no revision, overflow silently, and are not sent

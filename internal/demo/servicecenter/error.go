@@ -75,6 +75,6 @@ func (e *Error) Error() string {
 	return e.Message + "(" + e.Detail + ")"
 }
 
-func refuse(code Code, format string, args ...any) *Error {
+func reject(code Code, format string, args ...any) *Error {
 	return &Error{code, code.message(), fmt.Sprintf(format, args...)}
 }

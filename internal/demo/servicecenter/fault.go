@@ -14,7 +14,7 @@ type Fault func(s *Server, w http.ResponseWriter, r *http.Request, next http.Han
 // FailWith answers with an error, as the original words it.
 func FailWith(code Code) Fault {
 	return func(_ *Server, w http.ResponseWriter, _ *http.Request, _ http.Handler) {
-		write(w, nil, refuse(code, ""))
+		write(w, nil, reject(code, ""))
 	}
 }
 
@@ -116,8 +116,8 @@ func (s *Server) FailKeys(code Code, which func(Key) bool) {
 	s.faults.code, s.faults.keys = code, which
 }
 
-// Mend ends all faults of [Server.Inject] and [Server.FailKeys].
-func (s *Server) Mend() {
+// Repair ends all faults of [Server.Inject] and [Server.FailKeys].
+func (s *Server) Repair() {
 	s.faults.mu.Lock()
 	defer s.faults.mu.Unlock()
 	s.faults.orders, s.faults.keys = nil, nil
@@ -145,7 +145,7 @@ func (f *faults) of(k Key) *Error {
 	if f.keys == nil || !f.keys(k) {
 		return nil
 	}
-	return refuse(f.code, "")
+	return reject(f.code, "")
 }
 
 // Stall has this replica see nothing new: its cache is old from now on.

@@ -43,7 +43,7 @@ func TestFaults(t *testing.T) {
 				}
 				p.Inject(servicecenter.Any, test.fault, 0)
 				p.ask(t, http.MethodGet, listing, "")
-				p.Mend()
+				p.Repair()
 				if a := p.ask(t, http.MethodGet, listing, ""); a.status != 200 || !strings.Contains(a.text, "cart") {
 					t.Errorf("mended, it answers %+v", a)
 				}

@@ -68,7 +68,7 @@ func (s *Server) find(l lookup) (found, *Error) {
 	n.env = consumer.Environment
 	versions := s.cache.versions(n)
 	if len(versions) == 0 {
-		return found{}, refuse(NoService, "Consumer[%s][%s] find provider[%s] failed, provider does not exist",
+		return found{}, reject(NoService, "Consumer[%s][%s] find provider[%s] failed, provider does not exist",
 			l.consumer, path(consumer), strings.Join([]string{n.env, n.app, n.name}, "/"))
 	}
 	ids := s.accessible(versions, consumer)
@@ -87,7 +87,7 @@ func (s *Server) consumer(l lookup) (*Service, serviceID, *Error) {
 	at := serviceID{l.tenant, l.consumer}
 	v := s.cache.services[at]
 	if v == nil {
-		return nil, at, refuse(NoService, "Consumer[%s] does not exist.", l.consumer)
+		return nil, at, reject(NoService, "Consumer[%s] does not exist.", l.consumer)
 	}
 	return v, at, nil
 }
@@ -153,7 +153,7 @@ func (s *Server) findOne(l lookup, at instanceID) (found, *Error) {
 	f, err := s.findByID(l, at.service, what, func(in *shelf) found { return in.findOne(at.service, at.id) })
 	if err == nil && len(f.instances) == 0 {
 		consumer, _, _ := s.consumer(l)
-		err = refuse(NoInstance, "Consumer[%s][%s] find provider[%s][%s] %s failed, provider instance does not exist",
+		err = reject(NoInstance, "Consumer[%s][%s] find provider[%s][%s] %s failed, provider instance does not exist",
 			l.consumer, path(consumer), at.service.id, path(s.cache.services[at.service]), what)
 	}
 	return f, err
@@ -166,10 +166,10 @@ func (s *Server) findByID(l lookup, at serviceID, what string, find func(*shelf)
 	}
 	v := s.cache.services[at]
 	if v == nil {
-		return found{}, refuse(NoService, "Provider[%s] does not exist.", at.id)
+		return found{}, reject(NoService, "Provider[%s] does not exist.", at.id)
 	}
 	if consumer.ID != "" && (len(s.accessible(map[serviceID]bool{at: true}, consumer)) == 0 || v.Environment != consumer.Environment) {
-		return found{}, refuse(NoService, "Consumer[%s][%s] find provider[%s][%s] %s failed, provider instance does not exist",
+		return found{}, reject(NoService, "Consumer[%s][%s] find provider[%s][%s] %s failed, provider instance does not exist",
 			l.consumer, path(consumer), at.id, path(v), what)
 	}
 	n := nameOf(l.tenant, v)

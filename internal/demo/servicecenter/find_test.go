@@ -60,11 +60,11 @@ func TestAReplicaMayBeStale(t *testing.T) {
 	})
 }
 
-func TestMostInstancesVanishing(t *testing.T) {
+func TestMostInstancesGoing(t *testing.T) {
 	t.Parallel()
 	// With its own, the server has 11.
-	for vanish, held := range map[int]bool{8: false, 9: true} {
-		t.Run(fmt.Sprintf("%d of 10", vanish), func(t *testing.T) {
+	for gone, held := range map[int]bool{8: false, 9: true} {
+		t.Run(fmt.Sprintf("%d of 10", gone), func(t *testing.T) {
 			t.Parallel()
 			inBubble(t, servicecenter.Config{KeepAlive: true}, func(t *testing.T, p *peer) {
 				cart := p.shop("cart")
@@ -72,7 +72,7 @@ func TestMostInstancesVanishing(t *testing.T) {
 					p.instance(cart, fmt.Sprint(i))
 				}
 				time.Sleep(time.Second)
-				for i := range vanish {
+				for i := range gone {
 					p.UnregisterInstance(cart, fmt.Sprint(i))
 				}
 				time.Sleep(110 * time.Second)
@@ -80,7 +80,7 @@ func TestMostInstancesVanishing(t *testing.T) {
 					t.Errorf("held is %v, want %v", got, want)
 				}
 				time.Sleep(20 * time.Second)
-				if got, want := len(p.find(t, "cart", "", "").ids), 10-vanish; got != want {
+				if got, want := len(p.find(t, "cart", "", "").ids), 10-gone; got != want {
 					t.Errorf("in the end %d are left, want %d", got, want)
 				}
 			})
@@ -172,7 +172,7 @@ func TestABatchFindsInstances(t *testing.T) {
 	})
 }
 
-func TestRefusals(t *testing.T) {
+func TestRejections(t *testing.T) {
 	t.Parallel()
 	inBubble(t, servicecenter.Config{Prompt: true}, func(t *testing.T, p *peer) {
 		cart := p.shop("cart")

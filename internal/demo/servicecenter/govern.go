@@ -43,7 +43,7 @@ type appCount struct {
 func (s *Server) governServices(c *call) (any, *Error) {
 	countOnly := c.query("countOnly")
 	if strings.Trim(countOnly, " 01") != "" {
-		return nil, refuse(Invalid, "parameter countOnly must be 1 or 0")
+		return nil, reject(Invalid, "parameter countOnly must be 1 or 0")
 	}
 	options, shared := strings.Split(c.query("options"), ","), c.isTrue("withShared")
 	if slices.Contains(options, "all") {
@@ -130,7 +130,7 @@ func (s *Server) governService(c *call) (any, *Error) {
 	at := c.service()
 	v := s.cache.services[at]
 	if v == nil {
-		return nil, refuse(NoService, "Service does not exist.")
+		return nil, reject(NoService, "Service does not exist.")
 	}
 	d := &detail{Service: v, Instances: s.cache.find(at).instances}
 	d.Providers, d.Consumers = s.dependencies(at)

@@ -7,7 +7,7 @@ func (s *Server) registerInstance(c *call) (any, *Error) {
 	}
 	i, at := body.Instance, c.service()
 	if i == nil {
-		return nil, refuse(Invalid, "field 'RegisterInstanceRequest.Instance' invalid value '<nil>' does not match rule: {Min: 1}")
+		return nil, reject(Invalid, "field 'RegisterInstanceRequest.Instance' invalid value '<nil>' does not match rule: {Min: 1}")
 	}
 	i.ServiceID = at.id
 	if err := i.valid(); err != nil {
@@ -19,7 +19,7 @@ func (s *Server) registerInstance(c *call) (any, *Error) {
 	}
 	v := s.truth.services[at]
 	if v == nil {
-		return nil, refuse(NoService, "Invalid 'serviceID' in request body.")
+		return nil, reject(NoService, "Invalid 'serviceID' in request body.")
 	}
 	i.fill(at.id)
 	i.Version = v.Version
@@ -31,7 +31,7 @@ func (s *Server) registerInstance(c *call) (any, *Error) {
 func (s *Server) unregisterInstance(c *call) (any, *Error) {
 	at := c.instance()
 	if _, ok := s.truth.instances[at.service][at.id]; !ok {
-		return nil, refuse(NoInstance, "Instance's leaseId not exist.")
+		return nil, reject(NoInstance, "Instance's leaseId not exist.")
 	}
 	s.dropInstance(at)
 	return nil, nil
@@ -41,7 +41,7 @@ const noLease = "leaseId not exist, instance not exist"
 
 func (s *Server) heartbeat(c *call) (any, *Error) {
 	if !s.renew(c.instance()) {
-		return nil, refuse(NoInstance, noLease)
+		return nil, reject(NoInstance, noLease)
 	}
 	return nil, nil
 }
@@ -52,7 +52,7 @@ func (s *Server) heartbeatSet(c *call) (any, *Error) {
 		return nil, err
 	}
 	if len(set.Instances) == 0 {
-		return nil, refuse(Invalid, "Request format invalid.")
+		return nil, reject(Invalid, "Request format invalid.")
 	}
 	var answer heartbeats
 	seen := map[heartbeat]bool{}
@@ -63,7 +63,7 @@ func (s *Server) heartbeatSet(c *call) (any, *Error) {
 		}
 		seen[h] = true
 		if !s.renew(instanceID{serviceID{c.tenant, h.ServiceID}, h.InstanceID}) {
-			h.Error = refuse(NoInstance, noLease).Error()
+			h.Error = reject(NoInstance, noLease).Error()
 		}
 		answer.Instances = append(answer.Instances, h)
 	}
@@ -88,7 +88,7 @@ func (s *Server) putInstanceProperties(c *call) (any, *Error) {
 
 func (s *Server) change(c *call, change func(*Instance)) (any, *Error) {
 	if !s.alterInstance(c.instance(), change) {
-		return nil, refuse(NoInstance, "Service instance does not exist.")
+		return nil, reject(NoInstance, "Service instance does not exist.")
 	}
 	return nil, nil
 }

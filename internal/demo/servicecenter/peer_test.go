@@ -62,9 +62,9 @@ func (p *peer) ask(t *testing.T, method, path, body string) answer {
 	}
 	defer func() { _ = response.Body.Close() }()
 	text, err := io.ReadAll(response.Body)
-	var refusal struct{ ErrorCode string }
-	_ = json.Unmarshal(text, &refusal) // it may be no error, or no JSON
-	return answer{response.StatusCode, response.Header.Get("X-Resource-Revision"), string(text), refusal.ErrorCode, err}
+	var rejection struct{ ErrorCode string }
+	_ = json.Unmarshal(text, &rejection) // it may be no error, or no JSON
+	return answer{response.StatusCode, response.Header.Get("X-Resource-Revision"), string(text), rejection.ErrorCode, err}
 }
 
 // finding is what a find found.

@@ -104,11 +104,11 @@ func (c *call) decode(into any, of string) *Error {
 	mismatch, ok := errors.AsType[*json.UnmarshalTypeError](err)
 	switch {
 	case of == "":
-		return refuse(Invalid, "Unmarshal error")
+		return reject(Invalid, "Unmarshal error")
 	case ok && mismatch.Field == "":
-		return refuse(Invalid, "json: cannot unmarshal %s into Go value of type discovery.%s", mismatch.Value, of)
+		return reject(Invalid, "json: cannot unmarshal %s into Go value of type discovery.%s", mismatch.Value, of)
 	default:
-		return refuse(Invalid, "%s", err)
+		return reject(Invalid, "%s", err)
 	}
 }
 
@@ -190,14 +190,14 @@ func (s *Server) answering(limit int64, answer answerer) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, limit))
 		if err != nil {
-			write(w, nil, refuse(Invalid, "%s", err))
+			write(w, nil, reject(Invalid, "%s", err))
 			return
 		}
 		c := &call{Request: r, tenant: tenantOf(r), body: body, header: w.Header()}
 		s.mu.Lock()
-		value, refusal := answer(c)
+		value, rejection := answer(c)
 		s.mu.Unlock()
-		write(w, value, refusal)
+		write(w, value, rejection)
 	})
 }
 
@@ -208,11 +208,11 @@ func tenantOf(r *http.Request) tenant {
 	return tenant(domain + "/" + project)
 }
 
-func write(w http.ResponseWriter, value any, refusal *Error) {
+func write(w http.ResponseWriter, value any, rejection *Error) {
 	status := http.StatusOK
 	switch {
-	case refusal != nil:
-		status, value = refusal.Code.status(), refusal
+	case rejection != nil:
+		status, value = rejection.Code.status(), rejection
 	case value == nil:
 		w.Header().Set("Content-Type", textType)
 		w.WriteHeader(status)

@@ -45,17 +45,17 @@ func isShared(n name) bool {
 func (s *Server) getService(c *call) (any, *Error) {
 	v := s.cache.services[c.service()]
 	if v == nil {
-		return nil, refuse(NoService, "Service does not exist.")
+		return nil, reject(NoService, "Service does not exist.")
 	}
 	return serviceAnswer{v}, nil
 }
 
 func (s *Server) existence(c *call) (any, *Error) {
 	if c.query("type") == "schema" {
-		return nil, refuse(NoSchema, "schema ref not found.")
+		return nil, reject(NoSchema, "schema ref not found.")
 	}
 	if c.query("type") != "microservice" {
-		return nil, refuse(Invalid, "Only micro-service and schema can be used as type.")
+		return nil, reject(Invalid, "Only micro-service and schema can be used as type.")
 	}
 	k := Key{Environment: c.query("env"), App: c.query("appId"), Name: c.query("serviceName"), Version: c.query("version")}
 	if err := k.validForSearch("GetExistenceRequest"); err != nil {
@@ -68,7 +68,7 @@ func (s *Server) existence(c *call) (any, *Error) {
 	at, ok := s.cache.version(k.in(c.tenant), k.Version)
 	if !ok {
 		flag := strings.Join([]string{k.Environment, k.App, k.Name, k.Version}, "/")
-		return nil, refuse(NoService, "%s does not exist.", flag)
+		return nil, reject(NoService, "%s does not exist.", flag)
 	}
 	return serviceIDAnswer{at.id}, nil
 }
@@ -83,7 +83,7 @@ func (s *Server) registerService(c *call) (any, *Error) {
 	}
 	v := body.Service
 	if v == nil {
-		return nil, refuse(Invalid, "Request body is empty")
+		return nil, reject(Invalid, "Request body is empty")
 	}
 	v.fill()
 	if err := v.valid(); err != nil {
@@ -92,13 +92,13 @@ func (s *Server) registerService(c *call) (any, *Error) {
 	existing, exists := s.truth.version(nameOf(c.tenant, v), v.Version)
 	switch {
 	case exists && v.ID != "" && v.ID != existing.id:
-		return nil, refuse(ServiceExists, "ServiceID conflict or found the same service with different id.")
+		return nil, reject(ServiceExists, "ServiceID conflict or found the same service with different id.")
 	case exists:
 		return serviceIDAnswer{existing.id}, nil
 	case v.ID == "":
 		v.ID = newServiceID(c.tenant, v)
 	case s.truth.services[serviceID{c.tenant, v.ID}] != nil:
-		return nil, refuse(ServiceExists, "ServiceID conflict or found the same service with different id.")
+		return nil, reject(ServiceExists, "ServiceID conflict or found the same service with different id.")
 	}
 	s.putService(serviceID{c.tenant, v.ID}, v)
 	return serviceIDAnswer{v.ID}, nil
@@ -107,19 +107,19 @@ func (s *Server) registerService(c *call) (any, *Error) {
 func (s *Server) unregisterService(c *call) (any, *Error) {
 	force, at := c.query("force"), c.service()
 	if force != "" && force != "1" && force != "0" && force != "true" && force != "false" {
-		return nil, refuse(Invalid, "parameter force must be false or true")
+		return nil, reject(Invalid, "parameter force must be false or true")
 	}
 	v := s.cache.services[at]
 	switch {
 	case v == nil:
-		return nil, refuse(NoService, "Service does not exist.")
+		return nil, reject(NoService, "Service does not exist.")
 	case nameOf(at.tenant, v) == name{home, itsEnvironment, "default", itself}:
-		return nil, refuse(Invalid, "not allow to delete service center")
+		return nil, reject(Invalid, "not allow to delete service center")
 	case force == "1" || force == "true":
 	case s.isDependedOn(at, v):
-		return nil, refuse(DependedOn, "Can not delete this service, other service rely it.")
+		return nil, reject(DependedOn, "Can not delete this service, other service rely it.")
 	case len(s.cache.instances[at]) > 0:
-		return nil, refuse(HasInstances, "Can not delete the service deployed instance(s).")
+		return nil, reject(HasInstances, "Can not delete the service deployed instance(s).")
 	}
 	s.dropService(at)
 	return nil, nil
@@ -141,14 +141,14 @@ func (s *Server) putServiceProperties(c *call) (any, *Error) {
 		return nil, err
 	}
 	if !s.alterService(c.service(), func(v *Service) { v.Properties = body.Properties }) {
-		return nil, refuse(NoService, "Service does not exist.")
+		return nil, reject(NoService, "Service does not exist.")
 	}
 	return nil, nil
 }
 
 func (s *Server) providers(c *call) (any, *Error) {
 	if s.cache.services[c.service()] == nil {
-		return nil, refuse(NoService, "Consumer does not exist")
+		return nil, reject(NoService, "Consumer does not exist")
 	}
 	providers, _ := s.dependencies(c.service())
 	return providersAnswer{providers}, nil
@@ -156,7 +156,7 @@ func (s *Server) providers(c *call) (any, *Error) {
 
 func (s *Server) consumersOf(c *call) (any, *Error) {
 	if s.cache.services[c.service()] == nil {
-		return nil, refuse(NoService, "Provider does not exist")
+		return nil, reject(NoService, "Provider does not exist")
 	}
 	_, consumers := s.dependencies(c.service())
 	return consumersAnswer{consumers}, nil

@@ -43,7 +43,7 @@ type field struct {
 func check(of string, fields ...field) *Error {
 	for _, f := range fields {
 		if !f.rule.holds(f.value) {
-			return refuse(Invalid, "field '%s.%s' invalid value '%s' does not match rule: %s", of, f.name, f.value, f.rule)
+			return reject(Invalid, "field '%s.%s' invalid value '%s' does not match rule: %s", of, f.name, f.value, f.rule)
 		}
 	}
 	return nil
@@ -86,7 +86,7 @@ func (k *Key) validForSearch(of string) *Error {
 func (r *batchRequest) valid() *Error {
 	for _, of := range r.Services {
 		if of.Service == nil {
-			return refuse(Invalid, "field 'FindService.Service' invalid value '<nil>' does not match rule: {Min: 1}")
+			return reject(Invalid, "field 'FindService.Service' invalid value '<nil>' does not match rule: {Min: 1}")
 		}
 		if err := of.Service.validForSearch("MicroServiceKey"); err != nil {
 			return err
@@ -94,7 +94,7 @@ func (r *batchRequest) valid() *Error {
 	}
 	for _, of := range r.Instances {
 		if of.Instance == nil {
-			return refuse(Invalid, "field 'FindInstance.Instance' invalid value '<nil>' does not match rule: {Min: 1}")
+			return reject(Invalid, "field 'FindInstance.Instance' invalid value '<nil>' does not match rule: {Min: 1}")
 		}
 		err := check("HeartbeatSetElement",
 			field{"ServiceId", of.Instance.ServiceID, rule{1, 64, `^\S*$`, ""}},

@@ -11,7 +11,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/internal/demo/servicecenter"
 )
 
-func TestWatcherHearsOfWhatItsConsumerLookedUp(t *testing.T) {
+func TestWatcherIsNotifiedOfWhatItsConsumerLookedUp(t *testing.T) {
 	t.Parallel()
 	inBubble(t, servicecenter.Config{}, func(t *testing.T, p *peer) {
 		consumer, cart, other := p.shop("consumer"), p.shop("cart"), p.shop("other")
@@ -46,7 +46,7 @@ func TestChangesBeforeTheRuleIsKnownAreMissed(t *testing.T) {
 	})
 }
 
-func TestAnUnknownConsumerIsToldAndCutOff(t *testing.T) {
+func TestAnUnknownConsumerIsNotifiedAndCutOff(t *testing.T) {
 	t.Parallel()
 	inBubble(t, servicecenter.Config{}, func(t *testing.T, p *peer) {
 		w := p.watch(t, "nobody")

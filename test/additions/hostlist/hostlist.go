@@ -121,7 +121,7 @@ func parse(lines io.Reader) (listing source.Listing, err error) {
 		host, address, _ := strings.Cut(scanner.Text(), " ")
 		at, err := netip.ParseAddrPort(address)
 		if err != nil {
-			listing.Refused = append(listing.Refused, source.Refusal{
+			listing.Rejected = append(listing.Rejected, source.Rejection{
 				Ref: serviceRef(host), Object: host, Where: fmt.Sprintf("line %d", n), Reason: "write a host, a space, and an address with its port",
 			})
 			continue

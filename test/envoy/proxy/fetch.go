@@ -33,7 +33,7 @@ const (
 
 // Fetch returns the path of Envoy, in bin/ of the repository. If that of these
 // pins is not there, it is fetched, and reported to tell.
-func Fetch(ctx context.Context, tell io.Writer) (string, error) {
+func Fetch(ctx context.Context, progress io.Writer) (string, error) {
 	root, err := Repository(ctx)
 	if err != nil {
 		return "", err
@@ -44,7 +44,7 @@ func Fetch(ctx context.Context, tell io.Writer) (string, error) {
 	if _, err := os.Stat(path); err == nil {
 		return path, nil
 	}
-	fmt.Fprintln(tell, "fetching Envoy, once for these pins")
+	fmt.Fprintln(progress, "fetching Envoy, once for these pins")
 	began := time.Now()
 	if err := os.MkdirAll(bin, 0o755); err != nil {
 		return "", err
@@ -52,7 +52,7 @@ func Fetch(ctx context.Context, tell io.Writer) (string, error) {
 	if err := fetch(ctx, bin, path); err != nil {
 		return "", fmt.Errorf("fetching Envoy: %w", err)
 	}
-	fmt.Fprintf(tell, "fetched Envoy in %s\n", time.Since(began).Round(time.Second))
+	fmt.Fprintf(progress, "fetched Envoy in %s\n", time.Since(began).Round(time.Second))
 	return path, nil
 }
 

@@ -21,7 +21,7 @@ type Implementation struct {
 
 // Setup sets up the clients that are not yet there as their files want them, one
 // after the other, and reports each to tell. All that is missing is in the error.
-func Setup(ctx context.Context, tell io.Writer) ([]Implementation, error) {
+func Setup(ctx context.Context, progress io.Writer) ([]Implementation, error) {
 	module, err := moduleFolder(ctx)
 	if err != nil {
 		return nil, err
@@ -29,7 +29,7 @@ func Setup(ctx context.Context, tell io.Writer) ([]Implementation, error) {
 	var list []Implementation
 	var missing []error
 	for _, l := range languages {
-		dir, err := l.setUp(ctx, module, tell)
+		dir, err := l.setUp(ctx, module, progress)
 		if err != nil {
 			missing = append(missing, fmt.Errorf("the client of %s: %w", l.name, err))
 			continue
@@ -41,7 +41,7 @@ func Setup(ctx context.Context, tell io.Writer) ([]Implementation, error) {
 
 // setUp returns the client's folder. It is made beside its place and renamed, so
 // that a folder that is there is a whole one.
-func (l language) setUp(ctx context.Context, module string, tell io.Writer) (dir string, err error) {
+func (l language) setUp(ctx context.Context, module string, progress io.Writer) (dir string, err error) {
 	stamp, err := l.fingerprint(ctx, module)
 	if err != nil {
 		return "", err
@@ -51,7 +51,7 @@ func (l language) setUp(ctx context.Context, module string, tell io.Writer) (dir
 	if _, err := os.Stat(dir); err == nil {
 		return dir, nil
 	}
-	fmt.Fprintf(tell, "setting up the client of %s, once for these pins\n", l.name)
+	fmt.Fprintf(progress, "setting up the client of %s, once for these pins\n", l.name)
 	began := time.Now()
 	if err := os.MkdirAll(cache, 0o755); err != nil {
 		return "", err
@@ -67,7 +67,7 @@ func (l language) setUp(ctx context.Context, module string, tell io.Writer) (dir
 	if err := l.removeOlder(cache); err != nil {
 		return "", err
 	}
-	fmt.Fprintf(tell, "set up the client of %s in %s\n", l.name, time.Since(began).Round(time.Second))
+	fmt.Fprintf(progress, "set up the client of %s in %s\n", l.name, time.Since(began).Round(time.Second))
 	return dir, os.Rename(unfinished, dir)
 }
 

@@ -30,14 +30,14 @@ type Programs struct {
 
 // Build builds the programs that are not yet there as their modules want them,
 // one after the other, and tells of each.
-func Build(ctx context.Context, tell io.Writer) (*Programs, error) {
+func Build(ctx context.Context, progress io.Writer) (*Programs, error) {
 	root, err := repository(ctx)
 	if err != nil {
 		return nil, err
 	}
 	p := &Programs{Repository: root, paths: map[string]string{}}
 	for _, name := range []string{etcd, apiserver, istiod} {
-		if p.paths[name], err = build(ctx, root, name, tell); err != nil {
+		if p.paths[name], err = build(ctx, root, name, progress); err != nil {
 			return nil, err
 		}
 	}
@@ -46,7 +46,7 @@ func Build(ctx context.Context, tell io.Writer) (*Programs, error) {
 
 // build returns where a program is: in bin/ of the repository, in a file that
 // is named after all that it was built from.
-func build(ctx context.Context, root, name string, tell io.Writer) (path string, err error) {
+func build(ctx context.Context, root, name string, progress io.Writer) (path string, err error) {
 	module := filepath.Join(root, "test", "istio", name)
 	stamp, err := fingerprint(ctx, module)
 	if err != nil {
@@ -56,12 +56,12 @@ func build(ctx context.Context, root, name string, tell io.Writer) (path string,
 	if _, err := os.Stat(path); err == nil {
 		return path, nil
 	}
-	fmt.Fprintf(tell, "building %s, once for these pins; this takes minutes\n", name)
+	fmt.Fprintf(progress, "building %s, once for these pins; this takes minutes\n", name)
 	began := time.Now()
 	if err := compile(ctx, module, path); err != nil {
 		return "", fmt.Errorf("building %s: %w", name, err)
 	}
-	fmt.Fprintf(tell, "built %s in %s\n", name, time.Since(began).Round(time.Second))
+	fmt.Fprintf(progress, "built %s in %s\n", name, time.Since(began).Round(time.Second))
 	return path, nil
 }
 

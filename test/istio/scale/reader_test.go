@@ -73,7 +73,7 @@ func (r *reader) ask(b *testing.B, request *discoveryv3.DiscoveryRequest) {
 }
 
 // await takes what istiod says until the endpoints are as they should be: it is
-// told their weights by address. What comes while nobody waits waits as well.
+// sentBefore their weights by address. What comes while nobody waits waits as well.
 func (r *reader) await(b *testing.B, what string, hold func(map[string]uint32) bool) {
 	b.Helper()
 	overdue := time.AfterFunc(patience, func() { _ = r.conn.Close() })

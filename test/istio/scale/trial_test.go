@@ -116,7 +116,7 @@ func (t *trial) change(b *testing.B) {
 	<-time.After(rest)
 	idle := t.spent(b).since(before).times(1 / rest.Seconds())
 
-	told := sent.Load()
+	sentBefore := sent.Load()
 	before, began := t.spent(b), time.Now()
 	var arrived sample
 	writes := 0
@@ -132,7 +132,7 @@ func (t *trial) change(b *testing.B) {
 	used := t.spent(b).since(before)
 	idle = idle.times(time.Since(began).Seconds())
 	t.figures["writes/change"] = float64(writes) / some
-	t.figures["sent-kB/change"] = float64(sent.Load()-told) / some / 1000
+	t.figures["sent-kB/change"] = float64(sent.Load()-sentBefore) / some / 1000
 	t.figures["apiserver-ms/change"] = (used.api - idle.api).Seconds() * 1000 / some
 	t.figures["istiod-ms/change"] = (used.istiod - idle.istiod).Seconds() * 1000 / some
 	t.figures["arrived-ms"] = arrived.ms(0.5)

@@ -74,7 +74,7 @@ func (c *client) count(ctx context.Context, method string, ask, answer any, conn
 	return err
 }
 
-func TestCallTellsWhoAnswered(t *testing.T) {
+func TestCallNamesWhoAnswered(t *testing.T) {
 	t.Parallel()
 	b := listen(t, "one")
 	if name, err := dial(t, b).Call(t.Context()); err != nil || name != "one" || b.Calls() != 1 {

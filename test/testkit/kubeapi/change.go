@@ -19,7 +19,7 @@ func (s *Server) change(w http.ResponseWriter, r *http.Request) {
 	var said Object
 	if len(body) > 0 {
 		if err := json.Unmarshal(body, &said); err != nil {
-			(&Refusal{Code: http.StatusBadRequest, Reason: "BadRequest", Message: err.Error()}).write(w)
+			(&Rejection{Code: http.StatusBadRequest, Reason: "BadRequest", Message: err.Error()}).write(w)
 			return
 		}
 	}
@@ -29,9 +29,9 @@ func (s *Server) change(w http.ResponseWriter, r *http.Request) {
 	if r.Method == http.MethodPost {
 		at += "/" + fmt.Sprint(metadata(said)["name"])
 	}
-	refusal := s.carryOut(r.Method, at, said, manager(r))
-	if refusal != nil {
-		refusal.write(w)
+	rejection := s.carryOut(r.Method, at, said, manager(r))
+	if rejection != nil {
+		rejection.write(w)
 		return
 	}
 	s.writes = append(s.writes, r.Method+" "+strings.TrimPrefix(at, "/apis/"))
@@ -45,20 +45,20 @@ func (s *Server) change(w http.ResponseWriter, r *http.Request) {
 	reply(w, http.StatusOK, Object{"kind": "Status", "apiVersion": "v1", "status": "Success"})
 }
 
-func (s *Server) carryOut(method, at string, said Object, by string) *Refusal {
+func (s *Server) carryOut(method, at string, said Object, by string) *Rejection {
 	is := s.objects[at]
 	switch method {
 	case http.MethodPost:
 		if is != nil {
-			return &Refusal{Code: http.StatusConflict, Reason: "AlreadyExists", Message: at + " already exists"}
+			return &Rejection{Code: http.StatusConflict, Reason: "AlreadyExists", Message: at + " already exists"}
 		}
 		return s.update(at, nil, said, by)
 	case http.MethodPut:
 		if is == nil {
 			return notFound(at)
 		}
-		if refusal := precondition(at, is, metadata(said)); refusal != nil {
-			return refusal
+		if rejection := precondition(at, is, metadata(said)); rejection != nil {
+			return rejection
 		}
 		return s.update(at, is, said, by)
 	case http.MethodPatch:
@@ -68,8 +68,8 @@ func (s *Server) carryOut(method, at string, said Object, by string) *Refusal {
 			return notFound(at)
 		}
 		expected, _ := said["preconditions"].(Object)
-		if refusal := precondition(at, is, expected); refusal != nil {
-			return refusal
+		if rejection := precondition(at, is, expected); rejection != nil {
+			return rejection
 		}
 		s.remove(at)
 	}
@@ -77,20 +77,20 @@ func (s *Server) carryOut(method, at string, said Object, by string) *Refusal {
 }
 
 // update puts an object in the place of another, which is nil if there is none.
-func (s *Server) update(at string, is, said Object, by string) *Refusal {
+func (s *Server) update(at string, is, said Object, by string) *Rejection {
 	return s.take(at, func() (Object, error) { return s.updated(is, said, by) })
 }
 
 // apply is server-side apply by force: what was applied and is not any more
 // goes, what others have added stays.
-func (s *Server) apply(at string, is, said Object, by string) *Refusal {
+func (s *Server) apply(at string, is, said Object, by string) *Rejection {
 	wanted := metadata(said)
 	if is == nil {
 		if version, ok := wanted["resourceVersion"]; ok && version != "0" {
-			return &Refusal{Code: http.StatusConflict, Reason: "Conflict", Message: at + " is gone"}
+			return &Rejection{Code: http.StatusConflict, Reason: "Conflict", Message: at + " is gone"}
 		}
-	} else if refusal := precondition(at, is, wanted); refusal != nil {
-		return refusal
+	} else if rejection := precondition(at, is, wanted); rejection != nil {
+		return rejection
 	}
 	delete(wanted, "resourceVersion")
 	delete(wanted, "uid")
@@ -98,29 +98,29 @@ func (s *Server) apply(at string, is, said Object, by string) *Refusal {
 }
 
 // take stores what came of a write, if it is valid.
-func (s *Server) take(at string, next func() (Object, error)) *Refusal {
+func (s *Server) take(at string, next func() (Object, error)) *Rejection {
 	o, err := next()
 	if err != nil {
-		return &Refusal{Code: http.StatusBadRequest, Reason: "BadRequest", Message: err.Error()}
+		return &Rejection{Code: http.StatusBadRequest, Reason: "BadRequest", Message: err.Error()}
 	}
-	if refusal := invalid(at, o); refusal != nil {
-		return refusal
+	if rejection := invalid(at, o); rejection != nil {
+		return rejection
 	}
 	s.store(at, o)
 	return nil
 }
 
 // precondition holds the version and the life that a write expects against what is.
-func precondition(at string, is, expected Object) *Refusal {
+func precondition(at string, is, expected Object) *Rejection {
 	has := metadata(is)
 	if version, ok := expected["resourceVersion"]; ok && version != has["resourceVersion"] {
 		if version == "0" {
-			return &Refusal{Code: http.StatusUnprocessableEntity, Reason: "Invalid", Message: at + " must be specified for an update", Field: "metadata.resourceVersion"}
+			return &Rejection{Code: http.StatusUnprocessableEntity, Reason: "Invalid", Message: at + " must be specified for an update", Field: "metadata.resourceVersion"}
 		}
-		return &Refusal{Code: http.StatusConflict, Reason: "Conflict", Message: at + " has been modified"}
+		return &Rejection{Code: http.StatusConflict, Reason: "Conflict", Message: at + " has been modified"}
 	}
 	if uid, ok := expected["uid"]; ok && uid != has["uid"] {
-		return &Refusal{Code: http.StatusConflict, Reason: "Conflict", Message: at + " is another one"}
+		return &Rejection{Code: http.StatusConflict, Reason: "Conflict", Message: at + " is another one"}
 	}
 	return nil
 }
@@ -143,7 +143,7 @@ func (s *Server) store(at string, o Object) {
 	s.revision++
 	meta["resourceVersion"] = strconv.Itoa(s.revision)
 	s.objects[at] = o
-	s.tell(kind, at, old, clone(o))
+	s.notify(kind, at, old, clone(o))
 }
 
 func (s *Server) remove(at string) {
@@ -155,7 +155,7 @@ func (s *Server) remove(at string) {
 	s.revision++
 	gone := clone(is)
 	metadata(gone)["resourceVersion"] = strconv.Itoa(s.revision)
-	s.tell("DELETED", at, is, gone)
+	s.notify("DELETED", at, is, gone)
 }
 
 func same(a, b Object) bool {
@@ -164,11 +164,11 @@ func same(a, b Object) bool {
 	return string(x) == string(y)
 }
 
-func notFound(at string) *Refusal {
-	return &Refusal{Code: http.StatusNotFound, Reason: "NotFound", Message: path.Base(at) + " not found"}
+func notFound(at string) *Rejection {
+	return &Rejection{Code: http.StatusNotFound, Reason: "NotFound", Message: path.Base(at) + " not found"}
 }
 
-func (r *Refusal) write(w http.ResponseWriter) {
+func (r *Rejection) write(w http.ResponseWriter) {
 	details := Object{}
 	if r.RetryAfter > 0 {
 		w.Header().Set("Retry-After", strconv.Itoa(r.RetryAfter))

@@ -14,8 +14,8 @@ import (
 // Object is an object as JSON has it.
 type Object = map[string]any
 
-// Refusal is an answer that is not the one asked for.
-type Refusal struct {
+// Rejection is an answer that is not the one asked for.
+type Rejection struct {
 	Code       int
 	Reason     string // such as Forbidden
 	Message    string
@@ -34,7 +34,7 @@ type Server struct {
 	owners   map[string]*managedfields.FieldManager
 	watches  map[*watch]struct{}
 	down     bool
-	refuse   func(verb, path string) *Refusal
+	reject   func(verb, path string) *Rejection
 	before   func(verb, path string)
 	after    func(objects map[string]Object)
 	writes   []string
@@ -71,11 +71,11 @@ func (s *Server) Down(down bool) {
 	}
 }
 
-// Refuse has requests refused for which f returns a refusal; nil ends it.
-func (s *Server) Refuse(f func(verb, path string) *Refusal) {
+// Reject has requests refused for which f returns a refusal; nil ends it.
+func (s *Server) Reject(f func(verb, path string) *Rejection) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.refuse = f
+	s.reject = f
 }
 
 // Before has f called before each request is carried out, such as to hold it
@@ -118,8 +118,8 @@ func (s *Server) Put(path string, o Object) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	at := "/apis/" + path
-	if refusal := s.update(at, s.objects[at], o, "another"); refusal != nil {
-		panic(refusal.Message)
+	if rejection := s.update(at, s.objects[at], o, "another"); rejection != nil {
+		panic(rejection.Message)
 	}
 }
 
@@ -151,7 +151,7 @@ func (s *Server) everything() map[string]Object {
 
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
-	down, refuse, before := s.down, s.refuse, s.before
+	down, reject, before := s.down, s.reject, s.before
 	s.mu.Unlock()
 	if down {
 		panic(http.ErrAbortHandler)
@@ -159,9 +159,9 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	if before != nil {
 		before(r.Method, r.URL.Path)
 	}
-	if refuse != nil {
-		if refusal := refuse(r.Method, r.URL.Path); refusal != nil {
-			refusal.write(w)
+	if reject != nil {
+		if rejection := reject(r.Method, r.URL.Path); rejection != nil {
+			rejection.write(w)
 			return
 		}
 	}

@@ -7,7 +7,7 @@ import (
 
 // invalid says what Istio's schema does not allow in an object that may be the
 // outcome of a merge; nil if it allows everything.
-func invalid(at string, o Object) *Refusal {
+func invalid(at string, o Object) *Rejection {
 	if o["kind"] != "ServiceEntry" {
 		return nil
 	}
@@ -42,6 +42,6 @@ func twice(list any, field string) bool {
 	return false
 }
 
-func unprocessable(at, field, message string) *Refusal {
-	return &Refusal{Code: http.StatusUnprocessableEntity, Reason: "Invalid", Message: at + " is invalid: " + field + ": " + message, Field: field}
+func unprocessable(at, field, message string) *Rejection {
+	return &Rejection{Code: http.StatusUnprocessableEntity, Reason: "Invalid", Message: at + " is invalid: " + field + ": " + message, Field: field}
 }

@@ -36,7 +36,7 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request) {
 		}}
 	} else if query.Get("resourceVersion") != strconv.Itoa(s.revision) {
 		s.mu.Unlock()
-		(&Refusal{Code: http.StatusGone, Reason: "Expired", Message: "too old resource version"}).write(w)
+		(&Rejection{Code: http.StatusGone, Reason: "Expired", Message: "too old resource version"}).write(w)
 		return
 	}
 	s.watches[mine] = struct{}{}
@@ -71,20 +71,20 @@ func (w *watch) send(to http.ResponseWriter) {
 	}
 }
 
-// tell sends an event to the watches that have the object, or had it.
-func (s *Server) tell(kind, path string, old, now Object) {
+// notify sends an event to the watches that have the object, or had it.
+func (s *Server) notify(kind, path string, old, now Object) {
 	for w := range s.watches {
 		had := old != nil && matches(old, path, w.request)
 		has := matches(now, path, w.request)
-		told := kind
+		event := kind
 		switch {
 		case !had && !has:
 			continue
 		case !has:
-			told = "DELETED"
+			event = "DELETED"
 		case !had && kind == "MODIFIED":
-			told = "ADDED"
+			event = "ADDED"
 		}
-		w.events <- Object{"type": told, "object": now}
+		w.events <- Object{"type": event, "object": now}
 	}
 }

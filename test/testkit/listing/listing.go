@@ -24,7 +24,7 @@ func Dump(l source.Listing) string {
 			dumpRecord(&b, "  ", owned)
 		}
 	}
-	for _, r := range l.Refused {
+	for _, r := range l.Rejected {
 		fmt.Fprintf(&b, "refused at %s", r.Where)
 		if r.Object != "" {
 			fmt.Fprintf(&b, ": %s", r.Object)

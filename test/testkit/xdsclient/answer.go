@@ -64,7 +64,7 @@ func (c *Client) answer(k *topic, reason string, rider Rider) {
 	switch {
 	case reason != "": // by the script: the client takes nothing
 	case len(wrong) == 0:
-		k.accepted, k.settled = r.version, r.version
+		k.acked, k.settled = r.version, r.version
 		c.apply(k, r, nil)
 		for _, res := range r.resources {
 			k.check.contents[res.Name] = res.identity()
@@ -72,11 +72,11 @@ func (c *Client) answer(k *topic, reason string, rider Rider) {
 	default:
 		reason = strings.Join(wrong, "; ")
 		if !c.config.Rollback {
-			c.apply(k, r, c.config.Refuse)
+			c.apply(k, r, c.config.NACK)
 		}
 	}
 	if reason != "" {
-		c.doubt(k, r)
+		c.markUnresolved(k, r)
 	}
 	if r.full {
 		k.check.judge(r, reason != "")
@@ -87,11 +87,11 @@ func (c *Client) answer(k *topic, reason string, rider Rider) {
 }
 
 func (c *Client) wrongIn(r response) (reasons []string) {
-	if c.config.Refuse == nil {
+	if c.config.NACK == nil {
 		return nil
 	}
 	for _, res := range r.resources {
-		if reason := c.config.Refuse(res); reason != "" {
+		if reason := c.config.NACK(res); reason != "" {
 			reasons = append(reasons, fmt.Sprintf("%s: %s", res.Name, reason))
 		}
 	}
@@ -119,14 +119,14 @@ func (c *Client) apply(k *topic, r response, wrong func(Resource) string) {
 	}
 }
 
-// doubt notes that the server cannot know what became of a response.
-func (c *Client) doubt(k *topic, r response) {
-	k.refusals++
+// markUnresolved notes that the server cannot know what became of a response.
+func (c *Client) markUnresolved(k *topic, r response) {
+	k.nacks++
 	for _, res := range r.resources {
-		k.check.doubted[res.Name] = true
+		k.check.unresolved[res.Name] = true
 	}
 	for _, name := range r.removed {
-		k.check.doubted[name] = true
+		k.check.unresolved[name] = true
 	}
 }
 
@@ -137,9 +137,9 @@ func (c *Client) Accept(typeURL string) { c.answerOpen(typeURL, "", Rider{}) }
 // AcceptAnd is Accept with a change of subscription that rides on it.
 func (c *Client) AcceptAnd(typeURL string, r Rider) { c.answerOpen(typeURL, "", r) }
 
-// RefuseAnd refuses the oldest open response of a type, of which the client
+// NACKAnd refuses the oldest open response of a type, of which the client
 // takes nothing, with a change of subscription that rides on it.
-func (c *Client) RefuseAnd(typeURL, reason string, r Rider) { c.answerOpen(typeURL, reason, r) }
+func (c *Client) NACKAnd(typeURL, reason string, r Rider) { c.answerOpen(typeURL, reason, r) }
 
 func (c *Client) answerOpen(typeURL, reason string, rider Rider) {
 	c.t.Helper()

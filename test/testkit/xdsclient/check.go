@@ -7,15 +7,15 @@ import (
 
 // check is what the rules remember of a stream.
 type check struct {
-	sent      map[string]string // what the server sent last, or the client said it has: name → identity
-	contents  map[string]string // by name, of accepted responses
-	asking    map[string]*ask   // subscriptions that were not answered yet
-	doubted   map[string]bool   // named in a refused response and not sent since
-	joined    map[string]bool   // whose cluster was sent since
-	owed      map[string]bool   // whose cluster was sent anew since
-	confirmed map[string]bool   // held because this stream brought it
-	state     map[string]string // by name, of the full set that was answered last
-	suspects  map[string]bool   // new in a full set that was refused, and none was accepted since
+	sent       map[string]string // what the server sent last, or the client said it has: name → identity
+	contents   map[string]string // by name, of accepted responses
+	asking     map[string]*ask   // subscriptions that were not answered yet
+	unresolved map[string]bool   // named in a refused response and not sent since
+	joined     map[string]bool   // whose cluster was sent since
+	owed       map[string]bool   // whose cluster was sent anew since
+	confirmed  map[string]bool   // held because this stream brought it
+	state      map[string]string // by name, of the full set that was answered last
+	suspects   map[string]bool   // new in a full set that was refused, and none was accepted since
 }
 
 // ask is a subscription whose answer has not come.
@@ -29,7 +29,7 @@ type ask struct {
 func newCheck() check {
 	return check{
 		sent: map[string]string{}, contents: map[string]string{}, asking: map[string]*ask{},
-		doubted: map[string]bool{}, joined: map[string]bool{}, owed: map[string]bool{}, confirmed: map[string]bool{},
+		unresolved: map[string]bool{}, joined: map[string]bool{}, owed: map[string]bool{}, confirmed: map[string]bool{},
 		state: map[string]string{}, suspects: map[string]bool{},
 	}
 }
@@ -71,7 +71,7 @@ func (c *check) forget(name string) {
 // been asked for since.
 func (c *check) gone(name string) {
 	delete(c.sent, name)
-	delete(c.doubted, name)
+	delete(c.unresolved, name)
 	delete(c.joined, name)
 	delete(c.owed, name)
 	delete(c.confirmed, name)
@@ -81,7 +81,7 @@ func (c *check) gone(name string) {
 
 // judge notes what an answer to a full set says of each resource: whoever refuses
 // one refuses all that is new in it, for it does not say which is at fault.
-func (c *check) judge(r response, refused bool) {
+func (c *check) judge(r response, nacked bool) {
 	before := c.state
 	c.state = map[string]string{}
 	for _, res := range r.resources {
@@ -91,7 +91,7 @@ func (c *check) judge(r response, refused bool) {
 			c.suspects[res.Name] = true
 		}
 	}
-	maps.DeleteFunc(c.suspects, func(name string, _ bool) bool { _, there := c.state[name]; return !refused || !there })
+	maps.DeleteFunc(c.suspects, func(name string, _ bool) bool { _, there := c.state[name]; return !nacked || !there })
 }
 
 // wellFormed checks a response by itself.

@@ -26,9 +26,9 @@ type Config struct {
 	// Name is what transcripts call the client; default the node's id.
 	Name string
 	Node *corev3.Node
-	// Refuse says what is wrong with a resource; empty if nothing is. A
+	// NACK says what is wrong with a resource; empty if nothing is. A
 	// response with a wrong resource is refused. Nil finds nothing wrong.
-	Refuse func(Resource) string
+	NACK func(Resource) string
 	// Rollback clients take nothing of a response they refuse. Others take all
 	// but the wrong resources, as Envoy and gRPC do.
 	Rollback bool
@@ -190,7 +190,7 @@ func (c *Client) beginAgain(k *topic, keep bool) {
 	k.begin()
 	if !keep {
 		clear(k.held)
-		k.accepted = ""
+		k.acked = ""
 	}
 	if c.dialect.delta() {
 		for name, res := range k.held {

@@ -64,7 +64,7 @@ func (sotwDialect) open(ctx context.Context, conn grpc.ClientConnInterface, only
 // the nonce of the response answered last.
 func (sotwDialect) request(k *topic, _, _ []string, a *answer) proto.Message {
 	m := &discoveryv3.DiscoveryRequest{
-		TypeUrl: k.url, VersionInfo: k.accepted, ResponseNonce: k.nonce, ErrorDetail: a.errorDetail(),
+		TypeUrl: k.url, VersionInfo: k.acked, ResponseNonce: k.nonce, ErrorDetail: a.errorDetail(),
 		ResourceNames: slices.Sorted(maps.Keys(k.names)),
 	}
 	if a != nil {

@@ -29,9 +29,9 @@ func (c *Client) reason(k *topic, res Resource, anyway bool) (reason string) {
 	before, had := k.check.sent[res.Name]
 	changed := !had || before != res.identity()
 	_, named := k.names[res.Name]
-	doubted, joined := k.check.doubted[res.Name], k.check.joined[res.Name]
-	asked := k.check.answered(res.Name, changed || doubted || joined || anyway)
-	delete(k.check.doubted, res.Name)
+	unresolved, joined := k.check.unresolved[res.Name], k.check.joined[res.Name]
+	asked := k.check.answered(res.Name, changed || unresolved || joined || anyway)
+	delete(k.check.unresolved, res.Name)
 	delete(k.check.joined, res.Name)
 	delete(k.check.owed, res.Name)
 	if !k.covers(res.Name) {
@@ -47,7 +47,7 @@ func (c *Client) reason(k *topic, res Resource, anyway bool) (reason string) {
 		reason = "it changed"
 	case asked:
 		reason = "it was subscribed"
-	case doubted:
+	case unresolved:
 		reason = "it was part of a refused response"
 	case joined:
 		reason = "its cluster was sent"
@@ -65,7 +65,7 @@ func (c *Client) reason(k *topic, res Resource, anyway bool) (reason string) {
 // explainState checks that there was a reason for a full set.
 func (c *Client) explainState(k *topic, r response) {
 	reasons := 0
-	if k.first || len(k.check.doubted) > 0 || k.leavingAll || len(k.leaving) > 0 {
+	if k.first || len(k.check.unresolved) > 0 || k.leavingAll || len(k.leaving) > 0 {
 		reasons++ // what is no longer asked for may have been about to go
 	}
 	here := map[string]bool{}
@@ -100,7 +100,7 @@ func (c *Client) explainState(k *topic, r response) {
 			delete(k.check.asking, name) // the first may have been on its way already
 		}
 	}
-	clear(k.check.doubted)
+	clear(k.check.unresolved)
 	if reasons == 0 {
 		c.violation("a full %s state in which nothing is new", short(k.url))
 	}
@@ -109,7 +109,7 @@ func (c *Client) explainState(k *topic, r response) {
 func (c *Client) explainRemoval(k *topic, name string) {
 	_, sent := k.check.sent[name]
 	asked := k.check.answered(name, sent || k.leaves(name))
-	if !sent && !asked && !k.check.doubted[name] && !k.leaves(name) {
+	if !sent && !asked && !k.check.unresolved[name] && !k.leaves(name) {
 		c.violation("%s %s was removed, which was neither sent nor asked for", short(k.url), name)
 	}
 	k.check.gone(name)

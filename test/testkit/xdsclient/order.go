@@ -95,4 +95,4 @@ func (c *Client) afterWhatLeadsTo(cluster string) {
 
 // stands reports whether the client holds a resource because this stream
 // brought it, and no refusal makes it doubtful.
-func (c *check) stands(name string) bool { return c.confirmed[name] && len(c.doubted) == 0 }
+func (c *check) stands(name string) bool { return c.confirmed[name] && len(c.unresolved) == 0 }

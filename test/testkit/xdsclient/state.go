@@ -75,8 +75,8 @@ func (s *State) Removals(typeURL, name string) int { return s.topic(typeURL).rem
 // messages that all types share; zero if never.
 func (s *State) When(typeURL, name string) int { return s.topic(typeURL).when[name] }
 
-// Refusals counts the responses of a type that the client refused.
-func (s *State) Refusals(typeURL string) int { return s.topic(typeURL).refusals }
+// NACKs counts the responses of a type that the client refused.
+func (s *State) NACKs(typeURL string) int { return s.topic(typeURL).nacks }
 
 // Last reports whether a resource is the newest that was sent of its name on this
 // stream, be it refused.
@@ -107,16 +107,16 @@ type response struct {
 type topic struct {
 	url  string
 	held map[string]Resource
-	// accepted is the version of the last response accepted, which outlives the stream.
-	accepted string
-	names    map[string]int // subscribed → since when
-	star     bool           // everything is
-	starred  int            // since when
+	// acked is the version of the last response accepted, which outlives the stream.
+	acked   string
+	names   map[string]int // subscribed → since when
+	star    bool           // everything is
+	starred int            // since when
 
-	responses, refusals int
-	received, removals  map[string]int
-	when                map[string]int // last of either
-	newest              response
+	responses, nacks   int
+	received, removals map[string]int
+	when               map[string]int // last of either
+	newest             response
 
 	stream
 }

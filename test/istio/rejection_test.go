@@ -51,9 +51,9 @@ metadata: {name: probe, namespace: %s}
 spec: {hosts: [forbidden-probe.example], ports: [{number: 80, name: http}]}
 `
 
-// TestRefusedObjectHoldsUpNothingElse has a policy of the cluster refuse one
+// TestRejectedObjectHoldsUpNothingElse has a policy of the cluster refuse one
 // object. It is shown with the reason, and written when the policy is gone.
-func TestRefusedObjectHoldsUpNothingElse(t *testing.T) {
+func TestRejectedObjectHoldsUpNothingElse(t *testing.T) {
 	t.Parallel()
 	api, registry := connect(t, shared), startRegistry(t)
 	b := api.Bridge(registry, "refusal")
@@ -68,7 +68,7 @@ func TestRefusedObjectHoldsUpNothingElse(t *testing.T) {
 	registry.Add("forbidden", "10.0.0.1:80")
 	registry.AddMany("many", 20)
 	i := serve(t, api, b)
-	i.AwaitRefusal(b.host("forbidden"), "this host is forbidden here")
+	i.AwaitRejection(b.host("forbidden"), "this host is forbidden here")
 	registry.Add("many-1", "10.9.9.9:80")
 	registry.Drop("many-2")
 	api.AwaitMirrorBut(b, "forbidden")
@@ -92,7 +92,7 @@ func TestMissingNamespaceHoldsUpNothingElse(t *testing.T) {
 	b.late = &bridge{registry: late, namespace: b.namespace + "-late", instance: b.namespace}
 	i := serve(t, api, b)
 	api.AwaitMirror(b)
-	i.AwaitRefusal(b.late.host("many-0"), "not found")
+	i.AwaitRejection(b.late.host("many-0"), "not found")
 	registry.Add("many-1", "10.9.9.9:80")
 	api.Settle(b)
 

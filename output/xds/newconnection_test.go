@@ -38,7 +38,7 @@ func closedByServer(conn net.Conn, within time.Duration) bool {
 func TestConnectionsWithoutAStreamAreLimitedByAddress(t *testing.T) {
 	const most = 3
 	var at places
-	r := newRig(t, setup{from: at.from, limits: xds.Limits{Strangers: most}})
+	r := newRig(t, setup{from: at.from, limits: xds.Limits{NewConnections: most}})
 	r.put(service("shop", probe))
 	at.are("192.0.2.1")
 	useful := r.dial()
@@ -77,7 +77,7 @@ func TestConnectionsWithoutAStreamAreLimitedByAddress(t *testing.T) {
 
 // This machine may connect as often as it likes: probes and tunnels do.
 func TestConnectionsOfThisMachineAreNotLimited(t *testing.T) {
-	r := newRig(t, setup{limits: xds.Limits{Strangers: 1}})
+	r := newRig(t, setup{limits: xds.Limits{NewConnections: 1}})
 	for range 5 {
 		if closedByServer(r.connect(), 10*time.Millisecond) {
 			t.Error("a connection was closed")
@@ -89,8 +89,8 @@ func TestConnectionsOfThisMachineAreNotLimited(t *testing.T) {
 // hardly can.
 func TestHandshakesThatFailAreCounted(t *testing.T) {
 	r := newSecured(t, setup{}, true)
-	stranger := authority.New(t, "other").Issue("stranger", inShop)
-	s, err := r.over(r.ca.Client(stranger)).NewStream(t.Context(), streamDesc, adsDelta)
+	unknown := authority.New(t, "other").Issue("stranger", inShop)
+	s, err := r.over(r.ca.Client(unknown)).NewStream(t.Context(), streamDesc, adsDelta)
 	if err == nil {
 		err = s.RecvMsg(nil)
 	}
@@ -111,7 +111,7 @@ func TestHandshakesThatFailAreCounted(t *testing.T) {
 	}
 }
 
-func TestRequestThatIsTooLargeIsTold(t *testing.T) {
+func TestRequestThatIsTooLargeIsExplained(t *testing.T) {
 	r := newProbed(t)
 	s := openRaw(t, r.dial(), adsDelta)
 	node := xdsclient.Node("fat", "shop", "envoy")

@@ -10,19 +10,19 @@ import (
 	"github.com/isthmus-mesh/isthmus/source"
 )
 
-func bad(place, name, reason string) source.Refusal {
-	f := source.Refusal{Place: place, Where: place + ":1", Reason: reason}
+func bad(place, name, reason string) source.Rejection {
+	f := source.Rejection{Place: place, Where: place + ":1", Reason: reason}
 	if name != "" {
 		f.Ref, f.Object = ref(model.KindService, name), "ServiceEntry ns/"+name
 	}
 	return f
 }
 
-func TestRefusedObjectKeepsItsLastGoodVersion(t *testing.T) {
+func TestRejectedObjectKeepsItsLastGoodVersion(t *testing.T) {
 	supervise(t, func(b *bridge) {
 		b.list(service("a", "f", "1"), service("b", "f", "2"))
-		refused := source.Listing{Objects: []source.Object{service("b", "f", "2")}, Refused: []source.Refusal{bad("f", "a", "no ports")}}
-		b.replace(refused)
+		rejected := source.Listing{Objects: []source.Object{service("b", "f", "2")}, Rejected: []source.Rejection{bad("f", "a", "no ports")}}
+		b.replace(rejected)
 		since := time.Now()
 		b.wrote("update Service ns/a")
 		b.holds("Endpoint ns/a/1", "Endpoint ns/b/2", "Service ns/a in f stale: no ports", "Service ns/b in f")
@@ -30,12 +30,12 @@ func TestRefusedObjectKeepsItsLastGoodVersion(t *testing.T) {
 
 		time.Sleep(time.Minute)
 		commits := len(b.store.commits)
-		b.replace(refused)
+		b.replace(rejected)
 		if len(b.store.commits) != commits {
 			t.Errorf("the same refusal again was written: %v", b.store.last())
 		}
-		refused.Refused[0].Reason = "no hosts"
-		b.replace(refused)
+		rejected.Rejected[0].Reason = "no hosts"
+		b.replace(rejected)
 		rec, _ := b.store.memory.Get(stored(model.KindService, "a"))
 		if rec.Status.Stale != "no hosts" || !rec.Status.Since.Equal(since.Add(time.Minute)) {
 			t.Errorf("status %+v, want the new reason since it arose", rec.Status)
@@ -44,13 +44,13 @@ func TestRefusedObjectKeepsItsLastGoodVersion(t *testing.T) {
 		b.list(service("a", "f", "1"), service("b", "f", "2"))
 		b.wrote("update Service ns/a")
 		b.holds("Endpoint ns/a/1", "Endpoint ns/b/2", "Service ns/a in f", "Service ns/b in f")
-		if st := b.Status(); len(st.Refused) != 0 || st.RefusedTotal != 2 {
-			t.Errorf("refused %v, %d in total, want none and 2", st.Refused, st.RefusedTotal)
+		if st := b.Status(); len(st.Rejected) != 0 || st.RejectedTotal != 2 {
+			t.Errorf("refused %v, %d in total, want none and 2", st.Rejected, st.RejectedTotal)
 		}
 	})
 }
 
-func TestRefusedObjectStandsWhereItWasRefused(t *testing.T) {
+func TestRejectedObjectStandsWhereItWasRejected(t *testing.T) {
 	for name, where := range map[string]struct{ places, after []string }{
 		"full":    {nil, []string{"g"}},
 		"partial": {[]string{"f", "g"}, []string{"g"}},
@@ -59,7 +59,7 @@ func TestRefusedObjectStandsWhereItWasRefused(t *testing.T) {
 			supervise(t, func(b *bridge) {
 				b.list(service("a", "f", "1"), service("b", "f", "2"))
 				b.replace(source.Listing{
-					Places: where.places, Objects: []source.Object{service("b", "f", "2")}, Refused: []source.Refusal{bad("g", "a", "no ports")},
+					Places: where.places, Objects: []source.Object{service("b", "f", "2")}, Rejected: []source.Rejection{bad("g", "a", "no ports")},
 				})
 				b.holds("Endpoint ns/a/1", "Endpoint ns/b/2", "Service ns/a in g stale: no ports", "Service ns/b in f")
 				b.replace(source.Listing{Places: where.after})
@@ -69,14 +69,14 @@ func TestRefusedObjectStandsWhereItWasRefused(t *testing.T) {
 	}
 }
 
-// TestRefusedElsewhereStaysWhereItIsUnreadable has an object stand in a place
+// TestRejectedElsewhereStaysWhereItIsUnreadable has an object stand in a place
 // that cannot be read, and something wrong of the same name in another: when
 // that goes, the last good version must not go with it.
-func TestRefusedElsewhereStaysWhereItIsUnreadable(t *testing.T) {
+func TestRejectedElsewhereStaysWhereItIsUnreadable(t *testing.T) {
 	supervise(t, func(b *bridge) {
 		b.list(service("a", "f", "1"))
-		b.replace(source.Listing{Places: []string{"f", "g"}, Refused: []source.Refusal{bad("f", "", "not YAML"), bad("g", "a", "f has it")}})
-		b.replace(source.Listing{Places: []string{"f", "g"}, Refused: []source.Refusal{bad("f", "", "not YAML")}})
+		b.replace(source.Listing{Places: []string{"f", "g"}, Rejected: []source.Rejection{bad("f", "", "not YAML"), bad("g", "a", "f has it")}})
+		b.replace(source.Listing{Places: []string{"f", "g"}, Rejected: []source.Rejection{bad("f", "", "not YAML")}})
 		b.holds("Endpoint ns/a/1", "Service ns/a in f stale: not YAML")
 	})
 }
@@ -90,7 +90,7 @@ func TestUnreadablePlaceKeepsWhatItHeld(t *testing.T) {
 				if places == nil {
 					objects = append(objects, service("c", "g", "3"))
 				}
-				b.replace(source.Listing{Places: places, Objects: objects, Refused: []source.Refusal{bad("f", "", "not YAML")}})
+				b.replace(source.Listing{Places: places, Objects: objects, Rejected: []source.Rejection{bad("f", "", "not YAML")}})
 				b.wrote("update Service ns/a", "create Endpoint ns/b/4", "delete Endpoint ns/b/2")
 				b.holds("Endpoint ns/a/1", "Endpoint ns/b/4", "Endpoint ns/c/3",
 					"Service ns/a in f stale: not YAML", "Service ns/b in f", "Service ns/c in g")
@@ -101,45 +101,45 @@ func TestUnreadablePlaceKeepsWhatItHeld(t *testing.T) {
 	}
 }
 
-func TestListedAndRefusedCountsAsListed(t *testing.T) {
+func TestListedAndRejectedCountsAsListed(t *testing.T) {
 	supervise(t, func(b *bridge) {
 		b.replace(source.Listing{
-			Objects: []source.Object{service("a", "f", "1")},
-			Refused: []source.Refusal{bad("g", "a", "f has it already")},
+			Objects:  []source.Object{service("a", "f", "1")},
+			Rejected: []source.Rejection{bad("g", "a", "f has it already")},
 		})
 		b.holds("Endpoint ns/a/1", "Service ns/a in f")
-		if st := b.Status(); len(st.Refused) != 1 {
-			t.Errorf("refused %v, want the second document", st.Refused)
+		if st := b.Status(); len(st.Rejected) != 1 {
+			t.Errorf("refused %v, want the second document", st.Rejected)
 		}
 	})
 }
 
-func TestRefusalInAChange(t *testing.T) {
+func TestRejectionInAChange(t *testing.T) {
 	supervise(t, func(b *bridge) {
 		b.list(service("a", "", "1"), service("b", "", "2"))
-		b.change(source.Change{Refused: []source.Refusal{bad("", "a", "no ports"), bad("", "new", "no hosts")}})
+		b.change(source.Change{Rejected: []source.Rejection{bad("", "a", "no ports"), bad("", "new", "no hosts")}})
 		b.wrote("update Service ns/a")
 		b.change(source.Change{Upserts: []source.Object{service("b", "", "3")}})
-		if st := b.Status(); len(st.Refused) != 2 {
-			t.Errorf("refused %v, want both still", st.Refused)
+		if st := b.Status(); len(st.Rejected) != 2 {
+			t.Errorf("refused %v, want both still", st.Rejected)
 		}
 		b.change(source.Change{Upserts: []source.Object{service("a", "", "1")}, Deletes: []model.Ref{ref(model.KindService, "new")}})
 		b.holds("Endpoint ns/a/1", "Endpoint ns/b/3", "Service ns/a", "Service ns/b")
-		if st := b.Status(); len(st.Refused) != 0 {
-			t.Errorf("refused %v, want none", st.Refused)
+		if st := b.Status(); len(st.Rejected) != 0 {
+			t.Errorf("refused %v, want none", st.Rejected)
 		}
 	})
 }
 
-func TestUnknownRefusalWithoutPlace(t *testing.T) {
+func TestUnknownRejectionWithoutPlace(t *testing.T) {
 	supervise(t, func(b *bridge) {
 		b.list(service("a", ""), service("b", ""))
-		b.change(source.Change{Refused: []source.Refusal{bad("", "", "not JSON")}})
+		b.change(source.Change{Rejected: []source.Rejection{bad("", "", "not JSON")}})
 		b.holds("Service ns/a", "Service ns/b")
-		if st := b.Status(); len(st.Refused) != 1 {
-			t.Errorf("refused %v, want one", st.Refused)
+		if st := b.Status(); len(st.Rejected) != 1 {
+			t.Errorf("refused %v, want one", st.Rejected)
 		}
-		b.replace(source.Listing{Refused: []source.Refusal{bad("", "", "not JSON")}})
+		b.replace(source.Listing{Rejected: []source.Rejection{bad("", "", "not JSON")}})
 		b.holds("Service ns/a stale: not JSON", "Service ns/b stale: not JSON")
 	})
 }
@@ -148,28 +148,28 @@ func TestDeletionByNameOutweighsABrokenPlace(t *testing.T) {
 	supervise(t, func(b *bridge) {
 		b.list(service("a", "f", "1"), service("b", "f"), service("c", "f"))
 		b.change(source.Change{
-			Deletes: []model.Ref{ref(model.KindService, "a"), ref(model.KindService, "c")},
-			Refused: []source.Refusal{bad("f", "", "not YAML"), bad("f", "c", "no hosts")},
+			Deletes:  []model.Ref{ref(model.KindService, "a"), ref(model.KindService, "c")},
+			Rejected: []source.Rejection{bad("f", "", "not YAML"), bad("f", "c", "no hosts")},
 		})
 		b.holds("Service ns/b in f stale: not YAML", "Service ns/c in f stale: no hosts")
 	})
 }
 
-func TestRefusalsStandByPlaceInOrder(t *testing.T) {
+func TestRejectionsStandByPlaceInOrder(t *testing.T) {
 	supervise(t, func(b *bridge) {
 		b.replace(source.Listing{
-			Refused: []source.Refusal{bad("g", "b", "2"), bad("f", "z", "1"), bad("g", "a", "2")},
-			Ignored: map[string]int{"ConfigMap": 3},
+			Rejected: []source.Rejection{bad("g", "b", "2"), bad("f", "z", "1"), bad("g", "a", "2")},
+			Ignored:  map[string]int{"ConfigMap": 3},
 		})
-		b.replace(source.Listing{Places: []string{"f", "h"}, Refused: []source.Refusal{bad("h", "", "3")}})
-		b.replace(source.Listing{Places: []string{"h"}, Refused: []source.Refusal{bad("h", "", "3")}})
+		b.replace(source.Listing{Places: []string{"f", "h"}, Rejected: []source.Rejection{bad("h", "", "3")}})
+		b.replace(source.Listing{Places: []string{"h"}, Rejected: []source.Rejection{bad("h", "", "3")}})
 		st := b.Status()
-		want := []source.Refusal{bad("g", "a", "2"), bad("g", "b", "2"), bad("h", "", "3")}
-		if diff := cmp.Diff(want, st.Refused); diff != "" {
+		want := []source.Rejection{bad("g", "a", "2"), bad("g", "b", "2"), bad("h", "", "3")}
+		if diff := cmp.Diff(want, st.Rejected); diff != "" {
 			t.Errorf("refused (-want +got):\n%s", diff)
 		}
-		if st.RefusedTotal != 4 || st.Ignored["ConfigMap"] != 3 {
-			t.Errorf("%d refused in total and %v ignored", st.RefusedTotal, st.Ignored)
+		if st.RejectedTotal != 4 || st.Ignored["ConfigMap"] != 3 {
+			t.Errorf("%d refused in total and %v ignored", st.RejectedTotal, st.Ignored)
 		}
 	})
 }
@@ -197,13 +197,13 @@ func TestImpossibleObjectPoisonsOnlyItself(t *testing.T) {
 				b.list(service("good", "f", "2"), p.object, service("late", "f"), service("stays", "f"))
 				want := []string{"Endpoint ns/good/2", "Service ns/good in f", "Service ns/late in f", "Service ns/stays in f"}
 				st := b.Status()
-				if len(st.Refused) != 1 {
-					t.Fatalf("refused %v, want one", st.Refused)
+				if len(st.Rejected) != 1 {
+					t.Fatalf("refused %v, want one", st.Rejected)
 				}
-				mentions(t, st.Refused[0].Reason, p.reason)
+				mentions(t, st.Rejected[0].Reason, p.reason)
 				if p.object.Record.Kind == model.KindService && p.object.Record.Name == "a" {
 					want = []string{
-						"Endpoint ns/a/1", "Endpoint ns/good/2", "Service ns/a in f stale: " + st.Refused[0].Reason,
+						"Endpoint ns/a/1", "Endpoint ns/good/2", "Service ns/a in f stale: " + st.Rejected[0].Reason,
 						"Service ns/good in f", "Service ns/late in f", "Service ns/stays in f",
 					}
 				}

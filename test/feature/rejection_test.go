@@ -11,7 +11,7 @@ import (
 // ratings is another service, which goes on whatever becomes of reviews.
 const ratings = "ratings.shop.example"
 
-func TestBadDocumentIsRefusedWhileItsLastGoodVersionServes(t *testing.T) {
+func TestBadDocumentIsRejectedWhileItsLastGoodVersionServes(t *testing.T) {
 	t.Parallel()
 	files, b := newRegistry(t, "files"), startBackends(t, "one", "two", "ratings")
 	good := service{Host: reviews, Endpoints: endpoints(b[0])}
@@ -27,7 +27,7 @@ func TestBadDocumentIsRefusedWhileItsLastGoodVersionServes(t *testing.T) {
 	other.Endpoints = endpoints(b[2])
 	files.Write("shop.yaml", bad, other)
 	beside.AwaitAnswers("ratings")
-	isthmus.AwaitRefused("files", "ServiceEntry shop/reviews at shop.yaml:6: spec.ports[0].number: 80000 is not a port: use 1 to 65535")
+	isthmus.AwaitRejected("files", "ServiceEntry shop/reviews at shop.yaml:6: spec.ports[0].number: 80000 is not a port: use 1 to 65535")
 	isthmus.AwaitSource("files", "live", "")
 	isthmus.AwaitService(reviews, func(s admin.Service) error {
 		if len(s.Records) != 1 || !strings.Contains(s.Records[0].Stale, "80000 is not a port") {
@@ -41,11 +41,11 @@ func TestBadDocumentIsRefusedWhileItsLastGoodVersionServes(t *testing.T) {
 	good.Endpoints = endpoints(b[1])
 	files.Write("shop.yaml", good, other)
 	client.AwaitAnswers("two")
-	isthmus.AwaitRefused("files")
+	isthmus.AwaitRejected("files")
 	traffic.MustNotHaveFailed()
 }
 
-func TestUnreadableFileKeepsWhatItSaid(t *testing.T) {
+func TestUnreadableFileKeepsWhatItHeld(t *testing.T) {
 	t.Parallel()
 	files, b := newRegistry(t, "files"), startBackends(t, "one", "two", "ratings")
 	files.Write("a.yaml", service{Host: reviews, Endpoints: endpoints(b[0])})
@@ -56,7 +56,7 @@ func TestUnreadableFileKeepsWhatItSaid(t *testing.T) {
 	calls := client.KeepCalling()
 
 	files.Write("a.yaml", "kind: ServiceEntry\n  spec: [")
-	isthmus.AwaitRefused("files", "at a.yaml:2: : not YAML")
+	isthmus.AwaitRejected("files", "at a.yaml:2: : not YAML")
 	files.Write("b.yaml", service{Host: ratings, Endpoints: endpoints(b[2])})
 	beside.AwaitAnswers("ratings")
 	client.AwaitAnswers("one")
@@ -67,7 +67,7 @@ func TestUnreadableFileKeepsWhatItSaid(t *testing.T) {
 	client.AwaitAnswers("one") // until somebody mends or removes the first
 	files.Remove("a.yaml")
 	client.AwaitAnswers("two")
-	isthmus.AwaitRefused("files")
+	isthmus.AwaitRejected("files")
 	calls.MustNotHaveFailed()
 }
 
@@ -84,16 +84,16 @@ func TestObjectThatMovedWhileItWasBadGoesWithWhereItIs(t *testing.T) {
 	client.AwaitAnswers("one")
 
 	files.Write("b.yaml", bad)
-	isthmus.AwaitRefused("files", "ServiceEntry shop/reviews at b.yaml:1: ")
+	isthmus.AwaitRejected("files", "ServiceEntry shop/reviews at b.yaml:1: ")
 	files.Write("a.yaml", other)
-	isthmus.AwaitRefused("files", "ServiceEntry shop/reviews at b.yaml:6: spec.ports[0].number: ")
+	isthmus.AwaitRejected("files", "ServiceEntry shop/reviews at b.yaml:6: spec.ports[0].number: ")
 	client.AwaitAnswers("one")
 	files.Write("b.yaml", "# all done")
-	isthmus.AwaitRefused("files")
+	isthmus.AwaitRejected("files")
 	client.AwaitFailure(reviews + ":80")
 }
 
-func TestDocumentThatWasNeverGoodIsRefusedAlone(t *testing.T) {
+func TestDocumentThatWasNeverGoodIsRejectedAlone(t *testing.T) {
 	t.Parallel()
 	files, one := newRegistry(t, "files"), startBackend(t, "one")
 	files.Write("shop.yaml",
@@ -105,7 +105,7 @@ func TestDocumentThatWasNeverGoodIsRefusedAlone(t *testing.T) {
 		service{Host: "wrong.example", Resolution: "STATIC", Endpoints: []string{"{address: name.example}"}})
 	isthmus := start(t, files)
 	dial(t, isthmus, reviews+":80", "shop").AwaitAnswers("one")
-	isthmus.AwaitRefused("files",
+	isthmus.AwaitRejected("files",
 		"at shop.yaml:21: metadata.name: \"Bad_Name\" cannot be an object's name",
 		"at shop.yaml:25: : a document must be a map",
 		"ServiceEntry default/typo at shop.yaml:16: spec.host: unknown field: did you mean hosts?",
@@ -116,7 +116,7 @@ func TestDocumentThatWasNeverGoodIsRefusedAlone(t *testing.T) {
 	}
 }
 
-func TestFirstOfTwoEqualNamesWinsAndTheOtherIsRefused(t *testing.T) {
+func TestFirstOfTwoEqualNamesWinsAndTheOtherIsRejected(t *testing.T) {
 	t.Parallel()
 	files, b := newRegistry(t, "files"), startBackends(t, "one", "two")
 	files.Write("b.yaml", service{Host: reviews, Endpoints: endpoints(b[1])})
@@ -126,13 +126,13 @@ func TestFirstOfTwoEqualNamesWinsAndTheOtherIsRefused(t *testing.T) {
 	traffic := client.KeepCalling()
 
 	files.Write("c.yaml", service{Host: reviews, Endpoints: endpoints(b[0])})
-	isthmus.AwaitRefused("files", "ServiceEntry shop/reviews at c.yaml:1: ")
+	isthmus.AwaitRejected("files", "ServiceEntry shop/reviews at c.yaml:1: ")
 	client.AwaitAnswers("two")
 	files.Move("c.yaml", "a.yaml")
-	isthmus.AwaitRefused("files", "ServiceEntry shop/reviews at b.yaml:1: ")
+	isthmus.AwaitRejected("files", "ServiceEntry shop/reviews at b.yaml:1: ")
 	client.AwaitAnswers("one")
 	files.Remove("a.yaml")
 	client.AwaitAnswers("two")
-	isthmus.AwaitRefused("files")
+	isthmus.AwaitRejected("files")
 	traffic.MustNotHaveFailed()
 }

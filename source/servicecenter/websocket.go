@@ -16,7 +16,7 @@ import (
 // consumer is registered. It must not be pinged itself: it answers with a pong
 // that is not the ping's, and neither pings nor looks at the consumer any more.
 const (
-	deafAfter    = 75 * time.Second // without a word from the registry
+	readTimeout  = 75 * time.Second // without a word from the registry
 	largestEvent = 4 << 20
 )
 
@@ -30,7 +30,7 @@ const longestName = 128
 // consumerName is that of the consumers of a watch: no other Isthmus and no other
 // source has it, as long as instances differ. The name of a source has no dot.
 func consumerName(o Options) string {
-	instance := mendWord(o.Instance)
+	instance := sanitizeWord(o.Instance)
 	if instance != o.Instance {
 		instance += "-" + shortHash(o.Instance)
 	}
@@ -70,8 +70,8 @@ func (c *client) unregister(ctx context.Context, id string) error {
 	})
 }
 
-// ear listens to one websocket. It has all it needs, and shares hints only.
-type ear struct {
+// stream listens to one websocket. It has all it needs, and shares hints only.
+type stream struct {
 	url    string
 	header http.Header
 	client *http.Client
@@ -80,21 +80,21 @@ type ear struct {
 	hints  *hints
 }
 
-func (c *client) ear(g group, consumer, token string, h *hints) *ear {
+func (c *client) stream(g group, consumer, token string, h *hints) *stream {
 	r := request{path: []string{c.config.Project, "registry", "microservices", consumer, "watcher"}}
-	e := &ear{url: c.url(r), header: http.Header{}, client: c.http, within: c.config.Timeout, group: g, hints: h}
+	e := &stream{url: c.url(r), header: http.Header{}, client: c.http, within: c.config.Timeout, group: g, hints: h}
 	c.head(e.header, r, token)
 	return e
 }
 
 // listen opens the websocket and hears what comes until it ends, which it always
 // says why.
-func (e *ear) listen(ctx context.Context) error {
+func (e *stream) listen(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	deaf := time.AfterFunc(deafAfter, func() { cancel(fmt.Errorf("the registry said nothing on the websocket for %s", deafAfter)) })
-	defer deaf.Stop()
-	conn, err := e.dial(ctx, func() { deaf.Reset(deafAfter) })
+	timeout := time.AfterFunc(readTimeout, func() { cancel(fmt.Errorf("the registry said nothing on the websocket for %s", readTimeout)) })
+	defer timeout.Stop()
+	conn, err := e.dial(ctx, func() { timeout.Reset(readTimeout) })
 	if err != nil {
 		return err
 	}
@@ -109,15 +109,15 @@ func (e *ear) listen(ctx context.Context) error {
 			}
 			return fmt.Errorf("the websocket ended: %w", err)
 		}
-		deaf.Reset(deafAfter)
-		if err := e.hear(data); err != nil {
+		timeout.Reset(readTimeout)
+		if err := e.receive(data); err != nil {
 			return err
 		}
 	}
 }
 
 // dial opens the websocket, and has every ping told from then on.
-func (e *ear) dial(ctx context.Context, pinged func()) (*websocket.Conn, error) {
+func (e *stream) dial(ctx context.Context, pinged func()) (*websocket.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, e.within)
 	defer cancel()
 	conn, answer, err := websocket.Dial(ctx, e.url, &websocket.DialOptions{
@@ -133,13 +133,13 @@ func (e *ear) dial(ctx context.Context, pinged func()) (*websocket.Conn, error) 
 	return conn, nil
 }
 
-// hear takes an event, of which only the key is of interest.
-func (e *ear) hear(data []byte) error {
+// receive takes an event, of which only the key is of interest.
+func (e *stream) receive(data []byte) error {
 	key, err := decodeEvent(data)
 	if err != nil {
 		return err
 	}
-	e.hints.heard(key)
+	e.hints.received(key)
 	return nil
 }
 

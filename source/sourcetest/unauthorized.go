@@ -13,7 +13,7 @@ func removal(ctx context.Context, d *diary, s Store) {
 	if left := source.Leftover(s, nil); slices.Contains(left, written) {
 		d.violated("%s counts among the sources that no configuration has any more", written)
 	}
-	if err := source.Remove(ctx, s, source.Sole{}, written); err == nil {
+	if err := source.Remove(ctx, s, source.SingleProcess{}, written); err == nil {
 		d.violated("%s was removed as a source that left the configuration", written)
 	}
 }

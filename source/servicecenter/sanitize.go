@@ -13,13 +13,13 @@ const (
 	longestHost  = 253
 )
 
-// mendHost makes any text a host's name that DNS, Istio and Kubernetes take:
+// sanitizeHost makes any text a host's name that DNS, Istio and Kubernetes take:
 // lower-case letters, digits and dashes, in parts. What had to be cut ends in
 // a hash of the whole.
-func mendHost(text string) string {
+func sanitizeHost(text string) string {
 	var parts []string
 	for part := range strings.SplitSeq(strings.ToLower(text), ".") {
-		if part = mendLabel(part); part != "" {
+		if part = sanitizeLabel(part); part != "" {
 			parts = append(parts, part)
 		}
 	}
@@ -29,7 +29,7 @@ func mendHost(text string) string {
 	host := strings.Join(parts, ".")
 	// A name that ends in a number would be taken for an address.
 	if _, err := strconv.ParseUint(parts[len(parts)-1], 10, 64); err == nil && len(parts) > 1 {
-		host = mendLabel(strings.Join(parts, "-"))
+		host = sanitizeLabel(strings.Join(parts, "-"))
 	}
 	if len(host) > longestHost {
 		host = withHash(host, text, longestHost)
@@ -37,24 +37,24 @@ func mendHost(text string) string {
 	return host
 }
 
-// mendLabel makes any text one part of a host's name; empty if nothing is left of it.
-func mendLabel(text string) string {
-	mended := strings.Trim(strings.Map(func(r rune) rune {
+// sanitizeLabel makes any text one part of a host's name; empty if nothing is left of it.
+func sanitizeLabel(text string) string {
+	sanitized := strings.Trim(strings.Map(func(r rune) rune {
 		if 'a' <= r && r <= 'z' || '0' <= r && r <= '9' {
 			return r
 		}
 		return '-'
 	}, strings.ToLower(text)), "-")
-	if len(mended) > longestLabel {
-		return withHash(mended, text, longestLabel)
+	if len(sanitized) > longestLabel {
+		return withHash(sanitized, text, longestLabel)
 	}
-	return mended
+	return sanitized
 }
 
-// mendNamespace makes any text the name of a namespace.
-func mendNamespace(text string) string {
-	if mended := mendLabel(text); mended != "" {
-		return mended
+// sanitizeNamespace makes any text the name of a namespace.
+func sanitizeNamespace(text string) string {
+	if sanitized := sanitizeLabel(text); sanitized != "" {
+		return sanitized
 	}
 	return "x-" + shortHash(text)
 }
@@ -91,15 +91,15 @@ func shortHash(text string) string {
 	return hex.EncodeToString(sum[:4])
 }
 
-// mendWord makes any text the value of a label, without empty ones at its ends.
-func mendWord(text string) string {
-	mended := strings.Map(func(r rune) rune {
+// sanitizeWord makes any text the value of a label, without empty ones at its ends.
+func sanitizeWord(text string) string {
+	sanitized := strings.Map(func(r rune) rune {
 		if isWordByte(r) {
 			return r
 		}
 		return '-'
 	}, text)
-	return strings.Trim(mended[:min(len(mended), longestLabel)], "-_.")
+	return strings.Trim(sanitized[:min(len(sanitized), longestLabel)], "-_.")
 }
 
 func isWordByte(r rune) bool {

@@ -5,20 +5,20 @@ import (
 	"time"
 )
 
-// Later is an error that says itself when a key is to be tried again. Until
+// Retry is an error that says itself when a key is to be tried again. Until
 // then it is not, even if the key changes.
-type Later struct {
+type Retry struct {
 	Err   error
 	After time.Duration
 }
 
-func (l *Later) Error() string { return l.Err.Error() }
+func (r *Retry) Error() string { return r.Err.Error() }
 
 // Unwrap returns the error itself.
-func (l *Later) Unwrap() error { return l.Err }
+func (r *Retry) Unwrap() error { return r.Err }
 
 func retryAfter(err error) (time.Duration, bool) {
-	if later := (*Later)(nil); errors.As(err, &later) {
+	if later := (*Retry)(nil); errors.As(err, &later) {
 		return later.After, true
 	}
 	return 0, false

@@ -14,15 +14,15 @@ import (
 func spoiled(t *testing.T, connect func(*rig, xdsclient.Config) *xdsclient.Client) (*rig, *xdsclient.Client) {
 	t.Helper()
 	r := newProbed(t, "a.example", "b.example")
-	c := connect(r, xdsclient.Config{Refuse: refusePoison, Rollback: true})
+	c := connect(r, xdsclient.Config{NACK: nackPoison, Rollback: true})
 	c.Subscribe(eds, clustersOf("a.example", "b.example")...)
 	c.AwaitHeld(eds, clustersOf("a.example", "b.example")...)
 	r.put(endpoint("shop", "a.example", "one", poison), endpoint("shop", "b.example", "one", "10.0.0.2"))
-	c.Await("the refusal", func(s *xdsclient.State) bool { return s.Refusals(eds) >= 1 })
+	c.Await("the refusal", func(s *xdsclient.State) bool { return s.NACKs(eds) >= 1 })
 	return r, c
 }
 
-func TestPoint16_AllThatWasRefusedComesWithTheFix(t *testing.T) {
+func TestPoint16_AllThatWasNACKedComesWithTheFix(t *testing.T) {
 	both(t, func(t *testing.T, connect func(*rig, xdsclient.Config) *xdsclient.Client) {
 		r, c := spoiled(t, connect)
 		r.put(endpoint("shop", "a.example", "one", "10.0.0.3"))
@@ -66,7 +66,7 @@ func TestPoint16_TheBadRouteGoes(t *testing.T) {
 		r := newProbed(t)
 		c := connect(r, xdsclient.Config{
 			Node: xdsclient.Node("grpc", "shop", "gRPC Go"), Rollback: true,
-			Refuse: func(res xdsclient.Resource) string {
+			NACK: func(res xdsclient.Resource) string {
 				if res.Name == clusterOf("bad.example") {
 					return "bad"
 				}
@@ -76,7 +76,7 @@ func TestPoint16_TheBadRouteGoes(t *testing.T) {
 		c.Subscribe(rds, clustersOf("a.example", "bad.example", probe)...)
 		c.AwaitHeld(rds, clusterOf(probe))
 		r.put(service("shop", "a.example"), service("shop", "bad.example"))
-		c.Await("the refusal", func(s *xdsclient.State) bool { return s.Refusals(rds) >= 1 })
+		c.Await("the refusal", func(s *xdsclient.State) bool { return s.NACKs(rds) >= 1 })
 		r.remove(service("shop", "bad.example"))
 		c.AwaitHeld(rds, clustersOf("a.example", probe)...)
 	})
@@ -87,7 +87,7 @@ func TestPoint16_TheBadRouteGoes(t *testing.T) {
 func TestPoint16_FullStateWithoutTheBadOne(t *testing.T) {
 	both(t, func(t *testing.T, connect func(*rig, xdsclient.Config) *xdsclient.Client) {
 		r := newProbed(t)
-		c := connect(r, xdsclient.Config{Rollback: true, Refuse: func(res xdsclient.Resource) string {
+		c := connect(r, xdsclient.Config{Rollback: true, NACK: func(res xdsclient.Resource) string {
 			if res.Name == clusterOf("bad.example") {
 				return "bad"
 			}
@@ -96,7 +96,7 @@ func TestPoint16_FullStateWithoutTheBadOne(t *testing.T) {
 		c.Subscribe(cds, clustersOf("a.example", "bad.example", probe)...)
 		c.AwaitHeld(cds, clusterOf(probe))
 		r.put(service("shop", "bad.example"))
-		c.Await("a refusal", func(s *xdsclient.State) bool { return s.Refusals(cds) >= 1 })
+		c.Await("a refusal", func(s *xdsclient.State) bool { return s.NACKs(cds) >= 1 })
 		r.put(service("shop", "a.example"))
 		r.dispatched()
 		c.Unsubscribe(cds, clusterOf("bad.example"))
@@ -106,13 +106,13 @@ func TestPoint16_FullStateWithoutTheBadOne(t *testing.T) {
 
 // A refusal that comes after the server's patience has ended, and after the
 // next response went out, counts like any other.
-func TestPoint16_LateRefusal(t *testing.T) {
+func TestPoint16_LateNACK(t *testing.T) {
 	both(t, func(t *testing.T, connect func(*rig, xdsclient.Config) *xdsclient.Client) {
 		r := newRig(t, setup{engine: push.Config{Patience: time.Millisecond}})
 		for _, host := range []string{"a.example", "b.example", "c.example"} {
 			r.put(service("shop", host), endpoint("shop", host, "one", "10.0.0.1"))
 		}
-		c := connect(r, xdsclient.Config{Refuse: refusePoison, Rollback: true, Overlap: true})
+		c := connect(r, xdsclient.Config{NACK: nackPoison, Rollback: true, Overlap: true})
 		names := clustersOf("a.example", "b.example", "c.example")
 		c.Subscribe(eds, names...)
 		c.AwaitHeld(eds, names...)
@@ -122,7 +122,7 @@ func TestPoint16_LateRefusal(t *testing.T) {
 		r.put(endpoint("shop", "c.example", "one", "10.0.0.2"))
 		c.Await("the next", func(s *xdsclient.State) bool { return s.Open(eds) == 2 })
 		c.Release()
-		c.Await("the refusal", func(s *xdsclient.State) bool { return s.Refusals(eds) >= 1 })
+		c.Await("the refusal", func(s *xdsclient.State) bool { return s.NACKs(eds) >= 1 })
 		r.put(endpoint("shop", "a.example", "one", "10.0.0.3"))
 		c.Await("the fix", leads("a.example", "10.0.0.3"))
 		c.Await("what was refused with it", leads("b.example", "10.0.0.2"))
@@ -131,10 +131,10 @@ func TestPoint16_LateRefusal(t *testing.T) {
 }
 
 // What a client no longer asks for when it refuses it is none of the server's business.
-func TestPoint16_RefusalOfWhatIsNoLongerWanted(t *testing.T) {
+func TestPoint16_NACKOfWhatIsNoLongerWanted(t *testing.T) {
 	both(t, func(t *testing.T, connect func(*rig, xdsclient.Config) *xdsclient.Client) {
 		r := newProbed(t, "a.example", "b.example")
-		c := connect(r, xdsclient.Config{Refuse: refusePoison})
+		c := connect(r, xdsclient.Config{NACK: nackPoison})
 		c.Subscribe(eds, clustersOf("a.example", "b.example")...)
 		c.AwaitHeld(eds, clustersOf("a.example", "b.example")...)
 		c.Hold()
@@ -142,7 +142,7 @@ func TestPoint16_RefusalOfWhatIsNoLongerWanted(t *testing.T) {
 		c.Await("a response", func(s *xdsclient.State) bool { return s.Open(eds) == 1 })
 		c.Unsubscribe(eds, clusterOf("a.example"))
 		c.Release()
-		c.Await("the refusal", func(s *xdsclient.State) bool { return s.Refusals(eds) >= 1 })
+		c.Await("the refusal", func(s *xdsclient.State) bool { return s.NACKs(eds) >= 1 })
 		r.put(endpoint("shop", "b.example", "one", "10.0.0.3"))
 		c.Await("what it still wants", leads("b.example", "10.0.0.3"))
 		r.dispatched()
@@ -153,13 +153,13 @@ func TestPoint16_RefusalOfWhatIsNoLongerWanted(t *testing.T) {
 // A client that refuses a full state may have taken a part of it, and when it
 // comes back it names the version it accepted before. What it was sent first
 // may meanwhile be the newest again, but it is not what the client has.
-func TestPoint17_VersionSaysNothingAfterARefusal(t *testing.T) {
+func TestPoint17_VersionSaysNothingAfterANACK(t *testing.T) {
 	r := newProbed(t, "a.example", "b.example")
-	c := r.sotwWith(xdsclient.Config{Node: xdsclient.Node("client", "shop", "envoy"), Refuse: refuseHTTP2})
+	c := r.sotwWith(xdsclient.Config{Node: xdsclient.Node("client", "shop", "envoy"), NACK: nackHTTP2})
 	c.Subscribe(cds)
 	c.AwaitHeld(cds, clustersOf("a.example", "b.example", probe)...)
 	r.put(resolving(service("shop", "a.example")), speaking(service("shop", "b.example"), "HTTP2"))
-	c.Await("the refusal", func(s *xdsclient.State) bool { return s.Refusals(cds) >= 1 })
+	c.Await("the refusal", func(s *xdsclient.State) bool { return s.NACKs(cds) >= 1 })
 	c.Disconnect()
 	r.put(service("shop", "a.example"), service("shop", "b.example"))
 	r.dispatched()

@@ -14,12 +14,12 @@ type subject struct {
 	place, object string
 }
 
-func (f Refusal) subject() subject { return subject{f.Ref, f.Place, f.Object} }
+func (f Rejection) subject() subject { return subject{f.Ref, f.Place, f.Object} }
 
 // known reports whether a reference is complete enough to name a record.
 func known(ref model.Ref) bool { return ref.Kind != "" && ref.Name != "" }
 
-func compareRefusals(a, b Refusal) int {
+func compareRejections(a, b Rejection) int {
 	return cmp.Or(
 		cmp.Compare(a.Place, b.Place),
 		a.Ref.Compare(b.Ref),
@@ -30,24 +30,24 @@ func compareRefusals(a, b Refusal) int {
 	)
 }
 
-// refusals returns what stands refused after the reading, sorted, and those
+// rejections returns what stands refused after the reading, sorted, and those
 // among it that did not stand before. It never writes to old, which others read.
-func (r *reading) refusals(old []Refusal) (standing, fresh []Refusal) {
-	if len(old) == 0 && len(r.refusal) == 0 {
+func (r *reading) rejections(old []Rejection) (standing, fresh []Rejection) {
+	if len(old) == 0 && len(r.rejection) == 0 {
 		return nil, nil
 	}
-	before := make(map[Refusal]bool, len(old))
+	before := make(map[Rejection]bool, len(old))
 	for _, f := range old {
 		before[f.withoutWhere()] = true
 	}
-	standing = slices.Clone(r.refusal)
-	for _, f := range r.refusal {
+	standing = slices.Clone(r.rejection)
+	for _, f := range r.rejection {
 		if !before[f.withoutWhere()] {
 			fresh = append(fresh, f)
 		}
 	}
-	anew := make(map[subject]bool, len(r.refusal))
-	for _, f := range r.refusal {
+	anew := make(map[subject]bool, len(r.rejection))
+	for _, f := range r.rejection {
 		anew[f.subject()] = true
 	}
 	for _, f := range old {
@@ -55,20 +55,20 @@ func (r *reading) refusals(old []Refusal) (standing, fresh []Refusal) {
 			standing = append(standing, f)
 		}
 	}
-	slices.SortFunc(standing, compareRefusals)
+	slices.SortFunc(standing, compareRejections)
 	return slices.Compact(standing), fresh
 }
 
 // withoutWhere is the refusal without its line number, which moves whenever
 // something above it is edited.
-func (f Refusal) withoutWhere() Refusal {
+func (f Rejection) withoutWhere() Rejection {
 	f.Where = ""
 	return f
 }
 
 // answers reports whether the reading settles an earlier refusal: by having
 // read all of its place again, or by speaking of the very object.
-func (r *reading) answers(f Refusal) bool {
+func (r *reading) answers(f Rejection) bool {
 	switch {
 	case r.whole:
 		return true
@@ -77,6 +77,6 @@ func (r *reading) answers(f Refusal) bool {
 	}
 	ref := r.own(f.Ref)
 	_, listed := r.at[ref]
-	_, refused := r.refused[ref]
-	return listed || refused || r.deleted[ref]
+	_, rejected := r.rejected[ref]
+	return listed || rejected || r.deleted[ref]
 }
