@@ -56,12 +56,14 @@ hostile: ## Attack the real program in 512 MiB beside a good client (ATTACK= nar
 e2e: $(if $(wildcard cmd/isthmus),build) ## Run the end-to-end test modules under test/ (TESTFLAGS=)
 	@modules='$(E2E_MODULES)'; \
 	if [ -z "$$modules" ]; then echo 'e2e: there is no test module under test/ yet'; fi; \
+	status=0; \
 	for module in $$modules; do \
 		echo "e2e: $$module"; \
-		if [ -d "$$module/build" ]; then go -C "$$module" run ./build; fi; \
-		go -C "$$module" vet ./...; \
-		go -C "$$module" test -timeout 15m $(TESTFLAGS) ./...; \
-	done
+		if [ -d "$$module/build" ]; then go -C "$$module" run ./build || status=1; fi; \
+		go -C "$$module" vet ./... || status=1; \
+		go -C "$$module" test -timeout 15m $(TESTFLAGS) ./... || status=1; \
+	done; \
+	exit $$status
 
 .PHONY: race
 race: ## Run the tests under the race detector (PKG=, TESTFLAGS=)
@@ -69,11 +71,13 @@ race: ## Run the tests under the race detector (PKG=, TESTFLAGS=)
 	CGO_ENABLED=1 go test -race -timeout 15m $(TESTFLAGS) $(PKG)
 
 .PHONY: lint
-lint: tool-golangci-lint ## Check the code's form; FIX=1 mends what can be mended
-	@for module in . $(E2E_MODULES); do \
+lint: tool-golangci-lint ## Check the code's form; FIX=1 fixes what can be fixed
+	@status=0; \
+	for module in . $(E2E_MODULES); do \
 		echo "lint: $$module"; \
-		(cd "$$module" && $(BIN)/golangci-lint run $(if $(FIX),--fix) --config $(CURDIR)/.golangci.yml ./...); \
-	done
+		(cd "$$module" && $(BIN)/golangci-lint run $(if $(FIX),--fix) --config $(CURDIR)/.golangci.yml ./...) || status=1; \
+	done; \
+	exit $$status
 
 # The fuzzer takes one target at a time. What it finds is written to
 # testdata/fuzz of the package and belongs into the commit of the fix.
