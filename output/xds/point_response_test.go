@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 
@@ -126,12 +127,12 @@ func TestPoint41_ManyRemovalsAreSplit(t *testing.T) {
 }
 
 func TestPoint42_FirstRequestMayBeLarge(t *testing.T) {
-	const many = 60_000
+	const many = 20_000
 	r := newProbed(t, "a.example")
-	c := r.delta("client", "shop")
+	c := r.deltaWith(xdsclient.Config{Node: xdsclient.Node("client", "shop", "envoy"), Deadline: time.Minute})
 	held := map[string]string{}
 	for i := range many {
-		name := clusterOf(fmt.Sprintf("service-%06d.with-a-rather-long-name.example", i))
+		name := clusterOf(fmt.Sprintf("service-%06d.with-a-%s-long-name.example", i, strings.Repeat("rather-", 26)))
 		held[name] = strings.Repeat("0", 32)
 		c.Claims(cds, name)
 	}

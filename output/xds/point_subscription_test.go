@@ -210,6 +210,22 @@ func TestPoint28_UnsubscribingNameAndWildcard(t *testing.T) {
 	})
 }
 
+// Who asks for everything again before it has answered what it was sent before may
+// take that for the answer. What is gone by then is removed.
+func TestPoint28_AWildcardThatIsAskedForAgain(t *testing.T) {
+	t.Parallel()
+	r := newProbed(t, "a.example")
+	c := r.deltaWith(xdsclient.Config{Node: xdsclient.Node("again", "shop", "envoy"), Manual: true})
+	c.Subscribe(cds, "*")
+	c.Await("both clusters", func(s *xdsclient.State) bool { return s.Open(cds) > 0 })
+	r.remove(service("shop", "a.example"), endpoint("shop", "a.example", "one", "10.0.0.1"))
+	r.dispatched()
+	c.Unsubscribe(cds, "*")
+	c.Subscribe(cds, "*")
+	c.Release()
+	c.AwaitHeld(cds, clusterOf(probe))
+}
+
 func TestPoint29_PhantomUnsubscriptions(t *testing.T) {
 	r := newProbed(t, "a.example")
 	c := r.delta("client", "shop")

@@ -1,6 +1,7 @@
 package xds_test
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -282,13 +283,13 @@ func (r *rig) sotw(name, namespace string) *xdsclient.Client {
 
 func (r *rig) deltaWith(c xdsclient.Config) *xdsclient.Client {
 	r.t.Helper()
-	c.Ledger, c.Deadline = r.ledger, 5*time.Second
+	c.Ledger, c.Deadline = r.ledger, cmp.Or(c.Deadline, 5*time.Second)
 	return xdsclient.NewDelta(r.t, r.dial(), c)
 }
 
 func (r *rig) sotwWith(c xdsclient.Config) *xdsclient.Client {
 	r.t.Helper()
-	c.Ledger, c.Deadline = r.ledger, 5*time.Second
+	c.Ledger, c.Deadline = r.ledger, cmp.Or(c.Deadline, 5*time.Second)
 	return xdsclient.NewSotW(r.t, r.dial(), c)
 }
 

@@ -78,9 +78,11 @@ func TestPoint65_FrequentPingsAreNormal(t *testing.T) {
 
 // stalled is a stream of a client that has asked for what does not fit into the
 // transport, and does not read it.
-func stalled(t *testing.T, r *rig, conn *grpc.ClientConn) raw {
+func stalled(t *testing.T, r *rig) raw {
 	t.Helper()
+	conn := r.dial(grpc.WithInitialWindowSize(64 << 10)) // else it grows with what the machine can do
 	r.put(bigService("big.example", 1000)...)
+	synctest.Wait() // before that there is no assignment
 	s := openRaw(t, conn, adsDelta)
 	s.say(&discoveryv3.DeltaDiscoveryRequest{Node: rawNode, TypeUrl: eds, ResourceNamesSubscribe: clustersOf("big.example")})
 	synctest.Wait()
@@ -101,7 +103,7 @@ func (r *rig) onlyStatus() push.TypeStatus {
 // gets the newest, once.
 func TestPoint68_SendingHasNoTimeLimit(t *testing.T) {
 	timed(t, setup{}, func(t *testing.T, r *rig) {
-		s := stalled(t, r, r.dial())
+		s := stalled(t, r)
 		begin := time.Now()
 		for i := range 24 {
 			time.Sleep(time.Hour)
@@ -154,7 +156,7 @@ func (l lost) Close() error {
 
 func TestPoint72_RequestsAreReadWhileSending(t *testing.T) {
 	timed(t, setup{}, func(t *testing.T, r *rig) {
-		s := stalled(t, r, r.dial())
+		s := stalled(t, r)
 		s.say(&discoveryv3.DeltaDiscoveryRequest{TypeUrl: cds}) // whose answer waits behind the assignment
 		synctest.Wait()
 		for i, hosts := range [][]string{{probe}, {"a.example", "b.example"}, {"c.example"}} {

@@ -3,6 +3,7 @@ package pushtest
 import (
 	"bytes"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -85,7 +86,7 @@ func (s *typed) takeSet(r *push.Response, f *flight) {
 			f.changed = append(f.changed, res.Encoded)
 		}
 	}
-	for name := range s.held {
+	for _, name := range slices.Sorted(maps.Keys(s.held)) {
 		if !set[name] {
 			f.removed = append(f.removed, name)
 		}
@@ -95,9 +96,7 @@ func (s *typed) takeSet(r *push.Response, f *flight) {
 			s.violated(resent, "a set came again as it was")
 		}
 	}
-	for _, name := range f.removed {
-		s.remove(name)
-	}
+	s.remove(f.removed)
 	for _, res := range r.Resources {
 		s.take(res.Encoded, f, slices.ContainsFunc(f.changed, func(e push.Encoded) bool { return e.Name == res.Name }))
 	}
@@ -116,8 +115,8 @@ func (s *typed) takeParts(r *push.Response, f *flight) {
 		if s.held[name] == nil && !s.crossed[name] {
 			s.excuse(name)
 		}
-		s.remove(name)
 	}
+	s.remove(f.removed)
 	for _, res := range r.Resources {
 		if !s.wanted(res.Name) {
 			continue
@@ -240,17 +239,28 @@ func (s *typed) proven(x *thing) bool {
 	return x.there || x.serial != 0
 }
 
-// remove takes note that there is nothing of a name any more.
-func (s *typed) remove(name string) {
-	if !s.subscribed(name) {
-		return
+// remove takes note that there is nothing of some names any more. What keeps one
+// may be another of them, so all are checked before any is gone.
+func (s *typed) remove(names []string) {
+	names = slices.DeleteFunc(slices.Clone(names), func(name string) bool { return !s.subscribed(name) })
+	for _, name := range names {
+		s.mayBeRemoved(name)
 	}
+	for _, name := range names {
+		s.removed(name)
+	}
+}
+
+func (s *typed) mayBeRemoved(name string) {
 	if !s.mayBeDenied(name) {
 		s.violated(lost, "%s was removed, and is there, or nobody knows yet whether it is", name)
 	}
 	if s.held[name] != nil {
 		s.checkRemoval(name)
 	}
+}
+
+func (s *typed) removed(name string) {
 	s.denied[name] = true
 	delete(s.held, name)
 	delete(s.applied, name)

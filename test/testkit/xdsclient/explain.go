@@ -108,6 +108,9 @@ func (c *Client) explainState(k *topic, r response) {
 
 func (c *Client) explainRemoval(k *topic, name string) {
 	_, sent := k.check.sent[name]
+	if _, held := k.held[name]; held { // it dropped that, asked for it again, and took it only then
+		sent = true
+	}
 	asked := k.check.answered(name, sent || k.leaves(name))
 	if !sent && !asked && !k.check.unresolved[name] && !k.leaves(name) {
 		c.violation("%s %s was removed, which was neither sent nor asked for", short(k.url), name)
