@@ -162,8 +162,8 @@ func (m *mirroring) run() {
 			m.step()
 		}
 		m.rest()
-		if rapid.Bool().Draw(m.t, "drops something") {
-			m.drop()
+		if rapid.Bool().Draw(m.t, "looks") {
+			m.look()
 		}
 	}
 	m.heal()

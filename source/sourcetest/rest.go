@@ -150,34 +150,71 @@ func (m *mirroring) unlikeStored(stored served) string {
 	return ""
 }
 
-// drop has something vanish from a registry that can be read: a little, which is
-// gone soon, or much, which is held.
-func (m *mirroring) drop() {
+// look has one thing happen to a registry of which all is stored, and sees that it is
+// taken for what it is.
+func (m *mirroring) look() {
 	m.heal()
 	m.rest()
-	before, total := m.content, 0
-	for _, service := range before {
-		total += len(service.Endpoints)
+	endpoints := 0
+	for _, service := range m.content {
+		endpoints += len(service.Endpoints)
 	}
-	if much := rapid.Bool().Draw(m.t, "much"); !much && total > 2 {
-		victim := slices.Sorted(maps.Keys(before))[0]
-		m.set(before.without(func(host string, i int) bool { return host == victim && i == 0 }))
-		if wrong := m.eventually(2*m.Lag, m.unlike); wrong != "" {
-			m.violated("one of %d endpoints is gone: %s; %s", total, wrong, m.describe())
+	switch what := rapid.IntRange(0, 2).Draw(m.t, "look"); {
+	case what == 0:
+		m.outage()
+	case what == 1 && endpoints > 2:
+		m.loseOne()
+	case endpoints > 0:
+		m.loseEverything()
+	}
+}
+
+// outage has the registry fail, and others hold less of it meanwhile: it is shown, and
+// everything stays.
+func (m *mirroring) outage() {
+	stored := m.served()
+	m.fail()
+	if rapid.Bool().Draw(m.t, "restarts") {
+		m.stop()
+		m.start()
+	}
+	wrong := m.eventually(2*m.Lag+2*m.terms().MaxBackoff, func() string {
+		if status := m.process.super.Status(); status.State != source.StateStale || status.Reason == "" {
+			return fmt.Sprintf("it is %s: %q", status.State, status.Reason)
 		}
-		return
+		return ""
+	})
+	m.set(m.content.without(func(_ string, i int) bool { return i%3 == 0 }))
+	m.pass(m.Lag)
+	if now := m.served(); wrong == "" && !maps.EqualFunc(stored, now, maps.Equal) {
+		wrong = fmt.Sprintf("%v was stored, and %v is", stored, now)
 	}
-	if total == 0 {
-		return
+	if wrong != "" {
+		m.violated("the registry fails: %s; %s", wrong, m.describe())
 	}
+}
+
+// loseOne takes one endpoint away, which is soon gone.
+func (m *mirroring) loseOne() {
+	victim := slices.Sorted(maps.Keys(m.content))[0]
+	m.set(m.content.without(func(host string, i int) bool { return host == victim && i == 0 }))
+	if wrong := m.eventually(2*m.Lag, m.unlike); wrong != "" {
+		m.violated("one endpoint is gone: %s; %s", wrong, m.describe())
+	}
+}
+
+// loseEverything takes everything away, which is held, and at once not held any more if
+// it comes back.
+func (m *mirroring) loseEverything() {
+	before := m.content
 	if m.Reports {
 		m.fail()
 	}
 	m.set(Services{})
 	m.restore()
 	wrong := m.eventually(2*m.Lag, func() string {
-		if state := m.process.super.Status().State; state != source.StateHeld {
-			return "it is " + string(state)
+		if status := m.process.super.Status(); status.State != source.StateHeld || status.Reason == "" {
+			return fmt.Sprintf("it is %s: %q", status.State, status.Reason)
 		}
 		return ""
 	})
