@@ -221,7 +221,13 @@ func (m *mirroring) loseEverything() {
 	if wrong != "" {
 		m.violated("everything is gone, and nothing is held: %s", wrong)
 	}
-	if rapid.Bool().Draw(m.t, "comes back") {
+	switch rapid.IntRange(0, 2).Draw(m.t, "then") {
+	case 0: // it stays so
+	case 1: // nobody can confirm it for as long as it takes
+		m.fail()
+		m.pass(m.terms().Hold.For)
+		m.restore()
+	default:
 		m.set(before)
 		if wrong := m.eventually(2*m.Lag, m.unlike); wrong != "" {
 			m.violated("everything is back: %s; %s", wrong, m.describe())
