@@ -80,6 +80,18 @@ func (g *guard) checkOwners(s change) {
 	}
 }
 
+// checkPoisoned holds that nothing is taken of an object that has a bad part.
+func (g *guard) checkPoisoned(s change) {
+	for _, w := range s.writes {
+		if w.Delete || g.now.poisoned == "" || g.releasing || hostOf(w.Record, s.after) != g.now.poisoned {
+			continue
+		}
+		if have, stored := s.before[w.Record.Ref]; !stored || !have.Spec.EqualSpec(w.Record.Spec) {
+			g.finds("%s is taken, though its object has a part that it cannot have", w.Record.Ref)
+		}
+	}
+}
+
 // checkTruth holds that nothing is deleted that the registry had all the while.
 func (g *guard) checkTruth(s change) {
 	if g.releasing {

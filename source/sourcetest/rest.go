@@ -84,8 +84,7 @@ func (m *mirroring) rest() {
 }
 
 func (m *mirroring) restsWithin() time.Duration {
-	c := m.terms()
-	return 3*m.Lag + 2*c.MaxBackoff + 3*c.Hold.For
+	return m.Lag + m.soon() + 3*m.terms().Hold.For
 }
 
 // waits reports whether nothing is served until everything can be read, which a source
@@ -159,9 +158,11 @@ func (m *mirroring) look() {
 	for _, service := range m.content {
 		endpoints += len(service.Endpoints)
 	}
-	switch what := rapid.IntRange(0, 2).Draw(m.t, "look"); {
+	switch what := rapid.IntRange(0, 3).Draw(m.t, "look"); {
 	case what == 0:
 		m.outage()
+	case what == 3:
+		m.gainOne()
 	case what == 1 && endpoints > 2:
 		m.loseOne()
 	case endpoints > 0:
@@ -178,7 +179,7 @@ func (m *mirroring) outage() {
 		m.stop()
 		m.start()
 	}
-	wrong := m.eventually(2*m.Lag+2*m.terms().MaxBackoff, func() string {
+	wrong := m.eventually(m.soon(), func() string {
 		if status := m.process.super.Status(); status.State != source.StateStale || status.Reason == "" {
 			return fmt.Sprintf("it is %s: %q", status.State, status.Reason)
 		}
@@ -198,8 +199,21 @@ func (m *mirroring) outage() {
 func (m *mirroring) loseOne() {
 	victim := slices.Sorted(maps.Keys(m.content))[0]
 	m.set(m.content.without(func(host string, i int) bool { return host == victim && i == 0 }))
-	if wrong := m.eventually(2*m.Lag, m.unlike); wrong != "" {
+	if wrong := m.eventually(m.soon(), m.unlike); wrong != "" {
 		m.violated("one endpoint is gone: %s; %s", wrong, m.describe())
+	}
+}
+
+// gainOne adds one endpoint, which is soon there.
+func (m *mirroring) gainOne() {
+	next, host := maps.Clone(m.content), mirrored[0]
+	next[host] = Service{Endpoints: append(slices.Clone(next[host].Endpoints), endpointAt(host, 100))}
+	if slices.Contains(m.content[host].Endpoints, endpointAt(host, 100)) {
+		return
+	}
+	m.set(next)
+	if wrong := m.eventually(m.soon(), m.unlike); wrong != "" {
+		m.violated("one endpoint is new: %s; %s", wrong, m.describe())
 	}
 }
 
@@ -212,7 +226,7 @@ func (m *mirroring) loseEverything() {
 	}
 	m.set(Services{})
 	m.restore()
-	wrong := m.eventually(2*m.Lag, func() string {
+	wrong := m.eventually(m.soon(), func() string {
 		if status := m.process.super.Status(); status.State != source.StateHeld || status.Reason == "" {
 			return fmt.Sprintf("it is %s: %q", status.State, status.Reason)
 		}
@@ -228,8 +242,12 @@ func (m *mirroring) loseEverything() {
 		m.pass(m.terms().Hold.For)
 		m.restore()
 	default:
+		within := m.soon()
+		if m.Reports {
+			within = m.restsWithin() // a single endpoint says nothing of its service
+		}
 		m.set(before)
-		if wrong := m.eventually(2*m.Lag, m.unlike); wrong != "" {
+		if wrong := m.eventually(within, m.unlike); wrong != "" {
 			m.violated("everything is back: %s; %s", wrong, m.describe())
 		}
 	}
@@ -240,7 +258,7 @@ func (m *mirroring) loseEverything() {
 func (m *mirroring) idle() {
 	before, runs, wholes := m.guard.seen()
 	m.guard.interrupt()
-	wrong := m.eventually(3*m.Lag+2*m.terms().MaxBackoff, func() string {
+	wrong := m.eventually(m.Lag+m.soon(), func() string {
 		if _, now, listings := m.guard.seen(); now == runs || listings == wholes {
 			return "the source does not list again"
 		}
