@@ -109,24 +109,26 @@ func (k *tamperedSink) Change(ctx context.Context, c source.Change) error {
 
 // pass passes something on, and has go wrong what is to.
 func (k *tamperedSink) pass(r reading, on func() error) error {
-	switch k.guard.passes(r) {
+	fault := k.guard.passes(r)
+	switch fault {
 	case panicsBefore:
 		panic("as drawn, before")
 	case failsBefore:
 		return errTampered
-	case panicsAfter:
-		_ = on()
-		panic("as drawn, after")
-	case failsAfter:
-		_ = on()
-		return errTampered
-	case none:
+	case none, panicsAfter, failsAfter:
 	}
 	err := on()
 	if err == nil {
 		k.guard.passed(r)
 	}
-	return err
+	switch fault {
+	case panicsAfter:
+		panic("as drawn, after")
+	case failsAfter:
+		return errTampered
+	default:
+		return err
+	}
 }
 
 // poison gives the object of a service a part that it cannot have, so that the whole
