@@ -74,7 +74,7 @@ func (g *guard) check() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.wrong != "" {
-		g.diary.violated("%s", g.wrong)
+		g.violated("%s", g.wrong)
 	}
 }
 

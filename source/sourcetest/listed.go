@@ -125,7 +125,6 @@ type mirroring struct {
 
 	guard   *guard
 	process *process // nil before the first
-	closed  bool
 	content Services
 	failing bool
 	left    map[string]*leeway
@@ -258,7 +257,7 @@ func (m *mirroring) note(format string, args ...any) {
 func (m *mirroring) violated(format string, args ...any) {
 	m.guard.mu.Lock()
 	defer m.guard.mu.Unlock()
-	m.guard.diary.violated(format, args...)
+	m.guard.violated(format, args...)
 }
 
 // set has the registry hold something else.
