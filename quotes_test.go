@@ -11,15 +11,18 @@ import (
 // run: every block of Go stands in its file word for word.
 func TestPagesQuoteTheirExamples(t *testing.T) {
 	t.Parallel()
-	for _, page := range []struct{ path, example string }{
-		{"source/README.md", "test/additions/hostlist/hostlist.go"},
-		{"output/README.md", "test/additions/tally/tally.go"},
+	for _, page := range []struct{ path, example, tests string }{
+		{"source/README.md", "test/additions/hostlist/hostlist.go", "test/additions/hostlist/hostlist_test.go"},
+		{"output/README.md", "test/additions/tally/tally.go", ""},
 	} {
 		blocks := goBlocks(read(t, page.path))
 		if len(blocks) < 3 {
 			t.Errorf("%s quotes %d blocks of %s; it should teach by them", page.path, len(blocks), page.example)
 		}
 		example := read(t, page.example)
+		if page.tests != "" {
+			example += read(t, page.tests)
+		}
 		for _, block := range blocks {
 			if err := quotes(block, example); err != nil {
 				t.Errorf("%s: %v; copy it anew from %s", page.path, err, page.example)

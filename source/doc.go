@@ -24,8 +24,8 @@
 // misses the beginning of something need not know it. Where the owner is stale or
 // held the change applies to the record alone, and the owner stays stale or held.
 //
-// What others have of a source, and sources that are written, are checked from
-// outside by package sourcetest, on whatever store they are kept in.
+// Sources, listed and written, and what others have of them are checked from outside
+// by package sourcetest, on whatever store they are kept in.
 //
 // A drop that looks wrong is held: see [Hold]. What is held is said in one record
 // for each cause, a [model.Hold], in the commit of the listing that it is about; the

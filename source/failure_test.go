@@ -173,3 +173,19 @@ func touch(t testing.TB, s source.Store, name string) {
 		t.Error(err)
 	}
 }
+
+// A listing whose commit came about, though the store answered with an error, is read
+// and compared again. It confirms a drop once all the same.
+func TestListingConfirmsOnceWhateverTheStoreAnswers(t *testing.T) {
+	supervise(t, func(b *bridge) {
+		b.list(fleet(0, 3, 3)...)
+		b.store.lost = 1
+		b.list()
+		b.standing(9, 12)
+		time.Sleep(time.Minute)
+		b.list()
+		b.standing(9, 12) // after two listings
+		b.list()
+		b.standing(0, 0)
+	})
+}

@@ -110,10 +110,11 @@ func (h *holds) drop(p part) {
 	}
 }
 
-// counts returns how far drops are confirmed.
+// counts returns how far drops are confirmed: not at all, where nothing is held.
 func (h *holds) counts(of map[model.Ref]count) map[model.Ref]count {
 	counts := make(map[model.Ref]count, len(of))
 	for cause := range of {
+		counts[cause] = count{}
 		if one := h.by[cause]; one != nil {
 			counts[cause] = one.count
 		}

@@ -19,6 +19,7 @@ type ledger struct {
 	commits []model.Commit
 	noops   []model.Ref // writes that changed nothing
 	reject  int         // so many commits fail from here on
+	lost    int         // so many commits from here on come about, and are answered with an error
 	before  func(model.Commit)
 }
 
@@ -45,6 +46,10 @@ func (l *ledger) Commit(ctx context.Context, c model.Commit) (uint64, error) {
 	revision, err := l.memory.Commit(context.WithoutCancel(ctx), c)
 	if err == nil {
 		l.commits, l.noops = append(l.commits, c), append(l.noops, noops...)
+	}
+	if l.lost > 0 {
+		l.lost--
+		return 0, errors.New("nobody knows whether the store took it")
 	}
 	return revision, err
 }

@@ -20,7 +20,10 @@ import (
 func TestListed(t *testing.T) {
 	t.Parallel()
 	sourcetest.RunListed(t, sourcetest.Listed{
-		Open:   func(t testing.TB) sourcetest.Registry { return newFolder(t, make(chan fsnotify.Event, 100)) },
+		Open: func(tb testing.TB) sourcetest.Registry {
+			tb.Helper()
+			return newFolder(tb, make(chan fsnotify.Event, 100))
+		},
 		Faults: folderFaults, Lag: 10 * time.Second, Histories: 50,
 	})
 }
@@ -29,8 +32,11 @@ func TestListed(t *testing.T) {
 func TestListedAndWatched(t *testing.T) {
 	t.Parallel()
 	sourcetest.RunListed(t, sourcetest.Listed{
-		Open: func(t testing.TB) sourcetest.Registry { return newFolder(t, nil) }, Faults: folderFaults,
-		Lag: 100 * time.Millisecond, RealTime: true, Histories: 8,
+		Open: func(tb testing.TB) sourcetest.Registry {
+			tb.Helper()
+			return newFolder(tb, nil)
+		},
+		Faults: folderFaults, Lag: 100 * time.Millisecond, RealTime: true, Histories: 8,
 	})
 }
 
@@ -38,13 +44,12 @@ var folderFaults = []string{"the folder is gone", "a link stands for the folder 
 
 // folder is a registry that is a folder, with a file for each service but the last two.
 type folder struct {
-	t       testing.TB
-	root    string // that the source reads
-	dir     string // where the files are
-	failing bool
-	lost    bool // the events of what is set next
-	texts   map[string]string
-	events  chan fsnotify.Event // that are passed on; nil if those of the system are
+	t      testing.TB
+	root   string // that the source reads
+	dir    string // where the files are
+	lost   bool   // the events of what is set next
+	texts  map[string]string
+	events chan fsnotify.Event // that are passed on; nil if those of the system are
 }
 
 func newFolder(t testing.TB, events chan fsnotify.Event) *folder {

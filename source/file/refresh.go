@@ -73,20 +73,19 @@ func (f *follower) reread(
 // changed, or if that was asked for. Files that are being written stay as they
 // were until they are due.
 func (f *follower) readEverything(ctx context.Context, due map[string]window, observed, now time.Time) error {
-	first := f.tree == nil
-	t, err := walk(f.root, f.watch.Add)
-	if err == nil && first {
-		err = t.why // what is stored of the files in there is unknown, so nothing can be listed
+	t, versions, err := f.readTree(ctx)
+	// What vanished while it was first read may be the beginning of the end of the whole
+	// folder, and nobody knows what was in it.
+	for looks := 1; err == nil && f.tree == nil && (t.vanished || len(versions) < len(t.files)); looks++ {
+		if looks == mostLooks {
+			return fmt.Errorf("%s: files vanish while they are read", f.root)
+		}
+		t, versions, err = f.readTree(ctx)
 	}
-	if err != nil {
-		return fmt.Errorf("%s: %w", f.root, bare(err))
-	}
-	f.watch.Sweep()
-	f.tree = t
-	versions, err := readAll(ctx, t.files, f.registry.files)
 	if err != nil {
 		return err
 	}
+	f.tree = t
 	if v := versions[t.single]; v != nil && v.trouble != "" {
 		return fmt.Errorf("%s: %s", f.root, v.trouble)
 	}
@@ -100,6 +99,23 @@ func (f *follower) readEverything(ctx context.Context, due map[string]window, ob
 	f.passOver(changes)
 	f.putOff(changes, due, now)
 	return f.commit(ctx, changes, true, observed, now)
+}
+
+// mostLooks bounds how often the first reading of a folder begins anew.
+const mostLooks = 5
+
+// readTree walks the folder and reads its files, but for those that vanish meanwhile.
+func (f *follower) readTree(ctx context.Context) (*tree, map[string]*version, error) {
+	t, err := walk(f.root, f.watch.Add)
+	if err == nil && f.tree == nil {
+		err = t.why // what is stored of the files in there is unknown, so nothing can be listed
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("%s: %w", f.root, bare(err))
+	}
+	f.watch.Sweep()
+	versions, err := readAll(ctx, t.files, f.registry.files)
+	return t, versions, err
 }
 
 // coverBlind stands in for the files of folders that cannot be read any more.

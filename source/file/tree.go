@@ -26,6 +26,8 @@ type tree struct {
 	single string   // place of the file, if the root is one
 	blind  []string // places of folders that could not be read
 	why    error    // the first reason
+	// vanished says that a folder was gone before it was read.
+	vanished bool
 }
 
 // entry is a file to read.
@@ -133,7 +135,11 @@ func typeOf(actual string) (fs.FileMode, error) {
 
 func (w *walker) subfolder(actual, place string) {
 	err := w.folder(actual, place)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) { // gone since its parent was read
+	if errors.Is(err, fs.ErrNotExist) { // gone since its parent was read
+		w.tree.vanished = true
+		return
+	}
+	if err != nil {
 		w.tree.blind = append(w.tree.blind, place)
 		if w.tree.why == nil {
 			w.tree.why = fmt.Errorf("folder %s: %w", place, bare(err))

@@ -17,6 +17,8 @@ import (
 type reading struct {
 	listing *source.Listing // nil for a change
 	whole   bool
+	// poisoned is the host of an object with a part that it cannot have.
+	poisoned string
 }
 
 // version is what the registry held for a while.
@@ -72,7 +74,7 @@ func (g *guard) check() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.wrong != "" {
-		g.diary.violated("%s", g.wrong)
+		g.violated("%s", g.wrong)
 	}
 }
 
@@ -251,6 +253,7 @@ func (g *guard) commit(before map[model.Ref]model.Record, c model.Commit) bool {
 	g.checkWrites(s)
 	g.checkPrimed(s)
 	g.checkOwners(s)
+	g.checkPoisoned(s)
 	g.checkTruth(s)
 	g.checkDrop(s)
 	g.keep(s)

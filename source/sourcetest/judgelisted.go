@@ -32,14 +32,29 @@ func (g *guard) checkPrimed(s change) {
 		g.finds("the source is primed by something else than a complete listing")
 	}
 	got := servedIn(s.after)
-	for i := range g.versions {
-		if v := &g.versions[i]; v.until.IsZero() || v.until.After(g.ran) {
-			if g.isAll(got, v.services) {
-				return
-			}
+	for _, host := range mirrored {
+		if !g.wasLike(got, host) {
+			g.finds("the first listing stores %v of %s, which the registry never had", got[host], host)
 		}
 	}
-	g.finds("the first listing stores %v, which the registry never had as a whole", got)
+}
+
+// wasLike reports whether what is served of a host is what can be taken of one of the
+// versions that there were since the run began. A registry that consists of parts may
+// be read while it changes.
+func (g *guard) wasLike(got served, host string) bool {
+	return slices.ContainsFunc(g.versions, func(v version) bool {
+		service, there := v.services[host]
+		_, is := got[host]
+		switch {
+		case !v.until.IsZero() && !v.until.After(g.ran):
+			return false
+		case !there || service.Bad || host == g.bad:
+			return !is
+		default:
+			return got.difference(host, service) == ""
+		}
+	})
 }
 
 func marked(records map[model.Ref]model.Record) bool {
@@ -49,21 +64,6 @@ func marked(records map[model.Ref]model.Record) bool {
 		}
 	}
 	return false
-}
-
-// isAll reports whether what is served is everything that can be taken.
-func (g *guard) isAll(got served, all Services) bool {
-	for host, service := range all {
-		if !service.Bad && host != g.bad && got.difference(host, service) != "" {
-			return false
-		}
-	}
-	for host := range got {
-		if _, there := all[host]; !there {
-			return false
-		}
-	}
-	return true
 }
 
 // checkOwners holds that nothing is stored without what it belongs to.
@@ -76,6 +76,18 @@ func (g *guard) checkOwners(s change) {
 			g.finds("%s is stored, and its owner %s is not", ref, rec.Owner)
 		case !strings.HasPrefix(ref.Name, owner.Name+"/"):
 			g.finds("%s is not named as one of %s", ref, owner.Ref)
+		}
+	}
+}
+
+// checkPoisoned holds that nothing is taken of an object that has a bad part.
+func (g *guard) checkPoisoned(s change) {
+	for _, w := range s.writes {
+		if w.Delete || g.now.poisoned == "" || g.releasing || hostOf(w.Record, s.after) != g.now.poisoned {
+			continue
+		}
+		if have, stored := s.before[w.Record.Ref]; !stored || !have.Spec.EqualSpec(w.Record.Spec) {
+			g.finds("%s is taken, though its object has a part that it cannot have", w.Record.Ref)
 		}
 	}
 }

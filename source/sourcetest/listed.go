@@ -125,7 +125,6 @@ type mirroring struct {
 
 	guard   *guard
 	process *process // nil before the first
-	closed  bool
 	content Services
 	failing bool
 	left    map[string]*leeway
@@ -140,11 +139,11 @@ const (
 // terms are those by which the source is supervised.
 func (m *mirroring) terms() source.Config {
 	c := source.Config{
-		Kind: "tried", Origin: "here", MinBackoff: 200 * time.Millisecond, MaxBackoff: time.Second,
+		Kind: "tried", Origin: "here", MinBackoff: m.Lag / 100, MaxBackoff: m.Lag / 4,
 		Hold: source.Hold{Share: 0.5, Min: 10, For: time.Minute},
 	}
 	if m.RealTime {
-		c.MinBackoff, c.MaxBackoff, c.Hold.For = time.Millisecond, 4*time.Millisecond, 100*time.Millisecond
+		c.Hold.For = 100 * time.Millisecond
 	}
 	return c
 }
@@ -162,8 +161,8 @@ func (m *mirroring) run() {
 			m.step()
 		}
 		m.rest()
-		if rapid.Bool().Draw(m.t, "drops something") {
-			m.drop()
+		if rapid.Bool().Draw(m.t, "looks") {
+			m.look()
 		}
 	}
 	m.heal()
@@ -203,6 +202,7 @@ func (m *mirroring) step() {
 		}
 	case 12:
 		m.guard.poison(rapid.SampledFrom(mirrored).Draw(m.t, "poisoned"))
+		m.guard.interrupt() // so that everything is listed
 	case 13:
 		m.release()
 	case 14:
@@ -220,6 +220,9 @@ func (m *mirroring) pass(d time.Duration) {
 	m.guard.check()
 }
 
+// soon is within what something has come about that nothing stands in the way of.
+func (m *mirroring) soon() time.Duration { return 2*m.Lag + 2*m.terms().MaxBackoff }
+
 // settle has all that can happen at this time happen, where the clock allows it.
 func (m *mirroring) settle() {
 	if !m.RealTime {
@@ -230,7 +233,7 @@ func (m *mirroring) settle() {
 // eventually waits for an outcome: so long, or on the clock of the machine for as
 // long as a busy one may take.
 func (m *mirroring) eventually(within time.Duration, check func() string) string {
-	interval := max(m.Lag/20, time.Millisecond)
+	interval := within / 100
 	if m.RealTime {
 		within, interval = patience, 2*time.Millisecond
 	}
@@ -254,7 +257,7 @@ func (m *mirroring) note(format string, args ...any) {
 func (m *mirroring) violated(format string, args ...any) {
 	m.guard.mu.Lock()
 	defer m.guard.mu.Unlock()
-	m.guard.diary.violated(format, args...)
+	m.guard.violated(format, args...)
 }
 
 // set has the registry hold something else.

@@ -19,6 +19,8 @@ type reporter struct {
 	failing  bool
 	number   int
 	streams  map[chan report]bool
+	// headless has it report the endpoints of what is new, and not that it is.
+	headless bool
 }
 
 // report is what happened to a service: nil for what is not there.
@@ -27,7 +29,9 @@ type report struct {
 	before, after *Service
 }
 
-func newReporter() *reporter { return &reporter{streams: map[chan report]bool{}} }
+func newReporter(headless bool) *reporter {
+	return &reporter{streams: map[chan report]bool{}, headless: headless}
+}
 
 // Open implements [Registry].
 func (r *reporter) Open(source.Env) source.Source { return &reported{r} }
@@ -150,7 +154,7 @@ func (s *reported) Run(ctx context.Context, sink source.Sink) error {
 			if !open {
 				return errors.New("the connection broke")
 			}
-			if err := sink.Change(ctx, one.change()); err != nil {
+			if err := sink.Change(ctx, one.change(s.registry.headless)); err != nil {
 				return err
 			}
 		}
@@ -159,18 +163,20 @@ func (s *reported) Run(ctx context.Context, sink source.Sink) error {
 
 // change is what a report says: single endpoints, where it is about the endpoints of
 // a service that was there.
-func (r report) change() (c source.Change) {
+func (r report) change(headless bool) (c source.Change) {
 	ref := serviceRefOf(r.host)
 	switch {
 	case r.after == nil:
 		c.Deletes = []model.Ref{ref}
 	case r.after.Bad:
 		c.Rejected = []source.Rejection{{Ref: ref, Object: r.host, Reason: "it is bad"}}
-	case r.before == nil || r.before.Bad:
+	case r.before == nil && !headless || r.before != nil && r.before.Bad:
 		c.Upserts = []source.Object{objectFor(r.host, *r.after)}
 	default:
-		for _, rec := range objectFor(r.host, *r.before).Owned {
-			c.OwnedDeletes = append(c.OwnedDeletes, rec.Ref)
+		if r.before != nil {
+			for _, rec := range objectFor(r.host, *r.before).Owned {
+				c.OwnedDeletes = append(c.OwnedDeletes, rec.Ref)
+			}
 		}
 		for _, rec := range objectFor(r.host, *r.after).Owned {
 			rec.Owner = ref
@@ -209,6 +215,15 @@ func objectFor(host string, service Service) source.Object {
 func TestListedWithChanges(t *testing.T) {
 	t.Parallel()
 	RunListed(t, Listed{
-		Open: func(testing.TB) Registry { return newReporter() }, Faults: []string{"it answers with an error"}, Lag: 2 * time.Second, Reports: true,
+		Open: func(testing.TB) Registry { return newReporter(false) }, Faults: []string{"it answers with an error"},
+		Lag: 300 * time.Millisecond, Reports: true, Histories: 60,
+	})
+}
+
+func TestListedWithChangesOfWhatNobodyKnows(t *testing.T) {
+	t.Parallel()
+	RunListed(t, Listed{
+		Open: func(testing.TB) Registry { return newReporter(true) }, Faults: []string{"it answers with an error"},
+		Lag: 2 * time.Second, Reports: true, Histories: 60,
 	})
 }

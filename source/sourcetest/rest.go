@@ -84,8 +84,7 @@ func (m *mirroring) rest() {
 }
 
 func (m *mirroring) restsWithin() time.Duration {
-	c := m.terms()
-	return 3*m.Lag + 2*c.MaxBackoff + 3*c.Hold.For
+	return m.Lag + m.soon() + 3*m.terms().Hold.For
 }
 
 // waits reports whether nothing is served until everything can be read, which a source
@@ -152,43 +151,105 @@ func (m *mirroring) unlikeStored(stored served) string {
 	return ""
 }
 
-// drop has something vanish from a registry that can be read: a little, which is
-// gone soon, or much, which is held.
-func (m *mirroring) drop() {
+// look has one thing happen to a registry of which all is stored, and sees that it is
+// taken for what it is.
+func (m *mirroring) look() {
 	m.heal()
 	m.rest()
-	before, total := m.content, 0
-	for _, service := range before {
-		total += len(service.Endpoints)
+	endpoints := 0
+	for _, service := range m.content {
+		endpoints += len(service.Endpoints)
 	}
-	if much := rapid.Bool().Draw(m.t, "much"); !much && total > 2 {
-		victim := slices.Sorted(maps.Keys(before))[0]
-		m.set(before.without(func(host string, i int) bool { return host == victim && i == 0 }))
-		if wrong := m.eventually(2*m.Lag, m.unlike); wrong != "" {
-			m.violated("one of %d endpoints is gone: %s; %s", total, wrong, m.describe())
+	switch what := rapid.IntRange(0, 3).Draw(m.t, "look"); {
+	case what == 0:
+		m.outage()
+	case what == 3:
+		m.gainOne()
+	case what == 1 && endpoints > 2:
+		m.loseOne()
+	case endpoints > 0:
+		m.loseEverything()
+	}
+}
+
+// outage has the registry fail, and others hold less of it meanwhile: it is shown, and
+// everything stays.
+func (m *mirroring) outage() {
+	stored := m.served()
+	m.fail()
+	if rapid.Bool().Draw(m.t, "restarts") {
+		m.stop()
+		m.start()
+	}
+	wrong := m.eventually(m.soon(), func() string {
+		if status := m.process.super.Status(); status.State != source.StateStale || status.Reason == "" {
+			return fmt.Sprintf("it is %s: %q", status.State, status.Reason)
 		}
+		return ""
+	})
+	m.set(m.content.without(func(_ string, i int) bool { return i%3 == 0 }))
+	m.pass(m.Lag)
+	if now := m.served(); wrong == "" && !maps.EqualFunc(stored, now, maps.Equal) {
+		wrong = fmt.Sprintf("%v was stored, and %v is", stored, now)
+	}
+	if wrong != "" {
+		m.violated("the registry fails: %s; %s", wrong, m.describe())
+	}
+}
+
+// loseOne takes one endpoint away, which is soon gone.
+func (m *mirroring) loseOne() {
+	victim := slices.Sorted(maps.Keys(m.content))[0]
+	m.set(m.content.without(func(host string, i int) bool { return host == victim && i == 0 }))
+	if wrong := m.eventually(m.soon(), m.unlike); wrong != "" {
+		m.violated("one endpoint is gone: %s; %s", wrong, m.describe())
+	}
+}
+
+// gainOne adds one endpoint, which is soon there.
+func (m *mirroring) gainOne() {
+	next, host := maps.Clone(m.content), mirrored[0]
+	next[host] = Service{Endpoints: append(slices.Clone(next[host].Endpoints), endpointAt(host, 100))}
+	if slices.Contains(m.content[host].Endpoints, endpointAt(host, 100)) {
 		return
 	}
-	if total == 0 {
-		return
+	m.set(next)
+	if wrong := m.eventually(m.soon(), m.unlike); wrong != "" {
+		m.violated("one endpoint is new: %s; %s", wrong, m.describe())
 	}
+}
+
+// loseEverything takes everything away, which is held, and at once not held any more if
+// it comes back.
+func (m *mirroring) loseEverything() {
+	before := m.content
 	if m.Reports {
 		m.fail()
 	}
 	m.set(Services{})
 	m.restore()
-	wrong := m.eventually(2*m.Lag, func() string {
-		if state := m.process.super.Status().State; state != source.StateHeld {
-			return "it is " + string(state)
+	wrong := m.eventually(m.soon(), func() string {
+		if status := m.process.super.Status(); status.State != source.StateHeld || status.Reason == "" {
+			return fmt.Sprintf("it is %s: %q", status.State, status.Reason)
 		}
 		return ""
 	})
 	if wrong != "" {
 		m.violated("everything is gone, and nothing is held: %s", wrong)
 	}
-	if rapid.Bool().Draw(m.t, "comes back") {
+	switch rapid.IntRange(0, 2).Draw(m.t, "then") {
+	case 0: // it stays so
+	case 1: // nobody can confirm it for as long as it takes
+		m.fail()
+		m.pass(m.terms().Hold.For)
+		m.restore()
+	default:
+		within := m.soon()
+		if m.Reports {
+			within = m.restsWithin() // a single endpoint says nothing of its service
+		}
 		m.set(before)
-		if wrong := m.eventually(2*m.Lag, m.unlike); wrong != "" {
+		if wrong := m.eventually(within, m.unlike); wrong != "" {
 			m.violated("everything is back: %s; %s", wrong, m.describe())
 		}
 	}
@@ -199,7 +260,7 @@ func (m *mirroring) drop() {
 func (m *mirroring) idle() {
 	before, runs, wholes := m.guard.seen()
 	m.guard.interrupt()
-	wrong := m.eventually(3*m.Lag+2*m.terms().MaxBackoff, func() string {
+	wrong := m.eventually(m.Lag+m.soon(), func() string {
 		if _, now, listings := m.guard.seen(); now == runs || listings == wholes {
 			return "the source does not list again"
 		}

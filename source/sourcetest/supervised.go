@@ -95,44 +95,47 @@ type tamperedSink struct {
 
 // Replace implements [source.Sink].
 func (k *tamperedSink) Replace(ctx context.Context, l source.Listing) error {
-	poisoned := k.guard.poisoned()
-	l.Objects = poison(l.Objects, poisoned)
-	return k.pass(reading{listing: &l, whole: l.Places == nil}, func() error { return k.Sink.Replace(ctx, l) })
+	objects, poisoned := poison(l.Objects, k.guard.poisoned())
+	l.Objects = objects
+	return k.pass(reading{listing: &l, whole: l.Places == nil, poisoned: poisoned}, func() error { return k.Sink.Replace(ctx, l) })
 }
 
 // Change implements [source.Sink].
 func (k *tamperedSink) Change(ctx context.Context, c source.Change) error {
-	c.Upserts = poison(c.Upserts, k.guard.poisoned())
-	return k.pass(reading{}, func() error { return k.Sink.Change(ctx, c) })
+	objects, poisoned := poison(c.Upserts, k.guard.poisoned())
+	c.Upserts = objects
+	return k.pass(reading{poisoned: poisoned}, func() error { return k.Sink.Change(ctx, c) })
 }
 
 // pass passes something on, and has go wrong what is to.
 func (k *tamperedSink) pass(r reading, on func() error) error {
-	switch k.guard.passes(r) {
+	fault := k.guard.passes(r)
+	switch fault {
 	case panicsBefore:
 		panic("as drawn, before")
 	case failsBefore:
 		return errTampered
-	case panicsAfter:
-		_ = on()
-		panic("as drawn, after")
-	case failsAfter:
-		_ = on()
-		return errTampered
-	case none:
+	case none, panicsAfter, failsAfter:
 	}
 	err := on()
 	if err == nil {
 		k.guard.passed(r)
 	}
-	return err
+	switch fault {
+	case panicsAfter:
+		panic("as drawn, after")
+	case failsAfter:
+		return errTampered
+	default:
+		return err
+	}
 }
 
 // poison gives the object of a service a part that it cannot have, so that the whole
-// cannot be taken.
-func poison(objects []source.Object, host string) []source.Object {
+// cannot be taken. It returns the host if there is such an object.
+func poison(objects []source.Object, host string) (_ []source.Object, poisoned string) {
 	if host == "" {
-		return objects
+		return objects, ""
 	}
 	all := append([]source.Object(nil), objects...)
 	for i, o := range all {
@@ -140,7 +143,8 @@ func poison(objects []source.Object, host string) []source.Object {
 			bad := model.Record{Ref: o.Record.Ref, Spec: model.Endpoint{Address: "10.9.9.9"}}
 			bad.Kind, bad.Name = model.KindEndpoint, "of another/1"
 			all[i].Owned = append(append([]model.Record(nil), o.Owned...), bad)
+			poisoned = host
 		}
 	}
-	return all
+	return all, poisoned
 }
