@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -13,8 +12,6 @@ import (
 	"github.com/isthmus-mesh/isthmus/output"
 	"github.com/isthmus-mesh/isthmus/source"
 )
-
-var sourceName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`)
 
 // findings are problems as they are found. They have no lines yet.
 type findings []Problem
@@ -105,8 +102,8 @@ func validateName(f *findings, at, name string) {
 	case source.IsReserved(name):
 		f.add(at+".name", "%q is reserved: names that begin with %q are of records that are written to Isthmus itself; choose another, such as %q",
 			name, source.ReservedPrefix, "legacy-1")
-	case !sourceName.MatchString(name):
-		f.add(at+".name", "%q must be lower-case letters, digits and dashes, such as %q", name, "legacy-1")
+	case len(validation.IsDNS1123Label(name)) > 0:
+		f.add(at+".name", "%q must be at most 63 lower-case letters, digits and dashes, such as %q", name, "legacy-1")
 	}
 }
 
