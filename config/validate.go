@@ -126,10 +126,16 @@ func (c *Config) validateOutputs(f *findings) {
 	}
 }
 
+// folderReader is the settings of a source that follows a folder of this machine.
+type folderReader interface {
+	// Folder is the path of it, or of the only file that is followed.
+	Folder() string
+}
+
 // validateFolders keeps what is written out of what is read.
 func (c *Config) validateFolders(f *findings) {
 	for i, s := range c.Sources {
-		follows, ok := s.Settings.(interface{ Folder() string })
+		follows, ok := s.Settings.(folderReader)
 		if ok && c.Store.DataDir != "" && inside(c.Store.DataDir, follows.Folder()) {
 			f.add("store.dataDir", "lies in the folder that sources[%d] reads, which would follow every write to it; name a folder beside it", i)
 		}
