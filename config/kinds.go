@@ -12,6 +12,8 @@ import (
 	"github.com/isthmus-mesh/isthmus/source/servicecenter"
 )
 
+var _ folderReader = (*file.Config)(nil)
+
 // Kinds are the tables of what can be configured: a row makes a kind of registry
 // or of output known.
 type Kinds struct {
@@ -36,18 +38,23 @@ func Known() Kinds {
 	}
 }
 
-func (k Kinds) source(name string) (source.Kind, bool) {
-	i := slices.IndexFunc(k.Sources, func(k source.Kind) bool { return k.Name == name })
-	if i < 0 {
-		return source.Kind{}, false
+func sourceKind(k source.Kind) string { return k.Name }
+
+func outputKind(k output.Kind) string { return k.Name }
+
+// names are those of the rows of a table.
+func names[Row any](table []Row, name func(Row) string) (list []string) {
+	for _, row := range table {
+		list = append(list, name(row))
 	}
-	return k.Sources[i], true
+	return list
 }
 
-func (k Kinds) output(name string) (output.Kind, bool) {
-	i := slices.IndexFunc(k.Outputs, func(k output.Kind) bool { return k.Name == name })
+// find returns the row of a table that has a name.
+func find[Row any](table []Row, name func(Row) string, wanted string) (row Row, known bool) {
+	i := slices.IndexFunc(table, func(row Row) bool { return name(row) == wanted })
 	if i < 0 {
-		return output.Kind{}, false
+		return row, false
 	}
-	return k.Outputs[i], true
+	return table[i], true
 }

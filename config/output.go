@@ -1,10 +1,6 @@
 package config
 
-import (
-	"slices"
-
-	"github.com/isthmus-mesh/isthmus/output"
-)
+import "github.com/isthmus-mesh/isthmus/output"
 
 // Outputs are where the catalog goes, at most one of each kind. One that is not
 // there is switched off.
@@ -17,15 +13,10 @@ type Output struct {
 }
 
 // keys and settings make a kind of output a key.
-func (o *Outputs) keys(kinds Kinds) (list []string) {
-	for _, k := range kinds.Outputs {
-		list = append(list, k.Name)
-	}
-	return list
-}
+func (o *Outputs) keys(kinds Kinds) []string { return names(kinds.Outputs, outputKind) }
 
 func (o *Outputs) settings(kinds Kinds, key string) (into any, known bool) {
-	kind, ok := kinds.output(key)
+	kind, ok := find(kinds.Outputs, outputKind, key)
 	if !ok {
 		return nil, false
 	}
@@ -36,9 +27,6 @@ func (o *Outputs) settings(kinds Kinds, key string) (into any, known bool) {
 
 // Of returns the settings of a kind; nil if it is switched off.
 func (o Outputs) Of(kind string) output.Settings {
-	i := slices.IndexFunc(o, func(o Output) bool { return o.Kind == kind })
-	if i < 0 {
-		return nil
-	}
-	return o[i].Settings
+	one, _ := find(o, func(o Output) string { return o.Kind }, kind)
+	return one.Settings
 }

@@ -46,15 +46,10 @@ func (s *Source) complete() {
 }
 
 // keys and settings make a kind of registry a key of the entry.
-func (s *Source) keys(kinds Kinds) (list []string) {
-	for _, k := range kinds.Sources {
-		list = append(list, k.Name)
-	}
-	return list
-}
+func (s *Source) keys(kinds Kinds) []string { return names(kinds.Sources, sourceKind) }
 
 func (s *Source) settings(kinds Kinds, key string) (into any, known bool) {
-	kind, ok := kinds.source(key)
+	kind, ok := find(kinds.Sources, sourceKind, key)
 	if !ok {
 		return nil, false
 	}

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -13,8 +12,6 @@ import (
 	"github.com/isthmus-mesh/isthmus/output"
 	"github.com/isthmus-mesh/isthmus/source"
 )
-
-var sourceName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`)
 
 // findings are problems as they are found. They have no lines yet.
 type findings []Problem
@@ -105,8 +102,8 @@ func validateName(f *findings, at, name string) {
 	case source.IsReserved(name):
 		f.add(at+".name", "%q is reserved: names that begin with %q are of records that are written to Isthmus itself; choose another, such as %q",
 			name, source.ReservedPrefix, "legacy-1")
-	case !sourceName.MatchString(name):
-		f.add(at+".name", "%q must be lower-case letters, digits and dashes, such as %q", name, "legacy-1")
+	case len(validation.IsDNS1123Label(name)) > 0:
+		f.add(at+".name", "%q must be at most 63 lower-case letters, digits and dashes, such as %q", name, "legacy-1")
 	}
 }
 
@@ -129,10 +126,16 @@ func (c *Config) validateOutputs(f *findings) {
 	}
 }
 
+// folderReader is the settings of a source that follows a folder of this machine.
+type folderReader interface {
+	// Folder is the path of it, or of the only file that is followed.
+	Folder() string
+}
+
 // validateFolders keeps what is written out of what is read.
 func (c *Config) validateFolders(f *findings) {
 	for i, s := range c.Sources {
-		follows, ok := s.Settings.(interface{ Folder() string })
+		follows, ok := s.Settings.(folderReader)
 		if ok && c.Store.DataDir != "" && inside(c.Store.DataDir, follows.Folder()) {
 			f.add("store.dataDir", "lies in the folder that sources[%d] reads, which would follow every write to it; name a folder beside it", i)
 		}

@@ -3,9 +3,7 @@ package examples_test
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
-	"log/slog"
 	"net/http"
 	"path/filepath"
 	"testing"
@@ -15,11 +13,11 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/admin"
 	"github.com/isthmus-mesh/isthmus/config"
-	"github.com/isthmus-mesh/isthmus/internal/app"
 	"github.com/isthmus-mesh/isthmus/internal/cli"
 	"github.com/isthmus-mesh/isthmus/internal/demo/servicecenter"
 	"github.com/isthmus-mesh/isthmus/output/xds"
 	center "github.com/isthmus-mesh/isthmus/source/servicecenter"
+	"github.com/isthmus-mesh/isthmus/test/testkit/instance"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -86,21 +84,7 @@ func serve(t *testing.T, file string) string {
 		}
 	}
 	loaded.Outputs.Of("xds").(*xds.Config).Listen, loaded.Admin.Listen = "127.0.0.1:0", "127.0.0.1:0"
-	ctx, cancel := context.WithCancel(t.Context())
-	a, err := app.New(ctx, loaded, "test", slog.New(slog.DiscardHandler))
-	if err != nil {
-		cancel()
-		t.Fatal(err)
-	}
-	ended := make(chan error, 1)
-	go func() { ended <- a.Run(ctx) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
-	})
-	url := "http://" + a.AdminAddr().String()
+	url := "http://" + instance.Run(t, loaded).AdminAddr().String()
 	await(t, url+"/readyz")
 	return url
 }

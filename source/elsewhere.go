@@ -3,7 +3,6 @@ package source
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/isthmus-mesh/isthmus/model"
@@ -21,12 +20,7 @@ func (s *Supervisor) Offer(ctx context.Context, b Baseline) error {
 		return err
 	}
 	defer done()
-	at := slices.IndexFunc(s.baselines, func(f *baselineState) bool { return f.name == b.Name })
-	if at < 0 {
-		at = len(s.baselines)
-		s.baselines = append(s.baselines, newBaselineState(b.Name))
-	}
-	s.baselines[at].pending = append(s.baselines[at].pending, b)
+	s.offered(b)
 	if s.listed {
 		return s.remark(ctx)
 	}
@@ -41,7 +35,7 @@ func (s *Supervisor) Succeed(ctx context.Context, before *Supervisor) error {
 		return err
 	}
 	defer done()
-	s.baselines, s.listed = before.baselines, before.listed
+	s.inherited(&before.state)
 	return nil
 }
 
@@ -96,8 +90,8 @@ func (s *Supervisor) remark(ctx context.Context) (err error) {
 				continue
 			}
 		}
-		s.baselines = baselines
-		s.ask(false)
+		s.decided(baselines)
+		s.asked(false)
 		return nil
 	}
 	return fmt.Errorf("store what was decided about source %s: %w", s.name, err)
@@ -119,17 +113,4 @@ func releasedOf(baselines []*baselineState) []*baselineState {
 		next[i] = f.released()
 	}
 	return next
-}
-
-// ask has the source asked to list again while anything is held, counted from
-// its last complete listing.
-func (s *Supervisor) ask(listed bool) {
-	held := !s.holds.empty() || slices.ContainsFunc(s.baselines, func(f *baselineState) bool { return !f.holds.empty() })
-	switch {
-	case !held:
-		s.relist.Stop()
-	case listed || !s.asking:
-		s.relist.Reset(s.cfg.Hold.interval())
-	}
-	s.asking = held
 }

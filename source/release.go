@@ -36,10 +36,13 @@ func (s *Supervisor) Release(ctx context.Context) (released int, err error) {
 				continue
 			}
 		}
-		s.baselines = baselines
+		s.decided(baselines)
 		s.reindex()
-		s.released(released)
-		s.ask(false)
+		s.released()
+		s.asked(false)
+		if released > 0 {
+			s.cfg.Log.Info("what was held is released", "source", s.name, "count", released)
+		}
 		return released + kept, nil
 	}
 	return 0, fmt.Errorf("release what is held of source %s: %w", s.name, err)
@@ -58,20 +61,6 @@ func (s *Supervisor) heldWrites() (writes []model.Write) {
 		}
 	}
 	return writes
-}
-
-// released reports that nothing is held any more. Whether the registry can be
-// read is another matter.
-func (s *Supervisor) released(records int) {
-	s.report(func(st *Status) {
-		s.count(st)
-		if st.State == StateHeld {
-			st.enter(StateLive, "", time.Now())
-		}
-	})
-	if records > 0 {
-		s.cfg.Log.Info("what was held is released", "source", s.name, "count", records)
-	}
 }
 
 // text says what is held, what happens next, and what an operator can do.

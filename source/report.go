@@ -3,53 +3,28 @@ package source
 import (
 	"errors"
 	"fmt"
-	"maps"
+	"math/rand/v2"
 	"time"
+
+	"github.com/isthmus-mesh/isthmus/internal/wait"
 )
 
-// report changes the status.
-func (s *Supervisor) report(change func(*Status)) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	change(&s.status)
-}
-
-// stored reports a reading that the store now says, but for what is held.
+// stored reports a reading that the store now says, but for what is held, and logs
+// what is new.
 func (s *Supervisor) stored(r *reading, p plan, ignored map[string]int, now time.Time) {
-	// Only who writes the source's records changes what of the status is used
-	// here, so nothing is missed between this look at it and the change.
-	before := s.Status()
-	standing, fresh := r.rejections(before.Rejected)
-	state, reason := s.standing(), before.Reason
-	if state != before.State || len(p.counts) > 0 {
-		reason = s.reason()
-	}
-	var recovered bool
-	var outage []any
-	s.report(func(st *Status) {
-		st.enter(state, reason, now)
-		s.count(st)
-		recovered, outage = s.outage.recover(), s.outage.attrs(now)
-		st.Rejected, st.RejectedTotal = standing, st.RejectedTotal+uint64(len(fresh))
-		if r.whole {
-			st.LastListing, st.listed = now, true
-		}
-		if r.whole || ignored != nil {
-			st.Ignored = maps.Clone(ignored)
-		}
-	})
-	failing := before.State == StateStale || before.State == StateListing
+	m := s.mirrored(r, p, ignored, now)
+	failing := m.from == StateStale || m.from == StateListing
 	switch {
-	case failing && !recovered && len(outage) > 0: // nor was it said that it failed
-	case state == StateLive && before.State != StateLive:
-		s.cfg.Log.Info("source is live", append([]any{"source", s.name}, outage...)...)
-	case recovered:
-		s.cfg.Log.Info("source is read again", append([]any{"source", s.name, "state", string(state)}, outage...)...)
+	case failing && !m.recovered && len(m.outage) > 0: // nor was it said that it failed
+	case m.to == StateLive && m.from != StateLive:
+		s.cfg.Log.Info("source is live", append([]any{"source", s.name}, m.outage...)...)
+	case m.recovered:
+		s.cfg.Log.Info("source is read again", append([]any{"source", s.name, "state", string(m.to)}, m.outage...)...)
 	}
 	if len(p.began) > 0 {
-		s.cfg.Log.Warn("a suspicious drop is held", "source", s.name, "reason", reason)
+		s.cfg.Log.Warn("a suspicious drop is held", "source", s.name, "reason", m.reason)
 	}
-	if logged, silent := s.repeats.unsaid(fresh, now); len(logged) > 0 {
+	if logged, silent := s.repeats.unsaid(m.fresh, now); len(logged) > 0 {
 		attrs := []any{"source", s.name, "count", len(logged), "err", logged[0].text()}
 		if silent > 0 {
 			attrs = append(attrs, "unlogged", silent)
@@ -68,48 +43,20 @@ func (f Rejection) text() string {
 	return text
 }
 
-// failed reports why the source ended and when it is run again.
-func (s *Supervisor) failed(err error, delay time.Duration) {
-	s.fail(fmt.Sprintf("%v; trying again within %s", err, max(delay.Round(time.Second), time.Second)))
-	attrs, now := []any{"source", s.name, "err", err}, time.Now()
+// ended reports why a run ended, and returns how long to wait before the next.
+func (s *Supervisor) ended(err error) (delay time.Duration) {
 	p, panicked := errors.AsType[*panicError](err)
-	if panicked {
-		attrs = append(attrs, "stack", string(p.stack))
-	}
-	s.mu.Lock()
-	say := s.outage.fail(err.Error(), panicked, now)
-	attrs = append(attrs, s.outage.attrs(now)...)
-	s.mu.Unlock()
+	failures, say, outage := s.failed(err.Error(), panicked, time.Now())
+	delay = wait.Backoff{Min: s.cfg.MinBackoff, Max: s.cfg.MaxBackoff}.After(failures, rand.Float64())
+	s.lost(fmt.Sprintf("%v; trying again within %s", err, max(delay.Round(time.Second), time.Second)))
 	if say {
-		s.cfg.Log.Warn("source failed", attrs...)
+		attrs := []any{"source", s.name, "err", err}
+		if panicked {
+			attrs = append(attrs, "stack", string(p.stack))
+		}
+		s.cfg.Log.Warn("source failed", append(attrs, outage...)...)
 	}
-}
-
-// fail reports that the registry cannot be mirrored. What is stored stays, so
-// a source that has ever listed, be it in an earlier process, is stale.
-func (s *Supervisor) fail(reason string) {
-	s.report(func(st *Status) {
-		state := StateListing
-		if st.listed {
-			state = StateStale
-		}
-		if st.listed && st.LastListing.IsZero() {
-			reason += "; until then " + s.lastKnownGood()
-		}
-		st.enter(state, reason, time.Now())
-	})
-}
-
-// restored reports what the store holds before the source is run. What an
-// earlier process has listed completely is served as it is.
-func (s *Supervisor) restored() {
-	s.report(func(st *Status) {
-		if s.index.marked() && st.State == StateListing {
-			st.enter(StateStale, s.lastKnownGood()+" until the registry has been listed", time.Now())
-		}
-		st.listed = st.listed || s.index.marked()
-		s.count(st)
-	})
+	return delay
 }
 
 func (s *Supervisor) lastKnownGood() string {

@@ -11,7 +11,7 @@ import (
 // scope yields the stored records that a reading can concern.
 func (k *sink) scope(r *reading) iter.Seq[model.Record] {
 	if r.whole {
-		k.index = newIndex() // filled as the comparison goes
+		k.relisting()
 		return k.index.following(k.all())
 	}
 	objects := k.concerned(r)

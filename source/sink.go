@@ -18,7 +18,7 @@ var errNotListed = errors.New("a complete listing of the registry must come firs
 // of that run.
 type sink struct {
 	*Supervisor
-	listed  time.Time    // when this run's first complete listing was stored
+	live    time.Time    // when this run's first complete listing was stored
 	orphans *time.Ticker // runs while the owner of some record is unknown, else nil
 }
 
@@ -56,7 +56,7 @@ func (k *sink) Relist() <-chan time.Time {
 
 // Replace implements [Sink].
 func (k *sink) Replace(ctx context.Context, listing Listing) error {
-	if listing.Places != nil && k.listed.IsZero() {
+	if listing.Places != nil && k.live.IsZero() {
 		return errNotListed
 	}
 	return k.take(ctx, readListing(k.name, k.cfg.Origin, listing), listing.Ignored)
@@ -64,7 +64,7 @@ func (k *sink) Replace(ctx context.Context, listing Listing) error {
 
 // Change implements [Sink].
 func (k *sink) Change(ctx context.Context, change Change) error {
-	if k.listed.IsZero() {
+	if k.live.IsZero() {
 		return errNotListed
 	}
 	return k.take(ctx, readChange(k.name, k.cfg.Origin, change), nil)
@@ -82,16 +82,14 @@ func (k *sink) take(ctx context.Context, r *reading, ignored map[string]int) err
 	if err != nil {
 		err = fmt.Errorf("store what was read: %w", err)
 		if ctx.Err() == nil {
-			k.fail(err.Error())
+			k.lost(err.Error())
 		}
 		return err
 	}
 	now := time.Now()
-	if r.whole && k.listed.IsZero() {
-		k.listed = now
+	if r.whole && k.live.IsZero() {
+		k.live = now
 	}
-	k.Supervisor.listed = k.Supervisor.listed || r.whole
-	k.ask(r.whole)
 	k.askForOwners(ask, r.whole)
 	k.stored(r, p, ignored, now)
 	return nil
@@ -114,12 +112,11 @@ func (k *sink) commit(ctx context.Context, read *reading) (p plan, ask bool, err
 		writes, baselines := k.prepare(r, p)
 		if len(writes) > 0 {
 			if _, err = k.store.Commit(ctx, model.Commit{Writes: writes, Observed: r.observed}); err != nil {
-				k.reindex()
-				k.holds.recount(before)
+				k.undone(before)
 				continue
 			}
 		}
-		k.baselines = baselines
+		k.decided(baselines)
 		return p, ask, nil
 	}
 	return plan{}, false, err
@@ -130,8 +127,8 @@ func (k *sink) commit(ctx context.Context, read *reading) (p plan, ask bool, err
 // held, and what is decided about baselines.
 func (k *sink) prepare(r *reading, p plan) ([]model.Write, []*baselineState) {
 	now := time.Now()
-	k.index.commit(p.writes)
-	k.holds.apply(p, now)
+	k.planned(p.writes)
+	k.held(p, now)
 	writes := p.writes
 	writes = append(writes, k.holdWrites(p.writes)...)
 	if !r.whole {
@@ -140,7 +137,7 @@ func (k *sink) prepare(r *reading, p plan) ([]model.Write, []*baselineState) {
 	rejected, _ := r.rejections(k.Status().Rejected)
 	baselines := k.judged(overlay(k.store, p.writes), facts{listing: true, unread: len(rejected) > 0, now: now})
 	marks := k.markWrites(baselines, true)
-	k.index.commit(marks)
+	k.planned(marks)
 	return append(writes, marks...), baselines
 }
 

@@ -6,9 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"log/slog"
-	"math/rand/v2"
 	"runtime/debug"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -82,31 +80,16 @@ type Supervisor struct {
 	// the run under way, or an operator who releases what is held. It is a channel
 	// so that nobody has to wait longer than they can.
 	writing chan struct{}
-	index   *index // of the stored records; all of these belong to the writer
-	holds   *holds
-	// baselines are what others have of the source; see [Supervisor.Offer].
-	baselines []*baselineState
-	listed    bool         // completely, since the start
-	relist    *time.Ticker // runs while anything is held
-	asking    bool         // it runs
-	repeats   repeats      // what the log has named of what is rejected
+	repeats repeats // what the log has named of what is rejected; the writer's
 
-	mu     sync.Mutex // guards status and outage; never held across a call
-	status Status
-	outage outage
+	state
 }
 
 // NewSupervisor returns a supervisor of the source with that name, which must
 // be unique in the store. It does nothing until [Supervisor.Run].
 func NewSupervisor(name string, src Source, store Store, cfg Config) *Supervisor {
-	s := &Supervisor{
-		name: name, src: src, store: store, cfg: cfg.withDefaults(),
-		writing: make(chan struct{}, 1), index: newIndex(), holds: newHolds(),
-	}
-	s.relist = time.NewTicker(s.cfg.Hold.interval())
-	s.relist.Stop()
-	s.status = Status{Name: name, Kind: cfg.Kind}
-	s.status.enter(StateListing, "waiting for its first complete listing", time.Now())
+	s := &Supervisor{name: name, src: src, store: store, cfg: cfg.withDefaults(), writing: make(chan struct{}, 1)}
+	s.begin(name, s.cfg)
 	return s
 }
 
@@ -125,20 +108,15 @@ func (s *Supervisor) Run(ctx context.Context) error {
 		return fmt.Errorf("source %s: runs already", s.name)
 	}
 	defer s.running.Store(false)
-	backoff, failures := wait.Backoff{Min: s.cfg.MinBackoff, Max: s.cfg.MaxBackoff}, 0
 	for {
 		live, err := s.runOnce(ctx)
 		if ctx.Err() != nil {
 			return nil
 		}
 		if live >= s.cfg.MaxBackoff {
-			failures = 0
-			s.report(func(*Status) { s.outage = outage{} })
+			s.recovered()
 		}
-		failures++
-		delay := backoff.After(failures, rand.Float64())
-		s.failed(err, delay)
-		if !wait.Sleep(ctx, delay) {
+		if !wait.Sleep(ctx, s.ended(err)) {
 			return nil
 		}
 	}
@@ -159,8 +137,8 @@ func (s *Supervisor) runOnce(ctx context.Context) (live time.Duration, err error
 		if p := recover(); p != nil {
 			err = &panicError{p, debug.Stack()}
 		}
-		if !k.listed.IsZero() {
-			live = time.Since(k.listed)
+		if !k.live.IsZero() {
+			live = time.Since(k.live)
 		}
 	}()
 	if err := s.src.Run(ctx, k); err != nil {
@@ -198,8 +176,8 @@ func (s *Supervisor) write(ctx context.Context) (done func(), err error) {
 func (s *Supervisor) reindex() (unmark []model.Write) {
 	var said []model.Record
 	var stored []part
-	s.index = newIndex()
-	for rec := range s.index.following(s.all()) {
+	index := newIndex()
+	for rec := range index.following(s.all()) {
 		switch {
 		case rec.Kind == model.KindHold:
 			said = append(said, rec)
@@ -213,14 +191,15 @@ func (s *Supervisor) reindex() (unmark []model.Write) {
 	if len(said) == 0 {
 		stored = nil
 	}
-	s.holds = s.holds.restore(said, stored)
+	holds := s.holds.restore(said, stored)
 	for i := range unmark {
 		rec := &unmark[i].Record
-		s.holds.add(partOf(*rec), model.Ref{}, rec.Status.Since)
+		holds.add(partOf(*rec), model.Ref{}, rec.Status.Since)
 		rec.Status = model.Status{}
 	}
-	if one := s.holds.by[model.Ref{}]; one != nil && len(unmark) > 0 {
+	if one := holds.by[model.Ref{}]; one != nil && len(unmark) > 0 {
 		one.explain()
 	}
+	s.reread(index, holds)
 	return unmark
 }

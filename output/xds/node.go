@@ -5,6 +5,7 @@ import (
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	"google.golang.org/protobuf/types/known/structpb"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/push"
@@ -68,14 +69,7 @@ func describe(c push.Client) string {
 	return strings.Join(parts, " ")
 }
 
-// isNamespace reports whether a text can be the name of a namespace: a DNS label
-// as of RFC 1123, in lower case. The words ".", "*" and "~", with which exports
-// and scopes stand for namespaces, are none.
-func isNamespace(s string) bool {
-	if s == "" || len(s) > 63 || s[0] == '-' || s[len(s)-1] == '-' {
-		return false
-	}
-	return !strings.ContainsFunc(s, func(r rune) bool {
-		return r != '-' && (r < '0' || r > '9') && (r < 'a' || r > 'z')
-	})
-}
+// isNamespace reports whether Kubernetes takes a text as the name of a namespace.
+// The words ".", "*" and "~", with which exports and scopes stand for namespaces,
+// are none.
+func isNamespace(s string) bool { return len(content.IsDNS1123Label(s)) == 0 }

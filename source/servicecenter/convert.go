@@ -51,10 +51,11 @@ func convert(i Identity, called name, instances []Instance, known []knownPort, r
 		names[p.number] = p
 	}
 	var owned []model.Record
+	isKey, isValue := remember(isLabelKey), remember(isLabelValue)
 	for _, a := range all {
-		endpoints, left := a.endpoints(names, rules, reject)
+		labels, left := a.labels(isKey, isValue)
 		c.left += left
-		for _, e := range endpoints {
+		for _, e := range a.endpoints(names, labels, rules, reject) {
 			e.Key = model.Key{Namespace: ref.Namespace, Name: ref.Name + "/" + e.Name}
 			owned = append(owned, e)
 		}
@@ -112,8 +113,9 @@ func compareInstances(a, b Instance) int {
 // endpoints are the records of an instance, one for each of its addresses,
 // named within the service. They serve the ports that they listen on and no
 // others.
-func (a announced) endpoints(ports map[uint32]knownPort, rules rules, reject func(instance, field, reason string)) (records []model.Record, left int) {
-	labels, left := a.labels()
+func (a announced) endpoints(
+	ports map[uint32]knownPort, labels model.Labels, rules rules, reject func(instance, field, reason string),
+) (records []model.Record) {
 	spec := model.Endpoint{
 		Exact: true, Labels: labels, Locality: a.locality(), Weight: a.weight(), Health: a.health(rules.serveTesting),
 	}
@@ -131,7 +133,7 @@ func (a announced) endpoints(ports map[uint32]knownPort, rules rules, reject fun
 		}
 		records = append(records, model.Record{Ref: model.Ref{Kind: model.KindEndpoint, Key: model.Key{Name: name}}, Spec: e})
 	}
-	return records, left
+	return records
 }
 
 // serving returns the ports of each address by name, and says which cannot be

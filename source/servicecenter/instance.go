@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/validate/content"
+
 	"github.com/isthmus-mesh/isthmus/model"
 )
 
@@ -81,14 +83,14 @@ func (i Instance) weight() uint32 {
 
 // labels are the properties that can be labels and what the mapping adds, which
 // wins; and how many properties were left out.
-func (i Instance) labels() (labels model.Labels, left int) {
+func (i Instance) labels(isKey, isValue func(string) bool) (labels model.Labels, left int) {
 	all := make(map[string]string, len(i.Properties)+3)
 	maps.Copy(all, i.Properties)
 	if i.weight() > 0 {
 		delete(all, weightProperty)
 	}
 	for key, value := range all {
-		if !isLabelKey(key) || !isLabelValue(value) {
+		if !isKey(key) || !isValue(value) {
 			delete(all, key)
 			left++
 		}
@@ -101,26 +103,37 @@ func (i Instance) labels() (labels model.Labels, left int) {
 	return model.MapOf(all), left
 }
 
-// isLabelKey reports whether Kubernetes takes a key for a label.
+// isLabelKey reports whether a property of that name may be a label: Kubernetes
+// takes it for the key of one, and its prefix is none of Kubernetes and Istio,
+// which mean something and are not the registry's to give.
 func isLabelKey(key string) bool {
-	prefix, name, found := strings.Cut(key, "/")
-	if !found {
-		return isLabelName(key)
+	if prefix, _, found := strings.Cut(key, "/"); found && isReserved(prefix) {
+		return false
 	}
-	return isPrefix(prefix) && isLabelName(name)
+	return len(content.IsLabelKey(key)) == 0
 }
 
-// isPrefix reports whether a text is a domain in the form that keys begin with.
-// Those of Kubernetes and Istio mean something, and are not the registry's to give.
-func isPrefix(prefix string) bool {
+func isReserved(prefix string) bool {
 	for _, reserved := range []string{"kubernetes.io", "k8s.io", "istio.io", "isthmus.io"} {
 		if prefix == reserved || strings.HasSuffix(prefix, "."+reserved) {
-			return false
+			return true
 		}
 	}
-	return prefix != "" && len(prefix) <= longestHost && sanitizeHost(prefix) == prefix
+	return false
 }
 
-func isLabelName(s string) bool { return s != "" && isLabelValue(s) }
+// remember asks once for each text. The instances of a service have the same keys,
+// and mostly the same values, and there may be thousands of them.
+func remember(holds func(string) bool) func(string) bool {
+	known := map[string]bool{}
+	return func(s string) bool {
+		ok, asked := known[s]
+		if !asked {
+			ok = holds(s)
+			known[s] = ok
+		}
+		return ok
+	}
+}
 
-func isLabelValue(s string) bool { return len(s) <= longestLabel && sanitizeWord(s) == s }
+func isLabelValue(s string) bool { return len(content.IsLabelValue(s)) == 0 }

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"text/template"
+
+	"k8s.io/apimachinery/pkg/api/validate/content"
 )
 
 // scoping makes scopes of consumers; nil makes none.
@@ -55,7 +57,7 @@ func checkScopeHost(text string) error {
 	switch {
 	case !ok || namespace == "" || host == "":
 		return errors.New("is not of the form namespace/host; write such as istio-system/*")
-	case namespace != "*" && namespace != "." && namespace != "~" && sanitizeLabel(namespace) != namespace:
+	case namespace != "*" && namespace != "." && namespace != "~" && len(content.IsDNS1123Label(namespace)) > 0:
 		return errors.New("does not begin with a namespace; write one, \".\" for the workload's own, or \"*\" for all")
 	case host == "*":
 		return nil

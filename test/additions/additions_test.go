@@ -3,10 +3,8 @@
 package additions_test
 
 import (
-	"context"
 	"fmt"
 	"io"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -19,9 +17,9 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/isthmus-mesh/isthmus/config"
-	"github.com/isthmus-mesh/isthmus/internal/app"
 	"github.com/isthmus-mesh/isthmus/test/additions/hostlist"
 	"github.com/isthmus-mesh/isthmus/test/additions/tally"
+	"github.com/isthmus-mesh/isthmus/test/testkit/instance"
 	"github.com/isthmus-mesh/isthmus/test/testkit/until"
 )
 
@@ -133,22 +131,8 @@ func TestAdditionsAreValidatedLikeTheRest(t *testing.T) {
 // run runs an Isthmus until the test ends, and returns where its admin API is.
 func run(t *testing.T, c *config.Config) (admin string) {
 	t.Helper()
-	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
-	a, err := app.New(ctx, c, "test", slog.New(slog.DiscardHandler))
-	if err != nil {
-		cancel()
-		t.Fatal(err)
-	}
-	ended := make(chan error, 1)
-	go func() { ended <- a.Run(ctx) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
-		http.DefaultClient.CloseIdleConnections()
-	})
-	return "http://" + a.AdminAddr().String()
+	t.Cleanup(http.DefaultClient.CloseIdleConnections)
+	return "http://" + instance.Run(t, c).AdminAddr().String()
 }
 
 // says waits until a page of the admin API has all of some texts.

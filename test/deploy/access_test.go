@@ -1,9 +1,7 @@
 package deploy_test
 
 import (
-	"context"
 	"io"
-	"log/slog"
 	"net"
 	"net/http"
 	"strconv"
@@ -14,9 +12,9 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 
 	"github.com/isthmus-mesh/isthmus/config"
-	"github.com/isthmus-mesh/isthmus/internal/app"
 	"github.com/isthmus-mesh/isthmus/output/xds"
 	"github.com/isthmus-mesh/isthmus/source/file"
+	"github.com/isthmus-mesh/isthmus/test/testkit/instance"
 )
 
 // own are the addresses by which this machine reaches itself over its listeners
@@ -46,20 +44,7 @@ func run(t *testing.T, c *config.Config) (port string) {
 		t.Fatal(err)
 	}
 	c.Admin.Listen = net.JoinHostPort(host, "0")
-	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
-	a, err := app.New(ctx, c, "test", slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
-	ended := make(chan error, 1)
-	go func() { ended <- a.Run(ctx) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
-	})
-	return strconv.Itoa(a.AdminAddr().(*net.TCPAddr).Port)
+	return strconv.Itoa(instance.Run(t, c).AdminAddr().(*net.TCPAddr).Port)
 }
 
 func ask(t *testing.T, url, host string) (int, string) {

@@ -1,0 +1,188 @@
+package source
+
+import (
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/isthmus-mesh/isthmus/model"
+)
+
+// state is what a supervisor knows of its source. Its fields are assigned in this
+// file alone, by what happens. These decide what [Status] shows:
+//
+//	restored    a run begins               listing → stale, if it was ever listed
+//	mirrored    a reading is stored        any → live, or held while anything is
+//	lost        it cannot be mirrored      any → stale, or listing if it never was listed
+//	released    an operator has decided    held → live
+//	failed      a run has ended by itself, and how often that was said
+//	recovered   it has been live for long enough to forget that
+//
+// These are about its records in the store, and about what others have of it:
+//
+//	reread      the store was read, as somebody else may have written to it
+//	relisting   all of it is listed, and what is compared is known from here on
+//	planned     some writes are to be committed; if the store does not take them, undone comes next
+//	held        so is what is held from here on, and what is not any more
+//	undone      the store did not take them
+//	offered     somebody else has something of the source, and it is to be judged
+//	inherited   the same, from a supervisor that was there before
+//	decided     it was judged, and the store says how
+//	asked       whether the source is to list again, for what is held
+type state struct {
+	// These belong to the writer; see [Supervisor].
+	index     *index // of the stored records
+	holds     *holds
+	baselines []*baselineState // what others have of the source; see [Supervisor.Offer]
+	listed    bool             // completely, since the start
+	relist    *time.Ticker     // runs while anything is held
+	asking    bool             // it runs
+
+	mu     sync.Mutex // guards status and outage; never held across a call
+	status Status
+	outage outage
+}
+
+// begin is the state before anything is known.
+func (s *state) begin(name string, cfg Config) {
+	s.index, s.holds = newIndex(), newHolds()
+	s.relist = time.NewTicker(cfg.Hold.interval())
+	s.relist.Stop()
+	s.status = Status{Name: name, Kind: cfg.Kind}
+	s.status.enter(StateListing, "waiting for its first complete listing", time.Now())
+}
+
+// report changes the status.
+func (s *state) report(change func(*Status)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	change(&s.status)
+}
+
+// restored reports what the store holds before the source is run. What an
+// earlier process has listed completely is served as it is.
+func (s *Supervisor) restored() {
+	s.report(func(st *Status) {
+		if s.index.marked() && st.State == StateListing {
+			st.enter(StateStale, s.lastKnownGood()+" until the registry has been listed", time.Now())
+		}
+		st.listed = st.listed || s.index.marked()
+		s.count(st)
+	})
+}
+
+// mirroring is what has changed with a reading that was stored, for the log.
+type mirroring struct {
+	from, to  State
+	reason    string
+	fresh     []Rejection
+	recovered bool  // the log has said that it failed
+	outage    []any // what the log is to say of the failures
+}
+
+// mirrored reports a reading that the store now says, but for what is held.
+func (s *Supervisor) mirrored(r *reading, p plan, ignored map[string]int, now time.Time) mirroring {
+	s.listed = s.listed || r.whole
+	s.asked(r.whole)
+	// Only who writes the source's records changes what of the status is used
+	// here, so nothing is missed between this look at it and the change.
+	before := s.Status()
+	standing, fresh := r.rejections(before.Rejected)
+	m := mirroring{from: before.State, to: s.standing(), reason: before.Reason, fresh: fresh}
+	if m.to != m.from || len(p.counts) > 0 {
+		m.reason = s.reason()
+	}
+	s.report(func(st *Status) {
+		st.enter(m.to, m.reason, now)
+		s.count(st)
+		m.recovered, m.outage = s.outage.recover(), s.outage.attrs(now)
+		st.Rejected, st.RejectedTotal = standing, st.RejectedTotal+uint64(len(fresh))
+		if r.whole {
+			st.LastListing, st.listed = now, true
+		}
+		if r.whole || ignored != nil {
+			st.Ignored = maps.Clone(ignored)
+		}
+	})
+	return m
+}
+
+// lost reports that the registry cannot be mirrored. What is stored stays, so
+// a source that has ever listed, be it in an earlier process, is stale.
+func (s *Supervisor) lost(reason string) {
+	s.report(func(st *Status) {
+		state := StateListing
+		if st.listed {
+			state = StateStale
+		}
+		if st.listed && st.LastListing.IsZero() {
+			reason += "; until then " + s.lastKnownGood()
+		}
+		st.enter(state, reason, time.Now())
+	})
+}
+
+// released reports that nothing is held any more. Whether the registry can be
+// read is another matter.
+func (s *Supervisor) released() {
+	s.report(func(st *Status) {
+		s.count(st)
+		if st.State == StateHeld {
+			st.enter(StateLive, "", time.Now())
+		}
+	})
+}
+
+// failed counts a run that has ended, and says whether the log is to say so, and
+// what of the failures so far.
+func (s *state) failed(text string, defect bool, now time.Time) (failures int, say bool, attrs []any) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	say = s.outage.fail(text, defect, now)
+	return s.outage.failures, say, s.outage.attrs(now)
+}
+
+// recovered forgets the failures so far.
+func (s *state) recovered() { s.report(func(*Status) { s.outage = outage{} }) }
+
+func (s *state) reread(i *index, h *holds) { s.index, s.holds = i, h }
+
+func (s *state) relisting() { s.index = newIndex() } // filled as the comparison goes
+
+func (s *state) planned(writes []model.Write) { s.index.commit(writes) }
+
+func (s *state) held(p plan, now time.Time) { s.holds.apply(p, now) }
+
+// undone takes back what was planned, by what the store says. How often drops
+// were confirmed before, it does not say.
+func (s *Supervisor) undone(before map[model.Ref]count) {
+	s.reindex()
+	s.holds.recount(before)
+}
+
+func (s *state) offered(b Baseline) {
+	at := slices.IndexFunc(s.baselines, func(f *baselineState) bool { return f.name == b.Name })
+	if at < 0 {
+		at = len(s.baselines)
+		s.baselines = append(s.baselines, newBaselineState(b.Name))
+	}
+	s.baselines[at].pending = append(s.baselines[at].pending, b)
+}
+
+func (s *state) inherited(before *state) { s.baselines, s.listed = before.baselines, before.listed }
+
+func (s *state) decided(baselines []*baselineState) { s.baselines = baselines }
+
+// asked has the source asked to list again while anything is held, counted from
+// its last complete listing.
+func (s *Supervisor) asked(listed bool) {
+	held := !s.holds.empty() || slices.ContainsFunc(s.baselines, func(f *baselineState) bool { return !f.holds.empty() })
+	switch {
+	case !held:
+		s.relist.Stop()
+	case listed || !s.asking:
+		s.relist.Reset(s.cfg.Hold.interval())
+	}
+	s.asking = held
+}
