@@ -49,6 +49,7 @@ type guard struct {
 	away      int  // commits that the store does not take
 	afterAll  bool // it takes them, and says that it did not
 	bad       string
+	relist    bool // the source has to list before it can be at rest
 	releasing bool
 
 	listings []time.Time // that were taken, in this process
@@ -179,8 +180,8 @@ func (g *guard) releases(is bool) {
 func (g *guard) calm() (anew bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	anew = g.bad != ""
-	g.armed, g.away, g.bad = none, 0, ""
+	anew = g.bad != "" || g.relist
+	g.armed, g.away, g.bad, g.relist = none, 0, "", false
 	return anew
 }
 
