@@ -104,7 +104,7 @@ func (b *baselines) checkFirst(one *base, held, listed map[thing]bool) {
 // confirmed to be gone, and not before.
 func (b *baselines) checkReleased(one *base, held, listed map[thing]bool) {
 	for t := range one.held {
-		if !held[t] && !listed[t] && time.Since(one.judged) < source.DefaultHold().For {
+		if !held[t] && !listed[t] && time.Since(one.judged) < source.DefaultHold().For-time.Second { // which is how often it is looked at
 			b.violated("%s: %v is deletable %v after it was first found missing", one.Name, t, time.Since(one.judged))
 		}
 	}

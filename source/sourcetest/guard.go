@@ -2,10 +2,7 @@ package sourcetest
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"iter"
-	"maps"
 	"sync"
 	"time"
 
@@ -49,6 +46,7 @@ type guard struct {
 	away      int  // commits that the store does not take
 	afterAll  bool // it takes them, and says that it did not
 	bad       string
+	relist    bool // the source has to list before it can be at rest
 	releasing bool
 
 	listings []time.Time // that were taken, in this process
@@ -179,8 +177,8 @@ func (g *guard) releases(is bool) {
 func (g *guard) calm() (anew bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	anew = g.bad != ""
-	g.armed, g.away, g.bad = none, 0, ""
+	anew = g.bad != "" || g.relist
+	g.armed, g.away, g.bad, g.relist = none, 0, "", false
 	return anew
 }
 
@@ -213,110 +211,4 @@ func (g *guard) passed(r reading) {
 	if r.whole {
 		g.wholes++
 	}
-}
-
-var errAway = errors.New("the store is away, as drawn")
-
-// guarded is the store, as the supervisor sees it.
-type guarded struct {
-	Store
-	guard *guard
-}
-
-// Commit implements [source.Committer].
-func (s *guarded) Commit(ctx context.Context, c model.Commit) (uint64, error) {
-	before := map[model.Ref]model.Record{}
-	for rec := range s.List(model.Filter{Source: listed}) {
-		before[rec.Ref] = rec
-	}
-	if !s.guard.commit(before, c) {
-		return 0, errAway
-	}
-	revision, err := s.Store.Commit(ctx, c)
-	if err == nil && s.guard.forgets() {
-		return 0, errAway
-	}
-	return revision, err
-}
-
-// commit judges a commit, and reports whether it is to come about.
-func (g *guard) commit(before map[model.Ref]model.Record, c model.Commit) bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.away > 0 && !g.afterAll {
-		g.away--
-		return false
-	}
-	g.commits++
-	g.log("%d writes", len(c.Writes))
-	s := stepOf(before, c)
-	g.checkWrites(s)
-	g.checkPrimed(s)
-	g.checkOwners(s)
-	g.checkPoisoned(s)
-	g.checkTruth(s)
-	g.checkDrop(s)
-	g.keep(s)
-	return true
-}
-
-// forgets reports whether a commit that came about is to be answered with an error.
-func (g *guard) forgets() bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.away > 0 && g.afterAll {
-		g.away--
-		return true
-	}
-	return false
-}
-
-// change is one commit: what was stored, and what is.
-type change struct {
-	before, after map[model.Ref]model.Record
-	writes        []model.Write
-	deleted       []model.Record
-	was, is       model.Holds
-}
-
-func stepOf(before map[model.Ref]model.Record, c model.Commit) change {
-	s := change{before: before, after: maps.Clone(before), writes: c.Writes}
-	for _, w := range c.Writes {
-		if have, stored := before[w.Record.Ref]; w.Delete {
-			delete(s.after, w.Record.Ref)
-			if stored && !w.Record.Kind.Reserved() {
-				s.deleted = append(s.deleted, have)
-			}
-			continue
-		}
-		s.after[w.Record.Ref] = w.Record
-	}
-	s.was, s.is = holdsIn(before), holdsIn(s.after)
-	return s
-}
-
-func holdsIn(records map[model.Ref]model.Record) (h model.Holds) {
-	for _, rec := range records {
-		h.Add(rec)
-	}
-	return h
-}
-
-// keep remembers what later commits are judged by.
-func (g *guard) keep(s change) {
-	now := time.Now()
-	for ref, rec := range s.after {
-		if _, stored := s.before[ref]; !stored {
-			g.created[ref] = now
-		}
-		was, held := s.was.Of(ref, rec.Owner)
-		if _, still := s.is.Of(ref, rec.Owner); held && !still {
-			g.returned[was.Cause] = now
-		}
-	}
-}
-
-// storedBy yields what a store has of the source at the time.
-func storedBy(s Store) func() iter.Seq[model.Record] {
-	return func() iter.Seq[model.Record] { return s.List(model.Filter{Source: listed}) }
 }

@@ -123,7 +123,7 @@ func (s Services) redraw(t *rapid.T) Services {
 // served is what is stored, as a registry would say it: endpoints by host.
 type served map[string]map[netip.AddrPort]bool
 
-// servedIn reads records. Where owns is nil, each must have its owner among them.
+// servedIn reads records.
 func servedIn(records map[model.Ref]model.Record) served {
 	s := served{}
 	for _, rec := range records {

@@ -101,6 +101,7 @@ func (h *writers) run() {
 	var parts sync.WaitGroup
 	ctx, end := context.WithCancel(h.ctx)
 	parts.Go(func() { h.follow(ctx, watch) })
+	synctest.Wait() // what is created and deleted before it watches, nobody sees
 	var processes sync.WaitGroup
 	for p := range rapid.IntRange(2, 3).Draw(h.t, "processes") {
 		lives := rapid.SliceOfN(rapid.Custom(drawPlan), 1, 3).Draw(h.t, "lives")
