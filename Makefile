@@ -69,7 +69,7 @@ race: ## Run the tests under the race detector (PKG=, TESTFLAGS=)
 	CGO_ENABLED=1 go test -race -timeout 15m $(TESTFLAGS) $(PKG)
 
 .PHONY: lint
-lint: tool-golangci-lint ## Check the code's form; FIX=1 mends what can be mended
+lint: tool-golangci-lint ## Check the code's form; FIX=1 fixes what can be fixed
 	@for module in . $(E2E_MODULES); do \
 		echo "lint: $$module"; \
 		(cd "$$module" && $(BIN)/golangci-lint run $(if $(FIX),--fix) --config $(CURDIR)/.golangci.yml ./...); \

@@ -103,7 +103,7 @@ func (f *follower) readEverything(ctx context.Context, due map[string]window, ob
 }
 
 // coverBlind stands in for the files of folders that cannot be read any more.
-// They are not gone; refused, they keep what is stored of them, and everything
+// They are not gone; rejected, they keep what is stored of them, and everything
 // else goes on. (At the first listing nobody can say which files those are.
 // The run fails then, since any listing would wrongly remove them.)
 func (f *follower) coverBlind(versions map[string]*version) {
