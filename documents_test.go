@@ -94,7 +94,7 @@ func TestOperatorsPageExplainsEveryState(t *testing.T) {
 	} {
 		found := constants(t, words.file, words.prefix)
 		if len(found) < 2 {
-			t.Errorf("%s: found no states; mend this test", words.file)
+			t.Errorf("%s: found no states; fix this test", words.file)
 		}
 		for _, word := range found {
 			if !strings.Contains(page, "| `"+word+"` |") {

@@ -76,7 +76,7 @@ func (s *Server) service(w http.ResponseWriter, r *http.Request) {
 		list = append(list, shape)
 	}
 	if len(list) == 0 {
-		fail(w, http.StatusNotFound, "no service %q; GET /api/v1/services lists all, and GET /api/v1/sources shows what was refused", host)
+		fail(w, http.StatusNotFound, "no service %q; GET /api/v1/services lists all, and GET /api/v1/sources shows what was rejected", host)
 		return
 	}
 	s.reply(w, list)

@@ -13,10 +13,10 @@ import (
 type Config struct {
 	File  string `json:"file"`  // empty if nothing is reloaded
 	State string `json:"state"` // loaded or failed
-	// Problems are why the file as it is now was not taken over; what was taken
+	// Problems are why the file as it is now is not in use; what was taken
 	// over before still holds.
 	Problems []string  `json:"problems"`
-	Loaded   time.Time `json:"loaded"` // when it was last taken over
+	Loaded   time.Time `json:"loaded"` // when it was last loaded
 	Age      string    `json:"age"`    // since then
 	// NeedsRestart names the fields that have changed in the file and that this
 	// process cannot change.
@@ -58,8 +58,8 @@ func (c Config) writeProblems(w io.Writer) {
 }
 
 var (
-	reloadSuccess = desc("config_reload_success", "Whether the configuration file as it is now has been taken over.")
-	reloadTime    = desc("config_reload_timestamp_seconds", "When the configuration file was last taken over.")
+	reloadSuccess = desc("config_reload_success", "Whether the configuration file as it is now is in use.")
+	reloadTime    = desc("config_reload_timestamp_seconds", "When the configuration file was last loaded.")
 )
 
 func (c Config) collect(ch chan<- prometheus.Metric) {

@@ -18,9 +18,9 @@ func desc(name, help string, labels ...string) *prometheus.Desc {
 var (
 	sourceUp       = desc("source_up", "Whether the source is live: 1 if what is served is what the registry says.", "source", "kind")
 	sourceRecords  = desc("source_records", "Records stored for the source.", "source", "type")
-	sourceRejected = desc("source_refused_total", "Objects the source has refused.", "source")
+	sourceRejected = desc("source_refused_total", "Objects the source has rejected.", "source")
 	sourceHeld     = desc("source_held", "Records kept although the source no longer lists them.", "source")
-	sourceBad      = desc("source_refused", "Objects that are refused now.", "source")
+	sourceBad      = desc("source_refused", "Objects that are rejected now.", "source")
 
 	catalogServices  = desc("catalog_services", "Services after merging.")
 	catalogEndpoints = desc("catalog_endpoints", "Endpoints after merging, counted once per service port.")
@@ -30,7 +30,7 @@ var (
 	pushResponses = desc("push_responses_total", "Responses sent.", "output", "type")
 	pushResources = desc("push_resources_total", "Resources sent.", "output", "type")
 	pushBytes     = desc("push_bytes_total", "Bytes of resources sent.", "output", "type")
-	nacks         = desc("refusals_total", "Responses that clients refused.", "output", "type")
+	nacks         = desc("refusals_total", "Responses that clients NACKed.", "output", "type")
 	panics        = desc("panics_total", "Panics that were survived.", "output", "where")
 )
 

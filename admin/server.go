@@ -32,7 +32,7 @@ type Parts struct {
 	Snapshot func() *catalog.Snapshot
 	// Outputs yields how each stands, by its key in the configuration.
 	Outputs iter.Seq2[string, output.Report]
-	// Config says how far the configuration file has been taken over.
+	// Config says how much of the configuration file is in use.
 	Config func() Config
 	// Missing says what readiness waits for, one sentence each.
 	Missing func() []string

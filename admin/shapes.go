@@ -121,7 +121,7 @@ type Client struct {
 
 // ClientType is how a client stands with one type of resources.
 type ClientType struct {
-	State      string `json:"state"`  // accepted, waiting, refused or idle
+	State      string `json:"state"`  // accepted, waiting, rejected or idle
 	Reason     string `json:"reason"` // of the state
 	Age        string `json:"age"`    // of the state
 	Sent       string `json:"sent"`   // version last sent
@@ -129,5 +129,5 @@ type ClientType struct {
 	Subscribed int    `json:"subscribed"` // names; -1 for everything
 	Held       int    `json:"held"`       // resources it has
 	Pending    int    `json:"pending"`    // changes it is yet to be sent
-	NACKed     int    `json:"refused"`    // responses it has refused so far
+	NACKed     int    `json:"refused"`    // responses it has NACKed so far
 }

@@ -28,7 +28,7 @@ type Change struct {
 // pointers differ, and the endpoints of a port if its Endpoints pointers do.
 type ServiceChange struct {
 	Old, New *Service
-	// Endpoints are those which appeared, vanished or changed.
+	// Endpoints are those which appeared, disappeared or changed.
 	Endpoints map[EndpointID]struct{}
 }
 

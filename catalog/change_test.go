@@ -13,7 +13,7 @@ import (
 )
 
 // A reader that takes several changes as one ends where it would have ended
-// taking each, and is told of nothing that no change named.
+// taking each, and sees no difference that no change named.
 func TestChangesCompose(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

@@ -19,7 +19,7 @@ type Gate struct {
 	read     bool // newest is of the store
 	held     Change
 	open     bool
-	notified bool // what next was told last: every source is primed
+	notified bool // what was published last: every source is primed
 	waited   bool // long enough for sources that are not required
 	timer    *time.Timer
 	stopped  bool
@@ -58,7 +58,7 @@ func (g *Gate) Publish(s *Snapshot, c Change) {
 
 // Require replaces the sources that are waited for. An open gate stays open:
 // what is served already is not taken back because another source is awaited.
-// Whether every source is primed is told anew where it has become otherwise.
+// Whether every source is primed is published again where it has changed.
 func (g *Gate) Require(required, optional []string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -2,7 +2,7 @@ package catalog
 
 // Merger is a catalog that outlives the order of its sources. Where the order
 // changes, end the watch and run the merger again with another watch and the
-// new order: readers are told the difference between the last snapshot merged
+// new order: readers are given the difference between the last snapshot merged
 // in the old order and the first in the new one, and none in between. It
 // belongs to one goroutine.
 //

@@ -26,7 +26,7 @@ func newMerging() *merging {
 	return m
 }
 
-// Sources that disagree change places: readers are told of that one service.
+// Two sources that disagree change places: readers get a change of that one service.
 func TestANewOrderIsOneChange(t *testing.T) {
 	t.Parallel()
 	ended := errors.New("another order")

@@ -50,7 +50,7 @@ func end(revision uint64) model.Event { return model.EndOfSnapshot{Revision: rev
 // reset comes alone.
 func reset() model.Batch { return batch(model.Reset{Reason: "too slow"}) }
 
-// published is what Run told its reader.
+// published is what Run delivered to its reader.
 type published struct {
 	snapshots []*catalog.Snapshot
 	changes   []catalog.Change
@@ -144,7 +144,7 @@ func at(r model.Record, revision uint64) model.Record {
 	return r
 }
 
-// After a reset readers are told the difference, however much was read again.
+// After a reset readers are given the difference, however much was read again.
 func TestResetPublishesTheDifference(t *testing.T) {
 	t.Parallel()
 	first := batch(upserts(shopRecord, one, two, barRecord, barOne, mark("a")), end(7))

@@ -13,7 +13,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/test/testkit/golden"
 )
 
-// Each transcript is a story told in commits: files that end in .in hold the
+// Each transcript is a series of commits: files that end in .in hold the
 // records of one commit, one to a line, those to delete behind a "-"; the file
 // .out after each says what the catalog made of it. The file "order" names the
 // sources in merge order, "look" the namespaces whose view is shown, with ""

@@ -1,7 +1,7 @@
 // Package config loads, expands and validates the configuration file.
 //
 // The file is strict YAML: an unknown key, a key given twice, a value of the
-// wrong type is an error, and every error says where it stands and how to mend
+// wrong type is an error, and every error says where it stands and how to fix
 // it. All errors are found in one go. Each room of the house owns its part of
 // the configuration and what is valid in it; this package puts the parts
 // together, so it is the place to see everything that can be configured.

@@ -21,7 +21,7 @@ type Error struct {
 type Problem struct {
 	Line   int
 	Field  string // "sources[0].file.path"; empty for the file as a whole
-	Reason string // what is wrong and how to mend it
+	Reason string // what is wrong and how to fix it
 }
 
 // Error lists the problems, one per line.

@@ -89,7 +89,7 @@ func TestWatchReportsNothingElse(t *testing.T) {
 	replace("b")
 	w.await("the change")
 	if extra := len(w.changed); extra > 0 {
-		t.Errorf("it was told %d times more", extra)
+		t.Errorf("it was logged %d times more", extra)
 	}
 }
 

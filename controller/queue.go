@@ -58,7 +58,7 @@ type place[K comparable] struct {
 
 func (p place[K]) void() bool { return p.entry.ticket != p.ticket }
 
-// queue decides which key is reconciled when. It has one owner, and is told the time.
+// queue decides which key is reconciled when. It has one owner, which passes the time in.
 type queue[K comparable] struct {
 	backoff  wait.Backoff
 	viewWait time.Duration // how long a key waits for the view at most
@@ -88,7 +88,7 @@ func (q *queue[K]) add(key K, p Priority, now time.Time) {
 			q.line(e, p)
 		}
 	case delayed:
-		// What changed may mend it, so it is worth a try at once.
+		// What changed may fix it, so it is worth a try at once.
 		if p == High && !e.firm {
 			q.line(e, p)
 		}

@@ -16,7 +16,7 @@ import (
 )
 
 // system is what a controller under test writes to: it notes which key was
-// reconciled when, and does as it is told.
+// reconciled when, and returns what it was set to.
 type system struct {
 	mu   sync.Mutex
 	did  []string
@@ -151,24 +151,24 @@ func TestChangeCutsTheWaitShort(t *testing.T) {
 		s := &system{}
 		c := started(t, s, func(c *Config[string]) { c.Backoff = wait.Backoff{Min: time.Hour, Max: time.Hour} })
 		s.set("bad", func(context.Context) (Outcome, error) { return Outcome{}, errors.New("no") })
-		s.set("told", func(context.Context) (Outcome, error) {
+		s.set("timed", func(context.Context) (Outcome, error) {
 			return Outcome{}, &Retry{errors.New("overloaded"), 7 * time.Second}
 		})
-		c.Add(High, "bad", "told")
+		c.Add(High, "bad", "timed")
 		synctest.Wait()
-		c.Add(Low, "bad", "told")
+		c.Add(Low, "bad", "timed")
 		synctest.Wait()
-		if s.done() != "bad told" {
+		if s.done() != "bad timed" {
 			t.Fatalf("reconciled %q: a look that nothing asked for is no reason", s.done())
 		}
-		c.Add(High, "bad", "told")
+		c.Add(High, "bad", "timed")
 		synctest.Wait()
-		if s.done() != "bad told bad" {
+		if s.done() != "bad timed bad" {
 			t.Fatalf("reconciled %q", s.done())
 		}
 		time.Sleep(7 * time.Second)
 		synctest.Wait()
-		if s.done() != "bad told bad told" {
+		if s.done() != "bad timed bad timed" {
 			t.Errorf("reconciled %q after the time that was asked for", s.done())
 		}
 	})

@@ -41,7 +41,7 @@ func TestValidateAcceptsExamples(t *testing.T) {
 	}
 }
 
-// Served, nothing of an example is refused or left out, and every service has
+// Served, nothing of an example is rejected or left out, and every service has
 // an endpoint and is offered to every kind of client.
 func TestExamplesAreServedWhole(t *testing.T) {
 	t.Parallel()
@@ -53,7 +53,7 @@ func TestExamplesAreServedWhole(t *testing.T) {
 			get(t, url+"/api/v1/sources", &sources)
 			for _, s := range sources {
 				if s.State != "live" || len(s.Rejected) > 0 || len(s.Ignored) > 0 {
-					t.Errorf("source %s: %s %s, refused %v, ignored %v", s.Name, s.State, s.Reason, s.Rejected, s.Ignored)
+					t.Errorf("source %s: %s %s, rejected %v, ignored %v", s.Name, s.State, s.Reason, s.Rejected, s.Ignored)
 				}
 			}
 			var services []admin.Service

@@ -24,7 +24,7 @@ type Judgement struct {
 type HeldDrop struct {
 	Reason string    `json:"reason"`
 	Since  time.Time `json:"since"`
-	// Lasting says that nothing but refusals keeps it from being confirmed.
+	// Lasting says that nothing but rejections keeps it from being confirmed.
 	Lasting bool       `json:"lasting,omitempty"`
 	Items   []HeldItem `json:"items"`
 }

@@ -26,7 +26,7 @@ func TestEncodeAgreesWithJSON(t *testing.T) {
 }
 
 // What is read by hand is what encoding/json reads, of any text that is close
-// to a record; what the one refuses the other refuses, too.
+// to a record; what the one rejects the other rejects, too.
 func TestDecodeAgreesWithJSON(t *testing.T) {
 	t.Parallel()
 	decoder := model.NewDecoder()

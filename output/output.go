@@ -84,7 +84,7 @@ type Env struct {
 	Restored []string
 	// Judge takes what the system that is written to has of a source; see [source.Judge].
 	Judge source.Judge
-	// Sent and ACKed are told how long after its commit a change had been handed
+	// Sent and ACKed are called with how long after its commit a change had been handed
 	// to a client's connection, and been ACKed or written.
 	Sent, ACKed func(took time.Duration)
 	// Listen binds what the output listens on.

@@ -76,7 +76,7 @@ func (k *sink) census(r *reading, d difference) census {
 }
 
 // silent is what is held of which the reading says nothing: it speaks of what
-// it lists, refuses, misses or deletes.
+// it lists, rejects, misses or deletes.
 func (k *sink) silent(r *reading, d difference) stock {
 	s := k.holds.stock
 	spoken := func(p part) {

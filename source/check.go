@@ -8,7 +8,7 @@ import (
 )
 
 // add takes an object, all of it or nothing: a fault in one of its records
-// refuses the object, so that its last good version stays whole.
+// rejects the object, so that its last good version stays whole.
 func (r *reading) add(o Object) {
 	start := len(r.records)
 	reason := r.addAll(o)

@@ -160,13 +160,13 @@ func TestBadDeltaIsRejectedByItself(t *testing.T) {
 		b.holds("Endpoint ns/a/1", "Endpoint ns/a/3", "Service ns/a in f")
 		rejected := b.Status().Rejected
 		if len(rejected) != 2 {
-			t.Fatalf("refused: %v", rejected)
+			t.Fatalf("rejected: %v", rejected)
 		}
 		mentions(t, rejected[0].Reason, "owner is missing")
 		mentions(t, rejected[1].Reason, "Service ns/a", `"a/…"`)
 		b.change(upserted(delta("a", "2", 0)))
 		if n := len(b.Status().Rejected); n != 1 {
-			t.Errorf("%d are refused after one is right", n)
+			t.Errorf("%d are rejected after one is right", n)
 		}
 	})
 }

@@ -17,7 +17,7 @@ type difference struct {
 	Missing []model.Record // as stored, not listed any more
 
 	Held     int    // records that the reading concerns and that are held
-	Returned []part // held so far, and there again although not listed: refused
+	Returned []part // held so far, and there again although not listed: rejected
 	Survived []bool // whether each record of the reading was stored already
 }
 
@@ -149,7 +149,7 @@ func (r *reading) staleness(have model.Record) string {
 
 // marked returns have with its staleness. A reason that already stands keeps
 // the time it arose. What is held stays so unless it is known to be there. Where
-// its own place no longer speaks of it, it stands where it was refused from now
+// its own place no longer speaks of it, it stands where it was rejected from now
 // on: else nobody would notice when it goes from there.
 func (r *reading) marked(have model.Record, held bool, now time.Time) model.Record {
 	if held && !r.isThere(have) {

@@ -98,7 +98,7 @@ func (b *bridge) keeps(endpoints, causes int) {
 }
 
 // What has been missing for long, and is not gone only because something is
-// refused, says nothing about what is lost now. The source is asked all the same.
+// rejected, says nothing about what is lost now. The source is asked all the same.
 func TestWhatIsKeptElsewhereForLongIsNotSuspected(t *testing.T) {
 	supervise(t, func(b *bridge) {
 		broken := source.Listing{Objects: fleet(0, 2, 5), Rejected: []source.Rejection{{Ref: ref(model.KindService, "new"), Reason: "broken"}}}

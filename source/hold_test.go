@@ -382,11 +382,11 @@ func TestRejectedAndUnreadIsNotMissing(t *testing.T) {
 			b.replace(rejections(bad("f00", "", "not YAML")))
 		}
 		b.standing(16, 18)
-		// A version that is refused is there.
+		// A version that is rejected is there.
 		b.replace(rejections(bad("f00", "s00", "no ports")))
 		b.standing(16, 9)
 		if rec, _ := b.store.memory.Get(stored(model.KindService, "s00")); rec.Status.Stale != "no ports" {
-			t.Errorf("status of a refused service %+v", rec.Status)
+			t.Errorf("status of a rejected service %+v", rec.Status)
 		}
 	})
 }

@@ -180,7 +180,7 @@ func TestWhatAnOlderBuildHeldStaysHeld(t *testing.T) {
 		b := connect(t, l)
 		b.standing(32, 31)
 		if len(l.commits) != 1 {
-			t.Errorf("taken over in %d commits", len(l.commits))
+			t.Errorf("applied in %d commits", len(l.commits))
 		}
 		hold, _ := b.heldFor(model.KindService, "big")
 		mentions(t, hold.Reason, "27 endpoints of its source")

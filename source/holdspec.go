@@ -113,7 +113,7 @@ func holdRef(source string, cause model.Ref, part int) model.Ref {
 	return ref
 }
 
-// restore takes over what the store says is held, of records of which it has
+// restore reads what the store says is held, of records of which it has
 // stored these. How far that was confirmed is kept as far as it is known.
 func (h *holds) restore(said []model.Record, stored []part) *holds {
 	next, found := newHolds(), model.Holds{}
@@ -140,7 +140,7 @@ func (h *holds) restore(said []model.Record, stored []part) *holds {
 	return next
 }
 
-// take takes over what a record of the store says, beside what it is about.
+// take reads what a record of the store says, beside what it is about.
 func (h *holds) take(rec model.Record) {
 	spec, _ := rec.Spec.(model.Hold)
 	one := h.by[spec.Cause]

@@ -40,7 +40,7 @@ func (x *index) following(stored iter.Seq[model.Record]) iter.Seq[model.Record] 
 	}
 }
 
-// commit takes over what the store has taken.
+// commit applies what the store has committed.
 func (x *index) commit(writes []model.Write) {
 	for _, w := range writes {
 		switch {

@@ -88,7 +88,7 @@ func (f *baselineState) judgement() model.Judgement {
 		c := f.causes[cause]
 		drop := model.HeldDrop{Reason: c.reason, Since: c.since, Lasting: c.lasting}
 		if f.unread {
-			drop.Reason += "; no listing confirms it from which something is refused: see isthmus sources"
+			drop.Reason += "; no listing confirms it from which something is rejected: see isthmus sources"
 		}
 		for _, object := range slices.SortedFunc(maps.Keys(items[cause]), model.Ref.Compare) {
 			item := items[cause][object]

@@ -2,7 +2,7 @@ package source_test
 
 import "testing"
 
-// However many endpoints an object has, readers are told of it once.
+// However many endpoints an object has, readers get it once.
 func TestTwentyThousandEndpointsAreOneCommit(t *testing.T) {
 	const endpoints = 20_000
 	supervise(t, func(b *bridge) {

@@ -11,7 +11,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/store"
 )
 
-// ledger is a store that keeps every commit it took, and that can be told to
+// ledger is a store that keeps every commit it took, and that can be set to
 // reject some or to be changed by somebody else.
 type ledger struct {
 	memory  *store.Memory

@@ -69,7 +69,7 @@ type step struct {
 	Delta    bool          // Change is of single endpoints
 	Again    bool          // the last full listing comes once more
 	Wait     time.Duration // before it
-	Rejected int           // commits the store refuses from here on
+	Rejected int           // commits the store rejects from here on
 	Touched  bool          // somebody else writes between comparison and commit
 }
 
@@ -171,9 +171,9 @@ func (h *history) take(ctx context.Context, sink source.Sink, s step) error {
 		h.stop()
 		return ctx.Err()
 	case s.Panics:
-		panic("as told")
+		panic("as drawn")
 	case s.Fails:
-		return errors.New("as told")
+		return errors.New("as drawn")
 	case s.Listing != nil:
 		if err = sink.Replace(ctx, *s.Listing); err == nil {
 			h.want.replace(*s.Listing)
@@ -222,7 +222,7 @@ func drawStep(t *rapid.T) step {
 		Wait:    rapid.SampledFrom([]time.Duration{0, 20 * time.Second, 30 * time.Second, time.Minute}).Draw(t, "wait"),
 	}
 	if rapid.IntRange(0, 5).Draw(t, "away") == 0 {
-		s.Rejected = rapid.IntRange(1, 5).Draw(t, "refused commits")
+		s.Rejected = rapid.IntRange(1, 5).Draw(t, "rejected commits")
 	}
 	switch rapid.IntRange(0, 17).Draw(t, "what") {
 	case 14:

@@ -108,7 +108,7 @@ func (r *reading) own(ref model.Ref) model.Ref {
 func (r *reading) reject(f Rejection) {
 	f.Ref.Source = ""
 	if f.Reason == "" {
-		f.Reason = "refused by the source without a reason"
+		f.Reason = "rejected by the source without a reason"
 	}
 	r.rejection = append(r.rejection, f)
 	if known(f.Ref) {

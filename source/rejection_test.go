@@ -32,7 +32,7 @@ func TestRejectedObjectKeepsItsLastGoodVersion(t *testing.T) {
 		commits := len(b.store.commits)
 		b.replace(rejected)
 		if len(b.store.commits) != commits {
-			t.Errorf("the same refusal again was written: %v", b.store.last())
+			t.Errorf("the same rejection again was written: %v", b.store.last())
 		}
 		rejected.Rejected[0].Reason = "no hosts"
 		b.replace(rejected)
@@ -45,7 +45,7 @@ func TestRejectedObjectKeepsItsLastGoodVersion(t *testing.T) {
 		b.wrote("update Service ns/a")
 		b.holds("Endpoint ns/a/1", "Endpoint ns/b/2", "Service ns/a in f", "Service ns/b in f")
 		if st := b.Status(); len(st.Rejected) != 0 || st.RejectedTotal != 2 {
-			t.Errorf("refused %v, %d in total, want none and 2", st.Rejected, st.RejectedTotal)
+			t.Errorf("rejected %v, %d in total, want none and 2", st.Rejected, st.RejectedTotal)
 		}
 	})
 }
@@ -109,7 +109,7 @@ func TestListedAndRejectedCountsAsListed(t *testing.T) {
 		})
 		b.holds("Endpoint ns/a/1", "Service ns/a in f")
 		if st := b.Status(); len(st.Rejected) != 1 {
-			t.Errorf("refused %v, want the second document", st.Rejected)
+			t.Errorf("rejected %v, want the second document", st.Rejected)
 		}
 	})
 }
@@ -121,12 +121,12 @@ func TestRejectionInAChange(t *testing.T) {
 		b.wrote("update Service ns/a")
 		b.change(source.Change{Upserts: []source.Object{service("b", "", "3")}})
 		if st := b.Status(); len(st.Rejected) != 2 {
-			t.Errorf("refused %v, want both still", st.Rejected)
+			t.Errorf("rejected %v, want both still", st.Rejected)
 		}
 		b.change(source.Change{Upserts: []source.Object{service("a", "", "1")}, Deletes: []model.Ref{ref(model.KindService, "new")}})
 		b.holds("Endpoint ns/a/1", "Endpoint ns/b/3", "Service ns/a", "Service ns/b")
 		if st := b.Status(); len(st.Rejected) != 0 {
-			t.Errorf("refused %v, want none", st.Rejected)
+			t.Errorf("rejected %v, want none", st.Rejected)
 		}
 	})
 }
@@ -137,7 +137,7 @@ func TestUnknownRejectionWithoutPlace(t *testing.T) {
 		b.change(source.Change{Rejected: []source.Rejection{bad("", "", "not JSON")}})
 		b.holds("Service ns/a", "Service ns/b")
 		if st := b.Status(); len(st.Rejected) != 1 {
-			t.Errorf("refused %v, want one", st.Rejected)
+			t.Errorf("rejected %v, want one", st.Rejected)
 		}
 		b.replace(source.Listing{Rejected: []source.Rejection{bad("", "", "not JSON")}})
 		b.holds("Service ns/a stale: not JSON", "Service ns/b stale: not JSON")
@@ -166,10 +166,10 @@ func TestRejectionsStandByPlaceInOrder(t *testing.T) {
 		st := b.Status()
 		want := []source.Rejection{bad("g", "a", "2"), bad("g", "b", "2"), bad("h", "", "3")}
 		if diff := cmp.Diff(want, st.Rejected); diff != "" {
-			t.Errorf("refused (-want +got):\n%s", diff)
+			t.Errorf("rejected (-want +got):\n%s", diff)
 		}
 		if st.RejectedTotal != 4 || st.Ignored["ConfigMap"] != 3 {
-			t.Errorf("%d refused in total and %v ignored", st.RejectedTotal, st.Ignored)
+			t.Errorf("%d rejected in total and %v ignored", st.RejectedTotal, st.Ignored)
 		}
 	})
 }
@@ -198,7 +198,7 @@ func TestImpossibleObjectPoisonsOnlyItself(t *testing.T) {
 				want := []string{"Endpoint ns/good/2", "Service ns/good in f", "Service ns/late in f", "Service ns/stays in f"}
 				st := b.Status()
 				if len(st.Rejected) != 1 {
-					t.Fatalf("refused %v, want one", st.Rejected)
+					t.Fatalf("rejected %v, want one", st.Rejected)
 				}
 				mentions(t, st.Rejected[0].Reason, p.reason)
 				if p.object.Record.Kind == model.KindService && p.object.Record.Name == "a" {

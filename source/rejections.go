@@ -7,7 +7,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/model"
 )
 
-// subject is what a refusal is about, so that a later one about the same thing
+// subject is what a rejection is about, so that a later one about the same thing
 // takes its place.
 type subject struct {
 	ref           model.Ref
@@ -30,7 +30,7 @@ func compareRejections(a, b Rejection) int {
 	)
 }
 
-// rejections returns what stands refused after the reading, sorted, and those
+// rejections returns what stands rejected after the reading, sorted, and those
 // among it that did not stand before. It never writes to old, which others read.
 func (r *reading) rejections(old []Rejection) (standing, fresh []Rejection) {
 	if len(old) == 0 && len(r.rejection) == 0 {
@@ -59,14 +59,14 @@ func (r *reading) rejections(old []Rejection) (standing, fresh []Rejection) {
 	return slices.Compact(standing), fresh
 }
 
-// withoutWhere is the refusal without its line number, which moves whenever
+// withoutWhere is the rejection without its line number, which moves whenever
 // something above it is edited.
 func (f Rejection) withoutWhere() Rejection {
 	f.Where = ""
 	return f
 }
 
-// answers reports whether the reading settles an earlier refusal: by having
+// answers reports whether the reading settles an earlier rejection: by having
 // read all of its place again, or by speaking of the very object.
 func (r *reading) answers(f Rejection) bool {
 	switch {

@@ -83,9 +83,9 @@ func (h *holds) text(source string, total int, cfg Hold) string {
 	if h.stock.endpoints == 0 {
 		what = fmt.Sprintf("%d records", h.stock.stored)
 	}
-	text := fmt.Sprintf("%s vanished at once, of %s; ", what, some(objects))
+	text := fmt.Sprintf("%s disappeared at once, of %s; ", what, some(objects))
 	if h.lies() {
-		return text + "most of what vanished with them is back, and they are kept until the next equal listing; if they are really gone, run: isthmus sources release " + source
+		return text + "most of what disappeared with them is back, and they are kept until the next equal listing; if they are really gone, run: isthmus sources release " + source
 	}
 	text += fmt.Sprintf("they are kept until %d equal listings that span %s confirm it", confirmations, cfg.For)
 	if !earliest.IsZero() {

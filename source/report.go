@@ -29,7 +29,7 @@ func (s *Supervisor) stored(r *reading, p plan, ignored map[string]int, now time
 		if silent > 0 {
 			attrs = append(attrs, "unlogged", silent)
 		}
-		s.cfg.Log.Warn("objects refused", attrs...)
+		s.cfg.Log.Warn("objects rejected", attrs...)
 	}
 }
 

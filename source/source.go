@@ -46,14 +46,14 @@ type Object struct {
 }
 
 // Listing is a complete reading of Places: what is stored under one of them
-// and neither listed nor refused is gone from the registry.
+// and neither listed nor rejected is gone from the registry.
 type Listing struct {
 	// Places that were read; nil means the whole registry.
 	Places []string
 	// Removed are those of the places whose end the registry itself reported, one
 	// by one, such as a service that it denies by name. What is gone with them is
 	// no suspicious drop, however much it is. A place that is merely not there any
-	// more, such as a file, and one of many that vanished together, is not among
+	// more, such as a file, and one of many that disappeared together, is not among
 	// them.
 	Removed  []string
 	Objects  []Object
@@ -95,5 +95,5 @@ type Rejection struct {
 	Object string    // for people: "ServiceEntry default/reviews"; may be empty
 	Where  string    // for people: "shop.yaml:12"
 	Field  string    // for people: "spec.ports[0].number"; may be empty
-	Reason string    // what is wrong and how to mend it
+	Reason string    // what is wrong and how to fix it
 }

@@ -34,7 +34,7 @@ type Status struct {
 	Ignored map[string]int
 	// Rejected is what could not be taken, in the order of place and object.
 	Rejected []Rejection
-	// RejectedTotal counts the refusals there have ever been. One that a later
+	// RejectedTotal counts the rejections there have ever been. One that a later
 	// reading merely repeats is not counted again.
 	RejectedTotal uint64
 

@@ -37,7 +37,7 @@ func split(name, content string) model.Record {
 
 func commitOf(r model.Record) model.Commit { return model.Commit{Writes: []model.Write{{Record: r}}} }
 
-// Two writers that base their writes on the same record: the second is told
+// Two writers that base their writes on the same record: the second gets
 // what is stored instead, and goes on from there.
 func TestAWrittenSourceComparesAndSets(t *testing.T) {
 	t.Parallel()
@@ -287,7 +287,7 @@ func follow(ctx context.Context, parts *sync.WaitGroup, s *store.Memory) *[]mode
 	return all
 }
 
-// judge folds what the watch told, and expects each step to be an acknowledged
+// judge folds what the watch delivered, and expects each step to be an acknowledged
 // write of one writer, and the next of its record.
 func (h *serial) judge(history []model.Batch, acknowledged [2]map[uint64]done) error {
 	for _, b := range history {

@@ -65,7 +65,7 @@ func (e *ConflictError) Error() string {
 // of its commit was taken, and trying again is no use.
 type InvalidError struct {
 	Ref     model.Ref
-	Problem string // what is wrong and how to mend it
+	Problem string // what is wrong and how to fix it
 }
 
 func (e *InvalidError) Error() string { return fmt.Sprintf("%s: %s", e.Ref, e.Problem) }

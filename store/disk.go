@@ -64,7 +64,7 @@ type tuning struct {
 	gather      time.Duration // how long commits are gathered before they are synced
 	beat        time.Duration // how often the time is noted when nothing happens
 	backoff     wait.Backoff  // between saves while the disk fails
-	drain       time.Duration // how long saving may go on after Run was told to end
+	drain       time.Duration // how long saving may go on after Run has to end
 	minJournal  int64         // bytes of journals that are not worth a new snapshot
 	maxJournals int
 	create      func(path string) (file, error)

@@ -36,11 +36,11 @@
 // [Replica.Get] and [Replica.List] read one consistent revision. A watch is one
 // stream: the snapshot, [model.EndOfSnapshot] with its revision, then each
 // later commit as one [model.Batch], for ever. [model.Reset] says that the
-// reader lagged too far behind to be told what it missed; it drops what it
-// holds, and a new snapshot follows on the same stream. What a watch has told
+// reader lagged too far behind to be given what it missed; it drops what it
+// holds, and a new snapshot follows on the same stream. What a watch has delivered
 // can be read at once.
 //
-// A reader that was away may come back with the moment it holds, and is told
+// A reader that was away may come back with the moment it holds, and is given
 // exactly what it missed, or is reset: [Replica.WatchFrom].
 //
 // # Memory

@@ -108,7 +108,7 @@ func (f *Feed) commit(now *state, changes []change, d Decided) {
 }
 
 // advance makes the changes the next state. The state comes before the
-// history, so that what a watcher is told it can read.
+// history, so that a watcher can read what it was notified of.
 func (f *Feed) advance(now *state, changes []change, d Decided) {
 	next := newState(d.At, apply(now.records, changes))
 	f.replica.state.Store(next)

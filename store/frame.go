@@ -11,7 +11,7 @@ import (
 //
 // A frame is a head of 16 bytes and a payload of JSON. The head is a separator
 // that no JSON contains, the type, two zero bytes, the payload's length, its
-// CRC-32C, and the CRC-32C of the head so far: a length is only believed when
+// CRC-32C, and the CRC-32C of the head so far: a length is only used when
 // it is known to be what was written. Numbers are little-endian.
 const (
 	formatName    = "isthmus store "

@@ -30,7 +30,7 @@ func (p *position) wait(ctx context.Context) (*step, error) {
 	}
 }
 
-// step leads from one position to the next: one commit as watchers are told of it.
+// step leads from one position to the next: one commit as watchers are notified of it.
 type step struct {
 	revision            uint64
 	observed, committed time.Time

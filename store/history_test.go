@@ -94,7 +94,7 @@ func TestWhatIsPublishedIsAlreadyStored(t *testing.T) {
 	}
 	reader.Wait()
 	if early > 0 {
-		t.Errorf("%d of %d commits were told before they were stored", early, commits)
+		t.Errorf("%d of %d commits were published before they were stored", early, commits)
 	}
 }
 

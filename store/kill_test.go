@@ -194,7 +194,7 @@ func (c *child) lastSaved(t *testing.T) (last int) {
 	return last
 }
 
-// A second process is told who has the folder, and gets it when that one is
+// A second process is shown who has the folder, and gets it when that one is
 // gone, even if it was killed.
 func TestAProcessOwnsItsFolder(t *testing.T) {
 	t.Parallel()

@@ -94,7 +94,7 @@ func decode(decoder *model.Decoder, f frame) (change, error) {
 }
 
 // commit makes the staged changes, all of them or none. A commit that an
-// earlier file has told of is passed over.
+// earlier file holds is passed over.
 func (l *loading) commit(c commitMark, which revisions) error {
 	switch {
 	case len(l.staged) != c.Changes:

@@ -128,7 +128,7 @@ func (o *outside) Restore(revision uint64, saved iter.Seq[model.Record]) error {
 	return nil
 }
 
-// run feeds until ctx ends or the replica refuses what it must take.
+// run feeds until ctx ends or the replica rejects what it must take.
 func (o *outside) run(ctx context.Context) error {
 	for {
 		// Cases: there is something to be fed; the test is over.

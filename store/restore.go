@@ -10,7 +10,7 @@ import (
 // Restore replaces everything stored by the given records, as of a revision.
 // It is for records that were saved: each keeps its uid, its revision and its
 // generation. The store is in a new epoch from then on, and every open watch
-// is reset, for what its reader was told may never have happened.
+// is reset, for what its reader was given may never have happened.
 //
 // A record that cannot be one of that revision fails it with an
 // [*InvalidError], and nothing changes.

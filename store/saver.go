@@ -44,7 +44,7 @@ func (d *Disk) failed(err error) {
 		s.Err = err
 	})
 	if fresh {
-		d.log.Error("the last known good is not being saved: mend the disk or make room; serving goes on, and saving is tried again",
+		d.log.Error("the last known good is not being saved: fix the disk or make room; serving goes on, and saving is tried again",
 			"folder", string(d.folder), "err", err)
 	}
 }

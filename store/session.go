@@ -41,7 +41,7 @@ func (s *session) run(stop <-chan struct{}, batches <-chan model.Batch) error {
 	for end == nil || !s.has(*end) {
 		var err error
 		// Cases: something was committed; it has been gathered long enough;
-		// nothing happens; a snapshot beside the journal ended; Run was told to
+		// nothing happens; a snapshot beside the journal ended; Run has to
 		// end; it takes too long to end.
 		select {
 		case b := <-batches:

@@ -32,7 +32,7 @@ func (r *Replica) Watch(ctx context.Context, f model.Filter) iter.Seq2[model.Bat
 // WatchFrom is [Replica.Watch] for a reader that holds something already, or
 // that must not be shown what is older than it knows of.
 //
-// A reader that holds a moment the history still leads on from is told exactly
+// A reader that holds a moment the history still leads on from is given exactly
 // what it missed. Otherwise, as after a restart, the first batch is a
 // [model.Reset] with the reason and a snapshot follows. A moment in the future
 // is waited for. A NotOlderThan of another epoch will never come: the watch
@@ -78,7 +78,7 @@ func (r *Replica) watch(ctx context.Context, f model.Filter, from model.Start, s
 }
 
 // resume returns the position of a reader that holds something. It is nil if
-// a snapshot has to come, of which a reader that does hold something was told.
+// a snapshot has to come, and a reader that does hold something was given its reason.
 func (r *Replica) resume(ctx context.Context, held model.At, send func(model.Batch) error) (*position, error) {
 	if held == (model.At{}) {
 		return nil, nil

@@ -41,7 +41,7 @@ func contents(b model.Batch) string {
 	return strings.TrimPrefix(fmt.Sprint(counts), "map")
 }
 
-// A watch is told of a commit when it is made, and not before; meanwhile
+// A watch is notified of a commit when it is made, and not before; meanwhile
 // nothing runs. Its times are those of the registry's change and of the commit.
 func TestAWatchWaitsForTheNextCommit(t *testing.T) {
 	t.Parallel()
@@ -59,14 +59,14 @@ func TestAWatchWaitsForTheNextCommit(t *testing.T) {
 		}()
 		synctest.Wait()
 		if len(got) != 1 {
-			t.Fatalf("an empty store told %d batches, want EndOfSnapshot alone", len(got))
+			t.Fatalf("an empty store sent %d batches, want EndOfSnapshot alone", len(got))
 		}
 		observed := time.Now()
 		<-time.After(time.Minute) // of the bubble's clock
 		mustCommit(t, m, model.Commit{Writes: []model.Write{{Record: endpoint(1)}}, Observed: observed})
 		synctest.Wait()
 		if len(got) != 2 || !got[1].Observed.Equal(observed) || !got[1].Committed.Equal(time.Now()) {
-			t.Errorf("told %+v, want one commit observed a minute ago", got[1:])
+			t.Errorf("given %+v, want one commit observed a minute ago", got[1:])
 		}
 		cancel()
 		synctest.Wait()
@@ -102,7 +102,7 @@ func TestASnapshotComesInChunks(t *testing.T) {
 	}
 }
 
-// A commit that fits the history is told as one; a larger one resets even
+// A commit that fits the history is given as one; a larger one resets even
 // those who keep up, and those who come later do not notice.
 func TestACommitLargerThanTheHistoryResets(t *testing.T) {
 	t.Parallel()
@@ -144,7 +144,7 @@ func TestAReaderMayLagByTheHistory(t *testing.T) {
 			}
 		})
 		if got[1] != want {
-			t.Errorf("%d events behind, a reader is told %s, want %s", lag, got[1], want)
+			t.Errorf("%d events behind, a reader is given %s, want %s", lag, got[1], want)
 		}
 	}
 }

@@ -47,7 +47,7 @@ func problemOf(w *model.Write) string {
 	}
 }
 
-// problemOfSpec refuses everything but the values of package model. A pointer
+// problemOfSpec rejects everything but the values of package model. A pointer
 // to one of them would let its owner change the store from outside.
 func problemOfSpec(spec model.Spec) string {
 	switch {

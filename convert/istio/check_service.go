@@ -116,7 +116,7 @@ func checkSelector(selector *networking.WorkloadSelector, at trail, p *problems)
 	}
 }
 
-// distinguishable makes sure that traffic to several hosts can be told apart:
+// distinguishable makes sure that traffic to several hosts can be distinguished:
 // by the authority of HTTP or the server name of TLS.
 func (c *serviceCheck) distinguishable() {
 	if c.entry.GetResolution() == networking.ServiceEntry_NONE || len(c.entry.GetHosts()) < 2 {

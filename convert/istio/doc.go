@@ -10,7 +10,7 @@
 //		switch {
 //		case object.Ignored: // of another kind, or written by an Isthmus
 //		case !object.Valid():
-//			refused = append(refused, object.Rejection("shop.yaml", where(object.Problems[0].Line)))
+//			rejected = append(rejected, object.Rejection("shop.yaml", where(object.Problems[0].Line)))
 //		default:
 //			objects = append(objects, object.Listed("shop.yaml"))
 //		}

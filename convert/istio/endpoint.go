@@ -40,7 +40,7 @@ func endpointsOf(owner model.Ref, entries []*networking.WorkloadEntry) []Owned {
 // them nor by where they stand: a change of weight or labels is a change of
 // the same record, and a new order is no change. That is the address, and,
 // where several have the same address, their ports as well. Only endpoints
-// that are equal in both are told apart by their order.
+// that are equal in both are distinguished by their order.
 func endpointNames(endpoints []model.Endpoint) []string {
 	names := make([]string, len(endpoints))
 	count := make(map[string]int, len(endpoints))

@@ -2,7 +2,7 @@ package istio
 
 import "strings"
 
-// protocol says what can be told from a connection of a port's protocol.
+// protocol says what can be distinguished from a connection of a port's protocol.
 type protocol uint8
 
 const (

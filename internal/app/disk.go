@@ -66,7 +66,7 @@ func (a *App) openDisk(dir string) (err error) {
 // unprime makes every source count as not listed, if what was restored is not all
 // that was saved: nobody can tell of which sources something is missing. So
 // nothing is served and nothing deleted on account of what is missing before
-// its registry has been heard. The records stay, for the next listing is
+// its registry has been listed. The records stay, for the next listing is
 // compared with them.
 func (a *App) unprime(ctx context.Context) error {
 	if a.disk == nil || a.disk.Restored().Damage == nil {

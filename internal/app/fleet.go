@@ -97,7 +97,7 @@ func (f *fleet) restart(ctx context.Context, m *member, entry config.Source) {
 	f.start(ctx, m)
 }
 
-// follow takes over who is wanted: others are leaving, once those that were
+// follow applies which sources are wanted: others are leaving, once those that were
 // added with this have been listed. It returns the sources that must be
 // restarted, with their new settings.
 func (f *fleet) follow(wanted, added []config.Source) map[*member]config.Source {

@@ -174,7 +174,7 @@ func TestRestartWithoutFolderAppliesWhatLasts(t *testing.T) {
 	defer end()
 	shows(t, a, 1, 0)
 	if took := time.Since(began); took < time.Second {
-		t.Errorf("believed after %s", took)
+		t.Errorf("applied after %s", took)
 	}
 }
 

@@ -27,7 +27,7 @@ type client struct {
 	leader   *client         // that takes the clusters of which this one takes the assignments
 	nacks    int             // before this stream
 	wholes   int             // answers of a type that is empty, before this stream
-	away     bool            // it was told to go
+	away     bool            // it was asked to go
 	holds    bool            // it keeps its answers back
 	resumed  bool            // it came back with what it held while not everything was listed
 	held     map[string]bool // when it came back, and seen in no registry that was listed then or since
@@ -200,7 +200,7 @@ func (c *client) difference(s *xdsclient.State, want view, but ...string) string
 			r, ok := s.Get(typeURL, name)
 			switch {
 			case !wants(name), passed(typeURL, name):
-			case !ok && c.resumed && !c.Delta: // sent nothing, lest that takes something from it
+			case !ok && c.resumed && !c.Delta: // sent nothing, because that could take something from it
 			case !ok:
 				fmt.Fprintf(&b, "%s lacks %s; ", typeURL, name)
 			case c.resumed && !c.Delta:

@@ -110,7 +110,7 @@ func (m *mirror) takeOwned(s said, present map[model.Ref]bool) (gone []model.Ref
 	return gone
 }
 
-// reject notes what stands refused, of which no listing says more.
+// reject notes what stands rejected, of which no listing says more.
 func (m *mirror) reject(s said) {
 	if s.whole {
 		m.rejected, m.asked = map[model.Ref]bool{}, time.Time{}

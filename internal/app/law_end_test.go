@@ -12,8 +12,8 @@ import (
 	"github.com/isthmus-mesh/isthmus/test/testkit/xdsclient"
 )
 
-// comeToRest mends everything, and gives it the time that it takes until
-// registries are believed. New clients come then, and a new process.
+// comeToRest fixes everything, and gives it the time that it takes until
+// what registries list is applied. New clients come then, and a new process.
 func (p *play) comeToRest() {
 	p.at = len(p.script.Steps)
 	p.claims.give()

@@ -22,7 +22,7 @@ type said struct {
 }
 
 // mirror is what must be stored of one source: what its registry last said
-// completely, the last good version of what is refused, and what is held. All
+// completely, the last good version of what is rejected, and what is held. All
 // references are without a source.
 type mirror struct {
 	hold     source.Hold

@@ -153,7 +153,7 @@ func (p *play) stays(name string) bool {
 }
 
 // stop ends the application: as it should be, or as if it was killed, so that
-// nobody hears of it and the disk has what was saved by then.
+// nobody is shown it and the disk has what was saved by then.
 func (p *play) stop(kill bool) {
 	old := p.process
 	p.keep()

@@ -57,7 +57,7 @@ func (r *registry) turn(m mode, more ...notice) {
 	r.become(func() { r.mode, r.since = m, time.Now() }, more...)
 }
 
-// become changes a registry, and tells some news of it.
+// become changes a registry, and queues notices of it.
 func (r *registry) become(change func(), more ...notice) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -170,7 +170,7 @@ func (r reader) Run(ctx context.Context, sink source.Sink) error {
 }
 
 func (r reader) pass(ctx context.Context, sink source.Sink, list bool, listing source.Listing, plain said, fresh []notice) error {
-	if list { // which says all that was news
+	if list { // which has all that changed
 		return r.took(func() error { return sink.Replace(ctx, listing) }, plain)
 	}
 	for _, n := range fresh {

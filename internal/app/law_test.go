@@ -190,7 +190,7 @@ func (p *play) tidyUp() {
 	}
 }
 
-// took is told by readers: what has been said is stored, or it has failed.
+// took has reached its readers: what was said is stored, or it has failed.
 func (p *play) took(name string, store func() error, s said) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()

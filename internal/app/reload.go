@@ -18,14 +18,14 @@ type Reloading struct {
 	File string
 	// Now asks for the file to be read at once, such as by SIGHUP.
 	Now <-chan os.Signal
-	// Log is told when something else is to be logged; may be nil.
+	// Log is called when something else is to be logged; may be nil.
 	Log func(config.Log)
 }
 
 // Reload makes [App.Run] follow the configuration file. It comes before Run.
 func (a *App) Reload(r Reloading) { a.reloader.Reloading = r }
 
-// reloader takes over what the configuration file says, all of it or nothing.
+// reloader applies the configuration file, all of it or nothing.
 // One goroutine runs it, anybody may look at it.
 type reloader struct {
 	Reloading
@@ -38,7 +38,7 @@ type reloader struct {
 	status admin.Config
 }
 
-// removeAgain is how long a removal that the store refused waits.
+// removeAgain is how long a removal that the store rejected waits.
 const removeAgain = time.Second
 
 func newReloader(a *App, c *config.Config) *reloader {

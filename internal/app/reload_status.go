@@ -7,7 +7,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/admin"
 )
 
-// failed reports a file that cannot be taken over.
+// failed reports a file that cannot be applied.
 func (r *reloader) failed(err error) {
 	list := problems(err)
 	for _, problem := range list {
@@ -16,7 +16,7 @@ func (r *reloader) failed(err error) {
 	r.report(func(s *admin.Config) { s.State, s.Problems = admin.ConfigFailed, list })
 }
 
-// loaded reports that a file was taken over.
+// loaded reports that a file was applied.
 func (r *reloader) loaded(p plan) {
 	log, before := r.app.log, r.shown()
 	fields := append([]string{}, p.NeedsRestart...)

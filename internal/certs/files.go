@@ -22,7 +22,7 @@ type Files struct {
 // FileError says which of the files is at fault.
 type FileError struct {
 	Field  string // "certFile", "keyFile" or "clientCAFile"
-	Reason string // what is wrong and how to mend it
+	Reason string // what is wrong and how to fix it
 }
 
 // Error implements error.

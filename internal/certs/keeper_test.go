@@ -73,7 +73,7 @@ func handshake(t *testing.T, server, client *tls.Config) (string, error) {
 	})
 	clientErr := c.HandshakeContext(context.Background())
 	if clientErr == nil {
-		_, clientErr = c.Read(make([]byte, 1)) // a refusal of TLS 1.3 comes after the handshake
+		_, clientErr = c.Read(make([]byte, 1)) // a rejection of TLS 1.3 comes after the handshake
 	}
 	both.Wait()
 	if err := errors.Join(serverErr, clientErr); err != nil {
@@ -108,9 +108,9 @@ func TestClientsMustShowACertificateOfTheAuthority(t *testing.T) {
 	if _, err := handshake(t, k.TLS(), ca.Client()); err == nil {
 		t.Error("a client without a certificate was let in")
 	}
-	unknown := ca.Client(other.Issue("stranger"))
+	unknown := ca.Client(other.Issue("unknown"))
 	if _, err := handshake(t, k.TLS(), unknown); err == nil {
-		t.Error("a stranger was let in")
+		t.Error("a client of an unknown authority was let in")
 	}
 	f.write(ca.Issue("server"), append(ca.PEM, other.PEM...))
 	if _, err := handshake(t, k.TLS(), unknown); err != nil {
@@ -167,7 +167,7 @@ func TestBrokenFilesKeepTheOldAndAreLoggedOnce(t *testing.T) {
 	}
 	f.write(half, ca.PEM)
 	if got, err := handshake(t, config, client); err != nil || got != "new" || k.Err() != nil {
-		t.Errorf("mended, met %q, %v, %v", got, err, k.Err())
+		t.Errorf("fixed, met %q, %v, %v", got, err, k.Err())
 	}
 }
 
@@ -203,7 +203,7 @@ func TestStartNeedsGoodFiles(t *testing.T) {
 	}
 }
 
-// Who follows the authorities is told of another set by another pointer, and
+// Another pointer says that the set of authorities is another one, and
 // only of another set.
 func TestAuthoritiesStayTheSameUntilTheyChange(t *testing.T) {
 	ca, other := authority.New(t, "ca"), authority.New(t, "other")

@@ -16,7 +16,7 @@ func newClients() *cobra.Command {
 	var flags adminFlags
 	c := &cobra.Command{
 		Use:     "clients [ID]",
-		Short:   "Show the connected clients and what each has accepted",
+		Short:   "Show the connected clients and what each has ACKed",
 		Example: "  isthmus clients\n  isthmus clients 'sidecar~10.0.0.7~web-1.shop~shop.svc.cluster.local'",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -56,6 +56,6 @@ func printClients(c *cobra.Command, clients []admin.Client) error {
 			rows = append(rows, []string{client.ID, client.Protocol, client.Kind, orDash(client.Namespace), client.Age, "-", "idle", "", "", "", "", "", "it has asked for nothing"})
 		}
 	}
-	heading := []string{"id", "protocol", "kind", "namespace", "connected", "type", "state", "for", "subscribed", "held", "pending", "refused", "reason"}
+	heading := []string{"id", "protocol", "kind", "namespace", "connected", "type", "state", "for", "subscribed", "held", "pending", "nacked", "reason"}
 	return table(c, heading, rows)
 }

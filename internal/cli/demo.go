@@ -25,12 +25,12 @@ func newDemo(version string) *cobra.Command {
 		Long: `Demo makes a registry folder in a temporary place, starts six small gRPC backends
 of three services, the control plane, and a gRPC client that finds the backends
 over xDS and keeps calling them. It shows who answers, adds an instance, kills
-one, breaks a file and mends it, and how long each took from the file to the
+one, breaks a file and fixes it, and how long each took from the file to the
 client. Then it is yours: edit the folder and watch. Ctrl-C ends it, as closing the
 terminal does; nothing is left behind.
 
 With --registry servicecenter the registry is no folder but a stand-in for
-ServiceComb Service Center, with its delays; what is broken and mended then is a
+ServiceComb Service Center, with its delays; what is broken and fixed then is a
 registration. It needs addresses from 127.0.0.1 to 127.0.0.3, which Linux has.`,
 		Example: `  isthmus demo
   isthmus demo --once    the tour only: exit status 0 if the client observed every step

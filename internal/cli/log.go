@@ -30,7 +30,7 @@ func newLog(c config.Log, w io.Writer) (*slog.Logger, *logging) {
 func (l *logging) set(c config.Log) {
 	var level slog.Level
 	if err := level.UnmarshalText([]byte(c.Level)); err != nil {
-		level = slog.LevelInfo // validation has refused other names
+		level = slog.LevelInfo // validation has rejected other names
 	}
 	l.level.Set(level)
 	l.json.Store(c.Format == "json")

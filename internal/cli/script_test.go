@@ -29,10 +29,10 @@ const patience = 30 * time.Second
 //   - run FILE: the same, without waiting until it is ready;
 //   - await PATH TEXT: the admin API comes to say that there;
 //   - connect ID: a client with that node id has accepted all clusters;
-//   - refuse ID REASON: a client with that node id has refused all clusters for
+//   - nack ID REASON: a client with that node id has NACKed all clusters for
 //     that reason; both are written as in a Go string;
 //   - resave TIMES FILE LINE: the file is saved so many times, each time a line
-//     longer at its beginning, and read: what is refused moves down from the line.
+//     longer at its beginning, and read: what is rejected moves down from the line.
 //     Half of it is read each time before the whole is;
 //   - hangup: SIGHUP to the server;
 //   - terminate: SIGTERM to the server, which ends with status 0; what it
@@ -60,7 +60,7 @@ func TestScripts(t *testing.T) {
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"exits": exits, "serve": serve, "connect": connect, "refuse": nack, "terminate": terminate,
+			"exits": exits, "serve": serve, "connect": connect, "nack": nack, "terminate": terminate,
 			"await": await, "hangup": hangup, "kubernetes": kubernetes, "untouched": untouched, "run": run, "resave": resave,
 			"full": full, "unread": unread, "silence": silence, "interrupt": interrupt,
 		},
@@ -144,7 +144,7 @@ func connect(ts *testscript.TestScript, neg bool, args []string) {
 
 func nack(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {
-		ts.Fatalf("usage: refuse ID REASON")
+		ts.Fatalf("usage: nack ID REASON")
 	}
 	s := serverOf(ts)
 	for i := range args {

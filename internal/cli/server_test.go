@@ -124,7 +124,7 @@ func (s *server) kill() {
 }
 
 // answerClusters opens a stream as Envoy does, and accepts the clusters, or
-// refuses them for a reason. The stream stays until it is hung up.
+// rejects them for a reason. The stream stays until it is hung up.
 func answerClusters(xds, id, reason string) (hangUp func(), err error) {
 	conn, err := grpc.NewClient(xds, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {

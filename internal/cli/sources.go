@@ -14,7 +14,7 @@ func newSources() *cobra.Command {
 	var flags adminFlags
 	c := &cobra.Command{
 		Use:   "sources",
-		Short: "Show the registries: state, since when, and what they refused",
+		Short: "Show the registries: state, since when, and what they rejected",
 		Long: `Sources shows the state of every registry. A source that is held lists far less than
 it did; what is missing is kept until the registry has said so for a while, or until
 you release it with 'isthmus sources release NAME'.`,
@@ -37,9 +37,9 @@ func newRelease() *cobra.Command {
 	var flags adminFlags
 	c := &cobra.Command{
 		Use:   "release NAME",
-		Short: "Delete now what a source holds back because too much vanished at once",
+		Short: "Delete now what a source holds back because too much disappeared at once",
 		Long: `Release tells Isthmus that a suspicious drop is real. What the source holds back is
-deleted at once, and clients are told so. Look at 'isthmus sources' first: it says
+deleted at once, and clients get the removals. Look at 'isthmus sources' first: it says
 what is held. A source that holds nothing is left as it is.`,
 		Example: "  isthmus sources release legacy",
 		Args:    cobra.ExactArgs(1),
@@ -81,7 +81,7 @@ func printSources(c *cobra.Command, sources []admin.Source) error {
 			strconv.Itoa(s.Held), strconv.Itoa(len(s.Rejected)), strconv.Itoa(ignored), orDash(s.Reason),
 		})
 	}
-	heading := []string{"name", "kind", "state", "for", "services", "endpoints", "held", "refused", "ignored", "reason"}
+	heading := []string{"name", "kind", "state", "for", "services", "endpoints", "held", "rejected", "ignored", "reason"}
 	if err := table(c, heading, rows); err != nil {
 		return err
 	}
@@ -91,16 +91,16 @@ func printSources(c *cobra.Command, sources []admin.Source) error {
 	return nil
 }
 
-// shownRejections is how many refusals of a source the table shows. Whoever has
-// more mends some and looks again.
+// shownRejections is how many rejections of a source the table shows. Whoever has
+// more fixes some and looks again.
 const shownRejections = 20
 
 func printRejected(c *cobra.Command, s admin.Source) {
 	for _, r := range s.Rejected[:min(shownRejections, len(s.Rejected))] {
-		say(c.OutOrStdout(), "\n%s refused %s\n  at %s\n  %s\n", s.Name, orDash(r.Object), orDash(r.Where), complaint(r))
+		say(c.OutOrStdout(), "\n%s rejected %s\n  at %s\n  %s\n", s.Name, orDash(r.Object), orDash(r.Where), complaint(r))
 	}
 	if more := len(s.Rejected) - shownRejections; more > 0 {
-		say(c.OutOrStdout(), "\n%s refused %d more: -o json shows all of them\n", s.Name, more)
+		say(c.OutOrStdout(), "\n%s rejected %d more: -o json shows all of them\n", s.Name, more)
 	}
 }
 

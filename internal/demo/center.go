@@ -105,8 +105,8 @@ func (c *center) words() words {
 		remove:     "%s stops at once, then it is removed from the instances of %s.",
 		spoilTitle: "break a registration",
 		spoil:      "%s starts, but registers with %s with a port that cannot be.",
-		rejection:  "it is refused, with its service",
-		fixTitle:   "mend the registration",
+		rejection:  "it is rejected, with its service",
+		fixTitle:   "fix the registration",
 		fix:        "%s registers with %s again, with its port.",
 	}
 }

@@ -51,8 +51,8 @@ func TestTourEndsAtWhatIsNotObserved(t *testing.T) {
 	}{
 		{"an addition", "reviews.yaml", 2, []string{"step 2 of 5 (add an instance)", "not within 4s", "reviews-3"}},
 		{"a removal", "payments.yaml", 2, []string{"step 3 of 5 (kill an instance)", "not within 4s", "Isthmus still has payments-2"}},
-		{"a mistake", "cart.yaml", 2, []string{"step 4 of 5 (break a file)", "not within 4s", "refuses [], not cart.yaml:12"}},
-		{"a correction", "cart.yaml", 3, []string{"step 5 of 5 (mend the file)", "not within 4s", "cart-3"}},
+		{"a mistake", "cart.yaml", 2, []string{"step 4 of 5 (break a file)", "not within 4s", "rejects [], not cart.yaml:12"}},
+		{"a correction", "cart.yaml", 3, []string{"step 5 of 5 (fix the file)", "not within 4s", "cart-3"}},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

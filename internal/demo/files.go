@@ -42,7 +42,7 @@ func (f *files) write(s service, all []instance) (time.Time, error) {
 
 // replaceFile writes a file so that nobody ever reads half of it. The name it
 // has until then begins with a dot: such files are no part of a registry. The
-// clock that file systems go by is coarse, so the file is told its time.
+// clock that file systems go by is coarse, so the file gets its time explicitly.
 func replaceFile(path string, text []byte, at time.Time) error {
 	draft := filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+".draft")
 	if err := os.WriteFile(draft, text, 0o644); err != nil {
@@ -84,8 +84,8 @@ func (f *files) words() words {
 		remove:     "%s stops at once, then its endpoint is taken out of %s.yaml.",
 		spoilTitle: "break a file",
 		spoil:      "%s starts, but whoever adds it to %s.yaml mistypes its port.",
-		rejection:  "it is refused, with its line, and its last good version stays",
-		fixTitle:   "mend the file",
+		rejection:  "it is rejected, with its line, and its last good version stays",
+		fixTitle:   "fix the file",
 		fix:        "The port of %s in %s.yaml is put right.",
 	}
 }

@@ -65,7 +65,7 @@ func TestChangesThatNobodyLooksAtAreBounded(t *testing.T) {
 	}
 	changes := h.look(h.at(0)).changes
 	if len(changes) != maxChanges || !changes[maxChanges-1].at.Equal(h.at(3*maxChanges-1)) {
-		t.Errorf("%d pieces of news, the last from %s", len(changes), changes[len(changes)-1].at)
+		t.Errorf("%d changes, the last from %s", len(changes), changes[len(changes)-1].at)
 	}
 }
 
@@ -91,7 +91,7 @@ cart      cart-1             2   ■■■■■■■■■■ 100 %   cart-1 j
           cart-3             0   trying
 reviews   reviews-1          1   left               reviews-1 left 10 ms after the registry changed
 
-registry   live, 2 services, 3 endpoints, refused at cart.yaml:7: spec.hosts: missing: name a host (and 1 more)
+registry   live, 2 services, 3 endpoints, rejected at cart.yaml:7: spec.hosts: missing: name a host (and 1 more)
 calls      4 answered, 1 failed, the last one: no route`
 	if diff := cmp.Diff(want, v.table()); diff != "" {
 		t.Error(diff)

@@ -65,7 +65,7 @@ func (l *ledger) failures() (count int, last string) {
 	return count, last
 }
 
-// look takes in what there is to see now, and the news since the last time.
+// look takes in what there is to see now, and the changes since the last time.
 func (l *ledger) look(now time.Time) view {
 	l.sweep(now)
 	v := view{}

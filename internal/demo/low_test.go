@@ -19,7 +19,7 @@ func TestDemoFitsALowTerminal(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	out := &transcript{}
-	out.when("nothing is refused, no call failed", cancel)
+	out.when("nothing is rejected, no call failed", cancel)
 	rows := func() int { return 12 }
 	if err := Run(ctx, Config{Out: out, Terminal: true, Rows: rows, pause: 300 * time.Millisecond}); err != nil {
 		t.Fatal(err)
@@ -78,7 +78,7 @@ func TestWordsOfTheRegistryArePlain(t *testing.T) {
 					t.Error(err)
 				}
 			})
-			out.when(`refused at evil\x1b[31m\u202e.yaml`, cancel)
+			out.when(`rejected at evil\x1b[31m\u202e.yaml`, cancel)
 			if err := Run(ctx, Config{Out: out, Terminal: true, Rows: func() int { return rows }, pause: time.Millisecond}); err != nil {
 				t.Fatal(err)
 			}
@@ -86,7 +86,7 @@ func TestWordsOfTheRegistryArePlain(t *testing.T) {
 			if strings.Contains(text, "\x1b[31m") || strings.Contains(text, "\x1b[2J") || strings.Contains(text, "\u202e") {
 				t.Errorf("it is shown as it is:\n%q", text)
 			}
-			if !strings.Contains(text, `refused at evil\x1b[31m\u202e.yaml`) {
+			if !strings.Contains(text, `rejected at evil\x1b[31m\u202e.yaml`) {
 				t.Errorf("it is not shown:\n%q", text)
 			}
 		})

@@ -25,7 +25,7 @@ type medium interface {
 	// changed is when something last changed before a time, whether by the demo
 	// or by somebody who plays with it.
 	changed(before time.Time) time.Time
-	// where is the place at which one of a service's instances is refused.
+	// where is the place at which one of a service's instances is rejected.
 	where(s service, of instance, all []instance) string
 	// entry is the source's entry in the configuration.
 	entry() string
@@ -42,7 +42,7 @@ type words struct {
 	// What is done to it with a backend, which is %s, of the service in %s.
 	add, remove, spoil, fix string
 	spoilTitle, fixTitle    string
-	rejection               string // what is refused, and what stays
+	rejection               string // what is rejected, and what stays
 }
 
 func newRegistry(m medium) *registry {

@@ -89,6 +89,6 @@ func (s *screen) draw(b *bytes.Buffer) {
 	b.WriteString(csiWrapOn)
 }
 
-// flush writes at once, so that nothing flickers. Nobody can be told that the
+// flush writes at once, so that nothing flickers. Nobody learns that the
 // screen cannot be written to.
 func (s *screen) flush(b *bytes.Buffer) { _, _ = s.out.Write(b.Bytes()) }

@@ -50,7 +50,7 @@ func (t *tour) steps() []step {
 		{
 			w.fixTitle,
 			fmt.Sprintf(w.fix, cart.name+"-3", cart.name) + "\n" +
-				fmt.Sprintf("Watch: nothing is refused any more, and %s-3 gets its share.", cart.name),
+				fmt.Sprintf("Watch: nothing is rejected any more, and %s-3 gets its share.", cart.name),
 			func(ctx context.Context) (observed, error) { return t.fix(ctx, cart) },
 		},
 	}
@@ -127,11 +127,11 @@ func (t *tour) spoil(ctx context.Context, s service) (observed, error) {
 	if err := t.stillAnswering(ctx, b, unharmed); err != nil {
 		return observed{}, err
 	}
-	return observed{rejected.Sub(wrote), fmt.Sprintf("%s is refused;\nsince then each of the others has answered %d more calls, and none failed",
+	return observed{rejected.Sub(wrote), fmt.Sprintf("%s is rejected;\nsince then each of the others has answered %d more calls, and none failed",
 		where, enough)}, nil
 }
 
-// rejected waits for the source to show that it refuses something there.
+// rejected waits for the source to show that it rejects something there.
 func (t *tour) rejected(ctx context.Context, where string) error {
 	source, err := t.control.source(ctx)
 	if err != nil {
@@ -142,7 +142,7 @@ func (t *tour) rejected(ctx context.Context, where string) error {
 		places = append(places, r.Where)
 	}
 	if !slices.Contains(places, where) {
-		return fmt.Errorf("the source refuses [%s], not %s", strings.Join(places, " "), where)
+		return fmt.Errorf("the source rejects [%s], not %s", strings.Join(places, " "), where)
 	}
 	return nil
 }
@@ -162,7 +162,7 @@ func (t *tour) stillAnswering(ctx context.Context, but *backend, unharmed func()
 				silent = append(silent, b.name)
 			}
 			if b == but && seen.answers > 0 {
-				return hopelessError{fmt.Errorf("%s answers, although it was refused", b.name)}
+				return hopelessError{fmt.Errorf("%s answers, although it was rejected", b.name)}
 			}
 		}
 		return errors.Join(unharmed(), missing("fewer answers than expected from", silent))
@@ -184,11 +184,11 @@ func (t *tour) fix(ctx context.Context, s service) (observed, error) {
 	err = await(ctx, func() error {
 		source, err := t.control.source(ctx)
 		if err == nil && len(source.Rejected) > 0 {
-			err = fmt.Errorf("the source still refuses %s", source.Rejected[0].Where)
+			err = fmt.Errorf("the source still rejects %s", source.Rejected[0].Where)
 		}
 		return errors.Join(unharmed(), err)
 	})
-	return observed{first.Sub(wrote), fmt.Sprintf("the first answer from %s; nothing is refused, no call failed", b.name)}, err
+	return observed{first.Sub(wrote), fmt.Sprintf("the first answer from %s; nothing is rejected, no call failed", b.name)}, err
 }
 
 func missing(what string, names []string) error {

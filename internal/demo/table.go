@@ -121,10 +121,10 @@ func describe(s admin.Source) string {
 		text += ", " + s.Reason
 	}
 	if len(s.Rejected) == 0 {
-		return text + ", nothing refused"
+		return text + ", nothing rejected"
 	}
 	r := s.Rejected[0]
-	text += fmt.Sprintf(", refused at %s: ", r.Where)
+	text += fmt.Sprintf(", rejected at %s: ", r.Where)
 	if r.Field != "" {
 		text += r.Field + ": "
 	}

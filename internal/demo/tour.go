@@ -93,7 +93,7 @@ func await(ctx context.Context, missing func() error) error {
 	}
 }
 
-// hopelessError is one that waiting does not mend.
+// hopelessError is one that waiting does not fix.
 type hopelessError struct{ error }
 
 // unharmed returns a check that no call has failed since.

@@ -10,7 +10,7 @@
 // JSON that keeps the lines ([Node.JSON]), so that a decoder that knows
 // nothing of YAML still reports the right place.
 //
-// Files come from people and from strangers: size, depth and the growth by
+// Files are untrusted input: size, depth and the growth by
 // aliases are bounded, and nothing in a file makes this package panic. What a
 // document must contain is not its business.
 //

@@ -24,7 +24,7 @@ type Document struct {
 type Problem struct {
 	Line   int    // in the file, from 1
 	Field  string // a path, as in [Path]; empty for the whole
-	Reason string // what is wrong and how to mend it
+	Reason string // what is wrong and how to fix it
 }
 
 // Documents yields the documents of a file in order. Empty ones are left out.

@@ -139,7 +139,7 @@ func TestAliasBounds(t *testing.T) {
 		b.WriteString("- labels: *l\n")
 	}
 	if got := summary(b.String()); strings.Contains(got, "!") {
-		t.Errorf("shared labels are refused: %s", got[strings.Index(got, "!"):]) //nolint:gocritic // it is there, as was asked
+		t.Errorf("shared labels are rejected: %s", got[strings.Index(got, "!"):]) //nolint:gocritic // it is there, as was asked
 	}
 	bomb := "a0: &a0 [x,x,x,x,x,x,x,x,x,x]\n"
 	for i := range 20 {
@@ -154,7 +154,7 @@ func TestBounds(t *testing.T) {
 	t.Parallel()
 	deep := strings.Repeat("[", yamlpos.MaxDepth) + strings.Repeat("]", yamlpos.MaxDepth)
 	if got := summary(deep); strings.Contains(got, "!") {
-		t.Errorf("depth %d is refused: %s", yamlpos.MaxDepth, got)
+		t.Errorf("depth %d is rejected: %s", yamlpos.MaxDepth, got)
 	}
 	for _, text := range []string{"[" + deep + "]", "- " + deep, strings.Repeat("- ", 200)} {
 		if got := summary(text); !strings.Contains(got, "maps and lists within each other: flatten it") {

@@ -70,7 +70,7 @@ func (p part) firstTab(from int) int {
 	return from
 }
 
-// remedies tell how to mend what the parser says, by how its words begin.
+// remedies tell how to fix what the parser says, by how its words begin.
 var remedies = [...]struct{ prefix, remedy string }{
 	{"found a tab character", "indent with spaces"},
 	{"found character that cannot start any token", "indent with spaces, or quote the value"},

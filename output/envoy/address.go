@@ -18,7 +18,7 @@ const (
 )
 
 // Why an endpoint is left out of what clients are given. One that they could
-// not read would make them refuse all the others with it.
+// not read would make them reject all the others with it.
 const (
 	notAnAddress = "it is a name, and the service's resolution is STATIC"
 	zonedAddress = "its IPv6 address has a zone, which means something on one machine only"

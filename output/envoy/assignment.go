@@ -101,7 +101,7 @@ func (g *group) localitySize() int {
 	return sizeString(g.Region) + sizeString(g.Zone) + sizeString(g.SubZone)
 }
 
-// appendLocality writes the locality, also if it is empty: gRPC refuses an
+// appendLocality writes the locality, also if it is empty: gRPC rejects an
 // assignment with a group that has none.
 func (g *group) appendLocality(b []byte) []byte {
 	b = appendHead(b, localityID, g.localitySize())

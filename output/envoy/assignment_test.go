@@ -248,7 +248,7 @@ func TestTwoAddressesAreTwoEndpoints(t *testing.T) {
 	}
 }
 
-// acceptable says why gRPC or Envoy would refuse an assignment: the rules of
+// acceptable says why gRPC or Envoy would reject an assignment: the rules of
 // grpc-go's unmarshal_eds.go, and Envoy's on addresses.
 func acceptable(cla *endpointv3.ClusterLoadAssignment) error {
 	if err := cla.ValidateAll(); err != nil {

@@ -87,7 +87,7 @@ func drawEndpoint(t *rapid.T) model.Endpoint {
 	}
 }
 
-// resource identifies what a view may be told of.
+// resource identifies an object that a view may be notified of.
 type resource struct {
 	View
 	push.Row
@@ -100,7 +100,7 @@ type found struct {
 }
 
 // everything returns what each view finds, and fails if that is not what it is
-// told there is.
+// shown there is.
 func everything(t *rapid.T, w *World) map[resource]found {
 	all := map[resource]found{}
 	for _, v := range views {
@@ -174,7 +174,7 @@ func checkListed(t *rapid.T, before, after map[resource]found, changes []push.Ch
 }
 
 // checkLossesAreUrgent holds that a load assignment without an address that a
-// view was told before is listed as urgent.
+// view was shown before is listed as urgent.
 func checkLossesAreUrgent(t *rapid.T, before, after map[resource]found, changes []push.Changed) {
 	for at, was := range before {
 		is, still := after[at]

@@ -71,7 +71,7 @@ func (c cluster) Encode() push.Encoded {
 		Name:           name,
 		ConnectTimeout: durationpb.New(connectTimeout),
 		LbPolicy:       clusterv3.Cluster_ROUND_ROBIN, // the one every gRPC implementation knows
-		// Both kinds of client stop at 1,024 requests under way unless told
+		// Both kinds of client stop at 1,024 requests under way unless set
 		// otherwise. Istio tells them, so nobody expects such a limit here.
 		CircuitBreakers: &clusterv3.CircuitBreakers{Thresholds: []*clusterv3.CircuitBreakers_Thresholds{{
 			MaxConnections:     wrapperspb.UInt32(math.MaxUint32),
@@ -108,7 +108,7 @@ func setType(m *clusterv3.Cluster, t clusterv3.Cluster_DiscoveryType) {
 
 // resolve makes the cluster resolve its endpoints' names as Istio has it. What
 // families of addresses the client itself has is not known, so IPv6 is
-// resolved where there is no IPv4, for which Istio would have had to be told.
+// resolved where there is no IPv4, for which Istio would need a setting.
 func (c cluster) resolve(m *clusterv3.Cluster) {
 	m.DnsLookupFamily = clusterv3.Cluster_V4_PREFERRED
 	// The fields' successor is a cluster type that gRPC cannot read.

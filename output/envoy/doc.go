@@ -4,7 +4,7 @@
 //
 // It is the translation alone: a snapshot goes in, named bytes with a version
 // come out. Streams, nonces and subscriptions are the protocol's (output/xds);
-// who has to be told of what is the engine's (push), for which [World] answers
+// the engine (push) decides which client gets what, and asks [World] for it
 // by name and [Changes] says which names a change may concern.
 //
 //	catalog.Snapshot ──▶ World.Find ──▶ subject ──▶ Encode ──▶ Any bytes + version
@@ -20,7 +20,7 @@
 // is encoded once. What a kind of client cannot do is not offered to it at
 // all: no listener, route, cluster or assignment ([NotOffered] says why). A
 // single endpoint that no client could use is left out of its assignment
-// rather than making clients refuse the others ([Unserved]).
+// rather than making clients NACK the others ([Unserved]).
 //
 // Concurrency: everything here is immutable once made and may be used from any
 // goroutine. Nothing starts one, reads a clock or does I/O.

@@ -103,7 +103,7 @@ func compareLocalities(a, b *model.Locality) int {
 	return cmp.Or(strings.Compare(a.Region, b.Region), strings.Compare(a.Zone, b.Zone), strings.Compare(a.SubZone, b.SubZone))
 }
 
-// plainText makes a locality fit for a message, which refuses other text.
+// plainText makes a locality fit for a message, which rejects other text.
 func plainText(l model.Locality) model.Locality {
 	if utf8.ValidString(l.Region) && utf8.ValidString(l.Zone) && utf8.ValidString(l.SubZone) {
 		return l
@@ -122,7 +122,7 @@ func (d *draft) unite() {
 	d.places = slices.CompactFunc(d.places, func(a, b place) bool { return a.address == b.address && a.port == b.port })
 }
 
-// balance sums up the weights of localities. Clients refuse an assignment if
+// balance sums up the weights of localities. Clients reject an assignment if
 // the weights of a locality's endpoints, or those of all localities, add up to
 // more than 32 bits hold. Past that every weight is divided by the same
 // number, at which it stays at least 1.

@@ -5,8 +5,8 @@ import (
 	"github.com/isthmus-mesh/isthmus/model"
 )
 
-// losses returns the ports of which some view is no longer told an endpoint
-// that it was told before: it was removed, or is not healthy any more. Clients
+// losses returns the ports that have lost an endpoint in some view
+// that it had before: it was removed, or is not healthy any more. Clients
 // go on sending there until they know.
 func losses(now *catalog.Snapshot, host string, c catalog.ServiceChange) map[uint32]bool {
 	lost := map[uint32]bool{}

@@ -8,7 +8,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/test/testkit/kubeapi"
 )
 
-// handedOver is an object of somebody else that got our labels, as the refusal
+// handedOver is an object of somebody else that got our labels, as the rejection
 // of an object in the way advises, and nothing more.
 func handedOver(host string) kubeapi.Object {
 	return kubeapi.Object{

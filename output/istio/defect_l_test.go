@@ -76,7 +76,7 @@ func TestDefectLDeposedWriterUndoesNothing(t *testing.T) {
 			close(goOn)
 			await(t, "the write that was paused", func() error {
 				if first.Status().Failures == 0 {
-					return fmt.Errorf("it was not refused: %v", api.Writes())
+					return fmt.Errorf("it was not rejected: %v", api.Writes())
 				}
 				return nil
 			})

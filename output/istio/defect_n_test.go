@@ -10,7 +10,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/test/testkit/kubeapi"
 )
 
-// Defect N: one bad endpoint had the whole service refused, for ever and in silence.
+// Defect N: one bad endpoint had the whole service rejected, for ever and in silence.
 func TestDefectNBadEndpointIsLeftOutAlone(t *testing.T) {
 	t.Parallel()
 	api, r := newAPI(t), newRegistry("sc")
@@ -26,8 +26,8 @@ func TestDefectNBadEndpointIsLeftOutAlone(t *testing.T) {
 	}
 }
 
-// An object that is refused is refused alone, shown with the reason, and
-// written once it is not refused any more.
+// An object that is rejected is rejected alone, shown with the reason, and
+// written once it is not rejected any more.
 func TestDefectNRejectedObjectHoldsUpNoOther(t *testing.T) {
 	t.Parallel()
 	api, r := newAPI(t), newRegistry("sc")
@@ -44,7 +44,7 @@ func TestDefectNRejectedObjectHoldsUpNoOther(t *testing.T) {
 	w := start(t, api, r, nil)
 	wants(t, api, "a.example", "10.0.0.1")
 	wants(t, api, "z.example", "10.0.0.1")
-	fails(t, w, "ServiceEntry shop/bad.example", `refused by the admission webhook "rules" denied the request: no`)
+	fails(t, w, "ServiceEntry shop/bad.example", `rejected by the admission webhook "rules" denied the request: no`)
 	api.Reject(nil)
 	wants(t, api, "bad.example", "10.0.0.1")
 	settled(t, w)

@@ -81,7 +81,7 @@ func TestDefectTManyServicesAreWrittenAtOnce(t *testing.T) {
 	}
 }
 
-// A writer that is told nothing new writes nothing.
+// A writer that is given nothing new writes nothing.
 func TestNothingIsWrittenTwice(t *testing.T) {
 	t.Parallel()
 	api, r := newAPI(t), newRegistry("sc")

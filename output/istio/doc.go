@@ -20,7 +20,7 @@
 // replica that was deposed in the middle of a write undoes nothing. It deletes
 // nothing of a source that has not been listed since the start, nor what a first
 // listing lacks suspiciously of what the API server has. An object that is
-// refused, or in conflict, is tried again by itself, and is shown with the
+// rejected, or in conflict, is tried again by itself, and is shown with the
 // reason. What others change by hand is restored.
 //
 // Place in the path: it takes snapshots as the xDS output does, and hands keys

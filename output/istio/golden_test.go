@@ -62,7 +62,7 @@ func transcript(t *testing.T, in *txtar.Archive) *txtar.Archive {
 		}
 	}
 	if problems := istioSays(objects...); len(problems) > 0 {
-		t.Error("Istio would refuse:", problems)
+		t.Error("Istio would reject:", problems)
 	}
 	out.Files = append(out.Files, txtar.File{Name: "objects", Data: []byte(strings.Join(objects, "---\n"))})
 	if left.Len() > 0 {

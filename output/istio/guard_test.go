@@ -62,7 +62,7 @@ type guarded struct {
 }
 
 // readers are the supervisors of the sources of a registry, which list when they
-// are told to what the registry says.
+// are changed to what the registry says.
 type readers struct {
 	registry *registry
 	hold     source.Hold
@@ -75,7 +75,7 @@ type readers struct {
 	of      map[string]*reader
 }
 
-// reader is a source that lists when it is told to.
+// reader is a source that lists when it is asked to.
 type reader struct {
 	*source.Supervisor
 	listings chan chan error
@@ -168,7 +168,7 @@ func judged(t *testing.T, r *registry, hold source.Hold) *readers {
 	return all
 }
 
-// fresh starts a process that knows nothing from before. It has not heard of
+// fresh starts a process that knows nothing from before. It has not seen
 // any listing yet.
 func fresh(t *testing.T, api *kubeapi.Server, r *registry, hold source.Hold, adapt func(*Config, *Options)) *guarded {
 	t.Helper()
@@ -225,7 +225,7 @@ func unless(left *atomic.Bool) func() []string {
 	}
 }
 
-// suspected counts the endpoints that nothing but refusals keeps from being believed.
+// suspected counts the endpoints whose loss nothing but rejections keeps from being confirmed.
 func (g *guarded) suspected() int {
 	drops, _ := g.held()
 	return endpointsOfDrops(slices.DeleteFunc(slices.Clone(drops), func(d model.HeldDrop) bool { return d.Lasting }))
@@ -296,7 +296,7 @@ func (g *guarded) list() {
 
 // A process that knows nothing from before meets a registry that has lost
 // nearly everything: what is not listed stays, what comes is written at once,
-// and the third equal listing is believed.
+// and the third equal listing is applied.
 func TestNearlyEmptyFirstListingTakesNothingAway(t *testing.T) {
 	t.Parallel()
 	api, r := newAPI(t), newRegistry("sc")
@@ -488,7 +488,7 @@ func TestListingThatIsNotWholeConfirmsNothing(t *testing.T) {
 	g.holds()
 }
 
-// What stays for no other reason than that something is refused says so, and
+// What stays for no other reason than that something is rejected says so, and
 // nothing about what the source loses from then on.
 func TestWhatIsRejectedForLongMakesNothingElseSuspicious(t *testing.T) {
 	t.Parallel()
@@ -505,7 +505,7 @@ func TestWhatIsRejectedForLongMakesNothingElseSuspicious(t *testing.T) {
 			t.Errorf("%d endpoints are suspected, want %d", got, want)
 		}
 	}
-	if h := g.holds(hosts(1, 19)...); !strings.Contains(h.Reason, "no listing confirms it from which something is refused") {
+	if h := g.holds(hosts(1, 19)...); !strings.Contains(h.Reason, "no listing confirms it from which something is rejected") {
 		t.Errorf("it is held so: %s", h.Reason)
 	}
 	r.say(fleet("sc", 1, 1, 2)...)
@@ -583,7 +583,7 @@ func TestWhatIsNotFitToBeWrittenIsNotMissing(t *testing.T) {
 	g.holds()
 }
 
-// Instances that share a machine are told apart, and shards are one service.
+// Instances that share a machine are distinguished, and shards are one service.
 func TestEndpointsAreDistinguishedByTheirPorts(t *testing.T) {
 	t.Parallel()
 	api, r := newAPI(t), newRegistry("sc")
@@ -686,7 +686,7 @@ func TestObjectsOfSeveralSourcesAreComparedOnceAllAreListed(t *testing.T) {
 	g.holds()
 }
 
-// A source that is taken out of the configuration is believed: its removal is
+// A source that is taken out of the configuration is no suspicious drop: its removal is
 // an operator's word.
 func TestHoldEndsWithItsSource(t *testing.T) {
 	t.Parallel()
@@ -736,7 +736,7 @@ func TestSourceThatIsBackIsComparedAnew(t *testing.T) {
 			g.RemoveSource("sc")
 			fails(t, g.running, "ServiceEntry shop/"+hostOf(19), "not yet")
 			left.Store(false)
-			g.RemoveSource("sc") // of which it may hear late
+			g.RemoveSource("sc") // which it may notice late
 			r.say(fleet("sc", 0, 1, 2)...)
 			g.holds(hosts(1, 19)...)
 			api.Reject(nil)
@@ -882,7 +882,7 @@ func TestNobodyIsAbsentWhileHeld(t *testing.T) {
 		g.Released("sc")
 		rests(t, g.running, r, api)
 		if _, more := h.take(); len(wrong)+len(more) > 0 {
-			rt.Fatalf("Istio would refuse: %v %v", wrong, more)
+			rt.Fatalf("Istio would reject: %v %v", wrong, more)
 		}
 	})
 }

@@ -60,7 +60,7 @@ func (c claims) all() map[string]bool {
 type history struct {
 	mu     sync.Mutex
 	states []claims
-	wrong  []string // what Istio would refuse
+	wrong  []string // what Istio would reject
 }
 
 // recorded keeps what the API server has from here on.
@@ -178,7 +178,7 @@ func TestNobodyIsAbsentWhileMoving(t *testing.T) {
 			rests(t, w, r, api)
 			states, wrong := h.take()
 			if len(wrong) > 0 {
-				rt.Fatalf("Istio would refuse: %v", wrong)
+				rt.Fatalf("Istio would reject: %v", wrong)
 			}
 			if len(states) == 0 {
 				continue
@@ -286,7 +286,7 @@ func TestAnOrdinaryChangeIsOneWrite(t *testing.T) {
 	}
 }
 
-// An endpoint whose new object is refused stays in its old one, where everything
+// An endpoint whose new object is rejected stays in its old one, where everything
 // else is brought up to date nevertheless; and none is written again and again.
 func TestWhoeverCannotMoveStays(t *testing.T) {
 	t.Parallel()
@@ -397,7 +397,7 @@ func TestRejectedCreationHoldsUpNobodyElse(t *testing.T) {
 }
 
 // The same of an object that is to go: it stays for those who are to pass into
-// one that is refused, and for nobody else.
+// one that is rejected, and for nobody else.
 func TestWhatIsToGoKeepsOnlyThoseWhoMove(t *testing.T) {
 	t.Parallel()
 	api, r := newAPI(t), newRegistry("sc")
@@ -428,8 +428,8 @@ func TestWhatIsToGoKeepsOnlyThoseWhoMove(t *testing.T) {
 	settled(t, w)
 }
 
-// Whatever objects are refused: who is in the service before and after a change
-// is in it all the time, and who has left it is in no object that is not refused.
+// Whatever objects are rejected: who is in the service before and after a change
+// is in it all the time, and who has left it is in no object that is not rejected.
 func TestRejectionsKeepNobodyWhoIsGone(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
@@ -446,7 +446,7 @@ func TestRejectionsKeepNobodyWhoIsGone(t *testing.T) {
 		rests(t, w, r, api)
 		h := recorded(api)
 		before := claimsOf(api.Everything())
-		odd := rapid.IntRange(0, 1).Draw(rt, "refused are")
+		odd := rapid.IntRange(0, 1).Draw(rt, "rejected are")
 		rejected := func(path string) bool { return int(path[len(path)-1])%2 == odd }
 		api.Reject(func(verb, path string) *kubeapi.Rejection {
 			if verb == http.MethodDelete || !rejected(path) {

@@ -79,7 +79,7 @@ func (w *Writer) actions(world *world, key Key) (Translation, []Action) {
 
 // leftToOwner reports whether an object is wanted by another key than the one
 // that its annotation leads to. It was handed over without the annotation, or
-// somebody has changed it: its owner restores that, and is told to.
+// somebody has changed it: its owner restores that, and is woken for it.
 func (w *Writer) leftToOwner(world *world, key Key, o Observed) bool {
 	if key.Kind != ServiceEntry || convert.IsNamedAfter(o.Name, key.Name) {
 		return false

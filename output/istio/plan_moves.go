@@ -142,7 +142,7 @@ func (w *Writer) widened(ctx context.Context, a Action, keep map[uint32]bool) (A
 	if want, ok := a.want.Spec.(*networking.ServiceEntry); ok {
 		a.want.Spec = widen(want, is, keep)
 	}
-	// Whoever leads next must not narrow it before it has heard of those that are kept.
+	// The next leader must not narrow it before it knows those that are kept.
 	a.want.Annotations = maps.Clone(a.want.Annotations)
 	a.want.Annotations[annotationSources] = union(a.want.Annotations[annotationSources], a.have.Annotations[annotationSources])
 	return a, nil

@@ -87,7 +87,7 @@ func (w *Writer) unjudged(world *world, o Observed) string {
 	return ""
 }
 
-// confirmed reports whether a source may be believed about what is gone, but for
+// confirmed reports whether a source may have removed what is gone, but for
 // what is held.
 func (w *Writer) confirmed(world *world, name string) bool {
 	if w.options.Judge != nil {

@@ -94,7 +94,7 @@ func measure(s Status, now time.Time) []output.Metric {
 		gauge("pending", "Services and scopes that are not known to be written as they should be.", float64(s.Pending)),
 		gauge("pending_oldest_seconds", "How long the first of them has waited.", waited),
 		gauge("failing", "Services and scopes that could not be written.", float64(len(s.Failing))),
-		gauge("held", "Objects left as they are until their source has been listed and is believed.", float64(len(s.Held))),
+		gauge("held", "Objects left as they are until their source has been listed and confirmed.", float64(len(s.Held))),
 		gauge("left_out_endpoints", "Endpoints that cannot be written.", float64(leftOut(s))),
 		counter("failures_total", "Writes that failed.", s.Failures),
 		counter("drift_total", "Objects that were restored after others had changed or deleted them.", s.Drift),

@@ -36,7 +36,7 @@ func newAPI(t *testing.T) *kubeapi.Server {
 	return api
 }
 
-// registry is what all sources together say, and who is told.
+// registry is what all sources together say, and who is notified.
 type registry struct {
 	mu       sync.Mutex
 	builder  *catalog.Builder
@@ -185,7 +185,7 @@ type running struct {
 	stop   func() // and waits until it has ended
 }
 
-// start runs a writer, which is told what the registry says.
+// start runs a writer with what the registry says.
 func start(t *testing.T, api *kubeapi.Server, r *registry, adapt func(*Config, *Options)) *running {
 	t.Helper()
 	c, o := quick(), Options{Instance: "test"}

@@ -29,7 +29,7 @@ type Status struct {
 	// Failing are the keys that could not be written.
 	Failing []controller.Failure[Key]
 	// Held are the objects that are left as they are, though they should change,
-	// until their source has been listed and is believed.
+	// until their source has been listed and confirmed.
 	Held []Held
 	// LeftOut is what could not be written of which service.
 	LeftOut []Omission

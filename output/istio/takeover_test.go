@@ -22,7 +22,7 @@ func specification(api *kubeapi.Server, host string) any {
 }
 
 // A port that somebody else has named otherwise is a second one of its number to
-// server-side apply, which the API server refuses. It is replaced all the same,
+// server-side apply, which the API server rejects. It is replaced all the same,
 // once, and later changes are plain ones.
 func TestPortsOfAnotherNameAreApplied(t *testing.T) {
 	t.Parallel()
@@ -80,7 +80,7 @@ func TestOnlyWhatIsRejectedForItsContentIsOverwritten(t *testing.T) {
 	}
 }
 
-// An object that somebody changes between two steps of being taken over is
+// An object that somebody changes between two steps of a takeover is
 // looked at again. What they have done to it meanwhile decides: without our
 // labels it is not ours any more.
 func TestTakingOverStopsWhereItIsNotOursAnyMore(t *testing.T) {

@@ -128,7 +128,7 @@ func (v *view) notify(old, now any) {
 	v.observed(of(old), of(now))
 }
 
-// listener hears whether the API server answers. The informer tells nobody of a
+// listener notes whether the API server answers. The informer reports no
 // connection that cannot be made.
 type listener struct {
 	next http.RoundTripper

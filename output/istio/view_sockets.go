@@ -7,7 +7,7 @@ import (
 )
 
 // socketsOf returns a socket of each endpoint of a specification, that of the
-// lowest port: endpoints are told apart by it, whatever else is said of them.
+// lowest port: endpoints are distinguished by it, whatever else is said of them.
 func socketsOf(entry *networking.ServiceEntry) []uint64 {
 	sockets := make([]uint64, 0, len(entry.GetEndpoints()))
 	for _, e := range entry.GetEndpoints() {

@@ -22,7 +22,7 @@ type Options struct {
 	Instance string
 	// Sources returns the names of those in the configuration that are written:
 	// what only others have spoken of is anybody's at the start, and need not wait
-	// for them later. Nil means that every source is believed to be there.
+	// for them later. Nil means that every source counts as there.
 	Sources func() []string
 	// Restored names the sources of which the catalog has, at the start, what an
 	// earlier process knew. What the API server has of them waits for their first
@@ -32,7 +32,7 @@ type Options struct {
 	// before it was judged, nor while that is held. Without it every source is
 	// confirmed as soon as it is primed.
 	Judge source.Judge
-	// Written is told how long after its commit a change had been written; may be nil.
+	// Written is called with how long after its commit a change had been written; may be nil.
 	Written func(took time.Duration)
 	Log     *slog.Logger // may be nil
 }
@@ -60,7 +60,7 @@ type Writer struct {
 
 	leftMu sync.Mutex    // guards left
 	left   []string      // sources that have left, and are not looked at yet
-	woken  chan struct{} // holds a token when there are news of the sources
+	woken  chan struct{} // holds a token when the state of a source has changed
 
 	ledger ledger
 }
@@ -148,8 +148,8 @@ func (w *Writer) review() {
 	}
 }
 
-// look returns the newest catalog. Whom to believe is asked first, for it is
-// said only after what there is to believe.
+// look returns the newest catalog. The judgements are read first, for they are
+// published only after the records they are about.
 func (w *Writer) look() *world {
 	sourceFacts := w.sourceFacts.Load()
 	newest := *w.newest.Load()

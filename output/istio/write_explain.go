@@ -58,7 +58,7 @@ func asRejection(ref Ref, err error) error {
 	return rejection
 }
 
-// explain says what an error of the API server means, and how to mend it.
+// explain says what an error of the API server means, and how to fix it.
 func explain(err error) string {
 	if away := (*url.Error)(nil); errors.As(err, &away) {
 		return "the API server cannot be reached: " + away.Err.Error()
@@ -69,7 +69,7 @@ func explain(err error) string {
 	case apierrors.IsTooManyRequests(err):
 		return "the API server is overloaded: " + text
 	case denied:
-		return "refused by the admission webhook" + webhook
+		return "rejected by the admission webhook" + webhook
 	case apierrors.IsConflict(err):
 		return "somebody else has changed it at the same time; it is looked at again"
 	case apierrors.HasStatusCause(err, core.NamespaceTerminatingCause):
@@ -81,7 +81,7 @@ func explain(err error) string {
 	case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err):
 		return text + ": allow it, see docs/reference/istio.md"
 	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
-		return "refused by the API server: " + text
+		return "rejected by the API server: " + text
 	}
 	return text
 }

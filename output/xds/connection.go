@@ -12,7 +12,7 @@ import (
 	grpcstatus "google.golang.org/grpc/status"
 )
 
-// connections are those of a server that are open. It is told of each when it
+// connections are those of a server that are open. It counts each when it
 // is accepted, when a stream begins on it, and when it is closed.
 type connections struct {
 	mu   sync.Mutex
@@ -63,7 +63,7 @@ func (all *connections) leave(c *connection) (inVain bool) {
 	return true
 }
 
-// forget counts a stranger no longer.
+// forget counts a connection as new no longer.
 func (all *connections) forget(c *connection) {
 	if all.streamless[c.address]--; all.streamless[c.address] == 0 {
 		delete(all.streamless, c.address)
@@ -130,7 +130,7 @@ func (c *connection) Close() error {
 }
 
 // dismiss ends the streams of a connection for a reason, which their clients
-// are told, and then the connection itself: a client that came back on it would
+// get, and then the connection itself: a client that came back on it would
 // still show what it has shown.
 func (c *connection) dismiss(why error) {
 	c.end(why)

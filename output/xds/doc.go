@@ -1,7 +1,7 @@
 // Package xds serves the discovery services of xDS v3, aggregated and one for
 // each type, in both variants, from a push engine.
 //
-// It is protocol and nothing else: requests become subscriptions and verdicts
+// It is protocol and nothing else: requests become subscriptions and answers
 // of the engine's, and the engine's responses become messages. What a resource
 // means is none of its business. The wire keeps the bytes the engine shares
 // between streams: a response is a list of buffers with a short tail of its own.

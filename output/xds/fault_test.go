@@ -81,7 +81,7 @@ func TestGarbageOnThePortHarmsNobody(t *testing.T) {
 	c.AwaitHeld(eds, clusterOf(probe))
 }
 
-// faulty panics when a client's refusal is logged, or a stream begins.
+// faulty panics when a client's NACK is logged, or a stream begins.
 type faulty struct{ slog.Handler }
 
 func (faulty) Enabled(context.Context, slog.Level) bool { return true }
@@ -94,8 +94,8 @@ func (h faulty) WithAttrs(attrs []slog.Attr) slog.Handler {
 }
 
 func (h faulty) Handle(_ context.Context, r slog.Record) error {
-	if r.Message == "client refused a response" {
-		panic("a refusal")
+	if r.Message == "client NACKed a response" {
+		panic("a NACK")
 	}
 	return nil
 }
@@ -128,7 +128,7 @@ func TestPanicEndsOneStreamOnly(t *testing.T) {
 
 // Thousands of streams come and go, over connections that come and go, and leave
 // nothing behind: what is held after the first of them is held after the last.
-// BenchmarkChurn of test/scale does this for as long as it is told to.
+// BenchmarkChurn of test/scale does this for as long as it is asked to.
 func TestPoint8_StreamsLeaveNothingBehind(t *testing.T) {
 	const rounds, connections, streams = 4, 20, 50
 	r := newProbed(t, "a.example")
@@ -160,7 +160,7 @@ func TestPoint8_StreamsLeaveNothingBehind(t *testing.T) {
 	}
 }
 
-// comeAndGo opens a stream of either variant, hears what it is sent first, and
+// comeAndGo opens a stream of either variant, receives what it is sent first, and
 // ends it in one of three ways.
 func comeAndGo(t *testing.T, conn *grpc.ClientConn, i int) {
 	ctx, stop := context.WithCancel(context.Background())

@@ -15,7 +15,7 @@ const secret = "secret.example"
 
 // What a client may not see is as if it did not exist: two clients ask for the
 // same name, where it is not exported to them and where there is no such thing,
-// and hear the same bytes, through everything that happens to it.
+// and receive the same bytes, through everything that happens to it.
 func TestWhatMayNotBeSeenIsAsIfItWereNotThere(t *testing.T) {
 	names := map[string][]string{
 		cds: {clusterOf(secret), clusterOf(probe)}, eds: {clusterOf(secret), clusterOf(probe)},
@@ -27,7 +27,7 @@ func TestWhatMayNotBeSeenIsAsIfItWereNotThere(t *testing.T) {
 				t.Run(agent+" "+typeURL+" "+method, func(t *testing.T) {
 					absent := receive(t, agent, method, typeURL, asked, false)
 					if diff := cmp.Diff(absent, receive(t, agent, method, typeURL, asked, true)); diff != "" {
-						t.Errorf("it can be told from what does not exist: %s", diff)
+						t.Errorf("it can be distinguished from what does not exist: %s", diff)
 					}
 				})
 			}
@@ -72,7 +72,7 @@ func receive(t *testing.T, agent, method, typeURL string, names []string, exists
 	return l.received
 }
 
-// listener writes down what it hears of a type.
+// listener writes down what it receives of a type.
 type listener struct {
 	raw      raw
 	delta    bool
@@ -93,7 +93,7 @@ func (l *listener) ask(typeURL string, names ...string) {
 	l.raw.say(&discoveryv3.DiscoveryRequest{Node: node, TypeUrl: typeURL, ResourceNames: names})
 }
 
-// settle returns when all has been heard that was due: something of another
+// settle returns when all that was due has been received: something of another
 // type has been asked for since, and has come.
 func (l *listener) settle() {
 	mark := eds

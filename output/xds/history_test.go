@@ -13,7 +13,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/test/testkit/xdsclient"
 )
 
-const badHost = "bad.example" // clients that refuse find fault with all that leads to it
+const badHost = "bad.example" // clients that NACK find fault with all that leads to it
 
 var (
 	namespaces = []string{"a", "b", "c"}
@@ -124,7 +124,7 @@ func (h *history) connect() {
 		Name: a.name, Node: node, Overlap: !h.patient,
 		Rollback: rapid.Bool().Draw(t, "rolls back"),
 	}
-	if a.nacking = rapid.Bool().Draw(t, "refuses"); a.nacking {
+	if a.nacking = rapid.Bool().Draw(t, "NACKs"); a.nacking {
 		config.NACK = nackReason
 	}
 	if a.follows {
@@ -149,7 +149,7 @@ func (h *history) connect() {
 	}
 }
 
-// nackReason is what the clients that refuse find fault with.
+// nackReason is what the clients that NACK find fault with.
 func nackReason(r xdsclient.Resource) string {
 	if r.Type != eds && (r.Name == clusterOf(badHost) || r.Name == badHost+":80") {
 		return "it is bad"

@@ -166,8 +166,8 @@ func TestWithoutClientCertificatesNothingIsProven(t *testing.T) {
 
 func TestClientWithoutACertificateIsNotLetIn(t *testing.T) {
 	r := newSecured(t, setup{}, true)
-	unknown := authority.New(t, "other").Issue("stranger", inShop)
-	for name, config := range map[string]*tls.Config{"none": r.ca.Client(), "a stranger's": r.ca.Client(unknown)} {
+	unknown := authority.New(t, "other").Issue("unknown", inShop)
+	for name, config := range map[string]*tls.Config{"none": r.ca.Client(), "of an unknown authority": r.ca.Client(unknown)} {
 		stream, err := r.over(config).NewStream(t.Context(), &grpc.StreamDesc{ServerStreams: true}, adsDelta)
 		if err == nil {
 			err = stream.RecvMsg(nil)

@@ -29,7 +29,7 @@ type incoming struct {
 func (s *Server) receive(wire grpc.ServerStream, mode push.Mode, listed func(typeURL string) uint64) (request, error) {
 	in := incoming{mode: mode, server: s, listed: listed}
 	err := wire.RecvMsg(&in)
-	if grpcstatus.Code(err) == codes.ResourceExhausted { // gRPC's only one in this direction, which it has told the client
+	if grpcstatus.Code(err) == codes.ResourceExhausted { // gRPC's only one in this direction, which it has sent to the client
 		in.rejected, err = tooLarge("a request of more than %d bytes, which is all one may have; ask for less on a stream, or for everything by *", s.limits.Message), nil
 	}
 	if err != nil {

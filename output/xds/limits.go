@@ -34,13 +34,13 @@ type Limits struct {
 	// default 10,000. This machine itself is not limited.
 	StreamsPerClient int
 	// NewStreams are streams of all clients; default 2,000 a second after 4,000
-	// at once. One that is too early waits a little and is then refused.
+	// at once. One that is too early waits a little and is then rejected.
 	NewStreams Rate
 	// Requests are those of one stream; default 2,000 a second after 30,000. What
 	// exceeds them waits in the transport, and the client with it.
 	Requests Rate
-	// NACKs are answers of one stream that refuse; default 10 a second after
-	// 100. They wait in the same way, so that a client that refuses
+	// NACKs are answers of one stream that NACK; default 10 a second after
+	// 100. They wait in the same way, so that a client that NACKs
 	// everything costs next to nothing.
 	NACKs Rate
 	// Handshake is the time from the connection to its first stream being
@@ -86,7 +86,7 @@ func (l Limits) withDefaults() Limits {
 }
 
 const (
-	// reasonBytes of a refusal are kept to be shown.
+	// reasonBytes of a NACK are kept to be shown.
 	reasonBytes = 2 << 10
 	// shownBytes of what a client says about itself are.
 	shownBytes = 1 << 10

@@ -162,7 +162,7 @@ func TestLongNamesCostTheirBytes(t *testing.T) {
 	}
 }
 
-// The reason of a refusal is kept to be shown, and not all that came with it.
+// The reason of a NACK is kept to be shown, and not all that came with it.
 func TestReasonsAreKeptShort(t *testing.T) {
 	const streams, size = 30, 1_000_000
 	r := newProbed(t)
@@ -273,7 +273,7 @@ func TestPoint70_RushOfStreamsIsRejected(t *testing.T) {
 	}
 }
 
-// A client that refuses everything is kept waiting, and is not sent away.
+// A client that NACKs everything is kept waiting, and is not sent away.
 func TestClientThatNACKsEverythingIsSlowed(t *testing.T) {
 	const burst = 3
 	r := newRig(t, setup{limits: xds.Limits{NACKs: xds.Rate{PerSecond: 0.01, Burst: burst}}})
@@ -294,7 +294,7 @@ func TestClientThatNACKsEverythingIsSlowed(t *testing.T) {
 			continue
 		}
 		if n := shown.Types[0].NACKs; n > burst {
-			t.Errorf("%d refusals were taken in at once, want %d", n, burst)
+			t.Errorf("%d NACKs were taken in at once, want %d", n, burst)
 		}
 		if n := len(shown.Types[0].Reason); n > 5000 {
 			t.Errorf("%d bytes of a reason are kept", n)
@@ -304,7 +304,7 @@ func TestClientThatNACKsEverythingIsSlowed(t *testing.T) {
 }
 
 // What the streams of one identity ask for is bounded in bytes together, and so
-// is what all of them do; who asks for too much is told so, and others are served.
+// is what all of them do; who asks for too much gets an error, and others are served.
 func TestNamesOfOneIdentityAreBudgeted(t *testing.T) {
 	const names, size = 100, 100
 	budget := push.Holdings{Each: names * 2 * (size + 100), Total: names * 3 * (size + 100)}

@@ -89,7 +89,7 @@ func TestConnectionsOfThisMachineAreNotLimited(t *testing.T) {
 // hardly can.
 func TestHandshakesThatFailAreCounted(t *testing.T) {
 	r := newSecured(t, setup{}, true)
-	unknown := authority.New(t, "other").Issue("stranger", inShop)
+	unknown := authority.New(t, "other").Issue("unknown", inShop)
 	s, err := r.over(r.ca.Client(unknown)).NewStream(t.Context(), streamDesc, adsDelta)
 	if err == nil {
 		err = s.RecvMsg(nil)
@@ -106,7 +106,7 @@ func TestHandshakesThatFailAreCounted(t *testing.T) {
 		c.Subscribe(eds, clusterOf(probe))
 		c.AwaitHeld(eds, clusterOf(probe))
 	}
-	if after := r.rejectedFor("handshake"); after > before+1 { // the stranger may have tried again
+	if after := r.rejectedFor("handshake"); after > before+1 { // the client may have tried again
 		t.Errorf("%d handshakes are counted, and were %d", after, before)
 	}
 }

@@ -29,7 +29,7 @@ func both(t *testing.T, test func(t *testing.T, connect func(*rig, xdsclient.Con
 	})
 }
 
-// poisoned refuses load assignments that lead to an address.
+// poisoned NACKs load assignments that lead to an address.
 const poison = "10.6.6.6"
 
 func nackPoison(r xdsclient.Resource) string {
@@ -69,7 +69,7 @@ func TestPoint10_StaleNonceAnswersNothing(t *testing.T) {
 		t.Error("a stale request was answered")
 	}
 	if n := nacks(r, eds); n != 0 {
-		t.Errorf("%d refusals were counted", n)
+		t.Errorf("%d NACKs were counted", n)
 	}
 }
 
@@ -130,7 +130,7 @@ func TestPoint12_WhatMovedOnMeanwhileIsSent(t *testing.T) {
 	})
 }
 
-// A client may refuse with the very version it was sent, and with none.
+// A client may NACK with the very version it was sent, and with none.
 func TestPoint13_NACKIsKnownByItsReason(t *testing.T) {
 	for _, version := range []string{"sent", ""} {
 		r := newProbed(t, "a.example")
@@ -150,10 +150,10 @@ func TestPoint13_NACKIsKnownByItsReason(t *testing.T) {
 		c.Accept(eds)
 		c.AwaitHeld(eds, clustersOf("a.example", probe)...)
 		if n := nacks(r, eds); n != 1 {
-			t.Errorf("with version %q %d refusals were counted", version, n)
+			t.Errorf("with version %q %d NACKs were counted", version, n)
 		}
 		if n := received(c, eds, clusterOf("a.example")); n != 1 {
-			t.Errorf("with version %q what was refused was sent %d times", version, n)
+			t.Errorf("with version %q what was NACKed was sent %d times", version, n)
 		}
 	}
 }
@@ -165,7 +165,7 @@ func TestPoint14_NACKedIsNotRepeated(t *testing.T) {
 		c.Subscribe(eds, clustersOf("a.example", "b.example")...)
 		c.AwaitHeld(eds, clustersOf("a.example", "b.example")...)
 		r.put(endpoint("shop", "a.example", "one", poison))
-		c.Await("the refusal", func(s *xdsclient.State) bool { return s.NACKs(eds) >= 1 })
+		c.Await("the NACK", func(s *xdsclient.State) bool { return s.NACKs(eds) >= 1 })
 		r.put(endpoint("shop", "b.example", "one", "10.0.0.2"))
 		c.Await("what is not wrong", leads("b.example", "10.0.0.2"))
 		r.dispatched()
@@ -190,7 +190,7 @@ func TestPoint14_NACKedFullStateIsNotRepeated(t *testing.T) {
 		c.Subscribe(cds, "*")
 		c.AwaitHeld(cds, clustersOf("a.example", probe)...)
 		r.put(service("shop", "bad.example"))
-		c.Await("the refusal", func(s *xdsclient.State) bool { return s.NACKs(cds) >= 1 })
+		c.Await("the NACK", func(s *xdsclient.State) bool { return s.NACKs(cds) >= 1 })
 		r.dispatched()
 		c.Subscribe(eds, clusterOf("a.example")) // the other types go on
 		c.AwaitHeld(eds, clusterOf("a.example"))
@@ -212,7 +212,7 @@ func TestPoint15_NACKWithSubscription(t *testing.T) {
 		c.Accept(eds)
 		c.AwaitHeld(eds, clusterOf("b.example"))
 		if n := received(c, eds, clusterOf("a.example")); n != 1 {
-			t.Errorf("what was refused was sent %d times", n)
+			t.Errorf("what was NACKed was sent %d times", n)
 		}
 	})
 }

@@ -9,7 +9,7 @@ import (
 )
 
 // spoiled connects a client that takes nothing of a response in which it finds
-// poison, and makes it refuse the poisoned a.example together with a change of
+// poison, and makes it NACK the poisoned a.example together with a change of
 // b.example that is fine.
 func spoiled(t *testing.T, connect func(*rig, xdsclient.Config) *xdsclient.Client) (*rig, *xdsclient.Client) {
 	t.Helper()
@@ -18,7 +18,7 @@ func spoiled(t *testing.T, connect func(*rig, xdsclient.Config) *xdsclient.Clien
 	c.Subscribe(eds, clustersOf("a.example", "b.example")...)
 	c.AwaitHeld(eds, clustersOf("a.example", "b.example")...)
 	r.put(endpoint("shop", "a.example", "one", poison), endpoint("shop", "b.example", "one", "10.0.0.2"))
-	c.Await("the refusal", func(s *xdsclient.State) bool { return s.NACKs(eds) >= 1 })
+	c.Await("the NACK", func(s *xdsclient.State) bool { return s.NACKs(eds) >= 1 })
 	return r, c
 }
 
@@ -27,7 +27,7 @@ func TestPoint16_AllThatWasNACKedComesWithTheFix(t *testing.T) {
 		r, c := spoiled(t, connect)
 		r.put(endpoint("shop", "a.example", "one", "10.0.0.3"))
 		c.Await("the fix", leads("a.example", "10.0.0.3"))
-		c.Await("what was refused with it", leads("b.example", "10.0.0.2"))
+		c.Await("what was NACKed with it", leads("b.example", "10.0.0.2"))
 	})
 }
 
@@ -36,7 +36,7 @@ func TestPoint16_TheFixIsADeletion(t *testing.T) {
 	both(t, func(t *testing.T, connect func(*rig, xdsclient.Config) *xdsclient.Client) {
 		r, c := spoiled(t, connect)
 		r.remove(service("shop", "a.example"), endpoint("shop", "a.example", "one", poison))
-		c.Await("what was refused with it", leads("b.example", "10.0.0.2"))
+		c.Await("what was NACKed with it", leads("b.example", "10.0.0.2"))
 	})
 }
 
@@ -45,7 +45,7 @@ func TestPoint16_TheFixIsToAskForLess(t *testing.T) {
 	both(t, func(t *testing.T, connect func(*rig, xdsclient.Config) *xdsclient.Client) {
 		_, c := spoiled(t, connect)
 		c.Unsubscribe(eds, clusterOf("a.example"))
-		c.Await("what was refused with it", leads("b.example", "10.0.0.2"))
+		c.Await("what was NACKed with it", leads("b.example", "10.0.0.2"))
 	})
 }
 
@@ -54,13 +54,13 @@ func TestPoint16_TheFixIsToGoBack(t *testing.T) {
 	both(t, func(t *testing.T, connect func(*rig, xdsclient.Config) *xdsclient.Client) {
 		r, c := spoiled(t, connect)
 		r.put(endpoint("shop", "a.example", "one", "10.0.0.1"))
-		c.Await("what was refused with it", leads("b.example", "10.0.0.2"))
+		c.Await("what was NACKed with it", leads("b.example", "10.0.0.2"))
 		c.Await("what it was", leads("a.example", "10.0.0.1"))
 	})
 }
 
-// A refused route that goes cannot be told of in the state-of-the-world
-// variant, but what was refused with it has to come again.
+// The removal of a NACKed route cannot be sent in the state-of-the-world
+// variant, but what was NACKed with it has to come again.
 func TestPoint16_TheBadRouteGoes(t *testing.T) {
 	both(t, func(t *testing.T, connect func(*rig, xdsclient.Config) *xdsclient.Client) {
 		r := newProbed(t)
@@ -76,13 +76,13 @@ func TestPoint16_TheBadRouteGoes(t *testing.T) {
 		c.Subscribe(rds, clustersOf("a.example", "bad.example", probe)...)
 		c.AwaitHeld(rds, clusterOf(probe))
 		r.put(service("shop", "a.example"), service("shop", "bad.example"))
-		c.Await("the refusal", func(s *xdsclient.State) bool { return s.NACKs(rds) >= 1 })
+		c.Await("the NACK", func(s *xdsclient.State) bool { return s.NACKs(rds) >= 1 })
 		r.remove(service("shop", "bad.example"))
 		c.AwaitHeld(rds, clustersOf("a.example", probe)...)
 	})
 }
 
-// A full state is refused, and the client asks for less: what else was new in
+// A full state is NACKed, and the client asks for less: what else was new in
 // it has to come again.
 func TestPoint16_FullStateWithoutTheBadOne(t *testing.T) {
 	both(t, func(t *testing.T, connect func(*rig, xdsclient.Config) *xdsclient.Client) {
@@ -96,7 +96,7 @@ func TestPoint16_FullStateWithoutTheBadOne(t *testing.T) {
 		c.Subscribe(cds, clustersOf("a.example", "bad.example", probe)...)
 		c.AwaitHeld(cds, clusterOf(probe))
 		r.put(service("shop", "bad.example"))
-		c.Await("a refusal", func(s *xdsclient.State) bool { return s.NACKs(cds) >= 1 })
+		c.Await("a NACK", func(s *xdsclient.State) bool { return s.NACKs(cds) >= 1 })
 		r.put(service("shop", "a.example"))
 		r.dispatched()
 		c.Unsubscribe(cds, clusterOf("bad.example"))
@@ -104,7 +104,7 @@ func TestPoint16_FullStateWithoutTheBadOne(t *testing.T) {
 	})
 }
 
-// A refusal that comes after the server's patience has ended, and after the
+// A NACK that comes after the server's patience has ended, and after the
 // next response went out, counts like any other.
 func TestPoint16_LateNACK(t *testing.T) {
 	both(t, func(t *testing.T, connect func(*rig, xdsclient.Config) *xdsclient.Client) {
@@ -122,15 +122,15 @@ func TestPoint16_LateNACK(t *testing.T) {
 		r.put(endpoint("shop", "c.example", "one", "10.0.0.2"))
 		c.Await("the next", func(s *xdsclient.State) bool { return s.Open(eds) == 2 })
 		c.Release()
-		c.Await("the refusal", func(s *xdsclient.State) bool { return s.NACKs(eds) >= 1 })
+		c.Await("the NACK", func(s *xdsclient.State) bool { return s.NACKs(eds) >= 1 })
 		r.put(endpoint("shop", "a.example", "one", "10.0.0.3"))
 		c.Await("the fix", leads("a.example", "10.0.0.3"))
-		c.Await("what was refused with it", leads("b.example", "10.0.0.2"))
-		c.Await("what was not refused", leads("c.example", "10.0.0.2"))
+		c.Await("what was NACKed with it", leads("b.example", "10.0.0.2"))
+		c.Await("what was not NACKed", leads("c.example", "10.0.0.2"))
 	})
 }
 
-// What a client no longer asks for when it refuses it is none of the server's business.
+// What a client no longer asks for when it NACKs it is none of the server's business.
 func TestPoint16_NACKOfWhatIsNoLongerWanted(t *testing.T) {
 	both(t, func(t *testing.T, connect func(*rig, xdsclient.Config) *xdsclient.Client) {
 		r := newProbed(t, "a.example", "b.example")
@@ -142,7 +142,7 @@ func TestPoint16_NACKOfWhatIsNoLongerWanted(t *testing.T) {
 		c.Await("a response", func(s *xdsclient.State) bool { return s.Open(eds) == 1 })
 		c.Unsubscribe(eds, clusterOf("a.example"))
 		c.Release()
-		c.Await("the refusal", func(s *xdsclient.State) bool { return s.NACKs(eds) >= 1 })
+		c.Await("the NACK", func(s *xdsclient.State) bool { return s.NACKs(eds) >= 1 })
 		r.put(endpoint("shop", "b.example", "one", "10.0.0.3"))
 		c.Await("what it still wants", leads("b.example", "10.0.0.3"))
 		r.dispatched()
@@ -150,7 +150,7 @@ func TestPoint16_NACKOfWhatIsNoLongerWanted(t *testing.T) {
 	})
 }
 
-// A client that refuses a full state may have taken a part of it, and when it
+// A client that NACKs a full state may have taken a part of it, and when it
 // comes back it names the version it accepted before. What it was sent first
 // may meanwhile be the newest again, but it is not what the client has.
 func TestPoint17_VersionSaysNothingAfterANACK(t *testing.T) {
@@ -159,7 +159,7 @@ func TestPoint17_VersionSaysNothingAfterANACK(t *testing.T) {
 	c.Subscribe(cds)
 	c.AwaitHeld(cds, clustersOf("a.example", "b.example", probe)...)
 	r.put(resolving(service("shop", "a.example")), speaking(service("shop", "b.example"), "HTTP2"))
-	c.Await("the refusal", func(s *xdsclient.State) bool { return s.NACKs(cds) >= 1 })
+	c.Await("the NACK", func(s *xdsclient.State) bool { return s.NACKs(cds) >= 1 })
 	c.Disconnect()
 	r.put(service("shop", "a.example"), service("shop", "b.example"))
 	r.dispatched()

@@ -72,7 +72,7 @@ func TestPoint51_NACKedClusterHoldsBackItsOwnRouteOnly(t *testing.T) {
 	c.Subscribe(cds, clustersOf(hosts...)...)
 	c.Subscribe(rds, clustersOf(hosts...)...)
 	r.put(speaking(service("shop", "bad.example"), "HTTP2"))
-	c.Await("the refusal", func(s *xdsclient.State) bool { return s.NACKs(cds) >= 1 })
+	c.Await("the NACK", func(s *xdsclient.State) bool { return s.NACKs(cds) >= 1 })
 	r.put(service("shop", "good.example"))
 	c.AwaitHeld(rds, clusterOf("good.example"))
 	r.put(service("shop", "bad.example"))
@@ -119,7 +119,7 @@ func TestPoint52_AssignmentFollowsItsCluster(t *testing.T) {
 }
 
 // A client that returns with what it holds may be sent a cluster before the
-// server has heard that it asks for the assignment as well.
+// server knows that it asks for the assignment as well.
 func TestPoint52_AssignmentOfAClientThatReturns(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, setup{})

@@ -281,7 +281,7 @@ func TestPoint31_MissingIsSaidAtOnceAndRemembered(t *testing.T) {
 
 // An Envoy that asks over delta for a route configuration that does not exist is
 // sent nothing: of a removal it would take no notice, and yet no longer stop
-// waiting. What comes, changes and goes later it is told, removals included.
+// waiting. It is sent what comes, changes and goes later, removals included.
 func TestPoint31_MissingRouteIsNotSaidToEnvoy(t *testing.T) {
 	r := newProbed(t, "a.example")
 	c := r.deltaWith(xdsclient.Config{Node: xdsclient.Node("envoy", "shop", "envoy")})
@@ -303,7 +303,7 @@ func TestPoint31_MissingRouteIsNotSaidToEnvoy(t *testing.T) {
 	c.Await("word of an assignment", func(s *xdsclient.State) bool { return s.Removals(eds, clusterOf("missing.example")) > 0 })
 }
 
-// While some source has not been listed, nobody is told that a name is missing.
+// While some source has not been listed, no client gets the answer that a name is missing.
 func TestPoint31_MissingIsNotSaidTooEarly(t *testing.T) {
 	r := newRig(t, setup{incomplete: true})
 	r.put(service("shop", probe))

@@ -28,7 +28,7 @@ func (r *rig) awaitStanding(id, typeURL string, want push.State) {
 	r.await(fmt.Sprintf("%s of %s by %s", want, typeURL, id), func() bool { return r.stand(id, typeURL).State == want })
 }
 
-// Each type has its own answers, refusals and subscriptions.
+// Each type has its own answers, NACKs and subscriptions.
 func TestPoint4_TypesHaveNothingInCommon(t *testing.T) {
 	for _, connect := range []func(*rig, xdsclient.Config) *xdsclient.Client{(*rig).sotwWith, (*rig).deltaWith} {
 		r := newProbed(t, "a.example")
@@ -39,7 +39,7 @@ func TestPoint4_TypesHaveNothingInCommon(t *testing.T) {
 		c.NACKAnd(eds, "no", xdsclient.Rider{})
 		r.awaitStanding("client", eds, push.NACKed)
 		if shown := r.stand("client", cds); shown.State != push.Waiting || shown.NACKs != 0 {
-			t.Errorf("after the refusal of assignments clusters are shown with %+v", shown)
+			t.Errorf("after the NACK of assignments clusters are shown with %+v", shown)
 		}
 		c.Accept(cds)
 		r.awaitStanding("client", cds, push.ACKed)
@@ -68,7 +68,7 @@ func TestPoint4_NonceOfAnotherTypeAnswersNothing(t *testing.T) {
 	}
 }
 
-// What was sent, accepted and refused is shown for each stream and type.
+// What was sent, ACKed and NACKed is shown for each stream and type.
 func TestPoint7_EachStreamIsShown(t *testing.T) {
 	both(t, func(t *testing.T, connect func(*rig, xdsclient.Config) *xdsclient.Client) {
 		r := newProbed(t, "a.example")
@@ -86,7 +86,7 @@ func TestPoint7_EachStreamIsShown(t *testing.T) {
 		bad := r.stand("client", eds)
 		if bad.Sent == good.Sent || bad.ACKed != good.ACKed || bad.NACKs != 1 || bad.Since.Before(good.Since) ||
 			bad.Reason != clusterOf("a.example")+": it leads to "+poison {
-			t.Errorf("after a refusal shown with %+v", bad)
+			t.Errorf("after a NACK shown with %+v", bad)
 		}
 		r.awaitStanding("sibling", eds, push.ACKed)
 		if other := r.stand("sibling", eds); other.NACKs != 0 || other.Reason != "" {
@@ -172,7 +172,7 @@ func TestPoint49_ParametersArePassedOver(t *testing.T) {
 }
 
 // Collections are not served. Who asks for one by the name of all that is in it
-// hears at once that there is no such thing, and loses nothing else.
+// is answered at once that there is no such thing, and loses nothing else.
 func TestPoint34_CollectionsAreSaidToBeMissing(t *testing.T) {
 	r := newProbed(t, "a.example")
 	const collection = "xdstp://isthmus/envoy.config.endpoint.v3.ClusterLoadAssignment/shop/*"
@@ -213,7 +213,7 @@ func TestPoint55_EndpointsChangeNothingElse(t *testing.T) {
 	})
 }
 
-// A change of clusters that the client thinks about, or has refused, does not
+// A change of clusters that the client thinks about, or has NACKed, does not
 // hold back endpoints.
 func TestPoint56_EndpointsDoNotWaitForConfiguration(t *testing.T) {
 	both(t, func(t *testing.T, connect func(*rig, xdsclient.Config) *xdsclient.Client) {

@@ -48,7 +48,7 @@ func (r secured) awaitLooks(n uint64) {
 	r.await("a look at the authorities", func() bool { return r.looks.Load() >= seen+n })
 }
 
-// An authority is withdrawn: who came by it is sent away, and told why; the
+// An authority is withdrawn: who came by it is sent away with the reason; the
 // others notice nothing. With another certificate the client is let in again,
 // over the same channel, for the old connection does not outlive its streams.
 func TestWithdrawnAuthorityEndsItsStreams(t *testing.T) {
@@ -82,7 +82,7 @@ func TestWithdrawnAuthorityEndsItsStreams(t *testing.T) {
 			break
 		}
 		if code := status.Code(err); code != codes.Unauthenticated && code != codes.Unavailable || time.Now().After(end) {
-			t.Fatalf("with its new certificate the client hears %v", err)
+			t.Fatalf("with its new certificate the client receives %v", err)
 		}
 	}
 	r.put(endpoint("shop", probe, "one", "10.0.0.7"))
@@ -109,7 +109,7 @@ func TestExpiredCertificateEndsItsStream(t *testing.T) {
 	stays.Await("a change, on the stream from before", leads(probe, "10.0.0.7"))
 }
 
-// A client that does not read cannot be told, and goes all the same.
+// A client that does not read cannot get the reason, and its connection ends all the same.
 func TestWithdrawnClientThatNeverReadsIsSentAway(t *testing.T) {
 	r := newSecured(t, setup{limits: often}, true)
 	withdrawn := authority.New(t, "withdrawn")
@@ -187,7 +187,7 @@ func TestRotationLosesNoStreamAndNoChange(t *testing.T) {
 	}
 }
 
-// changeUntil changes the weight of an endpoint until it is told to stop, and
+// changeUntil changes the weight of an endpoint until it is asked to stop, and
 // returns the last.
 func changeUntil(r *rig, done <-chan struct{}) (weight uint32) {
 	e := endpoint("shop", probe, "one", "")

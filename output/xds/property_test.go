@@ -95,7 +95,7 @@ func (h *history) prime() {
 	}
 }
 
-// finishListing makes every source listed. Until then nobody is told that
+// finishListing makes every source listed. Until then no client gets the answer that
 // something does not exist.
 func (h *history) finishListing() {
 	if h.complete {
@@ -105,7 +105,7 @@ func (h *history) finishListing() {
 		c.Read(func(s *xdsclient.State) {
 			for _, typeURL := range []string{cds, eds, rds} {
 				if name := clusterOf("none.example"); s.Removals(typeURL, name)+s.Received(typeURL, name) > 0 {
-					h.t.Fatalf("%s was told that %s does not exist before all sources were listed", c.name, name)
+					h.t.Fatalf("%s got the answer that %s does not exist before all sources were listed", c.name, name)
 				}
 			}
 		})

@@ -13,7 +13,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/test/testkit/xdsclient"
 )
 
-// raw is a stream on which a test says and hears every message itself.
+// raw is a stream on which a test sends and receives every message itself.
 type raw struct {
 	t    *testing.T
 	wire grpc.ClientStream
@@ -31,7 +31,7 @@ func openRaw(t *testing.T, conn *grpc.ClientConn, method string) raw {
 	return raw{t, wire, stop}
 }
 
-// say sends a message. What is wrong with the stream, the next hear tells.
+// say sends a message. The next receive reports what is wrong with the stream.
 func (r raw) say(m proto.Message) { _ = r.wire.SendMsg(m) }
 
 func (r raw) sotw() *discoveryv3.DiscoveryResponse {

@@ -53,7 +53,7 @@ func (s *stream) take(m request) error {
 		return nil
 	}
 	if e := m.GetErrorDetail(); e != nil && s.pace.loud(time.Now()) {
-		s.log.Warn("client refused a response", "type", m.GetTypeUrl(), "err", cut(e.GetMessage(), reasonBytes))
+		s.log.Warn("client NACKed a response", "type", m.GetTypeUrl(), "err", cut(e.GetMessage(), reasonBytes))
 	}
 	switch m := m.(type) {
 	case *sotwMessage:
@@ -119,7 +119,7 @@ func (s *stream) typeOf(m request) (t push.Type, known bool, err error) {
 // them. The receiving goroutine owns it.
 type pace struct {
 	requests, nacks bucket
-	log, slowed     bucket              // of what is logged of refusals, and of waiting
+	log, slowed     bucket              // of what is logged of NACKs, and of waiting
 	types           map[string]struct{} // asked for and not served
 }
 
@@ -144,7 +144,7 @@ func (p *pace) delay(now time.Time, m request) (wait time.Duration, why cause) {
 	return wait, slowRequests
 }
 
-// loud reports whether one more refusal is worth logging.
+// loud reports whether one more NACK is worth logging.
 func (p *pace) loud(now time.Time) bool {
 	_, ok := p.log.take(now, 0)
 	return ok

@@ -47,7 +47,7 @@ func resolving(r model.Record) model.Record {
 	return r
 }
 
-// nackHTTP2 refuses clusters that speak it.
+// nackHTTP2 NACKs clusters that speak it.
 func nackHTTP2(r xdsclient.Resource) string {
 	if cluster, ok := r.Content.(*clusterv3.Cluster); ok && len(cluster.GetTypedExtensionProtocolOptions()) > 0 {
 		return "it speaks HTTP2"

@@ -224,7 +224,7 @@ func deletes(records ...model.Record) (events []model.Event) {
 	return events
 }
 
-// dispatched returns when the engine has told every subscriber of all that was
+// dispatched returns when the engine has notified every subscriber of all that was
 // published so far. Steps are dispatched one after the other: when the second
 // of two further ones arrives, the first, and all before, are over.
 func (r *rig) dispatched() {

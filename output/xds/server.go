@@ -28,7 +28,7 @@ type Options struct {
 	// Name tells clients which control plane they talk to.
 	Name string
 	// PrimedWithin is how long a stream waits for the first complete listing
-	// before it is refused; default 5 s.
+	// before it is rejected; default 5 s.
 	PrimedWithin time.Duration
 	// TLS is what the listener shows and demands; nil serves plaintext.
 	TLS *tls.Config

@@ -8,7 +8,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
-// A process may be told to stop before it has come as far as serving, which is
+// A process may be stopped before it serves, which is
 // no failure of it.
 func TestServeAfterStopEndsAtOnce(t *testing.T) {
 	t.Parallel()

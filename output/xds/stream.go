@@ -42,7 +42,7 @@ type request interface {
 	GetResponseNonce() string
 }
 
-// answerOf reads a message's word on a response. It is a refusal by having a
+// answerOf reads a message's word on a response. It is a NACK by having a
 // reason, whatever version it carries. Nonces can be guessed, but nobody can
 // answer what has not been sent: it would make room for another response while
 // the first is still in the outbox, which holds one of each type.
@@ -145,7 +145,7 @@ func (s *Server) awaitFirst(wire grpc.ServerStream, mode push.Mode) (request, er
 }
 
 // awaitPrimed waits a little for the first complete listing, less than clients
-// wait before they take silence for absence, and then refuses the stream. If
+// wait before they take silence for absence, and then rejects the stream. If
 // something is there to serve by then, the types of that are served, and a producer
 // that has nothing to say yet keeps nobody from them.
 func (s *Server) awaitPrimed(ctx context.Context) error {

@@ -172,9 +172,9 @@ func TestPoint72_RequestsAreReadWhileSending(t *testing.T) {
 	})
 }
 
-// A client refuses everything for an hour, in which something changes each
-// second. It hears of each change once at most, and of nothing when nothing
-// changes; the others hear of all.
+// A client NACKs everything for an hour, in which something changes each
+// second. It gets each change once at most, and nothing when nothing
+// changes; the others get all.
 func TestClientThatNACKsEverythingCostsNobodyAnything(t *testing.T) {
 	const changes = 3600
 	for _, mode := range []string{"delta", "state of the world"} {

@@ -16,7 +16,7 @@ import (
 
 // While the only worker is busy, an endpoint of each of many services gets
 // another weight and, last of all, one service loses its endpoint. Nothing is
-// assembled for any other client before that of the loss has been told of it.
+// assembled for any other client before that of the loss has got it.
 func TestLossesOvertakeCosmetics(t *testing.T) {
 	both(t, func(t *testing.T, connect func(*rig, xdsclient.Config) *xdsclient.Client) {
 		const busy, lossy = "busy.example", "lossy.example"

@@ -45,7 +45,7 @@ type typed struct {
 	named    map[string]int
 	held     map[string]*thing
 	settled  map[string]push.Encoded // what it answered last, in whatever way
-	applied  map[string]push.Version // what it uses, unless it refuses that
+	applied  map[string]push.Version // what it uses, unless it NACKs that
 	kept     map[string]bool         // what was removed from a full set that it NACKed
 	denied   map[string]bool         // names it was sent a removal for
 

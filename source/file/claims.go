@@ -25,7 +25,7 @@ type registry struct {
 
 // claim is one document that describes an object. Of several the first by
 // place, then by order in the file, wins: that depends on nothing that ever
-// happened, so it is the same after a restart. A refused document claims its
+// happened, so it is the same after a restart. A rejected document claims its
 // name, too: that its last good version stays means that no other takes over.
 type claim struct {
 	place string
@@ -151,7 +151,7 @@ func (r *registry) list(out *source.Listing, place string, i int, d *doc) {
 	out.Objects = append(out.Objects, d.object.Listed(place))
 }
 
-// duplicate refuses a document that describes an object once more. It carries
+// duplicate rejects a document that describes an object once more. It carries
 // the name, which the winner lists: with the name left out, everything stored
 // under this place would have to stay, even what was removed from it.
 func (r *registry) duplicate(place string, d *doc, winner claim) source.Rejection {

@@ -58,7 +58,7 @@ func (f *follower) waits(place string, prev *version, now time.Time) bool {
 	return !prev.blank() && f.isFile(place) && (!missing || now.Before(f.goneAt(since)) || now.Before(f.lookAt))
 }
 
-// settled reports whether what was read may be believed. A file that had
+// settled reports whether what was read may be used. A file that had
 // documents, or may have had before this run, and is empty now is most likely
 // being written; so its documents stay until it has been empty for a while.
 func (f *follower) settled(place string, prev, next *version, now time.Time) bool {

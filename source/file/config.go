@@ -76,7 +76,7 @@ func (c *Config) watch(log *slog.Logger) *dirwatch.Watcher {
 type pace struct {
 	quiet  time.Duration // without events, after which a change is taken to be complete
 	most   time.Duration // that a change waits although events keep coming
-	settle time.Duration // that a file must stay empty to be believed
+	settle time.Duration // that a file must stay empty before it counts as empty
 	gone   time.Duration // that files must be missing to be taken for gone
 	rescan time.Duration // between readings of everything
 }

@@ -3,7 +3,7 @@
 // Every *.yaml, *.yml and *.json below the folder, at any depth, holds
 // documents: ServiceEntry, WorkloadEntry, WorkloadGroup and Sidecar objects of
 // networking.istio.io become records, objects of other kinds are counted and
-// left out, and what is not right is refused with its file, line, field and
+// left out, and what is not right is rejected with its file, line, field and
 // remedy, while everything beside it goes on. What is right, and what it becomes, is
 // decided by package convert/istio; this one follows the files, and knows which
 // of several has the word on a name. Names that begin with a
@@ -24,7 +24,7 @@
 // else, so that losing much with it may count as suspicious.
 //
 // It does not decide what to delete and keeps nothing between runs: see
-// package source. What of a folder cannot be read is refused, and the folder
+// package source. What of a folder cannot be read is rejected, and the folder
 // itself being gone is an error, never an empty listing.
 //
 // Inside, reading a text and the question which of two equal names wins are pure

@@ -112,7 +112,7 @@ func TestLoserTakesOver(t *testing.T) {
 	r.write("a.yaml", strings.Replace(entry("x", "a.example"), "resolution", "resolutions", 1))
 	l := r.next()
 	if len(l.Objects) != 0 || len(l.Rejected) != 2 {
-		t.Errorf("a refused winner lets the loser in:\n%s", listing.Dump(l))
+		t.Errorf("a rejected winner lets the loser in:\n%s", listing.Dump(l))
 	}
 	r.stored("x@a.yaml")
 
@@ -133,7 +133,7 @@ func TestBrokenThenFixed(t *testing.T) {
 	r.write("a.yaml", entry("a", "a.example")+"---\nkind: [\n")
 	l := r.next()
 	if len(l.Rejected) != 1 || l.Rejected[0].Where != "a.yaml:11" {
-		t.Errorf("refused:\n%s", listing.Dump(l))
+		t.Errorf("rejected:\n%s", listing.Dump(l))
 	}
 	r.stored("a@a.yaml", "b@a.yaml")
 
@@ -142,7 +142,7 @@ func TestBrokenThenFixed(t *testing.T) {
 	r.stored("a@a.yaml")
 }
 
-// Several files gone at once are looked at twice, and told as a whole.
+// Several files gone at once are looked at twice, and reported as a whole.
 func TestSeveralGone(t *testing.T) {
 	t.Parallel()
 	r := follow(t, map[string]string{

@@ -89,7 +89,7 @@ func (s *shelf) stays(during time.Duration, want ...string) {
 		}
 	}
 	if rejected := s.Status().Rejected; len(rejected) > 0 {
-		s.t.Errorf("refused are %v", rejected)
+		s.t.Errorf("rejected are %v", rejected)
 	}
 }
 

@@ -219,7 +219,7 @@ func TestMoveAmidOtherChangesIsOneStep(t *testing.T) {
 					}
 					for _, l := range d.listings {
 						if len(l.Rejected) > 0 {
-							t.Errorf("refused: %v", l.Rejected)
+							t.Errorf("rejected: %v", l.Rejected)
 						}
 					}
 				})

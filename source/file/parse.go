@@ -27,7 +27,7 @@ func parse(place string, text []byte) *version {
 		if !object.Valid() {
 			rejection := object.Rejection(place, where(place, object.Problems[0].Line))
 			d.rejection = &rejection
-			object.Problems = nil // they are in the refusal
+			object.Problems = nil // they are in the rejection
 		}
 		d.object = object
 		v.docs = append(v.docs, d)

@@ -16,12 +16,12 @@ import (
 	"github.com/isthmus-mesh/isthmus/internal/yamlpos"
 )
 
-// errGone says that a file vanished since its folder was read.
+// errGone says that a file disappeared since its folder was read.
 var errGone = errors.New("gone")
 
 // readAll reads files in parallel. A file that still has the content that known
 // has for it is not parsed again: its version is the known one. Files that
-// vanished in the meantime are left out.
+// disappeared in the meantime are left out.
 func readAll(ctx context.Context, files map[string]entry, known map[string]*version) (map[string]*version, error) {
 	var mu sync.Mutex
 	out := make(map[string]*version, len(files))
@@ -53,7 +53,7 @@ func read(place string, e entry, known *version) (*version, error) {
 		if errors.Is(err, fs.ErrNotExist) && !e.linked {
 			return nil, errGone
 		}
-		v := unreadable(place, "cannot be read: "+bare(err).Error(), "mend it, or remove it")
+		v := unreadable(place, "cannot be read: "+bare(err).Error(), "fix it, or remove it")
 		if v.same(known) {
 			return known, nil
 		}
@@ -69,7 +69,7 @@ func read(place string, e entry, known *version) (*version, error) {
 }
 
 // content returns the text of a file, or one byte more than is read of a file
-// that is too large; the parser then refuses it.
+// that is too large; the parser then rejects it.
 func content(e entry) ([]byte, error) {
 	if e.err != nil {
 		return nil, e.err

@@ -74,11 +74,11 @@ func (f *follower) reread(
 // were until they are due.
 func (f *follower) readEverything(ctx context.Context, due map[string]window, observed, now time.Time) error {
 	t, versions, err := f.readTree(ctx)
-	// What vanished while it was first read may be the beginning of the end of the whole
+	// What disappeared while it was first read may be the beginning of the end of the whole
 	// folder, and nobody knows what was in it.
-	for looks := 1; err == nil && f.tree == nil && (t.vanished || len(versions) < len(t.files)); looks++ {
+	for looks := 1; err == nil && f.tree == nil && (t.gone || len(versions) < len(t.files)); looks++ {
 		if looks == mostLooks {
-			return fmt.Errorf("%s: files vanish while they are read", f.root)
+			return fmt.Errorf("%s: files disappear while they are read", f.root)
 		}
 		t, versions, err = f.readTree(ctx)
 	}
@@ -104,7 +104,7 @@ func (f *follower) readEverything(ctx context.Context, due map[string]window, ob
 // mostLooks bounds how often the first reading of a folder begins anew.
 const mostLooks = 5
 
-// readTree walks the folder and reads its files, but for those that vanish meanwhile.
+// readTree walks the folder and reads its files, but for those that disappear meanwhile.
 func (f *follower) readTree(ctx context.Context) (*tree, map[string]*version, error) {
 	t, err := walk(f.root, f.watch.Add)
 	if err == nil && f.tree == nil {
@@ -119,7 +119,7 @@ func (f *follower) readTree(ctx context.Context) (*tree, map[string]*version, er
 }
 
 // coverBlind stands in for the files of folders that cannot be read any more.
-// They are not gone; refused, they keep what is stored of them, and everything
+// They are not gone; rejected, they keep what is stored of them, and everything
 // else goes on. (At the first listing nobody can say which files those are.
 // The run fails then, since any listing would wrongly remove them.)
 func (f *follower) coverBlind(versions map[string]*version) {

@@ -17,7 +17,7 @@ type Source struct {
 var _ source.Source = (*Source)(nil)
 
 // New returns a source that reads what a valid configuration says. The logger
-// is told of what slows the source down; what is wrong with a file goes into
+// gets what slows the source down; what is wrong with a file goes into
 // the listings.
 func New(config Config, log *slog.Logger) *Source {
 	return &Source{config: config, log: log}

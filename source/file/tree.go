@@ -26,8 +26,8 @@ type tree struct {
 	single string   // place of the file, if the root is one
 	blind  []string // places of folders that could not be read
 	why    error    // the first reason
-	// vanished says that a folder was gone before it was read.
-	vanished bool
+	// gone says that a folder was gone before it was read.
+	gone bool
 }
 
 // entry is a file to read.
@@ -136,7 +136,7 @@ func typeOf(actual string) (fs.FileMode, error) {
 func (w *walker) subfolder(actual, place string) {
 	err := w.folder(actual, place)
 	if errors.Is(err, fs.ErrNotExist) { // gone since its parent was read
-		w.tree.vanished = true
+		w.tree.gone = true
 		return
 	}
 	if err != nil {

@@ -51,7 +51,7 @@ func (v *version) vague() bool {
 	return false
 }
 
-// blank reports whether nothing can be told from the version: it says the same
+// blank reports whether nothing can be distinguished from the version: it says the same
 // as a file that is not there. A nil version is such a file.
 func (v *version) blank() bool {
 	return v == nil || len(v.docs) == 0 && len(v.ignored) == 0

@@ -55,7 +55,7 @@ func (a *access) token(ctx context.Context, c *client) (string, error) {
 	}
 	password = bytes.TrimRight(password, "\r\n")
 	if wait := a.attempts.wait(password, time.Now()); wait > 0 {
-		return "", fmt.Errorf("%w: the last login as %s was refused or not answered; so that the account is not locked, "+
+		return "", fmt.Errorf("%w: the last login as %s was rejected or not answered; so that the account is not locked, "+
 			"the next one is made at %s, or when passwordFile changes",
 			errNoAccess, a.username, time.Now().Add(wait).UTC().Format(time.RFC3339))
 	}

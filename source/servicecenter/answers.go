@@ -120,7 +120,7 @@ func (s *state) finds(i Identity, e *entry) bool {
 }
 
 // dropMissing drops the services that lists have lacked often enough, and that a find
-// does not know either: a list that lacks what can be found is not to be believed.
+// does not know either: a list that lacks what can be found is wrong.
 func (s *state) dropMissing() {
 	changed := false
 	for i, u := range s.units {

@@ -6,8 +6,8 @@ import (
 )
 
 // The registry locks an account, for a quarter of an hour, at the third login
-// within that time that it refuses. So no more than one login that may have
-// been refused is made in a longer time, and one more with another password or
+// within that time that it rejects. So no more than one login that may have
+// been rejected is made in a longer time, and one more with another password or
 // with one that was right before: two are never a third.
 const (
 	lockWindow     = 20 * time.Minute
@@ -44,13 +44,13 @@ func (a *attempts) wait(password []byte, now time.Time) time.Duration {
 }
 
 // begin counts a login before it is made: one that is never answered may have
-// been refused.
+// been rejected.
 func (a *attempts) begin(password []byte, now time.Time) {
 	a.at = append(a.at, now)
 	a.last = sha256.Sum256(password)
 }
 
-// succeeded forgets what was refused before.
+// succeeded forgets what was rejected before.
 func (a *attempts) succeeded(password []byte) { a.at, a.good = nil, sha256.Sum256(password) }
 
 // uncount takes back a login that nobody judged.

@@ -68,7 +68,7 @@ func (a ask) encode() []byte {
 	return text
 }
 
-// halves cuts a chunk in two, for when a registry refuses the whole because of
+// halves cuts a chunk in two, for when a registry rejects the whole because of
 // one key in it.
 func (c chunk) halves() []chunk {
 	middle := (len(c.asks) + 1) / 2

@@ -64,14 +64,14 @@ type request struct {
 	// consumer asks in the name of a service, which writes into the registry.
 	consumer string
 	// secret is in the body. What is answered is a secret, too, and quoted nowhere
-	// unless the registry itself says why it refuses.
+	// unless the registry itself says why it rejects.
 	secret string
 	// read takes the answer; an error has another member asked.
 	read func(body []byte) error
 }
 
 // do asks one member after the other until one answers. What the registry
-// rejects it refuses everywhere: such an error is a [*refused].
+// rejects it rejects everywhere: such an error is a [*rejected].
 func (c *client) do(ctx context.Context, r request) error {
 	var problems []string
 	for range c.config.Addresses {
@@ -228,7 +228,7 @@ func (c *client) list(ctx context.Context) (answer listAnswer, err error) {
 				return err
 			}
 			if err := c.introduce(ctx); err != nil {
-				// Whatever it is, another member may answer better, so it is no refusal.
+				// Whatever it is, another member may answer better, so it is no rejection.
 				return fmt.Errorf("%w; a Service Center without services says so, but this one does not show that it is one: %s",
 					lacks("services", body), err.Error())
 			}

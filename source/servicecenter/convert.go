@@ -33,7 +33,7 @@ type announced struct {
 
 // convert turns a service and its instances into a record and those of its
 // endpoints. It depends on nothing but what it is given, and not on its order.
-// What cannot be taken is refused by itself.
+// What cannot be taken is rejected by itself.
 func convert(i Identity, called name, instances []Instance, known []knownPort, rules rules, now time.Time) conversion {
 	c := conversion{}
 	ref := model.Ref{Kind: model.KindService, Key: model.Key{Namespace: called.namespace, Name: called.host}}
@@ -163,8 +163,8 @@ func (a announced) serving(ports map[uint32]knownPort, wrong *[]string) map[stri
 // ignoredProperties is under what properties are counted that cannot be labels.
 const ignoredProperties = "property that cannot be a label"
 
-// kindService is the kind that refusals of whole services name. There is no
-// record of it, so no record of the mesh is taken for the one that is refused.
+// kindService is the kind that rejections of whole services name. There is no
+// record of it, so no record of the mesh is taken for the one that is rejected.
 const kindService model.Kind = "Microservice"
 
 // rejection says that a service cannot be taken at all.

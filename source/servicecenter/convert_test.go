@@ -56,7 +56,7 @@ func dump(l source.Listing) string {
 		}
 	}
 	for _, r := range l.Rejected {
-		fmt.Fprintf(&b, "refused %s %s: %s\n", r.Object, r.Field, r.Reason)
+		fmt.Fprintf(&b, "rejected %s %s: %s\n", r.Object, r.Field, r.Reason)
 	}
 	for _, kind := range slices.Sorted(mapKeys(l.Ignored)) {
 		fmt.Fprintf(&b, "ignored %d: %s\n", l.Ignored[kind], kind)

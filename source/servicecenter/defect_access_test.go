@@ -141,7 +141,7 @@ func TestOutageIsNoWrongPassword(t *testing.T) {
 }
 
 // Not even a login that is never answered is tried often, for it may have been
-// refused; one more is made if the password was right before.
+// rejected; one more is made if the password was right before.
 func TestUnansweredLoginsNeverLock(t *testing.T) {
 	bubble(t, guarded(), func(r *rig) {
 		r.many("cart", 0, 1)
@@ -178,7 +178,7 @@ func TestDefectQ_ProjectsDomainsAndFilters(t *testing.T) {
 		m := r.mirror(c)
 		m.wants("cart at blue/production/b/cart: http-80", "cart/productionb = 10.0.0.1")
 		if got := len(m.Status().Rejected); got != 3 {
-			t.Errorf("%d refused: %v", got, m.Status().Rejected)
+			t.Errorf("%d rejected: %v", got, m.Status().Rejected)
 		}
 	})
 }
@@ -207,17 +207,17 @@ func TestDefectQ_TLS(t *testing.T) {
 	registry.RegisterInstance(registry.Register(standin.Service{App: "shop", Name: "cart"}), standin.Instance{Endpoints: []string{"rest://10.0.0.1:80"}})
 
 	dir, shown := t.TempDir(), ours.Issue("isthmus")
-	for name, text := range map[string][]byte{"ca.crt": ours.PEM, "stranger.crt": unknown.PEM, "tls.crt": shown.Cert, "tls.key": shown.Key} {
+	for name, text := range map[string][]byte{"ca.crt": ours.PEM, "unknown.crt": unknown.PEM, "tls.crt": shown.Cert, "tls.key": shown.Key} {
 		if err := os.WriteFile(filepath.Join(dir, name), text, 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
 	c := servicecenter.Config{Addresses: []string{"https://" + registry.Address()}, Watch: true}
-	c.TLS = servicecenter.TLS{CAFile: "stranger.crt", ServerName: "localhost", CertFile: "tls.crt", KeyFile: "tls.key"}
+	c.TLS = servicecenter.TLS{CAFile: "unknown.crt", ServerName: "localhost", CertFile: "tls.crt", KeyFile: "tls.key"}
 	c = servicecenter.WithDefaults(c)
 	c.Resolve(dir)
 	if err := servicecenter.New(c, servicecenter.Options{}).Run(t.Context(), &onceSink{}); err == nil || !strings.Contains(err.Error(), "certificate") {
-		t.Errorf("a stranger is trusted: %v", err)
+		t.Errorf("an unknown authority is trusted: %v", err)
 	}
 	c.TLS.CAFile = filepath.Join(dir, "ca.crt")
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)

@@ -51,7 +51,7 @@ func TestDefectH_AChangeTouchesNothingElse(t *testing.T) {
 	})
 }
 
-// N: one bad endpoint had the whole service refused. Here it is refused itself,
+// N: one bad endpoint had the whole service rejected. Here it is rejected itself,
 // and the rest goes on.
 func TestDefectN_ABadInstancePoisonsOnlyItself(t *testing.T) {
 	bubble(t, prompt, func(r *rig) {
@@ -78,12 +78,12 @@ func TestDefectN_ABadInstancePoisonsOnlyItself(t *testing.T) {
 		}
 		r.rounds(2)
 		if rejected := m.Status().Rejected; len(rejected) > 0 {
-			t.Errorf("refused %v", rejected)
+			t.Errorf("rejected %v", rejected)
 		}
 	})
 }
 
-// An instance whose text is not that of an instance is refused by itself, too.
+// An instance whose text is not that of an instance is rejected by itself, too.
 func TestUnreadableInstanceIsRejected(t *testing.T) {
 	bubble(t, prompt, func(r *rig) {
 		r.many("cart", 0, 1)

@@ -166,7 +166,7 @@ func TestDefectD_EveryEnvironmentIsMirrored(t *testing.T) {
 
 // E: versions, environments and apps collided. Versions are one service, and its
 // end is that of the last; of environments one has the name, and the other is
-// shown with how to mend it, until the name is free.
+// shown with how to fix it, until the name is free.
 func TestDefectE_NothingCollides(t *testing.T) {
 	bubble(t, prompt, func(r *rig) {
 		v1, v2 := r.service("production", "cart", "1.0.0"), r.service("production", "cart", "2.0.0")
@@ -191,7 +191,7 @@ func TestDefectE_NothingCollides(t *testing.T) {
 		r.rounds(4)
 		m.wants("cart at default/testing/shop/cart: http-80", "cart/t = 10.0.0.3")
 		if rejected := m.Status().Rejected; len(rejected) > 0 {
-			t.Errorf("refused %v", rejected)
+			t.Errorf("rejected %v", rejected)
 		}
 	})
 }
@@ -271,7 +271,7 @@ func TestDefectU_AnyNumberOfServicesIsFound(t *testing.T) {
 		r.instance(id, "i", "10.0.0.1:80")
 		m := r.mirror(r.config())
 		if got := m.Status(); got.Services != services+1 || got.Endpoints != 1 || len(got.Rejected) > 0 {
-			t.Errorf("%d services, %d endpoints, refused %v, %s", got.Services, got.Endpoints, got.Rejected, got.Reason)
+			t.Errorf("%d services, %d endpoints, rejected %v, %s", got.Services, got.Endpoints, got.Rejected, got.Reason)
 		}
 	})
 }
@@ -287,7 +287,7 @@ func TestAHostThatPassesToAnotherIsLogged(t *testing.T) {
 			"order-service-b170912c at default//shop/Order_Service: http-80", "order-service-b170912c/a = 10.0.0.1")
 		want := "service=istio-system/order-service from=default//shop/Order_Service to=default//shop/order-service"
 		if got := strings.Count(r.log.String(), want); got != 1 {
-			t.Errorf("told %d times: %s", got, r.log)
+			t.Errorf("logged %d times: %s", got, r.log)
 		}
 	})
 }

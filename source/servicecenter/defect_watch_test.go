@@ -22,7 +22,7 @@ func (r *rig) watched() servicecenter.Config {
 	return c
 }
 
-// settle lets watches open, and the registry learn what they are to hear of.
+// settle lets watches open, and the registry learn what they watch.
 func (r *rig) settle() { r.rounds(2) }
 
 // soon is when a hint has had its effect, long before the next round.
@@ -271,7 +271,7 @@ func TestDefectV_ReconnectingIsPatient(t *testing.T) {
 		}
 		m.is(source.StateLive, "")
 		if got := strings.Count(r.log.String(), "a watch has ended"); got != 1 {
-			t.Errorf("told %d times:\n%s", got, r.log)
+			t.Errorf("logged %d times:\n%s", got, r.log)
 		}
 		r.Repair()
 		r.pass(2 * time.Minute)
@@ -307,7 +307,7 @@ func TestWatchesEndWithTheirApp(t *testing.T) {
 	})
 }
 
-// The registry forgets who is to hear of a service with the service: one that
+// With a service the registry forgets who watches it: one that
 // comes back is followed at once all the same.
 func TestServicesThatComeBackAreWatched(t *testing.T) {
 	bubble(t, prompt, func(r *rig) {

@@ -1,6 +1,6 @@
 // Package servicecenter mirrors a ServiceComb Service Center.
 //
-// What the registry says is found by asking, not by being told: every round
+// What the registry says is found by polling, not by events: every round
 // lists the services and then finds the instances of all of them in few batch
 // finds, each key with the revision that is known, so that only what changed
 // is sent. No consumer is given, so nothing is written to the registry and

@@ -73,7 +73,7 @@ func TestHalfOfARoundFailing(t *testing.T) {
 	})
 }
 
-// A key that the registry refuses does not spoil the batch it stands in.
+// A key that the registry rejects does not spoil the batch it stands in.
 func TestARejectedKeyIsFoundOut(t *testing.T) {
 	bubble(t, prompt, func(r *rig) {
 		for n := range 20 {
@@ -88,7 +88,7 @@ func TestARejectedKeyIsFoundOut(t *testing.T) {
 	})
 }
 
-// A first list that has nothing is not believed until a second one says the same.
+// A first list that has nothing is not applied until a second one says the same.
 func TestFirstListingIsNotEmptyByMistake(t *testing.T) {
 	bubble(t, prompt, func(r *rig) {
 		cart := r.many("cart", 0, 1)
@@ -119,7 +119,7 @@ func TestDeniedIsNotGone(t *testing.T) {
 	})
 }
 
-// A list that lacks what can be found is not believed, and neither is one alone.
+// A list that lacks what can be found is not applied, and neither is one alone.
 func TestMissingIsGoneWhenItIsDenied(t *testing.T) {
 	bubble(t, prompt, func(r *rig) {
 		cart := r.many("cart", 0, 1)
@@ -139,7 +139,7 @@ func TestMissingIsGoneWhenItIsDenied(t *testing.T) {
 	})
 }
 
-// Nor is one believed that lacks a version of which instances can be found.
+// Nor is one applied that lacks a version whose instances can be found.
 func TestMissingVersionsAreGoneWithTheirInstances(t *testing.T) {
 	bubble(t, prompt, func(r *rig) {
 		v1, v2 := r.service("", "cart", "1.0.0"), r.service("", "cart", "2.0.0")
@@ -163,7 +163,7 @@ func TestMissingVersionsAreGoneWithTheirInstances(t *testing.T) {
 	})
 }
 
-// Much that vanishes at once is held, whether from the list or from a service,
+// Much that disappears at once is held, whether from the list or from a service,
 // and goes when the registry has said the same for long enough. A service that
 // ends by itself, however large, ends at once: the registry was asked for it.
 func TestDropsAreHeld(t *testing.T) {
@@ -261,7 +261,7 @@ func TestIdleCostsTwoRequests(t *testing.T) {
 	})
 }
 
-// A restart believes a list no sooner than the process before would have.
+// After a restart a list is applied no sooner than the process before would have.
 func TestRestartDoesNotApplyOneList(t *testing.T) {
 	bubble(t, prompt, func(r *rig) {
 		cart := r.many("cart", 0, 2)

@@ -109,7 +109,7 @@ func (g *graph) take(edges []edge, err error) {
 	g.trouble = reason
 }
 
-// become notes whether what comes of the graph is news.
+// become notes whether what comes of the graph has changed.
 func (g *graph) become(objects []source.Object) {
 	same := slices.EqualFunc(g.objects, objects, func(a, b source.Object) bool { return a.Record.SameContent(b.Record) })
 	g.objects, g.changed = objects, g.changed || !same

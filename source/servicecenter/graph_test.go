@@ -186,7 +186,7 @@ func TestScopesAreManifests(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(sink.listing.Rejected) > 0 || len(sink.listing.Objects) != 1 {
-		t.Fatalf("refused %v", sink.listing.Rejected)
+		t.Fatalf("rejected %v", sink.listing.Rejected)
 	}
 	want := "istio-system/cart-1.sc"
 	if got := sink.listing.Objects[0].Record.Spec.(model.Scope).Hosts; !got.Contains(want) {

@@ -2,13 +2,13 @@ package servicecenter
 
 import "sync"
 
-// group is what one consumer of a watch can hear of: the services of an app in
+// group is what one consumer can watch: the services of an app in
 // an environment.
 type group struct{ environment, app string }
 
 func (k Key) group() group { return group{k.Environment, k.App} }
 
-// hints is what watches have heard and nobody has looked at yet: which keys are
+// hints is what watches have received and nobody has looked at yet: which keys are
 // to be found, and how the watches fare. It has no queue that could grow: a key
 // is in it once, and so is a group.
 type hints struct {
@@ -32,7 +32,7 @@ func (h *hints) received(k Key) {
 	h.notify()
 }
 
-// opened notes that a watch hears from now on.
+// opened notes that a watch receives events from now on.
 func (h *hints) opened(g group) {
 	h.mu.Lock()
 	h.opens[g] = true
@@ -40,7 +40,7 @@ func (h *hints) opened(g group) {
 	h.notify()
 }
 
-// ended notes that a watch hears nothing any more, and why.
+// ended notes that a watch receives nothing any more, and why.
 func (h *hints) ended(g group, err error) {
 	h.mu.Lock()
 	h.ends[g] = err
@@ -51,7 +51,7 @@ func (h *hints) ended(g group, err error) {
 func (h *hints) notify() {
 	select {
 	case h.signal <- struct{}{}:
-	default: // somebody is told already
+	default: // the reader is notified already
 	}
 }
 

@@ -77,7 +77,7 @@ type step struct {
 func drawStep(t *rapid.T) step {
 	return step{
 		What: rapid.SampledFrom([]string{
-			"register", "instance", "instance", "instance", "status", "leave", "unregister", "fault", "key", "mend", "drop", "restart",
+			"register", "instance", "instance", "instance", "status", "leave", "unregister", "fault", "key", "fix", "drop", "restart",
 		}).Draw(t, "what"),
 		Environment: rapid.SampledFrom([]string{"", "production"}).Draw(t, "environment"),
 		Called:      rapid.SampledFrom([]string{"cart", "Cart", "users"}).Draw(t, "service"),
@@ -130,7 +130,7 @@ func (h *history) take(s step) {
 	case "key":
 		code := map[bool]standin.Code{true: standin.NoService, false: standin.Internal}[s.Denied]
 		h.FailKeys(code, func(k standin.Key) bool { return k.Name == s.Called })
-	case "mend":
+	case "fix":
 		h.Repair()
 	case "drop":
 		h.DropWatchers()

@@ -84,7 +84,7 @@ func convert(t interface{ Fatal(...any) }, c servicecenter.Config, services []se
 	return l
 }
 
-// The same registry gives the same records, in whatever order it is told.
+// The same registry gives the same records, in whatever order it is read.
 func TestConversionDoesNotDependOnOrder(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -100,8 +100,8 @@ func TestConversionDoesNotDependOnOrder(t *testing.T) {
 	})
 }
 
-// Every service has a name of its own or is refused, and if the templates tell
-// services apart, none is refused.
+// Every service has a name of its own or is rejected, and if the templates tell
+// services apart, none is rejected.
 func TestNamesAreNeverShared(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -129,7 +129,7 @@ func TestNamesAreNeverShared(t *testing.T) {
 			}
 		}
 		if len(taken)+rejected != len(services) || apart && rejected > 0 {
-			t.Fatalf("%d services, %d named, %d refused: %v", len(services), len(taken), rejected, l.Rejected)
+			t.Fatalf("%d services, %d named, %d rejected: %v", len(services), len(taken), rejected, l.Rejected)
 		}
 	})
 }
@@ -203,7 +203,7 @@ func TestPortsStay(t *testing.T) {
 }
 
 // Whatever the registry holds, what becomes of it is what Istio admits: a
-// folder with it as manifests is read without a refusal.
+// folder with it as manifests is read without a rejection.
 func TestRecordsAreManifests(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -215,7 +215,7 @@ func TestRecordsAreManifests(t *testing.T) {
 		}
 		read := firstListing(t.Context(), rt, file.New(file.Config{Path: dir}, slog.New(slog.DiscardHandler)))
 		if len(read.Rejected) > 0 || len(read.Objects) != len(l.Objects) {
-			rt.Fatalf("%d of %d objects, refused %v", len(read.Objects), len(l.Objects), read.Rejected)
+			rt.Fatalf("%d of %d objects, rejected %v", len(read.Objects), len(l.Objects), read.Rejected)
 		}
 	})
 }

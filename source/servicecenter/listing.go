@@ -25,7 +25,7 @@ func (s *state) pending(now time.Time) bool {
 }
 
 // changes is a listing of what is to be listed again, and changed whether that
-// is anything. What was read is taken as told.
+// is anything. What was read counts as delivered.
 func (s *state) changes(now time.Time) (listing source.Listing, changed bool) {
 	changed = s.pending(now)
 	listing.Places = []string{}

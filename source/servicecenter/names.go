@@ -21,7 +21,7 @@ type naming struct {
 	rendered        map[Identity]rendering
 }
 
-// rendering is what the templates say of a service, before anything is mended.
+// rendering is what the templates say of a service, before anything is fixed.
 type rendering struct {
 	host, namespace string
 	err             error
@@ -82,12 +82,12 @@ type names struct {
 
 // assign names services, the same way whatever their order. A service whose
 // templates say what those of another say already has no name: two services of
-// the registry are never mixed. If only mending has made two names equal, a hash
-// of what each was parts those that were mended.
+// the registry are never mixed. If only fixing has made two names equal, a hash
+// of what each was parts those that were fixed.
 func (n *naming) assign(services []Identity) names {
 	all := names{map[Identity]name{}, map[Identity]string{}}
 	n.forget(services)
-	texts := map[rendering][]Identity{} // that want the same name before mending
+	texts := map[rendering][]Identity{} // that want the same name before fixing
 	for _, i := range services {
 		r := n.render(i)
 		if r.err != nil {
@@ -234,7 +234,7 @@ func moves(was, now names) []move {
 	return all
 }
 
-// sorted returns the services that have a name or were refused one, in order.
+// sorted returns the services that have a name or were rejected one, in order.
 func (n names) sorted() []Identity {
 	all := maps.Clone(n.rejected)
 	for i := range n.of {

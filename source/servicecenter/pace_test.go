@@ -26,7 +26,7 @@ func (slowSink) Relist() <-chan time.Time { return nil }
 // takes, the next round comes when it is due.
 func TestOwnWorkDelaysNoRound(t *testing.T) {
 	bubble(t, standin.Config{Prompt: true, KeepAlive: true}, func(r *rig) {
-		r.many("cart", 0, 1) // an empty registry is asked once more before it is believed
+		r.many("cart", 0, 1) // an empty registry is asked once more before it counts as empty
 		src := servicecenter.New(servicecenter.WithDefaults(r.config()), servicecenter.Options{})
 		src.DialWith(r.net.dial)
 		ctx, cancel := context.WithCancel(r.Context())

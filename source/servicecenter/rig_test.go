@@ -257,7 +257,7 @@ func (m *mirror) is(state source.State, reason string) {
 	}
 }
 
-// rejects checks that something stands refused, and why.
+// rejects checks that something stands rejected, and why.
 func (m *mirror) rejects(object, reason string) {
 	m.Helper()
 	for _, f := range m.Status().Rejected {
@@ -265,7 +265,7 @@ func (m *mirror) rejects(object, reason string) {
 			return
 		}
 	}
-	m.Errorf("nothing of %s is refused because of %q: %v", object, reason, m.Status().Rejected)
+	m.Errorf("nothing of %s is rejected because of %q: %v", object, reason, m.Status().Rejected)
 }
 
 // lines is a log that tests can look at.

@@ -13,7 +13,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/source"
 )
 
-// Options are what a source is told beside its configuration.
+// Options are what a source gets beside its configuration.
 type Options struct {
 	// Instance and Name are those of this Isthmus and of the source. Together they
 	// name the consumers that a watch registers.
@@ -37,7 +37,7 @@ type Source struct {
 	state  *state
 	graph  graph
 	primed bool // everything has been found once, if in an earlier process
-	// emptyOnce is set once a first list without anything was not believed.
+	// emptyOnce is set once a first list was empty and was not applied.
 	emptyOnce bool
 
 	client *client
@@ -208,7 +208,7 @@ func (s *Source) findHinted(ctx context.Context, keys map[Key]bool) error {
 }
 
 // mostSplits bounds how many batches are cut in two in one round, since one that
-// is refused whatever is in it would be cut down to single keys.
+// is rejected whatever is in it would be cut down to single keys.
 const mostSplits = 64
 
 // find finds keys, batch by batch. A batch that fails leaves its keys as they
@@ -248,7 +248,7 @@ func (s *Source) find(ctx context.Context, asks []ask) (failed, err error) {
 	return failed, nil
 }
 
-// unfit reports whether the registry refuses what a batch asks for, so that a
+// unfit reports whether the registry rejects what a batch asks for, so that a
 // part of it may be taken.
 func unfit(err error) bool {
 	no, ok := errors.AsType[*rejected](err)

@@ -73,7 +73,7 @@ func newState(c Config, stored iter.Seq[model.Record]) (*state, error) {
 }
 
 // remember takes in a service that is stored, so that it takes as much to
-// believe that it is gone as if this process had seen it.
+// count it as gone as if this process had seen it.
 func (s *state) remember(place string) {
 	i, ok := identityOf(place)
 	if ok && i.Project == s.config.Project && (i.Version != "") == s.perVersion && s.order.wants(i.key()) {
@@ -160,7 +160,7 @@ func (s *state) sort() {
 }
 
 // rename names all services anew, after some came or went. One of which nothing
-// is known takes no part yet, lest it takes a name from one that serves.
+// is known takes no part yet, so that it takes no name from one that serves.
 func (s *state) rename() {
 	if !s.unnamed {
 		return

@@ -69,7 +69,7 @@ func (w *watch) gathered() <-chan time.Time {
 }
 
 // handleHints finds what was hinted at, and everything of each group whose watch was
-// opened: what happened before, nobody told.
+// opened: nobody reported what happened before.
 func (s *Source) handleHints(ctx context.Context) error {
 	w := s.watch
 	w.arming = false
@@ -199,7 +199,7 @@ func (s *Source) keepConsumer(ctx context.Context, g group, one *watched, keys [
 const enough = 3
 
 // learn finds the keys that are new in the name of the consumer: so the registry
-// learns that it is to be told of them. The answers are of no interest here. One
+// learns that it is to be notified of them. The answers are of no interest here. One
 // that was gone is new when it comes back, for the registry has forgotten it.
 func (s *Source) learn(ctx context.Context, one *watched, keys []Key) error {
 	maps.DeleteFunc(one.learned, func(k Key, _ int) bool { return s.state.entries[k] == nil })

@@ -46,7 +46,7 @@ func consumerName(o Options) string {
 func (c *client) register(ctx context.Context, g group, called string) (id string, err error) {
 	body := mustJSON(map[string]any{"service": map[string]any{
 		"appId": g.app, "environment": g.environment, "serviceName": called, "version": "0.0.1", "level": "BACK", "status": "UP",
-		"description": "Isthmus hears of changes through it; it is unregistered when its watch ends",
+		"description": "Isthmus is notified of changes through it; it is unregistered when its watch ends",
 		"properties":  map[string]string{watcherProperty: "true"},
 	}})
 	var answer struct {
@@ -87,7 +87,7 @@ func (c *client) stream(g group, consumer, token string, h *hints) *stream {
 	return e
 }
 
-// listen opens the websocket and hears what comes until it ends, which it always
+// listen opens the websocket and receives what comes until it ends, which it always
 // says why.
 func (e *stream) listen(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -116,7 +116,7 @@ func (e *stream) listen(ctx context.Context) error {
 	}
 }
 
-// dial opens the websocket, and has every ping told from then on.
+// dial opens the websocket, and calls pinged for every ping from then on.
 func (e *stream) dial(ctx context.Context, pinged func()) (*websocket.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, e.within)
 	defer cancel()
@@ -133,7 +133,7 @@ func (e *stream) dial(ctx context.Context, pinged func()) (*websocket.Conn, erro
 	return conn, nil
 }
 
-// receive takes an event, of which only the key is of interest.
+// receive takes an event. Only its key is of interest.
 func (e *stream) receive(data []byte) error {
 	key, err := decodeEvent(data)
 	if err != nil {
@@ -143,8 +143,8 @@ func (e *stream) receive(data []byte) error {
 	return nil
 }
 
-// decodeEvent reads whose instances an event is about. What is no event is the
-// registry's word of farewell.
+// decodeEvent reads whose instances an event is about. Text that is no event is the
+// registry's reason for closing.
 func decodeEvent(data []byte) (Key, error) {
 	var event struct {
 		Key *struct {

@@ -45,7 +45,7 @@ func brokenFeed(t *testing.T, s *supply) {
 	}
 	s.apply(t, s.put(next, saying(web, 3)))
 	if r.read(); r.revision != 11 || r.resets > 0 {
-		t.Errorf("after a broken feed a watcher is told of revision %d, with %d resets", r.revision, r.resets)
+		t.Errorf("after a broken feed a watcher is notified of revision %d, with %d resets", r.revision, r.resets)
 	}
 }
 

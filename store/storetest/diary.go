@@ -13,8 +13,8 @@ import (
 // diary is what one watch said.
 type diary struct {
 	moments []moment
-	deltas  []uint64       // revisions told as commits
-	absent  []model.Delete // told, and then not found: each must have been deleted later
+	deltas  []uint64       // revisions delivered as commits
+	absent  []model.Delete // delivered, and then not found: each must have been deleted later
 	err     error
 }
 
@@ -46,7 +46,7 @@ func (o opening) keep(ctx context.Context, s Store, l *ledger, calm <-chan struc
 	return d
 }
 
-// add folds a batch into v, looks up what it told, and notes what is held now.
+// add folds a batch into v, looks up what it delivered, and notes what is held now.
 func (d *diary) add(s Store, v *view, b model.Batch) error {
 	following := v.primed
 	if err := v.apply(b); err != nil {
@@ -64,7 +64,7 @@ func (d *diary) add(s Store, v *view, b model.Batch) error {
 	return nil
 }
 
-// lookUp reads what was just told: rule 5.
+// lookUp reads what was just delivered: rule 5.
 func (d *diary) lookUp(s Store, b model.Batch) error {
 	for _, event := range b.Events {
 		switch e := event.(type) {
@@ -73,11 +73,11 @@ func (d *diary) lookUp(s Store, b model.Batch) error {
 			if !ok {
 				d.absent = append(d.absent, model.Delete{Record: e.Record, Revision: e.Record.Revision})
 			} else if got.Revision < e.Record.Revision {
-				return fmt.Errorf("rule 5: told of %s at revision %d, then read %d", got.Ref, e.Record.Revision, got.Revision)
+				return fmt.Errorf("rule 5: notified of %s at revision %d, then read %d", got.Ref, e.Record.Revision, got.Revision)
 			}
 		case model.Delete:
 			if got, ok := s.Get(e.Record.Ref); ok && got.Revision <= e.Revision {
-				return fmt.Errorf("rule 5: told that %s went at revision %d, then read %d", got.Ref, e.Revision, got.Revision)
+				return fmt.Errorf("rule 5: notified that %s went at revision %d, then read %d", got.Ref, e.Revision, got.Revision)
 			}
 		}
 	}

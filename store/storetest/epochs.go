@@ -60,7 +60,7 @@ func restoredStore(t *testing.T, s Store) {
 	returned, stop := resume(t, t, s, model.Filter{}, saved)
 	defer stop()
 	if b := returned.read(); len(b.Events) != 1 || b.Events[0].(model.Reset).Reason == "" {
-		t.Errorf("a reader of the epoch before is told %+v, want a reset", b)
+		t.Errorf("a reader of the epoch before is given %+v, want a reset", b)
 	}
 }
 
@@ -91,9 +91,9 @@ func rejectedRestore(t *testing.T, s Store) {
 			t.Errorf("%s: got %v, want an error that says which record is invalid", what, err)
 		}
 	}
-	mustEqual(t, "after refused restores", listed(t, s, model.Filter{}), want)
+	mustEqual(t, "after rejected restores", listed(t, s, model.Filter{}), want)
 	if r.readTo(put(t, s, saying(web, 2))); r.resets > 0 {
-		t.Error("a refused restore reset a watch")
+		t.Error("a rejected restore reset a watch")
 	}
 }
 

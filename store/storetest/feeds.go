@@ -12,8 +12,8 @@ import (
 )
 
 // anyFeed draws what a feed does and who reads meanwhile. After each step every
-// reader holds what the replica must hold, and was told of nothing twice: its
-// view refuses that.
+// reader holds what the replica must hold, and was notified of nothing twice: its
+// view rejects that.
 func anyFeed(t *testing.T, open func(t *testing.T) (Replica, Feed)) {
 	t.Helper()
 	rapid.Check(t, func(rt *rapid.T) {

@@ -31,7 +31,7 @@ func sameSets(t *testing.T, s Store) {
 			continue
 		}
 		if b := r.read(); len(b.Events) != len(want) || r.revision != revision {
-			t.Errorf("%+v: told %d events of revision %d, want %d of %d", f, len(b.Events), r.revision, len(want), revision)
+			t.Errorf("%+v: given %d events of revision %d, want %d of %d", f, len(b.Events), r.revision, len(want), revision)
 		}
 		mustEqual(t, "watch", r.held, want)
 	}

@@ -25,7 +25,7 @@ var (
 	note = ref(kindNote, "files", "", "web")
 )
 
-// saying returns a record whose content is told from others by n.
+// saying returns a record whose content differs from others by n.
 func saying(ref model.Ref, n int) model.Record {
 	r := model.Record{Ref: ref, Origin: "here", Place: "shop.yaml"}
 	switch ref.Kind {
@@ -101,9 +101,9 @@ func rejected(t *testing.T, s Store, writes ...model.Write) error {
 		t.Fatalf("committed at revision %d: %+v", revision, writes)
 	}
 	after := snapshot(t, s, model.Filter{})
-	mustEqual(t, "a refused commit changed the store", after.held, before.held)
+	mustEqual(t, "a rejected commit changed the store", after.held, before.held)
 	if after.revision != before.revision {
-		t.Fatalf("a refused commit took revision %d", after.revision)
+		t.Fatalf("a rejected commit took revision %d", after.revision)
 	}
 	return err
 }

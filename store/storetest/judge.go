@@ -22,12 +22,12 @@ func (st storm) judge(t failer, s Store, truth []moment, diaries []diary) {
 		}
 		for _, revision := range d.deltas {
 			if _, committed := at(truth, revision); !committed {
-				t.Fatalf("watch %d was told of revision %d, which nobody committed", i, revision)
+				t.Fatalf("watch %d was notified of revision %d, which nobody committed", i, revision)
 			}
 		}
 		for _, e := range d.absent {
 			if !deletedAfter(truth, e) {
-				t.Fatalf("rule 5: %s was told at revision %d, then not found, and nobody deleted it", e.Record.Ref, e.Revision)
+				t.Fatalf("rule 5: %s was delivered at revision %d, then not found, and nobody deleted it", e.Record.Ref, e.Revision)
 			}
 		}
 		mustEqual(t, "list after the storm", listed(t, s, f), d.moments[len(d.moments)-1].records)

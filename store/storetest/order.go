@@ -10,7 +10,7 @@ import (
 )
 
 // increasingRevisions lets several writers fight for few keys while watches
-// are opened. The view that reads each watch refuses a revision out of order.
+// are opened. The view that reads each watch rejects a revision out of order.
 func increasingRevisions(t *testing.T, s Store) {
 	t.Helper()
 	refs := []model.Ref{web, web1, web2}
@@ -33,7 +33,7 @@ func increasingRevisions(t *testing.T, s Store) {
 }
 
 // openedAnytime opens watches one after the other while two records are
-// changed together. Each reads one commit after its snapshot: the view refuses
+// changed together. Each reads one commit after its snapshot: the view rejects
 // one that is part of the snapshot, and one that leaves something out between.
 func openedAnytime(t *testing.T, s Store) {
 	t.Helper()
@@ -110,7 +110,7 @@ func foldedWatch(t *testing.T, open func(t *testing.T) Store) {
 }
 
 // compareAll brings every reader up to date and compares it. A reader that is
-// shown nothing of the commit must not be told of it; were it told, its next
+// shown nothing of the commit must not be notified of it; or its next
 // batch would be of the wrong revision.
 func compareAll(t failer, s Store, l *ledger, readers map[*reader]model.Filter) {
 	t.Helper()
@@ -121,7 +121,7 @@ func compareAll(t failer, s Store, l *ledger, readers map[*reader]model.Filter) 
 		if !matches(r.held, want) {
 			r.read()
 			if r.revision != last.revision {
-				t.Fatalf("told of revision %d, and the commit was %d", r.revision, last.revision)
+				t.Fatalf("notified of revision %d, and the commit was %d", r.revision, last.revision)
 			}
 		}
 		mustMatch(t, "watch", r.held, want)

@@ -91,7 +91,7 @@ func (r *reader) readTo(revision uint64) {
 	}
 }
 
-// snapshot returns what a new watch is first told.
+// snapshot returns what a new watch is given first.
 func snapshot(t *testing.T, s Readable, f model.Filter) *view {
 	t.Helper()
 	return watch(t, s, f).prime().view

@@ -10,7 +10,7 @@ import (
 )
 
 // monotonicReads looks up everything a watch tells, at once, while a writer is
-// at work. First nothing is deleted, so all that was told must be found.
+// at work. First nothing is deleted, so all that was delivered must be found.
 func monotonicReads(t *testing.T, s Store) {
 	t.Helper()
 	const keys, rounds = 5, 30
@@ -31,20 +31,20 @@ func monotonicReads(t *testing.T, s Store) {
 	for range keys * rounds {
 		got := r.read().Events[0].(model.Upsert).Record
 		if got := get(t, s, got.Ref); got.Revision < got.Revision {
-			t.Fatalf("told of %s at revision %d, then got %d", got.Ref, got.Revision, got.Revision)
+			t.Fatalf("notified of %s at revision %d, then got %d", got.Ref, got.Revision, got.Revision)
 		}
 		if got, ok := listed(t, s, model.Filter{})[got.Ref]; !ok || got.Revision < got.Revision {
-			t.Fatalf("told of %s at revision %d, then listed %d", got.Ref, got.Revision, got.Revision)
+			t.Fatalf("notified of %s at revision %d, then listed %d", got.Ref, got.Revision, got.Revision)
 		}
 	}
 	write(keys, func(i int) model.Write { return removal(s, nth(i)) })
 	for range keys {
 		got := r.read().Events[0].(model.Delete).Record
 		if got, ok := s.Get(got.Ref); ok {
-			t.Fatalf("told that %s is gone, then got it at revision %d", got.Ref, got.Revision)
+			t.Fatalf("notified that %s is gone, then got it at revision %d", got.Ref, got.Revision)
 		}
 		if _, ok := listed(t, s, model.Filter{})[got.Ref]; ok {
-			t.Fatalf("told that %s is gone, then listed it", got.Ref)
+			t.Fatalf("notified that %s is gone, then listed it", got.Ref)
 		}
 	}
 }
@@ -83,7 +83,7 @@ func newLife(t *testing.T, s Store) {
 	if c := conflict(t, s, model.Write{Record: old}); c.Reason != store.ReasonMissing {
 		t.Errorf("a write to a life that ended: %v", c)
 	}
-	r.readTo(put(t, s, saying(web, 9))) // The view refuses the uid of a life that ended.
+	r.readTo(put(t, s, saying(web, 9))) // The view rejects the uid of a life that ended.
 }
 
 // noWayIn changes everything the store hands out or was handed, and expects it

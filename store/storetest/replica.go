@@ -32,11 +32,11 @@ func RunReplica(t *testing.T, open func(t *testing.T) (Replica, Feed)) {
 		{"revisions and epochs are those given", givenMoments},
 		{"a delete tells the whole last record", knownByReference},
 		{"a feed that repeats itself changes nothing", repeatedFeed},
-		{"what goes backwards is refused", backwardFeed},
-		{"what no store can have made is refused", brokenFeed},
+		{"what goes backwards is rejected", backwardFeed},
+		{"what no store can have made is rejected", brokenFeed},
 		{"a feed may be replaced in another epoch", replacedFeed},
 		{"a feed that lost its place resets in its epoch", lostPlace},
-		{"a state that cannot be is refused", brokenState},
+		{"a state that cannot be is rejected", brokenState},
 		{"a watch waits over gaps to be not older", notOlderOverGaps},
 	} {
 		t.Run(rule.name, func(t *testing.T) {
@@ -80,7 +80,7 @@ func givenMoments(t *testing.T, s *supply) {
 		at := model.At{Epoch: 9, Revision: revision}
 		s.apply(t, s.put(at, saying(web, int(revision%1000)), saying(web1, int(revision%999))))
 		if r.read(); r.at() != at || s.replica.At() != at {
-			t.Errorf("told of %+v and at %+v, want %+v", r.at(), s.replica.At(), at)
+			t.Errorf("notified of %+v and at %+v, want %+v", r.at(), s.replica.At(), at)
 		}
 		mustEqual(t, "watch", r.held, s.want)
 		mustEqual(t, "list", listed(t, s.replica, model.Filter{}), s.want)
@@ -96,7 +96,7 @@ func knownByReference(t *testing.T, s *supply) {
 	s.apply(t, s.drop(model.At{Epoch: 1, Revision: 9}, web))
 	gone, ok := r.read().Events[0].(model.Delete)
 	if !ok || !same(gone.Record, last) || gone.Revision != 9 {
-		t.Errorf("told %+v, want the delete of %+v at revision 9", gone, last)
+		t.Errorf("given %+v, want the delete of %+v at revision 9", gone, last)
 	}
 }
 
@@ -117,7 +117,7 @@ func repeatedFeed(t *testing.T, s *supply) {
 	last := s.put(model.At{Epoch: 1, Revision: 100}, saying(web, 1))
 	s.apply(t, last)
 	if r.read(); r.revision != 100 {
-		t.Errorf("after a repeated feed a watcher is told of revision %d, want 100", r.revision)
+		t.Errorf("after a repeated feed a watcher is notified of revision %d, want 100", r.revision)
 	}
 	mustEqual(t, "what it holds", r.held, s.want)
 }
@@ -143,6 +143,6 @@ func backwardFeed(t *testing.T, s *supply) {
 	}
 	s.apply(t, s.put(model.At{Epoch: 5, Revision: 51}, saying(web, 2)))
 	if r.read(); r.revision != 51 || r.resets > 0 {
-		t.Errorf("after what was refused a watcher is told of revision %d, with %d resets", r.revision, r.resets)
+		t.Errorf("after what was rejected a watcher is notified of revision %d, with %d resets", r.revision, r.resets)
 	}
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/isthmus-mesh/isthmus/model"
 )
 
-// resumed compares what a reader is told that left and came back with what one
-// was told that stayed.
+// resumed compares what a reader gets that left and came back with what one
+// got that stayed.
 func resumed(t *testing.T, s Store) {
 	t.Helper()
 	put(t, s, saying(web, 1), saying(web1, 1))
@@ -28,7 +28,7 @@ func resumed(t *testing.T, s Store) {
 		for stayed.revision < end {
 			want, got := stayed.read(), back.read()
 			if !reflect.DeepEqual(got, want) {
-				t.Errorf("%s: told %+v on coming back, want %+v", name, got, want)
+				t.Errorf("%s: given %+v on coming back, want %+v", name, got, want)
 			}
 		}
 		mustEqual(t, name+": what is held in the end", back.held, stayed.held)
@@ -41,7 +41,7 @@ func resumed(t *testing.T, s Store) {
 	upToDate(t, s)
 }
 
-// upToDate resumes where there is nothing to be told, now and in the future.
+// upToDate resumes where there is nothing to be delivered, now and in the future.
 func upToDate(t *testing.T, s Store) {
 	t.Helper()
 	now, soon := snapshot(t, s, model.Filter{}), snapshot(t, s, model.Filter{})
@@ -52,12 +52,12 @@ func upToDate(t *testing.T, s Store) {
 	defer stop()
 	first, second := put(t, s, saying(note, 101)), put(t, s, saying(web2, 102))
 	if following.read(); following.revision != first {
-		t.Errorf("a reader that missed nothing is told of revision %d, want %d", following.revision, first)
+		t.Errorf("a reader that missed nothing is notified of revision %d, want %d", following.revision, first)
 	}
 	if b, err, ok := waiting.next(); err != nil || !ok || len(b.Events) != 1 {
-		t.Errorf("a reader from the future is told %+v, error %v", b, err)
+		t.Errorf("a reader from the future is given %+v, error %v", b, err)
 	} else if r, _ := revisionOf(b.Events[0]); r != after(soon.revision, first, second) {
-		t.Errorf("a reader that holds revision %d is told of %d of %d and %d", soon.revision, r, first, second)
+		t.Errorf("a reader that holds revision %d is notified of %d of %d and %d", soon.revision, r, first, second)
 	}
 }
 
@@ -81,7 +81,7 @@ func resumedTooLate(t *testing.T, s Store) {
 		back, stop := resume(t, t, s, model.Filter{}, v)
 		b := back.read()
 		if reset, ok := b.Events[0].(model.Reset); !ok || reset.Reason == "" {
-			t.Errorf("a reader that comes %s is told %+v, want a reset with its reason", what, b)
+			t.Errorf("a reader that comes %s is given %+v, want a reset with its reason", what, b)
 		}
 		back.prime()
 		mustEqual(t, "what it holds then", back.held, listed(t, s, model.Filter{}))
@@ -91,7 +91,7 @@ func resumedTooLate(t *testing.T, s Store) {
 }
 
 // resumedDuringWrites leaves and comes back while a writer is at work. The view
-// refuses a commit told twice, and one left out.
+// rejects a commit delivered twice, and one left out.
 func resumedDuringWrites(t *testing.T, s Store) {
 	t.Helper()
 	const commits = 2000

@@ -61,7 +61,7 @@ func snapshotDuringWrites(t *testing.T, s Store) {
 	r := watch(t, s, model.Filter{})
 	for n := 0; !r.primed; n += 200 {
 		r.read()
-		alter(t, s, l, n)        // of what was told
+		alter(t, s, l, n)        // of what was delivered
 		alter(t, s, l, many-2-n) // of what was not
 	}
 	moments := l.moments()
@@ -98,7 +98,7 @@ func endOfSnapshot(t *testing.T, open func(t *testing.T) Store) {
 }
 
 // endsOnce expects a snapshot of some size, and nothing after it but a commit
-// that the filter selects. The view refuses a second EndOfSnapshot.
+// that the filter selects. The view rejects a second EndOfSnapshot.
 func endsOnce(t *testing.T, s Store, f model.Filter, size int) {
 	t.Helper()
 	r := watch(t, s, f).prime()

@@ -110,9 +110,9 @@ func (s *supply) mustRejectState(t failer, at model.At) {
 func (s *supply) mustBeUnchanged(t failer, at model.At) {
 	t.Helper()
 	if now := s.replica.At(); now != at {
-		t.Fatalf("what was refused moved the replica from %+v to %+v", at, now)
+		t.Fatalf("what was rejected moved the replica from %+v to %+v", at, now)
 	}
-	mustEqual(t, "after what was refused", listed(t, s.replica, model.Filter{}), s.want)
+	mustEqual(t, "after what was rejected", listed(t, s.replica, model.Filter{}), s.want)
 }
 
 // endsUnseen opens a watch that must wait, and ends it.

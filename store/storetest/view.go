@@ -79,7 +79,7 @@ func (v *view) snapshot(b model.Batch) error {
 	return nil
 }
 
-// include adds one record of a snapshot. How it compares with what was told
+// include adds one record of a snapshot. How it compares with what was delivered
 // before a reset shows when the snapshot tells its epoch.
 func (v *view) include(r model.Record) error {
 	if _, twice := v.read[r.Ref]; twice {
@@ -89,7 +89,7 @@ func (v *view) include(r model.Record) error {
 	return nil
 }
 
-// compare holds a snapshot against what was told before in the same epoch.
+// compare holds a snapshot against what was delivered before in the same epoch.
 func (v *view) compare(r model.Record) error {
 	if r.Revision < v.got[r.Ref] {
 		return fmt.Errorf("rule 3: %s at revision %d after %d", r.Ref, r.Revision, v.got[r.Ref])

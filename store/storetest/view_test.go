@@ -23,7 +23,7 @@ func got(events ...model.Event) model.Batch {
 
 func shown(events ...model.Event) model.Batch { return model.Batch{Events: events} }
 
-// Every way to break a rule on one stream is seen; a good stream is not refused.
+// Every way to break a rule on one stream is seen; a good stream is not rejected.
 func TestTheViewSeesBrokenRules(t *testing.T) {
 	t.Parallel()
 	end := func(revision uint64) model.Event { return model.EndOfSnapshot{Revision: revision, Epoch: 1} }

@@ -28,7 +28,7 @@ func equalContent(t *testing.T, s Store) {
 
 	next := put(t, s, saying(web, 1), saying(web1, 2))
 	if b := r.read(); len(b.Events) != 1 || r.revision != next {
-		t.Errorf("told %+v, want one upsert of %s at revision %d", b.Events, web1, next)
+		t.Errorf("given %+v, want one upsert of %s at revision %d", b.Events, web1, next)
 	}
 	if got := get(t, s, web); !same(got, want[web]) {
 		t.Errorf("a record that was written unchanged became %+v, want %+v", got, want[web])
@@ -95,7 +95,7 @@ func otherEpoch(t *testing.T, s Store) {
 	if !errors.As(err, &c) || c.Reason != store.ReasonOtherEpoch || c.Ref != web || c.Stored.Revision != now.held[web].Revision {
 		t.Errorf("got %v, want a conflict that says what is stored", err)
 	}
-	mustEqual(t, "after a refused commit", listed(t, s, model.Filter{}), now.held)
+	mustEqual(t, "after a rejected commit", listed(t, s, model.Filter{}), now.held)
 	change.Epoch = now.epoch
 	if _, err := s.Commit(t.Context(), change); err != nil {
 		t.Errorf("upon what was read in this epoch: %v", err)
@@ -113,7 +113,7 @@ func allOrNothing(t *testing.T, s Store) {
 	}
 	revision := commit(t, s, based(s, saying(web, 2)), model.Write{Record: saying(web1, 1)}, model.Write{Record: saying(note, 1)})
 	if b := r.read(); len(b.Events) != 3 || r.revision != revision {
-		t.Errorf("told %d events of revision %d, want 3 of %d", len(b.Events), r.revision, revision)
+		t.Errorf("given %d events of revision %d, want 3 of %d", len(b.Events), r.revision, revision)
 	}
 	for _, ref := range []model.Ref{web, web1, note} {
 		if got := get(t, s, ref); got.Revision != revision {

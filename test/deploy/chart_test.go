@@ -127,7 +127,7 @@ func TestProgramGetsItsMemoryLimit(t *testing.T) {
 		case e.ValueFrom != nil && e.ValueFrom.ResourceFieldRef != nil:
 			f := e.ValueFrom.ResourceFieldRef
 			if e.Name != "ISTHMUS_MEMORY_LIMIT" || f.Resource != "limits.memory" || f.ContainerName != c.Name || !f.Divisor.IsZero() {
-				t.Errorf("it is told %s by %+v", e.Name, f)
+				t.Errorf("it is given %s by %+v", e.Name, f)
 			}
 			own = append(own, e.Name)
 		case e.Name == "GOMEMLIMIT":

@@ -212,7 +212,7 @@ func (s *store) awaitCertificates(what string, serials ...string) {
 	})
 }
 
-// mustHaveShakenHands is that neither side has ever refused the other.
+// mustHaveShakenHands is that neither side has ever rejected the other.
 func (s *store) mustHaveShakenHands() {
 	s.Helper()
 	stats, err := s.proxy.Stats(s.Context(), `^cluster.xds.ssl.`)

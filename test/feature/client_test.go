@@ -9,7 +9,7 @@ import (
 )
 
 // dial connects to a service as a workload of a namespace; an empty one is not
-// told. The client has its name for the id of its node.
+// sent. The client has its name for the id of its node.
 func dial(t *testing.T, i *isthmus, target, namespace string) *calls.Client {
 	t.Helper()
 	name := fmt.Sprintf("%s in %q", target, namespace)

@@ -11,7 +11,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/test/testkit/xdsclient"
 )
 
-// One client refuses everything and another one never reads. Both are shown as
+// One client NACKs everything and another one never reads. Both are shown as
 // what they are, with an age and a reason, and nobody else notices.
 func TestFaultyClientsHarmNobodyAndAreShown(t *testing.T) {
 	t.Parallel()
@@ -32,7 +32,7 @@ func TestFaultyClientsHarmNobodyAndAreShown(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := silent.Send(&discoveryv3.DeltaDiscoveryRequest{
-		Node: xdsclient.Node("deaf", "shop", "envoy"), TypeUrl: xdsclient.EDS, ResourceNamesSubscribe: []string{cluster(reviews)},
+		Node: xdsclient.Node("silent", "shop", "envoy"), TypeUrl: xdsclient.EDS, ResourceNamesSubscribe: []string{cluster(reviews)},
 	}); err != nil {
 		t.Fatal(err)
 	}
@@ -41,18 +41,18 @@ func TestFaultyClientsHarmNobodyAndAreShown(t *testing.T) {
 		client.AwaitAnswers([]string{"one", "two"}[i%2])
 	}
 	isthmus.awaitClient("refuser", xdsclient.EDS, "refused", cluster(reviews)+": I do not like it")
-	isthmus.awaitClient("deaf", xdsclient.EDS, "waiting", "the client has not answered")
+	isthmus.awaitClient("silent", xdsclient.EDS, "waiting", "the client has not answered")
 	isthmus.awaitClient(client.Name, xdsclient.EDS, "accepted", "")
 	calls.MustNotHaveFailed()
 	nacker.Read(func(s *xdsclient.State) {
 		if n := s.Responses(xdsclient.EDS); n > 11 {
-			t.Errorf("the client that refuses was sent %d responses to 10 changes", n)
+			t.Errorf("the client that NACKs was sent %d responses to 10 changes", n)
 		}
 	})
 	_, text, err := isthmus.get("/metrics")
 	if err != nil || !strings.Contains(text, `isthmus_refusals_total{output="xds",type="`+xdsclient.EDS+`"} `) ||
 		strings.Contains(text, `isthmus_refusals_total{output="xds",type="`+xdsclient.EDS+`"} 0`) {
-		t.Errorf("refusals are not counted: %v\n%s", err, text)
+		t.Errorf("NACKs are not counted: %v\n%s", err, text)
 	}
 }
 

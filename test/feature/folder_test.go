@@ -21,13 +21,13 @@ func TestFileOf100MegabytesSpoilsNothingBesideIt(t *testing.T) {
 	calls := client.KeepCalling()
 
 	files.must(os.Truncate(files.At("shop.yaml"), 100<<20))
-	await(t, "the file to be refused", func() error {
+	await(t, "the file to be rejected", func() error {
 		for _, r := range isthmus.Source("files").Rejected {
 			if strings.HasPrefix(r.Where, "shop.yaml") && strings.Contains(r.Reason, "100 MiB, more than the 64") {
 				return nil
 			}
 		}
-		return fmt.Errorf("refused: %v", isthmus.Source("files").Rejected)
+		return fmt.Errorf("rejected: %v", isthmus.Source("files").Rejected)
 	})
 	files.Write("other.yaml", service{Host: ratings, Endpoints: endpoints(b[2])})
 	other.AwaitAnswers("three")
@@ -36,7 +36,7 @@ func TestFileOf100MegabytesSpoilsNothingBesideIt(t *testing.T) {
 	files.Write("shop.yaml", service{Host: reviews, Endpoints: endpoints(b[1])})
 	client.AwaitAnswers("two")
 	if rejected := isthmus.Source("files").Rejected; len(rejected) > 0 {
-		t.Errorf("still refused: %v", rejected)
+		t.Errorf("still rejected: %v", rejected)
 	}
 	calls.MustNotHaveFailed()
 }
@@ -66,9 +66,9 @@ func TestHalfOfAFolderBecomesUnreadable(t *testing.T) {
 			files.Move(".link", name(i))
 		}
 	}
-	await(t, "half of the files to be refused", func() error {
+	await(t, "half of the files to be rejected", func() error {
 		if n := len(isthmus.Source("files").Rejected); n != total/2 {
-			return fmt.Errorf("%d are refused", n)
+			return fmt.Errorf("%d are rejected", n)
 		}
 		return nil
 	})
@@ -89,9 +89,9 @@ func TestHalfOfAFolderBecomesUnreadable(t *testing.T) {
 		}
 	}
 	unreadable.AwaitAnswers("two")
-	await(t, "every refusal to end", func() error {
+	await(t, "every rejection to end", func() error {
 		if n := len(isthmus.Source("files").Rejected); n > 0 {
-			return fmt.Errorf("%d are still refused", n)
+			return fmt.Errorf("%d are still rejected", n)
 		}
 		return nil
 	})

@@ -82,7 +82,7 @@ func TestGarbageSpoilsNothingBesideIt(t *testing.T) {
 	calls.MustNotHaveFailed()
 }
 
-// TestEveryRejectionNamesItsFile looks at what an operator is told of garbage.
+// TestEveryRejectionNamesItsFile looks at what an operator sees of garbage.
 func TestEveryRejectionNamesItsFile(t *testing.T) {
 	t.Parallel()
 	files := newRegistry(t, "files")
@@ -100,7 +100,7 @@ func TestEveryRejectionNamesItsFile(t *testing.T) {
 		got = append(got, file)
 	}
 	if !slices.Equal(got, want) {
-		t.Errorf("refusals are of %v, want %v", got, want)
+		t.Errorf("rejections are of %v, want %v", got, want)
 	}
 }
 

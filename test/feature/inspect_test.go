@@ -81,17 +81,17 @@ func (i *isthmus) AwaitSource(name, state, reason string) {
 	})
 }
 
-// AwaitRejected waits until what is refused of a source is exactly what is
+// AwaitRejected waits until what is rejected of a source is exactly what is
 // given, each as "object at where: field: reason", of which the end may be missing.
 func (i *isthmus) AwaitRejected(name string, want ...string) {
 	i.t.Helper()
-	await(i.t, "what source "+name+" refuses", func() error {
+	await(i.t, "what source "+name+" rejects", func() error {
 		var got []string
 		for _, r := range i.Source(name).Rejected {
 			got = append(got, strings.TrimSpace(fmt.Sprintf("%s at %s: %s: %s", r.Object, r.Where, r.Field, r.Reason)))
 		}
 		if !slices.EqualFunc(got, want, strings.HasPrefix) {
-			return fmt.Errorf("it refuses\n  %s", strings.Join(got, "\n  "))
+			return fmt.Errorf("it rejects\n  %s", strings.Join(got, "\n  "))
 		}
 		return nil
 	})

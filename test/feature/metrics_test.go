@@ -47,7 +47,7 @@ func documentedMetrics(t *testing.T) []string {
 	return list
 }
 
-// measuredMetrics reads the same from what Prometheus is told.
+// measuredMetrics reads the same from what Prometheus scrapes.
 func measuredMetrics(text string) []string {
 	types, labels := map[string]string{}, map[string][]string{}
 	for line := range strings.Lines(text) {

@@ -17,7 +17,7 @@ func TestEachNamespaceSeesItsOwnServiceOfAHost(t *testing.T) {
 	}
 	second.Write("north.yaml", in("north", b[0]))
 	first.Write("south.yaml", in("south", b[1]))
-	first.Write("stays.yaml", service{Host: "stays.shop.example", Namespace: "south", Endpoints: endpoints(b[1])}) // lest everything goes, which is held
+	first.Write("stays.yaml", service{Host: "stays.shop.example", Namespace: "south", Endpoints: endpoints(b[1])}) // so that not everything goes, which would be held
 	isthmus := start(t, first, second)
 	north, south := dial(t, isthmus, reviews+":80", "north"), dial(t, isthmus, reviews+":80", "south")
 	elsewhere, nowhere := dial(t, isthmus, reviews+":80", "elsewhere"), dial(t, isthmus, reviews+":80", "")
@@ -76,7 +76,7 @@ func TestServiceIsHiddenFromNamespacesItIsNotExportedTo(t *testing.T) {
 	files.Write("shop.yaml", exported("['*']"))
 	nowhere.AwaitAnswers("one")
 
-	// Who saw it is told at once that it is gone.
+	// A client that saw it gets the removal at once.
 	files.Write("shop.yaml", exported("[.]"))
 	hidden := time.Now()
 	outside.AwaitFailure(reviews + ":80")
@@ -92,8 +92,8 @@ func TestServiceIsHiddenFromNamespacesItIsNotExportedTo(t *testing.T) {
 }
 
 // TestClientOfAnUnknownServiceFailsForThatReason has a client that never saw
-// the service. It is told of nothing at once; that gRPC waits 15 s before it
-// believes so is gRPC's way.
+// the service. It gets no answer at once; that gRPC waits 15 s before it
+// gives up on it is gRPC's way.
 func TestClientOfAnUnknownServiceFailsForThatReason(t *testing.T) {
 	t.Parallel()
 	files, one := newRegistry(t, "files"), startBackend(t, "one")

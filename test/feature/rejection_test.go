@@ -37,7 +37,7 @@ func TestBadDocumentIsRejectedWhileItsLastGoodVersionServes(t *testing.T) {
 	})
 	client.AwaitAnswers("one")
 
-	// Mended it is followed again.
+	// Once fixed it is followed again.
 	good.Endpoints = endpoints(b[1])
 	files.Write("shop.yaml", good, other)
 	client.AwaitAnswers("two")
@@ -64,7 +64,7 @@ func TestUnreadableFileKeepsWhatItHeld(t *testing.T) {
 	// An object that moved out of the broken file is where it is now.
 	files.Write("c.yaml", service{Host: reviews, Endpoints: endpoints(b[1])})
 	isthmus.Settle()
-	client.AwaitAnswers("one") // until somebody mends or removes the first
+	client.AwaitAnswers("one") // until somebody fixes or removes the first
 	files.Remove("a.yaml")
 	client.AwaitAnswers("two")
 	isthmus.AwaitRejected("files")

@@ -29,7 +29,7 @@ var versions = rapid.Custom(func(t *rapid.T) version {
 	for range v.Sources {
 		v.Folders = append(v.Folders, rapid.IntRange(0, 2).Draw(t, "folder"))
 	}
-	v.Broken, v.Notified = rapid.IntRange(0, 3).Draw(t, "broken") == 0, rapid.Bool().Draw(t, "told")
+	v.Broken, v.Notified = rapid.IntRange(0, 3).Draw(t, "broken") == 0, rapid.Bool().Draw(t, "notified")
 	return v
 })
 
@@ -80,7 +80,7 @@ func TestReloadsLeaveNoTrace(t *testing.T) {
 	}
 	r.envoy.Read(func(s *xdsclient.State) {
 		if s.NACKs(xdsclient.CDS) > 0 {
-			t.Error("something was refused")
+			t.Error("something was rejected")
 		}
 	})
 }

@@ -145,7 +145,7 @@ func TestAnInvalidFileChangesNothing(t *testing.T) {
 
 	place(t, r.file, good)
 	r.envoy.AwaitHeld(xdsclient.EDS, cluster(ratings))
-	r.AwaitConfig("the file to be mended", func(c admin.Config) bool { return c.State == admin.ConfigLoaded && len(c.Problems) == 0 })
+	r.AwaitConfig("the file to be fixed", func(c admin.Config) bool { return c.State == admin.ConfigLoaded && len(c.Problems) == 0 })
 	r.says("ok", "isthmus_config_reload_success 1")
 }
 

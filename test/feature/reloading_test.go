@@ -101,7 +101,7 @@ func (r *reloading) AwaitSources(want ...entry) {
 	})
 }
 
-// Config shows how far the file was taken over.
+// Config shows how much of the file is in use.
 func (r *reloading) Config() admin.Config {
 	r.t.Helper()
 	var c admin.Config

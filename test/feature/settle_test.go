@@ -7,8 +7,8 @@ import (
 	"github.com/isthmus-mesh/isthmus/test/testkit/xdsclient"
 )
 
-// witness is a client that sees everything. What it was told, others have been
-// told, or it is on its way to them.
+// witness is a client that sees everything. What it received, others have
+// received, or it is on its way to them.
 type witness struct {
 	registries []*registry // to write to
 	client     *xdsclient.Client

@@ -69,7 +69,7 @@ func TestSourceThatResolvesOtherwiseIsLeftOutVisibly(t *testing.T) {
 	first, second := newRegistry(t, "first"), newRegistry(t, "second")
 	b := startBackends(t, "one", "two")
 	first.Write("shop.yaml", service{Host: reviews, Endpoints: endpoints(b[0])})
-	first.Write("stays.yaml", service{Host: "stays.shop.example", Endpoints: endpoints(b[0])}) // lest everything goes, which is held
+	first.Write("stays.yaml", service{Host: "stays.shop.example", Endpoints: endpoints(b[0])}) // so that not everything goes, which would be held
 	second.Write("shop.yaml", service{Host: reviews, Resolution: "DNS", Endpoints: endpoints(b[1])})
 	isthmus := start(t, first, second)
 	client := dial(t, isthmus, reviews+":80", "shop")

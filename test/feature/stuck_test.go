@@ -15,7 +15,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/test/testkit/xdsclient"
 )
 
-// A client that subscribes and is never heard of again is shown, and others
+// A client that subscribes and never sends anything again is shown, and others
 // are served as if it were not there.
 func TestStuckClientIsShown(t *testing.T) {
 	t.Parallel()

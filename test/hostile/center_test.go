@@ -51,7 +51,7 @@ var lies = []struct {
 	name  string
 	route servicecenter.Route
 	fault servicecenter.Fault
-	times int // it is told at least; after errors the program asks less often
+	times int // it misbehaves at least; after errors the program asks less often
 }{
 	{"an error of its own", servicecenter.Any, servicecenter.FailWith(servicecenter.Internal), 1},
 	{"a proxy's error page", servicecenter.Any, servicecenter.Answer(http.StatusBadGateway, "text/html", "<html>bad gateway"), 1},

@@ -111,7 +111,7 @@ func (r *room) clients() (n int) {
 type outcomes struct{ served, rejected atomic.Int64 }
 
 // note takes in how the program ended a stream. A stream that asks for too much
-// or for nonsense is refused with one of two codes; any other is a fault of the
+// or for nonsense is rejected with one of two codes; any other is a fault of the
 // program's.
 func (o *outcomes) note(err error) error {
 	switch code := grpcstatus.Code(err); code {

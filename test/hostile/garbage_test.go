@@ -96,7 +96,7 @@ func garbageMessages(t *testing.T, r *room) string {
 		})
 		return c.wait()
 	})
-	return fmt.Sprintf("%d streams with garbage for messages, of which %d were refused by name", o.served.Load()+o.rejected.Load(), o.rejected.Load())
+	return fmt.Sprintf("%d streams with garbage for messages, of which %d were rejected by name", o.served.Load()+o.rejected.Load(), o.rejected.Load())
 }
 
 // garble opens one stream with garbage.

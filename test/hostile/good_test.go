@@ -54,14 +54,14 @@ func (g *good) follow(cluster string, weight uint32, from time.Time) time.Durati
 	return time.Since(from)
 }
 
-// mustHaveLostNothing fails if the client was ever told that something is gone.
+// mustHaveLostNothing fails if the client ever got the removal of something.
 func (g *good) mustHaveLostNothing(t *testing.T) {
 	t.Helper()
 	g.Read(func(s *xdsclient.State) {
 		for _, typeURL := range []string{xdsclient.CDS, xdsclient.EDS} {
 			for _, name := range s.Names(xdsclient.CDS) {
 				if n := s.Removals(typeURL, name); n > 0 {
-					t.Errorf("the good client was told %d times that %s is gone", n, name)
+					t.Errorf("the good client got the removal of %[2]s %[1]d times", n, name)
 				}
 			}
 		}

@@ -16,7 +16,7 @@ const allowance = 512 << 20
 //
 // The limit is RLIMIT_DATA, which on Linux counts all private memory that can
 // be written: heap, stacks and what the runtime keeps about them, whether or
-// not it has been touched. A Go program that asks for more is refused and ends
+// not it has been touched. A Go program that asks for more is rejected and ends
 // with "out of memory". It needs no rights, holds in a container as well as
 // outside, and does not count the address space that Go merely reserves, for
 // which RLIMIT_AS is too crude. A memory cgroup would count the page cache of

@@ -17,7 +17,7 @@ import (
 // unknownNames subscribes to load assignments of clusters that nobody knows.
 //
 // Two million names are more than there is room for in the memory that the
-// program has here. Who comes last is told so; the others cost less than a
+// program has here. The last one gets an error; the others cost less than a
 // hundred bytes a name beside the name, and a change takes its usual time.
 func unknownNames(t *testing.T, r *room) string {
 	const clients, names = 200, 10_000

@@ -44,7 +44,7 @@ func randomRequests(t *testing.T, r *room) string {
 		})
 		return c.wait()
 	})
-	return fmt.Sprintf("%d random requests on %d streams, of which %d were refused by name",
+	return fmt.Sprintf("%d random requests on %d streams, of which %d were rejected by name",
 		c.count.Load(), o.served.Load()+o.rejected.Load(), o.rejected.Load())
 }
 

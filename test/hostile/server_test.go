@@ -116,7 +116,7 @@ func (s *server) stop() error {
 	case <-s.ended:
 		return s.err
 	case <-time.After(patience):
-		return errors.New("the program does not end when it is told to")
+		return errors.New("the program does not end when it is asked to")
 	}
 }
 
@@ -142,7 +142,7 @@ func (s *server) peak(t testing.TB) float64 {
 	return probe.Memory(t, s.command.Process.Pid, "VmHWM")
 }
 
-// journal keeps the end of a log, and whether it ever told of a panic.
+// journal keeps the end of a log, and whether it ever showed a panic.
 type journal struct {
 	mu       sync.Mutex
 	text     []byte

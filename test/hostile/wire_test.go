@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// Frames of HTTP/2, written by hand: what an attacker sends a library refuses
+// Frames of HTTP/2, written by hand: what an attacker sends a library rejects
 // to write.
 const (
 	frameData         = 0x0

@@ -30,7 +30,7 @@ func TestTwoBridgesDoNotFight(t *testing.T) {
 	registry.Drop("many-2")
 	api.SettleTogether(a, b)
 	api.MustHaveDeletedAtMost(namespace, "many-2")
-	// One of them may hear of the drop a little later than the other, and find
+	// One of them may see the drop a little later than the other, and find
 	// the name free for as long.
 	if writes := api.own(namespace)[before:]; len(writes) > 3+2+2 { // changes, markers, and that
 		t.Errorf("3 changes and 2 markers led to %d writes: %v", len(writes), writes)

@@ -11,7 +11,7 @@ import (
 
 const jsonType = "application/json; charset=UTF-8"
 
-// faults are what goes wrong with a registry, each until it is mended. The
+// faults are what goes wrong with a registry, each until it is fixed. The
 // state that they bring the source to is "stale" unless it is in shown.
 var faults = map[string]func(*servicecenter.Server){
 	"errors":          always(servicecenter.Any, servicecenter.FailWith(servicecenter.Internal)),

@@ -107,7 +107,7 @@ func TestNearlyEmptyRegistryAfterRestartIsAppliedInTheEnd(t *testing.T) {
 	e.api.MustHaveDeleted(e.bridge.namespace)
 	e.AwaitNoneHeld()
 	if took := time.Since(began); took < 4*time.Second {
-		t.Errorf("it was believed after %s", took)
+		t.Errorf("it was applied after %s", took)
 	}
 	e.api.Settle(e.bridge)
 	e.api.MustHaveDeleted(e.bridge.namespace, slices.Sorted(maps.Keys(e.gone))...)

@@ -51,7 +51,7 @@ metadata: {name: probe, namespace: %s}
 spec: {hosts: [forbidden-probe.example], ports: [{number: 80, name: http}]}
 `
 
-// TestRejectedObjectHoldsUpNothingElse has a policy of the cluster refuse one
+// TestRejectedObjectHoldsUpNothingElse has a policy of the cluster reject one
 // object. It is shown with the reason, and written when the policy is gone.
 func TestRejectedObjectHoldsUpNothingElse(t *testing.T) {
 	t.Parallel()

@@ -50,7 +50,7 @@ func (i *isthmus) AwaitRejection(object, why string) {
 
 func (i *isthmus) awaitRejection(t testing.TB, object, why string) {
 	t.Helper()
-	await(t, fmt.Sprintf("%s to be refused: %s", object, why), func() error {
+	await(t, fmt.Sprintf("%s to be rejected: %s", object, why), func() error {
 		w, err := i.writer()
 		if err != nil {
 			return err
@@ -60,7 +60,7 @@ func (i *isthmus) awaitRejection(t testing.TB, object, why string) {
 				return nil
 			}
 		}
-		return fmt.Errorf("refused are %+v", w.Failed)
+		return fmt.Errorf("rejected are %+v", w.Failed)
 	})
 }
 

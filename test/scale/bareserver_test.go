@@ -47,7 +47,7 @@ func startBare(tb testing.TB, size int, plain bool) *server {
 	return s
 }
 
-// bare is a gRPC server that sends each stream the same bytes when it is told
+// bare is a gRPC server that sends each stream the same bytes when it is asked
 // to, and reads what is said to that.
 type bare struct {
 	response mem.BufferSlice

@@ -34,8 +34,8 @@ const group = "networking.istio.io"
 // custom resources, then istiod's webhook.
 type judge map[string]*definition
 
-// judge returns why a document is refused; nil if it is admitted. Warnings
-// refuse nothing.
+// judge returns why a document is rejected; nil if it is admitted. Warnings
+// reject nothing.
 func (o judge) judge(text []byte) error {
 	data, err := yaml.YAMLToJSON(text)
 	if err != nil {

@@ -95,7 +95,7 @@ func (b *backend) putService(at serviceID, s *Service) {
 }
 
 // dropService removes a service with its instances, and the rules in which it
-// is the consumer. The replicas lose sight of the service before they hear of
+// is the consumer. The replicas lose sight of the service before they learn of
 // its instances, which is why no watcher does.
 func (b *backend) dropService(at serviceID) {
 	for id := range maps.Clone(b.truth.instances[at]) {

@@ -14,7 +14,7 @@
 // 0.3 s, by 2 s more for what is gone, and by minutes when most instances
 // gone at once. It is read anew only for a client with another revision. A
 // revision says which instances there are, not when. Lists have no order. A
-// watcher hears only of services that its consumer has looked up, and not until
+// watcher is notified only of services that its consumer has looked up, and not until
 // that was noted; events have no revision, overflow silently, and are not sent
 // at all of a service that was deleted by force. A service that is registered
 // again has its old id. [Config] takes the delays away where a test is about

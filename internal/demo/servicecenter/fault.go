@@ -99,7 +99,7 @@ type order struct {
 }
 
 // Inject has the next so many requests of a route go wrong, or all of them if
-// times is 0, until [Server.Mend].
+// times is 0, until [Server.Repair].
 func (s *Server) Inject(route Route, fault Fault, times int) {
 	s.faults.mu.Lock()
 	defer s.faults.mu.Unlock()

@@ -45,7 +45,7 @@ func TestFaults(t *testing.T) {
 				p.ask(t, http.MethodGet, listing, "")
 				p.Repair()
 				if a := p.ask(t, http.MethodGet, listing, ""); a.status != 200 || !strings.Contains(a.text, "cart") {
-					t.Errorf("mended, it answers %+v", a)
+					t.Errorf("fixed, it answers %+v", a)
 				}
 			})
 		})

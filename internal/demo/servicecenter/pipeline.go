@@ -31,7 +31,7 @@ func (c change) instance() instanceID { return instanceID{c.at, c.held.ID} }
 
 // pipeline is the way from the backend to what a replica shows: changes are
 // shown a little later, deletions later still, and hardly any if most
-// instances vanish.
+// instances disappear.
 type pipeline struct {
 	owner      *Server
 	deleted    map[instanceID]*deletion

@@ -15,7 +15,7 @@ import (
 type Config struct {
 	Prompt    bool          // show every change at once, and hold no deletion
 	KeepAlive bool          // no instance has to send heartbeats
-	NoEvents  bool          // watchers hear nothing, as with registry.cache.mode 0
+	NoEvents  bool          // watchers get nothing, as with registry.cache.mode 0
 	RuleDelay time.Duration // until a consumer's look-up becomes a dependency; default 20 ms
 	Queue     int           // events that wait for a watcher at most; default 5,000
 	// Accounts are names with their passwords. If there are any, every request
@@ -206,7 +206,7 @@ func (s *Server) show(c change) {
 	}
 	service := s.cache.services[c.at]
 	if service == nil {
-		return // deleted by force: nobody is told
+		return // deleted by force: nobody is notified
 	}
 	s.forget(c.at.tenant, service)
 	s.publish(c, service)

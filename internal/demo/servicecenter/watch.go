@@ -173,7 +173,7 @@ func keyOf(t tenant, s *Service) *Key {
 }
 
 // push queues an event. When the queue is full, everything in it is thrown
-// away, and nobody is told.
+// away, and nobody is notified.
 func (w *watcher) push(e Event) {
 	for {
 		select {

@@ -40,9 +40,9 @@ func TestChangesBeforeTheRuleIsKnownAreMissed(t *testing.T) {
 		p.find(t, "cart", consumer, "")
 		p.instance(cart, "missed")
 		time.Sleep(time.Second)
-		p.instance(cart, "heard")
+		p.instance(cart, "seen")
 		time.Sleep(time.Second)
-		expect(t, w, "CREATE heard")
+		expect(t, w, "CREATE seen")
 	})
 }
 

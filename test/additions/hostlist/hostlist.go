@@ -111,7 +111,7 @@ func (r *registry) list(ctx context.Context) (source.Listing, error) {
 	return parse(response.Body)
 }
 
-// parse makes records of lines. A line that does not pass is refused with its
+// parse makes records of lines. A line that does not pass is rejected with its
 // number, and the others go on.
 func parse(lines io.Reader) (listing source.Listing, err error) {
 	var hosts []string

@@ -165,7 +165,7 @@ func (p *Proxy) Unsettled(ctx context.Context) error {
 	return nil
 }
 
-// Rejected says what Envoy has ever refused.
+// Rejected says what Envoy has ever rejected.
 func (p *Proxy) Rejected(ctx context.Context) error {
 	stats, err := p.Stats(ctx, `update_rejected$`)
 	if err != nil {

@@ -46,7 +46,7 @@ func (c *Client) Namespace(ctx context.Context, name string) error {
 	return c.Apply(ctx, namespaces, object)
 }
 
-// Apply writes an object by server-side apply, and takes over what others own of it.
+// Apply writes an object by server-side apply, and takes the fields that others own.
 func (c *Client) Apply(ctx context.Context, kind schema.GroupVersionResource, object *unstructured.Unstructured) error {
 	_, err := c.resources.Resource(kind).Namespace(object.GetNamespace()).
 		Apply(ctx, object.GetName(), object, metav1.ApplyOptions{FieldManager: c.manager, Force: true})

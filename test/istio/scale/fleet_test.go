@@ -41,7 +41,7 @@ var forms = []struct {
 const workloadEntry istio.Kind = "WorkloadEntry"
 
 // asWorkloads takes the endpoints out of the parts of a service: each becomes an
-// object, found by a label, with all that the parts say to be told from the
+// object, found by a label, with all that the parts say to be distinguished from the
 // objects of others.
 func asWorkloads(parts []object) []object {
 	service := parts[0]

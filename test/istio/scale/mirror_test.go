@@ -127,7 +127,7 @@ func (m *measurement) service(n int) int {
 
 // series makes changes at a pace, waits until all are written, and returns how
 // long each took to be in the catalog. Only the oldest that is not there yet is
-// asked after, lest the asking becomes what is measured.
+// asked after, or the asking would be measured.
 func (m *measurement) series(b *testing.B, objects *spectator, count int, step func(n int) *change) sample {
 	b.Helper()
 	records := make(sample, count)

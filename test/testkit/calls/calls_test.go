@@ -41,7 +41,7 @@ func listen(t *testing.T, name string) *calls.Backend {
 	return b
 }
 
-// client is one that needs no control plane, for it is told the address.
+// client is one that needs no control plane, because it has the address.
 type client struct {
 	*calls.Client
 	failed atomic.Int64

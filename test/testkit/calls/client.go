@@ -1,5 +1,5 @@
 // Package calls is both ends of the calls by which a test sees what a control
-// plane has told: gRPC's own xDS client, and backends that say who they are.
+// plane has sent: gRPC's own xDS client, and backends that say who they are.
 // Whose control plane it is, the caller says by the bootstrap.
 //
 // A [Client] belongs to the goroutine of the test; its [Traffic] goes on beside.

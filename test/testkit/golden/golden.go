@@ -16,7 +16,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite what comes out in testdata")
 
-// Run has every transcript of testdata told anew, side by side, and compares.
+// Run has every transcript of testdata written anew, side by side, and compares.
 func Run(t *testing.T, retell func(t *testing.T, story *txtar.Archive) *txtar.Archive) {
 	t.Helper()
 	paths, err := filepath.Glob("testdata/*.txtar")

@@ -71,7 +71,7 @@ func (s *Server) Down(down bool) {
 	}
 }
 
-// Reject has requests refused for which f returns a refusal; nil ends it.
+// Reject has requests rejected for which f returns a rejection; nil ends it.
 func (s *Server) Reject(f func(verb, path string) *Rejection) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -18,7 +18,7 @@ type watch struct {
 func (w *watch) end() { w.once.Do(func() { close(w.over) }) }
 
 // watch begins with everything, if asked, and follows. A watch from an earlier
-// version is refused, so that its reader lists anew.
+// version is rejected, so that its reader lists anew.
 func (s *Server) watch(w http.ResponseWriter, r *http.Request) {
 	mine := &watch{request: r, events: make(chan Object, 10_000), over: make(chan struct{})}
 	s.mu.Lock()

@@ -25,7 +25,7 @@ func Dump(l source.Listing) string {
 		}
 	}
 	for _, r := range l.Rejected {
-		fmt.Fprintf(&b, "refused at %s", r.Where)
+		fmt.Fprintf(&b, "rejected at %s", r.Where)
 		if r.Object != "" {
 			fmt.Fprintf(&b, ": %s", r.Object)
 		}

@@ -54,7 +54,7 @@ func (c *Client) answerLater(k *topic) {
 	})
 }
 
-// answer accepts the oldest open response of a type, or refuses it if the
+// answer accepts the oldest open response of a type, or NACKs it if the
 // script gives a reason or the client finds one.
 func (c *Client) answer(k *topic, reason string, rider Rider) {
 	r := k.open[0]
@@ -137,7 +137,7 @@ func (c *Client) Accept(typeURL string) { c.answerOpen(typeURL, "", Rider{}) }
 // AcceptAnd is Accept with a change of subscription that rides on it.
 func (c *Client) AcceptAnd(typeURL string, r Rider) { c.answerOpen(typeURL, "", r) }
 
-// NACKAnd refuses the oldest open response of a type, of which the client
+// NACKAnd NACKs the oldest open response of a type, of which the client
 // takes nothing, with a change of subscription that rides on it.
 func (c *Client) NACKAnd(typeURL, reason string, r Rider) { c.answerOpen(typeURL, reason, r) }
 

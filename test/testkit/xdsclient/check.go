@@ -10,12 +10,12 @@ type check struct {
 	sent       map[string]string // what the server sent last, or the client said it has: name → identity
 	contents   map[string]string // by name, of accepted responses
 	asking     map[string]*ask   // subscriptions that were not answered yet
-	unresolved map[string]bool   // named in a refused response and not sent since
+	unresolved map[string]bool   // named in a NACKed response and not sent since
 	joined     map[string]bool   // whose cluster was sent since
 	owed       map[string]bool   // whose cluster was sent anew since
 	confirmed  map[string]bool   // held because this stream brought it
 	state      map[string]string // by name, of the full set that was answered last
-	suspects   map[string]bool   // new in a full set that was refused, and none was accepted since
+	suspects   map[string]bool   // new in a full set that was NACKed, and none was accepted since
 }
 
 // ask is a subscription whose answer has not come.
@@ -79,8 +79,8 @@ func (c *check) gone(name string) {
 	delete(c.suspects, name)
 }
 
-// judge notes what an answer to a full set says of each resource: whoever refuses
-// one refuses all that is new in it, for it does not say which is at fault.
+// judge notes what an answer to a full set says of each resource: whoever NACKs
+// one NACKs all that is new in it, for it does not say which is at fault.
 func (c *check) judge(r response, nacked bool) {
 	before := c.state
 	c.state = map[string]string{}
@@ -151,7 +151,7 @@ func (c *Client) consistent(k *topic, r response) {
 	case r.full:
 		problem(c.config.Ledger.noteState(k.url, r.version, r.resources))
 	}
-	if r.version != k.settled || c.config.Overlap { // a late refusal may cross
+	if r.version != k.settled || c.config.Overlap { // a late NACK may cross
 		return
 	}
 	for _, res := range r.resources {

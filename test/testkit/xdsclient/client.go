@@ -27,9 +27,9 @@ type Config struct {
 	Name string
 	Node *corev3.Node
 	// NACK says what is wrong with a resource; empty if nothing is. A
-	// response with a wrong resource is refused. Nil finds nothing wrong.
+	// response with a wrong resource is NACKed. Nil finds nothing wrong.
 	NACK func(Resource) string
-	// Rollback clients take nothing of a response they refuse. Others take all
+	// Rollback clients take nothing of a response they NACK. Others take all
 	// but the wrong resources, as Envoy and gRPC do.
 	Rollback bool
 	// Manual clients answer when the script says so.
@@ -67,7 +67,7 @@ type Client struct {
 	nonces  map[string]bool // of this stream
 	lines   []string
 	wrong   []string
-	ended   error // why the stream ended without being told to
+	ended   error // why the stream ended without the caller having ended it
 }
 
 // session is one stream on the wire.

@@ -31,7 +31,7 @@ type wire interface {
 // answer is a client's word on a response.
 type answer struct {
 	response
-	reason string // of a refusal; empty accepts
+	reason string // of a NACK; empty accepts
 }
 
 func (a *answer) nonce() string {

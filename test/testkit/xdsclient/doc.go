@@ -3,7 +3,7 @@
 // A client speaks the aggregated discovery service over a real gRPC connection,
 // in the delta variant ([NewDelta]) or as state of the world ([NewSotW]), and
 // keeps by type what the protocol says it has. By itself it answers every
-// response at once: it refuses those in which [Config].Refuse finds fault and
+// response at once: it NACKs those in which [Config].NACK finds fault and
 // accepts the others. A script may also hold the answers back, change
 // subscriptions, disconnect, and come back with or without what it held.
 //
@@ -14,7 +14,7 @@
 //     and comes once, delta resources have names and versions (check.go);
 //   - versions say the same everywhere: one version, one content (ledger.go);
 //   - nothing comes without a reason: it changed, was asked for, was part of a
-//     refused response, answers a first request, or goes with its cluster
+//     NACKed response, answers a first request, or goes with its cluster
 //     (explain.go);
 //   - order: a cluster's assignment follows it, a route comes after its
 //     cluster, and a cluster goes after what leads to it (order.go).

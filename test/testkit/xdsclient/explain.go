@@ -48,7 +48,7 @@ func (c *Client) reason(k *topic, res Resource, anyway bool) (reason string) {
 	case asked:
 		reason = "it was subscribed"
 	case unresolved:
-		reason = "it was part of a refused response"
+		reason = "it was part of a NACKed response"
 	case joined:
 		reason = "its cluster was sent"
 	case k.first && !c.dialect.delta():

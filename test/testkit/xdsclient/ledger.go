@@ -8,7 +8,7 @@ import (
 )
 
 // Ledger compares the versions that all clients of it are given: one version
-// stands for one content, whoever is told it and over whichever stream. The
+// stands for one content, for every client and over every stream. The
 // zero value is ready to use.
 type Ledger struct {
 	mu       sync.Mutex

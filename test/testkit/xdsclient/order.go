@@ -94,5 +94,5 @@ func (c *Client) afterWhatLeadsTo(cluster string) {
 }
 
 // stands reports whether the client holds a resource because this stream
-// brought it, and no refusal makes it doubtful.
+// brought it, and no NACK makes it uncertain.
 func (c *check) stands(name string) bool { return c.confirmed[name] && len(c.unresolved) == 0 }

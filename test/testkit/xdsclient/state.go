@@ -75,16 +75,16 @@ func (s *State) Removals(typeURL, name string) int { return s.topic(typeURL).rem
 // messages that all types share; zero if never.
 func (s *State) When(typeURL, name string) int { return s.topic(typeURL).when[name] }
 
-// NACKs counts the responses of a type that the client refused.
+// NACKs counts the responses of a type that the client NACKed.
 func (s *State) NACKs(typeURL string) int { return s.topic(typeURL).nacks }
 
 // Last reports whether a resource is the newest that was sent of its name on this
-// stream, be it refused.
+// stream, be it NACKed.
 func (s *State) Last(r Resource) bool {
 	return s.topic(r.Type).check.sent[r.Name] == r.identity()
 }
 
-// Suspect reports whether a resource was new in a full set that the client refused,
+// Suspect reports whether a resource was new in a full set that the client NACKed,
 // and the client has accepted none since: a server cannot tell whether that was
 // because of it.
 func (s *State) Suspect(typeURL, name string) bool { return s.topic(typeURL).check.suspects[name] }

@@ -84,7 +84,7 @@ func (c *Client) drop(k *topic, names []string, atOnce bool) {
 }
 
 // uncover makes a change after which the client asks for less, and drops what
-// it then no longer asks for. Unless the server hears of the change at once,
+// it then no longer asks for. Unless the server learns of the change at once,
 // with an answer that it waits for, some of it may be on its way.
 func (c *Client) uncover(k *topic, atOnce bool, change func()) {
 	before, star := maps.Clone(k.names), k.star
