@@ -195,6 +195,7 @@ func (d *draft) include(res *Resource, p pending, subject Subject) {
 		d.size += res.size(d.mode)
 	}
 	d.brings(res.Name, res.member, p)
+	delete(d.removed, res.Name) // a NACK of that is about nothing any more
 	d.hold(res, d.open.serial)
 	d.accompany(subject, p)
 }

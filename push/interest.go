@@ -352,6 +352,9 @@ func (i *interest) forgetUnsubscribed() {
 	for name := range i.unproven {
 		gone = append(gone, name)
 	}
+	for name := range i.nacked {
+		gone = append(gone, name)
+	}
 	for _, name := range gone {
 		if !i.subscribed(name) {
 			i.forget(name)

@@ -386,3 +386,42 @@ func TestNACKedRemovalHoldsNothingBack(t *testing.T) {
 		})
 	}
 }
+
+// Of a wildcard that has ended nothing is tried again, removals neither.
+func TestNACKedRemovalsEndWithTheWildcard(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var p *Producer
+		e := start(t, Config{}, func(e *Engine) { p = e.Produce([]TypeSpec{{Name: "cluster"}}) })
+		w := newNotes(1)
+		p.Publish(w.step([]*note{{0, "a", "1", nil}, {0, "b", "1", nil}, {0, "c", "1", nil}}))
+		s := deltaClient(e, Client{}, 0)
+		s.said(e)
+		p.Publish(w.step([]*note{{0, "a", "bad", nil}}, noteSlot{0, "b"}, noteSlot{0, "c"}))
+		synctest.Wait()
+		s.refuse(s.receive())
+		again := s.receive() // some of it, for the rest is yet to come
+		s.ask(Request{Wildcard: WildcardOff})
+		s.refuse(again)
+		wants(t, "after the end", s.said(e))
+	})
+}
+
+// What is back by the time its removal is NACKed, and was sent, is not sent again.
+func TestNACKedRemovalOfWhatIsBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var p *Producer
+		e := start(t, Config{Patience: time.Second}, func(e *Engine) { p = e.Produce([]TypeSpec{{Name: "cluster"}}) })
+		w := newNotes(1)
+		p.Publish(w.step([]*note{{0, "a", "1", nil}, {0, "b", "1", nil}, {0, "c", "1", nil}}))
+		s := deltaClient(e, Client{}, 0)
+		s.said(e)
+		p.Publish(w.step([]*note{{0, "a", "2", nil}}, noteSlot{0, "b"}, noteSlot{0, "c"}))
+		synctest.Wait()
+		first := s.receive()
+		p.Publish(w.step([]*note{{0, "a", "3", nil}, {0, "b", "1", nil}}))
+		second := s.receive() // once the first is overdue
+		s.refuse(first)
+		s.accept(second)
+		wants(t, "which no later response brought", s.said(e), "cluster -c")
+	})
+}

@@ -187,6 +187,22 @@ func TestPoint52_NoAssignmentOfWhatIsResolvedByNow(t *testing.T) {
 	})
 }
 
+// Who asks for no assignment any more waits for none.
+func TestPoint52_NothingIsAwaitedThatNobodyAsksFor(t *testing.T) {
+	both(t, func(t *testing.T, connect func(*rig, xdsclient.Config) *xdsclient.Client) {
+		r := newProbed(t)
+		c := connect(r, xdsclient.Config{Manual: true})
+		c.Subscribe(eds, "*")
+		c.Await("an assignment", func(s *xdsclient.State) bool { return s.Open(eds) > 0 })
+		c.Subscribe(cds, "*")
+		c.Accept(cds)
+		r.put(service("shop", "a.example"), endpoint("shop", "a.example", "one", "10.0.0.1"))
+		c.Accept(cds)
+		c.Unsubscribe(eds, "*")
+		c.AwaitNone(unwarmed)
+	})
+}
+
 // It is not said again that there is no assignment.
 func TestPoint52_ClusterWithoutAssignment(t *testing.T) {
 	both(t, func(t *testing.T, connect func(*rig, xdsclient.Config) *xdsclient.Client) {

@@ -173,7 +173,7 @@ func (s *typed) take(e push.Encoded, f *flight, anew bool) {
 	delete(s.doubtful, e.Name)
 	old := s.held[e.Name]
 	if !anew && old != nil {
-		if s.excused[e.Name] > 0 || s.free[e.Name] { // it was asked for again, among others
+		if s.excused[e.Name] > 0 || s.free[e.Name] || s.loose { // it was asked for again, among others, or NACKed with what is not asked for any more
 			s.bringsAnything()
 		}
 		return

@@ -98,6 +98,9 @@ func (c *Client) uncover(k *topic, atOnce bool, change func()) {
 	for name := range maps.Clone(k.check.sent) {
 		c.leave(k, name, atOnce)
 	}
+	for name := range maps.Clone(k.check.owed) { // which never came
+		c.leave(k, name, atOnce)
+	}
 	if star && !k.star && !atOnce {
 		k.leavingAll = true
 	}
