@@ -66,7 +66,7 @@ func (c *Client) afterItsClusters(routes *topic, route Resource) {
 		return
 	}
 	clusters := c.state.topic(CDS)
-	if clusters.first && clusters.accepted != "" && !c.dialect.delta() {
+	if clusters.first && clusters.acked != "" && !c.dialect.delta() {
 		return // it said that it has a full set, and is left with that until every source has been listed
 	}
 	asked, ok := routes.coveredSince(route.Name)
