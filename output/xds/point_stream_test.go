@@ -27,6 +27,9 @@ func newProbed(t xdsclient.TB, hosts ...string) *rig {
 	for _, host := range hosts {
 		r.put(service("shop", host), endpoint("shop", host, "one", "10.0.0.1"))
 	}
+	r.dispatched() // else a client may be sent a part of them first
+	r.ticks.Disconnect()
+	r.ticks = nil
 	return r
 }
 
