@@ -23,6 +23,14 @@ type Gate struct {
 	waited   bool // long enough for sources that are not required
 	timer    *time.Timer
 	stopped  bool
+	passing  bool // next is running, and what comes meanwhile passes after it
+}
+
+// passage is what a gate lets through at once.
+type passage struct {
+	snapshot *Snapshot
+	change   Change
+	complete bool
 }
 
 // NewGate returns a gate that lets snapshots through to next, one at a time.
@@ -32,10 +40,7 @@ type Gate struct {
 func NewGate(required, optional []string, wait time.Duration, next func(s *Snapshot, c Change, complete bool)) *Gate {
 	g := &Gate{required: required, optional: optional, next: next, newest: Empty()}
 	g.timer = time.AfterFunc(wait, func() {
-		g.mu.Lock()
-		defer g.mu.Unlock()
-		g.waited = true
-		g.pass()
+		g.update(func() { g.waited = true })
 	})
 	return g
 }
@@ -50,20 +55,14 @@ func (g *Gate) Stop() {
 
 // Publish takes the next snapshot. What it holds back it passes on as one change.
 func (g *Gate) Publish(s *Snapshot, c Change) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.newest, g.read, g.held = s, true, g.held.Then(c)
-	g.pass()
+	g.update(func() { g.newest, g.read, g.held = s, true, g.held.Then(c) })
 }
 
 // Require replaces the sources that are waited for. An open gate stays open:
 // what is served already is not taken back because another source is awaited.
 // Whether every source is primed is published again where it has changed.
 func (g *Gate) Require(required, optional []string) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.required, g.optional = required, optional
-	g.pass()
+	g.update(func() { g.required, g.optional = required, optional })
 }
 
 // Missing names the sources that are being waited for. None means that the
@@ -92,19 +91,46 @@ func (g *Gate) missing() []string {
 	return missing
 }
 
-// pass lets through what may pass. Once open, the gate stays open: a source
-// that fails later keeps what it stored.
-func (g *Gate) pass() {
-	if g.stopped || !g.read || !g.open && len(g.missing()) > 0 {
-		return
+// update changes the gate and lets through what may pass now. Its lock is not held
+// meanwhile: whoever updates the gate then leaves the rest to the call that is letting
+// through already, so that next is called once at a time and in order.
+func (g *Gate) update(change func()) {
+	g.mu.Lock()
+	change()
+	g.mu.Unlock()
+	for {
+		p, ok := g.take()
+		if !ok {
+			return
+		}
+		g.let(p)
+	}
+}
+
+func (g *Gate) let(p passage) {
+	defer func() {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		g.passing = false
+	}()
+	g.next(p.snapshot, p.change, p.complete)
+}
+
+// take returns what may pass. Once open, the gate stays open: a source that fails
+// later keeps what it stored.
+func (g *Gate) take() (p passage, ok bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.passing || g.stopped || !g.read || !g.open && len(g.missing()) > 0 {
+		return passage{}, false
 	}
 	complete := len(g.newest.unprimed(slices.Concat(g.required, g.optional))) == 0
 	if g.open && g.held.Empty() && complete == g.notified {
-		return
+		return passage{}, false
 	}
-	held := g.held
-	g.held, g.open, g.notified = Change{}, true, complete
-	g.next(g.newest, held, complete)
+	p = passage{g.newest, g.held, complete}
+	g.held, g.open, g.notified, g.passing = Change{}, true, complete, true
+	return p, true
 }
 
 func (s *Snapshot) unprimed(sources []string) []string {

@@ -180,3 +180,34 @@ func TestAnOpenGateStaysOpenWhateverIsRequired(t *testing.T) {
 		g.expect(t, "b is not awaited any more", passed{[]string{}, false, true})
 	})
 }
+
+// While an output takes a snapshot, nobody waits for it: neither the merger, which
+// publishes the next, nor whoever looks.
+func TestWhatIsBehindTheGateKeepsNobodyWaiting(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := catalog.NewBuilder(order)
+		free := make(chan struct{})
+		var passed [][]string
+		g := catalog.NewGate(nil, nil, time.Minute, func(_ *catalog.Snapshot, c catalog.Change, _ bool) {
+			passed = append(passed, names(c))
+			<-free
+		})
+		defer g.Stop()
+		publish := func(host string) {
+			change := b.Apply(b.Snapshot().Revision+1, upserts(service("files", host, host)))
+			g.Publish(b.Snapshot(), change)
+		}
+		go publish("a.example")
+		synctest.Wait()
+		publish("b.example")
+		publish("c.example")
+		if missing := g.Missing(); len(missing) > 0 || g.Snapshot().Revision != 3 {
+			t.Errorf("missing %v, at revision %d", missing, g.Snapshot().Revision)
+		}
+		close(free)
+		synctest.Wait()
+		if diff := cmp.Diff([][]string{{"ns/a.example"}, {"ns/b.example", "ns/c.example"}}, passed); diff != "" {
+			t.Errorf("passed (-want):\n%s", diff)
+		}
+	})
+}
