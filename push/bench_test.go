@@ -19,12 +19,12 @@ func BenchmarkPublish(b *testing.B) {
 			all.Add(subscribers)
 			for range subscribers {
 				s := connected(e, Delta, parts, namesOf(10)...)
-				s.accept(s.receive())
+				s.ack(s.receive())
 				all.Done()
 				go func() {
 					for r := range s.Out() {
 						s.Sent(r)
-						s.accept(r)
+						s.ack(r)
 						got.Done()
 					}
 				}()
@@ -113,7 +113,7 @@ func BenchmarkAssemble(b *testing.B) {
 				if len(r.Resources) != test.want {
 					b.Fatalf("%d resources", len(r.Resources))
 				}
-				s.accept(r)
+				s.ack(r)
 				round++
 			}
 			s.Close()

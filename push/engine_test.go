@@ -56,7 +56,7 @@ func TestPatience(t *testing.T) {
 		if standing := s.status().Types[0].State; standing != Waiting {
 			t.Errorf("the client is shown as %s", standing)
 		}
-		s.accept(second)
+		s.ack(second)
 		if standing := s.status().Types[0].State; standing != ACKed {
 			t.Errorf("the client is shown as %s", standing)
 		}
@@ -86,7 +86,7 @@ func TestUnansweredResponsesAreBounded(t *testing.T) {
 }
 
 // However late a response is refused, what it brought is in doubt, and nothing else is.
-func TestRefusalOfTheOldestResponse(t *testing.T) {
+func TestNACKOfTheOldestResponse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := run(t, Config{Patience: time.Second})
 		const responses = maxFlights + 3
@@ -94,18 +94,18 @@ func TestRefusalOfTheOldestResponse(t *testing.T) {
 		e.publish(w, parts)
 		<-e.Primed()
 		s := connected(e, Delta, parts, namesOf(responses)...)
-		s.accept(s.receive())
+		s.ack(s.receive())
 		var sent []*Response
 		for i := range responses {
 			w = w.with(parts, nameAt(i), "second of "+strconv.Itoa(i))
 			e.publish(w, parts, nameAt(i))
 			sent = append(sent, s.receive())
 		}
-		s.refuse(sent[0])
+		s.nack(sent[0])
 		if n := s.status().Types[0].NACKs; n != 1 {
 			t.Errorf("%d refusals were noted", n)
 		}
-		s.accept(sent[responses-1])
+		s.ack(sent[responses-1])
 		if got := s.receive().contents(); !slices.Equal(got, []string{"second of 0"}) {
 			t.Errorf("got %v again", got)
 		}
@@ -124,19 +124,19 @@ func TestBadResourceIsSingledOut(t *testing.T) {
 		<-e.Primed()
 		s := connected(e, Delta, parts, namesOf(resources)...)
 		taken := map[string]string{}
-		sent, mended := 0, false
+		sent, fixed := 0, false
 		settle := func() {
 			for synctest.Wait(); len(s.Out()) > 0; synctest.Wait() {
 				r := s.receive()
 				sent += len(r.Resources)
-				if !mended && slices.ContainsFunc(r.Resources, func(res *Resource) bool { return res.Name == bad }) {
-					s.refuse(r)
+				if !fixed && slices.ContainsFunc(r.Resources, func(res *Resource) bool { return res.Name == bad }) {
+					s.nack(r)
 					continue
 				}
 				for _, res := range r.Resources {
 					taken[res.Name] = string(res.Body)
 				}
-				s.accept(r)
+				s.ack(r)
 			}
 		}
 		settle()
@@ -152,8 +152,8 @@ func TestBadResourceIsSingledOut(t *testing.T) {
 		if limit := 3*resources + changes; sent > limit {
 			t.Errorf("%d resources were sent, want at most %d", sent, limit)
 		}
-		mended = true
-		e.publish(w.with(parts, bad, "mended"), parts, bad)
+		fixed = true
+		e.publish(w.with(parts, bad, "fixed"), parts, bad)
 		settle()
 		if len(taken) != resources {
 			t.Errorf("the client has %d resources, want %d", len(taken), resources)
@@ -171,8 +171,8 @@ func TestStepIsSeenWhole(t *testing.T) {
 		<-e.Primed()
 		s := connected(e, Delta, wholes, namesOf(20)...)
 		s.ask(Request{Type: parts, Subscribe: namesOf(20)})
-		s.accept(s.receive())
-		s.accept(s.receive())
+		s.ack(s.receive())
+		s.ack(s.receive())
 		u := Update{}
 		for _, name := range namesOf(20) {
 			w = w.with(wholes, name, "second").with(parts, name, "second")

@@ -186,11 +186,11 @@ func (s *Subscriber) receive() *Response {
 	return r
 }
 
-func (s *Subscriber) accept(r *Response) {
+func (s *Subscriber) ack(r *Response) {
 	s.ask(Request{Type: r.Type, Answer: Answer{Kind: ACK, Serial: r.Serial}})
 }
 
-func (s *Subscriber) refuse(r *Response) {
+func (s *Subscriber) nack(r *Response) {
 	s.ask(Request{Type: r.Type, Answer: Answer{Kind: NACK, Serial: r.Serial, Reason: "bad"}})
 }
 

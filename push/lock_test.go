@@ -56,7 +56,7 @@ func TestLookUpsOfTheDispatcherKeepNobodyWaiting(t *testing.T) {
 				e.publish(before, parts)
 				synctest.Wait()
 				there := connected(e, Delta, parts, nameAt(0))
-				there.accept(there.receive())
+				there.ack(there.receive())
 				synctest.Wait()
 
 				free := make(chan struct{})
@@ -72,7 +72,7 @@ func TestLookUpsOfTheDispatcherKeepNobodyWaiting(t *testing.T) {
 				for _, s := range []*Subscriber{there, came, mover} {
 					r := s.receive()
 					wants(t, "meanwhile", r.contents(), before[parts][r.Resources[0].Name].content)
-					s.accept(r)
+					s.ack(r)
 				}
 				close(free)
 				for _, s := range []*Subscriber{there, came} {

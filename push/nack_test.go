@@ -9,14 +9,14 @@ import (
 
 // What is refused by itself is at fault itself: what happens to others that are
 // refused is no reason to try it again.
-func TestRefusedAloneWaitsForItself(t *testing.T) {
+func TestNACKedAloneWaitsForItself(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := run(t, Config{})
 		w := many(3)
 		e.publish(w, parts)
 		<-e.Primed()
 		s := connected(e, Delta, parts, namesOf(3)...)
-		s.accept(s.receive())
+		s.ack(s.receive())
 		for _, step := range []struct{ name, content string }{{nameAt(0), "bad"}, {nameAt(1), "bad, too"}, {nameAt(0), "worse"}} {
 			w = w.with(parts, step.name, step.content)
 			e.publish(w, parts, step.name)
@@ -24,7 +24,7 @@ func TestRefusedAloneWaitsForItself(t *testing.T) {
 			if got := r.contents(); !slices.Equal(got, []string{step.content}) {
 				t.Errorf("got %v, want %s", got, step.content)
 			}
-			s.refuse(r)
+			s.nack(r)
 			nothingComes(t, s)
 		}
 	})
@@ -39,9 +39,9 @@ func TestRetryOfWhatIsHeldBack(t *testing.T) {
 		e.publish(w, parts)
 		<-e.Primed()
 		s := connected(e, Delta, parts, namesOf(4)...)
-		s.accept(s.receive())
+		s.ack(s.receive())
 		s.ask(Request{Type: links, Subscribe: namesOf(4)})
-		s.accept(s.receive())
+		s.ack(s.receive())
 		step := func(typ Type, content string) *Response {
 			for _, name := range namesOf(4) {
 				w = w.with(Row(typ), name, content)
@@ -50,19 +50,19 @@ func TestRetryOfWhatIsHeldBack(t *testing.T) {
 			return s.receive()
 		}
 		unanswered := step(links, "second")
-		s.refuse(step(parts, "bad"))
+		s.nack(step(parts, "bad"))
 		for synctest.Wait(); len(s.Out()) > 0; synctest.Wait() {
-			s.refuse(s.receive()) // in halves, until each of them is alone
+			s.nack(s.receive()) // in halves, until each of them is alone
 		}
-		s.refuse(unanswered)
+		s.nack(unanswered)
 		s.ask(Request{Type: links, Unsubscribe: namesOf(1)})
 		nothingComes(t, s)
-		s.accept(step(parts, "fixed"))
+		s.ack(step(parts, "fixed"))
 		got := 0
 		for synctest.Wait(); len(s.Out()) > 0; synctest.Wait() {
 			r := s.receive()
 			got += len(r.Resources)
-			s.accept(r)
+			s.ack(r)
 		}
 		if got != 3 {
 			t.Errorf("%d came again, want 3", got)
@@ -81,7 +81,7 @@ func unwanted(t *testing.T, ask Request, change func(w fakeWorld) fakeWorld, cea
 		s := connected(e, Delta, parts, nameAt(0))
 		s.ask(ask)
 		for synctest.Wait(); len(s.Out()) > 0; synctest.Wait() {
-			s.accept(s.receive())
+			s.ack(s.receive())
 		}
 		w = change(w.with(parts, nameAt(0), "bad"))
 		e.publish(w, parts, namesOf(2)...)
@@ -90,12 +90,12 @@ func unwanted(t *testing.T, ask Request, change func(w fakeWorld) fakeWorld, cea
 			t.Fatalf("the response brought %d", n)
 		}
 		s.ask(cease)
-		s.refuse(open)
-		e.publish(w.with(parts, nameAt(0), "mended"), parts, nameAt(0))
+		s.nack(open)
+		e.publish(w.with(parts, nameAt(0), "fixed"), parts, nameAt(0))
 		for synctest.Wait(); len(s.Out()) > 0; synctest.Wait() {
 			r := s.receive()
 			got = append(got, r)
-			s.accept(r)
+			s.ack(r)
 		}
 		if n := s.status().Types[0].Held; n != 1 {
 			t.Errorf("it is said to hold %d", n)
@@ -105,7 +105,7 @@ func unwanted(t *testing.T, ask Request, change func(w fakeWorld) fakeWorld, cea
 }
 
 // What a client does not ask for any more it is not told of, whatever it refused.
-func TestRefusalOfWhatIsNotWanted(t *testing.T) {
+func TestNACKOfNamesNotWanted(t *testing.T) {
 	for name, got := range map[string][]*Response{
 		"a name": unwanted(t, Request{Type: parts, Subscribe: []string{nameAt(1)}},
 			func(w fakeWorld) fakeWorld { return w.with(parts, nameAt(1), "fine") },
@@ -117,15 +117,15 @@ func TestRefusalOfWhatIsNotWanted(t *testing.T) {
 			},
 			Request{Type: parts, Wildcard: WildcardOff}),
 	} {
-		mended := false
+		fixed := false
 		for _, r := range got {
 			if len(r.Removed) > 0 || len(r.Resources) != 1 || r.Resources[0].Name != nameAt(0) {
 				t.Errorf("%s: got %v without %v", name, r.contents(), r.Removed)
 			}
-			mended = mended || slices.Contains(r.contents(), "mended")
+			fixed = fixed || slices.Contains(r.contents(), "fixed")
 		}
-		if !mended {
-			t.Errorf("%s: the mended one did not come", name)
+		if !fixed {
+			t.Errorf("%s: the fixed one did not come", name)
 		}
 	}
 }
@@ -140,8 +140,8 @@ func TestPassingNamesAreForgotten(t *testing.T) {
 		<-e.Primed()
 		s := e.Connect(Info{}, Client{})
 		s.ask(Request{Type: parts, Replace: true, Wildcard: WildcardOn})
-		s.accept(s.receive())
-		for _, answer := range []func(*Response){s.accept, s.refuse} {
+		s.ack(s.receive())
+		for _, answer := range []func(*Response){s.ack, s.nack} {
 			for _, name := range namesOf(20)[1:] {
 				e.publish(w.with(parts, name, "passing"), parts, name)
 				answer(s.receive())
@@ -156,7 +156,7 @@ func TestPassingNamesAreForgotten(t *testing.T) {
 }
 
 // What comes back to what was refused is not said again.
-func TestRefusedIsNotSentAgainAsItIs(t *testing.T) {
+func TestNACKedIsNotSentAgainAsItIs(t *testing.T) {
 	for _, typ := range []Type{wholes, parts} {
 		synctest.Test(t, func(t *testing.T) {
 			e := run(t, Config{})
@@ -164,13 +164,13 @@ func TestRefusedIsNotSentAgainAsItIs(t *testing.T) {
 			e.publish(w, Row(typ))
 			<-e.Primed()
 			s := connected(e, WholeState, typ, namesOf(2)...)
-			s.accept(s.receive())
+			s.ack(s.receive())
 			for range 2 { // another subject each time, with equal content
 				w = w.with(Row(typ), nameAt(0), "bad")
 				e.publish(w, Row(typ), nameAt(0))
 				synctest.Wait()
 				if len(s.Out()) > 0 {
-					s.refuse(s.receive())
+					s.nack(s.receive())
 				}
 			}
 			if n := s.status().Types[0].NACKs; n != 1 {
@@ -182,29 +182,29 @@ func TestRefusedIsNotSentAgainAsItIs(t *testing.T) {
 
 // Of full sets it is the newest that counts, and whether it is still what the
 // client asks for.
-func TestRefusalOfFullSets(t *testing.T) {
+func TestNACKOfFullSets(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := run(t, Config{Patience: time.Second})
 		w := many(2)
 		e.publish(w, wholes)
 		<-e.Primed()
 		s := connected(e, WholeState, wholes, namesOf(2)...)
-		s.accept(s.receive())
+		s.ack(s.receive())
 		step := func(i int, content string) *Response {
 			w = w.with(wholes, nameAt(i), content)
 			e.publish(w, wholes, nameAt(i))
 			return s.receive()
 		}
-		older, newer := step(0, "bad"), step(0, "mended")
-		s.refuse(older)
-		s.accept(newer)
+		older, newer := step(0, "bad"), step(0, "fixed")
+		s.nack(older)
+		s.ack(newer)
 		nothingComes(t, s)
 
 		w = w.with(wholes, nameAt(0), "bad again")
 		newer = step(1, "fine")
 		s.ask(Request{Type: wholes, Replace: true, Names: []string{nameAt(1)}, Overtaken: true})
 		e.publish(w, wholes, nameAt(0))
-		s.refuse(newer)
+		s.nack(newer)
 		if got := s.receive().contents(); !slices.Equal(got, []string{"fine"}) {
 			t.Errorf("got %v", got)
 		}
@@ -219,28 +219,28 @@ func TestLinkWaitsForWhatWaits(t *testing.T) {
 		e.publish(w, parts)
 		<-e.Primed()
 		s := connected(e, Delta, parts, namesOf(2)...)
-		s.accept(s.receive())
+		s.ack(s.receive())
 		s.ask(Request{Type: links, Subscribe: namesOf(2)})
-		s.accept(s.receive())
+		s.ack(s.receive())
 		w = w.with(parts, nameAt(0), "second")
 		e.publish(w, parts, nameAt(0))
 		open := s.receive()
 		w = w.with(parts, nameAt(1), "second").with(links, nameAt(1), "second")
 		e.producers[0].Publish(Update{World: w, Changed: []Changed{{Row: parts, Name: nameAt(1)}, {Row: links, Name: nameAt(1)}}})
 		nothingComes(t, s)
-		s.accept(open)
+		s.ack(open)
 		for _, want := range []Type{parts, links} {
 			r := s.receive()
 			if r.Type != want {
 				t.Errorf("type %d came, want %d", r.Type, want)
 			}
-			s.accept(r)
+			s.ack(r)
 		}
 	})
 }
 
 // A client may say twice that it refuses something, or refuse what it was never sent.
-func TestRefusalOfNothing(t *testing.T) {
+func TestNACKOfNothing(t *testing.T) {
 	for _, typ := range []Type{wholes, parts} {
 		synctest.Test(t, func(t *testing.T) {
 			e := run(t, Config{})
@@ -248,16 +248,16 @@ func TestRefusalOfNothing(t *testing.T) {
 			<-e.Primed()
 			s := connected(e, WholeState, typ, namesOf(3)...)
 			r := s.receive()
-			s.refuse(r)
-			s.refuse(r)
+			s.nack(r)
+			s.nack(r)
 			later := *r
 			later.Serial += 1000
-			s.refuse(&later)
+			s.nack(&later)
 			again := 0
 			for synctest.Wait(); len(s.Out()) > 0; synctest.Wait() {
 				r := s.receive()
 				again += len(r.Resources)
-				s.accept(r)
+				s.ack(r)
 			}
 			if want := map[Type]int{wholes: 0, parts: 3}[typ]; again != want {
 				t.Errorf("%d came again, want %d: those that may not be at fault", again, want)
@@ -278,7 +278,7 @@ func TestNACKedRemovalIsTriedAgain(t *testing.T) {
 		e.publish(w, parts)
 		<-e.Primed()
 		s := connected(e, Delta, parts, namesOf(4)...)
-		s.accept(s.receive())
+		s.ack(s.receive())
 		for _, name := range namesOf(4) {
 			w = w.with(parts, name, "second")
 		}
@@ -288,11 +288,11 @@ func TestNACKedRemovalIsTriedAgain(t *testing.T) {
 		for synctest.Wait(); len(s.Out()) > 0; synctest.Wait() {
 			r := s.receive()
 			if slices.ContainsFunc(r.Resources, func(res *Resource) bool { return res.Name == nameAt(0) }) {
-				s.refuse(r)
+				s.nack(r)
 				continue
 			}
 			gone = gone || slices.Contains(r.Removed, nameAt(1))
-			s.accept(r)
+			s.ack(r)
 		}
 		if !gone {
 			t.Error("the removal never came by itself")
@@ -309,7 +309,7 @@ func TestRemovalsNACKedWithOthersComeAgain(t *testing.T) {
 		w := newNotes(1)
 		p.Publish(w.step([]*note{{0, "a", "1", nil}, {0, "b", "1", nil}, {0, "c", "1", nil}}))
 		s := deltaClient(e, Client{}, p.Type(0))
-		if got := s.said(e); len(got) != 3 {
+		if got := s.receiveAll(e); len(got) != 3 {
 			t.Fatalf("at first: %q", got)
 		}
 		p.Publish(w.step([]*note{{0, "a", "bad", nil}}, noteSlot{0, "b"}, noteSlot{0, "c"}))
@@ -343,7 +343,7 @@ func TestNACKedWithOthersComesAfterAFault(t *testing.T) {
 		e.publish(w, parts)
 		<-e.Primed()
 		s := connected(e, Delta, parts, namesOf(2)...)
-		s.accept(s.receive())
+		s.ack(s.receive())
 		w = w.with(parts, nameAt(0), "fine").with(parts, nameAt(1), "bad")
 		e.publish(w, parts, namesOf(2)...)
 		both := s.receive()
@@ -352,15 +352,15 @@ func TestNACKedWithOthersComesAfterAFault(t *testing.T) {
 			synctest.Wait()
 		}
 		update(cursed{fakeWorld: w, find: nameAt(0)})
-		s.refuse(both)
+		s.nack(both)
 		alone := s.receive()
 		if got := alone.contents(); !slices.Equal(got, []string{"bad"}) {
 			t.Errorf("got %q while the other cannot be found", got)
 		}
-		s.refuse(alone)
+		s.nack(alone)
 		nothingComes(t, s)
 		update(w)
-		wants(t, "after the fault", s.said(e), "parts "+nameAt(0)+" fine")
+		wants(t, "after the fault", s.receiveAll(e), "parts "+nameAt(0)+" fine")
 	})
 }
 
@@ -375,14 +375,14 @@ func TestNACKedRemovalHoldsNothingBack(t *testing.T) {
 			p.Publish(w.step([]*note{{clusters, "c", "1", nil}}))
 			s := e.Connect(Info{Protocol: protocols[Delta]}, Client{})
 			s.ask(Request{Type: clusters, Subscribe: []string{"c"}, Wildcard: WildcardOn})
-			s.said(e)
+			s.receiveAll(e)
 			p.Publish(w.step(others, noteSlot{clusters, "c"}))
 			for synctest.Wait(); len(s.Out()) > 0; synctest.Wait() {
-				s.refuse(s.receive())
+				s.nack(s.receive())
 			}
 			s.ask(Request{Type: routes, Wildcard: WildcardOn})
 			p.Publish(w.step([]*note{{routes, "r", "1", to("cluster", "c")}}))
-			wants(t, "after a removal NACKed "+name, s.said(e), "route r 1")
+			wants(t, "after a removal NACKed "+name, s.receiveAll(e), "route r 1")
 		})
 	}
 }
@@ -395,14 +395,14 @@ func TestNACKedRemovalsEndWithTheWildcard(t *testing.T) {
 		w := newNotes(1)
 		p.Publish(w.step([]*note{{0, "a", "1", nil}, {0, "b", "1", nil}, {0, "c", "1", nil}}))
 		s := deltaClient(e, Client{}, 0)
-		s.said(e)
+		s.receiveAll(e)
 		p.Publish(w.step([]*note{{0, "a", "bad", nil}}, noteSlot{0, "b"}, noteSlot{0, "c"}))
 		synctest.Wait()
-		s.refuse(s.receive())
+		s.nack(s.receive())
 		again := s.receive() // some of it, for the rest is yet to come
 		s.ask(Request{Wildcard: WildcardOff})
-		s.refuse(again)
-		wants(t, "after the end", s.said(e))
+		s.nack(again)
+		wants(t, "after the end", s.receiveAll(e))
 	})
 }
 
@@ -414,14 +414,14 @@ func TestNACKedRemovalOfWhatIsBack(t *testing.T) {
 		w := newNotes(1)
 		p.Publish(w.step([]*note{{0, "a", "1", nil}, {0, "b", "1", nil}, {0, "c", "1", nil}}))
 		s := deltaClient(e, Client{}, 0)
-		s.said(e)
+		s.receiveAll(e)
 		p.Publish(w.step([]*note{{0, "a", "2", nil}}, noteSlot{0, "b"}, noteSlot{0, "c"}))
 		synctest.Wait()
 		first := s.receive()
 		p.Publish(w.step([]*note{{0, "a", "3", nil}, {0, "b", "1", nil}}))
 		second := s.receive() // once the first is overdue
-		s.refuse(first)
-		s.accept(second)
-		wants(t, "which no later response brought", s.said(e), "cluster -c")
+		s.nack(first)
+		s.ack(second)
+		wants(t, "which no later response brought", s.receiveAll(e), "cluster -c")
 	})
 }

@@ -25,9 +25,9 @@ func TestRemovalWaitsForWhatIsHeldBack(t *testing.T) {
 		w := newNotes(5)
 		p.Publish(w.step([]*note{{clusters, "old", "1", nil}, {routes, "r", "1", to("cluster", "old")}}))
 		s := deltaClient(e, Client{}, clusters, routes)
-		s.said(e)
+		s.receiveAll(e)
 		p.Publish(w.step([]*note{{clusters, "new", "1", nil}, {routes, "r", "2", to("cluster", "new")}}, noteSlot{clusters, "old"}))
-		wants(t, "the order", s.said(e), "cluster new 1", "route r 2", "cluster -old")
+		wants(t, "the order", s.receiveAll(e), "cluster new 1", "route r 2", "cluster -old")
 	})
 }
 
@@ -40,9 +40,9 @@ func TestReferenceToWhatIsGoneIsSent(t *testing.T) {
 		w := newNotes(5)
 		p.Publish(w.step([]*note{{clusters, "c", "1", nil}, {routes, "r", "1", to("cluster", "c")}}))
 		s := deltaClient(e, Client{}, clusters, routes)
-		s.said(e)
+		s.receiveAll(e)
 		p.Publish(w.step([]*note{{routes, "r", "2", to("cluster", "c")}}, noteSlot{clusters, "c"}))
-		wants(t, "the order", s.said(e), "route r 2", "cluster -c")
+		wants(t, "the order", s.receiveAll(e), "route r 2", "cluster -c")
 	})
 }
 
@@ -62,11 +62,11 @@ func TestRouteWaitsForWhatAWildcardIsYetToGive(t *testing.T) {
 		if empty := s.receive(); len(empty.Resources) > 0 {
 			t.Errorf("%s came before its cluster", empty.Resources[0].Name)
 		} else {
-			s.accept(empty)
+			s.ack(empty)
 		}
 		nothingComes(t, s)
-		s.accept(first)
-		wants(t, "then", s.said(e), "cluster c 1", "route r 1")
+		s.ack(first)
+		wants(t, "then", s.receiveAll(e), "cluster c 1", "route r 1")
 	})
 }
 
@@ -80,11 +80,11 @@ func TestAssignmentThatIsBackIsSent(t *testing.T) {
 		there := &note{assignments, "a", "1", nil}
 		p.Publish(w.step([]*note{{clusters, "c", "1", to("assignment", "a")}, there}))
 		s := deltaClient(e, Client{}, clusters, assignments)
-		s.said(e)
+		s.receiveAll(e)
 		p.Publish(w.step([]*note{{clusters, "c", "2", to("assignment", "a")}}, noteSlot{assignments, "a"}))
 		synctest.Wait()
 		p.Publish(w.step([]*note{there}))
-		wants(t, "the cluster and what it brings", s.said(e), "cluster c 2", "assignment a 1")
+		wants(t, "the cluster and what it brings", s.receiveAll(e), "cluster c 2", "assignment a 1")
 	})
 }
 
@@ -98,9 +98,9 @@ func TestUnprovenNamesEndWithTheWildcard(t *testing.T) {
 		p.Publish(w.unlisted(nil))
 		s := e.Connect(Info{Protocol: protocols[Delta]}, Client{})
 		s.ask(Request{Subscribe: []string{"x"}, Wildcard: WildcardOn})
-		s.said(e)
+		s.receiveAll(e)
 		s.ask(Request{Unsubscribe: []string{"x"}})
-		s.said(e)
+		s.receiveAll(e)
 		s.ask(Request{Wildcard: WildcardOff})
 		p.Publish(w.step(nil))
 		nothingComes(t, s)
@@ -116,16 +116,16 @@ func TestNameThatCameAndWentIsAnswered(t *testing.T) {
 		p.Publish(w.unlisted(nil))
 		s := e.Connect(Info{Protocol: protocols[Delta]}, Client{})
 		s.ask(Request{Subscribe: []string{"a", "x"}})
-		wants(t, "nothing is known yet", s.said(e))
+		wants(t, "nothing is known yet", s.receiveAll(e))
 		p.Publish(w.unlisted([]*note{{0, "a", "ten bytes.", nil}, {0, "x", "1", nil}}))
 		synctest.Wait()
 		r := s.receive() // a alone, for there is no room
 		p.Publish(w.unlisted(nil, noteSlot{0, "x"}))
 		synctest.Wait()
-		s.accept(r)
-		wants(t, "before all is listed", s.said(e))
+		s.ack(r)
+		wants(t, "before all is listed", s.receiveAll(e))
 		p.Publish(w.step(nil))
-		wants(t, "then", s.said(e), "service -x")
+		wants(t, "then", s.receiveAll(e), "service -x")
 	})
 }
 
@@ -140,17 +140,17 @@ func TestAssignmentThatIsGoneAgainIsNotRemovedTwice(t *testing.T) {
 		p.Publish(w.step([]*note{{clusters, "c", "1", to("assignment", "a")}, there}))
 		s := deltaClient(e, Client{}, clusters, assignments)
 		s.ask(Request{Type: assignments, Subscribe: []string{"a"}})
-		s.said(e)
+		s.receiveAll(e)
 		p.Publish(w.step(nil, noteSlot{assignments, "a"}))
 		removal := s.receive()
 		p.Publish(w.step([]*note{{clusters, "c", "2", to("assignment", "a")}, there}))
-		s.accept(s.receive()) // the cluster
+		s.ack(s.receive()) // the cluster
 		p.Publish(w.step(nil, noteSlot{assignments, "a"}))
 		synctest.Wait()
-		s.accept(removal)
-		wants(t, "once the removal is ACKed", s.said(e))
+		s.ack(removal)
+		wants(t, "once the removal is ACKed", s.receiveAll(e))
 		p.Publish(w.step([]*note{there}))
-		wants(t, "when it is back", s.said(e), "assignment a 1")
+		wants(t, "when it is back", s.receiveAll(e), "assignment a 1")
 	})
 }
 
@@ -179,8 +179,8 @@ func TestWhatCrossedTheEndOfASubscriptionIsRemoved(t *testing.T) {
 				synctest.Wait()
 				s.ask(requests[1])
 				s.ask(requests[2])
-				s.accept(onItsWay)
-				wants(t, name, s.said(e), "cluster -gone")
+				s.ack(onItsWay)
+				wants(t, name, s.receiveAll(e), "cluster -gone")
 			})
 		}
 	}
@@ -198,9 +198,9 @@ func TestWhatIsForgottenIsNotRemoved(t *testing.T) {
 		p.Publish(w.step(nil, noteSlot{0, "gone"}))
 		synctest.Wait()
 		s.ask(Request{Wildcard: WildcardOff})
-		s.accept(onItsWay)
+		s.ack(onItsWay)
 		s.ask(Request{Wildcard: WildcardOn})
-		wants(t, "what it is sent", s.said(e), "cluster here 1")
+		wants(t, "what it is sent", s.receiveAll(e), "cluster here 1")
 	})
 }
 
@@ -214,12 +214,12 @@ func TestRemovalIsNotSentAgainOnceEverythingIsListed(t *testing.T) {
 		p.Publish(w.unlisted(nil))
 		s := e.Connect(Info{Protocol: protocols[Delta]}, Client{})
 		s.ask(Request{Subscribe: []string{"c"}, Held: map[string]Version{"c": VersionOf([]byte("1"))}})
-		wants(t, "while it may be listed yet", s.said(e))
+		wants(t, "while it may be listed yet", s.receiveAll(e))
 		p.Publish(w.unlisted([]*note{{0, "c", "1", nil}}))
-		wants(t, "when it is as it was", s.said(e))
+		wants(t, "when it is as it was", s.receiveAll(e))
 		p.Publish(w.unlisted(nil, noteSlot{0, "c"}))
-		wants(t, "when it goes", s.said(e), "cluster -c")
+		wants(t, "when it goes", s.receiveAll(e), "cluster -c")
 		p.Publish(w.step(nil))
-		wants(t, "once everything is listed", s.said(e))
+		wants(t, "once everything is listed", s.receiveAll(e))
 	})
 }

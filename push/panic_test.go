@@ -68,7 +68,7 @@ func TestPanicInAResourceCostsThatResource(t *testing.T) {
 		synctest.Wait()
 		delta, whole := allOf(e, Delta, wholes), allOf(e, WholeState, wholes)
 		for _, s := range []*Subscriber{delta, whole} {
-			s.accept(s.receive())
+			s.ack(s.receive())
 		}
 		first, second := w[wholes][nameAt(0)].content, w[wholes][nameAt(2)].content
 		w = w.spoil(wholes, nameAt(0)).with(wholes, nameAt(1), "changed")
@@ -78,7 +78,7 @@ func TestPanicInAResourceCostsThatResource(t *testing.T) {
 			if got := r.contents(); !slices.Equal(got, want) || len(r.Removed) > 0 {
 				t.Errorf("got %q without %q, want %q", got, r.Removed, want)
 			}
-			s.accept(r)
+			s.ack(r)
 		}
 		if got := allOf(e, WholeState, wholes).receive().contents(); !slices.Equal(got, []string{"changed", first, second}) {
 			t.Errorf("who came was given %q", got)
@@ -122,7 +122,7 @@ func TestPanicInFindingAResource(t *testing.T) {
 		e.publish(w, parts)
 		synctest.Wait()
 		s := connected(e, Delta, parts, namesOf(2)...)
-		s.accept(s.receive())
+		s.ack(s.receive())
 		w = w.with(parts, nameAt(0), "changed").with(parts, nameAt(1), "changed, too")
 		update := func(w World) {
 			e.producers[0].Publish(Update{World: w, Changed: []Changed{{Row: parts, Name: nameAt(0)}, {Row: parts, Name: nameAt(1)}}})
@@ -132,7 +132,7 @@ func TestPanicInFindingAResource(t *testing.T) {
 		if !slices.Equal(r.contents(), []string{"changed, too"}) || len(r.Removed) > 0 {
 			t.Errorf("got %q without %q", r.contents(), r.Removed)
 		}
-		s.accept(r)
+		s.ack(r)
 		update(w)
 		if got := s.receive().contents(); !slices.Equal(got, []string{"changed"}) {
 			t.Errorf("got %q", got)
@@ -174,7 +174,7 @@ func TestPanicForAStreamEndsThatStream(t *testing.T) {
 		}
 		poor, well := join("poor"), join("well")
 		for _, s := range []*Subscriber{poor, well} {
-			s.accept(s.receive())
+			s.ack(s.receive())
 		}
 		w = w.with(parts, nameAt(0), "changed")
 		e.producers[0].Publish(Update{World: cursed{fakeWorld: w, view: "poor"}, Reviewed: []string{"*"}, Changed: []Changed{{Row: parts, Name: nameAt(0)}}})
@@ -182,7 +182,7 @@ func TestPanicForAStreamEndsThatStream(t *testing.T) {
 		if got := r.contents(); !slices.Equal(got, []string{"changed"}) {
 			t.Errorf("got %q", got)
 		}
-		well.accept(r)
+		well.ack(r)
 		ended(t, poor)
 		ended(t, join("poor")) // in a worker
 		if n := e.survived(PanicStream); n != 2 || e.Len() != 1 {
@@ -207,7 +207,7 @@ func TestPanicInAStepEndsEveryStream(t *testing.T) {
 		synctest.Wait()
 		list := []*Subscriber{connected(e, Delta, parts, namesOf(1)...), connected(e, WholeState, parts, namesOf(1)...)}
 		for _, s := range list {
-			s.accept(s.receive())
+			s.ack(s.receive())
 		}
 		w = w.with(parts, nameAt(0), "changed")
 		e.producers[0].Publish(Update{World: cursed{fakeWorld: w, complete: true}})
@@ -235,7 +235,7 @@ func TestStreamWithoutAViewIsSentNothing(t *testing.T) {
 	e.dispatch(p, w.step([]*note{{0, "a", "1", nil}}))
 	s := deltaClient(e, Client{}, p.Type(0))
 	s.advance(&turn{})
-	s.accept(s.receive())
+	s.ack(s.receive())
 	w.view = func(Client) View { panic("the view of a client") }
 	u := w.step([]*note{{0, "a", "2", nil}})
 	u.Reviewed = []string{"*"}

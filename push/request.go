@@ -81,7 +81,7 @@ func (s *Subscriber) Request(r Request) error {
 	if o.turn {
 		s.engine.queue.add(s, o.urgent)
 	}
-	if o.accepted && s.engine.config.ACKed != nil {
+	if o.acked && s.engine.config.ACKed != nil {
 		s.engine.config.ACKed(r.Type, o.took)
 	}
 	return err
@@ -90,7 +90,7 @@ func (s *Subscriber) Request(r Request) error {
 // outcome is what follows from a request. Most ACKs leave nothing to do.
 type outcome struct {
 	turn, urgent bool // it takes a turn of a worker
-	accepted     bool // a response was, so long after its oldest change:
+	acked        bool // a response was, so long after its oldest change:
 	took         time.Duration
 }
 
@@ -110,7 +110,7 @@ func (s *Subscriber) take(r Request) (o outcome, err error) {
 		i = s.begin(r.Type, r.Mode)
 	}
 	if r.Answer.Kind != NoAnswer {
-		o.accepted, o.took = s.answered(i, r)
+		o.acked, o.took = s.answered(i, r)
 	}
 	err = s.interested(i, r, first)
 	if i.blocks() {
@@ -147,11 +147,11 @@ func (s *Subscriber) interested(i *interest, r Request, first bool) error {
 }
 
 // answered takes note of what became of a response.
-func (s *Subscriber) answered(i *interest, r Request) (accepted bool, took time.Duration) {
+func (s *Subscriber) answered(i *interest, r Request) (acked bool, took time.Duration) {
 	counts := s.engine.table.Load().types[i.t].counts
-	if r.Answer.Kind == NACK && i.refuse(r.Answer.Serial) {
-		i.record.refuse(time.Now(), r.Answer.Reason)
-		counts.refusals.Add(1)
+	if r.Answer.Kind == NACK && i.noteNACK(r.Answer.Serial) {
+		i.record.nack(time.Now(), r.Answer.Reason)
+		counts.nacks.Add(1)
 	}
 	f := i.land(r.Answer.Serial)
 	if f == nil || r.Answer.Kind == NACK {
@@ -160,7 +160,7 @@ func (s *Subscriber) answered(i *interest, r Request) (accepted bool, took time.
 	if i.full { // the whole set was accepted
 		i.nacked, i.again = nil, 0
 	}
-	i.record.accept(time.Now(), f.version)
+	i.record.ack(time.Now(), f.version)
 	if f.since.IsZero() {
 		return false, 0
 	}

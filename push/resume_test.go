@@ -31,7 +31,7 @@ func TestOnlyTheDifferenceComesOnceEverythingIsListed(t *testing.T) {
 		if got := r.contents(); !slices.Equal(got, []string{"another"}) || !slices.Equal(r.Removed, []string{"gone", "none"}) {
 			t.Errorf("got %v, and %v are removed", got, r.Removed)
 		}
-		s.accept(r)
+		s.ack(r)
 		nothingComes(t, s)
 	})
 }

@@ -14,29 +14,29 @@ func TestMissingNameIsSilence(t *testing.T) {
 		var w fakeWorld
 		e.publish(w, links)
 		<-e.Primed()
-		deaf := e.Connect(Info{ID: "deaf", Protocol: protocols[Delta]}, Client{Kind: silentKind})
+		silent := e.Connect(Info{ID: "silent", Protocol: protocols[Delta]}, Client{Kind: silentKind})
 		other := e.Connect(Info{ID: "other", Protocol: protocols[Delta]}, Client{Kind: "test"})
-		for _, s := range []*Subscriber{deaf, other} {
+		for _, s := range []*Subscriber{silent, other} {
 			s.ask(Request{Type: links, Subscribe: []string{"a"}})
 		}
 		r := other.receive()
 		if !slices.Equal(r.Removed, []string{"a"}) {
 			t.Errorf("the other was told %v", r.Removed)
 		}
-		other.accept(r)
-		nothingComes(t, deaf)
-		deaf.ask(Request{Type: links, Subscribe: []string{"a"}}) // asked again
-		nothingComes(t, deaf)
+		other.ack(r)
+		nothingComes(t, silent)
+		silent.ask(Request{Type: links, Subscribe: []string{"a"}}) // asked again
+		nothingComes(t, silent)
 		e.publish(w.with(links, "a", "0"), links, "a")
-		for _, s := range []*Subscriber{deaf, other} {
+		for _, s := range []*Subscriber{silent, other} {
 			r := s.receive()
 			if got := r.contents(); !slices.Equal(got, []string{"0"}) {
 				t.Errorf("%s got %v", s.Info.ID, got)
 			}
-			s.accept(r)
+			s.ack(r)
 		}
 		e.publish(w, links, "a")
-		for _, s := range []*Subscriber{deaf, other} {
+		for _, s := range []*Subscriber{silent, other} {
 			if r := s.receive(); !slices.Equal(r.Removed, []string{"a"}) {
 				t.Errorf("%s was told %v", s.Info.ID, r.Removed)
 			}

@@ -81,7 +81,7 @@ func (s *typed) nack(f *flight, late bool) {
 	}
 	for name, x := range s.held {
 		if s.full && (!s.nacks(name) || x.state == acked) { // nobody knows which of the set is at fault, nor since when
-			x.state = doubted
+			x.state = suspected
 		}
 	}
 	for _, name := range f.removed {

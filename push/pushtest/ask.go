@@ -92,8 +92,8 @@ func (s *typed) drop(names []string) {
 	for _, name := range names {
 		delete(s.named, name)
 		delete(s.denied, name)
-		if s.excused[name]++; !s.subscribed(name) {
-			delete(s.excused, name)
+		if s.repeats[name]++; !s.subscribed(name) {
+			delete(s.repeats, name)
 		}
 	}
 	other := func(name string) bool { return !s.subscribed(name) }
@@ -108,7 +108,7 @@ func (s *typed) cross() {
 	if s.mode != push.Delta {
 		return
 	}
-	maps.DeleteFunc(s.doubtful, func(name string, _ bool) bool { return !s.subscribed(name) })
+	maps.DeleteFunc(s.uncertain, func(name string, _ bool) bool { return !s.subscribed(name) })
 	for _, f := range s.inflight {
 		for _, e := range f.changed {
 			if !s.subscribed(e.Name) {
@@ -124,7 +124,7 @@ func (s *typed) meet() {
 	for _, f := range s.inflight {
 		for _, e := range f.changed {
 			if s.crossed[e.Name] && s.subscribed(e.Name) && s.held[e.Name] == nil {
-				s.doubtful[e.Name] = true
+				s.uncertain[e.Name] = true
 			}
 		}
 	}

@@ -162,7 +162,7 @@ func (h *history) rest() {
 		}
 	}
 	for _, c := range h.clients {
-		c.judge()
+		c.check()
 	}
 	behind := slices.ContainsFunc(h.clients, func(c *client) bool { return c.busy })
 	for _, m := range h.makers {

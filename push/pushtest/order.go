@@ -150,7 +150,7 @@ func (s *typed) waitFor(e push.Encoded) {
 		}
 		for _, name := range s.refers(e.Body, other) {
 			other.owed[name] = true
-			other.excused[name]++
+			other.repeats[name]++
 		}
 	}
 }
@@ -169,7 +169,7 @@ func (s *typed) waitAnew() {
 			for _, name := range by.refers(x.Body, s) {
 				if x.serial != 0 {
 					s.owed[name] = true
-					s.excused[name]++
+					s.repeats[name]++
 				}
 			}
 		}

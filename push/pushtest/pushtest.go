@@ -77,14 +77,14 @@ func Run(t *testing.T, a Addition) {
 type law string
 
 const (
-	primed  law = "law 3: nothing is served before it is primed"
-	lost    law = "law 5: a client ends with exactly its view"
-	resent  law = "law 5: nothing is resent"
-	order   law = "law 5: what refers to something comes after it, and leaves before it"
-	stale   law = "law 5: what is sent is of the newest world"
-	poison  law = "law 6: a bad object poisons only itself"
-	bounded law = "law 7: every queue has a bound"
-	brought law = "law 5: what a client waits for is sent right behind"
+	primed    law = "law 3: nothing is served before it is primed"
+	lost      law = "law 5: a client ends with exactly its view"
+	resent    law = "law 5: nothing is resent"
+	order     law = "law 5: what refers to something comes after it, and leaves before it"
+	stale     law = "law 5: what is sent is of the newest world"
+	contained law = "law 6: a bad object poisons only itself"
+	bounded   law = "law 7: every queue has a bound"
+	brought   law = "law 5: what a client waits for is sent right behind"
 )
 
 // violation is thrown where a law is broken, with what happened last.

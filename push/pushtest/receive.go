@@ -113,7 +113,7 @@ func (s *typed) takeParts(r *push.Response, f *flight) {
 		}
 		f.removed = append(f.removed, name)
 		if s.held[name] == nil && !s.crossed[name] {
-			s.excuse(name)
+			s.useRepeat(name)
 		}
 	}
 	s.remove(f.removed)
@@ -122,7 +122,7 @@ func (s *typed) takeParts(r *push.Response, f *flight) {
 			continue
 		}
 		if old := s.held[res.Name]; old != nil && old.Version == res.Version && !s.lapsed(old) {
-			s.excuse(res.Name)
+			s.useRepeat(res.Name)
 		}
 		f.changed = append(f.changed, res.Encoded)
 		s.take(res.Encoded, f, true)
@@ -150,12 +150,12 @@ func (s *typed) bringsAnything() {
 	}
 }
 
-// excuse uses up a reason for what comes again as it was.
-func (s *typed) excuse(name string) {
+// useRepeat uses up a reason for what comes again as it was.
+func (s *typed) useRepeat(name string) {
 	if s.free[name] || s.anyway || s.loose { // what crosses the end of a subscription was for that
 		return
 	}
-	if s.excused[name]--; s.excused[name] < 0 {
+	if s.repeats[name]--; s.repeats[name] < 0 {
 		s.violated(resent, "%s came again as it was", name)
 	}
 }
@@ -170,10 +170,10 @@ func (s *typed) take(e push.Encoded, f *flight, anew bool) {
 	}
 	delete(s.owed, e.Name)
 	delete(s.missing, e.Name)
-	delete(s.doubtful, e.Name)
+	delete(s.uncertain, e.Name)
 	old := s.held[e.Name]
 	if !anew && old != nil {
-		if s.excused[e.Name] > 0 || s.free[e.Name] || s.loose { // it was asked for again, among others, or NACKed with what is not asked for any more
+		if s.repeats[e.Name] > 0 || s.free[e.Name] || s.loose { // it was asked for again, among others, or NACKed with what is not asked for any more
 			s.bringsAnything()
 		}
 		return
@@ -266,5 +266,5 @@ func (s *typed) removed(name string) {
 	delete(s.applied, name)
 	delete(s.owed, name)
 	delete(s.missing, name)
-	delete(s.doubtful, name)
+	delete(s.uncertain, name)
 }

@@ -37,7 +37,7 @@ func TestUnknownNameIsCheap(t *testing.T) {
 					select {
 					case r := <-s.Out(): // removals, or the empty answer to a first request
 						s.Sent(r)
-						s.accept(r)
+						s.ack(r)
 					default:
 					}
 					shown := s.status().Types[0]

@@ -7,14 +7,14 @@ import (
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
-// judge checks what a client has once everything is at rest.
-func (c *client) judge() {
+// check checks what a client has once everything is at rest.
+func (c *client) check() {
 	if c.busy {
 		return
 	}
 	for _, s := range c.sorted() {
 		if s.maker.published > 0 {
-			s.judge()
+			s.check()
 		}
 	}
 	for _, s := range c.sorted() {
@@ -25,7 +25,7 @@ func (c *client) judge() {
 	}
 }
 
-func (s *typed) judge() {
+func (s *typed) check() {
 	if s.guarded() {
 		return
 	}
@@ -45,7 +45,7 @@ func (s *typed) judge() {
 			s.checkAnswer(name)
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(s.doubtful)) {
+	for _, name := range slices.Sorted(maps.Keys(s.uncertain)) {
 		if _, there := v.names[name]; !there && !s.wasUnclear(name) && !s.c.silent && !s.c.guarded() {
 			s.violated(lost, "%s was on its way when the client ceased to ask for it, and is gone, and was not removed", name)
 		}
@@ -65,7 +65,7 @@ func (s *typed) checkPresent(want push.Encoded) {
 	case x.Version != want.Version:
 		s.violated(lost, "%s is %q and should be %q", want.Name, x.Body, want.Body)
 	case x.state == nacked && !x.bad && !s.full && !s.wasUnclear(want.Name):
-		s.violated(poison, "%s is fine, was NACKed with others, and did not come again", want.Name)
+		s.violated(contained, "%s is fine, was NACKed with others, and did not come again", want.Name)
 	}
 }
 
@@ -115,7 +115,7 @@ func (s *typed) heldBack(e push.Encoded, depth int) bool {
 			if other.guarded() {
 				return true
 			}
-			if !s.spec.Aggregate && (other.kept[name] || x != nil && (x.state == nacked || x.state == doubted)) {
+			if !s.spec.Aggregate && (other.kept[name] || x != nil && (x.state == nacked || x.state == suspected)) {
 				return true
 			}
 			if next, there := other.now().names[name]; there && depth < 8 && other.heldBack(next, depth+1) {
@@ -143,7 +143,7 @@ func (s *typed) settle() {
 		})
 		clear(s.owed)
 		clear(s.missing)
-		maps.DeleteFunc(s.excused, func(name string, _ int) bool {
+		maps.DeleteFunc(s.repeats, func(name string, _ int) bool {
 			waits := s.heldBack(s.now().names[name], 0)
 			return !waits && s.held[name] != nil || s.denied[name] && s.maker.complete
 		})
