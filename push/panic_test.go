@@ -214,6 +214,7 @@ func TestPanicInAStepEndsEveryStream(t *testing.T) {
 		for _, s := range list {
 			ended(t, s)
 		}
+		synctest.Wait() // a stream is closed before it is forgotten
 		if n := e.survived(PanicStep); n != 1 || e.Len() != 0 {
 			t.Errorf("%d panics were counted, %d subscribers are left", n, e.Len())
 		}
