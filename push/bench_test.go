@@ -7,7 +7,7 @@ import (
 )
 
 // BenchmarkPublish measures from the publication of one changed resource until
-// every subscriber's stream has the response and has accepted it.
+// every subscriber's stream has the response and has ACKed it.
 func BenchmarkPublish(b *testing.B) {
 	for _, subscribers := range []int{1, 500} {
 		b.Run(strconv.Itoa(subscribers)+"-subscribers", func(b *testing.B) {
@@ -81,7 +81,7 @@ func BenchmarkIndex(b *testing.B) {
 }
 
 // BenchmarkAssemble measures what a worker does for one subscriber of 5,000
-// resources: from the mark to the response, and the acceptance.
+// resources: from the mark to the response, and its ACK.
 func BenchmarkAssemble(b *testing.B) {
 	const names = 5000
 	tests := []struct {

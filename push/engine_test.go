@@ -85,7 +85,8 @@ func TestUnansweredResponsesAreBounded(t *testing.T) {
 	})
 }
 
-// However late a response is refused, what it brought is in doubt, and nothing else is.
+// However late a response is NACKed, the names that it brought are tried again, and
+// no others.
 func TestNACKOfTheOldestResponse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := run(t, Config{Patience: time.Second})
@@ -103,7 +104,7 @@ func TestNACKOfTheOldestResponse(t *testing.T) {
 		}
 		s.nack(sent[0])
 		if n := s.status().Types[0].NACKs; n != 1 {
-			t.Errorf("%d refusals were noted", n)
+			t.Errorf("%d NACKs were counted", n)
 		}
 		s.ack(sent[responses-1])
 		if got := s.receive().contents(); !slices.Equal(got, []string{"second of 0"}) {
@@ -112,8 +113,8 @@ func TestNACKOfTheOldestResponse(t *testing.T) {
 	})
 }
 
-// What was refused together is tried again in ever smaller portions, so that
-// one bad resource soon stands alone and does not take good ones with it.
+// Resources that were NACKed together are tried again in ever smaller groups, so that
+// a bad one is soon alone and keeps no good ones back.
 func TestBadResourceIsSingledOut(t *testing.T) {
 	const resources, changes = 64, 20
 	bad := nameAt(13)
@@ -161,7 +162,7 @@ func TestBadResourceIsSingledOut(t *testing.T) {
 	})
 }
 
-// A step is seen whole: what changes together goes out in the order of types,
+// A step is seen whole: resources that change together go out in the order of types,
 // however the changes are listed.
 func TestStepIsSeenWhole(t *testing.T) {
 	for i := range 50 {
@@ -210,7 +211,7 @@ func TestEncodedOnce(t *testing.T) {
 	}
 }
 
-// Point 8 of the checklist: whoever leaves is forgotten.
+// Point 8 of the checklist: a subscriber that leaves is forgotten.
 func TestCloseLeavesNothing(t *testing.T) {
 	e := run(t, Config{})
 	e.publish(many(5), parts)
@@ -234,7 +235,7 @@ func TestCloseLeavesNothing(t *testing.T) {
 	}
 }
 
-// What waits for a slow dispatcher is joined by name, never coarsened.
+// Changes that wait for a slow dispatcher are joined by name, never coarsened.
 func TestInboxJoinsByName(t *testing.T) {
 	b := newInbox()
 	b.put(Update{World: many(1), Changed: []Changed{{parts, "a", []string{"x"}, true, false}, {parts, "b", []string{"x"}, false, false}}})

@@ -19,7 +19,7 @@ const (
 	links
 )
 
-// silentKind is of clients that are told nothing of links that do not exist.
+// silentKind is of clients that get no answer for links that do not exist.
 const silentKind = "silent"
 
 func fakeTypes() []TypeSpec {

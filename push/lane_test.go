@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// A removal waits for what a debounce keeps back of the types that refer to what
-// is gone: else clients would be left with references to it. Whoever has nothing
-// to come of that is not forgotten.
+// A removal waits for changes of referring types that a debounce keeps back: else
+// clients would be left with references to what is gone. A client that none of
+// these changes concerns gets the removal as well.
 func TestRemovalWaitsForWhatADebounceKeepsBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var p *Producer
@@ -34,8 +34,8 @@ func TestRemovalWaitsForWhatADebounceKeepsBack(t *testing.T) {
 	})
 }
 
-// What changes there and back while a debounce keeps it back reaches those who
-// were sent it in between, because they saw something else from then on.
+// A resource that changes there and back during a debounce reaches the clients that
+// were sent the state in between, because their view changed meanwhile.
 func TestThereAndBackWithinADebounce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var p *Producer

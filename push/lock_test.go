@@ -41,8 +41,8 @@ func (w slow) Complete() bool {
 	return true
 }
 
-// While the dispatcher asks a new world whom it concerns, everybody else is served
-// the world before. Who comes meanwhile, or asks for more, misses nothing of the new.
+// While the dispatcher is in a look-up of a new world, all clients are served the
+// world before. One that comes meanwhile, or asks for more, misses nothing of the new.
 func TestLookUpsOfTheDispatcherKeepNobodyWaiting(t *testing.T) {
 	for name, slowly := range map[string]func(w *slow, free <-chan struct{}){
 		"find":     func(w *slow, free <-chan struct{}) { w.find = free },

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// What is refused by itself is at fault itself: what happens to others that are
-// refused is no reason to try it again.
+// A resource that was NACKed alone is at fault itself: the outcome of other NACKed
+// resources is no reason to try it again.
 func TestNACKedAloneWaitsForItself(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := run(t, Config{})
@@ -30,8 +30,8 @@ func TestNACKedAloneWaitsForItself(t *testing.T) {
 	})
 }
 
-// What is tried again may have to wait for something else that was refused. It
-// comes when that is fixed, and nobody is busy until then.
+// A resource that is tried again may have to wait for another that was NACKed. It
+// comes when that is fixed, and no worker is busy until then.
 func TestRetryOfWhatIsHeldBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := run(t, Config{})
@@ -70,8 +70,8 @@ func TestRetryOfWhatIsHeldBack(t *testing.T) {
 	})
 }
 
-// unwanted has a client refuse a response that brought two names, one of which
-// it has ceased to ask for, and returns what it is sent until it is content.
+// unwanted has a client NACK a response that brought two names, one of which it no
+// longer asks for. It returns the responses that follow, all of which are ACKed.
 func unwanted(t *testing.T, ask Request, change func(w fakeWorld) fakeWorld, cease Request) (got []*Response) {
 	synctest.Test(t, func(t *testing.T) {
 		e := run(t, Config{})
@@ -98,13 +98,13 @@ func unwanted(t *testing.T, ask Request, change func(w fakeWorld) fakeWorld, cea
 			s.ack(r)
 		}
 		if n := s.status().Types[0].Held; n != 1 {
-			t.Errorf("it is said to hold %d", n)
+			t.Errorf("it is shown to hold %d", n)
 		}
 	})
 	return got
 }
 
-// What a client does not ask for any more it is not told of, whatever it refused.
+// A client is sent no names that it no longer asks for, whatever it NACKed.
 func TestNACKOfNamesNotWanted(t *testing.T) {
 	for name, got := range map[string][]*Response{
 		"a name": unwanted(t, Request{Type: parts, Subscribe: []string{nameAt(1)}},
@@ -130,8 +130,8 @@ func TestNACKOfNamesNotWanted(t *testing.T) {
 	}
 }
 
-// Where nothing can be said of what is gone, and names come and go, nothing is
-// remembered of them either.
+// Names that come and go leave nothing behind, even where the protocol cannot express
+// that they are gone.
 func TestPassingNamesAreForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := run(t, Config{})
@@ -149,13 +149,13 @@ func TestPassingNamesAreForgotten(t *testing.T) {
 				nothingComes(t, s)
 			}
 			if n := s.status().Types[0].Held; n != 1 {
-				t.Errorf("it is said to hold %d", n)
+				t.Errorf("it is shown to hold %d", n)
 			}
 		}
 	})
 }
 
-// What comes back to what was refused is not said again.
+// A resource that returns to the content that was NACKed is not sent again.
 func TestNACKedIsNotSentAgainAsItIs(t *testing.T) {
 	for _, typ := range []Type{wholes, parts} {
 		synctest.Test(t, func(t *testing.T) {
@@ -239,7 +239,7 @@ func TestLinkWaitsForWhatWaits(t *testing.T) {
 	})
 }
 
-// A client may say twice that it refuses something, or refuse what it was never sent.
+// A client may NACK a response twice, or one that it was never sent.
 func TestNACKOfNothing(t *testing.T) {
 	for _, typ := range []Type{wholes, parts} {
 		synctest.Test(t, func(t *testing.T) {
@@ -263,7 +263,7 @@ func TestNACKOfNothing(t *testing.T) {
 				t.Errorf("%d came again, want %d: those that may not be at fault", again, want)
 			}
 			if n := s.status().Types[0].NACKs; n != 1 {
-				t.Errorf("%d refusals were noted", n)
+				t.Errorf("%d NACKs were counted", n)
 			}
 		})
 	}
@@ -300,8 +300,8 @@ func TestNACKedRemovalIsTriedAgain(t *testing.T) {
 	})
 }
 
-// A wildcard's removals that were NACKed with something else come again, and do
-// not stay on record when they are NACKed alone.
+// A wildcard's removals that were NACKed with others come again. They do not stay on
+// record once they are NACKed alone.
 func TestRemovalsNACKedWithOthersComeAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var p *Producer
@@ -334,8 +334,8 @@ func TestRemovalsNACKedWithOthersComeAgain(t *testing.T) {
 	})
 }
 
-// What a fault of ours keeps from being tried again comes once the fault is over,
-// and nobody is busy until then.
+// A resource that a fault of ours keeps from being tried again comes once the fault
+// is over, and no worker is busy until then.
 func TestNACKedWithOthersComesAfterAFault(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := run(t, Config{})
@@ -364,8 +364,8 @@ func TestNACKedWithOthersComesAfterAFault(t *testing.T) {
 	})
 }
 
-// A route to a cluster that is gone waits for no removal of it, be that NACKed: a
-// removal stays NACKed for as long as its client likes.
+// A route to a cluster that is gone does not wait for the removal, even if that was
+// NACKed: it may stay NACKed for ever.
 func TestNACKedRemovalHoldsNothingBack(t *testing.T) {
 	for name, others := range map[string][]*note{"alone": nil, "with others": {{clusters, "bad", "1", nil}}} {
 		synctest.Test(t, func(t *testing.T) {
@@ -387,7 +387,7 @@ func TestNACKedRemovalHoldsNothingBack(t *testing.T) {
 	}
 }
 
-// Of a wildcard that has ended nothing is tried again, removals neither.
+// Nothing of a wildcard that has ended is tried again, not even removals.
 func TestNACKedRemovalsEndWithTheWildcard(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var p *Producer
@@ -406,7 +406,8 @@ func TestNACKedRemovalsEndWithTheWildcard(t *testing.T) {
 	})
 }
 
-// What is back by the time its removal is NACKed, and was sent, is not sent again.
+// A resource that came back, and was sent, before its removal is NACKed is not sent
+// again.
 func TestNACKedRemovalOfWhatIsBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var p *Producer

@@ -88,8 +88,7 @@ func TestAssignmentThatIsBackIsSent(t *testing.T) {
 	})
 }
 
-// What nobody asks for any more is not said to be gone once every source has been
-// listed.
+// A name that is no longer asked for is not removed once every source has been listed.
 func TestUnprovenNamesEndWithTheWildcard(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var p *Producer
@@ -107,7 +106,7 @@ func TestUnprovenNamesEndWithTheWildcard(t *testing.T) {
 	})
 }
 
-// Who asks for a name that came and went before its turn is answered that there is none.
+// A client that asks for a name that came and went before its turn is sent a removal.
 func TestNameThatCameAndWentIsAnswered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var p *Producer
@@ -154,8 +153,8 @@ func TestAssignmentThatIsGoneAgainIsNotRemovedTwice(t *testing.T) {
 	})
 }
 
-// Who asks again for what a response on its way had brought may take that for the
-// answer. It is said to be gone if it is by then, whichever way it was asked for.
+// A client that asks again for a name may take a response on its way for the answer.
+// If the name is gone by then, it is removed, whichever way it was asked for.
 func TestWhatCrossedTheEndOfASubscriptionIsRemoved(t *testing.T) {
 	all, named := Request{Wildcard: WildcardOn}, Request{Subscribe: []string{"gone"}}
 	for name, requests := range map[string][3]Request{
@@ -186,7 +185,7 @@ func TestWhatCrossedTheEndOfASubscriptionIsRemoved(t *testing.T) {
 	}
 }
 
-// What was answered before it was asked for again was forgotten before.
+// A resource whose response was answered before the client asks again is forgotten.
 func TestWhatIsForgottenIsNotRemoved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var p *Producer
@@ -204,8 +203,8 @@ func TestWhatIsForgottenIsNotRemoved(t *testing.T) {
 	})
 }
 
-// A removal that was sent, for what was gone had been there, is not sent again once
-// every source has been listed.
+// The removal of a resource that had been there is not sent again once every source
+// has been listed.
 func TestRemovalIsNotSentAgainOnceEverythingIsListed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var p *Producer

@@ -58,8 +58,8 @@ func allOf(e *Engine, m Mode, t Type) *Subscriber {
 	return s
 }
 
-// A resource that cannot be encoded costs nobody the others. Who has it keeps
-// it, its last good form is served to who comes, and once it is well it is sent.
+// A resource that cannot be encoded costs nobody the others. Clients that have it
+// keep it, new ones are sent its last good form, and once it is well it is sent.
 func TestPanicInAResourceCostsThatResource(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := run(t, Config{})
@@ -159,8 +159,8 @@ func ended(t *testing.T, s *Subscriber) {
 	}
 }
 
-// A panic in what is done for one subscriber ends that one, in a worker and in
-// the dispatcher alike; the others are told what changed.
+// A panic in the work for one subscriber ends that one, in a worker and in the
+// dispatcher alike; the others are sent the changes.
 func TestPanicForAStreamEndsThatStream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := run(t, Config{})
@@ -226,9 +226,9 @@ func TestPanicInAStepEndsEveryStream(t *testing.T) {
 	})
 }
 
-// Of a step in which the view of a client cannot be made out its stream is sent
-// nothing, not even by a worker who had taken it before: it would be what the view
-// before sees, which the client may not see any more.
+// A client whose view panics in a step is sent nothing of that step, not even by a
+// worker that had taken it before. It would get resources of its view before, which
+// it may not see any more.
 func TestStreamWithoutAViewIsSentNothing(t *testing.T) {
 	e := New(Config{Frame: noFrame})
 	p := e.Produce([]TypeSpec{{Name: "service"}})

@@ -6,8 +6,8 @@ import (
 	"testing/synctest"
 )
 
-// A kind of client that takes a removal for an answer is not told that a name
-// does not exist. What comes, and what goes after it came, it is told.
+// A kind of client that would take a removal for an answer is sent none for a name
+// that does not exist. It is sent what comes, and removals of that.
 func TestMissingNameIsSilence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := run(t, Config{})
@@ -21,7 +21,7 @@ func TestMissingNameIsSilence(t *testing.T) {
 		}
 		r := other.receive()
 		if !slices.Equal(r.Removed, []string{"a"}) {
-			t.Errorf("the other was told %v", r.Removed)
+			t.Errorf("the other was sent the removals %v", r.Removed)
 		}
 		other.ack(r)
 		nothingComes(t, silent)
@@ -38,14 +38,14 @@ func TestMissingNameIsSilence(t *testing.T) {
 		e.publish(w, links, "a")
 		for _, s := range []*Subscriber{silent, other} {
 			if r := s.receive(); !slices.Equal(r.Removed, []string{"a"}) {
-				t.Errorf("%s was told %v", s.Info.ID, r.Removed)
+				t.Errorf("%s was sent the removals %v", s.Info.ID, r.Removed)
 			}
 		}
-		// One that resumes is told that what it holds has gone.
+		// One that resumes is sent the removal of what it holds.
 		back := e.Connect(Info{ID: "back", Protocol: protocols[Delta]}, Client{Kind: silentKind})
 		back.ask(Request{Type: links, Subscribe: []string{"a"}, Held: map[string]Version{"a": {1}}})
 		if r := back.receive(); !slices.Equal(r.Removed, []string{"a"}) {
-			t.Errorf("who resumes was told %v", r.Removed)
+			t.Errorf("the one that resumes was sent the removals %v", r.Removed)
 		}
 	})
 }

@@ -8,13 +8,13 @@ import (
 	"time"
 )
 
-// history is what is shown of a type of a subscriber. It decides nothing.
+// history is kept to show how a subscriber stands with a type. It decides nothing.
 type history struct {
 	since           time.Time // of the first request
 	sentAt, ackedAt time.Time
 	nackedAt        time.Time
 	sent, acked     Version
-	reason          string // of the last refusal
+	reason          string // of the last NACK
 	nacks           int
 }
 
@@ -30,11 +30,11 @@ func (h *history) nack(now time.Time, reason string) {
 // State is how a subscriber stands with a type.
 type State string
 
-// The standings.
+// The states. The JSON of the admin API keeps its older words for an ACK and a NACK.
 const (
-	ACKed   State = "accepted" // it accepted the newest response
+	ACKed   State = "accepted" // it ACKed the newest response
 	Waiting State = "waiting"  // the newest response is not answered yet
-	NACKed  State = "refused"  // it refused the newest response
+	NACKed  State = "refused"  // it NACKed the newest response
 	Idle    State = "idle"     // it asked and there was nothing to send
 )
 
@@ -42,10 +42,10 @@ const (
 type TypeStatus struct {
 	Type       string
 	State      State
-	Since      time.Time // when the standing began
+	Since      time.Time // when the state began
 	Reason     string
 	Sent       string // version of the newest response
-	ACKed      string // version of the newest accepted one
+	ACKed      string // version of the newest response that was ACKed
 	Subscribed int    // names asked for; -1 for everything
 	Held       int    // resources it has been sent
 	Pending    int    // names that wait to be looked at
@@ -56,7 +56,7 @@ type TypeStatus struct {
 type ClientStatus struct {
 	Info
 	Client Client
-	// Scope names what narrows its view; empty if nothing does.
+	// Scope names the scope that narrows its view; empty if none does.
 	Scope string
 	Types []TypeStatus
 }
@@ -80,7 +80,8 @@ func (e *Engine) Len() int {
 	return len(e.subscribers)
 }
 
-// SubscribedBytes is how long the names are that the subscriber asks for. It looks at each.
+// SubscribedBytes is the length of all names of a type that the subscriber asks
+// for. It looks at each name.
 func (s *Subscriber) SubscribedBytes(t Type) (n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

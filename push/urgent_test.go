@@ -145,7 +145,7 @@ func TestUrgentWaitsForAnAnswer(t *testing.T) {
 		const n = 20
 		c := newCrowd(t, n)
 		late := c.subs[n-1]
-		c.change("not accepted yet", false, nameAt(n-1))
+		c.change("not ACKed yet", false, nameAt(n-1))
 		open := late.receive()
 		c.change("gone", true, nameAt(n-1))
 		synctest.Wait()

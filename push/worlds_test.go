@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// note is a resource of the worlds below: it needs and brings what it is told to.
+// note is a resource of the worlds below: it needs and brings the names in refers.
 type note struct {
 	row     Row
 	name    string

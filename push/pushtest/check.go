@@ -69,21 +69,21 @@ func (s *typed) checkPresent(want push.Encoded) {
 	}
 }
 
-// checkAbsent checks what a client has of what is not there.
+// checkAbsent checks a resource that a client has and that does not exist.
 func (s *typed) checkAbsent(x *thing) {
 	void, ok := s.void(x.Name)
 	switch {
 	case !s.maker.complete && !s.proven(x), s.c.guarded(): // nobody knows yet whether it is gone, or what refers to it
-	case s.mode == push.Delta && ok && x.Version == void.Version: // it was sent that there is none
+	case s.mode == push.Delta && ok && x.Version == void.Version: // it was sent the empty resource
 	case s.full || s.mode == push.Delta:
 		s.violated(lost, "%s is gone and was not removed", x.Name)
 	case ok && x.Version != void.Version:
-		s.violated(lost, "%s is gone, and the client was not sent that", x.Name)
+		s.violated(lost, "%s is gone, and the client was not sent the empty resource", x.Name)
 	}
 }
 
-// checkAnswer checks that who asks for what is not there was answered as the
-// table of types says.
+// checkAnswer checks that a client that asks for a name which does not exist was
+// answered as the table of types says.
 func (s *typed) checkAnswer(name string) {
 	absence := push.Empty
 	switch {
@@ -106,8 +106,8 @@ func (s *typed) wasUnclear(name string) bool {
 	return slices.ContainsFunc(s.seen(), func(v view) bool { return v.unclear[name] != 0 })
 }
 
-// heldBack reports whether a resource waits for what the client NACKed: for one
-// service of its own, or for what waits itself.
+// heldBack reports whether a resource waits because of a NACK: for a resource that
+// the client NACKed, or for one that waits itself.
 func (s *typed) heldBack(e push.Encoded, depth int) bool {
 	for other := range s.related(s.spec.Needs) {
 		for _, name := range s.refers(e.Body, other) {
@@ -126,7 +126,8 @@ func (s *typed) heldBack(e push.Encoded, depth int) bool {
 	return false
 }
 
-// settle forgets why something might have come again: all is at rest, and it did not.
+// settle forgets the reasons for something to come again: all is at rest, and it did
+// not.
 func (s *typed) settle() {
 	s.fence = s.c.h.clock + 1
 	s.loose, s.anyway = false, false

@@ -19,13 +19,13 @@ type client struct {
 	sub    *push.Subscriber // nil while it is away
 	types  map[push.Type]*typed
 	silent bool // it never answers
-	rolls  bool // of what it NACKs it takes nothing
+	rolls  bool // it applies nothing of a response that it NACKs
 	busy   bool // it does not read for now
 	doomed bool // its stream may be ended, by a fault of what it asks for
 
 	bad map[string]bool // what it NACKs, by type and name
-	// views are what it sees of each type, whether it asks for it or not, since
-	// everything was at rest the last time.
+	// views are its views of each type since everything was at rest the last time,
+	// whether it asks for the type or not.
 	views map[push.Type][]view
 }
 
@@ -154,7 +154,7 @@ func (c *client) begin(m *maker, r push.Row, mode push.Mode) *typed {
 	return s
 }
 
-// request sends one and takes no error for an answer.
+// request sends a request, which must be granted.
 func (c *client) request(s *typed, r push.Request) {
 	r.Type, r.Mode = s.t, s.mode
 	c.h.log("%v requests %s: %+v", c, s.spec.Name, r)
@@ -192,7 +192,7 @@ func (c *client) act() {
 	}
 }
 
-// nack changes what the client finds fault with.
+// nack changes which resources the client NACKs.
 func (c *client) nack() {
 	m, r := c.h.drawType()
 	key := m.Rows[r].Name + " " + m.Name(c.h.t, r)

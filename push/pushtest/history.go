@@ -166,7 +166,7 @@ func (h *history) rest() {
 	}
 	behind := slices.ContainsFunc(h.clients, func(c *client) bool { return c.busy })
 	for _, m := range h.makers {
-		if !behind { // who does not read for now is yet to be judged by it
+		if !behind { // a client that does not read for now is yet to be checked with it
 			clear(m.revoked)
 		}
 		m.lately = slices.Clone(m.cursed)
