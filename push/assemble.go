@@ -187,8 +187,8 @@ func (d *draft) tooLarge(size int) bool {
 	return !d.full && d.size > 0 && d.size+size > d.subscriber.engine.config.Budget
 }
 
-// include adds a resource to the response. Of a full set the resources are
-// added when it is sent.
+// include adds a resource to the response. A full set gets its resources when it
+// is sent.
 func (d *draft) include(res *Resource, p pending, subject Subject) {
 	if !d.full {
 		d.out.Resources = append(d.out.Resources, res)

@@ -23,12 +23,12 @@
 // busy reaches it once. Each resource is encoded once per revision, and its
 // bytes are shared by every stream.
 //
-// What goes first: a change is urgent if clients go astray until they know of
-// it, such as to an endpoint that is gone ([Changed].Urgent). While work waits,
+// Urgency: a change is urgent if clients go astray until they have it, such as to
+// an endpoint that is gone ([Changed].Urgent). While work waits,
 // a subscriber with something urgent has its turn before those without, and in
-// its response the urgent resources come first. Of five turns at least
-// one is for the subscriber without anything urgent that waited longest, so nobody
-// starves. A turn is bounded: it looks at some thousand names at most.
+// its response the urgent resources come first. Of five turns at least one is
+// for the subscriber without anything urgent that waited longest, so nobody starves.
+// A turn is bounded: it looks at some thousand names at most.
 //
 // Two relations between resources, named by the resource ([Referrer]):
 //
@@ -36,8 +36,8 @@
 //     overdue. After a NACK only a resource of that one service stays back, an
 //     aggregate goes out.
 //   - Brings: what a resource refers to is sent right behind it, because its client
-//     waits for that. Of an [TypeSpec].Awaited type it is sent even to a client that
-//     has it.
+//     waits for that. If its type is [TypeSpec].Awaited, it is sent even to a client
+//     that has it.
 //
 // A removal waits until everything that may refer to the resource was sent, up to the
 // step at which it went, and answered. It waits for nothing that is sent later, and
@@ -53,7 +53,7 @@
 // subscribers share, and keep no resource in memory, but for the full sets of
 // [TypeSpec].Whole types.
 //
-// What keeps it right:
+// The rules that keep it right:
 //
 //   - A name is entered in the index before the world is read for it, and a
 //     world is published before the index is read: no change falls between.

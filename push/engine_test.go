@@ -65,7 +65,7 @@ func TestPatience(t *testing.T) {
 	})
 }
 
-// What is remembered of responses that nobody answers is bounded.
+// An engine remembers a bounded number of responses that are not answered.
 func TestUnansweredResponsesAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := run(t, Config{Patience: time.Second})

@@ -47,7 +47,7 @@ type debounced struct {
 	change change
 }
 
-// impactOf finds out whom an update of a producer concerns.
+// impactOf finds out which subscribers an update of a producer concerns.
 func (e *Engine) impactOf(p *Producer, u Update) *impact {
 	old, now := *p.world.Load(), u.World
 	s := &impact{completes: now.Complete() && !old.Complete()}

@@ -180,8 +180,8 @@ func TestNACKedIsNotSentAgainAsItIs(t *testing.T) {
 	}
 }
 
-// Of full sets it is the newest that counts, and whether it is still what the
-// client asks for.
+// A NACK of a full set counts only if the set is the newest, and if it has what the
+// client asks for now.
 func TestNACKOfFullSets(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := run(t, Config{Patience: time.Second})
@@ -211,7 +211,7 @@ func TestNACKOfFullSets(t *testing.T) {
 	})
 }
 
-// What refers to something that cannot be sent yet waits for it.
+// A resource that refers to another which cannot be sent yet waits for it.
 func TestLinkWaitsForWhatWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := run(t, Config{})

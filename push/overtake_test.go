@@ -31,8 +31,8 @@ func TestRemovalWaitsForWhatIsHeldBack(t *testing.T) {
 	})
 }
 
-// What refers to something that goes in the same step does not wait for the
-// removal, which waits for it.
+// A resource that refers to something that goes in the same step does not wait for
+// the removal. The removal waits for the resource.
 func TestReferenceToWhatIsGoneIsSent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var p *Producer

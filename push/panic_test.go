@@ -94,7 +94,7 @@ func TestPanicInAResourceCostsThatResource(t *testing.T) {
 	})
 }
 
-// Of a resource that never had a good form there is none.
+// A resource that never had a good form is not sent.
 func TestPanicInANewResource(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := run(t, Config{})

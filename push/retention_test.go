@@ -9,7 +9,7 @@ import (
 )
 
 // A subscriber that does not answer keeps no resource in memory that all others
-// have left behind: of many revisions, and many who are slow, that would be a lot.
+// have left behind. Many revisions for many slow subscribers would be a lot.
 func TestSlowSubscriberKeepsNoOldResource(t *testing.T) {
 	e := run(t, Config{})
 	w := many(3)

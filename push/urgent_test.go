@@ -73,7 +73,7 @@ func (c *crowd) assembled() []string {
 	return c.encoded
 }
 
-// What is urgent comes last, and goes out first.
+// An urgent change that comes last goes out first.
 func TestUrgentOvertakes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const n = 50
@@ -161,8 +161,8 @@ func TestUrgentWaitsForAnAnswer(t *testing.T) {
 	})
 }
 
-// What of a subscriber's urgent resources has to wait for its answer goes before
-// the others, too.
+// Urgent resources that have to wait for the subscriber's answer go before other
+// subscribers' ordinary ones, too.
 func TestRestOfWhatIsUrgent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const n = 20
@@ -191,8 +191,8 @@ func TestRestOfWhatIsUrgent(t *testing.T) {
 	})
 }
 
-// Of one subscriber's resources the urgent ones are in the first response, if
-// one does not hold all, and what waits longer than that is still urgent.
+// If one response does not hold all of a subscriber's resources, the urgent ones are
+// in the first, and those that wait longer are still urgent.
 func TestUrgentResourcesGoFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := run(t, Config{Budget: 3 * len("changed"), Patience: time.Hour})

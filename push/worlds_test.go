@@ -201,7 +201,7 @@ func to(typeName string, names ...string) map[string][]string {
 	return map[string][]string{typeName: names}
 }
 
-// What a resource refers to is found by the names it says.
+// References go by the names that a resource itself yields.
 func TestReferencesGoByTheNamesOfTheResource(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var p *Producer

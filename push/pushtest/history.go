@@ -55,7 +55,7 @@ func newHistory(t *rapid.T, a Addition) *history {
 	return h
 }
 
-// stop ends the engine. Whoever is connected is closed by that.
+// stop ends the engine, which closes every client that is connected.
 func (h *history) stop() {
 	h.end()
 	<-h.ended
