@@ -180,8 +180,8 @@ func TestNACKedIsNotSentAgainAsItIs(t *testing.T) {
 	}
 }
 
-// A NACK of a full set counts only if the set is the newest, and if it has what the
-// client asks for now.
+// The answer to the newest full set counts. A NACKed set is sent again without the
+// names that the client no longer asks for.
 func TestNACKOfFullSets(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := run(t, Config{Patience: time.Second})
