@@ -6,10 +6,10 @@ func (d *draft) gone(name string, p pending) {
 	absent := d.info.absent(d.subscriber.client.Kind, d.mode)
 	switch {
 	case h == nil && !p.again(),
-		h == nil && !p.force && d.mode == Delta && absent == Removal, // whoever asked was sent that already
+		h == nil && !p.force && d.mode == Delta && absent == Removal, // the removal was sent when the client asked
 		d.nackedAs(name, member{}) && !p.again():
 		delete(d.pending, name)
-	case !d.world.Complete() && (h == nil || h.known == said) && !d.full:
+	case !d.world.Complete() && (h == nil || h.known == claimed) && !d.full:
 		// It may belong to a source that has not been listed yet.
 		delete(d.pending, name)
 		if d.unproven == nil {
@@ -23,7 +23,7 @@ func (d *draft) gone(name string, p pending) {
 		d.remove(name, p)
 	case h == nil && absent == Silence:
 		delete(d.pending, name)
-		d.pardon(name)
+		d.clearNACK(name)
 	case d.mode == Delta && (h != nil || absent == Removal):
 		if d.tooLarge(len(name)) {
 			d.left = true
@@ -43,7 +43,7 @@ func (d *draft) remove(name string, p pending) {
 	d.brings(name, member{}, p)
 	d.release(name)
 	if !matters {
-		return // it is the answer to who asks for what there is not, and whether that is ACKed matters to nobody
+		return // it only answers a request for something absent: nothing depends on its ACK
 	}
 	if d.removed == nil {
 		d.removed = map[string]uint64{}
@@ -51,8 +51,8 @@ func (d *draft) remove(name string, p pending) {
 	d.removed[name] = d.open.serial
 }
 
-// void says to a subscriber that cannot be sent a removal that a resource it
-// holds, or asks for, is empty. Where that cannot be said either, nothing is.
+// void sends the type's empty resource to a subscriber that cannot be sent a
+// removal. If the type has no empty resource, nothing is sent.
 func (d *draft) void(name string, p pending) {
 	res := d.subscriber.engine.void(d.info, name)
 	if res == nil {
@@ -71,13 +71,13 @@ func (d *draft) void(name string, p pending) {
 	}
 }
 
-// keep deals with a name that stands for nothing any more when there is no
-// way to say so: the subscriber keeps what it has.
+// keep deals with a name that stands for nothing any more when the protocol has
+// no way to express that: the subscriber keeps what it has.
 func (d *draft) keep(name string) {
 	if !d.named(name) {
-		d.forget(name) // there is no end of names that come and go
+		d.forget(name) // there is no bound on names that come and go
 		return
 	}
 	delete(d.pending, name)
-	d.pardon(name)
+	d.clearNACK(name)
 }

@@ -44,7 +44,7 @@ func (s *Subscriber) assemble(t *turn, typ Type) {
 	d := &draft{interest: i, turn: t, info: info, world: w, view: i.view.View, out: &Response{Type: typ, Mode: i.mode}, covers: t.marked[typ][i.mode]}
 	d.compose()
 	if d.left && (d.full || d.empty()) {
-		s.engine.queue.add(s, false) // there is more to look at, and no answer will come that would bring the next turn
+		s.engine.queue.add(s, false) // more is left, and no answer will come to ask for the next turn
 		if d.full {
 			return
 		}
@@ -86,9 +86,9 @@ func (d *draft) empty() bool {
 }
 
 // guarded reports whether a full set has to wait until every source has been
-// listed. A subscriber that resumes would take what is not in it for gone, and
-// what it holds may be what a source is yet to say. It is safe if everything it
-// asks for is there, or if what is there is all it holds.
+// listed. A subscriber that resumes deletes what is not in the set, and a source
+// that is not listed yet may still have it. The set may go at once if everything
+// that the subscriber asks for is in it, or if it is all that the subscriber holds.
 func (i *interest) guarded(info *typeInfo, w World) bool {
 	if !i.full || i.claim == nil || *i.claim == (Version{}) || w.Complete() {
 		i.guard = false
@@ -149,9 +149,9 @@ func (d *draft) consider(name string) {
 	h := d.holding(name)
 	switch {
 	case h != nil && h.is(res.member) && !p.again():
-		if h.known == said {
+		if h.known == claimed {
 			d.share(h, res)
-			h.known = agreed
+			h.known = confirmed
 		}
 		delete(d.pending, name)
 	case d.nackedAs(name, res.member) && !p.again():
@@ -163,8 +163,8 @@ func (d *draft) consider(name string) {
 	}
 }
 
-// bad deals with a name of which there is no telling what it stands for, by a
-// fault of ours: who has it keeps it, and to others there is nothing.
+// bad deals with a name whose look-up failed by a fault of ours. A subscriber that
+// has the resource keeps it; for others there is none.
 func (d *draft) bad(name string, p pending) {
 	if d.holding(name) == nil {
 		d.gone(name, p)
@@ -174,8 +174,8 @@ func (d *draft) bad(name string, p pending) {
 	d.missed(name)
 }
 
-// nackedAs reports whether a name was NACKed as it is, so that there is no
-// point in saying it again.
+// nackedAs reports whether a name was NACKed with this very content, so that there
+// is no point in sending it again.
 func (d *draft) nackedAs(name string, m member) bool {
 	n, was := d.nacked[name]
 	return was && n.member == m
@@ -187,15 +187,15 @@ func (d *draft) tooLarge(size int) bool {
 	return !d.full && d.size > 0 && d.size+size > d.subscriber.engine.config.Budget
 }
 
-// include adds a resource to the response. Of a full set the resources are
-// added when it is sent.
+// include adds a resource to the response. A full set gets its resources when it
+// is sent.
 func (d *draft) include(res *Resource, p pending, subject Subject) {
 	if !d.full {
 		d.out.Resources = append(d.out.Resources, res)
 		d.size += res.size(d.mode)
 	}
 	d.brings(res.Name, res.member, p)
-	delete(d.removed, res.Name) // a NACK of that is about nothing any more
+	delete(d.removed, res.Name) // a NACK of the removal no longer matters
 	d.hold(res, d.open.serial)
 	d.accompany(subject, p)
 }
@@ -211,11 +211,11 @@ func (d *draft) brings(name string, m member, p pending) {
 	d.open.due = d.open.due || d.full
 	d.open.since = oldest(d.open.since, p.since)
 	delete(d.pending, name)
-	delete(d.unproven, name) // and not before, for it may be another by its turn
+	delete(d.unproven, name) // not earlier: by its turn the name may stand for something else
 	if d.full || d.nacked[name].member == m {
-		d.excuse(name) // it takes others with it in any case, or is tried again itself
+		d.dropNACK(name) // a full set has the others in it anyway; else this is the retry itself
 	} else {
-		d.pardon(name)
+		d.clearNACK(name)
 	}
 }
 
@@ -240,7 +240,7 @@ func (d *draft) send() bool {
 	select {
 	case s.out <- d.out:
 	default:
-		s.engine.fail(s) // it answered what it was not sent, and so made room for more than there is
+		s.engine.fail(s) // it answered responses that it was not sent, so the outbox has no room left
 	}
 	return true
 }

@@ -7,7 +7,7 @@ import (
 )
 
 // BenchmarkPublish measures from the publication of one changed resource until
-// every subscriber's stream has the response and has accepted it.
+// every subscriber's stream has the response and has ACKed it.
 func BenchmarkPublish(b *testing.B) {
 	for _, subscribers := range []int{1, 500} {
 		b.Run(strconv.Itoa(subscribers)+"-subscribers", func(b *testing.B) {
@@ -19,12 +19,12 @@ func BenchmarkPublish(b *testing.B) {
 			all.Add(subscribers)
 			for range subscribers {
 				s := connected(e, Delta, parts, namesOf(10)...)
-				s.accept(s.receive())
+				s.ack(s.receive())
 				all.Done()
 				go func() {
 					for r := range s.Out() {
 						s.Sent(r)
-						s.accept(r)
+						s.ack(r)
 						got.Done()
 					}
 				}()
@@ -81,7 +81,7 @@ func BenchmarkIndex(b *testing.B) {
 }
 
 // BenchmarkAssemble measures what a worker does for one subscriber of 5,000
-// resources: from the mark to the response, and the acceptance.
+// resources: from the mark to the response, and its ACK.
 func BenchmarkAssemble(b *testing.B) {
 	const names = 5000
 	tests := []struct {
@@ -113,7 +113,7 @@ func BenchmarkAssemble(b *testing.B) {
 				if len(r.Resources) != test.want {
 					b.Fatalf("%d resources", len(r.Resources))
 				}
-				s.accept(r)
+				s.ack(r)
 				round++
 			}
 			s.Close()

@@ -17,12 +17,12 @@ type cache struct {
 	slots map[any]*cached
 }
 
-// cached is filled in by the first who needs it, outside the cache's lock.
+// cached is filled in by the first goroutine that needs it, outside the cache's lock.
 type cached struct {
 	subject Subject
 	once    sync.Once
-	// res is the encoded form; until there is one, and if that failed, of the
-	// last revision of which there was one; nil if there was none.
+	// res is the encoded form. Until encoding has ended, and after it failed, res is
+	// that of the last good revision; nil if there was none.
 	res  atomic.Pointer[Resource]
 	used atomic.Bool // since the last sweep
 }
@@ -41,7 +41,7 @@ func (c *cache) get(subject Subject, name string) *Resource {
 	if entry == nil || entry.subject != subject {
 		entry = c.replace(slot, subject)
 	}
-	if !entry.used.Load() { // to write it each time would make all processors wait for it
+	if !entry.used.Load() { // a write each time would make the processors wait for each other
 		entry.used.Store(true)
 	}
 	entry.once.Do(func() {
@@ -72,8 +72,8 @@ func (c *cache) replace(slot any, subject Subject) *cached {
 	return entry
 }
 
-// sweep forgets what nobody asked for since the last sweep. Asking again
-// encodes again, to the same bytes.
+// sweep drops the encodings that were not used since the last sweep. A subject that
+// is asked for again is encoded again, to the same bytes.
 func (c *cache) sweep() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

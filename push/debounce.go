@@ -15,8 +15,8 @@ type Debounce struct {
 }
 
 // Due returns when a burst is to be delivered: first and last are when its
-// first and its newest change came, events how many there are. It is a pure
-// function, so a steady trickle can be shown not to starve.
+// first and its newest change came, events is their number. It is a pure
+// function, so a test can show that a steady trickle does not starve.
 func (d Debounce) Due(first, last time.Time, events int) time.Time {
 	if d.Events > 0 && events >= d.Events {
 		return last

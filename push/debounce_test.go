@@ -128,7 +128,7 @@ func TestEngineDelivers(t *testing.T) {
 				e.publish(fakeWorld{}.with(parts, "a", "0"), parts)
 				<-e.Primed()
 				s := connected(e, Delta, parts, "a")
-				s.accept(s.receive())
+				s.ack(s.receive())
 				start := time.Now()
 				go func() {
 					for i := range test.changes {
@@ -139,7 +139,7 @@ func TestEngineDelivers(t *testing.T) {
 				var got []delivery
 				for len(got) < len(test.want) {
 					r := s.receive()
-					s.accept(r)
+					s.ack(r)
 					got = append(got, delivery{time.Since(start), r.contents()[0]})
 				}
 				if diff := cmp.Diff(test.want, got); diff != "" {
@@ -165,7 +165,7 @@ func TestEnoughChangesEndTheWait(t *testing.T) {
 		time.Sleep(time.Hour)
 		<-e.Primed()
 		s := connected(e, Delta, parts, namesOf(3)...)
-		s.accept(s.receive())
+		s.ack(s.receive())
 		start := time.Now()
 		for _, i := range []int{0, 0, 1, 1} {
 			w = w.with(parts, nameAt(i), "second")

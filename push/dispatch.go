@@ -36,9 +36,9 @@ func (e *Engine) dispatchAll(ctx context.Context) {
 	}
 }
 
-// dispatch makes a world its producer's current one and marks what it changed.
-// The order of the two is what loses nothing: see the package comment. What has to
-// be asked of the worlds is asked before the step, while no lock is held.
+// dispatch makes a world its producer's current one, and then marks the names that
+// it changed. In this order no change is lost: see the package comment. The worlds
+// are asked before the step, while no lock is held.
 func (e *Engine) dispatch(p *Producer, u Update) {
 	if p.world.Load() == nil {
 		e.begin(p, u.World)
@@ -50,7 +50,7 @@ func (e *Engine) dispatch(p *Producer, u Update) {
 	defer e.step.Unlock()
 	e.steps++
 	old := *p.world.Swap(&u.World)
-	if !planned { // nobody knows whom it concerns
+	if !planned { // the subscribers that it concerns are unknown
 		e.failAll()
 		return
 	}
@@ -85,8 +85,8 @@ func (e *Engine) begin(p *Producer, first World) {
 	}
 }
 
-// mark notes a change of a resource for everyone whom it concerns. The engine's
-// step is held.
+// mark notes a change of a resource for every subscriber that it concerns. The
+// caller holds the engine's step.
 func (e *Engine) mark(q question) {
 	e.asked++
 	for _, a := range q.answers {
@@ -103,8 +103,8 @@ func (e *Engine) mark(q question) {
 	})
 }
 
-// dispatchDue marks what has waited for long enough, and returns how long it is
-// until something else has.
+// dispatchDue marks the changes whose debounce is over, and returns how long it is
+// until the next one is.
 func (e *Engine) dispatchDue() time.Duration {
 	next := sweepEvery
 	now := time.Now()
@@ -121,7 +121,8 @@ func (e *Engine) dispatchDue() time.Duration {
 	return next
 }
 
-// release marks what a lane held back, for which removals may have waited.
+// release marks the changes that a lane held back. Removals may have waited for
+// them, so subscribers with such removals have a turn.
 func (e *Engine) release(info *typeInfo, m Mode, from *lane) {
 	now := *info.producer.world.Load()
 	questions := make([]question, 0, len(from.changed))
@@ -142,9 +143,9 @@ func (e *Engine) release(info *typeInfo, m Mode, from *lane) {
 	}
 }
 
-// makeReviewed has subscribers find out what they see, where a step may have
-// changed that. Only those whom the audience keys reach are looked at. One that was
-// not asked about, because it came meanwhile, finds out as well.
+// makeReviewed has subscribers work out their views again, where a step may have
+// changed them. It looks only at those that the audience keys reach. A subscriber
+// that came after the plan was made, and so is not in it, does so as well.
 func (e *Engine) makeReviewed(s *impact) {
 	for _, t := range s.reviewed {
 		e.index.reached(t, s.keys, func(i *interest) {

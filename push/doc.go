@@ -11,10 +11,9 @@
 //
 // Several producers share one engine. Each publishes by itself, and is primed
 // and complete by itself: a type whose producer has published nothing is not
-// answered, the others are. What a row of a table says is in [TypeSpec]: what a
-// view of the type depends on, by which audience keys changes find clients, what
-// a resource refers to, what is answered for what does not exist, how long
-// changes wait.
+// answered, the others are. A row of a producer's table is a [TypeSpec]: which audience
+// keys lead changes to clients, which types a resource refers to, the answer for a
+// name that stands for nothing, how long changes wait.
 //
 // A change costs the changed resources times their subscribers.
 // [Producer.Publish] takes note of the newest world; the one dispatcher looks up
@@ -24,60 +23,60 @@
 // busy reaches it once. Each resource is encoded once per revision, and its
 // bytes are shared by every stream.
 //
-// What goes first: a change is urgent if clients go astray until they know of
-// it, such as to an endpoint that is gone ([Changed].Urgent). While work waits,
+// Urgency: a change is urgent if clients go astray until they have it, such as to
+// an endpoint that is gone ([Changed].Urgent). While work waits,
 // a subscriber with something urgent has its turn before those without, and in
-// its response the urgent resources come first. Of five turns one at least is
-// for the subscriber without anything urgent who waited longest, so nobody
-// starves. A turn is bounded: it looks at some thousand names at most.
+// its response the urgent resources come first. Of five turns at least one is
+// for the subscriber without anything urgent that waited longest, so nobody starves.
+// A turn is bounded: it looks at some thousand names at most.
 //
 // Two relations between resources, named by the resource ([Referrer]):
 //
 //   - Needs: a resource waits until what it refers to is ACKed, NACKed or
 //     overdue. After a NACK only a resource of that one service stays back, an
 //     aggregate goes out.
-//   - Brings: what a resource refers to is sent right behind it, for its client
-//     waits for that. What it waits for anew each time is sent even if it has it.
+//   - Brings: what a resource refers to is sent right behind it, because its client
+//     waits for that. If its type is [TypeSpec].Awaited, it is sent even to a client
+//     that has it.
 //
-// A removal waits until the types that may refer to what is removed have been
-// sent everything up to the step at which it went, and have answered; what they
-// are sent later is not waited for. What stays back because of a NACK is not waited
-// for either, and what refers to something that is gone waits for no removal, be it
-// NACKed. A revocation waits for nothing.
+// A removal waits until everything that may refer to the resource was sent, up to the
+// step at which it went, and answered. It waits for nothing that is sent later, and
+// for no resource that a NACK keeps back. A resource that refers to something gone
+// waits for no removal, even a NACKed one. A revocation waits for nothing.
 //
 // A client that does not read or does not answer costs a mark for each change
-// and nothing else: no look-up, no assembly, no worker. Where all names matter
-// to it, those which came and went meanwhile are forgotten. A name that stands
-// for nothing costs its bytes and less than a hundred more, and what clients may
-// ask for is bounded in bytes ([Holdings]). What a subscriber has costs it some 24
-// bytes a resource, and some 6 in the index: they point to a name and version that
-// all subscribers share, and, but for the full sets of [TypeSpec].Whole types, keep
-// no resource in memory.
+// and nothing else: no look-up, no assembly, no worker. If it asked for all names,
+// those that came and went meanwhile are forgotten. A name that stands for nothing
+// costs its bytes and less than a hundred more, and the names that clients may ask
+// for are bounded in bytes ([Holdings]). A resource that a subscriber has costs some
+// 24 bytes, and some 6 in the index. They point to a name and version that all
+// subscribers share, and keep no resource in memory, but for the full sets of
+// [TypeSpec].Whole types.
 //
-// What keeps it right:
+// The rules that keep it right:
 //
 //   - A name is entered in the index before the world is read for it, and a
 //     world is published before the index is read: no change falls between.
 //   - A subscriber has at most one unanswered response of a type. Past a bound
 //     ([Config].Patience) the newest is sent nevertheless, and an answer that
 //     comes later still counts for what no later response brought anew.
-//   - What was NACKed with others is tried again at once, in ever smaller groups,
-//     so that what is fine arrives. What was NACKed alone is not sent again as it
-//     is. Of a full set, which cannot be split, all that was new in it counts as
-//     NACKed until a set is ACKed.
-//   - What is sent is decided by comparing versions, which are hashes of
-//     content, with what the subscriber holds: nothing is sent twice, and
-//     marking too much would cost time but never a message.
+//   - Resources that were NACKed together are tried again at once, in ever smaller
+//     groups, so that the good ones arrive. One that was NACKed alone is not sent
+//     again until it changes. A full set cannot be split: all that was new in it
+//     counts as NACKed until a set is ACKed.
+//   - A resource is sent if its version, a hash of its content, differs from the
+//     one that the subscriber holds. So nothing is sent twice, and marking too much
+//     costs time but never a message.
 //
 // Concurrency: a [Subscriber]'s state is guarded by its own lock, held while
 // its requests are taken in and while a worker assembles, never across a send
 // or I/O. Of a producer's code only the look-ups of a [World] run under it. The
-// dispatcher finds out whom a step concerns with no lock held, and then makes the
-// step, which asks nobody. A subscriber's dirty names have a lock of their own, so
-// that the dispatcher never waits for an assembly.
+// dispatcher finds out with no lock held which subscribers a step concerns. Then it
+// makes the step, which calls no producer. A subscriber's dirty names have a lock of
+// their own, so that the dispatcher never waits for an assembly.
 // A panic in a producer's code costs one resource, one stream or, at worst, all
 // streams, and never the process.
 //
-// What every producer and the engine owe each other is checked, from outside, by
-// package pushtest.
+// Package pushtest checks, from outside, the contract between producers and the
+// engine.
 package push

@@ -13,8 +13,8 @@ import (
 
 // Config says how an engine delivers. What it delivers comes from producers.
 type Config struct {
-	// Order names types in the order of delivery: what is referred to before what
-	// refers to it. Types that it does not name follow.
+	// Order names types in the order of delivery: a type goes before those that
+	// refer to it. Types that it does not name follow.
 	Order []string
 	// Frame returns what the protocol writes before the body of a resource, for
 	// [WholeState] and [Delta] subscribers. It is called once per encoding.
@@ -29,11 +29,11 @@ type Config struct {
 	Budget int
 	// Holdings bound what subscribers may ask for.
 	Holdings Holdings
-	// Sent and Accepted, if set, are called with how long ago the oldest change of
-	// a response had been committed, when the transport has taken the response and
-	// when the client has ACKed it. They must not block.
+	// Sent and ACKed, if set, are called when the transport has taken a response and
+	// when the client has ACKed it, with the time since the oldest change in it was
+	// committed. They must not block.
 	Sent, ACKed func(t Type, took time.Duration)
-	// Log is told of panics, which are survived.
+	// Log receives the panics that the engine survived.
 	Log *slog.Logger
 }
 
@@ -64,8 +64,8 @@ type Engine struct {
 	wake      chan struct{} // holds a token while a producer has published something
 	primed    chan struct{} // closed once every producer has
 
-	// step is held while a step's marks are made: whoever reads the worlds sees
-	// all that it changed or nothing of it, and so can keep the order of types.
+	// step is held while a step's marks are made. A reader of the worlds sees all
+	// that the step changed or nothing of it, and so can keep the order of types.
 	step  sync.RWMutex
 	steps uint64 // that were made; guarded by step
 	asked uint64 // questions to the index; the dispatcher's
@@ -117,7 +117,7 @@ func (e *Engine) Run(ctx context.Context) {
 	}
 }
 
-// work is the life of one worker.
+// work runs one worker until the queue is closed.
 func (e *Engine) work() {
 	t := &turn{}
 	for {

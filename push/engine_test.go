@@ -56,7 +56,7 @@ func TestPatience(t *testing.T) {
 		if standing := s.status().Types[0].State; standing != Waiting {
 			t.Errorf("the client is shown as %s", standing)
 		}
-		s.accept(second)
+		s.ack(second)
 		if standing := s.status().Types[0].State; standing != ACKed {
 			t.Errorf("the client is shown as %s", standing)
 		}
@@ -65,7 +65,7 @@ func TestPatience(t *testing.T) {
 	})
 }
 
-// What is remembered of responses that nobody answers is bounded.
+// An engine remembers a bounded number of responses that are not answered.
 func TestUnansweredResponsesAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := run(t, Config{Patience: time.Second})
@@ -85,8 +85,9 @@ func TestUnansweredResponsesAreBounded(t *testing.T) {
 	})
 }
 
-// However late a response is refused, what it brought is in doubt, and nothing else is.
-func TestRefusalOfTheOldestResponse(t *testing.T) {
+// However late a response is NACKed, the names that it brought are tried again, and
+// no others.
+func TestNACKOfTheOldestResponse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := run(t, Config{Patience: time.Second})
 		const responses = maxFlights + 3
@@ -94,26 +95,26 @@ func TestRefusalOfTheOldestResponse(t *testing.T) {
 		e.publish(w, parts)
 		<-e.Primed()
 		s := connected(e, Delta, parts, namesOf(responses)...)
-		s.accept(s.receive())
+		s.ack(s.receive())
 		var sent []*Response
 		for i := range responses {
 			w = w.with(parts, nameAt(i), "second of "+strconv.Itoa(i))
 			e.publish(w, parts, nameAt(i))
 			sent = append(sent, s.receive())
 		}
-		s.refuse(sent[0])
+		s.nack(sent[0])
 		if n := s.status().Types[0].NACKs; n != 1 {
-			t.Errorf("%d refusals were noted", n)
+			t.Errorf("%d NACKs were counted", n)
 		}
-		s.accept(sent[responses-1])
+		s.ack(sent[responses-1])
 		if got := s.receive().contents(); !slices.Equal(got, []string{"second of 0"}) {
 			t.Errorf("got %v again", got)
 		}
 	})
 }
 
-// What was refused together is tried again in ever smaller portions, so that
-// one bad resource soon stands alone and does not take good ones with it.
+// Resources that were NACKed together are tried again in ever smaller groups, so that
+// a bad one is soon alone and keeps no good ones back.
 func TestBadResourceIsSingledOut(t *testing.T) {
 	const resources, changes = 64, 20
 	bad := nameAt(13)
@@ -124,19 +125,19 @@ func TestBadResourceIsSingledOut(t *testing.T) {
 		<-e.Primed()
 		s := connected(e, Delta, parts, namesOf(resources)...)
 		taken := map[string]string{}
-		sent, mended := 0, false
+		sent, fixed := 0, false
 		settle := func() {
 			for synctest.Wait(); len(s.Out()) > 0; synctest.Wait() {
 				r := s.receive()
 				sent += len(r.Resources)
-				if !mended && slices.ContainsFunc(r.Resources, func(res *Resource) bool { return res.Name == bad }) {
-					s.refuse(r)
+				if !fixed && slices.ContainsFunc(r.Resources, func(res *Resource) bool { return res.Name == bad }) {
+					s.nack(r)
 					continue
 				}
 				for _, res := range r.Resources {
 					taken[res.Name] = string(res.Body)
 				}
-				s.accept(r)
+				s.ack(r)
 			}
 		}
 		settle()
@@ -152,8 +153,8 @@ func TestBadResourceIsSingledOut(t *testing.T) {
 		if limit := 3*resources + changes; sent > limit {
 			t.Errorf("%d resources were sent, want at most %d", sent, limit)
 		}
-		mended = true
-		e.publish(w.with(parts, bad, "mended"), parts, bad)
+		fixed = true
+		e.publish(w.with(parts, bad, "fixed"), parts, bad)
 		settle()
 		if len(taken) != resources {
 			t.Errorf("the client has %d resources, want %d", len(taken), resources)
@@ -161,7 +162,7 @@ func TestBadResourceIsSingledOut(t *testing.T) {
 	})
 }
 
-// A step is seen whole: what changes together goes out in the order of types,
+// A step is seen whole: resources that change together go out in the order of types,
 // however the changes are listed.
 func TestStepIsSeenWhole(t *testing.T) {
 	for i := range 50 {
@@ -171,8 +172,8 @@ func TestStepIsSeenWhole(t *testing.T) {
 		<-e.Primed()
 		s := connected(e, Delta, wholes, namesOf(20)...)
 		s.ask(Request{Type: parts, Subscribe: namesOf(20)})
-		s.accept(s.receive())
-		s.accept(s.receive())
+		s.ack(s.receive())
+		s.ack(s.receive())
 		u := Update{}
 		for _, name := range namesOf(20) {
 			w = w.with(wholes, name, "second").with(parts, name, "second")
@@ -210,7 +211,7 @@ func TestEncodedOnce(t *testing.T) {
 	}
 }
 
-// Point 8 of the checklist: whoever leaves is forgotten.
+// Point 8 of the checklist: a subscriber that leaves is forgotten.
 func TestCloseLeavesNothing(t *testing.T) {
 	e := run(t, Config{})
 	e.publish(many(5), parts)
@@ -234,7 +235,7 @@ func TestCloseLeavesNothing(t *testing.T) {
 	}
 }
 
-// What waits for a slow dispatcher is joined by name, never coarsened.
+// Changes that wait for a slow dispatcher are joined by name, never coarsened.
 func TestInboxJoinsByName(t *testing.T) {
 	b := newInbox()
 	b.put(Update{World: many(1), Changed: []Changed{{parts, "a", []string{"x"}, true, false}, {parts, "b", []string{"x"}, false, false}}})

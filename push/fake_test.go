@@ -19,7 +19,7 @@ const (
 	links
 )
 
-// silentKind is of clients that are told nothing of links that do not exist.
+// silentKind is of clients that get no answer for links that do not exist.
 const silentKind = "silent"
 
 func fakeTypes() []TypeSpec {
@@ -186,11 +186,11 @@ func (s *Subscriber) receive() *Response {
 	return r
 }
 
-func (s *Subscriber) accept(r *Response) {
+func (s *Subscriber) ack(r *Response) {
 	s.ask(Request{Type: r.Type, Answer: Answer{Kind: ACK, Serial: r.Serial}})
 }
 
-func (s *Subscriber) refuse(r *Response) {
+func (s *Subscriber) nack(r *Response) {
 	s.ask(Request{Type: r.Type, Answer: Answer{Kind: NACK, Serial: r.Serial, Reason: "bad"}})
 }
 

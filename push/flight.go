@@ -49,8 +49,8 @@ func (i *interest) inFlight(name string) bool {
 const maxFlights = 8
 
 // launch notes that a response is on its way. Those before it may still be
-// answered. Of one that is too long ago only its resources are remembered, not
-// its removals: of those there is no end.
+// answered. Beyond the bound the oldest is dropped, with the removals it brought,
+// which have no bound of their own. Its resources still name it by their serial.
 func (i *interest) launch(f *flight) {
 	i.flights = append(i.flights, f)
 	if len(i.flights) <= maxFlights {
@@ -63,8 +63,8 @@ func (i *interest) launch(f *flight) {
 	maps.DeleteFunc(i.crossed, func(_ string, serial uint64) bool { return serial <= first.serial })
 }
 
-// cross notes that a name ceases to be asked for while a response that brought it is
-// unanswered: that may reach the subscriber when it asks for the name again.
+// cross notes a name that is dropped while a response that brought it is
+// unanswered. That response may arrive when the subscriber asks for the name again.
 func (i *interest) cross(name string) {
 	h := i.holding(name)
 	if h == nil || i.mode != Delta {
@@ -81,7 +81,7 @@ func (i *interest) cross(name string) {
 }
 
 // meet has a name looked at that is asked for again before such a response was
-// answered: the subscriber may have of it what is there no more.
+// answered. The subscriber may have a version from it that is gone by now.
 func (i *interest) meet(name string) {
 	if _, crossed := i.crossed[name]; !crossed || i.holding(name) != nil {
 		return
@@ -92,9 +92,9 @@ func (i *interest) meet(name string) {
 	i.want(name, pending{})
 }
 
-// land returns the response that an answer is for, which is then no longer
-// awaited, nor are those before it; nil if there is none. Answers come in the
-// order of the responses.
+// land returns the response that an answer is for; nil if there is none. Answers
+// come in the order of the responses, so neither that response nor those before it
+// are awaited any longer.
 func (i *interest) land(serial uint64) *flight {
 	at := slices.IndexFunc(i.flights, func(f *flight) bool { return f.serial == serial })
 	if at < 0 {
@@ -113,8 +113,8 @@ func (i *interest) land(serial uint64) *flight {
 	return f
 }
 
-// cover notes that everything up to a step was sent: with the newest response,
-// or before it.
+// cover notes that everything up to a step was sent, with the newest response or
+// before it.
 func (i *interest) cover(step uint64) {
 	i.covered = max(i.covered, step)
 	if f := i.newest(); f != nil && !f.overdue {

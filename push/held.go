@@ -2,14 +2,14 @@ package push
 
 import "hash/maphash"
 
-// label is what is to be known of a resource that subscribers have. All of them
-// share it. It does not keep the resource itself in memory, for one who is slow
-// would do so with each revision that others have long left behind.
+// label is what the engine knows of a resource that subscribers have. All of them
+// share it. It does not keep the resource itself in memory: a slow subscriber would
+// else keep revisions that all others have replaced.
 type label struct {
 	name   string
 	member member
 	hash   uint64    // of the name
-	whole  *Resource // only for whoever is sent the full set each time
+	whole  *Resource // only for subscribers that are sent the full set each time
 }
 
 // holding is a name that the subscriber has, or may have. There is one for each
@@ -27,10 +27,10 @@ type holding struct {
 type knowledge uint8
 
 const (
-	said   knowledge = iota // by the subscriber's own word, which is all there is
-	agreed                  // by its word, and it is what the subscriber would be sent
-	sent                    // it was sent on this stream
-	unsure                  // likewise, and NACKed: the subscriber may have it or what was before
+	claimed   knowledge = iota // the subscriber says so, and nothing else shows it
+	confirmed                  // the subscriber says so, and it would be sent the same
+	sent                       // it was sent on this stream
+	unsure                     // it was sent and NACKed: the subscriber has this version or an earlier one
 )
 
 // onStream reports whether a response on this stream brought it.
@@ -39,8 +39,8 @@ func (h *holding) onStream() bool { return h.known >= sent }
 // is reports whether the subscriber has exactly this.
 func (h *holding) is(m member) bool { return h.known != unsure && h.member == m }
 
-// serial is what is kept of a response's number with each name that it brought:
-// enough to tell those apart that may still be answered.
+// serial is a response's number, shortened to be kept with each name that it
+// brought. It tells apart the responses that may still be answered.
 type serial uint32
 
 func serialOf(n uint64) serial { return serial(n) } //nolint:gosec // see above
@@ -84,8 +84,8 @@ func (s *heldSet) add(l *label) *holding {
 // remove takes out a name that the set has.
 func (s *heldSet) remove(name string, hash uint64) { s.take(s.at(name, hash)) }
 
-// nameSet is the names that a subscriber asks for and of which it has nothing. One
-// that stands for nothing costs no more than its place in here.
+// nameSet is the names that a subscriber asks for and has nothing of. A name that
+// stands for nothing costs no more than its place in here.
 type nameSet struct {
 	names map[string]struct{}
 	most  int // that there were since the map was made
@@ -104,8 +104,8 @@ func (s *nameSet) add(name string) {
 	s.most = max(s.most, len(s.names))
 }
 
-// remove reports whether the name was there. A map never shrinks, so that one is
-// left behind by and by: most names are here only until they are answered.
+// remove reports whether the name was there. Most names are here only until they
+// are answered, and a map never shrinks, so a small one replaces it in time.
 func (s *nameSet) remove(name string) bool {
 	before := len(s.names)
 	delete(s.names, name)

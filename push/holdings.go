@@ -8,8 +8,8 @@ import (
 )
 
 // Holdings bound the bytes that subscribers make an engine keep by asking for
-// names, or by saying that they hold them. What a wildcard brings is not
-// counted, for the engine has it in any case.
+// names, or by saying that they hold them. Names that a wildcard brings are not
+// counted, for the engine has them in any case.
 type Holdings struct {
 	// Each is for the subscribers of one [Info].Budget; default 256 MiB, which is
 	// some two million names.
@@ -49,7 +49,7 @@ func newHoldings(limits Holdings) *holdings {
 	return &holdings{limits: limits, by: map[string]int64{}}
 }
 
-// take takes bytes of a budget, or gives them back if there are less than none.
+// take takes bytes of a budget. A negative number gives them back.
 func (h *holdings) take(budget string, bytes int64) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// impact is what is known of an update before it is made: whom it concerns. It is
-// found out without a lock. Whoever comes between then and the step counts as
-// concerned, for to mark one too many costs a comparison.
+// impact is what is known of an update before it is made: the subscribers that it
+// concerns. No lock is held while it is worked out. A subscriber that comes between
+// then and the step counts as concerned: a mark too many costs a comparison.
 type impact struct {
 	questions []question
 	debounced []debounced // changes that a debounce keeps back
@@ -27,7 +27,7 @@ type target struct {
 	audience []string
 }
 
-// question is whom a change concerns.
+// question asks which subscribers a change concerns.
 type question struct {
 	target
 	change  change
@@ -35,7 +35,7 @@ type question struct {
 	answers []answer
 }
 
-// answer says whether the change affects those who share a view.
+// answer says whether the change affects the subscribers that share a view.
 type answer struct {
 	view     *sharedView
 	affected bool
@@ -47,7 +47,7 @@ type debounced struct {
 	change change
 }
 
-// impactOf finds out whom an update of a producer concerns.
+// impactOf finds out which subscribers an update of a producer concerns.
 func (e *Engine) impactOf(p *Producer, u Update) *impact {
 	old, now := *p.world.Load(), u.World
 	s := &impact{completes: now.Complete() && !old.Complete()}
@@ -67,9 +67,9 @@ func (e *Engine) impactOf(p *Producer, u Update) *impact {
 	return s
 }
 
-// ask finds out which views a change affects, of those that its subscribers have.
-// One that changed there and back while it waited affects all of them: some may
-// have been sent what was between.
+// ask finds out which of its subscribers' views a change affects. A resource that
+// changed there and back while a debounce kept it back affects all of them: some
+// may have been sent the state in between.
 func (e *Engine) ask(info *typeInfo, m Mode, old, now World, name string, c change, since time.Time) question {
 	q := question{target: target{info.producer.Type(info.row), m, name, c.audience}, change: c, since: since}
 	if c.again {
@@ -85,7 +85,7 @@ func (e *Engine) ask(info *typeInfo, m Mode, old, now World, name string, c chan
 	return q
 }
 
-// viewsOf are the views of who is subscribed to a resource, each once.
+// viewsOf are the views of the subscribers to a resource, each once.
 func (e *Engine) viewsOf(of target) (views []answer) {
 	e.asked++
 	e.index.concerned(of, func(i *interest) {
@@ -97,8 +97,8 @@ func (e *Engine) viewsOf(of target) (views []answer) {
 	return views
 }
 
-// planReviews finds out which clients have another view after an update, of those
-// that its audience keys reach.
+// planReviews finds out which of the clients that an update's audience keys reach
+// have another view after it.
 func (e *Engine) planReviews(s *impact, p *Producer, old, now World, keys []string) {
 	if len(keys) == 0 {
 		return

@@ -33,8 +33,8 @@ func (c change) and(o change) change {
 
 func newInbox() inbox { return inbox{changed: map[rowName]change{}} }
 
-// put joins an update with those that wait. What each of them names stays
-// apart: nothing is marked that none of them named.
+// put joins an update with those that wait. Each name keeps its own audience, so
+// nothing is marked that no update named.
 func (b *inbox) put(u Update) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

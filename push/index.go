@@ -6,22 +6,22 @@ import (
 	"sync"
 )
 
-// index tells who subscribed to a name, and who is reached by an audience key.
-// What is found through it is one subscriber's interest in one type.
+// index finds the subscribers to a name, and those that an audience key reaches. An
+// entry is one subscriber's interest in one type.
 type index struct {
 	seed maphash.Seed
 
 	mu sync.RWMutex
-	// Names are kept as hashes of type and name, which cost a stranger's name
-	// less than the name itself does. Of those with one subscriber, and that is
-	// all but every unknown name, one holds it; the others are in several. Two
-	// names with one hash share an entry: a mark too many is found out by
-	// comparing. The seed is secret, so nobody can bring that about.
+	// Names are kept as hashes of type and name, so that a name that clients make
+	// up costs less here than its own bytes. Names with one subscriber, as nearly
+	// every unknown name, are in one; the others are in several. Two names with one
+	// hash share an entry: comparing finds out that a mark was one too many. The seed
+	// is secret, so no client can choose names that collide.
 	one     map[uint64]*interest
 	several map[uint64]*numbers
-	roll    roll      // of everyone who asked for a type
-	members audiences // everyone who asked for a type
-	wild    audiences // those who asked for all of it
+	roll    roll      // every interest
+	members audiences // every interest
+	wild    audiences // the interests in all of a type
 	views   map[View]*sharedView
 }
 
@@ -30,8 +30,8 @@ type interests map[*interest]struct{}
 // audiences are interests by type and audience key.
 type audiences map[Type]map[string]interests
 
-// sharedView is a view that somebody has. The dispatcher finds out once for each
-// of them whether a change affects it, however many subscribers share it.
+// sharedView is a view that some subscribers have. The dispatcher finds out once
+// whether a change affects it, however many subscribers share it.
 type sharedView struct {
 	View
 	users    int

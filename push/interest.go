@@ -16,14 +16,14 @@ type interest struct {
 	view       *sharedView // guarded by the index; nil until the first turn
 	number     number      // likewise
 	marks      marks       // have a lock of their own
-	reviewed   uint64      // the step before which its view was last looked at; the dispatcher's, as is
-	moved      bool        // what was found then: it has another
+	reviewed   uint64      // the step before which its view was last compared; only the dispatcher uses it and moved
+	moved      bool        // the view was found to be another then
 
 	// The rest is guarded by the subscriber's lock.
 	wildcard bool
 	held     heldSet // what it has
 	lacks    nameSet // names it asks for and has nothing of
-	asked    int     // names it asks for
+	asked    int     // how many names it asks for
 	listed   uint64  // digest of the names as last listed in full; 0 if they were not
 	sum      Version // of what it has
 
@@ -34,18 +34,18 @@ type interest struct {
 	expand   bool                // the wildcard's names, too
 	answer   bool                // the first request awaits a response, were it empty
 	claim    *Version            // what the subscriber says it holds already
-	resumes  bool                // its first request said what it holds
-	guard    bool                // it is sent nothing, lest that takes something from it
+	resumes  bool                // its first request listed what it holds
+	guard    bool                // it is sent nothing yet, so that it does not lose what it holds
 	unproven map[string]struct{} // not found while some source was not listed yet
 
 	nacked  map[string]nack // names whose newest response was NACKed
 	again   int             // how many of them are to be tried again
-	retried bool            // the response before carried such
+	retried bool            // the response before carried some of them
 
 	open    opening
 	flights []*flight         // the responses that may still be answered, oldest first
 	removed map[string]uint64 // names removed in them, by the serial of the response
-	crossed map[string]uint64 // names that they brought and nobody asks for since, likewise
+	crossed map[string]uint64 // names that they brought and that were dropped since, likewise
 	landed  uint64            // serial of the newest response that was answered
 	covered uint64            // the step up to which everything was sent
 	settled uint64            // and up to which that was answered as well
@@ -61,7 +61,7 @@ type opening struct {
 }
 
 // batch is names as a request listed them. They become pending a turn's worth at
-// a time, for a map of all of them would cost several times what they do.
+// a time, because a map of all of them would take several times the memory.
 type batch struct {
 	names []string
 	again bool // they are sent even if the subscriber has them
@@ -69,21 +69,22 @@ type batch struct {
 
 // pending is why a name is to be looked at.
 type pending struct {
-	// force sends what there is even if the subscriber has it: it asked again, or
+	// force sends the resource even if the subscriber has it: it asked again, or
 	// NACKed it with others.
 	force bool
-	// brought sends the resource even if the subscriber has it, for its client waits
-	// for it with what brings it. It is no reason to send a removal a second time.
+	// brought sends the resource even if the subscriber has it, because its client
+	// waits for it together with the one that brings it. It is no reason to send a
+	// removal a second time.
 	brought bool
 	urgent  bool      // as in [Changed]
 	revoked bool      // likewise
-	nacked  bool      // what it needs was NACKed, or waits for what was
+	nacked  bool      // a resource it needs was NACKed, or waits for one that was
 	since   time.Time // commit of the oldest change not sent yet; zero if unknown
 	step    uint64    // at which it was found gone; 0 if it was not
-	kept    uint64    // the first step of which it may be, while it has to wait for others; else 0
+	kept    uint64    // while it waits for others: the first step that may have changed it; else 0
 }
 
-// again reports whether the subscriber is sent even what it has.
+// again reports whether the resource is sent even if the subscriber has it.
 func (p pending) again() bool { return p.force || p.brought }
 
 // and joins two reasons.
@@ -135,8 +136,8 @@ func (i *interest) allNamed(yield func(string) bool) {
 	}
 }
 
-// ask notes that a name is asked for, and drop that it is not any more. Ask
-// reports whether that is new.
+// ask notes that the subscriber asks for a name, and reports whether that is new.
+// Its opposite is drop.
 func (i *interest) ask(name string) bool {
 	h := i.holding(name)
 	switch {
@@ -179,11 +180,11 @@ func (i *interest) want(name string, p pending) {
 }
 
 // turnNames bounds the names that one turn of a worker looks at for a type, so
-// that a subscriber with very many keeps nobody from theirs.
+// that a subscriber with very many does not delay the others.
 const turnNames = 4096
 
-// order lists the pending names that this turn looks at, those that are urgent
-// first. Whether there are more is told beside.
+// order lists the pending names that this turn looks at, the urgent ones first, and
+// reports whether there are more.
 func (i *interest) order() (names []string, more bool) {
 	i.unpack()
 	names = make([]string, 0, min(len(i.pending), turnNames))
@@ -208,7 +209,7 @@ func (i *interest) order() (names []string, more bool) {
 	return names, len(i.pending) > len(names) || len(i.fresh) > 0
 }
 
-// wantAll has all of some names looked at that a request lists.
+// wantAll has the names looked at that a request lists.
 func (i *interest) wantAll(b batch) {
 	if len(b.names) > few {
 		i.fresh = append(i.fresh, b)
@@ -225,7 +226,7 @@ func (i *interest) unpack() {
 		b := &i.fresh[0]
 		n := min(len(b.names), turnNames-len(i.pending))
 		for _, name := range b.names[:n] {
-			if i.subscribed(name) || i.holding(name) != nil { // else it was dropped since
+			if i.subscribed(name) || i.holding(name) != nil { // else it was dropped meanwhile
 				i.want(name, pending{force: b.again})
 			}
 		}
@@ -247,9 +248,9 @@ func (i *interest) waiting() int {
 	return n
 }
 
-// trim drops names that changed while the wildcard's response goes unanswered,
-// if they are more than the subscriber holds: what is left of those that came
-// and went will be found by asking the world.
+// trim drops names that changed while the wildcard's response goes unanswered, if
+// they are many more than the subscriber holds. Those that still exist are found
+// again when the wildcard is expanded.
 func (i *interest) trim() {
 	if !i.wildcard || !i.blocks() || len(i.pending) <= i.held.n+len(i.lacks.names)+tooMany {
 		return
@@ -262,20 +263,21 @@ func (i *interest) trim() {
 	i.expand = true
 }
 
-// few names may be pending at all times; room for more is given back.
+// few is the number of pending names that a subscriber keeps room for. Room for
+// more is given back.
 const few = 32
 
 // shrink gives back the room that a burst took once it is over. A map never
-// shrinks, and to walk an empty one takes as long as to walk a full one: after
-// it had been sent everything, a subscriber would pay for that ever after.
+// shrinks, and walking an empty one takes as long as walking a full one. Without
+// this, every turn of a subscriber would pay for the first, which sent everything.
 func (i *interest) shrink() {
 	if i.crowded && len(i.pending) == 0 {
 		i.pending, i.crowded = nil, false
 	}
 }
 
-// hold notes that the subscriber has a resource. The name that is kept is the
-// resource's own, which all streams share.
+// hold notes that the subscriber has a resource. It keeps the resource's own name,
+// which all streams share.
 func (i *interest) hold(res *Resource, by uint64) {
 	h := i.held.find(res.Name, res.hash)
 	if h == nil {
@@ -290,7 +292,7 @@ func (i *interest) hold(res *Resource, by uint64) {
 	i.sum = i.sum.plus(res.member)
 }
 
-// share has what the subscriber has be what all streams share.
+// share replaces a holding's label by the resource's own, which all streams share.
 func (i *interest) share(h *holding, res *Resource) {
 	h.label = res.shared
 	if i.full {
@@ -311,7 +313,7 @@ func (i *interest) release(name string) {
 	i.held.remove(h.name, h.hash)
 }
 
-// unsure notes that the subscriber may have another version than it was sent.
+// unsure notes that the subscriber may have another version than the one it was sent.
 func (i *interest) unsure(h *holding) {
 	unknown := memberOf(h.name, Version{})
 	i.sum = i.sum.minus(h.member).plus(unknown)
@@ -319,22 +321,22 @@ func (i *interest) unsure(h *holding) {
 	h.serial, h.known = 0, unsure
 }
 
-// resume notes what a subscriber says it has.
+// resume notes a version that the subscriber says it has.
 func (i *interest) resume(name string, v Version) {
 	h := i.held.add(&label{name: name, member: memberOf(name, v), hash: i.hash(name)})
 	h.named = i.lacks.remove(name)
 	i.sum = i.sum.plus(h.member)
 }
 
-// forget drops what is known of a name that is no longer subscribed: asked for
-// again, it is sent again.
+// forget drops all that is known of a name that is no longer subscribed. If it is
+// asked for again, it is sent again.
 func (i *interest) forget(name string) {
 	i.cross(name)
 	i.release(name)
 	delete(i.pending, name)
 	delete(i.unproven, name)
 	delete(i.removed, name)
-	i.pardon(name)
+	i.clearNACK(name)
 }
 
 // forgetUnsubscribed does so for every name, after the wildcard has ended.

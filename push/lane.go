@@ -6,17 +6,17 @@ import "time"
 // its debounce is over. The dispatcher alone uses it, but for its step.
 type lane struct {
 	debounce    Debounce
-	before      World // that of the first change that waits; nil while none does
+	before      World // the world before the first change that waits; nil while none does
 	changed     map[string]change
 	since       time.Time // commit of the oldest of them
 	first, last time.Time // when the first and the newest came
 
-	// step is that of the first change that waits, zero while none does: the
-	// changes before it were marked. It is guarded by that of the engine.
+	// step is that of the first change that waits; zero while none does. The changes
+	// before it were marked. The engine's step guards it.
 	step uint64
 }
 
-// hold takes in a change that led away from a world.
+// hold keeps back a change of the world before.
 func (l *lane) hold(before World, step uint64, name string, c change, since, now time.Time) {
 	if l.before == nil {
 		l.step = step

@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// A removal waits for what a debounce keeps back of the types that refer to what
-// is gone: else clients would be left with references to it. Whoever has nothing
-// to come of that is not forgotten.
+// A removal waits for changes of referring types that a debounce keeps back: else
+// clients would be left with references to what is gone. A client that none of
+// these changes concerns gets the removal as well.
 func TestRemovalWaitsForWhatADebounceKeepsBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var p *Producer
@@ -20,22 +20,22 @@ func TestRemovalWaitsForWhatADebounceKeepsBack(t *testing.T) {
 		to := map[string][]string{"cluster": {"a"}}
 		p.Publish(w.step([]*note{{0, "a", "1", nil}, {1, "a", "1", to}}))
 		led := deltaClient(e, Client{}, p.Type(0), p.Type(1))
-		wants(t, "the first", led.said(e), "cluster a 1", "route a 1")
+		wants(t, "the first", led.receiveAll(e), "cluster a 1", "route a 1")
 		other := deltaClient(e, Client{}, p.Type(0))
 		other.ask(Request{Type: p.Type(1), Subscribe: []string{"b"}})
-		wants(t, "the other", other.said(e), "cluster a 1", "route -b")
+		wants(t, "the other", other.receiveAll(e), "cluster a 1", "route -b")
 
 		p.Publish(w.step(nil, noteSlot{0, "a"}, noteSlot{1, "a"}))
-		wants(t, "at once", led.said(e))
-		wants(t, "the other at once", other.said(e))
+		wants(t, "at once", led.receiveAll(e))
+		wants(t, "the other at once", other.receiveAll(e))
 		time.Sleep(time.Second)
-		wants(t, "after the debounce", led.said(e), "route -a", "cluster -a")
-		wants(t, "the other after it", other.said(e), "cluster -a")
+		wants(t, "after the debounce", led.receiveAll(e), "route -a", "cluster -a")
+		wants(t, "the other after it", other.receiveAll(e), "cluster -a")
 	})
 }
 
-// What changes there and back while a debounce keeps it back reaches those who
-// were sent it in between, because they saw something else from then on.
+// A resource that changes there and back during a debounce reaches the clients that
+// were sent the state in between, because their view changed meanwhile.
 func TestThereAndBackWithinADebounce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var p *Producer
@@ -45,16 +45,16 @@ func TestThereAndBackWithinADebounce(t *testing.T) {
 		a := &note{0, "a", "1", nil}
 		p.Publish(w.step([]*note{a, {0, "b", "1", nil}}))
 		s := deltaClient(e, Client{}, p.Type(0))
-		if got := s.said(e); len(got) != 2 {
+		if got := s.receiveAll(e); len(got) != 2 {
 			t.Fatalf("at first: %q", got)
 		}
 		w.view = func(Client) View { return "another" }
 		u := w.step(nil, noteSlot{0, "a"})
 		u.Reviewed = []string{"*"}
 		p.Publish(u)
-		wants(t, "with another view", s.said(e), "cluster -a")
+		wants(t, "with another view", s.receiveAll(e), "cluster -a")
 		p.Publish(w.step([]*note{a}))
 		time.Sleep(time.Second)
-		wants(t, "when it is back", s.said(e), "cluster a 1")
+		wants(t, "when it is back", s.receiveAll(e), "cluster a 1")
 	})
 }

@@ -41,8 +41,8 @@ func (w slow) Complete() bool {
 	return true
 }
 
-// While the dispatcher asks a new world whom it concerns, everybody else is served
-// the world before. Who comes meanwhile, or asks for more, misses nothing of the new.
+// While the dispatcher is in a look-up of a new world, all clients are served the
+// world before. One that comes meanwhile, or asks for more, misses nothing of the new.
 func TestLookUpsOfTheDispatcherKeepNobodyWaiting(t *testing.T) {
 	for name, slowly := range map[string]func(w *slow, free <-chan struct{}){
 		"find":     func(w *slow, free <-chan struct{}) { w.find = free },
@@ -56,7 +56,7 @@ func TestLookUpsOfTheDispatcherKeepNobodyWaiting(t *testing.T) {
 				e.publish(before, parts)
 				synctest.Wait()
 				there := connected(e, Delta, parts, nameAt(0))
-				there.accept(there.receive())
+				there.ack(there.receive())
 				synctest.Wait()
 
 				free := make(chan struct{})
@@ -72,7 +72,7 @@ func TestLookUpsOfTheDispatcherKeepNobodyWaiting(t *testing.T) {
 				for _, s := range []*Subscriber{there, came, mover} {
 					r := s.receive()
 					wants(t, "meanwhile", r.contents(), before[parts][r.Resources[0].Name].content)
-					s.accept(r)
+					s.ack(r)
 				}
 				close(free)
 				for _, s := range []*Subscriber{there, came} {

@@ -2,23 +2,23 @@ package push
 
 import "sync"
 
-// marks are the names that changed since they were last taken. Their lock is
-// apart from the subscriber's: whoever marks never waits for an assembly.
+// marks are the names that changed since they were last taken. They have a lock of
+// their own, so that marking never waits for an assembly.
 type marks struct {
 	mu     sync.Mutex
 	names  map[string]pending
 	urgent bool // one of them is
-	// blocked is set while the next response has to wait, so that to look at
-	// the names is of no use yet. Only who holds the subscriber's lock sets it.
+	// blocked is set while the next response has to wait, so that looking at the
+	// names is of no use yet. It is set under the subscriber's lock only.
 	blocked bool
 }
 
-// tooMany marks of a type that is blocked are looked through all the same: for
-// names that came and went meanwhile nobody has to remember anything.
+// tooMany is the number of marks above which even a blocked type has a turn, which
+// drops the names that came and went meanwhile.
 const tooMany = 1024
 
-// mark notes that a name may have changed. It reports whether that is reason
-// enough for a turn.
+// mark notes that a name may have changed, and reports whether the subscriber needs
+// a turn for it.
 func (i *interest) mark(name string, p pending) bool {
 	m := &i.marks
 	m.mu.Lock()
@@ -61,16 +61,17 @@ func (i *interest) takeMarks() {
 	i.trim()
 }
 
-// block notes whether marks are no reason for a turn, because the next response
-// has to wait for an answer in any case: a client that is slow, or stuck, costs
-// a mark for each change and no worker.
+// block notes whether the next response has to wait for an answer. While it does,
+// marks ask for no turn: a client that is slow or stuck costs a mark for each
+// change, and no worker.
 func (i *interest) block() {
 	i.marks.mu.Lock()
 	defer i.marks.mu.Unlock()
 	i.marks.blocked = i.blocks()
 }
 
-// unblock undoes that, and tells what was marked meanwhile.
+// unblock undoes that. It reports whether something was marked meanwhile, and
+// whether any of it is urgent.
 func (i *interest) unblock() (turn, urgent bool) {
 	i.marks.mu.Lock()
 	defer i.marks.mu.Unlock()

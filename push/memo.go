@@ -1,10 +1,10 @@
 package push
 
 // memo is what a worker found names to stand for in the worlds of its turn. Most
-// subscribers whom a change concerns see the same of it, and have their turns
-// right after each other. It keeps few names, for to remember what only one
-// subscriber looks at would cost more than to look it up. It knows nothing of
-// other worlds than the current ones. The worker owns it.
+// subscribers that a change concerns have the same view of it, and have their turns
+// right after each other. The memo keeps few names: to remember what only one
+// subscriber looks at would cost more than to look it up. It holds findings of the
+// current worlds alone. The worker owns it.
 type memo struct {
 	step  uint64 // after which the worlds were read
 	found map[lookup]finding
@@ -21,7 +21,7 @@ type finding struct {
 	res     *Resource
 }
 
-// at forgets what was found in other worlds than those of a step.
+// at forgets the findings of all worlds but those of a step.
 func (m *memo) at(step uint64) {
 	if m.step != step {
 		m.step = step
@@ -46,8 +46,8 @@ func (m *memo) note(l lookup, f finding) {
 	}
 }
 
-// resolve returns what a name stands for, and its encoded form unless it has to
-// wait for something. It is bad if there is no telling, by a fault of ours.
+// resolve returns what a name stands for, with its encoded form. It is bad if
+// neither can be found out, by a fault of ours.
 func (d *draft) resolve(name string) (f finding, ok, bad bool) {
 	at := lookup{d.interest.view, d.t, name}
 	if f, ok = d.turn.memo.found[at]; ok {

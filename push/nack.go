@@ -2,28 +2,28 @@ package push
 
 import "slices"
 
-// nack is what is known of a name that came in a NACKed response. If others
-// came with it, nobody knows which of them was at fault, nor what the
-// subscriber made of them: they are tried again at once, in ever smaller
-// groups, until what is at fault stands alone. That is not sent again as it is.
+// nack is what is known of a name that came in a NACKed response. If others came
+// with it, nobody knows which of them was at fault, nor which of them the
+// subscriber applied. They are tried again at once, in ever smaller groups, until
+// the resource at fault is alone in its response. That one is not sent again until
+// it changes.
 type nack struct {
 	member member // as it was NACKed; zero for a removal
 	group  int    // how many may be tried together next; 0 if the fault is its own
 	again  bool   // it is to be tried again
 }
 
-// mostRetried bounds the names for which removals of what a wildcard had are to be
-// tried again.
+// mostRetried bounds the NACKed removals of a wildcard's names that are tried again.
 const mostRetried = 1024
 
-// refuse notes what is in doubt after a NACK: what the response brought and
-// no later one brought anew. It reports whether the response was awaited.
-func (i *interest) refuse(by uint64) bool {
+// noteNACK notes the names that a NACK puts in question: those that the response
+// brought and no later one brought anew. It reports whether the response was awaited.
+func (i *interest) noteNACK(by uint64) bool {
 	if by <= i.landed {
 		return false
 	}
 	at := slices.IndexFunc(i.flights, func(f *flight) bool { return f.serial == by })
-	var f flight // of one too long ago there is no more to know
+	var f flight // stays zero for a response too old to be remembered
 	if at >= 0 {
 		f = *i.flights[at]
 	}
@@ -49,10 +49,10 @@ func (i *interest) refuse(by uint64) bool {
 		}
 		left++
 		delete(i.removed, name)
-		// A removal that came with others is tried again, for the subscriber may have
-		// taken nothing of the response. Of names that it does not ask for there is no
-		// end: one that it will not let go of alone is left with it, and so is what
-		// there are too many of.
+		// A removal that came with others is tried again, because the subscriber may
+		// have applied nothing of the response. Names that only a wildcard asks for
+		// have no bound. So the subscriber keeps such a name if it NACKed the removal
+		// alone, or if too many others are on record.
 		if i.named(name) || group > 0 && len(i.nacked) < mostRetried {
 			i.note(name, nack{group: group})
 		}
@@ -74,7 +74,7 @@ func (i *interest) note(name string, n nack) {
 	i.nacked[name] = n
 }
 
-// retry has what was NACKed tried again, but for what was at fault alone.
+// retry has the NACKed names tried again, but for those that were NACKed alone.
 func (i *interest) retry() {
 	for name, n := range i.nacked {
 		switch {
@@ -88,10 +88,10 @@ func (i *interest) retry() {
 	}
 }
 
-// retryGroup lists what is tried again in the next response: the largest group
-// there is, for that is what most good resources are in. It goes by itself, lest
-// what changes all the time is drawn into the doubt. Whatever else is pending
-// has every other response.
+// retryGroup lists the names that are tried again in the next response: the largest
+// group there is, because most good resources are in it. Nothing else goes with it,
+// so that a resource which changes all the time is not NACKed with the group. Other
+// pending names have every other response.
 func (i *interest) retryGroup() (names []string) {
 	if i.again == 0 || i.retried && i.waiting() > 0 {
 		i.retried = false
@@ -121,8 +121,8 @@ func (i *interest) retryGroup() (names []string) {
 	return names
 }
 
-// missed notes that a name could not be tried again, by a fault of ours. It is sent
-// when it is looked at next, whatever it is then.
+// missed notes that a name could not be tried again, by a fault of ours. The next
+// look at it sends whatever it stands for then.
 func (i *interest) missed(name string) {
 	if n := i.nacked[name]; n.group > 0 && !i.full {
 		n.member = memberOf(name, Version{})
@@ -130,9 +130,9 @@ func (i *interest) missed(name string) {
 	}
 }
 
-// pardon forgets that a name was NACKed, for it is not any more what it was.
-// The set that it was in may be fine without it.
-func (i *interest) pardon(name string) {
+// clearNACK forgets that a name was NACKed, once it stands for something else. A
+// full set that it was in may be fine now, so the set is tried again.
+func (i *interest) clearNACK(name string) {
 	n, was := i.nacked[name]
 	if !was {
 		return
@@ -146,8 +146,8 @@ func (i *interest) pardon(name string) {
 	}
 }
 
-// excuse drops a name from those NACKed without trying others again.
-func (i *interest) excuse(name string) {
+// dropNACK forgets that a name was NACKed, and tries nothing else again.
+func (i *interest) dropNACK(name string) {
 	if i.nacked[name].again {
 		i.again--
 	}

@@ -7,16 +7,16 @@ import (
 	"time"
 )
 
-// What is refused by itself is at fault itself: what happens to others that are
-// refused is no reason to try it again.
-func TestRefusedAloneWaitsForItself(t *testing.T) {
+// A resource that was NACKed alone is at fault itself: the outcome of other NACKed
+// resources is no reason to try it again.
+func TestNACKedAloneWaitsForItself(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := run(t, Config{})
 		w := many(3)
 		e.publish(w, parts)
 		<-e.Primed()
 		s := connected(e, Delta, parts, namesOf(3)...)
-		s.accept(s.receive())
+		s.ack(s.receive())
 		for _, step := range []struct{ name, content string }{{nameAt(0), "bad"}, {nameAt(1), "bad, too"}, {nameAt(0), "worse"}} {
 			w = w.with(parts, step.name, step.content)
 			e.publish(w, parts, step.name)
@@ -24,14 +24,14 @@ func TestRefusedAloneWaitsForItself(t *testing.T) {
 			if got := r.contents(); !slices.Equal(got, []string{step.content}) {
 				t.Errorf("got %v, want %s", got, step.content)
 			}
-			s.refuse(r)
+			s.nack(r)
 			nothingComes(t, s)
 		}
 	})
 }
 
-// What is tried again may have to wait for something else that was refused. It
-// comes when that is fixed, and nobody is busy until then.
+// A resource that is tried again may have to wait for another that was NACKed. It
+// comes when that is fixed, and no worker is busy until then.
 func TestRetryOfWhatIsHeldBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := run(t, Config{})
@@ -39,9 +39,9 @@ func TestRetryOfWhatIsHeldBack(t *testing.T) {
 		e.publish(w, parts)
 		<-e.Primed()
 		s := connected(e, Delta, parts, namesOf(4)...)
-		s.accept(s.receive())
+		s.ack(s.receive())
 		s.ask(Request{Type: links, Subscribe: namesOf(4)})
-		s.accept(s.receive())
+		s.ack(s.receive())
 		step := func(typ Type, content string) *Response {
 			for _, name := range namesOf(4) {
 				w = w.with(Row(typ), name, content)
@@ -50,19 +50,19 @@ func TestRetryOfWhatIsHeldBack(t *testing.T) {
 			return s.receive()
 		}
 		unanswered := step(links, "second")
-		s.refuse(step(parts, "bad"))
+		s.nack(step(parts, "bad"))
 		for synctest.Wait(); len(s.Out()) > 0; synctest.Wait() {
-			s.refuse(s.receive()) // in halves, until each of them is alone
+			s.nack(s.receive()) // in halves, until each of them is alone
 		}
-		s.refuse(unanswered)
+		s.nack(unanswered)
 		s.ask(Request{Type: links, Unsubscribe: namesOf(1)})
 		nothingComes(t, s)
-		s.accept(step(parts, "fixed"))
+		s.ack(step(parts, "fixed"))
 		got := 0
 		for synctest.Wait(); len(s.Out()) > 0; synctest.Wait() {
 			r := s.receive()
 			got += len(r.Resources)
-			s.accept(r)
+			s.ack(r)
 		}
 		if got != 3 {
 			t.Errorf("%d came again, want 3", got)
@@ -70,8 +70,8 @@ func TestRetryOfWhatIsHeldBack(t *testing.T) {
 	})
 }
 
-// unwanted has a client refuse a response that brought two names, one of which
-// it has ceased to ask for, and returns what it is sent until it is content.
+// unwanted has a client NACK a response that brought two names, one of which it no
+// longer asks for. It returns the responses that follow, all of which are ACKed.
 func unwanted(t *testing.T, ask Request, change func(w fakeWorld) fakeWorld, cease Request) (got []*Response) {
 	synctest.Test(t, func(t *testing.T) {
 		e := run(t, Config{})
@@ -81,7 +81,7 @@ func unwanted(t *testing.T, ask Request, change func(w fakeWorld) fakeWorld, cea
 		s := connected(e, Delta, parts, nameAt(0))
 		s.ask(ask)
 		for synctest.Wait(); len(s.Out()) > 0; synctest.Wait() {
-			s.accept(s.receive())
+			s.ack(s.receive())
 		}
 		w = change(w.with(parts, nameAt(0), "bad"))
 		e.publish(w, parts, namesOf(2)...)
@@ -90,22 +90,22 @@ func unwanted(t *testing.T, ask Request, change func(w fakeWorld) fakeWorld, cea
 			t.Fatalf("the response brought %d", n)
 		}
 		s.ask(cease)
-		s.refuse(open)
-		e.publish(w.with(parts, nameAt(0), "mended"), parts, nameAt(0))
+		s.nack(open)
+		e.publish(w.with(parts, nameAt(0), "fixed"), parts, nameAt(0))
 		for synctest.Wait(); len(s.Out()) > 0; synctest.Wait() {
 			r := s.receive()
 			got = append(got, r)
-			s.accept(r)
+			s.ack(r)
 		}
 		if n := s.status().Types[0].Held; n != 1 {
-			t.Errorf("it is said to hold %d", n)
+			t.Errorf("it is shown to hold %d", n)
 		}
 	})
 	return got
 }
 
-// What a client does not ask for any more it is not told of, whatever it refused.
-func TestRefusalOfWhatIsNotWanted(t *testing.T) {
+// A client is sent no names that it no longer asks for, whatever it NACKed.
+func TestNACKOfNamesNotWanted(t *testing.T) {
 	for name, got := range map[string][]*Response{
 		"a name": unwanted(t, Request{Type: parts, Subscribe: []string{nameAt(1)}},
 			func(w fakeWorld) fakeWorld { return w.with(parts, nameAt(1), "fine") },
@@ -117,21 +117,21 @@ func TestRefusalOfWhatIsNotWanted(t *testing.T) {
 			},
 			Request{Type: parts, Wildcard: WildcardOff}),
 	} {
-		mended := false
+		fixed := false
 		for _, r := range got {
 			if len(r.Removed) > 0 || len(r.Resources) != 1 || r.Resources[0].Name != nameAt(0) {
 				t.Errorf("%s: got %v without %v", name, r.contents(), r.Removed)
 			}
-			mended = mended || slices.Contains(r.contents(), "mended")
+			fixed = fixed || slices.Contains(r.contents(), "fixed")
 		}
-		if !mended {
-			t.Errorf("%s: the mended one did not come", name)
+		if !fixed {
+			t.Errorf("%s: the fixed one did not come", name)
 		}
 	}
 }
 
-// Where nothing can be said of what is gone, and names come and go, nothing is
-// remembered of them either.
+// Names that come and go leave nothing behind, even where the protocol cannot express
+// that they are gone.
 func TestPassingNamesAreForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := run(t, Config{})
@@ -140,8 +140,8 @@ func TestPassingNamesAreForgotten(t *testing.T) {
 		<-e.Primed()
 		s := e.Connect(Info{}, Client{})
 		s.ask(Request{Type: parts, Replace: true, Wildcard: WildcardOn})
-		s.accept(s.receive())
-		for _, answer := range []func(*Response){s.accept, s.refuse} {
+		s.ack(s.receive())
+		for _, answer := range []func(*Response){s.ack, s.nack} {
 			for _, name := range namesOf(20)[1:] {
 				e.publish(w.with(parts, name, "passing"), parts, name)
 				answer(s.receive())
@@ -149,14 +149,14 @@ func TestPassingNamesAreForgotten(t *testing.T) {
 				nothingComes(t, s)
 			}
 			if n := s.status().Types[0].Held; n != 1 {
-				t.Errorf("it is said to hold %d", n)
+				t.Errorf("it is shown to hold %d", n)
 			}
 		}
 	})
 }
 
-// What comes back to what was refused is not said again.
-func TestRefusedIsNotSentAgainAsItIs(t *testing.T) {
+// A resource that returns to the content that was NACKed is not sent again.
+func TestNACKedIsNotSentAgainAsItIs(t *testing.T) {
 	for _, typ := range []Type{wholes, parts} {
 		synctest.Test(t, func(t *testing.T) {
 			e := run(t, Config{})
@@ -164,13 +164,13 @@ func TestRefusedIsNotSentAgainAsItIs(t *testing.T) {
 			e.publish(w, Row(typ))
 			<-e.Primed()
 			s := connected(e, WholeState, typ, namesOf(2)...)
-			s.accept(s.receive())
+			s.ack(s.receive())
 			for range 2 { // another subject each time, with equal content
 				w = w.with(Row(typ), nameAt(0), "bad")
 				e.publish(w, Row(typ), nameAt(0))
 				synctest.Wait()
 				if len(s.Out()) > 0 {
-					s.refuse(s.receive())
+					s.nack(s.receive())
 				}
 			}
 			if n := s.status().Types[0].NACKs; n != 1 {
@@ -180,38 +180,38 @@ func TestRefusedIsNotSentAgainAsItIs(t *testing.T) {
 	}
 }
 
-// Of full sets it is the newest that counts, and whether it is still what the
-// client asks for.
-func TestRefusalOfFullSets(t *testing.T) {
+// The answer to the newest full set counts. A NACKed set is sent again without the
+// names that the client no longer asks for.
+func TestNACKOfFullSets(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := run(t, Config{Patience: time.Second})
 		w := many(2)
 		e.publish(w, wholes)
 		<-e.Primed()
 		s := connected(e, WholeState, wholes, namesOf(2)...)
-		s.accept(s.receive())
+		s.ack(s.receive())
 		step := func(i int, content string) *Response {
 			w = w.with(wholes, nameAt(i), content)
 			e.publish(w, wholes, nameAt(i))
 			return s.receive()
 		}
-		older, newer := step(0, "bad"), step(0, "mended")
-		s.refuse(older)
-		s.accept(newer)
+		older, newer := step(0, "bad"), step(0, "fixed")
+		s.nack(older)
+		s.ack(newer)
 		nothingComes(t, s)
 
 		w = w.with(wholes, nameAt(0), "bad again")
 		newer = step(1, "fine")
 		s.ask(Request{Type: wholes, Replace: true, Names: []string{nameAt(1)}, Overtaken: true})
 		e.publish(w, wholes, nameAt(0))
-		s.refuse(newer)
+		s.nack(newer)
 		if got := s.receive().contents(); !slices.Equal(got, []string{"fine"}) {
 			t.Errorf("got %v", got)
 		}
 	})
 }
 
-// What refers to something that cannot be sent yet waits for it.
+// A resource that refers to another which cannot be sent yet waits for it.
 func TestLinkWaitsForWhatWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := run(t, Config{})
@@ -219,28 +219,28 @@ func TestLinkWaitsForWhatWaits(t *testing.T) {
 		e.publish(w, parts)
 		<-e.Primed()
 		s := connected(e, Delta, parts, namesOf(2)...)
-		s.accept(s.receive())
+		s.ack(s.receive())
 		s.ask(Request{Type: links, Subscribe: namesOf(2)})
-		s.accept(s.receive())
+		s.ack(s.receive())
 		w = w.with(parts, nameAt(0), "second")
 		e.publish(w, parts, nameAt(0))
 		open := s.receive()
 		w = w.with(parts, nameAt(1), "second").with(links, nameAt(1), "second")
 		e.producers[0].Publish(Update{World: w, Changed: []Changed{{Row: parts, Name: nameAt(1)}, {Row: links, Name: nameAt(1)}}})
 		nothingComes(t, s)
-		s.accept(open)
+		s.ack(open)
 		for _, want := range []Type{parts, links} {
 			r := s.receive()
 			if r.Type != want {
 				t.Errorf("type %d came, want %d", r.Type, want)
 			}
-			s.accept(r)
+			s.ack(r)
 		}
 	})
 }
 
-// A client may say twice that it refuses something, or refuse what it was never sent.
-func TestRefusalOfNothing(t *testing.T) {
+// A client may NACK a response twice, or one that it was never sent.
+func TestNACKOfNothing(t *testing.T) {
 	for _, typ := range []Type{wholes, parts} {
 		synctest.Test(t, func(t *testing.T) {
 			e := run(t, Config{})
@@ -248,22 +248,22 @@ func TestRefusalOfNothing(t *testing.T) {
 			<-e.Primed()
 			s := connected(e, WholeState, typ, namesOf(3)...)
 			r := s.receive()
-			s.refuse(r)
-			s.refuse(r)
+			s.nack(r)
+			s.nack(r)
 			later := *r
 			later.Serial += 1000
-			s.refuse(&later)
+			s.nack(&later)
 			again := 0
 			for synctest.Wait(); len(s.Out()) > 0; synctest.Wait() {
 				r := s.receive()
 				again += len(r.Resources)
-				s.accept(r)
+				s.ack(r)
 			}
 			if want := map[Type]int{wholes: 0, parts: 3}[typ]; again != want {
 				t.Errorf("%d came again, want %d: those that may not be at fault", again, want)
 			}
 			if n := s.status().Types[0].NACKs; n != 1 {
-				t.Errorf("%d refusals were noted", n)
+				t.Errorf("%d NACKs were counted", n)
 			}
 		})
 	}
@@ -278,7 +278,7 @@ func TestNACKedRemovalIsTriedAgain(t *testing.T) {
 		e.publish(w, parts)
 		<-e.Primed()
 		s := connected(e, Delta, parts, namesOf(4)...)
-		s.accept(s.receive())
+		s.ack(s.receive())
 		for _, name := range namesOf(4) {
 			w = w.with(parts, name, "second")
 		}
@@ -288,11 +288,11 @@ func TestNACKedRemovalIsTriedAgain(t *testing.T) {
 		for synctest.Wait(); len(s.Out()) > 0; synctest.Wait() {
 			r := s.receive()
 			if slices.ContainsFunc(r.Resources, func(res *Resource) bool { return res.Name == nameAt(0) }) {
-				s.refuse(r)
+				s.nack(r)
 				continue
 			}
 			gone = gone || slices.Contains(r.Removed, nameAt(1))
-			s.accept(r)
+			s.ack(r)
 		}
 		if !gone {
 			t.Error("the removal never came by itself")
@@ -300,8 +300,8 @@ func TestNACKedRemovalIsTriedAgain(t *testing.T) {
 	})
 }
 
-// A wildcard's removals that were NACKed with something else come again, and do
-// not stay on record when they are NACKed alone.
+// A wildcard's removals that were NACKed with others come again. They do not stay on
+// record once they are NACKed alone.
 func TestRemovalsNACKedWithOthersComeAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var p *Producer
@@ -309,7 +309,7 @@ func TestRemovalsNACKedWithOthersComeAgain(t *testing.T) {
 		w := newNotes(1)
 		p.Publish(w.step([]*note{{0, "a", "1", nil}, {0, "b", "1", nil}, {0, "c", "1", nil}}))
 		s := deltaClient(e, Client{}, p.Type(0))
-		if got := s.said(e); len(got) != 3 {
+		if got := s.receiveAll(e); len(got) != 3 {
 			t.Fatalf("at first: %q", got)
 		}
 		p.Publish(w.step([]*note{{0, "a", "bad", nil}}, noteSlot{0, "b"}, noteSlot{0, "c"}))
@@ -334,8 +334,8 @@ func TestRemovalsNACKedWithOthersComeAgain(t *testing.T) {
 	})
 }
 
-// What a fault of ours keeps from being tried again comes once the fault is over,
-// and nobody is busy until then.
+// A resource that a fault of ours keeps from being tried again comes once the fault
+// is over, and no worker is busy until then.
 func TestNACKedWithOthersComesAfterAFault(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := run(t, Config{})
@@ -343,7 +343,7 @@ func TestNACKedWithOthersComesAfterAFault(t *testing.T) {
 		e.publish(w, parts)
 		<-e.Primed()
 		s := connected(e, Delta, parts, namesOf(2)...)
-		s.accept(s.receive())
+		s.ack(s.receive())
 		w = w.with(parts, nameAt(0), "fine").with(parts, nameAt(1), "bad")
 		e.publish(w, parts, namesOf(2)...)
 		both := s.receive()
@@ -352,20 +352,20 @@ func TestNACKedWithOthersComesAfterAFault(t *testing.T) {
 			synctest.Wait()
 		}
 		update(cursed{fakeWorld: w, find: nameAt(0)})
-		s.refuse(both)
+		s.nack(both)
 		alone := s.receive()
 		if got := alone.contents(); !slices.Equal(got, []string{"bad"}) {
 			t.Errorf("got %q while the other cannot be found", got)
 		}
-		s.refuse(alone)
+		s.nack(alone)
 		nothingComes(t, s)
 		update(w)
-		wants(t, "after the fault", s.said(e), "parts "+nameAt(0)+" fine")
+		wants(t, "after the fault", s.receiveAll(e), "parts "+nameAt(0)+" fine")
 	})
 }
 
-// A route to a cluster that is gone waits for no removal of it, be that NACKed: a
-// removal stays NACKed for as long as its client likes.
+// A route to a cluster that is gone does not wait for the removal, even if that was
+// NACKed: it may stay NACKed for ever.
 func TestNACKedRemovalHoldsNothingBack(t *testing.T) {
 	for name, others := range map[string][]*note{"alone": nil, "with others": {{clusters, "bad", "1", nil}}} {
 		synctest.Test(t, func(t *testing.T) {
@@ -375,19 +375,19 @@ func TestNACKedRemovalHoldsNothingBack(t *testing.T) {
 			p.Publish(w.step([]*note{{clusters, "c", "1", nil}}))
 			s := e.Connect(Info{Protocol: protocols[Delta]}, Client{})
 			s.ask(Request{Type: clusters, Subscribe: []string{"c"}, Wildcard: WildcardOn})
-			s.said(e)
+			s.receiveAll(e)
 			p.Publish(w.step(others, noteSlot{clusters, "c"}))
 			for synctest.Wait(); len(s.Out()) > 0; synctest.Wait() {
-				s.refuse(s.receive())
+				s.nack(s.receive())
 			}
 			s.ask(Request{Type: routes, Wildcard: WildcardOn})
 			p.Publish(w.step([]*note{{routes, "r", "1", to("cluster", "c")}}))
-			wants(t, "after a removal NACKed "+name, s.said(e), "route r 1")
+			wants(t, "after a removal NACKed "+name, s.receiveAll(e), "route r 1")
 		})
 	}
 }
 
-// Of a wildcard that has ended nothing is tried again, removals neither.
+// Nothing of a wildcard that has ended is tried again, not even removals.
 func TestNACKedRemovalsEndWithTheWildcard(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var p *Producer
@@ -395,18 +395,19 @@ func TestNACKedRemovalsEndWithTheWildcard(t *testing.T) {
 		w := newNotes(1)
 		p.Publish(w.step([]*note{{0, "a", "1", nil}, {0, "b", "1", nil}, {0, "c", "1", nil}}))
 		s := deltaClient(e, Client{}, 0)
-		s.said(e)
+		s.receiveAll(e)
 		p.Publish(w.step([]*note{{0, "a", "bad", nil}}, noteSlot{0, "b"}, noteSlot{0, "c"}))
 		synctest.Wait()
-		s.refuse(s.receive())
+		s.nack(s.receive())
 		again := s.receive() // some of it, for the rest is yet to come
 		s.ask(Request{Wildcard: WildcardOff})
-		s.refuse(again)
-		wants(t, "after the end", s.said(e))
+		s.nack(again)
+		wants(t, "after the end", s.receiveAll(e))
 	})
 }
 
-// What is back by the time its removal is NACKed, and was sent, is not sent again.
+// A resource that came back, and was sent, before its removal is NACKed is not sent
+// again.
 func TestNACKedRemovalOfWhatIsBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var p *Producer
@@ -414,14 +415,14 @@ func TestNACKedRemovalOfWhatIsBack(t *testing.T) {
 		w := newNotes(1)
 		p.Publish(w.step([]*note{{0, "a", "1", nil}, {0, "b", "1", nil}, {0, "c", "1", nil}}))
 		s := deltaClient(e, Client{}, 0)
-		s.said(e)
+		s.receiveAll(e)
 		p.Publish(w.step([]*note{{0, "a", "2", nil}}, noteSlot{0, "b"}, noteSlot{0, "c"}))
 		synctest.Wait()
 		first := s.receive()
 		p.Publish(w.step([]*note{{0, "a", "3", nil}, {0, "b", "1", nil}}))
 		second := s.receive() // once the first is overdue
-		s.refuse(first)
-		s.accept(second)
-		wants(t, "which no later response brought", s.said(e), "cluster -c")
+		s.nack(first)
+		s.ack(second)
+		wants(t, "which no later response brought", s.receiveAll(e), "cluster -c")
 	})
 }

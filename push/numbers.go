@@ -1,7 +1,7 @@
 package push
 
-// numbers are the interests that share an entry of the index. As many of them are
-// there as streams, for each name, so they are there by number.
+// numbers are the interests that share an entry of the index. A name may have as
+// many as there are streams, so they are kept as numbers, which are small.
 type numbers struct{ slots[number] }
 
 // number stands for an interest in the index; 0 for none.

@@ -25,14 +25,14 @@ func TestRemovalWaitsForWhatIsHeldBack(t *testing.T) {
 		w := newNotes(5)
 		p.Publish(w.step([]*note{{clusters, "old", "1", nil}, {routes, "r", "1", to("cluster", "old")}}))
 		s := deltaClient(e, Client{}, clusters, routes)
-		s.said(e)
+		s.receiveAll(e)
 		p.Publish(w.step([]*note{{clusters, "new", "1", nil}, {routes, "r", "2", to("cluster", "new")}}, noteSlot{clusters, "old"}))
-		wants(t, "the order", s.said(e), "cluster new 1", "route r 2", "cluster -old")
+		wants(t, "the order", s.receiveAll(e), "cluster new 1", "route r 2", "cluster -old")
 	})
 }
 
-// What refers to something that goes in the same step does not wait for the
-// removal, which waits for it.
+// A resource that refers to something that goes in the same step does not wait for
+// the removal. The removal waits for the resource.
 func TestReferenceToWhatIsGoneIsSent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var p *Producer
@@ -40,9 +40,9 @@ func TestReferenceToWhatIsGoneIsSent(t *testing.T) {
 		w := newNotes(5)
 		p.Publish(w.step([]*note{{clusters, "c", "1", nil}, {routes, "r", "1", to("cluster", "c")}}))
 		s := deltaClient(e, Client{}, clusters, routes)
-		s.said(e)
+		s.receiveAll(e)
 		p.Publish(w.step([]*note{{routes, "r", "2", to("cluster", "c")}}, noteSlot{clusters, "c"}))
-		wants(t, "the order", s.said(e), "route r 2", "cluster -c")
+		wants(t, "the order", s.receiveAll(e), "route r 2", "cluster -c")
 	})
 }
 
@@ -62,11 +62,11 @@ func TestRouteWaitsForWhatAWildcardIsYetToGive(t *testing.T) {
 		if empty := s.receive(); len(empty.Resources) > 0 {
 			t.Errorf("%s came before its cluster", empty.Resources[0].Name)
 		} else {
-			s.accept(empty)
+			s.ack(empty)
 		}
 		nothingComes(t, s)
-		s.accept(first)
-		wants(t, "then", s.said(e), "cluster c 1", "route r 1")
+		s.ack(first)
+		wants(t, "then", s.receiveAll(e), "cluster c 1", "route r 1")
 	})
 }
 
@@ -80,16 +80,15 @@ func TestAssignmentThatIsBackIsSent(t *testing.T) {
 		there := &note{assignments, "a", "1", nil}
 		p.Publish(w.step([]*note{{clusters, "c", "1", to("assignment", "a")}, there}))
 		s := deltaClient(e, Client{}, clusters, assignments)
-		s.said(e)
+		s.receiveAll(e)
 		p.Publish(w.step([]*note{{clusters, "c", "2", to("assignment", "a")}}, noteSlot{assignments, "a"}))
 		synctest.Wait()
 		p.Publish(w.step([]*note{there}))
-		wants(t, "the cluster and what it brings", s.said(e), "cluster c 2", "assignment a 1")
+		wants(t, "the cluster and what it brings", s.receiveAll(e), "cluster c 2", "assignment a 1")
 	})
 }
 
-// What nobody asks for any more is not said to be gone once every source has been
-// listed.
+// A name that is no longer asked for is not removed once every source has been listed.
 func TestUnprovenNamesEndWithTheWildcard(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var p *Producer
@@ -98,16 +97,16 @@ func TestUnprovenNamesEndWithTheWildcard(t *testing.T) {
 		p.Publish(w.unlisted(nil))
 		s := e.Connect(Info{Protocol: protocols[Delta]}, Client{})
 		s.ask(Request{Subscribe: []string{"x"}, Wildcard: WildcardOn})
-		s.said(e)
+		s.receiveAll(e)
 		s.ask(Request{Unsubscribe: []string{"x"}})
-		s.said(e)
+		s.receiveAll(e)
 		s.ask(Request{Wildcard: WildcardOff})
 		p.Publish(w.step(nil))
 		nothingComes(t, s)
 	})
 }
 
-// Who asks for a name that came and went before its turn is answered that there is none.
+// A client that asks for a name that came and went before its turn is sent a removal.
 func TestNameThatCameAndWentIsAnswered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var p *Producer
@@ -116,16 +115,16 @@ func TestNameThatCameAndWentIsAnswered(t *testing.T) {
 		p.Publish(w.unlisted(nil))
 		s := e.Connect(Info{Protocol: protocols[Delta]}, Client{})
 		s.ask(Request{Subscribe: []string{"a", "x"}})
-		wants(t, "nothing is known yet", s.said(e))
+		wants(t, "nothing is known yet", s.receiveAll(e))
 		p.Publish(w.unlisted([]*note{{0, "a", "ten bytes.", nil}, {0, "x", "1", nil}}))
 		synctest.Wait()
 		r := s.receive() // a alone, for there is no room
 		p.Publish(w.unlisted(nil, noteSlot{0, "x"}))
 		synctest.Wait()
-		s.accept(r)
-		wants(t, "before all is listed", s.said(e))
+		s.ack(r)
+		wants(t, "before all is listed", s.receiveAll(e))
 		p.Publish(w.step(nil))
-		wants(t, "then", s.said(e), "service -x")
+		wants(t, "then", s.receiveAll(e), "service -x")
 	})
 }
 
@@ -140,22 +139,22 @@ func TestAssignmentThatIsGoneAgainIsNotRemovedTwice(t *testing.T) {
 		p.Publish(w.step([]*note{{clusters, "c", "1", to("assignment", "a")}, there}))
 		s := deltaClient(e, Client{}, clusters, assignments)
 		s.ask(Request{Type: assignments, Subscribe: []string{"a"}})
-		s.said(e)
+		s.receiveAll(e)
 		p.Publish(w.step(nil, noteSlot{assignments, "a"}))
 		removal := s.receive()
 		p.Publish(w.step([]*note{{clusters, "c", "2", to("assignment", "a")}, there}))
-		s.accept(s.receive()) // the cluster
+		s.ack(s.receive()) // the cluster
 		p.Publish(w.step(nil, noteSlot{assignments, "a"}))
 		synctest.Wait()
-		s.accept(removal)
-		wants(t, "once the removal is ACKed", s.said(e))
+		s.ack(removal)
+		wants(t, "once the removal is ACKed", s.receiveAll(e))
 		p.Publish(w.step([]*note{there}))
-		wants(t, "when it is back", s.said(e), "assignment a 1")
+		wants(t, "when it is back", s.receiveAll(e), "assignment a 1")
 	})
 }
 
-// Who asks again for what a response on its way had brought may take that for the
-// answer. It is said to be gone if it is by then, whichever way it was asked for.
+// A client that asks again for a name may take a response on its way for the answer.
+// If the name is gone by then, it is removed, whichever way it was asked for.
 func TestWhatCrossedTheEndOfASubscriptionIsRemoved(t *testing.T) {
 	all, named := Request{Wildcard: WildcardOn}, Request{Subscribe: []string{"gone"}}
 	for name, requests := range map[string][3]Request{
@@ -179,14 +178,14 @@ func TestWhatCrossedTheEndOfASubscriptionIsRemoved(t *testing.T) {
 				synctest.Wait()
 				s.ask(requests[1])
 				s.ask(requests[2])
-				s.accept(onItsWay)
-				wants(t, name, s.said(e), "cluster -gone")
+				s.ack(onItsWay)
+				wants(t, name, s.receiveAll(e), "cluster -gone")
 			})
 		}
 	}
 }
 
-// What was answered before it was asked for again was forgotten before.
+// A resource whose response was answered before the client asks again is forgotten.
 func TestWhatIsForgottenIsNotRemoved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var p *Producer
@@ -198,14 +197,14 @@ func TestWhatIsForgottenIsNotRemoved(t *testing.T) {
 		p.Publish(w.step(nil, noteSlot{0, "gone"}))
 		synctest.Wait()
 		s.ask(Request{Wildcard: WildcardOff})
-		s.accept(onItsWay)
+		s.ack(onItsWay)
 		s.ask(Request{Wildcard: WildcardOn})
-		wants(t, "what it is sent", s.said(e), "cluster here 1")
+		wants(t, "what it is sent", s.receiveAll(e), "cluster here 1")
 	})
 }
 
-// A removal that was sent, for what was gone had been there, is not sent again once
-// every source has been listed.
+// The removal of a resource that had been there is not sent again once every source
+// has been listed.
 func TestRemovalIsNotSentAgainOnceEverythingIsListed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var p *Producer
@@ -214,12 +213,12 @@ func TestRemovalIsNotSentAgainOnceEverythingIsListed(t *testing.T) {
 		p.Publish(w.unlisted(nil))
 		s := e.Connect(Info{Protocol: protocols[Delta]}, Client{})
 		s.ask(Request{Subscribe: []string{"c"}, Held: map[string]Version{"c": VersionOf([]byte("1"))}})
-		wants(t, "while it may be listed yet", s.said(e))
+		wants(t, "while it may be listed yet", s.receiveAll(e))
 		p.Publish(w.unlisted([]*note{{0, "c", "1", nil}}))
-		wants(t, "when it is as it was", s.said(e))
+		wants(t, "when it is as it was", s.receiveAll(e))
 		p.Publish(w.unlisted(nil, noteSlot{0, "c"}))
-		wants(t, "when it goes", s.said(e), "cluster -c")
+		wants(t, "when it goes", s.receiveAll(e), "cluster -c")
 		p.Publish(w.step(nil))
-		wants(t, "once everything is listed", s.said(e))
+		wants(t, "once everything is listed", s.receiveAll(e))
 	})
 }

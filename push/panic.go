@@ -12,13 +12,13 @@ import (
 
 // Where a panic happened, which says what it cost.
 const (
-	// PanicResource is in the world, as it found or encoded one resource. Who
-	// holds a version of it keeps that; others are answered as if there were no
-	// such resource, unless its last good version is still known.
+	// PanicResource is in the world, as it found or encoded one resource.
+	// Subscribers that hold a version of the resource keep it. Others are answered
+	// as if there were no such resource, unless its last good version is still known.
 	PanicResource = "resource"
-	// PanicStream is in what was done for one subscriber, which is ended.
+	// PanicStream is in the work for one subscriber, which is ended.
 	PanicStream = "stream"
-	// PanicStep is in a step for all of them. They are all ended, so that each
+	// PanicStep is in a step for all subscribers. They are all ended, so that each
 	// comes back and is compared with the whole of the new world.
 	PanicStep = "step"
 )
@@ -50,7 +50,7 @@ func newPanics(log *slog.Logger) *panics {
 	return &panics{log: log, places: map[string]*Panic{}, logged: map[string]struct{}{}}
 }
 
-// note takes note of a panic. It is called while the stack is still that of it.
+// note counts and logs a panic. It is called before the stack unwinds.
 func (p *panics) note(where, about string, value any) {
 	text := fmt.Sprintf("%s: %v", about, value)
 	if p.count(where, text) {
@@ -74,8 +74,8 @@ func (p *panics) count(where, text string) bool {
 	return true
 }
 
-// Panics tells of the panics that were survived, by place; of places where
-// there was none, too.
+// Panics returns the panics that the engine survived, by place. It includes places
+// where there was none.
 func (e *Engine) Panics() []Panic {
 	p := e.panics
 	p.mu.Lock()
@@ -151,8 +151,8 @@ func (e *Engine) serve(s *Subscriber, t *turn) {
 	}
 }
 
-// take makes a step. Should that end in a panic, nobody knows whom it
-// did not reach.
+// take makes a step. If that ends in a panic, the subscribers that it did not reach
+// are unknown, so all of them are ended.
 func (e *Engine) take(step func()) {
 	if e.panics.attempt(PanicStep, "a step", step) {
 		return
@@ -168,13 +168,13 @@ func (e *Engine) failAll() {
 	}
 }
 
-// fail has a subscriber ended because of a fault of ours. A worker does that,
-// for the dispatcher waits for no subscriber's lock.
+// fail has a subscriber ended because of a fault of ours. A worker ends it, because
+// the dispatcher waits for no subscriber's lock.
 func (e *Engine) fail(s *Subscriber) {
 	s.failed.Store(true)
 	e.queue.add(s, true)
 }
 
-// Failed reports whether the subscriber was ended by a panic. What it asked for
-// is forgotten; its client should come back.
+// Failed reports whether the subscriber was ended by a fault of ours, such as a
+// panic. Its subscriptions are gone; its client should come back.
 func (s *Subscriber) Failed() bool { return s.failed.Load() }

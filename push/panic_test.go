@@ -58,8 +58,8 @@ func allOf(e *Engine, m Mode, t Type) *Subscriber {
 	return s
 }
 
-// A resource that cannot be encoded costs nobody the others. Who has it keeps
-// it, its last good form is served to who comes, and once it is well it is sent.
+// A resource that cannot be encoded costs nobody the others. Clients that have it
+// keep it, new ones are sent its last good form, and once it is well it is sent.
 func TestPanicInAResourceCostsThatResource(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := run(t, Config{})
@@ -68,7 +68,7 @@ func TestPanicInAResourceCostsThatResource(t *testing.T) {
 		synctest.Wait()
 		delta, whole := allOf(e, Delta, wholes), allOf(e, WholeState, wholes)
 		for _, s := range []*Subscriber{delta, whole} {
-			s.accept(s.receive())
+			s.ack(s.receive())
 		}
 		first, second := w[wholes][nameAt(0)].content, w[wholes][nameAt(2)].content
 		w = w.spoil(wholes, nameAt(0)).with(wholes, nameAt(1), "changed")
@@ -78,7 +78,7 @@ func TestPanicInAResourceCostsThatResource(t *testing.T) {
 			if got := r.contents(); !slices.Equal(got, want) || len(r.Removed) > 0 {
 				t.Errorf("got %q without %q, want %q", got, r.Removed, want)
 			}
-			s.accept(r)
+			s.ack(r)
 		}
 		if got := allOf(e, WholeState, wholes).receive().contents(); !slices.Equal(got, []string{"changed", first, second}) {
 			t.Errorf("who came was given %q", got)
@@ -94,7 +94,7 @@ func TestPanicInAResourceCostsThatResource(t *testing.T) {
 	})
 }
 
-// Of a resource that never had a good form there is none.
+// A resource that never had a good form is not sent.
 func TestPanicInANewResource(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := run(t, Config{})
@@ -122,7 +122,7 @@ func TestPanicInFindingAResource(t *testing.T) {
 		e.publish(w, parts)
 		synctest.Wait()
 		s := connected(e, Delta, parts, namesOf(2)...)
-		s.accept(s.receive())
+		s.ack(s.receive())
 		w = w.with(parts, nameAt(0), "changed").with(parts, nameAt(1), "changed, too")
 		update := func(w World) {
 			e.producers[0].Publish(Update{World: w, Changed: []Changed{{Row: parts, Name: nameAt(0)}, {Row: parts, Name: nameAt(1)}}})
@@ -132,7 +132,7 @@ func TestPanicInFindingAResource(t *testing.T) {
 		if !slices.Equal(r.contents(), []string{"changed, too"}) || len(r.Removed) > 0 {
 			t.Errorf("got %q without %q", r.contents(), r.Removed)
 		}
-		s.accept(r)
+		s.ack(r)
 		update(w)
 		if got := s.receive().contents(); !slices.Equal(got, []string{"changed"}) {
 			t.Errorf("got %q", got)
@@ -159,8 +159,8 @@ func ended(t *testing.T, s *Subscriber) {
 	}
 }
 
-// A panic in what is done for one subscriber ends that one, in a worker and in
-// the dispatcher alike; the others are told what changed.
+// A panic in the work for one subscriber ends that one, in a worker and in the
+// dispatcher alike; the others are sent the changes.
 func TestPanicForAStreamEndsThatStream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := run(t, Config{})
@@ -174,7 +174,7 @@ func TestPanicForAStreamEndsThatStream(t *testing.T) {
 		}
 		poor, well := join("poor"), join("well")
 		for _, s := range []*Subscriber{poor, well} {
-			s.accept(s.receive())
+			s.ack(s.receive())
 		}
 		w = w.with(parts, nameAt(0), "changed")
 		e.producers[0].Publish(Update{World: cursed{fakeWorld: w, view: "poor"}, Reviewed: []string{"*"}, Changed: []Changed{{Row: parts, Name: nameAt(0)}}})
@@ -182,7 +182,7 @@ func TestPanicForAStreamEndsThatStream(t *testing.T) {
 		if got := r.contents(); !slices.Equal(got, []string{"changed"}) {
 			t.Errorf("got %q", got)
 		}
-		well.accept(r)
+		well.ack(r)
 		ended(t, poor)
 		ended(t, join("poor")) // in a worker
 		if n := e.survived(PanicStream); n != 2 || e.Len() != 1 {
@@ -207,13 +207,14 @@ func TestPanicInAStepEndsEveryStream(t *testing.T) {
 		synctest.Wait()
 		list := []*Subscriber{connected(e, Delta, parts, namesOf(1)...), connected(e, WholeState, parts, namesOf(1)...)}
 		for _, s := range list {
-			s.accept(s.receive())
+			s.ack(s.receive())
 		}
 		w = w.with(parts, nameAt(0), "changed")
 		e.producers[0].Publish(Update{World: cursed{fakeWorld: w, complete: true}})
 		for _, s := range list {
 			ended(t, s)
 		}
+		synctest.Wait() // a stream is closed before it is forgotten
 		if n := e.survived(PanicStep); n != 1 || e.Len() != 0 {
 			t.Errorf("%d panics were counted, %d subscribers are left", n, e.Len())
 		}
@@ -225,9 +226,9 @@ func TestPanicInAStepEndsEveryStream(t *testing.T) {
 	})
 }
 
-// Of a step in which the view of a client cannot be made out its stream is sent
-// nothing, not even by a worker who had taken it before: it would be what the view
-// before sees, which the client may not see any more.
+// A client whose view panics in a step is sent nothing of that step, not even by a
+// worker that had taken it before. It would get resources of its view before, which
+// it may not see any more.
 func TestStreamWithoutAViewIsSentNothing(t *testing.T) {
 	e := New(Config{Frame: noFrame})
 	p := e.Produce([]TypeSpec{{Name: "service"}})
@@ -235,7 +236,7 @@ func TestStreamWithoutAViewIsSentNothing(t *testing.T) {
 	e.dispatch(p, w.step([]*note{{0, "a", "1", nil}}))
 	s := deltaClient(e, Client{}, p.Type(0))
 	s.advance(&turn{})
-	s.accept(s.receive())
+	s.ack(s.receive())
 	w.view = func(Client) View { panic("the view of a client") }
 	u := w.step([]*note{{0, "a", "2", nil}})
 	u.Reviewed = []string{"*"}

@@ -57,12 +57,12 @@ func (e *Engine) TypeName(t Type) string { return e.table.Load().types[t].Name }
 // Whole reports whether a type goes to [WholeState] subscribers as a full set.
 func (e *Engine) Whole(t Type) bool { return e.table.Load().types[t].Whole }
 
-// maxTypes bounds the types that an engine takes in because somebody asks for them.
+// maxTypes bounds the types that an engine admits because a client asks for them.
 const maxTypes = 256
 
-// Admit enters a type that nobody produces, so that it can be asked for and is
-// answered as its row says. It returns the type that has the name already if
-// there is one; ok is false when there are too many.
+// Admit enters a type that nobody produces, so that clients can ask for it and are
+// answered as its row says. If a type has the name already, it returns that one; ok
+// is false when there are too many types.
 func (e *Engine) Admit(spec TypeSpec) (t Type, ok bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

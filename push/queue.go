@@ -3,19 +3,18 @@ package push
 import "sync"
 
 // queue holds the subscribers that have something to do, each at most once, so
-// that it can never grow beyond their number. Whoever has something urgent goes
-// before the others, but does not keep them from their turn: of overtakes+1
-// turns one at least is that of the ordinary subscriber who waited longest.
+// that it can never grow beyond their number. Subscribers with something urgent go
+// before the others, but do not keep them from their turn: of overtakes+1 turns at
+// least one goes to the ordinary subscriber that waited longest.
 type queue struct {
 	mu               sync.Mutex
 	ready            sync.Cond
 	urgent, ordinary line
-	overtaken        int // turns of urgent ones in a row, while ordinary ones wait
+	overtaken        int // urgent turns in a row while an ordinary subscriber waits
 	closed           bool
 }
 
-// overtakes is how many urgent turns an ordinary one may have to wait for, for
-// itself and for each ordinary one before it.
+// overtakes is how many urgent turns may go before each ordinary one.
 const overtakes = 4
 
 // phase is where a subscriber stands with the queue.
@@ -31,7 +30,7 @@ const (
 // place is a subscriber's place in the queue. It is guarded by the queue's lock.
 type place struct {
 	phase      phase
-	urgent     bool // what it waits for, or what came up
+	urgent     bool // the work it waits for, or that came up, is urgent
 	next, prev *Subscriber
 }
 
@@ -41,8 +40,8 @@ func newQueue() *queue {
 	return q
 }
 
-// add asks for a turn. Of a subscriber that is being worked on nobody else may
-// take care: it gets its turn when the work is done.
+// add asks for a turn. Only one worker may have a subscriber at a time: one that
+// has its turn gets the next when that is done.
 func (q *queue) add(s *Subscriber, urgent bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -74,7 +73,7 @@ func (q *queue) enqueue(s *Subscriber) {
 }
 
 // take waits for a subscriber whose turn it is; ok is false once the queue is
-// closed. Whoever takes it calls done.
+// closed. The caller calls done when the turn is over.
 func (q *queue) take() (s *Subscriber, ok bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -91,7 +90,7 @@ func (q *queue) take() (s *Subscriber, ok bool) {
 	return s, true
 }
 
-// rests reports whether nobody waits.
+// rests reports whether no subscriber waits.
 func (q *queue) rests() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -28,9 +28,9 @@ func (l *lines) add(s *Subscriber, urgent bool) {
 	l.urgent = append(l.urgent, s)
 }
 
-// Whatever comes when, those with something urgent go first, each line is in
-// order, nobody is lost or taken by two, and no ordinary one waits for more
-// turns than it is told.
+// Whatever comes when, those with something urgent go first, each line is in order,
+// and nobody is lost or taken by two. No ordinary one waits for more turns than
+// overtakes allows.
 func TestQueueIsFair(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		q, model := newQueue(), lines{waited: map[*Subscriber]int{}, ahead: map[*Subscriber]int{}}

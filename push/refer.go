@@ -1,8 +1,8 @@
 package push
 
-// bring has everything sent that was brought along by what the subscriber was
-// sent on this stream before it asked for this type. It said that it holds
-// that, but its client waits for it all the same.
+// bring has the resources of this type sent that others on this stream brought
+// before the subscriber asked for the type. Its request said that it holds them, but
+// its client waits for them all the same.
 func (d *draft) bring() {
 	if !d.resumes {
 		return
@@ -29,7 +29,8 @@ func (d *draft) bring() {
 	}
 }
 
-// accompany sends what a resource of the response brings and its client awaits.
+// accompany has the resources sent that a resource of the response brings, as far
+// as its client waits for them.
 func (d *draft) accompany(subject Subject, p pending) {
 	for _, t := range d.info.brings {
 		info := d.turn.table.types[t]
@@ -52,16 +53,16 @@ func (d *draft) demand(other *interest, info *typeInfo, subject Subject, p pendi
 		}
 		_, found, _ := e.find(w, other.view.View, info.row, name)
 		_, looked := other.pending[name]
-		if found || looked && other.holding(name) != nil { // it is to be removed, unless it is back by then
+		if found || looked && other.holding(name) != nil { // the latter is to be removed, unless it is back by then
 			other.want(name, pending{brought: true, since: p.since, urgent: p.urgent})
 		}
 	}
 }
 
 // heldBack reports whether something that a subject needs has to reach the
-// subscriber first. Until that is answered the subscriber may have what referred to
-// something else: no removal may count on the name. A NACK stands for as long as
-// its client likes, and keeps no removal back.
+// subscriber first. Until then the subscriber may have the version before, which
+// refers to something else: removals wait for this name. A NACK may last for ever,
+// so removals do not wait for a name that a NACK alone keeps back.
 func (d *draft) heldBack(name string, p pending, subject Subject) bool {
 	waits, nacked := d.waits(subject)
 	if !waits {
@@ -75,8 +76,8 @@ func (d *draft) heldBack(name string, p pending, subject Subject) bool {
 	return true
 }
 
-// leaves notes that a name of this turn is left for a later one: until then no more
-// is covered than before the step at which it may have changed.
+// leaves notes that a name of this turn is left for a later one. Until then the
+// type is covered only up to the step before the one that may have changed the name.
 func (d *draft) leaves(name string) {
 	p := d.pending[name]
 	if p.kept == 0 {
@@ -106,16 +107,17 @@ func (d *draft) waits(subject Subject) (waits, nacked bool) {
 	return waits, nacked
 }
 
-// quiet reports whether no name of the type is on its way or NACKed, so that
-// nobody has to be asked what it refers to.
+// quiet reports whether no name of the type is on its way or NACKed, so that no
+// subject has to be asked for its references.
 func (i *interest) quiet() bool {
 	return len(i.pending) == 0 && len(i.fresh) == 0 && len(i.nacked) == 0 && !i.expand && !i.blocks()
 }
 
-// unsettled reports whether a name is on its way, or was NACKed and matters to
-// one who refers to it alone; nacked tells the one from the other. What is about to
-// be removed is not waited for: it waits for who refers to it. Nor is a removal that
-// was NACKed, for that is all there is to be had of the name.
+// unsettled reports whether a name is on its way, or was NACKed and keeps back a
+// resource of a single service that refers to it; nacked tells the two apart.
+// A name about to be removed is not waited for, because its removal waits for the
+// resources that refer to it. Nor is a NACKed removal: the name has nothing more to
+// send.
 func (d *draft) unsettled(other *interest, name string) (waits, nacked bool) {
 	if other.inFlight(name) {
 		return true, false
@@ -144,9 +146,9 @@ func (d *draft) there(other *interest, name string) bool {
 	return found || bad
 }
 
-// referred reports whether something that the subscriber has may still refer to
-// a name that is gone: types that may refer to it have not yet been sent
-// everything up to the step at which it went, or have not answered. Later
+// referred reports whether something that the subscriber has may still refer to a
+// name that is gone. That is so while a type that may refer to it has not been sent
+// everything up to the step at which the name went, or has not answered. Later
 // responses are not waited for, so that churn keeps no removal back.
 func (d *draft) referred(name string, p pending) bool {
 	if p.revoked {

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Request is what a subscriber says about one type, in the engine's terms. A
-// protocol fills in what its message said; all parts may come together.
+// Request is a subscriber's message about one type, in the engine's terms. The
+// protocol fills it in; all parts may come together.
 type Request struct {
 	Type Type
 	// Mode is how the subscriber takes the type. It counts on the type's first request.
@@ -22,9 +22,9 @@ type Request struct {
 	// Digest, if not 0, is a hash of Names. If it is the one that
 	// [Subscriber.Listed] returns, the names need not be given.
 	Digest uint64
-	// Overtaken marks a request with Replace that crossed a response on the
-	// way. Only what it drops counts, for the subscriber has forgotten that; the
-	// rest it will say again when it answers.
+	// Overtaken marks a request with Replace that crossed a response on the way.
+	// Only the names that it drops count, because the subscriber has forgotten them.
+	// Its answer to the response will repeat the rest.
 	Overtaken bool
 
 	// Subscribe adds names, and Unsubscribe, after it, drops some. A name that
@@ -37,9 +37,9 @@ type Request struct {
 	// Held is what a reconnecting Delta subscriber has already. It counts on
 	// the type's first request only.
 	Held map[string]Version
-	// Claim is what a reconnecting WholeState subscriber says it accepted last.
-	// It is no proof that the subscriber still holds that: of a response which it
-	// NACKed later it may have taken a part.
+	// Claim is the version that a reconnecting WholeState subscriber says it ACKed
+	// last. It is no proof that the subscriber still holds that version: it may have
+	// applied parts of a later response that it NACKed.
 	Claim *Version
 }
 
@@ -53,14 +53,14 @@ type Answer struct {
 // AnswerKind says whether an answer is an ACK, a NACK or neither.
 type AnswerKind int
 
-// The words.
+// The answers to a response.
 const (
 	NoAnswer AnswerKind = iota
 	ACK
 	NACK
 )
 
-// Wildcard says what becomes of a subscription to everything.
+// Wildcard starts, keeps or ends a subscription to everything.
 type Wildcard int
 
 // The changes of a wildcard.
@@ -73,15 +73,15 @@ const (
 // ErrTypes is returned for a request of one type more than [MaxTypes].
 var ErrTypes = errors.New("too many types on one stream")
 
-// Request takes in a request. Its consequences follow through [Subscriber.Out].
-// One that asks for more than the subscriber may hold is returned as an
-// [ErrHoldings] or [ErrTypes], and nothing but its answer counts.
+// Request applies a request. The responses follow through [Subscriber.Out]. If it
+// asks for more than the subscriber may hold, [ErrHoldings] or [ErrTypes] is
+// returned, and nothing but its answer counts.
 func (s *Subscriber) Request(r Request) error {
 	o, err := s.take(r)
 	if o.turn {
 		s.engine.queue.add(s, o.urgent)
 	}
-	if o.accepted && s.engine.config.ACKed != nil {
+	if o.acked && s.engine.config.ACKed != nil {
 		s.engine.config.ACKed(r.Type, o.took)
 	}
 	return err
@@ -89,9 +89,9 @@ func (s *Subscriber) Request(r Request) error {
 
 // outcome is what follows from a request. Most ACKs leave nothing to do.
 type outcome struct {
-	turn, urgent bool // it takes a turn of a worker
-	accepted     bool // a response was, so long after its oldest change:
-	took         time.Duration
+	turn, urgent bool          // it takes a turn of a worker
+	acked        bool          // a response with a known age was ACKed
+	took         time.Duration // since the oldest change in that response
 }
 
 // take notes what a request says.
@@ -110,7 +110,7 @@ func (s *Subscriber) take(r Request) (o outcome, err error) {
 		i = s.begin(r.Type, r.Mode)
 	}
 	if r.Answer.Kind != NoAnswer {
-		o.accepted, o.took = s.answered(i, r)
+		o.acked, o.took = s.answered(i, r)
 	}
 	err = s.interested(i, r, first)
 	if i.blocks() {
@@ -121,7 +121,7 @@ func (s *Subscriber) take(r Request) (o outcome, err error) {
 	return o, err
 }
 
-// interested takes in what a request asks for.
+// interested applies the subscriptions of a request.
 func (s *Subscriber) interested(i *interest, r Request, first bool) error {
 	if first {
 		if err := s.resume(i, r); err != nil {
@@ -146,28 +146,28 @@ func (s *Subscriber) interested(i *interest, r Request, first bool) error {
 	return nil
 }
 
-// answered takes note of what became of a response.
-func (s *Subscriber) answered(i *interest, r Request) (accepted bool, took time.Duration) {
+// answered applies the answer to a response.
+func (s *Subscriber) answered(i *interest, r Request) (acked bool, took time.Duration) {
 	counts := s.engine.table.Load().types[i.t].counts
-	if r.Answer.Kind == NACK && i.refuse(r.Answer.Serial) {
-		i.record.refuse(time.Now(), r.Answer.Reason)
-		counts.refusals.Add(1)
+	if r.Answer.Kind == NACK && i.noteNACK(r.Answer.Serial) {
+		i.record.nack(time.Now(), r.Answer.Reason)
+		counts.nacks.Add(1)
 	}
 	f := i.land(r.Answer.Serial)
 	if f == nil || r.Answer.Kind == NACK {
 		return false, 0
 	}
-	if i.full { // the whole set was accepted
+	if i.full { // the whole set was ACKed
 		i.nacked, i.again = nil, 0
 	}
-	i.record.accept(time.Now(), f.version)
+	i.record.ack(time.Now(), f.version)
 	if f.since.IsZero() {
 		return false, 0
 	}
 	return true, time.Since(f.since)
 }
 
-// resume takes in what only the first request of a type can say.
+// resume applies the parts that count on the first request of a type only.
 func (s *Subscriber) resume(i *interest, r Request) error {
 	i.claim = r.Claim
 	if len(r.Held) == 0 {
@@ -187,7 +187,7 @@ func (s *Subscriber) resume(i *interest, r Request) error {
 }
 
 // Listed is the digest of the names as the subscriber last listed them; 0 if it
-// did not, or they are others since.
+// did not, or its names have changed since.
 func (s *Subscriber) Listed(t Type) uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -197,7 +197,7 @@ func (s *Subscriber) Listed(t Type) uint64 {
 	return 0
 }
 
-// replace makes the names of a request those that the subscriber asks for.
+// replace makes the subscriber ask for exactly the names of a request.
 func (s *Subscriber) replace(i *interest, r Request) error {
 	if r.Digest != 0 && r.Digest == i.listed {
 		return nil // as in nearly every ACK
@@ -228,8 +228,8 @@ func (s *Subscriber) replace(i *interest, r Request) error {
 	return nil
 }
 
-// subscribe adds names. The first request of a type may say what the subscriber
-// has of them, which then need not be sent.
+// subscribe adds names. The first request of a type may list versions that the
+// subscriber has already; those need not be sent.
 func (s *Subscriber) subscribe(i *interest, names []string, first bool) error {
 	if len(names) == 0 {
 		return nil
@@ -269,7 +269,7 @@ func (s *Subscriber) unsubscribe(i *interest, names []string) {
 	for _, name := range dropped {
 		delete(i.unproven, name)
 		if i.wildcard {
-			// Whether the wildcard still gives it must be said.
+			// The client has to learn whether the wildcard still has it.
 			i.want(name, pending{force: i.mode == Delta})
 			continue
 		}
@@ -280,7 +280,7 @@ func (s *Subscriber) unsubscribe(i *interest, names []string) {
 func (s *Subscriber) setWildcard(i *interest, r Request) {
 	switch {
 	case r.Wildcard == WildcardOn && r.Overtaken:
-		// As with names, it will be said again.
+		// As with names, the answer to the response will repeat it.
 	case r.Wildcard == WildcardOn && !i.wildcard:
 		i.wildcard, i.expand = true, true
 		s.engine.index.setWildcard(i, true)

@@ -11,8 +11,8 @@ type partial struct{ fakeWorld }
 
 func (partial) Complete() bool { return false }
 
-// What a subscriber came back with stands while it may yet be listed. It is
-// told of what is then another, or not there, and of nothing else.
+// A subscriber keeps what it came back with while that may yet be listed. Then it is
+// sent what differs or is gone, and nothing else.
 func TestOnlyTheDifferenceComesOnceEverythingIsListed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := run(t, Config{})
@@ -31,7 +31,7 @@ func TestOnlyTheDifferenceComesOnceEverythingIsListed(t *testing.T) {
 		if got := r.contents(); !slices.Equal(got, []string{"another"}) || !slices.Equal(r.Removed, []string{"gone", "none"}) {
 			t.Errorf("got %v, and %v are removed", got, r.Removed)
 		}
-		s.accept(r)
+		s.ack(r)
 		nothingComes(t, s)
 	})
 }

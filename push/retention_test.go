@@ -9,7 +9,7 @@ import (
 )
 
 // A subscriber that does not answer keeps no resource in memory that all others
-// have left behind: of many revisions, and many who are slow, that would be a lot.
+// have left behind. Many revisions for many slow subscribers would be a lot.
 func TestSlowSubscriberKeepsNoOldResource(t *testing.T) {
 	e := run(t, Config{})
 	w := many(3)
@@ -17,14 +17,14 @@ func TestSlowSubscriberKeepsNoOldResource(t *testing.T) {
 	<-e.Primed()
 	slow, reader := connected(e, Delta, parts, nameAt(0), nameAt(1)), connected(e, Delta, parts, nameAt(0), nameAt(1))
 	for _, s := range []*Subscriber{slow, reader} {
-		s.accept(s.receive())
+		s.ack(s.receive())
 	}
 	old := encodedAs(e, nameAt(0))
 	e.publish(w.with(parts, nameAt(1), "newer"), parts, nameAt(1))
 	slow.receive() // and does not answer
-	reader.accept(reader.receive())
+	reader.ack(reader.receive())
 	e.publish(w.with(parts, nameAt(0), "newer"), parts, nameAt(0))
-	reader.accept(reader.receive())
+	reader.ack(reader.receive())
 	waitFor(t, func() bool { runtime.GC(); return old.Value() == nil })
 	if h := slow.types[parts].holding(nameAt(0)); h == nil || !h.is(memberOf(nameAt(0), VersionOf([]byte("first content of "+nameAt(0))))) {
 		t.Errorf("the slow one is taken to have %v", h)

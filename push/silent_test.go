@@ -6,46 +6,46 @@ import (
 	"testing/synctest"
 )
 
-// A kind of client that takes a removal for an answer is not told that a name
-// does not exist. What comes, and what goes after it came, it is told.
+// A kind of client that would take a removal for an answer is sent none for a name
+// that does not exist. It is sent what comes, and removals of that.
 func TestMissingNameIsSilence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := run(t, Config{})
 		var w fakeWorld
 		e.publish(w, links)
 		<-e.Primed()
-		deaf := e.Connect(Info{ID: "deaf", Protocol: protocols[Delta]}, Client{Kind: silentKind})
+		silent := e.Connect(Info{ID: "silent", Protocol: protocols[Delta]}, Client{Kind: silentKind})
 		other := e.Connect(Info{ID: "other", Protocol: protocols[Delta]}, Client{Kind: "test"})
-		for _, s := range []*Subscriber{deaf, other} {
+		for _, s := range []*Subscriber{silent, other} {
 			s.ask(Request{Type: links, Subscribe: []string{"a"}})
 		}
 		r := other.receive()
 		if !slices.Equal(r.Removed, []string{"a"}) {
-			t.Errorf("the other was told %v", r.Removed)
+			t.Errorf("the other was sent the removals %v", r.Removed)
 		}
-		other.accept(r)
-		nothingComes(t, deaf)
-		deaf.ask(Request{Type: links, Subscribe: []string{"a"}}) // asked again
-		nothingComes(t, deaf)
+		other.ack(r)
+		nothingComes(t, silent)
+		silent.ask(Request{Type: links, Subscribe: []string{"a"}}) // asked again
+		nothingComes(t, silent)
 		e.publish(w.with(links, "a", "0"), links, "a")
-		for _, s := range []*Subscriber{deaf, other} {
+		for _, s := range []*Subscriber{silent, other} {
 			r := s.receive()
 			if got := r.contents(); !slices.Equal(got, []string{"0"}) {
 				t.Errorf("%s got %v", s.Info.ID, got)
 			}
-			s.accept(r)
+			s.ack(r)
 		}
 		e.publish(w, links, "a")
-		for _, s := range []*Subscriber{deaf, other} {
+		for _, s := range []*Subscriber{silent, other} {
 			if r := s.receive(); !slices.Equal(r.Removed, []string{"a"}) {
-				t.Errorf("%s was told %v", s.Info.ID, r.Removed)
+				t.Errorf("%s was sent the removals %v", s.Info.ID, r.Removed)
 			}
 		}
-		// One that resumes is told that what it holds has gone.
+		// One that resumes is sent the removal of what it holds.
 		back := e.Connect(Info{ID: "back", Protocol: protocols[Delta]}, Client{Kind: silentKind})
 		back.ask(Request{Type: links, Subscribe: []string{"a"}, Held: map[string]Version{"a": {1}}})
 		if r := back.receive(); !slices.Equal(r.Removed, []string{"a"}) {
-			t.Errorf("who resumes was told %v", r.Removed)
+			t.Errorf("the one that resumes was sent the removals %v", r.Removed)
 		}
 	})
 }

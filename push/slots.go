@@ -2,9 +2,9 @@ package push
 
 import "math/bits"
 
-// slots is a table of open addressing: what is in it lies where its hash points
-// to, or in one of the slots that follow. It is for what there is one of for each
-// resource and each stream, of which a map would take twice the room.
+// slots is a table with open addressing: an entry lies where its hash points to, or
+// in one of the slots that follow. It serves data of which there is one piece for
+// each resource and each stream, where a map would take twice the room.
 type slots[S slot] struct {
 	list []S
 	n    int // in use
@@ -27,8 +27,7 @@ func (s *slots[S]) put(what S) *S {
 	return s.place(what)
 }
 
-// take empties a slot. What comes behind it moves up, so that no search ends too
-// early.
+// take empties a slot. Entries behind it move up, so that no search ends too early.
 func (s *slots[S]) take(at int) {
 	for from := s.next(at); !s.list[from].empty(); from = s.next(from) {
 		if home := s.home(s.list[from].key()); s.distance(home, from) >= s.distance(at, from) {
@@ -85,7 +84,7 @@ func (s *slots[S]) distance(from, to int) int {
 	return to - from
 }
 
-// all yields what is in the table. Nothing may be put in or taken out meanwhile.
+// all yields the entries. Nothing may be put in or taken out meanwhile.
 func (s *slots[S]) all(yield func(*S) bool) {
 	for at := range s.list {
 		if !s.list[at].empty() && !yield(&s.list[at]) {

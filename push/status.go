@@ -8,33 +8,33 @@ import (
 	"time"
 )
 
-// history is what is shown of a type of a subscriber. It decides nothing.
+// history is kept to show how a subscriber stands with a type. It decides nothing.
 type history struct {
-	since              time.Time // of the first request
-	sentAt, acceptedAt time.Time
-	refusedAt          time.Time
-	sent, accepted     Version
-	reason             string // of the last refusal
-	refusals           int
+	since           time.Time // of the first request
+	sentAt, ackedAt time.Time
+	nackedAt        time.Time
+	sent, acked     Version
+	reason          string // of the last NACK
+	nacks           int
 }
 
 func (h *history) send(now time.Time, v Version) { h.sentAt, h.sent = now, v }
 
-func (h *history) accept(now time.Time, v Version) { h.acceptedAt, h.accepted = now, v }
+func (h *history) ack(now time.Time, v Version) { h.ackedAt, h.acked = now, v }
 
-func (h *history) refuse(now time.Time, reason string) {
-	h.refusedAt, h.reason = now, reason
-	h.refusals++
+func (h *history) nack(now time.Time, reason string) {
+	h.nackedAt, h.reason = now, reason
+	h.nacks++
 }
 
 // State is how a subscriber stands with a type.
 type State string
 
-// The standings.
+// The states. The JSON of the admin API keeps its older words for an ACK and a NACK.
 const (
-	ACKed   State = "accepted" // it accepted the newest response
+	ACKed   State = "accepted" // it ACKed the newest response
 	Waiting State = "waiting"  // the newest response is not answered yet
-	NACKed  State = "refused"  // it refused the newest response
+	NACKed  State = "refused"  // it NACKed the newest response
 	Idle    State = "idle"     // it asked and there was nothing to send
 )
 
@@ -42,10 +42,10 @@ const (
 type TypeStatus struct {
 	Type       string
 	State      State
-	Since      time.Time // when the standing began
+	Since      time.Time // when the state began
 	Reason     string
 	Sent       string // version of the newest response
-	ACKed      string // version of the newest accepted one
+	ACKed      string // version of the newest response that was ACKed
 	Subscribed int    // names asked for; -1 for everything
 	Held       int    // resources it has been sent
 	Pending    int    // names that wait to be looked at
@@ -56,7 +56,7 @@ type TypeStatus struct {
 type ClientStatus struct {
 	Info
 	Client Client
-	// Scope names what narrows its view; empty if nothing does.
+	// Scope names the scope that narrows its view; empty if none does.
 	Scope string
 	Types []TypeStatus
 }
@@ -80,7 +80,8 @@ func (e *Engine) Len() int {
 	return len(e.subscribers)
 }
 
-// SubscribedBytes is how long the names are that the subscriber asks for. It looks at each.
+// SubscribedBytes is the length of all names of a type that the subscriber asks
+// for. It looks at each name.
 func (s *Subscriber) SubscribedBytes(t Type) (n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -138,7 +139,7 @@ func (i *interest) status(name string) TypeStatus {
 	h := &i.record
 	out := TypeStatus{
 		Type: name, State: Idle, Since: h.since, Subscribed: i.asked,
-		Held: i.held.n, Pending: i.waiting(), NACKs: h.refusals,
+		Held: i.held.n, Pending: i.waiting(), NACKs: h.nacks,
 	}
 	if i.wildcard {
 		out.Subscribed = -1
@@ -146,16 +147,16 @@ func (i *interest) status(name string) TypeStatus {
 	if !h.sentAt.IsZero() {
 		out.Sent = h.sent.String()
 	}
-	if !h.acceptedAt.IsZero() {
-		out.ACKed = h.accepted.String()
+	if !h.ackedAt.IsZero() {
+		out.ACKed = h.acked.String()
 	}
 	switch {
 	case len(i.flights) > 0:
 		out.State, out.Since, out.Reason = Waiting, i.flights[0].waits, i.newest().reason()
-	case h.refusedAt.After(h.acceptedAt):
-		out.State, out.Since, out.Reason = NACKed, h.refusedAt, h.reason
-	case !h.acceptedAt.IsZero():
-		out.State, out.Since = ACKed, h.acceptedAt
+	case h.nackedAt.After(h.ackedAt):
+		out.State, out.Since, out.Reason = NACKed, h.nackedAt, h.reason
+	case !h.ackedAt.IsZero():
+		out.State, out.Since = ACKed, h.ackedAt
 	case i.guard:
 		out.Reason = "it keeps what it had before it connected until every source has been listed"
 	}
@@ -174,7 +175,7 @@ func (f *flight) reason() string {
 }
 
 // typeCounters count what was sent of a type.
-type typeCounters struct{ responses, resources, bytes, refusals atomic.Uint64 }
+type typeCounters struct{ responses, resources, bytes, nacks atomic.Uint64 }
 
 func (c *typeCounters) sent(resources, bytes int) {
 	c.responses.Add(1)
@@ -195,7 +196,7 @@ func (e *Engine) Counts() []Count {
 	for _, t := range table.order {
 		info := table.types[t]
 		c := info.counts
-		counts = append(counts, Count{info.Name, c.responses.Load(), c.resources.Load(), c.bytes.Load(), c.refusals.Load()})
+		counts = append(counts, Count{info.Name, c.responses.Load(), c.resources.Load(), c.bytes.Load(), c.nacks.Load()})
 	}
 	return counts
 }

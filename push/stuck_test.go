@@ -47,11 +47,11 @@ func costOf(t *testing.T, changes, stuck int, connect func(*Engine) *Subscriber,
 			connect(e)
 		}
 		reader := connected(e, Delta, parts, namesOf(10)...)
-		reader.accept(reader.receive())
+		reader.ack(reader.receive())
 		follow := func(i int) {
 			change(i)
 			r := reader.receive()
-			reader.accept(r)
+			reader.ack(r)
 			if got := r.contents(); len(got) != 1 || got[0] != strconv.Itoa(i) {
 				t.Fatalf("the reader got %v of change %d", got, i)
 			}
@@ -169,9 +169,9 @@ func TestClientThatNeverAnswers(t *testing.T) {
 		if status.State != Waiting || !status.Since.Equal(start) {
 			t.Errorf("the client is shown as %s for %v", status.State, time.Since(status.Since))
 		}
-		s.accept(newest)
+		s.ack(newest)
 		synctest.Wait()
-		s.accept(newest)
+		s.ack(newest)
 		if status := s.status().Types[0]; status.State != ACKed {
 			t.Errorf("the client is shown as %s", status.State)
 		}
@@ -239,9 +239,9 @@ func TestStuckWildcardIsBounded(t *testing.T) {
 				if !reads {
 					newest = take()
 				}
-				s.accept(newest)
+				s.ack(newest)
 				for synctest.Wait(); len(s.Out()) > 0; synctest.Wait() {
-					s.accept(take())
+					s.ack(take())
 				}
 				if len(holds) != stay {
 					t.Errorf("the client holds %d resources, want %d", len(holds), stay)

@@ -15,8 +15,9 @@ type Info struct {
 	Identity string // proven by certificate, or claimed
 	Proven   bool
 	Since    time.Time
-	// Budget names whose [Holdings] the subscriber's names count against, such as
-	// a proven identity or an address. Those without count against the total alone.
+	// Budget says which budget of [Holdings] the subscriber's names count against,
+	// such as a proven identity or an address. If it is empty, they count against the
+	// total alone.
 	Budget string
 }
 
@@ -30,32 +31,32 @@ type Subscriber struct {
 	out    chan *Response
 	place  place // guarded by the queue
 
-	failed  atomic.Bool // by a panic
+	failed  atomic.Bool // it is to be ended, by a fault of ours
 	recheck atomic.Bool // names that were not found are now known not to exist
 	review  atomic.Bool // the client may see something else now
-	delayed atomic.Bool // something is pending, and may wait for what a debounce keeps back
+	delayed atomic.Bool // something is pending, and may wait for changes that a debounce keeps back
 
 	mu     sync.Mutex
 	types  []*interest // by type; nil for those that were not asked for
-	asked  int         // types that were
+	asked  int         // how many types were asked for
 	serial uint64
-	taken  int64 // of its budget
+	taken  int64 // bytes of its budget
 	closed bool
-	// patience is until the first of the responses on their way is overdue. It is
-	// one timer for all of them, which goes on when it finds nothing: nearly all
-	// are answered long before, and each would cost one that is never needed.
+	// patience fires when the first of the responses on their way is overdue. One
+	// timer serves all of them and is set again while any is left. Nearly all are
+	// answered long before, so that a timer for each would be wasted.
 	patience *time.Timer
 	watched  bool // the timer runs
 }
 
-// Response is what a subscriber is to be sent.
+// Response is a message to a subscriber.
 type Response struct {
 	Type Type
 	Mode Mode
 	// Serial is unique within the subscriber; an answer names it.
 	Serial uint64
 	// Version is a hash of everything of the type that the subscriber holds
-	// once it accepts.
+	// once it has applied the response.
 	Version   Version
 	Resources []*Resource
 	Removed   []string // for Delta subscribers
@@ -71,11 +72,11 @@ func (e *Engine) Connect(info Info, client Client) *Subscriber {
 	s := &Subscriber{
 		Info: info, engine: e, client: client,
 		// A type has at most one response that was not yet handed to the
-		// transport, so that putting one in never blocks a worker.
+		// transport, so a worker that puts one in never blocks.
 		out: make(chan *Response, MaxTypes),
 	}
-	// Its first turn finds out what it sees. From when it is entered here, a
-	// world in which it sees something else asks for that again.
+	// Its first turn works out its views. From here on, a world in which it has
+	// another view asks for that again.
 	s.review.Store(true)
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -90,7 +91,7 @@ func (e *Engine) Connect(info Info, client Client) *Subscriber {
 // After handing one to the transport the reader calls [Subscriber.Sent].
 func (s *Subscriber) Out() <-chan *Response { return s.out }
 
-// Close ends the subscriber and forgets all about it.
+// Close ends the subscriber and releases all that it held.
 func (s *Subscriber) Close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -120,7 +121,7 @@ func (s *Subscriber) interest(t Type) *interest {
 	return s.types[t]
 }
 
-// interests yields what was asked for, by type.
+// interests yields the types that were asked for, in their order.
 func (s *Subscriber) interests(yield func(*interest) bool) {
 	for _, i := range s.types {
 		if i != nil && !yield(i) {
@@ -161,8 +162,8 @@ func (s *Subscriber) Sent(r *Response) {
 	s.watch(s.engine.config.Patience)
 }
 
-// watch has the responses on their way looked at in a while, unless they are
-// going to be sooner.
+// watch has the responses on their way checked after a while, unless a check is due
+// already.
 func (s *Subscriber) watch(in time.Duration) {
 	switch {
 	case s.watched:
@@ -175,8 +176,8 @@ func (s *Subscriber) watch(in time.Duration) {
 	s.watched = true
 }
 
-// lookForOverdue gives up waiting for answers that should have come: the newest
-// may be sent.
+// lookForOverdue gives up waiting for answers that should have come, so that the
+// newest resources may be sent.
 func (s *Subscriber) lookForOverdue() {
 	if turn, urgent := s.giveUp(); turn {
 		s.engine.queue.add(s, urgent)
@@ -211,15 +212,17 @@ func (s *Subscriber) giveUp() (turn, urgent bool) {
 	return turn, urgent
 }
 
-// unblocked tells what there is to do once a type need not wait any longer.
+// unblocked notes that a type need not wait any longer. It reports whether the
+// subscriber needs a turn, and whether that is urgent.
 func (s *Subscriber) unblocked(i *interest) (turn, urgent bool) {
 	turn, urgent = s.needs()
 	marked, hurry := i.unblock()
 	return turn || marked, urgent || hurry
 }
 
-// needs tells whether any type has anything to send or to look at. Names that
-// were marked meanwhile do not count: who marks them asks for a turn, too.
+// needs reports whether any type has something to send or to look at, and whether
+// any of it is urgent. Names that were marked meanwhile do not count, because the
+// dispatcher asks for a turn when it marks them.
 func (s *Subscriber) needs() (turn, urgent bool) {
 	for i := range s.interests {
 		turn = turn || !i.rests()
@@ -228,7 +231,7 @@ func (s *Subscriber) needs() (turn, urgent bool) {
 	return turn, urgent
 }
 
-// charge takes what names cost of the subscriber's budget.
+// charge takes the cost of names from the subscriber's budget, or gives it back.
 func (s *Subscriber) charge(names []string, sign int64) error {
 	cost := int64(0)
 	for _, name := range names {

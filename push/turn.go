@@ -1,6 +1,6 @@
 package push
 
-// turn is one subscriber's turn with a worker: what the worlds are, all of them
+// turn is one subscriber's turn with a worker. It has the worlds of all producers,
 // read at once.
 type turn struct {
 	table  *table
@@ -33,13 +33,13 @@ func (s *Subscriber) advance(t *turn) {
 	}
 	s.look(t)
 	if s.Failed() {
-		return // by the step that was looked at, of which nobody knows what the client sees; the next turn ends it
+		return // by the step just read, in which the client's view is unknown; the next turn ends it
 	}
 	for _, typ := range t.table.order {
 		s.assemble(t, typ)
 	}
-	// What was brought by a later type, and removals that had to wait for what
-	// later types had to send first.
+	// Once more: later types have brought names, or have sent what removals of
+	// earlier types waited for.
 	for _, typ := range t.table.order {
 		if i := s.interest(typ); i != nil && i.waiting() > 0 {
 			s.assemble(t, typ)
@@ -55,9 +55,9 @@ func (s *Subscriber) advance(t *turn) {
 	}
 }
 
-// look reads the worlds and what changed in them. Under the subscriber's lock,
-// after any request was taken in: a name that is in the index by now is either
-// found in these worlds or marked by the next.
+// look reads the worlds and the names that changed. It runs under the subscriber's
+// lock, after requests have been applied: a name that is in the index by now is
+// either found in these worlds or marked by the next.
 func (s *Subscriber) look(t *turn) {
 	e := s.engine
 	e.step.RLock()
@@ -103,9 +103,9 @@ func (t *turn) lookAtLanes() (some bool) {
 	return some
 }
 
-// reviewed takes over what the client sees of a type. Everything the subscriber
-// asked for and everything it holds is looked at again, and so reaches it as
-// additions and removals in the usual order.
+// reviewed gives the subscriber its current view of a type. Everything it asked for
+// and everything it holds is looked at again, and so reaches it as additions and
+// removals in the usual order.
 func (s *Subscriber) reviewed(t *turn, i *interest) {
 	info := t.table.types[i.t]
 	w := t.world(s.engine, info)

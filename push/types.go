@@ -39,27 +39,27 @@ type TypeSpec struct {
 	// Audience returns the keys through which changes find a client, such as its
 	// namespace, its addresses or its account. Nil means its namespace.
 	Audience func(Client) []string
-	// Absent says what a client that asks for a name is answered while the name
-	// stands for nothing. Nil means [Removal] where there are removals, and else
-	// [Empty].
+	// Absent is the answer to a client that asks for a name which stands for
+	// nothing. Nil means [Removal] where there are removals, and else [Empty].
 	Absent func(kind string, m Mode) Absence
-	// Void returns a resource that says "there is nothing here", for clients that
-	// cannot be sent a removal. Nil if the type has none: then they are sent nothing.
+	// Void returns an empty resource of that name, for clients that cannot be sent a
+	// removal. Nil if the type has none: then they are sent nothing.
 	Void func(name string) Encoded
 	// Debounce delays changes for subscribers of a mode. The zero value does not,
-	// for back-pressure batches better: a busy subscriber takes the newest when
+	// because back-pressure batches better: a busy subscriber takes the newest when
 	// it is ready.
 	Debounce [modes]Debounce
 }
 
-// Absence is what a client is answered that asks for what does not exist.
+// Absence is the answer to a client that asks for a name which stands for nothing.
 type Absence int
 
-// The answers. All of them keep the subscription: what comes to exist is sent.
+// The answers. All of them keep the subscription: once the name stands for
+// something, that is sent.
 const (
 	Removal Absence = iota // a removal, which only [Delta] and whole types have
 	Empty                  // [TypeSpec].Void
-	Silence                // nothing: the client waits as long as it has a mind to
+	Silence                // nothing: the client waits for as long as it likes
 )
 
 func (s *TypeSpec) audience(c Client) []string {
@@ -94,8 +94,8 @@ const (
 	modes
 )
 
-// Client is what a subscriber is, as far as it may decide what it sees. Which
-// of it does is up to each type: see [World].View and [TypeSpec].Audience.
+// Client describes a subscriber, as far as its view may depend on that. Each type
+// depends on some of the fields: see [World].View and [TypeSpec].Audience.
 type Client struct {
 	Kind      string // the flavour of resources it understands, such as "envoy"
 	Namespace string // of its workload; empty if it has none
@@ -153,8 +153,8 @@ func (b *table) with(order []string, added ...*typeInfo) *table {
 	return next
 }
 
-// relate finds the types that the rows name. Names of types that the engine
-// does not have are of no consequence: a producer may run without another.
+// relate finds the types that the rows name. It ignores names of types that the
+// engine does not have: a producer may run without another.
 func (b *table) relate() {
 	for _, info := range b.types {
 		info.needs, info.brings = b.named(info.Needs), b.named(info.Brings)
@@ -170,7 +170,8 @@ func (b *table) relate() {
 	}
 }
 
-// refer enters from, and what refers to it, among those who refer to a type.
+// refer enters the types that refer to from, directly or through others, as
+// referrers of to.
 func (b *table) refer(to, from Type) {
 	for t, info := range b.types {
 		direct := slices.Contains(info.needs, from) || slices.Contains(info.brings, from)

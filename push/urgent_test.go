@@ -28,7 +28,7 @@ func newCrowd(t *testing.T, n int) *crowd {
 	<-c.Primed()
 	for _, name := range namesOf(n) {
 		s := connected(c.Engine, Delta, parts, name)
-		s.accept(s.receive())
+		s.ack(s.receive())
 		c.subs = append(c.subs, s)
 	}
 	return c
@@ -73,7 +73,7 @@ func (c *crowd) assembled() []string {
 	return c.encoded
 }
 
-// What is urgent comes last, and goes out first.
+// An urgent change that comes last goes out first.
 func TestUrgentOvertakes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const n = 50
@@ -145,14 +145,14 @@ func TestUrgentWaitsForAnAnswer(t *testing.T) {
 		const n = 20
 		c := newCrowd(t, n)
 		late := c.subs[n-1]
-		c.change("not accepted yet", false, nameAt(n-1))
+		c.change("not ACKed yet", false, nameAt(n-1))
 		open := late.receive()
 		c.change("gone", true, nameAt(n-1))
 		synctest.Wait()
 		release := c.busy()
 		c.change("cosmetic", false, namesOf(n - 1)[1:]...)
 		synctest.Wait()
-		late.accept(open)
+		late.ack(open)
 		synctest.Wait()
 		release()
 		if got := c.assembled(); len(got) != n+1 || got[2] != nameAt(n-1) {
@@ -161,15 +161,15 @@ func TestUrgentWaitsForAnAnswer(t *testing.T) {
 	})
 }
 
-// What of a subscriber's urgent resources has to wait for its answer goes before
-// the others, too.
+// Urgent resources that have to wait for the subscriber's answer go before other
+// subscribers' ordinary ones, too.
 func TestRestOfWhatIsUrgent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const n = 20
 		c := newCrowd(t, n)
 		s := connected(c.Engine, Delta, parts, nameAt(n), nameAt(n+1))
-		s.accept(s.receive())
-		s.accept(s.receive())
+		s.ack(s.receive())
+		s.ack(s.receive())
 		c.change("gone", true, nameAt(n), nameAt(n+1))
 		first := s.receive()
 		release := c.busy()
@@ -181,7 +181,7 @@ func TestRestOfWhatIsUrgent(t *testing.T) {
 		}
 		c.change("cosmetic", false, namesOf(n)[1:]...)
 		synctest.Wait()
-		s.accept(first)
+		s.ack(first)
 		synctest.Wait()
 		release()
 		c.assembled()
@@ -191,8 +191,8 @@ func TestRestOfWhatIsUrgent(t *testing.T) {
 	})
 }
 
-// Of one subscriber's resources the urgent ones are in the first response, if
-// one does not hold all, and what waits longer than that is still urgent.
+// If one response does not hold all of a subscriber's resources, the urgent ones are
+// in the first, and those that wait longer are still urgent.
 func TestUrgentResourcesGoFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := run(t, Config{Budget: 3 * len("changed"), Patience: time.Hour})
@@ -202,7 +202,7 @@ func TestUrgentResourcesGoFirst(t *testing.T) {
 		<-e.Primed()
 		s := connected(e, Delta, parts, namesOf(n)...)
 		for range n {
-			s.accept(s.receive())
+			s.ack(s.receive())
 		}
 		w = w.with(parts, nameAt(0), "open")
 		e.publish(w, parts, nameAt(0))
@@ -214,7 +214,7 @@ func TestUrgentResourcesGoFirst(t *testing.T) {
 		}
 		u.World = w
 		e.producers[0].Publish(u)
-		s.accept(open)
+		s.ack(open)
 		var got []string
 		for len(got) < n {
 			r := s.receive()
@@ -224,7 +224,7 @@ func TestUrgentResourcesGoFirst(t *testing.T) {
 			for _, res := range r.Resources {
 				got = append(got, res.Name)
 			}
-			s.accept(r)
+			s.ack(r)
 		}
 		if first := slices.Sorted(slices.Values(got[:4])); !slices.Equal(first, namesOf(n)[n-4:]) {
 			t.Errorf("first came %v", first)

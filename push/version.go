@@ -41,8 +41,8 @@ func ParseVersion(s string) (v Version, ok bool) {
 // of one name they are equal exactly if its versions are.
 type member Version
 
-// memberOf hashes in a buffer on the stack, for a client that resumes has one
-// hashed for each of its names.
+// memberOf hashes in a buffer on the stack, because a client that resumes needs one
+// hash for each of its names.
 func memberOf(name string, v Version) member {
 	var buffer [256]byte
 	b := append(binary.LittleEndian.AppendUint64(buffer[:0], uint64(len(name))), name...)

@@ -18,7 +18,7 @@ func TestNoMoreAreAssembledThanThereAreWorkers(t *testing.T) {
 		subs := make([]*Subscriber, n)
 		for i, name := range namesOf(n) {
 			subs[i] = connected(e, Delta, parts, name)
-			subs[i].accept(subs[i].receive())
+			subs[i].ack(subs[i].receive())
 		}
 
 		var begun atomic.Int64

@@ -13,24 +13,24 @@ import (
 //     them takes its time, everybody is served the world before.
 //   - A worker calls View, Names, Find, Complete, [Subject].Encode and
 //     [Referrer].Refers while it owns one subscriber, whose lock it holds. While one
-//     of them takes its time, that subscriber's requests and its Close wait. So does
-//     who wants the same subject encoded, and one worker is busy; nobody else waits.
+//     of them takes its time, that subscriber's requests and its Close wait, and so
+//     does a worker that needs the same subject encoded. Nobody else waits.
 //     docs/design/0018 says why.
 //
 // [Producer.Publish] may be called at any time, from inside a look-up as well, and
-// so may what concerns other subscribers. The methods of the subscriber whose turn
+// so may the methods of other subscribers. The methods of the subscriber whose turn
 // it is never return if they are called from there.
 type World interface {
 	// View returns what a client sees of a type: a comparable value that stands
 	// for its content. Equal views share one set of resources, so a view holds
 	// what the type depends on and nothing else.
 	View(r Row, c Client) View
-	// Names yields every name of a type that the view sees, for wildcards.
+	// Names yields every name of a type that is in the view, for wildcards.
 	Names(v View, r Row) iter.Seq[string]
 	// Find returns what a name stands for in the view.
 	Find(v View, r Row, name string) (Subject, bool)
 	// Complete reports whether every source has been listed, so that a name
-	// which is not found is known not to exist.
+	// that is not found is known not to exist.
 	Complete() bool
 }
 
@@ -73,8 +73,8 @@ type Resource struct {
 	// Heads are what goes before Body for a [WholeState] and for a [Delta] subscriber.
 	Heads [modes][]byte
 
-	label         // for whoever keeps the resource
-	shared *label // for whoever does not
+	label         // for subscribers that keep the resource
+	shared *label // for those that do not
 }
 
 func (r *Resource) size(m Mode) int { return len(r.Heads[m]) + len(r.Body) }
@@ -100,12 +100,12 @@ type Changed struct {
 	// united: a client whose view changes and changes back meanwhile is not found by
 	// comparing views, so its keys are among those of what changed in between.
 	Audience []string
-	// Urgent says that what clients hold of it leads them astray until they have
-	// the newest, such as to an endpoint that is gone. It reaches them before
-	// what is not.
+	// Urgent says that the version that clients hold leads them astray, such as to
+	// an endpoint that is gone. The change reaches them before those that are not
+	// urgent.
 	Urgent bool
-	// Revoked says that who lost the resource may not have it any longer: its
-	// removal waits for nothing.
+	// Revoked says that clients that lost the resource may not keep it any longer:
+	// its removal waits for nothing.
 	Revoked bool
 }
 

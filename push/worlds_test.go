@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// note is a resource of the worlds below: it needs and brings what it is told to.
+// note is a resource of the worlds below: it needs and brings the names in refers.
 type note struct {
 	row     Row
 	name    string
@@ -104,8 +104,8 @@ func start(t *testing.T, c Config, produce func(*Engine)) *Engine {
 	return e
 }
 
-// said lists what waits to be sent, by type and name, and ACKs it.
-func (s *Subscriber) said(e *Engine) (list []string) {
+// receiveAll lists what waits to be sent, by type and name, and ACKs it.
+func (s *Subscriber) receiveAll(e *Engine) (list []string) {
 	for synctest.Wait(); len(s.Out()) > 0; synctest.Wait() {
 		r := s.receive()
 		for _, res := range r.Resources {
@@ -114,7 +114,7 @@ func (s *Subscriber) said(e *Engine) (list []string) {
 		for _, name := range r.Removed {
 			list = append(list, e.TypeName(r.Type)+" -"+name)
 		}
-		s.accept(r)
+		s.ack(r)
 	}
 	return list
 }
@@ -145,17 +145,17 @@ func TestProducersAreIndependent(t *testing.T) {
 		s := deltaClient(e, Client{}, services.Type(0), secrets.Type(0))
 		w, hidden := newNotes(2), newNotes(1)
 		services.Publish(w.step([]*note{{0, "a", "1", nil}}))
-		wants(t, "one producer has published", s.said(e), "service a 1")
+		wants(t, "one producer has published", s.receiveAll(e), "service a 1")
 		select {
 		case <-e.Primed():
 			t.Error("the engine is primed without one of its producers")
 		default:
 		}
 		secrets.Publish(hidden.step([]*note{{0, "key", "x", nil}}))
-		wants(t, "the other has, too", s.said(e), "secret key x")
+		wants(t, "the other has, too", s.receiveAll(e), "secret key x")
 		<-e.Primed()
 		services.Publish(w.step([]*note{{0, "a", "2", nil}}))
-		wants(t, "a step of one", s.said(e), "service a 2")
+		wants(t, "a step of one", s.receiveAll(e), "service a 2")
 	})
 }
 
@@ -170,11 +170,11 @@ func TestOrderGoesAcrossProducers(t *testing.T) {
 		w, hidden := newNotes(2), newNotes(1)
 		second.Publish(hidden.step([]*note{{0, "s", "1", nil}}))
 		s := deltaClient(e, Client{}, first.Type(0), first.Type(1), second.Type(0))
-		wants(t, "before the other is primed", s.said(e), "secret s 1")
+		wants(t, "before the other is primed", s.receiveAll(e), "secret s 1")
 		first.Publish(w.step([]*note{{0, "l", "1", nil}, {1, "c", "1", nil}}))
-		wants(t, "then", s.said(e), "cluster c 1", "listener l 1")
+		wants(t, "then", s.receiveAll(e), "cluster c 1", "listener l 1")
 		late := deltaClient(e, Client{}, first.Type(0), second.Type(0), first.Type(1))
-		wants(t, "who comes later", late.said(e), "cluster c 1", "secret s 1", "listener l 1")
+		wants(t, "who comes later", late.receiveAll(e), "cluster c 1", "secret s 1", "listener l 1")
 	})
 }
 
@@ -201,7 +201,7 @@ func to(typeName string, names ...string) map[string][]string {
 	return map[string][]string{typeName: names}
 }
 
-// What a resource refers to is found by the names it says.
+// References go by the names that a resource itself yields.
 func TestReferencesGoByTheNamesOfTheResource(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var p *Producer
@@ -215,9 +215,9 @@ func TestReferencesGoByTheNamesOfTheResource(t *testing.T) {
 			{routes, "r", "1", to("cluster", "c")},
 		}))
 		s := deltaClient(e, Client{}, clusters, assignments, routes, secrets)
-		s.said(e)
+		s.receiveAll(e)
 		p.Publish(w.step([]*note{{clusters, "c", "2", map[string][]string{"assignment": {"eds-of-c"}, "secret": {"key"}}}}))
-		wants(t, "a cluster brings what it names", s.said(e), "cluster c 2", "assignment eds-of-c 1", "secret key 1")
+		wants(t, "a cluster brings what it names", s.receiveAll(e), "cluster c 2", "assignment eds-of-c 1", "secret key 1")
 
 		p.Publish(w.step([]*note{{clusters, "d", "1", nil}, {routes, "r", "2", to("cluster", "d")}}))
 		synctest.Wait()
@@ -225,8 +225,8 @@ func TestReferencesGoByTheNamesOfTheResource(t *testing.T) {
 		if n := len(s.Out()); e.TypeName(r.Type) != "cluster" || n != 0 {
 			t.Errorf("%s came, and %d more, before the cluster was ACKed", e.TypeName(r.Type), n)
 		}
-		s.accept(r)
-		wants(t, "the route waits for the cluster it names", s.said(e), "route r 2")
+		s.ack(r)
+		wants(t, "the route waits for the cluster it names", s.receiveAll(e), "route r 2")
 	})
 }
 
@@ -239,7 +239,7 @@ func TestNACKHoldsBackItsOwnServiceOnly(t *testing.T) {
 		w := newNotes(5)
 		p.Publish(w.step(nil))
 		s := deltaClient(e, Client{}, clusters, routes, tables)
-		s.said(e)
+		s.receiveAll(e)
 		p.Publish(w.step([]*note{
 			{clusters, "bad", "1", nil},
 			{clusters, "good", "1", nil},
@@ -257,15 +257,15 @@ func TestNACKHoldsBackItsOwnServiceOnly(t *testing.T) {
 				}
 			}
 			if bad {
-				s.refuse(r)
+				s.nack(r)
 			} else {
-				s.accept(r)
+				s.ack(r)
 			}
 		}
 		slices.Sort(got)
 		wants(t, "with a bad cluster", got, "all", "good", "to-good")
 		p.Publish(w.step([]*note{{clusters, "bad", "2", nil}}))
-		wants(t, "once it is fixed", s.said(e), "cluster bad 2", "route to-bad 1")
+		wants(t, "once it is fixed", s.receiveAll(e), "cluster bad 2", "route to-bad 1")
 	})
 }
 
@@ -278,7 +278,7 @@ func TestRemovalUnderSteadyChurn(t *testing.T) {
 		w := newNotes(5)
 		p.Publish(w.step([]*note{{clusters, "c", "1", nil}, {clusters, "d", "1", nil}, {routes, "r", "1", to("cluster", "c")}}))
 		s := deltaClient(e, Client{}, clusters, routes)
-		s.said(e)
+		s.receiveAll(e)
 		// The route leaves the cluster, which goes in the same step.
 		p.Publish(w.step([]*note{{routes, "r", "2", to("cluster", "d")}}, noteSlot{clusters, "c"}))
 		synctest.Wait()
@@ -294,7 +294,7 @@ func TestRemovalUnderSteadyChurn(t *testing.T) {
 			// The next change of the route comes before this one is ACKed.
 			p.Publish(w.step([]*note{{routes, "r", strconv.Itoa(round), to("cluster", "d")}}))
 			synctest.Wait()
-			s.accept(r)
+			s.ack(r)
 			synctest.Wait()
 		}
 		if at := slices.Index(order, "-c"); at < 1 || at > 3 || order[0] != "2" {
@@ -311,7 +311,7 @@ func TestRevocationIsSentAtOnce(t *testing.T) {
 		w := newNotes(5)
 		p.Publish(w.step([]*note{{clusters, "c", "1", to("secret", "key")}, {secrets, "key", "1", nil}}))
 		s := deltaClient(e, Client{}, clusters, secrets)
-		s.said(e)
+		s.receiveAll(e)
 		u := w.step([]*note{{clusters, "c", "2", nil}}, noteSlot{secrets, "key"})
 		for i := range u.Changed {
 			u.Changed[i].Revoked = true
@@ -321,7 +321,7 @@ func TestRevocationIsSentAtOnce(t *testing.T) {
 		if n := len(s.Out()); n != 2 {
 			t.Fatalf("%d responses came at once, want the cluster and the removal of its secret", n)
 		}
-		wants(t, "both", s.said(e), "cluster c 2", "secret -key")
+		wants(t, "both", s.receiveAll(e), "cluster c 2", "secret -key")
 	})
 }
 
@@ -346,7 +346,7 @@ func TestTypeThatNobodyProduces(t *testing.T) {
 		s.ask(Request{Type: silent, Mode: Delta, Subscribe: []string{"x"}})
 		nothingComes(t, s)
 		s.ask(Request{Type: p.Type(0), Mode: Delta, Wildcard: WildcardOn})
-		wants(t, "the others", s.said(e), "service a 1")
+		wants(t, "the others", s.receiveAll(e), "service a 1")
 	})
 }
 
@@ -362,9 +362,9 @@ func TestModeIsOfStreamAndType(t *testing.T) {
 		s := e.Connect(Info{}, Client{})
 		s.ask(Request{Type: 0, Mode: WholeState, Replace: true, Wildcard: WildcardOn})
 		s.ask(Request{Type: 1, Mode: Delta, Wildcard: WildcardOn})
-		s.said(e)
+		s.receiveAll(e)
 		p.Publish(w.step(nil, noteSlot{0, "a"}, noteSlot{1, "a"}))
-		wants(t, "a removal", s.said(e), "whole b 1", "also whole -a")
+		wants(t, "a removal", s.receiveAll(e), "whole b 1", "also whole -a")
 	})
 }
 
@@ -420,12 +420,12 @@ func TestDebounceIsOfTypeAndMode(t *testing.T) {
 		for typ := range Type(2) {
 			whole.ask(Request{Type: typ, Replace: true, Names: []string{"a"}})
 		}
-		whole.said(e)
-		delta.said(e)
+		whole.receiveAll(e)
+		delta.receiveAll(e)
 		begin := time.Now()
 		p.Publish(w.step([]*note{{0, "a", "1", nil}, {1, "a", "1", nil}}))
-		wants(t, "delta", delta.said(e), "slow a 1", "fast a 1")
-		wants(t, "whole state", whole.said(e), "fast a 1")
+		wants(t, "delta", delta.receiveAll(e), "slow a 1", "fast a 1")
+		wants(t, "whole state", whole.receiveAll(e), "fast a 1")
 		r := whole.receive()
 		if took := time.Since(begin); took != time.Second || e.TypeName(r.Type) != "slow" {
 			t.Errorf("%s came after %v", e.TypeName(r.Type), took)

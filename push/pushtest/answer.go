@@ -11,7 +11,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
-// answer gives the client's word on the oldest response of a type.
+// answer ACKs or NACKs the oldest response of a type.
 func (c *client) answer(s *typed) {
 	f := s.inflight[0]
 	s.inflight = s.inflight[1:]
@@ -58,8 +58,8 @@ func (s *typed) ack(f *flight, late bool) {
 	}
 }
 
-// nack notes what became of the resources of a response that is NACKed. What was
-// in company may come again, by itself or with others.
+// nack notes what became of the resources of a response that is NACKed. Those that
+// came with others may come again, alone or in groups.
 func (s *typed) nack(f *flight, late bool) {
 	if s.full && (late || len(s.inflight) > 0) {
 		s.again++ // the newest set has an answer of its own
@@ -81,7 +81,7 @@ func (s *typed) nack(f *flight, late bool) {
 	}
 	for name, x := range s.held {
 		if s.full && (!s.nacks(name) || x.state == acked) { // nobody knows which of the set is at fault, nor since when
-			x.state = doubted
+			x.state = suspected
 		}
 	}
 	for _, name := range f.removed {

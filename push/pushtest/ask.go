@@ -55,8 +55,8 @@ func (c *client) unask() {
 	if len(list) == 0 || c.busy {
 		return
 	}
-	// What is on its way is read first: later it would be taken for an answer to
-	// what is asked for after this.
+	// Responses on their way are read first: later they would be taken for answers
+	// to the next requests.
 	if synctest.Wait(); !c.readAll() {
 		return
 	}
@@ -84,16 +84,16 @@ func (c *client) unask() {
 	c.request(s, req)
 }
 
-// drop notes that names are not asked for any more. What the wildcard does not
-// give either is forgotten; whether it gives a name is said anew.
+// drop notes that names are not asked for any more. The client forgets those that no
+// wildcard has either. Of the others it may be sent once more what there is.
 func (s *typed) drop(names []string) {
 	s.again++
 	s.loose = true
 	for _, name := range names {
 		delete(s.named, name)
 		delete(s.denied, name)
-		if s.excused[name]++; !s.subscribed(name) {
-			delete(s.excused, name)
+		if s.repeats[name]++; !s.subscribed(name) {
+			delete(s.repeats, name)
 		}
 	}
 	other := func(name string) bool { return !s.subscribed(name) }
@@ -103,12 +103,13 @@ func (s *typed) drop(names []string) {
 	maps.DeleteFunc(s.owed, func(name string, _ bool) bool { return other(name) })
 }
 
-// cross notes what the client does not ask for any more, of responses on their way.
+// cross notes the names in responses on their way that the client does not ask for
+// any more.
 func (s *typed) cross() {
 	if s.mode != push.Delta {
 		return
 	}
-	maps.DeleteFunc(s.doubtful, func(name string, _ bool) bool { return !s.subscribed(name) })
+	maps.DeleteFunc(s.uncertain, func(name string, _ bool) bool { return !s.subscribed(name) })
 	for _, f := range s.inflight {
 		for _, e := range f.changed {
 			if !s.subscribed(e.Name) {
@@ -118,13 +119,13 @@ func (s *typed) cross() {
 	}
 }
 
-// meet notes what of that the client asks for again before it has answered. It may
-// take what was on its way for the answer.
+// meet notes which of these names the client asks for again before it has answered.
+// It may take the response on its way for the answer.
 func (s *typed) meet() {
 	for _, f := range s.inflight {
 		for _, e := range f.changed {
 			if s.crossed[e.Name] && s.subscribed(e.Name) && s.held[e.Name] == nil {
-				s.doubtful[e.Name] = true
+				s.uncertain[e.Name] = true
 			}
 		}
 	}

@@ -109,8 +109,8 @@ func TestCloseWaitsForTheLookUpUnderWay(t *testing.T) {
 	})
 }
 
-// What is published while the dispatcher itself is in a look-up is taken at once,
-// and reaches clients afterwards.
+// A world published while the dispatcher itself is in a look-up is taken at once, and
+// reaches clients afterwards.
 func TestPublishingWaitsForNoLookUp(t *testing.T) {
 	blocked(t, func(e *push.Engine, p *push.Producer, stuck *push.Subscriber, w *gate, release func()) {
 		step := make(chan struct{})

@@ -19,13 +19,13 @@ type client struct {
 	sub    *push.Subscriber // nil while it is away
 	types  map[push.Type]*typed
 	silent bool // it never answers
-	rolls  bool // of what it NACKs it takes nothing
+	rolls  bool // it applies nothing of a response that it NACKs
 	busy   bool // it does not read for now
 	doomed bool // its stream may be ended, by a fault of what it asks for
 
 	bad map[string]bool // what it NACKs, by type and name
-	// views are what it sees of each type, whether it asks for it or not, since
-	// everything was at rest the last time.
+	// views are its views of each type since everything was at rest the last time,
+	// whether it asks for the type or not.
 	views map[push.Type][]view
 }
 
@@ -49,19 +49,19 @@ type typed struct {
 	kept     map[string]bool         // what was removed from a full set that it NACKed
 	denied   map[string]bool         // names it was sent a removal for
 
-	claims   bool            // its first request says what it had
-	first    bool            // it waits for its first response
-	again    int             // reasons to be sent a full set that it has
-	excused  map[string]int  // reasons to be sent a resource that it has
-	free     map[string]bool // it may be sent that as often as one likes
-	anyway   bool            // it may be sent anything once more
-	loose    bool            // it asked for more until lately
-	owed     map[string]bool // names it waits for anew
-	missing  map[string]int  // how many turns names are late to be removed
-	crossed  map[string]bool // names it ceased to ask for while a response that brought them was unanswered
-	doubtful map[string]bool // likewise, and it asks for them again: it may have what they were
-	inflight []*flight
-	acked    *push.Version
+	claims    bool            // its first request says what it had
+	first     bool            // it waits for its first response
+	again     int             // reasons to be sent a full set that it has
+	repeats   map[string]int  // reasons to be sent a resource that it has
+	free      map[string]bool // it may be sent that as often as one likes
+	anyway    bool            // it may be sent anything once more
+	loose     bool            // it asked for more until lately
+	owed      map[string]bool // names it waits for anew
+	missing   map[string]int  // how many turns names are late to be removed
+	crossed   map[string]bool // names it ceased to ask for while a response that brought them was unanswered
+	uncertain map[string]bool // likewise, and it asks for them again: it may have what they were
+	inflight  []*flight
+	acked     *push.Version
 }
 
 // thing is a resource as it was sent last.
@@ -81,7 +81,7 @@ const (
 	unanswered state = iota
 	acked
 	nacked
-	doubted // it was in a full set that was NACKed
+	suspected // it was in a full set that was NACKed
 )
 
 // flight is a response that was read and not answered.
@@ -147,14 +147,14 @@ func (c *client) begin(m *maker, r push.Row, mode push.Mode) *typed {
 		c: c, t: m.producer.Type(r), maker: m, row: r, spec: m.Rows[r], mode: mode,
 		full: mode == push.WholeState && m.Rows[r].Whole, asked: c.h.clock, fence: c.h.clock, first: true,
 		named: map[string]int{}, held: map[string]*thing{}, settled: map[string]push.Encoded{}, applied: map[string]push.Version{}, denied: map[string]bool{}, kept: map[string]bool{},
-		excused: map[string]int{}, free: map[string]bool{}, owed: map[string]bool{}, missing: map[string]int{}, crossed: map[string]bool{}, doubtful: map[string]bool{},
+		repeats: map[string]int{}, free: map[string]bool{}, owed: map[string]bool{}, missing: map[string]int{}, crossed: map[string]bool{}, uncertain: map[string]bool{},
 	}
 	c.types[s.t] = s
 	c.doomed = c.doomed || m.curses(c.who)
 	return s
 }
 
-// request sends one and takes no error for an answer.
+// request sends a request, which must be granted.
 func (c *client) request(s *typed, r push.Request) {
 	r.Type, r.Mode = s.t, s.mode
 	c.h.log("%v requests %s: %+v", c, s.spec.Name, r)
@@ -192,7 +192,7 @@ func (c *client) act() {
 	}
 }
 
-// nack changes what the client finds fault with.
+// nack changes which resources the client NACKs.
 func (c *client) nack() {
 	m, r := c.h.drawType()
 	key := m.Rows[r].Name + " " + m.Name(c.h.t, r)
@@ -256,7 +256,7 @@ func (s *typed) want(names []string, held map[string]push.Version) {
 		s.named[name] = s.c.h.clock
 		delete(s.denied, name)
 		if _, has := held[name]; !has {
-			s.excused[name]++
+			s.repeats[name]++
 		}
 	}
 	s.meet()
@@ -289,7 +289,7 @@ func (c *client) readAll() bool {
 // ended takes note of the end of the stream.
 func (c *client) ended() {
 	if !c.sub.Failed() || !c.doomed {
-		c.h.violated(poison, "the stream of client %v was ended, and nothing that it asks for is at fault", c)
+		c.h.violated(contained, "the stream of client %v was ended, and nothing that it asks for is at fault", c)
 	}
 	c.leave()
 }

@@ -55,7 +55,7 @@ func newHistory(t *rapid.T, a Addition) *history {
 	return h
 }
 
-// stop ends the engine. Whoever is connected is closed by that.
+// stop ends the engine, which closes every client that is connected.
 func (h *history) stop() {
 	h.end()
 	<-h.ended
@@ -162,11 +162,11 @@ func (h *history) rest() {
 		}
 	}
 	for _, c := range h.clients {
-		c.judge()
+		c.check()
 	}
 	behind := slices.ContainsFunc(h.clients, func(c *client) bool { return c.busy })
 	for _, m := range h.makers {
-		if !behind { // who does not read for now is yet to be judged by it
+		if !behind { // a client that does not read for now is yet to be checked with it
 			clear(m.revoked)
 		}
 		m.lately = slices.Clone(m.cursed)

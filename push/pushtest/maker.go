@@ -39,7 +39,7 @@ func newMaker(h *history, a Addition, faulty int) *maker {
 	}
 }
 
-// publish makes a step. What the suite does to the world itself is among what changed.
+// publish makes a step. It lists the changes that the suite made to the world as well.
 func (m *maker) publish() {
 	u := m.world.Step(m.h.t)
 	m.spoil(&u)

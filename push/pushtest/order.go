@@ -7,8 +7,8 @@ import (
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
-// refers lists what a client reads in a resource about another type that it asks
-// for, as far as it asks for that.
+// refers lists the names of another type that a client reads in a resource, as far
+// as it asks for them.
 func (s *typed) refers(body []byte, other *typed) (names []string) {
 	if s.maker.Refers == nil {
 		return nil
@@ -32,9 +32,9 @@ func (s *typed) related(names []string) func(func(*typed) bool) {
 	}
 }
 
-// checkNeeds holds that everything a resource refers to came before it: there is
-// a world in which it is as it was sent, and what it needs is not there, or is as
-// the client has it and has answered.
+// checkNeeds checks that everything a resource needs came before it. There must be a
+// world in which the resource is as it was sent, and in which each of its needs either
+// does not exist, or is as the client has it and has answered it.
 func (s *typed) checkNeeds(e push.Encoded) {
 	if s.wasUnclear(e.Name) {
 		return // it is as it was last, which may refer to something else
@@ -55,8 +55,8 @@ func (s *typed) checkNeeds(e push.Encoded) {
 // earlier stream, until every source has been listed.
 func (s *typed) guarded() bool { return s.full && s.first && s.claims && !s.maker.complete }
 
-// guarded reports whether any type is left so: what its resources may refer to is
-// not removed before.
+// guarded reports whether any type is left so. Until then nothing is removed that its
+// resources may refer to.
 func (c *client) guarded() bool { return slices.ContainsFunc(c.sorted(), (*typed).guarded) }
 
 // is reports whether a resource may be that of the view.
@@ -65,8 +65,8 @@ func (v view) is(e push.Encoded) bool {
 	return there && is.Version == e.Version || v.unclear[e.Name] != 0
 }
 
-// settledIn reports whether the client has of a name what the view says, and has
-// answered that.
+// settledIn reports whether the client has the resource that a view has of a name, and
+// has answered it.
 func (s *typed) settledIn(v view, name string, aggregate bool) bool {
 	is, there := v.names[name]
 	if !there || v.unclear[name] != 0 {
@@ -105,10 +105,10 @@ func (s *typed) someWorld(other *typed, holds func(mine, its view) bool) bool {
 	return len(other.seen()) == 0
 }
 
-// checkRemoval holds that nothing the client was sent still refers to what is
-// removed: there is a world without it, in which what refers to it is as the
-// client answered it last, refers to it still though it is not there, or is held
-// back because the client NACKed something else: that keeps no removal.
+// checkRemoval checks that nothing the client was sent still refers to a removed
+// resource. There must be a world without it in which each resource that referred to
+// it is as the client answered it last, or refers to it although it is gone, or is
+// held back because the client NACKed something else, for which no removal waits.
 func (s *typed) checkRemoval(name string) {
 	if s.maker.revoked[place{s.row, name}] {
 		return
@@ -138,7 +138,7 @@ func (s *typed) checkRemoval(name string) {
 	}
 }
 
-// waitFor notes what the client waits for once it has a resource.
+// waitFor notes the names that the client waits for once it has a resource.
 func (s *typed) waitFor(e push.Encoded) {
 	for other := range s.related(s.spec.Brings) {
 		if !other.spec.Awaited {
@@ -150,13 +150,13 @@ func (s *typed) waitFor(e push.Encoded) {
 		}
 		for _, name := range s.refers(e.Body, other) {
 			other.owed[name] = true
-			other.excused[name]++
+			other.repeats[name]++
 		}
 	}
 }
 
-// waitAnew notes what the client waits for of a type that it asks for only now,
-// because of what it was sent on this stream.
+// waitAnew notes the names of a type that the client asks for only now, and waits for
+// because earlier resources on this stream bring them.
 func (s *typed) waitAnew() {
 	if !s.spec.Awaited {
 		return
@@ -169,7 +169,7 @@ func (s *typed) waitAnew() {
 			for _, name := range by.refers(x.Body, s) {
 				if x.serial != 0 {
 					s.owed[name] = true
-					s.excused[name]++
+					s.repeats[name]++
 				}
 			}
 		}

@@ -1,5 +1,5 @@
-// Package pushtest is what every producer of package push must pass, whatever
-// its resources are.
+// Package pushtest is the suite that every producer of package push must pass,
+// whatever its resources are.
 //
 // [Run] draws histories: an engine serves the producer that is added, beside it
 // one that behaves and one whose code panics. Clients of every kind come, ask by
@@ -9,10 +9,10 @@
 // rest, the suite checks the laws of docs/architecture.md by number, as far as
 // they concern an engine: see [law].
 //
-// The suite uses what package push exports and knows nothing of the addition but
-// what an [Addition] says. A failure is of the addition as often as of the
-// engine: a change that it does not list, an audience that is too small, a slot
-// that two variants share.
+// The suite uses the exported names of package push alone, and knows of the producer
+// only its [Addition]. A failure may be a fault of the producer as well as of the
+// engine: a change that it does not list, an audience that is too small, a slot that
+// two variants share.
 //
 // [Flat] counts what a change costs among many clients.
 //
@@ -31,7 +31,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
-// Addition is what the suite has to know of a producer.
+// Addition describes a producer to the suite.
 type Addition struct {
 	// Rows are the producer's table of types. The suite takes out debounces, for
 	// they would change the order of types.
@@ -48,8 +48,8 @@ type Addition struct {
 	// Refers lists the names of resources of another type that a client reads in
 	// the body of one. Nil if no resource refers to any.
 	Refers func(r push.Row, body []byte, to string) []string
-	// Beside are producers that refer to the types of this one, or to which it
-	// refers. Of these the suite draws no clients, and has no others beside them.
+	// Beside are producers that refer to the types of this one, or that it refers
+	// to. The suite uses neither their Client nor their Beside.
 	Beside []Addition
 }
 
@@ -58,8 +58,8 @@ type World interface {
 	// Step changes it at random and returns what the producer publishes of that.
 	// The first is what it begins with.
 	Step(t *rapid.T) push.Update
-	// Sees returns what a client sees of a type now, by name. It is worked out
-	// anew, and not with the help of what Step returned.
+	// Sees returns the resources of a type that a client sees now, by name. It works
+	// them out anew, without the help of what Step returned.
 	Sees(r push.Row, c push.Client) map[string]push.Encoded
 }
 
@@ -73,21 +73,21 @@ func Run(t *testing.T, a Addition) {
 	})
 }
 
-// law is the number of a law in docs/architecture.md, and what it says of an engine.
+// law is a law of docs/architecture.md by its number, as it applies to an engine.
 type law string
 
 const (
-	primed  law = "law 3: nothing is served before it is primed"
-	lost    law = "law 5: a client ends with exactly its view"
-	resent  law = "law 5: nothing is resent"
-	order   law = "law 5: what refers to something comes after it, and leaves before it"
-	stale   law = "law 5: what is sent is of the newest world"
-	poison  law = "law 6: a bad object poisons only itself"
-	bounded law = "law 7: every queue has a bound"
-	brought law = "law 5: what a client waits for is sent right behind"
+	primed    law = "law 3: nothing is served before it is primed"
+	lost      law = "law 5: a client ends with exactly its view"
+	resent    law = "law 5: nothing is resent"
+	order     law = "law 5: what refers to something comes after it, and leaves before it"
+	stale     law = "law 5: what is sent is of the newest world"
+	contained law = "law 6: a bad object poisons only itself"
+	bounded   law = "law 7: every queue has a bound"
+	brought   law = "law 5: what a client waits for is sent right behind"
 )
 
-// violation is thrown where a law is broken, with what happened last.
+// violation is thrown where a law is broken, with the last events of the history.
 type violation struct {
 	law
 	text  string
@@ -112,8 +112,8 @@ func (h *history) log(format string, args ...any) {
 	}
 }
 
-// try runs one history. What is thrown inside of the bubble is taken out of it
-// once the engine has ended, as rapid wants to see it.
+// try runs one history. A panic inside of the bubble is passed on after the engine
+// has ended, where rapid sees it.
 func (a Addition) try(t *testing.T, rt *rapid.T) error {
 	t.Helper()
 	var thrown any

@@ -11,8 +11,8 @@ import (
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
-// receive takes a response as the transport does, and checks everything that can
-// be said of it by itself.
+// receive takes a response as the transport does, and checks it as far as is possible
+// without the others.
 func (c *client) receive(r *push.Response) {
 	s := c.types[r.Type]
 	c.h.log("%v receives %v", c, responseText(r))
@@ -102,7 +102,7 @@ func (s *typed) takeSet(r *push.Response, f *flight) {
 	}
 }
 
-// takeParts takes a response that says of each resource what has become of it.
+// takeParts takes a response that has changed resources and removals.
 func (s *typed) takeParts(r *push.Response, f *flight) {
 	if len(r.Resources)+len(r.Removed) == 0 && !s.first {
 		s.violated(resent, "an empty response that answers nothing")
@@ -113,7 +113,7 @@ func (s *typed) takeParts(r *push.Response, f *flight) {
 		}
 		f.removed = append(f.removed, name)
 		if s.held[name] == nil && !s.crossed[name] {
-			s.excuse(name)
+			s.useRepeat(name)
 		}
 	}
 	s.remove(f.removed)
@@ -122,7 +122,7 @@ func (s *typed) takeParts(r *push.Response, f *flight) {
 			continue
 		}
 		if old := s.held[res.Name]; old != nil && old.Version == res.Version && !s.lapsed(old) {
-			s.excuse(res.Name)
+			s.useRepeat(res.Name)
 		}
 		f.changed = append(f.changed, res.Encoded)
 		s.take(res.Encoded, f, true)
@@ -136,7 +136,7 @@ func (s *typed) wanted(name string) bool {
 		return true
 	}
 	if !s.loose {
-		s.violated(resent, "%s came, for which nobody asked", name)
+		s.violated(resent, "%s came, and the client did not ask for it", name)
 	}
 	s.bringsAnything()
 	return false
@@ -150,12 +150,12 @@ func (s *typed) bringsAnything() {
 	}
 }
 
-// excuse uses up a reason for what comes again as it was.
-func (s *typed) excuse(name string) {
+// useRepeat uses up a reason for what comes again as it was.
+func (s *typed) useRepeat(name string) {
 	if s.free[name] || s.anyway || s.loose { // what crosses the end of a subscription was for that
 		return
 	}
-	if s.excused[name]--; s.excused[name] < 0 {
+	if s.repeats[name]--; s.repeats[name] < 0 {
 		s.violated(resent, "%s came again as it was", name)
 	}
 }
@@ -170,10 +170,10 @@ func (s *typed) take(e push.Encoded, f *flight, anew bool) {
 	}
 	delete(s.owed, e.Name)
 	delete(s.missing, e.Name)
-	delete(s.doubtful, e.Name)
+	delete(s.uncertain, e.Name)
 	old := s.held[e.Name]
 	if !anew && old != nil {
-		if s.excused[e.Name] > 0 || s.free[e.Name] || s.loose { // it was asked for again, among others, or NACKed with what is not asked for any more
+		if s.repeats[e.Name] > 0 || s.free[e.Name] || s.loose { // it was asked for again, among others, or NACKed with what is not asked for any more
 			s.bringsAnything()
 		}
 		return
@@ -194,7 +194,7 @@ func (s *typed) inSomeWorld(e push.Encoded) bool {
 	return ok && void.Version == e.Version && s.mayBeDenied(e.Name)
 }
 
-// void is what says to a client that there is nothing of a name.
+// void is the empty resource of a name, which stands in for a removal.
 func (s *typed) void(name string) (e push.Encoded, ok bool) {
 	if s.spec.Void == nil {
 		return e, false
@@ -202,9 +202,9 @@ func (s *typed) void(name string) (e push.Encoded, ok bool) {
 	return s.spec.Void(name), true
 }
 
-// mayBeDenied reports whether the client may be sent that there is nothing of a
-// name: there was not in some world, and every source has been listed by now or it
-// was sent on this stream.
+// mayBeDenied reports whether the client may be sent a removal of a name, or its empty
+// resource. Some world has to be without the name; and every source has to be listed
+// by now, unless the resource was sent on this stream.
 func (s *typed) mayBeDenied(name string) bool {
 	x := s.held[name]
 	wasThere := func(v view) bool { return v.is(x.Encoded) }
@@ -217,8 +217,8 @@ func (s *typed) mayBeDenied(name string) bool {
 	})
 }
 
-// lapsed reports whether something was gone meanwhile and there was no way to say
-// so: the engine then forgets that the client has it.
+// lapsed reports whether a resource was gone meanwhile and the protocol had no way to
+// express that. The engine then forgets that the client has it.
 func (s *typed) lapsed(x *thing) bool {
 	x.lapsed = x.lapsed || s.cannotKnow(x.Name) && slices.ContainsFunc(s.seen(), func(v view) bool {
 		_, there := v.names[x.Name]
@@ -227,20 +227,20 @@ func (s *typed) lapsed(x *thing) bool {
 	return x.lapsed
 }
 
-// cannotKnow reports whether there is no way to say that a resource is gone.
+// cannotKnow reports whether the client cannot be sent that a resource is gone.
 func (s *typed) cannotKnow(name string) bool {
 	_, ok := s.void(name)
 	return !ok && s.mode == push.WholeState && !s.full
 }
 
-// proven reports whether something is known to have been there, by more than the
-// client's own word.
+// proven reports whether a resource is known to have existed, by more than the
+// client's claim.
 func (s *typed) proven(x *thing) bool {
 	return x.there || x.serial != 0
 }
 
-// remove takes note that there is nothing of some names any more. What keeps one
-// may be another of them, so all are checked before any is gone.
+// remove removes names. One of them may be what another has to wait for, so all are
+// checked before any is removed.
 func (s *typed) remove(names []string) {
 	names = slices.DeleteFunc(slices.Clone(names), func(name string) bool { return !s.subscribed(name) })
 	for _, name := range names {
@@ -266,5 +266,5 @@ func (s *typed) removed(name string) {
 	delete(s.applied, name)
 	delete(s.owed, name)
 	delete(s.missing, name)
-	delete(s.doubtful, name)
+	delete(s.uncertain, name)
 }

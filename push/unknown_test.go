@@ -37,7 +37,7 @@ func TestUnknownNameIsCheap(t *testing.T) {
 					select {
 					case r := <-s.Out(): // removals, or the empty answer to a first request
 						s.Sent(r)
-						s.accept(r)
+						s.ack(r)
 					default:
 					}
 					shown := s.status().Types[0]
@@ -64,8 +64,8 @@ func waitFor(t *testing.T, ok func() bool) {
 	}
 }
 
-// What a client may ask for is bounded in bytes, for itself and with all
-// others, and what it gives up can be asked for again.
+// The names that a client may ask for are bounded in bytes, for itself and with all
+// others. Bytes that it gives up can be taken again.
 func TestNamesAreBudgeted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		name := func(i int) []string { return []string{nameAt(i)} }

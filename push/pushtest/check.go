@@ -7,14 +7,14 @@ import (
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
-// judge checks what a client has once everything is at rest.
-func (c *client) judge() {
+// check checks what a client has once everything is at rest.
+func (c *client) check() {
 	if c.busy {
 		return
 	}
 	for _, s := range c.sorted() {
 		if s.maker.published > 0 {
-			s.judge()
+			s.check()
 		}
 	}
 	for _, s := range c.sorted() {
@@ -25,7 +25,7 @@ func (c *client) judge() {
 	}
 }
 
-func (s *typed) judge() {
+func (s *typed) check() {
 	if s.guarded() {
 		return
 	}
@@ -45,7 +45,7 @@ func (s *typed) judge() {
 			s.checkAnswer(name)
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(s.doubtful)) {
+	for _, name := range slices.Sorted(maps.Keys(s.uncertain)) {
 		if _, there := v.names[name]; !there && !s.wasUnclear(name) && !s.c.silent && !s.c.guarded() {
 			s.violated(lost, "%s was on its way when the client ceased to ask for it, and is gone, and was not removed", name)
 		}
@@ -65,25 +65,25 @@ func (s *typed) checkPresent(want push.Encoded) {
 	case x.Version != want.Version:
 		s.violated(lost, "%s is %q and should be %q", want.Name, x.Body, want.Body)
 	case x.state == nacked && !x.bad && !s.full && !s.wasUnclear(want.Name):
-		s.violated(poison, "%s is fine, was NACKed with others, and did not come again", want.Name)
+		s.violated(contained, "%s is fine, was NACKed with others, and did not come again", want.Name)
 	}
 }
 
-// checkAbsent checks what a client has of what is not there.
+// checkAbsent checks a resource that a client has and that does not exist.
 func (s *typed) checkAbsent(x *thing) {
 	void, ok := s.void(x.Name)
 	switch {
 	case !s.maker.complete && !s.proven(x), s.c.guarded(): // nobody knows yet whether it is gone, or what refers to it
-	case s.mode == push.Delta && ok && x.Version == void.Version: // it was sent that there is none
+	case s.mode == push.Delta && ok && x.Version == void.Version: // it was sent the empty resource
 	case s.full || s.mode == push.Delta:
 		s.violated(lost, "%s is gone and was not removed", x.Name)
 	case ok && x.Version != void.Version:
-		s.violated(lost, "%s is gone, and the client was not sent that", x.Name)
+		s.violated(lost, "%s is gone, and the client was not sent the empty resource", x.Name)
 	}
 }
 
-// checkAnswer checks that who asks for what is not there was answered as the
-// table of types says.
+// checkAnswer checks that a client that asks for a name which does not exist was
+// answered as the table of types says.
 func (s *typed) checkAnswer(name string) {
 	absence := push.Empty
 	switch {
@@ -106,8 +106,8 @@ func (s *typed) wasUnclear(name string) bool {
 	return slices.ContainsFunc(s.seen(), func(v view) bool { return v.unclear[name] != 0 })
 }
 
-// heldBack reports whether a resource waits for what the client NACKed: for one
-// service of its own, or for what waits itself.
+// heldBack reports whether a resource waits because of a NACK: for a resource that
+// the client NACKed, or for one that waits itself.
 func (s *typed) heldBack(e push.Encoded, depth int) bool {
 	for other := range s.related(s.spec.Needs) {
 		for _, name := range s.refers(e.Body, other) {
@@ -115,7 +115,7 @@ func (s *typed) heldBack(e push.Encoded, depth int) bool {
 			if other.guarded() {
 				return true
 			}
-			if !s.spec.Aggregate && (other.kept[name] || x != nil && (x.state == nacked || x.state == doubted)) {
+			if !s.spec.Aggregate && (other.kept[name] || x != nil && (x.state == nacked || x.state == suspected)) {
 				return true
 			}
 			if next, there := other.now().names[name]; there && depth < 8 && other.heldBack(next, depth+1) {
@@ -126,7 +126,8 @@ func (s *typed) heldBack(e push.Encoded, depth int) bool {
 	return false
 }
 
-// settle forgets why something might have come again: all is at rest, and it did not.
+// settle forgets the reasons for something to come again: all is at rest, and it did
+// not.
 func (s *typed) settle() {
 	s.fence = s.c.h.clock + 1
 	s.loose, s.anyway = false, false
@@ -143,7 +144,7 @@ func (s *typed) settle() {
 		})
 		clear(s.owed)
 		clear(s.missing)
-		maps.DeleteFunc(s.excused, func(name string, _ int) bool {
+		maps.DeleteFunc(s.repeats, func(name string, _ int) bool {
 			waits := s.heldBack(s.now().names[name], 0)
 			return !waits && s.held[name] != nil || s.denied[name] && s.maker.complete
 		})
