@@ -130,9 +130,10 @@ func (k *sink) isRejected(object model.Ref) bool {
 	return false
 }
 
-// orphanWait is how long after a record of an unknown owner the registry is
-// asked for, and how often while it has not been listed.
-const orphanWait = time.Second
+// askWait is how long after something that a listing alone can tell the registry is
+// asked for one, and how often while it has not been listed: after a record of an
+// unknown owner, and after a release.
+const askWait = time.Second
 
 // askForOwners has the registry listed if that may tell an owner that is
 // unknown, until it has been.
@@ -142,6 +143,6 @@ func (k *sink) askForOwners(ask, listed bool) {
 		k.orphans = nil
 	}
 	if ask && k.orphans == nil {
-		k.orphans = time.NewTicker(orphanWait)
+		k.orphans = time.NewTicker(askWait)
 	}
 }

@@ -217,15 +217,20 @@ func TestDeltaToAHeldOwnerAppliesAndDoesNotEndIt(t *testing.T) {
 	})
 }
 
-// Where an operator releases a held service, nothing that it owns stays behind.
-func TestDeltaToAHeldOwnerGoesWithIt(t *testing.T) {
+// What a registry has reported since is there: it stays, and so does what it belongs
+// to, until a listing says otherwise.
+func TestReleaseKeepsWhatADeltaHasBrought(t *testing.T) {
 	supervise(t, func(b *bridge) {
-		b.list(service("a", "f", crowd(20)...), service("b", "g", "1"))
+		b.list(service("a", "f", crowd(20)...), service("b", "g", "1"), service("c", "g", crowd(20)...))
 		b.list(service("b", "g", "1"))
-		b.change(upserted(delta("a", "new", 0)))
-		if n, err := b.Release(b.t.Context()); n != 22 || err != nil {
+		b.change(upserted(delta("a", "new", 0), delta("a", "10.0.0.1", 0)))
+		if n, err := b.Release(b.t.Context()); n != 19+21 || err != nil {
 			t.Errorf("released %d: %v", n, err)
 		}
+		b.inState(source.StateLive)
+		b.holds("Endpoint ns/a/10.0.0.1", "Endpoint ns/a/new", "Endpoint ns/b/1", "Service ns/a in f", "Service ns/b in g")
+		b.change(upserted(delta("a", "newer", 0)))
+		b.list(service("b", "g", "1"))
 		b.holds("Endpoint ns/b/1", "Service ns/b in g")
 	})
 }

@@ -477,6 +477,73 @@ func TestOperatorReleases(t *testing.T) {
 	})
 }
 
+// What is back may have been reported in part, or not at all, so one listing is asked
+// for.
+func TestRegistryIsListedAfterARelease(t *testing.T) {
+	released := func(b *bridge) (at time.Time) {
+		b.t.Helper()
+		b.list(fleet(0, 5, 5)...)
+		b.list()
+		time.Sleep(20 * time.Second)
+		if n, err := b.Release(b.t.Context()); n != 30 || err != nil {
+			b.t.Fatalf("released %d: %v", n, err)
+		}
+		return time.Now()
+	}
+	supervise(t, func(b *bridge) {
+		at := released(b)
+		b.registry.answer(source.Listing{Objects: fleet(0, 5, 5)})
+		time.Sleep(time.Hour)
+		b.standing(25, 0)
+		if asked := b.registry.asked(at); !slices.Equal(asked, []time.Duration{time.Second}) {
+			t.Errorf("it was asked to list after %v, want once after a second", asked)
+		}
+		if n, err := b.Release(b.t.Context()); n != 0 || err != nil {
+			t.Errorf("released %d: %v", n, err)
+		}
+		time.Sleep(time.Hour)
+		if asked := b.registry.asked(at); len(asked) != 1 {
+			t.Errorf("it was asked to list after %v, though nothing was released", asked)
+		}
+	})
+	supervise(t, func(b *bridge) { // until it has listed, and no change comes between
+		at := released(b)
+		time.Sleep(700 * time.Millisecond)
+		b.change(source.Change{Upserts: fleet(7, 8, 1)})
+		time.Sleep(2 * time.Second)
+		if asked := b.registry.asked(at); !slices.Equal(asked, []time.Duration{time.Second, 2 * time.Second}) {
+			t.Errorf("it was asked to list after %v", asked)
+		}
+	})
+	supervise(t, func(b *bridge) { // the store took it, and said that it did not
+		b.list(fleet(0, 5, 5)...)
+		b.list()
+		b.store.lost = 1
+		if _, err := b.Release(b.t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		b.standing(0, 0)
+		b.registry.answer(source.Listing{Objects: fleet(0, 5, 5)})
+		time.Sleep(2 * time.Second)
+		b.standing(25, 0)
+	})
+	supervise(t, func(b *bridge) { // a run lists first, so the next one is not asked
+		b.list(fleet(0, 5, 5)...)
+		b.list()
+		b.fail("no route")
+		at := time.Now()
+		if _, err := b.Release(b.t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		b.list(fleet(0, 5, 5)...)
+		time.Sleep(time.Hour)
+		b.standing(25, 0)
+		if asked := b.registry.asked(at); len(asked) > 0 {
+			t.Errorf("it was asked to list after %v", asked)
+		}
+	})
+}
+
 func TestReleaseWaitsForACommitUnderWay(t *testing.T) {
 	supervise(t, func(b *bridge) {
 		b.list(fleet(0, 5, 5)...)

@@ -96,10 +96,17 @@ func (m *reference) restart() {
 	}
 }
 
+// release lets go of what is held, but for an object of which something is there.
 func (m *reference) release() {
+	for ref, o := range m.objects {
+		if slices.ContainsFunc(o.parts(ref), func(part model.Ref) bool { _, held := m.held[part]; return !held }) {
+			delete(m.held, ref)
+		}
+	}
 	for ref := range m.held {
 		m.remove(ref)
 	}
+	m.prune()
 }
 
 // apply takes what is there, and removes what is reported gone. It returns the

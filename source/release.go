@@ -14,7 +14,9 @@ import (
 
 // Release deletes what is held, at an operator's word, in one commit, and
 // returns how many records that were, with the endpoints that are kept
-// elsewhere. It may be called from anywhere, whether the source runs or not.
+// elsewhere. The source is asked to list after that, for what is held may be back
+// without anybody having said so. It may be called from anywhere, whether the
+// source runs or not.
 func (s *Supervisor) Release(ctx context.Context) (released int, err error) {
 	done, err := s.write(ctx)
 	if err != nil {
@@ -26,7 +28,9 @@ func (s *Supervisor) Release(ctx context.Context) (released int, err error) {
 	for range commitTries {
 		s.reindex()
 		writes := s.heldWrites()
-		released := len(writes)
+		if released = max(released, len(writes)); released+kept > 0 {
+			s.releasing()
+		}
 		for rec := range s.store.List(model.Filter{Kind: model.KindHold, Source: s.name}) {
 			writes = append(writes, deletion(rec))
 		}
@@ -45,18 +49,31 @@ func (s *Supervisor) Release(ctx context.Context) (released int, err error) {
 		}
 		return released + kept, nil
 	}
+	s.asked(false)
 	return 0, fmt.Errorf("release what is held of source %s: %w", s.name, err)
 }
 
-// heldWrites deletes what is held, and with an object what it owns, which may have
-// been reported since.
+// heldWrites deletes what is held, but for objects of which something is there: that
+// was reported since, and does not go before a listing says so.
 func (s *Supervisor) heldWrites() (writes []model.Write) {
 	if s.holds.empty() {
 		return nil
 	}
+	var objects []model.Record
+	reported := map[model.Ref]bool{}
 	for rec := range s.all() {
 		is := partOf(rec)
-		if s.holds.of(is) != nil || s.holds.of(part{is.object, is.object}) != nil {
+		switch held := s.holds.of(is) != nil; {
+		case !held && s.holds.objects[is.object] != nil:
+			reported[is.object] = true
+		case held && is.ref == is.object:
+			objects = append(objects, rec)
+		case held:
+			writes = append(writes, deletion(rec))
+		}
+	}
+	for _, rec := range objects {
+		if !reported[rec.Ref] {
 			writes = append(writes, deletion(rec))
 		}
 	}

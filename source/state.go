@@ -29,15 +29,17 @@ import (
 //	offered     somebody else has something of the source, and it is to be judged
 //	inherited   the same, from a supervisor that was there before
 //	decided     it was judged, and the store says how
-//	asked       whether the source is to list again, for what is held
+//	releasing   an operator deletes what is held, or may have
+//	asked       whether the source is to list again, for what is held or was released
 type state struct {
 	// These belong to the writer; see [Supervisor].
 	index     *index // of the stored records
 	holds     *holds
 	baselines []*baselineState // what others have of the source; see [Supervisor.Offer]
 	listed    bool             // completely, since the start
-	relist    *time.Ticker     // runs while anything is held
-	asking    bool             // it runs
+	relist    *time.Ticker     // asks the source to list again
+	every     time.Duration    // how often it does; zero if it does not
+	unsure    bool             // whether the store has what the registry has, until it lists
 
 	mu     sync.Mutex // guards status and outage; never held across a call
 	status Status
@@ -174,15 +176,25 @@ func (s *state) inherited(before *state) { s.baselines, s.listed = before.baseli
 
 func (s *state) decided(baselines []*baselineState) { s.baselines = baselines }
 
+func (s *state) releasing() { s.unsure = true }
+
 // asked has the source asked to list again while anything is held, counted from
-// its last complete listing.
+// its last complete listing, and soon where that alone can tell what is there.
 func (s *Supervisor) asked(listed bool) {
+	s.unsure = s.unsure && !listed
 	held := !s.holds.empty() || slices.ContainsFunc(s.baselines, func(f *baselineState) bool { return !f.holds.empty() })
-	switch {
-	case !held:
-		s.relist.Stop()
-	case listed || !s.asking:
-		s.relist.Reset(s.cfg.Hold.interval())
+	every := time.Duration(0)
+	switch interval := s.cfg.Hold.interval(); {
+	case s.unsure:
+		every = min(askWait, interval)
+	case held:
+		every = interval
 	}
-	s.asking = held
+	switch {
+	case every == 0:
+		s.relist.Stop()
+	case listed || every != s.every:
+		s.relist.Reset(every)
+	}
+	s.every = every
 }

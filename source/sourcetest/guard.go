@@ -27,8 +27,8 @@ type version struct {
 // guard sees everything that passes between a source, its supervisor and the store,
 // and holds each commit against the laws.
 type guard struct {
-	slack, tolerance time.Duration
-	hold             source.Hold
+	lag, slack, tolerance time.Duration
+	hold                  source.Hold
 
 	mu sync.Mutex // guards the rest
 	diary
@@ -46,7 +46,6 @@ type guard struct {
 	away      int  // commits that the store does not take
 	afterAll  bool // it takes them, and says that it did not
 	bad       string
-	relist    bool // the source has to list before it can be at rest
 	releasing bool
 
 	listings []time.Time // that were taken, in this process
@@ -58,7 +57,7 @@ type guard struct {
 
 func newGuard(m *mirroring) *guard {
 	g := &guard{
-		slack: 2*m.Lag + m.terms().MaxBackoff, hold: m.terms().Hold,
+		lag: m.Lag, slack: 2*m.Lag + m.terms().MaxBackoff, hold: m.terms().Hold,
 		created: map[model.Ref]time.Time{}, returned: map[model.Ref]time.Time{},
 	}
 	if m.RealTime {
@@ -177,8 +176,8 @@ func (g *guard) releases(is bool) {
 func (g *guard) calm() (anew bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	anew = g.bad != "" || g.relist
-	g.armed, g.away, g.bad, g.relist = none, 0, "", false
+	anew = g.bad != ""
+	g.armed, g.away, g.bad = none, 0, ""
 	return anew
 }
 

@@ -92,15 +92,19 @@ func (g *guard) checkPoisoned(s change) {
 	}
 }
 
-// checkTruth holds that nothing is deleted that the registry had all the while.
+// checkTruth holds that nothing is deleted that the registry had all the while, and
+// that an operator releases only what is held.
 func (g *guard) checkTruth(s change) {
-	if g.releasing {
-		return
-	}
 	for _, rec := range s.deleted {
+		if _, held := s.was.Of(rec.Ref, rec.Owner); g.releasing {
+			if !held {
+				g.finds("%s is released, and was not held", rec.Ref)
+			}
+			continue
+		}
 		since := time.Now().Add(-g.slack)
-		if g.created[rec.Ref].After(since) {
-			since = g.created[rec.Ref]
+		if reported := g.created[rec.Ref].Add(-g.lag); reported.After(since) {
+			since = reported
 		}
 		if !g.lackedSince(since, hostOf(rec, s.before), rec) {
 			g.finds("%s is deleted, and the registry has had it since %s ago", rec.Ref, time.Since(since))

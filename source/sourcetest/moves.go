@@ -89,7 +89,6 @@ func (m *mirroring) release() {
 		for _, l := range m.left {
 			l.released = true
 		}
-		m.guard.relist = m.Reports // what was back in parts is found by listing alone
 	}
 	if err != nil && !away {
 		m.violated("release: %v", err)

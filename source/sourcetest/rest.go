@@ -60,9 +60,7 @@ func (m *mirroring) rest() {
 		m.guard.interrupt()
 	}
 	m.note("nothing goes wrong any more")
-	if m.content.anyBad() {
-		m.pass(m.Lag + m.terms().MaxBackoff) // what it was before may be on its way
-	}
+	m.pass(m.Lag + m.terms().MaxBackoff) // what it was before may be on its way
 	wrong := m.eventually(m.restsWithin(), m.unlike)
 	if wrong != "" && m.content.anyBad() && !m.waits() {
 		m.release() // what a text was that cannot be read is not confirmed to be gone
