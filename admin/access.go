@@ -152,7 +152,7 @@ func (g *guard) checkToken(r *http.Request) error {
 	want, err := g.Token()
 	g.report(err)
 	if err != nil {
-		return errors.New("nobody is let in, for admin.tokenFile cannot be used as it is now; the log tells why")
+		return errors.New("admin.tokenFile cannot be used as it is now, so nobody is let in: fix the file; the log of Isthmus says what is wrong with it")
 	}
 	scheme, shown, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	a, b := sha256.Sum256([]byte(want)), sha256.Sum256([]byte(strings.TrimSpace(shown)))

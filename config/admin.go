@@ -104,12 +104,12 @@ const longestToken = 64 << 10
 func ReadToken(path string) (string, error) {
 	file, err := os.Open(path) //nolint:gosec // it is the operator who names it
 	if err != nil {
-		return "", fmt.Errorf("%q cannot be read: %w", path, cause(err))
+		return "", fmt.Errorf("%q cannot be read: %w; name a file that has the token and may be read", path, cause(err))
 	}
 	defer file.Close()
 	text, err := io.ReadAll(io.LimitReader(file, longestToken+1))
 	if err != nil {
-		return "", fmt.Errorf("%q cannot be read: %w", path, cause(err))
+		return "", fmt.Errorf("%q cannot be read: %w; name a file that has the token and may be read", path, cause(err))
 	}
 	text = bytes.TrimSpace(text)
 	switch {

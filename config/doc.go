@@ -2,9 +2,9 @@
 //
 // The file is strict YAML: an unknown key, a key given twice, a value of the
 // wrong type is an error, and every error says where it stands and how to fix
-// it. All errors are found in one go. Each room of the house owns its part of
-// the configuration and what is valid in it; this package puts the parts
-// together, so it is the place to see everything that can be configured.
+// it. All errors are found in one go. Each package owns its part of the
+// configuration and validates it. This package puts the parts together, so it shows
+// everything that can be configured.
 //
 // Loading has no side effects and needs no network.
 package config

@@ -2,20 +2,21 @@
 // one key at a time, again and again until it is so.
 //
 // The queue holds keys, never payloads: a reconciler is called with a key and
-// looks up for itself what is wanted and what there is. A key is in the queue
-// once, however often it is added. A key that fails is tried again later and
-// later, by itself: no other key waits for it. Initial keys are added with
-// [Low] priority, so a live change overtakes the storm of a start. After a
-// reconciler has written, its key rests until the reconciler's own view of the
-// other system has caught up, so that nothing is decided on what is known to be
-// stale; a write that the view does not show in time is looked at again. No
+// looks up the desired and the actual state for itself. A key is in the queue
+// once, however often it is added. A key that fails is tried again with growing
+// backoff, and no other key waits for it. The keys of the start are added with
+// [Low] priority, so that a live change overtakes them.
+//
+// After a reconciler has written, its key waits until the reconciler's own view of
+// the other system shows the write, so that no decision is based on a view known to
+// be stale. If the view does not show it in time, the key is reconciled again. No
 // reconciler runs before every [Gate] is open, and [Controller.Run] returns only
 // when every reconciler has returned.
 //
-// A [Gatherer] stands before the queue and makes one delivery of a burst.
+// A [Gatherer] stands before the queue and turns a burst into one delivery.
 //
 // The package knows nothing of what keys name, does no I/O and speaks no third
-// party's types. When to run which key is decided by a queue without clock,
-// goroutine or lock; [Controller] adds those. All methods may be called from any
+// party's types. A queue without clock, goroutine or lock decides which key runs
+// when; [Controller] adds clock, goroutines and locks. All methods may be called from any
 // goroutine, and none blocks but Run.
 package controller

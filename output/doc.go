@@ -1,11 +1,11 @@
-// Package output says what the application and its outputs are to each other.
+// Package output is the contract between the application and its outputs.
 //
 // An output takes the catalog somewhere: it serves it to clients, or writes it
-// into another system. A kind of output is a room of its own, output/NAME, and
-// one row in the table of kinds of package config. The room has
+// into another system. A kind of output is a package of its own, output/NAME, and
+// one row in the table of kinds of package config. The package has
 //
 //   - settings, a structure of the configuration that implements [Settings],
-//   - what the settings open, which implements [Output].
+//   - the output that the settings open, which implements [Output].
 //
 // The application knows outputs by these two interfaces alone. It publishes each
 // snapshot to all of them, runs them until it stops, and shows what they report.

@@ -7,29 +7,29 @@
 // broken — an error is never an empty list, a bad object poisons only itself —
 // are kept in one place for every registry.
 //
-// A registry is read in one of three ways, which one source may mix. A [Listing]
-// says all there is, everywhere or in some places. A [Change] with Upserts and
-// Deletes says what became of whole objects. A Change with OwnedUpserts and
-// OwnedDeletes says what became of single records that an object owns, such as
-// one endpoint of a service:
+// A source reports in one of three ways, and may mix them. A [Listing] has every
+// record, of the whole registry or of some places. A [Change] with Upserts and
+// Deletes reports whole objects that were created, changed or deleted. A Change
+// with OwnedUpserts and OwnedDeletes reports single records that an object owns,
+// such as one endpoint of a service:
 //
 //	sink.Change(ctx, source.Change{OwnedUpserts: []model.Record{{
 //		Ref: endpoint, Owner: service, Spec: spec,
 //	}}})
 //
-// That costs the same however many others the owner has. It must be named as the
-// same record is in a listing, which has the last word: what a later listing
-// lacks is gone, and what it has is as it says. A record whose owner is not
-// stored is left out, and [Sink].Relist asks for a listing, so a source that
-// misses the beginning of something need not know it. Where the owner is stale or
-// held the change applies to the record alone, and the owner stays stale or held.
+// Its cost does not depend on how many other records the owner has. The record must
+// have the key that it has in a listing, for a later listing overrides the change: a
+// record that the listing lacks is gone, and one that it has is as listed. A record
+// whose owner is not stored is left out, and [Sink].Relist asks the source for a
+// listing. So a source need not know what it missed. Where the owner is stale or held
+// the change applies to the record alone, and the owner stays stale or held.
 //
-// Sources, listed and written, and what others have of them are checked from outside
-// by package sourcetest, on whatever store they are kept in.
+// Package sourcetest checks listed sources, written sources and baselines, from
+// outside and on whatever store they are kept in.
 //
-// A drop that looks wrong is held: see [Hold]. What is held is said in one record
-// for each cause, a [model.Hold], in the commit of the listing that it is about; the
-// records that are held do not change.
+// A drop that looks wrong is held: see [Hold]. The commit of the listing then has one
+// [model.Hold] record for each cause, which names the missing records. The missing
+// records themselves do not change.
 //
 // Packages below this one (source/file, …) each know one kind of registry. To
 // add one, implement the single method of [Source] and add a row to the table

@@ -4,57 +4,56 @@
 // # Place
 //
 // Sources commit, through their supervisor; the catalog and every other reader
-// lists and watches. The store knows no kind better than another: it keeps the
-// [model.Record] envelope, and what the specification says is its readers'
-// business. It derives nothing, merges nothing and decides nothing to delete.
+// lists and watches. The store treats all kinds of records alike: it keeps the
+// [model.Record] envelope, and only its readers look into the spec. It derives
+// nothing, merges nothing, and never decides that a record is to be deleted.
 //
 // # Two halves
 //
-// A decider of commits and a [Replica] that is fed. The decider compares writes
-// with what is stored and gives a commit its revision; a [Feed] takes the commit
-// to the replica; lists and watches know the replica alone. [Memory] is both in
-// one process. A store that decides elsewhere, such as in a database that many
+// A store is a decider and a [Replica]. The decider compares writes with what is
+// stored and gives a commit its revision. A [Feed] takes the commit to the replica.
+// Lists and watches read the replica alone. [Memory] is both halves in one process. A store that decides elsewhere, such as in a database that many
 // processes share, feeds its replicas with the revisions and the epoch of that
 // database, and its Commit returns once the local replica has applied the
-// commit ([Replica.Wait]). So watchers share one code path.
+// commit ([Replica.Wait]). So watchers are served by the same code in both cases.
 //
 // # Writing
 //
 // A [model.Commit] takes effect whole or not at all and has one revision, which
 // all its records carry. Every write is compare-and-set; a writer that worked
 // from an outdated record gets a [*ConflictError] that says what is stored
-// instead. A write that says nothing new is no event, and a commit in which
-// nothing changes has no revision of its own.
+// instead. A write that changes nothing causes no event, and a commit in which
+// nothing changes gets no revision of its own.
 //
-// Revisions only grow; those of a [Memory] start at 1 and are dense, those of
-// other deciders may leave gaps. They compare within one epoch, a number that
-// [model.EndOfSnapshot] carries. It is another one whenever the past may be
-// another: with a [Memory], at each start and each restore.
+// Revisions only grow. Those of a [Memory] start at 1 and have no gaps; those of
+// other deciders may have gaps. Revisions compare within one epoch, a number that
+// [model.EndOfSnapshot] carries. The epoch changes whenever the history may have
+// changed: with a [Memory], at each start and each restore.
 //
 // # Reading
 //
 // [Replica.Get] and [Replica.List] read one consistent revision. A watch is one
 // stream: the snapshot, [model.EndOfSnapshot] with its revision, then each
-// later commit as one [model.Batch], for ever. [model.Reset] says that the
-// reader lagged too far behind to be given what it missed; it drops what it
-// holds, and a new snapshot follows on the same stream. What a watch has delivered
-// can be read at once.
+// later commit as one [model.Batch], for ever. [model.Reset] means that the reader
+// lags too far behind to be given what it missed. The reader drops what it holds, and
+// a new snapshot follows on the same stream. Once a watch has delivered a commit,
+// lists have it as well.
 //
-// A reader that was away may come back with the moment it holds, and is given
+// A reader that reconnects names the epoch and revision that it holds, and is given
 // exactly what it missed, or is reset: [Replica.WatchFrom].
 //
 // # Memory
 //
-// A record is held once. Commits are kept for watchers that lag, once for all
-// of them, up to [Config.History] events; a watcher is a place in that history
+// A record is in memory once. Commits are kept for watchers that lag, once for all
+// of them, up to [Config.History] events. A watcher is a position in that history
 // and has no queue of its own. So the cost of a slow watcher is bounded, and
 // others do not notice it. While it reads its snapshot a watcher also keeps the
 // records of that revision.
 //
 // # Disk
 //
-// A replica knows no disk. [Disk] is a watcher that keeps the last known good
-// of one in a folder, and restores it at the next start, by the same feed.
+// A replica does not write to disk. [Disk] is a watcher that saves the last known
+// good of a replica in a folder. At the next start it feeds the replica with it.
 //
 // # Concurrency
 //

@@ -9,7 +9,8 @@ import (
 	"github.com/isthmus-mesh/isthmus/model"
 )
 
-var errNotDrained = errors.New("the disk is too slow: commits were left to save when the time to stop was over")
+var errNotDrained = errors.New("the disk was too slow: the last commits were not saved before the process had to stop; " +
+	"the next start reads them from the registries again")
 
 // session saves until something fails. It belongs to one goroutine.
 type session struct {

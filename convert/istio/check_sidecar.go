@@ -102,7 +102,7 @@ func checkDefaultEndpoint(s string) error {
 		return wrong
 	}
 	if port, err := strconv.Atoi(text); err != nil || port < 1 || port > 65535 {
-		return errors.New("has no port from 1 to 65535: correct it")
+		return errors.New("has no port from 1 to 65535: write one, such as 127.0.0.1:8080")
 	}
 	return nil
 }
@@ -167,7 +167,7 @@ func checkEgressHost(s string) error {
 	case !strings.Contains(host, "."):
 		return errors.New("has a short name: write the full name of the host, or * for all")
 	case strings.Contains(host, "*") && !strings.HasPrefix(host, "*."):
-		return errors.New("has an asterisk that is not a part of its own: write *.domain")
+		return errors.New("has an asterisk inside a name: it stands only for the whole first part, as in *.example.com")
 	}
 	if err := checkHost(host); err != nil {
 		return errors.New("has no host's name after the slash: " + err.Error())

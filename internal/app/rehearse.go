@@ -83,7 +83,7 @@ func (a *App) awaitAll(ctx context.Context, known []<-chan struct{}) error {
 		select {
 		case <-open:
 		case <-ctx.Done():
-			return fmt.Errorf("not everything is known yet: %s; give more time with --timeout, or see what keeps the sources", strings.Join(a.missing(), "; "))
+			return fmt.Errorf("not everything could be read in time: %s; fix that, or give it more time with --timeout", strings.Join(a.missing(), "; "))
 		}
 	}
 	return nil

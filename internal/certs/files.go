@@ -55,12 +55,12 @@ const largest = 4 << 20
 func readFile(field, path string) ([]byte, error) {
 	file, err := os.Open(path) //nolint:gosec // it is the operator who names it
 	if err != nil {
-		return nil, &FileError{field, fmt.Sprintf("%q cannot be read: %v", path, cause(err))}
+		return nil, &FileError{field, fmt.Sprintf("%q cannot be read: %v; create it, or name another", path, cause(err))}
 	}
 	defer file.Close()
 	text, err := io.ReadAll(io.LimitReader(file, largest+1))
 	if err != nil {
-		return nil, &FileError{field, fmt.Sprintf("%q cannot be read: %v", path, cause(err))}
+		return nil, &FileError{field, fmt.Sprintf("%q cannot be read: %v; create it, or name another", path, cause(err))}
 	}
 	if len(text) > largest {
 		return nil, &FileError{field, fmt.Sprintf("%q is larger than %d bytes; name a file in PEM form", path, largest)}

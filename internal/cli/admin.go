@@ -77,7 +77,7 @@ func (f *adminFlags) call(ctx context.Context, method, path string, v any) error
 		if limited.Err() != nil {
 			return wrong{f.cutShort(ctx, method)}
 		}
-		return wrong{fmt.Errorf("%s does not answer as an Isthmus does: %w", request.URL, err)}
+		return wrong{fmt.Errorf("%s does not answer as an Isthmus of this version does; check that --admin names the admin address of one, and compare 'isthmus version'", request.URL)}
 	}
 	return nil
 }

@@ -63,11 +63,14 @@ func newRoot(version string, out io.Writer) *cobra.Command {
 		Short:   "Join every service registry to every mesh",
 		Version: version,
 		Long: `Isthmus mirrors service registries, merges them in one catalog, and delivers the
-catalog to Envoy and gRPC clients over xDS.`,
+catalog to Envoy and gRPC clients over xDS, and to Istio in a Kubernetes API server.
+
+Exit status: 0 all is fine, 1 the thing asked about is wrong or does not answer,
+2 wrong usage, 128 and the number of the signal that interrupted the command.`,
 		Example: `  isthmus demo                           see it at work, all on loopback
   isthmus validate isthmus.yaml
   isthmus serve isthmus.yaml
-  isthmus services reviews.example.com   who holds what, and why`,
+  isthmus services reviews.example.com   its endpoints, and the record each came from`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
@@ -81,6 +84,11 @@ catalog to Envoy and gRPC clients over xDS.`,
 	for _, c := range root.Commands() {
 		if c.Name() == "completion" { // the library's own lets any shell's name pass
 			c.Args, c.RunE = cobra.NoArgs, needsShell
+			c.Long = `Completion prints a script that makes a shell complete the commands and flags of
+isthmus. Put it where your shell looks for completions, and open a new shell;
+'isthmus completion SHELL --help' says where that is.
+
+Exit status: 0 it was printed, 2 no shell that is known was named.`
 			c.Example = "  isthmus completion bash > /etc/bash_completion.d/isthmus"
 		}
 	}

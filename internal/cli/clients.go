@@ -15,8 +15,17 @@ import (
 func newClients() *cobra.Command {
 	var flags adminFlags
 	c := &cobra.Command{
-		Use:     "clients [ID]",
-		Short:   "Show the connected clients and what each has ACKed",
+		Use:   "clients [ID]",
+		Short: "Show the connected clients and what each has ACKed",
+		Long: `Clients lists the clients that are connected, with a line for each type of resource
+that they ask for; with an ID only those of that id. HELD counts the resources that a
+client was sent, PENDING the names yet to be looked at, NACKED the responses it rejected.
+States: accepted (it ACKed the newest response), waiting (it owes an answer), "refused" (it
+NACKed the newest response; REASON is its own), idle (nothing had to be sent). Next,
+'isthmus services HOST' shows the service that a reason names.
+
+Exit status: 0 they were printed, whatever their states; 1 no client with that ID is
+connected, or no answer from the admin API; 2 wrong usage.`,
 		Example: "  isthmus clients\n  isthmus clients 'sidecar~10.0.0.7~web-1.shop~shop.svc.cluster.local'",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {

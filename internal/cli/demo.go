@@ -31,7 +31,11 @@ terminal does; nothing is left behind.
 
 With --registry servicecenter the registry is no folder but a stand-in for
 ServiceComb Service Center, with its delays; what is broken and fixed then is a
-registration. It needs addresses from 127.0.0.1 to 127.0.0.3, which Linux has.`,
+registration. It needs addresses from 127.0.0.1 to 127.0.0.3, which Linux has.
+
+Exit status: 0 it was ended with Ctrl-C, or with --once the client observed every step;
+1 it could not start, or the client missed a step; 2 wrong usage. Next, write a
+configuration of your own and check it with 'isthmus validate FILE'.`,
 		Example: `  isthmus demo
   isthmus demo --once    the tour only: exit status 0 if the client observed every step
   isthmus demo --registry servicecenter`,

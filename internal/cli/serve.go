@@ -29,7 +29,14 @@ valid, nothing. Clients stay connected.
 With --dry-run nothing is served or written: it lists the sources and the API server
 of the output istio, prints what it rejects of the sources and what it would write
 there and why, and ends. With -o json or -o yaml it prints that for a program, with
-every line of every difference.`,
+every line of every difference.
+
+It logs to standard error; the line 'serving' has the addresses. Next, look with
+'isthmus sources' and 'isthmus clients'.
+
+Exit status: 0 it was asked to stop, or the dry run is complete; 1 the configuration is
+not valid, an address or the data folder is in use, or the dry run could not read a
+required source or the API server in time; 2 wrong usage.`,
 		Example: "  isthmus serve isthmus.yaml\n  isthmus serve --config isthmus.yaml --dry-run\n" +
 			"  isthmus serve --config isthmus.yaml --dry-run -o json",
 		Args: cobra.MaximumNArgs(1),

@@ -20,8 +20,12 @@ func newServices() *cobra.Command {
 		Long: `Services lists the services of the catalog. With a host, in upper or lower case and
 with or without a final dot, it shows that service in each namespace that has it: every
 record that speaks of it, and every endpoint. A record is stale while its newest version
-is not taken, and held while its source has stopped listing it; the last good version
-is served, and the reason is shown.`,
+is invalid, and held while its source has stopped listing it; the last good version
+is served, and the reason is shown. Next, 'isthmus sources' says what was rejected, and
+'isthmus clients' who has the newest version.
+
+Exit status: 0 it was printed; 1 there is no such service, or no answer from the admin
+API; 2 wrong usage.`,
 		Example: "  isthmus services\n  isthmus services reviews.example.com",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {

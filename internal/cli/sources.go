@@ -17,7 +17,15 @@ func newSources() *cobra.Command {
 		Short: "Show the registries: state, since when, and what they rejected",
 		Long: `Sources shows the state of every registry. A source that is held lists far less than
 it did; what is missing is kept until the registry has said so for a while, or until
-you release it with 'isthmus sources release NAME'.`,
+you release it with 'isthmus sources release NAME'.
+
+It prints a line for each source, with its state, how long it has had that, and the
+reason, and below them up to 20 rejected objects of each, with place and remedy.
+States: listing (never read completely), live, stale (cannot be read; the last known good
+is served), held. Next, 'isthmus services HOST' shows what is served of one service.
+
+Exit status: 0 the sources were printed, whatever their states; 1 no answer from the
+admin API, or an error; 2 wrong usage.`,
 		Example: "  isthmus sources\n  isthmus sources -o json --admin http://127.0.0.1:8080\n  isthmus sources release legacy",
 		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -40,7 +48,12 @@ func newRelease() *cobra.Command {
 		Short: "Delete now what a source holds back because too much disappeared at once",
 		Long: `Release tells Isthmus that a suspicious drop is real. What the source holds back is
 deleted at once, and clients get the removals. Look at 'isthmus sources' first: it says
-what is held. A source that holds nothing is left as it is.`,
+what is held. A source that holds nothing is left as it is.
+
+It prints how many records were released.
+
+Exit status: 0 they were released, or there were none; 1 there is no such source, or the
+admin API did not do it; 2 wrong usage.`,
 		Example: "  isthmus sources release legacy",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {

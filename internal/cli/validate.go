@@ -24,9 +24,12 @@ are there that sources read, for which a running Isthmus waits.
 
 With --connect it also reads the sources and the API server of the output istio, and
 prints what would be rejected of the sources, and what would be written and why. It
-still changes nothing. If anything would be rejected, or a source could not be read,
-the exit status is 1. With -o json or -o yaml it prints that alone and for a program,
-with every line of every difference.`,
+still changes nothing. With -o json or -o yaml it prints that alone and for a program,
+with every line of every difference.
+
+Exit status: 0 the configuration is valid, warnings included, and with --connect nothing
+would be rejected; 1 something is wrong, and is printed; 2 wrong usage. Next, start it
+with 'isthmus serve FILE'; one that runs applies a changed file by itself.`,
 		Example: "  isthmus validate isthmus.yaml\n  isthmus validate --config isthmus.yaml --connect\n" +
 			"  isthmus validate --config isthmus.yaml --connect -o json",
 		Args: cobra.MaximumNArgs(1),

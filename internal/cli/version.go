@@ -26,8 +26,12 @@ func (v programVersion) text() string {
 func newVersion(version string) *cobra.Command {
 	var f format
 	c := &cobra.Command{
-		Use:     "version",
-		Short:   "Print the version",
+		Use:   "version",
+		Short: "Print the version",
+		Long: `Version prints the version of this program, of the Go it was built with, and the
+platform it is for. It asks no running Isthmus.
+
+Exit status: 0 it was printed, 2 wrong usage.`,
 		Example: "  isthmus version -o json",
 		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {

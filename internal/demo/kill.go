@@ -52,7 +52,7 @@ func (t *tour) withdrawn(ctx context.Context, s service, i instance, before stri
 	}
 	now, err := t.control.assignments(ctx, s)
 	if err == nil && (now.ACKed == before || now.State != "accepted" || now.Pending > 0) {
-		err = fmt.Errorf("the client has not accepted the removal of %s: %s %s", i.name, now.State, now.Reason)
+		err = fmt.Errorf("the client has not ACKed the removal of %s; its load assignments are %q %s", i.name, now.State, now.Reason)
 	}
 	return err
 }

@@ -125,7 +125,7 @@ func (c *client) ask(ctx context.Context, r request) error {
 
 // send asks the member in use, once.
 func (c *client) send(ctx context.Context, r request, token string) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, c.config.Timeout, fmt.Errorf("does not answer within %s", c.config.Timeout))
+	ctx, cancel := context.WithTimeoutCause(ctx, c.config.Timeout, fmt.Errorf("does not answer within %s: check that it is up, or set a longer timeout", c.config.Timeout))
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, r.method, c.url(r), bytes.NewReader(r.body))
 	if err != nil {
@@ -151,7 +151,7 @@ func (c *client) send(ctx context.Context, r request, token string) error {
 		return nil
 	}
 	if err := r.read(body); err != nil {
-		return fmt.Errorf("%s %s: %w", r.method, c.url(r), err)
+		return fmt.Errorf("answers %s %s, but not as a Service Center does: %w", r.method, c.url(r), err)
 	}
 	return nil
 }
@@ -202,7 +202,7 @@ func transportError(ctx context.Context, err error) error {
 		return cause
 	}
 	if u, ok := errors.AsType[*url.Error](err); ok {
-		return u.Err
+		return fmt.Errorf("cannot be reached: %w", u.Err)
 	}
 	return err
 }
@@ -252,7 +252,7 @@ func (c *client) introduce(ctx context.Context) error {
 				return err
 			}
 			if len(answer.Instances) == 0 || answer.Instances[0].ServiceID == "" {
-				return errors.New("the answer names no member of the registry")
+				return errors.New("the answer names no member of the registry; if it is one, switch registry.selfRegister on there")
 			}
 			return nil
 		},

@@ -154,10 +154,10 @@ func (c *Config) Warnings() (list []string) {
 func (c *Config) validateFilters() error {
 	errs := []error{once("environments", c.Environments), once("apps", c.Apps)}
 	if strings.ContainsAny(c.Project, "/?#") {
-		errs = append(errs, errors.New("project: must be a name without slashes"))
+		errs = append(errs, fmt.Errorf("project: %q has a character that the name of a project cannot have (/, ? or #); give the name alone, such as default", c.Project))
 	}
 	if strings.ContainsAny(c.Domain, "/\r\n") {
-		errs = append(errs, errors.New("domain: must be a name without slashes"))
+		errs = append(errs, fmt.Errorf("domain: %q has a slash or a line break; give the name alone, such as default", c.Domain))
 	}
 	return errors.Join(errs...)
 }

@@ -106,7 +106,7 @@ func portOf(u *url.URL) (uint32, error) {
 		case "https", "wss":
 			return 443, nil
 		}
-		return 0, errors.New("has no port: correct what the instance registers")
+		return 0, errors.New("has no port: have the instance register one, such as rest://10.0.0.1:8080")
 	}
 	port, err := strconv.ParseUint(text, 10, 16)
 	if err != nil || port == 0 {

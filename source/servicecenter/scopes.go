@@ -64,7 +64,7 @@ func checkScopeHost(text string) error {
 	}
 	bare := strings.TrimPrefix(host, "*.")
 	if !strings.Contains(host, ".") || strings.Contains(bare, "*") || sanitizeHost(bare) != bare {
-		return errors.New("has no host that a Sidecar can name; write a full name, *.domain or *")
+		return errors.New("has no host that a Sidecar can name; write a full name such as cart.mesh, or *.mesh for all below it, or * for all")
 	}
 	return nil
 }
