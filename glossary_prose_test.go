@@ -36,9 +36,7 @@ var publishedWords = regexp.MustCompile("(?i)connection refused|`(refused|refusa
 // withOldProse are the places that are still to be rewritten. The list may only
 // become shorter.
 var withOldProse = []string{
-
 	"test/verdicts", // is named after what it compares
-
 }
 
 func TestProseHasNoPrivateWords(t *testing.T) {
