@@ -19,7 +19,7 @@ import (
 type Store interface {
 	Committer
 	Lister
-	Watcher
+	Epochs
 }
 
 // Committer takes commits.
@@ -35,8 +35,9 @@ type Lister interface {
 	List(filter model.Filter) iter.Seq[model.Record]
 }
 
-// Watcher says which moment a store is at, and what comes; see [store.Replica].
-type Watcher interface {
+// Epochs says which epoch a store is in, and when another begins: each snapshot of a
+// watch ends with its own. See [store.Replica].
+type Epochs interface {
 	At() model.At
 	WatchFrom(ctx context.Context, filter model.Filter, from model.Start) iter.Seq2[model.Batch, error]
 }
