@@ -83,10 +83,11 @@ func (s *Supervisor) markWrites(baselines []*baselineState, listed bool) []model
 // was decided.
 func (s *Supervisor) remark(ctx context.Context) (err error) {
 	for range commitTries {
+		epoch := s.store.At().Epoch
 		baselines := s.judged(s.store, facts{unread: len(s.Status().Rejected) > 0, now: time.Now()})
 		writes := s.markWrites(baselines, false)
 		if len(writes) > 0 {
-			if _, err = s.store.Commit(ctx, model.Commit{Writes: writes}); err != nil {
+			if _, err = s.store.Commit(ctx, model.Commit{Writes: writes, Epoch: epoch}); err != nil {
 				continue
 			}
 		}

@@ -27,6 +27,12 @@ func newLedger() *ledger { return &ledger{memory: store.NewMemory(store.Config{}
 
 func (l *ledger) List(f model.Filter) iter.Seq[model.Record] { return l.memory.List(f) }
 
+func (l *ledger) At() model.At { return l.memory.At() }
+
+func (l *ledger) WatchFrom(ctx context.Context, f model.Filter, from model.Start) iter.Seq2[model.Batch, error] {
+	return l.memory.WatchFrom(ctx, f, from)
+}
+
 func (l *ledger) Commit(ctx context.Context, c model.Commit) (uint64, error) {
 	if l.before != nil {
 		l.before(c)

@@ -18,6 +18,7 @@ var errNotListed = errors.New("a complete listing of the registry must come firs
 // of that run.
 type sink struct {
 	*Supervisor
+	epoch   uint64       // that the store was in when this run began
 	live    time.Time    // when this run's first complete listing was stored
 	orphans *time.Ticker // runs while the owner of some record is unknown, else nil
 }
@@ -36,7 +37,7 @@ func (k *sink) restore(ctx context.Context) error {
 		writes := k.reindex()
 		if len(writes) > 0 {
 			writes = append(writes, k.holdWrites(nil)...)
-			if _, err = k.store.Commit(ctx, model.Commit{Writes: writes}); err != nil {
+			if _, err = k.store.Commit(ctx, model.Commit{Writes: writes, Epoch: k.epoch}); err != nil {
 				continue
 			}
 		}
@@ -111,8 +112,11 @@ func (k *sink) commit(ctx context.Context, read *reading) (p plan, ask bool, err
 		before := k.holds.counts(p.counts)
 		writes, baselines := k.prepare(r, p)
 		if len(writes) > 0 {
-			if _, err = k.store.Commit(ctx, model.Commit{Writes: writes, Observed: r.observed}); err != nil {
+			if _, err = k.store.Commit(ctx, model.Commit{Writes: writes, Observed: r.observed, Epoch: k.epoch}); err != nil {
 				k.undone(before)
+				if k.outlived() {
+					return plan{}, false, errNewEpoch
+				}
 				continue
 			}
 		}

@@ -15,6 +15,8 @@ type Source interface {
 	// Run returns an error when it cannot go on; the supervisor shows the error
 	// as the source's status, keeps every record, waits, and calls Run again.
 	// What could not be read must never be passed on as if it were absent.
+	//
+	// Run is called again, too, after ctx has ended because the store was restored.
 	Run(ctx context.Context, sink Sink) error
 }
 
@@ -27,10 +29,11 @@ type Sink interface {
 	// Change takes what a registry reports object by object.
 	Change(ctx context.Context, change Change) error
 	// Relist receives when the supervisor wants the whole registry listed once
-	// more, changed or not: to see whether a drop that it holds lasts, or because
-	// a change spoke of a record whose owner is unknown. A source that lists the
-	// whole registry every few seconds anyway may leave it alone. All others wait
-	// for it beside whatever they wait for, and ask for it anew each time:
+	// more, changed or not: to see whether a drop that it holds lasts, because a
+	// change spoke of a record whose owner is unknown, or because an operator has
+	// released what was held. A source that lists the whole registry every few
+	// seconds anyway may leave it alone. All others wait for it beside whatever
+	// they wait for, and ask for it anew each time:
 	//
 	//	case <-sink.Relist():
 	//		err = sink.Replace(ctx, everything)

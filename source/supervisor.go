@@ -7,6 +7,7 @@ import (
 	"iter"
 	"log/slog"
 	"runtime/debug"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -18,6 +19,7 @@ import (
 type Store interface {
 	Committer
 	Lister
+	Epochs
 }
 
 // Committer takes commits.
@@ -31,6 +33,13 @@ type Lister interface {
 	// List yields the records a filter selects, in the order of [model.Ref.Compare]
 	// and as of one revision. It shows every commit that has returned.
 	List(filter model.Filter) iter.Seq[model.Record]
+}
+
+// Epochs says which epoch a store is in, and when another begins: each snapshot of a
+// watch ends with its own. See [store.Replica].
+type Epochs interface {
+	At() model.At
+	WatchFrom(ctx context.Context, filter model.Filter, from model.Start) iter.Seq2[model.Batch, error]
 }
 
 // Config says how a source is supervised.
@@ -113,6 +122,10 @@ func (s *Supervisor) Run(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return nil
 		}
+		if errors.Is(err, errNewEpoch) {
+			s.storeRestored()
+			continue
+		}
 		if live >= s.cfg.MaxBackoff {
 			s.recovered()
 		}
@@ -125,9 +138,12 @@ func (s *Supervisor) Run(ctx context.Context) error {
 // runOnce runs the source to its end and returns how long it had been live and
 // why it ended. The source runs on this goroutine, so its panics end up here.
 func (s *Supervisor) runOnce(ctx context.Context) (live time.Duration, err error) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	k := &sink{Supervisor: s}
+	ctx, cancel := context.WithCancelCause(ctx)
+	k := &sink{Supervisor: s, epoch: s.store.At().Epoch}
+	var watch sync.WaitGroup
+	watch.Go(func() { k.watchEpoch(ctx, cancel) })
+	defer watch.Wait()
+	defer cancel(nil)
 	defer k.relist.Stop()
 	defer k.askForOwners(false, true)
 	if err := k.restore(ctx); err != nil {
@@ -141,7 +157,11 @@ func (s *Supervisor) runOnce(ctx context.Context) (live time.Duration, err error
 			live = time.Since(k.live)
 		}
 	}()
-	if err := s.src.Run(ctx, k); err != nil {
+	err = s.src.Run(ctx, k)
+	if k.outlived() {
+		return 0, errNewEpoch
+	}
+	if err != nil {
 		return 0, err
 	}
 	return 0, errors.New("the source ended without being asked to")

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"iter"
 	"maps"
+	"slices"
 	"time"
 
 	"github.com/isthmus-mesh/isthmus/model"
@@ -44,6 +45,9 @@ func (g *guard) commit(before map[model.Ref]model.Record, c model.Commit) bool {
 	}
 	g.commits++
 	g.log("%d writes", len(c.Writes))
+	if outdated(before, c) {
+		return true // and the store rejects it
+	}
 	s := stepOf(before, c)
 	g.checkWrites(s)
 	g.checkPrimed(s)
@@ -53,6 +57,12 @@ func (g *guard) commit(before map[model.Ref]model.Record, c model.Commit) bool {
 	g.checkDrop(s)
 	g.keep(s)
 	return true
+}
+
+// outdated reports whether a commit is based on what is not stored any more: the view
+// that it was compared with has gone on since.
+func outdated(before map[model.Ref]model.Record, c model.Commit) bool {
+	return slices.ContainsFunc(c.Writes, func(w model.Write) bool { return before[w.Record.Ref].Revision != w.Record.Revision })
 }
 
 // forgets reports whether a commit that came about is to be answered with an error.

@@ -65,12 +65,18 @@ func (o *Outside) wake() {
 // NewEpoch implements [Reborn]: it is restored from a copy of itself, in which the
 // revisions are counted anew. Nothing is lost. That a record has the revision again
 // that another of its states had before says nothing.
-func (o *Outside) NewEpoch() uint64 {
+func (o *Outside) NewEpoch() uint64 { return o.NewEpochWithout(model.Filter{Kind: "none"}) }
+
+// NewEpochWithout has it restored from a copy in which nothing is that lost selects.
+func (o *Outside) NewEpochWithout(lost model.Filter) uint64 {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	at := model.At{Epoch: o.decided.At().Epoch + 1}
 	var all []model.Record
 	for r := range o.decided.List(model.Filter{}) {
+		if lost.Matches(r.Ref) {
+			continue
+		}
 		at.Revision++
 		r.Revision = at.Revision
 		all = append(all, r)

@@ -1,0 +1,39 @@
+package source
+
+import (
+	"context"
+	"errors"
+
+	"github.com/isthmus-mesh/isthmus/model"
+)
+
+// errNewEpoch ends a run: a store that begins a new epoch, such as one that was
+// restored from a copy, may lack what was stored since. Who passes on only what
+// changes would not say it again, so the source runs anew and lists.
+var errNewEpoch = errors.New("the store was restored, and may lack what was stored since; the registry is listed anew")
+
+// watchEpoch ends the run once the store is in another epoch. It watches the mark of
+// the source, which hardly ever changes.
+func (k *sink) watchEpoch(ctx context.Context, end context.CancelCauseFunc) {
+	mark := markRef(k.name)
+	for batch, err := range k.store.WatchFrom(ctx, model.Filter{Kind: mark.Kind, Source: k.name}, model.Start{}) {
+		if err != nil {
+			return
+		}
+		for _, event := range batch.Events {
+			if snapshot, is := event.(model.EndOfSnapshot); is && snapshot.Epoch != k.epoch {
+				end(errNewEpoch)
+				return
+			}
+		}
+	}
+}
+
+// outlived reports whether the store is in another epoch than when the run began.
+func (k *sink) outlived() bool { return k.store.At().Epoch != k.epoch }
+
+// storeRestored reports that what is stored may be older than what was read.
+func (s *Supervisor) storeRestored() {
+	s.lost(errNewEpoch.Error())
+	s.cfg.Log.Warn("the store was restored", "source", s.name, "reason", errNewEpoch.Error())
+}
