@@ -174,7 +174,8 @@ func (s *step) putHold(ref model.Ref, r *model.Record) {
 	if r == nil {
 		delete(s.holds, ref)
 	} else {
-		s.holds[ref] = r
+		kept := *r // and not r, for a pointer that is kept costs memory for every record of a batch
+		s.holds[ref] = &kept
 	}
 }
 

@@ -56,7 +56,8 @@ func (u *united[K, V]) put(ref model.Ref, r *model.Record, rank int) {
 	if r == nil {
 		return
 	}
-	if key, ok := u.key(r); ok {
+	record := *r // a pointer that is handed on costs memory for every record of a batch, of whatever kind
+	if key, ok := u.key(&record); ok {
 		u.keys[ref] = key
 		u.replace(key, ref, &member{ref, r.Place, r.Status, r.Spec, rank})
 	}
