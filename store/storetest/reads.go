@@ -29,22 +29,22 @@ func monotonicReads(t *testing.T, s Store) {
 	r.prime()
 	write(keys*rounds, func(i int) model.Write { return based(s, saying(nth(i%keys), i)) })
 	for range keys * rounds {
-		got := r.read().Events[0].(model.Upsert).Record
-		if got := get(t, s, got.Ref); got.Revision < got.Revision {
-			t.Fatalf("notified of %s at revision %d, then got %d", got.Ref, got.Revision, got.Revision)
+		sent := r.read().Events[0].(model.Upsert).Record
+		if got := get(t, s, sent.Ref); got.Revision < sent.Revision {
+			t.Fatalf("notified of %s at revision %d, then got %d", sent.Ref, sent.Revision, got.Revision)
 		}
-		if got, ok := listed(t, s, model.Filter{})[got.Ref]; !ok || got.Revision < got.Revision {
-			t.Fatalf("notified of %s at revision %d, then listed %d", got.Ref, got.Revision, got.Revision)
+		if got, ok := listed(t, s, model.Filter{})[sent.Ref]; !ok || got.Revision < sent.Revision {
+			t.Fatalf("notified of %s at revision %d, then listed %d", sent.Ref, sent.Revision, got.Revision)
 		}
 	}
 	write(keys, func(i int) model.Write { return removal(s, nth(i)) })
 	for range keys {
-		got := r.read().Events[0].(model.Delete).Record
-		if got, ok := s.Get(got.Ref); ok {
-			t.Fatalf("notified that %s is gone, then got it at revision %d", got.Ref, got.Revision)
+		sent := r.read().Events[0].(model.Delete).Record
+		if got, ok := s.Get(sent.Ref); ok {
+			t.Fatalf("notified that %s is gone, then got it at revision %d", sent.Ref, got.Revision)
 		}
-		if _, ok := listed(t, s, model.Filter{})[got.Ref]; ok {
-			t.Fatalf("notified that %s is gone, then listed it", got.Ref)
+		if _, ok := listed(t, s, model.Filter{})[sent.Ref]; ok {
+			t.Fatalf("notified that %s is gone, then listed it", sent.Ref)
 		}
 	}
 }
