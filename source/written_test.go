@@ -262,8 +262,9 @@ func (d deed) try(ctx context.Context, s *store.Memory, w *source.Written, ackno
 	time.Sleep(time.Millisecond) // Somebody may come between.
 	revision, err := w.Write(ctx, model.Commit{Writes: []model.Write{{Record: r, Delete: d.delete}}, Epoch: at.Epoch})
 	if c, ok := errors.AsType[*store.ConflictError](err); ok {
-		if now, _ := s.Get(r.Ref); c.Ref != r.Ref || c.Stored.Revision != now.Revision {
-			return fmt.Errorf("the conflict %w does not name what is stored, revision %d", err, now.Revision)
+		// What it names was stored then. The other writer may have gone on since.
+		if now := s.At().Revision; c.Ref != r.Ref || c.Stored.Revision == r.Revision || c.Stored.Revision > now {
+			return fmt.Errorf("the conflict %w names what was never stored, at revision %d", err, now)
 		}
 		return errConflict
 	}
