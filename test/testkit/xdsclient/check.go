@@ -22,6 +22,8 @@ type check struct {
 type ask struct {
 	times int
 	fresh bool // the client did not ask for the name before: whatever comes is an answer
+	// crossed says that something came that may have been on its way already.
+	crossed bool
 	// missed counts the full sets without it.
 	missed int
 }
@@ -44,14 +46,16 @@ func (c *check) ask(name string, covered bool) {
 }
 
 // answered takes a subscription off the list. Anyway says that the resource
-// would have come without it.
-func (c *check) answered(name string, anyway bool) (was bool) {
+// would have come without it, and perhaps that nobody can tell.
+func (c *check) answered(name string, anyway, perhaps bool) (was bool) {
 	a := c.asking[name]
 	switch {
 	case a == nil:
 		return false
 	case anyway && !a.fresh:
 		// It may have been on its way already; the answer may follow.
+	case perhaps && !a.fresh && !a.crossed:
+		a.crossed = true // likewise, once
 	case a.times == 1:
 		delete(c.asking, name)
 	default:

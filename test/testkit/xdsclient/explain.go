@@ -30,7 +30,9 @@ func (c *Client) reason(k *topic, res Resource, anyway bool) (reason string) {
 	changed := !had || before != res.identity()
 	_, named := k.names[res.Name]
 	unresolved, joined := k.check.unresolved[res.Name], k.check.joined[res.Name]
-	asked := k.check.answered(res.Name, changed || unresolved || joined || anyway)
+	// Of a route that only the wildcard asked for, it cannot be said that it was gone.
+	back := k.url == RDS && !c.dialect.delta() && k.star
+	asked := k.check.answered(res.Name, changed || unresolved || joined || anyway, back)
 	delete(k.check.unresolved, res.Name)
 	delete(k.check.joined, res.Name)
 	delete(k.check.owed, res.Name)
@@ -111,7 +113,7 @@ func (c *Client) explainRemoval(k *topic, name string) {
 	if _, held := k.held[name]; held { // it dropped that, asked for it again, and took it only then
 		sent = true
 	}
-	asked := k.check.answered(name, sent || k.leaves(name))
+	asked := k.check.answered(name, sent || k.leaves(name), false)
 	if !sent && !asked && !k.check.unresolved[name] && !k.leaves(name) {
 		c.violation("%s %s was removed, which was neither sent nor asked for", short(k.url), name)
 	}
