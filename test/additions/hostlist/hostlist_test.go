@@ -24,7 +24,7 @@ func TestListed(t *testing.T) {
 	t.Parallel()
 	sourcetest.RunListed(t, sourcetest.Listed{
 		Open: open, Faults: []string{"it answers with an error", "it breaks off", "it never answers"},
-		Lag: 40 * time.Millisecond, RealTime: true, Histories: 12,
+		Lag: 40 * time.Millisecond, RealTime: true, Histories: 5,
 	})
 }
 
