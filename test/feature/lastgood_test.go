@@ -43,9 +43,12 @@ func TestLastKnownGoodIsServedAfterARestart(t *testing.T) {
 	files.Move("", "../unmounted")
 	after := startWith(t, saving(before.XDS, dir, files), files)
 	after.AwaitSource("files", "stale", "serving the last known good from 20")
-	if code, body, err := after.get("/readyz?verbose"); code != 200 || !strings.Contains(body, "store: revision ") || err != nil {
-		t.Errorf("an Isthmus that serves the last known good is not ready: %d %s %v", code, body, err)
-	}
+	await(t, "an Isthmus that serves the last known good to be ready", func() error {
+		if code, body, err := after.get("/readyz?verbose"); code != 200 || !strings.Contains(body, "store: revision ") || err != nil {
+			return fmt.Errorf("%d %s %w", code, body, err)
+		}
+		return nil
+	})
 	dial(t, after, reviews+":80", "shop").AwaitAnswers("one")
 	sentNothing(t, envoy, func() {
 		envoy.Reconnect(true)
