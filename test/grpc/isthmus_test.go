@@ -93,6 +93,12 @@ func (i *isthmus) WriteEndpoints(host string, endpoints ...endpoint) {
 	i.must(os.Rename(draft, i.manifest(host)))
 }
 
+// Remove removes the service of a host.
+func (i *isthmus) Remove(host string) {
+	i.t.Helper()
+	i.must(os.Remove(i.manifest(host)))
+}
+
 // manifest is the file of a host.
 func (i *isthmus) manifest(host string) string {
 	return filepath.Join(i.manifests, nameOf(host)+".yaml")
