@@ -140,12 +140,13 @@ func drawService(t *rapid.T) model.Service {
 
 func drawEndpoint(t *rapid.T) model.Endpoint {
 	return model.Endpoint{
-		Address: pick(t, "10.0.0.1", "10.0.0.1", "10.0.0.2", "unix:///s", "h"),
-		Ports:   pick(t, model.Map[uint32]{}, model.Map[uint32]{}, target("http", 8080), target("web", 8081), target("grpc", 80)),
-		Exact:   pick(t, false, false, true),
-		Labels:  pick(t, labels("app", "a"), labels("app", "a", "v", "1"), labels("app", "b", "v", "1"), model.Labels{}),
-		Weight:  pick[uint32](t, 0, 1),
-		Health:  pick(t, model.Healthy, model.Healthy, model.Unhealthy, model.Draining),
+		Address:  pick(t, "10.0.0.1", "10.0.0.1", "10.0.0.2", "unix:///s", "h"),
+		Ports:    pick(t, model.Map[uint32]{}, model.Map[uint32]{}, target("http", 8080), target("web", 8081), target("grpc", 80)),
+		Exact:    pick(t, false, false, true),
+		Labels:   pick(t, labels("app", "a"), labels("app", "a", "v", "1"), labels("app", "b", "v", "1"), model.Labels{}),
+		Weight:   pick[uint32](t, 0, 1, 1, 5, 9),
+		Locality: pick(t, model.Locality{}, model.Locality{}, model.Locality{Region: "r", Zone: "z"}),
+		Health:   pick(t, model.Healthy, model.Healthy, model.Unhealthy, model.Draining),
 	}
 }
 

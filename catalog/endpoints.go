@@ -17,7 +17,8 @@ import (
 type Endpoints struct {
 	EndpointCounts
 
-	claims immutable.Map[claim, *Instance]
+	claims  immutable.Map[claim, *Instance]
+	weights *weights // nil if every endpoint weighs 1
 }
 
 // EndpointCounts counts distinct addresses and ports.
@@ -140,6 +141,7 @@ type portEdit struct {
 	before *Endpoints
 	claims *immutable.Editor[claim, *Instance]
 	tally  EndpointCounts
+	weighing
 	// written are the claims that may differ from those before; not kept when
 	// there were none before.
 	written []claim
@@ -155,7 +157,7 @@ func (e *edit) port(number uint32) *portEdit {
 	}
 	p := &portEdit{before: e.before[number]}
 	if b := p.before; b != nil {
-		p.claims, p.tally = b.claims.Edit(), b.EndpointCounts
+		p.claims, p.tally, p.weighing = b.claims.Edit(), b.EndpointCounts, b.weights.edit()
 	} else {
 		p.claims = immutable.New[claim, *Instance](claim.compare).Edit()
 	}
@@ -175,6 +177,7 @@ func (e *edit) set(servicePort uint32, c claim, instance *Instance) {
 	after := counting(p.claims.View(), c)
 	p.tally.count(before, c.port, -1)
 	p.tally.count(after, c.port, +1)
+	p.replace(before, after, (&Endpoints{claims: p.claims.View()}).All())
 	if p.before != nil {
 		p.written = append(p.written, c)
 	}
@@ -246,7 +249,7 @@ func (p *portEdit) finish() *Endpoints {
 	case claims.Len() == 0:
 		return nil
 	default:
-		return &Endpoints{EndpointCounts: p.tally, claims: claims}
+		return &Endpoints{EndpointCounts: p.tally, claims: claims, weights: p.weighing.finish()}
 	}
 }
 

@@ -2,6 +2,7 @@ package catalog_test
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/isthmus-mesh/isthmus/catalog"
@@ -237,8 +238,36 @@ func observePort(e *catalog.Endpoints) portView {
 		}
 		at++
 	}
+	observeWeights(e)
 	if at != len(v.Places) {
 		panic(fmt.Sprintf("All yields %d endpoints, Claims %+v", at, v.Places))
 	}
 	return v
+}
+
+// observeWeights holds the tally of weights, which is kept with each change, to
+// the endpoints themselves.
+func observeWeights(e *catalog.Endpoints) {
+	want, weighted, uneven := map[model.Locality][]uint32{}, false, false
+	for endpoint := range e.All() {
+		weight := max(endpoint.Weight, 1)
+		weighted = weighted || weight > 1
+		if of := want[endpoint.Locality]; !slices.Contains(of, weight) {
+			want[endpoint.Locality] = append(of, weight)
+			uneven = uneven || len(of) > 0
+		}
+	}
+	if !weighted {
+		clear(want)
+	}
+	got := map[model.Locality][]uint32{}
+	for locality, weight := range e.Weights() {
+		got[locality] = append(got[locality], weight)
+	}
+	for _, of := range want {
+		slices.Sort(of)
+	}
+	if uneven != e.Uneven() || !maps.EqualFunc(got, want, slices.Equal[[]uint32]) {
+		panic(fmt.Sprintf("the tally of weights is %v, uneven %t, of %v", got, e.Uneven(), want))
+	}
 }

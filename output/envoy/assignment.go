@@ -10,23 +10,38 @@ import (
 )
 
 // assignment is what a ClusterLoadAssignment is made of. The service's
-// definition has no part in it, nor has the kind of client.
+// definition has no part in it. The kind of client has one only while endpoints of
+// a locality differ in weight: see [variesByWeight].
 type assignment struct {
 	slot
 	endpoints *catalog.Endpoints
 }
 
 // Encode implements [push.Subject].
-func (a assignment) Encode() push.Encoded { return encodeAssignment(a.clusterName(), a.endpoints) }
+func (a assignment) Encode() push.Encoded {
+	if a.byWeight {
+		return newDraftByWeight(a.clusterName(), a.endpoints, reachable).encode()
+	}
+	return encodeAssignment(a.clusterName(), a.endpoints)
+}
 
-// encodeAssignment writes a load assignment by hand: it is what a change of an
-// endpoint costs, and building the messages first would cost several times as
-// much. A test holds it to what the generated code reads.
+// variesByWeight reports whether a kind of client is given an assignment in which
+// weights of endpoints are those of localities. gRPC obeys no other weights.
+func variesByWeight(kind string, endpoints *catalog.Endpoints) bool {
+	return kind == KindGRPC && endpoints.Uneven()
+}
+
 func encodeAssignment(name string, endpoints *catalog.Endpoints) push.Encoded {
-	d := newDraft(name, endpoints, reachable)
+	return newDraft(name, endpoints, reachable).encode()
+}
+
+// encode writes the assignment by hand: it is what a change of an endpoint
+// costs, and building the messages first would cost several times as much. A test
+// holds it to what the generated code reads.
+func (d *draft) encode() push.Encoded {
 	body := make([]byte, 0, anyHeadSize(endpointURL, d.size)+d.size)
 	body = d.appendTo(appendAnyHead(body, endpointURL, d.size))
-	return push.Encoded{Name: name, Version: versionOf(body), Body: body}
+	return push.Encoded{Name: d.name, Version: versionOf(body), Body: body}
 }
 
 // Numbers of fields. All are below 16, so every tag is one byte.

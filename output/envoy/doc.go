@@ -17,7 +17,8 @@
 // so is its version, a hash of them.
 //
 // Envoy and gRPC get the same resource wherever both can read it, and then it
-// is encoded once. A service that a kind of client cannot use is not offered to it
+// is encoded once. Load assignments have a variant for gRPC where endpoints of a
+// locality differ in weight, since gRPC obeys weights of localities alone. A service that a kind of client cannot use is not offered to it
 // at all: no listener, route, cluster or assignment ([NotOffered] says why). A
 // single endpoint that no client could use is left out of its assignment, since
 // clients would NACK the whole assignment for it ([Unserved]).

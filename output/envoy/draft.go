@@ -5,7 +5,6 @@ import (
 	"math"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/model"
@@ -18,7 +17,8 @@ import (
 type draft struct {
 	name   string
 	places []place  // by address and port
-	groups []*group // by locality
+	zones  []*zone  // by locality
+	groups []*group // by locality as written
 	size   int      // of the encoded assignment
 }
 
@@ -30,32 +30,37 @@ type place struct {
 	group   *group
 }
 
-// group is the endpoints of one locality. Clients demand that a locality
-// occurs once.
-type group struct {
-	model.Locality
-	weight uint64 // sum of its endpoints' weights
-	size   int    // of its encoded endpoints
-	at     int    // where the next of them is written
-}
-
 // newDraft takes in the endpoints that should be served. Those that should not
 // are left out rather than marked, so that Envoy, which in a panic sends
 // traffic to everything it knows, does not know them.
 func newDraft(name string, endpoints *catalog.Endpoints, address func(catalog.Endpoint) (string, string)) *draft {
 	d := &draft{name: name}
+	d.fill(endpoints, address)
+	return d
+}
+
+// newDraftByWeight is the same for clients that ignore the weights of endpoints:
+// these become weights of localities.
+func newDraftByWeight(name string, endpoints *catalog.Endpoints, address func(catalog.Endpoint) (string, string)) *draft {
+	d := &draft{name: name}
+	d.tellWeightsApart(endpoints)
+	d.fill(endpoints, address)
+	return d
+}
+
+func (d *draft) fill(endpoints *catalog.Endpoints, address func(catalog.Endpoint) (string, string)) {
 	if endpoints != nil {
 		d.take(endpoints, address)
 	}
 	d.balance()
+	d.gather()
 	d.measure()
-	return d
 }
 
 func (d *draft) take(endpoints *catalog.Endpoints, address func(catalog.Endpoint) (string, string)) {
 	d.places = make([]place, 0, endpoints.Healthy)
 	rewritten := false
-	var last *group
+	var last *zone
 	for e := range endpoints.All() {
 		if e.Health != model.Healthy {
 			continue
@@ -66,50 +71,14 @@ func (d *draft) take(endpoints *catalog.Endpoints, address func(catalog.Endpoint
 		}
 		rewritten = rewritten || written != e.Address && e.Port != 0
 		if last == nil || last.Locality != e.Locality {
-			last = d.groupOf(&e.Locality)
+			last = d.zoneOf(&e.Locality)
 		}
-		d.places = append(d.places, place{written, e.Port, max(e.Weight, 1), last})
+		weight := max(e.Weight, 1)
+		d.places = append(d.places, place{written, e.Port, weight, last.groupOf(weight)})
 	}
 	if rewritten {
 		d.unite()
 	}
-}
-
-// fewGroups are looked through sooner than searched.
-const fewGroups = 8
-
-// groupOf returns the group of a locality.
-func (d *draft) groupOf(l *model.Locality) *group {
-	if len(d.groups) <= fewGroups {
-		for _, g := range d.groups {
-			if g.Locality == *l {
-				return g
-			}
-		}
-	}
-	at, found := slices.BinarySearchFunc(d.groups, l, func(g *group, l *model.Locality) int { return compareLocalities(&g.Locality, l) })
-	if found {
-		return d.groups[at]
-	}
-	if plain := plainText(*l); plain != *l {
-		return d.groupOf(&plain)
-	}
-	g := &group{Locality: *l}
-	d.groups = slices.Insert(d.groups, at, g)
-	return g
-}
-
-func compareLocalities(a, b *model.Locality) int {
-	return cmp.Or(strings.Compare(a.Region, b.Region), strings.Compare(a.Zone, b.Zone), strings.Compare(a.SubZone, b.SubZone))
-}
-
-// plainText makes a locality fit for a message, which rejects other text.
-func plainText(l model.Locality) model.Locality {
-	if utf8.ValidString(l.Region) && utf8.ValidString(l.Zone) && utf8.ValidString(l.SubZone) {
-		return l
-	}
-	valid := func(s string) string { return strings.ToValidUTF8(s, string(utf8.RuneError)) }
-	return model.Locality{Region: valid(l.Region), Zone: valid(l.Zone), SubZone: valid(l.SubZone)}
 }
 
 // unite restores the order, and that no endpoint occurs twice, after addresses
@@ -140,5 +109,16 @@ func (d *draft) balance() {
 		p.weight = max(p.weight/divisor, 1)
 		p.group.weight += uint64(p.weight)
 	}
-	d.groups = slices.DeleteFunc(d.groups, func(g *group) bool { return g.weight == 0 }) // all of it was united elsewhere
+}
+
+// gather puts the groups in order, without those of which no endpoint is served.
+func (d *draft) gather() {
+	for _, z := range d.zones {
+		for _, g := range z.groups {
+			if g.weight > 0 {
+				d.groups = append(d.groups, g)
+			}
+		}
+	}
+	slices.SortFunc(d.groups, func(a, b *group) int { return compareLocalities(&a.Locality, &b.Locality) })
 }

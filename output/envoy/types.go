@@ -47,6 +47,9 @@ type row struct {
 	// locates says that the resource is where clients learn of endpoints: while
 	// one that is gone is still in it, they go astray.
 	locates bool
+	// byWeight says that the resource has weights of endpoints, which are another's
+	// for clients that ignore them.
+	byWeight bool
 }
 
 var rows = [...]row{
@@ -77,7 +80,8 @@ var rows = [...]row{
 		subject: func(at slot, s *catalog.Service, port model.Port) push.Subject {
 			return assignment{at.common(), s.Endpoints(port.Number)}
 		},
-		locates: true,
+		locates:  true,
+		byWeight: true,
 	},
 	ListenerType: {
 		TypeSpec: push.TypeSpec{

@@ -95,7 +95,11 @@ func (w *World) Find(view push.View, r push.Row, name string) (push.Subject, boo
 	if !rows[r].offered(f, v.Kind) {
 		return nil, false
 	}
-	return rows[r].subject(slot{row: r, key: s.Key, port: port.Number, form: f}, s, port), true
+	at := slot{row: r, key: s.Key, port: port.Number, form: f}
+	if rows[r].byWeight {
+		at.byWeight = variesByWeight(v.Kind, s.Endpoints(port.Number))
+	}
+	return rows[r].subject(at, s, port), true
 }
 
 func formFor(kind string, s *catalog.Service, port model.Port) form {

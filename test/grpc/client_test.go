@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/isthmus-mesh/isthmus/test/grpc/clients"
+	"github.com/isthmus-mesh/isthmus/test/testkit/until"
 )
 
 const (
@@ -38,6 +39,12 @@ type client struct {
 // dial starts a client of an Isthmus that calls targets, such as
 // reviews.example.com:80.
 func dial(t *testing.T, impl clients.Implementation, i *isthmus, targets ...string) *client {
+	t.Helper()
+	return dialEvery(interval, t, impl, i, targets...)
+}
+
+// dialEvery is the same for calls at an interval.
+func dialEvery(interval time.Duration, t *testing.T, impl clients.Implementation, i *isthmus, targets ...string) *client {
 	t.Helper()
 	bootstrap := filepath.Join(t.TempDir(), "bootstrap.json")
 	i.must(os.WriteFile(bootstrap, fmt.Appendf(nil, `{
@@ -73,6 +80,27 @@ func (c *client) AwaitAnswers(target string, names ...string) {
 	}
 }
 
+// AwaitShares waits until the calls to a target are shared by the backends like
+// this. The figure is over all calls since the shares began to look like it, which
+// are 4,000 at least: the more they are, the less chance has a part in it.
+func (c *client) AwaitShares(target string, want shares) {
+	c.t.Helper()
+	const few, many = 300, 4000
+	from := c.journal.Len(target)
+	c.await(fmt.Sprintf("shares somewhat like %v", want), func() error {
+		return want.within(12, c.journal.Last(target, from, few))
+	})
+	from = c.journal.Len(target)
+	var got []call
+	c.awaitFor(3*patience, fmt.Sprintf("shares of %v", want), func() error {
+		if got = c.journal.Since(target, from); len(got) < many {
+			return fmt.Errorf("%d calls have ended", len(got))
+		}
+		return want.within(2, got)
+	})
+	c.t.Logf("of %d calls: %v, for %v", len(got), sharesOf(got), want)
+}
+
 // AwaitCalls waits until so many more calls to a target have ended, however.
 func (c *client) AwaitCalls(target string, more int) {
 	c.t.Helper()
@@ -103,7 +131,12 @@ func (c *client) AwaitFailure(target string) (failed call) {
 // await is await for as long as the client lives.
 func (c *client) await(what string, check func() error) {
 	c.t.Helper()
-	await(c.t, what, func() error {
+	c.awaitFor(patience, what, check)
+}
+
+func (c *client) awaitFor(patience time.Duration, what string, check func() error) {
+	c.t.Helper()
+	until.NoError(c.t, patience, 20*time.Millisecond, what, func() error {
 		if c.Gone() {
 			c.t.Fatalf("%s has ended by itself: %v", c.name, c.err)
 		}

@@ -60,20 +60,53 @@ func (i *isthmus) Start() {
 	})
 }
 
+// endpoint is a backend as a manifest has it.
+type endpoint struct {
+	*calls.Backend
+
+	weight int    // 0 if it has none
+	zone   string // empty if it is in none
+}
+
 // Write has a host be served by backends, on port 80.
 func (i *isthmus) Write(host string, backends ...*calls.Backend) {
 	i.t.Helper()
-	name, _, _ := strings.Cut(host, ".")
+	endpoints := make([]endpoint, len(backends))
+	for n, b := range backends {
+		endpoints[n].Backend = b
+	}
+	i.WriteEndpoints(host, endpoints...)
+}
+
+// WriteEndpoints is the same with all that a manifest says of them.
+func (i *isthmus) WriteEndpoints(host string, endpoints ...endpoint) {
+	i.t.Helper()
 	var b strings.Builder
 	fmt.Fprintf(&b, "apiVersion: networking.istio.io/v1\nkind: ServiceEntry\n")
-	fmt.Fprintf(&b, "metadata: {name: %s, namespace: shop}\nspec:\n  hosts: [%s]\n", name, host)
+	fmt.Fprintf(&b, "metadata: {name: %s, namespace: shop}\nspec:\n  hosts: [%s]\n", nameOf(host), host)
 	fmt.Fprintf(&b, "  ports: [{number: 80, name: grpc, protocol: GRPC}]\n  resolution: STATIC\n  endpoints:\n")
-	for _, e := range backends {
-		fmt.Fprintf(&b, "  - {address: %s, ports: {grpc: %d}}\n", e.Addr.IP, e.Addr.Port)
+	for _, e := range endpoints {
+		fmt.Fprintf(&b, "  - {address: %s, ports: {grpc: %d}, weight: %d, locality: %q}\n", e.Addr.IP, e.Addr.Port, e.weight, e.zone)
 	}
 	draft := filepath.Join(i.manifests, ".draft")
 	i.must(os.WriteFile(draft, []byte(b.String()), 0o600))
-	i.must(os.Rename(draft, filepath.Join(i.manifests, name+".yaml")))
+	i.must(os.Rename(draft, i.manifest(host)))
+}
+
+// Remove removes the service of a host.
+func (i *isthmus) Remove(host string) {
+	i.t.Helper()
+	i.must(os.Remove(i.manifest(host)))
+}
+
+// manifest is the file of a host.
+func (i *isthmus) manifest(host string) string {
+	return filepath.Join(i.manifests, nameOf(host)+".yaml")
+}
+
+func nameOf(host string) string {
+	name, _, _ := strings.Cut(host, ".")
+	return name
 }
 
 func (i *isthmus) must(err error) {

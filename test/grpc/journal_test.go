@@ -90,6 +90,13 @@ func (j *journal) Last(target string, from, n int) []call {
 	return nil
 }
 
+// Since are the calls to a target that have ended after the first from.
+func (j *journal) Since(target string, from int) []call {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return slices.Clone(j.calls[target][from:])
+}
+
 // Select are the calls to a target for which a condition holds.
 func (j *journal) Select(target string, holds func(call) bool) []call {
 	j.mu.Lock()

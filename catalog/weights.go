@@ -1,0 +1,128 @@
+package catalog
+
+import (
+	"cmp"
+	"iter"
+	"strings"
+
+	"github.com/isthmus-mesh/isthmus/immutable"
+	"github.com/isthmus-mesh/isthmus/model"
+)
+
+// weights is a tally of the weights that the endpoints of a port have, healthy or
+// not. It is kept with each change, so that nobody has to look through all
+// endpoints to learn whether they are alike. Most services have no weights at
+// all, and then there is no tally either.
+type weights struct {
+	classes  immutable.Map[weightClass, int] // how many endpoints there are of each
+	weighted int                             // endpoints that weigh more than 1
+	further  int                             // classes beyond the first of each locality
+}
+
+// weightClass is a weight in a locality.
+type weightClass struct {
+	model.Locality
+	weight uint32
+}
+
+func (c weightClass) compare(o weightClass) int {
+	return cmp.Or(
+		strings.Compare(c.Region, o.Region), strings.Compare(c.Zone, o.Zone), strings.Compare(c.SubZone, o.SubZone),
+		cmp.Compare(c.weight, o.weight),
+	)
+}
+
+func (i *Instance) class() weightClass { return weightClass{i.Locality, max(i.Weight, 1)} }
+
+// Uneven reports whether endpoints of one locality differ in their weights.
+// Those that are not healthy count as well: what hangs on it should not change
+// whenever an endpoint's health does.
+func (e *Endpoints) Uneven() bool { return e != nil && e.weights != nil && e.weights.further > 0 }
+
+// Weights yields the weights that there are in each locality, in order, healthy
+// or not. It yields nothing if every endpoint weighs 1.
+func (e *Endpoints) Weights() iter.Seq2[model.Locality, uint32] {
+	return func(yield func(model.Locality, uint32) bool) {
+		if e == nil || e.weights == nil {
+			return
+		}
+		for class := range e.weights.classes.All() {
+			if !yield(class.Locality, class.weight) {
+				return
+			}
+		}
+	}
+}
+
+// weighing is a change of a tally in the making. Without an editor every endpoint
+// weighs 1.
+type weighing struct {
+	classes           *immutable.Editor[weightClass, int]
+	weighted, further int
+}
+
+func (w *weights) edit() weighing {
+	if w == nil {
+		return weighing{}
+	}
+	return weighing{w.classes.Edit(), w.weighted, w.further}
+}
+
+// finish returns nothing if every endpoint weighs 1.
+func (w *weighing) finish() *weights {
+	if w.classes == nil {
+		return nil
+	}
+	return &weights{w.classes.Map(), w.weighted, w.further}
+}
+
+// replace has one instance of an endpoint count instead of another; either may be
+// nil. All are those that count afterwards.
+func (w *weighing) replace(before, after *Instance, all iter.Seq[Endpoint]) {
+	switch {
+	case before == after:
+	case w.classes != nil:
+		w.count(after, +1)
+		w.count(before, -1)
+	case after != nil && after.Weight > 1:
+		w.classes = immutable.New[weightClass, int](weightClass.compare).Edit()
+		for endpoint := range all {
+			w.count(endpoint.Instance, +1)
+		}
+	}
+	if w.weighted == 0 {
+		*w = weighing{}
+	}
+}
+
+func (w *weighing) count(instance *Instance, by int) {
+	if instance == nil {
+		return
+	}
+	class := instance.class()
+	if class.weight > 1 {
+		w.weighted += by
+	}
+	before, _ := w.classes.View().Get(class)
+	if before+by > 0 {
+		w.classes.Set(class, before+by)
+	} else {
+		w.classes.Delete(class)
+	}
+	if (before == 0 || before+by == 0) && w.hasOthers(class) {
+		w.further += by
+	}
+}
+
+// hasOthers reports whether there is another class in the same locality.
+func (w *weighing) hasOthers(class weightClass) bool {
+	for other := range w.classes.View().From(weightClass{class.Locality, 0}) {
+		if other.Locality != class.Locality {
+			return false
+		}
+		if other != class {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,154 @@
+package envoy
+
+import (
+	"cmp"
+	"math/bits"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/isthmus-mesh/isthmus/catalog"
+	"github.com/isthmus-mesh/isthmus/model"
+)
+
+// zone is the endpoints of one locality, as the registry has it. They are one
+// group in an assignment, or one for each class of weights.
+type zone struct {
+	model.Locality
+	weights []uint32 // that its endpoints have, while classes are made of them
+	// digits is how many leading binary digits of its endpoints' weights make a
+	// class; 0 if all of them are one group.
+	digits int
+	marked bool     // its groups are named after their classes even if that could be left out
+	groups []*group // by class
+}
+
+// group is endpoints that the assignment has under one locality. Clients demand
+// that a locality occurs once.
+type group struct {
+	model.Locality        // as it is written
+	class          uint32 // of weights
+	weight         uint64 // sum of its endpoints' weights
+	size           int    // of its encoded endpoints
+	at             int    // where the next of them is written
+}
+
+const (
+	// mostClasses is how many groups a locality may become. A client has a balancer
+	// of its own for each of them.
+	mostClasses = 64
+	// classMark stands between a sub-zone and the weight that a group is named after.
+	classMark = "~weight="
+)
+
+// tellWeightsApart makes a group of each weight in a locality, for clients that
+// obey the weights of localities and ignore those of endpoints. Where that were
+// too many, weights that agree in their leading digits share a group.
+func (d *draft) tellWeightsApart(endpoints *catalog.Endpoints) {
+	for locality, weight := range endpoints.Weights() {
+		z := d.zoneOf(&locality)
+		z.weights = append(z.weights, weight)
+	}
+	for _, z := range d.zones {
+		slices.Sort(z.weights)
+		z.digits = digitsFor(slices.Compact(z.weights))
+		z.marked = strings.Contains(z.SubZone, classMark)
+		z.weights = nil
+	}
+}
+
+// digitsFor returns how many digits tell as many weights apart as may be. Weights
+// have at most 32 of them, so one digit always leaves few enough classes.
+func digitsFor(weights []uint32) int {
+	if len(weights) < 2 {
+		return 0
+	}
+	digits := 32
+	for classes(weights, digits) > mostClasses {
+		digits--
+	}
+	return digits
+}
+
+// classes counts the classes of weights in ascending order.
+func classes(weights []uint32, digits int) (n int) {
+	last := uint32(0)
+	for _, w := range weights {
+		if c := classOf(w, digits); c != last {
+			n, last = n+1, c
+		}
+	}
+	return n
+}
+
+// classOf is the lightest weight with the same leading digits.
+func classOf(weight uint32, digits int) uint32 {
+	rest := max(bits.Len32(weight)-digits, 0)
+	return weight >> rest << rest
+}
+
+// groupOf returns the group of endpoints of a weight.
+func (z *zone) groupOf(weight uint32) *group {
+	class := uint32(0)
+	if z.digits > 0 {
+		class = classOf(weight, z.digits)
+	}
+	if len(z.groups) == 1 && z.groups[0].class == class {
+		return z.groups[0]
+	}
+	at, found := slices.BinarySearchFunc(z.groups, class, func(g *group, class uint32) int { return cmp.Compare(g.class, class) })
+	if !found {
+		z.groups = slices.Insert(z.groups, at, &group{Locality: z.written(class), class: class})
+	}
+	return z.groups[at]
+}
+
+// written names a group. Endpoints of the weight 1, which is that of endpoints to
+// which nobody gave any, keep the locality's own name: when others of their
+// locality get weights, they stay where they are. A sub-zone that looks like such
+// a name itself is marked in any case, so that no two groups share a name.
+func (z *zone) written(class uint32) model.Locality {
+	l := z.Locality
+	if class > 1 || z.marked {
+		l.SubZone += classMark + strconv.FormatUint(uint64(class), 10)
+	}
+	return l
+}
+
+// fewZones are looked through sooner than searched.
+const fewZones = 8
+
+// zoneOf returns the zone of a locality.
+func (d *draft) zoneOf(l *model.Locality) *zone {
+	if len(d.zones) <= fewZones {
+		for _, z := range d.zones {
+			if z.Locality == *l {
+				return z
+			}
+		}
+	}
+	at, found := slices.BinarySearchFunc(d.zones, l, func(z *zone, l *model.Locality) int { return compareLocalities(&z.Locality, l) })
+	if found {
+		return d.zones[at]
+	}
+	if plain := plainText(*l); plain != *l {
+		return d.zoneOf(&plain)
+	}
+	z := &zone{Locality: *l}
+	d.zones = slices.Insert(d.zones, at, z)
+	return z
+}
+
+func compareLocalities(a, b *model.Locality) int {
+	return cmp.Or(strings.Compare(a.Region, b.Region), strings.Compare(a.Zone, b.Zone), strings.Compare(a.SubZone, b.SubZone))
+}
+
+// plainText makes a locality fit for a message, which rejects other text.
+func plainText(l model.Locality) model.Locality {
+	if utf8.ValidString(l.Region) && utf8.ValidString(l.Zone) && utf8.ValidString(l.SubZone) {
+		return l
+	}
+	valid := func(s string) string { return strings.ToValidUTF8(s, string(utf8.RuneError)) }
+	return model.Locality{Region: valid(l.Region), Zone: valid(l.Zone), SubZone: valid(l.SubZone)}
+}
