@@ -103,8 +103,10 @@ type Client struct {
 	Locality  model.Locality
 	Network   string
 	Addresses []string // of its workload, as it says
-	Account   string   // the identity proven by its certificate; empty if none is
-	Consumer  string   // the registry consumer that it is, as it says
+	// Extensions are those of its program, as it says, that resources depend on.
+	Extensions []string
+	Account    string // the identity proven by its certificate; empty if none is
+	Consumer   string // the registry consumer that it is, as it says
 }
 
 // typeInfo is a type as the engine knows it. It is immutable but for counts.

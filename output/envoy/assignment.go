@@ -10,12 +10,20 @@ import (
 )
 
 // assignment is what a ClusterLoadAssignment is made of. The service's
-// definition has no part in it. The kind of client has one only while endpoints of
-// a locality differ in weight: see [variesByWeight].
+// definition has no part in it.
 type assignment struct {
-	slot
+	assignmentSlot
 	endpoints *catalog.Endpoints
 }
+
+// assignmentSlot tells the variants of a load assignment apart.
+type assignmentSlot struct {
+	slot
+	byWeight bool // the weights of endpoints are those of localities
+}
+
+// Slot implements [push.Subject].
+func (s assignmentSlot) Slot() any { return s }
 
 // Encode implements [push.Subject].
 func (a assignment) Encode() push.Encoded {
@@ -23,12 +31,6 @@ func (a assignment) Encode() push.Encoded {
 		return newDraftByWeight(a.clusterName(), a.endpoints, reachable).encode()
 	}
 	return encodeAssignment(a.clusterName(), a.endpoints)
-}
-
-// variesByWeight reports whether a kind of client is given an assignment in which
-// weights of endpoints are those of localities. gRPC obeys no other weights.
-func variesByWeight(kind string, endpoints *catalog.Endpoints) bool {
-	return kind == KindGRPC && endpoints.Uneven()
 }
 
 func encodeAssignment(name string, endpoints *catalog.Endpoints) push.Encoded {

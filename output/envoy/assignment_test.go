@@ -96,7 +96,7 @@ func addressOf(address string, port uint32) *corev3.Address {
 }
 
 func assignmentOf(t interface{ Fatal(...any) }, s *catalog.Service) *endpointv3.ClusterLoadAssignment {
-	e := assignment{slot{row: EndpointType, key: s.Key, port: 80}, s.Endpoints(80)}.Encode()
+	e := assignment{assignmentSlot{slot: slot{row: EndpointType, key: s.Key, port: 80}}, s.Endpoints(80)}.Encode()
 	if cap(e.Body) != len(e.Body) {
 		t.Fatal("the body was not made at its exact size: ", len(e.Body), " of ", cap(e.Body))
 	}

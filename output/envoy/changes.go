@@ -73,7 +73,7 @@ func appendChanges(list []push.Changed, now *catalog.Snapshot, host string, c ca
 // endpoints at most, as far as resources and who sees them are concerned.
 func sameOffer(a, b *catalog.Service) bool {
 	return a.Definition == b.Definition ||
-		a.Resolution == b.Resolution && slices.Equal(a.Ports, b.Ports) && sameStanding(a, b)
+		a.Resolution == b.Resolution && a.Location == b.Location && slices.Equal(a.Ports, b.Ports) && sameStanding(a, b)
 }
 
 // sameStanding reports whether both are chosen by the same views when a host

@@ -35,6 +35,7 @@ func drawPushClient(t *rapid.T) push.Client {
 		Kind:      rapid.SampledFrom([]string{KindEnvoy, KindGRPC}).Draw(t, "kind of client"),
 		Namespace: rapid.SampledFrom([]string{"a", "b", "c", ""}).Draw(t, "namespace"),
 		Labels:    model.MapOf(map[string]string{"app": "it"}),
+		Addresses: rapid.SampledFrom([][]string{nil, {"10.0.0.1"}, {"2001:db8::1"}}).Draw(t, "addresses"),
 	}
 }
 

@@ -21,16 +21,13 @@ const (
 )
 
 // slot tells a resource from every other through all its revisions. The form
-// is that of clusters, which differ by the kind of client, and byWeight that of
-// assignments, which may; the name alone would not do, for the same host may live
-// in several namespaces.
+// is that of clusters, which differ by the kind of client; the name alone
+// would not do, for the same host may live in several namespaces.
 type slot struct {
 	row  push.Row
 	key  catalog.ServiceKey
 	port uint32
-	// byWeight says that the weights of endpoints are those of localities.
-	byWeight bool
-	form     form
+	form form
 }
 
 // Slot implements [push.Subject].

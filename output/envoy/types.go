@@ -47,9 +47,6 @@ type row struct {
 	// locates says that the resource is where clients learn of endpoints: while
 	// one that is gone is still in it, they go astray.
 	locates bool
-	// byWeight says that the resource has weights of endpoints, which are another's
-	// for clients that ignore them.
-	byWeight bool
 }
 
 var rows = [...]row{
@@ -78,10 +75,9 @@ var rows = [...]row{
 		name: ClusterName, parse: parseClusterName,
 		offered: func(f form, _ string) bool { return f == eds },
 		subject: func(at slot, s *catalog.Service, port model.Port) push.Subject {
-			return assignment{at.common(), s.Endpoints(port.Number)}
+			return assignment{assignmentSlot{slot: at.common()}, s.Endpoints(port.Number)}
 		},
-		locates:  true,
-		byWeight: true,
+		locates: true,
 	},
 	ListenerType: {
 		TypeSpec: push.TypeSpec{

@@ -29,8 +29,12 @@ func NewWorld(snapshot *catalog.Snapshot, complete bool, root string) *World {
 func (w *World) Complete() bool { return w.complete }
 
 // View implements [push.World].
-func (w *World) View(_ push.Row, c push.Client) push.View {
-	return View{Kind: c.Kind, Namespace: c.Namespace, scope: w.snapshot.ScopeOf(c.Namespace, c.Labels, w.root)}
+func (w *World) View(r push.Row, c push.Client) push.View {
+	v := View{Kind: c.Kind, Namespace: c.Namespace, scope: w.snapshot.ScopeOf(c.Namespace, c.Labels, w.root)}
+	if r == ClusterType && c.Kind == KindEnvoy {
+		v.resolver = resolverOf(c)
+	}
+	return v
 }
 
 // View is what a client sees of any of the types.
@@ -38,6 +42,7 @@ type View struct {
 	Kind      string // KindEnvoy or KindGRPC
 	Namespace string // of its workload; empty if it has none
 	scope     *catalog.Scope
+	resolver  resolver // of clusters for Envoys
 }
 
 var _ push.Scoped = View{}
@@ -95,11 +100,7 @@ func (w *World) Find(view push.View, r push.Row, name string) (push.Subject, boo
 	if !rows[r].offered(f, v.Kind) {
 		return nil, false
 	}
-	at := slot{row: r, key: s.Key, port: port.Number, form: f}
-	if rows[r].byWeight {
-		at.byWeight = variesByWeight(v.Kind, s.Endpoints(port.Number))
-	}
-	return rows[r].subject(at, s, port), true
+	return v.variant(rows[r].subject(slot{row: r, key: s.Key, port: port.Number, form: f}, s, port)), true
 }
 
 func formFor(kind string, s *catalog.Service, port model.Port) form {

@@ -8,6 +8,7 @@ import (
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	dnsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/clusters/dns/v3"
 	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
 	httpv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/upstreams/http/v3"
 	"google.golang.org/protobuf/proto"
@@ -37,13 +38,28 @@ func TestEveryResourceIsValid(t *testing.T) {
 					t.Fatalf("%v: %v in %v", at, err, cla)
 				}
 			}
-			if c, ok := m.(*clusterv3.Cluster); ok && c.GetType() == clusterv3.Cluster_LOGICAL_DNS {
+			if c, ok := m.(*clusterv3.Cluster); ok && takesOneName(t, c) {
 				if e := c.LoadAssignment.Endpoints; len(e) != 1 || len(e[0].LbEndpoints) != 1 {
 					t.Fatalf("%v: not one endpoint in %v", at, c)
 				}
 			}
 		}
 	})
+}
+
+// takesOneName is of clusters that are connected to as a name resolves.
+func takesOneName(t *rapid.T, c *clusterv3.Cluster) bool {
+	if c.GetClusterType() == nil {
+		return c.GetType() == clusterv3.Cluster_LOGICAL_DNS
+	}
+	var names dnsv3.DnsCluster
+	if err := c.GetClusterType().GetTypedConfig().UnmarshalTo(&names); err != nil {
+		t.Fatal(err)
+	}
+	if err := names.ValidateAll(); err != nil {
+		t.Fatal(err)
+	}
+	return names.GetAllAddressesInSingleEndpoint()
 }
 
 // validate applies the generated validation, also to what is packed inside.
@@ -70,12 +86,12 @@ func validate(m proto.Message) error {
 	return nil
 }
 
-func TestBothKindsShareWhatBothCanRead(t *testing.T) {
+func TestBothKindsShareAssignmentsAndNotClusters(t *testing.T) {
 	w := worldOf(nil, record("a", "p", model.Service{Ports: model.ListOf(ports[3])}), place1("a", "p", "10.0.0.1"))
-	for _, typ := range []push.Row{ClusterType, EndpointType} {
+	for typ, shared := range map[push.Row]bool{ClusterType: false, EndpointType: true} {
 		envoy, _ := w.Find(View{Kind: KindEnvoy, Namespace: "a"}, typ, "outbound|81||h")
 		grpc, _ := w.Find(View{Kind: KindGRPC, Namespace: "b"}, typ, "outbound|81||h")
-		if envoy == nil || envoy != grpc || envoy.Slot() != grpc.Slot() {
+		if envoy == nil || (envoy == grpc) != shared || (envoy.Slot() == grpc.Slot()) != shared {
 			t.Errorf("type %d: %v for Envoy, %v for gRPC", typ, envoy, grpc)
 		}
 	}

@@ -12,11 +12,18 @@ import (
 )
 
 // Kinds names the flavours of resources by the kind of client.
-type Kinds struct{ Envoy, GRPC string }
+type Kinds struct {
+	Envoy, GRPC string
+	// Extensions are those of clients that resources depend on.
+	Extensions []string
+}
 
 // clientOf tells who a client is from what it says about itself.
 func (k Kinds) clientOf(node *corev3.Node) push.Client {
-	c := push.Client{Kind: k.Envoy, Namespace: namespaceOf(node), Labels: labelsOf(node)}
+	c := push.Client{
+		Kind: k.Envoy, Namespace: namespaceOf(node), Labels: labelsOf(node),
+		Addresses: addressesOf(node), Extensions: extensionsOf(node, k.Extensions),
+	}
 	if strings.HasPrefix(node.GetUserAgentName(), "gRPC") {
 		c.Kind = k.GRPC
 	}

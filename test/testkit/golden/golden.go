@@ -19,9 +19,15 @@ var update = flag.Bool("update", false, "rewrite what comes out in testdata")
 // Run has every transcript of testdata written anew, side by side, and compares.
 func Run(t *testing.T, retell func(t *testing.T, story *txtar.Archive) *txtar.Archive) {
 	t.Helper()
-	paths, err := filepath.Glob("testdata/*.txtar")
+	RunFiles(t, "testdata/*.txtar", retell)
+}
+
+// RunFiles is [Run] for the transcripts whose paths match a pattern.
+func RunFiles(t *testing.T, pattern string, retell func(t *testing.T, story *txtar.Archive) *txtar.Archive) {
+	t.Helper()
+	paths, err := filepath.Glob(pattern)
 	if err != nil || len(paths) == 0 {
-		t.Fatalf("no transcripts: %v", err)
+		t.Fatalf("no transcripts %s: %v", pattern, err)
 	}
 	for _, path := range paths {
 		t.Run(strings.TrimSuffix(filepath.Base(path), ".txtar"), func(t *testing.T) {

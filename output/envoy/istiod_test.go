@@ -1,0 +1,206 @@
+package envoy
+
+import (
+	"encoding/json"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/rogpeppe/go-internal/txtar"
+	"google.golang.org/protobuf/encoding/protojson"
+
+	"github.com/isthmus-mesh/isthmus/catalog"
+	"github.com/isthmus-mesh/isthmus/convert/istio"
+	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/push"
+	"github.com/isthmus-mesh/isthmus/test/testkit/golden"
+)
+
+// besideIstiod are transcripts of a ServiceEntry with the clusters that istiod makes
+// of it and those that Isthmus makes of it, for an Envoy with certain addresses. A
+// real istiod writes its part: see TestClustersOfIstiod in test/istio.
+const besideIstiod = "testdata/istiod/*.txtar"
+
+// TestClustersBesideIstiod holds the clusters for Envoys against these transcripts.
+func TestClustersBesideIstiod(t *testing.T) {
+	t.Parallel()
+	golden.RunFiles(t, besideIstiod, func(t *testing.T, in *txtar.Archive) *txtar.Archive {
+		t.Helper()
+		out := &txtar.Archive{Comment: in.Comment, Files: slices.Clone(in.Files)}
+		for i, f := range in.Files {
+			if addresses, ok := strings.CutPrefix(f.Name, "isthmus@"); ok {
+				out.Files[i].Data = nil
+				for _, body := range clustersFor(t, part(in, "entry.yaml"), addresses, DNSCluster) {
+					out.Files[i].Data = append(out.Files[i].Data, byField(t, body)...)
+				}
+			}
+		}
+		return out
+	})
+}
+
+func part(in *txtar.Archive, name string) []byte {
+	for _, f := range in.Files {
+		if f.Name == name {
+			return f.Data
+		}
+	}
+	return nil
+}
+
+// clustersFor are the clusters that an Envoy with addresses and an extension gets
+// for a ServiceEntry.
+func clustersFor(t *testing.T, entry []byte, addresses, extension string) (bodies [][]byte) {
+	t.Helper()
+	var events []model.Event
+	for object := range istio.Read(entry) {
+		if !object.Valid() {
+			t.Fatalf("%s is invalid: %v", object.String(), object.Problems)
+		}
+		listed := object.Listed("entry.yaml")
+		for _, r := range append(listed.Owned, listed.Record) {
+			events = append(events, model.Upsert{Record: r})
+		}
+	}
+	builder := catalog.NewBuilder(nil)
+	builder.Apply(1, events)
+	w := NewWorld(builder.Snapshot(), true, "istio-system")
+	v := w.View(ClusterType, push.Client{
+		Kind: KindEnvoy, Namespace: "shop", Addresses: strings.Split(addresses, ","), Extensions: []string{extension},
+	})
+	for name := range w.Names(v, ClusterType) {
+		subject, _ := w.Find(v, ClusterType, name)
+		bodies = append(bodies, subject.Encode().Body)
+	}
+	return bodies
+}
+
+func byField(t *testing.T, body []byte) []byte {
+	t.Helper()
+	object, err := protojson.Marshal(message(t, body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	fields, err := golden.Fields(object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fields
+}
+
+// difference is something in which clusters differ from istiod's on purpose.
+type difference struct {
+	what, why string
+	adopt     func(c object) bool // applies it to istiod's cluster, and reports whether it did
+}
+
+type object = map[string]any
+
+var differences = []difference{
+	{"filters", "Envoy as it is released does not have Istio's filter istio.metadata_exchange", without("filters")},
+	{"transportSocketMatches", "there are no certificates for mutual TLS between workloads yet", without("transportSocketMatches")},
+	{"typedDnsResolverConfig", "which resolver asks which servers is for the Envoy's bootstrap to say, and this would overrule it", without("typedDnsResolverConfig")},
+	{"metadata of endpoints", "it is for Istio's own filters, as filters are", withoutWorkloads},
+}
+
+// ofDNSCluster is besides what Envoys since [DNSCluster] are given.
+var ofDNSCluster = difference{"settings of DNS", "as fields of the cluster they are deprecated: Envoy warns of each", asDNSCluster}
+
+func without(field string) func(object) bool {
+	return func(c object) bool {
+		_, found := c[field]
+		delete(c, field)
+		return found
+	}
+}
+
+func withoutWorkloads(c object) (found bool) {
+	assignment, _ := c["loadAssignment"].(object)
+	groups, _ := assignment["endpoints"].([]any)
+	for _, group := range groups {
+		for _, e := range group.(object)["lbEndpoints"].([]any) {
+			found = without("metadata")(e.(object)) || found
+		}
+	}
+	return found
+}
+
+// asDNSCluster moves the settings to where newer Envoys want them.
+func asDNSCluster(c object) bool {
+	if c["type"] != "STRICT_DNS" && c["type"] != "LOGICAL_DNS" {
+		return false
+	}
+	config := object{"@type": "type.googleapis.com/envoy.extensions.clusters.dns.v3.DnsCluster"}
+	for _, field := range []string{"dnsRefreshRate", "dnsJitter", "respectDnsTtl", "dnsLookupFamily"} {
+		config[field] = c[field]
+		delete(c, field)
+	}
+	if c["type"] == "LOGICAL_DNS" {
+		config["allAddressesInSingleEndpoint"] = true
+	}
+	delete(c, "type")
+	c["clusterType"] = object{"name": "envoy.cluster.dns", "typedConfig": config}
+	return true
+}
+
+// TestClustersAreIstiods compares every field of the clusters for Envoys with
+// istiod's, but for what differs on purpose. An Envoy that does not know newer
+// types of clusters gets the fields that istiod writes.
+func TestClustersAreIstiods(t *testing.T) {
+	t.Parallel()
+	paths, err := filepath.Glob(besideIstiod)
+	if err != nil || len(paths) == 0 {
+		t.Fatalf("no transcripts: %v", err)
+	}
+	for extension, expected := range map[string][]difference{
+		DNSCluster: append([]difference{ofDNSCluster}, differences...),
+		"none":     differences,
+	} {
+		used := map[string]bool{}
+		for _, path := range paths {
+			in, err := txtar.ParseFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, f := range in.Files {
+				addresses, ok := strings.CutPrefix(f.Name, "istiod@")
+				if !ok {
+					continue
+				}
+				want := objects(t, f.Data)
+				for _, c := range want {
+					for _, d := range expected {
+						used[d.what] = d.adopt(c) || used[d.what]
+					}
+				}
+				var got []object
+				for _, body := range clustersFor(t, part(in, "entry.yaml"), addresses, extension) {
+					got = append(got, objects(t, byField(t, body))...)
+				}
+				if diff := cmp.Diff(want, got); diff != "" {
+					t.Errorf("%s, %s, extension %s (-istiod +isthmus):\n%s", path, f.Name, extension, diff)
+				}
+			}
+		}
+		for _, d := range expected {
+			if !used[d.what] {
+				t.Errorf("%s: istiod has nothing of that kind, so it is no difference any more", d.what)
+			}
+		}
+	}
+}
+
+// objects reads JSON objects that follow each other.
+func objects(t *testing.T, text []byte) (list []object) {
+	t.Helper()
+	for d := json.NewDecoder(strings.NewReader(string(text))); d.More(); {
+		var o object
+		if err := d.Decode(&o); err != nil {
+			t.Fatal(err)
+		}
+		list = append(list, o)
+	}
+	return list
+}

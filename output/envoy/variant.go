@@ -1,0 +1,36 @@
+package envoy
+
+import "github.com/isthmus-mesh/isthmus/push"
+
+// variant is what the clients of a view get for a subject: those of equal views
+// share one. What does not matter to a client is not part of its variant.
+func (v View) variant(subject push.Subject) push.Subject {
+	switch s := subject.(type) {
+	case cluster:
+		return s.variantFor(v)
+	case assignment:
+		return s.variantFor(v)
+	default:
+		return subject
+	}
+}
+
+func (c cluster) variantFor(v View) cluster {
+	switch {
+	case v.Kind == KindGRPC:
+		c.grpc, c.external = true, false
+		if c.speaks == asIsSpoken {
+			c.speaks = anyHTTP
+		}
+	case c.resolves():
+		c.resolver = v.resolver
+	}
+	return c
+}
+
+// variantFor makes weights of endpoints those of localities for gRPC, which obeys
+// no others. Where all endpoints of a locality weigh the same, both are one.
+func (a assignment) variantFor(v View) assignment {
+	a.byWeight = v.Kind == KindGRPC && a.endpoints.Uneven()
+	return a
+}
