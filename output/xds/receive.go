@@ -52,9 +52,6 @@ func (s *stream) take(m request) error {
 		}
 		return nil
 	}
-	if e := m.GetErrorDetail(); e != nil && s.pace.loud(time.Now()) {
-		s.log.Warn("client NACKed a response", "type", m.GetTypeUrl(), "err", cut(e.GetMessage(), reasonBytes))
-	}
 	switch m := m.(type) {
 	case *sotwMessage:
 		return s.request(t, s.sotwRequest(t, m))
@@ -91,11 +88,29 @@ func (s *stream) measure(t push.Type, subscribed []string) error {
 
 // request hands a request to the engine.
 func (s *stream) request(t push.Type, r push.Request) error {
-	err := s.subscriber.Request(r)
+	if s.named != nil && r.Wildcard == push.WildcardOn {
+		return s.server.rejected.record(notHere, s.named)
+	}
+	err := s.hand(t, r)
 	if err == nil {
 		return nil
 	}
 	return s.server.rejected.record(tooMuch, tooLarge("%s: %v; ask for less, or for everything by *", s.server.engine.TypeName(t), err))
+}
+
+// hand has the engine look at a request, and logs a NACK that it takes for one. A
+// NACK with a nonce that is not that of an open response says nothing, and whoever
+// sends such may send them without end.
+func (s *stream) hand(t push.Type, r push.Request) error {
+	if r.Answer.Kind != push.NACK {
+		return s.subscriber.Request(r)
+	}
+	before := s.subscriber.NACKs(t)
+	err := s.subscriber.Request(r)
+	if s.subscriber.NACKs(t) > before && s.pace.loud(time.Now()) {
+		s.log.Warn("client NACKed a response", "type", s.server.engine.TypeName(t), "err", r.Answer.Reason)
+	}
+	return err
 }
 
 // typeOf tells what type a request is about; it is not known if it is not served.

@@ -18,6 +18,7 @@ const (
 	tooMany                         // streams
 	tooMuch                         // in one request or subscription
 	tooSilent                       // a stream has no first request
+	notHere                         // a stream asks a service for what that does not serve
 	untrusted                       // a stream's certificate has ceased to hold
 	tooManyConnections              // of one address, without a stream
 	badConnection                   // its handshake failed, or no stream came of it
@@ -28,7 +29,7 @@ const (
 )
 
 var causeNames = [causes]string{
-	notWho: "identity", tooMany: "streams", tooMuch: "size", tooSilent: "silent", untrusted: "certificate",
+	notWho: "identity", tooMany: "streams", tooMuch: "size", tooSilent: "silent", notHere: "service", untrusted: "certificate",
 	tooManyConnections: "connections", badConnection: "handshake", panicked: "panic",
 	slowRequests: "requests", slowNACKs: "refusals",
 }

@@ -60,9 +60,14 @@ type Server struct {
 }
 
 const (
-	// idlePing and pingsFrom: clients may ping this often, and are pinged when silent.
-	pingsFrom = 10 * time.Second
-	idlePing  = 30 * time.Second
+	// pingsFrom is how often a client may ping. Proxies do so every few seconds, to find
+	// out soon that we are gone. It leaves room for those that ping every 2 s, and are
+	// early now and then.
+	pingsFrom = time.Second
+	// idlePing: a client that is silent for so long is pinged, and has pingTimeout
+	// to answer.
+	idlePing    = 30 * time.Second
+	pingTimeout = 10 * time.Second
 	// buffers are per connection, and there may be tens of thousands of those.
 	buffers = 16 << 10
 	// window bounds what a client may have under way to us. It is fixed, since
@@ -117,7 +122,7 @@ func (s *Server) transport() []grpc.ServerOption {
 		grpc.StaticConnWindowSize(window),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: pingsFrom, PermitWithoutStream: true}),
 		grpc.KeepaliveParams(keepalive.ServerParameters{
-			Time: idlePing, Timeout: pingsFrom, MaxConnectionIdle: s.limits.Idle,
+			Time: idlePing, Timeout: pingTimeout, MaxConnectionIdle: s.limits.Idle,
 			MaxConnectionAge: s.config.MaxConnectionAge, MaxConnectionAgeGrace: drainGrace,
 		}),
 		grpc.Creds(handshake{s.credentials()}),

@@ -26,6 +26,7 @@ type stream struct {
 	log        *slog.Logger
 	subscriber *push.Subscriber
 	only       push.Type // or every
+	named      error     // as in [service]
 	pace       pace
 
 	types map[push.Type]*asked // on this stream
@@ -59,7 +60,7 @@ func (s *stream) answerOf(t push.Type, m request) push.Answer {
 }
 
 // serve runs a stream to its end.
-func (s *Server) serve(wire grpc.ServerStream, mode push.Mode, only push.Type) error {
+func (s *Server) serve(wire grpc.ServerStream, mode push.Mode, only push.Type, named error) error {
 	who, err := s.identify(wire.Context())
 	if err != nil {
 		return err
@@ -81,7 +82,7 @@ func (s *Server) serve(wire grpc.ServerStream, mode push.Mode, only push.Type) e
 		return err
 	}
 	defer st.subscriber.Close()
-	st.only = only
+	st.only, st.named = only, named
 	release := who.by.afterLife(st.subscriber.Close)
 	defer release()
 	ended := make(chan error, 1)
