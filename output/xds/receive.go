@@ -23,7 +23,7 @@ func (s *stream) receiveAll(m request) (err error) {
 		if err := s.take(m); err != nil {
 			return err
 		}
-		if m, err = s.server.receive(s.wire, s.mode, s.listed); err != nil {
+		if m, err = s.server.receive(s.inlet, s.mode, s.listed); err != nil {
 			return err
 		}
 	}
@@ -35,7 +35,7 @@ func (s *stream) slow(wait time.Duration, why cause) {
 		return
 	}
 	s.server.rejected.counts[why].Add(1)
-	if _, loud := s.pace.slowed.take(time.Now(), 0); loud {
+	if _, loud := s.pace.slowed.take(time.Now(), 1, 0); loud {
 		s.log.Warn("a client is kept waiting, for it says too much", "cause", causeNames[why], "wait", wait.Round(time.Millisecond))
 	}
 }
@@ -149,11 +149,11 @@ func newPace(l Limits) pace {
 // delay is how long a request has to wait, and by which limit.
 func (p *pace) delay(now time.Time, m request) (wait time.Duration, why cause) {
 	const forEver = 1<<63 - 1
-	wait, _ = p.requests.take(now, forEver)
+	wait, _ = p.requests.take(now, 1, forEver)
 	if m.GetErrorDetail() == nil {
 		return wait, slowRequests
 	}
-	if nack, _ := p.nacks.take(now, forEver); nack > wait {
+	if nack, _ := p.nacks.take(now, 1, forEver); nack > wait {
 		return nack, slowNACKs
 	}
 	return wait, slowRequests
@@ -161,7 +161,7 @@ func (p *pace) delay(now time.Time, m request) (wait time.Duration, why cause) {
 
 // loud reports whether one more NACK is worth logging.
 func (p *pace) loud(now time.Time) bool {
-	_, ok := p.log.take(now, 0)
+	_, ok := p.log.take(now, 1, 0)
 	return ok
 }
 

@@ -53,6 +53,7 @@ type Server struct {
 	rejected     *rejections
 	seed         maphash.Seed // of digests
 	decoding     *semaphore.Weighted
+	receiving    *receiving
 	log          *slog.Logger
 	grpc         *grpc.Server
 	stopping     chan struct{}
@@ -73,6 +74,9 @@ const (
 	// window bounds what a client may have under way to us. It is fixed, since
 	// gRPC would find it out with a ping after every acknowledgement.
 	window = 1 << 20
+	// streamWindow bounds it for each stream that nobody reads from at the time. It is
+	// the least that gRPC has: whoever reads makes room for the rest of a message.
+	streamWindow = 64 << 10
 	// headers bounds those of one stream.
 	headers = 64 << 10
 	// decoded bounds the bytes of requests that are decoded at a time, by many
@@ -102,7 +106,7 @@ func New(engine *push.Engine, o Options) *Server {
 		connections:  newConnections(),
 		stopping:     make(chan struct{}),
 	}
-	s.admission = newAdmission(s.limits)
+	s.admission, s.receiving = newAdmission(s.limits), newReceiving(s.limits)
 	s.halt = sync.OnceFunc(func() { close(s.stopping) })
 	s.grpc = grpc.NewServer(s.transport()...)
 	s.register()
@@ -112,13 +116,12 @@ func New(engine *push.Engine, o Options) *Server {
 func (s *Server) transport() []grpc.ServerOption {
 	return []grpc.ServerOption{
 		grpc.ForceServerCodecV2(newCodec()),
-		grpc.MaxRecvMsgSize(s.limits.Message),
 		grpc.MaxHeaderListSize(headers),
 		grpc.MaxConcurrentStreams(uint32(s.limits.StreamsPerConnection)), //nolint:gosec // it is not negative
 		grpc.ConnectionTimeout(s.limits.Handshake),
 		grpc.ReadBufferSize(buffers),
 		grpc.WriteBufferSize(buffers),
-		grpc.StaticStreamWindowSize(window),
+		grpc.StaticStreamWindowSize(streamWindow),
 		grpc.StaticConnWindowSize(window),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: pingsFrom, PermitWithoutStream: true}),
 		grpc.KeepaliveParams(keepalive.ServerParameters{
