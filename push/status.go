@@ -103,6 +103,17 @@ func (s *Subscriber) Subscribed(t Type) int {
 	return 0
 }
 
+// NACKs is how many responses of a type the subscriber has NACKed. An answer to what
+// was never sent, or was answered before, is none.
+func (s *Subscriber) NACKs(t Type) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if i := s.interest(t); i != nil {
+		return i.record.nacks
+	}
+	return 0
+}
+
 func (s *Subscriber) status() ClientStatus {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -63,7 +63,9 @@ func appendChanges(list []push.Changed, now *catalog.Snapshot, host string, c ca
 	}
 	for _, port := range concernedPorts(now, host, c) {
 		for r := range rows {
-			note(port, push.Row(r))
+			if rows[r].subject != nil {
+				note(port, push.Row(r))
+			}
 		}
 	}
 	return list

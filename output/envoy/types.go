@@ -4,6 +4,9 @@ import (
 	"iter"
 	"slices"
 
+	runtimev3 "github.com/envoyproxy/go-control-plane/envoy/service/runtime/v3"
+	"google.golang.org/protobuf/types/known/structpb"
+
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/push"
@@ -15,6 +18,8 @@ const (
 	EndpointType
 	ListenerType
 	RouteType
+	RuntimeType
+	SecretType
 )
 
 // The kinds of clients a view may be of. Clients of any other kind see nothing.
@@ -29,6 +34,8 @@ const (
 	endpointURL = "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment"
 	listenerURL = "type.googleapis.com/envoy.config.listener.v3.Listener"
 	routeURL    = "type.googleapis.com/envoy.config.route.v3.RouteConfiguration"
+	runtimeURL  = "type.googleapis.com/envoy.service.runtime.v3.Runtime"
+	secretURL   = "type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret"
 )
 
 // row is all that differs between types. A type is added by adding its row, and
@@ -42,7 +49,8 @@ type row struct {
 	// offered reports whether there is such a resource for a service port that a
 	// kind of client gets in a form.
 	offered func(f form, kind string) bool
-	// subject is what the resource is made of, and what it refers to.
+	// subject is what the resource is made of, and what it refers to. It is nil for
+	// a type of which there are no resources: see [nobodys].
 	subject func(at slot, s *catalog.Service, port model.Port) push.Subject
 	// locates says that the resource is where clients learn of endpoints: while
 	// one that is gone is still in it, they go astray.
@@ -100,6 +108,21 @@ var rows = [...]row{
 		offered: gRPCOnly,
 		subject: func(at slot, _ *catalog.Service, _ model.Port) push.Subject { return route{at.common()} },
 	},
+	RuntimeType: nobodys(push.TypeSpec{
+		Name: runtimeURL,
+		// Envoy NACKs a response without a layer, so it gets one in which nothing is set.
+		Void: func(name string) push.Encoded {
+			return encode(name, runtimeURL, &runtimev3.Runtime{Name: name, Layer: &structpb.Struct{}})
+		},
+	}),
+	SecretType: nobodys(push.TypeSpec{Name: secretURL}),
+}
+
+// nobodys is the row of a type of which there are no resources. An Envoy that
+// asks for one starts at once when it is answered as any name that does not
+// exist, and else only after 15 s (initial_fetch_timeout).
+func nobodys(spec push.TypeSpec) row {
+	return row{TypeSpec: spec, name: ClusterName, parse: parseClusterName, offered: func(form, string) bool { return false }}
 }
 
 // gRPCOnly is of types that Envoys do not get: their listeners are not Isthmus's yet.

@@ -66,6 +66,9 @@ func of(v push.View) View {
 
 // Names implements [push.World]: by host, then port.
 func (w *World) Names(view push.View, r push.Row) iter.Seq[string] {
+	if rows[r].subject == nil {
+		return none
+	}
 	v := of(view)
 	return func(yield func(string) bool) {
 		for s := range w.snapshot.Visible(v.viewer()) {
@@ -97,7 +100,7 @@ func (w *World) Find(view push.View, r push.Row, name string) (push.Subject, boo
 		return nil, false
 	}
 	f := formFor(v.Kind, s, port)
-	if !rows[r].offered(f, v.Kind) {
+	if !rows[r].offered(f, v.Kind) { // as of a type without resources
 		return nil, false
 	}
 	return v.variant(rows[r].subject(slot{row: r, key: s.Key, port: port.Number, form: f}, s, port)), true

@@ -193,7 +193,7 @@ func TestTypesComeInTheOrderOfTheirDependence(t *testing.T) {
 		_, short, _ := strings.Cut(spec.Name, ".v3.")
 		order += short + " "
 	}
-	if order != "Cluster ClusterLoadAssignment Listener RouteConfiguration " {
+	if order != "Cluster ClusterLoadAssignment Listener RouteConfiguration Runtime Secret " {
 		t.Error(order)
 	}
 }

@@ -11,44 +11,111 @@ import (
 	"github.com/isthmus-mesh/isthmus/internal/wait"
 )
 
-// admission decides which streams begin.
+// admission decides which streams begin. It is asked three times: by address,
+// before anything of a stream is looked at ([carrier.admit]), then by proven
+// identity, then for all. So what one client does is spent before it counts
+// against all of them.
 type admission struct {
-	mu       sync.Mutex
-	arrivals bucket
-	streams  map[string]int // by [identity.key]
+	each Rate
+
+	mu      sync.Mutex
+	all     bucket
+	by      map[string]*bucket // by address and by proven identity, while one is not at rest
+	streams map[string]int     // by [identity.key]
 }
 
 func newAdmission(l Limits) *admission {
-	return &admission{arrivals: newBucket(l.NewStreams), streams: map[string]int{}}
+	return &admission{each: l.NewStreamsPerClient, all: newBucket(l.NewStreams), by: map[string]*bucket{}, streams: map[string]int{}}
 }
 
 // admit lets a stream begin, after a while if there is a rush. Who is let in
 // calls leave at the end.
 func (s *Server) admit(ctx context.Context, who identity) (leave func(), err error) {
 	key, most := who.key(), s.limits.StreamsPerClient
-	delay, full, ok := s.admission.enter(key, most, s.config.PrimedWithin)
-	if full {
+	if !s.admission.enter(key, most) {
 		return nil, s.rejected.record(tooMany, grpcstatus.Errorf(codes.ResourceExhausted,
 			"%s has %d streams already, which is all one client may have; end some, or give its parts identities of their own", key, most))
 	}
-	if !ok {
-		return nil, s.rejected.record(tooMany, grpcstatus.Errorf(codes.ResourceExhausted,
-			"more than %g streams a second begin, which is all that are let in; try again later, or another Isthmus", s.limits.NewStreams.PerSecond))
+	leave = func() { s.admission.leave(key) }
+	if err := s.await(ctx, who); err != nil {
+		leave()
+		return nil, s.rejected.record(tooMany, err)
 	}
-	wait.Sleep(ctx, delay)
-	return func() { s.admission.leave(key) }, nil
+	return leave, nil
 }
 
-func (a *admission) enter(key string, most int, patience time.Duration) (wait time.Duration, full, ok bool) {
+// await waits for the turn of a stream among those of its identity, and then
+// among all.
+func (s *Server) await(ctx context.Context, who identity) error {
+	left := s.config.PrimedWithin
+	if who.name != "" {
+		delay, ok := s.admission.take(who.name, 1, left)
+		if !ok {
+			return grpcstatus.Errorf(codes.ResourceExhausted,
+				"more than %g streams a second of %s begin, which is all that are let in of one identity; try again later, or another Isthmus",
+				s.limits.NewStreamsPerClient.PerSecond, who.name)
+		}
+		wait.Sleep(ctx, delay)
+		left -= delay
+	}
+	delay, ok := s.admission.takeOfAll(left)
+	if !ok {
+		return grpcstatus.Errorf(codes.ResourceExhausted,
+			"more than %g streams a second begin, which is all that are let in; try again later, or another Isthmus", s.limits.NewStreams.PerSecond)
+	}
+	wait.Sleep(ctx, delay)
+	return nil
+}
+
+// take makes streams of one client wait for their turn, unless the last of them
+// would wait for longer than patience: then none of them has happened.
+func (a *admission) take(client string, streams int, patience time.Duration) (delay time.Duration, ok bool) {
+	now := time.Now()
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if key != "" && a.streams[key] >= most {
-		return 0, true, false
+	a.sweep(now)
+	b := a.by[client]
+	if b == nil {
+		fresh := newBucket(a.each)
+		b = &fresh
+		a.by[client] = b
 	}
-	if wait, ok = a.arrivals.take(time.Now(), patience); ok && key != "" {
-		a.streams[key]++
+	return b.take(now, streams, patience)
+}
+
+func (a *admission) takeOfAll(patience time.Duration) (delay time.Duration, ok bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.all.take(time.Now(), 1, patience)
+}
+
+// sweep forgets some clients whose buckets are as good as new. As it is called
+// before one is added, there are hardly more than are not.
+func (a *admission) sweep(now time.Time) {
+	const some = 2
+	looked := 0
+	for client, b := range a.by {
+		if b.rests(now) {
+			delete(a.by, client)
+		}
+		if looked++; looked == some {
+			return
+		}
 	}
-	return wait, false, ok
+}
+
+// enter counts a stream of a client, unless it has as many as it may.
+func (a *admission) enter(key string, most int) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if key == "" {
+		return true
+	}
+	if a.streams[key] >= most {
+		return false
+	}
+	a.streams[key]++
+	return true
 }
 
 func (a *admission) leave(key string) {

@@ -14,16 +14,20 @@ func newBucket(r Rate) bucket {
 	return bucket{interval: interval, slack: interval * time.Duration(max(r.Burst-1, 0))}
 }
 
-// take makes an event wait for its turn, unless that would be longer than most:
-// then it is not ok, and it has not happened.
-func (b *bucket) take(now time.Time, most time.Duration) (wait time.Duration, ok bool) {
-	next := b.next
-	if next.Before(now) {
-		next = now
+// take makes events wait for the turn of the last of them, unless that would be
+// longer than most: then it is not ok, and none of them has happened.
+func (b *bucket) take(now time.Time, events int, most time.Duration) (wait time.Duration, ok bool) {
+	last := b.next
+	if last.Before(now) {
+		last = now
 	}
-	if wait = max(next.Sub(now)-b.slack, 0); wait > most {
+	last = last.Add(b.interval * time.Duration(events-1))
+	if wait = max(last.Sub(now)-b.slack, 0); wait > most {
 		return 0, false
 	}
-	b.next = next.Add(b.interval)
+	b.next = last.Add(b.interval)
 	return wait, true
 }
+
+// rests reports whether a bucket is as good as new.
+func (b *bucket) rests(now time.Time) bool { return !b.next.After(now) }

@@ -94,16 +94,20 @@ type connection struct {
 	chain   []*x509.Certificate // what the client has shown and the handshake verified; likewise
 	proof   proof               // owned by the guard
 
+	closed chan struct{} // closed with the connection
+	close  func() error
+
 	// life ends, with the reason, when the client is no longer to be served here.
 	life context.Context //nolint:containedctx // it is the connection's own, not that of a call
 	end  context.CancelCauseFunc
 }
 
 func (s *Server) newConnection(conn net.Conn) *connection {
-	c := &connection{Conn: conn, server: s, address: remoteAddress(conn.RemoteAddr()), since: time.Now()}
+	c := &connection{Conn: conn, server: s, address: remoteAddress(conn.RemoteAddr()), since: time.Now(), closed: make(chan struct{})}
 	if c.arrival.raw = rawOf(conn); c.arrival.raw != nil {
 		c.arrival.try = c.arrival.take
 	}
+	c.close = sync.OnceValue(func() error { close(c.closed); return conn.Close() })
 	c.life, c.end = context.WithCancelCause(context.Background())
 	return c
 }
@@ -126,7 +130,7 @@ func (c *connection) Close() error {
 			"a connection from %s was closed: it opened no stream in %s; a handshake may take %s",
 			c.from(), time.Since(c.since).Round(time.Millisecond), s.limits.Handshake))
 	}
-	return c.Conn.Close()
+	return c.close()
 }
 
 // dismiss ends the streams of a connection for a reason, which their clients

@@ -16,17 +16,48 @@ import (
 	"github.com/isthmus-mesh/isthmus/test/testkit/xdsclient"
 )
 
-// nag rejects the clusters again and again, with a long reason.
+// nag rejects the clusters as often as they are sent, with a long reason.
 func nag(t *testing.T, conn *grpc.ClientConn, node *corev3.Node, times int) {
 	t.Helper()
 	s := openRaw(t, conn, adsDelta)
-	s.say(&discoveryv3.DeltaDiscoveryRequest{Node: node, TypeUrl: cds})
-	nonce := s.delta().GetNonce()
+	s.say(&discoveryv3.DeltaDiscoveryRequest{Node: node, TypeUrl: cds, ResourceNamesSubscribe: clustersOf(probe)})
 	for range times {
 		s.say(&discoveryv3.DeltaDiscoveryRequest{
-			TypeUrl: cds, ResponseNonce: nonce, ErrorDetail: &status.Status{Message: strings.Repeat("no ", 10_000)},
+			TypeUrl: cds, ResponseNonce: s.delta().GetNonce(), ErrorDetail: &status.Status{Message: strings.Repeat("no ", 10_000)},
+			ResourceNamesUnsubscribe: clustersOf(probe),
 		})
+		s.say(&discoveryv3.DeltaDiscoveryRequest{TypeUrl: cds, ResourceNamesSubscribe: clustersOf(probe)})
 	}
+}
+
+// A NACK of what was never sent, or was answered before, is none: whoever sends such
+// may send them without end.
+func TestNACKWithAStaleNonceLogsNothing(t *testing.T) {
+	var log transcript
+	timed(t, setup{log: slog.New(slog.NewTextHandler(&log, nil))}, func(t *testing.T, r *rig) {
+		reason := &status.Status{Message: "no"}
+		d := openRaw(t, r.dial(), adsDelta)
+		d.say(&discoveryv3.DeltaDiscoveryRequest{Node: rawNode, TypeUrl: cds})
+		nonce := d.delta().GetNonce()
+		d.say(&discoveryv3.DeltaDiscoveryRequest{TypeUrl: cds, ResponseNonce: nonce})
+		s := openRaw(t, r.dial(), adsSotw)
+		s.say(&discoveryv3.DiscoveryRequest{Node: rawNode, TypeUrl: cds})
+		first := s.sotw()
+		s.say(&discoveryv3.DiscoveryRequest{TypeUrl: cds, ResponseNonce: first.GetNonce(), VersionInfo: first.GetVersionInfo()})
+		for _, stale := range []string{nonce, "", "17", "x", "99999999999999999999"} {
+			d.say(&discoveryv3.DeltaDiscoveryRequest{TypeUrl: cds, ResponseNonce: stale, ErrorDetail: reason})
+			s.say(&discoveryv3.DiscoveryRequest{TypeUrl: cds, ResponseNonce: stale, ErrorDetail: reason})
+		}
+		synctest.Wait()
+		if text := log.String(); text != "" {
+			t.Errorf("it logs %s", text)
+		}
+		nag(t, r.dial(), rawNode, 1)
+		synctest.Wait()
+		if text := log.String(); strings.Count(text, "client NACKed a response") != 1 {
+			t.Errorf("of one that was open it logs %q", text)
+		}
+	})
 }
 
 // Thousands of lines of a few KiB each second would fill a disk. Each is logged or

@@ -107,6 +107,8 @@ func (who identity) key() string {
 	return who.address
 }
 
+// remoteAddress is what clients without an identity are told apart by; empty on this
+// machine.
 func remoteAddress(addr net.Addr) string {
 	tcp, ok := addr.(*net.TCPAddr)
 	if !ok {
@@ -115,6 +117,9 @@ func remoteAddress(addr net.Addr) string {
 	ip, _ := netip.AddrFromSlice(tcp.IP)
 	if ip = ip.Unmap(); ip.IsLoopback() {
 		return ""
+	}
+	if ip.Is6() { // whoever has one address of a network has all of them
+		return netip.PrefixFrom(ip.WithZone(""), 64).Masked().String()
 	}
 	return ip.String()
 }

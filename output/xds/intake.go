@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
-	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/mem"
 	grpcstatus "google.golang.org/grpc/status"
@@ -26,34 +25,29 @@ type incoming struct {
 }
 
 // receive waits for the next request of a stream.
-func (s *Server) receive(wire grpc.ServerStream, mode push.Mode, listed func(typeURL string) uint64) (request, error) {
-	in := incoming{mode: mode, server: s, listed: listed}
-	err := wire.RecvMsg(&in)
-	if grpcstatus.Code(err) == codes.ResourceExhausted { // gRPC's only one in this direction, which it has sent to the client
-		in.rejected, err = tooLarge("a request of more than %d bytes, which is all one may have; ask for less on a stream, or for everything by *", s.limits.Message), nil
-	}
+func (s *Server) receive(from *inlet, mode push.Mode, listed func(typeURL string) uint64) (request, error) {
+	text, release, err := from.next()
 	if err != nil {
 		return nil, err
 	}
+	defer release()
+	in := incoming{mode: mode, server: s, listed: listed}
+	in.take(text)
 	if in.rejected != nil {
 		return nil, s.rejected.record(tooMuch, in.rejected)
 	}
 	return in.request, nil
 }
 
-// Unmarshal implements [encoding.CodecV2].
-func (c codec) Unmarshal(data mem.BufferSlice, v any) error {
-	in, ok := v.(*incoming)
-	if !ok {
-		return c.CodecV2.Unmarshal(data, v)
-	}
-	size := min(int64(data.Len()), decoded)
+// take decodes a message and frees it.
+func (in *incoming) take(text mem.BufferSlice) {
+	defer text.Free()
+	size := min(int64(text.Len()), decoded)
 	_ = in.server.decoding.Acquire(context.Background(), size) // no decoding waits for anything, so this ends
 	defer in.server.decoding.Release(size)
-	buffer := data.MaterializeToBuffer(mem.DefaultBufferPool())
+	buffer := text.MaterializeToBuffer(mem.DefaultBufferPool())
 	defer buffer.Free()
 	in.decode(buffer.ReadOnlyData())
-	return nil
 }
 
 func (in *incoming) decode(text []byte) {

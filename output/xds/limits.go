@@ -36,6 +36,10 @@ type Limits struct {
 	// NewStreams are streams of all clients; default 2,000 a second after 4,000
 	// at once. One that is too early waits a little and is then rejected.
 	NewStreams Rate
+	// NewStreamsPerClient are those of one address, of which this machine is one,
+	// and those of one proven identity; default half of NewStreams, so that no
+	// client alone makes others wait. They wait like those.
+	NewStreamsPerClient Rate
 	// Requests are those of one stream; default 2,000 a second after 30,000. What
 	// exceeds them waits in the transport, and the client with it.
 	Requests Rate
@@ -54,6 +58,12 @@ type Limits struct {
 	// FirstRequest is the time from the beginning of a stream to its first
 	// request being there; default 30 s, for that may be large.
 	FirstRequest time.Duration
+	// Piece is the time for each MiB of a request, from its first byte on; default 10 s.
+	Piece time.Duration
+	// Receiving is the bytes of requests of more than 64 KiB that may be on their way
+	// in, of all clients; default 64 MiB. Half of them are for one identity or address,
+	// of which this machine is one, and at least one request of [Limits].Message.
+	Receiving int
 	// Recheck is how often it is looked whether certificates of clients still
 	// hold; default 5 s.
 	Recheck time.Duration
@@ -75,12 +85,15 @@ func (l Limits) withDefaults() Limits {
 	l.StreamsPerConnection = cmp.Or(l.StreamsPerConnection, 1_000)
 	l.StreamsPerClient = cmp.Or(l.StreamsPerClient, 10_000)
 	l.NewStreams = cmp.Or(l.NewStreams, Rate{2_000, 4_000})
+	l.NewStreamsPerClient = cmp.Or(l.NewStreamsPerClient, Rate{l.NewStreams.PerSecond / 2, l.NewStreams.Burst / 2})
 	l.Requests = cmp.Or(l.Requests, Rate{2_000, 30_000})
 	l.NACKs = cmp.Or(l.NACKs, Rate{10, 100})
 	l.Handshake = cmp.Or(l.Handshake, 10*time.Second)
 	l.NewConnections = cmp.Or(l.NewConnections, 1_000)
 	l.Idle = cmp.Or(l.Idle, time.Minute)
 	l.FirstRequest = cmp.Or(l.FirstRequest, 30*time.Second)
+	l.Piece = cmp.Or(l.Piece, 10*time.Second)
+	l.Receiving = cmp.Or(l.Receiving, 64<<20)
 	l.Recheck = cmp.Or(l.Recheck, 5*time.Second)
 	return l
 }

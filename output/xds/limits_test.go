@@ -259,7 +259,7 @@ func TestStreamsOfOneClientAreLimited(t *testing.T) {
 }
 
 func TestPoint70_RushOfStreamsIsRejected(t *testing.T) {
-	r := newRig(t, setup{limits: xds.Limits{NewStreams: xds.Rate{PerSecond: 0.01, Burst: 2}}})
+	r := newRig(t, setup{limits: xds.Limits{NewStreams: xds.Rate{PerSecond: 0.01, Burst: 2}, NewStreamsPerClient: xds.Rate{PerSecond: 1, Burst: 10}}})
 	r.put(service("shop", probe))
 	for range 2 {
 		s := openRaw(t, r.dial(), adsSotw)

@@ -39,7 +39,7 @@ func (h handshake) ServerHandshake(conn net.Conn) (net.Conn, credentials.AuthInf
 	if info, ok := info.(credentials.TLSInfo); ok && len(info.State.VerifiedChains) > 0 {
 		by.shows(info.State.PeerCertificates)
 	}
-	return secured, carried{info, by}, nil
+	return carry(secured, by), carried{info, by}, nil
 }
 
 // failed notes that a handshake went wrong. One that took too long has been

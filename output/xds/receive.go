@@ -23,7 +23,7 @@ func (s *stream) receiveAll(m request) (err error) {
 		if err := s.take(m); err != nil {
 			return err
 		}
-		if m, err = s.server.receive(s.wire, s.mode, s.listed); err != nil {
+		if m, err = s.server.receive(s.inlet, s.mode, s.listed); err != nil {
 			return err
 		}
 	}
@@ -35,7 +35,7 @@ func (s *stream) slow(wait time.Duration, why cause) {
 		return
 	}
 	s.server.rejected.counts[why].Add(1)
-	if _, loud := s.pace.slowed.take(time.Now(), 0); loud {
+	if _, loud := s.pace.slowed.take(time.Now(), 1, 0); loud {
 		s.log.Warn("a client is kept waiting, for it says too much", "cause", causeNames[why], "wait", wait.Round(time.Millisecond))
 	}
 }
@@ -51,9 +51,6 @@ func (s *stream) take(m request) error {
 			s.log.Debug("client asks for a type that is not served", "type", cut(m.GetTypeUrl(), shownBytes))
 		}
 		return nil
-	}
-	if e := m.GetErrorDetail(); e != nil && s.pace.loud(time.Now()) {
-		s.log.Warn("client NACKed a response", "type", m.GetTypeUrl(), "err", cut(e.GetMessage(), reasonBytes))
 	}
 	switch m := m.(type) {
 	case *sotwMessage:
@@ -91,11 +88,29 @@ func (s *stream) measure(t push.Type, subscribed []string) error {
 
 // request hands a request to the engine.
 func (s *stream) request(t push.Type, r push.Request) error {
-	err := s.subscriber.Request(r)
+	if s.named != nil && r.Wildcard == push.WildcardOn {
+		return s.server.rejected.record(notHere, s.named)
+	}
+	err := s.hand(t, r)
 	if err == nil {
 		return nil
 	}
 	return s.server.rejected.record(tooMuch, tooLarge("%s: %v; ask for less, or for everything by *", s.server.engine.TypeName(t), err))
+}
+
+// hand has the engine look at a request, and logs a NACK that it takes for one. A
+// NACK with a nonce that is not that of an open response says nothing, and whoever
+// sends such may send them without end.
+func (s *stream) hand(t push.Type, r push.Request) error {
+	if r.Answer.Kind != push.NACK {
+		return s.subscriber.Request(r)
+	}
+	before := s.subscriber.NACKs(t)
+	err := s.subscriber.Request(r)
+	if s.subscriber.NACKs(t) > before && s.pace.loud(time.Now()) {
+		s.log.Warn("client NACKed a response", "type", s.server.engine.TypeName(t), "err", r.Answer.Reason)
+	}
+	return err
 }
 
 // typeOf tells what type a request is about; it is not known if it is not served.
@@ -134,11 +149,11 @@ func newPace(l Limits) pace {
 // delay is how long a request has to wait, and by which limit.
 func (p *pace) delay(now time.Time, m request) (wait time.Duration, why cause) {
 	const forEver = 1<<63 - 1
-	wait, _ = p.requests.take(now, forEver)
+	wait, _ = p.requests.take(now, 1, forEver)
 	if m.GetErrorDetail() == nil {
 		return wait, slowRequests
 	}
-	if nack, _ := p.nacks.take(now, forEver); nack > wait {
+	if nack, _ := p.nacks.take(now, 1, forEver); nack > wait {
 		return nack, slowNACKs
 	}
 	return wait, slowRequests
@@ -146,7 +161,7 @@ func (p *pace) delay(now time.Time, m request) (wait time.Duration, why cause) {
 
 // loud reports whether one more NACK is worth logging.
 func (p *pace) loud(now time.Time) bool {
-	_, ok := p.log.take(now, 0)
+	_, ok := p.log.take(now, 1, 0)
 	return ok
 }
 

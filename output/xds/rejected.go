@@ -18,8 +18,11 @@ const (
 	tooMany                         // streams
 	tooMuch                         // in one request or subscription
 	tooSilent                       // a stream has no first request
+	stalled                         // a request was begun and did not come
+	notHere                         // a stream asks a service for what that does not serve
 	untrusted                       // a stream's certificate has ceased to hold
 	tooManyConnections              // of one address, without a stream
+	tooManyPing                     // on a connection
 	badConnection                   // its handshake failed, or no stream came of it
 	panicked                        // a fault of ours
 	slowRequests                    // came too fast and had to wait
@@ -28,8 +31,8 @@ const (
 )
 
 var causeNames = [causes]string{
-	notWho: "identity", tooMany: "streams", tooMuch: "size", tooSilent: "silent", untrusted: "certificate",
-	tooManyConnections: "connections", badConnection: "handshake", panicked: "panic",
+	notWho: "identity", tooMany: "streams", tooMuch: "size", tooSilent: "silent", stalled: "stalled", notHere: "service", untrusted: "certificate",
+	tooManyConnections: "connections", tooManyPing: "pings", badConnection: "handshake", panicked: "panic",
 	slowRequests: "requests", slowNACKs: "refusals",
 }
 

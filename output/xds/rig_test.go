@@ -100,6 +100,9 @@ func (r *rig) listen(s setup) net.Listener {
 	r.t.Helper()
 	if s.memory {
 		r.memory = bufconn.Listen(64 << 10)
+		if s.from != nil {
+			return &disguised{r.memory, s.from}
+		}
 		return r.memory
 	}
 	listener, err := new(net.ListenConfig).Listen(context.Background(), "tcp", "127.0.0.1:0")

@@ -53,6 +53,7 @@ type Server struct {
 	rejected     *rejections
 	seed         maphash.Seed // of digests
 	decoding     *semaphore.Weighted
+	receiving    *receiving
 	log          *slog.Logger
 	grpc         *grpc.Server
 	stopping     chan struct{}
@@ -60,14 +61,22 @@ type Server struct {
 }
 
 const (
-	// idlePing and pingsFrom: clients may ping this often, and are pinged when silent.
-	pingsFrom = 10 * time.Second
-	idlePing  = 30 * time.Second
+	// pingsFrom is how often a client may ping. Proxies do so every few seconds, to find
+	// out soon that we are gone. It leaves room for those that ping every 2 s, and are
+	// early now and then.
+	pingsFrom = time.Second
+	// idlePing: a client that is silent for so long is pinged, and has pingTimeout
+	// to answer.
+	idlePing    = 30 * time.Second
+	pingTimeout = 10 * time.Second
 	// buffers are per connection, and there may be tens of thousands of those.
 	buffers = 16 << 10
 	// window bounds what a client may have under way to us. It is fixed, since
 	// gRPC would find it out with a ping after every acknowledgement.
 	window = 1 << 20
+	// streamWindow bounds it for each stream that nobody reads from at the time. It is
+	// the least that gRPC has: whoever reads makes room for the rest of a message.
+	streamWindow = 64 << 10
 	// headers bounds those of one stream.
 	headers = 64 << 10
 	// decoded bounds the bytes of requests that are decoded at a time, by many
@@ -97,7 +106,7 @@ func New(engine *push.Engine, o Options) *Server {
 		connections:  newConnections(),
 		stopping:     make(chan struct{}),
 	}
-	s.admission = newAdmission(s.limits)
+	s.admission, s.receiving = newAdmission(s.limits), newReceiving(s.limits)
 	s.halt = sync.OnceFunc(func() { close(s.stopping) })
 	s.grpc = grpc.NewServer(s.transport()...)
 	s.register()
@@ -107,17 +116,16 @@ func New(engine *push.Engine, o Options) *Server {
 func (s *Server) transport() []grpc.ServerOption {
 	return []grpc.ServerOption{
 		grpc.ForceServerCodecV2(newCodec()),
-		grpc.MaxRecvMsgSize(s.limits.Message),
 		grpc.MaxHeaderListSize(headers),
 		grpc.MaxConcurrentStreams(uint32(s.limits.StreamsPerConnection)), //nolint:gosec // it is not negative
 		grpc.ConnectionTimeout(s.limits.Handshake),
 		grpc.ReadBufferSize(buffers),
 		grpc.WriteBufferSize(buffers),
-		grpc.StaticStreamWindowSize(window),
+		grpc.StaticStreamWindowSize(streamWindow),
 		grpc.StaticConnWindowSize(window),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: pingsFrom, PermitWithoutStream: true}),
 		grpc.KeepaliveParams(keepalive.ServerParameters{
-			Time: idlePing, Timeout: pingsFrom, MaxConnectionIdle: s.limits.Idle,
+			Time: idlePing, Timeout: pingTimeout, MaxConnectionIdle: s.limits.Idle,
 			MaxConnectionAge: s.config.MaxConnectionAge, MaxConnectionAgeGrace: drainGrace,
 		}),
 		grpc.Creds(handshake{s.credentials()}),

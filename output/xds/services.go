@@ -2,6 +2,8 @@ package xds
 
 import (
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	grpcstatus "google.golang.org/grpc/status"
 
 	"github.com/isthmus-mesh/isthmus/push"
 )
@@ -14,6 +16,11 @@ const every push.Type = -1
 type service struct {
 	name, stream, delta string
 	typeURL             string // of its only type; empty if it carries all
+	// named, if set, says that resources are served by name only, and is the
+	// answer to who asks for everything.
+	named error
+	// withdrawn, if set, is the answer to everybody.
+	withdrawn error
 }
 
 // Names of the types that have a service of their own.
@@ -22,15 +29,29 @@ const (
 	endpointURL = "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment"
 	listenerURL = "type.googleapis.com/envoy.config.listener.v3.Listener"
 	routeURL    = "type.googleapis.com/envoy.config.route.v3.RouteConfiguration"
+	runtimeURL  = "type.googleapis.com/envoy.service.runtime.v3.Runtime"
+	secretURL   = "type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret"
 )
 
 var services = []service{
-	{"envoy.service.discovery.v3.AggregatedDiscoveryService", "StreamAggregatedResources", "DeltaAggregatedResources", ""},
-	{"envoy.service.cluster.v3.ClusterDiscoveryService", "StreamClusters", "DeltaClusters", clusterURL},
-	{"envoy.service.endpoint.v3.EndpointDiscoveryService", "StreamEndpoints", "DeltaEndpoints", endpointURL},
-	{"envoy.service.listener.v3.ListenerDiscoveryService", "StreamListeners", "DeltaListeners", listenerURL},
-	{"envoy.service.route.v3.RouteDiscoveryService", "StreamRoutes", "DeltaRoutes", routeURL},
+	{name: "envoy.service.discovery.v3.AggregatedDiscoveryService", stream: "StreamAggregatedResources", delta: "DeltaAggregatedResources"},
+	{
+		name: "envoy.service.cluster.v3.ClusterDiscoveryService", stream: "StreamClusters", delta: "DeltaClusters", typeURL: clusterURL,
+		named: grpcstatus.Error(codes.InvalidArgument, "a stream of clusters alone serves those that it names: "+clustersNeedADS+
+			". For all clusters use ADS: set cds_config: {resource_api_version: V3, ads: {}} in the bootstrap's dynamic_resources, beside ads_config"),
+	},
+	{name: "envoy.service.endpoint.v3.EndpointDiscoveryService", stream: "StreamEndpoints", delta: "DeltaEndpoints", typeURL: endpointURL},
+	{
+		name: "envoy.service.listener.v3.ListenerDiscoveryService", stream: "StreamListeners", delta: "DeltaListeners", typeURL: listenerURL,
+		withdrawn: grpcstatus.Error(codes.Unimplemented, "listeners are not served on a stream of their own, for they take their routes over ADS. "+
+			"Use ADS: set lds_config: {resource_api_version: V3, ads: {}} in the bootstrap's dynamic_resources, beside ads_config"),
+	},
+	{name: "envoy.service.route.v3.RouteDiscoveryService", stream: "StreamRoutes", delta: "DeltaRoutes", typeURL: routeURL},
+	{name: "envoy.service.runtime.v3.RuntimeDiscoveryService", stream: "StreamRuntime", delta: "DeltaRuntime", typeURL: runtimeURL},
+	{name: "envoy.service.secret.v3.SecretDiscoveryService", stream: "StreamSecrets", delta: "DeltaSecrets", typeURL: secretURL},
 }
+
+const clustersNeedADS = "clusters take their endpoints over ADS, and Envoy rejects them without it"
 
 // Order is the order in which types reach a client, that of the protocol's
 // document: what is referred to before what refers to it.
@@ -38,7 +59,7 @@ func Order() []string {
 	return []string{
 		clusterURL,
 		endpointURL,
-		"type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret",
+		secretURL,
 		listenerURL,
 		"type.googleapis.com/envoy.config.route.v3.ScopedRouteConfiguration",
 		routeURL,
@@ -55,18 +76,21 @@ func (s *Server) register() {
 		}
 		if known {
 			s.grpc.RegisterService(&grpc.ServiceDesc{ServiceName: offered.name, Streams: []grpc.StreamDesc{
-				s.method(offered.stream, push.WholeState, only), s.method(offered.delta, push.Delta, only),
+				s.method(offered.stream, push.WholeState, only, &offered), s.method(offered.delta, push.Delta, only, &offered),
 			}}, nil)
 		}
 	}
 }
 
-func (s *Server) method(name string, mode push.Mode, only push.Type) grpc.StreamDesc {
+func (s *Server) method(name string, mode push.Mode, only push.Type, of *service) grpc.StreamDesc {
 	return grpc.StreamDesc{
 		StreamName: name, ServerStreams: true, ClientStreams: true,
 		Handler: func(_ any, wire grpc.ServerStream) (err error) {
 			defer s.survive(&err)
-			return s.serve(wire, mode, only)
+			if of.withdrawn != nil {
+				return s.rejected.record(notHere, of.withdrawn)
+			}
+			return s.serve(wire, mode, only, of.named)
 		},
 	}
 }

@@ -23,9 +23,11 @@ type stream struct {
 	server     *Server
 	mode       push.Mode
 	wire       grpc.ServerStream
+	inlet      *inlet
 	log        *slog.Logger
 	subscriber *push.Subscriber
 	only       push.Type // or every
+	named      error     // as in [service]
 	pace       pace
 
 	types map[push.Type]*asked // on this stream
@@ -59,7 +61,7 @@ func (s *stream) answerOf(t push.Type, m request) push.Answer {
 }
 
 // serve runs a stream to its end.
-func (s *Server) serve(wire grpc.ServerStream, mode push.Mode, only push.Type) error {
+func (s *Server) serve(wire grpc.ServerStream, mode push.Mode, only push.Type, named error) error {
 	who, err := s.identify(wire.Context())
 	if err != nil {
 		return err
@@ -72,7 +74,11 @@ func (s *Server) serve(wire grpc.ServerStream, mode push.Mode, only push.Type) e
 		return err
 	}
 	defer leave()
-	first, err := s.awaitFirst(wire, mode)
+	from, err := s.newInlet(wire, who.key())
+	if err != nil {
+		return err
+	}
+	first, err := s.awaitFirst(from, mode)
 	if err != nil {
 		return endOf(err)
 	}
@@ -81,14 +87,19 @@ func (s *Server) serve(wire grpc.ServerStream, mode push.Mode, only push.Type) e
 		return err
 	}
 	defer st.subscriber.Close()
-	st.only = only
+	st.inlet, st.only, st.named = from, only, named
 	release := who.by.afterLife(st.subscriber.Close)
 	defer release()
-	ended := make(chan error, 1)
-	go func() {
-		ended <- st.receiveAll(first)
+	ended := make(chan error, 1) // the first reason counts
+	end := func(err error) {
+		select {
+		case ended <- err:
+		default:
+		}
 		st.subscriber.Close() // lets the sender end
-	}()
+	}
+	from.onExpiry(end)
+	go func() { end(st.receiveAll(first)) }()
 	err = st.sendAll()
 	if why := who.by.dismissed(); why != nil {
 		return s.rejected.record(untrusted, why)
@@ -121,17 +132,24 @@ func endOf(err error) error {
 
 // awaitFirst waits for the first request of a stream, but not for ever: who has
 // nothing to say takes the place of others.
-func (s *Server) awaitFirst(wire grpc.ServerStream, mode push.Mode) (request, error) {
+func (s *Server) awaitFirst(from *inlet, mode push.Mode) (request, error) {
 	type arrival struct {
 		request
 		err error
 	}
-	arrived := make(chan arrival, 1)
+	arrived := make(chan arrival, 1) // the first counts
+	arrive := func(a arrival) {
+		select {
+		case arrived <- a:
+		default:
+		}
+	}
+	from.onExpiry(func(err error) { arrive(arrival{err: err}) })
 	go func() { // until the stream ends, which is when this function's caller returns
 		var a arrival
-		defer func() { arrived <- a }()
+		defer func() { arrive(a) }()
 		defer s.survive(&a.err)
-		a.request, a.err = s.receive(wire, mode, nil)
+		a.request, a.err = s.receive(from, mode, nil)
 	}()
 	patience := time.NewTimer(s.limits.FirstRequest)
 	defer patience.Stop()

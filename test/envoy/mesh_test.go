@@ -1,9 +1,9 @@
 package envoy_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
-	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
@@ -49,15 +49,20 @@ func (m *mesh) Serve(tls string) *isthmus {
 // Connect adds an Envoy that takes its clusters from any Isthmus.
 func (m *mesh) Connect(delta bool) *proxy.Proxy {
 	m.Helper()
-	var addresses []netip.AddrPort
+	return m.connectWith(proxy.Config{Delta: delta})
+}
+
+// connectWith adds an Envoy whose bootstrap says more than others' do.
+func (m *mesh) connectWith(c proxy.Config) *proxy.Proxy {
+	m.Helper()
 	for _, i := range m.Isthmuses {
-		addresses = append(addresses, i.XDS)
+		c.ControlPlanes = append(c.ControlPlanes, i.XDS)
 	}
-	name := map[bool]string{true: "delta", false: "sotw"}[delta]
-	p, err := proxy.Start(m.Context(), proxy.Config{
-		Program: programs.envoy, Dir: m.Dir, Workload: name, Namespace: shop,
-		Delta: delta, ControlPlanes: addresses, Secrets: m.Secrets,
-	})
+	c.Program, c.Dir, c.Namespace, c.Secrets = programs.envoy, m.Dir, shop, m.Secrets
+	c.Workload = map[bool]string{true: "delta", false: "sotw"}[c.Delta]
+	ctx, cancel := context.WithTimeout(m.Context(), patience)
+	defer cancel()
+	p, err := proxy.Start(ctx, c)
 	if err != nil {
 		m.Fatal(err)
 	}
