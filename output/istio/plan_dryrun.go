@@ -58,6 +58,7 @@ func (w *Writer) awaitView(ctx context.Context) error {
 	for {
 		select {
 		case <-listed:
+			w.view.awaitRetired(ctx)
 			return ctx.Err()
 		case <-tick.C:
 			if reason, _ := w.view.trouble(); reason != "" {

@@ -103,7 +103,7 @@ func newWriter(c Config, o Options, target *rest.Config) (*Writer, error) {
 	if w.remote, err = newRemote(target, c.QPS, c.Burst, open); err != nil {
 		return nil, err
 	}
-	if w.view, err = newView(target, o.Instance, c.kinds(), w.observed); err != nil {
+	if w.view, err = newView(target, o.Instance, c, w.log, w.observed); err != nil {
 		return nil, err
 	}
 	w.changes = controller.NewGatherer(c.Debounce.Due, w.deliver)
