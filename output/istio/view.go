@@ -24,7 +24,7 @@ import (
 // kept whether or not this replica writes, so that it can take over at once.
 type view struct {
 	kinds    map[Kind]cache.SharedIndexInformer
-	retired  map[Kind]*missing     // those of the kinds that are not written any more
+	retired  map[Kind]*missing        // those of the kinds that are not written any more
 	observed func(old, now *Observed) // either may be nil
 
 	mu      sync.Mutex
