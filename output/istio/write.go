@@ -43,6 +43,7 @@ type Writer struct {
 	options Options
 	log     *slog.Logger
 	remote  *remote
+	reviews *reviews // for [Writer.Rights] alone
 	view    *view
 	leader  *leader // nil if there is no election
 	changes *controller.Gatherer[Key]
@@ -101,6 +102,9 @@ func newWriter(c Config, o Options, target *rest.Config) (*Writer, error) {
 		open = w.leader.lock.open
 	}
 	if w.remote, err = newRemote(target, c.QPS, c.Burst, open); err != nil {
+		return nil, err
+	}
+	if w.reviews, err = newReviews(target); err != nil {
 		return nil, err
 	}
 	if w.view, err = newView(target, o.Instance, c, w.log, w.observed); err != nil {
