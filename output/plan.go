@@ -14,14 +14,19 @@ type Planner interface {
 type Plan struct {
 	Actions []Action
 	LeftOut []Omission
+	// Rights are those that the writing needs.
+	Rights Rights
 }
 
 // Action is what would be done to one object.
 type Action struct {
-	Verb   Verb     `json:"verb"`
-	Object string   `json:"object"` // "ServiceEntry shop/reviews.example.com"
-	Reason string   `json:"reason"`
-	Diff   []string `json:"diff"` // of the specification, all of it
+	Verb   Verb   `json:"verb"`
+	Object string `json:"object"` // "ServiceEntry shop/reviews.example.com"
+	Reason string `json:"reason"`
+	// HandOver is what would be done to an object that is left, once whose it is was
+	// handed over; empty if that is not known.
+	HandOver Verb     `json:"handOver,omitempty"`
+	Diff     []string `json:"diff"` // of the specification, all of it
 }
 
 // Verb is what is done to an object.

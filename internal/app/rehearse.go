@@ -72,6 +72,7 @@ func (a *App) rehearse(ctx context.Context, known []<-chan struct{}) (r Rehearsa
 			return r, fmt.Errorf("outputs.%s: %w", o.kind, err)
 		}
 		r.Writers = append(r.Writers, o.kind)
+		r.Rights = plan.Rights
 		r.Actions, r.LeftOut = append(r.Actions, plan.Actions...), append(r.LeftOut, plan.LeftOut...)
 	}
 	return r, nil

@@ -29,6 +29,7 @@ type rehearsal struct {
 	Actions []output.Action   `json:"actions"` // in the order of the objects
 	LeftOut []output.Omission `json:"leftOut"`
 	Counts  counts            `json:"counts"` // of the actions
+	Rights  output.Rights     `json:"rights"` // in the API server
 }
 
 // rehearsed is a source that was read once.
@@ -105,6 +106,8 @@ func (r rehearsal) complaints() error {
 		return fmt.Errorf("%s: see the reason above", countOf(unread, "source could", "sources could", "not be read"))
 	case rejected > 0:
 		return fmt.Errorf("%s: correct what is listed above, or take it out", countOf(rejected, "object would", "objects would", "be rejected"))
+	case len(r.Rights.Missing) > 0:
+		return errors.New("the API server does not allow all that is needed: see above, and apply what is printed there")
 	default:
 		return nil
 	}
@@ -128,6 +131,8 @@ func shape(plan app.Rehearsal) rehearsal {
 		Sources: []rehearsed{}, Writer: strings.Join(plan.Writers, ", "),
 		Actions: append([]output.Action{}, plan.Actions...), LeftOut: append([]output.Omission{}, plan.LeftOut...),
 	}
+	r.Rights = plan.Rights
+	r.Rights.Missing = append([]output.Right{}, plan.Rights.Missing...)
 	for _, s := range plan.Sources {
 		shown := rehearsed{
 			Name: s.Name, Kind: s.Kind, State: string(s.State), Reason: s.Reason, Services: s.Services, Endpoints: s.Endpoints,
@@ -179,6 +184,8 @@ func printRehearsal(c *cobra.Command, r rehearsal) {
 	}
 	say(out, "would create %d, update %d, delete %d and leave %d objects; nothing was written\n",
 		r.Counts.Create, r.Counts.Update, r.Counts.Delete, r.Counts.Leave)
+	printHandOver(c, r.Actions)
+	printRights(c, r.Rights)
 }
 
 func printSourcesOf(c *cobra.Command, r rehearsal) {

@@ -55,12 +55,17 @@ func (o opened) Run(ctx context.Context) error {
 }
 
 // Plan implements [output.Planner].
-func (o opened) Plan(ctx context.Context) (output.Plan, error) {
+func (o opened) Plan(ctx context.Context) (p output.Plan, err error) {
+	if p.Rights = o.Rights(ctx, nil); lacksReading(p.Rights) {
+		return p, &rightsError{p.Rights}
+	}
 	actions, left, err := o.Writer.Plan(ctx)
-	var p output.Plan
+	if len(p.Rights.Missing) > 0 {
+		p.Rights = o.Rights(ctx, namespacesOf(actions))
+	}
 	for _, a := range actions {
 		p.Actions = append(p.Actions, output.Action{
-			Verb: output.Verb(a.Verb), Object: a.String(), Reason: a.Reason, Diff: append([]string{}, a.Diff...),
+			Verb: output.Verb(a.Verb), Object: a.String(), Reason: a.Reason, HandOver: output.Verb(a.HandOver), Diff: append([]string{}, a.Diff...),
 		})
 	}
 	for _, o := range left {

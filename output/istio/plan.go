@@ -25,6 +25,9 @@ type Action struct {
 	// Diff is what the writing changes in the specification: lines that begin with
 	// a minus go, those that begin with a plus come. Only [Writer.Plan] tells it.
 	Diff []string
+	// HandOver is what would be done to an object of the earlier bridge, which is left
+	// alone, if it had our labels: Update or Delete. Only [Writer.Plan] tells it.
+	HandOver Verb
 
 	want Object   // unless the verb is Delete
 	have Observed // unless the verb is Create

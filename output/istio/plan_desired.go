@@ -62,6 +62,9 @@ func (w *Writer) desired(world *world, key Key) Translation {
 
 // actions compares what there should be of a key with what there is.
 func (w *Writer) actions(world *world, key Key) (Translation, []Action) {
+	if w.config.isRetired(key.Kind) {
+		return Translation{}, removed(w.view.of(key))
+	}
 	t := w.desired(world, key)
 	have := slices.DeleteFunc(w.view.of(key), func(o Observed) bool { return w.leftToOwner(world, key, o) })
 	for _, o := range t.Objects { // those that have lost the annotation by which they are found

@@ -9,7 +9,6 @@ import (
 	"sync"
 	"time"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/klog/v2"
 )
 
@@ -39,6 +38,11 @@ func (w *Writer) Plan(ctx context.Context) ([]Action, []Omission, error) {
 	for i := range all {
 		all[i] = w.rehearse(ctx, all[i])
 	}
+	abandoned, err := w.abandoned(ctx, world, all)
+	if err != nil {
+		return nil, nil, err
+	}
+	all = append(all, abandoned...)
 	if ctx.Err() != nil {
 		return nil, nil, ctx.Err()
 	}
@@ -58,6 +62,7 @@ func (w *Writer) awaitView(ctx context.Context) error {
 	for {
 		select {
 		case <-listed:
+			w.view.awaitRetired(ctx)
 			return ctx.Err()
 		case <-tick.C:
 			if reason, _ := w.view.trouble(); reason != "" {
@@ -68,21 +73,23 @@ func (w *Writer) awaitView(ctx context.Context) error {
 }
 
 // rehearse looks at the object itself, of which the view has only the
-// fingerprint: it may be in the way of a creation, and an update is to be shown.
+// fingerprint: it may be in the way of a creation, and what goes is to be shown.
 func (w *Writer) rehearse(ctx context.Context, a Action) Action {
 	switch a.Verb {
 	case Create:
 		if u, err := w.remote.get(ctx, a.Ref); err == nil && !includes(u.GetLabels(), a.want.Labels) {
-			a.Verb, a.Reason = Leave, (&clash{a.Ref, u.GetLabels()}).Error()
-			return a
+			return inTheWayOf(a, u)
 		}
 		a.Diff = difference(nil, a.want.spec())
 	case Update:
 		if u, err := w.remote.get(ctx, a.Ref); err == nil {
-			spec, _, _ := unstructured.NestedMap(u.Object, "spec")
-			a.Diff = difference(spec, a.want.spec())
+			a.Diff = difference(specOf(u), a.want.spec())
 		}
-	case Delete, Leave:
+	case Delete:
+		if u, err := w.remote.get(ctx, a.Ref); err == nil {
+			a.Diff = difference(specOf(u), nil)
+		}
+	case Leave:
 	}
 	return a
 }

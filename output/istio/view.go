@@ -2,6 +2,7 @@ package istio
 
 import (
 	"context"
+	"log/slog"
 	"net/http"
 	"net/url"
 	"slices"
@@ -23,6 +24,7 @@ import (
 // kept whether or not this replica writes, so that it can take over at once.
 type view struct {
 	kinds    map[Kind]cache.SharedIndexInformer
+	retired  map[Kind]*missing        // those of the kinds that are not written any more
 	observed func(old, now *Observed) // either may be nil
 
 	mu      sync.Mutex
@@ -32,9 +34,13 @@ type view struct {
 
 const byKey = "key"
 
-// newView prepares to follow objects that carry both of our labels.
-func newView(target *rest.Config, instance string, kinds []Kind, observed func(old, now *Observed)) (*view, error) {
-	v := &view{kinds: map[Kind]cache.SharedIndexInformer{}, observed: observed}
+// newView prepares to follow objects that carry both of our labels: of kinds that
+// are written, and of those that are not any more.
+func newView(target *rest.Config, instance string, c Config, log *slog.Logger, observed func(old, now *Observed)) (*view, error) {
+	v := &view{kinds: map[Kind]cache.SharedIndexInformer{}, retired: map[Kind]*missing{}, observed: observed}
+	for _, kind := range c.retired() {
+		v.retired[kind] = newMissing(log)
+	}
 	target = rest.CopyConfig(target)
 	target.Wrap(func(next http.RoundTripper) http.RoundTripper { return &listener{next, v} })
 	client, err := dynamic.NewForConfig(target)
@@ -42,7 +48,7 @@ func newView(target *rest.Config, instance string, kinds []Kind, observed func(o
 		return nil, err
 	}
 	selector := metav1.FormatLabelSelector(metav1.SetAsLabelSelector(marks(instance)))
-	for _, kind := range kinds {
+	for _, kind := range slices.Concat(c.kinds(), c.retired()) {
 		resource := schema.GroupVersionResource{Group: convert.Group, Version: convert.Version, Resource: kind.Resource()}
 		informer := dynamicinformer.NewFilteredDynamicInformer(client, resource, metav1.NamespaceAll, 0,
 			cache.Indexers{byKey: indexByKey}, func(o *metav1.ListOptions) { o.LabelSelector = selector }).Informer()
@@ -57,7 +63,11 @@ func (v *view) follow(kind Kind, informer cache.SharedIndexInformer) error {
 	if err := informer.SetTransform(func(o any) (any, error) { return shorten(kind, o), nil }); err != nil {
 		return err
 	}
-	if err := informer.SetWatchErrorHandler(func(_ *cache.Reflector, err error) { v.fail(err) }); err != nil {
+	failed := v.fail
+	if m := v.retired[kind]; m != nil {
+		failed = func(err error) { m.fail(kind, err) }
+	}
+	if err := informer.SetWatchErrorHandler(func(_ *cache.Reflector, err error) { failed(err) }); err != nil {
 		return err
 	}
 	_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{

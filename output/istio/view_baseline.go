@@ -115,6 +115,9 @@ func (w *Writer) offer(ctx context.Context) {
 // handed over with those of before.
 func (w *Writer) objects(world *world, name string, before map[string]bool, with []string) (list []source.BaselineObject) {
 	for key := range w.view.keys() {
+		if w.config.isRetired(key.Kind) {
+			continue // no source is asked whether it may go
+		}
 		for _, o := range w.view.of(key) {
 			names, _ := w.speakers(world, o)
 			fresh := before == nil

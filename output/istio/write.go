@@ -43,6 +43,7 @@ type Writer struct {
 	options Options
 	log     *slog.Logger
 	remote  *remote
+	reviews *reviews // for [Writer.Rights] alone
 	view    *view
 	leader  *leader // nil if there is no election
 	changes *controller.Gatherer[Key]
@@ -103,7 +104,10 @@ func newWriter(c Config, o Options, target *rest.Config) (*Writer, error) {
 	if w.remote, err = newRemote(target, c.QPS, c.Burst, open); err != nil {
 		return nil, err
 	}
-	if w.view, err = newView(target, o.Instance, c.kinds(), w.observed); err != nil {
+	if w.reviews, err = newReviews(target); err != nil {
+		return nil, err
+	}
+	if w.view, err = newView(target, o.Instance, c, w.log, w.observed); err != nil {
 		return nil, err
 	}
 	w.changes = controller.NewGatherer(c.Debounce.Due, w.deliver)

@@ -35,6 +35,7 @@ type Server struct {
 	watches  map[*watch]struct{}
 	down     bool
 	reject   func(verb, path string) *Rejection
+	forbid   func(verb, resource, namespace string) bool
 	before   func(verb, path string)
 	after    func(objects map[string]Object)
 	writes   []string
@@ -170,6 +171,8 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 		s.watch(w, r)
 	case r.Method == http.MethodGet:
 		s.get(w, r)
+	case isReview(r):
+		s.review(w, r)
 	default:
 		s.change(w, r)
 	}

@@ -1,0 +1,134 @@
+package istio
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// earlierBridge is the program that Isthmus takes the place of. It wrote objects
+// without any mark, so they are known by their form.
+const earlierBridge = "servicecomb-service-center-istio"
+
+// inTheWayOf says of an object that is in the way of a creation what would become of
+// it if it were handed over. u is the object as it is.
+func inTheWayOf(a Action, u *unstructured.Unstructured) Action {
+	labels := u.GetLabels()
+	a.Verb, a.Reason = Leave, (&clash{a.Ref, labels}).Error()
+	if isOfAnother(labels) {
+		return a
+	}
+	a.Diff = difference(specOf(u), a.want.spec())
+	if writtenByEarlierBridge(u) {
+		a.HandOver, a.Reason = Update, handOver("so it is left alone", "updated")
+	}
+	return a
+}
+
+// handOver is the reason for which an object of the earlier bridge is left.
+func handOver(why, what string) string {
+	return fmt.Sprintf("it looks as %s wrote it, %s: with both labels, %s and %s, it would be %s",
+		earlierBridge, why, labelManagedBy, labelInstance, what)
+}
+
+// isOfAnother reports whether labels are those of another instance of Isthmus.
+func isOfAnother(labels map[string]string) bool {
+	return labels[labelManagedBy] == managedBy && labels[labelInstance] != ""
+}
+
+func specOf(u *unstructured.Unstructured) map[string]any {
+	spec, _ := u.Object["spec"].(map[string]any)
+	return spec
+}
+
+// abandoned lists the objects of the earlier bridge that no service stands for: of
+// these names none is planned for.
+func (w *Writer) abandoned(ctx context.Context, world *world, planned []Action) (list []Action, err error) {
+	known := map[Ref]bool{}
+	for _, a := range planned {
+		known[a.Ref] = true
+	}
+	err = w.remote.each(ctx, ServiceEntry, func(u *unstructured.Unstructured) {
+		o := observedOf(ServiceEntry, u)
+		if known[o.Ref] || isOfAnother(o.Labels) || !writtenByEarlierBridge(u) {
+			return
+		}
+		a := Action{Verb: Leave, Ref: o.Ref, HandOver: Delete, Reason: handOver("and no service stands for it", "deleted"), have: o}
+		if reason := w.unjudged(world, o); reason != "" {
+			a.HandOver, a.Reason = "", handOver("and no service that is known so far stands for it", "left for now, since "+reason)
+		}
+		a.Diff = difference(specOf(u), nil)
+		list = append(list, a)
+	})
+	return list, err
+}
+
+// page is how many objects the API server is asked for at a time.
+const page = "500"
+
+// each reads all objects of a kind, whosever they are.
+func (r *remote) each(ctx context.Context, kind Kind, do func(*unstructured.Unstructured)) error {
+	for next := ""; ; {
+		request := r.client.Get().Resource(kind.Resource()).Param("limit", page)
+		if next != "" {
+			request = request.Param("continue", next)
+		}
+		body, err := request.Do(ctx).Raw()
+		if err != nil {
+			return fmt.Errorf("listing all %s: %s", kind.Resource(), explain(err))
+		}
+		list := &unstructured.UnstructuredList{}
+		if err := list.UnmarshalJSON(body); err != nil {
+			return fmt.Errorf("the API server's list of all %s cannot be read: %w", kind.Resource(), err)
+		}
+		for i := range list.Items {
+			do(&list.Items[i])
+		}
+		if next = list.GetContinue(); next == "" {
+			return nil
+		}
+	}
+}
+
+// writtenByEarlierBridge reports whether an object has the form in which that one
+// wrote all of its own. What others have added to the metadata does not count.
+func writtenByEarlierBridge(u *unstructured.Unstructured) bool {
+	spec := specOf(u)
+	for field := range maps.Keys(spec) {
+		if !slices.Contains([]string{"hosts", "ports", "location", "resolution", "endpoints"}, field) {
+			return false
+		}
+	}
+	hosts, _, _ := unstructured.NestedStringSlice(spec, "hosts")
+	return slices.Equal(hosts, []string{u.GetName()}) && spec["location"] == "MESH_INTERNAL" && spec["resolution"] == "STATIC" &&
+		allOf(spec["ports"], isPortOfEarlierBridge) && allOf(spec["endpoints"], isEndpointOfEarlierBridge)
+}
+
+// allOf reports whether a list, or none, has elements of a form only.
+func allOf(list any, is func(map[string]any) bool) bool {
+	items, _ := list.([]any)
+	return !slices.ContainsFunc(items, func(item any) bool {
+		fields, ok := item.(map[string]any)
+		return !ok || !is(fields)
+	})
+}
+
+// isPortOfEarlierBridge holds for names such as HTTP-8080.
+func isPortOfEarlierBridge(port map[string]any) bool {
+	number, _ := port["number"].(int64)
+	return port["name"] == fmt.Sprint(port["protocol"])+"-"+strconv.FormatInt(number, 10)
+}
+
+// isEndpointOfEarlierBridge goes by the label with the id of the instance.
+func isEndpointOfEarlierBridge(endpoint map[string]any) bool {
+	labels, _, err := unstructured.NestedStringMap(endpoint, "labels")
+	if err != nil || labels["instanceId"] == "" {
+		return false
+	}
+	delete(labels, "name")
+	return len(labels) == 1
+}

@@ -1,0 +1,181 @@
+package istio
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	authentication "k8s.io/api/authentication/v1"
+	authorization "k8s.io/api/authorization/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	authenticationclient "k8s.io/client-go/kubernetes/typed/authentication/v1"
+	authorizationclient "k8s.io/client-go/kubernetes/typed/authorization/v1"
+	"k8s.io/client-go/rest"
+
+	convert "github.com/isthmus-mesh/isthmus/convert/istio"
+	"github.com/isthmus-mesh/isthmus/output"
+)
+
+// The rights that are needed: to read what there is in all namespaces, to write in
+// those namespaces where something is written, and to hold the lease.
+func readVerbs() []string  { return []string{"get", "list", "watch"} }
+func writeVerbs() []string { return []string{"create", "update", "patch", "delete"} }
+func leaseVerbs() []string { return []string{"get", "create", "update"} }
+
+// reviews asks the API server what it allows us. That changes nothing there.
+type reviews struct {
+	access authorizationclient.AuthorizationV1Interface
+	self   authenticationclient.AuthenticationV1Interface
+}
+
+func newReviews(target *rest.Config) (*reviews, error) {
+	target = rest.CopyConfig(target)
+	target.ContentType = "application/json"
+	target.QPS = -1 // there are a few questions, and somebody waits for the answers
+	access, err := authorizationclient.NewForConfig(target)
+	if err != nil {
+		return nil, err
+	}
+	self, err := authenticationclient.NewForConfig(target)
+	if err != nil {
+		return nil, err
+	}
+	return &reviews{access, self}, nil
+}
+
+// subject is as whom the API server knows us.
+func (r *reviews) subject(ctx context.Context) (string, error) {
+	review, err := r.self.SelfSubjectReviews().Create(ctx, &authentication.SelfSubjectReview{}, metav1.CreateOptions{})
+	if err != nil {
+		return "", err
+	}
+	return review.Status.UserInfo.Username, nil
+}
+
+// lacks returns the right with those of its verbs that are not allowed.
+func (r *reviews) lacks(ctx context.Context, want output.Right) (output.Right, error) {
+	missing := want
+	missing.Verbs = nil
+	for _, verb := range want.Verbs {
+		attributes := &authorization.ResourceAttributes{Verb: verb, Group: want.Group, Resource: want.Resource, Namespace: want.Namespace}
+		if verb != "create" {
+			attributes.Name = want.Name // a name cannot be required of what is not there yet
+		}
+		review, err := r.access.SelfSubjectAccessReviews().Create(ctx, &authorization.SelfSubjectAccessReview{
+			Spec: authorization.SelfSubjectAccessReviewSpec{ResourceAttributes: attributes},
+		}, metav1.CreateOptions{})
+		if err != nil {
+			return missing, err
+		}
+		if !review.Status.Allowed {
+			missing.Verbs = append(missing.Verbs, verb)
+		}
+	}
+	return missing, nil
+}
+
+// Rights says which rights are missing to follow the API server, and to write in
+// namespaces. Without any it asks for all of them, as the manifests in the
+// reference do.
+func (w *Writer) Rights(ctx context.Context, namespaces []string) output.Rights {
+	var found output.Rights
+	subject, err := w.reviews.subject(ctx)
+	if err == nil {
+		found.Subject = subject
+		found.Missing, err = w.lacking(ctx, namespaces)
+	}
+	if err != nil {
+		return output.Rights{Subject: subject, Reason: "what the API server allows cannot be found out: " + explain(err)}
+	}
+	if len(found.Missing) > 0 {
+		found.Manifest = w.config.manifestFor(subject, found.Missing)
+	}
+	return found
+}
+
+func (w *Writer) lacking(ctx context.Context, namespaces []string) (missing []output.Right, err error) {
+	var need []output.Right
+	for _, kind := range w.config.kinds() {
+		need = append(need, output.Right{Group: convert.Group, Resource: kind.Resource(), Verbs: readVerbs()})
+		writes, err := w.writing(ctx, kind, namespaces)
+		if err != nil {
+			return nil, err
+		}
+		need = append(need, writes...)
+	}
+	if l := w.config.LeaderElection; l.Enabled {
+		need = append(need, output.Right{Namespace: l.Namespace, Group: leaseGroup, Resource: "leases", Name: l.Name, Verbs: leaseVerbs()})
+	}
+	for _, right := range need {
+		lack, err := w.reviews.lacks(ctx, right)
+		if err != nil {
+			return nil, err
+		}
+		if len(lack.Verbs) > 0 {
+			missing = append(missing, lack)
+		}
+	}
+	return missing, nil
+}
+
+// leaseGroup is the group of API of leases.
+const leaseGroup = "coordination.k8s.io"
+
+// writing returns the rights that are needed to write a kind: in all namespaces at
+// once, or, if some of them were given one by one, in each that is written to.
+func (w *Writer) writing(ctx context.Context, kind Kind, namespaces []string) ([]output.Right, error) {
+	everywhere := output.Right{Group: convert.Group, Resource: kind.Resource(), Verbs: writeVerbs()}
+	lack, err := w.reviews.lacks(ctx, everywhere)
+	if err != nil || len(lack.Verbs) == 0 {
+		return nil, err
+	}
+	var each []output.Right
+	given := false
+	for _, namespace := range namespaces {
+		right := everywhere
+		right.Namespace = namespace
+		lack, err := w.reviews.lacks(ctx, right)
+		if err != nil {
+			return nil, err
+		}
+		given = given || len(lack.Verbs) < len(right.Verbs)
+		each = append(each, right)
+	}
+	if given {
+		return each, nil
+	}
+	return []output.Right{everywhere}, nil
+}
+
+// namespacesOf are those that actions are about, each once, in order.
+func namespacesOf(actions []Action) (list []string) {
+	for _, a := range actions {
+		list = append(list, a.Namespace)
+	}
+	slices.Sort(list)
+	return slices.Compact(list)
+}
+
+// lacksReading reports whether something cannot be read.
+func lacksReading(r output.Rights) bool {
+	return slices.ContainsFunc(r.Missing, func(right output.Right) bool {
+		return right.Group == convert.Group && slices.ContainsFunc(right.Verbs, func(verb string) bool { return slices.Contains(readVerbs(), verb) })
+	})
+}
+
+// rightsError is that the API server cannot be followed for lack of rights.
+type rightsError struct{ output.Rights }
+
+func (e *rightsError) Error() string {
+	var text strings.Builder
+	fmt.Fprintf(&text, "the API server does not allow %s to", cmp.Or(e.Subject, "this user"))
+	for i, right := range e.Missing {
+		if i > 0 {
+			text.WriteByte(',')
+		}
+		text.WriteString(" " + right.String())
+	}
+	return text.String() + "; apply this, and try again:\n" + e.Manifest
+}

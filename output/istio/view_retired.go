@@ -1,0 +1,58 @@
+package istio
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"sync"
+)
+
+// isRetired reports whether objects of a kind are not written, as the configuration
+// has it now. Those that an earlier run wrote are deleted, whatever their sources say.
+func (c Config) isRetired(kind Kind) bool { return !slices.Contains(c.kinds(), kind) }
+
+// retired are the kinds that an earlier run may have written.
+func (c Config) retired() []Kind {
+	return slices.DeleteFunc([]Kind{ServiceEntry, Sidecar}, func(kind Kind) bool { return !c.isRetired(kind) })
+}
+
+// missing is the first reason for which a kind could not be listed. Nothing waits
+// for a retired kind: it may be that there are no rights to it, since nobody has
+// ever asked for such objects, or that the API server does not know it.
+type missing struct {
+	once  sync.Once
+	known chan struct{} // closed with the first reason
+	log   *slog.Logger
+}
+
+func newMissing(log *slog.Logger) *missing { return &missing{known: make(chan struct{}), log: log} }
+
+func (m *missing) fail(kind Kind, err error) {
+	m.once.Do(func() {
+		m.log.Info("objects that are not written any more cannot be looked for; should an earlier run have written some, they stay",
+			"kind", string(kind), "reason", explain(err))
+		close(m.known)
+	})
+}
+
+// awaitRetired waits until it is known which objects there are of the retired
+// kinds, or that it cannot be: for a rehearsal, which looks once.
+func (v *view) awaitRetired(ctx context.Context) {
+	for kind, m := range v.retired {
+		select {
+		case <-v.listed(kind):
+		case <-m.known:
+		case <-ctx.Done():
+		}
+	}
+}
+
+// removed deletes objects of a kind that is not written any more. That waits for no
+// source: an operator has said so.
+func removed(have []Observed) []Action {
+	actions := plan(nil, have, func(Observed) wait { return wait{} })
+	for i := range actions {
+		actions[i].Reason = "sidecars is off"
+	}
+	return actions
+}
