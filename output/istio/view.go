@@ -3,7 +3,6 @@ package istio
 import (
 	"context"
 	"net/http"
-	"net/url"
 	"slices"
 	"sync"
 	"time"
@@ -36,7 +35,9 @@ const byKey = "key"
 func newView(target *rest.Config, instance string, kinds []Kind, observed func(old, now *Observed)) (*view, error) {
 	v := &view{kinds: map[Kind]cache.SharedIndexInformer{}, observed: observed}
 	target = rest.CopyConfig(target)
-	target.Wrap(func(next http.RoundTripper) http.RoundTripper { return &listener{next, v} })
+	target.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return &patient{next: next, failed: v.fail, answered: v.recovered}
+	})
 	client, err := dynamic.NewForConfig(target)
 	if err != nil {
 		return nil, err
@@ -126,25 +127,6 @@ func (v *view) notify(old, now any) {
 		return nil
 	}
 	v.observed(of(old), of(now))
-}
-
-// listener notes whether the API server answers. The informer reports no
-// connection that cannot be made.
-type listener struct {
-	next http.RoundTripper
-	view *view
-}
-
-// RoundTrip implements [http.RoundTripper].
-func (l *listener) RoundTrip(r *http.Request) (*http.Response, error) {
-	response, err := l.next.RoundTrip(r)
-	switch {
-	case err == nil && response.StatusCode < http.StatusBadRequest:
-		l.view.recovered()
-	case err != nil && r.Context().Err() == nil:
-		l.view.fail(&url.Error{Op: r.Method, URL: r.URL.Path, Err: err})
-	}
-	return response, err
 }
 
 func (v *view) fail(err error) {
