@@ -37,7 +37,7 @@ type leader struct {
 func newLeader(c LeaderElection, target *rest.Config, log *slog.Logger) (*leader, error) {
 	// It has a client of its own: renewing must not wait behind writes.
 	own := rest.CopyConfig(target)
-	own.ContentType = "application/json"
+	own.ContentType, own.QPS = "application/json", -1
 	lock := &fence{trouble: leaseTrouble{log: log}}
 	own.Wrap(func(next http.RoundTripper) http.RoundTripper {
 		return &patient{next: next, limit: renewWithin / 2, failed: lock.trouble.failed, answered: func() {}}

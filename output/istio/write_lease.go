@@ -30,7 +30,11 @@ func (t *leaseTrouble) failed(err error) {
 	if err == nil || errors.Is(err, context.Canceled) {
 		return
 	}
-	t.note(func() { t.reading = explain(err) })
+	t.note(func() {
+		if late := errors.Is(err, context.DeadlineExceeded); !late || t.reason() == "" { // else it was known why before
+			t.reading = explain(err)
+		}
+	})
 }
 
 // read notes an attempt to read the lease. What another replica has renewed is
