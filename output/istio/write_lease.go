@@ -129,8 +129,8 @@ func (t *leaseTrouble) now() (reason string, since time.Time) {
 type quiet struct{ slog.Handler }
 
 // Enabled implements [slog.Handler].
-func (q quiet) Enabled(ctx context.Context, _ slog.Level) bool {
-	return q.Handler.Enabled(ctx, slog.LevelDebug)
+func (q quiet) Enabled(ctx context.Context, level slog.Level) bool {
+	return q.Handler.Enabled(ctx, min(level, slog.LevelDebug))
 }
 
 // Handle implements [slog.Handler].

@@ -77,7 +77,7 @@ func (p *pipes) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	}
 }
 
-// cut ends every connection, and refuses others while the server is down.
+// cut ends every connection, and rejects others while the server is down.
 func (p *pipes) cut(down bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

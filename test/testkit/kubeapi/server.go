@@ -27,7 +27,7 @@ type Rejection struct {
 // Server is the stand-in. Make one with [New] and [Server.Close] it.
 type Server struct {
 	http *httptest.Server
-	cut  func(down bool) // ends every connection, and may refuse others
+	cut  func(down bool) // ends every connection, and may reject others
 
 	mu       sync.Mutex
 	revision int
