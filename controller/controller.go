@@ -20,6 +20,11 @@ type Outcome struct {
 	// After asks for the key to be reconciled again after that time, though it did
 	// not fail; zero does not.
 	After time.Duration
+	// Throttled says that something is left to do for which there was no permit;
+	// the key is reconciled again once [Config.Permit] gives one, and Urgency says
+	// which of those that wait goes first.
+	Throttled bool
+	Urgency   Urgency
 }
 
 // Gate is something that must be known before anything is reconciled.
@@ -39,6 +44,12 @@ type Config[K comparable] struct {
 	// Backoff bounds how long a key that fails waits. Unset, it suits a server
 	// that answers within a second.
 	Backoff wait.Backoff
+	// Outage bounds how long a key waits whose failure is [Temporary]. Unset, it is
+	// some seconds.
+	Outage wait.Backoff
+	// Permit takes a permit for one key that is throttled, or else says when there
+	// may be one. It must not block. Without it, no key has to wait for one.
+	Permit func(now time.Time) (ok bool, at time.Time)
 	// ViewWait bounds how long a key waits for the view after a write. Then it is
 	// reconciled again.
 	ViewWait time.Duration
@@ -58,9 +69,15 @@ func New[K comparable](c Config[K]) *Controller[K] {
 	if c.Backoff == (wait.Backoff{}) {
 		c.Backoff = wait.Backoff{Min: 125 * time.Millisecond, Max: 30 * time.Second}
 	}
+	if c.Outage == (wait.Backoff{}) {
+		c.Outage = wait.Backoff{Min: 125 * time.Millisecond, Max: 3 * time.Second}
+	}
+	if c.Permit == nil {
+		c.Permit = func(time.Time) (bool, time.Time) { return true, time.Time{} }
+	}
 	c.Workers = max(c.Workers, 1)
 	c.ViewWait = cmp.Or(c.ViewWait, 10*time.Second)
-	return &Controller[K]{config: c, wake: make(chan struct{}, 1), queue: newQueue[K](c.Backoff, c.ViewWait)}
+	return &Controller[K]{config: c, wake: make(chan struct{}, 1), queue: newQueue[K](c.Backoff, c.Outage, c.ViewWait)}
 }
 
 // Add notes that keys may be out of order.
@@ -106,7 +123,7 @@ func (c *Controller[K]) Run(ctx context.Context) {
 		case <-gate.Open:
 		}
 	}
-	work := make(chan K)
+	work := make(chan turn[K])
 	var workers sync.WaitGroup
 	for range c.config.Workers {
 		workers.Go(func() { c.work(ctx, work) })
@@ -116,20 +133,24 @@ func (c *Controller[K]) Run(ctx context.Context) {
 	workers.Wait()
 }
 
+// turn is a key's time with a worker.
+type turn[K comparable] struct {
+	key    K
+	permit Permit
+}
+
 // schedule hands keys to workers. It waits for: the end, a worker that is free,
-// a change of the queue, the time of a key.
-func (c *Controller[K]) schedule(ctx context.Context, work chan<- K) {
+// a change of the queue, the time of a key or of a permit.
+func (c *Controller[K]) schedule(ctx context.Context, work chan<- turn[K]) {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	for ctx.Err() == nil {
 		now := time.Now()
-		c.mu.Lock()
-		key, ok, at := c.queue.next(now)
-		c.mu.Unlock()
+		next, ok, at := c.next(now)
 		if ok {
 			select {
 			case <-ctx.Done():
-			case work <- key:
+			case work <- next:
 			}
 			continue
 		}
@@ -145,9 +166,28 @@ func (c *Controller[K]) schedule(ctx context.Context, work chan<- K) {
 	}
 }
 
-func (c *Controller[K]) work(ctx context.Context, work <-chan K) {
-	for key := range work {
-		outcome, err := c.config.Reconcile(ctx, key)
+// next returns the turn that is due now, or else when there may be one.
+func (c *Controller[K]) next(now time.Time) (next turn[K], ok bool, at time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var permitAt time.Time
+	if c.queue.waiting() {
+		if ok, permitAt = c.config.Permit(now); ok {
+			next.key, next.permit = c.queue.admit()
+			return next, true, time.Time{}
+		}
+	}
+	next.key, ok, at = c.queue.next(now)
+	if at.IsZero() || !permitAt.IsZero() && permitAt.Before(at) {
+		at = permitAt
+	}
+	return next, ok, at
+}
+
+func (c *Controller[K]) work(ctx context.Context, work <-chan turn[K]) {
+	for next := range work {
+		key := next.key
+		outcome, err := c.config.Reconcile(context.WithValue(ctx, permitKey{}, next.permit), key)
 		now := time.Now()
 		c.mu.Lock()
 		c.queue.done(key, outcome, err, rand.Float64(), now) //nolint:gosec // only spreads retries
@@ -167,6 +207,10 @@ type Status[K comparable] struct {
 	// when the first of them is not; zero if there is none.
 	Length int
 	Oldest time.Time
+	// Throttled counts by urgency the keys that wait for a permit, and
+	// ThrottledSince is since when the first of them does.
+	Throttled      map[Urgency]int
+	ThrottledSince time.Time
 	// Failing are the keys that could not be reconciled, the oldest first.
 	Failing []Failure[K]
 }
@@ -182,7 +226,7 @@ type Failure[K comparable] struct {
 
 // Status tells how the controller stands.
 func (c *Controller[K]) Status() Status[K] {
-	var s Status[K]
+	s := Status[K]{Throttled: map[Urgency]int{}}
 	for _, gate := range c.config.Gates {
 		select {
 		case <-gate.Open:
@@ -201,15 +245,25 @@ func (c *Controller[K]) Status() Status[K] {
 		if e.standing == awaiting {
 			since = e.againSince
 		}
-		if s.Oldest.IsZero() || since.Before(s.Oldest) {
-			s.Oldest = since
-		}
+		s.Oldest = earlier(s.Oldest, since)
 		if e.err != nil {
 			s.Failing = append(s.Failing, e.failure())
+		}
+		if e.standing == throttled {
+			s.Throttled[e.urgency]++
+			s.ThrottledSince = earlier(s.ThrottledSince, e.throttledSince)
 		}
 	}
 	slices.SortFunc(s.Failing, func(a, b Failure[K]) int { return a.Since.Compare(b.Since) })
 	return s
+}
+
+// earlier is the earlier of two times, of which the first may not be set.
+func earlier(a, b time.Time) time.Time {
+	if a.IsZero() || b.Before(a) {
+		return b
+	}
+	return a
 }
 
 func (e *entry[K]) failure() Failure[K] {

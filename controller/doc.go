@@ -7,6 +7,11 @@
 // backoff, and no other key waits for it. The keys of the start are added with
 // [Low] priority, so that a live change overtakes them.
 //
+// If what a reconciler does is bounded, by writes per second say, a key for which
+// there is no permit waits for one, the most urgent first; see [Config.Permit],
+// [Outcome.Throttled] and [PermitOf]. Every fourth permit is for the key that has waited
+// longest, so none starves.
+//
 // After a reconciler has written, its key waits until the reconciler's own view of
 // the other system shows the write, so that no decision is based on a view known to
 // be stale. If the view does not show it in time, the key is reconciled again. No

@@ -24,10 +24,11 @@ const fairness = 16
 type standing int
 
 const (
-	ready    standing = iota // waits for a worker
-	delayed                  // waits for its time, having failed or having been asked to
-	running                  // is being reconciled
-	awaiting                 // has written, and waits for the view
+	ready     standing = iota // waits for a worker
+	delayed                   // waits for its time, having failed or having been asked to
+	running                   // is being reconciled
+	awaiting                  // has written, and waits for the view
+	throttled                 // has something to do, and waits for a permit
 )
 
 // entry is what the queue knows of one key. Keys that are in order have none.
@@ -48,6 +49,11 @@ type entry[K comparable] struct {
 	firm        bool      // not before its time, whatever changes
 	at          time.Time // when delayed or awaiting: until then
 	await       func() bool
+
+	more           bool // what is awaited was not all: it needs a permit for the rest
+	urgency        Urgency
+	throttledSince time.Time // when it first lacked a permit, since it had one
+	rank, slot     int       // where it stands when throttled
 }
 
 // place is a key's place in a list. It is void once the key got another one.
@@ -61,16 +67,18 @@ func (p place[K]) void() bool { return p.entry.ticket != p.ticket }
 // queue decides which key is reconciled when. It has one owner, which passes the time in.
 type queue[K comparable] struct {
 	backoff  wait.Backoff
+	outage   wait.Backoff  // of what is temporary
 	viewWait time.Duration // how long a key waits for the view at most
 
 	entries map[K]*entry[K]
 	ready   [High + 1][]place[K]
 	timed   timeline[K]
 	picks   int // of keys of high priority in a row
+	permits permits[K]
 }
 
-func newQueue[K comparable](b wait.Backoff, viewWait time.Duration) *queue[K] {
-	return &queue[K]{backoff: b, viewWait: viewWait, entries: map[K]*entry[K]{}}
+func newQueue[K comparable](b, outage wait.Backoff, viewWait time.Duration) *queue[K] {
+	return &queue[K]{backoff: b, outage: outage, viewWait: viewWait, entries: map[K]*entry[K]{}}
 }
 
 // add notes that a key may be out of order.
@@ -85,6 +93,12 @@ func (q *queue[K]) add(key K, p Priority, now time.Time) {
 	switch e.standing {
 	case ready:
 		if p > e.priority {
+			q.line(e, p)
+		}
+	case throttled:
+		// It may be more urgent now, or not needed any more.
+		if p == High {
+			q.unthrottle(e)
 			q.line(e, p)
 		}
 	case delayed:
@@ -174,12 +188,20 @@ func (q *queue[K]) done(key K, o Outcome, err error, random float64, now time.Ti
 		return
 	}
 	e.failures, e.err = 0, nil
+	e.more, e.urgency = o.Throttled, o.Urgency
+	if !o.Throttled {
+		e.throttledSince = time.Time{}
+	} else if e.throttledSince.IsZero() {
+		e.throttledSince = now
+	}
 	switch {
 	case o.Await != nil:
 		e.await = o.Await
 		q.delay(e, awaiting, now.Add(q.viewWait))
 	case e.again:
 		q.repeat(e)
+	case e.more:
+		q.throttle(e)
 	case o.After > 0:
 		q.delay(e, delayed, now.Add(o.After))
 		e.since = now
@@ -193,10 +215,7 @@ func (q *queue[K]) failed(e *entry[K], err error, random float64, now time.Time)
 		e.failedSince = now
 	}
 	e.err = err
-	after, firm := retryAfter(err)
-	if !firm {
-		after = q.backoff.After(e.failures, random)
-	}
+	after, firm := q.pause(e, err, random)
 	again := e.again && e.againPriority == High && !firm && e.failures == 1
 	e.again = false
 	if again { // it failed on what is no longer wanted
@@ -205,6 +224,18 @@ func (q *queue[K]) failed(e *entry[K], err error, random float64, now time.Time)
 	}
 	q.delay(e, delayed, now.Add(after))
 	e.firm = firm
+}
+
+// pause is how long a key waits that failed, and whether nothing cuts that short.
+func (q *queue[K]) pause(e *entry[K], err error, random float64) (after time.Duration, firm bool) {
+	backoff := q.backoff
+	if isTemporary(err) {
+		backoff = q.outage
+	}
+	if asked, ok := retryAfter(err); ok {
+		return max(asked, q.outage.Min), true // whoever says "at once" is not asked without end
+	}
+	return backoff.After(e.failures, random), false
 }
 
 // waits returns what a key waits to see in the view, if it does.
@@ -224,12 +255,15 @@ func (q *queue[K]) seen(key K, ticket int) {
 
 // settle ends the wait for the view.
 func (q *queue[K]) settle(e *entry[K]) {
-	if e.again {
+	switch {
+	case e.again:
 		q.repeat(e)
-		return
+	case e.more:
+		q.throttle(e)
+	default:
+		e.ticket++
+		delete(q.entries, e.key)
 	}
-	e.ticket++
-	delete(q.entries, e.key)
 }
 
 // expire ends a wait that was in vain. Perhaps what was written is gone already,

@@ -14,7 +14,7 @@ import (
 // after the last time it was added, and never twice at once.
 func TestQueueLosesNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		q := newQueue[int](wait.Backoff{Min: time.Second, Max: 10 * time.Second}, 3*time.Second)
+		q := newQueue[int](wait.Backoff{Min: time.Second, Max: 10 * time.Second}, wait.Backoff{Min: time.Second, Max: 3 * time.Second}, 3*time.Second)
 		now := time.Unix(0, 0)
 		added, taken := map[int]int{}, map[int]int{} // by step
 		running := map[int]bool{}

@@ -23,3 +23,17 @@ func retryAfter(err error) (time.Duration, bool) {
 	}
 	return 0, false
 }
+
+// Temporary is an error of the other system, or of the way to it, rather than of
+// the key: it ends for many keys at once, and they are to be tried soon after.
+type Temporary struct{ Err error }
+
+func (t *Temporary) Error() string { return t.Err.Error() }
+
+// Unwrap returns the error itself.
+func (t *Temporary) Unwrap() error { return t.Err }
+
+func isTemporary(err error) bool {
+	t := (*Temporary)(nil)
+	return errors.As(err, &t)
+}

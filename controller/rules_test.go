@@ -235,7 +235,7 @@ func TestLiveChangeOvertakesTheStart(t *testing.T) {
 
 // A system that never comes to rest is still looked at as a whole.
 func TestSteadyChangeDoesNotStarveTheStart(t *testing.T) {
-	q := newQueue[int](wait.Backoff{Min: time.Second, Max: time.Minute}, time.Second)
+	q := newQueue[int](wait.Backoff{Min: time.Second, Max: time.Minute}, wait.Backoff{Min: time.Second, Max: time.Second}, time.Second)
 	now := time.Unix(0, 0)
 	q.add(-1, Low, now)
 	for i := range 100 {

@@ -51,15 +51,20 @@ type Writer struct {
 	// (the system cannot be reached).
 	State  string `json:"state"`
 	Reason string `json:"reason"` // of the state
-	Age    string `json:"age"`    // of being stale
+	Age    string `json:"age"`    // of the trouble that the reason names
 	Leader string `json:"leader"` // the replica that writes; empty without an election
 	// Objects counts those of ours in the system.
 	Objects int `json:"objects"`
 	// Pending counts what is not known to be in order, and PendingAge is how long
 	// the first of it has not been.
-	Pending    int       `json:"pending"`
-	PendingAge string    `json:"pendingAge"`
-	LastWrite  time.Time `json:"lastWrite,omitzero"`
+	Pending    int    `json:"pending"`
+	PendingAge string `json:"pendingAge"`
+	// Throttled counts what waits because there is more to write than the configured
+	// rate allows, since when, and in which order it goes.
+	Throttled       int       `json:"throttled"`
+	ThrottledAge    string    `json:"throttledAge"`
+	ThrottledReason string    `json:"throttledReason"`
+	LastWrite       time.Time `json:"lastWrite,omitzero"`
 	// Writes counts by verb: create, update, delete. Drift counts what was restored
 	// after others had changed it.
 	Writes map[string]uint64 `json:"writes"`

@@ -2,6 +2,7 @@ package istio
 
 import (
 	"errors"
+	"log/slog"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -14,7 +15,7 @@ import (
 func TestFenceIsOpenOnlyWhileTheLeaseIsOurs(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		f := &fence{LeaseLock: &resourcelock.LeaseLock{LockConfig: resourcelock.ResourceLockConfig{Identity: "us"}}}
+		f := &fence{trouble: leaseTrouble{log: slog.New(slog.DiscardHandler)}, LeaseLock: &resourcelock.LeaseLock{LockConfig: resourcelock.ResourceLockConfig{Identity: "us"}}}
 		ours, nobodys := resourcelock.LeaderElectionRecord{HolderIdentity: "us"}, resourcelock.LeaderElectionRecord{}
 		answer := func(after time.Duration, err error) func() error {
 			return func() error { time.Sleep(after); return err }

@@ -34,6 +34,17 @@ type Action struct {
 	wait wait     // what it is left for, if it is not as it should be
 }
 
+// key is the one that the action is a part of.
+func (a Action) key() Key {
+	switch {
+	case a.Kind == Sidecar:
+		return Key(a.Ref)
+	case a.Verb == Delete:
+		return a.have.about()
+	}
+	return Key{a.Kind, a.Namespace, a.want.Annotations[annotationService]}
+}
+
 // wait is why an object is left though it should change or go; it has no reason
 // if nothing speaks against that.
 type wait struct {

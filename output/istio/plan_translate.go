@@ -51,3 +51,8 @@ func (c Config) sidecars(instance string, s *catalog.Snapshot, key Key) Translat
 	}
 	return Translation{}
 }
+
+// translate returns the objects of a service.
+func (w *Writer) translate(_ Key, s *catalog.Service, exists func(name string) bool) Translation {
+	return w.config.Translate(w.options.Instance, s, exists)
+}

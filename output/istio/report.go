@@ -1,9 +1,11 @@
 package istio
 
 import (
+	"fmt"
 	"strings"
 	"time"
 
+	"github.com/isthmus-mesh/isthmus/controller"
 	"github.com/isthmus-mesh/isthmus/output"
 )
 
@@ -21,9 +23,13 @@ func shape(s Status, now time.Time) *output.Writer {
 		Writes: map[string]uint64{}, Failed: []output.WriteFailure{}, Held: []output.HeldObject{}, LeftOut: []output.Omission{},
 	}
 	w.State, w.Reason = stateOf(s)
-	if s.Trouble != "" {
+	switch {
+	case s.Trouble != "":
 		w.Age = ageOf(now, s.TroubleSince)
+	case s.Lease != "":
+		w.Age = ageOf(now, s.LeaseSince)
 	}
+	w.Throttled, w.ThrottledAge, w.ThrottledReason = throttled(s), ageOf(now, s.ThrottledSince), whyThrottled(s)
 	for _, verb := range writes() {
 		w.Writes[string(verb)] = s.Writes[verb]
 	}
@@ -48,13 +54,33 @@ func stateOf(s Status) (state, reason string) {
 	switch {
 	case s.Trouble != "":
 		return output.WriterStale, s.Trouble + "; it is tried again, and what is there stays"
+	case !s.Leading && s.Lease != "":
+		return output.WriterWaiting, s.Lease + "; it is tried again, and what is there stays"
 	case !s.Leading:
 		return output.WriterStandby, "another replica writes"
 	case len(s.Waiting) > 0:
 		return output.WriterWaiting, "not known yet: " + strings.Join(s.Waiting, ", ")
 	default:
-		return output.WriterWriting, ""
+		return output.WriterWriting, s.Lease
 	}
+}
+
+// throttled counts the keys that wait for room below the configured rate.
+func throttled(s Status) (n int) {
+	for _, count := range s.Throttled {
+		n += count
+	}
+	return n
+}
+
+// whyThrottled says what keys wait for, and in which order.
+func whyThrottled(s Status) string {
+	n := throttled(s)
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprintf("there is more to write than qps: %v allows; first come those of which something goes (%d), then those of which something comes (%d)",
+		s.Rate, s.Throttled[controller.MostUrgent], s.Throttled[controller.Urgent])
 }
 
 func omissions(o Omission) []output.Omission {
@@ -83,17 +109,21 @@ func measure(s Status, now time.Time) []output.Metric {
 	counter := func(name, help string, value uint64, labels ...output.Label) output.Metric {
 		return output.Metric{Name: "isthmus_istio_" + name, Help: help, Counter: true, Labels: labels, Value: float64(value)}
 	}
-	waited := 0.0
-	if !s.Oldest.IsZero() {
-		waited = now.Sub(s.Oldest).Seconds()
+	seconds := func(since time.Time) float64 {
+		if since.IsZero() {
+			return 0
+		}
+		return now.Sub(since).Seconds()
 	}
 	list := []output.Metric{
 		gauge("leader", "Whether this replica writes.", truth(s.Leading)),
-		gauge("up", "Whether the API server can be followed.", truth(s.Trouble == "")),
+		gauge("up", "Whether the API server can be followed, and the lease be read and renewed.", truth(s.Trouble == "" && s.Lease == "")),
 		gauge("objects", "Objects of this Isthmus in the API server.", float64(s.Objects)),
 		gauge("pending", "Services and scopes that are not known to be written as they should be.", float64(s.Pending)),
-		gauge("pending_oldest_seconds", "How long the first of them has waited.", waited),
-		gauge("failing", "Services and scopes that could not be written.", float64(len(s.Failing))),
+		gauge("pending_oldest_seconds", "How long the first of them has waited.", seconds(s.Oldest)),
+		gauge("throttled", "Services and scopes that wait for room below the configured rate.", float64(throttled(s))),
+		gauge("throttled_oldest_seconds", "How long the first of them has waited for that.", seconds(s.ThrottledSince)),
+		gauge("failing", "Services and scopes that could not be written, or of which a write hangs.", float64(len(s.Failing))),
 		gauge("held", "Objects left as they are until their source has been listed and confirmed.", float64(len(s.Held))),
 		gauge("left_out_endpoints", "Endpoints that cannot be written.", float64(leftOut(s))),
 		counter("failures_total", "Writes that failed.", s.Failures),

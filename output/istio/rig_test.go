@@ -14,6 +14,7 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/output"
 	"github.com/isthmus-mesh/isthmus/push"
 	"github.com/isthmus-mesh/isthmus/test/testkit/kubeapi"
 	"github.com/isthmus-mesh/isthmus/test/testkit/until"
@@ -198,11 +199,17 @@ type running struct {
 // start runs a writer with what the registry says.
 func start(t *testing.T, api *kubeapi.Server, r *registry, adapt func(*Config, *Options)) *running {
 	t.Helper()
+	return startAt(t, &rest.Config{Host: api.URL()}, r, adapt)
+}
+
+// startAt runs a writer to whatever is there.
+func startAt(t *testing.T, target *rest.Config, r *registry, adapt func(*Config, *Options)) *running {
+	t.Helper()
 	c, o := quick(), Options{Instance: "test"}
 	if adapt != nil {
 		adapt(&c, &o)
 	}
-	w, err := newWriter(c, o, &rest.Config{Host: api.URL()})
+	w, err := newWriter(c, o, target)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -285,4 +292,18 @@ func fails(t *testing.T, w *running, object string, parts ...string) {
 		}
 		return fmt.Errorf("failing: %v", w.Status().Failing)
 	})
+}
+
+func endpointWith(address string, labels map[string]string) model.Endpoint {
+	return model.Endpoint{Address: address, Labels: model.MapOf(labels)}
+}
+
+// metric is the value of a metric that has no labels; -1 if there is none.
+func metric(all []output.Metric, name string) float64 {
+	for _, m := range all {
+		if m.Name == name && len(m.Labels) == 0 {
+			return m.Value
+		}
+	}
+	return -1
 }

@@ -20,13 +20,22 @@ type Status struct {
 	// Trouble says why the API server cannot be followed; empty if it can.
 	Trouble      string
 	TroubleSince time.Time
+	// Lease says why the lease cannot be had; empty if it can.
+	Lease      string
+	LeaseSince time.Time
 	// Objects counts those of ours that the API server has.
 	Objects int
 	// Pending counts the keys that are not known to be in order; Oldest is since
 	// when the first of them is not.
 	Pending int
 	Oldest  time.Time
-	// Failing are the keys that could not be written.
+	// Throttled counts by urgency the keys that wait for room below the configured
+	// rate, and ThrottledSince is since when the first of them does.
+	Throttled      map[controller.Urgency]int
+	ThrottledSince time.Time
+	// Rate is that of the configuration, in writes per second.
+	Rate float64
+	// Failing are the keys that could not be written, or of which a write hangs.
 	Failing []controller.Failure[Key]
 	// Held are the objects that are left as they are, though they should change,
 	// until their source has been listed and confirmed.
@@ -67,11 +76,16 @@ func (w *Writer) Status() Status {
 	s.Leading = term != nil
 	if w.leader != nil {
 		s.Leader, _ = w.leader.holder()
+		s.Lease, s.LeaseSince = w.leader.lock.trouble.now()
 	}
 	if term != nil {
 		t := term.Status()
 		s.Waiting, s.Pending, s.Oldest, s.Failing = t.Missing, t.Length, t.Oldest, t.Failing
+		s.Throttled, s.ThrottledSince = t.Throttled, t.ThrottledSince
 	}
+	s.Rate = w.config.QPS
+	now := time.Now()
+	s.Failing = withUnanswered(s.Failing, w.ledger.unanswered(now), now)
 	return s
 }
 

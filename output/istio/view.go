@@ -4,7 +4,6 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
-	"net/url"
 	"slices"
 	"sync"
 	"time"
@@ -42,7 +41,9 @@ func newView(target *rest.Config, instance string, c Config, log *slog.Logger, o
 		v.retired[kind] = newMissing(log)
 	}
 	target = rest.CopyConfig(target)
-	target.Wrap(func(next http.RoundTripper) http.RoundTripper { return &listener{next, v} })
+	target.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return &patient{next: next, failed: v.fail, answered: v.recovered}
+	})
 	client, err := dynamic.NewForConfig(target)
 	if err != nil {
 		return nil, err
@@ -136,25 +137,6 @@ func (v *view) notify(old, now any) {
 		return nil
 	}
 	v.observed(of(old), of(now))
-}
-
-// listener notes whether the API server answers. The informer reports no
-// connection that cannot be made.
-type listener struct {
-	next http.RoundTripper
-	view *view
-}
-
-// RoundTrip implements [http.RoundTripper].
-func (l *listener) RoundTrip(r *http.Request) (*http.Response, error) {
-	response, err := l.next.RoundTrip(r)
-	switch {
-	case err == nil && response.StatusCode < http.StatusBadRequest:
-		l.view.recovered()
-	case err != nil && r.Context().Err() == nil:
-		l.view.fail(&url.Error{Op: r.Method, URL: r.URL.Path, Err: err})
-	}
-	return response, err
 }
 
 func (v *view) fail(err error) {

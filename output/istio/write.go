@@ -184,6 +184,7 @@ func (w *Writer) write(ctx context.Context) {
 	term := controller.New(controller.Config[Key]{
 		Reconcile: w.reconcile,
 		Workers:   workers,
+		Permit:    w.remote.pace.take,
 		Gates:     append(w.gates(), controller.Gate{Name: "what there is to look at", Open: filled}),
 	})
 	w.term.Store(term)

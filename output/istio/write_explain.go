@@ -1,8 +1,10 @@
 package istio
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"net/url"
 	"strings"
 	"time"
@@ -52,10 +54,28 @@ func asRejection(ref Ref, err error) error {
 		return err
 	}
 	rejection := &rejectedObject{ref, err}
-	if seconds, ok := apierrors.SuggestsClientDelay(err); ok {
+	if seconds, ok := apierrors.SuggestsClientDelay(err); ok && seconds > 0 {
 		return &controller.Retry{Err: rejection, After: time.Duration(seconds) * time.Second}
 	}
+	if passes(err) {
+		return &controller.Temporary{Err: rejection}
+	}
 	return rejection
+}
+
+// passes reports whether an error is of the API server, of the way to it or of
+// the moment, and not of the object: it is worth another try soon.
+func passes(err error) bool {
+	away := (*url.Error)(nil)
+	if errors.As(err, &away) || errors.Is(err, errRaced) || errors.Is(err, errLeaseExpired) || errors.Is(err, context.DeadlineExceeded) {
+		return true
+	}
+	status := apierrors.APIStatus(nil)
+	if !errors.As(err, &status) {
+		return false
+	}
+	code := status.Status().Code
+	return code == http.StatusConflict || code == http.StatusTooManyRequests || code >= http.StatusInternalServerError
 }
 
 // explain says what an error of the API server means, and how to fix it.

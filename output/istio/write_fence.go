@@ -18,6 +18,14 @@ import (
 type fence struct {
 	*resourcelock.LeaseLock
 	renewed atomic.Pointer[time.Time] // when the newest renewal that succeeded was asked for
+	trouble leaseTrouble
+}
+
+// Get implements [resourcelock.Interface].
+func (f *fence) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
+	record, raw, err := f.LeaseLock.Get(ctx)
+	f.trouble.read(raw, err == nil && record.HolderIdentity == f.Identity(), err)
+	return record, raw, err
 }
 
 // Create implements [resourcelock.Interface].
@@ -35,6 +43,7 @@ func (f *fence) Update(ctx context.Context, r resourcelock.LeaderElectionRecord)
 func (f *fence) take(r resourcelock.LeaderElectionRecord, write func() error) error {
 	began := time.Now()
 	err := write()
+	f.trouble.wrote(err)
 	if err == nil && r.HolderIdentity == f.Identity() {
 		f.renewed.Store(&began)
 	}

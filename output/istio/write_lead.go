@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"log/slog"
+	"net/http"
 	"os"
 	"sync"
 	"sync/atomic"
@@ -36,7 +37,11 @@ type leader struct {
 func newLeader(c LeaderElection, target *rest.Config, log *slog.Logger) (*leader, error) {
 	// It has a client of its own: renewing must not wait behind writes.
 	own := rest.CopyConfig(target)
-	own.ContentType = "application/json"
+	own.ContentType, own.QPS = "application/json", -1
+	lock := &fence{trouble: leaseTrouble{log: log}}
+	own.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return &patient{next: next, limit: renewWithin / 2, failed: lock.trouble.failed, answered: func() {}}
+	})
 	client, err := coordination.NewForConfig(own)
 	if err != nil {
 		return nil, err
@@ -45,10 +50,11 @@ func newLeader(c LeaderElection, target *rest.Config, log *slog.Logger) (*leader
 	if err != nil {
 		host = "unknown"
 	}
-	return &leader{log: log, lock: &fence{LeaseLock: &resourcelock.LeaseLock{
+	lock.LeaseLock = &resourcelock.LeaseLock{
 		LeaseMeta: metav1.ObjectMeta{Namespace: c.Namespace, Name: c.Name},
 		Client:    client, LockConfig: resourcelock.ResourceLockConfig{Identity: host + "_" + rand.Text()[:8]},
-	}}}, nil
+	}
+	return &leader{log: log, lock: lock}, nil
 }
 
 // run calls term for as long as this replica leads, again and again until ctx
@@ -62,7 +68,7 @@ func (l *leader) run(ctx context.Context, term func(context.Context)) {
 
 // once stands for election until there was a term, or ctx ends.
 func (l *leader) once(ctx context.Context, term func(context.Context)) {
-	election, leave := context.WithCancel(klog.NewContext(context.WithoutCancel(ctx), klogTo(l.log)))
+	election, leave := context.WithCancel(klog.NewContext(context.WithoutCancel(ctx), logr.FromSlogHandler(quiet{l.log.Handler()})))
 	defer leave()
 	var terms sync.WaitGroup
 	elected := make(chan struct{})
@@ -72,6 +78,7 @@ func (l *leader) once(ctx context.Context, term func(context.Context)) {
 		Callbacks: leaderelection.LeaderCallbacks{
 			OnStartedLeading: func(leading context.Context) {
 				defer close(elected)
+				l.lock.trouble.lead()
 				l.log.Info("this replica writes", "lease", l.lock.Describe())
 				within, end := both(ctx, leading)
 				defer end()
@@ -101,7 +108,7 @@ func (l *leader) once(ctx context.Context, term func(context.Context)) {
 		return
 	}
 	if ctx.Err() == nil {
-		l.log.Warn("this replica does not write any more", "lease", l.lock.Describe())
+		l.lock.trouble.lose(l.lock.Describe())
 	}
 }
 

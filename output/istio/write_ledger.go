@@ -21,6 +21,13 @@ type ledger struct {
 	failures  uint64
 	drift     uint64
 	lastWrite time.Time
+	underWay  map[Ref]underWay // the writes that have not been answered
+}
+
+// underWay is a write of a key that has not been answered.
+type underWay struct {
+	key   Key
+	since time.Time
 }
 
 // note is what is not done about a key: what a translation left out, and the
@@ -33,6 +40,7 @@ type note struct {
 
 func (l *ledger) init() {
 	l.inOrder, l.versions, l.pending = map[Ref]fingerprint{}, map[Ref]string{}, map[Key]time.Time{}
+	l.underWay = map[Ref]underWay{}
 	l.notes, l.writes, l.restored = map[Key]note{}, map[Verb]uint64{}, map[Ref][]time.Time{}
 }
 
@@ -142,6 +150,31 @@ func (l *ledger) wrote(a Action, now Observed, drifted bool) {
 		return
 	}
 	l.inOrder[a.Ref], l.versions[a.Ref] = a.want.fingerprint(), now.Version
+}
+
+// sent notes that a write is under way; the function that it returns notes the answer.
+func (l *ledger) sent(a Action, now time.Time) (answered func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.underWay[a.Ref] = underWay{a.key(), now}
+	return func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		delete(l.underWay, a.Ref)
+	}
+}
+
+// unanswered are the writes that the API server should have answered by now.
+func (l *ledger) unanswered(now time.Time) map[Ref]underWay {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	late := map[Ref]underWay{}
+	for r, write := range l.underWay {
+		if now.Sub(write.since) >= unansweredAfter {
+			late[r] = write
+		}
+	}
+	return late
 }
 
 func (l *ledger) failed() {

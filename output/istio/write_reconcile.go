@@ -3,6 +3,7 @@ package istio
 import (
 	"context"
 	"errors"
+	"slices"
 	"strconv"
 	"time"
 
@@ -18,8 +19,16 @@ func (w *Writer) reconcile(ctx context.Context, key Key) (controller.Outcome, er
 	w.ledger.planned(key, t, actions)
 	var errs []error
 	var wrote []expectation
+	var outcome controller.Outcome
 	moves, written := movesOf(actions), map[Ref]Observed{}
-	for _, a := range moves.order(actions) {
+	todo := slices.DeleteFunc(moves.order(actions), func(a Action) bool { return a.Verb == Leave })
+	turn := w.turn(ctx, todo)
+	defer turn.end()
+	for i, a := range todo {
+		if now, err := turn.next(ctx); err != nil || !now {
+			outcome.Throttled, outcome.Urgency = true, urgencyOf(todo[i:])
+			break
+		}
 		expected, err := w.carryOutKeeping(ctx, a, moves, written)
 		if err != nil {
 			errs = append(errs, err)
@@ -30,13 +39,13 @@ func (w *Writer) reconcile(ctx context.Context, key Key) (controller.Outcome, er
 	if ctx.Err() != nil {
 		return controller.Outcome{}, ctx.Err()
 	}
-	if len(errs) == 0 {
+	if len(errs) == 0 && !outcome.Throttled {
 		w.reached(key)
 	}
-	if len(wrote) == 0 {
-		return controller.Outcome{}, errors.Join(errs...)
+	if len(wrote) > 0 {
+		outcome.Await = func() bool { return w.seen(wrote) }
 	}
-	return controller.Outcome{Await: func() bool { return w.seen(wrote) }}, errors.Join(errs...)
+	return outcome, errors.Join(errs...)
 }
 
 // reached notes that everything committed of a key has been written.
@@ -84,6 +93,8 @@ func (w *Writer) carryOut(ctx context.Context, a Action) ([]expectation, error) 
 	if wait, contested := w.ledger.contested(a.Ref, time.Now()); drifted && contested {
 		return nil, &controller.Retry{Err: &contest{a.Ref}, After: wait}
 	}
+	answered := w.ledger.sent(a, time.Now())
+	defer answered()
 	var now Observed
 	var err error
 	switch a.Verb {

@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/util/flowcontrol"
 
 	convert "github.com/isthmus-mesh/isthmus/convert/istio"
 )
@@ -25,7 +24,7 @@ import (
 // successor did.
 type remote struct {
 	client rest.Interface
-	pace   flowcontrol.RateLimiter
+	pace   *pace
 }
 
 // grace is how long a write that is under way may take to end when the right to
@@ -37,13 +36,10 @@ const grace = 4 * time.Second
 // does not answer holds up no worker for ever.
 const longest = 30 * time.Second
 
-// begin waits until a write may begin. What it returns outlives ctx by the
-// grace: a write that was sent is better waited for than left to arrive at
+// begin begins a write for which there is room. What it returns outlives ctx by
+// the grace: a write that was sent is better waited for than left to arrive at
 // some time.
 func (r *remote) begin(ctx context.Context) (context.Context, context.CancelFunc, error) {
-	if err := r.pace.Wait(ctx); err != nil {
-		return nil, nil, err
-	}
 	if ctx.Err() != nil {
 		return nil, nil, ctx.Err()
 	}
@@ -73,7 +69,7 @@ func newRemote(config *rest.Config, qps float64, burst int, open func() error) (
 	if err != nil {
 		return nil, err
 	}
-	return &remote{client, flowcontrol.NewTokenBucketRateLimiter(float32(qps), burst)}, nil
+	return &remote{client, newPace(qps, burst)}, nil
 }
 
 // absent is the version of an object that does not exist. The API server takes

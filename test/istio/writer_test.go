@@ -10,6 +10,7 @@ import (
 // writer is what /api/v1/writers says of the only output that writes.
 type writer struct {
 	State   string
+	Reason  string
 	Pending int
 	Drift   int
 	Failed  []struct{ Object, Reason string }

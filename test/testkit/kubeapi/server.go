@@ -27,6 +27,7 @@ type Rejection struct {
 // Server is the stand-in. Make one with [New] and [Server.Close] it.
 type Server struct {
 	http *httptest.Server
+	cut  func(down bool) // ends every connection, and may reject others
 
 	mu       sync.Mutex
 	revision int
@@ -45,6 +46,11 @@ type Server struct {
 func New() *Server {
 	s := &Server{objects: map[string]Object{}, owners: newOwners(), watches: map[*watch]struct{}{}}
 	s.http = httptest.NewServer(http.HandlerFunc(s.serve))
+	s.cut = func(down bool) {
+		if down {
+			s.http.CloseClientConnections()
+		}
+	}
 	return s
 }
 
@@ -67,9 +73,7 @@ func (s *Server) Down(down bool) {
 		}
 	}
 	s.mu.Unlock()
-	if down {
-		s.http.CloseClientConnections()
-	}
+	s.cut(down)
 }
 
 // Reject has requests rejected for which f returns a rejection; nil ends it.

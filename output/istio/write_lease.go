@@ -1,0 +1,146 @@
+package istio
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+)
+
+// leaseTrouble is why the lease cannot be read, or not be written. It is logged
+// once, however often it is tried again.
+type leaseTrouble struct {
+	log *slog.Logger
+
+	mu      sync.Mutex
+	reading string // why it cannot be read; empty if it can
+	writing string // why it cannot be taken or renewed
+	since   time.Time
+	logged  bool
+	leading bool   // and whoever leads logs it when that ends
+	seen    []byte // the record that was read last
+}
+
+// failed notes that the lease could not be read.
+func (t *leaseTrouble) failed(err error) {
+	if err == nil || errors.Is(err, context.Canceled) {
+		return
+	}
+	t.note(func() {
+		if late := errors.Is(err, context.DeadlineExceeded); !late || t.reason() == "" { // else it was known why before
+			t.reading = explain(err)
+		}
+	})
+}
+
+// read notes an attempt to read the lease. What another replica has renewed is
+// not ours to renew, whatever kept us from doing so.
+func (t *leaseTrouble) read(record []byte, own bool, err error) {
+	if err != nil && !apierrors.IsNotFound(err) {
+		t.failed(err)
+		return
+	}
+	t.note(func() {
+		t.reading = ""
+		if !own && !bytes.Equal(record, t.seen) {
+			t.writing = ""
+		}
+		t.seen = record
+	})
+}
+
+// wrote notes an attempt to take or renew the lease. That another replica was
+// quicker is no trouble.
+func (t *leaseTrouble) wrote(err error) {
+	switch {
+	case errors.Is(err, context.Canceled), apierrors.IsConflict(err), apierrors.IsAlreadyExists(err):
+	case err != nil:
+		t.note(func() { t.writing = explain(err) })
+	default:
+		t.note(func() { t.reading, t.writing = "", "" })
+	}
+}
+
+func (t *leaseTrouble) note(change func()) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	before := t.reason()
+	change()
+	reason := t.reason()
+	switch {
+	case reason != "" && before == "":
+		t.since = time.Now()
+	case reason == "" && t.logged:
+		t.logged = false
+		t.log.Info("the lease can be read and renewed again", "after", time.Since(t.since).Round(time.Millisecond))
+	}
+	if reason != "" && !t.leading && !t.logged {
+		t.logged = true
+		t.log.Warn("the lease cannot be had, so this replica does not write; it is tried again", "reason", reason)
+	}
+}
+
+// lead notes that a term begins.
+func (t *leaseTrouble) lead() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.leading = true
+}
+
+// lose notes that a term has ended, and logs it.
+func (t *leaseTrouble) lose(lease string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.leading = false
+	reason := t.reason()
+	if reason == "" {
+		t.log.Warn("this replica does not write any more: another one holds the lease", "lease", lease)
+		return
+	}
+	t.logged = true
+	t.log.Warn("this replica does not write any more: the lease could not be renewed in time; it is tried again",
+		"lease", lease, "reason", reason, "for", time.Since(t.since).Round(time.Millisecond))
+}
+
+// reason says why, in the words of an operator. Its caller holds the lock.
+func (t *leaseTrouble) reason() string {
+	switch {
+	case t.reading != "":
+		return "the lease cannot be read: " + t.reading
+	case t.writing != "":
+		return "the lease cannot be renewed: " + t.writing
+	}
+	return ""
+}
+
+// now says what is wrong with the lease, and since when; empty if nothing is.
+func (t *leaseTrouble) now() (reason string, since time.Time) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.reason(), t.since
+}
+
+// quiet has the client library's account of an election logged for whoever looks
+// into it, and for nobody else: it has an error every few seconds of an outage.
+type quiet struct{ slog.Handler }
+
+// Enabled implements [slog.Handler].
+func (q quiet) Enabled(ctx context.Context, level slog.Level) bool {
+	return q.Handler.Enabled(ctx, min(level, slog.LevelDebug))
+}
+
+// Handle implements [slog.Handler].
+func (q quiet) Handle(ctx context.Context, r slog.Record) error {
+	r.Level = min(r.Level, slog.LevelDebug)
+	return q.Handler.Handle(ctx, r)
+}
+
+// WithAttrs implements [slog.Handler].
+func (q quiet) WithAttrs(attrs []slog.Attr) slog.Handler { return quiet{q.Handler.WithAttrs(attrs)} }
+
+// WithGroup implements [slog.Handler].
+func (q quiet) WithGroup(name string) slog.Handler { return quiet{q.Handler.WithGroup(name)} }

@@ -1,0 +1,140 @@
+package istio
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/isthmus-mesh/isthmus/controller"
+	pausing "github.com/isthmus-mesh/isthmus/internal/wait"
+)
+
+// pace bounds the writes per second. It knows no order: keys that have to wait
+// for it wait in the controller's queue, which has one.
+type pace struct {
+	perSecond, burst float64
+
+	mu     sync.Mutex
+	tokens float64
+	at     time.Time // when tokens was right
+	inline int       // turns that wait for a token beside the queue
+}
+
+func newPace(qps float64, burst int) *pace {
+	return &pace{perSecond: qps, burst: float64(burst), tokens: float64(burst)}
+}
+
+// take takes the right to one write, or else says when there will be one.
+func (p *pace) take(now time.Time) (ok bool, at time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.at.IsZero() {
+		p.tokens = min(p.burst, p.tokens+max(now.Sub(p.at), 0).Seconds()*p.perSecond)
+	}
+	p.at = now
+	if p.tokens >= 1 {
+		p.tokens--
+		return true, time.Time{}
+	}
+	return false, now.Add(time.Duration((1-p.tokens)/p.perSecond*float64(time.Second)) + time.Millisecond)
+}
+
+// giveBack returns a right that was not used.
+func (p *pace) giveBack() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.tokens = min(p.burst, p.tokens+1)
+}
+
+// Wait takes the right to one write, as soon as there is one.
+func (p *pace) Wait(ctx context.Context) error {
+	p.beside(1)
+	defer p.beside(-1)
+	for {
+		now := time.Now()
+		ok, at := p.take(now)
+		if ok {
+			return ctx.Err()
+		}
+		if !pausing.Sleep(ctx, at.Sub(now)) {
+			return ctx.Err()
+		}
+	}
+}
+
+func (p *pace) beside(more int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.inline += more
+}
+
+// atATime is how many writes a key may have in one turn while others wait.
+const atATime = 16
+
+// turn is what one key may write before it makes room for others.
+type turn struct {
+	pace    *pace
+	term    *controller.Controller[Key]
+	permit  controller.Permit
+	urgency controller.Urgency
+	wrote   int
+}
+
+// turn is the one of a key that has so much to do.
+func (w *Writer) turn(ctx context.Context, todo []Action) *turn {
+	return &turn{pace: w.remote.pace, term: w.term.Load(), permit: controller.PermitOf(ctx), urgency: urgencyOf(todo)}
+}
+
+// next waits for the right to one more write. False means that other keys come
+// first: the rest of this one has to wait in the queue.
+func (t *turn) next(ctx context.Context) (bool, error) {
+	if t.permit.Given {
+		t.permit.Given = false
+		t.wrote++
+		return true, nil
+	}
+	all, more := t.term.Throttled(t.urgency)
+	room := t.wrote < atATime && (more == 0 || t.permit.Fair)
+	if all == 0 || room {
+		if ok, _ := t.pace.take(time.Now()); ok {
+			t.wrote++
+			return true, nil
+		}
+	}
+	if t.wrote == 0 || all > 0 && !room {
+		return false, nil
+	}
+	t.wrote++
+	return true, t.pace.Wait(ctx)
+}
+
+// end gives back what was not needed.
+func (t *turn) end() {
+	if t.permit.Given {
+		t.pace.giveBack()
+	}
+}
+
+// urgencyOf says how urgent the rest of a key is. An endpoint that is gone is
+// still sent traffic, and one that is new is not sent any.
+func urgencyOf(actions []Action) controller.Urgency {
+	urgency := controller.Routine
+	for _, a := range actions {
+		switch {
+		case a.Verb == Leave:
+		case a.Verb == Delete:
+			return controller.MostUrgent
+		case a.Verb == Create:
+			urgency = max(urgency, controller.Urgent)
+		default:
+			after := membersOf(a.want.Spec)
+			if len(without(a.have.members, after)) > 0 {
+				return controller.MostUrgent
+			}
+			if len(without(after, a.have.members)) > 0 {
+				urgency = max(urgency, controller.Urgent)
+			}
+		}
+	}
+	return urgency
+}
