@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/isthmus-mesh/isthmus/internal/budget"
 	"github.com/isthmus-mesh/isthmus/internal/dirwatch"
 	"github.com/isthmus-mesh/isthmus/source"
 )
@@ -13,6 +14,7 @@ type follower struct {
 	root     string
 	pace     pace
 	sink     source.Sink
+	memory   *budget.Budget // for reading files
 	watch    *dirwatch.Watcher
 	tree     *tree // as of the last walk; nil before the first
 	registry *registry

@@ -60,7 +60,7 @@ func (f *follower) reread(
 		}
 		f.tree.files[place], f.tree.places[e.path] = e, place
 	}
-	read, err := readAll(ctx, files, f.registry.files)
+	read, err := readAll(ctx, files, f.registry.files, f.memory)
 	if err != nil {
 		return err
 	}
@@ -114,7 +114,7 @@ func (f *follower) readTree(ctx context.Context) (*tree, map[string]*version, er
 		return nil, nil, fmt.Errorf("%s: %w", f.root, bare(err))
 	}
 	f.watch.Sweep()
-	versions, err := readAll(ctx, t.files, f.registry.files)
+	versions, err := readAll(ctx, t.files, f.registry.files, f.memory)
 	return t, versions, err
 }
 

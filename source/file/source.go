@@ -33,6 +33,7 @@ func (s *Source) Run(ctx context.Context, sink source.Sink) error {
 		pace:     pace,
 		pending:  newPending(pace),
 		sink:     sink,
+		memory:   s.config.memory,
 		watch:    s.config.watch(s.log),
 		registry: newRegistry(),
 		empty:    map[string]time.Time{},
