@@ -26,9 +26,10 @@ type Config struct {
 
 	stored    func() iter.Seq[model.Record] // of the source, when it begins; nil for nothing
 	memory    *budget.Budget                // for reading files; nil is without bound
-	pace      pace                  // zero fields take their defaults
-	unwatched bool                  // only read again and again; for tests
-	events    <-chan fsnotify.Event // of a source that is not watched; for tests
+	folders   int                           // that are read at most; mostFolders unless set
+	pace      pace                          // zero fields take their defaults
+	unwatched bool                          // only read again and again; for tests
+	events    <-chan fsnotify.Event         // of a source that is not watched; for tests
 }
 
 // Kind is the row by which this registry is known. Nobody is spared by a long

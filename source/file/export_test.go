@@ -17,6 +17,12 @@ func (c Config) Pace(quiet, most, settle, rescan time.Duration) Config {
 	return c
 }
 
+// Folders returns the configuration of a source that reads so many folders at most.
+func (c Config) Folders(most int) Config {
+	c.folders = most
+	return c
+}
+
 // Gone returns the configuration with how long a file must be missing.
 func (c Config) Gone(after time.Duration) Config {
 	c.pace.gone = after

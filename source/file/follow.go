@@ -12,6 +12,7 @@ import (
 // follower is one run of a source. One goroutine owns it.
 type follower struct {
 	root     string
+	folders  int // that are read at most
 	pace     pace
 	sink     source.Sink
 	memory   *budget.Budget // for reading files

@@ -71,4 +71,3 @@ func peakHeap(t *testing.T, do func()) (most uint64) {
 	<-ended
 	return most
 }
-
