@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/isthmus-mesh/isthmus/internal/budget"
 	"github.com/isthmus-mesh/isthmus/model"
 )
 
@@ -49,5 +50,8 @@ type Env struct {
 	// Once says that one complete listing is all that is wanted, and that nothing
 	// may be left in the registry.
 	Once bool
-	Log  *slog.Logger
+	// Memory bounds what the source takes, together with others, to read what the
+	// registry says; nil is without bound. Records are not counted.
+	Memory *budget.Budget
+	Log    *slog.Logger
 }

@@ -46,10 +46,15 @@ type problems struct {
 	// misfit says that the object does not fit its message, which is then
 	// incomplete: rules that relate fields would speak of what nobody wrote.
 	misfit bool
+	more   int // that were not noted, as there were enough
 }
 
 // add notes what is wrong at a field and how to fix it.
 func (p *problems) add(at trail, format string, args ...any) {
+	if len(p.found) >= yamlpos.MaxProblems {
+		p.more++
+		return
+	}
 	p.found = append(p.found, Problem{Field: at.String(), Reason: fmt.Sprintf(format, args...)})
 }
 

@@ -14,9 +14,13 @@ import (
 // of its documents, and each item of those that are lists. A document that is
 // neither YAML nor JSON is one invalid object, and takes nothing of its
 // neighbours with it.
-func Read(text []byte) iter.Seq[Reading] {
+func Read(text []byte) iter.Seq[Reading] { return ReadWithin(text, yamlpos.MaxMemory) }
+
+// ReadWithin is Read for a reader that has so many bytes of memory for each document. One
+// that would take more is one invalid object, and nothing of it is read.
+func ReadWithin(text []byte, memory int64) iter.Seq[Reading] {
 	return func(yield func(Reading) bool) {
-		for document := range yamlpos.Documents(text) {
+		for document := range yamlpos.DocumentsWithin(text, memory) {
 			if document.Broken != nil {
 				if !yield(broken(document.Broken)) {
 					return

@@ -16,6 +16,7 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/admin"
 	"github.com/isthmus-mesh/isthmus/config"
+	"github.com/isthmus-mesh/isthmus/internal/budget"
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/output"
 	"github.com/isthmus-mesh/isthmus/source"
@@ -29,7 +30,8 @@ const optionalWait = 10 * time.Second
 type App struct {
 	log     *slog.Logger
 	machine machine
-	once    bool // everything is read once, and nothing is served or written
+	once    bool           // everything is read once, and nothing is served or written
+	memory  *budget.Budget // of all sources, to read what their registries say
 
 	store    records
 	claims   source.Claims // of the sources in the store
@@ -55,7 +57,7 @@ func New(ctx context.Context, c *config.Config, version string, log *slog.Logger
 // assemble is the list of the parts, in the order of the data path. What was
 // begun is undone if one of them cannot be made.
 func assemble(ctx context.Context, c *config.Config, version string, log *slog.Logger, m machine, once bool) (_ *App, err error) {
-	a := &App{log: log, machine: m, once: once, claims: m.claims, primed: make(chan struct{}, 1)}
+	a := &App{log: log, machine: m, once: once, memory: budget.OfProcess(), claims: m.claims, primed: make(chan struct{}, 1)}
 	metrics := prometheus.NewRegistry()
 	metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	timed := newStages(metrics)
@@ -109,7 +111,7 @@ func (a *App) supervise(c *config.Config, s config.Source) *source.Supervisor {
 		a.log.Warn("the source is read insecurely", "source", s.Name, "warning", warning)
 	}
 	opened := s.Settings.Open(source.Env{
-		Instance: c.Instance, Name: s.Name, Once: a.once, Log: a.log.With("source", s.Name),
+		Instance: c.Instance, Name: s.Name, Once: a.once, Log: a.log.With("source", s.Name), Memory: a.memory.Share(),
 		Stored: func() iter.Seq[model.Record] { return a.store.List(model.Filter{Source: s.Name}) },
 	})
 	return source.NewSupervisor(s.Name, opened, a.store, source.Config{

@@ -2,6 +2,7 @@ package yamlpos
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"iter"
 	"unicode/utf8"
@@ -10,8 +11,9 @@ import (
 // Bounds of what is read. They are far above what anybody writes, and low
 // enough that a hostile file costs no more than an honest one of its size.
 const (
-	MaxSize  = 64 << 20 // bytes of a file
-	MaxDepth = 100      // maps and lists within each other
+	MaxSize   = 64 << 20  // bytes of a file
+	MaxDepth  = 100       // maps and lists within each other
+	MaxMemory = 256 << 20 // bytes of memory that one document may take, unless its reader says less
 )
 
 // Document is one document of a file: either its Root, or why it has none.
@@ -28,15 +30,20 @@ type Problem struct {
 }
 
 // Documents yields the documents of a file in order. Empty ones are left out.
-// A file that cannot be read at all yields a single broken document.
-func Documents(text []byte) iter.Seq[Document] {
+// A file that cannot be read at all yields a single broken document. They are read
+// one at a time: what a document took is free again once nobody keeps its Root.
+func Documents(text []byte) iter.Seq[Document] { return DocumentsWithin(text, MaxMemory) }
+
+// DocumentsWithin is Documents for a reader that has so many bytes of memory for
+// each. A document that would take more is broken, and nothing of it is read.
+func DocumentsWithin(text []byte, memory int64) iter.Seq[Document] {
 	return func(yield func(Document) bool) {
 		if p := reject(text); p != nil {
 			yield(Document{Broken: p})
 			return
 		}
 		for _, p := range split(bytes.TrimPrefix(text, []byte("\ufeff"))) {
-			doc := p.read()
+			doc := p.read(memory)
 			if doc.Root != nil && doc.Root.kind == Null && len(doc.Root.faults) == 0 {
 				continue
 			}
@@ -70,11 +77,19 @@ func reject(text []byte) *Problem {
 // read tries JSON first where a document looks like it. JSON is YAML, but
 // reading it as what it is costs a fraction and knows more of its escapes;
 // whatever is not quite JSON is left to YAML, whose judgement then holds.
-func (p part) read() Document {
-	if text, line, ok := p.json(); ok {
-		if root, ok := readJSON(text, line); ok {
+func (p part) read(memory int64) Document {
+	if text, line, ok := p.json(); ok && json.Valid(text) {
+		census := censusOfJSON(text)
+		if broken := checkCost(len(text), census.cost(), memory, line); broken != nil {
+			return Document{Broken: broken}
+		}
+		if root, ok := readJSON(text, line, census); ok {
 			return Document{Root: root}
 		}
 	}
-	return p.readYAML()
+	cost := costOfYAML(p.text)
+	if broken := checkCost(len(p.text), cost, memory, p.line); broken != nil {
+		return Document{Broken: broken}
+	}
+	return p.readYAML(Allowance(len(p.text)) - cost)
 }

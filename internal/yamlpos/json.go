@@ -14,13 +14,17 @@ func JSON(text []byte) Document {
 	if p := reject(text); p != nil {
 		return Document{Broken: p}
 	}
-	root, ok := readJSON(text, 1)
-	if ok {
-		return Document{Root: root}
-	}
 	var value json.RawMessage
 	err := json.Unmarshal(text, &value)
-	if err == nil { // it is deeper than is read
+	if err == nil {
+		census := censusOfJSON(text)
+		if broken := checkCost(len(text), census.cost(), MaxMemory, 1); broken != nil {
+			return Document{Broken: broken}
+		}
+		if root, ok := readJSON(text, 1, census); ok {
+			return Document{Root: root}
+		}
+		// It is deeper than is read.
 		return Document{Broken: &Problem{Line: 1, Reason: fmt.Sprintf(
 			"more than %d maps and lists within each other: flatten it", MaxDepth)}}
 	}
@@ -33,24 +37,19 @@ func JSON(text []byte) Document {
 	}}
 }
 
-// readJSON reads a document that is JSON and nothing else. It reports false
-// for anything that is not: YAML then has the last word.
-//
-// The text is known to be JSON before it is taken apart, which is why that
-// goes without a single check.
-func readJSON(text []byte, line int) (*Node, bool) {
-	if !json.Valid(text) {
-		return nil, false
-	}
-	r := jsonReader{text: text, line: line}
+// readJSON reads a text that is known to be JSON, which is why it is taken apart
+// without a single check. It reports false for one that is deeper than is read.
+func readJSON(text []byte, line int, c census) (*Node, bool) {
+	r := jsonReader{text: text, line: line, counts: c.entries}
 	root := r.value(0)
 	return &root, !r.deep
 }
 
 type jsonReader struct {
-	text []byte // what is left
-	line int    // on which it begins
-	deep bool   // more is nested than is read
+	text   []byte  // what is left
+	counts []int32 // of the entries of lists and maps that are left
+	line   int     // on which it begins
+	deep   bool    // more is nested than is read
 }
 
 // next moves to the next token and returns its first byte.
@@ -94,8 +93,16 @@ func (r *jsonReader) value(depth int) Node {
 	return n
 }
 
+// expect returns how many entries the list or map has that begins here.
+func (r *jsonReader) expect() int {
+	n := r.counts[0]
+	r.counts = r.counts[1:]
+	return int(n)
+}
+
 func (r *jsonReader) list(n *Node, depth int) {
 	n.kind = List
+	n.items = make([]Node, 0, r.expect())
 	for r.next() != ']' {
 		n.items = append(n.items, r.value(depth))
 	}
@@ -105,6 +112,9 @@ func (r *jsonReader) list(n *Node, depth int) {
 func (r *jsonReader) entries(n *Node, depth int) {
 	n.kind = Map
 	m := mapping{node: n}
+	if most := r.expect(); most > 0 {
+		n.keys, n.items = make([]Key, 0, most), make([]Node, 0, most)
+	}
 	for r.next() != '}' {
 		key := Key{Line: r.line, Name: r.string()}
 		m.put(key, r.value(depth))

@@ -128,7 +128,7 @@ func (n *Node) Items() iter.Seq2[int, *Node] {
 
 // Problems returns what was wrong with the node and all below it although the
 // text is well-formed, such as keys given twice, in the order of the file.
-// Fields are relative to the node.
+// Fields are relative to the node. There are at most MaxProblems.
 func (n *Node) Problems() []Problem {
 	if n == nil || !n.faulty() {
 		return nil
@@ -137,6 +137,10 @@ func (n *Node) Problems() []Problem {
 	n.problems(nil, &found)
 	return found
 }
+
+// MaxProblems is how many problems of a document are noted. Nobody reads more,
+// and a text may have one for every few bytes.
+const MaxProblems = 1000
 
 // faulty is for the usual case, in which there is no problem to be found.
 func (n *Node) faulty() bool {
@@ -153,6 +157,9 @@ func (n *Node) faulty() bool {
 
 func (n *Node) problems(path []any, found *[]Problem) {
 	for _, p := range n.faults {
+		if len(*found) >= MaxProblems {
+			return
+		}
 		if p.Field != "" {
 			p.Field = Path(append(path, p.Field)...)
 		} else {

@@ -9,8 +9,9 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// readYAML reads a document with the YAML parser.
-func (p part) readYAML() (doc Document) {
+// readYAML reads a document with the YAML parser. Its aliases may take so many
+// bytes of memory beside what the text takes by itself.
+func (p part) readYAML(spare int64) (doc Document) {
 	// The parser has panicked on hostile text before. Whatever it does here
 	// must not reach the documents beside this one.
 	defer func() {
@@ -31,7 +32,7 @@ func (p part) readYAML() (doc Document) {
 	b := builder{
 		shift:  p.line - 1,
 		last:   p.line + bytes.Count(p.text, []byte("\n")),
-		budget: aliasBase + aliasShare*len(p.text),
+		budget: aliasBase + min(len(p.text), int(max(spare, 0)/aliasCost)),
 		open:   map[*yaml.Node]bool{},
 	}
 	root := Node{line: p.line}
@@ -55,13 +56,10 @@ func rest(decoder *yaml.Decoder) error {
 	}
 }
 
-// Aliases may add aliasShare values for each byte of a document, and a few
-// more. That is plenty for a map of labels shared by thousands of endpoints,
-// and keeps the cost of a file proportional to its size.
-const (
-	aliasBase  = 1000
-	aliasShare = 8
-)
+// Aliases may add a value for each byte of a document, as far as that fits into its
+// [Allowance], and these in any case. That is plenty for a map of labels shared by
+// thousands of endpoints, and keeps the cost of a file proportional to its size.
+const aliasBase = 1000
 
 // builder turns the parser's tree into ours.
 type builder struct {

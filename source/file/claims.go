@@ -1,7 +1,6 @@
 package file
 
 import (
-	"cmp"
 	"iter"
 	"maps"
 	"slices"
@@ -21,19 +20,26 @@ type registry struct {
 	// Until then they say what they said, but for names that another file claims.
 	missing map[string]time.Time
 	missed  time.Time // when the last of them was
+	// holders says which file has the word on a name: a file keeps it for as long
+	// as it describes the object. At the start it is the one that is stored.
+	holders map[model.Ref]string
 }
 
-// claim is one document that describes an object. Of several the first by
-// place, then by order in the file, wins: that depends on nothing that ever
-// happened, so it is the same after a restart. A rejected document claims its
-// name, too: that its last good version stays means that no other takes over.
+// claim is one document that describes an object. Of several the one in the file that
+// has the word on the name wins, so that a new file takes nothing from others; where
+// nothing is stored that is the first by place. In a file it is the first. A rejected
+// document claims its name, too: that its last good version stays means that no other
+// takes over.
 type claim struct {
 	place string
 	index int // in docs of the version; past its end if only held
 }
 
 func newRegistry() *registry {
-	return &registry{files: map[string]*version{}, claims: map[model.Ref][]claim{}, ignored: map[string]int{}, missing: map[string]time.Time{}}
+	return &registry{
+		files: map[string]*version{}, claims: map[model.Ref][]claim{}, ignored: map[string]int{},
+		missing: map[string]time.Time{}, holders: map[model.Ref]string{},
+	}
 }
 
 // refs yields the names that a version claims.
@@ -60,9 +66,14 @@ func (v *version) refs() iter.Seq2[model.Ref, int] {
 // files themselves, and those of files that share a name with them, because
 // the word on that name may have passed from one to another.
 func (r *registry) apply(changes map[string]*version) []string {
-	affected := map[string]bool{}
+	affected, touched := map[string]bool{}, map[model.Ref]bool{}
 	for place, next := range changes {
 		affected[place] = true
+		for _, v := range []*version{r.files[place], next} {
+			for ref := range v.refs() {
+				touched[ref] = true
+			}
+		}
 		r.withdraw(place, r.files[place], affected)
 		r.count(r.files[place], -1)
 		r.count(next, +1)
@@ -74,6 +85,9 @@ func (r *registry) apply(changes map[string]*version) []string {
 	}
 	for place, next := range changes {
 		r.submit(place, next, affected)
+	}
+	for ref := range touched {
+		r.settle(ref)
 	}
 	return sorted(affected)
 }
@@ -111,9 +125,7 @@ func (r *registry) submit(place string, v *version, affected map[string]bool) {
 			affected[c.place] = true
 		}
 		claims := slices.Concat(r.present(ref), []claim{{place, i}})
-		slices.SortFunc(claims, func(a, b claim) int {
-			return cmp.Or(cmp.Compare(a.place, b.place), cmp.Compare(a.index, b.index))
-		})
+		r.rank(ref, claims)
 		r.claims[ref] = claims
 	}
 }
@@ -162,6 +174,6 @@ func (r *registry) duplicate(place string, d *doc, winner claim) source.Rejectio
 	return source.Rejection{
 		Ref: d.ref(), Place: place, Object: d.object.String(), Where: d.where, Field: "metadata.name",
 		Reason: "the same object is described at " + first +
-			", and the first path wins: remove one of the two, or give it another name",
+			", and the file that had it first keeps it: remove one of the two, or give it another name",
 	}
 }

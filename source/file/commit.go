@@ -25,7 +25,11 @@ func (f *follower) commit(ctx context.Context, read map[string]*version, full bo
 			}
 			next = unreadable(place, "the file is empty", "if that is meant, it is taken so shortly")
 		}
-		if next != nil {
+		switch {
+		case next == nil:
+		case prev == nil:
+			next = f.registry.recall(place, next)
+		default:
 			next = next.after(prev)
 		}
 		if next != prev || f.registry.isMissing(place) {

@@ -3,6 +3,7 @@ package file
 import (
 	"errors"
 	"fmt"
+	"iter"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -10,7 +11,9 @@ import (
 
 	"github.com/fsnotify/fsnotify"
 
+	"github.com/isthmus-mesh/isthmus/internal/budget"
 	"github.com/isthmus-mesh/isthmus/internal/dirwatch"
+	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/source"
 )
 
@@ -21,9 +24,12 @@ type Config struct {
 	// Path is a folder, read with everything below it, or a single file.
 	Path string `json:"path"`
 
-	pace      pace                  // zero fields take their defaults
-	unwatched bool                  // only read again and again; for tests
-	events    <-chan fsnotify.Event // of a source that is not watched; for tests
+	stored    func() iter.Seq[model.Record] // of the source, when it begins; nil for nothing
+	memory    *budget.Budget                // for reading files; nil is without bound
+	folders   int                           // that are read at most; mostFolders unless set
+	pace      pace                          // zero fields take their defaults
+	unwatched bool                          // only read again and again; for tests
+	events    <-chan fsnotify.Event         // of a source that is not watched; for tests
 }
 
 // Kind is the row by which this registry is known. Nobody is spared by a long
@@ -62,7 +68,15 @@ func (c *Config) Warnings() []string { return nil }
 func (c *Config) Folder() string { return c.Path }
 
 // Open implements [source.Settings].
-func (c *Config) Open(env source.Env) source.Source { return New(*c, env.Log) }
+func (c *Config) Open(env source.Env) source.Source {
+	return New(c.with(env), env.Log)
+}
+
+// with returns the settings with what the source is given beside them.
+func (c Config) with(env source.Env) Config {
+	c.stored, c.memory = env.Stored, env.Memory
+	return c
+}
 
 // watch returns what says that something in the folder may have changed.
 func (c *Config) watch(log *slog.Logger) *dirwatch.Watcher {

@@ -4,11 +4,22 @@ import (
 	"time"
 
 	"github.com/fsnotify/fsnotify"
+
+	"github.com/isthmus-mesh/isthmus/source"
 )
+
+// With returns the configuration of a source that is given that, too.
+func (c Config) With(env source.Env) Config { return c.with(env) }
 
 // Pace returns the configuration with its own timing; zero means the default.
 func (c Config) Pace(quiet, most, settle, rescan time.Duration) Config {
 	c.pace = pace{quiet: quiet, most: most, settle: settle, rescan: rescan, gone: c.pace.gone}
+	return c
+}
+
+// Folders returns the configuration of a source that reads so many folders at most.
+func (c Config) Folders(most int) Config {
+	c.folders = most
 	return c
 }
 

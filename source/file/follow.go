@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/isthmus-mesh/isthmus/internal/budget"
 	"github.com/isthmus-mesh/isthmus/internal/dirwatch"
 	"github.com/isthmus-mesh/isthmus/source"
 )
@@ -11,8 +12,10 @@ import (
 // follower is one run of a source. One goroutine owns it.
 type follower struct {
 	root     string
+	folders  int // that are read at most
 	pace     pace
 	sink     source.Sink
+	memory   *budget.Budget // for reading files
 	watch    *dirwatch.Watcher
 	tree     *tree // as of the last walk; nil before the first
 	registry *registry

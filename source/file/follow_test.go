@@ -104,8 +104,8 @@ func TestMoveIsOneStep(t *testing.T) {
 // The place of the loser is listed together with the winner's.
 func TestLoserTakesOver(t *testing.T) {
 	t.Parallel()
-	r := follow(t, map[string]string{"b.yaml": entry("x", "b.example")})
-	r.write("a.yaml", entry("x", "a.example"))
+	r := follow(t, map[string]string{"a.yaml": entry("x", "a.example")})
+	r.write("b.yaml", entry("x", "b.example"))
 	r.places("a.yaml", "b.yaml")
 	r.stored("x@a.yaml")
 

@@ -4,6 +4,7 @@ import (
 	"strconv"
 
 	"github.com/isthmus-mesh/isthmus/convert/istio"
+	"github.com/isthmus-mesh/isthmus/internal/yamlpos"
 	"github.com/isthmus-mesh/isthmus/source"
 )
 
@@ -11,14 +12,15 @@ import (
 // It is what a [Source] says of the text, without a file system.
 func Parse(place string, text []byte) source.Listing {
 	r := newRegistry()
-	r.apply(map[string]*version{place: parse(place, text)})
+	r.apply(map[string]*version{place: parse(place, text, yamlpos.MaxMemory)})
 	return r.listing(nil)
 }
 
-// parse reads the text of the file at place.
-func parse(place string, text []byte) *version {
+// parse reads the text of the file at place, with so many bytes of memory for each
+// of its documents.
+func parse(place string, text []byte, memory int64) *version {
 	v := &version{size: len(text), ignored: map[string]int{}}
-	for object := range istio.Read(text) {
+	for object := range istio.ReadWithin(text, memory) {
 		if object.Ignored {
 			v.ignored[object.Kind]++
 			continue

@@ -1,6 +1,7 @@
 package file
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -13,6 +14,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/isthmus-mesh/isthmus/internal/budget"
 	"github.com/isthmus-mesh/isthmus/internal/yamlpos"
 )
 
@@ -22,7 +24,9 @@ var errGone = errors.New("gone")
 // readAll reads files in parallel. A file that still has the content that known
 // has for it is not parsed again: its version is the known one. Files that
 // disappeared in the meantime are left out.
-func readAll(ctx context.Context, files map[string]entry, known map[string]*version) (map[string]*version, error) {
+func readAll(
+	ctx context.Context, files map[string]entry, known map[string]*version, memory *budget.Budget,
+) (map[string]*version, error) {
 	var mu sync.Mutex
 	out := make(map[string]*version, len(files))
 	var group errgroup.Group
@@ -32,22 +36,29 @@ func readAll(ctx context.Context, files map[string]entry, known map[string]*vers
 			break
 		}
 		group.Go(func() error {
-			v, err := read(place, e, known[place])
+			v, err := read(ctx, place, e, known[place], memory)
 			if errors.Is(err, errGone) {
 				return nil
 			}
 			mu.Lock()
 			defer mu.Unlock()
 			out[place] = v
-			return nil
+			return err
 		})
 	}
-	_ = group.Wait() // none of them fails: an unreadable file has a version, too
-	return out, ctx.Err()
+	err := group.Wait() // only of ctx: an unreadable file has a version, too
+	return out, cmp.Or(ctx.Err(), err)
 }
 
-// read reads one file.
-func read(place string, e entry, known *version) (*version, error) {
+// read reads one file, once there is memory for its text and the largest document
+// that may be in it. It fails if the file is gone, or if ctx ends.
+func read(ctx context.Context, place string, e entry, known *version, memory *budget.Budget) (*version, error) {
+	size := sizeOf(e)
+	give, err := memory.Take(ctx, size+min(yamlpos.Allowance(int(size)), yamlpos.MaxMemory))
+	if err != nil {
+		return nil, err
+	}
+	defer give()
 	text, err := content(e)
 	if err != nil {
 		if errors.Is(err, fs.ErrNotExist) && !e.linked {
@@ -63,9 +74,18 @@ func read(place string, e entry, known *version) (*version, error) {
 	if known != nil && known.trouble == "" && known.sum == sum && known.size == len(text) {
 		return known, nil
 	}
-	v := parse(place, text)
+	v := parse(place, text, memory.Bytes(yamlpos.MaxMemory))
 	v.sum = sum
 	return v, nil
+}
+
+// sizeOf is how much of a file is read, unless more is appended meanwhile.
+func sizeOf(e entry) int64 {
+	info, err := os.Stat(e.path)
+	if e.err != nil || err != nil {
+		return 0
+	}
+	return min(info.Size(), yamlpos.MaxSize)
 }
 
 // content returns the text of a file, or one byte more than is read of a file

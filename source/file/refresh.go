@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"slices"
 	"time"
+
+	"github.com/isthmus-mesh/isthmus/source"
 )
 
 // concerned returns the files that events are about; those that are gone have
@@ -60,7 +62,7 @@ func (f *follower) reread(
 		}
 		f.tree.files[place], f.tree.places[e.path] = e, place
 	}
-	read, err := readAll(ctx, files, f.registry.files)
+	read, err := readAll(ctx, files, f.registry.files, f.memory)
 	if err != nil {
 		return err
 	}
@@ -106,7 +108,7 @@ const mostLooks = 5
 
 // readTree walks the folder and reads its files, but for those that disappear meanwhile.
 func (f *follower) readTree(ctx context.Context) (*tree, map[string]*version, error) {
-	t, err := walk(f.root, f.watch.Add)
+	t, err := walk(f.root, f.folders, f.watch.Add)
 	if err == nil && f.tree == nil {
 		err = t.why // what is stored of the files in there is unknown, so nothing can be listed
 	}
@@ -114,29 +116,42 @@ func (f *follower) readTree(ctx context.Context) (*tree, map[string]*version, er
 		return nil, nil, fmt.Errorf("%s: %w", f.root, bare(err))
 	}
 	f.watch.Sweep()
-	versions, err := readAll(ctx, t.files, f.registry.files)
+	versions, err := readAll(ctx, t.files, f.registry.files, f.memory)
 	return t, versions, err
 }
 
-// coverBlind stands in for the files of folders that cannot be read any more.
-// They are not gone; rejected, they keep what is stored of them, and everything
-// else goes on. (At the first listing nobody can say which files those are.
-// The run fails then, since any listing would wrongly remove them.)
+// coverBlind stands in for the files of folders that cannot be read any more, or that
+// are not read. They are not gone; rejected, they keep what is stored of them, and
+// everything else goes on. (At the first listing nobody can say which files are in a
+// folder that cannot be read. The run fails then, since any listing would wrongly
+// remove them.)
 func (f *follower) coverBlind(versions map[string]*version) {
-	const trouble, remedy = "the folder cannot be read", "make it readable, or move it elsewhere"
-	stand := func(place string) {
-		v := unreadable(place, trouble, remedy)
+	stand := func(place, trouble string) {
+		v := &version{trouble: trouble, docs: []doc{{rejection: &source.Rejection{Place: place, Where: place, Reason: trouble}}}}
 		if known := f.registry.files[place]; v.same(known) {
 			v = known
 		}
 		versions[place] = v
 	}
+	const unread = "the folder cannot be read: make it readable, or move it elsewhere"
 	for _, dir := range f.tree.blind {
-		stand(dir)
+		stand(dir, unread)
 	}
+	for _, link := range f.tree.outside {
+		stand(link, "cannot be read: "+errOutside.Error())
+	}
+	if f.tree.beyond > 0 {
+		stand(".", fmt.Sprintf("it has more than the %d folders that are read: divide it into several sources, or move what is no manifest elsewhere", f.folders))
+	}
+	covered := func(place string) bool { return versions[place] == nil && f.tree.covers(place) }
 	for place := range f.registry.files {
-		if versions[place] == nil && f.tree.covers(place) {
-			stand(place)
+		if covered(place) {
+			stand(place, "its folder is not read: make it readable, or move it elsewhere")
+		}
+	}
+	for _, place := range f.registry.unread() {
+		if covered(place) {
+			stand(place, "its folder is not read: make it readable, or move it elsewhere")
 		}
 	}
 }

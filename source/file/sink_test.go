@@ -196,16 +196,20 @@ func (r *run) link(target, name string) {
 // stored checks which services and workloads a supervisor would hold.
 func (r *run) stored(want ...string) {
 	r.t.Helper()
-	var got []string
-	for ref, record := range r.state {
-		if ref.Kind != model.KindEndpoint {
-			got = append(got, fmt.Sprintf("%s@%s", ref.Name, record.Place))
-		}
-	}
-	slices.Sort(got)
-	if !slices.Equal(got, want) {
+	if got := r.services(); !slices.Equal(got, want) {
 		r.t.Errorf("stored are %v, want %v", got, want)
 	}
+}
+
+// services names the services and workloads that a supervisor would hold, with their places.
+func (r *run) services() (names []string) {
+	for ref, record := range r.state {
+		if ref.Kind != model.KindEndpoint {
+			names = append(names, fmt.Sprintf("%s@%s", ref.Name, record.Place))
+		}
+	}
+	slices.Sort(names)
+	return names
 }
 
 // entry is a minimal ServiceEntry document.

@@ -1,6 +1,7 @@
 package file
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"time"
@@ -30,14 +31,19 @@ func (s *Source) Run(ctx context.Context, sink source.Sink) error {
 	pace := s.config.pace.withDefaults()
 	f := &follower{
 		root:     s.config.Path,
+		folders:  cmp.Or(s.config.folders, mostFolders),
 		pace:     pace,
 		pending:  newPending(pace),
 		sink:     sink,
+		memory:   s.config.memory,
 		watch:    s.config.watch(s.log),
 		registry: newRegistry(),
 		empty:    map[string]time.Time{},
 	}
 	defer f.watch.Close()
+	if s.config.stored != nil {
+		f.registry.inherit(s.config.stored())
+	}
 	now := time.Now()
 	f.rescan = now.Add(f.pace.rescan)
 	if err := f.readEverything(ctx, nil, now, now); err != nil {

@@ -20,12 +20,17 @@ type tree struct {
 	files  map[string]entry  // by place
 	places map[string]string // place of a file, by its path
 	dirs   map[string]string // place of a folder, by its path; "" for the root
+	walked map[string]bool   // places of folders
 	// turns are links on the way to files, and what they lead to beyond the
 	// folder. When one changes, anything may have changed.
 	turns  map[string]bool
+	root   string   // the folder itself; empty if it is a file
 	single string   // place of the file, if the root is one
 	blind  []string // places of folders that could not be read
 	why    error    // the first reason
+	// outside are places of links to folders that are not below the root.
+	outside []string
+	beyond  int // folders that were not read, as there are too many
 	// gone says that a folder was gone before it was read.
 	gone bool
 }
@@ -42,14 +47,16 @@ type entry struct {
 type walker struct {
 	tree  tree
 	watch func(dir string)
+	most  int // folders that are read
 }
 
 // walk finds the files below root. It fails when the root is not there or
 // cannot be read.
-func walk(root string, watch func(dir string)) (*tree, error) {
+func walk(root string, most int, watch func(dir string)) (*tree, error) {
 	w := walker{tree{
-		files: map[string]entry{}, places: map[string]string{}, dirs: map[string]string{}, turns: map[string]bool{},
-	}, watch}
+		files: map[string]entry{}, places: map[string]string{}, dirs: map[string]string{}, walked: map[string]bool{},
+		turns: map[string]bool{},
+	}, watch, most}
 	abs, err := filepath.Abs(root)
 	if err != nil {
 		return nil, err
@@ -68,10 +75,22 @@ func walk(root string, watch func(dir string)) (*tree, error) {
 		w.add(w.tree.single, entry{path: actual, linked: true})
 		return &w.tree, nil
 	}
+	w.tree.root = actual
 	if err := w.folder(actual, ""); err != nil {
 		return nil, err
 	}
 	return &w.tree, nil
+}
+
+// mostFolders is how many folders are read, each of which takes a watch of the
+// system. A checkout of all there is of a large company has fewer.
+const mostFolders = 10_000
+
+// inside reports whether a path is the root or lies below it. Only that is read: a link
+// to somewhere else may lead to a whole disk.
+func (w *walker) inside(actual string) bool {
+	below, err := filepath.Rel(w.tree.root, actual)
+	return err == nil && filepath.IsLocal(below)
 }
 
 // turn notes a path that decides where others lead.
@@ -84,7 +103,11 @@ func (w *walker) folder(actual, place string) error {
 	if _, seen := w.tree.dirs[actual]; seen {
 		return nil // by a link to where we have been, or are
 	}
-	w.tree.dirs[actual] = place
+	if len(w.tree.dirs) >= w.most {
+		w.tree.beyond++
+		return nil
+	}
+	w.tree.dirs[actual], w.tree.walked[place] = place, true
 	w.watch(actual)
 	children, err := os.ReadDir(actual)
 	if err != nil {
@@ -101,16 +124,10 @@ func (w *walker) folder(actual, place string) error {
 func (w *walker) child(actual, place string, mode fs.FileMode) {
 	e := entry{path: actual}
 	if mode&fs.ModeSymlink != 0 {
-		e.linked = true
-		target, err := dirwatch.Resolve(actual, w.turn)
-		if err == nil {
-			w.turn(target)
-			mode, err = typeOf(target)
-		}
-		if err != nil {
-			e.err, mode = err, 0
-		} else {
-			e.path = target
+		e, mode = w.follow(actual)
+		if errors.Is(e.err, errOutside) && mode.IsDir() {
+			w.tree.outside = append(w.tree.outside, place)
+			return
 		}
 	}
 	switch {
@@ -123,6 +140,37 @@ func (w *walker) child(actual, place string, mode fs.FileMode) {
 		e.err = errors.New("not a regular file")
 		w.add(place, e)
 	}
+}
+
+var errOutside = errors.New("it is a link that leads out of the folder: put there what it leads to, or make that folder a source of its own")
+
+// follow returns what a link leads to. Where that is not below the root, it is not
+// read or watched.
+func (w *walker) follow(link string) (entry, fs.FileMode) {
+	e := entry{path: link, linked: true}
+	var turns []string
+	target, err := dirwatch.Resolve(link, func(actual string) { turns = append(turns, actual) })
+	var mode fs.FileMode
+	if err == nil {
+		turns = append(turns, target)
+		mode, err = typeOf(target)
+	}
+	for _, actual := range turns {
+		if w.inside(actual) {
+			w.turn(actual)
+		}
+	}
+	switch {
+	case err != nil:
+		e.err = err
+	case !w.inside(target):
+		e.err = errOutside
+		return e, mode
+	default:
+		e.path = target
+		return e, mode
+	}
+	return e, 0
 }
 
 func typeOf(actual string) (fs.FileMode, error) {
@@ -174,9 +222,18 @@ func (t *tree) concerns(actual string) bool {
 	return t.turns[actual] || isDir || inside && !strings.HasPrefix(filepath.Base(actual), ".")
 }
 
-// covers reports whether a place lies in a folder that could not be read.
+// covers reports whether a place lies in a folder that could not be read, or was not.
 func (t *tree) covers(place string) bool {
-	return slices.ContainsFunc(t.blind, func(dir string) bool { return strings.HasPrefix(place, dir+"/") })
+	below := func(dir string) bool { return strings.HasPrefix(place, dir+"/") }
+	return slices.ContainsFunc(t.blind, below) || slices.ContainsFunc(t.outside, below) || t.beyond > 0 && !t.walked[parent(place)]
+}
+
+// parent is the place of the folder that a place is in.
+func parent(place string) string {
+	if dir := path.Dir(place); dir != "." {
+		return dir
+	}
+	return ""
 }
 
 // bare drops the path from an error that is shown beside it.

@@ -5,16 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"net/url"
 	"strings"
 	"time"
 )
-
-// largestAnswer is far more than any answer has reason to be.
-const largestAnswer = 1 << 30
 
 // client speaks to the members of one registry. It keeps to the member that
 // answered last, and goes on to the next when one cannot be reached, fails, or
@@ -41,6 +37,7 @@ func newClient(c Config, a *access, dial dialer) (*client, error) {
 	}
 	transport := http.DefaultTransport.(*http.Transport).Clone() //nolint:forcetypeassert // as net/http documents
 	transport.TLSClientConfig, transport.MaxIdleConnsPerHost = tls, 2
+	transport.DisableCompression = true // but what the client asks for itself
 	if dial != nil {
 		transport.Proxy, transport.DialContext = nil, dial
 	}
@@ -139,9 +136,12 @@ func (c *client) send(ctx context.Context, r request, token string) error {
 		return transportError(ctx, err)
 	}
 	defer answer.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(answer.Body, largestAnswer))
+	body, err := readBody(answer, largestAnswer)
 	c.kept += time.Since(began)
-	if err != nil {
+	switch tooMuch, ok := errors.AsType[*excessive](err); {
+	case ok:
+		return fmt.Errorf("answers %s %s with too much: %w", r.method, c.url(r), tooMuch)
+	case err != nil:
 		return fmt.Errorf("cuts its answer short: %w", transportError(ctx, err))
 	}
 	if answer.StatusCode != http.StatusOK {
@@ -185,6 +185,7 @@ func (c *client) url(r request) string {
 
 func (c *client) head(h http.Header, r request, token string) {
 	h.Set("X-Domain-Name", c.config.Domain)
+	askCompressed(h)
 	if r.body != nil {
 		h.Set("Content-Type", "application/json")
 	}

@@ -12,6 +12,9 @@ import (
 	"github.com/isthmus-mesh/isthmus/source"
 )
 
+// ReadBody reads an answer of at most so many bytes.
+var ReadBody = readBody
+
 // Registered is a service with its instances, as a registry has them.
 type Registered struct {
 	Environment string        `json:"environment"`
