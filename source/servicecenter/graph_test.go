@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -153,6 +154,35 @@ func TestWatchesAreNoConsumers(t *testing.T) {
 		m := r.mirror(c)
 		r.pass(2 * time.Minute)
 		m.wantsGraph()
+	})
+}
+
+// Neither the registry's own service, nor what bridges have registered in order to
+// be sent events, is mirrored. An earlier version did mirror the consumers of the
+// earlier bridge, so what is stored of them goes.
+func TestRegistryItselfAndBridgesAreNotMirrored(t *testing.T) {
+	bubble(t, prompt, func(r *rig) {
+		r.many("cart", 1, 1)
+		bridge := r.service("", "servicecenter-watcher", "0.0.1")
+		r.uses(bridge, "shop", "cart")
+		r.Register(standin.Service{App: "default", Name: "SERVICE-CENTER"})
+		r.Register(standin.Service{App: "shop", Name: "isthmus-watch-two.sc", Properties: map[string]string{"isthmusWatch": "two.sc"}})
+		old := model.Record{
+			Ref:   model.Ref{Kind: model.KindService, Key: model.Key{Source: "sc", Namespace: "istio-system", Name: "servicecenter-watcher.sc"}},
+			Place: "default//shop/servicecenter-watcher", Generation: 1,
+			Spec: model.Service{Hosts: model.ListOf("servicecenter-watcher.sc"), Resolution: model.ResolutionStatic, Location: model.MeshInternal},
+		}
+		if _, err := r.store.Commit(t.Context(), model.Commit{Writes: []model.Write{{Record: old}}}); err != nil {
+			t.Fatal(err)
+		}
+		m := r.mirror(r.scoped())
+		r.rounds(4)
+		m.wants("cart.sc at default//shop/cart: http-8080", "cart.sc/cart-000 = 10.0.1.1")
+		m.wantsGraph()
+		want := map[string]int{"the registry itself": 1, "consumer of the earlier bridge": 1, "consumer of a watch": 1}
+		if got := m.Status().Ignored; !maps.Equal(got, want) {
+			t.Errorf("ignored %v, want %v", got, want)
+		}
 	})
 }
 

@@ -33,6 +33,8 @@ type state struct {
 	dirty map[Identity]bool // what is to be listed again
 	gone  []string          // places whose services are gone since they were listed last
 	moved []move            // names that another service has since then
+
+	disowned []string // places of what is stored and is no service of anybody
 }
 
 // entry is what is known of a key.
@@ -58,8 +60,12 @@ func newState(c Config, stored iter.Seq[model.Record]) (*state, error) {
 	if err != nil {
 		return nil, err
 	}
+	rules, err := c.rules()
+	if err != nil {
+		return nil, err
+	}
 	s := &state{
-		config: c, rules: c.rules(), naming: n, order: n.order, perVersion: perVersion(c),
+		config: c, rules: rules, naming: n, order: n.order, perVersion: perVersion(c),
 		entries: map[Key]*entry{}, units: map[Identity]*unit{}, before: map[string][]knownPort{}, dirty: map[Identity]bool{},
 	}
 	for rec := range stored {
@@ -76,18 +82,38 @@ func newState(c Config, stored iter.Seq[model.Record]) (*state, error) {
 // count it as gone as if this process had seen it.
 func (s *state) remember(place string) {
 	i, ok := identityOf(place)
+	if ok && ignores(i.Service, false) != "" {
+		s.disowned = append(s.disowned, place)
+		return
+	}
 	if ok && i.Project == s.config.Project && (i.Version != "") == s.perVersion && s.order.wants(i.key()) {
 		s.add(i)
 	}
 }
 
-// The services that the registry lists of itself.
-const itself, itselfOld = "SERVICECENTER", "SERVICE-CENTER"
+// The services that the registry lists of itself, and the one that the earlier
+// bridge, servicecomb-service-center-istio, registers in each app in order to be
+// sent events. It has no instances.
+const itself, itselfOld, earlierBridge = "SERVICECENTER", "SERVICE-CENTER", "servicecenter-watcher"
+
+// ignores says as what a service is left out that is nobody's; empty if it is not.
+func ignores(service string, watcher bool) string {
+	switch {
+	case service == itself || service == itselfOld:
+		return ignoredItself
+	case service == earlierBridge:
+		return ignoredBridge
+	case watcher:
+		return ignoredWatcher
+	}
+	return ""
+}
 
 // Under these words are counted the entries of a list that are none of our business.
 const (
 	ignoredItself  = "the registry itself"
 	ignoredWatcher = "consumer of a watch"
+	ignoredBridge  = "consumer of the earlier bridge"
 	ignoredBroken  = "list entry without app or name"
 )
 
@@ -103,11 +129,9 @@ func (s *state) list(answer listAnswer) {
 	}
 	count(ignoredBroken, answer.broken)
 	for _, l := range answer.services {
-		switch {
-		case l.Service == itself || l.Service == itselfOld:
-			count(ignoredItself, 1)
-		case l.watcher:
-			count(ignoredWatcher, 1)
+		switch as := ignores(l.Service, l.watcher); {
+		case as != "":
+			count(as, 1)
 		case s.order.wants(l.Key):
 			present[s.identify(l.Key, l.version)] = true
 			s.ids[l.id] = l.Key
