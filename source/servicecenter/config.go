@@ -48,6 +48,8 @@ type Config struct {
 	PortGrace time.Duration `json:"portGrace"` // 1h
 	// ServeTesting has instances in status TESTING serve.
 	ServeTesting bool `json:"serveTesting"`
+	// CacheOnly asks nothing but the registry's cache, however late that is.
+	CacheOnly bool `json:"cacheOnly"`
 	// Watch has the registry tell what changes. It writes consumers into it.
 	Watch bool `json:"watch"`
 

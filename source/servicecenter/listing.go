@@ -102,7 +102,7 @@ func (s *state) enter(listing *source.Listing, i Identity, now time.Time) {
 // instances are those of a service among those of its key.
 func (s *state) instances(i Identity, e *entry) []Instance {
 	if !s.perVersion {
-		return e.instances
+		return s.current(e)
 	}
-	return slices.DeleteFunc(slices.Clone(e.instances), func(o Instance) bool { return o.Version != i.Version })
+	return slices.DeleteFunc(slices.Clone(s.current(e)), func(o Instance) bool { return o.Version != i.Version })
 }

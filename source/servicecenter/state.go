@@ -34,6 +34,8 @@ type state struct {
 	gone  []string          // places whose services are gone since they were listed last
 	moved []move            // names that another service has since then
 
+	directly directness
+
 	disowned []string // places of what is stored and is no service of anybody
 }
 
@@ -45,6 +47,10 @@ type entry struct {
 	known     bool   // it has been found
 	trouble   string // why what is known may be old; empty if it is not
 	denials   int    // finds in a row that say that there is no such service
+
+	direct  *direct // what was found without the registry's cache; nil if that shows the same
+	changed bool    // what it shows, since it was last found directly
+	turn    uint64  // when it was
 }
 
 // unit is what becomes one service of the mesh: all versions of a key, or one.
