@@ -28,6 +28,7 @@ type state struct {
 	unnamed bool                   // services have come or gone since they were named
 	before  map[string][]knownPort // ports by place, as stored before the first listing
 	ids     map[string]Key         // whose the registry's service ids are
+	members []listed               // of the list that are mirrored
 	ignored map[string]int         // of the list
 
 	dirty map[Identity]bool // what is to be listed again
@@ -127,6 +128,7 @@ const (
 func (s *state) list(answer listAnswer) {
 	present := make(map[Identity]bool, len(s.units))
 	s.ids = make(map[string]Key, len(answer.services))
+	s.members = make([]listed, 0, len(answer.services))
 	s.ignored = map[string]int{}
 	count := func(what string, n int) {
 		if n > 0 {
@@ -141,6 +143,7 @@ func (s *state) list(answer listAnswer) {
 		case s.order.wants(l.Key):
 			present[s.identify(l.Key, l.version)] = true
 			s.ids[l.id] = l.Key
+			s.members = append(s.members, l)
 		}
 	}
 	changed := false
