@@ -15,9 +15,9 @@ import (
 const (
 	// fewDirect is how many services are found directly while nothing differs.
 	fewDirect = 16
-	// directShare is the part of poll that may be spent on it in a round: with the
-	// rest after it, rounds are no rarer for it.
-	directShare = 8
+	// directShare is the part of poll that a round may take with it: the rest after it
+	// is no longer than poll.
+	directShare = restAfter
 	// directWithin bounds such a find. A registry whose backend is gone goes on to
 	// answer from its cache, but is silent without it.
 	directWithin = 2 * time.Second
@@ -40,6 +40,9 @@ type directness struct {
 	cost time.Duration // of one key; zero while unknown
 	due  time.Time     // before which there are none, since they failed
 	wary bool          // what is lacking is not taken for gone
+
+	hot          int     // how many of the last ones had changed lately
+	fresh, turns float64 // which part of those, and of the others, was new: lately
 }
 
 // findDirect finds some services without the registry's cache. That this fails is

@@ -5,12 +5,13 @@ import (
 	"slices"
 )
 
-// warySince is how many instances there have to be for a loss of most of them to
-// be one that is doubted. The registry's protection of itself has the same bound.
+// warySince is how many instances there have to be for the loss of most of them to
+// be suspicious. The registry's protection of itself has the same bound.
 const warySince = 5
 
-// asksDirect is what to find directly: for three quarters what is known to differ,
-// that which was found longest ago first, or has just changed; then others in turn.
+// asksDirect is what to find directly: what is known to differ, that which was found
+// longest ago first, or has just changed; and others in turn. Those of which more
+// was new when they were found lately get three quarters of it.
 func (s *state) asksDirect(most int) []ask {
 	d := &s.directly
 	var hot []Key
@@ -28,9 +29,14 @@ func (s *state) asksDirect(most int) []ask {
 			asks = append(asks, ask{k, e.newest()})
 		}
 	}
-	for _, k := range hot[:min(len(hot), max(1, most*3/4))] {
+	share := most / 4
+	if d.fresh >= d.turns {
+		share = most * 3 / 4
+	}
+	for _, k := range hot[:min(len(hot), max(1, share))] {
 		take(k)
 	}
+	d.hot = len(asks)
 	begin, _ := slices.BinarySearchFunc(s.keys, d.at, Key.compare)
 	for n := 1; n <= len(s.keys) && len(asks) < most; n++ {
 		d.at = s.keys[(begin+n)%len(s.keys)]
@@ -48,15 +54,22 @@ func (e *entry) newest() string {
 }
 
 // answerDirect takes what was found directly, and reports whether it begins to be
-// doubted.
-func (s *state) answerDirect(asked []ask, answers []found) (doubted bool) {
+// suspicious.
+func (s *state) answerDirect(asked []ask, answers []found) (begins bool) {
+	d, news := &s.directly, [2]int{}
 	for n, a := range asked {
-		if e := s.entries[a.Key]; e != nil {
-			s.takeDirect(a, e, answers[n])
+		if e := s.entries[a.Key]; e != nil && s.takeDirect(a, e, answers[n]) {
+			if n < d.hot {
+				news[0]++
+			} else {
+				news[1]++
+			}
 		}
 	}
-	d, wary := &s.directly, s.lacksMost()
-	doubted = wary && !d.wary
+	d.fresh = average(d.fresh, news[0], d.hot)
+	d.turns = average(d.turns, news[1], len(asked)-d.hot)
+	wary := s.lacksMost()
+	begins = wary && !d.wary
 	if wary != d.wary {
 		d.wary = wary
 		for _, e := range s.entries {
@@ -65,14 +78,22 @@ func (s *state) answerDirect(asked []ask, answers []found) (doubted bool) {
 			}
 		}
 	}
-	return doubted
+	return begins
 }
 
-// takeDirect takes one answer. What fails, or makes no sense, is left to the finds
+// average is a share with another n of all taken in, the latest counting most.
+func average(share float64, n, all int) float64 {
+	if all == 0 {
+		return share
+	}
+	return (share + float64(n)/float64(all)) / 2
+}
+
+// takeDirect takes one answer, and reports whether it says anything new. What fails, or makes no sense, is left to the finds
 // that the registry answers from its cache.
-func (s *state) takeDirect(a ask, e *entry, f found) {
+func (s *state) takeDirect(a ask, e *entry, f found) bool {
 	if _, foreign := s.foreign(a.Key, f.instances); f.err != nil || f.same || foreign {
-		return
+		return false
 	}
 	if f.rev == e.rev {
 		e.direct = nil
@@ -80,6 +101,7 @@ func (s *state) takeDirect(a ask, e *entry, f found) {
 		e.direct = &direct{f.rev, f.instances}
 	}
 	s.touch(e)
+	return true
 }
 
 // lacksMost reports whether most of the instances that the registry shows are
@@ -105,7 +127,7 @@ func (s *state) lacksMost() bool {
 }
 
 // current are the instances of a key: those that were found directly if they are
-// known, and beside them, if their loss is doubted, those that the registry shows.
+// known, and beside them, if their loss is suspicious, those that the registry shows.
 func (s *state) current(e *entry) []Instance {
 	switch {
 	case e.direct == nil:

@@ -65,8 +65,8 @@ func TestSteadyChangeIsMirroredInTime(t *testing.T) {
 	}
 }
 
-// A registry that has lost most of its instances may show them nevertheless, for
-// it rather doubts itself. That its backend lacks them is no reason to delete them.
+// A registry that has lost most of its instances may show them nevertheless, to
+// protect itself. That its backend lacks them is no reason to delete them.
 func TestMassLossInTheBackendIsNotBelieved(t *testing.T) {
 	bubble(t, late, func(r *rig) {
 		ids := map[string]string{}

@@ -14,8 +14,8 @@
 // 0.3 s, by 2 s more for what is gone, and by minutes when most instances
 // are gone at once. It is shown when there was no change for 0.3 s, or when 800 have
 // gathered, so under steady change it is tens of seconds behind. The backend is
-// read for a client with another revision, for one that wants no cache, which is
-// told at once what is gone, and for a service of which no instance was seen. A
+// read for a client with another revision, for one that wants no cache, which
+// sees at once what is gone, and for a service of which no instance was seen. A
 // revision says which instances there are, not when. Lists have no order. A
 // watcher is notified only of services that its consumer has looked up, and not until
 // that was noted; events have no revision, overflow silently, and are not sent

@@ -63,7 +63,7 @@ func TestAReplicaMayBeStale(t *testing.T) {
 
 // TestSteadyChangeIsShownLate is what was measured at the original: with a change
 // every 50 ms, none is shown before 800 have gathered, whatever service it is of.
-// Who wants no cache is told at once, alone or in a batch.
+// Who wants no cache sees it at once, alone or in a batch.
 func TestSteadyChangeIsShownLate(t *testing.T) {
 	t.Parallel()
 	inBubble(t, servicecenter.Config{KeepAlive: true}, func(t *testing.T, p *peer) {
