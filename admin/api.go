@@ -33,6 +33,9 @@ func sourceShape(status source.Status, now time.Time) Source {
 	for _, r := range status.Rejected {
 		out.Rejected = append(out.Rejected, Rejected{r.Object, r.Where, r.Field, r.Reason})
 	}
+	for _, n := range status.Notices {
+		out.Notices = append(out.Notices, Notice(n))
+	}
 	return out
 }
 

@@ -16,6 +16,7 @@ type Source struct {
 	Held        int            `json:"held"`
 	Ignored     map[string]int `json:"ignored"` // objects of other kinds, by kind
 	Rejected    []Rejected     `json:"refused"`
+	Notices     []Notice       `json:"notices,omitempty"`
 }
 
 // Release is the answer to POST /api/v1/sources/NAME/release.
@@ -29,6 +30,13 @@ type Rejected struct {
 	Where  string `json:"where"`  // "shop.yaml:12"
 	Field  string `json:"field,omitempty"`
 	Reason string `json:"reason"`
+}
+
+// Notice is an effect of something that nothing is wrong with.
+type Notice struct {
+	Object string `json:"object"` // "consumer default//shop/web"
+	Where  string `json:"where"`  // whom it concerns
+	Text   string `json:"text"`
 }
 
 // Service is a service as GET /api/v1/services shows it.

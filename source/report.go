@@ -11,8 +11,8 @@ import (
 
 // stored reports a reading that the store now says, but for what is held, and logs
 // what is new.
-func (s *Supervisor) stored(r *reading, p plan, ignored map[string]int, now time.Time) {
-	m := s.mirrored(r, p, ignored, now)
+func (s *Supervisor) stored(r *reading, p plan, n noted, now time.Time) {
+	m := s.mirrored(r, p, n, now)
 	failing := m.from == StateStale || m.from == StateListing
 	switch {
 	case failing && !m.recovered && len(m.outage) > 0: // nor was it said that it failed

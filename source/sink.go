@@ -60,7 +60,7 @@ func (k *sink) Replace(ctx context.Context, listing Listing) error {
 	if listing.Places != nil && k.live.IsZero() {
 		return errNotListed
 	}
-	return k.take(ctx, readListing(k.name, k.cfg.Origin, listing), listing.Ignored)
+	return k.take(ctx, readListing(k.name, k.cfg.Origin, listing), noted{listing.Ignored, listing.Notices})
 }
 
 // Change implements [Sink].
@@ -68,12 +68,12 @@ func (k *sink) Change(ctx context.Context, change Change) error {
 	if k.live.IsZero() {
 		return errNotListed
 	}
-	return k.take(ctx, readChange(k.name, k.cfg.Origin, change), nil)
+	return k.take(ctx, readChange(k.name, k.cfg.Origin, change), noted{})
 }
 
 // take stores a reading and reports it to the status, in this order: a status
 // never claims what is not stored.
-func (k *sink) take(ctx context.Context, r *reading, ignored map[string]int) error {
+func (k *sink) take(ctx context.Context, r *reading, n noted) error {
 	done, err := k.write(ctx)
 	if err != nil {
 		return err
@@ -92,7 +92,7 @@ func (k *sink) take(ctx context.Context, r *reading, ignored map[string]int) err
 		k.live = now
 	}
 	k.askForOwners(ask, r.whole)
-	k.stored(r, p, ignored, now)
+	k.stored(r, p, n, now)
 	return nil
 }
 

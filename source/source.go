@@ -64,8 +64,19 @@ type Listing struct {
 	// Ignored counts objects of kinds that are none of Isthmus's business in the
 	// whole registry, whatever the places, by kind; nil if it was not counted.
 	Ignored map[string]int
+	// Notices are about the whole registry, whatever the places; nil if it was not
+	// looked for any.
+	Notices []Notice
 	// Observed is when the source first saw that something had changed.
 	Observed time.Time
+}
+
+// Notice says that something in the registry has an effect that nobody may expect,
+// though nothing is wrong with it.
+type Notice struct {
+	Object string // for people: "consumer default//shop/web"
+	Where  string // for people: whom it concerns, such as "namespace shop, labels app=web"
+	Text   string // what the effect is, and what to do if it is not wanted
 }
 
 // Change is what a registry reports object by object, or record by record. An

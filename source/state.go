@@ -83,8 +83,14 @@ type mirroring struct {
 	outage    []any // what the log is to say of the failures
 }
 
+// noted is what a listing says for people alone. What of it is nil was not looked for.
+type noted struct {
+	ignored map[string]int
+	notices []Notice
+}
+
 // mirrored reports a reading that the store now says, but for what is held.
-func (s *Supervisor) mirrored(r *reading, p plan, ignored map[string]int, now time.Time) mirroring {
+func (s *Supervisor) mirrored(r *reading, p plan, n noted, now time.Time) mirroring {
 	s.listed = s.listed || r.whole
 	s.asked(r.whole)
 	// Only who writes the source's records changes what of the status is used
@@ -103,8 +109,11 @@ func (s *Supervisor) mirrored(r *reading, p plan, ignored map[string]int, now ti
 		if r.whole {
 			st.LastListing, st.listed = now, true
 		}
-		if r.whole || ignored != nil {
-			st.Ignored = maps.Clone(ignored)
+		if r.whole || n.ignored != nil {
+			st.Ignored = maps.Clone(n.ignored)
+		}
+		if r.whole || n.notices != nil {
+			st.Notices = slices.Clone(n.notices)
 		}
 	})
 	return m

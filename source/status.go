@@ -14,7 +14,7 @@ const (
 )
 
 // Status is what an operator may know about a source. It is a copy; only the
-// map and the slice are shared, and neither is ever written to again.
+// map and the slices are shared, and none is ever written to again.
 type Status struct {
 	Name  string
 	Kind  string // of registry, as in the configuration
@@ -32,6 +32,8 @@ type Status struct {
 	Held int
 	// Ignored counts objects of other kinds, as the source last counted them.
 	Ignored map[string]int
+	// Notices are what the source last said that people should know.
+	Notices []Notice
 	// Rejected is what could not be taken, in the order of place and object.
 	Rejected []Rejection
 	// RejectedTotal counts the rejections there have ever been. One that a later

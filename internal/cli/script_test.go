@@ -45,6 +45,7 @@ const patience = 30 * time.Second
 //   - unread COMMAND...: the command ends without a word, as nobody reads what it
 //     prints;
 //   - silence: a server listens from here on that never answers, at $SILENCE;
+//   - registry: a Service Center listens from here on, at $REGISTRY;
 //   - interrupt SIGNAL STATUS COMMAND...: the command, which comes to wait for that
 //     server, gets the signal and ends with that exit status; what it says is in
 //     the file said.
@@ -62,7 +63,7 @@ func TestScripts(t *testing.T) {
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exits": exits, "serve": serve, "connect": connect, "nack": nack, "terminate": terminate,
 			"await": await, "hangup": hangup, "kubernetes": kubernetes, "untouched": untouched, "run": run, "resave": resave,
-			"full": full, "unread": unread, "silence": silence, "interrupt": interrupt,
+			"full": full, "unread": unread, "silence": silence, "interrupt": interrupt, "registry": registry,
 		},
 	})
 }
@@ -95,13 +96,13 @@ func run(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("usage: serve or run FILE")
 	}
 	s := serverOf(ts)
-	var limits []string
-	for _, name := range []string{"GOMEMLIMIT", "ISTHMUS_MEMORY_LIMIT"} {
+	var variables []string
+	for _, name := range []string{"GOMEMLIMIT", "ISTHMUS_MEMORY_LIMIT", "REGISTRY"} {
 		if value := ts.Getenv(name); value != "" {
-			limits = append(limits, name+"="+value)
+			variables = append(variables, name+"="+value)
 		}
 	}
-	ts.Check(s.start(ts.MkAbs(args[0]), limits...))
+	ts.Check(s.start(ts.MkAbs(args[0]), variables...))
 	ts.Defer(s.kill)
 	ts.Setenv("ADMIN", s.admin)
 }

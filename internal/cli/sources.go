@@ -100,11 +100,12 @@ func printSources(c *cobra.Command, sources []admin.Source) error {
 	}
 	for _, s := range sources {
 		printRejected(c, s)
+		printNotices(c, s)
 	}
 	return nil
 }
 
-// shownRejections is how many rejections of a source the table shows. Whoever has
+// shownRejections is how many rejections, and notices, of a source the table shows. Whoever has
 // more fixes some and looks again.
 const shownRejections = 20
 
@@ -114,6 +115,15 @@ func printRejected(c *cobra.Command, s admin.Source) {
 	}
 	if more := len(s.Rejected) - shownRejections; more > 0 {
 		say(c.OutOrStdout(), "\n%s rejected %d more: -o json shows all of them\n", s.Name, more)
+	}
+}
+
+func printNotices(c *cobra.Command, s admin.Source) {
+	for _, n := range s.Notices[:min(shownRejections, len(s.Notices))] {
+		say(c.OutOrStdout(), "\n%s: notice of %s\n  at %s\n  %s\n", s.Name, orDash(n.Object), orDash(n.Where), n.Text)
+	}
+	if more := len(s.Notices) - shownRejections; more > 0 {
+		say(c.OutOrStdout(), "\n%s: %d notices more: -o json shows all of them\n", s.Name, more)
 	}
 }
 

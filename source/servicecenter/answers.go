@@ -75,6 +75,9 @@ func (s *state) take(a ask, e *entry, f found) {
 		s.trouble(e, fmt.Sprintf("the registry answers with instances of %s/%s/%s", owner.Environment, owner.App, owner.Service))
 	default:
 		s.unnamed = s.unnamed || !e.known
+		if f.rev != e.rev {
+			e.direct, e.changed = nil, e.known
+		}
 		e.rev, e.instances, e.known, e.trouble = f.rev, f.instances, true, ""
 		s.touch(e)
 	}

@@ -34,6 +34,10 @@ type Config struct {
 	// Host and Namespace are templates of [Identity].
 	Host      string `json:"host"`      // "{{.Service}}"
 	Namespace string `json:"namespace"` // "istio-system"
+	// ExportTo are templates of the same, of the namespaces that see a service: each
+	// gives a namespace, "." for the service's own, "*" for all or "~" for none. Without
+	// any all of them do.
+	ExportTo []string `json:"exportTo"`
 	// Poll is how long after a round the next one begins, give or take a tenth.
 	Poll time.Duration `json:"poll"` // 2s
 	// Audit is how often everything is found anew, whatever its revision.
@@ -44,6 +48,8 @@ type Config struct {
 	PortGrace time.Duration `json:"portGrace"` // 1h
 	// ServeTesting has instances in status TESTING serve.
 	ServeTesting bool `json:"serveTesting"`
+	// CacheOnly asks nothing but the registry's cache, however late that is.
+	CacheOnly bool `json:"cacheOnly"`
 	// Watch has the registry tell what changes. It writes consumers into it.
 	Watch bool `json:"watch"`
 
@@ -208,7 +214,8 @@ func (c *Config) validateAccess() error {
 
 func (c *Config) validateTemplates() error {
 	_, err := newNaming(*c)
-	return err
+	_, exportErr := newExporting(*c)
+	return errors.Join(err, exportErr)
 }
 
 // Resolve implements [source.Settings].
@@ -248,4 +255,7 @@ func (c *Config) Open(env source.Env) source.Source {
 	return New(settings, Options{Instance: env.Instance, Name: env.Name, Stored: env.Stored, Log: env.Log})
 }
 
-func (c *Config) rules() rules { return rules{c.ServeTesting, c.PortGrace} }
+func (c *Config) rules() (rules, error) {
+	exports, err := newExporting(*c)
+	return rules{c.ServeTesting, c.PortGrace, exports}, err
+}

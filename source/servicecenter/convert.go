@@ -15,6 +15,7 @@ import (
 type rules struct {
 	serveTesting bool
 	portGrace    time.Duration
+	exports      exporting
 }
 
 // conversion is what becomes of one service.
@@ -60,6 +61,14 @@ func convert(i Identity, called name, instances []Instance, known []knownPort, r
 			owned = append(owned, e)
 		}
 	}
+	exportTo, err := rules.exports.of(i, called.namespace)
+	if err != nil { // who was to be kept from seeing it does not see it by mistake
+		exportTo = []string{exportToNobody}
+		c.rejected = append(c.rejected, source.Rejection{
+			Place: i.place(), Where: i.place(), Object: i.object(), Field: "exportTo",
+			Reason: err.Error() + "; until then no namespace sees the service",
+		})
+	}
 	slices.SortFunc(owned, func(a, b model.Record) int { return a.Compare(b.Ref) })
 	c.object = source.Object{Record: model.Record{Ref: ref, Place: i.place(), Spec: model.Service{
 		Meta:       model.Meta{Annotations: idlePorts(c.ports)},
@@ -67,6 +76,7 @@ func convert(i Identity, called name, instances []Instance, known []knownPort, r
 		Ports:      servicePorts(c.ports),
 		Location:   model.MeshInternal,
 		Resolution: model.ResolutionStatic,
+		ExportTo:   model.ListOf(exportTo...),
 	}}, Owned: owned}
 	return c
 }

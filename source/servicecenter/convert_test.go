@@ -71,6 +71,9 @@ func dumpRecord(b *strings.Builder, rec model.Record) {
 		for port := range spec.Ports.All() {
 			fmt.Fprintf(b, "  port %d %s %s\n", port.Number, port.Name, port.Protocol)
 		}
+		for to := range spec.ExportTo.All() {
+			fmt.Fprintf(b, "  exported to %s\n", to)
+		}
 		for key, value := range spec.Annotations.All() {
 			fmt.Fprintf(b, "  annotation %s: %s\n", key, value)
 		}

@@ -47,6 +47,10 @@ func Convert(c Config, services []Registered, now time.Time) (source.Listing, er
 	if err != nil {
 		return source.Listing{}, err
 	}
+	rules, err := c.rules()
+	if err != nil {
+		return source.Listing{}, err
+	}
 	identity := func(r Registered) Identity { return Identity{c.Project, r.Environment, r.App, r.Service, r.Version} }
 	var all []Identity
 	for _, r := range services {
@@ -61,7 +65,7 @@ func Convert(c Config, services []Registered, now time.Time) (source.Listing, er
 			continue
 		}
 		r := services[at]
-		made := convert(i, called.of[i], r.Instances, knownPorts(r.Before), c.rules(), now)
+		made := convert(i, called.of[i], r.Instances, knownPorts(r.Before), rules, now)
 		out.Objects = append(out.Objects, made.object)
 		out.Rejected = append(out.Rejected, made.rejected...)
 		if made.left > 0 {

@@ -27,6 +27,7 @@ type graph struct {
 	due     time.Time
 	trouble string // why it could not be read; empty if it could
 	objects []source.Object
+	notices []source.Notice
 	changed bool // since it was listed last
 }
 
@@ -110,14 +111,16 @@ func (g *graph) take(edges []edge, err error) {
 }
 
 // become notes whether what comes of the graph has changed.
-func (g *graph) become(objects []source.Object) {
+func (g *graph) become(objects []source.Object, notices []source.Notice) {
 	same := slices.EqualFunc(g.objects, objects, func(a, b source.Object) bool { return a.Record.SameContent(b.Record) })
-	g.objects, g.changed = objects, g.changed || !same
+	g.changed = g.changed || !same || !slices.Equal(g.notices, notices)
+	g.objects, g.notices = objects, notices
 }
 
 // enter adds what comes of the graph to a listing of its place.
 func (g *graph) enter(listing *source.Listing) {
 	listing.Objects = append(listing.Objects, g.objects...)
+	listing.Notices = g.notices
 	if g.trouble != "" {
 		listing.Rejected = append(listing.Rejected, source.Rejection{
 			Place: graphPlace, Object: "the dependencies", Where: graphPlace, Reason: g.trouble,
@@ -126,26 +129,52 @@ func (g *graph) enter(listing *source.Listing) {
 }
 
 // graphObjects is what comes of who uses whom: for each consumer that has a name
-// in the mesh, its providers that have one; and scopes, if they are wanted.
-func (s *state) graphObjects(edges []edge, scoping *scoping) []source.Object {
+// in the mesh, its providers that have one; and scopes, if they are wanted, with
+// what is to be known of consumers that get none.
+func (s *state) graphObjects(edges []edge, scoping *scoping) ([]source.Object, []source.Notice) {
 	s.rename()
-	providers := map[Identity]map[name]bool{}
+	providers, scoped := uses{}, uses{}
 	for _, e := range edges {
 		consumer, provider := s.identify(e.consumer.Key, e.consumer.version), s.identify(e.provider.Key, e.provider.version)
 		called, ok := s.called.of[provider]
 		if _, known := s.called.of[consumer]; !ok || !known {
 			continue
 		}
-		if providers[consumer] == nil {
-			providers[consumer] = map[name]bool{}
-		}
-		providers[consumer][called] = true
+		providers.add(consumer, called)
+		scoped.add(scoping.identify(consumer, e.consumer.version), called)
 	}
 	var objects []source.Object
 	for _, consumer := range slices.SortedFunc(maps.Keys(providers), order{}.compare) {
 		objects = append(objects, consumption(s.called.of[consumer], sortedNames(providers[consumer])))
 	}
-	return append(objects, scoping.objects(s.called, providers)...)
+	if scoping == nil {
+		return objects, nil
+	}
+	scopes, notices := scoping.objects(s.consumers(scoping), scoped)
+	return append(objects, scopes...), notices
+}
+
+// uses is which services each consumer uses.
+type uses map[Identity]map[name]bool
+
+func (u uses) add(consumer Identity, provider name) {
+	if u[consumer] == nil {
+		u[consumer] = map[name]bool{}
+	}
+	u[consumer][provider] = true
+}
+
+// consumers are the services that have a name, as scopes tell them apart, each with
+// its name.
+func (s *state) consumers(scoping *scoping) map[Identity]name {
+	all := make(map[Identity]name, len(s.called.of))
+	for _, l := range s.members {
+		i := s.identify(l.Key, l.version)
+		if called, ok := s.called.of[i]; ok {
+			all[scoping.identify(i, l.version)] = called
+		}
+	}
+	return all
 }
 
 func sortedNames(set map[name]bool) []name {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -153,6 +154,124 @@ func TestWatchesAreNoConsumers(t *testing.T) {
 		m := r.mirror(c)
 		r.pass(2 * time.Minute)
 		m.wantsGraph()
+	})
+}
+
+// With the version in a selector, each version sees what that version uses,
+// although all versions are one service.
+func TestScopesPerVersion(t *testing.T) {
+	bubble(t, prompt, func(r *rig) {
+		v1, v2 := r.service("", "web", "1.0.0"), r.service("", "web", "2.0.0")
+		r.instance(v1, "a", "10.0.0.1:80")
+		r.instance(v2, "b", "10.0.0.2:80")
+		r.many("cart", 1, 1)
+		r.many("users", 2, 1)
+		r.uses(v1, "shop", "cart")
+		r.uses(v2, "shop", "users")
+		c := r.scoped()
+		c.Scopes.WorkloadSelector["version"] = "{{.Version}}"
+		m := r.mirror(c)
+		m.wantsGraph(
+			"consumption istio-system/web.sc: istio-system/cart.sc istio-system/users.sc",
+			"scope shop/web-1-0-0.sc of map[app:web version:1.0.0]: istio-system/* istio-system/cart.sc",
+			"scope shop/web-2-0-0.sc of map[app:web version:2.0.0]: istio-system/* istio-system/users.sc",
+		)
+		// It follows by version, too.
+		r.Unregister(v1)
+		r.pass(time.Minute)
+		m.wantsGraph(
+			"consumption istio-system/web.sc: istio-system/users.sc",
+			"scope shop/web-2-0-0.sc of map[app:web version:2.0.0]: istio-system/* istio-system/users.sc",
+		)
+	})
+}
+
+// Consumers of one host in two namespaces, whose workloads live in a third, have
+// a scope each.
+func TestScopesOfOneHostHaveTheirOwnNames(t *testing.T) {
+	bubble(t, prompt, func(r *rig) {
+		web := r.service("", "web", "1.0.0")
+		other := r.Register(standin.Service{App: "other", Name: "web", Version: "1.0.0"})
+		r.many("cart", 1, 1)
+		r.Register(standin.Service{App: "other", Name: "users"})
+		r.uses(web, "shop", "cart")
+		r.uses(other, "other", "users")
+		c := r.scoped()
+		c.Namespace, c.Scopes.Namespace = "{{.App}}", "vms"
+		c.Scopes.WorkloadSelector["app"] = "{{.App}}-{{.Service}}"
+		m := r.mirror(c)
+		r.rounds(2)
+		if got := strings.Count(m.graph(), "scope vms/"); got != 2 {
+			t.Errorf("%d scopes:\n%s", got, m.graph())
+		}
+		m.is(source.StateLive, "")
+	})
+}
+
+// Who gets no scope is shown, with what it sees and why.
+func TestConsumersWithoutScopeAreShown(t *testing.T) {
+	bubble(t, prompt, func(r *rig) {
+		web, cart := r.many("web", 0, 1), r.many("cart", 1, 1)
+		long := r.service("", strings.Repeat("long", 20), "1.0.0")
+		r.uses(web, "shop", "cart")
+		r.uses(long, "shop", "cart")
+		m := r.mirror(r.scoped())
+		text := func() (all string) {
+			for _, n := range m.Status().Notices {
+				all += n.Object + "; " + n.Where + "; " + n.Text + "\n"
+			}
+			return all
+		}
+		const sees = ", so it gets no scope: its workloads see every service that is exported to their namespace, unless a Sidecar of yours says otherwise\n"
+		name := strings.Repeat("long", 20)
+		of := func(service, labels string) string {
+			return "consumer default//shop/" + service + "; namespace shop, labels app=" + labels + "; the registry knows of no service that it uses" + sees
+		}
+		want := of("cart", "cart") + "consumer default//shop/" + name + "; ; scopes.workloadSelector.app gives \"" + name + "\", which is no value of a label" + sees
+		if got := text(); got != want {
+			t.Errorf("notices:\n%s\nwant:\n%s", got, want)
+		}
+		r.many("users", 2, 1)
+		r.uses(cart, "shop", "users")
+		r.pass(time.Minute)
+		if got := text(); strings.Contains(got, "shop/cart;") || !strings.Contains(got, of("users", "users")) {
+			t.Errorf("notices:\n%s", got)
+		}
+		m.stop()
+		c := r.scoped()
+		c.Scopes = nil
+		if got := r.mirror(c).Status().Notices; len(got) > 0 {
+			t.Errorf("without scopes there are notices: %v", got)
+		}
+	})
+}
+
+// Neither the registry's own service, nor what bridges have registered in order to
+// be sent events, is mirrored. An earlier version did mirror the consumers of the
+// earlier bridge, so what is stored of them goes.
+func TestRegistryItselfAndBridgesAreNotMirrored(t *testing.T) {
+	bubble(t, prompt, func(r *rig) {
+		r.many("cart", 1, 1)
+		bridge := r.service("", "servicecenter-watcher", "0.0.1")
+		r.uses(bridge, "shop", "cart")
+		r.Register(standin.Service{App: "default", Name: "SERVICE-CENTER"})
+		r.Register(standin.Service{App: "shop", Name: "isthmus-watch-two.sc", Properties: map[string]string{"isthmusWatch": "two.sc"}})
+		old := model.Record{
+			Ref:   model.Ref{Kind: model.KindService, Key: model.Key{Source: "sc", Namespace: "istio-system", Name: "servicecenter-watcher.sc"}},
+			Place: "default//shop/servicecenter-watcher", Generation: 1,
+			Spec: model.Service{Hosts: model.ListOf("servicecenter-watcher.sc"), Resolution: model.ResolutionStatic, Location: model.MeshInternal},
+		}
+		if _, err := r.store.Commit(t.Context(), model.Commit{Writes: []model.Write{{Record: old}}}); err != nil {
+			t.Fatal(err)
+		}
+		m := r.mirror(r.scoped())
+		r.rounds(4)
+		m.wants("cart.sc at default//shop/cart: http-8080", "cart.sc/cart-000 = 10.0.1.1")
+		m.wantsGraph()
+		want := map[string]int{"the registry itself": 1, "consumer of the earlier bridge": 1, "consumer of a watch": 1}
+		if got := m.Status().Ignored; !maps.Equal(got, want) {
+			t.Errorf("ignored %v, want %v", got, want)
+		}
 	})
 }
 

@@ -45,6 +45,7 @@ func (s *state) everything(now time.Time) source.Listing {
 		s.enter(&listing, i, now)
 	}
 	s.reportRemoved(&listing)
+	listing.Removed = append(listing.Removed, s.disowned...)
 	return s.withIgnored(listing)
 }
 
@@ -72,7 +73,7 @@ func (s *state) withIgnored(listing source.Listing) source.Listing {
 // settle forgets what was to be listed, once it is stored.
 func (s *state) settle() {
 	clear(s.dirty)
-	s.gone, s.moved = nil, nil
+	s.gone, s.moved, s.disowned = nil, nil, nil
 }
 
 // enter adds what becomes of a service to a listing.
@@ -101,7 +102,7 @@ func (s *state) enter(listing *source.Listing, i Identity, now time.Time) {
 // instances are those of a service among those of its key.
 func (s *state) instances(i Identity, e *entry) []Instance {
 	if !s.perVersion {
-		return e.instances
+		return s.current(e)
 	}
-	return slices.DeleteFunc(slices.Clone(e.instances), func(o Instance) bool { return o.Version != i.Version })
+	return slices.DeleteFunc(slices.Clone(s.current(e)), func(o Instance) bool { return o.Version != i.Version })
 }

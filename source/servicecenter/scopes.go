@@ -13,16 +13,28 @@ import (
 
 // scoping makes scopes of consumers; nil makes none.
 type scoping struct {
-	selector  map[string]*template.Template
-	namespace *template.Template
-	hosts     []string
+	selector   map[string]*template.Template
+	namespace  *template.Template
+	hosts      []string
+	perVersion bool // a template asks for the version
+}
+
+// identify is a consumer as scopes tell it from others: each version by itself if a
+// template asks for it, whether or not versions are services of their own.
+func (s *scoping) identify(i Identity, version string) Identity {
+	if s != nil && s.perVersion {
+		i.Version = version
+	}
+	return i
 }
 
 func newScoping(s *Scopes) (*scoping, error) {
 	if s == nil {
 		return nil, nil //nolint:nilnil // nothing is wrong with none
 	}
-	out := &scoping{selector: map[string]*template.Template{}, hosts: slices.Clone(s.Hosts)}
+	out := &scoping{
+		selector: map[string]*template.Template{}, hosts: slices.Clone(s.Hosts), perVersion: strings.Contains(s.Namespace, ".Version"),
+	}
 	var err error
 	if s.Namespace == "" {
 		return nil, errors.New("scopes.namespace: missing; name where the consumers' workloads live, such as shop or {{.App}}")
@@ -41,6 +53,7 @@ func newScoping(s *Scopes) (*scoping, error) {
 		if out.selector[key], err = parseTemplate(field, s.WorkloadSelector[key]); err != nil {
 			return nil, err
 		}
+		out.perVersion = out.perVersion || strings.Contains(s.WorkloadSelector[key], ".Version")
 	}
 	for i, host := range s.Hosts {
 		if err := checkScopeHost(host); err != nil {
@@ -86,7 +99,7 @@ func (c *Config) validateScopes() error {
 	plain, err := render(host, Identity{"p", "e", "a", "s", "1"})
 	if err != nil || !strings.Contains(strings.Trim(plain, "."), ".") {
 		return fmt.Errorf("host: %q gives names without a dot, which no Sidecar can name, so scopes cannot list them; "+
-			"write a domain, such as %q", c.Host, c.Host+".mesh")
+			"write a domain, such as %q; or leave scopes out, and limit who sees a service by exportTo", c.Host, c.Host+".mesh")
 	}
 	return nil
 }

@@ -152,6 +152,11 @@ func (s *Source) round(ctx context.Context, again bool) (changed bool, err error
 	if failed != nil {
 		s.options.Log.Debug("a part of the services could not be found", "err", failed)
 	}
+	if s.listed && failed == nil {
+		if err := s.findDirect(ctx); err != nil {
+			return false, err
+		}
+	}
 	s.anew = audit && failed == nil
 	if audit {
 		s.audit = began.Add(s.config.Audit)

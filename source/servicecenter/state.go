@@ -28,11 +28,16 @@ type state struct {
 	unnamed bool                   // services have come or gone since they were named
 	before  map[string][]knownPort // ports by place, as stored before the first listing
 	ids     map[string]Key         // whose the registry's service ids are
+	members []listed               // of the list that are mirrored
 	ignored map[string]int         // of the list
 
 	dirty map[Identity]bool // what is to be listed again
 	gone  []string          // places whose services are gone since they were listed last
 	moved []move            // names that another service has since then
+
+	directly directness
+
+	disowned []string // places of what is stored and is no service of anybody
 }
 
 // entry is what is known of a key.
@@ -43,6 +48,10 @@ type entry struct {
 	known     bool   // it has been found
 	trouble   string // why what is known may be old; empty if it is not
 	denials   int    // finds in a row that say that there is no such service
+
+	direct  *direct // what was found without the registry's cache; nil if that shows the same
+	changed bool    // what it shows, since it was last found directly
+	turn    uint64  // when it was
 }
 
 // unit is what becomes one service of the mesh: all versions of a key, or one.
@@ -58,8 +67,12 @@ func newState(c Config, stored iter.Seq[model.Record]) (*state, error) {
 	if err != nil {
 		return nil, err
 	}
+	rules, err := c.rules()
+	if err != nil {
+		return nil, err
+	}
 	s := &state{
-		config: c, rules: c.rules(), naming: n, order: n.order, perVersion: perVersion(c),
+		config: c, rules: rules, naming: n, order: n.order, perVersion: perVersion(c),
 		entries: map[Key]*entry{}, units: map[Identity]*unit{}, before: map[string][]knownPort{}, dirty: map[Identity]bool{},
 	}
 	for rec := range stored {
@@ -76,18 +89,38 @@ func newState(c Config, stored iter.Seq[model.Record]) (*state, error) {
 // count it as gone as if this process had seen it.
 func (s *state) remember(place string) {
 	i, ok := identityOf(place)
+	if ok && ignores(i.Service, false) != "" {
+		s.disowned = append(s.disowned, place)
+		return
+	}
 	if ok && i.Project == s.config.Project && (i.Version != "") == s.perVersion && s.order.wants(i.key()) {
 		s.add(i)
 	}
 }
 
-// The services that the registry lists of itself.
-const itself, itselfOld = "SERVICECENTER", "SERVICE-CENTER"
+// The services that the registry lists of itself, and the one that the earlier
+// bridge, servicecomb-service-center-istio, registers in each app in order to be
+// sent events. It has no instances.
+const itself, itselfOld, earlierBridge = "SERVICECENTER", "SERVICE-CENTER", "servicecenter-watcher"
+
+// ignores says as what a service is left out that is nobody's; empty if it is not.
+func ignores(service string, watcher bool) string {
+	switch {
+	case service == itself || service == itselfOld:
+		return ignoredItself
+	case service == earlierBridge:
+		return ignoredBridge
+	case watcher:
+		return ignoredWatcher
+	}
+	return ""
+}
 
 // Under these words are counted the entries of a list that are none of our business.
 const (
 	ignoredItself  = "the registry itself"
 	ignoredWatcher = "consumer of a watch"
+	ignoredBridge  = "consumer of the earlier bridge"
 	ignoredBroken  = "list entry without app or name"
 )
 
@@ -95,6 +128,7 @@ const (
 func (s *state) list(answer listAnswer) {
 	present := make(map[Identity]bool, len(s.units))
 	s.ids = make(map[string]Key, len(answer.services))
+	s.members = make([]listed, 0, len(answer.services))
 	s.ignored = map[string]int{}
 	count := func(what string, n int) {
 		if n > 0 {
@@ -103,14 +137,13 @@ func (s *state) list(answer listAnswer) {
 	}
 	count(ignoredBroken, answer.broken)
 	for _, l := range answer.services {
-		switch {
-		case l.Service == itself || l.Service == itselfOld:
-			count(ignoredItself, 1)
-		case l.watcher:
-			count(ignoredWatcher, 1)
+		switch as := ignores(l.Service, l.watcher); {
+		case as != "":
+			count(as, 1)
 		case s.order.wants(l.Key):
 			present[s.identify(l.Key, l.version)] = true
 			s.ids[l.id] = l.Key
+			s.members = append(s.members, l)
 		}
 	}
 	changed := false

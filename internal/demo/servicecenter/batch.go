@@ -19,7 +19,7 @@ func (s *Server) batchFind(c *call) (any, *Error) {
 	var answer batchAnswer
 	consumer := c.Header.Get(consumerHeader)
 	for index, of := range request.Services {
-		l := lookup{tenant: c.tenant, consumer: consumer, key: *of.Service, rev: of.Rev}
+		l := lookup{tenant: c.tenant, consumer: consumer, key: *of.Service, rev: of.Rev, fresh: c.isTrue("noCache")}
 		f, err := s.find(l)
 		if rejection := s.faults.of(*of.Service); rejection != nil {
 			err = rejection
@@ -27,7 +27,7 @@ func (s *Server) batchFind(c *call) (any, *Error) {
 		answer.Services = answer.Services.with(index, of.Rev, f, err)
 	}
 	for index, of := range request.Instances {
-		l := lookup{tenant: c.tenant, consumer: consumer, rev: of.Rev}
+		l := lookup{tenant: c.tenant, consumer: consumer, rev: of.Rev, fresh: c.isTrue("noCache")}
 		f, err := s.findOne(l, instanceID{serviceID{c.tenant, of.Instance.ServiceID}, of.Instance.InstanceID})
 		answer.Instances = answer.Instances.with(index, of.Rev, f, err)
 	}

@@ -2,15 +2,27 @@ package servicecenter
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
+	"time"
 )
 
-// findKey is a find whose outcome was corrected.
+// findKey is a find whose outcome is kept.
 type findKey struct {
 	name     name
 	consumer string
 }
+
+// kept is the outcome of a find, which answers for those that follow.
+type kept struct {
+	found
+	of    string // the services that were looked at
+	until time.Time
+}
+
+// keptFor is how long an outcome is kept, unless a change of it is shown before.
+const keptFor = 2 * time.Minute
 
 // lookup is a find, alone or of a batch.
 type lookup struct {
@@ -75,7 +87,7 @@ func (s *Server) find(l lookup) (found, *Error) {
 	if l.consumer != "" && len(ids) > 0 {
 		s.learn(at, nameOf(l.tenant, s.cache.services[ids[0]]))
 	}
-	return s.consistent(findKey{n, l.consumer}, l, func(in *shelf) found { return in.find(ids...) }), nil
+	return s.consistent(findKey{n, l.consumer}, l, ids, func(in *shelf) found { return in.find(ids...) }), nil
 }
 
 // consumer is who looks something up: nobody, of the environment asked for, if
@@ -114,20 +126,35 @@ func (s *Server) accessible(versions map[serviceID]bool, consumer *Service) []se
 
 // consistent answers from what this replica has seen, unless the client knows
 // better: then the backend is read, and its answer kept.
-func (s *Server) consistent(k findKey, l lookup, find func(*shelf) found) found {
+func (s *Server) consistent(k findKey, l lookup, of []serviceID, find func(*shelf) found) found {
 	if l.fresh {
 		return find(s.truth)
 	}
-	f, ok := s.corrected[k]
-	if !ok {
-		f = find(s.cache)
+	at := fmt.Sprint(of)
+	known, ok := s.kept[k]
+	if !ok || known.of != at || !time.Now().Before(known.until) {
+		known = kept{find(s.seen(of)), at, time.Now().Add(keptFor)}
+		s.kept[k] = known
 	}
-	if l.rev == "" || l.rev == f.rev {
-		return f
+	if l.rev == "" || l.rev == known.rev {
+		return known.found
 	}
-	f = find(s.truth)
-	s.corrected[k] = f
-	return f
+	known.found = find(s.truth)
+	s.kept[k] = known
+	return known.found
+}
+
+// seen is what this replica has seen of some services. Of those of which it has
+// seen no instance, it looks into the backend.
+func (s *Server) seen(of []serviceID) *shelf {
+	in := &shelf{instances: make(map[serviceID]map[string]held, len(of))}
+	for _, at := range of {
+		in.instances[at] = s.cache.instances[at]
+		if len(in.instances[at]) == 0 {
+			in.instances[at] = s.truth.instances[at]
+		}
+	}
+	return in
 }
 
 func (s *Server) listInstances(c *call) (any, *Error) {
@@ -174,5 +201,5 @@ func (s *Server) findByID(l lookup, at serviceID, what string, find func(*shelf)
 	}
 	n := nameOf(l.tenant, v)
 	n.name += "\x00" + at.id + what // no service is called so
-	return s.consistent(findKey{n, l.consumer}, l, find), nil
+	return s.consistent(findKey{n, l.consumer}, l, []serviceID{at}, find), nil
 }

@@ -44,19 +44,87 @@ func TestAReplicaMayBeStale(t *testing.T) {
 	inBubble(t, servicecenter.Config{Prompt: true}, func(t *testing.T, p *peer) {
 		other := connect(t, p.Replica())
 		cart := p.shop("cart")
+		p.instance(cart, "first")
 		other.Stall()
 		p.instance(cart, "a")
 		now := p.find(t, "cart", "", "")
-		found(t, now, "a")
-		found(t, other.find(t, "cart", "", ""))
+		found(t, now, "a", "first")
+		found(t, other.find(t, "cart", "", ""), "first")
 		// A revision that it does not have makes it look.
 		if f := other.find(t, "cart", "", now.rev); f.status != http.StatusNotModified {
 			t.Errorf("for the newest revision it answers %d %v", f.status, f.ids)
 		}
 		p.instance(cart, "b")
-		found(t, other.find(t, "cart", "", ""), "a")
+		found(t, other.find(t, "cart", "", ""), "a", "first")
 		other.Resume()
-		found(t, other.find(t, "cart", "", ""), "a", "b")
+		found(t, other.find(t, "cart", "", ""), "a", "b", "first")
+	})
+}
+
+// TestSteadyChangeIsShownLate is what was measured at the original: with a change
+// every 50 ms, none is shown before 800 have gathered, whatever service it is of.
+// Who wants no cache sees it at once, alone or in a batch.
+func TestSteadyChangeIsShownLate(t *testing.T) {
+	t.Parallel()
+	inBubble(t, servicecenter.Config{KeepAlive: true}, func(t *testing.T, p *peer) {
+		busy, cart := p.shop("busy"), p.shop("cart")
+		p.instance(busy, "x")
+		p.instance(cart, "a")
+		time.Sleep(time.Second)
+		p.instance(cart, "b")
+		batch := func(query string) string {
+			return p.ask(t, http.MethodPost, "/v4/default/registry/instances/action?type=query"+query,
+				`{"services":[{"service":{"appId":"shop","serviceName":"cart"}}]}`).text
+		}
+		for n := range 799 {
+			if got := batch(""); strings.Contains(got, `"b"`) {
+				t.Fatalf("shown after %d changes", n)
+			}
+			if got := batch("&noCache=1"); !strings.Contains(got, `"b"`) {
+				t.Fatalf("without the cache it answers %s", got)
+			}
+			time.Sleep(50 * time.Millisecond)
+			p.SetProperties(busy, "x", map[string]string{"n": fmt.Sprint(n)})
+		}
+		found(t, p.find(t, "cart", "", ""), "a", "b")
+	})
+}
+
+// TestWithoutCacheNothingIsPreserved is what was measured, too: the original keeps
+// showing what is gone if it is most, except to who wants no cache.
+func TestWithoutCacheNothingIsPreserved(t *testing.T) {
+	t.Parallel()
+	inBubble(t, servicecenter.Config{KeepAlive: true}, func(t *testing.T, p *peer) {
+		cart := p.shop("cart")
+		for i := range 20 {
+			p.instance(cart, fmt.Sprintf("%02d", i))
+		}
+		time.Sleep(time.Second)
+		for i := range 18 {
+			p.UnregisterInstance(cart, fmt.Sprintf("%02d", i))
+		}
+		time.Sleep(40 * time.Second)
+		found(t, p.find(t, "cart", "", "&noCache=1"), "18", "19")
+		if got := len(p.find(t, "cart", "", "").ids); got != 20 {
+			t.Errorf("%d of 20 are shown", got)
+		}
+	})
+}
+
+// TestTheFirstInstanceIsFoundAtOnce, since the original looks into the backend for a
+// service of which it has seen none.
+func TestTheFirstInstanceIsFoundAtOnce(t *testing.T) {
+	t.Parallel()
+	inBubble(t, servicecenter.Config{}, func(t *testing.T, p *peer) {
+		cart, users := p.shop("cart"), p.shop("users")
+		p.instance(cart, "a")
+		found(t, p.find(t, "cart", "", ""), "a")
+		// That there is none is kept like any other outcome.
+		found(t, p.find(t, "users", "", ""))
+		p.instance(users, "u")
+		found(t, p.find(t, "users", "", ""))
+		time.Sleep(time.Second)
+		found(t, p.find(t, "users", "", ""), "u")
 	})
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 )
@@ -44,15 +45,15 @@ type Server struct {
 	*backend
 
 	// Guarded by the backend's mutex.
-	cache     *shelf // what this replica has seen
-	pipeline  *pipeline
-	corrected map[findKey]found // by finds that showed the cache to be old
-	stalled   bool
-	unseen    []func() // what came while stalled
-	watchers  map[serviceID]map[*watcher]bool
-	held      chan struct{} // closed while events may be sent
-	left      bool          // Close was called
-	member    instanceID    // this replica itself
+	cache    *shelf // what this replica has seen
+	pipeline *pipeline
+	kept     map[findKey]kept
+	stalled  bool
+	unseen   []func() // what came while stalled
+	watchers map[serviceID]map[*watcher]bool
+	held     chan struct{} // closed while events may be sent
+	left     bool          // Close was called
+	member   instanceID    // this replica itself
 
 	router  http.Handler
 	counts  *counts
@@ -80,15 +81,15 @@ func (s *Server) Replica() *Server { return s.replica() }
 func (b *backend) replica() *Server {
 	done, end := context.WithCancel(context.Background())
 	s := &Server{
-		backend:   b,
-		Tenant:    &Tenant{b, home},
-		corrected: map[findKey]found{},
-		watchers:  map[serviceID]map[*watcher]bool{},
-		held:      make(chan struct{}),
-		counts:    newCounts(),
-		faults:    &faults{},
-		done:      done,
-		end:       end,
+		backend:  b,
+		Tenant:   &Tenant{b, home},
+		kept:     map[findKey]kept{},
+		watchers: map[serviceID]map[*watcher]bool{},
+		held:     make(chan struct{}),
+		counts:   newCounts(),
+		faults:   &faults{},
+		done:     done,
+		end:      end,
 	}
 	close(s.held)
 	s.pipeline = newPipeline(s)
@@ -212,11 +213,13 @@ func (s *Server) show(c change) {
 	s.publish(c, service)
 }
 
-// forget drops the corrections of a service's finds.
+// forget drops what is kept of a service's finds.
 func (s *Server) forget(t tenant, of *Service) {
-	for k := range s.corrected {
-		if k.name == nameOf(t, of) || k.name == aliasOf(t, of) {
-			delete(s.corrected, k)
+	for k := range s.kept {
+		by := k.name
+		by.name, _, _ = strings.Cut(by.name, "\x00") // as findByID has it
+		if by == nameOf(t, of) || by == aliasOf(t, of) {
+			delete(s.kept, k)
 		}
 	}
 }
