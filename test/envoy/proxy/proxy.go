@@ -61,21 +61,23 @@ func (p *Proxy) ready(ctx context.Context) (err error) {
 	return err
 }
 
-// listener is the address of the only listener; Envoy chose the port.
+// listener is the address of the listener of the bootstrap; Envoy chose the port.
 func (p *Proxy) listener(ctx context.Context) (string, error) {
 	var listeners struct {
 		Statuses []struct {
+			Name  string  `json:"name"`
 			Local address `json:"local_address"`
 		} `json:"listener_statuses"`
 	}
 	if err := p.decode(ctx, "/listeners?format=json", &listeners); err != nil {
 		return "", err
 	}
-	if len(listeners.Statuses) != 1 {
-		return "", fmt.Errorf("it has %d listeners", len(listeners.Statuses))
+	for _, l := range listeners.Statuses {
+		if l.Name == "outbound" {
+			return net.JoinHostPort(l.Local.Socket.Address, strconv.FormatUint(uint64(l.Local.Socket.Port), 10)), nil
+		}
 	}
-	at := listeners.Statuses[0].Local.Socket
-	return net.JoinHostPort(at.Address, strconv.FormatUint(uint64(at.Port), 10)), nil
+	return "", fmt.Errorf("it has %d listeners, and not its own", len(listeners.Statuses))
 }
 
 // Stats are counters and gauges by name, as far as their names match a pattern.
