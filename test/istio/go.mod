@@ -5,7 +5,8 @@ go 1.26.0
 require (
 	github.com/envoyproxy/go-control-plane/envoy v1.40.0
 	github.com/google/go-cmp v0.7.0
-	github.com/isthmus-mesh/isthmus v0.0.0-00010101000000-000000000000
+	github.com/isthmus-mesh/isthmus v0.0.0
+	github.com/isthmus-mesh/isthmus/test/envoy v0.0.0-00010101000000-000000000000
 	github.com/rogpeppe/go-internal v1.14.1
 	go.uber.org/goleak v1.3.0
 	google.golang.org/grpc v1.85.0
@@ -73,3 +74,5 @@ require (
 )
 
 replace github.com/isthmus-mesh/isthmus => ../..
+
+replace github.com/isthmus-mesh/isthmus/test/envoy => ../envoy

@@ -2,6 +2,7 @@ package proxy
 
 import (
 	_ "embed"
+	"encoding/json"
 	"net/netip"
 	"os"
 	"text/template"
@@ -18,13 +19,15 @@ type Config struct {
 	Namespace     string
 	Delta         bool             // else state of the world
 	ControlPlanes []netip.AddrPort // one of them is connected to
-	Unserved      string           // for how long it also waits for what Isthmus does not have: a runtime layer and, if delta, secrets; empty if it asks for none
-	Secrets       string           // a folder with certificate.json and authorities.json, for mutual TLS; empty for plaintext
+	Istiod        bool             // the control plane is istiod: listeners and routes are taken from it, too, which are bound on loopback
+	Labels        map[string]string
+	Unserved      string // for how long it also waits for what Isthmus does not have: a runtime layer and, if delta, secrets; empty if it asks for none
+	Secrets       string // a folder with certificate.json and authorities.json, for mutual TLS; empty for plaintext
 }
 
 // writeBootstrap writes Envoy's configuration.
 func (c Config) writeBootstrap(path string) error {
-	bootstrap, err := template.New("bootstrap").Parse(bootstrapText)
+	bootstrap, err := template.New("bootstrap").Funcs(template.FuncMap{"json": inJSON}).Parse(bootstrapText)
 	if err != nil {
 		return err
 	}
@@ -34,4 +37,10 @@ func (c Config) writeBootstrap(path string) error {
 	}
 	defer file.Close()
 	return bootstrap.Execute(file, c)
+}
+
+// inJSON writes a value as YAML reads it, too.
+func inJSON(v any) (string, error) {
+	text, err := json.Marshal(v)
+	return string(text), err
 }

@@ -61,11 +61,11 @@ func (p *Proxy) ready(ctx context.Context) (err error) {
 	return err
 }
 
-// listener is the address of the listener for requests; Envoy chose the port.
+// listener is the address of the listener of the bootstrap; Envoy chose the port.
 func (p *Proxy) listener(ctx context.Context) (string, error) {
 	var listeners struct {
 		Statuses []struct {
-			Name  string
+			Name  string  `json:"name"`
 			Local address `json:"local_address"`
 		} `json:"listener_statuses"`
 	}
@@ -73,11 +73,11 @@ func (p *Proxy) listener(ctx context.Context) (string, error) {
 		return "", err
 	}
 	for _, l := range listeners.Statuses {
-		if at := l.Local.Socket; l.Name == "outbound" {
-			return net.JoinHostPort(at.Address, strconv.FormatUint(uint64(at.Port), 10)), nil
+		if l.Name == "outbound" {
+			return net.JoinHostPort(l.Local.Socket.Address, strconv.FormatUint(uint64(l.Local.Socket.Port), 10)), nil
 		}
 	}
-	return "", fmt.Errorf("none of its %d listeners is for requests", len(listeners.Statuses))
+	return "", fmt.Errorf("it has %d listeners, and not its own", len(listeners.Statuses))
 }
 
 // Stats are counters and gauges by name, as far as their names match a pattern.

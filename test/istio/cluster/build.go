@@ -12,6 +12,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/isthmus-mesh/isthmus/test/envoy/proxy"
 )
 
 // The programs. Each is a module in a folder of that name beside this package:
@@ -26,10 +28,11 @@ const (
 type Programs struct {
 	Repository string
 	paths      map[string]string
+	envoy      string
 }
 
 // Build builds the programs that are not yet there as their modules want them,
-// one after the other, and tells of each.
+// one after the other, fetches Envoy, and tells of each.
 func Build(ctx context.Context, progress io.Writer) (*Programs, error) {
 	root, err := repository(ctx)
 	if err != nil {
@@ -41,7 +44,8 @@ func Build(ctx context.Context, progress io.Writer) (*Programs, error) {
 			return nil, err
 		}
 	}
-	return p, nil
+	p.envoy, err = proxy.Fetch(ctx, progress)
+	return p, err
 }
 
 // build returns where a program is: in bin/ of the repository, in a file that

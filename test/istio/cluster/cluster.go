@@ -6,16 +6,19 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+
+	"github.com/isthmus-mesh/isthmus/test/envoy/proxy"
 )
 
 // Cluster is an API server that knows Istio's kinds, on an etcd of its own, and
-// the istiods that read it.
+// the istiods that read it, with their Envoys.
 type Cluster struct {
 	API      *APIServer
 	programs *Programs
 	dir      string
 	etcd     *Process
 	istiods  []*Istiod
+	proxies  []*proxy.Proxy
 }
 
 // Start starts a cluster without an istiod in an empty folder.
@@ -72,6 +75,9 @@ func (c *Cluster) define(ctx context.Context, client *Client) error {
 // Stop ends the processes and removes what they stored; what they said stays.
 // They are killed: asked to end, an API server waits 20 s for those who watch.
 func (c *Cluster) Stop() {
+	for _, p := range c.proxies {
+		p.Stop()
+	}
 	for _, i := range c.istiods {
 		i.Kill()
 	}

@@ -1,6 +1,7 @@
 // Package cluster runs the control plane of a mesh as processes of this
 // machine: etcd, kube-apiserver with Istio's custom resource definitions, and
-// istiod. All are the real programs, built from their modules.
+// istiod, and Envoys behind it. All are the real programs: Envoy is a released
+// one, the others are built from their modules.
 //
 // A cluster lives in one folder, on free ports of 127.0.0.1. What its processes
 // say is kept there, and everything that was written through the API server is

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"os"
+	"strings"
 )
 
 // RootNamespace is where istiod lives, and those beside it.
@@ -16,8 +18,10 @@ type Istiod struct {
 	Monitoring string // address of its metrics and profiles
 }
 
-// StartIstiod starts an istiod, which ends with the cluster.
-func (c *Cluster) StartIstiod(ctx context.Context) (*Istiod, error) {
+// StartIstiod starts an istiod, which ends with the cluster. It sends no filters
+// and no certificates that only Istio's own Envoy has. More lines of its mesh
+// configuration, in YAML, may be given.
+func (c *Cluster) StartIstiod(ctx context.Context, mesh ...string) (*Istiod, error) {
 	addresses, err := freeAddresses(ctx, 3)
 	if err != nil {
 		return nil, err
@@ -26,15 +30,21 @@ func (c *Cluster) StartIstiod(ctx context.Context) (*Istiod, error) {
 	if err := c.API.WriteKubeconfig(kubeconfig, istiod, Masters); err != nil {
 		return nil, err
 	}
+	name := fmt.Sprintf("%s-%d", istiod, len(c.istiods))
+	config := c.API.file(name + ".yaml")
+	lines := strings.Join(append([]string{"enableAutoMtls: false"}, mesh...), "\n")
+	if err := os.WriteFile(config, []byte(lines), 0o600); err != nil {
+		return nil, err
+	}
 	xds, web, monitoring := addresses[0], addresses[1], addresses[2]
 	i := &Istiod{XDS: xds, Monitoring: monitoring}
-	i.Process = NewProcess(c.dir, fmt.Sprintf("%s-%d", istiod, len(c.istiods)), c.programs.paths[istiod],
-		"discovery", "--registries=", "--kubeconfig="+kubeconfig,
+	i.Process = NewProcess(c.dir, name, c.programs.paths[istiod],
+		"discovery", "--registries=", "--kubeconfig="+kubeconfig, "--meshConfig="+config,
 		"--grpcAddr="+xds, "--secureGRPCAddr=", "--httpAddr="+web, "--httpsAddr=",
 		"--monitoringAddr="+monitoring, "--ctrlz_port=0")
 	i.env = []string{
 		"POD_NAME=istiod-0", "POD_NAMESPACE=" + RootNamespace,
-		"ENABLE_CA_SERVER=false", "INJECT_ENABLED=false",
+		"ENABLE_CA_SERVER=false", "INJECT_ENABLED=false", "PILOT_ENABLE_METADATA_EXCHANGE=false", "PILOT_ENABLE_ALPN_FILTER=false",
 	}
 	c.istiods = append(c.istiods, i)
 	err = i.Start(ctx, func(ctx context.Context) error {

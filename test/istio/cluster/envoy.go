@@ -1,0 +1,40 @@
+package cluster
+
+import (
+	"context"
+	"net/netip"
+	"os"
+	"path/filepath"
+
+	"github.com/isthmus-mesh/isthmus/test/envoy/proxy"
+)
+
+// Sidecar is what Envoys behind an istiod differ in.
+type Sidecar struct {
+	Workload  string // its name
+	Namespace string
+	Labels    map[string]string
+	Delta     bool // else state of the world
+}
+
+// StartEnvoy starts a released Envoy that takes clusters, endpoints, listeners
+// and routes from an istiod, and waits until it has them. It ends with the
+// cluster.
+func (c *Cluster) StartEnvoy(ctx context.Context, from *Istiod, s Sidecar) (*proxy.Proxy, error) {
+	address, err := netip.ParseAddrPort(from.XDS)
+	if err != nil {
+		return nil, err
+	}
+	dir := filepath.Join(c.dir, "envoy")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	p, err := proxy.Start(ctx, proxy.Config{
+		Program: c.programs.envoy, Dir: dir, Workload: s.Workload, Namespace: s.Namespace, Labels: s.Labels,
+		Delta: s.Delta, Istiod: true, ControlPlanes: []netip.AddrPort{address},
+	})
+	if err == nil {
+		c.proxies = append(c.proxies, p)
+	}
+	return p, err
+}
