@@ -64,7 +64,8 @@ func TestGRPCClustersDependOnWhatGRPCReads(t *testing.T) {
 	}
 }
 
-// An Envoy is sent the cluster anew when a service leaves the mesh: its metadata says so.
+// The metadata of a cluster says whether its service is in the mesh, so a service that
+// leaves the mesh changes it.
 func TestLocationIsAChangeOfTheCluster(t *testing.T) {
 	t.Parallel()
 	m := newMirror()

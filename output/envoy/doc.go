@@ -16,12 +16,14 @@
 // sources changes no subject. The bytes of a resource are equal on every replica, and
 // so is its version, a hash of them.
 //
-// Envoy and gRPC get the same resource wherever both can read it, and then it
-// is encoded once. Load assignments have a variant for gRPC where endpoints of a
-// locality differ in weight, since gRPC obeys weights of localities alone. A service that a kind of client cannot use is not offered to it
-// at all: no listener, route, cluster or assignment ([NotOffered] says why). A
-// single endpoint that no client could use is left out of its assignment, since
-// clients would NACK the whole assignment for it ([Unserved]).
+// Envoy and gRPC get the same resource wherever both want the same, and then it
+// is encoded once. Clusters differ: those for Envoys have istiod's defaults, and those
+// of names depend on the addresses that the Envoy itself has. Load assignments differ
+// where endpoints of a locality differ in weight, since gRPC obeys weights of
+// localities alone. A service that a kind of client cannot use is not offered to it at
+// all: no listener, route, cluster or assignment ([NotOffered] says why). A single
+// endpoint that no client could use is left out of its assignment, since clients would
+// NACK the whole assignment for it ([Unserved]).
 //
 // Concurrency: everything here is immutable once made and may be used from any
 // goroutine. Nothing starts one, reads a clock or does I/O.

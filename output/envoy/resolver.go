@@ -19,9 +19,9 @@ const (
 	dnsJitter      = 100 * time.Millisecond
 )
 
-// DNSCluster is the extension of Envoy in which the settings of name resolution
-// are since Envoy 1.33. Before, they were fields of the cluster, of which a newer
-// Envoy warns at every use.
+// DNSCluster is the extension of newer Envoys that has the settings of name
+// resolution. In older ones they are fields of the cluster, of which a newer Envoy
+// warns at every use.
 const DNSCluster = "envoy.cluster.dns"
 
 // resolver is how the Envoys of a view resolve names.

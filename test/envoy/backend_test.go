@@ -11,8 +11,12 @@ import (
 	"time"
 )
 
-// answeredBy is the header in which a backend says whose it is.
-const answeredBy = "answered-by"
+// The headers in which a backend says whose it is, and which protocol it was
+// spoken to in.
+const (
+	answeredBy = "answered-by"
+	spokenIn   = "spoken-in"
+)
 
 // backend is an HTTP server, of HTTP/1.1 and of HTTP/2 without TLS, that says of
 // which service it is.
@@ -39,9 +43,10 @@ func startBackend(t testing.TB, service, name string) *backend {
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)
 	protocols.SetUnencryptedHTTP2(true)
-	b.server = &http.Server{Protocols: protocols, Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	b.server = &http.Server{Protocols: protocols, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		b.requests.Add(1)
 		w.Header().Set(answeredBy, service)
+		w.Header().Set(spokenIn, r.Proto)
 	})}
 	go func() { b.served <- b.server.Serve(listener) }()
 	t.Cleanup(b.Stop)

@@ -44,7 +44,7 @@ func expected(objects []object) view {
 }
 
 func (s service) cluster(host string, p port, endpoints []endpoint) proxy.Cluster {
-	c := proxy.Cluster{HTTP2: slices.Contains([]string{"HTTP2", "GRPC", "GRPC-WEB"}, strings.ToUpper(p.Protocol))}
+	c := spokenTo(p.Protocol)
 	for _, e := range endpoints {
 		if at, ok := e.at(p); ok {
 			c.Endpoints = append(c.Endpoints, at)
@@ -65,6 +65,14 @@ func (s service) cluster(host string, p port, endpoints []endpoint) proxy.Cluste
 	}
 	slices.SortFunc(c.Endpoints, proxy.CompareEndpoints)
 	return c
+}
+
+// spokenTo is a cluster of which only the protocol is known.
+func spokenTo(protocol string) proxy.Cluster {
+	return proxy.Cluster{
+		HTTP2:    slices.Contains([]string{"HTTP2", "GRPC", "GRPC-WEB"}, strings.ToUpper(protocol)),
+		AsSpoken: protocol == "",
+	}
 }
 
 // discovery is the type of the cluster for a resolution.
@@ -132,7 +140,7 @@ func (v view) differs(got view) error {
 }
 
 func equal(a, b proxy.Cluster) bool {
-	return a.Type == b.Type && a.HTTP2 == b.HTTP2 && a.Override == b.Override && slices.Equal(a.Endpoints, b.Endpoints)
+	return a.Type == b.Type && a.HTTP2 == b.HTTP2 && a.AsSpoken == b.AsSpoken && a.Override == b.Override && slices.Equal(a.Endpoints, b.Endpoints)
 }
 
 // lookUp is nil if there is no such cluster.

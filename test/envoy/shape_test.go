@@ -33,7 +33,7 @@ var variants = map[string]map[string][]endpoint{
 	},
 	"DNS": {
 		"names":   {{Address: "a.localhost", Weight: 2}, {Address: "b.localhost", Ports: map[string]uint32{"main": 8080}, Locality: "r/z"}},
-		"numbers": {{Address: "127.0.0.1"}, {Address: "::1"}},
+		"numbers": {{Address: "127.0.0.1"}, {Address: "127.0.0.2"}},
 		"host":    nil,
 	},
 	"DNS_ROUND_ROBIN": {
@@ -154,6 +154,9 @@ func TestEveryShapeIsActive(t *testing.T) {
 		p := m.Connect(delta)
 		m.AwaitActive("every shape")
 		took := time.Since(began)
+		if err := p.Deprecated(t.Context()); err != nil {
+			t.Error(err)
+		}
 		want := m.Folder.expected()
 
 		served, err := i.view(want)
@@ -209,7 +212,8 @@ func (i *isthmus) view(visible view) (view, error) {
 }
 
 func (s listed) cluster(p port, override uint32) proxy.Cluster {
-	c := proxy.Cluster{Override: override, HTTP2: slices.Contains([]string{"HTTP2", "GRPC", "GRPC-WEB"}, strings.ToUpper(p.Protocol))}
+	c := spokenTo(p.Protocol)
+	c.Override = override
 	for _, e := range s.Instances {
 		if !e.Counts || e.Health != "HEALTHY" || e.ServicePort != p.Number || e.Address == "" { // without one it is behind a gateway
 			continue

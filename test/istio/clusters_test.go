@@ -39,7 +39,7 @@ func TestClustersOfIstiod(t *testing.T) {
 	t.Parallel()
 	api := connect(t, shared)
 	api.Namespace("shop")
-	golden.RunFiles(t, filepath.Join(programs.Repository, "output/envoy/testdata/istiod/*.txtar"), translatedByIstiod)
+	golden.RunFiles(t, filepath.Join(programs.Repository, "output", "envoy", "testdata", "istiod", "*.txtar"), translatedByIstiod)
 }
 
 // translatedByIstiod applies the entry of a transcript. Its host is its name in example.

@@ -17,6 +17,7 @@ type Config struct {
 	Dir           string // where its files are written; it must exist
 	Workload      string // its name
 	Namespace     string
+	IP            string           // its address, as it says; 127.0.0.1 if empty
 	Delta         bool             // else state of the world
 	ControlPlanes []netip.AddrPort // one of them is connected to
 	Istiod        bool             // the control plane is istiod: listeners and routes are taken from it, too, which are bound on loopback

@@ -13,6 +13,7 @@ import (
 type Cluster struct {
 	Type      string // of discovery: EDS, STRICT_DNS, LOGICAL_DNS, ORIGINAL_DST
 	HTTP2     bool   // to the endpoints
+	AsSpoken  bool   // to the endpoints what the client speaks
 	Override  uint32 // the port that an ORIGINAL_DST cluster goes to; 0 for the original one
 	Endpoints []Endpoint
 }
@@ -36,14 +37,26 @@ type (
 	dynamicCluster struct {
 		Version string `json:"version_info"`
 		Cluster struct {
-			Name           string         `json:"name"`
-			Type           string         `json:"type"`
-			LoadAssignment assignment     `json:"load_assignment"`
-			Options        map[string]any `json:"typed_extension_protocol_options"`
+			Name       string `json:"name"`
+			Type       string `json:"type"`
+			CustomType struct {
+				Config struct {
+					Single bool `json:"all_addresses_in_single_endpoint"`
+				} `json:"typed_config"`
+				Name string `json:"name"`
+			} `json:"cluster_type"`
+			LoadAssignment assignment                     `json:"load_assignment"`
+			Options        map[string]httpProtocolOptions `json:"typed_extension_protocol_options"`
 			OriginalDST    struct {
 				Override uint32 `json:"upstream_port_override"`
 			} `json:"original_dst_lb_config"`
 		} `json:"cluster"`
+	}
+	httpProtocolOptions struct {
+		Explicit struct {
+			HTTP2 any `json:"http2_protocol_options"`
+		} `json:"explicit_http_config"`
+		AsSpoken any `json:"use_downstream_protocol_config"`
 	}
 	dynamicEndpoints struct {
 		Config assignment `json:"endpoint_config"`
@@ -89,7 +102,10 @@ func (p *Proxy) Clusters(ctx context.Context) (map[string]Cluster, error) {
 	}
 	found := make(map[string]Cluster, len(clusters))
 	for _, d := range clusters {
-		c := Cluster{Type: d.Cluster.Type, HTTP2: len(d.Cluster.Options) > 0, Override: d.Cluster.OriginalDST.Override}
+		c := Cluster{Type: d.discovery(), Override: d.Cluster.OriginalDST.Override}
+		for _, o := range d.Cluster.Options {
+			c.HTTP2, c.AsSpoken = o.Explicit.HTTP2 != nil, o.AsSpoken != nil
+		}
 		switch c.Type {
 		case "EDS":
 			c.Endpoints = resolved[d.Cluster.Name].list()
@@ -99,6 +115,18 @@ func (p *Proxy) Clusters(ctx context.Context) (map[string]Cluster, error) {
 		found[d.Cluster.Name] = c
 	}
 	return found, nil
+}
+
+// discovery is the type of a cluster, also of one that is configured as an extension.
+func (d *dynamicCluster) discovery() string {
+	switch {
+	case d.Cluster.CustomType.Name != "envoy.cluster.dns":
+		return d.Cluster.Type
+	case d.Cluster.CustomType.Config.Single:
+		return "LOGICAL_DNS"
+	default:
+		return "STRICT_DNS"
+	}
 }
 
 // Versions are those of the active clusters, by name.
@@ -119,6 +147,20 @@ func (p *Proxy) Resolved(ctx context.Context) (map[string]int, error) {
 		found[e.Config.Cluster] = len(e.Config.list())
 	}
 	return found, err
+}
+
+// ResolvedTo are the addresses that Envoy has for a cluster, of whatever type.
+func (p *Proxy) ResolvedTo(ctx context.Context, cluster string) (addresses []string, err error) {
+	_, endpoints, err := p.dump(ctx)
+	for _, e := range endpoints {
+		if e.Config.Cluster != cluster {
+			continue
+		}
+		for _, at := range e.Config.list() {
+			addresses = append(addresses, at.Address)
+		}
+	}
+	return addresses, err
 }
 
 func (p *Proxy) dump(ctx context.Context) (clusters []dynamicCluster, endpoints []dynamicEndpoints, err error) {

@@ -96,6 +96,28 @@ func (p *Proxy) Stats(ctx context.Context, pattern string) (map[string]uint64, e
 	return stats, nil
 }
 
+// Deprecated says of what in its configuration Envoy has warned.
+func (p *Proxy) Deprecated(ctx context.Context) error {
+	const counter = "runtime.deprecated_feature_use"
+	stats, err := p.Stats(ctx, "^"+counter+"$")
+	if err != nil {
+		return err
+	}
+	uses, found := stats[counter]
+	if !found {
+		return errors.New("it does not count the use of what is deprecated")
+	}
+	for line := range strings.Lines(p.Log()) {
+		if strings.Contains(strings.ToLower(line), "deprecated") {
+			return fmt.Errorf("what is deprecated was used %d times: %.300s", uses, line)
+		}
+	}
+	if uses > 0 {
+		return fmt.Errorf("what is deprecated was used %d times", uses)
+	}
+	return nil
+}
+
 // Certificates is what Envoy says of the certificates and authorities it works with.
 func (p *Proxy) Certificates(ctx context.Context) (string, error) {
 	page, err := p.get(ctx, "/certs")
