@@ -17,7 +17,7 @@ const (
 	// responsesAtOnce are pages that are being made or sent.
 	responsesAtOnce = 64
 	// socketBytes of a page that nobody takes are made for the socket.
-	socketBytes = 128 << 10
+	socketBytes = 64 << 10
 	// chunk of a page is sent at a time. Whoever asks has chunkTime to take it, and as
 	// long again for the next.
 	chunk     = 32 << 10

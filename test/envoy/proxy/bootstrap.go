@@ -18,6 +18,7 @@ type Config struct {
 	Namespace     string
 	Delta         bool             // else state of the world
 	ControlPlanes []netip.AddrPort // one of them is connected to
+	OnDemand      bool             // clusters are asked for when a request names one, on a stream of their own, and endpoints over ADS
 	Unserved      string           // for how long it also waits for what Isthmus does not have: a runtime layer and, if delta, secrets; empty if it asks for none
 	Secrets       string           // a folder with certificate.json and authorities.json, for mutual TLS; empty for plaintext
 }
