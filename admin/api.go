@@ -15,11 +15,13 @@ import (
 
 func (s *Server) sources(w http.ResponseWriter, _ *http.Request) {
 	now := time.Now()
-	list := []Source{}
-	for _, supervisor := range s.parts.Sources() {
-		list = append(list, sourceShape(supervisor.Status(), now))
-	}
-	s.reply(w, list)
+	replyList(s, w, func(yield func(Source) bool) {
+		for _, supervisor := range s.parts.Sources() {
+			if !yield(sourceShape(supervisor.Status(), now)) {
+				return
+			}
+		}
+	})
 }
 
 func sourceShape(status source.Status, now time.Time) Source {
@@ -61,11 +63,14 @@ func (s *Server) release(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *Server) services(w http.ResponseWriter, _ *http.Request) {
-	list, outputs := []Service{}, s.parts.served()
-	for service := range s.parts.Snapshot().Services() {
-		list = append(list, serviceShape(service, outputs, unservedOf(service, outputs)))
-	}
-	s.reply(w, list)
+	outputs, all := s.parts.served(), s.parts.Snapshot().Services()
+	replyList(s, w, func(yield func(Service) bool) {
+		for service := range all {
+			if !yield(serviceShape(service, outputs, unservedOf(service, outputs))) {
+				return
+			}
+		}
+	})
 }
 
 func (s *Server) service(w http.ResponseWriter, r *http.Request) {
@@ -198,13 +203,15 @@ func localityText(l model.Locality) string {
 
 func (s *Server) clients(w http.ResponseWriter, _ *http.Request) {
 	now := time.Now()
-	list := []Client{}
-	for _, o := range s.parts.served() {
-		for _, c := range o.Engine.Clients() {
-			list = append(list, clientShape(o.name, c, now))
+	replyList(s, w, func(yield func(Client) bool) {
+		for _, o := range s.parts.served() {
+			for _, c := range o.Engine.Clients() {
+				if !yield(clientShape(o.name, c, now)) {
+					return
+				}
+			}
 		}
-	}
-	s.reply(w, list)
+	})
 }
 
 func clientShape(output string, c push.ClientStatus, now time.Time) Client {

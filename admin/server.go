@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"bufio"
 	"context"
 	"crypto/tls"
 	"encoding/json"
@@ -79,13 +80,16 @@ func New(parts Parts) *Server {
 	}
 	// What the server of the library logs, such as a failed handshake, whoever connects may cause.
 	faults := slog.NewLogLogger(loglimit.New(parts.Log.With("listener", "admin").Handler()), slog.LevelWarn)
-	s.http = &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second, ErrorLog: faults}
+	s.http = &http.Server{
+		Handler: newPacer(handler), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: idleTime, MaxHeaderBytes: headerBytes, ErrorLog: faults,
+	}
 	return s
 }
 
 // Serve answers requests until [Server.Stop].
 func (s *Server) Serve(l net.Listener) error {
 	s.exposed.Store(!loopback.IsAddr(l.Addr()))
+	l = thrifty{l}
 	if config := s.parts.Access.TLS; config != nil {
 		l = tls.NewListener(l, config)
 	}
@@ -168,6 +172,32 @@ func (s *Server) reply(w http.ResponseWriter, v any) {
 	if err := encoder.Encode(v); err != nil {
 		s.parts.Log.Debug("an admin client went away", "err", err)
 	}
+}
+
+// replyList writes a list as JSON, one element after the other: of a long one only
+// what is being sent is in memory.
+func replyList[T any](s *Server, w http.ResponseWriter, list iter.Seq[T]) {
+	w.Header().Set("Content-Type", "application/json")
+	out := bufio.NewWriterSize(w, chunk)
+	before := "[\n  "
+	for element := range list {
+		text, err := json.MarshalIndent(element, "  ", "  ")
+		if err == nil {
+			_, _ = out.WriteString(before)
+			_, err = out.Write(plain.JSON(text))
+		}
+		if err != nil {
+			s.parts.Log.Debug("an admin client went away", "err", err)
+			panic(http.ErrAbortHandler) // else it would take a part for the whole
+		}
+		before = ",\n  "
+	}
+	end := "\n]\n"
+	if before[0] == '[' {
+		end = "[]\n"
+	}
+	_, _ = out.WriteString(end)
+	_ = out.Flush() // the server notes that the client is gone
 }
 
 // age is how long ago something was, to the second; to the millisecond below one.

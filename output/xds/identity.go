@@ -107,8 +107,8 @@ func (who identity) key() string {
 	return who.address
 }
 
-// remoteAddress is what clients without an identity are told apart by; empty on this
-// machine.
+// remoteAddress is what clients without an identity are distinguished by; empty on
+// this machine.
 func remoteAddress(addr net.Addr) string {
 	tcp, ok := addr.(*net.TCPAddr)
 	if !ok {

@@ -14,14 +14,8 @@ var pages = []string{"/metrics", "/api/v1/services", "/api/v1/clients", "/api/v1
 
 // slowAdmin asks for pages of the admin address again and again without reading
 // any, reads one byte at a time, and sends requests one byte at a time.
-//
-// Nothing limits how many pages are made at a time, and what nobody reads is
-// made until the sockets are full: with 100 connections of each kind a change
-// and /readyz waited for five to eight seconds on two cores. Whoever limits that
-// raises the number to 100.
 func slowAdmin(t *testing.T, r *room) string {
-	const connections = 20 // to become 100
-	n := size(connections, 10)
+	n := size(100, 10)
 	r.beside(t, func(ctx context.Context) error {
 		ctx, stop := context.WithTimeout(ctx, size(8*time.Second, time.Second))
 		defer stop()

@@ -40,6 +40,7 @@ var attacks = []attack{
 	{"streams", nil, streamStorm, 2 * time.Second},
 	{"connections", nil, connectionStorm, 2 * time.Second},
 	{"resets", nil, resetStorm, 2 * time.Second},
+	{"half-sent", nil, halfSent, 2 * time.Second},
 	{"slow-admin", nil, slowAdmin, 2 * time.Second},
 	{"unknown-names", nil, unknownNames, 2 * time.Second},
 	{"faulty-registry", withServiceCenter, faultyRegistry, 2 * time.Second},

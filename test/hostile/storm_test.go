@@ -78,13 +78,8 @@ func (o *outcomes) visit(ctx context.Context, conn *grpc.ClientConn, id string, 
 	return o.note(err)
 }
 
-// resetStorm opens streams and resets them in the same breath, without waiting
-// for anything: twice as many a second as are let in, for a while.
-//
-// Nothing limits what one connection may open and reset: as fast as it can be
-// sent, it takes all the processors there are, and a change then waits for
-// seconds on two of them. A limit by connection is to let this row send without
-// a pause.
+// resetStorm opens streams and resets them in the same breath, as fast as that can
+// be sent, and connects again when a connection is closed for it.
 func resetStorm(t *testing.T, r *room) string {
 	var c *crowd
 	r.beside(t, func(ctx context.Context) error {
@@ -119,13 +114,7 @@ func (r *room) resetAll(ctx context.Context, ask []byte, end time.Time, c *crowd
 		return err
 	}
 	_ = conn.SetWriteDeadline(end)
-	const burst, pause = 20, 100 * time.Millisecond // on each connection
-	again := time.NewTicker(pause)
-	defer again.Stop()
 	for n := uint32(1); timeLeft(ctx, end); n += 2 {
-		if n/2%burst == 0 {
-			<-again.C
-		}
 		if err := resetOne(conn, n, ask); err != nil {
 			return nil //nolint:nilerr // to close the connection is a good answer
 		}

@@ -2,9 +2,12 @@ package hostile
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"net"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -59,6 +62,87 @@ func unread(t *testing.T, r *room) string {
 		return c.wait()
 	})
 	return fmt.Sprintf("%d clients of everything that never read, %d changes", n, churned)
+}
+
+// halfSent begins requests of 30 MiB, sends all of each that the program takes but
+// for the last byte, and keeps the streams open.
+func halfSent(t *testing.T, r *room) string {
+	const large = 30 << 20
+	var began atomic.Int64
+	n := size(40, 4)
+	r.beside(t, func(ctx context.Context) error {
+		ctx, stop := context.WithTimeout(ctx, size(8*time.Second, time.Second))
+		defer stop()
+		c := newCrowd(ctx)
+		c.send(n, func(ctx context.Context, i int) error {
+			conn, err := r.connect(ctx)
+			if err != nil {
+				return err
+			}
+			defer conn.Close()
+			defer context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Now()) })()
+			sender := halfSender{conn: conn, left: map[uint32]int{}, window: map[uint32]int{}}
+			for stream := uint32(1); stream < 20; stream += 2 {
+				sender.left[stream], sender.window[stream] = large-1, 64<<10-5
+				began.Add(1)
+			}
+			return sender.run()
+		})
+		return unlessStopped(c.wait())
+	})
+	return fmt.Sprintf("%d requests of 30 MiB begun and not ended", began.Load())
+}
+
+// halfSender sends requests as far as it may.
+type halfSender struct {
+	conn   net.Conn
+	left   map[uint32]int // bytes of each request
+	window map[uint32]int // bytes that may be sent of it now
+}
+
+func (h *halfSender) run() error {
+	if _, err := h.conn.Write(greeting(1 << 20)); err != nil {
+		return nil //nolint:nilerr // the attack was over
+	}
+	for stream := range h.left {
+		text := append(begin(stream, delta), frame(frameData, 0, stream, binary.BigEndian.AppendUint32([]byte{0}, uint32(h.left[stream]+1)))...)
+		if _, err := h.conn.Write(text); err != nil {
+			return nil //nolint:nilerr // as above
+		}
+		if !h.send(stream) {
+			return nil
+		}
+	}
+	for head := make([]byte, 9); ; {
+		if _, err := io.ReadFull(h.conn, head); err != nil {
+			return nil //nolint:nilerr // to close the connection is a good answer
+		}
+		payload := make([]byte, int(head[0])<<16|int(head[1])<<8|int(head[2]))
+		if _, err := io.ReadFull(h.conn, payload); err != nil {
+			return nil //nolint:nilerr // as above
+		}
+		stream := binary.BigEndian.Uint32(head[5:])
+		if _, known := h.left[stream]; head[3] != frameWindowUpdate || !known {
+			continue
+		}
+		h.window[stream] += int(binary.BigEndian.Uint32(payload))
+		if !h.send(stream) {
+			return nil
+		}
+	}
+}
+
+// send sends what a stream's window lets it, and reports whether the connection goes on.
+func (h *halfSender) send(stream uint32) bool {
+	for zeros := make([]byte, 16<<10); min(h.window[stream], h.left[stream]) > 0; {
+		part := zeros[:min(h.window[stream], h.left[stream], len(zeros))]
+		if _, err := h.conn.Write(frame(frameData, 0, stream, part)); err != nil {
+			return false
+		}
+		h.window[stream] -= len(part)
+		h.left[stream] -= len(part)
+	}
+	return true
 }
 
 // unanswered subscribes to everything, reads, and never answers.

@@ -1,0 +1,213 @@
+package admin
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"runtime"
+	"slices"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/semaphore"
+)
+
+const (
+	// responsesAtOnce are pages that are being made or sent.
+	responsesAtOnce = 64
+	// socketBytes of a page that nobody takes are made for the socket.
+	socketBytes = 64 << 10
+	// chunk of a page is sent at a time. Whoever asks has chunkTime to take it, and as
+	// long again for the next.
+	chunk     = 32 << 10
+	chunkTime = 10 * time.Second
+	// heldAtOnce are bytes of pages that nobody has taken yet, beyond a chunk of each.
+	heldAtOnce = 32 << 20
+	// bodyTime is the time for what a request brings; nothing looks at that.
+	bodyTime = 10 * time.Second
+	// headerBytes of a request are read.
+	headerBytes = 64 << 10
+	// idleTime is how long a connection on which nothing is asked stays open.
+	idleTime = 2 * time.Minute
+)
+
+var errSlow = errors.New("the page was not taken in time")
+
+// pacer bounds what requests cost others. Probes are always answered; of everything
+// else so many pages are made, so many are sent and so many bytes of them held at a
+// time. When there are too many, the one whose reader is the slowest ends.
+type pacer struct {
+	next   http.Handler
+	making *semaphore.Weighted
+	held   *semaphore.Weighted
+
+	mu   sync.Mutex
+	open map[*response]struct{}
+}
+
+func newPacer(next http.Handler) *pacer {
+	return &pacer{
+		next: next, making: semaphore.NewWeighted(makers()), held: semaphore.NewWeighted(heldAtOnce), open: map[*response]struct{}{},
+	}
+}
+
+// makers is how many pages are being made at a time. That takes a processor each, and
+// half of them are left to what the process is for.
+func makers() int64 { return int64(max(1, runtime.GOMAXPROCS(0)/2)) }
+
+// thrifty is a listener whose sockets take little of what nobody reads.
+type thrifty struct{ net.Listener }
+
+// Accept implements [net.Listener].
+func (l thrifty) Accept() (net.Conn, error) {
+	conn, err := l.Listener.Accept()
+	if tcp, ok := conn.(*net.TCPConn); ok {
+		_ = tcp.SetWriteBuffer(socketBytes) // else it takes some MiB
+	}
+	return conn, err
+}
+
+// ServeHTTP implements [http.Handler].
+func (p *pacer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	control := http.NewResponseController(w)
+	_ = control.SetWriteDeadline(time.Now().Add(chunkTime)) // of what is not paced
+	if r.ContentLength != 0 {
+		_ = control.SetReadDeadline(time.Now().Add(bodyTime))
+	}
+	if slices.Contains(probes, r.URL.Path) {
+		p.next.ServeHTTP(w, r)
+		return
+	}
+	one := &response{ResponseWriter: w, control: control, pacer: p}
+	if !p.await(one) {
+		busy(w)
+		return
+	}
+	defer p.leave(one)
+	if !acquire(p.making, 1) {
+		busy(w)
+		return
+	}
+	defer p.making.Release(1)
+	p.next.ServeHTTP(one, r)
+}
+
+// probes are asked by those who restart a process that does not answer.
+var probes = []string{"/livez", "/readyz"}
+
+func busy(w http.ResponseWriter) {
+	w.Header().Set("Retry-After", "1")
+	fail(w, http.StatusServiceUnavailable, "too many pages are asked for at a time, or are not taken by those who asked; try again, and look for who asks")
+}
+
+// acquire waits for a share, but not for long.
+func acquire(from *semaphore.Weighted, n int64) bool {
+	ctx, cancel := context.WithTimeout(context.Background(), chunkTime)
+	defer cancel()
+	return from.Acquire(ctx, n) == nil
+}
+
+// await waits for a place for a response, but not for long.
+func (p *pacer) await(one *response) bool {
+	again := time.NewTicker(placeTime)
+	defer again.Stop()
+	for end := time.Now().Add(chunkTime); !p.enter(one); <-again.C {
+		if time.Now().After(end) {
+			return false
+		}
+	}
+	return true
+}
+
+// placeTime is how often it is looked whether there is a place.
+const placeTime = 20 * time.Millisecond
+
+// enter counts a response. If there are too many it ends another, whose reader
+// keeps it waiting; it fails if all are on their way.
+func (p *pacer) enter(one *response) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.open) >= responsesAtOnce {
+		slowest := p.slowest()
+		if slowest == nil {
+			return false
+		}
+		delete(p.open, slowest)
+		_ = slowest.control.SetWriteDeadline(time.Now())
+	}
+	p.open[one] = struct{}{}
+	return true
+}
+
+// slowest is the response that has been waiting for its reader for the longest time;
+// nil if none does.
+func (p *pacer) slowest() (found *response) {
+	for one := range p.open {
+		if !one.blocked.IsZero() && (found == nil || one.blocked.Before(found.blocked)) {
+			found = one
+		}
+	}
+	return found
+}
+
+func (p *pacer) leave(one *response) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.open, one)
+}
+
+// response is a page on its way.
+type response struct {
+	http.ResponseWriter
+	control *http.ResponseController
+	pacer   *pacer
+	blocked time.Time // since when its reader has been awaited; guarded by pacer
+}
+
+// Unwrap is for [http.ResponseController].
+func (one *response) Unwrap() http.ResponseWriter { return one.ResponseWriter }
+
+// Write implements [io.Writer]. While the reader is awaited, others may make pages.
+func (one *response) Write(b []byte) (int, error) {
+	p := one.pacer
+	if held := min(int64(len(b)), heldAtOnce); held > chunk {
+		if !acquire(p.held, held) {
+			panic(http.ErrAbortHandler) // else the reader would take a part for the whole
+		}
+		defer p.held.Release(held)
+	}
+	p.making.Release(1)
+	defer func() { _ = p.making.Acquire(context.Background(), 1) }() // nobody has a share for long
+	sent := 0
+	for part := range slices.Chunk(b, chunk) {
+		if !one.await() {
+			return sent, errSlow
+		}
+		n, err := one.ResponseWriter.Write(part)
+		if sent += n; err != nil {
+			return sent, err
+		}
+	}
+	one.taken()
+	return sent, nil
+}
+
+// await begins to wait for the reader, unless the response was ended for others.
+func (one *response) await() bool {
+	p := one.pacer
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if _, open := p.open[one]; !open {
+		return false
+	}
+	one.blocked = time.Now()
+	return one.control.SetWriteDeadline(one.blocked.Add(chunkTime)) == nil
+}
+
+// taken notes that the reader is not awaited.
+func (one *response) taken() {
+	one.pacer.mu.Lock()
+	defer one.pacer.mu.Unlock()
+	one.blocked = time.Time{}
+}
