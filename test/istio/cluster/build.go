@@ -20,6 +20,7 @@ const (
 	etcd      = "etcd"
 	apiserver = "apiserver"
 	istiod    = "istiod"
+	kubectl   = "kubectl"
 )
 
 // Programs is where the programs are.
@@ -36,13 +37,16 @@ func Build(ctx context.Context, progress io.Writer) (*Programs, error) {
 		return nil, err
 	}
 	p := &Programs{Repository: root, paths: map[string]string{}}
-	for _, name := range []string{etcd, apiserver, istiod} {
+	for _, name := range []string{etcd, apiserver, istiod, kubectl} {
 		if p.paths[name], err = build(ctx, root, name, progress); err != nil {
 			return nil, err
 		}
 	}
 	return p, nil
 }
+
+// Kubectl is where kubectl is.
+func (p *Programs) Kubectl() string { return p.paths[kubectl] }
 
 // build returns where a program is: in bin/ of the repository, in a file that
 // is named after all that it was built from.
