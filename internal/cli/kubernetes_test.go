@@ -46,3 +46,11 @@ func untouched(ts *testscript.TestScript, neg bool, args []string) {
 
 // cluster is the API server that a script may have.
 type cluster struct{ *kubeapi.Server }
+
+// forbid has the script's API server say that a verb is not allowed.
+func forbid(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: forbid VERB")
+	}
+	ts.Value(theAPI{}).(*cluster).Forbid(func(verb, _, _ string) bool { return verb == args[0] })
+}

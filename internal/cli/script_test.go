@@ -40,6 +40,7 @@ const patience = 30 * time.Second
 //   - kubernetes KUBECONFIG MANIFESTS: an API server runs from here on that has
 //     what the manifests say, and the kubeconfig leads to it;
 //   - untouched: nothing was written to that API server;
+//   - forbid VERB: that API server says that the verb is not allowed;
 //   - full COMMAND...: the command fails, and says so, as there is no room for
 //     what it prints;
 //   - unread COMMAND...: the command ends without a word, as nobody reads what it
@@ -62,7 +63,7 @@ func TestScripts(t *testing.T) {
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exits": exits, "serve": serve, "connect": connect, "nack": nack, "terminate": terminate,
-			"await": await, "hangup": hangup, "kubernetes": kubernetes, "untouched": untouched, "run": run, "resave": resave,
+			"await": await, "hangup": hangup, "kubernetes": kubernetes, "untouched": untouched, "forbid": forbid, "run": run, "resave": resave,
 			"full": full, "unread": unread, "silence": silence, "interrupt": interrupt, "registry": registry,
 		},
 	})

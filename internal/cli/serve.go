@@ -28,8 +28,9 @@ valid, nothing. Clients stay connected.
 
 With --dry-run nothing is served or written: it lists the sources and the API server
 of the output istio, prints what it rejects of the sources and what it would write
-there and why, and ends. With -o json or -o yaml it prints that for a program, with
-every line of every difference.
+there and why, names the rights that it lacks there, and ends. Objects of the earlier
+bridge are shown with what handing them over would change. With -o json or -o yaml it
+prints that for a program, with every line of every difference.
 
 It logs to standard error; the line 'serving' has the addresses. Next, look with
 'isthmus sources' and 'isthmus clients'.

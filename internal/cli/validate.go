@@ -28,7 +28,7 @@ still changes nothing. With -o json or -o yaml it prints that alone and for a pr
 with every line of every difference.
 
 Exit status: 0 the configuration is valid, warnings included, and with --connect nothing
-would be rejected; 1 something is wrong, and is printed; 2 wrong usage. Next, start it
+would be rejected, and no right is missing; 1 something is wrong, and is printed; 2 wrong usage. Next, start it
 with 'isthmus serve FILE'; one that runs applies a changed file by itself.`,
 		Example: "  isthmus validate isthmus.yaml\n  isthmus validate --config isthmus.yaml --connect\n" +
 			"  isthmus validate --config isthmus.yaml --connect -o json",

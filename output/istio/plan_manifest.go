@@ -72,7 +72,7 @@ func writeRole(to *strings.Builder, kind, namespace, subject string, rules ...st
 		kind+"Binding", metadata, kind, subjectOfBinding(subject))
 }
 
-// subjectOfBinding is the subject of a binding, of which the API server has told the name of the user.
+// subjectOfBinding is the subject of a binding for a user of the API server.
 func subjectOfBinding(user string) string {
 	if account, ok := strings.CutPrefix(user, "system:serviceaccount:"); ok {
 		namespace, name, _ := strings.Cut(account, ":")

@@ -136,11 +136,11 @@ func (w *Writer) writing(ctx context.Context, kind Kind, namespaces []string) ([
 	for _, namespace := range namespaces {
 		right := everywhere
 		right.Namespace = namespace
-		lack, err := w.reviews.lacks(ctx, right)
+		here, err := w.reviews.lacks(ctx, right)
 		if err != nil {
 			return nil, err
 		}
-		given = given || len(lack.Verbs) < len(right.Verbs)
+		given = given || len(here.Verbs) < len(lack.Verbs)
 		each = append(each, right)
 	}
 	if given {

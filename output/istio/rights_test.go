@@ -59,8 +59,9 @@ func TestMissingRightsAreNamed(t *testing.T) {
 		},
 		"one verb": {
 			config: DefaultConfig(), forbid: func(verb, resource, _ string) bool { return verb == "patch" && resource == "serviceentries" },
-			missing:  []string{"patch serviceentries.networking.istio.io in all namespaces"},
-			manifest: []string{"verbs: [get, list, watch, create, update, patch, delete]"}, lacks: "leases",
+			namespaces: []string{"pay", "shop"},
+			missing:    []string{"patch serviceentries.networking.istio.io in all namespaces"},
+			manifest:   []string{"verbs: [get, list, watch, create, update, patch, delete]"}, lacks: "leases",
 		},
 		"one namespace of two": {
 			config: DefaultConfig(), namespaces: []string{"pay", "shop"},

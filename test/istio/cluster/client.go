@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
 )
 
@@ -69,6 +70,11 @@ func (c *Client) List(ctx context.Context, kind schema.GroupVersionResource, nam
 		return nil, err
 	}
 	return list.Items, nil
+}
+
+// Watch follows the objects of a namespace, from those that are there on.
+func (c *Client) Watch(ctx context.Context, kind schema.GroupVersionResource, namespace string) (watch.Interface, error) {
+	return c.resources.Resource(kind).Namespace(namespace).Watch(ctx, metav1.ListOptions{})
 }
 
 // Update replaces an object, unless it has changed since it was read.
