@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/isthmus-mesh/isthmus/catalog"
@@ -26,11 +27,16 @@ func (e endpoint) id() string {
 
 // serves names the ports that the endpoint serves.
 func (e endpoint) serves() string {
-	var b strings.Builder
+	var b []byte
 	for _, s := range e.ports {
-		fmt.Fprintf(&b, "%d,", s.port)
+		b = append(strconv.AppendUint(b, uint64(s.port), 10), ',')
 	}
-	return b.String()
+	return string(b)
+}
+
+// servesAll reports whether the endpoint serves every port.
+func (e endpoint) servesAll(ports []model.Port) bool {
+	return slices.EqualFunc(e.ports, ports, func(s served, p model.Port) bool { return s.port == p.Number })
 }
 
 // gathered is what of a service's endpoints can be written.
@@ -63,7 +69,10 @@ func gather(s *catalog.Service, ports []model.Port) gathered {
 		g.onePerPort()
 	}
 	slices.SortFunc(g.endpoints, func(a, b endpoint) int {
-		return cmp.Or(cmp.Compare(a.Address, b.Address), cmp.Compare(a.id(), b.id()), a.Record.Compare(b.Record))
+		if order := cmp.Compare(a.Address, b.Address); order != 0 {
+			return order // the rest is dear, and rarely needed
+		}
+		return cmp.Or(cmp.Compare(a.id(), b.id()), a.Record.Compare(b.Record))
 	})
 	return g
 }
@@ -110,10 +119,20 @@ func (e endpoint) labels() map[string]string {
 	return labels
 }
 
+// takesLabels reports whether Istio takes every label of the endpoint.
+func (e endpoint) takesLabels() bool {
+	for name, value := range e.Labels.All() {
+		if !isEndpointLabelKey(name) || !isEndpointLabelValue(value) {
+			return false
+		}
+	}
+	return true
+}
+
 // countLabels notes what is written without some of its labels.
 func (g *gathered) countLabels() {
 	for _, e := range g.endpoints {
-		if len(e.labels()) < e.Labels.Len() {
+		if !e.takesLabels() {
 			g.left["written without labels that Istio does not take"]++
 		}
 	}
