@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/isthmus-mesh/isthmus/catalog"
@@ -26,25 +27,42 @@ func (e endpoint) id() string {
 
 // serves names the ports that the endpoint serves.
 func (e endpoint) serves() string {
-	var b strings.Builder
+	var b []byte
 	for _, s := range e.ports {
-		fmt.Fprintf(&b, "%d,", s.port)
+		b = append(strconv.AppendUint(b, uint64(s.port), 10), ',')
 	}
-	return b.String()
+	return string(b)
+}
+
+// servesAll reports whether the endpoint serves every port.
+func (e endpoint) servesAll(ports []model.Port) bool {
+	return slices.EqualFunc(e.ports, ports, func(s served, p model.Port) bool { return s.port == p.Number })
 }
 
 // gathered is what of a service's endpoints can be written.
 type gathered struct {
 	endpoints []endpoint
 	left      map[string]int // reason → endpoints
+
+	// Of a record, the first of its endpoints, and of each endpoint the next one of
+	// its record; counted from 1, for 0 is none.
+	first map[model.Ref]int32
+	next  []int32
 }
 
 // gather collects the endpoints of a service from its ports. The catalog says
 // per port who serves it; an object of Istio says per endpoint which ports there
 // are. One record may serve a port in several places; each becomes an endpoint.
 func gather(s *catalog.Service, ports []model.Port) gathered {
-	g := gathered{left: map[string]int{}}
-	at := map[model.Ref][]int{} // record → its endpoints in the list
+	most := 0
+	for _, port := range ports {
+		if e := s.Endpoints(port.Number); e != nil {
+			most = max(most, e.Total)
+		}
+	}
+	g := gathered{
+		left: map[string]int{}, endpoints: make([]endpoint, 0, most), next: make([]int32, 0, most), first: make(map[model.Ref]int32, most),
+	}
 	seen := map[model.Ref]bool{}
 	for _, port := range ports {
 		for e := range s.Endpoints(port.Number).All() {
@@ -55,7 +73,7 @@ func gather(s *catalog.Service, ports []model.Port) gathered {
 				}
 				continue
 			}
-			g.place(at, e, port.Number)
+			g.place(e, port.Number, len(ports))
 		}
 	}
 	g.separateSockets(len(ports))
@@ -63,22 +81,35 @@ func gather(s *catalog.Service, ports []model.Port) gathered {
 		g.onePerPort()
 	}
 	slices.SortFunc(g.endpoints, func(a, b endpoint) int {
-		return cmp.Or(cmp.Compare(a.Address, b.Address), cmp.Compare(a.id(), b.id()), a.Record.Compare(b.Record))
+		if order := cmp.Compare(a.Address, b.Address); order != 0 {
+			return order // the rest is dear, and rarely needed
+		}
+		return cmp.Or(cmp.Compare(a.id(), b.id()), a.Record.Compare(b.Record))
 	})
 	return g
 }
 
-// place notes that a record serves a port.
-func (g *gathered) place(at map[model.Ref][]int, e catalog.Endpoint, port uint32) {
-	for _, i := range at[e.Record] {
-		known := &g.endpoints[i]
+// usualPorts is how many ports of an endpoint there is room for at first.
+const usualPorts = 4
+
+// place notes that a record serves one of so many ports.
+func (g *gathered) place(e catalog.Endpoint, port uint32, ports int) {
+	last := int32(0)
+	for i := g.first[e.Record]; i > 0; i = g.next[i-1] {
+		known := &g.endpoints[i-1]
 		if known.ports[len(known.ports)-1].port != port {
 			known.ports = append(known.ports, served{port, e.Port})
 			return
 		}
+		last = i
 	}
-	at[e.Record] = append(at[e.Record], len(g.endpoints))
-	g.endpoints = append(g.endpoints, endpoint{e.Instance, []served{{port, e.Port}}})
+	g.endpoints = append(g.endpoints, endpoint{e.Instance, append(make([]served, 0, min(ports, usualPorts)), served{port, e.Port})})
+	g.next = append(g.next, 0)
+	if now := int32(len(g.endpoints)); last > 0 { //nolint:gosec // there are not as many
+		g.next[last-1] = now
+	} else {
+		g.first[e.Record] = now
+	}
 }
 
 // unfit says why an endpoint cannot be written at all; empty if it can.
@@ -110,10 +141,20 @@ func (e endpoint) labels() map[string]string {
 	return labels
 }
 
+// takesLabels reports whether Istio takes every label of the endpoint.
+func (e endpoint) takesLabels() bool {
+	for name, value := range e.Labels.All() {
+		if !isEndpointLabelKey(name) || !isEndpointLabelValue(value) {
+			return false
+		}
+	}
+	return true
+}
+
 // countLabels notes what is written without some of its labels.
 func (g *gathered) countLabels() {
 	for _, e := range g.endpoints {
-		if len(e.labels()) < e.Labels.Len() {
+		if !e.takesLabels() {
 			g.left["written without labels that Istio does not take"]++
 		}
 	}

@@ -1,7 +1,6 @@
 package istio
 
 import (
-	"hash/fnv"
 	"maps"
 	"slices"
 	"strconv"
@@ -42,12 +41,17 @@ func (l Layout) parts(s *catalog.Service, ports []model.Port, endpoints []endpoi
 		return []part{first}
 	}
 	groups := map[string][]endpoint{}
+	all := make([]endpoint, 0, len(endpoints))
 	for _, e := range endpoints {
-		groups[e.serves()] = append(groups[e.serves()], e)
+		if e.servesAll(ports) {
+			all = append(all, e)
+			continue
+		}
+		serves := e.serves()
+		groups[serves] = append(groups[serves], e)
 	}
 	every := endpoint{ports: servedAll(ports)}.serves()
-	parts := l.spread(s.Key.Host, first, every, groups[every])
-	delete(groups, every)
+	parts := l.spread(s.Key.Host, first, every, all)
 	for _, group := range slices.Sorted(maps.Keys(groups)) {
 		partial := part{name: partName(s.Key.Host, group+"#0"), ports: portsOf(ports, groups[group][0])}
 		parts = append(parts, l.spread(s.Key.Host, partial, group, groups[group])...)
@@ -116,9 +120,12 @@ func shardsFor(endpoints, size, present int) int {
 // bucket tells the part of an endpoint. It depends on where the endpoint is and
 // not on what is said about it.
 func bucket(e endpoint, shards int) int {
-	h := fnv.New64a()
-	h.Write([]byte(e.Address + "|" + e.Network + "|" + strconv.Itoa(int(e.ports[0].at))))
-	x := h.Sum64() // its lower bits alone are not well mixed
+	var buffer [128]byte
+	text := append(append(append(append(buffer[:0], e.Address...), '|'), e.Network...), '|')
+	x := hashOffset // of FNV-1a, of which the lower bits alone are not well mixed
+	for _, c := range strconv.AppendUint(text, uint64(e.ports[0].at), 10) {
+		x = (x ^ uint64(c)) * hashPrime
+	}
 	x ^= x >> 32
 	return int(x % uint64(shards)) //nolint:gosec // below shards
 }
@@ -136,7 +143,7 @@ func (p part) isTooLarge() bool {
 
 // size is about how long the endpoint is in JSON.
 func (e endpoint) size() int {
-	n := 80 + len(e.Address) + len(e.Network) + len(e.ServiceAccount) + len(localityText(e.Locality)) + 80*len(e.ports)
+	n := 80 + len(e.Address) + len(e.Network) + len(e.ServiceAccount) + len(e.Locality.Region) + len(e.Locality.Zone) + len(e.Locality.SubZone) + 2 + 80*len(e.ports)
 	for name, value := range e.Labels.All() {
 		n += len(name) + len(value) + 6
 	}

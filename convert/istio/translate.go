@@ -40,8 +40,18 @@ func (l LeftOut) String() string { return fmt.Sprintf("%d: %s", l.Count, l.Reaso
 // Istio unites. They have no labels and annotations, for what a service says of
 // itself would have to be the same on all of them.
 func FromService(s *catalog.Service, l Layout) Translation {
+	d := DraftService(s, l)
+	t := Translation{LeftOut: d.LeftOut, Invalid: d.Invalid}
+	for _, p := range d.Parts {
+		t.Parts = append(t.Parts, Part{Object{Namespace: p.Namespace, Name: p.Name, Spec: p.Spec()}, p.Sources})
+	}
+	return t
+}
+
+// DraftService is FromService up to the making of specifications.
+func DraftService(s *catalog.Service, l Layout) Draft {
 	if reason := invalid(s); reason != "" {
-		return Translation{Invalid: reason}
+		return Draft{Invalid: reason}
 	}
 	ports := writable(s.Ports)
 	g := gather(s, ports)
@@ -51,24 +61,29 @@ func FromService(s *catalog.Service, l Layout) Translation {
 	parts := l.parts(s, ports, g.endpoints)
 	g.countLabels()
 	g.countPorts(ports, parts)
-	var t Translation
+	var d Draft
 	for _, p := range parts {
-		t.Parts = append(t.Parts, Part{
-			Object:  Object{Namespace: s.Key.Namespace, Name: p.name, Spec: p.entry(s, len(g.endpoints))},
-			Sources: p.sources(s),
+		d.Parts = append(d.Parts, DraftPart{
+			Namespace: s.Key.Namespace, Name: p.name, Sources: p.sources(s), service: s, part: p, endpoints: len(g.endpoints),
 		})
 	}
 	for _, reason := range slices.Sorted(maps.Keys(g.left)) {
-		t.LeftOut = append(t.LeftOut, LeftOut{reason, g.left[reason]})
+		d.LeftOut = append(d.LeftOut, LeftOut{reason, g.left[reason]})
 	}
-	return t
+	return d
 }
 
 func (p part) sources(s *catalog.Service) []string {
 	names := s.Sources()
 	var others []string
+	last := ""
 	for _, e := range p.endpoints {
-		if name := e.Record.Source; !slices.Contains(names, name) && !slices.Contains(others, name) {
+		name := e.Record.Source
+		if name == last {
+			continue
+		}
+		last = name
+		if !slices.Contains(names, name) && !slices.Contains(others, name) {
 			others = append(others, name)
 		}
 	}

@@ -87,7 +87,10 @@ func TestPlanKeepsItsOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		name := rapid.SampledFrom([]string{"a", "b", "c", "d", "e"})
 		object := func(name, says string) Object {
-			return Object{ServiceEntry, "shop", name, marks("test"), map[string]string{annotationSources: "first,second"}, &networking.ServiceEntry{Hosts: []string{says}}}
+			return Object{
+				Kind: ServiceEntry, Namespace: "shop", Name: name, Labels: marks("test"), Annotations: map[string]string{annotationSources: "first,second"},
+				Spec: &networking.ServiceEntry{Hosts: []string{says}},
+			}
 		}
 		want, have := map[string]Object{}, map[string]Observed{}
 		for range rapid.IntRange(0, 5).Draw(t, "wanted") {

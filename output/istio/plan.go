@@ -65,7 +65,7 @@ func plan(want []Object, have []Observed, waits func(Observed) wait) []Action {
 		wanted[o.Ref()] = true
 		at := slices.IndexFunc(have, func(h Observed) bool { return h.Ref == o.Ref() })
 		if at < 0 {
-			actions = append(actions, Action{Verb: Create, Ref: o.Ref(), Reason: "it is missing", want: o})
+			actions = append(actions, Action{Verb: Create, Ref: o.Ref(), Reason: "it is missing", want: o.whole()})
 			continue
 		}
 		a := compare(o, have[at], waits)
@@ -98,6 +98,7 @@ func compare(o Object, h Observed, waits func(Observed) wait) Action {
 	if field == "" {
 		return a
 	}
+	a.want = o.whole()
 	if a.wait = waits(h); a.wait.reason != "" {
 		a.Reason = a.wait.reason
 		return a

@@ -52,9 +52,10 @@ func (w *Writer) desired(world *world, key Key) Translation {
 	}
 	service, ok := world.Service(catalog.ServiceKey{Namespace: key.Namespace, Host: key.Name})
 	if !ok {
+		w.known.keep(key, nil)
 		return Translation{}
 	}
-	return w.config.Translate(w.options.Instance, service, func(name string) bool {
+	return w.translate(key, service, func(name string) bool {
 		_, ok := w.view.object(Ref{key.Kind, key.Namespace, name})
 		return ok
 	})

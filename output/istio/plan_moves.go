@@ -140,7 +140,7 @@ func (w *Writer) widened(ctx context.Context, a Action, keep map[uint32]bool) (A
 		return a, nil
 	}
 	if want, ok := a.want.Spec.(*networking.ServiceEntry); ok {
-		a.want.Spec = widen(want, is, keep)
+		a.want.Spec, a.want.print = widen(want, is, keep), fingerprint{}
 	}
 	// The next leader must not narrow it before it knows those that are kept.
 	a.want.Annotations = maps.Clone(a.want.Annotations)

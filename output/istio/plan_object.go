@@ -16,7 +16,19 @@ type Object struct {
 	Namespace, Name string
 	Labels          map[string]string
 	Annotations     map[string]string
-	Spec            proto.Message
+	Spec            proto.Message // nil while make would make it, see [Object.whole]
+
+	make  func() proto.Message
+	print fingerprint // zero if it is not known
+}
+
+// whole is the object with its specification. One that is known to be as it
+// should be never needs it.
+func (o Object) whole() Object {
+	if o.Spec == nil {
+		o.Spec = o.make()
+	}
+	return o
 }
 
 // Ref names an object.
@@ -70,7 +82,12 @@ type fingerprint [sha256.Size]byte
 // fingerprintOf is that of a specification in the form of the API server.
 func fingerprintOf(spec any) fingerprint { return sha256.Sum256(convert.AppendDecoded(nil, spec)) }
 
-func (o Object) fingerprint() fingerprint { return sha256.Sum256(convert.AppendSpec(nil, o.Spec)) }
+func (o Object) fingerprint() fingerprint {
+	if o.print != (fingerprint{}) {
+		return o.print
+	}
+	return sha256.Sum256(convert.AppendSpec(nil, o.Spec))
+}
 
 // differs says in which way an object is not as it should be; empty if it is.
 // Labels and annotations that others have added are theirs.

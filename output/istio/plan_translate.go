@@ -22,12 +22,9 @@ type LeftOut = convert.LeftOut
 // exists tells which names of objects are in use for the service now; see
 // [Config.ShardSize].
 func (c Config) Translate(instance string, s *catalog.Service, exists func(name string) bool) Translation {
-	made := convert.FromService(s, convert.Layout{ShardSize: c.ShardSize, Exists: exists})
-	t := Translation{LeftOut: made.LeftOut, Invalid: made.Invalid}
-	for _, p := range made.Parts {
-		o := objectOf(instance, p.Object, p.Sources...)
-		o.Annotations[annotationService] = s.Key.Host
-		t.Objects = append(t.Objects, o)
+	t, _ := c.translate(instance, s, exists, nil)
+	for i := range t.Objects {
+		t.Objects[i] = t.Objects[i].whole()
 	}
 	return t
 }
@@ -50,9 +47,4 @@ func (c Config) sidecars(instance string, s *catalog.Snapshot, key Key) Translat
 		}
 	}
 	return Translation{}
-}
-
-// translate returns the objects of a service.
-func (w *Writer) translate(_ Key, s *catalog.Service, exists func(name string) bool) Translation {
-	return w.config.Translate(w.options.Instance, s, exists)
 }

@@ -239,7 +239,11 @@ const entries = "networking.istio.io/v1/namespaces/shop/serviceentries/"
 
 // addresses are those written for a host in its first object.
 func addresses(api *kubeapi.Server, host string) string {
-	o := api.Get(entries + host)
+	return addressesIn(api.Get(entries + host))
+}
+
+// addressesIn are those of the endpoints of an object.
+func addressesIn(o kubeapi.Object) string {
 	if o == nil {
 		return "no object"
 	}

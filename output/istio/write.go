@@ -64,6 +64,7 @@ type Writer struct {
 	woken  chan struct{} // holds a token when the state of a source has changed
 
 	ledger ledger
+	known  knownServices
 }
 
 // world is the newest catalog.

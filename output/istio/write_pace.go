@@ -120,11 +120,11 @@ func (t *turn) end() {
 func urgencyOf(actions []Action) controller.Urgency {
 	urgency := controller.Routine
 	for _, a := range actions {
-		switch {
-		case a.Verb == Leave:
-		case a.Verb == Delete:
+		switch a.Verb {
+		case Leave:
+		case Delete:
 			return controller.MostUrgent
-		case a.Verb == Create:
+		case Create:
 			urgency = max(urgency, controller.Urgent)
 		default:
 			after := membersOf(a.want.Spec)

@@ -33,7 +33,9 @@ func NewPiped() *Piped {
 }
 
 // Config is how to reach the server.
-func (p *Piped) Config() *rest.Config { return &rest.Config{Host: "http://api.test", Transport: p.over} }
+func (p *Piped) Config() *rest.Config {
+	return &rest.Config{Host: "http://api.test", Transport: p.over}
+}
 
 // Close ends the server and every connection to it.
 func (p *Piped) Close() {

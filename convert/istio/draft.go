@@ -1,0 +1,88 @@
+package istio
+
+import (
+	"slices"
+
+	networking "istio.io/api/networking/v1alpha3"
+
+	"github.com/isthmus-mesh/isthmus/catalog"
+	"github.com/isthmus-mesh/isthmus/model"
+)
+
+// Draft is a [Translation] of which no specification has been made: where a
+// service has thousands of endpoints and one of them changes, most of its objects
+// are made of the same as before, and need not be made again to know that.
+type Draft struct {
+	Parts   []DraftPart
+	LeftOut []LeftOut
+	Invalid string
+}
+
+// DraftPart is one of the objects of a draft.
+type DraftPart struct {
+	Namespace, Name string
+	Sources         []string
+
+	service   *catalog.Service
+	part      part
+	endpoints int // of the service, in all parts
+}
+
+// Spec makes the specification.
+func (p DraftPart) Spec() *networking.ServiceEntry { return p.part.entry(p.service, p.endpoints) }
+
+// Ingredients are what a specification was made of, in short: two of equal ones
+// are equal. They keep what the catalog has of the endpoints, 16 bytes for each.
+type Ingredients struct {
+	definition *catalog.Definition
+	host       string
+	resolution model.Resolution
+	ports      []model.Port
+	endpoints  []ingredient
+}
+
+// ingredient is an endpoint. What the catalog has of one does not change: it is
+// replaced.
+type ingredient struct {
+	instance *catalog.Instance
+	ports    uint64 // hash of those it serves
+}
+
+// Endpoints counts those of the specification.
+func (i Ingredients) Endpoints() int { return len(i.endpoints) }
+
+// Ingredients returns what the specification is made of.
+func (p DraftPart) Ingredients() Ingredients {
+	i := Ingredients{
+		definition: p.service.Definition, host: p.service.Key.Host, resolution: resolution(p.service, p.endpoints), ports: p.part.ports,
+		endpoints: make([]ingredient, len(p.part.endpoints)),
+	}
+	for at, e := range p.part.endpoints {
+		i.endpoints[at] = e.ingredient()
+	}
+	return i
+}
+
+// MadeOf reports whether the specification would be made of some ingredients.
+func (p DraftPart) MadeOf(i Ingredients) bool {
+	return p.service.Definition == i.definition && p.service.Key.Host == i.host && resolution(p.service, p.endpoints) == i.resolution &&
+		slices.Equal(p.part.ports, i.ports) &&
+		slices.EqualFunc(p.part.endpoints, i.endpoints, func(e endpoint, known ingredient) bool {
+			return e.Instance == known.instance && e.ingredient() == known
+		})
+}
+
+func (e endpoint) ingredient() ingredient {
+	h := hashOffset
+	for _, s := range e.ports {
+		h = (h ^ uint64(s.port)) * hashPrime
+		h = (h ^ uint64(s.at)) * hashPrime
+	}
+	return ingredient{e.Instance, h}
+}
+
+// Those of FNV-1a.
+const (
+	hashOffset uint64 = 14695981039346656037
+	hashPrime  uint64 = 1099511628211
+)

@@ -1,0 +1,84 @@
+package istio
+
+import (
+	"crypto/sha256"
+	"sync"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/isthmus-mesh/isthmus/catalog"
+	convert "github.com/isthmus-mesh/isthmus/convert/istio"
+)
+
+// known is what the objects of a service were made of when it was last looked at,
+// by name. A change of one endpoint then costs the object that has it: the others
+// are neither made nor encoded, and compared by the fingerprints that they had. It
+// is immutable.
+type known map[string]knownPart
+
+type knownPart struct {
+	of    convert.Ingredients
+	print fingerprint
+}
+
+// knownServices are those of every service that is large enough.
+type knownServices struct {
+	mu  sync.Mutex
+	all map[Key]known
+}
+
+func (k *knownServices) of(key Key) known {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.all[key]
+}
+
+// worthKnowing is how many endpoints a service has at least of which is kept what
+// its objects were made of. A smaller one is quickly made anew.
+const worthKnowing = 32
+
+// keep replaces what is known of a service.
+func (k *knownServices) keep(key Key, now known) {
+	endpoints := 0
+	for _, part := range now {
+		endpoints += part.of.Endpoints()
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if endpoints < worthKnowing {
+		delete(k.all, key)
+		return
+	}
+	if k.all == nil {
+		k.all = map[Key]known{}
+	}
+	k.all[key] = now
+}
+
+// translate returns the objects of a service. Those that are made of what they
+// were made of before have no specification yet.
+func (c Config) translate(instance string, s *catalog.Service, exists func(name string) bool, before known) (Translation, known) {
+	draft := convert.DraftService(s, convert.Layout{ShardSize: c.ShardSize, Exists: exists})
+	t, now := Translation{LeftOut: draft.LeftOut, Invalid: draft.Invalid}, make(known, len(draft.Parts))
+	for _, p := range draft.Parts {
+		o := objectOf(instance, convert.Object{Namespace: p.Namespace, Name: p.Name}, p.Sources...)
+		o.Kind = ServiceEntry
+		o.Annotations[annotationService] = s.Key.Host
+		o.make = func() proto.Message { return p.Spec() }
+		part, ok := before[p.Name]
+		if !ok || !p.MadeOf(part.of) {
+			o.Spec = p.Spec()
+			part = knownPart{p.Ingredients(), sha256.Sum256(convert.AppendSpec(nil, o.Spec))}
+		}
+		o.print, now[p.Name] = part.print, part
+		t.Objects = append(t.Objects, o)
+	}
+	return t, now
+}
+
+// translate returns the objects of a service, and remembers what they are made of.
+func (w *Writer) translate(key Key, s *catalog.Service, exists func(name string) bool) Translation {
+	t, now := w.config.translate(w.options.Instance, s, exists, w.known.of(key))
+	w.known.keep(key, now)
+	return t
+}
