@@ -108,7 +108,11 @@ func (s *step) gather(key ServiceKey, taken []*serviceRecord) map[uint32]*Endpoi
 		for _, instance := range s.owned[by.ref] {
 			s.claim(changes, by, instance, true)
 		}
-		s.selected(by, func(instance *Instance) { s.claim(changes, by, instance, true) })
+		s.selected(by, func(instance *Instance) {
+			if s.mayServe(instance, key.Host) {
+				s.claim(changes, by, instance, true)
+			}
+		})
 		if s.standsForItself(by, key.Host) {
 			s.claim(changes, by, &Instance{Record: by.ref, Endpoint: model.Endpoint{Address: key.Host}}, true)
 		}

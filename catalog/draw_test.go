@@ -69,7 +69,7 @@ func drawRecord(t *rapid.T, ref model.Ref) model.Record {
 			r.Owner.Name = pick(t, "s", "s/t")
 		}
 	case model.KindWorkload:
-		r.Spec = model.Workload{Meta: drawMeta(t), Endpoint: drawEndpoint(t)}
+		r.Spec = model.Workload{Meta: drawMeta(t), Endpoint: drawEndpoint(t), Only: pick(t, model.List[string]{}, model.ListOf("h"), model.ListOf("*.w", "g"))}
 	case model.KindSource:
 		r.Spec = model.SourceMark{}
 	case model.KindHold:

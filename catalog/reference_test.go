@@ -335,7 +335,8 @@ func (s state) brought(key catalog.ServiceKey, by model.Ref) []claim {
 				own++
 			}
 		case model.Workload:
-			if ref.Namespace == by.Namespace && !spec.WorkloadSelector.IsZero() && e.Endpoint.Labels.Includes(spec.WorkloadSelector) {
+			confined := e.Only.Len() > 0 && !slices.ContainsFunc(e.Only.Slice(), func(host string) bool { return host == key.Host })
+			if !confined && ref.Namespace == by.Namespace && !spec.WorkloadSelector.IsZero() && e.Endpoint.Labels.Includes(spec.WorkloadSelector) {
 				list = append(list, claim{ref, e.Endpoint, r.Owner})
 			}
 		}

@@ -13,10 +13,11 @@ type selection struct {
 	workloads map[model.Ref]*Instance
 	labelled  map[pair]map[model.Ref]*Instance
 	selectors map[pair]map[model.Ref]*serviceRecord // by one label of the selector
+	confined  map[*Instance]model.List[string]      // hosts that workloads may serve, if not all
 }
 
 func newSelection() *selection {
-	return &selection{map[model.Ref]*Instance{}, map[pair]map[model.Ref]*Instance{}, map[pair]map[model.Ref]*serviceRecord{}}
+	return &selection{map[model.Ref]*Instance{}, map[pair]map[model.Ref]*Instance{}, map[pair]map[model.Ref]*serviceRecord{}, map[*Instance]model.List[string]{}}
 }
 
 // put adds a workload, replaces it, or with a nil instance removes it. It
@@ -36,6 +37,12 @@ func (s *selection) put(ref model.Ref, instance *Instance) (before *Instance) {
 		}
 	}
 	return before
+}
+
+// mayServe reports whether a workload may be an endpoint of a host.
+func (s *selection) mayServe(instance *Instance, host string) bool {
+	only, confined := s.confined[instance]
+	return !confined || model.HostWithin(host, only)
 }
 
 // putSelector makes a service known to the workloads; dropSelector undoes it.

@@ -141,8 +141,12 @@ func (s *step) putWorkload(ref model.Ref, r *model.Record) {
 	var instance *Instance
 	if spec, ok := specOf[model.Workload](r); ok {
 		instance = instanceOf(r, spec.Endpoint)
+		if spec.Only.Len() > 0 {
+			s.confined[instance] = spec.Only
+		}
 	}
 	old := s.selection.put(ref, instance)
+	defer delete(s.confined, old)
 	if old != nil {
 		s.selecting(old, func(by *serviceRecord) { s.swapIn(by, old, nil) })
 	}
@@ -180,9 +184,17 @@ func (s *step) putHold(ref model.Ref, r *model.Record) {
 }
 
 func (s *step) swapIn(by *serviceRecord, old, instance *Instance) {
+	may := func(instance *Instance, host string) *Instance {
+		if instance == nil || !s.mayServe(instance, host) {
+			return nil
+		}
+		return instance
+	}
 	for host := range by.spec.Hosts.All() {
-		t := s.touch(ServiceKey{by.ref.Namespace, host})
-		t.swaps = append(t.swaps, swap{by, old, instance})
+		if was, is := may(old, host), may(instance, host); was != nil || is != nil {
+			t := s.touch(ServiceKey{by.ref.Namespace, host})
+			t.swaps = append(t.swaps, swap{by, was, is})
+		}
 	}
 }
 

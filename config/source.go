@@ -15,6 +15,8 @@ type Source struct {
 	Required *bool `json:"required"`
 	// Hold says which drops are suspicious, and how long they wait.
 	Hold source.Hold `json:"hold"`
+	// Only confines the source to some hosts and namespaces.
+	Only source.Only `json:"only"`
 
 	// Kind is the key of the kind of registry, which stands beside the fields
 	// above, and Settings are what it is given.

@@ -84,6 +84,7 @@ func (c *Config) validateSources(f *findings) {
 			validateName(f, at, s.Name)
 		}
 		f.addAll(at+".hold", s.Hold.Validate())
+		f.addAll(at+".only", s.Only.Validate())
 		switch {
 		case s.Settings == nil:
 			f.add(at, "names no kind of registry; add one, such as file: {path: ./registry}")

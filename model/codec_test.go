@@ -200,7 +200,7 @@ func drawSpec(t *rapid.T, kind model.Kind) model.Spec {
 	case model.KindEndpoint:
 		return drawEndpoint(t)
 	case model.KindWorkload:
-		return model.Workload{Meta: drawMeta(t), Endpoint: drawEndpoint(t)}
+		return model.Workload{Meta: drawMeta(t), Endpoint: drawEndpoint(t), Only: model.ListOf(rapid.SliceOf(rapid.String()).Draw(t, "only")...)}
 	case model.KindSource:
 		return model.SourceMark{}
 	case model.KindHold:

@@ -128,12 +128,15 @@ func (e Endpoint) EqualSpec(spec Spec) bool {
 type Workload struct {
 	Meta
 	Endpoint Endpoint `json:"endpoint"`
+	// Only are the hosts that it may serve, as [HostWithin] takes them; empty means
+	// any. No registry says so, but who confines it.
+	Only List[string] `json:"only,omitzero"`
 }
 
 // EqualSpec implements [Spec].
 func (w Workload) EqualSpec(spec Spec) bool {
 	o, ok := spec.(Workload)
-	return ok && w.SameMeta(o.Meta) && w.Endpoint.Equal(o.Endpoint)
+	return ok && w.SameMeta(o.Meta) && w.Endpoint.Equal(o.Endpoint) && w.Only.Equal(o.Only)
 }
 
 // Scope is what a Sidecar says of the services that workloads use. What else a

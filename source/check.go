@@ -11,7 +11,11 @@ import (
 // rejects the object, so that its last good version stays whole.
 func (r *reading) add(o Object) {
 	start := len(r.records)
-	reason := r.addAll(o)
+	reason := r.only.excludes(o.Record)
+	outside := reason != ""
+	if !outside {
+		reason = r.addAll(o)
+	}
 	if reason == "" {
 		r.objects = append(r.objects, r.own(o.Record.Ref))
 		return
@@ -22,7 +26,7 @@ func (r *reading) add(o Object) {
 	r.records = r.records[:start]
 	ref := o.Record.Ref
 	ref.Source = ""
-	r.rejection = append(r.rejection, Rejection{Ref: ref, Place: o.Record.Place, Object: describe(ref), Where: o.Record.Place, Reason: reason})
+	r.rejection = append(r.rejection, Rejection{Ref: ref, Place: o.Record.Place, Object: describe(ref), Where: o.Record.Place, Reason: reason, Outside: outside})
 	// An object without a name was never stored, so nothing stays on its behalf.
 	if known(ref) {
 		setDefault(r.rejected, r.own(ref), fault{reason, o.Record.Place})
@@ -82,6 +86,7 @@ func (r *reading) complete(rec model.Record, owner model.Ref) (_ model.Record, f
 	}
 	rec.UID, rec.Revision, rec.Generation, rec.Lease = model.UID{}, 0, 0, ""
 	rec.Owner, rec.Status = owner, model.Status{}
+	rec.Spec = r.only.confine(rec.Spec)
 	if owner != (model.Ref{}) {
 		rec.Place = ""
 	}

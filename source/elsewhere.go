@@ -20,7 +20,7 @@ func (s *Supervisor) Offer(ctx context.Context, b Baseline) error {
 		return err
 	}
 	defer done()
-	s.offered(b)
+	s.offered(s.confined(b))
 	if s.listed {
 		return s.remark(ctx)
 	}
@@ -36,6 +36,11 @@ func (s *Supervisor) Succeed(ctx context.Context, before *Supervisor) error {
 	}
 	defer done()
 	s.inherited(&before.state)
+	for _, f := range s.baselines {
+		for i := range f.pending {
+			f.pending[i] = s.confined(f.pending[i])
+		}
+	}
 	return nil
 }
 
@@ -84,7 +89,7 @@ func (s *Supervisor) markWrites(baselines []*baselineState, listed bool) []model
 func (s *Supervisor) remark(ctx context.Context) (err error) {
 	for range commitTries {
 		epoch := s.store.At().Epoch
-		baselines := s.judged(s.store, facts{unread: len(s.Status().Rejected) > 0, now: time.Now()})
+		baselines := s.judged(s.store, facts{unread: unread(s.Status().Rejected), now: time.Now()})
 		writes := s.markWrites(baselines, false)
 		if len(writes) > 0 {
 			if _, err = s.store.Commit(ctx, model.Commit{Writes: writes, Epoch: epoch}); err != nil {

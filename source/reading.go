@@ -11,6 +11,7 @@ import (
 // built once and compared with the store as often as the store asks for it.
 type reading struct {
 	source, origin string
+	only           Only
 	whole          bool            // everything unlisted is gone
 	places         map[string]bool // what is unlisted in one of them is gone; nil for a change
 	removed        map[string]bool // places whose end the registry reported
@@ -34,8 +35,8 @@ type reading struct {
 type fault struct{ reason, place string }
 
 // readListing checks a listing.
-func readListing(source, origin string, l Listing) *reading {
-	r := newReading(source, origin, l.Objects, l.Rejected)
+func readListing(source, origin string, only Only, l Listing) *reading {
+	r := newReading(source, origin, only, l.Objects, l.Rejected)
 	r.observed = l.Observed
 	r.removed = setOf(l.Removed)
 	if l.Places == nil {
@@ -60,8 +61,8 @@ func setOf(places []string) map[string]bool {
 
 // readChange checks a change. Of an object that is both upserted and deleted
 // the upsert counts, as a registry that recreates something reports both.
-func readChange(source, origin string, c Change) *reading {
-	r := newReading(source, origin, c.Upserts, c.Rejected)
+func readChange(source, origin string, only Only, c Change) *reading {
+	r := newReading(source, origin, only, c.Upserts, c.Rejected)
 	r.observed = c.Observed
 	// Where a registry has no places, a change to something unknown is no word
 	// about everything else.
@@ -73,13 +74,13 @@ func readChange(source, origin string, c Change) *reading {
 	return r
 }
 
-func newReading(source, origin string, objects []Object, rejected []Rejection) *reading {
+func newReading(source, origin string, only Only, objects []Object, rejected []Rejection) *reading {
 	size := len(objects) + 1
 	for _, o := range objects {
 		size += len(o.Owned)
 	}
 	r := &reading{
-		source: source, origin: origin,
+		source: source, origin: origin, only: only,
 		records:  make([]model.Record, 0, size),
 		at:       make(map[model.Ref]int, size),
 		objects:  make([]model.Ref, 0, len(objects)),
@@ -106,7 +107,7 @@ func (r *reading) own(ref model.Ref) model.Ref {
 
 // reject notes what the source could not take. The first reason given counts.
 func (r *reading) reject(f Rejection) {
-	f.Ref.Source = ""
+	f.Ref.Source, f.Outside = "", false
 	if f.Reason == "" {
 		f.Reason = "rejected by the source without a reason"
 	}

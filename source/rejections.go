@@ -59,6 +59,12 @@ func (r *reading) rejections(old []Rejection) (standing, fresh []Rejection) {
 	return slices.Compact(standing), fresh
 }
 
+// unread reports whether some of what a registry should say is not known, since it was
+// rejected. What a source is confined from is none of it.
+func unread(rejected []Rejection) bool {
+	return slices.ContainsFunc(rejected, func(f Rejection) bool { return !f.Outside })
+}
+
 // withoutWhere is the rejection without its line number, which moves whenever
 // something above it is edited.
 func (f Rejection) withoutWhere() Rejection {

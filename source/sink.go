@@ -33,6 +33,9 @@ func (k *sink) restore(ctx context.Context) error {
 		return err
 	}
 	defer done()
+	if err := k.confine(ctx); err != nil {
+		return err
+	}
 	for range commitTries {
 		writes := k.reindex()
 		if len(writes) > 0 {
@@ -60,7 +63,7 @@ func (k *sink) Replace(ctx context.Context, listing Listing) error {
 	if listing.Places != nil && k.live.IsZero() {
 		return errNotListed
 	}
-	return k.take(ctx, readListing(k.name, k.cfg.Origin, listing), noted{listing.Ignored, listing.Notices})
+	return k.take(ctx, readListing(k.name, k.cfg.Origin, k.cfg.Only, listing), noted{listing.Ignored, listing.Notices})
 }
 
 // Change implements [Sink].
@@ -68,7 +71,7 @@ func (k *sink) Change(ctx context.Context, change Change) error {
 	if k.live.IsZero() {
 		return errNotListed
 	}
-	return k.take(ctx, readChange(k.name, k.cfg.Origin, change), noted{})
+	return k.take(ctx, readChange(k.name, k.cfg.Origin, k.cfg.Only, change), noted{})
 }
 
 // take stores a reading and reports it to the status, in this order: a status
@@ -139,7 +142,7 @@ func (k *sink) prepare(r *reading, p plan) ([]model.Write, []*baselineState) {
 		return writes, k.baselines
 	}
 	rejected, _ := r.rejections(k.Status().Rejected)
-	baselines := k.judged(overlay(k.store, p.writes), facts{listing: true, unread: len(rejected) > 0, now: now})
+	baselines := k.judged(overlay(k.store, p.writes), facts{listing: true, unread: unread(rejected), now: now})
 	marks := k.markWrites(baselines, true)
 	k.planned(marks)
 	return append(writes, marks...), baselines

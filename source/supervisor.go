@@ -49,6 +49,8 @@ type Config struct {
 	Log    *slog.Logger
 	// Hold says which drops are held back; [DefaultHold] unless set.
 	Hold Hold
+	// Only confines the source to a part of what there is.
+	Only Only
 	// Restored is when what the store holds at the start was last known to be
 	// current; zero if that is not known, or nothing was restored.
 	Restored time.Time

@@ -115,7 +115,7 @@ func (a *App) supervise(c *config.Config, s config.Source) *source.Supervisor {
 		Stored: func() iter.Seq[model.Record] { return a.store.List(model.Filter{Source: s.Name}) },
 	})
 	return source.NewSupervisor(s.Name, opened, a.store, source.Config{
-		Kind: s.Kind, Origin: c.Instance, Hold: s.Hold, Log: a.log, Restored: a.restoredAt(), MaxBackoff: s.MaxBackoff,
+		Kind: s.Kind, Origin: c.Instance, Hold: s.Hold, Only: s.Only, Log: a.log, Restored: a.restoredAt(), MaxBackoff: s.MaxBackoff,
 	})
 }
 

@@ -31,6 +31,7 @@ type entry struct {
 	name     string
 	from     *registry
 	optional bool
+	only     string // the hosts that it is confined to; empty for all
 }
 
 // startReloading starts with these sources.
@@ -62,7 +63,11 @@ func configOf(sources ...entry) string {
 	var b strings.Builder
 	b.WriteString("sources:\n")
 	for _, s := range sources {
-		fmt.Fprintf(&b, "- {name: %s, required: %t, file: {path: %q}}\n", s.name, !s.optional, s.from.path)
+		only := ""
+		if s.only != "" {
+			only = fmt.Sprintf("only: {hosts: [%q]}, ", s.only)
+		}
+		fmt.Fprintf(&b, "- {name: %s, required: %t, %sfile: {path: %q}}\n", s.name, !s.optional, only, s.from.path)
 	}
 	fmt.Fprintf(&b, "outputs: {xds: {listen: %q}}\nadmin: {listen: %q}\n", loopback, loopback)
 	return b.String()

@@ -1,0 +1,65 @@
+package source
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/isthmus-mesh/isthmus/model"
+)
+
+// confine makes the store keep to what the source is confined to now, before it is
+// run: what is outside goes, since an operator has said so and no registry. It
+// waits for no listing, and nothing of it is held.
+func (k *sink) confine(ctx context.Context) (err error) {
+	if k.cfg.Only.empty() {
+		return nil
+	}
+	for range commitTries {
+		writes, gone := k.outside()
+		if len(writes) == 0 {
+			return nil
+		}
+		if _, err = k.store.Commit(ctx, model.Commit{Writes: writes, Epoch: k.epoch}); err == nil {
+			if gone > 0 {
+				k.cfg.Log.Info("what the source is not confined to is removed", "source", k.name, "count", gone)
+			}
+			return nil
+		}
+	}
+	return fmt.Errorf("remove what the source is not confined to: %w", err)
+}
+
+// outside returns what confines the stored records, and how many objects go for it.
+func (k *sink) outside() (writes []model.Write, gone int) {
+	objects := map[model.Ref]bool{}
+	for rec := range k.all() {
+		if rec.Owner == (model.Ref{}) && k.cfg.Only.excludes(rec) != "" {
+			objects[rec.Ref] = true
+		}
+	}
+	for rec := range k.all() {
+		if objects[head(rec)] {
+			writes = append(writes, deletion(rec))
+			continue
+		}
+		if spec := k.cfg.Only.confine(rec.Spec); rec.Kind == model.KindWorkload && !spec.EqualSpec(rec.Spec) {
+			rec.Spec = spec
+			writes = append(writes, model.Write{Record: rec})
+		}
+	}
+	return writes, len(objects)
+}
+
+// confined returns a baseline without what the source is not confined to: that it
+// is not there is no drop.
+func (s *Supervisor) confined(b Baseline) Baseline {
+	b.Objects = slices.DeleteFunc(slices.Clone(b.Objects), func(o BaselineObject) bool {
+		rec := model.Record{Ref: o.subject(s.name)}
+		if o.Kind == model.KindService {
+			rec.Spec = model.Service{Hosts: model.ListOf(o.Name)}
+		}
+		return s.cfg.Only.excludes(rec) != ""
+	})
+	return b
+}
