@@ -208,8 +208,11 @@ func TestRecordsAreManifests(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	rapid.Check(t, func(rt *rapid.T) {
-		config := servicecenter.Config{Host: rapid.SampledFrom([]string{"{{.Service}}", "{{.Service}}.{{.App}}.mesh"}).Draw(rt, "host"), Namespace: "{{.App}}-{{.Environment}}",
-			ExportTo: rapid.SampledFrom([][]string{nil, {"*"}, {"{{.App}}-{{.Environment}}", ".", "{{.App}}", "istio-ingress"}}).Draw(rt, "exportTo")}
+		config := servicecenter.Config{
+			Host:      rapid.SampledFrom([]string{"{{.Service}}", "{{.Service}}.{{.App}}.mesh"}).Draw(rt, "host"),
+			Namespace: "{{.App}}-{{.Environment}}",
+			ExportTo:  rapid.SampledFrom([][]string{nil, {"*"}, {"{{.App}}-{{.Environment}}", ".", "{{.App}}", "istio-ingress"}}).Draw(rt, "exportTo"),
+		}
 		l := convert(rt, config, drawn(rt), noon)
 		if err := os.WriteFile(filepath.Join(dir, "all.yaml"), manifests(l), 0o600); err != nil {
 			rt.Fatal(err)
