@@ -2,8 +2,11 @@ package servicecenter
 
 import (
 	"context"
+	"math/rand/v2"
 	"net/http"
 	"time"
+
+	"github.com/isthmus-mesh/isthmus/internal/wait"
 )
 
 // The registry shows what changes only when nothing has changed for a moment, so
@@ -18,12 +21,16 @@ const (
 	// directShare is the part of poll that a round may take with it: the rest after it
 	// is no longer than poll.
 	directShare = restAfter
+	// directLeast is the part of poll that is left to it in a round that takes longer
+	// without it.
+	directLeast = 16
 	// directWithin bounds such a find. A registry whose backend is gone goes on to
 	// answer from its cache, but is silent without it.
 	directWithin = 2 * time.Second
-	// directRest is how long it is left alone after it failed.
-	directRest = 30 * time.Second
 )
+
+// directRest bounds how long there is no such find after one failed.
+var directRest = wait.Backoff{Min: 4 * time.Second, Max: time.Minute}
 
 // direct is what a find without the registry's cache has said of a key, if that is
 // something else than what the registry shows.
@@ -39,6 +46,7 @@ type directness struct {
 	turn uint64        // counts them
 	cost time.Duration // of one key; zero while unknown
 	due  time.Time     // before which there are none, since they failed
+	lost int           // how many have failed in a row
 	wary bool          // what is lacking is not taken for gone
 
 	hot          int     // how many of the last ones had changed lately
@@ -61,10 +69,11 @@ func (s *Source) findDirect(ctx context.Context) error {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	case err != nil:
-		d.due = now.Add(directRest)
+		d.failed(time.Since(now), len(all[0].asks))
 		s.options.Log.Debug("services could not be found without the registry's cache", "err", err)
 		return nil
 	}
+	d.lost = 0
 	d.spent(time.Since(now), len(all[0].asks))
 	if s.state.answerDirect(all[0].asks, answers) {
 		s.options.Log.Warn("the registry's backend lacks most of the instances that the registry shows: they stay for as long as it shows them")
@@ -90,9 +99,16 @@ func (c *client) findDirect(ctx context.Context, asked chunk) (answers []found, 
 func (d *directness) limit(poll, busy time.Duration) int {
 	most := max(d.most, fewDirect)
 	if d.cost > 0 {
-		most = min(most, int((poll/directShare-busy)/d.cost))
+		most = min(most, int(max(poll/directShare-busy, poll/directLeast)/d.cost))
 	}
 	return max(1, most)
+}
+
+// failed notes that a find of some keys came to nothing.
+func (d *directness) failed(took time.Duration, keys int) {
+	d.lost++
+	d.most, d.due = fewDirect, time.Now().Add(directRest.After(d.lost, rand.Float64()))
+	d.spent(took, keys)
 }
 
 // spent notes what a find of some keys has cost, the latest counting most.

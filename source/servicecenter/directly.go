@@ -56,18 +56,18 @@ func (e *entry) newest() string {
 // answerDirect takes what was found directly, and reports whether it begins to be
 // suspicious.
 func (s *state) answerDirect(asked []ask, answers []found) (begins bool) {
-	d, news := &s.directly, [2]int{}
+	d, changed := &s.directly, [2]int{}
 	for n, a := range asked {
 		if e := s.entries[a.Key]; e != nil && s.takeDirect(a, e, answers[n]) {
 			if n < d.hot {
-				news[0]++
+				changed[0]++
 			} else {
-				news[1]++
+				changed[1]++
 			}
 		}
 	}
-	d.fresh = average(d.fresh, news[0], d.hot)
-	d.turns = average(d.turns, news[1], len(asked)-d.hot)
+	d.fresh = average(d.fresh, changed[0], d.hot)
+	d.turns = average(d.turns, changed[1], len(asked)-d.hot)
 	wary := s.lacksMost()
 	begins = wary && !d.wary
 	if wary != d.wary {

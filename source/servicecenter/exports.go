@@ -20,6 +20,7 @@ const (
 // all of them are exported everywhere.
 type exporting struct {
 	templates []*template.Template
+	namespace *template.Template // of the services themselves
 }
 
 // newExporting reads the templates. Each is tried on a sample, so that what can
@@ -29,6 +30,11 @@ func newExporting(c Config) (exporting, error) {
 	if err := once("exportTo", c.ExportTo); err != nil {
 		return exporting{}, err
 	}
+	namespace, err := parseTemplate("namespace", c.Namespace)
+	if err != nil {
+		return exporting{}, nil //nolint:nilerr // the naming says so
+	}
+	out.namespace = namespace
 	for i, text := range c.ExportTo {
 		field := fmt.Sprintf("exportTo[%d]", i)
 		if strings.Contains(text, ".Version") && !perVersion(c) {
@@ -68,16 +74,24 @@ func checkExport(to string) error {
 // or nothing for everywhere. A template that renders nothing names no namespace. What a template takes from the registry is made fit
 // for a namespace as the template of the namespace itself is.
 func (e exporting) of(i Identity, namespace string) ([]string, error) {
+	if len(e.templates) == 0 {
+		return nil, nil
+	}
+	own, err := render(e.namespace, i)
+	if err != nil {
+		return nil, err
+	}
 	var all []string
 	for _, t := range e.templates {
 		to, err := render(t, i)
-		if err != nil {
+		switch {
+		case err != nil:
 			return nil, err
-		}
-		if to == "" {
+		case to == "":
 			continue
-		}
-		if checkExport(to) != nil {
+		case to == own: // whatever had to be added to it to tell it from others
+			to = exportHere
+		case checkExport(to) != nil:
 			to = sanitizeNamespace(to)
 		}
 		if to == namespace {
@@ -85,7 +99,7 @@ func (e exporting) of(i Identity, namespace string) ([]string, error) {
 		}
 		all = append(all, to)
 	}
-	if len(e.templates) > 0 && len(all) == 0 {
+	if len(all) == 0 {
 		return []string{exportToNobody}, nil
 	}
 	slices.Sort(all)

@@ -208,7 +208,11 @@ func TestRecordsAreManifests(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	rapid.Check(t, func(rt *rapid.T) {
-		config := servicecenter.Config{Host: rapid.SampledFrom([]string{"{{.Service}}", "{{.Service}}.{{.App}}.mesh"}).Draw(rt, "host"), Namespace: "{{.App}}-{{.Environment}}"}
+		config := servicecenter.Config{
+			Host:      rapid.SampledFrom([]string{"{{.Service}}", "{{.Service}}.{{.App}}.mesh"}).Draw(rt, "host"),
+			Namespace: "{{.App}}-{{.Environment}}",
+			ExportTo:  rapid.SampledFrom([][]string{nil, {"*"}, {"{{.App}}-{{.Environment}}", ".", "{{.App}}", "istio-ingress"}}).Draw(rt, "exportTo"),
+		}
 		l := convert(rt, config, drawn(rt), noon)
 		if err := os.WriteFile(filepath.Join(dir, "all.yaml"), manifests(l), 0o600); err != nil {
 			rt.Fatal(err)
@@ -236,6 +240,9 @@ func manifests(l source.Listing) []byte {
 		spec := map[string]any{"hosts": service.Hosts.Slice(), "location": service.Location, "resolution": service.Resolution}
 		if len(ports) > 0 {
 			spec["ports"] = ports
+		}
+		if service.ExportTo.Len() > 0 {
+			spec["exportTo"] = service.ExportTo.Slice()
 		}
 		if len(endpoints) > 0 {
 			spec["endpoints"] = endpoints
