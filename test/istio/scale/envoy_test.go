@@ -2,7 +2,6 @@ package scale_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -73,9 +72,23 @@ func startMesh(tb testing.TB, c *cluster.Cluster, config string, s cluster.Sidec
 	tb.Cleanup(envoy.Stop)
 	m := &mesh{istiod, envoy}
 	until.NoError(tb, patience, 100*time.Millisecond, "all endpoints in Envoy", func() error {
-		return errors.Join(envoy.Unsettled(tb.Context()), envoy.Rejected(tb.Context()))
+		const gauge = "cluster_manager.warming_clusters"
+		stats, err := envoy.Stats(tb.Context(), "^"+gauge+"$")
+		if n, found := stats[gauge]; err == nil && (n > 0 || !found) {
+			err = fmt.Errorf("%d clusters are warming", n)
+		}
+		return err
 	})
 	return m
+}
+
+// mustHaveRejectedNothing asks for more than what may be asked before Envoy's
+// memory has been measured.
+func (m *mesh) mustHaveRejectedNothing(tb testing.TB) {
+	tb.Helper()
+	if err := m.envoy.Rejected(tb.Context()); err != nil {
+		tb.Error(err)
+	}
 }
 
 func (m *mesh) stop() {
@@ -86,7 +99,7 @@ func (m *mesh) stop() {
 // costs are what the two have used since they were started, and hold.
 func (m *mesh) costs(tb testing.TB) figures {
 	tb.Helper()
-	stats, err := m.envoy.Stats(tb.Context(), "^(cluster_manager.active_clusters|server.memory_allocated)$")
+	stats, err := m.envoy.Stats(tb.Context(), "^(cluster_manager.active_clusters|cluster.xds.upstream_cx_total|server.memory_allocated)$")
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -94,6 +107,7 @@ func (m *mesh) costs(tb testing.TB) figures {
 		"envoy-cpu-s":        probe.CPU(tb, m.envoy.ID()).Seconds(),
 		"envoy-rss-MB":       probe.Memory(tb, m.envoy.ID(), "VmRSS") / 1e6,
 		"envoy-allocated-MB": float64(stats["server.memory_allocated"]) / 1e6,
+		"connections":        float64(stats["cluster.xds.upstream_cx_total"]),
 		"clusters":           float64(stats["cluster_manager.active_clusters"]),
 		"istiod-cpu-s":       cpu(tb, m.istiod.Process).Seconds(),
 		"istiod-rss-MB":      resident(tb, m.istiod.Process),
@@ -113,6 +127,7 @@ func (f figures) push(prefix string, pushes cluster.Pushes) {
 	for _, kind := range []string{"cds", "eds", "lds", "rds"} {
 		f[prefix+kind] = float64(pushes[kind])
 	}
+	f[prefix+"for-service"] = float64(pushes["for service"])
 }
 
 // has reports whether Envoy has an address among the endpoints of a port.
@@ -177,13 +192,11 @@ func (m *mesh) await(tb testing.TB, port string, c *change) {
 // about, and then removes them again. Each change is noted as soon as it is made. It
 // returns how long it made changes.
 func exercise(r *registry, s size, of func(n int) int, note func(*change), come func()) (took time.Duration) {
-	next := time.NewTicker(s.pace)
-	defer next.Stop()
 	half := s.changes / 2
 	ids, added := make([]string, half), make([]*change, half)
 	began := time.Now()
 	for n := range half {
-		<-next.C
+		<-time.After(time.Until(began.Add(time.Duration(n) * s.pace)))
 		added[n] = &change{host: host(of(n)), there: true, made: time.Now()}
 		ids[n], added[n].address = r.grow(of(n))
 		note(added[n])
@@ -192,7 +205,7 @@ func exercise(r *registry, s size, of func(n int) int, note func(*change), come 
 	come()
 	began = time.Now()
 	for n := range half {
-		<-next.C
+		<-time.After(time.Until(began.Add(time.Duration(n) * s.pace)))
 		gone := &change{host: added[n].host, object: added[n].host, address: added[n].address, made: time.Now()}
 		r.UnregisterInstance(r.live[of(n)], ids[n])
 		note(gone)

@@ -37,6 +37,7 @@ func measurePace(tb testing.TB, s size) figures {
 	}
 	events, _ := objects.counts()
 	after := m.costs(tb)
+	m.mustHaveRejectedNothing(tb)
 	result := figures{
 		"create-s":   created.Seconds(),
 		"written-ms": written.ms(0.5), "written-p99-ms": written.ms(0.99),
@@ -46,7 +47,7 @@ func measurePace(tb testing.TB, s size) figures {
 		"own-cpu-%":       100 * (cpu(tb, p.Process) - own).Seconds() / seconds,
 		"apiserver-cpu-%": 100 * (cpu(tb, c.API.Process) - api).Seconds() / seconds,
 		"istiod-cpu-%":    100 * (after["istiod-cpu-s"] - before["istiod-cpu-s"]) / seconds,
-		"envoy-rss-MB":    after["envoy-rss-MB"], "clusters": after["clusters"],
+		"envoy-rss-MB":    before["envoy-rss-MB"], "clusters": after["clusters"], "connections": after["connections"],
 	}
 	result.push("", m.istiod.Pushes(tb).Since(pushes))
 	return result
