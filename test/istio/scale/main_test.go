@@ -18,6 +18,7 @@ var (
 	services  = flag.Int("services", 10_000, "services of the registry")
 	instances = flag.Int("instances", 100_000, "instances of all services")
 	consumers = flag.Int("consumers", 1000, "services that use five others each")
+	scopes    = flag.String("scopes", "unscoped,exportTo,sidecars", "what an Envoy is kept from seeing, each in turn")
 	changes   = flag.Int("changes", 200, "changes to take the median of")
 	pace      = flag.Duration("pace", 250*time.Millisecond, "time from one change to the next")
 	idle      = flag.Duration("idle", time.Minute, "how long to look at an idle program")
@@ -29,7 +30,7 @@ var (
 )
 
 // patience is how long anything may take before a benchmark gives up.
-const patience = 10 * time.Minute
+const patience = 20 * time.Minute
 
 // programs are built before the first benchmark; program is isthmus.
 var (
