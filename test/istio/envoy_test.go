@@ -81,3 +81,16 @@ func (s *sidecars) MustHaveRejectedNothing() {
 		}
 	}
 }
+
+// connections are how often the Envoys have connected to istiod.
+func (s *sidecars) connections() (n uint64) {
+	s.t.Helper()
+	for _, p := range s.proxies {
+		stats, err := p.Stats(s.t.Context(), "^cluster.xds.upstream_cx_total$")
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		n += stats["cluster.xds.upstream_cx_total"]
+	}
+	return n
+}

@@ -132,6 +132,9 @@ func (p *Process) Running() bool {
 	}
 }
 
+// ID is the number by which the system knows the process.
+func (p *Process) ID() int { return p.command.Process.Pid }
+
 // Log is everything that the process has logged so far.
 func (p *Process) Log() string {
 	text, err := os.ReadFile(p.log)

@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -161,6 +163,16 @@ func (p *Proxy) ResolvedTo(ctx context.Context, cluster string) (addresses []str
 		}
 	}
 	return addresses, err
+}
+
+// Endpoints are those of one cluster, of which Envoy says less than of all.
+func (p *Proxy) Endpoints(ctx context.Context, cluster string) (list []Endpoint, err error) {
+	name := url.QueryEscape("^" + regexp.QuoteMeta(cluster) + "$")
+	found, err := dumped[dynamicEndpoints](ctx, p, "dynamic_endpoint_configs&include_eds&name_regex="+name)
+	for _, e := range found {
+		list = append(list, e.Config.list()...)
+	}
+	return list, err
 }
 
 func (p *Proxy) dump(ctx context.Context) (clusters []dynamicCluster, endpoints []dynamicEndpoints, err error) {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/http"
 	"os"
-	"strings"
 )
 
 // RootNamespace is where istiod lives, and those beside it.
@@ -19,9 +18,14 @@ type Istiod struct {
 }
 
 // StartIstiod starts an istiod, which ends with the cluster. It sends no filters
-// and no certificates that only Istio's own Envoy has. More lines of its mesh
-// configuration, in YAML, may be given.
-func (c *Cluster) StartIstiod(ctx context.Context, mesh ...string) (*Istiod, error) {
+// and no certificates that only Istio's own Envoy has.
+func (c *Cluster) StartIstiod(ctx context.Context) (*Istiod, error) {
+	return c.StartIstiodWith(ctx, "")
+}
+
+// StartIstiodWith is StartIstiod with more of its mesh configuration, in YAML, and
+// of its environment.
+func (c *Cluster) StartIstiodWith(ctx context.Context, mesh string, env ...string) (*Istiod, error) {
 	addresses, err := freeAddresses(ctx, 3)
 	if err != nil {
 		return nil, err
@@ -32,8 +36,7 @@ func (c *Cluster) StartIstiod(ctx context.Context, mesh ...string) (*Istiod, err
 	}
 	name := fmt.Sprintf("%s-%d", istiod, len(c.istiods))
 	config := c.API.file(name + ".yaml")
-	lines := strings.Join(append([]string{"enableAutoMtls: false"}, mesh...), "\n")
-	if err := os.WriteFile(config, []byte(lines), 0o600); err != nil {
+	if err := os.WriteFile(config, []byte("enableAutoMtls: false\n"+mesh), 0o600); err != nil {
 		return nil, err
 	}
 	xds, web, monitoring := addresses[0], addresses[1], addresses[2]
@@ -42,10 +45,10 @@ func (c *Cluster) StartIstiod(ctx context.Context, mesh ...string) (*Istiod, err
 		"discovery", "--registries=", "--kubeconfig="+kubeconfig, "--meshConfig="+config,
 		"--grpcAddr="+xds, "--secureGRPCAddr=", "--httpAddr="+web, "--httpsAddr=",
 		"--monitoringAddr="+monitoring, "--ctrlz_port=0")
-	i.env = []string{
+	i.env = append([]string{
 		"POD_NAME=istiod-0", "POD_NAMESPACE=" + RootNamespace,
 		"ENABLE_CA_SERVER=false", "INJECT_ENABLED=false", "PILOT_ENABLE_METADATA_EXCHANGE=false", "PILOT_ENABLE_ALPN_FILTER=false",
-	}
+	}, env...)
 	c.istiods = append(c.istiods, i)
 	err = i.Start(ctx, func(ctx context.Context) error {
 		return get(ctx, http.DefaultClient, "http://"+web+"/ready")

@@ -194,7 +194,7 @@ func heap(b *testing.B, client *http.Client, server string) float64 {
 }
 
 // resident is the memory of a process, in MB.
-func resident(b *testing.B, p *cluster.Process) float64 {
+func resident(b testing.TB, p *cluster.Process) float64 {
 	b.Helper()
 	return probe.Memory(b, p.ID(), "VmRSS") / 1e6
 }

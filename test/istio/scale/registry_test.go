@@ -23,13 +23,22 @@ type registry struct {
 	live []string // ids of the versions that have instances, by service
 	size []int    // instances by service
 	used int      // addresses
+
+	rest, grpc string // ports of the instances
+}
+
+// emptyRegistry is one in which nothing is registered.
+func emptyRegistry(b testing.TB) *registry {
+	b.Helper()
+	s := servicecenter.Start(b, servicecenter.Config{Prompt: true, KeepAlive: true})
+	return &registry{Server: s, rest: "8080", grpc: "9090"}
 }
 
 // newRegistry fills a registry. How many instances a service has falls with its
 // number as Zipf says: few have thousands, most have one or two.
-func newRegistry(b *testing.B, services, instances int) *registry {
+func newRegistry(b testing.TB, services, instances int) *registry {
 	b.Helper()
-	r := &registry{Server: servicecenter.Start(b, servicecenter.Config{Prompt: true, KeepAlive: true})}
+	r := emptyRegistry(b)
 	for n, size := range sizes(services, instances) {
 		r.add(n, size)
 	}
@@ -91,7 +100,7 @@ func (r *registry) grow(n int) (instance, address string) {
 	address = fmt.Sprintf("10.%d.%d.%d", r.used>>16, r.used>>8&255, r.used&255)
 	instance = r.RegisterInstance(r.live[n], servicecenter.Instance{
 		HostName:   "host-" + address,
-		Endpoints:  []string{"rest://" + address + ":8080?sslEnabled=false", "grpc://" + address + ":9090"},
+		Endpoints:  []string{"rest://" + address + ":" + r.rest + "?sslEnabled=false", "grpc://" + address + ":" + r.grpc},
 		Properties: map[string]string{"zone": "a", "weight": "10"},
 		DataCenter: &servicecenter.DataCenter{Name: "dc", Region: "eu", Zone: "eu-1"},
 	})

@@ -27,19 +27,22 @@ type settings struct {
 	quiet     time.Duration
 	qps       int
 	shardSize int
+	namespace string // template of the services'
+	source    string // more of the source
+	sidecars  bool
 }
 
 func defaults() settings {
-	return settings{poll: 2 * time.Second, quiet: time.Second, qps: *qps, shardSize: *shardSize}
+	return settings{poll: 2 * time.Second, quiet: time.Second, qps: *qps, shardSize: *shardSize, namespace: namespace}
 }
 
 const config = `
 instance: scale
 sources:
 - name: legacy
-  servicecenter: {addresses: [%s], host: "{{.Service}}.example.com", namespace: %s, poll: %s, watch: %t}
+  servicecenter: {addresses: [%s], host: "{{.Service}}.example.com", namespace: %q, poll: %s, watch: %t%s}
 outputs:
-  istio: {kubeconfig: %s, debounce: {quiet: %s}, qps: %d, shardSize: %d}
+  istio: {kubeconfig: %s, debounce: {quiet: %s}, qps: %d, shardSize: %d, sidecars: %t}
 admin: {listen: "127.0.0.1:0"}
 `
 
@@ -51,14 +54,14 @@ type server struct {
 }
 
 // serve runs the program until [server.stop], or the end of the benchmark.
-func serve(b *testing.B, c *cluster.Cluster, r *registry, s settings) *server {
+func serve(b testing.TB, c *cluster.Cluster, r *registry, s settings) *server {
 	b.Helper()
 	dir := b.TempDir()
 	kubeconfig, file := filepath.Join(dir, "kubeconfig"), filepath.Join(dir, "isthmus.yaml")
 	if err := c.API.WriteKubeconfig(kubeconfig, cluster.Admin); err != nil {
 		b.Fatal(err)
 	}
-	text := fmt.Appendf(nil, config, r.URL(), namespace, s.poll, s.watch, kubeconfig, s.quiet, s.qps, s.shardSize)
+	text := fmt.Appendf(nil, config, r.URL(), s.namespace, s.poll, s.watch, s.source, kubeconfig, s.quiet, s.qps, s.shardSize, s.sidecars)
 	if err := os.WriteFile(file, text, 0o600); err != nil {
 		b.Fatal(err)
 	}
@@ -88,7 +91,7 @@ func (p *server) serving(context.Context) error {
 	return nil
 }
 
-func (p *server) stop(b *testing.B) {
+func (p *server) stop(b testing.TB) {
 	b.Helper()
 	ctx, cancel := context.WithTimeout(b.Context(), time.Minute)
 	defer cancel()
@@ -99,7 +102,7 @@ func (p *server) stop(b *testing.B) {
 
 // await waits until the metrics are as wanted, and returns since when the
 // program runs.
-func (p *server) await(b *testing.B, what string, holds func(probe.Metrics) bool) time.Duration {
+func (p *server) await(b testing.TB, what string, holds func(probe.Metrics) bool) time.Duration {
 	b.Helper()
 	again := time.NewTicker(100 * time.Millisecond)
 	defer again.Stop()
@@ -142,7 +145,7 @@ func (p *server) shows(host, address string) bool {
 }
 
 // awaitRecord waits until the catalog has an address, or no longer has it.
-func (p *server) awaitRecord(b *testing.B, host, address string, there bool) {
+func (p *server) awaitRecord(b testing.TB, host, address string, there bool) {
 	b.Helper()
 	again := time.NewTicker(20 * time.Millisecond)
 	defer again.Stop()
@@ -155,7 +158,7 @@ func (p *server) awaitRecord(b *testing.B, host, address string, there bool) {
 }
 
 // memory is what a program holds, in MB.
-func (p *server) memory(b *testing.B) (resident, live float64) {
+func (p *server) memory(b testing.TB) (resident, live float64) {
 	b.Helper()
 	const collections = "go_gc_duration_seconds_count"
 	live = math.Inf(1)
@@ -168,13 +171,13 @@ func (p *server) memory(b *testing.B) (resident, live float64) {
 	return resident / 1e6, live / 1e6
 }
 
-func (p *server) metrics(b *testing.B) probe.Metrics {
+func (p *server) metrics(b testing.TB) probe.Metrics {
 	b.Helper()
 	return probe.ParseMetrics(b, p.get("/metrics"))
 }
 
 // cpu is the processor time that a process has used.
-func cpu(b *testing.B, p *cluster.Process) time.Duration {
+func cpu(b testing.TB, p *cluster.Process) time.Duration {
 	b.Helper()
 	return probe.CPU(b, p.ID())
 }

@@ -37,7 +37,7 @@ type spectator struct {
 }
 
 // watchObjects lists and follows the objects until the benchmark ends.
-func watchObjects(b *testing.B, c *cluster.Cluster) *spectator {
+func watchObjects(b testing.TB, c *cluster.Cluster) *spectator {
 	b.Helper()
 	config, err := c.API.Config(cluster.Admin)
 	if err != nil {
@@ -47,7 +47,7 @@ func watchObjects(b *testing.B, c *cluster.Cluster) *spectator {
 	if err != nil {
 		b.Fatal(err)
 	}
-	entries := client.Resource(cluster.ServiceEntries).Namespace(namespace)
+	entries := client.Resource(cluster.ServiceEntries) // of all namespaces
 	list, err := entries.List(b.Context(), metav1.ListOptions{})
 	if err != nil {
 		b.Fatal(err)
@@ -127,7 +127,7 @@ func (s *spectator) expect(c *change) {
 }
 
 // awaitAll waits until every change has been seen.
-func (s *spectator) awaitAll(b *testing.B) {
+func (s *spectator) awaitAll(b testing.TB) {
 	b.Helper()
 	again := time.NewTicker(5 * time.Millisecond)
 	defer again.Stop()
