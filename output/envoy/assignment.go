@@ -28,7 +28,7 @@ func (a assignment) Encode() push.Encoded {
 // variesByWeight reports whether a kind of client is given an assignment in which
 // weights of endpoints are those of localities. gRPC obeys no other weights.
 func variesByWeight(kind string, endpoints *catalog.Endpoints) bool {
-	return kind == KindGRPC && endpoints.Uneven()
+	return isGRPC(kind) && endpoints.Uneven()
 }
 
 func encodeAssignment(name string, endpoints *catalog.Endpoints) push.Encoded {

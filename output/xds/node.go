@@ -12,12 +12,15 @@ import (
 )
 
 // Kinds names the flavours of resources by the kind of client.
-type Kinds struct{ Envoy, GRPC string }
+type Kinds struct{ Envoy, GRPC, GRPCNode string }
 
 // clientOf tells who a client is from what it says about itself.
 func (k Kinds) clientOf(node *corev3.Node) push.Client {
 	c := push.Client{Kind: k.Envoy, Namespace: namespaceOf(node), Labels: labelsOf(node)}
-	if strings.HasPrefix(node.GetUserAgentName(), "gRPC") {
+	switch agent := node.GetUserAgentName(); {
+	case strings.HasPrefix(agent, "gRPC Node"): // in full "gRPC Node Pure JS"
+		c.Kind = k.GRPCNode
+	case strings.HasPrefix(agent, "gRPC"):
 		c.Kind = k.GRPC
 	}
 	return c

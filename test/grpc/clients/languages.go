@@ -1,8 +1,5 @@
 package clients
 
-// Node is the name of an implementation that differs from the others.
-const Node = "grpc-node"
-
 // language is how a client is made and run. In its commands, $MODULE is the
 // folder of this module and $DIR that of the client in the cache.
 type language struct {
@@ -45,7 +42,7 @@ var languages = []language{
 		run: []string{"$DIR/venv/bin/python", "$DIR/client.py"},
 	},
 	{
-		name: Node, dir: "node",
+		name: "grpc-node", dir: "node",
 		tools: []tool{{"node", []string{"--version"}, "nodejs"}, {"npm", []string{"--version"}, "npm"}},
 		steps: [][]string{{"npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"}},
 		run:   []string{"node", "$DIR/client.js"},
