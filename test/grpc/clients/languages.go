@@ -1,5 +1,8 @@
 package clients
 
+// Java is the name of an implementation that differs from the others.
+const Java = "grpc-java"
+
 // language is how a client is made and run. In its commands, $MODULE is the
 // folder of this module and $DIR that of the client in the cache.
 type language struct {
@@ -48,7 +51,7 @@ var languages = []language{
 		run:   []string{"node", "$DIR/client.js"},
 	},
 	{
-		name: "grpc-java", dir: "java",
+		name: Java, dir: "java",
 		tools: []tool{
 			{"javac", []string{"-version"}, "default-jdk-headless"},
 			{"mvn", []string{"--version"}, "maven"},
