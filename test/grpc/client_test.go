@@ -40,11 +40,11 @@ type client struct {
 // reviews.example.com:80.
 func dial(t *testing.T, impl clients.Implementation, i *isthmus, targets ...string) *client {
 	t.Helper()
-	return dialEvery(interval, t, impl, i, targets...)
+	return dialEvery(t, interval, impl, i, targets...)
 }
 
 // dialEvery is the same for calls at an interval.
-func dialEvery(interval time.Duration, t *testing.T, impl clients.Implementation, i *isthmus, targets ...string) *client {
+func dialEvery(t *testing.T, interval time.Duration, impl clients.Implementation, i *isthmus, targets ...string) *client {
 	t.Helper()
 	bootstrap := filepath.Join(t.TempDir(), "bootstrap.json")
 	i.must(os.WriteFile(bootstrap, fmt.Appendf(nil, `{
