@@ -30,7 +30,7 @@ func Known() Kinds {
 		},
 		Outputs: []output.Kind{
 			xds.OutputKind(xds.Translation{
-				Kinds: xds.Kinds{Envoy: envoy.KindEnvoy, GRPC: envoy.KindGRPC, Extensions: []string{envoy.DNSCluster}},
+				Kinds: xds.Kinds{Envoy: envoy.KindEnvoy, GRPC: envoy.KindGRPC, GRPCNode: envoy.KindGRPCNode, Extensions: []string{envoy.DNSCluster}},
 				Types: envoy.Types, Step: envoy.Step, NotOffered: envoy.NotOffered, Unserved: envoy.Unserved,
 			}),
 			istio.OutputKind(),

@@ -1,5 +1,10 @@
 package push
 
+// mostEmpty is how many resources a subscriber may have of a type that goes to it as
+// the full set, for names that stand for nothing to be among them. Such a set is
+// sent as one, so it must not grow with whatever is asked for.
+const mostEmpty = 1024
+
 // gone deals with a name that stands for nothing.
 func (d *draft) gone(name string, p pending) {
 	h := d.holding(name)
@@ -9,7 +14,7 @@ func (d *draft) gone(name string, p pending) {
 		h == nil && !p.force && d.mode == Delta && absent == Removal, // the removal was sent when the client asked
 		d.nackedAs(name, member{}) && !p.again():
 		delete(d.pending, name)
-	case !d.world.Complete() && (h == nil || h.known == claimed) && !d.full:
+	case !d.world.Complete() && (h == nil || h.known == claimed) && (!d.full || absent == Empty):
 		// It may belong to a source that has not been listed yet.
 		delete(d.pending, name)
 		if d.unproven == nil {
@@ -18,7 +23,7 @@ func (d *draft) gone(name string, p pending) {
 		d.unproven[name] = struct{}{}
 	case h != nil && d.referred(name, p):
 		// Stays pending: what refers to it goes first.
-	case d.full:
+	case d.full && (absent != Empty || !d.named(name) || d.held.n >= mostEmpty):
 		d.open.due = true
 		d.remove(name, p)
 	case h == nil && absent == Silence:
@@ -55,13 +60,14 @@ func (d *draft) remove(name string, p pending) {
 // removal. If the type has no empty resource, nothing is sent.
 func (d *draft) void(name string, p pending) {
 	res := d.subscriber.engine.void(d.info, name)
-	if res == nil {
-		d.keep(name)
-		return
-	}
 	h := d.holding(name)
-	same := h != nil && h.is(res.member)
+	same := res != nil && h != nil && h.is(res.member)
 	switch {
+	case res == nil && d.full:
+		d.open.due = true
+		d.remove(name, p)
+	case res == nil:
+		d.keep(name)
 	case (same || d.nackedAs(name, res.member)) && !p.again():
 		delete(d.pending, name)
 	case d.tooLarge(res.size(d.mode)):

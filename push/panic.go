@@ -129,7 +129,11 @@ func (e *Engine) resource(w World, v View, r Row, name string) *Resource {
 // void is the resource that says there is nothing of a name; nil if there is none.
 func (e *Engine) void(info *typeInfo, name string) (res *Resource) {
 	if info.Void != nil {
-		e.panics.attempt(PanicResource, name, func() { res = e.cache.resource(info.Void(name)) })
+		e.panics.attempt(PanicResource, name, func() {
+			if void := info.Void(name); void.Body != nil {
+				res = e.cache.resource(void)
+			}
+		})
 	}
 	return res
 }

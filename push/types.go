@@ -40,10 +40,13 @@ type TypeSpec struct {
 	// namespace, its addresses or its account. Nil means its namespace.
 	Audience func(Client) []string
 	// Absent is the answer to a client that asks for a name which stands for
-	// nothing. Nil means [Removal] where there are removals, and else [Empty].
+	// nothing. Nil means [Removal] where there are removals, and else [Empty]. With
+	// Empty for a whole type, names that were asked for stay in the full set of a
+	// subscriber that has few resources; others are removed.
 	Absent func(kind string, m Mode) Absence
 	// Void returns an empty resource of that name, for clients that cannot be sent a
-	// removal. Nil if the type has none: then they are sent nothing.
+	// removal. Nil if the type has none, and without a body if the name has none:
+	// then they are sent nothing.
 	Void func(name string) Encoded
 	// Debounce delays changes for subscribers of a mode. The zero value does not,
 	// because back-pressure batches better: a busy subscriber takes the newest when

@@ -32,7 +32,7 @@ func TestServicesAreAWellBehavedProducer(t *testing.T) {
 
 func drawPushClient(t *rapid.T) push.Client {
 	return push.Client{
-		Kind:      rapid.SampledFrom([]string{KindEnvoy, KindGRPC}).Draw(t, "kind of client"),
+		Kind:      rapid.SampledFrom([]string{KindEnvoy, KindGRPC, KindGRPCNode}).Draw(t, "kind of client"),
 		Namespace: rapid.SampledFrom([]string{"a", "b", "c", ""}).Draw(t, "namespace"),
 		Labels:    model.MapOf(map[string]string{"app": "it"}),
 		Addresses: rapid.SampledFrom([][]string{nil, {"10.0.0.1"}, {"2001:db8::1"}}).Draw(t, "addresses"),
@@ -123,7 +123,7 @@ func refersIn(r push.Row, body []byte, to string) []string {
 		}
 	case *listenerv3.Listener:
 		var hcm hcmv3.HttpConnectionManager
-		if to == routeURL && m.GetApiListener().GetApiListener().UnmarshalTo(&hcm) == nil {
+		if to == routeURL && m.GetApiListener().GetApiListener().UnmarshalTo(&hcm) == nil && hcm.GetRds() != nil {
 			return []string{hcm.GetRds().GetRouteConfigName()}
 		}
 	case *routev3.RouteConfiguration:

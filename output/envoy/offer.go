@@ -39,24 +39,24 @@ const (
 // noForm comes the reason.
 func offer(kind string, s *catalog.Service, port model.Port) (form, string) {
 	switch {
-	case kind != KindEnvoy && kind != KindGRPC:
+	case kind != KindEnvoy && !isGRPC(kind):
 		return noForm, unknownKind
 	case s.Key.Host == "", !utf8.ValidString(s.Key.Host):
 		return noForm, badHost
-	case kind == KindGRPC && port.Protocol == "UDP":
+	case isGRPC(kind) && port.Protocol == "UDP":
 		return noForm, grpcUDP
 	}
 	switch s.Resolution {
 	case model.ResolutionStatic:
 		// Healthy or not: what is offered should not hang on an endpoint's health.
-		if kind == KindGRPC && s.Endpoints(port.Number).Counts().Sockets > 0 {
+		if isGRPC(kind) && s.Endpoints(port.Number).Counts().Sockets > 0 {
 			return noForm, grpcUnix
 		}
 		return eds, ""
 	case model.ResolutionDNS, model.ResolutionDNSRoundRobin:
 		return offerDNS(kind, s, port)
 	case model.ResolutionNone:
-		if kind == KindGRPC {
+		if isGRPC(kind) {
 			return noForm, grpcNone
 		}
 		return originalDST, ""
@@ -73,9 +73,9 @@ func offer(kind string, s *catalog.Service, port model.Port) (form, string) {
 func offerDNS(kind string, s *catalog.Service, port model.Port) (form, string) {
 	single := exactlyOne(s.Endpoints(port.Number))
 	switch {
-	case kind == KindGRPC && !single:
+	case isGRPC(kind) && !single:
 		return noForm, grpcOneName
-	case kind == KindGRPC, single && s.Resolution == model.ResolutionDNSRoundRobin:
+	case isGRPC(kind), single && s.Resolution == model.ResolutionDNSRoundRobin:
 		return logicalDNS, ""
 	default:
 		return strictDNS, ""

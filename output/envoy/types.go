@@ -26,6 +26,9 @@ const (
 const (
 	KindEnvoy = "envoy"
 	KindGRPC  = "grpc"
+	// KindGRPCNode is gRPC that has to be answered otherwise about listeners that do
+	// not exist: see [absentListener]. It sees what KindGRPC sees.
+	KindGRPCNode = "grpc-node"
 )
 
 // Names of the types in the protocol.
@@ -92,6 +95,8 @@ var rows = [...]row{
 			Name:   listenerURL,
 			Whole:  true, // as for clusters: absence is deletion
 			Brings: []string{routeURL},
+			Absent: absentListener,
+			Void:   voidListener,
 		},
 		name: ListenerName, parse: parseListenerName,
 		offered: gRPCOnly,
@@ -126,7 +131,9 @@ func nobodys(spec push.TypeSpec) row {
 }
 
 // gRPCOnly is of types that Envoys do not get: their listeners are not Isthmus's yet.
-func gRPCOnly(f form, kind string) bool { return f != noForm && kind == KindGRPC }
+func gRPCOnly(f form, kind string) bool { return f != noForm && isGRPC(kind) }
+
+func isGRPC(kind string) bool { return kind == KindGRPC || kind == KindGRPCNode }
 
 // absentRoute leaves an Envoy without an answer: it takes a removal for one and
 // then waits without its time limit, so that the listener never goes live. gRPC

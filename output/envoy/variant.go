@@ -17,7 +17,7 @@ func (v View) variant(subject push.Subject) push.Subject {
 
 func (c cluster) variantFor(v View) cluster {
 	switch {
-	case v.Kind == KindGRPC:
+	case isGRPC(v.Kind):
 		c.grpc, c.external = true, false
 		if c.speaks == asIsSpoken {
 			c.speaks = anyHTTP
@@ -31,6 +31,6 @@ func (c cluster) variantFor(v View) cluster {
 // variantFor makes weights of endpoints those of localities for gRPC, which obeys
 // no others. Where all endpoints of a locality weigh the same, both are one.
 func (a assignment) variantFor(v View) assignment {
-	a.byWeight = v.Kind == KindGRPC && a.endpoints.Uneven()
+	a.byWeight = isGRPC(v.Kind) && a.endpoints.Uneven()
 	return a
 }

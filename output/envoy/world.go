@@ -39,7 +39,7 @@ func (w *World) View(r push.Row, c push.Client) push.View {
 
 // View is what a client sees of any of the types.
 type View struct {
-	Kind      string // KindEnvoy or KindGRPC
+	Kind      string // KindEnvoy, KindGRPC or KindGRPCNode
 	Namespace string // of its workload; empty if it has none
 	scope     *catalog.Scope
 	resolver  resolver // of clusters for Envoys

@@ -124,10 +124,26 @@ func TestVoidIsAnAssignmentWithNoEndpoints(t *testing.T) {
 	if void.Version != is.Version || !slices.Equal(void.Body, is.Body) {
 		t.Errorf("void is %v, a service without endpoints %v", void, is)
 	}
-	for _, typ := range []push.Row{ClusterType, ListenerType, RouteType} {
+	for _, typ := range []push.Row{ClusterType, RouteType} {
 		if types[typ].Void != nil {
 			t.Errorf("type %d has a void", typ)
 		}
+	}
+}
+
+func TestVoidListenersLeadNowhere(t *testing.T) {
+	void := Types(nil)[ListenerType].Void
+	for _, name := range []string{"h", "h:080", ":80", "h\xff:80", strings.Repeat("h", longestHost+1) + ":80"} {
+		if e := void(name); e.Body != nil {
+			t.Errorf("there is one of %q", name)
+		}
+	}
+	m := message(t, void("h:81").Body)
+	if err := validate(m); err != nil {
+		t.Error(err)
+	}
+	if got := refersIn(ListenerType, void("h:81").Body, routeURL); len(got) > 0 {
+		t.Errorf("it leads to %q", got)
 	}
 }
 

@@ -21,7 +21,7 @@ func TestWhatMayNotBeSeenIsAsIfItWereNotThere(t *testing.T) {
 		cds: {clusterOf(secret), clusterOf(probe)}, eds: {clusterOf(secret), clusterOf(probe)},
 		lds: {secret + ":80", probe + ":80"}, rds: {clusterOf(secret), clusterOf(probe)},
 	}
-	for _, agent := range []string{"envoy", "gRPC Go"} {
+	for _, agent := range []string{"envoy", "gRPC Go", nodeAgent} {
 		for typeURL, asked := range names {
 			for _, method := range []string{adsSotw, adsDelta} {
 				t.Run(agent+" "+typeURL+" "+method, func(t *testing.T) {

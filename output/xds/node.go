@@ -13,7 +13,7 @@ import (
 
 // Kinds names the flavours of resources by the kind of client.
 type Kinds struct {
-	Envoy, GRPC string
+	Envoy, GRPC, GRPCNode string
 	// Extensions are those of clients that resources depend on.
 	Extensions []string
 }
@@ -24,7 +24,10 @@ func (k Kinds) clientOf(node *corev3.Node) push.Client {
 		Kind: k.Envoy, Namespace: namespaceOf(node), Labels: labelsOf(node),
 		Addresses: addressesOf(node), Extensions: extensionsOf(node, k.Extensions),
 	}
-	if strings.HasPrefix(node.GetUserAgentName(), "gRPC") {
+	switch agent := node.GetUserAgentName(); {
+	case strings.HasPrefix(agent, "gRPC Node"): // in full "gRPC Node Pure JS"
+		c.Kind = k.GRPCNode
+	case strings.HasPrefix(agent, "gRPC"):
 		c.Kind = k.GRPC
 	}
 	return c

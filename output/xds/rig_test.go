@@ -88,7 +88,7 @@ func newRig(t xdsclient.TB, s setup) *rig {
 		r.engine.Produce(s.idle)
 	}
 	r.server = xds.New(r.engine, xds.Options{
-		Kinds: xds.Kinds{Envoy: envoy.KindEnvoy, GRPC: envoy.KindGRPC, Extensions: []string{envoy.DNSCluster}},
+		Kinds: xds.Kinds{Envoy: envoy.KindEnvoy, GRPC: envoy.KindGRPC, GRPCNode: envoy.KindGRPCNode, Extensions: []string{envoy.DNSCluster}},
 		Name:  "isthmus/test", PrimedWithin: s.primedWithin,
 		TLS: s.tls, ClientCAs: s.clientCAs, TrustDomains: s.trustDomains, MaxConnectionAge: s.maxAge, Limits: s.limits, Log: s.log,
 	})

@@ -74,7 +74,7 @@ func (s *typed) checkAbsent(x *thing) {
 	void, ok := s.void(x.Name)
 	switch {
 	case !s.maker.complete && !s.proven(x), s.c.guarded(): // nobody knows yet whether it is gone, or what refers to it
-	case s.mode == push.Delta && ok && x.Version == void.Version: // it was sent the empty resource
+	case (s.mode == push.Delta || s.absence() == push.Empty) && ok && x.Version == void.Version: // it was sent the empty resource
 	case s.full || s.mode == push.Delta:
 		s.violated(lost, "%s is gone and was not removed", x.Name)
 	case ok && x.Version != void.Version:
@@ -85,20 +85,26 @@ func (s *typed) checkAbsent(x *thing) {
 // checkAnswer checks that a client that asks for a name which does not exist was
 // answered as the table of types says.
 func (s *typed) checkAnswer(name string) {
-	absence := push.Empty
-	switch {
-	case s.spec.Absent != nil:
-		absence = s.spec.Absent(s.c.who.Kind, s.mode)
-	case s.mode == push.Delta || s.spec.Whole:
-		absence = push.Removal
-	}
+	absence := s.absence()
 	_, hasVoid := s.void(name)
 	switch {
 	case !s.maker.complete || s.wasUnclear(name):
 	case absence == push.Removal && s.mode == push.Delta && !s.denied[name]:
 		s.violated(lost, "the client asked for %s and was not answered that there is none", name)
-	case absence == push.Empty && s.mode == push.WholeState && !s.full && hasVoid:
+	case absence == push.Empty && s.mode == push.WholeState && hasVoid:
 		s.violated(lost, "the client asked for %s and was not sent that it is empty", name)
+	}
+}
+
+// absence is the answer to the client for a name that does not exist.
+func (s *typed) absence() push.Absence {
+	switch {
+	case s.spec.Absent != nil:
+		return s.spec.Absent(s.c.who.Kind, s.mode)
+	case s.mode == push.Delta || s.spec.Whole:
+		return push.Removal
+	default:
+		return push.Empty
 	}
 }
 

@@ -199,7 +199,8 @@ func (s *typed) void(name string) (e push.Encoded, ok bool) {
 	if s.spec.Void == nil {
 		return e, false
 	}
-	return s.spec.Void(name), true
+	e = s.spec.Void(name)
+	return e, e.Body != nil
 }
 
 // mayBeDenied reports whether the client may be sent a removal of a name, or its empty

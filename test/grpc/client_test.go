@@ -40,11 +40,11 @@ type client struct {
 // reviews.example.com:80.
 func dial(t *testing.T, impl clients.Implementation, i *isthmus, targets ...string) *client {
 	t.Helper()
-	return dialEvery(interval, t, impl, i, targets...)
+	return dialEvery(t, interval, impl, i, targets...)
 }
 
 // dialEvery is the same for calls at an interval.
-func dialEvery(interval time.Duration, t *testing.T, impl clients.Implementation, i *isthmus, targets ...string) *client {
+func dialEvery(t *testing.T, interval time.Duration, impl clients.Implementation, i *isthmus, targets ...string) *client {
 	t.Helper()
 	bootstrap := filepath.Join(t.TempDir(), "bootstrap.json")
 	i.must(os.WriteFile(bootstrap, fmt.Appendf(nil, `{
@@ -113,16 +113,18 @@ func (c *client) AwaitCalls(target string, more int) {
 	})
 }
 
-// AwaitFailure waits until a call to a target fails, and returns the first that
-// did.
+// AwaitFailure waits until a call to a target fails, of those that end from now
+// on, and returns the first that did.
 func (c *client) AwaitFailure(target string) (failed call) {
 	c.t.Helper()
+	from := c.journal.Len(target)
 	c.await("a call to "+target+" to fail", func() error {
-		failures := c.journal.Select(target, call.failed)
-		if len(failures) == 0 {
-			return fmt.Errorf("none of %d has", c.journal.Len(target))
+		made := c.journal.Since(target, from)
+		at := slices.IndexFunc(made, call.failed)
+		if at < 0 {
+			return fmt.Errorf("none of %d has", len(made))
 		}
-		failed = failures[0]
+		failed = made[at]
 		return nil
 	})
 	return failed

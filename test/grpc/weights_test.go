@@ -65,7 +65,7 @@ func TestWeightsDecideTheShares(t *testing.T) {
 		isthmus := newIsthmus(t)
 		isthmus.WriteEndpoints(reviews, weigh(1, 2, 7)...)
 		isthmus.Start()
-		client := dialEvery(quick, t, impl, isthmus, reviews+":80")
+		client := dialEvery(t, quick, impl, isthmus, reviews+":80")
 		client.AwaitAnswers(reviews+":80", "one", "two", "three")
 		client.AwaitShares(reviews+":80", shares{"one": 10, "two": 20, "three": 70})
 
@@ -82,14 +82,16 @@ func TestWeightsHoldBesideRealLocalities(t *testing.T) {
 		b := startBackends(t, "one", "two", "three", "four")
 		weigh := func(w1, w2, w3, w4 int) []endpoint {
 			return []endpoint{
-				{b[0], w1, "eu/east"}, {b[1], w2, "eu/east"},
-				{b[2], w3, "eu/west"}, {b[3], w4, "eu/west"},
+				{b[0], w1, "eu/east"},
+				{b[1], w2, "eu/east"},
+				{b[2], w3, "eu/west"},
+				{b[3], w4, "eu/west"},
 			}
 		}
 		isthmus := newIsthmus(t)
 		isthmus.WriteEndpoints(reviews, weigh(1, 4, 2, 2)...) // 5 in the east, 4 in the west
 		isthmus.Start()
-		client := dialEvery(quick, t, impl, isthmus, reviews+":80")
+		client := dialEvery(t, quick, impl, isthmus, reviews+":80")
 		client.AwaitAnswers(reviews+":80", "one", "two", "three", "four")
 		client.AwaitShares(reviews+":80", shares{"one": 100. / 9, "two": 400. / 9, "three": 200. / 9, "four": 200. / 9})
 

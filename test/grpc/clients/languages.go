@@ -1,7 +1,7 @@
 package clients
 
-// Node is the name of an implementation that differs from the others.
-const Node = "grpc-node"
+// Java is the name of an implementation that differs from the others.
+const Java = "grpc-java"
 
 // language is how a client is made and run. In its commands, $MODULE is the
 // folder of this module and $DIR that of the client in the cache.
@@ -45,13 +45,13 @@ var languages = []language{
 		run: []string{"$DIR/venv/bin/python", "$DIR/client.py"},
 	},
 	{
-		name: Node, dir: "node",
+		name: "grpc-node", dir: "node",
 		tools: []tool{{"node", []string{"--version"}, "nodejs"}, {"npm", []string{"--version"}, "npm"}},
 		steps: [][]string{{"npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"}},
 		run:   []string{"node", "$DIR/client.js"},
 	},
 	{
-		name: "grpc-java", dir: "java",
+		name: Java, dir: "java",
 		tools: []tool{
 			{"javac", []string{"-version"}, "default-jdk-headless"},
 			{"mvn", []string{"--version"}, "maven"},
