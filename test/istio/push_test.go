@@ -90,7 +90,7 @@ func (s *display) allotted() error {
 
 // Follow makes changes one after the other. Envoy must come to have what they show,
 // and istiod must have pushed what it should, by its own counters.
-func (s *display) Follow(steps []step) {
+func (s *display) Follow(steps []change) {
 	s.t.Helper()
 	for _, step := range steps {
 		s.Settle()
@@ -134,8 +134,8 @@ func differ(p cluster.Pushes, kind string) error {
 	return nil
 }
 
-// step is a change, and what is shown to have come of it.
-type step struct {
+// change is one of the registry, and what is shown to have come of it.
+type change struct {
 	change, as string
 	make       func()
 	shows      map[string][]string // endpoints by cluster; nil if it is gone
@@ -158,7 +158,7 @@ spec: {host: %s, subsets: [{name: canary, labels: {stage: canary}}]}
 		return map[string][]string{s.Cluster("orders", ""): all, s.Cluster("orders", "canary"): canary}
 	}
 	none := []string{}
-	s.Follow([]step{
+	s.Follow([]change{
 		{"a service comes", ofServices, func() { s.registry.Add("orders", one) }, shows(none, one+" 1")},
 		{"an instance comes", ofEndpoints, func() { s.registry.Add("orders", two) }, shows(none, one+" 1", two+" 1")},
 		{"its weight changes", ofEndpoints, func() { s.Set("orders", two, fieldsOf("weight", "7")) }, shows(none, one+" 1", two+" 7")},
@@ -195,7 +195,7 @@ spec: {address: 10.1.0.%[1]d, labels: {service: orders}, weight: %[3]d}
 	}
 	one, two := "10.1.0.1:"+s.port, "10.1.0.2:"+s.port
 	shows := func(all ...string) map[string][]string { return map[string][]string{s.Cluster("orders", ""): all} }
-	s.Follow([]step{
+	s.Follow([]change{
 		{"a service with a WorkloadEntry comes", ofServices, func() {
 			workload(1, 1)
 			s.Apply(cluster.ServiceEntries, fmt.Sprintf(`
