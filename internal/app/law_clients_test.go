@@ -73,7 +73,7 @@ func (p *play) join(n nature, only string, leader *client) *client {
 	}
 	node.Metadata = &structpb.Struct{Fields: fields}
 	config := xdsclient.Config{Name: c.name, Node: node, Ledger: &p.ledger, Follow: xdsclient.FollowClusters, Overlap: n.Slow, Only: only, NACK: n.nackReason, Rollback: n.Rollback && n.Delta}
-	if only != "" {
+	if only != "" || leader != nil {
 		config.Follow = nil
 	}
 	if n.Late {

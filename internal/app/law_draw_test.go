@@ -44,7 +44,7 @@ type nature struct {
 	Late           bool // it answers late
 	Picky          bool // it NACKs some resources
 	Rollback       bool // it takes nothing then of what came with them, if it can say what it lacks
-	Split          bool // it takes clusters and assignments on two streams, in two variants
+	Split          bool // it takes clusters by name and assignments on two streams, in two variants
 	Secrets        bool // it asks for secrets, and for types that nobody produces
 }
 
@@ -219,13 +219,16 @@ func drawObject(t *rapid.T) source.Object {
 	return o
 }
 
+// serviceNames are those of all services; their ports are 80 and 90.
+var serviceNames = []string{"x", "y", "z"}
+
 // drawServiceObject draws a service that owns its endpoints.
 func drawServiceObject(t *rapid.T) source.Object {
 	namespace := rapid.SampledFrom([]string{"a", "a", "b"}).Draw(t, "namespace")
 	record := func(kind model.Kind, name string, spec model.Spec) model.Record {
 		return model.Record{Ref: model.Ref{Kind: kind, Key: model.Key{Namespace: namespace, Name: name}}, Spec: spec}
 	}
-	name := rapid.SampledFrom([]string{"x", "y", "z"}).Draw(t, "name")
+	name := rapid.SampledFrom(serviceNames).Draw(t, "name")
 	s := drawService(t, name+".example")
 	o := source.Object{Record: record(model.KindService, name, s)}
 	first := rapid.IntRange(1, 3).Draw(t, "first")

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
@@ -119,14 +120,30 @@ func (p *play) latest() time.Time {
 	return latest
 }
 
-// split connects a client that takes clusters on one stream, and their
-// assignments on another, in the other variant of the protocol.
+// split connects a client that takes clusters by name on a stream of their own, as
+// an Envoy does that asks for them on demand. It takes their assignments on
+// another, which is one of all types or of assignments alone, in the other variant
+// of the protocol.
 func (p *play) split(n nature) {
+	assignments := ""
+	if n.Secrets {
+		assignments = xdsclient.EDS
+	}
 	n.GRPC, n.Secrets = false, false
 	leader := p.join(n, xdsclient.CDS, nil)
-	leader.Subscribe(xdsclient.CDS)
+	leader.Subscribe(xdsclient.CDS, onDemand()...)
 	n.Delta = !n.Delta
-	p.join(n, xdsclient.EDS, leader)
+	p.join(n, assignments, leader)
+}
+
+// onDemand names the clusters of all services that histories have.
+func onDemand() (names []string) {
+	for _, service := range serviceNames {
+		for _, port := range []int{80, 90} {
+			names = append(names, fmt.Sprintf("outbound|%d||%s.example", port, service))
+		}
+	}
+	return names
 }
 
 // follow has clients ask for the assignments of the clusters that they take on

@@ -257,7 +257,7 @@ func (m *migration) registryIsFollowed() {
 
 func (m *migration) abandonedIsGone() {
 	await(m.t, "stock to go", func() error { return m.absent("stock") })
-	if got := m.deleted(); !slices.Equal(got, []string{"stock"}) {
+	if got := m.api.deleted(cluster.RootNamespace); !slices.Equal(got, []string{"stock"}) {
 		m.t.Errorf("deleted were %q", got)
 	}
 }
@@ -270,11 +270,6 @@ func (m *migration) absent(name string) error {
 		}
 	}
 	return err
-}
-
-// deleted are the objects that were deleted, but for that of the bridge's consumer.
-func (m *migration) deleted() []string {
-	return slices.DeleteFunc(m.api.deleted(cluster.RootNamespace), func(name string) bool { return name == "servicecenter-watcher" })
 }
 
 // registryIsClean is that the consumer of the earlier bridge is neither in the
@@ -312,7 +307,7 @@ func (m *migration) nothingIsOursAnyMore() {
 			m.t.Error(err)
 		}
 	}
-	if got := m.deleted(); !slices.Equal(got, []string{"stock"}) {
+	if got := m.api.deleted(cluster.RootNamespace); !slices.Equal(got, []string{"stock"}) {
 		m.t.Errorf("deleted were %q", got)
 	}
 	if writes := m.api.WritesBy(account, cluster.RootNamespace)[before:]; len(writes) > 0 {
