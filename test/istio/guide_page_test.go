@@ -54,7 +54,7 @@ func readGuide(t *testing.T, values ...string) page {
 
 var (
 	heading = regexp.MustCompile(`(?m)^##+ (.+)\n`)
-	fenced  = regexp.MustCompile("(?ms)^```(\\w*)\n(.*?)^```\n")
+	fenced  = regexp.MustCompile("(?ms)^```(\\w*)\n(.*?)^```\n") //nolint:gocritic // ^ is the beginning of a line here
 )
 
 func parsePage(text string) (p page) {

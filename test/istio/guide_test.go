@@ -114,7 +114,7 @@ func startMigration(t *testing.T) *migration {
 func (m *migration) register() {
 	for i, service := range []string{"carts", "orders"} {
 		address := fmt.Sprintf("127.0.0.%d:%s", i+1, m.port)
-		startBackend(m.operator.t, service, address)
+		startBackend(m.t, service, address)
 		m.registry.Add(service, address)
 	}
 	m.ghost = m.registry.Register(servicecenter.Service{App: "shop", Name: "servicecenter-watcher", Version: "0.0.1"})

@@ -35,7 +35,7 @@ func TestMissingRightsAreNamedAndGiven(t *testing.T) {
 	if !slices.Equal(missing, want) {
 		t.Errorf("missing are %q, want %q", missing, want)
 	}
-	for _, part := range strings.Split(strings.TrimPrefix(manifest, "---\n"), "---\n") {
+	for part := range strings.SplitSeq(strings.TrimPrefix(manifest, "---\n"), "---\n") {
 		if err := applyRights(t.Context(), api.client, part); err != nil {
 			t.Fatal(err)
 		}
