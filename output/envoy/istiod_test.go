@@ -99,10 +99,8 @@ type difference struct {
 type object = map[string]any
 
 var differences = []difference{
-	{"filters", "Envoy as it is released does not have Istio's filter istio.metadata_exchange", without("filters")},
-	{"transportSocketMatches", "there are no certificates for mutual TLS between workloads yet", without("transportSocketMatches")},
 	{"typedDnsResolverConfig", "which resolver asks which servers is for the Envoy's bootstrap to say, and this would overrule it", without("typedDnsResolverConfig")},
-	{"metadata of endpoints", "it is for Istio's own filters, as filters are", withoutWorkloads},
+	{"metadata of endpoints", "it is for Istio's own filters", withoutWorkloads},
 }
 
 // ofDNSCluster is besides what Envoys since [DNSCluster] are given.

@@ -74,12 +74,19 @@ func (s *typed) checkAbsent(x *thing) {
 	void, ok := s.void(x.Name)
 	switch {
 	case !s.maker.complete && !s.proven(x), s.c.guarded(): // nobody knows yet whether it is gone, or what refers to it
-	case (s.mode == push.Delta || s.absence() == push.Empty) && ok && x.Version == void.Version: // it was sent the empty resource
+	case s.emptied(x):
 	case s.full || s.mode == push.Delta:
 		s.violated(lost, "%s is gone and was not removed", x.Name)
 	case ok && x.Version != void.Version:
 		s.violated(lost, "%s is gone, and the client was not sent the empty resource", x.Name)
 	}
+}
+
+// emptied reports whether the client holds a name as the empty resource that is sent
+// in place of a removal.
+func (s *typed) emptied(x *thing) bool {
+	void, ok := s.void(x.Name)
+	return ok && x.Version == void.Version && (s.mode == push.Delta || s.absence() == push.Empty)
 }
 
 // checkAnswer checks that a client that asks for a name which does not exist was

@@ -40,7 +40,7 @@ func (c *client) countLate() {
 	for _, s := range c.types {
 		for name, x := range s.held {
 			_, there := s.now().names[name]
-			if there || s.wasUnclear(name) || s.mode == push.WholeState && !s.full || !s.maker.complete && !s.proven(x) {
+			if there || s.wasUnclear(name) || s.mode == push.WholeState && !s.full || s.emptied(x) || !s.maker.complete && !s.proven(x) {
 				delete(s.missing, name)
 				continue
 			}
