@@ -46,7 +46,7 @@ func TestMovingADocumentBetweenFilesChangesNothing(t *testing.T) {
 		}},
 		{"copied to an earlier file and then removed", func() {
 			files.Write("a.yaml", moving)
-			isthmus.AwaitRejected("files", "ServiceEntry shop/reviews at z.yaml:1: ")
+			isthmus.AwaitRejected("files", "ServiceEntry shop/reviews at a.yaml:1: ")
 			files.Remove("z.yaml")
 			isthmus.AwaitRejected("files")
 		}},

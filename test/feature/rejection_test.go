@@ -116,7 +116,7 @@ func TestDocumentThatWasNeverGoodIsRejectedAlone(t *testing.T) {
 	}
 }
 
-func TestFirstOfTwoEqualNamesWinsAndTheOtherIsRejected(t *testing.T) {
+func TestWhoHasANameKeepsItAndTheOtherIsRejected(t *testing.T) {
 	t.Parallel()
 	files, b := newRegistry(t, "files"), startBackends(t, "one", "two")
 	files.Write("b.yaml", service{Host: reviews, Endpoints: endpoints(b[1])})
@@ -129,10 +129,10 @@ func TestFirstOfTwoEqualNamesWinsAndTheOtherIsRejected(t *testing.T) {
 	isthmus.AwaitRejected("files", "ServiceEntry shop/reviews at c.yaml:1: ")
 	client.AwaitAnswers("two")
 	files.Move("c.yaml", "a.yaml")
-	isthmus.AwaitRejected("files", "ServiceEntry shop/reviews at b.yaml:1: ")
-	client.AwaitAnswers("one")
-	files.Remove("a.yaml")
+	isthmus.AwaitRejected("files", "ServiceEntry shop/reviews at a.yaml:1: ")
 	client.AwaitAnswers("two")
+	files.Remove("b.yaml")
+	client.AwaitAnswers("one")
 	isthmus.AwaitRejected("files")
 	traffic.MustNotHaveFailed()
 }
