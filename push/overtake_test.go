@@ -222,3 +222,27 @@ func TestRemovalIsNotSentAgainOnceEverythingIsListed(t *testing.T) {
 		wants(t, "once everything is listed", s.receiveAll(e))
 	})
 }
+
+// Who has asked for a name before everything was listed, and names it no longer, is not
+// sent the same set again once nobody can list it any more.
+func TestSetIsNotSentAgainForWhatIsNotNamedAnyMore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var p *Producer
+		e := start(t, Config{}, func(e *Engine) {
+			p = e.Produce([]TypeSpec{{
+				Name: "listener", Whole: true, Absent: func(string, Mode) Absence { return Empty },
+				Void: func(name string) Encoded { return Encoded{Name: name, Body: []byte("empty")} },
+			}})
+		})
+		w := newNotes(1)
+		s := e.Connect(Info{Protocol: protocols[WholeState]}, Client{})
+		s.ask(Request{Mode: WholeState, Replace: true, Wildcard: WildcardOn, Names: []string{"gone"}})
+		s.ask(Request{Mode: WholeState, Replace: true})
+		p.Publish(w.unlisted([]*note{{0, "here", "1", nil}}))
+		wants(t, "before everything is listed", s.receiveAll(e), "listener here 1")
+		p.Publish(w.step(nil))
+		wants(t, "once everything is listed", s.receiveAll(e))
+		s.ask(Request{Mode: WholeState, Replace: true, Names: []string{"gone"}})
+		wants(t, "when it is named again", s.receiveAll(e), "listener gone empty", "listener here 1")
+	})
+}
