@@ -12,7 +12,7 @@ func (d *draft) gone(name string, p pending) {
 	switch {
 	case h == nil && !p.again(),
 		h == nil && !p.force && d.mode == Delta && absent == Removal, // the removal was sent when the client asked
-		h == nil && d.full && absent == Empty && !d.named(name), // only who names it is sent that it is empty
+		h == nil && d.full && absent == Empty && !d.named(name),      // only who names it is sent that it is empty
 		d.nackedAs(name, member{}) && !p.again():
 		delete(d.pending, name)
 	case !d.world.Complete() && (h == nil || h.known == claimed) && (!d.full || absent == Empty):
