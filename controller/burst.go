@@ -20,7 +20,7 @@ type burst[K comparable] struct {
 type bursts[K comparable] struct {
 	dueAt  func(first, last time.Time, events int) time.Time
 	of     map[K]*burst[K]
-	sorted byDue[K]
+	sorted ordered[*burst[K]]
 	number uint64
 }
 
@@ -64,32 +64,9 @@ func (b *bursts[K]) take(now time.Time) (keys []K) {
 	return keys
 }
 
-// byDue is a heap of bursts by when they are over.
-type byDue[K comparable] []*burst[K]
-
-func (h byDue[K]) Len() int { return len(h) }
-
-func (h byDue[K]) Less(i, j int) bool {
-	return cmp.Or(h[i].due.Compare(h[j].due), cmp.Compare(h[i].number, h[j].number)) < 0
+// before orders bursts by when they are over.
+func (b *burst[K]) before(other *burst[K]) bool {
+	return cmp.Or(b.due.Compare(other.due), cmp.Compare(b.number, other.number)) < 0
 }
 
-func (h byDue[K]) Swap(i, j int) {
-	h[i], h[j] = h[j], h[i]
-	h[i].at, h[j].at = i, j
-}
-
-// Push implements [heap.Interface].
-func (h *byDue[K]) Push(x any) {
-	one, _ := x.(*burst[K])
-	one.at = len(*h)
-	*h = append(*h, one)
-}
-
-// Pop implements [heap.Interface].
-func (h *byDue[K]) Pop() any {
-	old := *h
-	last := old[len(old)-1]
-	old[len(old)-1] = nil
-	*h = old[:len(old)-1]
-	return last
-}
+func (b *burst[K]) movedTo(place int) { b.at = place }

@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"cmp"
 	"container/heap"
 	"context"
 	"time"
@@ -54,7 +55,7 @@ const levels = (int(MostUrgent) + 1) * (int(High) + 1)
 // permits are the keys that wait for one, by rank, and in each the one first
 // that has waited longest.
 type permits[K comparable] struct {
-	ranks   [levels]byWait[K]
+	ranks   [levels]ordered[*entry[K]]
 	granted int // since the one that had waited longest had a permit
 }
 
@@ -118,35 +119,9 @@ func (p *permits[K]) count(than Urgency) (all, more int) {
 	return all, more
 }
 
-// byWait is a heap of keys by since when they wait for a permit.
-type byWait[K comparable] []*entry[K]
-
-func (h byWait[K]) Len() int { return len(h) }
-
-func (h byWait[K]) Less(i, j int) bool {
-	if !h[i].throttledSince.Equal(h[j].throttledSince) {
-		return h[i].throttledSince.Before(h[j].throttledSince)
-	}
-	return h[i].since.Before(h[j].since)
+// before orders keys by since when they wait for a permit.
+func (e *entry[K]) before(other *entry[K]) bool {
+	return cmp.Or(e.throttledSince.Compare(other.throttledSince), e.since.Compare(other.since)) < 0
 }
 
-func (h byWait[K]) Swap(i, j int) {
-	h[i], h[j] = h[j], h[i]
-	h[i].slot, h[j].slot = i, j
-}
-
-// Push implements [heap.Interface].
-func (h *byWait[K]) Push(x any) {
-	e, _ := x.(*entry[K])
-	e.slot = len(*h)
-	*h = append(*h, e)
-}
-
-// Pop implements [heap.Interface].
-func (h *byWait[K]) Pop() any {
-	old := *h
-	last := old[len(old)-1]
-	old[len(old)-1] = nil
-	*h = old[:len(old)-1]
-	return last
-}
+func (e *entry[K]) movedTo(place int) { e.slot = place }
