@@ -313,8 +313,16 @@ func (m *mirror) remove(refs []model.Ref) {
 	maps.DeleteFunc(m.drops, func(cause model.Ref, _ drop) bool { return !stands[cause] })
 }
 
-// release removes what is held, as an operator does.
-func (m *mirror) release() { m.remove(slices.Collect(maps.Keys(m.held))) }
+// release removes what is held, as an operator does, but for objects of which
+// something was said by itself since: they stay until a listing lacks them.
+func (m *mirror) release() {
+	for ref, o := range m.objects {
+		if slices.ContainsFunc(o.parts(ref), func(part model.Ref) bool { _, held := m.held[part]; return !held }) {
+			delete(m.held, ref)
+		}
+	}
+	m.remove(slices.Collect(maps.Keys(m.held)))
+}
 
 // records is everything that must be stored.
 func (m *mirror) records() map[model.Ref]model.Record {
