@@ -11,7 +11,8 @@ import (
 
 // Layout says how the endpoints of a service are spread over objects.
 type Layout struct {
-	// ShardSize is how many endpoints an object should have at most, above zero.
+	// ShardSize is how many endpoints an object should have at most. Zero is for
+	// those who take objects of any size: then size divides nothing.
 	ShardSize int
 	// Exists tells which names of objects are in use for the service now, so that
 	// their number changes with some slack: each step rewrites about half of the
@@ -64,6 +65,10 @@ func (l Layout) parts(s *catalog.Service, ports []model.Port, endpoints []endpoi
 
 // spread divides endpoints that serve the same ports by hash.
 func (l Layout) spread(host string, first part, group string, endpoints []endpoint) []part {
+	if l.ShardSize == 0 {
+		first.endpoints = endpoints
+		return []part{first}
+	}
 	nameOf := func(i int) string {
 		if i == 0 {
 			return first.name

@@ -50,7 +50,7 @@ func FromService(s *catalog.Service, l Layout) Translation {
 
 // DraftService is FromService up to the making of specifications.
 func DraftService(s *catalog.Service, l Layout) Draft {
-	if reason := invalid(s); reason != "" {
+	if reason := Invalid(s); reason != "" {
 		return Draft{Invalid: reason}
 	}
 	ports := writable(s.Ports)
@@ -91,8 +91,8 @@ func (p part) sources(s *catalog.Service) []string {
 	return append(names, others...)
 }
 
-// invalid says why Istio would not take a service at all.
-func invalid(s *catalog.Service) string {
+// Invalid says why Istio would not take a service at all; empty if it does.
+func Invalid(s *catalog.Service) string {
 	_, located := networking.ServiceEntry_Location_value[string(s.Location)]
 	_, resolved := networking.ServiceEntry_Resolution_value[string(s.Resolution)]
 	switch {
