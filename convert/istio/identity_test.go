@@ -129,7 +129,7 @@ func said(s *catalog.Service) word {
 		for e := range s.Endpoints(port.Number).All() {
 			at := fmt.Sprintf("%d → %s:%d", port.Number, e.Address, e.Port)
 			labels := e.Labels.Map()
-			for name := range (Layout{Workloads: ownLabels()}).selector(s.Key.Host) {
+			for name := range (Layout{Workloads: ownLabels()}).Selector(s.Key.Host) {
 				delete(labels, name) // what is selected has them besides
 			}
 			w.Endpoints[at] = fmt.Sprintf("%v %s %v weight %d of %s, %s", labels, e.Network, e.Locality, e.Weight, e.ServiceAccount, e.Health)

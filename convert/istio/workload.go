@@ -49,7 +49,7 @@ func TakesWorkloads(s *catalog.Service) bool {
 // is also one with every port and no selector: then the service has every port,
 // whichever part Istio happens to begin with, which is the oldest.
 func (l Layout) workloads(s *catalog.Service, ports []model.Port, endpoints []endpoint) []part {
-	host, selector := s.Key.Host, l.selector(s.Key.Host)
+	host, selector := s.Key.Host, l.Selector(s.Key.Host)
 	var full []endpoint
 	groups := map[string][]endpoint{}
 	for _, e := range endpoints {
@@ -72,8 +72,8 @@ func (l Layout) workloads(s *catalog.Service, ports []model.Port, endpoints []en
 	return append(parts, l.partial(host, ports, groups)...)
 }
 
-// selector is what the WorkloadEntry objects of a host are found by.
-func (l Layout) selector(host string) map[string]string {
+// Selector is what the WorkloadEntry objects of a host are found by.
+func (l Layout) Selector(host string) map[string]string {
 	selector := maps.Clone(l.Workloads)
 	selector[LabelService] = ServiceLabel(host)
 	return selector
