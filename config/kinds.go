@@ -6,6 +6,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/output"
 	"github.com/isthmus-mesh/isthmus/output/envoy"
 	"github.com/isthmus-mesh/isthmus/output/istio"
+	"github.com/isthmus-mesh/isthmus/output/resource"
 	"github.com/isthmus-mesh/isthmus/output/xds"
 	"github.com/isthmus-mesh/isthmus/source"
 	"github.com/isthmus-mesh/isthmus/source/file"
@@ -30,8 +31,15 @@ func Known() Kinds {
 		},
 		Outputs: []output.Kind{
 			xds.OutputKind(xds.Translation{
-				Kinds: xds.Kinds{Envoy: envoy.KindEnvoy, GRPC: envoy.KindGRPC, GRPCNode: envoy.KindGRPCNode, Extensions: []string{envoy.DNSCluster}},
+				Kinds: xds.Kinds{
+					Envoy: envoy.KindEnvoy, GRPC: envoy.KindGRPC, GRPCNode: envoy.KindGRPCNode, Extensions: []string{envoy.DNSCluster},
+					ControlPlane: resource.KindIstiod, Configuration: resource.KindMCP,
+				},
 				Types: envoy.Types, Step: envoy.Step, NotOffered: envoy.NotOffered, Unserved: envoy.Unserved,
+				Configuration: xds.Configuration{
+					Types: resource.OverXDS().Types, NotOffered: resource.NotOffered,
+					Begin: func() xds.Steps { return resource.NewTranslator(resource.OverXDS(), resource.Options{Wrapped: true}) },
+				},
 			}),
 			istio.OutputKind(),
 		},
