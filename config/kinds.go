@@ -10,6 +10,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/source"
 	"github.com/isthmus-mesh/isthmus/source/file"
 	"github.com/isthmus-mesh/isthmus/source/servicecenter"
+	sourcexds "github.com/isthmus-mesh/isthmus/source/xds"
 )
 
 var _ folderReader = (*file.Config)(nil)
@@ -27,6 +28,7 @@ func Known() Kinds {
 		Sources: []source.Kind{
 			file.Kind(),
 			servicecenter.Kind(),
+			sourcexds.Kind(),
 		},
 		Outputs: []output.Kind{
 			xds.OutputKind(xds.Translation{
