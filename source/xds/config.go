@@ -47,10 +47,12 @@ var byDefault = [...]string{"ServiceEntry", "Sidecar", "WorkloadEntry", "Workloa
 func (c *Config) Validate() error {
 	errs := []error{validAddress(c.Address)}
 	for i, name := range c.Types {
-		switch _, known := kindNamed(name); {
+		kind, known := kindNamed(name)
+		again := slices.ContainsFunc(c.Types[:i], func(other string) bool { o, _ := kindNamed(other); return o == kind })
+		switch {
 		case !known:
 			errs = append(errs, fmt.Errorf("types[%d]: %q is no kind of configuration; write such as ServiceEntry or DestinationRule", i, name))
-		case slices.Contains(c.Types[:i], name):
+		case again:
 			errs = append(errs, fmt.Errorf("types[%d]: %q is there already; remove one of them", i, name))
 		}
 	}

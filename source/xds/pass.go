@@ -16,6 +16,7 @@ import (
 // list passes on everything as it is held, once all of it was answered.
 func (r *run) list(ctx context.Context) error {
 	r.forget()
+	r.protected = map[string]bool{}
 	listing := source.Listing{Ignored: map[string]int{}, Observed: time.Now()}
 	for _, kind := range r.kinds {
 		here := map[string]bool{}
@@ -32,6 +33,7 @@ func (r *run) list(ctx context.Context) error {
 			r.reject(&listing, url)
 		}
 		if why := r.unread(kind); why != "" {
+			r.protected[kind.Name] = true
 			r.protect(&listing, kind, here, why)
 		}
 	}
@@ -105,13 +107,23 @@ func (r *run) reject(listing *source.Listing, url string) {
 	}
 }
 
-// pass passes on what an answer has changed: of a complete one as a listing of the
-// places concerned, so that what is missing is judged; else one by one.
-func (r *run) pass(ctx context.Context, k *asked, d difference, a answer) error {
-	if a.full {
+// passOn passes on what an answer has changed, once everything was listed: of a complete
+// answer as a listing of the places concerned, so that what is missing is judged; else
+// one by one. What is kept because too little was known is judged with everything else,
+// listed anew.
+func (r *run) passOn(ctx context.Context, k *asked, d difference, a answer, trouble bool) error {
+	switch {
+	case !r.listed:
+		return nil
+	case r.protected[k.kind.Name] && r.unread(k.kind) == "":
+		r.listed = false // until its first state is complete
+		return nil
+	case len(d.changed)+len(d.gone) == 0 && !trouble:
+		return nil
+	case a.full:
 		return r.passListing(ctx, k, d.touched(), a)
 	}
-	return r.passChange(ctx, k, d.touched(), a)
+	return r.passChange(ctx, k, d.touched(), a, trouble)
 }
 
 func (r *run) passListing(ctx context.Context, k *asked, touched []string, a answer) error {
@@ -128,7 +140,7 @@ func (r *run) passListing(ctx context.Context, k *asked, touched []string, a ans
 
 // passChange passes on records one by one. What names no record, and what belongs to no
 // name, has nothing but a place.
-func (r *run) passChange(ctx context.Context, k *asked, touched []string, a answer) error {
+func (r *run) passChange(ctx context.Context, k *asked, touched []string, a answer, trouble bool) error {
 	places := source.Listing{Places: []string{k.url}, Observed: a.at}
 	r.reject(&places, k.url)
 	var records source.Listing
@@ -146,7 +158,7 @@ func (r *run) passChange(ctx context.Context, k *asked, touched []string, a answ
 		}
 	}
 	change.Upserts, change.Rejected = records.Objects, records.Rejected
-	if len(places.Places) > 1 || len(places.Rejected) > 0 || len(touched) == 0 {
+	if len(places.Places) > 1 || trouble {
 		if err := r.sink.Replace(ctx, places); err != nil {
 			return err
 		}

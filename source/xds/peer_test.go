@@ -33,6 +33,7 @@ type manner struct {
 	chunk       int      // resources in a delta answer at most; all if 0
 	versions    []string // of the groups that it has resources of; all if nil
 	unknown     []string // kinds it never answers for
+	noPings     bool     // it ends connections on which there is more than one in five minutes
 }
 
 // peer is a server of MCP-over-xDS that a test steers.
@@ -45,10 +46,10 @@ type peer struct {
 	failing   error         // what every stream ends with
 	garbage   bool          // what is sent is no message of the protocol
 	requests  []request
-	streams   map[int]context.CancelFunc
 	opened    int
-	over      int   // the streams up to this one end
-	with      error // so
+	sent      map[string]int // resources, by stream and type
+	over      int            // the streams up to this one end
+	with      error          // so
 	listener  *bufconn.Listener
 	conns     []*gate
 	away      bool
@@ -66,14 +67,18 @@ type request struct {
 }
 
 func newPeer(m manner) *peer {
-	p := &peer{manner: m, resources: map[string]map[string]*anypb.Any{}, changed: make(chan struct{}), streams: map[int]context.CancelFunc{}}
+	p := &peer{manner: m, resources: map[string]map[string]*anypb.Any{}, changed: make(chan struct{}), sent: map[string]int{}}
 	p.start()
 	return p
 }
 
 func (p *peer) start() {
 	p.listener = bufconn.Listen(64 << 10)
-	p.server = grpc.NewServer(grpc.MaxRecvMsgSize(64<<20), grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 5 * time.Second, PermitWithoutStream: true}))
+	policy := keepalive.EnforcementPolicy{MinTime: 5 * time.Second, PermitWithoutStream: true}
+	if p.noPings {
+		policy.MinTime = 5 * time.Minute
+	}
+	p.server = grpc.NewServer(grpc.MaxRecvMsgSize(64<<20), grpc.KeepaliveEnforcementPolicy(policy))
 	discoveryv3.RegisterAggregatedDiscoveryServiceServer(p.server, p)
 	listener, server := p.listener, p.server
 	go func() { _ = server.Serve(listener) }()
@@ -111,7 +116,6 @@ type gate struct {
 	net.Conn
 	mu   sync.Mutex
 	open chan struct{}
-	once sync.Once
 }
 
 func (g *gate) wait() {
@@ -228,6 +232,8 @@ func (p *peer) of(url string) map[string]*anypb.Any {
 }
 
 func (p *peer) answers(url string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	kind, _ := mcp.ByURL(url)
 	return !slices.Contains(p.unknown, kind.Name)
 }
@@ -283,6 +289,19 @@ func (p *peer) seen() []request {
 	return slices.Clone(p.requests)
 }
 
+func (p *peer) count(stream int, url string, n int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.sent[fmt.Sprint(stream, url)] += n
+}
+
+// sentOn is how many resources of a type were sent on a stream.
+func (p *peer) sentOn(stream int, url string) int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.sent[fmt.Sprint(stream, url)]
+}
+
 func (p *peer) stream() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -320,13 +339,11 @@ func (p *peer) DeltaAggregatedResources(s discoveryv3.AggregatedDiscoveryService
 		}, err
 	})
 	return p.follow(s.Context(), id, requests, func(k *asked) error {
-		if p.silentDelta {
-			return nil
-		}
 		m := p.deltaOf(k)
 		if m == nil {
 			return nil
 		}
+		p.count(id, k.url, len(m.GetResources()))
 		nonce++
 		m.Nonce, k.waiting, k.first = strconv.Itoa(nonce), true, false
 		return s.Send(m)
@@ -337,6 +354,9 @@ func (p *peer) DeltaAggregatedResources(s discoveryv3.AggregatedDiscoveryService
 func (p *peer) deltaOf(k *asked) *discoveryv3.DeltaDiscoveryResponse {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if p.silentDelta {
+		return nil
+	}
 	m := &discoveryv3.DeltaDiscoveryResponse{TypeUrl: k.url}
 	now := p.of(k.url)
 	for _, name := range slices.Sorted(maps.Keys(now)) {

@@ -41,6 +41,7 @@ type run struct {
 	silent    *stream
 	deltaOnly bool
 	listed    bool
+	protected map[string]bool // kinds of which not all was known when that was passed on
 }
 
 func newRun(s *Source, sink source.Sink, conn *grpc.ClientConn, h held) *run {
@@ -189,10 +190,8 @@ func (r *run) answer(ctx context.Context, k *asked, a answer) error {
 		clear(r.held) // of a server that says too much nothing is left but the records
 		return fmt.Errorf("the server has sent more than %d bytes in all, which is as much as there is memory for; confine it, or give Isthmus more (GOMEMLIMIT)", room)
 	}
-	if r.listed && (changed || len(d.changed)+len(d.gone) > 0) {
-		if err := r.pass(ctx, k, d, a); err != nil {
-			return err
-		}
+	if err := r.passOn(ctx, k, d, a, changed); err != nil {
+		return err
 	}
 	if err := r.active.reply(a, k.version, reason); err != nil {
 		return err
