@@ -8,6 +8,7 @@ import (
 	"google.golang.org/grpc/codes"
 	grpcstatus "google.golang.org/grpc/status"
 
+	"github.com/isthmus-mesh/isthmus/internal/rate"
 	"github.com/isthmus-mesh/isthmus/internal/wait"
 )
 
@@ -19,13 +20,13 @@ type admission struct {
 	each Rate
 
 	mu      sync.Mutex
-	all     bucket
-	by      map[string]*bucket // by address and by proven identity, while one is not at rest
-	streams map[string]int     // by [identity.key]
+	all     rate.Bucket
+	by      map[string]*rate.Bucket // by address and by proven identity, while one is not at rest
+	streams map[string]int          // by [identity.key]
 }
 
 func newAdmission(l Limits) *admission {
-	return &admission{each: l.NewStreamsPerClient, all: newBucket(l.NewStreams), by: map[string]*bucket{}, streams: map[string]int{}}
+	return &admission{each: l.NewStreamsPerClient, all: rate.New(l.NewStreams), by: map[string]*rate.Bucket{}, streams: map[string]int{}}
 }
 
 // admit lets a stream begin, after a while if there is a rush. Who is let in
@@ -76,17 +77,17 @@ func (a *admission) take(client string, streams int, patience time.Duration) (de
 	a.sweep(now)
 	b := a.by[client]
 	if b == nil {
-		fresh := newBucket(a.each)
+		fresh := rate.New(a.each)
 		b = &fresh
 		a.by[client] = b
 	}
-	return b.take(now, streams, patience)
+	return b.Take(now, streams, patience)
 }
 
 func (a *admission) takeOfAll(patience time.Duration) (delay time.Duration, ok bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.all.take(time.Now(), 1, patience)
+	return a.all.Take(time.Now(), 1, patience)
 }
 
 // sweep forgets some clients whose buckets are as good as new. As it is called
@@ -95,7 +96,7 @@ func (a *admission) sweep(now time.Time) {
 	const some = 2
 	looked := 0
 	for client, b := range a.by {
-		if b.rests(now) {
+		if b.Rests(now) {
 			delete(a.by, client)
 		}
 		if looked++; looked == some {

@@ -10,6 +10,8 @@ import (
 
 	"google.golang.org/grpc/codes"
 	grpcstatus "google.golang.org/grpc/status"
+
+	"github.com/isthmus-mesh/isthmus/internal/loopback"
 )
 
 // connections are those of a server that are open. It counts each when it
@@ -103,7 +105,7 @@ type connection struct {
 }
 
 func (s *Server) newConnection(conn net.Conn) *connection {
-	c := &connection{Conn: conn, server: s, address: remoteAddress(conn.RemoteAddr()), since: time.Now(), closed: make(chan struct{})}
+	c := &connection{Conn: conn, server: s, address: loopback.Remote(conn.RemoteAddr()), since: time.Now(), closed: make(chan struct{})}
 	if c.arrival.raw = rawOf(conn); c.arrival.raw != nil {
 		c.arrival.try = c.arrival.take
 	}

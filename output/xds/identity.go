@@ -2,20 +2,17 @@ package xds
 
 import (
 	"context"
-	"crypto/x509"
 	"fmt"
-	"net"
-	"net/netip"
 	"slices"
-	"strings"
 
-	"github.com/spiffe/go-spiffe/v2/spiffeid"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/peer"
 	grpcstatus "google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/structpb"
 
+	"github.com/isthmus-mesh/isthmus/internal/loopback"
+	"github.com/isthmus-mesh/isthmus/internal/spiffe"
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
@@ -37,7 +34,7 @@ func (s *Server) identify(ctx context.Context) (identity, error) {
 	if !ok {
 		return who, nil
 	}
-	who.address = remoteAddress(other.Addr)
+	who.address = loopback.Remote(other.Addr)
 	on, ok := other.AuthInfo.(carried)
 	if !ok {
 		return who, nil
@@ -47,7 +44,7 @@ func (s *Server) identify(ctx context.Context) (identity, error) {
 	if !ok || len(info.State.VerifiedChains) == 0 {
 		return who, nil
 	}
-	id, namespace, err := readIdentity(info.State.PeerCertificates[0])
+	id, namespace, err := spiffe.Read(info.State.PeerCertificates[0])
 	if err == nil && len(s.config.TrustDomains) > 0 && !slices.Contains(s.config.TrustDomains, id.TrustDomain().Name()) {
 		err = fmt.Errorf("the trust domain %q is not among those served here", id.TrustDomain().Name())
 	}
@@ -56,26 +53,6 @@ func (s *Server) identify(ctx context.Context) (identity, error) {
 	}
 	who.name, who.namespace = id.String(), namespace
 	return who, nil
-}
-
-// readIdentity reads spiffe://DOMAIN/ns/NAMESPACE/sa/ACCOUNT from the one URI
-// of a certificate.
-func readIdentity(cert *x509.Certificate) (id spiffeid.ID, namespace string, err error) {
-	const want = "spiffe://DOMAIN/ns/NAMESPACE/sa/ACCOUNT"
-	if len(cert.URIs) != 1 {
-		return id, "", fmt.Errorf("it has %d URIs among its names; it needs exactly one, of the form %s", len(cert.URIs), want)
-	}
-	if id, err = spiffeid.FromURI(cert.URIs[0]); err != nil {
-		return id, "", fmt.Errorf("%q is not an identity of the form %s: %w", cert.URIs[0], want, err)
-	}
-	path := strings.Split(id.Path(), "/") // begins with a slash
-	if len(path) != 5 || path[1] != "ns" || path[3] != "sa" {
-		return id, "", fmt.Errorf("%q is not of the form %s", id, want)
-	}
-	if !isNamespace(path[2]) {
-		return id, "", fmt.Errorf("the namespace %q of %q is not %s", path[2], id, namespaceForm)
-	}
-	return id, path[2], nil
 }
 
 // narrow returns the namespace in which a client is, given what it claims.
@@ -107,26 +84,6 @@ func (who identity) key() string {
 	return who.address
 }
 
-// remoteAddress is what clients without an identity are distinguished by; empty on
-// this machine.
-func remoteAddress(addr net.Addr) string {
-	tcp, ok := addr.(*net.TCPAddr)
-	if !ok {
-		return "" // a socket of this machine
-	}
-	ip, _ := netip.AddrFromSlice(tcp.IP)
-	if ip = ip.Unmap(); ip.IsLoopback() {
-		return ""
-	}
-	if ip.Is6() { // whoever has one address of a network has all of them
-		return netip.PrefixFrom(ip.WithZone(""), 64).Masked().String()
-	}
-	return ip.String()
-}
-
-// namespaceForm says what the name of a namespace is.
-const namespaceForm = "a DNS label (RFC 1123): lower-case letters, digits and hyphens, beginning and ending with a letter or digit, at most 63"
-
 // checkNode rejects a node that says nothing, too much, or that it is in what
 // cannot be a namespace.
 func (s *Server) checkNode(m request, namespace string) error {
@@ -137,10 +94,10 @@ func (s *Server) checkNode(m request, namespace string) error {
 	if most := s.limits.NodeBytes; len(id) > most || len(namespace) > most {
 		return s.rejected.record(tooMuch, tooLarge("a node whose id or namespace has more than %d bytes; shorten them in the client's bootstrap", most))
 	}
-	if namespace != "" && !isNamespace(namespace) {
+	if namespace != "" && !spiffe.IsNamespace(namespace) {
 		return s.rejected.record(notWho, grpcstatus.Errorf(codes.InvalidArgument,
 			"the node %q says it is in namespace %q, which is not %s; correct NAMESPACE in the node's metadata, or its id",
-			cut(id, shownBytes), cut(namespace, shownBytes), namespaceForm))
+			cut(id, shownBytes), cut(namespace, shownBytes), spiffe.NamespaceForm))
 	}
 	return s.checkLabels(claimedLabels(m.GetNode()))
 }

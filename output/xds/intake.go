@@ -11,6 +11,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/isthmus-mesh/isthmus/internal/intake"
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
@@ -25,8 +26,8 @@ type incoming struct {
 }
 
 // receive waits for the next request of a stream.
-func (s *Server) receive(from *inlet, mode push.Mode, listed func(typeURL string) uint64) (request, error) {
-	text, release, err := from.next()
+func (s *Server) receive(from *intake.Inlet, mode push.Mode, listed func(typeURL string) uint64) (request, error) {
+	text, release, err := from.Next()
 	if err != nil {
 		return nil, err
 	}

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"strings"
 	"time"
+
+	"github.com/isthmus-mesh/isthmus/internal/rate"
 )
 
 // Limits bound what one client can cost the others. Zero fields take their
@@ -70,10 +72,7 @@ type Limits struct {
 }
 
 // Rate is so many a second, after a burst.
-type Rate struct {
-	PerSecond float64
-	Burst     int
-}
+type Rate = rate.Rate
 
 func (l Limits) withDefaults() Limits {
 	l.Message = cmp.Or(l.Message, 32<<20)
@@ -84,10 +83,10 @@ func (l Limits) withDefaults() Limits {
 	l.FieldBytes = cmp.Or(l.FieldBytes, 1<<20)
 	l.StreamsPerConnection = cmp.Or(l.StreamsPerConnection, 1_000)
 	l.StreamsPerClient = cmp.Or(l.StreamsPerClient, 10_000)
-	l.NewStreams = cmp.Or(l.NewStreams, Rate{2_000, 4_000})
-	l.NewStreamsPerClient = cmp.Or(l.NewStreamsPerClient, Rate{l.NewStreams.PerSecond / 2, l.NewStreams.Burst / 2})
-	l.Requests = cmp.Or(l.Requests, Rate{2_000, 30_000})
-	l.NACKs = cmp.Or(l.NACKs, Rate{10, 100})
+	l.NewStreams = cmp.Or(l.NewStreams, Rate{PerSecond: 2_000, Burst: 4_000})
+	l.NewStreamsPerClient = cmp.Or(l.NewStreamsPerClient, Rate{PerSecond: l.NewStreams.PerSecond / 2, Burst: l.NewStreams.Burst / 2})
+	l.Requests = cmp.Or(l.Requests, Rate{PerSecond: 2_000, Burst: 30_000})
+	l.NACKs = cmp.Or(l.NACKs, Rate{PerSecond: 10, Burst: 100})
 	l.Handshake = cmp.Or(l.Handshake, 10*time.Second)
 	l.NewConnections = cmp.Or(l.NewConnections, 1_000)
 	l.Idle = cmp.Or(l.Idle, time.Minute)

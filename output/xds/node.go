@@ -5,7 +5,6 @@ import (
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	"google.golang.org/protobuf/types/known/structpb"
-	"k8s.io/apimachinery/pkg/api/validate/content"
 
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/push"
@@ -78,8 +77,3 @@ func describe(c push.Client) string {
 	}
 	return strings.Join(parts, " ")
 }
-
-// isNamespace reports whether Kubernetes takes a text as the name of a namespace.
-// The words ".", "*" and "~", with which exports and scopes stand for namespaces,
-// are none.
-func isNamespace(s string) bool { return len(content.IsDNS1123Label(s)) == 0 }

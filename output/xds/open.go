@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/isthmus-mesh/isthmus/catalog"
+	"github.com/isthmus-mesh/isthmus/internal/bind"
 	"github.com/isthmus-mesh/isthmus/internal/certs"
 	"github.com/isthmus-mesh/isthmus/internal/loglimit"
 	"github.com/isthmus-mesh/isthmus/output"
@@ -70,7 +71,7 @@ func (c *Config) Open(ctx context.Context, env output.Env) (output.Output, error
 		}
 	}
 	o.server = New(o.engine, options)
-	if o.listener, err = listen(ctx, c.Listen, env.Listen); err != nil {
+	if o.listener, err = bind.Listen(ctx, c.Listen, env.Listen); err != nil {
 		return nil, fmt.Errorf("listen: %w; choose another address or stop what listens there", err)
 	}
 	return o, nil

@@ -11,6 +11,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
 	grpcstatus "google.golang.org/grpc/status"
+
+	"github.com/isthmus-mesh/isthmus/internal/certs"
 )
 
 // handshake lets streams know the connection that carries them, and the
@@ -84,38 +86,12 @@ func (c *connection) prove(authorities *x509.CertPool, now time.Time) error {
 	if c.proof.under == authorities && now.Before(c.proof.until) || context.Cause(c.life) != nil {
 		return nil
 	}
-	chains, err := verify(c.chain, authorities, now)
+	until, err := certs.Holds(c.chain, authorities, now)
 	if err != nil {
 		return grpcstatus.Errorf(codes.Unauthenticated, "the client certificate does not hold any more: %v; connect again with a new one", err)
 	}
-	c.proof = proof{authorities, lasts(chains)}
+	c.proof = proof{authorities, until}
 	return nil
-}
-
-func verify(chain []*x509.Certificate, authorities *x509.CertPool, now time.Time) ([][]*x509.Certificate, error) {
-	between := x509.NewCertPool()
-	for _, cert := range chain[1:] {
-		between.AddCert(cert)
-	}
-	return chain[0].Verify(x509.VerifyOptions{
-		Roots: authorities, Intermediates: between, CurrentTime: now, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
-	})
-}
-
-// lasts is until when the longest-lived of the chains is valid.
-func lasts(chains [][]*x509.Certificate) (until time.Time) {
-	for _, chain := range chains {
-		ends := chain[0].NotAfter
-		for _, cert := range chain {
-			if cert.NotAfter.Before(ends) {
-				ends = cert.NotAfter
-			}
-		}
-		if ends.After(until) {
-			until = ends
-		}
-	}
-	return until
 }
 
 // welcome takes note of a stream on a connection, unless that has been dismissed.

@@ -7,6 +7,7 @@ import (
 	"google.golang.org/grpc/codes"
 	grpcstatus "google.golang.org/grpc/status"
 
+	"github.com/isthmus-mesh/isthmus/internal/rate"
 	"github.com/isthmus-mesh/isthmus/internal/wait"
 	"github.com/isthmus-mesh/isthmus/push"
 )
@@ -35,7 +36,7 @@ func (s *stream) slow(wait time.Duration, why cause) {
 		return
 	}
 	s.server.rejected.counts[why].Add(1)
-	if _, loud := s.pace.slowed.take(time.Now(), 1, 0); loud {
+	if _, loud := s.pace.slowed.Take(time.Now(), 1, 0); loud {
 		s.log.Warn("a client is kept waiting, for it says too much", "cause", causeNames[why], "wait", wait.Round(time.Millisecond))
 	}
 }
@@ -133,27 +134,27 @@ func (s *stream) typeOf(m request) (t push.Type, known bool, err error) {
 // pace is how fast a stream's requests are taken in, and how much is made of
 // them. The receiving goroutine owns it.
 type pace struct {
-	requests, nacks bucket
-	log, slowed     bucket              // of what is logged of NACKs, and of waiting
+	requests, nacks rate.Bucket
+	log, slowed     rate.Bucket         // of what is logged of NACKs, and of waiting
 	types           map[string]struct{} // asked for and not served
 }
 
 func newPace(l Limits) pace {
 	return pace{
-		requests: newBucket(l.Requests), nacks: newBucket(l.NACKs),
-		log:    newBucket(Rate{1 / nackLogEvery.Seconds(), nacksLogged}),
-		slowed: newBucket(Rate{1 / nackLogEvery.Seconds(), 1}),
+		requests: rate.New(l.Requests), nacks: rate.New(l.NACKs),
+		log:    rate.New(Rate{PerSecond: 1 / nackLogEvery.Seconds(), Burst: nacksLogged}),
+		slowed: rate.New(Rate{PerSecond: 1 / nackLogEvery.Seconds(), Burst: 1}),
 	}
 }
 
 // delay is how long a request has to wait, and by which limit.
 func (p *pace) delay(now time.Time, m request) (wait time.Duration, why cause) {
 	const forEver = 1<<63 - 1
-	wait, _ = p.requests.take(now, 1, forEver)
+	wait, _ = p.requests.Take(now, 1, forEver)
 	if m.GetErrorDetail() == nil {
 		return wait, slowRequests
 	}
-	if nack, _ := p.nacks.take(now, 1, forEver); nack > wait {
+	if nack, _ := p.nacks.Take(now, 1, forEver); nack > wait {
 		return nack, slowNACKs
 	}
 	return wait, slowRequests
@@ -161,7 +162,7 @@ func (p *pace) delay(now time.Time, m request) (wait time.Duration, why cause) {
 
 // loud reports whether one more NACK is worth logging.
 func (p *pace) loud(now time.Time) bool {
-	_, ok := p.log.take(now, 1, 0)
+	_, ok := p.log.Take(now, 1, 0)
 	return ok
 }
 

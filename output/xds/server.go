@@ -18,6 +18,7 @@ import (
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/protobuf/encoding/protowire"
 
+	"github.com/isthmus-mesh/isthmus/internal/intake"
 	"github.com/isthmus-mesh/isthmus/internal/loglimit"
 	"github.com/isthmus-mesh/isthmus/push"
 )
@@ -53,7 +54,7 @@ type Server struct {
 	rejected     *rejections
 	seed         maphash.Seed // of digests
 	decoding     *semaphore.Weighted
-	receiving    *receiving
+	intake       intake.Limits
 	log          *slog.Logger
 	grpc         *grpc.Server
 	stopping     chan struct{}
@@ -74,9 +75,9 @@ const (
 	// window bounds what a client may have under way to us. It is fixed, since
 	// gRPC would find it out with a ping after every acknowledgement.
 	window = 1 << 20
-	// streamWindow bounds it for each stream that nobody reads from at the time. It is
-	// the least that gRPC has: whoever reads makes room for the rest of a message.
-	streamWindow = 64 << 10
+	// streamWindow bounds it for each stream that nobody reads from at the time: whoever
+	// reads makes room for the rest of a message.
+	streamWindow = intake.Window
 	// headers bounds those of one stream.
 	headers = 64 << 10
 	// decoded bounds the bytes of requests that are decoded at a time, by many
@@ -106,7 +107,13 @@ func New(engine *push.Engine, o Options) *Server {
 		connections:  newConnections(),
 		stopping:     make(chan struct{}),
 	}
-	s.admission, s.receiving = newAdmission(s.limits), newReceiving(s.limits)
+	s.admission = newAdmission(s.limits)
+	s.intake = intake.Limits{
+		Message: s.limits.Message, Piece: s.limits.Piece, Room: intake.NewRoom(s.limits.Receiving, s.limits.Message),
+		TooMuch: func(err error) error { return s.rejected.record(tooMuch, err) },
+		Stalled: func(err error) error { return s.rejected.record(stalled, err) },
+		Advice:  "ask for less on a stream, or for everything by *",
+	}
 	s.halt = sync.OnceFunc(func() { close(s.stopping) })
 	s.grpc = grpc.NewServer(s.transport()...)
 	s.register()

@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc/codes"
 	grpcstatus "google.golang.org/grpc/status"
 
+	"github.com/isthmus-mesh/isthmus/internal/intake"
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
@@ -23,7 +24,7 @@ type stream struct {
 	server     *Server
 	mode       push.Mode
 	wire       grpc.ServerStream
-	inlet      *inlet
+	inlet      *intake.Inlet
 	log        *slog.Logger
 	subscriber *push.Subscriber
 	only       push.Type // or every
@@ -74,7 +75,7 @@ func (s *Server) serve(wire grpc.ServerStream, mode push.Mode, only push.Type, n
 		return err
 	}
 	defer leave()
-	from, err := s.newInlet(wire, who.key())
+	from, err := intake.New(wire, who.key(), &s.intake)
 	if err != nil {
 		return err
 	}
@@ -98,7 +99,7 @@ func (s *Server) serve(wire grpc.ServerStream, mode push.Mode, only push.Type, n
 		}
 		st.subscriber.Close() // lets the sender end
 	}
-	from.onExpiry(end)
+	from.OnExpiry(end)
 	go func() { end(st.receiveAll(first)) }()
 	err = st.sendAll()
 	if why := who.by.dismissed(); why != nil {
@@ -132,7 +133,7 @@ func endOf(err error) error {
 
 // awaitFirst waits for the first request of a stream, but not for ever: who has
 // nothing to say takes the place of others.
-func (s *Server) awaitFirst(from *inlet, mode push.Mode) (request, error) {
+func (s *Server) awaitFirst(from *intake.Inlet, mode push.Mode) (request, error) {
 	type arrival struct {
 		request
 		err error
@@ -144,7 +145,7 @@ func (s *Server) awaitFirst(from *inlet, mode push.Mode) (request, error) {
 		default:
 		}
 	}
-	from.onExpiry(func(err error) { arrive(arrival{err: err}) })
+	from.OnExpiry(func(err error) { arrive(arrival{err: err}) })
 	go func() { // until the stream ends, which is when this function's caller returns
 		var a arrival
 		defer func() { arrive(a) }()

@@ -1,4 +1,4 @@
-package xds
+package intake
 
 import (
 	"context"
@@ -8,10 +8,10 @@ import (
 	"golang.org/x/sync/semaphore"
 )
 
-// receiving is the room for large messages that are on their way in, of each
+// Room is the room for large messages that are on their way in, of each
 // client and of all. A message takes its room before its bytes may be sent, and
 // all of it at once: if each took a part, none might ever be whole.
-type receiving struct {
+type Room struct {
 	each int64
 	all  *semaphore.Weighted
 
@@ -25,15 +25,15 @@ type share struct {
 	users int
 }
 
-// newReceiving makes room for so many messages of the largest size of all clients,
-// and for half of it of one.
-func newReceiving(l Limits) *receiving {
-	each := int64(max(l.Receiving/2, l.Message))
-	return &receiving{each: each, all: semaphore.NewWeighted(2 * each), by: map[string]*share{}}
+// NewRoom makes room for so many bytes of all clients, and for half of it of one, which
+// is at least one message of the largest size.
+func NewRoom(bytes, message int) *Room {
+	each := int64(max(bytes/2, message))
+	return &Room{each: each, all: semaphore.NewWeighted(2 * each), by: map[string]*share{}}
 }
 
 // acquire waits for room, but not for long, for bytes of a client.
-func (r *receiving) acquire(ctx context.Context, client string, bytes int, patience time.Duration) (release func(), err error) {
+func (r *Room) acquire(ctx context.Context, client string, bytes int, patience time.Duration) (release func(), err error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	own, n := r.enter(client), int64(bytes)
@@ -54,7 +54,7 @@ func (r *receiving) acquire(ctx context.Context, client string, bytes int, patie
 	}, nil
 }
 
-func (r *receiving) enter(client string) *share {
+func (r *Room) enter(client string) *share {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	own := r.by[client]
@@ -66,7 +66,7 @@ func (r *receiving) enter(client string) *share {
 	return own
 }
 
-func (r *receiving) leave(client string) {
+func (r *Room) leave(client string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	own := r.by[client]

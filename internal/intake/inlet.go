@@ -1,4 +1,6 @@
-package xds
+// Package intake receives the messages of streams, so that what a client sends has a
+// bound in bytes and in time before anybody looks at it.
+package intake
 
 import (
 	"context"
@@ -21,12 +23,23 @@ type pieces interface {
 	Read(n int) (mem.BufferSlice, error)
 }
 
-// inlet receives the messages of one stream, piece by piece: a client may send a
+// Limits bound what a client may send.
+type Limits struct {
+	Message int           // bytes of a message
+	Piece   time.Duration // for each MiB of it, from its first byte on
+	Room    *Room
+	// TooMuch and Stalled take note of why a stream ends, and return it.
+	TooMuch, Stalled func(error) error
+	// Advice is what to do instead of sending a larger message.
+	Advice string
+}
+
+// Inlet receives the messages of one stream, piece by piece: a client may send a
 // piece when there is room for its message, and has a time for each. It belongs to
 // the one goroutine that receives.
-type inlet struct {
+type Inlet struct {
 	pieces
-	server *Server
+	limits *Limits
 	ctx    context.Context //nolint:containedctx // it is the stream's own
 	client string          // whose room is taken
 	header [5]byte
@@ -35,36 +48,41 @@ type inlet struct {
 	timer *time.Timer
 }
 
+// Window is what each stream may have under way in any case. It is the least that gRPC
+// has, and what a server gives to its option StaticStreamWindowSize.
+const Window = 64 << 10
+
 const (
 	// pieceBytes of a message are received at a time.
 	pieceBytes = 1 << 20
 	// small messages fit into what each stream may have under way in any case.
-	small = streamWindow
+	small = Window
 )
 
-func (s *Server) newInlet(wire grpc.ServerStream, client string) (*inlet, error) {
+// New returns the inlet of a stream; client says whose room it takes.
+func New(wire grpc.ServerStream, client string, limits *Limits) (*Inlet, error) {
 	from, ok := grpc.ServerTransportStreamFromContext(wire.Context()).(pieces)
 	if !ok {
 		return nil, errWholeMessages
 	}
-	return &inlet{pieces: from, server: s, ctx: wire.Context(), client: client}, nil
+	return &Inlet{pieces: from, limits: limits, ctx: wire.Context(), client: client}, nil
 }
 
 // errWholeMessages is what every stream would end with if another release of gRPC
 // did this otherwise.
 var errWholeMessages = grpcstatus.Error(codes.Internal, "this build has a gRPC that hands out messages as a whole; please report this")
 
-// onExpiry says what happens when a piece of the messages to come is late.
-func (in *inlet) onExpiry(expired func(error)) {
+// OnExpiry says what happens when a piece of the messages to come is late.
+func (in *Inlet) OnExpiry(expired func(error)) {
 	late := grpcstatus.Errorf(codes.DeadlineExceeded,
-		"a request was begun and did not come: each MiB of it has to be there within %s", in.server.limits.Piece)
-	in.timer = time.AfterFunc(time.Hour, func() { expired(in.server.rejected.record(stalled, late)) })
+		"a request was begun and did not come: each MiB of it has to be there within %s", in.limits.Piece)
+	in.timer = time.AfterFunc(time.Hour, func() { expired(in.limits.Stalled(late)) })
 	in.timer.Stop()
 }
 
-// next returns the next message of a stream. What it took of the client's room is
+// Next returns the next message of a stream. What it took of the client's room is
 // given back by release.
-func (in *inlet) next() (text mem.BufferSlice, release func(), err error) {
+func (in *Inlet) Next() (text mem.BufferSlice, release func(), err error) {
 	if err := in.ReadMessageHeader(in.header[:]); err != nil {
 		return nil, nil, endOfMessage(err)
 	}
@@ -74,14 +92,14 @@ func (in *inlet) next() (text mem.BufferSlice, release func(), err error) {
 	}
 	release = func() {}
 	if length > small {
-		if release, err = in.server.receiving.acquire(in.ctx, in.client, length, in.server.limits.Piece); err != nil {
-			return nil, nil, in.server.rejected.record(tooMuch, err)
+		if release, err = in.limits.Room.acquire(in.ctx, in.client, length, in.limits.Piece); err != nil {
+			return nil, nil, in.limits.TooMuch(err)
 		}
 	}
 	text = make(mem.BufferSlice, 0, 1)
 	for left := length; left > 0; {
 		piece := min(left, pieceBytes)
-		in.timer.Reset(in.server.limits.Piece)
+		in.timer.Reset(in.limits.Piece)
 		next, err := in.Read(piece)
 		in.timer.Stop()
 		if err != nil {
@@ -96,9 +114,9 @@ func (in *inlet) next() (text mem.BufferSlice, release func(), err error) {
 }
 
 // check rejects a message for what its header says.
-func (in *inlet) check(length int) error {
-	if most := in.server.limits.Message; length > most {
-		return in.server.rejected.record(tooMuch, tooLarge("a request of more than %d bytes, which is all one may have; ask for less on a stream, or for everything by *", most))
+func (in *Inlet) check(length int) error {
+	if most := in.limits.Message; length > most {
+		return in.limits.TooMuch(tooLarge("a request of more than %d bytes, which is all one may have; %s", most, in.limits.Advice))
 	}
 	if in.header[0] != 0 {
 		return grpcstatus.Error(codes.Unimplemented, "compressed requests are not taken; send them as they are")
@@ -112,4 +130,8 @@ func endOfMessage(err error) error {
 		return grpcstatus.Error(codes.InvalidArgument, "the stream ended within a request")
 	}
 	return err
+}
+
+func tooLarge(format string, args ...any) error {
+	return grpcstatus.Errorf(codes.ResourceExhausted, format, args...)
 }

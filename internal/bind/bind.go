@@ -1,4 +1,5 @@
-package xds
+// Package bind binds what servers listen on.
+package bind
 
 import (
 	"context"
@@ -9,8 +10,8 @@ import (
 	"syscall"
 )
 
-// listen binds a host and port, or unix:///path.
-func listen(ctx context.Context, address string, bind func(ctx context.Context, network, address string) (net.Listener, error)) (net.Listener, error) {
+// Listen binds a host and port, or unix:///path.
+func Listen(ctx context.Context, address string, bind func(ctx context.Context, network, address string) (net.Listener, error)) (net.Listener, error) {
 	path, unix := strings.CutPrefix(address, "unix://")
 	if !unix {
 		return bind(ctx, "tcp", address)

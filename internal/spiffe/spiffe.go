@@ -1,0 +1,39 @@
+// Package spiffe reads the identities of workloads from certificates.
+package spiffe
+
+import (
+	"crypto/x509"
+	"fmt"
+	"strings"
+
+	"github.com/spiffe/go-spiffe/v2/spiffeid"
+	"k8s.io/apimachinery/pkg/api/validate/content"
+)
+
+// Read reads spiffe://DOMAIN/ns/NAMESPACE/sa/ACCOUNT from the one URI
+// of a certificate.
+func Read(cert *x509.Certificate) (id spiffeid.ID, namespace string, err error) {
+	const want = "spiffe://DOMAIN/ns/NAMESPACE/sa/ACCOUNT"
+	if len(cert.URIs) != 1 {
+		return id, "", fmt.Errorf("it has %d URIs among its names; it needs exactly one, of the form %s", len(cert.URIs), want)
+	}
+	if id, err = spiffeid.FromURI(cert.URIs[0]); err != nil {
+		return id, "", fmt.Errorf("%q is not an identity of the form %s: %w", cert.URIs[0], want, err)
+	}
+	path := strings.Split(id.Path(), "/") // begins with a slash
+	if len(path) != 5 || path[1] != "ns" || path[3] != "sa" {
+		return id, "", fmt.Errorf("%q is not of the form %s", id, want)
+	}
+	if !IsNamespace(path[2]) {
+		return id, "", fmt.Errorf("the namespace %q of %q is not %s", path[2], id, NamespaceForm)
+	}
+	return id, path[2], nil
+}
+
+// NamespaceForm says what the name of a namespace is.
+const NamespaceForm = "a DNS label (RFC 1123): lower-case letters, digits and hyphens, beginning and ending with a letter or digit, at most 63"
+
+// IsNamespace reports whether Kubernetes takes a text as the name of a namespace.
+// The words ".", "*" and "~", with which exports and scopes stand for namespaces,
+// are none.
+func IsNamespace(s string) bool { return len(content.IsDNS1123Label(s)) == 0 }
