@@ -11,6 +11,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/source"
 	"github.com/isthmus-mesh/isthmus/source/file"
 	"github.com/isthmus-mesh/isthmus/source/servicecenter"
+	sourcexds "github.com/isthmus-mesh/isthmus/source/xds"
 )
 
 var _ folderReader = (*file.Config)(nil)
@@ -28,6 +29,7 @@ func Known() Kinds {
 		Sources: []source.Kind{
 			file.Kind(),
 			servicecenter.Kind(),
+			sourcexds.Kind(),
 		},
 		Outputs: []output.Kind{
 			xds.OutputKind(xds.Translation{
