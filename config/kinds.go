@@ -9,6 +9,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/output/xds"
 	"github.com/isthmus-mesh/isthmus/source"
 	"github.com/isthmus-mesh/isthmus/source/file"
+	"github.com/isthmus-mesh/isthmus/source/mcp"
 	"github.com/isthmus-mesh/isthmus/source/servicecenter"
 )
 
@@ -27,6 +28,7 @@ func Known() Kinds {
 		Sources: []source.Kind{
 			file.Kind(),
 			servicecenter.Kind(),
+			mcp.Kind(),
 		},
 		Outputs: []output.Kind{
 			xds.OutputKind(xds.Translation{
