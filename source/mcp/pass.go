@@ -71,3 +71,13 @@ func (h *holding) change(d *difference) (out source.Change) {
 	}
 	return out
 }
+
+// ended are the places of what an increment removes, if no other collection has it.
+func (h *holding) ended(d *difference) (places []string) {
+	for _, name := range d.removed {
+		if is, _ := h.current(d.collection.kind.Name, name); is == nil {
+			places = append(places, placeOf(d.collection.kind.Name, name))
+		}
+	}
+	return places
+}

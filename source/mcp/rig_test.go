@@ -267,12 +267,16 @@ func (s *stream) silent() {
 // entry is a resource that is a ServiceEntry with endpoints.
 func entry(name, version string, addresses ...string) *mcpapi.Resource {
 	_, host, _ := strings.Cut(name, "/")
+	return entrySpec(name, version, host+".example", 80, addresses)
+}
+
+func entrySpec(name, version, host string, port uint32, addresses []string) *mcpapi.Resource {
 	spec := &networking.ServiceEntry{
-		Hosts: []string{host + ".example"}, Resolution: networking.ServiceEntry_STATIC,
-		Ports: []*networking.ServicePort{{Number: 80, Name: "http", Protocol: "HTTP"}},
+		Hosts: []string{host}, Resolution: networking.ServiceEntry_STATIC,
+		Ports: []*networking.ServicePort{{Number: port, Name: "http", Protocol: "HTTP"}},
 	}
 	for _, a := range addresses {
-		spec.Endpoints = append(spec.Endpoints, &networking.WorkloadEntry{Address: a})
+		spec.Endpoints = append(spec.Endpoints, &networking.WorkloadEntry{Address: a, Ports: map[string]uint32{"http": port}})
 	}
 	return resource(name, version, spec)
 }

@@ -29,6 +29,7 @@ type session struct {
 	sink source.Sink
 
 	listed bool              // everything has been passed on
+	ended  []string          // places that the peer has reported the end of, until then
 	nonces map[string]string // of what is not ACKed before, by collection
 	late   *time.Timer       // until everything has come
 }
@@ -152,6 +153,9 @@ func (s *session) handle(ctx context.Context, a *answer) error {
 	first := !c.answered
 	s.holding.apply(d)
 	s.nonces[c.name] = a.nonce
+	if first { // what it removes by name while resuming is reported, too
+		s.ended = append(s.ended, s.holding.ended(d)...)
+	}
 	switch {
 	case !s.listed && !s.holding.answered():
 		s.late.Reset(s.config.pace.rest)
@@ -190,11 +194,11 @@ func (s *session) list(ctx context.Context) error {
 	l := s.holding.everything()
 	s.keepUnanswered(&l)
 	l.Notices = append(s.holding.notices(), s.notices()...)
-	l.Observed = time.Now()
+	l.Observed, l.Removed = time.Now(), s.ended
 	if err := s.sink.Replace(ctx, l); err != nil {
 		return err
 	}
-	s.listed = true
+	s.listed, s.ended = true, nil
 	return s.ack()
 }
 
