@@ -2,7 +2,9 @@ package mcp
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 
@@ -70,6 +72,9 @@ func (s *session) keepUnanswered(l *source.Listing) {
 // explain says what the end of a stream means, and learns from it: a peer that does
 // not know a collection ends the stream for it.
 func (s *session) explain(err error) error {
+	if errors.Is(err, io.EOF) {
+		return fmt.Errorf("%s has ended the stream", s.peer())
+	}
 	st, ok := grpcstatus.FromError(err)
 	if !ok {
 		return fmt.Errorf("%s: %w", s.peer(), err)

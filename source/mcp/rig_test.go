@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -47,6 +48,7 @@ type rig struct {
 	store    *store.Memory
 	log      *bytes.Buffer
 	stops    []func()
+	muted    atomic.Bool // nothing that a source says that dials arrives
 }
 
 // stream is one between the peer and the sink, seen from the peer.
@@ -59,6 +61,7 @@ type stream struct {
 	requests chan *mcp.RequestResources
 	over     chan struct{}
 	close    func()
+	why      error // the stream ends with
 	nonce    int
 }
 
@@ -122,9 +125,16 @@ func (r *rig) open(wire interface {
 func (s *stream) hold(ctx context.Context) error {
 	select {
 	case <-s.over:
+		return s.why
 	case <-ctx.Done():
+		return nil
 	}
-	return nil
+}
+
+// fail ends the stream with an error.
+func (s *stream) fail(why error) {
+	s.why = why
+	s.close()
 }
 
 // mirror is a source under its supervisor.

@@ -224,8 +224,8 @@ func (s *session) ack() error {
 // nack NACKs an answer. What is sent next is to be everything, since the peer does
 // not know what is held.
 func (s *session) nack(a *answer, code codes.Code, reason string) error {
-	if a.nonce == "" {
-		return nil
+	if a.nonce == "" && a.collection != mcp.TriggerCollection {
+		return nil // it would be a request
 	}
 	return s.send(&mcp.RequestResources{
 		Collection: a.collection, ResponseNonce: a.nonce,
