@@ -10,6 +10,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/output/xds"
 	"github.com/isthmus-mesh/isthmus/source"
 	"github.com/isthmus-mesh/isthmus/source/file"
+	sourcemcp "github.com/isthmus-mesh/isthmus/source/mcp"
 	"github.com/isthmus-mesh/isthmus/source/servicecenter"
 	sourcexds "github.com/isthmus-mesh/isthmus/source/xds"
 )
@@ -29,6 +30,7 @@ func Known() Kinds {
 		Sources: []source.Kind{
 			file.Kind(),
 			servicecenter.Kind(),
+			sourcemcp.Kind(),
 			sourcexds.Kind(),
 		},
 		Outputs: []output.Kind{
