@@ -15,6 +15,9 @@ import (
 type Scope struct {
 	Record   model.Ref
 	Selector model.Labels // empty: every workload of the namespace
+	// Meta and Content are what else its record says, and has no effect here.
+	Meta    model.Meta
+	Content string
 
 	hosts []hostPattern
 }
@@ -45,7 +48,7 @@ func (k scopeKey) compare(o scopeKey) int {
 }
 
 func newScope(ref model.Ref, spec model.Scope) *Scope {
-	s := &Scope{Record: ref, Selector: spec.WorkloadSelector}
+	s := &Scope{Record: ref, Selector: spec.WorkloadSelector, Meta: spec.Meta, Content: spec.Content}
 	for entry := range spec.Hosts.All() {
 		namespace, host, ok := strings.Cut(entry, "/")
 		if !ok { // the validation of manifests does not let this pass
@@ -81,9 +84,21 @@ func (s *Snapshot) Scopes() iter.Seq[*Scope] {
 	}
 }
 
-// same reports whether both narrow the same in the same way.
+// ScopesOf yields the scopes of a namespace, in the order of precedence.
+func (s *Snapshot) ScopesOf(namespace string) iter.Seq[*Scope] {
+	return func(yield func(*Scope) bool) {
+		for key, scope := range s.scopes.From(scopeKey{namespace: namespace, rank: -1}) {
+			if key.namespace != namespace || !yield(scope) {
+				return
+			}
+		}
+	}
+}
+
+// same reports whether both say the same.
 func (s *Scope) same(o *Scope) bool {
-	return s != nil && o != nil && s.Record == o.Record && s.Selector.Equal(o.Selector) && slices.Equal(s.hosts, o.hosts)
+	return s != nil && o != nil && s.Record == o.Record && s.Selector.Equal(o.Selector) && slices.Equal(s.hosts, o.hosts) &&
+		s.Content == o.Content && s.Meta.SameMeta(o.Meta)
 }
 
 // includes reports whether a workload of a namespace may see a service.
@@ -118,10 +133,7 @@ func (p hostPattern) matches(own string, key ServiceKey) bool {
 // namespace by label, of its namespace, or of the root namespace; nil if none.
 func (s *Snapshot) ScopeOf(namespace string, labels model.Labels, root string) *Scope {
 	if namespace != "" {
-		for key, scope := range s.scopes.From(scopeKey{namespace: namespace, rank: -1}) {
-			if key.namespace != namespace {
-				break
-			}
+		for scope := range s.ScopesOf(namespace) {
 			if labels.Includes(scope.Selector) {
 				return scope
 			}

@@ -3,6 +3,7 @@ package source
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/isthmus-mesh/isthmus/model"
 )
@@ -12,12 +13,15 @@ import (
 // changes would not say it again, so the source runs anew and lists.
 var errNewEpoch = errors.New("the store was restored, and may lack what was stored since; the registry is listed anew")
 
-// watchEpoch ends the run once the store is in another epoch. It watches the mark of
-// the source, which hardly ever changes.
+// watchEpoch ends the run once the store is in another epoch, or when that could not be
+// seen. It watches the mark of the source, which hardly ever changes.
 func (k *sink) watchEpoch(ctx context.Context, end context.CancelCauseFunc) {
 	mark := markRef(k.name)
 	for batch, err := range k.store.WatchFrom(ctx, model.Filter{Kind: mark.Kind, Source: k.name}, model.Start{}) {
 		if err != nil {
+			if ctx.Err() == nil {
+				end(fmt.Errorf("watch the store: %w", err))
+			}
 			return
 		}
 		for _, event := range batch.Events {

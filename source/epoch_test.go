@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/isthmus-mesh/isthmus/model"
@@ -37,6 +38,24 @@ func TestNothingIsStoredUponWhatARestoredStoreHad(t *testing.T) {
 		b.inState(source.StateLive)
 		if runs := b.registry.began(); len(runs) != 2 || !runs[1].Equal(time.Now()) {
 			t.Errorf("runs began at %v, want a second one at once", runs)
+		}
+	})
+}
+
+// Who does not see a new epoch of the store must not go on as if there were none.
+func TestSourceRunsAnewWhenTheStoreCannotBeWatched(t *testing.T) {
+	supervise(t, func(b *bridge) {
+		b.list(service("a", "f", "1"))
+		b.store.cut()
+		synctest.Wait()
+		b.inState(source.StateStale)
+		mentions(t, b.Status().Reason, "watch the store")
+		b.holds("Endpoint ns/a/1", "Service ns/a in f")
+		time.Sleep(time.Minute)
+		b.list(service("a", "f", "1"))
+		b.inState(source.StateLive)
+		if runs := b.registry.began(); len(runs) != 2 {
+			t.Errorf("runs began at %v, want a second one", runs)
 		}
 	})
 }

@@ -21,6 +21,7 @@ type ledger struct {
 	reject  int         // so many commits fail from here on
 	lost    int         // so many commits from here on come about, and are answered with an error
 	before  func(model.Commit)
+	cut     context.CancelFunc // ends the newest watch with an error
 }
 
 func newLedger() *ledger { return &ledger{memory: store.NewMemory(store.Config{})} }
@@ -30,6 +31,7 @@ func (l *ledger) List(f model.Filter) iter.Seq[model.Record] { return l.memory.L
 func (l *ledger) At() model.At { return l.memory.At() }
 
 func (l *ledger) WatchFrom(ctx context.Context, f model.Filter, from model.Start) iter.Seq2[model.Batch, error] {
+	ctx, l.cut = context.WithCancel(ctx)
 	return l.memory.WatchFrom(ctx, f, from)
 }
 

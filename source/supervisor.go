@@ -163,6 +163,9 @@ func (s *Supervisor) runOnce(ctx context.Context) (live time.Duration, err error
 	if k.outlived() {
 		return 0, errNewEpoch
 	}
+	if cause := context.Cause(ctx); cause != nil {
+		return 0, cause // the source says no more than that it was asked to end
+	}
 	if err != nil {
 		return 0, err
 	}

@@ -18,10 +18,10 @@ func readBack(t *rapid.T, made Translation) (manifests string, events []model.Ev
 	}
 	names := map[string]bool{}
 	for _, part := range made.Parts {
-		if names[part.Name] {
-			t.Fatalf("two objects are named %s", part.Name)
+		if names[part.String()] {
+			t.Fatalf("two objects are named %s", part.String())
 		}
-		names[part.Name] = true
+		names[part.String()] = true
 		text, err := json.MarshalIndent(part.Object, "", " ")
 		if err != nil {
 			t.Fatal(err)

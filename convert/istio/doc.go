@@ -31,6 +31,9 @@
 //		text = istio.AppendSpec(text, part.Spec) // or the message itself
 //	}
 //
+// [SidecarOf] has all that the Sidecar said from which a scope was made, and [CarriedMessage]
+// makes a message of an object that was carried in JSON.
+//
 // A service that is written and read again is the same, except for:
 //
 //   - its labels, annotations and time of creation, and the sources of its

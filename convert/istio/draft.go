@@ -3,7 +3,7 @@ package istio
 import (
 	"slices"
 
-	networking "istio.io/api/networking/v1alpha3"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/model"
@@ -20,7 +20,9 @@ type Draft struct {
 
 // DraftPart is one of the objects of a draft.
 type DraftPart struct {
+	Kind            Kind
 	Namespace, Name string
+	Labels          map[string]string // shared: not to be changed; nil but for a WorkloadEntry
 	Sources         []string
 
 	service   *catalog.Service
@@ -29,7 +31,10 @@ type DraftPart struct {
 }
 
 // Spec makes the specification.
-func (p DraftPart) Spec() *networking.ServiceEntry { return p.part.entry(p.service, p.endpoints) }
+func (p DraftPart) Spec() proto.Message { return p.part.spec(p.service, p.endpoints) }
+
+// Selects reports whether the part is the one that selects the service's endpoints.
+func (p DraftPart) Selects() bool { return p.part.selector != nil }
 
 // Ingredients are what a specification was made of, in short: two of equal ones
 // are equal. They keep what the catalog has of the endpoints, 16 bytes for each.
@@ -39,6 +44,7 @@ type Ingredients struct {
 	resolution model.Resolution
 	ports      []model.Port
 	endpoints  []ingredient
+	selects    bool
 }
 
 // ingredient is an endpoint. What the catalog has of one does not change: it is
@@ -55,7 +61,7 @@ func (i Ingredients) Endpoints() int { return len(i.endpoints) }
 func (p DraftPart) Ingredients() Ingredients {
 	i := Ingredients{
 		definition: p.service.Definition, host: p.service.Key.Host, resolution: resolution(p.service, p.endpoints), ports: p.part.ports,
-		endpoints: make([]ingredient, len(p.part.endpoints)),
+		selects: p.Selects(), endpoints: make([]ingredient, len(p.part.endpoints)),
 	}
 	for at, e := range p.part.endpoints {
 		i.endpoints[at] = e.ingredient()
@@ -66,7 +72,7 @@ func (p DraftPart) Ingredients() Ingredients {
 // MadeOf reports whether the specification would be made of some ingredients.
 func (p DraftPart) MadeOf(i Ingredients) bool {
 	return p.service.Definition == i.definition && p.service.Key.Host == i.host && resolution(p.service, p.endpoints) == i.resolution &&
-		slices.Equal(p.part.ports, i.ports) &&
+		slices.Equal(p.part.ports, i.ports) && p.Selects() == i.selects &&
 		slices.EqualFunc(p.part.endpoints, i.endpoints, func(e endpoint, known ingredient) bool {
 			return e.Instance == known.instance && e.ingredient() == known
 		})

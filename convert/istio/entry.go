@@ -3,13 +3,22 @@ package istio
 import (
 	"strings"
 
+	"google.golang.org/protobuf/proto"
 	networking "istio.io/api/networking/v1alpha3"
 
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/model"
 )
 
-// entry is the specification of one part of a service that has so many endpoints.
+// spec is the specification of one part of a service that has so many endpoints.
+func (p part) spec(s *catalog.Service, endpoints int) proto.Message {
+	if p.kind == WorkloadEntry {
+		return p.workload()
+	}
+	return p.entry(s, endpoints)
+}
+
+// entry is that of a ServiceEntry.
 func (p part) entry(s *catalog.Service, endpoints int) *networking.ServiceEntry {
 	entry := &networking.ServiceEntry{
 		Hosts:           []string{s.Key.Host},
@@ -28,6 +37,9 @@ func (p part) entry(s *catalog.Service, endpoints int) *networking.ServiceEntry 
 	}
 	for i, e := range p.endpoints {
 		entry.Endpoints[i] = e.entry(p.ports)
+	}
+	if p.selector != nil {
+		entry.WorkloadSelector = &networking.WorkloadSelector{Labels: p.selector}
 	}
 	return entry
 }

@@ -17,13 +17,25 @@ import (
 	"github.com/isthmus-mesh/isthmus/model"
 )
 
+// drawLayout draws a form for the endpoints of a service.
+func drawLayout(t *rapid.T) Layout {
+	l := Layout{ShardSize: rapid.IntRange(1, 5).Draw(t, "shard size")}
+	if rapid.Bool().Draw(t, "workloads") {
+		l.Workloads = ownLabels()
+	}
+	return l
+}
+
+func ownLabels() map[string]string { return map[string]string{"isthmus.io/instance": "test"} }
+
 // What a service says is there again when the objects that it was made into are
-// read, but for what the package says is lost. So it is for any number of objects.
+// read, but for what the package says is lost. So it is for any number of objects, in
+// either form.
 func TestModelToObjectToModel(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		before := servicesOf(drawSound(t))[0]
-		made := FromService(before, Layout{ShardSize: rapid.IntRange(1, 5).Draw(t, "shard size")})
+		made := FromService(before, drawLayout(t))
 		manifests, events := readBack(t, made)
 		if len(made.LeftOut) > 0 {
 			t.Fatalf("left out: %v", made.LeftOut)
@@ -116,7 +128,11 @@ func said(s *catalog.Service) word {
 	for _, port := range s.Ports {
 		for e := range s.Endpoints(port.Number).All() {
 			at := fmt.Sprintf("%d → %s:%d", port.Number, e.Address, e.Port)
-			w.Endpoints[at] = fmt.Sprintf("%v %s %v weight %d of %s, %s", e.Labels, e.Network, e.Locality, e.Weight, e.ServiceAccount, e.Health)
+			labels := e.Labels.Map()
+			for name := range (Layout{Workloads: ownLabels()}).Selector(s.Key.Host) {
+				delete(labels, name) // what is selected has them besides
+			}
+			w.Endpoints[at] = fmt.Sprintf("%v %s %v weight %d of %s, %s", labels, e.Network, e.Locality, e.Weight, e.ServiceAccount, e.Health)
 		}
 	}
 	return w

@@ -1,7 +1,6 @@
 package istio
 
 import (
-	"maps"
 	"slices"
 	"strconv"
 
@@ -11,21 +10,30 @@ import (
 
 // Layout says how the endpoints of a service are spread over objects.
 type Layout struct {
-	// ShardSize is how many endpoints an object should have at most, above zero.
+	// ShardSize is how many endpoints an object should have at most. Zero is for
+	// those who take objects of any size: then size divides nothing.
 	ShardSize int
 	// Exists tells which names of objects are in use for the service now, so that
 	// their number changes with some slack: each step rewrites about half of the
 	// endpoints. It may be nil.
 	Exists func(name string) bool
+	// Workloads has the endpoints written as WorkloadEntry objects that the service
+	// selects: by these labels, which are the writer's own, and [LabelService]. Nil
+	// has them written inline. It is for services of which [TakesWorkloads] holds,
+	// and does nothing to others.
+	Workloads map[string]string
 }
 
 // part is one of the objects that a service is written as. Istio unites those
 // of one host and namespace: their ports by number, and their endpoints by the
 // name of the port, so an endpoint serves the ports of its own part only.
 type part struct {
+	kind      Kind
 	name      string
 	ports     []model.Port
 	endpoints []endpoint
+	selector  map[string]string // of a ServiceEntry whose endpoints are objects of their own
+	labels    map[string]string // of the object
 }
 
 // layout spreads the endpoints of a service over parts: by the ports they
@@ -36,7 +44,10 @@ type part struct {
 //
 // The number of parts grows and shrinks with some slack, see [Layout.Exists].
 func (l Layout) parts(s *catalog.Service, ports []model.Port, endpoints []endpoint) []part {
-	first := part{name: NameOf(s.Key.Host), ports: ports}
+	if l.Workloads != nil && TakesWorkloads(s) {
+		return l.workloads(s, ports, endpoints)
+	}
+	first := part{kind: ServiceEntry, name: NameOf(s.Key.Host), ports: ports}
 	if standsForItself(ports, endpoints) {
 		return []part{first}
 	}
@@ -52,10 +63,7 @@ func (l Layout) parts(s *catalog.Service, ports []model.Port, endpoints []endpoi
 	}
 	every := endpoint{ports: servedAll(ports)}.serves()
 	parts := l.spread(s.Key.Host, first, every, all)
-	for _, group := range slices.Sorted(maps.Keys(groups)) {
-		partial := part{name: partName(s.Key.Host, group+"#0"), ports: portsOf(ports, groups[group][0])}
-		parts = append(parts, l.spread(s.Key.Host, partial, group, groups[group])...)
-	}
+	parts = append(parts, l.partial(s.Key.Host, ports, groups)...)
 	if isDNS(s.Resolution) && len(endpoints) > 0 { // without endpoints, an object would have the host looked up
 		parts = slices.DeleteFunc(parts, func(p part) bool { return len(p.endpoints) == 0 })
 	}
@@ -64,6 +72,10 @@ func (l Layout) parts(s *catalog.Service, ports []model.Port, endpoints []endpoi
 
 // spread divides endpoints that serve the same ports by hash.
 func (l Layout) spread(host string, first part, group string, endpoints []endpoint) []part {
+	if l.ShardSize == 0 {
+		first.endpoints = endpoints
+		return []part{first}
+	}
 	nameOf := func(i int) string {
 		if i == 0 {
 			return first.name
@@ -78,7 +90,7 @@ func (l Layout) spread(host string, first part, group string, endpoints []endpoi
 	for {
 		parts := make([]part, shards)
 		for i := range parts {
-			parts[i] = part{name: nameOf(i), ports: first.ports}
+			parts[i] = part{kind: ServiceEntry, name: nameOf(i), ports: first.ports}
 		}
 		for _, e := range endpoints {
 			p := &parts[bucket(e, shards)]

@@ -19,6 +19,13 @@ func EntryOf(spec any) *networking.ServiceEntry { return entryOf(spec, loose.wor
 // object, so it goes straight from one form to the other.
 func OutlineOf(spec any) *networking.ServiceEntry { return entryOf(spec, loose.outline) }
 
+// WorkloadOutlineOf is [OutlineOf] for the specification of a WorkloadEntry.
+func WorkloadOutlineOf(spec any) *networking.WorkloadEntry {
+	entry := &networking.WorkloadEntry{}
+	looseOf(spec).outline(entry)
+	return entry
+}
+
 func entryOf(spec any, endpoint func(loose, *networking.WorkloadEntry)) *networking.ServiceEntry {
 	from := looseOf(spec)
 	entry := &networking.ServiceEntry{

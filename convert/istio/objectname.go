@@ -40,14 +40,23 @@ func partName(host, part string) string {
 	return NameOf(host) + "-" + digest(host+"\x00"+part)
 }
 
-// IsNamedAfter reports whether an object may be one of a host's, by its name.
-func IsNamedAfter(name, host string) bool {
-	rest, ok := strings.CutPrefix(name, NameOf(host))
-	return ok && (rest == "" || rest[0] == '-')
+// NamedAfter returns what reports whether an object may be one of a host's, by its name.
+func NamedAfter(host string) func(name string) bool {
+	first := NameOf(host)
+	return func(name string) bool {
+		rest, ok := strings.CutPrefix(name, first)
+		return ok && (rest == "" || rest[0] == '-')
+	}
 }
 
 // digest is short and, for all practical purposes, unique.
 func digest(s string) string {
 	sum := sha256.Sum256([]byte(s))
 	return hex.EncodeToString(sum[:6])
+}
+
+// longDigest is for names of which a service may have a hundred thousand.
+func longDigest(s string) string {
+	sum := sha256.Sum256([]byte(s))
+	return hex.EncodeToString(sum[:8])
 }

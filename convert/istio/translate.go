@@ -38,19 +38,21 @@ func (l LeftOut) String() string { return fmt.Sprintf("%d: %s", l.Count, l.Reaso
 
 // FromService returns the ServiceEntries of a service: one, or several that
 // Istio unites. They have no labels and annotations, for what a service says of
-// itself would have to be the same on all of them.
+// itself would have to be the same on all of them. With [Layout.Workloads], its
+// WorkloadEntries come first, with the labels by which they are selected.
 func FromService(s *catalog.Service, l Layout) Translation {
 	d := DraftService(s, l)
 	t := Translation{LeftOut: d.LeftOut, Invalid: d.Invalid}
 	for _, p := range d.Parts {
-		t.Parts = append(t.Parts, Part{Object{Namespace: p.Namespace, Name: p.Name, Spec: p.Spec()}, p.Sources})
+		meta := model.Meta{Labels: model.MapOf(p.Labels)}
+		t.Parts = append(t.Parts, Part{Object{Namespace: p.Namespace, Name: p.Name, Meta: meta, Spec: p.Spec()}, p.Sources})
 	}
 	return t
 }
 
 // DraftService is FromService up to the making of specifications.
 func DraftService(s *catalog.Service, l Layout) Draft {
-	if reason := invalid(s); reason != "" {
+	if reason := Invalid(s); reason != "" {
 		return Draft{Invalid: reason}
 	}
 	ports := writable(s.Ports)
@@ -64,7 +66,8 @@ func DraftService(s *catalog.Service, l Layout) Draft {
 	var d Draft
 	for _, p := range parts {
 		d.Parts = append(d.Parts, DraftPart{
-			Namespace: s.Key.Namespace, Name: p.name, Sources: p.sources(s), service: s, part: p, endpoints: len(g.endpoints),
+			Kind: p.kind, Namespace: s.Key.Namespace, Name: p.name, Labels: p.labels, Sources: p.sources(s),
+			service: s, part: p, endpoints: len(g.endpoints),
 		})
 	}
 	for _, reason := range slices.Sorted(maps.Keys(g.left)) {
@@ -91,8 +94,8 @@ func (p part) sources(s *catalog.Service) []string {
 	return append(names, others...)
 }
 
-// invalid says why Istio would not take a service at all.
-func invalid(s *catalog.Service) string {
+// Invalid says why Istio would not take a service at all; empty if it does.
+func Invalid(s *catalog.Service) string {
 	_, located := networking.ServiceEntry_Location_value[string(s.Location)]
 	_, resolved := networking.ServiceEntry_Resolution_value[string(s.Resolution)]
 	switch {

@@ -15,12 +15,14 @@ import (
 // BenchmarkChange is what a change of one endpoint costs: to plan it, and the
 // bytes of the objects that are written for it.
 func BenchmarkChange(b *testing.B) {
-	for _, instances := range []int{50, 500, 5000, 20_000} {
-		b.Run(strconv.Itoa(instances), func(b *testing.B) { benchmarkChange(b, instances) })
+	for _, form := range []Form{Inline, WorkloadEntries} {
+		for _, instances := range []int{50, 500, 5000, 20_000} {
+			b.Run(fmt.Sprintf("%s/%d", form, instances), func(b *testing.B) { benchmarkChange(b, form, instances) })
+		}
 	}
 }
 
-func benchmarkChange(b *testing.B, instances int) {
+func benchmarkChange(b *testing.B, form Form, instances int) {
 	builder := catalog.NewBuilder(nil)
 	events := []model.Event{service("sc", "a.example")}
 	for i := range instances {
@@ -31,9 +33,11 @@ func benchmarkChange(b *testing.B, instances int) {
 	w := &Writer{config: DefaultConfig(), options: Options{Instance: "test"}}
 	w.ledger.init()
 	have := map[Ref]Observed{}
+	bytes := 0
 	plan := func(revision uint64) int {
 		service, _ := builder.Snapshot().Service(catalog.ServiceKey{Namespace: "shop", Host: "a.example"})
-		t := w.translate(key, service, func(name string) bool { _, ok := have[Ref{ServiceEntry, "shop", name}]; return ok })
+		exists := func(name string) bool { _, ok := have[Ref{ServiceEntry, "shop", name}]; return ok }
+		t := w.translate(key, service, form == WorkloadEntries, exists)
 		list := make([]Observed, 0, len(have))
 		for _, o := range have {
 			list = append(list, o)
@@ -56,8 +60,8 @@ func benchmarkChange(b *testing.B, instances int) {
 				b.Fatal(err)
 			}
 			u.SetResourceVersion(strconv.FormatUint(revision, 10))
-			have[a.Ref] = observedOf(ServiceEntry, u)
-			written++
+			have[a.Ref] = observedOf(a.Kind, u)
+			written, bytes = written+1, len(text)
 		}
 		return written
 	}
@@ -71,6 +75,7 @@ func benchmarkChange(b *testing.B, instances int) {
 			b.Fatalf("%d objects are written", n)
 		}
 	}
+	b.ReportMetric(float64(bytes), "written-B")
 }
 
 // busy is an endpoint with as much said of it as is usual.

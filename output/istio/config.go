@@ -29,6 +29,8 @@ type Config struct {
 	// ShardSize is the number of endpoints above which a service is written as
 	// several objects.
 	ShardSize int `json:"shardSize"`
+	// Endpoints is the form of the endpoints of a service.
+	Endpoints Form `json:"endpoints"`
 	// Sidecars has the scopes of the sources written as well.
 	Sidecars bool `json:"sidecars"`
 }
@@ -49,6 +51,7 @@ func DefaultConfig() Config {
 		QPS:            50,
 		Burst:          100,
 		ShardSize:      100,
+		Endpoints:      Inline,
 	}
 }
 
@@ -82,6 +85,7 @@ func (c *Config) Validate() error {
 		wrong(c.Burst < 1, "burst: must be 1 or more; 100 is the default"),
 		wrong(c.ShardSize < 1 || c.ShardSize > mostEndpoints,
 			"shardSize: must be 1 to %d, which Istio's and etcd's limits allow; 100 is the default", mostEndpoints),
+		c.Endpoints.validate(),
 		c.LeaderElection.validate(),
 	)
 }

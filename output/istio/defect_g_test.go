@@ -65,7 +65,7 @@ func TestDefectHAndOInstancesChangeNoPorts(t *testing.T) {
 	if got := fmt.Sprint(first[0]); got != "map[address:10.0.0.1 ports:map[grpc:9090 http:8080]]" {
 		t.Errorf("the other instance is now %s", got)
 	}
-	objects := w.desired(w.look(), Key{ServiceEntry, "shop", "a.example"}).Objects
+	objects := w.desired(w.look(), Key{ServiceEntry, "shop", "a.example"}, nil).Objects
 	part := objects[len(objects)-1].Name
 	if got := addresses(api, part); got != "10.0.0.2" || strings.Contains(fmt.Sprint(spec(api, part)), "grpc") {
 		t.Errorf("the instance without grpc is written as %v", spec(api, part))

@@ -21,6 +21,7 @@ func TestObjectsAreTheSameWithAndWithoutAMemory(t *testing.T) {
 		builder := catalog.NewBuilder(nil)
 		c := DefaultConfig()
 		c.ShardSize = rapid.SampledFrom([]int{10, 50, 1000}).Draw(t, "shard size")
+		c.Endpoints = rapid.SampledFrom([]Form{Inline, WorkloadEntries}).Draw(t, "form")
 		w := &Writer{config: c, options: Options{Instance: "test"}}
 		key := Key{ServiceEntry, "shop", "a.example"}
 		exists := map[string]bool{}
@@ -41,7 +42,7 @@ func TestObjectsAreTheSameWithAndWithoutAMemory(t *testing.T) {
 
 func mustBeAlike(t *rapid.T, w *Writer, key Key, s *catalog.Service, exists map[string]bool) {
 	inUse := func(name string) bool { return exists[name] }
-	fresh, got := w.config.Translate("test", s, inUse), w.translate(key, s, inUse)
+	fresh, got := w.config.Translate("test", s, inUse), w.translate(key, s, w.config.Endpoints.isWorkloads(s, false), inUse)
 	if len(fresh.Objects) != len(got.Objects) || !slices.Equal(fresh.LeftOut, got.LeftOut) {
 		t.Fatalf("%d objects, left out %v; want %d, %v", len(got.Objects), got.LeftOut, len(fresh.Objects), fresh.LeftOut)
 	}

@@ -9,6 +9,7 @@ const (
 	labelManagedBy = convert.LabelManagedBy
 	managedBy      = convert.ManagedBy
 	labelInstance  = "isthmus.io/instance"
+	labelService   = convert.LabelService // of WorkloadEntry objects, which are selected by it
 
 	annotationSources = "isthmus.io/sources" // whose records the object is made of
 	annotationService = "isthmus.io/service" // the host, for the objects of a service
@@ -21,8 +22,9 @@ type Kind = convert.Kind
 
 // The kinds.
 const (
-	ServiceEntry = convert.ServiceEntry
-	Sidecar      = convert.Sidecar
+	ServiceEntry  = convert.ServiceEntry
+	WorkloadEntry = convert.WorkloadEntry
+	Sidecar       = convert.Sidecar
 )
 
 // Key names what is brought to its desired state as one: all objects of a
@@ -31,6 +33,14 @@ type Key struct {
 	Kind      Kind
 	Namespace string
 	Name      string // the host, or the name of the scope's object
+}
+
+// kinds are those of the objects that belong to the key.
+func (k Key) kinds() []Kind {
+	if k.Kind == ServiceEntry {
+		return []Kind{ServiceEntry, WorkloadEntry}
+	}
+	return []Kind{k.Kind}
 }
 
 func (k Key) String() string { return string(k.Kind) + " " + k.Namespace + "/" + k.Name }

@@ -1,9 +1,6 @@
 package istio
 
-import (
-	"slices"
-	"time"
-)
+import "time"
 
 // Verb says what is done to an object.
 type Verb string
@@ -42,7 +39,7 @@ func (a Action) key() Key {
 	case a.Verb == Delete:
 		return a.have.about()
 	}
-	return Key{a.Kind, a.Namespace, a.want.Annotations[annotationService]}
+	return Key{ServiceEntry, a.Namespace, a.want.Annotations[annotationService]}
 }
 
 // wait is why an object is left though it should change or go; it has no reason
@@ -60,11 +57,14 @@ type wait struct {
 func plan(want []Object, have []Observed, waits func(Observed) wait) []Action {
 	var actions []Action
 	var held wait // why an object that should change stays as it is
-	wanted := map[Ref]bool{}
+	wanted, there := make(map[Ref]bool, len(want)), make(map[Ref]int, len(have))
+	for i := range have {
+		there[have[i].Ref] = i
+	}
 	for _, o := range want {
 		wanted[o.Ref()] = true
-		at := slices.IndexFunc(have, func(h Observed) bool { return h.Ref == o.Ref() })
-		if at < 0 {
+		at, ok := there[o.Ref()]
+		if !ok {
 			actions = append(actions, Action{Verb: Create, Ref: o.Ref(), Reason: "it is missing", want: o.whole()})
 			continue
 		}
@@ -87,10 +87,23 @@ func plan(want []Object, have []Observed, waits func(Observed) wait) []Action {
 		}
 		actions = append(actions, a)
 	}
-	order := []Verb{Create, Update, Delete, Leave}
-	slices.SortStableFunc(actions, func(a, b Action) int { return slices.Index(order, a.Verb) - slices.Index(order, b.Verb) })
-	return actions
+	inOrder := make([]Action, 0, len(actions))
+	for _, now := range []func(Action) bool{
+		isVerb(Create), isVerb(Update),
+		func(a Action) bool { return a.Verb == Delete && !a.have.isDefinition() },
+		func(a Action) bool { return a.Verb == Delete && a.have.isDefinition() }, // while others are there it counts
+		isVerb(Leave),
+	} {
+		for i := range actions {
+			if now(actions[i]) {
+				inOrder = append(inOrder, actions[i])
+			}
+		}
+	}
+	return inOrder
 }
+
+func isVerb(v Verb) func(Action) bool { return func(a Action) bool { return a.Verb == v } }
 
 func compare(o Object, h Observed, waits func(Observed) wait) Action {
 	a := Action{Verb: Leave, Ref: o.Ref(), Reason: "it is as it should be", want: o, have: h}

@@ -45,20 +45,28 @@ func (w *Writer) keys() []Key {
 	})
 }
 
-// desired returns what there should be of a key.
-func (w *Writer) desired(world *world, key Key) Translation {
+// desired returns what there should be of a key, of which there is something.
+func (w *Writer) desired(world *world, key Key, have []Observed) Translation {
 	if key.Kind == Sidecar {
 		return w.config.sidecars(w.options.Instance, world.Snapshot, key)
 	}
 	service, ok := world.Service(catalog.ServiceKey{Namespace: key.Namespace, Host: key.Name})
 	if !ok {
 		w.known.keep(key, nil)
+		w.settling.forget(key)
 		return Translation{}
 	}
-	return w.translate(key, service, func(name string) bool {
-		_, ok := w.view.object(Ref{key.Kind, key.Namespace, name})
-		return ok
-	})
+	return w.serviceObjects(key, service, have, w.waits(world))
+}
+
+// waits tells why an object may neither be deleted nor changed.
+func (w *Writer) waits(world *world) func(Observed) wait {
+	return func(o Observed) wait {
+		if reason := w.unjudged(world, o); reason != "" {
+			return wait{reason: reason}
+		}
+		return w.missed(world, o)
+	}
 }
 
 // actions compares what there should be of a key with what there is.
@@ -66,34 +74,39 @@ func (w *Writer) actions(world *world, key Key) (Translation, []Action) {
 	if w.config.isRetired(key.Kind) {
 		return Translation{}, removed(w.view.of(key))
 	}
-	t := w.desired(world, key)
-	have := slices.DeleteFunc(w.view.of(key), func(o Observed) bool { return w.leftToOwner(world, key, o) })
-	for _, o := range t.Objects { // those that have lost the annotation by which they are found
-		if h, ok := w.view.object(o.Ref()); ok && !slices.ContainsFunc(have, func(known Observed) bool { return known.Ref == h.Ref }) {
+	named := convert.NamedAfter(key.Name)
+	have := slices.DeleteFunc(w.view.of(key), func(o Observed) bool { return !named(o.Name) && w.leftToOwner(world, key, o) })
+	t := w.desired(world, key, have)
+	known := make(map[Ref]bool, len(have))
+	for i := range have {
+		known[have[i].Ref] = true
+	}
+	for i := range t.Objects { // those that have lost the annotation by which they are found
+		ref := t.Objects[i].Ref()
+		if known[ref] {
+			continue
+		}
+		if h, ok := w.view.object(ref); ok {
 			have = append(have, h)
 		}
 	}
-	return t, plan(t.Objects, have, func(o Observed) wait {
-		if reason := w.unjudged(world, o); reason != "" {
-			return wait{reason: reason}
-		}
-		return w.missed(world, o)
-	})
+	return t, plan(t.Objects, have, w.waits(world))
 }
 
 // leftToOwner reports whether an object is wanted by another key than the one
 // that its annotation leads to. It was handed over without the annotation, or
 // somebody has changed it: its owner restores that, and is woken for it.
 func (w *Writer) leftToOwner(world *world, key Key, o Observed) bool {
-	if key.Kind != ServiceEntry || convert.IsNamedAfter(o.Name, key.Name) {
+	if key.Kind != ServiceEntry {
 		return false
 	}
 	for service := range world.Services() {
-		if service.Key.Namespace != o.Namespace || !convert.IsNamedAfter(o.Name, service.Key.Host) {
+		if service.Key.Namespace != o.Namespace || !convert.NamedAfter(service.Key.Host)(o.Name) {
 			continue
 		}
 		owner := Key{ServiceEntry, o.Namespace, service.Key.Host}
-		if slices.ContainsFunc(w.desired(world, owner).Objects, func(wanted Object) bool { return wanted.Name == o.Name }) {
+		wanted := w.desired(world, owner, w.view.of(owner)).Objects
+		if slices.ContainsFunc(wanted, func(wanted Object) bool { return wanted.Ref() == o.Ref }) {
 			w.enqueue(controller.High, []Key{owner})
 			return true
 		}

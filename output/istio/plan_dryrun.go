@@ -17,6 +17,7 @@ import (
 // nothing and stands for no election. It takes the place of [Writer.Run], and
 // comes after the first [Writer.Publish].
 func (w *Writer) Plan(ctx context.Context) ([]Action, []Omission, error) {
+	w.rehearses = true
 	ctx, cancel := context.WithCancel(ctx)
 	var following sync.WaitGroup
 	defer following.Wait()

@@ -2,19 +2,18 @@ package istio
 
 import (
 	"crypto/sha256"
+	"maps"
 	"sync"
-
-	"google.golang.org/protobuf/proto"
 
 	"github.com/isthmus-mesh/isthmus/catalog"
 	convert "github.com/isthmus-mesh/isthmus/convert/istio"
 )
 
 // known is what the objects of a service were made of when it was last looked at,
-// by name. A change of one endpoint then costs the object that has it: the others
+// by object. A change of one endpoint then costs the object that has it: the others
 // are neither made nor encoded, and compared by the fingerprints that they had. It
 // is immutable.
-type known map[string]knownPart
+type known map[Ref]knownPart
 
 type knownPart struct {
 	of    convert.Ingredients
@@ -57,28 +56,38 @@ func (k *knownServices) keep(key Key, now known) {
 
 // translate returns the objects of a service. Those that are made of what they
 // were made of before have no specification yet.
-func (c Config) translate(instance string, s *catalog.Service, exists func(name string) bool, before known) (Translation, known) {
-	draft := convert.DraftService(s, convert.Layout{ShardSize: c.ShardSize, Exists: exists})
+func (c Config) translate(instance string, s *catalog.Service, workloads bool, exists func(name string) bool, before known) (Translation, known) {
+	draft := convert.DraftService(s, c.layout(instance, workloads, exists))
 	t, now := Translation{LeftOut: draft.LeftOut, Invalid: draft.Invalid}, make(known, len(draft.Parts))
 	for _, p := range draft.Parts {
 		o := objectOf(instance, convert.Object{Namespace: p.Namespace, Name: p.Name}, p.Sources...)
-		o.Kind = ServiceEntry
+		o.Kind = p.Kind
+		maps.Copy(o.Labels, p.Labels)
 		o.Annotations[annotationService] = s.Key.Host
-		o.make = func() proto.Message { return p.Spec() }
-		part, ok := before[p.Name]
+		o.make = p.Spec
+		part, ok := before[o.Ref()]
 		if !ok || !p.MadeOf(part.of) {
 			o.Spec = p.Spec()
 			part = knownPart{p.Ingredients(), sha256.Sum256(convert.AppendSpec(nil, o.Spec))}
 		}
-		o.print, now[p.Name] = part.print, part
+		o.print, now[o.Ref()] = part.print, part
 		t.Objects = append(t.Objects, o)
 	}
 	return t, now
 }
 
+// layout is how a service is spread over objects.
+func (c Config) layout(instance string, workloads bool, exists func(name string) bool) convert.Layout {
+	l := convert.Layout{ShardSize: c.ShardSize, Exists: exists}
+	if workloads {
+		l.Workloads = map[string]string{labelInstance: instance}
+	}
+	return l
+}
+
 // translate returns the objects of a service, and remembers what they are made of.
-func (w *Writer) translate(key Key, s *catalog.Service, exists func(name string) bool) Translation {
-	t, now := w.config.translate(w.options.Instance, s, exists, w.known.of(key))
+func (w *Writer) translate(key Key, s *catalog.Service, workloads bool, exists func(name string) bool) Translation {
+	t, now := w.config.translate(w.options.Instance, s, workloads, exists, w.known.of(key))
 	w.known.keep(key, now)
 	return t
 }

@@ -176,6 +176,9 @@ const widest = convert.MostBytes + convert.MostBytes/4
 // far as they can be said in it: where the ports are others, or names are looked
 // up one at a time, it stays as it is.
 func widen(want, is *networking.ServiceEntry, keep map[uint32]bool) *networking.ServiceEntry {
+	if want.GetWorkloadSelector() != nil { // beside which there can be no endpoints
+		return want
+	}
 	samePorts := slices.EqualFunc(want.GetPorts(), is.GetPorts(), func(a, b *networking.ServicePort) bool { return proto.Equal(a, b) })
 	if !samePorts || want.GetResolution() != is.GetResolution() || want.GetResolution() == networking.ServiceEntry_DNS_ROUND_ROBIN {
 		return want

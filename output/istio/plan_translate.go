@@ -2,6 +2,7 @@ package istio
 
 import (
 	"strings"
+	"time"
 
 	"github.com/isthmus-mesh/isthmus/catalog"
 	convert "github.com/isthmus-mesh/isthmus/convert/istio"
@@ -13,6 +14,8 @@ type Translation struct {
 	LeftOut []LeftOut
 	// Invalid says why the service cannot be written at all; empty if it can.
 	Invalid string
+
+	after time.Duration // when to look again, though nothing may have changed
 }
 
 // LeftOut counts endpoints of a service that were not written, and says why.
@@ -22,7 +25,7 @@ type LeftOut = convert.LeftOut
 // exists tells which names of objects are in use for the service now; see
 // [Config.ShardSize].
 func (c Config) Translate(instance string, s *catalog.Service, exists func(name string) bool) Translation {
-	t, _ := c.translate(instance, s, exists, nil)
+	t, _ := c.translate(instance, s, c.Endpoints.isWorkloads(s, false), exists, nil)
 	for i := range t.Objects {
 		t.Objects[i] = t.Objects[i].whole()
 	}

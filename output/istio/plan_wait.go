@@ -163,7 +163,17 @@ func (w *world) has(key Key) bool {
 }
 
 // sockets returns where a service is served, whether or not that is fit to be written.
+// It is found out once, for every endpoint that may be an object is asked about.
 func (w *world) sockets(key Key) map[uint64]bool {
+	found, ok := w.served[key]
+	if !ok {
+		found = w.findSockets(key)
+		w.served[key] = found
+	}
+	return found
+}
+
+func (w *world) findSockets(key Key) map[uint64]bool {
 	service, ok := w.Service(catalog.ServiceKey{Namespace: key.Namespace, Host: key.Name})
 	if !ok || key.Kind != ServiceEntry {
 		return nil

@@ -159,6 +159,6 @@ func TestAnyObjectIsApplied(t *testing.T) {
 
 // wanted is the specification of the only object of a host, as JSON has it.
 func (w *running) wanted(host string) any {
-	t := w.desired(w.look(), Key{ServiceEntry, "shop", host})
+	t := w.desired(w.look(), Key{ServiceEntry, "shop", host}, nil)
 	return t.Objects[0].spec()
 }

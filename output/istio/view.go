@@ -110,10 +110,15 @@ func observedOf(kind Kind, u *unstructured.Unstructured) Observed {
 		Labels: u.GetLabels(), Annotations: u.GetAnnotations(),
 		spec: fingerprintOf(u.Object["spec"]),
 	}
+	if kind == WorkloadEntry {
+		entry := convert.WorkloadOutlineOf(u.Object["spec"])
+		o.sockets, o.members = socketOf(entry), membersOf(entry)
+	}
 	if kind != ServiceEntry {
 		return o
 	}
 	entry := convert.OutlineOf(u.Object["spec"])
+	o.selector = entry.GetWorkloadSelector().GetLabels()
 	o.sockets, o.members = socketsOf(entry), membersOf(entry)
 	if hosts := entry.GetHosts(); o.Annotations[annotationService] == "" && len(hosts) > 0 {
 		o.host = hosts[0]
@@ -168,6 +173,15 @@ func (v *view) run(ctx context.Context) {
 	for _, informer := range v.kinds {
 		informers.Go(func() { informer.RunWithContext(ctx) })
 	}
+	for kind, m := range v.retired {
+		informers.Go(func() {
+			select {
+			case <-v.listed(kind):
+				m.succeed()
+			case <-ctx.Done():
+			}
+		})
+	}
 	informers.Wait()
 }
 
@@ -187,16 +201,17 @@ func (v *view) object(r Ref) (Observed, bool) {
 	return k.Observed, true
 }
 
-// of returns the objects of ours that belong to a key.
-func (v *view) of(key Key) []Observed {
-	found, err := v.kinds[key.Kind].GetIndexer().ByIndex(byKey, key.String())
-	if err != nil {
-		return nil
-	}
-	var list []Observed
-	for _, o := range found {
-		if k, ok := o.(*kept); ok {
-			list = append(list, k.Observed)
+// of returns the objects of ours that belong to a key, in order.
+func (v *view) of(key Key) (list []Observed) {
+	for _, kind := range key.kinds() {
+		found, err := v.kinds[kind].GetIndexer().ByIndex(byKey, key.String())
+		if err != nil {
+			continue
+		}
+		for _, o := range found {
+			if k, ok := o.(*kept); ok {
+				list = append(list, k.Observed)
+			}
 		}
 	}
 	slices.SortFunc(list, func(a, b Observed) int { return a.compare(b.Ref) })

@@ -118,6 +118,7 @@ func (w *Writer) objects(world *world, name string, before map[string]bool, with
 		if w.config.isRetired(key.Kind) {
 			continue // no source is asked whether it may go
 		}
+		var last source.BaselineObject
 		for _, o := range w.view.of(key) {
 			names, _ := w.speakers(world, o)
 			fresh := before == nil
@@ -129,9 +130,14 @@ func (w *Writer) objects(world *world, name string, before map[string]bool, with
 			}
 			if known && fresh {
 				item := subjectOf(o.about())
-				list = append(list, source.BaselineObject{
-					Kind: item.Kind, Namespace: item.Namespace, Name: item.Name, Object: o.about().String(), Endpoints: o.sockets,
-				})
+				if o.Kind == WorkloadEntry && item.Name == last.Name { // there may be thousands
+					list[len(list)-1].Endpoints = append(list[len(list)-1].Endpoints, o.sockets...)
+					continue
+				}
+				last = source.BaselineObject{
+					Kind: item.Kind, Namespace: item.Namespace, Name: item.Name, Object: o.about().String(), Endpoints: slices.Clone(o.sockets),
+				}
+				list = append(list, last)
 			}
 		}
 	}

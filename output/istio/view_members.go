@@ -19,9 +19,12 @@ type member uint64
 // address is the half that says who it is, wherever it listens.
 func (m member) address() uint32 { return uint32(m >> 32) }
 
-// membersOf returns the members of a specification, in order. One of another
-// kind than ServiceEntry has none.
+// membersOf returns the members of a specification, in order. That of a
+// WorkloadEntry has itself for one, and that of a Sidecar none.
 func membersOf(spec proto.Message) []member {
+	if workload, ok := spec.(*networking.WorkloadEntry); ok {
+		return []member{memberOf(workload)}
+	}
 	entry, _ := spec.(*networking.ServiceEntry)
 	list := entry.GetEndpoints()
 	if len(list) == 0 {

@@ -1,6 +1,11 @@
 package istio
 
-import "strings"
+import (
+	"cmp"
+	"strings"
+
+	convert "github.com/isthmus-mesh/isthmus/convert/istio"
+)
 
 // Observed is an object as the API server has it, in short: what is in the
 // specification is known by its fingerprint and 16 bytes for each endpoint, so
@@ -13,8 +18,9 @@ type Observed struct {
 	Annotations map[string]string
 	host        string // of one that does not tell by an annotation which service it is of
 	spec        fingerprint
-	sockets     []uint64 // of its endpoints, as [source.Socket] has it; see [source.Baseline]
-	members     []member // of the specification, to tell what passes from one object to another
+	sockets     []uint64          // of its endpoints, as [source.Socket] has it; see [source.Baseline]
+	selector    map[string]string // of a ServiceEntry whose endpoints are objects of their own
+	members     []member          // of the specification, to tell what passes from one object to another
 }
 
 // sources are those that an object is made of.
@@ -24,10 +30,20 @@ func (o Observed) sources() []string {
 
 // key tells which key an object of ours belongs to.
 func (o Observed) key() Key {
-	if o.Kind == ServiceEntry {
-		return Key{o.Kind, o.Namespace, o.Annotations[annotationService]}
+	switch o.Kind {
+	case ServiceEntry:
+		return Key{ServiceEntry, o.Namespace, o.Annotations[annotationService]}
+	case WorkloadEntry: // of most hosts, the label is the host itself
+		return Key{ServiceEntry, o.Namespace, cmp.Or(o.Annotations[annotationService], o.Labels[labelService])}
+	default:
+		return Key{o.Kind, o.Namespace, o.Name}
 	}
-	return Key{o.Kind, o.Namespace, o.Name}
+}
+
+// isDefinition reports whether it is the object that says which ports a service
+// has, for those that have some of them only.
+func (o Observed) isDefinition() bool {
+	return o.Kind == ServiceEntry && o.Name == convert.DefinitionName(o.about().Name)
 }
 
 // about is the key that an object speaks of, though it may not be marked so: one

@@ -13,7 +13,7 @@ func (c Config) isRetired(kind Kind) bool { return !slices.Contains(c.kinds(), k
 
 // retired are the kinds that an earlier run may have written.
 func (c Config) retired() []Kind {
-	return slices.DeleteFunc([]Kind{ServiceEntry, Sidecar}, func(kind Kind) bool { return !c.isRetired(kind) })
+	return slices.DeleteFunc([]Kind{ServiceEntry, WorkloadEntry, Sidecar}, func(kind Kind) bool { return !c.isRetired(kind) })
 }
 
 // missing is the first reason for which a kind could not be listed. Nothing waits
@@ -21,7 +21,7 @@ func (c Config) retired() []Kind {
 // ever asked for such objects, or that the API server does not know it.
 type missing struct {
 	once  sync.Once
-	known chan struct{} // closed with the first reason
+	known chan struct{} // closed with the first reason, or when they have been listed
 	log   *slog.Logger
 }
 
@@ -35,12 +35,14 @@ func (m *missing) fail(kind Kind, err error) {
 	})
 }
 
+// succeed notes that they have been listed.
+func (m *missing) succeed() { m.once.Do(func() { close(m.known) }) }
+
 // awaitRetired waits until it is known which objects there are of the retired
 // kinds, or that it cannot be: for a rehearsal, which looks once.
 func (v *view) awaitRetired(ctx context.Context) {
-	for kind, m := range v.retired {
+	for _, m := range v.retired {
 		select {
-		case <-v.listed(kind):
 		case <-m.known:
 		case <-ctx.Done():
 		}

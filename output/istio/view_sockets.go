@@ -1,6 +1,8 @@
 package istio
 
 import (
+	"strings"
+
 	networking "istio.io/api/networking/v1alpha3"
 
 	"github.com/isthmus-mesh/isthmus/source"
@@ -14,6 +16,21 @@ func socketsOf(entry *networking.ServiceEntry) []uint64 {
 		sockets = append(sockets, source.Socket(e.GetAddress(), e.GetNetwork(), lowest(entry.GetPorts(), e)))
 	}
 	return sockets
+}
+
+// socketOf is the same for the specification of a WorkloadEntry. One that says no
+// port is not known to be served anywhere: ours say all of them.
+func socketOf(e *networking.WorkloadEntry) []uint64 {
+	port := uint32(0)
+	for _, at := range e.GetPorts() {
+		if port == 0 || at < port {
+			port = at
+		}
+	}
+	if port == 0 && !strings.HasPrefix(e.GetAddress(), "unix://") {
+		return nil
+	}
+	return []uint64{source.Socket(e.GetAddress(), e.GetNetwork(), port)}
 }
 
 // lowest returns the lowest port that an endpoint listens on.

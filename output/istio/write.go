@@ -35,6 +35,8 @@ type Options struct {
 	// Written is called with how long after its commit a change had been written; may be nil.
 	Written func(took time.Duration)
 	Log     *slog.Logger // may be nil
+
+	settle time.Duration // see settleFor, which it is if it is zero
 }
 
 // Writer writes a catalog to an API server. Make one with [New].
@@ -63,8 +65,11 @@ type Writer struct {
 	left   []string      // sources that have left, and are not looked at yet
 	woken  chan struct{} // holds a token when the state of a source has changed
 
-	ledger ledger
-	known  knownServices
+	ledger   ledger
+	known    knownServices
+	settling settling
+	// rehearses says that nothing is written, so that what is planned is how it all ends.
+	rehearses bool
 }
 
 // world is the newest catalog.
@@ -72,6 +77,7 @@ type world struct {
 	*catalog.Snapshot
 	complete    bool
 	sourceFacts *sourceFacts
+	served      map[Key]map[uint64]bool // see sockets
 }
 
 // New returns a writer to the API server that the configuration names. It does
@@ -116,10 +122,14 @@ func newWriter(c Config, o Options, target *rest.Config) (*Writer, error) {
 }
 
 func (c Config) kinds() []Kind {
-	if c.Sidecars {
-		return []Kind{ServiceEntry, Sidecar}
+	kinds := []Kind{ServiceEntry}
+	if c.Endpoints.mayBeWorkloads() {
+		kinds = append(kinds, WorkloadEntry)
 	}
-	return []Kind{ServiceEntry}
+	if c.Sidecars {
+		kinds = append(kinds, Sidecar)
+	}
+	return kinds
 }
 
 // Publish takes the next snapshot and the change that led to it. complete says
@@ -158,7 +168,7 @@ func (w *Writer) review() {
 func (w *Writer) look() *world {
 	sourceFacts := w.sourceFacts.Load()
 	newest := *w.newest.Load()
-	newest.sourceFacts = sourceFacts
+	newest.sourceFacts, newest.served = sourceFacts, map[Key]map[uint64]bool{}
 	return &newest
 }
 
@@ -209,6 +219,9 @@ func (w *Writer) gates() []controller.Gate {
 	gates := []controller.Gate{{Name: "the catalog", Open: w.primed}}
 	for _, kind := range w.config.kinds() {
 		gates = append(gates, controller.Gate{Name: "the API server's listing of " + kind.Resource(), Open: w.view.listed(kind)})
+	}
+	if m := w.view.retired[WorkloadEntry]; m != nil { // a service may be in that form still
+		gates = append(gates, controller.Gate{Name: "the API server's listing of " + WorkloadEntry.Resource(), Open: m.known})
 	}
 	return gates
 }

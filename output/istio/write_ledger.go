@@ -38,6 +38,21 @@ type note struct {
 	held    []Held
 }
 
+// hold notes an object that is left as it is. WorkloadEntries of a service that are left
+// for the same reason count as one, for there may be thousands.
+func (n *note) hold(key Key, a Action) {
+	h := Held{a.Ref, a.Reason, a.wait.endpoints, a.wait.since}
+	if a.Kind == WorkloadEntry {
+		h.Ref = Ref(key)
+		same := func(o Held) bool { return o.Ref == h.Ref && o.Reason == h.Reason && o.Since.Equal(h.Since) }
+		if at := slices.IndexFunc(n.held, same); at >= 0 {
+			n.held[at].Endpoints += h.Endpoints
+			return
+		}
+	}
+	n.held = append(n.held, h)
+}
+
 func (l *ledger) init() {
 	l.inOrder, l.versions, l.pending = map[Ref]fingerprint{}, map[Ref]string{}, map[Key]time.Time{}
 	l.underWay = map[Ref]underWay{}
@@ -80,7 +95,7 @@ func (l *ledger) planned(key Key, t Translation, actions []Action) {
 		case a.wait.reason == "":
 			l.inOrder[a.Ref] = a.want.fingerprint()
 		default:
-			n.held = append(n.held, Held{a.Ref, a.Reason, a.wait.endpoints, a.wait.since})
+			n.hold(key, a)
 		}
 	}
 	if len(n.left) == 0 && n.invalid == "" && len(n.held) == 0 {

@@ -71,6 +71,10 @@ func (p *pace) beside(more int) {
 // atATime is how many writes a key may have in one turn while others wait.
 const atATime = 16
 
+// mostATurn is how many writes a key may have in one turn in any case. Then it is
+// looked at again: what was to be written may not be what there should be any more.
+const mostATurn = 64
+
 // turn is what one key may write before it makes room for others.
 type turn struct {
 	pace    *pace
@@ -92,6 +96,9 @@ func (t *turn) next(ctx context.Context) (bool, error) {
 		t.permit.Given = false
 		t.wrote++
 		return true, nil
+	}
+	if t.wrote >= mostATurn {
+		return false, nil
 	}
 	all, more := t.term.Throttled(t.urgency)
 	room := t.wrote < atATime && (more == 0 || t.permit.Fair)

@@ -19,7 +19,7 @@ func (w *Writer) reconcile(ctx context.Context, key Key) (controller.Outcome, er
 	w.ledger.planned(key, t, actions)
 	var errs []error
 	var wrote []expectation
-	var outcome controller.Outcome
+	outcome := controller.Outcome{After: t.after}
 	moves, written := movesOf(actions), map[Ref]Observed{}
 	todo := slices.DeleteFunc(moves.order(actions), func(a Action) bool { return a.Verb == Leave })
 	turn := w.turn(ctx, todo)
@@ -70,7 +70,10 @@ func (w *Writer) carryOutKeeping(ctx context.Context, a Action, m moves, written
 	if now, ok := written[a.Ref]; ok {
 		a.have = now
 	}
-	if keep := m.kept(a.Ref, written); a.Verb != Leave && len(keep) > 0 {
+	if keep := m.kept(a.Ref, written); a.Kind == WorkloadEntry && a.Verb == Delete && len(keep) > 0 {
+		written[a.Ref] = a.have
+		return nil, nil // it stays, until a write of the other succeeds
+	} else if a.Verb != Leave && len(keep) > 0 {
 		var err error
 		if a, err = w.widened(ctx, a, keep); err != nil {
 			return nil, err

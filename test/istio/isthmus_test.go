@@ -27,6 +27,7 @@ type bridge struct {
 	only      string  // the source that is written; all if empty
 	hold      string  // how long equal listings must last that confirm a drop; the default if empty
 	scoped    bool    // who uses whom is read, and written
+	form      string  // of the endpoints; inline if empty
 }
 
 // Bridge describes an Isthmus that mirrors a registry into a new namespace.
@@ -65,10 +66,11 @@ outputs:
     leaderElection: {enabled: %[4]t, name: %[1]s}
     sources: [%[5]s]
     sidecars: %[6]t
+    endpoints: %[8]s
 store: {dataDir: %[7]q}
 admin: {listen: "127.0.0.1:0"}
 log: {level: debug, format: text}
-`, b.instance, sources, kubeconfig, !b.alone, b.only, b.scoped, b.dataDir)
+`, b.instance, sources, kubeconfig, !b.alone, b.only, b.scoped, b.dataDir, cmp.Or(b.form, "inline"))
 }
 
 func (b bridge) source(name string) string {

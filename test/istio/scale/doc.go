@@ -12,7 +12,7 @@
 //	go test -run '^$' -bench Service -timeout 30m ./scale   # services by size and shardSize
 //	go test -run '^$' -bench Form -timeout 60m ./scale      # endpoints inline, or as WorkloadEntries
 //	go test -run '^$' -bench 'Envoy$' -services 2000 -instances 20000 -changes 1200 -pace 50ms ./scale
-//	go test -run '^$' -bench 'Scope$' -qps 500 -changes 20 -timeout 30m ./scale
+//	go test -run '^$' -bench 'Scope$' -instances 10000 -qps 500 -changes 20 -timeout 40m ./scale
 //	go test -run Small ./scale                              # the last two, small
 //
 // -services and -instances set the size of the registry, -changes and -pace how

@@ -20,10 +20,11 @@ type size struct {
 	consumers, uses     int // services that use others, and how many
 	changes             int
 	pace                time.Duration
+	rounds              int // with an istiod and an Envoy of their own
 }
 
 func sizeOfFlags() size {
-	return size{*services, *instances, *consumers, 5, *changes, *pace}
+	return size{*services, *instances, *consumers, 5, *changes, *pace, *rounds}
 }
 
 // noAddresses leaves out that istiod allots an address to each service, which
@@ -213,11 +214,13 @@ func exercise(r *registry, s size, of func(n int) int, note func(*change), come 
 	return took + time.Since(began)
 }
 
-// mirrored waits until everything is written.
-func (p *server) mirrored(tb testing.TB, objects int) time.Duration {
+// mirrored waits until so many objects are there, after at least so many writes,
+// and none is left to write: before the first of them it looks the same.
+func (p *server) mirrored(tb testing.TB, objects, writes int) time.Duration {
 	tb.Helper()
 	return p.await(tb, "full write", func(m probe.Metrics) bool {
-		return int(m.Sum("isthmus_istio_objects")) >= objects && m.Sum("isthmus_istio_pending") == 0
+		return int(m.Sum("isthmus_istio_objects")) == objects && int(m.Sum("isthmus_istio_writes_total")) >= writes &&
+			m.Sum("isthmus_istio_pending") == 0
 	})
 }
 

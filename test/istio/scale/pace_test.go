@@ -17,7 +17,7 @@ func measurePace(tb testing.TB, s size) figures {
 	tb.Helper()
 	r, c := evenRegistry(tb, s), startCluster(tb)
 	p := serve(tb, c, r, defaults())
-	created := p.mirrored(tb, s.services)
+	created := p.mirrored(tb, s.services, s.services)
 	m := startMesh(tb, c, "", cluster.Sidecar{Workload: "client", Namespace: namespace})
 	objects := watchObjects(tb, c)
 

@@ -13,17 +13,20 @@ import (
 	"github.com/isthmus-mesh/isthmus/test/testkit/probe"
 )
 
-// scopings are the ways in which a proxy sees less than everything.
-var scopings = []struct {
+// scoping is a way in which a proxy sees less than everything.
+type scoping struct {
 	name     string
-	mesh     string // configuration
+	source   string // more of the source's settings
 	sidecars bool   // that Isthmus writes
-}{
+}
+
+// scopings are in the order in which they are measured. What the last one says is
+// written into each object, so those before it need not be written twice.
+var scopings = []scoping{
 	{name: "unscoped"},
-	// Objects without exportTo, and all are, are exported to where they are: each
-	// app has a namespace of its own.
-	{name: "exportTo", mesh: "defaultServiceExportTo: ['.']\n"},
-	{name: "sidecars", sidecars: true},
+	{name: "sidecars", sidecars: true, source: `, dependencies: {poll: 30s}, scopes: {namespace: "{{.App}}", workloadSelector: {app: "{{.Service}}"}}`},
+	// Each app has a namespace of its own.
+	{name: "exportTo", source: `, exportTo: ["."]`},
 }
 
 // BenchmarkScope measures what an Envoy holds of a large registry, and what a
@@ -37,35 +40,45 @@ func BenchmarkScope(b *testing.B) {
 	}
 }
 
-// measureScopes writes a registry once, and looks at it in each of the ways.
+// measureScopes fills a registry once, and looks at it in each of the ways. Each
+// round of a way has an istiod and an Envoy of its own; medians are returned.
 func measureScopes(tb testing.TB, s size) map[string]figures {
 	tb.Helper()
 	r, c := evenRegistry(tb, s), startCluster(tb)
 	nameApps(tb, c)
-	settings := defaults()
-	settings.namespace = "{{.App}}"
-	p := serve(tb, c, r, settings)
-	created := p.mirrored(tb, s.services)
+	r.use(tb, s)
 	rows := map[string]figures{}
-	for _, scoping := range scopings {
-		if !slices.Contains(strings.Split(*scopes, ","), scoping.name) {
+	for _, way := range scopings {
+		if !slices.Contains(strings.Split(*scopes, ","), way.name) {
 			continue
 		}
-		objects := s.services
-		if scoping.sidecars {
-			p.stop(tb)
-			r.use(tb, s)
-			settings.sidecars = true
-			settings.source = `, dependencies: {poll: 5s}, scopes: {namespace: "{{.App}}", workloadSelector: {app: "{{.Service}}"}}`
-			p = serve(tb, c, r, settings)
-			objects += s.consumers
+		p := scope(tb, s, r, c, way)
+		var all []figures
+		for range s.rounds {
+			f := measureScope(tb, s, r, c, p)
+			all = append(all, f)
+			fmt.Fprintln(os.Stderr, way.name, f) // for what follows takes long
 		}
-		p.mirrored(tb, objects)
-		rows[scoping.name] = measureScope(tb, s, r, c, p, scoping.mesh)
-		rows[scoping.name]["create-s"] = created.Seconds()
-		fmt.Fprintln(os.Stderr, scoping.name, rows[scoping.name]) // for what follows takes long
+		rows[way.name] = medianOf(all)
+		p.stop(tb)
 	}
 	return rows
+}
+
+// scope has the registry written in one of the ways, whatever was written before.
+func scope(tb testing.TB, s size, r *registry, c *cluster.Cluster, way scoping) *server {
+	tb.Helper()
+	settings := defaults()
+	settings.namespace, settings.source, settings.sidecars = "{{.App}}", way.source, way.sidecars
+	p := serve(tb, c, r, settings)
+	objects, writes := s.services, s.services
+	if way.sidecars {
+		objects, writes = s.services+s.consumers, s.consumers
+	}
+	took := p.mirrored(tb, objects, writes)
+	fmt.Fprintf(os.Stderr, "%s: written after %.0f s, %.0f s of CPU of the API server so far, load %.1f\n",
+		way.name, took.Seconds(), cpu(tb, c.API.Process).Seconds(), load())
+	return p
 }
 
 // nameApps makes the namespaces of the apps.
@@ -84,9 +97,9 @@ func nameApps(tb testing.TB, c *cluster.Cluster) {
 }
 
 // measureScope looks at what the proxy of the first service sees.
-func measureScope(tb testing.TB, s size, r *registry, c *cluster.Cluster, p *server, config string) figures {
+func measureScope(tb testing.TB, s size, r *registry, c *cluster.Cluster, p *server) figures {
 	tb.Helper()
-	m := startMesh(tb, c, config, cluster.Sidecar{Workload: "client", Namespace: app(0), Labels: map[string]string{"app": name(0)}})
+	m := startMesh(tb, c, "", cluster.Sidecar{Workload: "client", Namespace: app(0), Labels: map[string]string{"app": name(0)}})
 	defer m.stop()
 	f, before := m.load(tb), m.istiod.Pushes(tb)
 	m.mustHaveRejectedNothing(tb)
@@ -96,7 +109,7 @@ func measureScope(tb testing.TB, s size, r *registry, c *cluster.Cluster, p *ser
 	settle := func() {
 		p.await(tb, "write of each change", func(m probe.Metrics) bool { return m.Sum(metric) >= written+float64(made) })
 	}
-	exercise(r, s, func(n int) int { return (1 + n*7919) % s.services }, func(*change) { made++ }, settle)
+	exercise(r, s, func(n int) int { return elsewhere(n) % s.services }, func(*change) { made++ }, settle)
 	settle()
 	seen := m.follow(tb, r.rest, 2) // of what the proxy sees in any case
 	exercise(r, size{changes: 2, pace: s.pace}, func(int) int { return provider(0, 1) }, seen.expect, seen.open.Wait)
@@ -107,6 +120,10 @@ func measureScope(tb testing.TB, s size, r *registry, c *cluster.Cluster, p *ser
 	f["changes/s"] = count / time.Since(began).Seconds()
 	return f
 }
+
+// elsewhere is a service that no scope shows to the proxy: of another app than that
+// of the first service, as long as there are services by tens.
+func elsewhere(n int) int { return 1 + n*790 }
 
 // provider is the kth service that the nth uses: of its app and environment.
 func provider(n, k int) int { return n + k*apps*environments }

@@ -150,7 +150,7 @@ func (p *server) awaitRecord(b testing.TB, host, address string, there bool) {
 	again := time.NewTicker(20 * time.Millisecond)
 	defer again.Stop()
 	for began := time.Now(); p.shows(host, address) != there; <-again.C {
-		if time.Since(began) > time.Minute {
+		if time.Since(began) > patience {
 			b.Errorf("%s of %s is not in the catalog as it should be", address, host)
 			return
 		}

@@ -26,7 +26,7 @@ func TestSmallPace(t *testing.T) {
 // nothing.
 func TestSmallScopes(t *testing.T) {
 	const services, uses = 250, 2
-	rows := measureScopes(t, size{services: services, instances: services, consumers: 10, uses: uses, changes: 10, pace: 50 * time.Millisecond})
+	rows := measureScopes(t, size{services: services, instances: services, consumers: 10, uses: uses, changes: 10, pace: 50 * time.Millisecond, rounds: 1})
 	own := map[string]int{"unscoped": services, "exportTo": (services + apps - 1) / apps, "sidecars": uses}
 	rest := rows["sidecars"]["clusters"] - 2*uses // that an Envoy has of itself
 	for way, count := range own {

@@ -27,6 +27,7 @@ type change struct {
 type spectator struct {
 	watch watch.Interface
 	done  chan struct{}
+	end   string // what the API server said last, once done
 
 	mu     sync.Mutex
 	ports  map[string]string // by object
@@ -69,8 +70,11 @@ func (s *spectator) follow() {
 	defer close(s.done)
 	for event := range s.watch.ResultChan() {
 		now := time.Now()
+		if event.Type == watch.Error {
+			s.end = textOf(event.Object)
+		}
 		object, ok := event.Object.(*unstructured.Unstructured)
-		if !ok || event.Type == watch.Deleted {
+		if !ok || event.Type == watch.Deleted || event.Type == watch.Error {
 			continue
 		}
 		s.mu.Lock()
@@ -126,14 +130,20 @@ func (s *spectator) expect(c *change) {
 	s.open[c.host] = append(s.open[c.host], c)
 }
 
-// awaitAll waits until every change has been seen.
+// awaitAll waits until every change has been seen. How long that takes is for the
+// figures to say: on a busy machine a source rests for minutes between its rounds.
 func (s *spectator) awaitAll(b testing.TB) {
 	b.Helper()
 	again := time.NewTicker(5 * time.Millisecond)
 	defer again.Stop()
-	for began := time.Now(); s.unseen() > 0; <-again.C {
-		if time.Since(began) > time.Minute {
+	for began := time.Now(); s.unseen() > 0; {
+		if time.Since(began) > patience {
 			b.Fatalf("%d changes have not been written", s.unseen())
+		}
+		select {
+		case <-s.done:
+			b.Fatalf("%d changes were to be seen when the watch ended: %s", s.unseen(), s.end)
+		case <-again.C:
 		}
 	}
 }

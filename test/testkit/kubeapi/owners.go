@@ -36,6 +36,16 @@ const definitions = `{
 			"status": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}
 		}
 	},
+	"workload": {
+		"type": "object",
+		"x-kubernetes-group-version-kind": [{"group": "networking.istio.io", "version": "v1", "kind": "WorkloadEntry"}],
+		"properties": {
+			"apiVersion": {"type": "string"}, "kind": {"type": "string"},
+			"metadata": {"$ref": "#/definitions/metadata"},
+			"spec": {"type": "object", "x-kubernetes-preserve-unknown-fields": true},
+			"status": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}
+		}
+	},
 	"metadata": {
 		"type": "object",
 		"x-kubernetes-preserve-unknown-fields": true,
@@ -65,7 +75,7 @@ func newOwners() map[string]*managedfields.FieldManager {
 		panic(err)
 	}
 	owners := map[string]*managedfields.FieldManager{}
-	for _, kind := range []string{"ServiceEntry", "Sidecar"} {
+	for _, kind := range []string{"ServiceEntry", "WorkloadEntry", "Sidecar"} {
 		owners[kind] = managedfieldstest.NewFakeFieldManager(types,
 			schema.GroupVersionKind{Group: "networking.istio.io", Version: "v1", Kind: kind})
 	}

@@ -1,0 +1,58 @@
+package istio
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/reflect/protoregistry"
+	networking "istio.io/api/networking/v1alpha3"
+
+	"github.com/isthmus-mesh/isthmus/catalog"
+	"github.com/isthmus-mesh/isthmus/model"
+)
+
+// SidecarOf returns the Sidecar from which a scope was made, with all that it said.
+// If the scope was made of something else, it is that of [FromScope].
+func SidecarOf(s *catalog.Scope) Object {
+	o := FromScope(s)
+	o.Meta = s.Meta
+	sidecar := &networking.Sidecar{}
+	if s.Content != "" && specFrom([]byte(s.Content), sidecar) == nil {
+		o.Spec = sidecar
+	}
+	return o
+}
+
+// CarriedMessage makes a message of an object that is carried in JSON, given the name of
+// its message. What the message has no field for is left out.
+func CarriedMessage(o *catalog.Opaque, message string) (Object, error) {
+	var content struct {
+		Metadata carriedMetadata `json:"metadata"`
+		Spec     json.RawMessage `json:"spec"`
+	}
+	if err := json.Unmarshal([]byte(o.Content), &content); err != nil {
+		return Object{}, fmt.Errorf("its content is not JSON: %w", err)
+	}
+	known, err := protoregistry.GlobalTypes.FindMessageByName(protoreflect.FullName(message))
+	if err != nil {
+		return Object{}, fmt.Errorf("its message %s is not known here, and its content is JSON", message)
+	}
+	spec := known.New().Interface()
+	if err := specFrom(content.Spec, spec); err != nil {
+		return Object{}, fmt.Errorf("its specification is not that of a %s: %w", message, err)
+	}
+	m := content.Metadata
+	meta := model.Meta{Labels: m.Labels, Annotations: m.Annotations, Created: m.Created}
+	return Object{Namespace: o.Key.Namespace, Name: o.Key.Name, Meta: meta, Spec: spec}, nil
+}
+
+// specFrom reads a specification in JSON. None at all is an empty one.
+func specFrom(text []byte, spec proto.Message) error {
+	if len(text) == 0 {
+		return nil
+	}
+	return protojson.UnmarshalOptions{DiscardUnknown: true}.Unmarshal(text, spec)
+}

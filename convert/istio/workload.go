@@ -1,0 +1,118 @@
+package istio
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	networking "istio.io/api/networking/v1alpha3"
+
+	"github.com/isthmus-mesh/isthmus/catalog"
+	"github.com/isthmus-mesh/isthmus/model"
+)
+
+// LabelService marks the WorkloadEntry objects of a service, and is what its
+// ServiceEntry selects them by; see [ServiceLabel].
+const LabelService = "isthmus.io/service"
+
+// longestLabel is how long Kubernetes takes the value of a label.
+const longestLabel = 63
+
+// ServiceLabel returns the value of [LabelService] for a host: the host itself if
+// Kubernetes takes it for a value, else one made of it that no other host has.
+func ServiceLabel(host string) string {
+	if IsLabelValue(host) && host != "" {
+		return host
+	}
+	suffix := "-" + digest(host)
+	name := strings.TrimSuffix(NameOf(host), suffix)
+	return strings.Trim(name[:min(len(name), longestLabel-len(suffix))], "-.") + suffix
+}
+
+// DefinitionName names an object that says which ports a service has, and nothing
+// of its endpoints; see [Layout.workloads].
+func DefinitionName(host string) string { return partName(host, "definition") }
+
+// TakesWorkloads reports whether the endpoints of a service may be WorkloadEntry
+// objects. With DNS they are a part of the cluster, so each change of one
+// is a change of the service anyhow; and other resolutions have no endpoints.
+func TakesWorkloads(s *catalog.Service) bool {
+	return s.Resolution == model.ResolutionStatic && len(s.Ports) > 0
+}
+
+// workloads makes an object of each endpoint that serves every port. The first
+// part selects them. Endpoints that serve some ports only are inline, in parts of
+// their own, since an object with a selector cannot say which of the selected serve which
+// port. Istio unites the endpoints of all parts without a condition, but the ports
+// of two parts only if both have the same selector. So if there is such a part, there
+// is also one with every port and no selector: then the service has every port,
+// whichever part Istio happens to begin with, which is the oldest.
+func (l Layout) workloads(s *catalog.Service, ports []model.Port, endpoints []endpoint) []part {
+	host, selector := s.Key.Host, l.Selector(s.Key.Host)
+	var full []endpoint
+	groups := map[string][]endpoint{}
+	for _, e := range endpoints {
+		if e.servesAll(ports) {
+			full = append(full, e)
+			continue
+		}
+		serves := e.serves()
+		groups[serves] = append(groups[serves], e)
+	}
+	parts := make([]part, 0, len(full)+1)
+	names := workloadNames(host, full)
+	for i := range full {
+		parts = append(parts, part{kind: WorkloadEntry, name: names[i], ports: ports, endpoints: full[i : i+1], labels: selector})
+	}
+	parts = append(parts, part{kind: ServiceEntry, name: NameOf(host), ports: ports, selector: selector})
+	if len(groups) > 0 {
+		parts = append(parts, part{kind: ServiceEntry, name: DefinitionName(host), ports: ports})
+	}
+	return append(parts, l.partial(host, ports, groups)...)
+}
+
+// Selector is what the WorkloadEntry objects of a host are found by.
+func (l Layout) Selector(host string) map[string]string {
+	selector := maps.Clone(l.Workloads)
+	selector[LabelService] = ServiceLabel(host)
+	return selector
+}
+
+// workloadNames names the objects of endpoints by where they are and not by what is
+// said about them. Endpoints that are in the same place are counted.
+func workloadNames(host string, endpoints []endpoint) []string {
+	prefix, names, seen := NameOf(host)+"-", make([]string, len(endpoints)), make(map[string]int, len(endpoints))
+	for i, e := range endpoints {
+		place := e.Address + "\x00" + e.Network + "\x00" + strconv.FormatUint(uint64(e.ports[0].at), 10)
+		name := longDigest(host + "\x00" + place)
+		if seen[name]++; seen[name] > 1 {
+			name = longDigest(host + "\x00" + place + "\x00" + strconv.Itoa(seen[name]))
+		}
+		names[i] = prefix + name
+	}
+	return names
+}
+
+// workload is the specification of a WorkloadEntry. It says each port, whatever the
+// service's own number is: that may change, and then both are right for a moment.
+func (p part) workload() *networking.WorkloadEntry {
+	e := p.endpoints[0]
+	entry := e.entry(p.ports)
+	if !isUnix(e.Address) {
+		entry.Ports = make(map[string]uint32, len(e.ports))
+		for i, s := range e.ports {
+			entry.Ports[p.ports[i].Name] = s.at
+		}
+	}
+	return entry
+}
+
+// partial spreads the endpoints that serve some ports only, by these ports.
+func (l Layout) partial(host string, ports []model.Port, groups map[string][]endpoint) (parts []part) {
+	for _, group := range slices.Sorted(maps.Keys(groups)) {
+		first := part{kind: ServiceEntry, name: partName(host, group+"#0"), ports: portsOf(ports, groups[group][0])}
+		parts = append(parts, l.spread(host, first, group, groups[group])...)
+	}
+	return parts
+}

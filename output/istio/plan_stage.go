@@ -1,0 +1,139 @@
+package istio
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/isthmus-mesh/isthmus/catalog"
+	convert "github.com/isthmus-mesh/isthmus/convert/istio"
+)
+
+// serviceObjects returns what there should be of a service next: in its form, or on
+// its way from the other one.
+func (w *Writer) serviceObjects(key Key, s *catalog.Service, have []Observed, waits func(Observed) wait) Translation {
+	is := w.presence(key, have)
+	to := w.config.Endpoints.isWorkloads(s, is.selects || is.workloads > 0)
+	if w.rehearses || to && is.selects || !to && !is.selects && is.workloads == 0 {
+		w.settling.forget(key)
+		return w.translate(key, s, to, w.exists(key))
+	}
+	before := w.known.of(key)
+	inline, partsInline := w.config.translate(w.options.Instance, s, false, w.exists(key), before)
+	selects, partsSelects := w.config.translate(w.options.Instance, s, true, w.exists(key), before)
+	maps.Copy(partsInline, partsSelects)
+	w.known.keep(key, partsInline)
+	workloads := workloadsAmong(selects.Objects)
+	is.lacks = w.count(workloads, false)
+	is.others = w.areInOrder(inline.Objects, convert.NameOf(key.Name))
+	is.held = mayNotGo(workloads, have, waits)
+	stage, after := w.stage(key, is, to)
+	t := inline
+	if stage >= bothSelects {
+		t = selects
+	}
+	t.after = after
+	if !to { // those that are missing are not worth writing
+		selects.Objects = slices.DeleteFunc(selects.Objects, func(o Object) bool { return o.Kind == WorkloadEntry && !w.isThere(o) })
+		workloads = workloadsAmong(selects.Objects)
+	}
+	switch stage {
+	case bothInline:
+		t.Objects = slices.Concat(inline.Objects, workloads)
+	case bothSelects:
+		t.Objects = withOthers(selects.Objects, inline.Objects)
+	case allSelects:
+		t.Objects = selects.Objects
+	case allInline:
+	}
+	return t
+}
+
+// stage is the next one, and how long until it is to be looked at again.
+func (w *Writer) stage(key Key, is present, to bool) (stage, time.Duration) {
+	next, lasts := is.next(to)
+	if !lasts {
+		w.settling.forget(key)
+		return next, 0
+	}
+	remains := w.settling.remains(key, to, cmp.Or(w.options.settle, settleFor), time.Now())
+	if remains > 0 {
+		return next, remains
+	}
+	return over(to), 0
+}
+
+// presence is what there is of a service. It does not know yet what there should be.
+func (w *Writer) presence(key Key, have []Observed) (is present) {
+	var first Observed
+	first, is.first = w.view.object(Ref{ServiceEntry, key.Namespace, convert.NameOf(key.Name)})
+	is.selects = len(first.selector) > 0 && maps.Equal(first.selector, w.config.layout(w.options.Instance, true, nil).Selector(key.Name))
+	for i := range have {
+		if have[i].Kind == WorkloadEntry {
+			is.workloads++
+		}
+	}
+	return is
+}
+
+// exists tells which names of ServiceEntries are in use.
+func (w *Writer) exists(key Key) func(name string) bool {
+	return func(name string) bool {
+		_, ok := w.view.object(Ref{ServiceEntry, key.Namespace, name})
+		return ok
+	}
+}
+
+func (w *Writer) isThere(o Object) bool {
+	_, ok := w.view.object(o.Ref())
+	return ok
+}
+
+// count is how many objects are there, or are not.
+func (w *Writer) count(objects []Object, there bool) (n int) {
+	for i := range objects {
+		if w.isThere(objects[i]) == there {
+			n++
+		}
+	}
+	return n
+}
+
+// areInOrder reports whether all objects but the first are as they should be.
+func (w *Writer) areInOrder(objects []Object, first string) bool {
+	return !slices.ContainsFunc(objects, func(o Object) bool {
+		is, ok := w.view.object(o.Ref())
+		return o.Name != first && (!ok || o.differs(is) != "")
+	})
+}
+
+// mayNotGo reports whether a WorkloadEntry that there should not be has to wait.
+func mayNotGo(wanted []Object, have []Observed, waits func(Observed) wait) bool {
+	names := make(map[string]bool, len(wanted))
+	for i := range wanted {
+		names[wanted[i].Name] = true
+	}
+	return slices.ContainsFunc(have, func(h Observed) bool {
+		return h.Kind == WorkloadEntry && !names[h.Name] && waits(h).reason != ""
+	})
+}
+
+func workloadsAmong(objects []Object) []Object {
+	return slices.DeleteFunc(slices.Clone(objects), func(o Object) bool { return o.Kind != WorkloadEntry })
+}
+
+// withOthers adds the objects that have other names.
+func withOthers(objects, others []Object) []Object {
+	named := make(map[Ref]bool, len(objects))
+	for i := range objects {
+		named[objects[i].Ref()] = true
+	}
+	all := slices.Clip(objects)
+	for _, o := range others {
+		if !named[o.Ref()] {
+			all = append(all, o)
+		}
+	}
+	return all
+}

@@ -1,0 +1,131 @@
+package resource
+
+import (
+	"encoding/hex"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+
+	networking "istio.io/api/networking/v1alpha3"
+
+	"github.com/isthmus-mesh/isthmus/catalog"
+	"github.com/isthmus-mesh/isthmus/convert/istio"
+	"github.com/isthmus-mesh/isthmus/internal/mcp"
+	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/push"
+)
+
+// anySize has a service divided by the ports that endpoints serve, and not by size.
+var anySize = istio.Layout{}
+
+// entry is one ServiceEntry of a service.
+type entry struct {
+	service *catalog.Service
+	// part is the one of several that it is. It is nil for a service that has one,
+	// which is made when it is needed: to keep all of them would take as much again as
+	// the catalog does.
+	part *istio.DraftPart
+	// first says that it is the part which has every port.
+	first     bool
+	synthetic bool
+}
+
+// partsOf returns the ServiceEntries of a service by the ends of their names: that of
+// the first part is empty.
+func partsOf(s *catalog.Service) map[string]entry {
+	if istio.Invalid(s) != "" {
+		return nil
+	}
+	if len(s.Ports) < 2 { // every endpoint serves all of them
+		return map[string]entry{"": {service: s, first: true}}
+	}
+	draft := istio.DraftService(s, anySize)
+	parts := make(map[string]entry, len(draft.Parts))
+	for i := range draft.Parts {
+		p := &draft.Parts[i]
+		e := entry{service: s, part: p, first: p.Name == istio.NameOf(s.Key.Host)}
+		if len(draft.Parts) == 1 {
+			e.part = nil
+		}
+		parts[strings.TrimPrefix(p.Name, istio.NameOf(s.Key.Host))] = e
+	}
+	return parts
+}
+
+func (e entry) spec() *networking.ServiceEntry {
+	if e.part != nil {
+		return e.part.Spec()
+	}
+	return istio.DraftService(e.service, anySize).Parts[0].Spec()
+}
+
+// make implements [maker].
+func (e entry) make() made {
+	name, spec, meta := e.service.Key.String(), e.spec(), e.service.Meta
+	if !e.synthetic {
+		return madeOf(name, meta, spec)
+	}
+	m := madeOf(name, meta, spec)
+	annotations := meta.Annotations.Map()
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	e.annotate(annotations, spec)
+	m.meta.Annotations = model.MapOf(annotations)
+	return m
+}
+
+// annotate says by which parts a synthetic ServiceEntry differs from the one before,
+// and which of its endpoints are not ready. It uses up the specification.
+func (e entry) annotate(annotations map[string]string, spec *networking.ServiceEntry) {
+	for _, own := range [...]string{mcp.ServiceVersion, mcp.EndpointsVersion, mcp.NotReadyEndpoints} {
+		delete(annotations, own)
+	}
+	name := e.service.Key.String()
+	notReady := ""
+	if e.first {
+		notReady = strings.Join(notReadyOf(e.service), ",")
+	}
+	endpoints := &networking.ServiceEntry{Endpoints: spec.Endpoints}
+	annotations[mcp.EndpointsVersion] = shortHash(marshal(name, endpoints), []byte(notReady))
+	spec.Endpoints = nil
+	parts := [][]byte{marshal(name, spec)}
+	for _, labels := range [...]model.Labels{e.service.Meta.Labels, e.service.Meta.Annotations} {
+		for key, value := range labels.All() {
+			if !isVersion(key) {
+				parts = append(parts, []byte(key), []byte(value))
+			}
+		}
+		parts = append(parts, nil)
+	}
+	annotations[mcp.ServiceVersion] = shortHash(parts...)
+	if notReady != "" {
+		annotations[mcp.NotReadyEndpoints] = notReady
+	}
+}
+
+func isVersion(annotation string) bool {
+	return annotation == mcp.ServiceVersion || annotation == mcp.EndpointsVersion || annotation == mcp.NotReadyEndpoints
+}
+
+func shortHash(parts ...[]byte) string {
+	v := push.VersionOf(parts...)
+	return hex.EncodeToString(v[:8])
+}
+
+// notReadyOf lists the endpoints that are there and get no traffic.
+func notReadyOf(s *catalog.Service) (list []string) {
+	for _, port := range s.Ports {
+		for e := range s.Endpoints(port.Number).All() {
+			if e.Health != model.Healthy && e.Port != 0 {
+				list = append(list, net.JoinHostPort(e.Address, strconv.FormatUint(uint64(e.Port), 10)))
+			}
+		}
+	}
+	slices.Sort(list)
+	return slices.Compact(list)
+}
+
+// NotOffered says why a service is no resource; empty if it is one.
+func NotOffered(s *catalog.Service) string { return istio.Invalid(s) }

@@ -1,0 +1,104 @@
+package resource
+
+import (
+	"slices"
+
+	"github.com/isthmus-mesh/isthmus/internal/mcp"
+	"github.com/isthmus-mesh/isthmus/push"
+)
+
+// Table lists the types of a protocol. Its rows are those of the producer.
+type Table []Type
+
+// Type is one row of a [Table].
+type Type struct {
+	Kind mcp.Kind // without a name if nothing has this type
+	Name string   // of the type in the protocol
+	// Synthetic says that it is of ServiceEntries as MCP v1 has them of registries:
+	// with the versions of their parts, and with the endpoints that are not ready.
+	Synthetic bool
+}
+
+// meshConfig is what istiod asks for beside the kinds. It does not use the answer.
+const meshConfig = "core/v1alpha1/MeshConfig"
+
+// versions are those of which Istio has had several in a group.
+var versions = map[string][]string{
+	"networking.istio.io": {"v1", "v1beta1", "v1alpha3"},
+	"security.istio.io":   {"v1", "v1beta1"},
+	"telemetry.istio.io":  {"v1", "v1alpha1"},
+}
+
+// OverXDS are the types of MCP-over-xDS. A kind is there under every version that
+// its group has had, so that a client may ask for several at a time.
+func OverXDS() Table {
+	t := Table{{Name: meshConfig}}
+	for _, kind := range mcp.Kinds() {
+		t = append(t, Type{Kind: kind, Name: kind.URL()})
+		for _, version := range versions[kind.Group] {
+			if version != kind.Version {
+				alias := kind
+				alias.Version = version
+				t = append(t, Type{Kind: kind, Name: alias.URL()})
+			}
+		}
+	}
+	return t
+}
+
+// Collections are the types of MCP v1.
+func Collections() Table {
+	var t Table
+	for _, kind := range mcp.Kinds() {
+		if kind.Collection != "" {
+			t = append(t, Type{Kind: kind, Name: kind.Collection})
+		}
+	}
+	entries, _ := mcp.ByCollection(mcp.Synthetic)
+	return append(t, Type{Kind: entries, Name: mcp.Synthetic, Synthetic: true})
+}
+
+// Types says how each type is delivered. Debounce delays the changes of a type for
+// the subscribers of a mode; nil delays none.
+func (t Table) Types(debounce func(typeName string, m push.Mode) push.Debounce) []push.TypeSpec {
+	specs := make([]push.TypeSpec, len(t))
+	for i, row := range t {
+		// Those who do not take increments replace all that they have by what comes.
+		specs[i] = push.TypeSpec{Name: row.Name, Whole: true, Audience: everybody}
+		if debounce != nil {
+			specs[i].Debounce = [...]push.Debounce{debounce(row.Name, push.WholeState), debounce(row.Name, push.Delta)}
+		}
+	}
+	return specs
+}
+
+// everybody is the audience: whoever may read configuration reads all of it.
+func everybody(push.Client) []string { return []string{""} }
+
+// content tells what the resources of a row are. Rows of equal content share them.
+type content struct {
+	kind      string
+	synthetic bool
+}
+
+func (t Type) content() content { return content{t.Kind.Name, t.Synthetic} }
+
+// of lists the rows that have some content.
+func (t Table) of(c content) (rows []push.Row) {
+	for i, row := range t {
+		if row.content() == c {
+			rows = append(rows, push.Row(i))
+		}
+	}
+	return rows
+}
+
+// contents are those of all rows, each once.
+func (t Table) contents() (list []content) {
+	for _, row := range t {
+		if c := row.content(); c.kind != "" && !slices.Contains(list, c) {
+			list = append(list, c)
+		}
+	}
+	return list
+}

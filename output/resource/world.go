@@ -1,0 +1,71 @@
+package resource
+
+import (
+	"cmp"
+	"iter"
+
+	"github.com/isthmus-mesh/isthmus/immutable"
+	"github.com/isthmus-mesh/isthmus/push"
+)
+
+// World is everything of a catalog snapshot that the protocol carries, by content
+// and name.
+type World struct {
+	table    Table
+	objects  map[content]objects // never written again
+	complete bool
+}
+
+// objects are the resources of one content by their names.
+type objects = immutable.Map[string, *object]
+
+func noObjects() objects { return immutable.New[string, *object](cmp.Compare[string]) }
+
+var _ push.World = (*World)(nil)
+
+// View is what a client sees: all but what is labelled for another revision.
+type View struct{ Revision string }
+
+// Complete implements [push.World].
+func (w *World) Complete() bool { return w.complete }
+
+// View implements [push.World].
+func (w *World) View(_ push.Row, c push.Client) push.View { return View{c.Revision} }
+
+// Names implements [push.World]: in order.
+func (w *World) Names(v push.View, r push.Row) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		all, ok := w.objects[w.table[r].content()]
+		if !ok {
+			return
+		}
+		for name, o := range all.All() {
+			if o.visibleTo(v) && !yield(name) {
+				return
+			}
+		}
+	}
+}
+
+// Find implements [push.World].
+func (w *World) Find(v push.View, r push.Row, name string) (push.Subject, bool) {
+	all, ok := w.objects[w.table[r].content()]
+	if !ok {
+		return nil, false
+	}
+	o, ok := all.Get(name)
+	if !ok || !o.visibleTo(v) {
+		return nil, false
+	}
+	return o, true
+}
+
+// revisionLabel names the revision of Istio that an object is for.
+const revisionLabel = "istio.io/rev"
+
+// visibleTo is Istio's own rule: whoever has no revision takes everything, and an
+// object without one is for everybody.
+func (o *object) visibleTo(v push.View) bool {
+	view, _ := v.(View)
+	return o.revision == "" || view.Revision == "" || o.revision == view.Revision
+}
