@@ -53,11 +53,15 @@ func partsOf(s *catalog.Service) map[string]entry {
 	return parts
 }
 
+// spec makes the specification. In this layout all parts of a service are
+// ServiceEntries.
 func (e entry) spec() *networking.ServiceEntry {
-	if e.part != nil {
-		return e.part.Spec()
+	part := e.part
+	if part == nil {
+		part = &istio.DraftService(e.service, anySize).Parts[0]
 	}
-	return istio.DraftService(e.service, anySize).Parts[0].Spec()
+	spec, _ := part.Spec().(*networking.ServiceEntry)
+	return spec
 }
 
 // make implements [maker].
