@@ -29,7 +29,7 @@ type dialled struct {
 var redial = wait.Backoff{Min: 500 * time.Millisecond, Max: 30 * time.Second} //nolint:gochecknoglobals // a constant
 
 // dialPings is how often a silent sink is pinged: no more often than a gRPC server
-// suffers it if nobody has told it otherwise.
+// suffers it by default.
 const dialPings = 6 * time.Minute
 
 // dial keeps a stream to a sink until ctx ends. It begins once there is something to

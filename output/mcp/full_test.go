@@ -40,7 +40,7 @@ func TestFullState(t *testing.T) {
 	holds(t, r, s, entries, false)
 }
 
-// Every collection is answered, whether anything is in it or nobody has heard of it.
+// Every collection is answered, whether anything is in it or nobody serves it.
 func TestEveryCollectionIsAnswered(t *testing.T) {
 	r := newRig(t, setup{})
 	r.put(entries, "a/one", "1")

@@ -31,16 +31,13 @@ var (
 // Translation makes the resources of collections. This package carries them and knows
 // nothing of what is in them.
 type Translation struct {
-	// Kind is the flavour of the resources that sinks get.
-	Kind string
 	// Types is the table of types, which have the names of collections, given how
 	// long changes wait.
 	Types func(debounce func(collection string, m push.Mode) push.Debounce) []push.TypeSpec
 	// New returns what makes the steps of one output.
 	New func() Translator
-	// NotOffered and Unserved are as in [output.Clients].
+	// NotOffered is as in [output.Clients].
 	NotOffered func(s *catalog.Service, kind string) string
-	Unserved   func(s *catalog.Service) iter.Seq2[catalog.EndpointID, string]
 }
 
 // Translator makes the step to a snapshot of the catalog, from the one before.
@@ -96,7 +93,7 @@ func (c *Config) Open(ctx context.Context, env output.Env) (output.Output, error
 	engine.Sent, engine.ACKed, engine.Log = observing(env.Sent), observing(env.ACKed), log
 	o.engine = push.New(engine)
 	o.resources = o.engine.Produce(c.translation.Types(c.debounce))
-	options := Options{Kind: c.translation.Kind, RootNamespace: env.RootNamespace, TrustDomains: c.TLS.TrustDomains, Log: log}
+	options := Options{RootNamespace: env.RootNamespace, TrustDomains: c.TLS.TrustDomains, Log: log}
 	if keeper != nil {
 		options.TLS = keeper.TLS()
 		if c.TLS.ClientCAFile != "" {
@@ -171,7 +168,10 @@ func (s *Server) dialAll(ctx context.Context, sinks []*dialled) {
 // Report implements [output.Output].
 func (o *opened) Report() output.Report {
 	t := o.translation
-	r := output.Report{Clients: &output.Clients{Engine: o.engine, Kinds: []string{t.Kind}, NotOffered: t.NotOffered, Unserved: t.Unserved}}
+	r := output.Report{Clients: &output.Clients{
+		Engine: o.engine, Kinds: []string{kind}, NotOffered: t.NotOffered,
+		Unserved: func(*catalog.Service) iter.Seq2[catalog.EndpointID, string] { return none },
+	}}
 	if o.listener != nil {
 		r.Addr = o.listener.Addr()
 	}
@@ -185,6 +185,9 @@ func (o *opened) Report() output.Report {
 	}
 	return r
 }
+
+// none: a collection has every endpoint.
+func none(func(catalog.EndpointID, string) bool) {}
 
 // reached tells which sinks that are dialled have a stream.
 func (o *opened) reached() (list []output.Metric) {

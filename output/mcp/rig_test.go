@@ -118,7 +118,7 @@ func newRig(t mcpsink.TB, s setup) *rig {
 	}
 	r.producer = r.engine.Produce(types)
 	r.server = mcp.New(r.engine, mcp.Options{
-		Kind: "mcp", RootNamespace: rootNamespace, PrimedWithin: s.primedWithin, TLS: s.tls, ClientCAs: s.clientCAs,
+		RootNamespace: rootNamespace, PrimedWithin: s.primedWithin, TLS: s.tls, ClientCAs: s.clientCAs,
 		TrustDomains: s.trustDomains, Limits: s.limits, Log: s.log,
 	})
 	r.start(r.listen(s.tcp))

@@ -23,8 +23,6 @@ import (
 
 // Options are what the server needs from the program around it.
 type Options struct {
-	// Kind is the flavour of the resources that sinks get.
-	Kind string
 	// RootNamespace is that of control planes: over mutual TLS no other identity may
 	// read configuration.
 	RootNamespace string
@@ -58,6 +56,9 @@ type Server struct {
 	stopping  chan struct{}
 	halt      func() // closes stopping, once
 }
+
+// kind is that of every client: all sinks get the same.
+const kind = "mcp"
 
 const (
 	// pingsFrom is how often a sink may ping; Pilot does so every 30 s.

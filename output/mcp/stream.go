@@ -85,7 +85,7 @@ func (s *Server) enter(wire sender, receive func() (*mcp.RequestResources, error
 	if who.name != "" {
 		info.Identity, info.Proven = who.name, true
 	}
-	subscriber := s.engine.Connect(info, push.Client{Kind: s.config.Kind, Namespace: s.config.RootNamespace, Account: who.name})
+	subscriber := s.engine.Connect(info, push.Client{Kind: kind, Namespace: s.config.RootNamespace, Account: who.name})
 	if subscriber == nil {
 		return nil
 	}
