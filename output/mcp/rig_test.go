@@ -257,3 +257,6 @@ func (r *rig) await(what string, holds func() bool) {
 		}
 	}
 }
+
+// isBad reports whether a resource is one that sinks NACK.
+func isBad(res *mcpapi.Resource) bool { return string(res.GetBody().GetValue()) == "bad" }
