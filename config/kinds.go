@@ -3,9 +3,11 @@ package config
 import (
 	"slices"
 
+	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/output"
 	"github.com/isthmus-mesh/isthmus/output/envoy"
 	"github.com/isthmus-mesh/isthmus/output/istio"
+	"github.com/isthmus-mesh/isthmus/output/mcp"
 	"github.com/isthmus-mesh/isthmus/output/resource"
 	"github.com/isthmus-mesh/isthmus/output/xds"
 	"github.com/isthmus-mesh/isthmus/source"
@@ -45,10 +47,18 @@ func Known() Kinds {
 					Begin: func() xds.Steps { return resource.NewTranslator(resource.OverXDS(), resource.Options{Wrapped: true}) },
 				},
 			}),
+			mcp.OutputKind(mcp.Translation{
+				Types:      resource.Collections().Types,
+				New:        func() mcp.Translator { return resource.NewTranslator(resource.Collections(), resource.Options{}) },
+				NotOffered: notOffered,
+			}),
 			istio.OutputKind(),
 		},
 	}
 }
+
+// notOffered is why clients of configuration do not get a service, whatever their kind.
+func notOffered(s *catalog.Service, _ string) string { return resource.NotOffered(s) }
 
 func sourceKind(k source.Kind) string { return k.Name }
 

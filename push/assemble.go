@@ -38,7 +38,13 @@ func (s *Subscriber) assemble(t *turn, typ Type) {
 	case i.rests():
 		i.cover(t.marked[typ][i.mode])
 		return
-	case i.blocks(), i.guarded(info, w):
+	case i.blocks():
+		return
+	case i.guarded(info, w):
+		if i.either {
+			s.switched(i, Delta, false) // increments delete nothing
+			s.engine.queue.add(s, false)
+		}
 		return
 	}
 	d := &draft{interest: i, turn: t, info: info, world: w, view: i.view.View, out: &Response{Type: typ, Mode: i.mode}, covers: t.marked[typ][i.mode]}
@@ -152,10 +158,14 @@ func (d *draft) consider(name string) {
 		if h.known == claimed {
 			d.share(h, res)
 			h.known = confirmed
+		} else if d.full && h.whole == nil { // it came as an increment
+			d.share(h, res)
 		}
 		delete(d.pending, name)
 	case d.nackedAs(name, res.member) && !p.again():
 		delete(d.pending, name)
+	case !d.full && d.tooBig(res.size(d.mode)):
+		d.skip(res)
 	case d.tooLarge(res.size(d.mode)):
 		d.left = true // the rest goes when this response is answered
 	default:
@@ -226,6 +236,11 @@ func (d *draft) send() bool {
 	}
 	if d.full {
 		d.wholeSet()
+		if d.tooBig(d.size) {
+			d.unfit()
+			return false
+		}
+		d.withheld = withheld{}
 	}
 	s, now := d.subscriber, time.Now()
 	if d.open.serial == 0 {
@@ -249,6 +264,9 @@ func (d *draft) send() bool {
 func (d *draft) wholeSet() {
 	d.out.Resources = make([]*Resource, 0, d.held.n)
 	for h := range d.held.all {
+		if h.whole == nil {
+			continue // by a fault of ours it can no longer be encoded
+		}
 		d.out.Resources = append(d.out.Resources, h.whole)
 		d.size += h.whole.size(d.mode)
 	}

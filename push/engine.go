@@ -27,6 +27,10 @@ type Config struct {
 	// Budget bounds the bytes of a response that may be split; default 3 MiB,
 	// below the 4 MiB that gRPC clients take. One resource is never split.
 	Budget int
+	// Largest bounds the bytes of a full set and of a single resource, neither of
+	// which can be split; zero does not. What is larger is not sent, and the status of
+	// the subscriber says so.
+	Largest int
 	// Holdings bound what subscribers may ask for.
 	Holdings Holdings
 	// Sent and ACKed, if set, are called when the transport has taken a response and

@@ -168,6 +168,13 @@ func (x *index) setWildcard(i *interest, on bool) {
 	}
 }
 
+// setMode notes how an interest takes its type.
+func (x *index) setMode(i *interest, m Mode) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	i.mode = m
+}
+
 // setView notes what an interest sees.
 func (x *index) setView(i *interest, v View) {
 	x.mu.Lock()

@@ -12,6 +12,7 @@ type interest struct {
 	t          Type
 	mode       Mode
 	full       bool // every response is the whole set
+	either     bool // it takes increments as well as whole sets
 	audience   []string
 	view       *sharedView // guarded by the index; nil until the first turn
 	number     number      // likewise
@@ -36,6 +37,7 @@ type interest struct {
 	claim    *Version            // what the subscriber says it holds already
 	resumes  bool                // its first request listed what it holds
 	guard    bool                // it is sent nothing yet, so that it does not lose what it holds
+	withheld withheld            // what it cannot be sent; zero if nothing
 	unproven map[string]struct{} // not found while some source was not listed yet
 
 	nacked  map[string]nack // names whose newest response was NACKed

@@ -138,6 +138,9 @@ func (i *interest) clearNACK(name string) {
 		return
 	}
 	delete(i.nacked, name)
+	if name == i.withheld.name && !i.full {
+		i.withheld = withheld{}
+	}
 	if n.again {
 		i.again--
 	}

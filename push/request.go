@@ -11,9 +11,17 @@ import (
 // protocol fills it in; all parts may come together.
 type Request struct {
 	Type Type
-	// Mode is how the subscriber takes the type. It counts on the type's first request.
-	Mode   Mode
-	Answer Answer
+	// Mode is how the subscriber takes the type. It counts on the type's first request
+	// and, with EachTime, on every one that is for the next response.
+	Mode     Mode
+	EachTime bool
+	// Either says that a WholeState subscriber takes increments as well. It is sent
+	// them instead of a full set that no message has room for, and instead of one that
+	// would have to wait until every source has been listed.
+	Either bool
+	// Confirm has the type's first request answered even if there is nothing to send.
+	Confirm bool
+	Answer  Answer
 
 	// Replace makes Names the full set of subscribed names, as whole-state
 	// requests do. Names that are new are sent even if they were sent before.
@@ -91,6 +99,7 @@ func (s *Subscriber) Request(r Request) error {
 type outcome struct {
 	turn, urgent bool          // it takes a turn of a worker
 	acked        bool          // a response with a known age was ACKed
+	nacked       bool          // a response was NACKed
 	took         time.Duration // since the oldest change in that response
 }
 
@@ -110,7 +119,12 @@ func (s *Subscriber) take(r Request) (o outcome, err error) {
 		i = s.begin(r.Type, r.Mode)
 	}
 	if r.Answer.Kind != NoAnswer {
+		nacks := i.record.nacks
 		o.acked, o.took = s.answered(i, r)
+		o.nacked = i.record.nacks > nacks
+	}
+	if i.either = r.Either; r.EachTime {
+		s.switched(i, r.Mode, o.nacked)
 	}
 	err = s.interested(i, r, first)
 	if i.blocks() {
@@ -141,7 +155,7 @@ func (s *Subscriber) interested(i *interest, r Request, first bool) error {
 	if first {
 		// An empty first response tells a client that there is nothing to wait
 		// for. One that resumes is not waiting.
-		i.answer = i.mode == WholeState || i.wildcard && len(r.Held) == 0
+		i.answer = i.mode == WholeState || i.wildcard && len(r.Held) == 0 || r.Confirm
 	}
 	return nil
 }

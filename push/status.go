@@ -16,11 +16,18 @@ type history struct {
 	sent, acked     Version
 	reason          string // of the last NACK
 	nacks           int
+	sends, acks     int
 }
 
-func (h *history) send(now time.Time, v Version) { h.sentAt, h.sent = now, v }
+func (h *history) send(now time.Time, v Version) {
+	h.sentAt, h.sent = now, v
+	h.sends++
+}
 
-func (h *history) ack(now time.Time, v Version) { h.ackedAt, h.acked = now, v }
+func (h *history) ack(now time.Time, v Version) {
+	h.ackedAt, h.acked = now, v
+	h.acks++
+}
 
 func (h *history) nack(now time.Time, reason string) {
 	h.nackedAt, h.reason = now, reason
@@ -34,7 +41,7 @@ type State string
 const (
 	ACKed   State = "accepted" // it ACKed the newest response
 	Waiting State = "waiting"  // the newest response is not answered yet
-	NACKed  State = "refused"  // it NACKed the newest response
+	NACKed  State = "refused"  // it NACKed the newest response, or cannot be sent what it should have
 	Idle    State = "idle"     // it asked and there was nothing to send
 )
 
@@ -49,7 +56,10 @@ type TypeStatus struct {
 	Subscribed int    // names asked for; -1 for everything
 	Held       int    // resources it has been sent
 	Pending    int    // names that wait to be looked at
-	NACKs      int
+	// Responses that were sent, ACKed and NACKed.
+	Responses, ACKs, NACKs int
+	LastNACK               time.Time // zero if there was none
+	NACKReason             string    // of the last one
 }
 
 // ClientStatus is one subscriber as the admin API shows it.
@@ -150,7 +160,8 @@ func (i *interest) status(name string) TypeStatus {
 	h := &i.record
 	out := TypeStatus{
 		Type: name, State: Idle, Since: h.since, Subscribed: i.asked,
-		Held: i.held.n, Pending: i.waiting(), NACKs: h.nacks,
+		Held: i.held.n, Pending: i.waiting(),
+		Responses: h.sends, ACKs: h.acks, NACKs: h.nacks, LastNACK: h.nackedAt, NACKReason: h.reason,
 	}
 	if i.wildcard {
 		out.Subscribed = -1
@@ -162,6 +173,8 @@ func (i *interest) status(name string) TypeStatus {
 		out.ACKed = h.acked.String()
 	}
 	switch {
+	case i.withheld.reason != "":
+		out.State, out.Since, out.Reason = NACKed, i.withheld.since, i.withheld.reason
 	case len(i.flights) > 0:
 		out.State, out.Since, out.Reason = Waiting, i.flights[0].waits, i.newest().reason()
 	case h.nackedAt.After(h.ackedAt):

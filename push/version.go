@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
+	"iter"
 	"math/bits"
 )
 
@@ -67,6 +68,14 @@ func (v Version) minus(m member) Version {
 	low, borrow := bits.Sub64(vl, ml, 0)
 	high, _ := bits.Sub64(vh, mh, borrow)
 	return fromWords(low, high)
+}
+
+// VersionOfSet is the version of resources as a whole, whatever their order.
+func VersionOfSet(resources iter.Seq2[string, Version]) (sum Version) {
+	for name, v := range resources {
+		sum = sum.plus(memberOf(name, v))
+	}
+	return sum
 }
 
 func (v Version) words() (low, high uint64) {

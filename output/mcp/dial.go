@@ -1,0 +1,119 @@
+package mcp
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/keepalive"
+	grpcstatus "google.golang.org/grpc/status"
+
+	"github.com/isthmus-mesh/isthmus/internal/intake"
+	"github.com/isthmus-mesh/isthmus/internal/mcp"
+	"github.com/isthmus-mesh/isthmus/internal/wait"
+	"github.com/isthmus-mesh/isthmus/push"
+)
+
+// dialled is a sink that is dialled, again and again.
+type dialled struct {
+	Sink
+	up atomic.Bool // it has asked for something on the stream there is
+}
+
+// redial is how long it takes until a sink is dialled again.
+var redial = wait.Backoff{Min: 500 * time.Millisecond, Max: 30 * time.Second} //nolint:gochecknoglobals // a constant
+
+// dialPings is how often a silent sink is pinged: no more often than a gRPC server
+// suffers it by default.
+const dialPings = 6 * time.Minute
+
+// dial keeps a stream to a sink until ctx ends. It begins once there is something to
+// serve.
+func (s *Server) dial(ctx context.Context, d *dialled) {
+	select {
+	case <-s.engine.Primed():
+	case <-ctx.Done():
+		return
+	}
+	log := s.log.With("sink", d.Address)
+	for failures := 0; ctx.Err() == nil; {
+		err := s.reach(ctx, d)
+		if d.up.Swap(false) {
+			failures = 0
+		}
+		failures++
+		delay := redial.After(failures, rand.Float64()) //nolint:gosec // it spreads load, and keeps no secret
+		if ctx.Err() == nil {
+			log.Warn("no stream to a sink; it is dialled again", "err", explained(err), "in", delay.Round(time.Millisecond))
+		}
+		wait.Sleep(ctx, delay)
+	}
+}
+
+func explained(err error) string {
+	if err == nil {
+		return "the sink ended the stream"
+	}
+	return grpcstatus.Convert(err).Message()
+}
+
+// reach dials a sink and serves it until the stream ends.
+func (s *Server) reach(ctx context.Context, d *dialled) (err error) {
+	defer s.survive(&err)
+	security, err := d.TLS.credentials()
+	if err != nil {
+		return err
+	}
+	target := d.Address
+	if !strings.HasPrefix(target, "unix://") {
+		target = "dns:///" + target
+	}
+	conn, err := grpc.NewClient(target, grpc.WithTransportCredentials(security),
+		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: dialPings, Timeout: pingTimeout}),
+		grpc.WithStaticStreamWindowSize(intake.Window), grpc.WithStaticConnWindowSize(window), grpc.WithDisableServiceConfig())
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.Close() }()
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	wire, err := conn.NewStream(ctx, &grpc.StreamDesc{ServerStreams: true, ClientStreams: true}, mcp.ResourceSink_EstablishResourceStream_FullMethodName,
+		grpc.ForceCodecV2(newCodec()), grpc.MaxCallRecvMsgSize(s.limits.Message))
+	if err != nil {
+		return err
+	}
+	// The sink's handler does not begin before the first message.
+	if err := wire.SendMsg(&mcp.Resources{Collection: mcp.TriggerCollection}); err != nil {
+		return fmt.Errorf("the sink takes no stream: %w", err)
+	}
+	return s.serveDialled(wire, d)
+}
+
+// serveDialled runs a stream that the sink has begun to take part in.
+func (s *Server) serveDialled(wire grpc.ClientStream, d *dialled) error {
+	receive := func() (*mcp.RequestResources, error) {
+		var r raw
+		if err := wire.RecvMsg(&r); err != nil {
+			return nil, err
+		}
+		return s.decode(r.text)
+	}
+	first, err := receive()
+	if err != nil {
+		return endOf(err)
+	}
+	d.up.Store(true)
+	s.log.Info("a sink was reached", "sink", d.Address, "client", first.GetSinkNode().GetId())
+	st := s.enter(wire, receive, push.Info{
+		ID: first.GetSinkNode().GetId(), Identity: cmp.Or(described(first), "dialled at "+d.Address), Budget: "sink " + d.Address,
+	}, identity{from: d.Address})
+	if st == nil {
+		return errStopping
+	}
+	return st.run(first, identity{}, func(func(error)) {})
+}

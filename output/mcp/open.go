@@ -1,0 +1,216 @@
+package mcp
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"log/slog"
+	"math"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/isthmus-mesh/isthmus/catalog"
+	"github.com/isthmus-mesh/isthmus/internal/bind"
+	"github.com/isthmus-mesh/isthmus/internal/certs"
+	"github.com/isthmus-mesh/isthmus/internal/loglimit"
+	"github.com/isthmus-mesh/isthmus/output"
+	"github.com/isthmus-mesh/isthmus/push"
+)
+
+var (
+	_ output.Settings = (*Config)(nil)
+	_ output.Listener = (*Config)(nil)
+	_ output.Output   = (*opened)(nil)
+)
+
+// Translation makes the resources of collections. This package carries them and knows
+// nothing of what is in them.
+type Translation struct {
+	// Types is the table of types, which have the names of collections, given how
+	// long changes wait.
+	Types func(debounce func(collection string, m push.Mode) push.Debounce) []push.TypeSpec
+	// New returns what makes the steps of one output.
+	New func() Translator
+	// NotOffered is as in [output.Clients].
+	NotOffered func(s *catalog.Service, kind string) string
+}
+
+// Translator makes the step to a snapshot of the catalog, from the one before.
+type Translator interface {
+	Step(s *catalog.Snapshot, change catalog.Change, complete bool, rootNamespace string) push.Update
+}
+
+// OutputKind is the row by which this output is known.
+func OutputKind(t Translation) output.Kind {
+	return output.Kind{Name: "mcp", New: func() output.Settings { return newConfig(&t) }}
+}
+
+// ListenAddress implements [output.Listener].
+func (c *Config) ListenAddress() string { return c.Listen }
+
+// String implements [output.Settings].
+func (c *Config) String() string {
+	var parts []string
+	if c.Listen != "" {
+		parts = append(parts, "on "+c.Listen)
+	}
+	for _, s := range c.Sinks {
+		parts = append(parts, "to "+s.Address)
+	}
+	return strings.Join(parts, ", ")
+}
+
+// debounce is how long changes wait: those that go as a full state, because a sink
+// reads all of it each time. Increments do not wait.
+func (c *Config) debounce(_ string, m push.Mode) push.Debounce {
+	if m == push.Delta || c.Debounce.Quiet == 0 {
+		return push.Debounce{}
+	}
+	return c.Debounce
+}
+
+// EngineConfig is how an engine delivers by the rules of the protocol: an answer is
+// waited for as long as it takes.
+func EngineConfig() push.Config {
+	return push.Config{Frame: Frame, Patience: math.MaxInt64, Budget: increment, Largest: Message - tailBytes}
+}
+
+// Open implements [output.Settings].
+func (c *Config) Open(ctx context.Context, env output.Env) (output.Output, error) {
+	log := env.Log.With("output", "mcp")
+	keeper, err := c.Certificates(log)
+	if err != nil {
+		return nil, err
+	}
+	log = slog.New(loglimit.New(log.Handler())) // one limit for all that sinks cause
+	o := &opened{translation: c.translation, translator: c.translation.New(), root: env.RootNamespace, keeper: keeper}
+	engine := EngineConfig()
+	engine.Sent, engine.ACKed, engine.Log = observing(env.Sent), observing(env.ACKed), log
+	o.engine = push.New(engine)
+	o.resources = o.engine.Produce(c.translation.Types(c.debounce))
+	options := Options{RootNamespace: env.RootNamespace, TrustDomains: c.TLS.TrustDomains, Log: log}
+	if keeper != nil {
+		options.TLS = keeper.TLS()
+		if c.TLS.ClientCAFile != "" {
+			options.ClientCAs = keeper.ClientCAs
+		}
+	}
+	o.server = New(o.engine, options)
+	for _, s := range c.Sinks {
+		o.sinks = append(o.sinks, &dialled{Sink: s})
+	}
+	if c.Listen == "" {
+		return o, nil
+	}
+	if o.listener, err = bind.Listen(ctx, c.Listen, env.Listen); err != nil {
+		return nil, fmt.Errorf("listen: %w; choose another address or stop what listens there", err)
+	}
+	return o, nil
+}
+
+func observing(observe func(time.Duration)) func(push.Type, time.Duration) {
+	return func(_ push.Type, took time.Duration) { observe(took) }
+}
+
+// opened is the server with its engine, as the application knows it.
+type opened struct {
+	translation *Translation
+	translator  Translator
+	root        string
+	engine      *push.Engine
+	resources   *push.Producer
+	server      *Server
+	listener    net.Listener // nil if it only dials
+	sinks       []*dialled
+	keeper      *certs.Keeper // nil without TLS
+}
+
+// Publish implements [output.Output].
+func (o *opened) Publish(s *catalog.Snapshot, change catalog.Change, complete bool) {
+	o.resources.Publish(o.translator.Step(s, change, complete, o.root))
+}
+
+// Run implements [output.Output].
+func (o *opened) Run(ctx context.Context) error {
+	parts, ctx := errgroup.WithContext(ctx)
+	parts.Go(func() error { o.engine.Run(ctx); return nil })
+	if o.listener != nil {
+		parts.Go(func() error { return o.server.Serve(o.listener) })
+	}
+	parts.Go(func() error {
+		o.server.dialAll(ctx, o.sinks)
+		return nil
+	})
+	parts.Go(func() error {
+		<-ctx.Done()
+		limit, cancel := context.WithTimeout(context.WithoutCancel(ctx), output.Drain)
+		defer cancel()
+		o.server.Stop(limit)
+		return nil
+	})
+	return parts.Wait()
+}
+
+// dialAll keeps streams to sinks until ctx ends.
+func (s *Server) dialAll(ctx context.Context, sinks []*dialled) {
+	var all sync.WaitGroup
+	for _, d := range sinks {
+		all.Go(func() { s.dial(ctx, d) })
+	}
+	all.Wait()
+}
+
+// Report implements [output.Output].
+func (o *opened) Report() output.Report {
+	t := o.translation
+	r := output.Report{Clients: &output.Clients{
+		Engine: o.engine, Kinds: []string{kind}, NotOffered: t.NotOffered,
+		Unserved: func(*catalog.Service) iter.Seq2[catalog.EndpointID, string] { return none },
+	}}
+	if o.listener != nil {
+		r.Addr = o.listener.Addr()
+	}
+	r.Metrics = slices.Concat(
+		countsOf("streams_rejected", "Streams and connections that were not served, or not any longer.", o.server.Rejected),
+		countsOf("requests_delayed", "Requests that had to wait because their stream says too much.", o.server.Delayed),
+		o.reached(),
+	)
+	if o.keeper != nil {
+		r.Metrics = append(r.Metrics, output.Certificates("mcp", o.keeper)...)
+	}
+	return r
+}
+
+// none: a collection has every endpoint.
+func none(func(catalog.EndpointID, string) bool) {}
+
+// reached tells which sinks that are dialled have a stream.
+func (o *opened) reached() (list []output.Metric) {
+	for _, d := range o.sinks {
+		up := 0.0
+		if d.up.Load() {
+			up = 1
+		}
+		list = append(list, output.Metric{
+			Name: "isthmus_mcp_sink_up", Help: "Whether a sink that is dialled has a stream and has asked for something.",
+			Labels: []output.Label{{Name: "sink", Value: d.Address}}, Value: up,
+		})
+	}
+	return list
+}
+
+// countsOf lists a count for each cause.
+func countsOf(name, help string, counts func() iter.Seq2[string, uint64]) (list []output.Metric) {
+	for cause, n := range counts() {
+		list = append(list, output.Metric{
+			Name: "isthmus_" + name + "_total", Help: help, Counter: true, Value: float64(n),
+			Labels: []output.Label{{Name: "output", Value: "mcp"}, {Name: "cause", Value: cause}},
+		})
+	}
+	return list
+}

@@ -1,0 +1,181 @@
+package mcp
+
+import (
+	"cmp"
+	"strconv"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	grpcstatus "google.golang.org/grpc/status"
+
+	"github.com/isthmus-mesh/isthmus/internal/mcp"
+	"github.com/isthmus-mesh/isthmus/internal/wait"
+	"github.com/isthmus-mesh/isthmus/push"
+)
+
+// receiveAll takes in requests until the sink or the stream ends. One that is too
+// early waits, and those behind it with it: they stay in the transport, whose window
+// is bounded, until the sink waits, too.
+func (st *stream) receiveAll(m *mcp.RequestResources) (err error) {
+	defer st.server.survive(&err)
+	for {
+		if err := st.take(m); err != nil {
+			return err
+		}
+		if m, err = st.receive(); err != nil {
+			return err
+		}
+	}
+}
+
+// take takes in one request.
+func (st *stream) take(m *mcp.RequestResources) error {
+	if m.GetCollection() == mcp.TriggerCollection {
+		return nil // a sink's answer to what had its stream begin
+	}
+	t, known := st.server.engine.Type(m.GetCollection())
+	if !known {
+		return st.answerUnknown(m)
+	}
+	before, begun := st.begun[t]
+	r, counts := st.requestOf(t, m)
+	st.slow(r.Answer.Kind == push.NACK || begun && before != m.GetIncremental())
+	if !counts {
+		return nil
+	}
+	return st.hand(t, r)
+}
+
+// answerUnknown answers for a collection that nobody serves, once: it is empty. A sink
+// is ready only when all that it asked for was answered, and Pilots of different
+// releases ask for different collections. To end the stream for one of them, as the
+// reference implementation does, would take the others from the sink.
+func (st *stream) answerUnknown(m *mcp.RequestResources) error {
+	collection := m.GetCollection()
+	if collection == "" || len(collection) > shownBytes {
+		return st.server.rejected.record(tooMuch, grpcstatus.Errorf(codes.InvalidArgument,
+			"a request without a collection, or with one of more than %d bytes; name one such as istio/networking/v1alpha3/serviceentries", shownBytes))
+	}
+	st.slow(false)
+	if _, asked := st.unknown[collection]; asked || m.GetResponseNonce() != "" {
+		return nil
+	}
+	if most := st.server.limits.Unknown; len(st.unknown) >= most {
+		return st.server.rejected.record(tooMuch, tooLarge("the stream asks for more than %d collections that nobody serves", most))
+	}
+	st.unknown[collection] = struct{}{}
+	st.empties <- collection // there is room for all of them
+	st.log.Debug("a sink asks for a collection that nobody serves; it is answered that it is empty", "type", collection)
+	return nil
+}
+
+// requestOf turns a message into the engine's terms. It does not count if it answers
+// what is not waited for, or asks for what was asked for before.
+func (st *stream) requestOf(t push.Type, m *mcp.RequestResources) (r push.Request, counts bool) {
+	r = push.Request{Type: t, Mode: modeOf(m), EachTime: true, Either: m.GetIncremental()}
+	before, begun := st.begun[t]
+	switch {
+	case m.GetResponseNonce() != "":
+		if r.Answer, counts = st.answerOf(t, m); !counts {
+			return r, false
+		}
+	case !begun:
+		st.first(&r, m)
+	case st.awaits(t) || before == m.GetIncremental():
+		return r, false // it is no answer, whatever it says; the answer says how to go on
+	}
+	st.begun[t] = m.GetIncremental()
+	return r, true
+}
+
+func modeOf(m *mcp.RequestResources) push.Mode {
+	if m.GetIncremental() {
+		return push.Delta
+	}
+	return push.WholeState
+}
+
+// first fills in the first request for a collection. A sink that takes increments
+// and says what it holds gets the difference. Any other gets the full state, which
+// deletes what it should not have. It may hold more than is known before every source
+// has been listed, so the full state waits for that.
+func (st *stream) first(r *push.Request, m *mcp.RequestResources) {
+	r.Wildcard = push.WildcardOn
+	held := heldVersions(m.GetInitialResourceVersions())
+	if len(held) > 0 && m.GetIncremental() {
+		r.Held, r.Confirm = held, true
+		return
+	}
+	r.Mode, r.Claim = push.WholeState, push.Unknown()
+	if len(held) > 0 {
+		sum := push.VersionOfSet(func(yield func(string, push.Version) bool) {
+			for name, v := range held {
+				if !yield(name, v) {
+					return
+				}
+			}
+		})
+		r.Claim = &sum
+	}
+}
+
+// heldVersions reads what a sink says it has. A version that we never wrote is that
+// of something else.
+func heldVersions(versions map[string]string) map[string]push.Version {
+	held := make(map[string]push.Version, len(versions))
+	for name, version := range versions {
+		v, _ := push.ParseVersion(version)
+		held[name] = v
+	}
+	return held
+}
+
+// answerOf reads a message's word on the response that waits for one.
+func (st *stream) answerOf(t push.Type, m *mcp.RequestResources) (push.Answer, bool) {
+	serial, err := strconv.ParseUint(m.GetResponseNonce(), 10, 64)
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	if err != nil || serial == 0 || serial != st.open[t] {
+		return push.Answer{}, false
+	}
+	delete(st.open, t)
+	if detail := m.GetErrorDetail(); detail != nil {
+		reason := cmp.Or(detail.GetMessage(), codes.Code(detail.GetCode()).String()) //nolint:gosec // an unknown code has a text, too
+		return push.Answer{Kind: push.NACK, Serial: serial, Reason: cut(reason, reasonBytes)}, true
+	}
+	return push.Answer{Kind: push.ACK, Serial: serial}, true
+}
+
+// awaits reports whether a response waits for its answer.
+func (st *stream) awaits(t push.Type) bool {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	return st.open[t] != 0
+}
+
+// slow has a request wait if the stream says too much; dear says that it costs more
+// than others.
+func (st *stream) slow(dear bool) {
+	delay, why := st.pace.delay(time.Now(), dear)
+	if delay <= 0 {
+		return
+	}
+	st.server.rejected.counts[why].Add(1)
+	if _, loud := st.pace.slowed.Take(time.Now(), 1, 0); loud {
+		st.log.Warn("a sink is kept waiting, for it says too much", "cause", causeNames[why], "wait", delay.Round(time.Millisecond))
+	}
+	wait.Sleep(st.wire.Context(), delay)
+}
+
+// hand has the engine look at a request, and logs a NACK.
+func (st *stream) hand(t push.Type, r push.Request) error {
+	if r.Answer.Kind == push.NACK {
+		if _, loud := st.pace.log.Take(time.Now(), 1, 0); loud {
+			st.log.Warn("sink NACKed a response", "type", st.server.engine.TypeName(t), "err", r.Answer.Reason)
+		}
+	}
+	if err := st.subscriber.Request(r); err != nil {
+		return st.server.rejected.record(tooMuch, tooLarge("%s: %v; ask without initial_resource_versions", st.server.engine.TypeName(t), err))
+	}
+	return nil
+}

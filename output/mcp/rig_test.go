@@ -1,0 +1,262 @@
+package mcp_test
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"iter"
+	"log/slog"
+	"maps"
+	"net"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/test/bufconn"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/anypb"
+	mcpapi "istio.io/api/mcp/v1alpha1"
+
+	"github.com/isthmus-mesh/isthmus/output/mcp"
+	"github.com/isthmus-mesh/isthmus/push"
+	"github.com/isthmus-mesh/isthmus/test/testkit/mcpsink"
+)
+
+// The collections of the rig.
+const (
+	entries  = "istio/networking/v1alpha3/serviceentries"
+	sidecars = "istio/networking/v1alpha3/sidecars"
+)
+
+var collections = []string{entries, sidecars}
+
+const rootNamespace = "istio-system"
+
+// world holds the content of resources by collection and name.
+type world struct {
+	contents [2]map[string]*subject
+	complete bool
+}
+
+type subject struct {
+	row           push.Row
+	name, content string
+}
+
+type slot struct {
+	row  push.Row
+	name string
+}
+
+func (s *subject) Slot() any { return slot{s.row, s.name} }
+
+func (s *subject) Encode() push.Encoded {
+	version := push.VersionOf([]byte(s.content))
+	body, err := proto.Marshal(&mcpapi.Resource{
+		Metadata: &mcpapi.Metadata{Name: s.name, Version: version.String()},
+		Body:     &anypb.Any{TypeUrl: "type.googleapis.com/test", Value: []byte(s.content)},
+	})
+	if err != nil {
+		panic(err)
+	}
+	return push.Encoded{Name: s.name, Version: version, Body: body}
+}
+
+func (w *world) View(push.Row, push.Client) push.View { return "all" }
+
+func (w *world) Names(_ push.View, r push.Row) iter.Seq[string] { return maps.Keys(w.contents[r]) }
+
+func (w *world) Find(_ push.View, r push.Row, name string) (push.Subject, bool) {
+	s, ok := w.contents[r][name]
+	return s, ok
+}
+
+func (w *world) Complete() bool { return w.complete }
+
+// rig is the server with an engine and a producer of resources of its own.
+type rig struct {
+	t        mcpsink.TB
+	engine   *push.Engine
+	producer *push.Producer
+	server   *mcp.Server
+	memory   *bufconn.Listener
+	address  string
+	security credentials.TransportCredentials
+	stop     func()
+
+	mu  sync.Mutex
+	now *world
+}
+
+// setup is what a test may want otherwise.
+type setup struct {
+	debounce     push.Debounce
+	incomplete   bool
+	limits       mcp.Limits
+	largest      int
+	tls          *tls.Config
+	clientCAs    func() *x509.CertPool
+	trustDomains []string
+	log          *slog.Logger
+	tcp          bool
+	primedWithin time.Duration
+}
+
+func newRig(t mcpsink.TB, s setup) *rig {
+	t.Helper()
+	config := mcp.EngineConfig()
+	config.Log = s.log
+	if s.largest > 0 {
+		config.Largest, config.Budget = s.largest, s.largest*3/4
+	}
+	r := &rig{t: t, engine: push.New(config), now: &world{complete: !s.incomplete}, security: insecure.NewCredentials()}
+	var types []push.TypeSpec
+	for _, name := range collections {
+		types = append(types, push.TypeSpec{Name: name, Whole: true, Debounce: [2]push.Debounce{push.WholeState: s.debounce}})
+	}
+	r.producer = r.engine.Produce(types)
+	r.server = mcp.New(r.engine, mcp.Options{
+		RootNamespace: rootNamespace, PrimedWithin: s.primedWithin, TLS: s.tls, ClientCAs: s.clientCAs,
+		TrustDomains: s.trustDomains, Limits: s.limits, Log: s.log,
+	})
+	r.start(r.listen(s.tcp))
+	return r
+}
+
+func (r *rig) listen(tcp bool) net.Listener {
+	r.t.Helper()
+	if !tcp {
+		r.memory = bufconn.Listen(1 << 20)
+		return r.memory
+	}
+	l, err := new(net.ListenConfig).Listen(context.Background(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		r.t.Fatalf("listen: %v", err)
+	}
+	r.address = l.Addr().String()
+	return l
+}
+
+func (r *rig) start(l net.Listener) {
+	ctx, stop := context.WithCancel(context.Background())
+	var parts sync.WaitGroup
+	parts.Go(func() { r.engine.Run(ctx) })
+	parts.Go(func() { _ = r.server.Serve(l) })
+	r.stop = sync.OnceFunc(func() {
+		stop()
+		limit, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		defer cancel()
+		r.server.Stop(limit)
+		parts.Wait()
+	})
+	r.t.Cleanup(r.stop)
+}
+
+// put makes resources part of the world, given as names and contents in turns.
+func (r *rig) put(collection string, pairs ...string) {
+	contents := map[string]string{}
+	for i := 0; i < len(pairs); i += 2 {
+		contents[pairs[i]] = pairs[i+1]
+	}
+	r.change(collection, contents, nil)
+}
+
+func (r *rig) remove(collection string, names ...string) { r.change(collection, nil, names) }
+
+// change makes the next step of the world.
+func (r *rig) change(collection string, put map[string]string, gone []string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	row := push.Row(0)
+	if collection == sidecars {
+		row = 1
+	}
+	next := &world{r.now.contents, r.now.complete}
+	if next.contents[row] = maps.Clone(r.now.contents[row]); next.contents[row] == nil {
+		next.contents[row] = map[string]*subject{}
+	}
+	u := push.Update{World: next, Committed: time.Now()}
+	for name, content := range put {
+		next.contents[row][name] = &subject{row, name, content}
+		u.Changed = append(u.Changed, push.Changed{Row: row, Name: name})
+	}
+	for _, name := range gone {
+		delete(next.contents[row], name)
+		u.Changed = append(u.Changed, push.Changed{Row: row, Name: name})
+	}
+	r.now = next
+	r.producer.Publish(u)
+}
+
+// finish says that every source has been listed.
+func (r *rig) finish() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.now = &world{r.now.contents, true}
+	r.producer.Publish(push.Update{World: r.now})
+}
+
+// want is what a sink should hold of a collection.
+func (r *rig) want(collection string) map[string]string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	row := 0
+	if collection == sidecars {
+		row = 1
+	}
+	contents := map[string]string{}
+	for name, s := range r.now.contents[row] {
+		contents[name] = s.content
+	}
+	return contents
+}
+
+// dial opens a connection of its own.
+func (r *rig) dial() *grpc.ClientConn {
+	r.t.Helper()
+	options := []grpc.DialOption{grpc.WithTransportCredentials(r.security)}
+	if r.memory != nil {
+		options = append(options, grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return r.memory.DialContext(ctx) }))
+	}
+	conn, err := grpc.NewClient("passthrough:///"+r.address, options...)
+	if err != nil {
+		r.t.Fatalf("dial: %v", err)
+	}
+	r.t.Cleanup(func() { _ = conn.Close() })
+	return conn
+}
+
+// sink opens a stream on a connection of its own.
+func (r *rig) sink(id string) *mcpsink.Sink {
+	r.t.Helper()
+	return mcpsink.Dial(r.t, r.dial(), id)
+}
+
+// status is how a sink stands with a collection.
+func (r *rig) status(id, collection string) (push.TypeStatus, bool) {
+	for _, c := range r.engine.Clients() {
+		for _, s := range c.Types {
+			if c.ID == id && s.Type == collection {
+				return s, true
+			}
+		}
+	}
+	return push.TypeStatus{}, false
+}
+
+// await returns once a condition holds that nothing tells of.
+func (r *rig) await(what string, holds func() bool) {
+	r.t.Helper()
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for end := time.Now().Add(30 * time.Second); !holds(); <-tick.C {
+		if time.Now().After(end) {
+			r.t.Fatalf("no %s within 30 s", what)
+		}
+	}
+}
+
+// isBad reports whether a resource is one that sinks NACK.
+func isBad(res *mcpapi.Resource) bool { return string(res.GetBody().GetValue()) == "bad" }
