@@ -316,3 +316,34 @@ func TestResourcesAreWrappedForXDS(t *testing.T) {
 		t.Errorf("it has %d versions", found)
 	}
 }
+
+// A WorkloadEntry passes, selected or not, as long as it should be given traffic.
+func TestWorkloadEntryPasses(t *testing.T) {
+	t.Parallel()
+	m := newMade(t)
+	vm := func(health model.Health) model.Record {
+		return model.Record{Ref: model.Ref{Kind: model.KindWorkload, Key: model.Key{Source: "first", Namespace: "shop", Name: "vm"}}, Spec: model.Workload{
+			Meta: model.Meta{Labels: model.MapOf(map[string]string{"team": "a"})},
+			Endpoint: model.Endpoint{
+				Address: "10.0.0.1", Ports: model.MapOf(map[string]uint32{"http": 8080}), Labels: model.MapOf(map[string]string{"app": "cart"}),
+				Locality: model.Locality{Region: "r", Zone: "z"}, Weight: 3, ServiceAccount: "cart", Network: "vms", Health: health,
+			},
+		}}
+	}
+	m.apply(upserts(vm(model.Healthy))...)
+	const workloads = "istio/networking/v1alpha3/workloadentries"
+	r, spec := m.in(workloads)["shop/vm"], &networking.WorkloadEntry{}
+	if err := r.GetBody().UnmarshalTo(spec); err != nil {
+		t.Fatal(err)
+	}
+	want := &networking.WorkloadEntry{
+		Address: "10.0.0.1", Ports: map[string]uint32{"http": 8080}, Labels: map[string]string{"app": "cart"}, Locality: "r/z", Weight: 3, ServiceAccount: "cart", Network: "vms",
+	}
+	if !proto.Equal(spec, want) || r.Metadata.Labels["team"] != "a" {
+		t.Errorf("it says %v", r)
+	}
+	m.apply(upserts(vm(model.Unhealthy))...)
+	if all := m.in(workloads); len(all) != 0 {
+		t.Errorf("it should be given no traffic, and is there as %v", all)
+	}
+}
