@@ -17,6 +17,7 @@ type Builder struct {
 
 	consumptions *united[ServiceKey, Consumption]
 	opaques      *united[OpaqueKey, Opaque]
+	byName       *united[WorkloadKey, Workload]
 }
 
 // assembly is what the builder knows of one service.
@@ -39,6 +40,7 @@ func NewBuilder(order []string) *Builder {
 
 		consumptions: newConsumptions(),
 		opaques:      newOpaques(),
+		byName:       newWorkloads(),
 	}
 	for rank, name := range order {
 		b.order[name] = rank

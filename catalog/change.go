@@ -14,6 +14,8 @@ type Change struct {
 	Consumptions map[ServiceKey]Replaced[Consumption]
 	// Opaques are the objects that are carried and came, went or changed.
 	Opaques map[OpaqueKey]Replaced[Opaque]
+	// Workloads are those that came, went or changed, whether or not a service selects them.
+	Workloads map[WorkloadKey]Replaced[Workload]
 	// Primed is set when another source has delivered its first listing, or the
 	// mark of one is gone.
 	Primed bool
@@ -38,7 +40,8 @@ type Replaced[V any] struct{ Old, New *V }
 
 // Empty reports whether nothing changed.
 func (c Change) Empty() bool {
-	return len(c.Services) == 0 && len(c.Scopes) == 0 && len(c.Consumptions) == 0 && len(c.Opaques) == 0 && !c.Primed && !c.Judged
+	return len(c.Services) == 0 && len(c.Scopes) == 0 && len(c.Consumptions) == 0 && len(c.Opaques) == 0 &&
+		len(c.Workloads) == 0 && !c.Primed && !c.Judged
 }
 
 // Then returns the change that c and, after it, next amount to. It may reuse
@@ -72,6 +75,7 @@ func (c Change) Then(next Change) Change {
 	}
 	maps.Copy(c.Scopes, next.Scopes)
 	c.Consumptions, c.Opaques = then(c.Consumptions, next.Consumptions), then(c.Opaques, next.Opaques)
+	c.Workloads = then(c.Workloads, next.Workloads)
 	c.Primed, c.Judged = c.Primed || next.Primed, c.Judged || next.Judged
 	c.Observed, c.Committed = oldest(c.Observed, next.Observed), oldest(c.Committed, next.Committed)
 	return c

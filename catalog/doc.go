@@ -17,6 +17,8 @@
 //   - scopes;
 //   - consumptions, the services that each consumer uses: those of all sources
 //     add up;
+//   - workloads, whether or not a service selects them: of one name the first
+//     source's;
 //   - carried objects, of kinds that are not understood: the first source's
 //     record wins, by kind, namespace and name;
 //   - holds ([Snapshot.Holds]), for outputs that ask; a hold alone is no change.

@@ -83,6 +83,14 @@ func (p *page) united(c catalog.Change) {
 		p.line("%s %s uses %s", sign(c.Consumptions[key].Old), key, cmp.Or(strings.Trim(fmt.Sprint(now.Providers), "[]"), "nothing"))
 		p.records(now.Records)
 	}
+	for _, key := range slices.SortedFunc(maps.Keys(c.Workloads), compareWorkloadKeys) {
+		now := c.Workloads[key].New
+		if now == nil {
+			p.line("- workload %s", key)
+			continue
+		}
+		p.line("%s workload %s at %s of %s", sign(c.Workloads[key].Old), key, now.Endpoint.Address, now.Records[0].Record.Source)
+	}
 	for _, key := range slices.SortedFunc(maps.Keys(c.Opaques), compareOpaqueKeys) {
 		now := c.Opaques[key].New
 		if now == nil {
@@ -230,4 +238,8 @@ func instanceText(e catalog.Endpoint) string {
 		text += ", " + name + "=" + value
 	}
 	return text
+}
+
+func compareWorkloadKeys(a, b catalog.WorkloadKey) int {
+	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 }

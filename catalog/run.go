@@ -88,6 +88,7 @@ func (b *Builder) rejoin(old *Snapshot) Change {
 	next.scopes, change.Scopes = rejoinScopes(old.scopes, next.scopes)
 	next.consumptions, change.Consumptions = b.consumptions.rejoin(old.consumptions, next.consumptions)
 	next.opaques, change.Opaques = b.opaques.rejoin(old.opaques, next.opaques)
+	next.workloads, change.Workloads = b.byName.rejoin(old.workloads, next.workloads)
 	b.snapshot = &next
 	return change
 }

@@ -22,6 +22,7 @@ type Snapshot struct {
 
 	consumptions immutable.Map[ServiceKey, *Consumption]
 	opaques      immutable.Map[OpaqueKey, *Opaque]
+	workloads    immutable.Map[WorkloadKey, *Workload]
 }
 
 // Totals counts what a snapshot holds.
@@ -38,6 +39,7 @@ func Empty() *Snapshot {
 
 		consumptions: immutable.New[ServiceKey, *Consumption](ServiceKey.compare),
 		opaques:      immutable.New[OpaqueKey, *Opaque](OpaqueKey.compare),
+		workloads:    immutable.New[WorkloadKey, *Workload](WorkloadKey.compare),
 	}
 }
 

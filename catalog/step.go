@@ -41,6 +41,7 @@ func (s *step) put(ref, owner model.Ref, r *model.Record) {
 		s.putEndpoint(ref, owner, r)
 	case model.KindWorkload:
 		s.putWorkload(ref, r)
+		s.byName.put(ref, r, s.rank(ref.Source))
 	case model.KindSource:
 		s.putMark(ref, r)
 	case model.KindHold:
@@ -233,6 +234,7 @@ func (s *step) finish(revision uint64) Change {
 	}
 	next.consumptions, change.Consumptions = s.consumptions.finish(next.consumptions)
 	next.opaques, change.Opaques = s.opaques.finish(next.opaques)
+	next.workloads, change.Workloads = s.byName.finish(next.workloads)
 	services := s.snapshot.services.Edit()
 	for key, t := range s.touched {
 		old, _ := s.snapshot.services.Get(key)

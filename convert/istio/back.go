@@ -56,3 +56,13 @@ func specFrom(text []byte, spec proto.Message) error {
 	}
 	return protojson.UnmarshalOptions{DiscardUnknown: true}.Unmarshal(text, spec)
 }
+
+// FromWorkload returns the WorkloadEntry of a workload. It is without labels that
+// Istio does not take.
+func FromWorkload(w *catalog.Workload) Object {
+	e := w.Endpoint
+	return Object{Namespace: w.Key.Namespace, Name: w.Key.Name, Meta: w.Meta, Spec: &networking.WorkloadEntry{
+		Address: e.Address, Ports: e.Ports.Map(), Labels: labelsOf(e), Network: e.Network,
+		Locality: localityText(e.Locality), Weight: e.Weight, ServiceAccount: e.ServiceAccount,
+	}}
+}

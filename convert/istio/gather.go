@@ -128,7 +128,9 @@ func unfit(s *catalog.Service, e catalog.Endpoint) string {
 }
 
 // labels are those of the endpoint that Istio takes.
-func (e endpoint) labels() map[string]string {
+func (e endpoint) labels() map[string]string { return labelsOf(e.Endpoint) }
+
+func labelsOf(e model.Endpoint) map[string]string {
 	if e.Labels.Len() == 0 {
 		return nil
 	}

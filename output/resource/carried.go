@@ -20,6 +20,15 @@ func (s sidecar) make() made {
 	return madeOf(o.String(), o.Meta, o.Spec)
 }
 
+// workload is the WorkloadEntry of a workload.
+type workload struct{ *catalog.Workload }
+
+// make implements [maker].
+func (w workload) make() made {
+	o := istio.FromWorkload(w.Workload)
+	return madeOf(o.String(), o.Meta, o.Spec)
+}
+
 // carried is an object that is passed on as it came.
 type carried struct{ *catalog.Opaque }
 

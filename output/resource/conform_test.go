@@ -19,7 +19,7 @@ import (
 func small() resource.Table {
 	keep := []string{
 		"core/v1alpha1/MeshConfig", "networking.istio.io/v1/ServiceEntry", "networking.istio.io/v1alpha3/ServiceEntry",
-		"networking.istio.io/v1/Sidecar", "networking.istio.io/v1/DestinationRule", "networking.istio.io/v1/WorkloadGroup",
+		"networking.istio.io/v1/Sidecar", "networking.istio.io/v1/WorkloadEntry", "networking.istio.io/v1/DestinationRule", "networking.istio.io/v1/WorkloadGroup",
 		"istio/networking/v1alpha3/synthetic/serviceentries",
 	}
 	all := slices.Concat(resource.OverXDS(), resource.Collections())
@@ -103,7 +103,7 @@ func drawEvent(t *rapid.T) model.Event {
 		Name:      rapid.SampledFrom([]string{"one", "two", "x.com"}).Draw(t, "name"),
 	}}}
 	meta := model.Meta{Labels: model.MapOf(map[string]string{"istio.io/rev": rapid.SampledFrom([]string{"", "red"}).Draw(t, "for")})}
-	switch rapid.IntRange(0, 6).Draw(t, "kind") {
+	switch rapid.IntRange(0, 7).Draw(t, "kind") {
 	case 0:
 		r.Kind, r.Spec = model.KindScope, model.Scope{
 			Meta: meta, Hosts: model.ListOf(rapid.SampledFrom([]string{"*/*", "./*"}).Draw(t, "hosts")),
@@ -117,6 +117,10 @@ func drawEvent(t *rapid.T) model.Event {
 		}).Draw(t, "content")}
 	case 3:
 		return drawEndpoint(t, r)
+	case 4:
+		r.Kind, r.Spec = model.KindWorkload, model.Workload{Meta: meta, Endpoint: model.Endpoint{
+			Address: "10.0.0.9", Health: rapid.SampledFrom([]model.Health{model.Healthy, model.Unhealthy}).Draw(t, "health"),
+		}}
 	default:
 		r.Kind, r.Spec = model.KindService, model.Service{
 			Meta:     meta,

@@ -14,7 +14,8 @@
 // several only if some of its endpoints do not serve all of its ports, since a
 // ServiceEntry cannot say that. The first one has the name of the record that defines
 // the service, if no other service could claim that name: so what passes through keeps
-// it. Selectors of workloads are replaced by the workloads that they select.
+// it. Selectors of workloads are replaced by the workloads that they select. These are
+// there as WorkloadEntries as well, for selectors that others have.
 //
 // A [Translator] makes the steps. It keeps an index of all names, in which a change
 // replaces what it concerns and nothing else: see [World]. What Istio would not take

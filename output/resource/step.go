@@ -15,6 +15,7 @@ import (
 const (
 	serviceEntry  = "ServiceEntry"
 	sidecarObject = "Sidecar"
+	workloadEntry = "WorkloadEntry"
 )
 
 // step is a change of the index in the making.
@@ -36,6 +37,9 @@ func (s *step) takeAll() {
 		namespaces[scope.Record.Namespace] = struct{}{}
 	}
 	s.putScopes(namespaces)
+	for w := range s.now.Workloads() {
+		s.putWorkload(w.Key)
+	}
 	for o := range s.now.Opaques() {
 		s.putOpaque(o.Key)
 	}
@@ -48,6 +52,9 @@ func (s *step) take(c catalog.Change) {
 	}
 	s.putServices(keys)
 	s.putScopes(c.Scopes)
+	for key := range c.Workloads {
+		s.putWorkload(key)
+	}
 	for key := range c.Opaques {
 		s.putOpaque(key)
 	}
@@ -208,6 +215,21 @@ func (s *step) putScope(at slot, scope *catalog.Scope) {
 		return
 	}
 	s.put(at, scope.Meta, sidecar{scope})
+}
+
+// putWorkload brings the WorkloadEntry of a workload up to date. One that is not
+// healthy is none: the protocol has no status in which to say so.
+func (s *step) putWorkload(key catalog.WorkloadKey) {
+	at := slot{content{kind: workloadEntry}, key.String()}
+	if s.rows[at.content] == nil {
+		return
+	}
+	w, ok := s.now.Workload(key)
+	if _, named := nameOf(key.Namespace, key.Name); !ok || !named || w.Endpoint.Health != model.Healthy {
+		s.drop(at)
+		return
+	}
+	s.put(at, w.Meta, workload{w})
 }
 
 // putOpaque brings a carried object up to date.
