@@ -109,7 +109,7 @@ spec: {address: 10.1.0.1, ports: {http: 80, grpc: 90}}
 		if err != nil {
 			return err
 		}
-		if then := created.GetCreationTimestamp(); !then.Before(ref(now.GetCreationTimestamp())) {
+		if then := created.GetCreationTimestamp(); !then.Before(new(now.GetCreationTimestamp())) {
 			return errors.Join(errors.New("it is as old"), api.client.Delete(t.Context(), cluster.ServiceEntries, namespace, "orders"))
 		}
 		return nil
@@ -120,8 +120,6 @@ spec: {address: 10.1.0.1, ports: {http: 80, grpc: 90}}
 	on90.Await(once("10.1.0.1"))
 	on80.Await(once("10.1.0.1", "10.1.0.2"))
 }
-
-func ref[T any](v T) *T { return &v }
 
 // AwaitForm waits until a service has so many objects of each kind.
 func (a *api) AwaitForm(b bridge, service string, serviceEntries, workloadEntries int) {
