@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -205,20 +206,27 @@ func (v *view) object(r Ref) (Observed, bool) {
 	return k.Observed, true
 }
 
-// of returns the objects of ours that belong to a key, in order.
-func (v *view) of(key Key) (list []Observed) {
-	for _, kind := range key.kinds() {
+// of returns the objects of ours that belong to a key, in order. There may be thousands,
+// so it is not the objects that are moved about.
+func (v *view) of(key Key) []Observed {
+	var all []*kept
+	for _, kind := range key.kinds() { // in their order
 		found, err := v.kinds[kind].GetIndexer().ByIndex(byKey, key.String())
 		if err != nil {
 			continue
 		}
+		first := len(all)
 		for _, o := range found {
 			if k, ok := o.(*kept); ok {
-				list = append(list, k.Observed)
+				all = append(all, k)
 			}
 		}
+		slices.SortFunc(all[first:], func(a, b *kept) int { return strings.Compare(a.ObjectMeta.Name, b.ObjectMeta.Name) })
 	}
-	slices.SortFunc(list, func(a, b Observed) int { return a.compare(b.Ref) })
+	list := make([]Observed, len(all))
+	for i, k := range all {
+		list[i] = k.Observed
+	}
 	return list
 }
 

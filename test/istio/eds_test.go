@@ -2,6 +2,7 @@ package istio_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"sync"
@@ -114,7 +115,7 @@ func (s *sight) Await(want map[string]int) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		if len(s.all) == 0 || !maps.Equal(s.all[len(s.all)-1], want) {
-			return fmt.Errorf("they are %v, want %v (%v)", s.all[max(0, len(s.all)-1):], want, s.err)
+			return errors.Join(fmt.Errorf("they are %v, want %v", s.all[max(0, len(s.all)-1):], want), s.err)
 		}
 		return nil
 	})

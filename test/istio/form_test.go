@@ -3,6 +3,7 @@ package istio_test
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -108,7 +109,7 @@ spec: {address: 10.1.0.1, ports: {http: 80, grpc: 90}}
 		if err != nil {
 			return err
 		}
-		if then := created.GetCreationTimestamp(); !then.Before(ref(now.GetCreationTimestamp())) {
+		if then := created.GetCreationTimestamp(); !then.Before(new(now.GetCreationTimestamp())) {
 			return errors.Join(errors.New("it is as old"), api.client.Delete(t.Context(), cluster.ServiceEntries, namespace, "orders"))
 		}
 		return nil
@@ -119,8 +120,6 @@ spec: {address: 10.1.0.1, ports: {http: 80, grpc: 90}}
 	on90.Await(once("10.1.0.1"))
 	on80.Await(once("10.1.0.1", "10.1.0.2"))
 }
-
-func ref[T any](v T) *T { return &v }
 
 // AwaitForm waits until a service has so many objects of each kind.
 func (a *api) AwaitForm(b bridge, service string, serviceEntries, workloadEntries int) {
@@ -182,4 +181,114 @@ func TestMovesBetweenTheFormsLoseNoEndpoint(t *testing.T) {
 		small.MustNeverLack(few)
 		t.Logf("to %s: %d states", step.form, states)
 	}
+}
+
+// TestWorkloadEntriesAreKept has others delete and change the objects of endpoints, and
+// then the service go. What somebody else has beside them stays.
+func TestWorkloadEntriesAreKept(t *testing.T) {
+	t.Parallel()
+	api, registry := connect(t, shared), startRegistry(t)
+	b := api.Bridge(registry, "kept")
+	b.form = "workloadEntries"
+	registry.Add("reviews", "10.0.0.1:80", "10.0.0.2:80", "10.0.0.3:80")
+	registry.Add("other", "10.0.1.1:80", "10.0.1.2:80", "10.0.1.3:80") // for a registry that loses everything is not believed
+	api.Apply(cluster.WorkloadEntries, fmt.Sprintf(`
+apiVersion: networking.istio.io/v1
+kind: WorkloadEntry
+metadata: {name: theirs, namespace: %s}
+spec: {address: 10.9.0.1}
+`, b.namespace))
+	serve(t, api, b)
+	api.AwaitForm(b, "reviews", 1, 3)
+	workloads := func() map[string]string {
+		objects, err := api.client.List(t.Context(), cluster.WorkloadEntries, b.namespace, managedBy)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all := map[string]string{}
+		for _, o := range objects {
+			all[o.GetName()] = fmt.Sprint(o.Object["spec"], o.GetLabels(), o.GetAnnotations())
+		}
+		return all
+	}
+	before := workloads()
+	name := slices.Sorted(maps.Keys(before))[0]
+	for what, interfere := range map[string]func(){
+		"a deletion": func() {
+			if err := api.client.Delete(t.Context(), cluster.WorkloadEntries, b.namespace, name); err != nil {
+				t.Error(err)
+			}
+		},
+		"a weight": func() {
+			api.Edit(cluster.WorkloadEntries, b.namespace, name, func(o map[string]any) { o["spec"].(map[string]any)["weight"] = int64(7) })
+		},
+		"another label": func() {
+			api.Edit(cluster.WorkloadEntries, b.namespace, name, func(o map[string]any) {
+				o["metadata"].(map[string]any)["labels"].(map[string]any)["isthmus.io/service"] = "other"
+			})
+		},
+	} {
+		writes := len(api.own(b.namespace))
+		interfere()
+		await(t, what+" to be undone", func() error {
+			if now := workloads(); len(api.own(b.namespace)) == writes || !maps.Equal(now, before) {
+				return fmt.Errorf("there are %v", now)
+			}
+			return nil
+		})
+	}
+	writes := len(api.own(b.namespace))
+	registry.Remove("reviews", "10.0.0.2:80")
+	api.AwaitForm(b, "reviews", 1, 2)
+	if now := api.own(b.namespace)[writes:]; len(now) != 1 || now[0].Resource != "workloadentries" {
+		t.Errorf("for an instance that goes it wrote %+v", now)
+	}
+	registry.Drop("reviews")
+	api.AwaitForm(b, "reviews", 0, 0)
+	api.Spec(cluster.WorkloadEntries, b.namespace, "theirs")
+}
+
+// TestWorkloadEntriesOfOthersAreHandedOver has somebody else's ServiceEntry select
+// objects of somebody else, and hands all of them over at once.
+func TestWorkloadEntriesOfOthersAreHandedOver(t *testing.T) {
+	t.Parallel()
+	c := startCluster(t)
+	api, registry := connect(t, c), startRegistry(t)
+	b := api.Bridge(registry, "theirs")
+	registry.Add("orders", "10.1.0.1:80", "10.1.0.2:80")
+	both := once("10.1.0.1", "10.1.0.2")
+	const labels = "{app.kubernetes.io/managed-by: isthmus, isthmus.io/instance: %s, service: orders}"
+	apply := func(labels string) {
+		for i := range both {
+			api.Apply(cluster.WorkloadEntries, fmt.Sprintf(`
+apiVersion: networking.istio.io/v1
+kind: WorkloadEntry
+metadata: {name: orders-%[1]s, namespace: %[2]s, labels: %[3]s}
+spec: {address: %[1]s, labels: {serviceCenterInstanceId: "1"}}
+`, i, b.namespace, labels))
+		}
+		api.Apply(cluster.ServiceEntries, fmt.Sprintf(`
+apiVersion: networking.istio.io/v1
+kind: ServiceEntry
+metadata: {name: %[1]s, namespace: %[2]s, labels: %[3]s}
+spec: {hosts: [%[1]s], location: MESH_INTERNAL, resolution: STATIC, ports: [{number: 80, name: grpc-80, protocol: GRPC}], workloadSelector: {labels: {service: orders}}}
+`, b.host("orders"), b.namespace, labels))
+	}
+	apply("{service: orders}")
+	s := watchEndpoints(t, startPromptIstiod(t, c), b.namespace, "outbound|80||"+b.host("orders"))
+	s.Await(both)
+	b.form = "workloadEntries"
+	serve(t, api, b).AwaitRejection(b.host("orders"), "hand it over")
+	s.Mark()
+	apply(fmt.Sprintf(labels, b.namespace))
+	api.AwaitForm(b, "orders", 1, 2)
+	await(t, "the objects that were handed over to go", func() error {
+		objects, err := api.client.List(t.Context(), cluster.WorkloadEntries, b.namespace, "")
+		if err == nil && len(objects) != 2 {
+			err = errThere(objects)
+		}
+		return err
+	})
+	s.Await(both)
+	s.MustNeverLack(both)
 }
