@@ -30,7 +30,7 @@ type collection struct {
 
 	answered bool // on this stream
 	said     map[string]string
-	record   // of the exchange
+	nacked   nacked
 }
 
 // held is one resource. It is not written to once it is held, but for turn.

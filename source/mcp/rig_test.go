@@ -64,7 +64,7 @@ type stream struct {
 	over     chan struct{}
 	close    func()
 	why      error       // the stream ends with
-	mutes     atomic.Bool // no request is read any more
+	mutes    atomic.Bool // no request is read any more
 	nonce    int
 }
 

@@ -143,11 +143,15 @@ func (s *session) handle(ctx context.Context, a *answer) error {
 	}
 	defer give()
 	d, err := s.holding.compare(c, a)
-	c.received(a, observed)
+	s.records.received(c, observed)
 	if err != nil {
-		c.nacked(err)
-		return s.nack(a, codeOf(err), err.Error())
+		s.records.nacks(c, err.Error(), observed)
+		if err := s.nack(a, codeOf(err), err.Error()); err != nil {
+			return err
+		}
+		return s.notify(ctx)
 	}
+	recovered := c.nacked.reason != ""
 	first := !c.answered
 	s.holding.apply(d)
 	s.nonces[c.name] = a.nonce
@@ -164,7 +168,18 @@ func (s *session) handle(ctx context.Context, a *answer) error {
 	if err := s.holding.pass(ctx, s.sink, d, observed); err != nil {
 		return err
 	}
-	return s.ack()
+	if err := s.ack(); err != nil || !recovered {
+		return err
+	}
+	return s.notify(ctx)
+}
+
+// notify has people see what has changed of the collections themselves.
+func (s *session) notify(ctx context.Context) error {
+	if !s.listed {
+		return nil
+	}
+	return s.sink.Replace(ctx, source.Listing{Places: []string{}, Notices: append(s.holding.notices(), s.notices()...)})
 }
 
 // workFactor is how much memory it takes to decode so many bytes, about.
@@ -208,7 +223,7 @@ func (s *session) ack() error {
 			continue
 		}
 		delete(s.nonces, c.name)
-		c.acked(time.Now())
+		s.records.acked(c)
 		if nonce == "" {
 			continue // an answer to it would be a request
 		}

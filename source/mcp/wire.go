@@ -14,7 +14,6 @@ import (
 // answer is a Resources of which the resources are not decoded yet: most of them
 // are what they were. It shares one piece of memory with all of them.
 type answer struct {
-	version     string
 	collection  string
 	resources   [][]byte
 	removed     []string
@@ -106,8 +105,6 @@ func (a *answer) take(number protowire.Number, kind protowire.Type, value []byte
 	}
 	v, _ := protowire.ConsumeBytes(value)
 	switch number {
-	case fieldVersion:
-		a.version = cut(string(v))
 	case fieldCollection:
 		a.collection = string(v)
 	case fieldNonce:

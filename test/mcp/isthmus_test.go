@@ -135,6 +135,10 @@ func (i *isthmus) services(want map[string][2]int) {
 type sourceStatus struct {
 	Name, Kind, State, Reason string
 	Refused                   []struct{ Object, Reason string }
+	Types                     []struct {
+		Type, Reason                           string
+		Resources, Received, Accepted, Refused int
+	}
 }
 
 // source expects a state of the one source, and returns what is said of it.

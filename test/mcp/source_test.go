@@ -148,6 +148,10 @@ func TestABadResourceIsReported(t *testing.T) {
 	broken.Body.Value = []byte("\xff\xff")
 	s.send(&mcp.Resources{Collection: entries, Resources: []*mcp.Resource{broken}}, codes.InvalidArgument)
 	i.services(map[string][2]int{"cart.example": {2, 2}, "users.example": {1, 1}})
+	if n := i.source("live").Types; len(n) != 1 || n[0].Type != entries || n[0].Resources != 2 || n[0].Received != 3 || n[0].Accepted != 2 ||
+		n[0].Refused != 1 || !strings.Contains(n[0].Reason, "decoded") {
+		t.Errorf("it is accounted for as %v", n)
+	}
 	// A state that drops everything is ACKed, and held.
 	s.full(entries)
 	i.source("held")
