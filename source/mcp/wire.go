@@ -104,7 +104,7 @@ func (a *answer) take(number protowire.Number, kind protowire.Type, value []byte
 		return fmt.Errorf("field %d of the message has wire type %d, which it cannot have", number, kind)
 	}
 	v, _ := protowire.ConsumeBytes(value)
-	switch number {
+	switch int(number) {
 	case fieldCollection:
 		a.collection = string(v)
 	case fieldNonce:
@@ -136,7 +136,7 @@ func identityOf(resource []byte) (name, version []byte, err error) {
 			return nil
 		}
 		return eachBytes(metadata, func(number protowire.Number, value []byte) error {
-			switch number {
+			switch int(number) {
 			case fieldMetadataName:
 				name = value
 			case fieldMetadataVersion:
