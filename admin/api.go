@@ -17,14 +17,14 @@ func (s *Server) sources(w http.ResponseWriter, _ *http.Request) {
 	now := time.Now()
 	replyList(s, w, func(yield func(Source) bool) {
 		for _, supervisor := range s.parts.Sources() {
-			if !yield(sourceShape(supervisor.Status(), now)) {
+			if !yield(sourceShape(supervisor.Status(), supervisor.Exchanges(), now)) {
 				return
 			}
 		}
 	})
 }
 
-func sourceShape(status source.Status, now time.Time) Source {
+func sourceShape(status source.Status, exchanges []source.Exchange, now time.Time) Source {
 	out := Source{
 		Name: status.Name, Kind: status.Kind, State: string(status.State), Reason: status.Reason,
 		Since: status.Since, Age: age(now, status.Since), LastListing: status.LastListing,
@@ -37,6 +37,13 @@ func sourceShape(status source.Status, now time.Time) Source {
 	}
 	for _, n := range status.Notices {
 		out.Notices = append(out.Notices, Notice(n))
+	}
+	for _, e := range exchanges {
+		shape := Exchange{Type: e.Type, Resources: e.Resources, Received: e.Received, ACKed: e.ACKed, NACKed: e.NACKed, Reason: e.NACK}
+		if !e.Last.IsZero() {
+			shape.Age = age(now, e.Last)
+		}
+		out.Exchanges = append(out.Exchanges, shape)
 	}
 	return out
 }

@@ -21,6 +21,8 @@ var (
 	sourceRejected = desc("source_refused_total", "Objects the source has rejected.", "source")
 	sourceHeld     = desc("source_held", "Records kept although the source no longer lists them.", "source")
 	sourceBad      = desc("source_refused", "Objects that are rejected now.", "source")
+	sourceAnswers  = desc("source_answers_total", "Answers of a registry that pushes.", "source", "type")
+	sourceNACKs    = desc("source_nacks_total", "Answers of a registry that pushes that were NACKed.", "source", "type")
 
 	catalogServices  = desc("catalog_services", "Services after merging.")
 	catalogEndpoints = desc("catalog_endpoints", "Endpoints after merging, counted once per service port.")
@@ -37,7 +39,7 @@ var (
 // Describe implements [prometheus.Collector].
 func (c *collector) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
-		sourceUp, sourceRecords, sourceHeld, sourceRejected, sourceBad, catalogServices, catalogEndpoints, catalogRevision,
+		sourceUp, sourceRecords, sourceHeld, sourceRejected, sourceBad, sourceAnswers, sourceNACKs, catalogServices, catalogEndpoints, catalogRevision,
 		clients, pushResponses, pushResources, pushBytes, nacks, panics, reloadSuccess, reloadTime,
 	} {
 		ch <- d
@@ -64,6 +66,10 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 		gauge(sourceHeld, float64(s.Held), s.Name)
 		gauge(sourceBad, float64(len(s.Rejected)), s.Name)
 		counter(sourceRejected, s.RejectedTotal, s.Name)
+		for _, e := range supervisor.Exchanges() {
+			counter(sourceAnswers, e.Received, s.Name, e.Type)
+			counter(sourceNACKs, e.NACKed, s.Name, e.Type)
+		}
 	}
 	snapshot := c.parts.Snapshot()
 	gauge(catalogServices, float64(snapshot.Totals().Services))

@@ -17,6 +17,19 @@ type Source struct {
 	Ignored     map[string]int `json:"ignored"` // objects of other kinds, by kind
 	Rejected    []Rejected     `json:"refused"`
 	Notices     []Notice       `json:"notices,omitempty"`
+	Exchanges   []Exchange     `json:"types,omitempty"` // of a registry that pushes
+}
+
+// Exchange is what has passed between a registry that pushes and its source, about one
+// type or collection, since Isthmus started.
+type Exchange struct {
+	Type      string `json:"type"`
+	Resources int    `json:"resources"` // that are held
+	Received  uint64 `json:"received"`  // answers
+	ACKed     uint64 `json:"accepted"`
+	NACKed    uint64 `json:"refused"`
+	Age       string `json:"age,omitempty"`    // of the last answer
+	Reason    string `json:"reason,omitempty"` // of the last NACK, until something is ACKed
 }
 
 // Release is the answer to POST /api/v1/sources/NAME/release.

@@ -101,6 +101,7 @@ func printSources(c *cobra.Command, sources []admin.Source) error {
 	for _, s := range sources {
 		printRejected(c, s)
 		printNotices(c, s)
+		printExchanges(c, s)
 	}
 	return nil
 }
@@ -124,6 +125,17 @@ func printNotices(c *cobra.Command, s admin.Source) {
 	}
 	if more := len(s.Notices) - shownRejections; more > 0 {
 		say(c.OutOrStdout(), "\n%s: %d notices more: -o json shows all of them\n", s.Name, more)
+	}
+}
+
+// printExchanges shows what has passed between a source and a registry that pushes.
+func printExchanges(c *cobra.Command, s admin.Source) {
+	for _, e := range s.Exchanges {
+		say(c.OutOrStdout(), "\n%s: %s: %d resources; %d answers, of which %d were ACKed and %d NACKed, the last %s ago\n",
+			s.Name, e.Type, e.Resources, e.Received, e.ACKed, e.NACKed, orDash(e.Age))
+		if e.Reason != "" {
+			say(c.OutOrStdout(), "  NACKed last: %s\n", e.Reason)
+		}
 	}
 }
 

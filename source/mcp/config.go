@@ -48,8 +48,8 @@ func DefaultCollections() []string {
 	return []string{of("ServiceEntry"), mcp.Synthetic, of("Sidecar"), of("WorkloadEntry"), of("WorkloadGroup")}
 }
 
-// Kind is the row by which this registry is known. A peer that has restarted may be
-// one that knows its services by heartbeats.
+// Kind is the row by which this registry is known. A stream costs a peer little, so a
+// wait of ten seconds spares it.
 func Kind() source.Kind {
 	return source.Kind{Name: "mcp", MaxBackoff: 10 * time.Second, New: func() source.Settings { return &Config{} }}
 }

@@ -25,12 +25,11 @@ type collection struct {
 	name string
 	kind mcp.Kind
 	held map[string]*held // by name; that of nameless resources is empty
-	size int
-	turn uint64 // counts the answers that were applied
+	turn uint64           // counts the answers that were applied
 
 	answered bool // on this stream
 	said     map[string]string
-	record   // of the exchange
+	nacked   nacked
 }
 
 // held is one resource. It is not written to once it is held, but for turn.

@@ -72,6 +72,9 @@ func (s *session) keepUnanswered(l *source.Listing) {
 // explain says what the end of a stream means, and learns from it: a peer that does
 // not know a collection ends the stream for it.
 func (s *session) explain(err error) error {
+	if s.stuck.Load() {
+		return fmt.Errorf("%s has read no request for %s", s.peer(), s.config.pace.stuck)
+	}
 	if errors.Is(err, io.EOF) {
 		return fmt.Errorf("%s has ended the stream", s.peer())
 	}

@@ -2,38 +2,68 @@ package mcp
 
 import (
 	"fmt"
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/isthmus-mesh/isthmus/source"
 )
 
-// record is what has passed between a peer and a sink about one collection, since
-// the process began.
-type record struct {
-	answers, acks, nacks uint64
-	last                 time.Time // of an answer
-	version              string    // of the last answer
-	reason               string    // of the last NACK, until something is ACKed
-	refused              time.Time // when that was
+// records are what has passed between a peer and a sink, by collection, since the
+// process began. They may be read from anywhere.
+type records struct {
+	mu   sync.Mutex
+	list []source.Exchange
 }
 
-func (r *record) received(a *answer, now time.Time) {
-	r.answers++
-	r.last, r.version = now, a.version
+var _ source.Exchanging = (*Source)(nil)
+
+// Exchanges implements [source.Exchanging].
+func (s *Source) Exchanges() []source.Exchange {
+	s.records.mu.Lock()
+	defer s.records.mu.Unlock()
+	return slices.Clone(s.records.list)
 }
 
-func (r *record) acked(time.Time) {
-	r.acks++
-	r.reason = ""
+// note changes the record of a collection, which has so many resources now.
+func (r *records) note(c *collection, change func(*source.Exchange)) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	i := slices.IndexFunc(r.list, func(e source.Exchange) bool { return e.Type == c.name })
+	if i < 0 {
+		i = len(r.list)
+		r.list = append(r.list, source.Exchange{Type: c.name})
+	}
+	r.list[i].Resources = len(c.held)
+	change(&r.list[i])
 }
 
-func (r *record) nacked(err error) {
-	r.nacks++
-	r.reason, r.refused = cut(err.Error()), time.Now()
+// received notes that an answer has come.
+func (r *records) received(c *collection, now time.Time) {
+	r.note(c, func(e *source.Exchange) { e.Received++; e.Last = now })
+}
+
+// acked notes that it is ACKed.
+func (r *records) acked(c *collection) {
+	r.note(c, func(e *source.Exchange) { e.ACKed++; e.NACK = "" })
+	c.nacked = nacked{}
+}
+
+// nacks notes that it is NACKed, for a reason.
+func (r *records) nacks(c *collection, reason string, now time.Time) {
+	r.note(c, func(e *source.Exchange) { e.NACKed++; e.NACK = cut(reason) })
+	c.nacked = nacked{cut(reason), now}
+}
+
+// nacked is why the last answer of a collection was, and when; empty if it was not.
+type nacked struct {
+	reason string
+	at     time.Time
 }
 
 // notices are what people should know of the collections.
 func (h *holding) notices() (list []source.Notice) {
+	list = []source.Notice{} // it was looked for them
 	for _, c := range h.collections {
 		if !c.answered {
 			list = append(list, source.Notice{
@@ -41,10 +71,10 @@ func (h *holding) notices() (list []source.Notice) {
 				Text:   "the peer has not sent it: nothing of it is known; if the peer does not have it, name those that it has in collections",
 			})
 		}
-		if c.reason != "" {
+		if c.nacked.reason != "" {
 			list = append(list, source.Notice{
 				Object: "collection " + c.name,
-				Text:   fmt.Sprintf("NACKed at %s, and what was held before is kept: %s", c.refused.UTC().Format(time.RFC3339), c.reason),
+				Text:   fmt.Sprintf("NACKed at %s, and what was held before is kept: %s", c.nacked.at.UTC().Format(time.RFC3339), c.nacked.reason),
 			})
 		}
 		shadowed, first := 0, ""

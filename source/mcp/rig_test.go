@@ -21,6 +21,7 @@ import (
 	mcpapi "istio.io/api/mcp/v1alpha1"
 	networking "istio.io/api/networking/v1alpha3"
 
+	"github.com/isthmus-mesh/isthmus/internal/budget"
 	"github.com/isthmus-mesh/isthmus/internal/mcp"
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/source"
@@ -48,7 +49,8 @@ type rig struct {
 	store    *store.Memory
 	log      *bytes.Buffer
 	stops    []func()
-	muted    atomic.Bool // nothing that a source says that dials arrives
+	memory   *budget.Budget // nil is without bound
+	muted    atomic.Bool    // nothing that a source says that dials arrives
 }
 
 // stream is one between the peer and the sink, seen from the peer.
@@ -61,7 +63,8 @@ type stream struct {
 	requests chan *mcp.RequestResources
 	over     chan struct{}
 	close    func()
-	why      error // the stream ends with
+	why      error       // the stream ends with
+	mutes    atomic.Bool // no request is read any more
 	nonce    int
 }
 
@@ -115,6 +118,10 @@ func (r *rig) open(wire interface {
 			if err != nil {
 				return
 			}
+			if s.mutes.Load() {
+				<-s.over
+				return
+			}
 			s.requests <- request
 		}
 	}()
@@ -127,6 +134,7 @@ func (s *stream) hold(ctx context.Context) error {
 	case <-s.over:
 		return s.why
 	case <-ctx.Done():
+		s.close()
 		return nil
 	}
 }
@@ -154,7 +162,7 @@ func (r *rig) mirror(c sourcemcp.Config) *mirror {
 		r.Fatal(err)
 	}
 	log := slog.New(slog.NewTextHandler(r.log, nil))
-	src := c.Open(source.Env{Instance: "here", Name: sourceName, Log: log, Stored: r.stored})
+	src := c.Open(source.Env{Instance: "here", Name: sourceName, Log: log, Stored: r.stored, Memory: r.memory})
 	m := &mirror{rig: r, Supervisor: source.NewSupervisor(sourceName, src, r.store, source.Config{
 		Kind: "mcp", Origin: "here", Log: log, MaxBackoff: sourcemcp.Kind().MaxBackoff,
 	})}

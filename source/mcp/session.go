@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"google.golang.org/genproto/googleapis/rpc/status"
@@ -32,6 +33,7 @@ type session struct {
 	ended  []string          // places that the peer has reported the end of, until then
 	nonces map[string]string // of what is not ACKed before, by collection
 	late   *time.Timer       // until everything has come
+	stuck  atomic.Bool       // the peer has not read a request in time
 }
 
 // run speaks with the peer until the stream ends.
@@ -86,16 +88,12 @@ func (s *session) ask() error {
 // send bounds how long a peer may take to read: meanwhile nothing is read from it.
 func (s *session) send(r *mcp.RequestResources) error {
 	r.SinkNode = &mcp.SinkNode{Id: s.env.Instance, Annotations: map[string]string{"source": s.env.Name}}
-	stuck := time.AfterFunc(s.config.pace.stuck, s.end)
+	stuck := time.AfterFunc(s.config.pace.stuck, func() { s.stuck.Store(true); s.end() })
 	defer stuck.Stop()
-	err := s.wire.SendMsg(r)
-	switch {
-	case err == nil, errors.Is(err, io.EOF): // then it is known why when receiving
-		return nil
-	case !stuck.Stop():
-		return fmt.Errorf("%s has read no request for %s", s.peer(), s.config.pace.stuck)
+	if err := s.wire.SendMsg(r); err != nil && !errors.Is(err, io.EOF) { // then it is known why when receiving
+		return s.explain(err)
 	}
-	return s.explain(err)
+	return nil
 }
 
 // follow waits for
@@ -145,11 +143,15 @@ func (s *session) handle(ctx context.Context, a *answer) error {
 	}
 	defer give()
 	d, err := s.holding.compare(c, a)
-	c.received(a, observed)
+	s.records.received(c, observed)
 	if err != nil {
-		c.nacked(err)
-		return s.nack(a, codeOf(err), err.Error())
+		s.records.nacks(c, err.Error(), observed)
+		if err := s.nack(a, codeOf(err), err.Error()); err != nil {
+			return err
+		}
+		return s.notify(ctx)
 	}
+	recovered := c.nacked.reason != ""
 	first := !c.answered
 	s.holding.apply(d)
 	s.nonces[c.name] = a.nonce
@@ -166,7 +168,18 @@ func (s *session) handle(ctx context.Context, a *answer) error {
 	if err := s.holding.pass(ctx, s.sink, d, observed); err != nil {
 		return err
 	}
-	return s.ack()
+	if err := s.ack(); err != nil || !recovered {
+		return err
+	}
+	return s.notify(ctx)
+}
+
+// notify has people see what has changed of the collections themselves.
+func (s *session) notify(ctx context.Context) error {
+	if !s.listed {
+		return nil
+	}
+	return s.sink.Replace(ctx, source.Listing{Places: []string{}, Notices: append(s.holding.notices(), s.notices()...)})
 }
 
 // workFactor is how much memory it takes to decode so many bytes, about.
@@ -210,7 +223,7 @@ func (s *session) ack() error {
 			continue
 		}
 		delete(s.nonces, c.name)
-		c.acked(time.Now())
+		s.records.acked(c)
 		if nonce == "" {
 			continue // an answer to it would be a request
 		}

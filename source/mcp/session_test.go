@@ -172,3 +172,43 @@ func TestACollectionNobodyAskedForIsNACKedWithoutHarm(t *testing.T) {
 		r.holds("Service shop/cart", "Endpoint shop/cart/10.0.0.2")
 	})
 }
+
+func TestEachCollectionIsAccountedFor(t *testing.T) {
+	bubble(t, func(r *rig) {
+		m, s := r.begin(only(entries, sidecars))
+		s.full(entries, entry("shop/cart", "1", "10.0.0.1"))
+		s.full(sidecars)
+		s.request()
+		s.request()
+		r.pass(time.Minute)
+		s.nacked(s.full(entries, garbage("shop/cart")), 3, "decoded")
+		got := m.Exchanges()
+		if len(got) != 2 || got[0].Type != entries || got[1].Type != sidecars {
+			t.Fatalf("%+v", got)
+		}
+		if e := got[0]; e.Resources != 1 || e.Received != 2 || e.ACKed != 1 || e.NACKed != 1 || !e.Last.Equal(time.Now()) || e.NACK == "" {
+			t.Errorf("%+v", e)
+		}
+		if e := got[1]; e.Resources != 0 || e.Received != 1 || e.ACKed != 1 || e.NACKed != 0 || time.Since(e.Last) != time.Minute {
+			t.Errorf("%+v", e)
+		}
+	})
+}
+
+func TestANACKIsShownUntilSomethingIsACKed(t *testing.T) {
+	bubble(t, func(r *rig) {
+		m, s := r.begin(only(entries))
+		s.acked(s.full(entries, entry("shop/cart", "1", "10.0.0.1")))
+		s.nacked(s.full(entries, garbage("shop/cart")), 3, "decoded")
+		if n := m.Status().Notices; len(n) != 1 || n[0].Object != "collection "+entries {
+			t.Errorf("the notices are %v", n)
+		}
+		s.acked(s.full(entries, entry("shop/cart", "1", "10.0.0.1")))
+		if n := m.Status().Notices; len(n) != 0 {
+			t.Errorf("the notices are %v", n)
+		}
+		if e := m.Exchanges(); e[0].NACK != "" || e[0].NACKed != 1 {
+			t.Errorf("%+v", e)
+		}
+	})
+}

@@ -19,6 +19,7 @@ type Source struct {
 	unknown []string // collections that the peer does not know
 	waited  bool     // it was said once that nobody has connected
 	away    turned
+	records records
 	from    string // who has dialled, if it was not this
 }
 

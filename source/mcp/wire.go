@@ -14,7 +14,6 @@ import (
 // answer is a Resources of which the resources are not decoded yet: most of them
 // are what they were. It shares one piece of memory with all of them.
 type answer struct {
-	version     string
 	collection  string
 	resources   [][]byte
 	removed     []string
@@ -105,9 +104,7 @@ func (a *answer) take(number protowire.Number, kind protowire.Type, value []byte
 		return fmt.Errorf("field %d of the message has wire type %d, which it cannot have", number, kind)
 	}
 	v, _ := protowire.ConsumeBytes(value)
-	switch number {
-	case fieldVersion:
-		a.version = cut(string(v))
+	switch int(number) {
 	case fieldCollection:
 		a.collection = string(v)
 	case fieldNonce:
@@ -139,7 +136,7 @@ func identityOf(resource []byte) (name, version []byte, err error) {
 			return nil
 		}
 		return eachBytes(metadata, func(number protowire.Number, value []byte) error {
-			switch number {
+			switch int(number) {
 			case fieldMetadataName:
 				name = value
 			case fieldMetadataVersion:

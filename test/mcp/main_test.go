@@ -1,0 +1,61 @@
+package mcp_test
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+)
+
+// patience is how long a test waits for what must come about. It is a great
+// deal more than it takes, for the machine may be busy with other things.
+const patience = 90 * time.Second
+
+// program is isthmus.
+var program string
+
+func TestMain(m *testing.M) {
+	status, err := run(m)
+	if err == nil && status == 0 {
+		err = goleak.Find()
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		status = 1
+	}
+	os.Exit(status)
+}
+
+func run(m *testing.M) (status int, err error) {
+	dir, err := os.MkdirTemp("", "isthmus-mcp-")
+	if err != nil {
+		return 1, err
+	}
+	defer os.RemoveAll(dir)
+	program = filepath.Join(dir, "isthmus")
+	tool := exec.Command("go", "-C", filepath.Join("..", ".."), "build", "-buildvcs=false", "-o", program, "./cmd/isthmus")
+	if out, err := tool.CombinedOutput(); err != nil {
+		return 1, fmt.Errorf("building isthmus: %w: %s", err, out)
+	}
+	return m.Run(), nil
+}
+
+// await asks again and again until there is no error.
+func await(t testing.TB, what string, check func() error) {
+	t.Helper()
+	until := time.Now().Add(patience)
+	for {
+		err := check()
+		if err == nil {
+			return
+		}
+		if time.Now().After(until) {
+			t.Fatalf("waited %s for %s: %v", patience, what, err)
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}
