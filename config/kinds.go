@@ -12,7 +12,9 @@ import (
 	"github.com/isthmus-mesh/isthmus/output/xds"
 	"github.com/isthmus-mesh/isthmus/source"
 	"github.com/isthmus-mesh/isthmus/source/file"
+	sourcemcp "github.com/isthmus-mesh/isthmus/source/mcp"
 	"github.com/isthmus-mesh/isthmus/source/servicecenter"
+	sourcexds "github.com/isthmus-mesh/isthmus/source/xds"
 )
 
 var _ folderReader = (*file.Config)(nil)
@@ -30,11 +32,20 @@ func Known() Kinds {
 		Sources: []source.Kind{
 			file.Kind(),
 			servicecenter.Kind(),
+			sourcemcp.Kind(),
+			sourcexds.Kind(),
 		},
 		Outputs: []output.Kind{
 			xds.OutputKind(xds.Translation{
-				Kinds: xds.Kinds{Envoy: envoy.KindEnvoy, GRPC: envoy.KindGRPC, GRPCNode: envoy.KindGRPCNode, Extensions: []string{envoy.DNSCluster}},
+				Kinds: xds.Kinds{
+					Envoy: envoy.KindEnvoy, GRPC: envoy.KindGRPC, GRPCNode: envoy.KindGRPCNode, Extensions: []string{envoy.DNSCluster},
+					ControlPlane: resource.KindIstiod, Configuration: resource.KindMCP,
+				},
 				Types: envoy.Types, Step: envoy.Step, NotOffered: envoy.NotOffered, Unserved: envoy.Unserved,
+				Configuration: xds.Configuration{
+					Types: resource.OverXDS().Types, NotOffered: resource.NotOffered,
+					Begin: func() xds.Steps { return resource.NewTranslator(resource.OverXDS(), resource.Options{Wrapped: true}) },
+				},
 			}),
 			mcp.OutputKind(mcp.Translation{
 				Types:      resource.Collections().Types,

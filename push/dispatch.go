@@ -76,7 +76,7 @@ func (e *Engine) begin(p *Producer, first World) {
 	defer e.step.Unlock()
 	e.steps++
 	p.world.Store(&first)
-	if !slices.ContainsFunc(e.producers, func(other *Producer) bool { return other.world.Load() == nil }) {
+	if !p.later && !slices.ContainsFunc(e.producers, func(other *Producer) bool { return other.world.Load() == nil && !other.later }) {
 		close(e.primed)
 	}
 	for s := range e.all() {

@@ -66,7 +66,7 @@ type Engine struct {
 	producers []*Producer // all of them before Run
 	table     atomic.Pointer[table]
 	wake      chan struct{} // holds a token while a producer has published something
-	primed    chan struct{} // closed once every producer has
+	primed    chan struct{} // see Primed
 
 	// step is held while a step's marks are made. A reader of the worlds sees all
 	// that the step changed or nothing of it, and so can keep the order of types.
@@ -96,7 +96,8 @@ func New(config Config) *Engine {
 	return e
 }
 
-// Primed is closed once every producer has a world to serve.
+// Primed is closed once every producer but those of [Engine.ProduceLater] has a world
+// to serve.
 func (e *Engine) Primed() <-chan struct{} { return e.primed }
 
 // Serves reports whether some producer has a world to serve.

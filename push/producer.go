@@ -10,15 +10,22 @@ type Producer struct {
 	first  Type // of its rows
 	inbox  inbox
 	world  atomic.Pointer[World] // nil until the first is published
+	later  bool                  // nobody waits for the first, see [Engine.ProduceLater]
 }
 
 // Produce enters a producer with its table of types. All producers are entered
 // before [Engine.Run].
-func (e *Engine) Produce(rows []TypeSpec) *Producer {
+func (e *Engine) Produce(rows []TypeSpec) *Producer { return e.produce(rows, false) }
+
+// ProduceLater enters a producer that publishes nothing before somebody asks for one
+// of its types. [Engine.Primed] does not wait for it.
+func (e *Engine) ProduceLater(rows []TypeSpec) *Producer { return e.produce(rows, true) }
+
+func (e *Engine) produce(rows []TypeSpec, later bool) *Producer {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	before := e.table.Load()
-	p := &Producer{engine: e, first: Type(len(before.types)), inbox: newInbox()}
+	p := &Producer{engine: e, first: Type(len(before.types)), inbox: newInbox(), later: later}
 	infos := make([]*typeInfo, len(rows))
 	for i, spec := range rows {
 		infos[i] = &typeInfo{TypeSpec: spec, producer: p, row: Row(i), counts: &typeCounters{}}

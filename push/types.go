@@ -110,7 +110,7 @@ type Client struct {
 	Extensions []string
 	Account    string // the identity proven by its certificate; empty if none is
 	Consumer   string // the registry consumer that it is, as it says
-	Revision   string   // of the control plane that it is, as it says
+	Revision   string // of the control plane that it is, as it says
 }
 
 // typeInfo is a type as the engine knows it. It is immutable but for counts.

@@ -72,7 +72,9 @@ func fillField(node *yamlpos.Node, m protoreflect.Message, fd protoreflect.Field
 			p.fail(at, "must be a list, is %s: begin each entry with a hyphen", node.Kind())
 			return
 		}
-		r.checkCount(node.Len(), at, p)
+		if !p.carried || fd.Name() != "endpoints" {
+			r.checkCount(node.Len(), at, p)
+		}
 		fillList(node, m.Mutable(fd).List(), fd, r, at, p)
 	case fd.Message() != nil:
 		fillMessage(node, m.Mutable(fd).Message(), at, p)

@@ -76,7 +76,9 @@ func (m *meta) readName(node *yamlpos.Node, p *problems) {
 		p.add(at, "missing: every object needs a name")
 	case name.Kind() != yamlpos.String:
 		p.add(at, "must be a string, is %s: quote it", name.Kind())
-	case !IsObjectName(m.name):
+	case p.carried && !isCarriedName(m.name):
+		p.add(at, "%q cannot be an object's name: use at most 253 printable characters without a space", m.name)
+	case !p.carried && !IsObjectName(m.name):
 		p.add(at, "%q cannot be an object's name: use lower-case letters, digits, '-' and '.', "+
 			"beginning and ending with a letter or digit, at most 253", m.name)
 	default:

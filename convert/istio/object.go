@@ -92,6 +92,9 @@ func (k Kind) record() model.Kind {
 	return model.Kind(k)
 }
 
+// RecordKind is the kind of the records that objects of a kind become, by its name.
+func RecordKind(kind string) model.Kind { return Kind(kind).record() }
+
 // Object is an object in its typed form: as a peer hands it over, or as it is to
 // be written. Its kind is that of its specification.
 type Object struct {

@@ -47,6 +47,9 @@ type problems struct {
 	// incomplete: rules that relate fields would speak of what nobody wrote.
 	misfit bool
 	more   int // that were not noted, as there were enough
+	// carried says that the object was carried by a protocol: what an API server
+	// demands of names, and of the number of endpoints, is not demanded of it.
+	carried bool
 }
 
 // add notes what is wrong at a field and how to fix it.

@@ -55,6 +55,13 @@ func FromMessage(o Object) Reading {
 	return read(&root)
 }
 
+// fromCarried is [FromMessage] for an object that a protocol has carried, and that
+// was in no API server.
+func fromCarried(o Object) Reading {
+	root := nodeOf(o)
+	return readWith(&root, problems{carried: true})
+}
+
 func broken(p *Problem) Reading { return Reading{Line: p.Line, Problems: []Problem{*p}} }
 
 // readAll reads an object, or each of those in a list.
@@ -81,9 +88,10 @@ func isList(root *yamlpos.Node) bool {
 }
 
 // read reads one object.
-func read(root *yamlpos.Node) Reading {
+func read(root *yamlpos.Node) Reading { return readWith(root, problems{}) }
+
+func readWith(root *yamlpos.Node, p problems) Reading {
 	r := Reading{Line: root.Line()}
-	var p problems
 	apiVersion := readHead(root, &r, &p)
 	switch {
 	case len(p.found) > 0:

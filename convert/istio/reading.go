@@ -23,6 +23,9 @@ type Reading struct {
 	Ignored bool
 	// Problems are all that is wrong with an invalid object, in the order of its text.
 	Problems []Problem
+	// Undecoded says that nothing of its content can be decoded: it is no message of
+	// its kind. [FromResource] sets it.
+	Undecoded bool
 
 	// Spec is that of the record a valid object becomes, and Owned what comes and
 	// goes with it: the endpoints in a ServiceEntry.

@@ -4,46 +4,102 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode"
 
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 	mcpapi "istio.io/api/mcp/v1alpha1"
+	networking "istio.io/api/networking/v1alpha3"
 
 	"github.com/isthmus-mesh/isthmus/model"
 )
 
 // FromResource reads an object of a kind as MCP and MCP-over-xDS carry it. One
 // of a kind that is not read becomes a record that is carried byte for byte.
+//
+// What an API server would demand of it beside Istio's own rules is not demanded: its
+// name may have upper case, and a ServiceEntry any number of endpoints.
 func FromResource(kind string, r *mcpapi.Resource) Reading {
 	out := Reading{Kind: kind}
-	namespace, name, ok := strings.Cut(r.GetMetadata().GetName(), "/")
-	if !ok || namespace == "" || name == "" || strings.Contains(name, "/") {
+	message := Kind(kind).message()
+	namespace, name, ok := splitName(r.GetMetadata().GetName(), message == nil)
+	if !ok {
 		out.Problems = []Problem{{Field: "metadata.name", Reason: fmt.Sprintf(
 			"%q names no object: write namespace/name", r.GetMetadata().GetName())}}
 		return out
 	}
-	meta := model.Meta{Labels: model.MapOf(r.GetMetadata().GetLabels()), Annotations: model.MapOf(r.GetMetadata().GetAnnotations())}
-	if created := r.GetMetadata().GetCreateTime(); created.IsValid() && created.AsTime().Unix() > 0 {
-		meta.Created = created.AsTime()
-	}
-	message := Kind(kind).message()
+	meta := carriedMeta(r.GetMetadata())
 	if message == nil {
 		out.Ref = model.Ref{Kind: model.Kind(kind), Key: model.Key{Namespace: namespace, Name: name}}
 		out.Spec = model.Opaque{Meta: meta, Type: r.GetBody().GetTypeUrl(), Content: string(r.GetBody().GetValue())}
 		return out
 	}
 	out.Ref = model.Ref{Kind: Kind(kind).record(), Key: model.Key{Namespace: namespace, Name: name}}
-	body := r.GetBody()
-	if is := protoreflect.FullName(body.GetTypeUrl()[strings.LastIndexByte(body.GetTypeUrl(), '/')+1:]); !isMessageOf(is, message) {
-		out.Problems = []Problem{{Field: "body", Reason: fmt.Sprintf(
-			"%q is not the type of %s: use %s", body.GetTypeUrl(), kind, message.ProtoReflect().Descriptor().FullName())}}
+	if reason := decodeBody(r, kind, message); reason != "" {
+		out.Undecoded, out.Problems = true, []Problem{{Field: "body", Reason: reason}}
 		return out
 	}
-	if err := proto.Unmarshal(body.GetValue(), message); err != nil {
-		out.Problems = []Problem{{Field: "body", Reason: fmt.Sprintf("cannot be decoded: %v", err)}}
-		return out
+	read := fromCarried(Object{Namespace: namespace, Name: name, Meta: meta, Spec: message})
+	if entry, ok := message.(*networking.ServiceEntry); ok && read.Valid() {
+		addNotReady(&read, entry, r.GetMetadata().GetAnnotations()[notReadyEndpoints])
 	}
-	return FromMessage(Object{Namespace: namespace, Name: name, Meta: meta, Spec: message})
+	return read
+}
+
+// splitName splits the name of a resource. One of a kind without namespaces, as some
+// are that are not read, has none, or an empty one.
+func splitName(full string, global bool) (namespace, name string, ok bool) {
+	namespace, name, ok = strings.Cut(full, "/")
+	if !ok && global {
+		namespace, name, ok = "", full, true
+	}
+	return namespace, name, ok && (namespace != "" || global) && name != "" && !strings.Contains(name, "/")
+}
+
+// isCarriedName reports whether an object that was in no API server may have a name.
+func isCarriedName(name string) bool {
+	return len(name) <= 253 && !strings.ContainsFunc(name, func(c rune) bool {
+		return c == unicode.ReplacementChar || unicode.IsSpace(c) || !unicode.IsPrint(c)
+	})
+}
+
+// carriedMeta is what a resource says beside its body. What a synthetic ServiceEntry
+// says of its own versions and endpoints is none of it: else each change of an
+// endpoint would be one of the service.
+func carriedMeta(m *mcpapi.Metadata) model.Meta {
+	annotations := m.GetAnnotations()
+	for _, own := range [...]string{serviceVersion, endpointsVersion, notReadyEndpoints} {
+		if _, has := annotations[own]; has {
+			annotations = without(annotations, own)
+		}
+	}
+	meta := model.Meta{Labels: model.MapOf(m.GetLabels()), Annotations: model.MapOf(annotations)}
+	if created := m.GetCreateTime(); created.IsValid() && created.AsTime().Unix() > 0 {
+		meta.Created = created.AsTime()
+	}
+	return meta
+}
+
+func without(m map[string]string, key string) map[string]string {
+	rest := make(map[string]string, len(m))
+	for k, v := range m {
+		if k != key {
+			rest[k] = v
+		}
+	}
+	return rest
+}
+
+// decodeBody decodes the body of a resource, or says why it cannot.
+func decodeBody(r *mcpapi.Resource, kind string, message proto.Message) (reason string) {
+	url := r.GetBody().GetTypeUrl()
+	if is := protoreflect.FullName(url[strings.LastIndexByte(url, '/')+1:]); !isMessageOf(is, message) {
+		return fmt.Sprintf("%q is not the type of %s: use %s", url, kind, message.ProtoReflect().Descriptor().FullName())
+	}
+	if err := proto.Unmarshal(r.GetBody().GetValue(), message); err != nil {
+		return fmt.Sprintf("cannot be decoded: %v", err)
+	}
+	return ""
 }
 
 // isMessageOf reports whether a name is that of a message in some version of its

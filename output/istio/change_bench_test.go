@@ -3,6 +3,7 @@ package istio
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"testing"
 
@@ -45,12 +46,12 @@ func benchmarkChange(b *testing.B, form Form, instances int) {
 		actions := plan(t.Objects, list, func(Observed) wait { return wait{} })
 		w.ledger.planned(key, t, actions)
 		todo := movesOf(actions).order(actions)
+		urgencyOf(slices.DeleteFunc(slices.Clone(todo), func(a Action) bool { return a.Verb == Leave }))
 		written := 0
 		for _, a := range todo {
 			if a.Verb == Leave {
 				continue
 			}
-			urgencyOf(todo)
 			text, err := json.Marshal(a.want.Manifest())
 			if err != nil {
 				b.Fatal(err)

@@ -1,6 +1,9 @@
 package istio
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // Verb says what is done to an object.
 type Verb string
@@ -55,55 +58,72 @@ type wait struct {
 // something away. Nor is one deleted while another of the key is kept from
 // changing: endpoints that move would be in neither.
 func plan(want []Object, have []Observed, waits func(Observed) wait) []Action {
-	var actions []Action
 	var held wait // why an object that should change stays as it is
-	wanted, there := make(map[Ref]bool, len(want)), make(map[Ref]int, len(have))
+	there, wanted := make(map[Ref]int, len(have)), make([]bool, len(have))
 	for i := range have {
 		there[have[i].Ref] = i
 	}
+	all := sorted{leaves: make([]Action, 0, len(want))}
 	for _, o := range want {
-		wanted[o.Ref()] = true
 		at, ok := there[o.Ref()]
 		if !ok {
-			actions = append(actions, Action{Verb: Create, Ref: o.Ref(), Reason: "it is missing", want: o.whole()})
+			all.add(Action{Verb: Create, Ref: o.Ref(), Reason: "it is missing", want: o.whole()})
 			continue
 		}
+		wanted[at] = true
 		a := compare(o, have[at], waits)
 		if a.wait.reason != "" {
 			held = a.wait
 		}
-		actions = append(actions, a)
+		all.add(a)
 	}
-	for _, h := range have {
-		if wanted[h.Ref] {
-			continue
-		}
-		a := Action{Verb: Delete, Ref: h.Ref, Reason: "nothing speaks of it any more", have: h}
-		if a.wait = waits(h); a.wait.reason == "" && held.reason != "" {
-			a.wait = wait{reason: held.reason, since: held.since} // the other may have to take in what is in this one
-		}
-		if a.wait.reason != "" {
-			a.Verb, a.Reason = Leave, a.wait.reason
-		}
-		actions = append(actions, a)
-	}
-	inOrder := make([]Action, 0, len(actions))
-	for _, now := range []func(Action) bool{
-		isVerb(Create), isVerb(Update),
-		func(a Action) bool { return a.Verb == Delete && !a.have.isDefinition() },
-		func(a Action) bool { return a.Verb == Delete && a.have.isDefinition() }, // while others are there it counts
-		isVerb(Leave),
-	} {
-		for i := range actions {
-			if now(actions[i]) {
-				inOrder = append(inOrder, actions[i])
-			}
+	for i, is := range wanted {
+		if !is {
+			all.add(superfluous(have[i], held, waits))
 		}
 	}
-	return inOrder
+	return all.actions()
 }
 
-func isVerb(v Verb) func(Action) bool { return func(a Action) bool { return a.Verb == v } }
+// superfluous is what is done to an object that there should not be, while another of
+// the key is held.
+func superfluous(h Observed, held wait, waits func(Observed) wait) Action {
+	a := Action{Verb: Delete, Ref: h.Ref, Reason: "nothing speaks of it any more", have: h}
+	if a.wait = waits(h); a.wait.reason == "" && held.reason != "" {
+		a.wait = wait{reason: held.reason, since: held.since} // the other may have to take in what is in this one
+	}
+	if a.wait.reason != "" {
+		a.Verb, a.Reason = Leave, a.wait.reason
+	}
+	return a
+}
+
+// sorted are actions by what is done. There may be thousands, most of which are none.
+type sorted struct {
+	creates, updates, deletes []Action
+	definitions               []Action // that are deleted: while others are there they count
+	leaves                    []Action
+}
+
+func (s *sorted) add(a Action) {
+	to := &s.leaves
+	switch a.Verb {
+	case Create:
+		to = &s.creates
+	case Update:
+		to = &s.updates
+	case Delete:
+		if to = &s.deletes; a.have.isDefinition() {
+			to = &s.definitions
+		}
+	case Leave:
+	}
+	*to = append(*to, a)
+}
+
+func (s *sorted) actions() []Action {
+	return slices.Concat(s.creates, s.updates, s.deletes, s.definitions, s.leaves)
+}
 
 func compare(o Object, h Observed, waits func(Observed) wait) Action {
 	a := Action{Verb: Leave, Ref: o.Ref(), Reason: "it is as it should be", want: o, have: h}

@@ -33,6 +33,7 @@ func (w *Writer) Plan(ctx context.Context) ([]Action, []Omission, error) {
 	var all []Action
 	for _, key := range w.keys() {
 		t, actions := w.actions(world, key)
+		w.keepSelected(ctx, key, actions)
 		w.ledger.planned(key, t, actions)
 		all = append(all, actions...)
 	}

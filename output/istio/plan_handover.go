@@ -52,7 +52,7 @@ func (w *Writer) abandoned(ctx context.Context, world *world, planned []Action) 
 	for _, a := range planned {
 		known[a.Ref] = true
 	}
-	err = w.remote.each(ctx, ServiceEntry, func(u *unstructured.Unstructured) {
+	err = w.remote.each(ctx, ServiceEntry, "", func(u *unstructured.Unstructured) {
 		o := observedOf(ServiceEntry, u)
 		if known[o.Ref] || isOfAnother(o.Labels) || !writtenByEarlierBridge(u) {
 			return
@@ -70,10 +70,11 @@ func (w *Writer) abandoned(ctx context.Context, world *world, planned []Action) 
 // page is how many objects the API server is asked for at a time.
 const page = "500"
 
-// each reads all objects of a kind, whosever they are.
-func (r *remote) each(ctx context.Context, kind Kind, do func(*unstructured.Unstructured)) error {
+// each reads all objects of a kind, whosever they are, in a namespace or, if that is
+// empty, in all of them.
+func (r *remote) each(ctx context.Context, kind Kind, namespace string, do func(*unstructured.Unstructured)) error {
 	for next := ""; ; {
-		request := r.client.Get().Resource(kind.Resource()).Param("limit", page)
+		request := r.client.Get().Namespace(namespace).Resource(kind.Resource()).Param("limit", page)
 		if next != "" {
 			request = request.Param("continue", next)
 		}

@@ -3,6 +3,7 @@ package istio
 import (
 	"crypto/sha256"
 	"maps"
+	"slices"
 	"sync"
 
 	"github.com/isthmus-mesh/isthmus/catalog"
@@ -59,12 +60,17 @@ func (k *knownServices) keep(key Key, now known) {
 func (c Config) translate(instance string, s *catalog.Service, workloads bool, exists func(name string) bool, before known) (Translation, known) {
 	draft := convert.DraftService(s, c.layout(instance, workloads, exists))
 	t, now := Translation{LeftOut: draft.LeftOut, Invalid: draft.Invalid}, make(known, len(draft.Parts))
-	for _, p := range draft.Parts {
-		o := objectOf(instance, convert.Object{Namespace: p.Namespace, Name: p.Name}, p.Sources...)
-		o.Kind = p.Kind
-		maps.Copy(o.Labels, p.Labels)
-		o.Annotations[annotationService] = s.Key.Host
-		o.make = p.Spec
+	t.Objects = make([]Object, 0, len(draft.Parts))
+	for i, p := range draft.Parts {
+		var o Object
+		if i > 0 && p.Kind == WorkloadEntry && slices.Equal(p.Sources, draft.Parts[i-1].Sources) {
+			o = t.Objects[i-1] // there may be thousands that are marked alike
+		} else {
+			o = objectOf(instance, convert.Object{Namespace: p.Namespace}, p.Sources...)
+			o.Annotations[annotationService] = s.Key.Host
+			maps.Copy(o.Labels, p.Labels)
+		}
+		o.Kind, o.Name, o.Spec, o.make = p.Kind, p.Name, nil, p.Spec
 		part, ok := before[o.Ref()]
 		if !ok || !p.MadeOf(part.of) {
 			o.Spec = p.Spec()

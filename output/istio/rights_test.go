@@ -57,6 +57,14 @@ func TestMissingRightsAreNamed(t *testing.T) {
 				"kind: ClusterRoleBinding\n", "kind: Role\nmetadata: {name: isthmus, namespace: istio-system}", "name: \"" + kubeapi.User + `"}`,
 			},
 		},
+		"objects of endpoints": {
+			config: Config{Endpoints: Auto}, forbid: func(verb, resource, _ string) bool { return verb == "create" && resource == "workloadentries" },
+			missing:  []string{"create workloadentries.networking.istio.io in all namespaces"},
+			manifest: []string{"resources: [serviceentries, workloadentries]\n"},
+		},
+		"objects of endpoints, which are not written": {
+			config: quick(), forbid: func(_, resource, _ string) bool { return resource == "workloadentries" },
+		},
 		"one verb": {
 			config: DefaultConfig(), forbid: func(verb, resource, _ string) bool { return verb == "patch" && resource == "serviceentries" },
 			namespaces: []string{"pay", "shop"},

@@ -113,6 +113,10 @@ func observedOf(kind Kind, u *unstructured.Unstructured) Observed {
 	if kind == WorkloadEntry {
 		entry := convert.WorkloadOutlineOf(u.Object["spec"])
 		o.sockets, o.members = socketOf(entry), membersOf(entry)
+		if _, own := o.Labels[labelService]; !own {
+			labels, _, _ := unstructured.NestedStringMap(u.Object, "spec", "labels")
+			o.labels = together(labels, o.Labels)
+		}
 	}
 	if kind != ServiceEntry {
 		return o

@@ -19,6 +19,7 @@ type Observed struct {
 	host        string // of one that does not tell by an annotation which service it is of
 	spec        fingerprint
 	sockets     []uint64          // of its endpoints, as [source.Socket] has it; see [source.Baseline]
+	labels      map[string]string // of a WorkloadEntry that Isthmus has not written: as Istio has them
 	selector    map[string]string // of a ServiceEntry whose endpoints are objects of their own
 	members     []member          // of the specification, to tell what passes from one object to another
 }

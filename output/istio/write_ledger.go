@@ -42,7 +42,7 @@ type note struct {
 // for the same reason count as one, for there may be thousands.
 func (n *note) hold(key Key, a Action) {
 	h := Held{a.Ref, a.Reason, a.wait.endpoints, a.wait.since}
-	if a.Kind == WorkloadEntry {
+	if a.Kind == WorkloadEntry && key.Name != "" {
 		h.Ref = Ref(key)
 		same := func(o Held) bool { return o.Ref == h.Ref && o.Reason == h.Reason && o.Since.Equal(h.Since) }
 		if at := slices.IndexFunc(n.held, same); at >= 0 {

@@ -16,6 +16,7 @@ import (
 func (w *Writer) reconcile(ctx context.Context, key Key) (controller.Outcome, error) {
 	world := w.look()
 	t, actions := w.actions(world, key)
+	t.after = max(t.after, w.keepSelected(ctx, key, actions))
 	w.ledger.planned(key, t, actions)
 	var errs []error
 	var wrote []expectation

@@ -23,6 +23,12 @@ func noObjects() objects { return immutable.New[string, *object](cmp.Compare[str
 
 var _ push.World = (*World)(nil)
 
+// The kinds of clients. Both see the same.
+const (
+	KindIstiod = "istiod"
+	KindMCP    = "mcp" // any other
+)
+
 // View is what a client sees: all but what is labelled for another revision.
 type View struct{ Revision string }
 

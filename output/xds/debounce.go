@@ -3,17 +3,26 @@ package xds
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
-// Debounces delay changes, by type. Nothing is delayed unless it is said here:
-// a client that is busy takes the newest when it is ready, which batches better.
+// Debounces delay changes, by type. Nothing else is delayed unless it is said here:
+// a client that is busy takes the newest when it is ready, which batches better. But
+// a control plane reads all of a type at each change of it.
 type Debounces struct {
 	Clusters  ByMode `json:"clusters"`
 	Endpoints ByMode `json:"endpoints"`
 	Listeners ByMode `json:"listeners"`
 	Routes    ByMode `json:"routes"`
+	// Configuration is that of the types of MCP-over-xDS.
+	Configuration ByMode `json:"configuration"`
+}
+
+// defaultDebounces are as long as those of the writer to Kubernetes.
+func defaultDebounces() Debounces {
+	return Debounces{Configuration: ByMode{StateOfTheWorld: push.Debounce{Quiet: time.Second, Max: 10 * time.Second}}}
 }
 
 // ByMode is a debounce for each of the two ways to take a type.
@@ -35,6 +44,7 @@ func (d Debounces) rows() []struct {
 		{"endpoints", endpointURL, d.Endpoints},
 		{"listeners", listenerURL, d.Listeners},
 		{"routes", routeURL, d.Routes},
+		{"configuration", "", d.Configuration},
 	}
 }
 
@@ -43,7 +53,7 @@ func (d Debounces) rows() []struct {
 func (d Debounces) Of(typeURL string, m push.Mode) push.Debounce {
 	for _, row := range d.rows() {
 		switch {
-		case row.typeURL != typeURL:
+		case row.typeURL != typeURL && !(row.typeURL == "" && isConfiguration(typeURL)):
 		case m == push.Delta:
 			return row.Delta
 		default:

@@ -13,12 +13,15 @@ import (
 // Kinds names the flavours of resources by the kind of client.
 type Kinds struct {
 	Envoy, GRPC, GRPCNode string
+	// ControlPlane is istiod, and Configuration any other client that reads configuration.
+	ControlPlane, Configuration string
 	// Extensions are those of clients that resources depend on.
 	Extensions []string
 }
 
-// clientOf tells who a client is from what it says about itself.
-func (k Kinds) clientOf(node *corev3.Node) push.Client {
+// clientOf tells who a client is from what it says about itself, and from the type
+// that it asks for first.
+func (k Kinds) clientOf(node *corev3.Node, typeURL string) push.Client {
 	c := push.Client{
 		Kind: k.Envoy, Namespace: namespaceOf(node), Labels: labelsOf(node),
 		Addresses: addressesOf(node), Extensions: extensionsOf(node, k.Extensions),
@@ -28,6 +31,14 @@ func (k Kinds) clientOf(node *corev3.Node) push.Client {
 		c.Kind = k.GRPCNode
 	case strings.HasPrefix(agent, "gRPC"):
 		c.Kind = k.GRPC
+	}
+	said := func(field string) string { return node.GetMetadata().GetFields()[field].GetStringValue() }
+	switch api := said("GENERATOR") == "api"; {
+	case !api && !isConfiguration(typeURL):
+	case api && (said("ISTIO_REVISION") != "" || said("ISTIO_VERSION") != ""):
+		c.Kind, c.Revision = k.ControlPlane, said("ISTIO_REVISION")
+	default:
+		c.Kind, c.Revision = k.Configuration, said("ISTIO_REVISION")
 	}
 	return c
 }

@@ -36,11 +36,30 @@ type Translation struct {
 	// NotOffered and Unserved are as in [output.Clients].
 	NotOffered func(s *catalog.Service, kind string) string
 	Unserved   func(s *catalog.Service) iter.Seq2[catalog.EndpointID, string]
+	// Configuration makes the types that control planes read.
+	Configuration Configuration
+}
+
+// Configuration makes the resources of MCP-over-xDS, which is nothing before the first
+// client asks: most clients are proxies.
+type Configuration struct {
+	Types func(debounce func(typeURL string, m push.Mode) push.Debounce) []push.TypeSpec
+	// Begin returns what makes the steps of one output.
+	Begin func() Steps
+	// NotOffered is as in [output.Clients], of every kind that reads configuration.
+	NotOffered func(s *catalog.Service) string
+}
+
+// Steps makes worlds, each from the one before. The first takes in all of a snapshot.
+type Steps interface {
+	Step(s *catalog.Snapshot, change catalog.Change, complete bool, rootNamespace string) push.Update
+	// LeftOut yields objects that cannot be served, and why.
+	LeftOut() iter.Seq2[string, string]
 }
 
 // OutputKind is the row by which this output is known.
 func OutputKind(t Translation) output.Kind {
-	return output.Kind{Name: "xds", New: func() output.Settings { return &Config{translation: &t} }}
+	return output.Kind{Name: "xds", New: func() output.Settings { return &Config{translation: &t, Debounce: defaultDebounces()} }}
 }
 
 // ListenAddress implements [output.Listener].
@@ -60,7 +79,9 @@ func (c *Config) Open(ctx context.Context, env output.Env) (output.Output, error
 	o := &opened{translation: c.translation, root: env.RootNamespace, keeper: keeper}
 	o.engine = push.New(push.Config{Order: Order(), Frame: Frame, Sent: observing(env.Sent), ACKed: observing(env.ACKed), Log: log})
 	o.services = o.engine.Produce(c.translation.Types(c.Debounce.Of))
+	o.configuration = newConfiguration(o.engine, &c.translation.Configuration, c.Debounce.Of, env.RootNamespace, log)
 	options := Options{
+		RootNamespace: env.RootNamespace, Configuration: o.configuration.names, Demand: o.configuration.demand,
 		Kinds: c.translation.Kinds, Name: fmt.Sprintf("isthmus/%s %s", env.Version, env.Instance),
 		TrustDomains: c.TLS.TrustDomains, MaxConnectionAge: c.MaxConnectionAge, Log: log,
 	}
@@ -86,15 +107,18 @@ type opened struct {
 	translation *Translation
 	root        string
 	engine      *push.Engine
-	services    *push.Producer // of what the catalog holds
+	services    *push.Producer // of what proxies take of the catalog
 	server      *Server
-	listener    net.Listener
-	keeper      *certs.Keeper // nil without TLS
+
+	configuration *configuration
+	listener      net.Listener
+	keeper        *certs.Keeper // nil without TLS
 }
 
 // Publish implements [output.Output].
 func (o *opened) Publish(s *catalog.Snapshot, change catalog.Change, complete bool) {
 	o.services.Publish(o.translation.Step(s, change, complete, o.root))
+	o.configuration.publish(s, change, complete)
 }
 
 // Run implements [output.Output]. Readiness has gone by the time ctx ends; streams
@@ -117,16 +141,24 @@ func (o *opened) Run(ctx context.Context) error {
 func (o *opened) Report() output.Report {
 	t := o.translation
 	r := output.Report{Addr: o.listener.Addr(), Clients: &output.Clients{
-		Engine: o.engine, Kinds: []string{t.Kinds.Envoy, t.Kinds.GRPC}, NotOffered: t.NotOffered, Unserved: t.Unserved,
+		Engine: o.engine, Kinds: []string{t.Kinds.Envoy, t.Kinds.GRPC, t.Kinds.ControlPlane}, NotOffered: t.notOffered, Unserved: t.Unserved,
 	}}
 	r.Metrics = slices.Concat(
 		countsOf("streams_rejected", "Streams and connections that were not served, or not any longer.", o.server.Rejected),
 		countsOf("requests_delayed", "Requests that had to wait because their stream says too much.", o.server.Delayed),
 	)
+	r.Metrics = append(r.Metrics, o.configuration.metric())
 	if o.keeper != nil {
 		r.Metrics = append(r.Metrics, output.Certificates("xds", o.keeper)...)
 	}
 	return r
+}
+
+func (t *Translation) notOffered(s *catalog.Service, kind string) string {
+	if kind == t.Kinds.ControlPlane {
+		return t.Configuration.NotOffered(s)
+	}
+	return t.NotOffered(s, kind)
 }
 
 // countsOf lists a count for each cause.

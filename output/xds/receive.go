@@ -127,6 +127,9 @@ func (s *stream) typeOf(m request) (t push.Type, known bool, err error) {
 	if url == "" {
 		return 0, false, grpcstatus.Error(codes.InvalidArgument, "a request on an aggregated stream must carry type_url")
 	}
+	if isConfiguration(url) {
+		return s.configuration(url)
+	}
 	t, known = s.server.engine.Type(url)
 	return t, known, nil
 }

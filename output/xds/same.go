@@ -93,7 +93,10 @@ func (s *stream) listed(typeURL string) uint64 {
 	t := s.only
 	if t == every {
 		var known bool
-		if t, known = s.server.engine.Type(typeURL); !known {
+		if t, known = s.versions[typeURL]; !known {
+			t, known = s.server.engine.Type(typeURL)
+		}
+		if !known {
 			return 0
 		}
 	}
@@ -109,6 +112,7 @@ func (s *stream) sotwRequest(t push.Type, m *sotwMessage) push.Request {
 	latest, nonce := s.latest(t), m.GetResponseNonce()
 	r.Overtaken = latest != 0 && nonce != "" && nonce != nonceOf(latest)
 	r.Claim = claimOf(m.GetVersionInfo())
+	r = s.resumes(t, r)
 	of := s.of(t)
 	if !m.same {
 		r.Names, of.wildcard = of.subscription(m.GetResourceNames(), s.server.engine.Whole(t))

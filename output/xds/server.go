@@ -36,6 +36,12 @@ type Options struct {
 	// ClientCAs returns the authorities that clients are to be of now, the same
 	// pointer while they stay the same; nil leaves streams alone once they began.
 	ClientCAs func() *x509.CertPool
+	// RootNamespace is that of the identities that may read configuration.
+	RootNamespace string
+	// Configuration names the types of configuration that somebody makes, the
+	// newest version of each first, and Demand, if set, is called when one is asked for.
+	Configuration []string
+	Demand        func()
 	// TrustDomains and MaxConnectionAge are as in [Config].
 	TrustDomains     []string
 	MaxConnectionAge time.Duration

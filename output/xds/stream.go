@@ -31,10 +31,13 @@ type stream struct {
 	named      error     // as in [service]
 	pace       pace
 
-	types map[push.Type]*asked // on this stream
+	types    map[push.Type]*asked // on this stream
+	denied   error                // why it may not read configuration; nil if it may
+	versions map[string]push.Type // types of configuration as the client calls them
 
 	mu      sync.Mutex
 	serials map[push.Type]uint64 // of the newest response by type, as the sender sent it
+	urls    map[push.Type]string // how the client calls a type of configuration
 }
 
 // request is what both variants' messages have.
@@ -193,7 +196,7 @@ func (s *Server) awaitPrimed(ctx context.Context) error {
 // open enters a client, once there is something to serve.
 func (s *Server) open(wire grpc.ServerStream, mode push.Mode, who identity, first request) (*stream, error) {
 	node := first.GetNode()
-	client := s.config.Kinds.clientOf(node)
+	client := s.config.Kinds.clientOf(node, first.GetTypeUrl())
 	if err := s.checkNode(first, client.Namespace); err != nil {
 		return nil, err
 	}
@@ -214,6 +217,7 @@ func (s *Server) open(wire grpc.ServerStream, mode push.Mode, who identity, firs
 	return &stream{
 		server: s, mode: mode, wire: wire, subscriber: subscriber, log: log, pace: newPace(s.limits),
 		types: map[push.Type]*asked{}, serials: map[push.Type]uint64{},
+		denied: s.denied(who), versions: map[string]push.Type{}, urls: map[push.Type]string{},
 	}, nil
 }
 
@@ -224,7 +228,7 @@ func (s *stream) sendAll() error {
 	for r := range s.subscriber.Out() {
 		// Known before the client can answer.
 		s.note(r)
-		m := encode(r, s.server.engine.TypeName(r.Type), nonceOf(r.Serial), s.server.controlPlane)
+		m := encode(r, s.url(r.Type), nonceOf(r.Serial), s.server.controlPlane)
 		if err := s.wire.SendMsg(m); err != nil {
 			return err
 		}

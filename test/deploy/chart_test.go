@@ -243,7 +243,7 @@ func TestRightsToWriteAreTheLeast(t *testing.T) {
 	t.Parallel()
 	o := render(t, bridge)
 	role := get[rbacv1.ClusterRole](t, o, "ClusterRole bridge-mesh")
-	if got, want := fmt.Sprint(role.Rules), "[{[get list watch create update patch delete] [networking.istio.io] [serviceentries] [] []} {[list watch delete] [networking.istio.io] [sidecars] [] []}]"; got != want {
+	if got, want := fmt.Sprint(role.Rules), "[{[get list watch create update patch delete] [networking.istio.io] [serviceentries] [] []} {[list watch delete] [networking.istio.io] [workloadentries] [] []} {[list watch delete] [networking.istio.io] [sidecars] [] []}]"; got != want {
 		t.Errorf("it may %s, want %s", got, want)
 	}
 	lease := get[rbacv1.Role](t, o, "Role bridge")
@@ -256,11 +256,11 @@ func TestRightsToWriteAreTheLeast(t *testing.T) {
 			t.Errorf("rights are given to %+v", subject)
 		}
 	}
-	alone := render(t, bridge+"  outputs: {istio: {leaderElection: {enabled: false}, sidecars: true}}\n")
+	alone := render(t, bridge+"  outputs: {istio: {leaderElection: {enabled: false}, sidecars: true, endpoints: auto}}\n")
 	if _, is := alone["Role bridge"]; is {
 		t.Error("who does not elect needs no lease")
 	}
-	if rules := get[rbacv1.ClusterRole](t, alone, "ClusterRole bridge-mesh").Rules; !slices.Contains(rules[0].Resources, "sidecars") || len(rules) != 1 {
-		t.Errorf("who writes sidecars may only write %v", rules[0].Resources)
+	if rules := get[rbacv1.ClusterRole](t, alone, "ClusterRole bridge-mesh").Rules; fmt.Sprint(rules[0].Resources) != "[serviceentries workloadentries sidecars]" || len(rules) != 1 {
+		t.Errorf("who writes all kinds may only write %v", rules[0].Resources)
 	}
 }

@@ -26,11 +26,19 @@ func startSidecars(t *testing.T, c *cluster.Cluster, a *api, namespace string) *
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	s := &sidecars{api: a}
-	var err error
-	if s.istiod, err = c.StartIstiod(ctx); err != nil {
+	i, err := c.StartIstiod(ctx)
+	if err != nil {
 		t.Fatal(err)
 	}
+	return startSidecarsOf(t, c, a, i, namespace)
+}
+
+// startSidecarsOf is startSidecars with an istiod that runs already.
+func startSidecarsOf(t *testing.T, c *cluster.Cluster, a *api, of *cluster.Istiod, namespace string) *sidecars {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	s := &sidecars{api: a, istiod: of}
 	for name, delta := range map[string]bool{"delta": true, "sotw": false} {
 		p, err := c.StartEnvoy(ctx, s.istiod, cluster.Sidecar{Workload: name, Namespace: namespace, Delta: delta})
 		if err != nil {

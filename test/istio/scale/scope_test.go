@@ -116,6 +116,7 @@ func measureScope(tb testing.TB, s size, r *registry, c *cluster.Cluster, p *ser
 	f["envoy-ms"] = seen.end().ms(0.5)
 	after, count := m.costs(tb), float64(s.changes+2)
 	f.push("change-", m.istiod.Pushes(tb).Since(before))
+	f["connections"] = after["connections"] // each brings everything
 	f["istiod-ms/change"] = 1000 * (after["istiod-cpu-s"] - used["istiod-cpu-s"]) / count
 	f["changes/s"] = count / time.Since(began).Seconds()
 	return f

@@ -42,7 +42,9 @@ func TestSmallScopes(t *testing.T) {
 	if rest < 0 || rest > 5 {
 		t.Errorf("Envoy has %v clusters beside those of the services", rest)
 	}
-	if all, few := rows["unscoped"]["change-eds"], rows["sidecars"]["change-eds"]; few >= all {
-		t.Errorf("istiod pushed %v times what is seen, and %v times of everything", few, all)
+	for _, way := range []string{"exportTo", "sidecars"} {
+		if all, few := rows["unscoped"]["change-eds"], rows[way]["change-eds"]; few >= all {
+			t.Errorf("%s: istiod pushed %v times what is seen, and %v times of everything", way, few, all)
+		}
 	}
 }

@@ -1,0 +1,109 @@
+package istio
+
+import (
+	"cmp"
+	"iter"
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+
+	networking "istio.io/api/networking/v1alpha3"
+
+	"github.com/isthmus-mesh/isthmus/internal/mcp"
+	"github.com/isthmus-mesh/isthmus/model"
+)
+
+// What a synthetic ServiceEntry says of itself.
+const (
+	serviceVersion    = mcp.ServiceVersion
+	endpointsVersion  = mcp.EndpointsVersion
+	notReadyEndpoints = mcp.NotReadyEndpoints
+)
+
+// addNotReady adds the endpoints that a synthetic ServiceEntry names in its annotation,
+// which are there and get no traffic. One that is among its endpoints, too, becomes
+// unhealthy there. What is no address with a port is not an endpoint, and one of a
+// port that the service has not serves nothing of it: neither is taken.
+func addNotReady(r *Reading, entry *networking.ServiceEntry, annotation string) {
+	if annotation == "" || entry.GetResolution() != networking.ServiceEntry_STATIC || entry.GetWorkloadSelector() != nil {
+		return
+	}
+	endpoints, at := make([]model.Endpoint, len(r.Owned)), map[netip.AddrPort]int{}
+	for i, o := range r.Owned {
+		endpoints[i] = o.Spec.(model.Endpoint)
+		for socket := range socketsOf(entry, endpoints[i]) {
+			at[socket] = i
+		}
+	}
+	named, added := portNames(entry, endpoints), map[netip.Addr]map[string]uint32{}
+	for text := range strings.SplitSeq(annotation, ",") {
+		socket, err := netip.ParseAddrPort(strings.TrimSpace(text))
+		if i, ready := at[socket]; ready {
+			endpoints[i].Health = model.Unhealthy
+		} else if names := named(uint32(socket.Port())); err == nil && len(names) > 0 {
+			if added[socket.Addr()] == nil {
+				added[socket.Addr()] = map[string]uint32{}
+			}
+			for _, name := range names {
+				added[socket.Addr()][name] = uint32(socket.Port())
+			}
+		}
+	}
+	for _, address := range slices.SortedFunc(maps.Keys(added), netip.Addr.Compare) {
+		endpoints = append(endpoints, model.Endpoint{
+			Address: address.String(), Ports: model.MapOf(added[address]),
+			Exact: len(added[address]) < len(entry.GetPorts()), Health: model.Unhealthy,
+		})
+	}
+	r.Owned = make([]Owned, len(endpoints))
+	for i, name := range endpointNames(endpoints) {
+		r.Owned[i] = Owned{r.Ref.Name + "/" + name, endpoints[i]}
+	}
+}
+
+// socketsOf yields where an endpoint listens.
+func socketsOf(entry *networking.ServiceEntry, e model.Endpoint) iter.Seq[netip.AddrPort] {
+	return func(yield func(netip.AddrPort) bool) {
+		address, err := netip.ParseAddr(e.Address)
+		for _, p := range entry.GetPorts() {
+			number, own := e.Ports.Get(p.GetName())
+			if !own {
+				number = targetOf(p)
+			}
+			if err == nil && !yield(netip.AddrPortFrom(address, uint16(number))) { //nolint:gosec // a valid port
+				return
+			}
+		}
+	}
+}
+
+func targetOf(p *networking.ServicePort) uint32 { return cmp.Or(p.GetTargetPort(), p.GetNumber()) }
+
+// portNames returns what finds the ports of a service that an endpoint serves by
+// listening on a port: those that others serve by it, else those that say so
+// themselves, else the only one.
+func portNames(entry *networking.ServiceEntry, others []model.Endpoint) func(number uint32) []string {
+	by := map[uint32][]string{}
+	note := func(number uint32, name string) {
+		if !slices.Contains(by[number], name) {
+			by[number] = append(by[number], name)
+		}
+	}
+	for _, e := range others {
+		for name, number := range e.Ports.All() {
+			note(number, name)
+		}
+	}
+	for _, p := range entry.GetPorts() {
+		if len(by[targetOf(p)]) == 0 {
+			note(targetOf(p), p.GetName())
+		}
+	}
+	return func(number uint32) []string {
+		if names := by[number]; len(names) > 0 || len(entry.GetPorts()) != 1 {
+			return names
+		}
+		return []string{entry.GetPorts()[0].GetName()}
+	}
+}

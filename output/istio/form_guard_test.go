@@ -1,0 +1,213 @@
+package istio
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/isthmus-mesh/isthmus/catalog"
+	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/test/testkit/kubeapi"
+)
+
+// inFormWritten has an earlier process write a.example with n endpoints in a form.
+func inFormWritten(t *testing.T, f Form, n int) (*kubeapi.Server, *registry) {
+	t.Helper()
+	api, r := newAPI(t), newRegistry("sc")
+	r.say(fleetSays(n)...)
+	r.listed("sc")
+	w := start(t, api, r, inForm(f))
+	endsIn(t, api, w, f, n)
+	w.stop()
+	return api, r
+}
+
+// A process that knows nothing meets a registry that has lost nearly everything. Those
+// who are objects of their own stay as others do, whatever form the configuration
+// has by now, until the third equal listing.
+func TestNearlyEmptyFirstListingTakesNoWorkloadAway(t *testing.T) {
+	t.Parallel()
+	for _, form := range []Form{WorkloadEntries, Inline} {
+		t.Run("to "+string(form), func(t *testing.T) {
+			t.Parallel()
+			api, r := inFormWritten(t, WorkloadEntries, 40)
+			moves := filmed(api)
+			for i := 2; i < 40; i++ {
+				r.say(noInstance("sc", "a.example", fmt.Sprintf("10.0.0.%d", i)))
+			}
+			g := fresh(t, api, r, brief, inForm(form))
+			g.Listed("sc")
+			g.lacks(38)
+			await(t, "what is held to be shown", func() error {
+				held := g.Status().Held
+				if len(held) != 1 || held[0].String() != "ServiceEntry shop/a.example" || held[0].Endpoints != 38 {
+					return fmt.Errorf("held are %+v", held)
+				}
+				return nil
+			})
+			g.list()
+			g.lacks(38)
+			settled(t, g.running)
+			for _, m := range moves.take() {
+				if len(m.served) != 40 {
+					t.Errorf("served were %d", len(m.served))
+				}
+			}
+			g.list()
+			g.lacks(0)
+			endsIn(t, api, g.running, form, 2)
+			if got := served(api.Everything()); len(got) != 2 {
+				t.Errorf("served are %v", got)
+			}
+		})
+	}
+}
+
+// Nor does an endpoint go before its source has been listed.
+func TestNoWorkloadGoesBeforeItsSourceIsListed(t *testing.T) {
+	t.Parallel()
+	for _, form := range []Form{WorkloadEntries, Inline, Auto} {
+		api, _ := inFormWritten(t, WorkloadEntries, 20)
+		before := len(api.Writes())
+		unlisted := newRegistry("sc")
+		unlisted.say(fleetSays(3)...)
+		w := start(t, api, unlisted, func(c *Config, o *Options) {
+			inForm(form)(c, o)
+			o.Sources = unlisted.sources
+		})
+		await(t, "what waits to be shown", func() error {
+			if held := w.Status().Held; len(held) == 0 {
+				return errors.New("nothing is held")
+			}
+			return nil
+		})
+		if got := served(api.Everything()); len(got) != 20 {
+			t.Errorf("%s: served are %v, after %v", form, got, api.Writes()[before:])
+		}
+		w.stop()
+	}
+}
+
+// The dry run shows how a change of the form ends.
+func TestPlanShowsTheOtherForm(t *testing.T) {
+	t.Parallel()
+	for from, test := range map[Form]struct {
+		to   Form
+		want map[string]int
+	}{
+		Inline:          {WorkloadEntries, map[string]int{"create WorkloadEntry": 7, "update ServiceEntry": 1, "delete ServiceEntry": 3}},
+		WorkloadEntries: {Inline, map[string]int{"delete WorkloadEntry": 7, "update ServiceEntry": 1, "create ServiceEntry": 3}},
+	} {
+		api, r := inFormWritten(t, from, 7)
+		before := len(api.Writes())
+		c, o := quick(), Options{Instance: "test"}
+		inForm(test.to)(&c, &o)
+		w, err := newWriter(c, o, &rest.Config{Host: api.URL()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.Publish(r.builder.Snapshot(), catalog.Change{}, true)
+		actions, _, err := w.Plan(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := map[string]int{}
+		for _, a := range actions {
+			got[fmt.Sprint(a.Verb, " ", a.Kind)]++
+		}
+		if fmt.Sprint(got) != fmt.Sprint(test.want) {
+			t.Errorf("from %s it would %v, want %v", from, got, test.want)
+		}
+		if writes := api.Writes()[before:]; len(writes) > 0 {
+			t.Errorf("it wrote %v", writes)
+		}
+	}
+}
+
+// Who may not look for WorkloadEntries writes endpoints inline all the same, also of a
+// service that has some.
+func TestWorkloadsThatCannotBeListedHoldUpNothing(t *testing.T) {
+	t.Parallel()
+	api, r := inFormWritten(t, WorkloadEntries, 4)
+	api.Reject(func(_, path string) *kubeapi.Rejection {
+		if !strings.Contains(path, "/workloadentries") {
+			return nil
+		}
+		return &kubeapi.Rejection{Code: http.StatusForbidden, Reason: "Forbidden", Message: "no workloadentries"}
+	})
+	before := len(api.Writes())
+	w := start(t, api, r, inForm(Inline))
+	await(t, "the endpoints inline", func() error {
+		if s := spec(api, "a.example"); s["workloadSelector"] != nil || s["endpoints"] == nil {
+			return fmt.Errorf("it is %v", s)
+		}
+		return nil
+	})
+	settled(t, w)
+	if s := w.Status(); s.Trouble != "" || len(s.Failing) > 0 {
+		t.Errorf("%s, %v", s.Trouble, s.Failing)
+	}
+	if got := served(api.Everything()); len(got) != 4 {
+		t.Errorf("served are %v, after %v", got, api.Writes()[before:])
+	}
+}
+
+// A service takes the second form by its size, and does not go back at once. With DNS it never does.
+func TestAutoGoesBySize(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		endpoints int
+		now, want bool
+	}{
+		{autoAbove, false, false}, {autoAbove + 1, false, true}, {autoAbove, true, true}, {autoBelow, true, true}, {autoBelow - 1, true, false}, {0, true, false},
+	} {
+		if got := Auto.isWorkloads(fleetOf(test.endpoints, nil), test.now); got != test.want {
+			t.Errorf("%d endpoints, now %t: %t", test.endpoints, test.now, got)
+		}
+	}
+	names := service("sc", "a.example").(model.Upsert)
+	says := names.Record.Spec.(model.Service)
+	says.Resolution = model.ResolutionDNS
+	names.Record.Spec = says
+	b := catalog.NewBuilder(nil)
+	b.Apply(1, []model.Event{names, instance("sc", "a.example", "b.example")})
+	s := slices.Collect(b.Snapshot().Services())[0]
+	if WorkloadEntries.isWorkloads(s, true) || Auto.isWorkloads(s, true) {
+		t.Error("a service with DNS has objects of endpoints")
+	}
+}
+
+// A service grows, and shrinks, and is in both forms meanwhile.
+func TestServiceMovesAsItGrowsAndShrinks(t *testing.T) {
+	t.Parallel()
+	api, r := newAPI(t), newRegistry("sc")
+	r.say(fleetSays(3)...)
+	r.listed("sc")
+	w := start(t, api, r, func(c *Config, o *Options) {
+		inForm(Auto)(c, o)
+		c.ShardSize = 500
+	})
+	counts(t, api, w, 1, 0)
+	var more, less []model.Event
+	for i := range autoAbove {
+		more = append(more, instance("sc", "a.example", fmt.Sprintf("10.1.%d.%d", i>>8, i&255)))
+		less = append(less, noInstance("sc", "a.example", fmt.Sprintf("10.1.%d.%d", i>>8, i&255)))
+	}
+	r.say(more...)
+	sees(t, w, 1+autoAbove+3)
+	endsIn(t, api, w, WorkloadEntries, autoAbove+3)
+	r.say(less[:autoBelow]...)
+	sees(t, w, 1+autoBelow+3)
+	endsIn(t, api, w, WorkloadEntries, autoBelow+3)
+	r.say(less[autoBelow:]...)
+	sees(t, w, 1)
+	counts(t, api, w, 1, 0)
+	if got := served(api.Everything()); len(got) != 3 {
+		t.Errorf("served are %v", got)
+	}
+}

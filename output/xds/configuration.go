@@ -1,0 +1,114 @@
+package xds
+
+import (
+	"slices"
+	"strings"
+
+	"google.golang.org/grpc/codes"
+	grpcstatus "google.golang.org/grpc/status"
+
+	"github.com/isthmus-mesh/isthmus/push"
+)
+
+// Types of configuration are those of MCP-over-xDS, group/version/Kind: what a control
+// plane reads, where all other types are for proxies. Their versions are names of one
+// and the same, so that a client is answered under whatever version it asks for.
+
+// mostURL bounds the name of a type that is entered since a client asks for it.
+const mostURL = 256
+
+// isConfiguration reports whether a type is one of configuration.
+func isConfiguration(typeURL string) bool {
+	parts := strings.Split(typeURL, "/")
+	return len(parts) == 3 && !slices.Contains(parts, "") && parts[0] != "type.googleapis.com"
+}
+
+// groupKind is a type of configuration without its version.
+func groupKind(typeURL string) string {
+	parts := strings.Split(typeURL, "/")
+	return parts[0] + "/" + parts[2]
+}
+
+// configuration finds the type of configuration that a request is about. What nobody
+// makes is answered empty, as a control plane waits for an answer to each of its types.
+func (s *stream) configuration(typeURL string) (t push.Type, known bool, err error) {
+	if t, known := s.versions[typeURL]; known {
+		return t, true, nil
+	}
+	if s.denied != nil {
+		if len(s.types) > 0 { // a proxy's, perhaps, which needs the rest of its stream
+			return 0, false, nil
+		}
+		return 0, false, s.server.rejected.record(notWho, s.denied)
+	}
+	engine := s.server.engine
+	t, known = engine.Type(typeURL)
+	if _, taken := s.types[t]; !known || taken {
+		if t, known, err = s.otherVersion(typeURL); err != nil {
+			return 0, false, s.server.rejected.record(tooMuch, err)
+		}
+	}
+	if !known && len(typeURL) <= mostURL {
+		t, known = engine.Admit(push.TypeSpec{Name: typeURL, Whole: true})
+	}
+	if !known {
+		return 0, false, nil
+	}
+	if s.server.config.Demand != nil {
+		s.server.config.Demand()
+	}
+	s.versions[typeURL] = t
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.urls[t] = typeURL
+	return t, true, nil
+}
+
+// otherVersion finds the type of the same group and kind in another version, one that
+// the stream does not ask for yet.
+func (s *stream) otherVersion(typeURL string) (t push.Type, known bool, err error) {
+	for _, name := range s.server.config.Configuration {
+		if groupKind(name) != groupKind(typeURL) {
+			continue
+		}
+		t, _ = s.server.engine.Type(name)
+		if _, asked := s.types[t]; !asked {
+			return t, true, nil
+		}
+		err = grpcstatus.Errorf(codes.InvalidArgument, "the stream asks for one kind under too many versions, %s is the last; all versions are one, so ask for a single one", typeURL)
+	}
+	return t, false, err
+}
+
+// url is how the client calls a type.
+func (s *stream) url(t push.Type) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if url, own := s.urls[t]; own {
+		return url
+	}
+	return s.server.engine.TypeName(t)
+}
+
+// unknown is a version that we never wrote.
+var unknown = push.VersionOf([]byte("unknown"))
+
+// resumes has a control plane that asks for a type be one that may hold something of
+// it. It does not say so when it comes again, and what a first state lacks it deletes.
+func (s *stream) resumes(t push.Type, r push.Request) push.Request {
+	if _, asked := s.types[t]; !asked && r.Claim == nil && isConfiguration(s.url(t)) {
+		r.Claim = &unknown
+	}
+	return r
+}
+
+// denied is why a client may not read configuration; nil if it may. What a control
+// plane reads is not for each of its proxies.
+func (s *Server) denied(who identity) error {
+	if who.name == "" || who.namespace == s.config.RootNamespace {
+		return nil
+	}
+	return grpcstatus.Errorf(codes.PermissionDenied,
+		"configuration is for identities of the namespace %q, and the certificate is that of %s; give the client one of that namespace, or have it ask for the types of a proxy",
+		s.config.RootNamespace, who.name)
+}

@@ -1,0 +1,273 @@
+package xds_test
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/anypb"
+	networking "istio.io/api/networking/v1alpha3"
+
+	"github.com/isthmus-mesh/isthmus/output/resource"
+	"github.com/isthmus-mesh/isthmus/output/xds"
+	"github.com/isthmus-mesh/isthmus/push"
+)
+
+// Istiod is ready once each of its types was answered, be it by nothing, and so are
+// types that nobody knows here.
+func TestControlPlaneIsAnsweredAllItAsksFor(t *testing.T) {
+	s := openSite(t, false, nil)
+	s.put()
+	stream := s.connect(adsSotw)
+	asked := append(slices.Clone(istiodTypes), "new.istio.io/v1/Whatever")
+	for _, typeURL := range asked {
+		stream.say(ask(istiod(""), typeURL))
+	}
+	answered := map[string]bool{}
+	for range asked {
+		m := stream.sotw()
+		if len(m.Resources) > 0 || answered[m.TypeUrl] {
+			t.Errorf("answered %v", m)
+		}
+		answered[m.TypeUrl] = true
+		stream.say(ack(m))
+	}
+	for _, typeURL := range asked {
+		if !answered[typeURL] {
+			t.Errorf("%s was not answered", typeURL)
+		}
+	}
+	clients := s.out.Report().Clients.Engine.Clients()
+	if len(clients) != 1 || clients[0].Client.Kind != resource.KindIstiod || len(clients[0].Types) != len(asked) {
+		t.Errorf("shown as %+v", clients)
+	}
+}
+
+// A type is answered under the version that the client asks for, whichever that is,
+// and under several at a time.
+func TestEveryVersionOfATypeIsAnswered(t *testing.T) {
+	s := openSite(t, false, nil)
+	s.put(upserts(service("shop", probe))...)
+	stream := s.connect(adsSotw)
+	for _, version := range []string{"v1", "v1alpha3", "v7", "v8"} {
+		typeURL := "networking.istio.io/" + version + "/ServiceEntry"
+		for alone, to := range map[bool]raw{true: s.connect(adsSotw), false: stream} {
+			to.say(ask(istiod(""), typeURL))
+			if version == "v8" && !alone {
+				if err := to.end(); status.Code(err) != codes.InvalidArgument || !strings.Contains(err.Error(), "v8") {
+					t.Errorf("a fourth version on one stream: %v", err)
+				}
+				continue
+			}
+			m := to.sotw()
+			if m.TypeUrl != typeURL || len(resourcesIn(t, m.Resources)) != 1 {
+				t.Errorf("asked for %s and was sent %s with %d", typeURL, m.TypeUrl, len(m.Resources))
+			}
+			to.say(ack(m))
+		}
+	}
+}
+
+// What istiod holds, it knows by the version in a resource. What is not in a response
+// is gone.
+func TestControlPlaneIsKeptUpToDate(t *testing.T) {
+	s := openSite(t, false, nil)
+	one := service("shop", probe)
+	s.put(upserts(one, endpoint("shop", probe, "a", "10.0.0.1"), service("shop", "other.example"))...)
+	stream := s.connect(adsSotw)
+	stream.say(ask(istiod(""), entries))
+	first := stream.sotw()
+	before := resourcesIn(t, first.Resources)
+	stream.say(ack(first))
+
+	s.put(upserts(endpoint("shop", probe, "b", "10.0.0.2"))...)
+	second := stream.sotw()
+	after := resourcesIn(t, second.Resources)
+	stream.say(ack(second))
+	name := "shop/" + probe
+	spec := &networking.ServiceEntry{}
+	if err := after[name].GetBody().UnmarshalTo(spec); err != nil || len(spec.GetEndpoints()) != 2 {
+		t.Errorf("%v: %v", err, spec)
+	}
+	if before[name].GetMetadata().GetVersion() == after[name].GetMetadata().GetVersion() || before["shop/other.example"].GetMetadata().GetVersion() != after["shop/other.example"].GetMetadata().GetVersion() {
+		t.Errorf("of one change versions went from %v to %v", shown(t, before), shown(t, after))
+	}
+
+	s.put(deletes(endpoint("shop", probe, "b", "10.0.0.2"), service("shop", "other.example"))...)
+	third := stream.sotw()
+	now := resourcesIn(t, third.Resources)
+	if len(now) != 1 || now[name].GetMetadata().GetVersion() != before[name].GetMetadata().GetVersion() {
+		t.Errorf("back where it began it is %v", shown(t, now))
+	}
+}
+
+// What is carried comes out as it came in.
+func TestCarriedObjectsArePassedOnByteForByte(t *testing.T) {
+	s := openSite(t, false, nil)
+	content := "\x0a\x05probe\xfa\x3f\x03new" // with a field that nobody knows
+	s.put(rule("one", content, map[string]string{"team": "a"}))
+	stream := s.connect(adsSotw)
+	stream.say(ask(istiod(""), rules))
+	r := resourcesIn(t, stream.sotw().Resources)["shop/one"]
+	if string(r.GetBody().GetValue()) != content || r.GetBody().GetTypeUrl() != "type.googleapis.com/istio.networking.v1alpha3.DestinationRule" || r.GetMetadata().GetLabels()["team"] != "a" {
+		t.Errorf("got %v", r)
+	}
+}
+
+// An object may be for one revision of Istio only.
+func TestRevisionsSeeTheirOwnObjects(t *testing.T) {
+	s := openSite(t, false, nil)
+	s.put(rule("red", "1", map[string]string{"istio.io/rev": "red"}), rule("blue", "2", map[string]string{"istio.io/rev": "blue"}), rule("all", "3", nil))
+	for revision, want := range map[string][]string{
+		"": {"shop/all", "shop/blue", "shop/red"}, "red": {"shop/all", "shop/red"}, "green": {"shop/all"},
+	} {
+		stream := s.connect(adsSotw)
+		stream.say(ask(istiod(revision), rules))
+		if got := slices.Sorted(maps.Keys(resourcesIn(t, stream.sotw().Resources))); !slices.Equal(got, want) {
+			t.Errorf("%q sees %v, want %v", revision, got, want)
+		}
+	}
+}
+
+// A control plane that comes back says nothing of what it holds, and deletes what its
+// first answer lacks. So that waits until every source was listed.
+func TestControlPlaneLosesNothingToASourceThatIsNotListed(t *testing.T) {
+	s := openSite(t, false, nil)
+	s.publish(false, upserts(service("shop", probe))...)
+	stream := s.connect(adsSotw)
+	stream.say(ask(istiod(""), entries))
+	stream.say(ask(istiod(""), "core/v1alpha1/Nobodys"))
+	if m := stream.sotw(); m.TypeUrl != "core/v1alpha1/Nobodys" {
+		t.Errorf("it was sent %s", m.TypeUrl)
+	}
+	s.put(upserts(service("shop", "late.example"))...)
+	if all := resourcesIn(t, stream.sotw().Resources); len(all) != 2 {
+		t.Errorf("it was sent %v", shown(t, all))
+	}
+}
+
+// A peer that takes increments is sent what changed, by name and version, and the
+// difference when it comes back.
+func TestPeerTakesIncrements(t *testing.T) {
+	s := openSite(t, false, nil)
+	s.put(upserts(service("shop", "one.example"), service("shop", "two.example"))...)
+	first := s.connect(adsDelta)
+	first.say(&discoveryv3.DeltaDiscoveryRequest{Node: istiod(""), TypeUrl: entries})
+	held := map[string]string{}
+	m := first.delta()
+	for _, r := range m.Resources {
+		held[r.Name] = r.Version
+	}
+	if len(held) != 2 || resourcesIn(t, anyOf(m))["shop/one.example"].GetMetadata().GetVersion() != held["shop/one.example"] {
+		t.Fatalf("began with %v", held)
+	}
+	first.say(&discoveryv3.DeltaDiscoveryRequest{TypeUrl: entries, ResponseNonce: m.Nonce})
+	s.put(append(upserts(endpoint("shop", "one.example", "a", "10.0.0.1")), deletes(service("shop", "two.example"))...)...)
+	m = first.delta()
+	if len(m.Resources) != 1 || m.Resources[0].Name != "shop/one.example" || !slices.Equal(m.RemovedResources, []string{"shop/two.example"}) {
+		t.Errorf("was sent %v without %v", m.Resources, m.RemovedResources)
+	}
+
+	back := s.connect(adsDelta)
+	held["shop/one.example"] = m.Resources[0].Version
+	back.say(&discoveryv3.DeltaDiscoveryRequest{Node: istiod(""), TypeUrl: entries, InitialResourceVersions: held})
+	if m := back.delta(); len(m.Resources) != 0 || !slices.Equal(m.RemovedResources, []string{"shop/two.example"}) {
+		t.Errorf("came back and was sent %v without %v", m.Resources, m.RemovedResources)
+	}
+}
+
+// Over mTLS configuration is for the namespace of control planes. Who asks for nothing
+// else is rejected, and a proxy goes on with what is its own.
+func TestConfigurationIsForControlPlanes(t *testing.T) {
+	s := openSite(t, true, nil)
+	s.put(upserts(service("shop", probe))...)
+	node := istiod("")
+	node.Id = "one"
+	own := s.connect(adsSotw, "spiffe://cluster.local/ns/istio-system/sa/istiod")
+	own.say(ask(node, entries))
+	if m := own.sotw(); len(m.Resources) != 1 {
+		t.Errorf("a control plane was sent %v", m)
+	}
+	other := s.connect(adsSotw, inShop)
+	other.say(ask(node, entries))
+	if err := other.end(); status.Code(err) != codes.PermissionDenied || !strings.Contains(err.Error(), rootNamespace) || !strings.Contains(err.Error(), inShop) {
+		t.Errorf("another was answered %v", err)
+	}
+	proxy := s.connect(adsSotw, inShop)
+	proxy.say(&discoveryv3.DiscoveryRequest{Node: rawNode, TypeUrl: eds, ResourceNames: []string{clusterOf(probe)}})
+	first := proxy.sotw()
+	proxy.say(ack(first))
+	proxy.say(ask(nil, entries))
+	proxy.say(&discoveryv3.DiscoveryRequest{TypeUrl: cds})
+	if m := proxy.sotw(); first.TypeUrl != eds || m.TypeUrl != cds {
+		t.Errorf("a proxy was sent %s, then %s", first.TypeUrl, m.TypeUrl)
+	}
+}
+
+// Where all clients are proxies, none of this costs anything.
+func TestConfigurationIsMadeOnceSomebodyAsks(t *testing.T) {
+	s := openSite(t, false, nil)
+	s.put(upserts(service("shop", probe))...)
+	proxy := s.connect(adsSotw)
+	proxy.say(&discoveryv3.DiscoveryRequest{Node: rawNode, TypeUrl: cds})
+	proxy.sotw()
+	if s.begun.Load() != 0 {
+		t.Error("it was made though nobody asked")
+	}
+	stream := s.connect(adsSotw)
+	stream.say(ask(istiod(""), entries))
+	if m := stream.sotw(); len(m.Resources) != 1 || s.begun.Load() != 1 {
+		t.Errorf("asked for, it was begun %d times: %v", s.begun.Load(), m)
+	}
+}
+
+// A service that Istio would not take is left out, and it is said why.
+func TestWhatIstioWouldNotTakeIsLeftOutVisibly(t *testing.T) {
+	s := openSite(t, false, nil)
+	s.put(upserts(service("shop", probe), service("shop", "bad_host"))...)
+	stream := s.connect(adsSotw)
+	stream.say(ask(istiod(""), entries))
+	if all := resourcesIn(t, stream.sotw().Resources); len(all) != 1 {
+		t.Errorf("it was sent %v", shown(t, all))
+	}
+	report := s.out.Report()
+	for service := range s.builder.Snapshot().ByHost("bad_host") {
+		if reason := report.Clients.NotOffered(service, resource.KindIstiod); !strings.Contains(reason, "bad_host") {
+			t.Errorf("it is not offered for %q", reason)
+		}
+	}
+	for _, m := range report.Metrics {
+		if m.Name == "isthmus_configuration_left_out" && m.Value != 1 {
+			t.Errorf("%v are left out", m.Value)
+		}
+	}
+}
+
+// Control planes read all of a type at each change, so changes wait a little for
+// more, unless the peer takes increments.
+func TestConfigurationWaitsForMore(t *testing.T) {
+	config := xds.OutputKind(xds.Translation{}).New().(*xds.Config)
+	for _, typeURL := range istiodTypes {
+		if d := config.Debounce.Of(typeURL, push.WholeState); d.Quiet != time.Second || d.Max != 10*time.Second {
+			t.Errorf("%s waits %v", typeURL, d)
+		}
+		if d := config.Debounce.Of(typeURL, push.Delta); d != (push.Debounce{}) {
+			t.Errorf("increments of %s wait %v", typeURL, d)
+		}
+	}
+	if d := config.Debounce.Of(cds, push.WholeState); d != (push.Debounce{}) {
+		t.Errorf("clusters wait %v", d)
+	}
+}
+
+func anyOf(m *discoveryv3.DeltaDiscoveryResponse) (list []*anypb.Any) {
+	for _, r := range m.Resources {
+		list = append(list, r.Resource)
+	}
+	return list
+}

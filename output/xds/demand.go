@@ -1,0 +1,83 @@
+package xds
+
+import (
+	"log/slog"
+	"sync"
+
+	"github.com/isthmus-mesh/isthmus/catalog"
+	"github.com/isthmus-mesh/isthmus/output"
+	"github.com/isthmus-mesh/isthmus/push"
+)
+
+// configuration publishes the types of configuration from the first request for one
+// on. Before that it only keeps the newest snapshot.
+type configuration struct {
+	producer *push.Producer
+	begin    func() Steps
+	root     string
+	names    []string
+	log      *slog.Logger
+
+	mu       sync.Mutex
+	wanted   bool
+	steps    Steps             // nil until then
+	newest   *catalog.Snapshot // nil until one is published
+	complete bool
+	reported map[string]string // what is left out, as it was logged
+}
+
+func newConfiguration(engine *push.Engine, c *Configuration, debounce func(string, push.Mode) push.Debounce, root string, log *slog.Logger) *configuration {
+	specs := c.Types(debounce)
+	out := &configuration{producer: engine.ProduceLater(specs), begin: c.Begin, root: root, log: log, reported: map[string]string{}}
+	for _, spec := range specs {
+		out.names = append(out.names, spec.Name)
+	}
+	return out
+}
+
+// publish takes the next snapshot.
+func (c *configuration) publish(s *catalog.Snapshot, change catalog.Change, complete bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.newest, c.complete = s, complete
+	if c.wanted {
+		c.step(change)
+	}
+}
+
+// demand begins publishing.
+func (c *configuration) demand() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.wanted {
+		return
+	}
+	c.wanted = true
+	if c.newest != nil {
+		c.step(catalog.Change{})
+	}
+}
+
+func (c *configuration) step(change catalog.Change) {
+	if c.steps == nil {
+		c.steps = c.begin()
+	}
+	c.producer.Publish(c.steps.Step(c.newest, change, c.complete, c.root))
+	left := map[string]string{}
+	for object, reason := range c.steps.LeftOut() {
+		if left[object] = reason; c.reported[object] != reason {
+			c.log.Warn("an object is not offered to control planes", "object", object, "err", reason)
+		}
+	}
+	c.reported = left
+}
+
+// metric counts what is left out.
+func (c *configuration) metric() output.Metric {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return output.Metric{
+		Name: "isthmus_configuration_left_out", Help: "Objects that control planes are not offered, because Istio would not take them.",
+		Labels: []output.Label{{Name: "output", Value: "xds"}}, Value: float64(len(c.reported)),
+	}
+}

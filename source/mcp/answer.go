@@ -1,0 +1,157 @@
+package mcp
+
+import (
+	"fmt"
+	"hash/maphash"
+)
+
+// bounds are how much of what a peer says is held.
+type bounds struct {
+	bytes  int // of all resources, with what they take beside
+	fields int // of the body of one
+}
+
+// What a resource, and a field of its body, take beside their bytes.
+const (
+	perResource = 512
+	perField    = 400
+)
+
+// difference is what an answer changes in a collection.
+type difference struct {
+	collection *collection
+	// whole says that the answer has everything that there is.
+	whole   bool
+	changed map[string]*held
+	// gone are the names that a whole answer lacks, and removed those that an
+	// increment names, known or not.
+	gone, removed []string
+
+	size      int      // of what the answer has, and what it replaces
+	replaced  int      // of that in what is held
+	nameless  nameless // resources
+	resent    bool     // some resource is in the version that was said to be held
+	decoded   bool     // some resource could be
+	undecoded error    // why another could not
+}
+
+// compare returns what an answer changes, and changes nothing itself. It fails if
+// nothing of the answer can be decoded, or there is too much of it.
+func (h *holding) compare(c *collection, a *answer) (*difference, error) {
+	if a.err != nil {
+		return nil, a.err
+	}
+	c.turn++
+	d := &difference{collection: c, changed: map[string]*held{}}
+	for i, text := range a.resources {
+		d.take(h, i, text)
+		if d.size > h.bounds.bytes {
+			return nil, errTooMuch
+		}
+	}
+	if n := d.nameless.of(c); n != nil {
+		d.changed[""] = n
+	}
+	if d.undecoded != nil && !d.decoded && (!a.incremental || len(a.removed) == 0) {
+		return nil, fmt.Errorf("none of the %d resources can be decoded, such as %w", len(a.resources), d.undecoded)
+	}
+	d.whole = !a.incremental || c.answersNothing(d)
+	d.findGone(a)
+	if h.size+d.grows() > h.bounds.bytes {
+		return nil, errTooMuch
+	}
+	return d, nil
+}
+
+// answersNothing reports whether an increment is one to nothing, so that it has
+// everything: it is the first one of a stream, and no version was said to be held, or
+// the peer has not looked at those, as it sends one of them again.
+func (c *collection) answersNothing(d *difference) bool {
+	return !c.answered && (len(c.said) == 0 || d.resent)
+}
+
+// take compares one resource with what is held.
+func (d *difference) take(h *holding, at int, text []byte) {
+	c := d.collection
+	name, version, err := identityOf(text)
+	if len(name) == 0 {
+		d.nameless.add(at, err)
+		d.undecoded = d.nameless.err
+		return
+	}
+	hash, was := maphash.Bytes(h.seed, text), c.held[string(name)]
+	d.resent = d.resent || len(version) > 0 && c.said[string(name)] == string(version)
+	if was != nil && was.hash == hash {
+		delete(d.changed, string(name)) // of two with one name, the last counts
+		if was.turn != c.turn {
+			d.size += was.size
+			d.replaced += was.size
+		}
+		was.turn, d.decoded = c.turn, true
+		return
+	}
+	next := &held{hash: hash, version: string(version), size: perResource + len(text), turn: c.turn}
+	if err := next.read(c, string(name), text, h.bounds); err != nil {
+		d.undecoded = fmt.Errorf("%s: %w", cut(string(name)), err)
+	} else {
+		d.decoded = true
+	}
+	d.size += next.size
+	if was != nil && d.changed[string(name)] == nil {
+		d.replaced += was.size
+	}
+	d.changed[string(name)] = next
+}
+
+// findGone finds what the answer says is there no more. Where it has resources
+// without a name, each of those may be one that seems to be missing.
+func (d *difference) findGone(a *answer) {
+	c := d.collection
+	if !d.whole {
+		for _, name := range a.removed {
+			if was := c.held[name]; d.changed[name] == nil && (was == nil || was.turn != c.turn) && name != "" {
+				d.removed = append(d.removed, name)
+			}
+		}
+		return
+	}
+	for name, was := range c.held {
+		if was.turn != c.turn && d.changed[name] == nil && (d.nameless.count == 0 || name == "") {
+			d.gone = append(d.gone, name)
+		}
+	}
+}
+
+// grows is by how much more is held after it.
+func (d *difference) grows() int {
+	grows := d.size - d.replaced
+	for _, list := range [][]string{d.gone, d.removed} {
+		for _, name := range list {
+			if was := d.collection.held[name]; was != nil {
+				grows -= was.size
+			}
+		}
+	}
+	return grows
+}
+
+// apply makes the holding say what the answer says.
+func (h *holding) apply(d *difference) {
+	c := d.collection
+	for name, r := range d.changed {
+		if was := c.held[name]; was != nil {
+			h.size -= was.size
+		}
+		h.size += r.size
+		c.held[name] = r
+	}
+	for _, list := range [][]string{d.gone, d.removed} {
+		for _, name := range list {
+			if was := c.held[name]; was != nil {
+				h.size -= was.size
+				delete(c.held, name)
+			}
+		}
+	}
+	c.answered, c.said = true, nil
+}

@@ -1,0 +1,195 @@
+package mcp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/isthmus-mesh/isthmus/internal/budget"
+	"github.com/isthmus-mesh/isthmus/internal/loopback"
+	"github.com/isthmus-mesh/isthmus/internal/mcp"
+	"github.com/isthmus-mesh/isthmus/source"
+)
+
+var _ source.Settings = (*Config)(nil)
+
+// Config says which peer there is, and what it is asked for.
+type Config struct {
+	// Address is that of a peer that is dialled, and Listen where one dials: one of
+	// both, each a host and port.
+	Address string `json:"address"`
+	Listen  string `json:"listen"`
+	// Incremental asks for what changes alone, and to resume from what is held.
+	Incremental bool `json:"incremental"`
+	// Collections are what is asked for; [DefaultCollections] if empty. Of an object
+	// in two collections of one kind, the one in the first of these counts.
+	Collections []string `json:"collections"`
+	TLS         TLS      `json:"tls"`
+	// Insecure allows to listen for plaintext beyond loopback.
+	Insecure bool `json:"insecure"`
+
+	pace     pace
+	dialer   func(ctx context.Context, address string) (net.Conn, error)     // for tests
+	listener func(ctx context.Context, address string) (net.Listener, error) // for tests
+}
+
+// DefaultCollections are what a peer is asked for if nothing is said: all that is
+// understood.
+func DefaultCollections() []string {
+	of := func(name string) string {
+		kind, _ := mcp.ByName(name)
+		return kind.Collection
+	}
+	return []string{of("ServiceEntry"), mcp.Synthetic, of("Sidecar"), of("WorkloadEntry"), of("WorkloadGroup")}
+}
+
+// Kind is the row by which this registry is known. A peer that has restarted may be
+// one that knows its services by heartbeats.
+func Kind() source.Kind {
+	return source.Kind{Name: "mcp", MaxBackoff: 10 * time.Second, New: func() source.Settings { return &Config{} }}
+}
+
+// Validate implements [source.Settings].
+func (c *Config) Validate() error {
+	return errors.Join(c.validateAddress(), c.validateCollections(), c.TLS.validate(c.Listen != ""))
+}
+
+func (c *Config) validateAddress() error {
+	switch {
+	case c.Address == "" && c.Listen == "":
+		return errors.New("address: missing; name the source to dial, such as 127.0.0.1:9901, or give listen for one that dials")
+	case c.Address != "" && c.Listen != "":
+		return errors.New("listen: address is given, too; a source is dialled or dials: remove one of them")
+	case c.Listen != "":
+		return c.validateListen()
+	}
+	host, port, err := net.SplitHostPort(c.Address)
+	if err != nil || host == "" || loopback.ValidListen(c.Address) != nil || port == "0" {
+		return fmt.Errorf("address: %q is not a host and port; give such as 127.0.0.1:9901", c.Address)
+	}
+	return nil
+}
+
+func (c *Config) validateListen() error {
+	if err := loopback.ValidListen(c.Listen); err != nil {
+		return fmt.Errorf("listen: %w; give such as 127.0.0.1:9902", err)
+	}
+	if loopback.IsListen(c.Listen) || c.TLS.enabled() || c.Insecure {
+		return nil
+	}
+	return fmt.Errorf("listen: %q is plaintext and not loopback; listen on 127.0.0.1, set tls, or set insecure: true if the network is trusted", c.Listen)
+}
+
+func (c *Config) validateCollections() error {
+	var errs []error
+	for i, name := range c.Collections {
+		if _, known := mcp.ByCollection(name); !known {
+			errs = append(errs, fmt.Errorf("collections[%d]: %q is not a collection that is known; write one of %s", i, name, strings.Join(knownCollections(), ", ")))
+		}
+		if slices.Index(c.Collections, name) < i {
+			errs = append(errs, fmt.Errorf("collections[%d]: %q is there already; the order decides, so once is enough", i, name))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func knownCollections() []string {
+	list := []string{mcp.Synthetic}
+	for _, kind := range mcp.Kinds() {
+		if kind.Collection != "" {
+			list = append(list, kind.Collection)
+		}
+	}
+	slices.Sort(list)
+	return list
+}
+
+func (c *Config) collections() []string {
+	if len(c.Collections) == 0 {
+		return DefaultCollections()
+	}
+	return c.Collections
+}
+
+// Resolve implements [source.Settings].
+func (c *Config) Resolve(dir string) {
+	for _, path := range []*string{&c.TLS.CAFile, &c.TLS.CertFile, &c.TLS.KeyFile} {
+		if *path != "" && !filepath.IsAbs(*path) {
+			*path = filepath.Join(dir, *path)
+		}
+	}
+}
+
+// Check implements [source.Settings].
+func (c *Config) Check() (err error) {
+	if !c.TLS.enabled() {
+		return nil
+	}
+	if c.Listen != "" {
+		_, err = c.TLS.server(nil)
+	} else {
+		_, err = c.TLS.client()
+	}
+	return err
+}
+
+// Warnings implements [source.Settings].
+func (c *Config) Warnings() []string {
+	switch {
+	case c.Address != "" && !c.TLS.enabled() && !loopback.IsListen(c.Address):
+		return []string{fmt.Sprintf("address: INSECURE: %s is dialled in plaintext beyond loopback: whoever is on the way can say what the services are; set tls", c.Address)}
+	case c.Listen == "" || loopback.IsListen(c.Listen):
+		return nil
+	case !c.TLS.enabled():
+		return []string{"listen: INSECURE: it is plaintext beyond loopback: whoever reaches it says what the services are; set tls"}
+	case c.TLS.CAFile == "":
+		return []string{"listen: it demands no certificate of the source: whoever reaches it says what the services are; set tls.caFile"}
+	}
+	return nil
+}
+
+// Open implements [source.Settings].
+func (c *Config) Open(env source.Env) source.Source { return newSource(*c, env) }
+
+// pace is how long a peer may take.
+type pace struct {
+	connect time.Duration // to let a connection be made
+	first   time.Duration // to send the first collection
+	rest    time.Duration // to send another one
+	stuck   time.Duration // to read a request
+}
+
+func (p pace) withDefaults() pace {
+	def := func(d *time.Duration, value time.Duration) {
+		if *d == 0 {
+			*d = value
+		}
+	}
+	def(&p.connect, 10*time.Second)
+	def(&p.first, 30*time.Second)
+	def(&p.rest, 5*time.Second)
+	def(&p.stuck, 30*time.Second)
+	return p
+}
+
+// Bounds, where the memory of the process allows them.
+const (
+	mostBytes  = 1 << 30   // of all that a peer holds
+	mostAnswer = 256 << 20 // of one answer
+	mostFields = 1 << 19   // of the body of one resource
+)
+
+// largest is how many bytes an answer may have.
+func (*Config) largest(memory *budget.Budget) int {
+	return int(min(memory.Bytes(mostBytes)/4, mostAnswer))
+}
+
+func (*Config) bounds(memory *budget.Budget) bounds {
+	all := memory.Bytes(mostBytes)
+	return bounds{bytes: int(all), fields: int(min(all>>11, mostFields))}
+}

@@ -1,0 +1,151 @@
+package mcp
+
+import (
+	"hash/maphash"
+	"iter"
+	"maps"
+	"slices"
+
+	"github.com/isthmus-mesh/isthmus/convert/istio"
+	"github.com/isthmus-mesh/isthmus/internal/mcp"
+	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/source"
+)
+
+// holding is what a peer has said, by collection. It outlives a stream.
+type holding struct {
+	seed        maphash.Seed
+	collections []*collection // in order: the first that has a name counts
+	bounds      bounds
+	size        int // of all collections
+}
+
+// collection is what a peer has said of one.
+type collection struct {
+	name string
+	kind mcp.Kind
+	held map[string]*held // by name; that of nameless resources is empty
+	size int
+	turn uint64 // counts the answers that were applied
+
+	answered bool // on this stream
+	said     map[string]string
+	record   // of the exchange
+}
+
+// held is one resource. It is not written to once it is held, but for turn.
+type held struct {
+	hash    uint64 // of its bytes
+	version string
+	size    int
+	turn    uint64 // of the last answer that had it
+
+	// One of these, or neither if it is none of Isthmus's business.
+	object   *istio.Reading
+	rejected *source.Rejection
+}
+
+func newHolding(collections []string, b bounds) *holding {
+	h := &holding{seed: maphash.MakeSeed(), bounds: b}
+	for _, name := range collections {
+		kind, _ := mcp.ByCollection(name)
+		h.collections = append(h.collections, &collection{name: name, kind: kind, held: map[string]*held{}})
+	}
+	return h
+}
+
+// find returns the collection of a name; nil if it was not asked for.
+func (h *holding) find(name string) *collection {
+	for _, c := range h.collections {
+		if c.name == name {
+			return c
+		}
+	}
+	return nil
+}
+
+// current is the resource that counts for a name of a kind: that of the first
+// collection which has one.
+func (h *holding) current(kind, name string) (is *held, of *collection) {
+	for _, c := range h.collections {
+		if is := c.held[name]; is != nil && c.kind.Name == kind {
+			return is, c
+		}
+	}
+	return nil, nil
+}
+
+// placeOf is where a resource stands in the registry: each for itself, whatever the
+// collection, so that one may move from one to the other.
+func placeOf(kind, name string) string { return kind + " " + name }
+
+// everything is all that the peer holds, by the last answer of each collection.
+func (h *holding) everything() (l source.Listing) {
+	l.Ignored = map[string]int{}
+	for _, c := range h.collections {
+		for name, r := range c.sorted() {
+			if _, of := h.current(c.kind.Name, name); of != c {
+				continue
+			}
+			if r.object == nil && r.rejected == nil {
+				l.Ignored[c.kind.Name]++
+			}
+			r.enter(placeOf(c.kind.Name, name), &l.Objects, &l.Rejected)
+		}
+	}
+	return l
+}
+
+// enter adds a resource to what is passed on.
+func (r *held) enter(place string, objects *[]source.Object, rejected *[]source.Rejection) {
+	switch {
+	case r.rejected != nil:
+		*rejected = append(*rejected, *r.rejected)
+	case r.object != nil:
+		*objects = append(*objects, r.object.Listed(place))
+	}
+}
+
+// shadowed yields the names in a collection for which another one counts.
+func (h *holding) shadowed(c *collection) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for name := range c.sorted() {
+			if _, of := h.current(c.kind.Name, name); of != c && !yield(name) {
+				return
+			}
+		}
+	}
+}
+
+func (c *collection) sorted() iter.Seq2[string, *held] {
+	return func(yield func(string, *held) bool) {
+		for _, name := range slices.Sorted(maps.Keys(c.held)) {
+			if !yield(name, c.held[name]) {
+				return
+			}
+		}
+	}
+}
+
+// mostResumed bounds the names and versions in a request: peers take a few MiB.
+const mostResumed = 3 << 20
+
+// versions are those of all that is held, to resume from; nil if there is nothing,
+// or too much for a request.
+func (c *collection) versions() map[string]string {
+	all, size := make(map[string]string, len(c.held)), 0
+	for name, r := range c.held {
+		if name == "" {
+			continue
+		}
+		all[name] = r.version
+		size += len(name) + len(r.version) + 8
+	}
+	if len(all) == 0 || size > mostResumed {
+		return nil
+	}
+	return all
+}
+
+// recordKind is the kind of the records that resources of a collection become.
+func (c *collection) recordKind() model.Kind { return istio.RecordKind(c.kind.Name) }

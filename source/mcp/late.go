@@ -1,0 +1,111 @@
+package mcp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"google.golang.org/grpc/codes"
+	grpcstatus "google.golang.org/grpc/status"
+
+	"github.com/isthmus-mesh/isthmus/internal/mcp"
+	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/source"
+)
+
+// overdue goes on without the collections that have not come. A peer that has sent
+// nothing at all is one that fails.
+func (s *session) overdue(ctx context.Context) error {
+	missing := s.holding.unanswered()
+	if len(missing) == len(s.holding.collections) {
+		return fmt.Errorf("%s has sent none of the collections within %s", s.peer(), s.config.pace.first)
+	}
+	return s.list(ctx)
+}
+
+// unanswered names the collections that have not come on this stream.
+func (h *holding) unanswered() (names []string) {
+	for _, c := range h.collections {
+		if !c.answered {
+			names = append(names, c.name)
+		}
+	}
+	return names
+}
+
+// keepUnanswered keeps what is stored of collections that have not come: nothing is
+// known about it.
+func (s *session) keepUnanswered(l *source.Listing) {
+	kinds := map[model.Kind]string{}
+	for _, c := range s.holding.collections {
+		if !c.answered {
+			kinds[c.recordKind()] = c.name
+		}
+	}
+	if len(kinds) == 0 || s.env.Stored == nil {
+		return
+	}
+	listed := map[model.Ref]bool{}
+	for _, o := range l.Objects {
+		listed[o.Record.Ref] = true
+	}
+	for _, f := range l.Rejected {
+		listed[f.Ref] = true
+	}
+	for rec := range s.env.Stored() {
+		collection, waits := kinds[rec.Kind]
+		ref := rec.Ref
+		ref.Source = ""
+		if !waits || listed[ref] || rec.Owner != (model.Ref{}) {
+			continue
+		}
+		l.Rejected = append(l.Rejected, source.Rejection{
+			Ref: ref, Place: rec.Place, Object: rec.Place, Where: collection,
+			Reason: "the peer has not sent this collection since it was connected: what is stored of it is kept",
+		})
+	}
+}
+
+// explain says what the end of a stream means, and learns from it: a peer that does
+// not know a collection ends the stream for it.
+func (s *session) explain(err error) error {
+	if errors.Is(err, io.EOF) {
+		return fmt.Errorf("%s has ended the stream", s.peer())
+	}
+	st, ok := grpcstatus.FromError(err)
+	if !ok {
+		return fmt.Errorf("%s: %w", s.peer(), err)
+	}
+	text := fmt.Errorf("%s has ended the stream: %s: %s", s.peer(), st.Code(), cut(st.Message()))
+	switch st.Code() {
+	case codes.ResourceExhausted:
+		s.resume = false // in case it was the request that is too large
+		if strings.Contains(st.Message(), "larger than max") {
+			return fmt.Errorf("%w; an answer may have %d bytes here: give Isthmus more memory (GOMEMLIMIT), or have the source send less at once", text, s.config.largest(s.env.Memory))
+		}
+	case codes.InvalidArgument:
+		return s.forget(text, st.Message())
+	case codes.Unimplemented:
+		return fmt.Errorf("%w; it does not serve %s", text, mcp.ResourceSource_EstablishResourceStream_FullMethodName)
+	default:
+	}
+	return text
+}
+
+// forget has a collection not asked for any more that a peer ends the stream for, unless the
+// configuration names it.
+func (s *session) forget(text error, message string) error {
+	i := slices.IndexFunc(s.holding.collections, func(c *collection) bool { return strings.Contains(message, c.name) })
+	if i < 0 {
+		return text
+	}
+	name := s.holding.collections[i].name
+	if len(s.config.Collections) > 0 || len(s.holding.collections) == 1 {
+		return fmt.Errorf("%w; if it has no collection %s, remove that from collections", text, name)
+	}
+	s.unknown = append(s.unknown, name)
+	return fmt.Errorf("%w; it is not asked for %s any more", text, name)
+}

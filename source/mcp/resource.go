@@ -1,0 +1,113 @@
+package mcp
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"strings"
+
+	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/proto"
+	mcpapi "istio.io/api/mcp/v1alpha1"
+
+	"github.com/isthmus-mesh/isthmus/convert/istio"
+	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/source"
+)
+
+// read makes of an encoded resource what is passed on. It fails if nothing of it can
+// be decoded; then it is rejected, too.
+func (r *held) read(c *collection, name string, text []byte, b bounds) (undecoded error) {
+	var resource mcpapi.Resource
+	if err := proto.Unmarshal(text, &resource); err != nil {
+		r.reject(c, name, "", fmt.Sprintf("cannot be decoded: %v", err))
+		return err
+	}
+	if c.recordKind().Understood() {
+		fields, ok := fieldsOf(resource.GetBody().GetValue(), b.fields)
+		if !ok {
+			r.reject(c, name, "body", fmt.Sprintf("it has more than %d fields, which is %v", b.fields, errTooMuch))
+			return nil
+		}
+		r.size += fields * perField
+	}
+	reading := istio.FromResource(c.kind.Name, &resource)
+	switch {
+	case reading.Ignored:
+	case reading.Valid():
+		r.object = &reading
+	default:
+		f := reading.Rejection(placeOf(c.kind.Name, name), c.name)
+		f.Ref, f.Object = refOf(c, name), cmp.Or(f.Object, objectOf(c, name))
+		r.rejected = &f
+	}
+	if reading.Undecoded {
+		return errors.New(reading.Problems[0].Reason)
+	}
+	return nil
+}
+
+func (r *held) reject(c *collection, name, field, reason string) {
+	r.rejected = &source.Rejection{
+		Ref: refOf(c, name), Place: placeOf(c.kind.Name, name), Object: objectOf(c, name), Where: c.name, Field: field, Reason: reason,
+	}
+}
+
+func objectOf(c *collection, name string) string { return c.kind.Name + " " + cut(name) }
+
+// refOf is the record that a resource becomes, or would. Of a name that cannot be
+// one of an object it is all there is to tell it by.
+func refOf(c *collection, name string) model.Ref {
+	namespace, rest, ok := strings.Cut(name, "/")
+	if !ok {
+		namespace, rest = "", name
+	}
+	return model.Ref{Kind: c.recordKind(), Key: model.Key{Namespace: namespace, Name: cmp.Or(rest, name)}}
+}
+
+// fieldsOf counts the fields of an encoded message, up to a number.
+func fieldsOf(message []byte, most int) (n int, ok bool) {
+	for len(message) > 0 {
+		_, _, size := protowire.ConsumeField(message)
+		if size < 0 {
+			break // whoever decodes it says why
+		}
+		message = message[size:]
+		if n++; n > most {
+			return n, false
+		}
+	}
+	return n, true
+}
+
+// nameless are the resources of an answer that nobody can tell apart.
+type nameless struct {
+	count int
+	first int
+	err   error // of the first
+}
+
+func (n *nameless) add(at int, err error) {
+	if n.count++; n.count == 1 {
+		n.first, n.err = at, fmt.Errorf("resource %d: it has no name: write metadata.name", at)
+		if err != nil {
+			n.err = fmt.Errorf("resource %d: it cannot be decoded: %w", at, err)
+		}
+	}
+}
+
+// of is what stands for all of them in a collection; nil if there are none.
+func (n *nameless) of(c *collection) *held {
+	if n.count == 0 {
+		return nil
+	}
+	r := &held{size: perResource, turn: c.turn}
+	text := n.err.Error()
+	if n.count > 1 {
+		text = fmt.Sprintf("%d resources have no name, such as %s", n.count, text)
+	}
+	r.reject(c, "", "metadata.name", text+"; what seems to be missing beside it is kept")
+	r.rejected.Object = c.kind.Name + " without a name"
+	r.rejected.Ref.Name = r.rejected.Object
+	return r
+}

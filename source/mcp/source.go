@@ -1,0 +1,72 @@
+package mcp
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+
+	"github.com/isthmus-mesh/isthmus/source"
+)
+
+// Source mirrors what one peer has. It is made by [Config.Open].
+type Source struct {
+	config Config
+	env    source.Env
+
+	// What follows outlives a run.
+	holding *holding
+	resume  bool     // the peer is sent what is held
+	unknown []string // collections that the peer does not know
+	waited  bool     // it was said once that nobody has connected
+	away    turned
+	from    string // who has dialled, if it was not this
+}
+
+var _ source.Source = (*Source)(nil)
+
+func newSource(c Config, env source.Env) *Source {
+	if env.Log == nil {
+		env.Log = slog.New(slog.DiscardHandler)
+	}
+	c.pace = c.pace.withDefaults()
+	return &Source{config: c, env: env, resume: true}
+}
+
+// Run implements [source.Source].
+func (s *Source) Run(ctx context.Context, sink source.Sink) error {
+	if s.holding == nil {
+		s.holding = newHolding(s.config.collections(), s.config.bounds(s.env.Memory))
+	}
+	s.holding.drop(s.unknown)
+	if s.config.Listen != "" {
+		return s.listen(ctx, sink)
+	}
+	return s.dial(ctx, sink)
+}
+
+// drop removes collections, which the peer does not have.
+func (h *holding) drop(names []string) {
+	h.collections = slices.DeleteFunc(h.collections, func(c *collection) bool { return slices.Contains(names, c.name) })
+}
+
+// session speaks on a stream until that ends.
+func (s *Source) session(ctx context.Context, w wire, end context.CancelFunc, sink source.Sink) error {
+	one := &session{Source: s, wire: w, end: end, sink: sink}
+	return one.run(ctx)
+}
+
+// peer names the peer for people.
+func (s *Source) peer() string {
+	if s.config.Listen != "" {
+		return "the source at " + s.from
+	}
+	return "the source " + s.config.Address
+}
+
+// notices are what people should know beside the collections.
+func (s *Source) notices() (list []source.Notice) {
+	for _, name := range s.unknown {
+		list = append(list, source.Notice{Object: "collection " + name, Text: "the peer does not have it, so it is not asked for; name those that it has in collections"})
+	}
+	return append(list, s.away.notices()...)
+}

@@ -1,0 +1,181 @@
+package mcp
+
+import (
+	"errors"
+	"fmt"
+
+	"google.golang.org/grpc/mem"
+	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/isthmus-mesh/isthmus/internal/mcp"
+)
+
+// answer is a Resources of which the resources are not decoded yet: most of them
+// are what they were. It shares one piece of memory with all of them.
+type answer struct {
+	version     string
+	collection  string
+	resources   [][]byte
+	removed     []string
+	nonce       string
+	incremental bool
+
+	size int   // in bytes
+	err  error // why the rest of it could not be read
+}
+
+// codec has requests encoded as ever, and answers split only. It belongs to one
+// stream.
+type codec struct {
+	most int // resources and removals in an answer
+}
+
+// Name implements [encoding.CodecV2].
+func (codec) Name() string { return "proto" }
+
+// Marshal implements [encoding.CodecV2].
+func (codec) Marshal(v any) (mem.BufferSlice, error) {
+	text, err := proto.Marshal(v.(*mcp.RequestResources))
+	if err != nil {
+		return nil, err
+	}
+	return mem.BufferSlice{mem.SliceBuffer(text)}, nil
+}
+
+// Unmarshal implements [encoding.CodecV2]. What is wrong with an answer stands in it,
+// since the stream goes on.
+func (c codec) Unmarshal(data mem.BufferSlice, v any) error {
+	a := v.(*answer)
+	*a = answer{}
+	text := data.Materialize()
+	a.size = len(text)
+	a.err = a.split(text, c.most)
+	return nil
+}
+
+// The fields of a Resources.
+const (
+	fieldVersion = iota + 1
+	fieldCollection
+	fieldResources
+	fieldRemoved
+	fieldNonce
+	fieldIncremental
+)
+
+// errTooMuch is said of an answer, and of a resource.
+var errTooMuch = errors.New("more than the memory allows: have the source say less, or give Isthmus more (GOMEMLIMIT)")
+
+// split reads the fields of a message. What comes behind a fault is not read but for
+// the nonce and the collection, by which the answer is rejected.
+func (a *answer) split(text []byte, most int) (fault error) {
+	for len(text) > 0 {
+		number, kind, n := protowire.ConsumeTag(text)
+		if n < 0 {
+			return errors.Join(fault, fmt.Errorf("the message cannot be decoded: %w", protowire.ParseError(n)))
+		}
+		text = text[n:]
+		n = protowire.ConsumeFieldValue(number, kind, text)
+		if n < 0 {
+			return errors.Join(fault, fmt.Errorf("field %d of the message cannot be decoded: %w", number, protowire.ParseError(n)))
+		}
+		if fault == nil && len(a.resources)+len(a.removed) > most {
+			a.resources, a.removed, fault = nil, nil, errTooMuch
+		}
+		if err := a.take(number, kind, text[:n], fault == nil); err != nil {
+			fault = errors.Join(fault, err)
+		}
+		text = text[n:]
+	}
+	return fault
+}
+
+// take takes one field; of an answer that is no good any more, what it is answered by.
+func (a *answer) take(number protowire.Number, kind protowire.Type, value []byte, good bool) error {
+	if number == fieldIncremental && kind == protowire.VarintType {
+		v, _ := protowire.ConsumeVarint(value)
+		a.incremental = v != 0
+		return nil
+	}
+	if number < fieldVersion || number > fieldIncremental {
+		return nil // of a later version of the protocol
+	}
+	if kind != protowire.BytesType || number == fieldIncremental {
+		return fmt.Errorf("field %d of the message has wire type %d, which it cannot have", number, kind)
+	}
+	v, _ := protowire.ConsumeBytes(value)
+	switch number {
+	case fieldVersion:
+		a.version = cut(string(v))
+	case fieldCollection:
+		a.collection = string(v)
+	case fieldNonce:
+		a.nonce = string(v)
+	case fieldResources:
+		if good {
+			a.resources = append(a.resources, v)
+		}
+	case fieldRemoved:
+		if good {
+			a.removed = append(a.removed, string(v))
+		}
+	}
+	return nil
+}
+
+// Fields of a Resource, and of its Metadata.
+const (
+	fieldMetadata        = 1
+	fieldMetadataName    = 1
+	fieldMetadataVersion = 3
+)
+
+// identityOf finds name and version of an encoded resource without decoding it. It
+// fails where the message does, and has what it found until there.
+func identityOf(resource []byte) (name, version []byte, err error) {
+	err = eachBytes(resource, func(number protowire.Number, metadata []byte) error {
+		if number != fieldMetadata {
+			return nil
+		}
+		return eachBytes(metadata, func(number protowire.Number, value []byte) error {
+			switch number {
+			case fieldMetadataName:
+				name = value
+			case fieldMetadataVersion:
+				version = value
+			}
+			return nil
+		})
+	})
+	return name, version, err
+}
+
+// eachBytes visits the fields of a message that are messages, strings or bytes.
+func eachBytes(message []byte, visit func(protowire.Number, []byte) error) error {
+	for len(message) > 0 {
+		number, kind, n := protowire.ConsumeTag(message)
+		if n < 0 {
+			return protowire.ParseError(n)
+		}
+		message = message[n:]
+		n = protowire.ConsumeFieldValue(number, kind, message)
+		if n < 0 {
+			return protowire.ParseError(n)
+		}
+		if kind == protowire.BytesType {
+			value, _ := protowire.ConsumeBytes(message[:n])
+			if err := visit(number, value); err != nil {
+				return err
+			}
+		}
+		message = message[n:]
+	}
+	return nil
+}
+
+// mostShown bounds what is kept to be shown of what a peer says.
+const mostShown = 1 << 10
+
+// cut shortens a text, whatever a peer may write.
+func cut(text string) string { return text[:min(len(text), mostShown)] }

@@ -1,0 +1,134 @@
+package xds
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/isthmus-mesh/isthmus/internal/loopback"
+	"github.com/isthmus-mesh/isthmus/internal/mcp"
+	"github.com/isthmus-mesh/isthmus/source"
+)
+
+var _ source.Settings = (*Config)(nil)
+
+// Config says which server to read.
+type Config struct {
+	Address string `json:"address"` // host:port
+	// Types are the kinds that are asked for, such as ServiceEntry; without any
+	// they are ServiceEntry, Sidecar, WorkloadEntry and WorkloadGroup.
+	Types []string `json:"types"`
+	TLS   TLS      `json:"tls"`
+}
+
+// TLS says how the server is spoken to. Without any of it that is in plain text.
+type TLS struct {
+	CAFile     string `json:"caFile"` // the system's authorities if empty
+	CertFile   string `json:"certFile"`
+	KeyFile    string `json:"keyFile"`
+	ServerName string `json:"serverName"` // that of the address if empty
+}
+
+// Kind is the row by which this registry is known.
+func Kind() source.Kind {
+	return source.Kind{Name: "xds", New: func() source.Settings { return &Config{} }, MaxBackoff: 10 * time.Second}
+}
+
+// byDefault are the kinds that are read.
+var byDefault = [...]string{"ServiceEntry", "Sidecar", "WorkloadEntry", "WorkloadGroup"}
+
+// Validate implements [source.Settings].
+func (c *Config) Validate() error {
+	errs := []error{validAddress(c.Address)}
+	for i, name := range c.Types {
+		kind, known := kindNamed(name)
+		again := slices.ContainsFunc(c.Types[:i], func(other string) bool { o, _ := kindNamed(other); return o == kind })
+		switch {
+		case !known:
+			errs = append(errs, fmt.Errorf("types[%d]: %q is no kind of configuration; write such as ServiceEntry or DestinationRule", i, name))
+		case again:
+			errs = append(errs, fmt.Errorf("types[%d]: %q is there already; remove one of them", i, name))
+		}
+	}
+	if c.TLS.CertFile != "" && c.TLS.KeyFile == "" {
+		errs = append(errs, errors.New("tls.keyFile: missing beside certFile; name the certificate's key"))
+	}
+	if c.TLS.CertFile == "" && c.TLS.KeyFile != "" {
+		errs = append(errs, errors.New("tls.certFile: missing beside keyFile; name the certificate"))
+	}
+	return errors.Join(errs...)
+}
+
+func validAddress(address string) error {
+	if address == "" {
+		return errors.New("address: missing; name the server, such as 127.0.0.1:15010")
+	}
+	host, port, err := net.SplitHostPort(address)
+	if n, bad := strconv.ParseUint(port, 10, 16); err != nil || bad != nil || n == 0 || host == "" || strings.ContainsAny(host, "/ ") {
+		return fmt.Errorf("address: %q is no host and port; write such as 127.0.0.1:15010", address)
+	}
+	return nil
+}
+
+// Resolve implements [source.Settings].
+func (c *Config) Resolve(dir string) {
+	for _, path := range []*string{&c.TLS.CAFile, &c.TLS.CertFile, &c.TLS.KeyFile} {
+		if *path != "" && !filepath.IsAbs(*path) {
+			*path = filepath.Join(dir, *path)
+		}
+	}
+}
+
+// Check implements [source.Settings].
+func (c *Config) Check() error {
+	var errs []error
+	for _, f := range []struct{ field, path string }{
+		{"tls.caFile", c.TLS.CAFile}, {"tls.certFile", c.TLS.CertFile}, {"tls.keyFile", c.TLS.KeyFile},
+	} {
+		if f.path == "" {
+			continue
+		}
+		if _, err := os.Stat(f.path); err != nil {
+			errs = append(errs, fmt.Errorf("%s: %q cannot be read: %w; create it, or name another", f.field, f.path, errors.Unwrap(err)))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Warnings implements [source.Settings].
+func (c *Config) Warnings() []string {
+	if host, _, err := net.SplitHostPort(c.Address); err != nil || c.TLS != (TLS{}) || loopback.IsHost(host) {
+		return nil
+	}
+	return []string{fmt.Sprintf("address: INSECURE: %s is spoken to in plain text, and whoever is on the way can change what it says; set tls", c.Address)}
+}
+
+// Open implements [source.Settings].
+func (c *Config) Open(env source.Env) source.Source { return New(*c, env) }
+
+// kinds are those that are asked for, in their order.
+func (c *Config) kinds() (list []mcp.Kind) {
+	names := c.Types
+	if len(names) == 0 {
+		names = byDefault[:]
+	}
+	for _, name := range names {
+		if kind, known := kindNamed(name); known {
+			list = append(list, kind)
+		}
+	}
+	return list
+}
+
+func kindNamed(name string) (mcp.Kind, bool) {
+	if kind, ok := mcp.ByName(name); ok && name != "" {
+		return kind, true
+	}
+	return mcp.ByURL(name)
+}

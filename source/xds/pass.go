@@ -1,0 +1,221 @@
+package xds
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/isthmus-mesh/isthmus/internal/mcp"
+	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/source"
+)
+
+// list passes on everything as it is held, once all of it was answered.
+func (r *run) list(ctx context.Context) error {
+	r.forget()
+	r.protected = map[string]bool{}
+	listing := source.Listing{Ignored: map[string]int{}, Observed: time.Now()}
+	for _, kind := range r.kinds {
+		here := map[string]bool{}
+		for _, url := range urls(kind) {
+			if r.held[url] != nil {
+				maps.Copy(here, keys(r.held[url].resources))
+			}
+		}
+		into := entering{listing: &listing}
+		for _, name := range slices.Sorted(maps.Keys(here)) {
+			into.enter(r.read(kind, name))
+		}
+		for _, url := range urls(kind) {
+			r.reject(&listing, url)
+		}
+		if why := r.unread(kind); why != "" {
+			r.protected[kind.Name] = true
+			r.protect(&listing, kind, here, why)
+		}
+	}
+	if err := r.sink.Replace(ctx, listing); err != nil {
+		return err
+	}
+	r.listed = true
+	return nil
+}
+
+// listAgain passes on everything once more. The server is connected, and has said
+// nothing else since.
+func (r *run) listAgain(ctx context.Context) error {
+	if !r.listed {
+		return nil
+	}
+	return r.list(ctx)
+}
+
+// forget drops what the first answers of a stream that does not resume lack, since
+// these were everything.
+func (r *run) forget() {
+	for url, k := range r.active.types {
+		h := r.held[url]
+		if k.names == nil || k.dropped || k.last.IsZero() {
+			continue
+		}
+		if !h.incomplete {
+			for _, name := range h.without(k.names) {
+				h.drop(name)
+			}
+		}
+		k.names = nil
+	}
+}
+
+// unread says why not all of a kind is known; empty if it is.
+func (r *run) unread(kind mcp.Kind) string {
+	if !r.answeredAtAll(kind) {
+		return fmt.Sprintf("the server does not answer for %s; have it answer, with nothing if there is none", kind.URL())
+	}
+	for _, url := range urls(kind) {
+		if h := r.held[url]; h != nil && h.incomplete {
+			return cmp.Or(r.whyNot(kind), "not all that the server sent of it can be read")
+		}
+	}
+	return ""
+}
+
+// protect keeps what is stored of a kind of which not all is known.
+func (r *run) protect(listing *source.Listing, kind mcp.Kind, here map[string]bool, why string) {
+	is := emptyReading(kind, "a/a").Ref.Kind
+	for rec := range r.env.Stored() {
+		if rec.Kind != is || rec.Owner != (model.Ref{}) || here[rec.Namespace+"/"+rec.Name] {
+			continue
+		}
+		ref := rec.Ref
+		ref.Source = ""
+		listing.Rejected = append(listing.Rejected, source.Rejection{
+			Ref: ref, Place: rec.Place, Object: kind.Name + " " + rec.Namespace + "/" + rec.Name, Where: kind.URL(), Reason: why,
+		})
+	}
+}
+
+// reject reports what is wrong with the last answer for a type.
+func (r *run) reject(listing *source.Listing, url string) {
+	if h := r.held[url]; h != nil {
+		for _, trouble := range h.trouble {
+			listing.Rejected = append(listing.Rejected, source.Rejection{Place: url, Where: url, Reason: trouble})
+		}
+	}
+}
+
+// passOn passes on what an answer has changed, once everything was listed: of a complete
+// answer as a listing of the places concerned, so that what is missing is judged; else
+// one by one. What is kept because too little was known is judged with everything else,
+// listed anew.
+func (r *run) passOn(ctx context.Context, k *asked, d difference, a answer, trouble bool) error {
+	switch {
+	case !r.listed:
+		return nil
+	case r.protected[k.kind.Name] && r.unread(k.kind) == "":
+		r.listed = false // until its first state is complete
+		return nil
+	case len(d.changed)+len(d.gone) == 0 && !trouble:
+		return nil
+	case a.full:
+		return r.passListing(ctx, k, d.touched(), a)
+	}
+	return r.passChange(ctx, k, d.touched(), a, trouble)
+}
+
+func (r *run) passListing(ctx context.Context, k *asked, touched []string, a answer) error {
+	listing := source.Listing{Places: []string{k.url}, Observed: a.at}
+	r.reject(&listing, k.url)
+	into := entering{listing: &listing}
+	for _, name := range touched {
+		e := r.read(k.kind, name)
+		into.enter(e)
+		listing.Places = append(listing.Places, e.place)
+	}
+	return r.sink.Replace(ctx, listing)
+}
+
+// passChange passes on records one by one. What names no record, and what belongs to no
+// name, has nothing but a place.
+func (r *run) passChange(ctx context.Context, k *asked, touched []string, a answer, trouble bool) error {
+	places := source.Listing{Places: []string{k.url}, Observed: a.at}
+	r.reject(&places, k.url)
+	var records source.Listing
+	change := source.Change{Observed: a.at}
+	for _, name := range touched {
+		e := r.read(k.kind, name)
+		switch {
+		case e.ref.Name == "":
+			places.Places = append(places.Places, e.place)
+			entering{listing: &places}.enter(e)
+		case e.object == nil && e.rejection == nil:
+			change.Deletes = append(change.Deletes, e.ref)
+		default:
+			entering{listing: &records}.enter(e)
+		}
+	}
+	change.Upserts, change.Rejected = records.Objects, records.Rejected
+	if len(places.Places) > 1 || trouble {
+		if err := r.sink.Replace(ctx, places); err != nil {
+			return err
+		}
+	}
+	if len(change.Upserts)+len(change.Deletes)+len(change.Rejected) == 0 {
+		return nil
+	}
+	return r.sink.Change(ctx, change)
+}
+
+// entry is what is made of a name that is held, or was.
+type entry struct {
+	place     string
+	ref       model.Ref
+	object    *source.Object
+	rejection *source.Rejection
+	ignored   string // the kind of what is not read
+}
+
+// read makes of a name of a kind what it is by the newest type that has it.
+func (r *run) read(kind mcp.Kind, name string) entry {
+	e := entry{place: kind.Name + "/" + name, ref: emptyReading(kind, name).Ref}
+	for _, url := range urls(kind) {
+		if r.held[url] == nil {
+			continue
+		}
+		res, known := r.held[url].resources[name]
+		if !known {
+			continue
+		}
+		reading := res.read(kind)
+		switch {
+		case reading.Valid():
+			object := reading.Listed(e.place)
+			e.object = &object
+		case reading.Ignored:
+			e.ignored = kind.Name
+		default:
+			rejection := reading.Rejection(e.place, url+" "+short(name))
+			rejection.Object = cmp.Or(rejection.Object, kind.Name+" "+short(name))
+			e.rejection = &rejection
+		}
+		return e
+	}
+	return e
+}
+
+// entering enters into a listing.
+type entering struct{ listing *source.Listing }
+
+func (i entering) enter(e entry) {
+	switch {
+	case e.object != nil:
+		i.listing.Objects = append(i.listing.Objects, *e.object)
+	case e.rejection != nil:
+		i.listing.Rejected = append(i.listing.Rejected, *e.rejection)
+	case e.ignored != "" && i.listing.Ignored != nil:
+		i.listing.Ignored[e.ignored]++
+	}
+}
