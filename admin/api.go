@@ -228,10 +228,15 @@ func clientShape(output string, c push.ClientStatus, now time.Time) Client {
 		Types: map[string]ClientType{},
 	}
 	for _, t := range c.Types {
-		out.Types[t.Type] = ClientType{
+		shape := ClientType{
 			State: string(t.State), Reason: t.Reason, Age: age(now, t.Since), Sent: t.Sent, ACKed: t.ACKed,
 			Subscribed: t.Subscribed, Held: t.Held, Pending: t.Pending, NACKed: t.NACKs,
+			Responses: t.Responses, ACKs: t.ACKs,
 		}
+		if !t.LastNACK.IsZero() {
+			shape.LastNACK = &NACK{t.NACKReason, t.LastNACK, age(now, t.LastNACK)}
+		}
+		out.Types[t.Type] = shape
 	}
 	return out
 }

@@ -151,4 +151,16 @@ type ClientType struct {
 	Held       int    `json:"held"`       // resources it has
 	Pending    int    `json:"pending"`    // changes it is yet to be sent
 	NACKed     int    `json:"refused"`    // responses it has NACKed so far
+
+	Responses int `json:"responses"` // that were sent to it, and those that it ACKed
+	ACKs      int `json:"acks"`
+	// LastNACK is there if it has NACKed anything, whatever it did since.
+	LastNACK *NACK `json:"lastNack,omitempty"`
+}
+
+// NACK is why, and how long ago, a client NACKed a response.
+type NACK struct {
+	Reason string    `json:"reason"`
+	At     time.Time `json:"at"`
+	Age    string    `json:"age"`
 }

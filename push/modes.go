@@ -56,6 +56,8 @@ func (i *interest) begunDelta() {
 		if h := i.holding(name); h != nil && h.member == n.member {
 			i.unsure(h) // the set that brought it was NACKed
 		}
+		n.group = max(n.group, 1) // by itself it may be fine
+		i.nacked[name] = n
 	}
 	i.retry()
 }

@@ -53,7 +53,7 @@ func (i *interest) noteNACK(by uint64) bool {
 		// have applied nothing of the response. Names that only a wildcard asks for
 		// have no bound. So the subscriber keeps such a name if it NACKed the removal
 		// alone, or if too many others are on record.
-		if i.named(name) || group > 0 && len(i.nacked) < mostRetried {
+		if i.named(name) || (group > 0 || i.full) && len(i.nacked) < mostRetried {
 			i.note(name, nack{group: group})
 		}
 	}

@@ -263,3 +263,32 @@ func TestSlowSinkKeepsNobodyBack(t *testing.T) {
 		t.Errorf("it was sent %d responses", got.Responses)
 	}
 }
+
+// What was new in a full state that was NACKed was not at fault if the state had
+// something bad from before. A sink that takes increments from then on is sent it.
+func TestInnocentOfNACKedStatesArrive(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, setup{})
+		defer r.stop()
+		r.put(entries, "a/zero", "0", "a/gone", "0")
+		s := r.sink("pilot")
+		s.Ask(entries, false)
+		holds(t, r, s, entries, false)
+		r.put(entries, "a/bad", "bad")
+		s.NACK(s.Receive(), false, "bad")
+		r.put(entries, "a/new", "1")
+		s.NACK(s.Receive(), false, "bad")
+		r.remove(entries, "a/gone")
+		s.NACK(s.Receive(), true, "bad")
+		for synctest.Wait(); s.Pending(); synctest.Wait() {
+			if m := s.Receive(); slices.ContainsFunc(m.GetResources(), isBad) {
+				s.NACK(m, true, "bad")
+			} else {
+				s.ACK(m, true)
+			}
+		}
+		if got := s.Of(entries).Names(); !slices.Equal(got, []string{"a/new", "a/zero"}) {
+			t.Errorf("it holds %v", got)
+		}
+	})
+}

@@ -5,6 +5,8 @@ package mcpsink
 
 import (
 	"context"
+	"errors"
+	"io"
 	"maps"
 	"slices"
 	"time"
@@ -124,7 +126,7 @@ func (s *Sink) Hold(collection string, c *Collection) {
 // Send sends a request as it is.
 func (s *Sink) Send(m *mcp.RequestResources) {
 	s.t.Helper()
-	if err := s.wire.Send(m); err != nil {
+	if err := s.wire.Send(m); err != nil && !errors.Is(err, io.EOF) { // what was received says why a stream ended
 		s.t.Fatalf("%s: send: %v", s.ID, err)
 	}
 }
