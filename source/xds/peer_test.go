@@ -91,8 +91,10 @@ func (p *peer) close() {
 	_ = p.listener.Close()
 }
 
-// dial connects to it.
+// dial connects to it, which takes a moment: what happens at the very time at which a
+// source starts has happened before it reads anything.
 func (p *peer) dial(ctx context.Context, _ string) (net.Conn, error) {
+	time.Sleep(time.Millisecond)
 	p.mu.Lock()
 	listener, away := p.listener, p.away
 	p.mu.Unlock()
@@ -116,24 +118,48 @@ type gate struct {
 	net.Conn
 	mu   sync.Mutex
 	open chan struct{}
+	lost bool // it was closed while it was frozen, and what was under way is gone
 }
 
-func (g *gate) wait() {
+func (g *gate) wait() error {
 	g.mu.Lock()
 	open := g.open
 	g.mu.Unlock()
 	<-open
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.lost {
+		return net.ErrClosed
+	}
+	return nil
 }
 
 func (g *gate) Read(b []byte) (int, error) {
 	n, err := g.Conn.Read(b)
-	g.wait()
+	if lost := g.wait(); lost != nil {
+		return 0, lost
+	}
 	return n, err
 }
 
-func (g *gate) Write(b []byte) (int, error) { g.wait(); return g.Conn.Write(b) }
+func (g *gate) Write(b []byte) (int, error) {
+	if lost := g.wait(); lost != nil {
+		return 0, lost
+	}
+	return g.Conn.Write(b)
+}
 
-func (g *gate) Close() error { g.thaw(); return g.Conn.Close() }
+func (g *gate) Close() error {
+	g.mu.Lock()
+	select {
+	case <-g.open:
+	default:
+		g.lost = true
+	}
+	g.mu.Unlock()
+	g.thaw()
+	return g.Conn.Close()
+}
 
 func (g *gate) freeze() {
 	g.mu.Lock()
@@ -339,7 +365,7 @@ func (p *peer) DeltaAggregatedResources(s discoveryv3.AggregatedDiscoveryService
 		}, err
 	})
 	return p.follow(s.Context(), id, requests, func(k *asked) error {
-		m := p.deltaOf(k)
+		m := p.deltaOf(id, k)
 		if m == nil {
 			return nil
 		}
@@ -351,10 +377,10 @@ func (p *peer) DeltaAggregatedResources(s discoveryv3.AggregatedDiscoveryService
 }
 
 // deltaOf is what a stream lacks of a type; nil if nothing.
-func (p *peer) deltaOf(k *asked) *discoveryv3.DeltaDiscoveryResponse {
+func (p *peer) deltaOf(id int, k *asked) *discoveryv3.DeltaDiscoveryResponse {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.silentDelta {
+	if p.silentDelta || id <= p.over {
 		return nil
 	}
 	m := &discoveryv3.DeltaDiscoveryResponse{TypeUrl: k.url}
@@ -403,13 +429,13 @@ func (p *peer) StreamAggregatedResources(s discoveryv3.AggregatedDiscoveryServic
 	return p.follow(s.Context(), id, requests, func(k *asked) error {
 		m := &discoveryv3.DiscoveryResponse{TypeUrl: k.url}
 		p.mu.Lock()
-		now := p.of(k.url)
+		now, over := p.of(k.url), id <= p.over
 		for _, name := range slices.Sorted(maps.Keys(now)) {
 			m.VersionInfo += versionOf(now[name])
 			m.Resources = append(m.Resources, now[name])
 		}
 		p.mu.Unlock()
-		if !k.first && m.GetVersionInfo() == k.seen {
+		if over || !k.first && m.GetVersionInfo() == k.seen {
 			return nil
 		}
 		nonce++

@@ -109,7 +109,7 @@ const bodyField = "body"
 func (r resource) read(kind mcp.Kind) istio.Reading {
 	wrong := func(field, reason string) istio.Reading {
 		out := emptyReading(kind, r.name)
-		out.Problems = []istio.Problem{{Field: field, Reason: reason}}
+		out.Problems, out.Undecoded = []istio.Problem{{Field: field, Reason: reason}}, field == bodyField
 		return out
 	}
 	if r.broken != "" {
@@ -156,5 +156,5 @@ func emptyReading(kind mcp.Kind, name string) istio.Reading {
 
 // decodes reports whether anything of a reading could be decoded, valid or not.
 func decodes(r istio.Reading) bool {
-	return len(r.Problems) == 0 || r.Problems[0].Field != bodyField
+	return !r.Undecoded
 }

@@ -20,6 +20,9 @@
 // the program in the same run. TestSmallMesh takes a small mesh through the
 // same in seconds, and asks only whether all is well.
 //
+// BenchmarkChain has that mesh pass from one program to another over MCP-over-xDS,
+// while -chain-pace services a second change for -chain-for.
+//
 // The package reads the server's use of processors and memory from /proc, so
 // it needs Linux.
 //

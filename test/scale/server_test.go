@@ -41,8 +41,14 @@ log: {level: info, format: json}
 // reads survives in dataDir, unless that is empty.
 func startServer(tb testing.TB, program string, r *registry, dataDir string) *server {
 	tb.Helper()
+	return startOn(tb, program, fmt.Sprintf(config, r.dir, dataDir))
+}
+
+// startOn runs a program with a configuration as [server.start] does.
+func startOn(tb testing.TB, program, configuration string) *server {
+	tb.Helper()
 	file := filepath.Join(tb.TempDir(), "isthmus.yaml")
-	if err := os.WriteFile(file, fmt.Appendf(nil, config, r.dir, dataDir), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte(configuration), 0o600); err != nil {
 		tb.Fatal(err)
 	}
 	s := &server{command: exec.Command(program, "serve", "--config", file)}
