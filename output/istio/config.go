@@ -33,6 +33,8 @@ type Config struct {
 	Endpoints Form `json:"endpoints"`
 	// Sidecars has the scopes of the sources written as well.
 	Sidecars bool `json:"sidecars"`
+
+	above int // how large a service is for [Auto]; autoAbove if it is zero
 }
 
 // LeaderElection has one of several replicas write.

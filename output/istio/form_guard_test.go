@@ -164,9 +164,9 @@ func TestAutoGoesBySize(t *testing.T) {
 		endpoints int
 		now, want bool
 	}{
-		{autoAbove, false, false}, {autoAbove + 1, false, true}, {autoAbove, true, true}, {autoBelow, true, true}, {autoBelow - 1, true, false}, {0, true, false},
+		{autoAbove, false, false}, {autoAbove + 1, false, true}, {autoAbove, true, true}, {autoAbove / 2, true, true}, {autoAbove/2 - 1, true, false}, {0, true, false},
 	} {
-		if got := Auto.isWorkloads(fleetOf(test.endpoints, nil), test.now); got != test.want {
+		if got := (Config{Endpoints: Auto}).isWorkloads(fleetOf(test.endpoints, nil), test.now); got != test.want {
 			t.Errorf("%d endpoints, now %t: %t", test.endpoints, test.now, got)
 		}
 	}
@@ -177,7 +177,7 @@ func TestAutoGoesBySize(t *testing.T) {
 	b := catalog.NewBuilder(nil)
 	b.Apply(1, []model.Event{names, instance("sc", "a.example", "b.example")})
 	s := slices.Collect(b.Snapshot().Services())[0]
-	if WorkloadEntries.isWorkloads(s, true) || Auto.isWorkloads(s, true) {
+	if (Config{Endpoints: WorkloadEntries}).isWorkloads(s, true) || (Config{Endpoints: Auto}).isWorkloads(s, true) {
 		t.Error("a service with DNS has objects of endpoints")
 	}
 }
@@ -185,28 +185,28 @@ func TestAutoGoesBySize(t *testing.T) {
 // A service grows, and shrinks, and is in both forms meanwhile.
 func TestServiceMovesAsItGrowsAndShrinks(t *testing.T) {
 	t.Parallel()
+	const above = 60
 	api, r := newAPI(t), newRegistry("sc")
 	r.say(fleetSays(3)...)
 	r.listed("sc")
 	w := start(t, api, r, func(c *Config, o *Options) {
 		inForm(Auto)(c, o)
-		c.ShardSize = 500
+		c.above = above
 	})
 	counts(t, api, w, 1, 0)
 	var more, less []model.Event
-	for i := range autoAbove {
+	for i := range above {
 		more = append(more, instance("sc", "a.example", fmt.Sprintf("10.1.%d.%d", i>>8, i&255)))
 		less = append(less, noInstance("sc", "a.example", fmt.Sprintf("10.1.%d.%d", i>>8, i&255)))
 	}
 	r.say(more...)
-	sees(t, w, 1+autoAbove+3)
-	endsIn(t, api, w, WorkloadEntries, autoAbove+3)
-	r.say(less[:autoBelow]...)
-	sees(t, w, 1+autoBelow+3)
-	endsIn(t, api, w, WorkloadEntries, autoBelow+3)
-	r.say(less[autoBelow:]...)
+	sees(t, w, 1+above+3)
+	endsIn(t, api, w, WorkloadEntries, above+3)
+	r.say(less[:above/2]...)
+	sees(t, w, 1+above/2+3)
+	endsIn(t, api, w, WorkloadEntries, above/2+3)
+	r.say(less[above/2:]...)
 	sees(t, w, 1)
-	counts(t, api, w, 1, 0)
 	if got := served(api.Everything()); len(got) != 3 {
 		t.Errorf("served are %v", got)
 	}

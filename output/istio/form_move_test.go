@@ -165,6 +165,9 @@ func endsIn(t *testing.T, api *kubeapi.Server, w *running, form Form, selected i
 				return fmt.Errorf("%s is served %d times", address, times)
 			}
 		}
+		if first := spec(api, "a.example"); (first["workloadSelector"] != nil) != (form == WorkloadEntries) {
+			return fmt.Errorf("it is %v; failing: %v", first, w.Status().Failing)
+		}
 		if objects != want {
 			return fmt.Errorf("there are %d WorkloadEntries, want %d; failing: %v", objects, want, w.Status().Failing)
 		}

@@ -1,6 +1,7 @@
 package istio
 
 import (
+	"cmp"
 	"fmt"
 	"sync"
 	"time"
@@ -21,14 +22,17 @@ const (
 )
 
 // A service has the second form under [Auto] from more than autoAbove endpoints on, and
-// until there are fewer than autoBelow. They are registered ones, healthy or not.
+// until there are fewer than half of it. They are registered ones, healthy or not.
 // What is between them keeps a service from moving to and fro, for a move writes
 // each endpoint once. A large service is one of which single endpoints change often,
 // and that seldom changes as a whole.
-const (
-	autoAbove = 1000
-	autoBelow = autoAbove / 2
-)
+const autoAbove = 1000
+
+// isWorkloads reports whether a service is to be written with WorkloadEntries. now says
+// whether it is.
+func (c Config) isWorkloads(s *catalog.Service, now bool) bool {
+	return c.Endpoints.isWorkloads(s, now, cmp.Or(c.above, autoAbove))
+}
 
 func (f Form) validate() error {
 	switch f {
@@ -42,17 +46,16 @@ func (f Form) validate() error {
 // mayBeWorkloads reports whether a service may be written with WorkloadEntries.
 func (f Form) mayBeWorkloads() bool { return f == WorkloadEntries || f == Auto }
 
-// isWorkloads reports whether a service is to be. now says whether it is.
-func (f Form) isWorkloads(s *catalog.Service, now bool) bool {
+func (f Form) isWorkloads(s *catalog.Service, now bool, above int) bool {
 	switch {
 	case !f.mayBeWorkloads() || !convert.TakesWorkloads(s):
 		return false
 	case f == WorkloadEntries:
 		return true
 	case now:
-		return registered(s) >= autoBelow
+		return registered(s) >= above/2
 	default:
-		return registered(s) > autoAbove
+		return registered(s) > above
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 // its way from the other one.
 func (w *Writer) serviceObjects(key Key, s *catalog.Service, have []Observed, waits func(Observed) wait) Translation {
 	is := w.presence(key, have)
-	to := w.config.Endpoints.isWorkloads(s, is.selects || is.workloads > 0)
+	to := w.config.isWorkloads(s, is.selects || is.workloads > 0)
 	if w.rehearses || to && is.selects || !to && !is.selects && is.workloads == 0 {
 		w.settling.forget(key)
 		return w.translate(key, s, to, w.exists(key))

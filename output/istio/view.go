@@ -221,7 +221,7 @@ func (v *view) of(key Key) []Observed {
 				all = append(all, k)
 			}
 		}
-		slices.SortFunc(all[first:], func(a, b *kept) int { return strings.Compare(a.ObjectMeta.Name, b.ObjectMeta.Name) })
+		slices.SortFunc(all[first:], func(a, b *kept) int { return strings.Compare(a.Name, b.Name) })
 	}
 	list := make([]Observed, len(all))
 	for i, k := range all {
