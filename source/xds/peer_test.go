@@ -78,17 +78,18 @@ func (p *peer) start() {
 	if p.noPings {
 		policy.MinTime = 5 * time.Minute
 	}
-	p.server = grpc.NewServer(grpc.MaxRecvMsgSize(64<<20), grpc.KeepaliveEnforcementPolicy(policy))
+	p.server = grpc.NewServer(grpc.WaitForHandlers(true), grpc.MaxRecvMsgSize(64<<20), grpc.KeepaliveEnforcementPolicy(policy))
 	discoveryv3.RegisterAggregatedDiscoveryServiceServer(p.server, p)
 	listener, server := p.listener, p.server
 	go func() { _ = server.Serve(listener) }()
 }
 
-// close ends it.
+// close ends it, and returns when nothing of it is under way.
 func (p *peer) close() {
 	p.thaw()
 	p.server.Stop()
 	_ = p.listener.Close()
+	time.Sleep(10 * time.Millisecond) // in a bubble nobody waits once its test has returned
 }
 
 // dial connects to it, which takes a moment: what happens at the very time at which a
@@ -300,6 +301,7 @@ func (p *peer) follow(ctx context.Context, id int, requests <-chan func(map[stri
 			take(types)
 		case <-changed:
 		}
+		time.Sleep(time.Millisecond) // no two answers are of one instant
 	}
 }
 
