@@ -2,6 +2,7 @@ package xds
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 
 	"google.golang.org/grpc/codes"
@@ -37,6 +38,9 @@ func (s *stream) configuration(typeURL string) (t push.Type, known bool, err err
 	}
 	if s.denied != nil {
 		if len(s.types) > 0 { // a proxy's, perhaps, which needs the rest of its stream
+			if s.pace.unknown(typeURL) {
+				s.log.Warn("a type was not served", "type", cut(typeURL, shownBytes), "err", grpcstatus.Convert(s.denied).Message())
+			}
 			return 0, false, nil
 		}
 		return 0, false, s.server.rejected.record(notWho, s.denied)
@@ -49,7 +53,7 @@ func (s *stream) configuration(typeURL string) (t push.Type, known bool, err err
 		}
 	}
 	if !known && len(typeURL) <= mostURL {
-		t, known = engine.Admit(push.TypeSpec{Name: typeURL, Whole: true})
+		t, known = s.nobodys(typeURL)
 	}
 	if !known {
 		return 0, false, nil
@@ -78,6 +82,26 @@ func (s *stream) otherVersion(typeURL string) (t push.Type, known bool, err erro
 		err = grpcstatus.Errorf(codes.InvalidArgument, "the stream asks for one kind under too many versions, %s is the last; all versions are one, so ask for a single one", typeURL)
 	}
 	return t, false, err
+}
+
+// mostNobodys bounds the types of which there is nothing that are entered under their
+// own names, which stay for as long as the process.
+const mostNobodys = 64
+
+// nobodys finds a type of which there is nothing. Once many were asked for, one under
+// another name does as well, so that nobody uses up the types for others.
+func (s *stream) nobodys(typeURL string) (t push.Type, known bool) {
+	if s.server.nobodys.Add(1) <= mostNobodys {
+		return s.server.engine.Admit(push.TypeSpec{Name: typeURL, Whole: true})
+	}
+	s.server.nobodys.Add(-1)
+	for i := range push.MaxTypes {
+		t, known = s.server.engine.Admit(push.TypeSpec{Name: "unserved/" + strconv.Itoa(i), Whole: true})
+		if _, asked := s.types[t]; !known || !asked {
+			return t, known
+		}
+	}
+	return 0, false
 }
 
 // url is how the client calls a type.

@@ -1,6 +1,7 @@
 package xds_test
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -45,6 +46,26 @@ func TestControlPlaneIsAnsweredAllItAsksFor(t *testing.T) {
 	clients := s.out.Report().Clients.Engine.Clients()
 	if len(clients) != 1 || clients[0].Client.Kind != resource.KindIstiod || len(clients[0].Types) != len(asked) {
 		t.Errorf("shown as %+v", clients)
+	}
+}
+
+// Types that do not exist are answered however many of them others have asked for.
+func TestMadeUpTypesUseUpNothing(t *testing.T) {
+	s := openSite(t, false, nil)
+	s.put(upserts(service("shop", probe))...)
+	for client := range 8 {
+		stream := s.connect(adsSotw)
+		for i := range 60 {
+			typeURL := fmt.Sprintf("made.up/v%d/Kind%d", client, i)
+			stream.say(ask(istiod(""), typeURL))
+			if m := stream.sotw(); m.TypeUrl != typeURL || len(m.Resources) > 0 {
+				t.Fatalf("asked for %s and was sent %v", typeURL, m)
+			}
+		}
+		stream.say(ask(nil, entries))
+		if m := stream.sotw(); m.TypeUrl != entries || len(m.Resources) != 1 {
+			t.Fatalf("after types that do not exist it was sent %v", m)
+		}
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/semaphore"
@@ -63,6 +64,7 @@ type Server struct {
 	intake       intake.Limits
 	log          *slog.Logger
 	grpc         *grpc.Server
+	nobodys      atomic.Int32 // types that were entered although nobody makes them
 	stopping     chan struct{}
 	halt         func() // closes stopping, once
 }
