@@ -17,13 +17,13 @@ import (
 func TestNotReadyEndpointsServeThePortsThatTheyName(t *testing.T) {
 	t.Parallel()
 	for annotation, want := range map[string][]string{
-		"10.0.0.2:8080":                 {"10.0.0.1", "10.0.0.2 UNHEALTHY http=8080 alone"},
-		"10.0.0.2:8080,10.0.0.2:9090":   {"10.0.0.1", "10.0.0.2 UNHEALTHY grpc=9090 http=8080"},
-		" 10.0.0.2:8080 ,, x, 10.0.0.3": {"10.0.0.1", "10.0.0.2 UNHEALTHY http=8080 alone"},
-		"10.0.0.2:7":                    {"10.0.0.1"}, // a port that the service has not
-		"10.0.0.1:8080":                 {"10.0.0.1 UNHEALTHY"},
-		"[fd00::1]:9090":                {"10.0.0.1", "fd00::1 UNHEALTHY grpc=9090 alone"},
-		"":                              {"10.0.0.1"},
+		"10.0.0.2:8080":                {"10.0.0.1", "10.0.0.2 UNHEALTHY http=8080 alone"},
+		"10.0.0.2:8080,10.0.0.2:9090":  {"10.0.0.1", "10.0.0.2 UNHEALTHY grpc=9090 http=8080"},
+		"10.0.0.2:8080 ,, x, 10.0.0.3": {"10.0.0.1", "10.0.0.2 UNHEALTHY http=8080 alone"},
+		"10.0.0.2:7":                   {"10.0.0.1"}, // a port that the service has not
+		"10.0.0.1:8080":                {"10.0.0.1 UNHEALTHY"},
+		"[fd00::1]:9090":               {"10.0.0.1", "fd00::1 UNHEALTHY grpc=9090 alone"},
+		"":                             {"10.0.0.1"},
 	} {
 		body, err := anypb.New(&networking.ServiceEntry{
 			Hosts: []string{"a.example"}, Resolution: networking.ServiceEntry_STATIC,
