@@ -76,7 +76,7 @@ func (h *holding) follow(stored map[model.Ref]bool, d *difference) {
 		l := h.listing(d)
 		for _, place := range l.Places {
 			for ref := range stored {
-				if placeOf(d.collection.kind.Name, ref.Namespace+"/"+ref.Name) == place {
+				if d.collection.place(ref.Namespace+"/"+ref.Name) == place {
 					delete(stored, ref)
 				}
 			}

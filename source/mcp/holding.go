@@ -5,6 +5,7 @@ import (
 	"iter"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/isthmus-mesh/isthmus/convert/istio"
 	"github.com/isthmus-mesh/isthmus/internal/mcp"
@@ -74,9 +75,24 @@ func (h *holding) current(kind, name string) (is *held, of *collection) {
 	return nil, nil
 }
 
-// placeOf is where a resource stands in the registry: each for itself, whatever the
-// collection, so that one may move from one to the other.
-func placeOf(kind, name string) string { return kind + " " + name }
+// place is where a resource stands in the registry: each for itself.
+func (c *collection) place(name string) string { return c.name + " " + name }
+
+// collectionOf is the one in which a place is.
+func collectionOf(place string) string {
+	name, _, _ := strings.Cut(place, " ")
+	return name
+}
+
+// places are where an object of a kind may stand: in any collection of it.
+func (h *holding) places(kind, name string) (list []string) {
+	for _, c := range h.collections {
+		if c.kind.Name == kind {
+			list = append(list, c.place(name))
+		}
+	}
+	return list
+}
 
 // everything is all that the peer holds, by the last answer of each collection.
 func (h *holding) everything() (l source.Listing) {
@@ -89,7 +105,7 @@ func (h *holding) everything() (l source.Listing) {
 			if r.object == nil && r.rejected == nil {
 				l.Ignored[c.kind.Name]++
 			}
-			r.enter(placeOf(c.kind.Name, name), &l.Objects, &l.Rejected)
+			r.enter(c.place(name), &l.Objects, &l.Rejected)
 		}
 	}
 	return l

@@ -132,3 +132,19 @@ func TestAPeerThatReadsNothingIsAnOutage(t *testing.T) {
 		r.holds("Service shop/cart", "Endpoint shop/cart/10.0.0.1")
 	})
 }
+
+// An answer that is too large to be read ends the stream, and nothing else.
+func TestAnAnswerThatIsTooLargeIsAnOutage(t *testing.T) {
+	bubble(t, func(r *rig) {
+		r.memory = budget.New(1 << 20)
+		m, s := r.begin(only(entries))
+		s.acked(s.full(entries, entry("shop/cart", "1", "10.0.0.1")))
+		big := entry("shop/cart", "2", "10.0.0.2")
+		big.Metadata.Annotations = map[string]string{"a": strings.Repeat("x", 300<<10)}
+		s.full(entries, big)
+		r.pass(0)
+		m.is(source.StateStale, "an answer may have 262144 bytes here")
+		r.holds("Service shop/cart", "Endpoint shop/cart/10.0.0.1")
+		r.stream().asked(1)
+	})
+}

@@ -36,16 +36,11 @@ func (h *holding) unanswered() (names []string) {
 	return names
 }
 
-// keepUnanswered keeps what is stored of collections that have not come: nothing is
-// known about it.
+// keepUnanswered keeps what is stored of collections that have not come, or that are
+// not asked for any more as the peer seems not to have them: nothing is known about it.
 func (s *session) keepUnanswered(l *source.Listing) {
-	kinds := map[model.Kind]string{}
-	for _, c := range s.holding.collections {
-		if !c.answered {
-			kinds[c.recordKind()] = c.name
-		}
-	}
-	if len(kinds) == 0 || s.env.Stored == nil {
+	waits := append(s.holding.unanswered(), s.unknown...)
+	if len(waits) == 0 || s.env.Stored == nil {
 		return
 	}
 	listed := map[model.Ref]bool{}
@@ -56,10 +51,9 @@ func (s *session) keepUnanswered(l *source.Listing) {
 		listed[f.Ref] = true
 	}
 	for rec := range s.env.Stored() {
-		collection, waits := kinds[rec.Kind]
-		ref := rec.Ref
+		ref, collection := rec.Ref, collectionOf(rec.Place)
 		ref.Source = ""
-		if !waits || listed[ref] || rec.Owner != (model.Ref{}) {
+		if listed[ref] || rec.Owner != (model.Ref{}) || !slices.Contains(waits, collection) {
 			continue
 		}
 		l.Rejected = append(l.Rejected, source.Rejection{
@@ -99,15 +93,15 @@ func (s *session) explain(err error) error {
 }
 
 // forget has a collection not asked for any more that a peer ends the stream for, unless the
-// configuration names it.
+// configuration names it, or the peer has sent it before.
 func (s *session) forget(text error, message string) error {
 	i := slices.IndexFunc(s.holding.collections, func(c *collection) bool { return strings.Contains(message, c.name) })
 	if i < 0 {
 		return text
 	}
 	name := s.holding.collections[i].name
-	if len(s.config.Collections) > 0 || len(s.holding.collections) == 1 {
-		return fmt.Errorf("%w; if it has no collection %s, remove that from collections", text, name)
+	if len(s.config.Collections) > 0 || len(s.holding.collections) == 1 || s.records.has(name) {
+		return fmt.Errorf("%w; if it has no collection %s, name those that it has in collections", text, name)
 	}
 	s.unknown = append(s.unknown, name)
 	return fmt.Errorf("%w; it is not asked for %s any more", text, name)

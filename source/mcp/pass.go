@@ -32,9 +32,9 @@ func (h *holding) pass(ctx context.Context, sink source.Sink, d *difference, obs
 func (h *holding) listing(d *difference) (l source.Listing) {
 	kind := d.collection.kind.Name
 	enter := func(name string) {
-		l.Places = append(l.Places, placeOf(kind, name))
-		if is, _ := h.current(kind, name); is != nil {
-			is.enter(placeOf(kind, name), &l.Objects, &l.Rejected)
+		l.Places = append(l.Places, h.places(kind, name)...)
+		if is, of := h.current(kind, name); is != nil {
+			is.enter(of.place(name), &l.Objects, &l.Rejected)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(d.changed)) {
@@ -54,12 +54,12 @@ func (h *holding) listing(d *difference) (l source.Listing) {
 func (h *holding) change(d *difference) (out source.Change) {
 	c := d.collection
 	enter := func(name string) {
-		is, _ := h.current(c.kind.Name, name)
+		is, of := h.current(c.kind.Name, name)
 		if is == nil || is.object == nil && is.rejected == nil {
 			out.Deletes = append(out.Deletes, refOf(c, name))
 			return
 		}
-		is.enter(placeOf(c.kind.Name, name), &out.Upserts, &out.Rejected)
+		is.enter(of.place(name), &out.Upserts, &out.Rejected)
 	}
 	for _, name := range slices.Sorted(maps.Keys(d.changed)) {
 		if _, of := h.current(c.kind.Name, name); of == c {
@@ -76,7 +76,7 @@ func (h *holding) change(d *difference) (out source.Change) {
 func (h *holding) ended(d *difference) (places []string) {
 	for _, name := range d.removed {
 		if is, _ := h.current(d.collection.kind.Name, name); is == nil {
-			places = append(places, placeOf(d.collection.kind.Name, name))
+			places = append(places, h.places(d.collection.kind.Name, name)...)
 		}
 	}
 	return places

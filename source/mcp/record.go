@@ -38,6 +38,13 @@ func (r *records) note(c *collection, change func(*source.Exchange)) {
 	change(&r.list[i])
 }
 
+// has reports whether an answer of a collection has ever come.
+func (r *records) has(name string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.ContainsFunc(r.list, func(e source.Exchange) bool { return e.Type == name })
+}
+
 // received notes that an answer has come.
 func (r *records) received(c *collection, now time.Time) {
 	r.note(c, func(e *source.Exchange) { e.Received++; e.Last = now })

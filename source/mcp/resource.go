@@ -37,7 +37,7 @@ func (r *held) read(c *collection, name string, text []byte, b bounds) (undecode
 	case reading.Valid():
 		r.object = &reading
 	default:
-		f := reading.Rejection(placeOf(c.kind.Name, name), c.name)
+		f := reading.Rejection(c.place(name), c.name)
 		f.Ref, f.Object = refOf(c, name), cmp.Or(f.Object, objectOf(c, name))
 		r.rejected = &f
 	}
@@ -49,7 +49,7 @@ func (r *held) read(c *collection, name string, text []byte, b bounds) (undecode
 
 func (r *held) reject(c *collection, name, field, reason string) {
 	r.rejected = &source.Rejection{
-		Ref: refOf(c, name), Place: placeOf(c.kind.Name, name), Object: objectOf(c, name), Where: c.name, Field: field, Reason: reason,
+		Ref: refOf(c, name), Place: c.place(name), Object: objectOf(c, name), Where: c.name, Field: field, Reason: reason,
 	}
 }
 

@@ -149,7 +149,39 @@ func TestAConfiguredCollectionIsAskedForAgain(t *testing.T) {
 		m := r.mirror(only(entries, groups))
 		r.stream().fail(status.Errorf(codes.InvalidArgument, "unsupported collection %q", groups))
 		r.pass(0)
-		m.is(source.StateListing, "remove that from collections")
+		m.is(source.StateListing, "name those that it has in collections")
 		r.stream().asked(2)
+	})
+}
+
+// That a collection of a kind has not come says nothing for another one of that kind.
+func TestWhatIsGoneFromOneCollectionIsNotKeptForAnother(t *testing.T) {
+	bubble(t, func(r *rig) {
+		m, s := r.begin(only(entries, synthetic))
+		s.full(entries, entry("shop/cart", "1", "10.0.0.1"), entry("shop/users", "1", "10.0.1.1"), entry("shop/pay", "1", "10.0.2.1"))
+		s.full(synthetic, entry("shop/made", "1", "10.0.3.1"))
+		s.request()
+		s.request()
+		m.stop()
+		_, s = r.begin(only(entries, synthetic))
+		s.full(entries, entry("shop/cart", "1", "10.0.0.1"), entry("shop/pay", "1", "10.0.2.1"))
+		r.pass(6 * time.Second)
+		r.holds("Service shop/cart", "Endpoint shop/cart/10.0.0.1", "Service shop/pay", "Endpoint shop/pay/10.0.2.1",
+			"Service shop/made (stale)", "Endpoint shop/made/10.0.3.1")
+	})
+}
+
+// A peer that has sent a collection has it, whatever it ends a stream for.
+func TestACollectionThatHasComeIsAskedForAgain(t *testing.T) {
+	bubble(t, func(r *rig) {
+		m := r.mirror(sourcemcp.Config{})
+		s := r.stream()
+		for c := range s.asked(5) {
+			s.full(c)
+		}
+		s.fail(status.Errorf(codes.InvalidArgument, "a defect with %q", entries))
+		r.pass(0)
+		m.is(source.StateStale, "name those that it has in collections")
+		r.stream().asked(5)
 	})
 }
