@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/rogpeppe/go-internal/txtar"
 
 	"github.com/isthmus-mesh/isthmus/config"
@@ -185,7 +186,7 @@ func TestOutputHasItsDefaults(t *testing.T) {
 	}
 	want := istio.DefaultConfig()
 	want.QPS = 7
-	if diff := cmp.Diff(want, *c.Outputs.Of("istio").(*istio.Config)); diff != "" || c.Outputs.Of("xds") != nil {
+	if diff := cmp.Diff(want, *c.Outputs.Of("istio").(*istio.Config), cmpopts.IgnoreUnexported(istio.Config{})); diff != "" || c.Outputs.Of("xds") != nil {
 		t.Errorf("xds %v, istio (-want +got):\n%s", c.Outputs.Of("xds"), diff)
 	}
 }

@@ -166,7 +166,7 @@ func (g *guard) checkConfirmed(rec model.Record, was model.Hold) {
 	if g.began.After(since) {
 		since = g.began
 	}
-	if g.returned[was.Cause].After(was.Since) {
+	if !g.returned[was.Cause].Before(was.Since) { // be it in the very instant
 		return
 	}
 	listings := 1 // that which is being taken

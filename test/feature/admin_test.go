@@ -97,11 +97,13 @@ func TestAdminAPIKeepsItsShape(t *testing.T) {
 			protocol string
 			proven bool
 			types.TYPE.accepted string
+			types.TYPE.acks number
 			types.TYPE.age string
 			types.TYPE.held number
 			types.TYPE.pending number
 			types.TYPE.reason string
 			types.TYPE.refused number
+			types.TYPE.responses number
 			types.TYPE.sent string
 			types.TYPE.state string
 			types.TYPE.subscribed number`,
