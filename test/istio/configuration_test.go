@@ -63,7 +63,7 @@ log: {level: debug, format: text}
 // Follow has Envoys take what istiod makes of it.
 func (f *feed) Follow() {
 	f.api.t.Helper()
-	f.sidecars = startSidecarsOf(f.api.t, f.cluster, f.api, f.sidecars.istiod, f.namespace)
+	f.sidecars = startSidecarsOf(f.api.t, f.cluster, f.api, f.istiod, f.namespace)
 }
 
 // Write writes a ServiceEntry of some endpoints into the folder, at once.
@@ -124,7 +124,7 @@ func (f *feed) Settle() {
 func (f *feed) MustPush(what, as string, change func()) cluster.Pushes {
 	f.api.t.Helper()
 	f.Settle()
-	before, connections := f.sidecars.istiod.Pushes(f.api.t), f.connections()
+	before, connections := f.istiod.Pushes(f.api.t), f.connections()
 	change()
 	f.Settle()
 	pushed := f.sidecars.istiod.Pushes(f.api.t).Since(before)
