@@ -1,6 +1,10 @@
 package source
 
-import "time"
+import (
+	"slices"
+	"sync"
+	"time"
+)
 
 // Exchanging is a source whose registry pushes what it has, and is answered.
 type Exchanging interface {
@@ -27,4 +31,54 @@ func (s *Supervisor) Exchanges() []Exchange {
 		return src.Exchanges()
 	}
 	return nil
+}
+
+// ExchangeStatus counts what passes, for an [Exchanging] source to embed. The zero
+// value is empty. It may be used from anywhere.
+type ExchangeStatus struct {
+	mu   sync.Mutex
+	list []Exchange
+}
+
+// Exchanges implements [Exchanging].
+func (s *ExchangeStatus) Exchanges() []Exchange {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.list)
+}
+
+// Has reports whether an answer of a type has ever come.
+func (s *ExchangeStatus) Has(typ string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.ContainsFunc(s.list, func(e Exchange) bool { return e.Type == typ })
+}
+
+// Received notes that an answer of a type has come.
+func (s *ExchangeStatus) Received(typ string, now time.Time) {
+	s.note(typ, func(e *Exchange) { e.Received++; e.Last = now })
+}
+
+// Replied notes that an answer is ACKed or, with a reason, NACKed, and how many
+// resources of the type are held after it.
+func (s *ExchangeStatus) Replied(typ string, resources int, reason string) {
+	s.note(typ, func(e *Exchange) {
+		e.Resources, e.NACK = resources, reason
+		if reason == "" {
+			e.ACKed++
+		} else {
+			e.NACKed++
+		}
+	})
+}
+
+func (s *ExchangeStatus) note(typ string, change func(*Exchange)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	i := slices.IndexFunc(s.list, func(e Exchange) bool { return e.Type == typ })
+	if i < 0 {
+		i = len(s.list)
+		s.list = append(s.list, Exchange{Type: typ})
+	}
+	change(&s.list[i])
 }

@@ -100,7 +100,7 @@ func (s *session) forget(text error, message string) error {
 		return text
 	}
 	name := s.holding.collections[i].name
-	if len(s.config.Collections) > 0 || len(s.holding.collections) == 1 || s.records.has(name) {
+	if len(s.config.Collections) > 0 || len(s.holding.collections) == 1 || s.Has(name) {
 		return fmt.Errorf("%w; if it has no collection %s, name those that it has in collections", text, name)
 	}
 	s.unknown = append(s.unknown, name)

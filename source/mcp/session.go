@@ -143,9 +143,9 @@ func (s *session) handle(ctx context.Context, a *answer) error {
 	}
 	defer give()
 	d, err := s.holding.compare(c, a)
-	s.records.received(c, observed)
+	s.Received(c.name, observed)
 	if err != nil {
-		s.records.nacks(c, err.Error(), observed)
+		s.nacks(c, err.Error(), observed)
 		if err := s.nack(a, codeOf(err), err.Error()); err != nil {
 			return err
 		}
@@ -223,7 +223,7 @@ func (s *session) ack() error {
 			continue
 		}
 		delete(s.nonces, c.name)
-		s.records.acked(c)
+		s.acked(c)
 		if nonce == "" {
 			continue // an answer to it would be a request
 		}

@@ -10,6 +10,8 @@ import (
 
 // Source mirrors what one peer has. It is made by [Config.Open].
 type Source struct {
+	source.ExchangeStatus
+
 	config Config
 	env    source.Env
 
@@ -19,7 +21,6 @@ type Source struct {
 	unknown []string // collections that the peer does not know
 	waited  bool     // it was said once that nobody has connected
 	away    turned
-	records records
 	from    string // who has dialled, if it was not this
 }
 

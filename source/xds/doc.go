@@ -14,7 +14,7 @@
 // can be decoded is NACKed, and leaves everything as it was.
 //
 // How an answer changes what is held, and what that becomes, are functions without
-// I/O, in held.go and reading.go. The rules are in docs/reference/mcp.md.
+// I/O, in held.go and resource.go. The rules are in docs/reference/mcp.md.
 //
 // Concurrency: a [Source] belongs to the goroutine that runs it. A stream has a
 // goroutine that receives, which ends before [Source.Run] returns.

@@ -84,6 +84,10 @@ func TestAnswerOfWhichNothingCanBeDecodedIsNACKed(t *testing.T) {
 		if n := r.nacks(); len(n) != 1 {
 			r.Errorf("NACKs: %q", n)
 		}
+		e := r.entries()
+		if e.NACKed != 1 || e.NACK == "" || e.Received != e.ACKed+1 || time.Since(e.Last) > time.Second {
+			r.Errorf("what has passed: %+v", e)
+		}
 		if r.stored() != before {
 			r.Errorf("stored:\n%s", r.stored())
 		}
@@ -93,7 +97,21 @@ func TestAnswerOfWhichNothingCanBeDecodedIsNACKed(t *testing.T) {
 		r.pass(time.Second)
 		r.rejects()
 		r.is(source.StateLive, "")
+		if e := r.entries(); e.Resources != 4 || e.NACKed != 1 || e.NACK != "" {
+			r.Errorf("what has passed then: %+v", e)
+		}
 	})
+}
+
+// entries is what has passed of ServiceEntries.
+func (r *rig) entries() source.Exchange {
+	for _, e := range r.Exchanges() {
+		if e.Type == newer {
+			return e
+		}
+	}
+	r.Fatalf("nothing has passed of %s", newer)
+	return source.Exchange{}
 }
 
 // A first answer of that kind is no empty registry.

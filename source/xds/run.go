@@ -168,6 +168,7 @@ func (r *run) take(ctx context.Context, got received) error {
 
 // answer takes an answer for a type, stores what it changes, and replies.
 func (r *run) answer(ctx context.Context, k *asked, a answer) error {
+	r.Received(k.url, a.at)
 	h := r.held.of(k.url, k.kind)
 	d := h.compare(a)
 	k.resumed = k.resumed || slices.Contains(a.removed, nobody)
@@ -196,6 +197,7 @@ func (r *run) answer(ctx context.Context, k *asked, a answer) error {
 	if err := r.active.reply(a, k.version, reason); err != nil {
 		return err
 	}
+	r.Replied(k.url, len(h.resources), reason)
 	return r.older(k)
 }
 

@@ -25,6 +25,8 @@ import (
 
 // Source mirrors one server.
 type Source struct {
+	source.ExchangeStatus
+
 	config Config
 	env    source.Env
 	pace   pace
@@ -38,7 +40,10 @@ type Source struct {
 	noResume bool
 }
 
-var _ source.Source = (*Source)(nil)
+var (
+	_ source.Source     = (*Source)(nil)
+	_ source.Exchanging = (*Source)(nil)
+)
 
 // Pings find a server that hangs. Some servers end connections on which there are more
 // than one in five minutes.
