@@ -28,9 +28,9 @@ type feed struct {
 	marks     int // see Settle
 }
 
-// startFeed starts an Isthmus on an empty folder and, in a cluster of the test's own,
-// an istiod that reads it and is ready by that alone.
-func startFeed(t *testing.T, namespace string) *feed {
+// startFeed starts an Isthmus on an empty folder and more sources and, in a cluster of
+// the test's own, an istiod that reads it and is ready by that alone.
+func startFeed(t *testing.T, namespace string, more ...string) *feed {
 	t.Helper()
 	port := freePort(t)
 	f := &feed{folder: t.TempDir(), address: "127.0.0.1:" + port, namespace: namespace, cluster: startCluster(t)}
@@ -40,13 +40,13 @@ sources:
 - name: files
   required: true
   file: {path: %s}
-outputs:
+%soutputs:
   xds:
     listen: %s
     debounce: {configuration: {stateOfTheWorld: {quiet: 50ms, max: 500ms}}}
 admin: {listen: "127.0.0.1:0"}
 log: {level: debug, format: text}
-`, namespace, f.folder, f.address))
+`, namespace, f.folder, strings.Join(more, ""), f.address))
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	a := connect(t, f.cluster)
