@@ -18,6 +18,9 @@ type attack struct {
 	// late is the longest that the good client may wait for a change, and
 	// /readyz for its answer, beside the attack.
 	late time.Duration
+	// waits says that it is mostly waiting. At full size such attacks run beside each
+	// other, after the others, and spare a minute each.
+	waits bool
 }
 
 // slower is how many times what a change takes in quiet is added to that, for
@@ -28,38 +31,38 @@ const slower = 20
 // is measured on two cores that attackers, program and good client share: it is
 // there to tell slower from stopped.
 var attacks = []attack{
-	{"silent", nil, silent, 2 * time.Second},
-	{"handshakes", withTLS, handshakes, 2 * time.Second},
-	{"unread", nil, unread, 2 * time.Second},
-	{"unanswered", nil, unanswered, 2 * time.Second},
-	{"garbage-bytes", nil, garbageBytes, 2 * time.Second},
-	{"garbage-frames", nil, garbageFrames, 2 * time.Second},
-	{"garbage-messages", nil, garbageMessages, 2 * time.Second},
-	{"random-requests", nil, randomRequests, 2 * time.Second},
-	{"nack", nil, nackEverything, 2 * time.Second},
-	{"streams", nil, streamStorm, 2 * time.Second},
-	{"connections", nil, connectionStorm, 2 * time.Second},
-	{"resets", nil, resetStorm, 2 * time.Second},
-	{"half-sent", nil, halfSent, 2 * time.Second},
-	{"slow-admin", nil, slowAdmin, 2 * time.Second},
-	{"unknown-names", nil, unknownNames, 2 * time.Second},
-	{"faulty-registry", withServiceCenter, faultyRegistry, 2 * time.Second},
-	{"kill", withDataDir, killAgainAndAgain, 10 * time.Second},
+	{"silent", nil, silent, 2 * time.Second, true},
+	{"handshakes", withTLS, handshakes, 2 * time.Second, false},
+	{"unread", nil, unread, 2 * time.Second, false},
+	{"unanswered", nil, unanswered, 2 * time.Second, false},
+	{"garbage-bytes", nil, garbageBytes, 2 * time.Second, false},
+	{"garbage-frames", nil, garbageFrames, 2 * time.Second, false},
+	{"garbage-messages", nil, garbageMessages, 2 * time.Second, false},
+	{"random-requests", nil, randomRequests, 2 * time.Second, false},
+	{"nack", nil, nackEverything, 2 * time.Second, false},
+	{"streams", nil, streamStorm, 2 * time.Second, false},
+	{"connections", nil, connectionStorm, 2 * time.Second, false},
+	{"resets", nil, resetStorm, 2 * time.Second, true},
+	{"half-sent", nil, halfSent, 2 * time.Second, false},
+	{"slow-admin", nil, slowAdmin, 2 * time.Second, false},
+	{"unknown-names", nil, unknownNames, 2 * time.Second, false},
+	{"faulty-registry", withServiceCenter, faultyRegistry, 2 * time.Second, true},
+	{"kill", withDataDir, killAgainAndAgain, 10 * time.Second, false},
 }
 
 func TestAttacks(t *testing.T) {
 	results := make([]*figures, len(attacks))
+	if *full {
+		t.Cleanup(func() { fmt.Println(table(results)) })
+	}
 	for i, a := range attacks {
 		results[i] = &figures{name: a.name}
 		t.Run(a.name, func(t *testing.T) {
-			if !*full {
+			if a.waits || !*full {
 				t.Parallel()
 			}
 			results[i].ok = a.hold(t, results[i])
 		})
-	}
-	if *full {
-		fmt.Println(table(results))
 	}
 }
 

@@ -1,7 +1,7 @@
 // Package hostile attacks the real program while a good client follows every
 // change of a registry, and holds the program to what it owes that client.
 //
-//	make hostile                # every attack at full size, one after the other
+//	make hostile                # every attack at full size; those that mostly wait beside each other
 //	make hostile ATTACK=names   # those whose name has this in it
 //	go test ./test/hostile      # all of them small, in seconds; part of make test
 //

@@ -16,7 +16,7 @@ import (
 )
 
 var (
-	full = flag.Bool("full", false, "attack at full size, one attack at a time, and hold it to its time bounds")
+	full = flag.Bool("full", false, "attack at full size, one at a time but for those that mostly wait, and hold them to their time bounds")
 	seed = flag.Uint64("seed", 1, "what random attacks begin with")
 )
 
