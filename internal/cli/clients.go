@@ -57,7 +57,7 @@ func printClients(c *cobra.Command, clients []admin.Client) error {
 			}
 			rows = append(rows, []string{
 				client.ID, client.Protocol, client.Kind, orDash(client.Namespace), client.Age,
-				name[strings.LastIndexByte(name, '.')+1:], t.State, t.Age, subscribed,
+				shortType(name), t.State, t.Age, subscribed,
 				strconv.Itoa(t.Held), strconv.Itoa(t.Pending), strconv.Itoa(t.NACKed), orDash(t.Reason),
 			})
 		}
@@ -67,4 +67,13 @@ func printClients(c *cobra.Command, clients []admin.Client) error {
 	}
 	heading := []string{"id", "protocol", "kind", "namespace", "connected", "type", "state", "for", "subscribed", "held", "pending", "nacked", "reason"}
 	return table(c, heading, rows)
+}
+
+// shortType is the name of a type without the package or group that it is of. A
+// collection of MCP has none, and two of them end in the same word.
+func shortType(name string) string {
+	if !strings.Contains(name, ".") {
+		return name
+	}
+	return name[strings.LastIndexAny(name, "./")+1:]
 }
