@@ -70,8 +70,8 @@ func (d Draft) Placement() *Placement {
 // Service is the one that the placement is of, as it was at the last update.
 func (p *Placement) Service() *catalog.Service { return p.service }
 
-// Endpoints counts those that are placed.
-func (p *Placement) Endpoints() int { return p.endpoints }
+// Selects reports whether endpoints are objects of their own.
+func (p *Placement) Selects() bool { return p.workloads != nil }
 
 // LeftOut counts the endpoints that are not written, and says why.
 func (p *Placement) LeftOut() []LeftOut { return leftOut(p.left) }

@@ -33,7 +33,7 @@ func (w *Writer) serviceObjects(key Key, s *catalog.Service, have []Observed, wa
 	if stage >= bothSelects {
 		t = selects
 	}
-	t.after = after
+	t.after, t.draft = after, nil
 	if !to { // those that are missing are not worth writing
 		selects.Objects = slices.DeleteFunc(selects.Objects, func(o Object) bool { return o.Kind == WorkloadEntry && !w.isThere(o) })
 		workloads = workloadsAmong(selects.Objects)
@@ -66,15 +66,20 @@ func (w *Writer) stage(key Key, is present, to bool) (stage, time.Duration) {
 
 // presence is what there is of a service. It does not know yet what there should be.
 func (w *Writer) presence(key Key, have []Observed) (is present) {
-	var first Observed
-	first, is.first = w.view.object(Ref{ServiceEntry, key.Namespace, convert.NameOf(key.Name)})
-	is.selects = len(first.selector) > 0 && maps.Equal(first.selector, w.config.layout(w.options.Instance, true, nil).Selector(key.Name))
+	is.first, is.selects = w.selects(key)
 	for i := range have {
 		if have[i].Kind == WorkloadEntry {
 			is.workloads++
 		}
 	}
 	return is
+}
+
+// selects reports whether there is the first ServiceEntry of a service, and whether it selects
+// our WorkloadEntries.
+func (w *Writer) selects(key Key) (there, selects bool) {
+	first, there := w.view.object(Ref{ServiceEntry, key.Namespace, convert.NameOf(key.Name)})
+	return there, len(first.selector) > 0 && maps.Equal(first.selector, w.config.layout(w.options.Instance, true, nil).Selector(key.Name))
 }
 
 // exists tells which names of ServiceEntries are in use.
