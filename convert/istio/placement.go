@@ -11,7 +11,7 @@ import (
 // Placement is which object each endpoint of a service stands in. It follows the
 // service at the cost of what changes: the place of an endpoint depends on the endpoint
 // itself, on those with its address, and on how many objects there are. Whenever
-// there has to be another number of them, or there is any doubt, [Placement.Update]
+// there has to be another number of them, or anything is unclear, [Placement.Update]
 // gives up, and the draft of the whole service begins anew: so there is one layout,
 // and this only spares doing it. It belongs to one goroutine at a time.
 type Placement struct {

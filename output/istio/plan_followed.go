@@ -9,8 +9,8 @@ import (
 
 // followed is a large service that is kept up with, so that a look at it costs what may
 // have changed since the last one: where its endpoints stand, which of its objects may
-// not be as they should be, and what the catalog has said of it since. Whatever is in
-// doubt has the whole service looked at, and followed anew from there.
+// not be as they should be, and what the catalog has said of it since. Whatever is not
+// clear has the whole service looked at, and followed anew from there.
 type followed struct {
 	placement *convert.Placement // nil before the first whole look has ended
 
