@@ -8,6 +8,7 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/catalog"
 	convert "github.com/isthmus-mesh/isthmus/convert/istio"
+	"github.com/isthmus-mesh/isthmus/model"
 )
 
 // serviceObjects returns what there should be of a service next: in its form, or on
@@ -21,7 +22,7 @@ func (w *Writer) serviceObjects(key Key, s *catalog.Service, have []Observed, wa
 	}
 	before := w.known.of(key)
 	inline, partsInline := w.config.translate(w.options.Instance, s, false, w.exists(key), before)
-	selects, partsSelects := w.config.translate(w.options.Instance, s, true, w.exists(key), before)
+	selects, partsSelects := w.config.translate(w.options.Instance, withWorkloads(s), true, w.exists(key), before)
 	maps.Copy(partsInline, partsSelects)
 	w.known.keep(key, partsInline)
 	workloads := workloadsAmong(selects.Objects)
@@ -29,6 +30,9 @@ func (w *Writer) serviceObjects(key Key, s *catalog.Service, have []Observed, wa
 	is.others = w.areInOrder(inline.Objects, convert.NameOf(key.Name))
 	is.held = mayNotGo(workloads, have, waits)
 	stage, after := w.stage(key, is, to)
+	if stage == bothSelects && !convert.TakesWorkloads(s) {
+		stage = bothInline // what would select them would be of another resolution than the rest
+	}
 	t := inline
 	if stage >= bothSelects {
 		t = selects
@@ -48,6 +52,18 @@ func (w *Writer) serviceObjects(key Key, s *catalog.Service, have []Observed, wa
 	case allInline:
 	}
 	return t
+}
+
+// withWorkloads is a service as it was when it had WorkloadEntries. One of which names are
+// looked up has none, but those that it had are left for a while.
+func withWorkloads(s *catalog.Service) *catalog.Service {
+	if convert.TakesWorkloads(s) {
+		return s
+	}
+	was, definition := *s, *s.Definition
+	definition.Resolution = model.ResolutionStatic
+	was.Definition = &definition
+	return &was
 }
 
 // stage is the next one, and how long until it is to be looked at again.
