@@ -3,6 +3,7 @@ package istio
 import (
 	"cmp"
 	"fmt"
+	"iter"
 	"slices"
 	"strconv"
 	"strings"
@@ -60,12 +61,22 @@ func gather(s *catalog.Service, ports []model.Port) gathered {
 			most = max(most, e.Total)
 		}
 	}
+	return gatherFrom(s, ports, most, (*catalog.Endpoints).All)
+}
+
+// gatherAt is gather for one address. No endpoint of another has a say in what becomes
+// of those, unless the resolution allows one for a port.
+func gatherAt(s *catalog.Service, ports []model.Port, address string) gathered {
+	return gatherFrom(s, ports, 1, func(e *catalog.Endpoints) iter.Seq[catalog.Endpoint] { return e.At(address) })
+}
+
+func gatherFrom(s *catalog.Service, ports []model.Port, most int, list func(*catalog.Endpoints) iter.Seq[catalog.Endpoint]) gathered {
 	g := gathered{
 		left: map[string]int{}, endpoints: make([]endpoint, 0, most), next: make([]int32, 0, most), first: make(map[model.Ref]int32, most),
 	}
 	seen := map[model.Ref]bool{}
 	for _, port := range ports {
-		for e := range s.Endpoints(port.Number).All() {
+		for e := range list(s.Endpoints(port.Number)) {
 			if reason := unfit(s, e); reason != "" {
 				if !seen[e.Record] {
 					seen[e.Record] = true
@@ -80,13 +91,17 @@ func gather(s *catalog.Service, ports []model.Port) gathered {
 	if s.Resolution == model.ResolutionDNSRoundRobin {
 		g.onePerPort()
 	}
-	slices.SortFunc(g.endpoints, func(a, b endpoint) int {
-		if order := cmp.Compare(a.Address, b.Address); order != 0 {
-			return order // the rest is dear, and rarely needed
-		}
-		return cmp.Or(cmp.Compare(a.id(), b.id()), a.Record.Compare(b.Record))
-	})
+	slices.SortFunc(g.endpoints, endpoint.compare)
+	g.countLabels()
 	return g
+}
+
+// compare is the order of endpoints in an object.
+func (e endpoint) compare(o endpoint) int {
+	if order := cmp.Compare(e.Address, o.Address); order != 0 {
+		return order // the rest is dear, and rarely needed
+	}
+	return cmp.Or(cmp.Compare(e.id(), o.id()), e.Record.Compare(o.Record))
 }
 
 // usualPorts is how many ports of an endpoint there is room for at first.
