@@ -1,0 +1,11 @@
+//go:build !linux
+
+package nacos_test
+
+import "errors"
+
+var errLinux = errors.New("these tests need a network namespace, which only Linux has")
+
+func separate(...string) (status int, err error) { return 1, errLinux }
+
+func raiseLoopback() error { return errLinux }
