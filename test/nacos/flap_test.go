@@ -11,7 +11,7 @@ import (
 func TestFlappingEndsWithWhatThereIs(t *testing.T) {
 	t.Parallel()
 	n := useShared(t)
-	views := look(t, n)
+	views := look(t, n.readers)
 	const steady, host = "steady.DEFAULT-GROUP.public.nacos", "flap.DEFAULT-GROUP.public.nacos"
 	n.mustRegister(t, instance{Service: "steady", IP: "10.5.1.1", Port: 80})
 	expect(t, views, steady, "10.5.1.1:80")

@@ -11,7 +11,7 @@ import (
 func TestInstancesThatMissTheirBeatsGo(t *testing.T) {
 	t.Parallel()
 	n := useShared(t)
-	views := look(t, n)
+	views := look(t, n.readers)
 	const host = "pay.DEFAULT-GROUP.public.nacos"
 	// Unhealthy after as long as others, but not gone before that has been looked at.
 	lost := instance{Service: "pay", IP: "10.3.0.2", Port: 80, Lasts: 45 * time.Second}
@@ -34,7 +34,7 @@ func TestInstancesThatMissTheirBeatsGo(t *testing.T) {
 func TestServiceWithoutInstancesGoes(t *testing.T) {
 	t.Parallel()
 	n := useShared(t)
-	views := look(t, n)
+	views := look(t, n.readers)
 	const host = "mail.DEFAULT-GROUP.public.nacos"
 	only := instance{Service: "mail", IP: "10.4.0.1", Port: 25}
 	stop := n.keepAlive(t, only)

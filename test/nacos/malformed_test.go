@@ -11,7 +11,7 @@ import (
 func TestWhatNacosShouldNotTakeIsRejectedByItself(t *testing.T) {
 	t.Parallel()
 	n := useShared(t)
-	views := look(t, n)
+	views := look(t, n.readers)
 	bad := map[string]instance{
 		`spec.hosts[0]: "under_score" is not a part of a DNS name`: {Service: "under_score", IP: "10.6.0.1", Port: 80},
 		`0 is not a port`: {Service: "portless", IP: "10.6.0.2"},

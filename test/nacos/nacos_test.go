@@ -19,9 +19,6 @@ type nacos struct {
 	readers []*isthmus
 }
 
-// protocols are the two kinds of sources that read a Nacos.
-var protocols = []string{"mcp", "xds"}
-
 // The ports of the two servers.
 const sharedPort, killedPort = 8848, 8868
 
@@ -40,14 +37,23 @@ func (n *nacos) run(ctx context.Context) error {
 	return n.Run(ctx)
 }
 
-// add starts an Isthmus that reads it.
-func (n *nacos) add(ctx context.Context, name, source string) (*isthmus, error) {
-	i, err := newIsthmus(name, source)
-	if err != nil {
-		return nil, err
+// add starts an Isthmus that reads it by each protocol, and holds for some time. Nacos
+// sends full states always, even to who asks for increments.
+func (n *nacos) add(ctx context.Context, name, hold string, incremental bool) (added []*isthmus, err error) {
+	for protocol, keys := range map[string]string{
+		"mcp": fmt.Sprintf("mcp: {address: %q, incremental: %t}", n.MCP, incremental),
+		"xds": fmt.Sprintf("xds: {address: %q}", n.MCP),
+	} {
+		i, err := newIsthmus(name+"-"+protocol, fmt.Sprintf("{name: nacos, hold: {for: %s}, %s}", hold, keys))
+		if err != nil {
+			return nil, err
+		}
+		n.readers, added = append(n.readers, i), append(added, i)
+		if err := i.Serve(ctx); err != nil {
+			return nil, err
+		}
 	}
-	n.readers = append(n.readers, i)
-	return i, i.Serve(ctx)
+	return added, nil
 }
 
 // stop kills all of it.
@@ -86,12 +92,8 @@ func startShared() (*nacos, error) {
 	if err := n.register(context.Background(), instance{Service: "anchor", IP: "10.0.0.1", Port: 80}); err != nil {
 		return n, err
 	}
-	for _, protocol := range protocols {
-		if _, err := n.add(context.Background(), "shared-"+protocol, fmt.Sprintf("{name: nacos, %s: {address: %q}}", protocol, n.MCP)); err != nil {
-			return n, err
-		}
-	}
-	return n, nil
+	_, err = n.add(context.Background(), "shared", "60s", false)
+	return n, err
 }
 
 func stopShared() {

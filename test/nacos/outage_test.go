@@ -1,7 +1,6 @@
 package nacos_test
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 )
@@ -15,7 +14,7 @@ func TestNacosIsKilled(t *testing.T) {
 	n := startKilled(t)
 	cart := newWorkload(t, n)
 	cart.do(order{Service: "cart", Address: "10.7.0.1", Port: 80})
-	patient, hasty := n.addReaders(t, "patient", "1h"), n.addReaders(t, "hasty", "10s")
+	patient, hasty := n.look(t, "patient", "1h", false), n.look(t, "hasty", "10s", true)
 	all := append(append([]view(nil), patient...), hasty...)
 	expect(t, all, host, "10.7.0.1:80")
 
@@ -97,17 +96,12 @@ func (n *nacos) start(t *testing.T) {
 	}
 }
 
-// addReaders starts an Isthmus for each protocol that holds for some time, and
-// connects a client to each.
-func (n *nacos) addReaders(t *testing.T, name, hold string) []view {
+// look connects clients to new Isthmuses; see add.
+func (n *nacos) look(t *testing.T, name, hold string, incremental bool) []view {
 	t.Helper()
-	added := &nacos{Server: n.Server}
-	for _, protocol := range protocols {
-		i, err := added.add(t.Context(), name+"-"+protocol, fmt.Sprintf("{name: nacos, hold: {for: %s}, %s: {address: %q}}", hold, protocol, n.MCP))
-		n.readers = append(n.readers, i)
-		if err != nil {
-			t.Fatal(err)
-		}
+	added, err := n.add(t.Context(), name, hold, incremental)
+	if err != nil {
+		t.Fatal(err)
 	}
 	return look(t, added)
 }

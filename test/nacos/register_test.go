@@ -10,7 +10,7 @@ func TestInstancesAppearChangeAndGo(t *testing.T) {
 	t.Parallel()
 	n := useShared(t)
 	one, two := newWorkload(t, n), newWorkload(t, n)
-	views := look(t, n)
+	views := look(t, n.readers)
 	const host = "orders.DEFAULT-GROUP.public.nacos"
 	one.do(order{Service: "orders", Address: "10.1.0.1", Port: 8080})
 	expect(t, views, host, "10.1.0.1:8080")
@@ -56,7 +56,7 @@ func labels(t *testing.T, views []view, host, address string, want map[string]st
 func TestNamesSayGroupAndNamespace(t *testing.T) {
 	t.Parallel()
 	n := useShared(t)
-	views := look(t, n)
+	views := look(t, n.readers)
 	n.mustRegister(t, instance{Service: "stock", Group: "G1", Namespace: "dev", IP: "10.2.0.1", Port: 8080})
 	expect(t, views, "stock.G1.dev.nacos", "10.2.0.1:8080")
 	for _, v := range views {

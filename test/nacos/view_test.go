@@ -21,10 +21,10 @@ type view struct {
 	client *xdsclient.Client
 }
 
-// look connects a client to each Isthmus that reads a Nacos.
-func look(t *testing.T, n *nacos) (views []view) {
+// look connects a client to each of some Isthmuses.
+func look(t *testing.T, readers []*isthmus) (views []view) {
 	t.Helper()
-	for _, i := range n.readers {
+	for _, i := range readers {
 		conn, err := grpc.NewClient(i.xds, grpc.WithTransportCredentials(insecure.NewCredentials()))
 		if err != nil {
 			t.Fatal(err)

@@ -41,7 +41,7 @@ func newWorkload(t testing.TB, n *nacos) *workload {
 	}
 	command := exec.Command(workloadIn(os.Getenv(variableFolder)), strconv.Itoa(n.Port), dir)
 	command.Stderr = os.Stderr
-	// It ends with its input, even if this process is killed.
+	command.SysProcAttr = leash()
 	orders, err := command.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
