@@ -19,7 +19,7 @@ import (
 
 // patience is how long a test waits for what must come about. It is a great
 // deal more than it takes, for the machine may be busy with other things.
-const patience = 2 * time.Minute
+const patience = 4 * time.Minute
 
 // atOnce is how many tests run at a time. They wait far more than they work.
 const atOnce = "16"

@@ -30,11 +30,22 @@ func newNacos(name string, port int) (*nacos, error) {
 	return &nacos{Server: server.New(os.Getenv(variableServer), dir, port)}, nil
 }
 
-// run starts it, again if it was killed.
-func (n *nacos) run(ctx context.Context) error {
+// starting is held while a server starts: two at once take more than twice as long.
+var starting sync.Mutex
+
+// run starts it, again if it was killed. A Nacos that takes longer than 10 s for its
+// database gives up and ends, as it may on a busy machine. So that is tried again.
+func (n *nacos) run(ctx context.Context) (err error) {
+	starting.Lock()
+	defer starting.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	return n.Run(ctx)
+	for range 5 {
+		if err = n.Run(ctx); err == nil || ctx.Err() != nil {
+			break
+		}
+	}
+	return err
 }
 
 // add starts an Isthmus that reads it by each protocol, and holds for some time. Nacos
