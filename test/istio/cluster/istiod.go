@@ -71,7 +71,8 @@ func (c *Cluster) StartIstiodAs(ctx context.Context, s Setting) (*Istiod, error)
 		"ENABLE_CA_SERVER=false", "INJECT_ENABLED=false", "PILOT_ENABLE_METADATA_EXCHANGE=false", "PILOT_ENABLE_ALPN_FILTER=false",
 	}, s.Env...)
 	c.istiods = append(c.istiods, i)
-	return i, i.Restart(ctx)
+	err = i.Restart(ctx)
+	return i, err
 }
 
 func (c *Certificates) flags() []string {
