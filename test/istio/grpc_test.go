@@ -92,7 +92,7 @@ func TestProxylessClientsBehindIstiodLoseNothing(t *testing.T) {
 
 	rules.Set(t, f.namespace, "one")
 	f.Await("outbound|80|chosen|web.example", shown(one))
-	f.api.Apply(cluster.VirtualServices, fmt.Sprintf(`
+	f.Apply(cluster.VirtualServices, fmt.Sprintf(`
 apiVersion: networking.istio.io/v1
 kind: VirtualService
 metadata: {name: web, namespace: %s}
@@ -101,7 +101,7 @@ spec: {hosts: [web.example], http: [{route: [{destination: {host: web.example, s
 	client.AwaitAnswers("one")
 	rules.Set(t, f.namespace, "two")
 	client.AwaitAnswers("two")
-	if err := f.api.client.Delete(t.Context(), cluster.VirtualServices, f.namespace, "web"); err != nil {
+	if err := f.client.Delete(t.Context(), cluster.VirtualServices, f.namespace, "web"); err != nil {
 		t.Fatal(err)
 	}
 	client.AwaitAnswers("one", "two")
