@@ -121,16 +121,19 @@ func TestServicesMoveBetweenTheFormsBySize(t *testing.T) {
 	api.AwaitForm(b, "small", 1, 0)
 }
 
-// awaitWorkloads waits until there are so many WorkloadEntries. It does not look often:
-// that they are many is what makes it slow.
+// awaitWorkloads waits until there are so many WorkloadEntries, as long as their number
+// changes. It does not look often: that they are many is what makes it slow.
 func (a *api) awaitWorkloads(namespace string, want int) {
 	a.t.Helper()
-	until.NoError(a.t, patience, 500*time.Millisecond, fmt.Sprintf("%d WorkloadEntries", want), func() error {
-		if n := a.workloads(namespace); n != want {
-			return fmt.Errorf("there are %d", n)
-		}
-		return nil
-	})
+	for now := a.workloads(namespace); now != want; {
+		before := now
+		until.NoError(a.t, patience, 500*time.Millisecond, fmt.Sprintf("%d WorkloadEntries", want), func() error {
+			if now = a.workloads(namespace); now == before {
+				return fmt.Errorf("there are %d", now)
+			}
+			return nil
+		})
+	}
 }
 
 // objectsOf are how many ServiceEntries a service has.
