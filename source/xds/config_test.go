@@ -72,7 +72,8 @@ func TestFilesThatAreNotThereAreFound(t *testing.T) {
 }
 
 // A server that demands a certificate is read over mutual TLS, and one that is not
-// signed as it should be is not read.
+// signed as it should be is not read. A client says that it is of the namespace that
+// its certificate has.
 func TestMutualTLS(t *testing.T) {
 	servers, clients := authority.New(t, "servers"), authority.New(t, "clients")
 	dir := t.TempDir()
@@ -83,7 +84,7 @@ func TestMutualTLS(t *testing.T) {
 		}
 		return path
 	}
-	pair := clients.Issue("isthmus", "spiffe://cluster.local/ns/istio-system/sa/isthmus")
+	pair := clients.Issue("isthmus", "spiffe://cluster.local/ns/mesh-root/sa/isthmus")
 	own := servers.Issue("127.0.0.1")
 	cert, err := tls.X509KeyPair(own.Cert, own.Key)
 	if err != nil {
@@ -122,6 +123,9 @@ func TestMutualTLS(t *testing.T) {
 		})
 		cancel()
 		<-ended
+	}
+	if seen := p.seen(); len(seen) == 0 || !strings.HasSuffix(seen[0].node, ".mesh-root~mesh-root.svc.cluster.local") {
+		t.Errorf("the requests are %+v", seen)
 	}
 }
 

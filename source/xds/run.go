@@ -23,6 +23,7 @@ var (
 	errNoDelta      = errors.New("the server has no delta variant")
 	errDeltaAnswers = errors.New("the server answers in the delta variant after all")
 	errNoResume     = errors.New("the server takes no notice of what is held")
+	errNoWaypoint   = errors.New("the server knows no waypoints")
 )
 
 // run follows the server on one stream. It belongs to one goroutine.
@@ -130,6 +131,8 @@ func (r *run) ended(got received) error {
 		return nil
 	case got.from.delta && !got.from.open && status.Code(got.err) == codes.Unimplemented:
 		return errNoDelta
+	case !r.sidecar && !got.from.open && status.Code(got.err) == codes.InvalidArgument:
+		return errNoWaypoint
 	case errors.Is(got.err, io.EOF):
 		return errors.New("the server has ended the stream")
 	default:

@@ -8,6 +8,8 @@ import (
 
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
+
+	"github.com/isthmus-mesh/isthmus/internal/spiffe"
 )
 
 // credentials reads the authorities, which happens with every run of the source. The
@@ -37,4 +39,23 @@ func (t TLS) credentials() (credentials.TransportCredentials, error) {
 		}
 	}
 	return credentials.NewTLS(config), nil
+}
+
+// rootNamespace is where control planes are unless their certificate says otherwise.
+const rootNamespace = "istio-system"
+
+// namespace is that of the identity that is shown: servers want a client to say no other.
+func (t TLS) namespace() string {
+	if t.CertFile == "" {
+		return rootNamespace
+	}
+	pair, err := tls.LoadX509KeyPair(t.CertFile, t.KeyFile)
+	if err != nil {
+		return rootNamespace // the handshake says what is wrong
+	}
+	_, namespace, err := spiffe.Read(pair.Leaf)
+	if err != nil || namespace == "" {
+		return rootNamespace
+	}
+	return namespace
 }
