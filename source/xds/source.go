@@ -97,7 +97,7 @@ const most = 1 << 30
 
 // connect prepares a connection, which is made once it is used.
 func (s *Source) connect() (*grpc.ClientConn, error) {
-	creds, err := s.config.TLS.credentials()
+	creds, err := s.config.TLS.Credentials()
 	if err != nil {
 		return nil, err
 	}
