@@ -29,6 +29,13 @@ func (r resource) same(o resource) bool {
 // perResource is what one takes beside its text.
 const perResource = 200
 
+// perField is what a field of a message takes while it is read, and fieldResources has
+// the resources, in either variant.
+const (
+	perField       = 100
+	fieldResources = 2
+)
+
 func (r resource) size() int64 {
 	if r.name == "" {
 		return 0

@@ -55,6 +55,8 @@ var attacks = []attack{
 	{"mcp-resets", withMCP, resetStorm, 2 * time.Second, true},
 	{"mcp-half-sent", withMCP, halfSent, 2 * time.Second, true},
 	{"mcp-garbage", withMCP, garbageMessages, 2 * time.Second, true},
+	{"mcp-peers", withPeers("mcp"), hostilePeers, 2 * time.Second, true},
+	{"xds-peers", withPeers("xds"), hostilePeers, 2 * time.Second, true},
 	{"kill", withDataDir, killAgainAndAgain, 10 * time.Second, false},
 }
 

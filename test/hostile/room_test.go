@@ -30,6 +30,7 @@ type setup struct {
 	dataDir string
 	sources string // more of them
 	center  *center
+	peers   *peers
 	mcp     bool // it is MCP that is attacked
 }
 
