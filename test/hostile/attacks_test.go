@@ -51,7 +51,6 @@ var attacks = []attack{
 	{"mcp-excess", withMCP, excessiveSinks, 2 * time.Second, true},
 	{"mcp-nack", withMCP, nackEverything, 2 * time.Second, true},
 	{"mcp-sinks", withMCP, thousandsOfSinks, 2 * time.Second, true},
-	{"mcp-streams", withMCP, streamStorm, 2 * time.Second, true},
 	{"mcp-resets", withMCP, resetStorm, 2 * time.Second, true},
 	{"mcp-half-sent", withMCP, halfSent, 2 * time.Second, true},
 	{"mcp-garbage", withMCP, garbageMessages, 2 * time.Second, true},

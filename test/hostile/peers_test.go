@@ -59,7 +59,7 @@ var harms = []harm{
 		return p.repeat(s, func(i int) []byte { return says(i, true) })
 	}},
 	{"one nonce again and again", func(p *peers, s grpc.ServerStream, says says) error {
-		return p.repeat(s, func(i int) []byte { return says(7, false, named(fmt.Sprint("shop/again-", i%2), 10)) })
+		return p.repeat(s, func(i int) []byte { return says(7, false, named("shop/again", 10+i%2)) })
 	}},
 	{"garbage", func(p *peers, s grpc.ServerStream, says says) error {
 		random := rand.New(rand.NewPCG(*seed, uint64(p.streams.Load()))) //nolint:gosec // nothing is secret
@@ -215,7 +215,7 @@ func hostilePeers(t *testing.T, r *room) string {
 		close(r.peers.begun)
 		defer close(r.peers.over)
 		select {
-		case <-time.After(size(15*time.Second, 2*time.Second)):
+		case <-time.After(size(8*time.Second, 2*time.Second)):
 		case <-ctx.Done():
 		}
 		if streams, sent := r.peers.streams.Load(), r.peers.sent.Load(); int(streams) < len(harms) || int(sent) < 10*len(harms) {
