@@ -19,6 +19,7 @@ import (
 	"google.golang.org/protobuf/types/known/anypb"
 	mcpapi "istio.io/api/mcp/v1alpha1"
 
+	"github.com/isthmus-mesh/isthmus/internal/streams"
 	"github.com/isthmus-mesh/isthmus/output/mcp"
 	"github.com/isthmus-mesh/isthmus/push"
 	"github.com/isthmus-mesh/isthmus/test/testkit/mcpsink"
@@ -118,8 +119,8 @@ func newRig(t mcpsink.TB, s setup) *rig {
 	}
 	r.producer = r.engine.Produce(types)
 	r.server = mcp.New(r.engine, mcp.Options{
-		RootNamespace: rootNamespace, PrimedWithin: s.primedWithin, TLS: s.tls, ClientCAs: s.clientCAs,
-		TrustDomains: s.trustDomains, Limits: s.limits, Log: s.log,
+		RootNamespace: rootNamespace, Limits: s.limits,
+		Options: streams.Options{PrimedWithin: s.primedWithin, TLS: s.tls, ClientCAs: s.clientCAs, TrustDomains: s.trustDomains, Log: s.log},
 	})
 	r.start(r.listen(s.tcp))
 	return r

@@ -23,6 +23,7 @@ import (
 	mcpapi "istio.io/api/mcp/v1alpha1"
 
 	"github.com/isthmus-mesh/isthmus/catalog"
+	"github.com/isthmus-mesh/isthmus/internal/streams"
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/output"
 	"github.com/isthmus-mesh/isthmus/output/envoy"
@@ -103,10 +104,10 @@ func openSite(t *testing.T, secured bool, settings func(*xds.Config)) *site {
 	return s
 }
 
-func (s *site) files(dir string) xds.TLS {
+func (s *site) files(dir string) streams.TLS {
 	s.t.Helper()
 	pair := s.ca.Issue("server")
-	files := xds.TLS{CertFile: filepath.Join(dir, "tls.crt"), KeyFile: filepath.Join(dir, "tls.key"), ClientCAFile: filepath.Join(dir, "ca.crt")}
+	files := streams.TLS{CertFile: filepath.Join(dir, "tls.crt"), KeyFile: filepath.Join(dir, "tls.key"), ClientCAFile: filepath.Join(dir, "ca.crt")}
 	for name, text := range map[string][]byte{files.CertFile: pair.Cert, files.KeyFile: pair.Key, files.ClientCAFile: s.ca.PEM} {
 		if err := os.WriteFile(name, text, 0o600); err != nil {
 			s.t.Fatal(err)

@@ -151,6 +151,9 @@ func (r *run) take(ctx context.Context, got received) error {
 		return err
 	}
 	defer give()
+	if fields := r.env.Memory.Bytes(most) / perField; mcp.HasMoreFields(got.data, fieldResources, int(fields)) {
+		return fmt.Errorf("the server has sent a message of more than %d fields, which is as much as there is memory for; confine it, or give Isthmus more (GOMEMLIMIT)", fields)
+	}
 	a, err := got.from.decode(got)
 	if err != nil {
 		return err

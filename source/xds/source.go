@@ -101,7 +101,7 @@ const most = 1 << 30
 
 // connect prepares a connection, which is made once it is used.
 func (s *Source) connect() (*grpc.ClientConn, error) {
-	creds, err := s.config.TLS.credentials()
+	creds, err := s.config.TLS.Credentials()
 	if err != nil {
 		return nil, err
 	}
@@ -145,7 +145,7 @@ func (s *Source) explain(ctx context.Context, err error) error {
 // the four parts that istiod wants. Istiod does not push to a sidecar what changes and is
 // not exported to its namespace. To a waypoint it pushes every change.
 func (s *Source) node() *corev3.Node {
-	name, kind, namespace := cmp.Or(s.env.Instance, "isthmus")+"-"+cmp.Or(s.env.Name, "xds"), "waypoint", s.config.TLS.namespace()
+	name, kind, namespace := cmp.Or(s.env.Instance, "isthmus")+"-"+cmp.Or(s.env.Name, "xds"), "waypoint", namespaceOf(s.config.TLS)
 	if s.sidecar {
 		kind = "sidecar"
 	}

@@ -1,6 +1,6 @@
 //go:build unix
 
-package xds
+package streams
 
 import (
 	"errors"

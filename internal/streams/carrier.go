@@ -1,4 +1,4 @@
-package xds
+package streams
 
 import (
 	"bytes"
@@ -59,9 +59,9 @@ func (c *carrier) admit(text []byte) bool {
 		return true
 	}
 	s := c.by.server
-	wait, ok := s.admission.take(c.by.address, opened, s.config.PrimedWithin)
+	wait, ok := s.admission.take(c.by.address, opened, s.options.PrimedWithin)
 	if !ok {
-		_ = s.rejected.record(tooMany, grpcstatus.Errorf(codes.ResourceExhausted,
+		_ = s.Reject(tooMany, grpcstatus.Errorf(codes.ResourceExhausted,
 			"a connection from %s was closed: more than %g streams a second begin there, which is all that are let in of one address; look for what opens them",
 			c.by.from(), s.limits.NewStreamsPerClient.PerSecond))
 		_ = c.by.Close()
@@ -97,7 +97,7 @@ var (
 // Write implements [net.Conn]. That it looks for the last words costs a comparison.
 func (c *carrier) Write(b []byte) (int, error) {
 	if len(b) >= tooManyPingsMin && bytes.HasSuffix(b, tooManyPings) {
-		_ = c.by.server.rejected.record(tooManyPing, grpcstatus.Errorf(codes.ResourceExhausted,
+		_ = c.by.server.Reject(tooManyPing, grpcstatus.Errorf(codes.ResourceExhausted,
 			"a connection from %s was closed: it was pinged more often than every 2s again and again; raise the keepalive interval of the client", c.by.from()))
 	}
 	return c.Conn.Write(b)

@@ -1,4 +1,4 @@
-package xds
+package streams
 
 import (
 	"cmp"
@@ -128,7 +128,7 @@ func (c *connection) shows(chain []*x509.Certificate) {
 func (c *connection) Close() error {
 	s := c.server
 	if inVain := s.connections.leave(c); inVain && time.Since(c.since) >= s.limits.Handshake {
-		_ = s.rejected.record(badConnection, grpcstatus.Errorf(codes.DeadlineExceeded,
+		_ = s.Reject(badConnection, grpcstatus.Errorf(codes.DeadlineExceeded,
 			"a connection from %s was closed: it opened no stream in %s; a handshake may take %s",
 			c.from(), time.Since(c.since).Round(time.Millisecond), s.limits.Handshake))
 	}
@@ -165,7 +165,7 @@ func (l guarded) Accept() (net.Conn, error) {
 			return c, nil
 		}
 		_ = conn.Close()
-		_ = l.server.rejected.record(tooManyConnections, grpcstatus.Errorf(codes.ResourceExhausted,
+		_ = l.server.Reject(tooManyConnections, grpcstatus.Errorf(codes.ResourceExhausted,
 			"a connection from %s was closed: %d others have opened no stream yet, which is all one address may have; look for what connects there and says nothing",
 			c.address, most))
 	}

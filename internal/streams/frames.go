@@ -1,4 +1,4 @@
-package xds
+package streams
 
 // frames walks over what a client sends on a connection, frame by frame, and
 // counts the streams that it opens. It looks at nothing but the kind and the

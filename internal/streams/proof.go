@@ -1,4 +1,4 @@
-package xds
+package streams
 
 import (
 	"context"
@@ -49,7 +49,7 @@ func (h handshake) ServerHandshake(conn net.Conn) (net.Conn, credentials.AuthInf
 // of load balancers do, is not worth a word.
 func (c *connection) failed(err error) {
 	if time.Since(c.since) < c.server.limits.Handshake && !errors.Is(err, io.EOF) {
-		_ = c.server.rejected.record(badConnection, grpcstatus.Errorf(codes.Unauthenticated, "the TLS handshake of a connection from %s failed: %v", c.from(), err))
+		_ = c.server.Reject(badConnection, grpcstatus.Errorf(codes.Unauthenticated, "the TLS handshake of a connection from %s failed: %v", c.from(), err))
 	}
 }
 
@@ -70,7 +70,7 @@ func (s *Server) guard(stop <-chan struct{}) {
 		case <-stop:
 			return
 		case now := <-tick.C:
-			authorities := s.config.ClientCAs()
+			authorities := s.options.ClientCAs()
 			for _, c := range s.connections.proven() {
 				if err := c.prove(authorities, now); err != nil {
 					c.dismiss(err)
@@ -97,7 +97,7 @@ func (c *connection) prove(authorities *x509.CertPool, now time.Time) error {
 // welcome takes note of a stream on a connection, unless that has been dismissed.
 func (s *Server) welcome(by *connection) error {
 	if why := by.dismissed(); why != nil {
-		return s.rejected.record(untrusted, why)
+		return s.Reject(untrusted, why)
 	}
 	if by != nil {
 		s.connections.begin(by)

@@ -1,4 +1,4 @@
-package xds
+package streams
 
 import (
 	"context"
@@ -18,43 +18,44 @@ import (
 // against all of them.
 type admission struct {
 	each Rate
+	most int // streams of all clients; 0 for any number
 
 	mu      sync.Mutex
+	total   int
 	all     rate.Bucket
 	by      map[string]*rate.Bucket // by address and by proven identity, while one is not at rest
-	streams map[string]int          // by [identity.key]
+	streams map[string]int          // by [Identity.Key]
 }
 
 func newAdmission(l Limits) *admission {
-	return &admission{each: l.NewStreamsPerClient, all: rate.New(l.NewStreams), by: map[string]*rate.Bucket{}, streams: map[string]int{}}
+	return &admission{each: l.NewStreamsPerClient, most: l.Streams, all: rate.New(l.NewStreams), by: map[string]*rate.Bucket{}, streams: map[string]int{}}
 }
 
 // admit lets a stream begin, after a while if there is a rush. Who is let in
 // calls leave at the end.
-func (s *Server) admit(ctx context.Context, who identity) (leave func(), err error) {
-	key, most := who.key(), s.limits.StreamsPerClient
-	if !s.admission.enter(key, most) {
-		return nil, s.rejected.record(tooMany, grpcstatus.Errorf(codes.ResourceExhausted,
-			"%s has %d streams already, which is all one client may have; end some, or give its parts identities of their own", key, most))
+func (s *Server) admit(ctx context.Context, who Identity) (leave func(), err error) {
+	key := who.Key()
+	if err := s.admission.enter(key, s.limits.StreamsPerClient); err != nil {
+		return nil, s.Reject(tooMany, err)
 	}
 	leave = func() { s.admission.leave(key) }
 	if err := s.await(ctx, who); err != nil {
 		leave()
-		return nil, s.rejected.record(tooMany, err)
+		return nil, s.Reject(tooMany, err)
 	}
 	return leave, nil
 }
 
 // await waits for the turn of a stream among those of its identity, and then
 // among all.
-func (s *Server) await(ctx context.Context, who identity) error {
-	left := s.config.PrimedWithin
-	if who.name != "" {
-		delay, ok := s.admission.take(who.name, 1, left)
+func (s *Server) await(ctx context.Context, who Identity) error {
+	left := s.options.PrimedWithin
+	if who.Name != "" {
+		delay, ok := s.admission.take(who.Name, 1, left)
 		if !ok {
 			return grpcstatus.Errorf(codes.ResourceExhausted,
 				"more than %g streams a second of %s begin, which is all that are let in of one identity; try again later, or another Isthmus",
-				s.limits.NewStreamsPerClient.PerSecond, who.name)
+				s.limits.NewStreamsPerClient.PerSecond, who.Name)
 		}
 		wait.Sleep(ctx, delay)
 		left -= delay
@@ -105,23 +106,25 @@ func (a *admission) sweep(now time.Time) {
 	}
 }
 
-// enter counts a stream of a client, unless it has as many as it may.
-func (a *admission) enter(key string, most int) bool {
+// enter counts a stream of a client, unless there are as many as there may be.
+func (a *admission) enter(key string, most int) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if key == "" {
-		return true
+	if a.most > 0 && a.total >= a.most {
+		return TooLarge("%d streams are there already, which is all that are let in; try another Isthmus", a.most)
 	}
-	if a.streams[key] >= most {
-		return false
+	if key != "" && a.streams[key] >= most {
+		return TooLarge("%s has %d streams already, which is all one client may have; end some, or give its parts identities of their own", key, most)
 	}
+	a.total++
 	a.streams[key]++
-	return true
+	return nil
 }
 
 func (a *admission) leave(key string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	a.total--
 	if a.streams[key]--; a.streams[key] <= 0 {
 		delete(a.streams, key)
 	}
