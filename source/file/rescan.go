@@ -77,7 +77,7 @@ func (f *follower) stepScan(ctx context.Context, now time.Time) error {
 		s.left = s.left[1:]
 		e, exists := f.tree.files[place]
 		if !exists {
-			continue // an event has told of it
+			continue // it is gone, and there was an event
 		}
 		differs, err := f.differs(ctx, place, e.path)
 		if err != nil {
@@ -95,7 +95,7 @@ func (f *follower) stepScan(ctx context.Context, now time.Time) error {
 }
 
 // endScan has everything read if some file is still different from what was read of
-// it, and nobody has told of it.
+// it, and there was no event of it.
 func (f *follower) endScan(ctx context.Context, now time.Time) error {
 	suspect := f.scan.suspect
 	f.scan = nil
@@ -112,8 +112,8 @@ func (f *follower) endScan(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// differs reports whether a file has other content than was read of it, and no event
-// has told of it.
+// differs reports whether a file has other content than was read of it, and there was
+// no event of it.
 func (f *follower) differs(ctx context.Context, place, path string) (bool, error) {
 	if f.pending.has(path) {
 		return false, nil

@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-const halfMinute = 30 * time.Second
+// between is the time from one look through the folder to the next.
+const between = 30 * time.Second
 
 // wholes is how often everything was listed.
 func (d *desk) wholes() (n int) {
@@ -24,8 +25,8 @@ func (d *desk) wholes() (n int) {
 // What changes while the folder is looked through is left to its event, which is on its
 // way, and is no reason to read and list everything.
 func TestRescanLeavesToEventsWhatTheyTell(t *testing.T) {
-	onDeskLookedThrough(t, halfMinute, []string{"a", "b", "gone"}, func(d *desk) {
-		time.Sleep(halfMinute - time.Millisecond)
+	onDeskLookedThrough(t, between, []string{"a", "b", "gone"}, func(d *desk) {
+		time.Sleep(between - time.Millisecond)
 		d.write("a.yaml", "changed")
 		d.write("new.yaml", "new")
 		must(t, os.Remove(filepath.Join(d.dir, "gone.yaml")))
@@ -33,7 +34,7 @@ func TestRescanLeavesToEventsWhatTheyTell(t *testing.T) {
 		for _, name := range []string{"a.yaml", "new.yaml", "gone.yaml"} {
 			d.touched(name)
 		}
-		time.Sleep(halfMinute / 2)
+		time.Sleep(between / 2)
 		d.has("changed")
 		d.has("new")
 		if n := d.wholes(); n > 0 {
@@ -64,10 +65,10 @@ func TestRescanListsTogetherWhatNoEventTells(t *testing.T) {
 		}, []string{"a", "b", "new"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			onDeskLookedThrough(t, halfMinute, []string{"a", "b"}, func(d *desk) {
-				time.Sleep(halfMinute / 2)
+			onDeskLookedThrough(t, between, []string{"a", "b"}, func(d *desk) {
+				time.Sleep(between / 2)
 				test.change(d)
-				time.Sleep(2 * halfMinute)
+				time.Sleep(2 * between)
 				if n := d.wholes(); n != len(d.listings) || n == 0 {
 					t.Errorf("of %d listings %d are of everything", len(d.listings), n)
 				}
@@ -78,7 +79,6 @@ func TestRescanListsTogetherWhatNoEventTells(t *testing.T) {
 		})
 	}
 }
-
 
 func must(t testing.TB, err error) {
 	t.Helper()
