@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"maps"
 	"net"
+	"slices"
 	"sync"
 	"time"
 
@@ -37,7 +38,7 @@ const rootNamespace = "istio-system"
 
 // world holds the content of resources by collection and name.
 type world struct {
-	contents [2]map[string]*subject
+	contents []map[string]*subject // by row
 	complete bool
 }
 
@@ -102,6 +103,7 @@ type setup struct {
 	trustDomains []string
 	log          *slog.Logger
 	tcp          bool
+	collections  []string // nil for those of the rig
 	primedWithin time.Duration
 }
 
@@ -112,9 +114,15 @@ func newRig(t mcpsink.TB, s setup) *rig {
 	if s.largest > 0 {
 		config.Largest, config.Budget = s.largest, s.largest*3/4
 	}
-	r := &rig{t: t, engine: push.New(config), now: &world{complete: !s.incomplete}, security: insecure.NewCredentials()}
+	if s.collections == nil {
+		s.collections = collections
+	}
+	r := &rig{
+		t: t, engine: push.New(config), security: insecure.NewCredentials(),
+		now: &world{make([]map[string]*subject, len(s.collections)), !s.incomplete},
+	}
 	var types []push.TypeSpec
-	for _, name := range collections {
+	for _, name := range s.collections {
 		types = append(types, push.TypeSpec{Name: name, Whole: true, Debounce: [2]push.Debounce{push.WholeState: s.debounce}})
 	}
 	r.producer = r.engine.Produce(types)
@@ -174,7 +182,7 @@ func (r *rig) change(collection string, put map[string]string, gone []string) {
 	if collection == sidecars {
 		row = 1
 	}
-	next := &world{r.now.contents, r.now.complete}
+	next := &world{slices.Clone(r.now.contents), r.now.complete}
 	if next.contents[row] = maps.Clone(r.now.contents[row]); next.contents[row] == nil {
 		next.contents[row] = map[string]*subject{}
 	}
