@@ -269,6 +269,27 @@ func TestWhatIstioWouldNotTakeIsLeftOutVisibly(t *testing.T) {
 	}
 }
 
+// A healthy endpoint that Istio would not take is left out of its service, and that is
+// shown for control planes alone: a proxy may have its own reasons.
+func TestEndpointsThatIstioWouldNotTakeAreLeftOutVisibly(t *testing.T) {
+	s := openSite(t, false, nil)
+	s.put(upserts(
+		service("shop", probe), endpoint("shop", probe, "good", "192.0.2.1"), endpoint("shop", probe, "named", "one.example"), endpoint("shop", probe, "other", "two.example"),
+	)...)
+	stream := s.connect(adsSotw)
+	stream.say(ask(istiod(""), entries))
+	entry := &networking.ServiceEntry{}
+	if err := resourcesIn(t, stream.sotw().Resources)["shop/"+probe].GetBody().UnmarshalTo(entry); err != nil || len(entry.GetEndpoints()) != 1 {
+		t.Errorf("it was sent %v, %v", entry, err)
+	}
+	const want = "2 endpoints: its address is a name, and resolution STATIC takes IP addresses only"
+	for service := range s.builder.Snapshot().ByHost(probe) {
+		if reason := s.out.Report().Clients.NotOffered(service, resource.KindIstiod); reason != want {
+			t.Errorf("what is left out is shown as %q, want %q", reason, want)
+		}
+	}
+}
+
 // Control planes read all of a type at each change, so changes wait a little for
 // more, unless the peer takes increments.
 func TestConfigurationWaitsForMore(t *testing.T) {

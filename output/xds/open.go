@@ -46,7 +46,8 @@ type Configuration struct {
 	Types func(debounce func(typeURL string, m push.Mode) push.Debounce) []push.TypeSpec
 	// Begin returns what makes the steps of one output.
 	Begin func() Steps
-	// NotOffered is as in [output.Clients], of every kind that reads configuration.
+	// NotOffered is as in [output.Clients], of every kind that reads configuration. It
+	// names endpoints that are left out as well.
 	NotOffered func(s *catalog.Service) string
 }
 
