@@ -88,9 +88,9 @@ func (c *Config) Open(ctx context.Context, env output.Env) (output.Output, error
 		return nil, err
 	}
 	log = slog.New(loglimit.New(log.Handler())) // one limit for all that sinks cause
-	o := &opened{translation: c.translation, translator: c.translation.New(), root: env.RootNamespace, keeper: keeper}
+	o := &opened{translation: c.translation, translator: c.translation.New(), root: env.RootNamespace, keeper: keeper, memory: output.NewMemory(env)}
 	engine := EngineConfig()
-	engine.Sent, engine.ACKed, engine.Log = observing(env.Sent), observing(env.ACKed), log
+	engine.Sent, engine.ACKed, engine.Remembers, engine.Log = observing(env.Sent), observing(env.ACKed), o.memory.IsWhole, log
 	o.engine = push.New(engine)
 	o.resources = o.engine.Produce(c.translation.Types(c.debounce))
 	options := Options{RootNamespace: env.RootNamespace, TrustDomains: c.TLS.TrustDomains, Log: log}
@@ -125,6 +125,7 @@ type opened struct {
 	engine      *push.Engine
 	resources   *push.Producer
 	server      *Server
+	memory      *output.Memory
 	listener    net.Listener // nil if it only dials
 	sinks       []*dialled
 	keeper      *certs.Keeper // nil without TLS
@@ -132,6 +133,7 @@ type opened struct {
 
 // Publish implements [output.Output].
 func (o *opened) Publish(s *catalog.Snapshot, change catalog.Change, complete bool) {
+	o.memory.Published(complete)
 	o.resources.Publish(o.translator.Step(s, change, complete, o.root))
 }
 
