@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"iter"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -131,7 +132,7 @@ func (g *gathered) place(e catalog.Endpoint, port uint32, ports int) {
 func unfit(s *catalog.Service, e catalog.Endpoint) string {
 	switch {
 	case e.Health != model.Healthy:
-		return "not healthy: " + strings.ToLower(string(e.Health))
+		return notHealthy + strings.ToLower(string(e.Health))
 	case s.Resolution == model.ResolutionNone, s.Resolution == model.ResolutionDynamicDNS:
 		return "resolution " + string(s.Resolution) + " takes no endpoints"
 	case s.Resolution == model.ResolutionStatic && e.Address != "" && !isUnix(e.Address) && !isIP(e.Address):
@@ -140,6 +141,40 @@ func unfit(s *catalog.Service, e catalog.Endpoint) string {
 		return "resolution " + string(s.Resolution) + " takes names and IP addresses only"
 	}
 	return ""
+}
+
+// notHealthy is how the reasons of endpoints begin that get no traffic anyway.
+const notHealthy = "not healthy: "
+
+// Omitted counts the healthy endpoints of a service that Istio would not take, by
+// reason. It is cheap for a service that has none.
+func Omitted(s *catalog.Service) (list []LeftOut) {
+	if !omits(s) {
+		return nil
+	}
+	left := gather(s, s.Ports).left
+	for _, reason := range slices.Sorted(maps.Keys(left)) {
+		if !strings.HasPrefix(reason, notHealthy) {
+			list = append(list, LeftOut{reason, left[reason]})
+		}
+	}
+	return list
+}
+
+// omits reports whether a service may have an endpoint that cannot be written.
+func omits(s *catalog.Service) bool {
+	for _, port := range s.Ports {
+		endpoints := s.Endpoints(port.Number)
+		if s.Resolution == model.ResolutionDNSRoundRobin && endpoints != nil && endpoints.Total > 1 {
+			return true
+		}
+		for e := range endpoints.All() {
+			if e.Health == model.Healthy && unfit(s, e) != "" {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // labels are those of the endpoint that Istio takes.

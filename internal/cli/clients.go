@@ -21,8 +21,9 @@ func newClients() *cobra.Command {
 that they ask for; with an ID only those of that id. HELD counts the resources that a
 client was sent, PENDING the names yet to be looked at, NACKED the responses it rejected.
 States: accepted (it ACKed the newest response), waiting (it owes an answer), "refused" (it
-NACKed the newest response; REASON is its own), idle (nothing had to be sent). Next,
-'isthmus services HOST' shows the service that a reason names.
+NACKed the newest response; REASON is its own), idle (nothing had to be sent). Below the
+table is the last NACK of each client that ever sent one. Next, 'isthmus services HOST'
+shows the service that a reason names.
 
 Exit status: 0 they were printed, whatever their states; 1 no client with that ID is
 connected, or no answer from the admin API; 2 wrong usage.`,
@@ -66,7 +67,28 @@ func printClients(c *cobra.Command, clients []admin.Client) error {
 		}
 	}
 	heading := []string{"id", "protocol", "kind", "namespace", "connected", "type", "state", "for", "subscribed", "held", "pending", "nacked", "reason"}
-	return table(c, heading, rows)
+	if err := table(c, heading, rows); err != nil {
+		return err
+	}
+	for _, client := range clients {
+		printNACKs(c, client)
+	}
+	return nil
+}
+
+// nackAdvice is what to do about a NACK. Waiting does not help.
+const nackAdvice = "what is at fault is sent again once it changes: 'isthmus services HOST' shows where a service is from"
+
+// printNACKs shows the last NACK of each type, whatever the client did since.
+func printNACKs(c *cobra.Command, client admin.Client) {
+	for _, name := range slices.Sorted(maps.Keys(client.Types)) {
+		t := client.Types[name]
+		if t.LastNACK == nil {
+			continue
+		}
+		say(c.OutOrStdout(), "\n%s: %s: %d NACKed, the last %s ago: %s\n  %s\n",
+			client.ID, shortType(name), t.NACKed, t.LastNACK.Age, orDash(t.LastNACK.Reason), nackAdvice)
+	}
 }
 
 // shortType is the name of a type without the package or group that it is of. A

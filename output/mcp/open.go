@@ -87,9 +87,10 @@ func (c *Config) Open(ctx context.Context, env output.Env) (output.Output, error
 		return nil, err
 	}
 	log = slog.New(loglimit.New(log.Handler())) // one limit for all that sinks cause
-	o := &opened{translation: c.translation, translator: c.translation.New(), root: env.RootNamespace, keeper: keeper}
+	o := &opened{translation: c.translation, translator: c.translation.New(), root: env.RootNamespace, keeper: keeper, memory: output.NewMemory(env)}
 	engine := EngineConfig()
 	engine.Sent, engine.ACKed, engine.Log = output.Observing(env.Sent), output.Observing(env.ACKed), log
+	engine.Remembers = o.memory.IsWhole
 	o.engine = push.New(engine)
 	o.resources = o.engine.Produce(c.translation.Types(c.debounce))
 	options := Options{RootNamespace: env.RootNamespace, Options: streams.Options{Log: log}}
@@ -115,6 +116,7 @@ type opened struct {
 	engine      *push.Engine
 	resources   *push.Producer
 	server      *Server
+	memory      *output.Memory
 	listener    net.Listener // nil if it only dials
 	sinks       []*dialled
 	keeper      *certs.Keeper // nil without TLS
@@ -122,6 +124,7 @@ type opened struct {
 
 // Publish implements [output.Output].
 func (o *opened) Publish(s *catalog.Snapshot, change catalog.Change, complete bool) {
+	o.memory.Published(complete)
 	o.resources.Publish(o.translator.Step(s, change, complete, o.root))
 }
 

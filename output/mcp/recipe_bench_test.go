@@ -11,6 +11,7 @@ import (
 	"time"
 
 	wire "github.com/isthmus-mesh/isthmus/internal/mcp"
+	"github.com/isthmus-mesh/isthmus/internal/streams"
 	"github.com/isthmus-mesh/isthmus/output/mcp"
 	"github.com/isthmus-mesh/isthmus/push"
 	"github.com/isthmus-mesh/isthmus/test/testkit/mcpsink"
@@ -47,7 +48,7 @@ func recipe(b *testing.B, tcp bool) {
 	for i := range names {
 		names[i] = fmt.Sprintf("test/collection%d", i)
 	}
-	r := newRig(b, setup{tcp: tcp, collections: names, limits: mcp.Limits{StreamsPerClient: 2 * clients}})
+	r := newRig(b, setup{tcp: tcp, collections: names, limits: mcp.Limits{Limits: streams.Limits{StreamsPerClient: 2 * clients}}})
 	dice := rand.New(rand.NewPCG(3, 0)) //nolint:gosec // the same each time
 	r.publish(dice)
 	var answers atomic.Int64

@@ -115,14 +115,11 @@ func (s *stream) url(t push.Type) string {
 	return s.server.engine.TypeName(t)
 }
 
-// unknown is a version that we never wrote.
-var unknown = push.VersionOf([]byte("unknown"))
-
 // resumes has a control plane that asks for a type be one that may hold something of
 // it. It does not say so when it comes again, and what a first state lacks it deletes.
 func (s *stream) resumes(t push.Type, r push.Request) push.Request {
 	if _, asked := s.types[t]; !asked && r.Claim == nil && isConfiguration(s.url(t)) {
-		r.Claim = &unknown
+		r.Claim = push.Unknown()
 	}
 	return r
 }

@@ -61,6 +61,12 @@ type site struct {
 // openSite opens an output that delays nothing, unless its settings say otherwise.
 func openSite(t *testing.T, secured bool, settings func(*xds.Config)) *site {
 	t.Helper()
+	return openSiteWith(t, output.Env{}, secured, settings)
+}
+
+// openSiteWith is openSite with what an earlier process has left.
+func openSiteWith(t *testing.T, env output.Env, secured bool, settings func(*xds.Config)) *site {
+	t.Helper()
 	s := &site{t: t, builder: catalog.NewBuilder(nil)}
 	kind := xds.OutputKind(xds.Translation{
 		Kinds: xds.Kinds{
@@ -85,10 +91,9 @@ func openSite(t *testing.T, secured bool, settings func(*xds.Config)) *site {
 	if settings != nil {
 		settings(config)
 	}
-	out, err := config.Open(t.Context(), output.Env{
-		Instance: "test", RootNamespace: rootNamespace, Sent: func(time.Duration) {}, ACKed: func(time.Duration) {},
-		Listen: new(net.ListenConfig).Listen, Log: slog.New(slog.DiscardHandler),
-	})
+	env.Instance, env.RootNamespace, env.Log = "test", rootNamespace, slog.New(slog.DiscardHandler)
+	env.Sent, env.ACKed, env.Listen = func(time.Duration) {}, func(time.Duration) {}, new(net.ListenConfig).Listen
+	out, err := config.Open(t.Context(), env)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -43,7 +43,8 @@ type Configuration struct {
 	Types func(debounce func(typeURL string, m push.Mode) push.Debounce) []push.TypeSpec
 	// Begin returns what makes the steps of one output.
 	Begin func() Steps
-	// NotOffered is as in [output.Clients], of every kind that reads configuration.
+	// NotOffered is as in [output.Clients], of every kind that reads configuration. It
+	// names endpoints that are left out as well.
 	NotOffered func(s *catalog.Service) string
 }
 
@@ -73,8 +74,10 @@ func (c *Config) Open(ctx context.Context, env output.Env) (output.Output, error
 		return nil, err
 	}
 	log = slog.New(loglimit.New(log.Handler())) // one limit for all that clients cause
-	o := &opened{translation: c.translation, root: env.RootNamespace, keeper: keeper}
-	o.engine = push.New(push.Config{Order: Order(), Frame: Frame, Sent: output.Observing(env.Sent), ACKed: output.Observing(env.ACKed), Log: log})
+	o := &opened{translation: c.translation, root: env.RootNamespace, keeper: keeper, memory: output.NewMemory(env)}
+	o.engine = push.New(push.Config{
+		Order: Order(), Frame: Frame, Sent: output.Observing(env.Sent), ACKed: output.Observing(env.ACKed), Remembers: o.memory.IsWhole, Log: log,
+	})
 	o.services = o.engine.Produce(c.translation.Types(c.Debounce.Of))
 	o.configuration = newConfiguration(o.engine, &c.translation.Configuration, c.Debounce.Of, env.RootNamespace, log)
 	options := Options{
@@ -97,6 +100,7 @@ type opened struct {
 	engine      *push.Engine
 	services    *push.Producer // of what proxies take of the catalog
 	server      *Server
+	memory      *output.Memory
 
 	configuration *configuration
 	listener      net.Listener
@@ -105,6 +109,7 @@ type opened struct {
 
 // Publish implements [output.Output].
 func (o *opened) Publish(s *catalog.Snapshot, change catalog.Change, complete bool) {
+	o.memory.Published(complete)
 	o.services.Publish(o.translation.Step(s, change, complete, o.root))
 	o.configuration.publish(s, change, complete)
 }
