@@ -14,7 +14,7 @@ import (
 
 // TestPrintedBootstrapConnectsByTLS has Isthmus serve by TLS, as far as a language
 // can: with a certificate of the client's own, or, in Java, with authorities that the
-// JVM trusts. Node cannot, and is told so before it starts.
+// JVM trusts. Node cannot, and no bootstrap is printed for it.
 func TestPrintedBootstrapConnectsByTLS(t *testing.T) {
 	each(t, func(t *testing.T, impl clients.Implementation) {
 		b := startBackends(t, "one")
