@@ -1,8 +1,10 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"maps"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,8 +16,9 @@ import (
 
 func newClients() *cobra.Command {
 	var flags adminFlags
+	var resources bool
 	c := &cobra.Command{
-		Use:   "clients [ID]",
+		Use:   "clients [ID] [--resources]",
 		Short: "Show the connected clients and what each has ACKed",
 		Long: `Clients lists the clients that are connected, with a line for each type of resource
 that they ask for; with an ID only those of that id. HELD counts the resources that a
@@ -25,11 +28,20 @@ NACKed the newest response; REASON is its own), idle (nothing had to be sent). B
 table is the last NACK of each client that ever sent one. Next, 'isthmus services HOST'
 shows the service that a reason names.
 
+With --resources it lists every resource that the client holds or asks for by name, with
+its version. FOR is the age of the state, or of an ACKed version; PENDING says that
+there may be something newer. There can be tens of thousands, and while they are
+read they may change.
+
 Exit status: 0 they were printed, whatever their states; 1 no client with that ID is
 connected, or no answer from the admin API; 2 wrong usage.`,
-		Example: "  isthmus clients\n  isthmus clients 'sidecar~10.0.0.7~web-1.shop~shop.svc.cluster.local'",
-		Args:    cobra.MaximumNArgs(1),
+		Example: "  isthmus clients\n  isthmus clients 'sidecar~10.0.0.7~web-1.shop~shop.svc.cluster.local'\n" +
+			"  isthmus clients 'sidecar~10.0.0.7~web-1.shop~shop.svc.cluster.local' --resources",
+		Args: cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
+			if resources {
+				return showResources(c, &flags, args)
+			}
 			var clients []admin.Client
 			if err := flags.get(c.Context(), "/api/v1/clients", &clients); err != nil {
 				return err
@@ -44,7 +56,42 @@ connected, or no answer from the admin API; 2 wrong usage.`,
 		},
 	}
 	flags.add(c)
+	c.Flags().BoolVar(&resources, "resources", false, "list what the client with this ID holds, resource by resource")
 	return c
+}
+
+// showResources prints what a client holds, which it reads page by page.
+func showResources(c *cobra.Command, flags *adminFlags, args []string) error {
+	if len(args) == 0 {
+		return errors.New("--resources is about one client: name its ID, which 'isthmus clients' lists")
+	}
+	list := []admin.ClientResource{}
+	for from := "-"; from != ""; {
+		path := "/api/v1/clients/" + url.PathEscape(args[0]) + "/resources?limit=5000"
+		if from != "-" {
+			path += "&from=" + from
+		}
+		var page admin.ResourcePage
+		if err := flags.get(c.Context(), path, &page); err != nil {
+			return err
+		}
+		list, from = append(list, page.Resources...), page.Next
+	}
+	return printAs(c, flags.format, list, func() error { return printResources(c, list) })
+}
+
+func printResources(c *cobra.Command, list []admin.ClientResource) error {
+	var rows [][]string
+	for _, r := range list {
+		pending := "-"
+		if r.Pending {
+			pending = "yes"
+		}
+		rows = append(rows, []string{
+			r.Output, r.Protocol, shortType(r.Type), r.Name, orDash(r.Version), r.State, r.Age, pending, orDash(r.Reason),
+		})
+	}
+	return table(c, []string{"output", "protocol", "type", "name", "version", "state", "for", "pending", "reason"}, rows)
 }
 
 func printClients(c *cobra.Command, clients []admin.Client) error {
