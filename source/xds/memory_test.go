@@ -1,17 +1,25 @@
 package xds_test
 
 import (
+	"context"
+	"net"
 	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/test/bufconn"
 	"google.golang.org/protobuf/types/known/anypb"
 	mcpapi "istio.io/api/mcp/v1alpha1"
 	networking "istio.io/api/networking/v1alpha3"
 
 	"github.com/isthmus-mesh/isthmus/internal/budget"
 	"github.com/isthmus-mesh/isthmus/source"
+	"github.com/isthmus-mesh/isthmus/source/xds"
 )
 
 // wide is a ServiceEntry of so many endpoints, which are two bytes each.
@@ -82,6 +90,55 @@ func TestMessageThatIsTooLargeIsNotReceived(t *testing.T) {
 		r.is(source.StateStale, "a message may have 262144 bytes here")
 		if now := r.stored(); now != before {
 			r.Errorf("stored:\n%s\n\nbefore:\n%s", now, before)
+		}
+	})
+}
+
+// flood is a server that sends one message after another, whatever is answered.
+type flood struct {
+	discoveryv3.UnimplementedAggregatedDiscoveryServiceServer
+	sent atomic.Int64
+}
+
+// DeltaAggregatedResources sends until the stream ends.
+func (f *flood) DeltaAggregatedResources(s discoveryv3.AggregatedDiscoveryService_DeltaAggregatedResourcesServer) error {
+	for {
+		m := &discoveryv3.DeltaDiscoveryResponse{TypeUrl: newer, Nonce: strconv.FormatInt(f.sent.Load(), 10), Resources: []*discoveryv3.Resource{
+			{Name: "shop/cart", Version: "1", Resource: padded("shop/cart", 2<<20)},
+		}}
+		if err := s.Send(m); err != nil {
+			return err
+		}
+		f.sent.Add(1)
+	}
+}
+
+// While a message waits for memory, the next one is not received.
+func TestOneMessageIsReceivedAtATime(t *testing.T) {
+	bubble(t, manner{}, func(r *rig) {
+		flood, server, listener := &flood{}, grpc.NewServer(), bufconn.Listen(64<<10)
+		discoveryv3.RegisterAggregatedDiscoveryServiceServer(server, flood)
+		var serving sync.WaitGroup
+		serving.Go(func() { _ = server.Serve(listener) })
+		defer serving.Wait()
+		defer server.Stop()
+		r.memory = budget.New(16 << 20)
+		give, err := r.memory.Take(r.Context(), 16<<20)
+		if err != nil {
+			r.Fatal(err)
+		}
+		defer give()
+		ctx, stop := context.WithCancel(r.Context())
+		src := xds.New(xds.Config{Address: "127.0.0.1:15010", Types: []string{"ServiceEntry"}}, source.Env{Memory: r.memory})
+		src.DialWith(func(ctx context.Context, _ string) (net.Conn, error) { return listener.DialContext(ctx) })
+		var running sync.WaitGroup
+		running.Go(func() { _ = source.NewSupervisor("other", src, r.store, source.Config{}).Run(ctx) })
+		defer running.Wait()
+		defer stop()
+		r.pass(time.Second)
+		// The first is there, and the second stands in what the server itself holds.
+		if n := flood.sent.Load(); n != 2 {
+			r.Errorf("%d messages were sent while the first one waits", n)
 		}
 	})
 }
