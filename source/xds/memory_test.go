@@ -46,7 +46,7 @@ func padded(name string, size int) *anypb.Any {
 // What was stored before stays.
 func TestServerThatSaysTooMuchIsStale(t *testing.T) {
 	for name, more := range map[string]func(name string) *anypb.Any{
-		"fields": func(name string) *anypb.Any { return wide(name, 500) },
+		"fields": func(name string) *anypb.Any { return wide(name, 1000) },
 		"text":   func(name string) *anypb.Any { return padded(name, 100_000) },
 	} {
 		t.Run(name, func(t *testing.T) {

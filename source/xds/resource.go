@@ -37,7 +37,7 @@ const (
 // What a resource, and a field of its object, take beside their text.
 const (
 	perResource = 512
-	perRecorded = 400
+	perRecorded = 200
 )
 
 // size is what one takes, about, with the record that is made of it: its text is in
