@@ -174,16 +174,12 @@ spec: {address: %s, labels: {app: vm}}
 	r.Await("selects.example", none...)
 }
 
-// allotsNothing is for istiods beside the shared one. Several that allot addresses to the
-// same services take each other's, and the pinned istiod can panic while it mends that.
-const allotsNothing = "PILOT_ENABLE_IP_AUTOALLOCATE=false"
-
 // TestIsthmusOutlivesTheIstiodThatItReads kills the istiod. What it has said stays, and
 // what changed meanwhile arrives when it is back.
 func TestIsthmusOutlivesTheIstiodThatItReads(t *testing.T) {
 	t.Parallel()
 	api := connect(t, shared)
-	istiod, err := shared.StartIstiodWith(t.Context(), "", "ENABLE_XDS_API_GENERATOR_AUTH=false", allotsNothing)
+	istiod, err := shared.StartIstiodWith(t.Context(), "", "ENABLE_XDS_API_GENERATOR_AUTH=false")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -239,7 +235,6 @@ func TestIstiodIsReadByItsOwnNamespace(t *testing.T) {
 	cert, key := files("mesh-root")
 	i, err := shared.StartIstiodAs(t.Context(), cluster.Setting{
 		Mesh:         "rootNamespace: mesh-root\n",
-		Env:          []string{allotsNothing},
 		Certificates: &cluster.Certificates{Cert: cert, Key: key, CA: root},
 	})
 	if err != nil {

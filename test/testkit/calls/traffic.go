@@ -3,6 +3,7 @@ package calls
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 )
 
@@ -48,9 +49,18 @@ func (f *Traffic) Stop() {
 
 // MustNotHaveFailed stops the traffic. None of the calls may have failed.
 func (f *Traffic) MustNotHaveFailed() {
+	f.client.t.Helper()
+	f.MustNotHaveFailedBut(nil)
+}
+
+// MustNotHaveFailedBut is the same, but for failures that are known to be the client's own.
+func (f *Traffic) MustNotHaveFailedBut(known func(error) bool) {
 	t := f.client.t
 	t.Helper()
 	f.Stop()
+	if known != nil {
+		f.failures = slices.DeleteFunc(f.failures, known)
+	}
 	if len(f.failures) > 0 {
 		t.Errorf("%d of %d calls to %s failed: %v", len(f.failures), f.calls, f.client.Name, errors.Join(f.failures[:min(3, len(f.failures))]...))
 	}
