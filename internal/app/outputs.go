@@ -74,6 +74,7 @@ func (a *App) listen(ctx context.Context, network, address string) (net.Listener
 
 // left has outputs know that a source was taken out of the configuration.
 func (a *App) left(source string) {
+	a.memory.Leave(source)
 	for _, o := range a.outputs {
 		if l, ok := o.Output.(output.SourceRemover); ok {
 			l.RemoveSource(source)

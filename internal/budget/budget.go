@@ -4,7 +4,9 @@
 // than there is, however much there is to read.
 //
 // A budget may be divided: what is taken of a [Budget.Share] is taken of the whole,
-// too. So one reader cannot keep all others waiting.
+// too. So one reader cannot keep all others waiting. What a reader keeps for long is not
+// taken, for nobody could wait until it is given back. [Budget.Lasting] bounds it instead,
+// by what there is for each.
 //
 // It knows nothing of what the memory is used for. All methods may be called from
 // any goroutine. Nobody who has taken something takes more of the same budget before
@@ -14,6 +16,7 @@ package budget
 import (
 	"context"
 	"runtime/debug"
+	"sync"
 
 	"golang.org/x/sync/semaphore"
 )
@@ -26,25 +29,56 @@ type Budget struct {
 	bytes int64
 	left  *semaphore.Weighted
 	whole *Budget // that this is a share of; nil if of none
+
+	name    string // of the user of a share
+	lasting int64  // what all users together may keep for long
+	mu      sync.Mutex
+	keepers map[string]struct{} // the users that keep anything
 }
 
-// New returns a budget of so many bytes.
-func New(bytes int64) *Budget { return &Budget{bytes: bytes, left: semaphore.NewWeighted(bytes)} }
+// New returns a budget of so many bytes, half of which may be kept for long.
+func New(bytes int64) *Budget {
+	return &Budget{bytes: bytes, left: semaphore.NewWeighted(bytes), lasting: bytes / 2, keepers: map[string]struct{}{}}
+}
 
 // OfProcess returns a budget of a third of the memory that the program may use
-// (GOMEMLIMIT), and of no more than [Most].
+// (GOMEMLIMIT), and of no more than [Most]. What is kept for long may be a sixth of that
+// memory, however much it is: with what is made of it, it takes some three times as much.
 func OfProcess() *Budget {
-	return New(min(debug.SetMemoryLimit(-1)/3, Most)) // asks, and sets nothing
+	limit := debug.SetMemoryLimit(-1) // asks, and sets nothing
+	b := New(min(limit/3, Most))
+	b.lasting = limit / 6
+	return b
 }
 
-// Share returns a budget for one of several users: half of the whole.
-func (b *Budget) Share() *Budget {
+// Share returns a budget for one of several users: half of the whole. Another one of the
+// same name is instead of the first.
+func (b *Budget) Share(name string) *Budget {
 	if b == nil {
 		return nil
 	}
 	share := New(max(b.bytes/2, 1))
-	share.whole = b
+	share.whole, share.name = b, name
 	return share
+}
+
+// Leave says that a user of a share has gone.
+func (b *Budget) Leave(name string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.keepers, name)
+}
+
+// Lasting is how many bytes one user may keep for long, if that is less than most; else
+// it is most. It is less the more users there are that have asked.
+func (b *Budget) Lasting(most int64) int64 {
+	if b == nil || b.whole == nil {
+		return b.Bytes(most)
+	}
+	b.whole.mu.Lock()
+	defer b.whole.mu.Unlock()
+	b.whole.keepers[b.name] = struct{}{}
+	return min(b.Bytes(most), b.whole.lasting/int64(len(b.whole.keepers)))
 }
 
 // Bytes is how many bytes there are, taken or not, if that is less than most; else

@@ -15,7 +15,7 @@ import (
 func TestNeverMoreIsTakenThanThereIs(t *testing.T) {
 	t.Parallel()
 	whole := budget.New(100)
-	shares := []*budget.Budget{whole.Share(), whole.Share(), whole.Share()}
+	shares := []*budget.Budget{whole.Share("a"), whole.Share("b"), whole.Share("c")}
 	var all atomic.Int64
 	each := make([]atomic.Int64, len(shares))
 	var users sync.WaitGroup
@@ -51,7 +51,7 @@ func TestNeverMoreIsTakenThanThereIs(t *testing.T) {
 func TestWhoGivesUpHasNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		whole := budget.New(100)
-		share, all := whole.Share(), take(t, whole, 100)
+		share, all := whole.Share("a"), take(t, whole, 100)
 		ctx, cancel := context.WithCancelCause(t.Context())
 		failed := make(chan error)
 		go func() {
@@ -82,7 +82,7 @@ func take(t *testing.T, b *budget.Budget, bytes int64) (give func()) {
 func TestNoBudgetIsNoBound(t *testing.T) {
 	t.Parallel()
 	var none *budget.Budget
-	take(t, none.Share(), 1<<60)()
+	take(t, none.Share("a"), 1<<60)()
 	if got := none.Bytes(7); got != 7 {
 		t.Errorf("it has %d bytes", got)
 	}
@@ -91,5 +91,35 @@ func TestNoBudgetIsNoBound(t *testing.T) {
 	}
 	if got := budget.OfProcess().Bytes(1 << 60); got <= 0 || got > budget.Most {
 		t.Errorf("a process has %d bytes", got)
+	}
+}
+
+// What all users keep for long is never more than half of the whole, however many there
+// are: each may keep the same.
+func TestWhatIsKeptForLongIsDivided(t *testing.T) {
+	t.Parallel()
+	whole := budget.New(1200)
+	first := whole.Share("first")
+	keeps := func(want int64) {
+		t.Helper()
+		if n := first.Lasting(1 << 20); n != want {
+			t.Errorf("it may keep %d bytes of 1200, and not %d", n, want)
+		}
+	}
+	whole.Share("second") // which keeps nothing
+	keeps(600)
+	whole.Share("second").Lasting(1 << 20)
+	whole.Share("third").Lasting(1 << 20)
+	keeps(200)
+	whole.Share("third").Lasting(1 << 20) // with other settings
+	keeps(200)
+	whole.Leave("second")
+	keeps(300)
+	if n := first.Lasting(100); n != 100 {
+		t.Errorf("it may keep %d bytes where 100 are the most", n)
+	}
+	var none *budget.Budget
+	if n := none.Share("a").Lasting(100); n != 100 {
+		t.Errorf("without a bound it may keep %d bytes of 100", n)
 	}
 }

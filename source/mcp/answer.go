@@ -45,7 +45,7 @@ func (h *holding) compare(c *collection, a *answer) (*difference, error) {
 	d := &difference{collection: c, changed: map[string]*held{}}
 	for i, text := range a.resources {
 		d.take(h, i, text)
-		if d.size > h.bounds.bytes {
+		if d.size > h.most() {
 			return nil, errTooMuch
 		}
 	}
@@ -57,7 +57,7 @@ func (h *holding) compare(c *collection, a *answer) (*difference, error) {
 	}
 	d.whole = !a.incremental || c.answersNothing(d)
 	d.findGone(a)
-	if h.size+d.grows() > h.bounds.bytes {
+	if h.size+d.grows() > h.most() {
 		return nil, errTooMuch
 	}
 	return d, nil

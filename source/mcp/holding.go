@@ -18,7 +18,8 @@ type holding struct {
 	seed        maphash.Seed
 	collections []*collection // in order: the first that has a name counts
 	bounds      bounds
-	size        int // of all collections
+	room        func() int // how much may be held now; nil if that does not change
+	size        int        // of all collections
 }
 
 // collection is what a peer has said of one.
@@ -52,6 +53,14 @@ func newHolding(collections []string, b bounds) *holding {
 		h.collections = append(h.collections, &collection{name: name, kind: kind, held: map[string]*held{}})
 	}
 	return h
+}
+
+// most is how many bytes may be held: the less, the more sources there are.
+func (h *holding) most() int {
+	if h.room == nil {
+		return h.bounds.bytes
+	}
+	return min(h.bounds.bytes, h.room())
 }
 
 // find returns the collection of a name; nil if it was not asked for.

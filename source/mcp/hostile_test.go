@@ -62,6 +62,34 @@ func TestAPeerCannotTakeMoreMemoryThanThereIs(t *testing.T) {
 	}
 }
 
+func several(n int) (list []*mcpapi.Resource) {
+	for i := range n {
+		list = append(list, entry(fmt.Sprintf("shop/s%d", i), "1", "10.0.0.1"))
+	}
+	return list
+}
+
+// What peers are bounded by together is divided: the more there are, the less each holds.
+func TestPeersHoldLessTheMoreThereAre(t *testing.T) {
+	bubble(t, func(r *rig) {
+		whole := budget.New(2 << 20)
+		r.memory = whole.Share("one")
+		m, s := r.begin(only(entries))
+		s.acked(s.full(entries, several(100)...))
+		for i := range 9 {
+			whole.Share(fmt.Sprint("another", i)).Lasting(1)
+		}
+		s.nacked(s.full(entries, several(101)...), 8, "more than the memory allows")
+		if n := m.Status().Services; n != 100 {
+			t.Errorf("%d services are stored", n)
+		}
+		for i := range 9 {
+			whole.Leave(fmt.Sprint("another", i))
+		}
+		s.acked(s.full(entries, several(101)...))
+	})
+}
+
 // Increments without end come to an end, and the next state counts.
 func TestIncrementsWithoutEndAreNACKed(t *testing.T) {
 	bubble(t, func(r *rig) {

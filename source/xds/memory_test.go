@@ -31,6 +31,28 @@ func wide(name string, endpoints int) *anypb.Any {
 	return wrap(name, spec)
 }
 
+// What servers may have together is divided: the more there are, the less each has.
+func TestServersHaveLessTheMoreThereAre(t *testing.T) {
+	bubble(t, manner{}, func(r *rig) {
+		whole := budget.New(2 << 20)
+		r.memory = whole.Share("one")
+		r.serve("shop/cart", "10.0.0.1")
+		r.put("ServiceEntry", "shop/more", padded("shop/more", 200_000))
+		r.mirror("ServiceEntry")
+		r.is(source.StateLive, "")
+		before := r.stored()
+		for i := range 9 {
+			whole.Share("another" + strconv.Itoa(i)).Lasting(1)
+		}
+		r.put("ServiceEntry", "shop/most", padded("shop/most", 1000))
+		r.pass(10 * time.Millisecond)
+		r.is(source.StateStale, "takes more than 104857 bytes in all")
+		if now := r.stored(); now != before {
+			r.Errorf("stored:\n%s\n\nbefore:\n%s", now, before)
+		}
+	})
+}
+
 // padded is one of so many bytes more.
 func padded(name string, size int) *anypb.Any {
 	body := service(name, "10.0.0.1")

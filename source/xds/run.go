@@ -197,7 +197,7 @@ func (r *run) answer(ctx context.Context, k *asked, a answer) error {
 	}
 	changed := !slices.Equal(h.trouble, d.trouble)
 	h.apply(d)
-	if room := r.env.Memory.Bytes(most); r.held.size() > room {
+	if room := r.env.Memory.Lasting(most); r.held.size() > room {
 		clear(r.held) // of a server that says too much nothing is left but the records
 		return fmt.Errorf("what the server has sent takes more than %d bytes in all, which is as much as there is memory for; confine it, or give Isthmus more (GOMEMLIMIT)", room)
 	}

@@ -40,13 +40,8 @@ type harm struct {
 type says func(i int, increment bool, resources ...*mcpapi.Resource) []byte
 
 var harms = []harm{
-	{"states that are huge", func(p *peers, s grpc.ServerStream, says says) error {
-		var list []*mcpapi.Resource
-		for i := range size(20_000, 500) {
-			list = append(list, named(fmt.Sprintf("shop/huge-%d", i), 1<<10))
-		}
-		return p.repeat(s, func(i int) []byte { return says(i, false, list...) })
-	}},
+	{"states that are huge", hugeStates(20_000)},
+	{"states that are not quite as huge", hugeStates(12_000)}, // a message may be that large
 	{"increments without end", func(p *peers, s grpc.ServerStream, says says) error {
 		return p.repeat(s, func(i int) []byte { return says(i, true, named(fmt.Sprintf("shop/endless-%d", i), 4<<10)) })
 	}},
@@ -79,6 +74,16 @@ var harms = []harm{
 		}
 		return nil
 	}},
+}
+
+func hugeStates(services int) func(*peers, grpc.ServerStream, says) error {
+	return func(p *peers, s grpc.ServerStream, says says) error {
+		var list []*mcpapi.Resource
+		for i := range size(services, services/40) {
+			list = append(list, named(fmt.Sprintf("shop/huge-%d-%d", services, i), 1<<10))
+		}
+		return p.repeat(s, func(i int) []byte { return says(i, false, list...) })
+	}
 }
 
 // emptyResource is one as it is on the wire: its tag, and that it has no bytes.
