@@ -62,6 +62,17 @@ func (b *Budget) Share(name string) *Budget {
 	return share
 }
 
+// Keep says that the user of a share keeps something for long, before it does: nobody
+// gives back what was kept while there were fewer.
+func (b *Budget) Keep() {
+	if b == nil || b.whole == nil {
+		return
+	}
+	b.whole.mu.Lock()
+	defer b.whole.mu.Unlock()
+	b.whole.keepers[b.name] = struct{}{}
+}
+
 // Leave says that a user of a share has gone.
 func (b *Budget) Leave(name string) {
 	b.mu.Lock()
@@ -70,15 +81,14 @@ func (b *Budget) Leave(name string) {
 }
 
 // Lasting is how many bytes one user may keep for long, if that is less than most; else
-// it is most. It is less the more users there are that have asked.
+// it is most. It is less the more users there are that keep something.
 func (b *Budget) Lasting(most int64) int64 {
 	if b == nil || b.whole == nil {
 		return b.Bytes(most)
 	}
 	b.whole.mu.Lock()
 	defer b.whole.mu.Unlock()
-	b.whole.keepers[b.name] = struct{}{}
-	return min(b.Bytes(most), b.whole.lasting/int64(len(b.whole.keepers)))
+	return min(b.Bytes(most), b.whole.lasting/int64(max(len(b.whole.keepers), 1)))
 }
 
 // Bytes is how many bytes there are, taken or not, if that is less than most; else

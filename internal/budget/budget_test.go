@@ -106,12 +106,13 @@ func TestWhatIsKeptForLongIsDivided(t *testing.T) {
 			t.Errorf("it may keep %d bytes of 1200, and not %d", n, want)
 		}
 	}
+	first.Keep()
 	whole.Share("second") // which keeps nothing
 	keeps(600)
-	whole.Share("second").Lasting(1 << 20)
-	whole.Share("third").Lasting(1 << 20)
+	whole.Share("second").Keep()
+	whole.Share("third").Keep()
 	keeps(200)
-	whole.Share("third").Lasting(1 << 20) // with other settings
+	whole.Share("third").Keep() // with other settings
 	keeps(200)
 	whole.Leave("second")
 	keeps(300)

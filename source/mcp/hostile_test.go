@@ -77,7 +77,7 @@ func TestPeersHoldLessTheMoreThereAre(t *testing.T) {
 		m, s := r.begin(only(entries))
 		s.acked(s.full(entries, several(100)...))
 		for i := range 9 {
-			whole.Share(fmt.Sprint("another", i)).Lasting(1)
+			whole.Share(fmt.Sprint("another", i)).Keep()
 		}
 		s.nacked(s.full(entries, several(101)...), 8, "more than the memory allows")
 		if n := m.Status().Services; n != 100 {

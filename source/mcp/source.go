@@ -31,6 +31,7 @@ func newSource(c Config, env source.Env) *Source {
 		env.Log = slog.New(slog.DiscardHandler)
 	}
 	c.pace = c.pace.withDefaults()
+	env.Memory.Keep()
 	return &Source{config: c, env: env, resume: true}
 }
 

@@ -42,7 +42,7 @@ func TestServersHaveLessTheMoreThereAre(t *testing.T) {
 		r.is(source.StateLive, "")
 		before := r.stored()
 		for i := range 9 {
-			whole.Share("another" + strconv.Itoa(i)).Lasting(1)
+			whole.Share("another" + strconv.Itoa(i)).Keep()
 		}
 		r.put("ServiceEntry", "shop/most", padded("shop/most", 1000))
 		r.pass(10 * time.Millisecond)

@@ -59,6 +59,7 @@ func New(c Config, env source.Env) *Source {
 	if env.Stored == nil {
 		env.Stored = func() iter.Seq[model.Record] { return func(func(model.Record) bool) {} }
 	}
+	env.Memory.Keep()
 	return &Source{config: c, env: env, pace: usual, pings: pingEvery}
 }
 
