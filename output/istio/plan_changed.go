@@ -26,6 +26,12 @@ func (w *Writer) changed(world *world, key Key) (t Translation, actions []Action
 		return Translation{}, nil, false
 	}
 	open := w.followed.take(one)
+	defer func() {
+		if !ok { // or there was a panic, and what was open is not known any more
+			w.followed.forget(key)
+		}
+	}()
+	ok = false
 	for name := range changed {
 		open[Ref{name.Kind, key.Namespace, name.Name}] = struct{}{}
 	}
