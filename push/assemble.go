@@ -40,7 +40,7 @@ func (s *Subscriber) assemble(t *turn, typ Type) {
 		return
 	case i.blocks():
 		return
-	case i.guarded(info, w):
+	case i.guarded(info, w, t.remembers(s.engine, info)):
 		if i.either {
 			s.switched(i, Delta, false) // increments delete nothing
 			s.engine.queue.add(s, false)
@@ -95,8 +95,11 @@ func (d *draft) empty() bool {
 // listed. A subscriber that resumes deletes what is not in the set, and a source
 // that is not listed yet may still have it. The set may go at once if everything
 // that the subscriber asks for is in it, or if it is all that the subscriber holds.
-func (i *interest) guarded(info *typeInfo, w World) bool {
-	if !i.full || i.claim == nil || *i.claim == (Version{}) || w.Complete() || i.isRemembered() {
+// If the world remembers all that was ever sent, a subscriber that cannot say what it
+// holds has it from sources that were listed: there were no others. One that can say
+// it may have been served elsewhere, and waits.
+func (i *interest) guarded(info *typeInfo, w World, remembers bool) bool {
+	if !i.full || i.claim == nil || *i.claim == (Version{}) || w.Complete() || remembers && *i.claim == unknownClaim {
 		i.guard = false
 		return false
 	}
@@ -118,14 +121,6 @@ func (i *interest) guarded(info *typeInfo, w World) bool {
 	}
 	i.guard = lacks && sum != *i.claim
 	return i.guard
-}
-
-// isRemembered reports whether a subscriber that cannot say what it holds has it from
-// sources that were listed: there were no others. One that can say it may have been
-// served elsewhere, and waits.
-func (i *interest) isRemembered() bool {
-	remembers := i.subscriber.engine.config.Remembers
-	return remembers != nil && *i.claim == unknownClaim && remembers()
 }
 
 // expandAll turns a wildcard that was just asked for into names.
@@ -268,15 +263,25 @@ func (d *draft) send() bool {
 	return true
 }
 
-// wholeSet makes the response of a full type everything the subscriber holds.
+// wholeSet makes the response of a full type everything the subscriber holds. What
+// came as an increment and can no longer be encoded, by a fault of ours, is not in it:
+// the set takes it away.
 func (d *draft) wholeSet() {
 	d.out.Resources = make([]*Resource, 0, d.held.n)
+	var lost []string
 	for h := range d.held.all {
 		if h.whole == nil {
-			continue // by a fault of ours it can no longer be encoded
+			lost = append(lost, h.name)
+			continue
 		}
 		d.out.Resources = append(d.out.Resources, h.whole)
 		d.size += h.whole.size(d.mode)
 	}
 	slices.SortFunc(d.out.Resources, func(a, b *Resource) int { return strings.Compare(a.Name, b.Name) })
+	for _, name := range lost {
+		p, waits := d.pending[name]
+		if d.remove(name, p); waits {
+			d.pending[name] = p
+		}
+	}
 }

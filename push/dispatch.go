@@ -41,7 +41,7 @@ func (e *Engine) dispatchAll(ctx context.Context) {
 // are asked before the step, while no lock is held.
 func (e *Engine) dispatch(p *Producer, u Update) {
 	if p.world.Load() == nil {
-		e.begin(p, u.World)
+		e.begin(p, u)
 		return
 	}
 	var s *impact
@@ -50,6 +50,7 @@ func (e *Engine) dispatch(p *Producer, u Update) {
 	defer e.step.Unlock()
 	e.steps++
 	old := *p.world.Swap(&u.World)
+	p.remembers = u.Remembers
 	if !planned { // the subscribers that it concerns are unknown
 		e.failAll()
 		return
@@ -71,11 +72,12 @@ func (e *Engine) dispatch(p *Producer, u Update) {
 }
 
 // begin opens the types of a producer that has published its first world.
-func (e *Engine) begin(p *Producer, first World) {
+func (e *Engine) begin(p *Producer, first Update) {
 	e.step.Lock()
 	defer e.step.Unlock()
 	e.steps++
-	p.world.Store(&first)
+	p.world.Store(&first.World)
+	p.remembers = first.Remembers
 	if !p.later && !slices.ContainsFunc(e.producers, func(other *Producer) bool { return other.world.Load() == nil && !other.later }) {
 		close(e.primed)
 	}

@@ -11,6 +11,8 @@ type Producer struct {
 	inbox  inbox
 	world  atomic.Pointer[World] // nil until the first is published
 	later  bool                  // nobody waits for the first, see [Engine.ProduceLater]
+
+	remembers bool // of the world; guarded by the engine's step
 }
 
 // Produce enters a producer with its table of types. All producers are entered

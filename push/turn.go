@@ -1,10 +1,13 @@
 package push
 
+import "slices"
+
 // turn is one subscriber's turn with a worker. It has the worlds of all producers,
 // read at once.
 type turn struct {
 	table  *table
 	worlds []World // by producer; nil for one that has published nothing
+	whole  []bool  // by producer: whether its world [Update.Remembers]
 	step   uint64
 	memo   memo
 	marked [][modes]uint64 // by type: the step up to which every change was marked
@@ -15,12 +18,12 @@ func (t *turn) world(e *Engine, info *typeInfo) World {
 	if info.producer == nil {
 		return nothing{}
 	}
-	for n, p := range e.producers {
-		if p == info.producer {
-			return t.worlds[n]
-		}
-	}
-	return nil
+	return t.worlds[slices.Index(e.producers, info.producer)]
+}
+
+// remembers reports whether the world of a type has all that was ever sent.
+func (t *turn) remembers(e *Engine, info *typeInfo) bool {
+	return info.producer != nil && t.whole[slices.Index(e.producers, info.producer)]
 }
 
 // advance sends the subscriber what it lacks of the current worlds, as far as it
@@ -64,8 +67,9 @@ func (s *Subscriber) look(t *turn) {
 	defer e.step.RUnlock()
 	t.table, t.step = e.table.Load(), e.steps
 	t.memo.at(t.step)
-	t.worlds = t.worlds[:0]
+	t.worlds, t.whole = t.worlds[:0], t.whole[:0]
 	for _, p := range e.producers {
+		t.whole = append(t.whole, p.remembers)
 		if w := p.world.Load(); w != nil {
 			t.worlds = append(t.worlds, *w)
 		} else {

@@ -83,6 +83,10 @@ func (r *Resource) size(m Mode) int { return len(r.Heads[m]) + len(r.Body) }
 type Update struct {
 	World   World
 	Changed []Changed
+	// Remembers says that the world has all that was ever sent here, be it by an
+	// earlier process, although some source may never have been listed. A full set then
+	// does not wait for that one if its subscriber cannot say what it holds.
+	Remembers bool
 	// Reviewed are the audience keys of clients that may have another view now;
 	// "*" stands for all. It has to hold only those; their views are compared.
 	Reviewed []string

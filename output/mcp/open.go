@@ -90,7 +90,6 @@ func (c *Config) Open(ctx context.Context, env output.Env) (output.Output, error
 	o := &opened{translation: c.translation, translator: c.translation.New(), root: env.RootNamespace, keeper: keeper, memory: output.NewMemory(env)}
 	engine := EngineConfig()
 	engine.Sent, engine.ACKed, engine.Log = output.Observing(env.Sent), output.Observing(env.ACKed), log
-	engine.Remembers = o.memory.IsWhole
 	o.engine = push.New(engine)
 	o.resources = o.engine.Produce(c.translation.Types(c.debounce))
 	options := Options{RootNamespace: env.RootNamespace, Options: streams.Options{Log: log}}
@@ -124,8 +123,9 @@ type opened struct {
 
 // Publish implements [output.Output].
 func (o *opened) Publish(s *catalog.Snapshot, change catalog.Change, complete bool) {
-	o.memory.Published(complete)
-	o.resources.Publish(o.translator.Step(s, change, complete, o.root))
+	u := o.translator.Step(s, change, complete, o.root)
+	u.Remembers = o.memory.Published(complete)
+	o.resources.Publish(u)
 }
 
 // Run implements [output.Output].

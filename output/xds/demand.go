@@ -22,8 +22,14 @@ type configuration struct {
 	wanted   bool
 	steps    Steps             // nil until then
 	newest   *catalog.Snapshot // nil until one is published
-	complete bool
+	sources  sources           // of the newest
 	reported map[string]string // what is left out, as it was logged
+}
+
+// sources is how much of the sources a snapshot has.
+type sources struct {
+	complete  bool // each was listed
+	remembers bool // as of [push.Update]
 }
 
 func newConfiguration(engine *push.Engine, c *Configuration, debounce func(string, push.Mode) push.Debounce, root string, log *slog.Logger) *configuration {
@@ -36,10 +42,10 @@ func newConfiguration(engine *push.Engine, c *Configuration, debounce func(strin
 }
 
 // publish takes the next snapshot.
-func (c *configuration) publish(s *catalog.Snapshot, change catalog.Change, complete bool) {
+func (c *configuration) publish(s *catalog.Snapshot, change catalog.Change, has sources) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.newest, c.complete = s, complete
+	c.newest, c.sources = s, has
 	if c.wanted {
 		c.step(change)
 	}
@@ -62,7 +68,9 @@ func (c *configuration) step(change catalog.Change) {
 	if c.steps == nil {
 		c.steps = c.begin()
 	}
-	c.producer.Publish(c.steps.Step(c.newest, change, c.complete, c.root))
+	u := c.steps.Step(c.newest, change, c.sources.complete, c.root)
+	u.Remembers = c.sources.remembers
+	c.producer.Publish(u)
 	left := map[string]string{}
 	for object, reason := range c.steps.LeftOut() {
 		if left[object] = reason; c.reported[object] != reason {

@@ -76,7 +76,7 @@ func (c *Config) Open(ctx context.Context, env output.Env) (output.Output, error
 	log = slog.New(loglimit.New(log.Handler())) // one limit for all that clients cause
 	o := &opened{translation: c.translation, root: env.RootNamespace, keeper: keeper, memory: output.NewMemory(env)}
 	o.engine = push.New(push.Config{
-		Order: Order(), Frame: Frame, Sent: output.Observing(env.Sent), ACKed: output.Observing(env.ACKed), Remembers: o.memory.IsWhole, Log: log,
+		Order: Order(), Frame: Frame, Sent: output.Observing(env.Sent), ACKed: output.Observing(env.ACKed), Log: log,
 	})
 	o.services = o.engine.Produce(c.translation.Types(c.Debounce.Of))
 	o.configuration = newConfiguration(o.engine, &c.translation.Configuration, c.Debounce.Of, env.RootNamespace, log)
@@ -109,9 +109,11 @@ type opened struct {
 
 // Publish implements [output.Output].
 func (o *opened) Publish(s *catalog.Snapshot, change catalog.Change, complete bool) {
-	o.memory.Published(complete)
-	o.services.Publish(o.translation.Step(s, change, complete, o.root))
-	o.configuration.publish(s, change, complete)
+	remembers := o.memory.Published(complete)
+	u := o.translation.Step(s, change, complete, o.root)
+	u.Remembers = remembers
+	o.services.Publish(u)
+	o.configuration.publish(s, change, sources{complete, remembers})
 }
 
 // Run implements [output.Output].
