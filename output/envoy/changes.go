@@ -67,6 +67,36 @@ func appendChanges(list []push.Changed, now *catalog.Snapshot, host string, c ca
 				note(port, push.Row(r))
 			}
 		}
+		list = appendOwn(list, now, host, port, c, namespaces)
+	}
+	return list
+}
+
+// appendOwn notes what Envoys have for a port of many services: the listeners that
+// lead to one of the host, and the routes.
+func appendOwn(list []push.Changed, now *catalog.Snapshot, host string, port uint32, c catalog.ServiceChange, namespaces []string) []push.Changed {
+	names := map[string]struct{}{}
+	of := func(s *catalog.Service) {
+		for _, address := range []string{anyIPv4, anyIPv6, localIPv4, localIPv6} {
+			names[socketName(address, port)] = struct{}{}
+		}
+		for address := range s.OwnAddresses() {
+			names[socketName(address, port)] = struct{}{}
+		}
+	}
+	for _, s := range []*catalog.Service{c.Old, c.New} {
+		if s != nil {
+			of(s)
+		}
+	}
+	for other := range now.ByHost(host) {
+		of(other)
+	}
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		list = append(list, push.Changed{Row: ListenerType, Name: name, Audience: namespaces})
+	}
+	for _, name := range []string{portRoutes(port), ListenerName(host, port)} {
+		list = append(list, push.Changed{Row: RouteType, Name: name, Audience: namespaces})
 	}
 	return list
 }
@@ -75,7 +105,8 @@ func appendChanges(list []push.Changed, now *catalog.Snapshot, host string, c ca
 // endpoints at most, as far as resources and who sees them are concerned.
 func sameOffer(a, b *catalog.Service) bool {
 	return a.Definition == b.Definition ||
-		a.Resolution == b.Resolution && a.Location == b.Location && slices.Equal(a.Ports, b.Ports) && sameStanding(a, b)
+		a.Resolution == b.Resolution && a.Location == b.Location && slices.Equal(a.Ports, b.Ports) && sameStanding(a, b) &&
+			a.Addresses.Equal(b.Addresses) && a.Meta.Created.Equal(b.Meta.Created)
 }
 
 // sameStanding reports whether both are chosen by the same views when a host
