@@ -28,7 +28,7 @@ func Changes(now *catalog.Snapshot, c catalog.Change) []push.Changed {
 	for _, key := range slices.SortedFunc(maps.Keys(c.Services), compareKeys) {
 		list = appendChanges(list, now, key.Host, c.Services[key])
 	}
-	return list
+	return appendShared(list, now, c)
 }
 
 // Reviewed lists the namespaces whose clients may see something else after a
@@ -67,36 +67,6 @@ func appendChanges(list []push.Changed, now *catalog.Snapshot, host string, c ca
 				note(port, push.Row(r))
 			}
 		}
-		list = appendOwn(list, now, host, port, c, namespaces)
-	}
-	return list
-}
-
-// appendOwn notes what Envoys have for a port of many services: the listeners that
-// lead to one of the host, and the routes.
-func appendOwn(list []push.Changed, now *catalog.Snapshot, host string, port uint32, c catalog.ServiceChange, namespaces []string) []push.Changed {
-	names := map[string]struct{}{}
-	of := func(s *catalog.Service) {
-		for _, address := range []string{anyIPv4, anyIPv6, localIPv4, localIPv6} {
-			names[socketName(address, port)] = struct{}{}
-		}
-		for address := range s.OwnAddresses() {
-			names[socketName(address, port)] = struct{}{}
-		}
-	}
-	for _, s := range []*catalog.Service{c.Old, c.New} {
-		if s != nil {
-			of(s)
-		}
-	}
-	for other := range now.ByHost(host) {
-		of(other)
-	}
-	for _, name := range slices.Sorted(maps.Keys(names)) {
-		list = append(list, push.Changed{Row: ListenerType, Name: name, Audience: namespaces})
-	}
-	for _, name := range []string{portRoutes(port), ListenerName(host, port)} {
-		list = append(list, push.Changed{Row: RouteType, Name: name, Audience: namespaces})
 	}
 	return list
 }

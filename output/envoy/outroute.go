@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	previousv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/retry/host/previous_hosts/v3"
@@ -19,9 +20,38 @@ import (
 // portRoutes is the name of the route configuration that all services of a port share.
 func portRoutes(number uint32) string { return strconv.FormatUint(uint64(number), 10) }
 
-// findRoutes returns the route configuration of a port, or of a port of one host. It
-// exists whether or not a service does: a listener waits for every one that it names,
-// and other requests are routed by it as well.
+// routeNames yields the route configurations of ports, and those of the ports of single
+// hosts that have a listener to themselves.
+func routeNames(w *World, v View) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for index := range w.snapshot.Ports() {
+			all := routes{proxySlot{view: v}, "", index}
+			some := false
+			for s := range all.services() {
+				if !some && !yield(portRoutes(index.Number)) {
+					return
+				}
+				some = true
+				if all.alone(s) && !yield(ListenerName(s.Key.Host, index.Number)) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// alone reports whether requests for a service come through a listener of its own.
+func (r routes) alone(s catalog.Named) bool {
+	port, _ := s.Port(r.index.Number)
+	for at := range r.view.proxy.listensAt(s.Definition, port) {
+		if at != r.view.proxy.shared() {
+			return true
+		}
+	}
+	return false
+}
+
+// findRoutes returns the route configuration of a port, or of a port of one host.
 func findRoutes(w *World, v View, name string) (push.Subject, bool) {
 	if v.proxy.role != sidecar {
 		return nil, false
@@ -34,7 +64,13 @@ func findRoutes(w *World, v View, name string) (push.Subject, bool) {
 	if !ok || number > highestPort {
 		return nil, false
 	}
-	return routes{proxySlot{RouteType, name, v}, host, w.snapshot.Port(number)}, true
+	r := routes{proxySlot{RouteType, name, v}, host, w.snapshot.Port(number)}
+	for s := range r.services() {
+		if host == "" || r.alone(s) {
+			return r, true
+		}
+	}
+	return nil, false
 }
 
 // routes is a route configuration of many hosts, or of one.
@@ -50,9 +86,6 @@ func (r routes) Refers(to string) iter.Seq[string] {
 		return nothing
 	}
 	return func(yield func(string) bool) {
-		if !yield(passthroughCluster) {
-			return
-		}
 		for s := range r.services() {
 			if !yield(ClusterName(s.Key.Host, r.index.Number)) {
 				return
@@ -79,11 +112,7 @@ func (r routes) services() iter.Seq[catalog.Named] {
 // Encode implements [push.Subject]. A domain may occur only once, whatever its case:
 // the oldest service has it.
 func (r routes) Encode() push.Encoded {
-	m := &routev3.RouteConfiguration{
-		Name:                     r.name,
-		ValidateClusters:         wrapperspb.Bool(false),
-		IgnorePortInHostMatching: true,
-	}
+	m := &routev3.RouteConfiguration{Name: r.name}
 	taken := map[string]struct{}{}
 	for _, s := range slices.SortedFunc(r.services(), older) {
 		if host := virtualHost(s, r.index.Number, r.view, taken); host != nil {
@@ -91,8 +120,26 @@ func (r routes) Encode() push.Encoded {
 		}
 	}
 	slices.SortFunc(m.GetVirtualHosts(), func(a, b *routev3.VirtualHost) int { return strings.Compare(a.GetName(), b.GetName()) })
+	return completeRoutes(m)
+}
+
+// voidRoutes is the route configuration of a port without services. An Envoy that names
+// one has it from a listener, which waits for it.
+func voidRoutes(name string) push.Encoded {
+	digits := name
+	if host, _, one := parseListenerName(name); one && utf8.ValidString(host) && len(host) <= longestHost {
+		digits = name[len(host)+1:]
+	}
+	if number, ok := parsePort(digits); !ok || number > highestPort {
+		return push.Encoded{}
+	}
+	return completeRoutes(&routev3.RouteConfiguration{Name: name})
+}
+
+func completeRoutes(m *routev3.RouteConfiguration) push.Encoded {
+	m.ValidateClusters, m.IgnorePortInHostMatching = wrapperspb.Bool(false), true
 	m.VirtualHosts = append(m.VirtualHosts, otherHosts())
-	return encode(r.name, routeURL, m)
+	return encode(m.GetName(), routeURL, m)
 }
 
 // virtualHost leads requests to a service; nil if all of its domains are taken.

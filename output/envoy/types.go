@@ -122,11 +122,12 @@ var rows = [...]row{
 			Needs:     []string{clusterURL},
 			Aggregate: true,
 			Absent:    absentRoute,
+			Void:      voidRoutes,
 		},
 		name: ClusterName, parse: parseClusterName,
 		offered: gRPCOnly,
 		subject: func(at slot, _ *catalog.Service, _ model.Port) push.Subject { return route{at.common()} },
-		own:     &ownResources{names: noNames, find: findRoutes},
+		own:     &ownResources{names: routeNames, find: findRoutes},
 	},
 	RuntimeType: nobodys(push.TypeSpec{
 		Name: runtimeURL,
@@ -145,22 +146,19 @@ func nobodys(spec push.TypeSpec) row {
 	return row{TypeSpec: spec, name: ClusterName, parse: parseClusterName, offered: func(form, string) bool { return false }}
 }
 
-// noNames is of resources that are asked for by name alone.
-func noNames(*World, View) iter.Seq[string] { return nothing }
-
 // gRPCOnly is of service ports that Envoys get no such resource of: theirs are of
 // many services.
 func gRPCOnly(f form, kind string) bool { return f != noForm && isGRPC(kind) }
 
 func isGRPC(kind string) bool { return kind == KindGRPC || kind == KindGRPCNode }
 
-// absentRoute leaves an Envoy without an answer: it takes a removal for one and
-// then waits without its time limit, so that the listener never goes live. gRPC
-// clients are answered, for they report what does not exist at once.
+// absentRoute sends an Envoy routes for what is no service's: it takes a removal for
+// an answer and then waits without its time limit, so that the listener never goes
+// live. gRPC clients are sent a removal, for they report what does not exist at once.
 func absentRoute(kind string, m push.Mode) push.Absence {
 	switch {
 	case kind == KindEnvoy:
-		return push.Silence
+		return push.Empty
 	case m == push.Delta:
 		return push.Removal
 	default:
