@@ -21,6 +21,7 @@ type Config struct {
 	Delta         bool             // else state of the world
 	ControlPlanes []netip.AddrPort // one of them is connected to
 	Istiod        bool             // the control plane is istiod: listeners and routes are taken from it, too, which are bound on loopback
+	Listeners     bool             // listeners and routes are taken from Isthmus, which are bound on loopback
 	Labels        map[string]string
 	OnDemand      bool   // clusters are asked for when a request names one, on a stream of their own, and endpoints over ADS
 	Unserved      string // for how long it also waits for what Isthmus does not have: a runtime layer and, if delta, secrets; empty if it asks for none
