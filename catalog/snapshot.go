@@ -24,7 +24,7 @@ type Snapshot struct {
 	consumptions immutable.Map[ServiceKey, *Consumption]
 	opaques      immutable.Map[OpaqueKey, *Opaque]
 	workloads    immutable.Map[WorkloadKey, *Workload]
-	ports        immutable.Map[uint32, *PortIndex]
+	ports        immutable.Map[uint32, *PortServices]
 }
 
 // Totals counts what a snapshot holds.
@@ -42,7 +42,7 @@ func Empty() *Snapshot {
 		consumptions: immutable.New[ServiceKey, *Consumption](ServiceKey.compare),
 		opaques:      immutable.New[OpaqueKey, *Opaque](OpaqueKey.compare),
 		workloads:    immutable.New[WorkloadKey, *Workload](WorkloadKey.compare),
-		ports:        immutable.New[uint32, *PortIndex](cmp.Compare[uint32]),
+		ports:        immutable.New[uint32, *PortServices](cmp.Compare[uint32]),
 	}
 }
 
@@ -105,7 +105,7 @@ type Viewer struct {
 }
 
 // sees reports whether a service is exported to the viewer and in its scope.
-func (v Viewer) sees(s Named) bool {
+func (v Viewer) sees(s ServiceDefinition) bool {
 	return s.VisibleTo(v.Namespace, s.Key.Namespace) && v.Scope.includes(v.Namespace, s.Key)
 }
 
@@ -125,17 +125,17 @@ func (s *Snapshot) Visible(v Viewer) iter.Seq[*Service] { return choose(v, s.Ser
 
 // choose yields the service that each host names for a viewer. The services come by
 // host, then namespace.
-func choose[S interface{ named() Named }](v Viewer, services iter.Seq[S]) iter.Seq[S] {
+func choose[S interface{ defined() ServiceDefinition }](v Viewer, services iter.Seq[S]) iter.Seq[S] {
 	return func(yield func(S) bool) {
 		var best S
-		var chosen Named
+		var chosen ServiceDefinition
 		for candidate := range services {
-			is := candidate.named()
+			is := candidate.defined()
 			if chosen.Definition != nil && is.Key.Host != chosen.Key.Host {
 				if !yield(best) {
 					return
 				}
-				chosen = Named{}
+				chosen = ServiceDefinition{}
 			}
 			if v.prefers(is, chosen) {
 				best, chosen = candidate, is
@@ -149,7 +149,7 @@ func choose[S interface{ named() Named }](v Viewer, services iter.Seq[S]) iter.S
 
 // prefers reports whether a viewer sees a service rather than another one of the same
 // host, which comes before it by namespace; best is zero if it sees none so far.
-func (v Viewer) prefers(candidate, best Named) bool {
+func (v Viewer) prefers(candidate, best ServiceDefinition) bool {
 	switch {
 	case !v.sees(candidate):
 		return false

@@ -45,7 +45,7 @@ type layout struct {
 	bySNI   []chain
 	byBlock []chain
 	other   string // the cluster of all other connections; empty for none of its own
-	ignored []catalog.Named
+	ignored []catalog.ServiceDefinition
 }
 
 // chain leads connections of one kind to a cluster.
@@ -53,7 +53,7 @@ type chain struct{ match, cluster string }
 
 // layoutOf arranges the services that are reached through a listener. Where only one
 // can have what it asks for, that is the oldest; the others are ignored.
-func layoutOf(services []catalog.Named, number uint32, shared bool) layout {
+func layoutOf(services []catalog.ServiceDefinition, number uint32, shared bool) layout {
 	services = slices.SortedFunc(slices.Values(services), older)
 	l := layout{}
 	claims := claims{}
@@ -75,8 +75,8 @@ func layoutOf(services []catalog.Named, number uint32, shared bool) layout {
 	return l
 }
 
-// handshakes counts the services that are told apart by the host in the handshake.
-func handshakes(services []catalog.Named, number uint32) (n int) {
+// handshakes counts the services that are kept apart by the host in the handshake.
+func handshakes(services []catalog.ServiceDefinition, number uint32) (n int) {
 	for _, s := range services {
 		if port, _ := s.Port(number); trafficOf(port) == tlsOnly {
 			n++
@@ -87,7 +87,7 @@ func handshakes(services []catalog.Named, number uint32) (n int) {
 
 // takeConnections leads connections to a service by the address that they were meant
 // for, or all that are left.
-func (l *layout) takeConnections(taken claims, s catalog.Named, number uint32, shared bool) {
+func (l *layout) takeConnections(taken claims, s catalog.ServiceDefinition, number uint32, shared bool) {
 	cluster := ClusterName(s.Key.Host, number)
 	blocks := 0
 	if shared {
@@ -110,7 +110,7 @@ type claims map[string]struct{}
 
 // takeRequests has the listener route requests. One that all services share has the
 // routes of all; the listener of an address those of one service.
-func (l *layout) takeRequests(s catalog.Named, number uint32, shared bool) {
+func (l *layout) takeRequests(s catalog.ServiceDefinition, number uint32, shared bool) {
 	switch {
 	case shared:
 		l.routes = portRoutes(number)
@@ -119,7 +119,7 @@ func (l *layout) takeRequests(s catalog.Named, number uint32, shared bool) {
 	}
 }
 
-func (l *layout) claim(taken claims, list *[]chain, s catalog.Named, c chain) {
+func (l *layout) claim(taken claims, list *[]chain, s catalog.ServiceDefinition, c chain) {
 	if _, other := taken[c.match]; other {
 		l.ignored = append(l.ignored, s)
 		return

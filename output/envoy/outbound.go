@@ -62,12 +62,12 @@ func (f family) has(address string) bool {
 }
 
 // members yields the services that a viewer reaches through a listener, by host.
-func members(v View, index *catalog.PortIndex, address string) iter.Seq[catalog.Named] {
+func members(v View, index *catalog.PortServices, address string) iter.Seq[catalog.ServiceDefinition] {
 	candidates := index.VisibleAt(v.viewer(), address)
 	if address == v.proxy.shared() {
 		candidates = index.Visible(v.viewer())
 	}
-	return func(yield func(catalog.Named) bool) {
+	return func(yield func(catalog.ServiceDefinition) bool) {
 		for s := range candidates {
 			if !hasCluster(s, index.Number) {
 				continue
@@ -86,9 +86,9 @@ func members(v View, index *catalog.PortIndex, address string) iter.Seq[catalog.
 }
 
 // hasCluster reports whether Envoys have a cluster for a port of the service.
-func hasCluster(s catalog.Named, number uint32) bool {
+func hasCluster(s catalog.ServiceDefinition, number uint32) bool {
 	port, _ := s.Port(number)
-	f, _ := offer(KindEnvoy, &catalog.Service{Named: s}, port)
+	f, _ := offer(KindEnvoy, &catalog.Service{ServiceDefinition: s}, port)
 	return f != noForm
 }
 
@@ -109,7 +109,7 @@ func parseSocketName(name string) (address string, port uint32, ok bool) {
 
 // older is the order in which services claim what only one can have: the one that was
 // there first, then by source. Services of unknown age come last.
-func older(a, b catalog.Named) int {
+func older(a, b catalog.ServiceDefinition) int {
 	if a.Meta.Created.IsZero() != b.Meta.Created.IsZero() {
 		if a.Meta.Created.IsZero() {
 			return 1

@@ -33,7 +33,7 @@ func listenerNames(w *World, v View) iter.Seq[string] {
 }
 
 // listenedAt lists the addresses at which a port has listeners.
-func listenedAt(v View, index *catalog.PortIndex) []string {
+func listenedAt(v View, index *catalog.PortServices) []string {
 	var list []string
 	for s := range index.Visible(v.viewer()) {
 		if hasCluster(s, index.Number) {
@@ -112,7 +112,7 @@ func (c capture) Encode() push.Encoded {
 type socket struct {
 	proxySlot
 	address string
-	index   *catalog.PortIndex
+	index   *catalog.PortServices
 }
 
 func (s socket) layout() layout {

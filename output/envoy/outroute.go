@@ -41,7 +41,7 @@ func routeNames(w *World, v View) iter.Seq[string] {
 }
 
 // alone reports whether requests for a service come through a listener of its own.
-func (r routes) alone(s catalog.Named) bool {
+func (r routes) alone(s catalog.ServiceDefinition) bool {
 	port, _ := s.Port(r.index.Number)
 	for at := range r.view.proxy.listensAt(s.Definition, port) {
 		if at != r.view.proxy.shared() {
@@ -77,7 +77,7 @@ func findRoutes(w *World, v View, name string) (push.Subject, bool) {
 type routes struct {
 	proxySlot
 	host  string // empty for all
-	index *catalog.PortIndex
+	index *catalog.PortServices
 }
 
 // Refers implements [push.Referrer].
@@ -95,8 +95,8 @@ func (r routes) Refers(to string) iter.Seq[string] {
 }
 
 // services yields those that requests are routed to, by host.
-func (r routes) services() iter.Seq[catalog.Named] {
-	return func(yield func(catalog.Named) bool) {
+func (r routes) services() iter.Seq[catalog.ServiceDefinition] {
+	return func(yield func(catalog.ServiceDefinition) bool) {
 		for s := range r.index.Visible(r.view.viewer()) {
 			if r.host != "" && s.Key.Host != r.host || !hasCluster(s, r.index.Number) {
 				continue
@@ -143,7 +143,7 @@ func completeRoutes(m *routev3.RouteConfiguration) push.Encoded {
 }
 
 // virtualHost leads requests to a service; nil if all of its domains are taken.
-func virtualHost(s catalog.Named, number uint32, v View, taken map[string]struct{}) *routev3.VirtualHost {
+func virtualHost(s catalog.ServiceDefinition, number uint32, v View, taken map[string]struct{}) *routev3.VirtualHost {
 	var domains []string
 	for domain := range domainsOf(s, v) {
 		key := strings.ToLower(domain)
@@ -212,7 +212,7 @@ func otherHosts() *routev3.VirtualHost {
 }
 
 // domainsOf yields the authorities by which a viewer may call a service.
-func domainsOf(s catalog.Named, v View) iter.Seq[string] {
+func domainsOf(s catalog.ServiceDefinition, v View) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		host := s.Key.Host
 		if !yield(host) || !yield(host+".") && host[len(host)-1] != '.' {

@@ -30,7 +30,7 @@ type interception uint8
 const (
 	redirect interception = iota // by iptables, to one port
 	tproxy                       // likewise, with their addresses left as they are
-	none                         // not by themselves: the workload is told where to connect to
+	none                         // not by themselves: the workload is given where to connect to
 )
 
 func proxyOf(c push.Client) proxy {

@@ -9,10 +9,10 @@ import (
 	"github.com/isthmus-mesh/isthmus/immutable"
 )
 
-// PortIndex is every service that clients may reach at a port of one number. It is
+// PortServices is every service that clients may reach at a port of one number. It is
 // immutable. It stays the same pointer until the definition of one of them changes, so
 // that who makes one thing of all of them can tell whether it may differ.
-type PortIndex struct {
+type PortServices struct {
 	Number uint32
 
 	// services are those with the port, and those of other namespaces that share a
@@ -63,17 +63,17 @@ func singleAddress(text string) (string, bool) {
 }
 
 // Port returns the index of a port number; nil if no service has it.
-func (s *Snapshot) Port(number uint32) *PortIndex {
+func (s *Snapshot) Port(number uint32) *PortServices {
 	index, _ := s.ports.Get(number)
 	return index
 }
 
 // Ports yields the index of each port number, in their order.
-func (s *Snapshot) Ports() iter.Seq[*PortIndex] { return values(s.ports) }
+func (s *Snapshot) Ports() iter.Seq[*PortServices] { return values(s.ports) }
 
 // Visible yields the services that a viewer may reach at the port, by host.
-func (p *PortIndex) Visible(v Viewer) iter.Seq[Named] {
-	return func(yield func(Named) bool) {
+func (p *PortServices) Visible(v Viewer) iter.Seq[ServiceDefinition] {
+	return func(yield func(ServiceDefinition) bool) {
 		if p == nil {
 			return
 		}
@@ -86,8 +86,8 @@ func (p *PortIndex) Visible(v Viewer) iter.Seq[Named] {
 }
 
 // VisibleAt yields those of them that have an address of their own, by host.
-func (p *PortIndex) VisibleAt(v Viewer, address string) iter.Seq[Named] {
-	return func(yield func(Named) bool) {
+func (p *PortServices) VisibleAt(v Viewer, address string) iter.Seq[ServiceDefinition] {
+	return func(yield func(ServiceDefinition) bool) {
 		if p == nil {
 			return
 		}
@@ -95,26 +95,26 @@ func (p *PortIndex) VisibleAt(v Viewer, address string) iter.Seq[Named] {
 			if key.address != address {
 				return
 			}
-			if p.chosen(v, Named{key.ServiceKey, d}) && !yield(Named{key.ServiceKey, d}) {
+			if p.chosen(v, ServiceDefinition{key.ServiceKey, d}) && !yield(ServiceDefinition{key.ServiceKey, d}) {
 				return
 			}
 		}
 	}
 }
 
-func (p *PortIndex) all(yield func(Named) bool) {
+func (p *PortServices) all(yield func(ServiceDefinition) bool) {
 	for key, d := range p.services.All() {
-		if !yield(Named{key, d}) {
+		if !yield(ServiceDefinition{key, d}) {
 			return
 		}
 	}
 }
 
 // chosen reports whether a viewer that names the host of a service means that one.
-func (p *PortIndex) chosen(v Viewer, s Named) bool {
-	ofHost := func(yield func(Named) bool) {
+func (p *PortServices) chosen(v Viewer, s ServiceDefinition) bool {
+	ofHost := func(yield func(ServiceDefinition) bool) {
 		for key, d := range p.services.From(ServiceKey{Host: s.Key.Host}) {
-			if key.Host != s.Key.Host || !yield(Named{key, d}) {
+			if key.Host != s.Key.Host || !yield(ServiceDefinition{key, d}) {
 				return
 			}
 		}
@@ -139,7 +139,7 @@ func (s *Snapshot) indexPorts(changed map[ServiceKey]ServiceChange) {
 
 // portEdits is a change of the indices in the making.
 type portEdits struct {
-	before  immutable.Map[uint32, *PortIndex]
+	before  immutable.Map[uint32, *PortServices]
 	indices map[uint32]*indexEdit
 }
 
@@ -153,7 +153,7 @@ func (e *portEdits) at(number uint32) *indexEdit {
 	if edit == nil {
 		was, ok := e.before.Get(number)
 		if !ok {
-			was = &PortIndex{
+			was = &PortServices{
 				services:  immutable.New[ServiceKey, *Definition](ServiceKey.compare),
 				addresses: immutable.New[addressKey, *Definition](addressKey.compare),
 			}
@@ -224,7 +224,7 @@ func (e *portEdits) enter(number uint32, services []*Service, c ServiceChange) {
 	}
 }
 
-func (e *portEdits) finish() immutable.Map[uint32, *PortIndex] {
+func (e *portEdits) finish() immutable.Map[uint32, *PortServices] {
 	if len(e.indices) == 0 {
 		return e.before
 	}
@@ -233,7 +233,7 @@ func (e *portEdits) finish() immutable.Map[uint32, *PortIndex] {
 		if services := edit.services.Map(); services.Len() == 0 {
 			ports.Delete(number)
 		} else {
-			ports.Set(number, &PortIndex{number, services, edit.addresses.Map()})
+			ports.Set(number, &PortServices{number, services, edit.addresses.Map()})
 		}
 	}
 	return ports.Map()
