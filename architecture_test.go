@@ -59,6 +59,9 @@ var rooms = []room{
 	{"controller", 1, floor1},
 
 	// Floor 2: what the core and the rooms above it are to each other.
+	// The server that the protocols of the engine's streams have in common. It speaks
+	// gRPC and no protocol, and knows of the engine that it has clients.
+	{"internal/streams", 2, []string{"google.golang.org/grpc", "google.golang.org/protobuf", "golang.org/x/sync", "github.com/spiffe/go-spiffe/v2"}},
 	{"output", 2, nil}, // one interface of all outputs, which speaks of the catalog, the engine and the sources
 	// Objects of other APIs, for whoever reads or writes them. It does no
 	// I/O, so it has the types of an API and nothing that could speak to one.

@@ -72,6 +72,7 @@ func New(parts Parts) *Server {
 	mux.HandleFunc("GET /api/v1/services", s.services)
 	mux.HandleFunc("GET /api/v1/services/{host}", s.service)
 	mux.HandleFunc("GET /api/v1/clients", s.clients)
+	mux.HandleFunc("GET /api/v1/clients/{id}/resources", s.resources)
 	mux.HandleFunc("GET /api/v1/writers", s.writers)
 	// A page that an operator happens to have open must not act for them.
 	handler := &guard{

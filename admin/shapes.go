@@ -164,3 +164,25 @@ type NACK struct {
 	At     time.Time `json:"at"`
 	Age    string    `json:"age"`
 }
+
+// ResourcePage is a part of what a client holds, as GET /api/v1/clients/ID/resources
+// shows it.
+type ResourcePage struct {
+	Resources []ClientResource `json:"resources"` // by output, stream, type and name
+	// Next is for the parameter from, which asks for the next page; empty on the last.
+	Next string `json:"next,omitempty"`
+}
+
+// ClientResource is how a client stands with one resource.
+type ClientResource struct {
+	Output         string    `json:"output"`
+	Protocol       string    `json:"protocol"`
+	ConnectedSince time.Time `json:"connectedSince"`
+	Type           string    `json:"type"`
+	Name           string    `json:"name"`
+	Version        string    `json:"version"` // of what it holds; empty if nothing, or if nobody knows
+	State          string    `json:"state"`   // accepted, waiting, rejected or idle
+	Reason         string    `json:"reason"`  // of the state
+	Age            string    `json:"age"`     // of the state; of what was ACKed, of the version
+	Pending        bool      `json:"pending"` // there may be something newer, which is yet to be looked at
+}

@@ -86,6 +86,27 @@ func (e *Endpoints) Get(address string, port uint32) (Endpoint, bool) {
 	return Endpoint{port, instance}, instance != nil
 }
 
+// At yields the endpoints of an address, as [Endpoints.All] yields them: it costs what
+// there is there.
+func (e *Endpoints) At(address string) iter.Seq[Endpoint] {
+	return func(yield func(Endpoint) bool) {
+		if e == nil {
+			return
+		}
+		var last claim
+		first := true
+		for c, instance := range e.claims.From(claim{address: address, rank: -1}) {
+			if c.address != address {
+				return
+			}
+			if (first || !c.sameEndpoint(last)) && !yield(Endpoint{c.port, instance}) {
+				return
+			}
+			first, last = false, c
+		}
+	}
+}
+
 // Claims yields every record's word, endpoint by endpoint, the one that counts first.
 func (e *Endpoints) Claims() iter.Seq[Endpoint] {
 	return func(yield func(Endpoint) bool) {

@@ -239,10 +239,24 @@ func observePort(e *catalog.Endpoints) portView {
 		at++
 	}
 	observeWeights(e)
+	observeAddresses(e)
 	if at != len(v.Places) {
 		panic(fmt.Sprintf("All yields %d endpoints, Claims %+v", at, v.Places))
 	}
 	return v
+}
+
+// observeAddresses holds what is said of each address to all that is said.
+func observeAddresses(e *catalog.Endpoints) {
+	want := map[string][]catalog.Endpoint{"absent": nil}
+	for endpoint := range e.All() {
+		want[endpoint.Address] = append(want[endpoint.Address], endpoint)
+	}
+	for address, of := range want {
+		if got := slices.Collect(e.At(address)); !slices.Equal(got, of) {
+			panic(fmt.Sprintf("At yields %v of %s, want %v", got, address, of))
+		}
+	}
 }
 
 // observeWeights holds the tally of weights, which is kept with each change, to

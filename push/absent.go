@@ -15,8 +15,9 @@ func (d *draft) gone(name string, p pending) {
 		h == nil && d.full && absent == Empty && !d.named(name),      // only who names it is sent that it is empty
 		d.nackedAs(name, member{}) && !p.again():
 		delete(d.pending, name)
-	case !d.world.Complete() && (h == nil || h.known == claimed) && (!d.full || absent == Empty):
-		// It may belong to a source that has not been listed yet.
+	case !d.world.Complete() && (h == nil && !d.nackedAs(name, member{}) || h != nil && h.known == claimed) && (!d.full || absent == Empty):
+		// It may belong to a source that has not been listed yet. A removal that was
+		// NACKed with others was sent because the name is known to be gone.
 		delete(d.pending, name)
 		if d.unproven == nil {
 			d.unproven = map[string]struct{}{}

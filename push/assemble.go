@@ -96,7 +96,7 @@ func (d *draft) empty() bool {
 // that is not listed yet may still have it. The set may go at once if everything
 // that the subscriber asks for is in it, or if it is all that the subscriber holds.
 func (i *interest) guarded(info *typeInfo, w World) bool {
-	if !i.full || i.claim == nil || *i.claim == (Version{}) || w.Complete() {
+	if !i.full || i.claim == nil || *i.claim == (Version{}) || w.Complete() || i.isRemembered() {
 		i.guard = false
 		return false
 	}
@@ -118,6 +118,14 @@ func (i *interest) guarded(info *typeInfo, w World) bool {
 	}
 	i.guard = lacks && sum != *i.claim
 	return i.guard
+}
+
+// isRemembered reports whether a subscriber that cannot say what it holds has it from
+// sources that were listed: there were no others. One that can say it may have been
+// served elsewhere, and waits.
+func (i *interest) isRemembered() bool {
+	remembers := i.subscriber.engine.config.Remembers
+	return remembers != nil && *i.claim == unknownClaim && remembers()
 }
 
 // expandAll turns a wildcard that was just asked for into names.

@@ -4,6 +4,7 @@ import (
 	"hash/maphash"
 	"sync"
 	"sync/atomic"
+	"time"
 )
 
 // cache holds the encoded form of every subject somebody asked for. A slot has
@@ -52,8 +53,9 @@ func (c *cache) get(subject Subject, name string) *Resource {
 
 func (c *cache) resource(e Encoded) *Resource {
 	r := &Resource{Encoded: e, Heads: c.frame(e)}
-	r.label = label{name: e.Name, member: memberOf(e.Name, e.Version), hash: c.hash(e.Name), whole: r}
-	r.shared = &label{name: r.name, member: r.member, hash: r.hash}
+	r.label = label{name: e.Name, member: memberOf(e.Name, e.Version), hash: c.hash(e.Name), version: e.Version, made: time.Now()}
+	shared := r.label
+	r.whole, r.shared = r, &shared
 	return r
 }
 

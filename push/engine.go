@@ -31,6 +31,10 @@ type Config struct {
 	// which can be split; zero does not. What is larger is not sent, and the status of
 	// the subscriber says so.
 	Largest int
+	// Remembers, if set, reports whether worlds have all that was ever sent here, be it
+	// by an earlier process, although some source was never listed. A full set then
+	// does not wait for that one if its subscriber cannot say what it holds.
+	Remembers func() bool
 	// Holdings bound what subscribers may ask for.
 	Holdings Holdings
 	// Sent and ACKed, if set, are called when the transport has taken a response and

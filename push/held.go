@@ -1,6 +1,9 @@
 package push
 
-import "hash/maphash"
+import (
+	"hash/maphash"
+	"time"
+)
 
 // label is what the engine knows of a resource that subscribers have. All of them
 // share it. It does not keep the resource itself in memory: a slow subscriber would
@@ -8,8 +11,11 @@ import "hash/maphash"
 type label struct {
 	name   string
 	member member
-	hash   uint64    // of the name
-	whole  *Resource // only for subscribers that are sent the full set each time
+	hash   uint64 // of the name
+	// version and made, when it was first needed here, are only for people.
+	version Version
+	made    time.Time
+	whole   *Resource // only for subscribers that are sent the full set each time
 }
 
 // holding is a name that the subscriber has, or may have. There is one for each

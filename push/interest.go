@@ -325,7 +325,7 @@ func (i *interest) unsure(h *holding) {
 
 // resume notes a version that the subscriber says it has.
 func (i *interest) resume(name string, v Version) {
-	h := i.held.add(&label{name: name, member: memberOf(name, v), hash: i.hash(name)})
+	h := i.held.add(&label{name: name, member: memberOf(name, v), hash: i.hash(name), version: v, made: time.Now()})
 	h.named = i.lacks.remove(name)
 	i.sum = i.sum.plus(h.member)
 }

@@ -124,8 +124,9 @@ func (d *draft) unfit() {
 // it has, as if it had NACKed the resource.
 func (d *draft) skip(res *Resource) {
 	delete(d.pending, res.Name)
-	d.note(res.Name, nack{member: res.member})
-	d.withhold(res.Name, fmt.Sprintf("%s has %d bytes, and a message may have %d: it is not sent", res.Name, res.size(d.mode), d.subscriber.engine.config.Largest))
+	reason := fmt.Sprintf("%s has %d bytes, and a message may have %d: it is not sent", res.Name, res.size(d.mode), d.subscriber.engine.config.Largest)
+	d.note(res.Name, nack{member: res.member, at: time.Now(), reason: reason})
+	d.withhold(res.Name, reason)
 }
 
 func (i *interest) withhold(name, reason string) {

@@ -1,6 +1,9 @@
 package push
 
-import "slices"
+import (
+	"slices"
+	"time"
+)
 
 // nack is what is known of a name that came in a NACKed response. If others came
 // with it, nobody knows which of them was at fault, nor which of them the
@@ -11,6 +14,9 @@ type nack struct {
 	member member // as it was NACKed; zero for a removal
 	group  int    // how many may be tried together next; 0 if the fault is its own
 	again  bool   // it is to be tried again
+	// at and reason are only for people.
+	at     time.Time
+	reason string
 }
 
 // mostRetried bounds the NACKed removals of a wildcard's names that are tried again.
@@ -18,7 +24,7 @@ const mostRetried = 1024
 
 // noteNACK notes the names that a NACK puts in question: those that the response
 // brought and no later one brought anew. It reports whether the response was awaited.
-func (i *interest) noteNACK(by uint64) bool {
+func (i *interest) noteNACK(by uint64, reason string) bool {
 	if by <= i.landed {
 		return false
 	}
@@ -31,11 +37,11 @@ func (i *interest) noteNACK(by uint64) bool {
 	if f.brought != 1 {
 		group = max(1, (f.brought+1)/2)
 	}
-	left := 0
+	left, now := 0, time.Now()
 	for h := range i.held.all {
 		if h.serial == serialOf(by) {
 			left++
-			i.note(h.name, nack{member: h.member, group: group})
+			i.note(h.name, nack{member: h.member, group: group, at: now, reason: reason})
 			if i.full {
 				h.serial = 0
 			} else {
@@ -54,7 +60,7 @@ func (i *interest) noteNACK(by uint64) bool {
 		// have no bound. So the subscriber keeps such a name if it NACKed the removal
 		// alone, or if too many others are on record.
 		if i.named(name) || (group > 0 || i.full) && len(i.nacked) < mostRetried {
-			i.note(name, nack{group: group})
+			i.note(name, nack{group: group, at: now, reason: reason})
 		}
 	}
 	newer := at >= 0 && at == len(i.flights)-1 && f.version != i.sum // it has an answer of its own

@@ -163,7 +163,7 @@ func (s *Subscriber) interested(i *interest, r Request, first bool) error {
 // answered applies the answer to a response.
 func (s *Subscriber) answered(i *interest, r Request) (acked bool, took time.Duration) {
 	counts := s.engine.table.Load().types[i.t].counts
-	if r.Answer.Kind == NACK && i.noteNACK(r.Answer.Serial) {
+	if r.Answer.Kind == NACK && i.noteNACK(r.Answer.Serial, r.Answer.Reason) {
 		i.record.nack(time.Now(), r.Answer.Reason)
 		counts.nacks.Add(1)
 	}

@@ -182,7 +182,7 @@ func (i *interest) status(name string) TypeStatus {
 	case !h.ackedAt.IsZero():
 		out.State, out.Since = ACKed, h.ackedAt
 	case i.guard:
-		out.Reason = "it keeps what it had before it connected until every source has been listed"
+		out.Reason = "it keeps what it had before it connected until every source has been listed; 'isthmus sources' shows which has not"
 	}
 	return out
 }

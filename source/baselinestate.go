@@ -27,11 +27,20 @@ type baselineState struct {
 	unread      bool // the last listing left something out
 }
 
-// takenObject is an object that counts in what the source had: handed over once
-// more, it does not count twice.
+// takenObject is one that counts in what the source had: handed over once more, it
+// does not count twice. A large service is several objects, with other endpoints each,
+// and counts as a service once: in the part without any endpoints.
 type takenObject struct {
-	ref    model.Ref
-	object string
+	ref  model.Ref
+	part uint64
+}
+
+// part stands for the endpoints of an object, in whichever order they are.
+func (o BaselineObject) part() (sum uint64) {
+	for _, socket := range o.Endpoints {
+		sum += socket
+	}
+	return sum
 }
 
 // baselineRecord is an object or an endpoint that is held, in the form of a record.
@@ -168,16 +177,13 @@ func (f *baselineState) take(source string, b Baseline, s presence) (missing []m
 	seen := map[model.Ref]bool{}
 	for _, o := range b.Objects {
 		ref := o.subject(source)
-		is := takenObject{ref, o.Object}
-		again := f.taken[is]
-		f.taken[is] = true
+		known, again := f.note(takenObject{ref: ref}), f.note(takenObject{ref, o.part()})
 		switch there := s.has(ref); {
 		case !there:
 			lack(baselineRecord{Record: model.Record{Ref: ref}, object: o.Object})
-		case !seen[ref] && !again:
+		case !known:
 			f.had.add(ref, +1)
 		}
-		seen[ref] = true
 		for _, socket := range o.Endpoints {
 			endpoint := ref
 			endpoint.Kind, endpoint.Name = model.KindEndpoint, ref.Name+"/"+strconv.FormatUint(socket, 16)
@@ -193,6 +199,13 @@ func (f *baselineState) take(source string, b Baseline, s presence) (missing []m
 		}
 	}
 	return missing
+}
+
+// note notes that an object counts, and reports whether it does already.
+func (f *baselineState) note(is takenObject) (again bool) {
+	again = f.taken[is]
+	f.taken[is] = true
+	return again
 }
 
 // census is what must be known to judge, of a source that has so much in the

@@ -65,6 +65,14 @@ func kept(name string, endpoints int) source.BaselineObject {
 	return o
 }
 
+// shard is one of the objects that a large service is divided into: they are shown
+// under one name.
+func shard(name string, from, to int) source.BaselineObject {
+	o := kept(name, to)
+	o.Endpoints = o.Endpoints[from:]
+	return o
+}
+
 func far(n int) (addresses []string) {
 	for i := range n {
 		addresses = append(addresses, fmt.Sprintf("10.9.0.%d", i))
@@ -206,6 +214,12 @@ func TestWhatOthersHaveIsJudgedByTheFirstListing(t *testing.T) {
 			[]source.Object{service("a", "f", far(60)...), service("c", "f")},
 			25, 2,
 		},
+		"half of two objects is": {
+			[]source.BaselineObject{shard("a", 0, 20), shard("a", 20, 40)}, []source.Object{service("a", "f", append(far(10), far(30)[20:]...)...)}, 0, 0,
+		},
+		"less than half of two": {
+			[]source.BaselineObject{shard("a", 0, 20), shard("a", 20, 40)}, []source.Object{service("a", "f", append(far(10), far(29)[20:]...)...)}, 21, 1,
+		},
 		"a lone one is another": {[]source.BaselineObject{kept("a", 1)}, []source.Object{service("a", "f", "10.1.1.1")}, 0, 0},
 	} {
 		for order, early := range map[string]bool{"before": true, "after": false} {
@@ -228,6 +242,34 @@ func TestWhatOthersHaveIsJudgedByTheFirstListing(t *testing.T) {
 				})
 			})
 		}
+	}
+}
+
+// An object that is divided counts with all its parts, in one baseline or in several,
+// and each of them once.
+func TestPartsOfAnObjectCountOnceEach(t *testing.T) {
+	parts := []source.BaselineObject{shard("a", 0, 20), shard("a", 20, 40)}
+	for name, offers := range map[string][][]source.BaselineObject{
+		"together":        {parts},
+		"apart":           {parts[:1], parts[1:]},
+		"apart and again": {parts[:1], parts[1:], parts, parts[:1]},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for lost, held := range map[int]int{40: 0, 41: 41} { // of 80, of which half may go, and of 81
+				supervise(t, func(b *bridge) {
+					b.list(service("a", "f", far(40)...))
+					for _, offered := range offers {
+						b.offer(offered...)
+					}
+					var others []source.BaselineObject
+					for i := range lost {
+						others = append(others, kept(fmt.Sprint("b", i), 1))
+					}
+					b.offer(others...)
+					b.keeps(held, min(held, 1))
+				})
+			}
+		})
 	}
 }
 

@@ -16,6 +16,14 @@ type Draft struct {
 	Parts   []DraftPart
 	LeftOut []LeftOut
 	Invalid string
+
+	// What a [Placement] is made of.
+	layout    Layout
+	service   *catalog.Service
+	ports     []model.Port
+	groups    []group
+	left      map[string]int
+	endpoints int
 }
 
 // DraftPart is one of the objects of a draft.

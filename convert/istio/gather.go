@@ -3,6 +3,8 @@ package istio
 import (
 	"cmp"
 	"fmt"
+	"iter"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -60,12 +62,22 @@ func gather(s *catalog.Service, ports []model.Port) gathered {
 			most = max(most, e.Total)
 		}
 	}
+	return gatherFrom(s, ports, most, (*catalog.Endpoints).All)
+}
+
+// gatherAt is gather for one address. No endpoint of another has a say in what becomes
+// of those, unless the resolution allows one for a port.
+func gatherAt(s *catalog.Service, ports []model.Port, address string) gathered {
+	return gatherFrom(s, ports, 1, func(e *catalog.Endpoints) iter.Seq[catalog.Endpoint] { return e.At(address) })
+}
+
+func gatherFrom(s *catalog.Service, ports []model.Port, most int, list func(*catalog.Endpoints) iter.Seq[catalog.Endpoint]) gathered {
 	g := gathered{
 		left: map[string]int{}, endpoints: make([]endpoint, 0, most), next: make([]int32, 0, most), first: make(map[model.Ref]int32, most),
 	}
 	seen := map[model.Ref]bool{}
 	for _, port := range ports {
-		for e := range s.Endpoints(port.Number).All() {
+		for e := range list(s.Endpoints(port.Number)) {
 			if reason := unfit(s, e); reason != "" {
 				if !seen[e.Record] {
 					seen[e.Record] = true
@@ -80,13 +92,17 @@ func gather(s *catalog.Service, ports []model.Port) gathered {
 	if s.Resolution == model.ResolutionDNSRoundRobin {
 		g.onePerPort()
 	}
-	slices.SortFunc(g.endpoints, func(a, b endpoint) int {
-		if order := cmp.Compare(a.Address, b.Address); order != 0 {
-			return order // the rest is dear, and rarely needed
-		}
-		return cmp.Or(cmp.Compare(a.id(), b.id()), a.Record.Compare(b.Record))
-	})
+	slices.SortFunc(g.endpoints, endpoint.compare)
+	g.countLabels()
 	return g
+}
+
+// compare is the order of endpoints in an object.
+func (e endpoint) compare(o endpoint) int {
+	if order := cmp.Compare(e.Address, o.Address); order != 0 {
+		return order // the rest is dear, and rarely needed
+	}
+	return cmp.Or(cmp.Compare(e.id(), o.id()), e.Record.Compare(o.Record))
 }
 
 // usualPorts is how many ports of an endpoint there is room for at first.
@@ -116,7 +132,7 @@ func (g *gathered) place(e catalog.Endpoint, port uint32, ports int) {
 func unfit(s *catalog.Service, e catalog.Endpoint) string {
 	switch {
 	case e.Health != model.Healthy:
-		return "not healthy: " + strings.ToLower(string(e.Health))
+		return notHealthy + strings.ToLower(string(e.Health))
 	case s.Resolution == model.ResolutionNone, s.Resolution == model.ResolutionDynamicDNS:
 		return "resolution " + string(s.Resolution) + " takes no endpoints"
 	case s.Resolution == model.ResolutionStatic && e.Address != "" && !isUnix(e.Address) && !isIP(e.Address):
@@ -125,6 +141,40 @@ func unfit(s *catalog.Service, e catalog.Endpoint) string {
 		return "resolution " + string(s.Resolution) + " takes names and IP addresses only"
 	}
 	return ""
+}
+
+// notHealthy is how the reasons of endpoints begin that get no traffic anyway.
+const notHealthy = "not healthy: "
+
+// Omitted counts the healthy endpoints of a service that Istio would not take, by
+// reason. It is cheap for a service that has none.
+func Omitted(s *catalog.Service) (list []LeftOut) {
+	if !omits(s) {
+		return nil
+	}
+	left := gather(s, s.Ports).left
+	for _, reason := range slices.Sorted(maps.Keys(left)) {
+		if !strings.HasPrefix(reason, notHealthy) {
+			list = append(list, LeftOut{reason, left[reason]})
+		}
+	}
+	return list
+}
+
+// omits reports whether a service may have an endpoint that cannot be written.
+func omits(s *catalog.Service) bool {
+	for _, port := range s.Ports {
+		endpoints := s.Endpoints(port.Number)
+		if s.Resolution == model.ResolutionDNSRoundRobin && endpoints != nil && endpoints.Total > 1 {
+			return true
+		}
+		for e := range endpoints.All() {
+			if e.Health == model.Healthy && unfit(s, e) != "" {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // labels are those of the endpoint that Istio takes.

@@ -43,15 +43,15 @@ type part struct {
 // whatever its endpoints do, so that those who come and go change no port.
 //
 // The number of parts grows and shrinks with some slack, see [Layout.Exists].
-func (l Layout) parts(s *catalog.Service, ports []model.Port, endpoints []endpoint) []part {
+func (l Layout) parts(s *catalog.Service, ports []model.Port, endpoints []endpoint) ([]part, []group) {
 	if l.Workloads != nil && TakesWorkloads(s) {
 		return l.workloads(s, ports, endpoints)
 	}
 	first := part{kind: ServiceEntry, name: NameOf(s.Key.Host), ports: ports}
 	if standsForItself(ports, endpoints) {
-		return []part{first}
+		return []part{first}, nil
 	}
-	groups := map[string][]endpoint{}
+	partly := map[string][]endpoint{}
 	all := make([]endpoint, 0, len(endpoints))
 	for _, e := range endpoints {
 		if e.servesAll(ports) {
@@ -59,48 +59,66 @@ func (l Layout) parts(s *catalog.Service, ports []model.Port, endpoints []endpoi
 			continue
 		}
 		serves := e.serves()
-		groups[serves] = append(groups[serves], e)
+		partly[serves] = append(partly[serves], e)
 	}
-	every := endpoint{ports: servedAll(ports)}.serves()
-	parts := l.spread(s.Key.Host, first, every, all)
-	parts = append(parts, l.partial(s.Key.Host, ports, groups)...)
+	parts, of := l.spread(s.Key.Host, first, endpoint{ports: servedAll(ports)}.serves(), all)
+	parts, groups := l.partial(s.Key.Host, ports, partly, parts, []group{of})
 	if isDNS(s.Resolution) && len(endpoints) > 0 { // without endpoints, an object would have the host looked up
 		parts = slices.DeleteFunc(parts, func(p part) bool { return len(p.endpoints) == 0 })
 	}
-	return parts
+	return parts, groups
+}
+
+// group is endpoints that serve the same ports, which are spread over parts by hash.
+type group struct {
+	first, serves string // the name of the first part, and what the endpoints serve
+	parts         int
+	endpoints     int
+	enlarged      bool // there are more parts than by number, since endpoints are so long
+}
+
+// partName is that of one of the parts.
+func (g group) partName(host string, i int) string {
+	if i == 0 {
+		return g.first
+	}
+	return partName(host, g.serves+"#"+strconv.Itoa(i))
 }
 
 // spread divides endpoints that serve the same ports by hash.
-func (l Layout) spread(host string, first part, group string, endpoints []endpoint) []part {
+func (l Layout) spread(host string, first part, serves string, endpoints []endpoint) ([]part, group) {
+	g := group{first: first.name, serves: serves, parts: 1, endpoints: len(endpoints)}
 	if l.ShardSize == 0 {
 		first.endpoints = endpoints
-		return []part{first}
+		return []part{first}, g
 	}
-	nameOf := func(i int) string {
-		if i == 0 {
-			return first.name
-		}
-		return partName(host, group+"#"+strconv.Itoa(i))
-	}
-	present := 0
-	for present < mostShards && l.Exists != nil && l.Exists(nameOf(present)) {
-		present++
-	}
-	shards := shardsFor(len(endpoints), l.ShardSize, present)
-	for {
-		parts := make([]part, shards)
+	for g.parts = l.partsOf(host, g); ; g.parts, g.enlarged = 2*g.parts, true {
+		parts := make([]part, g.parts)
 		for i := range parts {
-			parts[i] = part{kind: ServiceEntry, name: nameOf(i), ports: first.ports}
+			parts[i] = part{kind: ServiceEntry, name: g.partName(host, i), ports: first.ports}
 		}
 		for _, e := range endpoints {
-			p := &parts[bucket(e, shards)]
+			p := &parts[bucket(e, g.parts)]
 			p.endpoints = append(p.endpoints, e)
 		}
-		if shards >= mostShards || !slices.ContainsFunc(parts, part.isTooLarge) {
-			return parts
+		if g.parts >= mostShards || !slices.ContainsFunc(parts, part.isTooLarge) {
+			return parts, g
 		}
-		shards *= 2
 	}
+}
+
+// partsOf is how many parts a group has by the number of its endpoints. Its slack does
+// not matter unless there is the part after those that it needs, which is rare.
+func (l Layout) partsOf(host string, g group) int {
+	least := shardsFor(g.endpoints, l.ShardSize, 0)
+	if l.Exists == nil || least >= mostShards || !l.Exists(g.partName(host, least)) {
+		return least
+	}
+	present := 0
+	for present < mostShards && l.Exists(g.partName(host, present)) {
+		present++
+	}
+	return shardsFor(g.endpoints, l.ShardSize, present)
 }
 
 const (

@@ -15,7 +15,8 @@ import (
 )
 
 // FromResource reads an object of a kind as MCP and MCP-over-xDS carry it. One
-// of a kind that is not read becomes a record that is carried byte for byte.
+// of a kind that is not read becomes a record that is carried byte for byte, if Istio
+// can decode it.
 //
 // What an API server would demand of it beside Istio's own rules is not demanded: its
 // name may have upper case, and a ServiceEntry any number of endpoints.
@@ -31,6 +32,10 @@ func FromResource(kind string, r *mcpapi.Resource) Reading {
 	meta := carriedMeta(r.GetMetadata())
 	if message == nil {
 		out.Ref = model.Ref{Kind: model.Kind(kind), Key: model.Key{Namespace: namespace, Name: name}}
+		if reason := undecodable(r, kind); reason != "" {
+			out.Undecoded, out.Problems = true, []Problem{{Field: "body", Reason: reason}}
+			return out
+		}
 		out.Spec = model.Opaque{Meta: meta, Type: r.GetBody().GetTypeUrl(), Content: string(r.GetBody().GetValue())}
 		return out
 	}

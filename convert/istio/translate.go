@@ -60,20 +60,28 @@ func DraftService(s *catalog.Service, l Layout) Draft {
 	if n := len(s.Ports) - len(ports); n > 0 {
 		g.left["ports beyond the 256 that Istio takes"] = n
 	}
-	parts := l.parts(s, ports, g.endpoints)
-	g.countLabels()
+	parts, groups := l.parts(s, ports, g.endpoints)
 	g.countPorts(ports, parts)
-	var d Draft
+	d := Draft{LeftOut: leftOut(g.left), layout: l, service: s, ports: ports, groups: groups, left: g.left, endpoints: len(g.endpoints)}
+	d.Parts = make([]DraftPart, 0, len(parts))
 	for _, p := range parts {
-		d.Parts = append(d.Parts, DraftPart{
-			Kind: p.kind, Namespace: s.Key.Namespace, Name: p.name, Labels: p.labels, Sources: p.sources(s),
-			service: s, part: p, endpoints: len(g.endpoints),
-		})
-	}
-	for _, reason := range slices.Sorted(maps.Keys(g.left)) {
-		d.LeftOut = append(d.LeftOut, LeftOut{reason, g.left[reason]})
+		d.Parts = append(d.Parts, p.draft(s, len(g.endpoints)))
 	}
 	return d
+}
+
+func leftOut(left map[string]int) (list []LeftOut) {
+	for _, reason := range slices.Sorted(maps.Keys(left)) {
+		list = append(list, LeftOut{reason, left[reason]})
+	}
+	return list
+}
+
+func (p part) draft(s *catalog.Service, endpoints int) DraftPart {
+	return DraftPart{
+		Kind: p.kind, Namespace: s.Key.Namespace, Name: p.name, Labels: p.labels, Sources: p.sources(s),
+		service: s, part: p, endpoints: endpoints,
+	}
 }
 
 func (p part) sources(s *catalog.Service) []string {

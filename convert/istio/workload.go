@@ -48,28 +48,32 @@ func TakesWorkloads(s *catalog.Service) bool {
 // of two parts only if both have the same selector. So if there is such a part, there
 // is also one with every port and no selector: then the service has every port,
 // whichever part Istio happens to begin with, which is the oldest.
-func (l Layout) workloads(s *catalog.Service, ports []model.Port, endpoints []endpoint) []part {
+func (l Layout) workloads(s *catalog.Service, ports []model.Port, endpoints []endpoint) ([]part, []group) {
 	host, selector := s.Key.Host, l.Selector(s.Key.Host)
 	var full []endpoint
-	groups := map[string][]endpoint{}
+	partly := map[string][]endpoint{}
 	for _, e := range endpoints {
 		if e.servesAll(ports) {
 			full = append(full, e)
 			continue
 		}
 		serves := e.serves()
-		groups[serves] = append(groups[serves], e)
+		partly[serves] = append(partly[serves], e)
 	}
 	parts := make([]part, 0, len(full)+1)
 	names := workloadNames(host, full)
 	for i := range full {
-		parts = append(parts, part{kind: WorkloadEntry, name: names[i], ports: ports, endpoints: full[i : i+1], labels: selector})
+		parts = append(parts, workloadPart(names[i], ports, full[i:i+1], selector))
 	}
 	parts = append(parts, part{kind: ServiceEntry, name: NameOf(host), ports: ports, selector: selector})
-	if len(groups) > 0 {
+	if len(partly) > 0 {
 		parts = append(parts, part{kind: ServiceEntry, name: DefinitionName(host), ports: ports})
 	}
-	return append(parts, l.partial(host, ports, groups)...)
+	return l.partial(host, ports, partly, parts, nil)
+}
+
+func workloadPart(name string, ports []model.Port, one []endpoint, selector map[string]string) part {
+	return part{kind: WorkloadEntry, name: name, ports: ports, endpoints: one, labels: selector}
 }
 
 // Selector is what the WorkloadEntry objects of a host are found by.
@@ -108,11 +112,13 @@ func (p part) workload() *networking.WorkloadEntry {
 	return entry
 }
 
-// partial spreads the endpoints that serve some ports only, by these ports.
-func (l Layout) partial(host string, ports []model.Port, groups map[string][]endpoint) (parts []part) {
-	for _, group := range slices.Sorted(maps.Keys(groups)) {
-		first := part{kind: ServiceEntry, name: partName(host, group+"#0"), ports: portsOf(ports, groups[group][0])}
-		parts = append(parts, l.spread(host, first, group, groups[group])...)
+// partial spreads the endpoints that serve some ports only, by these ports, and adds the parts.
+func (l Layout) partial(host string, ports []model.Port, partly map[string][]endpoint, parts []part, groups []group) ([]part, []group) {
+	for _, serves := range slices.Sorted(maps.Keys(partly)) {
+		endpoints := partly[serves]
+		first := part{kind: ServiceEntry, name: partName(host, serves+"#0"), ports: portsOf(ports, endpoints[0])}
+		more, g := l.spread(host, first, serves, endpoints)
+		parts, groups = append(parts, more...), append(groups, g)
 	}
-	return parts
+	return parts, groups
 }

@@ -78,7 +78,7 @@ Exit status: 0 all is fine, 1 the thing asked about is wrong or does not answer,
 	root.SetVersionTemplate(versionOf(version).text())
 	root.AddCommand(
 		newServe(version), newDemo(version), newValidate(), newVersion(version),
-		newSources(), newServices(), newClients(),
+		newSources(), newServices(), newClients(), newBootstrap(),
 	)
 	root.InitDefaultCompletionCmd() // which prints where the root does by now
 	for _, c := range root.Commands() {

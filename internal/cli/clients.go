@@ -1,8 +1,10 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"maps"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,21 +16,32 @@ import (
 
 func newClients() *cobra.Command {
 	var flags adminFlags
+	var resources bool
 	c := &cobra.Command{
-		Use:   "clients [ID]",
+		Use:   "clients [ID] [--resources]",
 		Short: "Show the connected clients and what each has ACKed",
 		Long: `Clients lists the clients that are connected, with a line for each type of resource
 that they ask for; with an ID only those of that id. HELD counts the resources that a
 client was sent, PENDING the names yet to be looked at, NACKED the responses it rejected.
 States: accepted (it ACKed the newest response), waiting (it owes an answer), "refused" (it
-NACKed the newest response; REASON is its own), idle (nothing had to be sent). Next,
-'isthmus services HOST' shows the service that a reason names.
+NACKed the newest response; REASON is its own), idle (nothing had to be sent). Below the
+table is the last NACK of each client that ever sent one. Next, 'isthmus services HOST'
+shows the service that a reason names.
+
+With --resources it lists every resource that the client holds or asks for by name, with
+its version. FOR is the age of the state, or of an ACKed version; PENDING says that
+there may be something newer. There can be tens of thousands, and while they are
+read they may change.
 
 Exit status: 0 they were printed, whatever their states; 1 no client with that ID is
 connected, or no answer from the admin API; 2 wrong usage.`,
-		Example: "  isthmus clients\n  isthmus clients 'sidecar~10.0.0.7~web-1.shop~shop.svc.cluster.local'",
-		Args:    cobra.MaximumNArgs(1),
+		Example: "  isthmus clients\n  isthmus clients 'sidecar~10.0.0.7~web-1.shop~shop.svc.cluster.local'\n" +
+			"  isthmus clients 'sidecar~10.0.0.7~web-1.shop~shop.svc.cluster.local' --resources",
+		Args: cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
+			if resources {
+				return showResources(c, &flags, args)
+			}
 			var clients []admin.Client
 			if err := flags.get(c.Context(), "/api/v1/clients", &clients); err != nil {
 				return err
@@ -43,7 +56,42 @@ connected, or no answer from the admin API; 2 wrong usage.`,
 		},
 	}
 	flags.add(c)
+	c.Flags().BoolVar(&resources, "resources", false, "list what the client with this ID holds, resource by resource")
 	return c
+}
+
+// showResources prints what a client holds, which it reads page by page.
+func showResources(c *cobra.Command, flags *adminFlags, args []string) error {
+	if len(args) == 0 {
+		return errors.New("--resources is about one client: name its ID, which 'isthmus clients' lists")
+	}
+	list := []admin.ClientResource{}
+	for from := "-"; from != ""; {
+		path := "/api/v1/clients/" + url.PathEscape(args[0]) + "/resources?limit=5000"
+		if from != "-" {
+			path += "&from=" + from
+		}
+		var page admin.ResourcePage
+		if err := flags.get(c.Context(), path, &page); err != nil {
+			return err
+		}
+		list, from = append(list, page.Resources...), page.Next
+	}
+	return printAs(c, flags.format, list, func() error { return printResources(c, list) })
+}
+
+func printResources(c *cobra.Command, list []admin.ClientResource) error {
+	var rows [][]string
+	for _, r := range list {
+		pending := "-"
+		if r.Pending {
+			pending = "yes"
+		}
+		rows = append(rows, []string{
+			r.Output, r.Protocol, shortType(r.Type), r.Name, orDash(r.Version), r.State, r.Age, pending, orDash(r.Reason),
+		})
+	}
+	return table(c, []string{"output", "protocol", "type", "name", "version", "state", "for", "pending", "reason"}, rows)
 }
 
 func printClients(c *cobra.Command, clients []admin.Client) error {
@@ -66,7 +114,28 @@ func printClients(c *cobra.Command, clients []admin.Client) error {
 		}
 	}
 	heading := []string{"id", "protocol", "kind", "namespace", "connected", "type", "state", "for", "subscribed", "held", "pending", "nacked", "reason"}
-	return table(c, heading, rows)
+	if err := table(c, heading, rows); err != nil {
+		return err
+	}
+	for _, client := range clients {
+		printNACKs(c, client)
+	}
+	return nil
+}
+
+// nackAdvice is what to do about a NACK. Waiting does not help.
+const nackAdvice = "what is at fault is sent again once it changes: 'isthmus services HOST' shows where a service is from"
+
+// printNACKs shows the last NACK of each type, whatever the client did since.
+func printNACKs(c *cobra.Command, client admin.Client) {
+	for _, name := range slices.Sorted(maps.Keys(client.Types)) {
+		t := client.Types[name]
+		if t.LastNACK == nil {
+			continue
+		}
+		say(c.OutOrStdout(), "\n%s: %s: %d NACKed, the last %s ago: %s\n  %s\n",
+			client.ID, shortType(name), t.NACKed, t.LastNACK.Age, orDash(t.LastNACK.Reason), nackAdvice)
+	}
 }
 
 // shortType is the name of a type without the package or group that it is of. A

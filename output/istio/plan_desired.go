@@ -69,14 +69,48 @@ func (w *Writer) waits(world *world) func(Observed) wait {
 	}
 }
 
-// actions compares what there should be of a key with what there is.
+// actions compares what there should be of a key with what there is, as far as one of
+// them may have changed.
 func (w *Writer) actions(world *world, key Key) (Translation, []Action) {
 	if w.config.isRetired(key.Kind) {
 		return Translation{}, removed(w.view.of(key))
 	}
-	named := convert.NamedAfter(key.Name)
-	have := slices.DeleteFunc(w.view.of(key), func(o Observed) bool { return !named(o.Name) && w.leftToOwner(world, key, o) })
+	if t, actions, ok := w.changed(world, key); ok {
+		return t, actions
+	}
+	service, ok := world.Service(catalog.ServiceKey{Namespace: key.Namespace, Host: key.Name})
+	if key.Kind != ServiceEntry || w.rehearses || !ok || registered(service) < worthKnowing {
+		w.followed.forget(key)
+		return w.whole(world, key)
+	}
+	one := w.followed.begin(key)
+	t, actions := w.whole(world, key)
+	w.follow(key, one, t, actions)
+	return t, actions
+}
+
+// follow has a service followed from a look at the whole of it.
+func (w *Writer) follow(key Key, one *followed, t Translation, actions []Action) {
+	if t.draft == nil {
+		w.followed.forget(key)
+		return
+	}
+	if placement := t.draft.Placement(); placement == nil {
+		w.followed.forget(key)
+	} else {
+		w.followed.settle(one, placement, actions)
+		w.known.keep(key, nil) // one memory is enough
+	}
+}
+
+// whole compares all that there should be of a key with all that there is.
+func (w *Writer) whole(world *world, key Key) (Translation, []Action) {
+	named, all := convert.NamedAfter(key.Name), w.view.of(key)
+	have := slices.DeleteFunc(all, func(o Observed) bool { return !named(o.Name) && w.leftToOwner(world, key, o) })
 	t := w.desired(world, key, have)
+	if len(have) < len(all) {
+		t.draft = nil // what becomes of those that were left is found out by looking at the whole
+	}
 	known := make(map[Ref]bool, len(have))
 	for i := range have {
 		known[have[i].Ref] = true

@@ -1,7 +1,6 @@
 package istio
 
 import (
-	"crypto/sha256"
 	"maps"
 	"slices"
 	"sync"
@@ -59,27 +58,34 @@ func (k *knownServices) keep(key Key, now known) {
 // were made of before have no specification yet.
 func (c Config) translate(instance string, s *catalog.Service, workloads bool, exists func(name string) bool, before known) (Translation, known) {
 	draft := convert.DraftService(s, c.layout(instance, workloads, exists))
-	t, now := Translation{LeftOut: draft.LeftOut, Invalid: draft.Invalid}, make(known, len(draft.Parts))
+	t, now := Translation{LeftOut: draft.LeftOut, Invalid: draft.Invalid, draft: &draft}, make(known, len(draft.Parts))
 	t.Objects = make([]Object, 0, len(draft.Parts))
 	for i, p := range draft.Parts {
 		var o Object
 		if i > 0 && p.Kind == WorkloadEntry && slices.Equal(p.Sources, draft.Parts[i-1].Sources) {
 			o = t.Objects[i-1] // there may be thousands that are marked alike
 		} else {
-			o = objectOf(instance, convert.Object{Namespace: p.Namespace}, p.Sources...)
-			o.Annotations[annotationService] = s.Key.Host
-			maps.Copy(o.Labels, p.Labels)
+			o = objectOfPart(instance, s, p)
 		}
 		o.Kind, o.Name, o.Spec, o.make = p.Kind, p.Name, nil, p.Spec
 		part, ok := before[o.Ref()]
 		if !ok || !p.MadeOf(part.of) {
 			o.Spec = p.Spec()
-			part = knownPart{p.Ingredients(), sha256.Sum256(convert.AppendSpec(nil, o.Spec))}
+			part = knownPart{p.Ingredients(), printOf(o.Spec)}
 		}
 		o.print, now[o.Ref()] = part.print, part
 		t.Objects = append(t.Objects, o)
 	}
 	return t, now
+}
+
+// objectOfPart is the object of a part of a service, without a specification.
+func objectOfPart(instance string, s *catalog.Service, p convert.DraftPart) Object {
+	o := objectOf(instance, convert.Object{Namespace: p.Namespace}, p.Sources...)
+	o.Annotations[annotationService] = s.Key.Host
+	maps.Copy(o.Labels, p.Labels)
+	o.Kind, o.Name = p.Kind, p.Name
+	return o
 }
 
 // layout is how a service is spread over objects.

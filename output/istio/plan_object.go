@@ -86,8 +86,10 @@ func (o Object) fingerprint() fingerprint {
 	if o.print != (fingerprint{}) {
 		return o.print
 	}
-	return sha256.Sum256(convert.AppendSpec(nil, o.Spec))
+	return printOf(o.Spec)
 }
+
+func printOf(spec proto.Message) fingerprint { return sha256.Sum256(convert.AppendSpec(nil, spec)) }
 
 // differs says in which way an object is not as it should be; empty if it is.
 // Labels and annotations that others have added are theirs.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/catalog"
 	convert "github.com/isthmus-mesh/isthmus/convert/istio"
+	"github.com/isthmus-mesh/isthmus/model"
 )
 
 // serviceObjects returns what there should be of a service next: in its form, or on
@@ -21,7 +22,7 @@ func (w *Writer) serviceObjects(key Key, s *catalog.Service, have []Observed, wa
 	}
 	before := w.known.of(key)
 	inline, partsInline := w.config.translate(w.options.Instance, s, false, w.exists(key), before)
-	selects, partsSelects := w.config.translate(w.options.Instance, s, true, w.exists(key), before)
+	selects, partsSelects := w.config.translate(w.options.Instance, withWorkloads(s), true, w.exists(key), before)
 	maps.Copy(partsInline, partsSelects)
 	w.known.keep(key, partsInline)
 	workloads := workloadsAmong(selects.Objects)
@@ -29,11 +30,14 @@ func (w *Writer) serviceObjects(key Key, s *catalog.Service, have []Observed, wa
 	is.others = w.areInOrder(inline.Objects, convert.NameOf(key.Name))
 	is.held = mayNotGo(workloads, have, waits)
 	stage, after := w.stage(key, is, to)
+	if stage == bothSelects && !convert.TakesWorkloads(s) {
+		stage = bothInline // what would select them would be of another resolution than the rest
+	}
 	t := inline
 	if stage >= bothSelects {
 		t = selects
 	}
-	t.after = after
+	t.after, t.draft = after, nil
 	if !to { // those that are missing are not worth writing
 		selects.Objects = slices.DeleteFunc(selects.Objects, func(o Object) bool { return o.Kind == WorkloadEntry && !w.isThere(o) })
 		workloads = workloadsAmong(selects.Objects)
@@ -48,6 +52,18 @@ func (w *Writer) serviceObjects(key Key, s *catalog.Service, have []Observed, wa
 	case allInline:
 	}
 	return t
+}
+
+// withWorkloads is a service as it was when it had WorkloadEntries. One of which names are
+// looked up has none, but those that it had are left for a while.
+func withWorkloads(s *catalog.Service) *catalog.Service {
+	if convert.TakesWorkloads(s) {
+		return s
+	}
+	was, definition := *s, *s.Definition
+	definition.Resolution = model.ResolutionStatic
+	was.Definition = &definition
+	return &was
 }
 
 // stage is the next one, and how long until it is to be looked at again.
@@ -66,15 +82,20 @@ func (w *Writer) stage(key Key, is present, to bool) (stage, time.Duration) {
 
 // presence is what there is of a service. It does not know yet what there should be.
 func (w *Writer) presence(key Key, have []Observed) (is present) {
-	var first Observed
-	first, is.first = w.view.object(Ref{ServiceEntry, key.Namespace, convert.NameOf(key.Name)})
-	is.selects = len(first.selector) > 0 && maps.Equal(first.selector, w.config.layout(w.options.Instance, true, nil).Selector(key.Name))
+	is.first, is.selects = w.selects(key)
 	for i := range have {
 		if have[i].Kind == WorkloadEntry {
 			is.workloads++
 		}
 	}
 	return is
+}
+
+// selects reports whether there is the first ServiceEntry of a service, and whether it selects
+// our WorkloadEntries.
+func (w *Writer) selects(key Key) (there, selects bool) {
+	first, there := w.view.object(Ref{ServiceEntry, key.Namespace, convert.NameOf(key.Name)})
+	return there, len(first.selector) > 0 && maps.Equal(first.selector, w.config.layout(w.options.Instance, true, nil).Selector(key.Name))
 }
 
 // exists tells which names of ServiceEntries are in use.

@@ -15,7 +15,9 @@ type Translation struct {
 	// Invalid says why the service cannot be written at all; empty if it can.
 	Invalid string
 
-	after time.Duration // when to look again, though nothing may have changed
+	after  time.Duration  // when to look again, though nothing may have changed
+	partly bool           // these are not all of the objects, but those that may have changed
+	draft  *convert.Draft // of a service that is in its form; else nil
 }
 
 // LeftOut counts endpoints of a service that were not written, and says why.

@@ -67,6 +67,7 @@ type Writer struct {
 
 	ledger   ledger
 	known    knownServices
+	followed followedServices
 	settling settling
 	// rehearses says that nothing is written, so that what is planned is how it all ends.
 	rehearses bool
@@ -136,6 +137,7 @@ func (c Config) kinds() []Kind {
 // that every source is primed. It has the form that [catalog.NewGate] asks for,
 // must be called by one goroutine at a time, and does not block.
 func (w *Writer) Publish(s *catalog.Snapshot, change catalog.Change, complete bool) {
+	w.followed.published(change) // before it can be looked at
 	before := w.newest.Swap(&world{Snapshot: s, complete: complete})
 	if before == nil {
 		close(w.primed)
@@ -191,6 +193,7 @@ func (w *Writer) Run(ctx context.Context) {
 // is known of the API server already.
 func (w *Writer) write(ctx context.Context) {
 	w.ledger.begin()
+	defer w.followed.end()
 	filled := make(chan struct{})
 	term := controller.New(controller.Config[Key]{
 		Reconcile: w.reconcile,
@@ -258,6 +261,7 @@ func (w *Writer) observed(old, now *Observed) {
 		if o == nil {
 			continue
 		}
+		w.followed.seen(o)
 		term.Observed(o.key())
 		if w.ledger.echo(o, now) {
 			term.Add(controller.Low, o.key()) // most likely in order, but it costs little to be sure

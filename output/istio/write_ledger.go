@@ -86,7 +86,7 @@ func (l *ledger) planned(key Key, t Translation, actions []Action) {
 	n := note{left: t.LeftOut, invalid: t.Invalid}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if len(actions) == 0 { // neither wanted nor there: somebody else may have deleted it
+	if len(actions) == 0 && !t.partly { // neither wanted nor there: somebody else may have deleted it
 		l.forget(key)
 	}
 	for _, a := range actions {

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/isthmus-mesh/isthmus/internal/certs"
+	"github.com/isthmus-mesh/isthmus/internal/streams"
 	"github.com/isthmus-mesh/isthmus/output/mcp"
 	"github.com/isthmus-mesh/isthmus/push"
 )
@@ -26,15 +28,15 @@ func TestSettings(t *testing.T) {
 		"no port":            {mcp.Config{Listen: "127.0.0.1"}, "listen: ", "INSECURE"},
 		"plaintext":          {mcp.Config{Listen: ":15013"}, "plaintext and not loopback", "INSECURE"},
 		"insecure":           {mcp.Config{Listen: ":15013", Insecure: true}, "", "INSECURE: outputs.mcp is plaintext"},
-		"no authorities":     {mcp.Config{Listen: ":15013", TLS: mcp.TLS{CertFile: "c", KeyFile: "k"}}, "", "demands no certificates"},
-		"half of a pair":     {mcp.Config{Listen: ":15013", TLS: mcp.TLS{CertFile: "c"}}, "tls.keyFile: missing", "demands"},
-		"tls without listen": {mcp.Config{Sinks: sink("localhost:9901"), TLS: mcp.TLS{CertFile: "c"}}, "listen: missing, so tls has no effect", ""},
+		"no authorities":     {mcp.Config{Listen: ":15013", TLS: streams.TLS{CertFile: "c", KeyFile: "k"}}, "", "demands no certificates"},
+		"half of a pair":     {mcp.Config{Listen: ":15013", TLS: streams.TLS{CertFile: "c"}}, "tls.keyFile: missing", "demands"},
+		"tls without listen": {mcp.Config{Sinks: sink("localhost:9901"), TLS: streams.TLS{CertFile: "c"}}, "listen: missing, so tls has no effect", ""},
 		"plaintext sink":     {mcp.Config{Sinks: sink("pilot:9901")}, `sinks[0].address: "pilot:9901" would be dialled in plaintext`, "pilot:9901"},
 		"insecure sink":      {mcp.Config{Sinks: sink("pilot:9901"), Insecure: true}, "", "pilot:9901 in plaintext"},
 		"sink without port":  {mcp.Config{Sinks: sink("pilot")}, "sinks[0].address: ", "pilot"},
 		"sink of port 0":     {mcp.Config{Sinks: sink("localhost:0")}, "sinks[0].address: ", ""},
 		"half of a sink's pair": {
-			mcp.Config{Sinks: []mcp.Sink{{Address: "pilot:9901", TLS: mcp.SinkTLS{CertFile: "c"}}}}, "sinks[0].tls.certFile: ", "",
+			mcp.Config{Sinks: []mcp.Sink{{Address: "pilot:9901", TLS: certs.Client{CertFile: "c"}}}}, "sinks[0].tls.keyFile: ", "",
 		},
 		"debounce": {mcp.Config{Listen: "127.0.0.1:1", Debounce: push.Debounce{Quiet: -time.Second}}, "debounce: ", ""},
 	} {
@@ -52,8 +54,8 @@ func TestSettings(t *testing.T) {
 // start from the folder of the configuration.
 func TestFilesThatAreNotThere(t *testing.T) {
 	c := mcp.Config{
-		Listen: ":15013", TLS: mcp.TLS{CertFile: "cert.pem", KeyFile: "key.pem"},
-		Sinks: []mcp.Sink{{Address: "pilot:9901", TLS: mcp.SinkTLS{CAFile: "ca.pem"}}},
+		Listen: ":15013", TLS: streams.TLS{CertFile: "cert.pem", KeyFile: "key.pem"},
+		Sinks: []mcp.Sink{{Address: "pilot:9901", TLS: certs.Client{CAFile: "ca.pem"}}},
 	}
 	dir := t.TempDir()
 	c.Resolve(dir)

@@ -7,6 +7,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/isthmus-mesh/isthmus/internal/mcp"
+	"github.com/isthmus-mesh/isthmus/internal/streams"
 )
 
 // fieldInitialVersions of istio.mcp.v1alpha1.RequestResources is the one that may
@@ -46,12 +47,12 @@ func (l *Limits) measure(text []byte) error {
 		text = text[n+size:]
 		if field == fieldInitialVersions {
 			if versions++; versions > l.Versions {
-				return tooLarge("a request with more than %d initial resource versions, which is all a sink may hold of a collection", l.Versions)
+				return streams.TooLarge("a request with more than %d initial resource versions, which is all a sink may hold of a collection", l.Versions)
 			}
 			continue
 		}
 		if others++; others > otherFields || size > l.FieldBytes {
-			return tooLarge("a request with a field of more than %d bytes, such as the sink's node, or with the same field again and again", l.FieldBytes)
+			return streams.TooLarge("a request with a field of more than %d bytes, such as the sink's node, or with the same field again and again", l.FieldBytes)
 		}
 	}
 	return nil

@@ -3,7 +3,9 @@ package mcp
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"strings"
 	"sync/atomic"
@@ -13,10 +15,9 @@ import (
 	"google.golang.org/grpc/keepalive"
 	grpcstatus "google.golang.org/grpc/status"
 
-	"github.com/isthmus-mesh/isthmus/internal/intake"
 	"github.com/isthmus-mesh/isthmus/internal/mcp"
+	"github.com/isthmus-mesh/isthmus/internal/streams"
 	"github.com/isthmus-mesh/isthmus/internal/wait"
-	"github.com/isthmus-mesh/isthmus/push"
 )
 
 // dialled is a sink that is dialled, again and again.
@@ -40,7 +41,7 @@ func (s *Server) dial(ctx context.Context, d *dialled) {
 	case <-ctx.Done():
 		return
 	}
-	log := s.log.With("sink", d.Address)
+	log := s.Log.With("sink", d.Address)
 	for failures := 0; ctx.Err() == nil; {
 		err := s.reach(ctx, d)
 		if d.up.Swap(false) {
@@ -56,7 +57,7 @@ func (s *Server) dial(ctx context.Context, d *dialled) {
 }
 
 func explained(err error) string {
-	if err == nil {
+	if err == nil || errors.Is(err, io.EOF) {
 		return "the sink ended the stream"
 	}
 	return grpcstatus.Convert(err).Message()
@@ -64,8 +65,8 @@ func explained(err error) string {
 
 // reach dials a sink and serves it until the stream ends.
 func (s *Server) reach(ctx context.Context, d *dialled) (err error) {
-	defer s.survive(&err)
-	security, err := d.TLS.credentials()
+	defer s.Survive(&err)
+	security, err := d.TLS.Credentials()
 	if err != nil {
 		return err
 	}
@@ -74,8 +75,8 @@ func (s *Server) reach(ctx context.Context, d *dialled) (err error) {
 		target = "dns:///" + target
 	}
 	conn, err := grpc.NewClient(target, grpc.WithTransportCredentials(security),
-		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: dialPings, Timeout: pingTimeout}),
-		grpc.WithStaticStreamWindowSize(intake.Window), grpc.WithStaticConnWindowSize(window), grpc.WithDisableServiceConfig())
+		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: dialPings, Timeout: streams.PingTimeout}),
+		grpc.WithStaticStreamWindowSize(streams.StreamWindow), grpc.WithStaticConnWindowSize(streams.Window), grpc.WithDisableServiceConfig())
 	if err != nil {
 		return err
 	}
@@ -83,7 +84,7 @@ func (s *Server) reach(ctx context.Context, d *dialled) (err error) {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	wire, err := conn.NewStream(ctx, &grpc.StreamDesc{ServerStreams: true, ClientStreams: true}, mcp.ResourceSink_EstablishResourceStream_FullMethodName,
-		grpc.ForceCodecV2(newCodec()), grpc.MaxCallRecvMsgSize(s.limits.Message))
+		grpc.ForceCodecV2(streams.NewCodec()), grpc.MaxCallRecvMsgSize(s.limits.Message))
 	if err != nil {
 		return err
 	}
@@ -91,29 +92,12 @@ func (s *Server) reach(ctx context.Context, d *dialled) (err error) {
 	if err := wire.SendMsg(&mcp.Resources{Collection: mcp.TriggerCollection}); err != nil {
 		return fmt.Errorf("the sink takes no stream: %w", err)
 	}
-	return s.serveDialled(wire, d)
-}
-
-// serveDialled runs a stream that the sink has begun to take part in.
-func (s *Server) serveDialled(wire grpc.ClientStream, d *dialled) error {
-	receive := func() (*mcp.RequestResources, error) {
-		var r raw
-		if err := wire.RecvMsg(&r); err != nil {
-			return nil, err
-		}
-		return s.decode(r.text)
-	}
-	first, err := receive()
+	stream := s.Opened(wire, streams.Identity{Address: "sink " + d.Address, From: d.Address})
+	first, err := streams.Receive(stream, s.limits.decode)
 	if err != nil {
-		return endOf(err)
+		return err
 	}
 	d.up.Store(true)
-	s.log.Info("a sink was reached", "sink", d.Address, "client", first.GetSinkNode().GetId())
-	st := s.enter(wire, receive, push.Info{
-		ID: first.GetSinkNode().GetId(), Identity: cmp.Or(described(first), "dialled at "+d.Address), Budget: "sink " + d.Address,
-	}, identity{from: d.Address})
-	if st == nil {
-		return errStopping
-	}
-	return st.run(first, identity{}, func(func(error)) {})
+	s.Log.Info("a sink was reached", "sink", d.Address, "client", first.GetSinkNode().GetId())
+	return s.run(stream, first, cmp.Or(described(first), "dialled at "+d.Address))
 }

@@ -150,6 +150,20 @@ func TestSinkIsDialled(t *testing.T) {
 	}
 }
 
+// A full state does not wait for a source that was never read, once all there were
+// have been listed: no sink has anything of it.
+func TestFullStateDoesNotWaitForASourceThatWasNeverRead(t *testing.T) {
+	r := newRig(t, setup{incomplete: true})
+	r.put(entries, "a/one", "1")
+	p := newPilot(t)
+	o := open(t, r, func(c *mcp.Config) { c.Sinks = []mcp.Sink{{Address: p.address}} })
+	o.Publish(nil, catalog.Change{}, true)
+	o.Publish(nil, catalog.Change{}, false)
+	s := p.begin(t)
+	s.Ask(entries, false)
+	holds(t, r, s, entries, false)
+}
+
 // A sink that is not there when it is first dialled is found later, and keeps no
 // other from being served.
 func TestSinkThatIsNotThereYet(t *testing.T) {

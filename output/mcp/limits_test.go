@@ -3,6 +3,9 @@ package mcp_test
 import (
 	"crypto/tls"
 	"crypto/x509"
+	"fmt"
+	"maps"
+	"net"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -15,9 +18,11 @@ import (
 	grpcstatus "google.golang.org/grpc/status"
 
 	wire "github.com/isthmus-mesh/isthmus/internal/mcp"
+	"github.com/isthmus-mesh/isthmus/internal/streams"
 	"github.com/isthmus-mesh/isthmus/output/mcp"
 	"github.com/isthmus-mesh/isthmus/test/testkit/authority"
 	"github.com/isthmus-mesh/isthmus/test/testkit/mcpsink"
+	"github.com/isthmus-mesh/isthmus/test/testkit/until"
 )
 
 // secured is a setup whose sinks have to prove who they are.
@@ -33,7 +38,7 @@ func secured(t *testing.T, ca *authority.Authority) (s setup, authorities *atomi
 	return setup{
 		tls:       &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{cert}, ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: authorities.Load()},
 		clientCAs: authorities.Load, trustDomains: []string{"cluster.local"},
-		limits: mcp.Limits{Recheck: 10 * time.Millisecond},
+		limits: mcp.Limits{Limits: streams.Limits{Recheck: 10 * time.Millisecond}},
 	}, authorities
 }
 
@@ -92,7 +97,7 @@ func TestLimits(t *testing.T) {
 			s.Of(entries).Versions = map[string]string{"a/1": "", "a/2": "", "a/3": ""}
 			s.Ask(entries, true)
 		}, "more than 2 initial resource versions"},
-		"a request": {mcp.Limits{Message: 1000}, func(s *mcpsink.Sink) {
+		"a request": {mcp.Limits{Limits: streams.Limits{Message: 1000}}, func(s *mcpsink.Sink) {
 			s.Send(&wire.RequestResources{Collection: strings.Repeat("c", 2000)})
 		}, "more than 1000 bytes"},
 		"a field": {mcp.Limits{FieldBytes: 100}, func(s *mcpsink.Sink) {
@@ -104,7 +109,7 @@ func TestLimits(t *testing.T) {
 			}
 		}, "more than 3 collections"},
 		"no collection": {mcp.Limits{}, func(s *mcpsink.Sink) { s.Ask("", false) }, "without a collection"},
-		"streams":       {mcp.Limits{StreamsPerClient: 1}, func(s *mcpsink.Sink) { s.Ask(entries, false) }, "which is all one may have"},
+		"streams":       {mcp.Limits{Limits: streams.Limits{Streams: 1}}, func(s *mcpsink.Sink) { s.Ask(entries, false) }, "which is all that are let in"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t, setup{limits: test.limits})
@@ -130,11 +135,50 @@ func TestLimits(t *testing.T) {
 	}
 }
 
+// Connections are guarded as those of xDS are: one on which streams are opened too fast
+// is closed, and so is one that makes no handshake. Others go on.
+func TestConnectionsAreGuarded(t *testing.T) {
+	ca := authority.New(t, "ca")
+	s, _ := secured(t, ca)
+	s.tcp = true
+	s.limits.NewStreamsPerClient, s.limits.Handshake = streams.Rate{PerSecond: 0.001, Burst: 3}, 2*time.Second
+	r := newRig(t, s)
+	r.put(entries, "a/one", "1")
+	r.security = credentials.NewTLS(ca.Client(ca.Issue("pilot", "spiffe://cluster.local/ns/istio-system/sa/pilot")))
+	good, flood := r.sink("good"), r.dial()
+	good.Ask(entries, true)
+	holds(t, r, good, entries, true)
+	silent, err := new(net.Dialer).DialContext(t.Context(), "tcp", r.address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	var last *mcpsink.Sink
+	for range 3 {
+		last = mcpsink.Dial(t, flood, "flood")
+		last.Ask(entries, true)
+	}
+	if err := last.End(); grpcstatus.Code(err) != codes.Unavailable {
+		t.Errorf("it ended with %v", err)
+	}
+	if _, err := silent.Read(make([]byte, 1)); err == nil {
+		t.Error("something was said to who says nothing")
+	}
+	until.NoError(t, 30*time.Second, 10*time.Millisecond, "a count of both", func() error {
+		if counts := maps.Collect(r.server.Rejected()); counts["streams"] != 1 || counts["handshake"] != 1 {
+			return fmt.Errorf("rejected are %v", counts)
+		}
+		return nil
+	})
+	r.put(entries, "a/one", "2")
+	holds(t, r, good, entries, true)
+}
+
 // Who has nothing to say takes the place of others, and one that NACKs without end is
 // slowed down.
 func TestSilenceAndFloods(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, setup{limits: mcp.Limits{FirstRequest: 5 * time.Second}})
+		r := newRig(t, setup{limits: mcp.Limits{Limits: streams.Limits{FirstRequest: 5 * time.Second}}})
 		defer r.stop()
 		r.put(entries, "a/one", "bad")
 		begun := time.Now()

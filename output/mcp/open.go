@@ -7,10 +7,8 @@ import (
 	"log/slog"
 	"math"
 	"net"
-	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -18,6 +16,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/internal/bind"
 	"github.com/isthmus-mesh/isthmus/internal/certs"
 	"github.com/isthmus-mesh/isthmus/internal/loglimit"
+	"github.com/isthmus-mesh/isthmus/internal/streams"
 	"github.com/isthmus-mesh/isthmus/output"
 	"github.com/isthmus-mesh/isthmus/push"
 )
@@ -88,18 +87,14 @@ func (c *Config) Open(ctx context.Context, env output.Env) (output.Output, error
 		return nil, err
 	}
 	log = slog.New(loglimit.New(log.Handler())) // one limit for all that sinks cause
-	o := &opened{translation: c.translation, translator: c.translation.New(), root: env.RootNamespace, keeper: keeper}
+	o := &opened{translation: c.translation, translator: c.translation.New(), root: env.RootNamespace, keeper: keeper, memory: output.NewMemory(env)}
 	engine := EngineConfig()
-	engine.Sent, engine.ACKed, engine.Log = observing(env.Sent), observing(env.ACKed), log
+	engine.Sent, engine.ACKed, engine.Log = output.Observing(env.Sent), output.Observing(env.ACKed), log
+	engine.Remembers = o.memory.IsWhole
 	o.engine = push.New(engine)
 	o.resources = o.engine.Produce(c.translation.Types(c.debounce))
-	options := Options{RootNamespace: env.RootNamespace, TrustDomains: c.TLS.TrustDomains, Log: log}
-	if keeper != nil {
-		options.TLS = keeper.TLS()
-		if c.TLS.ClientCAFile != "" {
-			options.ClientCAs = keeper.ClientCAs
-		}
-	}
+	options := Options{RootNamespace: env.RootNamespace, Options: streams.Options{Log: log}}
+	options.Secure(keeper, c.TLS)
 	o.server = New(o.engine, options)
 	for _, s := range c.Sinks {
 		o.sinks = append(o.sinks, &dialled{Sink: s})
@@ -113,10 +108,6 @@ func (c *Config) Open(ctx context.Context, env output.Env) (output.Output, error
 	return o, nil
 }
 
-func observing(observe func(time.Duration)) func(push.Type, time.Duration) {
-	return func(_ push.Type, took time.Duration) { observe(took) }
-}
-
 // opened is the server with its engine, as the application knows it.
 type opened struct {
 	translation *Translation
@@ -125,6 +116,7 @@ type opened struct {
 	engine      *push.Engine
 	resources   *push.Producer
 	server      *Server
+	memory      *output.Memory
 	listener    net.Listener // nil if it only dials
 	sinks       []*dialled
 	keeper      *certs.Keeper // nil without TLS
@@ -132,27 +124,15 @@ type opened struct {
 
 // Publish implements [output.Output].
 func (o *opened) Publish(s *catalog.Snapshot, change catalog.Change, complete bool) {
+	o.memory.Published(complete)
 	o.resources.Publish(o.translator.Step(s, change, complete, o.root))
 }
 
 // Run implements [output.Output].
 func (o *opened) Run(ctx context.Context) error {
 	parts, ctx := errgroup.WithContext(ctx)
-	parts.Go(func() error { o.engine.Run(ctx); return nil })
-	if o.listener != nil {
-		parts.Go(func() error { return o.server.Serve(o.listener) })
-	}
-	parts.Go(func() error {
-		o.server.dialAll(ctx, o.sinks)
-		return nil
-	})
-	parts.Go(func() error {
-		<-ctx.Done()
-		limit, cancel := context.WithTimeout(context.WithoutCancel(ctx), output.Drain)
-		defer cancel()
-		o.server.Stop(limit)
-		return nil
-	})
+	parts.Go(func() error { return o.server.Run(ctx, o.listener, output.Drain) })
+	parts.Go(func() error { o.server.dialAll(ctx, o.sinks); return nil })
 	return parts.Wait()
 }
 
@@ -175,11 +155,7 @@ func (o *opened) Report() output.Report {
 	if o.listener != nil {
 		r.Addr = o.listener.Addr()
 	}
-	r.Metrics = slices.Concat(
-		countsOf("streams_rejected", "Streams and connections that were not served, or not any longer.", o.server.Rejected),
-		countsOf("requests_delayed", "Requests that had to wait because their stream says too much.", o.server.Delayed),
-		o.reached(),
-	)
+	r.Metrics = append(output.Streams("mcp", o.server), o.reached()...)
 	if o.keeper != nil {
 		r.Metrics = append(r.Metrics, output.Certificates("mcp", o.keeper)...)
 	}
@@ -199,17 +175,6 @@ func (o *opened) reached() (list []output.Metric) {
 		list = append(list, output.Metric{
 			Name: "isthmus_mcp_sink_up", Help: "Whether a sink that is dialled has a stream and has asked for something.",
 			Labels: []output.Label{{Name: "sink", Value: d.Address}}, Value: up,
-		})
-	}
-	return list
-}
-
-// countsOf lists a count for each cause.
-func countsOf(name, help string, counts func() iter.Seq2[string, uint64]) (list []output.Metric) {
-	for cause, n := range counts() {
-		list = append(list, output.Metric{
-			Name: "isthmus_" + name + "_total", Help: help, Counter: true, Value: float64(n),
-			Labels: []output.Label{{Name: "output", Value: "mcp"}, {Name: "cause", Value: cause}},
 		})
 	}
 	return list

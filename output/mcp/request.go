@@ -3,26 +3,22 @@ package mcp
 import (
 	"cmp"
 	"strconv"
-	"time"
 
 	"google.golang.org/grpc/codes"
 	grpcstatus "google.golang.org/grpc/status"
 
 	"github.com/isthmus-mesh/isthmus/internal/mcp"
-	"github.com/isthmus-mesh/isthmus/internal/wait"
+	"github.com/isthmus-mesh/isthmus/internal/streams"
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
-// receiveAll takes in requests until the sink or the stream ends. One that is too
-// early waits, and those behind it with it: they stay in the transport, whose window
-// is bounded, until the sink waits, too.
+// receiveAll takes in requests until the sink or the stream ends.
 func (st *stream) receiveAll(m *mcp.RequestResources) (err error) {
-	defer st.server.survive(&err)
 	for {
 		if err := st.take(m); err != nil {
 			return err
 		}
-		if m, err = st.receive(); err != nil {
+		if m, err = streams.Receive(st.wire, st.server.limits.decode); err != nil {
 			return err
 		}
 	}
@@ -39,7 +35,7 @@ func (st *stream) take(m *mcp.RequestResources) error {
 	}
 	before, begun := st.begun[t]
 	r, counts := st.requestOf(t, m)
-	st.slow(r.Answer.Kind == push.NACK || begun && before != m.GetIncremental())
+	st.pace.Await(st.wire.Context(), r.Answer.Kind == push.NACK || begun && before != m.GetIncremental())
 	if !counts {
 		return nil
 	}
@@ -52,16 +48,16 @@ func (st *stream) take(m *mcp.RequestResources) error {
 // reference implementation does, would take the others from the sink.
 func (st *stream) answerUnknown(m *mcp.RequestResources) error {
 	collection := m.GetCollection()
-	if collection == "" || len(collection) > shownBytes {
-		return st.server.rejected.record(tooMuch, grpcstatus.Errorf(codes.InvalidArgument,
-			"a request without a collection, or with one of more than %d bytes; name one such as istio/networking/v1alpha3/serviceentries", shownBytes))
+	if collection == "" || len(collection) > streams.ShownBytes {
+		return st.server.Reject(streams.TooMuch, grpcstatus.Errorf(codes.InvalidArgument,
+			"a request without a collection, or with one of more than %d bytes; name one such as istio/networking/v1alpha3/serviceentries", streams.ShownBytes))
 	}
-	st.slow(false)
+	st.pace.Await(st.wire.Context(), false)
 	if _, asked := st.unknown[collection]; asked || m.GetResponseNonce() != "" {
 		return nil
 	}
 	if most := st.server.limits.Unknown; len(st.unknown) >= most {
-		return st.server.rejected.record(tooMuch, tooLarge("the stream asks for more than %d collections that nobody serves", most))
+		return st.server.Reject(streams.TooMuch, streams.TooLarge("the stream asks for more than %d collections that nobody serves", most))
 	}
 	st.unknown[collection] = struct{}{}
 	st.empties <- collection // there is room for all of them
@@ -141,7 +137,7 @@ func (st *stream) answerOf(t push.Type, m *mcp.RequestResources) (push.Answer, b
 	delete(st.open, t)
 	if detail := m.GetErrorDetail(); detail != nil {
 		reason := cmp.Or(detail.GetMessage(), codes.Code(detail.GetCode()).String()) //nolint:gosec // an unknown code has a text, too
-		return push.Answer{Kind: push.NACK, Serial: serial, Reason: cut(reason, reasonBytes)}, true
+		return push.Answer{Kind: push.NACK, Serial: serial, Reason: streams.Cut(reason, streams.ReasonBytes)}, true
 	}
 	return push.Answer{Kind: push.ACK, Serial: serial}, true
 }
@@ -153,29 +149,13 @@ func (st *stream) awaits(t push.Type) bool {
 	return st.open[t] != 0
 }
 
-// slow has a request wait if the stream says too much; dear says that it costs more
-// than others.
-func (st *stream) slow(dear bool) {
-	delay, why := st.pace.delay(time.Now(), dear)
-	if delay <= 0 {
-		return
-	}
-	st.server.rejected.counts[why].Add(1)
-	if _, loud := st.pace.slowed.Take(time.Now(), 1, 0); loud {
-		st.log.Warn("a sink is kept waiting, for it says too much", "cause", causeNames[why], "wait", delay.Round(time.Millisecond))
-	}
-	wait.Sleep(st.wire.Context(), delay)
-}
-
 // hand has the engine look at a request, and logs a NACK.
 func (st *stream) hand(t push.Type, r push.Request) error {
 	if r.Answer.Kind == push.NACK {
-		if _, loud := st.pace.log.Take(time.Now(), 1, 0); loud {
-			st.log.Warn("sink NACKed a response", "type", st.server.engine.TypeName(t), "err", r.Answer.Reason)
-		}
+		st.pace.LogNACK(st.server.engine.TypeName(t), r.Answer.Reason)
 	}
 	if err := st.subscriber.Request(r); err != nil {
-		return st.server.rejected.record(tooMuch, tooLarge("%s: %v; ask without initial_resource_versions", st.server.engine.TypeName(t), err))
+		return st.server.Reject(streams.TooMuch, streams.TooLarge("%s: %v; ask without initial_resource_versions", st.server.engine.TypeName(t), err))
 	}
 	return nil
 }

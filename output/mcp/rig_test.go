@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"maps"
 	"net"
+	"slices"
 	"sync"
 	"time"
 
@@ -19,6 +20,7 @@ import (
 	"google.golang.org/protobuf/types/known/anypb"
 	mcpapi "istio.io/api/mcp/v1alpha1"
 
+	"github.com/isthmus-mesh/isthmus/internal/streams"
 	"github.com/isthmus-mesh/isthmus/output/mcp"
 	"github.com/isthmus-mesh/isthmus/push"
 	"github.com/isthmus-mesh/isthmus/test/testkit/mcpsink"
@@ -36,7 +38,7 @@ const rootNamespace = "istio-system"
 
 // world holds the content of resources by collection and name.
 type world struct {
-	contents [2]map[string]*subject
+	contents []map[string]*subject // by row
 	complete bool
 }
 
@@ -101,6 +103,7 @@ type setup struct {
 	trustDomains []string
 	log          *slog.Logger
 	tcp          bool
+	collections  []string // nil for those of the rig
 	primedWithin time.Duration
 }
 
@@ -111,15 +114,21 @@ func newRig(t mcpsink.TB, s setup) *rig {
 	if s.largest > 0 {
 		config.Largest, config.Budget = s.largest, s.largest*3/4
 	}
-	r := &rig{t: t, engine: push.New(config), now: &world{complete: !s.incomplete}, security: insecure.NewCredentials()}
+	if s.collections == nil {
+		s.collections = collections
+	}
+	r := &rig{
+		t: t, engine: push.New(config), security: insecure.NewCredentials(),
+		now: &world{make([]map[string]*subject, len(s.collections)), !s.incomplete},
+	}
 	var types []push.TypeSpec
-	for _, name := range collections {
+	for _, name := range s.collections {
 		types = append(types, push.TypeSpec{Name: name, Whole: true, Debounce: [2]push.Debounce{push.WholeState: s.debounce}})
 	}
 	r.producer = r.engine.Produce(types)
 	r.server = mcp.New(r.engine, mcp.Options{
-		RootNamespace: rootNamespace, PrimedWithin: s.primedWithin, TLS: s.tls, ClientCAs: s.clientCAs,
-		TrustDomains: s.trustDomains, Limits: s.limits, Log: s.log,
+		RootNamespace: rootNamespace, Limits: s.limits,
+		Options: streams.Options{PrimedWithin: s.primedWithin, TLS: s.tls, ClientCAs: s.clientCAs, TrustDomains: s.trustDomains, Log: s.log},
 	})
 	r.start(r.listen(s.tcp))
 	return r
@@ -173,7 +182,7 @@ func (r *rig) change(collection string, put map[string]string, gone []string) {
 	if collection == sidecars {
 		row = 1
 	}
-	next := &world{r.now.contents, r.now.complete}
+	next := &world{slices.Clone(r.now.contents), r.now.complete}
 	if next.contents[row] = maps.Clone(r.now.contents[row]); next.contents[row] == nil {
 		next.contents[row] = map[string]*subject{}
 	}

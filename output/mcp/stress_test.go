@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc"
 
 	wire "github.com/isthmus-mesh/isthmus/internal/mcp"
+	"github.com/isthmus-mesh/isthmus/internal/streams"
 	"github.com/isthmus-mesh/isthmus/output/mcp"
 	"github.com/isthmus-mesh/isthmus/test/testkit/mcpsink"
 )
@@ -36,7 +37,7 @@ var stressClients = flag.Int("clients", 100, "clients of TestStress")
 // states meet sinks that are busy with the one before.
 func TestStress(t *testing.T) {
 	clients := *stressClients
-	r := newRig(t, setup{limits: mcp.Limits{StreamsPerClient: 2 * clients, StreamsPerConnection: 2 * perConnection}})
+	r := newRig(t, setup{limits: mcp.Limits{Limits: streams.Limits{StreamsPerClient: 2 * clients, StreamsPerConnection: 2 * perConnection}}})
 	r.put(entries, "a/first", "0")
 	var conns []*grpc.ClientConn
 	for range max(1, clients/perConnection) {

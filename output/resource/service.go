@@ -2,6 +2,7 @@ package resource
 
 import (
 	"encoding/hex"
+	"fmt"
 	"net"
 	"slices"
 	"strconv"
@@ -131,5 +132,19 @@ func notReadyOf(s *catalog.Service) (list []string) {
 	return slices.Compact(list)
 }
 
-// NotOffered says why a service is no resource; empty if it is one.
-func NotOffered(s *catalog.Service) string { return istio.Invalid(s) }
+// NotOffered says why a service is no resource, or how many of its healthy endpoints
+// are in none and why; empty if all of it is.
+func NotOffered(s *catalog.Service) string {
+	if reason := istio.Invalid(s); reason != "" {
+		return reason
+	}
+	var parts []string
+	for _, left := range istio.Omitted(s) {
+		endpoints := "endpoints"
+		if left.Count == 1 {
+			endpoints = "endpoint"
+		}
+		parts = append(parts, fmt.Sprintf("%d %s: %s", left.Count, endpoints, left.Reason))
+	}
+	return strings.Join(parts, "; ")
+}

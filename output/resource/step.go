@@ -180,7 +180,7 @@ func (s *step) putService(key catalog.ServiceKey) {
 			}
 		}
 	}
-	if reason := NotOffered(service); reason != "" {
+	if reason := istio.Invalid(service); reason != "" {
 		s.note(slot{content{kind: serviceEntry}, key.String()}, reason)
 	}
 }

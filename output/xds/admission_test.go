@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/isthmus-mesh/isthmus/internal/streams"
 	"github.com/isthmus-mesh/isthmus/output/xds"
 )
 
@@ -31,7 +32,7 @@ func TestClientThatOpensManyStreamsDelaysItselfAlone(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var at places
 			at.are("192.0.2.1")
-			timed(t, setup{from: at.from, limits: xds.Limits{NewStreams: xds.Rate{PerSecond: 20, Burst: 40}}}, func(t *testing.T, r *rig) {
+			timed(t, setup{from: at.from, limits: xds.Limits{Limits: streams.Limits{NewStreams: streams.Rate{PerSecond: 20, Burst: 40}}}}, func(t *testing.T, r *rig) {
 				for range 3 {
 					flood := r.wired(t)
 					go func() {
@@ -61,7 +62,7 @@ func TestClientThatOpensManyStreamsDelaysItselfAlone(t *testing.T) {
 // Who would have to wait for longer than is good for anybody is sent away.
 func TestConnectionThatOpensFarTooManyStreamsIsClosed(t *testing.T) {
 	var log transcript
-	limits := xds.Limits{NewStreamsPerClient: xds.Rate{PerSecond: 1, Burst: 2}}
+	limits := xds.Limits{Limits: streams.Limits{NewStreamsPerClient: streams.Rate{PerSecond: 1, Burst: 2}}}
 	timed(t, setup{limits: limits, log: slog.New(slog.NewTextHandler(&log, nil))}, func(t *testing.T, r *rig) {
 		flood := r.wired(t)
 		for n := uint32(1); n < 100; n += 2 {
@@ -80,7 +81,7 @@ func TestConnectionThatOpensFarTooManyStreamsIsClosed(t *testing.T) {
 // Networks of the sixth version have more addresses than could be counted.
 func TestAddressesOfOneNetworkAreOneClient(t *testing.T) {
 	var at places
-	timed(t, setup{from: at.from, limits: xds.Limits{StreamsPerClient: 1}}, func(t *testing.T, r *rig) {
+	timed(t, setup{from: at.from, limits: xds.Limits{Limits: streams.Limits{StreamsPerClient: 1}}}, func(t *testing.T, r *rig) {
 		at.are("2001:db8::1")
 		first := openRaw(t, r.dial(), adsDelta)
 		first.say(&discoveryv3.DeltaDiscoveryRequest{Node: rawNode, TypeUrl: eds, ResourceNamesSubscribe: clustersOf(probe)})
@@ -100,7 +101,7 @@ func TestAddressesOfOneNetworkAreOneClient(t *testing.T) {
 func TestNewStreamsOfOneIdentityAreLimited(t *testing.T) {
 	var at places
 	at.are("192.0.2.1")
-	limits := xds.Limits{NewStreamsPerClient: xds.Rate{PerSecond: 0.01, Burst: 2}}
+	limits := xds.Limits{Limits: streams.Limits{NewStreamsPerClient: streams.Rate{PerSecond: 0.01, Burst: 2}}}
 	r := newSecured(t, setup{from: at.from, limits: limits}, true)
 	ask := func(account, from string) error {
 		at.are(from)

@@ -8,6 +8,7 @@ import (
 	"google.golang.org/grpc/codes"
 	grpcstatus "google.golang.org/grpc/status"
 
+	"github.com/isthmus-mesh/isthmus/internal/streams"
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
@@ -38,18 +39,18 @@ func (s *stream) configuration(typeURL string) (t push.Type, known bool, err err
 	}
 	if s.denied != nil {
 		if len(s.types) > 0 { // a proxy's, perhaps, which needs the rest of its stream
-			if s.pace.unknown(typeURL) {
-				s.log.Warn("a type was not served", "type", cut(typeURL, shownBytes), "err", grpcstatus.Convert(s.denied).Message())
+			if s.notes(typeURL) {
+				s.log.Warn("a type was not served", "type", streams.Cut(typeURL, streams.ShownBytes), "err", grpcstatus.Convert(s.denied).Message())
 			}
 			return 0, false, nil
 		}
-		return 0, false, s.server.rejected.record(notWho, s.denied)
+		return 0, false, s.server.Reject(streams.NotWho, s.denied)
 	}
 	engine := s.server.engine
 	t, known = engine.Type(typeURL)
 	if _, taken := s.types[t]; !known || taken {
 		if t, known, err = s.otherVersion(typeURL); err != nil {
-			return 0, false, s.server.rejected.record(tooMuch, err)
+			return 0, false, s.server.Reject(streams.TooMuch, err)
 		}
 	}
 	if !known && len(typeURL) <= mostURL {
@@ -114,25 +115,22 @@ func (s *stream) url(t push.Type) string {
 	return s.server.engine.TypeName(t)
 }
 
-// unknown is a version that we never wrote.
-var unknown = push.VersionOf([]byte("unknown"))
-
 // resumes has a control plane that asks for a type be one that may hold something of
 // it. It does not say so when it comes again, and what a first state lacks it deletes.
 func (s *stream) resumes(t push.Type, r push.Request) push.Request {
 	if _, asked := s.types[t]; !asked && r.Claim == nil && isConfiguration(s.url(t)) {
-		r.Claim = &unknown
+		r.Claim = push.Unknown()
 	}
 	return r
 }
 
 // denied is why a client may not read configuration; nil if it may. What a control
 // plane reads is not for each of its proxies.
-func (s *Server) denied(who identity) error {
-	if who.name == "" || who.namespace == s.config.RootNamespace {
+func (s *Server) denied(who streams.Identity) error {
+	if who.Name == "" || who.Namespace == s.config.RootNamespace {
 		return nil
 	}
 	return grpcstatus.Errorf(codes.PermissionDenied,
 		"configuration is for identities of the namespace %q, and the certificate is that of %s; give the client one of that namespace, or have it ask for the types of a proxy",
-		s.config.RootNamespace, who.name)
+		s.config.RootNamespace, who.Name)
 }

@@ -23,6 +23,7 @@ import (
 	mcpapi "istio.io/api/mcp/v1alpha1"
 
 	"github.com/isthmus-mesh/isthmus/catalog"
+	"github.com/isthmus-mesh/isthmus/internal/streams"
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/output"
 	"github.com/isthmus-mesh/isthmus/output/envoy"
@@ -60,6 +61,12 @@ type site struct {
 // openSite opens an output that delays nothing, unless its settings say otherwise.
 func openSite(t *testing.T, secured bool, settings func(*xds.Config)) *site {
 	t.Helper()
+	return openSiteWith(t, output.Env{}, secured, settings)
+}
+
+// openSiteWith is openSite with what an earlier process has left.
+func openSiteWith(t *testing.T, env output.Env, secured bool, settings func(*xds.Config)) *site {
+	t.Helper()
 	s := &site{t: t, builder: catalog.NewBuilder(nil)}
 	kind := xds.OutputKind(xds.Translation{
 		Kinds: xds.Kinds{
@@ -84,10 +91,9 @@ func openSite(t *testing.T, secured bool, settings func(*xds.Config)) *site {
 	if settings != nil {
 		settings(config)
 	}
-	out, err := config.Open(t.Context(), output.Env{
-		Instance: "test", RootNamespace: rootNamespace, Sent: func(time.Duration) {}, ACKed: func(time.Duration) {},
-		Listen: new(net.ListenConfig).Listen, Log: slog.New(slog.DiscardHandler),
-	})
+	env.Instance, env.RootNamespace, env.Log = "test", rootNamespace, slog.New(slog.DiscardHandler)
+	env.Sent, env.ACKed, env.Listen = func(time.Duration) {}, func(time.Duration) {}, new(net.ListenConfig).Listen
+	out, err := config.Open(t.Context(), env)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,10 +109,10 @@ func openSite(t *testing.T, secured bool, settings func(*xds.Config)) *site {
 	return s
 }
 
-func (s *site) files(dir string) xds.TLS {
+func (s *site) files(dir string) streams.TLS {
 	s.t.Helper()
 	pair := s.ca.Issue("server")
-	files := xds.TLS{CertFile: filepath.Join(dir, "tls.crt"), KeyFile: filepath.Join(dir, "tls.key"), ClientCAFile: filepath.Join(dir, "ca.crt")}
+	files := streams.TLS{CertFile: filepath.Join(dir, "tls.crt"), KeyFile: filepath.Join(dir, "tls.key"), ClientCAFile: filepath.Join(dir, "ca.crt")}
 	for name, text := range map[string][]byte{files.CertFile: pair.Cert, files.KeyFile: pair.Key, files.ClientCAFile: s.ca.PEM} {
 		if err := os.WriteFile(name, text, 0o600); err != nil {
 			s.t.Fatal(err)

@@ -14,6 +14,7 @@ import (
 	"google.golang.org/protobuf/types/known/anypb"
 	networking "istio.io/api/networking/v1alpha3"
 
+	"github.com/isthmus-mesh/isthmus/output"
 	"github.com/isthmus-mesh/isthmus/output/resource"
 	"github.com/isthmus-mesh/isthmus/output/xds"
 	"github.com/isthmus-mesh/isthmus/push"
@@ -172,6 +173,52 @@ func TestControlPlaneLosesNothingToASourceThatIsNotListed(t *testing.T) {
 	}
 }
 
+// If nobody can have anything of a source that was never listed, a control plane does not
+// wait for it: an earlier process has stored what it served, or everything was listed
+// once before the source was added.
+func TestControlPlaneDoesNotWaitForASourceThatWasNeverRead(t *testing.T) {
+	for name, site := range map[string]func(t *testing.T) *site{
+		"restored": func(t *testing.T) *site {
+			t.Helper()
+			return openSiteWith(t, output.Env{Restored: []string{"registry"}, Sources: func() []string { return []string{"registry", "new"} }}, false, nil)
+		},
+		"listed before": func(t *testing.T) *site {
+			t.Helper()
+			s := openSite(t, false, nil)
+			s.publish(true)
+			return s
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := site(t)
+			s.publish(false, upserts(service("shop", probe))...)
+			stream := s.connect(adsSotw)
+			stream.say(ask(istiod(""), entries))
+			m := stream.sotw()
+			if all := resourcesIn(t, m.Resources); len(all) != 1 {
+				t.Errorf("it was sent %v", shown(t, all))
+			}
+			stream.say(&discoveryv3.DiscoveryRequest{TypeUrl: entries, ResponseNonce: m.Nonce, VersionInfo: m.VersionInfo})
+			s.put(upserts(service("shop", "late.example"))...)
+			if all := resourcesIn(t, stream.sotw().Resources); len(all) != 2 {
+				t.Errorf("when the source was listed it was sent %v", shown(t, all))
+			}
+		})
+	}
+}
+
+// What was restored is of sources that are not configured any more, so it says nothing.
+func TestControlPlaneWaitsIfOtherSourcesWereRestored(t *testing.T) {
+	s := openSiteWith(t, output.Env{Restored: []string{"isthmus-writers"}, Sources: func() []string { return []string{"new"} }}, false, nil)
+	s.publish(false, upserts(service("shop", probe))...)
+	stream := s.connect(adsSotw)
+	stream.say(ask(istiod(""), entries))
+	stream.say(ask(istiod(""), "core/v1alpha1/Nobodys"))
+	if m := stream.sotw(); m.TypeUrl != "core/v1alpha1/Nobodys" {
+		t.Errorf("it was sent %s", m.TypeUrl)
+	}
+}
+
 // A peer that takes increments is sent what changed, by name and version, and the
 // difference when it comes back.
 func TestPeerTakesIncrements(t *testing.T) {
@@ -265,6 +312,27 @@ func TestWhatIstioWouldNotTakeIsLeftOutVisibly(t *testing.T) {
 	for _, m := range report.Metrics {
 		if m.Name == "isthmus_configuration_left_out" && m.Value != 1 {
 			t.Errorf("%v are left out", m.Value)
+		}
+	}
+}
+
+// A healthy endpoint that Istio would not take is left out of its service, and that is
+// shown for control planes alone: a proxy may have its own reasons.
+func TestEndpointsThatIstioWouldNotTakeAreLeftOutVisibly(t *testing.T) {
+	s := openSite(t, false, nil)
+	s.put(upserts(
+		service("shop", probe), endpoint("shop", probe, "good", "192.0.2.1"), endpoint("shop", probe, "named", "one.example"), endpoint("shop", probe, "other", "two.example"),
+	)...)
+	stream := s.connect(adsSotw)
+	stream.say(ask(istiod(""), entries))
+	entry := &networking.ServiceEntry{}
+	if err := resourcesIn(t, stream.sotw().Resources)["shop/"+probe].GetBody().UnmarshalTo(entry); err != nil || len(entry.GetEndpoints()) != 1 {
+		t.Errorf("it was sent %v, %v", entry, err)
+	}
+	const want = "2 endpoints: its address is a name, and resolution STATIC takes IP addresses only"
+	for service := range s.builder.Snapshot().ByHost(probe) {
+		if reason := s.out.Report().Clients.NotOffered(service, resource.KindIstiod); reason != want {
+			t.Errorf("what is left out is shown as %q, want %q", reason, want)
 		}
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"google.golang.org/grpc/codes"
 	grpcstatus "google.golang.org/grpc/status"
 
+	"github.com/isthmus-mesh/isthmus/internal/streams"
 	"github.com/isthmus-mesh/isthmus/output/envoy"
 	"github.com/isthmus-mesh/isthmus/output/xds"
 	"github.com/isthmus-mesh/isthmus/push"
@@ -38,7 +39,7 @@ func (r *rig) connect() net.Conn {
 
 // Who never finishes a handshake is sent away, and holds nobody up.
 func TestHandshakesEnd(t *testing.T) {
-	limits := xds.Limits{Handshake: 2 * time.Second} // long enough for who means it, on a busy machine as well
+	limits := xds.Limits{Limits: streams.Limits{Handshake: 2 * time.Second}} // long enough for who means it, on a busy machine as well
 	plain, secure := newRig(t, setup{limits: limits}), newSecured(t, setup{limits: limits}, true)
 	idle := map[string][]net.Conn{}
 	for name, r := range map[string]*rig{"plaintext": plain, "TLS": secure.rig} {

@@ -9,6 +9,7 @@ import (
 
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 
+	"github.com/isthmus-mesh/isthmus/internal/streams"
 	"github.com/isthmus-mesh/isthmus/output/xds"
 )
 
@@ -96,7 +97,7 @@ func TestSlowRequestIsTaken(t *testing.T) {
 func TestLargeRequestsOnTheirWayAreBounded(t *testing.T) {
 	var at places
 	at.are("192.0.2.1")
-	timed(t, setup{from: at.from, limits: xds.Limits{Message: half, Receiving: 2 * half}}, func(t *testing.T, r *rig) {
+	timed(t, setup{from: at.from, limits: xds.Limits{Limits: streams.Limits{Message: half, Receiving: 2 * half}}}, func(t *testing.T, r *rig) {
 		conn := beginLarge(t, r, 20)
 		synctest.Wait()
 		if n := conn.granted.Load(); n < 1<<20 || n > 2<<20 {

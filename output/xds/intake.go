@@ -1,70 +1,37 @@
 package xds
 
 import (
-	"context"
 	"slices"
 
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/mem"
 	grpcstatus "google.golang.org/grpc/status"
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/isthmus-mesh/isthmus/internal/intake"
+	"github.com/isthmus-mesh/isthmus/internal/streams"
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
-// incoming is a request on its way in: measured first and only then decoded,
-// for a message in memory is many times what it is on the wire.
-type incoming struct {
-	request
-	mode     push.Mode
-	server   *Server
-	listed   func(typeURL string) uint64 // as [stream.listed]; nil for a first request
-	rejected error                       // a status, set instead of the request
+// receive waits for the next request of a stream. It is measured first and only then
+// decoded, for a message in memory is many times what it is on the wire.
+func (s *stream) receive() (request, error) {
+	return streams.Receive(s.wire, func(text []byte) (request, error) { return s.server.decode(text, s.mode, s.listed) })
 }
 
-// receive waits for the next request of a stream.
-func (s *Server) receive(from *intake.Inlet, mode push.Mode, listed func(typeURL string) uint64) (request, error) {
-	text, release, err := from.Next()
-	if err != nil {
+// decode reads a request; listed is as [stream.listed], and nil for a first one.
+func (s *Server) decode(text []byte, mode push.Mode, listed func(typeURL string) uint64) (request, error) {
+	if err := s.limits.measure(text, mode); err != nil {
 		return nil, err
 	}
-	defer release()
-	in := incoming{mode: mode, server: s, listed: listed}
-	in.take(text)
-	if in.rejected != nil {
-		return nil, s.rejected.record(tooMuch, in.rejected)
-	}
-	return in.request, nil
-}
-
-// take decodes a message and frees it.
-func (in *incoming) take(text mem.BufferSlice) {
-	defer text.Free()
-	size := min(int64(text.Len()), decoded)
-	_ = in.server.decoding.Acquire(context.Background(), size) // no decoding waits for anything, so this ends
-	defer in.server.decoding.Release(size)
-	buffer := text.MaterializeToBuffer(mem.DefaultBufferPool())
-	defer buffer.Free()
-	in.decode(buffer.ReadOnlyData())
-}
-
-func (in *incoming) decode(text []byte) {
-	if in.rejected = in.server.limits.measure(text, in.mode); in.rejected != nil {
-		return
-	}
-	if in.mode == push.WholeState {
-		in.decodeSotw(text)
-		return
+	if mode == push.WholeState {
+		return s.decodeSotw(text, listed)
 	}
 	m := new(discoveryv3.DeltaDiscoveryRequest)
 	if err := proto.Unmarshal(text, m); err != nil {
-		in.rejected = errNoRequest
-		return
+		return nil, errNoRequest
 	}
-	in.request = m
+	return m, nil
 }
 
 var errNoRequest = grpcstatus.Error(codes.InvalidArgument, "the message is not a discovery request")
@@ -108,7 +75,7 @@ func (l *Limits) measure(text []byte, mode push.Mode) error {
 			continue
 		}
 		if others++; others > otherFields || size > l.FieldBytes {
-			return tooLarge("a request with a field of more than %d bytes, such as the node, or with the same field again and again; shorten the node's metadata", l.FieldBytes)
+			return streams.TooLarge("a request with a field of more than %d bytes, such as the node, or with the same field again and again; shorten the node's metadata", l.FieldBytes)
 		}
 	}
 	return nil
@@ -117,18 +84,14 @@ func (l *Limits) measure(text []byte, mode push.Mode) error {
 // tooMany is the reason why a request may not have so many names, of so many bytes.
 func (l *Limits) tooMany(names, bytes int) error {
 	if names > l.Names {
-		return tooLarge("a request with more than %d names of one type, which is all a stream may have; ask for less on a stream, or for everything by *", l.Names)
+		return streams.TooLarge("a request with more than %d names of one type, which is all a stream may have; ask for less on a stream, or for everything by *", l.Names)
 	}
 	if bytes > l.NamesBytes {
-		return tooLarge("a request with names of more than %d bytes, which is all a stream may have; ask for less on a stream, or for everything by *", l.NamesBytes)
+		return streams.TooLarge("a request with names of more than %d bytes, which is all a stream may have; ask for less on a stream, or for everything by *", l.NamesBytes)
 	}
 	return nil
 }
 
 func isName(field protowire.Number, mode push.Mode) bool {
 	return slices.Contains(nameFields[mode], field)
-}
-
-func tooLarge(format string, args ...any) error {
-	return grpcstatus.Errorf(codes.ResourceExhausted, format, args...)
 }

@@ -17,6 +17,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/structpb"
 
+	"github.com/isthmus-mesh/isthmus/internal/streams"
 	"github.com/isthmus-mesh/isthmus/output/xds"
 	"github.com/isthmus-mesh/isthmus/push"
 	"github.com/isthmus-mesh/isthmus/test/testkit/xdsclient"
@@ -235,7 +236,7 @@ func TestPoint42_BigClientResumes(t *testing.T) {
 }
 
 func TestStreamsOfOneClientAreLimited(t *testing.T) {
-	r := newSecured(t, setup{limits: xds.Limits{StreamsPerClient: 2}}, true)
+	r := newSecured(t, setup{limits: xds.Limits{Limits: streams.Limits{StreamsPerClient: 2}}}, true)
 	config := r.ca.Client(r.ca.Issue("client", inShop))
 	ask := func(s raw) { s.say(&discoveryv3.DiscoveryRequest{Node: rawNode, TypeUrl: cds}) }
 	first, second := openRaw(t, r.over(config), adsSotw), openRaw(t, r.over(config), adsSotw)
@@ -259,7 +260,7 @@ func TestStreamsOfOneClientAreLimited(t *testing.T) {
 }
 
 func TestPoint70_RushOfStreamsIsRejected(t *testing.T) {
-	r := newRig(t, setup{limits: xds.Limits{NewStreams: xds.Rate{PerSecond: 0.01, Burst: 2}, NewStreamsPerClient: xds.Rate{PerSecond: 1, Burst: 10}}})
+	r := newRig(t, setup{limits: xds.Limits{Limits: streams.Limits{NewStreams: streams.Rate{PerSecond: 0.01, Burst: 2}, NewStreamsPerClient: streams.Rate{PerSecond: 1, Burst: 10}}}})
 	r.put(service("shop", probe))
 	for range 2 {
 		s := openRaw(t, r.dial(), adsSotw)
@@ -276,7 +277,7 @@ func TestPoint70_RushOfStreamsIsRejected(t *testing.T) {
 // A client that NACKs everything is kept waiting, and is not sent away.
 func TestClientThatNACKsEverythingIsSlowed(t *testing.T) {
 	const burst = 3
-	r := newRig(t, setup{limits: xds.Limits{NACKs: xds.Rate{PerSecond: 0.01, Burst: burst}}})
+	r := newRig(t, setup{limits: xds.Limits{Limits: streams.Limits{NACKs: streams.Rate{PerSecond: 0.01, Burst: burst}}}})
 	r.put(service("shop", probe), endpoint("shop", probe, "one", "10.0.0.1"))
 	s := openRaw(t, r.dial(), adsDelta)
 	s.say(&discoveryv3.DeltaDiscoveryRequest{Node: rawNode, TypeUrl: eds, ResourceNamesSubscribe: clustersOf(probe)})

@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/structpb"
 
+	"github.com/isthmus-mesh/isthmus/internal/streams"
 	"github.com/isthmus-mesh/isthmus/output/xds"
 	"github.com/isthmus-mesh/isthmus/test/testkit/authority"
 	"github.com/isthmus-mesh/isthmus/test/testkit/xdsclient"
@@ -38,7 +39,7 @@ func closedByServer(conn net.Conn, within time.Duration) bool {
 func TestConnectionsWithoutAStreamAreLimitedByAddress(t *testing.T) {
 	const most = 3
 	var at places
-	r := newRig(t, setup{from: at.from, limits: xds.Limits{NewConnections: most}})
+	r := newRig(t, setup{from: at.from, limits: xds.Limits{Limits: streams.Limits{NewConnections: most}}})
 	r.put(service("shop", probe))
 	at.are("192.0.2.1")
 	useful := r.dial()
@@ -77,7 +78,7 @@ func TestConnectionsWithoutAStreamAreLimitedByAddress(t *testing.T) {
 
 // This machine may connect as often as it likes: probes and tunnels do.
 func TestConnectionsOfThisMachineAreNotLimited(t *testing.T) {
-	r := newRig(t, setup{limits: xds.Limits{NewConnections: 1}})
+	r := newRig(t, setup{limits: xds.Limits{Limits: streams.Limits{NewConnections: 1}}})
 	for range 5 {
 		if closedByServer(r.connect(), 10*time.Millisecond) {
 			t.Error("a connection was closed")
@@ -127,7 +128,7 @@ func TestRequestThatIsTooLargeIsExplained(t *testing.T) {
 
 // A connection with too many streams makes the client wait, and nobody else.
 func TestStreamsOfOneConnectionAreLimited(t *testing.T) {
-	r := newRig(t, setup{limits: xds.Limits{StreamsPerConnection: 2}})
+	r := newRig(t, setup{limits: xds.Limits{Limits: streams.Limits{StreamsPerConnection: 2}}})
 	r.put(service("shop", probe))
 	conn := r.dial()
 	ask := func(s raw) {

@@ -6,15 +6,12 @@ import (
 	"iter"
 	"log/slog"
 	"net"
-	"slices"
-	"time"
-
-	"golang.org/x/sync/errgroup"
 
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/internal/bind"
 	"github.com/isthmus-mesh/isthmus/internal/certs"
 	"github.com/isthmus-mesh/isthmus/internal/loglimit"
+	"github.com/isthmus-mesh/isthmus/internal/streams"
 	"github.com/isthmus-mesh/isthmus/output"
 	"github.com/isthmus-mesh/isthmus/push"
 )
@@ -46,7 +43,8 @@ type Configuration struct {
 	Types func(debounce func(typeURL string, m push.Mode) push.Debounce) []push.TypeSpec
 	// Begin returns what makes the steps of one output.
 	Begin func() Steps
-	// NotOffered is as in [output.Clients], of every kind that reads configuration.
+	// NotOffered is as in [output.Clients], of every kind that reads configuration. It
+	// names endpoints that are left out as well.
 	NotOffered func(s *catalog.Service) string
 }
 
@@ -76,30 +74,23 @@ func (c *Config) Open(ctx context.Context, env output.Env) (output.Output, error
 		return nil, err
 	}
 	log = slog.New(loglimit.New(log.Handler())) // one limit for all that clients cause
-	o := &opened{translation: c.translation, root: env.RootNamespace, keeper: keeper}
-	o.engine = push.New(push.Config{Order: Order(), Frame: Frame, Sent: observing(env.Sent), ACKed: observing(env.ACKed), Log: log})
+	o := &opened{translation: c.translation, root: env.RootNamespace, keeper: keeper, memory: output.NewMemory(env)}
+	o.engine = push.New(push.Config{
+		Order: Order(), Frame: Frame, Sent: output.Observing(env.Sent), ACKed: output.Observing(env.ACKed), Remembers: o.memory.IsWhole, Log: log,
+	})
 	o.services = o.engine.Produce(c.translation.Types(c.Debounce.Of))
 	o.configuration = newConfiguration(o.engine, &c.translation.Configuration, c.Debounce.Of, env.RootNamespace, log)
 	options := Options{
 		RootNamespace: env.RootNamespace, Configuration: o.configuration.names, Demand: o.configuration.demand,
 		Kinds: c.translation.Kinds, Name: fmt.Sprintf("isthmus/%s %s", env.Version, env.Instance),
-		TrustDomains: c.TLS.TrustDomains, MaxConnectionAge: c.MaxConnectionAge, Log: log,
+		Options: streams.Options{MaxConnectionAge: c.MaxConnectionAge, Log: log},
 	}
-	if keeper != nil {
-		options.TLS = keeper.TLS()
-		if c.TLS.ClientCAFile != "" {
-			options.ClientCAs = keeper.ClientCAs
-		}
-	}
+	options.Secure(keeper, c.TLS)
 	o.server = New(o.engine, options)
 	if o.listener, err = bind.Listen(ctx, c.Listen, env.Listen); err != nil {
 		return nil, fmt.Errorf("listen: %w; choose another address or stop what listens there", err)
 	}
 	return o, nil
-}
-
-func observing(observe func(time.Duration)) func(push.Type, time.Duration) {
-	return func(_ push.Type, took time.Duration) { observe(took) }
 }
 
 // opened is the server with its engine, as the application knows it.
@@ -109,6 +100,7 @@ type opened struct {
 	engine      *push.Engine
 	services    *push.Producer // of what proxies take of the catalog
 	server      *Server
+	memory      *output.Memory
 
 	configuration *configuration
 	listener      net.Listener
@@ -117,24 +109,14 @@ type opened struct {
 
 // Publish implements [output.Output].
 func (o *opened) Publish(s *catalog.Snapshot, change catalog.Change, complete bool) {
+	o.memory.Published(complete)
 	o.services.Publish(o.translation.Step(s, change, complete, o.root))
 	o.configuration.publish(s, change, complete)
 }
 
-// Run implements [output.Output]. Readiness has gone by the time ctx ends; streams
-// are then sent elsewhere, and those that do not go are closed.
+// Run implements [output.Output].
 func (o *opened) Run(ctx context.Context) error {
-	parts, ctx := errgroup.WithContext(ctx)
-	parts.Go(func() error { o.engine.Run(ctx); return nil })
-	parts.Go(func() error { return o.server.Serve(o.listener) })
-	parts.Go(func() error {
-		<-ctx.Done()
-		limit, cancel := context.WithTimeout(context.WithoutCancel(ctx), output.Drain)
-		defer cancel()
-		o.server.Stop(limit)
-		return nil
-	})
-	return parts.Wait()
+	return o.server.Run(ctx, o.listener, output.Drain)
 }
 
 // Report implements [output.Output].
@@ -143,11 +125,7 @@ func (o *opened) Report() output.Report {
 	r := output.Report{Addr: o.listener.Addr(), Clients: &output.Clients{
 		Engine: o.engine, Kinds: []string{t.Kinds.Envoy, t.Kinds.GRPC, t.Kinds.ControlPlane}, NotOffered: t.notOffered, Unserved: t.Unserved,
 	}}
-	r.Metrics = slices.Concat(
-		countsOf("streams_rejected", "Streams and connections that were not served, or not any longer.", o.server.Rejected),
-		countsOf("requests_delayed", "Requests that had to wait because their stream says too much.", o.server.Delayed),
-	)
-	r.Metrics = append(r.Metrics, o.configuration.metric())
+	r.Metrics = append(output.Streams("xds", o.server), o.configuration.metric())
 	if o.keeper != nil {
 		r.Metrics = append(r.Metrics, output.Certificates("xds", o.keeper)...)
 	}
@@ -159,15 +137,4 @@ func (t *Translation) notOffered(s *catalog.Service, kind string) string {
 		return t.Configuration.NotOffered(s)
 	}
 	return t.NotOffered(s, kind)
-}
-
-// countsOf lists a count for each cause.
-func countsOf(name, help string, counts func() iter.Seq2[string, uint64]) (list []output.Metric) {
-	for cause, n := range counts() {
-		list = append(list, output.Metric{
-			Name: "isthmus_" + name + "_total", Help: help, Counter: true, Value: float64(n),
-			Labels: []output.Label{{Name: "output", Value: "xds"}, {Name: "cause", Value: cause}},
-		})
-	}
-	return list
 }

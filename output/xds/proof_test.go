@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/isthmus-mesh/isthmus/internal/streams"
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/output/xds"
 	"github.com/isthmus-mesh/isthmus/test/testkit/authority"
@@ -21,7 +22,7 @@ import (
 )
 
 // often looks at certificates sooner than a test gets impatient.
-var often = xds.Limits{Recheck: 20 * time.Millisecond}
+var often = xds.Limits{Limits: streams.Limits{Recheck: 20 * time.Millisecond}}
 
 // ask opens a delta stream that has everything it will have until a change.
 func (r secured) ask(t *testing.T, config *tls.Config) raw {

@@ -27,19 +27,18 @@ const (
 
 // decodeSotw decodes a request, without its names if the client has listed the
 // same ones before. The fields have been measured, so all of them are whole.
-func (in *incoming) decodeSotw(text []byte) {
+func (s *Server) decodeSotw(text []byte, listed func(typeURL string) uint64) (request, error) {
 	m := &sotwMessage{DiscoveryRequest: new(discoveryv3.DiscoveryRequest)}
 	var room [512]byte
 	var typeURL, rest []byte
-	m.digest, typeURL, rest = digest(in.server.seed, text, room[:0])
-	if in.listed != nil && in.listed(string(typeURL)) == m.digest {
+	m.digest, typeURL, rest = digest(s.seed, text, room[:0])
+	if listed != nil && listed(string(typeURL)) == m.digest {
 		m.same, text = true, rest
 	}
 	if err := proto.Unmarshal(text, m.DiscoveryRequest); err != nil {
-		in.rejected = errNoRequest
-		return
+		return nil, errNoRequest
 	}
-	in.request = m
+	return m, nil
 }
 
 // digest hashes the names of a request, finds the type that it is about, and

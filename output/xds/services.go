@@ -5,6 +5,7 @@ import (
 	"google.golang.org/grpc/codes"
 	grpcstatus "google.golang.org/grpc/status"
 
+	"github.com/isthmus-mesh/isthmus/internal/streams"
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
@@ -75,7 +76,7 @@ func (s *Server) register() {
 			only, known = every, true
 		}
 		if known {
-			s.grpc.RegisterService(&grpc.ServiceDesc{ServiceName: offered.name, Streams: []grpc.StreamDesc{
+			s.GRPC.RegisterService(&grpc.ServiceDesc{ServiceName: offered.name, Streams: []grpc.StreamDesc{
 				s.method(offered.stream, push.WholeState, only, &offered), s.method(offered.delta, push.Delta, only, &offered),
 			}}, nil)
 		}
@@ -83,14 +84,9 @@ func (s *Server) register() {
 }
 
 func (s *Server) method(name string, mode push.Mode, only push.Type, of *service) grpc.StreamDesc {
-	return grpc.StreamDesc{
-		StreamName: name, ServerStreams: true, ClientStreams: true,
-		Handler: func(_ any, wire grpc.ServerStream) (err error) {
-			defer s.survive(&err)
-			if of.withdrawn != nil {
-				return s.rejected.record(notHere, of.withdrawn)
-			}
-			return s.serve(wire, mode, only, of.named)
-		},
+	handler := s.Handler(func(wire *streams.Stream) error { return s.serve(wire, mode, only, of.named) })
+	if of.withdrawn != nil {
+		handler = func(any, grpc.ServerStream) error { return s.Reject(streams.NotHere, of.withdrawn) }
 	}
+	return grpc.StreamDesc{StreamName: name, ServerStreams: true, ClientStreams: true, Handler: handler}
 }

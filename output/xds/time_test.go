@@ -18,6 +18,7 @@ import (
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/status"
 
+	"github.com/isthmus-mesh/isthmus/internal/streams"
 	"github.com/isthmus-mesh/isthmus/output/xds"
 	"github.com/isthmus-mesh/isthmus/push"
 	"github.com/isthmus-mesh/isthmus/test/testkit/xdsclient"
@@ -287,7 +288,7 @@ func TestConnectionWithoutAStreamEnds(t *testing.T) {
 // with what it asked for last.
 func TestRequestsOfAStreamAreSlowed(t *testing.T) {
 	const burst, asked = 3, 8
-	timed(t, setup{limits: xds.Limits{Requests: xds.Rate{PerSecond: 1, Burst: burst}}}, func(t *testing.T, r *rig) {
+	timed(t, setup{limits: xds.Limits{Limits: streams.Limits{Requests: streams.Rate{PerSecond: 1, Burst: burst}}}}, func(t *testing.T, r *rig) {
 		begin := time.Now()
 		s := openRaw(t, r.dial(), adsDelta)
 		for _, name := range numbered(asked - 1) {

@@ -23,6 +23,9 @@ func (h *history) churn() {
 			m.publish()
 		}
 		synctest.Wait()
+		for _, s := range h.sinks {
+			s.turn()
+		}
 		for _, c := range h.clients {
 			if c.sub == nil || c.busy || c.silent {
 				continue
@@ -54,6 +57,12 @@ func (c *client) countLate() {
 // leave has all clients go, and holds that nothing of them is kept.
 func (h *history) leave() {
 	var gone []weak.Pointer[push.Subscriber]
+	for _, s := range h.sinks {
+		if s.sub != nil {
+			gone = append(gone, weak.Make(s.sub))
+			s.leave()
+		}
+	}
 	for _, c := range h.clients {
 		if c.sub != nil {
 			gone = append(gone, weak.Make(c.sub))

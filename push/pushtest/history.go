@@ -24,6 +24,8 @@ type history struct {
 	makers  []*maker // those that are added first
 	added   []*maker
 	clients []*client
+	sinks   []*sink
+	largest int // bytes of a message; 0 if nothing bounds it, else there are sinks alone
 	clock   int
 	diary   []string
 	paced   bool // nothing happens before the engine is done with what was before
@@ -39,6 +41,10 @@ func newHistory(t *rapid.T, a Addition) *history {
 	}
 	if rapid.IntRange(0, 2).Draw(t, "small responses") == 0 {
 		config.Budget, h.calm = 40, false
+	}
+	if rapid.IntRange(0, 5).Draw(t, "bounded messages") == 0 {
+		h.largest = rapid.SampledFrom([]int{100, 400, 2000}).Draw(t, "largest")
+		config.Largest, config.Budget = h.largest, h.largest*3/4
 	}
 	h.engine = push.New(config)
 	for _, added := range append([]Addition{a}, a.Beside...) {
@@ -103,8 +109,10 @@ func (h *history) step(publish bool) {
 	switch n := rapid.IntRange(0, 14).Draw(h.t, "what"); {
 	case n < 5 && publish:
 		h.drawMaker().publish()
-	case n == 5 && len(h.clients) < 5, len(h.clients) == 0:
+	case n == 5 && len(h.clients) < 5 && h.largest == 0, len(h.clients) == 0 && h.largest == 0:
 		h.join()
+	case n == 10 && len(h.sinks) < 3, len(h.clients) == 0 && len(h.sinks) == 0:
+		h.joinSink()
 	case n == 6:
 		h.rest()
 	case n == 7:
@@ -113,6 +121,8 @@ func (h *history) step(publish bool) {
 		time.Sleep(time.Duration(rapid.IntRange(1, 12).Draw(h.t, "seconds")) * time.Second)
 	case n == 9 && publish:
 		rapid.SampledFrom(h.makers).Draw(h.t, "listed").listed = true
+	case len(h.sinks) > 0 && (len(h.clients) == 0 || n > 12):
+		rapid.SampledFrom(h.sinks).Draw(h.t, "sink").act()
 	default:
 		rapid.SampledFrom(h.clients).Draw(h.t, "who").act()
 	}
@@ -151,6 +161,9 @@ func (h *history) rest() {
 		for _, c := range h.clients {
 			quiet = !c.turn() && quiet
 		}
+		for _, s := range h.sinks {
+			quiet = !s.turn() && quiet
+		}
 		switch {
 		case round > restless:
 			h.violated(resent, "clients are sent responses without end while nothing changes")
@@ -163,6 +176,9 @@ func (h *history) rest() {
 	}
 	for _, c := range h.clients {
 		c.check()
+	}
+	for _, s := range h.sinks {
+		s.check()
 	}
 	behind := slices.ContainsFunc(h.clients, func(c *client) bool { return c.busy })
 	for _, m := range h.makers {
@@ -185,6 +201,11 @@ func (h *history) recover() {
 		if c.sub == nil {
 			c.connect()
 			c.ask()
+		}
+	}
+	for _, s := range h.sinks {
+		if s.sub == nil {
+			s.connect()
 		}
 	}
 }

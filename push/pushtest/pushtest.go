@@ -4,7 +4,9 @@
 // [Run] draws histories: an engine serves the producer that is added, beside it
 // one that behaves and one whose code panics. Clients of every kind come, ask by
 // name and for everything, in either mode of each type, read late, answer late
-// or never, NACK what they like, leave, and come back with what they hold.
+// or never, NACK what they like, leave, and come back with what they hold. Sinks say
+// with each answer in which mode they take the next one, and of some histories, which
+// have no other clients, each message is bounded.
 // Meanwhile the worlds change. Of each response, and whenever everything is at
 // rest, the suite checks the laws of docs/architecture.md by number, as far as
 // they concern an engine: see [law].

@@ -88,3 +88,41 @@ func BenchmarkOneFileOfThousand(b *testing.B) {
 	cancel()
 	<-done
 }
+
+// A folder of many files is looked through without end, and the longest time is measured
+// that a change waits for its listing meanwhile. It includes the 1 ms for which the
+// source waits whether more changes.
+func BenchmarkChangeDuringRescan(b *testing.B) {
+	dir := b.TempDir()
+	for i := range 10_000 {
+		write(b, dir, fmt.Sprintf("%d.yaml", i), entry(fmt.Sprintf("s%d", i), "a.example"))
+	}
+	ctx, cancel := context.WithCancel(b.Context())
+	listings, done := make(chan source.Listing), make(chan struct{})
+	go func() {
+		defer close(done)
+		src := file.New(file.Config{Path: dir}.Pace(time.Millisecond, 0, 0, 10*time.Millisecond), slog.New(slog.DiscardHandler))
+		_ = src.Run(ctx, sink{listings, nil})
+	}()
+	<-listings
+	longest, i := time.Duration(0), 0
+	for b.Loop() {
+		i++
+		write(b, dir, ".tmp", entry("s5", fmt.Sprintf("a%d.example", i)))
+		rename(b, dir, ".tmp", "5.yaml")
+		written := time.Now()
+		if l := <-listings; len(l.Objects) == 0 {
+			b.Fatal(listing.Dump(l))
+		}
+		longest = max(longest, time.Since(written))
+	}
+	b.ReportMetric(float64(longest)/float64(time.Millisecond), "longest-ms")
+	cancel()
+	for {
+		select {
+		case <-listings:
+		case <-done:
+			return
+		}
+	}
+}

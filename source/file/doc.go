@@ -17,8 +17,10 @@
 // the places concerned. A file that loses an object, or gains one that another
 // file has, waits for those that are being written at that moment, so that
 // moving an object from one file to another is one step. Whenever the picture may be
-// incomplete (several files gone at once, a link swapped, events lost), and
-// every half minute besides, everything is read again and compared by content.
+// incomplete (several files gone at once, a link swapped, events lost), everything is
+// read again and compared by content. Every half minute besides, the files are compared
+// by content a few at a time, so that changes with an event do not wait for it; if one
+// has changed without, everything is read.
 // A file that is gone says what it said until it has been missing for 2 s, but
 // for what another file says by then. After that it is missing like anything
 // else, so that losing much with it may count as suspicious.

@@ -23,7 +23,8 @@ type follower struct {
 	empty    map[string]time.Time // since when files that had documents are empty, by place
 	lookAt   time.Time            // missing files are not judged before, as others are being written
 	forced   time.Time            // when everything was last read because of what was found of some files
-	rescan   time.Time            // when to read everything again
+	rescan   time.Time            // when to look through everything again
+	scan     *scan                // that is under way; may be nil
 	listed   bool                 // the first listing was sent
 	again    bool                 // the next listing of everything is sent even if nothing changed
 }
@@ -33,7 +34,8 @@ type follower struct {
 //   - an event, which joins the window of its file;
 //   - lost events: anything may have changed;
 //   - being asked to list everything once more;
-//   - the time at which a window, an empty or missing file or a rescan is due.
+//   - the time at which a window, an empty or missing file, a rescan or the next step of
+//     one is due.
 func (f *follower) follow(ctx context.Context) error {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -76,6 +78,9 @@ func (f *follower) due() time.Time {
 	if f.pending.awaitsWhole() {
 		return due
 	}
+	if f.scan != nil {
+		due = earlier(due, f.scan.next)
+	}
 	for place, since := range f.empty {
 		if !f.pending.has(f.tree.files[place].path) {
 			due = earlier(due, since.Add(f.pace.settle))
@@ -88,9 +93,8 @@ func (f *follower) due() time.Time {
 }
 
 func (f *follower) tick(ctx context.Context, now time.Time) error {
-	if !now.Before(f.rescan) {
-		f.rescan = now.Add(f.pace.rescan)
-		f.pending.everything(now, now)
+	if err := f.goOn(ctx, now); err != nil {
+		return err
 	}
 	f.lookAgain(now)
 	f.lookForMissing(now)
@@ -99,6 +103,22 @@ func (f *follower) tick(ctx context.Context, now time.Time) error {
 		return nil
 	}
 	return f.process(ctx, files, whole, now)
+}
+
+// goOn begins a scan, or goes on with the one that is under way, if it is time to.
+func (f *follower) goOn(ctx context.Context, now time.Time) error {
+	due := !now.Before(f.rescan)
+	if due {
+		f.rescan = now.Add(f.pace.rescan)
+	}
+	switch {
+	case due && f.scan == nil:
+		return f.beginScan(now)
+	case f.scan != nil && !now.Before(f.scan.next):
+		return f.stepScan(ctx, now)
+	default:
+		return nil
+	}
 }
 
 // lookAgain has those files read that have been empty for long enough.

@@ -54,13 +54,19 @@ func (d *desk) Relist() <-chan time.Time { return nil }
 // onDesk runs a test on a folder with some files, after their first listing.
 func onDesk(t *testing.T, files []string, test func(d *desk)) {
 	t.Helper()
+	onDeskLookedThrough(t, time.Hour, files, test)
+}
+
+// onDeskLookedThrough does so in a folder that is looked through so often.
+func onDeskLookedThrough(t *testing.T, every time.Duration, files []string, test func(d *desk)) {
+	t.Helper()
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		d := &desk{t: t, dir: t.TempDir(), events: make(chan fsnotify.Event), state: map[model.Ref]model.Record{}}
 		for _, name := range files {
 			write(t, d.dir, name+".yaml", entry(name, name+".example"))
 		}
-		config := file.Config{Path: d.dir}.Pace(0, 0, 0, time.Hour).Fed(d.events)
+		config := file.Config{Path: d.dir}.Pace(0, 0, 0, every).Fed(d.events)
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error)
 		go func() { done <- file.New(config, slog.New(slog.DiscardHandler)).Run(ctx, d) }()
@@ -74,13 +80,19 @@ func onDesk(t *testing.T, files []string, test func(d *desk)) {
 // change writes a file with some services, and tells the source.
 func (d *desk) change(name string, services ...string) {
 	d.t.Helper()
+	d.write(name, services...)
+	d.touched(name)
+}
+
+// write writes a file with some services, each of another host than before.
+func (d *desk) write(name string, services ...string) {
+	d.t.Helper()
 	text := ""
 	for _, service := range services {
 		text += entry(service, fmt.Sprintf("%s-%d.example", service, time.Now().UnixNano()))
 	}
 	write(d.t, d.dir, ".draft", text) // the source may be reading at this very moment
 	rename(d.t, d.dir, ".draft", name)
-	d.touched(name)
 }
 
 func (d *desk) touched(name string) {

@@ -75,6 +75,7 @@ func (f *follower) reread(
 // changed, or if that was asked for. Files that are being written stay as they
 // were until they are due.
 func (f *follower) readEverything(ctx context.Context, due map[string]window, observed, now time.Time) error {
+	f.scan = nil // this finds out as much
 	t, versions, err := f.readTree(ctx)
 	// What disappeared while it was first read may be the beginning of the end of the whole
 	// folder, and nobody knows what was in it.

@@ -133,7 +133,7 @@ func (c *Config) Check() (err error) {
 	if c.Listen != "" {
 		_, err = c.TLS.server(nil)
 	} else {
-		_, err = c.TLS.client()
+		_, err = c.TLS.dialled().Load()
 	}
 	return err
 }
@@ -181,7 +181,6 @@ func (p pace) withDefaults() pace {
 const (
 	mostBytes  = 1 << 30   // of all that a peer holds
 	mostAnswer = 256 << 20 // of one answer
-	mostFields = 1 << 19   // of the body of one resource
 )
 
 // largest is how many bytes an answer may have.
@@ -191,5 +190,5 @@ func (*Config) largest(memory *budget.Budget) int {
 
 func (*Config) bounds(memory *budget.Budget) bounds {
 	all := memory.Bytes(mostBytes)
-	return bounds{bytes: int(all), fields: int(min(all>>11, mostFields))}
+	return bounds{bytes: int(all), fields: int(min(all>>11, mcp.MostFields))}
 }

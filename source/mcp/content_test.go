@@ -102,12 +102,14 @@ func TestAChangeOfAnEndpointIsNoneOfItsService(t *testing.T) {
 func TestOtherCollectionsAreCarriedByteForByte(t *testing.T) {
 	bubble(t, func(r *rig) {
 		m, s := r.begin(only(destRules, "istio/rbac/v1alpha1/clusterrbacconfigs"))
-		body := &anypb.Any{TypeUrl: "type.googleapis.com/istio.networking.v1alpha3.DestinationRule", Value: []byte("\x0a\x01h\xff any bytes")}
+		// A field that nobody knows is carried, too.
+		body := &anypb.Any{TypeUrl: "type.googleapis.com/istio.networking.v1alpha3.DestinationRule", Value: []byte("\x0a\x01h\xfa\x3f\x09any bytes")}
+		unread := &anypb.Any{TypeUrl: "type.googleapis.com/istio.rbac.v1alpha1.RbacConfig", Value: []byte("\x0a\x01h\xff any bytes")}
 		meta := func(name string) *mcpapi.Metadata {
 			return &mcpapi.Metadata{Name: name, Version: "7", Labels: map[string]string{"a": "b"}, Annotations: map[string]string{"c": "d"}}
 		}
 		s.full(destRules, &mcpapi.Resource{Metadata: meta("shop/Rule_1"), Body: body})
-		s.full("istio/rbac/v1alpha1/clusterrbacconfigs", &mcpapi.Resource{Metadata: meta("default"), Body: body})
+		s.full("istio/rbac/v1alpha1/clusterrbacconfigs", &mcpapi.Resource{Metadata: meta("default"), Body: unread})
 		r.holds("DestinationRule shop/Rule_1", "ClusterRbacConfig /default")
 		for rec := range r.store.List(model.Filter{Source: sourceName, Kind: "DestinationRule"}) {
 			spec, _ := rec.Spec.(model.Opaque)
@@ -118,6 +120,22 @@ func TestOtherCollectionsAreCarriedByteForByte(t *testing.T) {
 			}
 		}
 		m.is(source.StateLive, "")
+	})
+}
+
+// Istio leaves out what it cannot decode, and says nothing of it.
+func TestWhatIstioCannotDecodeIsRejectedByItself(t *testing.T) {
+	bubble(t, func(r *rig) {
+		m, s := r.begin(only(destRules))
+		garbage := resource("shop/garbage", "1", &networking.DestinationRule{})
+		garbage.Body.Value = []byte("\x0a\x7f")
+		s.acked(s.full(destRules, garbage, resource("shop/other", "1", &networking.Gateway{}), resource("shop/good", "1", &networking.DestinationRule{Host: "h"})))
+		r.holds("DestinationRule shop/good")
+		rejections := m.Status().Rejected
+		if len(rejections) != 2 || !strings.Contains(rejections[0].Reason, "cannot be decoded as DestinationRule") ||
+			!strings.Contains(rejections[1].Reason, "is not the type of DestinationRule: use istio.networking.v1alpha3.DestinationRule") {
+			t.Errorf("rejected is %+v", rejections)
+		}
 	})
 }
 

@@ -8,8 +8,6 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
-	"google.golang.org/grpc/credentials"
-	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/keepalive"
 
 	"github.com/isthmus-mesh/isthmus/internal/mcp"
@@ -18,13 +16,9 @@ import (
 
 // dial connects to the peer, and speaks with it until the stream ends.
 func (s *Source) dial(ctx context.Context, sink source.Sink) error {
-	secured := insecure.NewCredentials()
-	if s.config.TLS.enabled() {
-		client, err := s.config.TLS.client()
-		if err != nil {
-			return err
-		}
-		secured = credentials.NewTLS(client)
+	secured, err := s.config.TLS.dialled().Credentials()
+	if err != nil {
+		return err
 	}
 	conn, err := grpc.NewClient("passthrough:///"+s.config.Address,
 		grpc.WithTransportCredentials(secured),

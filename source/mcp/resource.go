@@ -6,11 +6,11 @@ import (
 	"fmt"
 	"strings"
 
-	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 	mcpapi "istio.io/api/mcp/v1alpha1"
 
 	"github.com/isthmus-mesh/isthmus/convert/istio"
+	"github.com/isthmus-mesh/isthmus/internal/mcp"
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/source"
 )
@@ -24,7 +24,7 @@ func (r *held) read(c *collection, name string, text []byte, b bounds) (undecode
 		return err
 	}
 	if c.recordKind().Understood() {
-		fields, ok := fieldsOf(resource.GetBody().GetValue(), b.fields)
+		fields, ok := mcp.CountFields(resource.GetBody().GetValue(), b.fields)
 		if !ok {
 			r.reject(c, name, "body", fmt.Sprintf("it has more than %d fields, which is %v", b.fields, errTooMuch))
 			return nil
@@ -63,21 +63,6 @@ func refOf(c *collection, name string) model.Ref {
 		namespace, rest = "", name
 	}
 	return model.Ref{Kind: c.recordKind(), Key: model.Key{Namespace: namespace, Name: cmp.Or(rest, name)}}
-}
-
-// fieldsOf counts the fields of an encoded message, up to a number.
-func fieldsOf(message []byte, most int) (n int, ok bool) {
-	for len(message) > 0 {
-		_, _, size := protowire.ConsumeField(message)
-		if size < 0 {
-			break // whoever decodes it says why
-		}
-		message = message[size:]
-		if n++; n > most {
-			return n, false
-		}
-	}
-	return n, true
 }
 
 // nameless are the resources of an answer that nobody can tell apart.

@@ -7,6 +7,7 @@ import (
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	networking "istio.io/api/networking/v1alpha3"
 
 	"github.com/isthmus-mesh/isthmus/internal/mcp"
 	"github.com/isthmus-mesh/isthmus/source"
@@ -94,7 +95,7 @@ func TestWithoutIncrementsNothingIsResumed(t *testing.T) {
 func TestACollectionThatDoesNotComeHoldsUpNothingForLong(t *testing.T) {
 	bubble(t, func(r *rig) {
 		m, s := r.begin(only(entries, destRules))
-		s.full(destRules, resource("shop/rule", "1", entry("x/y", "").GetBody()))
+		s.full(destRules, resource("shop/rule", "1", &networking.DestinationRule{Host: "h"}))
 		s.full(entries, entry("shop/cart", "1", "10.0.0.1"))
 		s.request()
 		s.request()

@@ -1,14 +1,12 @@
 package mcp
 
 import (
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 
 	"github.com/isthmus-mesh/isthmus/internal/certs"
+	"github.com/isthmus-mesh/isthmus/internal/streams"
 )
 
 // TLS says what is shown to a peer, and what is demanded of it.
@@ -23,56 +21,27 @@ type TLS struct {
 func (t TLS) enabled() bool { return t != TLS{} }
 
 func (t TLS) validate(listens bool) error {
-	var errs []error
-	if t.KeyFile == "" && (t.CertFile != "" || listens && t.enabled()) {
-		errs = append(errs, errors.New("tls.keyFile: missing; name the key of the certificate"))
+	if listens {
+		return t.listening().Validate()
 	}
-	if t.CertFile == "" && (t.KeyFile != "" || listens && t.enabled()) {
-		errs = append(errs, errors.New("tls.certFile: missing; name the certificate that is shown to the peer"))
-	}
-	return errors.Join(errs...)
+	return t.dialled().Validate()
 }
 
-// client is for dialling. The certificate is read anew at every handshake, so that it
-// can be rotated; authorities are read with every run of the source.
-func (t TLS) client() (*tls.Config, error) {
-	config := &tls.Config{MinVersion: tls.VersionTLS12}
-	if t.CAFile != "" {
-		text, err := os.ReadFile(t.CAFile)
-		if err != nil {
-			return nil, fmt.Errorf("tls.caFile: %w; create it, or name another", err)
-		}
-		config.RootCAs = x509.NewCertPool()
-		if !config.RootCAs.AppendCertsFromPEM(text) {
-			return nil, fmt.Errorf("tls.caFile: %q holds no certificate in PEM form", t.CAFile)
-		}
-	}
-	if t.CertFile == "" {
-		return config, nil
-	}
-	if _, err := t.pair(); err != nil {
-		return nil, err
-	}
-	config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return t.pair() }
-	return config, nil
+// dialled is it for a peer that is dialled.
+func (t TLS) dialled() certs.Client {
+	return certs.Client{CAFile: t.CAFile, CertFile: t.CertFile, KeyFile: t.KeyFile}
 }
 
-func (t TLS) pair() (*tls.Certificate, error) {
-	pair, err := tls.LoadX509KeyPair(t.CertFile, t.KeyFile)
-	if err != nil {
-		return nil, fmt.Errorf("tls.certFile: %w; name a certificate and the key that belongs to it, in PEM form", err)
-	}
-	return &pair, nil
+// listening is it for a peer that dials.
+func (t TLS) listening() streams.TLS {
+	return streams.TLS{CertFile: t.CertFile, KeyFile: t.KeyFile, ClientCAFile: t.CAFile}
 }
 
 // server is for listening.
 func (t TLS) server(log *slog.Logger) (*certs.Keeper, error) {
-	keeper, err := certs.New(certs.Files{CertFile: t.CertFile, KeyFile: t.KeyFile, ClientCAFile: t.CAFile}, log)
+	keeper, err := t.listening().Certificates(log)
 	if bad, ok := errors.AsType[*certs.FileError](err); ok && bad.Field == "clientCAFile" {
 		return nil, fmt.Errorf("tls.caFile: %s", bad.Reason)
 	}
-	if err != nil {
-		return nil, fmt.Errorf("tls.%w", err)
-	}
-	return keeper, nil
+	return keeper, err
 }

@@ -31,7 +31,7 @@ type client struct {
 type dialer func(ctx context.Context, network, address string) (net.Conn, error)
 
 func newClient(c Config, a *access, dial dialer) (*client, error) {
-	tls, err := c.TLS.load()
+	tls, err := c.TLS.Load()
 	if err != nil {
 		return nil, err
 	}

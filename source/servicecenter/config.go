@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/isthmus-mesh/isthmus/internal/certs"
 	"github.com/isthmus-mesh/isthmus/internal/loopback"
 	"github.com/isthmus-mesh/isthmus/source"
 )
@@ -55,20 +56,13 @@ type Config struct {
 
 	Username     string `json:"username"`
 	PasswordFile string `json:"passwordFile"`
-	TLS          TLS    `json:"tls"`
+	// TLS says how addresses with https are spoken to.
+	TLS certs.Client `json:"tls"`
 	// Insecure lets the password and the token go to another machine in plain text.
 	Insecure bool `json:"insecure"`
 
 	Dependencies Dependencies `json:"dependencies"`
 	Scopes       *Scopes      `json:"scopes"`
-}
-
-// TLS says how addresses with https are spoken to.
-type TLS struct {
-	CAFile     string `json:"caFile"` // the system's authorities if empty
-	CertFile   string `json:"certFile"`
-	KeyFile    string `json:"keyFile"`
-	ServerName string `json:"serverName"` // that of the address if empty
 }
 
 // Dependencies says how the registry's graph of consumers and providers is read.
@@ -134,7 +128,7 @@ func (c *Config) validateAddress(address string) error {
 		return fmt.Errorf("%q is not an address such as http://127.0.0.1:30100", address)
 	case u.User != nil || u.RawQuery != "" || u.Fragment != "":
 		return errors.New("only scheme, host, port and path belong here; a password goes into passwordFile")
-	case u.Scheme == "http" && c.TLS != (TLS{}):
+	case u.Scheme == "http" && c.TLS.Enabled():
 		return fmt.Errorf("%q is plaintext although tls is given; write https, or remove tls", address)
 	case c.exposes(u) && !c.Insecure:
 		return fmt.Errorf("%q would be sent the password in plain text; write https, or set insecure: true beside it if the network is trusted", address)
@@ -207,9 +201,7 @@ func (c *Config) validateAccess() error {
 	}
 	need(c.Username != "" && c.PasswordFile == "", "passwordFile: missing beside username; name the file that has the password")
 	need(c.Username == "" && c.PasswordFile != "", "username: missing beside passwordFile; name the account")
-	need(c.TLS.CertFile != "" && c.TLS.KeyFile == "", "tls.keyFile: missing beside certFile; name the certificate's key")
-	need(c.TLS.CertFile == "" && c.TLS.KeyFile != "", "tls.certFile: missing beside keyFile; name the certificate")
-	return errors.Join(errs...)
+	return errors.Join(append(errs, c.TLS.Validate())...)
 }
 
 func (c *Config) validateTemplates() error {

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/isthmus-mesh/isthmus/internal/certs"
 	standin "github.com/isthmus-mesh/isthmus/internal/demo/servicecenter"
 	"github.com/isthmus-mesh/isthmus/source"
 	"github.com/isthmus-mesh/isthmus/source/servicecenter"
@@ -213,7 +214,7 @@ func TestDefectQ_TLS(t *testing.T) {
 		}
 	}
 	c := servicecenter.Config{Addresses: []string{"https://" + registry.Address()}, Watch: true}
-	c.TLS = servicecenter.TLS{CAFile: "unknown.crt", ServerName: "localhost", CertFile: "tls.crt", KeyFile: "tls.key"}
+	c.TLS = certs.Client{CAFile: "unknown.crt", ServerName: "localhost", CertFile: "tls.crt", KeyFile: "tls.key"}
 	c = servicecenter.WithDefaults(c)
 	c.Resolve(dir)
 	if err := servicecenter.New(c, servicecenter.Options{}).Run(t.Context(), &onceSink{}); err == nil || !strings.Contains(err.Error(), "certificate") {

@@ -4,13 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/isthmus-mesh/isthmus/internal/certs"
 	"github.com/isthmus-mesh/isthmus/internal/loopback"
 	"github.com/isthmus-mesh/isthmus/internal/mcp"
 	"github.com/isthmus-mesh/isthmus/source"
@@ -24,15 +24,8 @@ type Config struct {
 	// Types are the kinds that are asked for, such as ServiceEntry; without any
 	// they are ServiceEntry, Sidecar, WorkloadEntry and WorkloadGroup.
 	Types []string `json:"types"`
-	TLS   TLS      `json:"tls"`
-}
-
-// TLS says how the server is spoken to. Without any of it that is in plain text.
-type TLS struct {
-	CAFile     string `json:"caFile"` // the system's authorities if empty
-	CertFile   string `json:"certFile"`
-	KeyFile    string `json:"keyFile"`
-	ServerName string `json:"serverName"` // that of the address if empty
+	// TLS says how the server is spoken to. Without any of it that is in plain text.
+	TLS certs.Client `json:"tls"`
 }
 
 // Kind is the row by which this registry is known.
@@ -56,13 +49,7 @@ func (c *Config) Validate() error {
 			errs = append(errs, fmt.Errorf("types[%d]: %q is there already; remove one of them", i, name))
 		}
 	}
-	if c.TLS.CertFile != "" && c.TLS.KeyFile == "" {
-		errs = append(errs, errors.New("tls.keyFile: missing beside certFile; name the certificate's key"))
-	}
-	if c.TLS.CertFile == "" && c.TLS.KeyFile != "" {
-		errs = append(errs, errors.New("tls.certFile: missing beside keyFile; name the certificate"))
-	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, c.TLS.Validate())...)
 }
 
 func validAddress(address string) error {
@@ -78,7 +65,7 @@ func validAddress(address string) error {
 
 // Resolve implements [source.Settings].
 func (c *Config) Resolve(dir string) {
-	for _, path := range []*string{&c.TLS.CAFile, &c.TLS.CertFile, &c.TLS.KeyFile} {
+	for _, path := range c.TLS.Files() {
 		if *path != "" && !filepath.IsAbs(*path) {
 			*path = filepath.Join(dir, *path)
 		}
@@ -87,23 +74,13 @@ func (c *Config) Resolve(dir string) {
 
 // Check implements [source.Settings].
 func (c *Config) Check() error {
-	var errs []error
-	for _, f := range []struct{ field, path string }{
-		{"tls.caFile", c.TLS.CAFile}, {"tls.certFile", c.TLS.CertFile}, {"tls.keyFile", c.TLS.KeyFile},
-	} {
-		if f.path == "" {
-			continue
-		}
-		if _, err := os.Stat(f.path); err != nil {
-			errs = append(errs, fmt.Errorf("%s: %q cannot be read: %w; create it, or name another", f.field, f.path, errors.Unwrap(err)))
-		}
-	}
-	return errors.Join(errs...)
+	_, err := c.TLS.Load()
+	return err
 }
 
 // Warnings implements [source.Settings].
 func (c *Config) Warnings() []string {
-	if host, _, err := net.SplitHostPort(c.Address); err != nil || c.TLS != (TLS{}) || loopback.IsHost(host) {
+	if host, _, err := net.SplitHostPort(c.Address); err != nil || c.TLS.Enabled() || loopback.IsHost(host) {
 		return nil
 	}
 	return []string{fmt.Sprintf("address: INSECURE: %s is spoken to in plain text, and whoever is on the way can change what it says; set tls", c.Address)}

@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
 
+	"github.com/isthmus-mesh/isthmus/internal/certs"
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/source"
 	"github.com/isthmus-mesh/isthmus/source/xds"
@@ -38,8 +39,8 @@ func TestSettingsAreValidated(t *testing.T) {
 		{xds.Config{Address: "127.0.0.1:0"}, "is no host and port"},
 		{xds.Config{Address: "127.0.0.1:1", Types: []string{"Servant"}}, "types[0]: \"Servant\" is no kind"},
 		{xds.Config{Address: "127.0.0.1:1", Types: []string{"Sidecar", "networking.istio.io/v1/Sidecar"}}, "types[1]:"},
-		{xds.Config{Address: "127.0.0.1:1", TLS: xds.TLS{CertFile: "c"}}, "tls.keyFile: missing"},
-		{xds.Config{Address: "127.0.0.1:1", TLS: xds.TLS{KeyFile: "k"}}, "tls.certFile: missing"},
+		{xds.Config{Address: "127.0.0.1:1", TLS: certs.Client{CertFile: "c"}}, "tls.keyFile: missing"},
+		{xds.Config{Address: "127.0.0.1:1", TLS: certs.Client{KeyFile: "k"}}, "tls.certFile: missing"},
 	} {
 		err := test.config.Validate()
 		if got := errorText(err); (got == "") != (test.want == "") || !strings.Contains(got, test.want) {
@@ -58,13 +59,13 @@ func errorText(err error) string {
 func TestPlaintextBeyondLoopbackIsWarnedOf(t *testing.T) {
 	warned := func(c xds.Config) bool { return len(c.Warnings()) > 0 }
 	if !warned(xds.Config{Address: "istiod.istio-system:15010"}) || warned(xds.Config{Address: "localhost:15010"}) ||
-		warned(xds.Config{Address: "istiod.istio-system:15012", TLS: xds.TLS{CAFile: "ca.pem"}}) {
+		warned(xds.Config{Address: "istiod.istio-system:15012", TLS: certs.Client{CAFile: "ca.pem"}}) {
 		t.Error("a warning is missing, or too much")
 	}
 }
 
 func TestFilesThatAreNotThereAreFound(t *testing.T) {
-	c := xds.Config{Address: "127.0.0.1:1", TLS: xds.TLS{CAFile: "ca.pem"}}
+	c := xds.Config{Address: "127.0.0.1:1", TLS: certs.Client{CAFile: "ca.pem"}}
 	c.Resolve(t.TempDir())
 	if got := errorText(c.Check()); !strings.Contains(got, "tls.caFile: ") || !filepath.IsAbs(c.TLS.CAFile) {
 		t.Errorf("%q of %q", got, c.TLS.CAFile)
@@ -72,7 +73,8 @@ func TestFilesThatAreNotThereAreFound(t *testing.T) {
 }
 
 // A server that demands a certificate is read over mutual TLS, and one that is not
-// signed as it should be is not read.
+// signed as it should be is not read. A client says that it is of the namespace that
+// its certificate has.
 func TestMutualTLS(t *testing.T) {
 	servers, clients := authority.New(t, "servers"), authority.New(t, "clients")
 	dir := t.TempDir()
@@ -83,7 +85,7 @@ func TestMutualTLS(t *testing.T) {
 		}
 		return path
 	}
-	pair := clients.Issue("isthmus", "spiffe://cluster.local/ns/istio-system/sa/isthmus")
+	pair := clients.Issue("isthmus", "spiffe://cluster.local/ns/mesh-root/sa/isthmus")
 	own := servers.Issue("127.0.0.1")
 	cert, err := tls.X509KeyPair(own.Cert, own.Key)
 	if err != nil {
@@ -97,16 +99,16 @@ func TestMutualTLS(t *testing.T) {
 	p.put("ServiceEntry", "shop/cart", service("shop/cart", "10.0.0.1"))
 	address := serveOver(t, p, config)
 
-	good := xds.TLS{CAFile: file("ca.pem", servers.PEM), CertFile: file("c.pem", pair.Cert), KeyFile: file("k.pem", pair.Key)}
+	good := certs.Client{CAFile: file("ca.pem", servers.PEM), CertFile: file("c.pem", pair.Cert), KeyFile: file("k.pem", pair.Key)}
 	for _, test := range []struct {
 		name  string
-		tls   xds.TLS
+		tls   certs.Client
 		state source.State
 		text  string
 	}{
 		{"as it should be", good, source.StateLive, ""},
-		{"no certificate", xds.TLS{CAFile: good.CAFile}, source.StateListing, "certificate"},
-		{"another authority", xds.TLS{CAFile: file("other.pem", clients.PEM), CertFile: good.CertFile, KeyFile: good.KeyFile}, source.StateListing, "certificate"},
+		{"no certificate", certs.Client{CAFile: good.CAFile}, source.StateListing, "certificate"},
+		{"another authority", certs.Client{CAFile: file("other.pem", clients.PEM), CertFile: good.CertFile, KeyFile: good.KeyFile}, source.StateListing, "certificate"},
 	} {
 		s := store.NewMemory(store.Config{})
 		src := xds.New(xds.Config{Address: address, TLS: test.tls}, source.Env{Name: "a", Stored: func() iter.Seq[model.Record] { return s.List(model.Filter{}) }})
@@ -122,6 +124,9 @@ func TestMutualTLS(t *testing.T) {
 		})
 		cancel()
 		<-ended
+	}
+	if seen := p.seen(); len(seen) == 0 || !strings.HasSuffix(seen[0].node, ".mesh-root~mesh-root.svc.cluster.local") {
+		t.Errorf("the requests are %+v", seen)
 	}
 }
 

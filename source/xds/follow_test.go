@@ -43,7 +43,7 @@ func TestRequestsSayWhoAsks(t *testing.T) {
 		r.mirror()
 		for i, q := range r.seen() {
 			switch {
-			case i == 0 && (q.metadata["GENERATOR"] != "api" || strings.Count(q.node, "~") != 3 || !strings.HasPrefix(q.node, "sidecar~")):
+			case i == 0 && (q.metadata["GENERATOR"] != "api" || strings.Count(q.node, "~") != 3 || !strings.HasPrefix(q.node, "waypoint~")):
 				r.Errorf("the first request comes from %q, %v", q.node, q.metadata)
 			case q.nonce == "" && q.delta == r.noDelta && !r.noDelta:
 				r.Errorf("%+v is of the other variant", q)
@@ -57,6 +57,30 @@ func TestRequestsSayWhoAsks(t *testing.T) {
 			}
 		}
 	})
+}
+
+// Servers for Istio before 1.18 know no waypoints. They are asked as a sidecar asks, and
+// once they are known, at once.
+func TestServerThatKnowsNoWaypointsIsAskedAsASidecar(t *testing.T) {
+	for _, delta := range []bool{true, false} {
+		t.Run(fmt.Sprintf("delta %v", delta), func(t *testing.T) {
+			bubble(t, manner{noDelta: !delta, noWaypoints: true}, func(r *rig) {
+				r.serve("shop/cart", "10.0.0.1")
+				r.mirror()
+				r.is(source.StateLive, "")
+				r.wants("shop/cart 10.0.0.1")
+				before := len(r.seen())
+				r.cut()
+				r.pass(10 * time.Second)
+				r.is(source.StateLive, "")
+				for _, q := range r.seen()[before:] {
+					if strings.HasPrefix(q.node, "waypoint~") {
+						r.Errorf("it is asked by %s again", q.node)
+					}
+				}
+			})
+		})
+	}
 }
 
 // Servers for Istio before 1.24 know older names alone. Those that know both are asked

@@ -1,6 +1,7 @@
 package xds_test
 
 import (
+	"strconv"
 	"testing"
 	"time"
 
@@ -8,6 +9,7 @@ import (
 	mcpapi "istio.io/api/mcp/v1alpha1"
 	networking "istio.io/api/networking/v1alpha3"
 
+	"github.com/isthmus-mesh/isthmus/internal/budget"
 	"github.com/isthmus-mesh/isthmus/source"
 )
 
@@ -21,6 +23,21 @@ func entry(name, host string, port uint32) *anypb.Any {
 		Hosts: []string{host}, Resolution: networking.ServiceEntry_STATIC,
 		Ports:     []*networking.ServicePort{{Number: port, Name: "http", Protocol: "HTTP"}},
 		Endpoints: []*networking.WorkloadEntry{{Address: "10.0.9.1"}},
+	})
+}
+
+// A message of very many fields, which are small on the wire and large in memory, is
+// not decoded.
+func TestMessageOfTooManyFieldsIsNotDecoded(t *testing.T) {
+	variants(t, func(r *rig) {
+		r.memory = budget.New(1 << 20)
+		for i := range 12_000 {
+			r.put("ServiceEntry", strconv.Itoa(i), &anypb.Any{})
+		}
+		r.mirror()
+		r.pass(time.Second)
+		r.is(source.StateListing, "a message of more than 10485 fields")
+		r.wants()
 	})
 }
 

@@ -34,6 +34,7 @@ type manner struct {
 	versions    []string // of the groups that it has resources of; all if nil
 	unknown     []string // kinds it never answers for
 	noPings     bool     // it ends connections on which there is more than one in five minutes
+	noWaypoints bool     // it takes nobody who says that it is one
 }
 
 // peer is a server of MCP-over-xDS that a test steers.
@@ -299,10 +300,20 @@ func (p *peer) follow(ctx context.Context, id int, requests <-chan func(map[stri
 			return ctx.Err()
 		case take := <-requests:
 			take(types)
+			if p.rejects(id) {
+				return status.Error(codes.InvalidArgument, "invalid node type")
+			}
 		case <-changed:
 		}
 		time.Sleep(time.Millisecond) // no two answers are of one instant
 	}
+}
+
+// rejects reports whether it does not take who asks on a stream.
+func (p *peer) rejects(stream int) bool {
+	return p.noWaypoints && slices.ContainsFunc(p.seen(), func(q request) bool {
+		return q.stream == stream && strings.HasPrefix(q.node, "waypoint~")
+	})
 }
 
 func (p *peer) note(r request) {

@@ -29,6 +29,13 @@ func (r resource) same(o resource) bool {
 // perResource is what one takes beside its text.
 const perResource = 200
 
+// perField is what a field of a message takes while it is read, and fieldResources has
+// the resources, in either variant.
+const (
+	perField       = 100
+	fieldResources = 2
+)
+
 func (r resource) size() int64 {
 	if r.name == "" {
 		return 0
@@ -117,7 +124,7 @@ func (r resource) read(kind mcp.Kind) istio.Reading {
 	}
 	var m mcpapi.Resource
 	if tooManyFields(r.body) {
-		return wrong("spec", fmt.Sprintf("it has more than %d fields, which nothing that is meant has: make it several objects", mostFields))
+		return wrong("spec", fmt.Sprintf("it has more than %d fields, which nothing that is meant has: make it several objects", mcp.MostFields))
 	}
 	if err := proto.Unmarshal(r.body, &m); err != nil {
 		return wrong(bodyField, fmt.Sprintf("cannot be decoded: %v", err))
@@ -128,24 +135,12 @@ func (r resource) read(kind mcp.Kind) istio.Reading {
 	return istio.FromResource(kind.Name, &m)
 }
 
-// mostFields bounds the entries of one object, of which each takes many times what its
-// text does while it is read.
-const mostFields = 1 << 19
-
 // tooManyFields counts the fields of the object in an encoded resource.
 func tooManyFields(body []byte) bool {
 	object, _ := lastField(body, fieldBody)
 	spec, _ := lastField(object, fieldValue)
-	for n := 0; len(spec) > 0; n++ {
-		_, _, size := protowire.ConsumeField(spec)
-		if size < 0 {
-			return false // whoever decodes it says why
-		}
-		if spec = spec[size:]; n >= mostFields {
-			return true
-		}
-	}
-	return false
+	_, ok := mcp.CountFields(spec, mcp.MostFields)
+	return !ok
 }
 
 // emptyReading says which record a name stands for, and nothing of it.

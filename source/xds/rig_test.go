@@ -16,6 +16,7 @@ import (
 	mcpapi "istio.io/api/mcp/v1alpha1"
 	networking "istio.io/api/networking/v1alpha3"
 
+	"github.com/isthmus-mesh/isthmus/internal/budget"
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/source"
 	"github.com/isthmus-mesh/isthmus/source/xds"
@@ -24,6 +25,7 @@ import (
 
 // rig is a peer and what mirrors it, in a time of its own.
 type rig struct {
+	memory *budget.Budget // nil for any
 	*testing.T
 	*peer
 	*source.Supervisor
@@ -62,7 +64,7 @@ func (r *rig) mirror(types ...string) {
 		r.Fatal(err)
 	}
 	src := xds.New(*c, source.Env{
-		Instance: "one", Name: "other",
+		Instance: "one", Name: "other", Memory: r.memory,
 		Stored: func() iter.Seq[model.Record] { return r.store.List(model.Filter{Source: "other"}) },
 	})
 	src.DialWith(r.dial)

@@ -23,6 +23,7 @@ var (
 	errNoDelta      = errors.New("the server has no delta variant")
 	errDeltaAnswers = errors.New("the server answers in the delta variant after all")
 	errNoResume     = errors.New("the server takes no notice of what is held")
+	errNoWaypoint   = errors.New("the server knows no waypoints")
 )
 
 // run follows the server on one stream. It belongs to one goroutine.
@@ -130,6 +131,8 @@ func (r *run) ended(got received) error {
 		return nil
 	case got.from.delta && !got.from.open && status.Code(got.err) == codes.Unimplemented:
 		return errNoDelta
+	case !r.sidecar && !got.from.open && status.Code(got.err) == codes.InvalidArgument:
+		return errNoWaypoint
 	case errors.Is(got.err, io.EOF):
 		return errors.New("the server has ended the stream")
 	default:
@@ -148,6 +151,9 @@ func (r *run) take(ctx context.Context, got received) error {
 		return err
 	}
 	defer give()
+	if fields := r.env.Memory.Bytes(most) / perField; mcp.HasMoreFields(got.data, fieldResources, int(fields)) {
+		return fmt.Errorf("the server has sent a message of more than %d fields, which is as much as there is memory for; confine it, or give Isthmus more (GOMEMLIMIT)", fields)
+	}
 	a, err := got.from.decode(got)
 	if err != nil {
 		return err
@@ -208,22 +214,48 @@ func (r *run) older(k *asked) error {
 	if len(names) < 2 || r.active.types[names[0]].last.IsZero() {
 		return nil
 	}
-	newer, old := r.held[names[0]], r.active.types[names[1]]
-	has := r.active.types[names[0]].names
-	if has == nil {
-		has = keys(newer.resources)
-	}
+	newer, old := r.newer(names[0]), r.active.types[names[1]]
 	switch {
-	case len(has) == 0 && old == nil:
+	case newer.size() == 0 && old == nil:
 		return r.ask(k.kind, names[1])
-	case len(has) == 0 || old == nil || old.dropped:
+	case newer.size() == 0 || old == nil || old.dropped:
 		return nil
-	case len(r.held[names[1]].without(has)) > 0:
+	case !newer.covers(r.held[names[1]]):
 		return nil
 	}
 	old.dropped = true
 	delete(r.held, names[1])
 	return r.active.drop(names[1])
+}
+
+// nameSet is a set of names of resources: those of the first answers of a stream, or all that
+// are held.
+type nameSet struct {
+	names map[string]bool // nil for all that are held
+	held  *holding
+}
+
+// newer are the names that the server has of a type: as long as the first answers of a
+// stream have not come, what is held besides may be gone.
+func (r *run) newer(url string) nameSet { return nameSet{r.active.types[url].names, r.held[url]} }
+
+// size is how many there are. It is asked for at each answer, so nothing is copied.
+func (n nameSet) size() int {
+	if n.names != nil {
+		return len(n.names)
+	}
+	return len(n.held.resources)
+}
+
+// covers reports whether all that is held of another type is among them.
+func (n nameSet) covers(other *holding) bool {
+	for name := range other.resources {
+		_, held := n.held.resources[name]
+		if n.names != nil && !n.names[name] || n.names == nil && !held {
+			return false
+		}
+	}
+	return true
 }
 
 // short bounds a reason, of which what a peer sent is a part.

@@ -38,6 +38,8 @@ type Source struct {
 	// noResume says that the server takes no notice of what it is said is held, so that
 	// what is gone meanwhile would stay.
 	noResume bool
+	// sidecar says that the server knows no waypoints.
+	sidecar bool
 }
 
 var (
@@ -85,6 +87,8 @@ func (s *Source) Run(ctx context.Context, sink source.Sink) error {
 			sotw = true
 		case errors.Is(err, errNoResume):
 			s.noResume = true
+		case errors.Is(err, errNoWaypoint):
+			s.sidecar = true
 		default:
 			s.held = h
 			return s.explain(ctx, err)
@@ -97,7 +101,7 @@ const most = 1 << 30
 
 // connect prepares a connection, which is made once it is used.
 func (s *Source) connect() (*grpc.ClientConn, error) {
-	creds, err := s.config.TLS.credentials()
+	creds, err := s.config.TLS.Credentials()
 	if err != nil {
 		return nil, err
 	}
@@ -138,11 +142,15 @@ func (s *Source) explain(ctx context.Context, err error) error {
 }
 
 // node says who asks: the generator is that of istiod for control planes. Its id has
-// the four parts that istiod wants.
+// the four parts that istiod wants. Istiod does not push to a sidecar what changes and is
+// not exported to its namespace. To a waypoint it pushes every change.
 func (s *Source) node() *corev3.Node {
-	name := cmp.Or(s.env.Instance, "isthmus") + "-" + cmp.Or(s.env.Name, "xds")
+	name, kind, namespace := cmp.Or(s.env.Instance, "isthmus")+"-"+cmp.Or(s.env.Name, "xds"), "waypoint", namespaceOf(s.config.TLS)
+	if s.sidecar {
+		kind = "sidecar"
+	}
 	return &corev3.Node{
-		Id: fmt.Sprintf("sidecar~127.0.0.1~%s.istio-system~istio-system.svc.cluster.local", name), UserAgentName: "isthmus",
+		Id: fmt.Sprintf("%s~127.0.0.1~%s.%[3]s~%[3]s.svc.cluster.local", kind, name, namespace), UserAgentName: "isthmus",
 		Metadata: &structpb.Struct{Fields: map[string]*structpb.Value{
 			"GENERATOR":     structpb.NewStringValue("api"),
 			"ISTIO_VERSION": structpb.NewStringValue("65536.65536.65536"),

@@ -53,6 +53,7 @@ func TestRandomChurnFailsNoRequest(t *testing.T) {
 	}
 	done.Wait()
 	m.AwaitActive("what came of it")
+	m.MustShowWhatEnvoysHold()
 	pending.wait()
 	for _, l := range loads {
 		l.MustNotHaveFailed()

@@ -26,7 +26,7 @@ func TestNamesResolveToAddressesOfTheProxysFamily(t *testing.T) {
 		"ipv6": {"2001:db8::1", "::1"},
 	} {
 		p, err := proxy.Start(t.Context(), proxy.Config{
-			Program: programs.envoy, Dir: m.Dir, Workload: workload, Namespace: shop, IP: test.own,
+			Program: programs.envoy, Isthmus: programs.isthmus, Dir: m.Dir, Workload: workload, Namespace: shop, IP: test.own,
 			Delta: true, ControlPlanes: []netip.AddrPort{i.XDS},
 		})
 		if err != nil {

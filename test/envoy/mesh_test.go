@@ -58,7 +58,7 @@ func (m *mesh) connectWith(c proxy.Config) *proxy.Proxy {
 	for _, i := range m.Isthmuses {
 		c.ControlPlanes = append(c.ControlPlanes, i.XDS)
 	}
-	c.Program, c.Dir, c.Namespace, c.Secrets = programs.envoy, m.Dir, shop, m.Secrets
+	c.Program, c.Isthmus, c.Dir, c.Namespace, c.Secrets = programs.envoy, programs.isthmus, m.Dir, shop, m.Secrets
 	c.Workload = map[bool]string{true: "delta", false: "sotw"}[c.Delta]
 	ctx, cancel := context.WithTimeout(m.Context(), patience)
 	defer cancel()

@@ -119,6 +119,7 @@ func TestOutageFailsNoRequest(t *testing.T) {
 		s.AwaitConnection()
 		s.fence()
 		back("a service after a restart without the folder", 2, 2)
+		s.MustShowWhatEnvoysHold()
 		s.load.MustNotHaveFailed()
 	})
 }

@@ -154,6 +154,7 @@ func TestEveryShapeIsActive(t *testing.T) {
 		p := m.Connect(delta)
 		m.AwaitActive("every shape")
 		took := time.Since(began)
+		m.MustShowWhatEnvoysHold()
 		if err := p.Deprecated(t.Context()); err != nil {
 			t.Error(err)
 		}

@@ -2,7 +2,9 @@ package feature_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"maps"
+	"net/url"
 	"slices"
 	"strings"
 	"testing"
@@ -107,6 +109,18 @@ func TestAdminAPIKeepsItsShape(t *testing.T) {
 			types.TYPE.sent string
 			types.TYPE.state string
 			types.TYPE.subscribed number`,
+		"/api/v1/clients/" + url.PathEscape(nameOf(reviews+":80", "shop")) + "/resources?limit=1": `
+			next string
+			resources.age string
+			resources.connectedSince string
+			resources.name string
+			resources.output string
+			resources.pending bool
+			resources.protocol string
+			resources.reason string
+			resources.state string
+			resources.type string
+			resources.version string`,
 	} {
 		var answer any
 		isthmus.mustRead(path, &answer)
@@ -181,5 +195,63 @@ func TestListsAreNeverNull(t *testing.T) {
 	code, body, err := isthmus.get("/api/v1/services/nobody.example")
 	if code != 404 || err != nil || !strings.Contains(body, `no service "nobody.example"`) {
 		t.Errorf("an unknown service is answered %d %s %v", code, body, err)
+	}
+}
+
+// TestResourcesOfAClientArePaged reads what a gRPC client holds, page by page and type
+// by type.
+func TestResourcesOfAClientArePaged(t *testing.T) {
+	t.Parallel()
+	registry, one := newRegistry(t, "files"), startBackend(t, "one")
+	registry.Write("shop.yaml", service{Host: reviews, Endpoints: []string{one.Endpoint()}})
+	isthmus := start(t, registry)
+	dial(t, isthmus, reviews+":80", "shop").AwaitAnswers("one")
+	path := "/api/v1/clients/" + url.PathEscape(nameOf(reviews+":80", "shop")) + "/resources"
+	type page struct {
+		Resources []struct{ Type, Name, Version, State string }
+		Next      string
+	}
+	var whole page
+	await(t, "everything to be ACKed", func() error {
+		whole = page{}
+		isthmus.mustRead(path, &whole)
+		for _, r := range whole.Resources {
+			if r.State != "accepted" || r.Version == "" {
+				return fmt.Errorf("%+v", r)
+			}
+		}
+		if len(whole.Resources) != 4 {
+			return fmt.Errorf("there are %+v", whole.Resources)
+		}
+		return nil
+	})
+	var paged page
+	for next, pages := "", 0; pages == 0 || next != ""; pages++ {
+		var p page
+		isthmus.mustRead(path+"?limit=1&from="+next, &p)
+		paged.Resources, next = append(paged.Resources, p.Resources...), p.Next
+	}
+	if diff := cmp.Diff(whole, paged); diff != "" {
+		t.Errorf("in pages of one, -want +got:\n%s", diff)
+	}
+	var listeners page
+	isthmus.mustRead(path+"?type="+url.QueryEscape("type.googleapis.com/envoy.config.listener.v3.Listener"), &listeners)
+	if len(listeners.Resources) != 1 || listeners.Resources[0].Name != reviews+":80" {
+		t.Errorf("of listeners it has %+v", listeners.Resources)
+	}
+	for query, want := range map[string]string{
+		"?limit=0":    `limit: "0" is not a number from 1 to 5000`,
+		"?limit=many": `limit: "many" is not a number from 1 to 5000`,
+		"?from=%7B":   "from: not a place; take it from next of the page before",
+		"?from=e30x":  "from: not a place",
+	} {
+		code, body, err := isthmus.get(path + query)
+		if code != 400 || err != nil || !strings.Contains(body, want) {
+			t.Errorf("%s is answered %d %s %v", query, code, body, err)
+		}
+	}
+	code, body, err := isthmus.get("/api/v1/clients/nobody/resources")
+	if code != 404 || err != nil || !strings.Contains(body, `no client "nobody" is connected`) {
+		t.Errorf("an unknown client is answered %d %s %v", code, body, err)
 	}
 }

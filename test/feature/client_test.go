@@ -12,7 +12,7 @@ import (
 // sent. The client has its name for the id of its node.
 func dial(t *testing.T, i *isthmus, target, namespace string) *calls.Client {
 	t.Helper()
-	name := fmt.Sprintf("%s in %q", target, namespace)
+	name := nameOf(target, namespace)
 	c := calls.Dial(t, calls.Config{
 		Name: name, Target: target, Pace: 2 * time.Millisecond, Await: await,
 		Bootstrap: fmt.Appendf(nil, `{
@@ -24,3 +24,6 @@ func dial(t *testing.T, i *isthmus, target, namespace string) *calls.Client {
 	c.Conn.Connect()
 	return c
 }
+
+// nameOf is the id of the node of a client.
+func nameOf(target, namespace string) string { return fmt.Sprintf("%s in %q", target, namespace) }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -46,14 +47,31 @@ func dial(t *testing.T, impl clients.Implementation, i *isthmus, targets ...stri
 // dialEvery is the same for calls at an interval.
 func dialEvery(t *testing.T, interval time.Duration, impl clients.Implementation, i *isthmus, targets ...string) *client {
 	t.Helper()
-	bootstrap := filepath.Join(t.TempDir(), "bootstrap.json")
-	i.must(os.WriteFile(bootstrap, fmt.Appendf(nil, `{
-		"xds_servers": [{"server_uri": %q, "channel_creds": [{"type": "insecure"}], "server_features": ["xds_v3"]}],
-		"node": {"id": %q, "metadata": {"NAMESPACE": "shop"}, "locality": {"zone": "one"}}
-	}`, i.XDS, impl.Name), 0o600))
+	return dialWith(t, interval, impl, []string{printBootstrap(t, impl, "--address", i.XDS)}, targets...)
+}
+
+// printBootstrap has Isthmus print the bootstrap of a client, and returns the
+// variable that names the file.
+func printBootstrap(t *testing.T, impl clients.Implementation, flags ...string) (env string) {
+	t.Helper()
+	flags = append([]string{"bootstrap", "grpc", "--language", impl.Language, "--node", impl.Name, "--namespace", "shop"}, flags...)
+	text, err := exec.CommandContext(t.Context(), program, flags...).Output()
+	if err != nil {
+		t.Fatalf("isthmus %q: %v", flags, err)
+	}
+	file := filepath.Join(t.TempDir(), "bootstrap.json")
+	if err := os.WriteFile(file, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return "GRPC_XDS_BOOTSTRAP=" + file
+}
+
+// dialWith is the same with variables, of which one names a bootstrap.
+func dialWith(t *testing.T, interval time.Duration, impl clients.Implementation, env []string, targets ...string) *client {
+	t.Helper()
 	c := &client{t: t, journal: newJournal(), steady: map[string]time.Time{}}
 	arguments := slices.Concat(impl.Command, []string{milliseconds(interval), milliseconds(deadline)}, targets)
-	c.process, c.input = startProcess(t, "the client of "+impl.Name, c.journal, []string{"GRPC_XDS_BOOTSTRAP=" + bootstrap}, arguments...)
+	c.process, c.input = startProcess(t, "the client of "+impl.Name, c.journal, env, arguments...)
 	return c
 }
 

@@ -33,16 +33,22 @@ func newIsthmus(t *testing.T) *isthmus {
 		config: filepath.Join(dir, "isthmus.yaml"), manifests: filepath.Join(dir, "manifests"),
 	}
 	i.must(os.Mkdir(i.manifests, 0o755))
+	i.configure("")
+	return i
+}
+
+// configure writes the configuration, with what is said of TLS.
+func (i *isthmus) configure(tls string) {
+	i.t.Helper()
 	i.must(os.WriteFile(i.config, fmt.Appendf(nil, `
 sources:
 - name: files
   file: {path: %q}
 outputs:
-  xds: {listen: %q}
+  xds: {listen: %q, tls: {%s}}
 admin: {listen: "127.0.0.1:0"}
 log: {format: text}
-`, i.manifests, i.XDS), 0o600))
-	return i
+`, i.manifests, i.XDS, tls), 0o600))
 }
 
 // Start starts it, again if it was killed, and waits until it serves.

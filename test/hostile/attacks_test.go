@@ -47,6 +47,15 @@ var attacks = []attack{
 	{"slow-admin", nil, slowAdmin, 2 * time.Second, false},
 	{"unknown-names", nil, unknownNames, 2 * time.Second, false},
 	{"faulty-registry", withServiceCenter, faultyRegistry, 2 * time.Second, true},
+	{"mcp-unread", withMCP, unread, 2 * time.Second, true},
+	{"mcp-excess", withMCP, excessiveSinks, 2 * time.Second, true},
+	{"mcp-nack", withMCP, nackEverything, 2 * time.Second, true},
+	{"mcp-sinks", withMCP, thousandsOfSinks, 2 * time.Second, true},
+	{"mcp-resets", withMCP, resetStorm, 2 * time.Second, true},
+	{"mcp-half-sent", withMCP, halfSent, 2 * time.Second, true},
+	{"mcp-garbage", withMCP, garbageMessages, 2 * time.Second, true},
+	{"mcp-peers", withPeers("mcp"), hostilePeers, 2 * time.Second, true},
+	{"xds-peers", withPeers("xds"), hostilePeers, 2 * time.Second, true},
 	{"kill", withDataDir, killAgainAndAgain, 10 * time.Second, false},
 }
 

@@ -100,9 +100,17 @@ func (r *room) awaitClients(ctx context.Context, n int) error {
 	}
 }
 
-// clients is how many the program counts.
+// output is the one under attack.
+func (r *room) output() string {
+	if r.mcp {
+		return "mcp"
+	}
+	return "xds"
+}
+
+// clients is how many the program counts of the output under attack.
 func (r *room) clients() (n int) {
-	_, rest, _ := bytes.Cut(probe.Get("http://"+r.server.admin+"/metrics"), []byte("\nisthmus_clients{output=\"xds\"} "))
+	_, rest, _ := bytes.Cut(probe.Get("http://"+r.server.admin+"/metrics"), []byte("\nisthmus_clients{output=\""+r.output()+"\"} "))
 	_, _ = fmt.Sscan(string(rest), &n)
 	return n
 }

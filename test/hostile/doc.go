@@ -18,6 +18,10 @@
 //   - afterwards there is more than the good client, there are more goroutines
 //     than before, or the good client holds anything but what the registry says.
 //
+// Rows named mcp- attack that port in the same ways, and a good sink of it must end with
+// everything on the stream that it began with. In the rows of peers the program is the
+// client, and what its sources read is hostile.
+//
 // What the server turns away is no harm: the table shows it beside the rest, so
 // that an attack that never got through is not taken for one that was borne.
 //

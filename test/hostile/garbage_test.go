@@ -29,7 +29,7 @@ func garbageBytes(t *testing.T, r *room) string {
 		c.send(garblers, func(ctx context.Context, i int) error {
 			for random := chance(i); timeLeft(ctx, end); c.count.Add(1) {
 				text := append([]byte(openings[random.IntN(len(openings))]), noise(random, 32<<10)...)
-				if err := throw(ctx, []string{r.server.xds, r.server.admin}[random.IntN(2)], text); err != nil {
+				if err := throw(ctx, []string{r.attacked(), r.server.admin}[random.IntN(2)], text); err != nil {
 					return err
 				}
 			}
@@ -49,12 +49,12 @@ func garbageFrames(t *testing.T, r *room) string {
 		end := time.Now().Add(size(5*time.Second, time.Second))
 		c.send(garblers, func(ctx context.Context, i int) error {
 			for random := chance(i); timeLeft(ctx, end); {
-				text := append(greeting(random.Uint32N(1<<31)), begin(1, []string{delta, sotw, "/a/b"}[random.IntN(3)])...)
+				text := append(greeting(random.Uint32N(1<<31)), begin(1, []string{r.method(), sotw, "/a/b"}[random.IntN(3)])...)
 				for range 1 + random.IntN(40) {
 					text = append(text, randomFrame(random)...)
 					c.count.Add(1)
 				}
-				if err := throw(ctx, r.server.xds, text); err != nil {
+				if err := throw(ctx, r.attacked(), text); err != nil {
 					return err
 				}
 			}
@@ -88,7 +88,7 @@ func garbageMessages(t *testing.T, r *room) string {
 		c, end := newCrowd(ctx), time.Now().Add(size(5*time.Second, time.Second))
 		c.send(garblers, func(ctx context.Context, i int) error {
 			for random := chance(i); timeLeft(ctx, end); {
-				if err := conns.garble(ctx, i, random, &o); err != nil {
+				if err := conns.garble(ctx, r, i, random, &o); err != nil {
 					return err
 				}
 			}
@@ -99,15 +99,20 @@ func garbageMessages(t *testing.T, r *room) string {
 	return fmt.Sprintf("%d streams with garbage for messages, of which %d were rejected by name", o.served.Load()+o.rejected.Load(), o.rejected.Load())
 }
 
+// garbledMethod is one of those under attack.
+func (r *room) garbledMethod(random *rand.Rand) string {
+	return []string{r.method(), map[bool]string{true: mcpStream, false: sotw}[r.mcp]}[random.IntN(2)]
+}
+
 // garble opens one stream with garbage.
-func (c connections) garble(ctx context.Context, attacker int, random *rand.Rand, o *outcomes) error {
+func (c connections) garble(ctx context.Context, r *room, attacker int, random *rand.Rand, o *outcomes) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	s, err := c.open(ctx, attacker, []string{delta, sotw}[random.IntN(2)])
+	s, err := c.open(ctx, attacker, r.garbledMethod(random))
 	if err != nil {
 		return err
 	}
-	good := everything("garbler")
+	good := r.everything("garbler")
 	for range 1 + random.IntN(5) {
 		text := noise(random, 4<<10)
 		if random.IntN(2) == 0 {

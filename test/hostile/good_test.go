@@ -88,7 +88,7 @@ func held(s *xdsclient.State, cluster string) (weight uint32, n int) {
 // dial connects the good client, which waits for a program that restarts.
 func (r *room) dial(t *testing.T) *grpc.ClientConn {
 	t.Helper()
-	conn, err := grpc.NewClient(r.target(), r.options()...)
+	conn, err := grpc.NewClient(r.xdsTarget(), r.options()...)
 	if err != nil {
 		t.Fatal(err)
 	}

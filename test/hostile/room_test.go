@@ -18,7 +18,8 @@ type room struct {
 	server   *server
 	good     *good
 	figures  *figures
-	next     int // service to change
+	sink     *goodSink // where MCP is attacked
+	next     int       // service to change
 }
 
 // setup is what differs between rooms.
@@ -29,6 +30,8 @@ type setup struct {
 	dataDir string
 	sources string // more of them
 	center  *center
+	peers   *peers
+	mcp     bool // it is MCP that is attacked
 }
 
 const configuration = `
@@ -39,6 +42,7 @@ sources:
 %s
 outputs:
   xds: {listen: %q%s}
+%s
 store: {dataDir: %q}
 admin: {listen: 127.0.0.1:0}
 `
@@ -52,26 +56,73 @@ func open(t *testing.T, s setup, f *figures) *room {
 	r := &room{setup: s, registry: newRegistry(t), figures: f}
 	r.serve(t)
 	r.good = befriend(t, "good", r)
+	if s.mcp {
+		r.sink = befriendSink(t, r)
+	}
 	return r
 }
 
 // serve starts the program, which may have run before.
 func (r *room) serve(t *testing.T) {
 	t.Helper()
-	r.server = serve(t, fmt.Sprintf(configuration, r.registry.dir, r.sources, r.listen, r.files, r.dataDir))
+	outputs := ""
+	if r.mcp {
+		outputs = "  mcp: {listen: 127.0.0.1:0, debounce: {quiet: 0s}}"
+	}
+	r.server = serve(t, fmt.Sprintf(configuration, r.registry.dir, r.sources, r.listen, r.files, outputs, r.dataDir))
 }
 
-// target is what gRPC dials.
+// target is what attackers dial by gRPC.
 func (r *room) target() string {
+	if r.mcp {
+		return "passthrough:///" + r.server.mcp
+	}
+	return r.xdsTarget()
+}
+
+// xdsTarget is what the good client dials.
+func (r *room) xdsTarget() string {
 	if strings.HasPrefix(r.listen, "unix://") {
 		return r.listen
 	}
 	return "passthrough:///" + r.server.xds
 }
 
-// connect opens a connection to the program's xDS port that says nothing yet.
+// connect opens a connection to the port under attack that says nothing yet.
 func (r *room) connect(ctx context.Context) (net.Conn, error) {
-	return new(net.Dialer).DialContext(ctx, "tcp", r.server.xds)
+	return new(net.Dialer).DialContext(ctx, "tcp", r.attacked())
+}
+
+// attacked is the address under attack.
+func (r *room) attacked() string {
+	if r.mcp {
+		return r.server.mcp
+	}
+	return r.server.xds
+}
+
+// method is that of a stream of everything.
+func (r *room) method() string {
+	if r.mcp {
+		return mcpStream
+	}
+	return delta
+}
+
+// everything are the requests of a client that asks for all there is.
+func (r *room) everything(id string) [][]byte {
+	if r.mcp {
+		return allCollections(id)
+	}
+	return everything(id)
+}
+
+// goods is how many clients are good.
+func (r *room) goods() int {
+	if r.mcp {
+		return 2
+	}
+	return 1
 }
 
 // quiet has the good client follow changes while nothing else happens.
@@ -154,8 +205,8 @@ func (r *room) settle(t *testing.T, before float64) {
 			return err
 		}
 		m := r.server.metrics(t)
-		if n := m.Sum("isthmus_clients"); n != 1 {
-			return fmt.Errorf("it counts %v clients; the good one is 1", n)
+		if n := m.Sum("isthmus_clients"); int(n) != r.goods() {
+			return fmt.Errorf("it counts %v clients; %d are good", n, r.goods())
 		}
 		if n := m.Sum("go_goroutines"); n > before+spareGoroutines {
 			return fmt.Errorf("it has %v goroutines and had %v", n, before)
@@ -165,6 +216,9 @@ func (r *room) settle(t *testing.T, before float64) {
 	r.change(t)
 	r.good.awaitAll(r.registry.says())
 	r.good.mustHaveLostNothing(t)
+	if r.mcp {
+		r.sink.awaitAll(t, r.registry.says())
+	}
 	if said := r.server.log.panics(); said != "" {
 		t.Errorf("there was a panic: %s", said)
 	}

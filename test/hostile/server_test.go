@@ -23,11 +23,19 @@ type server struct {
 	command    *exec.Cmd
 	log        journal
 	xds, admin string        // addresses
+	mcp        string        // likewise; empty without such an output
 	ended      chan struct{} // closed when the process is gone, with why in err
 	err        error
 }
 
-var serving = regexp.MustCompile(`msg=serving xds=(\S+) admin=(\S+)`)
+// serving is what the program says of its addresses once it serves, in any order.
+var serving = regexp.MustCompile(`msg=serving .*`)
+
+func addressIn(line, of string) string {
+	_, rest, _ := strings.Cut(line, " "+of+"=")
+	address, _, _ := strings.Cut(rest, " ")
+	return address
+}
 
 // serve runs the program with a configuration until the test ends, if it is not
 // stopped before, and returns once it is ready.
@@ -68,11 +76,11 @@ func (s *server) ready() error {
 		return fmt.Errorf("the program has ended: %w; its log says\n%s", s.err, s.log.tail())
 	}
 	if s.admin == "" {
-		found := serving.FindStringSubmatch(s.log.tail())
-		if found == nil {
+		found := serving.FindString(s.log.tail())
+		if found == "" {
 			return fmt.Errorf("it does not serve yet, its log says\n%s", s.log.tail())
 		}
-		s.xds, s.admin = found[1], found[2]
+		s.xds, s.admin, s.mcp = addressIn(found, "xds"), addressIn(found, "admin"), addressIn(found, "mcp")
 	}
 	return s.readyz()
 }

@@ -26,7 +26,7 @@ func streamStorm(t *testing.T, r *room) string {
 		c, end := newCrowd(ctx), time.Now().Add(size(6*time.Second, time.Second))
 		c.send(2*stormers, func(ctx context.Context, i int) error {
 			for n := 0; timeLeft(ctx, end); n++ {
-				if err := o.visit(ctx, conns[i%len(conns)], fmt.Sprint("storm-", i), n%2 == 0); err != nil {
+				if err := o.visit(ctx, r, conns[i%len(conns)], fmt.Sprint("storm-", i), n%2 == 0); err != nil {
 					return err
 				}
 			}
@@ -48,7 +48,7 @@ func connectionStorm(t *testing.T, r *room) string {
 				if err != nil {
 					return err
 				}
-				err = o.visit(ctx, conn, fmt.Sprint("storm-", i), n%2 == 0)
+				err = o.visit(ctx, r, conn, fmt.Sprint("storm-", i), n%2 == 0)
 				_ = conn.Close()
 				if err != nil {
 					return err
@@ -62,14 +62,14 @@ func connectionStorm(t *testing.T, r *room) string {
 }
 
 // visit opens a stream and leaves, before or after the first response.
-func (o *outcomes) visit(ctx context.Context, conn *grpc.ClientConn, id string, stay bool) error {
+func (o *outcomes) visit(ctx context.Context, r *room, conn *grpc.ClientConn, id string, stay bool) error {
 	ctx, leave := context.WithTimeout(ctx, patience)
 	defer leave()
-	s, err := openOn(ctx, conn, delta)
+	s, err := openOn(ctx, conn, r.method())
 	if err != nil {
 		return o.note(err)
 	}
-	for _, m := range everything(id) {
+	for _, m := range r.everything(id) {
 		_ = s.SendMsg(m)
 	}
 	if stay {
@@ -84,11 +84,11 @@ func resetStorm(t *testing.T, r *room) string {
 	var c *crowd
 	r.beside(t, func(ctx context.Context) error {
 		end := time.Now().Add(size(6*time.Second, time.Second))
-		ask := everything("reset")[0]
+		ask, method := r.everything("reset")[0], r.method()
 		c = newCrowd(ctx)
 		c.send(stormers, func(ctx context.Context, _ int) error {
 			for timeLeft(ctx, end) {
-				if err := r.resetAll(ctx, ask, end, c); err != nil {
+				if err := r.resetAll(ctx, method, ask, end, c); err != nil {
 					return err
 				}
 			}
@@ -101,7 +101,7 @@ func resetStorm(t *testing.T, r *room) string {
 
 // resetAll opens and resets streams on one connection until the program closes
 // it or the time is over.
-func (r *room) resetAll(ctx context.Context, ask []byte, end time.Time, c *crowd) error {
+func (r *room) resetAll(ctx context.Context, method string, ask []byte, end time.Time, c *crowd) error {
 	conn, err := r.connect(ctx)
 	if err != nil {
 		return err
@@ -115,7 +115,7 @@ func (r *room) resetAll(ctx context.Context, ask []byte, end time.Time, c *crowd
 	}
 	_ = conn.SetWriteDeadline(end)
 	for n := uint32(1); timeLeft(ctx, end); n += 2 {
-		if err := resetOne(conn, n, ask); err != nil {
+		if err := resetOne(conn, n, method, ask); err != nil {
 			return nil //nolint:nilerr // to close the connection is a good answer
 		}
 		c.count.Add(1)
@@ -123,8 +123,8 @@ func (r *room) resetAll(ctx context.Context, ask []byte, end time.Time, c *crowd
 	return nil
 }
 
-func resetOne(conn net.Conn, n uint32, ask []byte) error {
-	text := begin(n, delta)
+func resetOne(conn net.Conn, n uint32, method string, ask []byte) error {
+	text := begin(n, method)
 	if n%4 == 1 {
 		text = append(text, message(n, ask)...)
 	}

@@ -23,7 +23,7 @@ import (
 // give no room on the stream.
 func unread(t *testing.T, r *room) string {
 	n := size(300, 20)
-	requests := everything("unread")
+	requests := r.everything("unread")
 	churned := 0
 	r.beside(t, func(ctx context.Context) error {
 		c := newCrowd(ctx)
@@ -44,7 +44,7 @@ func unread(t *testing.T, r *room) string {
 				window = 1 << 10
 			}
 			_ = conn.(*net.TCPConn).SetReadBuffer(4 << 10)
-			opening := append(greeting(window), begin(1, delta)...)
+			opening := append(greeting(window), begin(1, r.method())...)
 			for _, m := range requests {
 				opening = append(opening, message(1, m)...)
 			}
@@ -81,7 +81,7 @@ func halfSent(t *testing.T, r *room) string {
 			}
 			defer conn.Close()
 			defer context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Now()) })()
-			sender := halfSender{conn: conn, left: map[uint32]int{}, window: map[uint32]int{}}
+			sender := halfSender{conn: conn, method: r.method(), left: map[uint32]int{}, window: map[uint32]int{}}
 			for stream := uint32(1); stream < 20; stream += 2 {
 				sender.left[stream], sender.window[stream] = large-1, 64<<10-5
 				began.Add(1)
@@ -96,6 +96,7 @@ func halfSent(t *testing.T, r *room) string {
 // halfSender sends requests as far as it may.
 type halfSender struct {
 	conn   net.Conn
+	method string
 	left   map[uint32]int // bytes of each request
 	window map[uint32]int // bytes that may be sent of it now
 }
@@ -105,7 +106,7 @@ func (h *halfSender) run() error {
 		return nil //nolint:nilerr // the attack was over
 	}
 	for stream := range h.left {
-		text := append(begin(stream, delta), frame(frameData, 0, stream, binary.BigEndian.AppendUint32([]byte{0}, uint32(h.left[stream]+1)))...)
+		text := append(begin(stream, h.method), frame(frameData, 0, stream, binary.BigEndian.AppendUint32([]byte{0}, uint32(h.left[stream]+1)))...)
 		if _, err := h.conn.Write(text); err != nil {
 			return nil //nolint:nilerr // as above
 		}
@@ -157,11 +158,11 @@ func unanswered(t *testing.T, r *room) string {
 		reading, stop := context.WithCancel(ctx)
 		c := newCrowd(reading)
 		c.send(n, func(ctx context.Context, i int) error {
-			s, err := conns.open(ctx, i, delta)
+			s, err := conns.open(ctx, i, r.method())
 			if err != nil {
 				return err
 			}
-			for _, m := range everything(fmt.Sprint("unanswered-", i)) {
+			for _, m := range r.everything(fmt.Sprint("unanswered-", i)) {
 				_ = s.SendMsg(m)
 			}
 			for err == nil {
@@ -193,11 +194,11 @@ func nackEverything(t *testing.T, r *room) string {
 		defer stop()
 		c = newCrowd(nacking)
 		c.send(n, func(ctx context.Context, i int) error {
-			s, err := conns.open(ctx, i, delta)
+			s, err := conns.open(ctx, i, r.method())
 			if err != nil {
 				return unlessOver(ctx, err)
 			}
-			for _, m := range everything(fmt.Sprint("nack-", i)) {
+			for _, m := range r.everything(fmt.Sprint("nack-", i)) {
 				_ = s.SendMsg(m)
 			}
 			for {
@@ -206,7 +207,7 @@ func nackEverything(t *testing.T, r *room) string {
 					return unlessOver(ctx, err)
 				}
 				for range 1 + i%2*100 {
-					_ = s.SendMsg(nackOf(text))
+					_ = s.SendMsg(r.nackOf(text))
 					c.count.Add(1)
 				}
 			}
@@ -218,10 +219,13 @@ func nackEverything(t *testing.T, r *room) string {
 	return fmt.Sprintf("%d clients of everything, %d NACKs", n, c.count.Load())
 }
 
-// ackOf is an ACK of a delta response, and nackOf a NACK.
+// ackOf is an ACK of a delta response, and nackOf a NACK of what is under attack.
 func ackOf(text []byte) []byte { return answerTo(text, nil) }
 
-func nackOf(text []byte) []byte {
+func (r *room) nackOf(text []byte) []byte {
+	if r.mcp {
+		return sinkNACK(text)
+	}
 	return answerTo(text, &status.Status{Code: 3, Message: "I take nothing"})
 }
 

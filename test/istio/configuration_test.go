@@ -124,6 +124,12 @@ func (f *feed) Settle() {
 func (f *feed) MustPush(what, as string, change func()) cluster.Pushes {
 	f.api.t.Helper()
 	f.Settle()
+	return f.mustPushNext(what, as, change)
+}
+
+// mustPushNext is MustPush once it is settled.
+func (f *feed) mustPushNext(what, as string, change func()) cluster.Pushes {
+	f.api.t.Helper()
 	before, connections := f.istiod.Pushes(f.api.t), f.connections()
 	change()
 	f.Settle()

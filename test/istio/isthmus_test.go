@@ -28,6 +28,7 @@ type bridge struct {
 	hold      string  // how long equal listings must last that confirm a drop; the default if empty
 	scoped    bool    // who uses whom is read, and written
 	form      string  // of the endpoints; inline if empty
+	qps       int     // writes per second; 50, the default, if zero
 }
 
 // Bridge describes an Isthmus that mirrors a registry into a new namespace.
@@ -67,10 +68,11 @@ outputs:
     sources: [%[5]s]
     sidecars: %[6]t
     endpoints: %[8]s
+    qps: %[9]d
 store: {dataDir: %[7]q}
 admin: {listen: "127.0.0.1:0"}
 log: {level: debug, format: text}
-`, b.instance, sources, kubeconfig, !b.alone, b.only, b.scoped, b.dataDir, cmp.Or(b.form, "inline"))
+`, b.instance, sources, kubeconfig, !b.alone, b.only, b.scoped, b.dataDir, cmp.Or(b.form, "inline"), cmp.Or(b.qps, 50))
 }
 
 func (b bridge) source(name string) string {

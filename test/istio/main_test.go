@@ -85,6 +85,7 @@ func run(m *testing.M) (status int, err error) {
 	if err := build(programs.Repository, program); err != nil {
 		return 1, err
 	}
+	programs.Isthmus = program
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	if shared, err = cluster.Start(ctx, programs, dir); err != nil {

@@ -114,10 +114,11 @@ func (s *display) Follow(steps []change) {
 }
 
 // Pushes are of endpoints alone, or of services, for which clusters and routes are
-// sent as well.
+// sent as well, or of these for whatever reason.
 const (
-	ofEndpoints = "endpoints"
-	ofServices  = "services"
+	ofEndpoints  = "endpoints"
+	ofServices   = "services"
+	ofEverything = "everything"
 )
 
 // differ says why pushes are not of a kind.
@@ -130,6 +131,8 @@ func differ(p cluster.Pushes, kind string) error {
 		return fmt.Errorf("istiod should have pushed endpoints alone, and counted %v", p)
 	case kind == ofServices && (p["cds"] == 0 || p["rds"] == 0 || p["for service"] == 0):
 		return fmt.Errorf("istiod should have pushed clusters and routes, and counted %v", p)
+	case kind == ofEverything && (p["cds"] == 0 || p["lds"] == 0 || p["rds"] == 0):
+		return fmt.Errorf("istiod should have pushed clusters, listeners and routes, and counted %v", p)
 	}
 	return nil
 }

@@ -34,12 +34,16 @@ type Proxy struct {
 // Start starts an Envoy and waits until it is live: it has taken the first
 // clusters, with their endpoints.
 func Start(ctx context.Context, c Config) (*Proxy, error) {
-	bootstrap := filepath.Join(c.Dir, c.Workload+".yaml")
-	if err := c.writeBootstrap(bootstrap); err != nil {
+	bootstrap := filepath.Join(c.Dir, c.Workload+".json")
+	if err := c.writeBootstrap(ctx, bootstrap); err != nil {
+		return nil, err
+	}
+	additions, err := c.additions()
+	if err != nil {
 		return nil, err
 	}
 	p := &Proxy{Config: c, admin: filepath.Join(c.Dir, c.Workload+".admin"), client: &http.Client{Transport: &http.Transport{}}}
-	p.Process = process.New(c.Dir, c.Workload, c.Program, "-c", bootstrap, "--disable-hot-restart",
+	p.Process = process.New(c.Dir, c.Workload, c.Program, "-c", bootstrap, "--config-yaml", additions, "--disable-hot-restart",
 		"--concurrency", "1", "-l", "warning", "--admin-address-path", p.admin)
 	if err := p.Start(ctx, p.ready); err != nil {
 		return nil, err

@@ -1,7 +1,10 @@
 package clients
 
-// Java is the name of an implementation that differs from the others.
-const Java = "grpc-java"
+// Java and Node are the names of implementations that differ from the others.
+const (
+	Java = "grpc-java"
+	Node = "grpc-node"
+)
 
 // language is how a client is made and run. In its commands, $MODULE is the
 // folder of this module and $DIR that of the client in the cache.
@@ -45,7 +48,7 @@ var languages = []language{
 		run: []string{"$DIR/venv/bin/python", "$DIR/client.py"},
 	},
 	{
-		name: "grpc-node", dir: "node",
+		name: Node, dir: "node",
 		tools: []tool{{"node", []string{"--version"}, "nodejs"}, {"npm", []string{"--version"}, "npm"}},
 		steps: [][]string{{"npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"}},
 		run:   []string{"node", "$DIR/client.js"},

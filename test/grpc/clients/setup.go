@@ -15,8 +15,9 @@ import (
 
 // Implementation is a client that is ready to run.
 type Implementation struct {
-	Name    string
-	Command []string // to be followed by the arguments of the protocol
+	Name     string
+	Language string   // go, python, node or java
+	Command  []string // to be followed by the arguments of the protocol
 }
 
 // Setup sets up the clients that are not yet there as their files want them, one
@@ -34,7 +35,7 @@ func Setup(ctx context.Context, progress io.Writer) ([]Implementation, error) {
 			missing = append(missing, fmt.Errorf("the client of %s: %w", l.name, err))
 			continue
 		}
-		list = append(list, Implementation{Name: l.name, Command: expand(l.run, module, dir)})
+		list = append(list, Implementation{Name: l.name, Language: l.dir, Command: expand(l.run, module, dir)})
 	}
 	return list, errors.Join(missing...)
 }

@@ -28,6 +28,7 @@ const (
 // Programs is where the programs are.
 type Programs struct {
 	Repository string
+	Isthmus    string // set by who builds it; it prints the bootstraps of Envoys
 	paths      map[string]string
 	envoy      string
 }

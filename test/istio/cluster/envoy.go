@@ -30,7 +30,7 @@ func (c *Cluster) StartEnvoy(ctx context.Context, from *Istiod, s Sidecar) (*pro
 		return nil, err
 	}
 	p, err := proxy.Start(ctx, proxy.Config{
-		Program: c.programs.envoy, Dir: dir, Workload: s.Workload, Namespace: s.Namespace, Labels: s.Labels,
+		Program: c.programs.envoy, Isthmus: c.programs.Isthmus, Dir: dir, Workload: s.Workload, Namespace: s.Namespace, Labels: s.Labels,
 		Delta: s.Delta, Istiod: true, ControlPlanes: []netip.AddrPort{address},
 	})
 	if err == nil {

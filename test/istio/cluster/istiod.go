@@ -14,7 +14,19 @@ const RootNamespace = "istio-system"
 type Istiod struct {
 	*Process
 	XDS        string // address, in plain text
+	Secure     string // address over TLS; empty without certificates
 	Monitoring string // address of its metrics and profiles
+	web        string
+}
+
+// Certificates are what an istiod shows, and whom it believes, in files of PEM form.
+type Certificates struct{ Cert, Key, CA string }
+
+// Setting is what istiods differ in.
+type Setting struct {
+	Mesh         string   // more of its mesh configuration, in YAML
+	Env          []string // more of its environment
+	Certificates *Certificates
 }
 
 // StartIstiod starts an istiod, which ends with the cluster. It sends no filters
@@ -26,7 +38,12 @@ func (c *Cluster) StartIstiod(ctx context.Context) (*Istiod, error) {
 // StartIstiodWith is StartIstiod with more of its mesh configuration, in YAML, and
 // of its environment.
 func (c *Cluster) StartIstiodWith(ctx context.Context, mesh string, env ...string) (*Istiod, error) {
-	addresses, err := freeAddresses(ctx, 3)
+	return c.StartIstiodAs(ctx, Setting{Mesh: mesh, Env: env})
+}
+
+// StartIstiodAs is StartIstiod with a setting.
+func (c *Cluster) StartIstiodAs(ctx context.Context, s Setting) (*Istiod, error) {
+	addresses, err := freeAddresses(ctx, 4)
 	if err != nil {
 		return nil, err
 	}
@@ -36,22 +53,38 @@ func (c *Cluster) StartIstiodWith(ctx context.Context, mesh string, env ...strin
 	}
 	name := fmt.Sprintf("%s-%d", istiod, len(c.istiods))
 	config := c.API.file(name + ".yaml")
-	if err := os.WriteFile(config, []byte("enableAutoMtls: false\n"+mesh), 0o600); err != nil {
+	if err := os.WriteFile(config, []byte("enableAutoMtls: false\n"+s.Mesh), 0o600); err != nil {
 		return nil, err
 	}
-	xds, web, monitoring := addresses[0], addresses[1], addresses[2]
-	i := &Istiod{XDS: xds, Monitoring: monitoring}
-	i.Process = NewProcess(c.dir, name, c.programs.paths[istiod],
-		"discovery", "--registries=", "--kubeconfig="+kubeconfig, "--meshConfig="+config,
-		"--grpcAddr="+xds, "--secureGRPCAddr=", "--httpAddr="+web, "--httpsAddr=",
-		"--monitoringAddr="+monitoring, "--ctrlz_port=0")
+	i := &Istiod{XDS: addresses[0], web: addresses[1], Monitoring: addresses[2]}
+	if s.Certificates != nil {
+		i.Secure = addresses[3]
+	}
+	flags := append([]string{
+		"discovery", "--registries=", "--kubeconfig=" + kubeconfig, "--meshConfig=" + config,
+		"--grpcAddr=" + i.XDS, "--secureGRPCAddr=" + i.Secure, "--httpAddr=" + i.web, "--httpsAddr=",
+		"--monitoringAddr=" + i.Monitoring, "--ctrlz_port=0",
+	}, s.Certificates.flags()...)
+	i.Process = NewProcess(c.dir, name, c.programs.paths[istiod], flags...)
 	i.env = append([]string{
 		"POD_NAME=istiod-0", "POD_NAMESPACE=" + RootNamespace,
 		"ENABLE_CA_SERVER=false", "INJECT_ENABLED=false", "PILOT_ENABLE_METADATA_EXCHANGE=false", "PILOT_ENABLE_ALPN_FILTER=false",
-	}, env...)
+	}, s.Env...)
 	c.istiods = append(c.istiods, i)
-	err = i.Start(ctx, func(ctx context.Context) error {
-		return get(ctx, http.DefaultClient, "http://"+web+"/ready")
-	})
+	err = i.Restart(ctx)
 	return i, err
+}
+
+func (c *Certificates) flags() []string {
+	if c == nil {
+		return nil
+	}
+	return []string{"--tlsCertFile=" + c.Cert, "--tlsKeyFile=" + c.Key, "--caCertFile=" + c.CA}
+}
+
+// Restart starts the istiod again after it was killed, where it was.
+func (i *Istiod) Restart(ctx context.Context) error {
+	return i.Start(ctx, func(ctx context.Context) error {
+		return get(ctx, http.DefaultClient, "http://"+i.web+"/ready")
+	})
 }

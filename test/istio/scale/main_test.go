@@ -69,6 +69,7 @@ func run(m *testing.M) (status int, err error) {
 			return 1, fmt.Errorf("building isthmus: %w: %s", err, out)
 		}
 	}
+	programs.Isthmus = program
 	return m.Run(), nil
 }
 

@@ -1,0 +1,129 @@
+package admin
+
+import (
+	"cmp"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/isthmus-mesh/isthmus/push"
+)
+
+// Resources of a page.
+const (
+	resourcesOfPage = 1000
+	mostResources   = 5000
+)
+
+// stream is a subscriber, with the output that serves it.
+type stream struct {
+	output string
+	*push.Subscriber
+}
+
+// place is where a page of resources begins: behind a resource of a stream. Streams
+// differ in when they began, so that one that ends meanwhile is passed over.
+type place struct {
+	Output, Protocol string
+	Since            time.Time
+	Type, Name       string
+}
+
+// compare orders a type of a stream against the one that the place is in.
+func (p place) compare(s stream, typeName string) int {
+	return cmp.Or(cmp.Compare(s.output, p.Output), s.Info.Since.Compare(p.Since),
+		cmp.Compare(s.Info.Protocol, p.Protocol), cmp.Compare(typeName, p.Type))
+}
+
+// resources shows what a client holds, a page at a time.
+func (s *Server) resources(w http.ResponseWriter, r *http.Request) {
+	id := r.PathValue("id")
+	limit, from, err := paging(r)
+	if err != nil {
+		fail(w, http.StatusBadRequest, "%v", err)
+		return
+	}
+	streams := s.streams(id)
+	if len(streams) == 0 {
+		fail(w, http.StatusNotFound, "no client %q is connected; GET /api/v1/clients lists those that are", id)
+		return
+	}
+	page, now := ResourcePage{Resources: []ClientResource{}}, time.Now()
+	for _, one := range streams {
+		for _, typeName := range one.TypeNames() {
+			if want := r.URL.Query().Get("type"); want != "" && want != typeName {
+				continue
+			}
+			page.fill(one, typeName, from, limit, now)
+		}
+	}
+	s.reply(w, page)
+}
+
+// streams are those of a client, in the order of a page.
+func (s *Server) streams(id string) (list []stream) {
+	for _, o := range s.parts.served() {
+		for _, subscriber := range o.Engine.Streams(id) {
+			list = append(list, stream{o.name, subscriber})
+		}
+	}
+	return list
+}
+
+// fill adds what a stream has of a type, as long as there is room.
+func (p *ResourcePage) fill(from stream, typeName string, begin place, limit int, now time.Time) {
+	behind := ""
+	switch at := begin.compare(from, typeName); {
+	case at < 0 || p.Next != "":
+		return
+	case at == 0:
+		behind = begin.Name
+	}
+	if len(p.Resources) == limit {
+		p.Next = p.end()
+		return
+	}
+	list, next := from.Resources(typeName, behind, limit-len(p.Resources))
+	for _, status := range list {
+		p.Resources = append(p.Resources, ClientResource{
+			Output: from.output, Protocol: from.Info.Protocol, ConnectedSince: from.Info.Since, Type: typeName, Name: status.Name,
+			Version: status.Version, State: string(status.State), Reason: status.Reason, Age: age(now, status.Since), Pending: status.Pending,
+		})
+	}
+	if next != "" {
+		p.Next = place{from.output, from.Info.Protocol, from.Info.Since, typeName, next}.token()
+	}
+}
+
+// end is the place behind the last resource.
+func (p *ResourcePage) end() string {
+	last := p.Resources[len(p.Resources)-1]
+	return place{last.Output, last.Protocol, last.ConnectedSince, last.Type, last.Name}.token()
+}
+
+func (p place) token() string {
+	text, _ := json.Marshal(p) // of strings and a time, which does not fail
+	return base64.RawURLEncoding.EncodeToString(text)
+}
+
+// paging reads what a request says of the page that it wants.
+func paging(r *http.Request) (limit int, from place, err error) {
+	limit = resourcesOfPage
+	if text := r.URL.Query().Get("limit"); text != "" {
+		if limit, err = strconv.Atoi(text); err != nil || limit < 1 || limit > mostResources {
+			return 0, from, fmt.Errorf("limit: %q is not a number from 1 to %d", text, mostResources)
+		}
+	}
+	text, err := base64.RawURLEncoding.DecodeString(r.URL.Query().Get("from"))
+	if err == nil && len(text) > 0 {
+		err = json.Unmarshal(text, &from)
+	}
+	if err != nil {
+		return 0, from, errors.New("from: not a place; take it from next of the page before, as it is there")
+	}
+	return limit, from, nil
+}

@@ -1,0 +1,143 @@
+package bootstrap
+
+import (
+	"bytes"
+	_ "embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+	"text/template"
+	"time"
+)
+
+// Envoy is what bootstraps of Envoys differ in.
+type Envoy struct {
+	Node   Node
+	Server Server
+	// SOTW has it take the state of the world in each response, and not changes.
+	SOTW bool
+	// AdminPort is that of its admin interface, on 127.0.0.1; 0 has it choose a free one.
+	AdminPort uint16
+	// Keepalive is how often it asks whether the server is still there.
+	Keepalive time.Duration
+}
+
+// MinKeepalive is how often an Envoy may ask at most, so that Isthmus does not end
+// the connection.
+const MinKeepalive = 2 * time.Second
+
+// envoyText is the bootstrap, with a comment where somebody may ask why.
+//
+//go:embed envoy.yaml
+var envoyText string
+
+// page is what the text is made of.
+type page struct {
+	Envoy
+	identity
+	Addresses []address
+	Type      string // of the discovery of the server's addresses
+	TLS       bool
+	SNI, SAN  string
+	SANType   string
+	Answer    time.Duration // how long it waits for the answer that the server is there
+}
+
+// slowest is how long an answer may take at most, however seldom Envoy asks.
+const slowest = 5 * time.Second
+
+// YAML is the bootstrap.
+func (e Envoy) YAML() ([]byte, error) {
+	p, err := e.page()
+	if err != nil {
+		return nil, err
+	}
+	t, err := template.New("envoy").Funcs(template.FuncMap{"quote": quote, "seconds": seconds}).Parse(envoyText)
+	if err != nil {
+		return nil, err
+	}
+	var b bytes.Buffer
+	err = t.Execute(&b, p)
+	return b.Bytes(), err
+}
+
+// page checks everything, and works out what depends on something else.
+func (e Envoy) page() (p page, err error) {
+	var node, addresses, secured, keepalive error
+	p.Envoy, p.Answer = e, min(e.Keepalive, slowest)
+	p.identity, node = e.Node.identity()
+	p.Addresses, addresses = e.Server.addresses()
+	p.TLS, secured = e.Server.tls()
+	if e.Keepalive < MinKeepalive {
+		keepalive = fmt.Errorf("--keepalive: %s is more often than Isthmus allows; give at least %s", e.Keepalive, MinKeepalive)
+	}
+	if err := errors.Join(node, addresses, secured, keepalive, p.intercept()); err != nil {
+		return p, err
+	}
+	p.Type = "STATIC"
+	if slices.ContainsFunc(p.Addresses, func(a address) bool { return !a.ip && a.Path == "" }) {
+		p.Type = "STRICT_DNS"
+	}
+	if p.TLS {
+		err = p.verify()
+	}
+	return p, err
+}
+
+// intercept settles how requests come to the proxy, which a router has no question of.
+func (p *page) intercept() error {
+	switch said := p.Node.Interception; {
+	case p.Router && said != "":
+		return errors.New("--interception: a router intercepts nothing; leave it away, or use --type sidecar")
+	case p.Metadata != nil && !p.Router && said == "":
+		p.Metadata["INTERCEPTION_MODE"] = "REDIRECT"
+	}
+	return nil
+}
+
+// verify settles what the server's certificate has to be for.
+func (p *page) verify() error {
+	expected := p.Server.Name
+	for _, a := range p.Addresses {
+		switch {
+		case p.Server.Name != "":
+		case a.Path != "":
+			return errors.New("--server-name: missing; say what the certificate at " + a.String() + " is for")
+		case expected != "" && expected != a.Host:
+			return fmt.Errorf("--server-name: missing; the hosts %q and %q differ, so say what the certificates of both are for", expected, a.Host)
+		default:
+			expected = a.Host
+		}
+	}
+	p.SAN = strings.TrimSuffix(expected, ".")
+	switch _, err := netip.ParseAddr(p.SAN); {
+	case err == nil:
+		p.SANType = "IP_ADDRESS"
+	case strings.HasPrefix(p.SAN, "spiffe://") && printable(p.SAN):
+		p.SANType = "URI"
+	case domain.MatchString(p.SAN):
+		p.SANType, p.SNI = "DNS", p.SAN
+	default:
+		return fmt.Errorf("--server-name: %q is not a DNS name, an IP address or a SPIFFE ID", p.SAN)
+	}
+	if host := p.Addresses[0]; p.SANType == "URI" && p.Type == "STRICT_DNS" {
+		p.SNI = strings.TrimSuffix(host.Host, ".")
+	}
+	return nil
+}
+
+// quote writes a value as JSON, which is YAML, too.
+func quote(v any) (string, error) {
+	var b strings.Builder
+	encoder := json.NewEncoder(&b)
+	encoder.SetEscapeHTML(false)
+	err := encoder.Encode(v)
+	return strings.TrimSuffix(b.String(), "\n"), err
+}
+
+// seconds writes a duration as Envoy reads it.
+func seconds(d time.Duration) string { return strconv.FormatFloat(d.Seconds(), 'f', -1, 64) + "s" }

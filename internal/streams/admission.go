@@ -1,0 +1,131 @@
+package streams
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	grpcstatus "google.golang.org/grpc/status"
+
+	"github.com/isthmus-mesh/isthmus/internal/rate"
+	"github.com/isthmus-mesh/isthmus/internal/wait"
+)
+
+// admission decides which streams begin. It is asked three times: by address,
+// before anything of a stream is looked at ([carrier.admit]), then by proven
+// identity, then for all. So what one client does is spent before it counts
+// against all of them.
+type admission struct {
+	each Rate
+	most int // streams of all clients; 0 for any number
+
+	mu      sync.Mutex
+	total   int
+	all     rate.Bucket
+	by      map[string]*rate.Bucket // by address and by proven identity, while one is not at rest
+	streams map[string]int          // by [Identity.Key]
+}
+
+func newAdmission(l Limits) *admission {
+	return &admission{each: l.NewStreamsPerClient, most: l.Streams, all: rate.New(l.NewStreams), by: map[string]*rate.Bucket{}, streams: map[string]int{}}
+}
+
+// admit lets a stream begin, after a while if there is a rush. Who is let in
+// calls leave at the end.
+func (s *Server) admit(ctx context.Context, who Identity) (leave func(), err error) {
+	key := who.Key()
+	if err := s.admission.enter(key, s.limits.StreamsPerClient); err != nil {
+		return nil, s.Reject(tooMany, err)
+	}
+	leave = func() { s.admission.leave(key) }
+	if err := s.await(ctx, who); err != nil {
+		leave()
+		return nil, s.Reject(tooMany, err)
+	}
+	return leave, nil
+}
+
+// await waits for the turn of a stream among those of its identity, and then
+// among all.
+func (s *Server) await(ctx context.Context, who Identity) error {
+	left := s.options.PrimedWithin
+	if who.Name != "" {
+		delay, ok := s.admission.take(who.Name, 1, left)
+		if !ok {
+			return grpcstatus.Errorf(codes.ResourceExhausted,
+				"more than %g streams a second of %s begin, which is all that are let in of one identity; try again later, or another Isthmus",
+				s.limits.NewStreamsPerClient.PerSecond, who.Name)
+		}
+		wait.Sleep(ctx, delay)
+		left -= delay
+	}
+	delay, ok := s.admission.takeOfAll(left)
+	if !ok {
+		return grpcstatus.Errorf(codes.ResourceExhausted,
+			"more than %g streams a second begin, which is all that are let in; try again later, or another Isthmus", s.limits.NewStreams.PerSecond)
+	}
+	wait.Sleep(ctx, delay)
+	return nil
+}
+
+// take makes streams of one client wait for their turn, unless the last of them
+// would wait for longer than patience: then none of them has happened.
+func (a *admission) take(client string, streams int, patience time.Duration) (delay time.Duration, ok bool) {
+	now := time.Now()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.sweep(now)
+	b := a.by[client]
+	if b == nil {
+		fresh := rate.New(a.each)
+		b = &fresh
+		a.by[client] = b
+	}
+	return b.Take(now, streams, patience)
+}
+
+func (a *admission) takeOfAll(patience time.Duration) (delay time.Duration, ok bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.all.Take(time.Now(), 1, patience)
+}
+
+// sweep forgets some clients whose buckets are as good as new. As it is called
+// before one is added, there are hardly more than are not.
+func (a *admission) sweep(now time.Time) {
+	const some = 2
+	looked := 0
+	for client, b := range a.by {
+		if b.Rests(now) {
+			delete(a.by, client)
+		}
+		if looked++; looked == some {
+			return
+		}
+	}
+}
+
+// enter counts a stream of a client, unless there are as many as there may be.
+func (a *admission) enter(key string, most int) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.most > 0 && a.total >= a.most {
+		return TooLarge("%d streams are there already, which is all that are let in; try another Isthmus", a.most)
+	}
+	if key != "" && a.streams[key] >= most {
+		return TooLarge("%s has %d streams already, which is all one client may have; end some, or give its parts identities of their own", key, most)
+	}
+	a.total++
+	a.streams[key]++
+	return nil
+}
+
+func (a *admission) leave(key string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.total--
+	if a.streams[key]--; a.streams[key] <= 0 {
+		delete(a.streams, key)
+	}
+}

@@ -1,0 +1,172 @@
+package streams
+
+import (
+	"cmp"
+	"context"
+	"crypto/x509"
+	"net"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	grpcstatus "google.golang.org/grpc/status"
+
+	"github.com/isthmus-mesh/isthmus/internal/loopback"
+)
+
+// connections are those of a server that are open. It counts each when it
+// is accepted, when a stream begins on it, and when it is closed.
+type connections struct {
+	mu   sync.Mutex
+	open map[*connection]struct{}
+	// streamless are connections on which no stream has begun yet, by address.
+	streamless map[string]int
+}
+
+func newConnections() *connections {
+	return &connections{open: map[*connection]struct{}{}, streamless: map[string]int{}}
+}
+
+// enter takes in a connection, unless most of its address have not shown yet
+// what they are for.
+func (all *connections) enter(c *connection, most int) bool {
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	if c.address != "" && all.streamless[c.address] >= most {
+		return false
+	}
+	all.open[c] = struct{}{}
+	all.streamless[c.address]++
+	return true
+}
+
+// begin notes that a stream has begun on a connection.
+func (all *connections) begin(c *connection) {
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	if _, open := all.open[c]; open && !c.began {
+		c.began = true
+		all.forget(c)
+	}
+}
+
+// leave notes that a connection is closed, and reports whether it was for nothing.
+func (all *connections) leave(c *connection) (inVain bool) {
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	if _, open := all.open[c]; !open {
+		return false
+	}
+	delete(all.open, c)
+	if c.began {
+		return false
+	}
+	all.forget(c)
+	return true
+}
+
+// forget counts a connection as new no longer.
+func (all *connections) forget(c *connection) {
+	if all.streamless[c.address]--; all.streamless[c.address] == 0 {
+		delete(all.streamless, c.address)
+	}
+}
+
+// proven returns the connections whose clients have shown a certificate.
+func (all *connections) proven() (list []*connection) {
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	for c := range all.open {
+		if c.chain != nil {
+			list = append(list, c)
+		}
+	}
+	return list
+}
+
+// connection is what streams are carried by.
+type connection struct {
+	net.Conn
+
+	server  *Server
+	arrival arrival
+	address string // of the client; empty on this machine
+	since   time.Time
+	began   bool                // a stream has begun; guarded by connections
+	chain   []*x509.Certificate // what the client has shown and the handshake verified; likewise
+	proof   proof               // owned by the guard
+
+	closed chan struct{} // closed with the connection
+	close  func() error
+
+	// life ends, with the reason, when the client is no longer to be served here.
+	life context.Context //nolint:containedctx // it is the connection's own, not that of a call
+	end  context.CancelCauseFunc
+}
+
+func (s *Server) newConnection(conn net.Conn) *connection {
+	c := &connection{Conn: conn, server: s, address: loopback.Remote(conn.RemoteAddr()), since: time.Now(), closed: make(chan struct{})}
+	if c.arrival.raw = rawOf(conn); c.arrival.raw != nil {
+		c.arrival.try = c.arrival.take
+	}
+	c.close = sync.OnceValue(func() error { close(c.closed); return conn.Close() })
+	c.life, c.end = context.WithCancelCause(context.Background())
+	return c
+}
+
+// from says where a connection comes from, for people.
+func (c *connection) from() string { return cmp.Or(c.address, "this machine") }
+
+// shows notes what certificates the client has shown.
+func (c *connection) shows(chain []*x509.Certificate) {
+	c.server.connections.mu.Lock()
+	defer c.server.connections.mu.Unlock()
+	c.chain = chain
+}
+
+// Close implements [net.Conn].
+func (c *connection) Close() error {
+	s := c.server
+	if inVain := s.connections.leave(c); inVain && time.Since(c.since) >= s.limits.Handshake {
+		_ = s.Reject(badConnection, grpcstatus.Errorf(codes.DeadlineExceeded,
+			"a connection from %s was closed: it opened no stream in %s; a handshake may take %s",
+			c.from(), time.Since(c.since).Round(time.Millisecond), s.limits.Handshake))
+	}
+	return c.close()
+}
+
+// dismiss ends the streams of a connection for a reason, which their clients
+// get, and then the connection itself: a client that came back on it would
+// still show what it has shown.
+func (c *connection) dismiss(why error) {
+	c.end(why)
+	time.AfterFunc(closeDelay, func() { _ = c.Close() })
+}
+
+// closeDelay is how long streams have to tell their clients why they end.
+const closeDelay = time.Second
+
+// guarded is a listener that limits how many connections of one address may
+// be open without a purpose.
+type guarded struct {
+	net.Listener
+	server *Server
+}
+
+// Accept implements [net.Listener].
+func (l guarded) Accept() (net.Conn, error) {
+	for {
+		conn, err := l.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		c, most := l.server.newConnection(conn), l.server.limits.NewConnections
+		if l.server.connections.enter(c, most) {
+			return c, nil
+		}
+		_ = conn.Close()
+		_ = l.server.Reject(tooManyConnections, grpcstatus.Errorf(codes.ResourceExhausted,
+			"a connection from %s was closed: %d others have opened no stream yet, which is all one address may have; look for what connects there and says nothing",
+			c.address, most))
+	}
+}

@@ -1,0 +1,63 @@
+package streams
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/peer"
+	grpcstatus "google.golang.org/grpc/status"
+
+	"github.com/isthmus-mesh/isthmus/internal/loopback"
+	"github.com/isthmus-mesh/isthmus/internal/spiffe"
+)
+
+// Identity is who is at the other end of a connection, as far as that does not
+// depend on what it says about itself.
+type Identity struct {
+	Name      string // its SPIFFE identity; empty if nothing is proven
+	Namespace string // that the identity stands for
+	Address   string // empty on this machine
+	From      string // its address and port, for people
+	by        *connection
+}
+
+// Key is what streams are counted by; empty if they are not.
+func (who Identity) Key() string {
+	if who.Name != "" {
+		return who.Name
+	}
+	return who.Address
+}
+
+// identify reads what the connection proves. A certificate without an identity
+// that we understand grants nothing, not even what is for everybody: it was
+// meant for something else.
+func (s *Server) identify(ctx context.Context) (Identity, error) {
+	var who Identity
+	other, ok := peer.FromContext(ctx)
+	if !ok {
+		return who, nil
+	}
+	who.Address, who.From = loopback.Remote(other.Addr), other.Addr.String()
+	on, ok := other.AuthInfo.(carried)
+	if !ok {
+		return who, nil
+	}
+	who.by = on.by
+	info, ok := on.AuthInfo.(credentials.TLSInfo)
+	if !ok || len(info.State.VerifiedChains) == 0 {
+		return who, nil
+	}
+	id, namespace, err := spiffe.Read(info.State.PeerCertificates[0])
+	if err == nil && len(s.options.TrustDomains) > 0 && !slices.Contains(s.options.TrustDomains, id.TrustDomain().Name()) {
+		err = fmt.Errorf("the trust domain %q is not among those served here", id.TrustDomain().Name())
+	}
+	if err != nil {
+		return who, s.Reject(NotWho, grpcstatus.Errorf(codes.PermissionDenied, "client certificate: %v", err))
+	}
+	who.Name, who.Namespace = id.String(), namespace
+	return who, nil
+}

@@ -1,0 +1,122 @@
+package streams
+
+import (
+	"context"
+	"crypto/x509"
+	"errors"
+	"io"
+	"net"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
+	grpcstatus "google.golang.org/grpc/status"
+
+	"github.com/isthmus-mesh/isthmus/internal/certs"
+)
+
+// handshake lets streams know the connection that carries them, and the
+// connection what its client has shown.
+type handshake struct {
+	credentials.TransportCredentials
+}
+
+// carried is what gRPC knows of the peer of a stream.
+type carried struct {
+	credentials.AuthInfo
+	by *connection
+}
+
+// ServerHandshake implements [credentials.TransportCredentials].
+func (h handshake) ServerHandshake(conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
+	secured, info, err := h.TransportCredentials.ServerHandshake(conn)
+	by, ok := conn.(*connection)
+	if !ok {
+		return secured, info, err
+	}
+	if err != nil {
+		by.failed(err)
+		return secured, info, err
+	}
+	if info, ok := info.(credentials.TLSInfo); ok && len(info.State.VerifiedChains) > 0 {
+		by.shows(info.State.PeerCertificates)
+	}
+	return carry(secured, by), carried{info, by}, nil
+}
+
+// failed notes that a handshake went wrong. One that took too long has been
+// noted as it was closed, and who only looks whether somebody listens, as probes
+// of load balancers do, is not worth a word.
+func (c *connection) failed(err error) {
+	if time.Since(c.since) < c.server.limits.Handshake && !errors.Is(err, io.EOF) {
+		_ = c.server.Reject(badConnection, grpcstatus.Errorf(codes.Unauthenticated, "the TLS handshake of a connection from %s failed: %v", c.from(), err))
+	}
+}
+
+// proof is how long, and under which authorities, what a client has shown is
+// known to hold.
+type proof struct {
+	under *x509.CertPool
+	until time.Time
+}
+
+// guard ends connections whose certificates hold no longer: they have expired,
+// or no authority of now vouches for them. It returns when stop is closed.
+func (s *Server) guard(stop <-chan struct{}) {
+	tick := time.NewTicker(s.limits.Recheck)
+	defer tick.Stop()
+	for {
+		select {
+		case <-stop:
+			return
+		case now := <-tick.C:
+			authorities := s.options.ClientCAs()
+			for _, c := range s.connections.proven() {
+				if err := c.prove(authorities, now); err != nil {
+					c.dismiss(err)
+				}
+			}
+		}
+	}
+}
+
+// prove says why a client's certificate no longer holds; nil if it does. To
+// verify it costs a signature, so that is done only if the outcome can differ.
+func (c *connection) prove(authorities *x509.CertPool, now time.Time) error {
+	if c.proof.under == authorities && now.Before(c.proof.until) || context.Cause(c.life) != nil {
+		return nil
+	}
+	until, err := certs.Holds(c.chain, authorities, now)
+	if err != nil {
+		return grpcstatus.Errorf(codes.Unauthenticated, "the client certificate does not hold any more: %v; connect again with a new one", err)
+	}
+	c.proof = proof{authorities, until}
+	return nil
+}
+
+// welcome takes note of a stream on a connection, unless that has been dismissed.
+func (s *Server) welcome(by *connection) error {
+	if why := by.dismissed(); why != nil {
+		return s.Reject(untrusted, why)
+	}
+	if by != nil {
+		s.connections.begin(by)
+	}
+	return nil
+}
+
+// dismissed is why the connection of a stream is not served any more; nil if it is.
+func (c *connection) dismissed() error {
+	if c == nil {
+		return nil
+	}
+	return context.Cause(c.life)
+}
+
+// afterLife calls f when the connection is dismissed, unless it is released before.
+func (c *connection) afterLife(f func()) (release func() bool) {
+	if c == nil {
+		return func() bool { return true }
+	}
+	return context.AfterFunc(c.life, f)
+}

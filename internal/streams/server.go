@@ -1,0 +1,202 @@
+package streams
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"log/slog"
+	"net"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"golang.org/x/sync/semaphore"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/keepalive"
+
+	"github.com/isthmus-mesh/isthmus/internal/certs"
+	"github.com/isthmus-mesh/isthmus/internal/intake"
+	"github.com/isthmus-mesh/isthmus/internal/loglimit"
+	"github.com/isthmus-mesh/isthmus/push"
+)
+
+// Options are what a server needs from the program around it.
+type Options struct {
+	// PrimedWithin is how long a stream waits for the first complete listing
+	// before it is rejected; default 5 s.
+	PrimedWithin time.Duration
+	// TLS is what the listener shows and demands; nil serves plaintext.
+	TLS *tls.Config
+	// ClientCAs returns the authorities that clients are to be of now, the same
+	// pointer while they stay the same; nil leaves streams alone once they began.
+	ClientCAs func() *x509.CertPool
+	// TrustDomains are as in [TLS].
+	TrustDomains []string
+	// MaxConnectionAge ends connections when they are that old; zero never does.
+	MaxConnectionAge time.Duration
+	Log              *slog.Logger
+}
+
+// Secure serves with the certificates of a keeper; nil serves plaintext.
+func (o *Options) Secure(keeper *certs.Keeper, settings TLS) {
+	o.TrustDomains = settings.TrustDomains
+	if keeper == nil {
+		return
+	}
+	o.TLS = keeper.TLS()
+	if settings.ClientCAFile != "" {
+		o.ClientCAs = keeper.ClientCAs
+	}
+}
+
+// Server serves streams of one engine. Make one with [New].
+type Server struct {
+	*rejections
+	// GRPC is what services are registered with.
+	GRPC *grpc.Server
+	Log  *slog.Logger // limited
+
+	engine      *push.Engine
+	options     Options
+	limits      Limits
+	admission   *admission
+	connections *connections
+	decoding    *semaphore.Weighted
+	intake      intake.Limits
+	stopping    chan struct{}
+	halt        func() // closes stopping, once
+}
+
+const (
+	// pingsFrom is how often a client may ping. Proxies do so every few seconds, to find
+	// out soon that we are gone. It leaves room for those that ping every 2 s, and are
+	// early now and then.
+	pingsFrom = time.Second
+	// idlePing: a client that is silent for so long is pinged, and has PingTimeout
+	// to answer.
+	idlePing = 30 * time.Second
+	// PingTimeout is how long a peer has to answer a ping.
+	PingTimeout = 10 * time.Second
+	// buffers are per connection, and there may be tens of thousands of those.
+	buffers = 16 << 10
+	// Window bounds what a peer may have under way to us on a connection. It is fixed,
+	// since gRPC would find it out with a ping after every acknowledgement.
+	Window = 1 << 20
+	// StreamWindow bounds it for each stream that nobody reads from at the time: whoever
+	// reads makes room for the rest of a message.
+	StreamWindow = intake.Window
+	// headers bounds those of one stream.
+	headers = 64 << 10
+	// decoded bounds the bytes of requests that are decoded at a time, by many
+	// streams at once: what they become takes some times as much.
+	decoded = 4 << 20
+	// drainGrace is how long streams of a connection that is too old go on: as
+	// streams of these protocols never end by themselves, that is all.
+	drainGrace = 5 * time.Second
+)
+
+// New returns a server of an engine. Advice is what to do instead of sending a larger
+// request.
+func New(engine *push.Engine, o Options, l Limits, advice string) *Server {
+	if o.PrimedWithin == 0 {
+		o.PrimedWithin = 5 * time.Second
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	o.Log = slog.New(loglimit.New(o.Log.Handler())) // each of its lines is caused by a client
+	l = l.WithDefaults()
+	s := &Server{
+		rejections: &rejections{log: o.Log}, Log: o.Log, engine: engine, options: o, limits: l,
+		admission: newAdmission(l), connections: newConnections(), decoding: semaphore.NewWeighted(decoded), stopping: make(chan struct{}),
+	}
+	s.intake = intake.Limits{
+		Message: l.Message, Piece: l.Piece, Room: intake.NewRoom(l.Receiving, l.Message),
+		TooMuch: func(err error) error { return s.Reject(TooMuch, err) },
+		Stalled: func(err error) error { return s.Reject(stalled, err) },
+		Advice:  advice,
+	}
+	s.halt = sync.OnceFunc(func() { close(s.stopping) })
+	s.GRPC = grpc.NewServer(s.transport()...)
+	return s
+}
+
+func (s *Server) transport() []grpc.ServerOption {
+	return []grpc.ServerOption{
+		grpc.ForceServerCodecV2(NewCodec()),
+		grpc.MaxHeaderListSize(headers),
+		grpc.MaxConcurrentStreams(uint32(s.limits.StreamsPerConnection)), //nolint:gosec // it is not negative
+		grpc.ConnectionTimeout(s.limits.Handshake),
+		grpc.ReadBufferSize(buffers),
+		grpc.WriteBufferSize(buffers),
+		grpc.StaticStreamWindowSize(StreamWindow),
+		grpc.StaticConnWindowSize(Window),
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: pingsFrom, PermitWithoutStream: true}),
+		grpc.KeepaliveParams(keepalive.ServerParameters{
+			Time: idlePing, Timeout: PingTimeout, MaxConnectionIdle: s.limits.Idle,
+			MaxConnectionAge: s.options.MaxConnectionAge, MaxConnectionAgeGrace: drainGrace,
+		}),
+		grpc.Creds(handshake{s.credentials()}),
+	}
+}
+
+func (s *Server) credentials() credentials.TransportCredentials {
+	if s.options.TLS == nil {
+		return insecure.NewCredentials()
+	}
+	return credentials.NewTLS(s.options.TLS)
+}
+
+// Run runs the engine, and serves on a listener unless that is nil, until ctx ends.
+// Readiness has gone by then; streams are sent elsewhere, and those that do not go
+// within drain are closed.
+func (s *Server) Run(ctx context.Context, l net.Listener, drain time.Duration) error {
+	parts, ctx := errgroup.WithContext(ctx)
+	parts.Go(func() error { s.engine.Run(ctx); return nil })
+	if l != nil {
+		parts.Go(func() error { return s.Serve(l) })
+	}
+	parts.Go(func() error {
+		<-ctx.Done()
+		limit, cancel := context.WithTimeout(context.WithoutCancel(ctx), drain)
+		defer cancel()
+		s.Stop(limit)
+		return nil
+	})
+	return parts.Wait()
+}
+
+// Serve accepts connections until [Server.Stop], which may have come before.
+func (s *Server) Serve(l net.Listener) error {
+	if s.options.ClientCAs != nil {
+		ended := make(chan struct{})
+		var guard sync.WaitGroup
+		guard.Go(func() { s.guard(ended) })
+		defer guard.Wait()
+		defer close(ended)
+	}
+	if err := s.GRPC.Serve(guarded{l, s}); !errors.Is(err, grpc.ErrServerStopped) {
+		return err
+	}
+	return nil
+}
+
+// Stop lets no new stream in, waits until ctx ends for those there are, and
+// closes the rest. Streams end when the engine stops.
+func (s *Server) Stop(ctx context.Context) {
+	s.halt()
+	done := make(chan struct{})
+	go func() {
+		s.GRPC.GracefulStop()
+		close(done)
+	}()
+	select {
+	case <-done:
+	case <-ctx.Done():
+		s.GRPC.Stop()
+		<-done
+	}
+}

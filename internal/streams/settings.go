@@ -1,0 +1,92 @@
+package streams
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+
+	"github.com/spiffe/go-spiffe/v2/spiffeid"
+
+	"github.com/isthmus-mesh/isthmus/internal/certs"
+	"github.com/isthmus-mesh/isthmus/internal/loopback"
+)
+
+// TLS says what a listener shows, and what it demands of clients.
+type TLS struct {
+	CertFile string `json:"certFile"`
+	KeyFile  string `json:"keyFile"`
+	// ClientCAFile, if set, makes clients prove who they are.
+	ClientCAFile string `json:"clientCAFile"`
+	// TrustDomains are those a client's identity may be of; empty means any
+	// that the client's authorities vouch for.
+	TrustDomains []string `json:"trustDomains"`
+}
+
+// Enabled reports whether anything of it is set.
+func (t TLS) Enabled() bool {
+	return t.CertFile != "" || t.KeyFile != "" || t.ClientCAFile != "" || len(t.TrustDomains) > 0
+}
+
+// Validate says what of it makes no sense.
+func (t TLS) Validate() error {
+	if !t.Enabled() {
+		return nil
+	}
+	var errs []error
+	if t.CertFile == "" {
+		errs = append(errs, errors.New("tls.certFile: missing; name the certificate that the listener shows"))
+	}
+	if t.KeyFile == "" {
+		errs = append(errs, errors.New("tls.keyFile: missing; name the key of the certificate"))
+	}
+	if len(t.TrustDomains) > 0 && t.ClientCAFile == "" {
+		errs = append(errs, errors.New("tls.trustDomains: has no effect without clientCAFile; name the authorities of the clients there"))
+	}
+	for i, name := range t.TrustDomains {
+		if domain, err := spiffeid.TrustDomainFromString(name); err != nil || domain.Name() != name {
+			errs = append(errs, fmt.Errorf("tls.trustDomains[%d]: %q is not a trust domain such as cluster.local", i, name))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Certificates returns what the listener shows and demands; nil without TLS.
+// It fails if the files cannot be used, with the field at fault.
+func (t TLS) Certificates(log *slog.Logger) (*certs.Keeper, error) {
+	if !t.Enabled() {
+		return nil, nil
+	}
+	keeper, err := certs.New(certs.Files{CertFile: t.CertFile, KeyFile: t.KeyFile, ClientCAFile: t.ClientCAFile}, log)
+	if err != nil {
+		return nil, fmt.Errorf("tls.%w", err)
+	}
+	return keeper, nil
+}
+
+// Files are the paths in it.
+func (t *TLS) Files() []*string { return []*string{&t.CertFile, &t.KeyFile, &t.ClientCAFile} }
+
+// ValidListen says why nobody may listen on an address, a host and port or
+// unix:///path. Without TLS it has to be of this machine, unless insecure is set.
+// Example and socket are such as are meant.
+func ValidListen(address string, t TLS, insecure bool, example, socket string) error {
+	if path, unix := strings.CutPrefix(address, "unix://"); unix {
+		if path == "" {
+			return fmt.Errorf("listen: unix:// without a path; give such as %s", socket)
+		}
+		return nil
+	}
+	if err := loopback.ValidListen(address); err != nil {
+		return fmt.Errorf("listen: %w; give such as %s", err, example)
+	}
+	if IsLocal(address) || t.Enabled() || insecure {
+		return nil
+	}
+	return fmt.Errorf("listen: %q is plaintext and not loopback; listen on 127.0.0.1, set tls, or set insecure: true if the network is trusted", address)
+}
+
+// IsLocal reports whether a listener can be reached from this machine only.
+func IsLocal(address string) bool {
+	return strings.HasPrefix(address, "unix://") || loopback.IsListen(address)
+}
