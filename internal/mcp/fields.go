@@ -22,25 +22,25 @@ func CountFields(message []byte, most int) (n int, ok bool) {
 	return n, true
 }
 
-// HasMoreFields reports whether a message, and the messages in one of its fields, have
-// more fields than most in all. A field may be two bytes on the wire and a hundred in
-// memory, so this is asked before a message is decoded.
-func HasMoreFields(message []byte, nested protowire.Number, most int) bool {
+// CountNested counts the fields of a message, and of the messages in one of its fields;
+// it is not ok if there are more than most in all. A field may be two bytes on the wire
+// and a hundred in memory, so this is asked before a message is decoded.
+func CountNested(message []byte, nested protowire.Number, most int) (n int, ok bool) {
 	for len(message) > 0 {
 		number, kind, size := protowire.ConsumeField(message)
 		if size < 0 {
-			return false // whoever decodes it says why
+			break // whoever decodes it says why
 		}
-		if most--; most < 0 {
-			return true
-		}
-		if number == nested && kind == protowire.BytesType {
+		if n++; number == nested && kind == protowire.BytesType {
 			_, _, tag := protowire.ConsumeTag(message)
 			inner, _ := protowire.ConsumeBytes(message[tag:])
-			n, _ := CountFields(inner, most)
-			most -= n
+			more, _ := CountFields(inner, most-min(n, most))
+			n += more
+		}
+		if n > most {
+			return n, false
 		}
 		message = message[size:]
 	}
-	return most < 0
+	return n, true
 }

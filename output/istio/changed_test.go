@@ -123,8 +123,8 @@ func (h *course) drift(t *rapid.T) {
 	case 1:
 		u.SetAnnotations(nil)
 	case 2: // it is wanted by another key, or by none
-		o.Ref.Name = rapid.SampledFrom([]string{"b.example", "c.example", "a.example-c"}).Draw(t, "name")
-		u.SetName(o.Ref.Name)
+		o.Name = rapid.SampledFrom([]string{"b.example", "c.example", "a.example-c"}).Draw(t, "name")
+		u.SetName(o.Name)
 	case 3:
 		o.Kind = WorkloadEntry
 	}

@@ -10,8 +10,8 @@ import (
 // those of all streams some are lower here, as every sink takes whole collections.
 // Changes between full states and increments count as NACKs.
 type Limits struct {
-	// Limits have other defaults for Streams, 10,000; StreamsPerClient, 2,000;
-	// StreamsPerConnection, 100; and NewStreams, 1,000 a second after 2,000 at once.
+	// Limits have other defaults for Streams, 10,000; StreamsPerClient, 2,000; and
+	// StreamsPerConnection, 100.
 	streams.Limits
 	// Versions is how many resources a sink may say it holds of a collection; default
 	// 250,000.
@@ -30,7 +30,6 @@ func (l Limits) withDefaults() Limits {
 	l.Streams = cmp.Or(l.Streams, 10_000)
 	l.StreamsPerClient = cmp.Or(l.StreamsPerClient, 2_000)
 	l.StreamsPerConnection = cmp.Or(l.StreamsPerConnection, 100)
-	l.NewStreams = cmp.Or(l.NewStreams, streams.Rate{PerSecond: 1_000, Burst: 2_000})
 	l.Limits = l.WithDefaults()
 	return l
 }

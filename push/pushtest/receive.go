@@ -209,7 +209,8 @@ func (s *typed) void(name string) (e push.Encoded, ok bool) {
 func (s *typed) mayBeDenied(name string) bool {
 	x := s.held[name]
 	wasThere := func(v view) bool { return v.is(x.Encoded) }
-	if !s.maker.complete && !s.full && !s.crossed[name] && (x == nil || !s.proven(x) && !slices.ContainsFunc(s.seen(), wasThere)) {
+	again := s.denied[name] && s.free[name] // it was removed among others, which were NACKed
+	if !s.maker.complete && !s.full && !s.crossed[name] && !again && (x == nil || !s.proven(x) && !slices.ContainsFunc(s.seen(), wasThere)) {
 		return false
 	}
 	return slices.ContainsFunc(s.seen(), func(v view) bool {

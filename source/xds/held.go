@@ -143,6 +143,7 @@ func (h *holding) undecodable(d difference) string {
 // apply has what is held be as an answer says.
 func (h *holding) apply(d difference) {
 	for name, r := range d.changed {
+		r.count(h.kind)
 		h.size += r.size() - h.resources[name].size()
 		h.resources[name] = r
 	}

@@ -20,14 +20,12 @@ type resource struct {
 	version string // of the delta variant; may be empty
 	body    []byte // an encoded Resource of MCP
 	broken  string // why it is none; empty if it is one as far as one can see
+	fields  int    // of the object, where a record is made of them; counted once it is held
 }
 
 func (r resource) same(o resource) bool {
 	return r.version == o.version && r.broken == o.broken && bytes.Equal(r.body, o.body)
 }
-
-// perResource is what one takes beside its text.
-const perResource = 200
 
 // perField is what a field of a message takes while it is read, and fieldResources has
 // the resources, in either variant.
@@ -36,11 +34,26 @@ const (
 	fieldResources = 2
 )
 
+// What a resource, and a field of its object, take beside their text.
+const (
+	perResource = 512
+	perRecorded = 200
+)
+
+// size is what one takes, about, with the record that is made of it: its text is in
+// memory twice, as it came and in the record.
 func (r resource) size() int64 {
 	if r.name == "" {
 		return 0
 	}
-	return int64(perResource + 2*len(r.name) + len(r.version) + len(r.body) + len(r.broken))
+	return int64(perResource + 2*len(r.name) + len(r.version) + 2*len(r.body) + len(r.broken) + r.fields*perRecorded)
+}
+
+// count counts the fields that a record is made of.
+func (r *resource) count(kind mcp.Kind) {
+	if r.fields = 0; istio.RecordKind(kind.Name).Understood() {
+		r.fields, _ = fieldsOf(r.body)
+	}
 }
 
 // named is a resource of the delta variant.
@@ -123,7 +136,7 @@ func (r resource) read(kind mcp.Kind) istio.Reading {
 		return wrong(bodyField, r.broken)
 	}
 	var m mcpapi.Resource
-	if tooManyFields(r.body) {
+	if _, ok := fieldsOf(r.body); !ok {
 		return wrong("spec", fmt.Sprintf("it has more than %d fields, which nothing that is meant has: make it several objects", mcp.MostFields))
 	}
 	if err := proto.Unmarshal(r.body, &m); err != nil {
@@ -135,12 +148,12 @@ func (r resource) read(kind mcp.Kind) istio.Reading {
 	return istio.FromResource(kind.Name, &m)
 }
 
-// tooManyFields counts the fields of the object in an encoded resource.
-func tooManyFields(body []byte) bool {
+// fieldsOf counts the fields of the object in an encoded resource; it is not ok if
+// there are too many.
+func fieldsOf(body []byte) (n int, ok bool) {
 	object, _ := lastField(body, fieldBody)
 	spec, _ := lastField(object, fieldValue)
-	_, ok := mcp.CountFields(spec, mcp.MostFields)
-	return !ok
+	return mcp.CountFields(spec, mcp.MostFields)
 }
 
 // emptyReading says which record a name stands for, and nothing of it.

@@ -145,24 +145,28 @@ func (r *run) take(ctx context.Context, got received) error {
 	if got.err != nil {
 		return r.ended(got)
 	}
-	got.from.open = true
-	give, err := r.env.Memory.Take(ctx, 3*int64(len(got.data)))
+	from := got.from
+	from.open = true
+	defer func() { from.next <- struct{}{} }() // there is room for the one token
+	room := r.env.Memory.Bytes(most) / perField
+	fields, ok := mcp.CountNested(got.data, fieldResources, int(room))
+	if !ok {
+		return fmt.Errorf("the server has sent a message of more than %d fields, which is as much as there is memory for; confine it, or give Isthmus more (GOMEMLIMIT)", room)
+	}
+	give, err := r.env.Memory.Take(ctx, 3*int64(len(got.data))+perField*int64(fields))
 	if err != nil {
 		return err
 	}
 	defer give()
-	if fields := r.env.Memory.Bytes(most) / perField; mcp.HasMoreFields(got.data, fieldResources, int(fields)) {
-		return fmt.Errorf("the server has sent a message of more than %d fields, which is as much as there is memory for; confine it, or give Isthmus more (GOMEMLIMIT)", fields)
-	}
-	a, err := got.from.decode(got)
+	a, err := from.decode(got)
 	if err != nil {
 		return err
 	}
 	k := r.active.types[a.url]
 	switch {
-	case got.from == r.silent && !slices.Contains(urls(r.kinds[0]), a.url):
+	case from == r.silent && !slices.Contains(urls(r.kinds[0]), a.url):
 		return nil
-	case got.from == r.silent:
+	case from == r.silent:
 		return errDeltaAnswers
 	case k == nil:
 		return r.active.reply(a, "", fmt.Sprintf("nobody asked for %q", a.url))
@@ -195,7 +199,7 @@ func (r *run) answer(ctx context.Context, k *asked, a answer) error {
 	h.apply(d)
 	if room := r.env.Memory.Bytes(most); r.held.size() > room {
 		clear(r.held) // of a server that says too much nothing is left but the records
-		return fmt.Errorf("the server has sent more than %d bytes in all, which is as much as there is memory for; confine it, or give Isthmus more (GOMEMLIMIT)", room)
+		return fmt.Errorf("what the server has sent takes more than %d bytes in all, which is as much as there is memory for; confine it, or give Isthmus more (GOMEMLIMIT)", room)
 	}
 	if err := r.passOn(ctx, k, d, a, changed); err != nil {
 		return err

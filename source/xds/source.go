@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"math"
 	"net"
 	"strings"
 	"time"
@@ -96,8 +95,19 @@ func (s *Source) Run(ctx context.Context, sink source.Sink) error {
 	}
 }
 
-// most is how large a message may be where there is memory for it.
-const most = 1 << 30
+// Bounds, where the memory of the process allows them.
+const (
+	most       = 1 << 30   // of all that is held of a server
+	mostAnswer = 256 << 20 // of one message
+)
+
+// largest is how many bytes a message may have: several copies of it are in memory at
+// once while it is read, and so are those of other sources.
+func (s *Source) largest() int64 { return min(s.env.Memory.Bytes(most)/4, mostAnswer) }
+
+// window is what a server may send before it is read, but for the message that is
+// waited for. Without a number, gRPC lets it grow to 16 MiB for each connection.
+const window = 256 << 10
 
 // connect prepares a connection, which is made once it is used.
 func (s *Source) connect() (*grpc.ClientConn, error) {
@@ -107,7 +117,8 @@ func (s *Source) connect() (*grpc.ClientConn, error) {
 	}
 	options := []grpc.DialOption{
 		grpc.WithTransportCredentials(creds), grpc.WithNoProxy(), grpc.WithUserAgent("isthmus"),
-		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(int(min(s.env.Memory.Bytes(most)/2, math.MaxInt32)))),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(int(s.largest()))),
+		grpc.WithStaticStreamWindowSize(window), grpc.WithStaticConnWindowSize(window),
 		grpc.WithConnectParams(grpc.ConnectParams{Backoff: backoff.DefaultConfig, MinConnectTimeout: s.pace.answer}),
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: s.pings, Timeout: min(pingBound, s.pings/2), PermitWithoutStream: true}),
 	}
@@ -133,7 +144,7 @@ func (s *Source) explain(ctx context.Context, err error) error {
 	case codes.PermissionDenied, codes.Unauthenticated:
 		return fmt.Errorf("%s: %w; such a server answers control planes alone: name a certificate of one in tls.certFile", s.config.Address, err)
 	case codes.ResourceExhausted:
-		return fmt.Errorf("%s: %w; if the message is larger than may be received, give Isthmus more memory (GOMEMLIMIT)", s.config.Address, err)
+		return fmt.Errorf("%s: %w; a message may have %d bytes here: if it is larger, have the server send less, or give Isthmus more memory (GOMEMLIMIT)", s.config.Address, err, s.largest())
 	case codes.Unimplemented:
 		return fmt.Errorf("%s: %w; name a server of the aggregated discovery service (ADS)", s.config.Address, err)
 	default:

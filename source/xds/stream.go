@@ -31,6 +31,9 @@ type stream struct {
 	types map[string]*asked
 	began time.Time
 	open  bool // something was received
+	// next has a token when what was received is used, so that there is one message
+	// of a stream in memory.
+	next chan struct{}
 }
 
 // received is a message as it came, or how a stream ended.
@@ -52,9 +55,10 @@ func openStream(ctx context.Context, conn grpc.ClientConnInterface, delta bool, 
 	if err != nil {
 		return nil, err
 	}
-	return &stream{ClientStream: s, delta: delta, node: node, types: map[string]*asked{}, began: time.Now()}, nil
+	return &stream{ClientStream: s, delta: delta, node: node, types: map[string]*asked{}, began: time.Now(), next: make(chan struct{}, 1)}, nil
 }
 
+// receive hands on one message at a time: the next one is read once that is used.
 func (s *stream) receive(ctx context.Context, out chan<- received) {
 	for {
 		var data []byte
@@ -65,6 +69,11 @@ func (s *stream) receive(ctx context.Context, out chan<- received) {
 			return
 		}
 		if err != nil {
+			return
+		}
+		select {
+		case <-s.next:
+		case <-ctx.Done():
 			return
 		}
 	}

@@ -28,8 +28,17 @@ func TestMain(m *testing.M) {
 		os.Exit(swallow())
 	}
 	flag.Parse()
+	if !*full {
+		if err := flag.Set("test.parallel", small); err != nil {
+			panic(err)
+		}
+	}
 	os.Exit(run(m))
 }
+
+// small is how many small attacks run beside each other. They wait far more than they
+// work.
+const small = "6"
 
 func run(m *testing.M) int {
 	dir, err := os.MkdirTemp("", "isthmus-hostile-")

@@ -66,7 +66,10 @@ func (c *Cluster) StartIstiodAs(ctx context.Context, s Setting) (*Istiod, error)
 		"--monitoringAddr=" + i.Monitoring, "--ctrlz_port=0",
 	}, s.Certificates.flags()...)
 	i.Process = NewProcess(c.dir, name, c.programs.paths[istiod], flags...)
+	// It allots no addresses to services: proxies have no use for them here, and the pinned
+	// istiod panics if the hosts of an object change while it is about to (resolveConflict).
 	i.env = append([]string{
+		"PILOT_ENABLE_IP_AUTOALLOCATE=false",
 		"POD_NAME=istiod-0", "POD_NAMESPACE=" + RootNamespace,
 		"ENABLE_CA_SERVER=false", "INJECT_ENABLED=false", "PILOT_ENABLE_METADATA_EXCHANGE=false", "PILOT_ENABLE_ALPN_FILTER=false",
 	}, s.Env...)

@@ -27,10 +27,6 @@ func sizeOfFlags() size {
 	return size{*services, *instances, *consumers, 5, *changes, *pace, *rounds}
 }
 
-// noAddresses leaves out that istiod allots an address to each service, which
-// it writes into each object, once: proxies have no use for them here.
-const noAddresses = "PILOT_ENABLE_IP_AUTOALLOCATE=false"
-
 // evenRegistry is a registry whose services have about as many instances each.
 // Their ports are free ones: Envoy listens on them.
 func evenRegistry(tb testing.TB, s size) *registry {
@@ -60,7 +56,7 @@ func startMesh(tb testing.TB, c *cluster.Cluster, config string, s cluster.Sidec
 	tb.Helper()
 	ctx, cancel := context.WithTimeout(tb.Context(), patience)
 	defer cancel()
-	istiod, err := c.StartIstiodWith(ctx, config, noAddresses)
+	istiod, err := c.StartIstiodWith(ctx, config)
 	if err != nil {
 		tb.Fatal(err)
 	}
