@@ -85,6 +85,8 @@ func (b *Builder) rejoin(old *Snapshot) Change {
 		change.Services[now.Key] = ServiceChange{was, now, endpoints}
 	}
 	next.services = services.Map()
+	next.ports = old.ports
+	next.indexPorts(change.Services)
 	next.scopes, change.Scopes = rejoinScopes(old.scopes, next.scopes)
 	next.consumptions, change.Consumptions = b.consumptions.rejoin(old.consumptions, next.consumptions)
 	next.opaques, change.Opaques = b.opaques.rejoin(old.opaques, next.opaques)

@@ -20,11 +20,18 @@ func (k ServiceKey) compare(o ServiceKey) int {
 
 func (k ServiceKey) String() string { return k.Namespace + "/" + k.Host }
 
-// Service is one merged service at one revision. It is immutable.
-type Service struct {
+// ServiceDefinition is a service without its endpoints.
+type ServiceDefinition struct {
 	Key ServiceKey
 	// Definition stays the same pointer while only endpoints change.
 	*Definition
+}
+
+func (n ServiceDefinition) defined() ServiceDefinition { return n }
+
+// Service is one merged service at one revision. It is immutable.
+type Service struct {
+	ServiceDefinition
 	// Revision is that of the commit which last changed anything here.
 	Revision uint64
 

@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"cmp"
 	"iter"
 	"slices"
 
@@ -23,6 +24,7 @@ type Snapshot struct {
 	consumptions immutable.Map[ServiceKey, *Consumption]
 	opaques      immutable.Map[OpaqueKey, *Opaque]
 	workloads    immutable.Map[WorkloadKey, *Workload]
+	ports        immutable.Map[uint32, *PortServices]
 }
 
 // Totals counts what a snapshot holds.
@@ -40,6 +42,7 @@ func Empty() *Snapshot {
 		consumptions: immutable.New[ServiceKey, *Consumption](ServiceKey.compare),
 		opaques:      immutable.New[OpaqueKey, *Opaque](OpaqueKey.compare),
 		workloads:    immutable.New[WorkloadKey, *Workload](WorkloadKey.compare),
+		ports:        immutable.New[uint32, *PortServices](cmp.Compare[uint32]),
 	}
 }
 
@@ -102,7 +105,7 @@ type Viewer struct {
 }
 
 // sees reports whether a service is exported to the viewer and in its scope.
-func (v Viewer) sees(s *Service) bool {
+func (v Viewer) sees(s ServiceDefinition) bool {
 	return s.VisibleTo(v.Namespace, s.Key.Namespace) && v.Scope.includes(v.Namespace, s.Key)
 }
 
@@ -110,45 +113,49 @@ func (v Viewer) sees(s *Service) bool {
 // own namespace if it sees that, else the first one it sees in source order,
 // then by namespace.
 func (s *Snapshot) Resolve(v Viewer, host string) (*Service, bool) {
-	var best *Service
-	for service := range s.ByHost(host) {
-		best = v.preferred(best, service)
+	for best := range choose(v, s.ByHost(host)) {
+		return best, true
 	}
-	return best, best != nil
+	return nil, false
 }
 
 // Visible yields the service that each host names for a viewer, in the order
 // of hosts.
-func (s *Snapshot) Visible(v Viewer) iter.Seq[*Service] {
-	return func(yield func(*Service) bool) {
-		var best *Service
-		host := ""
-		for key, service := range s.services.All() {
-			if key.Host != host {
-				if best != nil && !yield(best) {
+func (s *Snapshot) Visible(v Viewer) iter.Seq[*Service] { return choose(v, s.Services()) }
+
+// choose yields the service that each host names for a viewer. The services come by
+// host, then namespace.
+func choose[S interface{ defined() ServiceDefinition }](v Viewer, services iter.Seq[S]) iter.Seq[S] {
+	return func(yield func(S) bool) {
+		var best S
+		var chosen ServiceDefinition
+		for candidate := range services {
+			is := candidate.defined()
+			if chosen.Definition != nil && is.Key.Host != chosen.Key.Host {
+				if !yield(best) {
 					return
 				}
-				best, host = nil, key.Host
+				chosen = ServiceDefinition{}
 			}
-			best = v.preferred(best, service)
+			if v.prefers(is, chosen) {
+				best, chosen = candidate, is
+			}
 		}
-		if best != nil {
+		if chosen.Definition != nil {
 			yield(best)
 		}
 	}
 }
 
-// preferred returns which of two services of one host a viewer sees: best, or
-// nil if it sees none so far, and candidate, which comes later by namespace.
-func (v Viewer) preferred(best, candidate *Service) *Service {
+// prefers reports whether a viewer sees a service rather than another one of the same
+// host, which comes before it by namespace; best is zero if it sees none so far.
+func (v Viewer) prefers(candidate, best ServiceDefinition) bool {
 	switch {
 	case !v.sees(candidate):
-		return best
-	case best == nil, candidate.Key.Namespace == v.Namespace:
-		return candidate
-	case best.Key.Namespace == v.Namespace, best.compareSources(candidate.Definition) <= 0:
-		return best
+		return false
+	case best.Definition == nil, candidate.Key.Namespace == v.Namespace:
+		return true
 	default:
-		return candidate
+		return best.Key.Namespace != v.Namespace && best.compareSources(candidate.Definition) > 0
 	}
 }

@@ -8,7 +8,7 @@ const mostEmpty = 1024
 // gone deals with a name that stands for nothing.
 func (d *draft) gone(name string, p pending) {
 	h := d.holding(name)
-	absent := d.info.absent(d.subscriber.client.Kind, d.mode)
+	absent := d.absence(name)
 	switch {
 	case h == nil && !p.again(),
 		h == nil && !p.force && d.mode == Delta && absent == Removal, // the removal was sent when the client asked
@@ -44,6 +44,15 @@ func (d *draft) gone(name string, p pending) {
 	}
 }
 
+// absence is how a name that stands for nothing is answered.
+func (d *draft) absence(name string) Absence {
+	absent := d.info.absent(d.subscriber.client.Kind, d.mode)
+	if absent == Empty && d.full && d.subscriber.engine.void(d.info, name) == nil {
+		return Removal // there is no empty resource of that name
+	}
+	return absent
+}
+
 func (d *draft) remove(name string, p pending) {
 	_, matters := d.nacked[name]
 	matters = matters || d.holding(name) != nil
@@ -65,9 +74,6 @@ func (d *draft) void(name string, p pending) {
 	h := d.holding(name)
 	same := res != nil && h != nil && h.is(res.member)
 	switch {
-	case res == nil && d.full:
-		d.open.due = true
-		d.remove(name, p)
 	case res == nil:
 		d.keep(name)
 	case (same || d.nackedAs(name, res.member)) && !p.again():

@@ -111,6 +111,14 @@ type Client struct {
 	Account    string // the identity proven by its certificate; empty if none is
 	Consumer   string // the registry consumer that it is, as it says
 	Revision   string // of the control plane that it is, as it says
+	Proxy      Proxy  // zero if it is not one that stands in the path of others
+}
+
+// Proxy is how a client stands in the path of workloads, as it says.
+type Proxy struct {
+	Role         string // such as "sidecar" or "router"
+	Interception string // how connections reach it, such as "REDIRECT"
+	Domain       string // in which names of services may be short, such as "cluster.local"
 }
 
 // typeInfo is a type as the engine knows it. It is immutable but for counts.

@@ -28,7 +28,7 @@ func Changes(now *catalog.Snapshot, c catalog.Change) []push.Changed {
 	for _, key := range slices.SortedFunc(maps.Keys(c.Services), compareKeys) {
 		list = appendChanges(list, now, key.Host, c.Services[key])
 	}
-	return list
+	return appendShared(list, now, c)
 }
 
 // Reviewed lists the namespaces whose clients may see something else after a
@@ -75,7 +75,8 @@ func appendChanges(list []push.Changed, now *catalog.Snapshot, host string, c ca
 // endpoints at most, as far as resources and who sees them are concerned.
 func sameOffer(a, b *catalog.Service) bool {
 	return a.Definition == b.Definition ||
-		a.Resolution == b.Resolution && a.Location == b.Location && slices.Equal(a.Ports, b.Ports) && sameStanding(a, b)
+		a.Resolution == b.Resolution && a.Location == b.Location && slices.Equal(a.Ports, b.Ports) && sameStanding(a, b) &&
+			a.Addresses.Equal(b.Addresses) && a.Meta.Created.Equal(b.Meta.Created)
 }
 
 // sameStanding reports whether both are chosen by the same views when a host

@@ -25,6 +25,9 @@ var (
 		{Number: 80, Name: "http", Protocol: "HTTP"},
 		{Number: 80, Name: "http", Protocol: "GRPC", TargetPort: 8080},
 		{Number: 81, Name: "grpc", Protocol: "GRPC"},
+		{Number: 81, Name: "tcp", Protocol: "TCP"},
+		{Number: 81, Name: "tls", Protocol: "TLS"},
+		{Number: 81, Name: "any", Protocol: ""},
 	}
 	views = slices.Concat(viewsOf(KindEnvoy, "", "a", "b", "c"), viewsOf(KindGRPC, "", "a", "b", "c"), viewsOf("other", "a"))
 )
@@ -71,6 +74,7 @@ func drawService(t *rapid.T) model.Service {
 		}).Draw(t, "resolution"),
 		ExportTo:        model.ListOf(rapid.SliceOfN(rapid.SampledFrom([]string{"*", ".", "a", "b", "c", "~"}), 0, 2).Draw(t, "exportTo")...),
 		SubjectAltNames: model.ListOf(rapid.SampledFrom([]string{"s", "t"}).Draw(t, "san")),
+		Addresses:       model.ListOf(rapid.SliceOfN(rapid.SampledFrom([]string{"10.1.0.1", "10.1.0.1/32", "10.2.0.0/16", "FD00::5"}), 0, 2).Draw(t, "addresses")...),
 	}
 	if rapid.Bool().Draw(t, "selects") {
 		s.WorkloadSelector = model.MapOf(map[string]string{"app": "it"})
@@ -360,7 +364,10 @@ func TestChangesAreExact(t *testing.T) {
 			"a service that is exported elsewhere concerns those who saw it and those who do now",
 			[]model.Event{record("a", "p", private)},
 			[]model.Event{record("a", "p", model.Service{Ports: model.ListOf(http), ExportTo: model.ListOf("c", "b")})},
-			[]string{"0 outbound|80||h [a b c]", "1 outbound|80||h [a b c]", "2 h:80 [a b c]", "3 outbound|80||h [a b c]"},
+			[]string{
+				"0 outbound|80||h [a b c]", "1 outbound|80||h [a b c]", "2 h:80 [a b c]", "3 outbound|80||h [a b c]",
+				"2 0.0.0.0_80 [a b c]", "2 127.0.0.1_80 [a b c]", "2 ::1_80 [a b c]", "2 ::_80 [a b c]", "3 80 [a b c]", "3 h:80 [a b c]",
+			},
 		},
 		{
 			"a service that goes uncovers another of its host, with other ports",
@@ -369,6 +376,8 @@ func TestChangesAreExact(t *testing.T) {
 			[]string{
 				"0 outbound|80||h [a]", "1 outbound|80||h [a]", "2 h:80 [a]", "3 outbound|80||h [a]",
 				"0 outbound|81||h [a]", "1 outbound|81||h [a]", "2 h:81 [a]", "3 outbound|81||h [a]",
+				"2 0.0.0.0_80 [a]", "2 0.0.0.0_81 [a]", "2 127.0.0.1_80 [a]", "2 127.0.0.1_81 [a]",
+				"2 ::1_80 [a]", "2 ::1_81 [a]", "2 ::_80 [a]", "2 ::_81 [a]", "3 80 [a]", "3 81 [a]", "3 h:80 [a]", "3 h:81 [a]",
 			},
 		},
 	} {

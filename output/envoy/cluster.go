@@ -62,7 +62,7 @@ func (c cluster) Refers(to string) iter.Seq[string] {
 	if to == endpointURL && c.form == eds {
 		return one(c.clusterName())
 	}
-	return none
+	return nothing
 }
 
 // Encode implements [push.Subject].
@@ -85,12 +85,7 @@ func (c cluster) common() *clusterv3.Cluster {
 		Name:                          name,
 		ConnectTimeout:                durationpb.New(connectTimeout),
 		TypedExtensionProtocolOptions: c.speaks.options(),
-		CircuitBreakers: &clusterv3.CircuitBreakers{Thresholds: []*clusterv3.CircuitBreakers_Thresholds{{
-			MaxConnections:     unlimited(),
-			MaxPendingRequests: unlimited(),
-			MaxRequests:        unlimited(),
-			MaxRetries:         unlimited(),
-		}}},
+		CircuitBreakers:               noLimits(),
 	}
 	if c.form == eds {
 		setType(m, clusterv3.Cluster_EDS)
@@ -100,6 +95,15 @@ func (c cluster) common() *clusterv3.Cluster {
 		m.LoadAssignment = c.names()
 	}
 	return m
+}
+
+func noLimits() *clusterv3.CircuitBreakers {
+	return &clusterv3.CircuitBreakers{Thresholds: []*clusterv3.CircuitBreakers_Thresholds{{
+		MaxConnections:     unlimited(),
+		MaxPendingRequests: unlimited(),
+		MaxRequests:        unlimited(),
+		MaxRetries:         unlimited(),
+	}}}
 }
 
 // completeForGRPC adds what gRPC needs. ROUND_ROBIN is the one policy that every

@@ -9,6 +9,7 @@ import (
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
+	tcpv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/tcp_proxy/v3"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/anypb"
 	"pgregory.net/rapid"
@@ -36,10 +37,24 @@ func drawPushClient(t *rapid.T) push.Client {
 		Namespace: rapid.SampledFrom([]string{"a", "b", "c", ""}).Draw(t, "namespace"),
 		Labels:    model.MapOf(map[string]string{"app": "it"}),
 		Addresses: rapid.SampledFrom([][]string{nil, {"10.0.0.1"}, {"2001:db8::1"}}).Draw(t, "addresses"),
+		Proxy: push.Proxy{
+			Role:         rapid.SampledFrom([]string{"", "sidecar"}).Draw(t, "role"),
+			Interception: rapid.SampledFrom([]string{"", "TPROXY", "NONE"}).Draw(t, "interception"),
+		},
 	}
 }
 
+// sharedResourceNames are of listeners and routes that services may share.
+var sharedResourceNames = [...][]string{
+	ClusterType:  {blackHoleCluster, passthroughCluster},
+	ListenerType: {virtualOutbound, "0.0.0.0_80", "0.0.0.0_81", "127.0.0.1_80", "::_80", "::1_80", "10.1.0.1_80", "fd00::5_81"},
+	RouteType:    {"80", "81", "h:80", "x.com:81"},
+}
+
 func drawResourceName(t *rapid.T, r push.Row) string {
+	if int(r) < len(sharedResourceNames) && len(sharedResourceNames[r]) > 0 && rapid.Bool().Draw(t, "shared") {
+		return rapid.SampledFrom(sharedResourceNames[r]).Draw(t, "name")
+	}
 	host := rapid.SampledFrom(hosts).Draw(t, "host")
 	return rows[r].name(host, rapid.SampledFrom([]uint32{53, 80, 81}).Draw(t, "port"))
 }
@@ -122,6 +137,9 @@ func refersIn(r push.Row, body []byte, to string) []string {
 			return []string{m.Name}
 		}
 	case *listenerv3.Listener:
+		if m.GetApiListener() == nil {
+			return reachedThrough(m, to)
+		}
 		var hcm hcmv3.HttpConnectionManager
 		if to == routeURL && m.GetApiListener().GetApiListener().UnmarshalTo(&hcm) == nil && hcm.GetRds() != nil {
 			return []string{hcm.GetRds().GetRouteConfigName()}
@@ -134,10 +152,31 @@ func refersIn(r push.Row, body []byte, to string) []string {
 	return nil
 }
 
+// reachedThrough lists what the filters of a listener lead to.
+func reachedThrough(m *listenerv3.Listener, to string) (list []string) {
+	for _, c := range append(slices.Clone(m.GetFilterChains()), m.GetDefaultFilterChain()) {
+		for _, f := range c.GetFilters() {
+			var hcm hcmv3.HttpConnectionManager
+			var tcp tcpv3.TcpProxy
+			switch {
+			case to == routeURL && f.GetTypedConfig().UnmarshalTo(&hcm) == nil:
+				list = append(list, hcm.GetRds().GetRouteConfigName())
+			case to == clusterURL && f.GetTypedConfig().UnmarshalTo(&tcp) == nil:
+				list = append(list, tcp.GetCluster())
+			}
+		}
+	}
+	return list
+}
+
+// clustersIn lists the clusters of services. The one for all other requests is there
+// from the start, and not among what routes wait for.
 func clustersIn(m *routev3.RouteConfiguration) (list []string) {
 	for _, host := range m.VirtualHosts {
 		for _, route := range host.Routes {
-			list = append(list, route.GetRoute().GetCluster())
+			if name := route.GetRoute().GetCluster(); name != passthroughCluster {
+				list = append(list, name)
+			}
 		}
 	}
 	return list

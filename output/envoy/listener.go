@@ -21,7 +21,7 @@ func (l listener) Refers(to string) iter.Seq[string] {
 	if to == routeURL {
 		return one(l.clusterName())
 	}
-	return none
+	return nothing
 }
 
 // Encode implements [push.Subject].

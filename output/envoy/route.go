@@ -16,7 +16,7 @@ func (r route) Refers(to string) iter.Seq[string] {
 	if to == clusterURL {
 		return one(r.clusterName())
 	}
-	return none
+	return nothing
 }
 
 // Encode implements [push.Subject].

@@ -55,9 +55,19 @@ type row struct {
 	// subject is what the resource is made of, and what it refers to. It is nil for
 	// a type of which there are no resources: see [nobodys].
 	subject func(at slot, s *catalog.Service, port model.Port) push.Subject
+	// own is what Envoys that stand in the path of workloads have of the type beside
+	// the resources of single service ports; nil if nothing.
+	own *ownResources
 	// locates says that the resource is where clients learn of endpoints: while
 	// one that is gone is still in it, they go astray.
 	locates bool
+}
+
+// ownResources are resources of a type that are not of one service port.
+type ownResources struct {
+	// names yields those that there are for a wildcard, and find returns any.
+	names func(w *World, v View) iter.Seq[string]
+	find  func(w *World, v View, name string) (push.Subject, bool)
 }
 
 var rows = [...]row{
@@ -72,6 +82,7 @@ var rows = [...]row{
 		name: ClusterName, parse: parseClusterName,
 		offered: func(f form, _ string) bool { return f != noForm },
 		subject: func(at slot, s *catalog.Service, port model.Port) push.Subject { return clusterOf(at, s, port) },
+		own:     &ownResources{names: plainClusterNames, find: findPlainCluster},
 		locates: true, // of DNS services
 	},
 	EndpointType: {
@@ -95,23 +106,28 @@ var rows = [...]row{
 			Name:   listenerURL,
 			Whole:  true, // as for clusters: absence is deletion
 			Brings: []string{routeURL},
+			Needs:  []string{clusterURL},
 			Absent: absentListener,
 			Void:   voidListener,
 		},
 		name: ListenerName, parse: parseListenerName,
 		offered: gRPCOnly,
 		subject: func(at slot, _ *catalog.Service, _ model.Port) push.Subject { return listener{at.common()} },
+		own:     &ownResources{names: listenerNames, find: findListener},
 	},
 	RouteType: {
 		TypeSpec: push.TypeSpec{
 			Name: routeURL,
 			// A route must not lead to a cluster that the client does not have.
-			Needs:  []string{clusterURL},
-			Absent: absentRoute,
+			Needs:     []string{clusterURL},
+			Aggregate: true,
+			Absent:    absentRoute,
+			Void:      voidRoutes,
 		},
 		name: ClusterName, parse: parseClusterName,
 		offered: gRPCOnly,
 		subject: func(at slot, _ *catalog.Service, _ model.Port) push.Subject { return route{at.common()} },
+		own:     &ownResources{names: routeNames, find: findRoutes},
 	},
 	RuntimeType: nobodys(push.TypeSpec{
 		Name: runtimeURL,
@@ -130,18 +146,19 @@ func nobodys(spec push.TypeSpec) row {
 	return row{TypeSpec: spec, name: ClusterName, parse: parseClusterName, offered: func(form, string) bool { return false }}
 }
 
-// gRPCOnly is of types that Envoys do not get: their listeners are not Isthmus's yet.
+// gRPCOnly is of service ports that Envoys get no such resource of: theirs are of
+// many services.
 func gRPCOnly(f form, kind string) bool { return f != noForm && isGRPC(kind) }
 
 func isGRPC(kind string) bool { return kind == KindGRPC || kind == KindGRPCNode }
 
-// absentRoute leaves an Envoy without an answer: it takes a removal for one and
-// then waits without its time limit, so that the listener never goes live. gRPC
-// clients are answered, for they report what does not exist at once.
+// absentRoute sends an Envoy routes for what is no service's: it takes a removal for
+// an answer and then waits without its time limit, so that the listener never goes
+// live. gRPC clients are sent a removal, for they report what does not exist at once.
 func absentRoute(kind string, m push.Mode) push.Absence {
 	switch {
 	case kind == KindEnvoy:
-		return push.Silence
+		return push.Empty
 	case m == push.Delta:
 		return push.Removal
 	default:
@@ -165,5 +182,5 @@ func Types(debounce func(typeName string, m push.Mode) push.Debounce) []push.Typ
 // one yields a single name of a resource that a subject refers to.
 func one(name string) iter.Seq[string] { return slices.Values([]string{name}) }
 
-// none yields nothing.
-func none(func(string) bool) {}
+// nothing yields nothing.
+func nothing(func(string) bool) {}

@@ -31,8 +31,14 @@ func (w *World) Complete() bool { return w.complete }
 // View implements [push.World].
 func (w *World) View(r push.Row, c push.Client) push.View {
 	v := View{Kind: c.Kind, Namespace: c.Namespace, scope: w.snapshot.ScopeOf(c.Namespace, c.Labels, w.root)}
-	if r == ClusterType && c.Kind == KindEnvoy {
-		v.resolver = resolverOf(c)
+	if c.Kind != KindEnvoy {
+		return v
+	}
+	switch r {
+	case ClusterType:
+		v.resolver, v.proxy = resolverOf(c), proxy{role: proxyOf(c).role}
+	case ListenerType, RouteType:
+		v.proxy = proxyOf(c)
 	}
 	return v
 }
@@ -43,6 +49,7 @@ type View struct {
 	Namespace string // of its workload; empty if it has none
 	scope     *catalog.Scope
 	resolver  resolver // of clusters for Envoys
+	proxy     proxy    // of listeners and routes for Envoys; of clusters its role alone
 }
 
 var _ push.Scoped = View{}
@@ -64,13 +71,21 @@ func of(v push.View) View {
 	return own
 }
 
-// Names implements [push.World]: by host, then port.
+// Names implements [push.World]: by host, then port, and then what an Envoy has
+// beside the resources of service ports.
 func (w *World) Names(view push.View, r push.Row) iter.Seq[string] {
 	if rows[r].subject == nil {
-		return none
+		return nothing
 	}
 	v := of(view)
 	return func(yield func(string) bool) {
+		if own := rows[r].own; own != nil && v.proxy.role != noRole {
+			for name := range own.names(w, v) {
+				if !yield(name) {
+					return
+				}
+			}
+		}
 		for s := range w.snapshot.Visible(v.viewer()) {
 			for _, port := range s.Ports {
 				if !rows[r].offered(formFor(v.Kind, s, port), v.Kind) {
@@ -87,6 +102,11 @@ func (w *World) Names(view push.View, r push.Row) iter.Seq[string] {
 // Find implements [push.World].
 func (w *World) Find(view push.View, r push.Row, name string) (push.Subject, bool) {
 	v := of(view)
+	if own := rows[r].own; own != nil && v.proxy.role != noRole {
+		if subject, ok := own.find(w, v, name); ok {
+			return subject, true
+		}
+	}
 	host, number, ok := rows[r].parse(name)
 	if !ok {
 		return nil, false

@@ -24,7 +24,7 @@ type Kinds struct {
 func (k Kinds) clientOf(node *corev3.Node, typeURL string) push.Client {
 	c := push.Client{
 		Kind: k.Envoy, Namespace: namespaceOf(node), Labels: labelsOf(node),
-		Addresses: addressesOf(node), Extensions: extensionsOf(node, k.Extensions),
+		Addresses: addressesOf(node), Extensions: extensionsOf(node, k.Extensions), Proxy: proxyOf(node),
 	}
 	switch agent := node.GetUserAgentName(); {
 	case strings.HasPrefix(agent, "gRPC Node"): // in full "gRPC Node Pure JS"
@@ -75,6 +75,18 @@ func namespaceOf(node *corev3.Node) string {
 		return parts[2][dot+1:]
 	}
 	return ""
+}
+
+// proxyOf reads where in the path an Envoy stands: from its id in Istio's form,
+// ROLE~IP~NAME.NAMESPACE~NAMESPACE.svc.DOMAIN, and its metadata. A client whose id has
+// another form is no such proxy.
+func proxyOf(node *corev3.Node) push.Proxy {
+	parts := strings.Split(node.GetId(), "~")
+	if len(parts) != 4 {
+		return push.Proxy{}
+	}
+	_, domain, _ := strings.Cut(parts[3], ".svc.")
+	return push.Proxy{Role: parts[0], Interception: node.GetMetadata().GetFields()["INTERCEPTION_MODE"].GetStringValue(), Domain: domain}
 }
 
 // describe says who a client claims to be, for people.

@@ -54,7 +54,7 @@ func (m *mesh) shownOtherwise(p *proxy.Proxy) error {
 	err := errors.New("no Isthmus runs")
 	for _, i := range m.Isthmuses {
 		if i.Running() && err != nil {
-			shown, err = i.holds("sidecar~127.0.0.1~" + p.Workload + ".shop~shop.svc.cluster.local")
+			shown, err = i.holds("router~127.0.0.1~" + p.Workload + ".shop~shop.svc.cluster.local")
 		}
 	}
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/isthmus-mesh/isthmus/test/envoy/netns"
 	"github.com/isthmus-mesh/isthmus/test/envoy/proxy"
 	"github.com/isthmus-mesh/isthmus/test/nacos/server"
 	"github.com/isthmus-mesh/isthmus/test/testkit/until"
@@ -78,12 +79,12 @@ func outside() (status int, err error) {
 			return 1, fmt.Errorf("building %s: %w: %s", source[1], err, out)
 		}
 	}
-	return separate(variableFolder+"="+folder, variableServer+"="+setup)
+	return netns.Run(os.Args[1:], variableFolder+"="+folder, variableServer+"="+setup)
 }
 
 // inside runs the tests.
 func inside(m *testing.M) (status int, err error) {
-	if err := raiseLoopback(); err != nil {
+	if err := netns.RaiseLoopback(); err != nil {
 		return 1, err
 	}
 	status = m.Run()

@@ -27,6 +27,7 @@ type Config struct {
 	Delta         bool             // else state of the world
 	ControlPlanes []netip.AddrPort // one of them is connected to
 	Istiod        bool             // the control plane is istiod, whose listeners are bound on loopback
+	Listeners     bool             // listeners and routes come from Isthmus, too, and are bound on loopback
 	Labels        map[string]string
 	Flags         []string // more of them for the command that prints the bootstrap
 	OnDemand      bool     // clusters are asked for when a request names one, on a stream of their own, and endpoints over ADS
@@ -84,7 +85,11 @@ func (c Config) arguments() []string {
 	if c.Istiod { // which ends a connection on which pings come more often than every 15 s
 		return append(arguments, "--interception", "NONE", "--keepalive", "60s")
 	}
-	return append(arguments, "--keepalive", "2s")
+	arguments = append(arguments, "--keepalive", "2s")
+	if c.Listeners {
+		return append(arguments, "--interception", "NONE")
+	}
+	return append(arguments, "--type", "router") // which has no listeners but its own
 }
 
 // Print returns what a command of Isthmus prints.

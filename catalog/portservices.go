@@ -1,0 +1,240 @@
+package catalog
+
+import (
+	"cmp"
+	"iter"
+	"net/netip"
+	"slices"
+
+	"github.com/isthmus-mesh/isthmus/immutable"
+)
+
+// PortServices is every service that clients may reach at a port of one number. It is
+// immutable. It stays the same pointer until the definition of one of them changes, so
+// that who makes one thing of all of them can tell whether it may differ.
+type PortServices struct {
+	Number uint32
+
+	// services are those with the port, and those of other namespaces that share a
+	// host with one: a viewer that sees such a service does not see the other.
+	services  immutable.Map[ServiceKey, *Definition]
+	addresses immutable.Map[addressKey, *Definition]
+}
+
+// addressKey orders services by the addresses of their own.
+type addressKey struct {
+	address string
+	ServiceKey
+}
+
+func (k addressKey) compare(o addressKey) int {
+	return cmp.Or(cmp.Compare(k.address, o.address), k.ServiceKey.compare(o.ServiceKey))
+}
+
+// OwnAddresses yields the single IP addresses of a service, each in its one canonical
+// form, and not those blocks of addresses that hold more than one.
+func (d *Definition) OwnAddresses() iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for text := range d.Addresses.All() {
+			if address, ok := singleAddress(text); ok && !yield(address) {
+				return
+			}
+		}
+	}
+}
+
+// Blocks yields the blocks of addresses of a service that hold more than one.
+func (d *Definition) Blocks() iter.Seq[netip.Prefix] {
+	return func(yield func(netip.Prefix) bool) {
+		for text := range d.Addresses.All() {
+			if block, err := netip.ParsePrefix(text); err == nil && !block.IsSingleIP() && !yield(block.Masked()) {
+				return
+			}
+		}
+	}
+}
+
+func singleAddress(text string) (string, bool) {
+	if block, err := netip.ParsePrefix(text); err == nil {
+		return block.Addr().String(), block.IsSingleIP()
+	}
+	ip, err := netip.ParseAddr(text)
+	return ip.String(), err == nil && ip.Zone() == ""
+}
+
+// Port returns the index of a port number; nil if no service has it.
+func (s *Snapshot) Port(number uint32) *PortServices {
+	index, _ := s.ports.Get(number)
+	return index
+}
+
+// Ports yields the index of each port number, in their order.
+func (s *Snapshot) Ports() iter.Seq[*PortServices] { return values(s.ports) }
+
+// Visible yields the services that a viewer may reach at the port, by host.
+func (p *PortServices) Visible(v Viewer) iter.Seq[ServiceDefinition] {
+	return func(yield func(ServiceDefinition) bool) {
+		if p == nil {
+			return
+		}
+		for s := range choose(v, p.all) {
+			if _, ok := s.Port(p.Number); ok && !yield(s) {
+				return
+			}
+		}
+	}
+}
+
+// VisibleAt yields those of them that have an address of their own, by host.
+func (p *PortServices) VisibleAt(v Viewer, address string) iter.Seq[ServiceDefinition] {
+	return func(yield func(ServiceDefinition) bool) {
+		if p == nil {
+			return
+		}
+		for key, d := range p.addresses.From(addressKey{address: address}) {
+			if key.address != address {
+				return
+			}
+			if p.chosen(v, ServiceDefinition{key.ServiceKey, d}) && !yield(ServiceDefinition{key.ServiceKey, d}) {
+				return
+			}
+		}
+	}
+}
+
+func (p *PortServices) all(yield func(ServiceDefinition) bool) {
+	for key, d := range p.services.All() {
+		if !yield(ServiceDefinition{key, d}) {
+			return
+		}
+	}
+}
+
+// chosen reports whether a viewer that names the host of a service means that one.
+func (p *PortServices) chosen(v Viewer, s ServiceDefinition) bool {
+	ofHost := func(yield func(ServiceDefinition) bool) {
+		for key, d := range p.services.From(ServiceKey{Host: s.Key.Host}) {
+			if key.Host != s.Key.Host || !yield(ServiceDefinition{key, d}) {
+				return
+			}
+		}
+	}
+	for best := range choose(v, ofHost) {
+		return best.Key == s.Key
+	}
+	return false
+}
+
+// indexPorts brings the port indices to the state of the services, of which some changed.
+func (s *Snapshot) indexPorts(changed map[ServiceKey]ServiceChange) {
+	edits := portEdits{s.ports, map[uint32]*indexEdit{}}
+	for key, c := range changed {
+		if c.Old != nil && c.New != nil && c.Old.Definition == c.New.Definition {
+			continue
+		}
+		edits.host(s, key.Host, c)
+	}
+	s.ports = edits.finish()
+}
+
+// portEdits is a change of the indices in the making.
+type portEdits struct {
+	before  immutable.Map[uint32, *PortServices]
+	indices map[uint32]*indexEdit
+}
+
+type indexEdit struct {
+	services  *immutable.Editor[ServiceKey, *Definition]
+	addresses *immutable.Editor[addressKey, *Definition]
+}
+
+func (e *portEdits) at(number uint32) *indexEdit {
+	edit := e.indices[number]
+	if edit == nil {
+		was, ok := e.before.Get(number)
+		if !ok {
+			was = &PortServices{
+				services:  immutable.New[ServiceKey, *Definition](ServiceKey.compare),
+				addresses: immutable.New[addressKey, *Definition](addressKey.compare),
+			}
+		}
+		edit = &indexEdit{was.services.Edit(), was.addresses.Edit()}
+		e.indices[number] = edit
+	}
+	return edit
+}
+
+// host enters the services of a host anew under every port that one of them has, or
+// had before one of them changed.
+func (e *portEdits) host(now *Snapshot, host string, c ServiceChange) {
+	if c.Old != nil {
+		e.remove(c.Old)
+	}
+	var services []*Service
+	ports := portsOf(nil, c.Old)
+	for s := range now.ByHost(host) {
+		services = append(services, s)
+		ports = portsOf(ports, s)
+	}
+	slices.Sort(ports)
+	for _, number := range slices.Compact(ports) {
+		e.enter(number, services, c)
+	}
+}
+
+func portsOf(ports []uint32, s *Service) []uint32 {
+	if s != nil {
+		for _, port := range s.Ports {
+			ports = append(ports, port.Number)
+		}
+	}
+	return ports
+}
+
+// remove takes away the addresses of a service as it was.
+func (e *portEdits) remove(was *Service) {
+	for _, port := range was.Ports {
+		edit := e.at(port.Number)
+		for address := range was.OwnAddresses() {
+			edit.addresses.Delete(addressKey{address, was.Key})
+		}
+	}
+}
+
+// enter puts the services that share a host under a port, if any of them has it.
+func (e *portEdits) enter(number uint32, services []*Service, c ServiceChange) {
+	edit := e.at(number)
+	had := func(s *Service) bool { _, ok := s.Port(number); return ok }
+	any := slices.ContainsFunc(services, had)
+	if c.Old != nil {
+		edit.services.Delete(c.Old.Key)
+	}
+	for _, s := range services {
+		if !any {
+			edit.services.Delete(s.Key)
+			continue
+		}
+		edit.services.Set(s.Key, s.Definition)
+		if !had(s) {
+			continue
+		}
+		for address := range s.OwnAddresses() {
+			edit.addresses.Set(addressKey{address, s.Key}, s.Definition)
+		}
+	}
+}
+
+func (e *portEdits) finish() immutable.Map[uint32, *PortServices] {
+	if len(e.indices) == 0 {
+		return e.before
+	}
+	ports := e.before.Edit()
+	for number, edit := range e.indices {
+		if services := edit.services.Map(); services.Len() == 0 {
+			ports.Delete(number)
+		} else {
+			ports.Set(number, &PortServices{number, services, edit.addresses.Map()})
+		}
+	}
+	return ports.Map()
+}

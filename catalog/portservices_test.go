@@ -1,0 +1,89 @@
+package catalog_test
+
+import (
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/isthmus-mesh/isthmus/catalog"
+)
+
+// The services of a port are those that a viewer sees and that have it, whatever came
+// and went before; by address, those of them that have the address.
+func TestServicesOfAPortAreThoseThatHaveIt(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		b := catalog.NewBuilder(order)
+		for i, commit := range drawHistory(t) {
+			b.Apply(uint64(i+1), commit)
+			for _, namespace := range []string{"", "x", "y"} {
+				checkPorts(t, b.Snapshot(), catalog.Viewer{Namespace: namespace})
+			}
+		}
+	})
+}
+
+func checkPorts(t *rapid.T, s *catalog.Snapshot, v catalog.Viewer) {
+	for _, number := range []uint32{80, 81, 82} {
+		var want []catalog.ServiceKey
+		byAddress := map[string][]catalog.ServiceKey{}
+		for service := range s.Visible(v) {
+			if _, ok := service.Port(number); !ok {
+				continue
+			}
+			want = append(want, service.Key)
+			for address := range service.OwnAddresses() {
+				byAddress[address] = append(byAddress[address], service.Key)
+			}
+		}
+		if got := keysOf(s.Port(number).Visible(v)); !slices.Equal(got, want) {
+			t.Fatalf("port %d has %v, not %v", number, got, want)
+		}
+		for _, address := range []string{"10.9.9.9", "fd00::1", "10.8.0.0"} {
+			if got, want := keysOf(s.Port(number).VisibleAt(v, address)), slices.Compact(byAddress[address]); !slices.Equal(got, want) {
+				t.Fatalf("port %d has %v at %s, not %v", number, got, address, want)
+			}
+		}
+	}
+}
+
+func keysOf(services func(func(catalog.ServiceDefinition) bool)) (keys []catalog.ServiceKey) {
+	for s := range services {
+		keys = append(keys, s.Key)
+	}
+	return keys
+}
+
+// What does not change the definition of a service of the port keeps the pointer, and
+// what does replaces it.
+func TestServicesOfAPortKeepTheirPointer(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		b := catalog.NewBuilder(order)
+		for i, commit := range drawHistory(t) {
+			before := b.Snapshot()
+			change := b.Apply(uint64(i+1), commit)
+			redefined := map[uint32]bool{}
+			for key, c := range change.Services {
+				if c.Old != nil && c.New != nil && c.Old.Definition == c.New.Definition {
+					continue
+				}
+				for _, s := range []*catalog.Snapshot{before, b.Snapshot()} {
+					for service := range s.ByHost(key.Host) {
+						for _, port := range service.Ports {
+							redefined[port.Number] = true
+						}
+					}
+				}
+			}
+			for _, number := range []uint32{80, 81} {
+				if same := before.Port(number) == b.Snapshot().Port(number); !same && !redefined[number] {
+					t.Fatalf("the services of port %d were replaced by %v", number, commit)
+				} else if same && redefined[number] && before.Port(number) != nil {
+					t.Fatalf("the services of port %d are as they were after %v", number, commit)
+				}
+			}
+		}
+	})
+}

@@ -1,0 +1,225 @@
+package envoy
+
+import (
+	"cmp"
+	"iter"
+	"net/netip"
+	"slices"
+	"strings"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	httpinspectorv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/listener/http_inspector/v3"
+	tlsinspectorv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/listener/tls_inspector/v3"
+	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
+	tcpv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/tcp_proxy/v3"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/isthmus-mesh/isthmus/catalog"
+)
+
+// Clusters that lead where no service does, under Istio's names.
+const (
+	passthroughCluster = "PassthroughCluster"
+	blackHoleCluster   = "BlackHoleCluster"
+)
+
+// Names of Envoy's filters.
+const (
+	httpFilter    = "envoy.filters.network.http_connection_manager"
+	tcpFilter     = "envoy.filters.network.tcp_proxy"
+	tlsInspector  = "envoy.filters.listener.tls_inspector"
+	httpInspector = "envoy.filters.listener.http_inspector"
+	rawBuffer     = "raw_buffer"
+)
+
+// plaintextHTTP is what the inspector finds in a connection that carries requests.
+var plaintextHTTP = []string{"http/1.0", "http/1.1", "h2c"}
+
+// layout is what a listener does with connections. It has no two chains of the same
+// match, for Envoy would reject the listener for it.
+type layout struct {
+	routes  string // the route configuration of requests; empty if it takes none
+	bySNI   []chain
+	byBlock []chain
+	other   string // the cluster of all other connections; empty for none of its own
+	ignored []catalog.ServiceDefinition
+}
+
+// chain leads connections of one kind to a cluster.
+type chain struct{ match, cluster string }
+
+// layoutOf arranges the services that are reached through a listener. Where only one
+// can have what it asks for, that is the oldest; the others are ignored.
+func layoutOf(services []catalog.ServiceDefinition, number uint32, shared bool) layout {
+	services = slices.SortedFunc(slices.Values(services), older)
+	l := layout{}
+	claims := claims{}
+	names := shared || handshakes(services, number) > 1
+	for _, s := range services {
+		port, _ := s.Port(number)
+		switch kind := trafficOf(port); {
+		case kind == httpOnly:
+			l.takeRequests(s, number, shared)
+		case kind == tlsOnly && names:
+			l.claim(claims, &l.bySNI, s, chain{strings.ToLower(s.Key.Host), ClusterName(s.Key.Host, number)})
+		default:
+			if kind == sniffed {
+				l.takeRequests(s, number, shared)
+			}
+			l.takeConnections(claims, s, number, shared)
+		}
+	}
+	return l
+}
+
+// handshakes counts the services that are kept apart by the host in the handshake.
+func handshakes(services []catalog.ServiceDefinition, number uint32) (n int) {
+	for _, s := range services {
+		if port, _ := s.Port(number); trafficOf(port) == tlsOnly {
+			n++
+		}
+	}
+	return n
+}
+
+// takeConnections leads connections to a service by the address that they were meant
+// for, or all that are left.
+func (l *layout) takeConnections(taken claims, s catalog.ServiceDefinition, number uint32, shared bool) {
+	cluster := ClusterName(s.Key.Host, number)
+	blocks := 0
+	if shared {
+		for block := range s.Blocks() {
+			l.claim(taken, &l.byBlock, s, chain{block.String(), cluster})
+			blocks++
+		}
+	}
+	switch {
+	case blocks > 0:
+	case l.other == "":
+		l.other = cluster
+	default:
+		l.ignored = append(l.ignored, s)
+	}
+}
+
+// claims are the matches that a listener has already.
+type claims map[string]struct{}
+
+// takeRequests has the listener route requests. One that all services share has the
+// routes of all; the listener of an address those of one service.
+func (l *layout) takeRequests(s catalog.ServiceDefinition, number uint32, shared bool) {
+	switch {
+	case shared:
+		l.routes = portRoutes(number)
+	case l.routes == "":
+		l.routes = ListenerName(s.Key.Host, number)
+	}
+}
+
+func (l *layout) claim(taken claims, list *[]chain, s catalog.ServiceDefinition, c chain) {
+	if _, other := taken[c.match]; other {
+		l.ignored = append(l.ignored, s)
+		return
+	}
+	taken[c.match] = struct{}{}
+	*list = append(*list, c)
+}
+
+// listener writes a layout. Unknown is the cluster of connections that belong to no
+// service.
+func (l layout) listener(m *listenerv3.Listener, unknown string) {
+	for _, c := range inOrder(l.byBlock) {
+		m.FilterChains = append(m.FilterChains, &listenerv3.FilterChain{
+			FilterChainMatch: &listenerv3.FilterChainMatch{PrefixRanges: []*corev3.CidrRange{cidr(c.match)}},
+			Filters:          toTCP(c.cluster),
+		})
+	}
+	for _, c := range inOrder(l.bySNI) {
+		m.FilterChains = append(m.FilterChains, &listenerv3.FilterChain{
+			FilterChainMatch: &listenerv3.FilterChainMatch{ServerNames: []string{c.match}},
+			Filters:          toTCP(c.cluster),
+		})
+	}
+	if len(l.bySNI) > 0 {
+		m.ListenerFilters = append(m.ListenerFilters, inspector(tlsInspector))
+	}
+	if l.routes != "" {
+		m.FilterChains = append(m.FilterChains, &listenerv3.FilterChain{
+			FilterChainMatch: &listenerv3.FilterChainMatch{ApplicationProtocols: plaintextHTTP, TransportProtocol: rawBuffer},
+			Filters:          toRoutes(m.GetName(), l.routes),
+		})
+		m.ListenerFilters = append(m.ListenerFilters, inspector(httpInspector))
+	}
+	rest := &listenerv3.FilterChain{Filters: toTCP(l.other)}
+	if l.other == "" {
+		rest = &listenerv3.FilterChain{Name: unknown, Filters: toTCP(unknown)}
+	}
+	if len(m.FilterChains) == 0 {
+		m.FilterChains = []*listenerv3.FilterChain{rest}
+	} else {
+		m.DefaultFilterChain = rest
+	}
+	// A client that says nothing yet is not one that says something else: to give up
+	// waiting would break the protocol that it speaks.
+	m.ListenerFiltersTimeout = durationpb.New(0)
+	m.ContinueOnListenerFiltersTimeout = true
+}
+
+// clusters yields those that a layout leads to.
+func (l layout) clusters() iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for _, c := range slices.Concat(l.byBlock, l.bySNI) {
+			if !yield(c.cluster) {
+				return
+			}
+		}
+		yield(cmp.Or(l.other, passthroughCluster))
+	}
+}
+
+// inOrder is by match: equal services make equal bytes, in whichever order they came.
+func inOrder(list []chain) []chain {
+	return slices.SortedFunc(slices.Values(list), func(a, b chain) int { return strings.Compare(a.match, b.match) })
+}
+
+func cidr(block string) *corev3.CidrRange {
+	p := netip.MustParsePrefix(block)
+	return &corev3.CidrRange{AddressPrefix: p.Addr().String(), PrefixLen: wrapperspb.UInt32(uint32(p.Bits()))} //nolint:gosec // 0 to 128
+}
+
+func inspector(name string) *listenerv3.ListenerFilter {
+	var settings proto.Message = &tlsinspectorv3.TlsInspector{}
+	if name == httpInspector {
+		settings = &httpinspectorv3.HttpInspector{}
+	}
+	return &listenerv3.ListenerFilter{Name: name, ConfigType: &listenerv3.ListenerFilter_TypedConfig{TypedConfig: packed(settings)}}
+}
+
+// toTCP leads connections to a cluster.
+func toTCP(cluster string) []*listenerv3.Filter {
+	return []*listenerv3.Filter{filter(tcpFilter, &tcpv3.TcpProxy{
+		StatPrefix: cluster, ClusterSpecifier: &tcpv3.TcpProxy_Cluster{Cluster: cluster},
+	})}
+}
+
+// toRoutes has requests routed by a route configuration.
+func toRoutes(listener, routes string) []*listenerv3.Filter {
+	source := fromADS()
+	source.InitialFetchTimeout = durationpb.New(0) // every name is answered
+	return []*listenerv3.Filter{filter(httpFilter, &hcmv3.HttpConnectionManager{
+		StatPrefix:        "outbound_" + listener + ";",
+		RouteSpecifier:    &hcmv3.HttpConnectionManager_Rds{Rds: &hcmv3.Rds{ConfigSource: source, RouteConfigName: routes}},
+		HttpFilters:       []*hcmv3.HttpFilter{router()},
+		NormalizePath:     wrapperspb.Bool(true),
+		UseRemoteAddress:  wrapperspb.Bool(false),
+		StreamIdleTimeout: durationpb.New(0),
+		UpgradeConfigs:    []*hcmv3.HttpConnectionManager_UpgradeConfig{{UpgradeType: "websocket"}},
+	})}
+}
+
+func filter(name string, m proto.Message) *listenerv3.Filter {
+	return &listenerv3.Filter{Name: name, ConfigType: &listenerv3.Filter_TypedConfig{TypedConfig: packed(m)}}
+}

@@ -1,0 +1,123 @@
+package envoy
+
+import (
+	"cmp"
+	"iter"
+	"net/netip"
+	"strconv"
+	"strings"
+
+	"github.com/isthmus-mesh/isthmus/catalog"
+	"github.com/isthmus-mesh/isthmus/model"
+)
+
+// A service port is reached through the listener of an address and a port. Which
+// one follows from the service alone, so that a service that comes changes no
+// listener but those that it is reached through.
+
+// listensAt yields the addresses on which Envoys listen for a service port.
+func (p proxy) listensAt(s *catalog.Definition, port model.Port) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		kind := trafficOf(port)
+		switch {
+		case kind == notTCP, p.reserved(port.Number):
+			return
+		case p.mode == none, kind == httpOnly:
+			yield(p.shared())
+			return
+		}
+		shares := true
+		for address := range s.OwnAddresses() {
+			shares = false
+			if p.family.has(address) && !yield(address) {
+				return
+			}
+		}
+		for range s.Blocks() {
+			shares = true
+			break
+		}
+		if shares {
+			yield(p.shared())
+		}
+	}
+}
+
+// reserved reports whether a port is one of the Envoy's own. Two listeners of one
+// address and port would be rejected together.
+func (p proxy) reserved(number uint32) bool {
+	return p.mode != none && (number == outboundPort || number == inboundPort)
+}
+
+// Ports to which connections are redirected, as Istio's scripts for iptables have them.
+const (
+	outboundPort = 15001
+	inboundPort  = 15006
+)
+
+// has reports whether Envoys with addresses of a family connect to an address.
+func (f family) has(address string) bool {
+	ip, err := netip.ParseAddr(address)
+	return err == nil && (f == unknownFamily || ip.Unmap().Is4() == (f == ipv4))
+}
+
+// members yields the services that a viewer reaches through a listener, by host.
+func members(v View, index *catalog.PortServices, address string) iter.Seq[catalog.ServiceDefinition] {
+	candidates := index.VisibleAt(v.viewer(), address)
+	if address == v.proxy.shared() {
+		candidates = index.Visible(v.viewer())
+	}
+	return func(yield func(catalog.ServiceDefinition) bool) {
+		for s := range candidates {
+			if !hasCluster(s, index.Number) {
+				continue
+			}
+			port, _ := s.Port(index.Number)
+			for at := range v.proxy.listensAt(s.Definition, port) {
+				if at == address {
+					if !yield(s) {
+						return
+					}
+					break
+				}
+			}
+		}
+	}
+}
+
+// hasCluster reports whether Envoys have a cluster for a port of the service.
+func hasCluster(s catalog.ServiceDefinition, number uint32) bool {
+	port, _ := s.Port(number)
+	f, _ := offer(KindEnvoy, &catalog.Service{ServiceDefinition: s}, port)
+	return f != noForm
+}
+
+// socketName is the name of the listener of an address and port.
+func socketName(address string, port uint32) string {
+	return address + "_" + strconv.FormatUint(uint64(port), 10)
+}
+
+// parseSocketName accepts exactly what [socketName] writes.
+func parseSocketName(name string) (address string, port uint32, ok bool) {
+	at := strings.LastIndexByte(name, '_')
+	if at <= 0 {
+		return "", 0, false
+	}
+	port, ok = parsePort(name[at+1:])
+	return name[:at], port, ok
+}
+
+// older is the order in which services claim what only one can have: the one that was
+// there first, then by source. Services of unknown age come last.
+func older(a, b catalog.ServiceDefinition) int {
+	if a.Meta.Created.IsZero() != b.Meta.Created.IsZero() {
+		if a.Meta.Created.IsZero() {
+			return 1
+		}
+		return -1
+	}
+	return cmp.Or(
+		a.Meta.Created.Compare(b.Meta.Created), cmp.Compare(a.Rank, b.Rank),
+		cmp.Compare(a.Key.Host, b.Key.Host), cmp.Compare(a.Key.Namespace, b.Key.Namespace),
+	)
+}

@@ -1,0 +1,154 @@
+package envoy
+
+import (
+	"iter"
+	"slices"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/isthmus-mesh/isthmus/catalog"
+	"github.com/isthmus-mesh/isthmus/push"
+)
+
+// virtualOutbound is the listener that connections are redirected to. It hands them
+// over to the listener of the address that they were meant for.
+const virtualOutbound = "virtualOutbound"
+
+// listenerNames yields the listeners of an Envoy that are not of one service port.
+func listenerNames(w *World, v View) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		if v.proxy.role != sidecar || v.proxy.mode != none && !yield(virtualOutbound) {
+			return
+		}
+		for index := range w.snapshot.Ports() {
+			for _, address := range listenedAt(v, index) {
+				if !yield(socketName(address, index.Number)) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// listenedAt lists the addresses at which a port has listeners.
+func listenedAt(v View, index *catalog.PortServices) []string {
+	var list []string
+	for s := range index.Visible(v.viewer()) {
+		if hasCluster(s, index.Number) {
+			port, _ := s.Port(index.Number)
+			list = slices.AppendSeq(list, v.proxy.listensAt(s.Definition, port))
+		}
+	}
+	slices.Sort(list)
+	return slices.Compact(list)
+}
+
+// findListener returns one of them.
+func findListener(w *World, v View, name string) (push.Subject, bool) {
+	if v.proxy.role != sidecar {
+		return nil, false
+	}
+	if name == virtualOutbound {
+		return capture{proxySlot{ListenerType, name, v}}, v.proxy.mode != none
+	}
+	address, number, ok := parseSocketName(name)
+	if !ok {
+		return nil, false
+	}
+	index := w.snapshot.Port(number)
+	for range members(v, index, address) {
+		return socket{proxySlot{ListenerType, name, v}, address, index}, true
+	}
+	return nil, false
+}
+
+// proxySlot tells a resource of an Envoy's own from every other.
+type proxySlot struct {
+	row  push.Row
+	name string
+	view View
+}
+
+// Slot implements [push.Subject].
+func (s proxySlot) Slot() any { return s }
+
+// capture is [virtualOutbound].
+type capture struct{ proxySlot }
+
+// Refers implements [push.Referrer].
+func (capture) Refers(to string) iter.Seq[string] {
+	if to == clusterURL {
+		return slices.Values([]string{blackHoleCluster, passthroughCluster})
+	}
+	return nothing
+}
+
+// Encode implements [push.Subject].
+func (c capture) Encode() push.Encoded {
+	m := &listenerv3.Listener{
+		Name:             c.name,
+		Address:          socketAt(c.view.proxy.everywhere(), outboundPort),
+		UseOriginalDst:   wrapperspb.Bool(true),
+		TrafficDirection: corev3.TrafficDirection_OUTBOUND,
+		FilterChains: []*listenerv3.FilterChain{
+			{
+				// A connection to this very port would be handed over to itself for ever.
+				Name:             virtualOutbound + "-blackhole",
+				FilterChainMatch: &listenerv3.FilterChainMatch{DestinationPort: wrapperspb.UInt32(outboundPort)},
+				Filters:          toTCP(blackHoleCluster),
+			},
+			{Name: virtualOutbound + "-catchall-tcp", Filters: toTCP(passthroughCluster)},
+		},
+	}
+	if c.view.proxy.mode == tproxy {
+		m.Transparent = wrapperspb.Bool(true)
+	}
+	return encode(c.name, listenerURL, m)
+}
+
+// socket is the listener of an address and port.
+type socket struct {
+	proxySlot
+	address string
+	index   *catalog.PortServices
+}
+
+func (s socket) layout() layout {
+	services := slices.Collect(members(s.view, s.index, s.address))
+	return layoutOf(services, s.index.Number, s.address == s.view.proxy.shared())
+}
+
+// Refers implements [push.Referrer].
+func (s socket) Refers(to string) iter.Seq[string] {
+	switch to {
+	case routeURL:
+		if l := s.layout(); l.routes != "" {
+			return one(l.routes)
+		}
+	case clusterURL:
+		return s.layout().clusters()
+	}
+	return nothing
+}
+
+// Encode implements [push.Subject].
+func (s socket) Encode() push.Encoded {
+	m := &listenerv3.Listener{
+		Name:             s.name,
+		Address:          socketAt(s.address, s.index.Number),
+		TrafficDirection: corev3.TrafficDirection_OUTBOUND,
+	}
+	if s.view.proxy.mode != none {
+		m.BindToPort = wrapperspb.Bool(false)
+	}
+	s.layout().listener(m, passthroughCluster)
+	return encode(s.name, listenerURL, m)
+}
+
+func socketAt(address string, port uint32) *corev3.Address {
+	return &corev3.Address{Address: &corev3.Address_SocketAddress{SocketAddress: &corev3.SocketAddress{
+		Address: address, PortSpecifier: &corev3.SocketAddress_PortValue{PortValue: port},
+	}}}
+}

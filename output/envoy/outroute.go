@@ -1,0 +1,255 @@
+package envoy
+
+import (
+	"iter"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	previousv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/retry/host/previous_hosts/v3"
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/isthmus-mesh/isthmus/catalog"
+	"github.com/isthmus-mesh/isthmus/push"
+)
+
+// portRoutes is the name of the route configuration that all services of a port share.
+func portRoutes(number uint32) string { return strconv.FormatUint(uint64(number), 10) }
+
+// routeNames yields the route configurations of ports, and those of the ports of single
+// hosts that have a listener to themselves.
+func routeNames(w *World, v View) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for index := range w.snapshot.Ports() {
+			all := routes{proxySlot{view: v}, "", index}
+			some := false
+			for s := range all.services() {
+				if !some && !yield(portRoutes(index.Number)) {
+					return
+				}
+				some = true
+				if all.alone(s) && !yield(ListenerName(s.Key.Host, index.Number)) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// alone reports whether requests for a service come through a listener of its own.
+func (r routes) alone(s catalog.ServiceDefinition) bool {
+	port, _ := s.Port(r.index.Number)
+	for at := range r.view.proxy.listensAt(s.Definition, port) {
+		if at != r.view.proxy.shared() {
+			return true
+		}
+	}
+	return false
+}
+
+// findRoutes returns the route configuration of a port, or of a port of one host.
+func findRoutes(w *World, v View, name string) (push.Subject, bool) {
+	if v.proxy.role != sidecar {
+		return nil, false
+	}
+	digits, host := name, ""
+	if h, _, one := parseListenerName(name); one {
+		host, digits = h, name[len(h)+1:]
+	}
+	number, ok := parsePort(digits)
+	if !ok || number > highestPort {
+		return nil, false
+	}
+	r := routes{proxySlot{RouteType, name, v}, host, w.snapshot.Port(number)}
+	for s := range r.services() {
+		if host == "" || r.alone(s) {
+			return r, true
+		}
+	}
+	return nil, false
+}
+
+// routes is a route configuration of many hosts, or of one.
+type routes struct {
+	proxySlot
+	host  string // empty for all
+	index *catalog.PortServices
+}
+
+// Refers implements [push.Referrer].
+func (r routes) Refers(to string) iter.Seq[string] {
+	if to != clusterURL {
+		return nothing
+	}
+	return func(yield func(string) bool) {
+		for s := range r.services() {
+			if !yield(ClusterName(s.Key.Host, r.index.Number)) {
+				return
+			}
+		}
+	}
+}
+
+// services yields those that requests are routed to, by host.
+func (r routes) services() iter.Seq[catalog.ServiceDefinition] {
+	return func(yield func(catalog.ServiceDefinition) bool) {
+		for s := range r.index.Visible(r.view.viewer()) {
+			if r.host != "" && s.Key.Host != r.host || !hasCluster(s, r.index.Number) {
+				continue
+			}
+			port, _ := s.Port(r.index.Number)
+			if kind := trafficOf(port); (kind == httpOnly || kind == sniffed) && !yield(s) {
+				return
+			}
+		}
+	}
+}
+
+// Encode implements [push.Subject]. A domain may occur only once, whatever its case:
+// the oldest service has it.
+func (r routes) Encode() push.Encoded {
+	m := &routev3.RouteConfiguration{Name: r.name}
+	taken := map[string]struct{}{}
+	for _, s := range slices.SortedFunc(r.services(), older) {
+		if host := virtualHost(s, r.index.Number, r.view, taken); host != nil {
+			m.VirtualHosts = append(m.VirtualHosts, host)
+		}
+	}
+	slices.SortFunc(m.GetVirtualHosts(), func(a, b *routev3.VirtualHost) int { return strings.Compare(a.GetName(), b.GetName()) })
+	return completeRoutes(m)
+}
+
+// voidRoutes is the route configuration of a port without services. An Envoy that names
+// one has it from a listener, which waits for it.
+func voidRoutes(name string) push.Encoded {
+	digits := name
+	if host, _, one := parseListenerName(name); one && utf8.ValidString(host) && len(host) <= longestHost {
+		digits = name[len(host)+1:]
+	}
+	if number, ok := parsePort(digits); !ok || number > highestPort {
+		return push.Encoded{}
+	}
+	return completeRoutes(&routev3.RouteConfiguration{Name: name})
+}
+
+func completeRoutes(m *routev3.RouteConfiguration) push.Encoded {
+	m.ValidateClusters, m.IgnorePortInHostMatching = wrapperspb.Bool(false), true
+	m.VirtualHosts = append(m.VirtualHosts, otherHosts())
+	return encode(m.GetName(), routeURL, m)
+}
+
+// virtualHost leads requests to a service; nil if all of its domains are taken.
+func virtualHost(s catalog.ServiceDefinition, number uint32, v View, taken map[string]struct{}) *routev3.VirtualHost {
+	var domains []string
+	for domain := range domainsOf(s, v) {
+		key := strings.ToLower(domain)
+		if _, other := taken[key]; !other {
+			taken[key] = struct{}{}
+			domains = append(domains, domain)
+		}
+	}
+	if len(domains) == 0 {
+		return nil
+	}
+	return &routev3.VirtualHost{
+		Name:                       ListenerName(s.Key.Host, number),
+		Domains:                    domains,
+		IncludeRequestAttemptCount: true,
+		Routes: []*routev3.Route{{
+			Name:      "default",
+			Match:     anyPath(),
+			Decorator: &routev3.Decorator{Operation: ListenerName(s.Key.Host, number) + "/*"},
+			Action:    &routev3.Route_Route{Route: withDefaults(toCluster(ClusterName(s.Key.Host, number)))},
+		}},
+	}
+}
+
+func anyPath() *routev3.RouteMatch {
+	return &routev3.RouteMatch{PathSpecifier: &routev3.RouteMatch_Prefix{Prefix: "/"}}
+}
+
+// withDefaults adds what Istio sets for every route: no limit of time, and two more
+// attempts, at other endpoints, where the first one did not arrive.
+func withDefaults(a *routev3.RouteAction) *routev3.RouteAction {
+	a.Timeout = durationpb.New(0)
+	a.MaxStreamDuration = &routev3.RouteAction_MaxStreamDuration{
+		MaxStreamDuration: durationpb.New(0), GrpcTimeoutHeaderMax: durationpb.New(0),
+	}
+	a.RetryPolicy = &routev3.RetryPolicy{
+		RetryOn:              "connect-failure,refused-stream,unavailable,cancelled,retriable-status-codes",
+		NumRetries:           wrapperspb.UInt32(retries),
+		RetriableStatusCodes: []uint32{503},
+		RetryHostPredicate: []*routev3.RetryPolicy_RetryHostPredicate{{
+			Name:       "envoy.retry_host_predicates.previous_hosts",
+			ConfigType: &routev3.RetryPolicy_RetryHostPredicate_TypedConfig{TypedConfig: packed(&previousv3.PreviousHostsPredicate{})},
+		}},
+		HostSelectionRetryMaxAttempts: hostAttempts,
+	}
+	return a
+}
+
+// Istio's defaults.
+const (
+	retries      = 2
+	hostAttempts = 5
+)
+
+// otherHosts leads requests for whatever no service stands for where they were going.
+func otherHosts() *routev3.VirtualHost {
+	action := toCluster(passthroughCluster)
+	action.Timeout = durationpb.New(time.Duration(0))
+	action.MaxStreamDuration = &routev3.RouteAction_MaxStreamDuration{
+		MaxStreamDuration: durationpb.New(0), GrpcTimeoutHeaderMax: durationpb.New(0),
+	}
+	return &routev3.VirtualHost{
+		Name: "allow_any", Domains: []string{"*"}, IncludeRequestAttemptCount: true,
+		Routes: []*routev3.Route{{Name: "allow_any", Match: anyPath(), Action: &routev3.Route_Route{Route: action}}},
+	}
+}
+
+// domainsOf yields the authorities by which a viewer may call a service.
+func domainsOf(s catalog.ServiceDefinition, v View) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		host := s.Key.Host
+		if !yield(host) || !yield(host+".") && host[len(host)-1] != '.' {
+			return
+		}
+		for _, short := range shortNames(host, v) {
+			if !yield(short) {
+				return
+			}
+		}
+		for address := range s.OwnAddresses() {
+			if !yield(authority(address)) {
+				return
+			}
+		}
+	}
+}
+
+// shortNames are those of hosts as Kubernetes names them, NAME.NAMESPACE.svc.DOMAIN,
+// in the viewer's own domain.
+func shortNames(host string, v View) []string {
+	rest, own := strings.CutSuffix(host, ".svc."+v.proxy.domain)
+	name, namespace, ok := strings.Cut(rest, ".")
+	if !own || !ok || strings.ContainsRune(namespace, '.') {
+		return nil
+	}
+	list := []string{rest, rest + ".svc"}
+	if namespace == v.Namespace {
+		list = append(list, name)
+	}
+	return list
+}
+
+// authority writes an address as requests name it.
+func authority(address string) string {
+	if strings.ContainsRune(address, ':') {
+		return "[" + address + "]"
+	}
+	return address
+}

@@ -1,0 +1,42 @@
+package envoy
+
+import "github.com/isthmus-mesh/isthmus/model"
+
+// traffic is what an Envoy takes the bytes of a service port for.
+type traffic uint8
+
+const (
+	notTCP   traffic = iota // it listens for none
+	httpOnly                // requests, chosen by their authority
+	tlsOnly                 // a handshake that names the host
+	tcpOnly                 // a connection, whatever it carries
+	sniffed                 // requests if it looks like them, else a connection
+)
+
+// trafficOf follows istiod.
+func trafficOf(port model.Port) traffic {
+	switch port.Protocol {
+	case "HTTP", "HTTP2", "GRPC", "GRPC-WEB", "HTTP_PROXY":
+		return httpOnly
+	case "HTTPS", "TLS":
+		return tlsOnly
+	case "TCP", "MONGO", "REDIS", "MYSQL", "HBONE":
+		return tcpOnly
+	case "UDP":
+		return notTCP
+	}
+	if serverFirst(port.Number) {
+		return tcpOnly // to wait for what the client says would be to wait for ever
+	}
+	return sniffed
+}
+
+// serverFirst reports whether a port is well known for servers that speak first.
+func serverFirst(number uint32) bool {
+	switch number {
+	case 25, 53, 3306, 27017:
+		return true
+	default:
+		return false
+	}
+}

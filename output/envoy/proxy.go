@@ -1,0 +1,83 @@
+package envoy
+
+import (
+	"cmp"
+
+	"github.com/isthmus-mesh/isthmus/push"
+)
+
+// proxy is how the Envoys of a view stand in the path of workloads. The zero value is
+// that of Envoys with listeners of their own, which are given clusters and endpoints.
+type proxy struct {
+	role   role
+	mode   interception
+	family family
+	domain string // in which names of services may be short
+}
+
+// role is whose connections an Envoy takes.
+type role uint8
+
+const (
+	noRole  role = iota
+	sidecar      // those of its own workload, in both directions
+	edge         // those that come from elsewhere
+)
+
+// interception is how the connections of a sidecar's workload reach it.
+type interception uint8
+
+const (
+	redirect interception = iota // by iptables, to one port
+	tproxy                       // likewise, with their addresses left as they are
+	none                         // not by themselves: the workload is given where to connect to
+)
+
+func proxyOf(c push.Client) proxy {
+	p := proxy{family: familyOf(c.Addresses), domain: cmp.Or(c.Proxy.Domain, "cluster.local")}
+	switch c.Proxy.Role {
+	case "sidecar":
+		p.role = sidecar
+	case "router":
+		p.role = edge
+	default:
+		return proxy{}
+	}
+	switch c.Proxy.Interception {
+	case "TPROXY":
+		p.mode = tproxy
+	case "NONE":
+		p.mode = none
+	}
+	return p
+}
+
+// Addresses that listeners of all services share.
+const (
+	anyIPv4   = "0.0.0.0"
+	anyIPv6   = "::"
+	localIPv4 = "127.0.0.1"
+	localIPv6 = "::1"
+)
+
+// shared is the address on which services listen that have none of their own.
+func (p proxy) shared() string {
+	switch {
+	case p.mode == none && p.family == ipv6:
+		return localIPv6
+	case p.mode == none:
+		return localIPv4
+	case p.family == ipv6:
+		return anyIPv6
+	default:
+		return anyIPv4
+	}
+}
+
+// everywhere is the address of what is reached on any address.
+func (p proxy) everywhere() string {
+	if p.family == ipv6 {
+		return anyIPv6
+	}
+	return anyIPv4
+}

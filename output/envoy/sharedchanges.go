@@ -1,0 +1,77 @@
+package envoy
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	"github.com/isthmus-mesh/isthmus/catalog"
+	"github.com/isthmus-mesh/isthmus/push"
+)
+
+// sharedName is a listener or route configuration that many services may share.
+type sharedName struct {
+	row  push.Row
+	name string
+}
+
+// appendShared notes the listeners that lead to services which changed, and the routes
+// to them, each once however many services it has.
+func appendShared(list []push.Changed, now *catalog.Snapshot, c catalog.Change) []push.Changed {
+	audiences := map[sharedName][]string{}
+	for key, service := range c.Services {
+		namespaces, seen := audience(service.Old, service.New)
+		if !seen || service.Old != nil && service.New != nil && sameOffer(service.Old, service.New) {
+			continue
+		}
+		for name := range sharedNames(now, key.Host, service) {
+			audiences[name] = unite(audiences, name, namespaces)
+		}
+	}
+	for _, name := range slices.SortedFunc(maps.Keys(audiences), func(a, b sharedName) int {
+		return cmp.Or(cmp.Compare(a.row, b.row), cmp.Compare(a.name, b.name))
+	}) {
+		list = append(list, push.Changed{Row: name.row, Name: name.name, Audience: audiences[name]})
+	}
+	return list
+}
+
+// unite adds namespaces to those that a name concerns; nil stands for all.
+func unite(audiences map[sharedName][]string, name sharedName, namespaces []string) []string {
+	before, known := audiences[name]
+	switch {
+	case known && before == nil, namespaces == nil:
+		return nil
+	case !known:
+		return namespaces
+	}
+	all := slices.Concat(before, namespaces)
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// sharedNames are those that may lead to a service of the host, before a change or
+// after it.
+func sharedNames(now *catalog.Snapshot, host string, c catalog.ServiceChange) map[sharedName]struct{} {
+	names := map[sharedName]struct{}{}
+	note := func(row push.Row, name string) { names[sharedName{row, name}] = struct{}{} }
+	addresses := []string{anyIPv4, anyIPv6, localIPv4, localIPv6}
+	add := func(s *catalog.Service) {
+		if s != nil {
+			addresses = slices.AppendSeq(addresses, s.OwnAddresses())
+		}
+	}
+	add(c.Old)
+	add(c.New)
+	for other := range now.ByHost(host) {
+		add(other)
+	}
+	for _, port := range concernedPorts(now, host, c) {
+		note(RouteType, portRoutes(port))
+		note(RouteType, ListenerName(host, port))
+		for _, address := range addresses {
+			note(ListenerType, socketName(address, port))
+		}
+	}
+	return names
+}

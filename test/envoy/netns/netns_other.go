@@ -1,0 +1,13 @@
+//go:build !linux
+
+package netns
+
+import "errors"
+
+var errLinux = errors.New("network namespaces are Linux's; run these tests there")
+
+// Run fails.
+func Run([]string, ...string) (status int, err error) { return 1, errLinux }
+
+// RaiseLoopback fails.
+func RaiseLoopback() error { return errLinux }
