@@ -129,10 +129,14 @@ func (d *draft) unsettled(other *interest, name string) (waits, nacked bool) {
 		return true, false
 	}
 	n, was := other.nacked[name]
-	if removal := n.member == (member{}); d.info.Aggregate || !was || removal {
+	if removal := n.member == (member{}); d.aggregates() || !was || removal {
 		return coming && p.nacked, coming && p.nacked
 	}
 	return true, !n.again // what was NACKed with others is on its way again
+}
+
+func (d *draft) aggregates() bool {
+	return d.info.Aggregate != nil && d.info.Aggregate(d.subscriber.client.Kind)
 }
 
 // there reports whether a name stands for something of another type.

@@ -32,10 +32,10 @@ type TypeSpec struct {
 	// Awaited says that clients wait anew for a resource of this type whenever
 	// one that brings it is sent. Then it is sent as well, even if they have it.
 	Awaited bool
-	// Aggregate says that one resource stands for many services. It goes out even
-	// if the subscriber NACKed something it needs, where one of a single service
-	// stays back.
-	Aggregate bool
+	// Aggregate reports whether for a kind of clients one resource stands for many
+	// services; nil is for none. It goes out even if the subscriber NACKed something it
+	// needs, where one of a single service stays back.
+	Aggregate func(kind string) bool
 	// Audience returns the keys through which changes find a client, such as its
 	// namespace, its addresses or its account. Nil means its namespace.
 	Audience func(Client) []string

@@ -184,7 +184,7 @@ func references() []TypeSpec {
 		{Name: "cluster", Brings: []string{"assignment", "secret"}},
 		{Name: "assignment", Awaited: true},
 		{Name: "route", Needs: []string{"cluster"}},
-		{Name: "table", Needs: []string{"cluster"}, Aggregate: true},
+		{Name: "table", Needs: []string{"cluster"}, Aggregate: func(string) bool { return true }},
 		{Name: "secret", Awaited: true},
 	}
 }

@@ -120,7 +120,7 @@ var rows = [...]row{
 			Name: routeURL,
 			// A route must not lead to a cluster that the client does not have.
 			Needs:     []string{clusterURL},
-			Aggregate: true,
+			Aggregate: func(kind string) bool { return kind == KindEnvoy },
 			Absent:    absentRoute,
 			Void:      voidRoutes,
 		},

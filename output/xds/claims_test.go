@@ -41,7 +41,7 @@ func TestAddressFamilyIsTheProxys(t *testing.T) {
 			node.Extensions = extensions
 			c := r.deltaWith(xdsclient.Config{Node: node})
 			c.Subscribe(cds)
-			c.AwaitHeld(cds, clusterOf("names.example"))
+			c.Await("the cluster", func(s *xdsclient.State) bool { return s.Received(cds, clusterOf("names.example")) > 0 })
 			c.Read(func(s *xdsclient.State) {
 				held, _ := s.Get(cds, clusterOf("names.example"))
 				m, _ := held.Content.(*clusterv3.Cluster)

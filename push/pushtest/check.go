@@ -119,6 +119,8 @@ func (s *typed) wasUnclear(name string) bool {
 	return slices.ContainsFunc(s.seen(), func(v view) bool { return v.unclear[name] != 0 })
 }
 
+func (s *typed) aggregates() bool { return s.spec.Aggregate != nil && s.spec.Aggregate(s.c.who.Kind) }
+
 // heldBack reports whether a resource waits because of a NACK: for a resource that
 // the client NACKed, or for one that waits itself.
 func (s *typed) heldBack(e push.Encoded, depth int) bool {
@@ -128,7 +130,7 @@ func (s *typed) heldBack(e push.Encoded, depth int) bool {
 			if other.guarded() {
 				return true
 			}
-			if !s.spec.Aggregate && (other.kept[name] || x != nil && (x.state == nacked || x.state == suspected)) {
+			if !s.aggregates() && (other.kept[name] || x != nil && (x.state == nacked || x.state == suspected)) {
 				return true
 			}
 			if next, there := other.now().names[name]; there && depth < 8 && other.heldBack(next, depth+1) {

@@ -43,7 +43,7 @@ func mesh() Addition {
 			clusters:    {Name: "cluster", Whole: true, Brings: []string{"assignment", "secret"}},
 			assignments: {Name: "assignment", Awaited: true, Void: empty},
 			routes:      {Name: "route", Needs: []string{"cluster"}},
-			tables:      {Name: "table", Needs: []string{"cluster"}, Aggregate: true},
+			tables:      {Name: "table", Needs: []string{"cluster"}, Aggregate: func(string) bool { return true }},
 		},
 		Begin:  func() World { return newThings(func(c push.Client) string { return c.Namespace }) },
 		Client: drawClient,

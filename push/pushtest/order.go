@@ -44,7 +44,7 @@ func (s *typed) checkNeeds(e push.Encoded) {
 			if other.since(name) >= max(s.fence, s.asked) || other.full && other.first && other.claims {
 				continue // it may have been on its way before that was asked for, or the client says it has it
 			}
-			if !s.someWorld(other, func(mine, its view) bool { return mine.is(e) && other.settledIn(its, name, s.spec.Aggregate) }) {
+			if !s.someWorld(other, func(mine, its view) bool { return mine.is(e) && other.settledIn(its, name, s.aggregates()) }) {
 				s.violated(order, "%s came, which refers to %s, before that had been sent and answered", e.Name, name)
 			}
 		}
