@@ -205,12 +205,12 @@ func (e *portEdits) remove(was *Service) {
 func (e *portEdits) enter(number uint32, services []*Service, c ServiceChange) {
 	edit := e.at(number)
 	had := func(s *Service) bool { _, ok := s.Port(number); return ok }
-	any := slices.ContainsFunc(services, had)
+	some := slices.ContainsFunc(services, had)
 	if c.Old != nil {
 		edit.services.Delete(c.Old.Key)
 	}
 	for _, s := range services {
-		if !any {
+		if !some {
 			edit.services.Delete(s.Key)
 			continue
 		}
