@@ -44,6 +44,33 @@ func (p DraftPart) Spec() proto.Message { return p.part.spec(p.service, p.endpoi
 // Selects reports whether the part is the one that selects the service's endpoints.
 func (p DraftPart) Selects() bool { return p.part.selector != nil }
 
+// PortNames are the names that ports have in the part, by number, if they have others
+// in the service.
+func (p DraftPart) PortNames() map[uint32]string {
+	if p.Kind != ServiceEntry {
+		return nil
+	}
+	isOwn := func(port model.Port) bool {
+		own, _ := p.service.Port(port.Number)
+		return own.Name == port.Name
+	}
+	if !slices.ContainsFunc(p.part.ports, func(port model.Port) bool { return !isOwn(port) }) {
+		return nil
+	}
+	var names map[uint32]string
+	own := writable(p.service.Ports) // some names are not taken by Istio
+	for _, port := range p.part.ports {
+		if slices.Contains(own, port) {
+			continue
+		}
+		if names == nil {
+			names = map[uint32]string{}
+		}
+		names[port.Number] = port.Name
+	}
+	return names
+}
+
 // Ingredients are what a specification was made of, in short: two of equal ones
 // are equal. They keep what the catalog has of the endpoints, 16 bytes for each.
 type Ingredients struct {

@@ -22,6 +22,30 @@ type Layout struct {
 	// has them written inline. It is for services of which [TakesWorkloads] holds,
 	// and does nothing to others.
 	Workloads map[string]string
+	// PortNames are those that ports have in objects, by number, where that is not the
+	// service's own name. Istio finds the endpoints of a port by its name, and shows
+	// none for a moment if that changes.
+	PortNames map[uint32]string
+}
+
+// named gives ports the names that they have in objects. If two would have one name,
+// each keeps its own.
+func (l Layout) named(ports []model.Port) []model.Port {
+	if len(l.PortNames) == 0 {
+		return ports
+	}
+	named, taken := slices.Clone(ports), make(map[string]bool, len(ports))
+	for i := range named {
+		p := &named[i]
+		if name := l.PortNames[p.Number]; isLabel(name) {
+			p.Name = name
+		}
+		if taken[p.Name] {
+			return ports
+		}
+		taken[p.Name] = true
+	}
+	return named
 }
 
 // part is one of the objects that a service is written as. Istio unites those

@@ -55,7 +55,7 @@ func DraftService(s *catalog.Service, l Layout) Draft {
 	if reason := Invalid(s); reason != "" {
 		return Draft{Invalid: reason}
 	}
-	ports := writable(s.Ports)
+	ports := l.named(writable(s.Ports))
 	g := gather(s, ports)
 	if n := len(s.Ports) - len(ports); n > 0 {
 		g.left["ports beyond the 256 that Istio takes"] = n

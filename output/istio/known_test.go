@@ -41,8 +41,8 @@ func TestObjectsAreTheSameWithAndWithoutAMemory(t *testing.T) {
 }
 
 func mustBeAlike(t *rapid.T, w *Writer, key Key, s *catalog.Service, exists map[string]bool) {
-	inUse := func(name string) bool { return exists[name] }
-	fresh, got := w.config.Translate("test", s, inUse), w.translate(key, s, w.config.isWorkloads(s, false), inUse)
+	used := func(name string) bool { return exists[name] }
+	fresh, got := w.config.Translate("test", s, used), w.translate(key, s, w.config.isWorkloads(s, false), inUse{exists: used})
 	if len(fresh.Objects) != len(got.Objects) || !slices.Equal(fresh.LeftOut, got.LeftOut) {
 		t.Fatalf("%d objects, left out %v; want %d, %v", len(got.Objects), got.LeftOut, len(fresh.Objects), fresh.LeftOut)
 	}

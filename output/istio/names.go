@@ -11,8 +11,9 @@ const (
 	labelInstance  = "isthmus.io/instance"
 	labelService   = convert.LabelService // of WorkloadEntry objects, which are selected by it
 
-	annotationSources = "isthmus.io/sources" // whose records the object is made of
-	annotationService = "isthmus.io/service" // the host, for the objects of a service
+	annotationSources = "isthmus.io/sources"    // whose records the object is made of
+	annotationService = "isthmus.io/service"    // the host, for the objects of a service
+	annotationPorts   = "isthmus.io/port-names" // that ports keep, see [portNames]
 
 	fieldManager = "isthmus"
 )

@@ -80,6 +80,7 @@ func (w *Writer) rehearse(ctx context.Context, a Action) Action {
 	switch a.Verb {
 	case Create:
 		if u, err := w.remote.get(ctx, a.Ref); err == nil && !includes(u.GetLabels(), a.want.Labels) {
+			a.want = w.handedOver(a, u)
 			return inTheWayOf(a, u)
 		}
 		a.Diff = difference(nil, a.want.spec())

@@ -56,8 +56,8 @@ func (k *knownServices) keep(key Key, now known) {
 
 // translate returns the objects of a service. Those that are made of what they
 // were made of before have no specification yet.
-func (c Config) translate(instance string, s *catalog.Service, workloads bool, exists func(name string) bool, before known) (Translation, known) {
-	draft := convert.DraftService(s, c.layout(instance, workloads, exists))
+func (c Config) translate(instance string, s *catalog.Service, workloads bool, in inUse, before known) (Translation, known) {
+	draft := convert.DraftService(s, c.layout(instance, workloads, in))
 	t, now := Translation{LeftOut: draft.LeftOut, Invalid: draft.Invalid, draft: &draft}, make(known, len(draft.Parts))
 	t.Objects = make([]Object, 0, len(draft.Parts))
 	for i, p := range draft.Parts {
@@ -84,13 +84,16 @@ func objectOfPart(instance string, s *catalog.Service, p convert.DraftPart) Obje
 	o := objectOf(instance, convert.Object{Namespace: p.Namespace}, p.Sources...)
 	o.Annotations[annotationService] = s.Key.Host
 	maps.Copy(o.Labels, p.Labels)
+	if names := p.PortNames(); names != nil {
+		o.Annotations[annotationPorts] = portNames(names).String()
+	}
 	o.Kind, o.Name = p.Kind, p.Name
 	return o
 }
 
 // layout is how a service is spread over objects.
-func (c Config) layout(instance string, workloads bool, exists func(name string) bool) convert.Layout {
-	l := convert.Layout{ShardSize: c.ShardSize, Exists: exists}
+func (c Config) layout(instance string, workloads bool, in inUse) convert.Layout {
+	l := convert.Layout{ShardSize: c.ShardSize, Exists: in.exists, PortNames: in.ports}
 	if workloads {
 		l.Workloads = map[string]string{labelInstance: instance}
 	}
@@ -98,8 +101,8 @@ func (c Config) layout(instance string, workloads bool, exists func(name string)
 }
 
 // translate returns the objects of a service, and remembers what they are made of.
-func (w *Writer) translate(key Key, s *catalog.Service, workloads bool, exists func(name string) bool) Translation {
-	t, now := w.config.translate(w.options.Instance, s, workloads, exists, w.known.of(key))
+func (w *Writer) translate(key Key, s *catalog.Service, workloads bool, in inUse) Translation {
+	t, now := w.config.translate(w.options.Instance, s, workloads, in, w.known.of(key))
 	w.known.keep(key, now)
 	return t
 }

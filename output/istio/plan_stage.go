@@ -18,11 +18,11 @@ func (w *Writer) serviceObjects(key Key, s *catalog.Service, have []Observed, wa
 	to := w.config.isWorkloads(s, is.selects || is.workloads > 0)
 	if w.rehearses || to && is.selects || !to && !is.selects && is.workloads == 0 {
 		w.settling.forget(key)
-		return w.translate(key, s, to, w.exists(key))
+		return w.translate(key, s, to, w.inUse(key))
 	}
-	before := w.known.of(key)
-	inline, partsInline := w.config.translate(w.options.Instance, s, false, w.exists(key), before)
-	selects, partsSelects := w.config.translate(w.options.Instance, withWorkloads(s), true, w.exists(key), before)
+	before, in := w.known.of(key), w.inUse(key)
+	inline, partsInline := w.config.translate(w.options.Instance, s, false, in, before)
+	selects, partsSelects := w.config.translate(w.options.Instance, withWorkloads(s), true, in, before)
 	maps.Copy(partsInline, partsSelects)
 	w.known.keep(key, partsInline)
 	workloads := workloadsAmong(selects.Objects)
@@ -95,7 +95,7 @@ func (w *Writer) presence(key Key, have []Observed) (is present) {
 // our WorkloadEntries.
 func (w *Writer) selects(key Key) (there, selects bool) {
 	first, there := w.view.object(Ref{ServiceEntry, key.Namespace, convert.NameOf(key.Name)})
-	return there, len(first.selector) > 0 && maps.Equal(first.selector, w.config.layout(w.options.Instance, true, nil).Selector(key.Name))
+	return there, len(first.selector) > 0 && maps.Equal(first.selector, w.config.layout(w.options.Instance, true, inUse{}).Selector(key.Name))
 }
 
 // exists tells which names of ServiceEntries are in use.

@@ -27,7 +27,7 @@ type LeftOut = convert.LeftOut
 // exists tells which names of objects are in use for the service now; see
 // [Config.ShardSize].
 func (c Config) Translate(instance string, s *catalog.Service, exists func(name string) bool) Translation {
-	t, _ := c.translate(instance, s, c.isWorkloads(s, false), exists, nil)
+	t, _ := c.translate(instance, s, c.isWorkloads(s, false), inUse{exists: exists}, nil)
 	for i := range t.Objects {
 		t.Objects[i] = t.Objects[i].whole()
 	}

@@ -125,8 +125,11 @@ func observedOf(kind Kind, u *unstructured.Unstructured) Observed {
 	entry := convert.OutlineOf(u.Object["spec"])
 	o.selector = entry.GetWorkloadSelector().GetLabels()
 	o.sockets, o.members = socketsOf(entry), membersOf(entry)
-	if hosts := entry.GetHosts(); o.Annotations[annotationService] == "" && len(hosts) > 0 {
-		o.host = hosts[0]
+	if _, written := o.Annotations[annotationService]; !written {
+		o.ports = portNamesOf(entry)
+		if hosts := entry.GetHosts(); len(hosts) > 0 {
+			o.host = hosts[0]
+		}
 	}
 	return o
 }

@@ -20,6 +20,7 @@ type Observed struct {
 	spec        fingerprint
 	sockets     []uint64          // of its endpoints, as [source.Socket] has it; see [source.Baseline]
 	labels      map[string]string // of a WorkloadEntry that Isthmus has not written: as Istio has them
+	ports       portNames         // of a ServiceEntry that Isthmus has not written
 	selector    map[string]string // of a ServiceEntry whose endpoints are objects of their own
 	members     []member          // of the specification, to tell what passes from one object to another
 }
@@ -40,6 +41,9 @@ func (o Observed) key() Key {
 		return Key{o.Kind, o.Namespace, o.Name}
 	}
 }
+
+// isForeign reports whether a ServiceEntry has been handed over, and not been written yet.
+func (o Observed) isForeign() bool { return o.Kind == ServiceEntry && o.ports != nil }
 
 // isDefinition reports whether it is the object that says which ports a service
 // has, for those that have some of them only.

@@ -98,9 +98,12 @@ func (r *remote) update(ctx context.Context, o Object, have Observed) (Observed,
 		return Observed{}, err
 	}
 	defer end()
+	if have.isForeign() { // to apply it as it is would unite what others say with what we say
+		return r.takeOver(ctx, o, have, false)
+	}
 	u, err := r.apply(ctx, o, map[string]any{"resourceVersion": have.Version, "uid": have.UID})
 	if rejected(err) {
-		return r.takeOver(ctx, o, have)
+		return r.takeOver(ctx, o, have, true)
 	}
 	if err != nil {
 		return Observed{}, err

@@ -19,11 +19,12 @@ func (r *remote) complete(ctx context.Context, o Object, u *unstructured.Unstruc
 }
 
 // takeOver writes an object that cannot be applied over what was observed of
-// it. Apply keeps what others own, and both together may be invalid: a port that
-// they have named otherwise is a second one of the same number. So the ownership
+// it. Apply keeps what others own, and both together may be invalid, or select no
+// endpoint: selectors are united label by label. So the ownership
 // of the specification is taken from them first, which changes nothing else.
-// Should that not help, the specification is replaced, whoever owns it.
-func (r *remote) takeOver(ctx context.Context, o Object, have Observed) (Observed, error) {
+// Should that not help, or should there be nothing to take after it was rejected, the
+// specification is replaced, whoever owns it.
+func (r *remote) takeOver(ctx context.Context, o Object, have Observed, wasRejected bool) (Observed, error) {
 	u, err := r.get(ctx, o.Ref())
 	if apierrors.IsNotFound(err) {
 		return Observed{}, errRaced
@@ -33,18 +34,20 @@ func (r *remote) takeOver(ctx context.Context, o Object, have Observed) (Observe
 	}
 	u.SetResourceVersion(have.Version) // anything newer has not been looked at, and may not be ours any more
 	claimed, err := claim(u)
-	if err != nil || !claimed {
+	if err != nil || !claimed && wasRejected {
 		return r.replace(ctx, o, u)
 	}
-	owned, err := r.put(ctx, o.Ref(), u)
-	if rejected(err) {
-		return r.replace(ctx, o, u)
-	}
-	if err != nil {
-		return Observed{}, err
-	}
-	if err := r.pace.Wait(ctx); err != nil {
-		return Observed{}, err
+	owned := u
+	if claimed {
+		if owned, err = r.put(ctx, o.Ref(), u); rejected(err) {
+			return r.replace(ctx, o, u)
+		}
+		if err == nil {
+			err = r.pace.Wait(ctx)
+		}
+		if err != nil {
+			return Observed{}, err
+		}
 	}
 	now, err := r.apply(ctx, o, map[string]any{"resourceVersion": owned.GetResourceVersion(), "uid": have.UID})
 	if rejected(err) {

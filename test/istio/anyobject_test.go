@@ -160,5 +160,11 @@ func normal(o *unstructured.Unstructured) fields {
 			labels["serviceCenterInstanceId"] = "its own"
 		}
 	}
+	list, _ := spec["ports"].([]any)
+	for _, port := range list {
+		if port, ok := port.(fields); ok && port["name"] != "" { // kept from when it was handed over
+			port["name"] = "its own"
+		}
+	}
 	return spec
 }

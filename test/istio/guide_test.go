@@ -244,6 +244,11 @@ func (m *migration) isOurs(service string) {
 	if got := o.GetGeneration(); got != 1+1 {
 		m.t.Errorf("%s: the specification was changed %d times", service, got-1)
 	}
+	for _, port := range (entry{o}).list("ports") {
+		if p, _ := port.(fields); p["name"] != "GRPC-"+m.port {
+			m.t.Errorf("%s: istiod may miss its endpoints for a moment, since its port was renamed: %v", service, port)
+		}
+	}
 	mustBeOnlyOurs(m.t, o)
 }
 

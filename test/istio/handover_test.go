@@ -36,7 +36,7 @@ spec:
 
 // TestObjectsOfEarlierBridgeAreHandedOver has objects that another client has
 // created and updated. When they get the labels, each is at once what Isthmus
-// would have created itself, and changes from then on as any other.
+// would have created itself, but for the names of its ports, and changes from then on as any other.
 func TestObjectsOfEarlierBridgeAreHandedOver(t *testing.T) {
 	t.Parallel()
 	api, registry := connect(t, shared), startRegistry(t)
@@ -146,11 +146,24 @@ func (a *api) awaitWritten(namespace, name string) (o *unstructured.Unstructured
 	return o
 }
 
-// mustBeAsIfCreated deletes an object and compares it with that which is created.
+// mustBeAsIfCreated deletes an object and compares it with that which is created. Its
+// ports have the names that they were handed over with.
 func (a *api) mustBeAsIfCreated(namespace string, o *unstructured.Unstructured) {
 	a.t.Helper()
 	if err := a.client.Delete(a.t.Context(), cluster.ServiceEntries, namespace, o.GetName()); err != nil {
 		a.t.Fatal(err)
+	}
+	const kept = "7070=HTTP-7070,8080=HTTP-8080"
+	annotations, ports := o.GetAnnotations(), entry{o}.list("ports")
+	if annotations["isthmus.io/port-names"] != kept || !strings.Contains(fmt.Sprint(ports), "HTTP-7070") || !strings.Contains(fmt.Sprint(ports), "HTTP-8080") {
+		a.t.Errorf("%s has the ports %v (%v)", o.GetName(), ports, annotations)
+	}
+	delete(annotations, "isthmus.io/port-names")
+	o.SetAnnotations(annotations)
+	for i, name := range []string{"tcp-7070", "http-8080"} {
+		if port, ok := ports[i].(fields); ok {
+			port["name"] = name
+		}
 	}
 	created := a.awaitWritten(namespace, o.GetName())
 	if diff := cmp.Diff(said(created), said(o)); diff != "" {

@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"fmt"
+	"net"
 	"net/http"
 	"os"
 )
@@ -91,6 +92,26 @@ func (c *Certificates) flags() []string {
 // Restart starts the istiod again after it was killed, where it was.
 func (i *Istiod) Restart(ctx context.Context) error {
 	return i.Start(ctx, func(ctx context.Context) error {
-		return get(ctx, http.DefaultClient, "http://"+i.web+"/ready")
+		if err := get(ctx, http.DefaultClient, "http://"+i.web+"/ready"); err != nil {
+			return err
+		}
+		for _, address := range []string{i.XDS, i.Secure} { // where it listens a moment after it says that it is ready
+			if err := accepts(ctx, address); err != nil {
+				return err
+			}
+		}
+		return nil
 	})
+}
+
+// accepts is that connections are taken at an address, unless that is empty.
+func accepts(ctx context.Context, address string) error {
+	if address == "" {
+		return nil
+	}
+	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", address)
+	if err != nil {
+		return err
+	}
+	return conn.Close()
 }
