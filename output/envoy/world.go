@@ -14,6 +14,7 @@ type World struct {
 	snapshot *catalog.Snapshot
 	complete bool
 	root     string
+	settings *settings
 }
 
 var _ push.World = (*World)(nil)
@@ -22,7 +23,11 @@ var _ push.World = (*World)(nil)
 // has been listed. The scopes of the namespace root hold for workloads that
 // have none of their own.
 func NewWorld(snapshot *catalog.Snapshot, complete bool, root string) *World {
-	return &World{snapshot, complete, root}
+	return asIstio.world(snapshot, complete, root)
+}
+
+func (s *settings) world(snapshot *catalog.Snapshot, complete bool, root string) *World {
+	return &World{snapshot, complete, root, s}
 }
 
 // Complete implements [push.World].
