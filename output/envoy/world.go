@@ -14,6 +14,9 @@ type World struct {
 	snapshot *catalog.Snapshot
 	complete bool
 	root     string
+	settings *settings
+
+	definitions *definitions // for the edge
 }
 
 var _ push.World = (*World)(nil)
@@ -22,7 +25,12 @@ var _ push.World = (*World)(nil)
 // has been listed. The scopes of the namespace root hold for workloads that
 // have none of their own.
 func NewWorld(snapshot *catalog.Snapshot, complete bool, root string) *World {
-	return &World{snapshot, complete, root}
+	return asIstio.world(snapshot, complete, root, nil)
+}
+
+// world is [NewWorld] as the settings have it. Known are the definitions of the snapshot.
+func (s *settings) world(snapshot *catalog.Snapshot, complete bool, root string, known *definitions) *World {
+	return &World{snapshot, complete, root, s, known}
 }
 
 // Complete implements [push.World].
@@ -31,6 +39,9 @@ func (w *World) Complete() bool { return w.complete }
 // View implements [push.World].
 func (w *World) View(r push.Row, c push.Client) push.View {
 	v := View{Kind: c.Kind, Namespace: c.Namespace, scope: w.snapshot.ScopeOf(c.Namespace, c.Labels, w.root)}
+	if w.settings != asIstio {
+		v.settings = w.settings
+	}
 	if c.Kind != KindEnvoy {
 		return v
 	}
@@ -48,8 +59,9 @@ type View struct {
 	Kind      string // KindEnvoy, KindGRPC or KindGRPCNode
 	Namespace string // of its workload; empty if it has none
 	scope     *catalog.Scope
-	resolver  resolver // of clusters for Envoys
-	proxy     proxy    // of listeners and routes for Envoys; of clusters its role alone
+	settings  *settings // of the process; nil if nothing is said
+	resolver  resolver  // of clusters for Envoys
+	proxy     proxy     // of listeners and routes for Envoys; of clusters its role alone
 }
 
 var _ push.Scoped = View{}
