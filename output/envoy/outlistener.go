@@ -19,7 +19,7 @@ const virtualOutbound = "virtualOutbound"
 // listenerNames yields the listeners of an Envoy that are not of one service port.
 func listenerNames(w *World, v View) iter.Seq[string] {
 	return func(yield func(string) bool) {
-		if v.proxy.role != sidecar || v.proxy.mode != none && !yield(virtualOutbound) {
+		if v.proxy.role != sidecar || v.proxy.mode != none && !yield(virtualOutbound) || v.inbound.taken && !yield(virtualInbound) {
 			return
 		}
 		for index := range w.snapshot.Ports() {
@@ -50,6 +50,10 @@ func findListener(w *World, v View, name string) (push.Subject, bool) {
 	if v.proxy.role != sidecar {
 		return nil, false
 	}
+	if name == virtualInbound {
+		return findInboundListener(v)
+	}
+	v.inbound = inbound{} // the rest is the same for all workloads
 	if name == virtualOutbound {
 		return capture{proxySlot{ListenerType, name, v}}, v.proxy.mode != none
 	}
