@@ -45,7 +45,7 @@ func TestSidecarTakesAnyServices(t *testing.T) {
 	}
 	m.Serve("")
 	for _, delta := range []bool{true, false} {
-		m.connectWith(proxy.Config{Delta: delta, Flags: []string{"--type", "sidecar"}})
+		m.connectWith(proxy.Config{Delta: delta, Redirected: true})
 	}
 	m.AwaitActive("the services")
 	for range 10 {
