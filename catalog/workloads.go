@@ -11,8 +11,8 @@ import (
 	"github.com/isthmus-mesh/isthmus/model"
 )
 
-// ServedPort is a port at which a workload stands behind a port of a service.
-type ServedPort struct {
+// InboundPort is a port at which a workload stands behind a port of a service.
+type InboundPort struct {
 	ServiceDefinition
 	Port   model.Port // the service's
 	Target uint32     // the workload's own
@@ -69,8 +69,8 @@ func canonicalIP(written string) (string, bool) {
 // ServedAt yields the ports of services of a namespace that a workload of a network
 // stands behind, whoever the services are exported to. A service whose endpoints are
 // names has no workloads that are known by address.
-func (s *Snapshot) ServedAt(namespace string, at WorkloadAddress) iter.Seq[ServedPort] {
-	return func(yield func(ServedPort) bool) {
+func (s *Snapshot) ServedAt(namespace string, at WorkloadAddress) iter.Seq[InboundPort] {
+	return func(yield func(InboundPort) bool) {
 		address, ok := canonicalIP(at.Address)
 		if !ok {
 			return
@@ -89,14 +89,14 @@ func (s *Snapshot) ServedAt(namespace string, at WorkloadAddress) iter.Seq[Serve
 }
 
 // servedAt yields what endpoints of an address serve.
-func (s *Service) servedAt(address, network string, yield func(ServedPort) bool) bool {
+func (s *Service) servedAt(address, network string, yield func(InboundPort) bool) bool {
 	if !s.byAddress() {
 		return true
 	}
 	for _, port := range s.Ports {
 		for e := range s.Endpoints(port.Number).At(address) {
 			within := e.Network == "" || e.Network == network
-			if within && !yield(ServedPort{s.ServiceDefinition, port, e.Port}) {
+			if within && !yield(InboundPort{s.ServiceDefinition, port, e.Port}) {
 				return false
 			}
 		}

@@ -73,7 +73,7 @@ func (w *World) inboundOf(c push.Client) inbound {
 	if c.Namespace == "" {
 		return inbound{taken: true}
 	}
-	by := map[uint32]catalog.ServedPort{}
+	by := map[uint32]catalog.InboundPort{}
 	for _, address := range c.Addresses {
 		for s := range w.snapshot.ServedAt(c.Namespace, catalog.WorkloadAddress{Network: c.Network, Address: address}) {
 			if s.Target == 0 || s.Target > highestPort || p.reserved(s.Target) || inboundTraffic(s) == notTCP {
@@ -92,7 +92,7 @@ func (w *World) inboundOf(c push.Client) inbound {
 }
 
 // inboundTraffic is what the bytes of a port of a workload are taken for.
-func inboundTraffic(s catalog.ServedPort) traffic {
+func inboundTraffic(s catalog.InboundPort) traffic {
 	kind := trafficOf(s.Port)
 	if kind == sniffed && serverFirst(s.Target) {
 		return tcpOnly
@@ -101,7 +101,7 @@ func inboundTraffic(s catalog.ServedPort) traffic {
 }
 
 // decides reports whether it is a and not b that says what a port is spoken in.
-func decides(a, b catalog.ServedPort) bool {
+func decides(a, b catalog.InboundPort) bool {
 	if a.Key == b.Key {
 		return a.Port.Number < b.Port.Number
 	}

@@ -136,12 +136,16 @@ func TestSidecarTakesThePortsOfItsWorkload(t *testing.T) {
 		{"another workload", []behind{{name: "s", ports: http}}, sidecarAt("10.0.0.2"), nil, nil},
 		{"two addresses", []behind{{name: "s", ports: http}}, sidecarAt("fd00::1", "10.0.0.1"), on80, []int{80}},
 		{
-			"connections", []behind{{name: "s", ports: raw}}, sidecarAt("10.0.0.1"),
+			"connections",
+			[]behind{{name: "s", ports: raw}},
+			sidecarAt("10.0.0.1"),
 			[]string{"0.0.0.0_443 443 tcp_proxy inbound|443||", "0.0.0.0_3307 3307 tcp_proxy inbound|3307||"},
 			[]int{443, 3307},
 		},
 		{
-			"what is not known", []behind{{name: "s", ports: unknown}}, sidecarAt("10.0.0.1"),
+			"what is not known",
+			[]behind{{name: "s", ports: unknown}},
+			sidecarAt("10.0.0.1"),
 			[]string{
 				"0.0.0.0_3306 3306 tcp_proxy inbound|3306||",
 				"0.0.0.0_7070 7070 raw_buffer http/1.0+http/1.1+h2c http_connection_manager inbound|7070||",
@@ -151,8 +155,11 @@ func TestSidecarTakesThePortsOfItsWorkload(t *testing.T) {
 			[]int{3306, 7070},
 		},
 		{
-			"two services", []behind{{name: "s", ports: http}, {name: "t", ports: raw[:1]}}, sidecarAt("10.0.0.1"),
-			append(slices.Clone(on80), "0.0.0.0_3307 3307 tcp_proxy inbound|3307||"), []int{80, 3307},
+			"two services",
+			[]behind{{name: "s", ports: http}, {name: "t", ports: raw[:1]}},
+			sidecarAt("10.0.0.1"),
+			append(slices.Clone(on80), "0.0.0.0_3307 3307 tcp_proxy inbound|3307||"),
+			[]int{80, 3307},
 		},
 		{
 			"the oldest says what a port is", []behind{
