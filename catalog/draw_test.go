@@ -140,7 +140,8 @@ func drawService(t *rapid.T) model.Service {
 
 func drawEndpoint(t *rapid.T) model.Endpoint {
 	return model.Endpoint{
-		Address:  pick(t, "10.0.0.1", "10.0.0.1", "10.0.0.2", "unix:///s", "h"),
+		Address:  pick(t, "10.0.0.1", "10.0.0.1", "10.0.0.2", "unix:///s", "h", "fd00::1", "FD00::1"),
+		Network:  pick(t, "", "", "n"),
 		Ports:    pick(t, model.Map[uint32]{}, model.Map[uint32]{}, target("http", 8080), target("web", 8081), target("grpc", 80)),
 		Exact:    pick(t, false, false, true),
 		Labels:   pick(t, labels("app", "a"), labels("app", "a", "v", "1"), labels("app", "b", "v", "1"), model.Labels{}),
@@ -257,6 +258,7 @@ func vary(t *rapid.T, r model.Record) model.Record {
 func varyEndpoint(t *rapid.T, e, from model.Endpoint) model.Endpoint {
 	pick(t,
 		func() { e.Address = from.Address },
+		func() { e.Network = from.Network },
 		func() { e.Ports = from.Ports },
 		func() { e.Labels = from.Labels },
 		func() { e.Health = from.Health },

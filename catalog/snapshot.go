@@ -25,6 +25,7 @@ type Snapshot struct {
 	opaques      immutable.Map[OpaqueKey, *Opaque]
 	workloads    immutable.Map[WorkloadKey, *Workload]
 	ports        immutable.Map[uint32, *PortServices]
+	served       immutable.Map[servedKey, struct{}]
 }
 
 // Totals counts what a snapshot holds.
@@ -43,6 +44,7 @@ func Empty() *Snapshot {
 		opaques:      immutable.New[OpaqueKey, *Opaque](OpaqueKey.compare),
 		workloads:    immutable.New[WorkloadKey, *Workload](WorkloadKey.compare),
 		ports:        immutable.New[uint32, *PortServices](cmp.Compare[uint32]),
+		served:       immutable.New[servedKey, struct{}](servedKey.compare),
 	}
 }
 

@@ -250,6 +250,7 @@ func (s *step) finish(revision uint64) Change {
 	if len(change.Services) > 0 {
 		next.services = services.Map()
 		next.indexPorts(change.Services)
+		next.indexWorkloads(change.Services)
 	}
 	s.snapshot = &next
 	return change

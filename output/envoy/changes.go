@@ -37,13 +37,15 @@ func (s *settings) changes(now *catalog.Snapshot, c catalog.Change) []push.Chang
 	return appendShared(list, now, c, s.edgeNames())
 }
 
-// Reviewed lists the namespaces whose clients may see something else after a
-// change; "*" for all, when the scopes of the root namespace changed.
+// Reviewed lists the audience keys of clients that may see something else after a
+// change: the namespaces whose scopes changed, and the workloads that may serve other
+// ports; "*" for all, when the scopes of the root namespace changed.
 func Reviewed(c catalog.Change, root string) []string {
-	if _, all := c.Scopes[root]; all {
+	workloads, many := reviewedWorkloads(c)
+	if _, all := c.Scopes[root]; all || many {
 		return []string{"*"}
 	}
-	return slices.Sorted(maps.Keys(c.Scopes))
+	return append(slices.Sorted(maps.Keys(c.Scopes)), workloads...)
 }
 
 func compareKeys(a, b catalog.ServiceKey) int {

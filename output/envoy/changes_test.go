@@ -87,6 +87,7 @@ func drawEndpoint(t *rapid.T) model.Endpoint {
 		Address: rapid.SampledFrom([]string{"10.0.0.1", "10.0.0.2", "fd00::1", "FD00::1", "unix:///run/s", "name.com"}).Draw(t, "address"),
 		Labels:  model.MapOf(map[string]string{"app": "it"}),
 		Weight:  rapid.Uint32Range(0, 2).Draw(t, "weight"),
+		Network: rapid.SampledFrom([]string{"", "", "n"}).Draw(t, "network of endpoint"),
 		Health:  rapid.SampledFrom([]model.Health{model.Healthy, model.Healthy, model.Unhealthy}).Draw(t, "health"),
 	}
 }

@@ -46,7 +46,8 @@ func drawPushClient(t *rapid.T) push.Client {
 		Kind:      rapid.SampledFrom([]string{KindEnvoy, KindGRPC, KindGRPCNode}).Draw(t, "kind of client"),
 		Namespace: rapid.SampledFrom([]string{"a", "b", "c", ""}).Draw(t, "namespace"),
 		Labels:    model.MapOf(map[string]string{"app": "it"}),
-		Addresses: rapid.SampledFrom([][]string{nil, {"10.0.0.1"}, {"2001:db8::1"}}).Draw(t, "addresses"),
+		Addresses: rapid.SampledFrom([][]string{nil, {"10.0.0.1"}, {"::ffff:10.0.0.2", "10.0.0.1"}, {"fd00::1"}, {"2001:db8::1"}}).Draw(t, "addresses"),
+		Network:   rapid.SampledFrom([]string{"", "n"}).Draw(t, "network"),
 		Proxy: push.Proxy{
 			Role:         rapid.SampledFrom([]string{"", "sidecar", "router"}).Draw(t, "role"),
 			Interception: rapid.SampledFrom([]string{"", "TPROXY", "NONE"}).Draw(t, "interception"),
@@ -56,8 +57,8 @@ func drawPushClient(t *rapid.T) push.Client {
 
 // sharedResourceNames are of listeners and routes that services may share.
 var sharedResourceNames = [...][]string{
-	ClusterType:  {blackHoleCluster, passthroughCluster},
-	ListenerType: {virtualOutbound, "0.0.0.0_80", "0.0.0.0_81", "127.0.0.1_80", "::_80", "::1_80", "10.1.0.1_80", "fd00::5_81", "0.0.0.0_8443", "::_8080"},
+	ClusterType:  {blackHoleCluster, passthroughCluster, inboundPassthrough, "inbound|80||", "inbound|81||", "inbound|8081||"},
+	ListenerType: {virtualOutbound, virtualInbound, "0.0.0.0_80", "0.0.0.0_81", "127.0.0.1_80", "::_80", "::1_80", "10.1.0.1_80", "fd00::5_81", "0.0.0.0_8443", "::_8080"},
 	RouteType:    {"80", "81", "h:80", "x.com:81", "http.80", "http.8080", "http.81"},
 }
 
@@ -174,8 +175,12 @@ func reachedThrough(m *listenerv3.Listener, to string) (list []string) {
 			var hcm hcmv3.HttpConnectionManager
 			var tcp tcpv3.TcpProxy
 			switch {
-			case to == routeURL && f.GetTypedConfig().UnmarshalTo(&hcm) == nil:
-				list = append(list, hcm.GetRds().GetRouteConfigName())
+			case f.GetTypedConfig().UnmarshalTo(&hcm) == nil:
+				if to == routeURL && hcm.GetRds() != nil {
+					list = append(list, hcm.GetRds().GetRouteConfigName())
+				} else if to == clusterURL {
+					list = append(list, clustersIn(hcm.GetRouteConfig())...)
+				}
 			case to == clusterURL && f.GetTypedConfig().UnmarshalTo(&tcp) == nil:
 				list = append(list, tcp.GetCluster())
 			}
@@ -187,7 +192,7 @@ func reachedThrough(m *listenerv3.Listener, to string) (list []string) {
 // clustersIn lists the clusters of services. The one for all other requests is there
 // from the start, and not among what routes wait for.
 func clustersIn(m *routev3.RouteConfiguration) (list []string) {
-	for _, host := range m.VirtualHosts {
+	for _, host := range m.GetVirtualHosts() {
 		for _, route := range host.Routes {
 			if name := route.GetRoute().GetCluster(); name != "" && name != passthroughCluster {
 				list = append(list, name)

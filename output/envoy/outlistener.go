@@ -22,7 +22,7 @@ func listenerNames(w *World, v View) iter.Seq[string] {
 		return w.settings.edgeListenerNames(v.proxy)
 	}
 	return func(yield func(string) bool) {
-		if v.proxy.mode != none && !yield(virtualOutbound) {
+		if v.proxy.mode != none && !yield(virtualOutbound) || v.inbound.taken && !yield(virtualInbound) {
 			return
 		}
 		for index := range w.snapshot.Ports() {
@@ -53,6 +53,10 @@ func findListener(w *World, v View, name string) (push.Subject, bool) {
 	if v.proxy.role != sidecar {
 		return findEdgeListener(w, v, name)
 	}
+	if name == virtualInbound {
+		return findInboundListener(v)
+	}
+	v.inbound = inbound{} // the rest is the same for all workloads
 	if name == virtualOutbound {
 		return capture{proxySlot{ListenerType, name, v}}, v.proxy.mode != none
 	}

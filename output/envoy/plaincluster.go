@@ -11,11 +11,14 @@ import (
 )
 
 // plainClusterNames yields the clusters that stand for no service.
-func plainClusterNames(*World, View) iter.Seq[string] {
-	return slices.Values([]string{blackHoleCluster, passthroughCluster})
+func plainClusterNames(_ *World, v View) iter.Seq[string] {
+	return slices.Values(append([]string{blackHoleCluster, passthroughCluster}, inboundClusterNames(v)...))
 }
 
-func findPlainCluster(_ *World, _ View, name string) (push.Subject, bool) {
+func findPlainCluster(_ *World, v View, name string) (push.Subject, bool) {
+	if own, ok := findInboundCluster(v, name); ok {
+		return own, true
+	}
 	return plainCluster(name), name == blackHoleCluster || name == passthroughCluster
 }
 

@@ -1,6 +1,10 @@
 package envoy
 
-import "github.com/isthmus-mesh/isthmus/model"
+import (
+	"slices"
+
+	"github.com/isthmus-mesh/isthmus/model"
+)
 
 // traffic is what an Envoy takes the bytes of a service port for.
 type traffic uint8
@@ -33,10 +37,7 @@ func trafficOf(port model.Port) traffic {
 
 // serverFirst reports whether a port is well known for servers that speak first.
 func serverFirst(number uint32) bool {
-	switch number {
-	case 25, 53, 3306, 27017:
-		return true
-	default:
-		return false
-	}
+	return slices.Contains(serverFirstPorts[:], number)
 }
+
+var serverFirstPorts = [...]uint32{25, 53, 3306, 27017}

@@ -76,8 +76,9 @@ var rows = [...]row{
 			Name: clusterURL,
 			// To a state-of-the-world client a cluster that is missing from a
 			// response is a deleted cluster.
-			Whole:  true,
-			Brings: []string{endpointURL},
+			Whole:    true,
+			Brings:   []string{endpointURL},
+			Audience: audienceOf,
 		},
 		name: ClusterName, parse: parseClusterName,
 		offered: func(f form, _ string) bool { return f != noForm },
@@ -103,12 +104,13 @@ var rows = [...]row{
 	},
 	ListenerType: {
 		TypeSpec: push.TypeSpec{
-			Name:   listenerURL,
-			Whole:  true, // as for clusters: absence is deletion
-			Brings: []string{routeURL},
-			Needs:  []string{clusterURL},
-			Absent: absentListener,
-			Void:   voidListener,
+			Name:     listenerURL,
+			Whole:    true, // as for clusters: absence is deletion
+			Brings:   []string{routeURL},
+			Needs:    []string{clusterURL},
+			Audience: audienceOf,
+			Absent:   absentListener,
+			Void:     voidListener,
 		},
 		name: ListenerName, parse: parseListenerName,
 		offered: gRPCOnly,

@@ -47,8 +47,10 @@ func (w *World) View(r push.Row, c push.Client) push.View {
 	}
 	switch r {
 	case ClusterType:
-		v.resolver, v.proxy = resolverOf(c), proxy{role: proxyOf(c).role}
-	case ListenerType, RouteType:
+		v.resolver, v.proxy, v.inbound = resolverOf(c), proxy{role: proxyOf(c).role}, w.inboundOf(c)
+	case ListenerType:
+		v.proxy, v.inbound = proxyOf(c), w.inboundOf(c)
+	case RouteType:
 		v.proxy = proxyOf(c)
 	}
 	return v
@@ -62,6 +64,7 @@ type View struct {
 	settings  *settings // of the process; nil if nothing is said
 	resolver  resolver  // of clusters for Envoys
 	proxy     proxy     // of listeners and routes for Envoys; of clusters its role alone
+	inbound   inbound   // of clusters and listeners for Envoys
 }
 
 var _ push.Scoped = View{}

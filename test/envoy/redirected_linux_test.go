@@ -45,9 +45,14 @@ func TestSidecarTakesAnyServices(t *testing.T) {
 	}
 	m.Serve("")
 	for _, delta := range []bool{true, false} {
-		m.connectWith(proxy.Config{Delta: delta, Flags: []string{"--type", "sidecar"}})
+		m.connectWith(proxy.Config{Delta: delta, Redirected: true})
 	}
 	m.AwaitActive("the services")
+	for _, p := range m.Proxies {
+		if listeners, err := p.Listeners(t.Context()); err != nil || listeners["virtualOutbound"].Version == "" {
+			t.Fatalf("%s has listeners %v (%v)", p.Name, listeners, err)
+		}
+	}
 	for range 10 {
 		for range 8 {
 			n := random.IntN(40)

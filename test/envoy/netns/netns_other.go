@@ -2,7 +2,10 @@
 
 package netns
 
-import "errors"
+import (
+	"errors"
+	"net/netip"
+)
 
 var errLinux = errors.New("network namespaces are Linux's; run these tests there")
 
@@ -11,3 +14,6 @@ func Run([]string, ...string) (status int, err error) { return 1, errLinux }
 
 // RaiseLoopback fails.
 func RaiseLoopback() error { return errLinux }
+
+// Redirect fails.
+func Redirect(netip.Addr, uint16, netip.Addr) error { return errLinux }

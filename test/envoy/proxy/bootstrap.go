@@ -28,6 +28,7 @@ type Config struct {
 	ControlPlanes []netip.AddrPort // one of them is connected to
 	Istiod        bool             // the control plane is istiod, whose listeners are bound on loopback
 	Listeners     bool             // listeners and routes come from Isthmus, too, and are bound on loopback
+	Redirected    bool             // it is a sidecar to whose ports connections are redirected; in a network namespace of the test's own
 	Labels        map[string]string
 	Flags         []string // more of them for the command that prints the bootstrap
 	OnDemand      bool     // clusters are asked for when a request names one, on a stream of their own, and endpoints over ADS
@@ -86,7 +87,10 @@ func (c Config) arguments() []string {
 		return append(arguments, "--interception", "NONE", "--keepalive", "60s")
 	}
 	arguments = append(arguments, "--keepalive", "2s")
-	if c.Listeners {
+	switch {
+	case c.Redirected:
+		return arguments
+	case c.Listeners:
 		return append(arguments, "--interception", "NONE")
 	}
 	return append(arguments, "--type", "router") // which has no listeners but its own

@@ -1,0 +1,156 @@
+package envoy
+
+import (
+	"iter"
+	"maps"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/isthmus-mesh/isthmus/catalog"
+	"github.com/isthmus-mesh/isthmus/push"
+)
+
+// inbound is what an Envoy takes for its own workload. It is part of the view, so it
+// says what matters and not whose services it comes from: the Envoys of all workloads
+// that serve the same ports in the same way share their resources.
+type inbound struct {
+	taken bool // false for Envoys that no connections of others are redirected to
+	ports inboundPorts
+}
+
+// inboundPorts are the ports of a workload, each once, in their order, and what it takes
+// their bytes for, as "80h,3306t,9000s".
+type inboundPorts string
+
+// marks are how inboundPorts writes what the bytes of a port are taken for. A handshake
+// is for the workload itself, so that TLS is a connection like any other.
+var marks = [...]byte{httpOnly: 'h', tlsOnly: 't', tcpOnly: 't', sniffed: 's'}
+
+func writePorts(kinds map[uint32]traffic) inboundPorts {
+	var b []byte
+	for _, number := range slices.Sorted(maps.Keys(kinds)) {
+		if len(b) > 0 {
+			b = append(b, ',')
+		}
+		b = append(strconv.AppendUint(b, uint64(number), 10), marks[kinds[number]])
+	}
+	return inboundPorts(b)
+}
+
+func (p inboundPorts) all() iter.Seq2[uint32, traffic] {
+	return func(yield func(uint32, traffic) bool) {
+		for item := range strings.SplitSeq(string(p), ",") {
+			if item == "" {
+				return
+			}
+			last := len(item) - 1
+			number, _ := parsePort(item[:last])
+			if !yield(number, markedBy(item[last])) {
+				return
+			}
+		}
+	}
+}
+
+func markedBy(mark byte) traffic {
+	return traffic(slices.Index(marks[:], mark)) //nolint:gosec // one of four
+}
+
+// inboundOf finds what a client takes for its own workload: the ports at which that
+// stands behind services of the client's own namespace. Where several services have
+// another opinion of a port the oldest counts.
+//
+// The namespace is that of the client's certificate, if it has one. So a client that
+// lies about its address learns of workloads of its own namespace alone, and a service
+// of another namespace changes nothing about how a workload is spoken to.
+func (w *World) inboundOf(c push.Client) inbound {
+	p := proxyOf(c)
+	if p.role != sidecar || p.mode == none {
+		return inbound{}
+	}
+	if c.Namespace == "" {
+		return inbound{taken: true}
+	}
+	by := map[uint32]catalog.InboundPort{}
+	for _, address := range c.Addresses {
+		for s := range w.snapshot.ServedAt(c.Namespace, catalog.WorkloadAddress{Network: c.Network, Address: address}) {
+			if s.Target == 0 || s.Target > highestPort || p.reserved(s.Target) || inboundTraffic(s) == notTCP {
+				continue
+			}
+			if first, taken := by[s.Target]; !taken || decides(s, first) {
+				by[s.Target] = s
+			}
+		}
+	}
+	kinds := make(map[uint32]traffic, len(by))
+	for number, s := range by {
+		kinds[number] = inboundTraffic(s)
+	}
+	return inbound{true, writePorts(kinds)}
+}
+
+// inboundTraffic is what the bytes of a port of a workload are taken for.
+func inboundTraffic(s catalog.InboundPort) traffic {
+	kind := trafficOf(s.Port)
+	if kind == sniffed && serverFirst(s.Target) {
+		return tcpOnly
+	}
+	return kind
+}
+
+// decides reports whether it is a and not b that says what a port is spoken in.
+func decides(a, b catalog.InboundPort) bool {
+	if a.Key == b.Key {
+		return a.Port.Number < b.Port.Number
+	}
+	return older(a.ServiceDefinition, b.ServiceDefinition) < 0
+}
+
+// audienceOf are the keys through which changes find an Envoy or gRPC client: its
+// namespace, and for one that takes connections to a workload where that is.
+func audienceOf(c push.Client) []string {
+	keys := []string{c.Namespace}
+	if p := proxyOf(c); c.Kind != KindEnvoy || p.role != sidecar || p.mode == none {
+		return keys
+	}
+	for _, text := range c.Addresses {
+		ip, err := netip.ParseAddr(text)
+		if err != nil {
+			continue
+		}
+		at := catalog.WorkloadAddress{Address: ip.Unmap().String()}
+		keys = append(keys, workloadKey(at))
+		if at.Network = c.Network; at.Network != "" { // else the two are one
+			keys = append(keys, workloadKey(at))
+		}
+	}
+	return keys
+}
+
+// workloadKey is no namespace's name.
+func workloadKey(at catalog.WorkloadAddress) string { return "@" + at.Network + "/" + at.Address }
+
+// mostReviewed bounds the workloads that a step names. Past that it is less to look at
+// all clients once than to find each of them.
+const mostReviewed = 4096
+
+// reviewedWorkloads are the audience keys of the workloads of which a change may alter
+// what they serve; all is set if they are too many.
+func reviewedWorkloads(c catalog.Change) (keys []string, all bool) {
+	found := map[catalog.WorkloadAddress]struct{}{}
+	for _, service := range c.Services {
+		for at := range service.Workloads() {
+			found[at] = struct{}{}
+			if len(found) > mostReviewed {
+				return nil, true
+			}
+		}
+	}
+	for at := range found {
+		keys = append(keys, workloadKey(at))
+	}
+	slices.Sort(keys)
+	return keys, false
+}

@@ -1,0 +1,199 @@
+package envoy
+
+import (
+	"iter"
+	"slices"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	originaldstv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/listener/original_dst/v3"
+	originalsrcv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/listener/original_src/v3"
+	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
+	typev3 "github.com/envoyproxy/go-control-plane/envoy/type/v3"
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/isthmus-mesh/isthmus/push"
+)
+
+// virtualInbound is the listener that connections to the workload are redirected to.
+const virtualInbound = "virtualInbound"
+
+// Names of Envoy's filters, and the transport protocol of handshakes.
+const (
+	originalDst = "envoy.filters.listener.original_dst"
+	originalSrc = "envoy.filters.listener.original_src"
+	tlsBuffer   = "tls"
+)
+
+// tproxyMark is of connections to the workload whose source is the client's own
+// address. Istio's rules know them by it.
+const tproxyMark = 1337
+
+// findInboundListener returns the listener of an Envoy's own workload.
+func findInboundListener(v View) (push.Subject, bool) {
+	own := proxy{role: v.proxy.role, mode: v.proxy.mode, family: v.proxy.family}
+	return inboundListener{View{settings: v.settings, proxy: own, inbound: v.inbound}}, v.inbound.taken
+}
+
+// inboundListener is [virtualInbound]. It says nothing of services, and of the ports of
+// the workload only which there are and what they carry: it hardly ever changes.
+type inboundListener struct {
+	view View // without what does not matter here
+}
+
+// Slot implements [push.Subject].
+func (l inboundListener) Slot() any { return l }
+
+// Refers implements [push.Referrer].
+func (l inboundListener) Refers(to string) iter.Seq[string] {
+	if to != clusterURL {
+		return nothing
+	}
+	list := []string{blackHoleCluster, inboundPassthrough}
+	for number := range l.view.inbound.ports.all() {
+		list = append(list, inboundClusterName(number))
+	}
+	return slices.Values(list)
+}
+
+// Encode implements [push.Subject]. Connections that the chains of a port do not
+// describe go on to the workload by the default chain.
+func (l inboundListener) Encode() push.Encoded {
+	m := &listenerv3.Listener{
+		Name:             virtualInbound,
+		Address:          socketAt(l.view.proxy.everywhere(), inboundPort),
+		TrafficDirection: corev3.TrafficDirection_INBOUND,
+		ListenerFilters:  l.filters(),
+		FilterChains: []*listenerv3.FilterChain{
+			{
+				// A connection to this very port would be led to itself for ever.
+				Name:             virtualInbound + "-blackhole",
+				FilterChainMatch: &listenerv3.FilterChainMatch{DestinationPort: wrapperspb.UInt32(inboundPort)},
+				Filters:          l.view.toTCP(blackHoleCluster),
+			},
+			{
+				Name:             virtualInbound + "-catchall-http",
+				FilterChainMatch: &listenerv3.FilterChainMatch{ApplicationProtocols: plaintextHTTP, TransportProtocol: rawBuffer},
+				Filters:          l.view.toWorkload(inboundPassthrough, 0),
+			},
+		},
+		DefaultFilterChain: &listenerv3.FilterChain{Name: virtualInbound, Filters: l.view.toTCP(inboundPassthrough)},
+		// As for outbound listeners: a client that says nothing yet is not one that
+		// says something else.
+		ListenerFiltersTimeout:           durationpb.New(0),
+		ContinueOnListenerFiltersTimeout: true,
+	}
+	for number, kind := range l.view.inbound.ports.all() {
+		m.FilterChains = append(m.FilterChains, l.chainsOf(number, kind)...)
+	}
+	if l.view.proxy.mode == tproxy {
+		m.Transparent = wrapperspb.Bool(true)
+	}
+	l.view.logUnmatched(m)
+	return encode(virtualInbound, listenerURL, m)
+}
+
+// chainsOf are those of a port of the workload. No two have one match.
+func (l inboundListener) chainsOf(number uint32, kind traffic) []*listenerv3.FilterChain {
+	cluster := inboundClusterName(number)
+	chain := func(filters []*listenerv3.Filter, transport string, protocols ...string) *listenerv3.FilterChain {
+		return &listenerv3.FilterChain{
+			Name: socketName(anyIPv4, number), // Istio's, whatever the address
+			FilterChainMatch: &listenerv3.FilterChainMatch{
+				DestinationPort: wrapperspb.UInt32(number), TransportProtocol: transport, ApplicationProtocols: protocols,
+			},
+			Filters: filters,
+		}
+	}
+	switch kind {
+	case httpOnly:
+		return []*listenerv3.FilterChain{
+			chain(l.view.toWorkload(cluster, number), rawBuffer),
+			chain(l.view.toTCP(cluster), tlsBuffer), // the workload ends it itself
+		}
+	case sniffed:
+		return []*listenerv3.FilterChain{
+			chain(l.view.toWorkload(cluster, number), rawBuffer, plaintextHTTP...),
+			chain(l.view.toTCP(cluster), rawBuffer),
+			chain(l.view.toTCP(cluster), tlsBuffer),
+		}
+	default:
+		return []*listenerv3.FilterChain{chain(l.view.toTCP(cluster), "")}
+	}
+}
+
+// filters find out where a connection was going, and what it carries. They read nothing
+// of connections to a port whose server may speak first, for the client would wait.
+// They are part of the listener and not of a chain: Envoy drains all connections if
+// they change, so they depend on such ports alone.
+func (l inboundListener) filters() []*listenerv3.ListenerFilter {
+	list := []*listenerv3.ListenerFilter{{
+		Name: originalDst, ConfigType: &listenerv3.ListenerFilter_TypedConfig{TypedConfig: packed(&originaldstv3.OriginalDst{})},
+	}}
+	if l.view.proxy.mode == tproxy {
+		list = append(list, &listenerv3.ListenerFilter{
+			Name: originalSrc, ConfigType: &listenerv3.ListenerFilter_TypedConfig{TypedConfig: packed(&originalsrcv3.OriginalSrc{Mark: tproxyMark})},
+		})
+	}
+	for _, name := range []string{tlsInspector, httpInspector} {
+		f := inspector(name)
+		f.FilterDisabled = anyPort(l.unread())
+		list = append(list, f)
+	}
+	return list
+}
+
+// unread are the ports of which nothing is read before the workload is called.
+func (l inboundListener) unread() []uint32 {
+	ports := slices.Clone(serverFirstPorts[:])
+	for number, kind := range l.view.inbound.ports.all() {
+		if kind == tcpOnly || kind == tlsOnly {
+			ports = append(ports, number)
+		}
+	}
+	slices.Sort(ports)
+	return slices.Compact(ports)
+}
+
+// anyPort is of connections to any of some ports, which are at least two.
+func anyPort(numbers []uint32) *listenerv3.ListenerFilterChainMatchPredicate {
+	set := &listenerv3.ListenerFilterChainMatchPredicate_MatchSet{}
+	for _, n := range numbers {
+		set.Rules = append(set.Rules, &listenerv3.ListenerFilterChainMatchPredicate{
+			Rule: &listenerv3.ListenerFilterChainMatchPredicate_DestinationPortRange{
+				DestinationPortRange: &typev3.Int32Range{Start: int32(n), End: int32(n) + 1}, //nolint:gosec // at most 65535
+			},
+		})
+	}
+	return &listenerv3.ListenerFilterChainMatchPredicate{Rule: &listenerv3.ListenerFilterChainMatchPredicate_OrMatch{OrMatch: set}}
+}
+
+// toWorkload has requests go to a cluster of the workload; port 0 is for any.
+func (v View) toWorkload(cluster string, port uint32) []*listenerv3.Filter {
+	action := toCluster(cluster)
+	action.Timeout = durationpb.New(0)
+	action.MaxStreamDuration = &routev3.RouteAction_MaxStreamDuration{
+		MaxStreamDuration: durationpb.New(0), GrpcTimeoutHeaderMax: durationpb.New(0),
+	}
+	routes := &routev3.RouteConfiguration{
+		Name:             cluster,
+		ValidateClusters: wrapperspb.Bool(false),
+		VirtualHosts: []*routev3.VirtualHost{{
+			Name: "inbound|http|" + portRoutes(port), Domains: []string{"*"},
+			Routes: []*routev3.Route{{Name: "default", Match: anyPath(), Action: &routev3.Route_Route{Route: action}}},
+		}},
+	}
+	return []*listenerv3.Filter{filter(httpFilter, &hcmv3.HttpConnectionManager{
+		StatPrefix:     "inbound_" + socketName(anyIPv4, port) + ";",
+		RouteSpecifier: &hcmv3.HttpConnectionManager_RouteConfig{RouteConfig: routes},
+		HttpFilters:    []*hcmv3.HttpFilter{router()},
+		NormalizePath:  wrapperspb.Bool(true),
+		// The workload says who answers, and not the Envoy beside it.
+		ServerHeaderTransformation: hcmv3.HttpConnectionManager_PASS_THROUGH,
+		UseRemoteAddress:           wrapperspb.Bool(false),
+		StreamIdleTimeout:          durationpb.New(0),
+		UpgradeConfigs:             []*hcmv3.HttpConnectionManager_UpgradeConfig{{UpgradeType: "websocket"}},
+	})}
+}

@@ -1,0 +1,37 @@
+package envoy_test
+
+import (
+	"cmp"
+	"net/netip"
+	"slices"
+	"strings"
+)
+
+// isInbound is of clusters that lead to an Envoy's own workload.
+func isInbound(cluster string) bool {
+	return cluster == "InboundPassthroughCluster" || strings.HasPrefix(cluster, "inbound|")
+}
+
+// inboundPorts are those that the sidecar of a workload at an address takes connections
+// to, by the documents: docs/design/0023.
+func (f *folder) inboundPorts(at string) (ports []uint32) {
+	for _, o := range f.objects() {
+		s, ok := o.(service)
+		if !ok || cmp.Or(s.Namespace, shop) != shop || s.Spec.Resolution != "STATIC" && s.Spec.Resolution != "NONE" {
+			continue
+		}
+		for _, e := range s.endpoints(f.objects()) {
+			if ip, err := netip.ParseAddr(e.Address); err != nil || ip.String() != at {
+				continue
+			}
+			for _, p := range s.Spec.Ports {
+				target := cmp.Or(e.Ports[p.Name], p.TargetPort, p.Number)
+				if strings.ToUpper(p.Protocol) != "UDP" && target != 15001 && target != 15006 {
+					ports = append(ports, target)
+				}
+			}
+		}
+	}
+	slices.Sort(ports)
+	return slices.Compact(ports)
+}
