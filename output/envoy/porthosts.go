@@ -66,12 +66,19 @@ func (b *building) merge(was *portHosts) {
 			b.drop(old.host)
 			old, more = next()
 		}
-		if more && old.Key == s.Key && old.Definition == s.Definition {
-			b.members = append(b.members, old)
+		is, kept := member{ServiceDefinition: s}, false
+		if more && old.Key == s.Key {
+			if kept = old.Definition == s.Definition; kept {
+				is = old
+			} else {
+				b.drop(old.host) // before its successor enters, whose claims may equal its own
+			}
 			old, more = next()
-			continue
 		}
-		b.members = append(b.members, member{s, b.enter(s)})
+		if !kept {
+			is.host = b.enter(s)
+		}
+		b.members = append(b.members, is)
 	}
 	for ; more; old, more = next() {
 		b.drop(old.host)
