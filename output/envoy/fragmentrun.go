@@ -16,8 +16,9 @@ type run struct {
 	plain bool
 	homes map[string]struct{} // namespaces in which some have a bare name
 
-	once  sync.Once
-	usual *fragments // of viewers of other namespaces, if it is plain
+	mu    sync.Mutex
+	usual *fragments            // of viewers of other namespaces; nil until it is asked for
+	own   map[string]*fragments // of viewers of each of homes, likewise
 }
 
 func newRun(members []member) *run {
@@ -26,11 +27,8 @@ func newRun(members []member) *run {
 		alone := i == 0 || members[i-1].Key.Host != m.Key.Host
 		public := m.ExportTo.Len() == 0 || slices.Contains(slices.Collect(m.ExportTo.All()), "*")
 		r.plain = r.plain && alone && public && (m.host == nil || !m.host.contested)
-		if m.host == nil {
-			continue
-		}
-		if _, home, ok := m.host.shortName(); ok {
-			r.homes[home] = struct{}{}
+		if m.host != nil && m.host.home != "" {
+			r.homes[m.host.home] = struct{}{}
 		}
 	}
 	return r
@@ -44,11 +42,23 @@ func (r *run) seenBy(all *portHosts, v View) *fragments {
 	if v.scope != nil || !r.plain {
 		return r.chosenBy(all, v)
 	}
-	if _, own := r.homes[v.Namespace]; own {
-		return r.allFor(v.Namespace)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if _, own := r.homes[v.Namespace]; !own {
+		if r.usual == nil {
+			r.usual = r.allFor(v.Namespace)
+		}
+		return r.usual
 	}
-	r.once.Do(func() { r.usual = r.allFor(v.Namespace) })
-	return r.usual
+	f := r.own[v.Namespace]
+	if f == nil {
+		if r.own == nil {
+			r.own = map[string]*fragments{}
+		}
+		f = r.allFor(v.Namespace)
+		r.own[v.Namespace] = f
+	}
+	return f
 }
 
 // allFor is all of the run, for viewers of a namespace.

@@ -91,7 +91,7 @@ func (b *building) enter(s catalog.ServiceDefinition) *portHost {
 	if kind := trafficOf(port); !ok || !hasCluster(s, b.index.Number) || kind != httpOnly && kind != sniffed {
 		return nil
 	}
-	h := &portHost{ServiceDefinition: s, number: b.index.Number, domain: b.domain}
+	h := newPortHost(s, b.index.Number, b.domain)
 	for c := range h.claims() {
 		b.claims.Set(c, h)
 		b.changed = append(b.changed, c)
@@ -123,7 +123,9 @@ func (b *building) contest() {
 			looked[rival.by.Key] = true
 			h, _ := index.Get(rival)
 			if contested := h.isContested(index); contested != h.contested {
-				replaced[h.Key] = &portHost{ServiceDefinition: h.ServiceDefinition, number: h.number, domain: h.domain, contested: contested}
+				again := newPortHost(h.ServiceDefinition, h.number, h.domain)
+				again.contested = contested
+				replaced[h.Key] = again
 			}
 		}
 	}

@@ -17,6 +17,9 @@ type portHost struct {
 	catalog.ServiceDefinition
 	number uint32
 	domain string // in which names may be short
+	// The bare name of a service that is named as Kubernetes names them, and the
+	// namespace in which it is known by that; empty if there is none.
+	name, home string
 	// contested says that another service claims one of its domains, so that viewers
 	// differ in who has it.
 	contested bool
@@ -26,17 +29,16 @@ type portHost struct {
 	rest       map[string]*fragment // of viewers to whom some domains are another's, by those left
 }
 
-// shortName is the bare name of a service that is named as Kubernetes names them, and
-// the namespace in which it is known by that.
-func (h *portHost) shortName() (name, namespace string, ok bool) {
-	return shortName(h.Key.Host, h.domain)
+func newPortHost(s catalog.ServiceDefinition, number uint32, domain string) *portHost {
+	h := &portHost{ServiceDefinition: s, number: number, domain: domain}
+	if name, home, ok := shortName(s.Key.Host, domain); ok {
+		h.name, h.home = name, home
+	}
+	return h
 }
 
 // ownFor reports whether viewers of a namespace know the service by its bare name.
-func (h *portHost) ownFor(namespace string) bool {
-	_, home, ok := h.shortName()
-	return ok && home == namespace
-}
+func (h *portHost) ownFor(namespace string) bool { return h.home != "" && h.home == namespace }
 
 // fragmentFor is the virtual host as viewers of a namespace see it if they see no other
 // service with one of its domains.

@@ -50,11 +50,10 @@ func compareBool(a, b bool) int {
 // claims yields those of a virtual host.
 func (h *portHost) claims() iter.Seq[claim] {
 	return func(yield func(claim) bool) {
-		name, home, short := h.shortName()
-		for _, domain := range h.domainsFor(short) {
+		for _, domain := range h.domainsFor(h.home != "") {
 			c := claim{domain: strings.ToLower(domain), by: h.ServiceDefinition}
-			if short && domain == name {
-				c.own, c.home = true, home
+			if h.home != "" && domain == h.name {
+				c.own, c.home = true, h.home
 			}
 			if !yield(c) {
 				return
