@@ -90,3 +90,18 @@ func BenchmarkRoutes(b *testing.B) {
 		}
 	}
 }
+
+// BenchmarkRoutesMadeDirectly measures the same without fragments, for one namespace.
+func BenchmarkRoutesMadeDirectly(b *testing.B) {
+	for _, services := range []int{1_000, 10_000, 28_000} {
+		b.Run(fmt.Sprintf("%d-services", services), func(b *testing.B) {
+			builder := catalog.NewBuilder([]string{"s"})
+			builder.Apply(1, kubernetesServices(services, 500))
+			v := of(NewWorld(builder.Snapshot(), true, "root").View(RouteType, sidecarIn("ns-0")))
+			b.ReportAllocs()
+			for b.Loop() {
+				encode("80", routeURL, plainRoutes(builder.Snapshot(), v, 80))
+			}
+		})
+	}
+}
