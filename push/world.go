@@ -63,8 +63,8 @@ type Referrer interface {
 type Encoded struct {
 	Name    string
 	Version Version
-	Body    []byte // as the protocol carries it; never written again
-	Tail    Parts  // what follows Body; nil if nothing does
+	Body    []byte    // as the protocol carries it; never written again
+	Tail    Fragments // what follows Body; nil if nothing does
 }
 
 // Resource is an encoded resource with what the protocol writes before it. It

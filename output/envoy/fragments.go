@@ -68,7 +68,7 @@ type pieces struct {
 	sum    push.Version
 }
 
-var _ push.Parts = (*pieces)(nil)
+var _ push.Fragments = (*pieces)(nil)
 
 func (p *pieces) add(f *fragments) {
 	if len(f.list) == 0 {
@@ -79,10 +79,10 @@ func (p *pieces) add(f *fragments) {
 	p.sum = p.sum.Plus(f.sum)
 }
 
-// Size implements [push.Parts].
+// Size implements [push.Fragments].
 func (p *pieces) Size() int { return p.size }
 
-// All implements [push.Parts].
+// All implements [push.Fragments].
 func (p *pieces) All() iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) {
 		for _, group := range p.groups {

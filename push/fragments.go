@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// Parts is the end of a resource's content, in pieces that resources share. It is
-// immutable.
-type Parts interface {
+// Fragments are the end of a resource's content, in pieces that resources share. They
+// are immutable.
+type Fragments interface {
 	// Size is how many bytes all of the pieces have.
 	Size() int
 	// All yields the pieces in order.
