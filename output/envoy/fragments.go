@@ -42,8 +42,8 @@ type lazily struct {
 	is   *fragment
 }
 
-func (l *lazily) get(make func() *routev3.VirtualHost) *fragment {
-	l.once.Do(func() { l.is = newFragment(make()) })
+func (l *lazily) get(host func() *routev3.VirtualHost) *fragment {
+	l.once.Do(func() { l.is = newFragment(host()) })
 	return l.is
 }
 
