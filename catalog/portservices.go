@@ -19,6 +19,8 @@ type PortServices struct {
 	// host with one: a viewer that sees such a service does not see the other.
 	services  immutable.Map[ServiceKey, *Definition]
 	addresses immutable.Map[addressKey, *Definition]
+
+	derived *derived
 }
 
 // addressKey orders services by the addresses of their own.
@@ -102,6 +104,31 @@ func (p *PortServices) VisibleAt(v Viewer, address string) iter.Seq[ServiceDefin
 	}
 }
 
+// VisibleFrom yields the services that a viewer may reach at the port, by host, from the
+// first one whose host is not before a given one.
+func (p *PortServices) VisibleFrom(v Viewer, host string) iter.Seq[ServiceDefinition] {
+	return func(yield func(ServiceDefinition) bool) {
+		from := func(yield func(ServiceDefinition) bool) {
+			for key, d := range p.services.From(ServiceKey{Host: host}) {
+				if !yield(ServiceDefinition{key, d}) {
+					return
+				}
+			}
+		}
+		for s := range choose(v, from) {
+			if _, ok := s.Port(p.Number); ok && !yield(s) {
+				return
+			}
+		}
+	}
+}
+
+// Means reports whether a viewer that names the host of a service means that one.
+func (p *PortServices) Means(v Viewer, s ServiceDefinition) bool { return p.chosen(v, s) }
+
+// All yields every service of the port, and those that share a host with one.
+func (p *PortServices) All() iter.Seq[ServiceDefinition] { return p.all }
+
 func (p *PortServices) all(yield func(ServiceDefinition) bool) {
 	for key, d := range p.services.All() {
 		if !yield(ServiceDefinition{key, d}) {
@@ -146,6 +173,7 @@ type portEdits struct {
 type indexEdit struct {
 	services  *immutable.Editor[ServiceKey, *Definition]
 	addresses *immutable.Editor[addressKey, *Definition]
+	was       *derived // nil if the port is new
 }
 
 func (e *portEdits) at(number uint32) *indexEdit {
@@ -158,7 +186,7 @@ func (e *portEdits) at(number uint32) *indexEdit {
 				addresses: immutable.New[addressKey, *Definition](addressKey.compare),
 			}
 		}
-		edit = &indexEdit{was.services.Edit(), was.addresses.Edit()}
+		edit = &indexEdit{was.services.Edit(), was.addresses.Edit(), was.derived}
 		e.indices[number] = edit
 	}
 	return edit
@@ -233,7 +261,7 @@ func (e *portEdits) finish() immutable.Map[uint32, *PortServices] {
 		if services := edit.services.Map(); services.Len() == 0 {
 			ports.Delete(number)
 		} else {
-			ports.Set(number, &PortServices{number, services, edit.addresses.Map()})
+			ports.Set(number, &PortServices{number, services, edit.addresses.Map(), edit.was.next()})
 		}
 	}
 	return ports.Map()

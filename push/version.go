@@ -70,6 +70,9 @@ func (v Version) minus(m member) Version {
 	return fromWords(low, high)
 }
 
+// Plus is the version of two sets with nothing in common, given the version of each.
+func (v Version) Plus(o Version) Version { return v.plus(member(o)) }
+
 // VersionOfSet is the version of resources as a whole, whatever their order.
 func VersionOfSet(resources iter.Seq2[string, Version]) (sum Version) {
 	for name, v := range resources {

@@ -63,7 +63,8 @@ type Referrer interface {
 type Encoded struct {
 	Name    string
 	Version Version
-	Body    []byte // as the protocol carries it; never written again
+	Body    []byte    // as the protocol carries it; never written again
+	Tail    Fragments // what follows Body; nil if nothing does
 }
 
 // Resource is an encoded resource with what the protocol writes before it. It
@@ -77,7 +78,7 @@ type Resource struct {
 	shared *label // for those that do not
 }
 
-func (r *Resource) size(m Mode) int { return len(r.Heads[m]) + len(r.Body) }
+func (r *Resource) size(m Mode) int { return len(r.Heads[m]) + r.Size() }
 
 // Update is a step from one world to the next.
 type Update struct {

@@ -204,7 +204,7 @@ func (c *client) difference(s *xdsclient.State, want view, but ...string) string
 			case !ok:
 				fmt.Fprintf(&b, "%s lacks %s; ", typeURL, name)
 			case c.resumed && !c.Delta:
-			case !r.IsEncodedAs(encoded.Body):
+			case !r.IsEncodedAs(encoded.Joined().Body):
 				fmt.Fprintf(&b, "%s has another %s: %v; ", typeURL, name, r.Content)
 			case c.Delta && r.Version != encoded.Version.String():
 				fmt.Fprintf(&b, "%s has version %s of %s, not %s; ", typeURL, r.Version, name, encoded.Version)

@@ -18,6 +18,12 @@ func Encode(r *push.Response, tail []byte) *Message {
 	m := &Message{make(mem.BufferSlice, 0, 2*len(r.Resources)+1)}
 	for _, res := range r.Resources {
 		m.buffers = append(m.buffers, mem.SliceBuffer(res.Heads[r.Mode]), mem.SliceBuffer(res.Body))
+		if res.Tail == nil {
+			continue
+		}
+		for piece := range res.Tail.All() {
+			m.buffers = append(m.buffers, mem.SliceBuffer(piece))
+		}
 	}
 	m.buffers = append(m.buffers, mem.SliceBuffer(tail))
 	return m

@@ -121,7 +121,7 @@ func everything(t *rapid.T, w *World) map[resource]found {
 						t.Fatalf("%v: named %t, found %t", at, named, ok)
 					}
 					if ok {
-						all[at] = found{subject, subject.Encode()}
+						all[at] = found{subject, subject.Encode().Joined()}
 					}
 				}
 			}

@@ -135,7 +135,7 @@ func (m *mirror) Sees(r push.Row, c push.Client) map[string]push.Encoded {
 	view := m.anew.View(r, c)
 	for name := range m.anew.Names(view, r) {
 		if subject, ok := m.anew.Find(view, r, name); ok {
-			all[name] = subject.Encode()
+			all[name] = subject.Encode().Joined()
 		}
 	}
 	return all

@@ -55,7 +55,7 @@ func TestEdgeChoosesHostsAndPorts(t *testing.T) {
 		if !ok {
 			t.Fatalf("there is no %s", name)
 		}
-		return message(t, subject.Encode().Body)
+		return message(t, subject.Encode().Joined().Body)
 	}
 
 	got := map[string]string{}

@@ -109,7 +109,7 @@ func viewed(t *testing.T, snapshot *catalog.Snapshot, v View) []txtar.File {
 			if !ok {
 				t.Fatalf("%s is named and not found", name)
 			}
-			data = append(data, readable(t, subject.Encode().Body)...)
+			data = append(data, readable(t, subject.Encode().Joined().Body)...)
 		}
 		if len(data) > 0 {
 			files = append(files, txtar.File{Name: v.Kind + "@" + v.Namespace + "/" + label, Data: data})

@@ -96,7 +96,7 @@ func readInto(t testing.TB, w *World, r push.Row, c push.Client, name string, in
 		return false
 	}
 	var body anypb.Any
-	if err := proto.Unmarshal(subject.Encode().Body, &body); err != nil {
+	if err := proto.Unmarshal(subject.Encode().Joined().Body, &body); err != nil {
 		t.Fatal(err)
 	}
 	if err := body.UnmarshalTo(into); err != nil {
@@ -279,7 +279,7 @@ func TestAnyPortsMakeAListener(t *testing.T) {
 			var body anypb.Any
 			m := &listenerv3.Listener{}
 			l := inboundListener{View{proxy: proxy{role: sidecar}, inbound: inbound{true, writePorts(kinds)}}}
-			if err := proto.Unmarshal(l.Encode().Body, &body); err != nil {
+			if err := proto.Unmarshal(l.Encode().Joined().Body, &body); err != nil {
 				rt.Fatal(err)
 			}
 			if err := body.UnmarshalTo(m); err != nil {

@@ -72,7 +72,7 @@ func clustersFor(t *testing.T, entry []byte, addresses, extension string) (bodie
 	})
 	for name := range w.Names(v, ClusterType) {
 		subject, _ := w.Find(v, ClusterType, name)
-		bodies = append(bodies, subject.Encode().Body)
+		bodies = append(bodies, subject.Encode().Joined().Body)
 	}
 	return bodies
 }

@@ -2,7 +2,6 @@ package envoy
 
 import (
 	"iter"
-	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -112,15 +111,19 @@ func (r routes) services() iter.Seq[catalog.ServiceDefinition] {
 // Encode implements [push.Subject]. A domain may occur only once, whatever its case:
 // the oldest service has it.
 func (r routes) Encode() push.Encoded {
-	m := &routev3.RouteConfiguration{Name: r.name}
-	taken := map[string]struct{}{}
-	for _, s := range slices.SortedFunc(r.services(), older) {
-		if host := virtualHost(s, r.index.Number, r.view, taken); host != nil {
-			m.VirtualHosts = append(m.VirtualHosts, host)
+	all := hostsOf(r.index, r.view)
+	if r.host == "" {
+		return r.view.settings.completeRoutes(r.name, all.seenBy(r.view))
+	}
+	hosts := &fragments{}
+	for s := range r.services() {
+		if h := all.find(s); h != nil {
+			hosts.add(h.fragmentFor(r.view.Namespace))
 		}
 	}
-	slices.SortFunc(m.GetVirtualHosts(), func(a, b *routev3.VirtualHost) int { return strings.Compare(a.GetName(), b.GetName()) })
-	return r.view.settings.completeRoutes(m)
+	p := &pieces{}
+	p.add(hosts)
+	return r.view.settings.completeRoutes(r.name, p)
 }
 
 // voidRoutes is the route configuration of a port without services. An Envoy that names
@@ -136,37 +139,30 @@ func (s *settings) voidRoutes(name string) push.Encoded {
 	if number, ok := parsePort(digits); !ok || number > highestPort {
 		return push.Encoded{}
 	}
-	return s.completeRoutes(&routev3.RouteConfiguration{Name: name})
+	return s.completeRoutes(name, &pieces{})
 }
 
-func (s *settings) completeRoutes(m *routev3.RouteConfiguration) push.Encoded {
-	m.ValidateClusters, m.IgnorePortInHostMatching = wrapperspb.Bool(false), true
-	m.VirtualHosts = append(m.VirtualHosts, s.otherHosts())
-	return encode(m.GetName(), routeURL, m)
+// completeRoutes adds what requests for all other hosts meet.
+func (s *settings) completeRoutes(name string, hosts *pieces) push.Encoded {
+	rest := &fragments{}
+	rest.add(newFragment(s.otherHosts()))
+	hosts.add(rest)
+	return encodeRoutes(&routev3.RouteConfiguration{
+		Name: name, ValidateClusters: wrapperspb.Bool(false), IgnorePortInHostMatching: true,
+	}, hosts)
 }
 
-// virtualHost leads requests to a service; nil if all of its domains are taken.
-func virtualHost(s catalog.ServiceDefinition, number uint32, v View, taken map[string]struct{}) *routev3.VirtualHost {
-	var domains []string
-	for domain := range domainsOf(s, v) {
-		key := strings.ToLower(domain)
-		if _, other := taken[key]; !other {
-			taken[key] = struct{}{}
-			domains = append(domains, domain)
-		}
-	}
-	if len(domains) == 0 {
-		return nil
-	}
+// virtualHost leads requests for some domains to a service.
+func virtualHost(name string, s catalog.ServiceDefinition, number uint32, domains []string, p *Policy) *routev3.VirtualHost {
 	return &routev3.VirtualHost{
-		Name:                       ListenerName(s.Key.Host, number),
+		Name:                       name,
 		Domains:                    domains,
 		IncludeRequestAttemptCount: true,
 		Routes: []*routev3.Route{{
 			Name:      "default",
 			Match:     anyPath(),
 			Decorator: &routev3.Decorator{Operation: ListenerName(s.Key.Host, number) + "/*"},
-			Action:    &routev3.Route_Route{Route: withPolicy(toCluster(ClusterName(s.Key.Host, number)), v.policyOf(s.Key.Host))},
+			Action:    &routev3.Route_Route{Route: withPolicy(toCluster(ClusterName(s.Key.Host, number)), p)},
 		}},
 	}
 }
@@ -175,6 +171,9 @@ func anyPath() *routev3.RouteMatch {
 	return &routev3.RouteMatch{PathSpecifier: &routev3.RouteMatch_Prefix{Prefix: "/"}}
 }
 
+// anyDomain is that of requests which name no other domain.
+const anyDomain = "*"
+
 // withPolicy adds what is said of a host, and what Istio sets for every route: no limit
 // of time.
 func withPolicy(a *routev3.RouteAction, p *Policy) *routev3.RouteAction {
@@ -182,15 +181,17 @@ func withPolicy(a *routev3.RouteAction, p *Policy) *routev3.RouteAction {
 	return unlimitedTime(a)
 }
 
-// domainsOf yields the authorities by which a viewer may call a service.
-func domainsOf(s catalog.ServiceDefinition, v View) iter.Seq[string] {
+// domainsOf yields the authorities by which viewers may call a service; own are those of
+// its own namespace.
+func domainsOf(s catalog.ServiceDefinition, domain string, own bool) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		host := s.Key.Host
-		if !yield(host) || !yield(host+".") && host[len(host)-1] != '.' {
+		if !yield(host) || host[len(host)-1] != '.' && !yield(host+".") {
 			return
 		}
-		for _, short := range shortNames(host, v) {
-			if !yield(short) {
+		if name, namespace, ok := shortName(host, domain); ok {
+			short := name + "." + namespace
+			if !yield(short) || !yield(short+".svc") || own && !yield(name) {
 				return
 			}
 		}
@@ -202,19 +203,11 @@ func domainsOf(s catalog.ServiceDefinition, v View) iter.Seq[string] {
 	}
 }
 
-// shortNames are those of hosts as Kubernetes names them, NAME.NAMESPACE.svc.DOMAIN,
-// in the viewer's own domain.
-func shortNames(host string, v View) []string {
-	rest, own := strings.CutSuffix(host, ".svc."+v.proxy.domain)
-	name, namespace, ok := strings.Cut(rest, ".")
-	if !own || !ok || strings.ContainsRune(namespace, '.') {
-		return nil
-	}
-	list := []string{rest, rest + ".svc"}
-	if namespace == v.Namespace {
-		list = append(list, name)
-	}
-	return list
+// shortName takes apart a host as Kubernetes names them, NAME.NAMESPACE.svc.DOMAIN.
+func shortName(host, domain string) (name, namespace string, ok bool) {
+	rest, own := strings.CutSuffix(host, ".svc."+domain)
+	name, namespace, ok = strings.Cut(rest, ".")
+	return name, namespace, own && ok && name != "" && namespace != "" && !strings.ContainsRune(namespace, '.')
 }
 
 // authority writes an address as requests name it.

@@ -30,7 +30,7 @@ func underSettings(t *testing.T, s *Settings, c push.Client, r push.Row, name st
 	if !ok {
 		t.Fatalf("there is no %s", name)
 	}
-	return message(t, subject.Encode().Body)
+	return message(t, subject.Encode().Joined().Body)
 }
 
 // everythingSaid are settings of which gRPC clients can do a part.
@@ -153,7 +153,7 @@ func TestKeepaliveIsNotOfSockets(t *testing.T) {
 		u := everythingSaid().Begin()(builder.Snapshot(), catalog.Change{}, true, "istio-system")
 		v := u.World.View(ClusterType, push.Client{Kind: KindEnvoy, Namespace: "a"})
 		subject, _ := u.World.Find(v, ClusterType, "outbound|81||h")
-		c := message(t, subject.Encode().Body).(*clusterv3.Cluster)
+		c := message(t, subject.Encode().Joined().Body).(*clusterv3.Cluster)
 		if got := c.GetUpstreamConnectionOptions() != nil; got != want {
 			t.Errorf("%s has options of TCP: %t", socket, got)
 		}

@@ -25,13 +25,13 @@ func (s *settings) otherHosts() *routev3.VirtualHost {
 		const name, badGateway = "block_all", 502
 		answer := &routev3.Route_DirectResponse{DirectResponse: &routev3.DirectResponseAction{Status: badGateway}}
 		return &routev3.VirtualHost{
-			Name: name, Domains: []string{"*"}, IncludeRequestAttemptCount: true,
+			Name: name, Domains: []string{anyDomain}, IncludeRequestAttemptCount: true,
 			Routes: []*routev3.Route{{Name: name, Match: anyPath(), Action: answer}},
 		}
 	}
 	action := unlimitedTime(toCluster(passthroughCluster))
 	return &routev3.VirtualHost{
-		Name: "allow_any", Domains: []string{"*"}, IncludeRequestAttemptCount: true,
+		Name: "allow_any", Domains: []string{anyDomain}, IncludeRequestAttemptCount: true,
 		Routes: []*routev3.Route{{Name: "allow_any", Match: anyPath(), Action: &routev3.Route_Route{Route: action}}},
 	}
 }

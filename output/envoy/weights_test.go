@@ -21,7 +21,7 @@ import (
 func served(t interface{ Fatal(...any) }, kind string, s *catalog.Service) (*endpointv3.ClusterLoadAssignment, push.Subject) {
 	at := assignmentSlot{slot: slot{row: EndpointType, key: s.Key, port: 80}}
 	subject := View{Kind: kind}.variant(assignment{at, s.Endpoints(80)})
-	cla, _ := message(t, subject.Encode().Body).(*endpointv3.ClusterLoadAssignment)
+	cla, _ := message(t, subject.Encode().Joined().Body).(*endpointv3.ClusterLoadAssignment)
 	return cla, subject
 }
 

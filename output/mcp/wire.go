@@ -23,7 +23,7 @@ const (
 // istio.mcp.v1alpha1.Resource. It is the same in a full state and in an increment.
 func Frame(e push.Encoded) [2][]byte {
 	head := protowire.AppendTag(nil, fieldResources, protowire.BytesType)
-	head = protowire.AppendVarint(head, uint64(len(e.Body)))
+	head = protowire.AppendVarint(head, uint64(e.Size()))
 	return [2][]byte{head, head}
 }
 

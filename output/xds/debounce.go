@@ -20,9 +20,15 @@ type Debounces struct {
 	Configuration ByMode `json:"configuration"`
 }
 
-// defaultDebounces are as long as those of the writer to Kubernetes.
+// defaultDebounces are, for control planes, as long as those of the writer to
+// Kubernetes. Routes of a port are sent whole at each change of one of its services, so
+// while changes keep coming they are sent once a second.
 func defaultDebounces() Debounces {
-	return Debounces{Configuration: ByMode{StateOfTheWorld: push.Debounce{Quiet: time.Second, Max: 10 * time.Second}}}
+	routes := push.Debounce{Quiet: 100 * time.Millisecond, Max: time.Second}
+	return Debounces{
+		Routes:        ByMode{StateOfTheWorld: routes, Delta: routes},
+		Configuration: ByMode{StateOfTheWorld: push.Debounce{Quiet: time.Second, Max: 10 * time.Second}},
+	}
 }
 
 // ByMode is a debounce for each of the two ways to take a type.

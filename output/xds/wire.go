@@ -35,15 +35,15 @@ const (
 // bytes need not be copied.
 func Frame(e push.Encoded) [2][]byte {
 	whole := protowire.AppendTag(nil, fieldResources, protowire.BytesType)
-	whole = protowire.AppendVarint(whole, uint64(len(e.Body)))
+	whole = protowire.AppendVarint(whole, uint64(e.Size()))
 
 	var inner []byte
 	inner = streams.AppendString(inner, fieldResourceVersion, e.Version.String())
 	inner = streams.AppendString(inner, fieldResourceName, e.Name)
 	inner = protowire.AppendTag(inner, fieldResourceBody, protowire.BytesType)
-	inner = protowire.AppendVarint(inner, uint64(len(e.Body)))
+	inner = protowire.AppendVarint(inner, uint64(e.Size()))
 	delta := protowire.AppendTag(nil, fieldResources, protowire.BytesType)
-	delta = protowire.AppendVarint(delta, uint64(len(inner)+len(e.Body)))
+	delta = protowire.AppendVarint(delta, uint64(len(inner)+e.Size()))
 	return [2][]byte{push.WholeState: whole, push.Delta: append(delta, inner...)}
 }
 

@@ -83,7 +83,7 @@ func (s *typed) takeSet(r *push.Response, f *flight) {
 	for _, res := range r.Resources {
 		set[res.Name] = true
 		if old := s.held[res.Name]; (old == nil || old.Version != res.Version) && s.wanted(res.Name) {
-			f.changed = append(f.changed, res.Encoded)
+			f.changed = append(f.changed, res.Joined())
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.held)) {
@@ -98,7 +98,7 @@ func (s *typed) takeSet(r *push.Response, f *flight) {
 	}
 	s.remove(f.removed)
 	for _, res := range r.Resources {
-		s.take(res.Encoded, f, slices.ContainsFunc(f.changed, func(e push.Encoded) bool { return e.Name == res.Name }))
+		s.take(res.Joined(), f, slices.ContainsFunc(f.changed, func(e push.Encoded) bool { return e.Name == res.Name }))
 	}
 }
 
@@ -124,8 +124,8 @@ func (s *typed) takeParts(r *push.Response, f *flight) {
 		if old := s.held[res.Name]; old != nil && old.Version == res.Version && !s.lapsed(old) {
 			s.useRepeat(res.Name)
 		}
-		f.changed = append(f.changed, res.Encoded)
-		s.take(res.Encoded, f, true)
+		f.changed = append(f.changed, res.Joined())
+		s.take(res.Joined(), f, true)
 	}
 }
 

@@ -167,7 +167,7 @@ func (s *sink) receive(r *push.Response) {
 		after = maps.Clone(s.holds)
 	}
 	for _, res := range r.Resources {
-		after[res.Name], s.sent[res.Name] = res.Encoded, true
+		after[res.Name], s.sent[res.Name] = res.Joined(), true
 		nacks = nacks || s.bad[res.Name]
 	}
 	for _, name := range r.Removed {
@@ -188,7 +188,7 @@ func (s *sink) receive(r *push.Response) {
 
 func sizeOf(r *push.Response) (bytes int) {
 	for _, res := range r.Resources {
-		bytes += len(res.Body)
+		bytes += res.Size()
 	}
 	return bytes
 }

@@ -1,0 +1,217 @@
+package envoy
+
+import (
+	"hash/fnv"
+	"iter"
+	"slices"
+
+	"github.com/isthmus-mesh/isthmus/catalog"
+	"github.com/isthmus-mesh/isthmus/immutable"
+)
+
+// portHosts is every virtual host of a port. It is made once for all views, from the
+// one before: what did not change is taken over, with its bytes. It is immutable.
+type portHosts struct {
+	index  *catalog.PortServices
+	claims claimIndex
+	runs   []*run
+}
+
+// hostsIn is the key of what is made of an index: names are short in one domain, and
+// routes are as the settings have them.
+type hostsIn struct {
+	domain   string
+	settings *settings // nil if nothing is said
+}
+
+// hostsOf returns the virtual hosts of a port.
+func hostsOf(index *catalog.PortServices, v View) *portHosts {
+	key := hostsIn{v.proxy.domain, v.settings}
+	made := index.Derive(key, func(before any) any {
+		was, _ := before.(*portHosts)
+		return newPortHosts(index, key, was)
+	})
+	all, _ := made.(*portHosts)
+	return all
+}
+
+// member is a service of the port, or one that hides it from some viewers; the latter
+// has no virtual host.
+type member struct {
+	catalog.ServiceDefinition
+	host *portHost
+}
+
+func newPortHosts(index *catalog.PortServices, in hostsIn, was *portHosts) *portHosts {
+	if was == nil {
+		was = &portHosts{claims: immutable.New[claim, *portHost](claim.compare)}
+	}
+	b := building{index: index, in: in, claims: was.claims.Edit()}
+	b.merge(was)
+	b.contest()
+	return &portHosts{index, b.claims.Map(), b.cut(was)}
+}
+
+// building is a [portHosts] in the making.
+type building struct {
+	index   *catalog.PortServices
+	in      hostsIn
+	claims  *immutable.Editor[claim, *portHost]
+	members []member
+	changed []claim // that came or went
+}
+
+// merge enters the services, with the virtual hosts of those that did not change.
+func (b *building) merge(was *portHosts) {
+	next, stop := iter.Pull(was.members)
+	defer stop()
+	old, more := next()
+	for s := range b.index.All() {
+		for more && compareKeys(old.Key, s.Key) < 0 {
+			b.drop(old.host)
+			old, more = next()
+		}
+		is, kept := member{ServiceDefinition: s}, false
+		if more && old.Key == s.Key {
+			if kept = old.Definition == s.Definition; kept {
+				is = old
+			} else {
+				b.drop(old.host) // before its successor enters, whose claims may equal its own
+			}
+			old, more = next()
+		}
+		if !kept {
+			is.host = b.enter(s)
+		}
+		b.members = append(b.members, is)
+	}
+	for ; more; old, more = next() {
+		b.drop(old.host)
+	}
+}
+
+// enter makes the virtual host of a service, if requests are routed to it.
+func (b *building) enter(s catalog.ServiceDefinition) *portHost {
+	port, ok := s.Port(b.index.Number)
+	if kind := trafficOf(port); !ok || !hasCluster(s, b.index.Number) || kind != httpOnly && kind != sniffed {
+		return nil
+	}
+	h := newPortHost(s, b.index.Number, b.in)
+	for c := range h.claims() {
+		b.claims.Set(c, h)
+		b.changed = append(b.changed, c)
+	}
+	return h
+}
+
+func (b *building) drop(h *portHost) {
+	if h == nil {
+		return
+	}
+	for c := range h.claims() {
+		b.claims.Delete(c)
+		b.changed = append(b.changed, c)
+	}
+}
+
+// contest finds out anew who shares a domain with somebody else, of those that share
+// one with what changed.
+func (b *building) contest() {
+	index := b.claims.View()
+	looked := map[catalog.ServiceKey]bool{}
+	replaced := map[catalog.ServiceKey]*portHost{}
+	for _, c := range b.changed {
+		for rival := range rivals(index, c) {
+			if looked[rival.by.Key] {
+				continue
+			}
+			looked[rival.by.Key] = true
+			h, _ := index.Get(rival)
+			if contested := h.isContested(index); contested != h.contested {
+				again := newPortHost(h.ServiceDefinition, h.number, h.in)
+				again.contested = contested
+				replaced[h.Key] = again
+			}
+		}
+	}
+	for i, m := range b.members {
+		if h := replaced[m.Key]; h != nil {
+			b.members[i].host = h
+			for c := range h.claims() {
+				b.claims.Set(c, h)
+			}
+		}
+	}
+}
+
+// cut divides the services into runs, at places that depend on hosts alone: a service
+// that comes changes one run, or makes two of it.
+func (b *building) cut(was *portHosts) []*run {
+	before := make(map[string]*run, len(was.runs))
+	for _, r := range was.runs {
+		before[r.first()] = r
+	}
+	var runs []*run
+	begin := 0
+	for i := range b.members {
+		if i+1 < len(b.members) && (b.members[i+1].Key.Host == b.members[i].Key.Host || !begins(b.members[i+1].Key.Host)) {
+			continue
+		}
+		members := b.members[begin : i+1]
+		begin = i + 1
+		if r := before[members[0].Key.Host]; r != nil && slices.Equal(r.members, members) {
+			runs = append(runs, r)
+		} else {
+			runs = append(runs, newRun(slices.Clone(members)))
+		}
+	}
+	return runs
+}
+
+// runLength is how many hosts a run has on average.
+const runLength = 64
+
+// begins reports whether a run begins with a host.
+func begins(host string) bool {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(host))
+	return h.Sum32()%runLength == 0
+}
+
+// members yields all services by host.
+func (a *portHosts) members(yield func(member) bool) {
+	for _, r := range a.runs {
+		for _, m := range r.members {
+			if !yield(m) {
+				return
+			}
+		}
+	}
+}
+
+// seenBy puts together what a viewer sees.
+func (a *portHosts) seenBy(v View) *pieces {
+	p := &pieces{}
+	for _, r := range a.runs {
+		p.add(r.seenBy(a, v))
+	}
+	return p
+}
+
+// find returns the virtual host of a service; nil if it has none.
+func (a *portHosts) find(s catalog.ServiceDefinition) *portHost {
+	at, found := slices.BinarySearchFunc(a.runs, s.Key.Host, func(r *run, host string) int {
+		switch {
+		case r.last() < host:
+			return -1
+		case r.first() > host:
+			return 1
+		default:
+			return 0
+		}
+	})
+	if !found {
+		return nil
+	}
+	return a.runs[at].find(s)
+}

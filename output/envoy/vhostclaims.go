@@ -1,0 +1,150 @@
+package envoy
+
+import (
+	"cmp"
+	"iter"
+	"strings"
+
+	"github.com/isthmus-mesh/isthmus/catalog"
+	"github.com/isthmus-mesh/isthmus/immutable"
+)
+
+// A domain may occur only once in a route configuration, whatever its case. Nearly all
+// are claimed by one service only, so the index of claims answers which are not.
+
+// claim is that of a service to a domain. Claims to a domain are ordered by age, those
+// that all viewers know of first.
+type claim struct {
+	domain string // in lower case
+	own    bool   // viewers of one namespace alone know the service by it
+	home   string // that namespace
+	by     catalog.ServiceDefinition
+}
+
+func (c claim) compare(o claim) int {
+	if n := cmp.Or(strings.Compare(c.domain, o.domain), compareBool(c.own, o.own), strings.Compare(c.home, o.home)); n != 0 {
+		return n
+	}
+	switch {
+	case c.by.Definition == o.by.Definition:
+		return 0
+	case c.by.Definition == nil:
+		return -1
+	case o.by.Definition == nil:
+		return 1
+	}
+	return older(c.by, o.by)
+}
+
+func compareBool(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case b:
+		return -1
+	default:
+		return 1
+	}
+}
+
+// claims yields those of a virtual host.
+func (h *portHost) claims() iter.Seq[claim] {
+	return func(yield func(claim) bool) {
+		for _, domain := range h.domainsFor(h.home != "") {
+			c := claim{domain: strings.ToLower(domain), by: h.ServiceDefinition}
+			if h.home != "" && domain == h.name {
+				c.own, c.home = true, h.home
+			}
+			if !yield(c) {
+				return
+			}
+		}
+	}
+}
+
+type claimIndex = immutable.Map[claim, *portHost]
+
+// known yields the claims to a domain by which all viewers know services, the oldest
+// first.
+func known(index claimIndex, domain string) iter.Seq[claim] {
+	return func(yield func(claim) bool) {
+		for c := range index.From(claim{domain: domain}) {
+			if c.domain != domain || c.own || !yield(c) {
+				return
+			}
+		}
+	}
+}
+
+// knownIn yields those by which viewers of one namespace know services.
+func knownIn(index claimIndex, domain, home string) iter.Seq[claim] {
+	return func(yield func(claim) bool) {
+		for c := range index.From(claim{domain: domain, own: true, home: home}) {
+			if c.domain != domain || c.home != home || !yield(c) {
+				return
+			}
+		}
+	}
+}
+
+// rivals yields the claims that stand against one, and the claim itself.
+func rivals(index claimIndex, of claim) iter.Seq[claim] {
+	return func(yield func(claim) bool) {
+		for c := range index.From(claim{domain: of.domain}) {
+			if c.domain != of.domain || of.own && c.own {
+				break
+			}
+			if !yield(c) {
+				return
+			}
+		}
+		if of.own {
+			knownIn(index, of.domain, of.home)(yield)
+		}
+	}
+}
+
+// isContested reports whether somebody else claims one of its domains.
+func (h *portHost) isContested(index claimIndex) bool {
+	for c := range h.claims() {
+		if h.rivalled(rivals(index, c)) {
+			return true
+		}
+	}
+	return false
+}
+
+func (h *portHost) rivalled(claims iter.Seq[claim]) bool {
+	for c := range claims {
+		if c.by.Key != h.Key {
+			return true
+		}
+	}
+	return false
+}
+
+// wonBy lists the domains that a virtual host has for a viewer: those that no older
+// service has which the viewer sees.
+func (h *portHost) wonBy(index claimIndex, namespace string, sees func(catalog.ServiceDefinition) bool) []string {
+	var list []string
+	for _, domain := range h.domainsFor(h.ownFor(namespace)) {
+		key := strings.ToLower(domain)
+		if !h.loses(known(index, key), sees) && !h.loses(knownIn(index, key, namespace), sees) {
+			list = append(list, domain)
+		}
+	}
+	return list
+}
+
+// loses reports whether one of the claims is that of an older service which is seen.
+func (h *portHost) loses(claims iter.Seq[claim], sees func(catalog.ServiceDefinition) bool) bool {
+	for c := range claims {
+		if c.by.Key == h.Key || older(c.by, h.ServiceDefinition) > 0 {
+			return false
+		}
+		if sees(c.by) {
+			return true
+		}
+	}
+	return false
+}

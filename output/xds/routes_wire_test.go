@@ -1,0 +1,117 @@
+package xds_test
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/stats"
+
+	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/test/testkit/xdsclient"
+)
+
+// wireBytes counts the bytes of responses as they come over the wire.
+type wireBytes struct{ bytes atomic.Int64 }
+
+func (*wireBytes) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Context   { return ctx }
+func (*wireBytes) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Context { return ctx }
+func (*wireBytes) HandleConn(context.Context, stats.ConnStats)                       {}
+func (c *wireBytes) HandleRPC(_ context.Context, s stats.RPCStats) {
+	if in, ok := s.(*stats.InPayload); ok {
+		c.bytes.Add(int64(in.WireLength))
+	}
+}
+
+// ofMany is one of many services with requests at port 80.
+func ofMany(i int) model.Record {
+	host := fmt.Sprintf("service-%d.ns-%d.svc.cluster.local", i, i%500)
+	return model.Record{
+		Ref: model.Ref{Kind: model.KindService, Key: model.Key{Source: "s", Namespace: fmt.Sprintf("ns-%d", i%500), Name: host}},
+		Spec: model.Service{
+			Hosts: model.ListOf(host), Resolution: model.ResolutionStatic, Addresses: model.ListOf(fmt.Sprintf("10.%d.%d.%d", i>>16, i>>8&255, i&255)),
+			Ports: model.ListOf(model.Port{Number: 80, Name: "http", Protocol: "HTTP"}),
+		},
+	}
+}
+
+// portOfMany connects a sidecar to a rig with many services at port 80, and awaits
+// their routes.
+func portOfMany(t xdsclient.TB, services int, delta bool) (*rig, *xdsclient.Client, *wireBytes) {
+	r := newRig(t, setup{sources: []string{"s"}})
+	var events []model.Event
+	for i := range services {
+		events = append(events, model.Upsert{Record: ofMany(i)})
+	}
+	r.apply(events...)
+	counts := &wireBytes{}
+	config := xdsclient.Config{
+		Node: xdsclient.Node("sidecar~10.9.9.9~it.ns-7~ns-7.svc.cluster.local", "ns-7", "envoy"), Ledger: r.ledger, Deadline: time.Minute,
+	}
+	conn := r.dial(grpc.WithStatsHandler(counts), grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(1<<28)))
+	connect := xdsclient.NewSotW
+	if delta {
+		connect = xdsclient.NewDelta
+	}
+	client := connect(t, conn, config)
+	client.Subscribe(rds, "80")
+	awaitHosts(client, services)
+	return r, client, counts
+}
+
+// awaitHosts waits until the routes of port 80 lead to that many services.
+func awaitHosts(c *xdsclient.Client, services int) {
+	c.Await(fmt.Sprintf("routes to %d services", services), func(s *xdsclient.State) bool {
+		is, _ := s.Get(rds, "80")
+		m, _ := is.Content.(*routev3.RouteConfiguration)
+		return len(m.GetVirtualHosts()) == services+1
+	})
+}
+
+// A route configuration in pieces reaches clients of either variant whole.
+func TestRoutesInPiecesReachClients(t *testing.T) {
+	for _, delta := range []bool{false, true} {
+		r, client, _ := portOfMany(t, 700, delta)
+		r.apply(model.Upsert{Record: ofMany(700)})
+		awaitHosts(client, 701)
+		r.apply(model.Delete{Record: ofMany(3)})
+		awaitHosts(client, 700)
+		client.Read(func(s *xdsclient.State) {
+			is, _ := s.Get(rds, "80")
+			m, _ := is.Content.(*routev3.RouteConfiguration)
+			own := 0
+			for _, host := range m.GetVirtualHosts() {
+				for _, domain := range host.GetDomains() {
+					if domain == "service-7" || domain == "service-507" {
+						own++
+					}
+				}
+			}
+			if own != 2 {
+				t.Errorf("%d services of the client's own namespace have their bare names, not 2", own)
+			}
+		})
+		client.Close()
+	}
+}
+
+// BenchmarkAddedService measures what a client receives when one more service comes to
+// a port of many.
+func BenchmarkAddedService(b *testing.B) {
+	for _, services := range []int{500, 28_000} {
+		b.Run(fmt.Sprintf("%d-services", services), func(b *testing.B) {
+			r, client, counts := portOfMany(b, services, true)
+			before, added := counts.bytes.Load(), services
+			for b.Loop() {
+				r.apply(model.Upsert{Record: ofMany(added)})
+				added++
+				awaitHosts(client, added)
+			}
+			b.ReportMetric(float64(counts.bytes.Load()-before)/float64(added-services), "bytes/service")
+		})
+	}
+}
