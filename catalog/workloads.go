@@ -57,8 +57,11 @@ func servedKeyOf(written string, service unique.Handle[ServiceKey]) (key servedK
 // that form.
 func canonicalIP(written string) (string, bool) {
 	ip, err := netip.ParseAddr(written)
-	if err != nil || ip.Zone() != "" {
+	switch {
+	case err != nil || ip.Zone() != "":
 		return "", false
+	case ip.Is4(): // which is read in no other form
+		return written, true
 	}
 	if form := ip.Unmap().String(); form != written {
 		return form, true

@@ -51,7 +51,7 @@ func TestSidecarTakesConnectionsToItsWorkload(t *testing.T) {
 	m.Serve("")
 	p := m.connectWith(proxy.Config{Delta: true, Redirected: true, IP: address})
 	m.AwaitActive("the services")
-	awaitInbound(m, p, address)
+	awaitInbound(m, p)
 
 	calls := func(number uint32, by string) {
 		t.Helper()
@@ -79,7 +79,7 @@ func TestSidecarTakesConnectionsToItsWorkload(t *testing.T) {
 		t.Fatal(err)
 	}
 	m.Folder.write(t, "more", on("more", port{Number: 7000, Name: "main", Protocol: "HTTP"}))
-	awaitInbound(m, p, address)
+	awaitInbound(m, p)
 	calls(7000, "inbound|7000||")
 	if _, err := io.WriteString(open, "still there?\n"); err != nil {
 		t.Fatal(err)
@@ -91,7 +91,7 @@ func TestSidecarTakesConnectionsToItsWorkload(t *testing.T) {
 		t.Errorf("%s was %d and is %d (%v)", inPlace, drained[inPlace], now[inPlace], err)
 	}
 	m.Folder.remove(t, "more")
-	awaitInbound(m, p, address)
+	awaitInbound(m, p)
 	calls(7000, "InboundPassthroughCluster")
 	m.MustBeSettled()
 	if err := p.Deprecated(t.Context()); err != nil {
@@ -100,14 +100,14 @@ func TestSidecarTakesConnectionsToItsWorkload(t *testing.T) {
 }
 
 // awaitInbound waits until a sidecar takes connections to what its workload serves.
-func awaitInbound(m *mesh, p *proxy.Proxy, address string) {
+func awaitInbound(m *mesh, p *proxy.Proxy) {
 	m.Helper()
 	await(m, p.Name+" to take the ports of its workload", func() error {
 		listeners, err := p.Listeners(m.Context())
 		if err != nil {
 			return err
 		}
-		want := append(m.Folder.inboundPorts(address), 15006) // its own, against loops
+		want := append(m.Folder.inboundPorts(p.Network, p.IP), 15006) // its own, against loops
 		slices.Sort(want)
 		if got := listeners["virtualInbound"].Ports; !slices.Equal(got, want) {
 			return fmt.Errorf("it takes %v, not %v", got, want)
@@ -231,8 +231,11 @@ func TestSidecarsTakeAnyPortsOfTheirWorkloads(t *testing.T) {
 	m.Serve("")
 	for n, address := range addresses {
 		c := proxy.Config{Delta: n%2 == 0, Redirected: true, IP: address, Workload: fmt.Sprintf("sidecar-%d", n)}
-		if n == 1 {
+		switch n {
+		case 1:
 			c.Flags = []string{"--interception", "TPROXY"}
+		case 2:
+			c.Network = "here"
 		}
 		m.connectWith(c)
 	}
@@ -243,21 +246,21 @@ func TestSidecarsTakeAnyPortsOfTheirWorkloads(t *testing.T) {
 			m.Folder.write(t, fmt.Sprintf("some-%d", n), drawServed(random, n, addresses[:3])...)
 		}
 		m.AwaitActive("the services as they are now")
-		for n, address := range addresses {
-			awaitInbound(m, m.Proxies[n], address)
+		for n := range addresses {
+			awaitInbound(m, m.Proxies[n])
 		}
 		if round == 0 { // from here on no service of the last workload is drawn again
 			for n := range 20 {
 				m.Folder.write(t, fmt.Sprintf("some-%d", n), drawServed(random, n, addresses[:3])...)
 			}
 			m.AwaitActive("services of other workloads")
-			awaitInbound(m, m.Proxies[3], addresses[3])
+			awaitInbound(m, m.Proxies[3])
 		}
 	}
 	before := inboundOf(m, 3)
 	m.Folder.write(t, "one", served("one", addresses[0], 4321, "HTTP"))
 	m.AwaitActive("one more service")
-	awaitInbound(m, m.Proxies[0], addresses[0])
+	awaitInbound(m, m.Proxies[0])
 	if after := inboundOf(m, 3); after.Updated != before.Updated || after.Version != before.Version {
 		t.Errorf("the sidecar of another workload was sent another listener: %+v became %+v", before, after)
 	}
@@ -294,7 +297,7 @@ func drawServed(random *rand.Rand, file int, addresses []string) (list []object)
 		}
 		s.Spec.Ports = distinct(s.Spec.Ports)
 		for _, at := range random.Perm(len(addresses))[:random.IntN(len(addresses)+1)] {
-			e := endpoint{Address: addresses[at]}
+			e := endpoint{Address: addresses[at], Network: []string{"", "", "here", "there"}[random.IntN(4)]}
 			if random.IntN(3) == 0 {
 				e.Ports = map[string]uint32{"p0": uint32(10_000 + random.IntN(5))}
 			}

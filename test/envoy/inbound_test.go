@@ -12,16 +12,16 @@ func isInbound(cluster string) bool {
 	return cluster == "InboundPassthroughCluster" || strings.HasPrefix(cluster, "inbound|")
 }
 
-// inboundPorts are those that the sidecar of a workload at an address takes connections
-// to, by the documents: docs/design/0023.
-func (f *folder) inboundPorts(at string) (ports []uint32) {
+// inboundPorts are those that the sidecar of a workload at an address of a network takes
+// connections to, by the documents: docs/design/0023.
+func (f *folder) inboundPorts(network, at string) (ports []uint32) {
 	for _, o := range f.objects() {
 		s, ok := o.(service)
 		if !ok || cmp.Or(s.Namespace, shop) != shop || s.Spec.Resolution != "STATIC" && s.Spec.Resolution != "NONE" {
 			continue
 		}
 		for _, e := range s.endpoints(f.objects()) {
-			if ip, err := netip.ParseAddr(e.Address); err != nil || ip.String() != at {
+			if ip, err := netip.ParseAddr(e.Address); err != nil || ip.String() != at || e.Network != "" && e.Network != network {
 				continue
 			}
 			for _, p := range s.Spec.Ports {

@@ -24,6 +24,7 @@ type Config struct {
 	Workload      string // its name
 	Namespace     string
 	IP            string           // its address, as it says; 127.0.0.1 if empty
+	Network       string           // that it says it is in
 	Delta         bool             // else state of the world
 	ControlPlanes []netip.AddrPort // one of them is connected to
 	Istiod        bool             // the control plane is istiod, whose listeners are bound on loopback
@@ -81,6 +82,9 @@ func (c Config) arguments() []string {
 	}
 	if c.IP != "" {
 		arguments = append(arguments, "--ip", c.IP)
+	}
+	if c.Network != "" {
+		arguments = append(arguments, "--network", c.Network)
 	}
 	arguments = append(arguments, c.Flags...)
 	if c.Istiod { // which ends a connection on which pings come more often than every 15 s
