@@ -3,6 +3,7 @@ package envoy
 import (
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
@@ -10,6 +11,7 @@ import (
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
 	tcpv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/tcp_proxy/v3"
+	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/anypb"
 	"pgregory.net/rapid"
@@ -31,11 +33,50 @@ func TestServicesAreAWellBehavedProducer(t *testing.T) {
 	})
 }
 
+// So does it with settings under which resources differ by the client's locality, lead
+// to subsets, and refer to secrets.
+func TestServicesUnderSettingsAreAWellBehavedProducer(t *testing.T) {
+	pushtest.Run(t, pushtest.Addition{
+		Rows: Types(nil),
+		Begin: func() pushtest.World {
+			m := newMirror()
+			m.settings = someSettings().prepare()
+			return m
+		},
+		Client: drawPushClient,
+		Name: func(t *rapid.T, r push.Row) string {
+			switch name := drawResourceName(t, r); {
+			case r == SecretType:
+				return rapid.SampledFrom([]string{name, "file-root:/ca.crt", "file-cert:/tls.crt~/tls.key"}).Draw(t, "secret")
+			case rows[r].subsets:
+				return strings.Replace(name, "||", rapid.SampledFrom([]string{"||", "|v1|", "|v3|"}).Draw(t, "subset"), 1)
+			default:
+				return name
+			}
+		},
+		Refers: refersIn,
+	})
+}
+
+// someSettings are of failover, subsets and TLS at once.
+func someSettings() *Settings {
+	s := NewSettings()
+	s.Defaults.OutlierDetection = &OutlierDetection{}
+	s.Hosts = []HostPolicy{{
+		Host: "x.com", Subsets: []Subset{{"v1", map[string]string{"version": "v1"}}, {"both", map[string]string{"version": "v2", "app": "it"}}},
+		Policy: Policy{TLS: &UpstreamTLS{Mode: mutualTLS, CAFile: "/ca.crt", CertificateFile: "/tls.crt", KeyFile: "/tls.key"}},
+	}, {
+		Host: "*.com", Policy: Policy{TLS: &UpstreamTLS{Mode: simpleTLS, CAFile: "/ca.crt", SubjectAltNames: []string{"y.com"}}},
+	}}
+	return s
+}
+
 func drawPushClient(t *rapid.T) push.Client {
 	return push.Client{
 		Kind:      rapid.SampledFrom([]string{KindEnvoy, KindGRPC, KindGRPCNode}).Draw(t, "kind of client"),
 		Namespace: rapid.SampledFrom([]string{"a", "b", "c", ""}).Draw(t, "namespace"),
 		Labels:    model.MapOf(map[string]string{"app": "it"}),
+		Locality:  model.Locality{Region: rapid.SampledFrom([]string{"", "eu"}).Draw(t, "region"), Zone: "a"},
 		Addresses: rapid.SampledFrom([][]string{nil, {"10.0.0.1"}, {"2001:db8::1"}}).Draw(t, "addresses"),
 		Proxy: push.Proxy{
 			Role:         rapid.SampledFrom([]string{"", "sidecar"}).Draw(t, "role"),
@@ -63,6 +104,7 @@ func drawResourceName(t *rapid.T, r push.Row) string {
 // out from all its records at once, and not from one change after the other.
 type mirror struct {
 	builder  *catalog.Builder
+	settings *settings
 	records  map[model.Ref]model.Record
 	revision uint64
 	anew     *World // of the records there are; nil if it was not asked for
@@ -71,7 +113,7 @@ type mirror struct {
 var mergeOrder = []string{"first", "second"}
 
 func newMirror() *mirror {
-	return &mirror{builder: catalog.NewBuilder(mergeOrder), records: map[model.Ref]model.Record{}}
+	return &mirror{builder: catalog.NewBuilder(mergeOrder), settings: asIstio, records: map[model.Ref]model.Record{}}
 }
 
 func (m *mirror) Step(t *rapid.T) push.Update {
@@ -87,7 +129,7 @@ func (m *mirror) Step(t *rapid.T) push.Update {
 	}
 	m.anew = nil
 	change := m.builder.Apply(m.revision, events)
-	return Step(m.builder.Snapshot(), change, true, "istio-system")
+	return m.settings.step(m.builder.Snapshot(), change, true, "istio-system")
 }
 
 // drawAnyEvent draws an event, some of scopes: those of a namespace and of all.
@@ -113,7 +155,7 @@ func (m *mirror) Sees(r push.Row, c push.Client) map[string]push.Encoded {
 			events = append(events, model.Upsert{Record: m.records[ref]})
 		}
 		builder.Apply(1, events)
-		m.anew = NewWorld(builder.Snapshot(), true, "istio-system")
+		m.anew = m.settings.world(builder.Snapshot(), true, "istio-system")
 	}
 	all := map[string]push.Encoded{}
 	view := m.anew.View(r, c)
@@ -136,6 +178,9 @@ func refersIn(r push.Row, body []byte, to string) []string {
 		if to == endpointURL && m.GetType() == clusterv3.Cluster_EDS {
 			return []string{m.Name}
 		}
+		if to == secretURL {
+			return secretsIn(m)
+		}
 	case *listenerv3.Listener:
 		if m.GetApiListener() == nil {
 			return reachedThrough(m, to)
@@ -150,6 +195,18 @@ func refersIn(r push.Row, body []byte, to string) []string {
 		}
 	}
 	return nil
+}
+
+// secretsIn lists the secrets that a cluster's connections need.
+func secretsIn(m *clusterv3.Cluster) (names []string) {
+	var tls tlsv3.UpstreamTlsContext
+	if m.GetTransportSocket().GetTypedConfig().UnmarshalTo(&tls) != nil {
+		return nil
+	}
+	for _, c := range tls.GetCommonTlsContext().GetTlsCertificateSdsSecretConfigs() {
+		names = append(names, c.Name)
+	}
+	return append(names, tls.GetCommonTlsContext().GetCombinedValidationContext().GetValidationContextSdsSecretConfig().GetName())
 }
 
 // reachedThrough lists what the filters of a listener lead to.
