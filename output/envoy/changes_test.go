@@ -114,6 +114,9 @@ type found struct {
 func everything(t *rapid.T, w *World) map[resource]found {
 	all := map[resource]found{}
 	for _, v := range views {
+		if w.settings != asIstio {
+			v.settings = w.settings
+		}
 		for typ := range Types(nil) {
 			for name := range w.Names(v, push.Row(typ)) {
 				subject, ok := w.Find(v, push.Row(typ), name)
@@ -142,20 +145,20 @@ func everything(t *rapid.T, w *World) map[resource]found {
 func TestChangesMissNothing(t *testing.T) { checkChanges(t, asIstio) }
 
 // Nor do they where there are subsets, priorities by locality, and identities.
-func TestChangesUnderSettingsMissNothing(t *testing.T) { checkChanges(t, someSettings().prepare()) }
+func TestChangesUnderSettingsMissNothing(t *testing.T) { checkChanges(t, conforming.prepare()) }
 
 func checkChanges(t *testing.T, s *settings) {
 	t.Helper()
 	rapid.Check(t, func(t *rapid.T) {
 		builder := catalog.NewBuilder([]string{"first", "second"})
-		first := s.world(builder.Snapshot(), true, "istio-system")
+		first := s.world(builder.Snapshot(), true, "istio-system", nil)
 		start := everything(t, first)
 		before, sum := start, catalog.Change{}
 		for revision := range rapid.IntRange(1, 12).Draw(t, "steps") {
 			events := rapid.SliceOfN(rapid.Custom(drawEvent), 1, 4).Draw(t, "events")
 			change := builder.Apply(uint64(revision+1), events)
 			now := builder.Snapshot()
-			after := everything(t, s.world(now, true, "istio-system"))
+			after := everything(t, s.world(now, true, "istio-system", nil))
 			checkListed(t, before, after, s.changes(now, change))
 			if s == asIstio {
 				checkClustersRest(t, change, s.changes(now, change))

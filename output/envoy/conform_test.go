@@ -3,7 +3,6 @@ package envoy
 import (
 	"maps"
 	"slices"
-	"strings"
 	"testing"
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
@@ -25,7 +24,7 @@ import (
 // The producer of the resources of services passes what every producer must.
 func TestServicesAreAWellBehavedProducer(t *testing.T) {
 	pushtest.Run(t, pushtest.Addition{
-		Rows:   Types(nil),
+		Rows:   conforming.Types(nil),
 		Begin:  func() pushtest.World { return newMirror() },
 		Client: drawPushClient,
 		Name:   drawResourceName,
@@ -33,42 +32,23 @@ func TestServicesAreAWellBehavedProducer(t *testing.T) {
 	})
 }
 
-// So does it with settings under which resources differ by the client's locality, lead
-// to subsets, and refer to secrets.
-func TestServicesUnderSettingsAreAWellBehavedProducer(t *testing.T) {
-	pushtest.Run(t, pushtest.Addition{
-		Rows: Types(nil),
-		Begin: func() pushtest.World {
-			m := newMirror()
-			m.settings = someSettings().prepare()
-			return m
-		},
-		Client: drawPushClient,
-		Name: func(t *rapid.T, r push.Row) string {
-			switch name := drawResourceName(t, r); {
-			case r == SecretType:
-				return rapid.SampledFrom([]string{name, "file-root:/ca.crt", "file-cert:/tls.crt~/tls.key"}).Draw(t, "secret")
-			case rows[r].subsets:
-				return strings.Replace(name, "||", rapid.SampledFrom([]string{"||", "|v1|", "|v3|"}).Draw(t, "subset"), 1)
-			default:
-				return name
-			}
-		},
-		Refers: refersIn,
-	})
-}
-
-// someSettings are of failover, subsets and TLS at once.
-func someSettings() *Settings {
-	s := NewSettings()
-	s.Defaults.OutlierDetection = &OutlierDetection{}
-	s.Hosts = []HostPolicy{{
+// conforming are settings with every kind of port of the edge, of which some are ports of
+// services, and with priorities by locality, subsets and TLS.
+var conforming = &Settings{
+	Outbound: RegistryOutbound,
+	Edge: Edge{Ports: []EdgePort{
+		{Number: 80, Protocol: edgeHTTP}, {Number: 8080, Protocol: edgeHTTP}, {Number: 81, Protocol: edgeTCP}, {Number: 8443, Protocol: edgeTLS},
+	}},
+	Defaults: Policy{OutlierDetection: &OutlierDetection{}},
+	Hosts: []HostPolicy{{
 		Host: "x.com", Subsets: []Subset{{"v1", map[string]string{"version": "v1"}}, {"both", map[string]string{"version": "v2", "app": "it"}}},
-		Policy: Policy{TLS: &UpstreamTLS{Mode: mutualTLS, CAFile: "/ca.crt", CertificateFile: "/tls.crt", KeyFile: "/tls.key"}},
+		Policy: Policy{
+			Retries: &Retries{}, TCPKeepalive: &TCPKeepalive{Probes: 3},
+			TLS: &UpstreamTLS{Mode: mutualTLS, CAFile: "/ca.crt", CertificateFile: "/tls.crt", KeyFile: "/tls.key"},
+		},
 	}, {
 		Host: "*.com", Policy: Policy{TLS: &UpstreamTLS{Mode: simpleTLS, CAFile: "/ca.crt", SubjectAltNames: []string{"y.com"}}},
-	}}
-	return s
+	}},
 }
 
 func drawPushClient(t *rapid.T) push.Client {
@@ -79,7 +59,7 @@ func drawPushClient(t *rapid.T) push.Client {
 		Locality:  model.Locality{Region: rapid.SampledFrom([]string{"", "eu"}).Draw(t, "region"), Zone: "a"},
 		Addresses: rapid.SampledFrom([][]string{nil, {"10.0.0.1"}, {"2001:db8::1"}}).Draw(t, "addresses"),
 		Proxy: push.Proxy{
-			Role:         rapid.SampledFrom([]string{"", "sidecar"}).Draw(t, "role"),
+			Role:         rapid.SampledFrom([]string{"", "sidecar", "router"}).Draw(t, "role"),
 			Interception: rapid.SampledFrom([]string{"", "TPROXY", "NONE"}).Draw(t, "interception"),
 		},
 	}
@@ -88,16 +68,22 @@ func drawPushClient(t *rapid.T) push.Client {
 // sharedResourceNames are of listeners and routes that services may share.
 var sharedResourceNames = [...][]string{
 	ClusterType:  {blackHoleCluster, passthroughCluster},
-	ListenerType: {virtualOutbound, "0.0.0.0_80", "0.0.0.0_81", "127.0.0.1_80", "::_80", "::1_80", "10.1.0.1_80", "fd00::5_81"},
-	RouteType:    {"80", "81", "h:80", "x.com:81"},
+	ListenerType: {virtualOutbound, "0.0.0.0_80", "0.0.0.0_81", "127.0.0.1_80", "::_80", "::1_80", "10.1.0.1_80", "fd00::5_81", "0.0.0.0_8443", "::_8080"},
+	RouteType:    {"80", "81", "h:80", "x.com:81", "http.80", "http.8080", "http.81"},
 }
 
 func drawResourceName(t *rapid.T, r push.Row) string {
 	if int(r) < len(sharedResourceNames) && len(sharedResourceNames[r]) > 0 && rapid.Bool().Draw(t, "shared") {
 		return rapid.SampledFrom(sharedResourceNames[r]).Draw(t, "name")
 	}
-	host := rapid.SampledFrom(hosts).Draw(t, "host")
-	return rows[r].name(host, rapid.SampledFrom([]uint32{53, 80, 81}).Draw(t, "port"))
+	if r == SecretType && rapid.Bool().Draw(t, "secret") {
+		return rapid.SampledFrom([]string{"file-root:/ca.crt", "file-cert:/tls.crt~/tls.key"}).Draw(t, "name")
+	}
+	host, port := rapid.SampledFrom(hosts).Draw(t, "host"), rapid.SampledFrom([]uint32{53, 80, 81}).Draw(t, "port")
+	if rows[r].subsets {
+		return SubsetName(host, port, rapid.SampledFrom([]string{"", "v1", "v3"}).Draw(t, "subset"))
+	}
+	return rows[r].name(host, port)
 }
 
 // mirror is a catalog that is changed at random. What a client sees of it is worked
@@ -108,12 +94,16 @@ type mirror struct {
 	records  map[model.Ref]model.Record
 	revision uint64
 	anew     *World // of the records there are; nil if it was not asked for
+	step     func(*catalog.Snapshot, catalog.Change, bool, string) push.Update
 }
 
 var mergeOrder = []string{"first", "second"}
 
 func newMirror() *mirror {
-	return &mirror{builder: catalog.NewBuilder(mergeOrder), settings: asIstio, records: map[model.Ref]model.Record{}}
+	return &mirror{
+		builder: catalog.NewBuilder(mergeOrder), records: map[model.Ref]model.Record{},
+		step: conforming.Begin(), settings: conforming.prepare(),
+	}
 }
 
 func (m *mirror) Step(t *rapid.T) push.Update {
@@ -129,7 +119,7 @@ func (m *mirror) Step(t *rapid.T) push.Update {
 	}
 	m.anew = nil
 	change := m.builder.Apply(m.revision, events)
-	return m.settings.step(m.builder.Snapshot(), change, true, "istio-system")
+	return m.step(m.builder.Snapshot(), change, true, "istio-system")
 }
 
 // drawAnyEvent draws an event, some of scopes: those of a namespace and of all.
@@ -155,7 +145,7 @@ func (m *mirror) Sees(r push.Row, c push.Client) map[string]push.Encoded {
 			events = append(events, model.Upsert{Record: m.records[ref]})
 		}
 		builder.Apply(1, events)
-		m.anew = m.settings.world(builder.Snapshot(), true, "istio-system")
+		m.anew = m.settings.world(builder.Snapshot(), true, "istio-system", &definitions{builder.Snapshot().Ports()})
 	}
 	all := map[string]push.Encoded{}
 	view := m.anew.View(r, c)
@@ -231,7 +221,7 @@ func reachedThrough(m *listenerv3.Listener, to string) (list []string) {
 func clustersIn(m *routev3.RouteConfiguration) (list []string) {
 	for _, host := range m.VirtualHosts {
 		for _, route := range host.Routes {
-			if name := route.GetRoute().GetCluster(); name != passthroughCluster {
+			if name := route.GetRoute().GetCluster(); name != "" && name != passthroughCluster {
 				list = append(list, name)
 			}
 		}

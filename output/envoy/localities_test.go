@@ -60,7 +60,7 @@ func TestBytesAreSharedByLocality(t *testing.T) {
 		s, builder := failingOver(), catalog.NewBuilder(nil)
 		publish := func(revision uint64, events []model.Event) {
 			change := builder.Apply(revision, events)
-			p.Publish(s.step(builder.Snapshot(), change, true, "istio-system"))
+			p.Publish(s.step(builder.Snapshot(), change, true, "istio-system", nil))
 			synctest.Wait()
 		}
 		publish(1, append(zonesOf("near.example"), zonesOf("plain.example")...))
@@ -101,7 +101,7 @@ func TestViewsHoldTheLocalityWhereItMatters(t *testing.T) {
 	snapshot := catalog.NewBuilder(nil).Snapshot()
 	for name, s := range map[string]*settings{"failover": failingOver(), "none": asIstio} {
 		for r := range rows {
-			w := s.world(snapshot, true, "istio-system")
+			w := s.world(snapshot, true, "istio-system", nil)
 			differs := w.View(push.Row(r), client) != w.View(push.Row(r), push.Client{Kind: KindEnvoy})
 			if want := name == "failover" && (push.Row(r) == EndpointType || push.Row(r) == ClusterType); differs != want {
 				t.Errorf("with %s, the view of %s differs by locality: %t", name, rows[r].Name, differs)
@@ -123,7 +123,7 @@ func TestNamesAreUsedByLocality(t *testing.T) {
 	}
 	builder := catalog.NewBuilder(nil)
 	builder.Apply(1, events)
-	w := failingOver().world(builder.Snapshot(), true, "istio-system")
+	w := failingOver().world(builder.Snapshot(), true, "istio-system", nil)
 	for zone, want := range map[string][]uint32{"b": {0, 1, 1}, "x": {0, 0, 0}} {
 		client := push.Client{Kind: KindEnvoy, Locality: model.Locality{Region: "eu", Zone: zone}}
 		subject, ok := w.Find(w.View(ClusterType, client), ClusterType, "outbound|80||near.example")

@@ -15,8 +15,10 @@ func NewSettings() *Settings { return &Settings{Outbound: AllowOutbound, TrustDo
 // [Step] otherwise.
 func (s *Settings) Begin() func(now *catalog.Snapshot, c catalog.Change, complete bool, root string) push.Update {
 	prepared := s.prepare()
+	var known *definitions
 	return func(now *catalog.Snapshot, c catalog.Change, complete bool, root string) push.Update {
-		return prepared.step(now, c, complete, root)
+		known = known.after(now, c)
+		return prepared.step(now, c, complete, root, known)
 	}
 }
 

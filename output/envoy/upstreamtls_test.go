@@ -29,7 +29,7 @@ func securedWorld(u *UpstreamTLS, names []string, accounts ...string) *World {
 	builder.Apply(1, all)
 	s := NewSettings()
 	s.Hosts = []HostPolicy{{Host: "api.example", Policy: Policy{TLS: u}}}
-	return s.prepare().world(builder.Snapshot(), true, "istio-system")
+	return s.prepare().world(builder.Snapshot(), true, "istio-system", nil)
 }
 
 func clusterFor(t *testing.T, w *World, kind string) *clusterv3.Cluster {

@@ -15,6 +15,8 @@ type World struct {
 	complete bool
 	root     string
 	settings *settings
+
+	definitions *definitions // for the edge
 }
 
 var _ push.World = (*World)(nil)
@@ -23,11 +25,12 @@ var _ push.World = (*World)(nil)
 // has been listed. The scopes of the namespace root hold for workloads that
 // have none of their own.
 func NewWorld(snapshot *catalog.Snapshot, complete bool, root string) *World {
-	return asIstio.world(snapshot, complete, root)
+	return asIstio.world(snapshot, complete, root, nil)
 }
 
-func (s *settings) world(snapshot *catalog.Snapshot, complete bool, root string) *World {
-	return &World{snapshot, complete, root, s}
+// world is [NewWorld] as the settings have it. Known are the definitions of the snapshot.
+func (s *settings) world(snapshot *catalog.Snapshot, complete bool, root string, known *definitions) *World {
+	return &World{snapshot, complete, root, s, known}
 }
 
 // Complete implements [push.World].
@@ -38,6 +41,9 @@ func (w *World) View(r push.Row, c push.Client) push.View {
 	v := View{Kind: c.Kind, Namespace: c.Namespace, scope: w.snapshot.ScopeOf(c.Namespace, c.Labels, w.root)}
 	if w.settings.failover && (r == EndpointType || r == ClusterType && c.Kind == KindEnvoy) {
 		v.locality = c.Locality
+	}
+	if w.settings != asIstio {
+		v.settings = w.settings
 	}
 	if c.Kind != KindEnvoy {
 		return v
@@ -56,6 +62,7 @@ type View struct {
 	Kind      string // KindEnvoy, KindGRPC or KindGRPCNode
 	Namespace string // of its workload; empty if it has none
 	scope     *catalog.Scope
+	settings  *settings      // of the process; nil if nothing is said
 	resolver  resolver       // of clusters for Envoys
 	proxy     proxy          // of listeners and routes for Envoys; of clusters its role alone
 	locality  model.Locality // of endpoints, if some service prefers what is near; else empty
