@@ -24,6 +24,7 @@ type mesh struct {
 	Proxies   []*proxy.Proxy
 	Secrets   string // a folder for mutual TLS; plaintext if empty
 	Hold      string // when a drop is suspicious; the default if empty
+	Envoy     string // the keys of outputs.xds.envoy
 }
 
 // newMesh makes a mesh in which nothing runs yet.
