@@ -66,8 +66,8 @@ func (l edgeListener) Encode() push.Encoded {
 	switch l.port.Protocol {
 	case edgeHTTP:
 		requests := l.view.hcm(l.name, l.port.routes())
-		// Whoever calls is no workload of the mesh: what it says of where it is from is
-		// not believed.
+		// Whoever calls is no workload of the mesh: where it is from is the address of
+		// its connection, whatever its headers say.
 		requests.UseRemoteAddress = wrapperspb.Bool(true)
 		m.FilterChains = []*listenerv3.FilterChain{{Filters: []*listenerv3.Filter{filter(httpFilter, requests)}}}
 	case edgeTLS:

@@ -77,7 +77,7 @@ func TestEnvoysAreGivenThePolicy(t *testing.T) {
 		t.Errorf("requests are tried again by %v", tries)
 	}
 	if header := action.GetHashPolicy()[0].GetHeader().GetHeaderName(); header != "x-user" {
-		t.Errorf("requests are told apart by %q", header)
+		t.Errorf("requests are hashed by %q", header)
 	}
 }
 
