@@ -78,7 +78,9 @@ func TestWhoMayAnswerFollowsFromTheService(t *testing.T) {
 	}{
 		"configured": {simple("own.example"), []string{"ignored"}, []string{"ignored"}, []string{"DNS own.example"}},
 		"of the service and its accounts": {
-			simple(), []string{"10.0.0.7", "api.example"}, []string{"web", "", "web", "spiffe://other/ns/n/sa/db"},
+			simple(),
+			[]string{"10.0.0.7", "api.example"},
+			[]string{"web", "", "web", "spiffe://other/ns/n/sa/db"},
 			[]string{"IP_ADDRESS 10.0.0.7", "DNS api.example", "URI spiffe://cluster.local/ns/n/sa/web", "URI spiffe://other/ns/n/sa/db"},
 		},
 		"the host": {simple(), nil, []string{""}, []string{"DNS api.example"}},
@@ -130,10 +132,10 @@ func TestSecretsAreFilesOfTheEnvoy(t *testing.T) {
 func TestTLSIsOfEnvoysAlone(t *testing.T) {
 	simple := &UpstreamTLS{Mode: simpleTLS, CAFile: "/ca.crt"}
 	if m := tlsOf(t, clusterFor(t, securedWorld(simple, nil), KindGRPC)); m != nil {
-		t.Errorf("gRPC is told %v", m)
+		t.Errorf("gRPC is given %v", m)
 	}
 	if m := tlsOf(t, clusterFor(t, securedWorld(&UpstreamTLS{Mode: disableTLS}, nil), KindEnvoy)); m != nil {
-		t.Errorf("it is off, and an Envoy is told %v", m)
+		t.Errorf("it is off, and an Envoy is given %v", m)
 	}
 	alpn := tlsOf(t, clusterFor(t, securedWorld(simple, nil), KindEnvoy)).GetCommonTlsContext().GetAlpnProtocols()
 	if diff := gocmp.Diff([]string{"h2"}, alpn); diff != "" {
