@@ -41,7 +41,7 @@ var privateWords = map[string]string{
 }
 
 // standardNames have such a word in a term of others.
-var standardNames = []string{"TrustDomains"} // SPIFFE's
+var standardNames = []string{"TrustDomain", "TrustDomains"} // SPIFFE's
 
 // misnamed are the exported names that have such a word today. The list may only
 // become shorter: rename, and delete the line.

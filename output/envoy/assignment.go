@@ -6,6 +6,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/isthmus-mesh/isthmus/catalog"
+	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
@@ -19,7 +20,8 @@ type assignment struct {
 // assignmentSlot tells the variants of a load assignment apart.
 type assignmentSlot struct {
 	slot
-	byWeight bool // the weights of endpoints are those of localities
+	byWeight bool           // the weights of endpoints are those of localities
+	from     model.Locality // of clients that prefer what is near; zero if none does
 }
 
 // Slot implements [push.Subject].
@@ -27,10 +29,12 @@ func (s assignmentSlot) Slot() any { return s }
 
 // Encode implements [push.Subject].
 func (a assignment) Encode() push.Encoded {
+	d := &draft{name: a.clusterName(), of: a.subset, from: a.from}
 	if a.byWeight {
-		return newDraftByWeight(a.clusterName(), a.endpoints, reachable).encode()
+		d.tellWeightsApart(a.endpoints)
 	}
-	return encodeAssignment(a.clusterName(), a.endpoints)
+	d.fill(a.endpoints, reachable)
+	return d.encode()
 }
 
 func encodeAssignment(name string, endpoints *catalog.Endpoints) push.Encoded {
@@ -56,6 +60,7 @@ const (
 	localityID        = 1 // LocalityLbEndpoints
 	localityEndpoints = 2
 	localityWeight    = 3
+	localityPriority  = 5
 
 	localityRegion  = 1 // core.Locality
 	localityZone    = 2
@@ -101,6 +106,9 @@ func (d *draft) appendTo(b []byte) []byte {
 		g.at = len(b)
 		b = b[:len(b)+g.size]
 		b = appendWrapped(b, localityWeight, g.weight)
+		if g.priority > 0 {
+			b = appendVarint(b, localityPriority, uint64(g.priority))
+		}
 	}
 	for i := range d.places {
 		p := &d.places[i]
@@ -111,7 +119,11 @@ func (d *draft) appendTo(b []byte) []byte {
 
 // total is the size of the whole group.
 func (g *group) total() int {
-	return sizeBytes(g.localitySize()) + g.size + sizeWrapped(g.weight)
+	size := sizeBytes(g.localitySize()) + g.size + sizeWrapped(g.weight)
+	if g.priority > 0 {
+		size += tagSize + protowire.SizeVarint(uint64(g.priority))
+	}
+	return size
 }
 
 func (g *group) localitySize() int {

@@ -254,6 +254,9 @@ func acceptable(cla *endpointv3.ClusterLoadAssignment) error {
 	if err := cla.ValidateAll(); err != nil {
 		return err
 	}
+	if !prioritiesAreWhole(cla) {
+		return fmt.Errorf("a priority is left out of %v", cla)
+	}
 	addresses, localities, total := map[string]bool{}, map[model.Locality]bool{}, uint64(0)
 	for _, g := range cla.Endpoints {
 		switch {

@@ -32,7 +32,7 @@ func Changes(now *catalog.Snapshot, c catalog.Change) []push.Changed { return as
 func (s *settings) changes(now *catalog.Snapshot, c catalog.Change) []push.Changed {
 	var list []push.Changed
 	for _, key := range slices.SortedFunc(maps.Keys(c.Services), compareKeys) {
-		list = appendChanges(list, now, key.Host, c.Services[key])
+		list = s.appendChanges(list, now, key.Host, c.Services[key])
 	}
 	return appendShared(list, now, c, s.edgeNames())
 }
@@ -52,27 +52,29 @@ func compareKeys(a, b catalog.ServiceKey) int {
 	return cmp.Or(cmp.Compare(a.Host, b.Host), cmp.Compare(a.Namespace, b.Namespace))
 }
 
-func appendChanges(list []push.Changed, now *catalog.Snapshot, host string, c catalog.ServiceChange) []push.Changed {
+func (s *settings) appendChanges(list []push.Changed, now *catalog.Snapshot, host string, c catalog.ServiceChange) []push.Changed {
 	namespaces, seen := audience(c.Old, c.New)
 	if !seen {
 		return list
 	}
-	lost := losses(now, host, c)
-	note := func(port uint32, changed ...push.Row) {
+	lost, policy := losses(now, host, c), s.of(host)
+	all := s.subsets[policy]
+	note := func(port uint32, subsets []*subset, changed ...push.Row) {
 		for _, r := range changed {
-			list = append(list, push.Changed{
-				Row: r, Name: rows[r].name(host, port), Audience: namespaces, Urgent: lost[port] && rows[r].locates,
-			})
+			for of, name := range rows[r].named(host, port, subsets) {
+				urgent := rows[r].locates && (lost[port] || of.left(c))
+				list = append(list, push.Changed{Row: r, Name: name, Audience: namespaces, Urgent: urgent})
+			}
 		}
 	}
 	if c.Old != nil && c.New != nil && sameOffer(c.Old, c.New) {
-		noteEndpoints(c, note)
+		noteEndpoints(c, policy, all, note)
 		return list
 	}
 	for _, port := range concernedPorts(now, host, c) {
 		for r := range rows {
 			if rows[r].subject != nil {
-				note(port, push.Row(r))
+				note(port, all, push.Row(r))
 			}
 		}
 	}
@@ -93,25 +95,34 @@ func sameStanding(a, b *catalog.Service) bool {
 	return a.Rank == b.Rank && a.Records[0].Record.Source == b.Records[0].Record.Source && a.ExportTo.Equal(b.ExportTo)
 }
 
-// noteEndpoints notes what follows from a change of endpoints alone.
-func noteEndpoints(c catalog.ServiceChange, note func(uint32, ...push.Row)) {
+// noteEndpoints notes what follows from a change of endpoints alone: for the subsets
+// that they are in, and where it concerns the whole port for all of them.
+func noteEndpoints(c catalog.ServiceChange, policy *Policy, all []*subset, note func(uint32, []*subset, ...push.Row)) {
+	some := touched(all, c)
 	for _, port := range c.New.Ports {
 		old, now := c.Old.Endpoints(port.Number), c.New.Endpoints(port.Number)
+		if policy.TLS.followsAccounts() && otherIdentities(c, port.Number) {
+			note(port.Number, all, ClusterType)
+		}
 		if old == now {
 			continue
 		}
+		if old.Uneven() || now.Uneven() { // gRPC is given all weights of a locality in one scale
+			some = all
+		}
 		switch c.New.Resolution {
 		case model.ResolutionStatic:
-			note(port.Number, EndpointType)
 			if (old.Counts().Sockets > 0) != (now.Counts().Sockets > 0) {
 				// gRPC is offered no service on sockets, which it may now have
 				// become or ceased to be.
-				note(port.Number, ClusterType, ListenerType, RouteType)
+				note(port.Number, all, EndpointType, ClusterType, ListenerType, RouteType)
+			} else {
+				note(port.Number, some, EndpointType)
 			}
 		case model.ResolutionDNS, model.ResolutionDNSRoundRobin:
 			// The names are part of the cluster, and how many there are decides
 			// whether gRPC is offered the service.
-			note(port.Number, ClusterType, ListenerType, RouteType)
+			note(port.Number, some, ClusterType, ListenerType, RouteType)
 		default:
 			// No resource is made of the endpoints.
 		}

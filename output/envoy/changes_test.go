@@ -29,7 +29,9 @@ var (
 		{Number: 81, Name: "tls", Protocol: "TLS"},
 		{Number: 81, Name: "any", Protocol: ""},
 	}
-	views = slices.Concat(viewsOf(KindEnvoy, "", "a", "b", "c"), viewsOf(KindGRPC, "", "a", "b", "c"), viewsOf("other", "a"))
+	views = slices.Concat(viewsOf(KindEnvoy, "", "a", "b", "c"), viewsOf(KindGRPC, "", "a", "b", "c"), viewsOf("other", "a"), []View{
+		{Kind: KindEnvoy, Namespace: "a", locality: model.Locality{Region: "eu", Zone: "a"}},
+	})
 )
 
 func viewsOf(kind string, namespaces ...string) (views []View) {
@@ -85,10 +87,14 @@ func drawService(t *rapid.T) model.Service {
 func drawEndpoint(t *rapid.T) model.Endpoint {
 	return model.Endpoint{
 		Address: rapid.SampledFrom([]string{"10.0.0.1", "10.0.0.2", "fd00::1", "FD00::1", "unix:///run/s", "name.com"}).Draw(t, "address"),
-		Labels:  model.MapOf(map[string]string{"app": "it"}),
-		Weight:  rapid.Uint32Range(0, 2).Draw(t, "weight"),
-		Network: rapid.SampledFrom([]string{"", "", "n"}).Draw(t, "network of endpoint"),
-		Health:  rapid.SampledFrom([]model.Health{model.Healthy, model.Healthy, model.Unhealthy}).Draw(t, "health"),
+		Labels:  model.MapOf(map[string]string{"app": "it", "version": rapid.SampledFrom([]string{"v1", "v2"}).Draw(t, "version")}),
+		Locality: model.Locality{
+			Region: rapid.SampledFrom([]string{"", "eu"}).Draw(t, "region"), Zone: rapid.SampledFrom([]string{"a", "b"}).Draw(t, "zone"),
+		},
+		ServiceAccount: rapid.SampledFrom([]string{"", "web", "spiffe://x/y"}).Draw(t, "account"),
+		Weight:         rapid.Uint32Range(0, 2).Draw(t, "weight"),
+		Network:        rapid.SampledFrom([]string{"", "", "n"}).Draw(t, "network of endpoint"),
+		Health:         rapid.SampledFrom([]model.Health{model.Healthy, model.Healthy, model.Unhealthy}).Draw(t, "health"),
 	}
 }
 
@@ -109,9 +115,16 @@ type found struct {
 func everything(t *rapid.T, w *World) map[resource]found {
 	all := map[resource]found{}
 	for _, v := range views {
+		if w.settings != asIstio {
+			v.settings = w.settings
+		}
 		for typ := range Types(nil) {
 			for name := range w.Names(v, push.Row(typ)) {
-				all[resource{v, push.Row(typ), name}] = found{}
+				subject, ok := w.Find(v, push.Row(typ), name)
+				if !ok {
+					t.Fatalf("%s is named and not found", name)
+				}
+				all[resource{v, push.Row(typ), name}] = found{subject, subject.Encode()}
 			}
 			for _, host := range hosts {
 				for _, port := range []uint32{53, 80, 81} {
@@ -130,23 +143,31 @@ func everything(t *rapid.T, w *World) map[resource]found {
 	return all
 }
 
-func TestChangesMissNothing(t *testing.T) {
+func TestChangesMissNothing(t *testing.T) { checkChanges(t, asIstio) }
+
+// Nor do they where there are subsets, priorities by locality, and identities.
+func TestChangesUnderSettingsMissNothing(t *testing.T) { checkChanges(t, conforming.prepare()) }
+
+func checkChanges(t *testing.T, s *settings) {
+	t.Helper()
 	rapid.Check(t, func(t *rapid.T) {
 		builder := catalog.NewBuilder([]string{"first", "second"})
-		first := NewWorld(builder.Snapshot(), true, "istio-system")
+		first := s.world(builder.Snapshot(), true, "istio-system", nil)
 		start := everything(t, first)
 		before, sum := start, catalog.Change{}
 		for revision := range rapid.IntRange(1, 12).Draw(t, "steps") {
 			events := rapid.SliceOfN(rapid.Custom(drawEvent), 1, 4).Draw(t, "events")
 			change := builder.Apply(uint64(revision+1), events)
 			now := builder.Snapshot()
-			after := everything(t, NewWorld(now, true, "istio-system"))
-			checkListed(t, before, after, Changes(now, change))
-			checkClustersRest(t, change, Changes(now, change))
-			checkLossesAreUrgent(t, before, after, Changes(now, change))
+			after := everything(t, s.world(now, true, "istio-system", nil))
+			checkListed(t, before, after, s.changes(now, change))
+			if s == asIstio {
+				checkClustersRest(t, change, s.changes(now, change))
+			}
+			checkLossesAreUrgent(t, before, after, s.changes(now, change))
 			sum = sum.Then(change)
-			checkListed(t, start, after, Changes(now, sum))
-			checkLossesAreUrgent(t, start, after, Changes(now, sum))
+			checkListed(t, start, after, s.changes(now, sum))
+			checkLossesAreUrgent(t, start, after, s.changes(now, sum))
 			before = after
 		}
 	})

@@ -30,6 +30,9 @@ type cluster struct {
 	endpoints *catalog.Endpoints // of DNS forms: the names are part of the cluster
 	sockets   bool               // some endpoints are unix sockets; of what is not eds or does not matter, false
 	policy    *Policy
+
+	tls        *UpstreamTLS // nil for none
+	identities string       // of which a certificate must have one, one a line
 }
 
 // clusterSlot tells the variants of a cluster apart.
@@ -37,6 +40,8 @@ type clusterSlot struct {
 	slot
 	grpc     bool
 	resolver resolver // of DNS forms for Envoys
+	// from is as in assignmentSlot: of strictDNS.
+	from model.Locality
 }
 
 // Slot implements [push.Subject].
@@ -65,6 +70,9 @@ func (c cluster) resolves() bool { return c.form == strictDNS || c.form == logic
 func (c cluster) Refers(to string) iter.Seq[string] {
 	if to == endpointURL && c.form == eds {
 		return one(c.clusterName())
+	}
+	if to == secretURL {
+		return c.tls.secrets()
 	}
 	return nothing
 }
@@ -122,7 +130,8 @@ func (c cluster) completeForGRPC(m *clusterv3.Cluster) {
 // names are the endpoints of a DNS form.
 func (c cluster) names() *endpointv3.ClusterLoadAssignment {
 	m := &endpointv3.ClusterLoadAssignment{}
-	d := newDraft(c.clusterName(), c.endpoints, resolvable)
+	d := &draft{name: c.clusterName(), of: c.subset, from: c.from}
+	d.fill(c.endpoints, resolvable)
 	if err := proto.Unmarshal(d.appendTo(nil), m); err != nil {
 		panic(invariant(d.name, err))
 	}

@@ -18,6 +18,7 @@ func (c cluster) completeForEnvoy(m *clusterv3.Cluster) {
 	// Envoy would use those that it has itself found failing, once half of them are.
 	m.CommonLbConfig = &clusterv3.Cluster_CommonLbConfig{HealthyPanicThreshold: &typev3.Percent{Value: 0}}
 	m.Metadata = c.telemetry()
+	c.secure(m)
 	switch c.form {
 	case eds:
 		m.EdsClusterConfig.ServiceName = m.GetName()

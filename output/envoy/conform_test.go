@@ -10,6 +10,7 @@ import (
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
 	tcpv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/tcp_proxy/v3"
+	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/anypb"
 	"pgregory.net/rapid"
@@ -32,13 +33,22 @@ func TestServicesAreAWellBehavedProducer(t *testing.T) {
 }
 
 // conforming are settings with every kind of port of the edge, of which some are ports of
-// services.
+// services, and with priorities by locality, subsets and TLS.
 var conforming = &Settings{
 	Outbound: RegistryOutbound,
 	Edge: Edge{Ports: []EdgePort{
 		{Number: 80, Protocol: edgeHTTP}, {Number: 8080, Protocol: edgeHTTP}, {Number: 81, Protocol: edgeTCP}, {Number: 8443, Protocol: edgeTLS},
 	}},
-	Hosts: []HostPolicy{{Host: "x.com", Policy: Policy{Retries: &Retries{}, TCPKeepalive: &TCPKeepalive{Probes: 3}}}},
+	Defaults: Policy{OutlierDetection: &OutlierDetection{}},
+	Hosts: []HostPolicy{{
+		Host: "x.com", Subsets: []Subset{{"v1", map[string]string{"version": "v1"}}, {"both", map[string]string{"version": "v2", "app": "it"}}},
+		Policy: Policy{
+			Retries: &Retries{}, TCPKeepalive: &TCPKeepalive{Probes: 3},
+			TLS: &UpstreamTLS{Mode: mutualTLS, CAFile: "/ca.crt", CertificateFile: "/tls.crt", KeyFile: "/tls.key"},
+		},
+	}, {
+		Host: "*.com", Policy: Policy{TLS: &UpstreamTLS{Mode: simpleTLS, CAFile: "/ca.crt", SubjectAltNames: []string{"y.com"}}},
+	}},
 }
 
 func drawPushClient(t *rapid.T) push.Client {
@@ -46,6 +56,7 @@ func drawPushClient(t *rapid.T) push.Client {
 		Kind:      rapid.SampledFrom([]string{KindEnvoy, KindGRPC, KindGRPCNode}).Draw(t, "kind of client"),
 		Namespace: rapid.SampledFrom([]string{"a", "b", "c", ""}).Draw(t, "namespace"),
 		Labels:    model.MapOf(map[string]string{"app": "it"}),
+		Locality:  model.Locality{Region: rapid.SampledFrom([]string{"", "eu"}).Draw(t, "region"), Zone: "a"},
 		Addresses: rapid.SampledFrom([][]string{nil, {"10.0.0.1"}, {"::ffff:10.0.0.2", "10.0.0.1"}, {"fd00::1"}, {"2001:db8::1"}}).Draw(t, "addresses"),
 		Network:   rapid.SampledFrom([]string{"", "n"}).Draw(t, "network"),
 		Proxy: push.Proxy{
@@ -66,19 +77,25 @@ func drawResourceName(t *rapid.T, r push.Row) string {
 	if int(r) < len(sharedResourceNames) && len(sharedResourceNames[r]) > 0 && rapid.Bool().Draw(t, "shared") {
 		return rapid.SampledFrom(sharedResourceNames[r]).Draw(t, "name")
 	}
-	host := rapid.SampledFrom(hosts).Draw(t, "host")
-	return rows[r].name(host, rapid.SampledFrom([]uint32{53, 80, 81}).Draw(t, "port"))
+	if r == SecretType && rapid.Bool().Draw(t, "secret") {
+		return rapid.SampledFrom([]string{"file-root:/ca.crt", "file-cert:/tls.crt~/tls.key"}).Draw(t, "name")
+	}
+	host, port := rapid.SampledFrom(hosts).Draw(t, "host"), rapid.SampledFrom([]uint32{53, 80, 81}).Draw(t, "port")
+	if rows[r].subsets {
+		return SubsetName(host, port, rapid.SampledFrom([]string{"", "v1", "v3"}).Draw(t, "subset"))
+	}
+	return rows[r].name(host, port)
 }
 
 // mirror is a catalog that is changed at random. What a client sees of it is worked
 // out from all its records at once, and not from one change after the other.
 type mirror struct {
 	builder  *catalog.Builder
+	settings *settings
 	records  map[model.Ref]model.Record
 	revision uint64
 	anew     *World // of the records there are; nil if it was not asked for
 	step     func(*catalog.Snapshot, catalog.Change, bool, string) push.Update
-	settings *settings
 }
 
 var mergeOrder = []string{"first", "second"}
@@ -152,6 +169,9 @@ func refersIn(r push.Row, body []byte, to string) []string {
 		if to == endpointURL && m.GetType() == clusterv3.Cluster_EDS {
 			return []string{m.Name}
 		}
+		if to == secretURL {
+			return secretsIn(m)
+		}
 	case *listenerv3.Listener:
 		if m.GetApiListener() == nil {
 			return reachedThrough(m, to)
@@ -166,6 +186,18 @@ func refersIn(r push.Row, body []byte, to string) []string {
 		}
 	}
 	return nil
+}
+
+// secretsIn lists the secrets that a cluster's connections need.
+func secretsIn(m *clusterv3.Cluster) (names []string) {
+	var tls tlsv3.UpstreamTlsContext
+	if m.GetTransportSocket().GetTypedConfig().UnmarshalTo(&tls) != nil {
+		return nil
+	}
+	for _, c := range tls.GetCommonTlsContext().GetTlsCertificateSdsSecretConfigs() {
+		names = append(names, c.Name)
+	}
+	return append(names, tls.GetCommonTlsContext().GetCombinedValidationContext().GetValidationContextSdsSecretConfig().GetName())
 }
 
 // reachedThrough lists what the filters of a listener lead to.

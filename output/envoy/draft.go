@@ -16,10 +16,12 @@ import (
 // of 20,000 endpoints costs a handful of allocations.
 type draft struct {
 	name   string
-	places []place  // by address and port
-	zones  []*zone  // by locality
-	groups []*group // by locality as written
-	size   int      // of the encoded assignment
+	of     *subset        // nil for all endpoints
+	from   model.Locality // of the client that prefers what is near; zero if none does
+	places []place        // by address and port
+	zones  []*zone        // by locality
+	groups []*group       // by locality as written
+	size   int            // of the encoded assignment
 }
 
 // place is one endpoint as the assignment carries it.
@@ -39,15 +41,6 @@ func newDraft(name string, endpoints *catalog.Endpoints, address func(catalog.En
 	return d
 }
 
-// newDraftByWeight is the same for clients that ignore the weights of endpoints:
-// these become weights of localities.
-func newDraftByWeight(name string, endpoints *catalog.Endpoints, address func(catalog.Endpoint) (string, string)) *draft {
-	d := &draft{name: name}
-	d.tellWeightsApart(endpoints)
-	d.fill(endpoints, address)
-	return d
-}
-
 func (d *draft) fill(endpoints *catalog.Endpoints, address func(catalog.Endpoint) (string, string)) {
 	if endpoints != nil {
 		d.take(endpoints, address)
@@ -58,11 +51,13 @@ func (d *draft) fill(endpoints *catalog.Endpoints, address func(catalog.Endpoint
 }
 
 func (d *draft) take(endpoints *catalog.Endpoints, address func(catalog.Endpoint) (string, string)) {
-	d.places = make([]place, 0, endpoints.Healthy)
+	if d.of == nil {
+		d.places = make([]place, 0, endpoints.Healthy)
+	}
 	rewritten := false
 	var last *zone
 	for e := range endpoints.All() {
-		if e.Health != model.Healthy {
+		if e.Health != model.Healthy || !d.of.has(e) {
 			continue
 		}
 		written, left := address(e)
@@ -120,5 +115,8 @@ func (d *draft) gather() {
 			}
 		}
 	}
-	slices.SortFunc(d.groups, func(a, b *group) int { return compareLocalities(&a.Locality, &b.Locality) })
+	d.rank()
+	slices.SortFunc(d.groups, func(a, b *group) int {
+		return cmp.Or(cmp.Compare(a.priority, b.priority), compareLocalities(&a.Locality, &b.Locality))
+	})
 }

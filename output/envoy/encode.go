@@ -28,6 +28,8 @@ type slot struct {
 	key  catalog.ServiceKey
 	port uint32
 	form form
+
+	subset *subset // nil for all endpoints
 }
 
 // Slot implements [push.Subject].
@@ -39,7 +41,7 @@ func (s slot) common() slot {
 	return s
 }
 
-func (s slot) clusterName() string { return ClusterName(s.key.Host, s.port) }
+func (s slot) clusterName() string { return SubsetName(s.key.Host, s.port, s.subset.String()) }
 
 // encode wraps a message as a resource. Marshalling is deterministic, so that
 // replicas of one build agree on the version.

@@ -16,7 +16,8 @@ import (
 // group in an assignment, or one for each class of weights.
 type zone struct {
 	model.Locality
-	weights []uint32 // that its endpoints have, while classes are made of them
+	distance uint32   // from the client that the assignment is for
+	weights  []uint32 // that its endpoints have, while classes are made of them
 	// digits is how many leading binary digits of its endpoints' weights make a
 	// class; 0 if all of them are one group.
 	digits int
@@ -28,6 +29,8 @@ type zone struct {
 // that a locality occurs once.
 type group struct {
 	model.Locality        // as it is written
+	distance       uint32 // from the client that the assignment is for
+	priority       uint32 // 0 is used first
 	class          uint32 // of weights
 	weight         uint64 // sum of its endpoints' weights
 	size           int    // of its encoded endpoints
@@ -99,7 +102,7 @@ func (z *zone) groupOf(weight uint32) *group {
 	}
 	at, found := slices.BinarySearchFunc(z.groups, class, func(g *group, class uint32) int { return cmp.Compare(g.class, class) })
 	if !found {
-		z.groups = slices.Insert(z.groups, at, &group{Locality: z.written(class), class: class})
+		z.groups = slices.Insert(z.groups, at, &group{Locality: z.written(class), distance: z.distance, class: class})
 	}
 	return z.groups[at]
 }
@@ -136,6 +139,9 @@ func (d *draft) zoneOf(l *model.Locality) *zone {
 		return d.zoneOf(&plain)
 	}
 	z := &zone{Locality: *l}
+	if d.from != (model.Locality{}) {
+		z.distance = distance(&d.from, l)
+	}
 	d.zones = slices.Insert(d.zones, at, z)
 	return z
 }

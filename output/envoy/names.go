@@ -6,14 +6,33 @@ import (
 )
 
 // Clusters, their load assignments and their route configurations carry
-// Istio's name of a destination, "outbound|<port>|<subset>|<host>". Nothing
-// defines subsets yet, so the subset is empty.
+// Istio's name of a destination, "outbound|<port>|<subset>|<host>". The subset is
+// empty where all endpoints are meant.
 const outbound = "outbound|"
 
 // ClusterName returns the name of a service port's cluster, load assignment
 // and route configuration.
 func ClusterName(host string, port uint32) string {
 	return string(appendClusterName(make([]byte, 0, clusterNameSize(host, port)), host, port))
+}
+
+// SubsetName is the same for some of the port's endpoints.
+func SubsetName(host string, port uint32, subset string) string {
+	if subset == "" {
+		return ClusterName(host, port)
+	}
+	return outbound + strconv.FormatUint(uint64(port), 10) + "|" + subset + "|" + host
+}
+
+// cutSubset splits what [SubsetName] writes: the name of all endpoints, and the subset.
+func cutSubset(name string) (whole, subset string) {
+	rest, outward := strings.CutPrefix(name, outbound)
+	port, rest, _ := strings.Cut(rest, "|")
+	subset, host, found := strings.Cut(rest, "|")
+	if !outward || !found || subset == "" {
+		return name, ""
+	}
+	return outbound + port + "||" + host, subset
 }
 
 func appendClusterName(b []byte, host string, port uint32) []byte {

@@ -54,7 +54,7 @@ func offer(kind string, s *catalog.Service, port model.Port) (form, string) {
 		}
 		return eds, ""
 	case model.ResolutionDNS, model.ResolutionDNSRoundRobin:
-		return offerDNS(kind, s, port)
+		return offerDNS(kind, s, port, nil)
 	case model.ResolutionNone:
 		if isGRPC(kind) {
 			return noForm, grpcNone
@@ -70,8 +70,8 @@ func offer(kind string, s *catalog.Service, port model.Port) (form, string) {
 // offerDNS chooses between the two ways to resolve names. LOGICAL_DNS takes
 // exactly one name; Envoy is given several, or none, as STRICT_DNS, so that
 // none of them is lost.
-func offerDNS(kind string, s *catalog.Service, port model.Port) (form, string) {
-	single := exactlyOne(s.Endpoints(port.Number))
+func offerDNS(kind string, s *catalog.Service, port model.Port, of *subset) (form, string) {
+	single := exactlyOne(s.Endpoints(port.Number), of)
 	switch {
 	case isGRPC(kind) && !single:
 		return noForm, grpcOneName
@@ -82,10 +82,10 @@ func offerDNS(kind string, s *catalog.Service, port model.Port) (form, string) {
 	}
 }
 
-func exactlyOne(endpoints *catalog.Endpoints) bool {
+func exactlyOne(endpoints *catalog.Endpoints, of *subset) bool {
 	found := 0
 	for endpoint := range endpoints.All() {
-		if _, left := resolvable(endpoint); left != "" || endpoint.Health != model.Healthy {
+		if _, left := resolvable(endpoint); left != "" || endpoint.Health != model.Healthy || !of.has(endpoint) {
 			continue
 		}
 		if found++; found > 1 {

@@ -12,6 +12,8 @@ type Settings struct {
 	// Defaults are of every host, and Hosts of some: the first entry that matches.
 	Defaults Policy       `json:"defaults"`
 	Hosts    []HostPolicy `json:"hosts"`
+	// TrustDomain is that of the accounts of endpoints.
+	TrustDomain string `json:"trustDomain"`
 }
 
 // What becomes of connections to whatever no service stands for.
@@ -46,6 +48,7 @@ type HostPolicy struct {
 	// Host is the name of one, or *.SUFFIX for all that end like that.
 	Host string `json:"host"`
 	Policy
+	Subsets []Subset `json:"subsets"`
 }
 
 // Policy is how hosts are called. What is nil is not said: then it is as in the
@@ -57,6 +60,10 @@ type Policy struct {
 	OutlierDetection *OutlierDetection `json:"outlierDetection"`
 	CircuitBreakers  *CircuitBreakers  `json:"circuitBreakers"`
 	TCPKeepalive     *TCPKeepalive     `json:"tcpKeepalive"`
+	// LocalityFailover prefers endpoints near the client, and turns to others when
+	// those fail. It is on where there is outlier detection, which finds that out.
+	LocalityFailover *bool        `json:"localityFailover"`
+	TLS              *UpstreamTLS `json:"tls"`
 	// AccessLog and Tracing are of listeners, which hosts share: they are in the
 	// defaults only.
 	AccessLog *AccessLog `json:"accessLog"`

@@ -9,7 +9,7 @@ import (
 )
 
 // NewSettings returns those that there are if nothing is said.
-func NewSettings() *Settings { return &Settings{Outbound: AllowOutbound} }
+func NewSettings() *Settings { return &Settings{Outbound: AllowOutbound, TrustDomain: "cluster.local"} }
 
 // Begin returns what makes the steps of one output as the settings have it. It is
 // [Step] otherwise.
@@ -32,6 +32,12 @@ type settings struct {
 	// of them is the first.
 	policies         []*Policy
 	byName, bySuffix map[string]int
+
+	subsets map[*Policy][]*subset
+
+	trustDomain string
+	failover    bool            // some host has it
+	secrets     map[string]bool // by name: those that some host needs
 }
 
 // asIstio are the settings if nothing is said.
@@ -41,9 +47,14 @@ func (s *Settings) prepare() *settings {
 	p := &settings{
 		registry: s.Outbound == RegistryOutbound, edge: s.Edge.Ports, defaults: &s.Defaults,
 		byName: map[string]int{}, bySuffix: map[string]int{},
+		subsets: map[*Policy][]*subset{}, trustDomain: s.TrustDomain, secrets: map[string]bool{},
 	}
+	p.note(p.defaults)
 	for at, entry := range s.Hosts {
-		p.policies = append(p.policies, entry.over(&s.Defaults))
+		policy := entry.over(&s.Defaults)
+		p.subsets[policy] = subsetsOf(entry.Subsets)
+		p.note(policy)
+		p.policies = append(p.policies, policy)
 		names, name := p.byName, strings.ToLower(entry.Host)
 		if suffix, wildcard := strings.CutPrefix(name, "*"); wildcard {
 			names, name = p.bySuffix, suffix
@@ -55,6 +66,14 @@ func (s *Settings) prepare() *settings {
 	return p
 }
 
+// note remembers what some host has.
+func (s *settings) note(p *Policy) {
+	s.failover = s.failover || p.failsOver()
+	for name := range p.TLS.secrets() {
+		s.secrets[name] = true
+	}
+}
+
 // over completes a policy by another one. Each part is taken as a whole.
 func (p Policy) over(defaults *Policy) *Policy {
 	return &Policy{
@@ -64,6 +83,8 @@ func (p Policy) over(defaults *Policy) *Policy {
 		OutlierDetection: cmp.Or(p.OutlierDetection, defaults.OutlierDetection),
 		CircuitBreakers:  cmp.Or(p.CircuitBreakers, defaults.CircuitBreakers),
 		TCPKeepalive:     cmp.Or(p.TCPKeepalive, defaults.TCPKeepalive),
+		LocalityFailover: cmp.Or(p.LocalityFailover, defaults.LocalityFailover),
+		TLS:              cmp.Or(p.TLS, defaults.TLS),
 		AccessLog:        defaults.AccessLog,
 		Tracing:          defaults.Tracing,
 	}

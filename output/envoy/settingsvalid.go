@@ -17,10 +17,15 @@ func (s *Settings) Validate() error {
 	}
 	s.Edge.validate(&f)
 	s.Defaults.validate(&f, "defaults")
+	s.Defaults.validateFailover(&f, "defaults", s.Defaults.OutlierDetection)
+	if s.TrustDomain == "" || strings.ContainsAny(s.TrustDomain, "/: ") {
+		f.add("trustDomain", "%q is no domain; give that of the certificates, such as cluster.local", s.TrustDomain)
+	}
 	first := map[string]int{}
 	for i, h := range s.Hosts {
 		at := fmt.Sprintf("hosts[%d]", i)
 		h.validate(&f, at, first)
+		h.validateFailover(&f, at, h.over(&s.Defaults).OutlierDetection)
 		if _, known := first[strings.ToLower(h.Host)]; !known {
 			first[strings.ToLower(h.Host)] = i
 		}
@@ -85,6 +90,7 @@ func (h *HostPolicy) validate(f *faults, at string, first map[string]int) {
 	if h.Tracing != nil {
 		f.add(at+".tracing", "is of listeners, which hosts share; set it in defaults")
 	}
+	validateSubsets(f, at, h.Subsets)
 	own := h.Policy
 	own.AccessLog, own.Tracing = nil, nil
 	own.validate(f, at)
@@ -109,6 +115,9 @@ func (p *Policy) validate(f *faults, at string) {
 	}
 	if p.TCPKeepalive != nil {
 		p.TCPKeepalive.validate(f, at+"tcpKeepalive.")
+	}
+	if p.TLS != nil {
+		p.TLS.validate(f, at+"tls.")
 	}
 	if p.AccessLog != nil && p.AccessLog.Format != textFormat && p.AccessLog.Format != jsonFormat {
 		f.add(at+"accessLog.format", "%q is none of %s, %s", p.AccessLog.Format, textFormat, jsonFormat)

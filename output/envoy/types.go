@@ -58,6 +58,8 @@ type row struct {
 	// own is what Envoys that stand in the path of workloads have of the type beside
 	// the resources of single service ports; nil if nothing.
 	own *ownResources
+	// subsets says that there is one of each subset, too.
+	subsets bool
 	// locates says that the resource is where clients learn of endpoints: while
 	// one that is gone is still in it, they go astray.
 	locates bool
@@ -77,7 +79,7 @@ var rows = [...]row{
 			// To a state-of-the-world client a cluster that is missing from a
 			// response is a deleted cluster.
 			Whole:    true,
-			Brings:   []string{endpointURL},
+			Brings:   []string{endpointURL, secretURL},
 			Audience: audienceOf,
 		},
 		name: ClusterName, parse: parseClusterName,
@@ -85,6 +87,7 @@ var rows = [...]row{
 		subject: func(at slot, s *catalog.Service, port model.Port) push.Subject { return clusterOf(at, s, port) },
 		own:     &ownResources{names: plainClusterNames, find: findPlainCluster},
 		locates: true, // of DNS services
+		subsets: true,
 	},
 	EndpointType: {
 		TypeSpec: push.TypeSpec{
@@ -101,6 +104,7 @@ var rows = [...]row{
 			return assignment{assignmentSlot{slot: at.common()}, s.Endpoints(port.Number)}
 		},
 		locates: true,
+		subsets: true,
 	},
 	ListenerType: {
 		TypeSpec: push.TypeSpec{
@@ -140,7 +144,7 @@ var rows = [...]row{
 			return encode(name, runtimeURL, &runtimev3.Runtime{Name: name, Layer: &structpb.Struct{}})
 		},
 	}),
-	SecretType: nobodys(push.TypeSpec{Name: secretURL}),
+	SecretType: nobodys(push.TypeSpec{Name: secretURL}), // but for those of findSecret
 }
 
 // nobodys is the row of a type of which there are no resources. An Envoy that

@@ -30,6 +30,9 @@ func (c cluster) variantFor(v View) cluster {
 	case c.resolves():
 		c.resolver = v.resolver
 	}
+	if c.form == strictDNS {
+		c.from = v.locality
+	}
 	return c
 }
 
@@ -37,5 +40,6 @@ func (c cluster) variantFor(v View) cluster {
 // no others. Where all endpoints of a locality weigh the same, both are one.
 func (a assignment) variantFor(v View) assignment {
 	a.byWeight = isGRPC(v.Kind) && a.endpoints.Uneven()
+	a.from = v.locality
 	return a
 }

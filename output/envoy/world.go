@@ -39,6 +39,9 @@ func (w *World) Complete() bool { return w.complete }
 // View implements [push.World].
 func (w *World) View(r push.Row, c push.Client) push.View {
 	v := View{Kind: c.Kind, Namespace: c.Namespace, scope: w.snapshot.ScopeOf(c.Namespace, c.Labels, w.root)}
+	if w.settings.failover && (r == EndpointType || r == ClusterType && c.Kind == KindEnvoy) {
+		v.locality = c.Locality
+	}
 	if w.settings != asIstio {
 		v.settings = w.settings
 	}
@@ -61,10 +64,11 @@ type View struct {
 	Kind      string // KindEnvoy, KindGRPC or KindGRPCNode
 	Namespace string // of its workload; empty if it has none
 	scope     *catalog.Scope
-	settings  *settings // of the process; nil if nothing is said
-	resolver  resolver  // of clusters for Envoys
-	proxy     proxy     // of listeners and routes for Envoys; of clusters its role alone
-	inbound   inbound   // of clusters and listeners for Envoys
+	settings  *settings      // of the process; nil if nothing is said
+	resolver  resolver       // of clusters for Envoys
+	proxy     proxy          // of listeners and routes for Envoys; of clusters its role alone
+	locality  model.Locality // of endpoints, if some service prefers what is near; else empty
+	inbound   inbound        // of clusters and listeners for Envoys
 }
 
 var _ push.Scoped = View{}
@@ -89,10 +93,13 @@ func of(v push.View) View {
 // Names implements [push.World]: by host, then port, and then what an Envoy has
 // beside the resources of service ports.
 func (w *World) Names(view push.View, r push.Row) iter.Seq[string] {
+	v := of(view)
+	if r == SecretType {
+		return w.settings.secretNames(v)
+	}
 	if rows[r].subject == nil {
 		return nothing
 	}
-	v := of(view)
 	return func(yield func(string) bool) {
 		if own := rows[r].own; own != nil && v.proxy.role != noRole {
 			for name := range own.names(w, v) {
@@ -102,11 +109,22 @@ func (w *World) Names(view push.View, r push.Row) iter.Seq[string] {
 			}
 		}
 		for s := range w.snapshot.Visible(v.viewer()) {
-			for _, port := range s.Ports {
-				if !rows[r].offered(formFor(v.Kind, s, port), v.Kind) {
-					continue
+			for name := range w.namesOf(s, v, r) {
+				if !yield(name) {
+					return
 				}
-				if !yield(rows[r].name(s.Key.Host, port.Number)) {
+			}
+		}
+	}
+}
+
+// namesOf yields the names of a service's resources, by port.
+func (w *World) namesOf(s *catalog.Service, v View, r push.Row) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		subsets := w.settings.subsets[w.settings.of(s.Key.Host)]
+		for _, port := range s.Ports {
+			for of, name := range rows[r].named(s.Key.Host, port.Number, subsets) {
+				if rows[r].offered(of.formOf(v.Kind, s, port), v.Kind) && !yield(name) {
 					return
 				}
 			}
@@ -122,7 +140,14 @@ func (w *World) Find(view push.View, r push.Row, name string) (push.Subject, boo
 			return subject, true
 		}
 	}
-	host, number, ok := rows[r].parse(name)
+	if r == SecretType {
+		return w.settings.findSecret(v, name)
+	}
+	whole, subset := name, ""
+	if rows[r].subsets {
+		whole, subset = cutSubset(name)
+	}
+	host, number, ok := rows[r].parse(whole)
 	if !ok {
 		return nil, false
 	}
@@ -134,11 +159,28 @@ func (w *World) Find(view push.View, r push.Row, name string) (push.Subject, boo
 	if !ok {
 		return nil, false
 	}
-	f := formFor(v.Kind, s, port)
+	return w.findOf(s, port, v, r, subset)
+}
+
+// findOf returns the resource of a service port or of one of its subsets.
+func (w *World) findOf(s *catalog.Service, port model.Port, v View, r push.Row, subset string) (push.Subject, bool) {
+	policy := w.settings.of(s.Key.Host)
+	of, ok := w.settings.subset(policy, subset)
+	if !ok {
+		return nil, false
+	}
+	f := of.formOf(v.Kind, s, port)
 	if !rows[r].offered(f, v.Kind) { // as of a type without resources
 		return nil, false
 	}
-	return v.variant(rows[r].subject(slot{row: r, key: s.Key, port: port.Number, form: f}, s, port)), true
+	if !policy.failsOver() {
+		v.locality = model.Locality{}
+	}
+	subject := rows[r].subject(slot{row: r, key: s.Key, port: port.Number, form: f, subset: of}, s, port)
+	if c, ok := subject.(cluster); ok && v.Kind == KindEnvoy {
+		subject = c.securedBy(policy.TLS, s, w.settings.trustDomain)
+	}
+	return v.variant(subject), true
 }
 
 func formFor(kind string, s *catalog.Service, port model.Port) form {

@@ -130,6 +130,18 @@ func TestClaimedLabelsAreBounded(t *testing.T) {
 	}
 }
 
+func TestClaimedLocalityIsBounded(t *testing.T) {
+	r := newRig(t, setup{limits: xds.Limits{NodeBytes: 100}})
+	r.put(service("shop", probe))
+	node := xdsclient.Node("far", "shop", "envoy")
+	node.Locality = &corev3.Locality{Region: strings.Repeat("x", 60), Zone: strings.Repeat("y", 41)}
+	s := openRaw(t, r.dial(), adsDelta)
+	s.say(&discoveryv3.DeltaDiscoveryRequest{Node: node, TypeUrl: cds})
+	if err := s.end(); status.Code(err) != codes.ResourceExhausted || !strings.Contains(err.Error(), "locality") {
+		t.Errorf("got %v", err)
+	}
+}
+
 // A scope that selects an empty label is not for who has something else there.
 func TestWhatIsNoStringIsNoLabel(t *testing.T) {
 	r := newRig(t, setup{})

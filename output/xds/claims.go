@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+
+	"github.com/isthmus-mesh/isthmus/model"
 )
 
 // mostAddresses bounds what is kept of a client's addresses: the first ones.
@@ -47,4 +49,9 @@ func extensionsOf(node *corev3.Node, wanted []string) (has []string) {
 		}
 	}
 	return has
+}
+
+// localityOf reads where a client says it runs.
+func localityOf(l *corev3.Locality) model.Locality {
+	return model.Locality{Region: l.GetRegion(), Zone: l.GetZone(), SubZone: l.GetSubZone()}
 }

@@ -38,6 +38,9 @@ func (s *Server) checkNode(m request, namespace string) error {
 			"the node %q says it is in namespace %q, which is not %s; correct NAMESPACE in the node's metadata, or its id",
 			streams.Cut(id, streams.ShownBytes), streams.Cut(namespace, streams.ShownBytes), spiffe.NamespaceForm))
 	}
+	if l := m.GetNode().GetLocality(); len(l.GetRegion())+len(l.GetZone())+len(l.GetSubZone()) > s.limits.NodeBytes {
+		return s.Reject(streams.TooMuch, streams.TooLarge("a node with a locality of more than %d bytes; shorten it in the client's bootstrap", s.limits.NodeBytes))
+	}
 	return s.checkLabels(claimedLabels(m.GetNode()))
 }
 

@@ -17,8 +17,8 @@ type Limits struct {
 	// One name alone may have any length: no resource has so long a name, and it
 	// is answered as any other that does not exist.
 	NamesBytes int
-	// NodeBytes bounds the node's id, its namespace, and the name and the value of
-	// each of its labels; default 4 KiB.
+	// NodeBytes bounds the node's id, its namespace, its locality, and the name and
+	// the value of each of its labels; default 4 KiB.
 	NodeBytes int
 	// Labels is how many a node may say it has; default 256.
 	Labels int

@@ -23,7 +23,7 @@ type Kinds struct {
 // that it asks for first.
 func (k Kinds) clientOf(node *corev3.Node, typeURL string) push.Client {
 	c := push.Client{
-		Kind: k.Envoy, Namespace: namespaceOf(node), Labels: labelsOf(node),
+		Kind: k.Envoy, Namespace: namespaceOf(node), Labels: labelsOf(node), Locality: localityOf(node.GetLocality()),
 		Addresses: addressesOf(node), Extensions: extensionsOf(node, k.Extensions), Proxy: proxyOf(node),
 	}
 	switch agent := node.GetUserAgentName(); {

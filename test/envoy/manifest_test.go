@@ -37,6 +37,7 @@ type (
 		Network  string            `json:"network,omitempty"`
 		Locality string            `json:"locality,omitempty"`
 		Weight   uint32            `json:"weight,omitempty"`
+		Account  string            `json:"serviceAccount,omitempty"`
 	}
 	selector struct {
 		Labels map[string]string `json:"labels"`

@@ -1,0 +1,117 @@
+package envoy
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"testing"
+
+	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
+	gocmp "github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/push"
+)
+
+func drawLocality(t *rapid.T) model.Locality {
+	part := func(name string) string { return rapid.SampledFrom([]string{"", "a", "b"}).Draw(t, name) }
+	return model.Locality{Region: part("region"), Zone: part("zone"), SubZone: part("subZone")}
+}
+
+// steps is Istio's order, from the nearest to the farthest, written down anew.
+func steps(client, endpoint model.Locality) int {
+	same := 0
+	for _, part := range [][2]string{{client.Region, endpoint.Region}, {client.Zone, endpoint.Zone}, {client.SubZone, endpoint.SubZone}} {
+		if part[0] != part[1] {
+			break
+		}
+		same++
+	}
+	return 3 - same
+}
+
+// Whatever is nearer is used first, whatever is as near is used alike, nothing is
+// lost, and clients of both kinds take the assignment.
+func TestNearestEndpointsComeFirst(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		all := weightedEndpoints().Draw(t, "of the service")
+		for i := range all {
+			all[i].Locality = drawLocality(t)
+		}
+		s, at := serviceOf(all...), drawLocality(t)
+		for _, kind := range []string{KindEnvoy, KindGRPC} {
+			plain, _ := served(t, kind, s)
+			near := encoded(t, View{Kind: kind, locality: at}.variant(assignment{assignmentSlot{slot: slot{row: EndpointType, key: s.Key, port: 80}}, s.Endpoints(80)}))
+			if err := acceptable(near); err != nil {
+				t.Fatalf("%s: %v: %v", kind, err, near)
+			}
+			if diff := gocmp.Diff(weightsOf(plain, kind == KindEnvoy), weightsOf(near, kind == KindEnvoy)); diff != "" {
+				t.Fatalf("%s: -without +with priorities:\n%s", kind, diff)
+			}
+			if at == (model.Locality{}) {
+				for _, g := range near.Endpoints {
+					if g.Priority != 0 {
+						t.Fatalf("%s: a client without a locality prefers something: %v", kind, near)
+					}
+				}
+				continue
+			}
+			for _, g := range near.Endpoints {
+				for _, o := range near.Endpoints {
+					byDistance := cmp.Compare(steps(at, unmarked(localityOf(g.Locality))), steps(at, unmarked(localityOf(o.Locality))))
+					if byDistance != cmp.Compare(g.Priority, o.Priority) {
+						t.Fatalf("%s at %v: %v beside %v", kind, at, g, o)
+					}
+				}
+			}
+		}
+	})
+}
+
+func encoded(t interface{ Fatal(...any) }, subject push.Subject) *endpointv3.ClusterLoadAssignment {
+	cla, _ := message(t, subject.Encode().Joined().Body).(*endpointv3.ClusterLoadAssignment)
+	return cla
+}
+
+// prioritiesAreWhole says why a client would reject the priorities of an assignment.
+func prioritiesAreWhole(cla *endpointv3.ClusterLoadAssignment) bool {
+	found := map[uint32]bool{}
+	for _, g := range cla.Endpoints {
+		found[g.Priority] = true
+	}
+	for i, p := range slices.Sorted(maps.Keys(found)) {
+		if p != uint32(i) {
+			return false
+		}
+	}
+	return true
+}
+
+// Without outlier detection nobody finds out that near endpoints fail.
+func TestFailoverNeedsOutlierDetection(t *testing.T) {
+	on, off, detection := true, false, &OutlierDetection{}
+	detection.SetDefaults()
+	for name, test := range map[string]struct {
+		defaults, own Policy
+		wrong, works  bool
+	}{
+		"nothing is said":       {},
+		"detection alone":       {own: Policy{OutlierDetection: detection}, works: true},
+		"by default":            {defaults: Policy{OutlierDetection: detection}, own: Policy{LocalityFailover: &on}, works: true},
+		"off":                   {defaults: Policy{OutlierDetection: detection}, own: Policy{LocalityFailover: &off}},
+		"without it":            {own: Policy{LocalityFailover: &on}, wrong: true},
+		"without it by default": {defaults: Policy{LocalityFailover: &on}, own: Policy{OutlierDetection: detection}, wrong: true, works: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := NewSettings()
+			s.Defaults, s.Hosts = test.defaults, []HostPolicy{{Host: "a.example", Policy: test.own}}
+			if err := s.Validate(); (err != nil) != test.wrong {
+				t.Errorf("valid: %v", err)
+			}
+			if got := s.prepare().of("a.example").failsOver(); got != test.works {
+				t.Errorf("it works: %t", got)
+			}
+		})
+	}
+}
