@@ -14,6 +14,7 @@ type World struct {
 	snapshot *catalog.Snapshot
 	complete bool
 	root     string
+	spreads  *spreads // nil if there are none
 }
 
 var _ push.World = (*World)(nil)
@@ -22,7 +23,7 @@ var _ push.World = (*World)(nil)
 // has been listed. The scopes of the namespace root hold for workloads that
 // have none of their own.
 func NewWorld(snapshot *catalog.Snapshot, complete bool, root string) *World {
-	return &World{snapshot, complete, root}
+	return &World{snapshot: snapshot, complete: complete, root: root}
 }
 
 // Complete implements [push.World].
@@ -39,6 +40,8 @@ func (w *World) View(r push.Row, c push.Client) push.View {
 		v.resolver, v.proxy = resolverOf(c), proxy{role: proxyOf(c).role}
 	case ListenerType, RouteType:
 		v.proxy = proxyOf(c)
+	case EndpointType, MemberType:
+		v.members = w.spreads != nil && c.Increments
 	}
 	return v
 }
@@ -49,6 +52,7 @@ type View struct {
 	Namespace string // of its workload; empty if it has none
 	scope     *catalog.Scope
 	resolver  resolver // of clusters for Envoys
+	members   bool     // of endpoints for Envoys: those of large services come one by one
 	proxy     proxy    // of listeners and routes for Envoys; of clusters its role alone
 }
 
@@ -102,6 +106,9 @@ func (w *World) Names(view push.View, r push.Row) iter.Seq[string] {
 // Find implements [push.World].
 func (w *World) Find(view push.View, r push.Row, name string) (push.Subject, bool) {
 	v := of(view)
+	if r == MemberType {
+		return w.findMembers(v, name)
+	}
 	if own := rows[r].own; own != nil && v.proxy.role != noRole {
 		if subject, ok := own.find(w, v, name); ok {
 			return subject, true
@@ -123,7 +130,26 @@ func (w *World) Find(view push.View, r push.Row, name string) (push.Subject, boo
 	if !rows[r].offered(f, v.Kind) { // as of a type without resources
 		return nil, false
 	}
+	if spread := w.spreads.of(s, number); spread != nil && r == EndpointType && v.members {
+		return spreadAssignment{slot{row: r, key: s.Key, port: port.Number}, spread.partition}, true
+	}
 	return v.variant(rows[r].subject(slot{row: r, key: s.Key, port: port.Number, form: f}, s, port)), true
+}
+
+// findMembers finds a collection, for who may see the service.
+func (w *World) findMembers(v View, name string) (push.Subject, bool) {
+	if !v.members {
+		return nil, false
+	}
+	c := w.spreads.collection(name)
+	if c == nil {
+		return nil, false
+	}
+	s, ok := w.snapshot.Resolve(v.viewer(), c.Host)
+	if !ok || s.Key != c.ServiceKey {
+		return nil, false
+	}
+	return roster{c, -1}, true
 }
 
 func formFor(kind string, s *catalog.Service, port model.Port) form {
