@@ -44,6 +44,8 @@ func (d *decoder) decode(n *yamlpos.Node, field string, target any) {
 
 func (d *decoder) value(n *yamlpos.Node, field string, v reflect.Value) {
 	switch {
+	case v.Kind() == reflect.Interface: // what a part keeps of another one, which knows the keys
+		d.value(n, field, v.Elem())
 	case v.Kind() == reflect.Pointer && (n.Kind() != yamlpos.Null || v.Type().Elem().Kind() == reflect.Struct):
 		// An empty entry such as "file:" names a kind, if without its settings.
 		if v.IsNil() {

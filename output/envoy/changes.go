@@ -14,8 +14,12 @@ import (
 // the one before, and for whom. Now is the snapshot that the change led to; the
 // rest is as in [NewWorld].
 func Step(now *catalog.Snapshot, c catalog.Change, complete bool, root string) push.Update {
+	return asIstio.step(now, c, complete, root)
+}
+
+func (s *settings) step(now *catalog.Snapshot, c catalog.Change, complete bool, root string) push.Update {
 	return push.Update{
-		World: NewWorld(now, complete, root), Changed: Changes(now, c), Reviewed: Reviewed(c, root), Committed: c.Committed,
+		World: s.world(now, complete, root), Changed: Changes(now, c), Reviewed: Reviewed(c, root), Committed: c.Committed,
 	}
 }
 

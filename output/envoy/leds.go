@@ -22,33 +22,26 @@ type LEDS struct {
 	Above int `json:"above"`
 }
 
-// Steps makes worlds, each from the one before.
-type Steps struct {
+// steps makes worlds, each from the one before.
+type steps struct {
+	*settings
 	above   int
 	spreads *spreads // nil while there are none to make
 	epoch   uint32   // tells the collections of this process from those of others
 	named   uint32   // collections so far
 }
 
-// NewSteps returns what makes the worlds of one output.
-func NewSteps(leds LEDS) *Steps {
-	s := &Steps{above: leds.Above}
-	if leds.Above > 0 {
-		var random [4]byte
-		_, _ = rand.Read(random[:]) // never fails
-		s.epoch = binary.LittleEndian.Uint32(random[:])
-	}
-	return s
+func newSteps(of *settings, leds LEDS) *steps {
+	var random [4]byte
+	_, _ = rand.Read(random[:]) // never fails
+	return &steps{settings: of, above: leds.Above, epoch: binary.LittleEndian.Uint32(random[:])}
 }
 
-// Step is as [Step], with large services in collections.
-func (s *Steps) Step(now *catalog.Snapshot, c catalog.Change, complete bool, root string) push.Update {
-	if s.above == 0 {
-		return Step(now, c, complete, root)
-	}
+// step is as that of the settings, with large services in collections.
+func (s *steps) step(now *catalog.Snapshot, c catalog.Change, complete bool, root string) push.Update {
 	changed := s.advance(now, c)
-	u := Step(now, c, complete, root)
-	world := NewWorld(now, complete, root)
+	u := s.settings.step(now, c, complete, root)
+	world := s.world(now, complete, root)
 	world.spreads = s.spreads
 	u.World, u.Changed = world, append(u.Changed, changed...)
 	return u
@@ -131,14 +124,14 @@ func parseGlob(name string) (epoch, number uint32, ok bool) {
 }
 
 // advance takes a change into account, and returns the resources that differ for it.
-func (s *Steps) advance(now *catalog.Snapshot, c catalog.Change) (changed []push.Changed) {
+func (s *steps) advance(now *catalog.Snapshot, c catalog.Change) (changed []push.Changed) {
 	first := s.spreads == nil
 	if first {
 		s.spreads = &spreads{
 			epoch: s.epoch, ports: immutable.New[servicePort, *spread](servicePort.compare), named: immutable.New[uint32, servicePort](cmp.Compare[uint32]),
 		}
 	}
-	e := &spreadsEdit{Steps: s, ports: s.spreads.ports.Edit(), named: s.spreads.named.Edit()}
+	e := &spreadsEdit{steps: s, ports: s.spreads.ports.Edit(), named: s.spreads.named.Edit()}
 	if first {
 		for service := range now.Services() {
 			e.take(service.Key, catalog.ServiceChange{New: service})
@@ -154,7 +147,7 @@ func (s *Steps) advance(now *catalog.Snapshot, c catalog.Change) (changed []push
 
 // spreadsEdit is a step of all spreads in the making.
 type spreadsEdit struct {
-	*Steps
+	*steps
 	ports   *immutable.Editor[servicePort, *spread]
 	named   *immutable.Editor[uint32, servicePort]
 	changed []push.Changed

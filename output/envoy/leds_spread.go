@@ -85,8 +85,8 @@ func (e *spreadsEdit) build(at servicePort, endpoints *catalog.Endpoints) *sprea
 	slices.SortFunc(s.collections, func(a, b *collection) int { return compareLocalities(&a.locality, &b.locality) })
 	s.partition = &partition{}
 	for _, c := range s.collections {
-		e.Steps.named++
-		c.number = e.Steps.named
+		e.steps.named++
+		c.number = e.steps.named
 		s.partition.groups = append(s.partition.groups, partitionGroup{c.locality, uint32(c.weight), c.glob()}) //nolint:gosec // all of them fit
 	}
 	return s

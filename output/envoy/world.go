@@ -14,6 +14,7 @@ type World struct {
 	snapshot *catalog.Snapshot
 	complete bool
 	root     string
+	settings *settings
 	spreads  *spreads // nil if there are none
 }
 
@@ -23,7 +24,11 @@ var _ push.World = (*World)(nil)
 // has been listed. The scopes of the namespace root hold for workloads that
 // have none of their own.
 func NewWorld(snapshot *catalog.Snapshot, complete bool, root string) *World {
-	return &World{snapshot: snapshot, complete: complete, root: root}
+	return asIstio.world(snapshot, complete, root)
+}
+
+func (s *settings) world(snapshot *catalog.Snapshot, complete bool, root string) *World {
+	return &World{snapshot: snapshot, complete: complete, root: root, settings: s}
 }
 
 // Complete implements [push.World].

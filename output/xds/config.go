@@ -23,6 +23,9 @@ type Config struct {
 	// tenth, so that clients spread anew over replicas; zero never does.
 	MaxConnectionAge time.Duration `json:"maxConnectionAge"`
 	Debounce         Debounces     `json:"debounce"`
+	// Envoy is what the configuration says of the translation; nil if that has no
+	// settings.
+	Envoy Settings `json:"envoy"`
 
 	translation *Translation
 }
@@ -33,7 +36,27 @@ func (c *Config) Validate() error {
 	if c.MaxConnectionAge < 0 || c.MaxConnectionAge > 0 && c.MaxConnectionAge < time.Minute {
 		age = fmt.Errorf("maxConnectionAge: %s is too short to serve anybody; give at least 1m, or 0 for no limit", c.MaxConnectionAge)
 	}
-	return errors.Join(c.validateListen(), c.TLS.Validate(), age, c.Debounce.validate())
+	var translated error
+	if c.Envoy != nil {
+		translated = prefixed("envoy.", c.Envoy.Validate())
+	}
+	return errors.Join(c.validateListen(), c.TLS.Validate(), age, c.Debounce.validate(), translated)
+}
+
+// prefixed puts a field before those of errors "field: reason" that are joined.
+func prefixed(field string, err error) error {
+	joined, ok := err.(interface{ Unwrap() []error }) //nolint:errorlint // a wrapped one is one error
+	switch {
+	case err == nil:
+		return nil
+	case !ok:
+		return fmt.Errorf("%s%w", field, err)
+	}
+	list := make([]error, len(joined.Unwrap()))
+	for i, e := range joined.Unwrap() {
+		list[i] = prefixed(field, e)
+	}
+	return errors.Join(list...)
 }
 
 func (c *Config) validateListen() error {

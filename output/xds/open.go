@@ -28,13 +28,23 @@ type Translation struct {
 	Kinds Kinds
 	// Types is the table of types, given how long changes of a type wait.
 	Types func(debounce func(typeURL string, m push.Mode) push.Debounce) []push.TypeSpec
-	// Step is the step to a snapshot of the catalog.
-	Step func(s *catalog.Snapshot, change catalog.Change, complete bool, rootNamespace string) push.Update
+	// Settings returns what the configuration says of the translation, as it is if
+	// nothing is said.
+	Settings func() Settings
 	// NotOffered and Unserved are as in [output.Clients].
 	NotOffered func(s *catalog.Service, kind string) string
 	Unserved   func(s *catalog.Service) iter.Seq2[catalog.EndpointID, string]
 	// Configuration makes the types that control planes read.
 	Configuration Configuration
+}
+
+// Settings are what the configuration says of a translation. They do not change once it
+// has begun.
+type Settings interface {
+	// Validate is as that of [output.Settings].
+	Validate() error
+	// Begin returns what makes the step to a snapshot of the catalog, for one output.
+	Begin() func(s *catalog.Snapshot, change catalog.Change, complete bool, rootNamespace string) push.Update
 }
 
 // Configuration makes the resources of MCP-over-xDS, which is nothing before the first
@@ -57,7 +67,13 @@ type Steps interface {
 
 // OutputKind is the row by which this output is known.
 func OutputKind(t Translation) output.Kind {
-	return output.Kind{Name: "xds", New: func() output.Settings { return &Config{translation: &t, Debounce: defaultDebounces()} }}
+	return output.Kind{Name: "xds", New: func() output.Settings {
+		c := &Config{translation: &t, Debounce: defaultDebounces()}
+		if t.Settings != nil {
+			c.Envoy = t.Settings()
+		}
+		return c
+	}}
 }
 
 // ListenAddress implements [output.Listener].
@@ -74,7 +90,7 @@ func (c *Config) Open(ctx context.Context, env output.Env) (output.Output, error
 		return nil, err
 	}
 	log = slog.New(loglimit.New(log.Handler())) // one limit for all that clients cause
-	o := &opened{translation: c.translation, root: env.RootNamespace, keeper: keeper, memory: output.NewMemory(env)}
+	o := &opened{translation: c.translation, step: c.Envoy.Begin(), root: env.RootNamespace, keeper: keeper, memory: output.NewMemory(env)}
 	o.engine = push.New(push.Config{
 		Order: Order(), Frame: Frame, Sent: output.Observing(env.Sent), ACKed: output.Observing(env.ACKed), Log: log,
 	})
@@ -96,6 +112,7 @@ func (c *Config) Open(ctx context.Context, env output.Env) (output.Output, error
 // opened is the server with its engine, as the application knows it.
 type opened struct {
 	translation *Translation
+	step        func(s *catalog.Snapshot, change catalog.Change, complete bool, rootNamespace string) push.Update
 	root        string
 	engine      *push.Engine
 	services    *push.Producer // of what proxies take of the catalog
@@ -110,7 +127,7 @@ type opened struct {
 // Publish implements [output.Output].
 func (o *opened) Publish(s *catalog.Snapshot, change catalog.Change, complete bool) {
 	remembers := o.memory.Published(complete)
-	u := o.translation.Step(s, change, complete, o.root)
+	u := o.step(s, change, complete, o.root)
 	u.Remembers = remembers
 	o.services.Publish(u)
 	o.configuration.publish(s, change, sources{complete, remembers})

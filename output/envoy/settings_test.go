@@ -1,0 +1,39 @@
+package envoy
+
+import (
+	"testing"
+	"time"
+)
+
+// The first entry that matches a host completes its policy by the defaults, each part as
+// a whole.
+func TestPolicyIsOfTheFirstEntryThatMatches(t *testing.T) {
+	second, third := 2*time.Second, 3*time.Second
+	entry := func(host string, timeout *time.Duration) HostPolicy {
+		return HostPolicy{Host: host, Policy: Policy{ConnectTimeout: timeout}}
+	}
+	minute := time.Minute
+	s := (&Settings{
+		Defaults: Policy{ConnectTimeout: &minute, Retries: &Retries{Attempts: 7}},
+		Hosts: []HostPolicy{
+			entry("a.shop.example.com", &second), entry("*.Shop.example.com", &third), entry("b.shop.example.com", &second),
+			entry("*.example.com", nil), entry("*.shop.example.com", &second),
+		},
+	}).prepare()
+	for host, want := range map[string]time.Duration{
+		"a.shop.example.com": second, "A.Shop.Example.Com": second, "b.shop.example.com": third, "x.y.shop.example.com": third,
+		"*.shop.example.com": third, "shop.example.com": minute, "example.com": minute, "": minute, ".": minute, "com": minute,
+		"notshop.example.com": minute,
+	} {
+		p := s.of(host)
+		if *p.ConnectTimeout != want || p.Retries.Attempts != 7 {
+			t.Errorf("%q is connected to within %s, want %s; %+v", host, *p.ConnectTimeout, want, p.Retries)
+		}
+		if p != s.of(host) {
+			t.Errorf("the policy of %q is another each time", host)
+		}
+	}
+	if p := asIstio.of("x"); *p != (Policy{}) {
+		t.Errorf("nothing is said, and %+v holds", p)
+	}
+}

@@ -1,0 +1,94 @@
+package envoy
+
+import (
+	"cmp"
+	"strings"
+
+	"github.com/isthmus-mesh/isthmus/catalog"
+	"github.com/isthmus-mesh/isthmus/push"
+)
+
+// NewSettings returns those that there are if nothing is said.
+func NewSettings() *Settings { return &Settings{Outbound: AllowOutbound} }
+
+// Begin returns what makes the steps of one output as the settings have it. It is
+// [Step] otherwise.
+func (s *Settings) Begin() func(now *catalog.Snapshot, c catalog.Change, complete bool, root string) push.Update {
+	prepared := s.prepare()
+	if s.LEDS.Above > 0 {
+		return newSteps(prepared, s.LEDS).step
+	}
+	return prepared.step
+}
+
+// settings are Settings that are ready to be asked. A policy is always the same pointer,
+// so that subjects which hold it are equal.
+type settings struct {
+	registry bool // only services are reached
+	edge     []EdgePort
+	defaults *Policy
+	// policies are those of Settings.Hosts, complete. By name and by suffix is which
+	// of them is the first.
+	policies         []*Policy
+	byName, bySuffix map[string]int
+}
+
+// asIstio are the settings if nothing is said.
+var asIstio = NewSettings().prepare()
+
+func (s *Settings) prepare() *settings {
+	p := &settings{
+		registry: s.Outbound == RegistryOutbound, edge: s.Edge.Ports, defaults: &s.Defaults,
+		byName: map[string]int{}, bySuffix: map[string]int{},
+	}
+	for at, entry := range s.Hosts {
+		p.policies = append(p.policies, entry.over(&s.Defaults))
+		names, name := p.byName, strings.ToLower(entry.Host)
+		if suffix, wildcard := strings.CutPrefix(name, "*"); wildcard {
+			names, name = p.bySuffix, suffix
+		}
+		if _, earlier := names[name]; !earlier {
+			names[name] = at
+		}
+	}
+	return p
+}
+
+// over completes a policy by another one. Each part is taken as a whole.
+func (p Policy) over(defaults *Policy) *Policy {
+	return &Policy{
+		ConnectTimeout:   cmp.Or(p.ConnectTimeout, defaults.ConnectTimeout),
+		LoadBalancer:     cmp.Or(p.LoadBalancer, defaults.LoadBalancer),
+		Retries:          cmp.Or(p.Retries, defaults.Retries),
+		OutlierDetection: cmp.Or(p.OutlierDetection, defaults.OutlierDetection),
+		CircuitBreakers:  cmp.Or(p.CircuitBreakers, defaults.CircuitBreakers),
+		TCPKeepalive:     cmp.Or(p.TCPKeepalive, defaults.TCPKeepalive),
+		AccessLog:        defaults.AccessLog,
+		Tracing:          defaults.Tracing,
+	}
+}
+
+// of returns the policy of a host: that of the first entry that matches, completed by
+// the defaults. It is never nil, and not to be changed.
+func (s *settings) of(host string) *Policy {
+	if len(s.policies) == 0 {
+		return s.defaults
+	}
+	host = strings.ToLower(host)
+	first := len(s.policies)
+	if at, ok := s.byName[host]; ok {
+		first = at
+	}
+	for i := range len(host) {
+		if host[i] != '.' {
+			continue
+		}
+		if at, ok := s.bySuffix[host[i:]]; ok {
+			first = min(first, at)
+		}
+	}
+	if first == len(s.policies) {
+		return s.defaults
+	}
+	return s.policies[first]
+}
