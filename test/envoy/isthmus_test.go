@@ -35,11 +35,11 @@ func newIsthmus(t testing.TB, name string, m *mesh, tls string) *isthmus {
 sources:
 - {name: files, file: {path: %q}, hold: {%s}}
 outputs:
-  xds: {listen: "%s", tls: {%s}}
+  xds: {listen: "%s", tls: {%s}, envoy: {leds: {above: %d}}}
 store: {dataDir: %q}
 admin: {listen: "%s"}
 log: {level: debug}
-`, m.Folder.path, m.Hold, i.XDS, tls, i.DataDir, i.Admin)
+`, m.Folder.path, m.Hold, i.XDS, tls, m.Above, i.DataDir, i.Admin)
 	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}
