@@ -5,6 +5,7 @@ import (
 	"io"
 	"net"
 	"net/netip"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -85,20 +86,26 @@ func TestOneOfTwentyThousandIsAFewBytes(t *testing.T) {
 	t.Parallel()
 	m := newMesh(t)
 	m.Above, m.Hold = 1000, "min: 1000000"
-	large := static("large.example.com", manyIn(3, 20_000)...)
-	m.Folder.write(t, "large", large)
+	labels := map[string]string{"app": "large"}
+	large := static("large.example.com")
+	large.Spec.Selector = &selector{Labels: labels}
+	rest, few := workloads(labels, manyIn(3, 20_000)...), 20
+	m.Folder.write(t, "large", append(slices.Clone(rest[few:]), large)...)
+	rest = rest[:few]
+	write := func() { m.Folder.write(t, "few", rest...) }
+	write()
 	i := m.Serve("")
 	r := startRelay(t, i.XDS)
 	i.XDS = r.address
 	m.Connect(true)
 	m.AwaitActive("the service")
 	all := r.sent.Load()
-	const changes = 10
+	const changes = 5
 	change := func(what string, do func(n int)) {
 		before, began := r.sent.Load(), time.Now()
 		for n := range changes {
 			do(n)
-			m.Folder.write(t, "large", large)
+			write()
 			m.AwaitActive(what)
 		}
 		each := (r.sent.Load() - before) / changes
@@ -107,11 +114,25 @@ func TestOneOfTwentyThousandIsAFewBytes(t *testing.T) {
 			t.Errorf("%s: %d bytes", what, each)
 		}
 	}
-	change("a removal", func(int) { large.Spec.Endpoints = large.Spec.Endpoints[1:] })
+	change("a removal", func(int) { rest = rest[1:] })
 	change("an addition", func(n int) {
-		large.Spec.Endpoints = append(large.Spec.Endpoints, endpoint{Address: fmt.Sprintf("192.0.2.%d", n+1), Locality: "r/z1"})
+		e := endpoint{Address: fmt.Sprintf("192.0.2.%d", n+1), Locality: "r/z1"}
+		rest = append(rest, workloads(labels, e)...)
 	})
-	change("a weight", func(n int) { large.Spec.Endpoints[100+n].Weight = 7 })
+	change("a weight", func(n int) {
+		w := rest[n].(workload) //nolint:errcheck,forcetypeassert // each is one
+		w.Spec.Weight += 7
+		rest[n] = w
+	})
+}
+
+// workloads are endpoints that services select by labels.
+func workloads(labels map[string]string, endpoints ...endpoint) (list []object) {
+	for _, e := range endpoints {
+		e.Labels = labels
+		list = append(list, workload{Name: "w-" + e.Address, Spec: e})
+	}
+	return list
 }
 
 // awaitServed waits until so many endpoints of a host are in what is served.
