@@ -26,16 +26,22 @@ type LEDS struct {
 type steps struct {
 	*settings
 	above   int
-	journal int      // how many changes a collection takes in any case before it is named anew
+	bears   bears
 	spreads *spreads // nil while there are none to make
 	epoch   uint32   // tells the collections of this process from those of others
 	named   uint32   // collections so far
 }
 
+// bears is what a collection takes in any case before it is named anew.
+type bears struct {
+	changes int
+	weight  uint64 // more or less than the assignment says
+}
+
 func newSteps(of *settings, leds LEDS) *steps {
 	var random [4]byte
 	_, _ = rand.Read(random[:]) // never fails
-	return &steps{settings: of, above: leds.Above, journal: 1024, epoch: binary.LittleEndian.Uint32(random[:])}
+	return &steps{settings: of, above: leds.Above, bears: bears{changes: 1024}, epoch: binary.LittleEndian.Uint32(random[:])}
 }
 
 // step is as that of the settings, with large services in collections.
@@ -189,7 +195,7 @@ func (e *spreadsEdit) next(at servicePort, was *spread, c catalog.ServiceChange)
 	}
 	follows := was != nil && c.Old != nil && was.endpoints == c.Old.Endpoints(at.port) && sameOffer(c.Old, c.New)
 	if follows {
-		if next := was.next(c.New.Endpoints(at.port), c.Endpoints, e.journal); next.partition != nil || next.unfit > 0 {
+		if next := was.next(c.New.Endpoints(at.port), c.Endpoints, e.bears); next.partition != nil || next.unfit > 0 {
 			return next
 		}
 	}

@@ -74,7 +74,8 @@ type foldService struct {
 func newFoldHistory(t *rapid.T) *foldHistory {
 	prepared := NewSettings().prepare()
 	maker := newSteps(prepared, LEDS{Above: rapid.IntRange(1, 6).Draw(t, "above")})
-	maker.journal = rapid.IntRange(1, 20).Draw(t, "journal")
+	maker.epoch = 1
+	maker.bears = bears{rapid.SampledFrom([]int{1, 5, 1000}).Draw(t, "changes"), rapid.SampledFrom([]uint64{0, 1000}).Draw(t, "weight")}
 	h := &foldHistory{t: t, builder: catalog.NewBuilder(nil), step: maker.step, services: map[string]*foldService{}}
 	h.engine = push.New(push.Config{Order: xds.Order(), Frame: xds.Frame, Workers: 1})
 	h.producer = h.engine.Produce(Types(nil))
@@ -165,9 +166,13 @@ func (h *foldHistory) rest() {
 func (h *foldHistory) touch() {
 	for _, host := range slices.Sorted(maps.Keys(h.services)) {
 		s := h.services[host]
-		for n, e := range s.endpoints {
-			e.Weight = e.Weight%1000 + 1
-			s.endpoints[n] = e
+		touched := map[model.Locality]bool{}
+		for _, n := range slices.Sorted(maps.Keys(s.endpoints)) {
+			if e := s.endpoints[n]; !touched[e.Locality] && e.Health == model.Healthy {
+				touched[e.Locality] = true
+				e.Weight = e.Weight%1000 + 1
+				s.endpoints[n] = e
+			}
 		}
 	}
 	h.publish()
@@ -182,7 +187,7 @@ func (h *foldHistory) change(n int) {
 		case 1:
 			s.Ports = model.ListOf(model.Port{Number: 80, Name: "p", Protocol: rapid.SampledFrom([]string{"HTTP", "GRPC", "TCP"}).Draw(h.t, "protocol")})
 		case 2, 3, 4:
-			for id := range s.endpoints {
+			for _, id := range slices.Sorted(maps.Keys(s.endpoints)) {
 				if rapid.Bool().Draw(h.t, "goes") {
 					delete(s.endpoints, id)
 				}

@@ -100,7 +100,7 @@ func weightOf(e catalog.Endpoint) uint64 { return uint64(max(e.Weight, 1)) }
 
 // next is the spread after endpoints have changed. It has no partition if it must be laid
 // out anew. It looks at what changed and at nothing else.
-func (s *spread) next(now *catalog.Endpoints, changed map[catalog.EndpointID]struct{}, journal int) *spread {
+func (s *spread) next(now *catalog.Endpoints, changed map[catalog.EndpointID]struct{}, in bears) *spread {
 	n := &spreadEdit{spread: &spread{endpoints: now, unfit: s.unfit, weight: s.weight, partition: s.partition}, before: s}
 	n.collections = slices.Clone(s.collections)
 	for id := range changed {
@@ -113,7 +113,7 @@ func (s *spread) next(now *catalog.Endpoints, changed map[catalog.EndpointID]str
 			c.endpoints = now
 		}
 	}
-	if !n.fits() || n.misfit || n.outgrown(journal) {
+	if !n.fits() || n.misfit || n.outgrown(in) {
 		n.partition, n.collections = nil, nil
 	}
 	return n.spread
@@ -182,11 +182,11 @@ func (n *spreadEdit) write(e catalog.Endpoint, at netip.AddrPort, by int) {
 // outgrown reports whether the spread is to be laid out anew: as many endpoints changed
 // as there are, or localities weigh something else than the assignment says. Every
 // client then takes all members again, so neither may happen for a few changes.
-func (s *spread) outgrown(journal int) bool {
+func (s *spread) outgrown(in bears) bool {
 	for i, c := range s.collections {
 		said := uint64(s.partition.groups[i].weight)
-		slack := said/8 + s.weight/32
-		if c.weight > said+slack || c.weight+slack < said || len(c.journal) > max(journal, c.members) {
+		slack := said/8 + s.weight/32 + in.weight
+		if c.weight > said+slack || c.weight+slack < said || len(c.journal) > max(in.changes, c.members) {
 			return true
 		}
 	}
