@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"net/netip"
 	"slices"
 	"strings"
 	"sync"
@@ -162,17 +163,13 @@ func (h *foldHistory) rest() {
 	}
 }
 
-// touch changes a weight in each locality.
+// touch changes every weight.
 func (h *foldHistory) touch() {
 	for _, host := range slices.Sorted(maps.Keys(h.services)) {
 		s := h.services[host]
-		touched := map[model.Locality]bool{}
-		for _, n := range slices.Sorted(maps.Keys(s.endpoints)) {
-			if e := s.endpoints[n]; !touched[e.Locality] && e.Health == model.Healthy {
-				touched[e.Locality] = true
-				e.Weight = e.Weight%1000 + 1
-				s.endpoints[n] = e
-			}
+		for n, e := range s.endpoints {
+			e.Weight = e.Weight%1000 + 1
+			s.endpoints[n] = e
 		}
 	}
 	h.publish()
@@ -572,13 +569,11 @@ func (c *foldCluster) warmed() {
 // deadly says what Envoy would die of in a member; empty if of nothing.
 func deadly(lb *endpointv3.LbEndpoint) string {
 	socket := lb.GetEndpoint().GetAddress().GetSocketAddress()
-	at := catalog.Endpoint{Port: socket.GetPortValue(), Instance: &catalog.Instance{}}
-	at.Address = socket.GetAddress()
-	_, fits := memberAddress(at)
+	ip, err := netip.ParseAddr(socket.GetAddress())
 	switch {
 	case lb.GetEndpointName() != "":
 		return "it is a name"
-	case socket == nil, !fits:
+	case err != nil, ip.Zone() != "", ip.String() != socket.GetAddress(), socket.GetPortValue() == 0, socket.GetPortValue() > highestPort:
 		return "it is no IP address with a port"
 	case lb.GetLoadBalancingWeight().GetValue() == 0:
 		return "it has no weight"
