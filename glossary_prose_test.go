@@ -31,7 +31,7 @@ var privateProse = map[string]string{
 
 // publishedWords are uses of such a word that stand for something else: keys and
 // states that other programs read, the field's own phrases, and the names of a folder.
-var publishedWords = regexp.MustCompile("(?i)connection refused|`(refused|refusals)`|test/verdicts|\"refused\"|refused\\.[a-z]+|TYPE\\.refused|package verdicts")
+var publishedWords = regexp.MustCompile("(?i)connection refused|refused-stream|`(refused|refusals)`|test/verdicts|\"refused\"|refused\\.[a-z]+|TYPE\\.refused|package verdicts")
 
 // withOldProse are the places that are still to be rewritten. The list may only
 // become shorter.

@@ -72,6 +72,17 @@ func TestPlan(t *testing.T) {
 		"required anew":      {running: "a /a optional, b /b", wanted: "a /a, b /b", want: summary{Require: true}},
 		"log":                {running: "a /a", wanted: "a /a", wantedMore: "log: {level: debug}", want: summary{Log: true}},
 		"admin":              {running: "a /a", wanted: "a /a", wantedMore: "admin: {listen: '127.0.0.1:9'}", want: summary{NeedsRestart: []string{"admin.listen"}}},
+		"Envoys as they are": {
+			running: "a /a", wanted: "a /a",
+			runningMore: "outputs: {xds: {listen: '127.0.0.1:1', envoy: {outbound: allow, hosts: [{host: x.com, retries: {attempts: 2}}]}}}",
+			wantedMore:  "outputs: {xds: {listen: '127.0.0.1:1', envoy: {hosts: [{host: x.com, retries: {}}]}}}",
+		},
+		"Envoys": {
+			running: "a /a", wanted: "a /a",
+			runningMore: "outputs: {xds: {listen: '127.0.0.1:1', envoy: {hosts: [{host: x.com, retries: {attempts: 2}}]}}}",
+			wantedMore:  "outputs: {xds: {listen: '127.0.0.1:1', envoy: {hosts: [{host: x.com, retries: {attempts: 1}}]}}}",
+			want:        summary{NeedsRestart: []string{"outputs.xds.envoy"}},
+		},
 		"everything fixed": {
 			running: "a /a", wanted: "a /a",
 			wantedMore: "instance: other\nadmin: {listen: '127.0.0.1:9'}\noutputs: {xds: {listen: '0.0.0.0:1', insecure: true}}",

@@ -128,19 +128,18 @@ func (l *layout) claim(taken claims, list *[]chain, s catalog.ServiceDefinition,
 	*list = append(*list, c)
 }
 
-// listener writes a layout. Unknown is the cluster of connections that belong to no
-// service.
-func (l layout) listener(m *listenerv3.Listener, unknown string) {
+// listener writes a layout for a view.
+func (l layout) listener(m *listenerv3.Listener, v View) {
 	for _, c := range inOrder(l.byBlock) {
 		m.FilterChains = append(m.FilterChains, &listenerv3.FilterChain{
 			FilterChainMatch: &listenerv3.FilterChainMatch{PrefixRanges: []*corev3.CidrRange{cidr(c.match)}},
-			Filters:          toTCP(c.cluster),
+			Filters:          v.toTCP(c.cluster),
 		})
 	}
 	for _, c := range inOrder(l.bySNI) {
 		m.FilterChains = append(m.FilterChains, &listenerv3.FilterChain{
 			FilterChainMatch: &listenerv3.FilterChainMatch{ServerNames: []string{c.match}},
-			Filters:          toTCP(c.cluster),
+			Filters:          v.toTCP(c.cluster),
 		})
 	}
 	if len(l.bySNI) > 0 {
@@ -149,13 +148,13 @@ func (l layout) listener(m *listenerv3.Listener, unknown string) {
 	if l.routes != "" {
 		m.FilterChains = append(m.FilterChains, &listenerv3.FilterChain{
 			FilterChainMatch: &listenerv3.FilterChainMatch{ApplicationProtocols: plaintextHTTP, TransportProtocol: rawBuffer},
-			Filters:          toRoutes(m.GetName(), l.routes),
+			Filters:          v.toRoutes(m.GetName(), l.routes),
 		})
 		m.ListenerFilters = append(m.ListenerFilters, inspector(httpInspector))
 	}
-	rest := &listenerv3.FilterChain{Filters: toTCP(l.other)}
+	rest := &listenerv3.FilterChain{Filters: v.toTCP(l.other)}
 	if l.other == "" {
-		rest = &listenerv3.FilterChain{Name: unknown, Filters: toTCP(unknown)}
+		rest = &listenerv3.FilterChain{Name: v.unknown(), Filters: v.toTCP(v.unknown())}
 	}
 	if len(m.FilterChains) == 0 {
 		m.FilterChains = []*listenerv3.FilterChain{rest}
@@ -168,15 +167,16 @@ func (l layout) listener(m *listenerv3.Listener, unknown string) {
 	m.ContinueOnListenerFiltersTimeout = true
 }
 
-// clusters yields those that a layout leads to.
-func (l layout) clusters() iter.Seq[string] {
+// clusters yields those that a layout leads to, of which one may be for connections that
+// belong to no service.
+func (l layout) clusters(unknown string) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for _, c := range slices.Concat(l.byBlock, l.bySNI) {
 			if !yield(c.cluster) {
 				return
 			}
 		}
-		yield(cmp.Or(l.other, passthroughCluster))
+		yield(cmp.Or(l.other, unknown))
 	}
 }
 
@@ -199,17 +199,23 @@ func inspector(name string) *listenerv3.ListenerFilter {
 }
 
 // toTCP leads connections to a cluster.
-func toTCP(cluster string) []*listenerv3.Filter {
+func (v View) toTCP(cluster string) []*listenerv3.Filter {
+	host, _, _ := parseClusterName(cluster)
 	return []*listenerv3.Filter{filter(tcpFilter, &tcpv3.TcpProxy{
 		StatPrefix: cluster, ClusterSpecifier: &tcpv3.TcpProxy_Cluster{Cluster: cluster},
+		HashPolicy: v.policyOf(host).tcpHashPolicy(), AccessLog: v.accessLogs(),
 	})}
 }
 
 // toRoutes has requests routed by a route configuration.
-func toRoutes(listener, routes string) []*listenerv3.Filter {
+func (v View) toRoutes(listener, routes string) []*listenerv3.Filter {
+	return []*listenerv3.Filter{filter(httpFilter, v.hcm(listener, routes))}
+}
+
+func (v View) hcm(listener, routes string) *hcmv3.HttpConnectionManager {
 	source := fromADS()
 	source.InitialFetchTimeout = durationpb.New(0) // every name is answered
-	return []*listenerv3.Filter{filter(httpFilter, &hcmv3.HttpConnectionManager{
+	return &hcmv3.HttpConnectionManager{
 		StatPrefix:        "outbound_" + listener + ";",
 		RouteSpecifier:    &hcmv3.HttpConnectionManager_Rds{Rds: &hcmv3.Rds{ConfigSource: source, RouteConfigName: routes}},
 		HttpFilters:       []*hcmv3.HttpFilter{router()},
@@ -217,7 +223,9 @@ func toRoutes(listener, routes string) []*listenerv3.Filter {
 		UseRemoteAddress:  wrapperspb.Bool(false),
 		StreamIdleTimeout: durationpb.New(0),
 		UpgradeConfigs:    []*hcmv3.HttpConnectionManager_UpgradeConfig{{UpgradeType: "websocket"}},
-	})}
+		AccessLog:         v.accessLogs(),
+		Tracing:           v.tracing(),
+	}
 }
 
 func filter(name string, m proto.Message) *listenerv3.Filter {

@@ -14,12 +14,12 @@ import (
 // the one before, and for whom. Now is the snapshot that the change led to; the
 // rest is as in [NewWorld].
 func Step(now *catalog.Snapshot, c catalog.Change, complete bool, root string) push.Update {
-	return asIstio.step(now, c, complete, root)
+	return asIstio.step(now, c, complete, root, nil)
 }
 
-func (s *settings) step(now *catalog.Snapshot, c catalog.Change, complete bool, root string) push.Update {
+func (s *settings) step(now *catalog.Snapshot, c catalog.Change, complete bool, root string, known *definitions) push.Update {
 	return push.Update{
-		World: s.world(now, complete, root), Changed: Changes(now, c), Reviewed: Reviewed(c, root), Committed: c.Committed,
+		World: s.world(now, complete, root, known), Changed: s.changes(now, c), Reviewed: Reviewed(c, root), Committed: c.Committed,
 	}
 }
 
@@ -27,12 +27,14 @@ func (s *settings) step(now *catalog.Snapshot, c catalog.Change, complete bool, 
 // is the snapshot that the change led to: a service that comes, goes or is
 // exported elsewhere hides or uncovers those of the same host in other
 // namespaces, which are not part of the change.
-func Changes(now *catalog.Snapshot, c catalog.Change) []push.Changed {
+func Changes(now *catalog.Snapshot, c catalog.Change) []push.Changed { return asIstio.changes(now, c) }
+
+func (s *settings) changes(now *catalog.Snapshot, c catalog.Change) []push.Changed {
 	var list []push.Changed
 	for _, key := range slices.SortedFunc(maps.Keys(c.Services), compareKeys) {
 		list = appendChanges(list, now, key.Host, c.Services[key])
 	}
-	return appendShared(list, now, c)
+	return appendShared(list, now, c, s.edgeNames())
 }
 
 // Reviewed lists the namespaces whose clients may see something else after a

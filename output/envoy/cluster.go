@@ -28,6 +28,8 @@ type cluster struct {
 	external  bool               // it is outside of the mesh
 	target    uint32             // where originalDST goes instead of the original port; 0 if nowhere else
 	endpoints *catalog.Endpoints // of DNS forms: the names are part of the cluster
+	sockets   bool               // some endpoints are unix sockets; of what is not eds or does not matter, false
+	policy    *Policy
 }
 
 // clusterSlot tells the variants of a cluster apart.
@@ -42,7 +44,7 @@ func (s clusterSlot) Slot() any { return s }
 
 // clusterOf is the cluster for Envoys that say nothing of themselves.
 func clusterOf(at slot, s *catalog.Service, port model.Port) cluster {
-	c := cluster{clusterSlot: clusterSlot{slot: at}, speaks: httpVersionOf(port.Protocol), external: s.Location == model.MeshExternal}
+	c := cluster{clusterSlot: clusterSlot{slot: at}, speaks: httpVersionOf(port.Protocol), external: s.Location == model.MeshExternal, policy: asIstio.defaults}
 	switch at.form {
 	case strictDNS, logicalDNS:
 		c.endpoints = s.Endpoints(port.Number)
@@ -50,7 +52,9 @@ func clusterOf(at slot, s *catalog.Service, port model.Port) cluster {
 		if port.TargetPort != port.Number {
 			c.target = port.TargetPort
 		}
-	case noForm, eds:
+	case eds:
+		c.sockets = s.Endpoints(port.Number).Counts().Sockets > 0
+	case noForm:
 	}
 	return c
 }
@@ -85,7 +89,7 @@ func (c cluster) common() *clusterv3.Cluster {
 		Name:                          name,
 		ConnectTimeout:                durationpb.New(connectTimeout),
 		TypedExtensionProtocolOptions: c.speaks.options(),
-		CircuitBreakers:               noLimits(),
+		CircuitBreakers:               c.policy.limits(),
 	}
 	if c.form == eds {
 		setType(m, clusterv3.Cluster_EDS)

@@ -23,12 +23,22 @@ import (
 // The producer of the resources of services passes what every producer must.
 func TestServicesAreAWellBehavedProducer(t *testing.T) {
 	pushtest.Run(t, pushtest.Addition{
-		Rows:   Types(nil),
+		Rows:   conforming.Types(nil),
 		Begin:  func() pushtest.World { return newMirror() },
 		Client: drawPushClient,
 		Name:   drawResourceName,
 		Refers: refersIn,
 	})
+}
+
+// conforming are settings with every kind of port of the edge, of which some are ports of
+// services.
+var conforming = &Settings{
+	Outbound: RegistryOutbound,
+	Edge: Edge{Ports: []EdgePort{
+		{Number: 80, Protocol: edgeHTTP}, {Number: 8080, Protocol: edgeHTTP}, {Number: 81, Protocol: edgeTCP}, {Number: 8443, Protocol: edgeTLS},
+	}},
+	Hosts: []HostPolicy{{Host: "x.com", Policy: Policy{Retries: &Retries{}, TCPKeepalive: &TCPKeepalive{Probes: 3}}}},
 }
 
 func drawPushClient(t *rapid.T) push.Client {
@@ -38,7 +48,7 @@ func drawPushClient(t *rapid.T) push.Client {
 		Labels:    model.MapOf(map[string]string{"app": "it"}),
 		Addresses: rapid.SampledFrom([][]string{nil, {"10.0.0.1"}, {"2001:db8::1"}}).Draw(t, "addresses"),
 		Proxy: push.Proxy{
-			Role:         rapid.SampledFrom([]string{"", "sidecar"}).Draw(t, "role"),
+			Role:         rapid.SampledFrom([]string{"", "sidecar", "router"}).Draw(t, "role"),
 			Interception: rapid.SampledFrom([]string{"", "TPROXY", "NONE"}).Draw(t, "interception"),
 		},
 	}
@@ -47,8 +57,8 @@ func drawPushClient(t *rapid.T) push.Client {
 // sharedResourceNames are of listeners and routes that services may share.
 var sharedResourceNames = [...][]string{
 	ClusterType:  {blackHoleCluster, passthroughCluster},
-	ListenerType: {virtualOutbound, "0.0.0.0_80", "0.0.0.0_81", "127.0.0.1_80", "::_80", "::1_80", "10.1.0.1_80", "fd00::5_81"},
-	RouteType:    {"80", "81", "h:80", "x.com:81"},
+	ListenerType: {virtualOutbound, "0.0.0.0_80", "0.0.0.0_81", "127.0.0.1_80", "::_80", "::1_80", "10.1.0.1_80", "fd00::5_81", "0.0.0.0_8443", "::_8080"},
+	RouteType:    {"80", "81", "h:80", "x.com:81", "http.80", "http.8080", "http.81"},
 }
 
 func drawResourceName(t *rapid.T, r push.Row) string {
@@ -66,12 +76,17 @@ type mirror struct {
 	records  map[model.Ref]model.Record
 	revision uint64
 	anew     *World // of the records there are; nil if it was not asked for
+	step     func(*catalog.Snapshot, catalog.Change, bool, string) push.Update
+	settings *settings
 }
 
 var mergeOrder = []string{"first", "second"}
 
 func newMirror() *mirror {
-	return &mirror{builder: catalog.NewBuilder(mergeOrder), records: map[model.Ref]model.Record{}}
+	return &mirror{
+		builder: catalog.NewBuilder(mergeOrder), records: map[model.Ref]model.Record{},
+		step: conforming.Begin(), settings: conforming.prepare(),
+	}
 }
 
 func (m *mirror) Step(t *rapid.T) push.Update {
@@ -87,7 +102,7 @@ func (m *mirror) Step(t *rapid.T) push.Update {
 	}
 	m.anew = nil
 	change := m.builder.Apply(m.revision, events)
-	return Step(m.builder.Snapshot(), change, true, "istio-system")
+	return m.step(m.builder.Snapshot(), change, true, "istio-system")
 }
 
 // drawAnyEvent draws an event, some of scopes: those of a namespace and of all.
@@ -113,7 +128,7 @@ func (m *mirror) Sees(r push.Row, c push.Client) map[string]push.Encoded {
 			events = append(events, model.Upsert{Record: m.records[ref]})
 		}
 		builder.Apply(1, events)
-		m.anew = NewWorld(builder.Snapshot(), true, "istio-system")
+		m.anew = m.settings.world(builder.Snapshot(), true, "istio-system", &definitions{builder.Snapshot().Ports()})
 	}
 	all := map[string]push.Encoded{}
 	view := m.anew.View(r, c)
@@ -174,7 +189,7 @@ func reachedThrough(m *listenerv3.Listener, to string) (list []string) {
 func clustersIn(m *routev3.RouteConfiguration) (list []string) {
 	for _, host := range m.VirtualHosts {
 		for _, route := range host.Routes {
-			if name := route.GetRoute().GetCluster(); name != passthroughCluster {
+			if name := route.GetRoute().GetCluster(); name != "" && name != passthroughCluster {
 				list = append(list, name)
 			}
 		}

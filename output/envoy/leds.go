@@ -24,7 +24,7 @@ type LEDS struct {
 
 // steps makes worlds, each from the one before.
 type steps struct {
-	*settings
+	without func(now *catalog.Snapshot, c catalog.Change, complete bool, root string) push.Update
 	above   int
 	bears   bears
 	spreads *spreads // nil while there are none to make
@@ -38,19 +38,23 @@ type bears struct {
 	weight  uint64 // more or less than the assignment says
 }
 
-func newSteps(of *settings, leds LEDS) *steps {
+// newSteps adds collections to what makes steps without them.
+func newSteps(without func(*catalog.Snapshot, catalog.Change, bool, string) push.Update, leds LEDS) *steps {
 	var random [4]byte
 	_, _ = rand.Read(random[:]) // never fails
-	return &steps{settings: of, above: leds.Above, bears: bears{changes: 1024}, epoch: binary.LittleEndian.Uint32(random[:])}
+	return &steps{without: without, above: leds.Above, bears: bears{changes: 1024}, epoch: binary.LittleEndian.Uint32(random[:])}
 }
 
-// step is as that of the settings, with large services in collections.
+// step is as [Step], with large services in collections.
 func (s *steps) step(now *catalog.Snapshot, c catalog.Change, complete bool, root string) push.Update {
 	changed := s.advance(now, c)
-	u := s.settings.step(now, c, complete, root)
-	world := s.world(now, complete, root)
-	world.spreads = s.spreads
-	u.World, u.Changed = world, append(u.Changed, changed...)
+	u := s.without(now, c, complete, root)
+	if world, ok := u.World.(*World); ok {
+		with := *world
+		with.spreads = s.spreads
+		u.World = &with
+	}
+	u.Changed = append(u.Changed, changed...)
 	return u
 }
 

@@ -73,8 +73,7 @@ type foldService struct {
 }
 
 func newFoldHistory(t *rapid.T) *foldHistory {
-	prepared := NewSettings().prepare()
-	maker := newSteps(prepared, LEDS{Above: rapid.IntRange(1, 6).Draw(t, "above")})
+	maker := newSteps(Step, LEDS{Above: rapid.IntRange(1, 6).Draw(t, "above")})
 	maker.epoch = 1
 	maker.bears = bears{rapid.SampledFrom([]int{1, 5, 1000}).Draw(t, "changes"), rapid.SampledFrom([]uint64{0, 1000}).Draw(t, "weight")}
 	h := &foldHistory{t: t, builder: catalog.NewBuilder(nil), step: maker.step, services: map[string]*foldService{}}

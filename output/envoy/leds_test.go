@@ -27,7 +27,7 @@ type largeRig struct {
 }
 
 func newLargeRig(above int) *largeRig {
-	return &largeRig{builder: catalog.NewBuilder(nil), maker: newSteps(asIstio, LEDS{Above: above})}
+	return &largeRig{builder: catalog.NewBuilder(nil), maker: newSteps(Step, LEDS{Above: above})}
 }
 
 func largeService() model.Record {

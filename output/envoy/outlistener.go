@@ -18,8 +18,11 @@ const virtualOutbound = "virtualOutbound"
 
 // listenerNames yields the listeners of an Envoy that are not of one service port.
 func listenerNames(w *World, v View) iter.Seq[string] {
+	if v.proxy.role == edge {
+		return w.settings.edgeListenerNames(v.proxy)
+	}
 	return func(yield func(string) bool) {
-		if v.proxy.role != sidecar || v.proxy.mode != none && !yield(virtualOutbound) {
+		if v.proxy.mode != none && !yield(virtualOutbound) {
 			return
 		}
 		for index := range w.snapshot.Ports() {
@@ -48,7 +51,7 @@ func listenedAt(v View, index *catalog.PortServices) []string {
 // findListener returns one of them.
 func findListener(w *World, v View, name string) (push.Subject, bool) {
 	if v.proxy.role != sidecar {
-		return nil, false
+		return findEdgeListener(w, v, name)
 	}
 	if name == virtualOutbound {
 		return capture{proxySlot{ListenerType, name, v}}, v.proxy.mode != none
@@ -78,9 +81,9 @@ func (s proxySlot) Slot() any { return s }
 type capture struct{ proxySlot }
 
 // Refers implements [push.Referrer].
-func (capture) Refers(to string) iter.Seq[string] {
+func (c capture) Refers(to string) iter.Seq[string] {
 	if to == clusterURL {
-		return slices.Values([]string{blackHoleCluster, passthroughCluster})
+		return slices.Values([]string{blackHoleCluster, c.view.unknown()})
 	}
 	return nothing
 }
@@ -97,14 +100,15 @@ func (c capture) Encode() push.Encoded {
 				// A connection to this very port would be handed over to itself for ever.
 				Name:             virtualOutbound + "-blackhole",
 				FilterChainMatch: &listenerv3.FilterChainMatch{DestinationPort: wrapperspb.UInt32(outboundPort)},
-				Filters:          toTCP(blackHoleCluster),
+				Filters:          c.view.toTCP(blackHoleCluster),
 			},
-			{Name: virtualOutbound + "-catchall-tcp", Filters: toTCP(passthroughCluster)},
+			{Name: virtualOutbound + "-catchall-tcp", Filters: c.view.toTCP(c.view.unknown())},
 		},
 	}
 	if c.view.proxy.mode == tproxy {
 		m.Transparent = wrapperspb.Bool(true)
 	}
+	c.view.logUnmatched(m)
 	return encode(c.name, listenerURL, m)
 }
 
@@ -128,7 +132,7 @@ func (s socket) Refers(to string) iter.Seq[string] {
 			return one(l.routes)
 		}
 	case clusterURL:
-		return s.layout().clusters()
+		return s.layout().clusters(s.view.unknown())
 	}
 	return nothing
 }
@@ -143,7 +147,8 @@ func (s socket) Encode() push.Encoded {
 	if s.view.proxy.mode != none {
 		m.BindToPort = wrapperspb.Bool(false)
 	}
-	s.layout().listener(m, passthroughCluster)
+	s.layout().listener(m, s.view)
+	s.view.logUnmatched(m)
 	return encode(s.name, listenerURL, m)
 }
 

@@ -5,12 +5,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 	"unicode/utf8"
 
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
-	previousv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/retry/host/previous_hosts/v3"
-	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/isthmus-mesh/isthmus/catalog"
@@ -23,6 +20,9 @@ func portRoutes(number uint32) string { return strconv.FormatUint(uint64(number)
 // routeNames yields the route configurations of ports, and those of the ports of single
 // hosts that have a listener to themselves.
 func routeNames(w *World, v View) iter.Seq[string] {
+	if v.proxy.role == edge {
+		return w.settings.edgeRouteNames()
+	}
 	return func(yield func(string) bool) {
 		for index := range w.snapshot.Ports() {
 			all := routes{proxySlot{view: v}, "", index}
@@ -54,7 +54,7 @@ func (r routes) alone(s catalog.ServiceDefinition) bool {
 // findRoutes returns the route configuration of a port, or of a port of one host.
 func findRoutes(w *World, v View, name string) (push.Subject, bool) {
 	if v.proxy.role != sidecar {
-		return nil, false
+		return findEdgeRoutes(w, v, name)
 	}
 	digits, host := name, ""
 	if h, _, one := parseListenerName(name); one {
@@ -120,12 +120,15 @@ func (r routes) Encode() push.Encoded {
 		}
 	}
 	slices.SortFunc(m.GetVirtualHosts(), func(a, b *routev3.VirtualHost) int { return strings.Compare(a.GetName(), b.GetName()) })
-	return completeRoutes(m)
+	return r.view.settings.completeRoutes(m)
 }
 
 // voidRoutes is the route configuration of a port without services. An Envoy that names
 // one has it from a listener, which waits for it.
-func voidRoutes(name string) push.Encoded {
+func (s *settings) voidRoutes(name string) push.Encoded {
+	if _, atEdge := parseEdgeRoutes(name); atEdge {
+		return edgeRoutes{proxySlot: proxySlot{name: name}}.Encode()
+	}
 	digits := name
 	if host, _, one := parseListenerName(name); one && utf8.ValidString(host) && len(host) <= longestHost {
 		digits = name[len(host)+1:]
@@ -133,12 +136,12 @@ func voidRoutes(name string) push.Encoded {
 	if number, ok := parsePort(digits); !ok || number > highestPort {
 		return push.Encoded{}
 	}
-	return completeRoutes(&routev3.RouteConfiguration{Name: name})
+	return s.completeRoutes(&routev3.RouteConfiguration{Name: name})
 }
 
-func completeRoutes(m *routev3.RouteConfiguration) push.Encoded {
+func (s *settings) completeRoutes(m *routev3.RouteConfiguration) push.Encoded {
 	m.ValidateClusters, m.IgnorePortInHostMatching = wrapperspb.Bool(false), true
-	m.VirtualHosts = append(m.VirtualHosts, otherHosts())
+	m.VirtualHosts = append(m.VirtualHosts, s.otherHosts())
 	return encode(m.GetName(), routeURL, m)
 }
 
@@ -163,7 +166,7 @@ func virtualHost(s catalog.ServiceDefinition, number uint32, v View, taken map[s
 			Name:      "default",
 			Match:     anyPath(),
 			Decorator: &routev3.Decorator{Operation: ListenerName(s.Key.Host, number) + "/*"},
-			Action:    &routev3.Route_Route{Route: withDefaults(toCluster(ClusterName(s.Key.Host, number)))},
+			Action:    &routev3.Route_Route{Route: withPolicy(toCluster(ClusterName(s.Key.Host, number)), v.policyOf(s.Key.Host))},
 		}},
 	}
 }
@@ -172,43 +175,11 @@ func anyPath() *routev3.RouteMatch {
 	return &routev3.RouteMatch{PathSpecifier: &routev3.RouteMatch_Prefix{Prefix: "/"}}
 }
 
-// withDefaults adds what Istio sets for every route: no limit of time, and two more
-// attempts, at other endpoints, where the first one did not arrive.
-func withDefaults(a *routev3.RouteAction) *routev3.RouteAction {
-	a.Timeout = durationpb.New(0)
-	a.MaxStreamDuration = &routev3.RouteAction_MaxStreamDuration{
-		MaxStreamDuration: durationpb.New(0), GrpcTimeoutHeaderMax: durationpb.New(0),
-	}
-	a.RetryPolicy = &routev3.RetryPolicy{
-		RetryOn:              "connect-failure,refused-stream,unavailable,cancelled,retriable-status-codes",
-		NumRetries:           wrapperspb.UInt32(retries),
-		RetriableStatusCodes: []uint32{503},
-		RetryHostPredicate: []*routev3.RetryPolicy_RetryHostPredicate{{
-			Name:       "envoy.retry_host_predicates.previous_hosts",
-			ConfigType: &routev3.RetryPolicy_RetryHostPredicate_TypedConfig{TypedConfig: packed(&previousv3.PreviousHostsPredicate{})},
-		}},
-		HostSelectionRetryMaxAttempts: hostAttempts,
-	}
-	return a
-}
-
-// Istio's defaults.
-const (
-	retries      = 2
-	hostAttempts = 5
-)
-
-// otherHosts leads requests for whatever no service stands for where they were going.
-func otherHosts() *routev3.VirtualHost {
-	action := toCluster(passthroughCluster)
-	action.Timeout = durationpb.New(time.Duration(0))
-	action.MaxStreamDuration = &routev3.RouteAction_MaxStreamDuration{
-		MaxStreamDuration: durationpb.New(0), GrpcTimeoutHeaderMax: durationpb.New(0),
-	}
-	return &routev3.VirtualHost{
-		Name: "allow_any", Domains: []string{"*"}, IncludeRequestAttemptCount: true,
-		Routes: []*routev3.Route{{Name: "allow_any", Match: anyPath(), Action: &routev3.Route_Route{Route: action}}},
-	}
+// withPolicy adds what is said of a host, and what Istio sets for every route: no limit
+// of time.
+func withPolicy(a *routev3.RouteAction, p *Policy) *routev3.RouteAction {
+	a.RetryPolicy, a.HashPolicy = p.retryPolicy(), p.hashPolicy()
+	return unlimitedTime(a)
 }
 
 // domainsOf yields the authorities by which a viewer may call a service.

@@ -9,7 +9,10 @@ import (
 )
 
 // route leads every call of a gRPC client to the cluster of its own name.
-type route struct{ slot }
+type route struct {
+	slot
+	policy *Policy
+}
 
 // Refers implements [push.Referrer].
 func (r route) Refers(to string) iter.Seq[string] {
@@ -21,7 +24,8 @@ func (r route) Refers(to string) iter.Seq[string] {
 
 // Encode implements [push.Subject].
 func (r route) Encode() push.Encoded {
-	name, authority := r.clusterName(), ListenerName(r.key.Host, r.port)
+	action, name, authority := toCluster(r.clusterName()), r.clusterName(), ListenerName(r.key.Host, r.port)
+	action.RetryPolicy = r.policy.grpcRetryPolicy()
 	return encode(name, routeURL, &routev3.RouteConfiguration{
 		Name: name,
 		VirtualHosts: []*routev3.VirtualHost{{
@@ -31,7 +35,7 @@ func (r route) Encode() push.Encoded {
 			Domains: []string{authority, r.key.Host},
 			Routes: []*routev3.Route{{
 				Match:  &routev3.RouteMatch{PathSpecifier: &routev3.RouteMatch_Prefix{Prefix: ""}},
-				Action: &routev3.Route_Route{Route: toCluster(name)},
+				Action: &routev3.Route_Route{Route: action},
 			}},
 		}},
 	})

@@ -15,10 +15,15 @@ func NewSettings() *Settings { return &Settings{Outbound: AllowOutbound} }
 // [Step] otherwise.
 func (s *Settings) Begin() func(now *catalog.Snapshot, c catalog.Change, complete bool, root string) push.Update {
 	prepared := s.prepare()
-	if s.LEDS.Above > 0 {
-		return newSteps(prepared, s.LEDS).step
+	var known *definitions
+	step := func(now *catalog.Snapshot, c catalog.Change, complete bool, root string) push.Update {
+		known = known.after(now, c)
+		return prepared.step(now, c, complete, root, known)
 	}
-	return prepared.step
+	if s.LEDS.Above > 0 {
+		return newSteps(step, s.LEDS).step
+	}
+	return step
 }
 
 // settings are Settings that are ready to be asked. A policy is always the same pointer,

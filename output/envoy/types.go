@@ -125,12 +125,14 @@ var rows = [...]row{
 			Needs:     []string{clusterURL},
 			Aggregate: func(kind string) bool { return kind == KindEnvoy },
 			Absent:    absentRoute,
-			Void:      voidRoutes,
+			Void:      asIstio.voidRoutes,
 		},
 		name: ClusterName, parse: parseClusterName,
 		offered: gRPCOnly,
-		subject: func(at slot, _ *catalog.Service, _ model.Port) push.Subject { return route{at.common()} },
-		own:     &ownResources{names: routeNames, find: findRoutes},
+		subject: func(at slot, _ *catalog.Service, _ model.Port) push.Subject {
+			return route{slot: at.common(), policy: asIstio.defaults}
+		},
+		own: &ownResources{names: routeNames, find: findRoutes},
 	},
 	RuntimeType: nobodys(push.TypeSpec{
 		Name: runtimeURL,

@@ -10,12 +10,17 @@ func (v View) variant(subject push.Subject) push.Subject {
 		return s.variantFor(v)
 	case assignment:
 		return s.variantFor(v)
+	case route:
+		s.policy = v.policyOf(s.key.Host)
+		return s
 	default:
 		return subject
 	}
 }
 
 func (c cluster) variantFor(v View) cluster {
+	c.policy = v.policyOf(c.key.Host)
+	c.sockets = c.sockets && c.policy.TCPKeepalive != nil && !isGRPC(v.Kind)
 	switch {
 	case isGRPC(v.Kind):
 		c.grpc, c.external = true, false

@@ -15,7 +15,9 @@ type World struct {
 	complete bool
 	root     string
 	settings *settings
-	spreads  *spreads // nil if there are none
+
+	definitions *definitions // for the edge
+	spreads     *spreads     // nil if there are none
 }
 
 var _ push.World = (*World)(nil)
@@ -24,11 +26,12 @@ var _ push.World = (*World)(nil)
 // has been listed. The scopes of the namespace root hold for workloads that
 // have none of their own.
 func NewWorld(snapshot *catalog.Snapshot, complete bool, root string) *World {
-	return asIstio.world(snapshot, complete, root)
+	return asIstio.world(snapshot, complete, root, nil)
 }
 
-func (s *settings) world(snapshot *catalog.Snapshot, complete bool, root string) *World {
-	return &World{snapshot: snapshot, complete: complete, root: root, settings: s}
+// world is [NewWorld] as the settings have it. Known are the definitions of the snapshot.
+func (s *settings) world(snapshot *catalog.Snapshot, complete bool, root string, known *definitions) *World {
+	return &World{snapshot: snapshot, complete: complete, root: root, settings: s, definitions: known}
 }
 
 // Complete implements [push.World].
@@ -37,6 +40,9 @@ func (w *World) Complete() bool { return w.complete }
 // View implements [push.World].
 func (w *World) View(r push.Row, c push.Client) push.View {
 	v := View{Kind: c.Kind, Namespace: c.Namespace, scope: w.snapshot.ScopeOf(c.Namespace, c.Labels, w.root)}
+	if w.settings != asIstio {
+		v.settings = w.settings
+	}
 	if c.Kind != KindEnvoy {
 		return v
 	}
@@ -56,9 +62,10 @@ type View struct {
 	Kind      string // KindEnvoy, KindGRPC or KindGRPCNode
 	Namespace string // of its workload; empty if it has none
 	scope     *catalog.Scope
-	resolver  resolver // of clusters for Envoys
-	members   bool     // of endpoints for Envoys: those of large services come one by one
-	proxy     proxy    // of listeners and routes for Envoys; of clusters its role alone
+	settings  *settings // of the process; nil if nothing is said
+	resolver  resolver  // of clusters for Envoys
+	members   bool      // of endpoints for Envoys: those of large services come one by one
+	proxy     proxy     // of listeners and routes for Envoys; of clusters its role alone
 }
 
 var _ push.Scoped = View{}

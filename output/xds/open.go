@@ -26,8 +26,6 @@ var (
 // knows nothing of what is in them.
 type Translation struct {
 	Kinds Kinds
-	// Types is the table of types, given how long changes of a type wait.
-	Types func(debounce func(typeURL string, m push.Mode) push.Debounce) []push.TypeSpec
 	// Settings returns what the configuration says of the translation, as it is if
 	// nothing is said.
 	Settings func() Settings
@@ -43,6 +41,8 @@ type Translation struct {
 type Settings interface {
 	// Validate is as that of [output.Settings].
 	Validate() error
+	// Types is the table of types, given how long changes of a type wait.
+	Types(debounce func(typeURL string, m push.Mode) push.Debounce) []push.TypeSpec
 	// Begin returns what makes the step to a snapshot of the catalog, for one output.
 	Begin() func(s *catalog.Snapshot, change catalog.Change, complete bool, rootNamespace string) push.Update
 }
@@ -94,7 +94,7 @@ func (c *Config) Open(ctx context.Context, env output.Env) (output.Output, error
 	o.engine = push.New(push.Config{
 		Order: Order(), Frame: Frame, Sent: output.Observing(env.Sent), ACKed: output.Observing(env.ACKed), Log: log,
 	})
-	o.services = o.engine.Produce(c.translation.Types(c.Debounce.Of))
+	o.services = o.engine.Produce(c.Envoy.Types(c.Debounce.Of))
 	o.configuration = newConfiguration(o.engine, &c.translation.Configuration, c.Debounce.Of, env.RootNamespace, log)
 	options := Options{
 		RootNamespace: env.RootNamespace, Configuration: o.configuration.names, Demand: o.configuration.demand,

@@ -26,7 +26,8 @@ type isthmus struct {
 }
 
 // newIsthmus describes an Isthmus that reads the folder of a mesh.
-// The keys of outputs.xds.tls are added as they are written.
+// The keys of outputs.xds.tls are added as they are written, and those of outputs.xds.envoy
+// as the mesh has them.
 func newIsthmus(t testing.TB, name string, m *mesh, tls string) *isthmus {
 	t.Helper()
 	i := &isthmus{t: t, XDS: freeAddress(t), Admin: freeAddress(t), DataDir: filepath.Join(m.Dir, name+".data")}
@@ -35,11 +36,11 @@ func newIsthmus(t testing.TB, name string, m *mesh, tls string) *isthmus {
 sources:
 - {name: files, file: {path: %q}, hold: {%s}}
 outputs:
-  xds: {listen: "%s", tls: {%s}, envoy: {leds: {above: %d}}}
+  xds: {listen: "%s", tls: {%s}, envoy: {%s}}
 store: {dataDir: %q}
 admin: {listen: "%s"}
 log: {level: debug}
-`, m.Folder.path, m.Hold, i.XDS, tls, m.Above, i.DataDir, i.Admin)
+`, m.Folder.path, m.Hold, i.XDS, tls, m.Envoy, i.DataDir, i.Admin)
 	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -17,7 +17,7 @@ import (
 func TestEveryChangeBecomesActiveOneByOne(t *testing.T) {
 	t.Parallel()
 	m := newMesh(t)
-	m.Above = 1
+	m.Envoy = "leds: {above: 1}"
 	everyChangeOfForm(t, m)
 }
 
@@ -36,7 +36,7 @@ func manyIn(localities, n int) []endpoint {
 func TestMembersThatGoMeanwhileAreGone(t *testing.T) {
 	t.Parallel()
 	m := newMesh(t)
-	m.Above, m.Hold = 100, "min: 1000000"
+	m.Envoy, m.Hold = "leds: {above: 100}", "min: 1000000"
 	large := static("large.example.com", manyIn(3, 300)...)
 	m.Folder.write(t, "large", large)
 	i := m.Serve("")
@@ -85,7 +85,7 @@ func TestMembersThatGoMeanwhileAreGone(t *testing.T) {
 func TestOneOfTwentyThousandIsAFewBytes(t *testing.T) {
 	t.Parallel()
 	m := newMesh(t)
-	m.Above, m.Hold = 1000, "min: 1000000"
+	m.Envoy, m.Hold = "leds: {above: 1000}", "min: 1000000"
 	labels := map[string]string{"app": "large"}
 	large := static("large.example.com")
 	large.Spec.Selector = &selector{Labels: labels}

@@ -23,8 +23,8 @@ type mesh struct {
 	Isthmuses []*isthmus
 	Proxies   []*proxy.Proxy
 	Secrets   string // a folder for mutual TLS; plaintext if empty
-	Above     int    // the size above which endpoints go one by one; 0 for never
 	Hold      string // when a drop is suspicious; the default if empty
+	Envoy     string // the keys of outputs.xds.envoy
 }
 
 // newMesh makes a mesh in which nothing runs yet.

@@ -40,6 +40,8 @@ func TestSidecarTakesAnyServices(t *testing.T) {
 	}
 	random := rand.New(rand.NewPCG(*seed, 15))
 	m := newMesh(t)
+	m.Envoy = settingsOfEnvoys[random.IntN(len(settingsOfEnvoys))]
+	t.Logf("outputs.xds.envoy: {%s}", m.Envoy)
 	for n := range 40 {
 		m.Folder.write(t, fmt.Sprintf("some-%d", n), drawServices(random, n)...)
 	}
@@ -56,6 +58,16 @@ func TestSidecarTakesAnyServices(t *testing.T) {
 		m.AwaitActive("the services as they are now")
 	}
 }
+
+// settingsOfEnvoys are nothing, and as much as there is to say. The collector of spans is
+// never there.
+var settingsOfEnvoys = []string{"", `outbound: registry,
+    defaults: {
+      connectTimeout: 2s, retries: {attempts: 0}, outlierDetection: {}, circuitBreakers: {maxConnections: 1}, tcpKeepalive: {time: 30s},
+      loadBalancer: {consistentHash: {useSourceIp: true}}, accessLog: {path: /dev/null, format: json},
+      tracing: {openTelemetry: {host: nobody.example.com, port: 4317}},
+    },
+    hosts: [{host: "*.localhost", loadBalancer: {simple: RANDOM}}]`}
 
 // drawServices draws what a file says.
 func drawServices(random *rand.Rand, file int) (list []object) {

@@ -72,13 +72,7 @@ func freePort(t *testing.T) uint32 {
 
 // answers checks which backend answers a request for a host at a port of loopback.
 func answers(ctx context.Context, number uint32, host, want string) error {
-	transport := &http.Transport{DisableKeepAlives: true}
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("http://127.0.0.1:%d/", number), http.NoBody)
-	if err != nil {
-		return err
-	}
-	request.Host = host
-	response, err := transport.RoundTrip(request)
+	response, err := requested(ctx, number, host)
 	if err != nil {
 		return err
 	}
@@ -88,4 +82,15 @@ func answers(ctx context.Context, number uint32, host, want string) error {
 		return fmt.Errorf("%s answers %d %q by %q, not by %s", host, response.StatusCode, body, got, want)
 	}
 	return nil
+}
+
+// requested makes a request for a host at a port of loopback. It makes one attempt.
+func requested(ctx context.Context, number uint32, host string) (*http.Response, error) {
+	transport := &http.Transport{DisableKeepAlives: true}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("http://127.0.0.1:%d/", number), http.NoBody)
+	if err != nil {
+		return nil, err
+	}
+	request.Host = host
+	return transport.RoundTrip(request)
 }

@@ -22,6 +22,7 @@ type isthmus struct {
 	XDS       string // address, the same after every start
 	config    string // file
 	manifests string // folder
+	envoy     string // the keys of outputs.xds.envoy
 }
 
 // newIsthmus describes an Isthmus that is not started yet, with no manifests.
@@ -45,10 +46,10 @@ sources:
 - name: files
   file: {path: %q}
 outputs:
-  xds: {listen: %q, tls: {%s}}
+  xds: {listen: %q, tls: {%s}, envoy: {%s}}
 admin: {listen: "127.0.0.1:0"}
 log: {format: text}
-`, i.manifests, i.XDS, tls), 0o600))
+`, i.manifests, i.XDS, tls, i.envoy), 0o600))
 }
 
 // Start starts it, again if it was killed, and waits until it serves.

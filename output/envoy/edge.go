@@ -1,0 +1,177 @@
+package envoy
+
+import (
+	"iter"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/isthmus-mesh/isthmus/catalog"
+	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/push"
+)
+
+// An Envoy at the edge of the mesh listens on the ports of the configuration, and leads
+// what comes there to the services that it may see.
+
+// definitions are all services of a snapshot without their endpoints. It stays the same
+// pointer while none of them changes.
+type definitions struct {
+	byPort iter.Seq[*catalog.PortServices]
+}
+
+// after are the definitions after a change; they are the same unless it is of one of them.
+func (d *definitions) after(now *catalog.Snapshot, c catalog.Change) *definitions {
+	if d == nil {
+		return &definitions{now.Ports()}
+	}
+	for _, service := range c.Services {
+		if service.Old == nil || service.New == nil || service.Old.Definition != service.New.Definition {
+			return &definitions{now.Ports()}
+		}
+	}
+	return d
+}
+
+// edgeMember is a service that the edge leads to, and the port that it is called at.
+type edgeMember struct {
+	catalog.ServiceDefinition
+	at    uint32
+	place int // among the ports that would do: less is better
+}
+
+func (m edgeMember) cluster() string { return ClusterName(m.Key.Host, m.at) }
+
+// members lists the services that a view of the edge leads to from a port, the oldest
+// first. One is called at its port of the same number, if that carries what the
+// edge takes there, else at the first that does.
+func (d *definitions) members(v View, p EdgePort) []edgeMember {
+	if d == nil {
+		return nil
+	}
+	found := map[catalog.ServiceKey]edgeMember{}
+	for index := range d.byPort {
+		for s := range index.Visible(v.viewer()) {
+			port, _ := s.Port(index.Number)
+			place, ok := p.takes(port)
+			// An endpoint that is where the connection was going anyway is the edge itself.
+			if !ok || s.Resolution == model.ResolutionNone || !hasCluster(s, index.Number) {
+				continue
+			}
+			if best, other := found[s.Key]; !other || place < best.place {
+				found[s.Key] = edgeMember{s, index.Number, place}
+			}
+		}
+	}
+	return slices.SortedFunc(maps.Values(found), func(a, b edgeMember) int { return older(a.ServiceDefinition, b.ServiceDefinition) })
+}
+
+// takes reports whether what comes to a port of the edge can be led to the port of a
+// service, and how well it does.
+func (p EdgePort) takes(port model.Port) (place int, ok bool) {
+	const same, certain, perhaps = 0, 1, 2
+	kind := trafficOf(port)
+	switch p.Protocol {
+	case edgeHTTP:
+		ok = kind == httpOnly || kind == sniffed
+	case edgeTLS:
+		ok = kind == tlsOnly
+	default: // nothing but the number says which service is meant
+		ok = (kind == tcpOnly || kind == sniffed) && p.is(port.Number)
+	}
+	switch {
+	case p.is(port.Number):
+		return same, ok
+	case kind == sniffed:
+		return perhaps, ok
+	default:
+		return certain, ok
+	}
+}
+
+func (p EdgePort) is(number uint32) bool { return p.number() == number }
+
+func (p EdgePort) number() uint32 { return uint32(p.Number) } //nolint:gosec // it is validated
+
+// edgeRoutesPrefix begins the names of route configurations of the edge, as Istio has them.
+const edgeRoutesPrefix = "http."
+
+func (p EdgePort) routes() string { return edgeRoutesPrefix + strconv.Itoa(p.Number) }
+
+// parseEdgeRoutes accepts exactly what routes writes.
+func parseEdgeRoutes(name string) (number uint32, ok bool) {
+	digits, ok := strings.CutPrefix(name, edgeRoutesPrefix)
+	if !ok {
+		return 0, false
+	}
+	number, ok = parsePort(digits)
+	return number, ok && number > 0 && number <= highestPort
+}
+
+// edgePort returns the configured port of a number.
+func (s *settings) edgePort(number uint32) (EdgePort, bool) {
+	i := slices.IndexFunc(s.edge, func(p EdgePort) bool { return p.is(number) })
+	if i < 0 {
+		return EdgePort{}, false
+	}
+	return s.edge[i], true
+}
+
+// edgeListenerNames yields the listeners of Envoys at the edge, and edgeRouteNames
+// their route configurations.
+func (s *settings) edgeListenerNames(p proxy) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for _, port := range s.edge {
+			if !yield(socketName(p.everywhere(), port.number())) {
+				return
+			}
+		}
+	}
+}
+
+func (s *settings) edgeRouteNames() iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for _, port := range s.edge {
+			if port.Protocol == edgeHTTP && !yield(port.routes()) {
+				return
+			}
+		}
+	}
+}
+
+// edgeNames are the resources of the edge that any service may be part of.
+func (s *settings) edgeNames() (names []sharedName) {
+	for _, port := range s.edge {
+		if port.Protocol == edgeHTTP {
+			names = append(names, sharedName{RouteType, port.routes()})
+			continue
+		}
+		for _, address := range []string{anyIPv4, anyIPv6} {
+			names = append(names, sharedName{ListenerType, socketName(address, port.number())})
+		}
+	}
+	return names
+}
+
+func findEdgeListener(w *World, v View, name string) (push.Subject, bool) {
+	address, number, ok := parseSocketName(name)
+	if !ok || address != v.proxy.everywhere() {
+		return nil, false
+	}
+	port, ok := w.settings.edgePort(number)
+	l := edgeListener{proxySlot{ListenerType, name, v}, port, nil}
+	if port.Protocol != edgeHTTP {
+		l.services = w.definitions
+	}
+	return l, ok
+}
+
+func findEdgeRoutes(w *World, v View, name string) (push.Subject, bool) {
+	number, ok := parseEdgeRoutes(name)
+	if !ok {
+		return nil, false
+	}
+	port, ok := w.settings.edgePort(number)
+	return edgeRoutes{proxySlot{RouteType, name, v}, port, w.definitions}, ok && port.Protocol == edgeHTTP
+}

@@ -1,0 +1,96 @@
+package envoy
+
+import (
+	"iter"
+	"strings"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/isthmus-mesh/isthmus/push"
+)
+
+// edgeListener is the listener of a port of the edge.
+type edgeListener struct {
+	proxySlot
+	port     EdgePort
+	services *definitions // nil where the listener does not depend on them
+}
+
+// Refers implements [push.Referrer].
+func (l edgeListener) Refers(to string) iter.Seq[string] {
+	switch {
+	case to == routeURL && l.port.Protocol == edgeHTTP:
+		return one(l.port.routes())
+	case to == clusterURL && l.port.Protocol != edgeHTTP:
+		return func(yield func(string) bool) {
+			for _, c := range l.chains() {
+				if !yield(c.cluster) {
+					return
+				}
+			}
+		}
+	}
+	return nothing
+}
+
+// chains lead connections to services, and the last all others.
+func (l edgeListener) chains() []chain {
+	members := l.services.members(l.view, l.port)
+	if l.port.Protocol == edgeTCP {
+		if len(members) > 0 {
+			return []chain{{cluster: members[0].cluster()}}
+		}
+		return []chain{{cluster: blackHoleCluster}}
+	}
+	var list []chain
+	taken := claims{}
+	for _, m := range members {
+		name := strings.ToLower(m.Key.Host)
+		if _, other := taken[name]; !other && name != "*" {
+			taken[name] = struct{}{}
+			list = append(list, chain{name, m.cluster()})
+		}
+	}
+	return append(inOrder(list), chain{cluster: blackHoleCluster})
+}
+
+// Encode implements [push.Subject].
+func (l edgeListener) Encode() push.Encoded {
+	m := &listenerv3.Listener{
+		Name:             l.name,
+		Address:          socketAt(l.view.proxy.everywhere(), l.port.number()),
+		TrafficDirection: corev3.TrafficDirection_OUTBOUND,
+	}
+	switch l.port.Protocol {
+	case edgeHTTP:
+		requests := l.view.hcm(l.name, l.port.routes())
+		// Whoever calls is no workload of the mesh: where it is from is the address of
+		// its connection, whatever its headers say.
+		requests.UseRemoteAddress = wrapperspb.Bool(true)
+		m.FilterChains = []*listenerv3.FilterChain{{Filters: []*listenerv3.Filter{filter(httpFilter, requests)}}}
+	case edgeTLS:
+		m.ListenerFilters = []*listenerv3.ListenerFilter{inspector(tlsInspector)}
+		fallthrough
+	default:
+		l.connections(m)
+	}
+	l.view.logUnmatched(m)
+	return encode(l.name, listenerURL, m)
+}
+
+func (l edgeListener) connections(m *listenerv3.Listener) {
+	chains := l.chains()
+	rest := len(chains) - 1
+	for _, c := range chains[:rest] {
+		m.FilterChains = append(m.FilterChains, &listenerv3.FilterChain{
+			FilterChainMatch: &listenerv3.FilterChainMatch{ServerNames: []string{c.match}}, Filters: l.view.toTCP(c.cluster),
+		})
+	}
+	other := &listenerv3.FilterChain{Filters: l.view.toTCP(chains[rest].cluster)}
+	if chains[rest].cluster == blackHoleCluster {
+		other.Name = blackHoleCluster
+	}
+	m.DefaultFilterChain = other
+}

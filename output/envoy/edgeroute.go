@@ -1,0 +1,75 @@
+package envoy
+
+import (
+	"iter"
+	"slices"
+	"strings"
+
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/isthmus-mesh/isthmus/push"
+)
+
+// edgeRoutes is the route configuration of a port of the edge. A request for a host that
+// it does not have is answered 404 by Envoy.
+type edgeRoutes struct {
+	proxySlot
+	port     EdgePort
+	services *definitions
+}
+
+// Refers implements [push.Referrer].
+func (r edgeRoutes) Refers(to string) iter.Seq[string] {
+	if to != clusterURL {
+		return nothing
+	}
+	return func(yield func(string) bool) {
+		for _, m := range r.services.members(r.view, r.port) {
+			if !yield(m.cluster()) {
+				return
+			}
+		}
+	}
+}
+
+// Encode implements [push.Subject]. A domain may occur only once, whatever its case:
+// the oldest service has it.
+func (r edgeRoutes) Encode() push.Encoded {
+	m := &routev3.RouteConfiguration{
+		Name: r.name, ValidateClusters: wrapperspb.Bool(false), IgnorePortInHostMatching: true,
+	}
+	taken := claims{}
+	for _, member := range r.services.members(r.view, r.port) {
+		if host := r.virtualHost(member, taken); host != nil {
+			m.VirtualHosts = append(m.VirtualHosts, host)
+		}
+	}
+	slices.SortFunc(m.GetVirtualHosts(), func(a, b *routev3.VirtualHost) int { return strings.Compare(a.GetName(), b.GetName()) })
+	return encode(m.GetName(), routeURL, m)
+}
+
+// virtualHost leads requests to a service; nil if its domains are taken. Short names and
+// addresses are of the mesh, and nobody outside of it calls by them.
+func (r edgeRoutes) virtualHost(m edgeMember, taken claims) *routev3.VirtualHost {
+	host := m.Key.Host
+	var domains []string
+	for _, domain := range []string{host, strings.TrimSuffix(host, ".") + "."} {
+		key := strings.ToLower(domain)
+		if _, other := taken[key]; !other {
+			taken[key] = struct{}{}
+			domains = append(domains, domain)
+		}
+	}
+	if len(domains) == 0 {
+		return nil
+	}
+	name := ListenerName(host, r.port.number())
+	return &routev3.VirtualHost{
+		Name: name, Domains: domains, IncludeRequestAttemptCount: true,
+		Routes: []*routev3.Route{{
+			Name: "default", Match: anyPath(), Decorator: &routev3.Decorator{Operation: name + "/*"},
+			Action: &routev3.Route_Route{Route: withPolicy(toCluster(m.cluster()), r.view.policyOf(host))},
+		}},
+	}
+}
