@@ -56,8 +56,7 @@ func memberAddress(e catalog.Endpoint) (at netip.AddrPort, ok bool) {
 	return netip.AddrPortFrom(ip, uint16(e.Port)), fits
 }
 
-// build lays a service port's endpoints out anew, in collections that nobody has heard
-// of.
+// build lays a service port's endpoints out anew, in collections that no client knows.
 func (e *spreadsEdit) build(at servicePort, endpoints *catalog.Endpoints) *spread {
 	s := &spread{endpoints: endpoints}
 	tallies := map[model.Locality]*collection{}
