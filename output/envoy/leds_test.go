@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -184,7 +185,7 @@ func BenchmarkMember(b *testing.B) {
 			next := *subject.collection
 			size := 0
 			for b.Loop() {
-				next.journal = append(subject.journal, netip.MustParseAddrPort("10.0.0.7:80"))
+				next.journal = slices.Concat(subject.journal, []netip.AddrPort{netip.MustParseAddrPort("10.0.0.7:80")})
 				size = len(roster{&next, len(subject.journal)}.Encode().Body)
 			}
 			b.ReportMetric(float64(size), "B/member")
