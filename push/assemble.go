@@ -142,7 +142,7 @@ func (d *draft) consider(name string) {
 		d.gone(name, p) // only a resumed name can be pending and not subscribed
 		return
 	}
-	f, ok, bad := d.resolve(name)
+	f, ok, bad := d.resolve(name, d.base(name, p))
 	if bad {
 		d.bad(name, p)
 		return
@@ -172,7 +172,7 @@ func (d *draft) consider(name string) {
 	case d.tooLarge(res.size(d.mode)):
 		d.left = true // the rest goes when this response is answered
 	default:
-		d.include(res, p, f.subject)
+		d.include(d.subscriber.engine.once(f.subject, res), p, f.subject)
 	}
 }
 

@@ -14,6 +14,7 @@ type lookup struct {
 	view *sharedView
 	t    Type
 	name string
+	from Version // that the subscriber holds, of a type with increments
 }
 
 type finding struct {
@@ -46,10 +47,10 @@ func (m *memo) note(l lookup, f finding) {
 	}
 }
 
-// resolve returns what a name stands for, with its encoded form. It is bad if
-// neither can be found out, by a fault of ours.
-func (d *draft) resolve(name string) (f finding, ok, bad bool) {
-	at := lookup{d.interest.view, d.t, name}
+// resolve returns what a name stands for, with its encoded form for a subscriber that
+// holds some revision. It is bad if neither can be found out, by a fault of ours.
+func (d *draft) resolve(name string, from Version) (f finding, ok, bad bool) {
+	at := lookup{d.interest.view, d.t, name, from}
 	if f, ok = d.turn.memo.found[at]; ok {
 		return f, true, false
 	}
@@ -58,7 +59,7 @@ func (d *draft) resolve(name string) (f finding, ok, bad bool) {
 	if bad || !ok {
 		return f, false, bad
 	}
-	if f.res = e.encoded(f.subject, name); f.res == nil {
+	if f.res = e.encodedSince(f.subject, name, from); f.res == nil {
 		return f, false, true
 	}
 	d.turn.memo.note(at, f)

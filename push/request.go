@@ -184,7 +184,7 @@ func (s *Subscriber) answered(i *interest, r Request) (acked bool, took time.Dur
 // resume applies the parts that count on the first request of a type only.
 func (s *Subscriber) resume(i *interest, r Request) error {
 	i.claim = r.Claim
-	if len(r.Held) == 0 {
+	if len(r.Held) == 0 || s.engine.table.Load().types[i.t].Increments {
 		return nil
 	}
 	if err := s.charge(slices.Collect(maps.Keys(r.Held)), 1); err != nil {

@@ -32,6 +32,10 @@ type TypeSpec struct {
 	// Awaited says that clients wait anew for a resource of this type whenever
 	// one that brings it is sent. Then it is sent as well, even if they have it.
 	Awaited bool
+	// Increments says that a [Delta] subscriber is sent a resource as what differs from
+	// the revision that it holds, see [Incremental]. What it says it holds when it
+	// connects does not count.
+	Increments bool
 	// Aggregate reports whether for a kind of clients one resource stands for many
 	// services; nil is for none. It goes out even if the subscriber NACKed something it
 	// needs, where one of a single service stays back.
@@ -111,6 +115,7 @@ type Client struct {
 	Account    string // the identity proven by its certificate; empty if none is
 	Consumer   string // the registry consumer that it is, as it says
 	Revision   string // of the control plane that it is, as it says
+	Increments bool   // it takes all types on one stream, and each in the mode [Delta]
 	Proxy      Proxy  // zero if it is not one that stands in the path of others
 }
 

@@ -59,12 +59,32 @@ type Referrer interface {
 	Refers(to string) iter.Seq[string]
 }
 
+// Incremental is a [Subject] of a type with [TypeSpec].Increments.
+type Incremental interface {
+	Subject
+	// Revision is the version that the subject's encoded forms have.
+	Revision() Version
+	// Since returns what a subscriber is sent that holds the revision of a version.
+	// The zero version stands for one that nobody knows: then it is sent what takes the
+	// place of anything.
+	Since(held Version) Subject
+}
+
+// Unrepeatable is a [Subject] that a client mishandles if two messages bring it with the
+// same bytes. It is encoded for each message, and cannot be shared.
+type Unrepeatable interface {
+	Subject
+	// EncodeOnce is as Encode, of the same version, and returns other bytes each time.
+	EncodeOnce() Encoded
+}
+
 // Encoded is the content of a resource.
 type Encoded struct {
 	Name    string
 	Version Version
 	Body    []byte    // as the protocol carries it; never written again
 	Tail    Fragments // what follows Body; nil if nothing does
+	Framed  bool      // the body has what the protocol writes before resources, of any number of them
 }
 
 // Resource is an encoded resource with what the protocol writes before it. It

@@ -157,10 +157,14 @@ func (p *place) size() int {
 
 // appendTo writes the place as an element of its group.
 func (p *place) appendTo(b []byte) []byte {
+	return p.appendMember(appendHead(b, localityEndpoints, p.size()))
+}
+
+// appendMember writes the LbEndpoint itself.
+func (p *place) appendMember(b []byte) []byte {
 	innermost := p.innermost()
 	address := sizeBytes(innermost)
 	endpoint := sizeBytes(address)
-	b = appendHead(b, localityEndpoints, sizeBytes(endpoint)+sizeWrapped(uint64(p.weight)))
 	b = appendHead(b, lbEndpoint, endpoint)
 	b = appendHead(b, endpointAddress, address)
 	if p.isPipe() {

@@ -19,8 +19,8 @@ func drawLocality(t *rapid.T) model.Locality {
 	return model.Locality{Region: part("region"), Zone: part("zone"), SubZone: part("subZone")}
 }
 
-// steps is Istio's order, from the nearest to the farthest, written down anew.
-func steps(client, endpoint model.Locality) int {
+// distanceOf is Istio's order, from the nearest to the farthest, written down anew.
+func distanceOf(client, endpoint model.Locality) int {
 	same := 0
 	for _, part := range [][2]string{{client.Region, endpoint.Region}, {client.Zone, endpoint.Zone}, {client.SubZone, endpoint.SubZone}} {
 		if part[0] != part[1] {
@@ -59,7 +59,7 @@ func TestNearestEndpointsComeFirst(t *testing.T) {
 			}
 			for _, g := range near.Endpoints {
 				for _, o := range near.Endpoints {
-					byDistance := cmp.Compare(steps(at, unmarked(localityOf(g.Locality))), steps(at, unmarked(localityOf(o.Locality))))
+					byDistance := cmp.Compare(distanceOf(at, unmarked(localityOf(g.Locality))), distanceOf(at, unmarked(localityOf(o.Locality))))
 					if byDistance != cmp.Compare(g.Priority, o.Priority) {
 						t.Fatalf("%s at %v: %v beside %v", kind, at, g, o)
 					}

@@ -132,7 +132,7 @@ func TestOutboundSaysWhatBecomesOfTheRest(t *testing.T) {
 			got = append(got, reachedThrough(l, clusterURL)...)
 		}
 		routes := []proto.Message{
-			underSettings(t, s, client, RouteType, "80"), message(t, s.Types(nil)[RouteType].Void("81").Body),
+			underSettings(t, s, client, RouteType, "80"), message(t, s.Types(nil)[RouteType].Void("81").Joined().Body),
 		}
 		for _, r := range routes {
 			hosts := r.(*routev3.RouteConfiguration).GetVirtualHosts()

@@ -9,6 +9,7 @@ type Settings struct {
 	// [AllowOutbound] or [RegistryOutbound].
 	Outbound string `json:"outbound"`
 	Edge     Edge   `json:"edge"`
+	LEDS     LEDS   `json:"leds"`
 	// Defaults are of every host, and Hosts of some: the first entry that matches.
 	Defaults Policy       `json:"defaults"`
 	Hosts    []HostPolicy `json:"hosts"`

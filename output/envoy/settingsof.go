@@ -16,10 +16,14 @@ func NewSettings() *Settings { return &Settings{Outbound: AllowOutbound, TrustDo
 func (s *Settings) Begin() func(now *catalog.Snapshot, c catalog.Change, complete bool, root string) push.Update {
 	prepared := s.prepare()
 	var known *definitions
-	return func(now *catalog.Snapshot, c catalog.Change, complete bool, root string) push.Update {
+	step := func(now *catalog.Snapshot, c catalog.Change, complete bool, root string) push.Update {
 		known = known.after(now, c)
 		return prepared.step(now, c, complete, root, known)
 	}
+	if s.LEDS.Above > 0 {
+		return newSteps(step, s.LEDS).step
+	}
+	return step
 }
 
 // settings are Settings that are ready to be asked. A policy is always the same pointer,

@@ -20,6 +20,7 @@ const (
 	RouteType
 	RuntimeType
 	SecretType
+	MemberType // of the collections that large services are in
 )
 
 // The kinds of clients a view may be of. Clients of any other kind see nothing.
@@ -38,6 +39,7 @@ const (
 	listenerURL = "type.googleapis.com/envoy.config.listener.v3.Listener"
 	routeURL    = "type.googleapis.com/envoy.config.route.v3.RouteConfiguration"
 	runtimeURL  = "type.googleapis.com/envoy.service.runtime.v3.Runtime"
+	memberURL   = "type.googleapis.com/envoy.config.endpoint.v3.LbEndpoint"
 	secretURL   = "type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret"
 )
 
@@ -95,6 +97,7 @@ var rows = [...]row{
 			// Envoy warms a cluster whenever it is added or updated, and waits
 			// for its assignment even if the endpoints are the same.
 			Awaited: true,
+			Brings:  []string{memberURL},
 			// An assignment without endpoints, rather than silence: Envoy waits for it.
 			Void: func(name string) push.Encoded { return encodeAssignment(name, nil) },
 		},
@@ -145,6 +148,16 @@ var rows = [...]row{
 		},
 	}),
 	SecretType: nobodys(push.TypeSpec{Name: secretURL}), // but for those of findSecret
+	// It has no rows of single service ports: see [World.Find].
+	MemberType: nobodys(push.TypeSpec{
+		Name:       memberURL,
+		Increments: true,
+		// Envoy waits anew for the members that an assignment leads to.
+		Awaited: true,
+		// Who asks for a collection that there is no more is about to be sent an
+		// assignment that names others. An answer would leave it without endpoints.
+		Absent: func(string, push.Mode) push.Absence { return push.Silence },
+	}),
 }
 
 // nobodys is the row of a type of which there are no resources. An Envoy that

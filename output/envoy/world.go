@@ -17,6 +17,7 @@ type World struct {
 	settings *settings
 
 	definitions *definitions // for the edge
+	spreads     *spreads     // nil if there are none
 }
 
 var _ push.World = (*World)(nil)
@@ -30,7 +31,7 @@ func NewWorld(snapshot *catalog.Snapshot, complete bool, root string) *World {
 
 // world is [NewWorld] as the settings have it. Known are the definitions of the snapshot.
 func (s *settings) world(snapshot *catalog.Snapshot, complete bool, root string, known *definitions) *World {
-	return &World{snapshot, complete, root, s, known}
+	return &World{snapshot: snapshot, complete: complete, root: root, settings: s, definitions: known}
 }
 
 // Complete implements [push.World].
@@ -55,6 +56,8 @@ func (w *World) View(r push.Row, c push.Client) push.View {
 		v.proxy, v.inbound = proxyOf(c), w.inboundOf(c)
 	case RouteType:
 		v.proxy = proxyOf(c)
+	case EndpointType, MemberType:
+		v.members = w.spreads != nil && c.Increments
 	}
 	return v
 }
@@ -69,6 +72,7 @@ type View struct {
 	proxy     proxy          // of listeners and routes for Envoys; of clusters its role alone
 	locality  model.Locality // of endpoints, if some service prefers what is near; else empty
 	inbound   inbound        // of clusters and listeners for Envoys
+	members   bool           // of endpoints for Envoys: those of large services come one by one
 }
 
 var _ push.Scoped = View{}
@@ -135,6 +139,9 @@ func (w *World) namesOf(s *catalog.Service, v View, r push.Row) iter.Seq[string]
 // Find implements [push.World].
 func (w *World) Find(view push.View, r push.Row, name string) (push.Subject, bool) {
 	v := of(view)
+	if r == MemberType {
+		return w.findMembers(v, name)
+	}
 	if own := rows[r].own; own != nil && v.proxy.role != noRole {
 		if subject, ok := own.find(w, v, name); ok {
 			return subject, true
@@ -173,6 +180,10 @@ func (w *World) findOf(s *catalog.Service, port model.Port, v View, r push.Row, 
 	if !rows[r].offered(f, v.Kind) { // as of a type without resources
 		return nil, false
 	}
+	// Members have no priorities, which differ by who asks.
+	if spread := w.spreads.of(s, port.Number); spread != nil && r == EndpointType && v.members && subset == "" && !policy.failsOver() {
+		return spreadAssignment{slot{row: r, key: s.Key, port: port.Number}, spread.partition}, true
+	}
 	if !policy.failsOver() {
 		v.locality = model.Locality{}
 	}
@@ -181,6 +192,22 @@ func (w *World) findOf(s *catalog.Service, port model.Port, v View, r push.Row, 
 		subject = c.securedBy(policy.TLS, s, w.settings.trustDomain)
 	}
 	return v.variant(subject), true
+}
+
+// findMembers finds a collection, for who may see the service.
+func (w *World) findMembers(v View, name string) (push.Subject, bool) {
+	if !v.members {
+		return nil, false
+	}
+	c := w.spreads.collection(name)
+	if c == nil {
+		return nil, false
+	}
+	s, ok := w.snapshot.Resolve(v.viewer(), c.Host)
+	if !ok || s.Key != c.ServiceKey {
+		return nil, false
+	}
+	return roster{c, -1}, true
 }
 
 func formFor(kind string, s *catalog.Service, port model.Port) form {

@@ -207,7 +207,7 @@ func TestTypesComeInTheOrderOfTheirDependence(t *testing.T) {
 		_, short, _ := strings.Cut(spec.Name, ".v3.")
 		order += short + " "
 	}
-	if order != "Cluster ClusterLoadAssignment Listener RouteConfiguration Runtime Secret " {
+	if order != "Cluster ClusterLoadAssignment Listener RouteConfiguration Runtime Secret LbEndpoint " {
 		t.Error(order)
 	}
 }

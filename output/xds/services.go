@@ -28,6 +28,7 @@ type service struct {
 const (
 	clusterURL  = "type.googleapis.com/envoy.config.cluster.v3.Cluster"
 	endpointURL = "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment"
+	memberURL   = "type.googleapis.com/envoy.config.endpoint.v3.LbEndpoint"
 	listenerURL = "type.googleapis.com/envoy.config.listener.v3.Listener"
 	routeURL    = "type.googleapis.com/envoy.config.route.v3.RouteConfiguration"
 	runtimeURL  = "type.googleapis.com/envoy.service.runtime.v3.Runtime"
@@ -60,6 +61,7 @@ func Order() []string {
 	return []string{
 		clusterURL,
 		endpointURL,
+		memberURL,
 		secretURL,
 		listenerURL,
 		"type.googleapis.com/envoy.config.route.v3.ScopedRouteConfiguration",

@@ -63,7 +63,7 @@ func (s *Server) serve(wire *streams.Stream, mode push.Mode, only push.Type, nam
 	if err != nil {
 		return err
 	}
-	st, err := s.open(wire, mode, first)
+	st, err := s.open(wire, mode, only, first)
 	if err != nil {
 		return err
 	}
@@ -72,9 +72,10 @@ func (s *Server) serve(wire *streams.Stream, mode push.Mode, only push.Type, nam
 }
 
 // open enters a client, once there is something to serve.
-func (s *Server) open(wire *streams.Stream, mode push.Mode, first request) (*stream, error) {
+func (s *Server) open(wire *streams.Stream, mode push.Mode, only push.Type, first request) (*stream, error) {
 	node := first.GetNode()
 	client := s.config.Kinds.clientOf(node, first.GetTypeUrl())
+	client.Increments = mode == push.Delta && only == every
 	if err := s.checkNode(first, client.Namespace); err != nil {
 		return nil, err
 	}

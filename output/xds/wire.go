@@ -34,6 +34,9 @@ const (
 // either variant: the body is the last field of what surrounds it, so that its
 // bytes need not be copied.
 func Frame(e push.Encoded) [2][]byte {
+	if e.Framed {
+		return [2][]byte{}
+	}
 	whole := protowire.AppendTag(nil, fieldResources, protowire.BytesType)
 	whole = protowire.AppendVarint(whole, uint64(e.Size()))
 
@@ -55,8 +58,10 @@ const tailRoom = 80
 func encode(r *push.Response, typeURL, nonce string, controlPlane []byte) *streams.Message {
 	tail := make([]byte, 0, tailRoom+len(typeURL)+len(controlPlane))
 	var room [2 * len(r.Version)]byte
-	tail = protowire.AppendTag(tail, fieldVersion, protowire.BytesType)
-	tail = protowire.AppendBytes(tail, hex.AppendEncode(room[:0], r.Version[:]))
+	if typeURL != memberURL { // whose messages are small and many, and nobody reads it
+		tail = protowire.AppendTag(tail, fieldVersion, protowire.BytesType)
+		tail = protowire.AppendBytes(tail, hex.AppendEncode(room[:0], r.Version[:]))
+	}
 	tail = streams.AppendString(tail, fieldTypeURL, typeURL)
 	if r.Mode == push.WholeState {
 		tail = streams.AppendString(tail, fieldSotwNonce, nonce)

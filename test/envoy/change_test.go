@@ -107,7 +107,11 @@ func everyChange() []step {
 // Envoys of both modes are connected.
 func TestEveryChangeOfFormBecomesActive(t *testing.T) {
 	t.Parallel()
-	m := newMesh(t)
+	everyChangeOfForm(t, newMesh(t))
+}
+
+func everyChangeOfForm(t *testing.T, m *mesh) {
+	t.Helper()
 	m.Hold = "min: 1000000" // from 4,000 endpoints to 2 is meant
 	s := plain()
 	m.Folder.write(t, "changes", s)

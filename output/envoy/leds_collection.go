@@ -1,0 +1,159 @@
+package envoy
+
+import (
+	"encoding/binary"
+	"hash/fnv"
+	"net/netip"
+	"strconv"
+
+	"github.com/isthmus-mesh/isthmus/catalog"
+	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/push"
+)
+
+// collection is the endpoints of a service port in one locality, each of which Envoys
+// take as a resource of its own. It is one revision and immutable.
+type collection struct {
+	servicePort
+	epoch, number uint32
+	locality      model.Locality
+	endpoints     *catalog.Endpoints // of the service port
+	members       int
+	weight        uint64
+	// journal is where an endpoint came, went or changed since the collection has its
+	// name. Revisions share it: a later one has more.
+	journal []netip.AddrPort
+	lost    bool // the last step took a member away, or changed one
+}
+
+func (c *collection) count(e catalog.Endpoint, by int) {
+	c.members += by
+	if by > 0 {
+		c.weight += weightOf(e)
+	} else {
+		c.weight -= weightOf(e)
+	}
+}
+
+// revision is the version of the collection as its journal was at some length.
+func (c *collection) revision(length int) (v push.Version) {
+	binary.BigEndian.PutUint32(v[:], c.epoch)
+	binary.BigEndian.PutUint32(v[4:], c.number)
+	binary.BigEndian.PutUint64(v[8:], uint64(length)+1) //nolint:gosec // not below zero
+	return v
+}
+
+// roster is what a collection's name stands for, for clients that hold it as it was
+// when its journal had some length.
+type roster struct {
+	*collection
+	from int // -1 if nobody knows what they hold
+}
+
+var _ push.Incremental = roster{}
+
+type rosterSlot struct {
+	number uint32
+	all    bool
+}
+
+// Slot implements [push.Subject].
+func (m roster) Slot() any { return rosterSlot{m.number, m.from < 0} }
+
+// Revision implements [push.Incremental].
+func (m roster) Revision() push.Version { return m.revision(len(m.journal)) }
+
+// Since implements [push.Incremental].
+func (m roster) Since(held push.Version) push.Subject {
+	m.from = -1
+	if length := binary.BigEndian.Uint64(held[8:]); length > 0 && length <= uint64(len(m.journal))+1 && m.revision(int(length-1)) == held { //nolint:gosec // it is no more than there are
+		m.from = int(length - 1) //nolint:gosec // likewise
+	}
+	return m
+}
+
+// Encode implements [push.Subject]. A client of which nobody knows what it holds is
+// sent all members, and that everything else is gone that was ever among them: Envoy
+// keeps what it had through a new connection, and does not say so.
+func (m roster) Encode() push.Encoded {
+	w := memberWriter{prefix: m.prefix()}
+	if m.from < 0 {
+		w.body = make([]byte, 0, m.members*(len(w.prefix)+memberRoom))
+		for e := range m.endpoints.All() {
+			if at, ok := m.member(e); ok {
+				w.add(at, e.Weight)
+			}
+		}
+	}
+	seen := make(map[netip.AddrPort]struct{}, len(m.journal)-max(m.from, 0))
+	for _, at := range m.journal[max(m.from, 0):] {
+		if _, twice := seen[at]; twice {
+			continue
+		}
+		seen[at] = struct{}{}
+		e, there := m.endpoints.Get(at.Addr().String(), uint32(at.Port()))
+		switch _, is := m.member(e); {
+		case !there || !is:
+			w.remove(at)
+		case m.from >= 0:
+			w.add(at, e.Weight)
+		}
+	}
+	if len(w.body) == 0 && m.from < 0 {
+		w.body = appendString(w.body, removedResource, m.glob()) // Envoy would wait for a first member
+	}
+	return push.Encoded{Name: m.glob(), Version: m.Revision(), Body: w.body, Framed: true}
+}
+
+// member returns the address of an endpoint that is in the collection.
+func (c *collection) member(e catalog.Endpoint) (netip.AddrPort, bool) {
+	if e.Instance == nil || e.Health != model.Healthy || e.Locality != c.locality {
+		return netip.AddrPort{}, false
+	}
+	return memberAddress(e)
+}
+
+// memberRoom is what a member takes beside its prefix, if its address is IPv4.
+const memberRoom = 150
+
+// Fields of envoy.service.discovery.v3: DeltaDiscoveryResponse and Resource.
+const (
+	respondedResource = 2
+	removedResource   = 6
+
+	resourceVersion = 1
+	resourceBody    = 2
+	resourceName    = 3
+)
+
+// memberWriter writes members as a response has them. It can write no other endpoint
+// than an IP address with a port.
+type memberWriter struct {
+	prefix string
+	body   []byte
+	name   []byte // of the last, whose room is used again
+	value  []byte // likewise
+}
+
+func (w *memberWriter) named(at netip.AddrPort) string {
+	w.name = at.Addr().AppendTo(append(w.name[:0], w.prefix...))
+	w.name = strconv.AppendUint(append(w.name, '-'), uint64(at.Port()), 10)
+	return string(w.name)
+}
+
+func (w *memberWriter) remove(at netip.AddrPort) {
+	w.body = appendString(w.body, removedResource, w.named(at))
+}
+
+func (w *memberWriter) add(at netip.AddrPort, weight uint32) {
+	p := place{address: at.Addr().String(), port: uint32(at.Port()), weight: max(weight, 1)}
+	w.value = p.appendMember(appendAnyHead(w.value[:0], memberURL, p.size()))
+	sum := fnv.New32a()
+	_, _ = sum.Write(w.value) // never fails
+	version := strconv.FormatUint(uint64(sum.Sum32()), 36)
+	name := w.named(at)
+	w.body = appendHead(w.body, respondedResource, sizeString(version)+sizeString(name)+sizeBytes(len(w.value)))
+	w.body = appendString(w.body, resourceVersion, version)
+	w.body = appendString(w.body, resourceName, name)
+	w.body = append(appendHead(w.body, resourceBody, len(w.value)), w.value...)
+}

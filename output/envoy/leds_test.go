@@ -1,0 +1,194 @@
+package envoy
+
+import (
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
+	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/isthmus-mesh/isthmus/catalog"
+	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/push"
+)
+
+// largeRig is a service whose endpoints go one by one, as one Envoy is sent them.
+type largeRig struct {
+	builder  *catalog.Builder
+	maker    *steps
+	world    push.World
+	revision uint64
+}
+
+func newLargeRig(above int) *largeRig {
+	return &largeRig{builder: catalog.NewBuilder(nil), maker: newSteps(Step, LEDS{Above: above})}
+}
+
+func largeService() model.Record {
+	return model.Record{
+		Ref: model.Ref{Kind: model.KindService, Key: model.Key{Source: "s", Namespace: "n", Name: "svc"}},
+		Spec: model.Service{
+			Hosts: model.ListOf("svc.n"), Resolution: model.ResolutionStatic, Ports: model.ListOf(model.Port{Number: 80, Name: "http", Protocol: "HTTP"}),
+		},
+	}
+}
+
+func memberRecord(n int, e model.Endpoint) model.Record {
+	owner := largeService().Ref
+	ref := model.Ref{Kind: model.KindEndpoint, Key: owner.Key}
+	ref.Name += "/" + strconv.Itoa(n)
+	return model.Record{Ref: ref, Owner: owner, Spec: e}
+}
+
+func (r *largeRig) apply(records ...model.Record) {
+	r.revision++
+	var events []model.Event
+	for _, record := range records {
+		events = append(events, model.Upsert{Record: record})
+	}
+	change := r.builder.Apply(r.revision, events)
+	r.world = r.maker.step(r.builder.Snapshot(), change, true, "istio-system").World
+}
+
+func (r *largeRig) find(t testing.TB, row push.Row, name string, one bool) push.Subject {
+	t.Helper()
+	view := r.world.View(row, push.Client{Kind: KindEnvoy, Namespace: "n", Increments: one})
+	subject, ok := r.world.Find(view, row, name)
+	if !ok {
+		t.Fatalf("there is no %s", name)
+	}
+	return subject
+}
+
+// holds are the members that an Envoy has by name, as it takes what it is sent of a
+// collection.
+func take(t testing.TB, holds map[string]*endpointv3.LbEndpoint, sent push.Encoded) {
+	t.Helper()
+	m := &discoveryv3.DeltaDiscoveryResponse{}
+	if err := proto.Unmarshal(sent.Body, m); err != nil || !sent.Framed {
+		t.Fatalf("%s cannot be read: %v", sent.Name, err)
+	}
+	for _, name := range m.RemovedResources {
+		delete(holds, name)
+	}
+	for _, res := range m.Resources {
+		lb := &endpointv3.LbEndpoint{}
+		if err := res.Resource.UnmarshalTo(lb); err != nil {
+			t.Fatal(err)
+		}
+		if reason := deadly(lb); reason != "" || globOf(res.Name) != sent.Name || !utf8.ValidString(res.Name) {
+			t.Fatalf("Envoy dies of %s, %v: %s", res.Name, lb, reason)
+		}
+		holds[res.Name] = lb
+	}
+}
+
+// folded is what an Envoy has of a service, by place; held are its members.
+func (r *largeRig) folded(t testing.TB, held map[string]map[string]*endpointv3.LbEndpoint, versions map[string]push.Version) map[string]uint32 {
+	t.Helper()
+	body := func(s push.Subject) *endpointv3.ClusterLoadAssignment {
+		if once, ok := s.(push.Unrepeatable); ok {
+			return message(t, once.EncodeOnce().Body).(*endpointv3.ClusterLoadAssignment) //nolint:errcheck,forcetypeassert // it panics
+		}
+		return message(t, s.Encode().Body).(*endpointv3.ClusterLoadAssignment) //nolint:errcheck,forcetypeassert // it panics
+	}
+	found := map[string]uint32{}
+	for _, g := range body(r.find(t, EndpointType, ClusterName("svc.n", 80), true)).Endpoints {
+		list := g.LbEndpoints
+		if name := g.GetLedsClusterLocalityConfig().GetLedsCollectionName(); name != "" {
+			if len(list) > 0 || !strings.HasPrefix(name, "xdstp://") {
+				t.Fatalf("Envoy NACKs %v", g)
+			}
+			if held[name] == nil {
+				held[name] = map[string]*endpointv3.LbEndpoint{}
+			}
+			all := r.find(t, MemberType, name, true).(push.Incremental) //nolint:errcheck,forcetypeassert // it panics
+			take(t, held[name], all.Since(versions[name]).Encode())
+			versions[name] = all.Revision()
+			for _, lb := range held[name] {
+				list = append(list, lb)
+			}
+		}
+		for _, lb := range list {
+			found[fmt.Sprint(g.Locality, lb.GetEndpoint().GetAddress())] = lb.GetLoadBalancingWeight().GetValue()
+		}
+	}
+	return found
+}
+
+func (r *largeRig) mustFold(t testing.TB, held map[string]map[string]*endpointv3.LbEndpoint, versions map[string]push.Version) {
+	t.Helper()
+	want := map[string]uint32{}
+	plain := message(t, r.find(t, EndpointType, ClusterName("svc.n", 80), false).Encode().Body).(*endpointv3.ClusterLoadAssignment) //nolint:errcheck,forcetypeassert // it panics
+	for _, g := range plain.Endpoints {
+		for _, lb := range g.LbEndpoints {
+			want[fmt.Sprint(g.Locality, lb.GetEndpoint().GetAddress())] = lb.GetLoadBalancingWeight().GetValue()
+		}
+	}
+	if got := r.folded(t, held, versions); !maps.Equal(got, want) {
+		t.Fatalf("folded %v, assigned %v", got, want)
+	}
+}
+
+// FuzzMembers has an endpoint of a large service be anything, then anything else.
+// Whatever is sent of it one by one is something that Envoy takes, and comes to the
+// same as the assignment.
+func FuzzMembers(f *testing.F) {
+	for _, address := range []string{"10.0.0.1", "fd00::1", "FD00::1", "::ffff:10.0.0.1", "fe80::1%eth0", "name.example.com", "", "unix:///run/x", "unix://" + strings.Repeat("x", 200), "10.0.0.9\x00"} {
+		f.Add(address, uint32(80), "r", "z", uint32(1), true)
+		f.Add(address, uint32(70000), "\xff", "", uint32(1<<31), false)
+	}
+	f.Fuzz(func(t *testing.T, address string, port uint32, region, zone string, weight uint32, healthy bool) {
+		r := newLargeRig(1)
+		odd := model.Endpoint{Address: address, Ports: model.MapOf(map[string]uint32{"http": port}), Weight: weight, Locality: model.Locality{Region: region, Zone: zone}}
+		if odd.Health = model.Unhealthy; healthy {
+			odd.Health = model.Healthy
+		}
+		plain := func(n int) model.Record {
+			return memberRecord(n, model.Endpoint{Address: fmt.Sprintf("10.0.0.%d", n), Health: model.Healthy, Locality: odd.Locality})
+		}
+		held, versions := map[string]map[string]*endpointv3.LbEndpoint{}, map[string]push.Version{}
+		for _, step := range [][]model.Record{{largeService(), plain(1), plain(2), plain(3)}, {memberRecord(4, odd)}, {plain(4)}, {memberRecord(1, odd)}, {plain(5)}} {
+			r.apply(step...)
+			r.mustFold(t, held, versions)
+		}
+	})
+}
+
+// A change of a member costs the same among 1,000 and 20,000.
+func BenchmarkMember(b *testing.B) {
+	for _, n := range []int{1000, 20000} {
+		r := newLargeRig(100)
+		records := []model.Record{largeService()}
+		at := func(i int) model.Endpoint {
+			return model.Endpoint{Address: netip.AddrFrom4([4]byte{10, byte(i >> 16), byte(i >> 8), byte(i)}).String(), Health: model.Healthy}
+		}
+		for i := range n {
+			records = append(records, memberRecord(i, at(i)))
+		}
+		r.apply(records...)
+		assigned, ok := r.find(b, EndpointType, ClusterName("svc.n", 80), true).(spreadAssignment)
+		if !ok {
+			b.Fatal("the service is not in collections")
+		}
+		name := assigned.partition.groups[0].collection
+		b.Run(strconv.Itoa(n), func(b *testing.B) {
+			b.ReportAllocs()
+			subject := r.find(b, MemberType, name, true).(roster) //nolint:errcheck,forcetypeassert // it panics
+			next := *subject.collection
+			size := 0
+			for b.Loop() {
+				next.journal = slices.Concat(subject.journal, []netip.AddrPort{netip.MustParseAddrPort("10.0.0.7:80")})
+				size = len(roster{&next, len(subject.journal)}.Encode().Body)
+			}
+			b.ReportMetric(float64(size), "B/member")
+		})
+	}
+}

@@ -1,0 +1,49 @@
+package push
+
+// base is the version of a resource that an increment may begin with: the subscriber
+// has ACKed it and waits for nothing else. It is zero for any other type, and for a
+// subscriber of which that is not known: what it is sent then takes the place of
+// whatever it has.
+func (d *draft) base(name string, p pending) Version {
+	if !d.info.Increments || d.mode != Delta || p.again() {
+		return Version{}
+	}
+	h := d.holding(name)
+	if h == nil || h.known != sent || d.flightOf(uint64(h.serial)) != nil || h.serial > serialOf(d.landed) {
+		return Version{}
+	}
+	return h.version
+}
+
+// encodedSince is the encoded form of a subject for a subscriber that holds some
+// version; nil if there is none by a fault of ours. The last good form of a
+// subject will not do for an increment, which continues another version.
+func (e *Engine) encodedSince(subject Subject, name string, from Version) *Resource {
+	inc, ok := subject.(Incremental)
+	if !ok {
+		return e.encoded(subject, name)
+	}
+	var sent Subject
+	if !e.panics.attempt(PanicResource, name, func() { sent = inc.Since(from) }) {
+		return nil
+	}
+	if res := e.encoded(sent, name); res != nil && res.Version == inc.Revision() {
+		return res
+	}
+	return nil
+}
+
+// once returns a resource as one message brings it. Subscribers keep it under the
+// label that they all share.
+func (e *Engine) once(subject Subject, res *Resource) *Resource {
+	u, ok := subject.(Unrepeatable)
+	if !ok {
+		return res
+	}
+	own := *res
+	if !e.panics.attempt(PanicResource, res.Name, func() { own.Encoded = u.EncodeOnce() }) {
+		return res
+	}
+	own.Heads = e.config.Frame(own.Encoded)
+	return &own
+}
