@@ -2,5 +2,8 @@ package guide
 
 import "syscall"
 
-// leash ends a process when this one is gone, however that came about.
-func leash() *syscall.SysProcAttr { return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} }
+// leash has a process lead a group of its own, and ends it when this one is gone,
+// however that came about.
+func leash() *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+}

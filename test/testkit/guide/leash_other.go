@@ -4,5 +4,6 @@ package guide
 
 import "syscall"
 
-// leash would end a process when this one is gone. Only Linux can.
-func leash() *syscall.SysProcAttr { return nil }
+// leash has a process lead a group of its own. Only Linux can end it when this one
+// is gone.
+func leash() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }

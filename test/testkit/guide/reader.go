@@ -1,6 +1,7 @@
 package guide
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -8,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -19,10 +21,10 @@ import (
 type Reader struct {
 	T    testing.TB
 	Dir  string
-	Last string // what the last commands printed
+	Env  []string // its variables; they may be added to
+	Last string   // what the last commands printed
 
 	patience  time.Duration
-	env       []string
 	terminals []*terminal
 }
 
@@ -41,15 +43,18 @@ func NewReader(t testing.TB, patience time.Duration, programs map[string]string,
 		}
 	}
 	path := "PATH=" + bin + string(os.PathListSeparator) + os.Getenv("PATH")
-	r.env = slices.Concat(os.Environ(), []string{path, "HOME=" + r.Dir}, env)
+	r.Env = slices.Concat(os.Environ(), []string{path, "HOME=" + r.Dir}, env)
 	t.Cleanup(r.closeTerminals)
 	return r
 }
 
 // Try does what a block says, and returns what was printed.
 func (r *Reader) Try(text string) (string, error) {
-	shell := exec.CommandContext(r.T.Context(), "sh", "-euc", text)
-	shell.Dir, shell.Env = r.Dir, r.env
+	ctx, cancel := context.WithTimeout(r.T.Context(), r.patience)
+	defer cancel()
+	shell := exec.CommandContext(ctx, "sh", "-euc", text)
+	shell.Dir, shell.Env, shell.SysProcAttr = r.Dir, r.Env, leash()
+	shell.Cancel = func() error { return syscall.Kill(-shell.Process.Pid, syscall.SIGKILL) } // with all that it runs
 	out, err := shell.Output()
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
 		return string(out), fmt.Errorf("%s\n%w\n%s%s", text, err, out, exit.Stderr)

@@ -35,7 +35,7 @@ func (r *Reader) open(text string) {
 	t.log = log.Name()
 	// The command is the process itself, and no child of a shell that ends before it.
 	t.shell = exec.Command("sh", "-euc", "exec "+text) //nolint:noctx // it ends with the test
-	t.shell.Dir, t.shell.Env, t.shell.SysProcAttr = r.Dir, r.env, leash()
+	t.shell.Dir, t.shell.Env, t.shell.SysProcAttr = r.Dir, r.Env, leash()
 	t.shell.Stdout, t.shell.Stderr = log, log
 	if err := t.shell.Start(); err != nil {
 		r.T.Fatal(err)
