@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 )
 
 // terminal is one in which a command runs.
@@ -68,8 +69,9 @@ func (r *Reader) closeTerminals() {
 	}
 }
 
+// end ends the command, with all that it runs.
 func (t *terminal) end() {
-	_ = t.shell.Process.Kill() // it may be gone
+	_ = syscall.Kill(-t.shell.Process.Pid, syscall.SIGKILL) // it may be gone
 	<-t.ended
 }
 
