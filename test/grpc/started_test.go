@@ -39,9 +39,9 @@ type fetched struct {
 }
 
 var fetches = map[string]fetched{
-	"go":     {"Go", "go.mod", regexp.MustCompile(`(google.golang.org/grpc) v(\S+)`), "$1/xds@v$2", ""},
+	"go":     {"Go", "go.mod", regexp.MustCompile(`(google\.golang\.org/grpc) v(\S+)`), "$1/xds@v$2", ""},
 	"python": {"Python", "clients/python/requirements.txt", regexp.MustCompile(`(grpcio)==(\S+)`), "$1==$2", "venv"},
-	"java":   {"Java", "clients/java/pom.xml", regexp.MustCompile(`<(grpc).version>(.*?)<`), "<version>$2</version>", "target/lib"},
+	"java":   {"Java", "clients/java/pom.xml", regexp.MustCompile(`<(grpc)\.version>(.*?)<`), "<version>$2</version>", "target/lib"},
 	"node":   {"Node", "clients/node/package.json", regexp.MustCompile(`"(@grpc/\S+)": "(.*?)"`), "$1@$2", "node_modules"},
 }
 
