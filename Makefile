@@ -40,11 +40,15 @@ test: ## Vet, then run every test of the module (PKG=, TESTFLAGS=)
 	go test -timeout 5m $(TESTFLAGS) $(PKG) || status=1; \
 	exit $$status
 
-# Random histories of everything: make test tries some hundreds of them.
+# Random histories of everything: make test tries some hundreds of them. One of a
+# writer to an API server costs as much as many of those.
 HISTORIES ?= 10000
 .PHONY: laws
 laws: ## Hold the laws of the whole by HISTORIES (10000) random histories
-	go test -timeout 15m $(TESTFLAGS) -run '^TestAnyHistoryEndsWithWhatTheRegistriesSay$$' ./internal/app -rapid.checks=$$(($(HISTORIES) / 4))
+	@status=0; \
+	go test -timeout 15m $(TESTFLAGS) -run '^TestAnyHistoryEndsWithWhatTheRegistriesSay$$' ./internal/app -rapid.checks=$$(($(HISTORIES) / 4)) || status=1; \
+	go test -timeout 15m $(TESTFLAGS) ./output/istio -rapid.checks=$$(($(HISTORIES) / 100)) || status=1; \
+	exit $$status
 
 # Attacks whose name has this in it: make hostile ATTACK=names
 ATTACK ?= .

@@ -56,6 +56,7 @@ configuration of your own and check it with 'isthmus validate FILE'.`,
 	}
 	c.Flags().BoolVar(&once, "once", false, "make the tour without pauses and end, with status 0 only if the client observed every step")
 	c.Flags().Var(&registry, "registry", "where the backends are announced: "+strings.Join(demo.Registries(), " or "))
+	c.AddCommand(newDemoBackend())
 	return c
 }
 

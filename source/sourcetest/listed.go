@@ -64,7 +64,12 @@ func RunListed(t *testing.T, l Listed) {
 		{"in memory", func() Shared { return SingleProcess{store.NewMemory(store.Config{})} }},
 		{"fed from outside", func() Shared { return NewOutside() }},
 	} {
-		t.Run(s.name, func(t *testing.T) { l.check(t, s.open) })
+		t.Run(s.name, func(t *testing.T) {
+			if l.RealTime { // such histories wait far more than they work
+				t.Parallel()
+			}
+			l.check(t, s.open)
+		})
 	}
 }
 

@@ -16,7 +16,10 @@ import (
 	"github.com/isthmus-mesh/isthmus/internal/demo/servicecenter"
 	"github.com/isthmus-mesh/isthmus/test/istio/cluster"
 	"github.com/isthmus-mesh/isthmus/test/testkit/calls"
+	"github.com/isthmus-mesh/isthmus/test/testkit/guide"
 )
+
+const migrationGuide = "docs/migrate-from-servicecenter-istio.md"
 
 // account is as whom the API server knows Isthmus in the guide.
 const account = "system:serviceaccount:istio-system:isthmus"
@@ -25,9 +28,10 @@ const account = "system:serviceaccount:istio-system:isthmus"
 // the guide.
 type migration struct {
 	*operator
+	t        *testing.T
 	api      *api
 	registry *registry
-	guide    page
+	steps    []guide.Step
 	port     string
 	ghost    string // the consumer of the earlier bridge
 	versions *versions
@@ -57,18 +61,18 @@ func TestMigrationGuideIsFollowed(t *testing.T) {
 		{"Going back", nil, m.nothingIsOursAnyMore},
 	}
 	for i, stage := range stages {
-		if i >= len(m.guide.steps) || m.guide.steps[i].title != stage.title {
-			t.Fatalf("step %d of %s is not %q: change this test with it; its steps are %+v", i+1, guide, stage.title, m.guide.steps)
+		if i >= len(m.steps) || m.steps[i].Title != stage.title {
+			t.Fatalf("step %d of %s is not %q: change this test with it; its steps are %+v", i+1, migrationGuide, stage.title, m.steps)
 		}
 		if stage.before != nil {
 			stage.before()
 		}
-		m.follow(m.guide.steps[i])
+		m.Follow(m.steps[i])
 		stage.after()
 		m.versions.mustBeWhole(stage.title)
 	}
-	if len(m.guide.steps) != len(stages) {
-		t.Errorf("%s has steps that this test does not know: %+v", guide, m.guide.steps[len(stages):])
+	if len(m.steps) != len(stages) {
+		t.Errorf("%s has steps that this test does not know: %+v", migrationGuide, m.steps[len(stages):])
 	}
 	for _, traffic := range m.traffic {
 		traffic.MustNotHaveFailed()
@@ -85,7 +89,7 @@ func startMigration(t *testing.T) *migration {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := &migration{api: connect(t, c), registry: startRegistry(t), port: freePort(t)}
+	m := &migration{t: t, api: connect(t, c), registry: startRegistry(t), port: freePort(t)}
 	admin := "127.0.0.1:" + freePort(t)
 	kubeconfigs := t.TempDir()
 	if err := c.API.WriteKubeconfig(filepath.Join(kubeconfigs, "operator"), cluster.Admin); err != nil {
@@ -95,10 +99,12 @@ func startMigration(t *testing.T) *migration {
 		t.Fatal(err)
 	}
 	m.operator = newOperator(t, filepath.Join(kubeconfigs, "operator"), admin)
-	m.guide = readGuide(t,
-		"http://service-center.registry:30100", m.registry.URL(), "/var/lib/isthmus", filepath.Join(m.dir, "data"),
+	page := guide.Read(t, filepath.Join(programs.Repository, filepath.FromSlash(migrationGuide)),
+		"http://service-center.registry:30100", m.registry.URL(), "/var/lib/isthmus", filepath.Join(m.Dir, "data"),
 		"8080", m.port, "10.0.0.1", "127.0.0.1", "  istio: {}\n", fmt.Sprintf("  istio: {kubeconfig: %q}\n", filepath.Join(kubeconfigs, "isthmus")))
-	m.write(m.guide.config.file(), m.guide.config.text+"admin: {listen: \""+admin+"\"}\n")
+	config := page.Step(t, "Settings").Blocks[0]
+	m.Write(config.File(), config.Text+"admin: {listen: \""+admin+"\"}\n")
+	m.steps = slices.DeleteFunc(page.Steps, func(s guide.Step) bool { return s.Title == "Settings" })
 	m.register()
 	m.bridge()
 	m.versions = follow(t, m.api, map[string][]string{"carts": {"127.0.0.1"}, "orders": {"127.0.0.2"}})
@@ -173,7 +179,7 @@ func (m *migration) apply(manifest, resource string) {
 // rightsAreNamed is that a dry run names what is missing before anything is given,
 // and that what it prints is what the guide has applied.
 func (m *migration) rightsAreNamed() {
-	_, err := m.try("isthmus serve --config isthmus.yaml --dry-run")
+	_, err := m.Try("isthmus serve --config isthmus.yaml --dry-run")
 	if err == nil {
 		m.t.Fatal("without any rights there was a dry run")
 	}
@@ -186,7 +192,7 @@ func (m *migration) rightsAreNamed() {
 		}
 	}
 	_, printed, _ := strings.Cut(err.Error(), "try again:\n")
-	if diff := cmp.Diff(manifests(m.t, m.guide.steps[0].blocks[0].text), manifests(m.t, printed)); diff != "" {
+	if diff := cmp.Diff(manifests(m.t, m.steps[0].Blocks[0].Text), manifests(m.t, printed)); diff != "" {
 		m.t.Errorf("the manifest of the guide is not the one that is printed (+):\n%s", diff)
 	}
 }
@@ -207,7 +213,7 @@ func manifests(t *testing.T, text string) (list []map[string]any) {
 }
 
 func (m *migration) rightsAreGiven() {
-	out, err := m.try("isthmus serve --config isthmus.yaml --dry-run -o json")
+	out, err := m.Try("isthmus serve --config isthmus.yaml --dry-run -o json")
 	if err != nil || !strings.Contains(out, `"missing": []`) {
 		m.t.Errorf("with the rights of the guide, the dry run says %v: %s", err, out)
 	}
@@ -280,7 +286,7 @@ func (m *migration) absent(name string) error {
 // registryIsClean is that the consumer of the earlier bridge is neither in the
 // registry nor in the mesh.
 func (m *migration) registryIsClean() {
-	out, err := m.try("curl -sSf " + m.registry.URL() + "/v4/default/registry/microservices")
+	out, err := m.Try("curl -sSf " + m.registry.URL() + "/v4/default/registry/microservices")
 	if err != nil || strings.Contains(out, m.ghost) || !strings.Contains(out, "carts") {
 		m.t.Errorf("the registry has %s (%v)", out, err)
 	}
@@ -318,7 +324,7 @@ func (m *migration) nothingIsOursAnyMore() {
 	if writes := m.api.WritesBy(account, cluster.RootNamespace)[before:]; len(writes) > 0 {
 		m.t.Errorf("Isthmus has ended, and wrote %+v", writes)
 	}
-	if _, err := os.Stat(filepath.Join(m.dir, "data")); err != nil {
+	if _, err := os.Stat(filepath.Join(m.Dir, "data")); err != nil {
 		m.t.Errorf("what Isthmus stored is gone: %v", err)
 	}
 }

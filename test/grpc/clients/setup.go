@@ -18,6 +18,7 @@ type Implementation struct {
 	Name     string
 	Language string   // go, python, node or java
 	Command  []string // to be followed by the arguments of the protocol
+	Dir      string   // with what it has fetched
 }
 
 // Setup sets up the clients that are not yet there as their files want them, one
@@ -35,7 +36,7 @@ func Setup(ctx context.Context, progress io.Writer) ([]Implementation, error) {
 			missing = append(missing, fmt.Errorf("the client of %s: %w", l.name, err))
 			continue
 		}
-		list = append(list, Implementation{Name: l.name, Language: l.dir, Command: expand(l.run, module, dir)})
+		list = append(list, Implementation{Name: l.name, Language: l.dir, Command: expand(l.run, module, dir), Dir: dir})
 	}
 	return list, errors.Join(missing...)
 }
