@@ -2,14 +2,22 @@ package envoy_test
 
 import (
 	"cmp"
+	"maps"
 	"net/netip"
 	"slices"
 	"strings"
+
+	"github.com/isthmus-mesh/isthmus/test/envoy/proxy"
 )
 
-// isInbound is of clusters that lead to an Envoy's own workload.
-func isInbound(cluster string) bool {
-	return cluster == "InboundPassthroughCluster" || strings.HasPrefix(cluster, "inbound|")
+// ofServices are the clusters but for those that stand for no service, or lead to an
+// Envoy's own workload.
+func ofServices(all view) view {
+	found := maps.Clone(all)
+	maps.DeleteFunc(found, func(name string, _ proxy.Cluster) bool {
+		return slices.Contains([]string{"BlackHoleCluster", "PassthroughCluster", "InboundPassthroughCluster"}, name) || strings.HasPrefix(name, "inbound|")
+	})
+	return found
 }
 
 // inboundPorts are those that the sidecar of a workload at an address of a network takes

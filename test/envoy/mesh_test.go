@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -80,8 +79,7 @@ func (m *mesh) Differs(p *proxy.Proxy) error {
 	if err != nil {
 		return err
 	}
-	maps.DeleteFunc(got, func(name string, _ proxy.Cluster) bool { return isInbound(name) })
-	if err := m.Folder.expected().differs(got); err != nil {
+	if err := m.Folder.expected().differs(ofServices(got)); err != nil {
 		return fmt.Errorf("%s: %w", p.Name, err)
 	}
 	return nil

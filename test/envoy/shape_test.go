@@ -168,7 +168,7 @@ func TestEveryShapeIsActive(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := served.differs(got); err != nil {
+		if err := served.differs(ofServices(got)); err != nil {
 			t.Errorf("from the admin API differs %s: %v", p.Name, err)
 		}
 		resolved, err := p.Resolved(t.Context())
