@@ -1,6 +1,7 @@
 package istio
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -83,6 +84,12 @@ func TestDefectNOutageIsCaughtUpWith(t *testing.T) {
 	w := start(t, api, r, nil)
 	wants(t, api, "a.example", "10.0.0.1")
 	settled(t, w)
+	await(t, "b.example to be seen", func() error { // else there is nothing to delete while the API server is away
+		if _, ok := w.view.object(Ref{ServiceEntry, "shop", "b.example"}); !ok {
+			return errors.New("it is not")
+		}
+		return nil
+	})
 	api.Down(true)
 	r.say(instance("sc", "a.example", "10.0.0.2"), noService("sc", "b.example"))
 	await(t, "the trouble to show", func() error {
