@@ -29,6 +29,11 @@
 // changes, a few small tree nodes are copied, and the definition stays the same
 // pointer.
 //
+// Two indexes come with it, for outputs that serve proxies: the services of a port
+// ([Snapshot.Port]), and what services have at the address of a workload
+// ([Snapshot.ServedAt]). An entry of the first stays the same pointer until a definition
+// in it changes.
+//
 // Place in the path: [Run] reads a store's watch and hands snapshot and change
 // to the outputs. The [Builder] between them is a plain value with one owner, no
 // goroutine, no clock and no I/O. Snapshots may be read from any goroutine

@@ -21,7 +21,12 @@
 // anybody else, and marks the names dirty. A fixed number of workers assemble
 // responses from the newest world, so whatever happened while a subscriber was
 // busy reaches it once. Each resource is encoded once per revision, and its
-// bytes are shared by every stream.
+// bytes are shared by every stream. Resources may share parts of their bytes, too
+// ([Fragments]).
+//
+// Two kinds of subjects are sent otherwise. An [Incremental] one is sent as what differs
+// from the revision that the subscriber has ACKed, or as a whole that takes the place
+// of whatever it has. An [Unrepeatable] one is encoded anew for each message.
 //
 // Urgency: a change is urgent if clients go astray until they have it, such as to
 // an endpoint that is gone ([Changed].Urgent). While work waits,
@@ -64,9 +69,10 @@
 //     groups, so that the good ones arrive. One that was NACKed alone is not sent
 //     again until it changes. A full set cannot be split: all that was new in it
 //     counts as NACKed until a set is ACKed.
-//   - A resource is sent if its version, a hash of its content, differs from the
-//     one that the subscriber holds. So nothing is sent twice, and marking too much
-//     costs time but never a message.
+//   - A resource is sent if its version differs from the one that the subscriber
+//     holds. The version is a hash of the content, or as an [Incremental] subject
+//     says. So nothing is sent twice, and marking too much costs time but never a
+//     message.
 //
 // Concurrency: a [Subscriber]'s state is guarded by its own lock, held while
 // its requests are taken in and while a worker assembles, never across a send

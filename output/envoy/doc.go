@@ -1,6 +1,5 @@
 // Package envoy translates a catalog snapshot into the resources that Envoy
-// and gRPC clients read over xDS: clusters, load assignments, and for gRPC
-// listeners and routes.
+// and gRPC clients read over xDS: clusters, load assignments, listeners and routes.
 //
 // It is the translation alone: a snapshot goes in, named bytes with a version
 // come out. Streams, nonces and subscriptions belong to the protocol (output/xds).
@@ -10,11 +9,31 @@
 //	catalog.Snapshot ──▶ World.Find ──▶ subject ──▶ Encode ──▶ Any bytes + version
 //	catalog.Change   ──▶ Changes    ──▶ the names that may differ
 //
+// Clusters and load assignments are of one service port each, or of a subset of its
+// endpoints, and so are the listeners and routes of gRPC. Those of Envoys are of many
+// services, and depend on what the Envoy says it is:
+//
+//   - A sidecar has a listener for each address and port of what its workload calls
+//     (outbound.go, chain.go), with a route configuration for each port, which is put
+//     together from fragments that all views share (fragments.go). For the workload's
+//     own ports it has one listener (inbound.go).
+//   - An edge has the listeners of the configuration (edge.go).
+//   - Any other Envoy has listeners of its own, and is given clusters and assignments.
+//
+// [Settings] are what the configuration says: how hosts are called, and what Envoys
+// listen on. They do not change, and are part of each view. Secrets are there for TLS to
+// endpoints, and name files on the Envoy's machine.
+//
+// With [LEDS] the endpoints of large services go one by one, as members of collections.
+// These, with a journal of each, are made from those of the world before, and their names
+// begin with a random number of the process. All else follows from the snapshot.
+//
 // Every resource is a pure function of its subject. The subject holds what the
 // resource is made of and nothing else. So an endpoint that comes or goes does not
 // change the subject of a STATIC service's cluster, and a conflict between two
 // sources changes no subject. The bytes of a resource are equal on every replica, and
-// so is its version, a hash of them.
+// so is its version, a hash of them; collections, and the assignments that name one, are
+// the exception.
 //
 // Envoy and gRPC get the same resource wherever both want the same, and then it
 // is encoded once. Clusters differ: those for Envoys have istiod's defaults, and those
@@ -25,6 +44,8 @@
 // endpoint that no client could use is left out of its assignment, since clients would
 // NACK the whole assignment for it ([Unserved]).
 //
-// Concurrency: everything here is immutable once made and may be used from any
-// goroutine. Nothing starts one, reads a clock or does I/O.
+// Concurrency: everything that a [World] leads to may be used from any goroutine. It is
+// immutable once made, but for what is made when it is first asked for. The function that
+// [Settings.Begin] returns has one caller at a time. Nothing here starts a goroutine, reads
+// a clock or does I/O, but for one random number by which collections are named.
 package envoy

