@@ -45,7 +45,6 @@ type layout struct {
 	bySNI   []chain
 	byBlock []chain
 	other   string // the cluster of all other connections; empty for none of its own
-	ignored []catalog.ServiceDefinition
 }
 
 // chain leads connections of one kind to a cluster.
@@ -64,7 +63,7 @@ func layoutOf(services []catalog.ServiceDefinition, number uint32, shared bool) 
 		case kind == httpOnly:
 			l.takeRequests(s, number, shared)
 		case kind == tlsOnly && names:
-			l.claim(claims, &l.bySNI, s, chain{strings.ToLower(s.Key.Host), ClusterName(s.Key.Host, number)})
+			claims.add(&l.bySNI, chain{strings.ToLower(s.Key.Host), ClusterName(s.Key.Host, number)})
 		default:
 			if kind == sniffed {
 				l.takeRequests(s, number, shared)
@@ -92,21 +91,26 @@ func (l *layout) takeConnections(taken claims, s catalog.ServiceDefinition, numb
 	blocks := 0
 	if shared {
 		for block := range s.Blocks() {
-			l.claim(taken, &l.byBlock, s, chain{block.String(), cluster})
+			taken.add(&l.byBlock, chain{block.String(), cluster})
 			blocks++
 		}
 	}
-	switch {
-	case blocks > 0:
-	case l.other == "":
+	if blocks == 0 && l.other == "" {
 		l.other = cluster
-	default:
-		l.ignored = append(l.ignored, s)
 	}
 }
 
 // claims are the matches that a listener has already.
 type claims map[string]struct{}
+
+// add enters a chain, unless an older service has its match.
+func (taken claims) add(list *[]chain, c chain) {
+	if _, other := taken[c.match]; other {
+		return
+	}
+	taken[c.match] = struct{}{}
+	*list = append(*list, c)
+}
 
 // takeRequests has the listener route requests. One that all services share has the
 // routes of all; the listener of an address those of one service.
@@ -117,15 +121,6 @@ func (l *layout) takeRequests(s catalog.ServiceDefinition, number uint32, shared
 	case l.routes == "":
 		l.routes = ListenerName(s.Key.Host, number)
 	}
-}
-
-func (l *layout) claim(taken claims, list *[]chain, s catalog.ServiceDefinition, c chain) {
-	if _, other := taken[c.match]; other {
-		l.ignored = append(l.ignored, s)
-		return
-	}
-	taken[c.match] = struct{}{}
-	*list = append(*list, c)
 }
 
 // listener writes a layout for a view.
