@@ -192,3 +192,21 @@ func BenchmarkMember(b *testing.B) {
 		})
 	}
 }
+
+// Members have no priorities, so a service that fails over by locality has an assignment
+// of its own for each locality, however large it is.
+func TestServicesThatFailOverAreNotSpread(t *testing.T) {
+	s := NewSettings()
+	s.LEDS.Above = 1
+	s.Hosts = []HostPolicy{{Host: "svc.n", Policy: Policy{OutlierDetection: &OutlierDetection{}}}}
+	r := &largeRig{builder: catalog.NewBuilder(nil)}
+	step := s.Begin()
+	change := r.builder.Apply(1, []model.Event{
+		model.Upsert{Record: largeService()},
+		model.Upsert{Record: memberRecord(1, model.Endpoint{Address: "10.0.0.1"})}, model.Upsert{Record: memberRecord(2, model.Endpoint{Address: "10.0.0.2"})},
+	})
+	r.world = step(r.builder.Snapshot(), change, true, "istio-system").World
+	if is, ok := r.find(t, EndpointType, ClusterName("svc.n", 80), true).(assignment); !ok {
+		t.Errorf("it is %v", is)
+	}
+}

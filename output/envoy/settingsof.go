@@ -21,7 +21,9 @@ func (s *Settings) Begin() func(now *catalog.Snapshot, c catalog.Change, complet
 		return prepared.step(now, c, complete, root, known)
 	}
 	if s.LEDS.Above > 0 {
-		return newSteps(step, s.LEDS).step
+		spread := newSteps(step, s.LEDS)
+		spread.whole = func(host string) bool { return prepared.of(host).failsOver() } // members have no priorities
+		return spread.step
 	}
 	return step
 }

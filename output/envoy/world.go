@@ -180,8 +180,7 @@ func (w *World) findOf(s *catalog.Service, port model.Port, v View, r push.Row, 
 	if !rows[r].offered(f, v.Kind) { // as of a type without resources
 		return nil, false
 	}
-	// Members have no priorities, which differ by who asks.
-	if spread := w.spreads.of(s, port.Number); spread != nil && r == EndpointType && v.members && subset == "" && !policy.failsOver() {
+	if spread := w.spreads.of(s, port.Number); spread != nil && r == EndpointType && v.members && subset == "" {
 		return spreadAssignment{slot{row: r, key: s.Key, port: port.Number}, spread.partition}, true
 	}
 	if !policy.failsOver() {
