@@ -9,27 +9,50 @@ import (
 // their views, and each from the one before.
 type derived struct {
 	mu     sync.Mutex
-	values map[any]any // of this index
-	before map[any]any // the newest of the indices before it
+	values map[any]*derivation // of this index
+	before map[any]any         // the newest of the indices before it
+}
+
+// derivation is one thing that is made of an index. Whoever comes while it is made
+// waits for it, but the next index does not.
+type derivation struct {
+	once  sync.Once
+	value any
+	made  bool // guarded by the lock of [derived]
 }
 
 // Derive returns what was made of the index for a key. If nothing was, it calls derive
 // with what was made of an earlier index of the port for that key, or with nil. What is
-// returned is shared, so it is immutable.
+// returned is shared, so it is immutable. It is kept for as long as the port has
+// services, so keys are few, and none is of what clients say.
 func (p *PortServices) Derive(key any, derive func(before any) any) any {
-	d := p.derived
+	one, before := p.derived.of(key)
+	one.once.Do(func() {
+		one.value = derive(before)
+		p.derived.finish(key, one)
+	})
+	return one.value
+}
+
+func (d *derived) of(key any) (one *derivation, before any) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if value, ok := d.values[key]; ok {
-		return value
+	one = d.values[key]
+	if one == nil {
+		if d.values == nil {
+			d.values = map[any]*derivation{}
+		}
+		one = &derivation{}
+		d.values[key] = one
 	}
-	value := derive(d.before[key])
-	if d.values == nil {
-		d.values = map[any]any{}
-	}
-	d.values[key] = value
+	return one, d.before[key]
+}
+
+func (d *derived) finish(key any, one *derivation) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	one.made = true
 	delete(d.before, key)
-	return value
 }
 
 // next is that of the index which follows.
@@ -41,6 +64,10 @@ func (d *derived) next() *derived {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	maps.Copy(n.before, d.before)
-	maps.Copy(n.before, d.values)
+	for key, one := range d.values {
+		if one.made {
+			n.before[key] = one.value
+		}
+	}
 	return n
 }

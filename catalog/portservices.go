@@ -154,12 +154,20 @@ func (p *PortServices) chosen(v Viewer, s ServiceDefinition) bool {
 
 // indexPorts brings the port indices to the state of the services, of which some changed.
 func (s *Snapshot) indexPorts(changed map[ServiceKey]ServiceChange) {
-	edits := portEdits{s.ports, map[uint32]*indexEdit{}}
+	hosts := map[string][]*Service{} // what of their services has changed, as it was
 	for key, c := range changed {
-		if c.Old != nil && c.New != nil && c.Old.Definition == c.New.Definition {
+		was := hosts[key.Host]
+		switch {
+		case c.Old != nil && c.New != nil && c.Old.Definition == c.New.Definition:
 			continue
+		case c.Old != nil:
+			was = append(was, c.Old)
 		}
-		edits.host(s, key.Host, c)
+		hosts[key.Host] = was
+	}
+	edits := portEdits{s.ports, map[uint32]*indexEdit{}}
+	for host, was := range hosts {
+		edits.host(s, host, was)
 	}
 	s.ports = edits.finish()
 }
@@ -193,28 +201,27 @@ func (e *portEdits) at(number uint32) *indexEdit {
 }
 
 // host enters the services of a host anew under every port that one of them has, or
-// had before one of them changed.
-func (e *portEdits) host(now *Snapshot, host string, c ServiceChange) {
-	if c.Old != nil {
-		e.remove(c.Old)
+// had before some of them changed.
+func (e *portEdits) host(now *Snapshot, host string, was []*Service) {
+	var ports []uint32
+	for _, s := range was {
+		e.remove(s)
+		ports = portsOf(ports, s)
 	}
 	var services []*Service
-	ports := portsOf(nil, c.Old)
 	for s := range now.ByHost(host) {
 		services = append(services, s)
 		ports = portsOf(ports, s)
 	}
 	slices.Sort(ports)
 	for _, number := range slices.Compact(ports) {
-		e.enter(number, services, c)
+		e.enter(number, services, was)
 	}
 }
 
 func portsOf(ports []uint32, s *Service) []uint32 {
-	if s != nil {
-		for _, port := range s.Ports {
-			ports = append(ports, port.Number)
-		}
+	for _, port := range s.Ports {
+		ports = append(ports, port.Number)
 	}
 	return ports
 }
@@ -230,12 +237,12 @@ func (e *portEdits) remove(was *Service) {
 }
 
 // enter puts the services that share a host under a port, if any of them has it.
-func (e *portEdits) enter(number uint32, services []*Service, c ServiceChange) {
+func (e *portEdits) enter(number uint32, services, was []*Service) {
 	edit := e.at(number)
 	had := func(s *Service) bool { _, ok := s.Port(number); return ok }
 	some := slices.ContainsFunc(services, had)
-	if c.Old != nil {
-		edit.services.Delete(c.Old.Key)
+	for _, s := range was {
+		edit.services.Delete(s.Key)
 	}
 	for _, s := range services {
 		if !some {

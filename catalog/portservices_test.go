@@ -7,6 +7,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/isthmus-mesh/isthmus/catalog"
+	"github.com/isthmus-mesh/isthmus/model"
 )
 
 // The services of a port are those that a viewer sees and that have it, whatever came
@@ -86,4 +87,33 @@ func TestServicesOfAPortKeepTheirPointer(t *testing.T) {
 			}
 		}
 	})
+}
+
+// Services of one host that go in one step leave nothing behind at each other's ports: a
+// service of the host that comes later is seen by everybody.
+func TestServicesOfAHostThatGoTogetherAreForgotten(t *testing.T) {
+	t.Parallel()
+	in := func(namespace string, number uint32) model.Record {
+		r := service("s", "shop-"+namespace, "h.example")
+		r.Namespace = namespace
+		spec, _ := r.Spec.(model.Service)
+		spec.Ports = model.ListOf(model.Port{Number: number, Name: "http", Protocol: "HTTP"})
+		r.Spec = spec
+		return r
+	}
+	one, two, three := in("one", 80), in("two", 90), in("three", 80)
+	b := catalog.NewBuilder([]string{"s"})
+	b.Apply(1, []model.Event{model.Upsert{Record: one}, model.Upsert{Record: two}})
+	b.Apply(2, []model.Event{model.Delete{Record: one}, model.Delete{Record: two}})
+	for _, number := range []uint32{80, 90} {
+		if got := b.Snapshot().Port(number); got != nil {
+			t.Errorf("port %d has %v still", number, got)
+		}
+	}
+	b.Apply(3, []model.Event{model.Upsert{Record: three}})
+	for _, namespace := range []string{"one", "two", "three", ""} {
+		if got := keysOf(b.Snapshot().Port(80).Visible(catalog.Viewer{Namespace: namespace})); len(got) != 1 {
+			t.Errorf("%q sees %v", namespace, got)
+		}
+	}
 }

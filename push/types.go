@@ -123,7 +123,6 @@ type Client struct {
 type Proxy struct {
 	Role         string // such as "sidecar" or "router"
 	Interception string // how connections reach it, such as "REDIRECT"
-	Domain       string // in which names of services may be short, such as "cluster.local"
 }
 
 // typeInfo is a type as the engine knows it. It is immutable but for counts.

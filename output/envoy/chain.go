@@ -63,7 +63,9 @@ func layoutOf(services []catalog.ServiceDefinition, number uint32, shared bool) 
 		case kind == httpOnly:
 			l.takeRequests(s, number, shared)
 		case kind == tlsOnly && names:
-			claims.add(&l.bySNI, chain{strings.ToLower(s.Key.Host), ClusterName(s.Key.Host, number)})
+			if name, ok := sniOf(s.Key.Host); ok {
+				claims.add(&l.bySNI, chain{name, ClusterName(s.Key.Host, number)})
+			}
 		default:
 			if kind == sniffed {
 				l.takeRequests(s, number, shared)
@@ -98,6 +100,14 @@ func (l *layout) takeConnections(taken claims, s catalog.ServiceDefinition, numb
 	if blocks == 0 && l.other == "" {
 		l.other = cluster
 	}
+}
+
+// sniOf is what clients say in a handshake to reach a host. Envoy rejects a listener
+// with a wildcard that is not a whole label, so such a host is not
+// distinguished by it.
+func sniOf(host string) (name string, ok bool) {
+	name = strings.TrimSuffix(strings.ToLower(host), ".")
+	return name, !strings.ContainsRune(strings.TrimPrefix(name, "*."), '*')
 }
 
 // claims are the matches that a listener has already.

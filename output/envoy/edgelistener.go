@@ -2,7 +2,6 @@ package envoy
 
 import (
 	"iter"
-	"strings"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
@@ -47,10 +46,8 @@ func (l edgeListener) chains() []chain {
 	var list []chain
 	taken := claims{}
 	for _, m := range members {
-		name := strings.ToLower(m.Key.Host)
-		if _, other := taken[name]; !other && name != "*" {
-			taken[name] = struct{}{}
-			list = append(list, chain{name, m.cluster()})
+		if name, ok := sniOf(m.Key.Host); ok {
+			taken.add(&list, chain{name, m.cluster()})
 		}
 	}
 	return append(inOrder(list), chain{cluster: blackHoleCluster})

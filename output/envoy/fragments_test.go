@@ -128,7 +128,7 @@ func compareRoutes(t *rapid.T, snapshot *catalog.Snapshot, byVersion map[push.Ve
 }
 
 func sidecarIn(namespace string) push.Client {
-	return push.Client{Kind: KindEnvoy, Namespace: namespace, Proxy: push.Proxy{Role: "sidecar", Domain: "cluster.local"}}
+	return push.Client{Kind: KindEnvoy, Namespace: namespace, Proxy: push.Proxy{Role: "sidecar"}}
 }
 
 type failing interface {

@@ -195,5 +195,7 @@ func (v View) toWorkload(cluster string, port uint32) []*listenerv3.Filter {
 		UseRemoteAddress:           wrapperspb.Bool(false),
 		StreamIdleTimeout:          durationpb.New(0),
 		UpgradeConfigs:             []*hcmv3.HttpConnectionManager_UpgradeConfig{{UpgradeType: "websocket"}},
+		AccessLog:                  v.accessLogs(),
+		Tracing:                    v.tracing(),
 	})}
 }

@@ -200,7 +200,7 @@ func (e *spreadsEdit) next(at servicePort, was *spread, c catalog.ServiceChange)
 	}
 	follows := was != nil && c.Old != nil && was.endpoints == c.Old.Endpoints(at.port) && sameOffer(c.Old, c.New)
 	if follows {
-		if next := was.next(c.New.Endpoints(at.port), c.Endpoints, e.bears); next.partition != nil || next.unfit > 0 {
+		if next := was.next(at.port, c.New.Endpoints(at.port), c.Endpoints, e.bears); next.partition != nil || next.unfit > 0 {
 			return next
 		}
 	}

@@ -99,10 +99,13 @@ func weightOf(e catalog.Endpoint) uint64 { return uint64(max(e.Weight, 1)) }
 
 // next is the spread after endpoints have changed. It has no partition if it must be laid
 // out anew. It looks at what changed and at nothing else.
-func (s *spread) next(now *catalog.Endpoints, changed map[catalog.EndpointID]struct{}, in bears) *spread {
+func (s *spread) next(port uint32, now *catalog.Endpoints, changed map[catalog.EndpointID]struct{}, in bears) *spread {
 	n := &spreadEdit{spread: &spread{endpoints: now, unfit: s.unfit, weight: s.weight, partition: s.partition}, before: s}
 	n.collections = slices.Clone(s.collections)
 	for id := range changed {
+		if id.ServicePort != port {
+			continue
+		}
 		was, had := s.endpoints.Get(id.Address, id.Port)
 		is, has := now.Get(id.Address, id.Port)
 		n.replace(was, had, is, has)

@@ -48,11 +48,17 @@ func memberRecord(n int, e model.Endpoint) model.Record {
 }
 
 func (r *largeRig) apply(records ...model.Record) {
-	r.revision++
 	var events []model.Event
 	for _, record := range records {
 		events = append(events, model.Upsert{Record: record})
 	}
+	r.step(events)
+}
+
+func (r *largeRig) remove(record model.Record) { r.step([]model.Event{model.Delete{Record: record}}) }
+
+func (r *largeRig) step(events []model.Event) {
+	r.revision++
 	change := r.builder.Apply(r.revision, events)
 	r.world = r.maker.step(r.builder.Snapshot(), change, true, "istio-system").World
 }
@@ -208,5 +214,40 @@ func TestServicesThatFailOverAreNotSpread(t *testing.T) {
 	r.world = step(r.builder.Snapshot(), change, true, "istio-system").World
 	if is, ok := r.find(t, EndpointType, ClusterName("svc.n", 80), true).(assignment); !ok {
 		t.Errorf("it is %v", is)
+	}
+}
+
+// An endpoint behind two ports of a service counts once in the collection of each.
+func TestPortsOfOneTargetAreCountedApart(t *testing.T) {
+	r := newLargeRig(4)
+	service := largeService()
+	service.Spec = model.Service{
+		Hosts: model.ListOf("svc.n"), Resolution: model.ResolutionStatic, Ports: model.ListOf(
+			model.Port{Number: 80, Name: "http", Protocol: "HTTP", TargetPort: 8080}, model.Port{Number: 81, Name: "more", Protocol: "HTTP", TargetPort: 8080},
+		),
+	}
+	const heavy, light = 10, 30
+	records := []model.Record{service}
+	for n := range heavy + light {
+		e := model.Endpoint{Address: fmt.Sprintf("10.0.0.%d", n+1), Weight: 1}
+		if n < heavy {
+			e.Weight = 100
+		}
+		records = append(records, memberRecord(n, e))
+	}
+	r.apply(records...)
+	for n := heavy; n < heavy+light; n++ {
+		r.remove(memberRecord(n, model.Endpoint{}))
+		r.mustFold(t, map[string]map[string]*endpointv3.LbEndpoint{}, map[string]push.Version{})
+	}
+}
+
+func TestWhichHostsAreInHandshakes(t *testing.T) {
+	for host, want := range map[string]string{
+		"a.com": "a.com", "A.com.": "a.com", "*.a.com": "*.a.com", "*foo.a.com": "", "*-v1.a.com": "", "*": "",
+	} {
+		if got, ok := sniOf(host); ok != (want != "") || ok && got != want {
+			t.Errorf("%s is %q (%t), want %q", host, got, ok, want)
+		}
 	}
 }

@@ -1,8 +1,6 @@
 package envoy
 
 import (
-	"cmp"
-
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
@@ -12,7 +10,7 @@ type proxy struct {
 	role   role
 	mode   interception
 	family family
-	domain string // in which names of services may be short
+	domain string // in which names of services may be short; of routes alone
 }
 
 // role is whose connections an Envoy takes.
@@ -34,7 +32,7 @@ const (
 )
 
 func proxyOf(c push.Client) proxy {
-	p := proxy{family: familyOf(c.Addresses), domain: cmp.Or(c.Proxy.Domain, "cluster.local")}
+	p := proxy{family: familyOf(c.Addresses)}
 	switch c.Proxy.Role {
 	case "sidecar":
 		p.role = sidecar

@@ -15,6 +15,8 @@ type Settings struct {
 	Hosts    []HostPolicy `json:"hosts"`
 	// TrustDomain is that of the accounts of endpoints.
 	TrustDomain string `json:"trustDomain"`
+	// ClusterDomain is that in which names may be short, NAME.NAMESPACE.svc.DOMAIN.
+	ClusterDomain string `json:"clusterDomain"`
 }
 
 // What becomes of connections to whatever no service stands for.

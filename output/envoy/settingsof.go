@@ -9,7 +9,9 @@ import (
 )
 
 // NewSettings returns those that there are if nothing is said.
-func NewSettings() *Settings { return &Settings{Outbound: AllowOutbound, TrustDomain: "cluster.local"} }
+func NewSettings() *Settings {
+	return &Settings{Outbound: AllowOutbound, TrustDomain: "cluster.local", ClusterDomain: "cluster.local"}
+}
 
 // Begin returns what makes the steps of one output as the settings have it. It is
 // [Step] otherwise.
@@ -41,9 +43,10 @@ type settings struct {
 
 	subsets map[*Policy][]*subset
 
-	trustDomain string
-	failover    bool            // some host has it
-	secrets     map[string]bool // by name: those that some host needs
+	trustDomain, domain string
+
+	failover bool            // some host has it
+	secrets  map[string]bool // by name: those that some host needs
 }
 
 // asIstio are the settings if nothing is said.
@@ -53,7 +56,7 @@ func (s *Settings) prepare() *settings {
 	p := &settings{
 		registry: s.Outbound == RegistryOutbound, edge: s.Edge.Ports, defaults: &s.Defaults,
 		byName: map[string]int{}, bySuffix: map[string]int{},
-		subsets: map[*Policy][]*subset{}, trustDomain: s.TrustDomain, secrets: map[string]bool{},
+		subsets: map[*Policy][]*subset{}, trustDomain: s.TrustDomain, domain: s.ClusterDomain, secrets: map[string]bool{},
 	}
 	p.note(p.defaults)
 	for at, entry := range s.Hosts {

@@ -23,6 +23,9 @@ func (s *Settings) Validate() error {
 	if s.TrustDomain == "" || strings.ContainsAny(s.TrustDomain, "/: ") {
 		f.add("trustDomain", "%q is no domain; give that of the certificates, such as cluster.local", s.TrustDomain)
 	}
+	if s.ClusterDomain == "" || strings.ContainsAny(s.ClusterDomain, "/: *") || strings.Trim(s.ClusterDomain, ".") != s.ClusterDomain {
+		f.add("clusterDomain", "%q is no domain; give that in which services are NAME.NAMESPACE.svc.DOMAIN, such as cluster.local", s.ClusterDomain)
+	}
 	first := map[string]int{}
 	for i, h := range s.Hosts {
 		at := fmt.Sprintf("hosts[%d]", i)
@@ -123,6 +126,9 @@ func (p *Policy) validate(f *faults, at string) {
 	}
 	if p.AccessLog != nil && p.AccessLog.Format != textFormat && p.AccessLog.Format != jsonFormat {
 		f.add(at+"accessLog.format", "%q is none of %s, %s", p.AccessLog.Format, textFormat, jsonFormat)
+	}
+	if p.AccessLog != nil && p.AccessLog.Path != "" && !strings.HasPrefix(p.AccessLog.Path, "/") { // Envoy rejects every listener for it
+		f.add(at+"accessLog.path", "%q is no path from the root of the Envoy's machine; give such as /dev/stdout", p.AccessLog.Path)
 	}
 	if p.Tracing != nil {
 		p.Tracing.validate(f, at+"tracing.")

@@ -67,6 +67,8 @@ type row struct {
 	locates bool
 }
 
+func isEnvoy(kind string) bool { return kind == KindEnvoy }
+
 // ownResources are resources of a type that are not of one service port.
 type ownResources struct {
 	// names yields those that there are for a wildcard, and find returns any.
@@ -111,13 +113,14 @@ var rows = [...]row{
 	},
 	ListenerType: {
 		TypeSpec: push.TypeSpec{
-			Name:     listenerURL,
-			Whole:    true, // as for clusters: absence is deletion
-			Brings:   []string{routeURL},
-			Needs:    []string{clusterURL},
-			Audience: audienceOf,
-			Absent:   absentListener,
-			Void:     voidListener,
+			Name:      listenerURL,
+			Aggregate: isEnvoy, // one socket may be of many services
+			Whole:     true,    // as for clusters: absence is deletion
+			Brings:    []string{routeURL},
+			Needs:     []string{clusterURL},
+			Audience:  audienceOf,
+			Absent:    absentListener,
+			Void:      voidListener,
 		},
 		name: ListenerName, parse: parseListenerName,
 		offered: gRPCOnly,
@@ -129,7 +132,7 @@ var rows = [...]row{
 			Name: routeURL,
 			// A route must not lead to a cluster that the client does not have.
 			Needs:     []string{clusterURL},
-			Aggregate: func(kind string) bool { return kind == KindEnvoy },
+			Aggregate: isEnvoy,
 			Absent:    absentRoute,
 			Void:      asIstio.voidRoutes,
 		},

@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
@@ -62,12 +63,23 @@ func (u *UpstreamTLS) validate(f *faults, at string) {
 			f.add(at+file.field, "%q has a %q in it, which stands between paths; rename the file", file.path, fileSeparator)
 		}
 	}
+	if len(u.SNI) > longestSNI || strings.ContainsFunc(u.SNI, isNotOfNames) || strings.Contains(u.SNI, "*") {
+		f.add(at+"sni", "%q is no name of at most %d bytes; give that of the server, such as www.example.com", u.SNI, longestSNI)
+	}
 	for i, name := range u.SubjectAltNames {
+		if strings.ContainsFunc(name, isNotOfNames) {
+			f.add(at+"subjectAltNames", "%q has a space or a control character in it; remove that", name)
+		}
 		if name == "" || slices.Contains(u.SubjectAltNames[:i], name) {
 			f.add(at+"subjectAltNames", "%q is empty or there twice; remove it", name)
 		}
 	}
 }
+
+// longestSNI is how long Envoy takes the name in a handshake.
+const longestSNI = 255
+
+func isNotOfNames(r rune) bool { return unicode.IsControl(r) || unicode.IsSpace(r) }
 
 // on reports whether connections are secured at all.
 func (u *UpstreamTLS) on() bool { return u != nil && u.Mode != disableTLS }

@@ -56,6 +56,7 @@ func (w *World) View(r push.Row, c push.Client) push.View {
 		v.proxy, v.inbound = proxyOf(c), w.inboundOf(c)
 	case RouteType:
 		v.proxy = proxyOf(c)
+		v.proxy.domain = w.settings.domain // and not what the client says: it is a key of what is kept
 	case EndpointType, MemberType:
 		v.members = w.spreads != nil && c.Increments
 	}

@@ -86,8 +86,13 @@ func proxyOf(node *corev3.Node) push.Proxy {
 	if len(parts) != 4 {
 		return push.Proxy{}
 	}
-	_, domain, _ := strings.Cut(parts[3], ".svc.")
-	return push.Proxy{Role: parts[0], Interception: node.GetMetadata().GetFields()["INTERCEPTION_MODE"].GetStringValue(), Domain: domain}
+	p := push.Proxy{Role: parts[0]}
+	for _, mode := range []string{"REDIRECT", "TPROXY", "NONE"} { // and no text of the client's, which would be kept
+		if node.GetMetadata().GetFields()["INTERCEPTION_MODE"].GetStringValue() == mode {
+			p.Interception = mode
+		}
+	}
+	return p
 }
 
 // describe says who a client claims to be, for people.
