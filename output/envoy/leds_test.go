@@ -209,7 +209,8 @@ func TestServicesThatFailOverAreNotSpread(t *testing.T) {
 	step := s.Begin()
 	change := r.builder.Apply(1, []model.Event{
 		model.Upsert{Record: largeService()},
-		model.Upsert{Record: memberRecord(1, model.Endpoint{Address: "10.0.0.1"})}, model.Upsert{Record: memberRecord(2, model.Endpoint{Address: "10.0.0.2"})},
+		model.Upsert{Record: memberRecord(1, model.Endpoint{Address: "10.0.0.1"})},
+		model.Upsert{Record: memberRecord(2, model.Endpoint{Address: "10.0.0.2"})},
 	})
 	r.world = step(r.builder.Snapshot(), change, true, "istio-system").World
 	if is, ok := r.find(t, EndpointType, ClusterName("svc.n", 80), true).(assignment); !ok {
