@@ -64,12 +64,5 @@ func (r edgeRoutes) virtualHost(m edgeMember, taken claims) *routev3.VirtualHost
 	if len(domains) == 0 {
 		return nil
 	}
-	name := ListenerName(host, r.port.number())
-	return &routev3.VirtualHost{
-		Name: name, Domains: domains, IncludeRequestAttemptCount: true,
-		Routes: []*routev3.Route{{
-			Name: "default", Match: anyPath(), Decorator: &routev3.Decorator{Operation: name + "/*"},
-			Action: &routev3.Route_Route{Route: withPolicy(toCluster(m.cluster()), r.view.policyOf(host))},
-		}},
-	}
+	return virtualHost(ListenerName(host, r.port.number()), domains, m.cluster(), r.view.policyOf(host))
 }

@@ -42,7 +42,7 @@ func plainRoutes(s *catalog.Snapshot, v View, number uint32) *routev3.RouteConfi
 			}
 		}
 		if len(domains) > 0 {
-			m.VirtualHosts = append(m.VirtualHosts, virtualHost(ListenerName(s.Key.Host, number), s, number, domains, v.policyOf(s.Key.Host)))
+			m.VirtualHosts = append(m.VirtualHosts, virtualHost(ListenerName(s.Key.Host, number), domains, ClusterName(s.Key.Host, number), v.policyOf(s.Key.Host)))
 		}
 	}
 	m.VirtualHosts = append(m.VirtualHosts, v.settings.otherHosts())
@@ -211,4 +211,28 @@ func kubernetesService(i, namespaces int) model.Event {
 			Ports: model.ListOf(model.Port{Number: 80, Name: "http", Protocol: "HTTP"}),
 		},
 	}}
+}
+
+// Names are short in the domain that is configured, whatever clients say of theirs.
+func TestNamesAreShortInTheConfiguredDomain(t *testing.T) {
+	t.Parallel()
+	for domain, want := range map[string]bool{"cluster.local": false, "corp.example": true} {
+		s := NewSettings()
+		s.ClusterDomain = domain
+		builder := catalog.NewBuilder(nil)
+		service := largeService()
+		service.Spec = model.Service{
+			Hosts: model.ListOf("web.n.svc.corp.example"), Resolution: model.ResolutionStatic, Ports: model.ListOf(model.Port{Number: 80, Name: "http", Protocol: "HTTP"}),
+		}
+		builder.Apply(1, []model.Event{model.Upsert{Record: service}})
+		w := s.Begin()(builder.Snapshot(), catalog.Change{}, true, "istio-system").World
+		subject, ok := w.Find(w.View(RouteType, sidecarIn("n")), RouteType, "80")
+		if !ok {
+			t.Fatal("there are no routes")
+		}
+		domains := message(t, subject.Encode().Joined().Body).(*routev3.RouteConfiguration).GetVirtualHosts()[0].GetDomains()
+		if got := slices.Contains(domains, "web.n"); got != want {
+			t.Errorf("in %s a service has %v", domain, domains)
+		}
+	}
 }

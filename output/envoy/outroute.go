@@ -152,8 +152,9 @@ func (s *settings) completeRoutes(name string, hosts *pieces) push.Encoded {
 	}, hosts)
 }
 
-// virtualHost leads requests for some domains to a service.
-func virtualHost(name string, s catalog.ServiceDefinition, number uint32, domains []string, p *Policy) *routev3.VirtualHost {
+// virtualHost leads requests for some domains to a cluster. It is named after a host
+// and its port.
+func virtualHost(name string, domains []string, cluster string, p *Policy) *routev3.VirtualHost {
 	return &routev3.VirtualHost{
 		Name:                       name,
 		Domains:                    domains,
@@ -161,8 +162,8 @@ func virtualHost(name string, s catalog.ServiceDefinition, number uint32, domain
 		Routes: []*routev3.Route{{
 			Name:      "default",
 			Match:     anyPath(),
-			Decorator: &routev3.Decorator{Operation: ListenerName(s.Key.Host, number) + "/*"},
-			Action:    &routev3.Route_Route{Route: withPolicy(toCluster(ClusterName(s.Key.Host, number)), p)},
+			Decorator: &routev3.Decorator{Operation: name + "/*"},
+			Action:    &routev3.Route_Route{Route: withPolicy(toCluster(cluster), p)},
 		}},
 	}
 }

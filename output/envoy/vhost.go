@@ -56,7 +56,7 @@ func (h *portHost) fragmentFor(namespace string) *fragment {
 // virtualHost is the virtual host with some domains.
 func (h *portHost) virtualHost(domains []string) *routev3.VirtualHost {
 	p := View{settings: h.in.settings}.policyOf(h.Key.Host)
-	return virtualHost(ListenerName(h.Key.Host, h.number), h.ServiceDefinition, h.number, domains, p)
+	return virtualHost(ListenerName(h.Key.Host, h.number), domains, ClusterName(h.Key.Host, h.number), p)
 }
 
 // fragmentOf is the virtual host with some of its domains.

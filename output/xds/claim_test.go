@@ -130,15 +130,22 @@ func TestClaimedLabelsAreBounded(t *testing.T) {
 	}
 }
 
-func TestClaimedLocalityIsBounded(t *testing.T) {
+func TestClaimedPlaceIsBounded(t *testing.T) {
 	r := newRig(t, setup{limits: xds.Limits{NodeBytes: 100}})
 	r.put(service("shop", probe))
-	node := xdsclient.Node("far", "shop", "envoy")
-	node.Locality = &corev3.Locality{Region: strings.Repeat("x", 60), Zone: strings.Repeat("y", 41)}
-	s := openRaw(t, r.dial(), adsDelta)
-	s.say(&discoveryv3.DeltaDiscoveryRequest{Node: node, TypeUrl: cds})
-	if err := s.end(); status.Code(err) != codes.ResourceExhausted || !strings.Contains(err.Error(), "locality") {
-		t.Errorf("got %v", err)
+	for what, claim := range map[string]func(*corev3.Node){
+		"locality": func(n *corev3.Node) {
+			n.Locality = &corev3.Locality{Region: strings.Repeat("x", 60), Zone: strings.Repeat("y", 41)}
+		},
+		"NETWORK": func(n *corev3.Node) { n.Metadata.Fields["NETWORK"] = structpb.NewStringValue(strings.Repeat("x", 254)) },
+	} {
+		node := xdsclient.Node("far", "shop", "envoy")
+		claim(node)
+		s := openRaw(t, r.dial(), adsDelta)
+		s.say(&discoveryv3.DeltaDiscoveryRequest{Node: node, TypeUrl: cds})
+		if err := s.end(); status.Code(err) != codes.ResourceExhausted || !strings.Contains(err.Error(), what) {
+			t.Errorf("%s: got %v", what, err)
+		}
 	}
 }
 

@@ -266,3 +266,26 @@ func open(c *xdsclient.Client, typeURL string) (n int) {
 	c.Read(func(s *xdsclient.State) { n = s.Open(typeURL) })
 	return n
 }
+
+// A listener of Envoys is of many services. One whose cluster was NACKed keeps it from
+// none of the others.
+func TestPoint51_NACKedClusterKeepsNoListenerOfOthersBack(t *testing.T) {
+	both(t, func(t *testing.T, connect func(*rig, xdsclient.Config) *xdsclient.Client) {
+		const bad = "bad.example"
+		r := newProbed(t)
+		node := xdsclient.Node("sidecar~10.0.0.7~web.shop~shop.svc.cluster.local", "shop", "envoy")
+		c := connect(r, xdsclient.Config{Node: node, NACK: func(r xdsclient.Resource) string {
+			if r.Name == clusterOf(bad) {
+				return "it is bad"
+			}
+			return ""
+		}})
+		c.Subscribe(cds)
+		r.put(speaking(service("shop", bad), "TLS"))
+		c.Await("the NACK", func(s *xdsclient.State) bool { return s.NACKs(cds) >= 1 })
+		c.Subscribe(lds)
+		c.Await("the listener", func(s *xdsclient.State) bool { return s.Received(lds, "0.0.0.0_80") > 0 })
+		r.put(speaking(service("shop", "good.example"), "TLS"))
+		c.Await("a chain for another service", func(s *xdsclient.State) bool { return s.Received(lds, "0.0.0.0_80") > 1 })
+	})
+}
