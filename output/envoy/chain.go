@@ -26,6 +26,10 @@ const (
 	blackHoleCluster   = "BlackHoleCluster"
 )
 
+// passthroughChain is Istio's name for the chain of connections that belong to no
+// service, wherever it leads.
+const passthroughChain = "PassthroughFilterChain"
+
 // Names of Envoy's filters.
 const (
 	httpFilter    = "envoy.filters.network.http_connection_manager"
@@ -45,6 +49,8 @@ type layout struct {
 	bySNI   []chain
 	byBlock []chain
 	other   string // the cluster of all other connections; empty for none of its own
+	taken   claims
+	quiet   bool // nothing is read of a connection before a service is called, which speaks first
 }
 
 // chain leads connections of one kind to a cluster.
@@ -54,27 +60,41 @@ type chain struct{ match, cluster string }
 // can have what it asks for, that is the oldest; the others are ignored.
 func layoutOf(services []catalog.ServiceDefinition, number uint32, shared bool) layout {
 	services = slices.SortedFunc(slices.Values(services), older)
-	l := layout{}
-	claims := claims{}
+	l := layout{taken: claims{}}
 	names := shared || handshakes(services, number) > 1
 	for _, s := range services {
-		port, _ := s.Port(number)
-		switch kind := trafficOf(port); {
-		case kind == httpOnly:
-			l.takeRequests(s, number, shared)
-		case kind == tlsOnly && names:
-			if name, ok := sniOf(s.Key.Host); ok {
-				claims.add(&l.bySNI, chain{name, ClusterName(s.Key.Host, number)})
-			}
-		default:
-			if kind == sniffed {
-				l.takeRequests(s, number, shared)
-			}
-			l.takeConnections(claims, s, number, shared)
-		}
+		l.take(s, number, shared, names)
 	}
 	return l
 }
+
+// take adds a service, unless an older one has what it asks for. One that speaks first
+// would wait for ever where others have connections inspected.
+func (l *layout) take(s catalog.ServiceDefinition, number uint32, shared, names bool) {
+	port, _ := s.Port(number)
+	kind := trafficOf(port)
+	inspected := kind == httpOnly || kind == sniffed || kind == tlsOnly && names
+	if inspected && l.quiet || speaksFirst(port) && l.inspects() {
+		return
+	}
+	switch {
+	case kind == httpOnly:
+		l.takeRequests(s, number, shared)
+	case inspected && kind == tlsOnly:
+		if name, ok := sniOf(s.Key.Host); ok {
+			l.taken.add(&l.bySNI, chain{name, ClusterName(s.Key.Host, number)})
+		}
+	default:
+		if kind == sniffed {
+			l.takeRequests(s, number, shared)
+		}
+		took := l.takeConnections(s, number, shared)
+		l.quiet = l.quiet || took && speaksFirst(port)
+	}
+}
+
+// inspects reports whether something is read of connections before a service is called.
+func (l *layout) inspects() bool { return l.routes != "" || len(l.bySNI) > 0 }
 
 // handshakes counts the services that are kept apart by the host in the handshake.
 func handshakes(services []catalog.ServiceDefinition, number uint32) (n int) {
@@ -88,18 +108,19 @@ func handshakes(services []catalog.ServiceDefinition, number uint32) (n int) {
 
 // takeConnections leads connections to a service by the address that they were meant
 // for, or all that are left.
-func (l *layout) takeConnections(taken claims, s catalog.ServiceDefinition, number uint32, shared bool) {
+func (l *layout) takeConnections(s catalog.ServiceDefinition, number uint32, shared bool) (took bool) {
 	cluster := ClusterName(s.Key.Host, number)
 	blocks := 0
 	if shared {
 		for block := range s.Blocks() {
-			taken.add(&l.byBlock, chain{block.String(), cluster})
+			took = l.taken.add(&l.byBlock, chain{block.String(), cluster}) || took
 			blocks++
 		}
 	}
 	if blocks == 0 && l.other == "" {
-		l.other = cluster
+		l.other, took = cluster, true
 	}
+	return took
 }
 
 // sniOf is what clients say in a handshake to reach a host. Envoy rejects a listener
@@ -114,12 +135,13 @@ func sniOf(host string) (name string, ok bool) {
 type claims map[string]struct{}
 
 // add enters a chain, unless an older service has its match.
-func (taken claims) add(list *[]chain, c chain) {
+func (taken claims) add(list *[]chain, c chain) bool {
 	if _, other := taken[c.match]; other {
-		return
+		return false
 	}
 	taken[c.match] = struct{}{}
 	*list = append(*list, c)
+	return true
 }
 
 // takeRequests has the listener route requests. One that all services share has the
@@ -159,7 +181,7 @@ func (l layout) listener(m *listenerv3.Listener, v View) {
 	}
 	rest := &listenerv3.FilterChain{Filters: v.toTCP(l.other)}
 	if l.other == "" {
-		rest = &listenerv3.FilterChain{Name: v.unknown(), Filters: v.toTCP(v.unknown())}
+		rest = &listenerv3.FilterChain{Name: passthroughChain, Filters: v.toTCP(v.unknown())}
 	}
 	if len(m.FilterChains) == 0 {
 		m.FilterChains = []*listenerv3.FilterChain{rest}

@@ -115,15 +115,22 @@ func (r routes) Encode() push.Encoded {
 	if r.host == "" {
 		return r.view.settings.completeRoutes(r.name, all.seenBy(r.view))
 	}
-	hosts := &fragments{}
 	for s := range r.services() {
 		if h := all.find(s); h != nil {
-			hosts.add(h.fragmentFor(r.view.Namespace))
+			return r.toOnly(h)
 		}
 	}
+	return r.view.settings.completeRoutes(r.name, &pieces{})
+}
+
+// toOnly leads all requests to a service. They came to its address, so they are for it,
+// whatever host they name.
+func (r routes) toOnly(h *portHost) push.Encoded {
+	hosts := &fragments{}
+	hosts.add(h.fragmentOf([]string{anyDomain}))
 	p := &pieces{}
 	p.add(hosts)
-	return r.view.settings.completeRoutes(r.name, p)
+	return encodeRoutes(routesNamed(r.name), p)
 }
 
 // voidRoutes is the route configuration of a port without services. An Envoy that names
@@ -147,9 +154,14 @@ func (s *settings) completeRoutes(name string, hosts *pieces) push.Encoded {
 	rest := &fragments{}
 	rest.add(newFragment(s.otherHosts()))
 	hosts.add(rest)
-	return encodeRoutes(&routev3.RouteConfiguration{
+	return encodeRoutes(routesNamed(name), hosts)
+}
+
+// routesNamed is a route configuration without its virtual hosts.
+func routesNamed(name string) *routev3.RouteConfiguration {
+	return &routev3.RouteConfiguration{
 		Name: name, ValidateClusters: wrapperspb.Bool(false), IgnorePortInHostMatching: true,
-	}, hosts)
+	}
 }
 
 // virtualHost leads requests for some domains to a cluster. It is named after a host

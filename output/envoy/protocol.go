@@ -35,6 +35,16 @@ func trafficOf(port model.Port) traffic {
 	return sniffed
 }
 
+// speaksFirst reports whether the server of a port may speak before its client does. As
+// with istiod, such ports are known by a protocol; or by their number, if they have none.
+func speaksFirst(port model.Port) bool {
+	switch port.Protocol {
+	case "MYSQL", "MONGO":
+		return true
+	}
+	return trafficOf(port) == tcpOnly && port.Protocol == ""
+}
+
 // serverFirst reports whether a port is well known for servers that speak first.
 func serverFirst(number uint32) bool {
 	return slices.Contains(serverFirstPorts[:], number)
