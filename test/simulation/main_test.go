@@ -1,0 +1,55 @@
+package simulation
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"istio.io/istio/pkg/log"
+)
+
+// patience is how long a test waits for what must come about. It takes a small part
+// of a second, but the machine may be busy with other things.
+const patience = 60 * time.Second
+
+// program is isthmus.
+var program string
+
+// draws are rapid's settings: the same draws each time, unless flags say otherwise.
+var draws = map[string]string{"rapid.checks": "40", "rapid.seed": "15", "rapid.nofailfile": "true"}
+
+func TestMain(m *testing.M) {
+	for name, value := range draws {
+		if err := flag.Set(name, value); err != nil {
+			panic(err)
+		}
+	}
+	flag.Parse()
+	for _, scope := range log.Scopes() { // Istio tells all that it starts and stops
+		scope.SetOutputLevel(log.NoneLevel)
+	}
+	status, err := run(m)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		status = 1
+	}
+	os.Exit(status)
+}
+
+func run(m *testing.M) (status int, err error) {
+	dir, err := os.MkdirTemp("", "isthmus-simulation-")
+	if err != nil {
+		return 1, err
+	}
+	defer os.RemoveAll(dir)
+	program = filepath.Join(dir, "isthmus")
+	tool := exec.Command("go", "-C", filepath.Join("..", ".."), "build", "-buildvcs=false", "-o", program, "./cmd/isthmus")
+	if out, err := tool.CombinedOutput(); err != nil {
+		return 1, fmt.Errorf("building isthmus: %w: %s", err, out)
+	}
+	return m.Run(), nil
+}
