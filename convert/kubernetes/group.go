@@ -13,6 +13,7 @@ import (
 type Group struct {
 	cluster Cluster
 	places  Places
+	index   *Index
 	name    Name
 	service *Service // nil while there is none
 	slices  map[string]*Slice
@@ -52,10 +53,11 @@ type endpoint struct {
 	spec model.Endpoint
 }
 
-// NewGroup returns a group without a Service and slices.
-func NewGroup(cluster Cluster, name Name, places Places) *Group {
+// NewGroup returns a group without a Service and slices. The index finds the groups of
+// a pod or a node, and belongs to the same goroutine.
+func NewGroup(cluster Cluster, name Name, places Places, index *Index) *Group {
 	return &Group{
-		cluster: cluster, places: places, name: name,
+		cluster: cluster, places: places, name: name, index: index,
 		slices: map[string]*Slice{}, instances: map[string]*instance{}, claims: map[string][]*instance{},
 		records: map[string][]endpoint{}, named: map[string]map[string]struct{}{}, names: map[string][]string{}, dirty: map[string]struct{}{},
 	}
@@ -82,6 +84,9 @@ func (g *Group) DropSlice(name string) {
 	delete(g.slices, name)
 	g.exchange(old, nil)
 }
+
+// Name is that of the Service.
+func (g *Group) Name() Name { return g.name }
 
 // Empty reports whether there is nothing left.
 func (g *Group) Empty() bool { return g.service == nil && len(g.slices) == 0 }
@@ -110,6 +115,7 @@ func (g *Group) exchange(old, now *Slice) {
 		g.instances[id].drop(old)
 		moved[id] = struct{}{}
 	}
+	g.index.enter(g, old, now)
 	for id := range moved {
 		g.reclaim(g.instances[id])
 	}
@@ -215,20 +221,17 @@ func (g *Group) count(was, is bool) {
 	}
 }
 
-// PodChanged says that something of a pod changed that its slices do not say.
-func (g *Group) PodChanged(uid string) {
+// podChanged is for what a pod says and its slices do not.
+func (g *Group) podChanged(uid string) {
 	if i := g.instances[uid]; i != nil {
 		g.touch(i.address)
 	}
 }
 
-// NodesChanged says that localities of some nodes changed.
-func (g *Group) NodesChanged(some func(node, zone string) bool) {
+// nodeChanged is for what the endpoints on a node, or in a zone, do not say themselves.
+func (g *Group) nodeChanged(concerns func(*sliceEndpoint) bool) {
 	for address, claims := range g.claims {
-		if slices.ContainsFunc(claims, func(i *instance) bool {
-			e := i.main.endpoint()
-			return some(e.node, e.zone)
-		}) {
+		if slices.ContainsFunc(claims, func(i *instance) bool { return concerns(i.main.endpoint()) }) {
 			g.touch(address)
 		}
 	}

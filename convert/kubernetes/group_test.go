@@ -96,7 +96,7 @@ func TestAnyHistoryEndsWithWhatTheObjectsSay(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		w := &world{known: &known{map[string]model.Locality{}, map[kubernetes.Name]kubernetes.Pod{}}, slices: map[string]*discoveryv1.EndpointSlice{}}
-		group := kubernetes.NewGroup(cluster, shop, w.known)
+		group := kubernetes.NewGroup(cluster, shop, w.known, &w.index)
 		got := mirror{}
 		for range rapid.IntRange(1, 30).Draw(t, "steps") {
 			w.step(t, group)
@@ -120,16 +120,24 @@ type world struct {
 	*known
 	service *corev1.Service
 	slices  map[string]*discoveryv1.EndpointSlice
+	index   kubernetes.Index
 	writes  int
 }
 
 func (w *world) step(t *rapid.T, group *kubernetes.Group) {
 	w.writes++
-	switch rapid.SampledFrom([]string{"slice", "slice", "slice", "drop", "service", "gone", "pod", "node"}).Draw(t, "what") {
+	switch rapid.SampledFrom([]string{"slice", "slice", "slice", "again", "drop", "service", "gone", "pod", "node"}).Draw(t, "what") {
 	case "slice":
 		s := w.drawSlice(t)
 		w.slices[s.Name] = s
 		group.SetSlice(kubernetes.ReadSlice(s))
+	case "again":
+		if s := w.slices[rapid.SampledFrom(names).Draw(t, "name")]; s != nil {
+			s = s.DeepCopy()
+			s.ResourceVersion = strconv.Itoa(w.writes)
+			w.slices[s.Name] = s
+			group.SetSlice(kubernetes.ReadSlice(s))
+		}
 	case "drop":
 		name := rapid.SampledFrom(names).Draw(t, "name")
 		delete(w.slices, name)
@@ -142,11 +150,16 @@ func (w *world) step(t *rapid.T, group *kubernetes.Group) {
 		w.service = nil
 		group.SetService(nil)
 	case "pod":
-		w.drawPod(t, group)
+		w.drawPod(t)
 	case "node":
 		node := rapid.SampledFrom(nodes).Draw(t, "node")
 		w.nodes[node] = model.Locality{Region: rapid.SampledFrom([]string{"r1", "r2"}).Draw(t, "region"), Zone: rapid.SampledFrom(zones).Draw(t, "zone")}
-		group.NodesChanged(func(string, string) bool { return true })
+		for range w.index.NodeChanged(node) {
+		}
+		for _, zone := range zones {
+			for range w.index.ZoneChanged(zone) {
+			}
+		}
 	}
 }
 
@@ -226,7 +239,7 @@ func drawEndpoint(t *rapid.T, v6 bool) discoveryv1.Endpoint {
 	return e
 }
 
-func (w *world) drawPod(t *rapid.T, group *kubernetes.Group) {
+func (w *world) drawPod(t *rapid.T) {
 	name := kubernetes.Name{Namespace: shop.Namespace, Name: "pod-" + strconv.Itoa(rapid.IntRange(1, 4).Draw(t, "pod"))}
 	uid := "uid-" + name.Name
 	if rapid.IntRange(0, 3).Draw(t, "gone") == 0 {
@@ -237,7 +250,8 @@ func (w *world) drawPod(t *rapid.T, group *kubernetes.Group) {
 			Labels: model.MapOf(map[string]string{"app": rapid.SampledFrom([]string{"x", "y"}).Draw(t, "app")}),
 		}
 	}
-	group.PodChanged(uid)
+	for range w.index.PodChanged(uid) {
+	}
 }
 
 // compare compares what was taken with what follows from the objects as they are.
