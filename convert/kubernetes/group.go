@@ -109,6 +109,9 @@ func (g *Group) exchange(old, now *Slice) {
 			moved[id] = struct{}{}
 		} else if i.address != "" {
 			i.main = p // nothing may keep the old slice in memory
+			if len(g.claims[i.address]) > 1 {
+				g.touch(i.address) // who has it may hang on which slice is newer
+			}
 		}
 	}
 	for id := range before {
