@@ -88,6 +88,9 @@ func (g *Group) DropSlice(name string) {
 // Name is that of the Service.
 func (g *Group) Name() Name { return g.name }
 
+// HasService reports whether there is one.
+func (g *Group) HasService() bool { return g.service != nil }
+
 // Empty reports whether there is nothing left.
 func (g *Group) Empty() bool { return g.service == nil && len(g.slices) == 0 }
 

@@ -56,7 +56,7 @@ func (g *Group) hostRef(host string) model.Ref {
 func (g *Group) hostObject(host string) source.Object {
 	spec := g.service.Spec
 	spec.Hosts = model.ListOf(host + "." + g.cluster.Host(g.name))
-	object := source.Object{Record: model.Record{Ref: g.hostRef(host), Place: g.name.Place(), Spec: spec}}
+	object := source.Object{Record: model.Record{Ref: g.hostRef(host), Place: Place, Spec: spec}}
 	for _, address := range slices.Sorted(maps.Keys(g.named[host])) {
 		for _, e := range g.records[address] {
 			if e.host == host {

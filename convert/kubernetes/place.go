@@ -37,6 +37,11 @@ type Pod struct {
 	Labels  model.Labels
 }
 
+// Same reports whether p and o say the same.
+func (p Pod) Same(o Pod) bool {
+	return p.Name == o.Name && p.UID == o.UID && p.Account == o.Account && p.Labels.Equal(o.Labels)
+}
+
 // ReadPod reads a Pod.
 func ReadPod(p *corev1.Pod) Pod {
 	return Pod{Name{p.Namespace, p.Name}, string(p.UID), p.Spec.ServiceAccountName, model.MapOf(p.Labels)}

@@ -1,7 +1,7 @@
 package kubernetes
 
 import (
-	"fmt"
+	"cmp"
 	"net/netip"
 	"strconv"
 	"strings"
@@ -171,5 +171,10 @@ func (n Name) Ref() model.Ref {
 	return model.Ref{Kind: model.KindService, Key: model.Key{Namespace: n.Namespace, Name: "service:" + n.Name}}
 }
 
-// Place says where the object stands.
-func (n Name) Place() string { return fmt.Sprintf("services/%s", n) }
+// Place is where all records stand that are made of Services.
+const Place = "services"
+
+// Compare orders names by namespace, then name.
+func (n Name) Compare(o Name) int {
+	return cmp.Or(cmp.Compare(n.Namespace, o.Namespace), cmp.Compare(n.Name, o.Name))
+}

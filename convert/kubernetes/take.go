@@ -102,7 +102,7 @@ func (g *Group) Objects() []source.Object {
 
 // object is the Service with its endpoints.
 func (g *Group) object() source.Object {
-	object := source.Object{Record: model.Record{Ref: g.name.Ref(), Place: g.name.Place(), Spec: g.service.Spec}}
+	object := source.Object{Record: model.Record{Ref: g.name.Ref(), Place: Place, Spec: g.service.Spec}}
 	if g.service.External != "" {
 		return g.external(object)
 	}
