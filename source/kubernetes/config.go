@@ -3,8 +3,11 @@ package kubernetes
 import (
 	"errors"
 	"fmt"
+	"path/filepath"
 	"strings"
 	"time"
+
+	"k8s.io/client-go/rest"
 
 	"github.com/isthmus-mesh/isthmus/convert/istio"
 	"github.com/isthmus-mesh/isthmus/convert/kubernetes"
@@ -16,7 +19,11 @@ var _ source.Settings = (*Config)(nil)
 
 // Config says which cluster to read.
 type Config struct {
-	kubeconfig.Config
+	// Kubeconfig is a file as of kubectl. Empty means the cluster that Isthmus runs
+	// in, or else what kubectl would take: $KUBECONFIG, then ~/.kube/config.
+	Kubeconfig string `json:"kubeconfig"`
+	// Context is one of the kubeconfig; empty means its current one.
+	Context string `json:"context"`
 	// Cluster is the name that stands on each endpoint; empty for none.
 	Cluster string `json:"cluster"`
 	// Network is the one that pods are in that do not name another; empty for none.
@@ -52,10 +59,25 @@ func (c *Config) Validate() error {
 }
 
 // Resolve implements [source.Settings].
-func (c *Config) Resolve(dir string) { c.Config.Resolve(dir) }
+func (c *Config) Resolve(dir string) {
+	if c.Kubeconfig != "" && !filepath.IsAbs(c.Kubeconfig) {
+		c.Kubeconfig = filepath.Join(dir, c.Kubeconfig)
+	}
+}
 
-// Check implements [source.Settings]. It speaks to nobody.
-func (c *Config) Check() error { return c.Config.Check() }
+// Check implements [source.Settings]. It speaks to nobody. Which API server it is if none
+// is named is not known before it is used.
+func (c *Config) Check() error {
+	if c.Kubeconfig == "" && c.Context == "" {
+		return nil
+	}
+	_, err := c.target()
+	return err
+}
+
+func (c *Config) target() (*rest.Config, error) {
+	return kubeconfig.Load(c.Kubeconfig, c.Context, "isthmus")
+}
 
 // Warnings implements [source.Settings].
 func (c *Config) Warnings() []string { return nil }

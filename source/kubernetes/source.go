@@ -34,7 +34,7 @@ func New(c Config, env source.Env) *Source { return &Source{config: c, env: env,
 
 // Run implements [source.Source].
 func (s *Source) Run(ctx context.Context, sink source.Sink) error {
-	target, err := s.config.Load("isthmus")
+	target, err := s.config.target()
 	if err != nil {
 		return err
 	}
