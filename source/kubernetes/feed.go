@@ -31,7 +31,7 @@ type feed struct {
 // run follows the kind until ctx ends. The reflector lists, watches, resumes, and
 // lists again where it cannot resume.
 func (f *feed) run(ctx context.Context) {
-	silent := klog.Background().V(10) // the run reports what fails
+	silent := klog.Logger{} // the run reports what fails
 	r := cache.NewReflectorWithOptions(&cache.ListWatch{ListWithContextFunc: f.list, WatchFuncWithContext: f.watch}, f.example(), f,
 		cache.ReflectorOptions{
 			Logger: &silent, Name: f.resource,
@@ -45,6 +45,10 @@ func (f *feed) run(ctx context.Context) {
 const longest = 60 * time.Second
 
 func (f *feed) list(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+	if options.ResourceVersion == "0" {
+		// As old as the API server pleases: older than what an earlier run has stored.
+		options.ResourceVersion = ""
+	}
 	limited, cancel := context.WithTimeout(ctx, longest)
 	defer cancel()
 	list, err := f.api.List(limited, options)

@@ -9,6 +9,7 @@ require (
 	go.uber.org/goleak v1.3.0
 	k8s.io/apimachinery v0.36.3
 	k8s.io/client-go v0.36.3
+	pgregory.net/rapid v1.2.0
 	sigs.k8s.io/yaml v1.6.0
 )
 

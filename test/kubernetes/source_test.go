@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"log/slog"
 	"strings"
 	"sync"
@@ -43,7 +42,7 @@ func mirror(t testing.TB, kubeconfig string, change ...func(*kubernetes.Config))
 		t.Fatal(err)
 	}
 	m := &mirrored{t: t, store: store.NewMemory(store.Config{})}
-	log := slog.New(slog.NewTextHandler(io.Discard, nil))
+	log := slog.New(slog.NewTextHandler(t.Output(), nil))
 	src := settings.Open(source.Env{Instance: "test", Name: "k8s", Log: log})
 	m.supervisor = source.NewSupervisor("k8s", src, m.store, source.Config{
 		Kind: "kubernetes", Origin: "test", MinBackoff: 50 * time.Millisecond, MaxBackoff: 500 * time.Millisecond, Log: log,
