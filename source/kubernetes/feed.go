@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -78,7 +79,7 @@ func (f *feed) answered(ctx context.Context, err error) {
 		f.err = err
 	}
 	f.mu.Unlock()
-	if (was == nil) != (err == nil) || !f.isListed() {
+	if (was == nil) != (err == nil) || apierrors.ReasonForError(was) != apierrors.ReasonForError(err) || !f.isListed() {
 		f.wake()
 	}
 }

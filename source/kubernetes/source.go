@@ -7,6 +7,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/isthmus-mesh/isthmus/source"
 )
@@ -42,7 +43,7 @@ func (s *Source) Run(ctx context.Context, sink source.Sink) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", target.Host, err)
 	}
-	r := &run{Source: s, sink: sink, mirror: newMirror(s.config.cluster()), woken: make(chan struct{}, 1), reported: map[string]bool{}}
+	r := &run{Source: s, sink: sink, mirror: newMirror(s.config.cluster()), woken: make(chan struct{}, 1), reported: map[string]metav1.StatusReason{}}
 	following, end := context.WithCancel(ctx)
 	var feeds sync.WaitGroup
 	defer feeds.Wait()
@@ -67,7 +68,7 @@ type run struct {
 	woken    chan struct{}
 	began    time.Time
 	listed   bool
-	reported map[string]bool // kinds that are said to be unreadable
+	reported map[string]metav1.StatusReason // of kinds that are said to be unreadable
 }
 
 func (r *run) wake() {
@@ -180,6 +181,7 @@ func (r *run) waits(now time.Time) time.Duration {
 // are to be reported, or not any more.
 func (r *run) judge(now time.Time) (again time.Duration, err error) {
 	again = time.Hour
+	away := false
 	for _, f := range r.feeds {
 		err, since := f.failing()
 		rest := since.Add(r.pace.failing).Sub(now)
@@ -187,38 +189,37 @@ func (r *run) judge(now time.Time) (again time.Duration, err error) {
 		case err == nil && f.required && !f.isListed() && now.Sub(r.began) >= r.pace.first:
 			return 0, fmt.Errorf("%s: the API server has not listed them within %s", f.resource, r.pace.first)
 		case err == nil:
-			r.report(f, false)
+			r.report(f, nil)
 		case f.required && (!f.isListed() || rest <= 0):
 			return 0, fmt.Errorf("%s: %s", f.resource, explain(err))
-		case rest <= 0:
-			r.report(f, true)
-		default:
+		case rest > 0:
 			again = min(again, rest)
+			away = away || f.required
+		case !away: // else it is the API server that is away, and not the kind
+			r.report(f, err)
 		}
 	}
 	return again, nil
 }
 
-// report has the status say that a kind cannot be read, or that it can.
-func (r *run) report(f *feed, fails bool) {
-	place := placeOf(f.resource)
-	if place == "" {
-		place = f.resource // without records
-	}
-	if !r.listed || r.reported[place] == fails {
+// report has the status say why a kind cannot be read, or that it can. What it says
+// besides changes with each try, so the reason alone counts.
+func (r *run) report(f *feed, err error) {
+	said, reported := r.reported[f.resource]
+	if !r.listed || reported == (err != nil) && said == apierrors.ReasonForError(err) {
 		return
 	}
-	if r.reported[place] = fails; !fails {
-		delete(r.reported, place)
+	if delete(r.reported, f.resource); err != nil {
+		r.reported[f.resource] = apierrors.ReasonForError(err)
 	}
-	r.mirror.list(place)
+	r.mirror.list(f.resource)
 }
 
 // protected adds to listings what is unread of their places, so that it stays.
 func (r *run) protected(steps []step) []step {
 	for _, s := range steps {
 		for _, f := range r.feeds {
-			if s.listing != nil && (s.listing.Places == nil || s.listing.Places[0] == f.resource) && (!f.isListed() || r.reported[f.resource]) {
+			if s.listing != nil && (s.listing.Places == nil || s.listing.Places[0] == f.resource) && r.isUnread(f) {
 				r.protect(s.listing, f)
 			}
 		}
@@ -226,14 +227,19 @@ func (r *run) protected(steps []step) []step {
 	return steps
 }
 
+func (r *run) isUnread(f *feed) bool {
+	_, reported := r.reported[f.resource]
+	return reported || !f.isListed()
+}
+
 // protect keeps what is stored of a kind that cannot be read.
 func (r *run) protect(listing *source.Listing, f *feed) {
 	err, since := f.failing()
-	reason := "the API server has not answered yet"
+	reason := "not listed yet"
 	if err != nil {
 		reason = fmt.Sprintf("cannot be read since %s: %s", since.UTC().Format(time.RFC3339), explain(err))
 	}
-	r.reported[f.resource] = true
+	r.reported[f.resource] = apierrors.ReasonForError(err)
 	listing.Rejected = append(listing.Rejected, source.Rejection{Place: f.resource, Object: f.resource, Where: f.resource, Reason: reason})
 }
 

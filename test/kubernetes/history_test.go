@@ -45,7 +45,7 @@ func TestAnyHistoryEndsEqualToAList(t *testing.T) {
 		h.way.Fail(none, "")
 		h.awaitState(source.StateLive)
 		h.mustEqualAList(h.namespace, func() *mirrored { return mirror(t, h.kubeconfig) })
-		h.mustHaveStayed()
+		h.mustHave(h.steady, h.namespace)
 	})
 }
 
@@ -59,7 +59,7 @@ type history struct {
 	namespace  string
 	kubeconfig string
 	steady     map[string]model.UID
-	uids       map[string]string // of pods, by name
+	podUIDs    map[string]string // by name
 }
 
 const steadyObjects = `
@@ -79,7 +79,7 @@ func newHistory(t *testing.T, rt *rapid.T) *history {
 	w := newWay(t, shared.API)
 	h := &history{
 		tb: t, rt: rt, client: connect(t, shared), way: w, kubeconfig: w.Kubeconfig(t),
-		namespace: fmt.Sprintf("history-%d", serial.Add(1)), uids: map[string]string{},
+		namespace: fmt.Sprintf("history-%d", serial.Add(1)), podUIDs: map[string]string{},
 	}
 	if err := h.client.Namespace(t.Context(), h.namespace); err != nil {
 		t.Fatal(err)
@@ -90,34 +90,12 @@ func newHistory(t *testing.T, rt *rapid.T) *history {
 	h.mirrored = mirror(t, h.kubeconfig)
 	h.awaitState(source.StateLive)
 	await(t, "what stays is there", func() error {
-		if h.steady = h.uidsHere(); len(h.steady) != 3 {
+		if h.steady = h.uids(h.namespace); len(h.steady) != 3 {
 			return fmt.Errorf("there are %d", len(h.steady))
 		}
 		return nil
 	})
 	return h
-}
-
-// uidsHere are those of the records of the namespace: a record that was deleted and came
-// again has another.
-func (h *history) uidsHere() map[string]model.UID {
-	uids := map[string]model.UID{}
-	for r := range h.store.List(model.Filter{Source: "k8s"}) {
-		if r.Namespace == h.namespace {
-			uids[string(r.Kind)+" "+r.Name] = r.UID
-		}
-	}
-	return uids
-}
-
-// mustHaveStayed finds what was deleted and created again.
-func (h *history) mustHaveStayed() {
-	now := h.uidsHere()
-	for name, uid := range h.steady {
-		if now[name] != uid {
-			h.rt.Errorf("%s was deleted, and was there all the time", name)
-		}
-	}
 }
 
 func (h *history) step() {
@@ -205,7 +183,7 @@ func (h *history) endpoint(prefix string, n int) map[string]any {
 	e["conditions"] = conditions
 	if rapid.Bool().Draw(h.rt, "of a pod") {
 		pod := "pod-" + strconv.Itoa(n)
-		e["targetRef"] = map[string]any{"kind": "Pod", "namespace": h.namespace, "name": pod, "uid": cmp.Or(h.uids[pod], "uid-of-"+pod)}
+		e["targetRef"] = map[string]any{"kind": "Pod", "namespace": h.namespace, "name": pod, "uid": cmp.Or(h.podUIDs[pod], "uid-of-"+pod)}
 		e["hostname"] = pod
 	}
 	return e
@@ -220,7 +198,7 @@ func (h *history) pod() {
 	h.apply(object(h.tb, `{apiVersion: v1, kind: Pod, metadata: {namespace: %s, name: %s, labels: {app: %s}}, spec: {containers: [{name: c, image: c}]}}`,
 		h.namespace, name, rapid.SampledFrom([]string{"one", "two"}).Draw(h.rt, "app")))
 	if pod, err := h.client.Get(h.rt.Context(), podsOf, h.namespace, name); err == nil {
-		h.uids[name] = string(pod.GetUID())
+		h.podUIDs[name] = string(pod.GetUID())
 	}
 }
 

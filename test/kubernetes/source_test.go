@@ -134,3 +134,45 @@ func has(records map[string]string, address string) bool {
 	}
 	return false
 }
+
+// uids are those of the records of a namespace: a record that was deleted and came again
+// has another.
+func (m *mirrored) uids(namespace string) map[string]model.UID {
+	uids := map[string]model.UID{}
+	for r := range m.store.List(model.Filter{Source: "k8s"}) {
+		if r.Namespace == namespace {
+			uids[string(r.Kind)+" "+r.Name] = r.UID
+		}
+	}
+	return uids
+}
+
+// mustHave finds which of the records with these UIDs were deleted since.
+func (m *mirrored) mustHave(uids map[string]model.UID, namespace string) {
+	m.t.Helper()
+	now := m.uids(namespace)
+	for name, uid := range uids {
+		if now[name] != uid {
+			m.t.Errorf("%s was deleted", name)
+		}
+	}
+}
+
+// awaitRejected waits until the status says something of a kind; nothing if it is empty.
+func (m *mirrored) awaitRejected(kind, reason string) {
+	m.t.Helper()
+	await(m.t, fmt.Sprintf("%s: %q", kind, reason), func() error {
+		for _, r := range m.supervisor.Status().Rejected {
+			if r.Object == kind {
+				if reason != "" && strings.Contains(r.Reason, reason) {
+					return nil
+				}
+				return fmt.Errorf("the reason is %q", r.Reason)
+			}
+		}
+		if reason != "" {
+			return fmt.Errorf("nothing is said of it: %v", m.supervisor.Status().Rejected)
+		}
+		return nil
+	})
+}
