@@ -85,10 +85,10 @@ func (f *feed) answered(ctx context.Context, err error) {
 }
 
 // failing says why the kind cannot be read, and since when; err is nil if it can.
-func (f *feed) failing() (err error, since time.Time) {
+func (f *feed) failing() (since time.Time, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.err, f.since
+	return f.since, f.err
 }
 
 func (f *feed) isListed() bool {

@@ -167,7 +167,7 @@ func (r *run) waits(now time.Time) time.Duration {
 		if f.isListed() {
 			continue
 		}
-		if err, _ := f.failing(); err != nil && !f.required {
+		if _, err := f.failing(); err != nil && !f.required {
 			continue
 		}
 		if rest := r.began.Add(r.pace.first).Sub(now); rest > 0 || f.required {
@@ -183,7 +183,7 @@ func (r *run) judge(now time.Time) (again time.Duration, err error) {
 	again = time.Hour
 	away := false
 	for _, f := range r.feeds {
-		err, since := f.failing()
+		since, err := f.failing()
 		rest := since.Add(r.pace.failing).Sub(now)
 		switch {
 		case err == nil && f.required && !f.isListed() && now.Sub(r.began) >= r.pace.first:
@@ -219,7 +219,7 @@ func (r *run) report(f *feed, err error) {
 func (r *run) protected(steps []step) []step {
 	for _, s := range steps {
 		for _, f := range r.feeds {
-			if s.listing != nil && (s.listing.Places == nil || s.listing.Places[0] == f.resource) && r.isUnread(f) {
+			if s.listing != nil && (len(s.listing.Places) == 0 || s.listing.Places[0] == f.resource) && r.isUnread(f) {
 				r.protect(s.listing, f)
 			}
 		}
@@ -234,7 +234,7 @@ func (r *run) isUnread(f *feed) bool {
 
 // protect keeps what is stored of a kind that cannot be read.
 func (r *run) protect(listing *source.Listing, f *feed) {
-	err, since := f.failing()
+	since, err := f.failing()
 	reason := "not listed yet"
 	if err != nil {
 		reason = fmt.Sprintf("cannot be read since %s: %s", since.UTC().Format(time.RFC3339), explain(err))
