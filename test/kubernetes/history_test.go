@@ -38,7 +38,7 @@ func TestAnyHistoryEndsEqualToAList(t *testing.T) {
 			return
 		}
 		h := newHistory(t, rt)
-		defer h.mirrored.stop()
+		defer h.stop()
 		for range rapid.IntRange(5, 25).Draw(rt, "steps") {
 			h.step()
 		}
