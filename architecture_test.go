@@ -69,6 +69,9 @@ var rooms = []room{
 		"istio.io/api", "google.golang.org/protobuf", // the objects are messages
 		"k8s.io/apimachinery/pkg/api/validate/content", // what Kubernetes takes for a name
 	}},
+	{"convert/kubernetes", 2, []string{
+		"k8s.io/api", "k8s.io/apimachinery/pkg/apis/meta/v1", // the objects
+	}},
 
 	// Floor 3: one registry, storage or protocol each.
 	{"source/*", 3, anything},

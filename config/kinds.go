@@ -12,6 +12,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/output/xds"
 	"github.com/isthmus-mesh/isthmus/source"
 	"github.com/isthmus-mesh/isthmus/source/file"
+	"github.com/isthmus-mesh/isthmus/source/kubernetes"
 	sourcemcp "github.com/isthmus-mesh/isthmus/source/mcp"
 	"github.com/isthmus-mesh/isthmus/source/servicecenter"
 	sourcexds "github.com/isthmus-mesh/isthmus/source/xds"
@@ -32,6 +33,7 @@ func Known() Kinds {
 		Sources: []source.Kind{
 			file.Kind(),
 			servicecenter.Kind(),
+			kubernetes.Kind(),
 			sourcemcp.Kind(),
 			sourcexds.Kind(),
 		},

@@ -1,0 +1,19 @@
+// Package kubernetes makes records of the objects of a Kubernetes cluster that
+// describe services: Service and EndpointSlice, with what Node and Pod say of
+// endpoints. No other package knows their content. It does no I/O.
+//
+// Each object is read into the few fields that count, by [ReadService], [ReadSlice],
+// [ReadNode] and [ReadPod], so that a cluster of many objects takes little memory. A
+// [Group] is a Service with its slices. It keeps one record for each endpoint: a slice
+// that changes gives the records that differ, whatever the size of the Service.
+//
+//	group := kubernetes.NewGroup(cluster, ref)
+//	group.SetService(service)
+//	changed := group.SetSlice(slice) // the addresses whose records may differ
+//
+// The rules are those of kube-proxy and of Istio: docs/reference/kubernetes.md lists
+// them, with what is not kept. Objects come from an API server, which has validated
+// them, so nothing here rejects one; what cannot be used is left out and counted.
+//
+// A [Group] belongs to one goroutine. All other functions share nothing.
+package kubernetes

@@ -1,0 +1,196 @@
+package kubernetes_test
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/isthmus-mesh/isthmus/convert/kubernetes"
+	"github.com/isthmus-mesh/isthmus/model"
+)
+
+func parse[T any](t *testing.T, text string) *T {
+	t.Helper()
+	object := new(T)
+	if err := yaml.UnmarshalStrict([]byte(text), object); err != nil {
+		t.Fatal(err)
+	}
+	return object
+}
+
+// made is what becomes of a Service and its slices: each endpoint as
+// "address ports health", by the host that it is of.
+func made(t *testing.T, service string, slices ...string) map[string][]string {
+	t.Helper()
+	group := kubernetes.NewGroup(kubernetes.Cluster{Domain: "cluster.local"}, shop, &known{}, &kubernetes.Index{})
+	read := kubernetes.Cluster{Domain: "cluster.local"}.ReadService(parse[corev1.Service](t, service))
+	group.SetService(&read)
+	for i, text := range slices {
+		s := parse[discoveryv1.EndpointSlice](t, text)
+		s.Name = fmt.Sprintf("web-%d", i)
+		group.SetSlice(kubernetes.ReadSlice(s))
+	}
+	out := map[string][]string{}
+	for _, o := range group.Objects() {
+		s, ok := o.Record.Spec.(model.Service)
+		if !ok {
+			t.Fatalf("%v has a %T", o.Record.Ref, o.Record.Spec)
+		}
+		out[s.Hosts.At(0)] = []string{}
+		for _, r := range o.Owned {
+			e, ok := r.Spec.(model.Endpoint)
+			if !ok {
+				t.Fatalf("%v has a %T", r.Ref, r.Spec)
+			}
+			out[s.Hosts.At(0)] = append(out[s.Hosts.At(0)], line(e))
+		}
+	}
+	return out
+}
+
+func line(e model.Endpoint) string {
+	parts := []string{e.Address}
+	for _, name := range slices.Sorted(maps.Keys(e.Ports.Map())) {
+		number, _ := e.Ports.Get(name)
+		parts = append(parts, fmt.Sprintf("%s=%d", name, number))
+	}
+	if e.Exact {
+		parts = append(parts, "only")
+	}
+	if e.Health != model.Healthy {
+		parts = append(parts, string(e.Health))
+	}
+	return strings.Join(parts, " ")
+}
+
+const (
+	host     = "web.shop.svc.cluster.local"
+	plain    = `{metadata: {namespace: shop, name: web}, spec: {clusterIP: 10.0.0.1, ports: [{name: http, port: 80}]}}`
+	headless = `{metadata: {namespace: shop, name: web}, spec: {clusterIP: None, ports: [{name: http, port: 80}]}}`
+)
+
+// slice is one of port 8080, of endpoints in the flow form of YAML.
+func slice(endpoints string) string {
+	return `{addressType: IPv4, ports: [{name: http, port: 8080}], endpoints: [` + endpoints + `]}`
+}
+
+func mustMake(t *testing.T, got map[string][]string, want map[string][]string) {
+	t.Helper()
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+func TestConditionsThatAreAbsentHold(t *testing.T) {
+	t.Parallel()
+	mustMake(t, made(t, plain, slice(`{addresses: [10.1.0.1]}, {addresses: [10.1.0.2], conditions: {ready: false}}`)),
+		map[string][]string{host: {"10.1.0.1 http=8080", "10.1.0.2 http=8080 UNHEALTHY"}})
+}
+
+func TestEndpointThatEndsServesIfNothingElseDoes(t *testing.T) {
+	t.Parallel()
+	ending := `{addresses: [10.1.0.1], conditions: {ready: false, serving: true, terminating: true}}`
+	mustMake(t, made(t, plain, slice(ending)), map[string][]string{host: {"10.1.0.1 http=8080"}})
+	mustMake(t, made(t, plain, slice(ending+`, {addresses: [10.1.0.2]}`)),
+		map[string][]string{host: {"10.1.0.1 http=8080 DRAINING", "10.1.0.2 http=8080"}})
+}
+
+func TestEndpointsThatAreNotReadyArePublishedIfAskedFor(t *testing.T) {
+	t.Parallel()
+	service := strings.Replace(plain, "ports:", "publishNotReadyAddresses: true, ports:", 1)
+	mustMake(t, made(t, service, slice(`{addresses: [10.1.0.1], conditions: {ready: false, terminating: true}}`)),
+		map[string][]string{host: {"10.1.0.1 http=8080"}})
+}
+
+func TestPortsAreMatchedByName(t *testing.T) {
+	t.Parallel()
+	service := `{metadata: {namespace: shop, name: web}, spec: {clusterIP: 10.0.0.1, ports: [{name: http, port: 80, targetPort: 8080}, {name: admin, port: 90}]}}`
+	mustMake(t, made(t, service,
+		`{addressType: IPv4, ports: [{name: admin, port: 9090}, {name: http, port: 8080}], endpoints: [{addresses: [10.1.0.1]}]}`,
+		`{addressType: IPv4, ports: [{name: http}], endpoints: [{addresses: [10.1.0.2]}]}`,
+		`{addressType: IPv4, ports: [{name: other, port: 1}], endpoints: [{addresses: [10.1.0.3]}]}`,
+		`{addressType: IPv4, endpoints: [{addresses: [10.1.0.4]}]}`,
+	), map[string][]string{host: {"10.1.0.1 admin=9090", "10.1.0.2 http=8080 only"}})
+}
+
+func TestSinglePortNeedsNoName(t *testing.T) {
+	t.Parallel()
+	service := `{metadata: {namespace: shop, name: web}, spec: {clusterIP: 10.0.0.1, ports: [{port: 80}]}}`
+	mustMake(t, made(t, service, `{addressType: IPv4, ports: [{name: "", port: 8080}], endpoints: [{addresses: [10.1.0.1]}]}`),
+		map[string][]string{host: {"10.1.0.1 port-80=8080"}})
+}
+
+func TestPodsOfANodeShareItsAddress(t *testing.T) {
+	t.Parallel()
+	mustMake(t, made(t, plain,
+		`{addressType: IPv4, ports: [{name: http, port: 8080}], endpoints: [{addresses: [192.0.2.1], targetRef: {kind: Pod, name: a, uid: a}}]}`,
+		`{addressType: IPv4, ports: [{name: http, port: 8081}], endpoints: [{addresses: [192.0.2.1], targetRef: {kind: Pod, name: b, uid: b}}]}`,
+	), map[string][]string{host: {"192.0.2.1 http=8080", "192.0.2.1 http=8081"}})
+}
+
+func TestHostNamesOfHeadlessServicesAreHosts(t *testing.T) {
+	t.Parallel()
+	pods := slice(`{addresses: [10.1.0.1], hostname: web-0}, {addresses: [10.1.0.2], hostname: web-1}`)
+	mustMake(t, made(t, headless, pods), map[string][]string{
+		host: {"10.1.0.1 http=8080", "10.1.0.2 http=8080"}, "web-0." + host: {"10.1.0.1 http=8080"}, "web-1." + host: {"10.1.0.2 http=8080"},
+	})
+	mustMake(t, made(t, plain, pods), map[string][]string{host: {"10.1.0.1 http=8080", "10.1.0.2 http=8080"}})
+}
+
+func TestExternalNameIsResolved(t *testing.T) {
+	t.Parallel()
+	service := `{metadata: {namespace: shop, name: web}, spec: {type: ExternalName, externalName: db.Example.com., ports: [{port: 80}]}}`
+	mustMake(t, made(t, service), map[string][]string{host: {"db.example.com"}})
+}
+
+func TestNamesInsteadOfAddressesAreLeftOut(t *testing.T) {
+	t.Parallel()
+	mustMake(t, made(t, plain, `{addressType: FQDN, ports: [{name: http, port: 80}], endpoints: [{addresses: [a.example.com]}]}`),
+		map[string][]string{host: {}})
+}
+
+func TestPodOfTwoFamiliesIsOneEndpoint(t *testing.T) {
+	t.Parallel()
+	pod := `targetRef: {kind: Pod, name: a, uid: a}}]}`
+	four := `{addressType: IPv4, ports: [{name: http, port: 8080}], endpoints: [{addresses: [10.1.0.1], ` + pod
+	six := `{addressType: IPv6, ports: [{name: http, port: 8080}], endpoints: [{addresses: ["FD00:0::1"], ` + pod
+	mustMake(t, made(t, plain, four, six), map[string][]string{host: {"10.1.0.1 http=8080"}})
+	sixFirst := strings.Replace(plain, "ports:", "ipFamilies: [IPv6, IPv4], ports:", 1)
+	mustMake(t, made(t, sixFirst, four, six), map[string][]string{host: {"fd00::1 http=8080"}})
+}
+
+func TestProtocols(t *testing.T) {
+	t.Parallel()
+	for port, want := range map[string]string{
+		`{name: http}`: "HTTP", `{name: http-web}`: "HTTP", `{name: HTTP2}`: "HTTP2", `{name: grpc-web}`: "GRPC-WEB", `{name: grpc-web-a}`: "GRPC-WEB",
+		`{name: grpc-a}`: "GRPC", `{name: web}`: "", `{name: httpx}`: "", `{name: tls-a}`: "TLS", `{name: mysql}`: "MYSQL",
+		`{name: http, protocol: UDP}`: "UDP", `{name: http, protocol: SCTP}`: "UDP",
+		`{name: tcp, appProtocol: http}`: "HTTP", `{name: http, appProtocol: vendor.example/own}`: "",
+		`{name: a, appProtocol: kubernetes.io/h2c}`: "HTTP2", `{name: a, appProtocol: Kubernetes.io/WS}`: "HTTP", `{name: a, appProtocol: kubernetes.io/wss}`: "HTTPS",
+	} {
+		text := `{metadata: {namespace: shop, name: web}, spec: {ports: [` + strings.Replace(port, "{", "{port: 80, ", 1) + `]}}`
+		read := kubernetes.Cluster{Domain: "cluster.local"}.ReadService(parse[corev1.Service](t, text))
+		if got := read.Spec.Ports.At(0).Protocol; got != want {
+			t.Errorf("%s: %q, want %q", port, got, want)
+		}
+	}
+}
+
+func TestClusterIPsAreTheAddresses(t *testing.T) {
+	t.Parallel()
+	text := `{metadata: {namespace: shop, name: web, annotations: {networking.istio.io/exportTo: "., other"}}, spec: {clusterIP: 10.0.0.1, clusterIPs: [10.0.0.1, "fd00::1"], ports: [{port: 80}]}}`
+	read := kubernetes.Cluster{Domain: "cluster.local"}.ReadService(parse[corev1.Service](t, text))
+	if diff := cmp.Diff([]string{"10.0.0.1", "fd00::1"}, read.Spec.Addresses.Slice()); diff != "" {
+		t.Errorf("addresses: -want +got:\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{".", "other"}, read.Spec.ExportTo.Slice()); diff != "" {
+		t.Errorf("exportTo: -want +got:\n%s", diff)
+	}
+}

@@ -1,0 +1,180 @@
+package kubernetes
+
+import (
+	"cmp"
+	"net/netip"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/isthmus-mesh/isthmus/model"
+)
+
+// Name is that of a Service: its namespace and its own.
+type Name struct{ Namespace, Name string }
+
+func (n Name) String() string { return n.Namespace + "/" + n.Name }
+
+// Cluster says of which cluster objects are.
+type Cluster struct {
+	Domain  string // of its DNS, such as cluster.local
+	Network string // that its pods are in; may be empty
+	Name    string // stands on each endpoint, as the label of [ClusterLabel]; may be empty
+}
+
+// ClusterLabel is the label by which an endpoint says of which cluster it is, as Istio has it.
+const ClusterLabel = "topology.istio.io/cluster"
+
+// Service is what is read of a Service.
+type Service struct {
+	Name
+	Spec model.Service
+	// External is the DNS name that the Service is another name of; empty for most.
+	External string
+	// Headless says that it has no address of its own.
+	Headless bool
+	// NotReady says that endpoints are served whether they are ready or not.
+	NotReady bool
+	// IPv6 says that its first addresses are of that family.
+	IPv6 bool
+
+	portNames map[string]string // of the record's ports, by those of slices; nil if they are the same
+}
+
+// Host is the DNS name of a Service.
+func (c Cluster) Host(n Name) string {
+	return n.Name + "." + n.Namespace + ".svc." + c.Domain
+}
+
+// exportAnnotation limits who sees a Service, as in Istio.
+const exportAnnotation = "networking.istio.io/exportTo"
+
+// ReadService reads a Service.
+func (c Cluster) ReadService(s *corev1.Service) Service {
+	read := Service{
+		Name:     Name{s.Namespace, s.Name},
+		Headless: s.Spec.ClusterIP == corev1.ClusterIPNone,
+		NotReady: s.Spec.PublishNotReadyAddresses,
+	}
+	read.Spec = model.Service{
+		Meta:       metaOf(&s.ObjectMeta),
+		Hosts:      model.ListOf(c.Host(read.Name)),
+		Addresses:  model.ListOf(clusterIPs(&s.Spec)...),
+		Location:   model.MeshInternal,
+		Resolution: model.ResolutionStatic,
+		ExportTo:   model.ListOf(split(s.Annotations[exportAnnotation])...),
+	}
+	read.ports(s.Spec.Ports)
+	if len(s.Spec.IPFamilies) > 0 {
+		read.IPv6 = s.Spec.IPFamilies[0] == corev1.IPv6Protocol
+	}
+	if s.Spec.Type == corev1.ServiceTypeExternalName {
+		read.External = strings.TrimSuffix(strings.ToLower(s.Spec.ExternalName), ".")
+		read.Spec.Location, read.Spec.Resolution = model.MeshExternal, model.ResolutionDNS
+		read.Spec.Addresses = model.List[string]{}
+		if _, err := netip.ParseAddr(read.External); err == nil {
+			read.Spec.Resolution = model.ResolutionStatic
+		}
+	}
+	return read
+}
+
+// clusterIPs are the addresses of a Service. An API server of before dual stack has
+// one field of them only.
+func clusterIPs(s *corev1.ServiceSpec) (list []string) {
+	all := s.ClusterIPs
+	if len(all) == 0 {
+		all = []string{s.ClusterIP}
+	}
+	for _, text := range all {
+		if ip, err := netip.ParseAddr(text); err == nil {
+			list = append(list, ip.String())
+		}
+	}
+	return list
+}
+
+// ports enters the ports. Slices call them by the names of the Service, of which a
+// single one may be empty; a record's port has a name.
+func (s *Service) ports(list []corev1.ServicePort) {
+	ports := make([]model.Port, 0, len(list))
+	seen := map[int32]bool{}
+	for i := range list {
+		p := &list[i]
+		port := model.Port{Number: uint32(p.Port), Name: p.Name, Protocol: protocolOf(p), TargetPort: targetPort(p)}
+		switch {
+		case port.Protocol == "UDP" && hasTCP(list, p.Port), seen[p.Port]:
+			continue // of two ports with one number the mesh carries the one of TCP
+		case p.Name == "":
+			port.Name = "port-" + strconv.Itoa(int(p.Port))
+			s.portNames = map[string]string{"": port.Name}
+		}
+		seen[p.Port] = true
+		ports = append(ports, port)
+	}
+	s.Spec.Ports = model.ListOf(ports...)
+}
+
+func hasTCP(list []corev1.ServicePort, number int32) bool {
+	for i := range list {
+		if list[i].Port == number && (list[i].Protocol == corev1.ProtocolTCP || list[i].Protocol == "") {
+			return true
+		}
+	}
+	return false
+}
+
+// targetPort is where endpoints listen if their slices do not say so. One that is a
+// name differs between them, and stands in the slices.
+func targetPort(p *corev1.ServicePort) uint32 {
+	if n := p.TargetPort.IntVal; n > 0 && n != p.Port {
+		return uint32(n)
+	}
+	return 0
+}
+
+// portName is the name of the record's port that slices call so.
+func (s *Service) portName(inSlice string) string {
+	if name, renamed := s.portNames[inSlice]; renamed {
+		return name
+	}
+	return inSlice
+}
+
+// metaOf is what an object says about itself, less what others wrote for themselves.
+func metaOf(m *metav1.ObjectMeta) model.Meta {
+	annotations := make(map[string]string, len(m.Annotations))
+	for key, value := range m.Annotations {
+		if key != corev1.LastAppliedConfigAnnotation {
+			annotations[key] = value
+		}
+	}
+	return model.Meta{
+		Labels: model.MapOf(m.Labels), Annotations: model.MapOf(annotations), Created: m.CreationTimestamp.UTC(),
+	}
+}
+
+func split(list string) (items []string) {
+	for item := range strings.SplitSeq(list, ",") {
+		if item = strings.TrimSpace(item); item != "" {
+			items = append(items, item)
+		}
+	}
+	return items
+}
+
+// Ref names the record of a Service. The name is not that of any other object that
+// describes services, since these have no colon.
+func (n Name) Ref() model.Ref {
+	return model.Ref{Kind: model.KindService, Key: model.Key{Namespace: n.Namespace, Name: "service:" + n.Name}}
+}
+
+// Place is where all records stand that are made of Services.
+const Place = "services"
+
+// Compare orders names by namespace, then name.
+func (n Name) Compare(o Name) int {
+	return cmp.Or(cmp.Compare(n.Namespace, o.Namespace), cmp.Compare(n.Name, o.Name))
+}

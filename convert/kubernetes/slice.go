@@ -1,0 +1,124 @@
+package kubernetes
+
+import (
+	"cmp"
+	"net/netip"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+
+	"github.com/isthmus-mesh/isthmus/model"
+)
+
+// Slice is what is read of an EndpointSlice. It is never written to once it is read.
+type Slice struct {
+	Service Name   // that it is of; without a name if it is of none
+	Name    string // its own
+	IPv6    bool
+	// FQDN says that its addresses are names, which nothing is made of.
+	FQDN bool
+
+	written   time.Time // the change of its pods that it shows
+	version   string    // of the API server
+	ports     []slicePort
+	endpoints []sliceEndpoint
+}
+
+// slicePort is a port under its name in the Service.
+type slicePort struct {
+	name   string
+	number uint32 // zero for the target port of the Service
+}
+
+type sliceEndpoint struct {
+	address        string
+	uid, pod       string // of what it stands for; pod is empty if that is no Pod
+	node, zone     string
+	hostname       string
+	ready, serving bool
+	terminating    bool
+}
+
+// ReadSlice reads an EndpointSlice.
+func ReadSlice(s *discoveryv1.EndpointSlice) *Slice {
+	read := &Slice{
+		Service: Name{s.Namespace, s.Labels[discoveryv1.LabelServiceName]},
+		Name:    s.Name,
+		IPv6:    s.AddressType == discoveryv1.AddressTypeIPv6,
+		FQDN:    s.AddressType == discoveryv1.AddressTypeFQDN,
+		version: s.ResourceVersion,
+	}
+	if read.FQDN {
+		return read
+	}
+	read.written, _ = time.Parse(time.RFC3339Nano, s.Annotations[corev1.EndpointsLastChangeTriggerTime])
+	for i := range s.Ports {
+		p := &s.Ports[i]
+		read.ports = append(read.ports, slicePort{value(p.Name), uint32(value(p.Port))})
+	}
+	read.endpoints = make([]sliceEndpoint, 0, len(s.Endpoints))
+	for i := range s.Endpoints {
+		if e, ok := readEndpoint(&s.Endpoints[i]); ok {
+			read.endpoints = append(read.endpoints, e)
+		}
+	}
+	return read
+}
+
+// readEndpoint reads an endpoint. Of its addresses, which are all of one family and
+// reach the same, the first counts.
+func readEndpoint(e *discoveryv1.Endpoint) (read sliceEndpoint, ok bool) {
+	if len(e.Addresses) == 0 {
+		return read, false
+	}
+	ip, err := netip.ParseAddr(e.Addresses[0])
+	if err != nil {
+		return read, false
+	}
+	read = sliceEndpoint{
+		address: ip.String(), node: value(e.NodeName), zone: value(e.Zone), hostname: value(e.Hostname),
+		ready: orTrue(e.Conditions.Ready), serving: orTrue(e.Conditions.Serving), terminating: value(e.Conditions.Terminating),
+	}
+	if e.TargetRef != nil {
+		read.uid = string(e.TargetRef.UID)
+		if e.TargetRef.Kind == "Pod" {
+			read.pod = e.TargetRef.Name
+		}
+	}
+	return read, true
+}
+
+// newer orders slices by the change of the pods that they show, then by when they were
+// written. Slices of one Service are often written out of that order, and when one was
+// created says nothing.
+func (s *Slice) newer(o *Slice) int {
+	return cmp.Or(
+		s.written.Compare(o.written),
+		cmp.Compare(len(s.version), len(o.version)), // a number, which is not to be parsed
+		cmp.Compare(s.version, o.version),
+		cmp.Compare(s.Name, o.Name),
+	)
+}
+
+// health is what an endpoint's conditions say.
+func (e *sliceEndpoint) health(s *Service) model.Health {
+	switch {
+	case e.ready, s.NotReady:
+		return model.Healthy
+	case e.serving && e.terminating:
+		return model.Draining
+	default:
+		return model.Unhealthy
+	}
+}
+
+func value[T any](p *T) (v T) {
+	if p != nil {
+		v = *p
+	}
+	return v
+}
+
+// orTrue is a condition that holds unless it is denied.
+func orTrue(condition *bool) bool { return condition == nil || *condition }

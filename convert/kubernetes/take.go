@@ -1,0 +1,128 @@
+package kubernetes
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/source"
+)
+
+// Change is what has become different since the last: objects to be replaced or
+// deleted as a whole, and single endpoints of the Service.
+type Change struct {
+	Upserts      []source.Object
+	Deletes      []model.Ref
+	OwnedUpserts []model.Record
+	OwnedDeletes []model.Ref
+}
+
+// Take returns what is different since the last time, and is done with it.
+func (g *Group) Take() (change Change) {
+	if g.whole {
+		return g.takeAll()
+	}
+	hosts := map[string]struct{}{}
+	for _, address := range slices.Sorted(maps.Keys(g.dirty)) {
+		g.takeAddress(address, &change, hosts)
+	}
+	clear(g.dirty)
+	g.takeNamed(hosts, &change)
+	return change
+}
+
+// takeAddress takes the endpoints of one address, and notes the host names that they had
+// or have.
+func (g *Group) takeAddress(address string, change *Change, hosts map[string]struct{}) {
+	old := g.records[address]
+	now := g.endpointsAt(address)
+	g.keep(address, now)
+	g.rename(address, hosts)
+	if g.service == nil || g.service.External != "" {
+		return
+	}
+	for _, e := range now {
+		at := slices.IndexFunc(old, func(o endpoint) bool { return o.name == e.name })
+		if at < 0 || !old[at].spec.Equal(e.spec) {
+			change.OwnedUpserts = append(change.OwnedUpserts, record(g.name.Ref(), e))
+		}
+	}
+	for _, o := range old {
+		if !slices.ContainsFunc(now, func(e endpoint) bool { return e.name == o.name }) {
+			change.OwnedDeletes = append(change.OwnedDeletes, record(g.name.Ref(), o).Ref)
+		}
+	}
+}
+
+func (g *Group) keep(address string, now []endpoint) {
+	if len(now) == 0 {
+		delete(g.records, address)
+		return
+	}
+	g.records[address] = now
+}
+
+// takeAll makes everything anew.
+func (g *Group) takeAll() (change Change) {
+	g.whole = false
+	g.records = map[string][]endpoint{}
+	hosts := map[string]struct{}{}
+	for host := range g.named {
+		hosts[host] = struct{}{}
+	}
+	for address := range g.addresses() {
+		g.keep(address, g.endpointsAt(address))
+		g.rename(address, hosts)
+	}
+	for address := range g.dirty {
+		if len(g.claims[address]) == 0 {
+			g.rename(address, hosts)
+		}
+	}
+	clear(g.dirty)
+	switch {
+	case g.service != nil:
+		change.Upserts = append(change.Upserts, g.object())
+	case g.passed:
+		change.Deletes = append(change.Deletes, g.name.Ref())
+	}
+	g.passed = g.service != nil
+	g.takeNamed(hosts, &change)
+	return change
+}
+
+// Objects are everything there is, for a listing. Nothing is left to be taken.
+func (g *Group) Objects() []source.Object {
+	if g.service == nil {
+		return nil
+	}
+	g.whole = true
+	return g.takeAll().Upserts
+}
+
+// object is the Service with its endpoints.
+func (g *Group) object() source.Object {
+	object := source.Object{Record: model.Record{Ref: g.name.Ref(), Place: Place, Spec: g.service.Spec}}
+	if g.service.External != "" {
+		return g.external(object)
+	}
+	for _, address := range slices.Sorted(maps.Keys(g.records)) {
+		for _, e := range g.records[address] {
+			object.Owned = append(object.Owned, record(g.name.Ref(), e))
+		}
+	}
+	return object
+}
+
+// external gives a Service that is another name of a host its one endpoint.
+func (g *Group) external(object source.Object) source.Object {
+	e := endpoint{name: g.service.External, spec: model.Endpoint{Address: g.service.External}}
+	object.Owned = []model.Record{record(g.name.Ref(), e)}
+	return object
+}
+
+func record(owner model.Ref, e endpoint) model.Record {
+	ref := owner
+	ref.Kind, ref.Name = model.KindEndpoint, owner.Name+"/"+e.name
+	return model.Record{Ref: ref, Owner: owner, Spec: e.spec}
+}

@@ -1,0 +1,90 @@
+package kubernetes
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/isthmus-mesh/isthmus/convert/istio"
+	"github.com/isthmus-mesh/isthmus/convert/kubernetes"
+	"github.com/isthmus-mesh/isthmus/internal/kubeconfig"
+	"github.com/isthmus-mesh/isthmus/source"
+)
+
+var _ source.Settings = (*Config)(nil)
+
+// Config says which cluster to read.
+type Config struct {
+	// Kubeconfig is a file as of kubectl. Empty means the cluster that Isthmus runs
+	// in, or else what kubectl would take: $KUBECONFIG, then ~/.kube/config.
+	Kubeconfig string `json:"kubeconfig"`
+	// Context is one of the kubeconfig; empty means its current one.
+	Context string `json:"context"`
+	// Cluster is the name that stands on each endpoint; empty for none.
+	Cluster string `json:"cluster"`
+	// Network is the one that pods are in that do not name another; empty for none.
+	Network string `json:"network"`
+	// Domain is that of the cluster's DNS.
+	Domain string `json:"domain"`
+	// Istio has Istio's objects read as well.
+	Istio bool `json:"istio"`
+	// Pods has pods read, for labels and service accounts of endpoints.
+	Pods bool `json:"pods"`
+}
+
+// Kind is the row by which this registry is known.
+func Kind() source.Kind {
+	return source.Kind{
+		Name: "kubernetes", MaxBackoff: 10 * time.Second,
+		New: func() source.Settings { return &Config{Domain: "cluster.local", Istio: true, Pods: true} },
+	}
+}
+
+// Validate implements [source.Settings].
+func (c *Config) Validate() error {
+	var errs []error
+	if !istio.IsObjectName(c.Domain) {
+		errs = append(errs, fmt.Errorf("domain: %q is no DNS name in lower case; cluster.local is the default", c.Domain))
+	}
+	for field, value := range map[string]string{"cluster": c.Cluster, "network": c.Network} {
+		if !istio.IsLabelValue(value) || strings.TrimSpace(value) != value {
+			errs = append(errs, fmt.Errorf("%s: %q cannot be the value of a label: use at most 63 letters, digits, '-', '_' and '.'", field, value))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Resolve implements [source.Settings].
+func (c *Config) Resolve(dir string) {
+	if c.Kubeconfig != "" && !filepath.IsAbs(c.Kubeconfig) {
+		c.Kubeconfig = filepath.Join(dir, c.Kubeconfig)
+	}
+}
+
+// Check implements [source.Settings]. It speaks to nobody. Which API server it is if none
+// is named is not known before it is used.
+func (c *Config) Check() error {
+	if c.Kubeconfig == "" && c.Context == "" {
+		return nil
+	}
+	_, err := c.target()
+	return err
+}
+
+func (c *Config) target() (*rest.Config, error) {
+	return kubeconfig.Load(c.Kubeconfig, c.Context, "isthmus")
+}
+
+// Warnings implements [source.Settings].
+func (c *Config) Warnings() []string { return nil }
+
+// Open implements [source.Settings].
+func (c *Config) Open(env source.Env) source.Source { return New(*c, env) }
+
+func (c *Config) cluster() kubernetes.Cluster {
+	return kubernetes.Cluster{Domain: c.Domain, Network: c.Network, Name: c.Cluster}
+}

@@ -1,0 +1,149 @@
+package kubernetes
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+
+	convert "github.com/isthmus-mesh/isthmus/convert/kubernetes"
+)
+
+// feed lists and watches one kind.
+type feed struct {
+	kind
+	into *mirror
+	wake func()
+
+	mu     sync.Mutex
+	listed bool
+	err    error     // why it cannot be read now; nil if it can
+	since  time.Time // when that began
+}
+
+// run follows the kind until ctx ends. The reflector lists, watches, resumes, and
+// lists again where it cannot resume.
+func (f *feed) run(ctx context.Context) {
+	silent := klog.Logger{} // the run reports what fails
+	r := cache.NewReflectorWithOptions(&cache.ListWatch{ListWithContextFunc: f.list, WatchFuncWithContext: f.watch}, f.example(), f,
+		cache.ReflectorOptions{
+			Logger: &silent, Name: f.resource,
+			Backoff: &wait.Backoff{Duration: 200 * time.Millisecond, Factor: 2, Jitter: 0.5, Steps: 10, Cap: 10 * time.Second},
+		})
+	r.RunWithContext(klog.NewContext(ctx, silent))
+}
+
+// longest is how long the API server may take to begin an answer. Watches are found dead
+// by the pings of HTTP/2.
+const longest = 60 * time.Second
+
+func (f *feed) list(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+	if options.ResourceVersion == "0" {
+		// As old as the API server pleases: older than what an earlier run has stored.
+		options.ResourceVersion = ""
+	}
+	limited, cancel := context.WithTimeout(ctx, longest)
+	defer cancel()
+	list, err := f.api.List(limited, options)
+	f.answered(ctx, err)
+	return list, err
+}
+
+func (f *feed) watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+	w, err := f.api.Watch(ctx, options)
+	f.answered(ctx, err)
+	return w, err
+}
+
+// answered notes whether the API server answers for the kind.
+func (f *feed) answered(ctx context.Context, err error) {
+	if ctx.Err() != nil {
+		return // it is we who end
+	}
+	f.mu.Lock()
+	was := f.err
+	switch {
+	case err == nil:
+		f.err = nil
+	case was == nil:
+		f.err, f.since = err, time.Now()
+	default:
+		f.err = err
+	}
+	f.mu.Unlock()
+	if (was == nil) != (err == nil) || apierrors.ReasonForError(was) != apierrors.ReasonForError(err) || !f.isListed() {
+		f.wake()
+	}
+}
+
+// failing says why the kind cannot be read, and since when; err is nil if it can.
+func (f *feed) failing() (since time.Time, err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.since, f.err
+}
+
+func (f *feed) isListed() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.listed
+}
+
+// Add implements [cache.ReflectorStore].
+func (f *feed) Add(object any) error { return f.put(object) }
+
+// Update implements [cache.ReflectorStore].
+func (f *feed) Update(object any) error { return f.put(object) }
+
+func (f *feed) put(item any) error {
+	f.into.change(f.resource, f.objectOf(item), time.Now())
+	f.wake()
+	return nil
+}
+
+// Delete implements [cache.ReflectorStore].
+func (f *feed) Delete(item any) error {
+	o := f.objectOf(item)
+	o.is = nil
+	f.into.change(f.resource, o, time.Now())
+	f.wake()
+	return nil
+}
+
+// Replace implements [cache.ReflectorStore].
+func (f *feed) Replace(items []any, _ string) error {
+	objects := make([]object, len(items))
+	for i, item := range items {
+		objects[i] = f.objectOf(item)
+		items[i] = nil // a large list need not be in memory twice
+	}
+	f.into.replace(f.resource, objects, time.Now())
+	f.mu.Lock()
+	f.listed = true
+	f.mu.Unlock()
+	f.wake()
+	return nil
+}
+
+// objectOf is what is kept of an object of the API server.
+func (f *feed) objectOf(item any) object {
+	if last, ok := item.(cache.DeletedFinalStateUnknown); ok {
+		item = last.Obj
+	}
+	m, err := meta.Accessor(item)
+	if err != nil {
+		return object{} // nothing that an API server hands over
+	}
+	return object{convert.Name{Namespace: m.GetNamespace(), Name: m.GetName()}, f.read(item)}
+}
+
+// Resync implements [cache.ReflectorStore].
+func (f *feed) Resync() error { return nil }

@@ -1,0 +1,176 @@
+package kubernetes
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+
+	"github.com/isthmus-mesh/isthmus/convert/istio"
+	convert "github.com/isthmus-mesh/isthmus/convert/kubernetes"
+)
+
+// kind is a kind of object that is read.
+type kind struct {
+	resource string // as in paths of the API
+	required bool
+	example  func() runtime.Object
+	api      api
+	// read makes of an object what is kept of it. It uses nothing that is shared.
+	read func(object any) any
+}
+
+// api lists and watches.
+type api interface {
+	List(ctx context.Context, options metav1.ListOptions) (runtime.Object, error)
+	Watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error)
+}
+
+// kinds are all that are read of a cluster.
+func (c *Config) kinds(target *rest.Config) ([]kind, error) {
+	core, err := client(target, corev1.SchemeGroupVersion, "/api")
+	if err != nil {
+		return nil, err
+	}
+	discovery, err := client(target, discoveryv1.SchemeGroupVersion, "/apis")
+	if err != nil {
+		return nil, err
+	}
+	cluster := c.cluster()
+	list := []kind{{
+		resource: services, required: true, example: func() runtime.Object { return &corev1.Service{} },
+		api:  typed{core, services, func() runtime.Object { return &corev1.ServiceList{} }},
+		read: func(o any) any { return readAs(o, func(s *corev1.Service) any { return cluster.ReadService(s) }) },
+	}, {
+		resource: endpointSlices, required: true, example: func() runtime.Object { return &discoveryv1.EndpointSlice{} },
+		api: typed{discovery, endpointSlices, func() runtime.Object { return &discoveryv1.EndpointSliceList{} }},
+		read: func(o any) any {
+			return readAs(o, func(s *discoveryv1.EndpointSlice) any { return convert.ReadSlice(s) })
+		},
+	}, {
+		resource: nodes, example: func() runtime.Object { return &corev1.Node{} },
+		api:  typed{core, nodes, func() runtime.Object { return &corev1.NodeList{} }},
+		read: func(o any) any { return readAs(o, func(n *corev1.Node) any { return convert.ReadNode(n) }) },
+	}}
+	if c.Pods {
+		list = append(list, kind{
+			resource: pods, example: func() runtime.Object { return &corev1.Pod{} },
+			api:  typed{core, pods, func() runtime.Object { return &corev1.PodList{} }},
+			read: func(o any) any { return readAs(o, func(p *corev1.Pod) any { return convert.ReadPod(p) }) },
+		})
+	}
+	if !c.Istio {
+		return list, nil
+	}
+	objects, err := dynamic.NewForConfig(target)
+	if err != nil {
+		return nil, err
+	}
+	for _, k := range istioKinds {
+		list = append(list, kind{
+			resource: k.Resource(), example: func() runtime.Object { return &unstructured.Unstructured{} },
+			api:  &untyped{client: objects, resource: k.Resource()},
+			read: func(o any) any { return readAs(o, readIstio) },
+		})
+	}
+	return list, nil
+}
+
+// Resources of the API.
+const (
+	services       = "services"
+	endpointSlices = "endpointslices"
+	nodes          = "nodes"
+	pods           = "pods"
+)
+
+// readAs reads an object, whichever way the reflector hands it over.
+func readAs[T any](object any, read func(T) any) any {
+	if typed, ok := object.(T); ok {
+		return read(typed)
+	}
+	return nil
+}
+
+func readIstio(u *unstructured.Unstructured) any {
+	text, err := u.MarshalJSON()
+	if err != nil {
+		return nil
+	}
+	return istio.FromJSON(text)
+}
+
+// client speaks of one group of an API, in the short encoding.
+func client(target *rest.Config, group schema.GroupVersion, path string) (rest.Interface, error) {
+	c := rest.CopyConfig(target)
+	c.APIPath, c.GroupVersion = path, &group
+	c.NegotiatedSerializer = scheme.Codecs.WithoutConversion()
+	c.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
+	c.ContentType = runtime.ContentTypeProtobuf
+	c.QPS = -1 // nothing is asked for but lists and watches, at a pace of their own
+	return rest.RESTClientFor(c)
+}
+
+// typed reads objects that are compiled in.
+type typed struct {
+	client   rest.Interface
+	resource string
+	empty    func() runtime.Object
+}
+
+func (t typed) List(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+	list := t.empty()
+	err := t.client.Get().Resource(t.resource).VersionedParams(&options, scheme.ParameterCodec).Do(ctx).Into(list)
+	return list, err
+}
+
+func (t typed) Watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+	options.Watch = true
+	return t.client.Get().Resource(t.resource).VersionedParams(&options, scheme.ParameterCodec).Watch(ctx)
+}
+
+// untyped reads Istio's objects, in the newest version that the API server has. It
+// belongs to one goroutine.
+type untyped struct {
+	client   dynamic.Interface
+	resource string
+	version  int // of istioVersions, that was answered last
+}
+
+// istioVersions have one schema.
+var istioVersions = [...]string{"v1", "v1beta1", "v1alpha3"}
+
+func (u *untyped) List(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+	list, err := inSomeVersion(u, func(r dynamic.ResourceInterface) (*unstructured.UnstructuredList, error) { return r.List(ctx, options) })
+	if list == nil {
+		return nil, err // without the type of a list
+	}
+	return list, err
+}
+
+func (u *untyped) Watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+	return inSomeVersion(u, func(r dynamic.ResourceInterface) (watch.Interface, error) { return r.Watch(ctx, options) })
+}
+
+func inSomeVersion[T any](u *untyped, ask func(dynamic.ResourceInterface) (T, error)) (answer T, err error) {
+	for i := range istioVersions {
+		at := (u.version + i) % len(istioVersions)
+		answer, err = ask(u.client.Resource(schema.GroupVersionResource{Group: istio.Group, Version: istioVersions[at], Resource: u.resource}))
+		if !apierrors.IsNotFound(err) {
+			if err == nil {
+				u.version = at
+			}
+			return answer, err
+		}
+	}
+	return answer, err
+}

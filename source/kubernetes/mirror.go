@@ -1,0 +1,277 @@
+package kubernetes
+
+import (
+	"iter"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/isthmus-mesh/isthmus/convert/istio"
+	convert "github.com/isthmus-mesh/isthmus/convert/kubernetes"
+	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/source"
+)
+
+// mirror is what the API server has said, as far as it counts. Feeds enter what they
+// read, in the order in which it comes, and the run takes what has to be passed on.
+type mirror struct {
+	mu      sync.Mutex
+	cluster convert.Cluster
+
+	groups map[convert.Name]*convert.Group
+	index  convert.Index
+	slices map[convert.Name]convert.Name // the Service of each slice
+	nodes  map[string]convert.Node
+	zones  map[string]map[string]int // how many nodes say so of the region of a zone
+	pods   map[convert.Name]convert.Pod
+	istio  map[string]map[convert.Name]istio.Reading // by resource
+
+	primed  bool
+	dirty   map[convert.Name]struct{}            // groups that may have changed
+	touched map[string]map[convert.Name]struct{} // objects of Istio that have changed, by resource
+	pending []step
+	since   time.Time // when the first of what is pending came
+}
+
+// step is one thing to pass on, after those before it.
+type step struct {
+	change  source.Change
+	listing *source.Listing // instead of the change
+}
+
+// object is what is kept of an object, or that there is none any more.
+type object struct {
+	convert.Name
+	is any // nil if it is gone
+}
+
+func newMirror(cluster convert.Cluster) *mirror {
+	return &mirror{
+		cluster: cluster,
+		groups:  map[convert.Name]*convert.Group{}, slices: map[convert.Name]convert.Name{},
+		nodes: map[string]convert.Node{}, zones: map[string]map[string]int{}, pods: map[convert.Name]convert.Pod{},
+		istio: map[string]map[convert.Name]istio.Reading{},
+		dirty: map[convert.Name]struct{}{}, touched: map[string]map[convert.Name]struct{}{},
+	}
+}
+
+// change enters one object.
+func (m *mirror) change(resource string, o object, at time.Time) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.began(at)
+	m.enter(resource, o)
+}
+
+// replace enters all objects of a kind. What is missing among them is not said to be
+// deleted: a listing lacks it.
+func (m *mirror) replace(resource string, objects []object, at time.Time) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.began(at)
+	m.flush()
+	here := make(map[convert.Name]bool, len(objects))
+	for _, o := range objects {
+		here[o.Name] = true
+		m.enter(resource, o)
+	}
+	for _, name := range slices.Collect(m.held(resource)) {
+		if !here[name] {
+			m.enter(resource, object{Name: name})
+		}
+	}
+	if place := placeOf(resource); m.primed && place != "" {
+		m.pending = append(m.pending, step{listing: m.listing(place)})
+	}
+}
+
+func (m *mirror) began(at time.Time) {
+	if m.since.IsZero() {
+		m.since = at
+	}
+}
+
+// placeOf is where the records stand that are made of a kind by itself, or with others.
+func placeOf(resource string) string {
+	switch resource {
+	case nodes, pods:
+		return "" // a record lacks nothing but what they say
+	case endpointSlices:
+		return services
+	default:
+		return resource
+	}
+}
+
+// held yields the names of the objects of a kind.
+func (m *mirror) held(resource string) iter.Seq[convert.Name] {
+	switch resource {
+	case services:
+		return m.withService()
+	case endpointSlices:
+		return maps.Keys(m.slices)
+	case pods:
+		return maps.Keys(m.pods)
+	case nodes:
+		return func(yield func(convert.Name) bool) {
+			for name := range m.nodes {
+				if !yield(convert.Name{Name: name}) {
+					return
+				}
+			}
+		}
+	default:
+		return maps.Keys(m.istio[resource])
+	}
+}
+
+func (m *mirror) withService() iter.Seq[convert.Name] {
+	return func(yield func(convert.Name) bool) {
+		for name, g := range m.groups {
+			if g.HasService() && !yield(name) {
+				return
+			}
+		}
+	}
+}
+
+// enter enters an object by its kind.
+func (m *mirror) enter(resource string, o object) {
+	switch resource {
+	case services:
+		m.enterService(o)
+	case endpointSlices:
+		m.enterSlice(o)
+	case nodes:
+		m.enterNode(o)
+	case pods:
+		m.enterPod(o)
+	default:
+		m.enterIstio(resource, o)
+	}
+}
+
+func (m *mirror) enterService(o object) {
+	if s, is := o.is.(convert.Service); is {
+		m.group(o.Name).SetService(&s)
+	} else if g := m.groups[o.Name]; g != nil {
+		g.SetService(nil)
+	}
+	m.dirty[o.Name] = struct{}{}
+}
+
+// enterSlice enters a slice. One that has changed its Service leaves the former.
+func (m *mirror) enterSlice(o object) {
+	s, is := o.is.(*convert.Slice)
+	is = is && s.Service.Name != "" && !s.FQDN
+	if old, had := m.slices[o.Name]; had && (!is || old != s.Service) {
+		m.groups[old].DropSlice(o.Name.Name)
+		m.dirty[old] = struct{}{}
+		delete(m.slices, o.Name)
+	}
+	if is {
+		m.group(s.Service).SetSlice(s)
+		m.slices[o.Name] = s.Service
+		m.dirty[s.Service] = struct{}{}
+	}
+}
+
+// group returns that of a Service, which may not be there yet.
+func (m *mirror) group(name convert.Name) *convert.Group {
+	g := m.groups[name]
+	if g == nil {
+		g = convert.NewGroup(m.cluster, name, m, &m.index)
+		m.groups[name] = g
+	}
+	return g
+}
+
+func (m *mirror) enterPod(o object) {
+	old, had := m.pods[o.Name]
+	p, is := o.is.(convert.Pod)
+	if had == is && old.Same(p) {
+		return
+	}
+	delete(m.pods, o.Name)
+	if is {
+		m.pods[o.Name] = p
+		m.mark(m.index.PodChanged(p.UID))
+	}
+	if had && old.UID != p.UID {
+		m.mark(m.index.PodChanged(old.UID))
+	}
+}
+
+func (m *mirror) enterNode(o object) {
+	name := o.Name.Name
+	old, had := m.nodes[name]
+	n, is := o.is.(convert.Node)
+	if had == is && old == n {
+		return
+	}
+	m.region(old, had, -1)
+	delete(m.nodes, name)
+	if is {
+		m.nodes[name] = n
+		m.region(n, true, 1)
+	}
+	m.mark(m.index.NodeChanged(name))
+}
+
+// region counts what a node says of the region of its zone.
+func (m *mirror) region(n convert.Node, counts bool, by int) {
+	zone, region := n.Locality.Zone, n.Locality.Region
+	if !counts || zone == "" || region == "" {
+		return
+	}
+	before := m.Region(zone)
+	if m.zones[zone] == nil {
+		m.zones[zone] = map[string]int{}
+	}
+	if m.zones[zone][region] += by; m.zones[zone][region] == 0 {
+		delete(m.zones[zone], region)
+	}
+	if m.Region(zone) != before {
+		m.mark(m.index.ZoneChanged(zone))
+	}
+}
+
+func (m *mirror) mark(groups iter.Seq[*convert.Group]) {
+	for g := range groups {
+		m.dirty[g.Name()] = struct{}{}
+	}
+}
+
+// Node implements [convert.Places].
+func (m *mirror) Node(name string) (model.Locality, bool) {
+	n, known := m.nodes[name]
+	return n.Locality, known
+}
+
+// Region implements [convert.Places].
+func (m *mirror) Region(zone string) string {
+	regions := slices.Sorted(maps.Keys(m.zones[zone]))
+	if len(regions) == 0 {
+		return ""
+	}
+	return regions[0]
+}
+
+// Pod implements [convert.Places].
+func (m *mirror) Pod(name convert.Name) (convert.Pod, bool) {
+	p, known := m.pods[name]
+	return p, known
+}
+
+func (m *mirror) enterIstio(resource string, o object) {
+	if m.istio[resource] == nil {
+		m.istio[resource], m.touched[resource] = map[convert.Name]istio.Reading{}, map[convert.Name]struct{}{}
+	}
+	if r, is := o.is.(istio.Reading); is && !r.Ignored {
+		m.istio[resource][o.Name] = r
+	} else {
+		delete(m.istio[resource], o.Name)
+	}
+	m.touched[resource][o.Name] = struct{}{}
+}

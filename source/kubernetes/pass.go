@@ -1,0 +1,145 @@
+package kubernetes
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	convert "github.com/isthmus-mesh/isthmus/convert/kubernetes"
+	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/source"
+)
+
+// take returns what is to be passed on, in order, and is done with it.
+func (m *mirror) take() []step {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !m.primed {
+		return nil
+	}
+	m.flush()
+	steps := m.pending
+	m.pending, m.since = nil, time.Time{}
+	return steps
+}
+
+// first returns everything, from which on changes are kept. Kinds that could not be read
+// are protected by the run.
+func (m *mirror) first() source.Listing {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.primed = true
+	m.pending = nil
+	return m.everything()
+}
+
+// all returns everything once more, after what is pending.
+func (m *mirror) all() []step {
+	steps := m.take()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	listing := m.everything()
+	return append(steps, step{listing: &listing})
+}
+
+// list has a place listed again, after what is pending.
+func (m *mirror) list(place string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.flush()
+	m.pending = append(m.pending, step{listing: m.listing(place)})
+}
+
+func (m *mirror) everything() source.Listing {
+	whole := source.Listing{Observed: m.since, Ignored: map[string]int{}}
+	if whole.Observed.IsZero() {
+		whole.Observed = time.Now()
+	}
+	m.since = time.Time{}
+	for _, place := range append([]string{services}, slices.Sorted(maps.Keys(m.istio))...) {
+		part := m.listing(place)
+		whole.Objects = append(whole.Objects, part.Objects...)
+		whole.Rejected = append(whole.Rejected, part.Rejected...)
+	}
+	return whole
+}
+
+// listing is everything of a place. What has changed there is passed on with it.
+func (m *mirror) listing(place string) *source.Listing {
+	listing := &source.Listing{Places: []string{place}, Observed: m.since}
+	if place != services {
+		for _, name := range slices.SortedFunc(maps.Keys(m.istio[place]), convert.Name.Compare) {
+			enterObject(listing, place, m.istio[place][name])
+		}
+		clear(m.touched[place])
+		return listing
+	}
+	for _, name := range slices.SortedFunc(maps.Keys(m.groups), convert.Name.Compare) {
+		listing.Objects = append(listing.Objects, m.groups[name].Objects()...)
+		m.forget(name)
+	}
+	clear(m.dirty)
+	return listing
+}
+
+// forget drops a group of which nothing is left.
+func (m *mirror) forget(name convert.Name) {
+	if g := m.groups[name]; g != nil && g.Empty() {
+		delete(m.groups, name)
+	}
+}
+
+// flush puts what has changed object by object behind what is pending.
+func (m *mirror) flush() {
+	if !m.primed {
+		return
+	}
+	change := source.Change{Observed: m.since}
+	for _, name := range slices.SortedFunc(maps.Keys(m.dirty), convert.Name.Compare) {
+		if g := m.groups[name]; g != nil {
+			appendChange(&change, g.Take())
+			m.forget(name)
+		}
+	}
+	clear(m.dirty)
+	for _, resource := range slices.Sorted(maps.Keys(m.touched)) {
+		m.flushIstio(resource, &change)
+	}
+	if len(change.Upserts)+len(change.Deletes)+len(change.OwnedUpserts)+len(change.OwnedDeletes)+len(change.Rejected) > 0 {
+		m.pending = append(m.pending, step{change: change})
+	}
+}
+
+func appendChange(change *source.Change, c convert.Change) {
+	change.Upserts = append(change.Upserts, c.Upserts...)
+	change.Deletes = append(change.Deletes, c.Deletes...)
+	change.OwnedUpserts = append(change.OwnedUpserts, c.OwnedUpserts...)
+	change.OwnedDeletes = append(change.OwnedDeletes, c.OwnedDeletes...)
+}
+
+func (m *mirror) flushIstio(resource string, change *source.Change) {
+	listing := &source.Listing{}
+	for _, name := range slices.SortedFunc(maps.Keys(m.touched[resource]), convert.Name.Compare) {
+		if r, is := m.istio[resource][name]; is {
+			enterObject(listing, resource, r)
+		} else {
+			change.Deletes = append(change.Deletes, refOf(resource, name))
+		}
+	}
+	clear(m.touched[resource])
+	change.Upserts = append(change.Upserts, listing.Objects...)
+	change.Rejected = append(change.Rejected, listing.Rejected...)
+}
+
+// enterObject enters one of Istio's objects.
+func enterObject(listing *source.Listing, resource string, r reading) {
+	if r.Valid() {
+		listing.Objects = append(listing.Objects, r.Listed(resource))
+		return
+	}
+	listing.Rejected = append(listing.Rejected, r.Rejection(resource, resource))
+}
+
+func refOf(resource string, name convert.Name) model.Ref {
+	return model.Ref{Kind: recordKind(resource), Key: model.Key{Namespace: name.Namespace, Name: name.Name}}
+}

@@ -1,0 +1,62 @@
+module github.com/isthmus-mesh/isthmus/test/kubernetes
+
+go 1.26.0
+
+require (
+	github.com/google/go-cmp v0.7.0
+	github.com/isthmus-mesh/isthmus v0.0.0
+	github.com/isthmus-mesh/isthmus/test/istio v0.0.0-00010101000000-000000000000
+	go.uber.org/goleak v1.3.0
+	k8s.io/apimachinery v0.36.3
+	k8s.io/client-go v0.36.3
+	pgregory.net/rapid v1.2.0
+	sigs.k8s.io/yaml v1.6.0
+)
+
+require (
+	github.com/isthmus-mesh/isthmus/test/envoy v0.0.0-00010101000000-000000000000 // indirect
+	github.com/kr/text v0.2.0 // indirect
+	google.golang.org/grpc v1.85.0 // indirect
+	istio.io/api v1.31.1 // indirect
+)
+
+require (
+	github.com/davecgh/go-spew v1.1.2-0.20180830191138-d8f796af33cc // indirect
+	github.com/fxamacker/cbor/v2 v2.9.0 // indirect
+	github.com/go-logr/logr v1.4.4 // indirect
+	github.com/golang/protobuf v1.5.4 // indirect
+	github.com/json-iterator/go v1.1.12 // indirect
+	github.com/modern-go/concurrent v0.0.0-20180306012644-bacd9c7ef1dd // indirect
+	github.com/modern-go/reflect2 v1.0.3-0.20250322232337-35a7c28c31ee // indirect
+	github.com/munnerz/goautoneg v0.0.0-20191010083416-a7dc8b61c822 // indirect
+	github.com/pmezard/go-difflib v1.0.1-0.20181226105442-5d4384ee4fb2 // indirect
+	github.com/spf13/pflag v1.0.9 // indirect
+	github.com/tidwall/btree v1.8.1 // indirect
+	github.com/x448/float16 v0.8.4 // indirect
+	go.yaml.in/yaml/v2 v2.4.3 // indirect
+	go.yaml.in/yaml/v3 v3.0.4 // indirect
+	golang.org/x/net v0.60.0 // indirect
+	golang.org/x/oauth2 v0.36.0 // indirect
+	golang.org/x/sync v0.24.0 // indirect
+	golang.org/x/sys v0.48.0 // indirect
+	golang.org/x/term v0.46.0 // indirect
+	golang.org/x/text v0.42.0 // indirect
+	golang.org/x/time v0.14.0 // indirect
+	google.golang.org/genproto/googleapis/api v0.0.0-20260817212433-ac3dfec99bb1 // indirect
+	google.golang.org/genproto/googleapis/rpc v0.0.0-20260817212433-ac3dfec99bb1 // indirect
+	google.golang.org/protobuf v1.36.12 // indirect
+	gopkg.in/inf.v0 v0.9.1 // indirect
+	k8s.io/api v0.36.3 // indirect
+	k8s.io/klog/v2 v2.140.0 // indirect
+	k8s.io/kube-openapi v0.0.0-20260317180543-43fb72c5454a // indirect
+	k8s.io/utils v0.0.0-20260210185600-b8788abfbbc2 // indirect
+	sigs.k8s.io/json v0.0.0-20250730193827-2d320260d730 // indirect
+	sigs.k8s.io/randfill v1.0.0 // indirect
+	sigs.k8s.io/structured-merge-diff/v6 v6.3.3 // indirect
+)
+
+replace github.com/isthmus-mesh/isthmus => ../..
+
+replace github.com/isthmus-mesh/isthmus/test/envoy => ../envoy
+
+replace github.com/isthmus-mesh/isthmus/test/istio => ../istio
