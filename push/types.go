@@ -1,6 +1,7 @@
 package push
 
 import (
+	"net/netip"
 	"slices"
 
 	"github.com/isthmus-mesh/isthmus/model"
@@ -123,7 +124,11 @@ type Client struct {
 type Proxy struct {
 	Role         string // such as "sidecar" or "router"
 	Interception string // how connections reach it, such as "REDIRECT"
+	Binds        []Bind // of its workload, by port, each port once
 }
+
+// Bind is where a proxy listens for its workload, and where the workload itself does.
+type Bind struct{ At, To netip.AddrPort }
 
 // typeInfo is a type as the engine knows it. It is immutable but for counts.
 type typeInfo struct {

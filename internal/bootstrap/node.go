@@ -27,6 +27,9 @@ type Node struct {
 	Network        string
 	Locality       string // region/zone/subzone
 	Interception   string // REDIRECT, TPROXY or NONE; REDIRECT for the sidecar of an Envoy
+	// Inbound is where an Envoy listens for its workload if nothing is redirected to it, each
+	// as PORT, ADDRESS:PORT, or either with =TARGET, the workload's own port on loopback.
+	Inbound []string
 }
 
 // identity is a node as the protocol has it.

@@ -62,6 +62,7 @@ func drawPushClient(t *rapid.T) push.Client {
 		Proxy: push.Proxy{
 			Role:         rapid.SampledFrom([]string{"", "sidecar", "router"}).Draw(t, "role"),
 			Interception: rapid.SampledFrom([]string{"", "TPROXY", "NONE"}).Draw(t, "interception"),
+			Binds:        rapid.SampledFrom([][]push.Bind{nil, {bindAt("10.0.0.1:80", "127.0.0.1:8081")}, {bindAt("127.0.0.1:80", "127.0.0.1:81"), bindAt("[fd00::1]:8081", "[::1]:80")}}).Draw(t, "binds"),
 		},
 	}
 }
@@ -69,7 +70,7 @@ func drawPushClient(t *rapid.T) push.Client {
 // sharedResourceNames are of listeners and routes that services may share.
 var sharedResourceNames = [...][]string{
 	ClusterType:  {blackHoleCluster, passthroughCluster, inboundPassthrough, "inbound|80||", "inbound|81||", "inbound|8081||"},
-	ListenerType: {virtualOutbound, virtualInbound, "0.0.0.0_80", "0.0.0.0_81", "127.0.0.1_80", "::_80", "::1_80", "10.1.0.1_80", "fd00::5_81", "0.0.0.0_8443", "::_8080"},
+	ListenerType: {virtualOutbound, virtualInbound, "0.0.0.0_80", "0.0.0.0_81", "127.0.0.1_80", "10.0.0.1_80", "fd00::1_8081", "::_80", "::1_80", "10.1.0.1_80", "fd00::5_81", "0.0.0.0_8443", "::_8080"},
 	RouteType:    {"80", "81", "h:80", "x.com:81", "http.80", "http.8080", "http.81"},
 }
 

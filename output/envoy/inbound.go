@@ -18,6 +18,7 @@ import (
 type inbound struct {
 	taken bool // false for Envoys that no connections of others are redirected to
 	ports inboundPorts
+	binds boundPorts // of Envoys that listen at the ports themselves
 }
 
 // inboundPorts are the ports of a workload, each once, in their order, and what it takes
@@ -66,12 +67,22 @@ func markedBy(mark byte) traffic {
 // lies about its address learns of workloads of its own namespace alone, and a service
 // of another namespace changes nothing about how a workload is spoken to.
 func (w *World) inboundOf(c push.Client) inbound {
-	p := proxyOf(c)
-	if p.role != sidecar || p.mode == none {
+	switch p := proxyOf(c); {
+	case p.role != sidecar:
 		return inbound{}
+	case p.mode != none:
+		return inbound{taken: true, ports: writePorts(w.servedBy(c, p))}
+	case len(c.Proxy.Binds) == 0:
+		return inbound{}
+	default:
+		return inbound{binds: writeBinds(c.Proxy.Binds, w.servedBy(c, p))}
 	}
+}
+
+// servedBy finds the ports of a client's workload, and what their bytes are taken for.
+func (w *World) servedBy(c push.Client, p proxy) map[uint32]traffic {
 	if c.Namespace == "" {
-		return inbound{taken: true}
+		return nil
 	}
 	by := map[uint32]catalog.InboundPort{}
 	for _, address := range c.Addresses {
@@ -88,7 +99,7 @@ func (w *World) inboundOf(c push.Client) inbound {
 	for number, s := range by {
 		kinds[number] = inboundTraffic(s)
 	}
-	return inbound{true, writePorts(kinds)}
+	return kinds
 }
 
 // inboundTraffic is what the bytes of a port of a workload are taken for.
@@ -112,7 +123,7 @@ func decides(a, b catalog.InboundPort) bool {
 // namespace, and for one that takes connections to a workload where that is.
 func audienceOf(c push.Client) []string {
 	keys := []string{c.Namespace}
-	if p := proxyOf(c); c.Kind != KindEnvoy || p.role != sidecar || p.mode == none {
+	if p := proxyOf(c); c.Kind != KindEnvoy || p.role != sidecar || p.mode == none && len(c.Proxy.Binds) == 0 {
 		return keys
 	}
 	for _, text := range c.Addresses {

@@ -278,7 +278,7 @@ func TestAnyPortsMakeAListener(t *testing.T) {
 		listener := func() *listenerv3.Listener {
 			var body anypb.Any
 			m := &listenerv3.Listener{}
-			l := inboundListener{View{proxy: proxy{role: sidecar}, inbound: inbound{true, writePorts(kinds)}}}
+			l := inboundListener{View{proxy: proxy{role: sidecar}, inbound: inbound{taken: true, ports: writePorts(kinds)}}}
 			if err := proto.Unmarshal(l.Encode().Joined().Body, &body); err != nil {
 				rt.Fatal(err)
 			}

@@ -29,8 +29,11 @@ func inboundClusterName(port uint32) string {
 
 // inboundClusterNames lists the clusters that lead to an Envoy's own workload.
 func inboundClusterNames(v View) (list []string) {
+	for b := range v.inbound.binds.served() {
+		list = append(list, inboundClusterName(b.port()))
+	}
 	if !v.inbound.taken {
-		return nil
+		return list
 	}
 	list = append(list, inboundPassthrough)
 	for number := range v.inbound.ports.all() {
@@ -40,6 +43,11 @@ func inboundClusterNames(v View) (list []string) {
 }
 
 func findInboundCluster(v View, name string) (push.Subject, bool) {
+	for b := range v.inbound.binds.served() {
+		if inboundClusterName(b.port()) == name {
+			return boundCluster{b.port(), b.to}, true
+		}
+	}
 	if !v.inbound.taken {
 		return nil, false
 	}

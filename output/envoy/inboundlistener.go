@@ -86,7 +86,8 @@ func (l inboundListener) Encode() push.Encoded {
 		ContinueOnListenerFiltersTimeout: true,
 	}
 	for number, kind := range l.view.inbound.ports.all() {
-		m.FilterChains = append(m.FilterChains, l.chainsOf(number, kind)...)
+		name := socketName(anyIPv4, number) // Istio's, whatever the address
+		m.FilterChains = append(m.FilterChains, l.view.inboundChains(name, number, kind, false)...)
 	}
 	if l.view.proxy.mode == tproxy {
 		m.Transparent = wrapperspb.Bool(true)
@@ -95,32 +96,31 @@ func (l inboundListener) Encode() push.Encoded {
 	return encode(virtualInbound, listenerURL, m)
 }
 
-// chainsOf are those of a port of the workload. No two have one match.
-func (l inboundListener) chainsOf(number uint32, kind traffic) []*listenerv3.FilterChain {
+// inboundChains are those of a port of the workload, in a listener of any ports or of
+// this one alone. No two have one match.
+func (v View) inboundChains(name string, number uint32, kind traffic, alone bool) []*listenerv3.FilterChain {
 	cluster := inboundClusterName(number)
 	chain := func(filters []*listenerv3.Filter, transport string, protocols ...string) *listenerv3.FilterChain {
-		return &listenerv3.FilterChain{
-			Name: socketName(anyIPv4, number), // Istio's, whatever the address
-			FilterChainMatch: &listenerv3.FilterChainMatch{
-				DestinationPort: wrapperspb.UInt32(number), TransportProtocol: transport, ApplicationProtocols: protocols,
-			},
-			Filters: filters,
+		match := &listenerv3.FilterChainMatch{TransportProtocol: transport, ApplicationProtocols: protocols}
+		if !alone {
+			match.DestinationPort = wrapperspb.UInt32(number)
 		}
+		return &listenerv3.FilterChain{Name: name, FilterChainMatch: match, Filters: filters}
 	}
 	switch kind {
 	case httpOnly:
 		return []*listenerv3.FilterChain{
-			chain(l.view.toWorkload(cluster, number), rawBuffer),
-			chain(l.view.toTCP(cluster), tlsBuffer), // the workload ends it itself
+			chain(v.toWorkload(cluster, number), rawBuffer),
+			chain(v.toTCP(cluster), tlsBuffer), // the workload ends it itself
 		}
 	case sniffed:
 		return []*listenerv3.FilterChain{
-			chain(l.view.toWorkload(cluster, number), rawBuffer, plaintextHTTP...),
-			chain(l.view.toTCP(cluster), rawBuffer),
-			chain(l.view.toTCP(cluster), tlsBuffer),
+			chain(v.toWorkload(cluster, number), rawBuffer, plaintextHTTP...),
+			chain(v.toTCP(cluster), rawBuffer),
+			chain(v.toTCP(cluster), tlsBuffer),
 		}
 	default:
-		return []*listenerv3.FilterChain{chain(l.view.toTCP(cluster), "")}
+		return []*listenerv3.FilterChain{chain(v.toTCP(cluster), "")}
 	}
 }
 

@@ -25,9 +25,14 @@ func listenerNames(w *World, v View) iter.Seq[string] {
 		if v.proxy.mode != none && !yield(virtualOutbound) || v.inbound.taken && !yield(virtualInbound) {
 			return
 		}
+		for b := range v.inbound.binds.served() {
+			if !yield(b.name()) {
+				return
+			}
+		}
 		for index := range w.snapshot.Ports() {
 			for _, address := range listenedAt(v, index) {
-				if !yield(socketName(address, index.Number)) {
+				if !v.inbound.binds.claim(address, index.Number) && !yield(socketName(address, index.Number)) {
 					return
 				}
 			}
@@ -56,12 +61,16 @@ func findListener(w *World, v View, name string) (push.Subject, bool) {
 	if name == virtualInbound {
 		return findInboundListener(v)
 	}
+	if own, ok := findBoundListener(v, name); ok {
+		return own, true
+	}
+	binds := v.inbound.binds
 	v.inbound = inbound{} // the rest is the same for all workloads
 	if name == virtualOutbound {
 		return capture{proxySlot{ListenerType, name, v}}, v.proxy.mode != none
 	}
 	address, number, ok := parseSocketName(name)
-	if !ok {
+	if !ok || binds.claim(address, number) {
 		return nil, false
 	}
 	index := w.snapshot.Port(number)

@@ -83,12 +83,17 @@ func (s *Server) open(wire *streams.Stream, mode push.Mode, only push.Type, firs
 	if client.Namespace, err = narrow(wire.Who, client.Namespace); err != nil {
 		return nil, s.Reject(streams.NotWho, err)
 	}
+	binds, wrong := bindsOf(node, client.Proxy, client.Addresses)
+	client.Proxy.Binds = binds
 	info := push.Info{ID: node.GetId(), Protocol: protocols[mode], Identity: streams.Cut(describe(client), streams.ShownBytes)}
 	subscriber, err := wire.Connect(info, client)
 	if err != nil {
 		return nil, err
 	}
 	log := s.Log.With("client", info.ID)
+	if wrong != nil {
+		log.Warn("a part of the node's metadata was left out", "err", streams.Cut(wrong.Error(), streams.ShownBytes))
+	}
 	return &stream{
 		server: s, mode: mode, wire: wire, subscriber: subscriber, log: log, pace: s.NewPace(log),
 		types: map[push.Type]*asked{}, serials: map[push.Type]uint64{},

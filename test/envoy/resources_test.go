@@ -1,23 +1,24 @@
 package envoy_test
 
 import (
+	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"net/url"
 	"strings"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 
 	"github.com/isthmus-mesh/isthmus/test/envoy/proxy"
 )
 
-// holdings are what the admin API says that a client holds: versions by name.
-type holdings struct{ clusters, assignments map[string]string }
+// holdings are what the admin API says that a client holds: versions by name, by type.
+type holdings map[string]map[string]string
 
 // holds reads them page by page. All of it has to be ACKed.
 func (i *isthmus) holds(id string) (holdings, error) {
-	h := holdings{map[string]string{}, map[string]string{}}
-	byType := map[string]map[string]string{"Cluster": h.clusters, "ClusterLoadAssignment": h.assignments}
+	h := holdings{"Cluster": {}, "ClusterLoadAssignment": {}, "Listener": {}, "RouteConfiguration": {}}
 	for from, pages := "", 0; pages == 0 || from != ""; pages++ {
 		var page struct {
 			Resources []struct{ Type, Name, Version, State, Reason string }
@@ -30,7 +31,7 @@ func (i *isthmus) holds(id string) (holdings, error) {
 			if r.State != "accepted" {
 				return h, fmt.Errorf("%s %s is %s: %s", r.Type, r.Name, r.State, r.Reason)
 			}
-			if versions := byType[r.Type[strings.LastIndexByte(r.Type, '.')+1:]]; versions != nil {
+			if versions := h[r.Type[strings.LastIndexByte(r.Type, '.')+1:]]; versions != nil {
 				versions[r.Name] = r.Version
 			}
 		}
@@ -40,8 +41,8 @@ func (i *isthmus) holds(id string) (holdings, error) {
 }
 
 // MustShowWhatEnvoysHold is that the admin API and Envoy's own dump agree: on the
-// clusters, with their versions if Envoy takes changes, and on the clusters that have
-// a load assignment.
+// clusters, listeners and routes, with their versions if Envoy takes changes, and on the
+// clusters that have a load assignment.
 func (m *mesh) MustShowWhatEnvoysHold() {
 	m.Helper()
 	for _, p := range m.Proxies {
@@ -49,32 +50,43 @@ func (m *mesh) MustShowWhatEnvoysHold() {
 	}
 }
 
+// nodeOf is the node id of an Envoy.
+func nodeOf(p *proxy.Proxy) string {
+	role := "router"
+	if p.Config.Listeners || p.Redirected {
+		role = "sidecar"
+	}
+	return role + "~" + cmp.Or(p.IP, "127.0.0.1") + "~" + p.Workload + ".shop~shop.svc.cluster.local"
+}
+
 func (m *mesh) shownOtherwise(p *proxy.Proxy) error {
 	var shown holdings
 	err := errors.New("no Isthmus runs")
 	for _, i := range m.Isthmuses {
 		if i.Running() && err != nil {
-			shown, err = i.holds("router~127.0.0.1~" + p.Workload + ".shop~shop.svc.cluster.local")
+			shown, err = i.holds(nodeOf(p))
 		}
 	}
 	if err != nil {
 		return err
 	}
-	versions, err := p.Versions(m.Context())
+	held, err := heldBy(m.Context(), p)
 	if err != nil {
 		return err
+	}
+	for kind, versions := range held {
+		if !p.Delta { // it shows the version of the response that brought each
+			for name := range versions {
+				versions[name] = shown[kind][name]
+			}
+		}
+		if diff := gocmp.Diff(versions, shown[kind]); diff != "" {
+			return fmt.Errorf("%ss of Envoy (-) and of the admin API (+):\n%s", kind, diff)
+		}
 	}
 	clusters, err := p.Clusters(m.Context())
 	if err != nil {
 		return err
-	}
-	if !p.Delta { // it shows the version of the response that brought each
-		for name := range versions {
-			versions[name] = shown.clusters[name]
-		}
-	}
-	if diff := cmp.Diff(versions, shown.clusters); diff != "" {
-		return fmt.Errorf("clusters of Envoy (-) and of the admin API (+):\n%s", diff)
 	}
 	assigned := map[string]bool{}
 	for name, c := range clusters {
@@ -83,11 +95,31 @@ func (m *mesh) shownOtherwise(p *proxy.Proxy) error {
 		}
 	}
 	said := map[string]bool{}
-	for name := range shown.assignments {
+	for name := range shown["ClusterLoadAssignment"] {
 		said[name] = true
 	}
-	if diff := cmp.Diff(assigned, said); diff != "" {
+	if diff := gocmp.Diff(assigned, said); diff != "" {
 		return fmt.Errorf("load assignments of Envoy (-) and of the admin API (+):\n%s", diff)
 	}
 	return nil
+}
+
+// heldBy is what Envoy's dump says of resources that have versions there.
+func heldBy(ctx context.Context, p *proxy.Proxy) (holdings, error) {
+	clusters, err := p.Versions(ctx)
+	if err != nil {
+		return nil, err
+	}
+	routes, err := p.Routes(ctx)
+	if err != nil {
+		return nil, err
+	}
+	listeners, err := p.Listeners(ctx)
+	versions := map[string]string{}
+	for name, l := range listeners {
+		if l.Version != "" { // else it is being drained
+			versions[name] = l.Version
+		}
+	}
+	return holdings{"Cluster": clusters, "RouteConfiguration": routes, "Listener": versions}, err
 }

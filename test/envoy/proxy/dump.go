@@ -207,6 +207,13 @@ func (p *Proxy) Unsettled(ctx context.Context) error {
 	if n, found := stats[gauge]; n > 0 || !found {
 		return fmt.Errorf("%s is %d", gauge, n)
 	}
+	const listeners = "listener_manager.total_listeners_warming"
+	if stats, err = p.Stats(ctx, "^"+listeners+"$"); err != nil {
+		return err
+	}
+	if n, found := stats[listeners]; n > 0 || !found {
+		return fmt.Errorf("%s is %d", listeners, n)
+	}
 	var waiting struct {
 		Targets []any `json:"unready_targets_dumps"`
 	}

@@ -1,0 +1,58 @@
+package bootstrap
+
+import (
+	"fmt"
+	"net/netip"
+	"strconv"
+	"strings"
+)
+
+// bind is where an Envoy listens for its workload, as Isthmus reads it in the metadata.
+type bind struct {
+	Port   uint16 `json:"port"`
+	Bind   string `json:"bind,omitempty"`   // the first address of the workload if empty
+	Target uint16 `json:"target,omitempty"` // the same port if 0
+}
+
+// listen settles where a proxy listens for its workload.
+func (p *page) listen() error {
+	if len(p.Node.Inbound) == 0 || p.Metadata == nil { // an error of its own
+		return nil
+	}
+	if p.Node.Interception != "NONE" {
+		return fmt.Errorf("--inbound: connections to %q come by redirection; add --interception NONE, or leave it away", p.Node.Inbound[0])
+	}
+	var binds []bind
+	for _, text := range p.Node.Inbound {
+		b, ok := parseBind(text)
+		if !ok {
+			return fmt.Errorf("--inbound: %q is not of the form [ADDRESS:]PORT[=TARGET], such as 8080, 0.0.0.0:80=8080 or [fd00::7]:8080", text)
+		}
+		binds = append(binds, b)
+	}
+	p.Metadata["ISTHMUS_INBOUND"] = binds
+	return nil
+}
+
+func parseBind(text string) (b bind, ok bool) {
+	listen, target, redirected := strings.Cut(text, "=")
+	if redirected {
+		if b.Target, ok = parsePort(target); !ok {
+			return b, false
+		}
+	}
+	if b.Port, ok = parsePort(listen); ok {
+		return b, true
+	}
+	at, err := netip.ParseAddrPort(listen)
+	if err != nil || at.Port() == 0 || at.Addr().Zone() != "" {
+		return b, false
+	}
+	b.Bind, b.Port = at.Addr().String(), at.Port()
+	return b, true
+}
+
+func parsePort(text string) (uint16, bool) {
+	n, err := strconv.ParseUint(text, 10, 16)
+	return uint16(n), err == nil && n > 0
+}

@@ -1,0 +1,181 @@
+package envoy
+
+import (
+	"iter"
+	"net/netip"
+	"strings"
+
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
+	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/isthmus-mesh/isthmus/push"
+)
+
+// An Envoy that no connections are redirected to listens at ports of its workload as its
+// node says, and leads to where the workload itself listens. It does so as soon as a
+// service has such a port, for that says what the port carries.
+
+// boundPorts are where an Envoy listens and leads to, by port, and what the bytes are
+// taken for if a service has the port, as "h 10.0.0.1:80 127.0.0.1:8080,- …".
+type boundPorts string
+
+// unserved marks a port that no service has.
+const unserved = '-'
+
+// bound is one of them.
+type bound struct {
+	mark   byte
+	at, to netip.AddrPort
+}
+
+func (b bound) port() uint32 { return uint32(b.at.Port()) }
+
+// name is that of the listener, which is Istio's.
+func (b bound) name() string { return socketName(b.at.Addr().String(), b.port()) }
+
+func writeBinds(binds []push.Bind, kinds map[uint32]traffic) boundPorts {
+	var b []byte
+	for _, bind := range binds {
+		mark := byte(unserved)
+		if kind, served := kinds[uint32(bind.At.Port())]; served {
+			mark = marks[kind]
+		}
+		if len(b) > 0 {
+			b = append(b, ',')
+		}
+		b = append(b, mark, ' ')
+		b = append(bind.At.AppendTo(b), ' ')
+		b = bind.To.AppendTo(b)
+	}
+	return boundPorts(b)
+}
+
+func (p boundPorts) all() iter.Seq[bound] {
+	return func(yield func(bound) bool) {
+		for item := range strings.SplitSeq(string(p), ",") {
+			if item == "" {
+				return
+			}
+			at, to, _ := strings.Cut(item[2:], " ")
+			if !yield(bound{item[0], netip.MustParseAddrPort(at), netip.MustParseAddrPort(to)}) {
+				return
+			}
+		}
+	}
+}
+
+// served yields those that some service has.
+func (p boundPorts) served() iter.Seq[bound] {
+	return func(yield func(bound) bool) {
+		for b := range p.all() {
+			if b.mark != unserved && !yield(b) {
+				return
+			}
+		}
+	}
+}
+
+// claim reports whether the workload or its Envoy listens at an address and port, so that
+// nothing else may. It holds for ports that no service has, too: those are the workload's.
+func (p boundPorts) claim(address string, number uint32) bool {
+	if p == "" {
+		return false
+	}
+	ip, err := netip.ParseAddr(address)
+	if err != nil {
+		return false
+	}
+	place := netip.AddrPortFrom(ip, uint16(number)) //nolint:gosec // a port
+	for b := range p.all() {
+		if b.at == place || b.to == place {
+			return true
+		}
+	}
+	return false
+}
+
+// findBoundListener returns the listener of one port of the workload.
+func findBoundListener(v View, name string) (push.Subject, bool) {
+	for b := range v.inbound.binds.served() {
+		if b.name() == name {
+			return boundListener{View{settings: v.settings, proxy: proxy{role: v.proxy.role}}, b}, true
+		}
+	}
+	return nil, false
+}
+
+// boundListener is that of one port, for any other to come and go beside it.
+type boundListener struct {
+	view View // without what does not matter here
+	bound
+}
+
+// Slot implements [push.Subject].
+func (l boundListener) Slot() any { return l }
+
+// Refers implements [push.Referrer].
+func (l boundListener) Refers(to string) iter.Seq[string] {
+	if to != clusterURL {
+		return nothing
+	}
+	return one(inboundClusterName(l.port()))
+}
+
+// Encode implements [push.Subject].
+func (l boundListener) Encode() push.Encoded {
+	kind := markedBy(l.mark)
+	m := &listenerv3.Listener{
+		Name:             l.name(),
+		Address:          socketAt(l.at.Addr().String(), l.port()),
+		TrafficDirection: corev3.TrafficDirection_INBOUND,
+		FilterChains:     l.view.inboundChains(l.name(), l.port(), kind, true),
+		// As for all other listeners: a client that says nothing yet is not one that
+		// says something else.
+		ListenerFiltersTimeout:           durationpb.New(0),
+		ContinueOnListenerFiltersTimeout: true,
+	}
+	switch kind {
+	case httpOnly:
+		m.ListenerFilters = []*listenerv3.ListenerFilter{inspector(tlsInspector)}
+	case sniffed:
+		m.ListenerFilters = []*listenerv3.ListenerFilter{inspector(tlsInspector), inspector(httpInspector)}
+	default: // nothing is read: the server may speak first
+	}
+	l.view.logUnmatched(m)
+	return encode(m.GetName(), listenerURL, m)
+}
+
+// boundCluster leads to where the workload itself listens.
+type boundCluster struct {
+	port uint32
+	to   netip.AddrPort
+}
+
+// Slot implements [push.Subject].
+func (c boundCluster) Slot() any { return c }
+
+// Encode implements [push.Subject].
+func (c boundCluster) Encode() push.Encoded {
+	name := inboundClusterName(c.port)
+	m := &clusterv3.Cluster{
+		Name: name, AltStatName: name + ";", ConnectTimeout: durationpb.New(connectTimeout),
+		// What the client speaks with Envoy is what the workload speaks.
+		TypedExtensionProtocolOptions: asIsSpoken.options(),
+		CircuitBreakers:               noLimits(),
+		LoadAssignment: &endpointv3.ClusterLoadAssignment{
+			ClusterName: name,
+			Endpoints: []*endpointv3.LocalityLbEndpoints{{LbEndpoints: []*endpointv3.LbEndpoint{{
+				HostIdentifier: &endpointv3.LbEndpoint_Endpoint{Endpoint: &endpointv3.Endpoint{
+					Address: socketAt(c.to.Addr().String(), uint32(c.to.Port())),
+				}},
+				LoadBalancingWeight: wrapperspb.UInt32(1),
+			}}}},
+		},
+	}
+	setType(m, clusterv3.Cluster_STATIC)
+	return encode(name, clusterURL, m)
+}

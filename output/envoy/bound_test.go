@@ -1,0 +1,79 @@
+package envoy
+
+import (
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	gocmp "github.com/google/go-cmp/cmp"
+
+	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/push"
+)
+
+func bindAt(at, to string) push.Bind {
+	return push.Bind{At: netip.MustParseAddrPort(at), To: netip.MustParseAddrPort(to)}
+}
+
+// An Envoy that nothing is redirected to listens where its node says, at the ports that
+// services of its workload have, and leads to the workload on loopback.
+func TestExplicitBindsFollowFromTheWorkloadsPorts(t *testing.T) {
+	t.Parallel()
+	port := func(number, target uint32, protocol string) model.Port {
+		return model.Port{Number: number, TargetPort: target, Name: strings.ToLower(protocol) + "-" + protocol, Protocol: protocol}
+	}
+	w := worldBehind(
+		behind{name: "web", ports: []model.Port{port(80, 8080, "HTTP")}},
+		behind{name: "raw", ports: []model.Port{port(9090, 0, "TCP")}, created: 1},
+		behind{name: "other", ports: []model.Port{port(8080, 0, "HTTP"), port(7000, 0, "HTTP"), port(7001, 0, "HTTP"), port(7002, 0, "HTTP")}, created: 2, endpoint: model.Endpoint{Address: "10.0.0.2"}},
+	)
+	c := sidecarAt("10.0.0.1")
+	c.Proxy.Interception = "NONE"
+	c.Proxy.Binds = []push.Bind{
+		bindAt("127.0.0.1:7000", "127.0.0.1:7001"), // which no service of the workload has
+		bindAt("10.0.0.1:8080", "127.0.0.1:8080"), bindAt("0.0.0.0:9090", "127.0.0.1:9091"),
+	}
+	names := slices.Collect(w.Names(w.View(ListenerType, c), ListenerType))
+	slices.Sort(names)
+	// At 127.0.0.1:8080 and 7001 the workload listens, and at 7000 its Envoy would.
+	if diff := gocmp.Diff([]string{"0.0.0.0_9090", "10.0.0.1_8080", "127.0.0.1_7002", "127.0.0.1_80", "127.0.0.1_9090"}, names); diff != "" {
+		t.Errorf("its listeners are (- want, + got):\n%s", diff)
+	}
+	if _, clusters := taken(t, w, c); !slices.Equal(clusters, []string{"inbound|8080||", "inbound|9090||"}) {
+		t.Errorf("its clusters are %v", clusters)
+	}
+	for name, want := range map[string]struct {
+		chains, filters int
+		leads           string
+	}{
+		"10.0.0.1_8080": {2, 1, "127.0.0.1:8080"}, "0.0.0.0_9090": {1, 0, "127.0.0.1:9091"},
+	} {
+		l, to := &listenerv3.Listener{}, &clusterv3.Cluster{}
+		if !readInto(t, w, ListenerType, c, name, l) {
+			t.Fatalf("no listener %s", name)
+		}
+		leads := slices.Compact(reachedThrough(l, clusterURL))
+		if len(leads) != 1 || !readInto(t, w, ClusterType, c, leads[0], to) {
+			t.Fatalf("%s leads to %v", name, leads)
+		}
+		at := to.GetLoadAssignment().GetEndpoints()[0].GetLbEndpoints()[0].GetEndpoint().GetAddress().GetSocketAddress()
+		if got := socketName(at.GetAddress(), at.GetPortValue()); got != strings.ReplaceAll(want.leads, ":", "_") {
+			t.Errorf("%s leads to %s", name, got)
+		}
+		if len(l.GetFilterChains()) != want.chains || len(l.GetListenerFilters()) != want.filters || l.GetBindToPort() != nil {
+			t.Errorf("%s is %v", name, l)
+		}
+	}
+	for _, name := range []string{"127.0.0.1_7000", "127.0.0.1_7001", "127.0.0.1_8080"} {
+		if _, found := w.Find(w.View(ListenerType, c), ListenerType, name); found {
+			t.Errorf("there is a listener %s", name)
+		}
+	}
+	c.Namespace = "b" // whose services the workload's are not
+	if _, clusters := taken(t, w, c); clusters != nil {
+		t.Errorf("in another namespace it has %v", clusters)
+	}
+}

@@ -1,0 +1,128 @@
+package xds
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"math"
+	"net/netip"
+	"slices"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	"google.golang.org/protobuf/types/known/structpb"
+
+	"github.com/isthmus-mesh/isthmus/internal/streams"
+	"github.com/isthmus-mesh/isthmus/push"
+)
+
+// bindsField is where a sidecar says at which ports it listens for its workload, if
+// nothing redirects connections to it: a list of {port, bind, target}.
+const bindsField = "ISTHMUS_INBOUND"
+
+// mostBinds bounds what is kept of them: the first ones.
+const mostBinds = 64
+
+// bindsOf reads where a sidecar listens for its workload. What would be no listener, or
+// one in the way of another, is left out, and wrong says of all of that why.
+func bindsOf(node *corev3.Node, p push.Proxy, addresses []string) (binds []push.Bind, wrong error) {
+	field, found := node.GetMetadata().GetFields()[bindsField]
+	if !found {
+		return nil, nil
+	}
+	if p.Role != "sidecar" || p.Interception != "NONE" {
+		return nil, fmt.Errorf("%s is for sidecars with INTERCEPTION_MODE NONE", bindsField)
+	}
+	list, isList := field.GetKind().(*structpb.Value_ListValue)
+	if !isList {
+		return nil, fmt.Errorf("%s is not a list; write [{port: 8080, bind: 10.0.0.7, target: 8080}]", bindsField)
+	}
+	var errs []error
+	for n, value := range list.ListValue.GetValues() {
+		if n == mostBinds {
+			errs = append(errs, fmt.Errorf("%s has more than %d entries", bindsField, mostBinds))
+			break
+		}
+		b, err := bindOf(value.GetStructValue().GetFields(), addresses)
+		if err = cmp.Or(err, obstacle(b, binds)); err != nil {
+			errs = append(errs, fmt.Errorf("%s[%d]: %w", bindsField, n, err))
+			continue
+		}
+		binds = append(binds, b)
+	}
+	slices.SortFunc(binds, func(a, b push.Bind) int { return cmp.Compare(a.At.Port(), b.At.Port()) })
+	return binds, errors.Join(errs...)
+}
+
+// bindOf reads one entry. Without an address the proxy listens at the first one of the
+// workload, as in Istio.
+func bindOf(entry map[string]*structpb.Value, addresses []string) (b push.Bind, err error) {
+	for name := range entry {
+		if name != "port" && name != "bind" && name != "target" {
+			return b, fmt.Errorf("%q is not known; use port, bind and target", streams.Cut(name, streams.ShownBytes))
+		}
+	}
+	port, err := portOf("port", entry["port"])
+	if err != nil {
+		return b, err
+	}
+	target := port
+	if said, found := entry["target"]; found {
+		if target, err = portOf("target", said); err != nil {
+			return b, err
+		}
+	}
+	at, err := bindAddress(entry["bind"], addresses)
+	return push.Bind{At: netip.AddrPortFrom(at, port), To: netip.AddrPortFrom(loopbackOf(at), target)}, err
+}
+
+func bindAddress(said *structpb.Value, addresses []string) (netip.Addr, error) {
+	text := said.GetStringValue()
+	if said == nil && len(addresses) > 0 {
+		text = addresses[0]
+	}
+	ip, err := netip.ParseAddr(text)
+	if err != nil || ip.Zone() != "" || ip.IsMulticast() {
+		return ip, errors.New("bind is not an address to listen at; write one such as 10.0.0.7 or 0.0.0.0")
+	}
+	return ip.Unmap(), nil
+}
+
+func portOf(key string, v *structpb.Value) (uint16, error) {
+	n := v.GetNumberValue()
+	if n < 1 || n > math.MaxUint16 || n != math.Trunc(n) {
+		return 0, fmt.Errorf("%s is not a port; write a number from 1 to 65535", key)
+	}
+	return uint16(n), nil
+}
+
+// loopbackOf is where a workload listens whose proxy listens at an address.
+func loopbackOf(at netip.Addr) netip.Addr {
+	if at.Is6() {
+		return netip.IPv6Loopback()
+	}
+	return netip.AddrFrom4([4]byte{127, 0, 0, 1})
+}
+
+// obstacle says why a proxy cannot listen at one more place: another has the port, or
+// connections would come back to where they were taken.
+func obstacle(b push.Bind, others []push.Bind) error {
+	if covers(b.At, b.To) {
+		return fmt.Errorf("it leads from %s to itself; give it another target, or another bind", b.At)
+	}
+	for _, other := range others {
+		switch {
+		case b.At.Port() == other.At.Port():
+			return fmt.Errorf("port %d is said twice; say it once", b.At.Port())
+		case covers(b.At, other.To):
+			return fmt.Errorf("the workload listens at %s itself, as another entry says; give it another port", other.To)
+		case covers(other.At, b.To):
+			return fmt.Errorf("its target %s is where another entry listens; give it another target", b.To)
+		}
+	}
+	return nil
+}
+
+// covers reports whether who listens at one place has the connections to another.
+func covers(at, to netip.AddrPort) bool {
+	return at.Port() == to.Port() && (at.Addr() == to.Addr() || at.Addr().IsUnspecified() && at.Addr().Is4() == to.Addr().Is4())
+}
