@@ -124,8 +124,9 @@ func (s *typed) takeParts(r *push.Response, f *flight) {
 		if old := s.held[res.Name]; old != nil && old.Version == res.Version && !s.lapsed(old) {
 			s.useRepeat(res.Name)
 		}
-		f.changed = append(f.changed, res.Joined())
-		s.take(res.Joined(), f, true)
+		e := s.joined(res.Joined())
+		f.changed = append(f.changed, e)
+		s.take(e, f, true)
 	}
 }
 
