@@ -31,7 +31,7 @@ func (d *draft) gone(name string, p pending) {
 	case h == nil && absent == Silence:
 		delete(d.pending, name)
 		d.clearNACK(name)
-	case d.mode == Delta && (h != nil || absent == Removal):
+	case d.mode == Delta && (absent == Removal || h != nil && (absent != Empty || !d.named(name))):
 		if d.tooLarge(len(name)) {
 			d.left = true
 			return
@@ -39,6 +39,8 @@ func (d *draft) gone(name string, p pending) {
 		d.out.Removed = append(d.out.Removed, name)
 		d.size += len(name)
 		d.remove(name, p)
+	case absent == Silence:
+		d.keep(name)
 	default:
 		d.void(name, p)
 	}
@@ -47,7 +49,7 @@ func (d *draft) gone(name string, p pending) {
 // absence is how a name that stands for nothing is answered.
 func (d *draft) absence(name string) Absence {
 	absent := d.info.absent(d.subscriber.client.Kind, d.mode)
-	if absent == Empty && d.full && d.subscriber.engine.void(d.info, name) == nil {
+	if absent == Empty && (d.full || d.mode == Delta) && d.subscriber.engine.void(d.info, name) == nil {
 		return Removal // there is no empty resource of that name
 	}
 	return absent
@@ -76,7 +78,13 @@ func (d *draft) void(name string, p pending) {
 	switch {
 	case res == nil:
 		d.keep(name)
-	case (same || d.nackedAs(name, res.member)) && !p.again():
+	case same && !p.again():
+		if h.known == claimed {
+			d.share(h, res)
+			h.known = confirmed
+		}
+		delete(d.pending, name)
+	case d.nackedAs(name, res.member) && !p.again():
 		delete(d.pending, name)
 	case d.tooLarge(res.size(d.mode)):
 		d.left = true

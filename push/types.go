@@ -46,8 +46,9 @@ type TypeSpec struct {
 	Audience func(Client) []string
 	// Absent is the answer to a client that asks for a name which stands for
 	// nothing. Nil means [Removal] where there are removals, and else [Empty]. With
-	// Empty for a whole type, names that were asked for stay in the full set of a
-	// subscriber that has few resources; others are removed.
+	// Empty, a subscriber is sent that what it asks for by name is empty now, too. Of a
+	// whole type such names stay in the full set of a subscriber that has few resources;
+	// others are removed.
 	Absent func(kind string, m Mode) Absence
 	// Void returns an empty resource of that name, for clients that cannot be sent a
 	// removal. Nil if the type has none, and without a body if the name has none:
@@ -67,7 +68,7 @@ type Absence int
 const (
 	Removal Absence = iota // a removal, which only [Delta] and whole types have
 	Empty                  // [TypeSpec].Void
-	Silence                // nothing: the client waits for as long as it likes
+	Silence                // nothing: the client waits for as long as it likes, and keeps what it has where there is no removal
 )
 
 func (s *TypeSpec) audience(c Client) []string {

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
@@ -97,6 +98,8 @@ type mirror struct {
 	revision uint64
 	anew     *World // of the records there are; nil if it was not asked for
 	step     func(*catalog.Snapshot, catalog.Change, bool, string) push.Update
+	draw     func(*rapid.T) model.Event
+	last     *World // the newest, which knows how collections are named
 }
 
 var mergeOrder = []string{"first", "second"}
@@ -104,13 +107,13 @@ var mergeOrder = []string{"first", "second"}
 func newMirror() *mirror {
 	return &mirror{
 		builder: catalog.NewBuilder(mergeOrder), records: map[model.Ref]model.Record{},
-		step: conforming.Begin(), settings: conforming.prepare(),
+		step: conforming.Begin(), settings: conforming.prepare(), draw: drawAnyEvent,
 	}
 }
 
 func (m *mirror) Step(t *rapid.T) push.Update {
 	m.revision++
-	events := rapid.SliceOfN(rapid.Custom(drawAnyEvent), 1, 4).Draw(t, "events")
+	events := rapid.SliceOfN(rapid.Custom(m.draw), 1, 4).Draw(t, "events")
 	for _, event := range events {
 		switch e := event.(type) {
 		case model.Upsert:
@@ -121,7 +124,9 @@ func (m *mirror) Step(t *rapid.T) push.Update {
 	}
 	m.anew = nil
 	change := m.builder.Apply(m.revision, events)
-	return m.step(m.builder.Snapshot(), change, true, "istio-system")
+	u := m.step(m.builder.Snapshot(), change, true, "istio-system")
+	m.last, _ = u.World.(*World)
+	return u
 }
 
 // drawAnyEvent draws an event, some of scopes: those of a namespace and of all.
@@ -149,11 +154,14 @@ func (m *mirror) Sees(r push.Row, c push.Client) map[string]push.Encoded {
 		builder.Apply(1, events)
 		m.anew = m.settings.world(builder.Snapshot(), true, "istio-system", &definitions{builder.Snapshot().Ports()})
 	}
+	if m.last.spreads != nil && r == MemberType {
+		return m.seesCollections(c)
+	}
 	all := map[string]push.Encoded{}
 	view := m.anew.View(r, c)
 	for name := range m.anew.Names(view, r) {
 		if subject, ok := m.anew.Find(view, r, name); ok {
-			all[name] = subject.Encode().Joined()
+			all[name] = m.spreadOr(subject, r, c, name).Encode().Joined()
 		}
 	}
 	return all
@@ -172,6 +180,10 @@ func refersIn(r push.Row, body []byte, to string) []string {
 		}
 		if to == secretURL {
 			return secretsIn(m)
+		}
+	case *endpointv3.ClusterLoadAssignment:
+		if to == memberURL {
+			return collectionsIn(m)
 		}
 	case *listenerv3.Listener:
 		if m.GetApiListener() == nil {

@@ -178,6 +178,29 @@ func (e *spreadsEdit) take(key catalog.ServiceKey, c catalog.ServiceChange) {
 	for _, port := range slices.Sorted(maps.Keys(ports)) {
 		e.takePort(servicePort{key, port}, c)
 	}
+	if c.Old == nil || c.New == nil || !sameStanding(c.Old, c.New) {
+		e.noteRivals(key, c)
+	}
+}
+
+// noteRivals lists the collections of other services of the same host: who sees one of
+// these from now on may not see the others any more, or the other way round.
+func (e *spreadsEdit) noteRivals(key catalog.ServiceKey, c catalog.ServiceChange) {
+	namespaces, seen := audience(c.Old, c.New)
+	if !seen {
+		return
+	}
+	for at, rival := range e.ports.View().From(servicePort{ServiceKey: catalog.ServiceKey{Host: key.Host}}) {
+		if at.Host != key.Host {
+			return
+		}
+		if at.ServiceKey == key {
+			continue
+		}
+		for _, of := range rival.collections {
+			e.changed = append(e.changed, push.Changed{Row: MemberType, Name: of.glob(), Audience: namespaces})
+		}
+	}
 }
 
 func (e *spreadsEdit) takePort(at servicePort, c catalog.ServiceChange) {

@@ -31,7 +31,7 @@ func TestCollectionsFoldToTheAssignment(t *testing.T) {
 		var broken string
 		synctest.Test(t, func(*testing.T) {
 			h := newFoldHistory(rt)
-			defer h.stop()
+			defer func() { h.stop() }()
 			defer func() { // rapid has to see it outside of the bubble
 				if r := recover(); r != nil {
 					text, ours := r.(foldBroken)
@@ -56,13 +56,15 @@ type foldHistory struct {
 	t        *rapid.T
 	builder  *catalog.Builder
 	revision uint64
-	step     func(*catalog.Snapshot, catalog.Change, bool, string) push.Update
-	engine   *push.Engine
-	producer *push.Producer
-	stop     func()
-	services map[string]*foldService
-	envoys   []*foldEnvoy
-	diary    []string
+	// processes is how many have served, one after the other.
+	processes uint32
+	step      func(*catalog.Snapshot, catalog.Change, bool, string) push.Update
+	engine    *push.Engine
+	producer  *push.Producer
+	stop      func()
+	services  map[string]*foldService
+	envoys    []*foldEnvoy
+	diary     []string
 }
 
 // foldService is a service of the namespace a.
@@ -73,10 +75,23 @@ type foldService struct {
 }
 
 func newFoldHistory(t *rapid.T) *foldHistory {
-	maker := newSteps(Step, LEDS{Above: rapid.IntRange(1, 6).Draw(t, "above")})
-	maker.epoch = 1
-	maker.bears = bears{rapid.SampledFrom([]int{1, 5, 1000}).Draw(t, "changes"), rapid.SampledFrom([]uint64{0, 1000}).Draw(t, "weight")}
-	h := &foldHistory{t: t, builder: catalog.NewBuilder(nil), step: maker.step, services: map[string]*foldService{}}
+	h := &foldHistory{t: t, services: map[string]*foldService{}}
+	h.begin()
+	return h
+}
+
+// begin starts the process that serves, after another if there was one. It knows nothing
+// of what that one did.
+func (h *foldHistory) begin() {
+	if h.stop != nil {
+		h.stop()
+	}
+	h.processes++
+	h.log("process %d begins", h.processes)
+	maker := newSteps(Step, LEDS{Above: rapid.IntRange(1, 6).Draw(h.t, "above")})
+	maker.epoch = h.processes
+	maker.bears = bears{rapid.SampledFrom([]int{1, 5, 1000}).Draw(h.t, "changes"), rapid.SampledFrom([]uint64{0, 1000}).Draw(h.t, "weight")}
+	h.builder, h.step = catalog.NewBuilder(nil), maker.step
 	h.engine = push.New(push.Config{Order: xds.Order(), Frame: xds.Frame, Workers: 1})
 	h.producer = h.engine.Produce(Types(nil))
 	ctx, cancel := context.WithCancel(context.Background())
@@ -86,7 +101,18 @@ func newFoldHistory(t *rapid.T) *foldHistory {
 		cancel()
 		running.Wait()
 	}
-	return h
+}
+
+// restart has another process serve what there is.
+func (h *foldHistory) restart() {
+	for _, e := range h.envoys {
+		e.leave()
+	}
+	h.begin()
+	h.publish()
+	for _, e := range h.envoys[2:] {
+		e.connect()
+	}
 }
 
 func (h *foldHistory) log(format string, args ...any) {
@@ -119,9 +145,13 @@ func (h *foldHistory) run() {
 
 func (h *foldHistory) act() {
 	e := h.envoys[rapid.IntRange(0, 1).Draw(h.t, "who")]
-	switch rapid.IntRange(0, 7).Draw(h.t, "act") {
+	switch rapid.IntRange(0, 15).Draw(h.t, "act") / 2 {
 	case 0:
-		e.leave()
+		if rapid.IntRange(0, 3).Draw(h.t, "restarts") == 0 {
+			h.restart()
+		} else {
+			e.leave()
+		}
 	case 1:
 		e.connect()
 	case 2, 3:

@@ -147,7 +147,7 @@ func (r *largeRig) mustFold(t testing.TB, held map[string]map[string]*endpointv3
 // Whatever is sent of it one by one is something that Envoy takes, and comes to the
 // same as the assignment.
 func FuzzMembers(f *testing.F) {
-	for _, address := range []string{"10.0.0.1", "fd00::1", "FD00::1", "::ffff:10.0.0.1", "fe80::1%eth0", "name.example.com", "", "unix:///run/x", "unix://" + strings.Repeat("x", 200), "10.0.0.9\x00"} {
+	for _, address := range []string{"10.0.0.1", "fd00::1", "FD00::1", "::ffff:10.0.0.1", "fe80::1%eth0", "name.example.com", "", "unix:///run/x", "unix://" + strings.Repeat("x", 200), "unix:", "/run/x", "0.0.0.0", "10.0.0.9\x00"} {
 		f.Add(address, uint32(80), "r", "z", uint32(1), true)
 		f.Add(address, uint32(70000), "\xff", "", uint32(1<<31), false)
 	}
@@ -164,8 +164,34 @@ func FuzzMembers(f *testing.F) {
 		for _, step := range [][]model.Record{{largeService(), plain(1), plain(2), plain(3)}, {memberRecord(4, odd)}, {plain(4)}, {memberRecord(1, odd)}, {plain(5)}} {
 			r.apply(step...)
 			r.mustFold(t, held, versions)
+			r.mustHideFromOthers(t, versions)
 		}
 	})
+}
+
+// mustHideFromOthers holds that a client without increments gets no collection: over the
+// state of the world Envoy dies of one.
+func (r *largeRig) mustHideFromOthers(t testing.TB, collections map[string]push.Version) {
+	t.Helper()
+	for _, c := range []push.Client{{Kind: KindEnvoy, Namespace: "n"}, {Kind: KindGRPC, Namespace: "n", Increments: true}} {
+		for name := range collections {
+			if is, ok := r.world.Find(r.world.View(MemberType, c), MemberType, name); ok {
+				t.Fatalf("%+v finds %v", c, is)
+			}
+		}
+		for name := range r.world.Names(r.world.View(MemberType, c), MemberType) {
+			t.Fatalf("%+v is shown %s", c, name)
+		}
+		name := ClusterName("svc.n", 80)
+		is, ok := r.world.Find(r.world.View(EndpointType, c), EndpointType, name)
+		if !ok {
+			continue
+		}
+		m := message(t, is.Encode().Body).(*endpointv3.ClusterLoadAssignment) //nolint:errcheck,forcetypeassert // it panics
+		if of := collectionsIn(m); len(of) > 0 {
+			t.Fatalf("%+v is led to %v", c, of)
+		}
+	}
 }
 
 // A change of a member costs the same among 1,000 and 20,000.

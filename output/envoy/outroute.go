@@ -133,17 +133,13 @@ func (r routes) toOnly(h *portHost) push.Encoded {
 	return encodeRoutes(routesNamed(r.name), p)
 }
 
-// voidRoutes is the route configuration of a port without services. An Envoy that names
-// one has it from a listener, which waits for it.
+// voidRoutes is a route configuration without services. An Envoy that names one has it
+// from a listener, ours or of its bootstrap, which waits for it whatever its name is.
 func (s *settings) voidRoutes(name string) push.Encoded {
 	if _, atEdge := parseEdgeRoutes(name); atEdge {
 		return edgeRoutes{proxySlot: proxySlot{name: name}}.Encode()
 	}
-	digits := name
-	if host, _, one := parseListenerName(name); one && utf8.ValidString(host) && len(host) <= longestHost {
-		digits = name[len(host)+1:]
-	}
-	if number, ok := parsePort(digits); !ok || number > highestPort {
+	if !utf8.ValidString(name) {
 		return push.Encoded{}
 	}
 	return s.completeRoutes(name, &pieces{})

@@ -55,6 +55,10 @@ func (f *faults) within(field string, n, least, most int, example string) {
 	}
 }
 
+// ownPorts are those of Envoy's admin interface, of redirected connections, of health and
+// of metrics, as Istio's users know them.
+var ownPorts = []int{15000, 15001, 15006, 15021, 15090}
+
 var edgeProtocols = []string{edgeHTTP, edgeTLS, edgeTCP}
 
 func (e *Edge) validate(f *faults) {
@@ -67,6 +71,8 @@ func (e *Edge) validate(f *faults) {
 			f.add(at+".number", "missing; name the port to listen on, such as 8080")
 		case twice:
 			f.add(at+".number", "%d is that of edge.ports[%d] already; an Envoy listens once on a port", p.Number, earlier)
+		case slices.Contains(ownPorts, p.Number):
+			f.add(at+".number", "%d is a port that Envoys of a mesh have for themselves; name another, such as 8080", p.Number)
 		default:
 			first[p.Number] = i
 			f.within(at+".number", p.Number, 1, highestPort, "such as 8080")
@@ -223,8 +229,11 @@ func (f *faults) seconds(field string, d time.Duration) {
 }
 
 func (t *Tracing) validate(f *faults, at string) {
-	if t.OpenTelemetry.Host == "" {
+	switch host := t.OpenTelemetry.Host; {
+	case host == "":
 		f.add(at+"openTelemetry.host", "missing; name the service of the catalog that takes spans over gRPC, such as otel.example.com")
+	case strings.ContainsAny(host, "*/|: "):
+		f.add(at+"openTelemetry.host", "%q is not the name of a service; give its host alone, such as otel.example.com", host)
 	}
 	f.within(at+"openTelemetry.port", t.OpenTelemetry.Port, 1, highestPort, "such as 4317")
 	if !(t.Sampling >= 0 && t.Sampling <= 100) {

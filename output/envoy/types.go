@@ -178,7 +178,9 @@ func isGRPC(kind string) bool { return kind == KindGRPC || kind == KindGRPCNode 
 
 // absentRoute sends an Envoy routes for what is no service's: it takes a removal for
 // an answer and then waits without its time limit, so that the listener never goes
-// live. gRPC clients are sent a removal, for they report what does not exist at once.
+// live. Of routes that it has it passes over a removal, and goes on to send requests
+// to clusters that are gone. gRPC clients are sent a removal, if there is one, for they
+// report what does not exist.
 func absentRoute(kind string, m push.Mode) push.Absence {
 	switch {
 	case kind == KindEnvoy:
@@ -186,7 +188,7 @@ func absentRoute(kind string, m push.Mode) push.Absence {
 	case m == push.Delta:
 		return push.Removal
 	default:
-		return push.Empty
+		return push.Silence
 	}
 }
 

@@ -102,6 +102,9 @@ func (w *World) Names(view push.View, r push.Row) iter.Seq[string] {
 	if r == SecretType {
 		return w.settings.secretNames(v)
 	}
+	if r == MemberType {
+		return w.memberNames(v)
+	}
 	if rows[r].subject == nil {
 		return nothing
 	}
@@ -192,6 +195,21 @@ func (w *World) findOf(s *catalog.Service, port model.Port, v View, r push.Row, 
 		subject = c.securedBy(policy.TLS, s, w.settings.trustDomain)
 	}
 	return v.variant(subject), true
+}
+
+// memberNames yields the collections of the services that a view has.
+func (w *World) memberNames(v View) iter.Seq[string] {
+	if !v.members {
+		return nothing
+	}
+	return func(yield func(string) bool) {
+		for number := range w.spreads.named.All() {
+			name := (&collection{epoch: w.spreads.epoch, number: number}).glob()
+			if _, ok := w.findMembers(v, name); ok && !yield(name) {
+				return
+			}
+		}
+	}
 }
 
 // findMembers finds a collection, for who may see the service.

@@ -1,6 +1,8 @@
 package xds_test
 
 import (
+	"slices"
+	"strings"
 	"testing"
 
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
@@ -279,28 +281,24 @@ func TestPoint31_MissingIsSaidAtOnceAndRemembered(t *testing.T) {
 	}
 }
 
-// An Envoy that asks over delta for a route configuration that does not exist is
-// sent nothing: of a removal it would take no notice, and yet no longer stop
-// waiting. It is sent what comes, changes and goes later, removals included.
-func TestPoint31_MissingRouteIsNotSaidToEnvoy(t *testing.T) {
-	r := newProbed(t, "a.example")
-	c := r.deltaWith(xdsclient.Config{Node: xdsclient.Node("envoy", "shop", "envoy")})
-	const missing = "inbound|80||a.example"
-	c.Subscribe(cds, clusterOf("missing.example"))
-	c.Await("word of a cluster", func(s *xdsclient.State) bool { return s.Removals(cds, clusterOf("missing.example")) == 1 })
-	c.Subscribe(lds, "missing.example:80")
-	c.Await("word of a listener", func(s *xdsclient.State) bool { return s.Removals(lds, "missing.example:80") == 1 })
-	for range 2 {
-		c.Subscribe(rds, missing)
-		c.Subscribe(eds, clusterOf("missing.example")) // of which word comes after that of a route would
-		c.Subscribe(eds, clusterOf("a.example"))
-		c.Quiet(eds, clusterOf("a.example"))
-		if n := responses(c, rds); n != 0 {
-			t.Fatalf("a route that does not exist was answered with %d responses", n)
+// An Envoy that asks for a route configuration that does not exist is sent one, whatever
+// the name: of a removal it would take no notice, and yet no longer stop waiting.
+func TestPoint31_EnvoyIsSentRoutesOfAnyName(t *testing.T) {
+	both(t, func(t *testing.T, connect func(*rig, xdsclient.Config) *xdsclient.Client) {
+		t.Helper()
+		c := connect(newProbed(t, "a.example"), xdsclient.Config{})
+		names := []string{"inbound|80||a.example", "80", "a.example:80", "mine", "http.x", strings.Repeat("long", 500)}
+		for range 2 {
+			c.Subscribe(rds, names...)
+			for _, name := range names {
+				c.Await("routes", func(s *xdsclient.State) bool {
+					is, ok := s.Get(rds, name)
+					return ok && slices.Equal(is.ClusterNames(), []string{"PassthroughCluster"}) && s.Removals(rds, name) == 0
+				})
+			}
+			c.Unsubscribe(rds, names...)
 		}
-		c.Unsubscribe(rds, missing)
-	}
-	c.Await("word of an assignment", func(s *xdsclient.State) bool { return s.Removals(eds, clusterOf("missing.example")) > 0 })
+	})
 }
 
 // While some source has not been listed, no client gets the answer that a name is missing.

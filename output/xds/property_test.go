@@ -283,9 +283,12 @@ func (h *history) difference(c *actor, s *xdsclient.State) string {
 // mayKeep reports whether a client may hold what is not in its view: in the
 // state-of-the-world variant there is no way to say that an assignment or a
 // route is gone. Of an assignment that the client names it can be said that it
-// has become empty.
+// has become empty. Of a route that an Envoy names, that all requests go on.
 func (c *actor) mayKeep(r xdsclient.Resource, named bool) bool {
-	return !c.IsDelta() && (r.Type == rds || r.Type == eds && (describeResource(r) == "" || !named))
+	if c.IsDelta() {
+		return r.Type == rds && named && c.kind == envoy.KindEnvoy && describeResource(r) == "PassthroughCluster"
+	}
+	return r.Type == rds || r.Type == eds && (describeResource(r) == "" || !named)
 }
 
 var types = []string{cds, eds, lds, rds}

@@ -54,6 +54,7 @@ func (s *typed) ack(f *flight, late bool) {
 		if x.serial == f.serial || s.full && x.serial < f.serial {
 			x.state, x.bad, x.overdue = acked, false, late
 			s.applied[name] = x.Version
+			s.keep(x.Encoded)
 		}
 	}
 }

@@ -17,7 +17,7 @@ func (c *client) ask() {
 	s := c.types[m.producer.Type(r)]
 	first := s == nil
 	if first {
-		s = c.begin(m, r, rapid.SampledFrom([]push.Mode{push.Delta, push.WholeState}).Draw(t, "mode"))
+		s = c.begin(m, r, c.drawMode())
 	}
 	c.h.clock++
 	var names []string
@@ -44,6 +44,67 @@ func (c *client) ask() {
 	s.want(names, nil)
 	if first {
 		s.first = s.mode == push.WholeState || s.wildcard > 0
+	}
+	c.request(s, req)
+}
+
+// drawMode draws how the client takes a type.
+func (c *client) drawMode() push.Mode {
+	if c.who.Increments {
+		return push.Delta
+	}
+	return rapid.SampledFrom([]push.Mode{push.Delta, push.WholeState}).Draw(c.h.t, "mode")
+}
+
+// follow asks for what resources of a type bring, as clients do.
+func (c *client) follow() {
+	m, r := c.h.drawType()
+	by := c.types[m.producer.Type(r)]
+	if by == nil || m.Refers == nil {
+		return
+	}
+	for row, spec := range m.Rows {
+		if !slices.Contains(by.spec.Brings, spec.Name) {
+			continue
+		}
+		if names := by.leadsTo(m.producer.Type(push.Row(row)), spec.Name); len(names) > 0 {
+			c.askFor(m, push.Row(row), names)
+		}
+	}
+}
+
+// leadsTo lists the names that resources bring and that are not asked for.
+func (s *typed) leadsTo(t push.Type, typeName string) (names []string) {
+	to := s.c.types[t]
+	for _, x := range s.held {
+		for _, name := range s.maker.Refers(s.row, x.Body, typeName) {
+			if to == nil || to.named[name] == 0 {
+				names = append(names, name)
+			}
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// askFor asks for names that are not asked for.
+func (c *client) askFor(m *maker, r push.Row, names []string) {
+	s := c.types[m.producer.Type(r)]
+	first := s == nil
+	if first {
+		s = c.begin(m, r, c.drawMode())
+	}
+	c.h.clock++
+	req := push.Request{Subscribe: names}
+	if s.mode == push.WholeState {
+		req = push.Request{Replace: true, Names: slices.Concat(slices.Sorted(maps.Keys(s.named)), names)}
+		if s.wildcard > 0 {
+			req.Wildcard = push.WildcardOn
+		}
+	}
+	s.want(names, nil)
+	if first {
+		s.first = s.mode == push.WholeState
 	}
 	c.request(s, req)
 }

@@ -98,7 +98,7 @@ func (s *typed) checkAnswer(name string) {
 	case !s.maker.complete || s.wasUnclear(name):
 	case absence == push.Removal && s.mode == push.Delta && !s.denied[name]:
 		s.violated(lost, "the client asked for %s and was not answered that there is none", name)
-	case absence == push.Empty && s.mode == push.WholeState && hasVoid:
+	case absence == push.Empty && hasVoid && (s.mode == push.WholeState || !s.denied[name]):
 		s.violated(lost, "the client asked for %s and was not sent that it is empty", name)
 	}
 }

@@ -24,6 +24,9 @@ type client struct {
 	doomed bool // its stream may be ended, by a fault of what it asks for
 
 	bad map[string]bool // what it NACKs, by type and name
+	// has is each state in which it may have a resource that is sent in parts, through
+	// all its streams.
+	has map[push.Type]map[string][]push.Encoded
 	// views are its views of each type since everything was at rest the last time,
 	// whether it asks for the type or not.
 	views map[push.Type][]view
@@ -170,7 +173,7 @@ func (c *client) act() {
 		c.comeBack()
 		return
 	}
-	switch rapid.IntRange(0, 11).Draw(t, "does") {
+	switch rapid.IntRange(0, 13).Draw(t, "does") {
 	case 0, 1, 2:
 		c.ask()
 	case 3:
@@ -187,6 +190,8 @@ func (c *client) act() {
 		}
 	case 8:
 		c.readOne()
+	case 9, 10:
+		c.follow()
 	default:
 		c.turn()
 	}
@@ -212,6 +217,9 @@ func (c *client) comeBack() { c.connect() }
 // asked for before. It says what it has or, unless it keeps that, has nothing.
 func (c *client) back(keeps bool) {
 	before := c.sorted()
+	if !keeps {
+		c.has = nil
+	}
 	c.h.log("%v comes back, and keeps what it has: %t", c, keeps)
 	c.leave()
 	c.connect()
@@ -234,7 +242,7 @@ func (c *client) resume(before *typed, keeps bool) {
 		r.Claim = before.acked
 		s.claims = r.Claim != nil
 	}
-	if keeps && s.mode == push.Delta && len(before.applied) > 0 {
+	if keeps && s.mode == push.Delta && len(before.applied) > 0 && !s.spec.Increments {
 		r.Held = maps.Clone(before.applied)
 		maps.DeleteFunc(r.Held, func(name string, _ push.Version) bool { return !before.subscribed(name) })
 	}

@@ -43,7 +43,10 @@ func mesh() Addition {
 			clusters:    {Name: "cluster", Whole: true, Brings: []string{"assignment", "secret"}},
 			assignments: {Name: "assignment", Awaited: true, Void: empty},
 			routes:      {Name: "route", Needs: []string{"cluster"}},
-			tables:      {Name: "table", Needs: []string{"cluster"}, Aggregate: func(string) bool { return true }},
+			tables: {
+				Name: "table", Needs: []string{"cluster"}, Aggregate: func(string) bool { return true },
+				Absent: func(string, push.Mode) push.Absence { return push.Empty }, Void: emptyTable,
+			},
 		},
 		Begin:  func() World { return newThings(func(c push.Client) string { return c.Namespace }) },
 		Client: drawClient,
@@ -73,6 +76,14 @@ func drawClient(t *rapid.T) push.Client {
 
 func drawName(t *rapid.T, r push.Row) string {
 	return fmt.Sprint([]string{"c", "eds-of-c", "r", "t"}[r], rapid.IntRange(0, 3).Draw(t, "name"))
+}
+
+// emptyTable is one that leads nowhere; there is none of the last name.
+func emptyTable(name string) push.Encoded {
+	if name == "t3" {
+		return push.Encoded{}
+	}
+	return (&item{place: place{tables, name}, content: "empty"}).Encode()
 }
 
 func empty(name string) push.Encoded {

@@ -3,7 +3,7 @@
 //
 // [Run] draws histories: an engine serves the producer that is added, beside it
 // one that behaves and one whose code panics. Clients of every kind come, ask by
-// name and for everything, in either mode of each type, read late, answer late
+// name, for what something brings and for everything, in either mode of each type, read late, answer late
 // or never, NACK what they like, leave, and come back with what they hold. Sinks say
 // with each answer in which mode they take the next one, and of some histories, which
 // have no other clients, each message is bounded.
@@ -50,6 +50,10 @@ type Addition struct {
 	// Refers lists the names of resources of another type that a client reads in
 	// the body of one. Nil if no resource refers to any.
 	Refers func(r push.Row, body []byte, to string) []string
+	// Take returns what a client has of a resource, as [World].Sees has it, once it has
+	// taken what it was sent of that. Before is what it had; zero if nothing. Nil if
+	// resources are sent as they are seen.
+	Take func(r push.Row, before, sent push.Encoded) (push.Encoded, error)
 	// Beside are producers that refer to the types of this one, or that it refers
 	// to. The suite uses neither their Client nor their Beside.
 	Beside []Addition
@@ -73,6 +77,24 @@ func Run(t *testing.T, a Addition) {
 			rt.Fatal(err)
 		}
 	})
+}
+
+// Find returns how an addition breaks a law in one of so many histories; empty if it
+// does not. It is for additions that are at fault.
+func Find(t *testing.T, a Addition, histories int) string {
+	t.Helper()
+	one := rapid.Custom(func(rt *rapid.T) string {
+		if err := a.try(t, rt); err != nil {
+			return err.Error()
+		}
+		return ""
+	})
+	for seed := range histories {
+		if broken := one.Example(seed); broken != "" {
+			return broken
+		}
+	}
+	return ""
 }
 
 // law is a law of docs/architecture.md by its number, as it applies to an engine.

@@ -124,8 +124,9 @@ func (s *typed) takeParts(r *push.Response, f *flight) {
 		if old := s.held[res.Name]; old != nil && old.Version == res.Version && !s.lapsed(old) {
 			s.useRepeat(res.Name)
 		}
-		f.changed = append(f.changed, res.Joined())
-		s.take(res.Joined(), f, true)
+		e := s.joined(res.Joined())
+		f.changed = append(f.changed, e)
+		s.take(e, f, true)
 	}
 }
 
@@ -196,7 +197,7 @@ func (s *typed) inSomeWorld(e push.Encoded) bool {
 
 // void is the empty resource of a name, which stands in for a removal.
 func (s *typed) void(name string) (e push.Encoded, ok bool) {
-	if s.spec.Void == nil {
+	if s.spec.Void == nil || s.mode == push.WholeState && s.absence() == push.Silence {
 		return e, false
 	}
 	e = s.spec.Void(name)
@@ -257,9 +258,13 @@ func (s *typed) mayBeRemoved(name string) {
 	if !s.mayBeDenied(name) {
 		s.violated(lost, "%s was removed, and is there, or nobody knows yet whether it is", name)
 	}
-	if s.held[name] != nil {
-		s.checkRemoval(name)
+	if s.held[name] == nil {
+		return
 	}
+	if _, ok := s.void(name); ok && s.mode == push.Delta && s.absence() == push.Empty && s.named[name] > 0 && s.named[name] < s.fence {
+		s.violated(lost, "%s was removed, and the client asks for it and should be sent that it is empty", name)
+	}
+	s.checkRemoval(name)
 }
 
 func (s *typed) removed(name string) {

@@ -31,10 +31,18 @@ type Config struct {
 	Listeners     bool             // listeners and routes come from Isthmus, too, and are bound on loopback
 	Redirected    bool             // it is a sidecar to whose ports connections are redirected; in a network namespace of the test's own
 	Labels        map[string]string
-	Flags         []string // more of them for the command that prints the bootstrap
-	OnDemand      bool     // clusters are asked for when a request names one, on a stream of their own, and endpoints over ADS
-	Unserved      string   // for how long it also waits for what Isthmus does not have: a runtime layer and, if delta, secrets; empty if it asks for none
-	Secrets       string   // a folder with certificate.json and authorities.json, for mutual TLS that follows them; empty for plaintext
+	Flags         []string  // more of them for the command that prints the bootstrap
+	OnDemand      bool      // clusters are asked for when a request names one, on a stream of their own, and endpoints over ADS
+	Unserved      string    // for how long it also waits for what Isthmus does not have: a runtime layer and, if delta, secrets; empty if it asks for none
+	Waits         []Waiting // listeners of its own
+	Secrets       string    // a folder with certificate.json and authorities.json, for mutual TLS that follows them; empty for plaintext
+}
+
+// Waiting is a listener of an Envoy's bootstrap that takes a route configuration over
+// ADS, for which it waits without end.
+type Waiting struct {
+	Port   uint32
+	Routes string // the name of the route configuration
 }
 
 // writeBootstrap writes Envoy's configuration: what Isthmus prints, changed only

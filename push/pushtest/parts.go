@@ -1,0 +1,54 @@
+package pushtest
+
+import (
+	"bytes"
+	"slices"
+
+	"github.com/isthmus-mesh/isthmus/push"
+)
+
+// joined is what the client has of a resource once it has taken what it is sent. It
+// must be the same whatever the client had: a response that it NACKed may have changed
+// nothing, and of what it kept through a new connection it does not say anything.
+func (s *typed) joined(sent push.Encoded) push.Encoded {
+	take := s.maker.Take
+	if take == nil {
+		return sent
+	}
+	all := s.c.has[s.t][sent.Name]
+	if len(all) == 0 {
+		all = []push.Encoded{{}}
+	}
+	var is push.Encoded
+	for i, before := range all {
+		after, err := take(s.row, before, sent)
+		switch {
+		case err != nil:
+			s.violated(lost, "%s cannot be taken: %v", sent.Name, err)
+		case i > 0 && !alikeIn(is, after):
+			s.violated(lost, "%s is %q or %q, by what the client had", sent.Name, is.Body, after.Body)
+		}
+		is = after
+	}
+	s.keep(is, all...)
+	return is
+}
+
+func alikeIn(a, b push.Encoded) bool { return a.Version == b.Version && bytes.Equal(a.Body, b.Body) }
+
+// keep notes in which states the client may have a resource.
+func (s *typed) keep(is push.Encoded, or ...push.Encoded) {
+	if s.maker.Take == nil {
+		return
+	}
+	if !slices.ContainsFunc(or, func(o push.Encoded) bool { return alikeIn(o, is) }) {
+		or = append(slices.Clone(or), is)
+	}
+	if s.c.has == nil {
+		s.c.has = map[push.Type]map[string][]push.Encoded{}
+	}
+	if s.c.has[s.t] == nil {
+		s.c.has[s.t] = map[string][]push.Encoded{}
+	}
+	s.c.has[s.t][is.Name] = or
+}
