@@ -17,6 +17,9 @@ type draft struct {
 	out  *Response
 	size int
 	left bool // something has to wait for the next response, or the next turn
+	// incomplete says that a full set lacks what is on its way and that the subscriber
+	// may hold. What it waits for has the next turn come.
+	incomplete bool
 	// covers is the step up to which everything is sent, but for what is left:
 	// the current one, or that before the first change that a debounce keeps back
 	// or the first removal that has to wait.
@@ -54,6 +57,9 @@ func (s *Subscriber) assemble(t *turn, typ Type) {
 		if d.full {
 			return
 		}
+	}
+	if d.incomplete {
+		return
 	}
 	sent := d.send()
 	if !d.left && i.again == 0 {

@@ -68,12 +68,24 @@ func (d *draft) heldBack(name string, p pending, subject Subject) bool {
 	if !waits {
 		return false
 	}
+	if d.resumesWhole() && d.holding(name) == nil {
+		if nacked {
+			return false // it may have this from before, and a set without it would take it away
+		}
+		d.incomplete = true
+	}
 	p.nacked = nacked
 	d.pending[name] = p
 	if !nacked {
 		d.leaves(name)
 	}
 	return true
+}
+
+// resumesWhole reports whether the response is the first full set for a subscriber that
+// may hold anything, and that deletes what the set lacks.
+func (d *draft) resumesWhole() bool {
+	return d.full && d.claim != nil && *d.claim != (Version{})
 }
 
 // leaves notes that a name of this turn is left for a later one. Until then the

@@ -1,0 +1,59 @@
+package push
+
+import (
+	"slices"
+	"testing"
+	"testing/synctest"
+)
+
+// needyTypes has full sets of which each member needs a part.
+func needyTypes() []TypeSpec {
+	return []TypeSpec{wholes: {Name: "wholes", Whole: true, Needs: []string{"parts"}}, parts: {Name: "parts"}, links: {Name: "links"}}
+}
+
+// resumedWhole is a subscriber that comes back with a full set and its parts, which
+// are on their way.
+func resumedWhole(e *Engine) (s *Subscriber, part *Response) {
+	s = e.Connect(Info{ID: "test", Protocol: protocols[WholeState]}, Client{Kind: "test"})
+	claim := VersionOf([]byte("of another process"))
+	s.ask(Request{Type: parts, Replace: true, Names: []string{"a", "b"}, Claim: &claim})
+	part = s.receive()
+	s.ask(Request{Type: wholes, Wildcard: WildcardOn, Claim: &claim})
+	return s, part
+}
+
+// A subscriber deletes what a full set lacks. So one that comes back is not sent a
+// set without the members that wait for what they need: the set waits.
+func TestFullSetOfOneThatComesBackLacksNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := runTypes(t, Config{}, needyTypes())
+		w := fakeWorld{}.with(parts, "a", "part a").with(parts, "b", "part b").with(wholes, "a", "a").with(wholes, "b", "b").with(wholes, "c", "c")
+		e.publish(w, parts)
+		<-e.Primed()
+		s, part := resumedWhole(e)
+		nothingComes(t, s)
+		s.ack(part)
+		if got := s.receive().contents(); !slices.Equal(got, []string{"a", "b", "c"}) {
+			t.Errorf("got %v", got)
+		}
+	})
+}
+
+// What a NACKed part keeps back may never come, and the subscriber may have its member
+// from before. So it is in the set.
+func TestFullSetOfOneThatComesBackHasWhatANACKKeepsBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := runTypes(t, Config{}, needyTypes())
+		w := fakeWorld{}.with(parts, "a", "part a").with(parts, "b", "part b").with(wholes, "a", "a").with(wholes, "c", "c")
+		e.publish(w, parts)
+		<-e.Primed()
+		s, part := resumedWhole(e)
+		for part.Type == parts { // until each is known to be bad by itself
+			s.nack(part)
+			part = s.receive()
+		}
+		if got := part.contents(); !slices.Equal(got, []string{"a", "c"}) {
+			t.Errorf("got %v", got)
+		}
+	})
+}
