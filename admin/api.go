@@ -70,10 +70,11 @@ func (s *Server) release(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *Server) services(w http.ResponseWriter, _ *http.Request) {
-	outputs, all := s.parts.served(), s.parts.Snapshot().Services()
+	outputs, snapshot := s.parts.served(), s.parts.Snapshot()
+	conflicts := conflictsIn(snapshot, outputs)
 	replyList(s, w, func(yield func(Service) bool) {
-		for service := range all {
-			if !yield(serviceShape(service, outputs, unservedOf(service, outputs))) {
+		for service := range snapshot.Services() {
+			if !yield(serviceShape(service, outputs, unservedOf(service, outputs), conflicts)) {
 				return
 			}
 		}
@@ -83,9 +84,10 @@ func (s *Server) services(w http.ResponseWriter, _ *http.Request) {
 func (s *Server) service(w http.ResponseWriter, r *http.Request) {
 	host, now := r.PathValue("host"), time.Now()
 	list, outputs, snapshot := []Service{}, s.parts.served(), s.parts.Snapshot()
+	conflicts := conflictsIn(snapshot, outputs)
 	for _, service := range named(snapshot, host) {
 		unserved, held := unservedOf(service, outputs), snapshot.Holds(speakers(service)...)
-		shape := serviceShape(service, outputs, unserved)
+		shape := serviceShape(service, outputs, unserved, conflicts)
 		shape.Records = contributors(service, held, now)
 		shape.Instances = instances(service, unserved, held)
 		list = append(list, shape)
@@ -113,18 +115,15 @@ func named(snapshot *catalog.Snapshot, host string) []*catalog.Service {
 	return list
 }
 
-func serviceShape(service *catalog.Service, outputs []served, unserved unserved) Service {
+func serviceShape(service *catalog.Service, outputs []served, unserved unserved, conflicts conflicts) Service {
 	healthy, total := service.Counts()
 	out := Service{
 		Host: service.Key.Host, Namespace: service.Key.Namespace, Resolution: string(service.Resolution),
 		Ports: []Port{}, Sources: service.Sources(), Endpoints: Counts{healthy, total, unserved.count()},
-		Revision: service.Revision, Stale: stale(service), Conflicts: []Conflict{},
+		Revision: service.Revision, Stale: stale(service), Conflicts: conflicts.of(service),
 	}
 	for _, p := range service.Ports {
 		out.Ports = append(out.Ports, Port{p.Number, p.Name, p.Protocol})
-	}
-	for _, c := range service.Conflicts {
-		out.Conflicts = append(out.Conflicts, Conflict{c.Field, c.Kept.String(), c.Lost.String(), c.Reason})
 	}
 	for _, o := range outputs {
 		for _, kind := range o.Kinds {

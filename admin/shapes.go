@@ -84,8 +84,10 @@ type Counts struct {
 	Unserved int `json:"unserved"`
 }
 
-// Conflict is a contradiction between two records.
+// Conflict is a contradiction between two records, or something that the clients of an
+// output can have from one service only.
 type Conflict struct {
+	Output string `json:"output,omitempty"`
 	Field  string `json:"field"`
 	Kept   string `json:"kept"` // record
 	Lost   string `json:"lost"` // record

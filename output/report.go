@@ -30,6 +30,9 @@ type Clients struct {
 	// Unserved yields the healthy endpoints that no client of any kind is given
 	// although the service is offered, and why.
 	Unserved func(s *catalog.Service) iter.Seq2[catalog.EndpointID, string]
+	// Conflicts returns, for a snapshot, what says of a service which of its claims on
+	// clients another service has. It is nil for an output whose clients have none.
+	Conflicts func(now *catalog.Snapshot) func(s *catalog.Service) []catalog.Conflict
 }
 
 // Metric is one value at the time of a report.

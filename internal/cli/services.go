@@ -21,8 +21,9 @@ func newServices() *cobra.Command {
 with or without a final dot, it shows that service in each namespace that has it: every
 record that speaks of it, and every endpoint. A record is stale while its newest version
 is invalid, and held while its source has stopped listing it; the last good version
-is served, and the reason is shown. Next, 'isthmus sources' says what was rejected, and
-'isthmus clients' who has the newest version.
+is served, and the reason is shown. A conflict is between two records of the service, or
+with another service over what only one can have. Next, 'isthmus sources' says what was
+rejected, and 'isthmus clients' who has the newest version.
 
 Exit status: 0 it was printed; 1 there is no such service, or no answer from the admin
 API; 2 wrong usage.`,

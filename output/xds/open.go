@@ -45,6 +45,8 @@ type Settings interface {
 	Types(debounce func(typeURL string, m push.Mode) push.Debounce) []push.TypeSpec
 	// Begin returns what makes the step to a snapshot of the catalog, for one output.
 	Begin() func(s *catalog.Snapshot, change catalog.Change, complete bool, rootNamespace string) push.Update
+	// Conflicts is as in [output.Clients].
+	Conflicts(now *catalog.Snapshot) func(s *catalog.Service) []catalog.Conflict
 }
 
 // Configuration makes the resources of MCP-over-xDS, which is nothing before the first
@@ -90,7 +92,7 @@ func (c *Config) Open(ctx context.Context, env output.Env) (output.Output, error
 		return nil, err
 	}
 	log = slog.New(loglimit.New(log.Handler())) // one limit for all that clients cause
-	o := &opened{translation: c.translation, step: c.Envoy.Begin(), root: env.RootNamespace, keeper: keeper, memory: output.NewMemory(env)}
+	o := &opened{translation: c.translation, step: c.Envoy.Begin(), conflicts: c.Envoy.Conflicts, root: env.RootNamespace, keeper: keeper, memory: output.NewMemory(env)}
 	o.engine = push.New(push.Config{
 		Order: Order(), Frame: Frame, Sent: output.Observing(env.Sent), ACKed: output.Observing(env.ACKed), Log: log,
 	})
@@ -113,6 +115,7 @@ func (c *Config) Open(ctx context.Context, env output.Env) (output.Output, error
 type opened struct {
 	translation *Translation
 	step        func(s *catalog.Snapshot, change catalog.Change, complete bool, rootNamespace string) push.Update
+	conflicts   func(now *catalog.Snapshot) func(s *catalog.Service) []catalog.Conflict
 	root        string
 	engine      *push.Engine
 	services    *push.Producer // of what proxies take of the catalog
@@ -142,7 +145,7 @@ func (o *opened) Run(ctx context.Context) error {
 func (o *opened) Report() output.Report {
 	t := o.translation
 	r := output.Report{Addr: o.listener.Addr(), Clients: &output.Clients{
-		Engine: o.engine, Kinds: []string{t.Kinds.Envoy, t.Kinds.GRPC, t.Kinds.ControlPlane}, NotOffered: t.notOffered, Unserved: t.Unserved,
+		Engine: o.engine, Kinds: []string{t.Kinds.Envoy, t.Kinds.GRPC, t.Kinds.ControlPlane}, NotOffered: t.notOffered, Unserved: t.Unserved, Conflicts: o.conflicts,
 	}}
 	r.Metrics = append(output.Streams("xds", o.server), o.configuration.metric())
 	if o.keeper != nil {

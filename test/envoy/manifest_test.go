@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
+	"time"
 )
 
 // The objects that tests write. Their JSON is that of Istio's API.
@@ -12,6 +13,7 @@ type (
 	service struct {
 		Name      string
 		Namespace string // default: shop
+		Created   time.Time
 		Spec      serviceSpec
 	}
 	serviceSpec struct {
@@ -53,12 +55,16 @@ type (
 type object interface{ manifest() any }
 
 func (s service) manifest() any {
-	return manifest("ServiceEntry", cmp.Or(s.Name, nameOf(s.Spec.Hosts[0])), s.Namespace, s.Spec)
+	m := manifest("ServiceEntry", cmp.Or(s.Name, nameOf(s.Spec.Hosts[0])), s.Namespace, s.Spec)
+	if !s.Created.IsZero() {
+		m["metadata"].(map[string]string)["creationTimestamp"] = s.Created.Format(time.RFC3339)
+	}
+	return m
 }
 
 func (w workload) manifest() any { return manifest("WorkloadEntry", w.Name, w.Namespace, w.Spec) }
 
-func manifest(kind, name, namespace string, spec any) any {
+func manifest(kind, name, namespace string, spec any) map[string]any {
 	return map[string]any{
 		"apiVersion": "networking.istio.io/v1", "kind": kind, "spec": spec,
 		"metadata": map[string]string{"name": name, "namespace": cmp.Or(namespace, shop)},

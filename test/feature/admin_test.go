@@ -39,6 +39,7 @@ func TestAdminAPIKeepsItsShape(t *testing.T) {
 			conflicts.field string
 			conflicts.kept string
 			conflicts.lost string
+			conflicts.output string
 			conflicts.reason string
 			endpoints.healthy number
 			endpoints.total number
@@ -142,13 +143,13 @@ func startEventful(t *testing.T) *isthmus {
 		"{address: fe80::1%eth0}", // no client is given it
 	}}
 	first.Write("shop.yaml", good,
-		service{Host: "anywhere.example", Resolution: "NONE"},
+		service{Host: "anywhere.example", Resolution: "NONE"}, service{Host: "Anywhere.example", Name: "again", Resolution: "NONE"},
 		"apiVersion: networking.istio.io/v1\nkind: Gateway\nmetadata: {name: g}\n")
 	second.Write("shop.yaml", service{Host: reviews, Resolution: "DNS"})
 	isthmus := startWith(t, saving(loopback, t.TempDir(), first, second), first, second)
 	dial(t, isthmus, reviews+":80", "shop").AwaitAnswers("one")
 	first.Write("shop.yaml", strings.Replace(good.String(), "number: 80", "number: 0", 1),
-		service{Host: "anywhere.example", Resolution: "NONE"},
+		service{Host: "anywhere.example", Resolution: "NONE"}, service{Host: "Anywhere.example", Name: "again", Resolution: "NONE"},
 		"apiVersion: networking.istio.io/v1\nkind: Gateway\nmetadata: {name: g}\n")
 	isthmus.AwaitRejected("first", "ServiceEntry shop/reviews at shop.yaml:6: spec.ports[0].number: ")
 	isthmus.Settle()
@@ -196,6 +197,43 @@ func TestListsAreNeverNull(t *testing.T) {
 	if code != 404 || err != nil || !strings.Contains(body, `no service "nobody.example"`) {
 		t.Errorf("an unknown service is answered %d %s %v", code, body, err)
 	}
+}
+
+// TestAServiceShowsWhatAnotherHas has two services of which Envoys would take one, and
+// asks what the younger lacks.
+func TestAServiceShowsWhatAnotherHas(t *testing.T) {
+	t.Parallel()
+	registry := newRegistry(t, "files")
+	registry.Write("shop.yaml", service{Host: "reviews.shop"}, service{Host: "reviews.shop.svc.cluster.local", Name: "other"})
+	isthmus := start(t, registry)
+	isthmus.AwaitSource("files", "live", "")
+	type conflict struct{ Output, Field, Kept, Lost, Reason string }
+	conflictsOf := func(host string) []conflict {
+		var found []struct{ Conflicts []conflict }
+		isthmus.mustRead("/api/v1/services/"+host, &found)
+		return found[0].Conflicts
+	}
+	await(t, "the conflict", func() error {
+		want := []conflict{{
+			"xds", "ports[80].domain", "Service files:shop/reviews", "Service files:shop/other",
+			"requests at port 80 for reviews.shop go to reviews.shop of namespace shop wherever both are seen, and not to reviews.shop.svc.cluster.local; " +
+				"choose another host for it, or another port",
+		}}
+		if diff := cmp.Diff(want, conflictsOf("reviews.shop.svc.cluster.local")); diff != "" {
+			return fmt.Errorf("-want +got:\n%s", diff)
+		}
+		return nil
+	})
+	if has := conflictsOf("reviews.shop"); len(has) > 0 {
+		t.Errorf("the other one lacks %v", has)
+	}
+	registry.Write("shop.yaml", service{Host: "reviews.shop.svc.cluster.local", Name: "other"})
+	await(t, "no conflict", func() error {
+		if left := conflictsOf("reviews.shop.svc.cluster.local"); len(left) > 0 {
+			return fmt.Errorf("there are %v", left)
+		}
+		return nil
+	})
 }
 
 // TestResourcesOfAClientArePaged reads what a gRPC client holds, page by page and type

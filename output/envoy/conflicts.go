@@ -1,0 +1,290 @@
+package envoy
+
+import (
+	"fmt"
+	"iter"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/isthmus-mesh/isthmus/catalog"
+	"github.com/isthmus-mesh/isthmus/model"
+)
+
+// Conflicts returns what says for a service of the snapshot what it asks for and an
+// older one has: Envoys get nothing of that, since they would reject the whole of it.
+// It is found when it is asked for, so changes cost nothing. What is found of a port is
+// kept until a service of the port changes.
+func (s *Settings) Conflicts(now *catalog.Snapshot) func(*catalog.Service) []catalog.Conflict {
+	c := conflicts{now: now, domain: s.ClusterDomain, edge: s.Edge.Ports}
+	if slices.ContainsFunc(s.Edge.Ports, func(p EdgePort) bool { return p.Protocol != edgeTCP }) {
+		c.folded = foldedHosts(now)
+	}
+	return c.of
+}
+
+type conflicts struct {
+	now    *catalog.Snapshot
+	domain string
+	edge   []EdgePort
+	folded map[string][]*catalog.Service // those whose hosts differ in case alone
+}
+
+func (c conflicts) of(s *catalog.Service) (list []catalog.Conflict) {
+	for _, port := range s.Ports {
+		list = append(list, c.at(port.Number)[s.Key]...)
+		list = append(list, c.inbound(s, port.Number)...)
+	}
+	for _, port := range c.edge {
+		list = append(list, c.atEdge(s, port)...)
+	}
+	return list
+}
+
+// loss is what one service does not have because another has it.
+type loss struct {
+	want
+	winner catalog.ServiceDefinition
+	names  []string // of all that it asked for in this way
+}
+
+// conflict says what a service does not have, and what to do about it.
+func (l loss) conflict(loser catalog.ServiceDefinition) catalog.Conflict {
+	return catalog.Conflict{
+		Field: l.field, Kept: l.winner.Records[0].Record, Lost: loser.Records[0].Record,
+		Reason: fmt.Sprintf("%s %s go to %s of namespace %s wherever both are seen, and not to %s; %s",
+			l.asked, strings.Join(l.names, ", "), l.winner.Key.Host, l.winner.Key.Namespace, loser.Key.Host, l.next),
+	}
+}
+
+// conflictsIn is the key of what is kept with the index of a port: names are short in a
+// domain, and the edge may lead connections on by the port alone.
+type conflictsIn struct {
+	domain string
+	edge   bool
+}
+
+type portConflicts map[catalog.ServiceKey][]catalog.Conflict
+
+func (c conflicts) at(number uint32) portConflicts {
+	index := c.now.Port(number)
+	if index == nil {
+		return nil
+	}
+	key := conflictsIn{c.domain, slices.ContainsFunc(c.edge, func(p EdgePort) bool { return p.is(number) && p.Protocol == edgeTCP })}
+	found, _ := index.Derive(key, func(any) any { return newPortConflicts(index, key) }).(portConflicts)
+	return found
+}
+
+// newPortConflicts looks at the services of a port from the oldest to the youngest, as
+// Envoys have them whose connections are redirected. Others have one listener for
+// all services of a port, where even more is contested.
+func newPortConflicts(index *catalog.PortServices, in conflictsIn) portConflicts {
+	services, claimed := reachedAt(index), map[string]*claimants{}
+	secure := handshakesByAddress(services, index.Number)
+	lost := map[catalog.ServiceKey][]loss{}
+	for _, s := range services {
+		for w := range wantsOf(s, index.Number, in, secure) {
+			if claimed[w.key] == nil {
+				claimed[w.key] = &claimants{means: index.Means}
+			}
+			lost[s.Key] = claimed[w.key].judge(lost[s.Key], w, s)
+			claimed[w.key].add(s, w.only)
+		}
+	}
+	found := portConflicts{}
+	for _, s := range services {
+		for w := range yieldsTo(s, index.Number) { // however old the other is
+			if rivals := claimed[w.key]; rivals != nil {
+				lost[s.Key] = rivals.judge(lost[s.Key], w, s)
+			}
+		}
+		for _, l := range lost[s.Key] {
+			found[s.Key] = append(found[s.Key], l.conflict(s))
+		}
+	}
+	return found
+}
+
+// judge adds what a service does not have because one of its rivals has it.
+func (c *claimants) judge(lost []loss, w want, s catalog.ServiceDefinition) []loss {
+	winner, found := c.winner(s, w.only)
+	if !found {
+		return lost
+	}
+	for i, l := range lost {
+		if l.winner.Key == winner.Key && l.field == w.field && l.asked == w.asked {
+			lost[i].names = append(lost[i].names, w.name)
+			return lost
+		}
+	}
+	return append(lost, loss{w, winner, []string{w.name}})
+}
+
+// reachedAt lists the services that Envoys reach at a port, the oldest first.
+func reachedAt(index *catalog.PortServices) (list []catalog.ServiceDefinition) {
+	for s := range index.All() {
+		if port, ok := s.Port(index.Number); ok && hasCluster(s, index.Number) && trafficOf(port) != notTCP && !(proxy{}).reserved(index.Number) {
+			list = append(list, s)
+		}
+	}
+	slices.SortFunc(list, older)
+	return list
+}
+
+// handshakesByAddress counts the services of TLS at each address: several are
+// kept apart by their hosts, and one has all connections.
+func handshakesByAddress(services []catalog.ServiceDefinition, number uint32) map[string]int {
+	counts := map[string]int{}
+	for _, s := range services {
+		if port, _ := s.Port(number); trafficOf(port) != tlsOnly {
+			continue
+		}
+		for address := range s.OwnAddresses() {
+			counts[address]++
+		}
+	}
+	return counts
+}
+
+// want is something that only one service can have in a view.
+type want struct {
+	key, only   string // only is the namespace that knows the service by it; empty for all
+	field       string
+	asked, name string // "requests at port 80 for", "reviews"
+	next        string
+}
+
+const (
+	otherHost    = "choose another host for it, or another port"
+	otherAddress = "give it an address of its own, or another port"
+	otherPort    = "have it called at another port of the edge"
+)
+
+// wantsOf yields what a service asks for at a port.
+func wantsOf(s catalog.ServiceDefinition, number uint32, in conflictsIn, secure map[string]int) iter.Seq[want] {
+	return func(yield func(want) bool) {
+		port, _ := s.Port(number)
+		kind := trafficOf(port)
+		if in.edge && (kind == tcpOnly || kind == sniffed) && s.Resolution != model.ResolutionNone && !yield(edgeWanted(number)) {
+			return
+		}
+		if kind == httpOnly || kind == sniffed {
+			for w := range domainsWanted(s, number, in.domain) {
+				if !yield(w) {
+					return
+				}
+			}
+		}
+		if kind == httpOnly {
+			return
+		}
+		for w := range connectionsWanted(s, number, kind, secure) {
+			if !yield(w) {
+				return
+			}
+		}
+	}
+}
+
+func domainsWanted(s catalog.ServiceDefinition, number uint32, domain string) iter.Seq[want] {
+	return func(yield func(want) bool) {
+		name, home, short := shortName(s.Key.Host, domain)
+		seen := map[string]bool{}
+		for d := range domainsOf(s, domain, short) {
+			key := strings.ToLower(d)
+			if seen[key] || key == anyDomain {
+				continue
+			}
+			seen[key] = true
+			w := want{key: "domain " + key, field: fmt.Sprintf("ports[%d].domain", number), asked: fmt.Sprintf("requests at port %d for", number), name: d, next: otherHost}
+			if short && d == name {
+				w.only = home
+			}
+			if !yield(w) {
+				return
+			}
+		}
+	}
+}
+
+func connectionsWanted(s catalog.ServiceDefinition, number uint32, kind traffic, secure map[string]int) iter.Seq[want] {
+	return func(yield func(want) bool) {
+		name, whole := sniOf(s.Key.Host)
+		shares := true
+		for address := range s.OwnAddresses() {
+			shares = false
+			w := addressWanted(address, number)
+			if kind == tlsOnly && secure[address] > 1 {
+				w = handshakeWanted(name, address, number)
+			}
+			if !yield(w) {
+				return
+			}
+		}
+		for block := range s.Blocks() {
+			if shares = kind == tlsOnly; !shares && !yield(blockWanted(block, number)) {
+				return
+			}
+		}
+		switch {
+		case !shares:
+		case kind != tlsOnly:
+			yield(want{key: "rest", field: fmt.Sprintf("ports[%d].addresses", number), asked: fmt.Sprintf("connections to port %d of", number), name: "addresses that no service has", next: otherAddress})
+		case whole:
+			yield(handshakeWanted(name, "", number))
+		}
+	}
+}
+
+func addressWanted(address string, number uint32) want {
+	return want{
+		key: "address " + address, field: fmt.Sprintf("ports[%d].addresses", number),
+		asked: fmt.Sprintf("connections to port %d of", number), name: address, next: otherAddress,
+	}
+}
+
+func blockWanted(block netip.Prefix, number uint32) want {
+	return want{
+		key: "block " + block.String(), field: fmt.Sprintf("ports[%d].addresses", number),
+		asked: fmt.Sprintf("connections to port %d of", number), name: block.String(), next: otherAddress,
+	}
+}
+
+func handshakeWanted(name, address string, number uint32) want {
+	return want{
+		key: "handshake " + name + " " + address, field: fmt.Sprintf("ports[%d].sni", number),
+		asked: fmt.Sprintf("handshakes at port %d for", number), name: name, next: otherHost,
+	}
+}
+
+func edgeWanted(number uint32) want {
+	return want{
+		key: "edge", field: fmt.Sprintf("edge.ports[%d]", number),
+		asked: fmt.Sprintf("connections to port %d of", number), name: "the edge", next: otherPort,
+	}
+}
+
+// yieldsTo yields what a service has only where no other listens at its addresses: a
+// listener of an address, or a chain of a block, goes before those of all addresses.
+func yieldsTo(s catalog.ServiceDefinition, number uint32) iter.Seq[want] {
+	return func(yield func(want) bool) {
+		port, _ := s.Port(number)
+		kind := trafficOf(port)
+		if kind == httpOnly {
+			for address := range s.OwnAddresses() {
+				if !yield(addressWanted(address, number)) {
+					return
+				}
+			}
+		}
+		if kind != httpOnly && kind != tlsOnly {
+			return
+		}
+		for block := range s.Blocks() {
+			if !yield(blockWanted(block, number)) {
+				return
+			}
+		}
+	}
+}

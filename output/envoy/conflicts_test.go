@@ -1,0 +1,249 @@
+package envoy
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	gocmp "github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/isthmus-mesh/isthmus/catalog"
+	"github.com/isthmus-mesh/isthmus/model"
+)
+
+// claiming is a service of the namespace a that others have something in common with.
+type claiming struct {
+	host      string
+	protocol  string
+	number    uint32
+	addresses []string
+	exportTo  string
+	endpoint  string
+	namespace string
+}
+
+// snapshotOf has services of which each is older than the next.
+func snapshotOf(services ...claiming) *catalog.Snapshot {
+	var events []model.Event
+	for n, c := range services {
+		key := model.Key{Source: "first", Namespace: "a", Name: fmt.Sprintf("s%d", n)}
+		if c.namespace != "" {
+			key.Namespace = c.namespace
+		}
+		s := model.Service{
+			Meta: model.Meta{Created: time.Unix(1e9+int64(n), 0)}, Hosts: model.ListOf(c.host), Resolution: model.ResolutionStatic,
+			Ports: model.ListOf(model.Port{Number: c.number, Name: "main", Protocol: c.protocol}), Addresses: model.ListOf(c.addresses...),
+		}
+		if c.exportTo != "" {
+			s.ExportTo = model.ListOf(c.exportTo)
+		}
+		events = append(events, model.Upsert{Record: model.Record{Ref: model.Ref{Kind: model.KindService, Key: key}, Spec: s}})
+		if c.endpoint != "" {
+			at := key
+			at.Name += "/1"
+			events = append(events, model.Upsert{Record: owned(model.Record{Ref: model.Ref{Kind: model.KindEndpoint, Key: at}, Spec: model.Endpoint{
+				Address: c.endpoint, Ports: model.MapOf(map[string]uint32{"main": 9}),
+			}})})
+		}
+	}
+	builder := catalog.NewBuilder([]string{"first"})
+	builder.Apply(1, events)
+	return builder.Snapshot()
+}
+
+// Whatever a service does not get because another has it is said of that service, and
+// of no other.
+func TestWhatAnotherServiceHasIsSaid(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name     string
+		services []claiming
+		want     []string // host: field: beginning of the reason
+	}{
+		{"nothing", []claiming{{host: "a", number: 80, protocol: "HTTP"}, {host: "b", number: 80, protocol: "HTTP"}}, nil},
+		{
+			"a name",
+			[]claiming{{host: "web.a", number: 80, protocol: "HTTP"}, {host: "web.a.svc.cluster.local", number: 80, protocol: "HTTP"}},
+			[]string{"web.a.svc.cluster.local: ports[80].domain: requests at port 80 for web.a go to web.a of namespace a wherever both are seen, and not to web.a.svc.cluster.local; choose another host"},
+		},
+		{
+			"names of another case",
+			[]claiming{{host: "web", number: 80, protocol: "HTTP"}, {host: "WEB", number: 80}},
+			[]string{"WEB: edge.ports[8080].hosts: calls of port 8080 of the edge for WEB go to web", "WEB: ports[80].domain: requests at port 80 for WEB, WEB. go to web"},
+		},
+		{
+			"an address",
+			[]claiming{{host: "x", number: 90, protocol: "TCP", addresses: []string{"10.0.0.1"}}, {host: "y", number: 90, protocol: "TCP", addresses: []string{"10.0.0.1", "10.0.0.2"}}},
+			[]string{"y: ports[90].addresses: connections to port 90 of 10.0.0.1 go to x of namespace a wherever both are seen, and not to y; give it an address"},
+		},
+		{
+			"the address of requests, which are older",
+			[]claiming{{host: "x", number: 90, protocol: "HTTP", addresses: []string{"10.0.0.1"}}, {host: "y", number: 90, protocol: "TCP", addresses: []string{"10.0.0.1"}}},
+			[]string{"x: ports[90].addresses: connections to port 90 of 10.0.0.1 go to y"},
+		},
+		{
+			"no address",
+			[]claiming{{host: "x", number: 90, protocol: "TCP"}, {host: "y", number: 90, protocol: "MONGO"}},
+			[]string{"y: ports[90].addresses: connections to port 90 of addresses that no service has go to x"},
+		},
+		{
+			"a block",
+			[]claiming{
+				{host: "x", number: 90, protocol: "TCP", addresses: []string{"10.1.0.0/16"}},
+				{host: "y", number: 90, protocol: "TCP", addresses: []string{"10.1.3.0/16"}},
+				{host: "z", number: 90, protocol: "TCP", addresses: []string{"10.1.3.0/24"}},
+			},
+			[]string{"y: ports[90].addresses: connections to port 90 of 10.1.0.0/16 go to x"},
+		},
+		{
+			"a handshake",
+			[]claiming{{host: "x.com", number: 443, protocol: "TLS"}, {host: "X.com", number: 443, protocol: "HTTPS"}, {host: "y.com", number: 443, protocol: "TLS"}},
+			[]string{"X.com: ports[443].sni: handshakes at port 443 for x.com go to x.com"},
+		},
+		{
+			"handshakes at an address",
+			[]claiming{
+				{host: "x.com", number: 443, protocol: "TLS", addresses: []string{"10.0.0.1"}}, {host: "y.com", number: 443, protocol: "TLS", addresses: []string{"10.0.0.1"}},
+			},
+			nil,
+		},
+		{
+			"a workload",
+			[]claiming{
+				{host: "x", number: 80, protocol: "HTTP", endpoint: "10.9.0.1"},
+				{host: "y", number: 90, protocol: "TCP", endpoint: "10.9.0.1"},
+				{host: "z", number: 91, protocol: "HTTP2", endpoint: "10.9.0.1"},
+			},
+			[]string{"y: ports[90].protocol: sidecars take port 9 of the workload 10.9.0.1 for HTTP, as port 80 of x says, and not for TCP; give"},
+		},
+		{
+			"the edge",
+			[]claiming{{host: "x", number: 7000, protocol: "TCP", addresses: []string{"10.0.0.1"}}, {host: "y", number: 7000, protocol: "TCP", addresses: []string{"10.0.0.2"}}},
+			[]string{"y: edge.ports[7000]: connections to port 7000 of the edge go to x"},
+		},
+		{
+			"a host at the edge",
+			[]claiming{{host: "x", number: 81, protocol: "HTTP"}, {host: "X", number: 82, protocol: "HTTP"}, {host: "x.", number: 83, protocol: "TCP"}},
+			[]string{"X: edge.ports[8080].hosts: calls of port 8080 of the edge for X go to x"},
+		},
+		{
+			"nobody sees both",
+			[]claiming{
+				{host: "x", number: 90, protocol: "TCP", exportTo: "."},
+				{host: "y", number: 90, protocol: "TCP", exportTo: ".", namespace: "b"},
+				{host: "z", number: 90, protocol: "TCP", exportTo: "~"},
+			},
+			nil,
+		},
+		{
+			"one namespace sees both",
+			[]claiming{
+				{host: "x", number: 90, protocol: "TCP", exportTo: "."},
+				{host: "y", number: 90, protocol: "TCP", exportTo: "a", namespace: "b"},
+				{host: "z", number: 90, protocol: "TCP", namespace: "b"},
+			},
+			[]string{"y: ports[90].addresses: connections to port 90 of addresses that no service has go to x of namespace a", "z: ports[90].addresses: connections to port 90 of addresses that no service has go to x of namespace a"},
+		},
+		{
+			"one host", []claiming{{host: "x", number: 90, protocol: "TCP"}, {host: "x", number: 90, protocol: "TCP", namespace: "b"}}, nil,
+		},
+	}
+	settings := NewSettings()
+	settings.Edge.Ports = []EdgePort{{Number: 8080, Protocol: edgeHTTP}, {Number: 7000, Protocol: edgeTCP}}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			got := conflictsSaid(snapshotOf(test.services...), settings)
+			if len(got) != len(test.want) {
+				t.Fatalf("%d conflicts, not %d:\n%s", len(got), len(test.want), strings.Join(got, "\n"))
+			}
+			for i, want := range test.want {
+				if !strings.HasPrefix(got[i], want) {
+					t.Errorf("-wanted +got: %s", gocmp.Diff(want, got[i]))
+				}
+			}
+		})
+	}
+}
+
+func conflictsSaid(s *catalog.Snapshot, settings *Settings) (said []string) {
+	of := settings.Conflicts(s)
+	for service := range s.Services() {
+		for _, c := range of(service) {
+			said = append(said, fmt.Sprintf("%s: %s: %s", service.Key.Host, c.Field, c.Reason))
+		}
+	}
+	slices.Sort(said)
+	return said
+}
+
+// A service is said to lose a domain where, and only where, it lacks the domain in some
+// view.
+func TestLostDomainsAreThoseThatSomeViewLacks(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		builder := catalog.NewBuilder(mergeOrder)
+		for revision := range uint64(rapid.IntRange(1, 4).Draw(t, "steps")) {
+			builder.Apply(revision+1, rapid.SliceOfN(rapid.Custom(drawClaimant), 1, 8).Draw(t, "events"))
+			compareLosses(t, builder.Snapshot())
+		}
+	})
+}
+
+func compareLosses(t *rapid.T, snapshot *catalog.Snapshot) {
+	w, of := NewWorld(snapshot, true, "root"), NewSettings().Conflicts(snapshot)
+	lost := map[catalog.ServiceKey]map[string]bool{}
+	for _, namespace := range []string{"", "n", "m", "other"} {
+		v := w.View(RouteType, sidecarIn(namespace)).(View)
+		for key, domains := range lackedBy(snapshot, v) {
+			if lost[key] == nil {
+				lost[key] = map[string]bool{}
+			}
+			for _, domain := range domains {
+				lost[key][domain] = true
+			}
+		}
+	}
+	for s := range snapshot.Services() {
+		said := map[string]bool{}
+		for _, c := range of(s) {
+			names, isDomain := strings.CutPrefix(c.Reason, "requests at port 80 for ")
+			if names, _, _ = strings.Cut(names, " go to "); !isDomain {
+				continue
+			}
+			for name := range strings.SplitSeq(names, ", ") {
+				said[name] = true
+			}
+		}
+		if want := lost[s.Key]; len(want)+len(said) > 0 && !gocmp.Equal(want, said) {
+			t.Fatalf("%v lacks %v, and said are %v", s.Key, want, said)
+		}
+	}
+}
+
+// lackedBy are the domains that services of a view do not have there.
+func lackedBy(snapshot *catalog.Snapshot, v View) map[catalog.ServiceKey][]string {
+	has := map[string][]string{}
+	for _, host := range plainRoutes(snapshot, v, 80).GetVirtualHosts() {
+		has[host.GetName()] = host.GetDomains()
+	}
+	lacked := map[catalog.ServiceKey][]string{}
+	for s := range snapshot.Port(80).Visible(v.viewer()) {
+		port, _ := s.Port(80)
+		if kind := trafficOf(port); kind != httpOnly && kind != sniffed {
+			continue
+		}
+		_, home, short := shortName(s.Key.Host, v.proxy.domain)
+		var own []string
+		for domain := range domainsOf(s, v.proxy.domain, short && home == v.Namespace) {
+			again := slices.ContainsFunc(own, func(d string) bool { return strings.EqualFold(d, domain) })
+			if own = append(own, domain); !again && !slices.Contains(has[ListenerName(s.Key.Host, 80)], domain) {
+				lacked[s.Key] = append(lacked[s.Key], domain)
+			}
+		}
+	}
+	return lacked
+}

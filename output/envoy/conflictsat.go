@@ -1,0 +1,107 @@
+package envoy
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+
+	"github.com/isthmus-mesh/isthmus/catalog"
+	"github.com/isthmus-mesh/isthmus/model"
+)
+
+// inbound finds who else says what a port of the service's workloads carries, and counts.
+// One such workload is named.
+func (c conflicts) inbound(s *catalog.Service, number uint32) []catalog.Conflict {
+	own, _ := s.Port(number)
+	if s.Resolution != model.ResolutionStatic {
+		return nil
+	}
+	for e := range s.Endpoints(number).All() {
+		ours := catalog.InboundPort{ServiceDefinition: s.ServiceDefinition, Port: own, Target: e.Port}
+		other := c.decider(ours, catalog.WorkloadAddress{Network: e.Network, Address: e.Address})
+		if marks[inboundTraffic(other)] == marks[inboundTraffic(ours)] {
+			continue
+		}
+		return []catalog.Conflict{{
+			Field: fmt.Sprintf("ports[%d].protocol", number), Kept: other.Records[0].Record, Lost: s.Records[0].Record,
+			Reason: fmt.Sprintf("sidecars take port %d of the workload %s for %s, as port %d of %s says, and not for %s; give the endpoints of the two another port each, or both ports the same protocol",
+				e.Port, e.Address, spoken(other.Port), other.Port.Number, other.Key.Host, spoken(own)),
+		}}
+	}
+	return nil
+}
+
+// decider is the port that says what a port of a workload carries.
+func (c conflicts) decider(ours catalog.InboundPort, at catalog.WorkloadAddress) catalog.InboundPort {
+	best := ours
+	if inboundTraffic(ours) == notTCP || (proxy{}).reserved(ours.Target) {
+		return best
+	}
+	for other := range c.now.ServedAt(ours.Key.Namespace, at) {
+		if other.Target == ours.Target && inboundTraffic(other) != notTCP && decides(other, best) {
+			best = other
+		}
+	}
+	return best
+}
+
+func spoken(p model.Port) string { return cmp.Or(p.Protocol, "any protocol") }
+
+// foldedHosts are the services whose hosts differ from another's in case alone.
+func foldedHosts(now *catalog.Snapshot) map[string][]*catalog.Service {
+	all := map[string][]*catalog.Service{}
+	for s := range now.Services() {
+		key := foldedHost(s)
+		all[key] = append(all[key], s)
+	}
+	for key, services := range all {
+		if len(services) == 1 {
+			delete(all, key)
+		}
+	}
+	return all
+}
+
+func foldedHost(s *catalog.Service) string {
+	return strings.TrimSuffix(strings.ToLower(s.Key.Host), ".")
+}
+
+// atEdge finds the older service of the same host that a port of the edge leads to.
+func (c conflicts) atEdge(s *catalog.Service, port EdgePort) []catalog.Conflict {
+	if port.Protocol == edgeTCP || !port.leadsTo(s.ServiceDefinition) {
+		return nil
+	}
+	rivals := &claimants{means: c.means}
+	for _, other := range c.folded[foldedHost(s)] {
+		if port.leadsTo(other.ServiceDefinition) && older(other.ServiceDefinition, s.ServiceDefinition) < 0 {
+			rivals.add(other.ServiceDefinition, "")
+		}
+	}
+	winner, lost := rivals.winner(s.ServiceDefinition, "")
+	if !lost {
+		return nil
+	}
+	w := want{
+		field: fmt.Sprintf("edge.ports[%d].hosts", port.Number),
+		asked: fmt.Sprintf("calls of port %d of the edge for", port.Number), next: otherHost,
+	}
+	return []catalog.Conflict{loss{w, winner, []string{s.Key.Host}}.conflict(s.ServiceDefinition)}
+}
+
+func (c conflicts) means(v catalog.Viewer, s catalog.ServiceDefinition) bool {
+	is, found := c.now.Resolve(v, s.Key.Host)
+	return found && is.Key == s.Key
+}
+
+// leadsTo reports whether a port of the edge would lead to a service if that was alone.
+func (p EdgePort) leadsTo(s catalog.ServiceDefinition) bool {
+	if s.Resolution == model.ResolutionNone {
+		return false
+	}
+	for _, port := range s.Ports {
+		if _, ok := p.takes(port); ok && hasCluster(s, port.Number) {
+			return true
+		}
+	}
+	return false
+}

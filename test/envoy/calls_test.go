@@ -1,0 +1,127 @@
+package envoy_test
+
+import (
+	"fmt"
+	"net/netip"
+	"strings"
+)
+
+// call is one that a test makes through an Envoy.
+type call struct {
+	to   netip.AddrPort
+	says string
+	host string   // of the authority, or in the handshake
+	want []string // the outcomes, of which it should have one
+}
+
+func (c call) String() string { return fmt.Sprintf("%s to %s for %q", c.says, c.to, c.host) }
+
+// What a caller says first.
+const (
+	inHTTP  = "HTTP/1.1"
+	inHTTP2 = "HTTP/2"
+	inTLS   = "TLS"
+	inLine  = "a line"
+)
+
+// abstract is the unix socket on which every endpoint may be.
+const abstract = "@everyone"
+
+// closed is the outcome of a call that nobody answers. Other outcomes are the endpoint
+// that answers, and the status of a response that is the Envoy's own.
+const closed = "closed"
+
+// ofWorkload are calls of every service at every address that it may be called at, in
+// what it may be spoken to in. Some say something else.
+func (o *oracle) ofWorkload() (calls []call) {
+	for n, s := range o.all {
+		for _, ip := range o.reachable(n, s) {
+			for _, says := range s.spoken(n) {
+				c := call{to: netip.AddrPortFrom(ip, uint16(s.port.Number)), says: says}
+				switch {
+				case says == inTLS:
+					c.host = s.anyHost()
+				case says != inLine:
+					c.host = s.anyName(n)
+				}
+				c.want = o.atSidecar(c)
+				calls = append(calls, c)
+			}
+		}
+	}
+	return calls
+}
+
+// reachable are the addresses at which a service is called.
+func (o *oracle) reachable(n int, s offered) (list []netip.Addr) {
+	single, blocks := s.addresses()
+	for _, block := range blocks {
+		single = append(single, block.Addr().Next().Next())
+	}
+	for _, ip := range single {
+		if ip.Is6() == o.six {
+			list = append(list, ip)
+		}
+	}
+	if len(list) == 0 || carries(s.port) == requests || n%4 == 0 {
+		list = append(list, unclaimed(o.six))
+	}
+	return list
+}
+
+// spoken is what is said to a service first.
+func (s offered) spoken(n int) []string {
+	request := []string{inHTTP, inHTTP2}[n%2]
+	if n%5 == 0 {
+		return []string{request, inTLS, inLine}
+	}
+	switch carries(s.port) {
+	case requests, nothing:
+		return []string{request}
+	case handshakes:
+		return []string{inTLS}
+	case connections:
+		return []string{inLine}
+	default:
+		return []string{inLine, request}
+	}
+}
+
+// anyHost is the host, or one that is meant by it.
+func (s offered) anyHost() string { return strings.Replace(s.host, "*", "any", 1) }
+
+// anyName is an authority by which a service may be called.
+func (s offered) anyName(n int) string {
+	if strings.Contains(s.host, "*") {
+		return s.anyHost()
+	}
+	names := s.names()
+	return names[n%len(names)]
+}
+
+// fromElsewhere are calls of every host at ports of the edge.
+func (o *oracle) fromElsewhere(ports map[uint16]string) (calls []call) {
+	for number, protocol := range ports {
+		to := netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), number)
+		if protocol == "TCP" {
+			calls = append(calls, call{to: to, says: inLine})
+			continue
+		}
+		for n, s := range o.all {
+			c := call{to: to, says: inTLS, host: s.anyHost()}
+			switch {
+			case n%4 != int(number)%4:
+				continue
+			case protocol != "TLS" && n%8 < 4:
+				c.says = inHTTP2
+			case protocol != "TLS":
+				c.says, c.host = inHTTP, strings.ToUpper(c.host)+[]string{"", ".", ":8080"}[n%3]
+			}
+			calls = append(calls, c)
+		}
+	}
+	for n, c := range calls {
+		calls[n].want = o.atEdge(c, ports[c.to.Port()])
+	}
+	return calls
+}

@@ -1,0 +1,122 @@
+package envoy_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/isthmus-mesh/isthmus/test/envoy/netns"
+	"github.com/isthmus-mesh/isthmus/test/envoy/proxy"
+)
+
+// drawn is how many services there are.
+const drawn = 1500
+
+// atTheEdge are the ports of the edge and what they take.
+var atTheEdge = map[uint16]string{80: "HTTP", 8081: "HTTP", 443: "TLS", 8444: "TLS", 9000: "TCP", 2042: "TCP"}
+
+// TestEveryCombinationAnswers has a sidecar and an edge take services of every
+// combination, and calls each of them in every way there is. Whoever should
+// answer does, and nobody else.
+func TestEveryCombinationAnswers(t *testing.T) {
+	t.Parallel()
+	if separately(t) {
+		return
+	}
+	if err := netns.Answer(answering, 15001); err != nil {
+		t.Fatal(err)
+	}
+	startEveryone(t)
+	random := &combinations{Rand: rand.New(rand.NewPCG(*seed, 29))}
+	m := newMesh(t)
+	allow := random.oneOf(2)
+	m.Envoy = fmt.Sprintf("outbound: %s, edge: {ports: [", map[bool]string{true: "allow", false: "registry"}[allow])
+	for number, protocol := range atTheEdge {
+		m.Envoy += fmt.Sprintf("{number: %d, protocol: %s}, ", number, protocol)
+	}
+	m.Envoy += "]}"
+	m.Folder.remove(t, "stays")
+	var some []object
+	for range drawn {
+		some = append(some, random.draw())
+	}
+	m.Folder.write(t, "drawn", unique(some)...)
+	if err := m.Serve("").Rejected(); err != nil {
+		t.Fatal(err)
+	}
+	six := random.oneOf(2) // which of the sidecars has IPv6 addresses alone
+	for _, delta := range []bool{true, false} {
+		mode := map[bool]string{true: "delta", false: "sotw"}[delta]
+		sidecar := proxy.Config{Workload: "sidecar-" + mode, Delta: delta, Redirected: true}
+		if delta == six {
+			sidecar.IP = "::1"
+		}
+		m.combined(sidecar, netns.Redirected, newOracle(m.Folder.objects(), allow, delta == six).ofWorkload())
+		m.combined(proxy.Config{Workload: "edge-" + mode, Delta: delta}, netns.Direct, newOracle(m.Folder.objects(), allow, false).fromElsewhere(atTheEdge))
+	}
+}
+
+// combined has one Envoy take the services, and makes all calls through it.
+func (m *mesh) combined(c proxy.Config, mark int, calls []call) {
+	m.Helper()
+	began := time.Now()
+	p := m.connectWith(c)
+	m.AwaitActive("every combination")
+	active := time.Since(began)
+	failed := callAll(m.Context(), calls, mark)
+	for _, f := range failed[:min(len(failed), 20)] {
+		m.Errorf("%s: %s", p.Name, f)
+	}
+	m.Logf("%s: %d calls, %d not answered as they should be; active after %s, all after %s", p.Name, len(calls), len(failed), active, time.Since(began))
+	m.MustBeSettled()
+	p.Stop()
+	m.Proxies = nil
+}
+
+// unique leaves out hosts that their namespace has already: services of two objects
+// would be one.
+func unique(objects []object) (list []object) {
+	seen := map[string]bool{}
+	for _, o := range objects {
+		s := o.(service)
+		s.Spec.Hosts = slices.DeleteFunc(s.Spec.Hosts, func(host string) bool { return seen[s.Namespace+"/"+host] })
+		for _, host := range s.Spec.Hosts {
+			seen[s.Namespace+"/"+host] = true
+		}
+		if len(s.Spec.Hosts) > 0 {
+			list = append(list, s)
+		}
+	}
+	slices.SortStableFunc(list, func(a, b object) int { return strings.Compare(a.(service).Namespace, b.(service).Namespace) })
+	return list
+}
+
+// callAll makes all calls, some of them at a time, and says which had another outcome
+// than they should.
+func callAll(ctx context.Context, calls []call, mark int) (failed []string) {
+	next := make(chan call)
+	var mu sync.Mutex
+	var callers sync.WaitGroup
+	for range 16 {
+		callers.Go(func() {
+			for c := range next {
+				if got := c.made(ctx, mark); !slices.Contains(c.want, got) {
+					mu.Lock()
+					failed = append(failed, fmt.Sprintf("%s: %s, not %v", c, got, c.want))
+					mu.Unlock()
+				}
+			}
+		})
+	}
+	for _, c := range calls {
+		next <- c
+	}
+	close(next)
+	callers.Wait()
+	return failed
+}

@@ -1,0 +1,139 @@
+package netns
+
+import (
+	"encoding/binary"
+	"fmt"
+	"net"
+	"net/netip"
+
+	"github.com/google/nftables"
+	"github.com/google/nftables/expr"
+	"golang.org/x/sys/unix"
+)
+
+// The marks of connections that a test makes. All others are those of the programs
+// that it tests.
+const (
+	Redirected = 1 // they go to the port that a sidecar has them redirected to
+	Direct     = 2 // they go where they go
+)
+
+// Everywhere are the addresses that [Answer] has answered, beside low ports of loopback.
+var (
+	EverywhereIPv4 = netip.MustParsePrefix("127.128.0.0/9")
+	EverywhereIPv6 = netip.MustParsePrefix("2001:db8::/32")
+)
+
+// HighPorts are those that programs of tests listen on.
+const HighPorts = 20000
+
+// Answer has a port of loopback answer at every port of every address of the
+// namespace's documentation, and at low ports of loopback itself. Connections with the
+// mark [Redirected] arrive at the port of a sidecar instead.
+func Answer(answering, sidecar uint16) error {
+	if err := routeIPv6(EverywhereIPv6); err != nil {
+		return fmt.Errorf("having %s be reached: %w", EverywhereIPv6, err)
+	}
+	connection, err := nftables.New()
+	if err != nil {
+		return fmt.Errorf("speaking with the firewall of the namespace: %w", err)
+	}
+	for family, everywhere := range map[nftables.TableFamily]netip.Prefix{nftables.TableFamilyIPv4: EverywhereIPv4, nftables.TableFamilyIPv6: EverywhereIPv6} {
+		table := connection.AddTable(&nftables.Table{Family: family, Name: "answer"})
+		chain := connection.AddChain(&nftables.Chain{
+			Name: "output", Table: table, Type: nftables.ChainTypeNAT, Hooknum: nftables.ChainHookOutput, Priority: nftables.ChainPriorityNATDest,
+		})
+		loopback := netip.PrefixFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), 32)
+		if everywhere.Addr().Is6() {
+			loopback = netip.PrefixFrom(netip.IPv6Loopback(), 128)
+		}
+		for _, rule := range [][]expr.Any{
+			append(marked(Direct), &expr.Verdict{Kind: expr.VerdictAccept}),
+			append(marked(Redirected), redirect(sidecar)...),
+			append(within(everywhere), redirect(answering)...),
+			append(append(within(loopback), below(HighPorts)...), redirect(answering)...),
+		} {
+			connection.AddRule(&nftables.Rule{Table: table, Chain: chain, Exprs: append(tcp(), rule...)})
+		}
+	}
+	if err := connection.Flush(); err != nil {
+		return fmt.Errorf("having a port answer for all: %w", err)
+	}
+	return nil
+}
+
+func tcp() []expr.Any {
+	return []expr.Any{&expr.Meta{Key: expr.MetaKeyL4PROTO, Register: 1}, &expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: []byte{unix.IPPROTO_TCP}}}
+}
+
+func marked(mark uint32) []expr.Any {
+	return []expr.Any{
+		&expr.Meta{Key: expr.MetaKeyMARK, Register: 1},
+		&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: binary.NativeEndian.AppendUint32(nil, mark)},
+	}
+}
+
+// within compares the address that a packet goes to.
+func within(block netip.Prefix) []expr.Any {
+	offset, size := uint32(16), uint32(4) // in the header of IPv4
+	if block.Addr().Is6() {
+		offset, size = 24, 16
+	}
+	return []expr.Any{
+		&expr.Payload{DestRegister: 1, Base: expr.PayloadBaseNetworkHeader, Offset: offset, Len: size},
+		&expr.Bitwise{SourceRegister: 1, DestRegister: 1, Len: size, Mask: net.CIDRMask(block.Bits(), int(size)*8), Xor: make([]byte, size)},
+		&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: block.Masked().Addr().AsSlice()},
+	}
+}
+
+// below compares the port that a packet goes to.
+func below(port uint16) []expr.Any {
+	return []expr.Any{
+		&expr.Payload{DestRegister: 1, Base: expr.PayloadBaseTransportHeader, Offset: 2, Len: 2},
+		&expr.Cmp{Op: expr.CmpOpLt, Register: 1, Data: binary.BigEndian.AppendUint16(nil, port)},
+	}
+}
+
+func redirect(port uint16) []expr.Any {
+	return []expr.Any{&expr.Immediate{Register: 1, Data: binary.BigEndian.AppendUint16(nil, port)}, &expr.Redir{RegisterProtoMin: 1}}
+}
+
+// routeIPv6 has all addresses of a block be those of loopback, as all of 127.0.0.0/8 are.
+func routeIPv6(block netip.Prefix) error {
+	loopback, err := net.InterfaceByName("lo")
+	if err != nil {
+		return err
+	}
+	socket, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_ROUTE)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(socket)
+	order := binary.NativeEndian
+	body := []byte{unix.AF_INET6, byte(block.Bits()), 0, 0, unix.RT_TABLE_LOCAL, unix.RTPROT_BOOT, unix.RT_SCOPE_UNIVERSE, unix.RTN_LOCAL, 0, 0, 0, 0}
+	body = order.AppendUint16(body, 4+16)
+	body = order.AppendUint16(body, unix.RTA_DST)
+	body = append(body, block.Addr().AsSlice()...)
+	body = order.AppendUint16(body, 4+4)
+	body = order.AppendUint16(body, unix.RTA_OIF)
+	body = order.AppendUint32(body, uint32(loopback.Index))
+	message := order.AppendUint32(nil, uint32(unix.SizeofNlMsghdr+len(body)))
+	message = order.AppendUint16(message, unix.RTM_NEWROUTE)
+	message = order.AppendUint16(message, unix.NLM_F_REQUEST|unix.NLM_F_CREATE|unix.NLM_F_ACK)
+	message = append(message, make([]byte, 8)...) // number and sender
+	if err := unix.Sendto(socket, append(message, body...), 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
+		return err
+	}
+	answer := make([]byte, unix.Getpagesize())
+	n, _, err := unix.Recvfrom(socket, answer, 0)
+	if err != nil {
+		return err
+	}
+	if n < unix.SizeofNlMsghdr+4 {
+		return fmt.Errorf("an answer of %d bytes", n)
+	}
+	if code := int32(order.Uint32(answer[unix.SizeofNlMsghdr:])); code != 0 {
+		return unix.Errno(-code)
+	}
+	return nil
+}

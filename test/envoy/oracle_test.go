@@ -1,0 +1,353 @@
+package envoy_test
+
+import (
+	"cmp"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+)
+
+// oracle says who should answer a call through an Envoy of the namespace shop. It follows
+// docs/reference/envoy.md and knows nothing of listeners and routes but what that says.
+type oracle struct {
+	allow bool // what belongs to no service goes where it was going
+	six   bool // the Envoy has IPv6 addresses alone
+	ports map[uint32][]offered
+	all   []offered // the oldest first, then by host
+}
+
+// offered is a port of a service, by one of its hosts.
+type offered struct {
+	service
+	host string
+	port port
+}
+
+// newOracle takes what the namespace may see.
+func newOracle(objects []object, allow, six bool) *oracle {
+	o := &oracle{allow: allow, six: six, ports: map[uint32][]offered{}}
+	own := map[string]bool{}
+	for _, s := range objects {
+		s := s.(service)
+		for _, host := range s.Spec.Hosts {
+			own[host] = own[host] || cmp.Or(s.Namespace, shop) == shop
+		}
+	}
+	for _, s := range objects {
+		s := s.(service)
+		for _, host := range s.Spec.Hosts {
+			if !s.visible() || own[host] && cmp.Or(s.Namespace, shop) != shop {
+				continue
+			}
+			for _, p := range s.Spec.Ports {
+				o.all = append(o.all, offered{s, host, p})
+			}
+		}
+	}
+	slices.SortFunc(o.all, func(a, b offered) int {
+		if a.Created.IsZero() != b.Created.IsZero() {
+			return b.Created.Compare(a.Created) // of unknown age, so last
+		}
+		return cmp.Or(a.Created.Compare(b.Created), cmp.Compare(a.host, b.host), cmp.Compare(a.port.Number, b.port.Number))
+	})
+	for _, s := range o.all {
+		o.ports[s.port.Number] = append(o.ports[s.port.Number], s)
+	}
+	return o
+}
+
+// What a port carries.
+type content int
+
+const (
+	nothing content = iota // for which Envoys listen
+	requests
+	handshakes
+	connections
+	anything
+)
+
+func carries(p port) content {
+	switch strings.ToUpper(p.Protocol) {
+	case "HTTP", "HTTP2", "GRPC", "GRPC-WEB", "HTTP_PROXY":
+		return requests
+	case "HTTPS", "TLS":
+		return handshakes
+	case "TCP", "MONGO", "REDIS", "MYSQL":
+		return connections
+	case "UDP":
+		return nothing
+	}
+	if slices.Contains([]uint32{25, 53, 3306, 27017}, p.Number) {
+		return connections
+	}
+	return anything
+}
+
+// addresses are the single addresses of a service, and blocks the others.
+func (s offered) addresses() (single []netip.Addr, blocks []netip.Prefix) {
+	for _, text := range s.Spec.Addresses {
+		if ip, err := netip.ParseAddr(text); err == nil {
+			single = append(single, ip)
+		} else if block := netip.MustParsePrefix(text).Masked(); block.IsSingleIP() {
+			single = append(single, block.Addr())
+		} else {
+			blocks = append(blocks, block)
+		}
+	}
+	return single, blocks
+}
+
+func (s offered) at(address netip.Addr) bool {
+	single, _ := s.addresses()
+	return slices.Contains(single, address)
+}
+
+// atSidecar is who answers a call of the workload.
+func (o *oracle) atSidecar(c call) []string {
+	if c.to.Port() == 15001 {
+		return []string{closed}
+	}
+	services := o.ports[uint32(c.to.Port())]
+	if alone := at(services, c.to.Addr()); len(alone) > 0 {
+		return o.byAddress(c, alone)
+	}
+	return o.byPort(c, services)
+}
+
+// at are the services that have a listener of an address of their own.
+func at(services []offered, address netip.Addr) (list []offered) {
+	for _, s := range services {
+		if kind := carries(s.port); kind != requests && kind != nothing && s.at(address) {
+			list = append(list, s)
+		}
+	}
+	return list
+}
+
+// byAddress is who answers at such a listener.
+func (o *oracle) byAddress(c call, services []offered) []string {
+	secure := only(services, handshakes)
+	if c.says == inHTTP || c.says == inHTTP2 {
+		if first := only(services, anything); len(first) > 0 {
+			return o.routed(c, first[:1])
+		}
+	}
+	if c.says == inTLS && len(secure) > 1 {
+		if s, found := named(c.host, secure); found {
+			return s.reached(c)
+		}
+	}
+	if len(secure) > 1 { // then they are kept apart by name
+		services = only(services, connections, anything)
+	}
+	return o.first(c, services)
+}
+
+// byPort is who answers at the listener that the services of a port share.
+func (o *oracle) byPort(c call, services []offered) []string {
+	var here []offered
+	var block netip.Prefix
+	var within *offered
+	for _, s := range services {
+		single, blocks := s.addresses()
+		kind := carries(s.port)
+		if kind != requests && len(single) > 0 && len(blocks) == 0 || kind == nothing {
+			continue
+		}
+		for _, b := range blocks {
+			if (kind == connections || kind == anything) && b.Contains(c.to.Addr()) && (within == nil || b.Bits() > block.Bits()) {
+				block, within = b, &s
+			}
+		}
+		here = append(here, s)
+	}
+	if within != nil {
+		return within.reached(c)
+	}
+	if (c.says == inHTTP || c.says == inHTTP2) && len(only(here, requests, anything)) > 0 {
+		return o.routed(c, only(services, requests, anything))
+	}
+	if s, found := named(c.host, only(here, handshakes)); found && c.says == inTLS {
+		return s.reached(c)
+	}
+	here = slices.DeleteFunc(only(here, connections, anything), func(s offered) bool { return len(s.Spec.Addresses) > 0 })
+	return o.first(c, here)
+}
+
+func only(services []offered, kinds ...content) (list []offered) {
+	for _, s := range services {
+		if slices.Contains(kinds, carries(s.port)) {
+			list = append(list, s)
+		}
+	}
+	return list
+}
+
+func (o *oracle) first(c call, services []offered) []string {
+	switch {
+	case len(services) > 0:
+		return services[0].reached(c)
+	case o.allow:
+		return []string{c.to.String()}
+	default:
+		return []string{closed}
+	}
+}
+
+// routed is who answers a request that is routed by its authority.
+func (o *oracle) routed(c call, services []offered) []string {
+	if s, found := authorized(c.host, services, offered.names); found {
+		return routedTo(s.reached(c))
+	}
+	if o.allow {
+		return []string{c.to.String()}
+	}
+	return []string{"status 502"}
+}
+
+func routedTo(outcomes []string) []string {
+	if slices.Equal(outcomes, []string{closed}) {
+		return []string{"status 503"}
+	}
+	return outcomes
+}
+
+// names are the authorities of a service in the mesh.
+func (s offered) names() []string {
+	list := []string{s.host, s.host + "."}
+	if rest, ok := strings.CutSuffix(s.host, ".svc.cluster.local"); ok {
+		name, namespace, _ := strings.Cut(rest, ".")
+		list = append(list, rest, rest+".svc")
+		if namespace == shop {
+			list = append(list, name)
+		}
+	}
+	single, _ := s.addresses()
+	for _, ip := range single {
+		if ip.Is6() {
+			list = append(list, "["+ip.String()+"]")
+		} else {
+			list = append(list, ip.String())
+		}
+	}
+	return list
+}
+
+// authorized is the service that an authority means: by its very name, else by the
+// longest wildcard. Of several the oldest has a name.
+func authorized(authority string, services []offered, names func(offered) []string) (best offered, found bool) {
+	name := strings.ToLower(authority)
+	if colon := strings.LastIndexByte(name, ':'); colon > strings.LastIndexByte(name, ']') {
+		name = name[:colon]
+	}
+	longest := 0
+	for _, s := range services {
+		for _, own := range names(s) {
+			own = strings.ToLower(own)
+			suffix, wild := strings.CutPrefix(own, "*")
+			switch {
+			case own == name && longest < 1000:
+				best, found, longest = s, true, 1000
+			case wild && strings.HasSuffix(name, suffix) && len(name) > len(suffix) && len(suffix) > longest:
+				best, found, longest = s, true, len(suffix)
+			}
+		}
+	}
+	return best, found
+}
+
+// named is the service that a handshake means. Only whole labels can be wildcards there.
+func named(host string, services []offered) (offered, bool) {
+	return authorized(host, services, func(s offered) []string {
+		if name := strings.TrimSuffix(s.host, "."); !strings.Contains(strings.TrimPrefix(name, "*."), "*") {
+			return []string{name}
+		}
+		return nil
+	})
+}
+
+// reached are the endpoints, any of which may answer.
+func (s offered) reached(c call) (outcomes []string) {
+	if s.Spec.Resolution == "NONE" {
+		return []string{netip.AddrPortFrom(c.to.Addr(), uint16(cmp.Or(s.port.TargetPort, s.port.Number))).String()}
+	}
+	endpoints := s.Spec.Endpoints
+	if len(endpoints) == 0 && s.Spec.Resolution != "STATIC" {
+		endpoints = []endpoint{{Address: s.host}}
+	}
+	for _, e := range endpoints {
+		at, _ := e.at(s.port)
+		ip, err := netip.ParseAddr(at.Address)
+		switch {
+		case at.Address == abstract:
+			outcomes = append(outcomes, abstract)
+		case err != nil:
+			outcomes = append(outcomes, fmt.Sprint("127.0.0.1:", at.Port), fmt.Sprint("[::1]:", at.Port))
+		default:
+			outcomes = append(outcomes, netip.AddrPortFrom(ip, uint16(at.Port)).String())
+		}
+	}
+	if len(outcomes) == 0 {
+		return []string{closed}
+	}
+	return outcomes
+}
+
+// atEdge is who answers a call from elsewhere, at a port that takes some protocol.
+func (o *oracle) atEdge(c call, protocol string) []string {
+	if protocol == "TCP" {
+		for _, s := range only(o.ports[uint32(c.to.Port())], connections, anything) {
+			if s.Spec.Resolution != "NONE" {
+				return s.reached(c)
+			}
+		}
+		return []string{closed}
+	}
+	kinds := map[string][]content{"HTTP": {requests, anything}, "TLS": {handshakes}}[protocol]
+	services := o.outside(uint32(c.to.Port()), kinds)
+	if protocol == "TLS" {
+		if s, found := named(c.host, services); found {
+			return s.reached(c)
+		}
+		return []string{closed}
+	}
+	hosts := func(s offered) []string { return []string{s.host, strings.TrimSuffix(s.host, ".") + "."} }
+	if s, found := authorized(c.host, services, hosts); found {
+		return routedTo(s.reached(c))
+	}
+	return []string{"status 404"}
+}
+
+// outside are the services that are called from elsewhere, each at one of its ports: that
+// of the same number, else the lowest of a protocol, else the lowest.
+func (o *oracle) outside(number uint32, kinds []content) (list []offered) {
+	best := map[string]int{}
+	for _, s := range o.all {
+		if s.Spec.Resolution == "NONE" || !slices.Contains(kinds, carries(s.port)) {
+			continue
+		}
+		key := s.host + "/" + s.Namespace
+		if i, other := best[key]; other {
+			if rank(s.port, number) < rank(list[i].port, number) {
+				list[i] = s
+			}
+			continue
+		}
+		best[key] = len(list)
+		list = append(list, s)
+	}
+	return list
+}
+
+func rank(p port, number uint32) int {
+	switch {
+	case p.Number == number:
+		return 0
+	case carries(p) != anything:
+		return 1
+	default:
+		return 2
+	}
+}
