@@ -14,6 +14,10 @@ PKG     ?= ./...
 # More flags for go test: make test TESTFLAGS='-count=1 -run Golden'
 TESTFLAGS ?=
 
+# Many packages wait more than they work: for processes, and for time to pass. So there
+# are more of them at work than processors.
+AT_ONCE ?= $(shell echo $$((2 * $$(getconf _NPROCESSORS_ONLN))))
+
 # Test modules: they bring dependencies that the product does not have. One that
 # runs real servers has a command ./build that builds them, outside of the time
 # that tests are given; each of these servers is a module below it.
@@ -33,11 +37,12 @@ build: ## Build bin/isthmus
 	@mkdir -p $(BIN)
 	go build -buildvcs=false -ldflags '-X main.version=$(VERSION)' -o $(BIN)/isthmus ./cmd/isthmus
 
+# go vet has looked at more than go test would once again.
 .PHONY: test
 test: ## Vet, then run every test of the module (PKG=, TESTFLAGS=)
 	@status=0; \
 	go vet $(PKG) || status=1; \
-	go test -timeout 5m $(TESTFLAGS) $(PKG) || status=1; \
+	go test -vet=off -p $(AT_ONCE) -timeout 5m $(TESTFLAGS) $(PKG) || status=1; \
 	exit $$status
 
 # Random histories of everything: make test tries some hundreds of them. One of a
@@ -65,14 +70,14 @@ e2e: $(if $(wildcard cmd/isthmus),build) ## Run the end-to-end test modules unde
 		echo "e2e: $$module"; \
 		if [ -d "$$module/build" ]; then go -C "$$module" run ./build || status=1; fi; \
 		go -C "$$module" vet ./... || status=1; \
-		go -C "$$module" test -timeout 15m $(TESTFLAGS) ./... || status=1; \
+		go -C "$$module" test -vet=off -timeout 15m $(TESTFLAGS) ./... || status=1; \
 	done; \
 	exit $$status
 
 .PHONY: race
 race: ## Run the tests under the race detector (PKG=, TESTFLAGS=)
 	@command -v "$$(go env CC)" >/dev/null || { echo 'race: needs a C compiler: apt-get install gcc libc6-dev' >&2; exit 1; }
-	CGO_ENABLED=1 go test -race -timeout 15m $(TESTFLAGS) $(PKG)
+	CGO_ENABLED=1 go test -race -vet=off -timeout 15m $(TESTFLAGS) $(PKG)
 
 .PHONY: lint
 lint: tool-golangci-lint ## Check the code's form; FIX=1 fixes what can be fixed

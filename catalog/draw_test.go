@@ -148,6 +148,8 @@ func drawEndpoint(t *rapid.T) model.Endpoint {
 		Weight:   pick[uint32](t, 0, 1, 1, 5, 9),
 		Locality: pick(t, model.Locality{}, model.Locality{}, model.Locality{Region: "r", Zone: "z"}),
 		Health:   pick(t, model.Healthy, model.Healthy, model.Unhealthy, model.Draining),
+		// Few, as endpoints of a service have.
+		ServiceAccount: pick(t, "", "a", "b"),
 	}
 }
 

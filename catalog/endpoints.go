@@ -17,8 +17,9 @@ import (
 type Endpoints struct {
 	EndpointCounts
 
-	claims  immutable.Map[claim, *Instance]
-	weights *weights // nil if every endpoint weighs 1
+	claims   immutable.Map[claim, *Instance]
+	weights  *weights  // nil if every endpoint weighs 1
+	accounts *accounts // nil if no endpoint has one
 }
 
 // EndpointCounts counts distinct addresses and ports.
@@ -163,6 +164,7 @@ type portEdit struct {
 	claims *immutable.Editor[claim, *Instance]
 	tally  EndpointCounts
 	weighing
+	accounts accounting
 	// written are the claims that may differ from those before; not kept when
 	// there were none before.
 	written []claim
@@ -178,7 +180,8 @@ func (e *edit) port(number uint32) *portEdit {
 	}
 	p := &portEdit{before: e.before[number]}
 	if b := p.before; b != nil {
-		p.claims, p.tally, p.weighing = b.claims.Edit(), b.EndpointCounts, b.weights.edit()
+		p.claims, p.tally = b.claims.Edit(), b.EndpointCounts
+		p.weighing, p.accounts = b.weights.edit(), b.accounts.edit()
 	} else {
 		p.claims = immutable.New[claim, *Instance](claim.compare).Edit()
 	}
@@ -199,6 +202,7 @@ func (e *edit) set(servicePort uint32, c claim, instance *Instance) {
 	p.tally.count(before, c.port, -1)
 	p.tally.count(after, c.port, +1)
 	p.replace(before, after, (&Endpoints{claims: p.claims.View()}).All())
+	p.accounts.replace(before, after)
 	if p.before != nil {
 		p.written = append(p.written, c)
 	}
@@ -270,7 +274,7 @@ func (p *portEdit) finish() *Endpoints {
 	case claims.Len() == 0:
 		return nil
 	default:
-		return &Endpoints{EndpointCounts: p.tally, claims: claims, weights: p.weighing.finish()}
+		return &Endpoints{EndpointCounts: p.tally, claims: claims, weights: p.weighing.finish(), accounts: p.accounts.finish()}
 	}
 }
 

@@ -239,11 +239,26 @@ func observePort(e *catalog.Endpoints) portView {
 		at++
 	}
 	observeWeights(e)
+	observeAccounts(e)
 	observeAddresses(e)
 	if at != len(v.Places) {
 		panic(fmt.Sprintf("All yields %d endpoints, Claims %+v", at, v.Places))
 	}
 	return v
+}
+
+// observeAccounts holds the tally of accounts, which is kept with each change, to the
+// endpoints themselves.
+func observeAccounts(e *catalog.Endpoints) {
+	want := map[string]bool{}
+	for endpoint := range e.All() {
+		if endpoint.ServiceAccount != "" {
+			want[endpoint.ServiceAccount] = true
+		}
+	}
+	if got := slices.Collect(e.Accounts()); !slices.Equal(got, slices.Sorted(maps.Keys(want))) {
+		panic(fmt.Sprintf("the accounts are %q, want %v", got, want))
+	}
 }
 
 // observeAddresses holds what is said of each address to all that is said.

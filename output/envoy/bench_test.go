@@ -95,3 +95,21 @@ func BenchmarkWorld(b *testing.B) {
 		}
 	})
 }
+
+// BenchmarkIdentities finds the names that certificates of a service's endpoints may
+// have. All run under a few accounts.
+func BenchmarkIdentities(b *testing.B) {
+	for _, n := range []int{50, 1000, 20000} {
+		all := make([]model.Endpoint, n)
+		for i := range all {
+			all[i] = model.Endpoint{Address: fmt.Sprintf("10.%d.%d.%d", i>>16, i>>8&255, i&255), ServiceAccount: fmt.Sprintf("web-%d", i%3)}
+		}
+		s := serviceOf(all...)
+		b.Run(strconv.Itoa(n), func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				(&UpstreamTLS{Mode: simpleTLS}).identities(s, s.Endpoints(80), "cluster.local")
+			}
+		})
+	}
+}

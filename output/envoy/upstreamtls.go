@@ -107,10 +107,8 @@ func (u *UpstreamTLS) identities(s *catalog.Service, endpoints *catalog.Endpoint
 	names := slices.Clone(u.SubjectAltNames)
 	if len(names) == 0 {
 		names = s.SubjectAltNames.Slice()
-		for e := range endpoints.All() {
-			if e.ServiceAccount != "" {
-				names = append(names, accountName(e.ServiceAccount, s.Key.Namespace, trustDomain))
-			}
+		for account := range endpoints.Accounts() {
+			names = append(names, accountName(account, s.Key.Namespace, trustDomain))
 		}
 	}
 	slices.Sort(names)

@@ -14,35 +14,36 @@ import (
 	"github.com/isthmus-mesh/isthmus/test/testkit/guide"
 )
 
-// TestNewcomerCallsByGRPC does what docs/getting-started.md says of each language.
+// TestNewcomerCallsByGRPC does what docs/getting-started.md says of each language, from
+// an empty folder on: what the page fetches comes by the tools that it names, whose
+// caches have it if it was fetched before.
 func TestNewcomerCallsByGRPC(t *testing.T) {
 	each(t, func(t *testing.T, impl clients.Implementation) {
 		f := fetches[impl.Language]
 		n := guide.Begin(t, filepath.Join("..", "..", "docs", "getting-started.md"), patience,
 			map[string]string{"isthmus": program}, func() string { return freePort(t) })
 		n.Env = append(n.Env, goEnv(t)...)
+		n.FetchEnv = append(os.Environ(), "npm_config_prefer_offline=true")
 		f.mustBePinned(t, n.Step(f.title))
-		f.leave(t, impl.Dir, n.Dir)
 		n.Follow("gRPC")
 		n.Follow(f.title)
 	})
 }
 
-// fetched is what the page has fetched for a language. It is there, for the tests' own
-// clients: of the versions that the page names, and left where its commands would.
+// fetched is what the page fetches for a language, of the versions that the tests' own
+// clients have.
 type fetched struct {
 	title string
 	pins  string         // file of this module
 	pin   *regexp.Regexp // of a name, which may be empty, and a version in it
 	as    string         // how the page has a pin
-	path  string         // below the folder of the client; empty for what Go has in its caches
 }
 
 var fetches = map[string]fetched{
-	"go":     {"Go", "go.mod", regexp.MustCompile(`(google\.golang\.org/grpc) v(\S+)`), "$1/xds@v$2", ""},
-	"python": {"Python", "clients/python/requirements.txt", regexp.MustCompile(`(grpcio)==(\S+)`), "$1==$2", "venv"},
-	"java":   {"Java", "clients/java/pom.xml", regexp.MustCompile(`<(grpc)\.version>(.*?)<`), "<version>$2</version>", "target/lib"},
-	"node":   {"Node", "clients/node/package.json", regexp.MustCompile(`"(@grpc/\S+)": "(.*?)"`), "$1@$2", "node_modules"},
+	"go":     {"Go", "go.mod", regexp.MustCompile(`(google\.golang\.org/grpc) v(\S+)`), "$1/xds@v$2"},
+	"python": {"Python", "clients/python/requirements.txt", regexp.MustCompile(`(grpcio)==(\S+)`), "$1==$2"},
+	"java":   {"Java", "clients/java/pom.xml", regexp.MustCompile(`<(grpc)\.version>(.*?)<`), "<version>$2</version>"},
+	"node":   {"Node", "clients/node/package.json", regexp.MustCompile(`"(@grpc/\S+)": "(.*?)"`), "$1@$2"},
 }
 
 // mustBePinned is that the page names the versions that are tested.
@@ -59,31 +60,6 @@ func (f fetched) mustBePinned(t *testing.T, s guide.Step) {
 	for _, at := range found {
 		if want := string(f.pin.Expand(nil, []byte(f.as), pins, at)); !strings.Contains(fmt.Sprint(s.Blocks), want) {
 			t.Errorf("%q of the page does not have %q, which is tested", s.Title, want)
-		}
-	}
-}
-
-// leave puts it into the folder of who follows the page.
-func (f fetched) leave(t *testing.T, from, to string) {
-	t.Helper()
-	if f.path != "" {
-		if err := os.Symlink(filepath.Join(from, f.path), filepath.Join(to, filepath.Base(f.path))); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	repository, err := filepath.Abs(filepath.Join("..", ".."))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, file := range []string{"go.mod", "go.sum"} {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		text = []byte(strings.ReplaceAll(string(text), "=> ../..", "=> "+repository))
-		if err := os.WriteFile(filepath.Join(to, file), text, 0o600); err != nil {
-			t.Fatal(err)
 		}
 	}
 }

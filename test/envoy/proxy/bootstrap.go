@@ -28,6 +28,7 @@ type Config struct {
 	Delta         bool             // else state of the world
 	ControlPlanes []netip.AddrPort // one of them is connected to
 	Istiod        bool             // the control plane is istiod, whose listeners are bound on loopback
+	ClustersOnly  bool             // clusters and endpoints come over ADS, and nothing else does
 	Listeners     bool             // listeners and routes come from Isthmus, too, and are bound on loopback
 	Redirected    bool             // it is a sidecar to whose ports connections are redirected; in a network namespace of the test's own
 	Labels        map[string]string
@@ -49,7 +50,7 @@ type Waiting struct {
 // where its command has no flag.
 func (c Config) writeBootstrap(ctx context.Context, path string) error {
 	text, err := Print(ctx, c.Isthmus, c.arguments()...)
-	if err != nil || !c.OnDemand && c.Secrets == "" {
+	if err != nil || !c.ClustersOnly && !c.OnDemand && c.Secrets == "" {
 		return errors.Join(err, os.WriteFile(path, text, 0o600))
 	}
 	var b struct {
@@ -66,6 +67,9 @@ func (c Config) writeBootstrap(ctx context.Context, path string) error {
 	}
 	if c.OnDemand {
 		delete(b.Dynamic, "cds_config")
+	}
+	if c.ClustersOnly {
+		delete(b.Dynamic, "lds_config")
 	}
 	if c.Secrets != "" {
 		b.Static.Clusters[0]["transport_socket"] = c.followed()

@@ -15,13 +15,21 @@ type Sidecar struct {
 	Namespace string
 	Labels    map[string]string
 	Delta     bool // else state of the world
+
+	ClustersOnly bool // it has a listener of its bootstrap alone
 }
 
 // StartEnvoy starts a released Envoy that takes clusters, endpoints, listeners
 // and routes from an istiod, and waits until it has them. It ends with the
 // cluster.
 func (c *Cluster) StartEnvoy(ctx context.Context, from *Istiod, s Sidecar) (*proxy.Proxy, error) {
-	address, err := netip.ParseAddrPort(from.XDS)
+	return c.StartEnvoyOf(ctx, from.XDS, s)
+}
+
+// StartEnvoyOf is StartEnvoy with the address of any control plane, for which the
+// bootstrap is the same.
+func (c *Cluster) StartEnvoyOf(ctx context.Context, from string, s Sidecar) (*proxy.Proxy, error) {
+	address, err := netip.ParseAddrPort(from)
 	if err != nil {
 		return nil, err
 	}
@@ -31,7 +39,7 @@ func (c *Cluster) StartEnvoy(ctx context.Context, from *Istiod, s Sidecar) (*pro
 	}
 	p, err := proxy.Start(ctx, proxy.Config{
 		Program: c.programs.envoy, Isthmus: c.programs.Isthmus, Dir: dir, Workload: s.Workload, Namespace: s.Namespace, Labels: s.Labels,
-		Delta: s.Delta, Istiod: true, ControlPlanes: []netip.AddrPort{address},
+		Delta: s.Delta, Istiod: true, ClustersOnly: s.ClustersOnly, ControlPlanes: []netip.AddrPort{address},
 	})
 	if err == nil {
 		c.proxies = append(c.proxies, p)

@@ -26,6 +26,7 @@ var (
 	endpoints = flag.String("endpoints", "200,2000,10000", "sizes of the service to write in two forms")
 	shardSize = flag.Int("shardSize", istio.DefaultConfig().ShardSize, "endpoints of an object, at most")
 	rounds    = flag.Int("rounds", 3, "times that each size and form is measured, and each scope")
+	envoys    = flag.Int("envoys", 30, "Envoys that follow changes of endpoints")
 	binary    = flag.String("program", "", "measure this program instead of building it")
 )
 

@@ -57,12 +57,18 @@ type server struct {
 func serve(b testing.TB, c *cluster.Cluster, r *registry, s settings) *server {
 	b.Helper()
 	dir := b.TempDir()
-	kubeconfig, file := filepath.Join(dir, "kubeconfig"), filepath.Join(dir, "isthmus.yaml")
+	kubeconfig := filepath.Join(dir, "kubeconfig")
 	if err := c.API.WriteKubeconfig(kubeconfig, cluster.Admin); err != nil {
 		b.Fatal(err)
 	}
-	text := fmt.Appendf(nil, config, r.URL(), s.namespace, s.poll, s.watch, s.source, kubeconfig, s.quiet, s.qps, s.shardSize, s.sidecars)
-	if err := os.WriteFile(file, text, 0o600); err != nil {
+	return serveFrom(b, dir, fmt.Sprintf(config, r.URL(), s.namespace, s.poll, s.watch, s.source, kubeconfig, s.quiet, s.qps, s.shardSize, s.sidecars))
+}
+
+// serveFrom runs the program with a configuration that it writes to a folder.
+func serveFrom(b testing.TB, dir, text string) *server {
+	b.Helper()
+	file := filepath.Join(dir, "isthmus.yaml")
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		b.Fatal(err)
 	}
 	p := &server{Process: cluster.NewProcess(dir, "isthmus", program, "serve", "--config", file), started: time.Now()}

@@ -1,6 +1,8 @@
 package scale_test
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 )
@@ -45,6 +47,39 @@ func TestSmallScopes(t *testing.T) {
 	for _, way := range []string{"exportTo", "sidecars"} {
 		if all, few := rows["unscoped"]["change-eds"], rows[way]["change-eds"]; few >= all {
 			t.Errorf("%s: istiod pushed %v times what is seen, and %v times of everything", way, few, all)
+		}
+	}
+}
+
+// TestSmallBeside is [BenchmarkBeside] likewise: each Envoy calls the new endpoint after
+// each change, no call fails, and nothing is rejected.
+func TestSmallBeside(t *testing.T) {
+	const changes, rounds = 3, 2
+	rows := measureBeside(t, size{services: 5, instances: 20, changes: changes, pace: 50 * time.Millisecond, rounds: rounds}, 2)
+	for _, of := range []string{"isthmus", "istiod"} {
+		t.Log(of, rows[of])
+		if got := rows[of]["changes"]; got != changes*rounds {
+			t.Errorf("%s: %v changes were measured, not %d", of, got, changes*rounds)
+		}
+	}
+}
+
+// TestSmallHeld is [BenchmarkHeld] likewise: an Envoy has the clusters that it may see,
+// and a few of its own, and one listener unless it asks for more.
+func TestSmallHeld(t *testing.T) {
+	const services, few, own = 60, 5, 6
+	for _, row := range measureHeld(t, size{services: services, instances: services, rounds: 1}, few) {
+		t.Log(row.name, row.figures)
+		want := float64(services)
+		if strings.HasSuffix(row.name, fmt.Sprintf("=%d", few)) {
+			want = few
+		}
+		if got := row.figures["clusters"]; got < want || got > want+own {
+			t.Errorf("%s: Envoy has %v clusters", row.name, got)
+		}
+		one := strings.Contains(row.name, "clustersOnly=true")
+		if got := row.figures["listeners"]; one != (got == 1) {
+			t.Errorf("%s: Envoy has %v listeners", row.name, got)
 		}
 	}
 }

@@ -91,6 +91,25 @@ func TestPageIsFollowed(t *testing.T) {
 	}
 }
 
+// TestFetchIsTriedAgain has a command that fails the first time, and that cannot be done
+// where it has begun before.
+func TestFetchIsTriedAgain(t *testing.T) {
+	t.Parallel()
+	once := guide.Step{Title: "Fetch", Blocks: []guide.Block{{
+		Language: "sh once", Text: "mkdir begun; test -e $STATE || { touch $STATE; exit 1; }\necho $STATE > begun/here\n",
+	}}}
+	r := guide.NewReader(t, patience, nil)
+	r.Follow(once)
+	if _, err := os.Stat(filepath.Join(r.Dir, "begun")); !os.IsNotExist(err) {
+		t.Errorf("a reader who has everything fetches: %v", err)
+	}
+	r.FetchEnv = append(os.Environ(), "STATE="+filepath.Join(t.TempDir(), "tried"))
+	r.Follow(once)
+	if _, err := os.Stat(filepath.Join(r.Dir, "begun", "here")); err != nil {
+		t.Error(err)
+	}
+}
+
 // failed is a test that is to fail: its log.
 type failed struct {
 	testing.TB

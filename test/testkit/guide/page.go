@@ -5,9 +5,9 @@
 // fenced blocks. A block of "sh" is done by a shell, and a block of "text" behind it
 // is what it comes to print. A block of "sh terminal" is one command that goes on for
 // as long as the page is followed, in a terminal of its own; one that stands there
-// again is ended and started anew. What "sh once" does, the test has done before, for
-// it fetches what a machine lacks. Every other block is a file, whose name stands in
-// its first line as a comment.
+// again is ended and started anew. A block of "sh once" fetches what a machine
+// lacks: a reader does it if [Reader.FetchEnv] says how. Every other block is a file,
+// whose name stands in its first line as a comment.
 //
 // A [Reader] belongs to the goroutine of its test.
 package guide

@@ -24,6 +24,10 @@ type Reader struct {
 	Env  []string // its variables; they may be added to
 	Last string   // what the last commands printed
 
+	// FetchEnv are the variables for blocks of "sh once". Without any the reader has
+	// already what they fetch.
+	FetchEnv []string
+
 	patience  time.Duration
 	terminals []*terminal
 }
@@ -49,11 +53,13 @@ func NewReader(t testing.TB, patience time.Duration, programs map[string]string,
 }
 
 // Try does what a block says, and returns what was printed.
-func (r *Reader) Try(text string) (string, error) {
+func (r *Reader) Try(text string) (string, error) { return r.tryIn(r.Env, text) }
+
+func (r *Reader) tryIn(env []string, text string) (string, error) {
 	ctx, cancel := context.WithTimeout(r.T.Context(), r.patience)
 	defer cancel()
 	shell := exec.CommandContext(ctx, "sh", "-euc", text)
-	shell.Dir, shell.Env, shell.SysProcAttr = r.Dir, r.Env, leash()
+	shell.Dir, shell.Env, shell.SysProcAttr = r.Dir, env, leash()
 	shell.Cancel = func() error { return syscall.Kill(-shell.Process.Pid, syscall.SIGKILL) } // with all that it runs
 	out, err := shell.Output()
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
@@ -77,6 +83,9 @@ func (r *Reader) Follow(s Step) {
 		case "sh terminal":
 			r.open(b.Text)
 		case "sh once":
+			if len(r.FetchEnv) > 0 {
+				r.fetch(s.Title, b.Text)
+			}
 		case "text":
 			if i == 0 || s.Blocks[i-1].Language != "sh" {
 				r.T.Fatalf("%q: nothing prints block %d", s.Title, i+1)
