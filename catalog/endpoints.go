@@ -27,6 +27,8 @@ type EndpointCounts struct {
 	Total   int
 	Healthy int
 	Sockets int // unix sockets, healthy or not
+	// Networked counts those that say which network they are in, healthy or not.
+	Networked int
 }
 
 // Counts returns the tally; that of a nil pointer is zero.
@@ -229,6 +231,9 @@ func (t *EndpointCounts) count(instance *Instance, port uint32, by int) {
 	}
 	if port == 0 {
 		t.Sockets += by
+	}
+	if instance.Network != "" {
+		t.Networked += by
 	}
 }
 

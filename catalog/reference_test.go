@@ -305,6 +305,9 @@ func (s state) serve(key catalog.ServiceKey, taken []model.Ref, number uint32) p
 		if strings.HasPrefix(p.Address, "unix://") {
 			v.Sockets++
 		}
+		if p.Claims[0].Endpoint.Network != "" {
+			v.Networked++
+		}
 	}
 	return v
 }

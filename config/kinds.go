@@ -43,7 +43,7 @@ func Known() Kinds {
 					Envoy: envoy.KindEnvoy, GRPC: envoy.KindGRPC, GRPCNode: envoy.KindGRPCNode, Extensions: []string{envoy.DNSCluster},
 					ControlPlane: resource.KindIstiod, Configuration: resource.KindMCP,
 				},
-				Settings: func() xds.Settings { return envoy.NewSettings() }, NotOffered: envoy.NotOffered, Unserved: envoy.Unserved,
+				Settings: func() xds.Settings { return envoy.NewSettings() }, Unserved: envoy.Unserved,
 				Configuration: xds.Configuration{
 					Types: resource.OverXDS().Types, NotOffered: resource.NotOffered,
 					Begin: func() xds.Steps { return resource.NewTranslator(resource.OverXDS(), resource.Options{Wrapped: true}) },

@@ -25,7 +25,8 @@ type Report struct {
 type Clients struct {
 	Engine *push.Engine
 	Kinds  []string // of clients
-	// NotOffered says why clients of a kind do not get a service; empty if they do.
+	// NotOffered says why clients of a kind do not get a service, or not all of them
+	// some of its endpoints; empty if they do.
 	NotOffered func(s *catalog.Service, kind string) string
 	// Unserved yields the healthy endpoints that no client of any kind is given
 	// although the service is offered, and why.

@@ -22,6 +22,7 @@ type assignmentSlot struct {
 	slot
 	byWeight bool           // the weights of endpoints are those of localities
 	from     model.Locality // of clients that prefer what is near; zero if none does
+	via      *crossing      // to endpoints of other networks; nil if there are none
 }
 
 // Slot implements [push.Subject].
@@ -29,7 +30,7 @@ func (s assignmentSlot) Slot() any { return s }
 
 // Encode implements [push.Subject].
 func (a assignment) Encode() push.Encoded {
-	d := &draft{name: a.clusterName(), of: a.subset, from: a.from}
+	d := &draft{name: a.clusterName(), of: a.subset, from: a.from, via: a.via}
 	if a.byWeight {
 		d.tellWeightsApart(a.endpoints)
 	}

@@ -2,6 +2,7 @@ package envoy
 
 import (
 	"cmp"
+	"iter"
 	"maps"
 	"slices"
 
@@ -61,7 +62,7 @@ func (s *settings) appendChanges(list []push.Changed, now *catalog.Snapshot, hos
 	all := s.subsets[policy]
 	note := func(port uint32, subsets []*subset, changed ...push.Row) {
 		for _, r := range changed {
-			for of, name := range rows[r].named(host, port, subsets) {
+			for of, name := range s.named(r, host, port, subsets, policy) {
 				urgent := rows[r].locates && (lost[port] || of.left(c))
 				list = append(list, push.Changed{Row: r, Name: name, Audience: namespaces, Urgent: urgent})
 			}
@@ -79,6 +80,25 @@ func (s *settings) appendChanges(list []push.Changed, now *catalog.Snapshot, hos
 		}
 	}
 	return list
+}
+
+// named yields the names of a resource and of its subsets, those for gateways included.
+func (s *settings) named(r push.Row, host string, port uint32, subsets []*subset, p *Policy) iter.Seq2[*subset, string] {
+	return func(yield func(*subset, string) bool) {
+		for of, name := range rows[r].named(host, port, subsets) {
+			if !yield(of, name) {
+				return
+			}
+		}
+		if !s.passes || !rows[r].subsets || !p.TLS.ofMesh() {
+			return
+		}
+		for of, name := range entered(host, port, subsets) {
+			if !yield(of, name) {
+				return
+			}
+		}
+	}
 }
 
 // sameOffer reports whether two revisions of a service differ in their

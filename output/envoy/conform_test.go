@@ -38,14 +38,15 @@ func TestServicesAreAWellBehavedProducer(t *testing.T) {
 var conforming = &Settings{
 	Outbound: RegistryOutbound,
 	Edge: Edge{Ports: []EdgePort{
-		{Number: 80, Protocol: edgeHTTP}, {Number: 8080, Protocol: edgeHTTP}, {Number: 81, Protocol: edgeTCP}, {Number: 8443, Protocol: edgeTLS},
+		{Number: 80, Protocol: edgeHTTP}, {Number: 8080, Protocol: edgeHTTP}, {Number: 81, Protocol: edgeTCP}, {Number: 8443, Protocol: edgeTLS}, {Number: 15443, Protocol: edgeAutoPassthrough},
 	}},
+	Networks: []Network{{Name: "n", Gateways: []Gateway{{"192.0.2.1", 15443}}}, {Name: "o", Gateways: []Gateway{{"192.0.2.2", 15443}, {"192.0.2.3", 15443}}}},
 	Defaults: Policy{OutlierDetection: &OutlierDetection{}},
 	Hosts: []HostPolicy{{
 		Host: "x.com", Subsets: []Subset{{"v1", map[string]string{"version": "v1"}}, {"both", map[string]string{"version": "v2", "app": "it"}}},
 		Policy: Policy{
 			Retries: &Retries{}, TCPKeepalive: &TCPKeepalive{Probes: 3},
-			TLS: &UpstreamTLS{Mode: mutualTLS, CAFile: "/ca.crt", CertificateFile: "/tls.crt", KeyFile: "/tls.key"},
+			TLS: &UpstreamTLS{Mode: istioTLS, CAFile: "/ca.crt", CertificateFile: "/tls.crt", KeyFile: "/tls.key"},
 		},
 	}, {
 		Host: "*.com", Policy: Policy{TLS: &UpstreamTLS{Mode: simpleTLS, CAFile: "/ca.crt", SubjectAltNames: []string{"y.com"}}},
@@ -70,8 +71,9 @@ func drawPushClient(t *rapid.T) push.Client {
 
 // sharedResourceNames are of listeners and routes that services may share.
 var sharedResourceNames = [...][]string{
-	ClusterType:  {blackHoleCluster, passthroughCluster, inboundPassthrough, "inbound|80||", "inbound|81||", "inbound|8081||"},
-	ListenerType: {virtualOutbound, virtualInbound, "0.0.0.0_80", "0.0.0.0_81", "127.0.0.1_80", "10.0.0.1_80", "fd00::1_8081", "::_80", "::1_80", "10.1.0.1_80", "fd00::5_81", "0.0.0.0_8443", "::_8080"},
+	ClusterType:  {"outbound_.80_._.x.com", "outbound_.81_.v1_.x.com", blackHoleCluster, passthroughCluster, inboundPassthrough, "inbound|80||", "inbound|81||", "inbound|8081||"},
+	EndpointType: {"outbound_.80_._.x.com", "outbound_.81_.v1_.x.com"},
+	ListenerType: {"0.0.0.0_15443", virtualOutbound, virtualInbound, "0.0.0.0_80", "0.0.0.0_81", "127.0.0.1_80", "::_80", "::1_80", "10.0.0.1_80", "fd00::1_8081", "10.1.0.1_80", "fd00::5_81", "0.0.0.0_8443", "::_8080"},
 	RouteType:    {"80", "81", "h:80", "x.com:81", "http.80", "http.8080", "http.81"},
 }
 

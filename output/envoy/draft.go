@@ -18,6 +18,7 @@ type draft struct {
 	name   string
 	of     *subset        // nil for all endpoints
 	from   model.Locality // of the client that prefers what is near; zero if none does
+	via    *crossing      // to endpoints of other networks; nil if all are reached directly
 	places []place        // by address and port
 	zones  []*zone        // by locality
 	groups []*group       // by locality as written
@@ -61,14 +62,19 @@ func (d *draft) take(endpoints *catalog.Endpoints, address func(catalog.Endpoint
 			continue
 		}
 		written, left := address(e)
-		if left != "" {
+		foreign := d.via.leadsTo(e.Network)
+		if left != "" && !(foreign && e.Address == "") { // who goes through a gateway needs no address
 			continue
 		}
-		rewritten = rewritten || written != e.Address && e.Port != 0
 		if last == nil || last.Locality != e.Locality {
 			last = d.zoneOf(&e.Locality)
 		}
 		weight := max(e.Weight, 1)
+		if foreign {
+			last.leave(e.Network, weight)
+			continue
+		}
+		rewritten = rewritten || written != e.Address && e.Port != 0
 		d.places = append(d.places, place{written, e.Port, weight, last.groupOf(weight)})
 	}
 	if rewritten {
@@ -80,10 +86,12 @@ func (d *draft) take(endpoints *catalog.Endpoints, address func(catalog.Endpoint
 // were brought into canonical form. Of two that turn out to be the same the
 // first counts.
 func (d *draft) unite() {
-	slices.SortStableFunc(d.places, func(a, b place) int {
-		return cmp.Or(strings.Compare(a.address, b.address), cmp.Compare(a.port, b.port))
-	})
+	slices.SortStableFunc(d.places, comparePlaces)
 	d.places = slices.CompactFunc(d.places, func(a, b place) bool { return a.address == b.address && a.port == b.port })
+}
+
+func comparePlaces(a, b place) int {
+	return cmp.Or(strings.Compare(a.address, b.address), cmp.Compare(a.port, b.port))
 }
 
 // balance sums up the weights of localities. Clients reject an assignment if
@@ -95,15 +103,23 @@ func (d *draft) balance() {
 	for i := range d.places {
 		total += uint64(d.places[i].weight)
 	}
-	divisor := uint32(1)
-	if room := math.MaxUint32 - uint64(len(d.places)); total > math.MaxUint32 {
-		divisor = uint32((total + room - 1) / room)
+	for _, z := range d.zones {
+		for _, foreign := range z.foreign {
+			total += foreign.weight
+		}
+	}
+	scale, gateways := d.scaleFor(total)
+	divisor := uint64(1)
+	if most := math.MaxUint32 - gateways; total > most {
+		room := most - uint64(len(d.places))
+		divisor = (total + room - 1) / room
 	}
 	for i := range d.places {
 		p := &d.places[i]
-		p.weight = max(p.weight/divisor, 1)
+		p.weight = uint32(max(uint64(p.weight)*scale/divisor, 1)) //nolint:gosec // all of them together fit
 		p.group.weight += uint64(p.weight)
 	}
+	d.enter(scale, divisor)
 }
 
 // gather puts the groups in order, without those of which no endpoint is served.

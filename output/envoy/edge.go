@@ -143,8 +143,11 @@ func (s *settings) edgeRouteNames() iter.Seq[string] {
 // edgeNames are the resources of the edge that any service may be part of.
 func (s *settings) edgeNames() (names []sharedName) {
 	for _, port := range s.edge {
-		if port.Protocol == edgeHTTP {
+		switch port.Protocol {
+		case edgeHTTP:
 			names = append(names, sharedName{RouteType, port.routes()})
+			continue
+		case edgeAutoPassthrough: // of no service
 			continue
 		}
 		for _, address := range []string{anyIPv4, anyIPv6} {
@@ -161,7 +164,7 @@ func findEdgeListener(w *World, v View, name string) (push.Subject, bool) {
 	}
 	port, ok := w.settings.edgePort(number)
 	l := edgeListener{proxySlot{ListenerType, name, v}, port, nil}
-	if port.Protocol != edgeHTTP {
+	if port.Protocol == edgeTLS || port.Protocol == edgeTCP {
 		l.services = w.definitions
 	}
 	return l, ok

@@ -5,6 +5,10 @@ import (
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	rbacconfigv3 "github.com/envoyproxy/go-control-plane/envoy/config/rbac/v3"
+	rbacv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/rbac/v3"
+	sniclusterv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/sni_cluster/v3"
+	matcherv3 "github.com/envoyproxy/go-control-plane/envoy/type/matcher/v3"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/isthmus-mesh/isthmus/push"
@@ -22,6 +26,8 @@ func (l edgeListener) Refers(to string) iter.Seq[string] {
 	switch {
 	case to == routeURL && l.port.Protocol == edgeHTTP:
 		return one(l.port.routes())
+	case to == clusterURL && l.port.Protocol == edgeAutoPassthrough:
+		return one(blackHoleCluster)
 	case to == clusterURL && l.port.Protocol != edgeHTTP:
 		return func(yield func(string) bool) {
 			for _, c := range l.chains() {
@@ -67,6 +73,8 @@ func (l edgeListener) Encode() push.Encoded {
 		// its connection, whatever its headers say.
 		requests.UseRemoteAddress = wrapperspb.Bool(true)
 		m.FilterChains = []*listenerv3.FilterChain{{Filters: []*listenerv3.Filter{filter(httpFilter, requests)}}}
+	case edgeAutoPassthrough:
+		l.passThrough(m)
 	case edgeTLS:
 		m.ListenerFilters = []*listenerv3.ListenerFilter{inspector(tlsInspector)}
 		fallthrough
@@ -90,4 +98,25 @@ func (l edgeListener) connections(m *listenerv3.Listener) {
 		other.Name = blackHoleCluster
 	}
 	m.DefaultFilterChain = other
+}
+
+// passThrough leads TLS of the mesh to the cluster that is called as the handshake says.
+// So the listener is the same whatever services there are. No other cluster is reached:
+// of the names that a client may say, those of the mesh alone go on.
+func (l edgeListener) passThrough(m *listenerv3.Listener) {
+	ofMesh := &rbacconfigv3.RBAC{Action: rbacconfigv3.RBAC_ALLOW, Policies: map[string]*rbacconfigv3.Policy{"mesh": {
+		Principals: []*rbacconfigv3.Principal{{Identifier: &rbacconfigv3.Principal_Any{Any: true}}},
+		Permissions: []*rbacconfigv3.Permission{{Rule: &rbacconfigv3.Permission_RequestedServerName{
+			RequestedServerName: &matcherv3.StringMatcher{MatchPattern: &matcherv3.StringMatcher_Prefix{Prefix: meshNamePrefix}},
+		}}},
+	}}}
+	m.ListenerFilters = []*listenerv3.ListenerFilter{inspector(tlsInspector)}
+	m.FilterChains = []*listenerv3.FilterChain{{
+		FilterChainMatch: &listenerv3.FilterChainMatch{TransportProtocol: "tls"},
+		Filters: append([]*listenerv3.Filter{
+			filter("envoy.filters.network.rbac", &rbacv3.RBAC{StatPrefix: l.name, Rules: ofMesh}),
+			filter("envoy.filters.network.sni_cluster", &sniclusterv3.SniCluster{}),
+		}, l.view.toTCP(blackHoleCluster)...),
+	}}
+	m.DefaultFilterChain = &listenerv3.FilterChain{Name: blackHoleCluster, Filters: l.view.toTCP(blackHoleCluster)}
 }

@@ -29,7 +29,8 @@ type slot struct {
 	port uint32
 	form form
 
-	subset *subset // nil for all endpoints
+	subset  *subset // nil for all endpoints
+	entered bool    // it is of a gateway, to which the port has another name
 }
 
 // Slot implements [push.Subject].
@@ -41,7 +42,13 @@ func (s slot) common() slot {
 	return s
 }
 
-func (s slot) clusterName() string { return SubsetName(s.key.Host, s.port, s.subset.String()) }
+func (s slot) clusterName() string {
+	if s.entered {
+		name, _ := meshName(s.key.Host, s.port, s.subset)
+		return name
+	}
+	return SubsetName(s.key.Host, s.port, s.subset.String())
+}
 
 // encode wraps a message as a resource. Marshalling is deterministic, so that
 // replicas of one build agree on the version.

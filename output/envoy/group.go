@@ -23,6 +23,8 @@ type zone struct {
 	digits int
 	marked bool     // its groups are named after their classes even if that could be left out
 	groups []*group // by class
+	// foreign is what gateways stand for, by network.
+	foreign []foreign
 }
 
 // group is endpoints that the assignment has under one locality. Clients demand

@@ -26,7 +26,7 @@ type LEDS struct {
 type steps struct {
 	without func(now *catalog.Snapshot, c catalog.Change, complete bool, root string) push.Update
 	above   int
-	whole   func(host string) bool // reports whether its assignments differ by who asks; nil for none
+	whole   func(s *catalog.Service, port uint32) bool // reports whether assignments differ by who asks; nil for none
 	bears   bears
 	spreads *spreads // nil while there are none to make
 	epoch   uint32   // tells the collections of this process from those of others
@@ -234,7 +234,7 @@ func (e *spreadsEdit) next(at servicePort, was *spread, c catalog.ServiceChange)
 // become large stays it until it has half as many, so that it does not flap.
 func (e *spreadsEdit) large(at servicePort, was *spread, s *catalog.Service) bool {
 	port, ok := s.Port(at.port)
-	if !ok || s.Resolution != model.ResolutionStatic || formFor(KindEnvoy, s, port) != eds || e.whole != nil && e.whole(s.Key.Host) {
+	if !ok || s.Resolution != model.ResolutionStatic || formFor(KindEnvoy, s, port) != eds || e.whole != nil && e.whole(s, at.port) {
 		return false
 	}
 	least := e.above + 1

@@ -15,7 +15,23 @@ func plainClusterNames(_ *World, v View) iter.Seq[string] {
 	return slices.Values(append([]string{blackHoleCluster, passthroughCluster}, inboundClusterNames(v)...))
 }
 
-func findPlainCluster(_ *World, v View, name string) (push.Subject, bool) {
+// ownClusterNames yields those, and the clusters of a gateway.
+func ownClusterNames(w *World, v View) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for _, names := range []iter.Seq[string]{plainClusterNames(w, v), enteredNames(w, v)} {
+			for name := range names {
+				if !yield(name) {
+					return
+				}
+			}
+		}
+	}
+}
+
+func findOwnCluster(w *World, v View, name string) (push.Subject, bool) {
+	if entered, ok := findEntered(w, v, ClusterType, name); ok {
+		return entered, true
+	}
 	if own, ok := findInboundCluster(v, name); ok {
 		return own, true
 	}

@@ -10,6 +10,8 @@ type Settings struct {
 	Outbound string `json:"outbound"`
 	Edge     Edge   `json:"edge"`
 	LEDS     LEDS   `json:"leds"`
+	// Networks are those of which some endpoints are reached through gateways.
+	Networks []Network `json:"networks"`
 	// Defaults are of every host, and Hosts of some: the first entry that matches.
 	Defaults Policy       `json:"defaults"`
 	Hosts    []HostPolicy `json:"hosts"`
@@ -44,6 +46,8 @@ const (
 	edgeHTTP = "HTTP" // requests, led on by their authority
 	edgeTLS  = "TLS"  // connections, led on by the host in the handshake, as they are
 	edgeTCP  = "TCP"  // connections, led on by the port
+	// TLS of the mesh from other networks, led on as it is by the name in the handshake.
+	edgeAutoPassthrough = "AUTO_PASSTHROUGH"
 )
 
 // HostPolicy is a policy of some hosts.

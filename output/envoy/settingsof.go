@@ -2,6 +2,7 @@ package envoy
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 
 	"github.com/isthmus-mesh/isthmus/catalog"
@@ -24,7 +25,10 @@ func (s *Settings) Begin() func(now *catalog.Snapshot, c catalog.Change, complet
 	}
 	if s.LEDS.Above > 0 {
 		spread := newSteps(step, s.LEDS)
-		spread.whole = func(host string) bool { return prepared.of(host).failsOver() } // members have no priorities
+		// The members of a collection are the same for all, and have no priorities.
+		spread.whole = func(s *catalog.Service, port uint32) bool {
+			return prepared.of(s.Key.Host).failsOver() || prepared.networks != nil && s.Endpoints(port).Counts().Networked > 0
+		}
 		return spread.step
 	}
 	return step
@@ -46,6 +50,8 @@ type settings struct {
 	trustDomain, domain string
 
 	failover bool            // some host has it
+	networks *networks       // nil if none has gateways
+	passes   bool            // some Envoy is a gateway to this network
 	secrets  map[string]bool // by name: those that some host needs
 }
 
@@ -56,8 +62,9 @@ func (s *Settings) prepare() *settings {
 	p := &settings{
 		registry: s.Outbound == RegistryOutbound, edge: s.Edge.Ports, defaults: &s.Defaults,
 		byName: map[string]int{}, bySuffix: map[string]int{},
-		subsets: map[*Policy][]*subset{}, trustDomain: s.TrustDomain, domain: s.ClusterDomain, secrets: map[string]bool{},
+		subsets: map[*Policy][]*subset{}, trustDomain: s.TrustDomain, domain: s.ClusterDomain, secrets: map[string]bool{}, networks: networksOf(s.Networks),
 	}
+	p.passes = slices.ContainsFunc(s.Edge.Ports, func(p EdgePort) bool { return p.Protocol == edgeAutoPassthrough })
 	p.note(p.defaults)
 	for at, entry := range s.Hosts {
 		policy := entry.over(&s.Defaults)

@@ -17,6 +17,7 @@ func (s *Settings) Validate() error {
 		f.add("outbound", "%q is none of %s, %s; %[2]s lets workloads reach what no service stands for, %[3]s does not", s.Outbound, AllowOutbound, RegistryOutbound)
 	}
 	s.Edge.validate(&f)
+	validateNetworks(&f, s.Networks)
 	f.within("leds.above", s.LEDS.Above, 0, math.MaxInt32, "the number of endpoints above which a service's go one by one, such as 1000, or 0 for no service")
 	s.Defaults.validate(&f, "defaults")
 	s.Defaults.validateFailover(&f, "defaults", s.Defaults.OutlierDetection)
@@ -59,7 +60,7 @@ func (f *faults) within(field string, n, least, most int, example string) {
 // of metrics, as Istio's users know them.
 var ownPorts = []int{15000, 15001, 15006, 15021, 15090}
 
-var edgeProtocols = []string{edgeHTTP, edgeTLS, edgeTCP}
+var edgeProtocols = []string{edgeHTTP, edgeTLS, edgeTCP, edgeAutoPassthrough}
 
 func (e *Edge) validate(f *faults) {
 	first := map[int]int{}

@@ -89,7 +89,7 @@ var rows = [...]row{
 		name: ClusterName, parse: parseClusterName,
 		offered: func(f form, _ string) bool { return f != noForm },
 		subject: func(at slot, s *catalog.Service, port model.Port) push.Subject { return clusterOf(at, s, port) },
-		own:     &ownResources{names: plainClusterNames, find: findPlainCluster},
+		own:     &ownResources{names: ownClusterNames, find: findOwnCluster},
 		locates: true, // of DNS services
 		subsets: true,
 	},
@@ -108,6 +108,9 @@ var rows = [...]row{
 		subject: func(at slot, s *catalog.Service, port model.Port) push.Subject {
 			return assignment{assignmentSlot{slot: at.common()}, s.Endpoints(port.Number)}
 		},
+		own: &ownResources{names: enteredNames, find: func(w *World, v View, name string) (push.Subject, bool) {
+			return findEntered(w, v, EndpointType, name)
+		}},
 		locates: true,
 		subsets: true,
 	},

@@ -33,24 +33,27 @@ const (
 	disableTLS = "DISABLE"
 	simpleTLS  = "SIMPLE" // the endpoint shows a certificate
 	mutualTLS  = "MUTUAL" // and so does the Envoy
+	// istioTLS is mutual, between workloads of a mesh: by a name that gateways of
+	// networks know.
+	istioTLS = "ISTIO_MUTUAL"
 )
 
-var tlsModes = []string{disableTLS, simpleTLS, mutualTLS}
+var tlsModes = []string{disableTLS, simpleTLS, mutualTLS, istioTLS}
 
 func (u *UpstreamTLS) validate(f *faults, at string) {
 	if !slices.Contains(tlsModes, u.Mode) {
 		f.add(at+"mode", "%q is none of %s", u.Mode, strings.Join(tlsModes, ", "))
 		return
 	}
-	mutual := u.Mode == mutualTLS
+	mutual := u.mutual()
 	for _, file := range []struct {
 		field, path string
 		needed      bool
 		why         string
 	}{
 		{"caFile", u.CAFile, u.Mode != disableTLS, "without it any certificate would do; give the Envoy's path to the authorities, such as /etc/ssl/certs/ca-certificates.crt"},
-		{"certificateFile", u.CertificateFile, mutual, "MUTUAL shows a certificate; give the Envoy's path to it, such as /etc/certs/tls.crt"},
-		{"keyFile", u.KeyFile, mutual, "MUTUAL shows a certificate; give the Envoy's path to its key, such as /etc/certs/tls.key"},
+		{"certificateFile", u.CertificateFile, mutual, u.Mode + " shows a certificate; give the Envoy's path to it, such as /etc/certs/tls.crt"},
+		{"keyFile", u.KeyFile, mutual, u.Mode + " shows a certificate; give the Envoy's path to its key, such as /etc/certs/tls.key"},
 	} {
 		switch {
 		case file.needed && file.path == "":
@@ -62,6 +65,9 @@ func (u *UpstreamTLS) validate(f *faults, at string) {
 		case strings.Contains(file.path, fileSeparator):
 			f.add(at+file.field, "%q has a %q in it, which stands between paths; rename the file", file.path, fileSeparator)
 		}
+	}
+	if u.SNI != "" && u.Mode == istioTLS {
+		f.add(at+"sni", "is not used in mode %s, in which gateways know ports by name; remove it, or choose another mode", u.Mode)
 	}
 	if len(u.SNI) > longestSNI || strings.ContainsFunc(u.SNI, isNotOfNames) || strings.Contains(u.SNI, "*") {
 		f.add(at+"sni", "%q is no name of at most %d bytes; give that of the server, such as www.example.com", u.SNI, longestSNI)
@@ -84,6 +90,12 @@ func isNotOfNames(r rune) bool { return unicode.IsControl(r) || unicode.IsSpace(
 // on reports whether connections are secured at all.
 func (u *UpstreamTLS) on() bool { return u != nil && u.Mode != disableTLS }
 
+// mutual reports whether the Envoy shows a certificate, too.
+func (u *UpstreamTLS) mutual() bool { return u.Mode == mutualTLS || u.Mode == istioTLS }
+
+// ofMesh reports whether it is that between workloads of a mesh.
+func (u *UpstreamTLS) ofMesh() bool { return u != nil && u.Mode == istioTLS }
+
 // Secrets that are files are named as Istio names them.
 const (
 	certificateFiles = "file-cert:"
@@ -94,7 +106,7 @@ const (
 // secrets yields the names of the secrets that the connections need.
 func (u *UpstreamTLS) secrets() iter.Seq[string] {
 	return func(yield func(string) bool) {
-		if u.on() && yield(authorityFile+u.CAFile) && u.Mode == mutualTLS {
+		if u.on() && yield(authorityFile+u.CAFile) && u.mutual() {
 			yield(certificateFiles + u.CertificateFile + fileSeparator + u.KeyFile)
 		}
 	}
@@ -154,15 +166,27 @@ func accountName(account, namespace, trustDomain string) string {
 
 // serverName is the name that the Envoy says it wants to reach. A host with a wildcard
 // is the name of none.
-func (u *UpstreamTLS) serverName(host string) string {
-	switch {
-	case u.SNI != "":
-		return u.SNI
+func (c cluster) serverName() string {
+	switch host := c.key.Host; {
+	case c.tls.ofMesh():
+		name, _ := meshName(host, c.port, c.subset)
+		return name
+	case c.tls.SNI != "":
+		return c.tls.SNI
 	case strings.HasPrefix(host, "*"):
 		return ""
 	default:
 		return host
 	}
+}
+
+// meshProtocols have Istio's gateways and workloads tell TLS of the mesh from other. What
+// else is offered would have to be spoken if the other side agreed on it.
+func (v httpVersion) meshProtocols() []string {
+	if v == http2 {
+		return []string{"istio", "h2"}
+	}
+	return []string{"istio"}
 }
 
 // securedBy has the cluster's connections be TLS as the policy of its host says.
@@ -179,9 +203,9 @@ func (c cluster) secure(m *clusterv3.Cluster) {
 	if u == nil {
 		return
 	}
-	sni := u.serverName(c.key.Host)
+	sni := c.serverName()
 	names := strings.FieldsFunc(c.identities, func(r rune) bool { return r == '\n' })
-	if len(names) == 0 && sni != "" {
+	if len(names) == 0 && sni != "" && !u.ofMesh() {
 		names = []string{sni}
 	}
 	common := &tlsv3.CommonTlsContext{
@@ -192,10 +216,13 @@ func (c cluster) secure(m *clusterv3.Cluster) {
 			},
 		},
 	}
-	if u.Mode == mutualTLS {
+	if u.mutual() {
 		common.TlsCertificateSdsSecretConfigs = []*tlsv3.SdsSecretConfig{secretOverADS(certificateFiles + u.CertificateFile + fileSeparator + u.KeyFile)}
 	}
-	if c.speaks == http2 {
+	switch {
+	case u.ofMesh():
+		common.AlpnProtocols = c.speaks.meshProtocols()
+	case c.speaks == http2:
 		common.AlpnProtocols = []string{"h2"}
 	}
 	m.TransportSocket = &corev3.TransportSocket{

@@ -40,6 +40,6 @@ func (c cluster) variantFor(v View) cluster {
 // no others. Where all endpoints of a locality weigh the same, both are one.
 func (a assignment) variantFor(v View) assignment {
 	a.byWeight = isGRPC(v.Kind) && a.endpoints.Uneven()
-	a.from = v.locality
+	a.from, a.via = v.locality, v.via
 	return a
 }

@@ -43,6 +43,9 @@ func (w *World) View(r push.Row, c push.Client) push.View {
 	if w.settings.failover && (r == EndpointType || r == ClusterType && c.Kind == KindEnvoy) {
 		v.locality = c.Locality
 	}
+	if r == EndpointType {
+		v.via = w.settings.networks.crossing(c)
+	}
 	if w.settings != asIstio {
 		v.settings = w.settings
 	}
@@ -59,6 +62,9 @@ func (w *World) View(r push.Row, c push.Client) push.View {
 		v.proxy.domain = w.settings.domain // and not what the client says: it is a key of what is kept
 	case EndpointType, MemberType:
 		v.members = w.spreads != nil && c.Increments
+		if p := proxyOf(c); w.settings.passes && r == EndpointType && p.role == edge {
+			v.proxy = proxy{role: edge}
+		}
 	}
 	return v
 }
@@ -73,6 +79,7 @@ type View struct {
 	proxy     proxy          // of listeners and routes for Envoys; of clusters its role alone
 	locality  model.Locality // of endpoints, if some service prefers what is near; else empty
 	inbound   inbound        // of clusters and listeners for Envoys
+	via       *crossing      // of endpoints, if some network has gateways
 	members   bool           // of endpoints for Envoys: those of large services come one by one
 }
 
@@ -189,6 +196,9 @@ func (w *World) findOf(s *catalog.Service, port model.Port, v View, r push.Row, 
 	}
 	if !policy.failsOver() {
 		v.locality = model.Locality{}
+	}
+	if r == EndpointType {
+		v.via = v.crossingTo(s, port.Number, of, policy)
 	}
 	subject := rows[r].subject(slot{row: r, key: s.Key, port: port.Number, form: f, subset: of}, s, port)
 	if c, ok := subject.(cluster); ok && v.Kind == KindEnvoy {

@@ -29,9 +29,8 @@ type Translation struct {
 	// Settings returns what the configuration says of the translation, as it is if
 	// nothing is said.
 	Settings func() Settings
-	// NotOffered and Unserved are as in [output.Clients].
-	NotOffered func(s *catalog.Service, kind string) string
-	Unserved   func(s *catalog.Service) iter.Seq2[catalog.EndpointID, string]
+	// Unserved is as in [output.Clients].
+	Unserved func(s *catalog.Service) iter.Seq2[catalog.EndpointID, string]
 	// Configuration makes the types that control planes read.
 	Configuration Configuration
 }
@@ -47,6 +46,8 @@ type Settings interface {
 	Begin() func(s *catalog.Snapshot, change catalog.Change, complete bool, rootNamespace string) push.Update
 	// Conflicts is as in [output.Clients].
 	Conflicts(now *catalog.Snapshot) func(s *catalog.Service) []catalog.Conflict
+	// NotOffered returns what is as in [output.Clients].
+	NotOffered() func(s *catalog.Service, kind string) string
 }
 
 // Configuration makes the resources of MCP-over-xDS, which is nothing before the first
@@ -92,7 +93,7 @@ func (c *Config) Open(ctx context.Context, env output.Env) (output.Output, error
 		return nil, err
 	}
 	log = slog.New(loglimit.New(log.Handler())) // one limit for all that clients cause
-	o := &opened{translation: c.translation, step: c.Envoy.Begin(), conflicts: c.Envoy.Conflicts, root: env.RootNamespace, keeper: keeper, memory: output.NewMemory(env)}
+	o := &opened{translation: c.translation, step: c.Envoy.Begin(), conflicts: c.Envoy.Conflicts, withheld: c.Envoy.NotOffered(), root: env.RootNamespace, keeper: keeper, memory: output.NewMemory(env)}
 	o.engine = push.New(push.Config{
 		Order: Order(), Frame: Frame, Sent: output.Observing(env.Sent), ACKed: output.Observing(env.ACKed), Log: log,
 	})
@@ -116,6 +117,7 @@ type opened struct {
 	translation *Translation
 	step        func(s *catalog.Snapshot, change catalog.Change, complete bool, rootNamespace string) push.Update
 	conflicts   func(now *catalog.Snapshot) func(s *catalog.Service) []catalog.Conflict
+	withheld    func(s *catalog.Service, kind string) string // why proxies are not offered a service
 	root        string
 	engine      *push.Engine
 	services    *push.Producer // of what proxies take of the catalog
@@ -145,7 +147,7 @@ func (o *opened) Run(ctx context.Context) error {
 func (o *opened) Report() output.Report {
 	t := o.translation
 	r := output.Report{Addr: o.listener.Addr(), Clients: &output.Clients{
-		Engine: o.engine, Kinds: []string{t.Kinds.Envoy, t.Kinds.GRPC, t.Kinds.ControlPlane}, NotOffered: t.notOffered, Unserved: t.Unserved, Conflicts: o.conflicts,
+		Engine: o.engine, Kinds: []string{t.Kinds.Envoy, t.Kinds.GRPC, t.Kinds.ControlPlane}, NotOffered: o.notOffered, Unserved: t.Unserved, Conflicts: o.conflicts,
 	}}
 	r.Metrics = append(output.Streams("xds", o.server), o.configuration.metric())
 	if o.keeper != nil {
@@ -154,9 +156,9 @@ func (o *opened) Report() output.Report {
 	return r
 }
 
-func (t *Translation) notOffered(s *catalog.Service, kind string) string {
-	if kind == t.Kinds.ControlPlane {
+func (o *opened) notOffered(s *catalog.Service, kind string) string {
+	if t := o.translation; kind == t.Kinds.ControlPlane {
 		return t.Configuration.NotOffered(s)
 	}
-	return t.NotOffered(s, kind)
+	return o.withheld(s, kind)
 }

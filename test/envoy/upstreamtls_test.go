@@ -15,6 +15,9 @@ import (
 	"github.com/isthmus-mesh/isthmus/test/testkit/authority"
 )
 
+// shownBy is the header in which a secured backend says who it is.
+const shownBy = "shown-by"
+
 // startSecured starts a backend that shows a certificate, and demands one of the same
 // authority.
 func startSecured(t *testing.T, a *authority.Authority, identity string) endpoint {
@@ -35,6 +38,7 @@ func startSecured(t *testing.T, a *authority.Authority, identity string) endpoin
 	}
 	server := &http.Server{ErrorLog: quiet(), Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set(answeredBy, r.TLS.PeerCertificates[0].URIs[0].String())
+		w.Header().Set(shownBy, identity)
 	})}
 	server.SetKeepAlivesEnabled(false) // each call shakes hands anew
 	served := make(chan error, 1)

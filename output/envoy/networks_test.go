@@ -1,0 +1,288 @@
+package envoy
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"testing"
+
+	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
+	gocmp "github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/isthmus-mesh/isthmus/catalog"
+	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/push"
+)
+
+// meshHost is one whose endpoints are called by TLS of the mesh.
+func meshHost(host string) HostPolicy {
+	return HostPolicy{Host: host, Policy: Policy{TLS: &UpstreamTLS{Mode: istioTLS, CAFile: "/ca.crt", CertificateFile: "/tls.crt", KeyFile: "/tls.key"}}}
+}
+
+// acrossNetworks are settings with two networks that have gateways, and one without.
+func acrossNetworks() *Settings {
+	s := NewSettings()
+	s.Networks = []Network{
+		{Name: "n1", Gateways: []Gateway{{"192.0.2.1", 15443}, {"192.0.2.2", 15443}}},
+		{Name: "n2", Gateways: []Gateway{{"192.0.2.3", 15443}, {"192.0.2.4", 15443}, {"2001:db8::1", 443}}},
+		{Name: "n3"},
+	}
+	s.Hosts = []HostPolicy{meshHost("mesh.example")}
+	return s
+}
+
+// inNetworks is a service with endpoints in networks.
+func inNetworks(host string, endpoints ...model.Endpoint) []model.Event {
+	owner := model.Ref{Kind: model.KindService, Key: model.Key{Source: "first", Namespace: "n", Name: host}}
+	events := []model.Event{model.Upsert{Record: model.Record{Ref: owner, Spec: model.Service{
+		Hosts: model.ListOf(host), Ports: model.ListOf(ports[1]), Resolution: model.ResolutionStatic,
+	}}}}
+	for i, e := range endpoints {
+		ref := model.Ref{Kind: model.KindEndpoint, Key: owner.Key}
+		ref.Name += fmt.Sprint("/", i)
+		events = append(events, model.Upsert{Record: model.Record{Ref: ref, Owner: owner, Spec: e}})
+	}
+	return events
+}
+
+func snapshotOf(events []model.Event) *catalog.Snapshot {
+	builder := catalog.NewBuilder(nil)
+	builder.Apply(1, events)
+	return builder.Snapshot()
+}
+
+// assigned is what a client is given of the endpoints of a host.
+func assigned(t interface{ Fatal(...any) }, s *Settings, snapshot *catalog.Snapshot, host string, c push.Client) *endpointv3.ClusterLoadAssignment {
+	w := s.prepare().world(snapshot, true, "istio-system", nil)
+	subject, ok := w.Find(w.View(EndpointType, c), EndpointType, ClusterName(host, 80))
+	if !ok {
+		t.Fatal("there is no assignment")
+	}
+	m, _ := message(t, subject.Encode().Joined().Body).(*endpointv3.ClusterLoadAssignment)
+	return m
+}
+
+// byAddress is what each endpoint weighs. No address is there twice, and no weight is
+// zero or more than clients take.
+func byAddress(t interface{ Fatal(...any) }, m *endpointv3.ClusterLoadAssignment) map[string]uint32 {
+	all, sum := map[string]uint32{}, uint64(0)
+	for _, g := range m.GetEndpoints() {
+		for _, e := range g.GetLbEndpoints() {
+			at := e.GetEndpoint().GetAddress().GetSocketAddress()
+			address := fmt.Sprint(at.GetAddress(), " ", at.GetPortValue())
+			weight := e.GetLoadBalancingWeight().GetValue()
+			if _, twice := all[address]; twice || weight == 0 {
+				t.Fatal(address, "is there twice, or weighs nothing:", weight)
+			}
+			all[address] = weight
+			sum += uint64(weight)
+		}
+	}
+	if sum > math.MaxUint32 {
+		t.Fatal("all weights together are", sum)
+	}
+	return all
+}
+
+// Endpoints of other networks are their gateways, each with an equal share of what they
+// weigh. Those of the client's own network, of none and of one without gateways are
+// themselves. Who cannot be led on by gateways is not given what is behind them.
+func TestOtherNetworksAreTheirGateways(t *testing.T) {
+	t.Parallel()
+	endpoints := []model.Endpoint{
+		{Address: "10.0.0.1", Network: "n1", Weight: 2}, {Address: "10.0.0.2", Network: "n2"}, {Address: "10.0.0.3", Network: "n2", Weight: 5},
+		{Address: "10.0.0.4", Network: "n3"}, {Address: "10.0.0.5"},
+	}
+	snapshot := snapshotOf(slices.Concat(inNetworks("mesh.example", endpoints...), inNetworks("plain.example", endpoints...)))
+	direct := map[string]uint32{"10.0.0.4 80": 1, "10.0.0.5 80": 1}
+	with := func(more map[string]uint32, scale uint32) map[string]uint32 {
+		all := maps.Clone(more)
+		for address, weight := range direct {
+			all[address] = weight * scale
+		}
+		return all
+	}
+	for name, test := range map[string]struct {
+		host   string
+		client push.Client
+		want   map[string]uint32
+	}{
+		"from n1": {"mesh.example", push.Client{Kind: KindEnvoy, Network: "n1"}, with(map[string]uint32{
+			"10.0.0.1 80": 6, "192.0.2.3 15443": 6, "192.0.2.4 15443": 6, "2001:db8::1 443": 6,
+		}, 3)},
+		"from n2": {"mesh.example", push.Client{Kind: KindEnvoy, Network: "n2"}, with(map[string]uint32{
+			"10.0.0.2 80": 2, "10.0.0.3 80": 10, "192.0.2.1 15443": 2, "192.0.2.2 15443": 2,
+		}, 2)},
+		"from n1 with IPv4 alone": {"mesh.example", push.Client{Kind: KindEnvoy, Network: "n1", Addresses: []string{"10.1.0.1"}}, with(map[string]uint32{
+			"10.0.0.1 80": 4, "192.0.2.3 15443": 6, "192.0.2.4 15443": 6,
+		}, 2)},
+		"from n2 with IPv6 alone": {"mesh.example", push.Client{Kind: KindEnvoy, Network: "n2", Addresses: []string{"2001:db8::9"}}, with(map[string]uint32{
+			"10.0.0.2 80": 1, "10.0.0.3 80": 5,
+		}, 1)},
+		"from a network that is not known": {"mesh.example", push.Client{Kind: KindEnvoy}, with(map[string]uint32{
+			"192.0.2.1 15443": 6, "192.0.2.2 15443": 6, "192.0.2.3 15443": 12, "192.0.2.4 15443": 12, "2001:db8::1 443": 12,
+		}, 6)},
+		"without TLS":   {"plain.example", push.Client{Kind: KindEnvoy, Network: "n1"}, with(map[string]uint32{"10.0.0.1 80": 2}, 1)},
+		"gRPC":          {"mesh.example", push.Client{Kind: KindGRPC, Network: "n1"}, with(map[string]uint32{"10.0.0.1 80": 2}, 1)},
+		"gRPC, unknown": {"mesh.example", push.Client{Kind: KindGRPC}, with(map[string]uint32{}, 1)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if diff := gocmp.Diff(test.want, byAddress(t, assigned(t, acrossNetworks(), snapshot, test.host, test.client))); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+	service, _ := snapshot.Resolve(catalog.Viewer{}, "plain.example")
+	said := acrossNetworks().NotOffered()
+	want := "port 80: 3 of the endpoints are given to clients of their own network only: "
+	if got := said(service, KindEnvoy); got != want+plainTraffic {
+		t.Errorf("of Envoys it is said: %s", got)
+	}
+	if got := said(service, KindGRPC); got != want+grpcNetwork {
+		t.Errorf("of gRPC it is said: %s", got)
+	}
+	if service, _ = snapshot.Resolve(catalog.Viewer{}, "mesh.example"); said(service, KindEnvoy) != "" {
+		t.Error("something is said of a host that gateways lead to")
+	}
+}
+
+// Whatever weights, networks and localities endpoints have, the direct ones are those of
+// before, and what a network weighs beside them is what its endpoints weigh.
+func TestGatewaysWeighWhatTheyLeadTo(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		s := acrossNetworks()
+		for n := range s.Networks {
+			s.Networks[n].Gateways = nil
+			for g := range rapid.IntRange(0, 6).Draw(t, "gateways") {
+				s.Networks[n].Gateways = append(s.Networks[n].Gateways, Gateway{fmt.Sprintf("192.0.2.%d", 10*n+g), 15443})
+			}
+		}
+		own := rapid.SampledFrom([]string{"", "n1", "n2", "n4"}).Draw(t, "own")
+		most := rapid.SampledFrom([]uint32{3, 1000, math.MaxUint32}).Draw(t, "most")
+		var endpoints []model.Endpoint
+		direct, foreign := map[string]uint64{}, make([]uint64, len(s.Networks))
+		for i := range rapid.IntRange(1, 40).Draw(t, "endpoints") {
+			in := rapid.IntRange(-1, 3).Draw(t, "network")
+			e := model.Endpoint{
+				Address: fmt.Sprintf("10.0.0.%d", i), Weight: rapid.Uint32Range(0, most).Draw(t, "weight"),
+				Locality: model.Locality{Region: rapid.SampledFrom([]string{"", "eu", "us"}).Draw(t, "region")},
+			}
+			if in >= 0 {
+				e.Network = fmt.Sprint("n", in+1)
+			}
+			endpoints = append(endpoints, e)
+			if in >= 0 && in < len(s.Networks) && len(s.Networks[in].Gateways) > 0 && e.Network != own {
+				foreign[in] += uint64(max(e.Weight, 1))
+			} else {
+				direct[e.Address+" 80"] = uint64(max(e.Weight, 1))
+			}
+		}
+		m := assigned(t, s, snapshotOf(inNetworks("mesh.example", endpoints...)), "mesh.example", push.Client{Kind: KindEnvoy, Network: own})
+		got := byAddress(t, m)
+		type share struct{ want, got float64 }
+		var shares []share
+		var all share
+		take := func(want float64, got uint32) {
+			if got == 0 {
+				t.Fatal("something is missing")
+			}
+			shares = append(shares, share{want, float64(got)})
+			all.want, all.got = all.want+want, all.got+float64(got)
+		}
+		count := len(direct)
+		for address, weight := range direct {
+			take(float64(weight), got[address])
+		}
+		for n, weight := range foreign {
+			for _, g := range s.Networks[n].Gateways {
+				if weight > 0 {
+					take(float64(weight)/float64(len(s.Networks[n].Gateways)), got[g.Address+" 15443"])
+					count++
+				}
+			}
+		}
+		if len(got) != count {
+			t.Fatalf("%d endpoints, want %d: %v", len(got), count, got)
+		}
+		exact := all.want*60 < math.MaxUint32-100 // 60 is the most that weights are multiplied by
+		for _, one := range shares {
+			want, got := one.want/all.want, one.got/all.got
+			if exact && math.Abs(want-got) > 1e-9 || math.Abs(want-got) > 0.01 {
+				t.Fatalf("a share is %v, want %v", got, want)
+			}
+		}
+	})
+}
+
+// A gateway is given once, in the nearest place that it leads to.
+func TestAGatewayIsAsNearAsTheNearestThatItLeadsTo(t *testing.T) {
+	t.Parallel()
+	in := func(address, region, network string) model.Endpoint {
+		return model.Endpoint{Address: address, Network: network, Locality: model.Locality{Region: region}}
+	}
+	s := acrossNetworks()
+	s.Hosts[0].OutlierDetection = &OutlierDetection{}
+	snapshot := snapshotOf(inNetworks("mesh.example", in("10.0.0.1", "eu", "n2"), in("10.0.0.2", "us", "n1"), in("10.0.0.3", "us", "n2"), in("10.0.0.4", "asia", "n2")))
+	client := push.Client{Kind: KindEnvoy, Network: "n1", Locality: model.Locality{Region: "us"}}
+	m := assigned(t, s, snapshot, "mesh.example", client)
+	got := byAddress(t, m)
+	if len(m.GetEndpoints()) != 1 || m.GetEndpoints()[0].GetLocality().GetRegion() != "us" || len(got) != 4 {
+		t.Errorf("the endpoints are %v", m.GetEndpoints())
+	}
+	if got["10.0.0.2 80"] != 3 || got["192.0.2.3 15443"] != 1 {
+		t.Errorf("the weights are %v", got)
+	}
+}
+
+// A client's network is part of a view only if networks are configured, and of an
+// assignment only if an endpoint says that it is in one.
+func TestAssignmentsAreSharedByNetwork(t *testing.T) {
+	t.Parallel()
+	snapshot := snapshotOf(slices.Concat(inNetworks("mesh.example", model.Endpoint{Address: "10.0.0.1", Network: "n1"}), inNetworks("plain.example", model.Endpoint{Address: "10.0.0.1"})))
+	at := func(network string) push.Client { return push.Client{Kind: KindEnvoy, Network: network} }
+	for r := range rows {
+		for name, s := range map[string]*Settings{"networks": acrossNetworks(), "none": NewSettings()} {
+			w := s.prepare().world(snapshot, true, "istio-system", nil)
+			differs := w.View(push.Row(r), at("n1")) != w.View(push.Row(r), at("n2"))
+			if want := name == "networks" && push.Row(r) == EndpointType; differs != want {
+				t.Errorf("with %s, the view of %s differs by network: %t", name, rows[r].Name, differs)
+			}
+		}
+	}
+	w := acrossNetworks().prepare().world(snapshot, true, "istio-system", nil)
+	slotFor := func(host, network string) any {
+		subject, _ := w.Find(w.View(EndpointType, at(network)), EndpointType, ClusterName(host, 80))
+		return subject.Slot()
+	}
+	if slotFor("plain.example", "n1") != slotFor("plain.example", "n2") {
+		t.Error("a service outside of all networks differs by network")
+	}
+	if slotFor("mesh.example", "n1") == slotFor("mesh.example", "n2") || slotFor("mesh.example", "n3") != slotFor("mesh.example", "anything") {
+		t.Error("networks with gateways do not differ, or others do")
+	}
+}
+
+// Envoys say what they want to reach as Istio's do.
+func TestWorkloadsOfAMeshAreCalledAsIstioCallsThem(t *testing.T) {
+	t.Parallel()
+	u := meshHost("api.example").TLS
+	m := tlsOf(t, clusterFor(t, securedWorld(u, nil, "web"), KindEnvoy))
+	if want := []string{"istio", "h2"}; m.Sni != "outbound_.80_._.api.example" || !slices.Equal(m.GetCommonTlsContext().GetAlpnProtocols(), want) {
+		t.Errorf("the name is %q, the protocols are %v", m.Sni, m.GetCommonTlsContext().GetAlpnProtocols())
+	}
+	if diff := gocmp.Diff([]string{"URI spiffe://cluster.local/ns/n/sa/web"}, demanded(m)); diff != "" || len(m.GetCommonTlsContext().GetTlsCertificateSdsSecretConfigs()) != 1 {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	if got := demanded(tlsOf(t, clusterFor(t, securedWorld(u, nil, ""), KindEnvoy))); len(got) != 0 {
+		t.Errorf("without an account, %v is demanded", got)
+	}
+	for host, want := range map[string]string{"a.example": "outbound_.80_.v1_.a.example", "A.example": "", "*.example": "", string(make([]byte, 300)): ""} {
+		if got, ok := meshName(host, 80, &subset{name: "V1"}); got != want || ok != (want != "") {
+			t.Errorf("%q is called %q", host, got)
+		}
+	}
+}
