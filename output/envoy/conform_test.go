@@ -39,6 +39,7 @@ var conforming = &Settings{
 	Edge: Edge{Ports: []EdgePort{
 		{Number: 80, Protocol: edgeHTTP}, {Number: 8080, Protocol: edgeHTTP}, {Number: 81, Protocol: edgeTCP}, {Number: 8443, Protocol: edgeTLS},
 	}},
+	DNS:      &DNS{Port: 15053, TTL: leastTTL},
 	Defaults: Policy{OutlierDetection: &OutlierDetection{}},
 	Hosts: []HostPolicy{{
 		Host: "x.com", Subsets: []Subset{{"v1", map[string]string{"version": "v1"}}, {"both", map[string]string{"version": "v2", "app": "it"}}},
@@ -146,7 +147,7 @@ func (m *mirror) Sees(r push.Row, c push.Client) map[string]push.Encoded {
 			events = append(events, model.Upsert{Record: m.records[ref]})
 		}
 		builder.Apply(1, events)
-		m.anew = m.settings.world(builder.Snapshot(), true, "istio-system", &definitions{builder.Snapshot().Ports()})
+		m.anew = m.settings.world(builder.Snapshot(), true, "istio-system", (*definitions)(nil).after(builder.Snapshot(), catalog.Change{}, m.settings))
 	}
 	all := map[string]push.Encoded{}
 	view := m.anew.View(r, c)

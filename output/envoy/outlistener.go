@@ -25,6 +25,9 @@ func listenerNames(w *World, v View) iter.Seq[string] {
 		if v.proxy.mode != none && !yield(virtualOutbound) || v.inbound.taken && !yield(virtualInbound) {
 			return
 		}
+		if w.settings.dns != nil && w.definitions != nil && !yield(dnsListenerName) {
+			return
+		}
 		for index := range w.snapshot.Ports() {
 			for _, address := range listenedAt(v, index) {
 				if !yield(socketName(address, index.Number)) {
@@ -59,6 +62,9 @@ func findListener(w *World, v View, name string) (push.Subject, bool) {
 	v.inbound = inbound{} // the rest is the same for all workloads
 	if name == virtualOutbound {
 		return capture{proxySlot{ListenerType, name, v}}, v.proxy.mode != none
+	}
+	if name == dnsListenerName {
+		return findDNSListener(w, v)
 	}
 	address, number, ok := parseSocketName(name)
 	if !ok {

@@ -10,6 +10,8 @@ type Settings struct {
 	Outbound string `json:"outbound"`
 	Edge     Edge   `json:"edge"`
 	LEDS     LEDS   `json:"leds"`
+	// DNS has sidecars answer lookups; nil has them answer none.
+	DNS *DNS `json:"dns"`
 	// Defaults are of every host, and Hosts of some: the first entry that matches.
 	Defaults Policy       `json:"defaults"`
 	Hosts    []HostPolicy `json:"hosts"`
