@@ -57,7 +57,7 @@ func (e *Engine) impactOf(p *Producer, u Update) *impact {
 		info := types[p.Type(c.Row)]
 		for m := range modes {
 			what := change{audience: c.Audience, urgent: c.Urgent, revoked: c.Revoked}
-			if l := info.lanes[m]; l != nil {
+			if l := info.lane(m, c.Name); l != nil {
 				s.debounced = append(s.debounced, debounced{l, c.Name, what})
 			} else {
 				s.questions = append(s.questions, e.ask(info, m, old, now, c.Name, what, u.Committed))

@@ -45,9 +45,11 @@ func (l *lane) clear() { l.before, l.changed, l.step = nil, nil, 0 }
 // eachLane calls yield for every lane that there is.
 func (b *table) eachLane(yield func(*typeInfo, Mode, *lane)) {
 	for _, info := range b.types {
-		for m, l := range info.lanes {
-			if l != nil {
-				yield(info, Mode(m), l)
+		for m := range modes {
+			for _, l := range []*lane{info.lanes[m], info.apart[m]} {
+				if l != nil {
+					yield(info, m, l)
+				}
 			}
 		}
 	}

@@ -58,3 +58,38 @@ func TestThereAndBackWithinADebounce(t *testing.T) {
 		wants(t, "when it is back", s.receiveAll(e), "cluster a 1")
 	})
 }
+
+// Resources that wait apart wait by themselves: neither they nor the rest of their type
+// wait for each other. A removal waits for both.
+func TestSomeResourcesWaitApart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var p *Producer
+		e := start(t, Config{}, func(e *Engine) {
+			p = e.Produce([]TypeSpec{{Name: "cluster"}, {
+				Name: "listener", Needs: []string{"cluster"}, Debounce: [modes]Debounce{Delta: {Quiet: time.Second}},
+				Apart: &NameDebounce{
+					Is:       func(name string) bool { return name == "slow" },
+					Debounce: [modes]Debounce{Delta: {Quiet: 3 * time.Second}, WholeState: {Quiet: time.Second}},
+				},
+			}})
+		})
+		w := newNotes(2)
+		p.Publish(w.step([]*note{{0, "a", "1", nil}, {1, "slow", "1", nil}, {1, "usual", "1", nil}}))
+		s := deltaClient(e, Client{}, p.Type(0), p.Type(1))
+		if got := s.receiveAll(e); len(got) != 3 {
+			t.Fatalf("at first: %q", got)
+		}
+		p.Publish(w.step([]*note{{1, "slow", "2", nil}}))
+		time.Sleep(2 * time.Second)
+		p.Publish(w.step([]*note{{1, "usual", "2", nil}}, noteSlot{0, "a"}))
+		wants(t, "at once", s.receiveAll(e))
+		time.Sleep(time.Second)
+		// What waits apart is due as well, and is not kept back by the other change.
+		wants(t, "after both", s.receiveAll(e), "listener slow 2", "listener usual 2", "cluster -a")
+		p.Publish(w.step([]*note{{1, "slow", "3", nil}, {1, "usual", "3", nil}}))
+		time.Sleep(time.Second)
+		wants(t, "the usual one", s.receiveAll(e), "listener usual 3")
+		time.Sleep(2 * time.Second)
+		wants(t, "what waits apart", s.receiveAll(e), "listener slow 3")
+	})
+}

@@ -31,15 +31,23 @@ func (e *Engine) produce(rows []TypeSpec, later bool) *Producer {
 	infos := make([]*typeInfo, len(rows))
 	for i, spec := range rows {
 		infos[i] = &typeInfo{TypeSpec: spec, producer: p, row: Row(i), counts: &typeCounters{}}
-		for m, d := range spec.Debounce {
-			if d != (Debounce{}) {
-				infos[i].lanes[m] = &lane{debounce: d}
-			}
+		infos[i].lanes = lanesOf(spec.Debounce)
+		if spec.Apart != nil {
+			infos[i].apart = lanesOf(spec.Apart.Debounce)
 		}
 	}
 	e.table.Store(before.with(e.config.Order, infos...))
 	e.producers = append(e.producers, p)
 	return p
+}
+
+func lanesOf(debounces [modes]Debounce) (lanes [modes]*lane) {
+	for m, d := range debounces {
+		if d != (Debounce{}) {
+			lanes[m] = &lane{debounce: d}
+		}
+	}
+	return lanes
 }
 
 // Publish takes note of the producer's newest world and returns.

@@ -97,9 +97,11 @@ func (t *turn) lookAtLanes() (some bool) {
 	t.marked = t.marked[:0]
 	for _, info := range t.table.types {
 		marked := [modes]uint64{t.step, t.step}
-		for m, l := range info.lanes {
-			if l != nil && l.step > 0 {
-				marked[m], some = l.step-1, true
+		for m := range modes {
+			for _, l := range [...]*lane{info.lanes[m], info.apart[m]} {
+				if l != nil && l.step > 0 {
+					marked[m], some = min(marked[m], l.step-1), true
+				}
 			}
 		}
 		t.marked = append(t.marked, marked)

@@ -58,6 +58,15 @@ type TypeSpec struct {
 	// because back-pressure batches better: a busy subscriber takes the newest when
 	// it is ready.
 	Debounce [modes]Debounce
+	// Apart are resources whose changes wait otherwise; nil if there are none.
+	Apart *NameDebounce
+}
+
+// NameDebounce delays changes of some resources of a type by themselves, so that neither
+// they nor the rest wait for each other.
+type NameDebounce struct {
+	Is       func(name string) bool
+	Debounce [modes]Debounce
 }
 
 // Absence is the answer to a client that asks for a name which stands for nothing.
@@ -145,6 +154,15 @@ type typeInfo struct {
 
 	counts *typeCounters
 	lanes  [modes]*lane // nil for modes that do not wait
+	apart  [modes]*lane // likewise, of the resources that wait by themselves
+}
+
+// lane is where changes of a resource wait; nil if they do not.
+func (i *typeInfo) lane(m Mode, name string) *lane {
+	if i.Apart != nil && i.Apart.Is(name) {
+		return i.apart[m]
+	}
+	return i.lanes[m]
 }
 
 // table is all types of an engine. It is replaced and never written to.

@@ -25,8 +25,8 @@ type claiming struct {
 	namespace string
 }
 
-// snapshotOf has services of which each is older than the next.
-func snapshotOf(services ...claiming) *catalog.Snapshot {
+// snapshotOfClaims has services of which each is older than the next.
+func snapshotOfClaims(services ...claiming) *catalog.Snapshot {
 	var events []model.Event
 	for n, c := range services {
 		key := model.Key{Source: "first", Namespace: "a", Name: fmt.Sprintf("s%d", n)}
@@ -156,7 +156,7 @@ func TestWhatAnotherServiceHasIsSaid(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			got := conflictsSaid(snapshotOf(test.services...), settings)
+			got := conflictsSaid(snapshotOfClaims(test.services...), settings)
 			if len(got) != len(test.want) {
 				t.Fatalf("%d conflicts, not %d:\n%s", len(got), len(test.want), strings.Join(got, "\n"))
 			}

@@ -41,6 +41,7 @@ var conforming = &Settings{
 		{Number: 80, Protocol: edgeHTTP}, {Number: 8080, Protocol: edgeHTTP}, {Number: 81, Protocol: edgeTCP}, {Number: 8443, Protocol: edgeTLS}, {Number: 15443, Protocol: edgeAutoPassthrough},
 	}},
 	Networks: []Network{{Name: "n", Gateways: []Gateway{{"192.0.2.1", 15443}}}, {Name: "o", Gateways: []Gateway{{"192.0.2.2", 15443}, {"192.0.2.3", 15443}}}},
+	DNS:      &DNS{Port: 15053, TTL: leastTTL},
 	Defaults: Policy{OutlierDetection: &OutlierDetection{}},
 	Hosts: []HostPolicy{{
 		Host: "x.com", Subsets: []Subset{{"v1", map[string]string{"version": "v1"}}, {"both", map[string]string{"version": "v2", "app": "it"}}},
@@ -154,7 +155,7 @@ func (m *mirror) Sees(r push.Row, c push.Client) map[string]push.Encoded {
 			events = append(events, model.Upsert{Record: m.records[ref]})
 		}
 		builder.Apply(1, events)
-		m.anew = m.settings.world(builder.Snapshot(), true, "istio-system", &definitions{builder.Snapshot().Ports()})
+		m.anew = m.settings.world(builder.Snapshot(), true, "istio-system", (*definitions)(nil).after(builder.Snapshot(), catalog.Change{}, m.settings))
 	}
 	if m.last.spreads != nil && r == MemberType {
 		return m.seesCollections(c)

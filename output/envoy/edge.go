@@ -19,19 +19,38 @@ import (
 // pointer while none of them changes.
 type definitions struct {
 	byPort iter.Seq[*catalog.PortServices]
+	names  *names // nil if lookups are not answered
 }
 
 // after are the definitions after a change; they are the same unless it is of one of them.
-func (d *definitions) after(now *catalog.Snapshot, c catalog.Change) *definitions {
+func (d *definitions) after(now *catalog.Snapshot, c catalog.Change, s *settings) *definitions {
 	if d == nil {
-		return &definitions{now.Ports()}
+		first := &definitions{byPort: now.Ports()}
+		if s.dns != nil {
+			first.names = namesOf(now, s.domain)
+		}
+		return first
 	}
-	for _, service := range c.Services {
+	c.Services = redefined(c.Services)
+	if len(c.Services) == 0 {
+		return d
+	}
+	next := &definitions{byPort: now.Ports()}
+	if d.names != nil {
+		next.names = d.names.after(c, s.domain)
+	}
+	return next
+}
+
+// redefined are the services of which more than endpoints changed.
+func redefined(all map[catalog.ServiceKey]catalog.ServiceChange) map[catalog.ServiceKey]catalog.ServiceChange {
+	some := map[catalog.ServiceKey]catalog.ServiceChange{}
+	for key, service := range all {
 		if service.Old == nil || service.New == nil || service.Old.Definition != service.New.Definition {
-			return &definitions{now.Ports()}
+			some[key] = service
 		}
 	}
-	return d
+	return some
 }
 
 // edgeMember is a service that the edge leads to, and the port that it is called at.

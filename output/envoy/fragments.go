@@ -2,6 +2,7 @@ package envoy
 
 import (
 	"iter"
+	"slices"
 	"sync"
 
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
@@ -25,15 +26,27 @@ type fragment struct {
 const fieldVirtualHosts = 2
 
 func newFragment(m *routev3.VirtualHost) *fragment {
+	text := appendMessage(nil, fieldVirtualHosts, m)
+	return &fragment{text, versionOf(text)}
+}
+
+// named is a message with a name.
+type named interface {
+	proto.Message
+	GetName() string
+}
+
+// appendMessage writes a message as a field of the one that it is part of.
+func appendMessage(b []byte, field protowire.Number, m named) []byte {
 	size := proto.Size(m)
-	text := make([]byte, 0, protowire.SizeTag(fieldVirtualHosts)+protowire.SizeBytes(size))
-	text = protowire.AppendTag(text, fieldVirtualHosts, protowire.BytesType)
-	text = protowire.AppendVarint(text, uint64(size)) //nolint:gosec // it is not negative
-	text, err := proto.MarshalOptions{Deterministic: true, UseCachedSize: true}.MarshalAppend(text, m)
+	b = slices.Grow(b, protowire.SizeTag(field)+protowire.SizeBytes(size))
+	b = protowire.AppendTag(b, field, protowire.BytesType)
+	b = protowire.AppendVarint(b, uint64(size)) //nolint:gosec // it is not negative
+	b, err := proto.MarshalOptions{Deterministic: true, UseCachedSize: true}.MarshalAppend(b, m)
 	if err != nil {
 		panic(invariant(m.GetName(), err))
 	}
-	return &fragment{text, versionOf(text)}
+	return b
 }
 
 // lazily is a fragment that is made when it is first asked for.

@@ -30,6 +30,9 @@ func listenerNames(w *World, v View) iter.Seq[string] {
 				return
 			}
 		}
+		if w.settings.dns != nil && w.definitions != nil && !yield(dnsListenerName) {
+			return
+		}
 		for index := range w.snapshot.Ports() {
 			for _, address := range listenedAt(v, index) {
 				if !v.inbound.binds.claim(address, index.Number) && !yield(socketName(address, index.Number)) {
@@ -68,6 +71,9 @@ func findListener(w *World, v View, name string) (push.Subject, bool) {
 	v.inbound = inbound{} // the rest is the same for all workloads
 	if name == virtualOutbound {
 		return capture{proxySlot{ListenerType, name, v}}, v.proxy.mode != none
+	}
+	if name == dnsListenerName {
+		return findDNSListener(w, v)
 	}
 	address, number, ok := parseSocketName(name)
 	if !ok || binds.claim(address, number) {

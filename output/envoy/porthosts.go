@@ -117,23 +117,7 @@ func (b *building) drop(h *portHost) {
 // contest finds out anew who shares a domain with somebody else, of those that share
 // one with what changed.
 func (b *building) contest() {
-	index := b.claims.View()
-	looked := map[catalog.ServiceKey]bool{}
-	replaced := map[catalog.ServiceKey]*portHost{}
-	for _, c := range b.changed {
-		for rival := range rivals(index, c) {
-			if looked[rival.by.Key] {
-				continue
-			}
-			looked[rival.by.Key] = true
-			h, _ := index.Get(rival)
-			if contested := h.isContested(index); contested != h.contested {
-				again := newPortHost(h.ServiceDefinition, h.number, h.in)
-				again.contested = contested
-				replaced[h.Key] = again
-			}
-		}
-	}
+	replaced := otherwiseContested(b.claims.View(), b.changed)
 	for i, m := range b.members {
 		if h := replaced[m.Key]; h != nil {
 			b.members[i].host = h

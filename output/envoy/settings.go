@@ -12,6 +12,8 @@ type Settings struct {
 	LEDS     LEDS   `json:"leds"`
 	// Networks are those of which some endpoints are reached through gateways.
 	Networks []Network `json:"networks"`
+	// DNS has sidecars answer lookups; nil has them answer none.
+	DNS *DNS `json:"dns"`
 	// Defaults are of every host, and Hosts of some: the first entry that matches.
 	Defaults Policy       `json:"defaults"`
 	Hosts    []HostPolicy `json:"hosts"`

@@ -20,7 +20,7 @@ func (s *Settings) Begin() func(now *catalog.Snapshot, c catalog.Change, complet
 	prepared := s.prepare()
 	var known *definitions
 	step := func(now *catalog.Snapshot, c catalog.Change, complete bool, root string) push.Update {
-		known = known.after(now, c)
+		known = known.after(now, c, prepared)
 		return prepared.step(now, c, complete, root, known)
 	}
 	if s.LEDS.Above > 0 {
@@ -39,6 +39,7 @@ func (s *Settings) Begin() func(now *catalog.Snapshot, c catalog.Change, complet
 type settings struct {
 	registry bool // only services are reached
 	edge     []EdgePort
+	dns      *DNS // nil if lookups are not answered
 	defaults *Policy
 	// policies are those of Settings.Hosts, complete. By name and by suffix is which
 	// of them is the first.
@@ -60,7 +61,7 @@ var asIstio = NewSettings().prepare()
 
 func (s *Settings) prepare() *settings {
 	p := &settings{
-		registry: s.Outbound == RegistryOutbound, edge: s.Edge.Ports, defaults: &s.Defaults,
+		registry: s.Outbound == RegistryOutbound, edge: s.Edge.Ports, dns: s.DNS, defaults: &s.Defaults,
 		byName: map[string]int{}, bySuffix: map[string]int{},
 		subsets: map[*Policy][]*subset{}, trustDomain: s.TrustDomain, domain: s.ClusterDomain, secrets: map[string]bool{}, networks: networksOf(s.Networks),
 	}

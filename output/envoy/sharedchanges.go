@@ -16,9 +16,9 @@ type sharedName struct {
 }
 
 // appendShared notes the listeners that lead to services which changed, and the routes
-// to them, each once however many services it has. Edge are those that any service may
+// to them, each once however many services it has. Common are those that any service may
 // be part of.
-func appendShared(list []push.Changed, now *catalog.Snapshot, c catalog.Change, edge []sharedName) []push.Changed {
+func appendShared(list []push.Changed, now *catalog.Snapshot, c catalog.Change, common []sharedName) []push.Changed {
 	audiences := map[sharedName][]string{}
 	for key, service := range c.Services {
 		namespaces, seen := audience(service.Old, service.New)
@@ -28,7 +28,7 @@ func appendShared(list []push.Changed, now *catalog.Snapshot, c catalog.Change, 
 		for name := range sharedNames(now, key.Host, service) {
 			audiences[name] = unite(audiences, name, namespaces)
 		}
-		for _, name := range edge {
+		for _, name := range common {
 			audiences[name] = unite(audiences, name, namespaces)
 		}
 	}

@@ -205,6 +205,7 @@ func Types(debounce func(typeName string, m push.Mode) push.Debounce) []push.Typ
 			specs[r].Debounce = [...]push.Debounce{debounce(row.Name, push.WholeState), debounce(row.Name, push.Delta)}
 		}
 	}
+	specs[ListenerType].Apart = apartFor(debounce)
 	return specs
 }
 

@@ -114,6 +114,28 @@ func (h *portHost) isContested(index claimIndex) bool {
 	return false
 }
 
+// otherwiseContested are virtual hosts to put in the place of those for which it changed
+// whether they are contested, when some claims came or went.
+func otherwiseContested(index claimIndex, changed []claim) map[catalog.ServiceKey]*portHost {
+	looked := map[catalog.ServiceKey]bool{}
+	replaced := map[catalog.ServiceKey]*portHost{}
+	for _, c := range changed {
+		for rival := range rivals(index, c) {
+			if looked[rival.by.Key] {
+				continue
+			}
+			looked[rival.by.Key] = true
+			h, _ := index.Get(rival)
+			if contested := h.isContested(index); contested != h.contested {
+				again := newPortHost(h.ServiceDefinition, h.number, h.in)
+				again.contested = contested
+				replaced[h.Key] = again
+			}
+		}
+	}
+	return replaced
+}
+
 func (h *portHost) rivalled(claims iter.Seq[claim]) bool {
 	for c := range claims {
 		if c.by.Key != h.Key {

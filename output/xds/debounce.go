@@ -16,17 +16,20 @@ type Debounces struct {
 	Endpoints ByMode `json:"endpoints"`
 	Listeners ByMode `json:"listeners"`
 	Routes    ByMode `json:"routes"`
+	// DNS is of the one listener that answers lookups.
+	DNS ByMode `json:"dns"`
 	// Configuration is that of the types of MCP-over-xDS.
 	Configuration ByMode `json:"configuration"`
 }
 
 // defaultDebounces are, for control planes, as long as those of the writer to
-// Kubernetes. Routes of a port are sent whole at each change of one of its services, so
-// while changes keep coming they are sent once a second.
+// Kubernetes. Routes of a port, and the names that are answered, are sent whole at each
+// change of one of their services, so while changes keep coming they are sent once a second.
 func defaultDebounces() Debounces {
-	routes := push.Debounce{Quiet: 100 * time.Millisecond, Max: time.Second}
+	aggregates := push.Debounce{Quiet: 100 * time.Millisecond, Max: time.Second}
 	return Debounces{
-		Routes:        ByMode{StateOfTheWorld: routes, Delta: routes},
+		Routes:        ByMode{StateOfTheWorld: aggregates, Delta: aggregates},
+		DNS:           ByMode{StateOfTheWorld: aggregates, Delta: aggregates},
 		Configuration: ByMode{StateOfTheWorld: push.Debounce{Quiet: time.Second, Max: 10 * time.Second}},
 	}
 }
@@ -50,12 +53,13 @@ func (d Debounces) rows() []struct {
 		{"endpoints", endpointURL, d.Endpoints},
 		{"listeners", listenerURL, d.Listeners},
 		{"routes", routeURL, d.Routes},
+		{"dns", "dns", d.DNS},
 		{"configuration", "", d.Configuration},
 	}
 }
 
 // Of is the debounce of a type, given by its name in the protocol, for those who
-// take it in a mode.
+// take it in a mode. "dns" is the listener that answers lookups.
 func (d Debounces) Of(typeURL string, m push.Mode) push.Debounce {
 	for _, row := range d.rows() {
 		switch {

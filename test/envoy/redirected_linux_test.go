@@ -66,7 +66,7 @@ func TestSidecarTakesAnyServices(t *testing.T) {
 
 // settingsOfEnvoys are nothing, and as much as there is to say. The collector of spans is
 // never there.
-var settingsOfEnvoys = []string{"", `outbound: registry,
+var settingsOfEnvoys = []string{"", `outbound: registry, dns: {},
     defaults: {
       connectTimeout: 2s, retries: {attempts: 0}, outlierDetection: {}, circuitBreakers: {maxConnections: 1}, tcpKeepalive: {time: 30s},
       loadBalancer: {consistentHash: {useSourceIp: true}}, accessLog: {path: /dev/null, format: json},

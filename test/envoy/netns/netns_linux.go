@@ -5,6 +5,7 @@ package netns
 import (
 	"errors"
 	"fmt"
+	"net/netip"
 	"os"
 	"os/exec"
 	"syscall"
@@ -34,6 +35,26 @@ func Run(arguments []string, env ...string) (status int, err error) {
 		return 1, err
 	}
 	return again.ProcessState.ExitCode(), nil
+}
+
+// AddAddress gives loopback one more IPv4 address, so that there is a way to it.
+func AddAddress(address netip.Addr) error {
+	socket, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(socket)
+	alias, err := unix.NewIfreq("lo:1")
+	if err != nil {
+		return err
+	}
+	if err := alias.SetInet4Addr(address.AsSlice()); err != nil {
+		return err
+	}
+	if err := unix.IoctlIfreq(socket, unix.SIOCSIFADDR, alias); err != nil {
+		return fmt.Errorf("adding %s to loopback: %w", address, err)
+	}
+	return nil
 }
 
 // RaiseLoopback brings up the one interface that a new namespace has.

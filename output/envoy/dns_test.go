@@ -1,0 +1,204 @@
+package envoy
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	dnsfilterv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/udp/dns_filter/v3"
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/isthmus-mesh/isthmus/catalog"
+	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/push"
+)
+
+// answersTo reads what a client's listener answers, by name, and fails if Envoy would not
+// take it.
+func answersTo(t failing, w push.World, c push.Client) (map[string][]string, push.Version) {
+	t.Helper()
+	subject, ok := w.Find(w.View(ListenerType, c), ListenerType, "dns")
+	if !ok {
+		t.Fatal("there is no listener for lookups")
+	}
+	encoded := subject.Encode()
+	m := message(t, encoded.Joined().Body).(*listenerv3.Listener)
+	var filter dnsfilterv3.DnsFilterConfig
+	if err := m.GetListenerFilters()[0].GetTypedConfig().UnmarshalTo(&filter); err != nil {
+		t.Fatal(err)
+	}
+	if err := m.ValidateAll(); err != nil {
+		t.Fatal(err)
+	}
+	if err := filter.ValidateAll(); err != nil {
+		t.Fatal(err)
+	}
+	found := map[string][]string{}
+	for _, d := range filter.GetServerConfig().GetInlineDnsTable().GetVirtualDomains() {
+		if _, twice := found[d.GetName()]; twice || d.GetName() != strings.ToLower(d.GetName()) {
+			t.Fatal(d.GetName() + " is there twice, or not in lower case")
+		}
+		found[d.GetName()] = d.GetEndpoint().GetAddressList().GetAddress()
+	}
+	return found, encoded.Version
+}
+
+func answeringSettings() *Settings {
+	s := NewSettings()
+	s.DNS = &DNS{}
+	s.DNS.SetDefaults()
+	return s
+}
+
+// TestLookupsAreAnsweredWhereCallsArrive has services of each form, and what is answered
+// to sidecars by how connections reach them.
+func TestLookupsAreAnsweredWhereCallsArrive(t *testing.T) {
+	t.Parallel()
+	on := func(number uint32, protocol string) model.Port {
+		return model.Port{Number: number, Name: "p" + protocol, Protocol: protocol}
+	}
+	static, age := model.ResolutionStatic, time.Duration(0)
+	at := func(host string, resolution model.Resolution, addresses []string, ports ...model.Port) model.Event {
+		age += time.Minute // each is older than those before
+		u := edgeService(host, age, resolution, ports...).(model.Upsert)
+		spec := u.Record.Spec.(model.Service)
+		spec.Addresses = model.ListOf(addresses...)
+		u.Record.Spec = spec
+		return u
+	}
+	builder := catalog.NewBuilder(nil)
+	builder.Apply(1, []model.Event{
+		at("vip.com", static, []string{"10.1.0.1", "fd00::1", "10.9.0.0/16"}, on(80, "HTTP"), on(9000, "TCP")),
+		at("block.com", static, []string{"10.8.0.0/16"}, on(9100, "TCP")),
+		at("WEB.com", static, nil, on(80, "HTTP")),
+		at("any.com", static, nil, on(81, "")),
+		at("tls.com", static, nil, on(443, "TLS")),
+		at("newer.com", static, nil, on(9000, "TCP"), on(80, "HTTP")),
+		at("older.com", static, nil, on(9000, "TCP")),
+		at("udp.com", static, nil, on(5000, "UDP")),
+		at("udp-vip.com", static, []string{"10.1.0.2"}, on(5000, "UDP")),
+		at("external.com", model.ResolutionDNS, nil, on(80, "HTTP")),
+		at("external-vip.com", model.ResolutionDNS, []string{"10.1.0.3"}, on(80, "HTTP")),
+		at("none.com", model.ResolutionNone, nil, on(80, "HTTP")),
+		at("zero.com", static, []string{"0.0.0.0"}, on(80, "HTTP")),
+		at("*.wild.com", static, nil, on(80, "HTTP")),
+		at("a.b.svc.cluster.local", static, nil, on(80, "HTTP")),
+		at("a.b", static, []string{"10.1.0.4"}, on(80, "HTTP")), // the oldest
+		at("no_name/.com", static, nil, on(80, "HTTP")),
+		at("dot.com.", static, nil, on(80, "HTTP")),
+		at("10.1.0.5", static, nil, on(80, "HTTP")),
+		at(strings.Repeat("x", 64)+".com", static, nil, on(80, "HTTP")),
+	})
+	u := answeringSettings().Begin()(builder.Snapshot(), catalog.Change{}, true, "istio-system")
+	nowhere := []string{unroutableIPv4}
+	redirected := map[string][]string{
+		"vip.com": {"10.1.0.1", "fd00::1"}, "web.com": nowhere, "any.com": nowhere, "tls.com": nowhere, "older.com": nowhere,
+		"udp-vip.com": {"10.1.0.2"}, "external-vip.com": {"10.1.0.3"}, "zero.com": nowhere, "*.wild.com": nowhere,
+		"a.b.svc.cluster.local": nowhere, "a.b.svc": nowhere, "a.b": {"10.1.0.4"},
+	}
+	home := maps.Clone(redirected)
+	home["a"] = nowhere
+	only := func(of map[string][]string, instead string, keep func(string) bool) map[string][]string {
+		list := map[string][]string{}
+		for host, addresses := range of {
+			if addresses = slices.DeleteFunc(slices.Clone(addresses), func(a string) bool { return a != unroutableIPv4 && !keep(a) }); len(addresses) > 0 {
+				list[host] = addresses
+				if addresses[0] == unroutableIPv4 {
+					list[host] = []string{instead}
+				}
+			}
+		}
+		return list
+	}
+	ipv4 := only(redirected, unroutableIPv4, func(a string) bool { return !strings.Contains(a, ":") })
+	ipv6 := only(redirected, unroutableIPv6, func(a string) bool { return strings.Contains(a, ":") })
+	ipv6["a.b"] = []string{unroutableIPv6} // requests name the host
+	bound := map[string][]string{}         // newer.com and vip.com share a port with an older one
+	for _, host := range []string{"web.com", "any.com", "tls.com", "older.com", "zero.com", "*.wild.com", "a.b.svc.cluster.local", "a.b.svc", "a.b"} {
+		bound[host] = []string{localIPv4}
+	}
+	for name, test := range map[string]struct {
+		namespace string
+		proxy     push.Proxy
+		addresses []string
+		want      map[string][]string
+	}{
+		"redirected": {"a", push.Proxy{Role: "sidecar"}, nil, redirected},
+		"at home":    {"b", push.Proxy{Role: "sidecar", Interception: "TPROXY"}, nil, home},
+		"of IPv4":    {"a", push.Proxy{Role: "sidecar"}, []string{"10.0.0.9"}, ipv4},
+		"of IPv6":    {"a", push.Proxy{Role: "sidecar"}, []string{"fd00::9"}, ipv6},
+		"not at all": {"a", push.Proxy{Role: "sidecar", Interception: "NONE"}, nil, bound},
+	} {
+		got, _ := answersTo(t, u.World, push.Client{Kind: KindEnvoy, Namespace: test.namespace, Proxy: test.proxy, Addresses: test.addresses})
+		if diff := cmp.Diff(test.want, got); diff != "" {
+			t.Errorf("%s:\n%s", name, diff)
+		}
+	}
+	router := push.Client{Kind: KindEnvoy, Namespace: "a", Proxy: push.Proxy{Role: "router"}}
+	if _, ok := u.World.Find(u.World.View(ListenerType, router), ListenerType, "dns"); ok {
+		t.Error("the edge answers lookups")
+	}
+}
+
+// plainAnswers are what lookups are answered, made directly of all services that a viewer
+// sees: the oldest has a name, whatever its case.
+func plainAnswers(s *catalog.Snapshot, v View) map[string][]string {
+	a := answering{view: v, ports: map[uint32]*catalog.PortServices{}, layouts: map[uint32]layout{}}
+	for index := range s.Ports() {
+		a.ports[index.Number] = index
+	}
+	var services []catalog.ServiceDefinition
+	for service := range s.Visible(v.viewer()) {
+		services = append(services, service.ServiceDefinition)
+	}
+	slices.SortFunc(services, older)
+	taken, found := map[string]bool{}, map[string][]string{}
+	for _, service := range services {
+		_, home, short := shortName(service.Key.Host, "cluster.local")
+		for domain := range domainsOf(service, "cluster.local", short && home == v.Namespace) {
+			name := strings.ToLower(domain)
+			if taken[name] {
+				continue
+			}
+			taken[name] = true
+			if addresses := a.addresses(service); len(addresses) > 0 && isLookedUp(name) {
+				found[name] = addresses
+			}
+		}
+	}
+	return found
+}
+
+// What is put together step by step is what is made directly, after any history and for
+// any viewer, and no two contents have one version.
+func TestAnswersFollowFromTheServices(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		builder, step := catalog.NewBuilder(mergeOrder), answeringSettings().Begin()
+		byVersion := map[push.Version]map[string][]string{}
+		for revision := range uint64(rapid.IntRange(1, 8).Draw(t, "steps")) {
+			events := rapid.SliceOfN(rapid.Custom(drawClaimant), 1, 5).Draw(t, "events")
+			if rapid.IntRange(0, 4).Draw(t, "scoped") == 0 {
+				events = append(events, model.Upsert{Record: model.Record{
+					Ref:  model.Ref{Kind: model.KindScope, Key: model.Key{Source: "first", Namespace: "m", Name: "s"}},
+					Spec: model.Scope{Hosts: model.ListOf(rapid.SampledFrom([]string{"*/*", "./*", "n/*", "*/x.com"}).Draw(t, "pattern"))},
+				}})
+			}
+			change := builder.Apply(revision+1, events)
+			u := step(builder.Snapshot(), change, true, "root")
+			for _, c := range []push.Client{sidecarIn("n"), sidecarIn("m"), sidecarIn("o"), sidecarIn("other")} {
+				got, version := answersTo(t, u.World, c)
+				if diff := cmp.Diff(plainAnswers(builder.Snapshot(), of(u.World.View(ListenerType, c))), got); diff != "" {
+					t.Fatalf("seen from %s:\n%s", c.Namespace, diff)
+				}
+				if last := byVersion[version]; last != nil && !cmp.Equal(last, got) {
+					t.Fatal("two contents have one version")
+				}
+				byVersion[version] = got
+			}
+		}
+	})
+}
