@@ -50,6 +50,10 @@ type Addition struct {
 	// Refers lists the names of resources of another type that a client reads in
 	// the body of one. Nil if no resource refers to any.
 	Refers func(r push.Row, body []byte, to string) []string
+	// Excludes reports whether a client NACKs a response after which it would have two
+	// resources of an [push.TypeSpec].Exclusive type with these bodies. Of such a response
+	// it applies nothing. Nil if there are no such types.
+	Excludes func(r push.Row, a, b []byte) bool
 	// Beside are producers that refer to the types of this one, or that it refers
 	// to. The suite uses neither their Client nor their Beside.
 	Beside []Addition
