@@ -58,6 +58,7 @@ func findListener(w *World, v View, name string) (push.Subject, bool) {
 	}
 	v.inbound = inbound{} // the rest is the same for all workloads
 	if name == virtualOutbound {
+		v.single = false
 		return capture{proxySlot{ListenerType, name, v}}, v.proxy.mode != none
 	}
 	address, number, ok := parseSocketName(name)
@@ -65,6 +66,7 @@ func findListener(w *World, v View, name string) (push.Subject, bool) {
 		return nil, false
 	}
 	index := w.snapshot.Port(number)
+	v.single = v.usesHosts(index)
 	for range members(v, index, address) {
 		return socket{proxySlot{ListenerType, name, v}, address, index}, true
 	}
@@ -125,7 +127,11 @@ type socket struct {
 
 func (s socket) layout() layout {
 	services := slices.Collect(members(s.view, s.index, s.address))
-	return layoutOf(services, s.index.Number, s.address == s.view.proxy.shared())
+	l := layoutOf(services, s.index.Number, s.address == s.view.proxy.shared())
+	if l.routes == portRoutes(s.index.Number) && s.view.usesHosts(s.index) {
+		l.routes = hostRoutes(s.index.Number)
+	}
+	return l
 }
 
 // Refers implements [push.Referrer].

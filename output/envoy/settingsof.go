@@ -45,6 +45,8 @@ type settings struct {
 
 	trustDomain, domain string
 
+	large largePorts
+
 	failover bool            // some host has it
 	secrets  map[string]bool // by name: those that some host needs
 }
@@ -56,7 +58,7 @@ func (s *Settings) prepare() *settings {
 	p := &settings{
 		registry: s.Outbound == RegistryOutbound, edge: s.Edge.Ports, defaults: &s.Defaults,
 		byName: map[string]int{}, bySuffix: map[string]int{},
-		subsets: map[*Policy][]*subset{}, trustDomain: s.TrustDomain, domain: s.ClusterDomain, secrets: map[string]bool{},
+		subsets: map[*Policy][]*subset{}, trustDomain: s.TrustDomain, domain: s.ClusterDomain, large: defaultLargePorts, secrets: map[string]bool{},
 	}
 	p.note(p.defaults)
 	for at, entry := range s.Hosts {
