@@ -10,6 +10,7 @@ type Settings struct {
 	Outbound string `json:"outbound"`
 	Edge     Edge   `json:"edge"`
 	LEDS     LEDS   `json:"leds"`
+	VHDS     VHDS   `json:"vhds"`
 	// Defaults are of every host, and Hosts of some: the first entry that matches.
 	Defaults Policy       `json:"defaults"`
 	Hosts    []HostPolicy `json:"hosts"`
@@ -17,6 +18,13 @@ type Settings struct {
 	TrustDomain string `json:"trustDomain"`
 	// ClusterDomain is that in which names may be short, NAME.NAMESPACE.svc.DOMAIN.
 	ClusterDomain string `json:"clusterDomain"`
+}
+
+// VHDS says of which ports Envoys take the virtual hosts one by one (virtual host
+// discovery). docs/design/0028 says why it is made as it is.
+type VHDS struct {
+	// From is how many services a port must have; 0 is for no port.
+	From int `json:"from"`
 }
 
 // What becomes of connections to whatever no service stands for.

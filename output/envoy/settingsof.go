@@ -58,7 +58,7 @@ func (s *Settings) prepare() *settings {
 	p := &settings{
 		registry: s.Outbound == RegistryOutbound, edge: s.Edge.Ports, defaults: &s.Defaults,
 		byName: map[string]int{}, bySuffix: map[string]int{},
-		subsets: map[*Policy][]*subset{}, trustDomain: s.TrustDomain, domain: s.ClusterDomain, large: defaultLargePorts, secrets: map[string]bool{},
+		subsets: map[*Policy][]*subset{}, trustDomain: s.TrustDomain, domain: s.ClusterDomain, large: s.VHDS.large(), secrets: map[string]bool{},
 	}
 	p.note(p.defaults)
 	for at, entry := range s.Hosts {

@@ -17,6 +17,7 @@ func (s *Settings) Validate() error {
 		f.add("outbound", "%q is none of %s, %s; %[2]s lets workloads reach what no service stands for, %[3]s does not", s.Outbound, AllowOutbound, RegistryOutbound)
 	}
 	s.Edge.validate(&f)
+	f.within("vhds.from", s.VHDS.From, 0, math.MaxInt32, "the number of services from which a port's hosts go one by one, such as 500, or 0 for no port")
 	f.within("leds.above", s.LEDS.Above, 0, math.MaxInt32, "the number of endpoints above which a service's go one by one, such as 1000, or 0 for no service")
 	s.Defaults.validate(&f, "defaults")
 	s.Defaults.validateFailover(&f, "defaults", s.Defaults.OutlierDetection)

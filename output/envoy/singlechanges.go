@@ -82,7 +82,7 @@ func (n *singleChanges) view() View {
 // more, or the other way round.
 func (n *singleChanges) near(port uint32, number int) bool {
 	is, moved := n.now.Port(port).Len(), n.touched[port]
-	return is >= number-moved && is <= number+moved
+	return is >= number-moved && is-moved <= number
 }
 
 // crossed notes what everybody has of ports that may have become large, or ceased to be.

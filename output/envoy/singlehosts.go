@@ -2,6 +2,7 @@ package envoy
 
 import (
 	"iter"
+	"math"
 	"strings"
 
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
@@ -11,16 +12,17 @@ import (
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
-// Large ports send Envoys of delta their virtual hosts one by one (virtual host
-// discovery). docs/design/0028 says why it is made as it is.
-
 // largePorts says how many services a port must have. From exist on there are single hosts
 // of it, and from used on listeners lead to them: while a port gets smaller, no listener
 // loses hosts that it still works with.
 type largePorts struct{ exist, used int }
 
-// defaultLargePorts is where Envoy takes single hosts at less cost than all together.
-var defaultLargePorts = largePorts{exist: 250, used: 500}
+func (v VHDS) large() largePorts {
+	if v.From <= 0 {
+		return largePorts{exist: math.MaxInt, used: math.MaxInt}
+	}
+	return largePorts{exist: (v.From + 1) / 2, used: v.From}
+}
 
 // said are the settings of a view.
 func (v View) said() *settings {

@@ -428,7 +428,7 @@ func TestFirstHostsAreAllHosts(t *testing.T) {
 	running.Go(func() { engine.Run(ctx) })
 	defer running.Wait()
 	defer cancel()
-	producer.Publish(push.Update{World: NewWorld(builder.Snapshot(), true, "root")})
+	producer.Publish(push.Update{World: (&Settings{ClusterDomain: "cluster.local", VHDS: VHDS{From: 500}}).prepare().world(builder.Snapshot(), true, "root", nil)})
 	client := sidecarIn("ns-7")
 	client.Increments = true
 	sub := engine.Connect(push.Info{ID: "it"}, client)

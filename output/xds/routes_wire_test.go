@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc/stats"
 
 	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/output/envoy"
 	"github.com/isthmus-mesh/isthmus/test/testkit/xdsclient"
 )
 
@@ -82,6 +83,9 @@ func portOfMany(t xdsclient.TB, services int, delta bool) (*rig, *xdsclient.Clie
 // rigOfMany connects a sidecar to a rig with many services at port 80.
 func rigOfMany(t xdsclient.TB, services int, delta bool) (*rig, *xdsclient.Client, *wireBytes) {
 	r := newRig(t, setup{sources: []string{"s"}})
+	settings := envoy.NewSettings()
+	settings.VHDS.From = 500
+	r.step = settings.Begin()
 	var events []model.Event
 	for i := range services {
 		events = append(events, model.Upsert{Record: ofMany(i)})
