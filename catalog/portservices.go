@@ -73,6 +73,14 @@ func (s *Snapshot) Port(number uint32) *PortServices {
 // Ports yields the index of each port number, in their order.
 func (s *Snapshot) Ports() iter.Seq[*PortServices] { return values(s.ports) }
 
+// Len is how many services [PortServices.All] yields.
+func (p *PortServices) Len() int {
+	if p == nil {
+		return 0
+	}
+	return p.services.Len()
+}
+
 // Visible yields the services that a viewer may reach at the port, by host.
 func (p *PortServices) Visible(v Viewer) iter.Seq[ServiceDefinition] {
 	return func(yield func(ServiceDefinition) bool) {

@@ -77,7 +77,7 @@ func (d *draft) compose() {
 	d.expandAll()
 	names := d.retryGroup()
 	if names == nil {
-		names, d.left = d.order()
+		names, d.left = d.order(d.info.atOnce())
 	} else {
 		d.left = len(d.pending) > len(names)
 	}
@@ -203,7 +203,7 @@ func (d *draft) nackedAs(name string, m member) bool {
 // tooLarge reports whether so many bytes would make the response larger than
 // the peer may take. A full set cannot be split, and a resource neither.
 func (d *draft) tooLarge(size int) bool {
-	return !d.full && d.size > 0 && d.size+size > d.subscriber.engine.config.Budget
+	return !d.full && !d.info.Together && d.size > 0 && d.size+size > d.subscriber.engine.config.Budget
 }
 
 // include adds a resource to the response. A full set gets its resources when it

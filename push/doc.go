@@ -67,7 +67,8 @@
 //     comes later still counts for what no later response brought anew.
 //   - Resources that were NACKed together are tried again at once, in ever smaller
 //     groups, so that the good ones arrive. One that was NACKed alone is not sent
-//     again until it changes. A full set cannot be split: all that was new in it
+//     again until it changes or, if its type is [TypeSpec].Exclusive, until another
+//     of the type was ACKed. A full set cannot be split: all that was new in it
 //     counts as NACKed until a set is ACKed.
 //   - A resource is sent if its version differs from the one that the subscriber
 //     holds. The version is a hash of the content, or as an [Incremental] subject

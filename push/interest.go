@@ -1,6 +1,7 @@
 package push
 
 import (
+	"math"
 	"slices"
 	"time"
 )
@@ -12,6 +13,7 @@ type interest struct {
 	t          Type
 	mode       Mode
 	full       bool // every response is the whole set
+	exclusive  bool // as in [TypeSpec]
 	either     bool // it takes increments as well as whole sets
 	audience   []string
 	view       *sharedView // guarded by the index; nil until the first turn
@@ -96,7 +98,7 @@ func (p pending) and(o pending) pending {
 
 func newInterest(s *Subscriber, t Type, info *typeInfo, m Mode) *interest {
 	return &interest{
-		subscriber: s, t: t, mode: m, full: info.Whole && m == WholeState, audience: info.audience(s.client),
+		subscriber: s, t: t, mode: m, full: info.Whole && m == WholeState, exclusive: info.Exclusive, audience: info.audience(s.client),
 		record: history{since: time.Now()},
 	}
 }
@@ -185,14 +187,22 @@ func (i *interest) want(name string, p pending) {
 // that a subscriber with very many does not delay the others.
 const turnNames = 4096
 
-// order lists the pending names that this turn looks at, the urgent ones first, and
-// reports whether there are more.
-func (i *interest) order() (names []string, more bool) {
-	i.unpack()
-	names = make([]string, 0, min(len(i.pending), turnNames))
+// atOnce is how many names a turn looks at for a type.
+func (info *typeInfo) atOnce() int {
+	if info.Together {
+		return math.MaxInt
+	}
+	return turnNames
+}
+
+// order lists the pending names that this turn looks at, as many as most, the urgent
+// ones first, and reports whether there are more.
+func (i *interest) order(most int) (names []string, more bool) {
+	i.unpack(most)
+	names = make([]string, 0, min(len(i.pending), most))
 	if i.urgent {
 		for name, p := range i.pending {
-			if p.urgent && len(names) < turnNames {
+			if p.urgent && len(names) < most {
 				names = append(names, name)
 			}
 		}
@@ -200,7 +210,7 @@ func (i *interest) order() (names []string, more bool) {
 	}
 	first := len(names)
 	for name, p := range i.pending {
-		if len(names) == turnNames {
+		if len(names) == most {
 			break
 		}
 		if !p.urgent || !i.urgent {
@@ -223,10 +233,10 @@ func (i *interest) wantAll(b batch) {
 }
 
 // unpack makes names of batches pending, as many as a turn looks at.
-func (i *interest) unpack() {
-	for len(i.fresh) > 0 && len(i.pending) < turnNames {
+func (i *interest) unpack(most int) {
+	for len(i.fresh) > 0 && len(i.pending) < most {
 		b := &i.fresh[0]
-		n := min(len(b.names), turnNames-len(i.pending))
+		n := min(len(b.names), most-len(i.pending))
 		for _, name := range b.names[:n] {
 			if i.subscribed(name) || i.holding(name) != nil { // else it was dropped meanwhile
 				i.want(name, pending{force: b.again})

@@ -58,8 +58,9 @@ func (i *interest) noteNACK(by uint64, reason string) bool {
 		// A removal that came with others is tried again, because the subscriber may
 		// have applied nothing of the response. Names that only a wildcard asks for
 		// have no bound. So the subscriber keeps such a name if it NACKed the removal
-		// alone, or if too many others are on record.
-		if i.named(name) || (group > 0 || i.full) && len(i.nacked) < mostRetried {
+		// alone, or if too many others are on record. What it keeps of an exclusive type
+		// may stand against others, so that is tried again in any case.
+		if i.named(name) || (group > 0 || i.full || i.exclusive) && len(i.nacked) < mostRetried {
 			i.note(name, nack{group: group, at: now, reason: reason})
 		}
 	}
@@ -88,6 +89,26 @@ func (i *interest) retry() {
 			i.want(name, pending{force: true})
 		case n.group > 0 && !n.again:
 			n.again = true
+			i.again++
+			i.nacked[name] = n
+		}
+	}
+}
+
+// retryAlone has those tried again that were NACKed alone: what the subscriber has of
+// others, which may have been the reason, is another now. They are tried together first,
+// because some may be fine only with each other. It takes an ACK of something for each
+// attempt, so that this has an end.
+func (i *interest) retryAlone() {
+	alone := 0
+	for _, n := range i.nacked {
+		if n.group == 0 {
+			alone++
+		}
+	}
+	for name, n := range i.nacked {
+		if n.group == 0 {
+			n.group, n.again = alone, true
 			i.again++
 			i.nacked[name] = n
 		}

@@ -64,6 +64,9 @@ func (d *draft) demand(other *interest, info *typeInfo, subject Subject, p pendi
 // refers to something else: removals wait for this name. A NACK may last for ever,
 // so removals do not wait for a name that a NACK alone keeps back.
 func (d *draft) heldBack(name string, p pending, subject Subject) bool {
+	if h := d.holding(name); d.info.Fixed && h != nil && h.known != unsure {
+		return false
+	}
 	waits, nacked := d.waits(subject)
 	if !waits {
 		return false

@@ -174,6 +174,9 @@ func (s *Subscriber) answered(i *interest, r Request) (acked bool, took time.Dur
 	if i.full { // the whole set was ACKed
 		i.nacked, i.again = nil, 0
 	}
+	if i.exclusive && f.brought > 0 {
+		i.retryAlone()
+	}
 	i.record.ack(time.Now(), f.version)
 	if f.since.IsZero() {
 		return false, 0

@@ -37,6 +37,16 @@ type TypeSpec struct {
 	// the revision that it holds, see [Incremental]. What it says it holds when it
 	// connects does not count.
 	Increments bool
+	// Fixed says that all versions of a resource refer to the same names. One that a
+	// subscriber has waits for nothing that it needs.
+	Fixed bool
+	// Together has everything that is to be sent go in one response, however much that
+	// is: clients take the first for all there is.
+	Together bool
+	// Exclusive says that a client may NACK a resource for what it has of others of the
+	// type. One that was NACKed by itself is tried again once the client has ACKed
+	// something else of the type.
+	Exclusive bool
 	// Aggregate reports whether for a kind of clients one resource stands for many
 	// services; nil is for none. It goes out even if the subscriber NACKed something it
 	// needs, where one of a single service stays back.

@@ -35,7 +35,7 @@ func (s *settings) changes(now *catalog.Snapshot, c catalog.Change) []push.Chang
 	for _, key := range slices.SortedFunc(maps.Keys(c.Services), compareKeys) {
 		list = s.appendChanges(list, now, key.Host, c.Services[key])
 	}
-	return appendShared(list, now, c, s.sharedByAll())
+	return s.appendShared(list, now, c)
 }
 
 // Reviewed lists the audience keys of clients that may see something else after a

@@ -70,6 +70,7 @@ func findListener(w *World, v View, name string) (push.Subject, bool) {
 	binds := v.inbound.binds
 	v.inbound = inbound{} // the rest is the same for all workloads
 	if name == virtualOutbound {
+		v.single = false
 		return capture{proxySlot{ListenerType, name, v}}, v.proxy.mode != none
 	}
 	if name == dnsListenerName {
@@ -80,6 +81,7 @@ func findListener(w *World, v View, name string) (push.Subject, bool) {
 		return nil, false
 	}
 	index := w.snapshot.Port(number)
+	v.single = v.usesHosts(index)
 	for range members(v, index, address) {
 		return socket{proxySlot{ListenerType, name, v}, address, index}, true
 	}
@@ -140,7 +142,11 @@ type socket struct {
 
 func (s socket) layout() layout {
 	services := slices.Collect(members(s.view, s.index, s.address))
-	return layoutOf(services, s.index.Number, s.address == s.view.proxy.shared())
+	l := layoutOf(services, s.index.Number, s.address == s.view.proxy.shared())
+	if l.routes == portRoutes(s.index.Number) && s.view.usesHosts(s.index) {
+		l.routes = hostRoutes(s.index.Number)
+	}
+	return l
 }
 
 // Refers implements [push.Referrer].

@@ -27,7 +27,7 @@ func routeNames(w *World, v View) iter.Seq[string] {
 			all := routes{proxySlot{view: v}, "", index}
 			some := false
 			for s := range all.services() {
-				if !some && !yield(portRoutes(index.Number)) {
+				if !some && (!yield(portRoutes(index.Number)) || v.single && w.settings.hasHosts(index) && !yield(hostRoutes(index.Number))) {
 					return
 				}
 				some = true
@@ -55,6 +55,10 @@ func findRoutes(w *World, v View, name string) (push.Subject, bool) {
 	if v.proxy.role != sidecar {
 		return findEdgeRoutes(w, v, name)
 	}
+	if number, ofHosts := parseHostRoutes(name); ofHosts {
+		return findHostRoutes(w, v, name, number)
+	}
+	v.single = false // the rest is the same for all
 	digits, host := name, ""
 	if h, _, one := parseListenerName(name); one {
 		host, digits = h, name[len(h)+1:]

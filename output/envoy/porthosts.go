@@ -13,6 +13,7 @@ import (
 // one before: what did not change is taken over, with its bytes. It is immutable.
 type portHosts struct {
 	index  *catalog.PortServices
+	in     hostsIn
 	claims claimIndex
 	runs   []*run
 }
@@ -49,7 +50,7 @@ func newPortHosts(index *catalog.PortServices, in hostsIn, was *portHosts) *port
 	b := building{index: index, in: in, claims: was.claims.Edit()}
 	b.merge(was)
 	b.contest()
-	return &portHosts{index, b.claims.Map(), b.cut(was)}
+	return &portHosts{index, in, b.claims.Map(), b.cut(was)}
 }
 
 // building is a [portHosts] in the making.

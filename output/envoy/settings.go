@@ -13,7 +13,8 @@ type Settings struct {
 	// Networks are those of which some endpoints are reached through gateways.
 	Networks []Network `json:"networks"`
 	// DNS has sidecars answer lookups; nil has them answer none.
-	DNS *DNS `json:"dns"`
+	DNS  *DNS `json:"dns"`
+	VHDS VHDS `json:"vhds"`
 	// Defaults are of every host, and Hosts of some: the first entry that matches.
 	Defaults Policy       `json:"defaults"`
 	Hosts    []HostPolicy `json:"hosts"`
@@ -21,6 +22,13 @@ type Settings struct {
 	TrustDomain string `json:"trustDomain"`
 	// ClusterDomain is that in which names may be short, NAME.NAMESPACE.svc.DOMAIN.
 	ClusterDomain string `json:"clusterDomain"`
+}
+
+// VHDS says of which ports Envoys take the virtual hosts one by one (virtual host
+// discovery). docs/design/0028 says why it is made as it is.
+type VHDS struct {
+	// From is how many services a port must have; 0 is for no port.
+	From int `json:"from"`
 }
 
 // What becomes of connections to whatever no service stands for.

@@ -50,6 +50,8 @@ type settings struct {
 
 	trustDomain, domain string
 
+	large largePorts
+
 	failover bool            // some host has it
 	networks *networks       // nil if none has gateways
 	passes   bool            // some Envoy is a gateway to this network
@@ -63,7 +65,7 @@ func (s *Settings) prepare() *settings {
 	p := &settings{
 		registry: s.Outbound == RegistryOutbound, edge: s.Edge.Ports, dns: s.DNS, defaults: &s.Defaults,
 		byName: map[string]int{}, bySuffix: map[string]int{},
-		subsets: map[*Policy][]*subset{}, trustDomain: s.TrustDomain, domain: s.ClusterDomain, secrets: map[string]bool{}, networks: networksOf(s.Networks),
+		subsets: map[*Policy][]*subset{}, trustDomain: s.TrustDomain, domain: s.ClusterDomain, secrets: map[string]bool{}, networks: networksOf(s.Networks), large: s.VHDS.large(),
 	}
 	p.passes = slices.ContainsFunc(s.Edge.Ports, func(p EdgePort) bool { return p.Protocol == edgeAutoPassthrough })
 	p.note(p.defaults)

@@ -19,6 +19,7 @@ func (s *Settings) Validate() error {
 	s.Edge.validate(&f)
 	validateNetworks(&f, s.Networks)
 	s.DNS.validate(&f)
+	f.within("vhds.from", s.VHDS.From, 0, math.MaxInt32, "the number of services from which a port's hosts go one by one, such as 500, or 0 for no port")
 	f.within("leds.above", s.LEDS.Above, 0, math.MaxInt32, "the number of endpoints above which a service's go one by one, such as 1000, or 0 for no service")
 	s.Defaults.validate(&f, "defaults")
 	s.Defaults.validateFailover(&f, "defaults", s.Defaults.OutlierDetection)

@@ -18,8 +18,12 @@ type sharedName struct {
 // appendShared notes the listeners that lead to services which changed, and the routes
 // to them, each once however many services it has. Common are those that any service may
 // be part of.
-func appendShared(list []push.Changed, now *catalog.Snapshot, c catalog.Change, common []sharedName) []push.Changed {
+func (s *settings) appendShared(list []push.Changed, now *catalog.Snapshot, c catalog.Change) []push.Changed {
 	audiences := map[sharedName][]string{}
+	single, common := &singleChanges{s, now, audiences, map[uint32]int{}}, s.sharedByAll()
+	for key, service := range c.Services {
+		single.count(key.Host, service)
+	}
 	for key, service := range c.Services {
 		namespaces, seen := audience(service.Old, service.New)
 		if !seen || service.Old != nil && service.New != nil && sameOffer(service.Old, service.New) {
@@ -31,11 +35,15 @@ func appendShared(list []push.Changed, now *catalog.Snapshot, c catalog.Change, 
 		for _, name := range common {
 			audiences[name] = unite(audiences, name, namespaces)
 		}
+		single.take(key.Host, service, namespaces)
 	}
+	single.crossed()
 	for _, name := range slices.SortedFunc(maps.Keys(audiences), func(a, b sharedName) int {
 		return cmp.Or(cmp.Compare(a.row, b.row), cmp.Compare(a.name, b.name))
 	}) {
-		list = append(list, push.Changed{Row: name.row, Name: name.name, Audience: audiences[name]})
+		// A single host that goes from a route configuration that stays does not wait for
+		// that one: another host may have its domains at once.
+		list = append(list, push.Changed{Row: name.row, Name: name.name, Audience: audiences[name], Revoked: name.row == VirtualHostType && single.stays(name.name)})
 	}
 	return list
 }

@@ -21,6 +21,7 @@ const (
 	RuntimeType
 	SecretType
 	MemberType // of the collections that large services are in
+	VirtualHostType
 )
 
 // The kinds of clients a view may be of. Clients of any other kind see nothing.
@@ -34,13 +35,14 @@ const (
 
 // Names of the types in the protocol.
 const (
-	clusterURL  = "type.googleapis.com/envoy.config.cluster.v3.Cluster"
-	endpointURL = "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment"
-	listenerURL = "type.googleapis.com/envoy.config.listener.v3.Listener"
-	routeURL    = "type.googleapis.com/envoy.config.route.v3.RouteConfiguration"
-	runtimeURL  = "type.googleapis.com/envoy.service.runtime.v3.Runtime"
-	memberURL   = "type.googleapis.com/envoy.config.endpoint.v3.LbEndpoint"
-	secretURL   = "type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret"
+	clusterURL     = "type.googleapis.com/envoy.config.cluster.v3.Cluster"
+	endpointURL    = "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment"
+	listenerURL    = "type.googleapis.com/envoy.config.listener.v3.Listener"
+	routeURL       = "type.googleapis.com/envoy.config.route.v3.RouteConfiguration"
+	runtimeURL     = "type.googleapis.com/envoy.service.runtime.v3.Runtime"
+	memberURL      = "type.googleapis.com/envoy.config.endpoint.v3.LbEndpoint"
+	virtualHostURL = "type.googleapis.com/envoy.config.route.v3.VirtualHost"
+	secretURL      = "type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret"
 )
 
 // row is all that differs between types. A type is added by adding its row, and
@@ -135,6 +137,7 @@ var rows = [...]row{
 			Name: routeURL,
 			// A route must not lead to a cluster that the client does not have.
 			Needs:     []string{clusterURL},
+			Brings:    []string{virtualHostURL},
 			Aggregate: isEnvoy,
 			Absent:    absentRoute,
 			Void:      asIstio.voidRoutes,
@@ -163,6 +166,20 @@ var rows = [...]row{
 		// Who asks for a collection that there is no more is about to be sent an
 		// assignment that names others. An answer would leave it without endpoints.
 		Absent: func(string, push.Mode) push.Absence { return push.Silence },
+	}),
+	// Likewise: see [World.findSingleHost].
+	VirtualHostType: nobodys(push.TypeSpec{
+		Name:  virtualHostURL,
+		Needs: []string{clusterURL},
+		// Each is of one service port, and so leads to one cluster for ever. One that
+		// loses a domain does not wait, so that whoever gains it comes no earlier.
+		Fixed: true,
+		// Envoy forgets those that came before their route configuration. Its listener
+		// opens with the first response of them.
+		Awaited:  true,
+		Together: true,
+		// Of two that have one domain Envoy rejects the one that comes later.
+		Exclusive: true,
 	}),
 }
 

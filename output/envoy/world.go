@@ -56,9 +56,12 @@ func (w *World) View(r push.Row, c push.Client) push.View {
 	case ClusterType:
 		v.resolver, v.proxy, v.inbound = resolverOf(c), proxy{role: proxyOf(c).role}, w.inboundOf(c)
 	case ListenerType:
-		v.proxy, v.inbound = proxyOf(c), w.inboundOf(c)
+		v.proxy, v.inbound, v.single = proxyOf(c), w.inboundOf(c), c.Increments
+	case VirtualHostType:
+		v.proxy = proxy{domain: w.settings.domain}
+		v.single = c.Increments && proxyOf(c).role == sidecar
 	case RouteType:
-		v.proxy = proxyOf(c)
+		v.proxy, v.single = proxyOf(c), c.Increments
 		v.proxy.domain = w.settings.domain // and not what the client says: it is a key of what is kept
 	case EndpointType, MemberType:
 		v.members = w.spreads != nil && c.Increments
@@ -80,6 +83,7 @@ type View struct {
 	locality  model.Locality // of endpoints, if some service prefers what is near; else empty
 	inbound   inbound        // of clusters and listeners for Envoys
 	via       *crossing      // of endpoints, if some network has gateways
+	single    bool           // of listeners and routes for Envoys: hosts of large ports come one by one
 	members   bool           // of endpoints for Envoys: those of large services come one by one
 }
 
@@ -111,6 +115,9 @@ func (w *World) Names(view push.View, r push.Row) iter.Seq[string] {
 	}
 	if r == MemberType {
 		return w.memberNames(v)
+	}
+	if r == VirtualHostType {
+		return w.singleHostNames(v)
 	}
 	if rows[r].subject == nil {
 		return nothing
@@ -152,6 +159,9 @@ func (w *World) Find(view push.View, r push.Row, name string) (push.Subject, boo
 	v := of(view)
 	if r == MemberType {
 		return w.findMembers(v, name)
+	}
+	if r == VirtualHostType {
+		return w.findSingleHost(v, name)
 	}
 	if own := rows[r].own; own != nil && v.proxy.role != noRole {
 		if subject, ok := own.find(w, v, name); ok {

@@ -61,6 +61,9 @@ func (d Debounces) rows() []struct {
 // Of is the debounce of a type, given by its name in the protocol, for those who
 // take it in a mode. "dns" is the listener that answers lookups.
 func (d Debounces) Of(typeURL string, m push.Mode) push.Debounce {
+	if typeURL == virtualHostURL { // they are routes
+		typeURL = routeURL
+	}
 	for _, row := range d.rows() {
 		switch {
 		case row.typeURL != typeURL && !(row.typeURL == "" && isConfiguration(typeURL)):

@@ -21,7 +21,7 @@ func (s *stream) deltaRequest(t push.Type, m *discoveryv3.DeltaDiscoveryRequest)
 	switch {
 	case slices.Contains(unsubscribe, "*"):
 		r.Wildcard = push.WildcardOff
-	case slices.Contains(subscribe, "*"), first && len(subscribe) == 0 && s.server.engine.Whole(t):
+	case slices.Contains(subscribe, "*"), first && len(subscribe) == 0 && (s.server.engine.Whole(t) || s.url(t) == virtualHostURL):
 		r.Wildcard = push.WildcardOn
 	}
 	r.Subscribe, r.Unsubscribe = withoutStar(subscribe), withoutStar(unsubscribe)

@@ -39,6 +39,7 @@ const rootNamespace = "istio-system"
 // rig is everything behind the port: a catalog, its translation, the engine
 // and the server, without sources and store.
 type rig struct {
+	step     func(*catalog.Snapshot, catalog.Change, bool, string) push.Update // envoy.Step if nil
 	t        xdsclient.TB
 	engine   *push.Engine
 	producer *push.Producer
@@ -161,7 +162,11 @@ func (r *rig) apply(events ...model.Event) {
 func (r *rig) publish(change catalog.Change) {
 	snapshot := r.builder.Snapshot()
 	change.Committed = time.Now()
-	r.producer.Publish(envoy.Step(snapshot, change, r.complete, rootNamespace))
+	step := envoy.Step
+	if r.step != nil {
+		step = r.step
+	}
+	r.producer.Publish(step(snapshot, change, r.complete, rootNamespace))
 }
 
 // newStoredRig is a rig that is fed from a store, through the gate that waits

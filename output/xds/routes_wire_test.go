@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc/stats"
 
 	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/output/envoy"
 	"github.com/isthmus-mesh/isthmus/test/testkit/xdsclient"
 )
 
@@ -39,10 +40,52 @@ func ofMany(i int) model.Record {
 	}
 }
 
+// virtualHosts is the type of single hosts.
+const virtualHosts = "type.googleapis.com/envoy.config.route.v3.VirtualHost"
+
+// One service more at a large port is one virtual host for a client that takes them one by
+// one.
+func TestServiceAtALargePortIsAFewBytes(t *testing.T) {
+	const services, most = 2000, 1000
+	r, client, counts := hostsOfMany(t, services)
+	all := counts.bytes.Load()
+	r.apply(model.Upsert{Record: ofMany(services)})
+	awaitSingle(client, services+1)
+	if got := counts.bytes.Load() - all; got > most {
+		t.Errorf("one service more is %d bytes", got)
+	}
+	r.apply(model.Delete{Record: ofMany(7)})
+	awaitSingle(client, services)
+}
+
+// hostsOfMany is as portOfMany, with the hosts one by one.
+func hostsOfMany(t xdsclient.TB, services int) (*rig, *xdsclient.Client, *wireBytes) {
+	r, client, counts := rigOfMany(t, services, true)
+	client.Subscribe(rds, "80.hosts")
+	client.Subscribe(virtualHosts, "*")
+	awaitSingle(client, services)
+	return r, client, counts
+}
+
+func awaitSingle(c *xdsclient.Client, services int) {
+	c.Await(fmt.Sprintf("%d hosts", services), func(s *xdsclient.State) bool { return len(s.Names(virtualHosts)) == services })
+}
+
 // portOfMany connects a sidecar to a rig with many services at port 80, and awaits
 // their routes.
 func portOfMany(t xdsclient.TB, services int, delta bool) (*rig, *xdsclient.Client, *wireBytes) {
+	r, client, counts := rigOfMany(t, services, delta)
+	client.Subscribe(rds, "80")
+	awaitHosts(client, services)
+	return r, client, counts
+}
+
+// rigOfMany connects a sidecar to a rig with many services at port 80.
+func rigOfMany(t xdsclient.TB, services int, delta bool) (*rig, *xdsclient.Client, *wireBytes) {
 	r := newRig(t, setup{sources: []string{"s"}})
+	settings := envoy.NewSettings()
+	settings.VHDS.From = 500
+	r.step = settings.Begin()
 	var events []model.Event
 	for i := range services {
 		events = append(events, model.Upsert{Record: ofMany(i)})
@@ -57,10 +100,7 @@ func portOfMany(t xdsclient.TB, services int, delta bool) (*rig, *xdsclient.Clie
 	if delta {
 		connect = xdsclient.NewDelta
 	}
-	client := connect(t, conn, config)
-	client.Subscribe(rds, "80")
-	awaitHosts(client, services)
-	return r, client, counts
+	return r, connect(t, conn, config), counts
 }
 
 // awaitHosts waits until the routes of port 80 lead to that many services.
@@ -114,4 +154,17 @@ func BenchmarkAddedService(b *testing.B) {
 			b.ReportMetric(float64(counts.bytes.Load()-before)/float64(added-services), "bytes/service")
 		})
 	}
+}
+
+// BenchmarkAddedSingleHost is the same for a client that takes hosts one by one.
+func BenchmarkAddedSingleHost(b *testing.B) {
+	const services = 28_000
+	r, client, counts := hostsOfMany(b, services)
+	before, added := counts.bytes.Load(), services
+	for b.Loop() {
+		r.apply(model.Upsert{Record: ofMany(added)})
+		added++
+		awaitSingle(client, added)
+	}
+	b.ReportMetric(float64(counts.bytes.Load()-before)/float64(added-services), "bytes/service")
 }

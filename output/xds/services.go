@@ -26,13 +26,14 @@ type service struct {
 
 // Names of the types that have a service of their own.
 const (
-	clusterURL  = "type.googleapis.com/envoy.config.cluster.v3.Cluster"
-	endpointURL = "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment"
-	memberURL   = "type.googleapis.com/envoy.config.endpoint.v3.LbEndpoint"
-	listenerURL = "type.googleapis.com/envoy.config.listener.v3.Listener"
-	routeURL    = "type.googleapis.com/envoy.config.route.v3.RouteConfiguration"
-	runtimeURL  = "type.googleapis.com/envoy.service.runtime.v3.Runtime"
-	secretURL   = "type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret"
+	clusterURL     = "type.googleapis.com/envoy.config.cluster.v3.Cluster"
+	endpointURL    = "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment"
+	memberURL      = "type.googleapis.com/envoy.config.endpoint.v3.LbEndpoint"
+	listenerURL    = "type.googleapis.com/envoy.config.listener.v3.Listener"
+	routeURL       = "type.googleapis.com/envoy.config.route.v3.RouteConfiguration"
+	runtimeURL     = "type.googleapis.com/envoy.service.runtime.v3.Runtime"
+	virtualHostURL = "type.googleapis.com/envoy.config.route.v3.VirtualHost"
+	secretURL      = "type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret"
 )
 
 var services = []service{
@@ -66,7 +67,7 @@ func Order() []string {
 		listenerURL,
 		"type.googleapis.com/envoy.config.route.v3.ScopedRouteConfiguration",
 		routeURL,
-		"type.googleapis.com/envoy.config.route.v3.VirtualHost",
+		virtualHostURL,
 	}
 }
 

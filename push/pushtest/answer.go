@@ -23,6 +23,7 @@ func (c *client) answer(s *typed) {
 			bad = bad || s.nacks(name)
 		}
 	}
+	bad = bad || s.clashes(f)
 	for _, e := range f.changed {
 		s.settled[e.Name] = e
 	}
@@ -49,6 +50,7 @@ func (c *client) answer(s *typed) {
 
 func (s *typed) ack(f *flight, late bool) {
 	s.acked = &f.version
+	s.use(f)
 	clear(s.kept)
 	for name, x := range s.held {
 		if x.serial == f.serial || s.full && x.serial < f.serial {
@@ -68,7 +70,7 @@ func (s *typed) nack(f *flight, late bool) {
 	alone := len(f.changed)+len(f.removed) == 1
 	for _, e := range f.changed {
 		bad := s.nacks(e.Name)
-		if !bad && (s.full || !s.c.rolls) {
+		if !bad && (s.full || !s.c.rolls && !s.spec.Exclusive) {
 			s.applied[e.Name] = e.Version
 		}
 		if !alone || !bad {

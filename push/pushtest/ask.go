@@ -161,7 +161,9 @@ func (s *typed) drop(names []string) {
 	s.cross()
 	maps.DeleteFunc(s.held, func(name string, _ *thing) bool { return other(name) })
 	maps.DeleteFunc(s.applied, func(name string, _ push.Version) bool { return other(name) })
+	maps.DeleteFunc(s.uses, func(name string, _ []byte) bool { return other(name) })
 	maps.DeleteFunc(s.owed, func(name string, _ bool) bool { return other(name) })
+	s.dropped = true
 }
 
 // cross notes the names in responses on their way that the client does not ask for

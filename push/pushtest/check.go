@@ -64,6 +64,8 @@ func (s *typed) checkPresent(want push.Encoded) {
 		s.violated(lost, "%s did not come; it should be %q", want.Name, want.Body)
 	case x.Version != want.Version:
 		s.violated(lost, "%s is %q and should be %q", want.Name, x.Body, want.Body)
+	case s.spec.Exclusive && (s.dropped || s.clashesWith(s.uses, want)):
+		// What it clashed with was NACKed itself, or is unclear, or the client dropped it.
 	case x.state == nacked && !x.bad && !s.full && !s.wasUnclear(want.Name):
 		s.violated(contained, "%s is fine, was NACKed with others, and did not come again", want.Name)
 	}

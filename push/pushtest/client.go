@@ -49,6 +49,7 @@ type typed struct {
 	held     map[string]*thing
 	settled  map[string]push.Encoded // what it answered last, in whatever way
 	applied  map[string]push.Version // what it uses, unless it NACKs that
+	uses     map[string][]byte       // likewise, of an exclusive type, with all that it has ACKed
 	kept     map[string]bool         // what was removed from a full set that it NACKed
 	denied   map[string]bool         // names it was sent a removal for
 
@@ -58,6 +59,7 @@ type typed struct {
 	repeats   map[string]int  // reasons to be sent a resource that it has
 	free      map[string]bool // it may be sent that as often as one likes
 	anyway    bool            // it may be sent anything once more
+	dropped   bool            // it asked for more at some time
 	loose     bool            // it asked for more until lately
 	owed      map[string]bool // names it waits for anew
 	missing   map[string]int  // how many turns names are late to be removed
@@ -149,7 +151,7 @@ func (c *client) begin(m *maker, r push.Row, mode push.Mode) *typed {
 	s := &typed{
 		c: c, t: m.producer.Type(r), maker: m, row: r, spec: m.Rows[r], mode: mode,
 		full: mode == push.WholeState && m.Rows[r].Whole, asked: c.h.clock, fence: c.h.clock, first: true,
-		named: map[string]int{}, held: map[string]*thing{}, settled: map[string]push.Encoded{}, applied: map[string]push.Version{}, denied: map[string]bool{}, kept: map[string]bool{},
+		named: map[string]int{}, held: map[string]*thing{}, settled: map[string]push.Encoded{}, applied: map[string]push.Version{}, uses: map[string][]byte{}, denied: map[string]bool{}, kept: map[string]bool{},
 		repeats: map[string]int{}, free: map[string]bool{}, owed: map[string]bool{}, missing: map[string]int{}, crossed: map[string]bool{}, uncertain: map[string]bool{},
 	}
 	c.types[s.t] = s
@@ -247,6 +249,9 @@ func (c *client) resume(before *typed, keeps bool) {
 		maps.DeleteFunc(r.Held, func(name string, _ push.Version) bool { return !before.subscribed(name) })
 	}
 	for name, version := range r.Held {
+		if body, ok := before.uses[name]; ok {
+			s.uses[name] = body
+		}
 		s.held[name] = &thing{Encoded: push.Encoded{Name: name, Version: version}, state: acked}
 		s.applied[name] = version
 	}

@@ -39,6 +39,9 @@ func (s *typed) checkNeeds(e push.Encoded) {
 	if s.wasUnclear(e.Name) {
 		return // it is as it was last, which may refer to something else
 	}
+	if s.spec.Fixed && s.held[e.Name] != nil {
+		return
+	}
 	for other := range s.related(s.spec.Needs) {
 		for _, name := range s.refers(e.Body, other) {
 			if other.since(name) >= max(s.fence, s.asked) || other.full && other.first && other.claims {

@@ -54,6 +54,10 @@ type Addition struct {
 	// taken what it was sent of that. Before is what it had; zero if nothing. Nil if
 	// resources are sent as they are seen.
 	Take func(r push.Row, before, sent push.Encoded) (push.Encoded, error)
+	// Excludes reports whether a client NACKs a response after which it would have two
+	// resources of an [push.TypeSpec].Exclusive type with these bodies. Of such a response
+	// it applies nothing. Nil if there are no such types.
+	Excludes func(r push.Row, a, b []byte) bool
 	// Beside are producers that refer to the types of this one, or that it refers
 	// to. The suite uses neither their Client nor their Beside.
 	Beside []Addition

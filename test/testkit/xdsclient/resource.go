@@ -84,6 +84,8 @@ func nameOf(m proto.Message) string {
 		return m.GetName()
 	case *routev3.RouteConfiguration:
 		return m.GetName()
+	case *routev3.VirtualHost:
+		return m.GetName()
 	case *tlsv3.Secret:
 		return m.GetName()
 	default:

@@ -1,0 +1,126 @@
+package envoy
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/isthmus-mesh/isthmus/catalog"
+	"github.com/isthmus-mesh/isthmus/push"
+)
+
+// singleChanges notes what a step may alter of large ports.
+type singleChanges struct {
+	*settings
+
+	now       *catalog.Snapshot
+	audiences map[sharedName][]string
+	touched   map[uint32]int // by port: how many services may have come or gone
+}
+
+// count notes how many services of a host may have come or gone.
+func (n *singleChanges) count(host string, c catalog.ServiceChange) {
+	if c.Old != nil && c.New != nil && sameOffer(c.Old, c.New) {
+		return
+	}
+	services := 2
+	for range n.now.ByHost(host) {
+		services++
+	}
+	for _, port := range concernedPorts(n.now, host, c) {
+		n.touched[port] += services
+	}
+}
+
+// take notes the single hosts that a change of a host's services may alter: their own, and
+// those that claim the same domains.
+func (n *singleChanges) take(host string, c catalog.ServiceChange, namespaces []string) {
+	var services []catalog.ServiceDefinition
+	add := func(s *catalog.Service) {
+		if s != nil {
+			services = append(services, s.ServiceDefinition)
+		}
+	}
+	add(c.Old)
+	add(c.New)
+	for other := range n.now.ByHost(host) {
+		add(other)
+	}
+	for _, port := range concernedPorts(n.now, host, c) {
+		index := n.now.Port(port)
+		if !n.near(port, n.large.exist) && !n.hasHosts(index) {
+			continue
+		}
+		n.note(RouteType, hostRoutes(port), namespaces)
+		n.note(VirtualHostType, hostName(host, port), namespaces)
+		if !n.hasHosts(index) {
+			continue
+		}
+		all := hostsOf(index, n.view())
+		for _, s := range services {
+			for _, rival := range all.rivalsOf(s) {
+				n.note(VirtualHostType, hostName(rival, port), namespaces)
+			}
+		}
+	}
+}
+
+func (n *singleChanges) note(r push.Row, name string, namespaces []string) {
+	at := sharedName{r, name}
+	n.audiences[at] = unite(n.audiences, at, namespaces)
+}
+
+// view is one under which virtual hosts are made.
+func (n *singleChanges) view() View {
+	v := View{proxy: proxy{domain: n.domain}}
+	if n.settings != asIstio {
+		v.settings = n.settings
+	}
+	return v
+}
+
+// near reports whether a port may have had fewer services than some number, and now has
+// more, or the other way round.
+func (n *singleChanges) near(port uint32, number int) bool {
+	is, moved := n.now.Port(port).Len(), n.touched[port]
+	return is >= number-moved && is-moved <= number
+}
+
+// crossed notes what everybody has of ports that may have become large, or ceased to be.
+func (n *singleChanges) crossed() {
+	for port := range n.touched {
+		index := n.now.Port(port)
+		if n.near(port, n.large.used) {
+			for _, address := range []string{anyIPv4, anyIPv6, localIPv4, localIPv6} {
+				n.note(ListenerType, socketName(address, port), nil)
+			}
+		}
+		if !n.near(port, n.large.exist) {
+			continue
+		}
+		n.note(RouteType, hostRoutes(port), nil)
+		if index == nil {
+			continue
+		}
+		for s := range index.All() {
+			n.note(VirtualHostType, hostName(s.Key.Host, port), nil)
+		}
+	}
+}
+
+// stays reports whether the route configuration of a single host is there.
+func (n *singleChanges) stays(name string) bool {
+	_, number, _ := parseHostName(name)
+	return n.hasHosts(n.now.Port(number))
+}
+
+// rivalsOf are the hosts of services that claim a domain of one.
+func (a *portHosts) rivalsOf(s catalog.ServiceDefinition) (hosts []string) {
+	of := newPortHost(s, a.index.Number, a.in)
+	for c := range of.claims() {
+		for rival := range rivals(a.claims, c) {
+			hosts = append(hosts, rival.by.Key.Host)
+		}
+	}
+	slices.SortFunc(hosts, cmp.Compare[string])
+	return slices.Compact(hosts)
+}

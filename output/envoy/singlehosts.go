@@ -1,0 +1,217 @@
+package envoy
+
+import (
+	"iter"
+	"math"
+	"strings"
+
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/isthmus-mesh/isthmus/catalog"
+	"github.com/isthmus-mesh/isthmus/push"
+)
+
+// largePorts says how many services a port must have. From exist on there are single hosts
+// of it, and from used on listeners lead to them: while a port gets smaller, no listener
+// loses hosts that it still works with.
+type largePorts struct{ exist, used int }
+
+func (v VHDS) large() largePorts {
+	if v.From <= 0 {
+		return largePorts{exist: math.MaxInt, used: math.MaxInt}
+	}
+	return largePorts{exist: (v.From + 1) / 2, used: v.From}
+}
+
+// said are the settings of a view.
+func (v View) said() *settings {
+	if v.settings == nil {
+		return asIstio
+	}
+	return v.settings
+}
+
+// hasHosts reports whether there are single hosts of a port, for who takes them.
+func (s *settings) hasHosts(index *catalog.PortServices) bool { return index.Len() >= s.large.exist }
+
+// usesHosts reports whether a view's listeners lead to them.
+func (v View) usesHosts(index *catalog.PortServices) bool {
+	return v.single && index.Len() >= v.said().large.used
+}
+
+// hostRoutes is the name of the route configuration of a port that takes single hosts.
+func hostRoutes(number uint32) string { return portRoutes(number) + singleHosts }
+
+const singleHosts = ".hosts"
+
+func parseHostRoutes(name string) (number uint32, ok bool) {
+	digits, ok := strings.CutSuffix(name, singleHosts)
+	if !ok {
+		return 0, false
+	}
+	number, ok = parsePort(digits)
+	return number, ok && number <= highestPort
+}
+
+// hostName is the name of a single host. Envoy demands that it begins with that of the
+// route configuration.
+func hostName(host string, number uint32) string { return hostRoutes(number) + "/" + host }
+
+func parseHostName(name string) (host string, number uint32, ok bool) {
+	routes, host, _ := strings.Cut(name, "/")
+	number, ok = parseHostRoutes(routes)
+	return host, number, ok && host != ""
+}
+
+// hostRoutesSubject is the route configuration of a port that takes single hosts. It has
+// the host for all other requests, and brings the others.
+type hostRoutesSubject struct {
+	proxySlot
+	index *catalog.PortServices
+}
+
+// findHostRoutes returns it for a port that has services.
+func findHostRoutes(w *World, v View, name string, number uint32) (push.Subject, bool) {
+	index := w.snapshot.Port(number)
+	if !v.single || !w.settings.hasHosts(index) {
+		return nil, false
+	}
+	r := hostRoutesSubject{proxySlot{RouteType, name, v}, index}
+	for range r.hosts() {
+		return r, true
+	}
+	return nil, false
+}
+
+// hosts yields the single hosts of the port, by name.
+func (r hostRoutesSubject) hosts() iter.Seq[singleHost] {
+	return func(yield func(singleHost) bool) {
+		all := hostsOf(r.index, r.view)
+		for s := range r.index.Visible(r.view.viewer()) {
+			if is, ok := all.single(r.view, s); ok && !yield(is) {
+				return
+			}
+		}
+	}
+}
+
+// Refers implements [push.Referrer].
+func (r hostRoutesSubject) Refers(to string) iter.Seq[string] {
+	if to != virtualHostURL {
+		return nothing
+	}
+	return func(yield func(string) bool) {
+		for is := range r.hosts() {
+			if !yield(is.name()) {
+				return
+			}
+		}
+	}
+}
+
+// Encode implements [push.Subject].
+func (r hostRoutesSubject) Encode() push.Encoded {
+	rest := &fragments{}
+	rest.add(newFragment(r.view.settings.otherHosts()))
+	p := &pieces{}
+	p.add(rest)
+	return encodeRoutes(&routev3.RouteConfiguration{
+		Name: r.name, ValidateClusters: wrapperspb.Bool(false), IgnorePortInHostMatching: true,
+		Vhds: &routev3.Vhds{ConfigSource: fromADS()},
+	}, p)
+}
+
+// singleHost is the virtual host of a service at a large port, as some viewers see it.
+type singleHost struct {
+	*portHost
+
+	own     bool   // of the namespace in which it has its bare name
+	domains string // those that others leave it; empty if it has all
+}
+
+// single returns the virtual host of a service for a view; ok is false if it has none.
+func (a *portHosts) single(v View, s catalog.ServiceDefinition) (is singleHost, ok bool) {
+	h := a.find(s)
+	if h == nil {
+		return is, false
+	}
+	is = singleHost{portHost: h, own: h.ownFor(v.Namespace)}
+	if h.contested {
+		sees := func(s catalog.ServiceDefinition) bool { return a.index.Means(v.viewer(), s) }
+		is.domains = strings.Join(h.wonBy(a.claims, v.Namespace, sees), "\n")
+		return is, is.domains != ""
+	}
+	return is, true
+}
+
+func (h singleHost) name() string { return hostName(h.Key.Host, h.number) }
+
+// singleSlot tells a single host from every other, as others see it as well.
+type singleSlot struct {
+	key     catalog.ServiceKey
+	number  uint32
+	in      hostsIn
+	own     bool
+	domains string
+}
+
+// Slot implements [push.Subject].
+func (h singleHost) Slot() any { return singleSlot{h.Key, h.number, h.in, h.own, h.domains} }
+
+// Refers implements [push.Referrer].
+func (h singleHost) Refers(to string) iter.Seq[string] {
+	if to == clusterURL {
+		return one(ClusterName(h.Key.Host, h.number))
+	}
+	return nothing
+}
+
+// Encode implements [push.Subject]. Envoy ignores the removal of a host whose name is not
+// that of the resource.
+func (h singleHost) Encode() push.Encoded {
+	domains := strings.Split(h.domains, "\n")
+	if h.domains == "" {
+		domains = h.domainsFor(h.own)
+	}
+	m := h.virtualHost(domains)
+	m.Name = h.name()
+	return encode(m.GetName(), virtualHostURL, m)
+}
+
+// findSingleHost finds one by its name.
+func (w *World) findSingleHost(v View, name string) (push.Subject, bool) {
+	host, number, ok := parseHostName(name)
+	index := w.snapshot.Port(number)
+	if !ok || !v.single || !w.settings.hasHosts(index) {
+		return nil, false
+	}
+	s, ok := w.snapshot.Resolve(v.viewer(), host)
+	if !ok {
+		return nil, false
+	}
+	is, ok := hostsOf(index, v).single(v, s.ServiceDefinition)
+	if !ok {
+		return nil, false
+	}
+	return is, true
+}
+
+// singleHostNames yields those of all large ports.
+func (w *World) singleHostNames(v View) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		if !v.single {
+			return
+		}
+		for index := range w.snapshot.Ports() {
+			if !w.settings.hasHosts(index) {
+				continue
+			}
+			for is := range (hostRoutesSubject{proxySlot{view: v}, index}).hosts() {
+				if !yield(is.name()) {
+					return
+				}
+			}
+		}
+	}
+}
