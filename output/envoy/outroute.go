@@ -138,7 +138,8 @@ func (r routes) toOnly(h *portHost) push.Encoded {
 }
 
 // voidRoutes is a route configuration without services. An Envoy that names one has it
-// from a listener, ours or of its bootstrap, which waits for it whatever its name is.
+// from a listener, ours or of its bootstrap, which waits for it whatever its name is. What
+// is named like none of ours leads nowhere: only sidecars have a cluster for all else.
 func (s *settings) voidRoutes(name string) push.Encoded {
 	if _, atEdge := parseEdgeRoutes(name); atEdge {
 		return edgeRoutes{proxySlot: proxySlot{name: name}}.Encode()
@@ -146,7 +147,23 @@ func (s *settings) voidRoutes(name string) push.Encoded {
 	if !utf8.ValidString(name) {
 		return push.Encoded{}
 	}
+	if !isOfPort(name) {
+		return blocking.completeRoutes(name, &pieces{})
+	}
 	return s.completeRoutes(name, &pieces{})
+}
+
+// blocking are settings by which nothing is reached but services.
+var blocking = (&Settings{Outbound: RegistryOutbound}).prepare()
+
+// isOfPort reports whether a name is one that routes of a port have.
+func isOfPort(name string) bool {
+	digits := strings.TrimSuffix(name, singleHosts)
+	if host, _, one := parseListenerName(name); one {
+		digits = name[len(host)+1:]
+	}
+	number, ok := parsePort(digits)
+	return ok && number <= highestPort
 }
 
 // completeRoutes adds what requests for all other hosts meet.

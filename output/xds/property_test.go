@@ -283,10 +283,10 @@ func (h *history) difference(c *actor, s *xdsclient.State) string {
 // mayKeep reports whether a client may hold what is not in its view: in the
 // state-of-the-world variant there is no way to say that an assignment or a
 // route is gone. Of an assignment that the client names it can be said that it
-// has become empty. Of a route that an Envoy names, that all requests go on.
+// has become empty, and of a route that an Envoy names, that it leads nowhere.
 func (c *actor) mayKeep(r xdsclient.Resource, named bool) bool {
 	if c.IsDelta() {
-		return r.Type == rds && named && c.kind == envoy.KindEnvoy && describeResource(r) == "PassthroughCluster"
+		return r.Type == rds && named && c.kind == envoy.KindEnvoy && describeResource(r) == ""
 	}
 	return r.Type == rds || r.Type == eds && (describeResource(r) == "" || !named)
 }
