@@ -49,9 +49,9 @@ func Answer(answering, sidecar uint16) error {
 		}
 		for _, rule := range [][]expr.Any{
 			append(marked(Direct), &expr.Verdict{Kind: expr.VerdictAccept}),
-			append(marked(Redirected), redirect(sidecar)...),
-			append(within(everywhere), redirect(answering)...),
-			append(append(within(loopback), below(HighPorts)...), redirect(answering)...),
+			append(marked(Redirected), redirectHere(sidecar)...),
+			append(within(everywhere), redirectHere(answering)...),
+			append(append(within(loopback), below(HighPorts)...), redirectHere(answering)...),
 		} {
 			connection.AddRule(&nftables.Rule{Table: table, Chain: chain, Exprs: append(tcp(), rule...)})
 		}
@@ -94,7 +94,7 @@ func below(port uint16) []expr.Any {
 	}
 }
 
-func redirect(port uint16) []expr.Any {
+func redirectHere(port uint16) []expr.Any {
 	return []expr.Any{&expr.Immediate{Register: 1, Data: binary.BigEndian.AppendUint16(nil, port)}, &expr.Redir{RegisterProtoMin: 1}}
 }
 
