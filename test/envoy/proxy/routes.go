@@ -16,3 +16,26 @@ func (p *Proxy) Routes(ctx context.Context) (map[string]string, error) {
 	}
 	return versions, err
 }
+
+// Hosts are the virtual hosts of a route configuration that came over ADS, by the names
+// that Envoy has for them.
+func (p *Proxy) Hosts(ctx context.Context, routes string) (names []string, err error) {
+	type host struct {
+		Name string `json:"name"`
+	}
+	found, err := dumped[struct {
+		Config struct {
+			Name  string `json:"name"`
+			Hosts []host `json:"virtual_hosts"`
+		} `json:"route_config"`
+	}](ctx, p, "dynamic_route_configs")
+	for _, f := range found {
+		if f.Config.Name != routes {
+			continue
+		}
+		for _, h := range f.Config.Hosts {
+			names = append(names, h.Name)
+		}
+	}
+	return names, err
+}

@@ -1,0 +1,124 @@
+package envoy_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/isthmus-mesh/isthmus/test/envoy/proxy"
+)
+
+// TestHostsOfALargePortComeOneByOne has hosts of a port come, change hands and go, while
+// the port gets large and small again. Requests to those that stay never fail.
+func TestHostsOfALargePortComeOneByOne(t *testing.T) {
+	t.Parallel()
+	const vip = "10.9.9.9"
+	m := newMesh(t)
+	m.Envoy, m.Hold = "vhds: {from: 500}", "min: 1000000"
+	web, api := startBackend(t, "web", "web"), startBackend(t, "api", "api")
+	shared := freePort(t)
+	on := func(host string, b *backend, addresses ...string) service {
+		return service{Spec: serviceSpec{
+			Hosts: []string{host}, Addresses: addresses, Resolution: "STATIC", Ports: []port{{Number: shared, Name: "main", Protocol: "HTTP"}},
+			Endpoints: []endpoint{b.endpoint("main")},
+		}}
+	}
+	others := func(n int) {
+		var list []object
+		for i := range n {
+			list = append(list, on(fmt.Sprintf("other-%d.example.com", i), web))
+		}
+		m.Folder.write(t, "others", list...)
+	}
+	others(520)
+	m.Folder.write(t, "second", on("api.shop.svc.cluster.local", api, vip))
+	i := m.Serve("")
+	p := m.connectWith(proxy.Config{Delta: true, Listeners: true})
+	m.AwaitActive("the services")
+	awaitAnswer := func(host, want string) {
+		t.Helper()
+		await(t, host+" to answer", func() error { return answers(t.Context(), shared, host, want) })
+	}
+	awaitHosts := func(most int) {
+		t.Helper()
+		await(t, "the hosts that Envoy has", func() error {
+			hosts, err := p.Hosts(t.Context(), fmt.Sprintf("%d.hosts", shared))
+			if err == nil && len(hosts) != most {
+				err = fmt.Errorf("%d hosts, not %d", len(hosts), most)
+			}
+			return err
+		})
+	}
+	awaitAnswer("other-0.example.com", "web")
+	awaitHosts(522)
+	stop := steadily(t, shared, "other-1.example.com", "web")
+
+	m.Folder.write(t, "added", on("added.example.com", api))
+	awaitAnswer("added.example.com", "api")
+	for range 2 {
+		m.Folder.write(t, "first", on("api.shop", web, vip))
+		awaitAnswer("api.shop", "web")
+		m.Folder.remove(t, "first")
+		awaitAnswer("api.shop", "api")
+	}
+	m.Folder.remove(t, "added")
+	awaitHosts(522)
+
+	before := updatesOf(t, p)
+	i.Kill()
+	i.Serve()
+	m.AwaitConnection()
+	m.MustBeSettled()
+	if after := updatesOf(t, p); after != before {
+		t.Errorf("Envoy took %d responses of hosts when it came back, of what it has", after-before)
+	}
+	for _, n := range []int{480, 515, 100, 530} { // not used, used, not there, used
+		others(n)
+		m.AwaitActive(fmt.Sprintf("%d services", n))
+		m.Folder.write(t, "added", on(fmt.Sprintf("added-%d.example.com", n), api))
+		awaitAnswer(fmt.Sprintf("added-%d.example.com", n), "api")
+		awaitAnswer(fmt.Sprintf("other-%d.example.com", n-1), "web")
+		if n >= 500 {
+			awaitHosts(n + 3)
+		}
+	}
+	stop()
+	m.MustBeSettled()
+}
+
+// updatesOf is how many responses of hosts an Envoy has taken.
+func updatesOf(t *testing.T, p *proxy.Proxy) (n uint64) {
+	t.Helper()
+	stats, err := p.Stats(t.Context(), `vhds.*update_success`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, value := range stats {
+		n += value
+	}
+	return n
+}
+
+// steadily requests a host all the time until stop is called. No request may fail.
+func steadily(t *testing.T, port uint32, host, want string) (stop func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	var done sync.WaitGroup
+	done.Go(func() {
+		tick := time.NewTicker(20 * time.Millisecond)
+		defer tick.Stop()
+		for ctx.Err() == nil {
+			if err := answers(t.Context(), port, host, want); err != nil && ctx.Err() == nil {
+				t.Errorf("%s did not answer: %v", host, err)
+				return
+			}
+			<-tick.C
+		}
+	})
+	return func() {
+		cancel()
+		done.Wait()
+	}
+}
