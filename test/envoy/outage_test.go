@@ -43,7 +43,7 @@ func openStore(t *testing.T, m *mesh, delta bool, isthmuses int, tls string) *st
 // unchanged does not count.
 func (s *store) replaced() uint64 {
 	s.Helper()
-	stats, err := s.proxy.Stats(s.Context(), `^cluster_manager.cluster_\(modified\|removed\)$`)
+	stats, err := s.proxy.Stats(s.Context(), `^cluster_manager\.cluster_(modified|removed)$`)
 	if err != nil {
 		s.Fatal(err)
 	}
