@@ -92,8 +92,11 @@ func byAddress(t interface{ Fatal(...any) }, m *endpointv3.ClusterLoadAssignment
 func TestOtherNetworksAreTheirGateways(t *testing.T) {
 	t.Parallel()
 	endpoints := []model.Endpoint{
-		{Address: "10.0.0.1", Network: "n1", Weight: 2}, {Address: "10.0.0.2", Network: "n2"}, {Address: "10.0.0.3", Network: "n2", Weight: 5},
-		{Address: "10.0.0.4", Network: "n3"}, {Address: "10.0.0.5"},
+		{Address: "10.0.0.1", Network: "n1", Weight: 2},
+		{Address: "10.0.0.2", Network: "n2"},
+		{Address: "10.0.0.3", Network: "n2", Weight: 5},
+		{Address: "10.0.0.4", Network: "n3"},
+		{Address: "10.0.0.5"},
 	}
 	snapshot := snapshotOf(slices.Concat(inNetworks("mesh.example", endpoints...), inNetworks("plain.example", endpoints...)))
 	direct := map[string]uint32{"10.0.0.4 80": 1, "10.0.0.5 80": 1}
