@@ -81,7 +81,7 @@ func TestMembersThatGoMeanwhileAreGone(t *testing.T) {
 }
 
 // TestOneOfTwentyThousandIsAFewBytes counts what reaches an Envoy when one endpoint of
-// 20,000 changes.
+// 20,000 changes, and when it has to be sent all of them again.
 func TestOneOfTwentyThousandIsAFewBytes(t *testing.T) {
 	t.Parallel()
 	m := newMesh(t)
@@ -97,7 +97,7 @@ func TestOneOfTwentyThousandIsAFewBytes(t *testing.T) {
 	i := m.Serve("")
 	r := startRelay(t, i.XDS)
 	i.XDS = r.address
-	m.Connect(true)
+	p := m.Connect(true)
 	m.AwaitActive("the service")
 	all := r.sent.Load()
 	const changes = 5
@@ -123,6 +123,26 @@ func TestOneOfTwentyThousandIsAFewBytes(t *testing.T) {
 		w := rest[n].(workload) //nolint:errcheck,forcetypeassert // each is one
 		w.Spec.Weight += 7
 		rest[n] = w
+	})
+	again := func(what string, do func()) {
+		before, began := r.sent.Load(), time.Now()
+		do()
+		await(t, "all members to come again", func() error {
+			if n := r.sent.Load() - before; n < all/2 {
+				return fmt.Errorf("%d bytes came, and %d at first", n, all)
+			}
+			return p.Unsettled(t.Context())
+		})
+		m.AwaitActive(what)
+		figures.add(t, "%s among 20,000: %d B, %s later", what, r.sent.Load()-before, time.Since(began).Round(time.Millisecond))
+	}
+	again("a new connection", func() {
+		r.cut()
+		r.restore()
+	})
+	again("a new process, with nothing changed", func() {
+		i.Kill()
+		i.Serve()
 	})
 }
 

@@ -35,7 +35,7 @@ type Config struct {
 	Flags         []string  // more of them for the command that prints the bootstrap
 	OnDemand      bool      // clusters are asked for when a request names one, on a stream of their own, and endpoints over ADS
 	Unserved      string    // for how long it also waits for what Isthmus does not have: a runtime layer and, if delta, secrets; empty if it asks for none
-	Waits         []Waiting // listeners of its own
+	Waits         []Waiting // listeners of its own; with some, also a cluster that waits without end for the endpoints of a service that there is not
 	Secrets       string    // a folder with certificate.json and authorities.json, for mutual TLS that follows them; empty for plaintext
 }
 

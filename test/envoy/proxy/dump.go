@@ -226,6 +226,24 @@ func (p *Proxy) Unsettled(ctx context.Context) error {
 	return nil
 }
 
+// TimedOut says what Envoy has ever begun to use, or to do without, because its time
+// was over.
+func (p *Proxy) TimedOut(ctx context.Context) error {
+	stats, err := p.Stats(ctx, `init_fetch_timeout$`)
+	if err != nil {
+		return err
+	}
+	if _, found := stats["cluster_manager.cds.init_fetch_timeout"]; !found {
+		return errors.New("it does not count what it waited for in vain")
+	}
+	for name, n := range stats {
+		if n > 0 {
+			return fmt.Errorf("%s is %d\n%s", name, n, p.Log())
+		}
+	}
+	return nil
+}
+
 // Rejected says what Envoy has ever rejected.
 func (p *Proxy) Rejected(ctx context.Context) error {
 	stats, err := p.Stats(ctx, `update_rejected$`)
