@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/isthmus-mesh/isthmus/catalog"
+	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
@@ -201,12 +202,14 @@ func (f families) reaches(ip netip.Addr) bool {
 
 // crossingTo is how clients of a view get to the endpoints of a port in other networks;
 // nil if no endpoint is said to be in one. Gateways lead on by the name in the handshake
-// that Envoys give in the mode ISTIO_MUTUAL alone: all others are not given what is behind them.
+// that Envoys give in the mode ISTIO_MUTUAL alone, and to services inside of the mesh: all
+// others are not given what is behind them.
 func (v View) crossingTo(s *catalog.Service, port uint32, of *subset, p *Policy) *crossing {
 	if v.via == nil || s.Endpoints(port).Counts().Networked == 0 {
 		return nil
 	}
-	if _, named := meshName(s.Key.Host, port, of); v.Kind != KindEnvoy || !p.TLS.ofMesh() || !named {
+	_, named := meshName(s.Key.Host, port, of)
+	if v.Kind != KindEnvoy || !p.TLS.ofMesh() || !named || s.Location == model.MeshExternal {
 		return v.via.closed
 	}
 	return v.via

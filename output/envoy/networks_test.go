@@ -221,6 +221,31 @@ func TestGatewaysWeighWhatTheyLeadTo(t *testing.T) {
 	})
 }
 
+// Gateways lead to no service outside of the mesh, so no client is given one for it.
+func TestNoGatewayStandsForWhatIsOutsideOfTheMesh(t *testing.T) {
+	t.Parallel()
+	s := acrossNetworks()
+	gateway := push.Client{Kind: KindEnvoy, Network: "n2", Proxy: push.Proxy{Role: "router"}}
+	s.Edge.Ports = []EdgePort{{Number: 15443, Protocol: edgeAutoPassthrough}}
+	for location, led := range map[model.Location]bool{model.MeshInternal: true, model.MeshExternal: false} {
+		events := inNetworks("mesh.example", model.Endpoint{Address: "10.0.0.1", Network: "n1"}, model.Endpoint{Address: "10.0.0.2", Network: "n2"})
+		owner, _ := events[0].(model.Upsert)
+		spec, _ := owner.Record.Spec.(model.Service)
+		spec.Location = location
+		owner.Record.Spec = spec
+		events[0] = owner
+		snapshot := snapshotOf(events)
+		_, given := byAddress(t, assigned(t, s, snapshot, "mesh.example", push.Client{Kind: KindEnvoy, Network: "n1"}))["192.0.2.3 15443"]
+		w := s.prepare().world(snapshot, true, "istio-system", nil)
+		entered := slices.Contains(slices.Collect(w.Names(w.View(ClusterType, gateway), ClusterType)), "outbound_.80_._.mesh.example")
+		service, _ := snapshot.Resolve(catalog.Viewer{}, "mesh.example")
+		said := s.NotOffered()(service, KindEnvoy)
+		if given != led || entered != led || (said == "") != led {
+			t.Errorf("%s: a gateway is given: %t, it leads on: %t, want %t; it is said: %q", location, given, entered, led, said)
+		}
+	}
+}
+
 // A gateway is given once, in the nearest place that it leads to.
 func TestAGatewayIsAsNearAsTheNearestThatItLeadsTo(t *testing.T) {
 	t.Parallel()

@@ -12,6 +12,7 @@ import (
 const (
 	grpcNetwork  = "gRPC does not name ports as gateways know them"
 	plainTraffic = "gateways take TLS of mode ISTIO_MUTUAL alone, which outputs.xds.envoy does not set for the host"
+	outOfMesh    = "gateways lead to services of the location MESH_INTERNAL alone"
 	noMeshName   = "gateways have no name for the host, which is a wildcard or too long"
 )
 
@@ -29,7 +30,7 @@ func (s *settings) notEntered(service *catalog.Service, kind string) string {
 		return ""
 	}
 	for _, port := range service.Ports {
-		reason := s.notLedTo(kind, service.Key.Host, port.Number)
+		reason := s.notLedTo(kind, service, port.Number)
 		endpoints := service.Endpoints(port.Number)
 		if reason == "" || endpoints.Counts().Networked == 0 {
 			continue
@@ -48,11 +49,13 @@ func (s *settings) notEntered(service *catalog.Service, kind string) string {
 }
 
 // notLedTo says why gateways do not lead clients of a kind to a port; empty if they do.
-func (s *settings) notLedTo(kind, host string, port uint32) string {
-	_, named := meshName(host, port, nil)
+func (s *settings) notLedTo(kind string, service *catalog.Service, port uint32) string {
+	_, named := meshName(service.Key.Host, port, nil)
 	switch {
-	case kind == KindEnvoy && !s.of(host).TLS.ofMesh():
+	case kind == KindEnvoy && !s.of(service.Key.Host).TLS.ofMesh():
 		return plainTraffic
+	case kind == KindEnvoy && service.Location == model.MeshExternal:
+		return outOfMesh
 	case kind == KindEnvoy && !named:
 		return noMeshName
 	case isGRPC(kind):

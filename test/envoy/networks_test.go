@@ -37,14 +37,14 @@ hosts: [{host: %q, tls: {mode: ISTIO_MUTUAL, certificateFile: %q, keyFile: %q, c
 			return e
 		}
 		near, far := at("near", "here"), at("far", "there")
-		m.Folder.write(t, "mesh", service{Spec: serviceSpec{
-			Hosts: []string{host}, Resolution: "STATIC", Ports: []port{{Number: number, Name: "http", Protocol: "HTTP"}},
-			Endpoints: []endpoint{near, far},
-		}})
-		m.Folder.write(t, "plain", service{Spec: serviceSpec{
-			Hosts: []string{"plain.example.com"}, Resolution: "STATIC", Ports: []port{{Number: number, Name: "http", Protocol: "HTTP"}},
-			Endpoints: []endpoint{near, far},
-		}})
+		publish := func(name, host, location string) {
+			m.Folder.write(t, name, service{Spec: serviceSpec{
+				Hosts: []string{host}, Location: location, Resolution: "STATIC",
+				Ports: []port{{Number: number, Name: "http", Protocol: "HTTP"}}, Endpoints: []endpoint{near, far},
+			}})
+		}
+		publish("plain", "plain.example.com", "MESH_INTERNAL")
+		publish("mesh", host, "MESH_EXTERNAL")
 		m.Serve("")
 		gateway := func() *proxy.Proxy {
 			return m.connectWith(proxy.Config{Delta: delta, Workload: "gateway", Network: "there"})
@@ -67,6 +67,8 @@ hosts: [{host: %q, tls: {mode: ISTIO_MUTUAL, certificateFile: %q, keyFile: %q, c
 				return err
 			})
 		}
+		given(host, near.Ports["http"]) // nor out of the mesh
+		publish("mesh", host, "MESH_INTERNAL")
 		given(host, near.Ports["http"], entrance)
 		given("plain.example.com", near.Ports["http"]) // without TLS no gateway leads on
 		// calls awaits that of so many calls all are answered, by these accounts.
