@@ -18,6 +18,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/isthmus-mesh/isthmus/catalog"
+	"github.com/isthmus-mesh/isthmus/model"
 )
 
 // Clusters that lead where no service does, under Istio's names.
@@ -74,7 +75,7 @@ func (l *layout) take(s catalog.ServiceDefinition, number uint32, shared, names 
 	port, _ := s.Port(number)
 	kind := trafficOf(port)
 	inspected := kind == httpOnly || kind == sniffed || kind == tlsOnly && names
-	if inspected && l.quiet || speaksFirst(port) && l.inspects() {
+	if l.turnsAway(port, inspected) {
 		return
 	}
 	switch {
@@ -91,6 +92,11 @@ func (l *layout) take(s catalog.ServiceDefinition, number uint32, shared, names 
 		took := l.takeConnections(s, number, shared)
 		l.quiet = l.quiet || took && speaksFirst(port)
 	}
+}
+
+// turnsAway reports whether an older service needs the opposite of what a port needs.
+func (l *layout) turnsAway(port model.Port, inspected bool) bool {
+	return inspected && l.quiet || speaksFirst(port) && l.inspects()
 }
 
 // inspects reports whether something is read of connections before a service is called.

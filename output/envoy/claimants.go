@@ -81,6 +81,18 @@ func (c *claimants) winner(s catalog.ServiceDefinition, only string) (oldest cat
 	return oldest, found
 }
 
+// haveAll reports whether every viewer that sees a service sees one of its rivals, too.
+func (c *claimants) haveAll(s catalog.ServiceDefinition) bool {
+	namespaces, all := seenFrom(s)
+	if _, found := c.first(c.everywhere, s, ""); all || found {
+		return found
+	}
+	return !slices.ContainsFunc(namespaces, func(n string) bool {
+		_, found := c.first(c.byNamespace[n], s, n)
+		return !found
+	})
+}
+
 // first is the first of some services that a viewer of a namespace sees beside another
 // one; of any namespace, if it is empty.
 func (c *claimants) first(services []catalog.ServiceDefinition, beside catalog.ServiceDefinition, namespace string) (catalog.ServiceDefinition, bool) {

@@ -1,6 +1,7 @@
 package envoy
 
 import (
+	"cmp"
 	"fmt"
 	"iter"
 	"net/netip"
@@ -48,12 +49,14 @@ type loss struct {
 	names  []string // of all that it asked for in this way
 }
 
+// goesToAnother says of what a service asks for that another has it.
+const goesToAnother = "%s go to %s of namespace %s wherever both are seen, and not to %s; %s"
+
 // conflict says what a service does not have, and what to do about it.
 func (l loss) conflict(loser catalog.ServiceDefinition) catalog.Conflict {
 	return catalog.Conflict{
 		Field: l.field, Kept: l.winner.Records[0].Record, Lost: loser.Records[0].Record,
-		Reason: fmt.Sprintf("%s %s go to %s of namespace %s wherever both are seen, and not to %s; %s",
-			l.asked, strings.Join(l.names, ", "), l.winner.Key.Host, l.winner.Key.Namespace, loser.Key.Host, l.next),
+		Reason: fmt.Sprintf(cmp.Or(l.reason, goesToAnother), l.asked+" "+strings.Join(l.names, ", "), l.winner.Key.Host, l.winner.Key.Namespace, loser.Key.Host, l.next),
 	}
 }
 
@@ -80,24 +83,16 @@ func (c conflicts) at(number uint32) portConflicts {
 // Envoys have them whose connections are redirected. Others have one listener for
 // all services of a port, where even more is contested.
 func newPortConflicts(index *catalog.PortServices, in conflictsIn) portConflicts {
-	services, claimed := reachedAt(index), map[string]*claimants{}
-	secure := handshakesByAddress(services, index.Number)
+	services := reachedAt(index)
+	all := contest{in: in, index: index, secure: handshakesByAddress(services, index.Number), claimed: map[string]*claimants{}}
 	lost := map[catalog.ServiceKey][]loss{}
 	for _, s := range services {
-		for w := range wantsOf(s, index.Number, in, secure) {
-			if claimed[w.key] == nil {
-				claimed[w.key] = &claimants{means: index.Means}
-			}
-			lost[s.Key] = claimed[w.key].judge(lost[s.Key], w, s)
-			claimed[w.key].add(s, w.only)
-		}
+		lost[s.Key] = all.enter(s)
 	}
 	found := portConflicts{}
 	for _, s := range services {
 		for w := range yieldsTo(s, index.Number) { // however old the other is
-			if rivals := claimed[w.key]; rivals != nil {
-				lost[s.Key] = rivals.judge(lost[s.Key], w, s)
-			}
+			lost[s.Key] = all.rivals(w.key).judge(lost[s.Key], w, s)
 		}
 		for _, l := range lost[s.Key] {
 			found[s.Key] = append(found[s.Key], l.conflict(s))
@@ -153,6 +148,8 @@ type want struct {
 	field       string
 	asked, name string // "requests at port 80 for", "reviews"
 	next        string
+	listener    string // where connections come in, if it is about them
+	reason      string // empty for the usual one
 }
 
 const (
@@ -230,7 +227,7 @@ func connectionsWanted(s catalog.ServiceDefinition, number uint32, kind traffic,
 		switch {
 		case !shares:
 		case kind != tlsOnly:
-			yield(want{key: "rest", field: fmt.Sprintf("ports[%d].addresses", number), asked: fmt.Sprintf("connections to port %d of", number), name: "addresses that no service has", next: otherAddress})
+			yield(want{key: "rest", listener: otherAddresses, field: fmt.Sprintf("ports[%d].addresses", number), asked: fmt.Sprintf("connections to port %d of", number), name: "addresses that no service has", next: otherAddress})
 		case whole:
 			yield(handshakeWanted(name, "", number))
 		}
@@ -239,21 +236,21 @@ func connectionsWanted(s catalog.ServiceDefinition, number uint32, kind traffic,
 
 func addressWanted(address string, number uint32) want {
 	return want{
-		key: "address " + address, field: fmt.Sprintf("ports[%d].addresses", number),
+		key: "address " + address, listener: address, field: fmt.Sprintf("ports[%d].addresses", number),
 		asked: fmt.Sprintf("connections to port %d of", number), name: address, next: otherAddress,
 	}
 }
 
 func blockWanted(block netip.Prefix, number uint32) want {
 	return want{
-		key: "block " + block.String(), field: fmt.Sprintf("ports[%d].addresses", number),
+		key: "block " + block.String(), listener: otherAddresses, field: fmt.Sprintf("ports[%d].addresses", number),
 		asked: fmt.Sprintf("connections to port %d of", number), name: block.String(), next: otherAddress,
 	}
 }
 
 func handshakeWanted(name, address string, number uint32) want {
 	return want{
-		key: "handshake " + name + " " + address, field: fmt.Sprintf("ports[%d].sni", number),
+		key: "handshake " + name + " " + address, listener: cmp.Or(address, otherAddresses), field: fmt.Sprintf("ports[%d].sni", number),
 		asked: fmt.Sprintf("handshakes at port %d for", number), name: name, next: otherHost,
 	}
 }

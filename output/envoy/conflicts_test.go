@@ -148,6 +148,47 @@ func TestWhatAnotherServiceHasIsSaid(t *testing.T) {
 			[]string{"y: ports[90].addresses: connections to port 90 of addresses that no service has go to x of namespace a", "z: ports[90].addresses: connections to port 90 of addresses that no service has go to x of namespace a"},
 		},
 		{
+			"requests where a server speaks first",
+			[]claiming{
+				{host: "x", number: 90, protocol: "MYSQL"},
+				{host: "y", number: 90, protocol: "HTTP"},
+				{host: "z", number: 90, protocol: "TLS"},
+				{host: "any", number: 90},
+			},
+			[]string{
+				"any: ports[90].protocol: connections to port 90 of addresses without a listener of their own are not read, since the server of x of namespace a may speak first wherever both are seen, so none go to any; give",
+				"y: ports[90].protocol: connections to port 90 of addresses without a listener of their own are not read",
+				"z: ports[90].protocol: connections to port 90 of addresses without a listener of their own are not read",
+			},
+		},
+		{
+			"a server that speaks first where requests are older",
+			[]claiming{
+				{host: "x", number: 90, protocol: "HTTP"},
+				{host: "y", number: 90, protocol: "MONGO"},
+				{host: "z", number: 90, protocol: "TCP"}, // it has what the second would have
+			},
+			[]string{"y: ports[90].protocol: connections to port 90 of addresses without a listener of their own are read, to find those of x of namespace a wherever both are seen, so none go to y, whose server may speak first; give"},
+		},
+		{
+			"a server that speaks first, and has nothing",
+			[]claiming{{host: "x", number: 90, protocol: "TCP"}, {host: "y", number: 90, protocol: "MYSQL"}, {host: "z", number: 90, protocol: "HTTP"}},
+			[]string{"y: ports[90].addresses: connections to port 90 of addresses that no service has go to x"},
+		},
+		{
+			"a server that speaks first at an address",
+			[]claiming{
+				{host: "x", number: 90, protocol: "MYSQL", addresses: []string{"10.0.0.1"}},
+				{host: "y", number: 90, addresses: []string{"10.0.0.1", "10.0.0.2"}},
+				{host: "z", number: 90, protocol: "HTTP"},
+				{host: "alone", number: 90, protocol: "TLS", addresses: []string{"10.0.0.2"}},
+			},
+			[]string{
+				"alone: ports[90].addresses: connections to port 90 of 10.0.0.2 go to y",
+				"y: ports[90].protocol: connections to port 90 of 10.0.0.1 are not read, since the server of x",
+			},
+		},
+		{
 			"one host", []claiming{{host: "x", number: 90, protocol: "TCP"}, {host: "x", number: 90, protocol: "TCP", namespace: "b"}}, nil,
 		},
 	}

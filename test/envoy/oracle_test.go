@@ -128,18 +128,17 @@ func at(services []offered, address netip.Addr) (list []offered) {
 
 // byAddress is who answers at such a listener.
 func (o *oracle) byAddress(c call, services []offered) []string {
-	secure := only(services, handshakes)
+	several := len(only(services, handshakes)) > 1 // then they are kept apart by name
+	services = together(services, several, false)
 	if c.says == inHTTP || c.says == inHTTP2 {
 		if first := only(services, anything); len(first) > 0 {
-			return o.routed(c, first[:1])
+			return routedTo(first[0].reached(c)) // whatever host they name
 		}
 	}
-	if c.says == inTLS && len(secure) > 1 {
-		if s, found := named(c.host, secure); found {
+	if several {
+		if s, found := named(c.host, only(services, handshakes)); found && c.says == inTLS {
 			return s.reached(c)
 		}
-	}
-	if len(secure) > 1 { // then they are kept apart by name
 		services = only(services, connections, anything)
 	}
 	return o.first(c, services)
@@ -156,12 +155,16 @@ func (o *oracle) byPort(c call, services []offered) []string {
 		if kind != requests && len(single) > 0 && len(blocks) == 0 || kind == nothing {
 			continue
 		}
+		here = append(here, s)
+	}
+	here = together(here, true, true)
+	for _, s := range only(here, connections, anything) {
+		_, blocks := s.addresses()
 		for _, b := range blocks {
-			if (kind == connections || kind == anything) && b.Contains(c.to.Addr()) && (within == nil || b.Bits() > block.Bits()) {
+			if b.Contains(c.to.Addr()) && (within == nil || b.Bits() > block.Bits()) {
 				block, within = b, &s
 			}
 		}
-		here = append(here, s)
 	}
 	if within != nil {
 		return within.reached(c)

@@ -1,0 +1,98 @@
+package envoy
+
+import (
+	"fmt"
+	"iter"
+
+	"github.com/isthmus-mesh/isthmus/catalog"
+)
+
+// contest is for what the services of a port ask for. They enter from the oldest to the
+// youngest.
+type contest struct {
+	in      conflictsIn
+	index   *catalog.PortServices
+	secure  map[string]int // services of TLS at each address
+	claimed map[string]*claimants
+}
+
+func (c contest) rivals(key string) *claimants {
+	if c.claimed[key] == nil {
+		c.claimed[key] = &claimants{means: c.index.Means}
+	}
+	return c.claimed[key]
+}
+
+// enter has a service ask for all it wants, and returns what older ones have of it. Who
+// has no place on a listener has nothing there, and takes nothing from younger ones.
+func (c contest) enter(s catalog.ServiceDefinition) (lost []loss) {
+	without, served := map[string]bool{}, map[string]bool{}
+	for p := range c.placesOf(s) {
+		lost = c.rivals(p.against).judge(lost, p.want, s)
+		without[p.listener] = c.rivals(p.against).haveAll(s)
+	}
+	for w := range wantsOf(s, c.index.Number, c.in, c.secure) {
+		if w.listener != "" && without[w.listener] {
+			continue
+		}
+		rivals := c.rivals(w.key)
+		lost = rivals.judge(lost, w, s)
+		served[w.listener] = served[w.listener] || !rivals.haveAll(s)
+		rivals.add(s, w.only)
+	}
+	for p := range c.placesOf(s) {
+		if !without[p.listener] && (p.reads || served[p.listener]) {
+			c.rivals(p.key).add(s, "")
+		}
+	}
+	return lost
+}
+
+// readingPlace is a place on a listener, which either reads connections or does not.
+type readingPlace struct {
+	want
+	reads   bool
+	against string // the key of those that need the opposite
+}
+
+// otherAddresses stands for the listener of all addresses without one of their own.
+const otherAddresses = "addresses without a listener of their own"
+
+const (
+	notRead = "%s are not read, since the server of %s of namespace %s may speak first wherever both are seen, so none go to %s; %s"
+	isRead  = "%s are read, to find those of %s of namespace %s wherever both are seen, so none go to %s, whose server may speak first; %s"
+	another = "give one of the two another port"
+)
+
+// placesOf yields the listeners of a service, if it needs to have connections read there
+// or not to have them read.
+func (c contest) placesOf(s catalog.ServiceDefinition) iter.Seq[readingPlace] {
+	return func(yield func(readingPlace) bool) {
+		number := c.index.Number
+		port, _ := s.Port(number)
+		kind := trafficOf(port)
+		_, whole := sniOf(s.Key.Host)
+		for address := range (proxy{}).listensAt(s.Definition, port) {
+			p := readingPlace{want: want{
+				listener: address, field: fmt.Sprintf("ports[%d].protocol", number),
+				asked: fmt.Sprintf("connections to port %d of", number), next: another,
+			}}
+			if address == (proxy{}).shared() {
+				p.listener = otherAddresses
+			}
+			reading, silent := "read "+p.listener, "silent "+p.listener
+			byName := p.listener == otherAddresses || c.secure[address] > 1
+			switch {
+			case kind == httpOnly, kind == sniffed, kind == tlsOnly && byName && whole:
+				p.reads, p.key, p.against, p.reason = true, reading, silent, notRead
+			case speaksFirst(port):
+				p.key, p.against, p.reason = silent, reading, isRead
+			default:
+				continue
+			}
+			if p.name = p.listener; !yield(p) {
+				return
+			}
+		}
+	}
+}
