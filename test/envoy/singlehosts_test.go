@@ -11,7 +11,7 @@ import (
 )
 
 // TestHostsOfALargePortComeOneByOne has hosts of a port come, change hands and go, while
-// the port gets large and small again. Requests to those that stay never fail.
+// listeners cease to lead to them and do so again. Requests to those that stay never fail.
 func TestHostsOfALargePortComeOneByOne(t *testing.T) {
 	t.Parallel()
 	const vip = "10.9.9.9"
@@ -74,7 +74,7 @@ func TestHostsOfALargePortComeOneByOne(t *testing.T) {
 	if after := updatesOf(t, p); after != before {
 		t.Errorf("Envoy took %d responses of hosts when it came back, of what it has", after-before)
 	}
-	for _, n := range []int{480, 515, 100, 530} { // not used, used, not there, used
+	for _, n := range []int{480, 515} { // not used, used
 		others(n)
 		m.AwaitActive(fmt.Sprintf("%d services", n))
 		m.Folder.write(t, "added", on(fmt.Sprintf("added-%d.example.com", n), api))
