@@ -47,10 +47,12 @@ func (n *singleChanges) take(host string, c catalog.ServiceChange, namespaces []
 	}
 	for _, port := range concernedPorts(n.now, host, c) {
 		index := n.now.Port(port)
+		if n.mayHaveHosts() {
+			n.note(RouteType, hostRoutes(port), namespaces)
+		}
 		if !n.near(port, n.large.exist) && !n.hasHosts(index) {
 			continue
 		}
-		n.note(RouteType, hostRoutes(port), namespaces)
 		n.note(VirtualHostType, hostName(host, port), namespaces)
 		if !n.hasHosts(index) {
 			continue

@@ -35,6 +35,9 @@ func (v View) said() *settings {
 // hasHosts reports whether there are single hosts of a port, for who takes them.
 func (s *settings) hasHosts(index *catalog.PortServices) bool { return index.Len() >= s.large.exist }
 
+// mayHaveHosts reports whether any port can become so large.
+func (s *settings) mayHaveHosts() bool { return s.large.exist < math.MaxInt }
+
 // usesHosts reports whether a view's listeners lead to them.
 func (v View) usesHosts(index *catalog.PortServices) bool {
 	return v.single && index.Len() >= v.said().large.used
@@ -71,10 +74,11 @@ type hostRoutesSubject struct {
 	index *catalog.PortServices
 }
 
-// findHostRoutes returns it for a port that has services.
+// findHostRoutes returns it for a port that has services, however few. Envoy keeps it while
+// it drains a listener, and removes hosts only while there is VHDS in it.
 func findHostRoutes(w *World, v View, name string, number uint32) (push.Subject, bool) {
 	index := w.snapshot.Port(number)
-	if !v.single || !w.settings.hasHosts(index) {
+	if !v.single || !w.settings.mayHaveHosts() || index == nil {
 		return nil, false
 	}
 	r := hostRoutesSubject{proxySlot{RouteType, name, v}, index}

@@ -356,6 +356,9 @@ func (e *hostEnvoy) compare(w *World, s *catalog.Snapshot) {
 		for s := range (routes{proxySlot{view: v}, "", s.Port(number)}).services() {
 			services = append(services, s)
 		}
+		if table := e.routes[hostRoutes(number)]; len(services) > 0 && table != nil && table.config.GetVhds() == nil {
+			e.h.broken("%s has %s without VHDS, so it would remove no hosts", e.namespace, hostRoutes(number))
+		}
 		if s.Port(number).Len() < e.h.settings.large.exist || len(services) == 0 {
 			continue
 		}

@@ -11,7 +11,7 @@ import (
 )
 
 // TestHostsOfALargePortComeOneByOne has hosts of a port come, change hands and go, while
-// the port gets large and small again. Requests to those that stay never fail.
+// listeners cease to lead to them and do so again. Requests to those that stay never fail.
 func TestHostsOfALargePortComeOneByOne(t *testing.T) {
 	t.Parallel()
 	const vip = "10.9.9.9"
@@ -75,6 +75,9 @@ func TestHostsOfALargePortComeOneByOne(t *testing.T) {
 		t.Errorf("Envoy took %d responses of hosts when it came back, of what it has", after-before)
 	}
 	for _, n := range []int{480, 515, 100, 530} { // not used, used, not there, used
+		if n == 100 {
+			stop() // listeners that Envoy drains meet no hosts, and neither do new ones that come meanwhile
+		}
 		others(n)
 		m.AwaitActive(fmt.Sprintf("%d services", n))
 		m.Folder.write(t, "added", on(fmt.Sprintf("added-%d.example.com", n), api))
@@ -84,7 +87,6 @@ func TestHostsOfALargePortComeOneByOne(t *testing.T) {
 			awaitHosts(n + 3)
 		}
 	}
-	stop()
 	m.MustBeSettled()
 }
 
