@@ -173,6 +173,9 @@ func (i *instance) newest(ipv6 bool) (best position, ok bool) {
 
 // reclaim finds out again where an instance wants to be served.
 func (g *Group) reclaim(i *instance) {
+	if len(i.has) == 0 {
+		delete(g.instances, i.id)
+	}
 	was := i.claim
 	if i.claim = g.claimOf(i); i.claim == was {
 		// Of what does not show here, such as its conditions, the record may tell.
@@ -186,9 +189,6 @@ func (g *Group) reclaim(i *instance) {
 	g.touch(was.address)
 	g.touch(i.address)
 	g.count(was.ready, i.ready)
-	if len(i.has) == 0 {
-		delete(g.instances, i.id)
-	}
 }
 
 func (g *Group) leave(i *instance, was claim) {

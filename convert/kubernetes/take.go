@@ -93,11 +93,9 @@ func (g *Group) takeAll() (change Change) {
 
 // Objects are everything there is, for a listing. Nothing is left to be taken.
 func (g *Group) Objects() []source.Object {
-	if g.service == nil {
-		return nil
-	}
 	g.whole = true
-	return g.takeAll().Upserts
+	change := g.takeAll() // also without a Service: that it is gone shows in the listing
+	return change.Upserts
 }
 
 // object is the Service with its endpoints.

@@ -97,6 +97,7 @@ func findDNSListener(w *World, v View) (push.Subject, bool) {
 	if w.settings.dns == nil || w.definitions == nil {
 		return nil, false
 	}
+	v.single = false // it says nothing of routes
 	return dnsListener{proxySlot{ListenerType, dnsListenerName, v}, w.definitions}, true
 }
 

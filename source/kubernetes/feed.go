@@ -59,6 +59,9 @@ func (f *feed) list(ctx context.Context, options metav1.ListOptions) (runtime.Ob
 
 func (f *feed) watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 	w, err := f.api.Watch(ctx, options)
+	if options.SendInitialEvents != nil && (apierrors.IsInvalid(err) || apierrors.IsBadRequest(err)) {
+		return w, err // the API server does not begin watches with a list, and is asked for one next
+	}
 	f.answered(ctx, err)
 	return w, err
 }

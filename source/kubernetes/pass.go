@@ -14,6 +14,10 @@ import (
 func (m *mirror) take() []step {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	return m.taken()
+}
+
+func (m *mirror) taken() []step {
 	if !m.primed {
 		return nil
 	}
@@ -35,9 +39,9 @@ func (m *mirror) first() source.Listing {
 
 // all returns everything once more, after what is pending.
 func (m *mirror) all() []step {
-	steps := m.take()
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	steps := m.taken() // at once with the rest, so that no older listing comes after it
 	listing := m.everything()
 	return append(steps, step{listing: &listing})
 }

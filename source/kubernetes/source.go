@@ -43,7 +43,7 @@ func (s *Source) Run(ctx context.Context, sink source.Sink) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", target.Host, err)
 	}
-	r := &run{Source: s, sink: sink, mirror: newMirror(s.config.cluster()), woken: make(chan struct{}, 1), reported: map[string]metav1.StatusReason{}}
+	r := &run{Source: s, sink: sink, mirror: newMirror(s.config.cluster()), woken: make(chan struct{}, 1), panicked: make(chan any, 1), reported: map[string]metav1.StatusReason{}}
 	following, end := context.WithCancel(ctx)
 	var feeds sync.WaitGroup
 	defer feeds.Wait()
@@ -51,7 +51,10 @@ func (s *Source) Run(ctx context.Context, sink source.Sink) error {
 	for _, k := range kinds {
 		f := &feed{kind: k, into: r.mirror, wake: r.wake}
 		r.feeds = append(r.feeds, f)
-		feeds.Go(func() { f.run(following) })
+		feeds.Go(func() {
+			defer r.notePanic()
+			f.run(following)
+		})
 	}
 	if err := r.follow(ctx); err != nil && ctx.Err() == nil {
 		return fmt.Errorf("%s: %w", target.Host, err)
@@ -66,6 +69,7 @@ type run struct {
 	mirror   *mirror
 	feeds    []*feed
 	woken    chan struct{}
+	panicked chan any // the first of a feed, which is the run's own
 	began    time.Time
 	listed   bool
 	reported map[string]metav1.StatusReason // of kinds that are said to be unreadable
@@ -78,10 +82,22 @@ func (r *run) wake() {
 	}
 }
 
+// notePanic has the run panic in the place of a feed: the supervisor knows of no other
+// goroutine.
+func (r *run) notePanic() {
+	if p := recover(); p != nil {
+		select {
+		case r.panicked <- p:
+		default:
+		}
+	}
+}
+
 // follow waits for
 //   - the end,
 //   - something that was read, or that can no longer be read,
 //   - the supervisor, who wants everything listed once more,
+//   - a panic of a feed,
 //   - the time at which a kind has failed for too long, or not been answered.
 func (r *run) follow(ctx context.Context) error {
 	r.began = time.Now()
@@ -93,9 +109,12 @@ func (r *run) follow(ctx context.Context) error {
 			return context.Cause(ctx)
 		case <-r.woken:
 		case <-timer.C:
+		case p := <-r.panicked:
+			panic(p)
 		case <-r.sink.Relist():
 			if r.listed {
-				if err := r.pass(ctx, r.protected(r.mirror.all())); err != nil {
+				unread := r.unread()
+				if err := r.pass(ctx, r.protected(r.mirror.all(), unread)); err != nil {
 					return err
 				}
 			}
@@ -117,11 +136,10 @@ func (r *run) look(ctx context.Context, now time.Time) (again time.Duration, err
 		if wait := r.waits(now); wait > 0 {
 			return min(wait, again), nil
 		}
+		unread := r.unread()
 		listing := r.mirror.first()
-		for _, f := range r.feeds {
-			if !f.isListed() {
-				r.protect(&listing, f)
-			}
+		for _, f := range unread {
+			r.protect(&listing, f)
 		}
 		if err := r.sink.Replace(ctx, listing); err != nil {
 			return 0, err
@@ -132,7 +150,8 @@ func (r *run) look(ctx context.Context, now time.Time) (again time.Duration, err
 	if err := r.gather(ctx); err != nil {
 		return 0, err
 	}
-	return again, r.pass(ctx, r.protected(r.mirror.take()))
+	unread := r.unread()
+	return again, r.pass(ctx, r.protected(r.mirror.take(), unread))
 }
 
 // gather waits a moment for what comes with what came: the objects of one cause are
@@ -167,7 +186,7 @@ func (r *run) waits(now time.Time) time.Duration {
 		if f.isListed() {
 			continue
 		}
-		if _, err := f.failing(); err != nil && !f.required {
+		if _, err := f.failing(); err != nil && !f.required && mayBeListedLater(f.resource, err) {
 			continue
 		}
 		if rest := r.began.Add(r.pace.first).Sub(now); rest > 0 || f.required {
@@ -175,6 +194,13 @@ func (r *run) waits(now time.Time) time.Duration {
 		}
 	}
 	return 0
+}
+
+// mayBeListedLater reports whether a first listing may do without a kind that cannot be
+// read. What is stored of a kind with a place of its own stays. What nodes and pods say
+// stands on endpoints, which would lose it, so they are waited for if they may come.
+func mayBeListedLater(resource string, err error) bool {
+	return placeOf(resource) != "" || apierrors.IsForbidden(err) || apierrors.IsNotFound(err)
 }
 
 // judge looks at kinds that cannot be read: whether one of them ends the run, and which
@@ -215,11 +241,22 @@ func (r *run) report(f *feed, err error) {
 	r.mirror.list(f.resource)
 }
 
+// unread are the kinds that cannot be read. Whoever makes a listing asks before: one that
+// is listed meanwhile is protected once too often, and listed with the next.
+func (r *run) unread() (list []*feed) {
+	for _, f := range r.feeds {
+		if r.isUnread(f) {
+			list = append(list, f)
+		}
+	}
+	return list
+}
+
 // protected adds to listings what is unread of their places, so that it stays.
-func (r *run) protected(steps []step) []step {
+func (r *run) protected(steps []step, unread []*feed) []step {
 	for _, s := range steps {
-		for _, f := range r.feeds {
-			if s.listing != nil && (len(s.listing.Places) == 0 || s.listing.Places[0] == f.resource) && r.isUnread(f) {
+		for _, f := range unread {
+			if s.listing != nil && (len(s.listing.Places) == 0 || s.listing.Places[0] == f.resource) {
 				r.protect(s.listing, f)
 			}
 		}

@@ -39,6 +39,7 @@ const (
 	failing         // each is answered with an error of the server
 	expired         // lists are answered, and each watch says that its version is too old
 	forbidden       // each is answered with a lack of rights
+	listOnly        // watches do not begin with a list, as in API servers before 1.32
 	cut             // lists end in the middle
 )
 
@@ -130,6 +131,8 @@ func (w *way) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 		status(http.StatusForbidden, "Forbidden")
 	case how == expired && watches && r.URL.Query().Get("sendInitialEvents") != "true":
 		status(http.StatusGone, "Expired")
+	case how == listOnly && r.URL.Query().Get("sendInitialEvents") == "true":
+		status(http.StatusUnprocessableEntity, "Invalid")
 	case how == cut:
 		w.proxy.ServeHTTP(&short{ResponseWriter: rw, rest: 300}, r)
 	default:
