@@ -11,11 +11,10 @@ import (
 
 // claim is where an instance wants to be served, and by which right.
 type claim struct {
-	address    string
-	additional string // of the other family; empty for most
-	main       position
-	health     model.Health
-	ready      bool
+	address string
+	main    position
+	health  model.Health
+	ready   bool
 }
 
 // claimOf is what the newest states of an instance say. With addresses of both
@@ -25,14 +24,10 @@ func (g *Group) claimOf(i *instance) claim {
 		return claim{}
 	}
 	first, ok := i.newest(g.service.IPv6)
-	second, both := i.newest(!g.service.IPv6)
 	if !ok {
-		first, both = second, false
+		first, _ = i.newest(!g.service.IPv6)
 	}
 	c := claim{address: first.endpoint().address, main: first}
-	if both {
-		c.additional = second.endpoint().address
-	}
 	c.health = first.endpoint().health(g.service)
 	c.ready = c.health == model.Healthy
 	return c

@@ -17,6 +17,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/source"
 	"github.com/isthmus-mesh/isthmus/source/kubernetes"
 	"github.com/isthmus-mesh/isthmus/store"
+	"github.com/isthmus-mesh/isthmus/test/testkit/until"
 )
 
 // mirrored is a source that runs, with the store that it fills.
@@ -78,17 +79,7 @@ func (m *mirrored) records(namespace string) map[string]string {
 // await waits until something holds.
 func await(t testing.TB, what string, check func() error) {
 	t.Helper()
-	until := time.Now().Add(patience)
-	for {
-		err := check()
-		if err == nil {
-			return
-		}
-		if time.Now().After(until) {
-			t.Fatalf("%s: %v", what, err)
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
+	until.NoError(t, patience, 10*time.Millisecond, what, check)
 }
 
 func (m *mirrored) awaitState(want source.State) source.Status {
