@@ -71,6 +71,14 @@ type Selective interface {
 	Only() []string
 }
 
+// APIServer is the settings of an output that writes to a Kubernetes API server. Unless
+// it names its sources, those that read the same one are left out: what they say is
+// there already.
+type APIServer interface {
+	// Server is the address that is written to, in the spelling of [source.APIServer].
+	Server() (string, error)
+}
+
 // Env is what an output is given beside its settings.
 type Env struct {
 	// Instance marks what this Isthmus owns, and Version is that of the program.

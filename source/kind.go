@@ -41,6 +41,12 @@ type Settings interface {
 	Open(env Env) Source
 }
 
+// APIServer is the settings of a source that reads a Kubernetes API server.
+type APIServer interface {
+	// Server is its address, spelled alike for whoever uses it. It speaks to nobody.
+	Server() (string, error)
+}
+
 // Env is what a source is given beside its settings.
 type Env struct {
 	// Instance and Name are those of this Isthmus and of the source.

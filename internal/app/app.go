@@ -70,7 +70,7 @@ func assemble(ctx context.Context, c *config.Config, version string, log *slog.L
 		}
 	}()
 	a.openSources(c)
-	a.branches = []*branch{newBranch(nil, c)}
+	a.branches = []*branch{newBranch(selection{}, c)}
 	a.branches[0].merged = timed.merged
 	if err := a.openOutputs(ctx, c, version, timed); err != nil {
 		return nil, err

@@ -15,7 +15,7 @@ import (
 // and one for each output that takes some sources only: what services are made
 // of is another there.
 type branch struct {
-	only    []string // names of sources; none means all
+	sources selection
 	order   mergeOrder
 	gate    *catalog.Gate
 	outputs []output.Output
@@ -23,8 +23,8 @@ type branch struct {
 }
 
 // newBranch makes a branch without outputs, which must be there before it is run.
-func newBranch(only []string, c *config.Config) *branch {
-	b := &branch{only: only}
+func newBranch(sources selection, c *config.Config) *branch {
+	b := &branch{sources: sources}
 	required, optional := b.requirements(c)
 	b.gate = catalog.NewGate(required, optional, optionalWait, b.publish)
 	b.order.set(b.those(names(c)))
@@ -42,12 +42,7 @@ func (b *branch) publish(s *catalog.Snapshot, change catalog.Change, complete bo
 }
 
 // those are the sources of a list that are of the branch.
-func (b *branch) those(names []string) []string {
-	if len(b.only) == 0 {
-		return names
-	}
-	return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return !slices.Contains(b.only, name) })
-}
+func (b *branch) those(names []string) []string { return b.sources.of(names) }
 
 func (b *branch) requirements(c *config.Config) (required, optional []string) {
 	required, optional = requirements(c)
@@ -66,7 +61,7 @@ func (b *branch) merge(ctx context.Context, s records, primed func()) error {
 	})
 	for {
 		term, order := b.order.term(ctx)
-		err := merger.Run(onlyOf(s.Watch(term, model.Filter{}), b.only), order)
+		err := merger.Run(onlyOf(s.Watch(term, model.Filter{}), b.sources), order)
 		if ctx.Err() != nil || term.Err() == nil {
 			return err
 		}
@@ -74,16 +69,16 @@ func (b *branch) merge(ctx context.Context, s records, primed func()) error {
 }
 
 // onlyOf leaves the records of other sources out of a watch.
-func onlyOf(watch iter.Seq2[model.Batch, error], sources []string) iter.Seq2[model.Batch, error] {
-	if len(sources) == 0 {
+func onlyOf(watch iter.Seq2[model.Batch, error], sources selection) iter.Seq2[model.Batch, error] {
+	if sources.isAll() {
 		return watch
 	}
 	other := func(e model.Event) bool {
 		switch e := e.(type) {
 		case model.Upsert:
-			return !slices.Contains(sources, e.Record.Source)
+			return !sources.has(e.Record.Source)
 		case model.Delete:
-			return !slices.Contains(sources, e.Record.Source)
+			return !sources.has(e.Record.Source)
 		}
 		return false
 	}

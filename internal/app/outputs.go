@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"slices"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -25,7 +24,7 @@ type namedOutput struct {
 func (a *App) openOutputs(ctx context.Context, c *config.Config, version string, timed *stages) error {
 	var errs []error
 	for _, o := range c.Outputs {
-		b := a.branchOf(o.Settings, c)
+		b := a.branchOf(o, c)
 		for _, warning := range o.Settings.Warnings() {
 			a.log.Warn("the listener is exposed", "output", o.Kind, "warning", warning)
 		}
@@ -47,18 +46,17 @@ func (a *App) openOutputs(ctx context.Context, c *config.Config, version string,
 }
 
 // branchOf is the branch that an output takes.
-func (a *App) branchOf(settings output.Settings, c *config.Config) *branch {
-	selective, ok := settings.(output.Selective)
-	if !ok || len(selective.Only()) == 0 {
-		return a.branches[0]
+func (a *App) branchOf(o config.Output, c *config.Config) *branch {
+	sources := selectionOf(o.Settings, c)
+	if len(sources.out) > 0 {
+		a.log.Info("sources that read the API server that is written to are not written to it", "output", o.Kind, "sources", sources.out)
 	}
-	only := slices.Sorted(slices.Values(selective.Only()))
-	for _, b := range a.branches[1:] {
-		if slices.Equal(b.only, only) {
+	for _, b := range a.branches {
+		if b.sources.equal(sources) {
 			return b
 		}
 	}
-	b := newBranch(only, c)
+	b := newBranch(sources, c)
 	a.branches = append(a.branches, b)
 	return b
 }

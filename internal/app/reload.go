@@ -93,7 +93,9 @@ func (r *reloader) reload(ctx context.Context) {
 		r.failed(err)
 		return
 	}
+	wanted, fixed := keepSelections(&r.running, wanted)
 	p := planFor(&r.running, wanted)
+	p.NeedsRestart = append(p.NeedsRestart, fixed...)
 	r.apply(ctx, p, wanted)
 	r.running.Sources, r.running.Log = wanted.Sources, wanted.Log
 	r.loaded(p)

@@ -4,6 +4,8 @@ package kubeconfig
 
 import (
 	"fmt"
+	"net"
+	"strings"
 
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -32,4 +34,18 @@ func Load(file, inContext, userAgent string) (*rest.Config, error) {
 	}
 	target.UserAgent = userAgent
 	return target, nil
+}
+
+// Server is the address of an API server in one spelling, by which two configurations of
+// the same one are known. An API server that has several addresses is several here.
+func Server(target *rest.Config) (string, error) {
+	url, _, err := rest.DefaultServerUrlFor(target)
+	if err != nil {
+		return "", fmt.Errorf("%q is no address of an API server: %w", target.Host, err)
+	}
+	port := url.Port()
+	if port == "" {
+		port = map[string]string{"http": "80", "https": "443"}[url.Scheme]
+	}
+	return url.Scheme + "://" + net.JoinHostPort(strings.ToLower(url.Hostname()), port) + strings.TrimSuffix(url.Path, "/"), nil
 }

@@ -10,6 +10,7 @@ import (
 var (
 	_ output.Settings      = (*Config)(nil)
 	_ output.Selective     = (*Config)(nil)
+	_ output.APIServer     = (*Config)(nil)
 	_ output.Output        = opened{}
 	_ output.SourceRemover = opened{}
 	_ output.Planner       = opened{}

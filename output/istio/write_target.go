@@ -11,11 +11,11 @@ func (c Config) target() (*rest.Config, error) {
 	return kubeconfig.Load(c.Kubeconfig, c.Context, fieldManager)
 }
 
-// Server is the address of the API server that the configuration names.
+// Server implements [output.APIServer].
 func (c Config) Server() (string, error) {
 	target, err := c.target()
 	if err != nil {
 		return "", err
 	}
-	return target.Host, nil
+	return kubeconfig.Server(target)
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -15,7 +16,10 @@ import (
 	"github.com/isthmus-mesh/isthmus/source"
 )
 
-var _ source.Settings = (*Config)(nil)
+var (
+	_ source.Settings  = (*Config)(nil)
+	_ source.APIServer = (*Config)(nil)
+)
 
 // Config says which cluster to read.
 type Config struct {
@@ -30,6 +34,9 @@ type Config struct {
 	Network string `json:"network"`
 	// Domain is that of the cluster's DNS.
 	Domain string `json:"domain"`
+	// ClusterLocal are Services that mean something else in each cluster, as
+	// namespace/name or namespace/*. They are not read.
+	ClusterLocal []string `json:"clusterLocal"`
 	// Istio has Istio's objects read as well.
 	Istio bool `json:"istio"`
 	// Pods has pods read, for labels and service accounts of endpoints.
@@ -40,7 +47,9 @@ type Config struct {
 func Kind() source.Kind {
 	return source.Kind{
 		Name: "kubernetes", MaxBackoff: 10 * time.Second,
-		New: func() source.Settings { return &Config{Domain: "cluster.local", Istio: true, Pods: true} },
+		New: func() source.Settings {
+			return &Config{Domain: "cluster.local", ClusterLocal: []string{"default/kubernetes", "kube-system/*"}, Istio: true, Pods: true}
+		},
 	}
 }
 
@@ -55,7 +64,18 @@ func (c *Config) Validate() error {
 			errs = append(errs, fmt.Errorf("%s: %q cannot be the value of a label: use at most 63 letters, digits, '-', '_' and '.'", field, value))
 		}
 	}
+	for i, pattern := range c.ClusterLocal {
+		namespace, name, both := strings.Cut(pattern, "/")
+		if !both || !istio.IsNamespace(namespace) || name != "*" && !istio.IsObjectName(name) {
+			errs = append(errs, fmt.Errorf("clusterLocal[%d]: %q names no Services: write namespace/name, or namespace/* for all of a namespace", i, pattern))
+		}
+	}
 	return errors.Join(errs...)
+}
+
+// isClusterLocal reports whether a Service is not to be read.
+func (c *Config) isClusterLocal(name kubernetes.Name) bool {
+	return slices.Contains(c.ClusterLocal, name.Namespace+"/*") || slices.Contains(c.ClusterLocal, name.Namespace+"/"+name.Name)
 }
 
 // Resolve implements [source.Settings].
@@ -77,6 +97,15 @@ func (c *Config) Check() error {
 
 func (c *Config) target() (*rest.Config, error) {
 	return kubeconfig.Load(c.Kubeconfig, c.Context, "isthmus")
+}
+
+// Server implements [source.APIServer].
+func (c *Config) Server() (string, error) {
+	target, err := c.target()
+	if err != nil {
+		return "", err
+	}
+	return kubeconfig.Server(target)
 }
 
 // Warnings implements [source.Settings].

@@ -18,6 +18,7 @@ import (
 type mirror struct {
 	mu      sync.Mutex
 	cluster convert.Cluster
+	ignored func(service convert.Name) bool
 
 	groups map[convert.Name]*convert.Group
 	index  convert.Index
@@ -46,10 +47,10 @@ type object struct {
 	is any // nil if it is gone
 }
 
-func newMirror(cluster convert.Cluster) *mirror {
+func newMirror(cluster convert.Cluster, ignored func(service convert.Name) bool) *mirror {
 	return &mirror{
-		cluster: cluster,
-		groups:  map[convert.Name]*convert.Group{}, slices: map[convert.Name]convert.Name{},
+		cluster: cluster, ignored: ignored,
+		groups: map[convert.Name]*convert.Group{}, slices: map[convert.Name]convert.Name{},
 		nodes: map[string]convert.Node{}, zones: map[string]map[string]int{}, pods: map[convert.Name]convert.Pod{},
 		istio: map[string]map[convert.Name]istio.Reading{},
 		dirty: map[convert.Name]struct{}{}, touched: map[string]map[convert.Name]struct{}{},
@@ -153,6 +154,9 @@ func (m *mirror) enter(resource string, o object) {
 }
 
 func (m *mirror) enterService(o object) {
+	if m.ignored(o.Name) {
+		return
+	}
 	if s, is := o.is.(convert.Service); is {
 		m.group(o.Name).SetService(&s)
 	} else if g := m.groups[o.Name]; g != nil {
@@ -164,7 +168,7 @@ func (m *mirror) enterService(o object) {
 // enterSlice enters a slice. One that has changed its Service leaves the former.
 func (m *mirror) enterSlice(o object) {
 	s, is := o.is.(*convert.Slice)
-	is = is && s.Service.Name != "" && !s.FQDN
+	is = is && s.Service.Name != "" && !s.FQDN && !m.ignored(s.Service)
 	if old, had := m.slices[o.Name]; had && (!is || old != s.Service) {
 		m.groups[old].DropSlice(o.Name.Name)
 		m.dirty[old] = struct{}{}

@@ -43,7 +43,7 @@ func (s *Source) Run(ctx context.Context, sink source.Sink) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", target.Host, err)
 	}
-	r := &run{Source: s, sink: sink, mirror: newMirror(s.config.cluster()), woken: make(chan struct{}, 1), panicked: make(chan any, 1), reported: map[string]metav1.StatusReason{}}
+	r := &run{Source: s, sink: sink, mirror: newMirror(s.config.cluster(), s.config.isClusterLocal), woken: make(chan struct{}, 1), panicked: make(chan any, 1), reported: map[string]metav1.StatusReason{}}
 	following, end := context.WithCancel(ctx)
 	var feeds sync.WaitGroup
 	defer feeds.Wait()

@@ -264,3 +264,38 @@ func TestRightsToWriteAreTheLeast(t *testing.T) {
 		t.Errorf("who writes all kinds may only write %v", rules[0].Resources)
 	}
 }
+
+// Only what a source of kind kubernetes reads may be read, and only in the cluster that
+// Isthmus runs in: others come with a user of their own.
+func TestRightsToReadAreTheLeast(t *testing.T) {
+	t.Parallel()
+	const from = "config:\n  outputs: {xds: {listen: ':15010', insecure: true}}\n  sources: "
+	const whole = "[{[get list watch] [] [services nodes pods] [] []} {[get list watch] [discovery.k8s.io] [endpointslices] [] []} " +
+		"{[get list watch] [networking.istio.io] [serviceentries workloadentries workloadgroups sidecars] [] []}]"
+	const least = "[{[get list watch] [] [services nodes] [] []} {[get list watch] [discovery.k8s.io] [endpointslices] [] []}]"
+	for sources, want := range map[string]string{
+		"[{name: here, kubernetes: {}}]":                                                           whole,
+		"[{name: here, kubernetes: }]":                                                             whole,
+		"[{name: here, kubernetes: {pods: false, istio: false}}]":                                  least,
+		"[{name: a, kubernetes: {istio: false}}, {name: b, kubernetes: {pods: false}}]":            whole,
+		"[{name: there, kubernetes: {kubeconfig: /east}}, {name: files, file: {path: /registry}}]": "",
+		"[{name: there, kubernetes: {context: east}}]":                                             "",
+	} {
+		o := render(t, from+sources+"\n")
+		if _, granted := o["ClusterRole bridge-mesh-source"]; !granted {
+			if want != "" {
+				t.Errorf("sources: %s may read nothing", sources)
+			}
+			continue
+		}
+		if got := fmt.Sprint(get[rbacv1.ClusterRole](t, o, "ClusterRole bridge-mesh-source").Rules); got != want {
+			t.Errorf("sources: %s may %s, want %s", sources, got, want)
+		}
+		if s := get[rbacv1.ClusterRoleBinding](t, o, "ClusterRoleBinding bridge-mesh-source").Subjects[0]; s.Name != "bridge" || s.Namespace != "mesh" {
+			t.Errorf("rights are given to %+v", s)
+		}
+	}
+	if _, is := render(t, from+"[{name: here, kubernetes: {}}]\nrbac: {create: false}\n")["ClusterRole bridge-mesh-source"]; is {
+		t.Error("rights are given though rbac.create is false")
+	}
+}

@@ -1,6 +1,8 @@
 package istio_test
 
 import (
+	"fmt"
+	"net/http"
 	"os/exec"
 	"strings"
 	"testing"
@@ -70,4 +72,38 @@ func (a *api) install(values, namespace string) map[string]*unstructured.Unstruc
 		installed[o.GetKind()] = o
 	}
 	return installed
+}
+
+// TestChartLetsASourceRead shows that the rights of the chart are those that a source of
+// the cluster needs: every kind is read, and nothing is said to be forbidden.
+func TestChartLetsASourceRead(t *testing.T) {
+	t.Parallel()
+	api := connect(t, shared)
+	namespace := api.NewNamespace("reads")
+	installed := api.install("config:\n  outputs: {xds: {insecure: true}}\n  sources: [{name: here, kubernetes: {}}]\n", namespace)
+	if installed["ClusterRoleBinding"] == nil {
+		t.Fatal("the chart gives no rights")
+	}
+	kubeconfig := t.TempDir() + "/kubeconfig"
+	account := "system:serviceaccount:" + namespace + ":bridge"
+	if err := api.server.WriteKubeconfig(kubeconfig, account, "system:serviceaccounts", "system:serviceaccounts:"+namespace, "system:authenticated"); err != nil {
+		t.Fatal(err)
+	}
+	i := serveConfig(t, "reads", fmt.Sprintf(`
+sources: [{name: legacy, kubernetes: {kubeconfig: %s}}]
+outputs: {xds: {listen: "127.0.0.1:0"}}
+admin: {listen: "127.0.0.1:0"}
+log: {level: debug, format: text}
+`, kubeconfig))
+	i.AwaitState("live")
+	if strings.Contains(i.Log(), "forbidden") {
+		t.Error("it lacks rights")
+	}
+	var sources []struct{ Refused []any }
+	if err := i.ask(http.MethodGet, "/api/v1/sources", &sources); err != nil {
+		t.Fatal(err)
+	}
+	if len(sources) != 1 || len(sources[0].Refused) > 0 {
+		t.Errorf("it cannot read all: %+v", sources)
+	}
 }
