@@ -14,7 +14,7 @@ require (
 )
 
 require (
-	github.com/isthmus-mesh/isthmus/test/envoy v0.0.0-00010101000000-000000000000 // indirect
+	github.com/isthmus-mesh/isthmus/test/envoy v0.0.0-00010101000000-000000000000
 	google.golang.org/grpc v1.85.0 // indirect
 	istio.io/api v1.31.1 // indirect
 )
@@ -37,10 +37,13 @@ require (
 	github.com/go-openapi/swag v0.23.0 // indirect
 	github.com/golang/protobuf v1.5.4 // indirect
 	github.com/google/gnostic-models v0.7.0 // indirect
+	github.com/google/nftables v0.3.0 // indirect
 	github.com/google/uuid v1.6.0 // indirect
 	github.com/josharian/intern v1.0.0 // indirect
 	github.com/json-iterator/go v1.1.12 // indirect
 	github.com/mailru/easyjson v0.7.7 // indirect
+	github.com/mdlayher/netlink v1.7.3-0.20250113171957-fbb4dce95f42 // indirect
+	github.com/mdlayher/socket v0.5.0 // indirect
 	github.com/modern-go/concurrent v0.0.0-20180306012644-bacd9c7ef1dd // indirect
 	github.com/modern-go/reflect2 v1.0.3-0.20250322232337-35a7c28c31ee // indirect
 	github.com/munnerz/goautoneg v0.0.0-20191010083416-a7dc8b61c822 // indirect

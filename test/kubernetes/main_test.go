@@ -48,6 +48,9 @@ func run(m *testing.M) (status int, err error) {
 			fmt.Fprintln(os.Stderr, "the logs of the servers are in", dir)
 		}
 	}()
+	if err := enterNamespace(); err != nil {
+		return 1, err
+	}
 	if programs, err = cluster.Build(context.Background(), os.Stderr); err != nil {
 		return 1, err
 	}

@@ -58,7 +58,7 @@ func (a *APIServer) flags(etcd string) []string {
 		"--token-auth-file=" + a.file("tokens.csv"), "--authorization-mode=RBAC",
 		"--service-account-issuer=https://" + a.address,
 		"--service-account-key-file=" + a.file("sa.key"), "--service-account-signing-key-file=" + a.file("sa.key"),
-		"--service-cluster-ip-range=10.0.0.0/24", "--disable-admission-plugins=ServiceAccount",
+		"--service-cluster-ip-range=10.0.0.0/16,fd00:10::/112", "--disable-admission-plugins=ServiceAccount",
 		"--audit-policy-file=" + a.file("audit.yaml"), "--audit-log-path=" + a.file("audit.log"),
 	}
 }
