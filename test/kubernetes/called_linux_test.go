@@ -11,6 +11,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -26,16 +28,20 @@ import (
 // slice may have one of loopback.
 const inNamespace = "ISTHMUS_KUBERNETES_NAMESPACE"
 
-// separately runs a test once more by itself, in a network namespace, and returns false
-// where that has been done.
-func separately(t *testing.T) bool {
-	t.Helper()
+// separately runs a test or a benchmark once more by itself, in a network namespace, and
+// returns false where that has been done.
+func separately(tb testing.TB) bool {
+	tb.Helper()
 	if os.Getenv(inNamespace) != "" {
 		return false
 	}
-	status, err := netns.Run([]string{"-test.run", "^" + t.Name() + "$", "-test.v"}, inNamespace+"=true")
+	arguments := slices.DeleteFunc(os.Args[1:], func(a string) bool { return strings.HasPrefix(a, "-test.testlogfile") })
+	if _, is := tb.(*testing.B); !is {
+		arguments = append(arguments, "-test.run=^"+tb.Name()+"$", "-test.v")
+	}
+	status, err := netns.Run(arguments, inNamespace+"=true")
 	if err != nil || status != 0 {
-		t.Fatal(errors.Join(err, fmt.Errorf("it ended with status %d", status)))
+		tb.Fatal(errors.Join(err, fmt.Errorf("it ended with status %d", status)))
 	}
 	return true
 }
@@ -49,7 +55,7 @@ func enterNamespace() error {
 }
 
 // listen starts a backend at an address of its own, at which it says its name.
-func listen(t *testing.T, name, address string) {
+func listen(t testing.TB, name, address string) {
 	t.Helper()
 	at := netip.MustParseAddrPort(address)
 	if err := netns.AddAddress(at.Addr()); err != nil {
@@ -79,29 +85,42 @@ func serveIsthmus(t *testing.T, dir, text string) *app.App {
 	return instance.Run(t, c)
 }
 
+// isthmusProgram builds the program.
+func isthmusProgram(tb testing.TB, dir string) string {
+	tb.Helper()
+	path := filepath.Join(dir, "isthmus")
+	if out, err := exec.CommandContext(tb.Context(), "go", "-C", programs.Repository, "build", "-buildvcs=false", "-o", path, "./cmd/isthmus").CombinedOutput(); err != nil {
+		tb.Fatalf("%v: %s", err, out)
+	}
+	return path
+}
+
 // connectEnvoy starts an Envoy that takes everything from an Isthmus.
 func connectEnvoy(t *testing.T, a *app.App, c proxy.Config) *proxy.Proxy {
 	t.Helper()
-	dir := t.TempDir()
-	program, err := proxy.Fetch(t.Context(), os.Stderr)
+	return startEnvoy(t, a.Addr("xds").String(), c)
+}
+
+// startEnvoy starts an Envoy that takes everything from one control plane.
+func startEnvoy(tb testing.TB, from string, c proxy.Config) *proxy.Proxy {
+	tb.Helper()
+	dir := tb.TempDir()
+	program, err := proxy.Fetch(tb.Context(), os.Stderr)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	c.Isthmus = filepath.Join(dir, "isthmus") // which prints the bootstrap
-	if out, err := exec.CommandContext(t.Context(), "go", "-C", programs.Repository, "build", "-buildvcs=false", "-o", c.Isthmus, "./cmd/isthmus").CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
-	c.Program, c.Dir, c.Namespace, c.ControlPlanes = program, dir, "shop", []netip.AddrPort{netip.MustParseAddrPort(a.Addr("xds").String())}
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	c.Isthmus = isthmusProgram(tb, dir) // which prints the bootstrap
+	c.Program, c.Dir, c.Namespace, c.ControlPlanes = program, dir, "shop", []netip.AddrPort{netip.MustParseAddrPort(from)}
+	ctx, cancel := context.WithTimeout(tb.Context(), patience)
 	defer cancel()
 	p, err := proxy.Start(ctx, c)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	t.Cleanup(func() {
+	tb.Cleanup(func() {
 		p.Stop()
-		if t.Failed() {
-			t.Logf("--- log of %s\n%.4000s", p.Name, p.Log())
+		if tb.Failed() {
+			tb.Logf("--- log of %s\n%.4000s", p.Name, p.Log())
 		}
 	})
 	return p

@@ -14,7 +14,7 @@ import (
 )
 
 // own starts a cluster for one test.
-func own(t *testing.T) *cluster.Cluster {
+func own(t testing.TB) *cluster.Cluster {
 	t.Helper()
 	c, err := cluster.Start(t.Context(), programs, t.TempDir())
 	if err != nil {
@@ -24,7 +24,7 @@ func own(t *testing.T) *cluster.Cluster {
 	return c
 }
 
-func kubeconfig(t *testing.T, api *cluster.APIServer, user string) string {
+func kubeconfig(t testing.TB, api *cluster.APIServer, user string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "kubeconfig")
 	if err := api.WriteKubeconfig(path, user); err != nil {

@@ -25,6 +25,7 @@ type Certificates struct{ Cert, Key, CA string }
 
 // Setting is what istiods differ in.
 type Setting struct {
+	Registries   string   // beside Istio's own objects; none if empty
 	Mesh         string   // more of its mesh configuration, in YAML
 	Env          []string // more of its environment
 	Certificates *Certificates
@@ -62,7 +63,7 @@ func (c *Cluster) StartIstiodAs(ctx context.Context, s Setting) (*Istiod, error)
 		i.Secure = addresses[3]
 	}
 	flags := append([]string{
-		"discovery", "--registries=", "--kubeconfig=" + kubeconfig, "--meshConfig=" + config,
+		"discovery", "--registries=" + s.Registries, "--kubeconfig=" + kubeconfig, "--meshConfig=" + config,
 		"--grpcAddr=" + i.XDS, "--secureGRPCAddr=" + i.Secure, "--httpAddr=" + i.web, "--httpsAddr=",
 		"--monitoringAddr=" + i.Monitoring, "--ctrlz_port=0",
 	}, s.Certificates.flags()...)
