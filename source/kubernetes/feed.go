@@ -100,6 +100,8 @@ func (f *feed) isListed() bool {
 	return f.listed
 }
 
+var _ cache.TransformingStore = (*feed)(nil)
+
 // Add implements [cache.ReflectorStore].
 func (f *feed) Add(object any) error { return f.put(object) }
 
@@ -136,8 +138,17 @@ func (f *feed) Replace(items []any, _ string) error {
 	return nil
 }
 
+// Transformer implements [cache.TransformingStore]. The reflector has a list in memory
+// before it hands it over: no more of each object than what is kept of it anyway.
+func (f *feed) Transformer() cache.TransformFunc {
+	return func(item any) (any, error) { return f.objectOf(item), nil }
+}
+
 // objectOf is what is kept of an object of the API server.
 func (f *feed) objectOf(item any) object {
+	if o, read := item.(object); read {
+		return o
+	}
 	if last, ok := item.(cache.DeletedFinalStateUnknown); ok {
 		item = last.Obj
 	}
