@@ -7,6 +7,7 @@ require (
 	github.com/isthmus-mesh/isthmus v0.0.0
 	github.com/isthmus-mesh/isthmus/test/istio v0.0.0-00010101000000-000000000000
 	go.uber.org/goleak v1.3.0
+	k8s.io/api v0.36.3
 	k8s.io/apimachinery v0.36.3
 	k8s.io/client-go v0.36.3
 	pgregory.net/rapid v1.2.0
@@ -72,7 +73,6 @@ require (
 	gopkg.in/evanphx/json-patch.v4 v4.13.0 // indirect
 	gopkg.in/inf.v0 v0.9.1 // indirect
 	gopkg.in/yaml.v3 v3.0.1 // indirect
-	k8s.io/api v0.36.3 // indirect
 	k8s.io/klog/v2 v2.140.0 // indirect
 	k8s.io/kube-openapi v0.0.0-20260317180543-43fb72c5454a // indirect
 	k8s.io/utils v0.0.0-20260210185600-b8788abfbbc2 // indirect

@@ -1,0 +1,135 @@
+package kubernetes_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/isthmus-mesh/isthmus/source"
+	"github.com/isthmus-mesh/isthmus/test/istio/cluster"
+)
+
+// account is a service account that may read all, and its token in a file.
+type account struct {
+	t      *testing.T
+	client *kubernetes.Clientset
+	token  string // file
+}
+
+// renew makes the account anew: the tokens that it had are worth nothing from then on.
+func (a *account) renew() {
+	a.t.Helper()
+	ctx, accounts := a.t.Context(), a.client.CoreV1().ServiceAccounts("default")
+	_ = accounts.Delete(ctx, "reader", metav1.DeleteOptions{}) // which may not be there yet
+	if _, err := accounts.Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "reader"}}, metav1.CreateOptions{}); err != nil {
+		a.t.Fatal(err)
+	}
+	request, err := accounts.CreateToken(ctx, "reader", &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	if err := os.WriteFile(a.token, []byte(request.Status.Token), 0o600); err != nil {
+		a.t.Fatal(err)
+	}
+}
+
+// expire makes the token worth nothing.
+func (a *account) expire() {
+	a.t.Helper()
+	if err := a.client.CoreV1().ServiceAccounts("default").Delete(a.t.Context(), "reader", metav1.DeleteOptions{}); err != nil {
+		a.t.Fatal(err)
+	}
+}
+
+func newAccount(t *testing.T, c *cluster.Cluster) *account {
+	t.Helper()
+	config, err := c.API.Config(cluster.Admin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := &account{t: t, client: client, token: filepath.Join(t.TempDir(), "token")}
+	binding := &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: "reader"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
+		Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: "default", Name: "reader"}},
+	}
+	if _, err := client.RbacV1().ClusterRoleBindings().Create(t.Context(), binding, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	a.renew()
+	return a
+}
+
+// kubeconfig is one of the account.
+func (a *account) kubeconfig(c *cluster.Cluster) string {
+	a.t.Helper()
+	path := kubeconfig(a.t, c.API, cluster.Admin)
+	config, err := clientcmd.LoadFromFile(path)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	for name := range config.AuthInfos {
+		config.AuthInfos[name] = &clientcmdapi.AuthInfo{TokenFile: a.token}
+	}
+	if err := clientcmd.WriteToFile(*config, path); err != nil {
+		a.t.Fatal(err)
+	}
+	return path
+}
+
+// A token that is worth nothing any more takes nothing away: the source says that it has
+// to be renewed, and goes on when it is.
+func TestTokenExpires(t *testing.T) {
+	t.Parallel()
+	c := own(t)
+	client, reader := connect(t, c), newAccount(t, c)
+	if err := client.Namespace(t.Context(), "kept"); err != nil {
+		t.Fatal(err)
+	}
+	steady := objects(t, steadyObjects, "kept")
+	for _, o := range steady {
+		if err := client.Apply(t.Context(), resources[o.GetKind()], o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	m := mirror(t, reader.kubeconfig(c))
+	m.awaitState(source.StateLive)
+	before := m.uids("kept")
+	reader.expire()
+	c.API.Kill() // a watch that is open is not asked for its token again
+	if err := c.API.Restart(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	await(t, "a reason", func() error {
+		if s := m.supervisor.Status(); s.State != source.StateStale || !strings.Contains(s.Reason, "renew the credentials") {
+			return fmt.Errorf("it is %s: %s", s.State, s.Reason)
+		}
+		return nil
+	})
+	m.mustHave(before, "kept")
+	reader.renew()
+	m.awaitState(source.StateLive)
+	m.mustHave(before, "kept")
+	if err := client.Delete(t.Context(), slicesOf, "kept", "steady-1"); err != nil {
+		t.Fatal(err)
+	}
+	await(t, "the endpoints to leave", func() error {
+		if r := m.records("kept"); len(r) != 1 {
+			return fmt.Errorf("there is %v", r)
+		}
+		return nil
+	})
+}
