@@ -1,6 +1,8 @@
 package envoy
 
 import (
+	"time"
+
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
@@ -11,6 +13,11 @@ import (
 
 // leastRing is Istio's, of which a balancer by hash makes shares of the endpoints.
 const leastRing = 1024
+
+// mergeWindow is how often an Envoy at most has its workers follow ejections, after the
+// first one. Its own second leaves them that long with endpoints that are known to fail;
+// without any window each ejection of a large service would be work for all workers.
+const mergeWindow = 100 * time.Millisecond
 
 // policyOf is the policy of a host for the clients of a view.
 func (v View) policyOf(host string) *Policy {
@@ -81,6 +88,7 @@ func (o *OutlierDetection) apply(m *clusterv3.Cluster) {
 		MaxEjectionPercent:                 count(o.MaxEjectionPercent),
 	}
 	m.CommonLbConfig.HealthyPanicThreshold = &typev3.Percent{Value: float64(o.MinHealthPercent)}
+	m.CommonLbConfig.UpdateMergeWindow = durationpb.New(mergeWindow)
 }
 
 // enforced is the share of cases in which an endpoint is taken out that failed n times

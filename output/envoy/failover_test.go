@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
+	prioritiesv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/retry/priority/previous_priorities/v3"
 	gocmp "github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
@@ -111,6 +112,35 @@ func TestFailoverNeedsOutlierDetection(t *testing.T) {
 			}
 			if got := s.prepare().of("a.example").failsOver(); got != test.works {
 				t.Errorf("it works: %t", got)
+			}
+		})
+	}
+}
+
+// A retry leaves the near endpoints while there is an attempt left, where they come first
+// and nowhere else.
+func TestRetriesLeaveNearEndpoints(t *testing.T) {
+	off, detection := false, &OutlierDetection{}
+	detection.SetDefaults()
+	for name, test := range map[string]struct {
+		policy Policy
+		want   int32 // attempts near the client; 0 for all of them
+	}{
+		"no failover":      {Policy{}, 0},
+		"it is off":        {Policy{OutlierDetection: detection, LocalityFailover: &off}, 0},
+		"by default":       {Policy{OutlierDetection: detection}, 2},
+		"one retry":        {Policy{OutlierDetection: detection, Retries: &Retries{Attempts: 1, RetryOn: "5xx"}}, 1},
+		"a lot of retries": {Policy{OutlierDetection: detection, Retries: &Retries{Attempts: 9, RetryOn: "5xx"}}, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var config prioritiesv3.PreviousPrioritiesConfig
+			if packed := test.policy.retryPolicy().GetRetryPriority(); packed != nil {
+				if err := packed.GetTypedConfig().UnmarshalTo(&config); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if config.UpdateFrequency != test.want {
+				t.Errorf("after %d attempts, want %d", config.UpdateFrequency, test.want)
 			}
 		})
 	}

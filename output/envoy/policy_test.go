@@ -57,13 +57,13 @@ func TestEnvoysAreGivenThePolicy(t *testing.T) {
 		limits.GetMaxConnections().GetValue(), limits.GetMaxPendingRequests().GetValue(), limits.GetMaxRequests().GetValue(), limits.GetMaxRetries().GetValue(),
 		outliers.GetConsecutive_5Xx().GetValue(), outliers.GetEnforcingConsecutive_5Xx().GetValue(), outliers.GetEnforcingConsecutiveGatewayFailure().GetValue(),
 		outliers.GetInterval().AsDuration(), outliers.GetBaseEjectionTime().AsDuration(), outliers.GetMaxEjectionPercent().GetValue(),
-		c.GetCommonLbConfig().GetHealthyPanicThreshold().GetValue(),
+		c.GetCommonLbConfig().GetHealthyPanicThreshold().GetValue(), c.GetCommonLbConfig().GetUpdateMergeWindow().AsDuration(),
 		alive.GetKeepaliveProbes().GetValue(), alive.GetKeepaliveTime().GetValue(), alive.GetKeepaliveInterval().GetValue(),
 	}
 	want := []any{
 		3 * time.Second, clusterv3.Cluster_RING_HASH, uint64(1024),
 		uint32(1), uint32(2), uint32(3), uint32(4),
-		uint32(5), uint32(100), uint32(0), time.Second, time.Minute, uint32(50), 20.0,
+		uint32(5), uint32(100), uint32(0), time.Second, time.Minute, uint32(50), 20.0, 100 * time.Millisecond,
 		uint32(9), uint32(60), uint32(1),
 	}
 	if !slices.Equal(got, want) {

@@ -7,6 +7,7 @@ import (
 
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	previousv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/retry/host/previous_hosts/v3"
+	prioritiesv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/retry/priority/previous_priorities/v3"
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 )
@@ -52,10 +53,28 @@ func (p *Policy) retryPolicy() *routev3.RetryPolicy {
 		}},
 		HostSelectionRetryMaxAttempts: hostAttempts,
 	}
+	if p.failsOver() {
+		m.RetryPriority = elsewhereAfter(min(r.Attempts, nearAttempts))
+	}
 	if r.PerTryTimeout > 0 {
 		m.PerTryTimeout = durationpb.New(r.PerTryTimeout)
 	}
 	return m
+}
+
+// nearAttempts is how many attempts are made near the client before the next one is made
+// farther away. It is Istio's, of retryRemoteLocalities.
+const nearAttempts = 2
+
+// elsewhereAfter has the endpoints of a priority left out of further attempts once so
+// many were made. An Envoy that has not noticed yet that all of them are gone would try
+// them to the end.
+func elsewhereAfter(attempts int) *routev3.RetryPolicy_RetryPriority {
+	config := &prioritiesv3.PreviousPrioritiesConfig{UpdateFrequency: int32(attempts)} //nolint:gosec // it is small
+	return &routev3.RetryPolicy_RetryPriority{
+		Name:       "envoy.retry_priorities.previous_priorities",
+		ConfigType: &routev3.RetryPolicy_RetryPriority_TypedConfig{TypedConfig: packed(config)},
+	}
 }
 
 // conditions are those to try again, and the statuses that are among them.

@@ -29,6 +29,9 @@ type backend struct {
 	server   *http.Server
 	served   chan error
 	requests atomic.Int64
+	failing  atomic.Bool  // it answers 500
+	holding  atomic.Bool  // it answers nothing
+	held     atomic.Int64 // requests that wait for an answer
 }
 
 func startBackend(t testing.TB, service, name string) *backend {
@@ -45,8 +48,17 @@ func startBackend(t testing.TB, service, name string) *backend {
 	protocols.SetUnencryptedHTTP2(true)
 	b.server = &http.Server{Protocols: protocols, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		b.requests.Add(1)
+		if b.holding.Load() {
+			b.held.Add(1)
+			<-r.Context().Done()
+			b.held.Add(-1)
+			return
+		}
 		w.Header().Set(answeredBy, service)
 		w.Header().Set(spokenIn, r.Proto)
+		if b.failing.Load() {
+			w.WriteHeader(http.StatusInternalServerError)
+		}
 	})}
 	go func() { b.served <- b.server.Serve(listener) }()
 	t.Cleanup(b.Stop)
@@ -66,6 +78,9 @@ func (b *backend) Stop() {
 	}
 	b.served <- http.ErrServerClosed
 }
+
+// Die ends the backend as a crash does: its connections end, whatever is under way.
+func (b *backend) Die() { _ = b.server.Close() }
 
 // endpoint is the backend as it is written, with its port under a name.
 func (b *backend) endpoint(portName string) endpoint {

@@ -13,8 +13,7 @@ import (
 
 // TestNearBackendsAreUsedUntilTheyFail has an Envoy in the zone of some backends. All
 // its calls go there; once they are dead and ejected, those of the next zone answer all
-// calls, and then those of another region. Until Envoy's workers know of an ejection,
-// for up to a second, a call may still fail: it merges such updates.
+// calls, and then those of another region.
 func TestNearBackendsAreUsedUntilTheyFail(t *testing.T) {
 	inEachMode(t, func(t *testing.T, delta bool) {
 		m := newMesh(t)
