@@ -119,6 +119,11 @@ func awaitInbound(m *mesh, p *proxy.Proxy) {
 // serveRequests answers requests with the address that they came from.
 func serveRequests(t *testing.T, address string, number uint32) {
 	t.Helper()
+	serveRequestsOn(t, listen(t, address, number))
+}
+
+func serveRequestsOn(t *testing.T, listener net.Listener) {
+	t.Helper()
 	server := &http.Server{
 		ReadHeaderTimeout: patience,
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -126,7 +131,6 @@ func serveRequests(t *testing.T, address string, number uint32) {
 			_, _ = io.WriteString(w, from)
 		}),
 	}
-	listener := listen(t, address, number)
 	var served sync.WaitGroup
 	served.Go(func() { _ = server.Serve(listener) })
 	t.Cleanup(func() { _ = server.Close(); served.Wait() })
@@ -146,7 +150,11 @@ func listen(t *testing.T, address string, number uint32) net.Listener {
 // then repeats what it says.
 func serveGreetings(t *testing.T, address string, number uint32) {
 	t.Helper()
-	listener := listen(t, address, number)
+	serveGreetingsOn(t, listen(t, address, number))
+}
+
+func serveGreetingsOn(t *testing.T, listener net.Listener) {
+	t.Helper()
 	var served sync.WaitGroup
 	served.Go(func() {
 		for {

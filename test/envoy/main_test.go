@@ -64,6 +64,9 @@ func run(m *testing.M) (status int, err error) {
 	if logs, err = os.MkdirTemp("", "isthmus-envoy-"); err != nil {
 		return 1, err
 	}
+	if err := os.Chmod(logs, 0o711); err != nil { // Envoys of other users have files there
+		return 1, err
+	}
 	defer func() {
 		if status == 0 && err == nil {
 			err = os.RemoveAll(logs)

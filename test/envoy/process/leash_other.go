@@ -4,5 +4,5 @@ package process
 
 import "syscall"
 
-// leash would end a process when this one is gone. Only Linux can.
-func leash() *syscall.SysProcAttr { return nil }
+// attributes would have a process end when this one is gone. Only Linux can.
+func attributes(*User) *syscall.SysProcAttr { return nil }

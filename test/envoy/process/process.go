@@ -18,6 +18,7 @@ import (
 // goroutine.
 type Process struct {
 	Name string
+	As   *User // who runs it, if that is not the user of the tests
 
 	program   string
 	arguments []string
@@ -26,6 +27,12 @@ type Process struct {
 	command *exec.Cmd
 	frozen  bool
 	ended   chan struct{} // closed when the process is gone
+}
+
+// User is one of whom nothing is known but the number.
+type User struct {
+	ID           uint32 // of the user and the group
+	Capabilities []uintptr
 }
 
 // New describes a process that is not started yet. Its log is a file of that
@@ -43,9 +50,18 @@ func (p *Process) Start(ctx context.Context, ready func(context.Context) error) 
 	}
 	defer log.Close() // the process has its own
 	p.command = exec.Command(p.program, p.arguments...)
+	if p.As != nil {
+		// The program may lie in a folder of the tests' own user.
+		program, err := os.Open(p.program)
+		if err != nil {
+			return err
+		}
+		defer program.Close()
+		p.command.Path, p.command.ExtraFiles = "/proc/self/fd/3", []*os.File{program}
+	}
 	p.command.Dir = filepath.Dir(p.log)
 	p.command.Stdout, p.command.Stderr = log, log
-	p.command.SysProcAttr = leash()
+	p.command.SysProcAttr = attributes(p.As)
 	if err := p.command.Start(); err != nil {
 		return fmt.Errorf("starting %s: %w", p.Name, err)
 	}

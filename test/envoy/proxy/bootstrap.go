@@ -11,6 +11,8 @@ import (
 	"os/exec"
 	"strings"
 	"text/template"
+
+	"github.com/isthmus-mesh/isthmus/test/envoy/process"
 )
 
 //go:embed additions.yaml
@@ -32,11 +34,12 @@ type Config struct {
 	Listeners     bool             // listeners and routes come from Isthmus, too, and are bound on loopback
 	Redirected    bool             // it is a sidecar to whose ports connections are redirected; in a network namespace of the test's own
 	Labels        map[string]string
-	Flags         []string  // more of them for the command that prints the bootstrap
-	OnDemand      bool      // clusters are asked for when a request names one, on a stream of their own, and endpoints over ADS
-	Unserved      string    // for how long it also waits for what Isthmus does not have: a runtime layer and, if delta, secrets; empty if it asks for none
-	Waits         []Waiting // listeners of its own; with some, also a cluster that waits without end for the endpoints of a service that there is not
-	Secrets       string    // a folder with certificate.json and authorities.json, for mutual TLS that follows them; empty for plaintext
+	Flags         []string      // more of them for the command that prints the bootstrap
+	OnDemand      bool          // clusters are asked for when a request names one, on a stream of their own, and endpoints over ADS
+	Unserved      string        // for how long it also waits for what Isthmus does not have: a runtime layer and, if delta, secrets; empty if it asks for none
+	Waits         []Waiting     // listeners of its own; with some, also a cluster that waits without end for the endpoints of a service that there is not
+	As            *process.User // who runs it, if that is not the user of the tests
+	Secrets       string        // a folder with certificate.json and authorities.json, for mutual TLS that follows them; empty for plaintext
 }
 
 // Waiting is a listener of an Envoy's bootstrap that takes a route configuration over

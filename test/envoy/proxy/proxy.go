@@ -34,6 +34,12 @@ type Proxy struct {
 // Start starts an Envoy and waits until it is live: it has taken the first
 // clusters, with their endpoints.
 func Start(ctx context.Context, c Config) (*Proxy, error) {
+	if c.As != nil {
+		c.Dir = filepath.Join(c.Dir, c.Workload)
+		if err := os.Mkdir(c.Dir, 0o755); err != nil {
+			return nil, err
+		}
+	}
 	bootstrap := filepath.Join(c.Dir, c.Workload+".json")
 	if err := c.writeBootstrap(ctx, bootstrap); err != nil {
 		return nil, err
@@ -45,6 +51,11 @@ func Start(ctx context.Context, c Config) (*Proxy, error) {
 	p := &Proxy{Config: c, admin: filepath.Join(c.Dir, c.Workload+".admin"), client: &http.Client{Transport: &http.Transport{}}}
 	p.Process = process.New(c.Dir, c.Workload, c.Program, "-c", bootstrap, "--config-yaml", additions, "--disable-hot-restart",
 		"--concurrency", "1", "-l", "warning", "--admin-address-path", p.admin)
+	if p.Process.As = c.As; c.As != nil { // who reads the one, and writes into the other
+		if err := errors.Join(os.Chown(bootstrap, int(c.As.ID), -1), os.Chown(c.Dir, int(c.As.ID), -1)); err != nil {
+			return nil, err
+		}
+	}
 	if err := p.Start(ctx, p.ready); err != nil {
 		return nil, err
 	}
