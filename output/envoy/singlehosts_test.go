@@ -59,7 +59,7 @@ type hostHistory struct {
 
 func newHostHistory(t *rapid.T) *hostHistory {
 	h := &hostHistory{t: t, settings: NewSettings().prepare(), builder: catalog.NewBuilder(mergeOrder)}
-	h.settings.large = largePorts{exist: rapid.IntRange(1, 4).Draw(t, "exist"), used: rapid.IntRange(4, 8).Draw(t, "used")}
+	h.settings.large = rapid.IntRange(1, 8).Draw(t, "large")
 	h.engine = push.New(push.Config{Order: xds.Order(), Frame: xds.Frame, Workers: 1})
 	h.producer = h.engine.Produce(Types(nil))
 	ctx, cancel := context.WithCancel(context.Background())
@@ -82,7 +82,10 @@ func (h *hostHistory) broken(format string, args ...any) {
 
 func (h *hostHistory) run() {
 	for _, namespace := range []string{"n", "m"} {
-		h.envoys = append(h.envoys, &hostEnvoy{h: h, namespace: namespace, versions: map[push.Row]map[string]push.Version{}, routes: map[string]*hostTable{}})
+		h.envoys = append(h.envoys, &hostEnvoy{
+			h: h, namespace: namespace, versions: map[push.Row]map[string]push.Version{}, routes: map[string]*hostTable{}, asked: map[string]bool{},
+			asks: map[string]bool{"80": true, "80.hosts": true, "81": true, "81.hosts": rapid.Bool().Draw(h.t, "asks")},
+		})
 	}
 	h.change()
 	for range rapid.IntRange(1, 8).Draw(h.t, "rounds") {
@@ -95,9 +98,11 @@ func (h *hostHistory) run() {
 
 func (h *hostHistory) act() {
 	e := rapid.SampledFrom(h.envoys).Draw(h.t, "who")
-	switch rapid.IntRange(0, 6).Draw(h.t, "act") {
+	switch rapid.IntRange(0, 7).Draw(h.t, "act") {
 	case 0:
 		e.leave()
+	case 7:
+		e.turnTo(rapid.SampledFrom([]string{"80.hosts", "81.hosts"}).Draw(h.t, "routes"))
 	case 1:
 		e.connect()
 	case 2, 3:
@@ -175,6 +180,8 @@ type hostEnvoy struct {
 	sub       *push.Subscriber
 	versions  map[push.Row]map[string]push.Version // as it says when it connects
 	routes    map[string]*hostTable
+	asks      map[string]bool // for the route configurations that listeners lead to
+	asked     map[string]bool // for these at some time
 }
 
 // hostTable is a route configuration.
@@ -191,9 +198,38 @@ func (e *hostEnvoy) leave() {
 	}
 }
 
+func (e *hostEnvoy) names() (names []string) {
+	for _, name := range slices.Sorted(maps.Keys(e.asks)) {
+		if e.asks[name] {
+			e.asked[name] = true
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// turnTo begins to use a route configuration, or ceases to. Envoy forgets one with its
+// hosts, and goes on to say which versions of these it had.
+func (e *hostEnvoy) turnTo(name string) {
+	e.h.log("%s asks for %s: %t", e.namespace, name, !e.asks[name])
+	e.asks[name] = !e.asks[name]
+	request := push.Request{Type: e.h.producer.Type(RouteType)}
+	if e.asks[name] {
+		e.asked[name] = true
+		request.Subscribe = []string{name}
+	} else {
+		request.Unsubscribe = []string{name}
+		delete(e.routes, name)
+		delete(e.versions[RouteType], name)
+	}
+	if e.sub != nil {
+		e.request(request)
+	}
+}
+
 func (e *hostEnvoy) client() push.Client {
 	c := sidecarIn(e.namespace)
-	c.Increments = true
+	c.Increments, c.Release = true, [2]uint32{hostsFromMajor, hostsFromMinor}
 	return c
 }
 
@@ -203,10 +239,14 @@ func (e *hostEnvoy) connect() {
 	}
 	e.h.log("%s connects", e.namespace)
 	e.sub = e.h.engine.Connect(push.Info{ID: e.namespace}, e.client())
-	for _, r := range []push.Row{ClusterType, ListenerType, RouteType, VirtualHostType} {
+	order := []push.Row{ClusterType, ListenerType, RouteType, VirtualHostType}
+	if len(e.versions[VirtualHostType]) > 0 && rapid.IntRange(0, 3).Draw(e.h.t, "another order") == 0 {
+		order[2], order[3] = order[3], order[2]
+	}
+	for _, r := range order {
 		request := push.Request{Type: e.h.producer.Type(r), Mode: push.Delta, Held: maps.Clone(e.versions[r])}
 		if r == RouteType {
-			request.Subscribe = []string{"80", "80.hosts", "81", "81.hosts"}
+			request.Subscribe = e.names()
 		} else {
 			request.Wildcard = push.WildcardOn
 		}
@@ -302,6 +342,9 @@ func (e *hostEnvoy) unpack(a *anypb.Any, into proto.Message) {
 // ignores a removal.
 func (e *hostEnvoy) takeRoutes(m *discoveryv3.DeltaDiscoveryResponse) {
 	for _, res := range m.Resources {
+		if !e.asks[res.Name] {
+			continue // it was on its way
+		}
 		config := &routev3.RouteConfiguration{}
 		e.unpack(res.Resource, config)
 		e.routes[res.Name] = &hostTable{config, map[string]*routev3.VirtualHost{}}
@@ -311,6 +354,11 @@ func (e *hostEnvoy) takeRoutes(m *discoveryv3.DeltaDiscoveryResponse) {
 // takeHosts takes hosts of the route configurations that there are. It takes nothing of
 // a response after which a domain would be in two of them.
 func (e *hostEnvoy) takeHosts(m *discoveryv3.DeltaDiscoveryResponse) (ok bool) {
+	for _, res := range m.Resources {
+		if of, _, _ := strings.Cut(res.Name, "/"); !e.asked[of] {
+			e.h.broken("%s is sent %s, and never asked for %s", e.namespace, res.Name, of)
+		}
+	}
 	next := map[*hostTable]map[string]*routev3.VirtualHost{}
 	for name, table := range e.routes {
 		hosts := maps.Clone(table.single)
@@ -352,19 +400,14 @@ func (e *hostEnvoy) compare(w *World, s *catalog.Snapshot) {
 	v := of(w.View(RouteType, e.client()))
 	for _, number := range []uint32{80, 81} {
 		e.compareListener(w, s, number)
-		var services []catalog.ServiceDefinition
-		for s := range (routes{proxySlot{view: v}, "", s.Port(number)}).services() {
-			services = append(services, s)
-		}
-		if table := e.routes[hostRoutes(number)]; len(services) > 0 && table != nil && table.config.GetVhds() == nil {
-			e.h.broken("%s has %s without VHDS, so it would remove no hosts", e.namespace, hostRoutes(number))
-		}
-		if s.Port(number).Len() < e.h.settings.large.exist || len(services) == 0 {
-			continue
-		}
 		table := e.routes[hostRoutes(number)]
-		if table.config.GetVhds() == nil {
+		switch {
+		case !e.asks[hostRoutes(number)]:
+			continue
+		case table == nil:
 			e.h.broken("%s was not sent %s", e.namespace, hostRoutes(number))
+		case table.config.GetVhds() == nil:
+			e.h.broken("%s has %s without VHDS, so it would remove no hosts", e.namespace, hostRoutes(number))
 		}
 		got := slices.Collect(maps.Values(table.single))
 		want := plainRoutes(s, v, number)
@@ -409,7 +452,7 @@ func (e *hostEnvoy) compareListener(w *World, s *catalog.Snapshot, number uint32
 		}
 		e.unpack(chain.Filters[0].GetTypedConfig(), m)
 		want := portRoutes(number)
-		if s.Port(number).Len() >= e.h.settings.large.used {
+		if s.Port(number).Len() >= e.h.settings.large {
 			want = hostRoutes(number)
 		}
 		if got := m.GetRds().GetRouteConfigName(); got != want {
@@ -433,13 +476,56 @@ func TestFirstHostsAreAllHosts(t *testing.T) {
 	defer cancel()
 	producer.Publish(push.Update{World: (&Settings{ClusterDomain: "cluster.local", VHDS: VHDS{From: 500}}).prepare().world(builder.Snapshot(), true, "root", nil)})
 	client := sidecarIn("ns-7")
-	client.Increments = true
+	client.Increments, client.Release = true, [2]uint32{hostsFromMajor, hostsFromMinor}
 	sub := engine.Connect(push.Info{ID: "it"}, client)
 	defer sub.Close()
-	if err := sub.Request(push.Request{Type: producer.Type(VirtualHostType), Mode: push.Delta, Wildcard: push.WildcardOn}); err != nil {
-		t.Fatal(err)
+	for _, request := range []push.Request{{Type: producer.Type(RouteType), Subscribe: []string{"80.hosts"}}, {Type: producer.Type(VirtualHostType), Wildcard: push.WildcardOn}} {
+		request.Mode = push.Delta
+		if err := sub.Request(request); err != nil {
+			t.Fatal(err)
+		}
 	}
-	if first := <-sub.Out(); len(first.Resources) != services {
-		t.Errorf("the first response has %d hosts of %d", len(first.Resources), services)
+	for {
+		first := <-sub.Out()
+		if first.Type != producer.Type(VirtualHostType) {
+			continue
+		}
+		if len(first.Resources) != services {
+			t.Errorf("the first response has %d hosts of %d", len(first.Resources), services)
+		}
+		return
+	}
+}
+
+// Only an Envoy that takes single hosts is led to them: of a release that does, and over
+// delta.
+func TestWhoTakesSingleHosts(t *testing.T) {
+	t.Parallel()
+	builder := catalog.NewBuilder([]string{"s"})
+	builder.Apply(1, kubernetesServices(500, 10))
+	w := NewSettings().prepare().world(builder.Snapshot(), true, "root", nil)
+	for _, c := range []struct {
+		increments bool
+		release    [2]uint32
+		routes     string
+	}{
+		{true, [2]uint32{1, 40}, "80.hosts"},
+		{true, [2]uint32{2, 0}, "80.hosts"},
+		{true, [2]uint32{1, 39}, "80"},
+		{true, [2]uint32{}, "80"}, // it does not say
+		{false, [2]uint32{1, 40}, "80"},
+	} {
+		client := sidecarIn("ns-7")
+		client.Increments, client.Release = c.increments, c.release
+		listener, ok := w.Find(w.View(ListenerType, client), ListenerType, socketName(anyIPv4, 80))
+		if !ok {
+			t.Fatal("there is no listener")
+		}
+		if got := slices.Collect(listener.(push.Referrer).Refers(routeURL)); !slices.Equal(got, []string{c.routes}) { //nolint:forcetypeassert // it is one
+			t.Errorf("%d.%d, increments %t: led to %v, want %s", c.release[0], c.release[1], c.increments, got, c.routes)
+		}
+		if _, ok := w.Find(w.View(RouteType, client), RouteType, "80.hosts"); ok != (c.routes == "80.hosts") {
+			t.Errorf("%d.%d, increments %t: has 80.hosts: %t", c.release[0], c.release[1], c.increments, ok)
+		}
 	}
 }
