@@ -126,7 +126,7 @@ func everything(t *rapid.T, w *World) map[resource]found {
 				if !ok {
 					t.Fatalf("%s is named and not found", name)
 				}
-				all[resource{v, push.Row(typ), name}] = found{subject, subject.Encode()}
+				all[resource{v, push.Row(typ), name}] = found{subject, subject.Encode().Joined()}
 			}
 			for _, host := range hosts {
 				for _, port := range []uint32{53, 80, 81} {
