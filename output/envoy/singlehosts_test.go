@@ -27,63 +27,31 @@ import (
 // An Envoy that takes hosts of large ports one by one ends with those that are in the
 // route configuration of the port, whatever happens to it and to them.
 func TestSingleHostsFoldToTheRouteConfiguration(t *testing.T) {
-	rapid.Check(t, func(rt *rapid.T) {
-		var thrown any // rapid has to see it outside of the bubble
-		synctest.Test(t, func(*testing.T) {
-			defer func() { thrown = recover() }()
-			h := newHostHistory(rt)
-			defer h.stop()
-			h.run()
-		})
-		if text, broken := thrown.(foldBroken); broken {
-			rt.Fatal(string(text))
-		}
-		if thrown != nil {
-			panic(thrown)
-		}
-	})
+	checkFolds(t, newHostHistory)
 }
 
 // hostHistory is services that claim each other's domains, and Envoys that take them.
 type hostHistory struct {
+	folding
+
 	t        *rapid.T
 	settings *settings
 	builder  *catalog.Builder
 	revision uint64
-	engine   *push.Engine
-	producer *push.Producer
-	stop     func()
 	envoys   []*hostEnvoy
-	diary    []string
 }
 
 func newHostHistory(t *rapid.T) *hostHistory {
 	h := &hostHistory{t: t, settings: NewSettings().prepare(), builder: catalog.NewBuilder(mergeOrder)}
 	h.settings.large = rapid.IntRange(1, 8).Draw(t, "large")
-	h.engine = push.New(push.Config{Order: xds.Order(), Frame: xds.Frame, Workers: 1})
-	h.producer = h.engine.Produce(Types(nil))
-	ctx, cancel := context.WithCancel(context.Background())
-	var running sync.WaitGroup
-	running.Go(func() { h.engine.Run(ctx) })
-	h.stop = func() {
-		cancel()
-		running.Wait()
-	}
+	h.serve()
 	return h
-}
-
-func (h *hostHistory) log(format string, args ...any) {
-	h.diary = append(h.diary, fmt.Sprintf(format, args...))
-}
-
-func (h *hostHistory) broken(format string, args ...any) {
-	panic(foldBroken(fmt.Sprintf(format, args...) + "; what happened:\n" + strings.Join(h.diary, "\n")))
 }
 
 func (h *hostHistory) run() {
 	for _, namespace := range []string{"n", "m"} {
 		h.envoys = append(h.envoys, &hostEnvoy{
-			h: h, namespace: namespace, versions: map[push.Row]map[string]push.Version{}, routes: map[string]*hostTable{}, asked: map[string]bool{},
+			h: h, folder: folder{folding: &h.folding, name: namespace}, versions: map[push.Row]map[string]push.Version{}, routes: map[string]*hostTable{}, asked: map[string]bool{},
 			asks: map[string]bool{"80": true, "80.hosts": true, "81": true, "81.hosts": rapid.Bool().Draw(h.t, "asks")},
 		})
 	}
@@ -175,27 +143,19 @@ func progress(revision uint64) (events []model.Event) {
 
 // hostEnvoy is an Envoy as far as it takes routes.
 type hostEnvoy struct {
-	h         *hostHistory
-	namespace string
-	sub       *push.Subscriber
-	versions  map[push.Row]map[string]push.Version // as it says when it connects
-	routes    map[string]*hostTable
-	asks      map[string]bool // for the route configurations that listeners lead to
-	asked     map[string]bool // for these at some time
+	folder
+
+	h        *hostHistory
+	versions map[push.Row]map[string]push.Version // as it says when it connects
+	routes   map[string]*hostTable
+	asks     map[string]bool // for the route configurations that listeners lead to
+	asked    map[string]bool // for these at some time
 }
 
 // hostTable is a route configuration.
 type hostTable struct {
 	config *routev3.RouteConfiguration
 	single map[string]*routev3.VirtualHost
-}
-
-func (e *hostEnvoy) leave() {
-	if e.sub != nil {
-		e.h.log("%s leaves", e.namespace)
-		e.sub.Close()
-		e.sub = nil
-	}
 }
 
 func (e *hostEnvoy) names() (names []string) {
@@ -211,9 +171,9 @@ func (e *hostEnvoy) names() (names []string) {
 // turnTo begins to use a route configuration, or ceases to. Envoy forgets one with its
 // hosts, and goes on to say which versions of these it had.
 func (e *hostEnvoy) turnTo(name string) {
-	e.h.log("%s asks for %s: %t", e.namespace, name, !e.asks[name])
+	e.h.log("%s asks for %s: %t", e.name, name, !e.asks[name])
 	e.asks[name] = !e.asks[name]
-	request := push.Request{Type: e.h.producer.Type(RouteType)}
+	request := push.Request{Type: e.typ(RouteType)}
 	if e.asks[name] {
 		e.asked[name] = true
 		request.Subscribe = []string{name}
@@ -228,7 +188,7 @@ func (e *hostEnvoy) turnTo(name string) {
 }
 
 func (e *hostEnvoy) client() push.Client {
-	c := sidecarIn(e.namespace)
+	c := sidecarIn(e.name)
 	c.Increments, c.Release = true, [2]uint32{hostsFromMajor, hostsFromMinor}
 	return c
 }
@@ -237,14 +197,13 @@ func (e *hostEnvoy) connect() {
 	if e.sub != nil {
 		return
 	}
-	e.h.log("%s connects", e.namespace)
-	e.sub = e.h.engine.Connect(push.Info{ID: e.namespace}, e.client())
+	e.folder.connect(e.client())
 	order := []push.Row{ClusterType, ListenerType, RouteType, VirtualHostType}
 	if len(e.versions[VirtualHostType]) > 0 && rapid.IntRange(0, 3).Draw(e.h.t, "another order") == 0 {
 		order[2], order[3] = order[3], order[2]
 	}
 	for _, r := range order {
-		request := push.Request{Type: e.h.producer.Type(r), Mode: push.Delta, Held: maps.Clone(e.versions[r])}
+		request := push.Request{Type: e.typ(r), Mode: push.Delta, Held: maps.Clone(e.versions[r])}
 		if r == RouteType {
 			request.Subscribe = e.names()
 		} else {
@@ -259,44 +218,14 @@ func (e *hostEnvoy) connect() {
 	}
 }
 
-func (e *hostEnvoy) request(r push.Request) {
-	r.Mode = push.Delta
-	if err := e.sub.Request(r); err != nil {
-		e.h.broken("%v", err)
-	}
-	synctest.Wait()
-}
-
 // turn takes what there is, and reports whether there was any.
 func (e *hostEnvoy) turn(nacks bool) (busy bool) {
-	for e.sub != nil {
-		synctest.Wait()
-		select {
-		case r, open := <-e.sub.Out():
-			if !open {
-				e.h.broken("the stream of %s was ended", e.namespace)
-			}
-			busy = true
-			e.receive(r, nacks)
-		default:
-			return busy
-		}
-	}
-	return busy
+	return e.take(func(r *push.Response) { e.receive(r, nacks) })
 }
 
 func (e *hostEnvoy) receive(r *push.Response, nacks bool) {
-	e.sub.Sent(r)
-	m := &discoveryv3.DeltaDiscoveryResponse{}
-	var wire []byte
-	for _, res := range r.Resources {
-		wire = append(append(wire, res.Heads[push.Delta]...), res.Joined().Body...)
-	}
-	if err := proto.Unmarshal(wire, m); err != nil {
-		e.h.broken("%s cannot read what it is sent: %v", e.namespace, err)
-	}
-	m.RemovedResources = append(m.RemovedResources, r.Removed...)
-	row := push.Row(r.Type - e.h.producer.Type(0))
+	m := e.read(r)
+	row := push.Row(r.Type - e.typ(0))
 	answer, ok := push.Answer{Kind: push.ACK, Serial: r.Serial}, true
 	switch row {
 	case RouteType:
@@ -304,7 +233,7 @@ func (e *hostEnvoy) receive(r *push.Response, nacks bool) {
 	case VirtualHostType:
 		ok = !nacks && e.takeHosts(m)
 	}
-	e.h.log("%s takes of type %d, NACKed %t: %d resources, %v, gone %v", e.namespace, row, !ok, len(m.Resources), namesIn(m), m.RemovedResources)
+	e.h.log("%s takes of type %d, NACKed %t: %d resources, %v, gone %v", e.name, row, !ok, len(m.Resources), namesIn(m), m.RemovedResources)
 	if !ok {
 		answer.Kind = push.NACK
 	} else {
@@ -332,12 +261,6 @@ func (e *hostEnvoy) note(row push.Row, m *discoveryv3.DeltaDiscoveryResponse) {
 	}
 }
 
-func (e *hostEnvoy) unpack(a *anypb.Any, into proto.Message) {
-	if err := a.UnmarshalTo(into); err != nil {
-		e.h.broken("%s: %v", e.namespace, err)
-	}
-}
-
 // takeRoutes takes a route configuration, without the hosts that came before. Envoy
 // ignores a removal.
 func (e *hostEnvoy) takeRoutes(m *discoveryv3.DeltaDiscoveryResponse) {
@@ -356,7 +279,7 @@ func (e *hostEnvoy) takeRoutes(m *discoveryv3.DeltaDiscoveryResponse) {
 func (e *hostEnvoy) takeHosts(m *discoveryv3.DeltaDiscoveryResponse) (ok bool) {
 	for _, res := range m.Resources {
 		if of, _, _ := strings.Cut(res.Name, "/"); !e.asked[of] {
-			e.h.broken("%s is sent %s, and never asked for %s", e.namespace, res.Name, of)
+			e.h.broken("%s is sent %s, and never asked for %s", e.name, res.Name, of)
 		}
 	}
 	next := map[*hostTable]map[string]*routev3.VirtualHost{}
@@ -373,7 +296,7 @@ func (e *hostEnvoy) takeHosts(m *discoveryv3.DeltaDiscoveryResponse) (ok bool) {
 			host := &routev3.VirtualHost{}
 			e.unpack(res.Resource, host)
 			if host.Name != res.Name || strings.Count(res.Name, "/") != 1 {
-				e.h.broken("%s is sent %s as %s, and Envoy could not remove that", e.namespace, host.Name, res.Name)
+				e.h.broken("%s is sent %s as %s, and Envoy could not remove that", e.name, host.Name, res.Name)
 			}
 			hosts[res.Name] = host
 		}
@@ -405,15 +328,15 @@ func (e *hostEnvoy) compare(w *World, s *catalog.Snapshot) {
 		case !e.asks[hostRoutes(number)]:
 			continue
 		case table == nil:
-			e.h.broken("%s was not sent %s", e.namespace, hostRoutes(number))
+			e.h.broken("%s was not sent %s", e.name, hostRoutes(number))
 		case table.config.GetVhds() == nil:
-			e.h.broken("%s has %s without VHDS, so it would remove no hosts", e.namespace, hostRoutes(number))
+			e.h.broken("%s has %s without VHDS, so it would remove no hosts", e.name, hostRoutes(number))
 		}
 		got := slices.Collect(maps.Values(table.single))
 		want := plainRoutes(s, v, number)
 		got, should := leadingTo(append(got, table.config.VirtualHosts...)), leadingTo(want.VirtualHosts)
 		if !slices.EqualFunc(got, should, func(a, b *routev3.VirtualHost) bool { return proto.Equal(a, b) }) {
-			e.h.broken("%s has at port %d\n%v\nand should have\n%v", e.namespace, number, got, should)
+			e.h.broken("%s has at port %d\n%v\nand should have\n%v", e.name, number, got, should)
 		}
 	}
 }
@@ -443,7 +366,7 @@ func (e *hostEnvoy) compareListener(w *World, s *catalog.Snapshot, number uint32
 	e.unpack(a, l)
 	is, _ := push.ParseVersion(encoded.Version.String())
 	if got := e.versions[ListenerType][l.Name]; got != is {
-		e.h.broken("%s does not have %s as it is", e.namespace, l.Name)
+		e.h.broken("%s does not have %s as it is", e.name, l.Name)
 	}
 	for _, chain := range l.FilterChains {
 		m := &hcmv3.HttpConnectionManager{}
