@@ -1,7 +1,7 @@
 package catalog
 
 import (
-	"maps"
+	"slices"
 	"sync"
 )
 
@@ -10,7 +10,28 @@ import (
 type derived struct {
 	mu     sync.Mutex
 	values map[any]*derivation // of this index
-	before map[any]any         // the newest of the indices before it
+	before map[any]PortChange  // the newest of the indices before it
+}
+
+// PortChange is what has happened to a port since something was made of its index.
+type PortChange struct {
+	Before any // what was made; nil if nothing was
+	// Hosts are those of which some service may have changed since then. Some may be
+	// there twice.
+	Hosts []string
+	// Many says that they were too many to be listed.
+	Many bool
+}
+
+// mostListed bounds the hosts that are listed for who does not ask.
+const mostListed = 1024
+
+// with adds hosts that changed.
+func (e PortChange) with(hosts []string) PortChange {
+	if e.Many || len(e.Hosts)+len(hosts) > mostListed {
+		return PortChange{Before: e.Before, Many: true}
+	}
+	return PortChange{Before: e.Before, Hosts: slices.Concat(e.Hosts, hosts)}
 }
 
 // derivation is one thing that is made of an index. Whoever comes while it is made
@@ -22,10 +43,10 @@ type derivation struct {
 }
 
 // Derive returns what was made of the index for a key. If nothing was, it calls derive
-// with what was made of an earlier index of the port for that key, or with nil. What is
+// with what was made of an earlier index of the port for that key. What is
 // returned is shared, so it is immutable. It is kept for as long as the port has
 // services, so keys are few, and none is of what clients say.
-func (p *PortServices) Derive(key any, derive func(before any) any) any {
+func (p *PortServices) Derive(key any, derive func(before PortChange) any) any {
 	one, before := p.derived.of(key)
 	one.once.Do(func() {
 		one.value = derive(before)
@@ -34,7 +55,7 @@ func (p *PortServices) Derive(key any, derive func(before any) any) any {
 	return one.value
 }
 
-func (d *derived) of(key any) (one *derivation, before any) {
+func (d *derived) of(key any) (one *derivation, before PortChange) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	one = d.values[key]
@@ -55,18 +76,20 @@ func (d *derived) finish(key any, one *derivation) {
 	delete(d.before, key)
 }
 
-// next is that of the index which follows.
-func (d *derived) next() *derived {
-	n := &derived{before: map[any]any{}}
+// next is that of the index which follows, in which services of some hosts have changed.
+func (d *derived) next(hosts []string) *derived {
+	n := &derived{before: map[any]PortChange{}}
 	if d == nil {
 		return n
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	maps.Copy(n.before, d.before)
+	for key, before := range d.before {
+		n.before[key] = before.with(hosts)
+	}
 	for key, one := range d.values {
 		if one.made {
-			n.before[key] = one.value
+			n.before[key] = PortChange{Before: one.value}.with(hosts)
 		}
 	}
 	return n

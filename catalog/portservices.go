@@ -145,6 +145,18 @@ func (p *PortServices) all(yield func(ServiceDefinition) bool) {
 	}
 }
 
+// Between yields those from one host on that are before another. The empty string stands
+// for the first host, and for none to end at.
+func (p *PortServices) Between(first, end string) iter.Seq[ServiceDefinition] {
+	return func(yield func(ServiceDefinition) bool) {
+		for key, d := range p.services.From(ServiceKey{Host: first}) {
+			if end != "" && key.Host >= end || !yield(ServiceDefinition{key, d}) {
+				return
+			}
+		}
+	}
+}
+
 // chosen reports whether a viewer that names the host of a service means that one.
 func (p *PortServices) chosen(v Viewer, s ServiceDefinition) bool {
 	ofHost := func(yield func(ServiceDefinition) bool) {
@@ -190,6 +202,7 @@ type indexEdit struct {
 	services  *immutable.Editor[ServiceKey, *Definition]
 	addresses *immutable.Editor[addressKey, *Definition]
 	was       *derived // nil if the port is new
+	hosts     []string // of which services may have changed
 }
 
 func (e *portEdits) at(number uint32) *indexEdit {
@@ -202,7 +215,7 @@ func (e *portEdits) at(number uint32) *indexEdit {
 				addresses: immutable.New[addressKey, *Definition](addressKey.compare),
 			}
 		}
-		edit = &indexEdit{was.services.Edit(), was.addresses.Edit(), was.derived}
+		edit = &indexEdit{services: was.services.Edit(), addresses: was.addresses.Edit(), was: was.derived}
 		e.indices[number] = edit
 	}
 	return edit
@@ -224,6 +237,8 @@ func (e *portEdits) host(now *Snapshot, host string, was []*Service) {
 	slices.Sort(ports)
 	for _, number := range slices.Compact(ports) {
 		e.enter(number, services, was)
+		edit := e.at(number)
+		edit.hosts = append(edit.hosts, host)
 	}
 }
 
@@ -276,7 +291,7 @@ func (e *portEdits) finish() immutable.Map[uint32, *PortServices] {
 		if services := edit.services.Map(); services.Len() == 0 {
 			ports.Delete(number)
 		} else {
-			ports.Set(number, &PortServices{number, services, edit.addresses.Map(), edit.was.next()})
+			ports.Set(number, &PortServices{number, services, edit.addresses.Map(), edit.was.next(edit.hosts)})
 		}
 	}
 	return ports.Map()

@@ -148,6 +148,10 @@ func (d *draft) consider(name string) {
 		d.gone(name, p) // only a resumed name can be pending and not subscribed
 		return
 	}
+	if d.outside(name) {
+		delete(d.pending, name)
+		return
+	}
 	f, ok, bad := d.resolve(name, d.base(name, p))
 	if bad {
 		d.bad(name, p)

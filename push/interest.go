@@ -45,6 +45,9 @@ type interest struct {
 	nacked  map[string]nack // names whose newest response was NACKed
 	again   int             // how many of them are to be tried again
 	retried bool            // the response before carried some of them
+	// otherwise says that an exclusive type was ACKed something since those were tried
+	// again that had been NACKed alone.
+	otherwise bool
 
 	open    opening
 	flights []*flight         // the responses that may still be answered, oldest first

@@ -95,11 +95,15 @@ func (i *interest) retry() {
 	}
 }
 
-// retryAlone has those tried again that were NACKed alone: what the subscriber has of
-// others, which may have been the reason, is another now. They are tried together first,
-// because some may be fine only with each other. It takes an ACK of something for each
-// attempt, so that this has an end.
+// retryAlone has those tried again that were NACKed alone, once nothing is left of groups
+// that were NACKed: what the subscriber has of others, which may have been the reason, is
+// another now. They are tried together first, because some may be fine only with each
+// other. It takes an ACK of something for each attempt, so that this has an end.
 func (i *interest) retryAlone() {
+	if !i.otherwise || i.again > 0 {
+		return
+	}
+	i.otherwise = false
 	alone := 0
 	for _, n := range i.nacked {
 		if n.group == 0 {

@@ -59,6 +59,28 @@ func (d *draft) demand(other *interest, info *typeInfo, subject Subject, p pendi
 	}
 }
 
+// outside reports whether a client would forget a resource that it lacks. Once it asks
+// for what brings that, it is sent both.
+func (d *draft) outside(name string) bool {
+	if d.info.Within == nil || len(d.info.broughtBy) == 0 || d.named(name) || d.holding(name) != nil {
+		return false
+	}
+	by := d.subscriber.interest(d.info.broughtBy[0])
+	return by == nil || !by.subscribed(d.info.Within(name))
+}
+
+// entered has all names looked at of types whose resources are within those of another,
+// which the subscriber says that it holds. It may have asked for all of them before it
+// asked for those, and what it holds as it is does not bring them.
+func (s *Subscriber) entered(other *interest) {
+	types := s.engine.table.Load().types
+	for _, t := range types[other.t].brings {
+		if i := s.interest(t); i != nil && types[t].Within != nil {
+			i.expand = i.wildcard
+		}
+	}
+}
+
 // heldBack reports whether something that a subject needs has to reach the
 // subscriber first. Until then the subscriber may have the version before, which
 // refers to something else: removals wait for this name. A NACK may last for ever,

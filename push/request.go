@@ -163,6 +163,7 @@ func (s *Subscriber) interested(i *interest, r Request, first bool) error {
 // answered applies the answer to a response.
 func (s *Subscriber) answered(i *interest, r Request) (acked bool, took time.Duration) {
 	counts := s.engine.table.Load().types[i.t].counts
+	defer i.retryAlone()
 	if r.Answer.Kind == NACK && i.noteNACK(r.Answer.Serial, r.Answer.Reason) {
 		i.record.nack(time.Now(), r.Answer.Reason)
 		counts.nacks.Add(1)
@@ -174,9 +175,7 @@ func (s *Subscriber) answered(i *interest, r Request) (acked bool, took time.Dur
 	if i.full { // the whole set was ACKed
 		i.nacked, i.again = nil, 0
 	}
-	if i.exclusive && f.brought > 0 {
-		i.retryAlone()
-	}
+	i.otherwise = i.otherwise || i.exclusive && f.brought > 0
 	i.record.ack(time.Now(), f.version)
 	if f.since.IsZero() {
 		return false, 0
@@ -200,6 +199,7 @@ func (s *Subscriber) resume(i *interest, r Request) error {
 		names = append(names, name)
 	}
 	i.wantAll(batch{names: names})
+	s.entered(i)
 	return nil
 }
 

@@ -30,6 +30,10 @@ type TypeSpec struct {
 	// them, are sent right behind it: its client waits for them before it uses
 	// this one. See [Referrer].
 	Brings []string
+	// Within returns the name of the resource that brings one of this type; nil if who
+	// asks for all of the type means all there are. Otherwise clients forget those of which they
+	// do not ask for what brings them, so they are sent none of these that they lack.
+	Within func(name string) string
 	// Awaited says that clients wait anew for a resource of this type whenever
 	// one that brings it is sent. Then it is sent as well, even if they have it.
 	Awaited bool
@@ -133,11 +137,12 @@ type Client struct {
 	Addresses []string // of its workload, as it says
 	// Extensions are those of its program, as it says, that resources depend on.
 	Extensions []string
-	Account    string // the identity proven by its certificate; empty if none is
-	Consumer   string // the registry consumer that it is, as it says
-	Revision   string // of the control plane that it is, as it says
-	Increments bool   // it takes all types on one stream, and each in the mode [Delta]
-	Proxy      Proxy  // zero if it is not one that stands in the path of others
+	Release    [2]uint32 // of its program, major and minor, as it says; zero if it does not
+	Account    string    // the identity proven by its certificate; empty if none is
+	Consumer   string    // the registry consumer that it is, as it says
+	Revision   string    // of the control plane that it is, as it says
+	Increments bool      // it takes all types on one stream, and each in the mode [Delta]
+	Proxy      Proxy     // zero if it is not one that stands in the path of others
 }
 
 // Proxy is how a client stands in the path of workloads, as it says.

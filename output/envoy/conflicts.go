@@ -75,7 +75,7 @@ func (c conflicts) at(number uint32) portConflicts {
 		return nil
 	}
 	key := conflictsIn{c.domain, slices.ContainsFunc(c.edge, func(p EdgePort) bool { return p.is(number) && p.Protocol == edgeTCP })}
-	found, _ := index.Derive(key, func(any) any { return newPortConflicts(index, key) }).(portConflicts)
+	found, _ := index.Derive(key, func(catalog.PortChange) any { return newPortConflicts(index, key) }).(portConflicts)
 	return found
 }
 

@@ -1,13 +1,11 @@
 package envoy
 
 import (
-	"context"
 	"fmt"
 	"maps"
 	"net/netip"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 
@@ -15,56 +13,31 @@ import (
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	"google.golang.org/protobuf/proto"
-	"google.golang.org/protobuf/types/known/anypb"
 	"pgregory.net/rapid"
 
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/model"
-	"github.com/isthmus-mesh/isthmus/output/xds"
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
 // An Envoy that takes the endpoints of large services one by one ends with those that
 // it would have of load assignments, whatever happens to it and to them.
 func TestCollectionsFoldToTheAssignment(t *testing.T) {
-	rapid.Check(t, func(rt *rapid.T) {
-		var broken string
-		synctest.Test(t, func(*testing.T) {
-			h := newFoldHistory(rt)
-			defer func() { h.stop() }()
-			defer func() { // rapid has to see it outside of the bubble
-				if r := recover(); r != nil {
-					text, ours := r.(foldBroken)
-					if !ours {
-						panic(r)
-					}
-					broken = string(text)
-				}
-			}()
-			h.run()
-		})
-		if broken != "" {
-			rt.Fatal(broken)
-		}
-	})
+	checkFolds(t, newFoldHistory)
 }
-
-type foldBroken string
 
 // foldHistory is services that change at random, and Envoys that take them.
 type foldHistory struct {
+	folding
+
 	t        *rapid.T
 	builder  *catalog.Builder
 	revision uint64
 	// processes is how many have served, one after the other.
 	processes uint32
 	step      func(*catalog.Snapshot, catalog.Change, bool, string) push.Update
-	engine    *push.Engine
-	producer  *push.Producer
-	stop      func()
 	services  map[string]*foldService
 	envoys    []*foldEnvoy
-	diary     []string
 }
 
 // foldService is a service of the namespace a.
@@ -92,15 +65,7 @@ func (h *foldHistory) begin() {
 	maker.epoch = h.processes
 	maker.bears = bears{rapid.SampledFrom([]int{1, 5, 1000}).Draw(h.t, "changes"), rapid.SampledFrom([]uint64{0, 1000}).Draw(h.t, "weight")}
 	h.builder, h.step = catalog.NewBuilder(nil), maker.step
-	h.engine = push.New(push.Config{Order: xds.Order(), Frame: xds.Frame, Workers: 1})
-	h.producer = h.engine.Produce(Types(nil))
-	ctx, cancel := context.WithCancel(context.Background())
-	var running sync.WaitGroup
-	running.Go(func() { h.engine.Run(ctx) })
-	h.stop = func() {
-		cancel()
-		running.Wait()
-	}
+	h.serve()
 }
 
 // restart has another process serve what there is.
@@ -115,14 +80,6 @@ func (h *foldHistory) restart() {
 	}
 }
 
-func (h *foldHistory) log(format string, args ...any) {
-	h.diary = append(h.diary, fmt.Sprintf(format, args...))
-}
-
-func (h *foldHistory) broken(format string, args ...any) {
-	panic(foldBroken(fmt.Sprintf(format, args...) + "; what happened:\n" + strings.Join(h.diary, "\n")))
-}
-
 func (h *foldHistory) run() {
 	for _, host := range []string{"x.com", "y.com"} {
 		h.services[host] = &foldService{endpoints: map[int]model.Endpoint{}, Service: model.Service{
@@ -131,9 +88,9 @@ func (h *foldHistory) run() {
 		}}
 	}
 	for range 2 {
-		h.envoys = append(h.envoys, &foldEnvoy{h: h, id: len(h.envoys), leds: true, clusters: map[string]*foldCluster{}, named: map[string]bool{}})
+		h.envoys = append(h.envoys, &foldEnvoy{h: h, folder: folder{folding: &h.folding, name: fmt.Sprint("envoy ", len(h.envoys))}, leds: true, clusters: map[string]*foldCluster{}, named: map[string]bool{}})
 	}
-	h.envoys = append(h.envoys, &foldEnvoy{h: h, id: len(h.envoys), clusters: map[string]*foldCluster{}, named: map[string]bool{}})
+	h.envoys = append(h.envoys, &foldEnvoy{h: h, folder: folder{folding: &h.folding, name: fmt.Sprint("envoy ", len(h.envoys))}, clusters: map[string]*foldCluster{}, named: map[string]bool{}})
 	h.change(8)
 	for range rapid.IntRange(1, 12).Draw(h.t, "rounds") {
 		for range rapid.IntRange(1, 5).Draw(h.t, "acts") {
@@ -179,14 +136,14 @@ func (h *foldHistory) rest() {
 	want := h.envoys[2]
 	for _, e := range h.envoys[:2] {
 		if !slices.Equal(slices.Sorted(maps.Keys(e.clusters)), slices.Sorted(maps.Keys(want.clusters))) {
-			h.broken("envoy %d has other clusters", e.id)
+			h.broken("%s has other clusters", e.name)
 		}
 		for name, c := range e.clusters {
 			if c.warming != nil {
-				h.broken("envoy %d: %s warms for ever", e.id, name)
+				h.broken("%s: %s warms for ever", e.name, name)
 			}
 			if got, should := c.active.effective, want.clusters[name].active.effective; !maps.Equal(got, should) {
-				h.broken("envoy %d: %s has\n%v\nand should have\n%v", e.id, name, got, should)
+				h.broken("%s: %s has\n%v\nand should have\n%v", e.name, name, got, should)
 			}
 		}
 	}
@@ -279,10 +236,10 @@ func (h *foldHistory) publish() {
 
 // foldEnvoy is an Envoy as far as it takes clusters and endpoints.
 type foldEnvoy struct {
+	folder
+
 	h        *foldHistory
-	id       int
 	leds     bool
-	sub      *push.Subscriber
 	clusters map[string]*foldCluster
 	named    map[string]bool // the collections that it asks for on this stream
 	asked    map[string]bool // the assignments
@@ -319,21 +276,12 @@ func (c *foldCluster) each(do func(*foldImpl)) {
 	}
 }
 
-func (e *foldEnvoy) leave() {
-	if e.sub != nil {
-		e.h.log("envoy %d leaves", e.id)
-		e.sub.Close()
-		e.sub = nil
-	}
-}
-
 // connect says which clusters and assignments it has, and nothing of members.
 func (e *foldEnvoy) connect() {
 	if e.sub != nil {
 		return
 	}
-	e.h.log("envoy %d connects", e.id)
-	e.sub = e.h.engine.Connect(push.Info{ID: fmt.Sprint(e.id)}, push.Client{Kind: KindEnvoy, Namespace: "a", Increments: e.leds})
+	e.folder.connect(push.Client{Kind: KindEnvoy, Namespace: "a", Increments: e.leds})
 	clusters, assignments := map[string]push.Version{}, map[string]push.Version{}
 	e.named, e.asked, e.begun = map[string]bool{}, map[string]bool{}, false
 	var names []string
@@ -350,16 +298,6 @@ func (e *foldEnvoy) connect() {
 		e.request(push.Request{Type: e.typ(EndpointType), Subscribe: names, Held: assignments})
 	}
 	e.watch(nil)
-}
-
-func (e *foldEnvoy) typ(r push.Row) push.Type { return e.h.producer.Type(r) }
-
-func (e *foldEnvoy) request(r push.Request) {
-	r.Mode = push.Delta
-	if err := e.sub.Request(r); err != nil {
-		e.h.broken("%v", err)
-	}
-	synctest.Wait()
 }
 
 // watch asks for the collections that assignments name, and for no others. Envoy may
@@ -393,35 +331,13 @@ func (e *foldEnvoy) watch(renewed map[string]bool) {
 
 // turn takes what there is, and reports whether there was any.
 func (e *foldEnvoy) turn(nacks bool) (busy bool) {
-	for e.sub != nil {
-		synctest.Wait()
-		select {
-		case r, open := <-e.sub.Out():
-			if !open {
-				e.h.broken("the stream of envoy %d was ended", e.id)
-			}
-			busy = true
-			e.receive(r, nacks)
-		default:
-			return busy
-		}
-	}
-	return busy
+	return e.take(func(r *push.Response) { e.receive(r, nacks) })
 }
 
 func (e *foldEnvoy) receive(r *push.Response, nacks bool) {
-	e.sub.Sent(r)
-	var wire []byte
-	for _, res := range r.Resources {
-		wire = append(append(wire, res.Heads[push.Delta]...), res.Body...)
-	}
-	m := &discoveryv3.DeltaDiscoveryResponse{}
-	if err := proto.Unmarshal(wire, m); err != nil {
-		e.h.broken("envoy %d cannot read what it is sent: %v", e.id, err)
-	}
-	m.RemovedResources = append(m.RemovedResources, r.Removed...)
+	m := e.read(r)
 	nacks = nacks && r.Type == e.typ(MemberType)
-	e.h.log("envoy %d takes of type %d, NACKed %t: %v", e.id, r.Type, nacks, m)
+	e.h.log("%s takes of type %d, NACKed %t: %v", e.name, r.Type, nacks, m)
 	answer := push.Answer{Kind: push.ACK, Serial: r.Serial}
 	var renewed map[string]bool
 	switch {
@@ -466,12 +382,6 @@ func (e *foldEnvoy) takeClusters(m *discoveryv3.DeltaDiscoveryResponse) {
 	}
 }
 
-func (e *foldEnvoy) unpack(a *anypb.Any, into proto.Message) {
-	if err := a.UnmarshalTo(into); err != nil {
-		e.h.broken("envoy %d: %v", e.id, err)
-	}
-}
-
 func (e *foldEnvoy) takeAssignments(m *discoveryv3.DeltaDiscoveryResponse) (renewed map[string]bool) {
 	renewed = map[string]bool{}
 	for _, res := range m.Resources {
@@ -499,11 +409,11 @@ func (e *foldEnvoy) assign(impl *foldImpl, a *endpointv3.ClusterLoadAssignment, 
 			continue
 		}
 		if len(g.LbEndpoints) > 0 || !e.leds || !strings.HasPrefix(config.LedsCollectionName, "xdstp://") || !strings.HasSuffix(config.LedsCollectionName, "/*") {
-			e.h.broken("envoy %d: %v", e.id, g)
+			e.h.broken("%s: %v", e.name, g)
 		}
 		key := config.String()
 		if before[key] != nil {
-			e.h.broken("envoy %d dies of %s, which is named as before", e.id, config.LedsCollectionName)
+			e.h.broken("%s dies of %s, which is named as before", e.name, config.LedsCollectionName)
 		}
 		impl.locals[key] = &foldLocal{glob: config.LedsCollectionName, members: map[string]*endpointv3.LbEndpoint{}}
 		for _, l := range before {
@@ -521,12 +431,12 @@ func (e *foldEnvoy) takeMembers(m *discoveryv3.DeltaDiscoveryResponse) {
 	for _, res := range m.Resources {
 		glob := globOf(res.Name)
 		if touched[glob] = true; !e.named[glob] {
-			e.h.broken("envoy %d did not ask for %s", e.id, res.Name)
+			e.h.broken("%s did not ask for %s", e.name, res.Name)
 		}
 		lb := &endpointv3.LbEndpoint{}
 		e.unpack(res.Resource, lb)
 		if reason := deadly(lb); reason != "" {
-			e.h.broken("envoy %d dies of %v: %s", e.id, lb, reason)
+			e.h.broken("%s dies of %v: %s", e.name, lb, reason)
 		}
 	}
 	for _, name := range m.RemovedResources {

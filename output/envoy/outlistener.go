@@ -156,6 +156,12 @@ func (s socket) Refers(to string) iter.Seq[string] {
 		if l := s.layout(); l.routes != "" {
 			return one(l.routes)
 		}
+	case virtualHostURL:
+		if l := s.layout(); l.routes == hostRoutes(s.index.Number) {
+			v := s.view
+			v.proxy = proxy{domain: v.said().domain} // as in the view of hosts
+			return hostRoutesSubject{proxySlot{view: v}, s.index}.Refers(to)
+		}
 	case clusterURL:
 		return s.layout().clusters(s.view.unknown())
 	}

@@ -28,9 +28,12 @@ type hostsIn struct {
 // hostsOf returns the virtual hosts of a port.
 func hostsOf(index *catalog.PortServices, v View) *portHosts {
 	key := hostsIn{v.proxy.domain, v.settings}
-	made := index.Derive(key, func(before any) any {
-		was, _ := before.(*portHosts)
-		return newPortHosts(index, key, was)
+	made := index.Derive(key, func(c catalog.PortChange) any {
+		was, _ := c.Before.(*portHosts)
+		if was == nil || c.Many || len(was.runs) == 0 {
+			return newPortHosts(index, key, was)
+		}
+		return was.after(index, c.Hosts)
 	})
 	all, _ := made.(*portHosts)
 	return all
@@ -48,9 +51,9 @@ func newPortHosts(index *catalog.PortServices, in hostsIn, was *portHosts) *port
 		was = &portHosts{claims: immutable.New[claim, *portHost](claim.compare)}
 	}
 	b := building{index: index, in: in, claims: was.claims.Edit()}
-	b.merge(was)
+	b.members = b.merge(was.members, index.All())
 	b.contest()
-	return &portHosts{index, in, b.claims.Map(), b.cut(was)}
+	return &portHosts{index, in, b.claims.Map(), cut(was.runs, b.members)}
 }
 
 // building is a [portHosts] in the making.
@@ -62,12 +65,12 @@ type building struct {
 	changed []claim // that came or went
 }
 
-// merge enters the services, with the virtual hosts of those that did not change.
-func (b *building) merge(was *portHosts) {
-	next, stop := iter.Pull(was.members)
+// merge enters services, with the virtual hosts of those that did not change.
+func (b *building) merge(was iter.Seq[member], now iter.Seq[catalog.ServiceDefinition]) (members []member) {
+	next, stop := iter.Pull(was)
 	defer stop()
 	old, more := next()
-	for s := range b.index.All() {
+	for s := range now {
 		for more && compareKeys(old.Key, s.Key) < 0 {
 			b.drop(old.host)
 			old, more = next()
@@ -84,11 +87,12 @@ func (b *building) merge(was *portHosts) {
 		if !kept {
 			is.host = b.enter(s)
 		}
-		b.members = append(b.members, is)
+		members = append(members, is)
 	}
 	for ; more; old, more = next() {
 		b.drop(old.host)
 	}
+	return members
 }
 
 // enter makes the virtual host of a service, if requests are routed to it.
@@ -129,20 +133,19 @@ func (b *building) contest() {
 	}
 }
 
-// cut divides the services into runs, at places that depend on hosts alone: a service
-// that comes changes one run, or makes two of it.
-func (b *building) cut(was *portHosts) []*run {
-	before := make(map[string]*run, len(was.runs))
-	for _, r := range was.runs {
+// cut divides services into runs, at places that depend on hosts alone: a service that
+// comes changes one run, or makes two of it. Those that are as they were stay.
+func cut(was []*run, all []member) (runs []*run) {
+	before := make(map[string]*run, len(was))
+	for _, r := range was {
 		before[r.first()] = r
 	}
-	var runs []*run
 	begin := 0
-	for i := range b.members {
-		if i+1 < len(b.members) && (b.members[i+1].Key.Host == b.members[i].Key.Host || !begins(b.members[i+1].Key.Host)) {
+	for i := range all {
+		if i+1 < len(all) && (all[i+1].Key.Host == all[i].Key.Host || !begins(all[i+1].Key.Host)) {
 			continue
 		}
-		members := b.members[begin : i+1]
+		members := all[begin : i+1]
 		begin = i + 1
 		if r := before[members[0].Key.Host]; r != nil && slices.Equal(r.members, members) {
 			runs = append(runs, r)
@@ -164,11 +167,15 @@ func begins(host string) bool {
 }
 
 // members yields all services by host.
-func (a *portHosts) members(yield func(member) bool) {
-	for _, r := range a.runs {
-		for _, m := range r.members {
-			if !yield(m) {
-				return
+func (a *portHosts) members(yield func(member) bool) { membersOf(a.runs)(yield) }
+
+func membersOf(runs []*run) iter.Seq[member] {
+	return func(yield func(member) bool) {
+		for _, r := range runs {
+			for _, m := range r.members {
+				if !yield(m) {
+					return
+				}
 			}
 		}
 	}

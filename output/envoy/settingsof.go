@@ -11,7 +11,7 @@ import (
 
 // NewSettings returns those that there are if nothing is said.
 func NewSettings() *Settings {
-	return &Settings{Outbound: AllowOutbound, TrustDomain: "cluster.local", ClusterDomain: "cluster.local"}
+	return &Settings{Outbound: AllowOutbound, TrustDomain: "cluster.local", ClusterDomain: "cluster.local", VHDS: VHDS{From: 500}}
 }
 
 // Begin returns what makes the steps of one output as the settings have it. It is
@@ -50,7 +50,7 @@ type settings struct {
 
 	trustDomain, domain string
 
-	large largePorts
+	large int // as VHDS.From, and more than any port has if there are no single hosts
 
 	failover bool            // some host has it
 	networks *networks       // nil if none has gateways

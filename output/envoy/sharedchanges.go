@@ -41,9 +41,9 @@ func (s *settings) appendShared(list []push.Changed, now *catalog.Snapshot, c ca
 	for _, name := range slices.SortedFunc(maps.Keys(audiences), func(a, b sharedName) int {
 		return cmp.Or(cmp.Compare(a.row, b.row), cmp.Compare(a.name, b.name))
 	}) {
-		// A single host that goes from a route configuration that stays does not wait for
+		// A single host goes from a route configuration that stays, and does not wait for
 		// that one: another host may have its domains at once.
-		list = append(list, push.Changed{Row: name.row, Name: name.name, Audience: audiences[name], Revoked: name.row == VirtualHostType && single.stays(name.name)})
+		list = append(list, push.Changed{Row: name.row, Name: name.name, Audience: audiences[name], Revoked: name.row == VirtualHostType})
 	}
 	return list
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
-// singleChanges notes what a step may alter of large ports.
+// singleChanges notes what a step may alter of single hosts.
 type singleChanges struct {
 	*settings
 
@@ -34,6 +34,9 @@ func (n *singleChanges) count(host string, c catalog.ServiceChange) {
 // take notes the single hosts that a change of a host's services may alter: their own, and
 // those that claim the same domains.
 func (n *singleChanges) take(host string, c catalog.ServiceChange, namespaces []string) {
+	if !n.hasHosts() {
+		return
+	}
 	var services []catalog.ServiceDefinition
 	add := func(s *catalog.Service) {
 		if s != nil {
@@ -46,15 +49,10 @@ func (n *singleChanges) take(host string, c catalog.ServiceChange, namespaces []
 		add(other)
 	}
 	for _, port := range concernedPorts(n.now, host, c) {
-		index := n.now.Port(port)
-		if n.mayHaveHosts() {
-			n.note(RouteType, hostRoutes(port), namespaces)
-		}
-		if !n.near(port, n.large.exist) && !n.hasHosts(index) {
-			continue
-		}
+		n.note(RouteType, hostRoutes(port), namespaces)
 		n.note(VirtualHostType, hostName(host, port), namespaces)
-		if !n.hasHosts(index) {
+		index := n.now.Port(port)
+		if index == nil {
 			continue
 		}
 		all := hostsOf(index, n.view())
@@ -80,39 +78,16 @@ func (n *singleChanges) view() View {
 	return v
 }
 
-// near reports whether a port may have had fewer services than some number, and now has
-// more, or the other way round.
-func (n *singleChanges) near(port uint32, number int) bool {
-	is, moved := n.now.Port(port).Len(), n.touched[port]
-	return is >= number-moved && is-moved <= number
-}
-
-// crossed notes what everybody has of ports that may have become large, or ceased to be.
+// crossed notes the listeners of ports that may have become large, or ceased to be.
 func (n *singleChanges) crossed() {
-	for port := range n.touched {
-		index := n.now.Port(port)
-		if n.near(port, n.large.used) {
-			for _, address := range []string{anyIPv4, anyIPv6, localIPv4, localIPv6} {
-				n.note(ListenerType, socketName(address, port), nil)
-			}
-		}
-		if !n.near(port, n.large.exist) {
+	for port, moved := range n.touched {
+		if is := n.now.Port(port).Len(); is < n.large-moved || is-moved > n.large {
 			continue
 		}
-		n.note(RouteType, hostRoutes(port), nil)
-		if index == nil {
-			continue
-		}
-		for s := range index.All() {
-			n.note(VirtualHostType, hostName(s.Key.Host, port), nil)
+		for _, address := range []string{anyIPv4, anyIPv6, localIPv4, localIPv6} {
+			n.note(ListenerType, socketName(address, port), nil)
 		}
 	}
-}
-
-// stays reports whether the route configuration of a single host is there.
-func (n *singleChanges) stays(name string) bool {
-	_, number, _ := parseHostName(name)
-	return n.hasHosts(n.now.Port(number))
 }
 
 // rivalsOf are the hosts of services that claim a domain of one.

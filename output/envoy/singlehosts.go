@@ -3,6 +3,7 @@ package envoy
 import (
 	"iter"
 	"math"
+	"slices"
 	"strings"
 
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
@@ -12,16 +13,21 @@ import (
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
-// largePorts says how many services a port must have. From exist on there are single hosts
-// of it, and from used on listeners lead to them: while a port gets smaller, no listener
-// loses hosts that it still works with.
-type largePorts struct{ exist, used int }
-
-func (v VHDS) large() largePorts {
+// large is how many services a port must have for listeners to lead to single hosts.
+func (v VHDS) large() int {
 	if v.From <= 0 {
-		return largePorts{exist: math.MaxInt, used: math.MaxInt}
+		return math.MaxInt
 	}
-	return largePorts{exist: (v.From + 1) / 2, used: v.From}
+	return v.From
+}
+
+// Envoy 1.40 takes single hosts over ADS. Releases up to 1.30 at least reject a route
+// configuration with VHDS over ADS, and it is not known which one was the first that does not.
+const hostsFromMajor, hostsFromMinor = 1, 40
+
+// takesHosts reports whether a client takes hosts one by one.
+func takesHosts(c push.Client) bool {
+	return c.Increments && slices.Compare(c.Release[:], []uint32{hostsFromMajor, hostsFromMinor}) >= 0
 }
 
 // said are the settings of a view.
@@ -32,15 +38,13 @@ func (v View) said() *settings {
 	return v.settings
 }
 
-// hasHosts reports whether there are single hosts of a port, for who takes them.
-func (s *settings) hasHosts(index *catalog.PortServices) bool { return index.Len() >= s.large.exist }
-
-// mayHaveHosts reports whether any port can become so large.
-func (s *settings) mayHaveHosts() bool { return s.large.exist < math.MaxInt }
+// hasHosts reports whether there are single hosts, for who takes them. They are of every
+// port, however small: Envoy goes on to use them while it drains a listener.
+func (s *settings) hasHosts() bool { return s.large < math.MaxInt }
 
 // usesHosts reports whether a view's listeners lead to them.
 func (v View) usesHosts(index *catalog.PortServices) bool {
-	return v.single && index.Len() >= v.said().large.used
+	return v.single && index.Len() >= v.said().large
 }
 
 // hostRoutes is the name of the route configuration of a port that takes single hosts.
@@ -61,6 +65,12 @@ func parseHostRoutes(name string) (number uint32, ok bool) {
 // route configuration.
 func hostName(host string, number uint32) string { return hostRoutes(number) + "/" + host }
 
+// routesOfHost is the name of the route configuration that a single host is in.
+func routesOfHost(name string) string {
+	routes, _, _ := strings.Cut(name, "/")
+	return routes
+}
+
 func parseHostName(name string) (host string, number uint32, ok bool) {
 	routes, host, _ := strings.Cut(name, "/")
 	number, ok = parseHostRoutes(routes)
@@ -71,26 +81,24 @@ func parseHostName(name string) (host string, number uint32, ok bool) {
 // the host for all other requests, and brings the others.
 type hostRoutesSubject struct {
 	proxySlot
-	index *catalog.PortServices
+	index *catalog.PortServices // nil if the port has no services
 }
 
-// findHostRoutes returns it for a port that has services, however few. Envoy keeps it while
-// it drains a listener, and removes hosts only while there is VHDS in it.
+// findHostRoutes returns it for any port, of services or not. Envoy keeps it while it
+// drains a listener, and removes hosts only while there is VHDS in it.
 func findHostRoutes(w *World, v View, name string, number uint32) (push.Subject, bool) {
-	index := w.snapshot.Port(number)
-	if !v.single || !w.settings.mayHaveHosts() || index == nil {
+	if !v.single || !w.settings.hasHosts() {
 		return nil, false
 	}
-	r := hostRoutesSubject{proxySlot{RouteType, name, v}, index}
-	for range r.hosts() {
-		return r, true
-	}
-	return nil, false
+	return hostRoutesSubject{proxySlot{RouteType, name, v}, w.snapshot.Port(number)}, true
 }
 
 // hosts yields the single hosts of the port, by name.
 func (r hostRoutesSubject) hosts() iter.Seq[singleHost] {
 	return func(yield func(singleHost) bool) {
+		if r.index == nil {
+			return
+		}
 		all := hostsOf(r.index, r.view)
 		for s := range r.index.Visible(r.view.viewer()) {
 			if is, ok := all.single(r.view, s); ok && !yield(is) {
@@ -187,7 +195,7 @@ func (h singleHost) Encode() push.Encoded {
 func (w *World) findSingleHost(v View, name string) (push.Subject, bool) {
 	host, number, ok := parseHostName(name)
 	index := w.snapshot.Port(number)
-	if !ok || !v.single || !w.settings.hasHosts(index) {
+	if !ok || !v.single || !w.settings.hasHosts() || index == nil {
 		return nil, false
 	}
 	s, ok := w.snapshot.Resolve(v.viewer(), host)
@@ -201,16 +209,13 @@ func (w *World) findSingleHost(v View, name string) (push.Subject, bool) {
 	return is, true
 }
 
-// singleHostNames yields those of all large ports.
+// singleHostNames yields those of all ports.
 func (w *World) singleHostNames(v View) iter.Seq[string] {
 	return func(yield func(string) bool) {
-		if !v.single {
+		if !v.single || !w.settings.hasHosts() {
 			return
 		}
 		for index := range w.snapshot.Ports() {
-			if !w.settings.hasHosts(index) {
-				continue
-			}
 			for is := range (hostRoutesSubject{proxySlot{view: v}, index}).hosts() {
 				if !yield(is.name()) {
 					return

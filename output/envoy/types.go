@@ -122,10 +122,12 @@ var rows = [...]row{
 			Aggregate: isEnvoy, // one socket may be of many services
 			Whole:     true,    // as for clusters: absence is deletion
 			Brings:    []string{routeURL},
-			Needs:     []string{clusterURL},
-			Audience:  audienceOf,
-			Absent:    absentListener,
-			Void:      voidListener,
+			// A listener that comes to lead to a route configuration which Envoy still has
+			// opens at once, with the single hosts that are there.
+			Needs:    []string{clusterURL, virtualHostURL},
+			Audience: audienceOf,
+			Absent:   absentListener,
+			Void:     voidListener,
 		},
 		name: ListenerName, parse: parseListenerName,
 		offered: gRPCOnly,
@@ -171,6 +173,8 @@ var rows = [...]row{
 	VirtualHostType: nobodys(push.TypeSpec{
 		Name:  virtualHostURL,
 		Needs: []string{clusterURL},
+		// Envoy asks for all, and takes those of its route configurations.
+		Within: routesOfHost,
 		// Each is of one service port, and so leads to one cluster for ever. One that
 		// loses a domain does not wait, so that whoever gains it comes no earlier.
 		Fixed: true,

@@ -56,12 +56,12 @@ func (w *World) View(r push.Row, c push.Client) push.View {
 	case ClusterType:
 		v.resolver, v.proxy, v.inbound = resolverOf(c), proxy{role: proxyOf(c).role}, w.inboundOf(c)
 	case ListenerType:
-		v.proxy, v.inbound, v.single = proxyOf(c), w.inboundOf(c), c.Increments
+		v.proxy, v.inbound, v.single = proxyOf(c), w.inboundOf(c), takesHosts(c)
 	case VirtualHostType:
 		v.proxy = proxy{domain: w.settings.domain}
-		v.single = c.Increments && proxyOf(c).role == sidecar
+		v.single = takesHosts(c) && proxyOf(c).role == sidecar
 	case RouteType:
-		v.proxy, v.single = proxyOf(c), c.Increments
+		v.proxy, v.single = proxyOf(c), takesHosts(c)
 		v.proxy.domain = w.settings.domain // and not what the client says: it is a key of what is kept
 	case EndpointType, MemberType:
 		v.members = w.spreads != nil && c.Increments

@@ -25,6 +25,7 @@ func (k Kinds) clientOf(node *corev3.Node, typeURL string) push.Client {
 	c := push.Client{
 		Kind: k.Envoy, Namespace: namespaceOf(node), Labels: labelsOf(node), Locality: localityOf(node.GetLocality()),
 		Addresses: addressesOf(node), Extensions: extensionsOf(node, k.Extensions), Proxy: proxyOf(node),
+		Release: [2]uint32{node.GetUserAgentBuildVersion().GetVersion().GetMajorNumber(), node.GetUserAgentBuildVersion().GetVersion().GetMinorNumber()},
 	}
 	switch agent := node.GetUserAgentName(); {
 	case strings.HasPrefix(agent, "gRPC Node"): // in full "gRPC Node Pure JS"

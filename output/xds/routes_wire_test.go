@@ -7,7 +7,9 @@ import (
 	"testing"
 	"time"
 
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	typev3 "github.com/envoyproxy/go-control-plane/envoy/type/v3"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/stats"
 
@@ -83,17 +85,17 @@ func portOfMany(t xdsclient.TB, services int, delta bool) (*rig, *xdsclient.Clie
 // rigOfMany connects a sidecar to a rig with many services at port 80.
 func rigOfMany(t xdsclient.TB, services int, delta bool) (*rig, *xdsclient.Client, *wireBytes) {
 	r := newRig(t, setup{sources: []string{"s"}})
-	settings := envoy.NewSettings()
-	settings.VHDS.From = 500
-	r.step = settings.Begin()
+	r.step = envoy.NewSettings().Begin()
 	var events []model.Event
 	for i := range services {
 		events = append(events, model.Upsert{Record: ofMany(i)})
 	}
 	r.apply(events...)
 	counts := &wireBytes{}
+	node := xdsclient.Node("sidecar~10.9.9.9~it.ns-7~ns-7.svc.cluster.local", "ns-7", "envoy")
+	node.UserAgentVersionType = &corev3.Node_UserAgentBuildVersion{UserAgentBuildVersion: &corev3.BuildVersion{Version: &typev3.SemanticVersion{MajorNumber: 1, MinorNumber: 40}}}
 	config := xdsclient.Config{
-		Node: xdsclient.Node("sidecar~10.9.9.9~it.ns-7~ns-7.svc.cluster.local", "ns-7", "envoy"), Ledger: r.ledger, Deadline: time.Minute,
+		Node: node, Ledger: r.ledger, Deadline: time.Minute,
 	}
 	conn := r.dial(grpc.WithStatsHandler(counts), grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(1<<28)))
 	connect := xdsclient.NewSotW

@@ -72,7 +72,11 @@ func freePort(t *testing.T) uint32 {
 
 // answers checks which backend answers a request for a host at a port of loopback.
 func answers(ctx context.Context, number uint32, host, want string) error {
-	response, err := requested(ctx, number, host)
+	return answersOver(ctx, &http.Transport{DisableKeepAlives: true}, number, host, want)
+}
+
+func answersOver(ctx context.Context, transport *http.Transport, number uint32, host, want string) error {
+	response, err := requestedOver(ctx, transport, number, host)
 	if err != nil {
 		return err
 	}
@@ -86,7 +90,10 @@ func answers(ctx context.Context, number uint32, host, want string) error {
 
 // requested makes a request for a host at a port of loopback. It makes one attempt.
 func requested(ctx context.Context, number uint32, host string) (*http.Response, error) {
-	transport := &http.Transport{DisableKeepAlives: true}
+	return requestedOver(ctx, &http.Transport{DisableKeepAlives: true}, number, host)
+}
+
+func requestedOver(ctx context.Context, transport *http.Transport, number uint32, host string) (*http.Response, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("http://127.0.0.1:%d/", number), http.NoBody)
 	if err != nil {
 		return nil, err

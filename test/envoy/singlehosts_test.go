@@ -3,6 +3,7 @@ package envoy_test
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"sync"
 	"testing"
 	"time"
@@ -11,12 +12,13 @@ import (
 )
 
 // TestHostsOfALargePortComeOneByOne has hosts of a port come, change hands and go, while
-// listeners cease to lead to them and do so again. Requests to those that stay never fail.
+// listeners cease to lead to them and do so again, and Envoy goes on to drain those from
+// before. Requests to hosts that stay never fail, over new connections or old ones.
 func TestHostsOfALargePortComeOneByOne(t *testing.T) {
 	t.Parallel()
 	const vip = "10.9.9.9"
 	m := newMesh(t)
-	m.Envoy, m.Hold = "vhds: {from: 500}", "min: 1000000"
+	m.Hold = "min: 1000000"
 	web, api := startBackend(t, "web", "web"), startBackend(t, "api", "api")
 	shared := freePort(t)
 	on := func(host string, b *backend, addresses ...string) service {
@@ -74,20 +76,42 @@ func TestHostsOfALargePortComeOneByOne(t *testing.T) {
 	if after := updatesOf(t, p); after != before {
 		t.Errorf("Envoy took %d responses of hosts when it came back, of what it has", after-before)
 	}
-	for _, n := range []int{480, 515, 100, 530} { // not used, used, not there, used
-		if n == 100 {
-			stop() // listeners that Envoy drains meet no hosts, and neither do new ones that come meanwhile
-		}
+	reach := func(n int) {
+		t.Helper()
 		others(n)
-		m.AwaitActive(fmt.Sprintf("%d services", n))
 		m.Folder.write(t, "added", on(fmt.Sprintf("added-%d.example.com", n), api))
 		awaitAnswer(fmt.Sprintf("added-%d.example.com", n), "api")
 		awaitAnswer(fmt.Sprintf("other-%d.example.com", n-1), "web")
-		if n >= 500 {
-			awaitHosts(n + 3)
-		}
+		awaitHosts(n + 3) // which Envoy has in any case: the listener from before has them until it is drained
 	}
-	m.MustBeSettled()
+	for _, n := range []int{480, 515, 100, 530} {
+		reach(n)
+		m.AwaitActive(fmt.Sprintf("%d services", n))
+	}
+	for _, n := range []int{90, 540} {
+		i.Kill()
+		others(n)
+		i.Serve()
+		m.AwaitConnection()
+		reach(n)
+	}
+	for range 4 {
+		reach(498)
+		reach(499)
+	}
+	stop()
+
+	for _, name := range []string{"others", "added", "second"} {
+		m.Folder.remove(t, name)
+	}
+	awaitHosts(1)
+	m.Folder.write(t, "second", on("api.shop.svc.cluster.local", api, vip))
+	reach(510)
+	stop = steadily(t, shared, "other-1.example.com", "web")
+	reach(200)
+	reach(520)
+	stop()
+	m.AwaitActive("520 services")
 }
 
 // updatesOf is how many responses of hosts an Envoy has taken.
@@ -103,22 +127,27 @@ func updatesOf(t *testing.T, p *proxy.Proxy) (n uint64) {
 	return n
 }
 
-// steadily requests a host all the time until stop is called. No request may fail.
+// steadily requests a host all the time until stop is called, over one connection and
+// over new ones. No request may fail.
 func steadily(t *testing.T, port uint32, host, want string) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	var done sync.WaitGroup
-	done.Go(func() {
-		tick := time.NewTicker(20 * time.Millisecond)
-		defer tick.Stop()
-		for ctx.Err() == nil {
-			if err := answers(t.Context(), port, host, want); err != nil && ctx.Err() == nil {
-				t.Errorf("%s did not answer: %v", host, err)
-				return
+	for _, kept := range []bool{false, true} {
+		transport := &http.Transport{DisableKeepAlives: !kept, MaxConnsPerHost: 1}
+		done.Go(func() {
+			defer transport.CloseIdleConnections()
+			tick := time.NewTicker(20 * time.Millisecond)
+			defer tick.Stop()
+			for n := 0; ctx.Err() == nil; n++ {
+				if err := answersOver(t.Context(), transport, port, host, want); err != nil && ctx.Err() == nil {
+					t.Errorf("%s did not answer request %d, over one connection: %t: %v", host, n, kept, err)
+					return
+				}
+				<-tick.C
 			}
-			<-tick.C
-		}
-	})
+		})
+	}
 	return func() {
 		cancel()
 		done.Wait()
