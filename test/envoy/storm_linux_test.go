@@ -122,6 +122,7 @@ type storm struct {
 func newStorm(m *mesh) *storm {
 	s := &storm{mesh: m, random: rand.New(rand.NewPCG(*seed, 33))}
 	s.leavers.t = m.T
+	m.Cleanup(s.leavers.wait)
 	pair := authority.New(m.T, "ca").Issue("server")
 	certificate, err := tls.X509KeyPair(pair.Cert, pair.Key)
 	if err != nil {
