@@ -25,22 +25,27 @@ type isthmus struct {
 	DataDir    string // its last known good
 }
 
-// newIsthmus describes an Isthmus that reads the folder of a mesh.
+// newIsthmus describes an Isthmus that reads the folders of a mesh.
 // The keys of outputs.xds.tls are added as they are written, and those of outputs.xds.envoy
 // as the mesh has them.
 func newIsthmus(t testing.TB, name string, m *mesh, tls string) *isthmus {
 	t.Helper()
 	i := &isthmus{t: t, XDS: freeAddress(t), Admin: freeAddress(t), DataDir: filepath.Join(m.Dir, name+".data")}
 	file := filepath.Join(m.Dir, name+".yaml")
+	others := ""
+	if m.Others != nil {
+		others = fmt.Sprintf("- {name: others, file: {path: %q}, hold: {%s}}", m.Others.path, m.Hold)
+	}
 	config := fmt.Sprintf(`
 sources:
 - {name: files, file: {path: %q}, hold: {%s}}
+%s
 outputs:
   xds: {listen: "%s", tls: {%s}, envoy: {%s}}
 store: {dataDir: %q}
 admin: {listen: "%s"}
 log: {level: debug}
-`, m.Folder.path, m.Hold, i.XDS, tls, m.Envoy, i.DataDir, i.Admin)
+`, m.Folder.path, m.Hold, others, i.XDS, tls, m.Envoy, i.DataDir, i.Admin)
 	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -113,8 +118,13 @@ func (i *isthmus) Rejected() error {
 	if err := i.ask("/api/v1/sources", &sources); err != nil {
 		return err
 	}
-	if len(sources) != 1 || len(sources[0].Rejected) > 0 || sources[0].State != "live" {
-		return fmt.Errorf("sources: %+v", sources)
+	if len(sources) == 0 {
+		return errors.New("there are no sources")
+	}
+	for _, s := range sources {
+		if len(s.Rejected) > 0 || s.State != "live" {
+			return fmt.Errorf("sources: %+v", sources)
+		}
 	}
 	if n := i.Metric("isthmus_refusals_total", ""); n > 0 {
 		return fmt.Errorf("%.0f responses were NACKed", n)

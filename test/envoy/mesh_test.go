@@ -21,6 +21,7 @@ type mesh struct {
 	*testing.T
 	Dir       string
 	Folder    *folder
+	Others    *folder // a second source, if there is one
 	Isthmuses []*isthmus
 	Proxies   []*proxy.Proxy
 	Secrets   string // a folder for mutual TLS; plaintext if empty
@@ -57,7 +58,13 @@ func (m *mesh) Connect(delta bool) *proxy.Proxy {
 // connectWith adds an Envoy whose bootstrap says more than others' do.
 func (m *mesh) connectWith(c proxy.Config) *proxy.Proxy {
 	m.Helper()
-	for _, i := range m.Isthmuses {
+	return m.connectTo(m.Isthmuses, c)
+}
+
+// connectTo adds an Envoy of some Isthmuses.
+func (m *mesh) connectTo(isthmuses []*isthmus, c proxy.Config) *proxy.Proxy {
+	m.Helper()
+	for _, i := range isthmuses {
 		c.ControlPlanes = append(c.ControlPlanes, i.XDS)
 	}
 	c.Program, c.Isthmus, c.Dir, c.Namespace, c.Secrets = programs.envoy, programs.isthmus, m.Dir, shop, m.Secrets

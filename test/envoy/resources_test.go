@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 
 	gocmp "github.com/google/go-cmp/cmp"
@@ -41,8 +42,8 @@ func (i *isthmus) holds(id string) (holdings, error) {
 }
 
 // MustShowWhatEnvoysHold is that the admin API and Envoy's own dump agree: on the
-// clusters, listeners and routes, with their versions if Envoy takes changes, and on the
-// clusters that have a load assignment.
+// clusters, listeners and routes, with their versions, and on the clusters that have a load
+// assignment. An Envoy over the state of the world knows no version of a cluster or route.
 func (m *mesh) MustShowWhatEnvoysHold() {
 	m.Helper()
 	for _, p := range m.Proxies {
@@ -63,7 +64,7 @@ func (m *mesh) shownOtherwise(p *proxy.Proxy) error {
 	var shown holdings
 	err := errors.New("no Isthmus runs")
 	for _, i := range m.Isthmuses {
-		if i.Running() && err != nil {
+		if i.Running() && slices.Contains(p.ControlPlanes, i.XDS) && err != nil {
 			shown, err = i.holds(nodeOf(p))
 		}
 	}
@@ -75,7 +76,7 @@ func (m *mesh) shownOtherwise(p *proxy.Proxy) error {
 		return err
 	}
 	for kind, versions := range held {
-		if !p.Delta { // it shows the version of the response that brought each
+		if !p.Delta && kind != "Listener" { // it shows the version of the response that brought each
 			for name := range versions {
 				versions[name] = shown[kind][name]
 			}
@@ -115,11 +116,17 @@ func heldBy(ctx context.Context, p *proxy.Proxy) (holdings, error) {
 		return nil, err
 	}
 	listeners, err := p.Listeners(ctx)
+	if err != nil {
+		return nil, err
+	}
 	versions := map[string]string{}
 	for name, l := range listeners {
-		if l.Version != "" { // else it is being drained
-			versions[name] = l.Version
+		if l.Version == "" {
+			continue // it is being drained
+		}
+		if versions[name], err = versionOf(l.Content); err != nil {
+			return nil, fmt.Errorf("listener %s: %w", name, err)
 		}
 	}
-	return holdings{"Cluster": clusters, "RouteConfiguration": routes, "Listener": versions}, err
+	return holdings{"Cluster": clusters, "RouteConfiguration": routes, "Listener": versions}, nil
 }

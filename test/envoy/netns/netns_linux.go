@@ -37,8 +37,11 @@ func Run(arguments []string, env ...string) (status int, err error) {
 	return again.ProcessState.ExitCode(), nil
 }
 
-// AddAddress gives loopback one more IPv4 address, so that there is a way to it.
+// AddAddress gives loopback one more address, so that there is a way to it.
 func AddAddress(address netip.Addr) error {
+	if address.Is6() {
+		return addIPv6(address)
+	}
 	socket, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return err
