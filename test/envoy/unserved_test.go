@@ -1,6 +1,7 @@
 package envoy_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/isthmus-mesh/isthmus/test/envoy/proxy"
@@ -17,4 +18,29 @@ func TestStartDoesNotWaitForWhatIsNotServed(t *testing.T) {
 		m.connectWith(proxy.Config{Delta: delta, Unserved: "0s"})
 		m.MustBeSettled()
 	})
+}
+
+// An Envoy of state of the world that asks for secrets which there are not waits for them
+// until its own time is over, and for nothing else.
+func TestStateOfTheWorldWaitsForSecretsUntilItsTimeIsOver(t *testing.T) {
+	t.Parallel()
+	m := newMesh(t)
+	m.Serve("")
+	p := m.connectWith(proxy.Config{Unserved: "1s"})
+	m.MustBeSettled()
+	stats, err := p.Stats(t.Context(), "init_fetch_timeout$")
+	if err != nil {
+		t.Fatal(err)
+	}
+	late := 0
+	for name, n := range stats {
+		if n > 0 && strings.HasPrefix(name, "sds.") {
+			late++
+		} else if n > 0 {
+			t.Errorf("%s is %d", name, n)
+		}
+	}
+	if late != 2 {
+		t.Errorf("%d secrets were waited for in vain, not 2: %v", late, stats)
+	}
 }

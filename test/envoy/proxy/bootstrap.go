@@ -36,8 +36,9 @@ type Config struct {
 	Labels        map[string]string
 	Flags         []string      // more of them for the command that prints the bootstrap
 	OnDemand      bool          // clusters are asked for when a request names one, on a stream of their own, and endpoints over ADS
-	Unserved      string        // for how long it also waits for what Isthmus does not have: a runtime layer and, if delta, secrets; empty if it asks for none
+	Unserved      string        // for how long it also waits for what Isthmus does not have: a runtime layer and secrets; empty if it asks for none
 	Waits         []Waiting     // listeners of its own; with some, also a cluster that waits without end for the endpoints of a service that there is not
+	Without       []string      // extensions of Envoy, as CATEGORY/NAME: it rejects what needs one
 	As            *process.User // who runs it, if that is not the user of the tests
 	Secrets       string        // a folder with certificate.json and authorities.json, for mutual TLS that follows them; empty for plaintext
 }
@@ -122,6 +123,12 @@ func Print(ctx context.Context, program string, arguments ...string) ([]byte, er
 		err = fmt.Errorf("isthmus %q: %w: %s", arguments, err, exit.Stderr)
 	}
 	return text, err
+}
+
+// AsksForSecrets reports whether it asks for secrets that Isthmus does not have. State of the
+// world has no answer for an Envoy that would wait for them without end.
+func (c Config) AsksForSecrets() bool {
+	return c.Unserved != "" && (c.Delta || c.Unserved != "0s")
 }
 
 // additions is what is merged into the bootstrap.
