@@ -93,7 +93,10 @@ func TestClientSecretChanges(t *testing.T) {
 		m.mustBe(source.StateListing, "secretFile")
 		write("wrong")
 		m.pass(3 * time.Minute)
-		m.mustBe(source.StateListing, "invalid_client")
+		m.mustBe(source.StateListing, "credentials: ClientSecretCredential", "invalid_client")
+		if strings.Contains(m.supervisor.Status().Reason, "\n") {
+			t.Errorf("the reason has several lines\n%s", m.describe())
+		}
 		if strings.Contains(m.describe(), "wrong") {
 			t.Error("the secret is shown")
 		}

@@ -6,18 +6,23 @@ import (
 	"io"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
+	"github.com/Azure/azure-sdk-for-go/sdk/azidentity"
 
 	"github.com/isthmus-mesh/isthmus/source/machines"
 )
 
 // explain says in few words what an answer of Azure means, and what to do.
 func explain(err error) error {
-	var answer *azcore.ResponseError
-	if !errors.As(err, &answer) {
+	if login, is := errors.AsType[*azidentity.AuthenticationFailedError](err); is {
+		return explainLogin(login)
+	}
+	answer, is := errors.AsType[*azcore.ResponseError](err)
+	if !is {
 		return err
 	}
 	short := fmt.Errorf("%s answers %d %s", requestOf(answer), answer.StatusCode, answer.ErrorCode)
@@ -32,6 +37,21 @@ func explain(err error) error {
 		return fmt.Errorf("%w; correct the credentials", short)
 	case http.StatusForbidden:
 		return fmt.Errorf("%w; give the identity the role Reader there, or correct the name", short)
+	}
+	return short
+}
+
+// explainLogin says why there is no token. The SDK says it on many lines.
+func explainLogin(login *azidentity.AuthenticationFailedError) error {
+	var said []string
+	for line := range strings.Lines(login.Error()) {
+		if line = strings.TrimSpace(line); strings.Trim(line, "-") != "" && !strings.HasPrefix(line, "To troubleshoot") {
+			said = append(said, line)
+		}
+	}
+	short := errors.New("credentials: " + strings.Join(said, " "))
+	if login.RawResponse != nil && login.RawResponse.StatusCode == http.StatusTooManyRequests {
+		return &machines.Throttled{After: retryAfter(login.RawResponse, time.Now()), Err: short}
 	}
 	return short
 }

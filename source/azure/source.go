@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"net/netip"
+	"net/url"
 	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
@@ -95,9 +97,18 @@ func (s *Source) open() (*machines.Source, error) {
 // newClient returns a client whose connections are the source's own.
 func newClient() *http.Client {
 	transport := &http.Transport{
-		Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true, MaxIdleConns: 16,
+		Proxy: proxy, ForceAttemptHTTP2: true, MaxIdleConns: 16,
 		IdleConnTimeout: 90 * time.Second, TLSHandshakeTimeout: 10 * time.Second,
 		TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12},
 	}
 	return &http.Client{Transport: transport}
+}
+
+// proxy is that of the environment, but for addresses of the machine's own link: tokens of
+// a managed identity are given out there, to this machine alone.
+func proxy(r *http.Request) (*url.URL, error) {
+	if at, err := netip.ParseAddr(r.URL.Hostname()); err == nil && at.IsLinkLocalUnicast() {
+		return nil, nil //nolint:nilnil // as the transport has it: there is none
+	}
+	return http.ProxyFromEnvironment(r)
 }
