@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -276,11 +277,13 @@ func TestObjectsThatCannotBeRead(t *testing.T) {
 		all := machines.Objects{Place: "azureresources", Definitions: []machines.Definition{
 			{Service: services[0], Name: "web", Place: "azureresources", Where: "AzureResource shop/web"},
 		}}
-		now := all
-		objects := func(context.Context) machines.Objects { return now }
+		var now atomic.Pointer[machines.Objects]
+		now.Store(&all)
+		objects := func(context.Context) machines.Objects { return *now.Load() }
 		first := mirror(t, into, a, objects, services[1])
 		first.mustHave("web", "10.0.0.1", "10.0.0.2")
-		now = machines.Objects{Place: "azureresources", Err: errors.New("the API server is away")}
+		away := machines.Objects{Place: "azureresources", Err: errors.New("the API server is away")}
+		now.Store(&away)
 		a.change(func() { a.sets["web"] = set{members: members("10.0.0.2", "10.0.0.3")} })
 		first.rounds(2)
 		first.mustBe(source.StateLive)
@@ -296,17 +299,19 @@ func TestObjectsThatCannotBeRead(t *testing.T) {
 			t.Errorf("after a restart the machines are %s", got)
 		}
 		m.mustReject("azureresources", "the API server is away")
-		now = all
+		now.Store(&all)
 		m.rounds(2)
 		m.mustHave("web", "10.0.0.2", "10.0.0.3")
 		m.stop()
 
 		// With objects alone nothing is known, and the source says so, but where there are
 		// no such objects.
-		now = machines.Objects{Place: "azureresources", Err: errors.New("the API server is away")}
+		now.Store(&away)
 		alone := mirror(t, store.NewMemory(store.Config{}), a, objects)
 		alone.mustBe(source.StateListing, "the API server is away")
-		now.Absent = true
+		absent := away
+		absent.Absent = true
+		now.Store(&absent)
 		alone.rounds(2)
 		alone.mustBe(source.StateLive)
 		alone.mustReject("azureresources", "the API server is away")
