@@ -24,6 +24,7 @@ type directory struct {
 	*azureOf
 	secret atomic.Pointer[string]
 	logins atomic.Int32
+	busy   atomic.Bool // it wants a pause of five minutes
 }
 
 // Do implements [policy.Transporter].
@@ -41,7 +42,9 @@ func (d *directory) Do(r *http.Request) (*http.Response, error) {
 	case strings.HasSuffix(r.URL.Path, "/openid-configuration"):
 		return body(`{"token_endpoint": "` + base + `/oauth2/v2.0/token", "authorization_endpoint": "` + base + `/authorize", "issuer": "` + base + `/v2.0"}`)(request{Request: r})
 	}
-	d.logins.Add(1)
+	if d.logins.Add(1); d.busy.Load() {
+		return status(429, "too_many_requests", "Retry-After", "300")(request{Request: r})
+	}
 	text, err := io.ReadAll(r.Body)
 	if err != nil {
 		return nil, err
@@ -101,7 +104,16 @@ func TestClientSecretChanges(t *testing.T) {
 			t.Error("the secret is shown")
 		}
 		write("one")
+		d.busy.Store(true)
+		m.pass(time.Minute)
+		m.mustBe(source.StateListing, "429", "asked again at")
+		before := d.logins.Load()
+		d.busy.Store(false)
 		m.pass(3 * time.Minute)
+		if n := d.logins.Load() - before; n != 0 {
+			t.Errorf("%d logins during the pause", n)
+		}
+		m.pass(2 * time.Minute)
 		m.mustBe(source.StateLive)
 		m.mustHave("web.example", "10.0.0.1", "10.0.0.2")
 
