@@ -95,6 +95,8 @@ var neighbours = []struct{ from, to string }{
 	// start the application, which alone knows every concrete type.
 	{"cmd/*", "internal/cli"},
 	{"internal/cli", "internal/app"},
+	// What registries of machines have in common is a package, and each cloud is one.
+	{"source/azure", "source/machines"},
 	// The demo runs the application as a command does, and is one itself.
 	{"internal/cli", "internal/demo"},
 	{"internal/demo", "internal/app"},

@@ -11,6 +11,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/output/resource"
 	"github.com/isthmus-mesh/isthmus/output/xds"
 	"github.com/isthmus-mesh/isthmus/source"
+	"github.com/isthmus-mesh/isthmus/source/azure"
 	"github.com/isthmus-mesh/isthmus/source/file"
 	"github.com/isthmus-mesh/isthmus/source/kubernetes"
 	sourcemcp "github.com/isthmus-mesh/isthmus/source/mcp"
@@ -36,6 +37,7 @@ func Known() Kinds {
 			kubernetes.Kind(),
 			sourcemcp.Kind(),
 			sourcexds.Kind(),
+			azure.Kind(),
 		},
 		Outputs: []output.Kind{
 			xds.OutputKind(xds.Translation{

@@ -1,0 +1,195 @@
+package azure
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	sdk "github.com/Azure/azure-sdk-for-go/sdk/azcore/cloud"
+
+	"github.com/isthmus-mesh/isthmus/internal/kubeconfig"
+	"github.com/isthmus-mesh/isthmus/source"
+	"github.com/isthmus-mesh/isthmus/source/machines"
+)
+
+var _ source.Settings = (*Config)(nil)
+
+// Config says which machines serve what.
+type Config struct {
+	// Cloud is public, china or government.
+	Cloud       string      `json:"cloud"`
+	Credentials Credentials `json:"credentials"`
+	// Subscriptions are where machines are looked for that are selected by tags.
+	Subscriptions []string           `json:"subscriptions"`
+	Services      []machines.Service `json:"services"`
+	// Kubernetes is a cluster whose AzureResource objects define further services.
+	Kubernetes *Kubernetes `json:"kubernetes"`
+	// Poll is the pause between two rounds, give or take a tenth.
+	Poll time.Duration `json:"poll"`
+	// Timeout bounds a request.
+	Timeout time.Duration `json:"timeout"`
+}
+
+// Kubernetes is a cluster.
+type Kubernetes struct {
+	// Kubeconfig is a file as of kubectl. Empty means the cluster that Isthmus runs in, or
+	// else what kubectl would take.
+	Kubeconfig string `json:"kubeconfig"`
+	// Context is one of the kubeconfig; empty means its current one.
+	Context string `json:"context"`
+}
+
+// Bounds of time.
+const (
+	leastPoll  = 30 * time.Second // Azure counts requests by subscription, of all who read it
+	roundLimit = 5 * time.Minute
+)
+
+// Kind is the row by which this registry is known.
+func Kind() source.Kind {
+	return source.Kind{
+		Name: "azure", MaxBackoff: time.Minute,
+		New: func() source.Settings {
+			return &Config{Cloud: "public", Poll: leastPoll, Timeout: 20 * time.Second}
+		},
+	}
+}
+
+// Validate implements [source.Settings].
+func (c *Config) Validate() error {
+	var errs []error
+	need := func(holds bool, format string, args ...any) {
+		if !holds {
+			errs = append(errs, fmt.Errorf(format, args...))
+		}
+	}
+	_, known := clouds(c.Cloud)
+	need(known, "cloud: %q is none; write public, china or government", c.Cloud)
+	need(len(c.Services) > 0 || c.Kubernetes != nil, "services: missing; name services and their machines, or in kubernetes a cluster with AzureResource objects")
+	need(c.Poll >= leastPoll, "poll: must be at least %s: Azure limits how often a subscription is read", leastPoll)
+	need(c.Timeout > 0, "timeout: must be more than 0, such as 20s")
+	for i, s := range c.Subscriptions {
+		need(s != "" && !strings.ContainsAny(s, "/ "), "subscriptions[%d]: %q is no id of a subscription; write it without /subscriptions/", i, s)
+	}
+	return errors.Join(append(errs, c.Credentials.validate(), c.validateServices())...)
+}
+
+func (c *Config) validateServices() error {
+	var errs []error
+	names := map[string]int{}
+	at := cloud{subscriptions: c.Subscriptions}
+	for i, s := range c.Services {
+		prefix := fmt.Sprintf("services[%d].", i)
+		errs = append(errs, s.Validate(prefix))
+		if first, taken := names[s.Namespace+"/"+s.Host]; taken {
+			errs = append(errs, fmt.Errorf("%shost: services[%d] has this host and namespace; name all resources there", prefix, first))
+		} else {
+			names[s.Namespace+"/"+s.Host] = i
+		}
+		_, err := at.Groups(s)
+		for _, one := range unjoined(err) {
+			errs = append(errs, fmt.Errorf("%s%w", prefix, one))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// unjoined are the errors that [errors.Join] has joined.
+func unjoined(err error) []error {
+	if many, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // it was just joined
+		return many.Unwrap()
+	}
+	return nil
+}
+
+func (c *Credentials) validate() error {
+	given := 0
+	for _, is := range []bool{c.WorkloadIdentity != nil, c.ManagedIdentity != nil, c.ClientSecret != nil} {
+		if is {
+			given++
+		}
+	}
+	if given != 1 {
+		return fmt.Errorf("credentials: has %d kinds; write exactly one of workloadIdentity, managedIdentity and clientSecret, such as managedIdentity: {}", given)
+	}
+	if c.ClientSecret == nil {
+		return nil
+	}
+	var errs []error
+	for _, need := range []struct{ field, value, next string }{
+		{"tenantId", c.ClientSecret.TenantID, "write the id of the directory that the application is in"},
+		{"clientId", c.ClientSecret.ClientID, "write the id of the application"},
+		{"secretFile", c.ClientSecret.SecretFile, "name the file that has the secret"},
+	} {
+		if need.value == "" {
+			errs = append(errs, fmt.Errorf("credentials.clientSecret.%s: missing; %s", need.field, need.next))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// clouds finds one of Azure's clouds.
+func clouds(name string) (sdk.Configuration, bool) {
+	switch name {
+	case "public":
+		return sdk.AzurePublic, true
+	case "china":
+		return sdk.AzureChina, true
+	case "government":
+		return sdk.AzureGovernment, true
+	}
+	return sdk.Configuration{}, false
+}
+
+// Resolve implements [source.Settings].
+func (c *Config) Resolve(dir string) {
+	for _, file := range c.files() {
+		if *file != "" && !filepath.IsAbs(*file) {
+			*file = filepath.Join(dir, *file)
+		}
+	}
+}
+
+// files are those that are named.
+func (c *Config) files() (list []*string) {
+	if w := c.Credentials.WorkloadIdentity; w != nil {
+		list = append(list, &w.TokenFile)
+	}
+	if s := c.Credentials.ClientSecret; s != nil {
+		list = append(list, &s.SecretFile)
+	}
+	if c.Kubernetes != nil {
+		list = append(list, &c.Kubernetes.Kubeconfig)
+	}
+	return slices.Clip(list)
+}
+
+// Check implements [source.Settings].
+func (c *Config) Check() error {
+	var errs []error
+	if w := c.Credentials.WorkloadIdentity; w != nil && w.TokenFile != "" {
+		if _, err := os.Stat(w.TokenFile); err != nil {
+			errs = append(errs, fmt.Errorf("credentials.workloadIdentity.tokenFile: %w", err))
+		}
+	}
+	if s := c.Credentials.ClientSecret; s != nil {
+		_, err := readSecret(s.SecretFile)
+		errs = append(errs, err)
+	}
+	if k := c.Kubernetes; k != nil && k.Kubeconfig+k.Context != "" {
+		if _, err := kubeconfig.Load(k.Kubeconfig, k.Context, "isthmus"); err != nil {
+			errs = append(errs, fmt.Errorf("kubernetes.%w", err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Warnings implements [source.Settings].
+func (c *Config) Warnings() []string { return nil }
+
+// Open implements [source.Settings].
+func (c *Config) Open(env source.Env) source.Source { return New(*c, env, Access{}) }

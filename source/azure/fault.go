@@ -1,0 +1,125 @@
+package azure
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
+	"github.com/Azure/azure-sdk-for-go/sdk/azidentity"
+
+	"github.com/isthmus-mesh/isthmus/source/machines"
+)
+
+// explain says in few words what an answer of Azure means, and what to do.
+func explain(err error) error {
+	if login, is := errors.AsType[*azidentity.AuthenticationFailedError](err); is {
+		return explainLogin(login)
+	}
+	answer, is := errors.AsType[*azcore.ResponseError](err)
+	if !is {
+		return err
+	}
+	short := fmt.Errorf("%s answers %d %s", requestOf(answer), answer.StatusCode, answer.ErrorCode)
+	switch answer.StatusCode {
+	case http.StatusTooManyRequests:
+		return &machines.Throttled{After: retryAfter(answer.RawResponse, time.Now()), Err: short}
+	case http.StatusServiceUnavailable:
+		if after := retryAfter(answer.RawResponse, time.Now()); after > 0 {
+			return &machines.Throttled{After: after, Err: short}
+		}
+	case http.StatusUnauthorized:
+		return fmt.Errorf("%w; correct the credentials", short)
+	case http.StatusForbidden:
+		return fmt.Errorf("%w; give the identity the role Reader there, or correct the name", short)
+	}
+	return short
+}
+
+// explainLogin says why there is no token. The SDK says it on many lines.
+func explainLogin(login *azidentity.AuthenticationFailedError) error {
+	var said []string
+	for line := range strings.Lines(login.Error()) {
+		if line = strings.TrimSpace(line); strings.Trim(line, "-") != "" && !strings.HasPrefix(line, "To troubleshoot") {
+			said = append(said, line)
+		}
+	}
+	short := errors.New("credentials: " + strings.Join(said, " "))
+	if login.RawResponse != nil && login.RawResponse.StatusCode == http.StatusTooManyRequests {
+		return &machines.Throttled{After: retryAfter(login.RawResponse, time.Now()), Err: short}
+	}
+	return short
+}
+
+// denied is [explain] of a request for one resource by its name.
+func denied(err error) error {
+	var answer *azcore.ResponseError
+	if errors.As(err, &answer) && answer.StatusCode == http.StatusNotFound &&
+		(answer.ErrorCode == "ResourceNotFound" || answer.ErrorCode == "ResourceGroupNotFound") {
+		return fmt.Errorf("%w: %w", machines.ErrGone, explain(err))
+	}
+	return explain(err)
+}
+
+// requestOf names a request without its parameters.
+func requestOf(e *azcore.ResponseError) string {
+	if e.RawResponse == nil || e.RawResponse.Request == nil {
+		return "Azure"
+	}
+	u := e.RawResponse.Request.URL
+	return u.Host + u.Path
+}
+
+// retryAfter is how long an answer wants to be left alone; zero if it does not say.
+func retryAfter(r *http.Response, now time.Time) time.Duration {
+	if r == nil {
+		return 0
+	}
+	for _, header := range []string{"Retry-After-Ms", "X-Ms-Retry-After-Ms"} {
+		if ms, err := strconv.Atoi(r.Header.Get(header)); err == nil && ms > 0 {
+			return time.Duration(ms) * time.Millisecond
+		}
+	}
+	value := r.Header.Get("Retry-After")
+	if seconds, err := strconv.Atoi(value); err == nil && seconds > 0 {
+		return time.Duration(min(seconds, int(24*time.Hour/time.Second))) * time.Second
+	}
+	if at, err := http.ParseTime(value); err == nil {
+		return max(at.Sub(now), 0)
+	}
+	return 0
+}
+
+// largest is how large an answer may be. A page is far smaller.
+const largest = 64 << 20
+
+// bounded reads no answer without end.
+type bounded struct{ next policy.Transporter }
+
+// Do implements [policy.Transporter].
+func (b bounded) Do(r *http.Request) (*http.Response, error) {
+	answer, err := b.next.Do(r)
+	if err == nil && answer.Body != nil {
+		answer.Body = &body{answer.Body, largest}
+	}
+	return answer, err
+}
+
+type body struct {
+	io.ReadCloser
+	rest int64
+}
+
+// Read implements [io.Reader].
+func (b *body) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if b.rest -= int64(n); b.rest < 0 {
+		return 0, fmt.Errorf("an answer is larger than %d MiB", largest>>20)
+	}
+	return n, err
+}

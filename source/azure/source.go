@@ -1,0 +1,114 @@
+package azure
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/arm"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
+
+	"github.com/isthmus-mesh/isthmus/source"
+	"github.com/isthmus-mesh/isthmus/source/machines"
+)
+
+// Source mirrors services on machines of Azure.
+type Source struct {
+	config Config
+	access Access
+	log    *slog.Logger
+
+	mirror *machines.Source // nil before the first run that had credentials
+}
+
+var _ source.Source = (*Source)(nil)
+
+// Access is by what Azure is reached, if not by what the configuration says.
+type Access struct {
+	Credential azcore.TokenCredential
+	Transport  policy.Transporter
+	// Objects reads what defines services beside the configuration.
+	Objects func(ctx context.Context) machines.Objects
+}
+
+// New returns a source for a configuration that is valid.
+func New(c Config, env source.Env, a Access) *Source {
+	log := env.Log
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	return &Source{config: c, access: a, log: log}
+}
+
+// Run implements [source.Source].
+func (s *Source) Run(ctx context.Context, sink source.Sink) error {
+	if s.mirror == nil {
+		mirror, err := s.open()
+		if err != nil {
+			return err
+		}
+		s.mirror = mirror
+	}
+	if c, ok := s.access.Transport.(interface{ CloseIdleConnections() }); ok {
+		defer c.CloseIdleConnections()
+	}
+	return s.mirror.Run(ctx, sink)
+}
+
+// open makes what reads Azure, with what it needs that was not given.
+func (s *Source) open() (*machines.Source, error) {
+	a := &s.access
+	if a.Transport == nil {
+		a.Transport = newClient()
+	}
+	at, _ := clouds(s.config.Cloud)
+	options := policy.ClientOptions{
+		Cloud: at, Transport: bounded{a.Transport}, Telemetry: policy.TelemetryOptions{ApplicationID: "isthmus"},
+	}
+	if a.Credential == nil {
+		credential, err := s.config.Credentials.open(options, s.log)
+		if err != nil {
+			return nil, fmt.Errorf("credentials: %w", err)
+		}
+		a.Credential = credential
+	}
+	if a.Objects == nil && s.config.Kubernetes != nil {
+		a.Objects = objects{*s.config.Kubernetes, s.config.Timeout}.read
+	}
+	options.Retry = policy.RetryOptions{
+		MaxRetries: 2, TryTimeout: s.config.Timeout,
+		// A longer pause that Azure asks for comes back as an error, and is kept for all that
+		// is read of the subscription.
+		MaxRetryDelay: 10 * time.Second,
+	}
+	return machines.New(&cloud{
+		credential: a.Credential, subscriptions: s.config.Subscriptions, clients: map[string]*clients{},
+		// The other policy would register the providers of resources, which is to write.
+		options: &arm.ClientOptions{ClientOptions: options, DisableRPRegistration: true},
+	}, machines.Options{Services: s.config.Services, Objects: a.Objects, Poll: s.config.Poll, Round: roundLimit}), nil
+}
+
+// newClient returns a client whose connections are the source's own.
+func newClient() *http.Client {
+	transport := &http.Transport{
+		Proxy: proxy, ForceAttemptHTTP2: true, MaxIdleConns: 16,
+		IdleConnTimeout: 90 * time.Second, TLSHandshakeTimeout: 10 * time.Second,
+		TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12},
+	}
+	return &http.Client{Transport: transport}
+}
+
+// proxy is that of the environment, but for addresses of the machine's own link: tokens of
+// a managed identity are given out there, to this machine alone.
+func proxy(r *http.Request) (*url.URL, error) {
+	if at, err := netip.ParseAddr(r.URL.Hostname()); err == nil && at.IsLinkLocalUnicast() {
+		return nil, nil //nolint:nilnil // as the transport has it: there is none
+	}
+	return http.ProxyFromEnvironment(r)
+}

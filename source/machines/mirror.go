@@ -1,0 +1,164 @@
+package machines
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/isthmus-mesh/isthmus/source"
+)
+
+// denials is how often in a row the cloud has to deny a group until it counts as gone.
+// Parts of a cloud may be late, and two rounds lie far apart.
+const denials = 2
+
+// known is what was read of a group.
+type known struct {
+	machines map[string]Machine
+	read     time.Time // zero if it was never read
+	denied   int       // how often in a row
+	err      error     // why it cannot be read now; nil if it can
+	since    time.Time // when that began
+}
+
+// mirror is what is known of all groups.
+type mirror map[Group]*known
+
+func (m mirror) of(g Group) *known {
+	if m[g] == nil {
+		m[g] = &known{}
+	}
+	return m[g]
+}
+
+// enter takes what a reading of a group has come to.
+func (k *known) enter(machines []Machine, err error, now time.Time) {
+	if !errors.Is(err, ErrGone) {
+		k.denied = 0
+	} else if k.denied++; k.gone() {
+		machines, err = nil, nil
+	}
+	if err != nil {
+		if k.err == nil {
+			k.since = now
+		}
+		k.err = err
+		return
+	}
+	next := make(map[string]Machine, len(machines))
+	for _, one := range machines {
+		next[one.ID] = one.after(k.machines[one.ID])
+	}
+	k.machines, k.read, k.err, k.since = next, now, nil, time.Time{}
+}
+
+func (k *known) gone() bool { return k.denied >= denials }
+
+// forget drops groups that no service has any more.
+func (m mirror) forget(groups []Group) {
+	used := make(map[Group]bool, len(groups))
+	for _, g := range groups {
+		used[g] = true
+	}
+	maps.DeleteFunc(m, func(g Group, _ *known) bool { return !used[g] })
+}
+
+// failing returns why no group at all can be read; nil if one can, or there is none.
+func (m mirror) failing() error {
+	groups := slices.SortedFunc(maps.Keys(m), Group.Compare)
+	for _, g := range groups {
+		if m[g].err == nil {
+			return nil
+		}
+	}
+	switch len(groups) {
+	case 0:
+		return nil
+	case 1:
+		return fmt.Errorf("%s: %w", groups[0], m[groups[0]].err)
+	}
+	return fmt.Errorf("%s: %w; nor can the %d others be read", groups[0], m[groups[0]].err, len(groups)-1)
+}
+
+// located is a definition with its groups.
+type located struct {
+	Definition
+	groups []Group
+}
+
+// list enters everything that is known into a listing.
+func (m mirror) list(services []located, listing *source.Listing) {
+	left := 0
+	for _, s := range services {
+		if unread, err := m.unread(s.groups); err != nil {
+			listing.Rejected = append(listing.Rejected, source.Rejection{
+				Ref: s.Ref(), Place: s.Place, Object: "Service " + s.Namespace + "/" + s.Host, Where: s.Where,
+				Reason: fmt.Sprintf("%s has not been read since the start: %v", unread, err),
+			})
+			continue
+		}
+		o, not := s.object(m.machines(s.groups))
+		listing.Objects = append(listing.Objects, o)
+		left += not
+	}
+	listing.Ignored = map[string]int{}
+	if left > 0 {
+		listing.Ignored["tag that cannot be a label"] = left
+	}
+	for _, g := range slices.SortedFunc(maps.Keys(m), Group.Compare) {
+		m[g].report(g, listing)
+	}
+}
+
+// report says what is wrong with a group.
+func (k *known) report(g Group, listing *source.Listing) {
+	if k.err != nil && !k.read.IsZero() {
+		// It stands in no place that a record has: nothing stays because of it but what is
+		// listed anew.
+		listing.Rejected = append(listing.Rejected, source.Rejection{
+			Place: g.String(), Object: g.String(), Where: g.String(),
+			Reason: fmt.Sprintf("cannot be read since %s: %v; its %d machines stay as they were at %s",
+				k.since.UTC().Format(time.RFC3339), k.err, len(k.machines), k.read.UTC().Format(time.RFC3339)),
+		})
+	}
+	if k.gone() {
+		listing.Notices = append(listing.Notices, source.Notice{
+			Object: g.String(), Where: g.Scope, Text: "does not exist, so it has no machines; correct its name, or remove it",
+		})
+	}
+	for _, id := range slices.Sorted(maps.Keys(k.machines)) {
+		if !k.machines[id].Address.IsValid() {
+			listing.Notices = append(listing.Notices, source.Notice{
+				Object: "machine " + id, Where: g.String(), Text: "has no primary network interface with an address, so it is no endpoint; give it one if it is to be",
+			})
+		}
+	}
+}
+
+// unread returns the first group that was never read, and why.
+func (m mirror) unread(groups []Group) (Group, error) {
+	for _, g := range groups {
+		if k := m.of(g); k.read.IsZero() {
+			if k.err == nil {
+				return g, errors.New("it has not been asked for yet")
+			}
+			return g, k.err
+		}
+	}
+	return Group{}, nil
+}
+
+// machines are those of all groups, each once, by ID.
+func (m mirror) machines(groups []Group) []Machine {
+	all := map[string]Machine{}
+	for _, g := range groups {
+		maps.Copy(all, m.of(g).machines)
+	}
+	list := make([]Machine, 0, len(all))
+	for _, id := range slices.Sorted(maps.Keys(all)) {
+		list = append(list, all[id])
+	}
+	return list
+}

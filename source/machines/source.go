@@ -1,0 +1,266 @@
+package machines
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/isthmus-mesh/isthmus/internal/wait"
+	"github.com/isthmus-mesh/isthmus/source"
+)
+
+// Options say what is read, and how often.
+type Options struct {
+	// Services are those of the configuration.
+	Services []Service
+	// Objects reads what defines further services; nil if nothing does.
+	Objects func(ctx context.Context) Objects
+	// Poll is the pause between two rounds, give or take a tenth.
+	Poll time.Duration
+	// Round bounds how long a round takes.
+	Round time.Duration
+}
+
+// Objects define services.
+type Objects struct {
+	Definitions []Definition
+	// Rejected are the objects that are invalid.
+	Rejected []source.Rejection
+	// Place is where the records of all of them stand.
+	Place string
+	// Err is why none of this can be read now. The objects that were read before count
+	// on, and what is stored of the place stays.
+	Err error
+	// Absent says that there are no such objects to be read, or that it is not allowed.
+	// That is shown, and holds up nothing else.
+	Absent bool
+}
+
+// Source mirrors services on machines of one cloud.
+type Source struct {
+	cloud   Cloud
+	options Options
+
+	objects Objects
+	mirror  mirror
+	pauses  map[string]pause // of scopes of which nothing is asked
+}
+
+// pause is how long nothing is asked, and why.
+type pause struct {
+	until  time.Time
+	reason error
+}
+
+var _ source.Source = (*Source)(nil)
+
+// New returns a source of a cloud.
+func New(cloud Cloud, o Options) *Source {
+	return &Source{cloud: cloud, options: o, mirror: mirror{}, pauses: map[string]pause{}}
+}
+
+// Run implements [source.Source].
+func (s *Source) Run(ctx context.Context, sink source.Sink) error {
+	for {
+		listing, err := s.round(ctx)
+		if err != nil {
+			return err
+		}
+		if err := sink.Replace(ctx, listing); err != nil {
+			return err
+		}
+		// Cases: the end; the next round; the supervisor wants everything once more.
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(spread(s.options.Poll)):
+		case <-sink.Relist():
+		}
+	}
+}
+
+// spread is a duration, give or take a tenth: those who began together do not ask
+// together for ever.
+func spread(d time.Duration) time.Duration {
+	return d + time.Duration((rand.Float64()-0.5)/5*float64(d)) //nolint:gosec // nobody gains by guessing it
+}
+
+// round reads everything that may be read, and lists it.
+func (s *Source) round(ctx context.Context) (source.Listing, error) {
+	if s.options.Objects != nil {
+		s.readObjects(ctx)
+	}
+	services, rejected := s.locate()
+	groups := groupsOf(services)
+	s.mirror.forget(groups)
+	if !wait.Sleep(ctx, s.pauseOf(groups, time.Now())) {
+		return source.Listing{}, context.Cause(ctx)
+	}
+	s.read(ctx, groups)
+	if err := ctx.Err(); err != nil {
+		return source.Listing{}, context.Cause(ctx)
+	}
+	if err := s.failing(); err != nil {
+		return source.Listing{}, err
+	}
+	listing := source.Listing{Observed: time.Now(), Rejected: append(rejected, s.objects.rejections()...)}
+	s.mirror.list(services, &listing)
+	return listing, nil
+}
+
+// readObjects reads what defines services. What was read before counts if it cannot be.
+func (s *Source) readObjects(ctx context.Context) {
+	o := s.options.Objects(ctx)
+	if o.Err != nil {
+		o.Definitions, o.Rejected = s.objects.Definitions, s.objects.Rejected
+	}
+	s.objects = o
+}
+
+// rejections are the objects that are invalid, and the place of all of them if it cannot
+// be read.
+func (o Objects) rejections() []source.Rejection {
+	if o.Err == nil {
+		return o.Rejected
+	}
+	return append(slices.Clone(o.Rejected), source.Rejection{Place: o.Place, Object: o.Place, Where: o.Place, Reason: "cannot be read: " + o.Err.Error()})
+}
+
+// failing returns why nothing at all can be read; nil if something can.
+func (s *Source) failing() error {
+	err := s.mirror.failing()
+	if s.objects.Err != nil && !s.objects.Absent && (err != nil || len(s.mirror) == 0) {
+		return errors.Join(s.objects.Err, err)
+	}
+	return err
+}
+
+// locate finds out which machines services are found at. Those of which that cannot be
+// said are rejected.
+func (s *Source) locate() (services []located, rejected []source.Rejection) {
+	for _, d := range append(Configured(s.options.Services), s.objects.Definitions...) {
+		groups, err := s.cloud.Groups(d.Service)
+		if err != nil {
+			rejected = append(rejected, source.Rejection{
+				Ref: d.Ref(), Place: d.Place, Object: "Service " + d.Namespace + "/" + d.Host, Where: d.Where, Reason: err.Error(),
+			})
+			continue
+		}
+		services = append(services, located{d, groups})
+	}
+	return services, rejected
+}
+
+func groupsOf(services []located) (all []Group) {
+	for _, s := range services {
+		all = append(all, s.groups...)
+	}
+	slices.SortFunc(all, Group.Compare)
+	return slices.Compact(all)
+}
+
+// pauseOf is how long to wait until something may be asked.
+func (s *Source) pauseOf(groups []Group, now time.Time) time.Duration {
+	soonest := time.Duration(0)
+	for i, g := range groups {
+		rest := max(s.pauses[g.Scope].until.Sub(now), 0)
+		if i == 0 || rest < soonest {
+			soonest = rest
+		}
+	}
+	return soonest
+}
+
+// atOnce is how many groups are read at the same time.
+const atOnce = 8
+
+// read reads all groups but those of scopes that want a pause.
+func (s *Source) read(ctx context.Context, groups []Group) {
+	ctx, cancel := context.WithTimeout(ctx, s.options.Round)
+	defer cancel()
+	r := &round{reader: s.cloud.Round(), pauses: s.pauses, free: make(chan struct{}, atOnce)}
+	var reading sync.WaitGroup
+	for _, g := range groups {
+		r.free <- struct{}{}
+		reading.Go(func() {
+			defer func() { <-r.free }()
+			r.group(ctx, g)
+		})
+	}
+	reading.Wait()
+	if r.panicked != nil {
+		panic(r.panicked)
+	}
+	now := time.Now()
+	for _, one := range r.readings {
+		s.mirror.of(one.group).enter(one.machines, one.err, now)
+	}
+}
+
+// round is one reading of all groups, by several goroutines.
+type round struct {
+	reader Reader
+	free   chan struct{}
+
+	mu       sync.Mutex // guards the rest
+	pauses   map[string]pause
+	readings []reading
+	panicked any
+}
+
+type reading struct {
+	group    Group
+	machines []Machine
+	err      error
+}
+
+// group reads a group. A panic is the run's own: the supervisor knows of no other
+// goroutine.
+func (r *round) group(ctx context.Context, g Group) {
+	defer func() {
+		if p := recover(); p != nil {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			r.panicked = p
+		}
+	}()
+	one := reading{group: g}
+	if one.err = r.paused(g.Scope); one.err == nil {
+		one.machines, one.err = r.reader.Read(ctx, g)
+		one.err = r.pause(g.Scope, one.err)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.readings = append(r.readings, one)
+}
+
+// paused says why nothing may be asked of a scope; nil if it may.
+func (r *round) paused(scope string) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if p := r.pauses[scope]; time.Now().Before(p.until) {
+		return p.reason
+	}
+	delete(r.pauses, scope)
+	return nil
+}
+
+// pause notes if a cloud wants to be asked later, and adds that to the error.
+func (r *round) pause(scope string, err error) error {
+	var t *Throttled
+	if !errors.As(err, &t) {
+		return err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	until := time.Now().Add(t.pause())
+	err = fmt.Errorf("%w; it is asked again at %s", err, until.UTC().Format(time.RFC3339))
+	if until.After(r.pauses[scope].until) {
+		r.pauses[scope] = pause{until, err}
+	}
+	return err
+}
