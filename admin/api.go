@@ -198,7 +198,7 @@ func claimShape(port uint32, e catalog.Endpoint, counts bool) EndpointClaim {
 		health = "HEALTHY"
 	}
 	return EndpointClaim{
-		ServicePort: port, Address: e.Address, Port: e.Port, Health: health, Record: e.Record.String(), Counts: counts,
+		ServicePort: port, Address: e.Address, Also: e.Also.Slice(), Port: e.Port, Health: health, Record: e.Record.String(), Counts: counts,
 		Labels: e.Labels.Map(), Locality: localityText(e.Locality), Network: e.Network, Weight: e.Weight,
 	}
 }

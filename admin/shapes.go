@@ -115,6 +115,7 @@ type Contributor struct {
 type EndpointClaim struct {
 	ServicePort uint32            `json:"servicePort"`
 	Address     string            `json:"address"`
+	Also        []string          `json:"additionalAddresses,omitempty"`
 	Port        uint32            `json:"port,omitempty"`
 	Health      string            `json:"health"`
 	Record      string            `json:"record"`

@@ -141,6 +141,7 @@ func drawService(t *rapid.T) model.Service {
 func drawEndpoint(t *rapid.T) model.Endpoint {
 	return model.Endpoint{
 		Address:  pick(t, "10.0.0.1", "10.0.0.1", "10.0.0.2", "unix:///s", "h", "fd00::1", "FD00::1"),
+		Also:     pick(t, model.List[string]{}, model.List[string]{}, model.ListOf("fd00::1"), model.ListOf("10.0.0.1", "FD00::1"), model.ListOf("FD00:0::1", "10.0.0.2", "no address")),
 		Network:  pick(t, "", "", "n"),
 		Ports:    pick(t, model.Map[uint32]{}, model.Map[uint32]{}, target("http", 8080), target("web", 8081), target("grpc", 80)),
 		Exact:    pick(t, false, false, true),

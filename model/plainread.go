@@ -157,6 +157,9 @@ func (r *plainReader) status(s *Status) {
 // endpoint takes what follows the name of the first field, without the closing brace.
 func (r *plainReader) endpoint(e *Endpoint) {
 	e.Address = own(r.string())
+	if r.maybe(`,"additionalAddresses":[`) {
+		e.Also = r.list()
+	}
 	if r.maybe(`,"ports":`) {
 		e.Ports = r.ports()
 	}
@@ -182,6 +185,16 @@ func (r *plainReader) locality(l *Locality) {
 	l.Zone = r.memberText(&comma, `"zone":`)
 	l.SubZone = r.memberText(&comma, `"subZone":`)
 	r.expect("}")
+}
+
+// list takes what follows the opening bracket of a list that is not empty.
+func (r *plainReader) list() List[string] {
+	items := []string{own(r.string())}
+	for r.plain && r.maybe(",") {
+		items = append(items, own(r.string()))
+	}
+	r.expect("]")
+	return List[string]{items}
 }
 
 // entries takes a map whose names come in order, each once, and leaves them

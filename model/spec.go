@@ -94,6 +94,9 @@ const (
 type Endpoint struct {
 	// Address is an IPv4 or IPv6 address, a DNS name, or unix:///path.
 	Address string `json:"address"`
+	// Also are further IP addresses at which the same is reached, by the same ports, such
+	// as that of the other family.
+	Also List[string] `json:"additionalAddresses,omitzero"`
 	// Ports gives the port by the name of the service's port, where it differs
 	// from the service's own target port.
 	Ports Map[uint32] `json:"ports,omitzero"`
@@ -111,7 +114,7 @@ type Endpoint struct {
 
 // Equal reports whether e and o say the same.
 func (e Endpoint) Equal(o Endpoint) bool {
-	return e.Address == o.Address && e.Ports.Equal(o.Ports) && e.Exact == o.Exact && e.Labels.Equal(o.Labels) &&
+	return e.Address == o.Address && e.Also.Equal(o.Also) && e.Ports.Equal(o.Ports) && e.Exact == o.Exact && e.Labels.Equal(o.Labels) &&
 		e.Network == o.Network && e.Locality == o.Locality && e.Weight == o.Weight &&
 		e.ServiceAccount == o.ServiceAccount && e.Health == o.Health
 }

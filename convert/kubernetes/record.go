@@ -19,6 +19,9 @@ func (g *Group) endpointsAt(address string) (list []endpoint) {
 func (g *Group) specOf(i *instance) (spec model.Endpoint, served bool) {
 	e := i.main.endpoint()
 	spec = model.Endpoint{Address: i.address, Locality: localityOf(e, g.places), Network: g.cluster.Network, Health: i.health}
+	if i.also != "" {
+		spec.Also = model.ListOf(i.also)
+	}
 	if spec.Ports, spec.Exact, served = g.portsOf(i.main.slice); !served {
 		return spec, false
 	}

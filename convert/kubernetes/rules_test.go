@@ -56,7 +56,7 @@ func made(t *testing.T, service string, slices ...string) map[string][]string {
 }
 
 func line(e model.Endpoint) string {
-	parts := []string{e.Address}
+	parts := []string{strings.Join(append([]string{e.Address}, e.Also.Slice()...), "+")}
 	for _, name := range slices.Sorted(maps.Keys(e.Ports.Map())) {
 		number, _ := e.Ports.Get(name)
 		parts = append(parts, fmt.Sprintf("%s=%d", name, number))
@@ -161,9 +161,12 @@ func TestPodOfTwoFamiliesIsOneEndpoint(t *testing.T) {
 	pod := `targetRef: {kind: Pod, name: a, uid: a}}]}`
 	four := `{addressType: IPv4, ports: [{name: http, port: 8080}], endpoints: [{addresses: [10.1.0.1], ` + pod
 	six := `{addressType: IPv6, ports: [{name: http, port: 8080}], endpoints: [{addresses: ["FD00:0::1"], ` + pod
-	mustMake(t, made(t, plain, four, six), map[string][]string{host: {"10.1.0.1 http=8080"}})
+	mustMake(t, made(t, plain, four, six), map[string][]string{host: {"10.1.0.1+fd00::1 http=8080"}})
+	otherPort := strings.Replace(six, "8080", "8081", 1)
+	mustMake(t, made(t, plain, four, otherPort), map[string][]string{host: {"10.1.0.1 http=8080"}})
 	sixFirst := strings.Replace(plain, "ports:", "ipFamilies: [IPv6, IPv4], ports:", 1)
-	mustMake(t, made(t, sixFirst, four, six), map[string][]string{host: {"fd00::1 http=8080"}})
+	mustMake(t, made(t, sixFirst, four, six), map[string][]string{host: {"fd00::1+10.1.0.1 http=8080"}})
+	mustMake(t, made(t, sixFirst, four), map[string][]string{host: {"10.1.0.1 http=8080"}})
 }
 
 func TestProtocols(t *testing.T) {

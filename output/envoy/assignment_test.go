@@ -1,6 +1,7 @@
 package envoy
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"net"
@@ -66,11 +67,18 @@ func ordinary(name string, endpoints *catalog.Endpoints) *endpointv3.ClusterLoad
 		}
 		weight := max(e.Weight, 1)
 		g.LoadBalancingWeight.Value += weight
+		place := &endpointv3.Endpoint{Address: addressOf(address, e.Port)}
+		for text := range e.Also.All() {
+			if ip, err := netip.ParseAddr(text); err == nil && ip.Zone() == "" && e.Port != 0 {
+				place.AdditionalAddresses = append(place.AdditionalAddresses, &endpointv3.Endpoint_AdditionalAddress{Address: addressOf(ip.String(), e.Port)})
+			}
+		}
 		g.LbEndpoints = append(g.LbEndpoints, &endpointv3.LbEndpoint{
-			HostIdentifier:      &endpointv3.LbEndpoint_Endpoint{Endpoint: &endpointv3.Endpoint{Address: addressOf(address, e.Port)}},
+			HostIdentifier:      &endpointv3.LbEndpoint_Endpoint{Endpoint: place},
 			LoadBalancingWeight: wrapperspb.UInt32(weight),
 		})
 	}
+	leaveOutTwins(groups, seen)
 	cla := &endpointv3.ClusterLoadAssignment{ClusterName: name}
 	for _, g := range groups {
 		cla.Endpoints = append(cla.Endpoints, g)
@@ -80,6 +88,31 @@ func ordinary(name string, endpoints *catalog.Endpoints) *endpointv3.ClusterLoad
 		return compareLocalities(&x, &y)
 	})
 	return cla
+}
+
+// leaveOutTwins leaves out further addresses that another endpoint has, or one with a
+// lower address.
+func leaveOutTwins(groups map[model.Locality]*endpointv3.LocalityLbEndpoints, seen map[string]bool) {
+	var all []*endpointv3.Endpoint
+	for _, g := range groups {
+		for _, e := range g.LbEndpoints {
+			all = append(all, e.GetEndpoint())
+		}
+	}
+	at := func(a *corev3.Address) string {
+		return fmt.Sprint(a.GetSocketAddress().GetAddress(), a.GetSocketAddress().GetPortValue())
+	}
+	slices.SortFunc(all, func(a, b *endpointv3.Endpoint) int {
+		x, y := a.GetAddress().GetSocketAddress(), b.GetAddress().GetSocketAddress()
+		return cmp.Or(cmp.Compare(x.GetAddress(), y.GetAddress()), cmp.Compare(x.GetPortValue(), y.GetPortValue()))
+	})
+	for _, e := range all {
+		e.AdditionalAddresses = slices.DeleteFunc(e.AdditionalAddresses, func(a *endpointv3.Endpoint_AdditionalAddress) bool {
+			is := seen[at(a.Address)]
+			seen[at(a.Address)] = true
+			return is
+		})
+	}
 }
 
 func localityOf(l *corev3.Locality) model.Locality {
@@ -123,6 +156,7 @@ func endpoints() *rapid.Generator[model.Endpoint] {
 				Zone:   rapid.SampledFrom([]string{"", "a", "b"}).Draw(t, "zone"),
 			},
 			Weight: rapid.SampledFrom([]uint32{0, 1, 2, 127, 128, 1 << 20}).Draw(t, "weight"),
+			Also:   model.ListOf(rapid.SliceOfN(address, 0, rapid.SampledFrom([]int{0, 0, 2}).Draw(t, "most")).Draw(t, "also")...),
 			Health: rapid.SampledFrom([]model.Health{model.Healthy, model.Healthy, model.Healthy, model.Unhealthy, model.Draining}).Draw(t, "health"),
 		}
 		if port := rapid.SampledFrom([]uint32{0, 0, 1, 127, 128, 65535, 65536}).Draw(t, "port"); port != 0 {

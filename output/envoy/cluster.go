@@ -130,7 +130,7 @@ func (c cluster) completeForGRPC(m *clusterv3.Cluster) {
 // names are the endpoints of a DNS form.
 func (c cluster) names() *endpointv3.ClusterLoadAssignment {
 	m := &endpointv3.ClusterLoadAssignment{}
-	d := &draft{name: c.clusterName(), of: c.subset, from: c.from}
+	d := &draft{name: c.clusterName(), of: c.subset, from: c.from, resolves: true}
 	d.fill(c.endpoints, resolvable)
 	if err := proto.Unmarshal(d.appendTo(nil), m); err != nil {
 		panic(invariant(d.name, err))

@@ -23,6 +23,8 @@ type draft struct {
 	zones  []*zone        // by locality
 	groups []*group       // by locality as written
 	size   int            // of the encoded assignment
+	// resolves says that endpoints are names; only others have further addresses.
+	resolves bool
 }
 
 // place is one endpoint as the assignment carries it.
@@ -31,6 +33,7 @@ type place struct {
 	port    uint32
 	weight  uint32
 	group   *group
+	also    []string // further addresses, of the same port
 }
 
 // newDraft takes in the endpoints that should be served. Those that should not
@@ -47,6 +50,7 @@ func (d *draft) fill(endpoints *catalog.Endpoints, address func(catalog.Endpoint
 		d.take(endpoints, address)
 	}
 	d.balance()
+	d.tellAddressesApart()
 	d.gather()
 	d.measure()
 }
@@ -75,10 +79,48 @@ func (d *draft) take(endpoints *catalog.Endpoints, address func(catalog.Endpoint
 			continue
 		}
 		rewritten = rewritten || written != e.Address && e.Port != 0
-		d.places = append(d.places, place{written, e.Port, weight, last.groupOf(weight)})
+		d.places = append(d.places, place{written, e.Port, weight, last.groupOf(weight), d.alsoAt(e, written)})
 	}
 	if rewritten {
 		d.unite()
+	}
+}
+
+// alsoAt lists the further addresses of an endpoint. They are of clients that try the one
+// after the other, so an endpoint on a socket or of a name has none.
+func (d *draft) alsoAt(e catalog.Endpoint, written string) (list []string) {
+	if d.resolves || e.Port == 0 {
+		return nil
+	}
+	for _, ip := range furtherAddresses(e) {
+		if text := ip.String(); text != written {
+			list = append(list, text)
+		}
+	}
+	return list
+}
+
+// tellAddressesApart leaves out further addresses that something else in the assignment
+// has. gRPC rejects an assignment in which an address occurs twice.
+func (d *draft) tellAddressesApart() {
+	type socket struct {
+		address string
+		port    uint32
+	}
+	if !slices.ContainsFunc(d.places, func(p place) bool { return len(p.also) > 0 }) {
+		return
+	}
+	taken := make(map[socket]struct{}, 2*len(d.places))
+	for i := range d.places {
+		taken[socket{d.places[i].address, d.places[i].port}] = struct{}{}
+	}
+	for i := range d.places {
+		p := &d.places[i]
+		p.also = slices.DeleteFunc(p.also, func(address string) bool {
+			_, is := taken[socket{address, p.port}]
+			taken[socket{address, p.port}] = struct{}{}
+			return is
+		})
 	}
 }
 
