@@ -123,6 +123,8 @@ func drawService(t *rapid.T) model.Service {
 		ExportTo:         pick(t, model.List[string]{}, model.ListOf("*"), model.ListOf("."), model.ListOf("y"), model.ListOf("~")),
 		SubjectAltNames:  pick(t, model.List[string]{}, model.List[string]{}, model.ListOf("spiffe://x")),
 		WorkloadSelector: pick(t, model.Labels{}, labels("app", "a"), labels("app", "b"), labels("app", "a", "v", "1")),
+		Traffic: pick(t, model.Traffic{}, model.Traffic{}, model.Traffic{}, model.Traffic{NodeLocal: true},
+			model.Traffic{Prefer: model.PreferSameZone}, model.Traffic{Prefer: model.PreferSameNode}),
 	}
 	var ports []model.Port
 	for _, number := range []uint32{80, 81} {
@@ -147,6 +149,7 @@ func drawEndpoint(t *rapid.T) model.Endpoint {
 		Exact:    pick(t, false, false, true),
 		Labels:   pick(t, labels("app", "a"), labels("app", "a", "v", "1"), labels("app", "b", "v", "1"), model.Labels{}),
 		Weight:   pick[uint32](t, 0, 1, 1, 5, 9),
+		Node:     pick(t, "", "node-1"),
 		Locality: pick(t, model.Locality{}, model.Locality{}, model.Locality{Region: "r", Zone: "z"}),
 		Health:   pick(t, model.Healthy, model.Healthy, model.Unhealthy, model.Draining),
 		// Few, as endpoints of a service have.

@@ -36,6 +36,7 @@ func define(records []*serviceRecord) (*Definition, []*serviceRecord) {
 		Resolution:      first.spec.Resolution,
 		ExportTo:        first.spec.ExportTo,
 		SubjectAltNames: first.spec.SubjectAltNames,
+		Traffic:         first.spec.Traffic,
 		Rank:            first.rank,
 	}
 	ports := map[uint32]*serviceRecord{} // who defined each port
@@ -90,6 +91,7 @@ func compareDefinitions(first, later *serviceRecord) []Conflict {
 	differ("exportTo", list(first.spec.ExportTo), list(later.spec.ExportTo))
 	differ("location", string(first.spec.Location), string(later.spec.Location))
 	differ("subjectAltNames", list(first.spec.SubjectAltNames), list(later.spec.SubjectAltNames))
+	differ("traffic", first.spec.Traffic.String(), later.spec.Traffic.String())
 	return found
 }
 

@@ -125,6 +125,7 @@ func (w *plainWriter) endpoint(e *Endpoint) {
 			w.optional(`,"subZone":`, l.SubZone)
 		})
 	}
+	w.optional(`,"node":`, e.Node)
 	if e.Weight != 0 {
 		w.literal(`,"weight":`)
 		w.b = strconv.AppendUint(w.b, uint64(e.Weight), 10)

@@ -171,6 +171,7 @@ func (r *plainReader) endpoint(e *Endpoint) {
 	if r.maybe(`,"locality":{`) {
 		r.locality(&e.Locality)
 	}
+	e.Node = r.shared.text(r.optional(`,"node":`))
 	if r.maybe(`,"weight":`) {
 		e.Weight = uint32(r.number(1<<32 - 1))
 	}

@@ -60,6 +60,7 @@ type Service struct {
 	ExportTo         List[string] `json:"exportTo,omitzero"` // namespaces, "." or "*"; empty means "*"
 	SubjectAltNames  List[string] `json:"subjectAltNames,omitzero"`
 	WorkloadSelector Labels       `json:"workloadSelector,omitzero"` // empty selects nothing
+	Traffic          Traffic      `json:"traffic,omitzero"`
 }
 
 // EqualSpec implements [Spec].
@@ -69,7 +70,7 @@ func (s Service) EqualSpec(spec Spec) bool {
 		s.Hosts.Equal(o.Hosts) && s.Addresses.Equal(o.Addresses) && s.Ports.Equal(o.Ports) &&
 		s.Location == o.Location && s.Resolution == o.Resolution &&
 		s.ExportTo.Equal(o.ExportTo) && s.SubjectAltNames.Equal(o.SubjectAltNames) &&
-		s.WorkloadSelector.Equal(o.WorkloadSelector)
+		s.WorkloadSelector.Equal(o.WorkloadSelector) && s.Traffic == o.Traffic
 }
 
 // Locality says where an endpoint runs, from the widest to the narrowest.
@@ -107,6 +108,7 @@ type Endpoint struct {
 	Labels         Labels   `json:"labels,omitzero"`
 	Network        string   `json:"network,omitempty"`
 	Locality       Locality `json:"locality,omitzero"`
+	Node           string   `json:"node,omitempty"`   // the machine that it runs on, by its name in its cluster
 	Weight         uint32   `json:"weight,omitempty"` // relative; zero means 1
 	ServiceAccount string   `json:"serviceAccount,omitempty"`
 	Health         Health   `json:"health,omitempty"`
@@ -115,7 +117,7 @@ type Endpoint struct {
 // Equal reports whether e and o say the same.
 func (e Endpoint) Equal(o Endpoint) bool {
 	return e.Address == o.Address && e.Also.Equal(o.Also) && e.Ports.Equal(o.Ports) && e.Exact == o.Exact && e.Labels.Equal(o.Labels) &&
-		e.Network == o.Network && e.Locality == o.Locality && e.Weight == o.Weight &&
+		e.Network == o.Network && e.Locality == o.Locality && e.Node == o.Node && e.Weight == o.Weight &&
 		e.ServiceAccount == o.ServiceAccount && e.Health == o.Health
 }
 

@@ -131,7 +131,7 @@ func holdsText(p *string) string {
 }
 
 func (w *world) specOf(s seen, ready bool) (spec model.Endpoint, ok bool) {
-	spec = model.Endpoint{Address: s.address(), Network: "n1", Health: w.health(s)}
+	spec = model.Endpoint{Address: s.address(), Network: "n1", Node: *s.NodeName, Health: w.health(s)}
 	if s.also != "" {
 		spec.Also = model.ListOf(s.also)
 	}

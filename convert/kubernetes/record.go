@@ -18,7 +18,7 @@ func (g *Group) endpointsAt(address string) (list []endpoint) {
 // none.
 func (g *Group) specOf(i *instance) (spec model.Endpoint, served bool) {
 	e := i.main.endpoint()
-	spec = model.Endpoint{Address: i.address, Locality: localityOf(e, g.places), Network: g.cluster.Network, Health: i.health}
+	spec = model.Endpoint{Address: i.address, Locality: localityOf(e, g.places), Network: g.cluster.Network, Node: e.node, Health: i.health}
 	if i.also != "" {
 		spec.Also = model.ListOf(i.also)
 	}

@@ -197,3 +197,26 @@ func TestClusterIPsAreTheAddresses(t *testing.T) {
 		t.Errorf("exportTo: -want +got:\n%s", diff)
 	}
 }
+
+func TestTrafficOfServices(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]model.Traffic{
+		`{}`:                                    {},
+		`{internalTrafficPolicy: Cluster}`:      {},
+		`{internalTrafficPolicy: Local}`:        {NodeLocal: true},
+		`{trafficDistribution: PreferClose}`:    {Prefer: model.PreferSameZone},
+		`{trafficDistribution: PreferSameZone}`: {Prefer: model.PreferSameZone},
+		`{trafficDistribution: PreferSameNode, internalTrafficPolicy: Local}`:                  {NodeLocal: true, Prefer: model.PreferSameNode},
+		`{trafficDistribution: vendor.example/own}`:                                            {},
+		`{type: ExternalName, externalName: db.example.com, trafficDistribution: PreferClose}`: {},
+	} {
+		service := `{metadata: {namespace: shop, name: web}, spec: ` + text + `}`
+		if got := (kubernetes.Cluster{}).ReadService(parse[corev1.Service](t, service)).Spec.Traffic; got != want {
+			t.Errorf("%s: %+v, want %+v", text, got, want)
+		}
+	}
+	annotated := `{metadata: {namespace: shop, name: web, annotations: {networking.istio.io/traffic-distribution: PreferClose}}}`
+	if got := (kubernetes.Cluster{}).ReadService(parse[corev1.Service](t, annotated)).Spec.Traffic; got.Prefer != model.PreferSameZone {
+		t.Errorf("with the annotation of Istio: %+v", got)
+	}
+}

@@ -65,6 +65,7 @@ func (c Cluster) ReadService(s *corev1.Service) Service {
 		Location:   model.MeshInternal,
 		Resolution: model.ResolutionStatic,
 		ExportTo:   model.ListOf(split(s.Annotations[exportAnnotation])...),
+		Traffic:    trafficOf(s),
 	}
 	read.ports(s.Spec.Ports)
 	if len(s.Spec.IPFamilies) > 0 {
@@ -73,7 +74,7 @@ func (c Cluster) ReadService(s *corev1.Service) Service {
 	if s.Spec.Type == corev1.ServiceTypeExternalName {
 		read.External = strings.TrimSuffix(strings.ToLower(s.Spec.ExternalName), ".")
 		read.Spec.Location, read.Spec.Resolution = model.MeshExternal, model.ResolutionDNS
-		read.Spec.Addresses = model.List[string]{}
+		read.Spec.Addresses, read.Spec.Traffic = model.List[string]{}, model.Traffic{}
 		if _, err := netip.ParseAddr(read.External); err == nil {
 			read.Spec.Resolution = model.ResolutionStatic
 		}

@@ -6,7 +6,6 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/isthmus-mesh/isthmus/catalog"
-	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
@@ -15,14 +14,15 @@ import (
 type assignment struct {
 	assignmentSlot
 	endpoints *catalog.Endpoints
+	order     order
 }
 
 // assignmentSlot tells the variants of a load assignment apart.
 type assignmentSlot struct {
 	slot
-	byWeight bool           // the weights of endpoints are those of localities
-	from     model.Locality // of clients that prefer what is near; zero if none does
-	via      *crossing      // to endpoints of other networks; nil if there are none
+	byWeight bool       // the weights of endpoints are those of localities
+	from     standpoint // of the clients, as far as it matters in the order
+	via      *crossing  // to endpoints of other networks; nil if there are none
 }
 
 // Slot implements [push.Subject].
@@ -30,7 +30,7 @@ func (s assignmentSlot) Slot() any { return s }
 
 // Encode implements [push.Subject].
 func (a assignment) Encode() push.Encoded {
-	d := &draft{name: a.clusterName(), of: a.subset, from: a.from, via: a.via}
+	d := &draft{name: a.clusterName(), of: a.subset, from: a.from, order: a.order, via: a.via}
 	if a.byWeight {
 		d.tellWeightsApart(a.endpoints)
 	}

@@ -129,7 +129,7 @@ func addressOf(address string, port uint32) *corev3.Address {
 }
 
 func assignmentOf(t interface{ Fatal(...any) }, s *catalog.Service) *endpointv3.ClusterLoadAssignment {
-	e := assignment{assignmentSlot{slot: slot{row: EndpointType, key: s.Key, port: 80}}, s.Endpoints(80)}.Encode()
+	e := assignment{assignmentSlot: assignmentSlot{slot: slot{row: EndpointType, key: s.Key, port: 80}}, endpoints: s.Endpoints(80)}.Encode()
 	if cap(e.Body) != len(e.Body) {
 		t.Fatal("the body was not made at its exact size: ", len(e.Body), " of ", cap(e.Body))
 	}
@@ -291,17 +291,21 @@ func acceptable(cla *endpointv3.ClusterLoadAssignment) error {
 	if !prioritiesAreWhole(cla) {
 		return fmt.Errorf("a priority is left out of %v", cla)
 	}
-	addresses, localities, total := map[string]bool{}, map[model.Locality]bool{}, uint64(0)
+	type at struct { // of which a client takes one
+		model.Locality
+		priority uint32
+	}
+	addresses, localities, total := map[string]bool{}, map[at]bool{}, uint64(0)
 	for _, g := range cla.Endpoints {
 		switch {
 		case g.Locality == nil:
 			return fmt.Errorf("no locality in %v", g)
-		case localities[localityOf(g.Locality)]:
+		case localities[at{localityOf(g.Locality), g.Priority}]:
 			return fmt.Errorf("locality %v twice", g.Locality)
 		case g.LoadBalancingWeight.GetValue() == 0:
 			return fmt.Errorf("locality %v without weight", g.Locality)
 		}
-		localities[localityOf(g.Locality)] = true
+		localities[at{localityOf(g.Locality), g.Priority}] = true
 		var sum uint64
 		for _, e := range g.LbEndpoints {
 			address := e.GetEndpoint().GetAddress()

@@ -30,7 +30,7 @@ var (
 		{Number: 81, Name: "any", Protocol: ""},
 	}
 	views = slices.Concat(viewsOf(KindEnvoy, "", "a", "b", "c"), viewsOf(KindGRPC, "", "a", "b", "c"), viewsOf("other", "a"), []View{
-		{Kind: KindEnvoy, Namespace: "a", locality: model.Locality{Region: "eu", Zone: "a"}},
+		{Kind: KindEnvoy, Namespace: "a", place: standpoint{Locality: model.Locality{Region: "eu", Zone: "a"}, network: "n", node: "node-1"}},
 	})
 )
 
@@ -78,6 +78,7 @@ func drawService(t *rapid.T) model.Service {
 		SubjectAltNames: model.ListOf(rapid.SampledFrom([]string{"s", "t"}).Draw(t, "san")),
 		Addresses:       model.ListOf(rapid.SliceOfN(rapid.SampledFrom([]string{"10.1.0.1", "10.1.0.1/32", "10.2.0.0/16", "FD00::5"}), 0, 2).Draw(t, "addresses")...),
 	}
+	s.Traffic = rapid.SampledFrom([]model.Traffic{{}, {}, {}, {NodeLocal: true}, {Prefer: model.PreferSameZone}, {Prefer: model.PreferSameNode}}).Draw(t, "traffic")
 	if rapid.Bool().Draw(t, "selects") {
 		s.WorkloadSelector = model.MapOf(map[string]string{"app": "it"})
 	}
@@ -94,6 +95,7 @@ func drawEndpoint(t *rapid.T) model.Endpoint {
 		},
 		ServiceAccount: rapid.SampledFrom([]string{"", "web", "spiffe://x/y"}).Draw(t, "account"),
 		Weight:         rapid.Uint32Range(0, 2).Draw(t, "weight"),
+		Node:           rapid.SampledFrom([]string{"", "node-1", "node-2"}).Draw(t, "node"),
 		Network:        rapid.SampledFrom([]string{"", "", "n"}).Draw(t, "network of endpoint"),
 		Health:         rapid.SampledFrom([]model.Health{model.Healthy, model.Healthy, model.Unhealthy}).Draw(t, "health"),
 	}

@@ -16,13 +16,16 @@ import (
 // of 20,000 endpoints costs a handful of allocations.
 type draft struct {
 	name   string
-	of     *subset        // nil for all endpoints
-	from   model.Locality // of the client that prefers what is near; zero if none does
-	via    *crossing      // to endpoints of other networks; nil if all are reached directly
-	places []place        // by address and port
-	zones  []*zone        // by locality
-	groups []*group       // by locality as written
-	size   int            // of the encoded assignment
+	of     *subset    // nil for all endpoints
+	from   standpoint // of the client
+	order  order
+	via    *crossing // to endpoints of other networks; nil if all are reached directly
+	places []place   // by address and port
+	zones  []*zone   // by locality and distance
+	groups []*group  // by locality as written
+	size   int       // of the encoded assignment
+	// digits are those of weights in each locality, if these are groups of their own; else nil.
+	digits map[model.Locality]int
 	// resolves says that endpoints are names; only others have further addresses.
 	resolves bool
 }
@@ -62,7 +65,7 @@ func (d *draft) take(endpoints *catalog.Endpoints, address func(catalog.Endpoint
 	rewritten := false
 	var last *zone
 	for e := range endpoints.All() {
-		if e.Health != model.Healthy || !d.of.has(e) {
+		if e.Health != model.Healthy || !d.of.has(e) || !d.from.sees(e, d.order) {
 			continue
 		}
 		written, left := address(e)
@@ -70,8 +73,9 @@ func (d *draft) take(endpoints *catalog.Endpoints, address func(catalog.Endpoint
 		if left != "" && !(foreign && e.Address == "") { // who goes through a gateway needs no address
 			continue
 		}
-		if last == nil || last.Locality != e.Locality {
-			last = d.zoneOf(&e.Locality)
+		distance := d.from.distance(e, d.order)
+		if last == nil || last.distance != distance || last.Locality != e.Locality {
+			last = d.zoneOf(&e.Locality, distance)
 		}
 		weight := max(e.Weight, 1)
 		if foreign {
