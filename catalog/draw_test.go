@@ -134,6 +134,7 @@ func drawService(t *rapid.T) model.Service {
 		name := map[uint32][]string{80: {"http", "web"}, 81: {"grpc", "tls"}}[number]
 		ports = append(ports, model.Port{
 			Number: number, Name: pick(t, name...), Protocol: pick(t, "HTTP", "TCP"), TargetPort: pick[uint32](t, 0, 0, 8080),
+			TargetName: pick(t, "", "", "", "web"),
 		})
 	}
 	s.Ports = model.ListOf(ports...)

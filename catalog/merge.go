@@ -108,8 +108,11 @@ func isDNS(r model.Resolution) bool {
 // and whether it serves that port at all.
 func portAt(port model.Port, instance *Instance) (uint32, bool) {
 	own, named := instance.Ports.Get(port.Name)
+	if !named && port.TargetName != "" {
+		own, named = instance.Ports.Get(port.TargetName)
+	}
 	switch {
-	case instance.Exact && !named:
+	case !named && (instance.Exact || port.TargetName != ""):
 		return 0, false
 	case strings.HasPrefix(instance.Address, "unix://"):
 		return 0, true

@@ -294,7 +294,9 @@ func (s state) serve(key catalog.ServiceKey, taken []model.Ref, number uint32) p
 			continue
 		}
 		for _, c := range s.brought(key, r) {
-			if _, named := c.Endpoint.Ports.Get(port.Name); c.Endpoint.Exact && !named {
+			_, named := c.Endpoint.Ports.Get(port.Name)
+			_, target := c.Endpoint.Ports.Get(port.TargetName)
+			if !named && (c.Endpoint.Exact || port.TargetName != "") && !(target && port.TargetName != "") {
 				continue
 			}
 			v.enter(place{c.Endpoint.Address, listensOn(port, c.Endpoint), []claim{c}})
@@ -359,6 +361,9 @@ func (s state) brought(key catalog.ServiceKey, by model.Ref) []claim {
 
 func listensOn(port model.Port, e model.Endpoint) uint32 {
 	own, ok := e.Ports.Get(port.Name)
+	if !ok && port.TargetName != "" {
+		own, ok = e.Ports.Get(port.TargetName)
+	}
 	switch {
 	case strings.HasPrefix(e.Address, "unix://"):
 		return 0

@@ -46,6 +46,9 @@ type Port struct {
 	Protocol string `json:"protocol"` // as written, in upper case: HTTP, GRPC, TCP, …
 	// TargetPort is the port endpoints listen on; zero means Number.
 	TargetPort uint32 `json:"targetPort,omitempty"`
+	// TargetName is that of the port among those of an endpoint, if only endpoints know its
+	// number: one that has no port of this name, nor of Name, does not serve the port.
+	TargetName string `json:"targetName,omitempty"`
 }
 
 // Service is what a ServiceEntry says apart from its inline endpoints, which

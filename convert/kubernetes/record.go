@@ -63,7 +63,7 @@ func (g *Group) portsOf(s *Slice) (ports model.Map[uint32], exact, served bool) 
 			continue
 		}
 		all[port.Name] = number
-		if number != target(port) {
+		if number != target(port) || port.TargetName != "" {
 			other[port.Name] = number
 		}
 	}
