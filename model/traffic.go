@@ -9,7 +9,15 @@ type Traffic struct {
 	NodeLocal bool `json:"nodeLocal,omitempty"`
 	// Prefer has it use the endpoints near it before others.
 	Prefer Preference `json:"prefer,omitempty"`
+	// Affinity has what is alike go to one endpoint.
+	Affinity Affinity `json:"affinity,omitempty"`
 }
+
+// Affinity is by what calls are alike.
+type Affinity string
+
+// ClientIP is the address that a call comes from. Any other is none.
+const ClientIP Affinity = "CLIENT_IP"
 
 // Preference says how near endpoints are that are used before others.
 type Preference string
@@ -47,6 +55,9 @@ func (t Traffic) String() string {
 	}
 	if t.Prefer != "" {
 		said = append(said, "prefer "+string(t.Prefer))
+	}
+	if t.Affinity != "" {
+		said = append(said, "affinity "+string(t.Affinity))
 	}
 	return strings.Join(said, ", ")
 }

@@ -207,8 +207,10 @@ func TestTrafficOfServices(t *testing.T) {
 		`{internalTrafficPolicy: Local}`:        {NodeLocal: true},
 		`{trafficDistribution: PreferClose}`:    {Prefer: model.PreferSameZone},
 		`{trafficDistribution: PreferSameZone}`: {Prefer: model.PreferSameZone},
-		`{trafficDistribution: PreferSameNode, internalTrafficPolicy: Local}`:                  {NodeLocal: true, Prefer: model.PreferSameNode},
-		`{trafficDistribution: vendor.example/own}`:                                            {},
+		`{trafficDistribution: PreferSameNode, internalTrafficPolicy: Local}`: {NodeLocal: true, Prefer: model.PreferSameNode},
+		`{sessionAffinity: None}`:                   {},
+		`{sessionAffinity: ClientIP}`:               {Affinity: model.ClientIP},
+		`{trafficDistribution: vendor.example/own}`: {},
 		`{type: ExternalName, externalName: db.example.com, trafficDistribution: PreferClose}`: {},
 	} {
 		service := `{metadata: {namespace: shop, name: web}, spec: ` + text + `}`

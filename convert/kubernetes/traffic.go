@@ -17,5 +17,8 @@ func trafficOf(s *corev1.Service) (t model.Traffic) {
 	if t.Prefer = model.PreferenceNamed(value(s.Spec.TrafficDistribution)); t.Prefer == "" {
 		t.Prefer = model.PreferenceNamed(s.Annotations[distributionAnnotation])
 	}
+	if s.Spec.SessionAffinity == corev1.ServiceAffinityClientIP {
+		t.Affinity = model.ClientIP
+	}
 	return t
 }

@@ -31,6 +31,7 @@ type cluster struct {
 	sockets   bool               // some endpoints are unix sockets; of what is not eds or does not matter, false
 	policy    *Policy
 	order     order // of strictDNS
+	affinity  model.Affinity
 
 	tls        *UpstreamTLS // nil for none
 	identities string       // of which a certificate must have one, one a line
@@ -50,7 +51,7 @@ func (s clusterSlot) Slot() any { return s }
 
 // clusterOf is the cluster for Envoys that say nothing of themselves.
 func clusterOf(at slot, s *catalog.Service, port model.Port) cluster {
-	c := cluster{clusterSlot: clusterSlot{slot: at}, speaks: httpVersionOf(port.Protocol), external: s.Location == model.MeshExternal, policy: asIstio.defaults}
+	c := cluster{clusterSlot: clusterSlot{slot: at}, speaks: httpVersionOf(port.Protocol), external: s.Location == model.MeshExternal, policy: asIstio.defaults, affinity: s.Traffic.Affinity}
 	switch at.form {
 	case strictDNS, logicalDNS:
 		c.endpoints = s.Endpoints(port.Number)

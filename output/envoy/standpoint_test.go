@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -211,4 +212,58 @@ func TestBytesAreSharedByNode(t *testing.T) {
 		publish(placed("plain.example", model.Traffic{}, append(endpoints, on("10.0.0.9", "node-1", ""))...))
 		expect("another service", 1)
 	})
+}
+
+// A service whose calls are alike by where they come from is balanced by that, for
+// requests and for connections, of sidecars and of the edge; but for what is configured.
+func TestAffinityIsByTheSourceOfCalls(t *testing.T) {
+	events := placed("web.example", model.Traffic{Affinity: model.ClientIP}, on("10.0.0.1", "", ""), on("10.0.0.2", "", ""))
+	service := events[0].(model.Upsert).Record
+	spec, _ := service.Spec.(model.Service)
+	spec.Ports = model.ListOf(model.Port{Number: 80, Name: "http", Protocol: "HTTP"}, model.Port{Number: 81, Name: "tcp", Protocol: "TCP"})
+	service.Spec = spec
+	events[0] = model.Upsert{Record: service}
+	s := NewSettings()
+	s.Edge.Ports = []EdgePort{{Number: 80, Protocol: edgeHTTP}, {Number: 81, Protocol: edgeTCP}}
+	configured := *s
+	configured.Hosts = []HostPolicy{{Host: "web.example", Policy: Policy{LoadBalancer: &LoadBalancer{Simple: "RANDOM"}}}}
+	for name, test := range map[string]struct {
+		settings *Settings
+		traffic  model.Traffic
+		want     bool
+	}{
+		"with affinity": {s, spec.Traffic, true}, "without": {s, model.Traffic{}, false}, "as configured": {&configured, spec.Traffic, false},
+	} {
+		spec.Traffic = test.traffic
+		service.Spec = spec
+		events[0] = model.Upsert{Record: service}
+		builder := catalog.NewBuilder(nil)
+		change := builder.Apply(1, events)
+		w, _ := test.settings.Begin()(builder.Snapshot(), change, true, "istio-system").World.(*World)
+		text := func(role string, r push.Row, resource string) string {
+			c := push.Client{Kind: KindEnvoy, Namespace: "n", Addresses: []string{"10.9.0.1"}, Proxy: push.Proxy{Role: role}}
+			subject, ok := w.Find(w.View(r, c), r, resource)
+			if !ok {
+				t.Fatalf("%s: there is no %s for a %s", name, resource, role)
+			}
+			return fmt.Sprint(message(t, subject.Encode().Joined().Body))
+		}
+		for resource, of := range map[string]struct {
+			role, part string
+			row        push.Row
+		}{
+			"outbound|80||web.example": {"sidecar", "RING_HASH", ClusterType},
+			"outbound|81||web.example": {"sidecar", "RING_HASH", ClusterType},
+			"80":                       {"sidecar", "source_ip", RouteType},
+			"0.0.0.0_81":               {"sidecar", "source_ip", ListenerType},
+			"http.80":                  {"router", "source_ip", RouteType},
+		} {
+			if got := strings.Contains(text(of.role, of.row, resource), of.part); got != test.want {
+				t.Errorf("%s: %s of a %s has %s: %t", name, resource, of.role, of.part, got)
+			}
+		}
+		if got := strings.Contains(text("router", ListenerType, "0.0.0.0_81"), "source_ip"); got != test.want {
+			t.Errorf("%s: connections to the edge are balanced by their source: %t", name, got)
+		}
+	}
 }

@@ -19,7 +19,7 @@ func (v View) variant(subject push.Subject) push.Subject {
 }
 
 func (c cluster) variantFor(v View) cluster {
-	c.policy = v.policyOf(c.key.Host)
+	c.policy = v.policyFor(c.key.Host, c.affinity)
 	c.sockets = c.sockets && c.policy.TCPKeepalive != nil && !isGRPC(v.Kind)
 	switch {
 	case isGRPC(v.Kind):
