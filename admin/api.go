@@ -118,7 +118,7 @@ func named(snapshot *catalog.Snapshot, host string) []*catalog.Service {
 func serviceShape(service *catalog.Service, outputs []served, unserved unserved, conflicts conflicts) Service {
 	healthy, total := service.Counts()
 	out := Service{
-		Host: service.Key.Host, Namespace: service.Key.Namespace, Resolution: string(service.Resolution),
+		Host: service.Key.Host, Namespace: service.Key.Namespace, Resolution: string(service.Resolution), Traffic: service.Traffic.String(),
 		Ports: []Port{}, Sources: service.Sources(), Endpoints: Counts{healthy, total, unserved.count()},
 		Revision: service.Revision, Stale: stale(service), Conflicts: conflicts.of(service),
 	}
@@ -198,8 +198,8 @@ func claimShape(port uint32, e catalog.Endpoint, counts bool) EndpointClaim {
 		health = "HEALTHY"
 	}
 	return EndpointClaim{
-		ServicePort: port, Address: e.Address, Port: e.Port, Health: health, Record: e.Record.String(), Counts: counts,
-		Labels: e.Labels.Map(), Locality: localityText(e.Locality), Network: e.Network, Weight: e.Weight,
+		ServicePort: port, Address: e.Address, Also: e.Also.Slice(), Port: e.Port, Health: health, Record: e.Record.String(), Counts: counts,
+		Labels: e.Labels.Map(), Locality: localityText(e.Locality), Network: e.Network, Node: e.Node, Weight: e.Weight,
 	}
 }
 

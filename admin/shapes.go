@@ -58,7 +58,8 @@ type Service struct {
 	Namespace  string          `json:"namespace"`
 	Resolution string          `json:"resolution"`
 	Ports      []Port          `json:"ports"`
-	Sources    []string        `json:"sources"` // in merge order
+	Traffic    string          `json:"traffic,omitempty"` // which endpoints clients use, where it is not all alike
+	Sources    []string        `json:"sources"`           // in merge order
 	Endpoints  Counts          `json:"endpoints"`
 	Revision   uint64          `json:"revision"`
 	Stale      int             `json:"stale,omitempty"` // records that are not their source's newest word
@@ -115,6 +116,7 @@ type Contributor struct {
 type EndpointClaim struct {
 	ServicePort uint32            `json:"servicePort"`
 	Address     string            `json:"address"`
+	Also        []string          `json:"additionalAddresses,omitempty"`
 	Port        uint32            `json:"port,omitempty"`
 	Health      string            `json:"health"`
 	Record      string            `json:"record"`
@@ -124,6 +126,7 @@ type EndpointClaim struct {
 	Labels      map[string]string `json:"labels,omitempty"`
 	Locality    string            `json:"locality,omitempty"`
 	Network     string            `json:"network,omitempty"`
+	Node        string            `json:"node,omitempty"`
 	Weight      uint32            `json:"weight,omitempty"`
 }
 

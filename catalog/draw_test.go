@@ -123,6 +123,8 @@ func drawService(t *rapid.T) model.Service {
 		ExportTo:         pick(t, model.List[string]{}, model.ListOf("*"), model.ListOf("."), model.ListOf("y"), model.ListOf("~")),
 		SubjectAltNames:  pick(t, model.List[string]{}, model.List[string]{}, model.ListOf("spiffe://x")),
 		WorkloadSelector: pick(t, model.Labels{}, labels("app", "a"), labels("app", "b"), labels("app", "a", "v", "1")),
+		Traffic: pick(t, model.Traffic{}, model.Traffic{}, model.Traffic{}, model.Traffic{NodeLocal: true},
+			model.Traffic{Prefer: model.PreferSameZone}, model.Traffic{Prefer: model.PreferSameNode}, model.Traffic{Affinity: model.ClientIP}),
 	}
 	var ports []model.Port
 	for _, number := range []uint32{80, 81} {
@@ -132,6 +134,7 @@ func drawService(t *rapid.T) model.Service {
 		name := map[uint32][]string{80: {"http", "web"}, 81: {"grpc", "tls"}}[number]
 		ports = append(ports, model.Port{
 			Number: number, Name: pick(t, name...), Protocol: pick(t, "HTTP", "TCP"), TargetPort: pick[uint32](t, 0, 0, 8080),
+			TargetName: pick(t, "", "", "", "web"),
 		})
 	}
 	s.Ports = model.ListOf(ports...)
@@ -141,11 +144,13 @@ func drawService(t *rapid.T) model.Service {
 func drawEndpoint(t *rapid.T) model.Endpoint {
 	return model.Endpoint{
 		Address:  pick(t, "10.0.0.1", "10.0.0.1", "10.0.0.2", "unix:///s", "h", "fd00::1", "FD00::1"),
+		Also:     pick(t, model.List[string]{}, model.List[string]{}, model.ListOf("fd00::1"), model.ListOf("10.0.0.1", "FD00::1"), model.ListOf("FD00:0::1", "10.0.0.2", "no address")),
 		Network:  pick(t, "", "", "n"),
 		Ports:    pick(t, model.Map[uint32]{}, model.Map[uint32]{}, target("http", 8080), target("web", 8081), target("grpc", 80)),
 		Exact:    pick(t, false, false, true),
 		Labels:   pick(t, labels("app", "a"), labels("app", "a", "v", "1"), labels("app", "b", "v", "1"), model.Labels{}),
 		Weight:   pick[uint32](t, 0, 1, 1, 5, 9),
+		Node:     pick(t, "", "node-1"),
 		Locality: pick(t, model.Locality{}, model.Locality{}, model.Locality{Region: "r", Zone: "z"}),
 		Health:   pick(t, model.Healthy, model.Healthy, model.Unhealthy, model.Draining),
 		// Few, as endpoints of a service have.

@@ -146,6 +146,9 @@ func (p *page) definition(d *catalog.Definition) {
 	p.list("addresses", d.Addresses)
 	p.list("exportTo", d.ExportTo)
 	p.list("subjectAltNames", d.SubjectAltNames)
+	if d.Traffic != (model.Traffic{}) {
+		p.line("    traffic %s", d.Traffic)
+	}
 	p.records(d.Records)
 	for _, c := range d.Conflicts {
 		p.line("    conflict %s: %s over %s: %s", c.Field, c.Kept, c.Lost, c.Reason)

@@ -36,6 +36,7 @@ func define(records []*serviceRecord) (*Definition, []*serviceRecord) {
 		Resolution:      first.spec.Resolution,
 		ExportTo:        first.spec.ExportTo,
 		SubjectAltNames: first.spec.SubjectAltNames,
+		Traffic:         first.spec.Traffic,
 		Rank:            first.rank,
 	}
 	ports := map[uint32]*serviceRecord{} // who defined each port
@@ -90,6 +91,7 @@ func compareDefinitions(first, later *serviceRecord) []Conflict {
 	differ("exportTo", list(first.spec.ExportTo), list(later.spec.ExportTo))
 	differ("location", string(first.spec.Location), string(later.spec.Location))
 	differ("subjectAltNames", list(first.spec.SubjectAltNames), list(later.spec.SubjectAltNames))
+	differ("traffic", first.spec.Traffic.String(), later.spec.Traffic.String())
 	return found
 }
 
@@ -106,8 +108,11 @@ func isDNS(r model.Resolution) bool {
 // and whether it serves that port at all.
 func portAt(port model.Port, instance *Instance) (uint32, bool) {
 	own, named := instance.Ports.Get(port.Name)
+	if !named && port.TargetName != "" {
+		own, named = instance.Ports.Get(port.TargetName)
+	}
 	switch {
-	case instance.Exact && !named:
+	case !named && (instance.Exact || port.TargetName != ""):
 		return 0, false
 	case strings.HasPrefix(instance.Address, "unix://"):
 		return 0, true

@@ -46,6 +46,7 @@ type definition struct {
 	Meta                                 model.Meta
 	Addresses, ExportTo, SubjectAltNames []string
 	Location                             model.Location
+	Traffic                              model.Traffic
 	Resolution                           model.Resolution
 	Ports                                []model.Port
 	Records                              []catalog.Contributor
@@ -214,7 +215,7 @@ func observeDefinition(d *catalog.Definition) definition {
 	o := definition{
 		Meta:      d.Meta,
 		Addresses: d.Addresses.Slice(), ExportTo: d.ExportTo.Slice(), SubjectAltNames: d.SubjectAltNames.Slice(),
-		Location: d.Location, Resolution: d.Resolution, Ports: slices.Clone(d.Ports), Rank: d.Rank,
+		Location: d.Location, Traffic: d.Traffic, Resolution: d.Resolution, Ports: slices.Clone(d.Ports), Rank: d.Rank,
 		Records: inUTC(d.Records), Conflicts: slices.Clone(d.Conflicts),
 	}
 	o.Meta.Created = o.Meta.Created.UTC()

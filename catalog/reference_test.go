@@ -55,6 +55,12 @@ func reference(s state) world {
 	}
 	w.Totals.Services = len(w.Services)
 	for _, o := range w.Services {
+		if o.Definition.Traffic.Prefer != "" {
+			w.Totals.Near++
+		}
+		if o.Definition.Resolution == model.ResolutionStatic && (o.Definition.Traffic.NodeLocal || o.Definition.Traffic.Prefer == model.PreferSameNode) {
+			w.Totals.ByNode++
+		}
 		for _, p := range o.Ports {
 			w.Totals.Endpoints += p.Total
 		}
@@ -185,7 +191,7 @@ func (s state) merge(key catalog.ServiceKey) observed {
 	first := s[records[0]].Spec.(model.Service)
 	o := observed{Ports: map[uint32]portView{}, Definition: definition{
 		Addresses: first.Addresses.Slice(), ExportTo: first.ExportTo.Slice(), SubjectAltNames: first.SubjectAltNames.Slice(),
-		Location: first.Location, Resolution: first.Resolution, Rank: min(slices.Index(order, records[0].Source), len(order)),
+		Location: first.Location, Traffic: first.Traffic, Resolution: first.Resolution, Rank: min(slices.Index(order, records[0].Source), len(order)),
 	}}
 	o.Definition.Meta = first.Meta
 	o.Definition.Meta.Created = first.Created.UTC()
@@ -262,6 +268,7 @@ func (s state) conflicts(records []model.Ref) []catalog.Conflict {
 		note(!spec(r).ExportTo.Equal(spec(first).ExportTo), "exportTo", first)
 		note(!spec(r).SubjectAltNames.Equal(spec(first).SubjectAltNames), "subjectAltNames", first)
 		note(spec(r).Location != spec(first).Location, "location", first)
+		note(spec(r).Traffic != spec(first).Traffic, "traffic", first)
 		for port := range spec(r).Ports.All() {
 			for _, earlier := range taken[:slices.Index(taken, r)] {
 				if p, ok := portOf(s[earlier], port.Number); ok {
@@ -287,7 +294,9 @@ func (s state) serve(key catalog.ServiceKey, taken []model.Ref, number uint32) p
 			continue
 		}
 		for _, c := range s.brought(key, r) {
-			if _, named := c.Endpoint.Ports.Get(port.Name); c.Endpoint.Exact && !named {
+			_, named := c.Endpoint.Ports.Get(port.Name)
+			_, target := c.Endpoint.Ports.Get(port.TargetName)
+			if !named && (c.Endpoint.Exact || port.TargetName != "") && !(target && port.TargetName != "") {
 				continue
 			}
 			v.enter(place{c.Endpoint.Address, listensOn(port, c.Endpoint), []claim{c}})
@@ -352,6 +361,9 @@ func (s state) brought(key catalog.ServiceKey, by model.Ref) []claim {
 
 func listensOn(port model.Port, e model.Endpoint) uint32 {
 	own, ok := e.Ports.Get(port.Name)
+	if !ok && port.TargetName != "" {
+		own, ok = e.Ports.Get(port.TargetName)
+	}
 	switch {
 	case strings.HasPrefix(e.Address, "unix://"):
 		return 0

@@ -74,6 +74,7 @@ type Definition struct {
 	Resolution      model.Resolution
 	ExportTo        model.List[string]
 	SubjectAltNames model.List[string]
+	Traffic         model.Traffic
 	// Records are the records that speak of the service, in merge order.
 	Records   []Contributor
 	Conflicts []Conflict
@@ -138,7 +139,7 @@ func exportedTo(to, namespace, home string) bool {
 func (d *Definition) equal(o *Definition) bool {
 	return d.Meta.SameMeta(o.Meta) && d.Addresses.Equal(o.Addresses) && slices.Equal(d.Ports, o.Ports) &&
 		d.Location == o.Location && d.Resolution == o.Resolution && d.Rank == o.Rank &&
-		d.ExportTo.Equal(o.ExportTo) && d.SubjectAltNames.Equal(o.SubjectAltNames) &&
+		d.ExportTo.Equal(o.ExportTo) && d.SubjectAltNames.Equal(o.SubjectAltNames) && d.Traffic == o.Traffic &&
 		slices.EqualFunc(d.Records, o.Records, Contributor.equal) && slices.Equal(d.Conflicts, o.Conflicts)
 }
 

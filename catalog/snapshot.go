@@ -32,6 +32,18 @@ type Snapshot struct {
 type Totals struct {
 	Services  int
 	Endpoints int // distinct (service, port, address, port)
+	// Near counts services of which clients use the endpoints near them first, and ByNode
+	// those of which it matters which node a client is on.
+	Near, ByNode int
+}
+
+// Before returns the totals of the snapshot that a change has led from to one of these.
+func (t Totals) Before(c Change) Totals {
+	for _, service := range c.Services {
+		t.count(service.New, -1)
+		t.count(service.Old, +1)
+	}
+	return t
 }
 
 // Empty is the snapshot before anything is known.

@@ -264,6 +264,12 @@ func (t *Totals) count(s *Service, by int) {
 	for _, e := range s.endpoints {
 		t.Endpoints += by * e.Total
 	}
+	if s.Traffic.Near() {
+		t.Near += by
+	}
+	if s.Traffic.ByNode() && s.Resolution == model.ResolutionStatic { // of names nobody knows the node
+		t.ByNode += by
+	}
 }
 
 func record(services *immutable.Editor[ServiceKey, *Service], key ServiceKey, s *Service) {

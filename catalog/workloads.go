@@ -26,8 +26,9 @@ type WorkloadAddress struct{ Network, Address string }
 // service and address and not for each endpoint: what is served there is looked up in
 // the service, so that a change of weights or of health is none of the index.
 type servedKey struct {
-	// address is in canonical form. Where the endpoint's is written otherwise, that
-	// follows after a space, which sorts before whatever else may follow.
+	// address is in canonical form. Where the endpoint's first one is written otherwise,
+	// or is another, that follows after a space, which sorts before whatever else may
+	// follow.
 	address string
 	service unique.Handle[ServiceKey] // and not the key itself: there may be millions
 }
@@ -39,7 +40,7 @@ func (k servedKey) compare(o servedKey) int {
 	return k.service.Value().compare(o.service.Value())
 }
 
-// written is the address as the endpoints have it.
+// written is the first address of the endpoints, as they have it.
 func (k servedKey) written() string {
 	return k.address[strings.IndexByte(k.address, ' ')+1:]
 }
@@ -51,6 +52,58 @@ func servedKeyOf(written string, service unique.Handle[ServiceKey]) (key servedK
 		canonical += " " + written
 	}
 	return servedKey{canonical, service}, ok
+}
+
+// servedKeys adds to keys those under which the endpoints of an address are found.
+func (s *Service) servedKeys(keys []servedKey, written string, service unique.Handle[ServiceKey]) []servedKey {
+	if s == nil {
+		return keys
+	}
+	add := func(key servedKey) {
+		if !slices.Contains(keys, key) {
+			keys = append(keys, key)
+		}
+	}
+	for _, endpoints := range s.endpoints {
+		for e := range endpoints.At(written) {
+			if key, ok := servedKeyOf(written, service); ok {
+				add(key)
+			}
+			for other := range e.otherIPs() {
+				add(servedKey{other + " " + written, service})
+			}
+		}
+	}
+	return keys
+}
+
+// otherIPs yields the further addresses of an instance in canonical form, but for its
+// first one in another form.
+func (i *Instance) otherIPs() iter.Seq[string] {
+	return func(yield func(string) bool) {
+		if i.Also.Len() == 0 {
+			return
+		}
+		first, _ := canonicalIP(i.Address)
+		for text := range i.Also.All() {
+			if ip, ok := canonicalIP(text); ok && ip != first && !yield(ip) {
+				return
+			}
+		}
+	}
+}
+
+// isAt reports whether an instance has an address, which is in canonical form.
+func (i *Instance) isAt(address string) bool {
+	if first, ok := canonicalIP(i.Address); ok && first == address {
+		return true
+	}
+	for other := range i.otherIPs() {
+		if other == address {
+			return true
+		}
+	}
+	return false
 }
 
 // canonicalIP returns the one form of an IP address, and the same string if it is in
@@ -84,21 +137,21 @@ func (s *Snapshot) ServedAt(namespace string, at WorkloadAddress) iter.Seq[Inbou
 				return
 			}
 			service, ok := s.services.Get(key.service.Value())
-			if ok && service.Key.Namespace == namespace && !service.servedAt(key.written(), at.Network, yield) {
+			if ok && service.Key.Namespace == namespace && !service.servedAt(address, key.written(), at.Network, yield) {
 				return
 			}
 		}
 	}
 }
 
-// servedAt yields what endpoints of an address serve.
-func (s *Service) servedAt(address, network string, yield func(InboundPort) bool) bool {
+// servedAt yields what endpoints of an address serve, whose first one is as written.
+func (s *Service) servedAt(address, written, network string, yield func(InboundPort) bool) bool {
 	if !s.byAddress() {
 		return true
 	}
 	for _, port := range s.Ports {
-		for e := range s.Endpoints(port.Number).At(address) {
-			within := e.Network == "" || e.Network == network
+		for e := range s.Endpoints(port.Number).At(written) {
+			within := (e.Network == "" || e.Network == network) && e.isAt(address)
 			if within && !yield(InboundPort{s.ServiceDefinition, port, e.Port}) {
 				return false
 			}
@@ -112,43 +165,42 @@ func (d *Definition) byAddress() bool {
 	return d.Resolution == model.ResolutionStatic || d.Resolution == model.ResolutionNone
 }
 
-// has reports whether the service has an endpoint at an address.
-func (s *Service) has(address string) bool {
-	if s == nil {
-		return false
-	}
-	for _, endpoints := range s.endpoints {
-		for range endpoints.At(address) {
-			return true
-		}
-	}
-	return false
-}
-
 // indexWorkloads brings the index to the state of the services, of which some changed.
 func (s *Snapshot) indexWorkloads(changed map[ServiceKey]ServiceChange) {
 	var served *immutable.Editor[servedKey, struct{}]
+	var was, is []servedKey
 	for key, c := range changed {
 		service := unique.Make(key)
 		for id := range c.Endpoints {
-			was, is := c.Old.has(id.Address), c.New.has(id.Address)
-			at, ok := servedKeyOf(id.Address, service)
-			if was == is || !ok {
-				continue
-			}
-			if served == nil {
-				served = s.served.Edit()
-			}
-			if is {
-				served.Set(at, struct{}{})
-			} else {
-				served.Delete(at)
-			}
+			was, is = c.Old.servedKeys(was[:0], id.Address, service), c.New.servedKeys(is[:0], id.Address, service)
+			served = s.replaceServed(served, was, is)
 		}
 	}
 	if served != nil {
 		s.served = served.Map()
 	}
+}
+
+// replaceServed has some entries instead of others. There is no editor before the first
+// that differs.
+func (s *Snapshot) replaceServed(served *immutable.Editor[servedKey, struct{}], was, is []servedKey) *immutable.Editor[servedKey, struct{}] {
+	edit := func() *immutable.Editor[servedKey, struct{}] {
+		if served == nil {
+			served = s.served.Edit()
+		}
+		return served
+	}
+	for _, key := range was {
+		if !slices.Contains(is, key) {
+			edit().Delete(key)
+		}
+	}
+	for _, key := range is {
+		if !slices.Contains(was, key) {
+			edit().Set(key, struct{}{})
+		}
+	}
+	return served
 }
 
 // Workloads yields where those workloads are of which the change alters what they
@@ -159,12 +211,11 @@ func (c ServiceChange) Workloads() iter.Seq[WorkloadAddress] {
 	}
 	return func(yield func(WorkloadAddress) bool) {
 		for id := range c.Endpoints {
-			was, had := c.Old.where(id)
-			is, has := c.New.where(id)
-			if was == is && had == has {
+			was, is := c.Old.where(id), c.New.where(id)
+			if was.sameWhereabouts(is) {
 				continue
 			}
-			if had && !yield(was) || has && !yield(is) {
+			if !was.whereabouts(yield) || !is.whereabouts(yield) {
 				return
 			}
 		}
@@ -180,7 +231,7 @@ func (d *Definition) servesAs(o *Definition) bool {
 func (s *Service) workloads(yield func(WorkloadAddress) bool) bool {
 	for _, port := range s.Ports {
 		for e := range s.Endpoints(port.Number).All() {
-			if address, ok := canonicalIP(e.Address); ok && !yield(WorkloadAddress{e.Network, address}) {
+			if !e.whereabouts(yield) {
 				return false
 			}
 		}
@@ -188,15 +239,33 @@ func (s *Service) workloads(yield func(WorkloadAddress) bool) bool {
 	return true
 }
 
-// where returns where the workload of an endpoint is, if there is one.
-func (s *Service) where(id EndpointID) (WorkloadAddress, bool) {
+// where returns the instance of an endpoint; nil if there is none.
+func (s *Service) where(id EndpointID) *Instance {
 	if s == nil {
-		return WorkloadAddress{}, false
+		return nil
 	}
-	e, found := s.Endpoints(id.ServicePort).Get(id.Address, id.Port)
-	address, ok := canonicalIP(id.Address)
-	if !found || !ok {
-		return WorkloadAddress{}, false
+	e, _ := s.Endpoints(id.ServicePort).Get(id.Address, id.Port)
+	return e.Instance
+}
+
+// whereabouts yields where the workload of an instance is.
+func (i *Instance) whereabouts(yield func(WorkloadAddress) bool) bool {
+	if i == nil {
+		return true
 	}
-	return WorkloadAddress{e.Network, address}, true
+	if address, ok := canonicalIP(i.Address); ok && !yield(WorkloadAddress{i.Network, address}) {
+		return false
+	}
+	for other := range i.otherIPs() {
+		if !yield(WorkloadAddress{i.Network, other}) {
+			return false
+		}
+	}
+	return true
+}
+
+// sameWhereabouts reports whether the workloads of two instances of one endpoint are at
+// the same addresses.
+func (i *Instance) sameWhereabouts(o *Instance) bool {
+	return i == o || i != nil && o != nil && i.Network == o.Network && i.Also.Equal(o.Also)
 }

@@ -66,8 +66,11 @@ func servedInAll(snapshot *catalog.Snapshot, namespace string, at catalog.Worklo
 		}
 		for _, port := range s.Ports {
 			for e := range s.Endpoints(port.Number).All() {
-				ip, err := netip.ParseAddr(e.Address)
-				if err == nil && ip.Unmap().String() == at.Address && (e.Network == "" || e.Network == at.Network) {
+				is := slices.ContainsFunc(append(e.Also.Slice(), e.Address), func(text string) bool {
+					ip, err := netip.ParseAddr(text)
+					return err == nil && ip.Unmap().String() == at.Address
+				})
+				if is && (e.Network == "" || e.Network == at.Network) {
 					list = append(list, describe(s.ServiceDefinition, port, e.Port))
 				}
 			}
@@ -146,6 +149,43 @@ func TestWorkloadIsFoundByNetworkAndAddress(t *testing.T) {
 		}
 		for range b.Snapshot().ServedAt("another", test.at) {
 			t.Errorf("%v is found in another namespace", test.at)
+		}
+	}
+}
+
+// A workload with two addresses is found by either, and by neither once it is gone or has
+// another one.
+func TestWorkloadIsFoundByEachOfItsAddresses(t *testing.T) {
+	t.Parallel()
+	b := catalog.NewBuilder(order)
+	at := func(also ...string) model.Record {
+		r := endpoint("a", "s/1", "10.0.0.1", 1)
+		spec, _ := r.Spec.(model.Endpoint)
+		spec.Also = model.ListOf(also...)
+		r.Spec = spec
+		return r
+	}
+	found := func() (list []string) {
+		for _, address := range []string{"10.0.0.1", "fd00::1", "fd00::2"} {
+			for range b.Snapshot().ServedAt(at().Namespace, catalog.WorkloadAddress{Address: address}) {
+				list = append(list, address)
+			}
+		}
+		return list
+	}
+	for i, step := range []struct {
+		events []model.Event
+		want   []string
+	}{
+		{upserts(service("a", "s", "s.example"), at("FD00::1", "10.0.0.1")), []string{"10.0.0.1", "fd00::1"}},
+		{upserts(at("fd00::2")), []string{"10.0.0.1", "fd00::2"}},
+		{upserts(at()), []string{"10.0.0.1"}},
+		{upserts(at("fd00::1")), []string{"10.0.0.1", "fd00::1"}},
+		{[]model.Event{model.Delete{Record: at("fd00::1")}}, nil},
+	} {
+		b.Apply(uint64(i+1), step.events)
+		if got := found(); !slices.Equal(got, step.want) {
+			t.Errorf("step %d: it is found at %q, not %q", i, got, step.want)
 		}
 	}
 }

@@ -34,6 +34,8 @@ var samples = map[reflect.Type][3]any{
 	reflect.TypeFor[model.Kind]():         {model.Kind(""), model.KindService, model.KindEndpoint},
 	reflect.TypeFor[model.Location]():     {model.Location(""), model.MeshInternal, model.MeshExternal},
 	reflect.TypeFor[model.Resolution]():   {model.Resolution(""), model.ResolutionStatic, model.ResolutionDNS},
+	reflect.TypeFor[model.Preference]():   {model.Preference(""), model.PreferSameZone, model.PreferSameNode},
+	reflect.TypeFor[model.Affinity]():     {model.Affinity(""), model.ClientIP, model.Affinity("OTHER")},
 	reflect.TypeFor[model.Health]():       {model.Healthy, model.Unhealthy, model.Draining},
 	reflect.TypeFor[model.List[string]](): {model.List[string]{}, model.ListOf("a", "b"), model.ListOf("b", "a")},
 	reflect.TypeFor[model.Labels]():       {model.Labels{}, labels("a", "1", "b", "2"), labels("a", "1", "b", "3")},

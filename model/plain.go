@@ -91,6 +91,10 @@ func (w *plainWriter) status(s *Status) {
 func (w *plainWriter) endpoint(e *Endpoint) {
 	w.literal(`{"address":`)
 	w.text(e.Address)
+	if e.Also.Len() > 0 {
+		w.literal(`,"additionalAddresses":`)
+		w.list(e.Also)
+	}
 	if e.Ports.Len() > 0 {
 		w.literal(`,"ports":`)
 		w.object(func() {
@@ -121,6 +125,7 @@ func (w *plainWriter) endpoint(e *Endpoint) {
 			w.optional(`,"subZone":`, l.SubZone)
 		})
 	}
+	w.optional(`,"node":`, e.Node)
 	if e.Weight != 0 {
 		w.literal(`,"weight":`)
 		w.b = strconv.AppendUint(w.b, uint64(e.Weight), 10)
@@ -128,6 +133,19 @@ func (w *plainWriter) endpoint(e *Endpoint) {
 	w.optional(`,"serviceAccount":`, e.ServiceAccount)
 	w.optional(`,"health":`, string(e.Health))
 	w.literal("}")
+}
+
+// list writes a list that is not empty.
+func (w *plainWriter) list(l List[string]) {
+	for i, item := range l.items {
+		if i == 0 {
+			w.literal("[")
+		} else {
+			w.literal(",")
+		}
+		w.text(item)
+	}
+	w.literal("]")
 }
 
 // object writes an object whose fields each begin with a comma.

@@ -132,9 +132,9 @@ func drawPlainRecord(t *rapid.T) model.Record {
 	}
 	r.Kind = model.KindEndpoint
 	r.Spec = model.Endpoint{
-		Address: text.Draw(t, "address"), Labels: labels.Draw(t, "labels"), Exact: rapid.Bool().Draw(t, "exact"),
+		Address: text.Draw(t, "address"), Also: model.ListOf(rapid.SliceOfN(text, 0, 2).Draw(t, "also")...), Labels: labels.Draw(t, "labels"), Exact: rapid.Bool().Draw(t, "exact"),
 		Ports:   model.MapOf(rapid.MapOfN(text, rapid.Uint32(), 0, 3).Draw(t, "ports")),
-		Network: text.Draw(t, "network"), Weight: rapid.Uint32Range(0, 2).Draw(t, "weight"), ServiceAccount: text.Draw(t, "serviceAccount"),
+		Network: text.Draw(t, "network"), Node: text.Draw(t, "node"), Weight: rapid.Uint32Range(0, 2).Draw(t, "weight"), ServiceAccount: text.Draw(t, "serviceAccount"),
 		Locality: model.Locality{Region: text.Draw(t, "region"), Zone: text.Draw(t, "zone"), SubZone: text.Draw(t, "subZone")},
 		Health:   model.Health(text.Draw(t, "health")),
 	}

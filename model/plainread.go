@@ -157,6 +157,9 @@ func (r *plainReader) status(s *Status) {
 // endpoint takes what follows the name of the first field, without the closing brace.
 func (r *plainReader) endpoint(e *Endpoint) {
 	e.Address = own(r.string())
+	if r.maybe(`,"additionalAddresses":[`) {
+		e.Also = r.list()
+	}
 	if r.maybe(`,"ports":`) {
 		e.Ports = r.ports()
 	}
@@ -168,6 +171,7 @@ func (r *plainReader) endpoint(e *Endpoint) {
 	if r.maybe(`,"locality":{`) {
 		r.locality(&e.Locality)
 	}
+	e.Node = r.shared.text(r.optional(`,"node":`))
 	if r.maybe(`,"weight":`) {
 		e.Weight = uint32(r.number(1<<32 - 1))
 	}
@@ -182,6 +186,16 @@ func (r *plainReader) locality(l *Locality) {
 	l.Zone = r.memberText(&comma, `"zone":`)
 	l.SubZone = r.memberText(&comma, `"subZone":`)
 	r.expect("}")
+}
+
+// list takes what follows the opening bracket of a list that is not empty.
+func (r *plainReader) list() List[string] {
+	items := []string{own(r.string())}
+	for r.plain && r.maybe(",") {
+		items = append(items, own(r.string()))
+	}
+	r.expect("]")
+	return List[string]{items}
 }
 
 // entries takes a map whose names come in order, each once, and leaves them

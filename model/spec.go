@@ -46,6 +46,9 @@ type Port struct {
 	Protocol string `json:"protocol"` // as written, in upper case: HTTP, GRPC, TCP, …
 	// TargetPort is the port endpoints listen on; zero means Number.
 	TargetPort uint32 `json:"targetPort,omitempty"`
+	// TargetName is that of the port among those of an endpoint, if only endpoints know its
+	// number: one that has no port of this name, nor of Name, does not serve the port.
+	TargetName string `json:"targetName,omitempty"`
 }
 
 // Service is what a ServiceEntry says apart from its inline endpoints, which
@@ -60,6 +63,7 @@ type Service struct {
 	ExportTo         List[string] `json:"exportTo,omitzero"` // namespaces, "." or "*"; empty means "*"
 	SubjectAltNames  List[string] `json:"subjectAltNames,omitzero"`
 	WorkloadSelector Labels       `json:"workloadSelector,omitzero"` // empty selects nothing
+	Traffic          Traffic      `json:"traffic,omitzero"`
 }
 
 // EqualSpec implements [Spec].
@@ -69,7 +73,7 @@ func (s Service) EqualSpec(spec Spec) bool {
 		s.Hosts.Equal(o.Hosts) && s.Addresses.Equal(o.Addresses) && s.Ports.Equal(o.Ports) &&
 		s.Location == o.Location && s.Resolution == o.Resolution &&
 		s.ExportTo.Equal(o.ExportTo) && s.SubjectAltNames.Equal(o.SubjectAltNames) &&
-		s.WorkloadSelector.Equal(o.WorkloadSelector)
+		s.WorkloadSelector.Equal(o.WorkloadSelector) && s.Traffic == o.Traffic
 }
 
 // Locality says where an endpoint runs, from the widest to the narrowest.
@@ -94,6 +98,9 @@ const (
 type Endpoint struct {
 	// Address is an IPv4 or IPv6 address, a DNS name, or unix:///path.
 	Address string `json:"address"`
+	// Also are further IP addresses at which the same is reached, by the same ports, such
+	// as that of the other family.
+	Also List[string] `json:"additionalAddresses,omitzero"`
 	// Ports gives the port by the name of the service's port, where it differs
 	// from the service's own target port.
 	Ports Map[uint32] `json:"ports,omitzero"`
@@ -104,6 +111,7 @@ type Endpoint struct {
 	Labels         Labels   `json:"labels,omitzero"`
 	Network        string   `json:"network,omitempty"`
 	Locality       Locality `json:"locality,omitzero"`
+	Node           string   `json:"node,omitempty"`   // the machine that it runs on, by its name in its cluster
 	Weight         uint32   `json:"weight,omitempty"` // relative; zero means 1
 	ServiceAccount string   `json:"serviceAccount,omitempty"`
 	Health         Health   `json:"health,omitempty"`
@@ -111,8 +119,8 @@ type Endpoint struct {
 
 // Equal reports whether e and o say the same.
 func (e Endpoint) Equal(o Endpoint) bool {
-	return e.Address == o.Address && e.Ports.Equal(o.Ports) && e.Exact == o.Exact && e.Labels.Equal(o.Labels) &&
-		e.Network == o.Network && e.Locality == o.Locality && e.Weight == o.Weight &&
+	return e.Address == o.Address && e.Also.Equal(o.Also) && e.Ports.Equal(o.Ports) && e.Exact == o.Exact && e.Labels.Equal(o.Labels) &&
+		e.Network == o.Network && e.Locality == o.Locality && e.Node == o.Node && e.Weight == o.Weight &&
 		e.ServiceAccount == o.ServiceAccount && e.Health == o.Health
 }
 

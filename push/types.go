@@ -134,6 +134,8 @@ type Client struct {
 	Labels    model.Labels
 	Locality  model.Locality
 	Network   string
+	Node      string   // that its workload is on, as it says
+	Cluster   string   // of that node, as it says
 	Addresses []string // of its workload, as it says
 	// Extensions are those of its program, as it says, that resources depend on.
 	Extensions []string

@@ -94,9 +94,12 @@ func socketsOf(service model.Service, e model.Endpoint) map[uint64]bool {
 	}
 	for port := range service.Ports.All() {
 		at, ok := e.Ports.Get(port.Name)
+		if !ok && port.TargetName != "" {
+			at, ok = e.Ports.Get(port.TargetName)
+		}
 		switch {
 		case ok:
-		case e.Exact:
+		case e.Exact, port.TargetName != "":
 			continue // it does not serve this one
 		case port.TargetPort != 0:
 			at = port.TargetPort

@@ -42,6 +42,9 @@
 //     ([Translation.LeftOut] counts them), and labels that Istio rejects;
 //   - endpoints that serve some ports only ([model.Endpoint.Exact]): they stand in an
 //     object with just those ports;
+//   - further addresses of endpoints ([model.Endpoint.Also]), for which Istio's objects
+//     have no place;
+//   - which of them clients use ([model.Traffic]), and on which node they run;
 //   - unix sockets that serve several ports: each port gets an endpoint;
 //   - ports beyond 256, names of ports that are invalid or come twice, protocols that
 //     Istio does not know, and the endpoints of a service without ports;

@@ -20,6 +20,7 @@ func serviceOf(meta model.Meta, entry *networking.ServiceEntry) model.Service {
 		ExportTo:         model.ListOf(entry.GetExportTo()...),
 		SubjectAltNames:  model.ListOf(entry.GetSubjectAltNames()...),
 		WorkloadSelector: model.MapOf(entry.GetWorkloadSelector().GetLabels()),
+		Traffic:          trafficOf(meta),
 	}
 }
 

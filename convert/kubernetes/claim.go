@@ -12,22 +12,28 @@ import (
 // claim is where an instance wants to be served, and by which right.
 type claim struct {
 	address string
+	also    string // the address of the other family; empty for most
 	main    position
 	health  model.Health
 	ready   bool
 }
 
 // claimOf is what the newest states of an instance say. With addresses of both
-// families it is one endpoint, at the address of the family that the Service has first.
+// families it is one endpoint, at the address of the family that the Service has first,
+// and its other address reaches the same if it has the same ports.
 func (g *Group) claimOf(i *instance) claim {
 	if g.service == nil || len(i.has) == 0 {
 		return claim{}
 	}
 	first, ok := i.newest(g.service.IPv6)
+	second, other := i.newest(!g.service.IPv6)
 	if !ok {
-		first, _ = i.newest(!g.service.IPv6)
+		first, other = second, false
 	}
 	c := claim{address: first.endpoint().address, main: first}
+	if other && signature(second.slice.ports) == signature(first.slice.ports) {
+		c.also = second.endpoint().address
+	}
 	c.health = first.endpoint().health(g.service)
 	c.ready = c.health == model.Healthy
 	return c

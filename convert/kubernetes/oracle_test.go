@@ -19,6 +19,7 @@ import (
 type seen struct {
 	slice *discoveryv1.EndpointSlice
 	discoveryv1.Endpoint
+	also string
 }
 
 func (s seen) address() string { return s.Addresses[0] }
@@ -70,7 +71,7 @@ func (w *world) served() map[string]result {
 	newest := map[string]map[discoveryv1.AddressType]seen{} // by id
 	for _, slice := range w.slices {
 		for _, e := range slice.Endpoints {
-			s := seen{slice, e}
+			s := seen{slice: slice, Endpoint: e}
 			family := newest[s.id()]
 			if family == nil {
 				family = map[discoveryv1.AddressType]seen{}
@@ -86,8 +87,12 @@ func (w *world) served() map[string]result {
 	ready := false
 	for id, family := range newest {
 		s, has := family[first]
+		other, both := family[discoveryv1.AddressType(w.service.Spec.IPFamilies[1])]
 		if !has {
-			s = family[discoveryv1.AddressType(w.service.Spec.IPFamilies[1])]
+			s, both = other, false
+		}
+		if both && other.ports() == s.ports() {
+			s.also = other.address()
 		}
 		main[id] = s
 		ready = ready || w.health(s) == model.Healthy
@@ -126,7 +131,10 @@ func holdsText(p *string) string {
 }
 
 func (w *world) specOf(s seen, ready bool) (spec model.Endpoint, ok bool) {
-	spec = model.Endpoint{Address: s.address(), Network: "n1", Health: w.health(s)}
+	spec = model.Endpoint{Address: s.address(), Network: "n1", Node: *s.NodeName, Health: w.health(s)}
+	if s.also != "" {
+		spec.Also = model.ListOf(s.also)
+	}
 	if spec.Health == model.Draining && !ready {
 		spec.Health = model.Healthy
 	}

@@ -18,7 +18,10 @@ func (g *Group) endpointsAt(address string) (list []endpoint) {
 // none.
 func (g *Group) specOf(i *instance) (spec model.Endpoint, served bool) {
 	e := i.main.endpoint()
-	spec = model.Endpoint{Address: i.address, Locality: localityOf(e, g.places), Network: g.cluster.Network, Health: i.health}
+	spec = model.Endpoint{Address: i.address, Locality: localityOf(e, g.places), Network: g.cluster.Network, Node: e.node, Health: i.health}
+	if i.also != "" {
+		spec.Also = model.ListOf(i.also)
+	}
 	if spec.Ports, spec.Exact, served = g.portsOf(i.main.slice); !served {
 		return spec, false
 	}
@@ -60,7 +63,7 @@ func (g *Group) portsOf(s *Slice) (ports model.Map[uint32], exact, served bool) 
 			continue
 		}
 		all[port.Name] = number
-		if number != target(port) {
+		if number != target(port) || port.TargetName != "" {
 			other[port.Name] = number
 		}
 	}

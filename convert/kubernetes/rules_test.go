@@ -12,6 +12,7 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"sigs.k8s.io/yaml"
 
+	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/convert/kubernetes"
 	"github.com/isthmus-mesh/isthmus/model"
 )
@@ -56,7 +57,7 @@ func made(t *testing.T, service string, slices ...string) map[string][]string {
 }
 
 func line(e model.Endpoint) string {
-	parts := []string{e.Address}
+	parts := []string{strings.Join(append([]string{e.Address}, e.Also.Slice()...), "+")}
 	for _, name := range slices.Sorted(maps.Keys(e.Ports.Map())) {
 		number, _ := e.Ports.Get(name)
 		parts = append(parts, fmt.Sprintf("%s=%d", name, number))
@@ -161,9 +162,12 @@ func TestPodOfTwoFamiliesIsOneEndpoint(t *testing.T) {
 	pod := `targetRef: {kind: Pod, name: a, uid: a}}]}`
 	four := `{addressType: IPv4, ports: [{name: http, port: 8080}], endpoints: [{addresses: [10.1.0.1], ` + pod
 	six := `{addressType: IPv6, ports: [{name: http, port: 8080}], endpoints: [{addresses: ["FD00:0::1"], ` + pod
-	mustMake(t, made(t, plain, four, six), map[string][]string{host: {"10.1.0.1 http=8080"}})
+	mustMake(t, made(t, plain, four, six), map[string][]string{host: {"10.1.0.1+fd00::1 http=8080"}})
+	otherPort := strings.Replace(six, "8080", "8081", 1)
+	mustMake(t, made(t, plain, four, otherPort), map[string][]string{host: {"10.1.0.1 http=8080"}})
 	sixFirst := strings.Replace(plain, "ports:", "ipFamilies: [IPv6, IPv4], ports:", 1)
-	mustMake(t, made(t, sixFirst, four, six), map[string][]string{host: {"fd00::1 http=8080"}})
+	mustMake(t, made(t, sixFirst, four, six), map[string][]string{host: {"fd00::1+10.1.0.1 http=8080"}})
+	mustMake(t, made(t, sixFirst, four), map[string][]string{host: {"10.1.0.1 http=8080"}})
 }
 
 func TestProtocols(t *testing.T) {
@@ -192,5 +196,82 @@ func TestClusterIPsAreTheAddresses(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{".", "other"}, read.Spec.ExportTo.Slice()); diff != "" {
 		t.Errorf("exportTo: -want +got:\n%s", diff)
+	}
+}
+
+func TestTrafficOfServices(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]model.Traffic{
+		`{}`:                                    {},
+		`{internalTrafficPolicy: Cluster}`:      {},
+		`{internalTrafficPolicy: Local}`:        {NodeLocal: true},
+		`{trafficDistribution: PreferClose}`:    {Prefer: model.PreferSameZone},
+		`{trafficDistribution: PreferSameZone}`: {Prefer: model.PreferSameZone},
+		`{trafficDistribution: PreferSameNode, internalTrafficPolicy: Local}`: {NodeLocal: true, Prefer: model.PreferSameNode},
+		`{sessionAffinity: None}`:                   {},
+		`{sessionAffinity: ClientIP}`:               {Affinity: model.ClientIP},
+		`{trafficDistribution: vendor.example/own}`: {},
+		`{type: ExternalName, externalName: db.example.com, trafficDistribution: PreferClose}`: {},
+	} {
+		service := `{metadata: {namespace: shop, name: web}, spec: ` + text + `}`
+		if got := (kubernetes.Cluster{}).ReadService(parse[corev1.Service](t, service)).Spec.Traffic; got != want {
+			t.Errorf("%s: %+v, want %+v", text, got, want)
+		}
+	}
+	annotated := `{metadata: {namespace: shop, name: web, annotations: {networking.istio.io/traffic-distribution: PreferClose}}}`
+	if got := (kubernetes.Cluster{}).ReadService(parse[corev1.Service](t, annotated)).Spec.Traffic; got.Prefer != model.PreferSameZone {
+		t.Errorf("with the annotation of Istio: %+v", got)
+	}
+}
+
+// What a catalog makes of a Service of port 80, its slice of 10.1.0.1 and some workloads:
+// where the Service is served, and by which kind of record.
+func united(t *testing.T, spec string, workloads ...model.Workload) map[string]model.Kind {
+	t.Helper()
+	service := `{metadata: {namespace: shop, name: web}, spec: {clusterIP: 10.0.0.1, selector: {app: web}, ` + spec + `}}`
+	group := kubernetes.NewGroup(kubernetes.Cluster{Domain: "cluster.local"}, shop, &known{}, &kubernetes.Index{})
+	read := kubernetes.Cluster{Domain: "cluster.local"}.ReadService(parse[corev1.Service](t, service))
+	group.SetService(&read)
+	group.SetSlice(kubernetes.ReadSlice(parse[discoveryv1.EndpointSlice](t, slice(`{addresses: [10.1.0.1]}`))))
+	var events []model.Event
+	for _, o := range group.Objects() {
+		for _, r := range append(o.Owned, o.Record) {
+			events = append(events, model.Upsert{Record: r})
+		}
+	}
+	for i, w := range workloads {
+		ref := model.Ref{Kind: model.KindWorkload, Key: model.Key{Namespace: "shop", Name: fmt.Sprintf("a-%d", i)}}
+		events = append(events, model.Upsert{Record: model.Record{Ref: ref, Spec: w}})
+	}
+	b := catalog.NewBuilder(nil)
+	b.Apply(1, events)
+	found, _ := b.Snapshot().Service(catalog.ServiceKey{Namespace: "shop", Host: host})
+	out := map[string]model.Kind{}
+	for e := range found.Endpoints(80).All() {
+		out[fmt.Sprintf("%s:%d", e.Address, e.Port)] = e.Record.Kind
+	}
+	return out
+}
+
+func TestWorkloadsThatAServiceSelectsAreEndpoints(t *testing.T) {
+	t.Parallel()
+	at := func(address, app string, ports map[string]uint32) model.Workload {
+		return model.Workload{Endpoint: model.Endpoint{Address: address, Labels: model.MapOf(map[string]string{"app": app}), Ports: model.MapOf(ports)}}
+	}
+	all := []model.Workload{
+		at("10.2.0.1", "web", nil), at("10.2.0.2", "other", nil), at("10.2.0.3", "web", map[string]uint32{"main": 9000}),
+		at("10.1.0.1", "web", map[string]uint32{"http": 8080}), // which the slice has, too
+	}
+	pod := map[string]model.Kind{"10.1.0.1:8080": model.KindEndpoint}
+	for ports, want := range map[string]map[string]model.Kind{
+		`ports: [{name: http, port: 80, targetPort: 8081}]`: {"10.1.0.1:8080": model.KindEndpoint, "10.2.0.1:8081": model.KindWorkload, "10.2.0.3:8081": model.KindWorkload},
+		`ports: [{name: http, port: 80, targetPort: main}]`: {"10.1.0.1:8080": model.KindEndpoint, "10.2.0.3:9000": model.KindWorkload},
+	} {
+		if diff := cmp.Diff(want, united(t, ports, all...)); diff != "" {
+			t.Errorf("%s: -want +got:\n%s", ports, diff)
+		}
+		if diff := cmp.Diff(pod, united(t, ports)); diff != "" {
+			t.Errorf("%s, without workloads: -want +got:\n%s", ports, diff)
+		}
 	}
 }

@@ -65,6 +65,10 @@ func (c Cluster) ReadService(s *corev1.Service) Service {
 		Location:   model.MeshInternal,
 		Resolution: model.ResolutionStatic,
 		ExportTo:   model.ListOf(split(s.Annotations[exportAnnotation])...),
+		Traffic:    trafficOf(s),
+	}
+	if !read.Headless {
+		read.Spec.WorkloadSelector = model.MapOf(s.Spec.Selector)
 	}
 	read.ports(s.Spec.Ports)
 	if len(s.Spec.IPFamilies) > 0 {
@@ -73,7 +77,7 @@ func (c Cluster) ReadService(s *corev1.Service) Service {
 	if s.Spec.Type == corev1.ServiceTypeExternalName {
 		read.External = strings.TrimSuffix(strings.ToLower(s.Spec.ExternalName), ".")
 		read.Spec.Location, read.Spec.Resolution = model.MeshExternal, model.ResolutionDNS
-		read.Spec.Addresses = model.List[string]{}
+		read.Spec.Addresses, read.Spec.Traffic, read.Spec.WorkloadSelector = model.List[string]{}, model.Traffic{}, model.Labels{}
 		if _, err := netip.ParseAddr(read.External); err == nil {
 			read.Spec.Resolution = model.ResolutionStatic
 		}
@@ -103,7 +107,7 @@ func (s *Service) ports(list []corev1.ServicePort) {
 	seen := map[int32]bool{}
 	for i := range list {
 		p := &list[i]
-		port := model.Port{Number: uint32(p.Port), Name: p.Name, Protocol: protocolOf(p), TargetPort: targetPort(p)}
+		port := model.Port{Number: uint32(p.Port), Name: p.Name, Protocol: protocolOf(p), TargetPort: targetPort(p), TargetName: p.TargetPort.StrVal}
 		switch {
 		case port.Protocol == "UDP" && hasTCP(list, p.Port), seen[p.Port]:
 			continue // of two ports with one number the mesh carries the one of TCP
@@ -126,7 +130,7 @@ func hasTCP(list []corev1.ServicePort, number int32) bool {
 	return false
 }
 
-// targetPort is where endpoints listen if their slices do not say so. One that is a
+// targetPort is where endpoints listen if they do not say so themselves. One that is a
 // name differs between them, and stands in the slices.
 func targetPort(p *corev1.ServicePort) uint32 {
 	if n := p.TargetPort.IntVal; n > 0 && n != p.Port {

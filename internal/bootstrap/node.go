@@ -25,6 +25,7 @@ type Node struct {
 	ServiceAccount string
 	Cluster        string
 	Network        string
+	Machine        string // that the workload runs on, such as the node of its cluster
 	Locality       string // region/zone/subzone
 	Interception   string // REDIRECT, TPROXY or NONE; REDIRECT for the sidecar of an Envoy
 	// Inbound is where an Envoy listens for its workload if nothing is redirected to it, each
@@ -78,7 +79,7 @@ func (n Node) identity() (identity, error) {
 		id.Metadata["LABELS"] = n.Labels
 	}
 	for key, value := range map[string]string{
-		"SERVICE_ACCOUNT": n.ServiceAccount, "CLUSTER_ID": n.Cluster, "NETWORK": n.Network, "INTERCEPTION_MODE": n.Interception,
+		"SERVICE_ACCOUNT": n.ServiceAccount, "CLUSTER_ID": n.Cluster, "NETWORK": n.Network, "NODE_NAME": n.Machine, "INTERCEPTION_MODE": n.Interception,
 	} {
 		if value != "" {
 			id.Metadata[key] = value
@@ -140,7 +141,7 @@ func (n Node) validate() error {
 		}
 	}
 	for _, said := range []struct{ flag, value string }{
-		{"--service-account", n.ServiceAccount}, {"--cluster", n.Cluster}, {"--network", n.Network},
+		{"--service-account", n.ServiceAccount}, {"--cluster", n.Cluster}, {"--network", n.Network}, {"--node-name", n.Machine},
 	} {
 		if said.value != "" {
 			errs = append(errs, matches(name, said.flag, said.value, likeName))

@@ -135,6 +135,7 @@ func nodeFlags(c *cobra.Command, n *bootstrap.Node) {
 	flags.StringVar(&n.ServiceAccount, "service-account", "", "the service account of the workload")
 	flags.StringVar(&n.Cluster, "cluster", "", "the Kubernetes cluster that the workload is in")
 	flags.StringVar(&n.Network, "network", "", "the network that the workload is in")
+	flags.StringVar(&n.Machine, "node-name", "", "the machine that the workload runs on, such as the node of its Kubernetes cluster")
 	flags.StringVar(&n.Locality, "locality", "", "where the workload runs: REGION/ZONE/SUBZONE")
 	flags.StringVar(&n.Type, "type", "", "sidecar or router; default sidecar")
 	flags.StringVar(&n.Domain, "domain", "", "the domain of the workload; default NAMESPACE.svc.cluster.local")

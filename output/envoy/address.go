@@ -3,6 +3,7 @@ package envoy
 import (
 	"iter"
 	"net/netip"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -48,6 +49,18 @@ func reachable(e catalog.Endpoint) (address, left string) {
 		return "", badPort
 	}
 	return canonical(ip, e.Address), ""
+}
+
+// furtherAddresses are those that clients can use of the other addresses of an endpoint,
+// each once.
+func furtherAddresses(e catalog.Endpoint) (list []netip.Addr) {
+	for text := range e.Also.All() {
+		ip, err := netip.ParseAddr(text)
+		if err == nil && ip.Zone() == "" && !slices.Contains(list, ip) {
+			list = append(list, ip)
+		}
+	}
+	return list
 }
 
 // canonical returns the one form of an address, without making a new string

@@ -6,7 +6,6 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/isthmus-mesh/isthmus/catalog"
-	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
@@ -15,14 +14,15 @@ import (
 type assignment struct {
 	assignmentSlot
 	endpoints *catalog.Endpoints
+	order     order
 }
 
 // assignmentSlot tells the variants of a load assignment apart.
 type assignmentSlot struct {
 	slot
-	byWeight bool           // the weights of endpoints are those of localities
-	from     model.Locality // of clients that prefer what is near; zero if none does
-	via      *crossing      // to endpoints of other networks; nil if there are none
+	byWeight bool       // the weights of endpoints are those of localities
+	from     standpoint // of the clients, as far as it matters in the order
+	via      *crossing  // to endpoints of other networks; nil if there are none
 }
 
 // Slot implements [push.Subject].
@@ -30,7 +30,7 @@ func (s assignmentSlot) Slot() any { return s }
 
 // Encode implements [push.Subject].
 func (a assignment) Encode() push.Encoded {
-	d := &draft{name: a.clusterName(), of: a.subset, from: a.from, via: a.via}
+	d := &draft{name: a.clusterName(), of: a.subset, from: a.from, order: a.order, via: a.via}
 	if a.byWeight {
 		d.tellWeightsApart(a.endpoints)
 	}
@@ -71,6 +71,9 @@ const (
 	lbWeight   = 4
 
 	endpointAddress = 1 // Endpoint
+	endpointAlso    = 4
+
+	alsoAddress = 1 // Endpoint.AdditionalAddress
 
 	addressSocket = 1 // core.Address
 	addressPipe   = 2
@@ -148,13 +151,24 @@ func (p *place) innermost() int {
 	if p.isPipe() {
 		return sizeString(p.address)
 	}
-	return sizeString(p.address) + tagSize + protowire.SizeVarint(uint64(p.port))
+	return p.socketSize(p.address)
+}
+
+func (p *place) socketSize(address string) int {
+	return sizeString(address) + tagSize + protowire.SizeVarint(uint64(p.port))
+}
+
+// endpointSize is that of the Endpoint.
+func (p *place) endpointSize() int {
+	size := sizeBytes(sizeBytes(p.innermost()))
+	for _, address := range p.also {
+		size += sizeBytes(sizeBytes(sizeBytes(p.socketSize(address))))
+	}
+	return size
 }
 
 // size is that of the LbEndpoint.
-func (p *place) size() int {
-	return sizeBytes(sizeBytes(sizeBytes(p.innermost()))) + sizeWrapped(uint64(p.weight))
-}
+func (p *place) size() int { return sizeBytes(p.endpointSize()) + sizeWrapped(uint64(p.weight)) }
 
 // appendTo writes the place as an element of its group.
 func (p *place) appendTo(b []byte) []byte {
@@ -164,19 +178,27 @@ func (p *place) appendTo(b []byte) []byte {
 // appendMember writes the LbEndpoint itself.
 func (p *place) appendMember(b []byte) []byte {
 	innermost := p.innermost()
-	address := sizeBytes(innermost)
-	endpoint := sizeBytes(address)
-	b = appendHead(b, lbEndpoint, endpoint)
-	b = appendHead(b, endpointAddress, address)
+	b = appendHead(b, lbEndpoint, p.endpointSize())
+	b = appendHead(b, endpointAddress, sizeBytes(innermost))
 	if p.isPipe() {
 		b = appendHead(b, addressPipe, innermost)
 		b = appendString(b, pipePath, p.address)
 	} else {
-		b = appendHead(b, addressSocket, innermost)
-		b = appendString(b, socketAddress, p.address)
-		b = appendVarint(b, socketPort, uint64(p.port))
+		b = p.appendSocket(b, p.address)
+	}
+	for _, address := range p.also {
+		size := sizeBytes(p.socketSize(address))
+		b = appendHead(b, endpointAlso, sizeBytes(size))
+		b = appendHead(b, alsoAddress, size)
+		b = p.appendSocket(b, address)
 	}
 	return appendWrapped(b, lbWeight, uint64(p.weight))
+}
+
+func (p *place) appendSocket(b []byte, address string) []byte {
+	b = appendHead(b, addressSocket, p.socketSize(address))
+	b = appendString(b, socketAddress, address)
+	return appendVarint(b, socketPort, uint64(p.port))
 }
 
 // sizeBytes is the size of a message or string of n bytes with its head.

@@ -1,6 +1,7 @@
 package envoy
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"net"
@@ -66,11 +67,18 @@ func ordinary(name string, endpoints *catalog.Endpoints) *endpointv3.ClusterLoad
 		}
 		weight := max(e.Weight, 1)
 		g.LoadBalancingWeight.Value += weight
+		place := &endpointv3.Endpoint{Address: addressOf(address, e.Port)}
+		for text := range e.Also.All() {
+			if ip, err := netip.ParseAddr(text); err == nil && ip.Zone() == "" && e.Port != 0 {
+				place.AdditionalAddresses = append(place.AdditionalAddresses, &endpointv3.Endpoint_AdditionalAddress{Address: addressOf(ip.String(), e.Port)})
+			}
+		}
 		g.LbEndpoints = append(g.LbEndpoints, &endpointv3.LbEndpoint{
-			HostIdentifier:      &endpointv3.LbEndpoint_Endpoint{Endpoint: &endpointv3.Endpoint{Address: addressOf(address, e.Port)}},
+			HostIdentifier:      &endpointv3.LbEndpoint_Endpoint{Endpoint: place},
 			LoadBalancingWeight: wrapperspb.UInt32(weight),
 		})
 	}
+	leaveOutTwins(groups, seen)
 	cla := &endpointv3.ClusterLoadAssignment{ClusterName: name}
 	for _, g := range groups {
 		cla.Endpoints = append(cla.Endpoints, g)
@@ -80,6 +88,31 @@ func ordinary(name string, endpoints *catalog.Endpoints) *endpointv3.ClusterLoad
 		return compareLocalities(&x, &y)
 	})
 	return cla
+}
+
+// leaveOutTwins leaves out further addresses that another endpoint has, or one with a
+// lower address.
+func leaveOutTwins(groups map[model.Locality]*endpointv3.LocalityLbEndpoints, seen map[string]bool) {
+	var all []*endpointv3.Endpoint
+	for _, g := range groups {
+		for _, e := range g.LbEndpoints {
+			all = append(all, e.GetEndpoint())
+		}
+	}
+	at := func(a *corev3.Address) string {
+		return fmt.Sprint(a.GetSocketAddress().GetAddress(), a.GetSocketAddress().GetPortValue())
+	}
+	slices.SortFunc(all, func(a, b *endpointv3.Endpoint) int {
+		x, y := a.GetAddress().GetSocketAddress(), b.GetAddress().GetSocketAddress()
+		return cmp.Or(cmp.Compare(x.GetAddress(), y.GetAddress()), cmp.Compare(x.GetPortValue(), y.GetPortValue()))
+	})
+	for _, e := range all {
+		e.AdditionalAddresses = slices.DeleteFunc(e.AdditionalAddresses, func(a *endpointv3.Endpoint_AdditionalAddress) bool {
+			is := seen[at(a.Address)]
+			seen[at(a.Address)] = true
+			return is
+		})
+	}
 }
 
 func localityOf(l *corev3.Locality) model.Locality {
@@ -96,7 +129,7 @@ func addressOf(address string, port uint32) *corev3.Address {
 }
 
 func assignmentOf(t interface{ Fatal(...any) }, s *catalog.Service) *endpointv3.ClusterLoadAssignment {
-	e := assignment{assignmentSlot{slot: slot{row: EndpointType, key: s.Key, port: 80}}, s.Endpoints(80)}.Encode()
+	e := assignment{assignmentSlot: assignmentSlot{slot: slot{row: EndpointType, key: s.Key, port: 80}}, endpoints: s.Endpoints(80)}.Encode()
 	if cap(e.Body) != len(e.Body) {
 		t.Fatal("the body was not made at its exact size: ", len(e.Body), " of ", cap(e.Body))
 	}
@@ -123,6 +156,7 @@ func endpoints() *rapid.Generator[model.Endpoint] {
 				Zone:   rapid.SampledFrom([]string{"", "a", "b"}).Draw(t, "zone"),
 			},
 			Weight: rapid.SampledFrom([]uint32{0, 1, 2, 127, 128, 1 << 20}).Draw(t, "weight"),
+			Also:   model.ListOf(rapid.SliceOfN(address, 0, rapid.SampledFrom([]int{0, 0, 2}).Draw(t, "most")).Draw(t, "also")...),
 			Health: rapid.SampledFrom([]model.Health{model.Healthy, model.Healthy, model.Healthy, model.Unhealthy, model.Draining}).Draw(t, "health"),
 		}
 		if port := rapid.SampledFrom([]uint32{0, 0, 1, 127, 128, 65535, 65536}).Draw(t, "port"); port != 0 {
@@ -257,17 +291,21 @@ func acceptable(cla *endpointv3.ClusterLoadAssignment) error {
 	if !prioritiesAreWhole(cla) {
 		return fmt.Errorf("a priority is left out of %v", cla)
 	}
-	addresses, localities, total := map[string]bool{}, map[model.Locality]bool{}, uint64(0)
+	type at struct { // of which a client takes one
+		model.Locality
+		priority uint32
+	}
+	addresses, localities, total := map[string]bool{}, map[at]bool{}, uint64(0)
 	for _, g := range cla.Endpoints {
 		switch {
 		case g.Locality == nil:
 			return fmt.Errorf("no locality in %v", g)
-		case localities[localityOf(g.Locality)]:
+		case localities[at{localityOf(g.Locality), g.Priority}]:
 			return fmt.Errorf("locality %v twice", g.Locality)
 		case g.LoadBalancingWeight.GetValue() == 0:
 			return fmt.Errorf("locality %v without weight", g.Locality)
 		}
-		localities[localityOf(g.Locality)] = true
+		localities[at{localityOf(g.Locality), g.Priority}] = true
 		var sum uint64
 		for _, e := range g.LbEndpoints {
 			address := e.GetEndpoint().GetAddress()

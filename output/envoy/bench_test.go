@@ -28,7 +28,7 @@ func BenchmarkAssignment(b *testing.B) {
 		b.Run(strconv.Itoa(n)+"/by-hand", func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				assignment{assignmentSlot{slot: slot{row: EndpointType, key: s.Key, port: 80}}, s.Endpoints(80)}.Encode()
+				assignment{assignmentSlot: assignmentSlot{slot: slot{row: EndpointType, key: s.Key, port: 80}}, endpoints: s.Endpoints(80)}.Encode()
 			}
 		})
 		b.Run(strconv.Itoa(n)+"/messages", func(b *testing.B) {

@@ -50,12 +50,17 @@ type layout struct {
 	bySNI   []chain
 	byBlock []chain
 	other   string // the cluster of all other connections; empty for none of its own
-	taken   claims
-	quiet   bool // nothing is read of a connection before a service is called, which speaks first
+	// affinity is that of the service of other.
+	affinity model.Affinity
+	taken    claims
+	quiet    bool // nothing is read of a connection before a service is called, which speaks first
 }
 
 // chain leads connections of one kind to a cluster.
-type chain struct{ match, cluster string }
+type chain struct {
+	match, cluster string
+	affinity       model.Affinity // of the service
+}
 
 // layoutOf arranges the services that are reached through a listener. Where only one
 // can have what it asks for, that is the oldest; the others are ignored.
@@ -83,7 +88,7 @@ func (l *layout) take(s catalog.ServiceDefinition, number uint32, shared, names 
 		l.takeRequests(s, number, shared)
 	case inspected && kind == tlsOnly:
 		if name, ok := sniOf(s.Key.Host); ok {
-			l.taken.add(&l.bySNI, chain{name, ClusterName(s.Key.Host, number)})
+			l.taken.add(&l.bySNI, chain{name, ClusterName(s.Key.Host, number), s.Traffic.Affinity})
 		}
 	default:
 		if kind == sniffed {
@@ -119,12 +124,12 @@ func (l *layout) takeConnections(s catalog.ServiceDefinition, number uint32, sha
 	blocks := 0
 	if shared {
 		for block := range s.Blocks() {
-			took = l.taken.add(&l.byBlock, chain{block.String(), cluster}) || took
+			took = l.taken.add(&l.byBlock, chain{block.String(), cluster, s.Traffic.Affinity}) || took
 			blocks++
 		}
 	}
 	if blocks == 0 && l.other == "" {
-		l.other, took = cluster, true
+		l.other, l.affinity, took = cluster, s.Traffic.Affinity, true
 	}
 	return took
 }
@@ -166,13 +171,13 @@ func (l layout) listener(m *listenerv3.Listener, v View) {
 	for _, c := range inOrder(l.byBlock) {
 		m.FilterChains = append(m.FilterChains, &listenerv3.FilterChain{
 			FilterChainMatch: &listenerv3.FilterChainMatch{PrefixRanges: []*corev3.CidrRange{cidr(c.match)}},
-			Filters:          v.toTCP(c.cluster),
+			Filters:          v.toService(c.cluster, c.affinity),
 		})
 	}
 	for _, c := range inOrder(l.bySNI) {
 		m.FilterChains = append(m.FilterChains, &listenerv3.FilterChain{
 			FilterChainMatch: &listenerv3.FilterChainMatch{ServerNames: []string{c.match}},
-			Filters:          v.toTCP(c.cluster),
+			Filters:          v.toService(c.cluster, c.affinity),
 		})
 	}
 	if len(l.bySNI) > 0 {
@@ -185,7 +190,7 @@ func (l layout) listener(m *listenerv3.Listener, v View) {
 		})
 		m.ListenerFilters = append(m.ListenerFilters, inspector(httpInspector))
 	}
-	rest := &listenerv3.FilterChain{Filters: v.toTCP(l.other)}
+	rest := &listenerv3.FilterChain{Filters: v.toService(l.other, l.affinity)}
 	if l.other == "" {
 		rest = &listenerv3.FilterChain{Name: passthroughChain, Filters: v.toTCP(v.unknown())}
 	}
@@ -232,11 +237,14 @@ func inspector(name string) *listenerv3.ListenerFilter {
 }
 
 // toTCP leads connections to a cluster.
-func (v View) toTCP(cluster string) []*listenerv3.Filter {
+func (v View) toTCP(cluster string) []*listenerv3.Filter { return v.toService(cluster, "") }
+
+// toService leads connections to the cluster of a service.
+func (v View) toService(cluster string, affinity model.Affinity) []*listenerv3.Filter {
 	host, _, _ := parseClusterName(cluster)
 	return []*listenerv3.Filter{filter(tcpFilter, &tcpv3.TcpProxy{
 		StatPrefix: cluster, ClusterSpecifier: &tcpv3.TcpProxy_Cluster{Cluster: cluster},
-		HashPolicy: v.policyOf(host).tcpHashPolicy(), AccessLog: v.accessLogs(),
+		HashPolicy: v.policyFor(host, affinity).tcpHashPolicy(), AccessLog: v.accessLogs(),
 	})}
 }
 

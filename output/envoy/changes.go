@@ -19,8 +19,12 @@ func Step(now *catalog.Snapshot, c catalog.Change, complete bool, root string) p
 }
 
 func (s *settings) step(now *catalog.Snapshot, c catalog.Change, complete bool, root string, known *definitions) push.Update {
+	reviewed := Reviewed(c, root)
+	if movesViews(now, c) {
+		reviewed = []string{"*"}
+	}
 	return push.Update{
-		World: s.world(now, complete, root, known), Changed: s.changes(now, c), Reviewed: Reviewed(c, root), Committed: c.Committed,
+		World: s.world(now, complete, root, known), Changed: s.changes(now, c), Reviewed: reviewed, Committed: c.Committed,
 	}
 }
 
@@ -105,7 +109,7 @@ func (s *settings) named(r push.Row, host string, port uint32, subsets []*subset
 // endpoints at most, as far as resources and who sees them are concerned.
 func sameOffer(a, b *catalog.Service) bool {
 	return a.Definition == b.Definition ||
-		a.Resolution == b.Resolution && a.Location == b.Location && slices.Equal(a.Ports, b.Ports) && sameStanding(a, b) &&
+		a.Resolution == b.Resolution && a.Location == b.Location && a.Traffic == b.Traffic && slices.Equal(a.Ports, b.Ports) && sameStanding(a, b) &&
 			a.Addresses.Equal(b.Addresses) && a.Meta.Created.Equal(b.Meta.Created)
 }
 

@@ -32,7 +32,7 @@ var (
 	}
 	views = slices.Concat(viewsOf(KindEnvoy, "", "a", "b", "c"), viewsOf(KindGRPC, "", "a", "b", "c"), viewsOf("other", "a"), []View{
 		{Kind: KindEnvoy, Namespace: "a", single: true, proxy: proxy{role: sidecar, domain: "cluster.local"}},
-		{Kind: KindEnvoy, Namespace: "a", locality: model.Locality{Region: "eu", Zone: "a"}},
+		{Kind: KindEnvoy, Namespace: "a", place: standpoint{Locality: model.Locality{Region: "eu", Zone: "a"}, network: "n", node: "node-1"}},
 	})
 )
 
@@ -80,6 +80,7 @@ func drawService(t *rapid.T) model.Service {
 		SubjectAltNames: model.ListOf(rapid.SampledFrom([]string{"s", "t"}).Draw(t, "san")),
 		Addresses:       model.ListOf(rapid.SliceOfN(rapid.SampledFrom([]string{"10.1.0.1", "10.1.0.1/32", "10.2.0.0/16", "FD00::5"}), 0, 2).Draw(t, "addresses")...),
 	}
+	s.Traffic = rapid.SampledFrom([]model.Traffic{{}, {}, {}, {NodeLocal: true}, {Prefer: model.PreferSameZone}, {Prefer: model.PreferSameNode}, {Affinity: model.ClientIP}}).Draw(t, "traffic")
 	if rapid.Bool().Draw(t, "selects") {
 		s.WorkloadSelector = model.MapOf(map[string]string{"app": "it"})
 	}
@@ -89,12 +90,14 @@ func drawService(t *rapid.T) model.Service {
 func drawEndpoint(t *rapid.T) model.Endpoint {
 	return model.Endpoint{
 		Address: rapid.SampledFrom([]string{"10.0.0.1", "10.0.0.2", "fd00::1", "FD00::1", "unix:///run/s", "name.com"}).Draw(t, "address"),
+		Also:    rapid.SampledFrom([]model.List[string]{{}, {}, model.ListOf("fd00::1"), model.ListOf("10.0.0.1"), model.ListOf("FD01::1", "10.0.0.9")}).Draw(t, "also"),
 		Labels:  model.MapOf(map[string]string{"app": "it", "version": rapid.SampledFrom([]string{"v1", "v2"}).Draw(t, "version")}),
 		Locality: model.Locality{
 			Region: rapid.SampledFrom([]string{"", "eu"}).Draw(t, "region"), Zone: rapid.SampledFrom([]string{"a", "b"}).Draw(t, "zone"),
 		},
 		ServiceAccount: rapid.SampledFrom([]string{"", "web", "spiffe://x/y"}).Draw(t, "account"),
 		Weight:         rapid.Uint32Range(0, 2).Draw(t, "weight"),
+		Node:           rapid.SampledFrom([]string{"", "node-1", "node-2"}).Draw(t, "node"),
 		Network:        rapid.SampledFrom([]string{"", "", "n"}).Draw(t, "network of endpoint"),
 		Health:         rapid.SampledFrom([]model.Health{model.Healthy, model.Healthy, model.Unhealthy}).Draw(t, "health"),
 	}

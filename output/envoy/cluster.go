@@ -30,6 +30,8 @@ type cluster struct {
 	endpoints *catalog.Endpoints // of DNS forms: the names are part of the cluster
 	sockets   bool               // some endpoints are unix sockets; of what is not eds or does not matter, false
 	policy    *Policy
+	order     order // of strictDNS
+	affinity  model.Affinity
 
 	tls        *UpstreamTLS // nil for none
 	identities string       // of which a certificate must have one, one a line
@@ -41,7 +43,7 @@ type clusterSlot struct {
 	grpc     bool
 	resolver resolver // of DNS forms for Envoys
 	// from is as in assignmentSlot: of strictDNS.
-	from model.Locality
+	from standpoint
 }
 
 // Slot implements [push.Subject].
@@ -49,7 +51,7 @@ func (s clusterSlot) Slot() any { return s }
 
 // clusterOf is the cluster for Envoys that say nothing of themselves.
 func clusterOf(at slot, s *catalog.Service, port model.Port) cluster {
-	c := cluster{clusterSlot: clusterSlot{slot: at}, speaks: httpVersionOf(port.Protocol), external: s.Location == model.MeshExternal, policy: asIstio.defaults}
+	c := cluster{clusterSlot: clusterSlot{slot: at}, speaks: httpVersionOf(port.Protocol), external: s.Location == model.MeshExternal, policy: asIstio.defaults, affinity: s.Traffic.Affinity}
 	switch at.form {
 	case strictDNS, logicalDNS:
 		c.endpoints = s.Endpoints(port.Number)
@@ -130,7 +132,7 @@ func (c cluster) completeForGRPC(m *clusterv3.Cluster) {
 // names are the endpoints of a DNS form.
 func (c cluster) names() *endpointv3.ClusterLoadAssignment {
 	m := &endpointv3.ClusterLoadAssignment{}
-	d := &draft{name: c.clusterName(), of: c.subset, from: c.from}
+	d := &draft{name: c.clusterName(), of: c.subset, from: c.from, order: c.order, resolves: true}
 	d.fill(c.endpoints, resolvable)
 	if err := proto.Unmarshal(d.appendTo(nil), m); err != nil {
 		panic(invariant(d.name, err))

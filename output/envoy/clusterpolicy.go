@@ -9,6 +9,8 @@ import (
 	typev3 "github.com/envoyproxy/go-control-plane/envoy/type/v3"
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/isthmus-mesh/isthmus/model"
 )
 
 // leastRing is Istio's, of which a balancer by hash makes shares of the endpoints.
@@ -25,6 +27,19 @@ func (v View) policyOf(host string) *Policy {
 		return asIstio.defaults
 	}
 	return v.settings.of(host)
+}
+
+// policyFor is the policy of a host whose registry says something of affinity. What the
+// configuration says of its load balancer counts before that.
+func (v View) policyFor(host string, affinity model.Affinity) *Policy {
+	p, from := v.policyOf(host), v.settings
+	if from == nil {
+		from = asIstio
+	}
+	if bySource := from.bySource[p]; affinity == model.ClientIP && bySource != nil {
+		return bySource
+	}
+	return p
 }
 
 // limits are what clients of all kinds stop at.

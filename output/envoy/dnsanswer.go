@@ -95,7 +95,7 @@ func (a answering) reachedAt(s catalog.ServiceDefinition, port model.Port, kind 
 		return true
 	case tlsOnly:
 		name, ok := sniOf(s.Key.Host)
-		return ok && slices.Contains(a.layout(port.Number).bySNI, chain{name, cluster})
+		return ok && slices.Contains(a.layout(port.Number).bySNI, chain{name, cluster, s.Traffic.Affinity})
 	default:
 		return a.layout(port.Number).other == cluster
 	}

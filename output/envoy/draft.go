@@ -16,13 +16,18 @@ import (
 // of 20,000 endpoints costs a handful of allocations.
 type draft struct {
 	name   string
-	of     *subset        // nil for all endpoints
-	from   model.Locality // of the client that prefers what is near; zero if none does
-	via    *crossing      // to endpoints of other networks; nil if all are reached directly
-	places []place        // by address and port
-	zones  []*zone        // by locality
-	groups []*group       // by locality as written
-	size   int            // of the encoded assignment
+	of     *subset    // nil for all endpoints
+	from   standpoint // of the client
+	order  order
+	via    *crossing // to endpoints of other networks; nil if all are reached directly
+	places []place   // by address and port
+	zones  []*zone   // by locality and distance
+	groups []*group  // by locality as written
+	size   int       // of the encoded assignment
+	// digits are those of weights in each locality, if these are groups of their own; else nil.
+	digits map[model.Locality]int
+	// resolves says that endpoints are names; only others have further addresses.
+	resolves bool
 }
 
 // place is one endpoint as the assignment carries it.
@@ -31,6 +36,7 @@ type place struct {
 	port    uint32
 	weight  uint32
 	group   *group
+	also    []string // further addresses, of the same port
 }
 
 // newDraft takes in the endpoints that should be served. Those that should not
@@ -47,6 +53,7 @@ func (d *draft) fill(endpoints *catalog.Endpoints, address func(catalog.Endpoint
 		d.take(endpoints, address)
 	}
 	d.balance()
+	d.tellAddressesApart()
 	d.gather()
 	d.measure()
 }
@@ -58,7 +65,7 @@ func (d *draft) take(endpoints *catalog.Endpoints, address func(catalog.Endpoint
 	rewritten := false
 	var last *zone
 	for e := range endpoints.All() {
-		if e.Health != model.Healthy || !d.of.has(e) {
+		if e.Health != model.Healthy || !d.of.has(e) || !d.from.sees(e, d.order) {
 			continue
 		}
 		written, left := address(e)
@@ -66,8 +73,9 @@ func (d *draft) take(endpoints *catalog.Endpoints, address func(catalog.Endpoint
 		if left != "" && !(foreign && e.Address == "") { // who goes through a gateway needs no address
 			continue
 		}
-		if last == nil || last.Locality != e.Locality {
-			last = d.zoneOf(&e.Locality)
+		distance := d.from.distance(e, d.order)
+		if last == nil || last.distance != distance || last.Locality != e.Locality {
+			last = d.zoneOf(&e.Locality, distance)
 		}
 		weight := max(e.Weight, 1)
 		if foreign {
@@ -75,10 +83,48 @@ func (d *draft) take(endpoints *catalog.Endpoints, address func(catalog.Endpoint
 			continue
 		}
 		rewritten = rewritten || written != e.Address && e.Port != 0
-		d.places = append(d.places, place{written, e.Port, weight, last.groupOf(weight)})
+		d.places = append(d.places, place{written, e.Port, weight, last.groupOf(weight), d.alsoAt(e, written)})
 	}
 	if rewritten {
 		d.unite()
+	}
+}
+
+// alsoAt lists the further addresses of an endpoint. They are of clients that try the one
+// after the other, so an endpoint on a socket or of a name has none.
+func (d *draft) alsoAt(e catalog.Endpoint, written string) (list []string) {
+	if d.resolves || e.Port == 0 {
+		return nil
+	}
+	for _, ip := range furtherAddresses(e) {
+		if text := ip.String(); text != written {
+			list = append(list, text)
+		}
+	}
+	return list
+}
+
+// tellAddressesApart leaves out further addresses that something else in the assignment
+// has. gRPC rejects an assignment in which an address occurs twice.
+func (d *draft) tellAddressesApart() {
+	type socket struct {
+		address string
+		port    uint32
+	}
+	if !slices.ContainsFunc(d.places, func(p place) bool { return len(p.also) > 0 }) {
+		return
+	}
+	taken := make(map[socket]struct{}, 2*len(d.places))
+	for i := range d.places {
+		taken[socket{d.places[i].address, d.places[i].port}] = struct{}{}
+	}
+	for i := range d.places {
+		p := &d.places[i]
+		p.also = slices.DeleteFunc(p.also, func(address string) bool {
+			_, is := taken[socket{address, p.port}]
+			taken[socket{address, p.port}] = struct{}{}
+			return is
+		})
 	}
 }
 

@@ -45,7 +45,7 @@ func (l edgeListener) chains() []chain {
 	members := l.services.members(l.view, l.port)
 	if l.port.Protocol == edgeTCP {
 		if len(members) > 0 {
-			return []chain{{cluster: members[0].cluster()}}
+			return []chain{{cluster: members[0].cluster(), affinity: members[0].Traffic.Affinity}}
 		}
 		return []chain{{cluster: blackHoleCluster}}
 	}
@@ -53,7 +53,7 @@ func (l edgeListener) chains() []chain {
 	taken := claims{}
 	for _, m := range members {
 		if name, ok := sniOf(m.Key.Host); ok {
-			taken.add(&list, chain{name, m.cluster()})
+			taken.add(&list, chain{name, m.cluster(), m.Traffic.Affinity})
 		}
 	}
 	return append(inOrder(list), chain{cluster: blackHoleCluster})
@@ -90,10 +90,10 @@ func (l edgeListener) connections(m *listenerv3.Listener) {
 	rest := len(chains) - 1
 	for _, c := range chains[:rest] {
 		m.FilterChains = append(m.FilterChains, &listenerv3.FilterChain{
-			FilterChainMatch: &listenerv3.FilterChainMatch{ServerNames: []string{c.match}}, Filters: l.view.toTCP(c.cluster),
+			FilterChainMatch: &listenerv3.FilterChainMatch{ServerNames: []string{c.match}}, Filters: l.view.toService(c.cluster, c.affinity),
 		})
 	}
-	other := &listenerv3.FilterChain{Filters: l.view.toTCP(chains[rest].cluster)}
+	other := &listenerv3.FilterChain{Filters: l.view.toService(chains[rest].cluster, chains[rest].affinity)}
 	if chains[rest].cluster == blackHoleCluster {
 		other.Name = blackHoleCluster
 	}

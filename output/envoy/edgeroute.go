@@ -64,5 +64,5 @@ func (r edgeRoutes) virtualHost(m edgeMember, taken claims) *routev3.VirtualHost
 	if len(domains) == 0 {
 		return nil
 	}
-	return virtualHost(ListenerName(host, r.port.number()), domains, m.cluster(), r.view.policyOf(host))
+	return virtualHost(ListenerName(host, r.port.number()), domains, m.cluster(), r.view.policyFor(host, m.Traffic.Affinity))
 }

@@ -1,7 +1,5 @@
 package envoy
 
-import "github.com/isthmus-mesh/isthmus/model"
-
 // failsOver reports whether a host's endpoints are used by how near they are. Without
 // outlier detection an Envoy would not find out that those that are near fail.
 func (p *Policy) failsOver() bool {
@@ -11,30 +9,6 @@ func (p *Policy) failsOver() bool {
 func (p *Policy) validateFailover(f *faults, at string, detection *OutlierDetection) {
 	if p.LocalityFailover != nil && *p.LocalityFailover && detection == nil {
 		f.add(at+".localityFailover", "needs outlierDetection, without which nobody finds out that near endpoints fail; add it, such as outlierDetection: {}")
-	}
-}
-
-// Localities of endpoints by how near they are to a client, as in Istio. An endpoint
-// farther away gets traffic only while too few of those that are nearer work.
-const (
-	sameSubZone uint32 = iota
-	sameZone
-	sameRegion
-	elsewhere
-	distances
-)
-
-// distance is how far an endpoint is from a client.
-func distance(client, endpoint *model.Locality) uint32 {
-	switch {
-	case client.Region != endpoint.Region:
-		return elsewhere
-	case client.Zone != endpoint.Zone:
-		return sameRegion
-	case client.SubZone != endpoint.SubZone:
-		return sameZone
-	default:
-		return sameSubZone
 	}
 }
 

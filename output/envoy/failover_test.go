@@ -43,7 +43,7 @@ func TestNearestEndpointsComeFirst(t *testing.T) {
 		s, at := serviceOf(all...), drawLocality(t)
 		for _, kind := range []string{KindEnvoy, KindGRPC} {
 			plain, _ := served(t, kind, s)
-			near := encoded(t, View{Kind: kind, locality: at}.variant(assignment{assignmentSlot{slot: slot{row: EndpointType, key: s.Key, port: 80}}, s.Endpoints(80)}))
+			near := encoded(t, View{Kind: kind, place: standpoint{Locality: at}, order: byLocality}.variant(assignment{assignmentSlot: assignmentSlot{slot: slot{row: EndpointType, key: s.Key, port: 80}}, endpoints: s.Endpoints(80)}))
 			if err := acceptable(near); err != nil {
 				t.Fatalf("%s: %v: %v", kind, err, near)
 			}

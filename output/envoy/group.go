@@ -12,12 +12,12 @@ import (
 	"github.com/isthmus-mesh/isthmus/model"
 )
 
-// zone is the endpoints of one locality, as the registry has it. They are one
+// zone is the endpoints of one locality, as the registry has it, that are equally far
+// from the client. They are one
 // group in an assignment, or one for each class of weights.
 type zone struct {
 	model.Locality
-	distance uint32   // from the client that the assignment is for
-	weights  []uint32 // that its endpoints have, while classes are made of them
+	distance uint32 // from the client that the assignment is for; part of what tells zones apart
 	// digits is how many leading binary digits of its endpoints' weights make a
 	// class; 0 if all of them are one group.
 	digits int
@@ -51,15 +51,15 @@ const (
 // obey the weights of localities and ignore those of endpoints. Where that were
 // too many, weights that agree in their leading digits share a group.
 func (d *draft) tellWeightsApart(endpoints *catalog.Endpoints) {
+	weights := map[model.Locality][]uint32{}
 	for locality, weight := range endpoints.Weights() {
-		z := d.zoneOf(&locality)
-		z.weights = append(z.weights, weight)
+		at := plainText(locality)
+		weights[at] = append(weights[at], weight)
 	}
-	for _, z := range d.zones {
-		slices.Sort(z.weights)
-		z.digits = digitsFor(slices.Compact(z.weights))
-		z.marked = strings.Contains(z.SubZone, classMark)
-		z.weights = nil
+	d.digits = make(map[model.Locality]int, len(weights))
+	for locality, list := range weights {
+		slices.Sort(list)
+		d.digits[locality] = digitsFor(slices.Compact(list))
 	}
 }
 
@@ -124,26 +124,25 @@ func (z *zone) written(class uint32) model.Locality {
 // fewZones are looked through sooner than searched.
 const fewZones = 8
 
-// zoneOf returns the zone of a locality.
-func (d *draft) zoneOf(l *model.Locality) *zone {
+// zoneOf returns the zone of endpoints of a locality at a distance.
+func (d *draft) zoneOf(l *model.Locality, distance uint32) *zone {
 	if len(d.zones) <= fewZones {
 		for _, z := range d.zones {
-			if z.Locality == *l {
+			if z.distance == distance && z.Locality == *l {
 				return z
 			}
 		}
 	}
-	at, found := slices.BinarySearchFunc(d.zones, l, func(z *zone, l *model.Locality) int { return compareLocalities(&z.Locality, l) })
+	at, found := slices.BinarySearchFunc(d.zones, l, func(z *zone, l *model.Locality) int {
+		return cmp.Or(compareLocalities(&z.Locality, l), cmp.Compare(z.distance, distance))
+	})
 	if found {
 		return d.zones[at]
 	}
 	if plain := plainText(*l); plain != *l {
-		return d.zoneOf(&plain)
+		return d.zoneOf(&plain, distance)
 	}
-	z := &zone{Locality: *l}
-	if d.from != (model.Locality{}) {
-		z.distance = distance(&d.from, l)
-	}
+	z := &zone{Locality: *l, distance: distance, digits: d.digits[*l], marked: d.digits != nil && strings.Contains(l.SubZone, classMark)}
 	d.zones = slices.Insert(d.zones, at, z)
 	return z
 }

@@ -81,7 +81,7 @@ func (m roster) Encode() push.Encoded {
 		w.body = make([]byte, 0, m.members*(len(w.prefix)+memberRoom))
 		for e := range m.endpoints.All() {
 			if at, ok := m.member(e); ok {
-				w.add(at, e.Weight)
+				w.add(at, e)
 			}
 		}
 	}
@@ -96,7 +96,7 @@ func (m roster) Encode() push.Encoded {
 		case !there || !is:
 			w.remove(at)
 		case m.from >= 0:
-			w.add(at, e.Weight)
+			w.add(at, e)
 		}
 	}
 	if len(w.body) == 0 && m.from < 0 {
@@ -145,8 +145,14 @@ func (w *memberWriter) remove(at netip.AddrPort) {
 	w.body = appendString(w.body, removedResource, w.named(at))
 }
 
-func (w *memberWriter) add(at netip.AddrPort, weight uint32) {
-	p := place{address: at.Addr().String(), port: uint32(at.Port()), weight: max(weight, 1)}
+// add writes a member. Of the endpoint it takes nothing but its weight, and IP addresses.
+func (w *memberWriter) add(at netip.AddrPort, e catalog.Endpoint) {
+	p := place{address: at.Addr().String(), port: uint32(at.Port()), weight: max(e.Weight, 1)}
+	for _, ip := range furtherAddresses(e) {
+		if ip != at.Addr() {
+			p.also = append(p.also, ip.String())
+		}
+	}
 	w.value = p.appendMember(appendAnyHead(w.value[:0], memberURL, p.size()))
 	sum := fnv.New32a()
 	_, _ = sum.Write(w.value) // never fails

@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	"google.golang.org/protobuf/proto"
@@ -188,6 +189,9 @@ func drawFoldEndpoint(t *rapid.T) model.Endpoint {
 	e := model.Endpoint{
 		Address: fmt.Sprintf("10.0.0.%d", rapid.IntRange(1, 12).Draw(t, "address")), Weight: uint32(rapid.IntRange(0, 3).Draw(t, "weight")),
 		Locality: model.Locality{Region: "r", Zone: rapid.SampledFrom([]string{"", "a", "b"}).Draw(t, "zone")}, Health: model.Healthy,
+	}
+	if rapid.IntRange(0, 3).Draw(t, "two addresses") == 0 { // of which no other endpoint has one
+		e.Also = model.ListOf(rapid.SampledFrom([]string{"fd01::", "FD02::", "fe80::1%", "name.example.com"}).Draw(t, "net") + strings.ReplaceAll(e.Address, ".", ":"))
 	}
 	switch rapid.IntRange(0, 39).Draw(t, "odd") {
 	case 0:
@@ -479,7 +483,8 @@ func (i *foldImpl) update() {
 	found := map[string]string{}
 	enter := func(g *endpointv3.LocalityLbEndpoints, lb *endpointv3.LbEndpoint) {
 		l := g.GetLocality()
-		found[fmt.Sprint(l.Region, "/", l.Zone, "/", l.SubZone, " ", lb.GetEndpoint().GetAddress())] = fmt.Sprint(lb.GetLoadBalancingWeight().GetValue())
+		at := fmt.Sprint(l.Region, "/", l.Zone, "/", l.SubZone, " ", lb.GetEndpoint().GetAddress())
+		found[at] = fmt.Sprint(lb.GetLoadBalancingWeight().GetValue(), lb.GetEndpoint().GetAdditionalAddresses())
 	}
 	for _, g := range i.assignment.Endpoints {
 		for _, lb := range g.LbEndpoints {
@@ -507,13 +512,18 @@ func (c *foldCluster) warmed() {
 
 // deadly says what Envoy would die of in a member; empty if of nothing.
 func deadly(lb *endpointv3.LbEndpoint) string {
-	socket := lb.GetEndpoint().GetAddress().GetSocketAddress()
-	ip, err := netip.ParseAddr(socket.GetAddress())
+	noAddress := func(a *corev3.Address) bool {
+		socket := a.GetSocketAddress()
+		ip, err := netip.ParseAddr(socket.GetAddress())
+		return err != nil || ip.Zone() != "" || ip.String() != socket.GetAddress() || socket.GetPortValue() == 0 || socket.GetPortValue() > highestPort
+	}
 	switch {
 	case lb.GetEndpointName() != "":
 		return "it is a name"
-	case err != nil, ip.Zone() != "", ip.String() != socket.GetAddress(), socket.GetPortValue() == 0, socket.GetPortValue() > highestPort:
+	case noAddress(lb.GetEndpoint().GetAddress()):
 		return "it is no IP address with a port"
+	case slices.ContainsFunc(lb.GetEndpoint().GetAdditionalAddresses(), func(a *endpointv3.Endpoint_AdditionalAddress) bool { return noAddress(a.GetAddress()) }):
+		return "a further address is none with a port"
 	case lb.GetLoadBalancingWeight().GetValue() == 0:
 		return "it has no weight"
 	default:

@@ -138,7 +138,7 @@ func (n *spreadEdit) replace(was catalog.Endpoint, had bool, is catalog.Endpoint
 		n.unfit++
 	}
 	had, has = had && was.Health == model.Healthy, has && is.Health == model.Healthy
-	if had && has && was.Locality == is.Locality && was.Weight == is.Weight {
+	if had && has && was.Locality == is.Locality && was.Weight == is.Weight && was.Also.Equal(is.Also) {
 		return
 	}
 	if had {

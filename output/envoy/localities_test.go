@@ -147,11 +147,11 @@ func BenchmarkAssignmentByLocality(b *testing.B) {
 		s := manyEndpoints(n)
 		at := assignmentSlot{slot: slot{row: EndpointType, key: s.Key, port: 80}}
 		for name, from := range map[string]model.Locality{"without": {}, "with": {Region: "eu-west-1", Zone: "eu-west-1a"}} {
-			at.from = from
+			at.from = standpoint{Locality: from}
 			b.Run(fmt.Sprintf("%d/%s", n, name), func(b *testing.B) {
 				b.ReportAllocs()
 				for b.Loop() {
-					assignment{at, s.Endpoints(80)}.Encode()
+					assignment{at, s.Endpoints(80), byLocality}.Encode()
 				}
 			})
 		}

@@ -12,9 +12,12 @@ func losses(now *catalog.Snapshot, host string, c catalog.ServiceChange) map[uin
 	lost := map[uint32]bool{}
 	if c.Old != nil && c.New != nil && sameStanding(c.Old, c.New) {
 		for id := range c.Endpoints {
-			if serves(c.Old, id) && !serves(c.New, id) {
+			if serves(c.Old, id) && (!serves(c.New, id) || c.New.Traffic.NodeLocal && moved(c, id)) {
 				lost[id.ServicePort] = true
 			}
+		}
+		for _, port := range c.Old.Ports {
+			lost[port.Number] = lost[port.Number] || c.New.Traffic.NodeLocal && !c.Old.Traffic.NodeLocal
 		}
 		return lost
 	}
@@ -39,4 +42,13 @@ func losses(now *catalog.Snapshot, host string, c catalog.ServiceChange) map[uin
 func serves(s *catalog.Service, id catalog.EndpointID) bool {
 	e, ok := s.Endpoints(id.ServicePort).Get(id.Address, id.Port)
 	return ok && e.Health == model.Healthy
+}
+
+// moved reports whether an endpoint is on another node than before.
+func moved(c catalog.ServiceChange, id catalog.EndpointID) bool {
+	was, _ := c.Old.Endpoints(id.ServicePort).Get(id.Address, id.Port)
+	is, _ := c.New.Endpoints(id.ServicePort).Get(id.Address, id.Port)
+	of, _ := was.Labels.Get(clusterLabel)
+	now, _ := is.Labels.Get(clusterLabel)
+	return was.Node != is.Node || of != now
 }

@@ -102,9 +102,7 @@ func findEntered(w *World, v View, r push.Row, name string) (push.Subject, bool)
 		return nil, false
 	}
 	at := slot{row: r, key: s.Key, port: number, form: of.formOf(KindEnvoy, s, port), subset: of, entered: true}
-	if !policy.failsOver() {
-		v.locality = model.Locality{}
-	}
+	v.order = orderOf(s.Definition, policy)
 	if r == EndpointType {
 		if at.form != eds {
 			return nil, false
@@ -112,7 +110,7 @@ func findEntered(w *World, v View, r push.Row, name string) (push.Subject, bool)
 		if v.via = v.crossingTo(s, number, of, policy); v.via != nil && v.via.closed != nil {
 			v.via = v.via.closed
 		}
-		return v.variant(assignment{assignmentSlot{slot: at.common()}, s.Endpoints(number)}), true
+		return v.variant(assignment{assignmentSlot: assignmentSlot{slot: at.common()}, endpoints: s.Endpoints(number)}), true
 	}
 	c := clusterOf(at, s, port)
 	c.speaks = anyHTTP // which is none: it carries bytes

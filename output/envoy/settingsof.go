@@ -47,6 +47,9 @@ type settings struct {
 	byName, bySuffix map[string]int
 
 	subsets map[*Policy][]*subset
+	// bySource is each policy that says nothing of its load balancer, with one by the
+	// address that a call comes from.
+	bySource map[*Policy]*Policy
 
 	trustDomain, domain string
 
@@ -65,7 +68,7 @@ func (s *Settings) prepare() *settings {
 	p := &settings{
 		registry: s.Outbound == RegistryOutbound, edge: s.Edge.Ports, dns: s.DNS, defaults: &s.Defaults,
 		byName: map[string]int{}, bySuffix: map[string]int{},
-		subsets: map[*Policy][]*subset{}, trustDomain: s.TrustDomain, domain: s.ClusterDomain, secrets: map[string]bool{}, networks: networksOf(s.Networks), large: s.VHDS.large(),
+		subsets: map[*Policy][]*subset{}, bySource: map[*Policy]*Policy{}, trustDomain: s.TrustDomain, domain: s.ClusterDomain, secrets: map[string]bool{}, networks: networksOf(s.Networks), large: s.VHDS.large(),
 	}
 	p.passes = slices.ContainsFunc(s.Edge.Ports, func(p EdgePort) bool { return p.Protocol == edgeAutoPassthrough })
 	p.note(p.defaults)
@@ -88,6 +91,11 @@ func (s *Settings) prepare() *settings {
 // note remembers what some host has.
 func (s *settings) note(p *Policy) {
 	s.failover = s.failover || p.failsOver()
+	if p.LoadBalancer == nil {
+		bySource := *p
+		bySource.LoadBalancer = &LoadBalancer{ConsistentHash: &ConsistentHash{UseSourceIP: true}}
+		s.bySource[p] = &bySource
+	}
 	for name := range p.TLS.secrets() {
 		s.secrets[name] = true
 	}

@@ -108,7 +108,7 @@ var rows = [...]row{
 		name: ClusterName, parse: parseClusterName,
 		offered: func(f form, _ string) bool { return f == eds },
 		subject: func(at slot, s *catalog.Service, port model.Port) push.Subject {
-			return assignment{assignmentSlot{slot: at.common()}, s.Endpoints(port.Number)}
+			return assignment{assignmentSlot: assignmentSlot{slot: at.common()}, endpoints: s.Endpoints(port.Number)}
 		},
 		own: &ownResources{names: enteredNames, find: func(w *World, v View, name string) (push.Subject, bool) {
 			return findEntered(w, v, EndpointType, name)

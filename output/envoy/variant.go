@@ -19,7 +19,7 @@ func (v View) variant(subject push.Subject) push.Subject {
 }
 
 func (c cluster) variantFor(v View) cluster {
-	c.policy = v.policyOf(c.key.Host)
+	c.policy = v.policyFor(c.key.Host, c.affinity)
 	c.sockets = c.sockets && c.policy.TCPKeepalive != nil && !isGRPC(v.Kind)
 	switch {
 	case isGRPC(v.Kind):
@@ -31,7 +31,7 @@ func (c cluster) variantFor(v View) cluster {
 		c.resolver = v.resolver
 	}
 	if c.form == strictDNS {
-		c.from = v.locality
+		c.from, c.order = v.place.as(v.order), v.order
 	}
 	return c
 }
@@ -40,6 +40,6 @@ func (c cluster) variantFor(v View) cluster {
 // no others. Where all endpoints of a locality weigh the same, both are one.
 func (a assignment) variantFor(v View) assignment {
 	a.byWeight = isGRPC(v.Kind) && a.endpoints.Uneven()
-	a.from, a.via = v.locality, v.via
+	a.from, a.order, a.via = v.place.as(v.order), v.order, v.via
 	return a
 }

@@ -55,7 +55,7 @@ func (h *portHost) fragmentFor(namespace string) *fragment {
 
 // virtualHost is the virtual host with some domains.
 func (h *portHost) virtualHost(domains []string) *routev3.VirtualHost {
-	p := View{settings: h.in.settings}.policyOf(h.Key.Host)
+	p := View{settings: h.in.settings}.policyFor(h.Key.Host, h.Traffic.Affinity)
 	return virtualHost(ListenerName(h.Key.Host, h.number), domains, ClusterName(h.Key.Host, h.number), p)
 }
 

@@ -20,7 +20,7 @@ import (
 // served returns the load assignment that a kind of client is given of a service.
 func served(t interface{ Fatal(...any) }, kind string, s *catalog.Service) (*endpointv3.ClusterLoadAssignment, push.Subject) {
 	at := assignmentSlot{slot: slot{row: EndpointType, key: s.Key, port: 80}}
-	subject := View{Kind: kind}.variant(assignment{at, s.Endpoints(80)})
+	subject := View{Kind: kind}.variant(assignment{at, s.Endpoints(80), alike})
 	cla, _ := message(t, subject.Encode().Joined().Body).(*endpointv3.ClusterLoadAssignment)
 	return cla, subject
 }

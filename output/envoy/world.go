@@ -40,9 +40,7 @@ func (w *World) Complete() bool { return w.complete }
 // View implements [push.World].
 func (w *World) View(r push.Row, c push.Client) push.View {
 	v := View{Kind: c.Kind, Namespace: c.Namespace, scope: w.snapshot.ScopeOf(c.Namespace, c.Labels, w.root)}
-	if w.settings.failover && (r == EndpointType || r == ClusterType && c.Kind == KindEnvoy) {
-		v.locality = c.Locality
-	}
+	v.place = w.standpointOf(r, c)
 	if r == EndpointType {
 		v.via = w.settings.networks.crossing(c)
 	}
@@ -77,14 +75,15 @@ type View struct {
 	Kind      string // KindEnvoy, KindGRPC or KindGRPCNode
 	Namespace string // of its workload; empty if it has none
 	scope     *catalog.Scope
-	settings  *settings      // of the process; nil if nothing is said
-	resolver  resolver       // of clusters for Envoys
-	proxy     proxy          // of listeners and routes for Envoys; of clusters its role alone
-	locality  model.Locality // of endpoints, if some service prefers what is near; else empty
-	inbound   inbound        // of clusters and listeners for Envoys
-	via       *crossing      // of endpoints, if some network has gateways
-	single    bool           // of listeners and routes for Envoys: hosts of large ports come one by one
-	members   bool           // of endpoints for Envoys: those of large services come one by one
+	settings  *settings  // of the process; nil if nothing is said
+	resolver  resolver   // of clusters for Envoys
+	proxy     proxy      // of listeners and routes for Envoys; of clusters its role alone
+	place     standpoint // of endpoints, if it matters to some service; else empty
+	order     order      // of the service that is looked up; zero in what clients have
+	inbound   inbound    // of clusters and listeners for Envoys
+	via       *crossing  // of endpoints, if some network has gateways
+	single    bool       // of listeners and routes for Envoys: hosts of large ports come one by one
+	members   bool       // of endpoints for Envoys: those of large services come one by one
 }
 
 var _ push.Scoped = View{}
@@ -204,9 +203,7 @@ func (w *World) findOf(s *catalog.Service, port model.Port, v View, r push.Row, 
 	if spread := w.spreads.of(s, port.Number); spread != nil && r == EndpointType && v.members && subset == "" {
 		return spreadAssignment{slot{row: r, key: s.Key, port: port.Number}, spread.partition}, true
 	}
-	if !policy.failsOver() {
-		v.locality = model.Locality{}
-	}
+	v.order = orderOf(s.Definition, policy)
 	if r == EndpointType {
 		v.via = v.crossingTo(s, port.Number, of, policy)
 	}

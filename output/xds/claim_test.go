@@ -138,6 +138,12 @@ func TestClaimedPlaceIsBounded(t *testing.T) {
 			n.Locality = &corev3.Locality{Region: strings.Repeat("x", 60), Zone: strings.Repeat("y", 41)}
 		},
 		"NETWORK": func(n *corev3.Node) { n.Metadata.Fields["NETWORK"] = structpb.NewStringValue(strings.Repeat("x", 254)) },
+		"NODE_NAME": func(n *corev3.Node) {
+			n.Metadata.Fields["NODE_NAME"] = structpb.NewStringValue(strings.Repeat("x", 254))
+		},
+		"CLUSTER_ID": func(n *corev3.Node) {
+			n.Metadata.Fields["CLUSTER_ID"] = structpb.NewStringValue(strings.Repeat("x", 254))
+		},
 	} {
 		node := xdsclient.Node("far", "shop", "envoy")
 		claim(node)

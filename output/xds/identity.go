@@ -41,14 +41,17 @@ func (s *Server) checkNode(m request, namespace string) error {
 	if l := m.GetNode().GetLocality(); len(l.GetRegion())+len(l.GetZone())+len(l.GetSubZone()) > s.limits.NodeBytes {
 		return s.Reject(streams.TooMuch, streams.TooLarge("a node with a locality of more than %d bytes; shorten it in the client's bootstrap", s.limits.NodeBytes))
 	}
-	if network := m.GetNode().GetMetadata().GetFields()["NETWORK"].GetStringValue(); len(network) > longestNetwork {
-		return s.Reject(streams.TooMuch, streams.TooLarge("a node whose network has more than %d bytes; shorten NETWORK in the node's metadata", longestNetwork))
+	for _, field := range [...]string{"NETWORK", "NODE_NAME", "CLUSTER_ID"} {
+		if said := m.GetNode().GetMetadata().GetFields()[field].GetStringValue(); len(said) > longestPlace {
+			return s.Reject(streams.TooMuch, streams.TooLarge("a node with a %s of more than %d bytes; shorten it in the node's metadata", field, longestPlace))
+		}
 	}
 	return s.checkLabels(claimedLabels(m.GetNode()))
 }
 
-// longestNetwork bounds the network of a node, which is kept with each of its addresses.
-const longestNetwork = 253
+// longestPlace bounds each of the names that say where a client is. They are part of its
+// view, and the network is kept with each of its addresses.
+const longestPlace = 253
 
 // checkLabels bounds what is kept of every client for as long as it is connected.
 func (s *Server) checkLabels(labels map[string]*structpb.Value) error {

@@ -34,7 +34,7 @@ func (k Kinds) clientOf(node *corev3.Node, typeURL string) push.Client {
 		c.Kind = k.GRPC
 	}
 	said := func(field string) string { return node.GetMetadata().GetFields()[field].GetStringValue() }
-	c.Network = said("NETWORK")
+	c.Network, c.Node, c.Cluster = said("NETWORK"), said("NODE_NAME"), said("CLUSTER_ID")
 	switch api := said("GENERATOR") == "api"; {
 	case !api && !isConfiguration(typeURL):
 	case api && (said("ISTIO_REVISION") != "" || said("ISTIO_VERSION") != ""):

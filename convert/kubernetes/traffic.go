@@ -1,0 +1,24 @@
+package kubernetes
+
+import (
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/isthmus-mesh/isthmus/model"
+)
+
+// distributionAnnotation says the same as the field trafficDistribution, as in Istio.
+const distributionAnnotation = "networking.istio.io/traffic-distribution"
+
+// trafficOf is what a Service says of which endpoints its clients use.
+func trafficOf(s *corev1.Service) (t model.Traffic) {
+	if policy := s.Spec.InternalTrafficPolicy; policy != nil {
+		t.NodeLocal = *policy == corev1.ServiceInternalTrafficPolicyLocal
+	}
+	if t.Prefer = model.PreferenceNamed(value(s.Spec.TrafficDistribution)); t.Prefer == "" {
+		t.Prefer = model.PreferenceNamed(s.Annotations[distributionAnnotation])
+	}
+	if s.Spec.SessionAffinity == corev1.ServiceAffinityClientIP {
+		t.Affinity = model.ClientIP
+	}
+	return t
+}
