@@ -62,11 +62,16 @@ func (h *foldHistory) begin() {
 	}
 	h.processes++
 	h.log("process %d begins", h.processes)
-	maker := newSteps(Step, LEDS{Above: rapid.IntRange(1, 6).Draw(h.t, "above")})
-	maker.epoch = h.processes
-	maker.bears = bears{rapid.SampledFrom([]int{1, 5, 1000}).Draw(h.t, "changes"), rapid.SampledFrom([]uint64{0, 1000}).Draw(h.t, "weight")}
-	h.builder, h.step = catalog.NewBuilder(nil), maker.step
+	above := rapid.IntRange(1, 6).Draw(h.t, "above")
+	h.make(above, bears{rapid.SampledFrom([]int{1, 5, 1000}).Draw(h.t, "changes"), rapid.SampledFrom([]uint64{0, 1000}).Draw(h.t, "weight")})
 	h.serve()
+}
+
+// make has worlds made with collections of services above some size.
+func (h *foldHistory) make(above int, in bears) {
+	maker := newSteps(Step, LEDS{Above: above})
+	maker.epoch, maker.bears = h.processes, in
+	h.builder, h.step = catalog.NewBuilder(nil), maker.step
 }
 
 // restart has another process serve what there is.
@@ -81,17 +86,22 @@ func (h *foldHistory) restart() {
 	}
 }
 
-func (h *foldHistory) run() {
+// populate has two services without endpoints, two Envoys that take them one by one, and
+// one that takes load assignments.
+func (h *foldHistory) populate() {
 	for _, host := range []string{"x.com", "y.com"} {
 		h.services[host] = &foldService{endpoints: map[int]model.Endpoint{}, Service: model.Service{
 			Hosts: model.ListOf(host), Resolution: model.ResolutionStatic,
 			Ports: model.ListOf(model.Port{Number: 80, Name: "p", Protocol: "HTTP"}),
 		}}
 	}
-	for range 2 {
-		h.envoys = append(h.envoys, &foldEnvoy{h: h, folder: folder{folding: &h.folding, name: fmt.Sprint("envoy ", len(h.envoys))}, leds: true, clusters: map[string]*foldCluster{}, named: map[string]bool{}})
+	for n, leds := range []bool{true, true, false} {
+		h.envoys = append(h.envoys, &foldEnvoy{h: h, folder: folder{folding: &h.folding, name: fmt.Sprint("envoy ", n)}, leds: leds, clusters: map[string]*foldCluster{}, named: map[string]bool{}})
 	}
-	h.envoys = append(h.envoys, &foldEnvoy{h: h, folder: folder{folding: &h.folding, name: fmt.Sprint("envoy ", len(h.envoys))}, clusters: map[string]*foldCluster{}, named: map[string]bool{}})
+}
+
+func (h *foldHistory) run() {
+	h.populate()
 	h.change(8)
 	for range rapid.IntRange(1, 12).Draw(h.t, "rounds") {
 		for range rapid.IntRange(1, 5).Draw(h.t, "acts") {
@@ -119,12 +129,17 @@ func (h *foldHistory) act() {
 	}
 }
 
-// rest has everybody take everything, and compares.
+// rest has everybody settle now and then.
 func (h *foldHistory) rest() {
 	if rapid.IntRange(0, 2).Draw(h.t, "compares") > 0 {
 		return
 	}
-	h.touch() // whatever was NACKed is another version now
+	h.settle()
+}
+
+// settle has everybody take everything, and compares.
+func (h *foldHistory) settle() {
+	h.touch() // each member that was NACKed is another version now
 	for _, e := range h.envoys {
 		e.connect()
 	}
@@ -269,7 +284,8 @@ type foldImpl struct {
 type foldLocal struct {
 	glob    string
 	members map[string]*endpointv3.LbEndpoint
-	ready   bool
+	ready   bool // it was answered
+	givenUp bool // Envoy does not wait for an answer any longer
 }
 
 func (c *foldCluster) each(do func(*foldImpl)) {
@@ -338,15 +354,18 @@ func (e *foldEnvoy) turn(nacks bool) (busy bool) {
 	return e.take(func(r *push.Response) { e.receive(r, nacks) })
 }
 
+// receive takes a response. Envoy NACKs one for a member that it cannot read, and none
+// that only says which members are gone.
 func (e *foldEnvoy) receive(r *push.Response, nacks bool) {
 	m := e.read(r)
-	nacks = nacks && r.Type == e.typ(MemberType)
+	nacks = nacks && r.Type == e.typ(MemberType) && len(m.Resources) > 0
 	e.h.log("%s takes of type %d, NACKed %t: %v", e.name, r.Type, nacks, m)
 	answer := push.Answer{Kind: push.ACK, Serial: r.Serial}
 	var renewed map[string]bool
 	switch {
 	case nacks:
 		answer.Kind = push.NACK
+		e.giveUp()
 	case r.Type == e.typ(ClusterType):
 		e.takeClusters(m)
 	case r.Type == e.typ(EndpointType):
@@ -459,6 +478,20 @@ func (e *foldEnvoy) takeMembers(m *discoveryv3.DeltaDiscoveryResponse) {
 	}
 }
 
+// giveUp has no collection waited for any longer. Envoy does so with all of them when it
+// NACKs members of any.
+func (e *foldEnvoy) giveUp() {
+	for _, c := range e.clusters {
+		c.each(func(impl *foldImpl) {
+			for _, l := range impl.locals {
+				l.givenUp = true
+			}
+			impl.update()
+		})
+		c.warmed()
+	}
+}
+
 func (l *foldLocal) take(e *foldEnvoy, m *discoveryv3.DeltaDiscoveryResponse) {
 	l.ready = true
 	for _, name := range m.RemovedResources {
@@ -492,7 +525,7 @@ func (i *foldImpl) update() {
 		}
 		if config := g.GetLedsClusterLocalityConfig(); config != nil {
 			l := i.locals[config.String()]
-			if !l.ready {
+			if !l.ready && !l.givenUp {
 				return
 			}
 			for _, lb := range l.members {
