@@ -1,13 +1,14 @@
 package envoy
 
 import (
+	"cmp"
 	"encoding/json"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/txtar"
 	"google.golang.org/protobuf/encoding/protojson"
 
@@ -30,9 +31,9 @@ func TestClustersBesideIstiod(t *testing.T) {
 		t.Helper()
 		out := &txtar.Archive{Comment: in.Comment, Files: slices.Clone(in.Files)}
 		for i, f := range in.Files {
-			if addresses, ok := strings.CutPrefix(f.Name, "isthmus@"); ok {
+			if who, ok := strings.CutPrefix(f.Name, "isthmus@"); ok {
 				out.Files[i].Data = nil
-				for _, body := range clustersFor(t, part(in, "entry.yaml"), addresses, DNSCluster) {
+				for _, body := range clustersFor(t, in, who, DNSCluster) {
 					out.Files[i].Data = append(out.Files[i].Data, byField(t, body)...)
 				}
 			}
@@ -50,12 +51,12 @@ func part(in *txtar.Archive, name string) []byte {
 	return nil
 }
 
-// clustersFor are the clusters that an Envoy with addresses and an extension gets
-// for a ServiceEntry.
-func clustersFor(t *testing.T, entry []byte, addresses, extension string) (bodies [][]byte) {
+// clustersFor are the clusters that an Envoy with an extension gets for the ServiceEntry
+// of a transcript, under its settings. Who it is is ADDRESSES or ADDRESSES@LOCALITY.
+func clustersFor(t *testing.T, in *txtar.Archive, who, extension string) (bodies [][]byte) {
 	t.Helper()
 	var events []model.Event
-	for object := range istio.Read(entry) {
+	for object := range istio.Read(part(in, "entry.yaml")) {
 		if !object.Valid() {
 			t.Fatalf("%s is invalid: %v", object.String(), object.Problems)
 		}
@@ -66,15 +67,30 @@ func clustersFor(t *testing.T, entry []byte, addresses, extension string) (bodie
 	}
 	builder := catalog.NewBuilder(nil)
 	builder.Apply(1, events)
-	w := NewWorld(builder.Snapshot(), true, "istio-system")
+	s := NewSettings()
+	if text := part(in, "settings.json"); text != nil {
+		if err := json.Unmarshal(text, s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w := s.prepare().world(builder.Snapshot(), true, "istio-system", nil)
+	addresses, locality, _ := strings.Cut(who, "@")
 	v := w.View(ClusterType, push.Client{
-		Kind: KindEnvoy, Namespace: "shop", Addresses: strings.Split(addresses, ","), Extensions: []string{extension},
+		Kind: KindEnvoy, Namespace: "shop", Addresses: strings.Split(addresses, ","), Extensions: []string{extension}, Locality: localityNamed(locality),
 	})
-	for name := range w.Names(v, ClusterType) {
+	for _, name := range slices.Sorted(w.Names(v, ClusterType)) { // as those of istiod are
 		subject, _ := w.Find(v, ClusterType, name)
 		bodies = append(bodies, subject.Encode().Joined().Body)
 	}
 	return bodies
+}
+
+// localityNamed reads REGION/ZONE/SUBZONE.
+func localityNamed(name string) (at model.Locality) {
+	if parts := strings.Split(name, "/"); len(parts) == 3 {
+		at = model.Locality{Region: parts[0], Zone: parts[1], SubZone: parts[2]}
+	}
+	return at
 }
 
 func byField(t *testing.T, body []byte) []byte {
@@ -101,6 +117,13 @@ type object = map[string]any
 var differences = []difference{
 	{"typedDnsResolverConfig", "which resolver asks which servers is for the Envoy's bootstrap to say, and this would overrule it", without("typedDnsResolverConfig")},
 	{"metadata of endpoints", "it is for Istio's own filters", withoutWorkloads},
+	{"the rule in the metadata", "there is no rule: the configuration says it", withoutRule},
+	{"order of localities", "the nearest are written first: an Envoy keeps the endpoints of each priority in a list of their own, in which the order is istiod's", nearestFirst},
+	{"updateMergeWindow", "workers that follow ejections a second late go on with endpoints that fail", followingSoon},
+	{"alpn_override", "it is for a filter of Istio's own", withoutOverride},
+	{"source of secrets", "they come from Isthmus, and from Istio's agent there", secretsOverADS},
+	{"name of the server", "who answers is the one that is configured, or the host, of TCP as well and whatever host a request names", demandingServer},
+	{"typed names", "those without a type match names of any kind, and are deprecated", withTypedNames},
 }
 
 // ofDNSCluster is besides what Envoys since [DNSCluster] are given.
@@ -123,6 +146,40 @@ func withoutWorkloads(c object) (found bool) {
 		}
 	}
 	return found
+}
+
+// ofIstio is the metadata of a cluster that Istio's filters read.
+func ofIstio(c object) object {
+	metadata, _ := c["metadata"].(object)
+	filters, _ := metadata["filterMetadata"].(object)
+	of, _ := filters["istio"].(object)
+	return of
+}
+
+func withoutRule(c object) bool {
+	rule, subset := without("config")(ofIstio(c)), without("subset")(ofIstio(c))
+	return rule || subset
+}
+
+func nearestFirst(c object) bool {
+	assignment, _ := c["loadAssignment"].(object)
+	groups, _ := assignment["endpoints"].([]any)
+	nearer := func(a, b any) int {
+		first, _ := a.(object)["priority"].(float64)
+		second, _ := b.(object)["priority"].(float64)
+		return cmp.Compare(first, second)
+	}
+	sorted := slices.IsSortedFunc(groups, nearer)
+	slices.SortStableFunc(groups, nearer)
+	return !sorted
+}
+
+func followingSoon(c object) bool {
+	if c["outlierDetection"] == nil {
+		return false
+	}
+	c["commonLbConfig"].(object)["updateMergeWindow"] = "0.100s"
+	return true
 }
 
 // asDNSCluster moves the settings to where newer Envoys want them.
@@ -163,7 +220,7 @@ func TestClustersAreIstiods(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, f := range in.Files {
-				addresses, ok := strings.CutPrefix(f.Name, "istiod@")
+				who, ok := strings.CutPrefix(f.Name, "istiod@")
 				if !ok {
 					continue
 				}
@@ -174,10 +231,10 @@ func TestClustersAreIstiods(t *testing.T) {
 					}
 				}
 				var got []object
-				for _, body := range clustersFor(t, part(in, "entry.yaml"), addresses, extension) {
+				for _, body := range clustersFor(t, in, who, extension) {
 					got = append(got, objects(t, byField(t, body))...)
 				}
-				if diff := cmp.Diff(want, got); diff != "" {
+				if diff := gocmp.Diff(want, got); diff != "" {
 					t.Errorf("%s, %s, extension %s (-istiod +isthmus):\n%s", path, f.Name, extension, diff)
 				}
 			}

@@ -209,6 +209,10 @@ func (c cluster) secure(m *clusterv3.Cluster) {
 		names = []string{sni}
 	}
 	common := &tlsv3.CommonTlsContext{
+		TlsParams: &tlsv3.TlsParameters{ // Envoy's own end at 1.2, and some servers begin at 1.3
+			TlsMinimumProtocolVersion: tlsv3.TlsParameters_TLSv1_2,
+			TlsMaximumProtocolVersion: tlsv3.TlsParameters_TLSv1_3,
+		},
 		ValidationContextType: &tlsv3.CommonTlsContext_CombinedValidationContext{
 			CombinedValidationContext: &tlsv3.CommonTlsContext_CombinedCertificateValidationContext{
 				DefaultValidationContext:         &tlsv3.CertificateValidationContext{MatchTypedSubjectAltNames: matching(names)},

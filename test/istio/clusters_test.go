@@ -34,7 +34,9 @@ import (
 //	go -C test/istio test -run '^TestClustersOfIstiod$' . -update
 //
 // In a transcript a part istiod@ADDRESSES has the clusters of a sidecar with these
-// addresses. The other parts are not touched.
+// addresses, and istiod@ADDRESSES@LOCALITY those of one that says where it is. A
+// DestinationRule in rule.yaml says to istiod what settings.json says to Isthmus. The
+// other parts are not touched.
 func TestClustersOfIstiod(t *testing.T) {
 	t.Parallel()
 	api := connect(t, shared)
@@ -47,12 +49,18 @@ func translatedByIstiod(t *testing.T, in *txtar.Archive) *txtar.Archive {
 	t.Helper()
 	out := &txtar.Archive{Comment: in.Comment, Files: slices.Clone(in.Files)}
 	host := path.Base(t.Name()) + ".example"
+	ruled := false
 	for i, f := range in.Files {
-		if f.Name == "entry.yaml" {
+		switch f.Name {
+		case "entry.yaml":
 			connect(t, shared).Apply(cluster.ServiceEntries, string(f.Data))
+		case "rule.yaml":
+			ruled = true
+			connect(t, shared).Apply(cluster.DestinationRules, string(f.Data))
 		}
-		if addresses, ok := strings.CutPrefix(f.Name, "istiod@"); ok {
-			out.Files[i].Data = clustersOf(t, sidecar("shop", addresses), host)
+		if who, ok := strings.CutPrefix(f.Name, "istiod@"); ok {
+			addresses, locality, _ := strings.Cut(who, "@")
+			out.Files[i].Data = clustersOf(t, sidecarAt("shop", addresses, locality), host, ruled)
 		}
 	}
 	return out
@@ -69,9 +77,18 @@ func sidecar(namespace, addresses string) *corev3.Node {
 	}
 }
 
+// sidecarAt describes a sidecar at REGION/ZONE/SUBZONE.
+func sidecarAt(namespace, addresses, locality string) *corev3.Node {
+	node := sidecar(namespace, addresses)
+	if parts := strings.Split(locality, "/"); len(parts) == 3 {
+		node.Locality = &corev3.Locality{Region: parts[0], Zone: parts[1], SubZone: parts[2]}
+	}
+	return node
+}
+
 // clustersOf are the clusters of a host that istiod gives a proxy, as JSON, in
-// the order of their names.
-func clustersOf(t *testing.T, node *corev3.Node, host string) []byte {
+// the order of their names. With a rule it waits until istiod has it.
+func clustersOf(t *testing.T, node *corev3.Node, host string, ruled bool) []byte {
 	t.Helper()
 	connection, err := grpc.NewClient(istiod.XDS, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
@@ -82,6 +99,9 @@ func clustersOf(t *testing.T, node *corev3.Node, host string) []byte {
 	await(t, "the clusters of "+host, func() (err error) {
 		if clusters, err = listClusters(t, connection, node, host); err == nil && len(clusters) == 0 {
 			err = errors.New("istiod has none")
+		}
+		if err == nil && ruled && slices.ContainsFunc(clusters, unruled) {
+			err = errors.New("istiod has no rule yet")
 		}
 		return err
 	})
@@ -98,6 +118,11 @@ func clustersOf(t *testing.T, node *corev3.Node, host string) []byte {
 		text = append(text, fields...)
 	}
 	return text
+}
+
+// unruled reports whether istiod knew of no DestinationRule when it made a cluster.
+func unruled(c *clusterv3.Cluster) bool {
+	return c.GetMetadata().GetFilterMetadata()["istio"].GetFields()["config"] == nil
 }
 
 // listClusters asks once.
@@ -120,7 +145,7 @@ func listClusters(t *testing.T, connection *grpc.ClientConn, node *corev3.Node, 
 		if err := resource.UnmarshalTo(c); err != nil {
 			return nil, err
 		}
-		if strings.HasSuffix(c.GetName(), "||"+host) {
+		if strings.HasSuffix(c.GetName(), "|"+host) {
 			clusters = append(clusters, c)
 		}
 	}
