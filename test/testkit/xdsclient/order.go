@@ -73,7 +73,7 @@ func (c *Client) afterItsClusters(routes *topic, route Resource) {
 	for _, name := range route.ClusterNames() {
 		since, covered := clusters.coveredSince(name)
 		if _, held := clusters.held[name]; ok && covered && clusters.asked && since < asked && !held {
-			c.violation("the route %s came before its cluster was accepted", route.Name)
+			c.violation("the route %s came before its cluster %s was accepted", route.Name, name)
 		}
 	}
 }

@@ -142,7 +142,9 @@ func (r Resource) ClusterNames() []string {
 	var names []string
 	for _, host := range config.GetVirtualHosts() {
 		for _, route := range host.GetRoutes() {
-			names = append(names, route.GetRoute().GetCluster())
+			if name := route.GetRoute().GetCluster(); name != "" { // else Envoy answers by itself
+				names = append(names, name)
+			}
 		}
 	}
 	return names
