@@ -161,13 +161,16 @@ func (d *draft) consider(name string) {
 		d.gone(name, p)
 		return
 	}
-	if d.heldBack(name, p, f.subject) {
-		return
-	}
 	res := f.res
 	h := d.holding(name)
+	same := h != nil && h.is(res.member) && !p.again()
+	// What the subscriber has already waits for nothing. To look at what it needs may be
+	// dear: a listener may need the hosts of thousands of services.
+	if !same && d.heldBack(name, p, f.subject) {
+		return
+	}
 	switch {
-	case h != nil && h.is(res.member) && !p.again():
+	case same:
 		if h.known == claimed {
 			d.share(h, res)
 			h.known = confirmed

@@ -165,8 +165,11 @@ func (d *draft) unsettled(other *interest, name string) (waits, nacked bool) {
 	if coming && !p.nacked && d.there(other, name) {
 		return true, false
 	}
+	if d.aggregates() {
+		return false, false // what a NACK keeps back may never come, and this is of others, too
+	}
 	n, was := other.nacked[name]
-	if removal := n.member == (member{}); d.aggregates() || !was || removal {
+	if removal := n.member == (member{}); !was || removal {
 		return coming && p.nacked, coming && p.nacked
 	}
 	return true, !n.again // what was NACKed with others is on its way again

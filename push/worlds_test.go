@@ -269,6 +269,31 @@ func TestNACKHoldsBackItsOwnServiceOnly(t *testing.T) {
 	})
 }
 
+// A NACKed cluster keeps back what needs it, and no aggregate that needs this in turn.
+func TestNACKHoldsBackNoAggregateBehind(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const clusters, hosts, listeners = 0, 1, 2
+		var p *Producer
+		e := start(t, Config{}, func(e *Engine) {
+			p = e.Produce([]TypeSpec{
+				{Name: "cluster"}, {Name: "host", Needs: []string{"cluster"}},
+				{Name: "listener", Needs: []string{"cluster", "host"}, Aggregate: func(string) bool { return true }},
+			})
+		})
+		w := newNotes(3)
+		s := deltaClient(e, Client{}, clusters, hosts, listeners)
+		p.Publish(w.step([]*note{{clusters, "good", "1", nil}, {hosts, "good", "1", to("cluster", "good")}, {listeners, "all", "1", to("host", "good")}}))
+		s.receiveAll(e)
+		p.Publish(w.step([]*note{{clusters, "bad", "1", nil}, {hosts, "bad", "1", to("cluster", "bad")}}))
+		synctest.Wait()
+		s.nack(s.receive())
+		p.Publish(w.step([]*note{{listeners, "all", "2", to("host", "good", "bad")}}))
+		wants(t, "with a host that waits for a bad cluster", s.receiveAll(e), "listener all 2")
+		p.Publish(w.step([]*note{{clusters, "bad", "2", nil}}))
+		wants(t, "once it is fixed", s.receiveAll(e), "cluster bad 2", "host bad 1")
+	})
+}
+
 // A removal waits for what was sent when it became due, not for all that
 // follows: steady change of what might refer to it does not keep it for ever.
 func TestRemovalUnderSteadyChurn(t *testing.T) {
