@@ -149,6 +149,11 @@ func TestExternalNameIsResolved(t *testing.T) {
 	t.Parallel()
 	service := `{metadata: {namespace: shop, name: web}, spec: {type: ExternalName, externalName: db.Example.com., ports: [{port: 80}]}}`
 	mustMake(t, made(t, service), map[string][]string{host: {"db.example.com"}})
+	named := strings.Replace(service, "port: 80", "port: 80, targetPort: http", 1) // which says nothing of another host
+	read := kubernetes.Cluster{Domain: "cluster.local"}.ReadService(parse[corev1.Service](t, named))
+	if p := read.Spec.Ports.At(0); p.TargetName != "" || p.TargetPort != 0 && p.TargetPort != 80 {
+		t.Errorf("the port is %+v: no endpoint would serve it", p)
+	}
 }
 
 func TestNamesInsteadOfAddressesAreLeftOut(t *testing.T) {

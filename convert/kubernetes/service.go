@@ -3,6 +3,7 @@ package kubernetes
 import (
 	"cmp"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -81,6 +82,11 @@ func (c Cluster) ReadService(s *corev1.Service) Service {
 		if _, err := netip.ParseAddr(read.External); err == nil {
 			read.Spec.Resolution = model.ResolutionStatic
 		}
+		ports := slices.Collect(read.Spec.Ports.All())
+		for i := range ports {
+			ports[i].TargetName = "" // nobody says which number that is
+		}
+		read.Spec.Ports = model.ListOf(ports...)
 	}
 	return read
 }
