@@ -267,6 +267,32 @@ func TestRestartWhileAPartFails(t *testing.T) {
 	})
 }
 
+// After a restart, machines of which the cloud knows nothing stay as they are stored.
+func TestRestartWhileNoStateIsKnown(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		into := store.NewMemory(store.Config{})
+		a, services := two()
+		first := mirror(t, into, a, nil, services...)
+		first.mustHave("web.example", "10.0.0.1", "10.0.0.2")
+		first.stop()
+		show := func(noView bool) func() {
+			return func() {
+				a.sets["web"] = set{members: []machine{{name: "0", address: "10.0.0.1", noView: noView}, {name: "1", address: "10.0.0.2", noView: noView}}}
+			}
+		}
+		a.change(show(true))
+		m := mirror(t, into, a, nil, services...)
+		defer m.stop()
+		m.rounds(2)
+		m.mustHave("web.example", "10.0.0.1", "10.0.0.2")
+		m.mustReject("Service shop/web.example", "has not been read since the start", "does not know the state")
+		a.change(show(false))
+		m.rounds(2)
+		m.mustHave("web.example", "10.0.0.1", "10.0.0.2")
+	})
+}
+
 // Services that objects define stay while the objects cannot be read, before and after a
 // restart, and their machines are followed.
 func TestObjectsThatCannotBeRead(t *testing.T) {

@@ -18,8 +18,9 @@ type interfaces struct {
 func indexed(list []*armnetwork.Interface) interfaces {
 	all := interfaces{map[string][]*armnetwork.Interface{}, map[string][]*armnetwork.Interface{}}
 	for _, one := range list {
-		id := strings.ToLower(text(one.ID))
-		all.byID[id] = append(all.byID[id], one)
+		if id := strings.ToLower(text(one.ID)); id != "" {
+			all.byID[id] = append(all.byID[id], one)
+		}
 		if p := one.Properties; p != nil && p.VirtualMachine != nil {
 			machine := strings.ToLower(text(p.VirtualMachine.ID))
 			all.byMachine[machine] = append(all.byMachine[machine], one)

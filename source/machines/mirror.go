@@ -40,6 +40,9 @@ func (k *known) enter(machines []Machine, err error, now time.Time) {
 	} else if k.denied++; k.gone() {
 		machines, err = nil, nil
 	}
+	if err == nil && k.read.IsZero() && areUnknown(machines) {
+		err = errUnknown
+	}
 	if err != nil {
 		if k.err == nil {
 			k.since = now
@@ -52,6 +55,15 @@ func (k *known) enter(machines []Machine, err error, now time.Time) {
 		next[one.ID] = one.after(k.machines[one.ID])
 	}
 	k.machines, k.read, k.err, k.since = next, now, nil, time.Time{}
+}
+
+// errUnknown is why a first reading does not count: what an earlier run of Isthmus has
+// stored of the machines would be said to be unhealthy.
+var errUnknown = errors.New("the cloud does not know the state of any of its machines yet; look at its health, this is tried again")
+
+// areUnknown reports whether there are machines, and the state of none is known.
+func areUnknown(list []Machine) bool {
+	return len(list) > 0 && !slices.ContainsFunc(list, func(m Machine) bool { return m.State != Unknown })
 }
 
 func (k *known) gone() bool { return k.denied >= denials }

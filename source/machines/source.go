@@ -178,13 +178,15 @@ func (s *Source) pauseOf(groups []Group, now time.Time) time.Duration {
 // atOnce is how many groups are read at the same time.
 const atOnce = 8
 
-// read reads all groups but those of scopes that want a pause.
+// read reads all groups but those of scopes that want a pause. Those that were read
+// longest ago are first: a round that is too long leaves out others the next time.
 func (s *Source) read(ctx context.Context, groups []Group) {
 	ctx, cancel := context.WithTimeout(ctx, s.options.Round)
 	defer cancel()
 	r := &round{reader: s.cloud.Round(), pauses: s.pauses, free: make(chan struct{}, atOnce)}
 	var reading sync.WaitGroup
-	for _, g := range groups {
+	oldest := slices.SortedStableFunc(slices.Values(groups), func(a, b Group) int { return s.mirror.of(a).read.Compare(s.mirror.of(b).read) })
+	for _, g := range oldest {
 		r.free <- struct{}{}
 		reading.Go(func() {
 			defer func() { <-r.free }()
