@@ -250,7 +250,7 @@ func hang(t *testing.T, adapt func(*Config, *Options)) {
 		}
 		return nil
 	})
-	time.Sleep(25 * time.Second) // what is given up is still shown
+	time.Sleep(26 * time.Second) // what is given up is still shown, though not at the very instant
 	if s := w.Status(); len(s.Failing) != 1 {
 		t.Errorf("failing: %v", s.Failing)
 	}

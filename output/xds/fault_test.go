@@ -221,15 +221,19 @@ func TestPanicInTheTranslationEndsOneStream(t *testing.T) {
 }
 
 // curse publishes the world as it is, with a fault for one name, and for every
-// client of the namespace "cursed".
+// client of the namespace "cursed". It waits until that is the world: somebody who
+// subscribed to the name is looked at.
 func (r *rig) curse(name string) {
-	world := cursed{envoy.NewWorld(r.builder.Snapshot(), true, rootNamespace), name}
+	met := make(chan struct{})
+	world := cursed{envoy.NewWorld(r.builder.Snapshot(), true, rootNamespace), name, sync.OnceFunc(func() { close(met) })}
 	r.producer.Publish(push.Update{World: world, Changed: []push.Changed{{Row: envoy.EndpointType, Name: name}}})
+	<-met
 }
 
 type cursed struct {
 	push.World
 	name string
+	met  func()
 }
 
 func (w cursed) View(r push.Row, c push.Client) push.View {
@@ -241,6 +245,7 @@ func (w cursed) View(r push.Row, c push.Client) push.View {
 
 func (w cursed) Find(v push.View, r push.Row, name string) (push.Subject, bool) {
 	if name == w.name {
+		w.met()
 		panic("a cursed resource")
 	}
 	return w.World.Find(v, r, name)
