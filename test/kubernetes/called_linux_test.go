@@ -35,7 +35,7 @@ func separately(tb testing.TB) bool {
 	if os.Getenv(inNamespace) != "" {
 		return false
 	}
-	arguments := slices.DeleteFunc(os.Args[1:], func(a string) bool { return strings.HasPrefix(a, "-test.testlogfile") })
+	arguments := slices.DeleteFunc(slices.Clone(os.Args[1:]), func(a string) bool { return strings.HasPrefix(a, "-test.testlogfile") })
 	if _, is := tb.(*testing.B); !is {
 		arguments = append(arguments, "-test.run=^"+tb.Name()+"$", "-test.v")
 	}
@@ -203,7 +203,10 @@ func (c *caller) mustBeAnsweredBy(names ...string) {
 	await(c.t, fmt.Sprintf("answers from %v", names), func() error {
 		c.look()
 		answered, calls := map[string]int{}, 0
-		for calls < 100 {
+		for end := time.Now().Add(10 * time.Second); calls < 100; {
+			if time.Now().After(end) {
+				return fmt.Errorf("there are %d answers in 10 s", calls)
+			}
 			<-time.After(20 * time.Millisecond)
 			for name, count := range c.look() {
 				answered[name] += count
