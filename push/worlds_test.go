@@ -276,7 +276,8 @@ func TestNACKHoldsBackNoAggregateBehind(t *testing.T) {
 		var p *Producer
 		e := start(t, Config{}, func(e *Engine) {
 			p = e.Produce([]TypeSpec{
-				{Name: "cluster"}, {Name: "host", Needs: []string{"cluster"}},
+				{Name: "cluster"},
+				{Name: "host", Needs: []string{"cluster"}},
 				{Name: "listener", Needs: []string{"cluster", "host"}, Aggregate: func(string) bool { return true }},
 			})
 		})
