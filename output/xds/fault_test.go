@@ -221,13 +221,16 @@ func TestPanicInTheTranslationEndsOneStream(t *testing.T) {
 }
 
 // curse publishes the world as it is, with a fault for one name, and for every
-// client of the namespace "cursed". It waits until that is the world: somebody who
-// subscribed to the name is looked at.
+// client of the namespace "cursed". It returns when that is the world: the engine
+// looks at a world before it takes it, and takes one after the other. So when it
+// looks at the second, it has taken the first.
 func (r *rig) curse(name string) {
-	met := make(chan struct{})
-	world := cursed{envoy.NewWorld(r.builder.Snapshot(), true, rootNamespace), name, sync.OnceFunc(func() { close(met) })}
-	r.producer.Publish(push.Update{World: world, Changed: []push.Changed{{Row: envoy.EndpointType, Name: name}}})
-	<-met
+	for range 2 {
+		met := make(chan struct{})
+		world := cursed{envoy.NewWorld(r.builder.Snapshot(), true, rootNamespace), name, sync.OnceFunc(func() { close(met) })}
+		r.producer.Publish(push.Update{World: world, Changed: []push.Changed{{Row: envoy.EndpointType, Name: name}}})
+		<-met
+	}
 }
 
 type cursed struct {
