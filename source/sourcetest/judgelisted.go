@@ -40,14 +40,14 @@ func (g *guard) checkPrimed(s change) {
 }
 
 // wasLike reports whether what is served of a host is what can be taken of one of the
-// versions that there were since the run began. A registry that consists of parts may
-// be read while it changes.
+// versions that there were since the run began, be it in the very instant. A registry
+// that consists of parts may be read while it changes.
 func (g *guard) wasLike(got served, host string) bool {
 	return slices.ContainsFunc(g.versions, func(v version) bool {
 		service, there := v.services[host]
 		_, is := got[host]
 		switch {
-		case !v.until.IsZero() && !v.until.After(g.ran):
+		case !v.until.IsZero() && v.until.Before(g.ran):
 			return false
 		case !there || service.Bad || host == g.bad:
 			return !is
