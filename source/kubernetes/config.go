@@ -34,6 +34,8 @@ type Config struct {
 	Network string `json:"network"`
 	// Domain is that of the cluster's DNS.
 	Domain string `json:"domain"`
+	// Namespaces are those whose objects are read, each by itself; none means all.
+	Namespaces []string `json:"namespaces"`
 	// ClusterLocal are Services that mean something else in each cluster, as
 	// namespace/name or namespace/*. They are not read.
 	ClusterLocal []string `json:"clusterLocal"`
@@ -62,6 +64,14 @@ func (c *Config) Validate() error {
 	for field, value := range map[string]string{"cluster": c.Cluster, "network": c.Network} {
 		if !istio.IsLabelValue(value) || strings.TrimSpace(value) != value {
 			errs = append(errs, fmt.Errorf("%s: %q cannot be the value of a label: use at most 63 letters, digits, '-', '_' and '.'", field, value))
+		}
+	}
+	for i, namespace := range c.Namespaces {
+		switch {
+		case !istio.IsNamespace(namespace):
+			errs = append(errs, fmt.Errorf("namespaces[%d]: %q is no name of a namespace; write one such as shop, or leave all out to read every namespace", i, namespace))
+		case slices.Contains(c.Namespaces[:i], namespace):
+			errs = append(errs, fmt.Errorf("namespaces[%d]: %q is there already; remove it", i, namespace))
 		}
 	}
 	for i, pattern := range c.ClusterLocal {

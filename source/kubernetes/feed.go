@@ -35,7 +35,7 @@ func (f *feed) run(ctx context.Context) {
 	silent := klog.Logger{} // the run reports what fails
 	r := cache.NewReflectorWithOptions(&cache.ListWatch{ListWithContextFunc: f.list, WatchFuncWithContext: f.watch}, f.example(), f,
 		cache.ReflectorOptions{
-			Logger: &silent, Name: f.resource,
+			Logger: &silent, Name: f.name(),
 			Backoff: &wait.Backoff{Duration: 200 * time.Millisecond, Factor: 2, Jitter: 0.5, Steps: 10, Cap: 10 * time.Second},
 		})
 	r.RunWithContext(klog.NewContext(ctx, silent))
@@ -130,7 +130,7 @@ func (f *feed) Replace(items []any, _ string) error {
 		objects[i] = f.objectOf(item)
 		items[i] = nil // a large list need not be in memory twice
 	}
-	f.into.replace(f.resource, objects, time.Now())
+	f.into.replace(f.resource, f.namespace, objects, time.Now())
 	f.mu.Lock()
 	f.listed = true
 	f.mu.Unlock()

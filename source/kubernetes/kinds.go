@@ -21,12 +21,21 @@ import (
 
 // kind is a kind of object that is read.
 type kind struct {
-	resource string // as in paths of the API
-	required bool
-	example  func() runtime.Object
-	api      api
+	resource  string // as in paths of the API
+	namespace string // the only one it is read in; empty for all, and for what is in none
+	required  bool
+	example   func() runtime.Object
+	api       api
 	// read makes of an object what is kept of it. It uses nothing that is shared.
 	read func(object any) any
+}
+
+// name is for people.
+func (k *kind) name() string {
+	if k.namespace == "" {
+		return k.resource
+	}
+	return k.resource + " of " + k.namespace
 }
 
 // api lists and watches.
@@ -35,7 +44,8 @@ type api interface {
 	Watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error)
 }
 
-// kinds are all that are read of a cluster.
+// kinds are all that are read of a cluster. What is read in some namespaces alone is asked
+// for in each of them, so that rights there are enough.
 func (c *Config) kinds(target *rest.Config) ([]kind, error) {
 	core, err := client(target, corev1.SchemeGroupVersion, "/api")
 	if err != nil {
@@ -45,44 +55,57 @@ func (c *Config) kinds(target *rest.Config) ([]kind, error) {
 	if err != nil {
 		return nil, err
 	}
-	cluster := c.cluster()
-	list := []kind{{
-		resource: services, required: true, example: func() runtime.Object { return &corev1.Service{} },
-		api:  typed{core, services, func() runtime.Object { return &corev1.ServiceList{} }},
-		read: func(o any) any { return readAs(o, func(s *corev1.Service) any { return cluster.ReadService(s) }) },
-	}, {
-		resource: endpointSlices, required: true, example: func() runtime.Object { return &discoveryv1.EndpointSlice{} },
-		api: typed{discovery, endpointSlices, func() runtime.Object { return &discoveryv1.EndpointSliceList{} }},
-		read: func(o any) any {
-			return readAs(o, func(s *discoveryv1.EndpointSlice) any { return convert.ReadSlice(s) })
-		},
-	}, {
-		resource: nodes, example: func() runtime.Object { return &corev1.Node{} },
-		api:  typed{core, nodes, func() runtime.Object { return &corev1.NodeList{} }},
-		read: func(o any) any { return readAs(o, func(n *corev1.Node) any { return convert.ReadNode(n) }) },
-	}}
-	if c.Pods {
-		list = append(list, kind{
-			resource: pods, example: func() runtime.Object { return &corev1.Pod{} },
-			api:  typed{core, pods, func() runtime.Object { return &corev1.PodList{} }},
-			read: func(o any) any { return readAs(o, func(p *corev1.Pod) any { return convert.ReadPod(p) }) },
-		})
-	}
-	if !c.Istio {
-		return list, nil
-	}
 	objects, err := dynamic.NewForConfig(target)
 	if err != nil {
 		return nil, err
 	}
+	list := []kind{{
+		resource: nodes, example: func() runtime.Object { return &corev1.Node{} },
+		api:  typed{core, nodes, "", func() runtime.Object { return &corev1.NodeList{} }},
+		read: func(o any) any { return readAs(o, func(n *corev1.Node) any { return convert.ReadNode(n) }) },
+	}}
+	namespaces := c.Namespaces
+	if len(namespaces) == 0 {
+		namespaces = []string{""}
+	}
+	for _, namespace := range namespaces {
+		list = append(list, c.kindsIn(namespace, core, discovery, objects)...)
+	}
+	return list, nil
+}
+
+// kindsIn are those whose objects are in namespaces: in one of them, or in all.
+func (c *Config) kindsIn(namespace string, core, discovery rest.Interface, objects dynamic.Interface) []kind {
+	cluster := c.cluster()
+	list := []kind{{
+		resource: services, namespace: namespace, required: true, example: func() runtime.Object { return &corev1.Service{} },
+		api:  typed{core, services, namespace, func() runtime.Object { return &corev1.ServiceList{} }},
+		read: func(o any) any { return readAs(o, func(s *corev1.Service) any { return cluster.ReadService(s) }) },
+	}, {
+		resource: endpointSlices, namespace: namespace, required: true, example: func() runtime.Object { return &discoveryv1.EndpointSlice{} },
+		api: typed{discovery, endpointSlices, namespace, func() runtime.Object { return &discoveryv1.EndpointSliceList{} }},
+		read: func(o any) any {
+			return readAs(o, func(s *discoveryv1.EndpointSlice) any { return convert.ReadSlice(s) })
+		},
+	}}
+	if c.Pods {
+		list = append(list, kind{
+			resource: pods, namespace: namespace, example: func() runtime.Object { return &corev1.Pod{} },
+			api:  typed{core, pods, namespace, func() runtime.Object { return &corev1.PodList{} }},
+			read: func(o any) any { return readAs(o, func(p *corev1.Pod) any { return convert.ReadPod(p) }) },
+		})
+	}
+	if !c.Istio {
+		return list
+	}
 	for _, k := range istioKinds {
 		list = append(list, kind{
-			resource: k.Resource(), example: func() runtime.Object { return &unstructured.Unstructured{} },
-			api:  &untyped{client: objects, resource: k.Resource()},
+			resource: k.Resource(), namespace: namespace, example: func() runtime.Object { return &unstructured.Unstructured{} },
+			api:  &untyped{client: objects, resource: k.Resource(), namespace: namespace},
 			read: func(o any) any { return readAs(o, readIstio) },
 		})
 	}
-	return list, nil
+	return list
 }
 
 // Resources of the API.
@@ -122,28 +145,34 @@ func client(target *rest.Config, group schema.GroupVersion, path string) (rest.I
 
 // typed reads objects that are compiled in.
 type typed struct {
-	client   rest.Interface
-	resource string
-	empty    func() runtime.Object
+	client    rest.Interface
+	resource  string
+	namespace string // as of [kind]
+	empty     func() runtime.Object
+}
+
+func (t typed) get() *rest.Request {
+	return t.client.Get().NamespaceIfScoped(t.namespace, t.namespace != "").Resource(t.resource)
 }
 
 func (t typed) List(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 	list := t.empty()
-	err := t.client.Get().Resource(t.resource).VersionedParams(&options, scheme.ParameterCodec).Do(ctx).Into(list)
+	err := t.get().VersionedParams(&options, scheme.ParameterCodec).Do(ctx).Into(list)
 	return list, err
 }
 
 func (t typed) Watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 	options.Watch = true
-	return t.client.Get().Resource(t.resource).VersionedParams(&options, scheme.ParameterCodec).Watch(ctx)
+	return t.get().VersionedParams(&options, scheme.ParameterCodec).Watch(ctx)
 }
 
 // untyped reads Istio's objects, in the newest version that the API server has. It
 // belongs to one goroutine.
 type untyped struct {
-	client   dynamic.Interface
-	resource string
-	version  int // of istioVersions, that was answered last
+	client    dynamic.Interface
+	resource  string
+	namespace string // as of [kind]
+	version   int    // of istioVersions, that was answered last
 }
 
 // istioVersions have one schema.
@@ -164,7 +193,7 @@ func (u *untyped) Watch(ctx context.Context, options metav1.ListOptions) (watch.
 func inSomeVersion[T any](u *untyped, ask func(dynamic.ResourceInterface) (T, error)) (answer T, err error) {
 	for i := range istioVersions {
 		at := (u.version + i) % len(istioVersions)
-		answer, err = ask(u.client.Resource(schema.GroupVersionResource{Group: istio.Group, Version: istioVersions[at], Resource: u.resource}))
+		answer, err = ask(u.client.Resource(schema.GroupVersionResource{Group: istio.Group, Version: istioVersions[at], Resource: u.resource}).Namespace(u.namespace))
 		if !apierrors.IsNotFound(err) {
 			if err == nil {
 				u.version = at

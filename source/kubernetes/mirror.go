@@ -65,9 +65,9 @@ func (m *mirror) change(resource string, o object, at time.Time) {
 	m.enter(resource, o)
 }
 
-// replace enters all objects of a kind. What is missing among them is not said to be
-// deleted: a listing lacks it.
-func (m *mirror) replace(resource string, objects []object, at time.Time) {
+// replace enters all objects of a kind, or those of a namespace. What is missing among
+// them is not said to be deleted: a listing lacks it.
+func (m *mirror) replace(resource, namespace string, objects []object, at time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.began(at)
@@ -78,7 +78,7 @@ func (m *mirror) replace(resource string, objects []object, at time.Time) {
 		m.enter(resource, o)
 	}
 	for _, name := range slices.Collect(m.held(resource)) {
-		if !here[name] {
+		if !here[name] && (namespace == "" || name.Namespace == namespace) {
 			m.enter(resource, object{Name: name})
 		}
 	}

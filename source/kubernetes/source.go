@@ -213,11 +213,11 @@ func (r *run) judge(now time.Time) (again time.Duration, err error) {
 		rest := since.Add(r.pace.failing).Sub(now)
 		switch {
 		case err == nil && f.required && !f.isListed() && now.Sub(r.began) >= r.pace.first:
-			return 0, fmt.Errorf("%s: the API server has not listed them within %s", f.resource, r.pace.first)
+			return 0, fmt.Errorf("%s: the API server has not listed them within %s", f.name(), r.pace.first)
 		case err == nil:
 			r.report(f, nil)
 		case f.required && (!f.isListed() || rest <= 0):
-			return 0, fmt.Errorf("%s: %s", f.resource, explain(err))
+			return 0, fmt.Errorf("%s: %s", f.name(), explain(err))
 		case rest > 0:
 			again = min(again, rest)
 			away = away || f.required
@@ -231,12 +231,12 @@ func (r *run) judge(now time.Time) (again time.Duration, err error) {
 // report has the status say why a kind cannot be read, or that it can. What it says
 // besides changes with each try, so the reason alone counts.
 func (r *run) report(f *feed, err error) {
-	said, reported := r.reported[f.resource]
+	said, reported := r.reported[f.name()]
 	if !r.listed || reported == (err != nil) && said == apierrors.ReasonForError(err) {
 		return
 	}
-	if delete(r.reported, f.resource); err != nil {
-		r.reported[f.resource] = apierrors.ReasonForError(err)
+	if delete(r.reported, f.name()); err != nil {
+		r.reported[f.name()] = apierrors.ReasonForError(err)
 	}
 	r.mirror.list(f.resource)
 }
@@ -265,7 +265,7 @@ func (r *run) protected(steps []step, unread []*feed) []step {
 }
 
 func (r *run) isUnread(f *feed) bool {
-	_, reported := r.reported[f.resource]
+	_, reported := r.reported[f.name()]
 	return reported || !f.isListed()
 }
 
@@ -276,8 +276,8 @@ func (r *run) protect(listing *source.Listing, f *feed) {
 	if err != nil {
 		reason = fmt.Sprintf("cannot be read since %s: %s", since.UTC().Format(time.RFC3339), explain(err))
 	}
-	r.reported[f.resource] = apierrors.ReasonForError(err)
-	listing.Rejected = append(listing.Rejected, source.Rejection{Place: f.resource, Object: f.resource, Where: f.resource, Reason: reason})
+	r.reported[f.name()] = apierrors.ReasonForError(err)
+	listing.Rejected = append(listing.Rejected, source.Rejection{Place: f.resource, Object: f.name(), Where: f.name(), Reason: reason})
 }
 
 // explain says why a kind cannot be read, and what to do.
