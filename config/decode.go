@@ -112,7 +112,18 @@ func (d *decoder) entryOf(v reflect.Value, key string) (reflect.Value, bool) {
 	return reflect.Value{}, false
 }
 
+// named is an entry of a list that may also be written as a map of names, each with
+// the main part of an entry alone.
+type named interface {
+	// Named gives the entry its name, and returns what the rest is filled into.
+	Named(name string) any
+}
+
 func (d *decoder) list(n *yamlpos.Node, field string, v reflect.Value) {
+	if _, may := reflect.TypeAssert[named](reflect.New(v.Type().Elem())); may && n.Kind() == yamlpos.Map {
+		d.namedEntries(n, field, v)
+		return
+	}
 	if n.Kind() != yamlpos.List {
 		d.complain(n, 0, field, "is %s; a list belongs here: begin each entry with a dash", n.Kind())
 		return
@@ -123,6 +134,19 @@ func (d *decoder) list(n *yamlpos.Node, field string, v reflect.Value) {
 			defaults.SetDefaults()
 		}
 		d.value(item, fmt.Sprintf("%s[%d]", field, i), v.Index(i))
+	}
+}
+
+// namedEntries fills a list from a map.
+func (d *decoder) namedEntries(n *yamlpos.Node, field string, v reflect.Value) {
+	for key, node := range n.Fields() {
+		entry := reflect.New(v.Type().Elem())
+		if defaults, ok := reflect.TypeAssert[defaulter](entry); ok {
+			defaults.SetDefaults()
+		}
+		by, _ := reflect.TypeAssert[named](entry)
+		d.value(node, field+"."+key.Name, reflect.ValueOf(by.Named(key.Name)).Elem())
+		v.Set(reflect.Append(v, entry.Elem()))
 	}
 }
 

@@ -23,9 +23,14 @@ type Config struct {
 	// Cloud is public, china or government.
 	Cloud       string      `json:"cloud"`
 	Credentials Credentials `json:"credentials"`
-	// Subscriptions are where machines are looked for that are selected by tags.
-	Subscriptions []string           `json:"subscriptions"`
-	Services      []machines.Service `json:"services"`
+	// Subscription and Subscriptions are where machines are looked for that are selected
+	// by tags.
+	Subscription  string   `json:"subscription"`
+	Subscriptions []string `json:"subscriptions"`
+	// Services may be written as a map of hosts, each with its resources.
+	Services []machines.Service `json:"services"`
+	// Port is the one of services that name none; zero if all of them do.
+	Port int `json:"port"`
 	// Kubernetes is a cluster whose AzureResource objects define further services.
 	Kubernetes *Kubernetes `json:"kubernetes"`
 	// Poll is the pause between two rounds, give or take a tenth.
@@ -72,17 +77,40 @@ func (c *Config) Validate() error {
 	need(len(c.Services) > 0 || c.Kubernetes != nil, "services: missing; name services and their machines, or in kubernetes a cluster with AzureResource objects")
 	need(c.Poll >= leastPoll, "poll: must be at least %s: Azure limits how often a subscription is read", leastPoll)
 	need(c.Timeout > 0, "timeout: must be more than 0, such as 20s")
+	need(isSubscription(c.Subscription) || c.Subscription == "", "subscription: %q is no id of a subscription; write it without /subscriptions/", c.Subscription)
+	need(c.Port >= 0 && c.Port <= 65535, "port: %d is no port; write one from 1 to 65535, or leave it out", c.Port)
 	for i, s := range c.Subscriptions {
-		need(s != "" && !strings.ContainsAny(s, "/ "), "subscriptions[%d]: %q is no id of a subscription; write it without /subscriptions/", i, s)
+		need(isSubscription(s), "subscriptions[%d]: %q is no id of a subscription; write it without /subscriptions/", i, s)
 	}
 	return errors.Join(append(errs, c.Credentials.validate(), c.validateServices())...)
+}
+
+func isSubscription(id string) bool { return id != "" && !strings.ContainsAny(id, "/ ") }
+
+// subscriptions are all in which machines are selected by tags.
+func (c *Config) subscriptions() []string {
+	if c.Subscription == "" || slices.Contains(c.Subscriptions, c.Subscription) {
+		return c.Subscriptions
+	}
+	return append([]string{c.Subscription}, c.Subscriptions...)
+}
+
+// services are all, with their ports.
+func (c *Config) services() []machines.Service {
+	all := slices.Clone(c.Services)
+	for i := range all {
+		if len(all[i].Ports) == 0 && c.Port != 0 {
+			all[i].Ports = []machines.Port{{Number: c.Port}}
+		}
+	}
+	return all
 }
 
 func (c *Config) validateServices() error {
 	var errs []error
 	names := map[string]int{}
-	at := cloud{subscriptions: c.Subscriptions}
-	for i, s := range c.Services {
+	at := cloud{subscriptions: c.subscriptions()}
+	for i, s := range c.services() {
 		prefix := fmt.Sprintf("services[%d].", i)
 		errs = append(errs, s.Validate(prefix))
 		if first, taken := names[s.Namespace+"/"+s.Host]; taken {

@@ -37,7 +37,11 @@ func mirror(t *testing.T, into *store.Memory, a *azureOf, objects func(context.C
 	if err := settings.Validate(); err != nil && len(services) > 0 {
 		t.Fatal(err)
 	}
-	src := azure.New(*settings, source.Env{Name: "azure"}, azure.Access{Credential: &azfake.TokenCredential{}, Transport: a, Objects: objects})
+	return follow(t, into, azure.New(*settings, source.Env{Name: "azure"}, azure.Access{Credential: &azfake.TokenCredential{}, Transport: a, Objects: objects}))
+}
+
+func follow(t *testing.T, into *store.Memory, src source.Source) *mirrored {
+	t.Helper()
 	m := &mirrored{T: t, store: into, supervisor: source.NewSupervisor("azure", src, into, source.Config{Kind: "azure", Origin: "here", MaxBackoff: azure.Kind().MaxBackoff})}
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup

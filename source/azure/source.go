@@ -88,10 +88,10 @@ func (s *Source) open() (*machines.Source, error) {
 		MaxRetryDelay: 10 * time.Second,
 	}
 	return machines.New(&cloud{
-		credential: a.Credential, subscriptions: s.config.Subscriptions, clients: map[string]*clients{},
+		credential: a.Credential, subscriptions: s.config.subscriptions(), clients: map[string]*clients{},
 		// The other policy would register the providers of resources, which is to write.
 		options: &arm.ClientOptions{ClientOptions: options, DisableRPRegistration: true},
-	}, machines.Options{Services: s.config.Services, Objects: a.Objects, Poll: s.config.Poll, Round: roundLimit}), nil
+	}, machines.Options{Services: s.config.services(), Objects: a.Objects, Poll: s.config.Poll, Round: roundLimit}), nil
 }
 
 // newClient returns a client whose connections are the source's own.

@@ -34,8 +34,9 @@ type Service struct {
 
 // Port is a port of a service.
 type Port struct {
-	Number   int    `json:"number"`
-	Name     string `json:"name"`
+	Number int    `json:"number"`
+	Name   string `json:"name"`
+	// Protocol is empty if nothing is known of it.
 	Protocol string `json:"protocol"`
 	// TargetPort is where machines listen; zero means Number.
 	TargetPort int `json:"targetPort"`
@@ -43,6 +44,12 @@ type Port struct {
 
 // SetDefaults gives a service what it has if nothing is said.
 func (s *Service) SetDefaults() { s.Namespace = "default" }
+
+// Named is for a configuration that says but the resources of a service by its host.
+func (s *Service) Named(host string) any {
+	s.Host = host
+	return &s.Resources
+}
 
 // protocols are those that a port may have.
 var protocols = [...]string{"HTTP", "HTTP2", "GRPC", "GRPC-WEB", "HTTPS", "TLS", "TCP", "MONGO", "REDIS", "MYSQL"}
@@ -86,8 +93,8 @@ func (s Service) validatePorts(prefix string) error {
 		if p.TargetPort < 0 || p.TargetPort > 65535 {
 			errs = append(errs, fmt.Errorf("%stargetPort: %d is no port; write one from 1 to 65535, or leave it out", at, p.TargetPort))
 		}
-		if !slices.Contains(protocols[:], strings.ToUpper(p.Protocol)) {
-			errs = append(errs, fmt.Errorf("%sprotocol: %q is none; write one of %s", at, p.Protocol, strings.Join(protocols[:], ", ")))
+		if p.Protocol != "" && !slices.Contains(protocols[:], strings.ToUpper(p.Protocol)) {
+			errs = append(errs, fmt.Errorf("%sprotocol: %q is none; write one of %s, or leave it out", at, p.Protocol, strings.Join(protocols[:], ", ")))
 		}
 		switch name := p.name(); {
 		case !istio.IsNamespace(name):
@@ -105,7 +112,7 @@ func (p Port) name() string {
 	if p.Name != "" {
 		return p.Name
 	}
-	return fmt.Sprintf("%s-%d", strings.ToLower(p.Protocol), p.Number)
+	return fmt.Sprintf("%s-%d", cmp.Or(strings.ToLower(p.Protocol), "port"), p.Number)
 }
 
 // target is where machines listen.
