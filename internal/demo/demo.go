@@ -28,13 +28,17 @@ type Config struct {
 	Deadline time.Duration // for the client to observe a step; default 10 s
 	Registry string        // one of [Registries]; the first if empty
 
-	write writer        // of the registry; default [replaceFile]
-	pause time.Duration // before and after each step; none if Once
+	write writer                       // of the registry; default [replaceFile]
+	pause time.Duration                // before and after each step; none if Once
+	limit func(step int) time.Duration // of a step; default Deadline
 }
 
 func (c Config) withDefaults() Config {
 	if c.Deadline == 0 {
 		c.Deadline = 10 * time.Second
+	}
+	if c.limit == nil {
+		c.limit = func(int) time.Duration { return c.Deadline }
 	}
 	if c.Rows == nil {
 		c.Rows = func() int { return 0 }

@@ -21,7 +21,7 @@ func TestDemoFitsALowTerminal(t *testing.T) {
 	out := &transcript{}
 	out.when("nothing is rejected, no call failed", cancel)
 	rows := func() int { return 12 }
-	if err := Run(ctx, Config{Out: out, Terminal: true, Rows: rows, pause: 300 * time.Millisecond}); err != nil {
+	if err := Run(ctx, Config{Out: out, Terminal: true, Rows: rows, Deadline: patience, pause: 300 * time.Millisecond}); err != nil {
 		t.Fatal(err)
 	}
 	highest := 0

@@ -33,7 +33,7 @@ func (s *stage) show(ctx context.Context, c Config, begun time.Time) error {
 	defer cancel()
 
 	said, ended := make(chan string), make(chan error, 1)
-	t := &tour{stage: s, begun: begun, deadline: c.Deadline, pause: c.pause, say: func(text string) {
+	t := &tour{stage: s, begun: begun, limit: c.limit, pause: c.pause, say: func(text string) {
 		select {
 		case said <- text:
 		case <-ctx.Done():

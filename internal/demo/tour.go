@@ -33,10 +33,10 @@ type observed struct {
 // fleet and the registry while it does.
 type tour struct {
 	*stage
-	begun    time.Time
-	deadline time.Duration
-	pause    time.Duration // before and after each step
-	say      func(text string)
+	begun time.Time
+	limit func(step int) time.Duration
+	pause time.Duration // before and after each step
+	say   func(text string)
 }
 
 // run makes the tour; the error names the step that was not observed.
@@ -47,7 +47,7 @@ func (t *tour) run(ctx context.Context) error {
 		if !wait.Sleep(ctx, t.pause) {
 			return ctx.Err()
 		}
-		saw, err := t.observe(ctx, s)
+		saw, err := observe(ctx, s, t.limit(i+1))
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
@@ -64,9 +64,9 @@ func (t *tour) run(ctx context.Context) error {
 	return nil
 }
 
-// observe does a step within its deadline.
-func (t *tour) observe(ctx context.Context, s step) (observed, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, t.deadline, fmt.Errorf("not within %s", t.deadline))
+// observe does a step within its time.
+func observe(ctx context.Context, s step, limit time.Duration) (observed, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("not within %s", limit))
 	defer cancel()
 	return s.do(ctx)
 }

@@ -33,7 +33,7 @@ func (r *rig) connect() net.Conn {
 		r.t.Fatalf("dial: %v", err)
 	}
 	r.t.Cleanup(func() { _ = conn.Close() })
-	_ = conn.SetDeadline(time.Now().Add(10 * time.Second))
+	_ = conn.SetDeadline(time.Now().Add(patience))
 	return conn
 }
 
@@ -229,7 +229,7 @@ func (r *rig) curse(name string) {
 		met := make(chan struct{})
 		world := cursed{envoy.NewWorld(r.builder.Snapshot(), true, rootNamespace), name, sync.OnceFunc(func() { close(met) })}
 		r.producer.Publish(push.Update{World: world, Changed: []push.Changed{{Row: envoy.EndpointType, Name: name}}})
-		<-met
+		awaited(r.t, "look at the world", met)
 	}
 }
 

@@ -85,8 +85,8 @@ func (r secured) over(config *tls.Config) *grpc.ClientConn {
 func (r secured) clients(config *tls.Config, claim string) map[string]*xdsclient.Client {
 	r.t.Helper()
 	return map[string]*xdsclient.Client{
-		"sotw":  xdsclient.NewSotW(r.t, r.over(config), xdsclient.Config{Node: xdsclient.Node("sotw", claim, "envoy"), Ledger: r.ledger}),
-		"delta": xdsclient.NewDelta(r.t, r.over(config), xdsclient.Config{Node: xdsclient.Node("delta", claim, "envoy"), Ledger: r.ledger}),
+		"sotw":  xdsclient.NewSotW(r.t, r.over(config), xdsclient.Config{Node: xdsclient.Node("sotw", claim, "envoy"), Ledger: r.ledger, Deadline: patience}),
+		"delta": xdsclient.NewDelta(r.t, r.over(config), xdsclient.Config{Node: xdsclient.Node("delta", claim, "envoy"), Ledger: r.ledger, Deadline: patience}),
 	}
 }
 

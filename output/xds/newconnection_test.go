@@ -27,11 +27,37 @@ func (p *places) are(ip string) { p.current.Store(&net.TCPAddr{IP: net.ParseIP(i
 
 func (p *places) from() net.Addr { return p.current.Load() }
 
-// closedByServer reports whether a connection is closed before anything was said on it.
-func closedByServer(conn net.Conn, within time.Duration) bool {
-	_ = conn.SetReadDeadline(time.Now().Add(within))
-	_, err := io.Copy(io.Discard, conn)
-	return !isTimeout(err)
+// mustBeClosed is that the server closes a connection on which nothing was said.
+func mustBeClosed(t *testing.T, conn net.Conn) {
+	t.Helper()
+	if _, err := io.Copy(io.Discard, conn); isTimeout(err) {
+		t.Error("one more connection was let in")
+	}
+}
+
+// serves reports whether a connection is served: whether a ping is answered, which
+// begins no stream.
+func serves(conn net.Conn) bool {
+	const (
+		settings = "\x00\x00\x00\x04\x00\x00\x00\x00\x00"
+		ping     = "\x00\x00\x08\x06\x00\x00\x00\x00\x00eightish"
+	)
+	if _, err := io.WriteString(conn, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"+settings+ping); err != nil {
+		return false
+	}
+	for {
+		var head [9]byte // the length of a frame, its type, its flags and its stream
+		if _, err := io.ReadFull(conn, head[:]); err != nil {
+			return false
+		}
+		length := int64(head[0])<<16 | int64(head[1])<<8 | int64(head[2])
+		if _, err := io.CopyN(io.Discard, conn, length); err != nil {
+			return false
+		}
+		if head[3] == ping[3] && head[4] == 1 {
+			return true
+		}
+	}
 }
 
 // Connections that say nothing take places of their own address alone, and
@@ -39,7 +65,7 @@ func closedByServer(conn net.Conn, within time.Duration) bool {
 func TestConnectionsWithoutAStreamAreLimitedByAddress(t *testing.T) {
 	const most = 3
 	var at places
-	r := newRig(t, setup{from: at.from, limits: xds.Limits{Limits: streams.Limits{NewConnections: most}}})
+	r := newRig(t, setup{from: at.from, limits: xds.Limits{Limits: streams.Limits{NewConnections: most, Handshake: patience}}})
 	r.put(service("shop", probe))
 	at.are("192.0.2.1")
 	useful := r.dial()
@@ -51,26 +77,24 @@ func TestConnectionsWithoutAStreamAreLimitedByAddress(t *testing.T) {
 	}
 	ask()
 	idle := []net.Conn{r.connect(), r.connect(), r.connect()}
-	for _, conn := range idle {
-		if closedByServer(conn, 20*time.Millisecond) {
-			t.Error("a connection was closed within the limit")
-		}
-	}
 	for _, conn := range []net.Conn{r.connect(), r.connect()} {
-		if !closedByServer(conn, 10*time.Second) {
-			t.Error("one more connection was let in")
+		mustBeClosed(t, conn)
+	}
+	for _, conn := range idle {
+		if !serves(conn) {
+			t.Error("a connection was closed within the limit")
 		}
 	}
 	ask() // on the connection that has shown what it is for
 	at.are("192.0.2.2")
-	if closedByServer(r.connect(), 50*time.Millisecond) {
+	if !serves(r.connect()) {
 		t.Error("a connection of another address was closed")
 	}
 	at.are("192.0.2.1")
 	for _, conn := range idle {
 		_ = conn.Close()
 	}
-	r.await("room for the address", func() bool { return !closedByServer(r.connect(), 20*time.Millisecond) })
+	r.await("room for the address", func() bool { return serves(r.connect()) })
 	if r.rejectedFor("connections") < 2 {
 		t.Error("what was closed was not counted")
 	}
@@ -80,7 +104,7 @@ func TestConnectionsWithoutAStreamAreLimitedByAddress(t *testing.T) {
 func TestConnectionsOfThisMachineAreNotLimited(t *testing.T) {
 	r := newRig(t, setup{limits: xds.Limits{Limits: streams.Limits{NewConnections: 1}}})
 	for range 5 {
-		if closedByServer(r.connect(), 10*time.Millisecond) {
+		if !serves(r.connect()) {
 			t.Error("a connection was closed")
 		}
 	}
@@ -138,7 +162,7 @@ func TestStreamsOfOneConnectionAreLimited(t *testing.T) {
 	first, second := openRaw(t, conn, adsDelta), openRaw(t, conn, adsDelta)
 	ask(first)
 	ask(second)
-	third := make(chan raw)
+	third := make(chan raw, 1)
 	go func() { third <- openRaw(t, conn, adsDelta) }()
 	ask(openRaw(t, r.dial(), adsDelta))
 	select {
@@ -147,7 +171,7 @@ func TestStreamsOfOneConnectionAreLimited(t *testing.T) {
 	case <-time.After(50 * time.Millisecond):
 	}
 	first.stop()
-	ask(<-third)
+	ask(awaited(t, "third stream", third))
 }
 
 func TestHeadersAreLimited(t *testing.T) {

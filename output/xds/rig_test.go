@@ -32,6 +32,10 @@ const (
 	rds = xdsclient.RDS
 )
 
+// patience is how long a test waits for what must come about. It is far more
+// than it takes, for the machine may be busy.
+const patience = 30 * time.Second
+
 const tickHost = "tick.example" // of the rig's own service
 
 const rootNamespace = "istio-system"
@@ -263,9 +267,9 @@ func (r *rig) await(what string, holds func() bool) {
 	r.t.Helper()
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()
-	for end := time.Now().Add(10 * time.Second); !holds(); <-tick.C {
+	for end := time.Now().Add(patience); !holds(); <-tick.C {
 		if time.Now().After(end) {
-			r.t.Fatalf("no %s within 10 s", what)
+			r.t.Fatalf("no %s within %s", what, patience)
 		}
 	}
 }
@@ -281,6 +285,17 @@ func (r *rig) rejectedFor(cause string) uint64 {
 	return 0
 }
 
+// awaited returns what comes out of a channel next.
+func awaited[T any](t xdsclient.TB, what string, from <-chan T) (got T) {
+	t.Helper()
+	select {
+	case got = <-from:
+	case <-time.After(patience):
+		t.Fatalf("no %s within %s", what, patience)
+	}
+	return got
+}
+
 // delta connects an Envoy of the delta variant, and sotw one of the state of the world.
 func (r *rig) delta(name, namespace string) *xdsclient.Client {
 	r.t.Helper()
@@ -294,13 +309,13 @@ func (r *rig) sotw(name, namespace string) *xdsclient.Client {
 
 func (r *rig) deltaWith(c xdsclient.Config) *xdsclient.Client {
 	r.t.Helper()
-	c.Ledger, c.Deadline = r.ledger, cmp.Or(c.Deadline, 5*time.Second)
+	c.Ledger, c.Deadline = r.ledger, cmp.Or(c.Deadline, patience)
 	return xdsclient.NewDelta(r.t, r.dial(), c)
 }
 
 func (r *rig) sotwWith(c xdsclient.Config) *xdsclient.Client {
 	r.t.Helper()
-	c.Ledger, c.Deadline = r.ledger, cmp.Or(c.Deadline, 5*time.Second)
+	c.Ledger, c.Deadline = r.ledger, cmp.Or(c.Deadline, patience)
 	return xdsclient.NewSotW(r.t, r.dial(), c)
 }
 
@@ -317,5 +332,15 @@ func (r *rig) dial(options ...grpc.DialOption) *grpc.ClientConn {
 		r.t.Fatalf("dial: %v", err)
 	}
 	r.t.Cleanup(func() { _ = conn.Close() })
+	if r.memory == nil { // in a bubble days may pass
+		r.endInTime(conn)
+	}
 	return conn
+}
+
+// endInTime closes a connection that lasts longer than any test means it to. So a
+// test that receives what never comes fails by itself, and ends nothing but itself.
+func (r *rig) endInTime(conn *grpc.ClientConn) {
+	late := time.AfterFunc(4*patience, func() { _ = conn.Close() })
+	r.t.Cleanup(func() { late.Stop() })
 }

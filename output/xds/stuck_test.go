@@ -2,7 +2,6 @@ package xds_test
 
 import (
 	"fmt"
-	"runtime"
 	"strconv"
 	"testing"
 	"time"
@@ -58,17 +57,18 @@ func TestStuckClientsCostNothing(t *testing.T) {
 				reader.Await("the change", func(s *xdsclient.State) bool { return weightOf(s, clusterOf(host)) == round })
 			}
 			follow()
-			for begun := time.Now(); waiting(r, test.reason) < stuck && time.Since(begun) < 5*time.Second; {
+			r.await("reason that is shown for each", func() bool {
 				follow()
-			}
-			goroutines, before, start := runtime.NumGoroutine(), assembled(r), time.Now()
+				return waiting(r, test.reason) == stuck
+			})
+			goroutines, before, start := atRest(), assembled(r), time.Now()
 			for range changes {
 				follow()
 			}
 			if n := assembled(r) - before; n != changes {
 				t.Errorf("%d responses were assembled for %d changes", n, changes)
 			}
-			if now := runtime.NumGoroutine(); now > goroutines+stuck {
+			if now := atRest(); now > goroutines+stuck {
 				t.Errorf("there are %d goroutines, and were %d", now, goroutines)
 			}
 			if n := waiting(r, test.reason); n != stuck {

@@ -34,8 +34,9 @@ func TestLossesOvertakeCosmetics(t *testing.T) {
 			clients[host].Await("its endpoint", leads(host, "10.0.0.1"))
 		}
 		working, release, sent := make(chan struct{}), make(chan struct{}), make(chan struct{})
-		letGo := sync.OnceFunc(func() { close(sent) })
+		letGo, goOn := sync.OnceFunc(func() { close(sent) }), sync.OnceFunc(func() { close(release) })
 		t.Cleanup(letGo)
+		t.Cleanup(goOn)
 		encode := func(name string) {
 			switch name {
 			case clusterOf(busy):
@@ -48,14 +49,14 @@ func TestLossesOvertakeCosmetics(t *testing.T) {
 		}
 		w.encode.Store(&encode)
 		w.apply(heavier(busy, 7)...)
-		<-working
+		awaited(t, "work of the only worker", working)
 		for _, host := range cosmetic {
 			w.apply(heavier(host, 7)...)
 		}
 		w.dispatched(1)
 		w.apply(deletes(endpoint("shop", lossy, "one", "10.0.0.1"))...)
 		w.dispatched(2)
-		close(release)
+		goOn()
 		clients[lossy].Await("the loss", leads(lossy))
 		letGo()
 		for _, host := range cosmetic {
@@ -101,7 +102,7 @@ func (w *watched) dispatched(weight uint32) {
 		w.finds.Store(&find)
 		weight += 100
 		w.apply(heavier(tickHost, weight)...)
-		<-seen
+		awaited(w.t, "look at the tick", seen)
 	}
 }
 

@@ -54,11 +54,14 @@ func mirror(t *testing.T, hold time.Duration) *mirrored {
 	return m
 }
 
-// until waits for the status to be as wanted.
-func (m *mirrored) until(what string, wanted func(source.Status) bool) {
+// until waits for the status to be as wanted, and returns it.
+func (m *mirrored) until(what string, wanted func(source.Status) bool) source.Status {
 	m.t.Helper()
 	timeout := time.After(deadline)
-	for !wanted(m.Status()) {
+	for {
+		if st := m.Status(); wanted(st) {
+			return st
+		}
 		select {
 		case <-m.changes:
 		case <-timeout:
@@ -99,14 +102,13 @@ func TestFolderEmptiedAtOnceIsHeld(t *testing.T) {
 // which lasts is taken in the end.
 func TestFolderThatStaysEmptyIsReleased(t *testing.T) {
 	t.Parallel()
-	const hold = 300 * time.Millisecond
+	const hold = 2 * time.Second // long enough to be seen, on a busy machine as well
 	m := mirror(t, hold)
 	rename(t, "", filepath.Join(m.dir, "shop"), m.aside)
-	m.until("is held", held)
-	since := m.Status().Since
-	m.until("is released", func(st source.Status) bool { return st.State == source.StateLive })
-	if st := m.Status(); m.stored() != 0 || st.Since.Sub(since) < hold {
-		t.Errorf("%d records are stored after %s", m.stored(), st.Since.Sub(since))
+	since := m.until("is held", held).Since
+	released := m.until("is released", func(st source.Status) bool { return st.State == source.StateLive }).Since
+	if n, after := m.stored(), released.Sub(since); n != 0 || after < hold {
+		t.Errorf("%d records are stored after %s", n, after)
 	}
 }
 

@@ -11,11 +11,13 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/isthmus-mesh/isthmus/output"
 	"github.com/isthmus-mesh/isthmus/test/testkit/xdsclient"
 )
 
-// inTime is how long an Isthmus without stuck clients may take to end.
-const inTime = 3 * time.Second
+// inTime is how long an Isthmus without stuck clients may take to end: less than it
+// gives stuck ones.
+const inTime = output.Drain
 
 func TestStoppingSendsClientsElsewhere(t *testing.T) {
 	t.Parallel()
@@ -75,7 +77,7 @@ func TestStoppingGivesUpOnClientsThatAreStuck(t *testing.T) {
 		return nil
 	})
 	isthmus.Stop()
-	if took := time.Since(began); took > 2*inTime {
+	if took := time.Since(began); took > output.Drain+10*time.Second { // and more for a busy machine
 		t.Errorf("the application took %s to end", took)
 	}
 	if err := stuck.AwaitEnd(); status.Code(err) != codes.Unavailable {

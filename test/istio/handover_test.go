@@ -64,7 +64,7 @@ func TestObjectsOfEarlierBridgeAreHandedOver(t *testing.T) {
 		mustBeOnlyOurs(t, o)
 		api.mustBeAsIfCreated(b.namespace, o)
 	}
-	if t.Logf("the longest handover took %s", longest); longest > 3*soon { // a write may have to be tried again on a busy machine
+	if t.Logf("the longest handover took %s", longest); longest > soon {
 		t.Errorf("a handover took %s", longest)
 	}
 	// The ownership, the specification, and once more since it was deleted.
