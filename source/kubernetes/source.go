@@ -8,6 +8,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
 
 	"github.com/isthmus-mesh/isthmus/source"
 )
@@ -17,6 +18,7 @@ type Source struct {
 	config Config
 	env    source.Env
 	pace   pace
+	target func() (*rest.Config, error) // asked with each run
 }
 
 var _ source.Source = (*Source)(nil)
@@ -31,11 +33,13 @@ type pace struct {
 var usual = pace{first: 2 * time.Minute, failing: 5 * time.Second, gather: 10 * time.Millisecond}
 
 // New returns a source for a configuration that is valid.
-func New(c Config, env source.Env) *Source { return &Source{config: c, env: env, pace: usual} }
+func New(c Config, env source.Env) *Source {
+	return &Source{config: c, env: env, pace: usual, target: c.target}
+}
 
 // Run implements [source.Source].
 func (s *Source) Run(ctx context.Context, sink source.Sink) error {
-	target, err := s.config.target()
+	target, err := s.target()
 	if err != nil {
 		return err
 	}
@@ -186,7 +190,7 @@ func (r *run) waits(now time.Time) time.Duration {
 		if f.isListed() {
 			continue
 		}
-		if _, err := f.failing(); err != nil && !f.required && mayBeListedLater(f.resource, err) {
+		if _, err := f.failing(); err != nil && !f.required && r.mayBeListedLater(f.resource, err) {
 			continue
 		}
 		if rest := r.began.Add(r.pace.first).Sub(now); rest > 0 || f.required {
@@ -197,10 +201,22 @@ func (r *run) waits(now time.Time) time.Duration {
 }
 
 // mayBeListedLater reports whether a first listing may do without a kind that cannot be
-// read. What is stored of a kind with a place of its own stays. What nodes and pods say
-// stands on endpoints, which would lose it, so they are waited for if they may come.
-func mayBeListedLater(resource string, err error) bool {
-	return placeOf(resource) != "" || apierrors.IsForbidden(err) || apierrors.IsNotFound(err)
+// read now: one that is absent, or may not be read. What is stored of a kind with a place
+// of its own stays; before anything is stored it would be missing, as what nodes and pods
+// say would on endpoints, so these are waited for.
+func (s *Source) mayBeListedLater(resource string, err error) bool {
+	return apierrors.IsForbidden(err) || apierrors.IsNotFound(err) || placeOf(resource) != "" && s.hasStored()
+}
+
+// hasStored reports whether something was listed before, in this process or an earlier one.
+func (s *Source) hasStored() bool {
+	if s.env.Stored == nil {
+		return false
+	}
+	for range s.env.Stored() {
+		return true
+	}
+	return false
 }
 
 // judge looks at kinds that cannot be read: whether one of them ends the run, and which
