@@ -18,6 +18,9 @@ type claim struct {
 	ready   bool
 }
 
+// name is that of the endpoint, below its Service.
+func (c *claim) name() string { return c.address + "/" + signature(c.main.slice.ports) }
+
 // claimOf is what the newest states of an instance say. With addresses of both
 // families it is one endpoint, at the address of the family that the Service has first,
 // and its other address reaches the same if it has the same ports.

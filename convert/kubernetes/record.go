@@ -8,7 +8,7 @@ import (
 func (g *Group) endpointsAt(address string) (list []endpoint) {
 	for _, i := range g.winners(address) {
 		if spec, served := g.specOf(i); served {
-			list = append(list, endpoint{address + "/" + signature(i.main.slice.ports), i.main.endpoint().hostname, spec})
+			list = append(list, endpoint{i.name(), i.main.endpoint().hostname, spec})
 		}
 	}
 	return list
