@@ -3,8 +3,6 @@ package kubernetes
 import (
 	"cmp"
 	"slices"
-	"strconv"
-	"strings"
 
 	"github.com/isthmus-mesh/isthmus/model"
 )
@@ -14,9 +12,13 @@ type claim struct {
 	address string
 	also    string // the address of the other family; empty for most
 	main    position
+	ports   *portList
 	health  model.Health
-	ready   bool
+	ready   bool // and serves a port of the Service
 }
+
+// name is that of the endpoint, below its Service.
+func (c *claim) name() string { return c.address + "/" + c.ports.signature }
 
 // claimOf is what the newest states of an instance say. With addresses of both
 // families it is one endpoint, at the address of the family that the Service has first,
@@ -30,12 +32,12 @@ func (g *Group) claimOf(i *instance) claim {
 	if !ok {
 		first, other = second, false
 	}
-	c := claim{address: first.endpoint().address, main: first}
-	if other && signature(second.slice.ports) == signature(first.slice.ports) {
+	c := claim{address: first.endpoint().address, main: first, ports: i.portsAt(first)}
+	if other && i.portsAt(second).signature == c.ports.signature {
 		c.also = second.endpoint().address
 	}
 	c.health = first.endpoint().health(g.service)
-	c.ready = c.health == model.Healthy
+	c.ready = c.health == model.Healthy && g.serves(c.ports)
 	return c
 }
 
@@ -45,14 +47,14 @@ func (g *Group) winners(address string) []*instance {
 	claims := slices.Clone(g.claims[address])
 	slices.SortFunc(claims, func(a, b *instance) int {
 		return cmp.Or(
-			cmp.Compare(signature(a.main.slice.ports), signature(b.main.slice.ports)),
+			cmp.Compare(a.ports.signature, b.ports.signature),
 			cmp.Compare(preference(a.health), preference(b.health)),
 			b.main.slice.newer(a.main.slice),
-			cmp.Compare(a.id, b.id),
+			a.id.compare(b.id),
 		)
 	})
 	return slices.CompactFunc(claims, func(a, b *instance) bool {
-		return signature(a.main.slice.ports) == signature(b.main.slice.ports)
+		return a.ports.signature == b.ports.signature
 	})
 }
 
@@ -65,21 +67,4 @@ func preference(h model.Health) int {
 	default:
 		return 2
 	}
-}
-
-// signature tells the ports of slices apart. Few slices have many ports.
-func signature(ports []slicePort) string {
-	if len(ports) == 1 {
-		return ports[0].String()
-	}
-	list := make([]string, 0, len(ports))
-	for _, p := range ports {
-		list = append(list, p.String())
-	}
-	slices.Sort(list)
-	return strings.Join(list, ",")
-}
-
-func (p slicePort) String() string {
-	return p.name + "=" + strconv.FormatUint(uint64(p.number), 10)
 }

@@ -18,9 +18,9 @@ type Group struct {
 	service *Service // nil while there is none
 	slices  map[string]*Slice
 
-	instances map[string]*instance           // by identity
+	instances map[identity]*instance         // several may be of one pod
 	claims    map[string][]*instance         // by address: those that want to be served there
-	ready     int                            // instances that are ready
+	ready     int                            // instances that are ready and serve a port
 	records   map[string][]endpoint          // by address, as they were taken
 	named     map[string]map[string]struct{} // the addresses of each host name, as they were taken
 	names     map[string][]string            // the host names of each address, as they were taken
@@ -29,22 +29,6 @@ type Group struct {
 	whole bool                // everything is to be made anew
 	dirty map[string]struct{} // addresses of which the records may differ
 }
-
-// instance is one thing that serves: a pod, or an address of which no more is known.
-// While it moves from one slice to another, both may have it, or none.
-type instance struct {
-	id    string
-	has   []position
-	claim // by the newest of them; its address is empty if nothing is served
-}
-
-// position is where in which slice an instance stands.
-type position struct {
-	slice *Slice
-	at    int
-}
-
-func (p position) endpoint() *sliceEndpoint { return &p.slice.endpoints[p.at] }
 
 // endpoint is a record as it was taken.
 type endpoint struct {
@@ -58,7 +42,7 @@ type endpoint struct {
 func NewGroup(cluster Cluster, name Name, places Places, index *Index) *Group {
 	return &Group{
 		cluster: cluster, places: places, name: name, index: index,
-		slices: map[string]*Slice{}, instances: map[string]*instance{}, claims: map[string][]*instance{},
+		slices: map[string]*Slice{}, instances: map[identity]*instance{}, claims: map[string][]*instance{},
 		records: map[string][]endpoint{}, named: map[string]map[string]struct{}{}, names: map[string][]string{}, dirty: map[string]struct{}{},
 	}
 }
@@ -97,9 +81,9 @@ func (g *Group) Empty() bool { return g.service == nil && len(g.slices) == 0 }
 // exchange replaces a slice by another. An instance that stands in both, says the same
 // and stands in no third is not looked at again.
 func (g *Group) exchange(old, now *Slice) {
-	moved := map[string]struct{}{}
-	before := g.positions(old)
-	for id, p := range g.positions(now) {
+	moved := map[identity]struct{}{}
+	before := positions(old)
+	for id, p := range positions(now) {
 		i := g.instances[id]
 		if i == nil {
 			i = &instance{id: id}
@@ -108,10 +92,10 @@ func (g *Group) exchange(old, now *Slice) {
 		was, had := before[id]
 		delete(before, id)
 		i.put(old, p)
-		if !had || len(i.has) > 1 || *was.endpoint() != *p.endpoint() || !slices.Equal(old.ports, now.ports) {
+		if !had || len(i.has) > 1 || *was.endpoint() != *p.endpoint() || !slices.Equal(old.ports.list, now.ports.list) {
 			moved[id] = struct{}{}
 		} else if i.address != "" {
-			i.main = p // nothing may keep the old slice in memory
+			i.main, i.ports = p, now.ports // nothing may keep the old slice in memory
 			if len(g.claims[i.address]) > 1 {
 				g.touch(i.address) // who has it may hang on which slice is newer
 			}
@@ -125,50 +109,6 @@ func (g *Group) exchange(old, now *Slice) {
 	for id := range moved {
 		g.reclaim(g.instances[id])
 	}
-}
-
-// positions are the instances of a slice. Where one stands twice, the last counts.
-func (g *Group) positions(s *Slice) map[string]position {
-	if s == nil {
-		return nil
-	}
-	all := make(map[string]position, len(s.endpoints))
-	for at := range s.endpoints {
-		all[identity(s, &s.endpoints[at])] = position{s, at}
-	}
-	return all
-}
-
-// identity is the same wherever an instance stands. Without one of its own it is its
-// address and ports: several may share an address, such as that of their node.
-func identity(s *Slice, e *sliceEndpoint) string {
-	if e.uid != "" {
-		return e.uid
-	}
-	return e.address + "/" + signature(s.ports)
-}
-
-func (i *instance) put(old *Slice, p position) {
-	at := slices.IndexFunc(i.has, func(o position) bool { return o.slice == old && old != nil })
-	if at >= 0 {
-		i.has[at] = p
-		return
-	}
-	i.has = append(i.has, p)
-}
-
-func (i *instance) drop(s *Slice) {
-	i.has = slices.DeleteFunc(i.has, func(p position) bool { return p.slice == s })
-}
-
-// newest is the position of a family that counts; ok is false if there is none.
-func (i *instance) newest(ipv6 bool) (best position, ok bool) {
-	for _, p := range i.has {
-		if p.slice.IPv6 == ipv6 && (!ok || p.slice.newer(best.slice) > 0) {
-			best, ok = p, true
-		}
-	}
-	return best, ok
 }
 
 // reclaim finds out again where an instance wants to be served.
@@ -229,8 +169,8 @@ func (g *Group) count(was, is bool) {
 
 // podChanged is for what a pod says and its slices do not.
 func (g *Group) podChanged(uid string) {
-	if i := g.instances[uid]; i != nil {
-		g.touch(i.address)
+	for id := (identity{uid, 0}); g.instances[id] != nil; id.rank++ {
+		g.touch(g.instances[id].address)
 	}
 }
 

@@ -2,6 +2,7 @@ package kubernetes_test
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -19,25 +20,36 @@ import (
 type seen struct {
 	slice *discoveryv1.EndpointSlice
 	discoveryv1.Endpoint
-	also string
+	also  string
+	ports ports
 }
 
 func (s seen) address() string { return s.Addresses[0] }
 
-func (s seen) ports() string {
+// ports are where which port is served.
+type ports map[string]int32
+
+func (p ports) String() string {
 	list := []string{}
-	for _, p := range s.slice.Ports {
-		list = append(list, *p.Name+"="+strconv.Itoa(int(*p.Port)))
+	for _, name := range slices.Sorted(maps.Keys(p)) {
+		list = append(list, name+"="+strconv.Itoa(int(p[name])))
 	}
-	slices.Sort(list)
 	return strings.Join(list, ",")
+}
+
+func portsOf(slice *discoveryv1.EndpointSlice) ports {
+	all := ports{}
+	for _, p := range slice.Ports {
+		all[*p.Name] = *p.Port
+	}
+	return all
 }
 
 func (s seen) id() string {
 	if s.TargetRef != nil {
 		return string(s.TargetRef.UID)
 	}
-	return s.address() + "/" + s.ports()
+	return s.address() + "/" + portsOf(s.slice).String()
 }
 
 // age orders by the change that is shown, the write, and the name.
@@ -67,18 +79,45 @@ func (w *world) health(s seen) model.Health {
 // result is what an address serves.
 type result struct{ spec, hostname string }
 
+// seen are the endpoints of all slices, by what they are. Of several in one slice the
+// addresses are compared by their order.
+func (w *world) seen() map[string][]seen {
+	all := map[string][]seen{}
+	for _, slice := range w.slices {
+		endpoints := slices.Clone(slice.Endpoints)
+		slices.SortStableFunc(endpoints, func(a, b discoveryv1.Endpoint) int { return strings.Compare(a.Addresses[0], b.Addresses[0]) })
+		times := map[string]int{}
+		for _, e := range endpoints {
+			s := seen{slice: slice, Endpoint: e}
+			times[s.id()]++
+			id := fmt.Sprintf("%s %d", s.id(), times[s.id()])
+			all[id] = append(all[id], s)
+		}
+	}
+	return all
+}
+
+// newestOf is the newest of some, with the ports of all at its address.
+func newestOf(all []seen) seen {
+	slices.SortFunc(all, func(a, b seen) int { return strings.Compare(a.age(), b.age()) })
+	newest := all[len(all)-1]
+	newest.ports = ports{}
+	for _, s := range all {
+		if s.address() == newest.address() {
+			maps.Copy(newest.ports, portsOf(s.slice))
+		}
+	}
+	return newest
+}
+
 func (w *world) served() map[string]result {
 	newest := map[string]map[discoveryv1.AddressType]seen{} // by id
-	for _, slice := range w.slices {
-		for _, e := range slice.Endpoints {
-			s := seen{slice: slice, Endpoint: e}
-			family := newest[s.id()]
-			if family == nil {
-				family = map[discoveryv1.AddressType]seen{}
-				newest[s.id()] = family
-			}
-			if old, has := family[slice.AddressType]; !has || s.age() >= old.age() {
-				family[slice.AddressType] = s
+	for id, all := range w.seen() {
+		newest[id] = map[discoveryv1.AddressType]seen{}
+		for _, family := range []discoveryv1.AddressType{discoveryv1.AddressTypeIPv4, discoveryv1.AddressTypeIPv6} {
+			of := slices.DeleteFunc(slices.Clone(all), func(s seen) bool { return s.slice.AddressType != family })
+			if len(of) > 0 {
+				newest[id][family] = newestOf(of)
 			}
 		}
 	}
@@ -91,11 +130,11 @@ func (w *world) served() map[string]result {
 		if !has {
 			s, both = other, false
 		}
-		if both && other.ports() == s.ports() {
+		if both && other.ports.String() == s.ports.String() {
 			s.also = other.address()
 		}
 		main[id] = s
-		ready = ready || w.health(s) == model.Healthy
+		ready = ready || w.health(s) == model.Healthy && len(w.of(s.ports)) > 0
 	}
 	return w.results(main, ready)
 }
@@ -103,14 +142,15 @@ func (w *world) served() map[string]result {
 func (w *world) results(main map[string]seen, ready bool) map[string]result {
 	order := []model.Health{model.Healthy, model.Draining, model.Unhealthy}
 	best := map[string]seen{}
-	for _, s := range main {
-		name := s.address() + "/" + s.ports()
+	for _, id := range slices.Sorted(maps.Keys(main)) {
+		s := main[id]
+		name := s.address() + "/" + s.ports.String()
 		old, has := best[name]
 		mine, its := slices.Index(order, w.health(s)), 0
 		if has {
 			its = slices.Index(order, w.health(old))
 		}
-		if !has || mine < its || mine == its && (s.age() > old.age() || s.age() == old.age() && s.id() < old.id()) {
+		if !has || mine < its || mine == its && (s.age() > old.age()) {
 			best[name] = s
 		}
 	}
@@ -130,6 +170,17 @@ func holdsText(p *string) string {
 	return *p
 }
 
+// of are the ports of the Service among those that are served.
+func (w *world) of(served ports) map[string]uint32 {
+	all := map[string]uint32{}
+	for _, p := range w.service.Spec.Ports {
+		if number, has := served[p.Name]; has {
+			all[p.Name] = uint32(number)
+		}
+	}
+	return all
+}
+
 func (w *world) specOf(s seen, ready bool) (spec model.Endpoint, ok bool) {
 	spec = model.Endpoint{Address: s.address(), Network: "n1", Node: *s.NodeName, Health: w.health(s)}
 	if s.also != "" {
@@ -138,14 +189,7 @@ func (w *world) specOf(s seen, ready bool) (spec model.Endpoint, ok bool) {
 	if spec.Health == model.Draining && !ready {
 		spec.Health = model.Healthy
 	}
-	all := map[string]uint32{}
-	for _, p := range w.service.Spec.Ports {
-		for _, in := range s.slice.Ports {
-			if *in.Name == p.Name {
-				all[p.Name] = uint32(*in.Port)
-			}
-		}
-	}
+	all := w.of(s.ports)
 	spec.Ports, spec.Exact = model.MapOf(all), len(all) < len(w.service.Spec.Ports)
 	node, known := w.nodes[*s.NodeName]
 	spec.Locality = node

@@ -8,7 +8,7 @@ import (
 func (g *Group) endpointsAt(address string) (list []endpoint) {
 	for _, i := range g.winners(address) {
 		if spec, served := g.specOf(i); served {
-			list = append(list, endpoint{address + "/" + signature(i.main.slice.ports), i.main.endpoint().hostname, spec})
+			list = append(list, endpoint{i.name(), i.main.endpoint().hostname, spec})
 		}
 	}
 	return list
@@ -22,7 +22,7 @@ func (g *Group) specOf(i *instance) (spec model.Endpoint, served bool) {
 	if i.also != "" {
 		spec.Also = model.ListOf(i.also)
 	}
-	if spec.Ports, spec.Exact, served = g.portsOf(i.main.slice); !served {
+	if spec.Ports, spec.Exact, served = g.portsOf(i.ports); !served {
 		return spec, false
 	}
 	if i.health == model.Draining && g.ready == 0 {
@@ -52,12 +52,12 @@ func (c Cluster) mark(labels model.Labels) model.Labels {
 	return model.MapOf(all)
 }
 
-// portsOf are the ports at which the endpoints of a slice serve those of the Service.
+// portsOf are the ports at which an endpoint serves those of the Service.
 // They are left out where the Service says the same, unless some are not served.
-func (g *Group) portsOf(s *Slice) (ports model.Map[uint32], exact, served bool) {
+func (g *Group) portsOf(in *portList) (ports model.Map[uint32], exact, served bool) {
 	all, other := map[string]uint32{}, map[string]uint32{}
 	for port := range g.service.Spec.Ports.All() {
-		number, has := g.numberOf(s, port)
+		number, has := g.numberOf(in, port)
 		if !has {
 			exact = true
 			continue
@@ -73,10 +73,20 @@ func (g *Group) portsOf(s *Slice) (ports model.Map[uint32], exact, served bool) 
 	return model.MapOf(other), false, len(all) > 0
 }
 
-// numberOf is where the endpoints of a slice serve a port. Slices know ports by name
-// alone: one of another number is the same.
-func (g *Group) numberOf(s *Slice, port model.Port) (number uint32, has bool) {
-	for _, p := range s.ports {
+// serves reports whether any port of the Service is among those of an endpoint.
+func (g *Group) serves(in *portList) bool {
+	for port := range g.service.Spec.Ports.All() {
+		if _, has := g.numberOf(in, port); has {
+			return true
+		}
+	}
+	return false
+}
+
+// numberOf is where an endpoint serves a port. Slices know ports by name alone: one of
+// another number is the same.
+func (g *Group) numberOf(in *portList, port model.Port) (number uint32, has bool) {
+	for _, p := range in.list {
 		switch {
 		case g.service.portName(p.name) != port.Name:
 		case p.number == 0:

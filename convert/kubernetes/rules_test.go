@@ -136,6 +136,39 @@ func TestPodsOfANodeShareItsAddress(t *testing.T) {
 	), map[string][]string{host: {"192.0.2.1 http=8080", "192.0.2.1 http=8081"}})
 }
 
+// A pod whose ports stand in several slices, as the subsets of an Endpoints object that is
+// mirrored do, serves them all. Of one port the newer slice counts.
+func TestPortsOfAllSlicesOfAPodAreServed(t *testing.T) {
+	t.Parallel()
+	service := `{metadata: {namespace: shop, name: web}, spec: {clusterIP: 10.0.0.1, ports: [{name: http, port: 80}, {name: metrics, port: 90}]}}`
+	const of = `endpoints: [{addresses: [%s], targetRef: {kind: Pod, name: a, uid: a}}]}`
+	one := func(version, ports, address string) string {
+		return fmt.Sprintf(`{metadata: {resourceVersion: "`+version+`"}, addressType: IPv4, ports: [`+ports+`], `+of, address)
+	}
+	http, metrics := one("1", `{name: http, port: 8080}`, "10.1.0.1"), one("2", `{name: metrics, port: 9090}`, "10.1.0.1")
+	both := map[string][]string{host: {"10.1.0.1 http=8080 metrics=9090"}}
+	mustMake(t, made(t, service, http, metrics), both)
+	mustMake(t, made(t, service, metrics, http), both)
+	mustMake(t, made(t, service, metrics, http, one("3", `{name: http, port: 8081}`, "10.1.0.1")),
+		map[string][]string{host: {"10.1.0.1 http=8081 metrics=9090"}})
+	mustMake(t, made(t, service, http, one("3", `{name: metrics, port: 9090}`, "10.1.0.2")),
+		map[string][]string{host: {"10.1.0.2 metrics=9090 only"}})
+}
+
+func TestPodOfTwoAddressesInASliceIsTwoEndpoints(t *testing.T) {
+	t.Parallel()
+	const pod = `, targetRef: {kind: Pod, name: a, uid: a}}`
+	mustMake(t, made(t, plain, slice(`{addresses: [10.1.0.2]`+pod+`, {addresses: [10.1.0.1]`+pod+`, {addresses: [10.1.0.2], conditions: {ready: false}`+pod)),
+		map[string][]string{host: {"10.1.0.1 http=8080", "10.1.0.2 http=8080"}})
+}
+
+func TestEndpointWithoutAPortDoesNotKeepOthersFromServing(t *testing.T) {
+	t.Parallel()
+	ending := slice(`{addresses: [10.1.0.1], conditions: {ready: false, serving: true, terminating: true}}`)
+	mustMake(t, made(t, plain, ending, `{addressType: IPv4, ports: [{name: other, port: 1}], endpoints: [{addresses: [10.1.0.3]}]}`),
+		map[string][]string{host: {"10.1.0.1 http=8080"}})
+}
+
 func TestHostNamesOfHeadlessServicesAreHosts(t *testing.T) {
 	t.Parallel()
 	pods := slice(`{addresses: [10.1.0.1], hostname: web-0}, {addresses: [10.1.0.2], hostname: web-1}`)

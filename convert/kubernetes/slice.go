@@ -21,14 +21,8 @@ type Slice struct {
 
 	written   time.Time // the change of its pods that it shows
 	version   string    // of the API server
-	ports     []slicePort
+	ports     *portList
 	endpoints []sliceEndpoint
-}
-
-// slicePort is a port under its name in the Service.
-type slicePort struct {
-	name   string
-	number uint32 // zero for the target port of the Service
 }
 
 type sliceEndpoint struct {
@@ -48,15 +42,12 @@ func ReadSlice(s *discoveryv1.EndpointSlice) *Slice {
 		IPv6:    s.AddressType == discoveryv1.AddressTypeIPv6,
 		FQDN:    s.AddressType == discoveryv1.AddressTypeFQDN,
 		version: s.ResourceVersion,
+		ports:   readPorts(s.Ports),
 	}
 	if read.FQDN {
 		return read
 	}
 	read.written, _ = time.Parse(time.RFC3339Nano, s.Annotations[corev1.EndpointsLastChangeTriggerTime])
-	for i := range s.Ports {
-		p := &s.Ports[i]
-		read.ports = append(read.ports, slicePort{value(p.Name), uint32(value(p.Port))})
-	}
 	read.endpoints = make([]sliceEndpoint, 0, len(s.Endpoints))
 	for i := range s.Endpoints {
 		if e, ok := readEndpoint(&s.Endpoints[i]); ok {

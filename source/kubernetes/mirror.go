@@ -10,7 +10,6 @@ import (
 	"github.com/isthmus-mesh/isthmus/convert/istio"
 	convert "github.com/isthmus-mesh/isthmus/convert/kubernetes"
 	"github.com/isthmus-mesh/isthmus/model"
-	"github.com/isthmus-mesh/isthmus/source"
 )
 
 // mirror is what the API server has said, as far as it counts. Feeds enter what they
@@ -28,17 +27,12 @@ type mirror struct {
 	pods   map[convert.Name]convert.Pod
 	istio  map[string]map[convert.Name]istio.Reading // by resource
 
+	unread  map[string]bool // nodes and pods, until they are listed
 	primed  bool
 	dirty   map[convert.Name]struct{}            // groups that may have changed
 	touched map[string]map[convert.Name]struct{} // objects of Istio that have changed, by resource
 	pending []step
 	since   time.Time // when the first of what is pending came
-}
-
-// step is one thing to pass on, after those before it.
-type step struct {
-	change  source.Change
-	listing *source.Listing // instead of the change
 }
 
 // object is what is kept of an object, or that there is none any more.
@@ -47,9 +41,9 @@ type object struct {
 	is any // nil if it is gone
 }
 
-func newMirror(cluster convert.Cluster, ignored func(service convert.Name) bool) *mirror {
+func newMirror(c *Config) *mirror {
 	return &mirror{
-		cluster: cluster, ignored: ignored,
+		cluster: c.cluster(), ignored: c.isClusterLocal, unread: map[string]bool{nodes: true, pods: c.Pods},
 		groups: map[convert.Name]*convert.Group{}, slices: map[convert.Name]convert.Name{},
 		nodes: map[string]convert.Node{}, zones: map[string]map[string]int{}, pods: map[convert.Name]convert.Pod{},
 		istio: map[string]map[convert.Name]istio.Reading{},
@@ -77,11 +71,12 @@ func (m *mirror) replace(resource, namespace string, objects []object, at time.T
 		here[o.Name] = true
 		m.enter(resource, o)
 	}
-	for _, name := range slices.Collect(m.held(resource)) {
+	for _, name := range slices.Collect(m.names(resource)) {
 		if !here[name] && (namespace == "" || name.Namespace == namespace) {
 			m.enter(resource, object{Name: name})
 		}
 	}
+	m.unread[resource] = false
 	if place := placeOf(resource); m.primed && place != "" {
 		m.pending = append(m.pending, step{listing: m.listing(place)})
 	}
@@ -105,8 +100,8 @@ func placeOf(resource string) string {
 	}
 }
 
-// held yields the names of the objects of a kind.
-func (m *mirror) held(resource string) iter.Seq[convert.Name] {
+// names yields the names of the objects of a kind.
+func (m *mirror) names(resource string) iter.Seq[convert.Name] {
 	switch resource {
 	case services:
 		return m.withService()

@@ -6,7 +6,6 @@ import (
 	"sync"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
@@ -47,7 +46,7 @@ func (s *Source) Run(ctx context.Context, sink source.Sink) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", target.Host, err)
 	}
-	r := &run{Source: s, sink: sink, mirror: newMirror(s.config.cluster(), s.config.isClusterLocal), woken: make(chan struct{}, 1), panicked: make(chan any, 1), reported: map[string]metav1.StatusReason{}}
+	r := &run{Source: s, sink: sink, mirror: newMirror(&s.config), woken: make(chan struct{}, 1), panicked: make(chan any, 1), reported: map[string]metav1.StatusReason{}}
 	following, end := context.WithCancel(ctx)
 	var feeds sync.WaitGroup
 	defer feeds.Wait()
@@ -116,11 +115,11 @@ func (r *run) follow(ctx context.Context) error {
 		case p := <-r.panicked:
 			panic(p)
 		case <-r.sink.Relist():
-			if r.listed {
-				unread := r.unread()
-				if err := r.pass(ctx, r.protected(r.mirror.all(), unread)); err != nil {
-					return err
-				}
+			if !r.listed {
+				break
+			}
+			if err := r.pass(ctx, r.mirror.all); err != nil {
+				return err
 			}
 		}
 		again, err := r.look(ctx, time.Now())
@@ -140,12 +139,7 @@ func (r *run) look(ctx context.Context, now time.Time) (again time.Duration, err
 		if wait := r.waits(now); wait > 0 {
 			return min(wait, again), nil
 		}
-		unread := r.unread()
-		listing := r.mirror.first()
-		for _, f := range unread {
-			r.protect(&listing, f)
-		}
-		if err := r.sink.Replace(ctx, listing); err != nil {
+		if err := r.pass(ctx, r.first); err != nil {
 			return 0, err
 		}
 		r.listed = true
@@ -154,9 +148,10 @@ func (r *run) look(ctx context.Context, now time.Time) (again time.Duration, err
 	if err := r.gather(ctx); err != nil {
 		return 0, err
 	}
-	unread := r.unread()
-	return again, r.pass(ctx, r.protected(r.mirror.take(), unread))
+	return again, r.pass(ctx, r.mirror.take)
 }
+
+func (r *run) first() []step { return r.mirror.first(r.env.Stored) }
 
 // gather waits a moment for what comes with what came: the objects of one cause are
 // often written one after the other.
@@ -169,143 +164,22 @@ func (r *run) gather(ctx context.Context) error {
 	}
 }
 
-func (r *run) pass(ctx context.Context, steps []step) error {
-	for _, s := range steps {
-		if s.listing != nil {
-			if err := r.sink.Replace(ctx, *s.listing); err != nil {
+// pass passes on what a reading of the mirror gives. Which kinds cannot be read is asked
+// before: one that is listed meanwhile is protected once too often, and listed with the
+// next.
+func (r *run) pass(ctx context.Context, read func() []step) error {
+	unread := r.unread()
+	for _, s := range read() {
+		if s.listing == nil {
+			if err := r.sink.Change(ctx, s.change); err != nil {
 				return err
 			}
 			continue
 		}
-		if err := r.sink.Change(ctx, s.change); err != nil {
+		r.protect(s.listing, unread)
+		if err := r.sink.Replace(ctx, *s.listing); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// waits is how long the first listing still has to wait; zero if it has not.
-func (r *run) waits(now time.Time) time.Duration {
-	for _, f := range r.feeds {
-		if f.isListed() {
-			continue
-		}
-		if _, err := f.failing(); err != nil && !f.required && r.mayBeListedLater(f.resource, err) {
-			continue
-		}
-		if rest := r.began.Add(r.pace.first).Sub(now); rest > 0 || f.required {
-			return max(rest, time.Millisecond)
-		}
-	}
-	return 0
-}
-
-// mayBeListedLater reports whether a first listing may do without a kind that cannot be
-// read now: one that is absent, or may not be read. What is stored of a kind with a place
-// of its own stays; before anything is stored it would be missing, as what nodes and pods
-// say would on endpoints, so these are waited for.
-func (s *Source) mayBeListedLater(resource string, err error) bool {
-	return apierrors.IsForbidden(err) || apierrors.IsNotFound(err) || placeOf(resource) != "" && s.hasStored()
-}
-
-// hasStored reports whether something was listed before, in this process or an earlier one.
-func (s *Source) hasStored() bool {
-	if s.env.Stored == nil {
-		return false
-	}
-	for range s.env.Stored() {
-		return true
-	}
-	return false
-}
-
-// judge looks at kinds that cannot be read: whether one of them ends the run, and which
-// are to be reported, or not any more.
-func (r *run) judge(now time.Time) (again time.Duration, err error) {
-	again = time.Hour
-	away := false
-	for _, f := range r.feeds {
-		since, err := f.failing()
-		rest := since.Add(r.pace.failing).Sub(now)
-		switch {
-		case err == nil && f.required && !f.isListed() && now.Sub(r.began) >= r.pace.first:
-			return 0, fmt.Errorf("%s: the API server has not listed them within %s", f.name(), r.pace.first)
-		case err == nil:
-			r.report(f, nil)
-		case f.required && (!f.isListed() || rest <= 0):
-			return 0, fmt.Errorf("%s: %s", f.name(), explain(err))
-		case rest > 0:
-			again = min(again, rest)
-			away = away || f.required
-		case !away: // else it is the API server that is away, and not the kind
-			r.report(f, err)
-		}
-	}
-	return again, nil
-}
-
-// report has the status say why a kind cannot be read, or that it can. What it says
-// besides changes with each try, so the reason alone counts.
-func (r *run) report(f *feed, err error) {
-	said, reported := r.reported[f.name()]
-	if !r.listed || reported == (err != nil) && said == apierrors.ReasonForError(err) {
-		return
-	}
-	if delete(r.reported, f.name()); err != nil {
-		r.reported[f.name()] = apierrors.ReasonForError(err)
-	}
-	r.mirror.list(f.resource)
-}
-
-// unread are the kinds that cannot be read. Whoever makes a listing asks before: one that
-// is listed meanwhile is protected once too often, and listed with the next.
-func (r *run) unread() (list []*feed) {
-	for _, f := range r.feeds {
-		if r.isUnread(f) {
-			list = append(list, f)
-		}
-	}
-	return list
-}
-
-// protected adds to listings what is unread of their places, so that it stays.
-func (r *run) protected(steps []step, unread []*feed) []step {
-	for _, s := range steps {
-		for _, f := range unread {
-			if s.listing != nil && (len(s.listing.Places) == 0 || s.listing.Places[0] == f.resource) {
-				r.protect(s.listing, f)
-			}
-		}
-	}
-	return steps
-}
-
-func (r *run) isUnread(f *feed) bool {
-	_, reported := r.reported[f.name()]
-	return reported || !f.isListed()
-}
-
-// protect keeps what is stored of a kind that cannot be read.
-func (r *run) protect(listing *source.Listing, f *feed) {
-	since, err := f.failing()
-	reason := "not listed yet"
-	if err != nil {
-		reason = fmt.Sprintf("cannot be read since %s: %s", since.UTC().Format(time.RFC3339), explain(err))
-	}
-	r.reported[f.name()] = apierrors.ReasonForError(err)
-	listing.Rejected = append(listing.Rejected, source.Rejection{Place: f.resource, Object: f.name(), Where: f.name(), Reason: reason})
-}
-
-// explain says why a kind cannot be read, and what to do.
-func explain(err error) string {
-	switch {
-	case apierrors.IsForbidden(err):
-		return fmt.Sprintf("%v; allow get, list and watch, or turn it off", err)
-	case apierrors.IsNotFound(err):
-		return "the API server has no such kind; install its custom resource definition, or turn it off"
-	case apierrors.IsUnauthorized(err):
-		return fmt.Sprintf("%v; renew the credentials of the kubeconfig", err)
-	default:
-		return err.Error()
-	}
 }

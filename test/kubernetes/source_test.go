@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"iter"
 	"log/slog"
 	"strings"
 	"sync"
@@ -31,6 +32,12 @@ type mirrored struct {
 // mirror runs a source of a cluster until the test ends.
 func mirror(t testing.TB, kubeconfig string, change ...func(*kubernetes.Config)) *mirrored {
 	t.Helper()
+	return mirrorInto(t, store.NewMemory(store.Config{}), kubeconfig, change...)
+}
+
+// mirrorInto runs one that finds what is stored already.
+func mirrorInto(t testing.TB, into *store.Memory, kubeconfig string, change ...func(*kubernetes.Config)) *mirrored {
+	t.Helper()
 	settings, ok := kubernetes.Kind().New().(*kubernetes.Config)
 	if !ok {
 		t.Fatal("the kind has other settings")
@@ -42,9 +49,12 @@ func mirror(t testing.TB, kubeconfig string, change ...func(*kubernetes.Config))
 	if err := settings.Validate(); err != nil {
 		t.Fatal(err)
 	}
-	m := &mirrored{t: t, store: store.NewMemory(store.Config{})}
+	m := &mirrored{t: t, store: into}
 	log := slog.New(slog.NewTextHandler(t.Output(), nil))
-	src := settings.Open(source.Env{Instance: "test", Name: "k8s", Log: log})
+	src := settings.Open(source.Env{
+		Instance: "test", Name: "k8s", Log: log,
+		Stored: func() iter.Seq[model.Record] { return into.List(model.Filter{Source: "k8s"}) },
+	})
 	m.supervisor = source.NewSupervisor("k8s", src, m.store, source.Config{
 		Kind: "kubernetes", Origin: "test", MinBackoff: 50 * time.Millisecond, MaxBackoff: 500 * time.Millisecond, Log: log,
 	})

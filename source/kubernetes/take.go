@@ -1,6 +1,7 @@
 package kubernetes
 
 import (
+	"iter"
 	"maps"
 	"slices"
 	"time"
@@ -9,6 +10,12 @@ import (
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/source"
 )
+
+// step is one thing to pass on, after those before it.
+type step struct {
+	change  source.Change
+	listing *source.Listing // instead of the change
+}
 
 // take returns what is to be passed on, in order, and is done with it.
 func (m *mirror) take() []step {
@@ -28,13 +35,16 @@ func (m *mirror) taken() []step {
 }
 
 // first returns everything, from which on changes are kept. Kinds that could not be read
-// are protected by the run.
-func (m *mirror) first() source.Listing {
+// are protected by the run. What nodes and pods say that could not is taken from what is
+// stored.
+func (m *mirror) first(stored func() iter.Seq[model.Record]) []step {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	m.recall(stored)
 	m.primed = true
 	m.pending = nil
-	return m.everything()
+	listing := m.everything()
+	return []step{{listing: &listing}}
 }
 
 // all returns everything once more, after what is pending.

@@ -1,0 +1,38 @@
+package kubernetes
+
+import (
+	"iter"
+
+	convert "github.com/isthmus-mesh/isthmus/convert/kubernetes"
+	"github.com/isthmus-mesh/isthmus/model"
+)
+
+// What pods and nodes say is part of endpoints. A run that may not read them would take
+// labels, service accounts and regions from endpoints that have them: subsets would be
+// empty, and clients would check no name in certificates. So a run that begins without
+// pods or nodes takes what the stored endpoints say in their place, until they are listed.
+// It does not matter whether an earlier run stored them, or an earlier process.
+
+// recall enters pods and nodes that are not listed yet as stored endpoints show them.
+func (m *mirror) recall(stored func() iter.Seq[model.Record]) {
+	if stored == nil || !m.unread[pods] && !m.unread[nodes] {
+		return
+	}
+	for r := range stored() {
+		m.recallRecord(r)
+	}
+}
+
+func (m *mirror) recallRecord(r model.Record) {
+	g := m.groups[convert.Owner(r)]
+	if g == nil {
+		return
+	}
+	pod, node := g.Recall(r)
+	if _, known := m.pods[pod.Name]; m.unread[pods] && pod.UID != "" && !known {
+		m.enterPod(object{pod.Name, pod})
+	}
+	if _, known := m.nodes[node.Name]; m.unread[nodes] && node != (convert.Node{Name: node.Name}) && !known {
+		m.enterNode(object{convert.Name{Name: node.Name}, node})
+	}
+}

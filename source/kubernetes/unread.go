@@ -1,0 +1,128 @@
+package kubernetes
+
+import (
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/isthmus-mesh/isthmus/source"
+)
+
+// waits is how long the first listing still has to wait; zero if it has not.
+func (r *run) waits(now time.Time) time.Duration {
+	for _, f := range r.feeds {
+		if f.isListed() {
+			continue
+		}
+		if _, err := f.failing(); err != nil && !f.required && r.mayBeListedLater(f.resource, err) {
+			continue
+		}
+		if rest := r.began.Add(r.pace.first).Sub(now); rest > 0 || f.required {
+			return max(rest, time.Millisecond)
+		}
+	}
+	return 0
+}
+
+// mayBeListedLater reports whether a first listing may do without a kind that cannot be
+// read now: one that is absent, or may not be read. What is stored of a kind with a place
+// of its own stays; before anything is stored it would be missing, as what nodes and pods
+// say would on endpoints, so these are waited for.
+func (s *Source) mayBeListedLater(resource string, err error) bool {
+	return apierrors.IsForbidden(err) || apierrors.IsNotFound(err) || placeOf(resource) != "" && s.hasStored()
+}
+
+// hasStored reports whether something was listed before, in this process or an earlier one.
+func (s *Source) hasStored() bool {
+	if s.env.Stored == nil {
+		return false
+	}
+	for range s.env.Stored() {
+		return true
+	}
+	return false
+}
+
+// judge looks at kinds that cannot be read: whether one of them ends the run, and which
+// are to be reported, or not any more.
+func (r *run) judge(now time.Time) (again time.Duration, err error) {
+	again = time.Hour
+	away := false
+	for _, f := range r.feeds {
+		since, err := f.failing()
+		rest := since.Add(r.pace.failing).Sub(now)
+		switch {
+		case err == nil && f.required && !f.isListed() && now.Sub(r.began) >= r.pace.first:
+			return 0, fmt.Errorf("%s: the API server has not listed them within %s", f.name(), r.pace.first)
+		case err == nil:
+			r.report(f, nil)
+		case f.required && (!f.isListed() || rest <= 0):
+			return 0, fmt.Errorf("%s: %s", f.name(), explain(err))
+		case rest > 0:
+			again = min(again, rest)
+			away = away || f.required
+		case !away: // else it is the API server that is away, and not the kind
+			r.report(f, err)
+		}
+	}
+	return again, nil
+}
+
+// report has the status say why a kind cannot be read, or that it can. What it says
+// besides changes with each try, so the reason alone counts.
+func (r *run) report(f *feed, err error) {
+	said, reported := r.reported[f.name()]
+	if !r.listed || reported == (err != nil) && said == apierrors.ReasonForError(err) {
+		return
+	}
+	if delete(r.reported, f.name()); err != nil {
+		r.reported[f.name()] = apierrors.ReasonForError(err)
+	}
+	r.mirror.list(f.resource)
+}
+
+// unread are the kinds that cannot be read.
+func (r *run) unread() (list []*feed) {
+	for _, f := range r.feeds {
+		if _, reported := r.reported[f.name()]; reported || !f.isListed() {
+			list = append(list, f)
+		}
+	}
+	return list
+}
+
+// protect adds to a listing what is unread of its places, so that what is stored of it
+// stays.
+func (r *run) protect(listing *source.Listing, unread []*feed) {
+	for _, f := range unread {
+		if len(listing.Places) == 0 || listing.Places[0] == f.resource {
+			listing.Rejected = append(listing.Rejected, r.rejection(f))
+		}
+	}
+}
+
+// rejection has the status say why a kind cannot be read.
+func (r *run) rejection(f *feed) source.Rejection {
+	since, err := f.failing()
+	reason := "not listed yet"
+	if err != nil {
+		reason = fmt.Sprintf("cannot be read since %s: %s", since.UTC().Format(time.RFC3339), explain(err))
+	}
+	r.reported[f.name()] = apierrors.ReasonForError(err)
+	return source.Rejection{Place: f.resource, Object: f.name(), Where: f.name(), Reason: reason}
+}
+
+// explain says why a kind cannot be read, and what to do.
+func explain(err error) string {
+	switch {
+	case apierrors.IsForbidden(err):
+		return fmt.Sprintf("%v; allow get, list and watch, or turn it off", err)
+	case apierrors.IsNotFound(err):
+		return "the API server has no such kind; install its custom resource definition, or turn it off"
+	case apierrors.IsUnauthorized(err):
+		return fmt.Sprintf("%v; renew the credentials of the kubeconfig", err)
+	default:
+		return err.Error()
+	}
+}
