@@ -15,9 +15,10 @@ import (
 // mirror is what the API server has said, as far as it counts. Feeds enter what they
 // read, in the order in which it comes, and the run takes what has to be passed on.
 type mirror struct {
-	mu      sync.Mutex
-	cluster convert.Cluster
-	ignored func(service convert.Name) bool
+	mu        sync.Mutex
+	cluster   convert.Cluster
+	readsPods bool
+	ignored   func(service convert.Name) bool
 
 	groups map[convert.Name]*convert.Group
 	index  convert.Index
@@ -29,6 +30,7 @@ type mirror struct {
 
 	unread  map[string]bool // nodes and pods, until they are listed
 	primed  bool
+	awaited awaited                              // pods
 	dirty   map[convert.Name]struct{}            // groups that may have changed
 	touched map[string]map[convert.Name]struct{} // objects of Istio that have changed, by resource
 	pending []step
@@ -43,9 +45,9 @@ type object struct {
 
 func newMirror(c *Config) *mirror {
 	return &mirror{
-		cluster: c.cluster(), ignored: c.isClusterLocal, unread: map[string]bool{nodes: true, pods: c.Pods},
+		cluster: c.cluster(), readsPods: c.Pods, ignored: c.isClusterLocal, unread: map[string]bool{nodes: true, pods: c.Pods},
 		groups: map[convert.Name]*convert.Group{}, slices: map[convert.Name]convert.Name{},
-		nodes: map[string]convert.Node{}, zones: map[string]map[string]int{}, pods: map[convert.Name]convert.Pod{},
+		awaited: awaited{until: map[string]time.Time{}}, nodes: map[string]convert.Node{}, zones: map[string]map[string]int{}, pods: map[convert.Name]convert.Pod{},
 		istio: map[string]map[convert.Name]istio.Reading{},
 		dirty: map[convert.Name]struct{}{}, touched: map[string]map[convert.Name]struct{}{},
 	}
@@ -56,7 +58,7 @@ func (m *mirror) change(resource string, o object, at time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.began(at)
-	m.enter(resource, o)
+	m.enter(resource, o, at)
 }
 
 // replace enters all objects of a kind. What is missing among them is not said to be
@@ -69,11 +71,11 @@ func (m *mirror) replace(resource string, objects []object, at time.Time) {
 	here := make(map[convert.Name]bool, len(objects))
 	for _, o := range objects {
 		here[o.Name] = true
-		m.enter(resource, o)
+		m.enter(resource, o, at)
 	}
 	for _, name := range slices.Collect(m.names(resource)) {
 		if !here[name] {
-			m.enter(resource, object{Name: name})
+			m.enter(resource, object{Name: name}, at)
 		}
 	}
 	m.unread[resource] = false
@@ -133,12 +135,12 @@ func (m *mirror) withService() iter.Seq[convert.Name] {
 }
 
 // enter enters an object by its kind.
-func (m *mirror) enter(resource string, o object) {
+func (m *mirror) enter(resource string, o object, at time.Time) {
 	switch resource {
 	case services:
 		m.enterService(o)
 	case endpointSlices:
-		m.enterSlice(o)
+		m.enterSlice(o, at)
 	case nodes:
 		m.enterNode(o)
 	case pods:
@@ -161,7 +163,7 @@ func (m *mirror) enterService(o object) {
 }
 
 // enterSlice enters a slice. One that has changed its Service leaves the former.
-func (m *mirror) enterSlice(o object) {
+func (m *mirror) enterSlice(o object, at time.Time) {
 	s, is := o.is.(*convert.Slice)
 	is = is && s.Service.Name != "" && !s.FQDN && !m.ignored(s.Service)
 	if old, had := m.slices[o.Name]; had && (!is || old != s.Service) {
@@ -170,6 +172,7 @@ func (m *mirror) enterSlice(o object) {
 		delete(m.slices, o.Name)
 	}
 	if is {
+		m.await(s, at)
 		m.group(s.Service).SetSlice(s)
 		m.slices[o.Name] = s.Service
 		m.dirty[s.Service] = struct{}{}
@@ -195,6 +198,7 @@ func (m *mirror) enterPod(o object) {
 	delete(m.pods, o.Name)
 	if is {
 		m.pods[o.Name] = p
+		m.awaited.end(p.UID)
 		m.mark(m.index.PodChanged(p.UID))
 	}
 	if had && old.UID != p.UID {
