@@ -23,6 +23,7 @@ import (
 type kind struct {
 	resource string // as in paths of the API
 	required bool
+	off      string // the setting with which it is not read; empty if it always is
 	example  func() runtime.Object
 	api      api
 	// read makes of an object what is kept of it. It uses nothing that is shared.
@@ -63,7 +64,7 @@ func (c *Config) kinds(target *rest.Config) ([]kind, error) {
 	}}
 	if c.Pods {
 		list = append(list, kind{
-			resource: pods, example: func() runtime.Object { return &corev1.Pod{} },
+			resource: pods, off: "pods: false", example: func() runtime.Object { return &corev1.Pod{} },
 			api:  typed{core, pods, func() runtime.Object { return &corev1.PodList{} }},
 			read: func(o any) any { return readAs(o, func(p *corev1.Pod) any { return convert.ReadPod(p) }) },
 		})
@@ -77,7 +78,7 @@ func (c *Config) kinds(target *rest.Config) ([]kind, error) {
 	}
 	for _, k := range istioKinds {
 		list = append(list, kind{
-			resource: k.Resource(), example: func() runtime.Object { return &unstructured.Unstructured{} },
+			resource: k.Resource(), off: "istio: false", example: func() runtime.Object { return &unstructured.Unstructured{} },
 			api:  &untyped{client: objects, resource: k.Resource()},
 			read: func(o any) any { return readAs(o, readIstio) },
 		})
