@@ -33,6 +33,8 @@ type mirror struct {
 	awaited awaited                              // pods
 	dirty   map[convert.Name]struct{}            // groups that may have changed
 	touched map[string]map[convert.Name]struct{} // objects of Istio that have changed, by resource
+	left    leftOut
+	recount bool // a slice is left out, or no more, and no listing has said so yet
 	pending []step
 	since   time.Time // when the first of what is pending came
 }
@@ -47,7 +49,7 @@ func newMirror(c *Config) *mirror {
 	return &mirror{
 		cluster: c.cluster(), readsPods: c.Pods, ignored: c.isClusterLocal, unread: map[string]bool{nodes: true, pods: c.Pods},
 		groups: map[convert.Name]*convert.Group{}, slices: map[convert.Name]convert.Name{},
-		awaited: awaited{until: map[string]time.Time{}}, nodes: map[string]convert.Node{}, zones: map[string]map[string]int{}, pods: map[convert.Name]convert.Pod{},
+		left: leftOut{}, awaited: awaited{until: map[string]time.Time{}}, nodes: map[string]convert.Node{}, zones: map[string]map[string]int{}, pods: map[convert.Name]convert.Pod{},
 		istio: map[string]map[convert.Name]istio.Reading{},
 		dirty: map[convert.Name]struct{}{}, touched: map[string]map[convert.Name]struct{}{},
 	}
@@ -73,7 +75,7 @@ func (m *mirror) replace(resource string, objects []object, at time.Time) {
 		here[o.Name] = true
 		m.enter(resource, o, at)
 	}
-	for _, name := range slices.Collect(m.names(resource)) {
+	for _, name := range slices.AppendSeq(slices.Collect(m.names(resource)), maps.Keys(m.left[resource])) {
 		if !here[name] {
 			m.enter(resource, object{Name: name}, at)
 		}
@@ -165,7 +167,9 @@ func (m *mirror) enterService(o object) {
 // enterSlice enters a slice. One that has changed its Service leaves the former.
 func (m *mirror) enterSlice(o object, at time.Time) {
 	s, is := o.is.(*convert.Slice)
-	is = is && s.Service.Name != "" && !s.FQDN && !m.ignored(s.Service)
+	is = is && s.Service.Name != "" && !m.ignored(s.Service)
+	m.recount = m.left.set(endpointSlices, o.Name, is && s.FQDN) || m.recount
+	is = is && !s.FQDN
 	if old, had := m.slices[o.Name]; had && (!is || old != s.Service) {
 		m.groups[old].DropSlice(o.Name.Name)
 		m.dirty[old] = struct{}{}
@@ -271,7 +275,9 @@ func (m *mirror) enterIstio(resource string, o object) {
 	if m.istio[resource] == nil {
 		m.istio[resource], m.touched[resource] = map[convert.Name]istio.Reading{}, map[convert.Name]struct{}{}
 	}
-	if r, is := o.is.(istio.Reading); is && !r.Ignored {
+	r, is := o.is.(istio.Reading)
+	m.left.set(resource, o.Name, is && r.Ignored)
+	if is && !r.Ignored {
 		m.istio[resource][o.Name] = r
 	} else {
 		delete(m.istio[resource], o.Name)
