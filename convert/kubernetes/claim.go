@@ -15,6 +15,7 @@ type claim struct {
 	ports   *portList
 	health  model.Health
 	ready   bool // and serves a port of the Service
+	awaits  bool // its pod is not known yet
 }
 
 // name is that of the endpoint, below its Service.
@@ -38,6 +39,7 @@ func (g *Group) claimOf(i *instance) claim {
 	}
 	c.health = first.endpoint().health(g.service)
 	c.ready = c.health == model.Healthy && g.serves(c.ports)
+	c.awaits = first.endpoint().pod != "" && g.places.Awaits(first.endpoint().uid)
 	return c
 }
 

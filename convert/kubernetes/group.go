@@ -21,6 +21,7 @@ type Group struct {
 	instances map[identity]*instance         // several may be of one pod
 	claims    map[string][]*instance         // by address: those that want to be served there
 	ready     int                            // instances that are ready and serve a port
+	known     int                            // those of them whose pods are not awaited
 	records   map[string][]endpoint          // by address, as they were taken
 	named     map[string]map[string]struct{} // the addresses of each host name, as they were taken
 	names     map[string][]string            // the host names of each address, as they were taken
@@ -128,7 +129,10 @@ func (g *Group) reclaim(i *instance) {
 	}
 	g.touch(was.address)
 	g.touch(i.address)
-	g.count(was.ready, i.ready)
+	if was.ready != i.ready || was.awaits != i.awaits {
+		g.count(was, -1)
+		g.count(i.claim, 1)
+	}
 }
 
 func (g *Group) leave(i *instance, was claim) {
@@ -147,30 +151,32 @@ func (g *Group) touch(address string) {
 	}
 }
 
-// count notes whether an instance is ready. The first that is, and the last that was,
-// decide whether those are served that end and still serve.
-func (g *Group) count(was, is bool) {
-	before := g.ready
-	if was {
-		g.ready--
+// count counts what an instance claims. The first that is ready, and the last that was,
+// decide whether those are served that end and still serve, and whether those are whose
+// pods are awaited.
+func (g *Group) count(c claim, by int) {
+	if !c.ready {
+		return
 	}
-	if is {
-		g.ready++
+	ready, known := g.ready > 0, g.known > 0
+	g.ready += by
+	if !c.awaits {
+		g.known += by
 	}
-	if (before == 0) == (g.ready == 0) {
+	if ready == (g.ready > 0) && known == (g.known > 0) {
 		return
 	}
 	for address, claims := range g.claims {
-		if slices.ContainsFunc(claims, func(i *instance) bool { return i.health == model.Draining }) {
+		if slices.ContainsFunc(claims, func(i *instance) bool { return i.awaits || i.health == model.Draining }) {
 			g.touch(address)
 		}
 	}
 }
 
-// podChanged is for what a pod says and its slices do not.
+// podChanged is for what a pod says and its slices do not, and for whether it is awaited.
 func (g *Group) podChanged(uid string) {
 	for id := (identity{uid, 0}); g.instances[id] != nil; id.rank++ {
-		g.touch(g.instances[id].address)
+		g.reclaim(g.instances[id])
 	}
 }
 

@@ -26,8 +26,9 @@ var shop = kubernetes.Name{Namespace: "shop", Name: "web"}
 
 // known are places as a test says them.
 type known struct {
-	nodes map[string]model.Locality
-	pods  map[kubernetes.Name]kubernetes.Pod
+	nodes   map[string]model.Locality
+	pods    map[kubernetes.Name]kubernetes.Pod
+	awaited map[string]bool // UIDs
 }
 
 func (k *known) Node(name string) (model.Locality, bool) {
@@ -52,6 +53,8 @@ func (k *known) Pod(name kubernetes.Name) (kubernetes.Pod, bool) {
 	p, ok := k.pods[name]
 	return p, ok
 }
+
+func (k *known) Awaits(uid string) bool { return k.awaited[uid] }
 
 // mirror holds what was taken, as a store does.
 type mirror map[model.Ref]model.Record
@@ -95,23 +98,26 @@ func (m mirror) remove(ref model.Ref) {
 func TestAnyHistoryEndsWithWhatTheObjectsSay(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		w := &world{known: &known{map[string]model.Locality{}, map[kubernetes.Name]kubernetes.Pod{}}, slices: map[string]*discoveryv1.EndpointSlice{}}
+		w := &world{known: &known{map[string]model.Locality{}, map[kubernetes.Name]kubernetes.Pod{}, map[string]bool{}}, slices: map[string]*discoveryv1.EndpointSlice{}}
 		group := kubernetes.NewGroup(cluster, shop, w.known, &w.index)
 		got := mirror{}
-		for range rapid.IntRange(1, 30).Draw(t, "steps") {
+		w.setService(t, group)
+		for range rapid.IntRange(5, 40).Draw(t, "steps") {
 			w.step(t, group)
 			if rapid.Bool().Draw(t, "take") {
+				before := maps.Clone(got)
 				got.apply(t, group.Take())
-				w.compare(t, got)
+				w.compare(t, before, got)
 			}
 		}
+		before := maps.Clone(got)
 		got.apply(t, group.Take())
-		w.compare(t, got)
+		w.compare(t, before, got)
 		listed := mirror{}
 		for _, o := range group.Objects() {
 			listed.apply(t, kubernetes.Change{Upserts: []source.Object{o}})
 		}
-		w.compare(t, listed)
+		w.compare(t, got, listed)
 	})
 }
 
@@ -126,7 +132,7 @@ type world struct {
 
 func (w *world) step(t *rapid.T, group *kubernetes.Group) {
 	w.writes++
-	switch rapid.SampledFrom([]string{"slice", "slice", "slice", "again", "drop", "service", "gone", "pod", "node"}).Draw(t, "what") {
+	switch rapid.SampledFrom([]string{"slice", "slice", "slice", "slice", "slice", "again", "drop", "service", "gone", "pod", "await", "await", "node"}).Draw(t, "what") {
 	case "slice":
 		s := w.drawSlice(t)
 		w.slices[s.Name] = s
@@ -143,14 +149,17 @@ func (w *world) step(t *rapid.T, group *kubernetes.Group) {
 		delete(w.slices, name)
 		group.DropSlice(name)
 	case "service":
-		w.service = w.drawService(t)
-		read := cluster.ReadService(w.service)
-		group.SetService(&read)
+		w.setService(t, group)
 	case "gone":
 		w.service = nil
 		group.SetService(nil)
 	case "pod":
 		w.drawPod(t)
+	case "await":
+		uid := "uid-pod-" + strconv.Itoa(rapid.IntRange(1, 4).Draw(t, "pod"))
+		w.awaited[uid] = !w.awaited[uid]
+		for range w.index.PodChanged(uid) {
+		}
 	case "node":
 		node := rapid.SampledFrom(nodes).Draw(t, "node")
 		w.nodes[node] = model.Locality{Region: rapid.SampledFrom([]string{"r1", "r2"}).Draw(t, "region"), Zone: rapid.SampledFrom(zones).Draw(t, "zone")}
@@ -168,6 +177,12 @@ var (
 	nodes = []string{"node-1", "node-2"}
 	zones = []string{"z1", "z2"}
 )
+
+func (w *world) setService(t *rapid.T, group *kubernetes.Group) {
+	w.service = w.drawService(t)
+	read := cluster.ReadService(w.service)
+	group.SetService(&read)
+}
 
 func (w *world) drawService(t *rapid.T) *corev1.Service {
 	families := []corev1.IPFamily{corev1.IPv4Protocol, corev1.IPv6Protocol}
@@ -254,12 +269,13 @@ func (w *world) drawPod(t *rapid.T) {
 	}
 }
 
-// compare compares what was taken with what follows from the objects as they are.
-func (w *world) compare(t *rapid.T, got mirror) {
+// compare compares what was taken with what follows from the objects as they are, and from
+// which endpoints there were.
+func (w *world) compare(t *rapid.T, before, got mirror) {
 	want := map[string]string{}
 	if w.service != nil {
 		want[shop.Ref().Name] = "service"
-		for name, e := range w.served() {
+		for name, e := range w.served(before) {
 			want[shop.Ref().Name+"/"+name] = e.spec
 			if w.service.Spec.ClusterIP == corev1.ClusterIPNone && e.hostname != "" {
 				want[shop.Ref().Name+":"+e.hostname] = "service"

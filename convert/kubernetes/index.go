@@ -51,6 +51,9 @@ func (x *Index) addAll(g *Group, s *Slice, n int) {
 	}
 }
 
+// HasPod reports whether any slice has a pod of a UID.
+func (x *Index) HasPod(uid string) bool { return len(x.pods[uid]) > 0 }
+
 // PodChanged says that something of a pod changed. It yields the groups concerned.
 func (x *Index) PodChanged(uid string) iter.Seq[*Group] {
 	return x.concerned(x.pods[uid], func(g *Group) { g.podChanged(uid) })

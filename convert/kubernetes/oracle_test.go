@@ -110,7 +110,7 @@ func newestOf(all []seen) seen {
 	return newest
 }
 
-func (w *world) served() map[string]result {
+func (w *world) served(before mirror) map[string]result {
 	newest := map[string]map[discoveryv1.AddressType]seen{} // by id
 	for id, all := range w.seen() {
 		newest[id] = map[discoveryv1.AddressType]seen{}
@@ -123,7 +123,7 @@ func (w *world) served() map[string]result {
 	}
 	first := discoveryv1.AddressType(w.service.Spec.IPFamilies[0])
 	main := map[string]seen{}
-	ready := false
+	ready, known := false, false
 	for id, family := range newest {
 		s, has := family[first]
 		other, both := family[discoveryv1.AddressType(w.service.Spec.IPFamilies[1])]
@@ -134,12 +134,29 @@ func (w *world) served() map[string]result {
 			s.also = other.address()
 		}
 		main[id] = s
-		ready = ready || w.health(s) == model.Healthy && len(w.of(s.ports)) > 0
+		serves := w.health(s) == model.Healthy && len(w.of(s.ports)) > 0
+		ready, known = ready || serves, known || serves && !w.awaits(s)
 	}
-	return w.results(main, ready)
+	out := map[string]result{}
+	for name, s := range w.best(main) {
+		_, had := before[endpointRef(name)]
+		if spec, ok := w.specOf(s, ready); ok && (had || !known || !w.awaits(s)) {
+			out[name] = result{fmt.Sprintf("%+v", spec), holdsText(s.Hostname)}
+		}
+	}
+	return out
 }
 
-func (w *world) results(main map[string]seen, ready bool) map[string]result {
+func endpointRef(name string) model.Ref {
+	ref := shop.Ref()
+	ref.Kind, ref.Name = model.KindEndpoint, ref.Name+"/"+name
+	return ref
+}
+
+func (w *world) awaits(s seen) bool { return s.TargetRef != nil && w.awaited[string(s.TargetRef.UID)] }
+
+// best are the endpoints that are served, by address and ports.
+func (w *world) best(main map[string]seen) map[string]seen {
 	order := []model.Health{model.Healthy, model.Draining, model.Unhealthy}
 	best := map[string]seen{}
 	for _, id := range slices.Sorted(maps.Keys(main)) {
@@ -154,13 +171,7 @@ func (w *world) results(main map[string]seen, ready bool) map[string]result {
 			best[name] = s
 		}
 	}
-	out := map[string]result{}
-	for name, s := range best {
-		if spec, ok := w.specOf(s, ready); ok {
-			out[name] = result{fmt.Sprintf("%+v", spec), holdsText(s.Hostname)}
-		}
-	}
-	return out
+	return best
 }
 
 func holdsText(p *string) string {

@@ -56,6 +56,8 @@ type Places interface {
 	Region(zone string) string
 	// Pod returns a pod, and whether it is known.
 	Pod(name Name) (Pod, bool)
+	// Awaits reports whether a pod of this UID is not known yet, and may still be.
+	Awaits(uid string) bool
 }
 
 // localityOf is where an endpoint runs. The zone stands in its slice, so a region is

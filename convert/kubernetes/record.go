@@ -1,12 +1,19 @@
 package kubernetes
 
 import (
+	"slices"
+
 	"github.com/isthmus-mesh/isthmus/model"
 )
 
-// endpointsAt makes the records of an address.
-func (g *Group) endpointsAt(address string) (list []endpoint) {
+// endpointsAt makes the records of an address. A new one is kept back while its pod is
+// awaited: it would have no labels and no account. That must not leave the Service without
+// an endpoint that is ready, nor take one away that was there already.
+func (g *Group) endpointsAt(address string, before []endpoint) (list []endpoint) {
 	for _, i := range g.winners(address) {
+		if i.awaits && g.known > 0 && !slices.ContainsFunc(before, func(e endpoint) bool { return e.name == i.name() }) {
+			continue
+		}
 		if spec, served := g.specOf(i); served {
 			list = append(list, endpoint{i.name(), i.main.endpoint().hostname, spec})
 		}

@@ -2,6 +2,7 @@ package kubernetes
 
 import (
 	"cmp"
+	"iter"
 	"net/netip"
 	"time"
 
@@ -55,6 +56,19 @@ func ReadSlice(s *discoveryv1.EndpointSlice) *Slice {
 		}
 	}
 	return read
+}
+
+// Pods yields the pods that the slice has, with what is said of them here alone: their
+// names and UIDs.
+func (s *Slice) Pods() iter.Seq[Pod] {
+	return func(yield func(Pod) bool) {
+		for i := range s.endpoints {
+			e := &s.endpoints[i]
+			if e.pod != "" && e.uid != "" && !yield(Pod{Name: Name{s.Service.Namespace, e.pod}, UID: e.uid}) {
+				return
+			}
+		}
+	}
 }
 
 // readEndpoint reads an endpoint. Of its addresses, which are all of one family and

@@ -35,7 +35,7 @@ func (g *Group) Take() (change Change) {
 // or have.
 func (g *Group) takeAddress(address string, change *Change, hosts map[string]struct{}) {
 	old := g.records[address]
-	now := g.endpointsAt(address)
+	now := g.endpointsAt(address, old)
 	g.keep(address, now)
 	g.rename(address, hosts)
 	if g.service == nil || g.service.External != "" {
@@ -65,13 +65,14 @@ func (g *Group) keep(address string, now []endpoint) {
 // takeAll makes everything anew.
 func (g *Group) takeAll() (change Change) {
 	g.whole = false
+	before := g.records
 	g.records = map[string][]endpoint{}
 	hosts := map[string]struct{}{}
 	for host := range g.named {
 		hosts[host] = struct{}{}
 	}
 	for address := range g.addresses() {
-		g.keep(address, g.endpointsAt(address))
+		g.keep(address, g.endpointsAt(address, before[address]))
 		g.rename(address, hosts)
 	}
 	for address := range g.dirty {

@@ -127,3 +127,11 @@ func (c *Config) Open(env source.Env) source.Source { return New(*c, env) }
 func (c *Config) cluster() kubernetes.Cluster {
 	return kubernetes.Cluster{Domain: c.Domain, Network: c.Network, Name: c.Cluster}
 }
+
+// namespaces are the parts in which objects are asked for: some namespaces, or all as one.
+func (c *Config) namespaces() []string {
+	if len(c.Namespaces) == 0 {
+		return []string{""}
+	}
+	return c.Namespaces
+}

@@ -27,6 +27,7 @@ type feed struct {
 	mu     sync.Mutex
 	listed bool
 	err    error     // why it cannot be read now; nil if it can
+	byList bool      // a list said so, and not a watch
 	since  time.Time // when that began
 }
 
@@ -58,7 +59,10 @@ func (f *feed) list(ctx context.Context, options metav1.ListOptions) (runtime.Ob
 	limited, cancel := context.WithTimeout(ctx, longest)
 	defer cancel()
 	list, err := f.api.List(limited, options)
-	f.answered(ctx, err)
+	if options.Continue != "" && apierrors.IsResourceExpired(err) {
+		return list, err // the rest of the list has become too old, and all is asked for at once next
+	}
+	f.answered(ctx, err, true)
 	return list, err
 }
 
@@ -67,7 +71,10 @@ func (f *feed) watch(ctx context.Context, options metav1.ListOptions) (watch.Int
 	if options.SendInitialEvents != nil && (apierrors.IsInvalid(err) || apierrors.IsBadRequest(err)) {
 		return w, err // the API server does not begin watches with a list, and is asked for one next
 	}
-	f.answered(ctx, err)
+	if apierrors.IsResourceExpired(err) || apierrors.IsGone(err) {
+		return w, err // a list comes next
+	}
+	f.answered(ctx, err, false)
 	return w, err
 }
 
@@ -101,20 +108,24 @@ func (b *begun) Stop() {
 	b.cancel()
 }
 
-// answered notes whether the API server answers for the kind.
-func (f *feed) answered(ctx context.Context, err error) {
+// answered notes whether the API server answers for the kind, be it a list or a watch. A
+// list that works says nothing of watches that do not.
+func (f *feed) answered(ctx context.Context, err error, byList bool) {
 	if ctx.Err() != nil {
 		return // it is we who end
 	}
 	f.mu.Lock()
 	was := f.err
 	switch {
+	case err == nil && byList && !f.byList:
+		f.mu.Unlock()
+		return
 	case err == nil:
-		f.err = nil
+		f.err, f.byList = nil, false
 	case was == nil:
-		f.err, f.since = err, time.Now()
+		f.err, f.byList, f.since = err, byList, time.Now()
 	default:
-		f.err = err
+		f.err, f.byList = err, byList
 	}
 	f.mu.Unlock()
 	if (was == nil) != (err == nil) || apierrors.ReasonForError(was) != apierrors.ReasonForError(err) || !f.isListed() {

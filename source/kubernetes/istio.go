@@ -17,5 +17,15 @@ func recordKind(resource string) model.Kind {
 	return ""
 }
 
+// kindOf is the kind of the objects of a resource that may be left out.
+func kindOf(resource string) string {
+	for _, k := range istioKinds {
+		if k.Resource() == resource {
+			return string(k)
+		}
+	}
+	return "EndpointSlice"
+}
+
 // istioKinds are those that are read.
 var istioKinds = [...]istio.Kind{istio.ServiceEntry, istio.WorkloadEntry, istio.WorkloadGroup, istio.Sidecar}

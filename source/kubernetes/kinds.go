@@ -24,6 +24,7 @@ type kind struct {
 	resource  string // as in paths of the API
 	namespace string // the only one it is read in; empty for all, and for what is in none
 	required  bool
+	off       string // the setting with which it is not read; empty if it always is
 	example   func() runtime.Object
 	api       api
 	// read makes of an object what is kept of it. It uses nothing that is shared.
@@ -64,11 +65,7 @@ func (c *Config) kinds(target *rest.Config) ([]kind, error) {
 		api:  typed{core, nodes, "", func() runtime.Object { return &corev1.NodeList{} }},
 		read: func(o any) any { return readAs(o, func(n *corev1.Node) any { return convert.ReadNode(n) }) },
 	}}
-	namespaces := c.Namespaces
-	if len(namespaces) == 0 {
-		namespaces = []string{""}
-	}
-	for _, namespace := range namespaces {
+	for _, namespace := range c.namespaces() {
 		list = append(list, c.kindsIn(namespace, core, discovery, objects)...)
 	}
 	return list, nil
@@ -90,7 +87,7 @@ func (c *Config) kindsIn(namespace string, core, discovery rest.Interface, objec
 	}}
 	if c.Pods {
 		list = append(list, kind{
-			resource: pods, namespace: namespace, example: func() runtime.Object { return &corev1.Pod{} },
+			resource: pods, namespace: namespace, off: "pods: false", example: func() runtime.Object { return &corev1.Pod{} },
 			api:  typed{core, pods, namespace, func() runtime.Object { return &corev1.PodList{} }},
 			read: func(o any) any { return readAs(o, func(p *corev1.Pod) any { return convert.ReadPod(p) }) },
 		})
@@ -100,7 +97,7 @@ func (c *Config) kindsIn(namespace string, core, discovery rest.Interface, objec
 	}
 	for _, k := range istioKinds {
 		list = append(list, kind{
-			resource: k.Resource(), namespace: namespace, example: func() runtime.Object { return &unstructured.Unstructured{} },
+			resource: k.Resource(), namespace: namespace, off: "istio: false", example: func() runtime.Object { return &unstructured.Unstructured{} },
 			api:  &untyped{client: objects, resource: k.Resource(), namespace: namespace},
 			read: func(o any) any { return readAs(o, readIstio) },
 		})

@@ -15,9 +15,10 @@ import (
 // mirror is what the API server has said, as far as it counts. Feeds enter what they
 // read, in the order in which it comes, and the run takes what has to be passed on.
 type mirror struct {
-	mu      sync.Mutex
-	cluster convert.Cluster
-	ignored func(service convert.Name) bool
+	mu        sync.Mutex
+	cluster   convert.Cluster
+	readsPods bool
+	ignored   func(service convert.Name) bool
 
 	groups map[convert.Name]*convert.Group
 	index  convert.Index
@@ -27,10 +28,13 @@ type mirror struct {
 	pods   map[convert.Name]convert.Pod
 	istio  map[string]map[convert.Name]istio.Reading // by resource
 
-	unread  map[string]bool // nodes and pods, until they are listed
+	unread  map[part]bool // of nodes and pods, until they are listed
 	primed  bool
+	awaited awaited                              // pods
 	dirty   map[convert.Name]struct{}            // groups that may have changed
 	touched map[string]map[convert.Name]struct{} // objects of Istio that have changed, by resource
+	left    leftOut
+	recount bool // a slice is left out, or no more, and no listing has said so yet
 	pending []step
 	since   time.Time // when the first of what is pending came
 }
@@ -43,9 +47,9 @@ type object struct {
 
 func newMirror(c *Config) *mirror {
 	return &mirror{
-		cluster: c.cluster(), ignored: c.isClusterLocal, unread: map[string]bool{nodes: true, pods: c.Pods},
+		cluster: c.cluster(), readsPods: c.Pods, ignored: c.isClusterLocal, unread: unreadOf(c),
 		groups: map[convert.Name]*convert.Group{}, slices: map[convert.Name]convert.Name{},
-		nodes: map[string]convert.Node{}, zones: map[string]map[string]int{}, pods: map[convert.Name]convert.Pod{},
+		left: leftOut{}, awaited: awaited{until: map[string]time.Time{}}, nodes: map[string]convert.Node{}, zones: map[string]map[string]int{}, pods: map[convert.Name]convert.Pod{},
 		istio: map[string]map[convert.Name]istio.Reading{},
 		dirty: map[convert.Name]struct{}{}, touched: map[string]map[convert.Name]struct{}{},
 	}
@@ -56,7 +60,7 @@ func (m *mirror) change(resource string, o object, at time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.began(at)
-	m.enter(resource, o)
+	m.enter(resource, o, at)
 }
 
 // replace enters all objects of a kind, or those of a namespace. What is missing among
@@ -69,14 +73,14 @@ func (m *mirror) replace(resource, namespace string, objects []object, at time.T
 	here := make(map[convert.Name]bool, len(objects))
 	for _, o := range objects {
 		here[o.Name] = true
-		m.enter(resource, o)
+		m.enter(resource, o, at)
 	}
-	for _, name := range slices.Collect(m.names(resource)) {
+	for _, name := range slices.AppendSeq(slices.Collect(m.names(resource)), maps.Keys(m.left[resource])) {
 		if !here[name] && (namespace == "" || name.Namespace == namespace) {
-			m.enter(resource, object{Name: name})
+			m.enter(resource, object{Name: name}, at)
 		}
 	}
-	m.unread[resource] = false
+	delete(m.unread, part{resource, namespace})
 	if place := placeOf(resource); m.primed && place != "" {
 		m.pending = append(m.pending, step{listing: m.listing(place)})
 	}
@@ -133,12 +137,12 @@ func (m *mirror) withService() iter.Seq[convert.Name] {
 }
 
 // enter enters an object by its kind.
-func (m *mirror) enter(resource string, o object) {
+func (m *mirror) enter(resource string, o object, at time.Time) {
 	switch resource {
 	case services:
 		m.enterService(o)
 	case endpointSlices:
-		m.enterSlice(o)
+		m.enterSlice(o, at)
 	case nodes:
 		m.enterNode(o)
 	case pods:
@@ -161,15 +165,18 @@ func (m *mirror) enterService(o object) {
 }
 
 // enterSlice enters a slice. One that has changed its Service leaves the former.
-func (m *mirror) enterSlice(o object) {
+func (m *mirror) enterSlice(o object, at time.Time) {
 	s, is := o.is.(*convert.Slice)
-	is = is && s.Service.Name != "" && !s.FQDN && !m.ignored(s.Service)
+	is = is && s.Service.Name != "" && !m.ignored(s.Service)
+	m.recount = m.left.set(endpointSlices, o.Name, is && s.FQDN) || m.recount
+	is = is && !s.FQDN
 	if old, had := m.slices[o.Name]; had && (!is || old != s.Service) {
 		m.groups[old].DropSlice(o.Name.Name)
 		m.dirty[old] = struct{}{}
 		delete(m.slices, o.Name)
 	}
 	if is {
+		m.await(s, at)
 		m.group(s.Service).SetSlice(s)
 		m.slices[o.Name] = s.Service
 		m.dirty[s.Service] = struct{}{}
@@ -195,6 +202,7 @@ func (m *mirror) enterPod(o object) {
 	delete(m.pods, o.Name)
 	if is {
 		m.pods[o.Name] = p
+		m.awaited.end(p.UID)
 		m.mark(m.index.PodChanged(p.UID))
 	}
 	if had && old.UID != p.UID {
@@ -267,7 +275,9 @@ func (m *mirror) enterIstio(resource string, o object) {
 	if m.istio[resource] == nil {
 		m.istio[resource], m.touched[resource] = map[convert.Name]istio.Reading{}, map[convert.Name]struct{}{}
 	}
-	if r, is := o.is.(istio.Reading); is && !r.Ignored {
+	r, is := o.is.(istio.Reading)
+	m.left.set(resource, o.Name, is && r.Ignored)
+	if is && !r.Ignored {
 		m.istio[resource][o.Name] = r
 	} else {
 		delete(m.istio[resource], o.Name)

@@ -135,6 +135,7 @@ func (r *run) look(ctx context.Context, now time.Time) (again time.Duration, err
 	if again, err = r.judge(now); err != nil {
 		return 0, err
 	}
+	again = min(again, r.mirror.lapse(now))
 	if !r.listed {
 		if wait := r.waits(now); wait > 0 {
 			return min(wait, again), nil

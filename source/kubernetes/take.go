@@ -65,7 +65,7 @@ func (m *mirror) list(place string) {
 }
 
 func (m *mirror) everything() source.Listing {
-	whole := source.Listing{Observed: m.since, Ignored: map[string]int{}}
+	whole := source.Listing{Observed: m.since, Ignored: m.left.counts()}
 	if whole.Observed.IsZero() {
 		whole.Observed = time.Now()
 	}
@@ -80,7 +80,8 @@ func (m *mirror) everything() source.Listing {
 
 // listing is everything of a place. What has changed there is passed on with it.
 func (m *mirror) listing(place string) *source.Listing {
-	listing := &source.Listing{Places: []string{place}, Observed: m.since}
+	listing := &source.Listing{Places: []string{place}, Observed: m.since, Ignored: m.left.counts()}
+	m.recount = false
 	if place != services {
 		for _, name := range slices.SortedFunc(maps.Keys(m.istio[place]), convert.Name.Compare) {
 			enterObject(listing, place, m.istio[place][name])
@@ -121,6 +122,9 @@ func (m *mirror) flush() {
 	}
 	if len(change.Upserts)+len(change.Deletes)+len(change.OwnedUpserts)+len(change.OwnedDeletes)+len(change.Rejected) > 0 {
 		m.pending = append(m.pending, step{change: change})
+	}
+	if m.recount { // a change cannot say so, and where nothing stands a listing costs little
+		m.pending = append(m.pending, step{listing: m.listing(endpointSlices)})
 	}
 }
 

@@ -58,7 +58,7 @@ func (r *run) judge(now time.Time) (again time.Duration, err error) {
 		case err == nil:
 			r.report(f, nil)
 		case f.required && (!f.isListed() || rest <= 0):
-			return 0, fmt.Errorf("%s: %s", f.name(), explain(err))
+			return 0, fmt.Errorf("%s: %s", f.name(), f.explain(err))
 		case rest > 0:
 			again = min(again, rest)
 			away = away || f.required
@@ -107,22 +107,29 @@ func (r *run) rejection(f *feed) source.Rejection {
 	since, err := f.failing()
 	reason := "not listed yet"
 	if err != nil {
-		reason = fmt.Sprintf("cannot be read since %s: %s", since.UTC().Format(time.RFC3339), explain(err))
+		reason = fmt.Sprintf("cannot be read since %s: %s", since.UTC().Format(time.RFC3339), f.explain(err))
 	}
 	r.reported[f.name()] = apierrors.ReasonForError(err)
 	return source.Rejection{Place: f.resource, Object: f.name(), Where: f.name(), Reason: reason}
 }
 
 // explain says why a kind cannot be read, and what to do.
-func explain(err error) string {
+func (k *kind) explain(err error) string {
 	switch {
 	case apierrors.IsForbidden(err):
-		return fmt.Sprintf("%v; allow get, list and watch, or turn it off", err)
+		return fmt.Sprintf("%v; allow list and watch%s", err, k.orTurnOff())
 	case apierrors.IsNotFound(err):
-		return "the API server has no such kind; install its custom resource definition, or turn it off"
+		return "the API server has no such kind; install its custom resource definition" + k.orTurnOff()
 	case apierrors.IsUnauthorized(err):
 		return fmt.Sprintf("%v; renew the credentials of the kubeconfig", err)
 	default:
 		return err.Error()
 	}
+}
+
+func (k *kind) orTurnOff() string {
+	if k.off == "" {
+		return ""
+	}
+	return ", or set " + k.off
 }

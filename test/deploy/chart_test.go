@@ -270,9 +270,9 @@ func TestRightsToWriteAreTheLeast(t *testing.T) {
 func TestRightsToReadAreTheLeast(t *testing.T) {
 	t.Parallel()
 	const from = "config:\n  outputs: {xds: {listen: ':15010', insecure: true}}\n  sources: "
-	const whole = "[{[get list watch] [] [services nodes pods] [] []} {[get list watch] [discovery.k8s.io] [endpointslices] [] []} " +
-		"{[get list watch] [networking.istio.io] [serviceentries workloadentries workloadgroups sidecars] [] []}]"
-	const least = "[{[get list watch] [] [services nodes] [] []} {[get list watch] [discovery.k8s.io] [endpointslices] [] []}]"
+	const whole = "[{[list watch] [] [services nodes pods] [] []} {[list watch] [discovery.k8s.io] [endpointslices] [] []} " +
+		"{[list watch] [networking.istio.io] [serviceentries workloadentries workloadgroups sidecars] [] []}]"
+	const least = "[{[list watch] [] [services nodes] [] []} {[list watch] [discovery.k8s.io] [endpointslices] [] []}]"
 	for sources, want := range map[string]string{
 		"[{name: here, kubernetes: {}}]":                                                           whole,
 		"[{name: here, kubernetes: }]":                                                             whole,

@@ -47,7 +47,7 @@ func TestAzureResources(t *testing.T) {
 	m.awaitState(source.StateLive)
 	m.awaitRejected("azureresources", "allow get and list") // who may not read has no right to know that it is absent
 	for kind, text := range map[schema.GroupVersionResource]string{
-		clusterRoles: fmt.Sprintf(clusterRole, "- {apiGroups: [isthmus.io], resources: [azureresources], verbs: [get, list]}\n"), bindings: roleBinding,
+		clusterRoles: fmt.Sprintf(clusterRole, "- {apiGroups: [isthmus.io], resources: [azureresources], verbs: [list]}\n"), bindings: roleBinding,
 	} {
 		if err := client.Apply(ctx, kind, object(t, "%s", text)); err != nil {
 			t.Fatal(err)

@@ -83,19 +83,19 @@ metadata: {name: reader}
 rules:
 - apiGroups: [""]
   resources: [services, nodes]
-  verbs: [get, list, watch]
+  verbs: [list, watch]
 - apiGroups: [discovery.k8s.io]
   resources: [endpointslices]
-  verbs: [get, list, watch]
+  verbs: [list, watch]
 %s`
 
 const mayReadIstio = `
 - apiGroups: [networking.istio.io]
   resources: [serviceentries, workloadentries, workloadgroups, sidecars]
-  verbs: [get, list, watch]
+  verbs: [list, watch]
 - apiGroups: [""]
   resources: [pods]
-  verbs: [get, list, watch]
+  verbs: [list, watch]
 `
 
 const roleBinding = `
@@ -153,8 +153,8 @@ func TestKindsThatCannotBeRead(t *testing.T) {
 	if r := m.records("rights"); !has(r, "10.1.0.1") {
 		t.Errorf("the Service is not there: %v", r)
 	}
-	m.awaitRejected("serviceentries", "allow get, list and watch")
-	m.awaitRejected("pods", "allow get, list and watch")
+	m.awaitRejected("serviceentries", "allow list and watch, or set istio: false")
+	m.awaitRejected("pods", "allow list and watch, or set pods: false")
 
 	apply(clusterRoles, clusterRole, mayReadIstio)
 	await(t, "the ServiceEntry", func() error {
@@ -177,7 +177,7 @@ func TestKindsThatCannotBeRead(t *testing.T) {
 	if err := c.API.Restart(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	m.awaitRejected("serviceentries", "allow get, list and watch")
+	m.awaitRejected("serviceentries", "allow list and watch, or set istio: false")
 	m.mustHave(uids, "rights")
 	m.awaitState(source.StateLive)
 }

@@ -43,6 +43,8 @@ const (
 	forbidden       // each is answered with a lack of rights
 	listOnly        // watches do not begin with a list, as in API servers before 1.32
 	cut             // lists end in the middle
+	unwatched       // watches are answered with a lack of rights
+	forgetful       // lists come in pages of one object, of which only the first is answered; watches as with listOnly
 )
 
 // newWay returns an undisturbed one.
@@ -114,6 +116,16 @@ func (w *way) Asked() map[string][]url.Values {
 	return asked
 }
 
+// Lists counts the lists of a resource that were asked for.
+func (w *way) Lists(resource string) (n int) {
+	for _, parameters := range w.Asked()[resource] {
+		if parameters.Get("watch") != "true" {
+			n++
+		}
+	}
+	return n
+}
+
 // Cut ends the connections that there are.
 func (w *way) Cut() { w.server.CloseClientConnections() }
 
@@ -147,6 +159,17 @@ func (w *way) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 		status(http.StatusGone, "Expired")
 	case how == listOnly && r.URL.Query().Get("sendInitialEvents") == "true":
 		status(http.StatusUnprocessableEntity, "Invalid")
+	case how == unwatched && watches:
+		status(http.StatusForbidden, "Forbidden")
+	case how == forgetful && r.URL.Query().Get("sendInitialEvents") == "true":
+		status(http.StatusUnprocessableEntity, "Invalid")
+	case how == forgetful && r.URL.Query().Has("continue"):
+		status(http.StatusGone, "Expired")
+	case how == forgetful && r.URL.Query().Has("limit"):
+		query := r.URL.Query()
+		query.Set("limit", "1")
+		r.URL.RawQuery = query.Encode()
+		w.proxy.ServeHTTP(rw, r)
 	case how == cut:
 		w.proxy.ServeHTTP(&short{ResponseWriter: rw, rest: 300}, r)
 	default:

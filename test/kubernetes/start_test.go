@@ -93,6 +93,48 @@ func (m *mirrored) mustFollow(client *cluster.Client, namespace string) {
 	})
 }
 
+// An API server that forgets a list after its first page is asked for all at once.
+func TestListThatExpiresBetweenPages(t *testing.T) {
+	t.Parallel()
+	client, w := connect(t, shared), newWay(t, shared.API)
+	if err := client.Namespace(t.Context(), "pages"); err != nil {
+		t.Fatal(err)
+	}
+	for _, o := range objects(t, steadyObjects, "pages") {
+		if err := client.Apply(t.Context(), resources[o.GetKind()], o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.Fail(forgetful, "")
+	m := mirror(t, w.Kubeconfig(t))
+	m.awaitState(source.StateLive)
+	if r := m.records("pages"); !has(r, "10.9.0.1") || !has(r, "10.9.0.2") {
+		t.Errorf("there is %v", r)
+	}
+}
+
+// A kind that may be listed and not watched is reported once, however often it is listed.
+func TestKindThatMayOnlyBeListed(t *testing.T) {
+	t.Parallel()
+	w := newWay(t, shared.API)
+	w.Fail(unwatched, "sidecars")
+	m := mirror(t, w.Kubeconfig(t))
+	m.awaitRejected("sidecars", "list and watch")
+	before, lists := m.supervisor.Status().RejectedTotal, w.Lists("sidecars")
+	await(t, "two more lists", func() error {
+		if n := w.Lists("sidecars"); n < lists+2 {
+			return fmt.Errorf("there were %d", n-lists)
+		}
+		return nil
+	})
+	s := m.supervisor.Status()
+	if s.State != source.StateLive || s.RejectedTotal != before || len(s.Rejected) != 1 {
+		t.Errorf("it is %s, and %d were rejected, after %d: %v", s.State, s.RejectedTotal, before, s.Rejected)
+	}
+	w.Fail(none, "")
+	m.awaitRejected("sidecars", "")
+}
+
 const labelledPod = `
 apiVersion: v1
 kind: Pod
