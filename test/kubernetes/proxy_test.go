@@ -48,7 +48,13 @@ const (
 // newWay returns an undisturbed one.
 func newWay(t testing.TB, api *cluster.APIServer) *way {
 	t.Helper()
-	config, err := api.Config(cluster.Admin)
+	return newWayAs(t, api, cluster.Admin)
+}
+
+// newWayAs returns one of a user.
+func newWayAs(t testing.TB, api *cluster.APIServer, user string) *way {
+	t.Helper()
+	config, err := api.Config(user)
 	if err != nil {
 		t.Fatal(err)
 	}
