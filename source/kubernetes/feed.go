@@ -2,6 +2,7 @@ package kubernetes
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"time"
 
@@ -42,9 +43,13 @@ func (f *feed) run(ctx context.Context) {
 	r.RunWithContext(klog.NewContext(ctx, silent))
 }
 
-// longest is how long the API server may take to begin an answer. Watches are found dead
-// by the pings of HTTP/2.
-const longest = 60 * time.Second
+// How long the API server may take to answer. A watch that has begun is found dead by the
+// pings of HTTP/2. There are proxies that hold its beginning back until there is something
+// to pass on, which is a bookmark after a minute.
+const (
+	longest      = 60 * time.Second
+	longestBegin = 90 * time.Second
+)
 
 func (f *feed) list(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 	if options.ResourceVersion == "0" {
@@ -62,7 +67,7 @@ func (f *feed) list(ctx context.Context, options metav1.ListOptions) (runtime.Ob
 }
 
 func (f *feed) watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-	w, err := f.api.Watch(ctx, options)
+	w, err := f.begin(ctx, options)
 	if options.SendInitialEvents != nil && (apierrors.IsInvalid(err) || apierrors.IsBadRequest(err)) {
 		return w, err // the API server does not begin watches with a list, and is asked for one next
 	}
@@ -71,6 +76,36 @@ func (f *feed) watch(ctx context.Context, options metav1.ListOptions) (watch.Int
 	}
 	f.answered(ctx, err, false)
 	return w, err
+}
+
+// begin begins a watch, and gives up when nobody answers.
+func (f *feed) begin(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	late := time.AfterFunc(longestBegin, cancel)
+	w, err := f.api.Watch(ctx, options)
+	switch inTime := late.Stop(); {
+	case inTime && err == nil:
+		return &begun{w, cancel}, nil
+	case err == nil:
+		w.Stop()
+		fallthrough
+	case !inTime:
+		err = fmt.Errorf("no answer to a watch within %s", longestBegin)
+	}
+	cancel()
+	return nil, err
+}
+
+// begun is a watch that has begun.
+type begun struct {
+	watch.Interface
+	cancel context.CancelFunc
+}
+
+// Stop implements [watch.Interface].
+func (b *begun) Stop() {
+	b.Interface.Stop()
+	b.cancel()
 }
 
 // answered notes whether the API server answers for the kind, be it a list or a watch. A

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
 
 	"github.com/isthmus-mesh/isthmus/source"
 )
@@ -16,6 +17,7 @@ type Source struct {
 	config Config
 	env    source.Env
 	pace   pace
+	target func() (*rest.Config, error) // asked with each run
 }
 
 var _ source.Source = (*Source)(nil)
@@ -30,11 +32,13 @@ type pace struct {
 var usual = pace{first: 2 * time.Minute, failing: 5 * time.Second, gather: 10 * time.Millisecond}
 
 // New returns a source for a configuration that is valid.
-func New(c Config, env source.Env) *Source { return &Source{config: c, env: env, pace: usual} }
+func New(c Config, env source.Env) *Source {
+	return &Source{config: c, env: env, pace: usual, target: c.target}
+}
 
 // Run implements [source.Source].
 func (s *Source) Run(ctx context.Context, sink source.Sink) error {
-	target, err := s.config.target()
+	target, err := s.target()
 	if err != nil {
 		return err
 	}

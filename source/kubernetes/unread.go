@@ -15,7 +15,7 @@ func (r *run) waits(now time.Time) time.Duration {
 		if f.isListed() {
 			continue
 		}
-		if _, err := f.failing(); err != nil && !f.required && mayBeListedLater(f.resource, err) {
+		if _, err := f.failing(); err != nil && !f.required && r.mayBeListedLater(f.resource, err) {
 			continue
 		}
 		if rest := r.began.Add(r.pace.first).Sub(now); rest > 0 || f.required {
@@ -26,10 +26,22 @@ func (r *run) waits(now time.Time) time.Duration {
 }
 
 // mayBeListedLater reports whether a first listing may do without a kind that cannot be
-// read. What is stored of a kind with a place of its own stays. What nodes and pods say
-// stands on endpoints, which would lose it, so they are waited for if they may come.
-func mayBeListedLater(resource string, err error) bool {
-	return placeOf(resource) != "" || apierrors.IsForbidden(err) || apierrors.IsNotFound(err)
+// read now: one that is absent, or may not be read. What is stored of a kind with a place
+// of its own stays; before anything is stored it would be missing, as what nodes and pods
+// say would on endpoints, so these are waited for.
+func (s *Source) mayBeListedLater(resource string, err error) bool {
+	return apierrors.IsForbidden(err) || apierrors.IsNotFound(err) || placeOf(resource) != "" && s.hasStored()
+}
+
+// hasStored reports whether something was listed before, in this process or an earlier one.
+func (s *Source) hasStored() bool {
+	if s.env.Stored == nil {
+		return false
+	}
+	for range s.env.Stored() {
+		return true
+	}
+	return false
 }
 
 // judge looks at kinds that cannot be read: whether one of them ends the run, and which

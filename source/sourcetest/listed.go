@@ -27,6 +27,9 @@ type Listed struct {
 	// Reports says that the registry itself reports what is deleted, one by one, so
 	// that it passes at once, unless it happens during an outage.
 	Reports bool
+	// Valid reports whether the registry takes nothing bad of a host, so that its service
+	// is never [Service.Bad]; nil if any can be.
+	Valid func(host string) bool
 	// RealTime runs histories on the clock of the machine: for what
 	// testing/synctest cannot wait for, such as connections and file events.
 	RealTime bool

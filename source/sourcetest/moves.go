@@ -41,6 +41,7 @@ func (m *mirroring) step() {
 
 // set has the registry hold something else.
 func (m *mirroring) set(s Services) {
+	s = m.possible(s)
 	m.guard.changes(s)
 	m.registry.Set(s)
 	m.guard.changed()
@@ -48,6 +49,19 @@ func (m *mirroring) set(s Services) {
 		m.leewayOf(host).widen(s, host)
 	}
 	m.content = s
+}
+
+// possible is what of drawn services the registry takes.
+func (m *mirroring) possible(s Services) Services {
+	if m.Valid == nil {
+		return s
+	}
+	all := Services{}
+	for host, service := range s {
+		service.Bad = service.Bad && !m.Valid(host)
+		all[host] = service
+	}
+	return all
 }
 
 // heal has every service be one that can be taken.

@@ -2,14 +2,10 @@ package kubernetes_test
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"net/http"
 	"net/netip"
-	"os"
-	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -133,41 +129,12 @@ func (w *crowd) slice(namespace, name string, at int, addresses []string) {
 		namespace, name, at, strings.Join(endpoints, ", "))))
 }
 
-var servingLine = regexp.MustCompile(`msg=serving .*xds=(\S+) .*admin=(\S+)`)
-
 func (w *crowd) isthmus() plane {
-	dir := w.b.TempDir()
-	file := filepath.Join(dir, "isthmus.yaml")
-	w.must(os.WriteFile(file, fmt.Appendf(nil, "sources: [{name: here, kubernetes: {kubeconfig: %s}}]\noutputs: {xds: {listen: '127.0.0.1:0'}}\n"+
-		"admin: {listen: '127.0.0.1:0'}\nlog: {format: text}\n", kubeconfig(w.b, w.cluster.API, cluster.Admin)), 0o600))
-	p := plane{name: "isthmus", process: cluster.NewProcess(dir, "isthmus", isthmusProgram(w.b, dir), "serve", "--config", file)}
-	p.stop = p.process.Kill
+	i := newIsthmus(w.b, w.b.TempDir(), fmt.Sprintf("sources: [{name: here, kubernetes: {kubeconfig: %s}}]\noutputs: {xds: {listen: '127.0.0.1:0'}}\n"+
+		"admin: {listen: '127.0.0.1:0'}", kubeconfig(w.b, w.cluster.API, cluster.Admin)))
 	began := time.Now()
-	ctx, cancel := context.WithTimeout(w.b.Context(), patience)
-	defer cancel()
-	w.must(p.process.Start(ctx, func(ctx context.Context) error {
-		found := servingLine.FindStringSubmatch(p.process.Log())
-		if found == nil {
-			return errors.New("it does not serve yet")
-		}
-		p.xds = found[1]
-		request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+found[2]+"/readyz", http.NoBody)
-		if err != nil {
-			return err
-		}
-		request.Close = true
-		response, err := http.DefaultClient.Do(request)
-		if err != nil {
-			return err
-		}
-		defer response.Body.Close()
-		if response.StatusCode != http.StatusOK {
-			return errors.New(response.Status)
-		}
-		return nil
-	}))
-	p.primed = time.Since(began)
-	return p
+	i.start()
+	return plane{name: "isthmus", process: i.Process, xds: i.xds, primed: time.Since(began), stop: i.Kill}
 }
 
 func (w *crowd) istiod() plane {

@@ -9,19 +9,14 @@ import (
 	"net/http"
 	"net/netip"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
-	"github.com/isthmus-mesh/isthmus/config"
-	"github.com/isthmus-mesh/isthmus/internal/app"
 	"github.com/isthmus-mesh/isthmus/test/envoy/netns"
 	"github.com/isthmus-mesh/isthmus/test/envoy/proxy"
-	"github.com/isthmus-mesh/isthmus/test/testkit/instance"
 )
 
 // inNamespace is set where the tests run that need addresses such as those of pods: no
@@ -71,34 +66,10 @@ func listen(t testing.TB, name, address string) {
 	t.Cleanup(func() { _ = server.Close(); served.Wait() })
 }
 
-// serveIsthmus runs an Isthmus that reads a configuration in a folder.
-func serveIsthmus(t *testing.T, dir, text string) *app.App {
-	t.Helper()
-	file := filepath.Join(dir, "isthmus.yaml")
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	c, err := config.Load(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return instance.Run(t, c)
-}
-
-// isthmusProgram builds the program.
-func isthmusProgram(tb testing.TB, dir string) string {
-	tb.Helper()
-	path := filepath.Join(dir, "isthmus")
-	if out, err := exec.CommandContext(tb.Context(), "go", "-C", programs.Repository, "build", "-buildvcs=false", "-o", path, "./cmd/isthmus").CombinedOutput(); err != nil {
-		tb.Fatalf("%v: %s", err, out)
-	}
-	return path
-}
-
 // connectEnvoy starts an Envoy that takes everything from an Isthmus.
-func connectEnvoy(t *testing.T, a *app.App, c proxy.Config) *proxy.Proxy {
+func connectEnvoy(t *testing.T, i *isthmus, c proxy.Config) *proxy.Proxy {
 	t.Helper()
-	return startEnvoy(t, a.Addr("xds").String(), c)
+	return startEnvoy(t, i.xds, c)
 }
 
 // startEnvoy starts an Envoy that takes everything from one control plane.
@@ -109,7 +80,7 @@ func startEnvoy(tb testing.TB, from string, c proxy.Config) *proxy.Proxy {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	c.Isthmus = isthmusProgram(tb, dir) // which prints the bootstrap
+	c.Isthmus = programs.Isthmus // which prints the bootstrap
 	c.Program, c.Dir, c.Namespace, c.ControlPlanes = program, dir, "shop", []netip.AddrPort{netip.MustParseAddrPort(from)}
 	ctx, cancel := context.WithTimeout(tb.Context(), patience)
 	defer cancel()
@@ -185,6 +156,13 @@ func (c *caller) note(by string, err error) {
 		return
 	}
 	c.answered[by]++
+}
+
+// forget forgets which calls have failed so far.
+func (c *caller) forget() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.failed = nil
 }
 
 // look is who answered since the last look.

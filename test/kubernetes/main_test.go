@@ -56,6 +56,9 @@ func run(m *testing.M) (status int, err error) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
+	if err := buildIsthmus(ctx, dir); err != nil {
+		return 1, err
+	}
 	if shared, err = cluster.Start(ctx, programs, dir); err != nil {
 		return 1, err
 	}

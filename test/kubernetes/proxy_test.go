@@ -5,7 +5,9 @@ import (
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
+	"path"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -25,8 +27,8 @@ type way struct {
 
 	mu    sync.Mutex
 	fault fault
-	only  string // the resource that the fault is of; all if empty
-	asked []string
+	only  string                  // the resource that the fault is of; all if empty
+	asked map[string][]url.Values // the parameters of each request, by resource
 }
 
 // fault is how requests fail.
@@ -48,7 +50,13 @@ const (
 // newWay returns an undisturbed one.
 func newWay(t testing.TB, api *cluster.APIServer) *way {
 	t.Helper()
-	config, err := api.Config(cluster.Admin)
+	return newWayAs(t, api, cluster.Admin)
+}
+
+// newWayAs returns one of a user.
+func newWayAs(t testing.TB, api *cluster.APIServer, user string) *way {
+	t.Helper()
+	config, err := api.Config(user)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,7 +68,7 @@ func newWay(t testing.TB, api *cluster.APIServer) *way {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &way{proxy: &httputil.ReverseProxy{
+	w := &way{asked: map[string][]url.Values{}, proxy: &httputil.ReverseProxy{
 		Rewrite:   func(r *httputil.ProxyRequest) { r.SetURL(target) },
 		Transport: through, FlushInterval: -1,
 		ErrorHandler: func(rw http.ResponseWriter, _ *http.Request, _ error) { panic(http.ErrAbortHandler) },
@@ -87,11 +95,11 @@ func (w *way) Kubeconfig(t testing.TB) string {
 	config.AuthInfos["test"] = &clientcmdapi.AuthInfo{}
 	config.Contexts["test"] = &clientcmdapi.Context{Cluster: "test", AuthInfo: "test"}
 	config.CurrentContext = "test"
-	path := filepath.Join(t.TempDir(), "kubeconfig")
-	if err := clientcmd.WriteToFile(*config, path); err != nil {
+	file := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := clientcmd.WriteToFile(*config, file); err != nil {
 		t.Fatal(err)
 	}
-	return path
+	return file
 }
 
 // Fail disturbs what is asked for from now on, of one resource or of all, and cuts the
@@ -103,16 +111,15 @@ func (w *way) Fail(how fault, only string) {
 	w.server.CloseClientConnections()
 }
 
-// Lists counts the lists of a resource that were asked for.
-func (w *way) Lists(resource string) (n int) {
+// Asked are the parameters of each request so far, by resource.
+func (w *way) Asked() map[string][]url.Values {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for _, uri := range w.asked {
-		if strings.Contains(uri, "/"+resource+"?") && !strings.Contains(uri, "watch=true") {
-			n++
-		}
+	asked := map[string][]url.Values{}
+	for resource, requests := range w.asked {
+		asked[resource] = slices.Clone(requests)
 	}
-	return n
+	return asked
 }
 
 // Cut ends the connections that there are.
@@ -122,7 +129,8 @@ func (w *way) Cut() { w.server.CloseClientConnections() }
 func (w *way) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	w.mu.Lock()
 	how, only := w.fault, w.only
-	w.asked = append(w.asked, r.URL.RequestURI())
+	resource := path.Base(r.URL.Path)
+	w.asked[resource] = append(w.asked[resource], r.URL.Query())
 	w.mu.Unlock()
 	watches := r.URL.Query().Get("watch") == "true"
 	if only != "" && !strings.HasSuffix(r.URL.Path, "/"+only) {

@@ -2,14 +2,52 @@ package kubernetes_test
 
 import (
 	"fmt"
+	"net/url"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/source"
+	"github.com/isthmus-mesh/isthmus/test/istio/cluster"
 )
 
-// An API server that cannot begin a watch with a list is listed, and then watched.
+// everyKind is what is read of a cluster.
+var everyKind = []string{
+	"services", "endpointslices", "nodes", "pods", "serviceentries", "workloadentries", "workloadgroups", "sidecars",
+}
+
+// An API server that can begin a watch with a list is asked for that, at the start and
+// when a watch cannot be resumed, and for no list.
+func TestListsAreStreamed(t *testing.T) {
+	t.Parallel()
+	client, w := connect(t, shared), newWay(t, shared.API)
+	if err := client.Namespace(t.Context(), "streams"); err != nil {
+		t.Fatal(err)
+	}
+	m := mirror(t, w.Kubeconfig(t))
+	m.awaitState(source.StateLive)
+	w.Fail(expired, "")
+	await(t, "everything to be streamed again", func() error {
+		for _, resource := range everyKind {
+			if n := len(streamed(w.Asked()[resource])); n < 2 {
+				return fmt.Errorf("%s were streamed %d times", resource, n)
+			}
+		}
+		return nil
+	})
+	m.mustFollow(client, "streams")
+	for resource, requests := range w.Asked() {
+		for _, q := range requests {
+			if !q.Has("watch") {
+				t.Errorf("%s are listed with %v", resource, q)
+			}
+		}
+	}
+}
+
+// An API server that cannot begin a watch with a list is listed, and then watched. The
+// list may not come from a cache that lags.
 func TestAPIServerThatListsAlone(t *testing.T) {
 	t.Parallel()
 	client, w := connect(t, shared), newWay(t, shared.API)
@@ -19,13 +57,36 @@ func TestAPIServerThatListsAlone(t *testing.T) {
 	w.Fail(listOnly, "")
 	m := mirror(t, w.Kubeconfig(t))
 	m.awaitState(source.StateLive)
-	for _, o := range objects(t, steadyObjects, "lists") {
-		if err := client.Apply(t.Context(), resources[o.GetKind()], o); err != nil {
-			t.Fatal(err)
+	m.mustFollow(client, "lists")
+	asked := w.Asked()
+	for _, resource := range everyKind {
+		lists := slices.DeleteFunc(asked[resource], func(q url.Values) bool { return q.Has("watch") })
+		if len(lists) == 0 {
+			t.Errorf("%s are not listed", resource)
+		}
+		for n, q := range lists {
+			if version := q.Get("resourceVersion"); version == "0" || n == 0 && version != "" {
+				t.Errorf("list %d of %s asks for version %q", n, resource, version)
+			}
 		}
 	}
-	await(t, "the endpoints", func() error {
-		if r := m.records("lists"); !has(r, "10.9.0.1") || !has(r, "10.9.0.2") {
+}
+
+// streamed are the requests for a watch that begins with a list.
+func streamed(requests []url.Values) []url.Values {
+	return slices.DeleteFunc(requests, func(q url.Values) bool { return !q.Has("watch") || q.Get("sendInitialEvents") != "true" })
+}
+
+// mustFollow writes a Service with two endpoints, and waits until they are there.
+func (m *mirrored) mustFollow(client *cluster.Client, namespace string) {
+	m.t.Helper()
+	for _, o := range objects(m.t, steadyObjects, namespace) {
+		if err := client.Apply(m.t.Context(), resources[o.GetKind()], o); err != nil {
+			m.t.Fatal(err)
+		}
+	}
+	await(m.t, "the endpoints", func() error {
+		if r := m.records(namespace); !has(r, "10.9.0.1") || !has(r, "10.9.0.2") {
 			return fmt.Errorf("there is %v", r)
 		}
 		return nil
@@ -52,6 +113,16 @@ func TestListThatExpiresBetweenPages(t *testing.T) {
 	}
 }
 
+// lists counts the lists of a resource that were asked for.
+func lists(w *way, resource string) (n int) {
+	for _, options := range w.Asked()[resource] {
+		if options.Get("watch") != "true" {
+			n++
+		}
+	}
+	return n
+}
+
 // A kind that may be listed and not watched is reported once, however often it is listed.
 func TestKindThatMayOnlyBeListed(t *testing.T) {
 	t.Parallel()
@@ -59,10 +130,10 @@ func TestKindThatMayOnlyBeListed(t *testing.T) {
 	w.Fail(unwatched, "sidecars")
 	m := mirror(t, w.Kubeconfig(t))
 	m.awaitRejected("sidecars", "list and watch")
-	before, lists := m.supervisor.Status().RejectedTotal, w.Lists("sidecars")
+	before, first := m.supervisor.Status().RejectedTotal, lists(w, "sidecars")
 	await(t, "two more lists", func() error {
-		if n := w.Lists("sidecars"); n < lists+2 {
-			return fmt.Errorf("there were %d", n-lists)
+		if n := lists(w, "sidecars"); n < first+2 {
+			return fmt.Errorf("there were %d", n-first)
 		}
 		return nil
 	})

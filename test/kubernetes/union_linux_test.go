@@ -1,16 +1,11 @@
 package kubernetes_test
 
 import (
-	"context"
-	"encoding/json"
 	"fmt"
-	"net/http"
 	"os"
 	"path/filepath"
 	"testing"
-	"time"
 
-	"github.com/isthmus-mesh/isthmus/internal/app"
 	"github.com/isthmus-mesh/isthmus/internal/demo/servicecenter"
 	"github.com/isthmus-mesh/isthmus/test/envoy/proxy"
 	"github.com/isthmus-mesh/isthmus/test/istio/cluster"
@@ -55,9 +50,7 @@ func TestOneServiceOfFourRegistries(t *testing.T) {
 	all := []string{"file", "center", "east", "west"}
 	w.mustBeAnsweredBy(all...)
 	for _, c := range w.callers { // the first calls were made before Envoy had the cluster
-		c.mu.Lock()
-		c.failed = nil
-		c.mu.Unlock()
+		c.forget()
 	}
 
 	for _, death := range []struct {
@@ -91,7 +84,7 @@ type union struct {
 	id         string // of the service in the Service Center
 	east, west *cluster.Cluster
 	clients    map[*cluster.Cluster]*cluster.Client
-	isthmus    *app.App
+	isthmus    *isthmus
 	callers    []*caller
 }
 
@@ -209,24 +202,4 @@ func (w *union) awaitSource(name string, live bool) {
 		}
 		return fmt.Errorf("there are %+v", sources)
 	})
-}
-
-// ask asks the admin API.
-func ask(ctx context.Context, a *app.App, path string, into any) error {
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
-	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+a.AdminAddr().String()+path, http.NoBody)
-	if err != nil {
-		return err
-	}
-	request.Close = true
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return err
-	}
-	defer response.Body.Close()
-	if response.StatusCode != http.StatusOK {
-		return fmt.Errorf("%s: %s", path, response.Status)
-	}
-	return json.NewDecoder(response.Body).Decode(into)
 }

@@ -1,0 +1,322 @@
+package kubernetes_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+)
+
+// apiServer is as much of an API server as a reader of objects meets: lists and watches
+// with versions, of which those that are too old cannot be resumed. It is a transport, so
+// that it can be had in a bubble of fake time.
+type apiServer struct {
+	listOnly bool // watches do not begin with a list, as in API servers before 1.32
+
+	mu       sync.Mutex
+	revision int
+	oldest   int // the version from which on watches can be resumed
+	objects  map[string]map[string]object
+	history  []event
+	watches  map[*stream]bool
+	fault    fault // nil while there is none
+}
+
+// object is one as it is stored.
+type object = map[string]any
+
+// event is a change of an object.
+type event struct {
+	resource, kind string
+	revision       int
+	object         object
+}
+
+// fault answers instead of the server. Without an answer and an error it lets the server
+// answer.
+type fault func(r *http.Request) (*http.Response, error)
+
+func newAPIServer(listOnly bool) *apiServer {
+	return &apiServer{listOnly: listOnly, revision: 1, oldest: 1, objects: map[string]map[string]object{}, watches: map[*stream]bool{}}
+}
+
+// RoundTrip implements [http.RoundTripper].
+func (a *apiServer) RoundTrip(r *http.Request) (*http.Response, error) {
+	response, err := a.answer(r)
+	if response != nil {
+		response.Request = r
+	}
+	return response, err
+}
+
+func (a *apiServer) answer(r *http.Request) (*http.Response, error) {
+	if f := a.failing(); f != nil {
+		if response, err := f(r); response != nil || err != nil {
+			return response, err
+		}
+	}
+	if group := strings.Trim(strings.TrimPrefix(path.Dir(r.URL.Path), "/apis"), "/"); group != versions[path.Base(r.URL.Path)] && group != "api/v1" {
+		return rejection(http.StatusNotFound, "NotFound"), nil
+	}
+	if r.URL.Query().Get("watch") == "" {
+		return a.list(r), nil
+	}
+	return a.watch(r), nil
+}
+
+// list answers with all objects of a resource. One that may be of any version is as old
+// as a cache can be: nothing had been written yet.
+func (a *apiServer) list(r *http.Request) *http.Response {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	resource, items, version := path.Base(r.URL.Path), []object{}, "1"
+	if r.URL.Query().Get("resourceVersion") != "0" {
+		items, version = a.sorted(resource), strconv.Itoa(a.revision)
+	}
+	return answer(http.StatusOK, object{
+		"apiVersion": versions[resource], "kind": kinds[resource] + "List", "metadata": object{"resourceVersion": version}, "items": items,
+	})
+}
+
+func (a *apiServer) sorted(resource string) []object {
+	items := []object{}
+	for _, name := range slices.Sorted(maps.Keys(a.objects[resource])) {
+		items = append(items, a.objects[resource][name])
+	}
+	return items
+}
+
+// watch begins with everything, if asked, or with what has changed since a version.
+func (a *apiServer) watch(r *http.Request) *http.Response {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	query, resource := r.URL.Query(), path.Base(r.URL.Path)
+	s := &stream{of: r, resource: resource, wake: make(chan struct{}, 1), closed: func(s *stream) {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		delete(a.watches, s)
+	}}
+	since, _ := strconv.Atoi(query.Get("resourceVersion"))
+	switch {
+	case query.Get("sendInitialEvents") != "true":
+		if since < a.oldest {
+			s.send("ERROR", status(http.StatusGone, "Expired"))
+			s.end(io.EOF)
+			break
+		}
+		for _, e := range a.history {
+			if e.resource == resource && e.revision > since {
+				s.send(e.kind, e.object)
+			}
+		}
+	case a.listOnly:
+		return rejection(http.StatusUnprocessableEntity, "Invalid")
+	default:
+		for _, o := range a.sorted(resource) {
+			s.send("ADDED", o)
+		}
+		s.send("BOOKMARK", a.bookmark(resource, object{"k8s.io/initial-events-end": "true"}))
+	}
+	a.watches[s] = true
+	return &http.Response{StatusCode: http.StatusOK, Body: s, ContentLength: -1, Header: jsonHeader()}
+}
+
+func (a *apiServer) bookmark(resource string, annotations object) object {
+	return object{"apiVersion": versions[resource], "kind": kinds[resource], "metadata": object{
+		"resourceVersion": strconv.Itoa(a.revision), "annotations": annotations, "creationTimestamp": nil,
+	}}
+}
+
+// write makes the objects of a resource be these, by name.
+func (a *apiServer) write(resource string, objects map[string]object) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, name := range slices.Sorted(maps.Keys(objects)) {
+		if old, there := a.objects[resource][name]; !there || !sameSpec(old, objects[name]) {
+			a.change(resource, name, objects[name], there)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(a.objects[resource])) {
+		if objects[name] == nil {
+			a.change(resource, name, nil, true)
+		}
+	}
+	for s := range a.watches {
+		s.send("BOOKMARK", a.bookmark(s.resource, nil))
+	}
+}
+
+// change stores an object, or deletes it, and reports that.
+func (a *apiServer) change(resource, name string, o object, there bool) {
+	a.revision++
+	e := event{resource: resource, kind: "ADDED", revision: a.revision}
+	switch {
+	case o == nil:
+		e.kind, o = "DELETED", maps.Clone(a.objects[resource][name])
+	case there:
+		e.kind = "MODIFIED"
+	}
+	labels, _ := o["metadata"].(object)
+	o["metadata"] = object{
+		"namespace": "shop", "name": name, "uid": "of-" + name, "labels": labels["labels"], "resourceVersion": strconv.Itoa(a.revision),
+	}
+	o["apiVersion"], o["kind"] = versions[resource], kinds[resource]
+	e.object = o
+	if a.objects[resource] == nil {
+		a.objects[resource] = map[string]object{}
+	}
+	if a.objects[resource][name] = o; e.kind == "DELETED" {
+		delete(a.objects[resource], name)
+	}
+	a.history = append(a.history, e)
+	for s := range a.watches {
+		if s.resource == resource {
+			s.send(e.kind, o)
+		}
+	}
+}
+
+func sameSpec(a, b object) bool {
+	text := func(o object) string {
+		rest := maps.Clone(o)
+		metadata, _ := rest["metadata"].(object)
+		rest["metadata"], rest["apiVersion"], rest["kind"] = metadata["labels"], nil, nil
+		return fmt.Sprint(rest)
+	}
+	return text(a) == text(b)
+}
+
+// fail has requests fail from now on, and ends the watches with an error, or in the
+// middle of an event.
+func (a *apiServer) fail(f fault, last func(*stream)) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.fault = f
+	for s := range a.watches {
+		last(s)
+	}
+	clear(a.watches)
+}
+
+// failing is how requests fail.
+func (a *apiServer) failing() fault {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.fault
+}
+
+// compact has no watch be resumed from a version until now.
+func (a *apiServer) compact() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.revision++
+	a.oldest, a.history = a.revision, nil
+}
+
+// stream is the answer to a watch. Its methods may be called from any goroutine.
+type stream struct {
+	of       *http.Request
+	resource string
+	wake     chan struct{}
+	closed   func(*stream)
+
+	mu   sync.Mutex
+	text bytes.Buffer
+	over error // after the text
+}
+
+func (s *stream) send(kind string, o object) { s.write(encode(object{"type": kind, "object": o})) }
+
+func (s *stream) write(text []byte) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.text.Write(text)
+	s.notify()
+}
+
+func (s *stream) end(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.over = err
+	s.notify()
+}
+
+func (s *stream) notify() {
+	select {
+	case s.wake <- struct{}{}:
+	default: // it is going to look anyway
+	}
+}
+
+// Read implements [io.Reader].
+func (s *stream) Read(p []byte) (int, error) {
+	for {
+		s.mu.Lock()
+		n, _ := s.text.Read(p)
+		over := s.over
+		s.mu.Unlock()
+		if n > 0 {
+			return n, nil
+		}
+		if over != nil {
+			return 0, over
+		}
+		select {
+		case <-s.wake:
+		case <-s.of.Context().Done():
+			return 0, s.of.Context().Err()
+		}
+	}
+}
+
+// Close implements [io.Closer].
+func (s *stream) Close() error {
+	s.closed(s)
+	s.end(http.ErrBodyReadAfterClose)
+	return nil
+}
+
+func encode(o any) []byte {
+	text, err := json.Marshal(o)
+	if err != nil {
+		panic(err)
+	}
+	return append(text, '\n')
+}
+
+func jsonHeader() http.Header { return http.Header{"Content-Type": {"application/json"}} }
+
+func answer(code int, o any) *http.Response { return body(code, string(encode(o))) }
+
+func body(code int, text string) *http.Response {
+	return &http.Response{
+		StatusCode: code, Status: fmt.Sprint(code, " ", http.StatusText(code)), Header: jsonHeader(),
+		Body: io.NopCloser(strings.NewReader(text)), ContentLength: int64(len(text)),
+	}
+}
+
+func status(code int, reason string) object {
+	return object{"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code, "reason": reason, "message": "as drawn"}
+}
+
+func rejection(code int, reason string) *http.Response { return answer(code, status(code, reason)) }
+
+// The API that each resource is of.
+var (
+	kinds = map[string]string{
+		"services": "Service", "endpointslices": "EndpointSlice", "nodes": "Node", "pods": "Pod",
+		"serviceentries": "ServiceEntry", "workloadentries": "WorkloadEntry", "workloadgroups": "WorkloadGroup", "sidecars": "Sidecar",
+	}
+	versions = map[string]string{
+		"services": "v1", "endpointslices": "discovery.k8s.io/v1", "nodes": "v1", "pods": "v1",
+		"serviceentries": "networking.istio.io/v1", "workloadentries": "networking.istio.io/v1",
+		"workloadgroups": "networking.istio.io/v1", "sidecars": "networking.istio.io/v1",
+	}
+)

@@ -1,0 +1,16 @@
+package kubernetes_test
+
+import (
+	"testing"
+
+	"go.uber.org/goleak"
+	"k8s.io/apimachinery/pkg/util/runtime"
+)
+
+// TestMain takes away what client-go does with errors: log them, and wait until it is a
+// while since the last one of the whole process, which may be one of another bubble, with
+// another time.
+func TestMain(m *testing.M) {
+	runtime.ErrorHandlers = nil
+	goleak.VerifyTestMain(m)
+}
