@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"iter"
 	"log/slog"
 	"strings"
 	"sync"
@@ -44,7 +45,9 @@ func mirror(t testing.TB, kubeconfig string, change ...func(*kubernetes.Config))
 	}
 	m := &mirrored{t: t, store: store.NewMemory(store.Config{})}
 	log := slog.New(slog.NewTextHandler(t.Output(), nil))
-	src := settings.Open(source.Env{Instance: "test", Name: "k8s", Log: log})
+	src := settings.Open(source.Env{Instance: "test", Name: "k8s", Log: log, Stored: func() iter.Seq[model.Record] {
+		return m.store.List(model.Filter{Source: "k8s"})
+	}})
 	m.supervisor = source.NewSupervisor("k8s", src, m.store, source.Config{
 		Kind: "kubernetes", Origin: "test", MinBackoff: 50 * time.Millisecond, MaxBackoff: 500 * time.Millisecond, Log: log,
 	})
