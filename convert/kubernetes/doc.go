@@ -7,13 +7,15 @@
 // [Group] is a Service with its slices. It keeps one record for each endpoint: a slice
 // that changes gives the records that differ, whatever the size of the Service.
 //
-//	group := kubernetes.NewGroup(cluster, ref)
-//	group.SetService(service)
-//	changed := group.SetSlice(slice) // the addresses whose records may differ
+//	group := kubernetes.NewGroup(cluster, name, places, index)
+//	group.SetService(&service)
+//	group.SetSlice(slice)
+//	changed := group.Take() // the records that differ
 //
 // The rules are those of kube-proxy and of Istio: docs/reference/kubernetes.md lists
 // them, with what is not kept. Objects come from an API server, which has validated
-// them, so nothing here rejects one; what cannot be used is left out and counted.
+// them, so nothing here rejects one. Slices of names are not for a Group: whoever reads
+// them leaves them out, and counts them.
 //
 // A [Group] belongs to one goroutine. All other functions share nothing.
 package kubernetes

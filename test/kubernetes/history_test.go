@@ -1,10 +1,9 @@
 package kubernetes_test
 
 import (
-	"cmp"
 	"flag"
 	"fmt"
-	"strconv"
+	"maps"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -15,37 +14,41 @@ import (
 	"pgregory.net/rapid"
 	"sigs.k8s.io/yaml"
 
-	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/source"
 	"github.com/isthmus-mesh/isthmus/test/istio/cluster"
 )
 
 // histories is how many are tried unless -rapid.checks says otherwise.
-const histories = 5
+const histories = 8
 
 var serial atomic.Int64
 
-// Whatever is written, moved between slices, split, duplicated, relabelled and deleted,
-// and however the way to the API server fails meanwhile, the store ends equal to a list,
-// and what was there all the time was never deleted.
+// Whatever is written, moved between slices, split, duplicated, renamed, given another
+// type and deleted, and whatever becomes of the way to the API server, of the server
+// itself, of rights and of definitions meanwhile, what is served ends as the objects say,
+// and equal to a list. A pod that is in some slice all the time is served all the time.
 func TestAnyHistoryEndsEqualToAList(t *testing.T) {
 	t.Parallel()
 	said := false
 	flag.Visit(func(f *flag.Flag) { said = said || f.Name == "rapid.checks" })
-	done := 0
+	done, c := 0, own(t)
+	entries, err := connect(t, c).Get(t.Context(), definitions, "", "serviceentries.networking.istio.io")
+	if err != nil {
+		t.Fatal(err)
+	}
 	rapid.Check(t, func(rt *rapid.T) {
 		if done++; done > histories && !said && !t.Failed() {
 			return
 		}
-		h := newHistory(t, rt)
+		h := newHistory(t, rt, c, anew(entries))
 		defer h.stop()
 		for range rapid.IntRange(5, 25).Draw(rt, "steps") {
 			h.step()
 		}
-		h.way.Fail(none, "")
-		h.awaitState(source.StateLive)
+		h.define()
+		h.settle()
 		h.mustEqualAList(h.namespace, func() *mirrored { return mirror(t, h.kubeconfig) })
-		h.mustHave(h.steady, h.namespace)
+		h.account.mustBeKept(rt)
 	})
 }
 
@@ -54,12 +57,16 @@ type history struct {
 	*mirrored
 	tb         testing.TB
 	rt         *rapid.T
+	cluster    *cluster.Cluster
 	client     *cluster.Client
 	way        *way
 	namespace  string
 	kubeconfig string
-	steady     map[string]model.UID
-	podUIDs    map[string]string // by name
+	account    *ledger
+	podUIDs    map[string]string          // by name
+	entries    *unstructured.Unstructured // the definition of ServiceEntries
+	undefined  bool                       // it is not there
+	syncs      int
 }
 
 const steadyObjects = `
@@ -75,147 +82,138 @@ const steadyObjects = `
   endpoints: [{addresses: [10.9.0.1]}, {addresses: [10.9.0.2]}]
 `
 
-func newHistory(t *testing.T, rt *rapid.T) *history {
-	w := newWay(t, shared.API)
+func newHistory(t *testing.T, rt *rapid.T, c *cluster.Cluster, entries *unstructured.Unstructured) *history {
+	w := newWayAs(t, c.API, "reader")
 	h := &history{
-		tb: t, rt: rt, client: connect(t, shared), way: w, kubeconfig: w.Kubeconfig(t),
+		tb: t, rt: rt, cluster: c, client: connect(t, c), way: w, kubeconfig: w.Kubeconfig(t), entries: entries,
 		namespace: fmt.Sprintf("history-%d", serial.Add(1)), podUIDs: map[string]string{},
 	}
+	h.account = newLedger(h.namespace)
 	if err := h.client.Namespace(t.Context(), h.namespace); err != nil {
 		t.Fatal(err)
 	}
+	h.grant(mayReadIstio)
+	h.must(h.client.Apply(t.Context(), bindings, object(t, roleBinding)))
 	for _, o := range objects(t, steadyObjects, h.namespace) {
 		h.apply(o)
 	}
+	if rapid.IntRange(0, 3).Draw(rt, "defined late") == 0 {
+		h.undefine()
+	}
 	h.mirrored = mirror(t, h.kubeconfig)
-	h.awaitState(source.StateLive)
-	await(t, "what stays is there", func() error {
-		if h.steady = h.uids(h.namespace); len(h.steady) != 3 {
-			return fmt.Errorf("there are %d", len(h.steady))
-		}
-		return nil
-	})
+	h.account.follow(h.mirrored)
+	h.settle()
 	return h
 }
 
+func (h *history) must(err error) {
+	if err != nil {
+		h.rt.Fatal(err)
+	}
+}
+
+// step is one thing that happens.
 func (h *history) step() {
-	what := rapid.SampledFrom([]string{
-		"slice", "slice", "slice", "slice", "service", "drop slice", "drop service", "pod", "node", "entry",
-		"cut", "fault", "mended", "wait",
-	}).Draw(h.rt, "what")
 	name := rapid.SampledFrom([]string{"a", "b"}).Draw(h.rt, "service")
-	switch what {
-	case "slice":
-		h.apply(h.slice(name))
-	case "service":
-		h.apply(h.service(name))
-	case "drop slice":
-		h.delete(slicesOf, h.sliceName())
-	case "drop service":
-		h.delete(services, name)
-	case "pod":
-		h.pod()
-	case "node":
-		h.apply(object(h.tb, `{apiVersion: v1, kind: Node, metadata: {name: %s, labels: {topology.kubernetes.io/region: %s, topology.kubernetes.io/zone: z1}}}`,
-			h.node(), rapid.SampledFrom([]string{"r1", "r2"}).Draw(h.rt, "region")))
-	case "entry":
-		h.entry()
-	case "cut":
-		h.way.Cut()
-	case "fault":
-		h.way.Fail(fault(rapid.IntRange(int(refused), int(cut)).Draw(h.rt, "fault")),
-			rapid.SampledFrom([]string{"", "services", "endpointslices", "pods", "nodes", "serviceentries"}).Draw(h.rt, "of"))
-	case "mended":
-		h.way.Fail(none, "")
-	case "wait":
-		time.Sleep(time.Duration(rapid.IntRange(10, 300).Draw(h.rt, "ms")) * time.Millisecond)
+	steps := map[string]func(){
+		"slice":        func() { h.apply(h.slice(name)) },
+		"service":      func() { h.replace(h.service(name)) },
+		"drop slice":   func() { h.delete(slicesOf, h.sliceName()) },
+		"drop service": func() { h.delete(services, name) },
+		"pod":          h.pod,
+		"node": func() {
+			h.apply(object(h.tb, `{apiVersion: v1, kind: Node, metadata: {name: %s, labels: {topology.kubernetes.io/region: %s, topology.kubernetes.io/zone: z1}}}`,
+				h.node(), rapid.SampledFrom([]string{"r1", "r2"}).Draw(h.rt, "region")))
+		},
+		"entry": h.entry,
+		"cut":   h.way.Cut,
+		"fault": func() {
+			h.way.Fail(fault(rapid.IntRange(int(refused), int(cut)).Draw(h.rt, "fault")),
+				rapid.SampledFrom([]string{"", "services", "endpointslices", "pods", "nodes", "serviceentries"}).Draw(h.rt, "of"))
+		},
+		"repair": func() { h.way.Fail(none, "") },
+		"rights": func() {
+			h.grant(rapid.SampledFrom([]string{"", mayReadIstio}).Draw(h.rt, "rights"))
+			h.way.Cut() // a watch that runs goes on without rights
+		},
+		"define":  h.define,
+		"restart": h.restart,
+		"settle":  h.settle,
+		"wait":    func() { h.wait(300) },
 	}
+	steps[rapid.SampledFrom([]string{
+		"slice", "slice", "slice", "slice", "slice", "slice", "service", "service", "drop slice", "drop service", "pod", "node", "entry",
+		"cut", "fault", "fault", "repair", "rights", "define", "restart", "settle", "wait", "wait",
+	}).Draw(h.rt, "what")]()
 }
 
-func (h *history) node() string {
-	return rapid.SampledFrom([]string{"node-1", "node-2"}).Draw(h.rt, "node")
+func (h *history) wait(most int) {
+	<-time.After(time.Duration(rapid.IntRange(10, most).Draw(h.rt, "ms")) * time.Millisecond)
 }
 
-func (h *history) sliceName() string {
-	return rapid.SampledFrom([]string{"s1", "s2", "s3", "s4-v6"}).Draw(h.rt, "slice")
+// restart kills the API server, and starts it again after a while, which may be longer
+// than what the source waits before it says so.
+func (h *history) restart() {
+	h.cluster.API.Kill()
+	h.wait(7000)
+	h.must(h.cluster.API.Restart(h.rt.Context()))
 }
 
-func (h *history) service(name string) *unstructured.Unstructured {
-	more := ""
-	if rapid.Bool().Draw(h.rt, "two ports") {
-		more = ", {name: admin, port: 90}"
+// settle has nothing go wrong any more, and waits until everything that was written has
+// come through.
+func (h *history) settle() {
+	h.way.Fail(none, "")
+	h.grant(mayReadIstio)
+	h.syncs++
+	label := fmt.Sprint("sync-", h.syncs)
+	marks := objects(h.tb, steadyObjects, h.namespace)
+	marks[0].SetLabels(map[string]string{"sync": label})
+	endpoints, _ := marks[1].Object["endpoints"].([]any)
+	mark := fmt.Sprintf("10.9.1.%d", 100+h.syncs)
+	marks[1].Object["endpoints"] = append(endpoints, map[string]any{"addresses": []any{mark}})
+	for _, o := range marks {
+		h.apply(o)
 	}
-	kind := rapid.SampledFrom([]string{"", "publishNotReadyAddresses: true,"}).Draw(h.rt, "kind")
-	return object(h.tb, `{apiVersion: v1, kind: Service, metadata: {namespace: %s, name: %s}, spec: {clusterIP: None, %s ports: [{name: http, port: 80}%s]}}`,
-		h.namespace, name, kind, more)
+	h.awaitState(source.StateLive)
+	await(h.tb, "what the objects say", func() error { return h.account.settled(label, mark) })
 }
 
-// slice draws a slice of one of the services. The same pods and addresses come in all.
-func (h *history) slice(service string) *unstructured.Unstructured {
-	name := h.sliceName()
-	u := object(h.tb, `{apiVersion: discovery.k8s.io/v1, kind: EndpointSlice, addressType: IPv4, metadata: {namespace: %s, name: %s, labels: {kubernetes.io/service-name: %s}}}`,
-		h.namespace, name, service)
-	prefix := "10.1.0."
-	if name == "s4-v6" {
-		prefix, u.Object["addressType"] = "fd00::", "IPv6"
-	}
-	port := int64(8080 + rapid.IntRange(0, 1).Draw(h.rt, "port"))
-	u.Object["ports"] = []any{map[string]any{"name": "http", "port": port}}
-	var endpoints []any
-	for _, n := range rapid.SliceOfNDistinct(rapid.IntRange(1, 6), 0, 5, rapid.ID[int]).Draw(h.rt, "endpoints") {
-		endpoints = append(endpoints, h.endpoint(prefix, n))
-	}
-	u.Object["endpoints"] = endpoints
-	return u
+// grant gives the reader the rights for Services, slices and nodes, and more.
+func (h *history) grant(more string) {
+	h.must(h.client.Apply(h.rt.Context(), clusterRoles, object(h.tb, "%s", fmt.Sprintf(clusterRole, more))))
 }
 
-func (h *history) endpoint(prefix string, n int) map[string]any {
-	e := map[string]any{"addresses": []any{prefix + strconv.Itoa(n)}, "nodeName": h.node()}
-	conditions := map[string]any{}
-	for _, name := range []string{"ready", "serving", "terminating"} {
-		switch rapid.IntRange(0, 3).Draw(h.rt, name) {
-		case 0:
-			conditions[name] = true
-		case 1:
-			conditions[name] = false
+// undefine takes the definition of ServiceEntries away, with all that there are.
+func (h *history) undefine() {
+	h.must(h.client.Delete(h.rt.Context(), definitions, "", h.entries.GetName()))
+	h.undefined = true
+	await(h.tb, "the definition to be gone", func() error {
+		if _, err := h.client.Get(h.rt.Context(), definitions, "", h.entries.GetName()); !errors.IsNotFound(err) {
+			return fmt.Errorf("it is there: %w", err)
 		}
-	}
-	e["conditions"] = conditions
-	if rapid.Bool().Draw(h.rt, "of a pod") {
-		pod := "pod-" + strconv.Itoa(n)
-		e["targetRef"] = map[string]any{"kind": "Pod", "namespace": h.namespace, "name": pod, "uid": cmp.Or(h.podUIDs[pod], "uid-of-"+pod)}
-		e["hostname"] = pod
-	}
-	return e
+		return nil
+	})
 }
 
-func (h *history) pod() {
-	name := "pod-" + strconv.Itoa(rapid.IntRange(1, 6).Draw(h.rt, "pod"))
-	if rapid.IntRange(0, 2).Draw(h.rt, "gone") == 0 {
-		h.delete(podsOf, name)
+func (h *history) define() {
+	if !h.undefined {
 		return
 	}
-	h.apply(object(h.tb, `{apiVersion: v1, kind: Pod, metadata: {namespace: %s, name: %s, labels: {app: %s}}, spec: {containers: [{name: c, image: c}]}}`,
-		h.namespace, name, rapid.SampledFrom([]string{"one", "two"}).Draw(h.rt, "app")))
-	if pod, err := h.client.Get(h.rt.Context(), podsOf, h.namespace, name); err == nil {
-		h.podUIDs[name] = string(pod.GetUID())
-	}
+	h.must(h.client.Apply(h.rt.Context(), definitions, h.entries))
+	h.undefined = false
+	await(h.tb, "ServiceEntries to be served", func() error {
+		_, err := h.client.List(h.rt.Context(), cluster.ServiceEntries, h.namespace, "")
+		return err
+	})
 }
 
-func (h *history) entry() {
-	if rapid.IntRange(0, 2).Draw(h.rt, "gone") == 0 {
-		h.delete(cluster.ServiceEntries, "entry")
-		return
-	}
-	h.apply(object(h.tb, `
-apiVersion: networking.istio.io/v1
-kind: ServiceEntry
-metadata: {namespace: %s, name: entry}
-spec:
-  hosts: [entry.example]
-  resolution: STATIC
-  ports: [{number: 80, name: http, protocol: HTTP}]
-  endpoints: [{address: 10.7.0.%d}]`, h.namespace, rapid.IntRange(1, 3).Draw(h.rt, "at")))
+// anew is an object as it can be created again.
+func anew(o *unstructured.Unstructured) *unstructured.Unstructured {
+	o = o.DeepCopy()
+	metadata, _ := o.Object["metadata"].(map[string]any)
+	maps.DeleteFunc(metadata, func(field string, _ any) bool { return field != "name" && field != "labels" && field != "annotations" })
+	delete(o.Object, "status")
+	return o
 }
 
 // resources are where objects of each kind are written.
@@ -223,17 +221,39 @@ var resources = map[string]schema.GroupVersionResource{
 	"Service": services, "EndpointSlice": slicesOf, "Pod": podsOf, "Node": nodesOf, "ServiceEntry": cluster.ServiceEntries,
 }
 
-// apply writes an object. That it is invalid is as good: some fields cannot change.
-func (h *history) apply(u *unstructured.Unstructured) {
-	if err := h.client.Apply(h.rt.Context(), resources[u.GetKind()], u); err != nil && !errors.IsInvalid(err) {
+// apply writes an object, and reports whether it was taken: that it is invalid is as good.
+func (h *history) apply(u *unstructured.Unstructured) (taken bool) {
+	next, err := h.account.now().with(u)
+	h.must(err)
+	h.account.comes(next)
+	switch err = h.client.Apply(h.rt.Context(), resources[u.GetKind()], u); {
+	case err == nil:
+		h.account.came(next)
+		return true
+	case !errors.IsInvalid(err) && !errors.IsNotFound(err): // the kind may be undefined
 		h.rt.Fatal(err)
+	}
+	return false
+}
+
+// replace writes a Service that may be of another type, which not every one can become.
+func (h *history) replace(u *unstructured.Unstructured) {
+	if rapid.Bool().Draw(h.rt, "deleted before") {
+		h.delete(services, u.GetName())
+	}
+	if !h.apply(u) {
+		h.delete(services, u.GetName())
+		h.apply(u)
 	}
 }
 
 func (h *history) delete(kind schema.GroupVersionResource, name string) {
+	next := h.account.now().without(kind.Resource, name)
+	h.account.comes(next)
 	if err := h.client.Delete(h.rt.Context(), kind, h.namespace, name); err != nil && !errors.IsNotFound(err) {
 		h.rt.Fatal(err)
 	}
+	h.account.came(next)
 }
 
 // objects reads a list of manifests.

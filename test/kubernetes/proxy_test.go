@@ -50,7 +50,13 @@ const (
 // newWay returns an undisturbed one.
 func newWay(t testing.TB, api *cluster.APIServer) *way {
 	t.Helper()
-	config, err := api.Config(cluster.Admin)
+	return newWayAs(t, api, cluster.Admin)
+}
+
+// newWayAs returns one of a user.
+func newWayAs(t testing.TB, api *cluster.APIServer, user string) *way {
+	t.Helper()
+	config, err := api.Config(user)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -114,16 +120,6 @@ func (w *way) Asked() map[string][]url.Values {
 		asked[resource] = slices.Clone(requests)
 	}
 	return asked
-}
-
-// Lists counts the lists of a resource that were asked for.
-func (w *way) Lists(resource string) (n int) {
-	for _, parameters := range w.Asked()[resource] {
-		if parameters.Get("watch") != "true" {
-			n++
-		}
-	}
-	return n
 }
 
 // Cut ends the connections that there are.

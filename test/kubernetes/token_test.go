@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
+	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/source"
 	"github.com/isthmus-mesh/isthmus/test/istio/cluster"
 )
@@ -73,25 +74,42 @@ func newAccount(t *testing.T, c *cluster.Cluster) *account {
 	return a
 }
 
-// kubeconfig is one of the account.
+// kubeconfig is one of the account, which names the file of the token.
 func (a *account) kubeconfig(c *cluster.Cluster) string {
 	a.t.Helper()
 	path := kubeconfig(a.t, c.API, cluster.Admin)
+	a.write(path, &clientcmdapi.AuthInfo{TokenFile: a.token})
+	return path
+}
+
+// within writes the token itself into a kubeconfig.
+func (a *account) within(path string) {
+	a.t.Helper()
+	token, err := os.ReadFile(a.token)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	a.write(path, &clientcmdapi.AuthInfo{Token: string(token)})
+}
+
+// write has all users of a kubeconfig be one.
+func (a *account) write(path string, user *clientcmdapi.AuthInfo) {
+	a.t.Helper()
 	config, err := clientcmd.LoadFromFile(path)
 	if err != nil {
 		a.t.Fatal(err)
 	}
 	for name := range config.AuthInfos {
-		config.AuthInfos[name] = &clientcmdapi.AuthInfo{TokenFile: a.token}
+		config.AuthInfos[name] = user
 	}
 	if err := clientcmd.WriteToFile(*config, path); err != nil {
 		a.t.Fatal(err)
 	}
-	return path
 }
 
 // A token that is worth nothing any more takes nothing away: the source says that it has
-// to be renewed, and goes on when it is.
+// to be renewed, and goes on when it is, be it in a file of its own or by another
+// kubeconfig in the place of the one before.
 func TestTokenExpires(t *testing.T) {
 	t.Parallel()
 	c := own(t)
@@ -99,37 +117,48 @@ func TestTokenExpires(t *testing.T) {
 	if err := client.Namespace(t.Context(), "kept"); err != nil {
 		t.Fatal(err)
 	}
-	steady := objects(t, steadyObjects, "kept")
-	for _, o := range steady {
+	for _, o := range objects(t, steadyObjects, "kept") {
 		if err := client.Apply(t.Context(), resources[o.GetKind()], o); err != nil {
 			t.Fatal(err)
 		}
 	}
-	m := mirror(t, reader.kubeconfig(c))
-	m.awaitState(source.StateLive)
-	before := m.uids("kept")
+	replaced := kubeconfig(t, c.API, cluster.Admin)
+	reader.within(replaced)
+	readers := []*mirrored{mirror(t, reader.kubeconfig(c)), mirror(t, replaced)}
+	before := make([]map[string]model.UID, len(readers))
+	for i, m := range readers {
+		m.awaitState(source.StateLive)
+		before[i] = m.uids("kept")
+	}
 	reader.expire()
 	c.API.Kill() // a watch that is open is not asked for its token again
 	if err := c.API.Restart(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	await(t, "a reason", func() error {
-		if s := m.supervisor.Status(); s.State != source.StateStale || !strings.Contains(s.Reason, "renew the credentials") {
-			return fmt.Errorf("it is %s: %s", s.State, s.Reason)
-		}
-		return nil
-	})
-	m.mustHave(before, "kept")
+	for i, m := range readers {
+		await(t, "a reason", func() error {
+			if s := m.supervisor.Status(); s.State != source.StateStale || !strings.Contains(s.Reason, "renew the credentials") {
+				return fmt.Errorf("it is %s: %s", s.State, s.Reason)
+			}
+			return nil
+		})
+		m.mustHave(before[i], "kept")
+	}
 	reader.renew()
-	m.awaitState(source.StateLive)
-	m.mustHave(before, "kept")
+	reader.within(replaced)
+	for i, m := range readers {
+		m.awaitState(source.StateLive)
+		m.mustHave(before[i], "kept")
+	}
 	if err := client.Delete(t.Context(), slicesOf, "kept", "steady-1"); err != nil {
 		t.Fatal(err)
 	}
-	await(t, "the endpoints to leave", func() error {
-		if r := m.records("kept"); len(r) != 1 {
-			return fmt.Errorf("there is %v", r)
-		}
-		return nil
-	})
+	for _, m := range readers {
+		await(t, "the endpoints to leave", func() error {
+			if r := m.records("kept"); len(r) != 1 {
+				return fmt.Errorf("there is %v", r)
+			}
+			return nil
+		})
+	}
 }

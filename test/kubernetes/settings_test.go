@@ -1,0 +1,74 @@
+package kubernetes_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/source"
+	"github.com/isthmus-mesh/isthmus/source/kubernetes"
+	"github.com/isthmus-mesh/isthmus/test/istio/cluster"
+)
+
+// Services that each cluster has for itself are not read, nor are their endpoints. Those
+// of the API server itself are such by default.
+func TestClusterLocalServicesAreNotRead(t *testing.T) {
+	t.Parallel()
+	client := connect(t, shared)
+	for _, namespace := range []string{"local", "partly"} {
+		if err := client.Namespace(t.Context(), namespace); err != nil {
+			t.Fatal(err)
+		}
+		for _, manifest := range []string{webService, webSlice} {
+			o := object(t, manifest, namespace)
+			if err := client.Apply(t.Context(), resources[o.GetKind()], o); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	every, some := mirror(t, kubeconfig(t, shared.API, cluster.Admin)), mirror(t, kubeconfig(t, shared.API, cluster.Admin), func(c *kubernetes.Config) {
+		c.ClusterLocal = []string{"local/*", "partly/web"}
+	})
+	every.awaitState(source.StateLive)
+	some.awaitState(source.StateLive)
+	some.mustFollow(client, "partly") // which has a Service of its own that is read
+	some.mustFollow(client, "default")
+	for namespace, count := range map[string]int{"local": 0, "partly": 3, "default": 4} {
+		if r := some.records(namespace); len(r) != count || has(r, "10.1.0.1") {
+			t.Errorf("of %s there is %v", namespace, r)
+		}
+	}
+	if r := every.records("local"); !has(r, "10.1.0.1") {
+		t.Errorf("what is not local is not read: %v", r)
+	}
+	if _, there := every.records("default")["Service service:kubernetes"]; there {
+		t.Errorf("the Service of the API server is read: %v", every.records("default"))
+	}
+}
+
+// Each record says by which Isthmus it entered, whatever it is made of.
+func TestOriginIsKept(t *testing.T) {
+	t.Parallel()
+	client := connect(t, shared)
+	if err := client.Namespace(t.Context(), "origin"); err != nil {
+		t.Fatal(err)
+	}
+	if err := client.Apply(t.Context(), cluster.ServiceEntries, object(t, "%s", strings.Replace(lateEntry, "namespace: rights", "namespace: origin", 1))); err != nil {
+		t.Fatal(err)
+	}
+	m := mirror(t, kubeconfig(t, shared.API, cluster.Admin))
+	m.awaitState(source.StateLive)
+	m.mustFollow(client, "origin")
+	count := 0
+	for r := range m.store.List(model.Filter{Source: "k8s"}) {
+		if r.Namespace != "origin" {
+			continue
+		}
+		if count++; r.Origin != "test" {
+			t.Errorf("%s is of %q", r.Ref, r.Origin)
+		}
+	}
+	if count < 4 { // two Services, and two endpoints at least
+		t.Errorf("there is %v", m.records("origin"))
+	}
+}
