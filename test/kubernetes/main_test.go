@@ -54,11 +54,11 @@ func run(m *testing.M) (status int, err error) {
 	if programs, err = cluster.Build(context.Background(), os.Stderr); err != nil {
 		return 1, err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
-	if err := buildIsthmus(ctx, dir); err != nil {
+	if err := buildIsthmus(context.Background(), dir); err != nil {
 		return 1, err
 	}
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
 	if shared, err = cluster.Start(ctx, programs, dir); err != nil {
 		return 1, err
 	}
