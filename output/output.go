@@ -77,6 +77,8 @@ type Selective interface {
 type APIServer interface {
 	// Server is the address that is written to, in the spelling of [source.APIServer].
 	Server() (string, error)
+	// Identity asks the server which cluster it is of; see [source.APIServer].
+	Identity(ctx context.Context) (string, error)
 }
 
 // Env is what an output is given beside its settings.

@@ -1,6 +1,7 @@
 package source
 
 import (
+	"context"
 	"iter"
 	"log/slog"
 	"time"
@@ -45,6 +46,9 @@ type Settings interface {
 type APIServer interface {
 	// Server is its address, spelled alike for whoever uses it. It speaks to nobody.
 	Server() (string, error)
+	// Identity asks the server which cluster it is of. The answer is the same at all of
+	// its addresses. It is empty if the server does not say so.
+	Identity(ctx context.Context) (string, error)
 }
 
 // Env is what a source is given beside its settings.

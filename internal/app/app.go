@@ -38,6 +38,7 @@ type App struct {
 	disk     *store.Disk   // nil if nothing survives a restart
 	fleet    *fleet
 	branches []*branch // the first is of all sources
+	targets  []target
 	outputs  []namedOutput
 	admin    *admin.Server
 	reloader *reloader
@@ -70,7 +71,7 @@ func assemble(ctx context.Context, c *config.Config, version string, log *slog.L
 		}
 	}()
 	a.openSources(c)
-	a.branches = []*branch{newBranch(selection{}, c)}
+	a.branches = []*branch{newBranch(selection{}, c, nil)}
 	a.branches[0].merged = timed.merged
 	if err := a.openOutputs(ctx, c, version, timed); err != nil {
 		return nil, err
@@ -155,6 +156,7 @@ func (a *App) read(ctx context.Context, parts *errgroup.Group) {
 			primed = a.listedAnother
 		}
 		parts.Go(func() error { return unlessStopped(ctx, b.merge(ctx, a.store, primed)) })
+		parts.Go(func() error { b.decide(ctx, a.log); return nil })
 	}
 }
 

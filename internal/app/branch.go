@@ -4,6 +4,7 @@ import (
 	"context"
 	"iter"
 	"slices"
+	"sync"
 
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/config"
@@ -15,17 +16,25 @@ import (
 // and one for each output that takes some sources only: what services are made
 // of is another there.
 type branch struct {
-	sources selection
 	order   mergeOrder
 	gate    *catalog.Gate
 	outputs []output.Output
 	merged  func(catalog.Change) // may be nil
+	// written is what the outputs write to, and restored are the sources that are stored
+	// from the start. Both matter only where sources are of an unknown relation.
+	written  output.APIServer
+	restored []string
+
+	mu      sync.Mutex // guards the rest; never held across a wait
+	sources selection
+	entries []config.Source // of the configuration
+	version int             // of the two before
 }
 
 // newBranch makes a branch without outputs, which must be there before it is run.
-func newBranch(sources selection, c *config.Config) *branch {
-	b := &branch{sources: sources}
-	required, optional := b.requirements(c)
+func newBranch(sources selection, c *config.Config, restored []string) *branch {
+	b := &branch{sources: sources, entries: c.Sources, restored: restored}
+	required, optional := b.requirements()
 	b.gate = catalog.NewGate(required, optional, optionalWait, b.publish)
 	b.order.set(b.those(names(c)))
 	return b
@@ -41,12 +50,53 @@ func (b *branch) publish(s *catalog.Snapshot, change catalog.Change, complete bo
 	}
 }
 
-// those are the sources of a list that are of the branch.
-func (b *branch) those(names []string) []string { return b.sources.of(names) }
+func (b *branch) selection() selection {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.sources
+}
 
-func (b *branch) requirements(c *config.Config) (required, optional []string) {
-	required, optional = requirements(c)
-	return b.those(required), b.those(optional)
+// those are the sources of a list that are of the branch.
+func (b *branch) those(names []string) []string { return b.selection().of(names) }
+
+// requirements are the sources that the gate waits for. One that is stored, and of which
+// it is not known whether it is taken at all, holds up the others no longer than an
+// optional one: what was written of it stays. The caller has the lock, or the branch alone.
+func (b *branch) requirements() (required, optional []string) {
+	for _, s := range b.entries {
+		switch stored := slices.Contains(b.restored, s.Name); {
+		case !b.sources.has(s.Name):
+		case s.IsRequired() && (b.sources.passes(s.Name) || !stored):
+			required = append(required, s.Name)
+		default:
+			optional = append(optional, s.Name)
+		}
+	}
+	return required, optional
+}
+
+// require has the gate wait for the sources of the branch, as they are in the end if they
+// change meanwhile.
+func (b *branch) require() {
+	for version, current := 0, false; !current; {
+		b.mu.Lock()
+		version = b.version
+		required, optional := b.requirements()
+		b.mu.Unlock()
+		b.gate.Require(required, optional)
+		b.mu.Lock()
+		current = version == b.version
+		b.mu.Unlock()
+	}
+}
+
+// follow takes over the sources of a configuration.
+func (b *branch) follow(c *config.Config) {
+	b.mu.Lock()
+	b.entries = c.Sources
+	b.version++
+	b.mu.Unlock()
+	b.require()
 }
 
 // merge keeps the catalog until ctx ends, in one order after the other. Each
@@ -61,7 +111,7 @@ func (b *branch) merge(ctx context.Context, s records, primed func()) error {
 	})
 	for {
 		term, order := b.order.term(ctx)
-		err := merger.Run(onlyOf(s.Watch(term, model.Filter{}), b.sources), order)
+		err := merger.Run(onlyOf(s.Watch(term, model.Filter{}), b.selection()), order)
 		if ctx.Err() != nil || term.Err() == nil {
 			return err
 		}
@@ -76,9 +126,9 @@ func onlyOf(watch iter.Seq2[model.Batch, error], sources selection) iter.Seq2[mo
 	other := func(e model.Event) bool {
 		switch e := e.(type) {
 		case model.Upsert:
-			return !sources.has(e.Record.Source)
+			return !sources.passes(e.Record.Source)
 		case model.Delete:
-			return !sources.has(e.Record.Source)
+			return !sources.passes(e.Record.Source)
 		}
 		return false
 	}

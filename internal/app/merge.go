@@ -27,6 +27,15 @@ func (m *mergeOrder) set(order []string) {
 	}
 }
 
+// renew ends the term, so that the store is read anew in the same order.
+func (m *mergeOrder) renew() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.end != nil {
+		m.end()
+	}
+}
+
 // term returns the order in force, and a context that ends with it.
 func (m *mergeOrder) term(ctx context.Context) (context.Context, []string) {
 	m.mu.Lock()

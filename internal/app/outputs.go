@@ -24,7 +24,7 @@ type namedOutput struct {
 func (a *App) openOutputs(ctx context.Context, c *config.Config, version string, timed *stages) error {
 	var errs []error
 	for _, o := range c.Outputs {
-		b := a.branchOf(o, c)
+		b := a.branchOf(ctx, o, c)
 		for _, warning := range o.Settings.Warnings() {
 			a.log.Warn("the listener is exposed", "output", o.Kind, "warning", warning)
 		}
@@ -46,17 +46,31 @@ func (a *App) openOutputs(ctx context.Context, c *config.Config, version string,
 }
 
 // branchOf is the branch that an output takes.
-func (a *App) branchOf(o config.Output, c *config.Config) *branch {
-	sources := selectionOf(o.Settings, c)
+func (a *App) branchOf(ctx context.Context, o config.Output, c *config.Config) *branch {
+	sources, found := selectionOf(ctx, o.Settings, c)
 	if len(sources.out) > 0 {
 		a.log.Info("sources that read the API server that is written to are not written to it", "output", o.Kind, "sources", sources.out)
 	}
+	for _, one := range found {
+		warnOf(a.log.With("output", o.Kind), one)
+	}
+	b := a.branchWith(sources, c)
+	if t, is := targetOf(o.Settings, b); is {
+		a.targets = append(a.targets, t)
+		b.written = t.written
+	}
+	return b
+}
+
+// branchWith is a branch of some sources. One in which the relation of some is unknown is
+// of one output alone: it depends on what that writes to.
+func (a *App) branchWith(sources selection, c *config.Config) *branch {
 	for _, b := range a.branches {
-		if b.sources.equal(sources) {
+		if len(sources.unknown) == 0 && b.selection().equal(sources) {
 			return b
 		}
 	}
-	b := newBranch(sources, c)
+	b := newBranch(sources, c, a.restored())
 	a.branches = append(a.branches, b)
 	return b
 }

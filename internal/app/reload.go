@@ -93,7 +93,7 @@ func (r *reloader) reload(ctx context.Context) {
 		r.failed(err)
 		return
 	}
-	wanted, fixed := keepSelections(&r.running, wanted)
+	wanted, fixed := keepSelections(ctx, r.app.targets, &r.running, wanted)
 	p := planFor(&r.running, wanted)
 	p.NeedsRestart = append(p.NeedsRestart, fixed...)
 	r.apply(ctx, p, wanted)
@@ -109,7 +109,7 @@ func (r *reloader) apply(ctx context.Context, p plan, wanted *config.Config) {
 	}
 	a := r.app
 	for _, b := range a.branches {
-		b.gate.Require(b.requirements(wanted))
+		b.follow(wanted)
 	}
 	restart := a.fleet.follow(wanted.Sources, p.Start)
 	order := transition(a.fleet.names(), names(wanted))

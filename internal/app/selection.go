@@ -1,62 +1,90 @@
 package app
 
 import (
+	"context"
+	"reflect"
 	"slices"
 
 	"github.com/isthmus-mesh/isthmus/config"
 	"github.com/isthmus-mesh/isthmus/output"
-	"github.com/isthmus-mesh/isthmus/source"
 )
 
 // selection says which sources a branch takes. Its zero value takes all.
 type selection struct {
 	only []string // their names; none means all that are not left out
 	out  []string // names of those that are left out
+	// unknown are the names of those that may have to be left out. They are of the branch,
+	// and nothing of them passes: they are as sources that have not been listed yet.
+	unknown []string
+}
+
+// isSelective reports whether an output names its sources.
+func isSelective(settings output.Settings) bool {
+	named, ok := settings.(output.Selective)
+	return ok && len(named.Only()) > 0
 }
 
 // selectionOf are the sources that an output takes: those that it names, or else all
 // but those that read the API server that it writes to.
-func selectionOf(settings output.Settings, c *config.Config) selection {
-	if named, ok := settings.(output.Selective); ok && len(named.Only()) > 0 {
-		return selection{only: slices.Sorted(slices.Values(named.Only()))}
+func selectionOf(ctx context.Context, settings output.Settings, c *config.Config) (s selection, found []related) {
+	if named, ok := settings.(output.Selective); ok && isSelective(settings) {
+		return selection{only: slices.Sorted(slices.Values(named.Only()))}, nil
 	}
-	var out []string
-	for _, s := range c.Sources {
-		if readsTarget(settings, s.Settings) {
-			out = append(out, s.Name)
-		}
+	written, writes := settings.(output.APIServer)
+	if !writes {
+		return selection{}, nil
 	}
-	return selection{out: slices.Sorted(slices.Values(out))}
+	found = relate(ctx, written, c.Sources)
+	for _, one := range found {
+		s = s.with(one.name, one.relation)
+	}
+	return s, found
 }
 
-// readsTarget reports whether a source reads the API server that an output writes to. One
-// that cannot be found is said to be missing by those that use it.
-func readsTarget(written output.Settings, read source.Settings) bool {
-	writer, writes := written.(output.APIServer)
-	reader, reads := read.(source.APIServer)
-	if !writes || !reads {
-		return false
+// with is the selection once it is known how a source is related to what is written.
+func (s selection) with(name string, r relation) selection {
+	without := func(list []string) []string {
+		return slices.DeleteFunc(slices.Clone(list), func(one string) bool { return one == name })
 	}
-	one, err := writer.Server()
-	if err != nil {
-		return false
+	s.out, s.unknown = without(s.out), without(s.unknown)
+	switch r {
+	case same:
+		s.out = slices.Sorted(slices.Values(append(s.out, name)))
+	case unknown:
+		s.unknown = slices.Sorted(slices.Values(append(s.unknown, name)))
+	case other:
 	}
-	other, err := reader.Server()
-	return err == nil && one == other
+	return s
+}
+
+// relation is what is taken for that of a source.
+func (s selection) relation(name string) relation {
+	switch {
+	case slices.Contains(s.out, name):
+		return same
+	case slices.Contains(s.unknown, name):
+		return unknown
+	}
+	return other
 }
 
 func (s selection) equal(o selection) bool {
-	return slices.Equal(s.only, o.only) && slices.Equal(s.out, o.out)
+	return slices.Equal(s.only, o.only) && slices.Equal(s.out, o.out) && slices.Equal(s.unknown, o.unknown)
 }
 
-func (s selection) isAll() bool { return len(s.only) == 0 && len(s.out) == 0 }
+func (s selection) isAll() bool { return len(s.only)+len(s.out)+len(s.unknown) == 0 }
 
-// has reports whether a source is taken.
+// has reports whether a source is of the branch.
 func (s selection) has(name string) bool {
 	return (len(s.only) == 0 || slices.Contains(s.only, name)) && !slices.Contains(s.out, name)
 }
 
-// of are those of a list that are taken.
+// passes reports whether what a source says is taken.
+func (s selection) passes(name string) bool {
+	return s.has(name) && !slices.Contains(s.unknown, name)
+}
+
+// of are those of a list that are of the branch.
 func (s selection) of(names []string) []string {
 	if s.isAll() {
 		return names
@@ -64,16 +92,24 @@ func (s selection) of(names []string) []string {
 	return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return !s.has(name) })
 }
 
+// target is an output that takes all sources but those that read what it writes to.
+type target struct {
+	written output.APIServer
+	branch  *branch
+}
+
 // keepSelections returns a configuration as a running process can take it over. What an
-// output leaves out is settled when the process starts. A source that would be left out
-// by other outputs than now stays as it runs, or waits for the next start if it is new.
-func keepSelections(running, wanted *config.Config) (kept *config.Config, needsRestart []string) {
+// output leaves out is settled once. A source that would be left out by other outputs than
+// now, or of which that cannot be found out, stays as it runs, or waits for the next start
+// if it is new.
+func keepSelections(ctx context.Context, targets []target, running, wanted *config.Config) (kept *config.Config, needsRestart []string) {
 	k := *wanted
 	k.Sources = nil
 	for _, s := range wanted.Sources {
 		was, runs := named(running, s.Name)
+		fits := func(t target) bool { return runs && isRelatedAlike(was, s) || t.keeps(ctx, s) }
 		switch {
-		case slices.Equal(leftOutBy(running, was), leftOutBy(running, s)):
+		case !slices.ContainsFunc(targets, func(t target) bool { return !fits(t) }):
 			k.Sources = append(k.Sources, s)
 			continue
 		case runs:
@@ -84,12 +120,26 @@ func keepSelections(running, wanted *config.Config) (kept *config.Config, needsR
 	return &k, needsRestart
 }
 
-// leftOutBy are the kinds of the outputs that leave a source out.
-func leftOutBy(c *config.Config, s config.Source) (kinds []string) {
-	for _, o := range c.Outputs {
-		if slices.Contains(selectionOf(o.Settings, &config.Config{Sources: []config.Source{s}}).out, s.Name) {
-			kinds = append(kinds, o.Kind)
-		}
+// keeps reports whether a source, which is new or reads something else than before, may be
+// run beside the output.
+func (t target) keeps(ctx context.Context, s config.Source) bool {
+	now := t.branch.selection().relation(s.Name)
+	if now == unknown {
+		return true // nothing of it passes before that is found out
 	}
-	return kinds
+	found := other
+	for _, one := range relate(ctx, t.written, []config.Source{s}) {
+		found = one.relation
+	}
+	return found == now
+}
+
+// isRelatedAlike reports whether two settings of a source read the same API server, or
+// would be read in the same way.
+func isRelatedAlike(a, b config.Source) bool {
+	if reflect.DeepEqual(a.Settings, b.Settings) {
+		return true
+	}
+	one, two := locate(a.Settings), locate(b.Settings)
+	return one.address != "" && one.address == two.address
 }

@@ -2,18 +2,52 @@ package app
 
 import (
 	"fmt"
+	"maps"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/isthmus-mesh/isthmus/config"
 )
 
-// load reads a configuration beside kubeconfigs of three clusters.
-func load(t *testing.T, dir, text string) *config.Config {
+// serves starts an API server of which nothing is asked but one namespace.
+func serves(t *testing.T, code int, object string) string {
 	t.Helper()
-	for name, server := range map[string]string{"here": "https://api.here", "again": "https://API.here:443/", "there": "https://api.there"} {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/api/v1/namespaces/kube-system" {
+			t.Errorf("it is asked for %s", r.URL)
+		}
+		w.WriteHeader(code)
+		_, _ = w.Write([]byte(object))
+	}))
+	t.Cleanup(server.Close)
+	return server.URL
+}
+
+// clusters are addresses of API servers: of one in three spellings, of another, of one
+// that does not say which cluster it is of, and of one that cannot be asked.
+func clusters(t *testing.T) map[string]string {
+	t.Helper()
+	here := serves(t, http.StatusOK, `{"kind": "Namespace", "metadata": {"uid": "u-1"}}`)
+	return map[string]string{
+		"here": here, "again": here + "/", "elsewhere": strings.Replace(here, "127.0.0.1", "localhost", 1),
+		"there":  serves(t, http.StatusOK, `{"kind": "Namespace", "metadata": {"uid": "u-2"}}`),
+		"silent": serves(t, http.StatusForbidden, `{"kind": "Status"}`),
+		"down":   serves(t, http.StatusServiceUnavailable, ""),
+	}
+}
+
+// load reads a configuration beside kubeconfigs of clusters.
+func load(t *testing.T, clusters map[string]string, text string) *config.Config {
+	t.Helper()
+	dir := t.TempDir()
+	for name, server := range clusters {
 		kubeconfig := fmt.Sprintf("apiVersion: v1\nkind: Config\nclusters: [{name: t, cluster: {server: %q}}]\n"+
 			"contexts: [{name: t, context: {cluster: t}}]\ncurrent-context: t\n", server)
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(kubeconfig), 0o600); err != nil {
@@ -31,57 +65,133 @@ func load(t *testing.T, dir, text string) *config.Config {
 	return c
 }
 
+// sourcesOf reads each of some clusters, beside a folder.
+func sourcesOf(clusters ...string) string {
+	text := "sources:\n- {name: files, file: {path: .}}\n"
+	for _, name := range clusters {
+		text += fmt.Sprintf("- {name: %s, kubernetes: {kubeconfig: %[1]s}}\n", name)
+	}
+	return text
+}
+
 // What an API server says is there already, so it is not written there unless a
-// configuration names it.
+// configuration names it. As long as it is not known what a source reads, nothing of it
+// is written.
 func TestSourcesOfTheAPIServerThatIsWrittenAreLeftOut(t *testing.T) {
 	t.Parallel()
-	const sources = `
-sources:
-- {name: files, file: {path: .}}
-- {name: near, kubernetes: {kubeconfig: again}}
-- {name: far, kubernetes: {kubeconfig: there}}
-`
+	sources := sourcesOf("again", "elsewhere", "there", "silent", "down", "absent")
+	all := []string{"files", "again", "elsewhere", "there", "silent", "down", "absent"}
 	for name, test := range map[string]struct {
-		output string
-		want   []string
+		output        string
+		want, unknown []string
 	}{
-		"all but its own": {"outputs: {istio: {kubeconfig: here}}", []string{"files", "far"}},
-		"as named":        {"outputs: {istio: {kubeconfig: here, sources: [near, files]}}", []string{"files", "near"}},
-		"none reads it":   {"outputs: {istio: {kubeconfig: elsewhere}}", []string{"files", "near", "far"}},
-		"nothing written": {"outputs: {xds: {listen: '127.0.0.1:1'}}", []string{"files", "near", "far"}},
+		"all but its own": {"outputs: {istio: {kubeconfig: here}}", []string{"files", "there", "silent"}, []string{"absent", "down"}},
+		"as named":        {"outputs: {istio: {kubeconfig: here, sources: [again, files]}}", []string{"files", "again"}, nil},
+		"another one":     {"outputs: {istio: {kubeconfig: there}}", []string{"files", "again", "elsewhere", "silent"}, []string{"absent", "down"}},
+		"it says nothing": {"outputs: {istio: {kubeconfig: silent}}", []string{"files", "again", "elsewhere", "there"}, []string{"absent", "down"}},
+		"it is away":      {"outputs: {istio: {kubeconfig: down}}", []string{"files"}, []string{"absent", "again", "elsewhere", "silent", "there"}},
+		"nothing written": {"outputs: {xds: {listen: '127.0.0.1:1'}}", all, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			dir := t.TempDir()
-			elsewhere := "apiVersion: v1\nkind: Config\nclusters: [{name: t, cluster: {server: 'https://api.here:6443'}}]\n" +
-				"contexts: [{name: t, context: {cluster: t}}]\ncurrent-context: t\n"
-			if err := os.WriteFile(filepath.Join(dir, "elsewhere"), []byte(elsewhere), 0o600); err != nil {
-				t.Fatal(err)
+			c := load(t, clusters(t), sources+test.output)
+			got, _ := selectionOf(t.Context(), c.Outputs[0].Settings, c)
+			passing := slices.DeleteFunc(names(c), func(name string) bool { return !got.passes(name) })
+			if diff := cmp.Diff(test.want, passing); diff != "" {
+				t.Errorf("of what it takes, what was expected (-) is not what there is (+):\n%s", diff)
 			}
-			c := load(t, dir, sources+test.output)
-			if got := selectionOf(c.Outputs[0].Settings, c).of(names(c)); !slices.Equal(got, test.want) {
-				t.Errorf("it takes %v, and should %v", got, test.want)
+			if diff := cmp.Diff(test.unknown, got.unknown); diff != "" {
+				t.Errorf("of what it may take, what was expected (-) is not what there is (+):\n%s", diff)
 			}
 		})
 	}
 }
 
-// A running process does not begin to write what an API server says to that same one.
+// A running process does not begin to write what an API server says to that same one, in
+// whatever spelling, nor what may be that.
 func TestSourceThatWouldBeLeftOutWaitsForARestart(t *testing.T) {
 	t.Parallel()
 	const output = "outputs: {istio: {kubeconfig: here}}\n"
-	running := load(t, t.TempDir(), output+"sources:\n- {name: files, file: {path: .}}\n- {name: far, kubernetes: {kubeconfig: there}}\n")
-	wanted := load(t, t.TempDir(), output+"sources:\n- {name: near, kubernetes: {kubeconfig: here}}\n"+
-		"- {name: far, kubernetes: {kubeconfig: again}}\n- {name: more, kubernetes: {kubeconfig: there}}\n")
-	kept, needsRestart := keepSelections(running, wanted)
-	if want := []string{"sources.near", "sources.far"}; !slices.Equal(needsRestart, want) {
-		t.Errorf("a restart is needed for %v, and should be for %v", needsRestart, want)
+	at := clusters(t)
+	running := load(t, at, output+sourcesOf("there", "down")+"- {name: far, kubernetes: {kubeconfig: there}}\n- {name: near, kubernetes: {kubeconfig: here}}\n")
+	sources, _ := selectionOf(t.Context(), running.Outputs[0].Settings, running)
+	to, _ := targetOf(running.Outputs[0].Settings, newBranch(sources, running, nil))
+	for name, test := range map[string]struct {
+		sources      string
+		needsRestart []string
+		runs         []string
+	}{
+		"nothing changes":       {sourcesOf("there", "down"), nil, []string{"files", "there", "down"}},
+		"another one":           {sourcesOf() + "- {name: more, kubernetes: {kubeconfig: there}}\n", nil, []string{"files", "more"}},
+		"its own":               {sourcesOf("here"), []string{"sources.here"}, []string{"files"}},
+		"in another spelling":   {sourcesOf("elsewhere"), []string{"sources.elsewhere"}, []string{"files"}},
+		"nobody knows":          {sourcesOf("absent"), []string{"sources.absent"}, []string{"files"}},
+		"its own from now on":   {sourcesOf() + "- {name: far, kubernetes: {kubeconfig: elsewhere}}\n", []string{"sources.far"}, []string{"files", "far"}},
+		"no more its own":       {sourcesOf() + "- {name: near, kubernetes: {kubeconfig: there}}\n", []string{"sources.near"}, []string{"files", "near"}},
+		"its own by other name": {sourcesOf() + "- {name: near, kubernetes: {kubeconfig: elsewhere}}\n", nil, []string{"files", "near"}},
+		"not known as before":   {sourcesOf() + "- {name: down, kubernetes: {kubeconfig: here}}\n", nil, []string{"files", "down"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			wanted := load(t, at, output+test.sources)
+			kept, needsRestart := keepSelections(t.Context(), []target{to}, running, wanted)
+			if diff := cmp.Diff(test.needsRestart, needsRestart); diff != "" {
+				t.Errorf("a restart is needed for others (+) than expected (-):\n%s", diff)
+			}
+			if diff := cmp.Diff(test.runs, names(kept)); diff != "" {
+				t.Errorf("it runs others (+) than expected (-):\n%s", diff)
+			}
+			for _, s := range kept.Sources {
+				from := wanted
+				if slices.Contains(needsRestart, "sources."+s.Name) {
+					from = running
+				}
+				if is, _ := named(from, s.Name); !sameSettings(s, is) {
+					t.Errorf("%s is read as %+v", s.Name, s.Settings)
+				}
+			}
+		})
 	}
-	if got, want := names(kept), []string{"far", "more"}; !slices.Equal(got, want) {
-		t.Errorf("it runs %v, and should run %v", got, want)
+}
+
+// A source passes once it is known that it reads something else, and never if it reads
+// what is written. What has other settings by then is asked again.
+func TestSourceIsDecidedAboutOnce(t *testing.T) {
+	t.Parallel()
+	at := clusters(t)
+	missing := maps.Clone(at)
+	delete(missing, "there")
+	delete(missing, "here")
+	c := load(t, missing, "outputs: {istio: {kubeconfig: again}}\n"+sourcesOf("there", "here"))
+	sources, found := selectionOf(t.Context(), c.Outputs[0].Settings, c)
+	b := newBranch(sources, c, []string{"there"})
+	b.gate.Stop()
+	to, _ := targetOf(c.Outputs[0].Settings, b)
+	for _, one := range found {
+		if one.relation != unknown || one.err == nil || !strings.Contains(one.err.Error(), "kubeconfig") {
+			t.Errorf("%s is related as %d: %v", one.name, one.relation, one.err)
+		}
 	}
-	was, _ := named(running, "far")
-	if far, _ := named(kept, "far"); !sameSettings(far, was) {
-		t.Errorf("far is read as %+v, and should be as it was", far.Settings)
+	if required, optional := b.requirements(); !slices.Equal(required, []string{"files", "here"}) || !slices.Equal(optional, []string{"there"}) {
+		t.Errorf("it waits for %v and %v", required, optional)
+	}
+	wanted := load(t, at, "outputs: {istio: {kubeconfig: again}}\n"+sourcesOf("there", "here"))
+	b.follow(wanted)
+	for _, one := range found {
+		if one.relation = other; b.settle(one) {
+			t.Errorf("%s is settled by what its settings were before", one.name)
+		}
+	}
+	for _, one := range relate(t.Context(), to.written, b.undecided()) {
+		if !b.settle(one) || b.settle(one) {
+			t.Errorf("%s is not settled once", one.name)
+		}
+	}
+	now := b.selection()
+	if !now.passes("there") || now.has("here") || len(now.unknown) != 0 {
+		t.Errorf("it takes %+v", now)
+	}
+	if required, optional := b.requirements(); !slices.Equal(required, []string{"files", "there"}) || len(optional) != 0 {
+		t.Errorf("it waits for %v and %v", required, optional)
 	}
 }

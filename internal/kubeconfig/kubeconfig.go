@@ -1,10 +1,15 @@
-// Package kubeconfig finds the API server that a configuration names, as kubectl does.
-// It speaks to nobody.
+// Package kubeconfig finds the API server that a configuration names, as kubectl does,
+// and which cluster that is. Only [Identity] speaks to anybody.
 package kubeconfig
 
 import (
+	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"net"
+	"net/http"
 	"strings"
 
 	"k8s.io/client-go/rest"
@@ -48,4 +53,59 @@ func Server(target *rest.Config) (string, error) {
 		port = map[string]string{"http": "80", "https": "443"}[url.Scheme]
 	}
 	return url.Scheme + "://" + net.JoinHostPort(strings.ToLower(url.Hostname()), port) + strings.TrimSuffix(url.Path, "/"), nil
+}
+
+// largest is how large the answer about a namespace may be.
+const largest = 1 << 20
+
+// Identity asks an API server which cluster it is of. The answer is the same at all of its
+// addresses: the UID of the namespace kube-system, which is made once in the life of a
+// cluster. It is empty if the server does not let us see that, or has no such namespace.
+// An error says that there was no answer that counts.
+func Identity(ctx context.Context, target *rest.Config) (string, error) {
+	url, _, err := rest.DefaultServerUrlFor(target)
+	if err != nil {
+		return "", fmt.Errorf("%q is no address of an API server: %w", target.Host, err)
+	}
+	client, err := rest.HTTPClientFor(target)
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", target.Host, err)
+	}
+	defer client.CloseIdleConnections()
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url.JoinPath("api/v1/namespaces/kube-system").String(), http.NoBody)
+	if err != nil {
+		return "", err
+	}
+	r.Header.Set("Accept", "application/json")
+	response, err := client.Do(r)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = response.Body.Close() }()
+	uid, err := uidOf(response)
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", r.URL, err)
+	}
+	return uid, nil
+}
+
+// uidOf is the UID of the namespace that an API server answers with. That it has none, or
+// that we may not see it, counts only if an API server says so, and none that stands before it.
+func uidOf(response *http.Response) (string, error) {
+	var object struct {
+		Kind     string `json:"kind"`
+		Metadata struct {
+			UID string `json:"uid"`
+		} `json:"metadata"`
+	}
+	err := json.NewDecoder(io.LimitReader(response.Body, largest)).Decode(&object)
+	switch code := response.StatusCode; {
+	case err == nil && code == http.StatusOK && object.Kind == "Namespace":
+		return object.Metadata.UID, nil
+	case err == nil && (code == http.StatusForbidden || code == http.StatusNotFound) && object.Kind == "Status":
+		return "", nil
+	case code == http.StatusOK:
+		return "", errors.New("the answer is no namespace; correct the address of the API server")
+	}
+	return "", errors.New("the API server answers " + response.Status)
 }

@@ -1,6 +1,8 @@
 package istio
 
 import (
+	"context"
+
 	"k8s.io/client-go/rest"
 
 	"github.com/isthmus-mesh/isthmus/internal/kubeconfig"
@@ -18,4 +20,13 @@ func (c Config) Server() (string, error) {
 		return "", err
 	}
 	return kubeconfig.Server(target)
+}
+
+// Identity implements [output.APIServer].
+func (c Config) Identity(ctx context.Context) (string, error) {
+	target, err := c.target()
+	if err != nil {
+		return "", err
+	}
+	return kubeconfig.Identity(ctx, target)
 }

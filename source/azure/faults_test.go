@@ -293,6 +293,126 @@ func TestRestartWhileNoStateIsKnown(t *testing.T) {
 	})
 }
 
+// After a restart, a machine of which the cloud knows nothing stays as it is stored while
+// others are known, and until it is known itself.
+func TestRestartWhileOneStateIsNotKnown(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		into := store.NewMemory(store.Config{})
+		a, services := two()
+		show := func(zero, one, two machine) {
+			zero.name, zero.address, one.name, one.address, two.name, two.address = "0", "10.0.0.1", "1", "10.0.0.2", "2", "10.0.0.3"
+			a.change(func() { a.sets["web"] = set{members: []machine{zero, one, two}} })
+		}
+		show(machine{}, machine{health: "healthy"}, machine{power: "stopped"})
+		first := mirror(t, into, a, nil, services...)
+		first.mustHave("web.example", "10.0.0.1", "10.0.0.2", "10.0.0.3 UNHEALTHY")
+		first.stop()
+		show(machine{noView: true}, machine{health: "healthy"}, machine{noView: true})
+		m := mirror(t, into, a, nil, services...)
+		defer m.stop()
+		for range 3 {
+			m.mustHave("web.example", "10.0.0.1", "10.0.0.2", "10.0.0.3 UNHEALTHY")
+			m.rounds(2)
+		}
+		show(machine{power: "stopped"}, machine{health: "healthy"}, machine{})
+		m.rounds(1)
+		m.mustHave("web.example", "10.0.0.1 UNHEALTHY", "10.0.0.2", "10.0.0.3")
+	})
+}
+
+// A service of which nothing is stored has the machines that can be read, and those that
+// cannot are said. It is followed like that until all can be read.
+func TestNewServiceWithAPartThatCannotBeRead(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		into := store.NewMemory(store.Config{})
+		a, _ := two()
+		both := on("both.example", sets+"web", sets+"shop")
+		a.fails(only("web", "InterfacesClient", 0, status(500, "InternalServerError")))
+		m := mirror(t, into, a, nil, both)
+		defer func() { m.stop() }()
+		m.rounds(1)
+		m.mustBe(source.StateLive)
+		m.mustHave("both.example", "10.1.0.1")
+		m.mustReject(lower(sets+"web"), "has not been read since the start", "500 InternalServerError", "shop/both.example")
+		a.change(func() { a.sets["shop"] = set{members: members("10.1.0.1", "10.1.0.2")} })
+		m.rounds(2)
+		m.mustHave("both.example", "10.1.0.1", "10.1.0.2")
+		m.stop()
+
+		// What an earlier run has stored may be more than what can be read now.
+		m = mirror(t, into, a, nil, both)
+		a.change(func() { a.sets["shop"] = set{members: members("10.1.0.3")} })
+		m.rounds(2)
+		m.mustHave("both.example", "10.1.0.1", "10.1.0.2")
+		m.mustReject("Service shop/both.example", "has not been read since the start")
+		a.fails(nil)
+		m.rounds(3)
+		m.mustHave("both.example", "10.0.0.1", "10.0.0.2", "10.1.0.3")
+	})
+}
+
+// Azure is asked no sooner than it may be, however soon a drop that is held should be
+// confirmed.
+func TestHeldDropIsNotAskedForSooner(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		a, services := two()
+		hold := source.DefaultHold()
+		hold.For = 4 * time.Second
+		m := mirrorHolding(t, store.NewMemory(store.Config{}), a, nil, hold, services...)
+		defer m.stop()
+		a.change(func() { a.sets["web"], a.sets["shop"] = set{}, set{} })
+		m.rounds(1)
+		m.mustBe(source.StateHeld)
+		a.asked("")
+		m.pass(28 * time.Second)
+		if n := a.asked("ScaleSetVMsClient"); n > 2*len(services) { // each list has two pages
+			t.Errorf("it is asked for %d pages in one pause", n)
+		}
+		m.rounds(3)
+		m.mustBe(source.StateLive)
+		m.mustHave("web.example")
+	})
+}
+
+// A service that an object defines comes and goes while nothing may be asked, and that is
+// said to be so all the while.
+func TestServicesAreDefinedDuringAPause(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		a, services := two()
+		define := func(services ...machines.Service) *machines.Objects {
+			o := &machines.Objects{Place: "azureresources"}
+			for _, s := range services {
+				o.Definitions = append(o.Definitions, machines.Definition{Service: s, Name: s.Host, Place: o.Place, Where: s.Host})
+			}
+			return o
+		}
+		var now atomic.Pointer[machines.Objects]
+		now.Store(define(services...))
+		m := mirror(t, store.NewMemory(store.Config{}), a, func(context.Context) machines.Objects { return *now.Load() })
+		defer m.stop()
+		a.fails(func(request) answer { return status(429, "TooManyRequests", "Retry-After", "3000") })
+		m.rounds(2)
+		m.mustBe(source.StateStale, "429 TooManyRequests")
+		a.fails(nil)
+		a.asked("")
+		now.Store(define(services[0], on("new.example", sets+"web"), on("unread.example", sets+"late")))
+		m.rounds(5)
+		m.mustHave("shop.example")
+		m.mustHave("new.example", "10.0.0.1", "10.0.0.2")
+		m.mustHave("web.example", "10.0.0.1", "10.0.0.2")
+		m.mustBe(source.StateStale, "429 TooManyRequests")
+		if n := a.asked(""); n != 0 {
+			t.Errorf("Azure is asked %d times during the pause", n)
+		}
+		m.pass(50 * time.Minute)
+		m.mustBe(source.StateLive)
+	})
+}
+
 // Services that objects define stay while the objects cannot be read, before and after a
 // restart, and their machines are followed.
 func TestObjectsThatCannotBeRead(t *testing.T) {

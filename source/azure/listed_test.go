@@ -2,7 +2,9 @@ package azure_test
 
 import (
 	"context"
+	"errors"
 	"net/http"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -58,6 +60,7 @@ func TestListed(t *testing.T) {
 type registry struct {
 	*azureOf
 	objects atomic.Pointer[machines.Objects]
+	failing atomic.Bool
 }
 
 func open(testing.TB) sourcetest.Registry {
@@ -74,7 +77,14 @@ func (r *registry) Open(env source.Env) source.Source {
 		Services: []machines.Service{{Host: "always.example", Namespace: "default", Ports: http8080, Resources: []string{sets + "always"}}},
 	}, env, azure.Access{
 		Credential: &azfake.TokenCredential{}, Transport: r.azureOf,
-		Objects: func(context.Context) machines.Objects { return *r.objects.Load() },
+		Objects: func(context.Context) machines.Objects {
+			// What defines services would be a part that can be read, while nothing is asked of
+			// Azure. The suite fails all of a registry.
+			if r.failing.Load() {
+				return machines.Objects{Place: "objects", Err: errors.New("out of order")}
+			}
+			return *r.objects.Load()
+		},
 	})
 }
 
@@ -108,10 +118,16 @@ func (r *registry) Set(services sourcetest.Services) {
 }
 
 // Fail implements [sourcetest.Registry].
-func (r *registry) Fail(way int) { r.fails(faults[way].fault) }
+func (r *registry) Fail(way int) {
+	r.failing.Store(strings.Contains(faults[way].name, "429"))
+	r.fails(faults[way].fault)
+}
 
 // Restore implements [sourcetest.Registry].
-func (r *registry) Restore() { r.fails(nil) }
+func (r *registry) Restore() {
+	r.failing.Store(false)
+	r.fails(nil)
+}
 
 // Close implements [sourcetest.Registry].
 func (r *registry) Close() {}

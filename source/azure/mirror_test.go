@@ -3,6 +3,7 @@ package azure_test
 import (
 	"context"
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 	"sync"
@@ -31,18 +32,26 @@ type mirrored struct {
 // mirror runs a source in the bubble of a test until stop.
 func mirror(t *testing.T, into *store.Memory, a *azureOf, objects func(context.Context) machines.Objects, services ...machines.Service) *mirrored {
 	t.Helper()
+	return mirrorHolding(t, into, a, objects, source.Hold{}, services...)
+}
+
+// mirrorHolding is [mirror] with another rule of what is held, unless it is zero.
+func mirrorHolding(t *testing.T, into *store.Memory, a *azureOf, objects func(context.Context) machines.Objects, hold source.Hold, services ...machines.Service) *mirrored {
+	t.Helper()
 	settings, _ := azure.Kind().New().(*azure.Config)
 	settings.Subscriptions, settings.Services = []string{subscription}, services
 	settings.Credentials.ManagedIdentity = &azure.ManagedIdentity{}
 	if err := settings.Validate(); err != nil && len(services) > 0 {
 		t.Fatal(err)
 	}
-	return follow(t, into, azure.New(*settings, source.Env{Name: "azure"}, azure.Access{Credential: &azfake.TokenCredential{}, Transport: a, Objects: objects}))
+	stored := func() iter.Seq[model.Record] { return into.List(model.Filter{Source: "azure"}) }
+	src := azure.New(*settings, source.Env{Name: "azure", Stored: stored}, azure.Access{Credential: &azfake.TokenCredential{}, Transport: a, Objects: objects})
+	return follow(t, into, src, hold)
 }
 
-func follow(t *testing.T, into *store.Memory, src source.Source) *mirrored {
+func follow(t *testing.T, into *store.Memory, src source.Source, hold source.Hold) *mirrored {
 	t.Helper()
-	m := &mirrored{T: t, store: into, supervisor: source.NewSupervisor("azure", src, into, source.Config{Kind: "azure", Origin: "here", MaxBackoff: azure.Kind().MaxBackoff})}
+	m := &mirrored{T: t, store: into, supervisor: source.NewSupervisor("azure", src, into, source.Config{Kind: "azure", Origin: "here", MaxBackoff: azure.Kind().MaxBackoff, Hold: hold})}
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	running.Go(func() { _ = m.supervisor.Run(ctx) })

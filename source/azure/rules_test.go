@@ -3,8 +3,10 @@ package azure_test
 import (
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -156,6 +158,50 @@ func TestStateThatIsNotKnownStays(t *testing.T) {
 			m.mustHave("web.example", now.want...)
 		}
 	}, on("web.example", sets+"web"))
+}
+
+// A machine whose application does not answer what looks after its health is left out
+// after three readings, as long as others are served. If there is no answer of any, what
+// looks after them may have failed, and all stay.
+func TestMachineThatDoesNotAnswerIsLeftOutInTheEnd(t *testing.T) {
+	t.Parallel()
+	a := newAzure()
+	show := func(health ...string) func() {
+		return func() {
+			var list []machine
+			for i, one := range health {
+				list = append(list, machine{name: strconv.Itoa(i), address: "10.0.0." + strconv.Itoa(i+1), health: one})
+			}
+			a.sets["u"], a.sets["f"] = set{members: list}, set{flexible: true, members: list}
+		}
+	}
+	show("healthy", "healthy", "healthy")()
+	inBubble(t, a, func(m *mirrored) {
+		for _, now := range []struct {
+			health [3]string
+			rounds int
+			want   []string
+		}{
+			{[3]string{"unknown", "healthy", "healthy"}, 2, []string{"10.0.0.1", "10.0.0.2", "10.0.0.3"}},
+			{[3]string{"healthy", "healthy", "healthy"}, 1, []string{"10.0.0.1", "10.0.0.2", "10.0.0.3"}},
+			{[3]string{"unknown", "healthy", "healthy"}, 2, []string{"10.0.0.1", "10.0.0.2", "10.0.0.3"}},
+			{[3]string{"unknown", "healthy", "healthy"}, 1, []string{"10.0.0.1 UNHEALTHY", "10.0.0.2", "10.0.0.3"}},
+			{[3]string{"unknown", "unknown", "unknown"}, 9, []string{"10.0.0.1 UNHEALTHY", "10.0.0.2", "10.0.0.3"}},
+			{[3]string{"unknown", "unknown", "healthy"}, 2, []string{"10.0.0.1 UNHEALTHY", "10.0.0.2", "10.0.0.3"}},
+			{[3]string{"healthy", "unknown", "healthy"}, 1, []string{"10.0.0.1", "10.0.0.2 UNHEALTHY", "10.0.0.3"}},
+			{[3]string{"healthy", "healthy", "healthy"}, 1, []string{"10.0.0.1", "10.0.0.2", "10.0.0.3"}},
+		} {
+			a.change(show(now.health[:]...))
+			for range now.rounds {
+				a.asked("")
+				for a.asked("ScaleSetVMsClient") == 0 { // in each, whatever the pauses between them
+					m.pass(time.Second)
+				}
+			}
+			m.mustHave("u.example", now.want...)
+			m.mustHave("f.example", now.want...)
+		}
+	}, on("u.example", sets+"u"), on("f.example", sets+"f"))
 }
 
 // The primary configuration of the primary interface has the address.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"fmt"
+	"iter"
 	"log/slog"
 	"net/http"
 	"net/netip"
@@ -14,6 +15,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/arm"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 
+	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/source"
 	"github.com/isthmus-mesh/isthmus/source/machines"
 )
@@ -23,6 +25,7 @@ type Source struct {
 	config Config
 	access Access
 	log    *slog.Logger
+	stored func() iter.Seq[model.Record] // nil if that cannot be found out
 
 	mirror *machines.Source // nil before the first run that had credentials
 }
@@ -43,7 +46,7 @@ func New(c Config, env source.Env, a Access) *Source {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	return &Source{config: c, access: a, log: log}
+	return &Source{config: c, access: a, log: log, stored: env.Stored}
 }
 
 // Run implements [source.Source].
@@ -91,7 +94,7 @@ func (s *Source) open() (*machines.Source, error) {
 		credential: a.Credential, subscriptions: s.config.subscriptions(), clients: map[string]*clients{},
 		// The other policy would register the providers of resources, which is to write.
 		options: &arm.ClientOptions{ClientOptions: options, DisableRPRegistration: true},
-	}, machines.Options{Services: s.config.services(), Objects: a.Objects, Poll: s.config.Poll, Round: roundLimit}), nil
+	}, machines.Options{Services: s.config.services(), Objects: a.Objects, Poll: s.config.Poll, Least: leastPoll, Round: roundLimit, Stored: s.stored}), nil
 }
 
 // newClient returns a client whose connections are the source's own.

@@ -53,8 +53,8 @@ func (v view) power() string {
 	return ""
 }
 
-// healthState is what the health extension says. Where it cannot say anything, be it that
-// its reports do not arrive, the machine stays what it was.
+// healthState is what the health extension says. It says unknown where the application
+// does not answer, or not as it should, and where reports do not arrive.
 func (v view) healthState() machines.State {
 	if v.health == nil || v.health.Status == nil {
 		return machines.Serving
@@ -63,7 +63,9 @@ func (v view) healthState() machines.State {
 	switch state {
 	case "healthy":
 		return machines.Serving
-	case "unknown", "":
+	case "unknown":
+		return machines.Unanswered
+	case "":
 		return machines.Unknown
 	default: // unhealthy, initializing, busy
 		return machines.NotServing

@@ -1,6 +1,7 @@
 package kubernetes
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -116,6 +117,15 @@ func (c *Config) Server() (string, error) {
 		return "", err
 	}
 	return kubeconfig.Server(target)
+}
+
+// Identity implements [source.APIServer].
+func (c *Config) Identity(ctx context.Context) (string, error) {
+	target, err := c.target()
+	if err != nil {
+		return "", err
+	}
+	return kubeconfig.Identity(ctx, target)
 }
 
 // Warnings implements [source.Settings].

@@ -35,7 +35,7 @@ func (d Definition) Ref() model.Ref {
 
 // object is the record with an endpoint for each machine that has an address. It counts
 // the tags that cannot be labels.
-func (d Definition) object(machines []Machine) (o source.Object, left int) {
+func (d Definition) object(machines []Machine, is *stored) (o source.Object, left int) {
 	o.Record = model.Record{Ref: d.Ref(), Place: d.Place, Spec: d.spec()}
 	ports := map[string]uint32{}
 	for _, p := range d.Ports {
@@ -48,11 +48,12 @@ func (d Definition) object(machines []Machine) (o source.Object, left int) {
 		}
 		labels, not := d.labels(m)
 		left += not
+		ref := model.Ref{Kind: model.KindEndpoint, Key: model.Key{Namespace: d.Namespace, Name: d.Name + "/" + m.ID}}
 		o.Owned = append(o.Owned, model.Record{
-			Ref: model.Ref{Kind: model.KindEndpoint, Key: model.Key{Namespace: d.Namespace, Name: d.Name + "/" + m.ID}},
+			Ref: ref,
 			Spec: model.Endpoint{
 				Address: m.Address.String(), Ports: served, Exact: true, Labels: labels,
-				Network: d.Network, Locality: m.Locality, Health: m.health(),
+				Network: d.Network, Locality: m.Locality, Health: is.health(m, ref),
 			},
 		})
 	}

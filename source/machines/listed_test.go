@@ -62,6 +62,11 @@ func (c *cloud) Open(source.Env) source.Source {
 		Objects: func(context.Context) machines.Objects {
 			c.mu.Lock()
 			defer c.mu.Unlock()
+			// What defines services would be a part that can be read, while nothing is asked of
+			// the cloud. The suite fails all of a registry.
+			if c.fault >= 0 {
+				return machines.Objects{Place: "objects", Err: errors.New("out of order")}
+			}
 			return c.objects
 		},
 		Poll: 20 * time.Second, Round: 10 * time.Second,

@@ -17,7 +17,15 @@ const (
 	Serving
 	NotServing // it is stopped, begins, or its health is bad
 	Ending     // it is being deleted
+	// Unanswered is of a machine that runs, and that whatever looks after its health gets
+	// no valid answer from. What was known of it before stays for some readings.
+	Unanswered
 )
+
+// patience is in how many readings in a row a machine may be [Unanswered] until it counts
+// as [NotServing]. Readings in which no machine of the group is served do not count: it
+// may be what looks after them that fails.
+const patience = 3
 
 // Machine is one, as a cloud describes it.
 type Machine struct {
@@ -32,12 +40,25 @@ type Machine struct {
 	State    State
 	Tags     map[string]string
 	Locality model.Locality
+
+	unanswered int // in how many readings that count
 }
 
 // after completes what the cloud does not know of a machine with what it said before.
-func (m Machine) after(before Machine) Machine {
-	if m.State == Unknown {
+// Counts says that another machine of the group is served.
+func (m Machine) after(before Machine, counts bool) Machine {
+	switch m.State {
+	case Unknown:
+		m.State, m.unanswered = before.State, before.unanswered
+	case Unanswered:
 		m.State = before.State
+		if counts {
+			m.unanswered = before.unanswered + 1
+		}
+		if m.unanswered >= patience {
+			m.State = NotServing
+		}
+	case Serving, NotServing, Ending:
 	}
 	if m.Unjoined && !m.Address.IsValid() {
 		m.Address = before.Address
@@ -51,7 +72,7 @@ func (m Machine) health() model.Health {
 		return model.Healthy
 	case Ending:
 		return model.Terminating
-	case Unknown, NotServing:
+	case Unknown, Unanswered, NotServing:
 		return model.Unhealthy
 	}
 	return model.Unhealthy

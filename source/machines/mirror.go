@@ -1,6 +1,7 @@
 package machines
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -51,8 +52,9 @@ func (k *known) enter(machines []Machine, err error, now time.Time) {
 		return
 	}
 	next := make(map[string]Machine, len(machines))
+	served := slices.ContainsFunc(machines, func(m Machine) bool { return m.State == Serving })
 	for _, one := range machines {
-		next[one.ID] = one.after(k.machines[one.ID])
+		next[one.ID] = one.after(k.machines[one.ID], served)
 	}
 	k.machines, k.read, k.err, k.since = next, now, nil, time.Time{}
 }
@@ -63,7 +65,7 @@ var errUnknown = errors.New("the cloud does not know the state of any of its mac
 
 // areUnknown reports whether there are machines, and the state of none is known.
 func areUnknown(list []Machine) bool {
-	return len(list) > 0 && !slices.ContainsFunc(list, func(m Machine) bool { return m.State != Unknown })
+	return len(list) > 0 && !slices.ContainsFunc(list, func(m Machine) bool { return m.State != Unknown && m.State != Unanswered })
 }
 
 func (k *known) gone() bool { return k.denied >= denials }
@@ -79,49 +81,28 @@ func (m mirror) forget(groups []Group) {
 
 // failing returns why no group at all can be read; nil if one can, or there is none.
 func (m mirror) failing() error {
-	groups := slices.SortedFunc(maps.Keys(m), Group.Compare)
-	for _, g := range groups {
-		if m[g].err == nil {
+	var failing []Group
+	for _, g := range slices.SortedFunc(maps.Keys(m), Group.Compare) {
+		switch k := m[g]; {
+		case k.err != nil:
+			failing = append(failing, g)
+		case !k.read.IsZero():
 			return nil
 		}
 	}
-	switch len(groups) {
+	switch len(failing) {
 	case 0:
 		return nil
 	case 1:
-		return fmt.Errorf("%s: %w", groups[0], m[groups[0]].err)
+		return fmt.Errorf("%s: %w", failing[0], m[failing[0]].err)
 	}
-	return fmt.Errorf("%s: %w; nor can the %d others be read", groups[0], m[groups[0]].err, len(groups)-1)
+	return fmt.Errorf("%s: %w; nor can the %d others be read", failing[0], m[failing[0]].err, len(failing)-1)
 }
 
 // located is a definition with its groups.
 type located struct {
 	Definition
 	groups []Group
-}
-
-// list enters everything that is known into a listing.
-func (m mirror) list(services []located, listing *source.Listing) {
-	left := 0
-	for _, s := range services {
-		if unread, err := m.unread(s.groups); err != nil {
-			listing.Rejected = append(listing.Rejected, source.Rejection{
-				Ref: s.Ref(), Place: s.Place, Object: "Service " + s.Namespace + "/" + s.Host, Where: s.Where,
-				Reason: fmt.Sprintf("%s has not been read since the start: %v", unread, err),
-			})
-			continue
-		}
-		o, not := s.object(m.machines(s.groups))
-		listing.Objects = append(listing.Objects, o)
-		left += not
-	}
-	listing.Ignored = map[string]int{}
-	if left > 0 {
-		listing.Ignored["tag that cannot be a label"] = left
-	}
-	for _, g := range slices.SortedFunc(maps.Keys(m), Group.Compare) {
-		m[g].report(g, listing)
-	}
 }
 
 // report says what is wrong with a group.
@@ -149,18 +130,22 @@ func (k *known) report(g Group, listing *source.Listing) {
 	}
 }
 
-// unread returns the first group that was never read, and why.
-func (m mirror) unread(groups []Group) (Group, error) {
+// unread returns the groups that were never read, and why the first of them was not.
+func (m mirror) unread(groups []Group) (unread []Group, reason error) {
 	for _, g := range groups {
-		if k := m.of(g); k.read.IsZero() {
-			if k.err == nil {
-				return g, errors.New("it has not been asked for yet")
-			}
-			return g, k.err
+		k := m.of(g)
+		if !k.read.IsZero() {
+			continue
+		}
+		if unread = append(unread, g); reason == nil {
+			reason = cmp.Or(k.err, errUnasked)
 		}
 	}
-	return Group{}, nil
+	return unread, reason
 }
+
+// errUnasked is why a group is not known yet of which nothing may be asked.
+var errUnasked = errors.New("it has not been asked for yet")
 
 // machines are those of all groups, each once, by ID.
 func (m mirror) machines(groups []Group) []Machine {

@@ -4,12 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"math/rand/v2"
+	"reflect"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/isthmus-mesh/isthmus/internal/wait"
+	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/source"
 )
 
@@ -19,10 +22,13 @@ type Options struct {
 	Services []Service
 	// Objects reads what defines further services; nil if nothing does.
 	Objects func(ctx context.Context) Objects
-	// Poll is the pause between two rounds, give or take a tenth.
-	Poll time.Duration
+	// Poll is the pause between two rounds, give or take a tenth. Least is how long it is
+	// at least if a round is wanted sooner.
+	Poll, Least time.Duration
 	// Round bounds how long a round takes.
 	Round time.Duration
+	// Stored yields what is stored of the source; nil if that cannot be found out.
+	Stored func() iter.Seq[model.Record]
 }
 
 // Objects define services.
@@ -47,7 +53,9 @@ type Source struct {
 
 	objects Objects
 	mirror  mirror
-	pauses  map[string]pause // of scopes of which nothing is asked
+	pauses  map[string]pause   // of scopes of which nothing is asked
+	listed  []located          // what was listed when something could be read last
+	partial map[model.Ref]bool // services that are listed without groups that were never read
 }
 
 // pause is how long nothing is asked, and why.
@@ -60,26 +68,39 @@ var _ source.Source = (*Source)(nil)
 
 // New returns a source of a cloud.
 func New(cloud Cloud, o Options) *Source {
-	return &Source{cloud: cloud, options: o, mirror: mirror{}, pauses: map[string]pause{}}
+	return &Source{cloud: cloud, options: o, mirror: mirror{}, pauses: map[string]pause{}, partial: map[model.Ref]bool{}}
 }
 
 // Run implements [source.Source].
 func (s *Source) Run(ctx context.Context, sink source.Sink) error {
 	for {
-		listing, err := s.round(ctx)
-		if err != nil {
-			return err
+		listing, failing := s.round(ctx)
+		if listing != nil {
+			if err := sink.Replace(ctx, *listing); err != nil {
+				return err
+			}
 		}
-		if err := sink.Replace(ctx, listing); err != nil {
-			return err
+		if failing != nil {
+			return failing
 		}
-		// Cases: the end; the next round; the supervisor wants everything once more.
-		select {
-		case <-ctx.Done():
+		if !s.rest(ctx, sink.Relist()) {
 			return context.Cause(ctx)
-		case <-time.After(spread(s.options.Poll)):
-		case <-sink.Relist():
 		}
+	}
+}
+
+// rest waits for the next round, and reports whether ctx goes on. The cloud counts what it
+// is asked for, whoever wants it: a round comes no sooner than [Options] says.
+func (s *Source) rest(ctx context.Context, relist <-chan time.Time) bool {
+	least := time.Now().Add(s.options.Least)
+	// Cases: the end; the next round; the supervisor wants everything once more.
+	select {
+	case <-ctx.Done():
+		return false
+	case <-time.After(spread(s.options.Poll)):
+		return true
+	case <-relist:
+		return wait.Sleep(ctx, time.Until(least))
 	}
 }
 
@@ -89,27 +110,40 @@ func spread(d time.Duration) time.Duration {
 	return d + time.Duration((rand.Float64()-0.5)/5*float64(d)) //nolint:gosec // nobody gains by guessing it
 }
 
-// round reads everything that may be read, and lists it.
-func (s *Source) round(ctx context.Context) (source.Listing, error) {
+// round reads everything that may be read, and lists it. Beside the reason why nothing
+// may be read there is a listing if services were defined anew meanwhile: of what is known.
+func (s *Source) round(ctx context.Context) (*source.Listing, error) {
+	services, rejected := s.define(ctx)
+	paused := func() time.Duration { return s.pauseOf(groupsOf(services), time.Now()) }
+	for rest := paused(); rest > 0; rest = paused() {
+		if !wait.Sleep(ctx, min(rest, spread(s.options.Poll))) {
+			return nil, context.Cause(ctx)
+		}
+		services, rejected = s.define(ctx)
+		if s.listed != nil && paused() > 0 && !reflect.DeepEqual(services, s.listed) {
+			return s.list(services, rejected), s.failing()
+		}
+	}
+	s.read(ctx, groupsOf(services))
+	if err := ctx.Err(); err != nil {
+		return nil, context.Cause(ctx)
+	}
+	if err := s.failing(); err != nil {
+		return nil, err
+	}
+	s.listed = services
+	return s.list(services, rejected), nil
+}
+
+// define finds out which services there are, and at which machines. Those that cannot be
+// found at any are rejected.
+func (s *Source) define(ctx context.Context) (services []located, rejected []source.Rejection) {
 	if s.options.Objects != nil {
 		s.readObjects(ctx)
 	}
-	services, rejected := s.locate()
-	groups := groupsOf(services)
-	s.mirror.forget(groups)
-	if !wait.Sleep(ctx, s.pauseOf(groups, time.Now())) {
-		return source.Listing{}, context.Cause(ctx)
-	}
-	s.read(ctx, groups)
-	if err := ctx.Err(); err != nil {
-		return source.Listing{}, context.Cause(ctx)
-	}
-	if err := s.failing(); err != nil {
-		return source.Listing{}, err
-	}
-	listing := source.Listing{Observed: time.Now(), Rejected: append(rejected, s.objects.rejections()...)}
-	s.mirror.list(services, &listing)
-	return listing, nil
+	services, rejected = s.locate()
+	s.mirror.forget(groupsOf(services))
+	return services, append(rejected, s.objects.rejections()...)
 }
 
 // readObjects reads what defines services. What was read before counts if it cannot be.

@@ -265,6 +265,23 @@ func TestRightsToWriteAreTheLeast(t *testing.T) {
 	}
 }
 
+// Which cluster it is may be asked only if sources may read the one that is written to.
+func TestRightToAskForTheClusterIsGivenIfItIsAsked(t *testing.T) {
+	t.Parallel()
+	const asks = "{[get] [] [namespaces] [kube-system] []}"
+	for sources, want := range map[string]bool{
+		"outputs: {istio: {}}\n  sources: [{name: far, kubernetes: {kubeconfig: /far}}]":               true,
+		"outputs: {istio: {}}\n  sources: [{name: here, kubernetes: }]":                                true,
+		"outputs: {istio: {sources: [far]}}\n  sources: [{name: far, kubernetes: {kubeconfig: /far}}]": false,
+		"outputs: {istio: {}}\n  sources: [{name: files, file: {path: /registry}}]":                    false,
+	} {
+		role := get[rbacv1.ClusterRole](t, render(t, "config:\n  "+sources+"\n"), "ClusterRole bridge-mesh")
+		if got := fmt.Sprint(role.Rules); strings.Contains(got, asks) != want {
+			t.Errorf("%s: it may %s", sources, got)
+		}
+	}
+}
+
 // Only what a source of kind kubernetes reads may be read, and only in the cluster that
 // Isthmus runs in: others come with a user of their own.
 func TestRightsToReadAreTheLeast(t *testing.T) {
