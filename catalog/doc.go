@@ -31,8 +31,8 @@
 //
 // Two indexes come with it, for outputs that serve proxies: the services of a port
 // ([Snapshot.Port]), and what services have at the address of a workload
-// ([Snapshot.ServedAt]). An entry of the first stays the same pointer until a definition
-// in it changes.
+// ([Snapshot.ServedAt]; [Snapshot.HeadlessAt], for those who connect to it). An entry of the
+// first stays the same pointer until a definition in it changes.
 //
 // Place in the path: [Run] reads a store's watch and hands snapshot and change
 // to the outputs. The [Builder] between them is a plain value with one owner, no

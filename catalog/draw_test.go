@@ -124,7 +124,8 @@ func drawService(t *rapid.T) model.Service {
 		SubjectAltNames:  pick(t, model.List[string]{}, model.List[string]{}, model.ListOf("spiffe://x")),
 		WorkloadSelector: pick(t, model.Labels{}, labels("app", "a"), labels("app", "b"), labels("app", "a", "v", "1")),
 		Traffic: pick(t, model.Traffic{}, model.Traffic{}, model.Traffic{}, model.Traffic{NodeLocal: true},
-			model.Traffic{Prefer: model.PreferSameZone}, model.Traffic{Prefer: model.PreferSameNode}, model.Traffic{Affinity: model.ClientIP}),
+			model.Traffic{Prefer: model.PreferSameZone}, model.Traffic{Prefer: model.PreferSameNode}, model.Traffic{Affinity: model.ClientIP},
+			model.Traffic{Headless: true}, model.Traffic{Headless: true}),
 	}
 	var ports []model.Port
 	for _, number := range []uint32{80, 81} {

@@ -10,8 +10,9 @@ import (
 )
 
 // PortServices is every service that clients may reach at a port of one number. It is
-// immutable. It stays the same pointer until the definition of one of them changes, so
-// that who makes one thing of all of them can tell whether it may differ.
+// immutable. It stays the same pointer until the definition of one of them changes, or
+// a headless one becomes large or ceases to be. So who makes one thing of all of them can
+// tell whether it may differ.
 type PortServices struct {
 	Number uint32
 
@@ -19,6 +20,7 @@ type PortServices struct {
 	// host with one: a viewer that sees such a service does not see the other.
 	services  immutable.Map[ServiceKey, *Definition]
 	addresses immutable.Map[addressKey, *Definition]
+	large     immutable.Map[ServiceKey, struct{}] // those that are headless, and so large
 
 	derived *derived
 }
@@ -178,7 +180,7 @@ func (s *Snapshot) indexPorts(changed map[ServiceKey]ServiceChange) {
 	for key, c := range changed {
 		was := hosts[key.Host]
 		switch {
-		case c.Old != nil && c.New != nil && c.Old.Definition == c.New.Definition:
+		case c.Old != nil && c.New != nil && c.Old.Definition == c.New.Definition && !c.Resized():
 			continue
 		case c.Old != nil:
 			was = append(was, c.Old)
@@ -201,6 +203,7 @@ type portEdits struct {
 type indexEdit struct {
 	services  *immutable.Editor[ServiceKey, *Definition]
 	addresses *immutable.Editor[addressKey, *Definition]
+	large     *immutable.Editor[ServiceKey, struct{}]
 	was       *derived // nil if the port is new
 	hosts     []string // of which services may have changed
 }
@@ -213,9 +216,10 @@ func (e *portEdits) at(number uint32) *indexEdit {
 			was = &PortServices{
 				services:  immutable.New[ServiceKey, *Definition](ServiceKey.compare),
 				addresses: immutable.New[addressKey, *Definition](addressKey.compare),
+				large:     immutable.New[ServiceKey, struct{}](ServiceKey.compare),
 			}
 		}
-		edit = &indexEdit{services: was.services.Edit(), addresses: was.addresses.Edit(), was: was.derived}
+		edit = &indexEdit{services: was.services.Edit(), addresses: was.addresses.Edit(), large: was.large.Edit(), was: was.derived}
 		e.indices[number] = edit
 	}
 	return edit
@@ -253,6 +257,7 @@ func portsOf(ports []uint32, s *Service) []uint32 {
 func (e *portEdits) remove(was *Service) {
 	for _, port := range was.Ports {
 		edit := e.at(port.Number)
+		edit.large.Delete(was.Key)
 		for address := range was.OwnAddresses() {
 			edit.addresses.Delete(addressKey{address, was.Key})
 		}
@@ -276,6 +281,9 @@ func (e *portEdits) enter(number uint32, services, was []*Service) {
 		if !had(s) {
 			continue
 		}
+		if s.isLarge(number) {
+			edit.large.Set(s.Key, struct{}{})
+		}
 		for address := range s.OwnAddresses() {
 			edit.addresses.Set(addressKey{address, s.Key}, s.Definition)
 		}
@@ -291,7 +299,7 @@ func (e *portEdits) finish() immutable.Map[uint32, *PortServices] {
 		if services := edit.services.Map(); services.Len() == 0 {
 			ports.Delete(number)
 		} else {
-			ports.Set(number, &PortServices{number, services, edit.addresses.Map(), edit.was.next(edit.hosts)})
+			ports.Set(number, &PortServices{number, services, edit.addresses.Map(), edit.large.Map(), edit.was.next(edit.hosts)})
 		}
 	}
 	return ports.Map()

@@ -131,11 +131,7 @@ func (s *Snapshot) ServedAt(namespace string, at WorkloadAddress) iter.Seq[Inbou
 		if !ok {
 			return
 		}
-		for key := range s.served.From(servedKey{address, unique.Make(ServiceKey{})}) {
-			rest, here := strings.CutPrefix(key.address, address)
-			if !here || rest != "" && rest[0] != ' ' {
-				return
-			}
+		for key := range s.servedUnder(address) {
 			service, ok := s.services.Get(key.service.Value())
 			if ok && service.Key.Namespace == namespace && !service.servedAt(address, key.written(), at.Network, yield) {
 				return

@@ -11,6 +11,9 @@ type Traffic struct {
 	Prefer Preference `json:"prefer,omitempty"`
 	// Affinity has what is alike go to one endpoint.
 	Affinity Affinity `json:"affinity,omitempty"`
+	// Headless has a client choose an endpoint by its address: the service has none of its
+	// own, and its name stands for those of all endpoints.
+	Headless bool `json:"headless,omitempty"`
 }
 
 // Affinity is by what calls are alike.
@@ -58,6 +61,9 @@ func (t Traffic) String() string {
 	}
 	if t.Affinity != "" {
 		said = append(said, "affinity "+string(t.Affinity))
+	}
+	if t.Headless {
+		said = append(said, "headless")
 	}
 	return strings.Join(said, ", ")
 }

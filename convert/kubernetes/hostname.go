@@ -19,7 +19,7 @@ func (g *Group) rename(address string, hosts map[string]struct{}) {
 		delete(g.named[host], address)
 	}
 	delete(g.names, address)
-	if g.service == nil || !g.service.Headless {
+	if g.service == nil || !g.service.Spec.Traffic.Headless {
 		return
 	}
 	for _, e := range g.records[address] {

@@ -248,6 +248,8 @@ func TestTrafficOfServices(t *testing.T) {
 		`{trafficDistribution: PreferSameNode, internalTrafficPolicy: Local}`: {NodeLocal: true, Prefer: model.PreferSameNode},
 		`{sessionAffinity: None}`:                   {},
 		`{sessionAffinity: ClientIP}`:               {Affinity: model.ClientIP},
+		`{clusterIP: None}`:                         {Headless: true},
+		`{clusterIP: 10.0.0.1}`:                     {},
 		`{trafficDistribution: vendor.example/own}`: {},
 		`{type: ExternalName, externalName: db.example.com, trafficDistribution: PreferClose}`: {},
 	} {

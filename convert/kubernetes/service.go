@@ -34,8 +34,6 @@ type Service struct {
 	Spec model.Service
 	// External is the DNS name that the Service is another name of; empty for most.
 	External string
-	// Headless says that it has no address of its own.
-	Headless bool
 	// NotReady says that endpoints are served whether they are ready or not.
 	NotReady bool
 	// IPv6 says that its first addresses are of that family.
@@ -56,7 +54,6 @@ const exportAnnotation = "networking.istio.io/exportTo"
 func (c Cluster) ReadService(s *corev1.Service) Service {
 	read := Service{
 		Name:     Name{s.Namespace, s.Name},
-		Headless: s.Spec.ClusterIP == corev1.ClusterIPNone,
 		NotReady: s.Spec.PublishNotReadyAddresses,
 	}
 	read.Spec = model.Service{
@@ -68,7 +65,7 @@ func (c Cluster) ReadService(s *corev1.Service) Service {
 		ExportTo:   model.ListOf(split(s.Annotations[exportAnnotation])...),
 		Traffic:    trafficOf(s),
 	}
-	if !read.Headless {
+	if !read.Spec.Traffic.Headless {
 		read.Spec.WorkloadSelector = model.MapOf(s.Spec.Selector)
 	}
 	read.ports(s.Spec.Ports)

@@ -20,5 +20,6 @@ func trafficOf(s *corev1.Service) (t model.Traffic) {
 	if s.Spec.SessionAffinity == corev1.ServiceAffinityClientIP {
 		t.Affinity = model.ClientIP
 	}
+	t.Headless = s.Spec.ClusterIP == corev1.ClusterIPNone
 	return t
 }

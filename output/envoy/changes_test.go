@@ -2,6 +2,7 @@ package envoy
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -80,7 +81,7 @@ func drawService(t *rapid.T) model.Service {
 		SubjectAltNames: model.ListOf(rapid.SampledFrom([]string{"s", "t"}).Draw(t, "san")),
 		Addresses:       model.ListOf(rapid.SliceOfN(rapid.SampledFrom([]string{"10.1.0.1", "10.1.0.1/32", "10.2.0.0/16", "FD00::5"}), 0, 2).Draw(t, "addresses")...),
 	}
-	s.Traffic = rapid.SampledFrom([]model.Traffic{{}, {}, {}, {NodeLocal: true}, {Prefer: model.PreferSameZone}, {Prefer: model.PreferSameNode}, {Affinity: model.ClientIP}}).Draw(t, "traffic")
+	s.Traffic = rapid.SampledFrom([]model.Traffic{{}, {}, {}, {NodeLocal: true}, {Prefer: model.PreferSameZone}, {Prefer: model.PreferSameNode}, {Affinity: model.ClientIP}, {Headless: true}, {Headless: true}}).Draw(t, "traffic")
 	if rapid.Bool().Draw(t, "selects") {
 		s.WorkloadSelector = model.MapOf(map[string]string{"app": "it"})
 	}
@@ -312,8 +313,9 @@ func checkClustersRest(t *rapid.T, change catalog.Change, changes []push.Changed
 			}
 		}
 	}
+	headless := slices.ContainsFunc(slices.Collect(maps.Values(change.Services)), func(c catalog.ServiceChange) bool { return c.New.Headless() })
 	for _, c := range changes {
-		if c.Row != EndpointType {
+		if c.Row != EndpointType && (c.Row != ListenerType || !headless) {
 			t.Fatalf("%v is listed for a change of addresses", c)
 		}
 	}

@@ -159,8 +159,9 @@ const (
 )
 
 // wantsOf yields what a service asks for at a port.
-func wantsOf(s catalog.ServiceDefinition, number uint32, in conflictsIn, secure map[string]int) iter.Seq[want] {
+func wantsOf(s catalog.ServiceDefinition, index *catalog.PortServices, in conflictsIn, secure map[string]int) iter.Seq[want] {
 	return func(yield func(want) bool) {
+		number := index.Number
 		port, _ := s.Port(number)
 		kind := trafficOf(port)
 		if in.edge && (kind == tcpOnly || kind == sniffed) && s.Resolution != model.ResolutionNone && !yield(edgeWanted(number)) {
@@ -173,7 +174,7 @@ func wantsOf(s catalog.ServiceDefinition, number uint32, in conflictsIn, secure 
 				}
 			}
 		}
-		if kind == httpOnly {
+		if kind == httpOnly || (proxy{}).apart(s, index) {
 			return
 		}
 		for w := range connectionsWanted(s, number, kind, secure) {

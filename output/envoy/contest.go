@@ -31,7 +31,7 @@ func (c contest) enter(s catalog.ServiceDefinition) (lost []loss) {
 		lost = c.rivals(p.against).judge(lost, p.want, s)
 		without[p.listener] = c.rivals(p.against).haveAll(s)
 	}
-	for w := range wantsOf(s, c.index.Number, c.in, c.secure) {
+	for w := range wantsOf(s, c.index, c.in, c.secure) {
 		if w.listener != "" && without[w.listener] {
 			continue
 		}
@@ -72,7 +72,7 @@ func (c contest) placesOf(s catalog.ServiceDefinition) iter.Seq[readingPlace] {
 		port, _ := s.Port(number)
 		kind := trafficOf(port)
 		_, whole := sniOf(s.Key.Host)
-		for address := range (proxy{}).listensAt(s.Definition, port) {
+		for address := range (proxy{}).listensAt(s, c.index) {
 			p := readingPlace{want: want{
 				listener: address, field: fmt.Sprintf("ports[%d].protocol", number),
 				asked: fmt.Sprintf("connections to port %d of", number), next: another,

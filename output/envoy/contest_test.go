@@ -47,8 +47,7 @@ func TestThoseShutOutAreThoseThatListenersTurnAway(t *testing.T) {
 func turnedAway(index *catalog.PortServices) map[string]bool {
 	all := map[string][]catalog.ServiceDefinition{}
 	for s := range index.All() {
-		port, _ := s.Port(index.Number)
-		for address := range (proxy{}).listensAt(s.Definition, port) {
+		for address := range (proxy{}).listensAt(s, index) {
 			all[address] = append(all[address], s)
 		}
 	}

@@ -86,7 +86,8 @@ func (a answering) reached(s catalog.ServiceDefinition) bool {
 
 func (a answering) reachedAt(s catalog.ServiceDefinition, port model.Port, kind traffic) bool {
 	shared := a.view.proxy.shared()
-	if !hasCluster(s, port.Number) || !slices.Contains(slices.Collect(a.view.proxy.listensAt(s.Definition, port)), shared) {
+	listens := slices.Collect(a.view.proxy.listensAt(s, a.ports[port.Number]))
+	if !hasCluster(s, port.Number) || !slices.Contains(listens, shared) || a.view.proxy.follows(s.Definition, port) {
 		return false
 	}
 	cluster := ClusterName(s.Key.Host, port.Number)

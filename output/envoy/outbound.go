@@ -8,19 +8,20 @@ import (
 	"strings"
 
 	"github.com/isthmus-mesh/isthmus/catalog"
-	"github.com/isthmus-mesh/isthmus/model"
 )
 
 // A service port is reached through the listener of an address and a port. Which
 // one follows from the service alone, so that a service that comes changes no
 // listener but those that it is reached through.
 
-// listensAt yields the addresses on which Envoys listen for a service port.
-func (p proxy) listensAt(s *catalog.Definition, port model.Port) iter.Seq[string] {
+// listensAt yields the addresses on which Envoys listen for a port of a service, but for
+// those of its endpoints.
+func (p proxy) listensAt(s catalog.ServiceDefinition, index *catalog.PortServices) iter.Seq[string] {
 	return func(yield func(string) bool) {
+		port, _ := s.Port(index.Number)
 		kind := trafficOf(port)
 		switch {
-		case kind == notTCP, p.reserved(port.Number):
+		case kind == notTCP, p.reserved(port.Number), p.apart(s, index):
 			return
 		case p.mode == none, kind == httpOnly:
 			yield(p.shared())
@@ -72,8 +73,7 @@ func members(v View, index *catalog.PortServices, address string) iter.Seq[catal
 			if !hasCluster(s, index.Number) {
 				continue
 			}
-			port, _ := s.Port(index.Number)
-			for at := range v.proxy.listensAt(s.Definition, port) {
+			for at := range v.proxy.listensAt(s, index) {
 				if at == address {
 					if !yield(s) {
 						return
@@ -110,14 +110,16 @@ func parseSocketName(name string) (address string, port uint32, ok bool) {
 // older is the order in which services claim what only one can have: the one that was
 // there first, then by source. Services of unknown age come last.
 func older(a, b catalog.ServiceDefinition) int {
+	return cmp.Or(byAge(a, b), cmp.Compare(a.Key.Host, b.Key.Host), cmp.Compare(a.Key.Namespace, b.Key.Namespace))
+}
+
+// byAge is that order as far as hosts and namespaces have no say in it.
+func byAge(a, b catalog.ServiceDefinition) int {
 	if a.Meta.Created.IsZero() != b.Meta.Created.IsZero() {
 		if a.Meta.Created.IsZero() {
 			return 1
 		}
 		return -1
 	}
-	return cmp.Or(
-		a.Meta.Created.Compare(b.Meta.Created), cmp.Compare(a.Rank, b.Rank),
-		cmp.Compare(a.Key.Host, b.Key.Host), cmp.Compare(a.Key.Namespace, b.Key.Namespace),
-	)
+	return cmp.Or(a.Meta.Created.Compare(b.Meta.Created), cmp.Compare(a.Rank, b.Rank))
 }

@@ -34,7 +34,7 @@ func listenerNames(w *World, v View) iter.Seq[string] {
 			return
 		}
 		for index := range w.snapshot.Ports() {
-			for _, address := range listenedAt(v, index) {
+			for _, address := range listenedAt(w, v, index) {
 				if !v.inbound.binds.claim(address, index.Number) && !yield(socketName(address, index.Number)) {
 					return
 				}
@@ -44,12 +44,12 @@ func listenerNames(w *World, v View) iter.Seq[string] {
 }
 
 // listenedAt lists the addresses at which a port has listeners.
-func listenedAt(v View, index *catalog.PortServices) []string {
+func listenedAt(w *World, v View, index *catalog.PortServices) []string {
 	var list []string
 	for s := range index.Visible(v.viewer()) {
 		if hasCluster(s, index.Number) {
-			port, _ := s.Port(index.Number)
-			list = slices.AppendSeq(list, v.proxy.listensAt(s.Definition, port))
+			list = slices.AppendSeq(list, v.proxy.listensAt(s, index))
+			list = slices.AppendSeq(list, podAddresses(w, v, s, index))
 		}
 	}
 	slices.Sort(list)
@@ -85,7 +85,7 @@ func findListener(w *World, v View, name string) (push.Subject, bool) {
 	for range members(v, index, address) {
 		return socket{proxySlot{ListenerType, name, v}, address, index}, true
 	}
-	return nil, false
+	return findPodListener(w, v, name, address, number)
 }
 
 // proxySlot tells a resource of an Envoy's own from every other.
@@ -170,15 +170,20 @@ func (s socket) Refers(to string) iter.Seq[string] {
 
 // Encode implements [push.Subject].
 func (s socket) Encode() push.Encoded {
+	return s.listener(s.address, s.index.Number, s.layout())
+}
+
+// listener is one of an address and port.
+func (s proxySlot) listener(address string, port uint32, l layout) push.Encoded {
 	m := &listenerv3.Listener{
 		Name:             s.name,
-		Address:          socketAt(s.address, s.index.Number),
+		Address:          socketAt(address, port),
 		TrafficDirection: corev3.TrafficDirection_OUTBOUND,
 	}
 	if s.view.proxy.mode != none {
 		m.BindToPort = wrapperspb.Bool(false)
 	}
-	s.layout().listener(m, s.view)
+	l.listener(m, s.view)
 	s.view.logUnmatched(m)
 	return encode(s.name, listenerURL, m)
 }

@@ -39,15 +39,14 @@ func routeNames(w *World, v View) iter.Seq[string] {
 	}
 }
 
-// alone reports whether requests for a service come through a listener of its own.
+// alone reports whether requests for a service come through listeners of its own.
 func (r routes) alone(s catalog.ServiceDefinition) bool {
-	port, _ := s.Port(r.index.Number)
-	for at := range r.view.proxy.listensAt(s.Definition, port) {
+	for at := range r.view.proxy.listensAt(s, r.index) {
 		if at != r.view.proxy.shared() {
 			return true
 		}
 	}
-	return false
+	return r.view.proxy.apart(s, r.index)
 }
 
 // findRoutes returns the route configuration of a port, or of a port of one host.

@@ -50,6 +50,15 @@ func proxyOf(c push.Client) proxy {
 	return p
 }
 
+// ofClusters is as much of it as clusters depend on.
+func (p proxy) ofClusters() proxy {
+	of := proxy{role: p.role}
+	if p.role == sidecar && p.mode == none {
+		of.mode = none
+	}
+	return of
+}
+
 // Addresses that listeners of all services share.
 const (
 	anyIPv4   = "0.0.0.0"

@@ -26,7 +26,13 @@ func (s *settings) appendShared(list []push.Changed, now *catalog.Snapshot, c ca
 	}
 	for key, service := range c.Services {
 		namespaces, seen := audience(service.Old, service.New)
-		if !seen || service.Old != nil && service.New != nil && sameOffer(service.Old, service.New) {
+		if !seen {
+			continue
+		}
+		if service.Old != nil && service.New != nil && sameOffer(service.Old, service.New) && !service.Resized() {
+			for name := range podListeners(service) {
+				audiences[name] = unite(audiences, name, namespaces)
+			}
 			continue
 		}
 		for name := range sharedNames(now, key.Host, service) {
@@ -77,6 +83,9 @@ func sharedNames(now *catalog.Snapshot, host string, c catalog.ServiceChange) ma
 	add(c.New)
 	for other := range now.ByHost(host) {
 		add(other)
+	}
+	for name := range allPodListeners(now, host, c) {
+		names[name] = struct{}{}
 	}
 	for _, port := range concernedPorts(now, host, c) {
 		note(RouteType, portRoutes(port))

@@ -52,7 +52,7 @@ func (w *World) View(r push.Row, c push.Client) push.View {
 	}
 	switch r {
 	case ClusterType:
-		v.resolver, v.proxy, v.inbound = resolverOf(c), proxy{role: proxyOf(c).role}, w.inboundOf(c)
+		v.resolver, v.proxy, v.inbound = resolverOf(c), proxyOf(c).ofClusters(), w.inboundOf(c)
 	case ListenerType:
 		v.proxy, v.inbound, v.single = proxyOf(c), w.inboundOf(c), takesHosts(c)
 	case VirtualHostType:
@@ -77,7 +77,7 @@ type View struct {
 	scope     *catalog.Scope
 	settings  *settings  // of the process; nil if nothing is said
 	resolver  resolver   // of clusters for Envoys
-	proxy     proxy      // of listeners and routes for Envoys; of clusters its role alone
+	proxy     proxy      // of listeners and routes for Envoys; of clusters as much as they depend on
 	place     standpoint // of endpoints, if it matters to some service; else empty
 	order     order      // of the service that is looked up; zero in what clients have
 	inbound   inbound    // of clusters and listeners for Envoys
@@ -206,6 +206,9 @@ func (w *World) findOf(s *catalog.Service, port model.Port, v View, r push.Row, 
 	v.order = orderOf(s.Definition, policy)
 	if r == EndpointType {
 		v.via = v.crossingTo(s, port.Number, of, policy)
+	}
+	if r == ClusterType && of == nil && v.proxy.leads(s.Definition, port) {
+		f = originalDST
 	}
 	subject := rows[r].subject(slot{row: r, key: s.Key, port: port.Number, form: f, subset: of}, s, port)
 	if c, ok := subject.(cluster); ok && v.Kind == KindEnvoy {

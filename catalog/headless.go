@@ -1,0 +1,111 @@
+package catalog
+
+import (
+	"iter"
+	"net/netip"
+	"strings"
+	"unique"
+
+	"github.com/isthmus-mesh/isthmus/model"
+)
+
+// LargeHeadless is how many endpoints a port of a headless service may have to be reached
+// at the address of each. Past it the service is reached at any address.
+const LargeHeadless = 250
+
+// Headless reports whether clients choose an endpoint by its address, because the service
+// has no address of its own.
+func (d *Definition) Headless() bool {
+	return d.Traffic.Headless && d.Resolution == model.ResolutionStatic && d.Addresses.Len() == 0
+}
+
+// isLarge reports whether a port of a headless service has too many endpoints to be
+// reached at the address of each.
+func (s *Service) isLarge(number uint32) bool {
+	return s != nil && s.Headless() && s.Endpoints(number).Counts().Total > LargeHeadless
+}
+
+// IsLarge reports whether a service is headless and has more than [LargeHeadless] endpoints
+// at the port.
+func (p *PortServices) IsLarge(key ServiceKey) bool {
+	_, large := p.large.Get(key)
+	return large
+}
+
+// Resized reports whether a port of a headless service has come to have more than
+// [LargeHeadless] endpoints, or has them no longer.
+func (c ServiceChange) Resized() bool {
+	for _, s := range []*Service{c.Old, c.New} {
+		if s == nil || !s.Headless() {
+			continue
+		}
+		for _, port := range s.Ports {
+			if c.Old.isLarge(port.Number) != c.New.isLarge(port.Number) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// HeadlessAt yields the headless services that a viewer may reach at a port by the address
+// of an endpoint, in its canonical form, healthy or not. They come in no order, and one may
+// come twice. It leaves out those of more than [LargeHeadless] endpoints.
+func (s *Snapshot) HeadlessAt(v Viewer, number uint32, address string) iter.Seq[ServiceDefinition] {
+	return func(yield func(ServiceDefinition) bool) {
+		index := s.Port(number)
+		if form, ok := canonicalIP(address); index == nil || !ok || form != address || !connectable(address) {
+			return
+		}
+		for key := range s.servedUnder(address) {
+			service, ok := s.services.Get(key.service.Value())
+			if !ok || !service.Headless() || service.isLarge(number) || !service.isServed(number, address, key.written()) {
+				continue
+			}
+			if index.chosen(v, service.ServiceDefinition) && !yield(service.ServiceDefinition) {
+				return
+			}
+		}
+	}
+}
+
+// servedUnder yields the entries of the index of workloads for an address.
+func (s *Snapshot) servedUnder(address string) iter.Seq[servedKey] {
+	return func(yield func(servedKey) bool) {
+		for key := range s.served.From(servedKey{address, unique.Make(ServiceKey{})}) {
+			rest, here := strings.CutPrefix(key.address, address)
+			if !here || rest != "" && rest[0] != ' ' || !yield(key) {
+				return
+			}
+		}
+	}
+}
+
+// isServed reports whether endpoints of an address serve a port, whose first address is as
+// written.
+func (s *Service) isServed(number uint32, address, written string) bool {
+	for e := range s.Endpoints(number).At(written) {
+		if e.isAt(address) {
+			return true
+		}
+	}
+	return false
+}
+
+// EndpointAddresses yields the IP addresses of the endpoints of a port that others can
+// connect to, each in canonical form. One may come twice.
+func (s *Service) EndpointAddresses(number uint32) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for e := range s.Endpoints(number).All() {
+			if !e.whereabouts(func(at WorkloadAddress) bool { return !connectable(at.Address) || yield(at.Address) }) {
+				return
+			}
+		}
+	}
+}
+
+// connectable reports whether an address in canonical form is one that others connect to.
+func connectable(address string) bool {
+	ip, err := netip.ParseAddr(address)
+	return err == nil && !ip.IsUnspecified() && !ip.IsLoopback()
+}

@@ -1,0 +1,144 @@
+package envoy
+
+import (
+	"cmp"
+	"iter"
+	"slices"
+
+	"github.com/isthmus-mesh/isthmus/catalog"
+	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/push"
+)
+
+// A headless service has no address of its own. Its clients choose an endpoint, such as
+// the pod that leads a database, and connect to the address of that. So an Envoy that
+// connections are redirected to listens at the address of each endpoint, and leads what
+// comes there to where it was going. One listener for all addresses could not tell two
+// such services of one port apart, nor either from addresses of nobody.
+
+// follows reports whether connections to a service port go to the address that they were
+// made to. Requests have the host of the service in them, and go to any endpoint.
+func (p proxy) follows(s *catalog.Definition, port model.Port) bool {
+	kind := trafficOf(port)
+	return p.mode != none && s.Headless() && kind != notTCP && kind != httpOnly
+}
+
+// apart reports whether a service port is reached at the addresses of its endpoints alone.
+// If those are too many, the listener that all services share leads there.
+func (p proxy) apart(s catalog.ServiceDefinition, index *catalog.PortServices) bool {
+	port, _ := s.Port(index.Number)
+	return p.follows(s.Definition, port) && !index.IsLarge(s.Key)
+}
+
+// leads reports whether the cluster of a service port has no endpoints, but leads
+// connections to where they were going. How many endpoints the service has does not matter,
+// so that its cluster does not change with them.
+func (p proxy) leads(s *catalog.Definition, port model.Port) bool {
+	return p.role == sidecar && p.follows(s, port)
+}
+
+// podAddresses yields those addresses of endpoints of a service at which Envoys listen.
+func podAddresses(w *World, v View, s catalog.ServiceDefinition, index *catalog.PortServices) iter.Seq[string] {
+	service, ok := w.snapshot.Service(s.Key)
+	if !ok || v.proxy.reserved(index.Number) || !v.proxy.apart(s, index) {
+		return nothing
+	}
+	return func(yield func(string) bool) {
+		for address := range service.EndpointAddresses(index.Number) {
+			if v.proxy.family.has(address) && !yield(address) {
+				return
+			}
+		}
+	}
+}
+
+// findPodListener returns the listener of the address of an endpoint. Several services may
+// have it, such as one for all pods of a StatefulSet and one for each of them. All of them
+// lead to the same place.
+func findPodListener(w *World, v View, name, address string, number uint32) (push.Subject, bool) {
+	if v.proxy.reserved(number) || !v.proxy.family.has(address) {
+		return nil, false
+	}
+	var candidates []catalog.ServiceDefinition
+	for s := range w.snapshot.HeadlessAt(v.viewer(), number, address) {
+		if port, ok := s.Port(number); ok && v.proxy.follows(s.Definition, port) && hasCluster(s, number) {
+			candidates = append(candidates, s)
+		}
+	}
+	if len(candidates) == 0 {
+		return nil, false
+	}
+	v.single = false // it says nothing of the hosts of other services
+	return podListener{proxySlot{ListenerType, name, v}, address, number, slices.MinFunc(candidates, widest)}, true
+}
+
+// widest is the order of services that have the address of an endpoint. Of those that are
+// equally old the shorter host comes first, which is that of all pods.
+func widest(a, b catalog.ServiceDefinition) int {
+	return cmp.Or(byAge(a, b), cmp.Compare(len(a.Key.Host), len(b.Key.Host)), older(a, b))
+}
+
+// podListener is the listener of an address and port of an endpoint.
+type podListener struct {
+	proxySlot
+	address string
+	number  uint32
+	service catalog.ServiceDefinition
+}
+
+func (p podListener) layout() layout {
+	return layoutOf([]catalog.ServiceDefinition{p.service}, p.number, false)
+}
+
+// Refers implements [push.Referrer].
+func (p podListener) Refers(to string) iter.Seq[string] {
+	switch l := p.layout(); {
+	case to == clusterURL:
+		return l.clusters(p.view.unknown())
+	case to == routeURL && l.routes != "":
+		return one(l.routes)
+	default:
+		return nothing
+	}
+}
+
+// Encode implements [push.Subject].
+func (p podListener) Encode() push.Encoded { return p.listener(p.address, p.number, p.layout()) }
+
+// podListeners yields those that a change of endpoints may bring or take away.
+func podListeners(c catalog.ServiceChange) iter.Seq[sharedName] {
+	return func(yield func(sharedName) bool) {
+		if !c.New.Headless() {
+			return
+		}
+		for at := range c.Workloads() {
+			for _, port := range c.New.Ports {
+				if (proxy{}).follows(c.New.Definition, port) && !yield(sharedName{ListenerType, socketName(at.Address, port.Number)}) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// allPodListeners yields those of the services of a host, before a change or after it. A
+// service that is large has none.
+func allPodListeners(now *catalog.Snapshot, host string, c catalog.ServiceChange) iter.Seq[sharedName] {
+	return func(yield func(sharedName) bool) {
+		for _, s := range append(slices.Collect(now.ByHost(host)), c.Old, c.New) {
+			if s == nil || !s.Headless() {
+				continue
+			}
+			for _, port := range s.Ports {
+				if s.Endpoints(port.Number).Counts().Total > catalog.LargeHeadless {
+					continue
+				}
+				for address := range s.EndpointAddresses(port.Number) {
+					if !yield(sharedName{ListenerType, socketName(address, port.Number)}) {
+						return
+					}
+				}
+			}
+		}
+	}
+}
