@@ -77,7 +77,7 @@ e2e: $(if $(wildcard cmd/isthmus),build) ## Run the end-to-end test modules unde
 .PHONY: race
 race: ## Run the tests under the race detector (PKG=, TESTFLAGS=)
 	@command -v "$$(go env CC)" >/dev/null || { echo 'race: needs a C compiler: apt-get install gcc libc6-dev' >&2; exit 1; }
-	CGO_ENABLED=1 go test -race -vet=off -timeout 15m $(TESTFLAGS) $(PKG)
+	CGO_ENABLED=1 go test -race -vet=off -p $(AT_ONCE) -timeout 15m $(TESTFLAGS) $(PKG)
 
 .PHONY: lint
 lint: tool-golangci-lint ## Check the code's form; FIX=1 fixes what can be fixed

@@ -34,18 +34,6 @@ type Opaque struct {
 // Opaques yields every object that is carried, ordered by kind, namespace and name.
 func (s *Snapshot) Opaques() iter.Seq[*Opaque] { return values(s.opaques) }
 
-// OpaquesOf yields the objects of one kind that are carried, ordered by
-// namespace and name.
-func (s *Snapshot) OpaquesOf(kind model.Kind) iter.Seq[*Opaque] {
-	return func(yield func(*Opaque) bool) {
-		for key, o := range s.opaques.From(OpaqueKey{Kind: kind}) {
-			if key.Kind != kind || !yield(o) {
-				return
-			}
-		}
-	}
-}
-
 // Opaque returns the object with that key.
 func (s *Snapshot) Opaque(key OpaqueKey) (*Opaque, bool) { return s.opaques.Get(key) }
 

@@ -26,10 +26,13 @@
 // several, which Istio unites, if it has many endpoints or some that do not serve all
 // of its ports. A scope becomes a Sidecar:
 //
-//	made := istio.FromService(service, istio.Layout{ShardSize: 100})
-//	for _, part := range made.Parts {
-//		text = istio.AppendSpec(text, part.Spec) // or the message itself
+//	draft := istio.DraftService(service, istio.Layout{ShardSize: 100})
+//	for _, part := range draft.Parts {
+//		text = istio.AppendSpec(text, part.Spec()) // or the message itself
 //	}
+//
+// A draft costs little. So who remembers the [Ingredients] of a part makes its
+// specification only when these have changed. [FromService] makes all of them.
 //
 // [SidecarOf] has all that the Sidecar said from which a scope was made, and [CarriedMessage]
 // makes a message of an object that was carried in JSON.

@@ -149,10 +149,13 @@ func everything(t *rapid.T, w *World) map[resource]found {
 	return all
 }
 
-func TestChangesMissNothing(t *testing.T) { checkChanges(t, asIstio) }
+func TestChangesMissNothing(t *testing.T) { t.Parallel(); checkChanges(t, asIstio) }
 
 // Nor do they where there are subsets, priorities by locality, and identities.
-func TestChangesUnderSettingsMissNothing(t *testing.T) { checkChanges(t, conforming.prepare()) }
+func TestChangesUnderSettingsMissNothing(t *testing.T) {
+	t.Parallel()
+	checkChanges(t, conforming.prepare())
+}
 
 func checkChanges(t *testing.T, s *settings) {
 	t.Helper()

@@ -30,6 +30,7 @@ func TestServicesInCollectionsAreAWellBehavedProducer(t *testing.T) {
 
 // What the suite would find, if collections were wrong.
 func TestSuiteCatchesFaultyCollections(t *testing.T) {
+	t.Parallel()
 	quiet := func(u *push.Update) {
 		u.Changed = slices.DeleteFunc(u.Changed, func(c push.Changed) bool { return c.Row == MemberType })
 	}
@@ -41,6 +42,7 @@ func TestSuiteCatchesFaultyCollections(t *testing.T) {
 		"assignments that do not bring members":     spreading(nil, silent),
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			const histories = 3000
 			if found := pushtest.Find(t, addition, histories); !strings.HasPrefix(found, "law 5") {
 				t.Errorf("in %d histories it is found as %.300q", histories, found)

@@ -26,10 +26,10 @@ import (
 //	left-out    what is not written, and why; optional
 func TestTranslation(t *testing.T) {
 	t.Parallel()
-	golden.Run(t, transcript)
+	golden.Run(t, translate)
 }
 
-func transcript(t *testing.T, in *txtar.Archive) *txtar.Archive {
+func translate(t *testing.T, in *txtar.Archive) *txtar.Archive {
 	t.Helper()
 	out := &txtar.Archive{Comment: in.Comment}
 	config, builder := DefaultConfig(), catalog.NewBuilder([]string{"first", "second"})

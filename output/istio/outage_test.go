@@ -1,7 +1,6 @@
 package istio
 
 import (
-	"bytes"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/test/testkit/kubeapi"
+	"github.com/isthmus-mesh/isthmus/test/testkit/transcript"
 )
 
 // piped starts an API server in the bubble of a test of fake time.
@@ -54,22 +54,11 @@ func hasAddresses(api *kubeapi.Server, host, list string) func() error {
 func elected(c *Config, _ *Options) { c.LeaderElection.Enabled = true }
 
 // logged is what was logged.
-type logged struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (l *logged) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(p)
-}
+type logged struct{ transcript.Log }
 
 // of are those that have a part.
 func (l *logged) of(part string) (found []string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for line := range strings.Lines(l.text.String()) {
+	for line := range strings.Lines(l.String()) {
 		if strings.Contains(line, part) {
 			found = append(found, line)
 		}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/internal/streams"
 	"github.com/isthmus-mesh/isthmus/output/xds"
+	"github.com/isthmus-mesh/isthmus/test/testkit/transcript"
 )
 
 // answeredAfter opens a stream on a new connection and returns when it was answered.
@@ -61,7 +62,7 @@ func TestClientThatOpensManyStreamsDelaysItselfAlone(t *testing.T) {
 
 // Who would have to wait for longer than is good for anybody is sent away.
 func TestConnectionThatOpensFarTooManyStreamsIsClosed(t *testing.T) {
-	var log transcript
+	var log transcript.Log
 	limits := xds.Limits{Limits: streams.Limits{NewStreamsPerClient: streams.Rate{PerSecond: 1, Burst: 2}}}
 	timed(t, setup{limits: limits, log: slog.New(slog.NewTextHandler(&log, nil))}, func(t *testing.T, r *rig) {
 		flood := r.wired(t)
@@ -125,7 +126,7 @@ func TestNewStreamsOfOneIdentityAreLimited(t *testing.T) {
 // Proxies ping every few seconds, to notice soon that we are gone.
 func TestPoint65_PingsEveryTwoSecondsAreNormal(t *testing.T) {
 	pinged := func(every time.Duration) (closed bool, log string) {
-		var text transcript
+		var text transcript.Log
 		timed(t, setup{log: slog.New(slog.NewTextHandler(&text, nil))}, func(t *testing.T, r *rig) {
 			conn := r.wired(t)
 			m := marshalled(t, &discoveryv3.DeltaDiscoveryRequest{Node: rawNode, TypeUrl: eds, ResourceNamesSubscribe: clustersOf(probe)})

@@ -4,7 +4,6 @@ import (
 	"log/slog"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
@@ -15,26 +14,9 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/output/xds"
+	"github.com/isthmus-mesh/isthmus/test/testkit/transcript"
 	"github.com/isthmus-mesh/isthmus/test/testkit/xdsclient"
 )
-
-// transcript is a log that may be read while it is written.
-type transcript struct {
-	mu   sync.Mutex
-	text strings.Builder
-}
-
-func (l *transcript) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(p)
-}
-
-func (l *transcript) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
-}
 
 // exportedInEveryWay are services of two namespaces, each exported in another way.
 func exportedInEveryWay() []model.Record {
@@ -67,7 +49,7 @@ func TestClientSeesWhatIsExportedToItsNamespaceAndNothingElse(t *testing.T) {
 
 // What stands for namespaces in exports and scopes is no namespace to be in.
 func TestClaimedNamespaceMustBeADNSLabel(t *testing.T) {
-	var log transcript
+	var log transcript.Log
 	r := newRig(t, setup{log: slog.New(slog.NewTextHandler(&log, nil))})
 	r.put(exportedInEveryWay()...)
 	claims := []string{".", "~", "*", "..", "shop.", "shop.bank", "Shop", "-shop", "shop-", "shop bank", "shop/bank", "sh\u00f6p", "_", strings.Repeat("x", 64)}

@@ -13,6 +13,7 @@ import (
 	"google.golang.org/genproto/googleapis/rpc/status"
 	"google.golang.org/grpc"
 
+	"github.com/isthmus-mesh/isthmus/test/testkit/transcript"
 	"github.com/isthmus-mesh/isthmus/test/testkit/xdsclient"
 )
 
@@ -33,7 +34,7 @@ func nag(t *testing.T, conn *grpc.ClientConn, node *corev3.Node, times int) {
 // A NACK of what was never sent, or was answered before, is none: whoever sends such
 // may send them without end.
 func TestNACKWithAStaleNonceLogsNothing(t *testing.T) {
-	var log transcript
+	var log transcript.Log
 	timed(t, setup{log: slog.New(slog.NewTextHandler(&log, nil))}, func(t *testing.T, r *rig) {
 		reason := &status.Status{Message: "no"}
 		d := openRaw(t, r.dial(), adsDelta)
@@ -64,7 +65,7 @@ func TestNACKWithAStaleNonceLogsNothing(t *testing.T) {
 // counted, whatever brought it about.
 func TestClientsCannotFloodTheLog(t *testing.T) {
 	const streams, each, streamless = 200, 5, 100
-	var log transcript
+	var log transcript.Log
 	timed(t, setup{log: slog.New(slog.NewTextHandler(&log, nil))}, func(t *testing.T, r *rig) {
 		conn := r.dial()
 		for range streams {

@@ -12,6 +12,7 @@ import (
 	standin "github.com/isthmus-mesh/isthmus/internal/demo/servicecenter"
 	"github.com/isthmus-mesh/isthmus/source"
 	"github.com/isthmus-mesh/isthmus/store"
+	"github.com/isthmus-mesh/isthmus/test/testkit/transcript"
 )
 
 // Whatever happens to a registry, to the way there and to the mirror, and in
@@ -31,7 +32,7 @@ func TestEveryHistoryConverges(t *testing.T) {
 // run has the steps happen, and says what is wrong in the end.
 func run(t *testing.T, watch bool, steps []step) string {
 	t.Helper()
-	r := &rig{T: t, net: &network{listeners: map[string]*listener{}}, store: store.NewMemory(store.Config{}), log: &lines{}}
+	r := &rig{T: t, net: &network{listeners: map[string]*listener{}}, store: store.NewMemory(store.Config{}), log: &transcript.Log{}}
 	r.Server = standin.New(prompt)
 	r.serve(r.Server)
 	defer r.Close()

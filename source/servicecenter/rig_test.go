@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"iter"
 	"log/slog"
 	"net"
@@ -20,6 +19,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/source"
 	"github.com/isthmus-mesh/isthmus/source/servicecenter"
 	"github.com/isthmus-mesh/isthmus/store"
+	"github.com/isthmus-mesh/isthmus/test/testkit/transcript"
 )
 
 // prompt is a registry that shows every change at once and asks for no heartbeats.
@@ -91,7 +91,7 @@ type rig struct {
 	net     *network
 	servers []*standin.Server
 	store   *store.Memory
-	log     *lines
+	log     *transcript.Log
 }
 
 // bubble runs a test against a registry, in a time of its own.
@@ -99,7 +99,7 @@ func bubble(t *testing.T, config standin.Config, test func(r *rig)) {
 	t.Helper()
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		r := &rig{T: t, net: &network{listeners: map[string]*listener{}}, store: store.NewMemory(store.Config{}), log: &lines{}}
+		r := &rig{T: t, net: &network{listeners: map[string]*listener{}}, store: store.NewMemory(store.Config{}), log: &transcript.Log{}}
 		r.Server = standin.New(config)
 		r.serve(r.Server)
 		defer func() {
@@ -266,24 +266,4 @@ func (m *mirror) rejects(object, reason string) {
 		}
 	}
 	m.Errorf("nothing of %s is rejected because of %q: %v", object, reason, m.Status().Rejected)
-}
-
-// lines is a log that tests can look at.
-type lines struct {
-	mu   sync.Mutex
-	text strings.Builder
-}
-
-var _ io.Writer = (*lines)(nil)
-
-func (l *lines) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(p)
-}
-
-func (l *lines) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
 }

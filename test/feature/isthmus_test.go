@@ -1,19 +1,18 @@
 package feature_test
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/isthmus-mesh/isthmus/config"
 	"github.com/isthmus-mesh/isthmus/internal/app"
+	"github.com/isthmus-mesh/isthmus/test/testkit/transcript"
 )
 
 // loopback is any free port.
@@ -26,7 +25,7 @@ type isthmus struct {
 
 	cancel  context.CancelFunc
 	ended   chan struct{}
-	log     transcript
+	log     transcript.Log
 	witness witness
 	clients []func() // end those that were dialled
 }
@@ -132,22 +131,4 @@ func (i *isthmus) report() {
 		fmt.Fprintf(&b, "--- GET %s: %d %v\n%s\n", path, code, err, body)
 	}
 	i.t.Logf("%s--- log\n%s", b.String(), i.log.String())
-}
-
-// transcript is a log that may be read while it is written.
-type transcript struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (l *transcript) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(p)
-}
-
-func (l *transcript) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
 }

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"regexp"
 	"testing"
+
+	"github.com/isthmus-mesh/isthmus/test/testkit/product"
 )
 
 // process is the program, built and run as users do.
@@ -20,9 +22,8 @@ type process struct {
 func build(t *testing.T) (program string) {
 	t.Helper()
 	program = filepath.Join(t.TempDir(), "isthmus")
-	tool := exec.CommandContext(t.Context(), "go", "build", "-buildvcs=false", "-o", program, "github.com/isthmus-mesh/isthmus/cmd/isthmus")
-	if out, err := tool.CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
+	if err := product.Build(filepath.Join("..", ".."), program); err != nil {
+		t.Fatal(err)
 	}
 	return program
 }

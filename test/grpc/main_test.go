@@ -5,7 +5,6 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"testing"
 	"time"
@@ -13,6 +12,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/isthmus-mesh/isthmus/test/grpc/clients"
+	"github.com/isthmus-mesh/isthmus/test/testkit/product"
 	"github.com/isthmus-mesh/isthmus/test/testkit/until"
 )
 
@@ -56,9 +56,8 @@ func run(m *testing.M) (status int, err error) {
 		return 1, err
 	}
 	program = filepath.Join(dir, "isthmus")
-	tool := exec.Command("go", "-C", filepath.Join("..", ".."), "build", "-buildvcs=false", "-o", program, "./cmd/isthmus")
-	if out, err := tool.CombinedOutput(); err != nil {
-		return 1, fmt.Errorf("building isthmus: %w: %s", err, out)
+	if err := product.Build(filepath.Join("..", ".."), program); err != nil {
+		return 1, err
 	}
 	return m.Run(), nil
 }

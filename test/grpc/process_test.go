@@ -1,11 +1,11 @@
 package grpc_test
 
 import (
-	"bytes"
 	"io"
 	"os/exec"
-	"sync"
 	"testing"
+
+	"github.com/isthmus-mesh/isthmus/test/testkit/transcript"
 )
 
 // process is a program that runs beside the test and ends with it.
@@ -15,14 +15,14 @@ type process struct {
 	command *exec.Cmd
 	ended   chan struct{} // closed when the process is gone
 	err     error         // how it ended, once it has
-	log     *transcript
+	log     *transcript.Log
 }
 
 // startProcess starts a program with additions to the environment. What it says
 // on standard error is its log; what it prints is handed to out.
 func startProcess(t *testing.T, name string, out io.Writer, env []string, arguments ...string) (p *process, in io.Closer) {
 	t.Helper()
-	p = &process{t: t, name: name, ended: make(chan struct{}), log: &transcript{}}
+	p = &process{t: t, name: name, ended: make(chan struct{}), log: &transcript.Log{}}
 	p.command = exec.Command(arguments[0], arguments[1:]...)
 	p.command.Env = append(p.command.Environ(), env...)
 	p.command.Stdout, p.command.Stderr = out, p.log
@@ -61,22 +61,4 @@ func (p *process) Gone() bool {
 	default:
 		return false
 	}
-}
-
-// transcript is a log that may be read while it is written.
-type transcript struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (l *transcript) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(p)
-}
-
-func (l *transcript) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
 }

@@ -60,6 +60,9 @@ var attacks = []attack{
 }
 
 func TestAttacks(t *testing.T) {
+	if raced {
+		t.Skip("the program that is attacked is built without the race detector, which needs more memory than the limit")
+	}
 	results := make([]*figures, len(attacks))
 	if *full {
 		t.Cleanup(func() { fmt.Println(table(results)) })

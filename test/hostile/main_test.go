@@ -4,7 +4,6 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"sync"
 	"testing"
@@ -12,6 +11,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/isthmus-mesh/isthmus/test/testkit/product"
 	"github.com/isthmus-mesh/isthmus/test/testkit/until"
 )
 
@@ -50,11 +50,7 @@ func run(m *testing.M) int {
 // program builds the program once.
 var program = sync.OnceValues(func() (string, error) {
 	path := filepath.Join(workDir, "isthmus")
-	build := exec.Command("go", "build", "-buildvcs=false", "-o", path, "github.com/isthmus-mesh/isthmus/cmd/isthmus")
-	if out, err := build.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("build the program: %w\n%s", err, out)
-	}
-	return path, nil
+	return path, product.Build(filepath.Join("..", ".."), path)
 })
 
 // patience is how long a test waits for what must come about at rest. It is a

@@ -83,7 +83,7 @@ func TestPausedLeaderUndoesNothing(t *testing.T) {
 	before := len(api.WritesBy(leader.user, b.namespace))
 	registry.AddMany("more", 200)
 	api.AwaitWrites(leader.user, b.namespace, before+20)
-	if err := leader.Pause(); err != nil {
+	if err := leader.Freeze(); err != nil {
 		t.Fatal(err)
 	}
 	for i := range 100 { // some of which it wrote, and some it was about to
@@ -98,7 +98,7 @@ func TestPausedLeaderUndoesNothing(t *testing.T) {
 	}
 
 	resumed := time.Now()
-	if err := leader.Resume(); err != nil {
+	if err := leader.Thaw(); err != nil {
 		t.Fatal(err)
 	}
 	leader.AwaitWriter("standby")

@@ -5,7 +5,6 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"testing"
 	"time"
@@ -13,6 +12,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/isthmus-mesh/isthmus/test/istio/cluster"
+	"github.com/isthmus-mesh/isthmus/test/testkit/product"
 	"github.com/isthmus-mesh/isthmus/test/testkit/until"
 )
 
@@ -82,7 +82,7 @@ func run(m *testing.M) (status int, err error) {
 		return 1, err
 	}
 	program = filepath.Join(dir, "isthmus")
-	if err := build(programs.Repository, program); err != nil {
+	if err := product.Build(programs.Repository, program); err != nil {
 		return 1, err
 	}
 	programs.Isthmus = program
@@ -119,15 +119,6 @@ func startCluster(t *testing.T) *cluster.Cluster {
 		t.Fatal(err)
 	}
 	return c
-}
-
-// build builds the program that is tested.
-func build(repository, path string) error {
-	tool := exec.Command("go", "-C", repository, "build", "-buildvcs=false", "-o", path, "./cmd/isthmus")
-	if out, err := tool.CombinedOutput(); err != nil {
-		return fmt.Errorf("building isthmus: %w: %s", err, out)
-	}
-	return nil
 }
 
 // await asks again and again until there is no error.

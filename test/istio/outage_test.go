@@ -38,7 +38,7 @@ func TestWritingBeginsSoonAfterAnOutage(t *testing.T) {
 	api.Settle(b)
 	i.mustHaveLoggedOneLoss()
 
-	if err := own.API.Pause(); err != nil {
+	if err := own.API.Freeze(); err != nil {
 		t.Fatal(err)
 	}
 	registry.Add("many-2", "10.9.9.9:80")
@@ -51,7 +51,7 @@ func TestWritingBeginsSoonAfterAnOutage(t *testing.T) {
 	})
 	i.AwaitWriter("waiting") // its lease is lost
 	<-time.After(outage / 2)
-	if err := own.API.Resume(); err != nil {
+	if err := own.API.Thaw(); err != nil {
 		t.Fatal(err)
 	}
 	api.mustBeWrittenSoon(b, "many-2")

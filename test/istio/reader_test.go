@@ -245,6 +245,6 @@ func TestIstiodIsReadByItsOwnNamespace(t *testing.T) {
 	tls := func(cert, key string) string {
 		return fmt.Sprintf(", tls: {caFile: %s, certFile: %s, keyFile: %s}", root, cert, key)
 	}
-	startReader(t, "stranger", i.Secure, tls(files("shop"))).AwaitReason(remedy)
+	startReader(t, "foreign", i.Secure, tls(files("shop"))).AwaitReason(remedy)
 	startReader(t, "trusted", i.Secure, tls(cert, key)).Await(namespace+".example", "10.0.0.1")
 }

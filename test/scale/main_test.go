@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"net/http/pprof"
 	"os"
-	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"sync"
@@ -16,6 +15,7 @@ import (
 	"time"
 
 	"github.com/isthmus-mesh/isthmus/internal/cli"
+	"github.com/isthmus-mesh/isthmus/test/testkit/product"
 )
 
 var (
@@ -105,9 +105,5 @@ var built = sync.OnceValues(func() (string, error) {
 		return *binary, nil
 	}
 	path := filepath.Join(workDir, "isthmus")
-	build := exec.Command("go", "build", "-buildvcs=false", "-o", path, "github.com/isthmus-mesh/isthmus/cmd/isthmus")
-	if out, err := build.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("build the program: %w\n%s", err, out)
-	}
-	return path, nil
+	return path, product.Build(filepath.Join("..", ".."), path)
 })

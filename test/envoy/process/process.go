@@ -18,7 +18,8 @@ import (
 // goroutine.
 type Process struct {
 	Name string
-	As   *User // who runs it, if that is not the user of the tests
+	As   *User    // who runs it, if that is not the user of the tests
+	Env  []string // beside that of the tests
 
 	program   string
 	arguments []string
@@ -59,6 +60,7 @@ func (p *Process) Start(ctx context.Context, ready func(context.Context) error) 
 		defer program.Close()
 		p.command.Path, p.command.ExtraFiles = "/proc/self/fd/3", []*os.File{program}
 	}
+	p.command.Env = append(os.Environ(), p.Env...)
 	p.command.Dir = filepath.Dir(p.log)
 	p.command.Stdout, p.command.Stderr = log, log
 	p.command.SysProcAttr = attributes(p.As)
@@ -150,6 +152,9 @@ func (p *Process) Running() bool {
 
 // ID is the number by which the system knows the process.
 func (p *Process) ID() int { return p.command.Process.Pid }
+
+// Ended is closed once the process is gone.
+func (p *Process) Ended() <-chan struct{} { return p.ended }
 
 // Log is everything that the process has logged so far.
 func (p *Process) Log() string {

@@ -68,16 +68,16 @@ func (c *Cluster) StartIstiodAs(ctx context.Context, s Setting) (*Istiod, error)
 		"--monitoringAddr=" + i.Monitoring, "--ctrlz_port=0",
 	}, s.Certificates.flags()...)
 	i.Process = NewProcess(c.dir, name, c.programs.paths[istiod], flags...)
-	i.env = []string{
+	i.Env = []string{
 		"POD_NAME=istiod-0", "POD_NAMESPACE=" + RootNamespace,
 		"ENABLE_CA_SERVER=false", "INJECT_ENABLED=false", "PILOT_ENABLE_METADATA_EXCHANGE=false", "PILOT_ENABLE_ALPN_FILTER=false",
 	}
 	if len(c.istiods) > 0 {
 		// Several that allot addresses to the same services take each other's, and the
-		// pinned istiod panics if an object changes while it mends that (resolveConflict).
-		i.env = append(i.env, "PILOT_ENABLE_IP_AUTOALLOCATE=false")
+		// pinned istiod panics if an object changes while it repairs that (resolveConflict).
+		i.Env = append(i.Env, "PILOT_ENABLE_IP_AUTOALLOCATE=false")
 	}
-	i.env = append(i.env, s.Env...)
+	i.Env = append(i.Env, s.Env...)
 	c.istiods = append(c.istiods, i)
 	err = i.Restart(ctx)
 	return i, err

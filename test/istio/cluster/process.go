@@ -1,123 +1,12 @@
 package cluster
 
-import (
-	"context"
-	"errors"
-	"fmt"
-	"io/fs"
-	"os"
-	"os/exec"
-	"path/filepath"
-	"syscall"
-	"time"
-)
+import "github.com/isthmus-mesh/isthmus/test/envoy/process"
 
-// Process is a program that runs beside the tests, and may be killed, paused
-// and started again. It is not safe for concurrent use.
-type Process struct {
-	name      string
-	program   string
-	arguments []string
-	env       []string // beside that of this process
-	log       string   // file; starting again goes on in it
-
-	command *exec.Cmd
-	ended   chan struct{} // closed when the process is gone
-}
+// Process is a program that runs beside the tests.
+type Process = process.Process
 
 // NewProcess describes a process that is not started yet. Its log is a file of
 // that name in the folder.
 func NewProcess(dir, name, program string, arguments ...string) *Process {
-	return &Process{name: name, program: program, arguments: arguments, log: filepath.Join(dir, name+".log")}
-}
-
-// Start starts the process and waits until it is ready by its own word. A
-// process that does not become ready is ended.
-func (p *Process) Start(ctx context.Context, ready func(context.Context) error) error {
-	log, err := os.OpenFile(p.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-	if err != nil {
-		return err
-	}
-	defer log.Close() // the process has its own
-	p.command = exec.Command(p.program, p.arguments...)
-	p.command.Env = append(os.Environ(), p.env...)
-	p.command.Dir = filepath.Dir(p.log)
-	p.command.Stdout, p.command.Stderr = log, log
-	p.command.SysProcAttr = leash()
-	if err := p.command.Start(); err != nil {
-		return fmt.Errorf("starting %s: %w", p.name, err)
-	}
-	p.ended = make(chan struct{})
-	go func() {
-		defer close(p.ended)
-		_ = p.command.Wait() // how it ended is in its log
-	}()
-	if err := p.await(ctx, ready); err != nil {
-		p.Kill()
-		return fmt.Errorf("%s is not ready: %w\n%s", p.name, err, p.Log())
-	}
-	return nil
-}
-
-// await asks until there is no error, or the process is gone.
-func (p *Process) await(ctx context.Context, ready func(context.Context) error) error {
-	again := time.NewTicker(50 * time.Millisecond)
-	defer again.Stop()
-	for {
-		err := ready(ctx)
-		if err == nil {
-			return nil
-		}
-		select {
-		case <-p.ended:
-			return errors.New("it has ended")
-		case <-ctx.Done():
-			return fmt.Errorf("%w: %w", ctx.Err(), err)
-		case <-again.C:
-		}
-	}
-}
-
-// Kill ends the process at once, as kill -9 does, and waits until it is gone.
-func (p *Process) Kill() {
-	if p.command == nil || p.command.Process == nil {
-		return
-	}
-	_ = p.command.Process.Kill() // it may be gone
-	<-p.ended
-}
-
-// Terminate asks the process to end, and kills it if it does not in time.
-func (p *Process) Terminate(ctx context.Context) error {
-	if err := p.command.Process.Signal(syscall.SIGTERM); err != nil {
-		return fmt.Errorf("ending %s: %w", p.name, err)
-	}
-	select {
-	case <-p.ended:
-		return nil
-	case <-ctx.Done():
-		p.Kill()
-		return fmt.Errorf("%s did not end: %w", p.name, ctx.Err())
-	}
-}
-
-// Pause stops the process where it is, connections open, until [Process.Resume].
-func (p *Process) Pause() error { return p.command.Process.Signal(syscall.SIGSTOP) }
-
-// Resume lets a paused process go on.
-func (p *Process) Resume() error { return p.command.Process.Signal(syscall.SIGCONT) }
-
-// ID is the number by which the system knows the process.
-func (p *Process) ID() int { return p.command.Process.Pid }
-
-// Ended is closed once the process is gone.
-func (p *Process) Ended() <-chan struct{} { return p.ended }
-
-// Log is all that the process has said so far.
-func (p *Process) Log() string {
-	text, err := os.ReadFile(p.log)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err.Error()
-	}
-	return string(text)
+	return process.New(dir, name, program, arguments...)
 }

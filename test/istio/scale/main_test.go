@@ -5,13 +5,13 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"testing"
 	"time"
 
 	"github.com/isthmus-mesh/isthmus/output/istio"
 	"github.com/isthmus-mesh/isthmus/test/istio/cluster"
+	"github.com/isthmus-mesh/isthmus/test/testkit/product"
 )
 
 var (
@@ -65,9 +65,8 @@ func run(m *testing.M) (status int, err error) {
 	}
 	if program = *binary; program == "" {
 		program = filepath.Join(dir, "isthmus")
-		build := exec.Command("go", "-C", programs.Repository, "build", "-buildvcs=false", "-o", program, "./cmd/isthmus")
-		if out, err := build.CombinedOutput(); err != nil {
-			return 1, fmt.Errorf("building isthmus: %w: %s", err, out)
+		if err := product.Build(programs.Repository, program); err != nil {
+			return 1, err
 		}
 	}
 	programs.Isthmus = program
