@@ -94,7 +94,7 @@ func (s *settings) sharedByAll() []sharedName {
 
 // findDNSListener returns the listener that answers lookups.
 func findDNSListener(w *World, v View) (push.Subject, bool) {
-	if w.settings.dns == nil || w.definitions == nil {
+	if w.settings.dns == nil || w.definitions == nil || v.proxy.unprivileged && w.settings.dns.Port < push.FirstUnprivilegedPort {
 		return nil, false
 	}
 	v.single = false // it says nothing of routes

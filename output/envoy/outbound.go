@@ -23,7 +23,9 @@ func (p proxy) listensAt(s *catalog.Definition, port model.Port) iter.Seq[string
 		case kind == notTCP, p.reserved(port.Number):
 			return
 		case p.mode == none, kind == httpOnly:
-			yield(p.shared())
+			if p.opens(port.Number) {
+				yield(p.shared())
+			}
 			return
 		}
 		shares := true
@@ -37,7 +39,7 @@ func (p proxy) listensAt(s *catalog.Definition, port model.Port) iter.Seq[string
 			shares = true
 			break
 		}
-		if shares {
+		if shares && p.opens(port.Number) {
 			yield(p.shared())
 		}
 	}
