@@ -152,7 +152,11 @@ type Proxy struct {
 	Role         string // such as "sidecar" or "router"
 	Interception string // how connections reach it, such as "REDIRECT"
 	Binds        []Bind // of its workload, by port, each port once
+	Unprivileged bool   // it cannot bind ports below 1024
 }
+
+// FirstUnprivilegedPort is the first of the ports that any program may bind.
+const FirstUnprivilegedPort = 1024
 
 // Bind is where a proxy listens for its workload, and where the workload itself does.
 type Bind struct{ At, To netip.AddrPort }

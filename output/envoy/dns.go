@@ -94,7 +94,7 @@ func (s *settings) sharedByAll() []sharedName {
 
 // findDNSListener returns the listener that answers lookups.
 func findDNSListener(w *World, v View) (push.Subject, bool) {
-	if w.settings.dns == nil || w.definitions == nil {
+	if w.settings.dns == nil || w.definitions == nil || v.proxy.unprivileged && w.settings.dns.Port < push.FirstUnprivilegedPort {
 		return nil, false
 	}
 	v.single = false // it says nothing of routes
@@ -119,7 +119,7 @@ func (l dnsListener) Encode() push.Encoded {
 
 // table is what is answered, by host.
 func (l dnsListener) table() *fragments {
-	a := answering{view: l.view, ports: map[uint32]*catalog.PortServices{}, layouts: map[uint32]layout{}}
+	a := answering{view: l.view, ports: map[uint32]*catalog.PortServices{}, reaches: map[uint32]arrivals{}}
 	for index := range l.services.byPort {
 		a.ports[index.Number] = index
 	}
@@ -128,15 +128,11 @@ func (l dnsListener) table() *fragments {
 		if !a.sees(h.ServiceDefinition) {
 			continue
 		}
-		addresses := a.addresses(h.ServiceDefinition)
-		if len(addresses) == 0 {
-			continue
-		}
-		names := h.names(h.domainsFor(h.ownFor(l.view.Namespace)))
+		domains := h.domainsFor(h.ownFor(l.view.Namespace))
 		if h.contested {
-			names = h.names(h.wonBy(all.claims, l.view.Namespace, a.sees))
+			domains = h.wonBy(all.claims, l.view.Namespace, a.sees)
 		}
-		if len(names) > 0 {
+		if addresses, names := a.answers(h, domains); len(names) > 0 {
 			table.add(h.fragmentOf(names, addresses, l.view.settings.dns.TTL))
 		}
 	}

@@ -1,6 +1,7 @@
 package envoy
 
 import (
+	"iter"
 	"net/netip"
 	"slices"
 
@@ -22,7 +23,7 @@ const (
 type answering struct {
 	view    View
 	ports   map[uint32]*catalog.PortServices
-	layouts map[uint32]layout // of the listeners that services share, as far as they were asked for
+	reaches map[uint32]arrivals // at the listeners that services share, as far as they were asked for
 }
 
 // sees reports whether whoever names the host of a service means that one.
@@ -34,23 +35,39 @@ func (a answering) sees(s catalog.ServiceDefinition) bool {
 	return index != nil && index.Means(a.view.viewer(), s)
 }
 
-// addresses lists those of a service; none if its name is not answered.
-func (a answering) addresses(s catalog.ServiceDefinition) []string {
+// answers lists the addresses of a service, and those of some domains that are answered
+// with them; none if no call would reach it.
+func (a answering) answers(h *namedHost, domains []string) (addresses, names []string) {
 	if a.view.proxy.mode != none {
-		if own := a.own(s); len(own) > 0 {
-			return own
+		if own := a.own(h.ServiceDefinition); len(own) > 0 {
+			return own, h.names(domains)
 		}
 	}
-	if s.Resolution != model.ResolutionStatic || !a.reached(s) {
-		return nil
+	if h.Resolution != model.ResolutionStatic || !a.reached(h.ServiceDefinition) {
+		return nil, nil
 	}
-	switch ipv6 := a.view.proxy.family == ipv6; {
+	return []string{a.instead()}, reaching(h, h.names(domains))
+}
+
+// reaching keeps the names by which calls reach a service without addresses: where the
+// handshake says who is called, it has to say the host.
+func reaching(h *namedHost, names []string) []string {
+	if !slices.ContainsFunc(h.Ports, func(p model.Port) bool { return trafficOf(p) == tlsOnly }) {
+		return names
+	}
+	host, _ := sniOf(h.Key.Host)
+	return slices.DeleteFunc(names, func(name string) bool { return name != host })
+}
+
+// instead is what is answered for services without addresses.
+func (a answering) instead() string {
+	switch {
 	case a.view.proxy.mode == none:
-		return []string{a.view.proxy.shared()}
-	case ipv6:
-		return []string{unroutableIPv6}
+		return a.view.proxy.shared()
+	case a.view.proxy.family == ipv6:
+		return unroutableIPv6
 	default:
-		return []string{unroutableIPv4}
+		return unroutableIPv4
 	}
 }
 
@@ -90,24 +107,86 @@ func (a answering) reachedAt(s catalog.ServiceDefinition, port model.Port, kind 
 	if !hasCluster(s, port.Number) || !slices.Contains(listens, shared) || a.view.proxy.follows(s.Definition, port) {
 		return false
 	}
-	cluster := ClusterName(s.Key.Host, port.Number)
-	switch kind {
-	case httpOnly, sniffed: // requests name the host
-		return true
-	case tlsOnly:
+	at, cluster := a.arrivals(port.Number), ClusterName(s.Key.Host, port.Number)
+	switch {
+	case at.whole != "":
+		return at.whole == cluster
+	case kind == httpOnly: // requests name the host
+		return at.requests
+	case kind == tlsOnly:
 		name, ok := sniOf(s.Key.Host)
-		return ok && slices.Contains(a.layout(port.Number).bySNI, chain{name, cluster, s.Traffic.Affinity})
+		return ok && at.bySNI[name] == cluster
+	case kind == sniffed: // it is called in both ways
+		return at.requests && at.other == cluster
 	default:
-		return a.layout(port.Number).other == cluster
+		return at.other == cluster
 	}
 }
 
-// layout is that of the listener that all services of a port share.
-func (a answering) layout(number uint32) layout {
-	l, known := a.layouts[number]
-	if !known {
-		l = layoutOf(slices.Collect(members(a.view, a.ports[number], a.view.proxy.shared())), number, true)
-		a.layouts[number] = l
+// arrivals are where a listener that services share leads calls of the address that is
+// answered for those without one.
+type arrivals struct {
+	whole    string            // the cluster of all of them; empty if it depends on what they carry
+	requests bool              // go to the host that they name
+	bySNI    map[string]string // clusters, by host
+	other    string            // the cluster of all other connections
+}
+
+func (a answering) arrivals(number uint32) arrivals {
+	at, known := a.reaches[number]
+	if known {
+		return at
 	}
-	return l
+	shared, address := a.view.proxy.shared(), a.instead()
+	if shared == address || !a.isListenedAt(address, number) {
+		rest, requests := apartFromRequests(members(a.view, a.ports[number], shared), number)
+		at = layoutOf(rest, number, true).arrivals(netip.MustParseAddr(address))
+		at.requests = at.requests || requests
+	}
+	a.reaches[number] = at
+	return at
+}
+
+// apartFromRequests leaves out the services of requests where all of them have these: to
+// put thousands in order would say nothing else. That is so unless a server speaks first.
+func apartFromRequests(services iter.Seq[catalog.ServiceDefinition], number uint32) (rest []catalog.ServiceDefinition, requests bool) {
+	for s := range services {
+		switch port, _ := s.Port(number); {
+		case speaksFirst(port):
+			return slices.Collect(services), false
+		case trafficOf(port) == httpOnly:
+			requests = true
+		default:
+			rest = append(rest, s)
+		}
+	}
+	return rest, requests
+}
+
+// isListenedAt reports whether services have a listener of an address of their own.
+func (a answering) isListenedAt(address string, number uint32) bool {
+	for range members(a.view, a.ports[number], address) {
+		return true
+	}
+	return false
+}
+
+// arrivals are those of an address. The service of the smallest block that it is in has
+// all of them.
+func (l layout) arrivals(address netip.Addr) arrivals {
+	smallest, whole := -1, ""
+	for _, c := range l.byBlock {
+		block := netip.MustParsePrefix(c.match)
+		if block.Contains(address) && block.Bits() > smallest {
+			smallest, whole = block.Bits(), c.cluster
+		}
+	}
+	if whole != "" {
+		return arrivals{whole: whole}
+	}
+	at := arrivals{requests: l.routes != "", bySNI: map[string]string{}, other: l.other}
+	for _, c := range l.bySNI {
+		at.bySNI[c.match] = c.cluster
+	}
+	return at
 }

@@ -2,6 +2,7 @@ package envoy
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/isthmus-mesh/isthmus/catalog"
@@ -53,8 +54,25 @@ func answersFrom(tb testing.TB, w push.World, namespace int) push.Encoded {
 }
 
 func BenchmarkAnswers(b *testing.B) {
+	for _, n := range []int{10_000, 28_000} {
+		own := kubernetesServices(n, 500)
+		b.Run(fmt.Sprintf("%d-services", n), func(b *testing.B) { benchmarkAnswers(b, own) })
+		without := slices.Clone(own)
+		for i, event := range without {
+			u, _ := event.(model.Upsert)
+			s, _ := u.Record.Spec.(model.Service)
+			s.Addresses = model.List[string]{}
+			u.Record.Spec = s
+			without[i] = u
+		}
+		b.Run(fmt.Sprintf("%d-services-without-addresses", n), func(b *testing.B) { benchmarkAnswers(b, without) })
+	}
+}
+
+func benchmarkAnswers(b *testing.B, services []model.Event) {
+	b.Helper()
 	builder := catalog.NewBuilder([]string{"s"})
-	builder.Apply(1, kubernetesServices(10_000, 500))
+	builder.Apply(1, services)
 	u := answeringSettings().Begin()(builder.Snapshot(), catalog.Change{}, true, "root")
 	b.ReportAllocs()
 	for b.Loop() {

@@ -142,7 +142,7 @@ func (s *settings) edgePort(number uint32) (EdgePort, bool) {
 func (s *settings) edgeListenerNames(p proxy) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for _, port := range s.edge {
-			if !yield(socketName(p.everywhere(), port.number())) {
+			if p.opens(port.number()) && !yield(socketName(p.everywhere(), port.number())) {
 				return
 			}
 		}
@@ -186,7 +186,7 @@ func findEdgeListener(w *World, v View, name string) (push.Subject, bool) {
 	if port.Protocol == edgeTLS || port.Protocol == edgeTCP {
 		l.services = w.definitions
 	}
-	return l, ok
+	return l, ok && v.proxy.opens(number)
 }
 
 func findEdgeRoutes(w *World, v View, name string) (push.Subject, bool) {

@@ -24,7 +24,9 @@ func (p proxy) listensAt(s catalog.ServiceDefinition, index *catalog.PortService
 		case kind == notTCP, p.reserved(port.Number), p.apart(s, index):
 			return
 		case p.mode == none, kind == httpOnly:
-			yield(p.shared())
+			if p.opens(port.Number) {
+				yield(p.shared())
+			}
 			return
 		}
 		shares := true
@@ -38,7 +40,7 @@ func (p proxy) listensAt(s catalog.ServiceDefinition, index *catalog.PortService
 			shares = true
 			break
 		}
-		if shares {
+		if shares && p.opens(port.Number) {
 			yield(p.shared())
 		}
 	}

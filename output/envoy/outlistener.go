@@ -30,7 +30,7 @@ func listenerNames(w *World, v View) iter.Seq[string] {
 				return
 			}
 		}
-		if w.settings.dns != nil && w.definitions != nil && !yield(dnsListenerName) {
+		if _, answers := findDNSListener(w, v); answers && !yield(dnsListenerName) {
 			return
 		}
 		for index := range w.snapshot.Ports() {

@@ -1,6 +1,8 @@
 package envoy
 
 import (
+	"slices"
+
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
@@ -11,6 +13,8 @@ type proxy struct {
 	mode   interception
 	family family
 	domain string // in which names of services may be short; of routes alone
+	// unprivileged says that it cannot bind low ports, of one that binds those of services.
+	unprivileged bool
 }
 
 // role is whose connections an Envoy takes.
@@ -47,6 +51,7 @@ func proxyOf(c push.Client) proxy {
 	case "NONE":
 		p.mode = none
 	}
+	p.unprivileged = c.Proxy.Unprivileged && (p.mode == none || p.role == edge)
 	return p
 }
 
@@ -57,6 +62,20 @@ func (p proxy) ofClusters() proxy {
 		of.mode = none
 	}
 	return of
+}
+
+// opens reports whether a listener that services share can have a port. It cannot bind a
+// low one without privileges, nor one at which the Envoy listens itself; and Envoy
+// rejects a listener with the address of one of its bootstrap, bound or not.
+func (p proxy) opens(number uint32) bool {
+	switch {
+	case p.unprivileged && number < push.FirstUnprivilegedPort:
+		return false
+	case p.mode == none:
+		return !slices.Contains(ownPorts, number)
+	default:
+		return number != healthPort && number != metricsPort
+	}
 }
 
 // Addresses that listeners of all services share.

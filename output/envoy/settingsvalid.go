@@ -60,7 +60,12 @@ func (f *faults) within(field string, n, least, most int, example string) {
 
 // ownPorts are those of Envoy's admin interface, of redirected connections, of health and
 // of metrics, as Istio's users know them.
-var ownPorts = []int{15000, 15001, 15006, 15021, 15090}
+var ownPorts = []uint32{15000, outboundPort, inboundPort, healthPort, metricsPort}
+
+const (
+	healthPort  = 15021
+	metricsPort = 15090
+)
 
 var edgeProtocols = []string{edgeHTTP, edgeTLS, edgeTCP, edgeAutoPassthrough}
 
@@ -74,7 +79,7 @@ func (e *Edge) validate(f *faults) {
 			f.add(at+".number", "missing; name the port to listen on, such as 8080")
 		case twice:
 			f.add(at+".number", "%d is that of edge.ports[%d] already; an Envoy listens once on a port", p.Number, earlier)
-		case slices.Contains(ownPorts, p.Number):
+		case slices.Contains(ownPorts, p.number()):
 			f.add(at+".number", "%d is a port that Envoys of a mesh have for themselves; name another, such as 8080", p.Number)
 		default:
 			first[p.Number] = i

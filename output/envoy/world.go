@@ -60,6 +60,7 @@ func (w *World) View(r push.Row, c push.Client) push.View {
 		v.single = takesHosts(c) && proxyOf(c).role == sidecar
 	case RouteType:
 		v.proxy, v.single = proxyOf(c), takesHosts(c)
+		v.proxy.unprivileged = false       // which is of listeners
 		v.proxy.domain = w.settings.domain // and not what the client says: it is a key of what is kept
 	case EndpointType, MemberType:
 		v.members = w.spreads != nil && c.Increments

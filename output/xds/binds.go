@@ -43,7 +43,7 @@ func bindsOf(node *corev3.Node, p push.Proxy, addresses []string) (binds []push.
 			break
 		}
 		b, err := bindOf(value.GetStructValue().GetFields(), addresses)
-		if err = cmp.Or(err, obstacle(b, binds)); err != nil {
+		if err = cmp.Or(err, unbindable(b, p), obstacle(b, binds)); err != nil {
 			errs = append(errs, fmt.Errorf("%s[%d]: %w", bindsField, n, err))
 			continue
 		}
@@ -101,6 +101,14 @@ func loopbackOf(at netip.Addr) netip.Addr {
 		return netip.IPv6Loopback()
 	}
 	return netip.AddrFrom4([4]byte{127, 0, 0, 1})
+}
+
+// unbindable says why a proxy cannot listen at a place at all.
+func unbindable(b push.Bind, p push.Proxy) error {
+	if p.Unprivileged && b.At.Port() < push.FirstUnprivilegedPort {
+		return fmt.Errorf("port %d is below %d, which the proxy cannot bind as %s says; give it a higher port", b.At.Port(), push.FirstUnprivilegedPort, unprivilegedField)
+	}
+	return nil
 }
 
 // obstacle says why a proxy cannot listen at one more place: another has the port, or

@@ -49,6 +49,13 @@ func TestSidecarsSayWhereTheyListen(t *testing.T) {
 		},
 		{"an address of IPv4 in IPv6", `[{"port": 80, "bind": "::ffff:10.0.0.7"}]`, explicit, nil, "10.0.0.7:80=127.0.0.1:80", nil},
 		{"no address is known", `[{"port": 80}]`, explicit, nil, "", []string{"[0]: bind is not an address"}},
+		{
+			"without privileges", `[{"port": 80}, {"port": 1023, "target": 8080}, {"port": 1024, "target": 80}]`,
+			push.Proxy{Role: "sidecar", Interception: "NONE", Unprivileged: true},
+			[]string{"10.0.0.7"},
+			"10.0.0.7:1024=127.0.0.1:80",
+			[]string{"[0]: port 80 is below 1024", "[1]: port 1023 is below 1024"},
+		},
 		{"no list", `{"port": 80}`, explicit, []string{"10.0.0.7"}, "", []string{"is not a list"}},
 		{"redirected", `[{"port": 80}]`, push.Proxy{Role: "sidecar"}, []string{"10.0.0.7"}, "", []string{"INTERCEPTION_MODE NONE"}},
 		{"at the edge", `[{"port": 80}]`, push.Proxy{Role: "router", Interception: "NONE"}, []string{"10.0.0.7"}, "", []string{"for sidecars"}},

@@ -1,6 +1,7 @@
 package xds
 
 import (
+	"strconv"
 	"strings"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
@@ -93,8 +94,13 @@ func proxyOf(node *corev3.Node) push.Proxy {
 			p.Interception = mode
 		}
 	}
+	p.Unprivileged, _ = strconv.ParseBool(node.GetMetadata().GetFields()[unprivilegedField].GetStringValue())
 	return p
 }
+
+// unprivilegedField is where a proxy says that it cannot bind ports below
+// [push.FirstUnprivilegedPort], as in Istio: "true".
+const unprivilegedField = "UNPRIVILEGED_POD"
 
 // describe says who a client claims to be, for people.
 func describe(c push.Client) string {

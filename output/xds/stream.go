@@ -94,6 +94,9 @@ func (s *Server) open(wire *streams.Stream, mode push.Mode, only push.Type, firs
 	if wrong != nil {
 		log.Warn("a part of the node's metadata was left out", "err", streams.Cut(wrong.Error(), streams.ShownBytes))
 	}
+	if p := client.Proxy; p.Unprivileged && (p.Interception == "NONE" || p.Role == "router") {
+		log.Info("services at ports below 1024 have no listeners here, as UNPRIVILEGED_POD says")
+	}
 	return &stream{
 		server: s, mode: mode, wire: wire, subscriber: subscriber, log: log, pace: s.NewPace(log),
 		types: map[push.Type]*asked{}, serials: map[push.Type]uint64{},

@@ -1,0 +1,165 @@
+package envoy
+
+import (
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/isthmus-mesh/isthmus/catalog"
+	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/push"
+)
+
+// What is put together step by step is what follows from calls through the listeners that
+// the client is given, after any history and for any viewer, and no two contents have one
+// version.
+func TestAnswersFollowFromTheServices(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		builder, step := catalog.NewBuilder(mergeOrder), answeringSettings().Begin()
+		byVersion := map[push.Version]map[string][]string{}
+		for revision := range uint64(rapid.IntRange(1, 8).Draw(t, "steps")) {
+			events := rapid.SliceOfN(rapid.Custom(drawCalled), 1, 5).Draw(t, "events")
+			if rapid.IntRange(0, 4).Draw(t, "scoped") == 0 {
+				events = append(events, model.Upsert{Record: model.Record{
+					Ref:  model.Ref{Kind: model.KindScope, Key: model.Key{Source: "first", Namespace: "m", Name: "s"}},
+					Spec: model.Scope{Hosts: model.ListOf(rapid.SampledFrom([]string{"*/*", "./*", "n/*", "*/x.com"}).Draw(t, "pattern"))},
+				}})
+			}
+			change := builder.Apply(revision+1, events)
+			u := step(builder.Snapshot(), change, true, "root")
+			for _, c := range drawViewers(t) {
+				got, version := answersTo(t, u.World, c)
+				if diff := cmp.Diff(answersByCalling(t, builder.Snapshot(), u.World, c), got); diff != "" {
+					t.Fatalf("seen from %s, %v %v:\n%s", c.Namespace, c.Proxy, c.Addresses, diff)
+				}
+				if last := byVersion[version]; last != nil && !cmp.Equal(last, got) {
+					t.Fatal("two contents have one version")
+				}
+				byVersion[version] = got
+			}
+		}
+	})
+}
+
+// drawViewers has a client of each namespace, one of them with something of its own.
+func drawViewers(t *rapid.T) (list []push.Client) {
+	for _, namespace := range []string{"n", "m", "o", "other"} {
+		list = append(list, sidecarIn(namespace))
+	}
+	c := rapid.SampledFrom(list).Draw(t, "viewer")
+	c.Addresses = rapid.SampledFrom([][]string{nil, {"10.9.9.9"}, {"fd00::9"}}).Draw(t, "addresses of the viewer")
+	c.Proxy.Interception = rapid.SampledFrom([]string{"", "TPROXY", "NONE"}).Draw(t, "interception")
+	return append(list, c)
+}
+
+// drawCalled draws what [drawClaimant] does, with everything that decides where a
+// connection goes: several ports, all that they may carry, and blocks of addresses.
+func drawCalled(t *rapid.T) model.Event {
+	event := drawClaimant(t)
+	u, ok := event.(model.Upsert)
+	if !ok || rapid.IntRange(0, 2).Draw(t, "as it is") == 0 {
+		return event
+	}
+	s, _ := u.Record.Spec.(model.Service)
+	var on []model.Port
+	for _, number := range rapid.SliceOfNDistinct(rapid.SampledFrom([]uint32{80, 81, 3306}), 1, 2, rapid.ID).Draw(t, "ports") {
+		protocol := rapid.SampledFrom([]string{"HTTP", "TLS", "TLS", "TCP", "MYSQL", "UDP", "", ""}).Draw(t, "protocol")
+		on = append(on, model.Port{Number: number, Name: "it", Protocol: protocol})
+	}
+	s.Ports = model.ListOf(on...)
+	s.Addresses = model.ListOf(rapid.SampledFrom([][]string{
+		nil, nil, nil, nil, {"10.0.0.1"}, {"fd00::1"}, {"240.240.0.1"}, {"2001:2::f0f0:1"}, {"10.9.0.0/16"}, {"240.0.0.0/4"}, {"127.0.0.0/8"},
+	}).Draw(t, "called at")...)
+	s.Resolution = rapid.SampledFrom([]model.Resolution{model.ResolutionStatic, model.ResolutionStatic, model.ResolutionStatic, model.ResolutionDNS}).Draw(t, "resolution")
+	u.Record.Spec = s
+	return u
+}
+
+// answersByCalling are what lookups are to be answered: the oldest service that a viewer
+// sees has a name, whatever its case. Who has no address is answered with that of nobody,
+// if calls of the name reach it there at each of its ports.
+func answersByCalling(t failing, s *catalog.Snapshot, w push.World, c push.Client) map[string][]string {
+	v := of(w.View(ListenerType, c))
+	isIPv6 := len(c.Addresses) > 0 && strings.Contains(c.Addresses[0], ":")
+	everyone, nobody := "0.0.0.0", "240.240.0.1"
+	switch {
+	case c.Proxy.Interception == "NONE" && isIPv6:
+		everyone, nobody = "::1", "::1"
+	case c.Proxy.Interception == "NONE":
+		everyone, nobody = "127.0.0.1", "127.0.0.1"
+	case isIPv6:
+		everyone, nobody = "::", "2001:2::f0f0:1"
+	}
+	calls := newCaller(t, w, c, everyone)
+	var services []catalog.ServiceDefinition
+	for service := range s.Visible(v.viewer()) {
+		services = append(services, service.ServiceDefinition)
+	}
+	slices.SortFunc(services, older)
+	taken, found := map[string]bool{}, map[string][]string{}
+	for _, service := range services {
+		_, home, short := shortName(service.Key.Host, "cluster.local")
+		addresses := calledAt(service, c, isIPv6)
+		for domain := range domainsOf(service, "cluster.local", short && home == v.Namespace) {
+			name := strings.ToLower(domain)
+			if taken[name] {
+				continue
+			}
+			taken[name] = true
+			switch {
+			case !isLookedUp(name):
+			case len(addresses) > 0:
+				found[name] = addresses
+			case service.Resolution == model.ResolutionStatic && calls.allReach(service, nobody, name):
+				found[name] = []string{nobody}
+			}
+		}
+	}
+	return found
+}
+
+// calledAt are the addresses of a service itself, as far as a client uses them.
+func calledAt(s catalog.ServiceDefinition, c push.Client, isIPv6 bool) (list []string) {
+	for text := range s.Addresses.All() {
+		ip, err := netip.ParseAddr(text)
+		if err == nil && c.Proxy.Interception != "NONE" && (c.Addresses == nil || ip.Is6() == isIPv6) {
+			list = append(list, text)
+		}
+	}
+	slices.Sort(list)
+	return list
+}
+
+// allReach reports whether calls of an address by a name reach a service at all of its
+// ports, in each way in which such a port is called.
+func (c *caller) allReach(s catalog.ServiceDefinition, address, name string) (all bool) {
+	host := strings.Replace(name, "*", "nobody-else", 1)
+	for _, port := range s.Ports {
+		var ways []string
+		switch port.Protocol {
+		case "UDP":
+		case "HTTP":
+			ways = []string{"GET"}
+		case "TLS":
+			ways = []string{"hello"}
+		case "TCP", "MYSQL":
+			ways = []string{"anything"}
+		default:
+			ways = []string{"GET", "anything"}
+			if port.Number == 3306 { // where servers speak first
+				ways = ways[1:]
+			}
+		}
+		for _, says := range ways {
+			if c.reaches(call{address, port.Number, says, host}) != ClusterName(s.Key.Host, port.Number) {
+				return false
+			}
+			all = true
+		}
+	}
+	return all
+}

@@ -1,0 +1,56 @@
+package envoy
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/isthmus-mesh/isthmus/catalog"
+	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/push"
+)
+
+// An Envoy is given no listener that it cannot bind, or that has the address of one of
+// its own: it would reject it, or a listener of its bootstrap would be in the way.
+func TestNoListenerIsWhereAnEnvoyCannotListen(t *testing.T) {
+	t.Parallel()
+	const httpPorts = "80 1023 1024 8080 15000 15001 15006 15021 15090"
+	settings := answeringSettings()
+	settings.DNS.Port = 53
+	var events []model.Event
+	for number := range strings.SplitSeq(httpPorts, " ") {
+		port, _ := parsePort(number)
+		settings.Edge.Ports = append(settings.Edge.Ports, EdgePort{Number: int(port), Protocol: edgeHTTP})
+		events = append(events, edgeService("web-"+number+".com", 0, model.ResolutionStatic, model.Port{Number: port, Name: "http", Protocol: "HTTP"}))
+	}
+	settings.Edge.Ports = settings.Edge.Ports[:4] // others are not valid there
+	called := edgeService("vip.com", 0, model.ResolutionStatic, model.Port{Number: 15021, Name: "tcp", Protocol: "TCP"}).(model.Upsert)
+	spec := called.Record.Spec.(model.Service)
+	spec.Addresses = model.ListOf("10.1.0.1")
+	called.Record.Spec = spec
+	builder := catalog.NewBuilder(nil)
+	builder.Apply(1, append(events, called))
+	w := settings.Begin()(builder.Snapshot(), catalog.Change{}, true, "root").World
+	for name, test := range map[string]struct {
+		proxy push.Proxy
+		want  string
+	}{
+		"redirected":                    {push.Proxy{Role: "sidecar"}, "0.0.0.0_1023 0.0.0.0_1024 0.0.0.0_15000 0.0.0.0_80 0.0.0.0_8080 10.1.0.1_15021 dns virtualInbound virtualOutbound"},
+		"redirected without privileges": {push.Proxy{Role: "sidecar", Unprivileged: true}, "0.0.0.0_1023 0.0.0.0_1024 0.0.0.0_15000 0.0.0.0_80 0.0.0.0_8080 10.1.0.1_15021 dns virtualInbound virtualOutbound"},
+		"bound":                         {push.Proxy{Role: "sidecar", Interception: "NONE"}, "127.0.0.1_1023 127.0.0.1_1024 127.0.0.1_80 127.0.0.1_8080 dns"},
+		"bound without privileges":      {push.Proxy{Role: "sidecar", Interception: "NONE", Unprivileged: true}, "127.0.0.1_1024 127.0.0.1_8080"},
+		"edge":                          {push.Proxy{Role: "router"}, "0.0.0.0_1023 0.0.0.0_1024 0.0.0.0_80 0.0.0.0_8080"},
+		"edge without privileges":       {push.Proxy{Role: "router", Unprivileged: true}, "0.0.0.0_1024 0.0.0.0_8080"},
+	} {
+		v := w.View(ListenerType, push.Client{Kind: KindEnvoy, Namespace: "a", Proxy: test.proxy})
+		names := slices.Sorted(w.Names(v, ListenerType))
+		if got := strings.Join(names, " "); got != test.want {
+			t.Errorf("%s: %s\nnot %s", name, got, test.want)
+		}
+		for _, other := range []string{"0.0.0.0_15021", "127.0.0.1_15090", "127.0.0.1_80", "0.0.0.0_80", "dns"} {
+			if _, found := w.Find(v, ListenerType, other); found != slices.Contains(names, other) {
+				t.Errorf("%s: a listener %s is found: %t", name, other, found)
+			}
+		}
+	}
+}
