@@ -46,10 +46,8 @@ func (l *lane) clear() { l.before, l.changed, l.step = nil, nil, 0 }
 func (b *table) eachLane(yield func(*typeInfo, Mode, *lane)) {
 	for _, info := range b.types {
 		for m := range modes {
-			for _, l := range []*lane{info.lanes[m], info.apart[m]} {
-				if l != nil {
-					yield(info, m, l)
-				}
+			for l := range info.lanesOf(m) {
+				yield(info, m, l)
 			}
 		}
 	}

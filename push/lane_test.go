@@ -67,9 +67,12 @@ func TestSomeResourcesWaitApart(t *testing.T) {
 		e := start(t, Config{}, func(e *Engine) {
 			p = e.Produce([]TypeSpec{{Name: "cluster"}, {
 				Name: "listener", Needs: []string{"cluster"}, Debounce: [modes]Debounce{Delta: {Quiet: time.Second}},
-				Apart: &NameDebounce{
-					Is:       func(name string) bool { return name == "slow" },
-					Debounce: [modes]Debounce{Delta: {Quiet: 3 * time.Second}, WholeState: {Quiet: time.Second}},
+				Apart: []NameDebounce{
+					{
+						Is:       func(name string) bool { return name == "slow" },
+						Debounce: [modes]Debounce{Delta: {Quiet: 3 * time.Second}, WholeState: {Quiet: time.Second}},
+					},
+					{Is: func(name string) bool { return name == "fast" || name == "slow" }},
 				},
 			}})
 		})
@@ -91,5 +94,7 @@ func TestSomeResourcesWaitApart(t *testing.T) {
 		wants(t, "the usual one", s.receiveAll(e), "listener usual 3")
 		time.Sleep(2 * time.Second)
 		wants(t, "what waits apart", s.receiveAll(e), "listener slow 3")
+		p.Publish(w.step([]*note{{1, "slow", "4", nil}, {1, "usual", "4", nil}, {1, "fast", "1", nil}}))
+		wants(t, "what waits for nothing", s.receiveAll(e), "listener fast 1")
 	})
 }

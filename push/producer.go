@@ -32,8 +32,8 @@ func (e *Engine) produce(rows []TypeSpec, later bool) *Producer {
 	for i, spec := range rows {
 		infos[i] = &typeInfo{TypeSpec: spec, producer: p, row: Row(i), counts: &typeCounters{}}
 		infos[i].lanes = lanesOf(spec.Debounce)
-		if spec.Apart != nil {
-			infos[i].apart = lanesOf(spec.Apart.Debounce)
+		for _, of := range spec.Apart {
+			infos[i].apart = append(infos[i].apart, lanesOf(of.Debounce))
 		}
 	}
 	e.table.Store(before.with(e.config.Order, infos...))

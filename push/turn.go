@@ -98,8 +98,8 @@ func (t *turn) lookAtLanes() (some bool) {
 	for _, info := range t.table.types {
 		marked := [modes]uint64{t.step, t.step}
 		for m := range modes {
-			for _, l := range [...]*lane{info.lanes[m], info.apart[m]} {
-				if l != nil && l.step > 0 {
+			for l := range info.lanesOf(m) {
+				if l.step > 0 {
 					marked[m], some = min(marked[m], l.step-1), true
 				}
 			}

@@ -1,6 +1,7 @@
 package push
 
 import (
+	"iter"
 	"net/netip"
 	"slices"
 
@@ -72,8 +73,8 @@ type TypeSpec struct {
 	// because back-pressure batches better: a busy subscriber takes the newest when
 	// it is ready.
 	Debounce [modes]Debounce
-	// Apart are resources whose changes wait otherwise; nil if there are none.
-	Apart *NameDebounce
+	// Apart are resources whose changes wait otherwise, each by the first that it is of.
+	Apart []NameDebounce
 }
 
 // NameDebounce delays changes of some resources of a type by themselves, so that neither
@@ -174,16 +175,32 @@ type typeInfo struct {
 	referrers []Type
 
 	counts *typeCounters
-	lanes  [modes]*lane // nil for modes that do not wait
-	apart  [modes]*lane // likewise, of the resources that wait by themselves
+	lanes  [modes]*lane   // nil for modes that do not wait
+	apart  [][modes]*lane // likewise, of the resources that wait by themselves
 }
 
 // lane is where changes of a resource wait; nil if they do not.
 func (i *typeInfo) lane(m Mode, name string) *lane {
-	if i.Apart != nil && i.Apart.Is(name) {
-		return i.apart[m]
+	for n, of := range i.Apart {
+		if of.Is(name) {
+			return i.apart[n][m]
+		}
 	}
 	return i.lanes[m]
+}
+
+// lanesOf yields all lanes of a mode.
+func (i *typeInfo) lanesOf(m Mode) iter.Seq[*lane] {
+	return func(yield func(*lane) bool) {
+		if l := i.lanes[m]; l != nil && !yield(l) {
+			return
+		}
+		for _, of := range i.apart {
+			if l := of[m]; l != nil && !yield(l) {
+				return
+			}
+		}
+	}
 }
 
 // table is all types of an engine. It is replaced and never written to.

@@ -52,6 +52,9 @@ type loss struct {
 // goesToAnother says of what a service asks for that another has it.
 const goesToAnother = "%s go to %s of namespace %s wherever both are seen, and not to %s; %s"
 
+// byHost says why no requests come where handshakes are expected.
+const byHost = "%s are led on by the host in the handshake, as %s of namespace %s needs it wherever both are seen, so no requests go to %s; %s"
+
 // conflict says what a service does not have, and what to do about it.
 func (l loss) conflict(loser catalog.ServiceDefinition) catalog.Conflict {
 	return catalog.Conflict{
@@ -149,6 +152,7 @@ type want struct {
 	asked, name string // "requests at port 80 for", "reviews"
 	next        string
 	listener    string // where connections come in, if it is about them
+	also        string // the key by which those lose to it that do not ask for the same
 	reason      string // empty for the usual one
 }
 
@@ -252,8 +256,16 @@ func blockWanted(block netip.Prefix, number uint32) want {
 func handshakeWanted(name, address string, number uint32) want {
 	return want{
 		key: "handshake " + name + " " + address, listener: cmp.Or(address, otherAddresses), field: fmt.Sprintf("ports[%d].sni", number),
-		asked: fmt.Sprintf("handshakes at port %d for", number), name: name, next: otherHost,
+		asked: fmt.Sprintf("handshakes at port %d for", number), name: name, next: otherHost, also: "handshakes " + address,
 	}
+}
+
+// handshakesAlone is what requests to an address lose where several services of TLS are
+// distinguished by host.
+func handshakesAlone(address string, number uint32) want {
+	w := addressWanted(address, number)
+	w.key, w.reason = "handshakes "+address, byHost
+	return w
 }
 
 func edgeWanted(number uint32) want {
@@ -271,7 +283,7 @@ func yieldsTo(s catalog.ServiceDefinition, number uint32) iter.Seq[want] {
 		kind := trafficOf(port)
 		if kind == httpOnly {
 			for address := range s.OwnAddresses() {
-				if !yield(addressWanted(address, number)) {
+				if !yield(addressWanted(address, number)) || !yield(handshakesAlone(address, number)) {
 					return
 				}
 			}

@@ -111,6 +111,15 @@ func TestWhatAnotherServiceHasIsSaid(t *testing.T) {
 			nil,
 		},
 		{
+			"requests where handshakes are",
+			[]claiming{
+				{host: "z.com", number: 443, protocol: "HTTP", addresses: []string{"10.0.0.1"}},
+				{host: "x.com", number: 443, protocol: "TLS", addresses: []string{"10.0.0.1"}},
+				{host: "y.com", number: 443, protocol: "TLS", addresses: []string{"10.0.0.1"}},
+			},
+			[]string{"z.com: ports[443].addresses: connections to port 443 of 10.0.0.1 are led on by the host in the handshake, as x.com of namespace a needs it wherever both are seen, so no requests go to z.com; give it an address"},
+		},
+		{
 			"a workload",
 			[]claiming{
 				{host: "x", number: 80, protocol: "HTTP", endpoint: "10.9.0.1"},

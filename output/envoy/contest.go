@@ -39,6 +39,9 @@ func (c contest) enter(s catalog.ServiceDefinition) (lost []loss) {
 		lost = rivals.judge(lost, w, s)
 		served[w.listener] = served[w.listener] || !rivals.haveAll(s)
 		rivals.add(s, w.only)
+		if w.also != "" {
+			c.rivals(w.also).add(s, w.only)
+		}
 	}
 	for p := range c.placesOf(s) {
 		if !without[p.listener] && (p.reads || served[p.listener]) {

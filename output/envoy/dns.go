@@ -66,23 +66,6 @@ func nameserver(text string) (netip.AddrPort, bool) {
 // dnsListenerName is the name of the listener that answers lookups.
 const dnsListenerName = "dns"
 
-// isDNS reports whether changes of a listener wait as those of names do.
-func isDNS(name string) bool { return name == dnsListenerName }
-
-// DNSChanges stands for the listener that answers lookups, where it is said how long
-// changes of a type wait.
-const DNSChanges = "dns"
-
-// apartFor has changes of the names that are answered wait by themselves: the listener
-// is of all hosts, and others are not to wait for it.
-func apartFor(debounce func(typeName string, m push.Mode) push.Debounce) *push.NameDebounce {
-	a := &push.NameDebounce{Is: isDNS}
-	if debounce != nil {
-		a.Debounce = [...]push.Debounce{debounce(DNSChanges, push.WholeState), debounce(DNSChanges, push.Delta)}
-	}
-	return a
-}
-
 // sharedByAll are the listeners and routes that any service may be part of.
 func (s *settings) sharedByAll() []sharedName {
 	names := s.edgeNames()

@@ -15,6 +15,7 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 
 	"github.com/isthmus-mesh/isthmus/output"
+	"github.com/isthmus-mesh/isthmus/output/envoy"
 	"github.com/isthmus-mesh/isthmus/output/resource"
 	"github.com/isthmus-mesh/isthmus/output/xds"
 	"github.com/isthmus-mesh/isthmus/push"
@@ -361,18 +362,21 @@ func anyOf(m *discoveryv3.DeltaDiscoveryResponse) (list []*anypb.Any) {
 	return list
 }
 
-// The routes of a port stand for many services, and are sent whole: while services keep
-// changing they go out once a second. Everything else reaches proxies at once.
-func TestRoutesAreSentOnceASecondAtMost(t *testing.T) {
+// The routes of a port and the listeners that services share stand for many, and are sent
+// whole: while services keep changing they go out once a second. Everything else reaches
+// proxies at once.
+func TestAggregatesAreSentOnceASecondAtMost(t *testing.T) {
 	config, _ := xds.OutputKind(xds.Translation{}).New().(*xds.Config)
 	for _, mode := range []push.Mode{push.WholeState, push.Delta} {
-		d := config.Debounce.Of(rds, mode)
-		begin := time.Now()
-		if due := d.Due(begin, begin, 1); due != begin.Add(100*time.Millisecond) {
-			t.Errorf("a change of routes by itself waits for %v", due.Sub(begin))
-		}
-		if due := d.Due(begin, begin.Add(5*time.Second), 50); due != begin.Add(time.Second) {
-			t.Errorf("the first of many changes of routes waits for %v", due.Sub(begin))
+		for _, aggregate := range []string{rds, envoy.DNSChanges, envoy.SharedListenerChanges} {
+			d := config.Debounce.Of(aggregate, mode)
+			begin := time.Now()
+			if due := d.Due(begin, begin, 1); due != begin.Add(100*time.Millisecond) {
+				t.Errorf("a change of %s by itself waits for %v", aggregate, due.Sub(begin))
+			}
+			if due := d.Due(begin, begin.Add(5*time.Second), 50); due != begin.Add(time.Second) {
+				t.Errorf("the first of many changes of %s waits for %v", aggregate, due.Sub(begin))
+			}
 		}
 		for _, other := range []string{cds, eds, lds} {
 			if d := config.Debounce.Of(other, mode); d != (push.Debounce{}) {

@@ -18,19 +18,23 @@ type Debounces struct {
 	Routes    ByMode `json:"routes"`
 	// DNS is of the one listener that answers lookups.
 	DNS ByMode `json:"dns"`
+	// SharedListeners are those of all services of a port, or of a port of the edge.
+	SharedListeners ByMode `json:"sharedListeners"`
 	// Configuration is that of the types of MCP-over-xDS.
 	Configuration ByMode `json:"configuration"`
 }
 
 // defaultDebounces are, for control planes, as long as those of the writer to
-// Kubernetes. Routes of a port, and the names that are answered, are sent whole at each
-// change of one of their services, so while changes keep coming they are sent once a second.
+// Kubernetes. Routes of a port, the names that are answered, and the hosts that share a
+// listener are sent whole at each change of one of their services, so while changes keep
+// coming they are sent once a second.
 func defaultDebounces() Debounces {
 	aggregates := push.Debounce{Quiet: 100 * time.Millisecond, Max: time.Second}
 	return Debounces{
-		Routes:        ByMode{StateOfTheWorld: aggregates, Delta: aggregates},
-		DNS:           ByMode{StateOfTheWorld: aggregates, Delta: aggregates},
-		Configuration: ByMode{StateOfTheWorld: push.Debounce{Quiet: time.Second, Max: 10 * time.Second}},
+		Routes:          ByMode{StateOfTheWorld: aggregates, Delta: aggregates},
+		DNS:             ByMode{StateOfTheWorld: aggregates, Delta: aggregates},
+		SharedListeners: ByMode{StateOfTheWorld: aggregates, Delta: aggregates},
+		Configuration:   ByMode{StateOfTheWorld: push.Debounce{Quiet: time.Second, Max: 10 * time.Second}},
 	}
 }
 
@@ -54,12 +58,14 @@ func (d Debounces) rows() []struct {
 		{"listeners", listenerURL, d.Listeners},
 		{"routes", routeURL, d.Routes},
 		{"dns", "dns", d.DNS},
+		{"sharedListeners", "sharedListeners", d.SharedListeners},
 		{"configuration", "", d.Configuration},
 	}
 }
 
 // Of is the debounce of a type, given by its name in the protocol, for those who
-// take it in a mode. "dns" is the listener that answers lookups.
+// take it in a mode. "dns" is the listener that answers lookups, and "sharedListeners"
+// are those of many services.
 func (d Debounces) Of(typeURL string, m push.Mode) push.Debounce {
 	if typeURL == virtualHostURL { // they are routes
 		typeURL = routeURL

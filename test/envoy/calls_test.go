@@ -3,6 +3,7 @@ package envoy_test
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 )
 
@@ -11,6 +12,7 @@ type call struct {
 	to   netip.AddrPort
 	says string
 	host string   // of the authority, or in the handshake
+	bare bool     // it goes to the Envoy itself, which finds no other address that it was meant for
 	want []string // the outcomes, of which it should have one
 }
 
@@ -27,17 +29,24 @@ const (
 // abstract is the unix socket on which every endpoint may be.
 const abstract = "@everyone"
 
-// closed is the outcome of a call that nobody answers. Other outcomes are the endpoint
-// that answers, and the status of a response that is the Envoy's own.
-const closed = "closed"
+// The outcomes of calls that nobody answers: the connection is closed, or there is none.
+// Others are the endpoint that answers, and the status of a response that is the Envoy's
+// own.
+const (
+	closed  = "closed"
+	refused = "refused"
+)
 
 // ofWorkload are calls of every service at every address that it may be called at, in
 // what it may be spoken to in. Some say something else.
 func (o *oracle) ofWorkload() (calls []call) {
 	for n, s := range o.all {
+		if o.bare && s.port.Number == 15001 {
+			continue // it is for Envoys themselves, and nothing is redirected there
+		}
 		for _, ip := range o.reachable(n, s) {
 			for _, says := range s.spoken(n) {
-				c := call{to: netip.AddrPortFrom(ip, uint16(s.port.Number)), says: says}
+				c := call{to: netip.AddrPortFrom(ip, uint16(s.port.Number)), says: says, bare: o.bare}
 				switch {
 				case says == inTLS:
 					c.host = s.anyHost()
@@ -54,6 +63,9 @@ func (o *oracle) ofWorkload() (calls []call) {
 
 // reachable are the addresses at which a service is called.
 func (o *oracle) reachable(n int, s offered) (list []netip.Addr) {
+	if o.bare {
+		return []netip.Addr{netip.MustParseAddr("127.0.0.1")}
+	}
 	single, blocks := s.addresses()
 	for _, block := range blocks {
 		single = append(single, block.Addr().Next().Next())
@@ -107,12 +119,10 @@ func (o *oracle) fromElsewhere(ports map[uint16]string) (calls []call) {
 			calls = append(calls, call{to: to, says: inLine})
 			continue
 		}
-		for n, s := range o.all {
-			c := call{to: to, says: inTLS, host: s.anyHost()}
+		for n, host := range o.hosts() {
+			c := call{to: to, says: inTLS, host: host}
 			switch {
-			case n%4 != int(number)%4:
-				continue
-			case protocol != "TLS" && n%8 < 4:
+			case protocol != "TLS" && n%2 == 0:
 				c.says = inHTTP2
 			case protocol != "TLS":
 				c.says, c.host = inHTTP, strings.ToUpper(c.host)+[]string{"", ".", ":8080"}[n%3]
@@ -124,4 +134,38 @@ func (o *oracle) fromElsewhere(ports map[uint16]string) (calls []call) {
 		calls[n].want = o.atEdge(c, ports[c.to.Port()])
 	}
 	return calls
+}
+
+// hosts are those of all services, each once, or some that are meant by them.
+func (o *oracle) hosts() (list []string) {
+	for _, s := range o.all {
+		list = append(list, s.anyHost())
+	}
+	slices.Sort(list)
+	return slices.Compact(list)
+}
+
+// lookups are hosts that have addresses in the family of the Envoy, with those: what a
+// sidecar answers that is asked for names. A host that another service has as a name is
+// left out, and so are wildcards.
+func (o *oracle) lookups() map[string][]string {
+	want := map[string][]string{}
+	for _, s := range o.all {
+		owner, found := authorized(s.host, o.all, offered.names)
+		if !found || owner.host != s.host || strings.Contains(s.host, "*") {
+			continue
+		}
+		var own []string
+		single, _ := s.addresses()
+		for _, ip := range single {
+			if ip.Is6() == o.six {
+				own = append(own, ip.String())
+			}
+		}
+		slices.Sort(own)
+		if own = slices.Compact(own); len(own) > 0 {
+			want[s.host] = own
+		}
+	}
+	return want
 }

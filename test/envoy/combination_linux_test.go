@@ -34,16 +34,20 @@ func TestEveryCombinationAnswers(t *testing.T) {
 	startEveryone(t)
 	random := &combinations{Rand: rand.New(rand.NewPCG(*seed, 29))}
 	m := newMesh(t)
-	allow := random.oneOf(2)
-	m.Envoy = fmt.Sprintf("outbound: %s, edge: {ports: [", map[bool]string{true: "allow", false: "registry"}[allow])
+	allow, names := random.oneOf(2), random.oneOf(2)
+	m.Subset = subset{name: "half", domain: "shop.svc.cluster.local", labels: map[string]string{inSubset: "yes"}}
+	m.Envoy = fmt.Sprintf("outbound: %s, vhds: {from: 20}, hosts: [%s], edge: {ports: [", map[bool]string{true: "allow", false: "registry"}[allow], m.Subset)
 	for number, protocol := range atTheEdge {
 		m.Envoy += fmt.Sprintf("{number: %d, protocol: %s}, ", number, protocol)
 	}
 	m.Envoy += "]}"
+	if names {
+		m.Envoy += ", dns: {}"
+	}
 	m.Folder.remove(t, "stays")
 	var some []object
 	for range drawn {
-		some = append(some, random.draw())
+		some = append(some, random.draw()...)
 	}
 	m.Folder.write(t, "drawn", unique(some)...)
 	if err := m.Serve("").Rejected(); err != nil {
@@ -56,13 +60,25 @@ func TestEveryCombinationAnswers(t *testing.T) {
 		if delta == six {
 			sidecar.IP = "::1"
 		}
-		m.combined(sidecar, netns.Redirected, newOracle(m.Folder.objects(), allow, delta == six).ofWorkload())
-		m.combined(proxy.Config{Workload: "edge-" + mode, Delta: delta}, netns.Direct, newOracle(m.Folder.objects(), allow, false).fromElsewhere(atTheEdge))
+		o := newOracle(m.Folder.objects(), allow, delta == six)
+		m.combined(sidecar, netns.Redirected, o.ofWorkload(), func(p *proxy.Proxy) {
+			m.mustHaveHosts(p, "80.hosts", delta)
+			if names {
+				m.mustAnswer(o.lookups(), o.six)
+			}
+		})
+		m.combined(proxy.Config{Workload: "edge-" + mode, Delta: delta}, netns.Direct, newOracle(m.Folder.objects(), allow, false).fromElsewhere(atTheEdge), nil)
 	}
+	bare := newOracle(m.Folder.objects(), allow, false)
+	bare.bare = true
+	m.combined(proxy.Config{Workload: "bare", Delta: true, Listeners: true}, netns.Direct, bare.ofWorkload(), func(p *proxy.Proxy) {
+		m.mustHaveHosts(p, "80.hosts", true)
+	})
 }
 
-// combined has one Envoy take the services, and makes all calls through it.
-func (m *mesh) combined(c proxy.Config, mark int, calls []call) {
+// combined has one Envoy take the services, and makes all calls through it. Then it may
+// be looked at.
+func (m *mesh) combined(c proxy.Config, mark int, calls []call, look func(*proxy.Proxy)) {
 	m.Helper()
 	began := time.Now()
 	p := m.connectWith(c)
@@ -73,9 +89,43 @@ func (m *mesh) combined(c proxy.Config, mark int, calls []call) {
 		m.Errorf("%s: %s", p.Name, f)
 	}
 	m.Logf("%s: %d calls, %d not answered as they should be; active after %s, all after %s", p.Name, len(calls), len(failed), active, time.Since(began))
+	if look != nil {
+		look(p)
+	}
 	m.MustBeSettled()
 	p.Stop()
 	m.Proxies = nil
+}
+
+// mustHaveHosts is that an Envoy takes the hosts of a large port one by one, or does not.
+func (m *mesh) mustHaveHosts(p *proxy.Proxy, routes string, want bool) {
+	m.Helper()
+	hosts, err := p.Hosts(m.Context(), routes)
+	if err != nil || len(hosts) > 20 != want {
+		m.Errorf("%s has %d hosts in %s (%v)", p.Name, len(hosts), routes, err)
+	}
+}
+
+// mustAnswer is that a sidecar answers lookups of hosts with the addresses of theirs.
+func (m *mesh) mustAnswer(lookups map[string][]string, six bool) {
+	m.Helper()
+	at, network := "127.0.0.1:15053", "ip4"
+	if six {
+		at, network = "[::1]:15053", "ip6"
+	}
+	resolver := resolverAt(at)
+	for host, want := range lookups {
+		found, err := resolver.LookupNetIP(m.Context(), network, host+".")
+		var got []string
+		for _, ip := range found {
+			got = append(got, ip.Unmap().String())
+		}
+		slices.Sort(got)
+		if err != nil || !slices.Equal(got, want) {
+			m.Errorf("%s is %v, not %v (%v)", host, got, want, err)
+		}
+	}
+	m.Logf("%d hosts were looked up", len(lookups))
 }
 
 // unique leaves out hosts that their namespace has already: services of two objects
@@ -83,7 +133,11 @@ func (m *mesh) combined(c proxy.Config, mark int, calls []call) {
 func unique(objects []object) (list []object) {
 	seen := map[string]bool{}
 	for _, o := range objects {
-		s := o.(service)
+		s, ok := o.(service)
+		if !ok {
+			list = append(list, o)
+			continue
+		}
 		s.Spec.Hosts = slices.DeleteFunc(s.Spec.Hosts, func(host string) bool { return seen[s.Namespace+"/"+host] })
 		for _, host := range s.Spec.Hosts {
 			seen[s.Namespace+"/"+host] = true
@@ -92,8 +146,15 @@ func unique(objects []object) (list []object) {
 			list = append(list, s)
 		}
 	}
-	slices.SortStableFunc(list, func(a, b object) int { return strings.Compare(a.(service).Namespace, b.(service).Namespace) })
+	slices.SortStableFunc(list, func(a, b object) int { return strings.Compare(namespaceOf(a), namespaceOf(b)) })
 	return list
+}
+
+func namespaceOf(o object) string {
+	if s, ok := o.(service); ok {
+		return s.Namespace
+	}
+	return o.(workload).Namespace
 }
 
 // callAll makes all calls, some of them at a time, and says which had another outcome

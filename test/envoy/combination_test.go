@@ -2,6 +2,7 @@ package envoy_test
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"net/netip"
 	"slices"
@@ -19,8 +20,11 @@ type combinations struct {
 	addresses int
 }
 
-// draw draws a service that Isthmus takes.
-func (c *combinations) draw() service {
+// inSubset is the label of endpoints that are in the subset of their service.
+const inSubset = "half"
+
+// draw draws a service that Isthmus takes, and the workloads that it selects, if it does.
+func (c *combinations) draw() []object {
 	c.made++
 	s := service{Name: fmt.Sprintf("s-%d", c.made), Created: time.Date(2026, 1, 1, 0, 0, c.IntN(100_000), 0, time.UTC)}
 	s.Spec.Resolution = resolutions[c.IntN(len(resolutions))]
@@ -31,9 +35,35 @@ func (c *combinations) draw() service {
 	s.Spec.Endpoints = c.endpointsOf(s.Spec)
 	if c.oneOf(10) {
 		s.Namespace = "elsewhere"
+	}
+	if s.Namespace != "" || c.oneOf(8) {
 		s.Spec.ExportTo = [][]string{nil, {"."}, {"*"}, {shop}, {"other"}, {"~"}}[c.IntN(6)]
 	}
-	return s
+	workloads := c.selected(&s)
+	return append(workloads, s)
+}
+
+// selected has a service select workloads in place of some of its endpoints. Others that
+// have its label are of another namespace, or have not all of its labels.
+func (c *combinations) selected(s *service) (workloads []object) {
+	if s.Spec.Resolution != "STATIC" || !c.oneOf(5) || slices.ContainsFunc(s.Spec.Endpoints, func(e endpoint) bool { return e.Address == "unix://"+abstract }) {
+		return nil
+	}
+	labels := map[string]string{"app": s.Name, "version": "v1"}
+	for n, e := range append(s.Spec.Endpoints, c.anyEndpoint(s.Spec), c.anyEndpoint(s.Spec)) {
+		w := workload{Name: fmt.Sprintf("%s-%d", s.Name, n), Namespace: s.Namespace, Spec: e}
+		w.Spec.Labels = maps.Clone(labels)
+		maps.Copy(w.Spec.Labels, e.Labels)
+		switch n - len(s.Spec.Endpoints) {
+		case 0:
+			w.Namespace = "nowhere"
+		case 1:
+			w.Spec.Labels["version"] = "v2"
+		}
+		workloads = append(workloads, w)
+	}
+	s.Spec.Endpoints, s.Spec.Selector = nil, &selector{Labels: labels}
+	return workloads
 }
 
 func (c *combinations) oneOf(n int) bool { return c.IntN(n) == 0 }
@@ -128,25 +158,32 @@ func (c *combinations) endpointsOf(s serviceSpec) (list []endpoint) {
 		many = max(many, 1)
 	}
 	for range many {
-		c.endpoints++
-		e := endpoint{Address: fmt.Sprintf("127.%d.%d.%d", 160+c.endpoints>>16, c.endpoints>>8&255, c.endpoints&255)}
-		switch {
-		case s.Resolution == "STATIC" && c.oneOf(8):
-			e.Address = fmt.Sprintf("2001:db8:e::%x", c.endpoints)
-		case s.Resolution != "STATIC" && c.oneOf(2): // whose ports alone tell it from others
-			e.Address, e.Ports = fmt.Sprintf("e-%d.localhost", c.endpoints), map[string]uint32{}
-			for n, p := range s.Ports {
-				e.Ports[p.Name] = uint32(10_000 + 3*c.endpoints%9_900 + n)
-			}
-		case c.oneOf(3):
-			e.Ports = map[string]uint32{s.Ports[0].Name: 9000 + c.Uint32N(100)}
-		}
-		if c.oneOf(4) {
-			e.Locality, e.Weight = fmt.Sprintf("r%d/z", c.IntN(2)), 1+c.Uint32N(3)
-		}
-		list = append(list, e)
+		list = append(list, c.anyEndpoint(s))
 	}
 	return list
+}
+
+func (c *combinations) anyEndpoint(s serviceSpec) endpoint {
+	c.endpoints++
+	e := endpoint{Address: fmt.Sprintf("127.%d.%d.%d", 160+c.endpoints>>16, c.endpoints>>8&255, c.endpoints&255)}
+	switch {
+	case s.Resolution == "STATIC" && c.oneOf(8):
+		e.Address = fmt.Sprintf("2001:db8:e::%x", c.endpoints)
+	case s.Resolution != "STATIC" && c.oneOf(2): // whose ports alone tell it from others
+		e.Address, e.Ports = fmt.Sprintf("e-%d.localhost", c.endpoints), map[string]uint32{}
+		for n, p := range s.Ports {
+			e.Ports[p.Name] = uint32(10_000 + 3*c.endpoints%9_900 + n)
+		}
+	case c.oneOf(3):
+		e.Ports = map[string]uint32{s.Ports[0].Name: 9000 + c.Uint32N(100)}
+	}
+	if c.oneOf(4) {
+		e.Locality, e.Weight = fmt.Sprintf("r%d/z", c.IntN(2)), 1+c.Uint32N(3)
+	}
+	if c.oneOf(2) {
+		e.Labels = map[string]string{inSubset: "yes"}
+	}
+	return e
 }
 
 // unclaimed is an address that no service has.

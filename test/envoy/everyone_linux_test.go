@@ -188,7 +188,7 @@ func selfSigned(t *testing.T) *tls.Config {
 }
 
 // made makes the call. The outcome is the endpoint that answered, the status of a response
-// of Envoy's own, or [closed].
+// of Envoy's own, [closed] or [refused].
 func (c call) made(ctx context.Context, mark int) string {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
@@ -199,7 +199,10 @@ func (c call) made(ctx context.Context, mark int) string {
 		return err
 	}}
 	connection, err := dialer.DialContext(ctx, "tcp", c.to.String())
-	if err != nil {
+	switch {
+	case errors.Is(err, unix.ECONNREFUSED):
+		return refused
+	case err != nil:
 		return err.Error()
 	}
 	defer connection.Close()

@@ -150,3 +150,44 @@ func lookUp(v view, name string) *proxy.Cluster {
 	}
 	return nil
 }
+
+// subset is one that the configuration says hosts of a domain have. The zero value is none.
+type subset struct {
+	name, domain string
+	labels       map[string]string
+}
+
+// String is what outputs.xds.envoy.hosts says of it.
+func (s subset) String() string {
+	var labels []string
+	for key, value := range s.labels {
+		labels = append(labels, fmt.Sprintf("%s: %q", key, value))
+	}
+	return fmt.Sprintf("{host: %q, subsets: [{name: %s, labels: {%s}}]}", "*."+s.domain, s.name, strings.Join(labels, ", "))
+}
+
+// expected are its clusters, by docs/reference/envoy.md, "Subsets".
+func (s subset) expected(objects []object) view {
+	of := view{}
+	if s.name == "" {
+		return of
+	}
+	var narrowed []object
+	for _, o := range objects {
+		whole, ok := o.(service)
+		if !ok {
+			continue
+		}
+		part := whole
+		part.Spec.Hosts = slices.DeleteFunc(slices.Clone(whole.Spec.Hosts), func(host string) bool { return !strings.HasSuffix(host, "."+s.domain) })
+		part.Spec.Selector = &selector{} // so that nobody resolves the host for want of endpoints
+		part.Spec.Endpoints = slices.DeleteFunc(whole.endpoints(objects), func(e endpoint) bool { return !hasAll(e.Labels, s.labels) })
+		narrowed = append(narrowed, part)
+	}
+	for name, c := range expected(narrowed) {
+		if c.Type != "ORIGINAL_DST" {
+			of[strings.Replace(name, "||", "|"+s.name+"|", 1)] = c
+		}
+	}
+	return of
+}

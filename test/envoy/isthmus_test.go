@@ -166,6 +166,7 @@ type listed struct {
 		Address, Health, Locality string
 		Counts                    bool
 	}
+	Conflicts []struct{ Field, Output string }
 }
 
 // services are all that it serves, with their endpoints.

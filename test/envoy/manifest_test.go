@@ -62,6 +62,8 @@ func (s service) manifest() any {
 	return m
 }
 
+func (s service) namespace() string { return cmp.Or(s.Namespace, shop) }
+
 func (w workload) manifest() any { return manifest("WorkloadEntry", w.Name, w.Namespace, w.Spec) }
 
 func manifest(kind, name, namespace string, spec any) map[string]any {
@@ -92,12 +94,7 @@ func (s service) selects(w workload) bool {
 	if s.Spec.Selector == nil || cmp.Or(s.Namespace, shop) != cmp.Or(w.Namespace, shop) {
 		return false
 	}
-	for key, value := range s.Spec.Selector.Labels {
-		if w.Spec.Labels[key] != value {
-			return false
-		}
-	}
-	return true
+	return hasAll(w.Spec.Labels, s.Spec.Selector.Labels)
 }
 
 // endpoints are those of a service, wherever they are written.
@@ -119,4 +116,14 @@ func (s service) visible() bool {
 	default:
 		return home == shop && slices.Contains(s.Spec.ExportTo, ".")
 	}
+}
+
+// hasAll reports whether an endpoint has all of some labels.
+func hasAll(labels, all map[string]string) bool {
+	for key, value := range all {
+		if labels[key] != value {
+			return false
+		}
+	}
+	return true
 }

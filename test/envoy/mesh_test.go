@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -27,6 +28,7 @@ type mesh struct {
 	Secrets   string // a folder for mutual TLS; plaintext if empty
 	Hold      string // when a drop is suspicious; the default if empty
 	Envoy     string // the keys of outputs.xds.envoy
+	Subset    subset // that Envoy says some hosts have
 }
 
 // newMesh makes a mesh in which nothing runs yet.
@@ -86,7 +88,9 @@ func (m *mesh) Differs(p *proxy.Proxy) error {
 	if err != nil {
 		return err
 	}
-	if err := m.Folder.expected().differs(ofServices(got)); err != nil {
+	want := m.Folder.expected()
+	maps.Copy(want, m.Subset.expected(m.Folder.objects()))
+	if err := want.differs(ofServices(got)); err != nil {
 		return fmt.Errorf("%s: %w", p.Name, err)
 	}
 	return nil

@@ -13,6 +13,7 @@ import (
 type oracle struct {
 	allow bool // what belongs to no service goes where it was going
 	six   bool // the Envoy has IPv6 addresses alone
+	bare  bool // nothing is redirected to it: it is called at loopback
 	ports map[uint32][]offered
 	all   []offered // the oldest first, then by host
 }
@@ -20,28 +21,34 @@ type oracle struct {
 // offered is a port of a service, by one of its hosts.
 type offered struct {
 	service
-	host string
-	port port
+	host      string
+	port      port
+	endpoints []endpoint
 }
 
 // newOracle takes what the namespace may see.
 func newOracle(objects []object, allow, six bool) *oracle {
 	o := &oracle{allow: allow, six: six, ports: map[uint32][]offered{}}
 	own := map[string]bool{}
-	for _, s := range objects {
-		s := s.(service)
+	var seen []service
+	for _, o := range objects {
+		if s, ok := o.(service); ok && s.visible() {
+			seen = append(seen, s)
+		}
+	}
+	for _, s := range seen {
 		for _, host := range s.Spec.Hosts {
 			own[host] = own[host] || cmp.Or(s.Namespace, shop) == shop
 		}
 	}
-	for _, s := range objects {
-		s := s.(service)
+	for _, s := range seen {
+		endpoints := s.endpoints(objects)
 		for _, host := range s.Spec.Hosts {
-			if !s.visible() || own[host] && cmp.Or(s.Namespace, shop) != shop {
+			if own[host] && cmp.Or(s.Namespace, shop) != shop {
 				continue
 			}
 			for _, p := range s.Spec.Ports {
-				o.all = append(o.all, offered{s, host, p})
+				o.all = append(o.all, offered{s, host, p, endpoints})
 			}
 		}
 	}
@@ -106,10 +113,16 @@ func (s offered) at(address netip.Addr) bool {
 
 // atSidecar is who answers a call of the workload.
 func (o *oracle) atSidecar(c call) []string {
-	if c.to.Port() == 15001 {
+	if c.to.Port() == 15001 && !o.bare {
 		return []string{closed}
 	}
 	services := o.ports[uint32(c.to.Port())]
+	if o.bare && len(only(services, requests, handshakes, connections, anything)) == 0 {
+		return []string{refused}
+	}
+	if o.bare {
+		return o.byPort(c, services)
+	}
 	if alone := at(services, c.to.Addr()); len(alone) > 0 {
 		return o.byAddress(c, alone)
 	}
@@ -152,7 +165,7 @@ func (o *oracle) byPort(c call, services []offered) []string {
 	for _, s := range services {
 		single, blocks := s.addresses()
 		kind := carries(s.port)
-		if kind != requests && len(single) > 0 && len(blocks) == 0 || kind == nothing {
+		if !o.bare && kind != requests && len(single) > 0 && len(blocks) == 0 || kind == nothing {
 			continue
 		}
 		here = append(here, s)
@@ -175,7 +188,10 @@ func (o *oracle) byPort(c call, services []offered) []string {
 	if s, found := named(c.host, only(here, handshakes)); found && c.says == inTLS {
 		return s.reached(c)
 	}
-	here = slices.DeleteFunc(only(here, connections, anything), func(s offered) bool { return len(s.Spec.Addresses) > 0 })
+	here = slices.DeleteFunc(only(here, connections, anything), func(s offered) bool {
+		single, blocks := s.addresses()
+		return len(blocks) > 0 || len(single) > 0 && !o.bare
+	})
 	return o.first(c, here)
 }
 
@@ -192,7 +208,7 @@ func (o *oracle) first(c call, services []offered) []string {
 	switch {
 	case len(services) > 0:
 		return services[0].reached(c)
-	case o.allow:
+	case o.allow && !o.bare:
 		return []string{c.to.String()}
 	default:
 		return []string{closed}
@@ -204,10 +220,14 @@ func (o *oracle) routed(c call, services []offered) []string {
 	if s, found := authorized(c.host, services, offered.names); found {
 		return routedTo(s.reached(c))
 	}
-	if o.allow {
+	switch {
+	case o.allow && o.bare:
+		return []string{"status 503"}
+	case o.allow:
 		return []string{c.to.String()}
+	default:
+		return []string{"status 502"}
 	}
-	return []string{"status 502"}
 }
 
 func routedTo(outcomes []string) []string {
@@ -273,10 +293,13 @@ func named(host string, services []offered) (offered, bool) {
 
 // reached are the endpoints, any of which may answer.
 func (s offered) reached(c call) (outcomes []string) {
+	if s.Spec.Resolution == "NONE" && c.bare {
+		return []string{closed} // nothing says where it was going
+	}
 	if s.Spec.Resolution == "NONE" {
 		return []string{netip.AddrPortFrom(c.to.Addr(), uint16(cmp.Or(s.port.TargetPort, s.port.Number))).String()}
 	}
-	endpoints := s.Spec.Endpoints
+	endpoints := s.endpoints
 	if len(endpoints) == 0 && s.Spec.Resolution != "STATIC" {
 		endpoints = []endpoint{{Address: s.host}}
 	}

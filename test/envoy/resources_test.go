@@ -5,11 +5,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/url"
 	"slices"
 	"strings"
 
 	gocmp "github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/isthmus-mesh/isthmus/test/envoy/proxy"
 )
@@ -19,7 +21,7 @@ type holdings map[string]map[string]string
 
 // holds reads them page by page. All of it has to be ACKed.
 func (i *isthmus) holds(id string) (holdings, error) {
-	h := holdings{"Cluster": {}, "ClusterLoadAssignment": {}, "Listener": {}, "RouteConfiguration": {}}
+	h := holdings{"Cluster": {}, "ClusterLoadAssignment": {}, "Listener": {}, "RouteConfiguration": {}, "VirtualHost": {}}
 	for from, pages := "", 0; pages == 0 || from != ""; pages++ {
 		var page struct {
 			Resources []struct{ Type, Name, Version, State, Reason string }
@@ -42,8 +44,8 @@ func (i *isthmus) holds(id string) (holdings, error) {
 }
 
 // MustShowWhatEnvoysHold is that the admin API and Envoy's own dump agree: on the
-// clusters, listeners and routes, with their versions, and on the clusters that have a load
-// assignment. An Envoy over the state of the world knows no version of a cluster or route.
+// clusters, listeners and routes, with their versions, on the hosts of routes that go one by
+// one, and on the clusters that have a load assignment. An Envoy over the state of the world knows no version of a cluster or route.
 func (m *mesh) MustShowWhatEnvoysHold() {
 	m.Helper()
 	for _, p := range m.Proxies {
@@ -76,14 +78,18 @@ func (m *mesh) shownOtherwise(p *proxy.Proxy) error {
 		return err
 	}
 	for kind, versions := range held {
-		if !p.Delta && kind != "Listener" { // it shows the version of the response that brought each
-			for name := range versions {
-				versions[name] = shown[kind][name]
+		for name := range versions {
+			said, found := shown[kind][name]
+			if found && versionIsOfResponse(p, kind, name) {
+				versions[name] = said
 			}
 		}
 		if diff := gocmp.Diff(versions, shown[kind]); diff != "" {
 			return fmt.Errorf("%ss of Envoy (-) and of the admin API (+):\n%s", kind, diff)
 		}
+	}
+	if err := hostsShownOtherwise(m.Context(), p, shown); err != nil {
+		return err
 	}
 	clusters, err := p.Clusters(m.Context())
 	if err != nil {
@@ -101,6 +107,38 @@ func (m *mesh) shownOtherwise(p *proxy.Proxy) error {
 	}
 	if diff := gocmp.Diff(assigned, said); diff != "" {
 		return fmt.Errorf("load assignments of Envoy (-) and of the admin API (+):\n%s", diff)
+	}
+	return nil
+}
+
+// versionIsOfResponse reports whether Envoy shows the version of the last response that a
+// resource came in, or that hosts of a route configuration did.
+func versionIsOfResponse(p *proxy.Proxy, kind, name string) bool {
+	return !p.Delta && kind != "Listener" || kind == "RouteConfiguration" && strings.HasSuffix(name, hostsSuffix)
+}
+
+// hostsSuffix ends the names of route configurations whose hosts go one by one.
+const hostsSuffix = ".hosts"
+
+// hostsShownOtherwise compares the hosts of route configurations that have VHDS. Envoy
+// shows them there, without versions. The admin API also has hosts of route configurations
+// that Envoy has ceased to ask for: they are kept up to date until the stream ends.
+func hostsShownOtherwise(ctx context.Context, p *proxy.Proxy, shown holdings) error {
+	for routes := range shown["RouteConfiguration"] {
+		if !strings.HasSuffix(routes, hostsSuffix) {
+			continue
+		}
+		held, err := p.Hosts(ctx, routes)
+		if err != nil {
+			return err
+		}
+		held = slices.DeleteFunc(held, func(name string) bool { return !strings.HasPrefix(name, routes+"/") }) // that for all other requests
+		slices.Sort(held)
+		said := slices.Sorted(maps.Keys(shown["VirtualHost"]))
+		said = slices.DeleteFunc(said, func(name string) bool { return !strings.HasPrefix(name, routes+"/") })
+		if diff := gocmp.Diff(held, said, cmpopts.EquateEmpty()); diff != "" {
+			return fmt.Errorf("hosts of Envoy (-) and of the admin API (+):\n%s", diff)
+		}
 	}
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"iter"
 	"math/rand/v2"
 	"net"
 	"net/netip"
@@ -40,8 +41,9 @@ func durationOf(t *testing.T, variable string, otherwise time.Duration) time.Dur
 }
 
 // TestStormFailsNoCall has four sidecars, in both variants of the protocol and with and
-// without redirected connections, whose callers never stop while everything about the
-// services changes at random. Calls to services that were there all along are answered.
+// without redirected connections, and one Envoy at the edge, whose callers never stop while
+// everything about the services changes at random. Over delta hosts and the endpoints of
+// larger services go one by one. Calls to services that were there all along are answered.
 // Whenever it is quiet, each Envoy holds what Isthmus says that it holds. Then Isthmus is
 // killed for a while and started again, and nothing is sent anew.
 func TestStormFailsNoCall(t *testing.T) {
@@ -52,7 +54,6 @@ func TestStormFailsNoCall(t *testing.T) {
 	redirectStorm(t)
 	m := newMesh(t)
 	m.Others = newFolder(t)
-	m.Envoy = "outbound: registry" // else calls to services that are gone go to their own address, for ever
 	s := newStorm(m)
 	s.connect()
 	for _, o := range s.services {
@@ -60,7 +61,9 @@ func TestStormFailsNoCall(t *testing.T) {
 	}
 	var loads []*stormLoad
 	for _, w := range s.ways {
-		await(s, "the workload of "+w.Name+" to answer", func() error { return answered(t.Context(), w.workload) })
+		if w.workload != "" {
+			await(s, "the workload of "+w.Name+" to answer", func() error { return answered(t.Context(), w.workload) })
+		}
 		loads = append(loads, startStormLoad(t, s, w))
 	}
 	s.rage(durationOf(t, stormVariable, 25*time.Second))
@@ -114,6 +117,7 @@ type storm struct {
 	random   *rand.Rand
 	services []*stormService
 	ways     []way
+	clients  []int // of each Isthmus
 	leavers  stormLeavers
 	changes  int
 }
@@ -128,13 +132,14 @@ func newStorm(m *mesh) *storm {
 	if err != nil {
 		m.Fatal(err)
 	}
-	for n := range 12 {
-		o := &stormService{m: m, name: fmt.Sprintf("offer-%d", n), folder: m.Folder}
-		o.offer = offer{Kind: []string{byAuthority, byAddress, byHandshake}[n%3], Address: addressV4(0, n+1), AddressV6: addressV6(0, n+1)}
+	for n := range 20 {
+		o := &stormService{m: m, name: fmt.Sprintf("offer-%d", n), index: uint32(n), folder: m.Folder}
+		o.offer = offer{Kind: []string{byAuthority, byAddress, byHandshake, byContent}[n%4], Address: addressV4(0, n+1), AddressV6: addressV6(0, n+1)}
+		o.resolution = []string{"STATIC", "STATIC", "DNS"}[n%3]
 		switch o.Kind {
 		case byAuthority:
-			o.Number = 80 + uint32(n)/6
-		case byAddress:
+			o.Number = 80 + uint32(n)/10
+		case byAddress, byContent:
 			o.Number = 7000 + uint32(n)
 		case byHandshake: // all at one address, so that nothing else tells them apart
 			o.Number, o.Address, o.AddressV6, o.certificate = 443, addressV4(0, 200), addressV6(0, 200), &certificate
@@ -168,27 +173,74 @@ func inboundOffer(name, address string, target uint32) service {
 	}}
 }
 
+// collected is how many endpoints a service has at most that go together over delta.
+const collected = 2
+
+// Where the edge is called.
+const edgeHTTP, edgeTLS = 9080, 9443
+
+// ofStorm is outputs.xds.envoy. Calls to services that are gone would go to their own
+// address otherwise, for ever.
+func ofStorm(delta bool) string {
+	if !delta {
+		return "outbound: registry"
+	}
+	return fmt.Sprintf(`outbound: registry, vhds: {from: 1}, leds: {above: %d},
+    edge: {ports: [{number: %d}, {number: %d, protocol: TLS}]},
+    defaults: {outlierDetection: {}, localityFailover: false}`, collected, edgeHTTP, edgeTLS)
+}
+
 // connect starts an Isthmus for each variant of the protocol, with two sidecars each. So
-// what is sent over delta can be counted.
+// what is sent over delta can be counted. That one has the edge as well.
 func (s *storm) connect() {
 	s.Helper()
 	for _, delta := range []bool{true, false} {
+		s.Envoy = ofStorm(delta)
 		i := s.Serve("")
 		mode := map[bool]string{true: "delta", false: "sotw"}[delta]
 		f := stormFamilies()[delta]
 		redirected := proxy.Config{Delta: delta, Redirected: true, Workload: mode + "-redirected", IP: f.redirected}
 		bound := proxy.Config{Delta: delta, Listeners: true, Workload: mode + "-bound", IP: f.bound, Flags: []string{"--inbound", "8085,8086,8087"}}
-		toService := func(o offer) string { return o.at(delta) }
+		toService := func(o offer) string { return net.JoinHostPort(o.at(delta), fmt.Sprint(o.Number)) }
+		toLoopback := func(o offer) string { return net.JoinHostPort(f.loopback, fmt.Sprint(o.Number)) }
 		s.ways = append(s.ways,
 			way{s.connectTo([]*isthmus{i}, redirected), toService, net.JoinHostPort(f.redirected, "8080")},
-			way{s.connectTo([]*isthmus{i}, bound), func(offer) string { return f.loopback }, net.JoinHostPort(f.bound, "8085")})
+			way{s.connectTo([]*isthmus{i}, bound), toLoopback, net.JoinHostPort(f.bound, "8085")})
+		s.clients = append(s.clients, 2)
+		if delta {
+			s.ways = append(s.ways, way{s.connectTo([]*isthmus{i}, proxy.Config{Delta: true, Workload: "edge"}), toEdge, ""})
+			s.clients[0]++
+		}
+	}
+}
+
+// toEdge is where a service is called from elsewhere.
+func toEdge(o offer) string {
+	switch o.Kind {
+	case byHandshake:
+		return fmt.Sprint("127.0.0.1:", edgeTLS)
+	case byAddress:
+		return ""
+	default:
+		return fmt.Sprint("127.0.0.1:", edgeHTTP)
+	}
+}
+
+// waysTo yields the Envoys through which a service is called.
+func (s *storm) waysTo(o *stormService) iter.Seq[way] {
+	return func(yield func(way) bool) {
+		for _, w := range s.ways {
+			if w.takes(o.offer) && !yield(w) {
+				return
+			}
+		}
 	}
 }
 
 // awaitAnswers waits until a service is called as it now is.
 func (s *storm) awaitAnswers(o *stormService) {
 	s.Helper()
-	for _, w := range s.ways {
+	for w := range s.waysTo(o) {
 		await(s, w.Name+": "+o.name+" to answer", func() error { return w.called(s.Context(), anew(), o.name, o.offer) })
 	}
 }

@@ -19,16 +19,19 @@ import (
 // way is an Envoy, and how callers get to services and to its workload through it.
 type way struct {
 	*proxy.Proxy
-	at       func(o offer) string // the address that a service is called at
-	workload string               // where it is called
+	at       func(o offer) string // where a service is called, with the port; empty if it is not
+	workload string               // where it is called; empty if there is none
 }
+
+// takes reports whether a service is called through the Envoy.
+func (w way) takes(o offer) bool { return w.at(o) != "" }
 
 // called makes one call, which the right service has to answer. Requests go over
 // connections of the transport, everything else over one of its own.
 func (w way) called(ctx context.Context, transport *http.Transport, service string, o offer) (err error) {
-	ctx, cancel := context.WithTimeout(ctx, soon)
+	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	at := net.JoinHostPort(w.at(o), fmt.Sprint(o.Number))
+	at := w.at(o)
 	var by string
 	switch o.Kind {
 	case byAddress:
@@ -108,7 +111,7 @@ func askedOn(connection net.Conn) (by string, err error) {
 // answerLine answers one line with a name.
 func answerLine(connection net.Conn, name string) {
 	defer connection.Close()
-	_ = connection.SetDeadline(time.Now().Add(soon))
+	_ = connection.SetDeadline(time.Now().Add(patience))
 	if _, err := bufio.NewReader(connection).ReadString('\n'); err == nil {
 		_, _ = fmt.Fprintln(connection, name)
 	}

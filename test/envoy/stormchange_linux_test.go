@@ -123,8 +123,8 @@ func (s *storm) move(o *stormService) {
 		switch o.Kind {
 		case byAuthority:
 			o.Number = []uint32{80, 81, 84}[n%3]
-		case byAddress:
-			o.Number = 7300 + uint32(n) // no other has it: without redirection it is all that tells them apart
+		case byAddress, byContent:
+			o.Number = 7300 + 30*o.index + uint32(n%30) // no other has it: without redirection it is all that tells them apart
 			o.Address, o.AddressV6 = addressV4(2, n%250+1), addressV6(2, n%250+1)
 		}
 		o.more = nil
@@ -138,7 +138,7 @@ func (s *storm) leaveAndReturn(o *stormService) {
 	o.otherwise(func() {
 		o.note("leave")
 		o.folder.write(s, o.name)
-		for _, w := range s.ways { // else it may be the answer of before that is seen below
+		for w := range s.waysTo(o) { // else it may be the answer of before that is seen below
 			await(s, w.Name+": "+o.name+" to be gone", func() error {
 				if w.called(s.Context(), anew(), o.name, o.offer) == nil {
 					return errors.New("it still answers")

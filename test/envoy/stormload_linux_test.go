@@ -11,10 +11,10 @@ import (
 )
 
 // stormPace is how often each of the callers of an Envoy calls. Every call takes a
-// connection of its own, and there are four Envoys.
+// connection of its own, and there are five Envoys.
 const stormPace = 50 * time.Millisecond
 
-// stormLoad is calls through one sidecar that never stop.
+// stormLoad is calls through one Envoy that never stop.
 type stormLoad struct {
 	t      *testing.T
 	storm  *storm
@@ -43,7 +43,9 @@ func startStormLoad(t *testing.T, s *storm, w way) *stormLoad {
 			l.run(ctx, transport, n*len(s.services)/workers)
 		})
 	}
-	l.done.Go(func() { l.runInbound(ctx, w.workload) })
+	if w.workload != "" {
+		l.done.Go(func() { l.runInbound(ctx, w.workload) })
+	}
 	t.Cleanup(l.stop)
 	return l
 }
@@ -58,7 +60,7 @@ func (l *stormLoad) run(ctx context.Context, transport *http.Transport, n int) {
 	l.paced(ctx, func() {
 		o := l.storm.services[n%len(l.storm.services)]
 		n++
-		if c, due := o.call(); due {
+		if c, due := o.call(); due && l.way.takes(c.offer) {
 			l.make(ctx, c.Host, func() error { return l.way.called(ctx, transport, o.name, c.offer) }, func() (bool, []string) { return o.still(c) })
 		}
 	})
@@ -73,7 +75,7 @@ func (l *stormLoad) runInbound(ctx context.Context, at string) {
 
 // answered checks that somebody answers a request.
 func answered(ctx context.Context, at string) error {
-	ctx, cancel := context.WithTimeout(ctx, soon)
+	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	from, err := askedByRequest(ctx, anew(), at, "anything.example.com")
 	if err == nil && from == "" {

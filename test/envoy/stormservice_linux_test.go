@@ -1,6 +1,7 @@
 package envoy_test
 
 import (
+	"cmp"
 	"crypto/tls"
 	"fmt"
 	"net"
@@ -15,6 +16,7 @@ const (
 	byAuthority = "HTTP"
 	byAddress   = "TCP"
 	byHandshake = "TLS"
+	byContent   = "" // its port has no protocol, and requests come to its address
 )
 
 // offer is how a service is called.
@@ -32,15 +34,17 @@ func (o offer) at(ipv4 bool) string {
 	return o.AddressV6
 }
 
-// stormService is a service that is called through sidecars all the time. What is
+// stormService is a service that is called through Envoys all the time. What is
 // written of it belongs to one goroutine, what callers know of it to all.
 type stormService struct {
-	m    *mesh
-	name string
+	m     *mesh
+	name  string
+	index uint32 // of it among all
 	offer
 	port        port
 	more        []port // beside the one that is called
 	backends    []*stormBackend
+	resolution  string // STATIC if it is empty
 	folder      *folder
 	certificate *tls.Certificate
 
@@ -92,7 +96,7 @@ func (o *stormService) otherwise(change func()) {
 // object is what its file says.
 func (o *stormService) object() service {
 	s := service{Name: o.name, Spec: serviceSpec{
-		Hosts: []string{o.Host}, Resolution: "STATIC", Addresses: []string{o.Address, o.AddressV6},
+		Hosts: []string{o.Host}, Resolution: cmp.Or(o.resolution, "STATIC"), Addresses: []string{o.Address, o.AddressV6},
 		Ports: append([]port{o.port}, o.more...),
 	}}
 	s.Spec.Ports[0].Number = o.Number
@@ -119,7 +123,7 @@ func (o *stormService) note(what string) {
 
 // grow starts one more backend.
 func (o *stormService) grow() {
-	if o.Kind != byAuthority {
+	if o.Kind != byAuthority && o.Kind != byContent {
 		o.backends = append(o.backends, startNaming(o.m.T, o.name, o.certificate))
 		return
 	}

@@ -1,0 +1,42 @@
+package envoy
+
+import (
+	"slices"
+
+	"github.com/isthmus-mesh/isthmus/push"
+)
+
+// What stands for some listeners, where it is said how long changes of a type wait.
+const (
+	// DNSChanges are those of the listener that answers lookups.
+	DNSChanges = "dns"
+	// SharedListenerChanges are those of listeners that services share.
+	SharedListenerChanges = "sharedListeners"
+)
+
+// apartFor has changes of listeners that many services share wait by themselves: each
+// sends the whole again, and listeners of one service are not to wait for them.
+func apartFor(debounce func(typeName string, m push.Mode) push.Debounce) []push.NameDebounce {
+	all := []struct {
+		changes string
+		is      func(name string) bool
+	}{{DNSChanges, isDNS}, {SharedListenerChanges, isShared}}
+	apart := make([]push.NameDebounce, len(all))
+	for n, of := range all {
+		apart[n].Is = of.is
+		if debounce != nil {
+			apart[n].Debounce = [...]push.Debounce{debounce(of.changes, push.WholeState), debounce(of.changes, push.Delta)}
+		}
+	}
+	return apart
+}
+
+// isDNS reports whether a listener answers lookups.
+func isDNS(name string) bool { return name == dnsListenerName }
+
+// isShared reports whether a listener is of all services of a port that have no address
+// of their own, or of a port of the edge. It has a chain for each host of TLS.
+func isShared(name string) bool {
+	address, _, ok := parseSocketName(name)
+	return ok && slices.Contains([]string{anyIPv4, anyIPv6, localIPv4, localIPv6}, address)
+}

@@ -1,0 +1,33 @@
+package envoy
+
+import (
+	"testing"
+	"time"
+
+	"github.com/isthmus-mesh/isthmus/push"
+)
+
+// Listeners that services share wait, and so does the one that answers lookups. Those of
+// one address are not of many services, and wait for nothing.
+func TestListenersOfManyServicesWait(t *testing.T) {
+	t.Parallel()
+	waits := map[string]time.Duration{DNSChanges: time.Second, SharedListenerChanges: time.Minute}
+	listeners := Types(func(changes string, _ push.Mode) push.Debounce { return push.Debounce{Quiet: waits[changes]} })[ListenerType]
+	for name, want := range map[string]time.Duration{
+		"dns": time.Second, "0.0.0.0_443": time.Minute, "::_8443": time.Minute, "127.0.0.1_80": time.Minute, "::1_80": time.Minute,
+		"10.0.0.1_443": 0, "2001:db8::1_443": 0, virtualOutbound: 0, virtualInbound: 0, "0.0.0.0": 0, "reviews.example.com:80": 0,
+	} {
+		got := listeners.Debounce
+		for _, apart := range listeners.Apart {
+			if apart.Is(name) {
+				got = apart.Debounce
+				break
+			}
+		}
+		for mode, d := range got {
+			if d.Quiet != want {
+				t.Errorf("changes of %s wait %s in mode %d, want %s", name, d.Quiet, mode, want)
+			}
+		}
+	}
+}
