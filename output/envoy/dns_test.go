@@ -159,7 +159,7 @@ func plainAnswers(s *catalog.Snapshot, v View) map[string][]string {
 	taken, found := map[string]bool{}, map[string][]string{}
 	for _, service := range services {
 		_, home, short := shortName(service.Key.Host, "cluster.local")
-		for domain := range domainsOf(service, "cluster.local", short && home == v.Namespace) {
+		for domain := range domainsOf(service, "cluster.local", "", short && home == v.Namespace) {
 			name := strings.ToLower(domain)
 			if taken[name] {
 				continue

@@ -56,14 +56,29 @@ func (a answering) addresses(s catalog.ServiceDefinition) []string {
 
 // own lists the addresses of a service itself that the Envoy listens for.
 func (a answering) own(s catalog.ServiceDefinition) (list []string) {
-	for address := range s.OwnAddresses() {
+	foreign := s.ForeignIn(a.view.proxy.cluster)
+	for address := range s.OwnAddressesIn(a.view.proxy.cluster) {
 		ip, err := netip.ParseAddr(address)
-		if err == nil && !ip.IsUnspecified() && a.view.proxy.family.has(address) {
+		if err == nil && !ip.IsUnspecified() && a.view.proxy.family.has(address) && !(foreign && a.taken(s, address)) {
 			list = append(list, ip.Unmap().String())
 		}
 	}
 	slices.Sort(list)
 	return slices.Compact(list)
+}
+
+// taken reports whether an address of a service in another cluster is that of somebody
+// else in the client's, at one of the service's ports.
+func (a answering) taken(s catalog.ServiceDefinition, address string) bool {
+	for _, port := range s.Ports {
+		for other := range a.ports[port.Number].VisibleAt(a.view.viewer(), address) {
+			at := other.OwnAddressesIn(a.view.proxy.cluster)
+			if !other.ForeignIn(a.view.proxy.cluster) && slices.Contains(slices.Collect(at), address) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // reached reports whether calls of a service reach it at whatever address, because they
@@ -105,7 +120,7 @@ func (a answering) reachedAt(s catalog.ServiceDefinition, port model.Port, kind 
 func (a answering) layout(number uint32) layout {
 	l, known := a.layouts[number]
 	if !known {
-		l = layoutOf(slices.Collect(members(a.view, a.ports[number], a.view.proxy.shared())), number, true)
+		l = layoutOf(slices.Collect(members(a.view, a.ports[number], a.view.proxy.shared())), number, true, a.view.proxy.cluster)
 		a.layouts[number] = l
 	}
 	return l

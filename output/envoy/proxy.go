@@ -11,6 +11,9 @@ type proxy struct {
 	mode   interception
 	family family
 	domain string // in which names of services may be short; of routes alone
+	// cluster is the one whose addresses of services count; empty where all clients have
+	// the same. It is of listeners and routes of sidecars alone.
+	cluster string
 }
 
 // role is whose connections an Envoy takes.
@@ -46,6 +49,15 @@ func proxyOf(c push.Client) proxy {
 		p.mode = tproxy
 	case "NONE":
 		p.mode = none
+	}
+	return p
+}
+
+// proxyOf is [proxyOf] with the client's cluster, where that decides anything.
+func (w *World) proxyOf(c push.Client) proxy {
+	p := proxyOf(c)
+	if p.role == sidecar {
+		p.cluster = w.snapshot.AddressCluster(c.Cluster)
 	}
 	return p
 }
