@@ -18,10 +18,10 @@ import (
 type claim struct {
 	domain string // in lower case
 	own    bool   // viewers of one namespace alone know the service by it
-	home   string // that namespace
 	// foreign says that the domain is an address of the service in another cluster than
 	// that of the viewers. Who has it in theirs comes first.
 	foreign bool
+	home    string // the namespace of own
 	by      catalog.ServiceDefinition
 }
 
