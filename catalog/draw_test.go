@@ -118,6 +118,7 @@ func drawService(t *rapid.T) model.Service {
 		Meta:             drawMeta(t),
 		Hosts:            pick(t, model.ListOf("h"), model.ListOf("h"), model.ListOf("g"), model.ListOf("h", "g"), model.ListOf("*.w", "h", "h")),
 		Addresses:        pick(t, model.List[string]{}, model.List[string]{}, model.ListOf("10.9.9.9"), model.ListOf("10.9.9.9/32", "10.8.0.0/16", "FD00::1")),
+		Cluster:          pick(t, "", "", "east", "west"),
 		Location:         pick(t, model.MeshInternal, model.MeshInternal, model.MeshExternal),
 		Resolution:       pick(t, model.ResolutionStatic, model.ResolutionStatic, model.ResolutionDNS, model.ResolutionNone),
 		ExportTo:         pick(t, model.List[string]{}, model.ListOf("*"), model.ListOf("."), model.ListOf("y"), model.ListOf("~")),

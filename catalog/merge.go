@@ -31,7 +31,6 @@ func define(records []*serviceRecord) (*Definition, []*serviceRecord) {
 	first := records[0]
 	d := &Definition{
 		Meta:            first.spec.Meta,
-		Addresses:       first.spec.Addresses,
 		Location:        first.spec.Location,
 		Resolution:      first.spec.Resolution,
 		ExportTo:        first.spec.ExportTo,
@@ -40,6 +39,7 @@ func define(records []*serviceRecord) (*Definition, []*serviceRecord) {
 		Rank:            first.rank,
 	}
 	ports := map[uint32]*serviceRecord{} // who defined each port
+	addresses := addressesOf(d, first)
 	var taken []*serviceRecord
 	for _, r := range records {
 		c := Contributor{Record: r.ref, Place: r.place, Stale: r.status.Stale, Since: r.status.Since}
@@ -48,7 +48,7 @@ func define(records []*serviceRecord) (*Definition, []*serviceRecord) {
 			d.Conflicts = append(d.Conflicts, Conflict{"resolution", first.ref, r.ref, c.LeftOut})
 		} else {
 			taken = append(taken, r)
-			d.Conflicts = append(d.Conflicts, compareDefinitions(first, r)...)
+			d.Conflicts = append(d.Conflicts, compareDefinitions(first, r, addresses.add(r))...)
 			d.addPorts(r, ports)
 		}
 		d.Records = append(d.Records, c)
@@ -78,8 +78,9 @@ func (d *Definition) addPorts(r *serviceRecord, definedBy map[uint32]*serviceRec
 	}
 }
 
-// compareDefinitions lists where a later record contradicts the first.
-func compareDefinitions(first, later *serviceRecord) []Conflict {
+// compareDefinitions lists where a later record contradicts the first, or the one whose
+// addresses count where its own would.
+func compareDefinitions(first, later, addressed *serviceRecord) []Conflict {
 	var found []Conflict
 	differ := func(field string, kept, lost string) {
 		if kept != lost {
@@ -87,7 +88,9 @@ func compareDefinitions(first, later *serviceRecord) []Conflict {
 		}
 	}
 	list := func(l model.List[string]) string { return strings.Join(l.Slice(), ",") }
-	differ("addresses", list(first.spec.Addresses), list(later.spec.Addresses))
+	if kept, lost := list(addressed.spec.Addresses), list(later.spec.Addresses); kept != lost {
+		found = append(found, conflict("addresses", addressed, later, kept, lost))
+	}
 	differ("exportTo", list(first.spec.ExportTo), list(later.spec.ExportTo))
 	differ("location", string(first.spec.Location), string(later.spec.Location))
 	differ("subjectAltNames", list(first.spec.SubjectAltNames), list(later.spec.SubjectAltNames))

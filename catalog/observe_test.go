@@ -45,6 +45,7 @@ type observed struct {
 type definition struct {
 	Meta                                 model.Meta
 	Addresses, ExportTo, SubjectAltNames []string
+	ByCluster                            map[string][]string // what clients of each cluster have
 	Location                             model.Location
 	Traffic                              model.Traffic
 	Resolution                           model.Resolution
@@ -76,8 +77,10 @@ type claim struct {
 var (
 	sources = []string{"a", "b", "c", "d"} // of which b and a have a rank
 	order   = []string{"b", "a"}
-	lookers = []string{"x", "y", "z", ""}  // namespaces that look
-	numbers = []uint32{0, 1, 80, 81, 8080} // ports, also some that no service has
+	lookers = []string{"x", "y", "z", ""} // namespaces that look
+	// clusters that clients are of, of which no record says the last.
+	clusters = []string{"", "east", "west", "north"}
+	numbers  = []uint32{0, 1, 80, 81, 8080} // ports, also some that no service has
 )
 
 // observe reads everything that a snapshot offers, each thing by all ways
@@ -209,11 +212,17 @@ func observeService(s *catalog.Service) observed {
 func observeDefinition(d *catalog.Definition) definition {
 	o := definition{
 		Meta:      d.Meta,
-		Addresses: d.Addresses.Slice(), ExportTo: d.ExportTo.Slice(), SubjectAltNames: d.SubjectAltNames.Slice(),
+		Addresses: d.Addresses.Slice(), ExportTo: d.ExportTo.Slice(), SubjectAltNames: d.SubjectAltNames.Slice(), ByCluster: map[string][]string{},
 		Location: d.Location, Traffic: d.Traffic, Resolution: d.Resolution, Ports: slices.Clone(d.Ports), Rank: d.Rank,
 		Records: inUTC(d.Records), Conflicts: slices.Clone(d.Conflicts),
 	}
 	o.Meta.Created = o.Meta.Created.UTC()
+	for _, cluster := range clusters {
+		list, foreign := d.AddressesIn(cluster)
+		if o.ByCluster[cluster] = list.Slice(); foreign {
+			o.ByCluster[cluster] = append(list.Slice(), "foreign")
+		}
+	}
 	return o
 }
 

@@ -3,7 +3,6 @@ package catalog
 import (
 	"cmp"
 	"iter"
-	"net/netip"
 	"slices"
 
 	"github.com/isthmus-mesh/isthmus/immutable"
@@ -33,37 +32,6 @@ type addressKey struct {
 
 func (k addressKey) compare(o addressKey) int {
 	return cmp.Or(cmp.Compare(k.address, o.address), k.ServiceKey.compare(o.ServiceKey))
-}
-
-// OwnAddresses yields the single IP addresses of a service, each in its one canonical
-// form, and not those blocks of addresses that hold more than one.
-func (d *Definition) OwnAddresses() iter.Seq[string] {
-	return func(yield func(string) bool) {
-		for text := range d.Addresses.All() {
-			if address, ok := singleAddress(text); ok && !yield(address) {
-				return
-			}
-		}
-	}
-}
-
-// Blocks yields the blocks of addresses of a service that hold more than one.
-func (d *Definition) Blocks() iter.Seq[netip.Prefix] {
-	return func(yield func(netip.Prefix) bool) {
-		for text := range d.Addresses.All() {
-			if block, err := netip.ParsePrefix(text); err == nil && !block.IsSingleIP() && !yield(block.Masked()) {
-				return
-			}
-		}
-	}
-}
-
-func singleAddress(text string) (string, bool) {
-	if block, err := netip.ParsePrefix(text); err == nil {
-		return block.Addr().String(), block.IsSingleIP()
-	}
-	ip, err := netip.ParseAddr(text)
-	return ip.String(), err == nil && ip.Zone() == ""
 }
 
 // Port returns the index of a port number; nil if no service has it.
@@ -97,17 +65,26 @@ func (p *PortServices) Visible(v Viewer) iter.Seq[ServiceDefinition] {
 	}
 }
 
-// VisibleAt yields those of them that have an address of their own, by host.
-func (p *PortServices) VisibleAt(v Viewer, address string) iter.Seq[ServiceDefinition] {
+// At yields the services with an address of their own, in whichever cluster, by host.
+func (p *PortServices) At(address string) iter.Seq[ServiceDefinition] {
 	return func(yield func(ServiceDefinition) bool) {
 		if p == nil {
 			return
 		}
 		for key, d := range p.addresses.From(addressKey{address: address}) {
-			if key.address != address {
+			if key.address != address || !yield(ServiceDefinition{key.ServiceKey, d}) {
 				return
 			}
-			if p.chosen(v, ServiceDefinition{key.ServiceKey, d}) && !yield(ServiceDefinition{key.ServiceKey, d}) {
+		}
+	}
+}
+
+// VisibleAt yields those of them that a viewer may reach at the port. Of which cluster the
+// address is, it leaves to who asks.
+func (p *PortServices) VisibleAt(v Viewer, address string) iter.Seq[ServiceDefinition] {
+	return func(yield func(ServiceDefinition) bool) {
+		for s := range p.At(address) {
+			if p.chosen(v, s) && !yield(s) {
 				return
 			}
 		}
@@ -258,7 +235,7 @@ func (e *portEdits) remove(was *Service) {
 	for _, port := range was.Ports {
 		edit := e.at(port.Number)
 		edit.large.Delete(was.Key)
-		for address := range was.OwnAddresses() {
+		for address := range was.EveryAddress() {
 			edit.addresses.Delete(addressKey{address, was.Key})
 		}
 	}
@@ -284,7 +261,7 @@ func (e *portEdits) enter(number uint32, services, was []*Service) {
 		if s.isLarge(number) {
 			edit.large.Set(s.Key, struct{}{})
 		}
-		for address := range s.OwnAddresses() {
+		for address := range s.EveryAddress() {
 			edit.addresses.Set(addressKey{address, s.Key}, s.Definition)
 		}
 	}

@@ -34,7 +34,7 @@ func checkPorts(t *rapid.T, s *catalog.Snapshot, v catalog.Viewer) {
 				continue
 			}
 			want = append(want, service.Key)
-			for address := range service.OwnAddresses() {
+			for address := range service.EveryAddress() {
 				byAddress[address] = append(byAddress[address], service.Key)
 			}
 		}

@@ -192,7 +192,11 @@ func (s state) merge(key catalog.ServiceKey) observed {
 	o := observed{Ports: map[uint32]portView{}, Definition: definition{
 		Addresses: first.Addresses.Slice(), ExportTo: first.ExportTo.Slice(), SubjectAltNames: first.SubjectAltNames.Slice(),
 		Location: first.Location, Traffic: first.Traffic, Resolution: first.Resolution, Rank: min(slices.Index(order, records[0].Source), len(order)),
+		ByCluster: map[string][]string{},
 	}}
+	for _, cluster := range clusters {
+		o.Definition.ByCluster[cluster] = s.addressesIn(cluster, taken)
+	}
 	o.Definition.Meta = first.Meta
 	o.Definition.Meta.Created = first.Created.UTC()
 	if o.Definition.Rank < 0 {
@@ -249,6 +253,29 @@ func portOf(r model.Record, number uint32) (model.Port, bool) {
 	return model.Port{}, false
 }
 
+// addressesIn are those for clients of a cluster, and the word foreign behind them if they
+// are of another one.
+func (s state) addressesIn(cluster string, taken []model.Ref) []string {
+	if r, ok := s.addressedIn(cluster, taken); ok {
+		return s[r].Spec.(model.Service).Addresses.Slice()
+	}
+	first := s[taken[0]].Spec.(model.Service)
+	if cluster != "" && first.Cluster != "" && first.Addresses.Len() > 0 {
+		return append(first.Addresses.Slice(), "foreign")
+	}
+	return first.Addresses.Slice()
+}
+
+// addressedIn is the first record of a cluster that has addresses.
+func (s state) addressedIn(cluster string, taken []model.Ref) (model.Ref, bool) {
+	for _, r := range taken {
+		if spec := s[r].Spec.(model.Service); cluster != "" && spec.Cluster == cluster && spec.Addresses.Len() > 0 {
+			return r, true
+		}
+	}
+	return model.Ref{}, false
+}
+
 // conflicts lists every contradiction, by who lost and the field.
 func (s state) conflicts(records []model.Ref) []catalog.Conflict {
 	var list []catalog.Conflict
@@ -264,7 +291,11 @@ func (s state) conflicts(records []model.Ref) []catalog.Conflict {
 			note(true, "resolution", first)
 			continue
 		}
-		note(!spec(r).Addresses.Equal(spec(first).Addresses), "addresses", first)
+		addressed, known := s.addressedIn(spec(r).Cluster, taken)
+		if !known || mergeOrder(addressed, r) > 0 {
+			addressed = first
+		}
+		note(!spec(r).Addresses.Equal(spec(addressed).Addresses), "addresses", addressed)
 		note(!spec(r).ExportTo.Equal(spec(first).ExportTo), "exportTo", first)
 		note(!spec(r).SubjectAltNames.Equal(spec(first).SubjectAltNames), "subjectAltNames", first)
 		note(spec(r).Location != spec(first).Location, "location", first)

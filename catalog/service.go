@@ -67,8 +67,13 @@ func (s *Service) Counts() (healthy, total int) {
 type Definition struct {
 	// Meta are the labels and annotations of the record that defines the service,
 	// the first of Records, and when it was created.
-	Meta            model.Meta
-	Addresses       model.List[string]
+	Meta model.Meta
+	// Addresses are those of the first record, and AddressedIn is the cluster that they are
+	// valid in; empty if it says none.
+	Addresses   model.List[string]
+	AddressedIn string
+	// ByCluster are the addresses in other clusters, by cluster.
+	ByCluster       []ClusterAddresses
 	Ports           []model.Port // by number
 	Location        model.Location
 	Resolution      model.Resolution
@@ -137,7 +142,7 @@ func exportedTo(to, namespace, home string) bool {
 }
 
 func (d *Definition) equal(o *Definition) bool {
-	return d.Meta.SameMeta(o.Meta) && d.Addresses.Equal(o.Addresses) && slices.Equal(d.Ports, o.Ports) &&
+	return d.Meta.SameMeta(o.Meta) && d.SameAddresses(o) && slices.Equal(d.Ports, o.Ports) &&
 		d.Location == o.Location && d.Resolution == o.Resolution && d.Rank == o.Rank &&
 		d.ExportTo.Equal(o.ExportTo) && d.SubjectAltNames.Equal(o.SubjectAltNames) && d.Traffic == o.Traffic &&
 		slices.EqualFunc(d.Records, o.Records, Contributor.equal) && slices.Equal(d.Conflicts, o.Conflicts)

@@ -20,6 +20,7 @@ type Snapshot struct {
 	primed   map[string]model.SourceMark // by source; never written once shared
 	holds    map[model.Ref]*model.Record // likewise, what is held of sources
 	totals   Totals
+	clusters clusters
 
 	consumptions immutable.Map[ServiceKey, *Consumption]
 	opaques      immutable.Map[OpaqueKey, *Opaque]

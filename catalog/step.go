@@ -249,6 +249,7 @@ func (s *step) finish(revision uint64) Change {
 	}
 	if len(change.Services) > 0 {
 		next.services = services.Map()
+		next.clusters = next.clusters.after(change.Services)
 		next.indexPorts(change.Services)
 		next.indexWorkloads(change.Services)
 	}

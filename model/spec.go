@@ -55,9 +55,11 @@ type Port struct {
 // are [Endpoint] records that it owns.
 type Service struct {
 	Meta
-	Hosts            List[string] `json:"hosts"`
-	Addresses        List[string] `json:"addresses,omitzero"` // IP addresses or CIDR blocks
-	Ports            List[Port]   `json:"ports,omitzero"`     // unique by number and by name
+	Hosts     List[string] `json:"hosts"`
+	Addresses List[string] `json:"addresses,omitzero"` // IP addresses or CIDR blocks
+	// Cluster is the one in which the addresses are valid; empty for everywhere.
+	Cluster          string       `json:"cluster,omitempty"`
+	Ports            List[Port]   `json:"ports,omitzero"` // unique by number and by name
 	Location         Location     `json:"location"`
 	Resolution       Resolution   `json:"resolution"`
 	ExportTo         List[string] `json:"exportTo,omitzero"` // namespaces, "." or "*"; empty means "*"
@@ -70,7 +72,7 @@ type Service struct {
 func (s Service) EqualSpec(spec Spec) bool {
 	o, ok := spec.(Service)
 	return ok && s.SameMeta(o.Meta) &&
-		s.Hosts.Equal(o.Hosts) && s.Addresses.Equal(o.Addresses) && s.Ports.Equal(o.Ports) &&
+		s.Hosts.Equal(o.Hosts) && s.Addresses.Equal(o.Addresses) && s.Cluster == o.Cluster && s.Ports.Equal(o.Ports) &&
 		s.Location == o.Location && s.Resolution == o.Resolution &&
 		s.ExportTo.Equal(o.ExportTo) && s.SubjectAltNames.Equal(o.SubjectAltNames) &&
 		s.WorkloadSelector.Equal(o.WorkloadSelector) && s.Traffic == o.Traffic

@@ -65,6 +65,9 @@ func (c Cluster) ReadService(s *corev1.Service) Service {
 		ExportTo:   model.ListOf(split(s.Annotations[exportAnnotation])...),
 		Traffic:    trafficOf(s),
 	}
+	if read.Spec.Addresses.Len() > 0 {
+		read.Spec.Cluster = c.Name
+	}
 	if !read.Spec.Traffic.Headless {
 		read.Spec.WorkloadSelector = model.MapOf(s.Spec.Selector)
 	}
@@ -75,7 +78,8 @@ func (c Cluster) ReadService(s *corev1.Service) Service {
 	if s.Spec.Type == corev1.ServiceTypeExternalName {
 		read.External = strings.TrimSuffix(strings.ToLower(s.Spec.ExternalName), ".")
 		read.Spec.Location, read.Spec.Resolution = model.MeshExternal, model.ResolutionDNS
-		read.Spec.Addresses, read.Spec.Traffic, read.Spec.WorkloadSelector = model.List[string]{}, model.Traffic{}, model.Labels{}
+		read.Spec.Addresses, read.Spec.Cluster = model.List[string]{}, ""
+		read.Spec.Traffic, read.Spec.WorkloadSelector = model.Traffic{}, model.Labels{}
 		if _, err := netip.ParseAddr(read.External); err == nil {
 			read.Spec.Resolution = model.ResolutionStatic
 		}

@@ -53,7 +53,8 @@ type layout struct {
 	// affinity is that of the service of other.
 	affinity model.Affinity
 	taken    claims
-	quiet    bool // nothing is read of a connection before a service is called, which speaks first
+	cluster  string // whose addresses of services count
+	quiet    bool   // nothing is read of a connection before a service is called, which speaks first
 }
 
 // chain leads connections of one kind to a cluster.
@@ -63,10 +64,15 @@ type chain struct {
 }
 
 // layoutOf arranges the services that are reached through a listener. Where only one
-// can have what it asks for, that is the oldest; the others are ignored.
-func layoutOf(services []catalog.ServiceDefinition, number uint32, shared bool) layout {
-	services = slices.SortedFunc(slices.Values(services), older)
-	l := layout{taken: claims{}}
+// can have what it asks for, that is the oldest; the others are ignored. At an address
+// of its own, a service of the client's cluster comes before those of others.
+func layoutOf(services []catalog.ServiceDefinition, number uint32, shared bool, cluster string) layout {
+	order := older
+	if !shared {
+		order = olderIn(cluster)
+	}
+	services = slices.SortedFunc(slices.Values(services), order)
+	l := layout{taken: claims{}, cluster: cluster}
 	names := shared || handshakes(services, number) > 1
 	for _, s := range services {
 		l.take(s, number, shared, names)
@@ -123,7 +129,7 @@ func (l *layout) takeConnections(s catalog.ServiceDefinition, number uint32, sha
 	cluster := ClusterName(s.Key.Host, number)
 	blocks := 0
 	if shared {
-		for block := range s.Blocks() {
+		for block := range s.BlocksIn(l.cluster) {
 			took = l.taken.add(&l.byBlock, chain{block.String(), cluster, s.Traffic.Affinity}) || took
 			blocks++
 		}

@@ -20,7 +20,7 @@ func Step(now *catalog.Snapshot, c catalog.Change, complete bool, root string) p
 
 func (s *settings) step(now *catalog.Snapshot, c catalog.Change, complete bool, root string, known *definitions) push.Update {
 	reviewed := Reviewed(c, root)
-	if movesViews(now, c) {
+	if movesViews(now, c) || movesClusters(now, c) {
 		reviewed = []string{"*"}
 	}
 	return push.Update{
@@ -110,7 +110,7 @@ func (s *settings) named(r push.Row, host string, port uint32, subsets []*subset
 func sameOffer(a, b *catalog.Service) bool {
 	return a.Definition == b.Definition ||
 		a.Resolution == b.Resolution && a.Location == b.Location && a.Traffic == b.Traffic && slices.Equal(a.Ports, b.Ports) && sameStanding(a, b) &&
-			a.Addresses.Equal(b.Addresses) && a.Meta.Created.Equal(b.Meta.Created)
+			a.SameAddresses(b.Definition) && a.Meta.Created.Equal(b.Meta.Created)
 }
 
 // sameStanding reports whether both are chosen by the same views when a host

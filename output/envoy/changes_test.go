@@ -33,6 +33,7 @@ var (
 	}
 	views = slices.Concat(viewsOf(KindEnvoy, "", "a", "b", "c"), viewsOf(KindGRPC, "", "a", "b", "c"), viewsOf("other", "a"), []View{
 		{Kind: KindEnvoy, Namespace: "a", single: true, proxy: proxy{role: sidecar, domain: "cluster.local"}},
+		{Kind: KindEnvoy, Namespace: "a", single: true, proxy: proxy{role: sidecar, domain: "cluster.local", cluster: "west"}},
 		{Kind: KindEnvoy, Namespace: "a", place: standpoint{Locality: model.Locality{Region: "eu", Zone: "a"}, network: "n", node: "node-1"}},
 	})
 )
@@ -81,6 +82,7 @@ func drawService(t *rapid.T) model.Service {
 		SubjectAltNames: model.ListOf(rapid.SampledFrom([]string{"s", "t"}).Draw(t, "san")),
 		Addresses:       model.ListOf(rapid.SliceOfN(rapid.SampledFrom([]string{"10.1.0.1", "10.1.0.1/32", "10.2.0.0/16", "FD00::5"}), 0, 2).Draw(t, "addresses")...),
 	}
+	s.Cluster = rapid.SampledFrom([]string{"", "east", "west"}).Draw(t, "cluster")
 	s.Traffic = rapid.SampledFrom([]model.Traffic{{}, {}, {}, {NodeLocal: true}, {Prefer: model.PreferSameZone}, {Prefer: model.PreferSameNode}, {Affinity: model.ClientIP}, {Headless: true}, {Headless: true}}).Draw(t, "traffic")
 	if rapid.Bool().Draw(t, "selects") {
 		s.WorkloadSelector = model.MapOf(map[string]string{"app": "it"})

@@ -33,7 +33,7 @@ type conflicts struct {
 
 func (c conflicts) of(s *catalog.Service) (list []catalog.Conflict) {
 	for _, port := range s.Ports {
-		list = append(list, c.at(port.Number)[s.Key]...)
+		list = append(list, c.outbound(s, port.Number)...)
 		list = append(list, c.inbound(s, port.Number)...)
 	}
 	for _, port := range c.edge {
@@ -64,20 +64,38 @@ func (l loss) conflict(loser catalog.ServiceDefinition) catalog.Conflict {
 }
 
 // conflictsIn is the key of what is kept with the index of a port: names are short in a
-// domain, and the edge may lead connections on by the port alone.
+// domain, addresses are those in a cluster, and the edge may lead connections on by the
+// port alone.
 type conflictsIn struct {
-	domain string
-	edge   bool
+	domain  string
+	cluster string
+	edge    bool
 }
 
 type portConflicts map[catalog.ServiceKey][]catalog.Conflict
 
-func (c conflicts) at(number uint32) portConflicts {
+// outbound is what clients do not find of a service at a port, whatever cluster they are of.
+func (c conflicts) outbound(s *catalog.Service, number uint32) (list []catalog.Conflict) {
+	clusters := c.now.AddressClusters()
+	if len(clusters) == 0 {
+		return c.at(number, "")[s.Key]
+	}
+	for _, cluster := range clusters {
+		for _, conflict := range c.at(number, cluster)[s.Key] {
+			if !slices.Contains(list, conflict) {
+				list = append(list, conflict)
+			}
+		}
+	}
+	return list
+}
+
+func (c conflicts) at(number uint32, cluster string) portConflicts {
 	index := c.now.Port(number)
 	if index == nil {
 		return nil
 	}
-	key := conflictsIn{c.domain, slices.ContainsFunc(c.edge, func(p EdgePort) bool { return p.is(number) && p.Protocol == edgeTCP })}
+	key := conflictsIn{c.domain, cluster, slices.ContainsFunc(c.edge, func(p EdgePort) bool { return p.is(number) && p.Protocol == edgeTCP })}
 	found, _ := index.Derive(key, func(catalog.PortChange) any { return newPortConflicts(index, key) }).(portConflicts)
 	return found
 }
@@ -87,14 +105,14 @@ func (c conflicts) at(number uint32) portConflicts {
 // all services of a port, where even more is contested.
 func newPortConflicts(index *catalog.PortServices, in conflictsIn) portConflicts {
 	services := reachedAt(index)
-	all := contest{in: in, index: index, secure: handshakesByAddress(services, index.Number), claimed: map[string]*claimants{}}
+	all := contest{in: in, index: index, secure: handshakesByAddress(services, index.Number, in.cluster), claimed: map[string]*claimants{}}
 	lost := map[catalog.ServiceKey][]loss{}
 	for _, s := range services {
 		lost[s.Key] = all.enter(s)
 	}
 	found := portConflicts{}
 	for _, s := range services {
-		for w := range yieldsTo(s, index.Number) { // however old the other is
+		for w := range yieldsTo(s, index.Number, in.cluster) { // however old the other is
 			lost[s.Key] = all.rivals(w.key).judge(lost[s.Key], w, s)
 		}
 		for _, l := range lost[s.Key] {
@@ -132,13 +150,13 @@ func reachedAt(index *catalog.PortServices) (list []catalog.ServiceDefinition) {
 
 // handshakesByAddress counts the services of TLS at each address: several are
 // kept apart by their hosts, and one has all connections.
-func handshakesByAddress(services []catalog.ServiceDefinition, number uint32) map[string]int {
+func handshakesByAddress(services []catalog.ServiceDefinition, number uint32, cluster string) map[string]int {
 	counts := map[string]int{}
 	for _, s := range services {
 		if port, _ := s.Port(number); trafficOf(port) != tlsOnly {
 			continue
 		}
-		for address := range s.OwnAddresses() {
+		for address := range addressesAsked(s, cluster) {
 			counts[address]++
 		}
 	}
@@ -172,7 +190,7 @@ func wantsOf(s catalog.ServiceDefinition, index *catalog.PortServices, in confli
 			return
 		}
 		if kind == httpOnly || kind == sniffed {
-			for w := range domainsWanted(s, number, in.domain) {
+			for w := range domainsWanted(s, number, in) {
 				if !yield(w) {
 					return
 				}
@@ -181,7 +199,7 @@ func wantsOf(s catalog.ServiceDefinition, index *catalog.PortServices, in confli
 		if kind == httpOnly || (proxy{}).apart(s, index) {
 			return
 		}
-		for w := range connectionsWanted(s, number, kind, secure) {
+		for w := range connectionsWanted(s, number, kind, in.cluster, secure) {
 			if !yield(w) {
 				return
 			}
@@ -189,13 +207,14 @@ func wantsOf(s catalog.ServiceDefinition, index *catalog.PortServices, in confli
 	}
 }
 
-func domainsWanted(s catalog.ServiceDefinition, number uint32, domain string) iter.Seq[want] {
+func domainsWanted(s catalog.ServiceDefinition, number uint32, in conflictsIn) iter.Seq[want] {
 	return func(yield func(want) bool) {
-		name, home, short := shortName(s.Key.Host, domain)
+		name, home, short := shortName(s.Key.Host, in.domain)
 		seen := map[string]bool{}
-		for d := range domainsOf(s, domain, short) {
+		foreign := s.ForeignIn(in.cluster)
+		for d := range domainsOf(s, in.domain, in.cluster, short) {
 			key := strings.ToLower(d)
-			if seen[key] || key == anyDomain {
+			if seen[key] || key == anyDomain || foreign && isAddress(d) && d != s.Key.Host {
 				continue
 			}
 			seen[key] = true
@@ -210,11 +229,11 @@ func domainsWanted(s catalog.ServiceDefinition, number uint32, domain string) it
 	}
 }
 
-func connectionsWanted(s catalog.ServiceDefinition, number uint32, kind traffic, secure map[string]int) iter.Seq[want] {
+func connectionsWanted(s catalog.ServiceDefinition, number uint32, kind traffic, cluster string, secure map[string]int) iter.Seq[want] {
 	return func(yield func(want) bool) {
 		name, whole := sniOf(s.Key.Host)
-		shares := true
-		for address := range s.OwnAddresses() {
+		shares := !s.ForeignIn(cluster) // addresses in another cluster are no shared ones
+		for address := range addressesAsked(s, cluster) {
 			shares = false
 			w := addressWanted(address, number)
 			if kind == tlsOnly && secure[address] > 1 {
@@ -224,7 +243,7 @@ func connectionsWanted(s catalog.ServiceDefinition, number uint32, kind traffic,
 				return
 			}
 		}
-		for block := range s.Blocks() {
+		for block := range s.BlocksIn(cluster) {
 			if shares = kind == tlsOnly; !shares && !yield(blockWanted(block, number)) {
 				return
 			}
@@ -237,6 +256,15 @@ func connectionsWanted(s catalog.ServiceDefinition, number uint32, kind traffic,
 			yield(handshakeWanted(name, "", number))
 		}
 	}
+}
+
+// addressesAsked yields the addresses of its own that a service is to be reached at in a
+// cluster. Nobody is owed the addresses that it has in another one.
+func addressesAsked(s catalog.ServiceDefinition, cluster string) iter.Seq[string] {
+	if s.ForeignIn(cluster) {
+		return func(func(string) bool) {}
+	}
+	return s.OwnAddressesIn(cluster)
 }
 
 func addressWanted(address string, number uint32) want {
@@ -277,12 +305,12 @@ func edgeWanted(number uint32) want {
 
 // yieldsTo yields what a service has only where no other listens at its addresses: a
 // listener of an address, or a chain of a block, goes before those of all addresses.
-func yieldsTo(s catalog.ServiceDefinition, number uint32) iter.Seq[want] {
+func yieldsTo(s catalog.ServiceDefinition, number uint32, cluster string) iter.Seq[want] {
 	return func(yield func(want) bool) {
 		port, _ := s.Port(number)
 		kind := trafficOf(port)
 		if kind == httpOnly {
-			for address := range s.OwnAddresses() {
+			for address := range addressesAsked(s, cluster) {
 				if !yield(addressWanted(address, number)) || !yield(handshakesAlone(address, number)) {
 					return
 				}
@@ -291,7 +319,7 @@ func yieldsTo(s catalog.ServiceDefinition, number uint32) iter.Seq[want] {
 		if kind != httpOnly && kind != tlsOnly {
 			return
 		}
-		for block := range s.Blocks() {
+		for block := range s.BlocksIn(cluster) {
 			if !yield(blockWanted(block, number)) {
 				return
 			}

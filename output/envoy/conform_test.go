@@ -63,6 +63,7 @@ func drawPushClient(t *rapid.T) push.Client {
 		Addresses: rapid.SampledFrom([][]string{nil, {"10.0.0.1"}, {"::ffff:10.0.0.2", "10.0.0.1"}, {"fd00::1"}, {"2001:db8::1"}}).Draw(t, "addresses"),
 		Network:   rapid.SampledFrom([]string{"", "n"}).Draw(t, "network"),
 		Node:      rapid.SampledFrom([]string{"", "node-1", "node-3"}).Draw(t, "node of client"),
+		Cluster:   rapid.SampledFrom([]string{"", "east", "west", "north"}).Draw(t, "cluster of client"),
 		Proxy: push.Proxy{
 			Role:         rapid.SampledFrom([]string{"", "sidecar", "router"}).Draw(t, "role"),
 			Interception: rapid.SampledFrom([]string{"", "TPROXY", "NONE"}).Draw(t, "interception"),

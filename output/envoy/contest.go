@@ -75,7 +75,11 @@ func (c contest) placesOf(s catalog.ServiceDefinition) iter.Seq[readingPlace] {
 		port, _ := s.Port(number)
 		kind := trafficOf(port)
 		_, whole := sniOf(s.Key.Host)
-		for address := range (proxy{}).listensAt(s, c.index) {
+		foreign := s.ForeignIn(c.in.cluster)
+		for address := range (proxy{cluster: c.in.cluster}).listensAt(s, c.index) {
+			if foreign && address != (proxy{}).shared() {
+				continue
+			}
 			p := readingPlace{want: want{
 				listener: address, field: fmt.Sprintf("ports[%d].protocol", number),
 				asked: fmt.Sprintf("connections to port %d of", number), next: another,

@@ -73,14 +73,29 @@ func (a answering) instead() string {
 
 // own lists the addresses of a service itself that the Envoy listens for.
 func (a answering) own(s catalog.ServiceDefinition) (list []string) {
-	for address := range s.OwnAddresses() {
+	foreign := s.ForeignIn(a.view.proxy.cluster)
+	for address := range s.OwnAddressesIn(a.view.proxy.cluster) {
 		ip, err := netip.ParseAddr(address)
-		if err == nil && !ip.IsUnspecified() && a.view.proxy.family.has(address) {
+		if err == nil && !ip.IsUnspecified() && a.view.proxy.family.has(address) && !(foreign && a.taken(s, address)) {
 			list = append(list, ip.Unmap().String())
 		}
 	}
 	slices.Sort(list)
 	return slices.Compact(list)
+}
+
+// taken reports whether an address of a service in another cluster is that of somebody
+// else in the client's, at one of the service's ports.
+func (a answering) taken(s catalog.ServiceDefinition, address string) bool {
+	for _, port := range s.Ports {
+		for other := range a.ports[port.Number].VisibleAt(a.view.viewer(), address) {
+			at := other.OwnAddressesIn(a.view.proxy.cluster)
+			if !other.ForeignIn(a.view.proxy.cluster) && slices.Contains(slices.Collect(at), address) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // reached reports whether calls of a service reach it at whatever address, because they
@@ -140,7 +155,7 @@ func (a answering) arrivals(number uint32) arrivals {
 	shared, address := a.view.proxy.shared(), a.instead()
 	if shared == address || !a.isListenedAt(address, number) {
 		rest, requests := apartFromRequests(members(a.view, a.ports[number], shared), number)
-		at = layoutOf(rest, number, true).arrivals(netip.MustParseAddr(address))
+		at = layoutOf(rest, number, true, a.view.proxy.cluster).arrivals(netip.MustParseAddr(address))
 		at.requests = at.requests || requests
 	}
 	a.reaches[number] = at

@@ -104,7 +104,7 @@ func answersByCalling(t failing, s *catalog.Snapshot, w push.World, c push.Clien
 	for _, service := range services {
 		_, home, short := shortName(service.Key.Host, "cluster.local")
 		addresses := calledAt(service, c, isIPv6)
-		for domain := range domainsOf(service, "cluster.local", short && home == v.Namespace) {
+		for domain := range domainsOf(service, "cluster.local", "", short && home == v.Namespace) {
 			name := strings.ToLower(domain)
 			if taken[name] {
 				continue

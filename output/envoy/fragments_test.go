@@ -32,23 +32,30 @@ func plainRoutes(s *catalog.Snapshot, v View, number uint32) *routev3.RouteConfi
 		}
 	}
 	slices.SortFunc(services, older)
-	taken := map[string]bool{"*": true}
-	for _, s := range services {
-		var domains []string
-		_, home, short := shortName(s.Key.Host, v.proxy.domain)
-		for domain := range domainsOf(s, v.proxy.domain, short && home == v.Namespace) {
-			if !taken[strings.ToLower(domain)] {
-				taken[strings.ToLower(domain)] = true
-				domains = append(domains, domain)
+	taken, has := map[string]bool{"*": true}, map[catalog.ServiceKey][]string{}
+	for _, foreign := range []bool{false, true} { // addresses in other clusters come last
+		for _, s := range services {
+			_, home, short := shortName(s.Key.Host, v.proxy.domain)
+			for domain := range domainsOf(s, v.proxy.domain, v.proxy.cluster, short && home == v.Namespace) {
+				isForeign := s.ForeignIn(v.proxy.cluster) && slices.Contains(addressClaims, domain) && domain != s.Key.Host
+				if isForeign == foreign && !taken[strings.ToLower(domain)] {
+					taken[strings.ToLower(domain)] = true
+					has[s.Key] = append(has[s.Key], domain)
+				}
 			}
 		}
-		if len(domains) > 0 {
+	}
+	for _, s := range services {
+		if domains := has[s.Key]; len(domains) > 0 {
 			m.VirtualHosts = append(m.VirtualHosts, virtualHost(ListenerName(s.Key.Host, number), domains, ClusterName(s.Key.Host, number), v.policyOf(s.Key.Host)))
 		}
 	}
 	m.VirtualHosts = append(m.VirtualHosts, v.settings.otherHosts())
 	return m
 }
+
+// addressClaims are the addresses of claimants as requests name them.
+var addressClaims = []string{"10.0.0.1", "10.0.0.2", "[fd00::1]"}
 
 // claimingHosts are names that are easily taken for each other.
 var claimingHosts = []string{
@@ -73,6 +80,7 @@ func drawClaimant(t *rapid.T) model.Event {
 		Meta:  meta,
 		Hosts: model.ListOf(host), Resolution: model.ResolutionStatic,
 		Addresses: model.ListOf(rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"10.0.0.1", "10.0.0.2", "fd00::1"}), 0, 2, rapid.ID).Draw(t, "addresses")...),
+		Cluster:   rapid.SampledFrom([]string{"", "", "east", "west"}).Draw(t, "cluster"),
 		Ports: model.ListOf(model.Port{
 			Number: rapid.SampledFrom([]uint32{80, 80, 80, 81}).Draw(t, "port"), Name: "it",
 			Protocol: rapid.SampledFrom([]string{"HTTP", "HTTP", "HTTP", "TCP", ""}).Draw(t, "protocol"),
@@ -108,8 +116,8 @@ func TestFragmentsMakeTheWholeRouteConfiguration(t *testing.T) {
 
 func compareRoutes(t *rapid.T, snapshot *catalog.Snapshot, byVersion map[push.Version]*routev3.RouteConfiguration) {
 	w := NewWorld(snapshot, true, "root")
-	for _, namespace := range []string{"n", "m", "other"} {
-		v := of(w.View(RouteType, sidecarIn(namespace)))
+	for _, client := range sidecarsOf("n", "m", "other") {
+		v, namespace := of(w.View(RouteType, client)), client.Namespace+" "+client.Cluster
 		for _, number := range []uint32{80, 81} {
 			subject, ok := w.Find(v, RouteType, portRoutes(number))
 			if !ok {
@@ -131,6 +139,18 @@ func compareRoutes(t *rapid.T, snapshot *catalog.Snapshot, byVersion map[push.Ve
 
 func sidecarIn(namespace string) push.Client {
 	return push.Client{Kind: KindEnvoy, Namespace: namespace, Proxy: push.Proxy{Role: "sidecar"}}
+}
+
+// sidecarsOf are some of each namespace in each cluster.
+func sidecarsOf(namespaces ...string) (list []push.Client) {
+	for _, namespace := range namespaces {
+		for _, cluster := range []string{"", "east", "west"} {
+			client := sidecarIn(namespace)
+			client.Cluster = cluster
+			list = append(list, client)
+		}
+	}
+	return list
 }
 
 type failing interface {

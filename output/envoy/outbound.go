@@ -30,13 +30,13 @@ func (p proxy) listensAt(s catalog.ServiceDefinition, index *catalog.PortService
 			return
 		}
 		shares := true
-		for address := range s.OwnAddresses() {
+		for address := range s.OwnAddressesIn(p.cluster) {
 			shares = false
 			if p.family.has(address) && !yield(address) {
 				return
 			}
 		}
-		for range s.Blocks() {
+		for range s.BlocksIn(p.cluster) {
 			shares = true
 			break
 		}
@@ -107,6 +107,14 @@ func parseSocketName(name string) (address string, port uint32, ok bool) {
 	}
 	port, ok = parsePort(name[at+1:])
 	return name[:at], port, ok
+}
+
+// olderIn is the order in which they claim an address of their own in a cluster: those that
+// have it there come before those that have it in another cluster.
+func olderIn(cluster string) func(a, b catalog.ServiceDefinition) int {
+	return func(a, b catalog.ServiceDefinition) int {
+		return cmp.Or(compareBool(a.ForeignIn(cluster), b.ForeignIn(cluster)), older(a, b))
+	}
 }
 
 // older is the order in which services claim what only one can have: the one that was

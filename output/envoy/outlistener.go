@@ -70,7 +70,7 @@ func findListener(w *World, v View, name string) (push.Subject, bool) {
 	binds := v.inbound.binds
 	v.inbound = inbound{} // the rest is the same for all workloads
 	if name == virtualOutbound {
-		v.single = false
+		v.single, v.proxy.cluster = false, ""
 		return capture{proxySlot{ListenerType, name, v}}, v.proxy.mode != none
 	}
 	if name == dnsListenerName {
@@ -142,7 +142,7 @@ type socket struct {
 
 func (s socket) layout() layout {
 	services := slices.Collect(members(s.view, s.index, s.address))
-	l := layoutOf(services, s.index.Number, s.address == s.view.proxy.shared())
+	l := layoutOf(services, s.index.Number, s.address == s.view.proxy.shared(), s.view.proxy.cluster)
 	if l.routes == portRoutes(s.index.Number) && s.view.usesHosts(s.index) {
 		l.routes = hostRoutes(s.index.Number)
 	}
@@ -159,7 +159,7 @@ func (s socket) Refers(to string) iter.Seq[string] {
 	case virtualHostURL:
 		if l := s.layout(); l.routes == hostRoutes(s.index.Number) {
 			v := s.view
-			v.proxy = proxy{domain: v.said().domain} // as in the view of hosts
+			v.proxy = proxy{domain: v.said().domain, cluster: v.proxy.cluster} // as in the view of hosts
 			return hostRoutesSubject{proxySlot{view: v}, s.index}.Refers(to)
 		}
 	case clusterURL:

@@ -211,8 +211,8 @@ func withPolicy(a *routev3.RouteAction, p *Policy) *routev3.RouteAction {
 }
 
 // domainsOf yields the authorities by which viewers may call a service; own are those of
-// its own namespace.
-func domainsOf(s catalog.ServiceDefinition, domain string, own bool) iter.Seq[string] {
+// its own namespace, and its addresses are those in a cluster.
+func domainsOf(s catalog.ServiceDefinition, domain, cluster string, own bool) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		host := s.Key.Host
 		if !yield(host) || host[len(host)-1] != '.' && !yield(host+".") {
@@ -224,7 +224,7 @@ func domainsOf(s catalog.ServiceDefinition, domain string, own bool) iter.Seq[st
 				return
 			}
 		}
-		for address := range s.OwnAddresses() {
+		for address := range s.OwnAddressesIn(cluster) {
 			if !yield(authority(address)) {
 				return
 			}

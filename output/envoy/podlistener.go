@@ -87,7 +87,7 @@ type podListener struct {
 }
 
 func (p podListener) layout() layout {
-	return layoutOf([]catalog.ServiceDefinition{p.service}, p.number, false)
+	return layoutOf([]catalog.ServiceDefinition{p.service}, p.number, false, p.view.proxy.cluster)
 }
 
 // Refers implements [push.Referrer].

@@ -18,16 +18,17 @@ type portHosts struct {
 	runs   []*run
 }
 
-// hostsIn is the key of what is made of an index: names are short in one domain, and
-// routes are as the settings have them.
+// hostsIn is the key of what is made of an index: names are short in one domain, addresses
+// are those in a cluster, and routes are as the settings have them.
 type hostsIn struct {
 	domain   string
+	cluster  string
 	settings *settings // nil if nothing is said
 }
 
 // hostsOf returns the virtual hosts of a port.
 func hostsOf(index *catalog.PortServices, v View) *portHosts {
-	key := hostsIn{v.proxy.domain, v.settings}
+	key := hostsIn{v.proxy.domain, v.proxy.cluster, v.settings}
 	made := index.Derive(key, func(c catalog.PortChange) any {
 		was, _ := c.Before.(*portHosts)
 		if was == nil || c.Many || len(was.runs) == 0 {

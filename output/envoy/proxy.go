@@ -15,6 +15,9 @@ type proxy struct {
 	domain string // in which names of services may be short; of routes alone
 	// unprivileged says that it cannot bind low ports, of one that binds those of services.
 	unprivileged bool
+	// cluster is the one whose addresses of services count; empty where all clients have
+	// the same. It is of listeners and routes of sidecars alone.
+	cluster string
 }
 
 // role is whose connections an Envoy takes.
@@ -76,6 +79,15 @@ func (p proxy) opens(number uint32) bool {
 	default:
 		return number != healthPort && number != metricsPort
 	}
+}
+
+// proxyOf is [proxyOf] with the client's cluster, where that decides anything.
+func (w *World) proxyOf(c push.Client) proxy {
+	p := proxyOf(c)
+	if p.role == sidecar {
+		p.cluster = w.snapshot.AddressCluster(c.Cluster)
+	}
+	return p
 }
 
 // Addresses that listeners of all services share.

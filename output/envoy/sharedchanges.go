@@ -76,7 +76,7 @@ func sharedNames(now *catalog.Snapshot, host string, c catalog.ServiceChange) ma
 	addresses := []string{anyIPv4, anyIPv6, localIPv4, localIPv6}
 	add := func(s *catalog.Service) {
 		if s != nil {
-			addresses = slices.AppendSeq(addresses, s.OwnAddresses())
+			addresses = slices.AppendSeq(addresses, s.EveryAddress())
 		}
 	}
 	add(c.Old)

@@ -3,6 +3,7 @@ package envoy
 import (
 	"cmp"
 	"slices"
+	"strings"
 
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/push"
@@ -90,13 +91,26 @@ func (n *singleChanges) crossed() {
 	}
 }
 
-// rivalsOf are the hosts of services that claim a domain of one.
+// rivalsOf are the hosts of services that claim a domain of one, for clients of whichever
+// cluster.
 func (a *portHosts) rivalsOf(s catalog.ServiceDefinition) (hosts []string) {
 	of := newPortHost(s, a.index.Number, a.in)
-	for c := range of.claims() {
+	against := func(c claim) {
 		for rival := range rivals(a.claims, c) {
 			hosts = append(hosts, rival.by.Key.Host)
 		}
+	}
+	for c := range of.claims() {
+		against(c)
+	}
+	for address := range s.EveryAddress() {
+		against(claim{domain: authority(address)}) // who has it for a host
+		for rival := range a.index.At(address) {
+			hosts = append(hosts, rival.Key.Host)
+		}
+	}
+	for rival := range a.index.At(strings.Trim(strings.ToLower(s.Key.Host), "[]")) {
+		hosts = append(hosts, rival.Key.Host)
 	}
 	slices.SortFunc(hosts, cmp.Compare[string])
 	return slices.Compact(hosts)

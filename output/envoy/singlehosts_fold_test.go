@@ -65,6 +65,7 @@ func (e *hostEnvoy) turnTo(name string) {
 
 func (e *hostEnvoy) client() push.Client {
 	c := sidecarIn(e.name)
+	c.Cluster = map[string]string{"n": "west"}[e.name] // the other says none
 	c.Increments, c.Release = true, [2]uint32{hostsFromMajor, hostsFromMinor}
 	return c
 }

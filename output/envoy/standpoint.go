@@ -1,6 +1,8 @@
 package envoy
 
 import (
+	"slices"
+
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/push"
@@ -89,6 +91,12 @@ func movesViews(now *catalog.Snapshot, c catalog.Change) bool {
 	is := now.Totals()
 	was := is.Before(c)
 	return (was.Near > 0) != (is.Near > 0) || (was.ByNode > 0) != (is.ByNode > 0)
+}
+
+// movesClusters reports whether clients have other views because of a change: their cluster
+// has begun to decide at which addresses they call services, or does no longer.
+func movesClusters(now *catalog.Snapshot, c catalog.Change) bool {
+	return !slices.Equal(now.AddressClusters(), now.AddressClustersBefore(c))
 }
 
 // sees reports whether a client uses an endpoint at all.

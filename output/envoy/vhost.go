@@ -78,7 +78,7 @@ func (h *portHost) fragmentOf(domains []string) *fragment {
 // domainsFor lists the domains of a virtual host, each once whatever its case.
 func (h *portHost) domainsFor(own bool) []string {
 	var list []string
-	for domain := range domainsOf(h.ServiceDefinition, h.in.domain, own) {
+	for domain := range domainsOf(h.ServiceDefinition, h.in.domain, h.in.cluster, own) {
 		if !slices.ContainsFunc(list, func(d string) bool { return strings.EqualFold(d, domain) }) && domain != anyDomain {
 			list = append(list, domain)
 		}

@@ -3,6 +3,7 @@ package envoy
 import (
 	"cmp"
 	"iter"
+	"net/netip"
 	"strings"
 
 	"github.com/isthmus-mesh/isthmus/catalog"
@@ -17,12 +18,15 @@ import (
 type claim struct {
 	domain string // in lower case
 	own    bool   // viewers of one namespace alone know the service by it
-	home   string // that namespace
-	by     catalog.ServiceDefinition
+	// foreign says that the domain is an address of the service in another cluster than
+	// that of the viewers. Who has it in theirs comes first.
+	foreign bool
+	home    string // the namespace of own
+	by      catalog.ServiceDefinition
 }
 
 func (c claim) compare(o claim) int {
-	if n := cmp.Or(strings.Compare(c.domain, o.domain), compareBool(c.own, o.own), strings.Compare(c.home, o.home)); n != 0 {
+	if n := cmp.Or(strings.Compare(c.domain, o.domain), compareBool(c.own, o.own), strings.Compare(c.home, o.home), compareBool(c.foreign, o.foreign)); n != 0 {
 		return n
 	}
 	switch {
@@ -51,7 +55,7 @@ func compareBool(a, b bool) int {
 func (h *portHost) claims() iter.Seq[claim] {
 	return func(yield func(claim) bool) {
 		for _, domain := range h.domainsFor(h.home != "") {
-			c := claim{domain: strings.ToLower(domain), by: h.ServiceDefinition}
+			c := claim{domain: strings.ToLower(domain), foreign: h.foreignBy(domain), by: h.ServiceDefinition}
 			if h.home != "" && domain == h.name {
 				c.own, c.home = true, h.home
 			}
@@ -151,17 +155,30 @@ func (h *portHost) wonBy(index claimIndex, namespace string, sees func(catalog.S
 	var list []string
 	for _, domain := range h.domainsFor(h.ownFor(namespace)) {
 		key := strings.ToLower(domain)
-		if !h.loses(known(index, key), sees) && !h.loses(knownIn(index, key, namespace), sees) {
+		foreign := h.foreignBy(domain)
+		if !h.loses(foreign, known(index, key), sees) && !h.loses(foreign, knownIn(index, key, namespace), sees) {
 			list = append(list, domain)
 		}
 	}
 	return list
 }
 
-// loses reports whether one of the claims is that of an older service which is seen.
-func (h *portHost) loses(claims iter.Seq[claim], sees func(catalog.ServiceDefinition) bool) bool {
+// foreignBy reports whether one of its domains is an address in another cluster.
+func (h *portHost) foreignBy(domain string) bool {
+	return h.ForeignIn(h.in.cluster) && isAddress(domain) && domain != h.Key.Host
+}
+
+// isAddress reports whether an authority is an address.
+func isAddress(authority string) bool {
+	_, err := netip.ParseAddr(strings.Trim(authority, "[]"))
+	return err == nil
+}
+
+// loses reports whether one of the claims is that of a service which is seen, and older
+// or of the viewers' cluster where the other is foreign.
+func (h *portHost) loses(foreign bool, claims iter.Seq[claim], sees func(catalog.ServiceDefinition) bool) bool {
 	for c := range claims {
-		if c.by.Key == h.Key || older(c.by, h.ServiceDefinition) > 0 {
+		if c.by.Key == h.Key || cmp.Or(compareBool(c.foreign, foreign), older(c.by, h.ServiceDefinition)) > 0 {
 			return false
 		}
 		if sees(c.by) {

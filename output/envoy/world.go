@@ -54,12 +54,12 @@ func (w *World) View(r push.Row, c push.Client) push.View {
 	case ClusterType:
 		v.resolver, v.proxy, v.inbound = resolverOf(c), proxyOf(c).ofClusters(), w.inboundOf(c)
 	case ListenerType:
-		v.proxy, v.inbound, v.single = proxyOf(c), w.inboundOf(c), takesHosts(c)
+		v.proxy, v.inbound, v.single = w.proxyOf(c), w.inboundOf(c), takesHosts(c)
 	case VirtualHostType:
-		v.proxy = proxy{domain: w.settings.domain}
+		v.proxy = proxy{domain: w.settings.domain, cluster: w.proxyOf(c).cluster}
 		v.single = takesHosts(c) && proxyOf(c).role == sidecar
 	case RouteType:
-		v.proxy, v.single = proxyOf(c), takesHosts(c)
+		v.proxy, v.single = w.proxyOf(c), takesHosts(c)
 		v.proxy.unprivileged = false       // which is of listeners
 		v.proxy.domain = w.settings.domain // and not what the client says: it is a key of what is kept
 	case EndpointType, MemberType:

@@ -1,0 +1,233 @@
+package catalog
+
+import (
+	"cmp"
+	"iter"
+	"maps"
+	"net/netip"
+	"slices"
+
+	"github.com/isthmus-mesh/isthmus/model"
+)
+
+// ClusterAddresses are the addresses that a service has in one cluster.
+type ClusterAddresses struct {
+	Cluster   string
+	Addresses model.List[string]
+}
+
+func (a ClusterAddresses) equal(o ClusterAddresses) bool {
+	return a.Cluster == o.Cluster && a.Addresses.Equal(o.Addresses)
+}
+
+// AddressesIn returns the addresses that clients of a cluster call a service at: those
+// that it has there, else the first record's. Clients of no cluster have the latter. Foreign
+// says that these are of another cluster, where the same addresses may be those of other
+// services.
+func (d *Definition) AddressesIn(cluster string) (list model.List[string], foreign bool) {
+	if cluster == "" {
+		return d.Addresses, false
+	}
+	for _, c := range d.ByCluster {
+		if c.Cluster == cluster {
+			return c.Addresses, false
+		}
+	}
+	return d.Addresses, d.AddressedIn != "" && d.AddressedIn != cluster
+}
+
+// ForeignIn reports whether clients of a cluster know a service by addresses of another one.
+func (d *Definition) ForeignIn(cluster string) bool {
+	_, foreign := d.AddressesIn(cluster)
+	return foreign
+}
+
+// SameAddresses reports whether both have the same addresses in every cluster.
+func (d *Definition) SameAddresses(o *Definition) bool {
+	return d.Addresses.Equal(o.Addresses) && d.AddressedIn == o.AddressedIn &&
+		slices.EqualFunc(d.ByCluster, o.ByCluster, ClusterAddresses.equal)
+}
+
+// OwnAddresses yields the single IP addresses of a service for clients of no cluster, each in
+// its one canonical form, and not those blocks of addresses that hold more than one.
+func (d *Definition) OwnAddresses() iter.Seq[string] { return d.OwnAddressesIn("") }
+
+// OwnAddressesIn yields those for clients of a cluster.
+func (d *Definition) OwnAddressesIn(cluster string) iter.Seq[string] {
+	list, _ := d.AddressesIn(cluster)
+	return singleAddresses(list)
+}
+
+// EveryAddress yields those for clients of any cluster. Some may come more than once.
+func (d *Definition) EveryAddress() iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for address := range singleAddresses(d.Addresses) {
+			if !yield(address) {
+				return
+			}
+		}
+		for _, c := range d.ByCluster {
+			for address := range singleAddresses(c.Addresses) {
+				if !yield(address) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// BlocksIn yields the blocks of addresses that hold more than one, for clients of a cluster.
+func (d *Definition) BlocksIn(cluster string) iter.Seq[netip.Prefix] {
+	list, _ := d.AddressesIn(cluster)
+	return func(yield func(netip.Prefix) bool) {
+		for text := range list.All() {
+			if block, err := netip.ParsePrefix(text); err == nil && !block.IsSingleIP() && !yield(block.Masked()) {
+				return
+			}
+		}
+	}
+}
+
+func singleAddresses(list model.List[string]) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for text := range list.All() {
+			if address, ok := singleAddress(text); ok && !yield(address) {
+				return
+			}
+		}
+	}
+}
+
+func singleAddress(text string) (string, bool) {
+	if block, err := netip.ParsePrefix(text); err == nil {
+		return block.Addr().String(), block.IsSingleIP()
+	}
+	ip, err := netip.ParseAddr(text)
+	return ip.String(), err == nil && ip.Zone() == ""
+}
+
+// addressedIn yields the clusters in which a service has addresses.
+func (d *Definition) addressedIn(yield func(string) bool) {
+	if d.AddressedIn != "" && !yield(d.AddressedIn) {
+		return
+	}
+	for _, c := range d.ByCluster {
+		if !yield(c.Cluster) {
+			return
+		}
+	}
+}
+
+// clusters counts what decides whether clients of different clusters see different
+// addresses. It is immutable.
+type clusters struct {
+	services map[string]int // that have addresses in a cluster, by it
+	split    int            // services with addresses in a cluster beside the first record's
+}
+
+// after returns the counts after some services changed.
+func (c clusters) after(changed map[ServiceKey]ServiceChange) clusters {
+	return c.move(changed, func(s ServiceChange) (from, to *Service) { return s.Old, s.New })
+}
+
+// before returns the counts before they did.
+func (c clusters) before(changed map[ServiceKey]ServiceChange) clusters {
+	return c.move(changed, func(s ServiceChange) (from, to *Service) { return s.New, s.Old })
+}
+
+func (c clusters) move(changed map[ServiceKey]ServiceChange, ends func(ServiceChange) (from, to *Service)) clusters {
+	own := false
+	for _, service := range changed {
+		from, to := ends(service)
+		if from != nil && to != nil && from.Definition == to.Definition {
+			continue
+		}
+		if !own { // endpoints alone change nothing of it
+			c.services, own = maps.Clone(c.services), true
+			if c.services == nil {
+				c.services = map[string]int{}
+			}
+		}
+		c.count(from, -1)
+		c.count(to, +1)
+	}
+	return c
+}
+
+func (c *clusters) count(s *Service, by int) {
+	if s == nil {
+		return
+	}
+	for cluster := range s.addressedIn {
+		if c.services[cluster] += by; c.services[cluster] == 0 {
+			delete(c.services, cluster)
+		}
+	}
+	if len(s.ByCluster) > 0 {
+		c.split += by
+	}
+}
+
+// differ reports whether it matters to some client of which cluster it is.
+func (c clusters) differ() bool { return c.split > 0 || len(c.services) > 1 }
+
+// AddressCluster is the cluster of a client as far as it decides at which addresses the
+// client calls services; empty if it decides nothing. It is one of [Snapshot.AddressClusters].
+func (s *Snapshot) AddressCluster(said string) string {
+	if _, known := s.clusters.services[said]; known && s.clusters.differ() {
+		return said
+	}
+	return ""
+}
+
+// AddressClusters lists the clusters of which clients see addresses of their own; none if
+// all clients see the same.
+func (s *Snapshot) AddressClusters() []string { return s.clusters.list() }
+
+// AddressClustersBefore is the list before a change that led to this snapshot.
+func (s *Snapshot) AddressClustersBefore(c Change) []string {
+	return s.clusters.before(c.Services).list()
+}
+
+func (c clusters) list() []string {
+	if !c.differ() {
+		return nil
+	}
+	return slices.Sorted(maps.Keys(c.services))
+}
+
+// addressing unites the addresses of a service's records by their clusters.
+type addressing struct {
+	*Definition
+	first *serviceRecord
+	by    map[string]*serviceRecord // whose addresses count in a cluster
+}
+
+// addressesOf begins with those of the first record.
+func addressesOf(d *Definition, first *serviceRecord) addressing {
+	a := addressing{d, first, map[string]*serviceRecord{}}
+	d.Addresses = first.spec.Addresses
+	if first.spec.Addresses.Len() > 0 && first.spec.Cluster != "" {
+		d.AddressedIn = first.spec.Cluster
+		a.by[d.AddressedIn] = first
+	}
+	return a
+}
+
+// add enters those of a later record: the first record of a cluster counts there. It
+// returns the record that counts instead of this one.
+func (a addressing) add(r *serviceRecord) (kept *serviceRecord) {
+	cluster := r.spec.Cluster
+	switch {
+	case cluster == "":
+		return a.first
+	case a.by[cluster] != nil:
+		return a.by[cluster]
+	case r.spec.Addresses.Len() == 0:
+		return a.first
+	}
+	a.by[cluster] = r
+	at, _ := slices.BinarySearchFunc(a.ByCluster, cluster, func(c ClusterAddresses, name string) int { return cmp.Compare(c.Cluster, name) })
+	a.ByCluster = slices.Insert(a.ByCluster, at, ClusterAddresses{cluster, r.spec.Addresses})
+	return r
+}

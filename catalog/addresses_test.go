@@ -1,0 +1,117 @@
+package catalog_test
+
+import (
+	"maps"
+	"slices"
+	"testing"
+
+	gocmp "github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/isthmus-mesh/isthmus/catalog"
+	"github.com/isthmus-mesh/isthmus/model"
+)
+
+// addressed is a Service of a source, as a cluster has it.
+func addressed(source, cluster, host string, addresses ...string) model.Event {
+	return model.Upsert{Record: model.Record{
+		Ref: model.Ref{Kind: model.KindService, Key: model.Key{Source: source, Namespace: "n", Name: host}},
+		Spec: model.Service{
+			Hosts: model.ListOf(host), Resolution: model.ResolutionStatic, Cluster: cluster, Addresses: model.ListOf(addresses...),
+			Ports: model.ListOf(model.Port{Number: 80, Name: "tcp", Protocol: "TCP"}),
+		},
+	}}
+}
+
+// A service of two clusters is called at its address in each of them, and elsewhere at the
+// first one. That it has another address in another cluster is no conflict.
+func TestServiceHasItsAddressInEachCluster(t *testing.T) {
+	t.Parallel()
+	b := catalog.NewBuilder([]string{"b", "a", "c"})
+	b.Apply(1, []model.Event{
+		addressed("b", "east", "db.com", "10.96.0.1"), addressed("a", "west", "db.com", "10.96.0.2", "fd00::2"),
+		addressed("c", "west", "db.com", "10.96.0.3"),
+	})
+	db, _ := b.Snapshot().Service(catalog.ServiceKey{Namespace: "n", Host: "db.com"})
+	for cluster, want := range map[string][]string{
+		"": {"10.96.0.1"}, "east": {"10.96.0.1"}, "west": {"10.96.0.2", "fd00::2"}, "north": {"10.96.0.1"},
+	} {
+		if got := slices.Collect(db.OwnAddressesIn(cluster)); !slices.Equal(got, want) {
+			t.Errorf("in %q: %v, not %v", cluster, got, want)
+		}
+		if got := db.ForeignIn(cluster); got != (cluster == "north") {
+			t.Errorf("foreign in %q: %t", cluster, got)
+		}
+	}
+	var lost []string
+	for _, c := range db.Conflicts {
+		lost = append(lost, c.Field+" of "+c.Lost.Source+" for those of "+c.Kept.Source+": "+c.Reason)
+	}
+	want := []string{`addresses of c for those of a: "10.96.0.2,fd00::2" is kept over "10.96.0.3"`}
+	if diff := gocmp.Diff(want, lost); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+// Of which cluster a client is matters only where services have addresses in several.
+func TestClustersMatterWhereAddressesDiffer(t *testing.T) {
+	t.Parallel()
+	b := catalog.NewBuilder([]string{"a", "b"})
+	for i, step := range []struct {
+		event model.Event
+		want  []string
+	}{
+		{addressed("a", "east", "db.com", "10.96.0.1"), nil},
+		{addressed("a", "", "web.com", "10.96.0.9"), nil},
+		{addressed("b", "west", "other.com"), nil},
+		{addressed("b", "west", "other.com", "10.96.0.1"), []string{"east", "west"}},
+		{addressed("b", "west", "other.com"), nil},
+		{addressed("b", "east", "web.com", "10.96.0.2"), []string{"east"}}, // which is not the first one's
+	} {
+		b.Apply(uint64(i+1), []model.Event{step.event})
+		if got := b.Snapshot().AddressClusters(); !slices.Equal(got, step.want) {
+			t.Errorf("step %d: %v, not %v", i, got, step.want)
+		}
+		for _, cluster := range []string{"", "east", "north"} {
+			want := cluster
+			if !slices.Contains(step.want, cluster) {
+				want = ""
+			}
+			if got := b.Snapshot().AddressCluster(cluster); got != want {
+				t.Errorf("step %d: a client of %q is of %q", i, cluster, got)
+			}
+		}
+	}
+}
+
+// The clusters are those that services have addresses in, after any history, and what they
+// were before a change follows from the change.
+func TestClustersFollowTheServices(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		b := catalog.NewBuilder(order)
+		for i, commit := range drawHistory(t) {
+			before := b.Snapshot().AddressClusters()
+			change := b.Apply(uint64(i+1), commit)
+			if got := b.Snapshot().AddressClustersBefore(change); !slices.Equal(got, before) {
+				t.Fatalf("before it were %v, and not %v", before, got)
+			}
+			found, split := map[string]bool{}, false
+			for s := range b.Snapshot().Services() {
+				split = split || len(s.ByCluster) > 0
+				for _, cluster := range []string{"east", "west"} {
+					if list, foreign := s.AddressesIn(cluster); !foreign && list.Len() > 0 && (s.AddressedIn == cluster || slices.ContainsFunc(s.ByCluster, func(c catalog.ClusterAddresses) bool { return c.Cluster == cluster })) {
+						found[cluster] = true
+					}
+				}
+			}
+			want := slices.Sorted(maps.Keys(found))
+			if !split && len(want) < 2 {
+				want = nil
+			}
+			if got := b.Snapshot().AddressClusters(); !slices.Equal(got, want) {
+				t.Fatalf("%v, and not %v", got, want)
+			}
+		}
+	})
+}

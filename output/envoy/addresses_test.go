@@ -1,0 +1,154 @@
+package envoy
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	gocmp "github.com/google/go-cmp/cmp"
+
+	"github.com/isthmus-mesh/isthmus/catalog"
+	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/push"
+)
+
+// inCluster is a service as a cluster has it. A younger cluster has younger services.
+func inCluster(cluster, name string, port model.Port, address string) model.Event {
+	u := edgeService(name+".shop.svc.cluster.local", time.Duration(100-len(cluster))*time.Minute, model.ResolutionStatic, port).(model.Upsert)
+	spec := u.Record.Spec.(model.Service)
+	spec.Cluster, spec.Addresses = cluster, model.ListOf(address)
+	u.Record.Source, u.Record.Spec = cluster, spec
+	return u
+}
+
+// crossedClusters give the same addresses to different services: "east" is the older one.
+func crossedClusters() *catalog.Builder {
+	tcp, unnamed := model.Port{Number: 9000, Name: "main", Protocol: "TCP"}, model.Port{Number: 81, Name: "any"}
+	b := catalog.NewBuilder([]string{"east", "westward"})
+	b.Apply(1, []model.Event{
+		inCluster("east", "db", tcp, "10.0.7.1"), inCluster("east", "mail", tcp, "10.0.7.2"),
+		inCluster("westward", "db", tcp, "10.0.7.2"), inCluster("westward", "mail", tcp, "10.0.7.1"),
+		inCluster("east", "eastern", tcp, "10.0.7.3"), inCluster("westward", "western", tcp, "10.0.7.3"),
+		inCluster("east", "e-any", unnamed, "10.0.7.4"), inCluster("westward", "w-any", unnamed, "10.0.7.4"),
+		inCluster("east", "alone", tcp, "10.0.7.5"),
+	})
+	return b
+}
+
+func sidecarOf(cluster string) push.Client {
+	c := sidecarIn("shop")
+	c.Cluster = cluster
+	return c
+}
+
+// A sidecar reaches at an address the service that has it in its cluster. Where none does,
+// it reaches that of another cluster.
+func TestAddressesAreThoseOfTheClientsCluster(t *testing.T) {
+	t.Parallel()
+	u := answeringSettings().Begin()(crossedClusters().Snapshot(), catalog.Change{}, true, "istio-system")
+	east := map[string]string{
+		"10.0.7.1_9000": "db", "10.0.7.2_9000": "mail", "10.0.7.3_9000": "eastern", "10.0.7.4_81": "e-any", "10.0.7.5_9000": "alone",
+	}
+	for cluster, want := range map[string]map[string]string{
+		"east": east, "": east, "north": east,
+		"westward": {"10.0.7.1_9000": "mail", "10.0.7.2_9000": "db", "10.0.7.3_9000": "western", "10.0.7.4_81": "w-any", "10.0.7.5_9000": "alone"},
+	} {
+		client := sidecarOf(cluster)
+		v, got := u.World.View(ListenerType, client), map[string]string{}
+		for name := range u.World.Names(v, ListenerType) {
+			listener, found := u.World.Find(v, ListenerType, name)
+			if !found {
+				t.Fatalf("%q: there is no listener %s", cluster, name)
+			}
+			if !strings.HasPrefix(name, "10.") {
+				continue
+			}
+			for to := range listener.(push.Referrer).Refers(clusterURL) {
+				host, _, _ := parseClusterName(to)
+				got[name], _, _ = strings.Cut(host, ".")
+			}
+		}
+		if diff := gocmp.Diff(want, got); diff != "" {
+			t.Errorf("%q: -want +got:\n%s", cluster, diff)
+		}
+	}
+}
+
+// Requests that name an address, and answers to lookups, are of the client's cluster.
+func TestRoutesAndAnswersAreThoseOfTheClientsCluster(t *testing.T) {
+	t.Parallel()
+	u := answeringSettings().Begin()(crossedClusters().Snapshot(), catalog.Change{}, true, "istio-system")
+	for cluster, want := range map[string]struct {
+		atAny   string // whose requests those for 10.0.7.4 are
+		answers map[string][]string
+	}{
+		"east":     {"e-any", map[string][]string{"db": {"10.0.7.1"}, "mail": {"10.0.7.2"}, "eastern": {"10.0.7.3"}, "western": nil, "alone": {"10.0.7.5"}}},
+		"westward": {"w-any", map[string][]string{"db": {"10.0.7.2"}, "mail": {"10.0.7.1"}, "eastern": nil, "western": {"10.0.7.3"}, "alone": {"10.0.7.5"}}},
+	} {
+		client := sidecarOf(cluster)
+		subject, ok := u.World.Find(u.World.View(RouteType, client), RouteType, "81")
+		if !ok {
+			t.Fatal("there are no routes")
+		}
+		routes, _ := routesIn(t, subject.Encode())
+		for _, host := range routes.GetVirtualHosts() {
+			if is := slices.Contains(host.GetDomains(), "10.0.7.4"); is != strings.HasPrefix(host.GetName(), want.atAny+".") {
+				t.Errorf("%q: %s has the domains %v", cluster, host.GetName(), host.GetDomains())
+			}
+		}
+		answers, _ := answersTo(t, u.World, client)
+		for name, addresses := range want.answers {
+			if got := answers[name]; !slices.Equal(got, addresses) {
+				t.Errorf("%q: %s is at %v, not %v", cluster, name, got, addresses)
+			}
+		}
+	}
+}
+
+// Nobody is said to lack an address that another service has in another cluster.
+func TestSameAddressInTwoClustersIsNoConflict(t *testing.T) {
+	t.Parallel()
+	b := crossedClusters()
+	if said := conflictsSaid(b.Snapshot(), NewSettings()); len(said) > 0 {
+		t.Errorf("%v", said)
+	}
+	b.Apply(2, []model.Event{inCluster("westward", "zz", model.Port{Number: 9000, Name: "main", Protocol: "TCP"}, "10.0.7.1")})
+	said := conflictsSaid(b.Snapshot(), NewSettings())
+	if len(said) != 1 || !strings.HasPrefix(said[0], "zz.shop.svc.cluster.local: ports[9000].addresses: connections to port 9000 of 10.0.7.1 go to mail.shop.svc.cluster.local") {
+		t.Errorf("%v", said)
+	}
+}
+
+// Clients of all clusters share views until a second cluster has addresses. Then there is
+// one for each of these clusters, and one for whoever is of none.
+func TestViewsOfClustersAreAsManyAsMatter(t *testing.T) {
+	t.Parallel()
+	tcp := model.Port{Number: 9000, Name: "main", Protocol: "TCP"}
+	b := catalog.NewBuilder([]string{"east", "westward"})
+	b.Apply(1, []model.Event{inCluster("east", "db", tcp, "10.0.7.1")})
+	views := func(r push.Row) int {
+		w, seen := NewWorld(b.Snapshot(), true, "istio-system"), map[push.View]bool{}
+		for i := range 9 {
+			for _, cluster := range []string{"east", "westward", "", fmt.Sprintf("c-%d", i)} {
+				seen[w.View(r, sidecarOf(cluster))] = true
+			}
+		}
+		return len(seen)
+	}
+	for r := range rows {
+		if got := views(push.Row(r)); got != 1 {
+			t.Errorf("%s: %d views where one cluster has addresses", rows[r].Name, got)
+		}
+	}
+	change := b.Apply(2, []model.Event{inCluster("westward", "mail", tcp, "10.0.7.1")})
+	for r, want := range map[push.Row]int{ListenerType: 3, RouteType: 3, ClusterType: 1, EndpointType: 1} {
+		if got := views(r); got != want {
+			t.Errorf("%s: %d views, not %d", rows[r].Name, got, want)
+		}
+	}
+	if got := Step(b.Snapshot(), change, true, "istio-system").Reviewed; !slices.Contains(got, "*") {
+		t.Errorf("the clients of %v are looked at anew, and not all", got)
+	}
+}
