@@ -52,6 +52,7 @@ type Source struct {
 	options Options
 
 	objects Objects
+	defined bool // objects were read, or are absent
 	mirror  mirror
 	pauses  map[string]pause   // of scopes of which nothing is asked
 	listed  []located          // what was listed when something could be read last
@@ -152,7 +153,7 @@ func (s *Source) readObjects(ctx context.Context) {
 	if o.Err != nil {
 		o.Definitions, o.Rejected = s.objects.Definitions, s.objects.Rejected
 	}
-	s.objects = o
+	s.objects, s.defined = o, s.defined || o.Err == nil || o.Absent
 }
 
 // rejections are the objects that are invalid, and the place of all of them if it cannot
@@ -164,13 +165,25 @@ func (o Objects) rejections() []source.Rejection {
 	return append(slices.Clone(o.Rejected), source.Rejection{Place: o.Place, Object: o.Place, Where: o.Place, Reason: "cannot be read: " + o.Err.Error()})
 }
 
-// failing returns why nothing at all can be read; nil if something can.
+// failing returns why nothing is listed: nothing at all can be read, or what defines
+// services cannot, and nothing is stored that could stay in its place.
 func (s *Source) failing() error {
 	err := s.mirror.failing()
-	if s.objects.Err != nil && !s.objects.Absent && (err != nil || len(s.mirror) == 0) {
+	if s.objects.Err != nil && !s.objects.Absent && (err != nil || len(s.mirror) == 0 || !s.defined && !s.hasStored()) {
 		return errors.Join(s.objects.Err, err)
 	}
 	return err
+}
+
+// hasStored reports whether something was listed before, in this process or an earlier one.
+func (s *Source) hasStored() bool {
+	if s.options.Stored == nil {
+		return false
+	}
+	for range s.options.Stored() {
+		return true
+	}
+	return false
 }
 
 // locate finds out which machines services are found at. Those of which that cannot be
