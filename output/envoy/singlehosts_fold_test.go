@@ -134,6 +134,9 @@ func (e *hostEnvoy) note(row push.Row, m *discoveryv3.DeltaDiscoveryResponse) {
 		delete(e.versions[row], name)
 	}
 	for _, res := range m.Resources {
+		if row == RouteType && !e.asks[res.Name] {
+			continue // as in takeRoutes: Envoy keeps no version of what it does not ask for
+		}
 		e.versions[row][res.Name], _ = push.ParseVersion(res.Version)
 	}
 }
