@@ -105,14 +105,17 @@ func (c conflicts) at(number uint32, cluster string) portConflicts {
 // all services of a port, where even more is contested.
 func newPortConflicts(index *catalog.PortServices, in conflictsIn) portConflicts {
 	services := reachedAt(index)
-	all := contest{in: in, index: index, secure: handshakesByAddress(services, index.Number, in.cluster), claimed: map[string]*claimants{}}
+	all := contest{
+		in: in, index: index, claimed: map[string]*claimants{},
+		secure: handshakesByAddress(services, index.Number, in.cluster), blocks: blocksAsked(services, index.Number, in.cluster),
+	}
 	lost := map[catalog.ServiceKey][]loss{}
 	for _, s := range services {
 		lost[s.Key] = all.enter(s)
 	}
 	found := portConflicts{}
 	for _, s := range services {
-		for w := range yieldsTo(s, index.Number, in.cluster) { // however old the other is
+		for w := range all.yieldsTo(s) { // however old the other is
 			lost[s.Key] = all.rivals(w.key).judge(lost[s.Key], w, s)
 		}
 		for _, l := range lost[s.Key] {
@@ -161,6 +164,17 @@ func handshakesByAddress(services []catalog.ServiceDefinition, number uint32, cl
 		}
 	}
 	return counts
+}
+
+// blocksAsked lists the blocks that have a chain of their own, the smallest first.
+func blocksAsked(services []catalog.ServiceDefinition, number uint32, cluster string) (blocks []netip.Prefix) {
+	for _, s := range services {
+		if port, _ := s.Port(number); trafficOf(port) != httpOnly && trafficOf(port) != tlsOnly {
+			blocks = slices.AppendSeq(blocks, s.BlocksIn(cluster))
+		}
+	}
+	slices.SortFunc(blocks, func(a, b netip.Prefix) int { return cmp.Or(b.Bits()-a.Bits(), a.Compare(b)) })
+	return slices.Compact(blocks)
 }
 
 // want is something that only one service can have in a view.
@@ -300,29 +314,5 @@ func edgeWanted(number uint32) want {
 	return want{
 		key: "edge", field: fmt.Sprintf("edge.ports[%d]", number),
 		asked: fmt.Sprintf("connections to port %d of", number), name: "the edge", next: otherPort,
-	}
-}
-
-// yieldsTo yields what a service has only where no other listens at its addresses: a
-// listener of an address, or a chain of a block, goes before those of all addresses.
-func yieldsTo(s catalog.ServiceDefinition, number uint32, cluster string) iter.Seq[want] {
-	return func(yield func(want) bool) {
-		port, _ := s.Port(number)
-		kind := trafficOf(port)
-		if kind == httpOnly {
-			for address := range addressesAsked(s, cluster) {
-				if !yield(addressWanted(address, number)) || !yield(handshakesAlone(address, number)) {
-					return
-				}
-			}
-		}
-		if kind != httpOnly && kind != tlsOnly {
-			return
-		}
-		for block := range s.BlocksIn(cluster) {
-			if !yield(blockWanted(block, number)) {
-				return
-			}
-		}
 	}
 }

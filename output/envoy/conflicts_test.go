@@ -99,6 +99,18 @@ func TestWhatAnotherServiceHasIsSaid(t *testing.T) {
 			[]string{"y: ports[90].addresses: connections to port 90 of 10.1.0.0/16 go to x"},
 		},
 		{
+			"a block around those of requests",
+			[]claiming{
+				{host: "x", number: 90, protocol: "HTTP", addresses: []string{"10.1.3.0/24", "10.2.0.1"}},
+				{host: "y", number: 90, protocol: "TCP", addresses: []string{"10.1.0.0/16"}},
+				{host: "z", number: 90, protocol: "HTTP", addresses: []string{"10.1.2.3", "10.1.2.4"}},
+			},
+			[]string{
+				"x: ports[90].addresses: connections to port 90 of 10.1.3.0/24 go to y of namespace a wherever both are seen",
+				"z: ports[90].addresses: connections to port 90 of 10.1.2.3, 10.1.2.4 go to y",
+			},
+		},
+		{
 			"a handshake",
 			[]claiming{{host: "x.com", number: 443, protocol: "TLS"}, {host: "X.com", number: 443, protocol: "HTTPS"}, {host: "y.com", number: 443, protocol: "TLS"}},
 			[]string{"X.com: ports[443].sni: handshakes at port 443 for x.com go to x.com"},

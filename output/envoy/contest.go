@@ -3,6 +3,7 @@ package envoy
 import (
 	"fmt"
 	"iter"
+	"net/netip"
 
 	"github.com/isthmus-mesh/isthmus/catalog"
 )
@@ -13,6 +14,7 @@ type contest struct {
 	in      conflictsIn
 	index   *catalog.PortServices
 	secure  map[string]int // services of TLS at each address
+	blocks  []netip.Prefix // that have a chain of their own, the smallest first
 	claimed map[string]*claimants
 }
 
@@ -102,4 +104,52 @@ func (c contest) placesOf(s catalog.ServiceDefinition) iter.Seq[readingPlace] {
 			}
 		}
 	}
+}
+
+// yieldsTo yields what a service has only where no other listens at its addresses: a
+// listener of an address, or a chain of a block, goes before those of all addresses.
+func (c contest) yieldsTo(s catalog.ServiceDefinition) iter.Seq[want] {
+	return func(yield func(want) bool) {
+		number := c.index.Number
+		port, _ := s.Port(number)
+		kind := trafficOf(port)
+		if kind == httpOnly {
+			for address := range addressesAsked(s, c.in.cluster) {
+				if !yield(addressWanted(address, number)) || !yield(handshakesAlone(address, number)) || !c.yieldAround(address, yield) {
+					return
+				}
+			}
+		}
+		if kind != httpOnly && kind != tlsOnly {
+			return
+		}
+		for block := range s.BlocksIn(c.in.cluster) {
+			if !c.yieldAround(block.String(), yield) {
+				return
+			}
+		}
+	}
+}
+
+// yieldAround yields the blocks that an address or a block is in.
+func (c contest) yieldAround(asked string, yield func(want) bool) bool {
+	inner, err := netip.ParsePrefix(asked)
+	if err != nil {
+		address, err := netip.ParseAddr(asked)
+		if err != nil {
+			return true
+		}
+		inner = netip.PrefixFrom(address, address.BitLen())
+	}
+	for _, block := range c.blocks {
+		if block.Bits() > inner.Bits() || !block.Contains(inner.Addr()) {
+			continue
+		}
+		w := blockWanted(block, c.index.Number)
+		w.name = asked
+		if !yield(w) {
+			return false
+		}
+	}
+	return true
 }

@@ -49,7 +49,7 @@ func (m *mirror) recallRecord(r model.Record) {
 		return
 	}
 	pod, node := g.Recall(r)
-	if _, known := m.pods[pod.Name]; m.isUnread(pods, pod.Name.Namespace) && pod.UID != "" && !known {
+	if _, known := m.pods[pod.Name]; m.isUnread(pods, pod.Namespace) && pod.UID != "" && !known {
 		m.enterPod(object{pod.Name, pod})
 	}
 	if _, known := m.nodes[node.Name]; m.isUnread(nodes, "") && node != (convert.Node{Name: node.Name}) && !known {

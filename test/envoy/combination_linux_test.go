@@ -62,7 +62,7 @@ func TestEveryCombinationAnswers(t *testing.T) {
 		}
 		o := newOracle(m.Folder.objects(), allow, delta == six)
 		m.combined(sidecar, netns.Redirected, o.ofWorkload(), func(p *proxy.Proxy) {
-			m.mustHaveHosts(p, "80.hosts", delta)
+			m.mustHaveHosts(p, delta)
 			if names {
 				m.mustAnswer(o.lookups(), o.six)
 			}
@@ -72,7 +72,7 @@ func TestEveryCombinationAnswers(t *testing.T) {
 	bare := newOracle(m.Folder.objects(), allow, false)
 	bare.bare = true
 	m.combined(proxy.Config{Workload: "bare", Delta: true, Listeners: true}, netns.Direct, bare.ofWorkload(), func(p *proxy.Proxy) {
-		m.mustHaveHosts(p, "80.hosts", true)
+		m.mustHaveHosts(p, true)
 	})
 }
 
@@ -97,12 +97,28 @@ func (m *mesh) combined(c proxy.Config, mark int, calls []call, look func(*proxy
 	m.Proxies = nil
 }
 
-// mustHaveHosts is that an Envoy takes the hosts of a large port one by one, or does not.
-func (m *mesh) mustHaveHosts(p *proxy.Proxy, routes string, want bool) {
+// mustHaveHosts is that an Envoy takes the hosts of large ports one by one, or does not.
+// Which ports these are depends on what is drawn: a listener on loopback may be that of
+// an older service whose connections are no requests.
+func (m *mesh) mustHaveHosts(p *proxy.Proxy, want bool) {
 	m.Helper()
-	hosts, err := p.Hosts(m.Context(), routes)
-	if err != nil || len(hosts) > 20 != want {
-		m.Errorf("%s has %d hosts in %s (%v)", p.Name, len(hosts), routes, err)
+	routes, err := p.Routes(m.Context())
+	if err != nil {
+		m.Error(err)
+	}
+	held := 0
+	for name := range routes {
+		if !strings.HasSuffix(name, ".hosts") {
+			continue
+		}
+		hosts, err := p.Hosts(m.Context(), name)
+		if err != nil {
+			m.Error(err)
+		}
+		held += len(hosts)
+	}
+	if held > 20 != want {
+		m.Errorf("%s has %d hosts one by one", p.Name, held)
 	}
 }
 

@@ -61,7 +61,7 @@ func TestNamespacesAreReadWithRightsThere(t *testing.T) {
 			t.Errorf("of %s there is %v", namespace, r)
 		}
 	}
-	m.awaitRejected("nodes", "allow get, list and watch")
+	m.awaitRejected("nodes", "allow list and watch")
 
 	before := m.uids("two")
 	if err := client.Delete(t.Context(), services, "one", "web"); err != nil {
