@@ -151,21 +151,6 @@ func reachedAt(index *catalog.PortServices) (list []catalog.ServiceDefinition) {
 	return list
 }
 
-// handshakesByAddress counts the services of TLS at each address: several are
-// kept apart by their hosts, and one has all connections.
-func handshakesByAddress(services []catalog.ServiceDefinition, number uint32, cluster string) map[string]int {
-	counts := map[string]int{}
-	for _, s := range services {
-		if port, _ := s.Port(number); trafficOf(port) != tlsOnly {
-			continue
-		}
-		for address := range addressesAsked(s, cluster) {
-			counts[address]++
-		}
-	}
-	return counts
-}
-
 // blocksAsked lists the blocks that have a chain of their own, the smallest first.
 func blocksAsked(services []catalog.ServiceDefinition, number uint32, cluster string) (blocks []netip.Prefix) {
 	for _, s := range services {
@@ -195,7 +180,7 @@ const (
 )
 
 // wantsOf yields what a service asks for at a port.
-func wantsOf(s catalog.ServiceDefinition, index *catalog.PortServices, in conflictsIn, secure map[string]int) iter.Seq[want] {
+func wantsOf(s catalog.ServiceDefinition, index *catalog.PortServices, in conflictsIn, secure handshakesAt) iter.Seq[want] {
 	return func(yield func(want) bool) {
 		number := index.Number
 		port, _ := s.Port(number)
@@ -243,17 +228,19 @@ func domainsWanted(s catalog.ServiceDefinition, number uint32, in conflictsIn) i
 	}
 }
 
-func connectionsWanted(s catalog.ServiceDefinition, number uint32, kind traffic, cluster string, secure map[string]int) iter.Seq[want] {
+func connectionsWanted(s catalog.ServiceDefinition, number uint32, kind traffic, cluster string, secure handshakesAt) iter.Seq[want] {
 	return func(yield func(want) bool) {
 		name, whole := sniOf(s.Key.Host)
 		shares := !s.ForeignIn(cluster) // addresses in another cluster are no shared ones
 		for address := range addressesAsked(s, cluster) {
 			shares = false
-			w := addressWanted(address, number)
-			if kind == tlsOnly && secure[address] > 1 {
-				w = handshakeWanted(name, address, number)
+			if kind == tlsOnly && secure.several(address) {
+				if !yield(handshakeWanted(name, address, number)) || !secure.yieldAlone(s, addressWanted(address, number), yield) {
+					return
+				}
+				continue
 			}
-			if !yield(w) {
+			if !yield(addressWanted(address, number)) {
 				return
 			}
 		}

@@ -13,7 +13,7 @@ import (
 type contest struct {
 	in      conflictsIn
 	index   *catalog.PortServices
-	secure  map[string]int // services of TLS at each address
+	secure  handshakesAt   // each address
 	blocks  []netip.Prefix // that have a chain of their own, the smallest first
 	claimed map[string]*claimants
 }
@@ -90,7 +90,7 @@ func (c contest) placesOf(s catalog.ServiceDefinition) iter.Seq[readingPlace] {
 				p.listener = otherAddresses
 			}
 			reading, silent := "read "+p.listener, "silent "+p.listener
-			byName := p.listener == otherAddresses || c.secure[address] > 1
+			byName := p.listener == otherAddresses || c.secure.several(address)
 			switch {
 			case kind == httpOnly, kind == sniffed, kind == tlsOnly && byName && whole:
 				p.reads, p.key, p.against, p.reason = true, reading, silent, notRead
