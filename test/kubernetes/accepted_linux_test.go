@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"math/rand/v2"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -56,6 +57,10 @@ admin: {listen: "127.0.0.1:0"}
 	t.Logf("%d clusters with endpoints of slices", len(d.endpoints))
 }
 
+// led is for clusters of headless Services: connections of redirected clients go to the
+// pod that they were made to. Requests are balanced.
+const led = -1
+
 // drawn is what a test has written.
 type drawn struct {
 	*rand.Rand
@@ -63,7 +68,7 @@ type drawn struct {
 	client *cluster.Client
 
 	mu        sync.Mutex
-	endpoints map[string]int // that are due, by cluster
+	endpoints map[string]int // that are due, by cluster; led if there are none, but the client chooses
 }
 
 // write replaces Services.
@@ -100,6 +105,10 @@ func (d *drawn) remove(ctx context.Context, service *unstructured.Unstructured) 
 	}
 	return d.client.Delete(ctx, services, "shop", service.GetName())
 }
+
+// requests are the ports that say that they carry them: by application protocol, or
+// without one by name.
+var requests = regexp.MustCompile(`appProtocol: (http|kubernetes.io/h2c)\}|name: (http|grpc)-[^}]*TCP\}`)
 
 // pick picks one of several.
 func (d *drawn) pick(list ...string) string { return list[d.IntN(len(list))] }
@@ -143,8 +152,12 @@ func (d *drawn) service(n int) (service, slice *unstructured.Unstructured) {
 		if _, err := fmt.Sscan(strings.TrimRight(strings.Fields(numbered)[0], ",}"), &number); err != nil {
 			d.t.Fatal(err)
 		}
-		if !external && !strings.Contains(p, "UDP") {
-			d.endpoints[fmt.Sprintf("outbound|%d||%s", number, host)] = ready
+		if external || strings.Contains(p, "UDP") {
+			continue
+		}
+		cluster := fmt.Sprintf("outbound|%d||%s", number, host)
+		if d.endpoints[cluster] = ready; strings.Contains(spec, "clusterIP: None") && !requests.MatchString(p) {
+			d.endpoints[cluster] = led
 		}
 	}
 	return service, slice
@@ -200,6 +213,9 @@ func (d *drawn) differs(p *proxy.Proxy) error {
 	var wrong []string
 	for name, due := range d.endpoints {
 		c, there := clusters[name]
+		if due == led && c.Type == "ORIGINAL_DST" {
+			due = 0
+		}
 		if !there || len(c.Endpoints) != due {
 			wrong = append(wrong, fmt.Sprintf("%s (there: %t) has %d endpoints, and should have %d", name, there, len(c.Endpoints), due))
 		}
