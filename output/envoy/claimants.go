@@ -10,6 +10,7 @@ import (
 // added from the oldest to the youngest.
 type claimants struct {
 	means       func(catalog.Viewer, catalog.ServiceDefinition) bool // by its host
+	special     func(host string) []string                           // namespaces for which it may mean another service
 	everywhere  []catalog.ServiceDefinition
 	byNamespace map[string][]catalog.ServiceDefinition
 }
@@ -82,16 +83,30 @@ func (c *claimants) winner(s catalog.ServiceDefinition, only string) (oldest cat
 }
 
 // haveAll reports whether every viewer that sees a service sees one of its rivals, too.
+// Some namespaces see another service in place of a rival, since it has the same host.
 func (c *claimants) haveAll(s catalog.ServiceDefinition) bool {
 	namespaces, all := seenFrom(s)
-	if _, found := c.first(c.everywhere, s, ""); all || found {
-		return found
+	if all {
+		rival, found := c.first(c.everywhere, s, nobody)
+		if !found {
+			return false
+		}
+		namespaces = slices.Concat(c.special(s.Key.Host), c.special(rival.Key.Host))
 	}
 	return !slices.ContainsFunc(namespaces, func(n string) bool {
-		_, found := c.first(c.byNamespace[n], s, n)
+		if !c.means(catalog.Viewer{Namespace: n}, s) {
+			return false
+		}
+		_, found := c.first(c.everywhere, s, n)
+		if !found {
+			_, found = c.first(c.byNamespace[n], s, n)
+		}
 		return !found
 	})
 }
+
+// nobody is a namespace without services, that none is exported to by its name.
+const nobody = "\x00"
 
 // first is the first of some services that a viewer of a namespace sees beside another
 // one; of any namespace, if it is empty.

@@ -107,7 +107,7 @@ func newPortConflicts(index *catalog.PortServices, in conflictsIn) portConflicts
 	services := reachedAt(index)
 	all := contest{
 		in: in, index: index, claimed: map[string]*claimants{},
-		secure: handshakesByAddress(services, index.Number, in.cluster), blocks: blocksAsked(services, index.Number, in.cluster),
+		secure: handshakesByAddress(services, index, in.cluster), blocks: blocksAsked(services, index.Number, in.cluster),
 	}
 	lost := map[catalog.ServiceKey][]loss{}
 	for _, s := range services {
@@ -235,7 +235,7 @@ func connectionsWanted(s catalog.ServiceDefinition, number uint32, kind traffic,
 		for address := range addressesAsked(s, cluster) {
 			shares = false
 			if kind == tlsOnly && secure.several(address) {
-				if !yield(handshakeWanted(name, address, number)) || !secure.yieldAlone(s, addressWanted(address, number), yield) {
+				if !yield(handshakeWanted(name, address, number)) {
 					return
 				}
 				continue

@@ -132,6 +132,25 @@ func TestWhatAnotherServiceHasIsSaid(t *testing.T) {
 			[]string{"z.com: ports[443].addresses: connections to port 443 of 10.0.0.1 are led on by the host in the handshake, as x.com of namespace a needs it wherever both are seen, so no requests go to z.com; give it an address"},
 		},
 		{
+			"handshakes of others that not all see",
+			[]claiming{
+				{host: "x.com", number: 443, protocol: "TLS", addresses: []string{"10.0.0.1"}},
+				{host: "y.com", number: 443, protocol: "TLS", addresses: []string{"10.0.0.1"}, namespace: "b", exportTo: "."},
+				{host: "z.com", number: 443, protocol: "TCP", addresses: []string{"10.0.0.1"}},
+			},
+			[]string{"z.com: ports[443].addresses: connections to port 443 of 10.0.0.1 go to x.com of namespace a"},
+		},
+		{
+			"one that is not shut out where another has the host of the older",
+			[]claiming{
+				{host: "x.com", number: 90, protocol: "HTTP"},
+				{host: "y.com", number: 90, protocol: "MYSQL"},
+				{host: "z.com", number: 90, protocol: "HTTP"},
+				{host: "x.com", number: 91, protocol: "HTTP", namespace: "b"},
+			},
+			[]string{"y.com: ports[90].protocol: connections to port 90 of addresses without", "z.com: ports[90].protocol: connections to port 90 of addresses without"},
+		},
+		{
 			"a workload",
 			[]claiming{
 				{host: "x", number: 80, protocol: "HTTP", endpoint: "10.9.0.1"},

@@ -13,16 +13,37 @@ import (
 type contest struct {
 	in      conflictsIn
 	index   *catalog.PortServices
-	secure  handshakesAt   // each address
+	secure  handshakesAt
 	blocks  []netip.Prefix // that have a chain of their own, the smallest first
 	claimed map[string]*claimants
 }
 
 func (c contest) rivals(key string) *claimants {
 	if c.claimed[key] == nil {
-		c.claimed[key] = &claimants{means: c.index.Means}
+		c.claimed[key] = &claimants{means: c.index.Means, special: func(host string) []string { return special(c.index, host) }}
 	}
 	return c.claimed[key]
+}
+
+// wantsOf yields what a service asks for. One of TLS has all connections to an address in
+// the eyes of those that see no other there.
+func (c contest) wantsOf(s catalog.ServiceDefinition) iter.Seq[want] {
+	return func(yield func(want) bool) {
+		for w := range wantsOf(s, c.index, c.in, c.secure) {
+			if !yield(w) {
+				return
+			}
+			if w.also == "" || w.listener == otherAddresses {
+				continue
+			}
+			for _, n := range c.aloneAt(s, w.listener) {
+				alone := addressWanted(w.listener, c.index.Number)
+				if alone.only = n; !yield(alone) {
+					return
+				}
+			}
+		}
+	}
 }
 
 // enter has a service ask for all it wants, and returns what older ones have of it. Who
@@ -33,7 +54,7 @@ func (c contest) enter(s catalog.ServiceDefinition) (lost []loss) {
 		lost = c.rivals(p.against).judge(lost, p.want, s)
 		without[p.listener] = c.rivals(p.against).haveAll(s)
 	}
-	for w := range wantsOf(s, c.index, c.in, c.secure) {
+	for w := range c.wantsOf(s) {
 		if w.listener != "" && without[w.listener] {
 			continue
 		}
