@@ -42,6 +42,20 @@ func (d *Definition) ForeignIn(cluster string) bool {
 	return foreign
 }
 
+// isAt reports whether a service has an address of its own in a cluster.
+func (d *Definition) isAt(cluster, address string) bool {
+	list, foreign := d.AddressesIn(cluster)
+	if foreign {
+		return false
+	}
+	for own := range singleAddresses(list) {
+		if own == address {
+			return true
+		}
+	}
+	return false
+}
+
 // SameAddresses reports whether both have the same addresses in every cluster.
 func (d *Definition) SameAddresses(o *Definition) bool {
 	return d.Addresses.Equal(o.Addresses) && d.AddressedIn == o.AddressedIn &&

@@ -115,3 +115,32 @@ func TestClustersFollowTheServices(t *testing.T) {
 		}
 	})
 }
+
+// An address is taken in a cluster where a service that is seen has it there, and not where
+// it is that of a service in another cluster.
+func TestAddressesAreTakenInTheirCluster(t *testing.T) {
+	t.Parallel()
+	b := catalog.NewBuilder([]string{"a", "b"})
+	hidden := addressed("b", "west", "hidden.com", "10.96.0.3").(model.Upsert)
+	spec, _ := hidden.Record.Spec.(model.Service)
+	spec.ExportTo = model.ListOf(".")
+	hidden.Record.Spec = spec
+	b.Apply(1, []model.Event{
+		addressed("a", "east", "db.com", "10.96.0.1"), addressed("b", "west", "db.com", "10.96.0.2"),
+		addressed("a", "", "all.com", "10.96.0.4/32"), hidden,
+	})
+	for address, want := range map[string][]string{"10.96.0.1": {"", "east"}, "10.96.0.2": {"west"}, "10.96.0.3": nil, "10.96.0.4": {"", "east", "west", "north"}} {
+		var got []string
+		for _, cluster := range []string{"", "east", "west", "north"} {
+			if b.Snapshot().Port(80).TakenIn(cluster, address, catalog.Viewer{Namespace: "m"}) {
+				got = append(got, cluster)
+			}
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%s is taken in %v, not %v", address, got, want)
+		}
+	}
+	if !b.Snapshot().Port(80).TakenIn("west", "10.96.0.3", catalog.Viewer{Namespace: "n"}) {
+		t.Error("an address is not taken for who sees the service")
+	}
+}

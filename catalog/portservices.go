@@ -91,6 +91,17 @@ func (p *PortServices) VisibleAt(v Viewer, address string) iter.Seq[ServiceDefin
 	}
 }
 
+// TakenIn reports whether some service that a viewer may reach at the port has an address of
+// its own in a cluster.
+func (p *PortServices) TakenIn(cluster, address string, v Viewer) bool {
+	for s := range p.At(address) {
+		if s.isAt(cluster, address) && p.chosen(v, s) {
+			return true
+		}
+	}
+	return false
+}
+
 // VisibleFrom yields the services that a viewer may reach at the port, by host, from the
 // first one whose host is not before a given one.
 func (p *PortServices) VisibleFrom(v Viewer, host string) iter.Seq[ServiceDefinition] {

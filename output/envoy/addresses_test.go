@@ -2,12 +2,14 @@ package envoy
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	gocmp "github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
 
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/model"
@@ -26,6 +28,7 @@ func inCluster(cluster, name string, port model.Port, address string) model.Even
 // crossedClusters give the same addresses to different services: "east" is the older one.
 func crossedClusters() *catalog.Builder {
 	tcp, unnamed := model.Port{Number: 9000, Name: "main", Protocol: "TCP"}, model.Port{Number: 81, Name: "any"}
+	cache, http, tls := model.Port{Number: 80, Name: "tcp", Protocol: "TCP"}, model.Port{Number: 80, Name: "http", Protocol: "HTTP"}, model.Port{Number: 443, Name: "tls", Protocol: "TLS"}
 	b := catalog.NewBuilder([]string{"east", "westward"})
 	b.Apply(1, []model.Event{
 		inCluster("east", "db", tcp, "10.0.7.1"), inCluster("east", "mail", tcp, "10.0.7.2"),
@@ -33,6 +36,9 @@ func crossedClusters() *catalog.Builder {
 		inCluster("east", "eastern", tcp, "10.0.7.3"), inCluster("westward", "western", tcp, "10.0.7.3"),
 		inCluster("east", "e-any", unnamed, "10.0.7.4"), inCluster("westward", "w-any", unnamed, "10.0.7.4"),
 		inCluster("east", "alone", tcp, "10.0.7.5"),
+		inCluster("east", "redis", cache, "10.0.7.6"), inCluster("westward", "web", http, "10.0.7.6"),
+		inCluster("east", "e-tls", tls, "10.0.7.7"), inCluster("westward", "w-tls", tls, "10.0.7.7"),
+		inCluster("east", "e-either", unnamed, "10.0.7.8"), inCluster("westward", "w-tcp", model.Port{Number: 81, Name: "tcp", Protocol: "TCP"}, "10.0.7.8"),
 	})
 	return b
 }
@@ -44,16 +50,20 @@ func sidecarOf(cluster string) push.Client {
 }
 
 // A sidecar reaches at an address the service that has it in its cluster. Where none does,
-// it reaches that of another cluster.
+// it reaches that of another cluster. Requests have no listener of an address.
 func TestAddressesAreThoseOfTheClientsCluster(t *testing.T) {
 	t.Parallel()
 	u := answeringSettings().Begin()(crossedClusters().Snapshot(), catalog.Change{}, true, "istio-system")
 	east := map[string]string{
 		"10.0.7.1_9000": "db", "10.0.7.2_9000": "mail", "10.0.7.3_9000": "eastern", "10.0.7.4_81": "e-any", "10.0.7.5_9000": "alone",
+		"10.0.7.6_80": "redis", "10.0.7.7_443": "e-tls", "10.0.7.8_81": "e-either",
 	}
+	none := maps.Clone(east)
+	none["10.0.7.7_443"] = "e-tls w-tls " // by the host in the handshake, since neither is the client's
 	for cluster, want := range map[string]map[string]string{
-		"east": east, "": east, "north": east,
-		"westward": {"10.0.7.1_9000": "mail", "10.0.7.2_9000": "db", "10.0.7.3_9000": "western", "10.0.7.4_81": "w-any", "10.0.7.5_9000": "alone"},
+		"east": east, "": none, "north": none,
+		"westward": {"10.0.7.1_9000": "mail", "10.0.7.2_9000": "db", "10.0.7.3_9000": "western", "10.0.7.4_81": "w-any", "10.0.7.5_9000": "alone",
+			"10.0.7.7_443": "w-tls", "10.0.7.8_81": "w-tcp"},
 	} {
 		client := sidecarOf(cluster)
 		v, got := u.World.View(ListenerType, client), map[string]string{}
@@ -65,10 +75,13 @@ func TestAddressesAreThoseOfTheClientsCluster(t *testing.T) {
 			if !strings.HasPrefix(name, "10.") {
 				continue
 			}
+			var led []string
 			for to := range listener.(push.Referrer).Refers(clusterURL) {
 				host, _, _ := parseClusterName(to)
-				got[name], _, _ = strings.Cut(host, ".")
+				service, _, _ := strings.Cut(host, ".")
+				led = append(led, service)
 			}
+			got[name] = strings.Join(led, " ")
 		}
 		if diff := gocmp.Diff(want, got); diff != "" {
 			t.Errorf("%q: -want +got:\n%s", cluster, diff)
@@ -150,5 +163,106 @@ func TestViewsOfClustersAreAsManyAsMatter(t *testing.T) {
 	}
 	if got := Step(b.Snapshot(), change, true, "istio-system").Reviewed; !slices.Contains(got, "*") {
 		t.Errorf("the clients of %v are looked at anew, and not all", got)
+	}
+}
+
+// A listener comes, goes and leads elsewhere with services of the client's cluster, and
+// every change says so.
+func TestListenersOfOtherClustersFollowWhoTakesTheirAddress(t *testing.T) {
+	t.Parallel()
+	http := model.Port{Number: 80, Name: "main", Protocol: "HTTP"}
+	tcp, datagrams := http, http
+	tcp.Protocol, datagrams.Protocol = "TCP", "UDP"
+	own := func(port model.Port) model.Event { return inCluster("westward", "web", port, "10.0.7.1") }
+	hidden := own(http).(model.Upsert)
+	spec, _ := hidden.Record.Spec.(model.Service)
+	spec.ExportTo = model.ListOf("~")
+	hidden.Record.Spec = spec
+	b := catalog.NewBuilder([]string{"east", "westward"})
+	b.Apply(1, []model.Event{inCluster("east", "redis", tcp, "10.0.7.1"), inCluster("westward", "other", tcp, "10.0.7.2")})
+	led := func() map[string]string {
+		return leading(t, NewWorld(b.Snapshot(), true, "istio-system"), sidecarOf("westward"))
+	}
+	const redis, web = "outbound|80||redis.shop.svc.cluster.local", "outbound|80||web.shop.svc.cluster.local"
+	before := led()
+	for i, step := range []struct {
+		event model.Event
+		want  string
+	}{
+		{own(http), ""},
+		{own(tcp), web},
+		{own(datagrams), ""},
+		{hidden, redis},
+		{own(http), ""},
+		{inCluster("westward", "web", http, "10.0.7.3"), redis},
+		{own(tcp), web},
+		{model.Delete{Record: hidden.Record}, redis},
+	} {
+		change := b.Apply(uint64(i+2), []model.Event{step.event})
+		after := led()
+		if got := after["10.0.7.1_80"]; got != step.want {
+			t.Errorf("step %d: 10.0.7.1 leads to %q, not to %q", i, got, step.want)
+		}
+		mustName(t, Changes(b.Snapshot(), change), before, after)
+		before = after
+	}
+}
+
+// After any history the listener of an address is that of services which have it in the
+// client's cluster, if the client sees some, and one that is alone there has all calls.
+func TestAddressesAreOfThoseWhoHaveThemInTheClientsCluster(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		builder := catalog.NewBuilder(mergeOrder)
+		for revision := range uint64(rapid.IntRange(1, 4).Draw(t, "steps")) {
+			builder.Apply(revision+1, rapid.SliceOfN(rapid.Custom(drawCalled), 1, 8).Draw(t, "events"))
+			w := NewWorld(builder.Snapshot(), true, "root")
+			for _, c := range sidecarsOf("n", "m", "other") {
+				for index := range builder.Snapshot().Ports() {
+					for _, address := range []string{"10.0.0.1", "10.0.0.2"} {
+						checkAddress(t, w, c, index, address)
+					}
+				}
+			}
+		}
+	})
+}
+
+func checkAddress(t *rapid.T, w *World, c push.Client, index *catalog.PortServices, address string) {
+	v := w.View(ListenerType, c).(View)
+	var owners, others, called []catalog.ServiceDefinition
+	for s := range index.Visible(v.viewer()) {
+		switch has := slices.Contains(slices.Collect(s.OwnAddressesIn(v.proxy.cluster)), address); {
+		case has && s.ForeignIn(v.proxy.cluster):
+			others = append(others, s)
+		case has:
+			owners = append(owners, s)
+		}
+	}
+	if len(owners) == 0 {
+		owners = others
+	}
+	for _, s := range owners {
+		port, _ := s.Port(index.Number)
+		if kind := trafficOf(port); hasCluster(s, index.Number) && kind != notTCP && kind != httpOnly {
+			called = append(called, s)
+		}
+	}
+	calls := newCaller(t, w, c, "nowhere")
+	if listens := calls.listener(socketName(address, index.Number)) != nil; listens != (len(called) > 0) {
+		t.Fatalf("%s has a listener for %q of %s: %t, and there are %d services", socketName(address, index.Number), c.Cluster, c.Namespace, listens, len(called))
+	}
+	for s := range index.All() {
+		for _, says := range []string{"GET", "hello", "anything"} {
+			to := calls.reaches(call{address, index.Number, says, s.Key.Host})
+			is := func(s catalog.ServiceDefinition) bool { return ClusterName(s.Key.Host, index.Number) == to }
+			switch {
+			case slices.ContainsFunc(called, is), len(called) == 0:
+			case len(called) > 1 && to == passthroughCluster:
+			case says == "GET" && to == "": // by a host that is not that of the service
+			default:
+				t.Fatalf("%s for %s at %s reaches %q from %q of %s, and not %v", says, s.Key.Host, address, to, c.Cluster, c.Namespace, called)
+			}
+		}
 	}
 }

@@ -64,14 +64,9 @@ type chain struct {
 }
 
 // layoutOf arranges the services that are reached through a listener. Where only one
-// can have what it asks for, that is the oldest; the others are ignored. At an address
-// of its own, a service of the client's cluster comes before those of others.
+// can have what it asks for, that is the oldest; the others are ignored.
 func layoutOf(services []catalog.ServiceDefinition, number uint32, shared bool, cluster string) layout {
-	order := older
-	if !shared {
-		order = olderIn(cluster)
-	}
-	services = slices.SortedFunc(slices.Values(services), order)
+	services = slices.SortedFunc(slices.Values(services), older)
 	l := layout{taken: claims{}, cluster: cluster}
 	names := shared || handshakes(services, number) > 1
 	for _, s := range services {

@@ -88,11 +88,8 @@ func (a answering) own(s catalog.ServiceDefinition) (list []string) {
 // else in the client's, at one of the service's ports.
 func (a answering) taken(s catalog.ServiceDefinition, address string) bool {
 	for _, port := range s.Ports {
-		for other := range a.ports[port.Number].VisibleAt(a.view.viewer(), address) {
-			at := other.OwnAddressesIn(a.view.proxy.cluster)
-			if !other.ForeignIn(a.view.proxy.cluster) && slices.Contains(slices.Collect(at), address) {
-				return true
-			}
+		if a.ports[port.Number].TakenIn(a.view.proxy.cluster, address, a.view.viewer()) {
+			return true
 		}
 	}
 	return false

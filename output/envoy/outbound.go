@@ -58,6 +58,13 @@ const (
 	inboundPort  = 15006
 )
 
+// isTaken reports whether an address that a service has in another cluster is that of
+// somebody else in the view's.
+func (v View) isTaken(s catalog.ServiceDefinition, index *catalog.PortServices, address string) bool {
+	cluster := v.proxy.cluster
+	return s.ForeignIn(cluster) && address != v.proxy.shared() && index.TakenIn(cluster, address, v.viewer())
+}
+
 // has reports whether Envoys with addresses of a family connect to an address.
 func (f family) has(address string) bool {
 	ip, err := netip.ParseAddr(address)
@@ -75,16 +82,21 @@ func members(v View, index *catalog.PortServices, address string) iter.Seq[catal
 			if !hasCluster(s, index.Number) {
 				continue
 			}
-			for at := range v.proxy.listensAt(s, index) {
-				if at == address {
-					if !yield(s) {
-						return
-					}
-					break
-				}
+			if v.listens(s, index, address) && !yield(s) {
+				return
 			}
 		}
 	}
+}
+
+// listens reports whether an Envoy listens at an address for a port of a service.
+func (v View) listens(s catalog.ServiceDefinition, index *catalog.PortServices, address string) bool {
+	for at := range v.proxy.listensAt(s, index) {
+		if at == address {
+			return !v.isTaken(s, index, address)
+		}
+	}
+	return false
 }
 
 // hasCluster reports whether Envoys have a cluster for a port of the service.
@@ -107,14 +119,6 @@ func parseSocketName(name string) (address string, port uint32, ok bool) {
 	}
 	port, ok = parsePort(name[at+1:])
 	return name[:at], port, ok
-}
-
-// olderIn is the order in which they claim an address of their own in a cluster: those that
-// have it there come before those that have it in another cluster.
-func olderIn(cluster string) func(a, b catalog.ServiceDefinition) int {
-	return func(a, b catalog.ServiceDefinition) int {
-		return cmp.Or(compareBool(a.ForeignIn(cluster), b.ForeignIn(cluster)), older(a, b))
-	}
 }
 
 // older is the order in which services claim what only one can have: the one that was

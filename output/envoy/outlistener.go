@@ -47,10 +47,15 @@ func listenerNames(w *World, v View) iter.Seq[string] {
 func listenedAt(w *World, v View, index *catalog.PortServices) []string {
 	var list []string
 	for s := range index.Visible(v.viewer()) {
-		if hasCluster(s, index.Number) {
-			list = slices.AppendSeq(list, v.proxy.listensAt(s, index))
-			list = slices.AppendSeq(list, podAddresses(w, v, s, index))
+		if !hasCluster(s, index.Number) {
+			continue
 		}
+		for address := range v.proxy.listensAt(s, index) {
+			if !v.isTaken(s, index, address) {
+				list = append(list, address)
+			}
+		}
+		list = slices.AppendSeq(list, podAddresses(w, v, s, index))
 	}
 	slices.Sort(list)
 	return slices.Compact(list)
