@@ -137,6 +137,7 @@ func (d *Definition) addressedIn(yield func(string) bool) {
 type clusters struct {
 	services map[string]int // that have addresses in a cluster, by it
 	split    int            // services with addresses in a cluster beside the first record's
+	partly   int            // those of them that are headless in other clusters
 }
 
 // after returns the counts after some services changed.
@@ -179,6 +180,9 @@ func (c *clusters) count(s *Service, by int) {
 	}
 	if len(s.ByCluster) > 0 {
 		c.split += by
+		if s.Headless() {
+			c.partly += by
+		}
 	}
 }
 
@@ -198,10 +202,16 @@ func (s *Snapshot) AddressCluster(said string) string {
 // all clients see the same.
 func (s *Snapshot) AddressClusters() []string { return s.clusters.list() }
 
-// AddressClustersBefore is the list before a change that led to this snapshot.
-func (s *Snapshot) AddressClustersBefore(c Change) []string {
-	return s.clusters.before(c.Services).list()
+// AddressClustersBefore is the list before a change that led to this snapshot, and what
+// [Snapshot.HeadlessDiffers] was.
+func (s *Snapshot) AddressClustersBefore(c Change) (list []string, headlessDiffers bool) {
+	was := s.clusters.before(c.Services)
+	return was.list(), was.partly > 0
 }
+
+// HeadlessDiffers reports whether some service is headless to clients of some clusters, and
+// has an address in another.
+func (s *Snapshot) HeadlessDiffers() bool { return s.clusters.partly > 0 }
 
 func (c clusters) list() []string {
 	if !c.differ() {

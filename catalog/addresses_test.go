@@ -91,14 +91,15 @@ func TestClustersFollowTheServices(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		b := catalog.NewBuilder(order)
 		for i, commit := range drawHistory(t) {
-			before := b.Snapshot().AddressClusters()
+			before, differed := b.Snapshot().AddressClusters(), b.Snapshot().HeadlessDiffers()
 			change := b.Apply(uint64(i+1), commit)
-			if got := b.Snapshot().AddressClustersBefore(change); !slices.Equal(got, before) {
-				t.Fatalf("before it were %v, and not %v", before, got)
+			if got, differs := b.Snapshot().AddressClustersBefore(change); !slices.Equal(got, before) || differs != differed {
+				t.Fatalf("before it were %v, %t, and not %v, %t", before, differed, got, differs)
 			}
-			found, split := map[string]bool{}, false
+			found, split, differs := map[string]bool{}, false, false
 			for s := range b.Snapshot().Services() {
 				split = split || len(s.ByCluster) > 0
+				differs = differs || s.HeadlessIn("") && !(s.HeadlessIn("east") && s.HeadlessIn("west"))
 				for _, cluster := range []string{"east", "west"} {
 					if list, foreign := s.AddressesIn(cluster); !foreign && list.Len() > 0 && (s.AddressedIn == cluster || slices.ContainsFunc(s.ByCluster, func(c catalog.ClusterAddresses) bool { return c.Cluster == cluster })) {
 						found[cluster] = true
@@ -111,6 +112,9 @@ func TestClustersFollowTheServices(t *testing.T) {
 			}
 			if got := b.Snapshot().AddressClusters(); !slices.Equal(got, want) {
 				t.Fatalf("%v, and not %v", got, want)
+			}
+			if got := b.Snapshot().HeadlessDiffers(); got != differs {
+				t.Fatalf("that clusters see other services as headless is %t", got)
 			}
 		}
 	})
@@ -142,5 +146,30 @@ func TestAddressesAreTakenInTheirCluster(t *testing.T) {
 	}
 	if !b.Snapshot().Port(80).TakenIn("west", "10.96.0.3", catalog.Viewer{Namespace: "n"}) {
 		t.Error("an address is not taken for who sees the service")
+	}
+}
+
+// A service that is headless in its first cluster is not for clients of one where it has an
+// address.
+func TestServiceIsHeadlessWhereItHasNoAddress(t *testing.T) {
+	t.Parallel()
+	b := catalog.NewBuilder([]string{"a", "b"})
+	first := addressed("a", "east", "db.com").(model.Upsert)
+	spec, _ := first.Record.Spec.(model.Service)
+	spec.Traffic.Headless = true
+	first.Record.Spec = spec
+	b.Apply(1, []model.Event{first})
+	if b.Snapshot().HeadlessDiffers() {
+		t.Error("it has an address nowhere, and clusters differ")
+	}
+	b.Apply(2, []model.Event{addressed("b", "west", "db.com", "10.96.0.2")})
+	db, _ := b.Snapshot().Service(catalog.ServiceKey{Namespace: "n", Host: "db.com"})
+	for cluster, want := range map[string]bool{"": true, "east": true, "west": false, "north": true} {
+		if got := db.HeadlessIn(cluster); got != want {
+			t.Errorf("in %q it is headless: %t", cluster, got)
+		}
+	}
+	if !b.Snapshot().HeadlessDiffers() {
+		t.Error("clusters do not differ")
 	}
 }

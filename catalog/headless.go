@@ -14,9 +14,16 @@ import (
 const LargeHeadless = 250
 
 // Headless reports whether clients choose an endpoint by its address, because the service
-// has no address of its own.
-func (d *Definition) Headless() bool {
-	return d.Traffic.Headless && d.Resolution == model.ResolutionStatic && d.Addresses.Len() == 0
+// has no address of its own; all clients, but for those of clusters where it has one.
+func (d *Definition) Headless() bool { return d.HeadlessIn("") }
+
+// HeadlessIn reports whether clients of a cluster do.
+func (d *Definition) HeadlessIn(cluster string) bool {
+	if !d.Traffic.Headless || d.Resolution != model.ResolutionStatic {
+		return false
+	}
+	list, _ := d.AddressesIn(cluster)
+	return list.Len() == 0
 }
 
 // isLarge reports whether a port of a headless service has too many endpoints to be

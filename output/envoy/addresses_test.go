@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	gocmp "github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
@@ -264,5 +265,61 @@ func checkAddress(t *rapid.T, w *World, c push.Client, index *catalog.PortServic
 				t.Fatalf("%s for %s at %s reaches %q from %q of %s, and not %v", says, s.Key.Host, address, to, c.Cluster, c.Namespace, called)
 			}
 		}
+	}
+}
+
+// halfHeadless is a service of two clusters, which has an address in the second one.
+func halfHeadless() *catalog.Builder {
+	tcp := model.Port{Number: 9000, Name: "main", Protocol: "TCP"}
+	first := inCluster("east", "db", tcp, "").(model.Upsert)
+	spec, _ := first.Record.Spec.(model.Service)
+	spec.Addresses, spec.Traffic.Headless = model.List[string]{}, true
+	first.Record.Spec = spec
+	pod := model.Record{Ref: first.Record.Ref, Owner: first.Record.Ref, Spec: model.Endpoint{Address: "10.1.0.1"}}
+	pod.Kind, pod.Name = model.KindEndpoint, pod.Name+"/1"
+	b := catalog.NewBuilder([]string{"east", "westward"})
+	b.Apply(1, []model.Event{first, model.Upsert{Record: pod}, inCluster("east", "other", tcp, "10.0.7.1")})
+	return b
+}
+
+// A service that is headless in one cluster is reached at its address in another, and its
+// endpoints are chosen by whoever connects only where it has none.
+func TestServiceIsHeadlessInOneClusterAlone(t *testing.T) {
+	t.Parallel()
+	b, step := halfHeadless(), answeringSettings().Begin()
+	step(b.Snapshot(), catalog.Change{}, true, "istio-system")
+	second := inCluster("westward", "db", model.Port{Number: 9000, Name: "main", Protocol: "TCP"}, "10.0.7.9")
+	change := b.Apply(2, []model.Event{second})
+	u := step(b.Snapshot(), change, true, "istio-system")
+	if !slices.Contains(u.Reviewed, "*") {
+		t.Errorf("the clients of %v are looked at anew, and not all", u.Reviewed)
+	}
+	const db, other = "outbound|9000||db.shop.svc.cluster.local", "outbound|9000||other.shop.svc.cluster.local"
+	w := NewWorld(b.Snapshot(), true, "istio-system")
+	for cluster, want := range map[string]struct {
+		at   string
+		by   clusterv3.Cluster_DiscoveryType
+		said []string
+	}{
+		"":         {"10.1.0.1_9000", clusterv3.Cluster_ORIGINAL_DST, nil},
+		"east":     {"10.1.0.1_9000", clusterv3.Cluster_ORIGINAL_DST, nil},
+		"north":    {"10.1.0.1_9000", clusterv3.Cluster_ORIGINAL_DST, nil},
+		"westward": {"10.0.7.9_9000", clusterv3.Cluster_EDS, []string{"10.0.7.9"}},
+	} {
+		client, m := sidecarOf(cluster), &clusterv3.Cluster{}
+		mustLead(t, w, client, map[string]string{want.at: db, "10.0.7.1_9000": other})
+		if !readInto(t, w, ClusterType, client, db, m) || m.GetType() != want.by {
+			t.Errorf("%q: the cluster is %v", cluster, m)
+		}
+		if answers, _ := answersTo(t, u.World, client); !slices.Equal(answers["db.shop.svc.cluster.local"], want.said) {
+			t.Errorf("%q: a lookup is answered %v", cluster, answers["db.shop.svc.cluster.local"])
+		}
+	}
+	if said := conflictsSaid(b.Snapshot(), NewSettings()); len(said) > 0 {
+		t.Errorf("%v", said)
+	}
+	back := b.Apply(3, []model.Event{model.Delete{Record: second.(model.Upsert).Record}})
+	if got := Step(b.Snapshot(), back, true, "istio-system").Reviewed; !slices.Contains(got, "*") {
+		t.Errorf("the clients of %v are looked at anew when it is headless again, and not all", got)
 	}
 }

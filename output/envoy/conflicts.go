@@ -195,7 +195,7 @@ func wantsOf(s catalog.ServiceDefinition, index *catalog.PortServices, in confli
 				}
 			}
 		}
-		if kind == httpOnly || (proxy{}).apart(s, index) {
+		if kind == httpOnly || (proxy{cluster: in.cluster}).apart(s, index) {
 			return
 		}
 		for w := range connectionsWanted(s, number, kind, in.cluster, secure) {

@@ -20,7 +20,7 @@ import (
 // made to. Requests have the host of the service in them, and go to any endpoint.
 func (p proxy) follows(s *catalog.Definition, port model.Port) bool {
 	kind := trafficOf(port)
-	return p.mode != none && s.Headless() && kind != notTCP && kind != httpOnly
+	return p.mode != none && s.HeadlessIn(p.cluster) && kind != notTCP && kind != httpOnly
 }
 
 // apart reports whether a service port is reached at the addresses of its endpoints alone.

@@ -16,7 +16,8 @@ type proxy struct {
 	// unprivileged says that it cannot bind low ports, of one that binds those of services.
 	unprivileged bool
 	// cluster is the one whose addresses of services count; empty where all clients have
-	// the same. It is of listeners and routes of sidecars alone.
+	// the same. It is of listeners and routes of sidecars, and of their clusters where it
+	// decides which services are headless.
 	cluster string
 }
 
@@ -58,11 +59,15 @@ func proxyOf(c push.Client) proxy {
 	return p
 }
 
-// ofClusters is as much of it as clusters depend on.
-func (p proxy) ofClusters() proxy {
+// ofClusters is as much of [World.proxyOf] as clusters depend on.
+func (w *World) ofClusters(c push.Client) proxy {
+	p := w.proxyOf(c)
 	of := proxy{role: p.role}
-	if p.role == sidecar && p.mode == none {
+	switch {
+	case p.role == sidecar && p.mode == none:
 		of.mode = none
+	case w.snapshot.HeadlessDiffers():
+		of.cluster = p.cluster
 	}
 	return of
 }

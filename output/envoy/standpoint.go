@@ -94,9 +94,11 @@ func movesViews(now *catalog.Snapshot, c catalog.Change) bool {
 }
 
 // movesClusters reports whether clients have other views because of a change: their cluster
-// has begun to decide at which addresses they call services, or does no longer.
+// has begun to decide at which addresses they call services, or which of these are headless
+// to them, or does no longer.
 func movesClusters(now *catalog.Snapshot, c catalog.Change) bool {
-	return !slices.Equal(now.AddressClusters(), now.AddressClustersBefore(c))
+	was, differed := now.AddressClustersBefore(c)
+	return differed != now.HeadlessDiffers() || !slices.Equal(was, now.AddressClusters())
 }
 
 // sees reports whether a client uses an endpoint at all.

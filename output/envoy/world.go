@@ -52,7 +52,7 @@ func (w *World) View(r push.Row, c push.Client) push.View {
 	}
 	switch r {
 	case ClusterType:
-		v.resolver, v.proxy, v.inbound = resolverOf(c), proxyOf(c).ofClusters(), w.inboundOf(c)
+		v.resolver, v.proxy, v.inbound = resolverOf(c), w.ofClusters(c), w.inboundOf(c)
 	case ListenerType:
 		v.proxy, v.inbound, v.single = w.proxyOf(c), w.inboundOf(c), takesHosts(c)
 	case VirtualHostType:
