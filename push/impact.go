@@ -33,6 +33,7 @@ type question struct {
 	change  change
 	since   time.Time
 	answers []answer
+	removes bool // from some view
 }
 
 // answer says whether the change affects the subscribers that share a view.
@@ -53,18 +54,43 @@ func (e *Engine) impactOf(p *Producer, u Update) *impact {
 	s := &impact{completes: now.Complete() && !old.Complete()}
 	e.planReviews(s, p, old, now, u.Reviewed)
 	types := e.table.Load().types
+	replacing := map[laneKey]*lane{}
 	for _, c := range u.Changed {
 		info := types[p.Type(c.Row)]
 		for m := range modes {
 			what := change{audience: c.Audience, urgent: c.Urgent, revoked: c.Revoked}
 			if l := info.lane(m, c.Name); l != nil {
 				s.debounced = append(s.debounced, debounced{l, c.Name, what})
+				if info.replaces(m, l) {
+					replacing[laneKey{p.Type(c.Row), m}] = l
+				}
 			} else {
 				s.questions = append(s.questions, e.ask(info, m, old, now, c.Name, what, u.Committed))
 			}
 		}
 	}
+	s.holdReplaced(replacing)
 	return s
+}
+
+type laneKey struct {
+	t    Type
+	mode Mode
+}
+
+// holdReplaced has removals wait for what may take their place.
+func (s *impact) holdReplaced(by map[laneKey]*lane) {
+	if len(by) == 0 {
+		return
+	}
+	s.questions = slices.DeleteFunc(s.questions, func(q question) bool {
+		l := by[laneKey{q.t, q.mode}]
+		if l == nil || !q.removes || q.change.urgent {
+			return false
+		}
+		s.debounced = append(s.debounced, debounced{l, q.name, q.change})
+		return true
+	})
 }
 
 // ask finds out which of its subscribers' views a change affects. A resource that
@@ -81,6 +107,7 @@ func (e *Engine) ask(info *typeInfo, m Mode, old, now World, name string, c chan
 		was, had, bad := e.find(old, v, info.row, name)
 		is, has, worse := e.find(now, v, info.row, name)
 		q.answers[n].affected = bad || worse || had != has || was != is
+		q.removes = q.removes || had && !has
 	}
 	return q
 }

@@ -98,3 +98,42 @@ func TestSomeResourcesWaitApart(t *testing.T) {
 		wants(t, "what waits for nothing", s.receiveAll(e), "listener fast 1")
 	})
 }
+
+// A removal waits for a change that may take its place, if both come at once.
+func TestRemovalWaitsForWhatReplacesIt(t *testing.T) {
+	for mode, want := range [modes][4][]string{
+		Delta: {{"listener b 2"}, {"listener shared 2", "listener -a"}, {"listener -c"}, {"listener names 2"}},
+		WholeState: {
+			{"listener a 1", "listener b 2", "listener c 1", "listener names 1", "listener shared 1"},
+			{"listener b 2", "listener c 1", "listener names 1", "listener shared 2"},
+			{"listener b 2", "listener names 1", "listener shared 2"},
+			{"listener b 2", "listener names 2", "listener shared 2"},
+		},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			var p *Producer
+			wait := [modes]Debounce{Delta: {Quiet: time.Second}, WholeState: {Quiet: time.Second}}
+			e := start(t, Config{}, func(e *Engine) {
+				p = e.Produce([]TypeSpec{{Name: "listener", Whole: true, Apart: []NameDebounce{
+					{Is: func(name string) bool { return name == "names" }, Debounce: wait},
+					{Is: func(name string) bool { return name == "shared" }, Debounce: wait, Replace: true},
+				}}})
+			})
+			w := newNotes(1)
+			p.Publish(w.step([]*note{{0, "a", "1", nil}, {0, "b", "1", nil}, {0, "c", "1", nil}, {0, "names", "1", nil}, {0, "shared", "1", nil}}))
+			s := e.Connect(Info{Protocol: protocols[mode]}, Client{})
+			s.ask(Request{Type: p.Type(0), Wildcard: WildcardOn})
+			if got := s.receiveAll(e); len(got) != 5 {
+				t.Fatalf("at first: %q", got)
+			}
+			p.Publish(w.step([]*note{{0, "shared", "2", nil}, {0, "b", "2", nil}}, noteSlot{0, "a"}))
+			wants(t, "at once", s.receiveAll(e), want[0]...)
+			time.Sleep(time.Second)
+			wants(t, "after the debounce", s.receiveAll(e), want[1]...)
+			p.Publish(w.step([]*note{{0, "names", "2", nil}}, noteSlot{0, "c"}))
+			wants(t, "beside another change", s.receiveAll(e), want[2]...)
+			time.Sleep(time.Second)
+			wants(t, "after that", s.receiveAll(e), want[3]...)
+		})
+	}
+}

@@ -82,6 +82,9 @@ type TypeSpec struct {
 type NameDebounce struct {
 	Is       func(name string) bool
 	Debounce [modes]Debounce
+	// Replace has removals of other resources of the type wait as well, if they come with
+	// such a change: it may be what takes their place.
+	Replace bool
 }
 
 // Absence is the answer to a client that asks for a name which stands for nothing.
@@ -187,6 +190,16 @@ func (i *typeInfo) lane(m Mode, name string) *lane {
 		}
 	}
 	return i.lanes[m]
+}
+
+// replaces reports whether a lane is of changes that take the place of what is removed.
+func (i *typeInfo) replaces(m Mode, l *lane) bool {
+	for n, of := range i.Apart {
+		if of.Replace && i.apart[n][m] == l {
+			return true
+		}
+	}
+	return false
 }
 
 // lanesOf yields all lanes of a mode.

@@ -20,10 +20,14 @@ func apartFor(debounce func(typeName string, m push.Mode) push.Debounce) []push.
 	all := []struct {
 		changes string
 		is      func(name string) bool
-	}{{DNSChanges, isDNS}, {SharedListenerChanges, isShared}}
+		replace bool
+	}{
+		{DNSChanges, isDNS, false},
+		{SharedListenerChanges, isShared, true}, // one of them takes what came in at addresses that have no listener any more
+	}
 	apart := make([]push.NameDebounce, len(all))
 	for n, of := range all {
-		apart[n].Is = of.is
+		apart[n].Is, apart[n].Replace = of.is, of.replace
 		if debounce != nil {
 			apart[n].Debounce = [...]push.Debounce{debounce(of.changes, push.WholeState), debounce(of.changes, push.Delta)}
 		}

@@ -42,11 +42,12 @@ func (d *definitions) after(now *catalog.Snapshot, c catalog.Change, s *settings
 	return next
 }
 
-// redefined are the services of which more than endpoints changed.
+// redefined are the services of which more than endpoints changed, or of which so many
+// changed that others are reached where they were.
 func redefined(all map[catalog.ServiceKey]catalog.ServiceChange) map[catalog.ServiceKey]catalog.ServiceChange {
 	some := map[catalog.ServiceKey]catalog.ServiceChange{}
 	for key, service := range all {
-		if service.Old == nil || service.New == nil || service.Old.Definition != service.New.Definition {
+		if service.Old == nil || service.New == nil || service.Old.Definition != service.New.Definition || service.Resized() {
 			some[key] = service
 		}
 	}

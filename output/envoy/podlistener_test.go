@@ -194,6 +194,28 @@ func TestLargeHeadlessServicesShareAListener(t *testing.T) {
 	mustName(t, Changes(builder.Snapshot(), back), large, small)
 }
 
+// A host that shares a port with a headless service is looked up where it is called, which
+// depends on how many endpoints the other one has.
+func TestAnswersFollowTheSizeOfOthers(t *testing.T) {
+	t.Parallel()
+	builder, step := catalog.NewBuilder([]string{"first", "s"}), answeringSettings().Begin()
+	more := headless("zk.example", database, "10.0.0.5")[1].(model.Upsert)
+	for revision, test := range []struct {
+		events []model.Event
+		want   bool
+	}{
+		{append(headless("zk.example", database, manyAddresses(catalog.LargeHeadless)...), edgeService("vm.example", -time.Minute, model.ResolutionStatic, database)), true},
+		{[]model.Event{more}, false},
+		{[]model.Event{model.Delete{Record: more.Record}}, true},
+	} {
+		change := builder.Apply(uint64(revision)+1, test.events)
+		got, _ := answersTo(t, step(builder.Snapshot(), change, true, "root").World, sidecarAt("10.9.9.9"))
+		if (got["vm.example"] != nil) != test.want {
+			t.Errorf("step %d: vm.example is at %v", revision, got["vm.example"])
+		}
+	}
+}
+
 // mustName has the changes be those in which listeners differ, and more if need be.
 func mustName(t *testing.T, changes []push.Changed, before, after map[string]string) {
 	t.Helper()

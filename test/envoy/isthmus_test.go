@@ -145,9 +145,9 @@ type client struct {
 	ID, Identity string
 	Proven       bool
 	Types        map[string]struct {
-		State, Reason    string
-		Subscribed, Held int
-		NACKed           int `json:"refused"`
+		State, Reason             string
+		Subscribed, Held, Pending int
+		NACKed                    int `json:"refused"`
 	}
 }
 

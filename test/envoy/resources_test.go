@@ -21,7 +21,7 @@ type holdings map[string]map[string]string
 
 // holds reads them page by page. All of it has to be ACKed.
 func (i *isthmus) holds(id string) (holdings, error) {
-	h := holdings{"Cluster": {}, "ClusterLoadAssignment": {}, "Listener": {}, "RouteConfiguration": {}, "VirtualHost": {}}
+	h := holdings{"Cluster": {}, "ClusterLoadAssignment": {}, "LbEndpoint": {}, "Listener": {}, "RouteConfiguration": {}, "VirtualHost": {}}
 	for from, pages := "", 0; pages == 0 || from != ""; pages++ {
 		var page struct {
 			Resources []struct{ Type, Name, Version, State, Reason string }

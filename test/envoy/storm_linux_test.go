@@ -120,6 +120,7 @@ type storm struct {
 	clients  []int // of each Isthmus
 	leavers  stormLeavers
 	changes  int
+	fences   int
 }
 
 // newStorm offers services, behind an Isthmus that does not run yet.

@@ -43,7 +43,7 @@ func (s *storm) drop(o *stormService, count int, what string) {
 	o.backends = slices.Delete(o.backends, 0, count)
 	o.publish(what)
 	for _, b := range gone {
-		s.leavers.leave(s.Proxies, o.offer, b)
+		s.leavers.leave(s.Proxies, o.Host, b)
 	}
 }
 
@@ -52,7 +52,8 @@ func (s *storm) reweigh(o *stormService) {
 	o.publish("weights")
 }
 
-// otherPort adds a port beside the one that is called, or takes it away.
+// otherPort adds a port beside the one that sidecars are called at, or takes it away. An
+// edge may lead to either.
 func (s *storm) otherPort(o *stormService) {
 	if o.more = nil; s.random.IntN(2) == 0 {
 		number := []uint32{82, 83, 7100 + s.random.Uint32N(5)}[s.random.IntN(3)]

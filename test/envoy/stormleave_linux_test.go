@@ -21,13 +21,13 @@ type stormLeavers struct {
 }
 
 // leave stops a backend in its time.
-func (l *stormLeavers) leave(proxies []*proxy.Proxy, of offer, b *stormBackend) {
+func (l *stormLeavers) leave(proxies []*proxy.Proxy, host string, b *stormBackend) {
 	ctx, cancel := context.WithTimeout(l.t.Context(), patience)
 	l.left.Go(func() {
 		defer cancel()
 		for _, p := range proxies {
-			if err := absent(ctx, p, clusterName(of.Host, of.Number), b); err != nil && l.t.Context().Err() == nil {
-				l.t.Errorf("%s: an endpoint of %s does not leave: %v", p.Name, of.Host, err)
+			if err := absent(ctx, p, host, b); err != nil && l.t.Context().Err() == nil {
+				l.t.Errorf("%s: an endpoint of %s does not leave: %v", p.Name, host, err)
 			}
 		}
 		select {
@@ -41,12 +41,13 @@ func (l *stormLeavers) leave(proxies []*proxy.Proxy, of offer, b *stormBackend) 
 // wait waits until all have stopped.
 func (l *stormLeavers) wait() { l.left.Wait() }
 
-// absent waits until an Envoy does not have a backend.
-func absent(ctx context.Context, p *proxy.Proxy, cluster string, b *stormBackend) error {
+// absent waits until an Envoy does not have a backend in any cluster of its host, nor in
+// that of a port that is about to go.
+func absent(ctx context.Context, p *proxy.Proxy, host string, b *stormBackend) error {
 	again := time.NewTicker(200 * time.Millisecond)
 	defer again.Stop()
 	for {
-		endpoints, err := p.Endpoints(ctx, cluster)
+		endpoints, err := p.EndpointsOf(ctx, host)
 		if err == nil && !has(endpoints, b) {
 			return nil
 		}

@@ -93,7 +93,8 @@ func (o *stormService) otherwise(change func()) {
 	o.known = o.offer
 }
 
-// object is what its file says.
+// object is what its file says. A backend serves every port: an edge leads to the lowest of
+// the ports that fit, which need not be the one that the others call.
 func (o *stormService) object() service {
 	s := service{Name: o.name, Spec: serviceSpec{
 		Hosts: []string{o.Host}, Resolution: cmp.Or(o.resolution, "STATIC"), Addresses: []string{o.Address, o.AddressV6},
@@ -102,7 +103,10 @@ func (o *stormService) object() service {
 	s.Spec.Ports[0].Number = o.Number
 	for _, b := range o.backends {
 		e := b.endpoint
-		e.Ports = map[string]uint32{o.port.Name: b.port}
+		e.Ports = map[string]uint32{}
+		for _, p := range s.Spec.Ports {
+			e.Ports[p.Name] = b.port
+		}
 		s.Spec.Endpoints = append(s.Spec.Endpoints, e)
 	}
 	return s

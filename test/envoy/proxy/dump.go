@@ -166,9 +166,17 @@ func (p *Proxy) ResolvedTo(ctx context.Context, cluster string) (addresses []str
 }
 
 // Endpoints are those of one cluster, of which Envoy says less than of all.
-func (p *Proxy) Endpoints(ctx context.Context, cluster string) (list []Endpoint, err error) {
-	name := url.QueryEscape("^" + regexp.QuoteMeta(cluster) + "$")
-	found, err := dumped[dynamicEndpoints](ctx, p, "dynamic_endpoint_configs&include_eds&name_regex="+name)
+func (p *Proxy) Endpoints(ctx context.Context, cluster string) ([]Endpoint, error) {
+	return p.endpoints(ctx, "^"+regexp.QuoteMeta(cluster)+"$")
+}
+
+// EndpointsOf are those of all clusters of a host.
+func (p *Proxy) EndpointsOf(ctx context.Context, host string) ([]Endpoint, error) {
+	return p.endpoints(ctx, `[|]`+regexp.QuoteMeta(host)+"$")
+}
+
+func (p *Proxy) endpoints(ctx context.Context, clusters string) (list []Endpoint, err error) {
+	found, err := dumped[dynamicEndpoints](ctx, p, "dynamic_endpoint_configs&include_eds&name_regex="+url.QueryEscape(clusters))
 	for _, e := range found {
 		list = append(list, e.Config.list()...)
 	}
