@@ -63,8 +63,10 @@ func TestAddressesAreThoseOfTheClientsCluster(t *testing.T) {
 	none["10.0.7.7_443"] = "e-tls w-tls " // by the host in the handshake, since neither is the client's
 	for cluster, want := range map[string]map[string]string{
 		"east": east, "": none, "north": none,
-		"westward": {"10.0.7.1_9000": "mail", "10.0.7.2_9000": "db", "10.0.7.3_9000": "western", "10.0.7.4_81": "w-any", "10.0.7.5_9000": "alone",
-			"10.0.7.7_443": "w-tls", "10.0.7.8_81": "w-tcp"},
+		"westward": {
+			"10.0.7.1_9000": "mail", "10.0.7.2_9000": "db", "10.0.7.3_9000": "western", "10.0.7.4_81": "w-any", "10.0.7.5_9000": "alone",
+			"10.0.7.7_443": "w-tls", "10.0.7.8_81": "w-tcp",
+		},
 	} {
 		client := sidecarOf(cluster)
 		v, got := u.World.View(ListenerType, client), map[string]string{}
