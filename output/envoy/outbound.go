@@ -82,21 +82,17 @@ func members(v View, index *catalog.PortServices, address string) iter.Seq[catal
 			if !hasCluster(s, index.Number) {
 				continue
 			}
-			if v.listens(s, index, address) && !yield(s) {
+			listens := false
+			for at := range v.proxy.listensAt(s, index) {
+				if listens = at == address; listens {
+					break
+				}
+			}
+			if listens && !v.isTaken(s, index, address) && !yield(s) {
 				return
 			}
 		}
 	}
-}
-
-// listens reports whether an Envoy listens at an address for a port of a service.
-func (v View) listens(s catalog.ServiceDefinition, index *catalog.PortServices, address string) bool {
-	for at := range v.proxy.listensAt(s, index) {
-		if at == address {
-			return !v.isTaken(s, index, address)
-		}
-	}
-	return false
 }
 
 // hasCluster reports whether Envoys have a cluster for a port of the service.
