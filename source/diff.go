@@ -144,7 +144,16 @@ func (r *reading) staleness(have model.Record) string {
 	if r.deleted[have.Ref] {
 		return ""
 	}
-	return r.broken[have.Place]
+	return r.unreadable(have)
+}
+
+// unreadable says why nothing is known of what is not listed where an object stands,
+// empty if that was read.
+func (r *reading) unreadable(have model.Record) string {
+	if reason, is := r.broken[placeIn{have.Place, ""}]; is {
+		return reason
+	}
+	return r.broken[placeIn{have.Place, have.Namespace}]
 }
 
 // marked returns have with its staleness. A reason that already stands keeps
@@ -159,14 +168,14 @@ func (r *reading) marked(have model.Record, held bool, now time.Time) model.Reco
 	if reason != "" && reason != have.Status.Stale {
 		have.Status = model.Status{Stale: reason, Since: now}
 	}
-	if f := r.rejected[have.Ref]; f.place != "" && r.silent(have.Place) {
+	if f := r.rejected[have.Ref]; f.place != "" && r.silent(have) {
 		have.Place = f.place
 	}
 	return have
 }
 
-// silent reports whether all of a place was read and understood. It says
-// nothing of what is not listed, then.
-func (r *reading) silent(place string) bool {
-	return (r.whole || r.places[place]) && r.broken[place] == ""
+// silent reports whether the place where an object stands was read and understood. It
+// says nothing of what is not listed, then.
+func (r *reading) silent(have model.Record) bool {
+	return (r.whole || r.places[have.Place]) && r.unreadable(have) == ""
 }

@@ -47,7 +47,8 @@ type APIServer interface {
 	// Server is its address, spelled alike for whoever uses it. It speaks to nobody.
 	Server() (string, error)
 	// Identity asks the server which cluster it is of. The answer is the same at all of
-	// its addresses. It is empty if the server does not say so.
+	// its addresses. It is empty if the server does not say so. It may do so later:
+	// one that starts denies everything until it has read who may do what.
 	Identity(ctx context.Context) (string, error)
 }
 

@@ -295,7 +295,11 @@ func drawObject(t *rapid.T) source.Object {
 }
 
 func drawRejection(t *rapid.T) source.Rejection {
-	return bad(rapid.SampledFrom(places).Draw(t, "place"),
+	f := bad(rapid.SampledFrom(places).Draw(t, "place"),
 		rapid.SampledFrom(append(names, "")).Draw(t, "name"),
 		rapid.SampledFrom([]string{"bad", "worse"}).Draw(t, "reason"))
+	if f.Ref == (model.Ref{}) {
+		f.Namespace = rapid.SampledFrom([]string{"", "ns", "other"}).Draw(t, "namespace")
+	}
+	return f
 }

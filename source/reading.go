@@ -1,6 +1,7 @@
 package source
 
 import (
+	"maps"
 	"time"
 
 	"github.com/isthmus-mesh/isthmus/model"
@@ -24,7 +25,7 @@ type reading struct {
 	dropped map[model.Ref]bool // owned records that are gone although their owner is not
 
 	rejected  map[model.Ref]fault // why the last good version of an object stays
-	broken    map[string]string   // why everything unlisted in a place stays
+	broken    map[placeIn]string  // why everything unlisted in a place stays
 	deleted   map[model.Ref]bool  // reported gone one by one
 	rejection []Rejection         // for the status; without source
 
@@ -33,6 +34,9 @@ type reading struct {
 
 // fault is what is wrong with an object, and where it stands.
 type fault struct{ reason, place string }
+
+// placeIn is a place, or what stands there in one namespace.
+type placeIn struct{ place, namespace string }
 
 // readListing checks a listing.
 func readListing(source, origin string, only Only, l Listing) *reading {
@@ -66,7 +70,7 @@ func readChange(source, origin string, only Only, c Change) *reading {
 	r.observed = c.Observed
 	// Where a registry has no places, a change to something unknown is no word
 	// about everything else.
-	delete(r.broken, "")
+	maps.DeleteFunc(r.broken, func(in placeIn, _ string) bool { return in.place == "" })
 	for _, ref := range c.Deletes {
 		r.deleted[r.own(ref)] = true
 	}
@@ -84,7 +88,7 @@ func newReading(source, origin string, only Only, objects []Object, rejected []R
 		records:  make([]model.Record, 0, size),
 		at:       make(map[model.Ref]int, size),
 		objects:  make([]model.Ref, 0, len(objects)),
-		rejected: map[model.Ref]fault{}, broken: map[string]string{}, deleted: map[model.Ref]bool{},
+		rejected: map[model.Ref]fault{}, broken: map[placeIn]string{}, deleted: map[model.Ref]bool{},
 	}
 	for _, f := range rejected {
 		r.reject(f)
@@ -115,6 +119,6 @@ func (r *reading) reject(f Rejection) {
 	if known(f.Ref) {
 		setDefault(r.rejected, r.own(f.Ref), fault{f.Reason, f.Place})
 	} else {
-		setDefault(r.broken, f.Place, f.Reason)
+		setDefault(r.broken, placeIn{f.Place, f.Namespace}, f.Reason)
 	}
 }

@@ -116,15 +116,20 @@ func (m *reference) apply(
 	judge func(model.Ref, lastGood) (gone, reported bool), read func(place string) bool, deleted []model.Ref,
 ) (missing []model.Ref, present map[model.Ref]bool) {
 	refs, places, at := map[model.Ref]string{}, map[string]string{}, map[model.Ref]string{}
+	// All objects are in one namespace. What is said of others concerns none of them, and
+	// what is said of all comes first.
+	rejected = slices.SortedStableFunc(slices.Values(rejected), func(a, b source.Rejection) int { return cmp.Compare(a.Namespace, b.Namespace) })
 	reject := func(ref model.Ref, reason, place string) {
 		if refs[ref] == "" {
 			refs[ref], at[ref] = reason, place
 		}
 	}
 	for _, f := range rejected {
-		if f.Ref == (model.Ref{}) {
+		switch {
+		case f.Ref == (model.Ref{}) && f.Namespace != "" && f.Namespace != ref(model.KindService, "").Namespace:
+		case f.Ref == (model.Ref{}):
 			places[f.Place] = cmp.Or(places[f.Place], f.Reason)
-		} else {
+		default:
 			reject(f.Ref, f.Reason, f.Place)
 		}
 	}

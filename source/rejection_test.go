@@ -101,6 +101,29 @@ func TestUnreadablePlaceKeepsWhatItHeld(t *testing.T) {
 	}
 }
 
+// TestUnreadableNamespaceKeepsItsOwn has a place that was read in one namespace and not
+// in another: what the former does not have any more goes, and what the latter had stays.
+func TestUnreadableNamespaceKeepsItsOwn(t *testing.T) {
+	for name, places := range map[string][]string{"full": nil, "partial": {"f"}} {
+		t.Run(name, func(t *testing.T) {
+			supervise(t, func(b *bridge) {
+				far := service("far", "f", "1")
+				far.Record.Namespace, far.Owned[0].Namespace = "two", "two"
+				b.list(service("a", "f", "1"), service("b", "f", "2"), far)
+				unread := bad("f", "", "may not be read")
+				unread.Namespace = "two"
+				b.replace(source.Listing{Places: places, Objects: []source.Object{service("b", "f", "2")}, Rejected: []source.Rejection{unread}})
+				b.holds("Endpoint ns/b/2", "Endpoint two/far/1", "Service ns/b in f", "Service two/far in f stale: may not be read")
+				b.replace(source.Listing{Places: places, Objects: []source.Object{service("b", "f", "2")}})
+				b.holds("Endpoint ns/b/2", "Service ns/b in f")
+				if st := b.Status(); len(st.Rejected) != 0 || st.RejectedTotal != 1 {
+					t.Errorf("rejected %v, %d in total, want none and 1", st.Rejected, st.RejectedTotal)
+				}
+			})
+		})
+	}
+}
+
 func TestListedAndRejectedCountsAsListed(t *testing.T) {
 	supervise(t, func(b *bridge) {
 		b.replace(source.Listing{

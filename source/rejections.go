@@ -10,11 +10,12 @@ import (
 // subject is what a rejection is about, so that a later one about the same thing
 // takes its place.
 type subject struct {
-	ref           model.Ref
-	place, object string
+	ref    model.Ref
+	in     placeIn
+	object string
 }
 
-func (f Rejection) subject() subject { return subject{f.Ref, f.Place, f.Object} }
+func (f Rejection) subject() subject { return subject{f.Ref, placeIn{f.Place, f.Namespace}, f.Object} }
 
 // known reports whether a reference is complete enough to name a record.
 func known(ref model.Ref) bool { return ref.Kind != "" && ref.Name != "" }
@@ -22,6 +23,7 @@ func known(ref model.Ref) bool { return ref.Kind != "" && ref.Name != "" }
 func compareRejections(a, b Rejection) int {
 	return cmp.Or(
 		cmp.Compare(a.Place, b.Place),
+		cmp.Compare(a.Namespace, b.Namespace),
 		a.Ref.Compare(b.Ref),
 		cmp.Compare(a.Object, b.Object),
 		cmp.Compare(a.Where, b.Where),

@@ -65,9 +65,11 @@ func (k *sink) concerned(r *reading) map[model.Ref]bool {
 			objects[ref] = true
 		}
 	}
-	for place := range r.broken {
-		for ref := range k.index.at[place] {
-			objects[ref] = true
+	for in := range r.broken {
+		for ref := range k.index.at[in.place] {
+			if in.namespace == "" || in.namespace == ref.Namespace {
+				objects[ref] = true
+			}
 		}
 	}
 	return objects

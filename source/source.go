@@ -101,15 +101,16 @@ type Change struct {
 // Rejection says that something in the registry could not be taken. The last
 // good version of it stays: the record Ref names, or, when the text is too
 // broken to tell what it describes, every stored record of Place that was not
-// listed beside it. A record that stays stands in Place from then on if the
+// listed beside it, or those in a Namespace. A record that stays stands in Place from then on if the
 // place where it stood was read and does not speak of it any more.
 type Rejection struct {
-	Ref    model.Ref // without source; zero if unknown
-	Place  string    // as in [model.Record]
-	Object string    // for people: "ServiceEntry default/reviews"; may be empty
-	Where  string    // for people: "shop.yaml:12"
-	Field  string    // for people: "spec.ports[0].number"; may be empty
-	Reason string    // what is wrong and how to fix it
+	Ref       model.Ref // without source; zero if unknown
+	Place     string    // as in [model.Record]
+	Namespace string    // without a Ref: the only one of the place that it is about; empty for all
+	Object    string    // for people: "ServiceEntry default/reviews"; may be empty
+	Where     string    // for people: "shop.yaml:12"
+	Field     string    // for people: "spec.ports[0].number"; may be empty
+	Reason    string    // what is wrong and how to fix it
 	// Outside says that nothing is wrong, but the source is confined to other objects: see
 	// [Only]. The supervisor sets it.
 	Outside bool

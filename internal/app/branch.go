@@ -5,6 +5,7 @@ import (
 	"iter"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/config"
@@ -24,16 +25,29 @@ type branch struct {
 	// from the start. Both matter only where sources are of an unknown relation.
 	written  output.APIServer
 	restored []string
+	patience time.Duration // how long a relation has to be unsaid until the source passes
+	// renewed reports whether all that is stored of a source was listed with its settings.
+	renewed func(s config.Source) bool
+	changed chan struct{} // holds a token when sources may have other settings
 
 	mu      sync.Mutex // guards the rest; never held across a wait
 	sources selection
 	entries []config.Source // of the configuration
 	version int             // of the two before
+	// asked are the sources of a relation that is not certain, by name: it is unknown, or
+	// was unsaid for so long that they pass.
+	asked map[string]question
 }
 
 // newBranch makes a branch without outputs, which must be there before it is run.
 func newBranch(sources selection, c *config.Config, restored []string) *branch {
-	b := &branch{sources: sources, entries: c.Sources, restored: restored}
+	b := &branch{
+		sources: sources, entries: c.Sources, restored: restored, patience: unsaidLimit,
+		renewed: func(config.Source) bool { return true }, changed: make(chan struct{}, 1), asked: map[string]question{},
+	}
+	for _, name := range sources.unknown {
+		b.asked[name] = question{}
+	}
 	required, optional := b.requirements()
 	b.gate = catalog.NewGate(required, optional, optionalWait, b.publish)
 	b.order.set(b.those(names(c)))
@@ -61,10 +75,11 @@ func (b *branch) those(names []string) []string { return b.selection().of(names)
 
 // requirements are the sources that the gate waits for. One that is stored, and of which
 // it is not known whether it is taken at all, holds up the others no longer than an
-// optional one: what was written of it stays. The caller has the lock, or the branch alone.
+// optional one: what was written of it stays. So does one that is stored as it was read
+// with other settings. The caller has the lock, or the branch alone.
 func (b *branch) requirements() (required, optional []string) {
 	for _, s := range b.entries {
-		switch stored := slices.Contains(b.restored, s.Name); {
+		switch stored := b.asked[s.Name].replaced || slices.Contains(b.restored, s.Name); {
 		case !b.sources.has(s.Name):
 		case s.IsRequired() && (b.sources.passes(s.Name) || !stored):
 			required = append(required, s.Name)
@@ -93,10 +108,15 @@ func (b *branch) require() {
 // follow takes over the sources of a configuration.
 func (b *branch) follow(c *config.Config) {
 	b.mu.Lock()
+	b.reconsider(c.Sources)
 	b.entries = c.Sources
 	b.version++
 	b.mu.Unlock()
 	b.require()
+	select {
+	case b.changed <- struct{}{}:
+	default: // they will be looked at, and as they are by then
+	}
 }
 
 // merge keeps the catalog until ctx ends, in one order after the other. Each

@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"reflect"
 	"slices"
 	"sync"
 
@@ -24,6 +25,7 @@ type fleet struct {
 type member struct {
 	entry      config.Source
 	supervisor *source.Supervisor
+	supervised source.Settings    // those that the supervisor has
 	stop       context.CancelFunc // nil until started
 	ended      chan struct{}      // closed once the supervisor has returned
 
@@ -36,7 +38,7 @@ type member struct {
 
 // add takes in a source, which does not run yet.
 func (f *fleet) add(entry config.Source) {
-	m := &member{entry: entry, supervisor: f.supervise(entry)}
+	m := &member{entry: entry, supervisor: f.supervise(entry), supervised: entry.Settings}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.members = append(f.members, m)
@@ -93,7 +95,7 @@ func (f *fleet) restart(ctx context.Context, m *member, entry config.Source) {
 	_ = next.Succeed(ctx, m.supervisor) // it fails only with ctx
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	m.entry, m.supervisor = entry, next
+	m.entry, m.supervisor, m.supervised = entry, next, entry.Settings
 	f.start(ctx, m)
 }
 
@@ -204,6 +206,25 @@ func (f *fleet) supervisor(name string) *source.Supervisor {
 		}
 	}
 	return nil
+}
+
+// hasRenewed reports whether a source was listed with its settings, and nothing is stored
+// of it but what it lists.
+func (f *fleet) hasRenewed(entry config.Source) bool {
+	f.mu.Lock()
+	at := slices.IndexFunc(f.members, func(m *member) bool {
+		return m.entry.Name == entry.Name && reflect.DeepEqual(m.supervised, entry.Settings)
+	})
+	var s *source.Supervisor
+	if at >= 0 {
+		s = f.members[at].supervisor
+	}
+	f.mu.Unlock()
+	if s == nil {
+		return false
+	}
+	status := s.Status()
+	return !status.LastListing.IsZero() && status.Held == 0
 }
 
 // Offer implements [source.Judge]: who supervises a source takes what others have

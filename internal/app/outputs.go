@@ -48,6 +48,9 @@ func (a *App) openOutputs(ctx context.Context, c *config.Config, version string,
 // branchOf is the branch that an output takes.
 func (a *App) branchOf(ctx context.Context, o config.Output, c *config.Config) *branch {
 	sources, found := selectionOf(ctx, o.Settings, c)
+	if a.once {
+		sources = sources.assume(found)
+	}
 	if len(sources.out) > 0 {
 		a.log.Info("sources that read the API server that is written to are not written to it", "output", o.Kind, "sources", sources.out)
 	}
@@ -58,6 +61,13 @@ func (a *App) branchOf(ctx context.Context, o config.Output, c *config.Config) *
 	if t, is := targetOf(o.Settings, b); is {
 		a.targets = append(a.targets, t)
 		b.written = t.written
+	}
+	b.renewed = a.fleet.hasRenewed
+	if a.once {
+		b.patience = 0
+	}
+	for i := range found {
+		b.settle(&found[i]) // what is unsaid is so from now on
 	}
 	return b
 }

@@ -18,6 +18,7 @@ const (
 	other   relation = iota // it reads something else
 	same                    // it reads that API server
 	unknown                 // that cannot be found out yet
+	unsaid                  // one of the two answers, and does not say which cluster it is of
 )
 
 // identity is by what an API server is known.
@@ -59,7 +60,7 @@ func (i *identity) ask(ctx context.Context) {
 }
 
 // is compares two API servers. An address alone says only that they are the same. An error
-// beside another relation than unknown says why that is not certain.
+// says why it is not certain what they are.
 func (i identity) is(o identity) (relation, error) {
 	switch {
 	case i.address != "" && i.address == o.address:
@@ -69,9 +70,9 @@ func (i identity) is(o identity) (relation, error) {
 	case o.err != nil:
 		return unknown, o.err
 	case i.cluster == "":
-		return other, &unsaidError{i.address}
+		return unsaid, &unsaidError{i.address}
 	case o.cluster == "":
-		return other, &unsaidError{o.address}
+		return unsaid, &unsaidError{o.address}
 	case i.cluster == o.cluster:
 		return same, nil
 	}
@@ -85,11 +86,12 @@ func (e *unsaidError) Error() string {
 	return fmt.Sprintf("%s does not say which cluster it is of, so it is known by its address alone; allow us to get the namespace kube-system there", e.address)
 }
 
-// related is a source that reads an API server.
+// related is a source that reads an API server, or did so before.
 type related struct {
 	name     string
-	read     source.APIServer
+	read     source.Settings
 	relation relation
+	before   relation // what was taken for its relation until then; see [branch.settle]
 	err      error
 }
 
@@ -101,7 +103,7 @@ func relate(ctx context.Context, written output.APIServer, sources []config.Sour
 	for _, s := range sources {
 		if read, reads := s.Settings.(source.APIServer); reads {
 			i := locate(read)
-			list, theirs = append(list, related{name: s.Name, read: read}), append(theirs, &i)
+			list, theirs = append(list, related{name: s.Name, read: s.Settings}), append(theirs, &i)
 		}
 	}
 	var asking sync.WaitGroup

@@ -50,9 +50,21 @@ func (s selection) with(name string, r relation) selection {
 	switch r {
 	case same:
 		s.out = slices.Sorted(slices.Values(append(s.out, name)))
-	case unknown:
+	case unknown, unsaid:
 		s.unknown = slices.Sorted(slices.Values(append(s.unknown, name)))
 	case other:
+	}
+	return s
+}
+
+// assume is the selection if every source passes of which the relation is unsaid. It is
+// that of a rehearsal, which writes nothing and does not wait for what may be said later.
+func (s selection) assume(found []related) selection {
+	for i := range found {
+		if found[i].relation == unsaid {
+			found[i].relation = other
+			s = s.with(found[i].name, other)
+		}
 	}
 	return s
 }
@@ -100,8 +112,8 @@ type target struct {
 
 // keepSelections returns a configuration as a running process can take it over. What an
 // output leaves out is settled once. A source that would be left out by other outputs than
-// now, or of which that cannot be found out, stays as it runs, or waits for the next start
-// if it is new.
+// now, or of which that cannot be found out for certain, stays as it runs, or waits for the
+// next start if it is new.
 func keepSelections(ctx context.Context, targets []target, running, wanted *config.Config) (kept *config.Config, needsRestart []string) {
 	k := *wanted
 	k.Sources = nil

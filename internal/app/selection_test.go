@@ -85,10 +85,10 @@ func TestSourcesOfTheAPIServerThatIsWrittenAreLeftOut(t *testing.T) {
 		output        string
 		want, unknown []string
 	}{
-		"all but its own": {"outputs: {istio: {kubeconfig: here}}", []string{"files", "there", "silent"}, []string{"absent", "down"}},
+		"all but its own": {"outputs: {istio: {kubeconfig: here}}", []string{"files", "there"}, []string{"absent", "down", "silent"}},
 		"as named":        {"outputs: {istio: {kubeconfig: here, sources: [again, files]}}", []string{"files", "again"}, nil},
-		"another one":     {"outputs: {istio: {kubeconfig: there}}", []string{"files", "again", "elsewhere", "silent"}, []string{"absent", "down"}},
-		"it says nothing": {"outputs: {istio: {kubeconfig: silent}}", []string{"files", "again", "elsewhere", "there"}, []string{"absent", "down"}},
+		"another one":     {"outputs: {istio: {kubeconfig: there}}", []string{"files", "again", "elsewhere"}, []string{"absent", "down", "silent"}},
+		"it says nothing": {"outputs: {istio: {kubeconfig: silent}}", []string{"files"}, []string{"absent", "again", "down", "elsewhere", "there"}},
 		"it is away":      {"outputs: {istio: {kubeconfig: down}}", []string{"files"}, []string{"absent", "again", "elsewhere", "silent", "there"}},
 		"nothing written": {"outputs: {xds: {listen: '127.0.0.1:1'}}", all, nil},
 	} {
@@ -126,6 +126,7 @@ func TestSourceThatWouldBeLeftOutWaitsForARestart(t *testing.T) {
 		"its own":               {sourcesOf("here"), []string{"sources.here"}, []string{"files"}},
 		"in another spelling":   {sourcesOf("elsewhere"), []string{"sources.elsewhere"}, []string{"files"}},
 		"nobody knows":          {sourcesOf("absent"), []string{"sources.absent"}, []string{"files"}},
+		"it does not say":       {sourcesOf("silent"), []string{"sources.silent"}, []string{"files"}},
 		"its own from now on":   {sourcesOf() + "- {name: far, kubernetes: {kubeconfig: elsewhere}}\n", []string{"sources.far"}, []string{"files", "far"}},
 		"no more its own":       {sourcesOf() + "- {name: near, kubernetes: {kubeconfig: there}}\n", []string{"sources.near"}, []string{"files", "near"}},
 		"its own by other name": {sourcesOf() + "- {name: near, kubernetes: {kubeconfig: elsewhere}}\n", nil, []string{"files", "near"}},
@@ -178,12 +179,12 @@ func TestSourceIsDecidedAboutOnce(t *testing.T) {
 	wanted := load(t, at, "outputs: {istio: {kubeconfig: again}}\n"+sourcesOf("there", "here"))
 	b.follow(wanted)
 	for _, one := range found {
-		if one.relation = other; b.settle(one) {
+		if one.relation = other; b.settle(&one) {
 			t.Errorf("%s is settled by what its settings were before", one.name)
 		}
 	}
 	for _, one := range relate(t.Context(), to.written, b.undecided()) {
-		if !b.settle(one) || b.settle(one) {
+		if !b.settle(&one) || b.settle(&one) {
 			t.Errorf("%s is not settled once", one.name)
 		}
 	}

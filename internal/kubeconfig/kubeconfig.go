@@ -61,7 +61,9 @@ const largest = 1 << 20
 // Identity asks an API server which cluster it is of. The answer is the same at all of its
 // addresses: the UID of the namespace kube-system, which is made once in the life of a
 // cluster. It is empty if the server does not let us see that, or has no such namespace.
-// An error says that there was no answer that counts.
+// Either may pass: a server that starts denies everything until it has read who may do
+// what, and the first one of a cluster makes the namespace. An error says that there was
+// no answer that counts.
 func Identity(ctx context.Context, target *rest.Config) (string, error) {
 	url, _, err := rest.DefaultServerUrlFor(target)
 	if err != nil {

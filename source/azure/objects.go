@@ -80,7 +80,7 @@ func failed(err error) machines.Objects {
 	case apierrors.IsNotFound(err):
 		o.Absent, o.Err = true, fmt.Errorf("%w; the API server has no such kind: install its custom resource definition, or take kubernetes out", err)
 	case apierrors.IsForbidden(err):
-		o.Absent, o.Err = true, fmt.Errorf("%w; allow get and list", err)
+		o.Absent, o.Err = true, fmt.Errorf("%w; allow list", err)
 	}
 	return o
 }

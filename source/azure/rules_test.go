@@ -162,7 +162,8 @@ func TestStateThatIsNotKnownStays(t *testing.T) {
 
 // A machine whose application does not answer what looks after its health is left out
 // after three readings, as long as others are served. If there is no answer of any, what
-// looks after them may have failed, and all stay.
+// looks after them may have failed, and all stay. Such readings do not count: what was
+// counted before goes on after them.
 func TestMachineThatDoesNotAnswerIsLeftOutInTheEnd(t *testing.T) {
 	t.Parallel()
 	a := newAzure()
@@ -190,6 +191,9 @@ func TestMachineThatDoesNotAnswerIsLeftOutInTheEnd(t *testing.T) {
 			{[3]string{"unknown", "unknown", "healthy"}, 2, []string{"10.0.0.1 UNHEALTHY", "10.0.0.2", "10.0.0.3"}},
 			{[3]string{"healthy", "unknown", "healthy"}, 1, []string{"10.0.0.1", "10.0.0.2 UNHEALTHY", "10.0.0.3"}},
 			{[3]string{"healthy", "healthy", "healthy"}, 1, []string{"10.0.0.1", "10.0.0.2", "10.0.0.3"}},
+			{[3]string{"unknown", "healthy", "unhealthy"}, 2, []string{"10.0.0.1", "10.0.0.2", "10.0.0.3 UNHEALTHY"}},
+			{[3]string{"unknown", "unhealthy", "unhealthy"}, 5, []string{"10.0.0.1", "10.0.0.2 UNHEALTHY", "10.0.0.3 UNHEALTHY"}},
+			{[3]string{"unknown", "healthy", "unhealthy"}, 1, []string{"10.0.0.1 UNHEALTHY", "10.0.0.2", "10.0.0.3 UNHEALTHY"}},
 		} {
 			a.change(show(now.health[:]...))
 			for range now.rounds {

@@ -62,7 +62,7 @@ func (a *apiServer) answer(r *http.Request) (*http.Response, error) {
 			return response, err
 		}
 	}
-	if group := strings.Trim(strings.TrimPrefix(path.Dir(r.URL.Path), "/apis"), "/"); group != versions[path.Base(r.URL.Path)] && group != "api/v1" {
+	if group, _, resource := asked(r); group != versions[resource] && group != "api/v1" {
 		return rejection(http.StatusNotFound, "NotFound"), nil
 	}
 	if r.URL.Query().Get("watch") == "" {
@@ -71,34 +71,51 @@ func (a *apiServer) answer(r *http.Request) (*http.Response, error) {
 	return a.watch(r), nil
 }
 
+// asked says what a request is for: objects of a resource, in one namespace or in all.
+func asked(r *http.Request) (group, namespace, resource string) {
+	group, resource = path.Split(strings.TrimPrefix(r.URL.Path, "/apis"))
+	group, namespace, _ = strings.Cut(strings.Trim(group, "/"), "/namespaces/")
+	return group, namespace, resource
+}
+
 // list answers with all objects of a resource. One that may be of any version is as old
 // as a cache can be: nothing had been written yet.
 func (a *apiServer) list(r *http.Request) *http.Response {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	resource, items, version := path.Base(r.URL.Path), []object{}, "1"
+	_, namespace, resource := asked(r)
+	items, version := []object{}, "1"
 	if r.URL.Query().Get("resourceVersion") != "0" {
-		items, version = a.sorted(resource), strconv.Itoa(a.revision)
+		items, version = a.sorted(resource, namespace), strconv.Itoa(a.revision)
 	}
 	return answer(http.StatusOK, object{
 		"apiVersion": versions[resource], "kind": kinds[resource] + "List", "metadata": object{"resourceVersion": version}, "items": items,
 	})
 }
 
-func (a *apiServer) sorted(resource string) []object {
+func (a *apiServer) sorted(resource, namespace string) []object {
 	items := []object{}
 	for _, name := range slices.Sorted(maps.Keys(a.objects[resource])) {
-		items = append(items, a.objects[resource][name])
+		if o := a.objects[resource][name]; isIn(namespace, o) {
+			items = append(items, o)
+		}
 	}
 	return items
+}
+
+// isIn reports whether an object is in a namespace; every one is if it is empty.
+func isIn(namespace string, o object) bool {
+	metadata, _ := o["metadata"].(object)
+	return namespace == "" || namespace == metadata["namespace"]
 }
 
 // watch begins with everything, if asked, or with what has changed since a version.
 func (a *apiServer) watch(r *http.Request) *http.Response {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	query, resource := r.URL.Query(), path.Base(r.URL.Path)
-	s := &stream{of: r, resource: resource, wake: make(chan struct{}, 1), closed: func(s *stream) {
+	query := r.URL.Query()
+	_, namespace, resource := asked(r)
+	s := &stream{of: r, resource: resource, namespace: namespace, wake: make(chan struct{}, 1), closed: func(s *stream) {
 		a.mu.Lock()
 		defer a.mu.Unlock()
 		delete(a.watches, s)
@@ -112,14 +129,14 @@ func (a *apiServer) watch(r *http.Request) *http.Response {
 			break
 		}
 		for _, e := range a.history {
-			if e.resource == resource && e.revision > since {
+			if s.has(e) && e.revision > since {
 				s.send(e.kind, e.object)
 			}
 		}
 	case a.listOnly:
 		return rejection(http.StatusUnprocessableEntity, "Invalid")
 	default:
-		for _, o := range a.sorted(resource) {
+		for _, o := range a.sorted(resource, namespace) {
 			s.send("ADDED", o)
 		}
 		s.send("BOOKMARK", a.bookmark(resource, object{"k8s.io/initial-events-end": "true"}))
@@ -134,7 +151,8 @@ func (a *apiServer) bookmark(resource string, annotations object) object {
 	}}
 }
 
-// write makes the objects of a resource be these, by name.
+// write makes the objects of a resource be these, by name. They are in the namespace shop
+// if none stands before the name, with a slash.
 func (a *apiServer) write(resource string, objects map[string]object) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -164,8 +182,12 @@ func (a *apiServer) change(resource, name string, o object, there bool) {
 		e.kind = "MODIFIED"
 	}
 	labels, _ := o["metadata"].(object)
+	namespace, bare, is := strings.Cut(name, "/")
+	if !is {
+		namespace, bare = "shop", name
+	}
 	o["metadata"] = object{
-		"namespace": "shop", "name": name, "uid": "of-" + name, "labels": labels["labels"], "resourceVersion": strconv.Itoa(a.revision),
+		"namespace": namespace, "name": bare, "uid": "of-" + name, "labels": labels["labels"], "resourceVersion": strconv.Itoa(a.revision),
 	}
 	o["apiVersion"], o["kind"] = versions[resource], kinds[resource]
 	e.object = o
@@ -177,7 +199,7 @@ func (a *apiServer) change(resource, name string, o object, there bool) {
 	}
 	a.history = append(a.history, e)
 	for s := range a.watches {
-		if s.resource == resource {
+		if s.has(e) {
 			s.send(e.kind, o)
 		}
 	}
@@ -222,15 +244,18 @@ func (a *apiServer) compact() {
 
 // stream is the answer to a watch. Its methods may be called from any goroutine.
 type stream struct {
-	of       *http.Request
-	resource string
-	wake     chan struct{}
-	closed   func(*stream)
+	of        *http.Request
+	resource  string
+	namespace string // empty for all
+	wake      chan struct{}
+	closed    func(*stream)
 
 	mu   sync.Mutex
 	text bytes.Buffer
 	over error // after the text
 }
+
+func (s *stream) has(e event) bool { return s.resource == e.resource && isIn(s.namespace, e.object) }
 
 func (s *stream) send(kind string, o object) { s.write(encode(object{"type": kind, "object": o})) }
 

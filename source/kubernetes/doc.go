@@ -4,7 +4,8 @@
 //
 // Each kind is listed and watched by itself. Services and EndpointSlices have to be
 // there. A kind that is absent from the cluster, or that may not be read, is reported,
-// tried again and again, and holds up nothing; what is stored of it stays.
+// tried again and again, and holds up nothing; what is stored of it stays. If some
+// namespaces alone are read, all of this holds for each kind in each of them.
 //
 // A change is passed on as the API server reports it, object by object, and endpoint by
 // endpoint. After a watch that could not be resumed everything of the kind is listed

@@ -25,7 +25,6 @@ type feed struct {
 	wake func()
 
 	mu     sync.Mutex
-	listed bool
 	err    error     // why it cannot be read now; nil if it can
 	byList bool      // a list said so, and not a watch
 	since  time.Time // when that began
@@ -140,11 +139,7 @@ func (f *feed) failing() (since time.Time, err error) {
 	return f.since, f.err
 }
 
-func (f *feed) isListed() bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.listed
-}
+func (f *feed) isListed() bool { return f.into.isListed(f.part()) }
 
 var _ cache.TransformingStore = (*feed)(nil)
 
@@ -177,9 +172,6 @@ func (f *feed) Replace(items []any, _ string) error {
 		items[i] = nil // a large list need not be in memory twice
 	}
 	f.into.replace(f.resource, f.namespace, objects, time.Now())
-	f.mu.Lock()
-	f.listed = true
-	f.mu.Unlock()
 	f.wake()
 	return nil
 }

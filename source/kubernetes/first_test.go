@@ -21,7 +21,7 @@ import (
 func TestFirstListingOfAllHasEveryKind(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		r := &registry{newAPIServer(false), map[string]object{}}
+		r := newRegistry(false)
 		at := []netip.AddrPort{netip.MustParseAddrPort("10.0.0.1:8080")}
 		r.Set(sourcetest.Services{"a.example": {Endpoints: at}, "c.example": {Endpoints: at}})
 		stored := store.NewMemory(store.Config{})

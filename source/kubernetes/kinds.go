@@ -31,6 +31,8 @@ type kind struct {
 	read func(object any) any
 }
 
+func (k *kind) part() part { return part{k.resource, k.namespace} }
+
 // name is for people.
 func (k *kind) name() string {
 	if k.namespace == "" {

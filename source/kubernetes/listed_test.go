@@ -104,11 +104,14 @@ func TestListed(t *testing.T) {
 	for i, f := range faults {
 		names[i] = f.name
 	}
-	for name, listOnly := range map[string]bool{"streams": false, "lists": true} {
+	for name, open := range map[string]func() *registry{
+		"streams": func() *registry { return newRegistry(false) }, "lists": func() *registry { return newRegistry(true) },
+		"namespaces": func() *registry { return newRegistry(false, "shop", "other") },
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			sourcetest.RunListed(t, sourcetest.Listed{
-				Open:   func(testing.TB) sourcetest.Registry { return &registry{newAPIServer(listOnly), map[string]object{}} },
+				Open:   func(testing.TB) sourcetest.Registry { return open() },
 				Faults: names, Lag: 4 * time.Minute, Reports: true, Histories: 15,
 				Valid: isService,
 			})
@@ -121,14 +124,19 @@ func isService(host string) bool { return strings.Trim(host, "ab") == ".example"
 
 // registry is a cluster, as the suite steers it.
 type registry struct {
-	api    *apiServer
-	slices map[string]object
+	api        *apiServer
+	slices     map[string]object
+	namespaces []string // as the sources have them
+}
+
+func newRegistry(listOnly bool, namespaces ...string) *registry {
+	return &registry{newAPIServer(listOnly), map[string]object{}, namespaces}
 }
 
 // Open implements [sourcetest.Registry].
 func (r *registry) Open(env source.Env) source.Source {
 	c := kubernetes.Kind().New().(*kubernetes.Config) //nolint:forcetypeassert // the kind's own
-	c.Domain = "example"
+	c.Domain, c.Namespaces = "example", r.namespaces
 	s := kubernetes.New(*c, env)
 	s.Reach(&rest.Config{Host: "http://api.test", Transport: r.api})
 	return &short{s}

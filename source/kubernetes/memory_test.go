@@ -52,7 +52,7 @@ func (p *podsOf) Close() error { return nil }
 func TestPodsThatComeInTakeLittleMemory(t *testing.T) {
 	const pods = 2000
 	synctest.Test(t, func(t *testing.T) {
-		r := &registry{newAPIServer(false), map[string]object{}}
+		r := newRegistry(false)
 		rest := &podsOf{pods: pods}
 		r.api.fail(only("pods", func(r *http.Request) (*http.Response, error) {
 			rest.of = r.Context()

@@ -28,15 +28,15 @@ type mirror struct {
 	pods   map[convert.Name]convert.Pod
 	istio  map[string]map[convert.Name]istio.Reading // by resource
 
-	unread  map[part]bool // of nodes and pods, until they are listed
-	primed  bool
-	awaited awaited                              // pods
-	dirty   map[convert.Name]struct{}            // groups that may have changed
-	touched map[string]map[convert.Name]struct{} // objects of Istio that have changed, by resource
-	left    leftOut
-	recount bool // a slice is left out, or no more, and no listing has said so yet
-	pending []step
-	since   time.Time // when the first of what is pending came
+	unlisted parts // what a listing does not have yet
+	primed   bool
+	awaited  awaited                              // pods
+	dirty    map[convert.Name]struct{}            // groups that may have changed
+	touched  map[string]map[convert.Name]struct{} // objects of Istio that have changed, by resource
+	left     leftOut
+	recount  bool // a slice is left out, or no more, and no listing has said so yet
+	pending  []step
+	since    time.Time // when the first of what is pending came
 }
 
 // object is what is kept of an object, or that there is none any more.
@@ -45,9 +45,9 @@ type object struct {
 	is any // nil if it is gone
 }
 
-func newMirror(c *Config) *mirror {
+func newMirror(c *Config, kinds []kind) *mirror {
 	return &mirror{
-		cluster: c.cluster(), readsPods: c.Pods, ignored: c.isClusterLocal, unread: unreadOf(c),
+		cluster: c.cluster(), readsPods: c.Pods, ignored: c.isClusterLocal, unlisted: partsOf(kinds),
 		groups: map[convert.Name]*convert.Group{}, slices: map[convert.Name]convert.Name{},
 		left: leftOut{}, awaited: awaited{until: map[string]time.Time{}}, nodes: map[string]convert.Node{}, zones: map[string]map[string]int{}, pods: map[convert.Name]convert.Pod{},
 		istio: map[string]map[convert.Name]istio.Reading{},
@@ -80,10 +80,22 @@ func (m *mirror) replace(resource, namespace string, objects []object, at time.T
 			m.enter(resource, object{Name: name}, at)
 		}
 	}
-	delete(m.unread, part{resource, namespace})
-	if place := placeOf(resource); m.primed && place != "" {
-		m.pending = append(m.pending, step{listing: m.listing(place)})
+	first := m.unlisted[part{resource, namespace}]
+	delete(m.unlisted, part{resource, namespace})
+	switch place := placeOf(resource); {
+	case !m.primed:
+	case place != "":
+		m.append(place)
+	case first: // nothing stands there, but the status says that it is lacking
+		m.append(resource)
 	}
+}
+
+// isListed reports whether a part has been listed.
+func (m *mirror) isListed(p part) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return !m.unlisted[p]
 }
 
 func (m *mirror) began(at time.Time) {

@@ -46,7 +46,7 @@ func (s *Source) Run(ctx context.Context, sink source.Sink) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", target.Host, err)
 	}
-	r := &run{Source: s, sink: sink, mirror: newMirror(&s.config), woken: make(chan struct{}, 1), panicked: make(chan any, 1), reported: map[string]metav1.StatusReason{}}
+	r := &run{Source: s, sink: sink, mirror: newMirror(&s.config, kinds), woken: make(chan struct{}, 1), panicked: make(chan any, 1), reported: map[string]metav1.StatusReason{}}
 	following, end := context.WithCancel(ctx)
 	var feeds sync.WaitGroup
 	defer feeds.Wait()
@@ -165,11 +165,8 @@ func (r *run) gather(ctx context.Context) error {
 	}
 }
 
-// pass passes on what a reading of the mirror gives. Which kinds cannot be read is asked
-// before: one that is listed meanwhile is protected once too often, and listed with the
-// next.
+// pass passes on what a reading of the mirror gives.
 func (r *run) pass(ctx context.Context, read func() []step) error {
-	unread := r.unread()
 	for _, s := range read() {
 		if s.listing == nil {
 			if err := r.sink.Change(ctx, s.change); err != nil {
@@ -177,7 +174,7 @@ func (r *run) pass(ctx context.Context, read func() []step) error {
 			}
 			continue
 		}
-		r.protect(s.listing, unread)
+		r.protect(s)
 		if err := r.sink.Replace(ctx, *s.listing); err != nil {
 			return err
 		}

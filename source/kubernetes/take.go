@@ -15,6 +15,7 @@ import (
 type step struct {
 	change  source.Change
 	listing *source.Listing // instead of the change
+	lacks   parts           // what the listing does not have, since it was made before they were listed
 }
 
 // take returns what is to be passed on, in order, and is done with it.
@@ -34,17 +35,15 @@ func (m *mirror) taken() []step {
 	return steps
 }
 
-// first returns everything, from which on changes are kept. Kinds that could not be read
-// are protected by the run. What nodes and pods say that could not is taken from what is
-// stored.
+// first returns everything, from which on changes are kept. What nodes and pods say that
+// could not be read is taken from what is stored.
 func (m *mirror) first(stored func() iter.Seq[model.Record]) []step {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.recall(stored)
 	m.primed = true
 	m.pending = nil
-	listing := m.everything()
-	return []step{{listing: &listing}}
+	return []step{m.everything()}
 }
 
 // all returns everything once more, after what is pending.
@@ -52,8 +51,7 @@ func (m *mirror) all() []step {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	steps := m.taken() // at once with the rest, so that no older listing comes after it
-	listing := m.everything()
-	return append(steps, step{listing: &listing})
+	return append(steps, m.everything())
 }
 
 // list has a place listed again, after what is pending.
@@ -61,10 +59,16 @@ func (m *mirror) list(place string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.flush()
-	m.pending = append(m.pending, step{listing: m.listing(place)})
+	m.append(place)
 }
 
-func (m *mirror) everything() source.Listing {
+// append puts a listing of a place behind what is pending. What it lacks is noted with
+// it: by the time it is passed on, that may be listed.
+func (m *mirror) append(place string) {
+	m.pending = append(m.pending, step{listing: m.listing(place), lacks: m.unlisted.of(place)})
+}
+
+func (m *mirror) everything() step {
 	whole := source.Listing{Observed: m.since, Ignored: m.left.counts()}
 	if whole.Observed.IsZero() {
 		whole.Observed = time.Now()
@@ -75,7 +79,7 @@ func (m *mirror) everything() source.Listing {
 		whole.Objects = append(whole.Objects, part.Objects...)
 		whole.Rejected = append(whole.Rejected, part.Rejected...)
 	}
-	return whole
+	return step{listing: &whole, lacks: maps.Clone(m.unlisted)}
 }
 
 // listing is everything of a place. What has changed there is passed on with it.
@@ -124,7 +128,7 @@ func (m *mirror) flush() {
 		m.pending = append(m.pending, step{change: change})
 	}
 	if m.recount { // a change cannot say so, and where nothing stands a listing costs little
-		m.pending = append(m.pending, step{listing: m.listing(endpointSlices)})
+		m.append(endpointSlices)
 	}
 }
 

@@ -82,35 +82,36 @@ func (r *run) report(f *feed, err error) {
 	r.mirror.list(f.resource)
 }
 
-// unread are the kinds that cannot be read.
-func (r *run) unread() (list []*feed) {
+// protect adds to a listing what it lacks of its places, and what cannot be read any more,
+// so that what is stored of it stays. What was lacking when the listing was made is so
+// even if it is listed by now: a later listing has it.
+func (r *run) protect(s step) {
 	for _, f := range r.feeds {
-		if _, reported := r.reported[f.name()]; reported || !f.isListed() {
-			list = append(list, f)
+		if len(s.listing.Places) > 0 && s.listing.Places[0] != f.resource {
+			continue
 		}
-	}
-	return list
-}
-
-// protect adds to a listing what is unread of its places, so that what is stored of it
-// stays.
-func (r *run) protect(listing *source.Listing, unread []*feed) {
-	for _, f := range unread {
-		if len(listing.Places) == 0 || listing.Places[0] == f.resource {
-			listing.Rejected = append(listing.Rejected, r.rejection(f))
+		if reason := r.whyUnread(f, s.lacks[f.part()]); reason != "" {
+			s.listing.Rejected = append(s.listing.Rejected, source.Rejection{
+				Place: f.resource, Namespace: f.namespace, Object: f.name(), Where: f.name(), Reason: reason,
+			})
 		}
 	}
 }
 
-// rejection has the status say why a kind cannot be read.
-func (r *run) rejection(f *feed) source.Rejection {
+// whyUnread has the status say why a kind cannot be read; it is empty if it can. That one
+// was lacking needs no report of its end: the listing with it is that.
+func (r *run) whyUnread(f *feed, lacking bool) string {
+	_, reported := r.reported[f.name()]
 	since, err := f.failing()
-	reason := "not listed yet"
-	if err != nil {
-		reason = fmt.Sprintf("cannot be read since %s: %s", since.UTC().Format(time.RFC3339), f.explain(err))
+	switch {
+	case err != nil && (lacking || reported):
+		r.reported[f.name()] = apierrors.ReasonForError(err)
+		return fmt.Sprintf("cannot be read since %s: %s", since.UTC().Format(time.RFC3339), f.explain(err))
+	case lacking:
+		return "not listed yet"
+	default:
+		return ""
 	}
-	r.reported[f.name()] = apierrors.ReasonForError(err)
-	return source.Rejection{Place: f.resource, Object: f.name(), Where: f.name(), Reason: reason}
 }
 
 // explain says why a kind cannot be read, and what to do.

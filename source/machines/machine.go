@@ -23,8 +23,8 @@ const (
 )
 
 // patience is in how many readings in a row a machine may be [Unanswered] until it counts
-// as [NotServing]. Readings in which no machine of the group is served do not count: it
-// may be what looks after them that fails.
+// as [NotServing]. Readings in which no machine of the group is served do not count, and
+// end no row: it may be what looks after them that fails.
 const patience = 3
 
 // Machine is one, as a cloud describes it.
@@ -51,9 +51,9 @@ func (m Machine) after(before Machine, counts bool) Machine {
 	case Unknown:
 		m.State, m.unanswered = before.State, before.unanswered
 	case Unanswered:
-		m.State = before.State
+		m.State, m.unanswered = before.State, before.unanswered
 		if counts {
-			m.unanswered = before.unanswered + 1
+			m.unanswered++
 		}
 		if m.unanswered >= patience {
 			m.State = NotServing

@@ -45,7 +45,7 @@ func TestAzureResources(t *testing.T) {
 	}
 	m := mirrorAzure(t, kubeconfig(t, c.API, "reader"))
 	m.awaitState(source.StateLive)
-	m.awaitRejected("azureresources", "allow get and list") // who may not read has no right to know that it is absent
+	m.awaitRejected("azureresources", "; allow list") // who may not read has no right to know that it is absent
 	for kind, text := range map[schema.GroupVersionResource]string{
 		clusterRoles: fmt.Sprintf(clusterRole, "- {apiGroups: [isthmus.io], resources: [azureresources], verbs: [list]}\n"), bindings: roleBinding,
 	} {

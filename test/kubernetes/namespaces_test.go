@@ -2,12 +2,22 @@ package kubernetes_test
 
 import (
 	"fmt"
+	"maps"
+	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/source"
 	"github.com/isthmus-mesh/isthmus/source/kubernetes"
+	"github.com/isthmus-mesh/isthmus/test/istio/cluster"
+)
+
+var (
+	roles        = schema.GroupVersionResource{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "roles"}
+	roleBindings = schema.GroupVersionResource{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "rolebindings"}
 )
 
 const role = `
@@ -15,9 +25,9 @@ apiVersion: rbac.authorization.k8s.io/v1
 kind: Role
 metadata: {namespace: %s, name: reader}
 rules:
-- {apiGroups: [""], resources: [services, pods], verbs: [get, list, watch]}
-- {apiGroups: [discovery.k8s.io], resources: [endpointslices], verbs: [get, list, watch]}
-- {apiGroups: [networking.istio.io], resources: [serviceentries, workloadentries, workloadgroups, sidecars], verbs: [get, list, watch]}
+- {apiGroups: [""], resources: [services, pods], verbs: [list, watch]}
+- {apiGroups: [discovery.k8s.io], resources: [endpointslices], verbs: [list, watch]}
+- {apiGroups: [networking.istio.io], resources: [%s workloadentries, workloadgroups, sidecars], verbs: [list, watch]}
 `
 
 const roleIsReaders = `
@@ -26,6 +36,13 @@ kind: RoleBinding
 metadata: {namespace: %s, name: reader}
 roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: reader}
 subjects: [{kind: User, name: reader, apiGroup: rbac.authorization.k8s.io}]
+`
+
+const entryOf = `
+apiVersion: networking.istio.io/v1
+kind: ServiceEntry
+metadata: {namespace: %s, name: %s}
+spec: {hosts: [entry.example], resolution: STATIC, ports: [{number: 80, name: http, protocol: HTTP}], endpoints: [{address: 10.8.0.1}]}
 `
 
 // A source reads some namespaces with rights in these alone. Objects of others are not
@@ -40,9 +57,6 @@ func TestNamespacesAreReadWithRightsThere(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	group := func(resource string) schema.GroupVersionResource {
-		return schema.GroupVersionResource{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: resource}
-	}
 	for _, namespace := range []string{"one", "two", "other"} {
 		if err := client.Namespace(t.Context(), namespace); err != nil {
 			t.Fatal(err)
@@ -51,8 +65,8 @@ func TestNamespacesAreReadWithRightsThere(t *testing.T) {
 		apply(slicesOf, webSlice, namespace)
 	}
 	for _, namespace := range []string{"one", "two"} {
-		apply(group("roles"), role, namespace)
-		apply(group("rolebindings"), roleIsReaders, namespace)
+		apply(roles, role, namespace, "serviceentries,")
+		apply(roleBindings, roleIsReaders, namespace)
 	}
 	m := mirror(t, kubeconfig(t, c.API, "reader"), func(c *kubernetes.Config) { c.Namespaces = []string{"one", "two"} })
 	m.awaitState(source.StateLive)
@@ -90,7 +104,7 @@ func TestNamespacesAreReadWithRightsThere(t *testing.T) {
 		t.Errorf("of the other namespace there is %v", r)
 	}
 
-	if err := client.Delete(t.Context(), group("rolebindings"), "two", "reader"); err != nil {
+	if err := client.Delete(t.Context(), roleBindings, "two", "reader"); err != nil {
 		t.Fatal(err)
 	}
 	c.API.Kill() // a watch that runs goes on without rights
@@ -99,4 +113,64 @@ func TestNamespacesAreReadWithRightsThere(t *testing.T) {
 	}
 	m.awaitState(source.StateStale)
 	m.mustHave(before, "two")
+}
+
+// One namespace's Role lacks a kind that need not be read. What goes in the other one while
+// Isthmus does not run goes, and what is stored of that namespace stays until it can be read.
+func TestNamespaceThatCannotBeReadKeepsItsOwnAlone(t *testing.T) {
+	t.Parallel()
+	c := own(t)
+	client, ctx := connect(t, c), t.Context()
+	apply := func(kind schema.GroupVersionResource, manifest string, args ...any) {
+		t.Helper()
+		if err := client.Apply(ctx, kind, object(t, manifest, args...)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, namespace := range []string{"one", "two"} {
+		if err := client.Namespace(ctx, namespace); err != nil {
+			t.Fatal(err)
+		}
+		apply(roles, role, namespace, "serviceentries,")
+		apply(roleBindings, roleIsReaders, namespace)
+		for _, name := range []string{"stays", "goes"} {
+			apply(cluster.ServiceEntries, entryOf, namespace, name)
+		}
+	}
+	config := kubeconfig(t, c.API, "reader")
+	restricted := func(c *kubernetes.Config) { c.Namespaces = []string{"one", "two"} }
+	m := mirror(t, config, restricted)
+	m.awaitState(source.StateLive)
+	one, two := m.uids("one"), m.uids("two")
+	if len(one) != 4 || len(two) != 4 {
+		t.Fatalf("there is %v and %v", one, two)
+	}
+	m.stop()
+
+	apply(roles, role, "two", "")
+	for _, namespace := range []string{"one", "two"} {
+		if err := client.Delete(ctx, cluster.ServiceEntries, namespace, "goes"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	m = mirrorInto(t, m.store, config, restricted)
+	m.awaitState(source.StateLive)
+	m.awaitRejected("serviceentries of two", "allow list and watch, or set istio: false")
+	m.mustHave(two, "two")
+	m.mustHaveLost(one, "one")
+
+	apply(roles, role, "two", "serviceentries,")
+	m.awaitRejected("serviceentries of two", "")
+	m.mustHaveLost(one, "one")
+	m.mustHaveLost(two, "two")
+}
+
+// mustHaveLost finds whether all but the ServiceEntry that goes is as it was.
+func (m *mirrored) mustHaveLost(before map[string]model.UID, namespace string) {
+	m.t.Helper()
+	want := maps.Clone(before)
+	maps.DeleteFunc(want, func(name string, _ model.UID) bool { return strings.Contains(name, " goes") })
+	if diff := cmp.Diff(want, m.uids(namespace)); diff != "" {
+		m.t.Errorf("of %s (-want +got):\n%s", namespace, diff)
+	}
 }
