@@ -150,21 +150,24 @@ func (s *server) peak(t testing.TB) float64 {
 	return probe.Memory(t, s.command.Process.Pid, "VmHWM")
 }
 
-// journal keeps the end of a log, and whether it ever showed a panic.
+// journal keeps the end of a log, and how a crash in it began.
 type journal struct {
-	mu       sync.Mutex
-	text     []byte
-	panicked string
+	mu    sync.Mutex
+	text  []byte
+	crash []byte // from the first sign of one on
 }
 
 // kept is how much of a log is worth reading.
 const kept = 4 << 10
 
+// crashes are its first words where the program, or what runs it, does not go on.
+var crashes = regexp.MustCompile(`panic|fatal error|SIG[A-Z]+|^runtime: `)
+
 func (j *journal) Write(p []byte) (int, error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if bytes.Contains(p, []byte("panic")) && j.panicked == "" {
-		j.panicked = strings.Clone(string(p))
+	if len(j.crash) > 0 || crashes.Match(p) {
+		j.crash = append(j.crash, p[:min(len(p), kept-len(j.crash))]...)
 	}
 	if j.text = append(j.text, p...); len(j.text) > 2*kept {
 		j.text = bytes.Clone(j.text[len(j.text)-kept:])
@@ -172,14 +175,18 @@ func (j *journal) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
+// tail is the end of the log, after how a crash began.
 func (j *journal) tail() string {
 	j.mu.Lock()
 	defer j.mu.Unlock()
+	if len(j.crash) > 0 {
+		return fmt.Sprintf("%s\n...\n%s", j.crash, j.text)
+	}
 	return string(j.text)
 }
 
 func (j *journal) panics() string {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return j.panicked
+	return string(j.crash)
 }
