@@ -33,10 +33,11 @@ func TestAnswerWithoutItsFieldIsAnError(t *testing.T) {
 					r.many("cart", 0, 3)
 					m := r.mirror(r.config())
 					want := m.stored()
+					at := route
 					if body == `{}` {
-						route = standin.Any // the registry itself says so when it is empty, and names itself
+						at = standin.Any // the registry itself says so when it is empty, and names itself
 					}
-					r.Inject(route, standin.Answer(http.StatusOK, jsonType, body), 0)
+					r.Inject(at, standin.Answer(http.StatusOK, jsonType, body), 0)
 					r.pass(11 * time.Minute) // beyond an audit
 					m.is(source.StateStale, r.URL()+path)
 					m.is(source.StateStale, field)
