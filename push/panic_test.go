@@ -185,6 +185,7 @@ func TestPanicForAStreamEndsThatStream(t *testing.T) {
 		well.ack(r)
 		ended(t, poor)
 		ended(t, join("poor")) // in a worker
+		synctest.Wait()        // a stream is closed before it is forgotten
 		if n := e.survived(PanicStream); n != 2 || e.Len() != 1 {
 			t.Errorf("%d panics were counted, %d subscribers are left", n, e.Len())
 		}

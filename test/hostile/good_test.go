@@ -2,6 +2,8 @@ package hostile
 
 import (
 	"fmt"
+	"iter"
+	"slices"
 	"testing"
 	"time"
 
@@ -54,18 +56,25 @@ func (g *good) follow(cluster string, weight uint32, from time.Time) time.Durati
 	return time.Since(from)
 }
 
-// mustHaveLostNothing fails if the client ever got the removal of something.
-func (g *good) mustHaveLostNothing(t *testing.T) {
+// mustHaveLostNothing fails if the client ever got the removal of a cluster, or of its
+// load assignment.
+func (g *good) mustHaveLostNothing(t *testing.T, clusters iter.Seq[string]) {
 	t.Helper()
 	g.Read(func(s *xdsclient.State) {
-		for _, typeURL := range []string{xdsclient.CDS, xdsclient.EDS} {
-			for _, name := range s.Names(xdsclient.CDS) {
+		for name := range clusters {
+			for _, typeURL := range []string{xdsclient.CDS, xdsclient.EDS} {
 				if n := s.Removals(typeURL, name); n > 0 {
-					t.Errorf("the good client got the removal of %[2]s %[1]d times", n, name)
+					t.Errorf("the good client got the removal of %s %d times", name, n)
 				}
 			}
 		}
 	})
+}
+
+// clusters are all that the client has.
+func (g *good) clusters() (names iter.Seq[string]) {
+	g.Read(func(s *xdsclient.State) { names = slices.Values(s.Names(xdsclient.CDS)) })
+	return names
 }
 
 // held is the first endpoint's weight in a cluster's load assignment, and how

@@ -4,6 +4,8 @@ import (
 	"context"
 	"crypto/tls"
 	"fmt"
+	"iter"
+	"maps"
 	"net"
 	"strings"
 	"testing"
@@ -215,13 +217,22 @@ func (r *room) settle(t *testing.T, before float64) {
 	})
 	r.change(t)
 	r.good.awaitAll(r.registry.says())
-	r.good.mustHaveLostNothing(t)
+	r.good.mustHaveLostNothing(t, r.lasting())
 	if r.mcp {
 		r.sink.awaitAll(t, r.registry.says())
 	}
 	if said := r.server.log.panics(); said != "" {
 		t.Errorf("there was a panic: %s", said)
 	}
+}
+
+// lasting are the clusters that no registry takes away. What hostile peers hold comes and
+// goes as they say.
+func (r *room) lasting() iter.Seq[string] {
+	if r.peers != nil {
+		return maps.Keys(r.registry.says())
+	}
+	return r.good.clusters()
 }
 
 // spareGoroutines come and go at rest: those of a scrape, of a round of reading.

@@ -2,6 +2,7 @@ package kubernetes_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"log/slog"
 	"os"
@@ -9,21 +10,24 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/isthmus-mesh/isthmus/admin"
 	"github.com/isthmus-mesh/isthmus/config"
 	"github.com/isthmus-mesh/isthmus/internal/app"
 	"github.com/isthmus-mesh/isthmus/test/istio/cluster"
+	"github.com/isthmus-mesh/isthmus/test/testkit/probe"
 )
 
 // bridge is an Isthmus that writes to a side what it reads in a folder, in the other side,
 // and in its own by another name of the API server.
 type bridge struct {
-	t   *testing.T
-	dir string
+	t     *testing.T
+	dir   string
+	admin string // address, while it runs
 }
 
 func newBridge(t *testing.T, writes *side) *bridge {
 	t.Helper()
-	b := &bridge{t, t.TempDir()}
+	b := &bridge{t: t, dir: t.TempDir()}
 	if err := os.Mkdir(filepath.Join(b.dir, "files"), 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -94,6 +98,7 @@ func (b *bridge) serve() (stop func()) {
 		cancel()
 		b.t.Fatal(err)
 	}
+	b.admin = a.AdminAddr().String()
 	ended := make(chan error, 1)
 	go func() { ended <- a.Run(ctx) }()
 	return func() {
@@ -103,6 +108,24 @@ func (b *bridge) serve() (stop func()) {
 			b.t.Error(err)
 		}
 	}
+}
+
+// mustList waits until all sources are listed: one that is not, and is not stored, holds up
+// what is written.
+func (b *bridge) mustList() {
+	b.t.Helper()
+	await(b.t, "all sources to be listed", func() error {
+		var list []admin.Source
+		if err := json.Unmarshal(probe.Get("http://"+b.admin+"/api/v1/sources"), &list); err != nil || len(list) != 3 {
+			return fmt.Errorf("there are %d sources (%v)", len(list), err)
+		}
+		for _, s := range list {
+			if s.State != "live" {
+				return fmt.Errorf("%s is %s: %s", s.Name, s.State, s.Reason)
+			}
+		}
+		return nil
+	})
 }
 
 // mustName waits until an object of a namespace names an address.
@@ -131,6 +154,7 @@ func TestServicesAreNotWrittenBack(t *testing.T) {
 	b.reach("far", two)
 	stop := b.serve()
 	one.mustHave("legacy.one", there)
+	b.mustList()
 	stop()
 
 	b.lose("near")
