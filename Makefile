@@ -9,6 +9,11 @@ MAKEFLAGS   += --no-print-directory
 BIN     := $(CURDIR)/bin
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 
+# One build of each package serves the program and its tests. Without cgo the program runs
+# on any Linux, and a thread has no stack of 8 MiB that counts where memory is limited by
+# RLIMIT_DATA.
+export CGO_ENABLED ?= 0
+
 # The packages for test, race and bench: make test PKG=./store/...
 PKG     ?= ./...
 # More flags for go test: make test TESTFLAGS='-count=1 -run Golden'
@@ -31,13 +36,11 @@ help: ## Show this list
 demo: build ## See Isthmus at work, all on loopback (Ctrl-C ends it)
 	@$(BIN)/isthmus demo
 
-# The version comes from us and not from go build, so that it works without git. Without
-# cgo the program runs on any Linux, and a thread has no stack of 8 MiB that counts where
-# memory is limited by RLIMIT_DATA.
+# The version comes from us and not from go build, so that it works without git.
 .PHONY: build
 build: ## Build bin/isthmus
 	@mkdir -p $(BIN)
-	CGO_ENABLED=0 go build -buildvcs=false -ldflags '-X main.version=$(VERSION)' -o $(BIN)/isthmus ./cmd/isthmus
+	go build -buildvcs=false -ldflags '-X main.version=$(VERSION)' -o $(BIN)/isthmus ./cmd/isthmus
 
 # go vet has looked at more than go test would once again.
 .PHONY: test
@@ -60,7 +63,7 @@ laws: ## Hold the laws of the whole by HISTORIES (10000) random histories
 # Attacks whose name has this in it: make hostile ATTACK=names
 ATTACK ?= .
 .PHONY: hostile
-hostile: ## Attack the real program in 512 MiB beside a good client (ATTACK= narrows)
+hostile: build ## Attack the real program in 512 MiB beside a good client (ATTACK= narrows)
 	go test -timeout 10m -parallel 4 -v $(TESTFLAGS) -run '^(TestMemoryLimitIsHard|TestAttacks)$$/$(ATTACK)' ./test/hostile -full
 
 .PHONY: e2e
@@ -77,7 +80,7 @@ e2e: $(if $(wildcard cmd/isthmus),build) ## Run the end-to-end test modules unde
 	exit $$status
 
 .PHONY: race
-race: ## Run the tests under the race detector (PKG=, TESTFLAGS=)
+race: build ## Run the tests under the race detector (PKG=, TESTFLAGS=)
 	@command -v "$$(go env CC)" >/dev/null || { echo 'race: needs a C compiler: apt-get install gcc libc6-dev' >&2; exit 1; }
 	CGO_ENABLED=1 go test -race -vet=off -p $(AT_ONCE) -timeout 15m $(TESTFLAGS) $(PKG)
 
@@ -137,7 +140,7 @@ stamp=$(BIN)/.$(1)-$(PINS); \
 if ! [ -e $$stamp ] || ! [ -x $(BIN)/$(1) ]; then \
 	echo "building $(1), once for these pins"; \
 	mkdir -p $(BIN); rm -f $(BIN)/.$(1)-*; \
-	CGO_ENABLED=0 GOWORK=off GOBIN=$(BIN) go -C test/tools install -ldflags='-s -w' $(2); \
+	GOWORK=off GOBIN=$(BIN) go -C test/tools install -ldflags='-s -w' $(2); \
 	touch $$stamp; \
 fi
 endef
