@@ -221,10 +221,6 @@ func (m *reference) judge(missing []model.Ref, present map[model.Ref]bool) {
 			changed[cause], fresh[cause] = true, true
 		}
 		m.held[ref] = cause
-		if o, ok := m.objects[ref]; ok {
-			o.stale = ""
-			m.objects[ref] = o
-		}
 	}
 	silent := map[model.Ref]bool{} // causes of which something was not looked for
 	rest := map[model.Ref][]model.Ref{}
@@ -436,6 +432,9 @@ func (m *reference) lines() (lines []string) {
 	}
 	for ref, o := range m.objects {
 		_, held := m.held[ref]
+		if held { // which is what is shown of it then; once it is released, it is stale as before
+			o.stale = ""
+		}
 		lines = append(lines, fmt.Sprintf("%s in %s at %s stale %q held %t", ref.Name, o.place, o.host, o.stale, held))
 		for _, name := range slices.Sorted(maps.Keys(o.weights)) {
 			_, held := m.held[endpoint(name)]
