@@ -93,6 +93,9 @@ func (in *Inlet) Next() (text mem.BufferSlice, release func(), err error) {
 	release = func() {}
 	if length > small {
 		if release, err = in.limits.Room.acquire(in.ctx, in.client, length, in.limits.Piece); err != nil {
+			if ended := in.ctx.Err(); ended != nil { // it went while it waited, and was not rejected
+				return nil, nil, grpcstatus.FromContextError(ended).Err()
+			}
 			return nil, nil, in.limits.TooMuch(err)
 		}
 	}

@@ -122,3 +122,16 @@ func TestLargeRequestsOnTheirWayAreBounded(t *testing.T) {
 		}
 	})
 }
+
+// A client that goes while its requests wait for room was not rejected.
+func TestRequestOfAClientThatGoesIsNotRejected(t *testing.T) {
+	timed(t, setup{limits: xds.Limits{Limits: streams.Limits{Message: half, Receiving: 2 * half}}}, func(t *testing.T, r *rig) {
+		conn := beginLarge(t, r, 20)
+		synctest.Wait()
+		_ = conn.Close()
+		time.Sleep(time.Minute)
+		if stalled, size := r.rejectedFor("stalled"), r.rejectedFor("size"); stalled+size != 0 {
+			t.Errorf("%d streams were rejected since something did not come, and %d for their size", stalled, size)
+		}
+	})
+}
