@@ -40,7 +40,7 @@ func (r *rig) connect() net.Conn {
 
 // Who never finishes a handshake is sent away, and holds nobody up.
 func TestHandshakesEnd(t *testing.T) {
-	limits := xds.Limits{Limits: streams.Limits{Handshake: 2 * time.Second}} // long enough for who means it, on a busy machine as well
+	limits := xds.Limits{Limits: streams.Limits{Handshake: 5 * time.Second}} // long enough for who means it, on a busy machine as well
 	plain, secure := newRig(t, setup{limits: limits}), newSecured(t, setup{limits: limits}, true)
 	idle := map[string][]net.Conn{}
 	for name, r := range map[string]*rig{"plaintext": plain, "TLS": secure.rig} {
