@@ -2,6 +2,7 @@ package config_test
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -51,6 +52,16 @@ func (w *watched) write(name, text string) {
 	w.must(os.WriteFile(w.at(name), []byte(text), 0o600))
 }
 
+// overwrite writes a text of the same length into a file. At no time is it shorter, which
+// would be one change more.
+func (w *watched) overwrite(name, text string) {
+	w.t.Helper()
+	file, err := os.OpenFile(w.at(name), os.O_WRONLY, 0)
+	w.must(err)
+	_, err = file.WriteString(text)
+	w.must(errors.Join(err, file.Close()))
+}
+
 func (w *watched) await(what string) {
 	w.t.Helper()
 	select {
@@ -63,7 +74,7 @@ func (w *watched) await(what string) {
 func TestWatchNoticesHoweverAFileIsWritten(t *testing.T) {
 	t.Parallel()
 	w := watch(t, func(w *watched) { w.write("isthmus.yaml", "a") })
-	w.write("isthmus.yaml", "b")
+	w.overwrite("isthmus.yaml", "b")
 	w.await("a file written in place")
 	w.write(".isthmus.yaml.swp", "c")
 	w.must(os.Rename(w.at(".isthmus.yaml.swp"), w.at("isthmus.yaml")))

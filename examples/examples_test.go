@@ -4,6 +4,7 @@ package examples_test
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"path/filepath"
 	"testing"
@@ -18,6 +19,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/output/xds"
 	center "github.com/isthmus-mesh/isthmus/source/servicecenter"
 	"github.com/isthmus-mesh/isthmus/test/testkit/instance"
+	"github.com/isthmus-mesh/isthmus/test/testkit/until"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -52,8 +54,8 @@ func TestExamplesAreServedWhole(t *testing.T) {
 			var sources []admin.Source
 			get(t, url+"/api/v1/sources", &sources)
 			for _, s := range sources {
-				if s.State != "live" || len(s.Rejected) > 0 || len(s.Ignored) > 0 {
-					t.Errorf("source %s: %s %s, rejected %v, ignored %v", s.Name, s.State, s.Reason, s.Rejected, s.Ignored)
+				if len(s.Rejected) > 0 || len(s.Ignored) > 0 {
+					t.Errorf("source %s: rejected %v, ignored %v", s.Name, s.Rejected, s.Ignored)
 				}
 			}
 			var services []admin.Service
@@ -86,6 +88,7 @@ func serve(t *testing.T, file string) string {
 	loaded.Outputs.Of("xds").(*xds.Config).Listen, loaded.Admin.Listen = "127.0.0.1:0", "127.0.0.1:0"
 	url := "http://" + instance.Run(t, loaded).AdminAddr().String()
 	await(t, url+"/readyz")
+	awaitLive(t, url)
 	return url
 }
 
@@ -122,6 +125,22 @@ func await(t *testing.T, url string) {
 			t.Fatalf("%s: %v, %v", url, response, err)
 		}
 	}
+}
+
+// awaitLive waits until every source is shown as live. It is ready as soon as what they
+// have listed is served, which may be a moment earlier.
+func awaitLive(t *testing.T, url string) {
+	t.Helper()
+	until.NoError(t, 20*time.Second, 10*time.Millisecond, "every source to be live", func() error {
+		var sources []admin.Source
+		get(t, url+"/api/v1/sources", &sources)
+		for _, s := range sources {
+			if s.State != "live" {
+				return fmt.Errorf("%s is %s: %s", s.Name, s.State, s.Reason)
+			}
+		}
+		return nil
+	})
 }
 
 func get(t *testing.T, url string, v any) {

@@ -1,6 +1,7 @@
 package push
 
 import (
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -87,8 +88,11 @@ func TestSomeResourcesWaitApart(t *testing.T) {
 		p.Publish(w.step([]*note{{1, "usual", "2", nil}}, noteSlot{0, "a"}))
 		wants(t, "at once", s.receiveAll(e))
 		time.Sleep(time.Second)
-		// What waits apart is due as well, and is not kept back by the other change.
-		wants(t, "after both", s.receiveAll(e), "listener slow 2", "listener usual 2", "cluster -a")
+		// What waits apart is due as well, and is not kept back by the other change. Which
+		// of them is the first is all the same.
+		both := s.receiveAll(e)
+		slices.Sort(both[:min(2, len(both))])
+		wants(t, "after both", both, "listener slow 2", "listener usual 2", "cluster -a")
 		p.Publish(w.step([]*note{{1, "slow", "3", nil}, {1, "usual", "3", nil}}))
 		time.Sleep(time.Second)
 		wants(t, "the usual one", s.receiveAll(e), "listener usual 3")

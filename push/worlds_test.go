@@ -159,21 +159,40 @@ func TestProducersAreIndependent(t *testing.T) {
 	})
 }
 
+// lasting is a world in which nobody finds what is named "lasting" before a time.
+type lasting struct {
+	notes
+	until <-chan struct{}
+}
+
+func (w lasting) Find(v View, r Row, name string) (Subject, bool) {
+	if name == "lasting" {
+		<-w.until
+	}
+	return w.notes.Find(v, r, name)
+}
+
 // The order of delivery is that of the protocol, whoever produces a type.
 func TestOrderGoesAcrossProducers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var first, second *Producer
-		e := start(t, Config{Order: []string{"cluster", "secret", "listener"}}, func(e *Engine) {
+		e := start(t, Config{Workers: 1, Order: []string{"cluster", "secret", "listener"}}, func(e *Engine) {
 			first = e.Produce([]TypeSpec{{Name: "listener"}, {Name: "cluster"}})
 			second = e.Produce([]TypeSpec{{Name: "secret"}})
 		})
 		w, hidden := newNotes(2), newNotes(1)
-		second.Publish(hidden.step([]*note{{0, "s", "1", nil}}))
+		u, until := hidden.step([]*note{{0, "s", "1", nil}}), make(chan struct{})
+		u.World = lasting{*hidden, until}
+		second.Publish(u)
 		s := deltaClient(e, Client{}, first.Type(0), first.Type(1), second.Type(0))
 		wants(t, "before the other is primed", s.receiveAll(e), "secret s 1")
 		first.Publish(w.step([]*note{{0, "l", "1", nil}, {1, "c", "1", nil}}))
 		wants(t, "then", s.receiveAll(e), "cluster c 1", "listener l 1")
+		busy := e.Connect(Info{Protocol: protocols[Delta]}, Client{})
+		busy.ask(Request{Type: second.Type(0), Subscribe: []string{"lasting"}})
+		synctest.Wait() // so is the only worker, and looks at who comes later once they have asked for all
 		late := deltaClient(e, Client{}, first.Type(0), second.Type(0), first.Type(1))
+		close(until)
 		wants(t, "who comes later", late.receiveAll(e), "cluster c 1", "secret s 1", "listener l 1")
 	})
 }

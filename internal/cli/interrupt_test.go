@@ -17,7 +17,7 @@ type theSilence struct{}
 // silent is a server that lets everybody in and never says anything.
 type silent struct {
 	listener net.Listener
-	asked    chan struct{} // one for each connection
+	asked    chan string // the other side of each connection
 }
 
 func silence(ts *testscript.TestScript, neg bool, args []string) {
@@ -27,7 +27,7 @@ func silence(ts *testscript.TestScript, neg bool, args []string) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // it does not wait
 	ts.Check(err)
 	s := ts.Value(theSilence{}).(*silent)
-	s.listener, s.asked = listener, make(chan struct{}, 1000)
+	s.listener, s.asked = listener, make(chan string, 1000)
 	ended := make(chan struct{})
 	go s.accept(ended)
 	ts.Defer(func() { _ = listener.Close(); <-ended })
@@ -43,10 +43,20 @@ func (s *silent) accept(ended chan<- struct{}) {
 			break
 		}
 		open = append(open, conn)
-		s.asked <- struct{}{}
+		s.asked <- conn.RemoteAddr().String()
 	}
 	for _, conn := range open {
 		_ = conn.Close()
+	}
+}
+
+// drain leaves nothing of the connections of those who have ended. They may wait to be
+// accepted, before one that is opened now.
+func (s *silent) drain(ts *testscript.TestScript) {
+	last, err := net.Dial("tcp", s.listener.Addr().String()) //nolint:noctx // it does not wait
+	ts.Check(err)
+	defer last.Close()
+	for <-s.asked != last.LocalAddr().String() {
 	}
 }
 
@@ -60,9 +70,7 @@ func interrupt(ts *testscript.TestScript, neg bool, args []string) {
 	c := command(ts, args[2:])
 	c.Stderr = &said
 	s := ts.Value(theSilence{}).(*silent)
-	for len(s.asked) > 0 {
-		<-s.asked
-	}
+	s.drain(ts)
 	ts.Check(c.Start())
 	defer func() { _ = c.Process.Kill() }() // it may have ended
 	ended := make(chan struct{})

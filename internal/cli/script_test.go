@@ -19,14 +19,14 @@ var update = flag.Bool("update", false, "rewrite what the scripts expect by cmp"
 
 // patience is how long a script waits for what must come about: much more than
 // it takes, for the machine may be busy.
-const patience = 30 * time.Second
+const patience = time.Minute
 
 // Each file of testdata is a session at the command line. Beside testscript's
 // own commands there are
 //   - exits STATUS COMMAND...: the command ends with that exit status;
 //   - serve FILE: isthmus serve runs from here on, with the script's limits of
 //     memory, and $ADMIN is its admin API;
-//   - run FILE: the same, without waiting until it is ready;
+//   - run FILE: the same, without waiting until it is ready and every source live;
 //   - await PATH TEXT: the admin API comes to say that there;
 //   - connect ID: a client with that node id has accepted all clusters;
 //   - nack ID REASON: a client with that node id has NACKed all clusters for
@@ -90,6 +90,7 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 func serve(ts *testscript.TestScript, neg bool, args []string) {
 	run(ts, neg, args)
 	ts.Check(serverOf(ts).await("/readyz", "ok"))
+	ts.Check(serverOf(ts).awaitLive())
 }
 
 func run(ts *testscript.TestScript, neg bool, args []string) {

@@ -73,19 +73,45 @@ func (s *server) follow(log io.Reader, found chan<- []string) {
 
 // await asks the admin API until the answer says what is wanted.
 func (s *server) await(path, want string) error {
+	return s.awaits(path, func(text string) error {
+		if !strings.Contains(text, want) {
+			return fmt.Errorf("it does not say %q", want)
+		}
+		return nil
+	})
+}
+
+var notLive = regexp.MustCompile(`(?m)^isthmus_source_up{.*} 0$`)
+
+// awaitLive waits until every source is shown as live. The server is ready as soon as
+// what they have listed is served, which may be a moment earlier.
+func (s *server) awaitLive() error {
+	return s.awaits("/metrics", func(text string) error {
+		if is := notLive.FindString(text); is != "" {
+			return errors.New("it says " + is)
+		}
+		return nil
+	})
+}
+
+// awaits asks the admin API until there is nothing wrong with the answer.
+func (s *server) awaits(path string, wrong func(text string) error) error {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	again := time.NewTicker(10 * time.Millisecond)
 	defer again.Stop()
 	for {
 		text, err := read(ctx, s.admin+path)
-		if err == nil && strings.Contains(text, want) {
+		if err == nil {
+			err = wrong(text)
+		}
+		if err == nil {
 			return nil
 		}
 		select {
 		case <-again.C:
 		case <-ctx.Done():
-			return fmt.Errorf("%s does not say %q: %w\n%s", path, want, err, text)
+			return fmt.Errorf("%s: %w\n%s", path, err, text)
 		}
 	}
 }

@@ -46,7 +46,9 @@ func (c Config) withDefaults() Config {
 	if c.write == nil {
 		c.write = replaceFile
 	}
-	if c.pause == 0 && !c.Once {
+	if c.Once {
+		c.pause = 0
+	} else if c.pause == 0 {
 		c.pause = aPause
 	}
 	return c

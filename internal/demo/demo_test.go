@@ -15,7 +15,7 @@ import (
 )
 
 // patience is much more than anything here takes, for the machine may be busy.
-const patience = 40 * time.Second
+const patience = time.Minute
 
 var folder = regexp.MustCompile(`config +(\S+)/isthmus\.yaml`)
 
@@ -25,12 +25,11 @@ func TestTourIsObserved(t *testing.T) {
 		t.Run(registry, func(t *testing.T) {
 			t.Parallel()
 			var out bytes.Buffer
-			begun := time.Now()
-			if err := Run(t.Context(), Config{Version: "test", Out: &out, Once: true, Registry: registry, Deadline: patience}); err != nil {
+			ctx, cancel := context.WithTimeout(t.Context(), 4*patience)
+			defer cancel()
+			// With a pause it would not end.
+			if err := Run(ctx, Config{Version: "test", Out: &out, Once: true, Registry: registry, Deadline: patience, pause: time.Hour}); err != nil {
 				t.Fatalf("%v\n%s", err, out.String())
-			}
-			if took, pauses := time.Since(begun), 2*5*aPause; took > pauses {
-				t.Errorf("it took %s, as with pauses", took)
 			}
 			if n := strings.Count(out.String(), "observed after "); n != 5 {
 				t.Errorf("%d steps of 5 were observed:\n%s", n, out.String())
@@ -124,7 +123,7 @@ func TestFolderMayBeEdited(t *testing.T) {
 	for name, terminal := range map[string]bool{"terminal": true, "file": false} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
 			defer cancel()
 			out := &transcript{}
 			out.when("Now it is yours", func() { withoutEndpoint(t, out, "cart-1") })
@@ -147,7 +146,7 @@ func TestFolderMayBeEdited(t *testing.T) {
 // demo suggests.
 func TestCenterMayBeChanged(t *testing.T) {
 	t.Parallel()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
 	defer cancel()
 	out := &transcript{}
 	out.when("Ctrl-C ends the demo", func() { follow(t, out.String()) })

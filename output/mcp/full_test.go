@@ -210,6 +210,7 @@ func TestFullStateThatIsTooLargeIsShown(t *testing.T) {
 	r := newRig(t, setup{largest: 1000})
 	r.put(entries, "a/one", string(make([]byte, 600)), "a/two", string(make([]byte, 600)))
 	r.put(sidecars, "a/one", "1")
+	r.dispatched()
 	s := r.sink("pilot")
 	s.Ask(entries, false)
 	s.Ask(sidecars, false)

@@ -40,6 +40,7 @@ func TestResumeBringsTheDifference(t *testing.T) {
 	holds(t, r, before, entries, true)
 	r.put(entries, "a/other", "another", "a/new", "4")
 	r.remove(entries, "a/gone")
+	r.dispatched()
 	after := r.sink("after")
 	after.Hold(entries, before.Of(entries))
 	after.Ask(entries, true)

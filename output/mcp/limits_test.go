@@ -141,7 +141,7 @@ func TestConnectionsAreGuarded(t *testing.T) {
 	ca := authority.New(t, "ca")
 	s, _ := secured(t, ca)
 	s.tcp = true
-	s.limits.NewStreamsPerClient, s.limits.Handshake = streams.Rate{PerSecond: 0.001, Burst: 3}, 2*time.Second
+	s.limits.NewStreamsPerClient, s.limits.Handshake = streams.Rate{PerSecond: 0.001, Burst: 3}, 5*time.Second
 	r := newRig(t, s)
 	r.put(entries, "a/one", "1")
 	r.security = credentials.NewTLS(ca.Client(ca.Issue("pilot", "spiffe://cluster.local/ns/istio-system/sa/pilot")))

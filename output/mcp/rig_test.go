@@ -243,6 +243,21 @@ func (r *rig) sink(id string) *mcpsink.Sink {
 	return mcpsink.Dial(r.t, r.dial(), id)
 }
 
+// dispatched returns once the engine has taken all that was put so far. A sink that
+// comes before that is sent what there was.
+func (r *rig) dispatched() {
+	r.t.Helper()
+	s := r.sink("witness")
+	for _, collection := range collections {
+		s.Ask(collection, true)
+	}
+	for _, collection := range collections {
+		for !maps.Equal(s.Of(collection).Contents, r.want(collection)) {
+			s.ACK(s.Receive(), true)
+		}
+	}
+}
+
 // status is how a sink stands with a collection.
 func (r *rig) status(id, collection string) (push.TypeStatus, bool) {
 	for _, c := range r.engine.Clients() {

@@ -110,6 +110,7 @@ func TestPoint68_SendingHasNoTimeLimit(t *testing.T) {
 			time.Sleep(time.Hour)
 			r.put(endpoint("shop", "big.example", "0", fmt.Sprintf("10.2.0.%d", i)))
 		}
+		synctest.Wait() // else the last may come after what is read here
 		shown := r.onlyStatus()
 		if shown.State != push.Waiting || !strings.Contains(shown.Reason, "does not read") || !shown.Since.Equal(begin) {
 			t.Errorf("shown as %+v", shown)

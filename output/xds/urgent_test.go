@@ -3,6 +3,7 @@ package xds_test
 import (
 	"fmt"
 	"iter"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -33,6 +34,9 @@ func TestLossesOvertakeCosmetics(t *testing.T) {
 			clients[host].Subscribe(eds, clusterOf(host))
 			clients[host].Await("its endpoint", leads(host, "10.0.0.1"))
 		}
+		w.await("ACK of all", func() bool { // else the loss may have to wait for that of its client
+			return !slices.ContainsFunc(w.engine.Clients(), func(c push.ClientStatus) bool { return c.Types[0].State != push.ACKed })
+		})
 		working, release, sent := make(chan struct{}), make(chan struct{}), make(chan struct{})
 		letGo, goOn := sync.OnceFunc(func() { close(sent) }), sync.OnceFunc(func() { close(release) })
 		t.Cleanup(letGo)

@@ -15,17 +15,29 @@ import (
 // follow starts a source over a folder with some files.
 func follow(t *testing.T, files map[string]string) *run {
 	t.Helper()
+	return followAs(t, patient, files)
+}
+
+// followAs is follow with a configuration.
+func followAs(t *testing.T, config func(path string) file.Config, files map[string]string) *run {
+	t.Helper()
 	dir := t.TempDir()
 	for name, text := range files {
 		write(t, dir, name, text)
 	}
-	return start(t, dir, patient(dir))
+	return start(t, dir, config(dir))
 }
 
-// patient is a configuration that takes what a busy machine does one after
-// the other for one change. It is not patient with files that are gone.
+// patient is a configuration that takes the writing of a file for one change. It is not
+// patient with files that are gone.
 func patient(path string) file.Config {
 	return file.Config{Path: path}.Pace(150*time.Millisecond, 3*time.Second, 0, 0).Gone(time.Millisecond)
+}
+
+// unhurried is patient with a test that does one thing after the other, on a busy machine
+// as well, and means it to be one change.
+func unhurried(path string) file.Config {
+	return file.Config{Path: path}.Pace(time.Second, 3*time.Second, 0, 0).Gone(time.Millisecond)
 }
 
 func (r *run) places(want ...string) {
@@ -88,7 +100,7 @@ func TestWhatChangesNothingIsNotListed(t *testing.T) {
 // Moving an object is one listing of both places, whichever way it is done.
 func TestMoveIsOneStep(t *testing.T) {
 	t.Parallel()
-	r := follow(t, map[string]string{
+	r := followAs(t, unhurried, map[string]string{
 		"a.yaml": entry("a", "a.example") + entry("moving", "m.example"), "b.yaml": entry("b", "b.example"),
 	})
 	r.write("b.yaml", entry("b", "b.example")+entry("moving", "m.example"))
@@ -145,7 +157,7 @@ func TestBrokenThenFixed(t *testing.T) {
 // Several files gone at once are looked at twice, and reported as a whole.
 func TestSeveralGone(t *testing.T) {
 	t.Parallel()
-	r := follow(t, map[string]string{
+	r := followAs(t, unhurried, map[string]string{
 		"a.yaml": entry("a", "a.example"), "sub/b.yaml": entry("b", "b.example"),
 		"sub/deep/c.yaml": entry("c", "c.example"),
 	})

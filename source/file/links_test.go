@@ -102,7 +102,7 @@ func TestEachFileOnce(t *testing.T) {
 // A file that is there but cannot be read is not one that is gone.
 func TestUnreadableFile(t *testing.T) {
 	t.Parallel()
-	r := follow(t, map[string]string{"a.yaml": entry("a", "a.example"), "b.yaml": entry("b", "b.example")})
+	r := followAs(t, unhurried, map[string]string{"a.yaml": entry("a", "a.example"), "b.yaml": entry("b", "b.example")})
 	r.remove("a.yaml")
 	r.link("nowhere", "a.yaml")
 	l := r.next()
@@ -137,16 +137,16 @@ func TestRootIsRemoved(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "registry")
 	write(t, dir, "a.yaml", entry("a", "a.example"))
-	r := start(t, dir, patient(dir))
+	r := start(t, dir, unhurried(dir))
 	r.rename("", "../elsewhere")
 	if err := r.fail(); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("error %v", err)
 	}
-	if err := launch(t, dir, patient(dir)).fail(); !errors.Is(err, fs.ErrNotExist) {
+	if err := launch(t, dir, unhurried(dir)).fail(); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("error %v", err)
 	}
 	write(t, dir, "b.yaml", entry("b", "b.example"))
-	r = start(t, dir, patient(dir))
+	r = start(t, dir, unhurried(dir))
 	r.stored("b@b.yaml")
 	r.remove("")
 	if err := r.fail(); !errors.Is(err, fs.ErrNotExist) {

@@ -25,7 +25,7 @@ func (s *guarded) Commit(ctx context.Context, c model.Commit) (uint64, error) {
 	for rec := range s.List(model.Filter{Source: listed}) {
 		before[rec.Ref] = rec
 	}
-	if !s.guard.commit(before, c) {
+	if !s.guard.commit(before, c, isRelease(ctx)) {
 		return 0, errAway
 	}
 	revision, err := s.Store.Commit(ctx, c)
@@ -35,8 +35,14 @@ func (s *guarded) Commit(ctx context.Context, c model.Commit) (uint64, error) {
 	return revision, err
 }
 
-// commit judges a commit, and reports whether it is to come about.
-func (g *guard) commit(before map[model.Ref]model.Record, c model.Commit) bool {
+// byOperator is the key of a context in which an operator releases what is held. On the
+// clock of the machine a source may commit at the same time.
+type byOperator struct{}
+
+func isRelease(ctx context.Context) bool { return ctx.Value(byOperator{}) != nil }
+
+// commit judges a commit, be it a release or not, and reports whether it is to come about.
+func (g *guard) commit(before map[model.Ref]model.Record, c model.Commit, release bool) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.away > 0 && !g.afterAll {
@@ -49,6 +55,7 @@ func (g *guard) commit(before map[model.Ref]model.Record, c model.Commit) bool {
 		return true // and the store rejects it
 	}
 	s := stepOf(before, c)
+	s.released = release
 	g.checkWrites(s)
 	g.checkPrimed(s)
 	g.checkOwners(s)
@@ -82,6 +89,7 @@ type change struct {
 	writes        []model.Write
 	deleted       []model.Record
 	was, is       model.Holds
+	released      bool // by an operator
 }
 
 func stepOf(before map[model.Ref]model.Record, c model.Commit) change {

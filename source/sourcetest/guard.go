@@ -41,12 +41,11 @@ type guard struct {
 	turns    int
 	cut      context.CancelFunc // ends the run
 
-	now       reading // that the source passes on
-	armed     faulty
-	away      int  // commits that the store does not take
-	afterAll  bool // it takes them, and says that it did not
-	bad       string
-	releasing bool
+	now      reading // that the source passes on
+	armed    faulty
+	away     int  // commits that the store does not take
+	afterAll bool // it takes them, and says that it did not
+	bad      string
 
 	listings []time.Time // that were taken, in this process
 	wholes   int         // of them all, those of the whole registry
@@ -163,12 +162,6 @@ func (g *guard) poisoned() string {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.bad
-}
-
-func (g *guard) releases(is bool) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.releasing = is
 }
 
 // calm ends everything that is to go wrong, and reports whether the source has to

@@ -41,13 +41,19 @@ func (g *guard) checkPrimed(s change) {
 
 // wasLike reports whether what is served of a host is what can be taken of one of the
 // versions that there were since the run began, be it in the very instant. A registry
-// that consists of parts may be read while it changes.
+// that consists of parts may be read while it changes. What an earlier run of the
+// process has read, and could not pass on, a source may keep for as long as it takes
+// to notice a change.
 func (g *guard) wasLike(got served, host string) bool {
+	since := g.ran.Add(-g.lag)
+	if g.began.After(since) {
+		since = g.began
+	}
 	return slices.ContainsFunc(g.versions, func(v version) bool {
 		service, there := v.services[host]
 		_, is := got[host]
 		switch {
-		case !v.until.IsZero() && v.until.Before(g.ran):
+		case !v.until.IsZero() && v.until.Before(since):
 			return false
 		case !there || service.Bad || host == g.bad:
 			return !is
@@ -83,7 +89,7 @@ func (g *guard) checkOwners(s change) {
 // checkPoisoned holds that nothing is taken of an object that has a bad part.
 func (g *guard) checkPoisoned(s change) {
 	for _, w := range s.writes {
-		if w.Delete || g.now.poisoned == "" || g.releasing || hostOf(w.Record, s.after) != g.now.poisoned {
+		if w.Delete || g.now.poisoned == "" || s.released || hostOf(w.Record, s.after) != g.now.poisoned {
 			continue
 		}
 		if have, stored := s.before[w.Record.Ref]; !stored || !have.Spec.EqualSpec(w.Record.Spec) {
@@ -96,7 +102,7 @@ func (g *guard) checkPoisoned(s change) {
 // that an operator releases only what is held.
 func (g *guard) checkTruth(s change) {
 	for _, rec := range s.deleted {
-		if _, held := s.was.Of(rec.Ref, rec.Owner); g.releasing {
+		if _, held := s.was.Of(rec.Ref, rec.Owner); s.released {
 			if !held {
 				g.finds("%s is released, and was not held", rec.Ref)
 			}
@@ -133,7 +139,7 @@ func (g *guard) lackedSince(since time.Time, host string, rec model.Record) bool
 
 // checkDrop holds that a suspicious drop is held, and for long enough.
 func (g *guard) checkDrop(s change) {
-	if g.releasing || g.now.listing == nil {
+	if s.released || g.now.listing == nil {
 		return
 	}
 	d := drop{change: s, hold: g.hold}

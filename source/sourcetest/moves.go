@@ -1,6 +1,7 @@
 package sourcetest
 
 import (
+	"context"
 	"time"
 
 	"pgregory.net/rapid"
@@ -94,10 +95,8 @@ func (m *mirroring) restore() {
 
 // release is an operator's.
 func (m *mirroring) release() {
-	m.guard.releases(true)
 	away := m.guard.refusing()
-	n, err := m.process.super.Release(m.ctx)
-	m.guard.releases(false)
+	n, err := m.process.super.Release(context.WithValue(m.ctx, byOperator{}, true))
 	if n > 0 {
 		m.note("an operator releases %d records", n)
 		for _, l := range m.left {
