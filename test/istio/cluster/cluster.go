@@ -65,7 +65,7 @@ func (c *Cluster) define(ctx context.Context, client *Client) error {
 		}
 	}
 	for _, object := range objects {
-		if err := client.awaitEstablished(ctx, object.GetName()); err != nil {
+		if err := client.awaitServed(ctx, object); err != nil {
 			return err
 		}
 	}
