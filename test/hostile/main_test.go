@@ -55,7 +55,7 @@ var program = sync.OnceValues(func() (string, error) {
 
 // patience is how long a test waits for what must come about at rest. It is a
 // great deal more than it takes, for the machine may be busy with other things.
-const patience = time.Minute
+const patience = 2 * time.Minute
 
 func await(t testing.TB, what string, check func() error) {
 	t.Helper()
