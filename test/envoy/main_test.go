@@ -10,9 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"github.com/isthmus-mesh/isthmus/test/envoy/proxy"
+	"github.com/isthmus-mesh/isthmus/test/testkit/leak"
 	"github.com/isthmus-mesh/isthmus/test/testkit/until"
 )
 
@@ -49,7 +48,7 @@ func TestMain(m *testing.M) {
 	fmt.Printf("random draws: -seed %d\n", *seed)
 	status, err := run(m)
 	if err == nil && status == 0 {
-		err = goleak.Find()
+		err = leak.Find()
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

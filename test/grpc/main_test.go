@@ -9,9 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"github.com/isthmus-mesh/isthmus/test/grpc/clients"
+	"github.com/isthmus-mesh/isthmus/test/testkit/leak"
 	"github.com/isthmus-mesh/isthmus/test/testkit/product"
 	"github.com/isthmus-mesh/isthmus/test/testkit/until"
 )
@@ -37,7 +36,7 @@ func TestMain(m *testing.M) {
 	}
 	status, err := run(m)
 	if err == nil && status == 0 {
-		err = goleak.Find()
+		err = leak.Find()
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

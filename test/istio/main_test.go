@@ -9,9 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"github.com/isthmus-mesh/isthmus/test/istio/cluster"
+	"github.com/isthmus-mesh/isthmus/test/testkit/leak"
 	"github.com/isthmus-mesh/isthmus/test/testkit/product"
 	"github.com/isthmus-mesh/isthmus/test/testkit/until"
 )
@@ -56,7 +55,7 @@ func TestMain(m *testing.M) {
 		status = 1
 	}
 	if status == 0 {
-		if err := goleak.Find(); err != nil {
+		if err := leak.Find(); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			status = 1
 		}
