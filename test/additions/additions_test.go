@@ -24,7 +24,7 @@ import (
 )
 
 const (
-	patience = 30 * time.Second
+	patience = 2 * time.Minute
 	interval = 10 * time.Millisecond
 )
 

@@ -79,7 +79,8 @@ func (c *churn) run(end time.Time) {
 	}
 }
 
-// make writes what was changed, and stops backends a second later.
+// make writes what was changed. Backends that are gone stop a second after the last Envoy
+// was seen without them.
 func (c *churn) make(what string, formerHosts ...string) (await func()) {
 	c.changes.Add(1)
 	c.publish(what)
@@ -87,8 +88,7 @@ func (c *churn) make(what string, formerHosts ...string) (await func()) {
 	for _, host := range formerHosts {
 		hosts[host] = true
 	}
-	await = c.watcher.changed(c.member, what, hosts, c.gone)
-	stopLater(c.pending, c.gone)
+	await = c.watcher.changed(c.member, what, hosts, c.gone, func(s spot) func() { return c.pending.later(notice, s.Stop) })
 	c.gone = nil
 	return await
 }

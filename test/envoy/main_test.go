@@ -10,20 +10,19 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"github.com/isthmus-mesh/isthmus/test/envoy/proxy"
+	"github.com/isthmus-mesh/isthmus/test/testkit/leak"
 	"github.com/isthmus-mesh/isthmus/test/testkit/until"
 )
 
 const (
 	// patience is how long a test waits for what must come about, when how long it
 	// takes is not what is tested. The machine may be busy with other things.
-	patience = 60 * time.Second
+	patience = 3 * time.Minute
 	// soon is how long a change may take from the folder to an Envoy that works
-	// with it. It takes a small part of a second.
-	soon = 10 * time.Second
-	// notice is how long a backend goes on after its endpoint has left the folder.
+	// with it. It takes a small part of a second, where the machine is not busy.
+	soon = 30 * time.Second
+	// notice is how long a backend goes on after its endpoint has left the Envoys.
 	notice = time.Second
 )
 
@@ -49,7 +48,7 @@ func TestMain(m *testing.M) {
 	fmt.Printf("random draws: -seed %d\n", *seed)
 	status, err := run(m)
 	if err == nil && status == 0 {
-		err = goleak.Find()
+		err = leak.Find()
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

@@ -5,8 +5,6 @@ import (
 	"slices"
 	"sync/atomic"
 	"time"
-
-	"github.com/isthmus-mesh/isthmus/test/envoy/proxy"
 )
 
 // member is a service with backends that really answer. It has a file of its
@@ -97,22 +95,6 @@ func (s *member) drop(from, to int) (gone []spot) {
 	return gone
 }
 
-// stopLater stops backends a second after they have left the folder.
-func stopLater(pending *pending, gone []spot) {
-	for _, spot := range gone {
-		pending.after(notice, spot.Stop)
-	}
-}
-
-// endpoints are where backends are.
-func endpointsOf(spots []spot) map[proxy.Endpoint]bool {
-	at := map[proxy.Endpoint]bool{}
-	for _, s := range spots {
-		at[proxy.Endpoint{Address: s.Address, Port: s.Port}] = true
-	}
-	return at
-}
-
 // pending are things that are done later. They are done at the latest when it
 // is closed.
 type pending struct {
@@ -122,17 +104,20 @@ type pending struct {
 
 func newPending() *pending { return &pending{done: make(chan struct{}, 1)} }
 
-func (p *pending) after(d time.Duration, do func()) {
+// later has something be done some time after begin is called.
+func (p *pending) later(d time.Duration, do func()) (begin func()) {
 	p.left.Add(1)
-	time.AfterFunc(d, func() {
-		do()
-		if p.left.Add(-1) == 0 {
-			select {
-			case p.done <- struct{}{}:
-			default:
+	return func() {
+		time.AfterFunc(d, func() {
+			do()
+			if p.left.Add(-1) == 0 {
+				select {
+				case p.done <- struct{}{}:
+				default:
+				}
 			}
-		}
-	})
+		})
+	}
 }
 
 // wait waits until nothing is left to be done.

@@ -69,10 +69,25 @@ func (s *store) terminate(i *isthmus) {
 // comeBack starts an Isthmus again, or lets it go on.
 func (s *store) comeBack(i *isthmus) {
 	s.Helper()
-	if !i.Frozen() {
+	if i.Frozen() {
+		s.thaw(i)
+	} else {
 		i.Serve()
-		return
 	}
+	// Else Envoy may come back before it has read what changed while it stood still, or
+	// was gone, and is sent that twice: as it was, and as it is.
+	await(s, i.Name+" to read what changed meanwhile", func() error {
+		const endpoints = "isthmus_catalog_endpoints"
+		if has, is := i.Metric(endpoints, ""), s.other(i).Metric(endpoints, ""); has != is {
+			return fmt.Errorf("it has %.0f endpoints, the other %.0f", has, is)
+		}
+		return nil
+	})
+}
+
+// thaw lets an Isthmus go on, until it knows that Envoy has left.
+func (s *store) thaw(i *isthmus) {
+	s.Helper()
 	if err := i.Thaw(); err != nil {
 		s.Fatal(err)
 	}
@@ -82,15 +97,6 @@ func (s *store) comeBack(i *isthmus) {
 			err = fmt.Errorf("it still knows %s", clients[0].ID)
 		}
 		return err
-	})
-	// Else Envoy may come back before it has read what changed while it stood
-	// still, and is sent that twice: as it was, and as it is.
-	await(s, i.Name+" to read what changed meanwhile", func() error {
-		const endpoints = "isthmus_catalog_endpoints"
-		if has, is := i.Metric(endpoints, ""), s.other(i).Metric(endpoints, ""); has != is {
-			return fmt.Errorf("it has %.0f endpoints, the other %.0f", has, is)
-		}
-		return nil
 	})
 }
 

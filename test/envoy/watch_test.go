@@ -39,11 +39,20 @@ func (w *want) release() {
 	}
 }
 
-// leaver is an endpoint that should be nowhere.
+// leaver is an endpoint of a service that should be nowhere.
 type leaver struct {
+	service  string
 	endpoint proxy.Endpoint
 	hosts    map[string]bool
 	since    time.Time
+	counted  bool
+	from     *departure
+}
+
+// departure is what is done once an endpoint has left all Envoys.
+type departure struct {
+	envoys int // that it has not left yet
+	left   func()
 }
 
 // startWatcher watches all Envoys of a mesh until stop is called.
@@ -62,12 +71,17 @@ func startWatcher(m *mesh) (w *watcher, stop func()) {
 }
 
 // changed is to be called right after a service was written. It returns a
-// function that waits until that is active in every Envoy.
-func (w *watcher) changed(s *member, what string, hosts map[string]bool, gone []spot) (await func()) {
+// function that waits until that is active in every Envoy. What left returns for a
+// backend that is gone is called once no Envoy has it any more.
+func (w *watcher) changed(s *member, what string, hosts map[string]bool, gone []spot, left func(spot) func()) (await func()) {
 	now := time.Now()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	var all []chan struct{}
+	departures := map[spot]*departure{}
+	for _, g := range gone {
+		departures[g] = &departure{len(w.m.Proxies), left(g)}
+	}
 	for _, p := range w.m.Proxies {
 		if old := w.wanted[p][s.Service]; old != nil {
 			w.superseded++
@@ -76,8 +90,8 @@ func (w *watcher) changed(s *member, what string, hosts map[string]bool, gone []
 		next := &want{what: s.Service + ": " + what, since: now, hosts: hosts, view: expected(s.objects()), done: make(chan struct{})}
 		w.wanted[p][s.Service] = next
 		all = append(all, next.done)
-		for e := range endpointsOf(gone) {
-			w.leaving[p] = append(w.leaving[p], leaver{e, hosts, now})
+		for g, d := range departures {
+			w.leaving[p] = append(w.leaving[p], leaver{s.Service, proxy.Endpoint{Address: g.Address, Port: g.Port}, hosts, now, false, d})
 		}
 	}
 	return func() {
@@ -129,15 +143,26 @@ func (w *watcher) look(p *proxy.Proxy, got view) {
 			w.m.Errorf("%s is not active in %s after %s: %v", next.what, p.Name, soon, err)
 		}
 	}
-	var still []leaver
+	w.leaving[p] = w.stillIn(p, got, now)
+}
+
+// stillIn are the endpoints that have not left an Envoy. One that is not there may be on
+// its way still, unless the Envoy has the service as it was written last.
+func (w *watcher) stillIn(p *proxy.Proxy, got view, now time.Time) (still []leaver) {
 	for _, l := range w.leaving[p] {
-		if got.has(l) {
+		has := got.has(l)
+		if !has && !l.counted {
+			w.left, l.counted = append(w.left, now.Sub(l.since)), true
+		}
+		if has || w.wanted[p][l.service] != nil {
 			still = append(still, l)
-		} else {
-			w.left = append(w.left, now.Sub(l.since))
+			continue
+		}
+		if l.from.envoys--; l.from.envoys == 0 {
+			l.from.left()
 		}
 	}
-	w.leaving[p] = still
+	return still
 }
 
 // giveUp lets go whoever still waits.

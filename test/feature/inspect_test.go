@@ -17,8 +17,9 @@ import (
 	"github.com/isthmus-mesh/isthmus/test/testkit/xdsclient"
 )
 
-// getTimeout bounds one request to the admin API, which takes a millisecond.
-const getTimeout = 5 * time.Second
+// getTimeout bounds one request to the admin API, which takes a millisecond where the
+// machine is not busy.
+const getTimeout = time.Minute
 
 // get asks the admin API.
 func (i *isthmus) get(path string) (code int, body string, err error) {

@@ -23,7 +23,7 @@ import (
 
 // patience is how long a test waits for what must come about. It is a great
 // deal more than it takes, for the machine may be busy with other things.
-const patience = 60 * time.Second
+const patience = 2 * time.Minute
 
 // atOnce is how many tests run at a time. They wait far more than they work.
 const atOnce = "8"

@@ -78,8 +78,9 @@ func TestARemovalWaitsForWhatWasAddedWithIt(t *testing.T) {
 	r.envoy.AwaitHeld(xdsclient.EDS, cluster(ratings), cluster(reviews))
 	r.Settle()
 	r.MustNotHaveReceived(reviews)
-	later.Make()
-	later.Write("shop.yaml", at(reviews, "192.0.2.1"))
+	whole := newRegistry(t, "whole") // an empty folder would be an answer, and a true one
+	whole.Write("shop.yaml", at(reviews, "192.0.2.1"))
+	later.Return(whole)
 	await(t, "the rest to go", func() error {
 		if got := holds(r.envoy); strings.Contains(strings.Join(got, " "), ratings) {
 			return fmt.Errorf("it holds %q", got)

@@ -20,10 +20,11 @@ const (
 	// deadline is that of calls. It is longer than the 15 s after which a client
 	// gives up on a resource, for that is to be seen, and than a JVM takes to its
 	// first call on a busy machine.
-	deadline = 30 * time.Second
+	deadline = time.Minute
 	// slow is how long a call may take to a service that the client has called
-	// before. One that takes longer counts as failed.
-	slow = 5 * time.Second
+	// before. One that takes longer counts as failed: less than what clients wait for by
+	// themselves, and more than a busy machine takes.
+	slow = 10 * time.Second
 )
 
 // client is a gRPC client in a process of its own, which makes calls all the

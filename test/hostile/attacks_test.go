@@ -112,7 +112,7 @@ func (a attack) judge(t *testing.T, f *figures) {
 	if f.peak >= allowance {
 		t.Errorf("the program needed %.0f MiB, it may need %d", f.peak/mib, allowance>>20)
 	}
-	if len(f.beside) < 2 {
+	if len(f.beside) < fewest {
 		t.Errorf("%d changes were made beside the attack, which shows nothing", len(f.beside))
 	}
 	if !*full {

@@ -9,8 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
+	"github.com/isthmus-mesh/isthmus/test/testkit/leak"
 	"github.com/isthmus-mesh/isthmus/test/testkit/product"
 	"github.com/isthmus-mesh/isthmus/test/testkit/until"
 )
@@ -40,7 +39,7 @@ func run(m *testing.M) int {
 	defer os.RemoveAll(dir)
 	workDir = dir
 	code := m.Run()
-	if err := goleak.Find(); err != nil && code == 0 {
+	if err := leak.Find(); err != nil && code == 0 {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
@@ -55,7 +54,7 @@ var program = sync.OnceValues(func() (string, error) {
 
 // patience is how long a test waits for what must come about at rest. It is a
 // great deal more than it takes, for the machine may be busy with other things.
-const patience = time.Minute
+const patience = 2 * time.Minute
 
 func await(t testing.TB, what string, check func() error) {
 	t.Helper()

@@ -219,24 +219,25 @@ func hostilePeers(t *testing.T, r *room) string {
 	r.beside(t, func(ctx context.Context) error {
 		close(r.peers.begun)
 		defer close(r.peers.over)
-		return r.peers.haveBeenBusy(ctx, size(8*time.Second, 2*time.Second))
+		return r.haveBeenBusy(ctx, size(8*time.Second, 2*time.Second))
 	})
 	return fmt.Sprintf("%d peers of sources, each with harm of its own: %d messages on %d streams", len(harms), r.peers.sent.Load(), r.peers.streams.Load())
 }
 
-// haveBeenBusy returns when some time is over and every peer has done some harm.
-func (p *peers) haveBeenBusy(ctx context.Context, least time.Duration) error {
-	begun, again := time.Now(), time.NewTicker(10*time.Millisecond)
+// haveBeenBusy returns when some time is over, in which every peer has done some harm
+// and some changes were followed: what peers do is not begun again.
+func (r *room) haveBeenBusy(ctx context.Context, least time.Duration) error {
+	p, begun, again := r.peers, time.Now(), time.NewTicker(10*time.Millisecond)
 	defer again.Stop()
 	for {
 		streams, sent := p.streams.Load(), p.sent.Load()
-		if time.Since(begun) >= least && int(streams) >= len(harms) && int(sent) >= 10*len(harms) {
+		if time.Since(begun) >= least && r.followed.Load() >= fewest && int(streams) >= len(harms) && int(sent) >= 10*len(harms) {
 			return nil
 		}
 		select {
 		case <-again.C:
 		case <-ctx.Done():
-			return fmt.Errorf("%d streams of %d peers were opened, and %d messages sent", streams, len(harms), sent)
+			return fmt.Errorf("%d streams of %d peers were opened, %d messages sent, and %d changes followed", streams, len(harms), sent, r.followed.Load())
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"net"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -20,8 +21,9 @@ type room struct {
 	server   *server
 	good     *good
 	figures  *figures
-	sink     *goodSink // where MCP is attacked
-	next     int       // service to change
+	sink     *goodSink    // where MCP is attacked
+	next     int          // service to change
+	followed atomic.Int64 // changes beside the attack
 }
 
 // setup is what differs between rooms.
@@ -148,13 +150,23 @@ func (r *room) change(t *testing.T) time.Duration {
 	return r.good.follow(clusterName(service), weight, at)
 }
 
+// fewest is how many changes must be followed beside an attack for it to show anything.
+const fewest = 2
+
 // beside has the good client follow changes until an attack is over, and asks
-// all the while whether the program is ready.
+// all the while whether the program is ready. Where changes are slow, for the machine is
+// busy, the attack is made again until there were enough of them.
 func (r *room) beside(t *testing.T, attack func(context.Context) error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
 	over, asked := make(chan error, 1), make(chan error, 1)
-	go func() { over <- attack(ctx) }()
+	go func() {
+		err := attack(ctx)
+		for err == nil && ctx.Err() == nil && r.followed.Load() < fewest {
+			err = attack(ctx)
+		}
+		over <- err
+	}()
 	go func() { asked <- r.keepAsking(ctx) }()
 	ended := false
 	defer func() { // also if the good client ends the test
@@ -168,6 +180,7 @@ func (r *room) beside(t *testing.T, attack func(context.Context) error) {
 	}()
 	for {
 		r.figures.beside = append(r.figures.beside, r.change(t))
+		r.followed.Add(1)
 		select {
 		case err := <-over:
 			ended = true

@@ -9,6 +9,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/isthmus-mesh/isthmus/test/istio/cluster"
 )
 
 // TestChartIsInstalled shows that an API server takes everything that the chart
@@ -47,7 +49,8 @@ func TestChartIsInstalled(t *testing.T) {
 	}
 }
 
-// install applies what the chart renders, of which it returns one of each kind.
+// install applies what the chart renders, of which it returns one of each kind, and waits
+// until the account has its rights.
 func (a *api) install(values, namespace string) map[string]*unstructured.Unstructured {
 	a.t.Helper()
 	helm := exec.CommandContext(a.t.Context(), "go", "-C", programs.Repository+"/test/deploy", "run", "./render", "-release", "bridge", "-namespace", namespace)
@@ -57,6 +60,7 @@ func (a *api) install(values, namespace string) map[string]*unstructured.Unstruc
 		a.t.Fatalf("rendering the chart: %v", err)
 	}
 	installed := map[string]*unstructured.Unstructured{}
+	var rights []cluster.Access
 	for manifest := range strings.SplitSeq(string(out), "\n---") {
 		o, err := object(manifest)
 		if err != nil {
@@ -70,7 +74,11 @@ func (a *api) install(values, namespace string) map[string]*unstructured.Unstruc
 			a.t.Fatalf("%v\n%s", err, manifest)
 		}
 		installed[o.GetKind()] = o
+		if strings.HasSuffix(o.GetKind(), "Role") {
+			rights = append(rights, accesses(o, "system:serviceaccount:"+namespace+":bridge")...)
+		}
 	}
+	a.awaitAccess(rights...)
 	return installed
 }
 

@@ -8,7 +8,6 @@ require (
 	github.com/isthmus-mesh/isthmus v0.0.0
 	github.com/isthmus-mesh/isthmus/test/envoy v0.0.0-00010101000000-000000000000
 	github.com/rogpeppe/go-internal v1.14.1
-	go.uber.org/goleak v1.3.0
 	google.golang.org/grpc v1.85.0
 	istio.io/api v1.31.1
 	k8s.io/apimachinery v0.36.3
@@ -16,7 +15,10 @@ require (
 	sigs.k8s.io/yaml v1.6.0
 )
 
-require golang.org/x/tools v0.49.0 // indirect
+require (
+	go.uber.org/goleak v1.3.0 // indirect
+	golang.org/x/tools v0.49.0 // indirect
+)
 
 require (
 	cel.dev/expr v0.25.3 // indirect

@@ -213,10 +213,13 @@ func manifests(t *testing.T, text string) (list []map[string]any) {
 }
 
 func (m *migration) rightsAreGiven() {
-	out, err := m.Try("isthmus serve --config isthmus.yaml --dry-run -o json")
-	if err != nil || !strings.Contains(out, `"missing": []`) {
-		m.t.Errorf("with the rights of the guide, the dry run says %v: %s", err, out)
-	}
+	await(m.t, "the rights of the guide to be all", func() error { // once the API server knows of them
+		out, err := m.Try("isthmus serve --config isthmus.yaml --dry-run -o json")
+		if err == nil && !strings.Contains(out, `"missing": []`) {
+			err = fmt.Errorf("the dry run says %s", out)
+		}
+		return err
+	})
 }
 
 // nothingIsOurs is that Isthmus has not touched any object of the earlier bridge.
@@ -312,11 +315,12 @@ func (m *migration) nothingIsOursAnyMore() {
 			m.t.Errorf("%s is left as %v", service, o.Object)
 		}
 		// The earlier bridge replaces all but the endpoints and the ports at its start.
-		o.SetAnnotations(nil)
-		o.SetManagedFields(nil)
-		if err := m.api.client.As("servicecenter-istio").Update(m.t.Context(), cluster.ServiceEntries, o.Unstructured); err != nil {
-			m.t.Error(err)
-		}
+		await(m.t, "the earlier bridge to write "+service, func() error { // again if istiod has written its status meanwhile
+			o := m.entry(service)
+			o.SetAnnotations(nil)
+			o.SetManagedFields(nil)
+			return m.api.client.As("servicecenter-istio").Update(m.t.Context(), cluster.ServiceEntries, o.Unstructured)
+		})
 	}
 	if got := m.api.deleted(cluster.RootNamespace); !slices.Equal(got, []string{"stock"}) {
 		m.t.Errorf("deleted were %q", got)

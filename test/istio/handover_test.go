@@ -96,12 +96,7 @@ func TestObjectsOfEarlierBridgeAreHandedOver(t *testing.T) {
 
 // AddWeb registers instances of a service that have a REST and a highway port each.
 func (r *registry) AddWeb(service string, addresses ...string) {
-	r.Add(service)
-	for _, address := range addresses {
-		r.instances[service][address] = r.RegisterInstance(r.ids[service], servicecenter.Instance{
-			HostName: "host", Endpoints: []string{"rest://" + address + ":8080", "highway://" + address + ":7070"},
-		})
-	}
+	r.add(service, addresses, "rest://%s:8080", "highway://%s:7070")
 }
 
 // createAsEarlierBridge creates an object and updates it, as that one did.

@@ -9,16 +9,15 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"github.com/isthmus-mesh/isthmus/test/istio/cluster"
+	"github.com/isthmus-mesh/isthmus/test/testkit/leak"
 	"github.com/isthmus-mesh/isthmus/test/testkit/product"
 	"github.com/isthmus-mesh/isthmus/test/testkit/until"
 )
 
 // patience is how long a test waits for what must come about. It is a great
 // deal more than it takes, for the machine may be busy with other things.
-const patience = 90 * time.Second
+const patience = 3 * time.Minute
 
 // atOnce is how many tests run at a time. They wait far more than they work.
 const atOnce = "6"
@@ -56,7 +55,7 @@ func TestMain(m *testing.M) {
 		status = 1
 	}
 	if status == 0 {
-		if err := goleak.Find(); err != nil {
+		if err := leak.Find(); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			status = 1
 		}

@@ -30,15 +30,23 @@ func startRegistry(t *testing.T) *registry {
 }
 
 // Add registers instances of a service at addresses with a port.
-func (r *registry) Add(service string, addresses ...string) {
+func (r *registry) Add(service string, addresses ...string) { r.add(service, addresses, "grpc://%s") }
+
+// add registers instances at addresses, each with some endpoints. Clients see all of them
+// at once, and the service not before: what they see in between would be written as well.
+func (r *registry) add(service string, addresses []string, endpoints ...string) {
+	r.Stall()
+	defer r.Resume()
 	if r.ids[service] == "" {
 		r.ids[service] = r.Register(servicecenter.Service{App: "shop", Name: service})
 		r.instances[service] = map[string]string{}
 	}
 	for _, address := range addresses {
-		r.instances[service][address] = r.RegisterInstance(r.ids[service], servicecenter.Instance{
-			HostName: "host", Endpoints: []string{"grpc://" + address},
-		})
+		one := servicecenter.Instance{HostName: "host"}
+		for _, endpoint := range endpoints {
+			one.Endpoints = append(one.Endpoints, fmt.Sprintf(endpoint, address))
+		}
+		r.instances[service][address] = r.RegisterInstance(r.ids[service], one)
 	}
 }
 

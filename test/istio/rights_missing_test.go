@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/isthmus-mesh/isthmus/test/istio/cluster"
 )
 
 // TestMissingRightsAreNamedAndGiven has a dry run as an account that may read, but write
@@ -30,6 +32,10 @@ func TestMissingRightsAreNamedAndGiven(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	api.awaitAccess(
+		cluster.Access{User: name, Verb: "list", Group: "networking.istio.io", Resource: "serviceentries"},
+		cluster.Access{User: name, Verb: "delete", Group: "networking.istio.io", Resource: "serviceentries", Namespace: b.namespace},
+	)
 	missing, manifest := rehearsedRights(t, api, b, name)
 	want := []string{"create, update, patch, delete serviceentries in " + late.namespace}
 	if !slices.Equal(missing, want) {

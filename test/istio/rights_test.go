@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -28,7 +29,7 @@ roleRef: {apiGroup: rbac.authorization.k8s.io, kind: %[1]s, name: %[3]s}
 subjects: [{kind: Group, apiGroup: rbac.authorization.k8s.io, name: isthmus}]
 `
 
-// grant gives the group its rights.
+// grant gives the group its rights, and waits until it has them.
 func grant(ctx context.Context, c *cluster.Cluster) error {
 	client, err := c.API.Client()
 	if err != nil {
@@ -50,8 +51,57 @@ func grant(ctx context.Context, c *cluster.Cluster) error {
 				return err
 			}
 		}
+		if err := awaitAccess(ctx, client, accesses(role, "anybody", group)); err != nil {
+			return err
+		}
 	}
 	return nil
+}
+
+// awaitAccess waits until users may do all of this.
+func (a *api) awaitAccess(all ...cluster.Access) {
+	a.t.Helper()
+	ctx, cancel := context.WithTimeout(a.t.Context(), patience)
+	defer cancel()
+	if err := awaitAccess(ctx, a.client, all); err != nil {
+		a.t.Fatal(err)
+	}
+}
+
+func awaitAccess(ctx context.Context, client *cluster.Client, all []cluster.Access) error {
+	again := time.NewTicker(20 * time.Millisecond)
+	defer again.Stop()
+	for len(all) > 0 {
+		allowed, err := client.Allows(ctx, all[0])
+		if err != nil {
+			return fmt.Errorf("waiting for the right %+v: %w", all[0], err)
+		}
+		if allowed {
+			all = all[1:]
+			continue
+		}
+		<-again.C // an API server that is asked says when it is too late
+	}
+	return nil
+}
+
+// accesses are what a role gives to a user, as far as it names one thing of each kind.
+func accesses(role *unstructured.Unstructured, user string, groups ...string) (all []cluster.Access) {
+	first := func(rule fields, field string) string {
+		if list, _, _ := unstructured.NestedStringSlice(rule, field); len(list) > 0 {
+			return list[0]
+		}
+		return ""
+	}
+	rules, _, _ := unstructured.NestedSlice(role.Object, "rules")
+	for _, r := range rules {
+		rule, _ := r.(fields)
+		all = append(all, cluster.Access{
+			User: user, Groups: groups, Verb: first(rule, "verbs"), Group: first(rule, "apiGroups"), Resource: first(rule, "resources"),
+			Name: first(rule, "resourceNames"), Namespace: role.GetNamespace(),
+		})
+	}
+	return all
 }
 
 // documentedRights are the manifests in the reference.

@@ -28,10 +28,11 @@ func TestPodsOfNewEndpointsAreAwaited(t *testing.T) {
 		}
 		slice := object(t, webSlice, namespace)
 		slice.Object["endpoints"] = slices.Clone(endpoints)
+		at := time.Now()
 		if err := client.Apply(t.Context(), slicesOf, slice); err != nil {
 			t.Fatal(err)
 		}
-		return time.Now()
+		return at
 	}
 	// withPod adds an endpoint with a new pod, and awaits one without a pod beside it.
 	withPod := func(name, address, beside string) time.Time {
@@ -57,8 +58,9 @@ func TestPodsOfNewEndpointsAreAwaited(t *testing.T) {
 	}
 	w.Fail(none, "")
 	await(t, "the endpoint with its pod", func() error {
-		err := labelled(m, namespace, "10.1.0.2", "web")
-		if _, is := m.endpoints(namespace)["10.1.0.2"]; err != nil && is && time.Since(at) < 3*time.Second {
+		r, is := m.endpoints(namespace)["10.1.0.2"]
+		err := isLabelled(r, is, "web")
+		if err != nil && is && time.Since(at) < 3*time.Second {
 			t.Fatalf("it is there without its pod: %v", err)
 		}
 		return err
@@ -77,6 +79,10 @@ func TestPodsOfNewEndpointsAreAwaited(t *testing.T) {
 // labelled says whether an endpoint is there with a value of the label "app".
 func labelled(m *mirrored, namespace, address, want string) error {
 	r, is := m.endpoints(namespace)[address]
+	return isLabelled(r, is, want)
+}
+
+func isLabelled(r model.Record, is bool, want string) error {
 	e, _ := r.Spec.(model.Endpoint)
 	if app, _ := e.Labels.Get("app"); !is || app != want {
 		return fmt.Errorf("%t: it is %+v", is, e)

@@ -165,6 +165,7 @@ func TestTwoThatReadEachOthersClustersEndWithoutAnEcho(t *testing.T) {
 	two.enter("late", "10.2.0.3")
 	const late = "late.shop.svc.cluster.local"
 	one.mustHave("legacy.one", late)
+	one.mustName("shop", late, "10.2.0.3") // its slice comes after it
 	two.mustHave("legacy.two", here, both)
 	one.leave("both")
 	one.leave("here")

@@ -8,13 +8,13 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"github.com/isthmus-mesh/isthmus/test/istio/cluster"
+	"github.com/isthmus-mesh/isthmus/test/testkit/leak"
 )
 
-// patience is how long a test waits for what must come about.
-const patience = 90 * time.Second
+// patience is how long a test waits for what must come about. It is a great deal more than
+// it takes, for the machine may be busy with other things.
+const patience = 3 * time.Minute
 
 // programs are built before the first test.
 var programs *cluster.Programs
@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 	flag.Parse()
 	status, err := run(m)
 	if err == nil && status == 0 {
-		err = goleak.Find()
+		err = leak.Find()
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

@@ -139,6 +139,20 @@ func TestNamespaceThatCannotBeReadKeepsItsOwnAlone(t *testing.T) {
 	}
 	config := kubeconfig(t, c.API, "reader")
 	restricted := func(c *kubernetes.Config) { c.Namespaces = []string{"one", "two"} }
+	mayRead := func(namespace string, want bool) {
+		t.Helper()
+		await(t, fmt.Sprintf("whether the reader may read %s: %t", namespace, want), func() error {
+			may, err := client.Allows(ctx, cluster.Access{
+				User: "reader", Verb: "list", Group: cluster.ServiceEntries.Group, Resource: cluster.ServiceEntries.Resource, Namespace: namespace,
+			})
+			if err == nil && may != want {
+				err = fmt.Errorf("it is %t", may)
+			}
+			return err
+		})
+	}
+	mayRead("one", true) // else the source does without
+	mayRead("two", true)
 	m := mirror(t, config, restricted)
 	m.awaitState(source.StateLive)
 	one, two := m.uids("one"), m.uids("two")
@@ -148,6 +162,7 @@ func TestNamespaceThatCannotBeReadKeepsItsOwnAlone(t *testing.T) {
 	m.stop()
 
 	apply(roles, role, "two", "")
+	mayRead("two", false)
 	for _, namespace := range []string{"one", "two"} {
 		if err := client.Delete(ctx, cluster.ServiceEntries, namespace, "goes"); err != nil {
 			t.Fatal(err)

@@ -116,8 +116,11 @@ func (b *bridge) mustList() {
 	b.t.Helper()
 	await(b.t, "all sources to be listed", func() error {
 		var list []admin.Source
-		if err := json.Unmarshal(probe.Get("http://"+b.admin+"/api/v1/sources"), &list); err != nil || len(list) != 3 {
-			return fmt.Errorf("there are %d sources (%v)", len(list), err)
+		if err := json.Unmarshal(probe.Get("http://"+b.admin+"/api/v1/sources"), &list); err != nil {
+			return err
+		}
+		if len(list) != 3 {
+			return fmt.Errorf("there are %d sources", len(list))
 		}
 		for _, s := range list {
 			if s.State != "live" {

@@ -1,6 +1,7 @@
 package kubernetes_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -34,9 +35,12 @@ func TestClusterLocalServicesAreNotRead(t *testing.T) {
 	some.mustFollow(client, "partly") // which has a Service of its own that is read
 	some.mustFollow(client, "default")
 	for namespace, count := range map[string]int{"local": 0, "partly": 3, "default": 4} {
-		if r := some.records(namespace); len(r) != count || has(r, "10.1.0.1") {
-			t.Errorf("of %s there is %v", namespace, r)
-		}
+		await(t, fmt.Sprintf("%d records of %s", count, namespace), func() error { // the API server writes its own when it gets to that
+			if r := some.records(namespace); len(r) != count || has(r, "10.1.0.1") {
+				return fmt.Errorf("there is %v", r)
+			}
+			return nil
+		})
 	}
 	if r := every.records("local"); !has(r, "10.1.0.1") {
 		t.Errorf("what is not local is not read: %v", r)

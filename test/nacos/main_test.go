@@ -10,11 +10,10 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"github.com/isthmus-mesh/isthmus/test/envoy/netns"
 	"github.com/isthmus-mesh/isthmus/test/envoy/proxy"
 	"github.com/isthmus-mesh/isthmus/test/nacos/server"
+	"github.com/isthmus-mesh/isthmus/test/testkit/leak"
 	"github.com/isthmus-mesh/isthmus/test/testkit/until"
 )
 
@@ -91,7 +90,7 @@ func inside(m *testing.M) (status int, err error) {
 	stopShared()
 	closeIdle()
 	if status == 0 {
-		err = goleak.Find()
+		err = leak.Find()
 	}
 	return status, err
 }

@@ -27,9 +27,13 @@ const (
 // APIServer is a kube-apiserver.
 type APIServer struct {
 	*Process
-	dir     string
-	address string
+	dir          string
+	address      string
+	loggedBefore int64 // length of the audit log when it was started
 }
+
+// auditLog is a file of what was asked for.
+const auditLog = "audit.log"
 
 // startAPIServer starts a kube-apiserver that keeps everything in an etcd.
 func startAPIServer(ctx context.Context, dir, program, etcd string) (*APIServer, error) {
@@ -47,7 +51,13 @@ func startAPIServer(ctx context.Context, dir, program, etcd string) (*APIServer,
 }
 
 // Restart starts the API server again after it was killed, where it was.
-func (a *APIServer) Restart(ctx context.Context) error { return a.Start(ctx, a.ready) }
+func (a *APIServer) Restart(ctx context.Context) error {
+	a.loggedBefore = 0
+	if log, err := os.Stat(a.file(auditLog)); err == nil {
+		a.loggedBefore = log.Size()
+	}
+	return a.Start(ctx, a.ready)
+}
 
 func (a *APIServer) flags(etcd string) []string {
 	host, port, _ := strings.Cut(a.address, ":")
@@ -59,7 +69,7 @@ func (a *APIServer) flags(etcd string) []string {
 		"--service-account-issuer=https://" + a.address,
 		"--service-account-key-file=" + a.file("sa.key"), "--service-account-signing-key-file=" + a.file("sa.key"),
 		"--service-cluster-ip-range=10.0.0.0/16,fd00:10::/112", "--disable-admission-plugins=ServiceAccount",
-		"--audit-policy-file=" + a.file("audit.yaml"), "--audit-log-path=" + a.file("audit.log"),
+		"--audit-policy-file=" + a.file("audit.yaml"), "--audit-log-path=" + a.file(auditLog),
 	}
 }
 

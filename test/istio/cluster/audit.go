@@ -8,12 +8,11 @@ import (
 	"time"
 )
 
-// auditPolicy has all that is written to Istio's objects recorded, and what
-// came of it.
+// auditPolicy has all that is written to Istio's objects recorded, when it is asked
+// for and when it was answered, and what came of it.
 const auditPolicy = `
 apiVersion: audit.k8s.io/v1
 kind: Policy
-omitStages: [RequestReceived]
 rules:
 - level: Metadata
   verbs: [create, update, patch, delete, deletecollection]
@@ -36,31 +35,90 @@ type Write struct {
 // Changed is whether the request was accepted.
 func (w Write) Changed() bool { return w.Status < 300 }
 
+// answerLimit is how long a write may be without an answer.
+const answerLimit = time.Minute
+
 // Writes are the writes to Istio's objects in a namespace, in the order of
 // their answers. They survive the server.
+//
+// What a write makes of an object can be read before the log says that the write was
+// answered. That it was asked for is in the log before. So those that are without an
+// answer are waited for, as long as the server runs.
 func (a *APIServer) Writes(namespace string) ([]Write, error) {
-	text, err := os.ReadFile(a.file("audit.log"))
+	log, err := a.readAudit(namespace)
 	if err != nil {
 		return nil, err
 	}
-	var writes []Write
+	again, late := time.NewTicker(2*time.Millisecond), time.After(answerLimit)
+	defer again.Stop()
+	for awaited := log.asked; a.Running() && anyOf(awaited, log.asked); {
+		select {
+		case <-again.C:
+		case <-late:
+			return nil, fmt.Errorf("a write in %s was not answered within %s", namespace, answerLimit)
+		}
+		if log, err = a.readAudit(namespace); err != nil {
+			return nil, err
+		}
+	}
+	return log.writes, nil
+}
+
+// audited is what the log has of a namespace.
+type audited struct {
+	writes []Write
+	asked  map[string]bool // those without an answer, by audit ID
+}
+
+func anyOf(these, all map[string]bool) bool {
+	for id := range these {
+		if all[id] {
+			return true
+		}
+	}
+	return false
+}
+
+func (a *APIServer) readAudit(namespace string) (audited, error) {
+	text, err := os.ReadFile(a.file(auditLog))
+	if err != nil {
+		return audited{}, err
+	}
+	log, at, name := audited{asked: map[string]bool{}}, int64(0), fmt.Appendf(nil, `"namespace":%q`, namespace)
 	for line := range bytes.Lines(text) {
 		if !bytes.HasSuffix(line, []byte("\n")) {
 			break // it is being written
 		}
+		at += int64(len(line))
+		if !bytes.Contains(line, name) {
+			continue // most are of other tests
+		}
 		var e auditEvent
 		if err := json.Unmarshal(line, &e); err != nil {
-			return nil, fmt.Errorf("a line of the audit log: %w", err)
+			return audited{}, fmt.Errorf("a line of the audit log: %w", err)
 		}
 		if e.ObjectRef.Namespace == namespace {
-			writes = append(writes, e.write())
+			log.enter(&e, at > a.loggedBefore)
 		}
 	}
-	return writes, nil
+	return log, nil
+}
+
+// enter enters an event. What was asked of a server that was killed is never answered.
+func (l *audited) enter(e *auditEvent, runs bool) {
+	if e.Stage == "RequestReceived" {
+		if runs {
+			l.asked[e.AuditID] = true
+		}
+		return
+	}
+	delete(l.asked, e.AuditID)
+	l.writes = append(l.writes, e.write())
 }
 
 // auditEvent is as much of audit.k8s.io/v1's Event as is needed.
 type auditEvent struct {
+	AuditID, Stage   string
 	Verb             string
 	User             struct{ Username string }
 	ImpersonatedUser *struct{ Username string }

@@ -6,19 +6,23 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"sync"
 
 	"github.com/isthmus-mesh/isthmus/test/envoy/proxy"
 )
 
 // Cluster is an API server that knows Istio's kinds, on an etcd of its own, and
-// the istiods that read it, with their Envoys.
+// the istiods that read it, with their Envoys. Tests that run at the same time may start
+// these.
 type Cluster struct {
 	API      *APIServer
 	programs *Programs
 	dir      string
 	etcd     *Process
-	istiods  []*Istiod
-	proxies  []*proxy.Proxy
+
+	mu      sync.Mutex // guards the rest
+	istiods []*Istiod
+	proxies []*proxy.Proxy
 }
 
 // Start starts a cluster without an istiod in an empty folder.
@@ -65,7 +69,7 @@ func (c *Cluster) define(ctx context.Context, client *Client) error {
 		}
 	}
 	for _, object := range objects {
-		if err := client.awaitEstablished(ctx, object.GetName()); err != nil {
+		if err := client.awaitServed(ctx, object); err != nil {
 			return err
 		}
 	}
@@ -75,11 +79,15 @@ func (c *Cluster) define(ctx context.Context, client *Client) error {
 // Stop ends the processes and removes what they stored; what they said stays.
 // They are killed: asked to end, an API server waits 20 s for those who watch.
 func (c *Cluster) Stop() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	for _, p := range c.proxies {
 		p.Stop()
 	}
 	for _, i := range c.istiods {
-		i.Kill()
+		if i.Process != nil { // else it did not come to that
+			i.Kill()
+		}
 	}
 	if c.API != nil {
 		c.API.Kill()

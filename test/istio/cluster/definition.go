@@ -11,7 +11,9 @@ import (
 	"path/filepath"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/yaml"
 )
 
@@ -50,33 +52,38 @@ func istioDir(ctx context.Context, module string) (string, error) {
 	return downloaded.Dir, json.Unmarshal(out, &downloaded)
 }
 
-// awaitEstablished waits until objects of a definition can be written.
-func (c *Client) awaitEstablished(ctx context.Context, name string) error {
+// awaitServed waits until objects of a definition can be read and written. That is some
+// time after its status says that it is established.
+func (c *Client) awaitServed(ctx context.Context, definition *unstructured.Unstructured) error {
 	again := time.NewTicker(50 * time.Millisecond)
 	defer again.Stop()
+	kind, err := servedKind(definition)
+	if err != nil {
+		return err
+	}
 	for {
-		object, err := c.Get(ctx, definitions, "", name)
-		if err != nil {
-			return err
-		}
-		if established(object) {
+		_, err := c.resources.Resource(kind).List(ctx, metav1.ListOptions{Limit: 1})
+		if err == nil {
 			return nil
 		}
 		select {
 		case <-again.C:
 		case <-ctx.Done():
-			return fmt.Errorf("definition %s is not established: %w", name, ctx.Err())
+			return fmt.Errorf("definition %s is not served: %w: %w", definition.GetName(), ctx.Err(), err)
 		}
 	}
 }
 
-func established(definition *unstructured.Unstructured) bool {
-	conditions, _, _ := unstructured.NestedSlice(definition.Object, "status", "conditions")
-	for _, c := range conditions {
-		condition, _ := c.(map[string]any)
-		if condition["type"] == "Established" && condition["status"] == "True" {
-			return true
+// servedKind is the first version of what a definition defines that is to be served.
+func servedKind(definition *unstructured.Unstructured) (kind schema.GroupVersionResource, err error) {
+	kind.Group, _, _ = unstructured.NestedString(definition.Object, "spec", "group")
+	kind.Resource, _, _ = unstructured.NestedString(definition.Object, "spec", "names", "plural")
+	versions, _, _ := unstructured.NestedSlice(definition.Object, "spec", "versions")
+	for _, v := range versions {
+		if version, _ := v.(map[string]any); version["served"] == true {
+			kind.Version, _ = version["name"].(string)
+			return kind, nil
 		}
 	}
-	return false
+	return kind, fmt.Errorf("definition %s serves no version", definition.GetName())
 }

@@ -42,6 +42,8 @@ func (c *Cluster) StartEnvoyOf(ctx context.Context, from string, s Sidecar) (*pr
 		Delta: s.Delta, Istiod: true, ClustersOnly: s.ClustersOnly, ControlPlanes: []netip.AddrPort{address},
 	})
 	if err == nil {
+		c.mu.Lock()
+		defer c.mu.Unlock()
 		c.proxies = append(c.proxies, p)
 	}
 	return p, err

@@ -49,16 +49,16 @@ func (c *Cluster) StartIstiodAs(ctx context.Context, s Setting) (*Istiod, error)
 	if err != nil {
 		return nil, err
 	}
-	kubeconfig := c.API.file("kubeconfig-istiod")
+	i := &Istiod{XDS: addresses[0], web: addresses[1], Monitoring: addresses[2]}
+	before := c.add(i)
+	name := fmt.Sprintf("%s-%d", istiod, before)
+	kubeconfig, config := c.API.file("kubeconfig-"+name), c.API.file(name+".yaml")
 	if err := c.API.WriteKubeconfig(kubeconfig, istiod, Masters); err != nil {
 		return nil, err
 	}
-	name := fmt.Sprintf("%s-%d", istiod, len(c.istiods))
-	config := c.API.file(name + ".yaml")
 	if err := os.WriteFile(config, []byte("enableAutoMtls: false\n"+s.Mesh), 0o600); err != nil {
 		return nil, err
 	}
-	i := &Istiod{XDS: addresses[0], web: addresses[1], Monitoring: addresses[2]}
 	if s.Certificates != nil {
 		i.Secure = addresses[3]
 	}
@@ -72,15 +72,22 @@ func (c *Cluster) StartIstiodAs(ctx context.Context, s Setting) (*Istiod, error)
 		"POD_NAME=istiod-0", "POD_NAMESPACE=" + RootNamespace,
 		"ENABLE_CA_SERVER=false", "INJECT_ENABLED=false", "PILOT_ENABLE_METADATA_EXCHANGE=false", "PILOT_ENABLE_ALPN_FILTER=false",
 	}
-	if len(c.istiods) > 0 {
+	if before > 0 {
 		// Several that allot addresses to the same services take each other's, and the
 		// pinned istiod panics if an object changes while it repairs that (resolveConflict).
 		i.Env = append(i.Env, "PILOT_ENABLE_IP_AUTOALLOCATE=false")
 	}
 	i.Env = append(i.Env, s.Env...)
-	c.istiods = append(c.istiods, i)
 	err = i.Restart(ctx)
 	return i, err
+}
+
+// add has an istiod end with the cluster. It returns how many there were before.
+func (c *Cluster) add(i *Istiod) (before int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.istiods = append(c.istiods, i)
+	return len(c.istiods) - 1
 }
 
 func (c *Certificates) flags() []string {

@@ -23,12 +23,14 @@ import (
 	"google.golang.org/protobuf/proto"
 	mcp "istio.io/api/mcp/v1alpha1"
 	networking "istio.io/api/networking/v1alpha3"
+
+	"github.com/isthmus-mesh/isthmus/test/mcp/port"
 )
 
 const (
 	entries = "istio/networking/v1alpha3/serviceentries"
 	// patience is how long a test waits for what must come about.
-	patience = 90 * time.Second
+	patience = 3 * time.Minute
 )
 
 // output is an Isthmus that reads a folder and serves MCP.
@@ -66,12 +68,11 @@ func run(m *testing.M) (code int, err error) {
 
 func freeAddress(t *testing.T) string {
 	t.Helper()
-	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	address, err := port.FreeAddress(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close()
-	return l.Addr().String()
+	return address
 }
 
 // newOutput starts one with some ServiceEntries; sinks are dialled.

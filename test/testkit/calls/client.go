@@ -23,9 +23,13 @@ import (
 	"google.golang.org/grpc/xds"
 )
 
-// timeout bounds one call. A call to a service that the client knows takes a
-// millisecond.
-const timeout = 5 * time.Second
+// timeout bounds one call, and patient one of [Traffic], which is made once only. A call to
+// a service that the client knows takes a millisecond where the machine is not busy, and
+// one for which gRPC lacks a resource waits for that for 15 s.
+const (
+	timeout = 5 * time.Second
+	patient = 10 * time.Second
+)
 
 // Config is what clients differ in.
 type Config struct {
@@ -60,7 +64,9 @@ func Dial(t testing.TB, config Config) *Client {
 }
 
 // Call makes one call and returns who answered it.
-func (c *Client) Call(ctx context.Context) (string, error) {
+func (c *Client) Call(ctx context.Context) (string, error) { return c.call(ctx, timeout) }
+
+func (c *Client) call(ctx context.Context, timeout time.Duration) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	var header metadata.MD
