@@ -19,8 +19,8 @@ type sharedName struct {
 // to them, each once however many services it has. Common are those that any service may
 // be part of.
 func (s *settings) appendShared(list []push.Changed, now *catalog.Snapshot, c catalog.Change) []push.Changed {
-	audiences := map[sharedName][]string{}
-	single, common := &singleChanges{s, now, audiences, map[uint32]int{}}, s.sharedByAll()
+	noted := audiences{}
+	single, common := newSingleChanges(s, now, noted), s.sharedByAll()
 	for key, service := range c.Services {
 		single.count(key.Host, service)
 	}
@@ -31,41 +31,60 @@ func (s *settings) appendShared(list []push.Changed, now *catalog.Snapshot, c ca
 		}
 		if service.Old != nil && service.New != nil && sameOffer(service.Old, service.New) && !service.Resized() {
 			for name := range podListeners(service) {
-				audiences[name] = unite(audiences, name, namespaces)
+				noted.add(name, namespaces)
 			}
 			continue
 		}
 		for name := range sharedNames(now, key.Host, service) {
-			audiences[name] = unite(audiences, name, namespaces)
+			noted.add(name, namespaces)
 		}
 		for _, name := range common {
-			audiences[name] = unite(audiences, name, namespaces)
+			noted.add(name, namespaces)
 		}
 		single.take(key.Host, service, namespaces)
 	}
 	single.crossed()
-	for _, name := range slices.SortedFunc(maps.Keys(audiences), func(a, b sharedName) int {
+	for _, name := range slices.SortedFunc(maps.Keys(noted), func(a, b sharedName) int {
 		return cmp.Or(cmp.Compare(a.row, b.row), cmp.Compare(a.name, b.name))
 	}) {
 		// A single host goes from a route configuration that stays, and does not wait for
 		// that one: another host may have its domains at once.
-		list = append(list, push.Changed{Row: name.row, Name: name.name, Audience: audiences[name], Revoked: name.row == VirtualHostType})
+		list = append(list, push.Changed{Row: name.row, Name: name.name, Audience: noted.of(name), Revoked: name.row == VirtualHostType})
 	}
 	return list
 }
 
-// unite adds namespaces to those that a name concerns; nil stands for all.
-func unite(audiences map[sharedName][]string, name sharedName, namespaces []string) []string {
-	before, known := audiences[name]
+// audiences are the namespaces that a name concerns, nil for all. As many services may
+// have a part in it as there are namespaces, each for its own.
+type audiences map[sharedName]map[string]struct{}
+
+// add adds namespaces to those that a name concerns; nil stands for all.
+func (a audiences) add(name sharedName, namespaces []string) {
+	set, known := a[name]
 	switch {
-	case known && before == nil, namespaces == nil:
-		return nil
+	case namespaces == nil:
+		a[name] = nil
+		return
 	case !known:
-		return namespaces
+		set = make(map[string]struct{}, len(namespaces))
+		a[name] = set
+	case set == nil:
+		return
 	}
-	all := slices.Concat(before, namespaces)
-	slices.Sort(all)
-	return slices.Compact(all)
+	for _, ns := range namespaces {
+		set[ns] = struct{}{}
+	}
+}
+
+// of lists those that a name concerns, in order; nil for all.
+func (a audiences) of(name sharedName) []string {
+	set := a[name]
+	if set == nil {
+		return nil
+	}
+	list := slices.AppendSeq(make([]string, 0, len(set)), maps.Keys(set))
+	slices.Sort(list)
+	return list
 }
 
 // sharedNames are those that may lead to a service of the host, before a change or

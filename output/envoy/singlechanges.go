@@ -1,8 +1,6 @@
 package envoy
 
 import (
-	"cmp"
-	"slices"
 	"strings"
 
 	"github.com/isthmus-mesh/isthmus/catalog"
@@ -14,8 +12,19 @@ type singleChanges struct {
 	*settings
 
 	now       *catalog.Snapshot
-	audiences map[sharedName][]string
-	touched   map[uint32]int // by port: how many services may have come or gone
+	audiences audiences
+	touched   map[uint32]int                   // by port: how many services may have come or gone
+	rivals    map[hostPort]map[string]struct{} // as they are now
+}
+
+// hostPort is a host at one of its ports.
+type hostPort struct {
+	host string
+	port uint32
+}
+
+func newSingleChanges(s *settings, now *catalog.Snapshot, noted audiences) *singleChanges {
+	return &singleChanges{s, now, noted, map[uint32]int{}, map[hostPort]map[string]struct{}{}}
 }
 
 // count notes how many services of a host may have come or gone.
@@ -38,17 +47,6 @@ func (n *singleChanges) take(host string, c catalog.ServiceChange, namespaces []
 	if !n.hasHosts() {
 		return
 	}
-	var services []catalog.ServiceDefinition
-	add := func(s *catalog.Service) {
-		if s != nil {
-			services = append(services, s.ServiceDefinition)
-		}
-	}
-	add(c.Old)
-	add(c.New)
-	for other := range n.now.ByHost(host) {
-		add(other)
-	}
 	for _, port := range concernedPorts(n.now, host, c) {
 		n.note(RouteType, hostRoutes(port), namespaces)
 		n.note(VirtualHostType, hostName(host, port), namespaces)
@@ -57,17 +55,39 @@ func (n *singleChanges) take(host string, c catalog.ServiceChange, namespaces []
 			continue
 		}
 		all := hostsOf(index, n.view())
-		for _, s := range services {
-			for _, rival := range all.rivalsOf(s) {
-				n.note(VirtualHostType, hostName(rival, port), namespaces)
-			}
+		for rival := range n.present(all, host) {
+			n.note(VirtualHostType, hostName(rival, port), namespaces)
+		}
+		if c.Old == nil {
+			continue
+		}
+		before := newRivalSearch(all)
+		before.of(c.Old.ServiceDefinition)
+		for rival := range before.hosts {
+			n.note(VirtualHostType, hostName(rival, port), namespaces)
 		}
 	}
 }
 
+// present are the hosts that claim a domain of one of a host's services at a port, as these
+// are now. Many namespaces may have services of their own of one host, all of which change
+// at the start, and each of which has all others for rivals.
+func (n *singleChanges) present(all *portHosts, host string) map[string]struct{} {
+	at := hostPort{host, all.index.Number}
+	hosts, known := n.rivals[at]
+	if !known {
+		search := newRivalSearch(all)
+		for s := range n.now.ByHost(host) {
+			search.of(s.ServiceDefinition)
+		}
+		hosts = search.hosts
+		n.rivals[at] = hosts
+	}
+	return hosts
+}
+
 func (n *singleChanges) note(r push.Row, name string, namespaces []string) {
-	at := sharedName{r, name}
-	n.audiences[at] = unite(n.audiences, at, namespaces)
+	n.audiences.add(sharedName{r, name}, namespaces)
 }
 
 // view is one under which virtual hosts are made.
@@ -91,27 +111,53 @@ func (n *singleChanges) crossed() {
 	}
 }
 
-// rivalsOf are the hosts of services that claim a domain of one, for clients of whichever
-// cluster.
-func (a *portHosts) rivalsOf(s catalog.ServiceDefinition) (hosts []string) {
-	of := newPortHost(s, a.index.Number, a.in)
-	against := func(c claim) {
-		for rival := range rivals(a.claims, c) {
-			hosts = append(hosts, rival.by.Key.Host)
-		}
-	}
-	for c := range of.claims() {
-		against(c)
+// rivalSearch finds the hosts of services that claim a domain of some, for clients of
+// whichever cluster. It looks once for what several of them claim.
+type rivalSearch struct {
+	*portHosts
+	hosts map[string]struct{}
+
+	domains   map[homeDomain]struct{}
+	addresses map[string]struct{}
+}
+
+// homeDomain is a domain, and the namespace of those who know a service by it if these are
+// not all.
+type homeDomain struct{ domain, home string }
+
+func newRivalSearch(all *portHosts) *rivalSearch {
+	return &rivalSearch{all, map[string]struct{}{}, map[homeDomain]struct{}{}, map[string]struct{}{}}
+}
+
+// of looks for those of a service.
+func (r *rivalSearch) of(s catalog.ServiceDefinition) {
+	for c := range newPortHost(s, r.index.Number, r.in).claims() {
+		r.against(c)
 	}
 	for address := range s.EveryAddress() {
-		against(claim{domain: authority(address)}) // who has it for a host
-		for rival := range a.index.At(address) {
-			hosts = append(hosts, rival.Key.Host)
-		}
+		r.against(claim{domain: authority(address)}) // who has it for a host
+		r.at(address)
 	}
-	for rival := range a.index.At(strings.Trim(strings.ToLower(s.Key.Host), "[]")) {
-		hosts = append(hosts, rival.Key.Host)
+	r.at(strings.Trim(strings.ToLower(s.Key.Host), "[]"))
+}
+
+func (r *rivalSearch) against(c claim) {
+	key := homeDomain{c.domain, c.home}
+	if _, done := r.domains[key]; done {
+		return
 	}
-	slices.SortFunc(hosts, cmp.Compare[string])
-	return slices.Compact(hosts)
+	r.domains[key] = struct{}{}
+	for rival := range rivals(r.claims, c) {
+		r.hosts[rival.by.Key.Host] = struct{}{}
+	}
+}
+
+func (r *rivalSearch) at(address string) {
+	if _, done := r.addresses[address]; done {
+		return
+	}
+	r.addresses[address] = struct{}{}
+	for rival := range r.index.At(address) {
+		r.hosts[rival.Key.Host] = struct{}{}
+	}
 }
