@@ -64,7 +64,7 @@ laws: ## Hold the laws of the whole by HISTORIES (10000) random histories
 ATTACK ?= .
 .PHONY: hostile
 hostile: build ## Attack the real program in 512 MiB beside a good client (ATTACK= narrows)
-	go test -timeout 10m -parallel 4 -v $(TESTFLAGS) -run '^(TestMemoryLimitIsHard|TestAttacks)$$/$(ATTACK)' ./test/hostile -full
+	go test -timeout 10m -v $(TESTFLAGS) -run '^(TestMemoryLimitIsHard|TestAttacks)$$/$(ATTACK)' ./test/hostile -full
 
 .PHONY: e2e
 e2e: $(if $(wildcard cmd/isthmus),build) ## Run the end-to-end test modules under test/ (TESTFLAGS=)

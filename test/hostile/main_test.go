@@ -27,7 +27,19 @@ func TestMain(m *testing.M) {
 		os.Exit(swallow())
 	}
 	flag.Parse()
+	if err := flag.Set("test.parallel", atOnce()); err != nil {
+		panic(err)
+	}
 	os.Exit(run(m))
+}
+
+// atOnce is how many attacks are made at a time, of those that may be made beside others:
+// fewer where they are held to their time bounds. They wait more than they work.
+func atOnce() string {
+	if *full {
+		return "4"
+	}
+	return "8"
 }
 
 func run(m *testing.M) int {
