@@ -12,20 +12,10 @@ import (
 	"github.com/isthmus-mesh/isthmus/store"
 )
 
-func restorer(t *testing.T, s Store) Restorer {
-	t.Helper()
-	r, ok := s.(Restorer)
-	if !ok {
-		t.Skip("this store cannot be restored")
-	}
-	return r
-}
-
 // restoredStore puts a store back to where it was, in front of readers that
 // stand everywhere: in a snapshot, at the end, and behind.
 func restoredStore(t *testing.T, s Store) {
 	t.Helper()
-	target := restorer(t, s)
 	l := fill(t, s, many)
 	saved := snapshot(t, s, model.Filter{})
 	live, behind, early := watch(t, s, model.Filter{}).prime(), watch(t, s, model.Filter{}).prime(), watch(t, s, model.Filter{})
@@ -34,7 +24,7 @@ func restoredStore(t *testing.T, s Store) {
 	live.readTo(put(t, s, saying(web, 1)))
 	lost := get(t, s, web).UID
 
-	if err := target.Restore(saved.revision, maps.Values(saved.held)); err != nil {
+	if err := s.Restore(saved.revision, maps.Values(saved.held)); err != nil {
 		t.Fatal(err)
 	}
 	mustEqual(t, "list", listed(t, s, model.Filter{}), saved.held)
@@ -67,7 +57,6 @@ func restoredStore(t *testing.T, s Store) {
 // rejectedRestore offers records that cannot have been saved.
 func rejectedRestore(t *testing.T, s Store) {
 	t.Helper()
-	target := restorer(t, s)
 	put(t, s, saying(web, 1))
 	r := watch(t, s, model.Filter{}).prime()
 	want, good := listed(t, s, model.Filter{}), get(t, s, web)
@@ -87,7 +76,7 @@ func rejectedRestore(t *testing.T, s Store) {
 		"says nothing":   bad(func(r *model.Record) { r.Spec = nil }),
 	} {
 		var invalid *store.InvalidError
-		if err := target.Restore(7, slices.Values(saved)); !errors.As(err, &invalid) {
+		if err := s.Restore(7, slices.Values(saved)); !errors.As(err, &invalid) {
 			t.Errorf("%s: got %v, want an error that says which record is invalid", what, err)
 		}
 	}

@@ -2,9 +2,8 @@
 // records in.
 //
 // The rules are those a reader's correctness hangs on; each is a subtest with
-// the rule's number in its name. [Run] uses nothing but the five methods of
-// [Store], so a backend needs no hooks for it; one that can be restored in the
-// midst of things is a [Restorer], too. Conflicts are expected as
+// the rule's number in its name. [Run] uses nothing but the methods of [Store],
+// so a backend needs no hooks for it. Conflicts are expected as
 // [*store.ConflictError]. Revisions may leave gaps.
 //
 // [RunReplica] has the rules of the half that is read: what a replica makes of
@@ -22,6 +21,8 @@ import (
 // Store is what a store must do. [store.Memory] documents each method.
 type Store interface {
 	Commit(ctx context.Context, c model.Commit) (revision uint64, err error)
+	// Restore replaces the content, also while it is watched.
+	Restore(revision uint64, saved iter.Seq[model.Record]) error
 	Readable
 }
 
@@ -32,11 +33,6 @@ type Readable interface {
 	List(f model.Filter) iter.Seq[model.Record]
 	Watch(ctx context.Context, f model.Filter) iter.Seq2[model.Batch, error]
 	WatchFrom(ctx context.Context, f model.Filter, from model.Start) iter.Seq2[model.Batch, error]
-}
-
-// Restorer is a store whose content can be replaced while it is watched.
-type Restorer interface {
-	Restore(revision uint64, saved iter.Seq[model.Record]) error
 }
 
 // History is the number of events a store under test must be set to keep for
