@@ -1,4 +1,6 @@
-// Package port finds ports for programs that a test starts, perhaps again and again.
+// Package port finds ports for programs that a test starts, perhaps again and again. It is
+// what test/envoy/process has, again: this module shares no code with Isthmus, whose
+// istio.io/api cannot be linked with the one here.
 package port
 
 import (
