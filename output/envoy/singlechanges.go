@@ -13,8 +13,9 @@ type singleChanges struct {
 
 	now       *catalog.Snapshot
 	audiences audiences
-	touched   map[uint32]int                   // by port: how many services may have come or gone
-	rivals    map[hostPort]map[string]struct{} // as they are now
+	touched   map[uint32]int                         // by port: how many services may have come or gone
+	before    map[string][]catalog.ServiceDefinition // of each host, what has changed
+	rivals    map[hostPort]map[string]struct{}
 }
 
 // hostPort is a host at one of its ports.
@@ -24,13 +25,17 @@ type hostPort struct {
 }
 
 func newSingleChanges(s *settings, now *catalog.Snapshot, noted audiences) *singleChanges {
-	return &singleChanges{s, now, noted, map[uint32]int{}, map[hostPort]map[string]struct{}{}}
+	return &singleChanges{s, now, noted, map[uint32]int{}, map[string][]catalog.ServiceDefinition{}, map[hostPort]map[string]struct{}{}}
 }
 
-// count notes how many services of a host may have come or gone.
+// count notes how many services of a host may have come or gone. It comes for all changes
+// before [singleChanges.take] does for any.
 func (n *singleChanges) count(host string, c catalog.ServiceChange) {
 	if c.Old != nil && c.New != nil && sameOffer(c.Old, c.New) {
 		return
+	}
+	if c.Old != nil {
+		n.before[host] = append(n.before[host], c.Old.ServiceDefinition)
 	}
 	services := 2
 	for range n.now.ByHost(host) {
@@ -55,35 +60,29 @@ func (n *singleChanges) take(host string, c catalog.ServiceChange, namespaces []
 			continue
 		}
 		all := hostsOf(index, n.view())
-		for rival := range n.present(all, host) {
-			n.note(VirtualHostType, hostName(rival, port), namespaces)
-		}
-		if c.Old == nil {
-			continue
-		}
-		before := newRivalSearch(all)
-		before.of(c.Old.ServiceDefinition)
-		for rival := range before.hosts {
+		for rival := range n.rivalsOf(all, host) {
 			n.note(VirtualHostType, hostName(rival, port), namespaces)
 		}
 	}
 }
 
-// present are the hosts that claim a domain of one of a host's services at a port, as these
-// are now. Many namespaces may have services of their own of one host, all of which change
-// at the start, and each of which has all others for rivals.
-func (n *singleChanges) present(all *portHosts, host string) map[string]struct{} {
+// rivalsOf are the hosts that claim a domain of one of a host's services at a port, as these
+// are now and were before the step. Many namespaces may have services of their own of one
+// host, all of which change at once, and each of which has all others for rivals.
+func (n *singleChanges) rivalsOf(all *portHosts, host string) map[string]struct{} {
 	at := hostPort{host, all.index.Number}
-	hosts, known := n.rivals[at]
-	if !known {
-		search := newRivalSearch(all)
-		for s := range n.now.ByHost(host) {
-			search.of(s.ServiceDefinition)
-		}
-		hosts = search.hosts
-		n.rivals[at] = hosts
+	if hosts, known := n.rivals[at]; known {
+		return hosts
 	}
-	return hosts
+	search := newRivalSearch(all)
+	for s := range n.now.ByHost(host) {
+		search.of(s.ServiceDefinition)
+	}
+	for _, s := range n.before[host] {
+		search.of(s)
+	}
+	n.rivals[at] = search.hosts
+	return search.hosts
 }
 
 func (n *singleChanges) note(r push.Row, name string, namespaces []string) {
