@@ -39,7 +39,7 @@ func sourceShape(status source.Status, exchanges []source.Exchange, now time.Tim
 		out.Notices = append(out.Notices, Notice(n))
 	}
 	for _, e := range exchanges {
-		shape := Exchange{Type: e.Type, Resources: e.Resources, Received: e.Received, ACKed: e.ACKed, NACKed: e.NACKed, Reason: e.NACK}
+		shape := Exchange{Type: e.Type, Resources: e.Resources, Echoed: e.Echoed, Received: e.Received, ACKed: e.ACKed, NACKed: e.NACKed, Reason: e.NACK}
 		if !e.Last.IsZero() {
 			shape.Age = age(now, e.Last)
 		}
@@ -165,7 +165,7 @@ func speakers(service *catalog.Service) (sources []string) {
 func contributors(service *catalog.Service, held model.Holds, now time.Time) []Contributor {
 	var list []Contributor
 	for _, c := range service.Records {
-		shape := Contributor{Record: c.Record.String(), Place: c.Place, LeftOut: c.LeftOut, Stale: c.Stale, Age: age(now, c.Since)}
+		shape := Contributor{Record: c.Record.String(), Path: slices.Collect(c.Path.Names()), Place: c.Place, LeftOut: c.LeftOut, Stale: c.Stale, Age: age(now, c.Since)}
 		if hold, ok := held.Of(c.Record, model.Ref{}); ok {
 			shape.Stale, shape.Held, shape.Age = "", hold.Reason, age(now, hold.Since)
 		}
@@ -198,7 +198,7 @@ func claimShape(port uint32, e catalog.Endpoint, counts bool) EndpointClaim {
 		health = "HEALTHY"
 	}
 	return EndpointClaim{
-		ServicePort: port, Address: e.Address, Also: e.Also.Slice(), Port: e.Port, Health: health, Record: e.Record.String(), Counts: counts,
+		ServicePort: port, Address: e.Address, Also: e.Also.Slice(), Port: e.Port, Health: health, Record: e.Record.String(), Path: slices.Collect(e.Path.Names()), Counts: counts,
 		Labels: e.Labels.Map(), Locality: localityText(e.Locality), Network: e.Network, Node: e.Node, Weight: e.Weight,
 	}
 }

@@ -30,6 +30,8 @@ type Config struct {
 type Leaving struct {
 	Source   string   `json:"source"`
 	WaitsFor []string `json:"waitsFor"` // sources added with its removal that have not been listed yet
+	// Held says that these lack too much of it; the source's own reason says how much.
+	Held bool `json:"held"`
 }
 
 // The states of the configuration file.
@@ -53,6 +55,10 @@ func (c Config) writeProblems(w io.Writer) {
 		say(w, "config needs a restart: %s has changed", field)
 	}
 	for _, l := range c.Leaving {
+		if l.Held {
+			say(w, "config source %s is removed, its records are held: GET /api/v1/sources says why", l.Source)
+			continue
+		}
 		say(w, "config source %s is removed, its records stay until these are listed: %s", l.Source, strings.Join(l.WaitsFor, ", "))
 	}
 }

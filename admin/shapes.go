@@ -24,8 +24,9 @@ type Source struct {
 // type or collection, since Isthmus started.
 type Exchange struct {
 	Type      string `json:"type"`
-	Resources int    `json:"resources"` // that are held
-	Received  uint64 `json:"received"`  // answers
+	Resources int    `json:"resources"`        // that are held
+	Echoed    int    `json:"echoed,omitempty"` // of these: something in them came through this Isthmus, and is left out
+	Received  uint64 `json:"received"`         // answers
 	ACKed     uint64 `json:"accepted"`
 	NACKed    uint64 `json:"refused"`
 	Age       string `json:"age,omitempty"`    // of the last answer
@@ -104,12 +105,13 @@ type NotOffered struct {
 
 // Contributor is a record that speaks of a service.
 type Contributor struct {
-	Record  string `json:"record"`
-	Place   string `json:"place,omitempty"`
-	LeftOut string `json:"leftOut,omitempty"` // why it has no part in the service
-	Stale   string `json:"stale,omitempty"`   // why it is not the source's newest word
-	Held    string `json:"held,omitempty"`    // why it is there although its source no longer lists it
-	Age     string `json:"age,omitempty"`     // of being stale or held
+	Record  string   `json:"record"`
+	Path    []string `json:"path,omitempty"` // the Isthmuses that it came through
+	Place   string   `json:"place,omitempty"`
+	LeftOut string   `json:"leftOut,omitempty"` // why it has no part in the service
+	Stale   string   `json:"stale,omitempty"`   // why it is not the source's newest word
+	Held    string   `json:"held,omitempty"`    // why it is there although its source no longer lists it
+	Age     string   `json:"age,omitempty"`     // of being stale or held
 }
 
 // EndpointClaim is one record's word that something serves a port.
@@ -120,6 +122,7 @@ type EndpointClaim struct {
 	Port        uint32            `json:"port,omitempty"`
 	Health      string            `json:"health"`
 	Record      string            `json:"record"`
+	Path        []string          `json:"path,omitempty"`     // the Isthmuses that it came through
 	Counts      bool              `json:"counts"`             // the first record of an endpoint gives its attributes
 	Held        bool              `json:"held,omitempty"`     // its source no longer lists it
 	Unserved    string            `json:"unserved,omitempty"` // why no client is given the endpoint, on the claim that counts

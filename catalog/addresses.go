@@ -23,17 +23,19 @@ func (a ClusterAddresses) equal(o ClusterAddresses) bool {
 // AddressesIn returns the addresses that clients of a cluster call a service at: those
 // that it has there, else the first record's. Clients of no cluster have the latter. Foreign
 // says that these are of another cluster, where the same addresses may be those of other
-// services.
+// services. One that means something else in each cluster has no addresses for clients of
+// other clusters, and if it is in several none for clients of no cluster.
 func (d *Definition) AddressesIn(cluster string) (list model.List[string], foreign bool) {
-	if cluster == "" {
-		return d.Addresses, false
-	}
 	for _, c := range d.ByCluster {
 		if c.Cluster == cluster {
 			return c.Addresses, false
 		}
 	}
-	return d.Addresses, d.AddressedIn != "" && d.AddressedIn != cluster
+	foreign = cluster != "" && d.AddressedIn != "" && d.AddressedIn != cluster
+	if d.Traffic.ClusterLocal && (foreign || cluster == "" && len(d.ByCluster) > 0) {
+		return list, false
+	}
+	return d.Addresses, foreign
 }
 
 // ForeignIn reports whether clients of a cluster know a service by addresses of another one.

@@ -114,7 +114,7 @@ func (s *step) gather(key ServiceKey, taken []*serviceRecord) map[uint32]*Endpoi
 			}
 		})
 		if s.standsForItself(by, key.Host) {
-			s.claim(changes, by, &Instance{Record: by.ref, Endpoint: model.Endpoint{Address: key.Host}}, true)
+			s.claim(changes, by, &Instance{Record: by.ref, Path: by.path, Endpoint: model.Endpoint{Address: key.Host}}, true)
 		}
 	}
 	return changes.finish()
@@ -135,7 +135,7 @@ func (s *step) claim(changes *edit, by *serviceRecord, instance *Instance, enter
 		if !serves {
 			continue
 		}
-		c := claim{instance.Address, at, int32(s.rank(instance.Record.Source)), &instance.Record}
+		c := claim{instance.Address, at, int32(s.rank(instance.Record.Source, instance.Path)), &instance.Record}
 		if enter {
 			changes.set(port.Number, c, instance)
 		} else {

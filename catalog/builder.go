@@ -27,7 +27,8 @@ type assembly struct {
 }
 
 // NewBuilder returns a builder that merges sources in the order given. Sources
-// that are not named come last, in the order of their names.
+// that are not named come last, in the order of their names. Before that order,
+// records that came through fewer Isthmuses come first.
 func NewBuilder(order []string) *Builder {
 	b := &Builder{
 		order:     map[string]int{},
@@ -51,11 +52,15 @@ func NewBuilder(order []string) *Builder {
 // Snapshot returns the newest snapshot.
 func (b *Builder) Snapshot() *Snapshot { return b.snapshot }
 
-func (b *Builder) rank(source string) int {
-	if rank, ok := b.order[source]; ok {
-		return rank
+// rank is the merge order of a record: what came through fewer Isthmuses first, then by
+// source. So a record that came through this one on its way is never preferred to
+// what it was made of.
+func (b *Builder) rank(source string, path model.Path) int {
+	rank, ok := b.order[source]
+	if !ok {
+		rank = len(b.order)
 	}
-	return len(b.order)
+	return path.Len()*(len(b.order)+1) + rank
 }
 
 // Apply takes the events of one atomic step, in any order of kinds, and

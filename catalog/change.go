@@ -21,6 +21,9 @@ type Change struct {
 	Primed bool
 	// Judged is set when something was decided about what others hold of a source.
 	Judged bool
+	// Waited is set by the gate while every required source is primed and the others were
+	// waited for as long as they are. It is of the snapshot that the change leads to.
+	Waited bool
 	// Observed and Committed are those of the oldest commit in the change; zero if unknown.
 	Observed, Committed time.Time
 }

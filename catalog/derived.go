@@ -35,11 +35,12 @@ func (e PortChange) with(hosts []string) PortChange {
 }
 
 // derivation is one thing that is made of an index. Whoever comes while it is made
-// waits for it, but the next index does not.
+// waits for it, but the next index does not. If making it ends in a panic, the next who
+// comes makes it anew.
 type derivation struct {
-	once  sync.Once
-	value any
-	made  bool // guarded by the lock of [derived]
+	making sync.Mutex // held while it is made
+	value  any
+	made   bool // guarded by the lock of [derived], and by making
 }
 
 // Derive returns what was made of the index for a key. If nothing was, it calls derive
@@ -48,10 +49,12 @@ type derivation struct {
 // services, so keys are few, and none is of what clients say.
 func (p *PortServices) Derive(key any, derive func(before PortChange) any) any {
 	one, before := p.derived.of(key)
-	one.once.Do(func() {
+	one.making.Lock()
+	defer one.making.Unlock()
+	if !one.made {
 		one.value = derive(before)
 		p.derived.finish(key, one)
-	})
+	}
 	return one.value
 }
 

@@ -3,9 +3,10 @@
 // A service is a (namespace, host). Records unite inside that key and nowhere
 // else, by these rules:
 //
-//   - the definition comes from the first source in the configured order;
-//   - ports unite by number, and endpoints by address and port, with the first
-//     source's attributes;
+//   - the definition comes from the first source in the configured order, of
+//     those whose records came through the fewest Isthmuses ([model.Path]);
+//   - ports unite by number, and endpoints by address and port, with the
+//     attributes of the first by the same order;
 //   - an endpoint is gone when it is gone from every source;
 //   - a record whose resolution contradicts the first one's is left out of the
 //     service.

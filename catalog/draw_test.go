@@ -126,7 +126,7 @@ func drawService(t *rapid.T) model.Service {
 		WorkloadSelector: pick(t, model.Labels{}, labels("app", "a"), labels("app", "b"), labels("app", "a", "v", "1")),
 		Traffic: pick(t, model.Traffic{}, model.Traffic{}, model.Traffic{}, model.Traffic{NodeLocal: true},
 			model.Traffic{Prefer: model.PreferSameZone}, model.Traffic{Prefer: model.PreferSameNode}, model.Traffic{Affinity: model.ClientIP},
-			model.Traffic{Headless: true}, model.Traffic{Headless: true}),
+			model.Traffic{Headless: true}, model.Traffic{Headless: true}, model.Traffic{ClusterLocal: true}),
 	}
 	var ports []model.Port
 	for _, number := range []uint32{80, 81} {

@@ -19,12 +19,16 @@ type Gate struct {
 	read     bool // newest is of the store
 	held     Change
 	open     bool
-	notified bool // what was published last: every source is primed
+	notified known // what was published last
+	wait     time.Duration
 	waited   bool // long enough for sources that are not required
 	timer    *time.Timer
 	stopped  bool
 	passing  bool // next is running, and what comes meanwhile passes after it
 }
+
+// known is what readers know of the sources: that every one is primed, or was waited for.
+type known struct{ complete, waited bool }
 
 // passage is what a gate lets through at once.
 type passage struct {
@@ -38,7 +42,7 @@ type passage struct {
 // snapshot lacks is known not to exist. Sources that are not required are
 // waited for no longer than wait.
 func NewGate(required, optional []string, wait time.Duration, next func(s *Snapshot, c Change, complete bool)) *Gate {
-	g := &Gate{required: required, optional: optional, next: next, newest: Empty()}
+	g := &Gate{required: required, optional: optional, next: next, newest: Empty(), wait: wait}
 	g.timer = time.AfterFunc(wait, func() {
 		g.update(func() { g.waited = true })
 	})
@@ -60,9 +64,19 @@ func (g *Gate) Publish(s *Snapshot, c Change) {
 
 // Require replaces the sources that are waited for. An open gate stays open:
 // what is served already is not taken back because another source is awaited.
-// Whether every source is primed is published again where it has changed.
+// Whether every source is primed is published again where it has changed. Sources that
+// are not required and come while the gate is open are waited for as long as those of
+// the start were: full sets of clients that may have something of them stay back.
 func (g *Gate) Require(required, optional []string) {
-	g.update(func() { g.required, g.optional = required, optional })
+	g.update(func() {
+		before := slices.Concat(g.required, g.optional)
+		comes := slices.ContainsFunc(optional, func(name string) bool { return !slices.Contains(before, name) && !g.newest.Primed(name) })
+		g.required, g.optional = required, optional
+		if comes && g.open && !g.stopped {
+			g.waited = false
+			g.timer.Reset(g.wait)
+		}
+	})
 }
 
 // Missing names the sources that are being waited for. None means that the
@@ -125,11 +139,13 @@ func (g *Gate) take() (p passage, ok bool) {
 		return passage{}, false
 	}
 	complete := len(g.newest.unprimed(slices.Concat(g.required, g.optional))) == 0
-	if g.open && g.held.Empty() && complete == g.notified {
+	now := known{complete, complete || len(g.missing()) == 0}
+	if g.open && g.held.Empty() && now == g.notified {
 		return passage{}, false
 	}
 	p = passage{g.newest, g.held, complete}
-	g.held, g.open, g.notified, g.passing = Change{}, true, complete, true
+	p.change.Waited = now.waited
+	g.held, g.open, g.notified, g.passing = Change{}, true, now, true
 	return p, true
 }
 

@@ -19,7 +19,7 @@ func (d *Definition) Headless() bool { return d.HeadlessIn("") }
 
 // HeadlessIn reports whether clients of a cluster do.
 func (d *Definition) HeadlessIn(cluster string) bool {
-	if !d.Traffic.Headless || d.Resolution != model.ResolutionStatic {
+	if !d.Traffic.Headless || d.Traffic.ClusterLocal || d.Resolution != model.ResolutionStatic {
 		return false
 	}
 	list, _ := d.AddressesIn(cluster)

@@ -49,7 +49,7 @@ func headlessAt(s *catalog.Snapshot, v catalog.Viewer, number uint32, address st
 // headlessAmongAll finds the same by looking at all endpoints there are.
 func headlessAmongAll(s *catalog.Snapshot, v catalog.Viewer, number uint32, address string) (keys []catalog.ServiceKey) {
 	for service := range s.Visible(v) {
-		if !service.Traffic.Headless || service.Resolution != model.ResolutionStatic || service.Addresses.Len() > 0 {
+		if !service.Traffic.Headless || service.Traffic.ClusterLocal || service.Resolution != model.ResolutionStatic || service.Addresses.Len() > 0 {
 			continue
 		}
 		for e := range service.Endpoints(number).All() {

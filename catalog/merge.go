@@ -13,6 +13,7 @@ import (
 type serviceRecord struct {
 	ref    model.Ref
 	place  string
+	path   model.Path
 	status model.Status
 	spec   model.Service
 	rank   int
@@ -20,7 +21,7 @@ type serviceRecord struct {
 	foundBy pair // the label by which workloads find it; zero if it selects none
 }
 
-// compare is the merge order: by source, then by name.
+// compare is the merge order: by rank, then by name.
 func (r *serviceRecord) compare(o *serviceRecord) int {
 	return cmp.Or(cmp.Compare(r.rank, o.rank), r.ref.Compare(o.ref))
 }
@@ -39,10 +40,13 @@ func define(records []*serviceRecord) (*Definition, []*serviceRecord) {
 		Rank:            first.rank,
 	}
 	ports := map[uint32]*serviceRecord{} // who defined each port
+	if slices.ContainsFunc(records, func(r *serviceRecord) bool { return r.path != "" }) {
+		d.portPaths = map[uint32]model.Path{}
+	}
 	addresses := addressesOf(d, first)
 	var taken []*serviceRecord
 	for _, r := range records {
-		c := Contributor{Record: r.ref, Place: r.place, Stale: r.status.Stale, Since: r.status.Since}
+		c := Contributor{Record: r.ref, Path: r.path, Place: r.place, Stale: r.status.Stale, Since: r.status.Since}
 		if r.spec.Resolution != first.spec.Resolution {
 			c.LeftOut = fmt.Sprintf("its resolution is %s, that of %s is %s", r.spec.Resolution, first.ref, first.spec.Resolution)
 			d.Conflicts = append(d.Conflicts, Conflict{"resolution", first.ref, r.ref, c.LeftOut})
@@ -50,6 +54,8 @@ func define(records []*serviceRecord) (*Definition, []*serviceRecord) {
 			taken = append(taken, r)
 			d.Conflicts = append(d.Conflicts, compareDefinitions(first, r, addresses.add(r))...)
 			d.addPorts(r, ports)
+			// Nobody is led to another cluster because one record does not know of any.
+			d.Traffic.ClusterLocal = d.Traffic.ClusterLocal || r.spec.Traffic.ClusterLocal
 		}
 		d.Records = append(d.Records, c)
 	}
@@ -63,6 +69,8 @@ func define(records []*serviceRecord) (*Definition, []*serviceRecord) {
 // addPorts unites the ports of a record into the definition, by number.
 func (d *Definition) addPorts(r *serviceRecord, definedBy map[uint32]*serviceRecord) {
 	for port := range r.spec.Ports.All() {
+		d.notePath(r, port)
+		port.Path = ""
 		by, ok := definedBy[port.Number]
 		if !ok {
 			definedBy[port.Number] = r
@@ -75,6 +83,18 @@ func (d *Definition) addPorts(r *serviceRecord, definedBy map[uint32]*serviceRec
 				d.Conflicts = append(d.Conflicts, conflict(fmt.Sprintf("ports[%d].%s", port.Number, field), by, r, pair[0], pair[1]))
 			}
 		}
+	}
+}
+
+// notePath notes by which path a record has a port. The shortest one counts, whatever the
+// attributes are of which source.
+func (d *Definition) notePath(r *serviceRecord, port model.Port) {
+	if d.portPaths == nil {
+		return // all of it is of registries here
+	}
+	path := cmp.Or(port.Path, r.path)
+	if known, ok := d.portPaths[port.Number]; !ok || path.Compare(known) < 0 {
+		d.portPaths[port.Number] = path
 	}
 }
 

@@ -61,6 +61,9 @@ func reference(s state) world {
 		if o.Definition.Resolution == model.ResolutionStatic && (o.Definition.Traffic.NodeLocal || o.Definition.Traffic.Prefer == model.PreferSameNode) {
 			w.Totals.ByNode++
 		}
+		if o.Definition.Traffic.ClusterLocal {
+			w.Totals.ClusterLocal++
+		}
 		for _, p := range o.Ports {
 			w.Totals.Endpoints += p.Total
 		}
@@ -194,6 +197,9 @@ func (s state) merge(key catalog.ServiceKey) observed {
 		Location: first.Location, Traffic: first.Traffic, Resolution: first.Resolution, Rank: min(slices.Index(order, records[0].Source), len(order)),
 		ByCluster: map[string][]string{},
 	}}
+	for _, r := range taken {
+		o.Definition.Traffic.ClusterLocal = o.Definition.Traffic.ClusterLocal || s[r].Spec.(model.Service).Traffic.ClusterLocal
+	}
 	for _, cluster := range clusters {
 		o.Definition.ByCluster[cluster] = s.addressesIn(cluster, taken)
 	}
@@ -260,6 +266,18 @@ func (s state) addressesIn(cluster string, taken []model.Ref) []string {
 		return s[r].Spec.(model.Service).Addresses.Slice()
 	}
 	first := s[taken[0]].Spec.(model.Service)
+	for _, r := range taken {
+		// What is of each cluster itself has no address elsewhere, nor for clients of which
+		// nobody knows in which of several clusters they are.
+		several := slices.ContainsFunc([]string{"east", "west"}, func(c string) bool {
+			other, ok := s.addressedIn(c, taken)
+			return ok && other != taken[0]
+		})
+		of := first.Cluster != "" && first.Addresses.Len() > 0
+		if s[r].Spec.(model.Service).Traffic.ClusterLocal && (cluster == "" && several || cluster != "" && of) {
+			return nil
+		}
+	}
 	if cluster != "" && first.Cluster != "" && first.Addresses.Len() > 0 {
 		return append(first.Addresses.Slice(), "foreign")
 	}

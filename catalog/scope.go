@@ -14,6 +14,7 @@ import (
 // when its record changes. A nil scope narrows nothing.
 type Scope struct {
 	Record   model.Ref
+	Path     model.Path
 	Selector model.Labels // empty: every workload of the namespace
 	// Meta and Content are what else its record says, and has no effect here.
 	Meta    model.Meta
@@ -47,8 +48,8 @@ func (k scopeKey) compare(o scopeKey) int {
 	)
 }
 
-func newScope(ref model.Ref, spec model.Scope) *Scope {
-	s := &Scope{Record: ref, Selector: spec.WorkloadSelector, Meta: spec.Meta, Content: spec.Content}
+func newScope(ref model.Ref, path model.Path, spec model.Scope) *Scope {
+	s := &Scope{Record: ref, Path: path, Selector: spec.WorkloadSelector, Meta: spec.Meta, Content: spec.Content}
 	for entry := range spec.Hosts.All() {
 		namespace, host, ok := strings.Cut(entry, "/")
 		if !ok { // the validation of manifests does not let this pass
@@ -97,7 +98,7 @@ func (s *Snapshot) ScopesOf(namespace string) iter.Seq[*Scope] {
 
 // same reports whether both say the same.
 func (s *Scope) same(o *Scope) bool {
-	return s != nil && o != nil && s.Record == o.Record && s.Selector.Equal(o.Selector) && slices.Equal(s.hosts, o.hosts) &&
+	return s != nil && o != nil && s.Record == o.Record && s.Path == o.Path && s.Selector.Equal(o.Selector) && slices.Equal(s.hosts, o.hosts) &&
 		s.Content == o.Content && s.Meta.SameMeta(o.Meta)
 }
 
@@ -153,7 +154,7 @@ func (s *step) putScope(ref model.Ref, r *model.Record) {
 	old := s.scoped[ref]
 	var scope *Scope
 	if spec, ok := specOf[model.Scope](r); ok {
-		scope = newScope(ref, spec)
+		scope = newScope(ref, r.Path, spec)
 	}
 	if old == nil && scope == nil || old.same(scope) {
 		return
@@ -173,7 +174,7 @@ func (s *step) putScope(ref model.Ref, r *model.Record) {
 }
 
 func (b *Builder) scopeKey(s *Scope) scopeKey {
-	return scopeKey{s.Record.Namespace, s.Selector.Len() == 0, b.rank(s.Record.Source), s.Record}
+	return scopeKey{s.Record.Namespace, s.Selector.Len() == 0, b.rank(s.Record.Source, s.Path), s.Record}
 }
 
 // rejoinScopes returns the scopes of now, with the pointers of old where they

@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -83,10 +84,19 @@ type Definition struct {
 	// Records are the records that speak of the service, in merge order.
 	Records   []Contributor
 	Conflicts []Conflict
-	// Rank is the merge order of the source that defines the service, from 0.
-	// Sources without a place in the order share the last rank.
+	// Rank is the merge order of the record that defines the service, from 0: by the
+	// length of its path, then by its source. Sources without a place in the order
+	// share the last rank.
 	Rank int
+
+	portPaths map[uint32]model.Path // the shortest by which a record has the port; nil if all are empty
 }
+
+// Path is the way that the record took which defines the service.
+func (d *Definition) Path() model.Path { return d.Records[0].Path }
+
+// PortPath is the shortest way that a port took.
+func (d *Definition) PortPath(number uint32) model.Path { return d.portPaths[number] }
 
 // compareSources orders definitions by the source that gives them.
 func (d *Definition) compareSources(o *Definition) int {
@@ -145,12 +155,13 @@ func (d *Definition) equal(o *Definition) bool {
 	return d.Meta.SameMeta(o.Meta) && d.SameAddresses(o) && slices.Equal(d.Ports, o.Ports) &&
 		d.Location == o.Location && d.Resolution == o.Resolution && d.Rank == o.Rank &&
 		d.ExportTo.Equal(o.ExportTo) && d.SubjectAltNames.Equal(o.SubjectAltNames) && d.Traffic == o.Traffic &&
-		slices.EqualFunc(d.Records, o.Records, Contributor.equal) && slices.Equal(d.Conflicts, o.Conflicts)
+		maps.Equal(d.portPaths, o.portPaths) && slices.EqualFunc(d.Records, o.Records, Contributor.equal) && slices.Equal(d.Conflicts, o.Conflicts)
 }
 
 // Contributor is a record that speaks of a service.
 type Contributor struct {
 	Record model.Ref
+	Path   model.Path
 	Place  string
 	// LeftOut says why the record has no part in the service; empty if it has.
 	LeftOut string
@@ -160,7 +171,7 @@ type Contributor struct {
 }
 
 func (c Contributor) equal(o Contributor) bool {
-	return c.Record == o.Record && c.Place == o.Place && c.LeftOut == o.LeftOut &&
+	return c.Record == o.Record && c.Path == o.Path && c.Place == o.Place && c.LeftOut == o.LeftOut &&
 		c.Stale == o.Stale && c.Since.Equal(o.Since)
 }
 
@@ -190,11 +201,13 @@ type Endpoint struct {
 type Instance struct {
 	Record model.Ref
 	model.Endpoint
+	// Path is the way that the record took. It is empty for a workload.
+	Path  model.Path
 	owner uint32 // so much of the record's name is that of the service it came with
 }
 
 func instanceOf(r *model.Record, spec model.Endpoint) *Instance {
-	i := &Instance{Record: r.Ref, Endpoint: spec}
+	i := &Instance{Record: r.Ref, Endpoint: spec, Path: r.Path}
 	if owner := r.Owner; owner.Kind == model.KindService && strings.HasPrefix(r.Name, owner.Name+"/") {
 		i.owner = uint32(len(owner.Name))
 	}
@@ -213,5 +226,5 @@ func (i *Instance) Owner() model.Ref {
 
 // same reports whether both are the same word of the same record.
 func (i *Instance) same(o *Instance) bool {
-	return i == o || i != nil && o != nil && i.Record == o.Record && i.owner == o.owner && i.Equal(o.Endpoint)
+	return i == o || i != nil && o != nil && i.Record == o.Record && i.owner == o.owner && i.Path == o.Path && i.Equal(o.Endpoint)
 }

@@ -34,8 +34,9 @@ type Totals struct {
 	Services  int
 	Endpoints int // distinct (service, port, address, port)
 	// Near counts services of which clients use the endpoints near them first, and ByNode
-	// those of which it matters which node a client is on.
-	Near, ByNode int
+	// those of which it matters which node a client is on. ClusterLocal counts those of
+	// which clients use the endpoints of their own cluster alone.
+	Near, ByNode, ClusterLocal int
 }
 
 // Before returns the totals of the snapshot that a change has led from to one of these.

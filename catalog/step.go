@@ -41,7 +41,7 @@ func (s *step) put(ref, owner model.Ref, r *model.Record) {
 		s.putEndpoint(ref, owner, r)
 	case model.KindWorkload:
 		s.putWorkload(ref, r)
-		s.byName.put(ref, r, s.rank(ref.Source))
+		s.byName.put(ref, r, s.rankOf(ref, r))
 	case model.KindSource:
 		s.putMark(ref, r)
 	case model.KindHold:
@@ -49,10 +49,18 @@ func (s *step) put(ref, owner model.Ref, r *model.Record) {
 	case model.KindScope:
 		s.putScope(ref, r)
 	case model.KindConsumption:
-		s.consumptions.put(ref, r, s.rank(ref.Source))
+		s.consumptions.put(ref, r, s.rankOf(ref, r))
 	default:
-		s.opaques.put(ref, r, s.rank(ref.Source))
+		s.opaques.put(ref, r, s.rankOf(ref, r))
 	}
+}
+
+// rankOf is the merge order of a record; it does not matter where there is none.
+func (s *step) rankOf(ref model.Ref, r *model.Record) int {
+	if r == nil {
+		return 0
+	}
+	return s.rank(ref.Source, r.Path)
 }
 
 func (s *step) putService(ref model.Ref, r *model.Record) {
@@ -67,7 +75,7 @@ func (s *step) putService(ref model.Ref, r *model.Record) {
 	if !ok {
 		return
 	}
-	record := &serviceRecord{ref: ref, place: r.Place, status: r.Status, spec: spec, rank: s.rank(ref.Source)}
+	record := &serviceRecord{ref: ref, place: r.Place, path: r.Path, status: r.Status, spec: spec, rank: s.rank(ref.Source, r.Path)}
 	s.records[ref] = record
 	s.putSelector(record)
 	for host := range spec.Hosts.All() {
@@ -142,6 +150,7 @@ func (s *step) putWorkload(ref model.Ref, r *model.Record) {
 	var instance *Instance
 	if spec, ok := specOf[model.Workload](r); ok {
 		instance = instanceOf(r, spec.Endpoint)
+		instance.Path = "" // that a service selects it was found here, wherever the workload came from
 		if spec.Only.Len() > 0 {
 			s.confined[instance] = spec.Only
 		}
@@ -270,6 +279,9 @@ func (t *Totals) count(s *Service, by int) {
 	}
 	if s.Traffic.ByNode() && s.Resolution == model.ResolutionStatic { // of names nobody knows the node
 		t.ByNode += by
+	}
+	if s.Traffic.ClusterLocal {
+		t.ClusterLocal += by
 	}
 }
 

@@ -21,18 +21,19 @@ type uniting[K comparable, V any] struct {
 type member struct {
 	ref    model.Ref
 	place  string
+	path   model.Path
 	status model.Status
 	spec   model.Spec
 	rank   int
 }
 
-// compare is the merge order: by source, then by name.
+// compare is the merge order: by rank, then by name.
 func (m *member) compare(o *member) int {
 	return cmp.Or(cmp.Compare(m.rank, o.rank), cmp.Compare(m.ref.Source, o.ref.Source), m.ref.Compare(o.ref))
 }
 
 func (m *member) contributor() Contributor {
-	return Contributor{Record: m.ref, Place: m.place, Stale: m.status.Stale, Since: m.status.Since}
+	return Contributor{Record: m.ref, Path: m.path, Place: m.place, Stale: m.status.Stale, Since: m.status.Since}
 }
 
 // united is what the builder knows of records of one kind of merge.
@@ -59,7 +60,7 @@ func (u *united[K, V]) put(ref model.Ref, r *model.Record, rank int) {
 	record := *r // a pointer that is handed on costs memory for every record of a batch, of whatever kind
 	if key, ok := u.key(&record); ok {
 		u.keys[ref] = key
-		u.replace(key, ref, &member{ref, r.Place, r.Status, r.Spec, rank})
+		u.replace(key, ref, &member{ref, r.Place, r.Path, r.Status, r.Spec, rank})
 	}
 }
 

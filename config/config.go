@@ -2,7 +2,8 @@ package config
 
 // Config is the whole configuration.
 type Config struct {
-	// Instance marks what this installation owns; two installations differ in it.
+	// Instance marks what this installation owns, and is its name in paths; two
+	// installations differ in it.
 	Instance string `json:"instance"`
 	// RootNamespace is where the scopes live that hold for workloads without
 	// one of their own.
@@ -28,9 +29,12 @@ type Log struct {
 	Format string `json:"format"` // text or json
 }
 
+// DefaultInstance is the instance of an installation that has been given no name.
+const DefaultInstance = "isthmus"
+
 func defaults() Config {
 	return Config{
-		Instance:      "isthmus",
+		Instance:      DefaultInstance,
 		RootNamespace: "istio-system",
 		Admin:         Admin{Listen: "127.0.0.1:8080"},
 		Log:           Log{Level: "info", Format: "text"},

@@ -48,12 +48,16 @@ func Known() Kinds {
 				Settings: func() xds.Settings { return envoy.NewSettings() }, Unserved: envoy.Unserved,
 				Configuration: xds.Configuration{
 					Types: resource.OverXDS().Types, NotOffered: resource.NotOffered,
-					Begin: func() xds.Steps { return resource.NewTranslator(resource.OverXDS(), resource.Options{Wrapped: true}) },
+					Begin: func(self string) xds.Steps {
+						return resource.NewTranslator(resource.OverXDS(), resource.Options{Wrapped: true, Self: self})
+					},
 				},
 			}),
 			mcp.OutputKind(mcp.Translation{
-				Types:      resource.Collections().Types,
-				New:        func() mcp.Translator { return resource.NewTranslator(resource.Collections(), resource.Options{}) },
+				Types: resource.Collections().Types,
+				New: func(self string) mcp.Translator {
+					return resource.NewTranslator(resource.Collections(), resource.Options{Self: self})
+				},
 				NotOffered: notOffered,
 			}),
 			istio.OutputKind(),

@@ -25,6 +25,8 @@ type Source struct {
 	// MaxBackoff bounds the wait before the registry is read again after it
 	// failed. It is its kind's.
 	MaxBackoff time.Duration
+	// Edited says that people edit the registry. It is its kind's, too.
+	Edited bool
 
 	holdFor time.Duration // by default
 	others  []string      // further kinds that it names, though a source is one registry
@@ -57,7 +59,7 @@ func (s *Source) settings(kinds Kinds, key string) (into any, known bool) {
 	}
 	settings := kind.New()
 	if s.Settings == nil {
-		s.Kind, s.Settings, s.MaxBackoff, s.holdFor = key, settings, kind.MaxBackoff, kind.HoldFor
+		s.Kind, s.Settings, s.MaxBackoff, s.holdFor, s.Edited = key, settings, kind.MaxBackoff, kind.HoldFor, kind.Edited
 	} else {
 		s.others = append(s.others, key)
 	}

@@ -31,6 +31,7 @@ var samples = map[reflect.Type][3]any{
 	reflect.TypeFor[string]():             {"", "one", "two"},
 	reflect.TypeFor[uint32]():             {uint32(0), uint32(1), uint32(2)},
 	reflect.TypeFor[time.Time]():          {time.Time{}, time.Unix(1e9, 0).UTC(), time.Unix(1e9, 1).UTC()},
+	reflect.TypeFor[model.Path]():         {model.Path(""), model.Path("east"), model.Path("east,west")},
 	reflect.TypeFor[model.Kind]():         {model.Kind(""), model.KindService, model.KindEndpoint},
 	reflect.TypeFor[model.Location]():     {model.Location(""), model.MeshInternal, model.MeshExternal},
 	reflect.TypeFor[model.Resolution]():   {model.Resolution(""), model.ResolutionStatic, model.ResolutionDNS},

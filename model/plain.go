@@ -28,7 +28,7 @@ func appendPlain(b []byte, r *Record) ([]byte, bool) {
 		w.ref(r.Owner)
 		w.literal("}")
 	}
-	w.optional(`,"origin":`, r.Origin)
+	w.optional(`,"path":`, string(r.Path))
 	w.optional(`,"place":`, r.Place)
 	w.optional(`,"lease":`, r.Lease)
 	if r.Status != (Status{}) {

@@ -99,7 +99,7 @@ func plainRecord() model.Record {
 	return model.Record{
 		Ref:   model.Ref{Kind: model.KindEndpoint, Key: model.Key{Source: "legacy", Namespace: "shop", Name: "orders/10.0.0.1"}},
 		Owner: model.Ref{Kind: model.KindService, Key: model.Key{Source: "legacy", Namespace: "shop", Name: "orders"}},
-		UID:   model.UID{1, 2, 3}, Revision: 12, Generation: 1, Origin: "isthmus",
+		UID:   model.UID{1, 2, 3}, Revision: 12, Generation: 1, Path: "isthmus",
 		Spec: model.Endpoint{
 			Address: "10.0.0.1", Labels: model.MapOf(map[string]string{"app": "orders", "version": "v1"}), Exact: true,
 			Ports: model.MapOf(map[string]uint32{"http": 8080}), Locality: model.Locality{Region: "eu", Zone: "eu-1"}, Weight: 3,
@@ -127,7 +127,7 @@ func drawPlainRecord(t *rapid.T) model.Record {
 	r := model.Record{
 		Ref: ref.Draw(t, "ref"), UID: model.UID(rapid.SliceOfN(rapid.Byte(), 16, 16).Draw(t, "uid")),
 		Revision: rapid.Uint64().Draw(t, "revision"), Generation: rapid.Uint64().Draw(t, "generation"),
-		Owner: rapid.OneOf(rapid.Just(model.Ref{}), ref).Draw(t, "owner"), Origin: text.Draw(t, "origin"), Place: text.Draw(t, "place"), Lease: text.Draw(t, "lease"),
+		Owner: rapid.OneOf(rapid.Just(model.Ref{}), ref).Draw(t, "owner"), Path: model.Path(text.Draw(t, "path")), Place: text.Draw(t, "place"), Lease: text.Draw(t, "lease"),
 		Status: model.Status{Stale: text.Draw(t, "stale"), LegacyHeld: text.Draw(t, "held"), Since: drawTime(t)},
 	}
 	r.Kind = model.KindEndpoint

@@ -33,7 +33,8 @@ func readPlain(data []byte, s *shared) (rec Record, ok bool) {
 		rec.Owner.Key = r.key(s.text)
 		r.expect("}")
 	}
-	rec.Origin = s.text(r.optional(`,"origin":`))
+	r.optional(`,"origin":`) // earlier versions name the instance that wrote the record
+	rec.Path = Path(s.text(r.optional(`,"path":`)))
 	rec.Place = s.text(r.optional(`,"place":`))
 	rec.Lease = s.text(r.optional(`,"lease":`))
 	if r.maybe(`,"status":{`) {

@@ -123,8 +123,8 @@ type Record struct {
 	// Owner is the record that this one came with and goes with, such as the
 	// service of an inline endpoint; zero if it stands alone.
 	Owner Ref `json:"owner,omitzero"`
-	// Origin is the instance name of the Isthmus the record first entered.
-	Origin string `json:"origin,omitempty"`
+	// Path is the way that the record took through other Isthmuses.
+	Path Path `json:"path,omitempty"`
 	// Place is where in its registry the object stands, such as the path of a
 	// file; empty where a registry has no places, and on owned records.
 	Place string `json:"place,omitempty"`
@@ -139,7 +139,7 @@ type Record struct {
 // SameContent reports whether r and o say the same, whatever life and
 // revision they are of. A store takes no notice of a write that changes nothing.
 func (r Record) SameContent(o Record) bool {
-	return r.Ref == o.Ref && r.Owner == o.Owner && r.Origin == o.Origin && r.Place == o.Place && r.Lease == o.Lease &&
+	return r.Ref == o.Ref && r.Owner == o.Owner && r.Path == o.Path && r.Place == o.Place && r.Lease == o.Lease &&
 		r.Status.equal(o.Status) &&
 		(r.Spec == nil) == (o.Spec == nil) && (r.Spec == nil || r.Spec.EqualSpec(o.Spec))
 }

@@ -49,6 +49,8 @@ type Port struct {
 	// TargetName is that of the port among those of an endpoint, if only endpoints know its
 	// number: one that has no port of this name, nor of Name, does not serve the port.
 	TargetName string `json:"targetName,omitempty"`
+	// Path is the way that the port took, if it is another than that of its record.
+	Path Path `json:"path,omitempty"`
 }
 
 // Service is what a ServiceEntry says apart from its inline endpoints, which

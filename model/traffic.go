@@ -14,6 +14,9 @@ type Traffic struct {
 	// Headless has a client choose an endpoint by its address: the service has none of its
 	// own, and its name stands for those of all endpoints.
 	Headless bool `json:"headless,omitempty"`
+	// ClusterLocal has a client use the endpoints of its own cluster, and no other. The
+	// service means something else in each cluster, as the API server does.
+	ClusterLocal bool `json:"clusterLocal,omitempty"`
 }
 
 // Affinity is by what calls are alike.
@@ -64,6 +67,9 @@ func (t Traffic) String() string {
 	}
 	if t.Headless {
 		said = append(said, "headless")
+	}
+	if t.ClusterLocal {
+		said = append(said, "clusterLocal")
 	}
 	return strings.Join(said, ", ")
 }

@@ -85,6 +85,8 @@ type APIServer interface {
 type Env struct {
 	// Instance marks what this Isthmus owns, and Version is that of the program.
 	Instance, Version string
+	// Self is the name that the paths of records have of this Isthmus; see [model.Path].
+	Self string
 	// RootNamespace is where the scopes live that hold for every workload.
 	RootNamespace string
 	// Sources returns the names of the sources that the catalog is made of now.

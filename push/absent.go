@@ -9,14 +9,18 @@ const mostEmpty = 1024
 func (d *draft) gone(name string, p pending) {
 	h := d.holding(name)
 	absent := d.absence(name)
+	if h == nil && d.world.Complete() && d.nacked[name].member != (member{}) {
+		d.clearNACK(name) // what it NACKed, or what no message could carry
+	}
 	switch {
 	case h == nil && !p.again(),
 		h == nil && !p.force && d.mode == Delta && absent == Removal, // the removal was sent when the client asked
 		h == nil && d.full && absent == Empty && !d.named(name),      // only who names it is sent that it is empty
 		d.nackedAs(name, member{}) && !p.again():
 		delete(d.pending, name)
-	case !d.world.Complete() && (h == nil && !d.nackedAs(name, member{}) || h != nil && h.known == claimed) && (!d.full || absent == Empty):
-		// It may belong to a source that has not been listed yet. A removal that was
+	case !d.world.Complete() && !d.ours && (h == nil && !d.nackedAs(name, member{}) || h != nil && h.known == claimed) && (!d.full || absent == Empty):
+		// It may belong to a source that has not been listed yet, unless its subscriber
+		// has it from here, where that source has never said anything. A removal that was
 		// NACKed with others was sent because the name is known to be gone.
 		delete(d.pending, name)
 		if d.unproven == nil {
@@ -24,7 +28,7 @@ func (d *draft) gone(name string, p pending) {
 		}
 		d.unproven[name] = struct{}{}
 	case h != nil && d.referred(name, p):
-		// Stays pending: what refers to it goes first.
+		// It waits: what refers to it goes first.
 	case d.full && (absent != Empty || !d.named(name) || d.held.n >= mostEmpty):
 		d.open.due = true
 		d.remove(name, p)
@@ -33,7 +37,6 @@ func (d *draft) gone(name string, p pending) {
 		d.clearNACK(name)
 	case d.mode == Delta && (absent == Removal || h != nil && (absent != Empty || !d.named(name))):
 		if d.tooLarge(len(name)) {
-			d.left = true
 			return
 		}
 		d.out.Removed = append(d.out.Removed, name)
@@ -59,6 +62,7 @@ func (d *draft) remove(name string, p pending) {
 	_, matters := d.nacked[name]
 	matters = matters || d.holding(name) != nil
 	d.brings(name, member{}, p)
+	delete(d.open.brings, name)
 	d.release(name)
 	if !matters {
 		return // it only answers a request for something absent: nothing depends on its ACK
@@ -87,7 +91,6 @@ func (d *draft) void(name string, p pending) {
 	case d.nackedAs(name, res.member) && !p.again():
 		delete(d.pending, name)
 	case d.tooLarge(res.size(d.mode)):
-		d.left = true
 	default:
 		d.include(res, p, nil)
 	}

@@ -16,14 +16,6 @@ type draft struct {
 
 	out  *Response
 	size int
-	left bool // something has to wait for the next response, or the next turn
-	// incomplete says that a full set lacks what is on its way and that the subscriber
-	// may hold. What it waits for has the next turn come.
-	incomplete bool
-	// covers is the step up to which everything is sent, but for what is left:
-	// the current one, or that before the first change that a debounce keeps back
-	// or the first removal that has to wait.
-	covers uint64
 }
 
 // assemble sends the next response of a type, if there is anything to send and
@@ -43,30 +35,22 @@ func (s *Subscriber) assemble(t *turn, typ Type) {
 		return
 	case i.blocks():
 		return
-	case i.guarded(info, w, t.remembers(s.engine, info)):
+	case i.guarded(info, w, t.waited(s.engine, info), t.remembers(s.engine, info)):
+		i.stirUnlisted()
+		s.rouseRemovals() // which wait for no type that is guarded
 		if i.either {
 			s.switched(i, Delta, false) // increments delete nothing
-			s.engine.queue.add(s, false)
 		}
 		return
 	}
-	d := &draft{interest: i, turn: t, info: info, world: w, view: i.view.View, out: &Response{Type: typ, Mode: i.mode}, covers: t.marked[typ][i.mode]}
+	d := &draft{interest: i, turn: t, info: info, world: w, view: i.view.View, out: &Response{Type: typ, Mode: i.mode}}
 	d.compose()
-	if d.left && (d.full || d.empty()) {
-		s.engine.queue.add(s, false) // more is left, and no answer will come to ask for the next turn
-		if d.full {
-			return
-		}
+	if d.full && d.waiting() > 0 || d.incomplete() {
+		return // the set is whole in a later turn
 	}
-	if d.incomplete {
-		return
-	}
-	sent := d.send()
-	if !d.left && i.again == 0 {
-		i.cover(d.covers)
-	}
-	if !sent && i.again > 0 {
-		s.engine.queue.add(s, false) // likewise
+	d.send()
+	if d.waiting() == 0 && d.again == 0 {
+		d.cover(t.marked[typ][i.mode])
 	}
 }
 
@@ -74,15 +58,20 @@ func (s *Subscriber) assemble(t *turn, typ Type) {
 func (d *draft) compose() {
 	d.open.due = d.open.due || d.answer
 	d.bring()
+	listing := d.expand || len(d.fresh) > 0
 	d.expandAll()
 	names := d.retryGroup()
 	if names == nil {
-		names, d.left = d.order(d.info.atOnce())
-	} else {
-		d.left = len(d.pending) > len(names)
+		names = d.order(d.subscriber.engine.atOnce(d.info))
 	}
 	for _, name := range names {
 		d.consider(name)
+		if _, left := d.pending[name]; !left {
+			d.stir(name)
+		}
+	}
+	if listing && len(d.fresh) == 0 {
+		d.stirUnlisted()
 	}
 	if d.urgent {
 		d.urgent = false
@@ -91,6 +80,17 @@ func (d *draft) compose() {
 		}
 	}
 	d.shrink()
+	d.markFirst()
+}
+
+// markFirst says what the response is to the first state. If nothing of that is left, it is
+// sent even without content.
+func (d *draft) markFirst() {
+	if !d.first {
+		return
+	}
+	d.out.First, d.out.Ends = true, d.again == 0 && d.waiting() == 0
+	d.open.due = d.open.due || d.out.Ends
 }
 
 func (d *draft) empty() bool {
@@ -103,9 +103,10 @@ func (d *draft) empty() bool {
 // that the subscriber asks for is in it, or if it is all that the subscriber holds.
 // If the world remembers all that was ever sent, a subscriber that cannot say what it
 // holds has it from sources that were listed: there were no others. One that can say
-// it may have been served elsewhere, and waits.
-func (i *interest) guarded(info *typeInfo, w World, remembers bool) bool {
-	if !i.full || i.claim == nil || *i.claim == (Version{}) || w.Complete() || remembers && *i.claim == unknownClaim {
+// it may have been served elsewhere, and waits, unless it has its version from here. It
+// waits no longer than sources are waited for that are not required.
+func (i *interest) guarded(info *typeInfo, w World, waited, remembers bool) bool {
+	if !i.full || i.claim == nil || *i.claim == (Version{}) || i.ours || waited || w.Complete() || remembers && *i.claim == unknownClaim {
 		i.guard = false
 		return false
 	}
@@ -141,7 +142,7 @@ func (d *draft) expandAll() {
 }
 
 // consider decides what becomes of one pending name: it is included, it is as the
-// subscriber has it, or it has to wait and stays pending.
+// subscriber has it, it has to wait, or it has no room and stays pending.
 func (d *draft) consider(name string) {
 	p := d.pending[name]
 	if !d.subscribed(name) {
@@ -183,7 +184,7 @@ func (d *draft) consider(name string) {
 	case !d.full && d.tooBig(res.size(d.mode)):
 		d.skip(res)
 	case d.tooLarge(res.size(d.mode)):
-		d.left = true // the rest goes when this response is answered
+		// Stays pending: the rest goes when this response is answered.
 	default:
 		d.include(d.subscriber.engine.once(f.subject, res), p, f.subject)
 	}
@@ -223,7 +224,11 @@ func (d *draft) include(res *Resource, p pending, subject Subject) {
 	d.brings(res.Name, res.member, p)
 	delete(d.removed, res.Name) // a NACK of the removal no longer matters
 	d.hold(res, d.open.serial)
-	d.accompany(subject, p)
+	if d.full {
+		d.accompanyLater(res.Name, subject, p)
+	} else {
+		d.accompany(subject, p)
+	}
 }
 
 // brings enters a name that the response brings, with its content or, for a
@@ -246,17 +251,20 @@ func (d *draft) brings(name string, m member, p pending) {
 }
 
 // send hands the response to the stream, if there is one.
-func (d *draft) send() bool {
+func (d *draft) send() {
 	if d.empty() {
-		return false
+		return
 	}
 	if d.full {
 		d.wholeSet()
 		if d.tooBig(d.size) {
 			d.unfit()
-			return false
+			return
 		}
 		d.withheld = withheld{}
+		for _, b := range d.open.brings {
+			d.accompany(b.subject, b.p)
+		}
 	}
 	s, now := d.subscriber, time.Now()
 	if d.open.serial == 0 {
@@ -264,8 +272,12 @@ func (d *draft) send() bool {
 		d.open.serial = s.serial
 	}
 	d.out.Serial, d.out.Version, d.out.since = d.open.serial, d.sum, d.open.since
-	d.launch(&flight{serial: d.open.serial, version: d.sum, brought: d.open.brought, since: d.open.since, waits: now})
+	d.launch(&flight{serial: d.open.serial, version: d.sum, brought: d.open.brought, since: d.open.since, waits: now, behind: d.open.behind})
+	if d.mode == WholeState {
+		s.engine.issued.add(d.sum)
+	}
 	d.answer, d.claim, d.open = false, nil, opening{}
+	d.first = d.first && !d.out.Ends
 	d.record.send(now, d.sum)
 	d.info.counts.sent(len(d.out.Resources), d.size)
 	select {
@@ -273,7 +285,6 @@ func (d *draft) send() bool {
 	default:
 		s.engine.fail(s) // it answered responses that it was not sent, so the outbox has no room left
 	}
-	return true
 }
 
 // wholeSet makes the response of a full type everything the subscriber holds. What
@@ -292,9 +303,6 @@ func (d *draft) wholeSet() {
 	}
 	slices.SortFunc(d.out.Resources, func(a, b *Resource) int { return strings.Compare(a.Name, b.Name) })
 	for _, name := range lost {
-		p, waits := d.pending[name]
-		if d.remove(name, p); waits {
-			d.pending[name] = p
-		}
+		d.remove(name, pending{})
 	}
 }

@@ -74,6 +74,26 @@ func (c *cache) replace(slot any, subject Subject) *cached {
 	return entry
 }
 
+// forget drops the encodings of what is gone.
+func (c *cache) forget(slots []any) {
+	if len(slots) == 0 {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, slot := range slots {
+		delete(c.slots, slot)
+	}
+}
+
+// slotsOf are the slots of a subject and of the forms in which it is sent.
+func slotsOf(subject Subject) []any {
+	if inc, ok := subject.(Incremental); ok {
+		return []any{inc.Slot(), inc.Since(Version{}).Slot()}
+	}
+	return []any{subject.Slot()}
+}
+
 // sweep drops the encodings that were not used since the last sweep. A subject that
 // is asked for again is encoded again, to the same bytes.
 func (c *cache) sweep() {

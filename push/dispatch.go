@@ -51,6 +51,8 @@ func (e *Engine) dispatch(p *Producer, u Update) {
 	e.steps++
 	old := *p.world.Swap(&u.World)
 	p.remembers = u.Remembers
+	free := u.Waited && !p.waited
+	p.waited = u.Waited
 	if !planned { // the subscribers that it concerns are unknown
 		e.failAll()
 		return
@@ -63,7 +65,7 @@ func (e *Engine) dispatch(p *Producer, u Update) {
 	for _, d := range s.debounced {
 		d.lane.hold(old, e.steps, d.name, d.change, u.Committed, now)
 	}
-	if s.completes {
+	if s.completes || free {
 		for s := range e.all() {
 			s.recheck.Store(true)
 			e.queue.add(s, false)
@@ -77,7 +79,7 @@ func (e *Engine) begin(p *Producer, first Update) {
 	defer e.step.Unlock()
 	e.steps++
 	p.world.Store(&first.World)
-	p.remembers = first.Remembers
+	p.remembers, p.waited = first.Remembers, first.Waited
 	if !p.later && !slices.ContainsFunc(e.producers, func(other *Producer) bool { return other.world.Load() == nil && !other.later }) {
 		close(e.primed)
 	}
@@ -90,6 +92,7 @@ func (e *Engine) begin(p *Producer, first Update) {
 // mark notes a change of a resource for every subscriber that it concerns. The
 // caller holds the engine's step.
 func (e *Engine) mark(q question) {
+	e.cache.forget(q.gone)
 	e.asked++
 	for _, a := range q.answers {
 		a.view.asked, a.view.affected = e.asked, a.affected

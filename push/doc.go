@@ -33,7 +33,7 @@
 // a subscriber with something urgent has its turn before those without, and in
 // its response the urgent resources come first. Of five turns at least one is
 // for the subscriber without anything urgent that waited longest, so nobody starves.
-// A turn is bounded: it looks at some thousand names at most.
+// A turn is bounded: it looks at some thousand names at most ([Config].Turn).
 //
 // Two relations between resources, named by the resource ([Referrer]):
 //
@@ -48,6 +48,11 @@
 // step at which it went, and answered. It waits for nothing that is sent later, and
 // for no resource that a NACK keeps back. A resource that refers to something gone
 // waits for no removal, even a NACKed one. A revocation waits for nothing.
+//
+// A name that has to wait says for what: the answer to a response, a name of another
+// type, or the step up to which the types that may refer to it have to be settled. It is
+// not looked at again before an ACK, a NACK, the end of patience or a step brings that
+// about. What is waited for knows who waits, so nothing is searched.
 //
 // A client that does not read or does not answer costs a mark for each change
 // and nothing else: no look-up, no assembly, no worker. If it asked for all names,
@@ -70,6 +75,8 @@
 //     again until it changes or, if its type is [TypeSpec].Exclusive, until another
 //     of the type was ACKed. A full set cannot be split: all that was new in it
 //     counts as NACKed until a set is ACKed.
+//   - A first state may take several responses. The last one says so to a subscriber that
+//     asks for that ([Request].MarkFirst): nothing of it is left to look at.
 //   - A resource is sent if its version differs from the one that the subscriber
 //     holds. The version is a hash of the content, or as an [Incremental] subject
 //     says. So nothing is sent twice, and marking too much costs time but never a

@@ -31,6 +31,9 @@ type Config struct {
 	// which can be split; zero does not. What is larger is not sent, and the status of
 	// the subscriber says so.
 	Largest int
+	// Turn bounds the names that one turn of a worker looks at for a type, so that a
+	// subscriber with very many does not delay the others; default 4,096.
+	Turn int
 	// Holdings bound what subscribers may ask for.
 	Holdings Holdings
 	// Sent and ACKed, if set, are called when the transport has taken a response and
@@ -51,6 +54,9 @@ func (c Config) withDefaults() Config {
 	if c.Budget == 0 {
 		c.Budget = 3 << 20
 	}
+	if c.Turn == 0 {
+		c.Turn = 4096
+	}
 	c.Holdings = c.Holdings.withDefaults()
 	return c
 }
@@ -63,6 +69,7 @@ type Engine struct {
 	index     *index
 	queue     *queue
 	holdings  *holdings
+	issued    issued
 	producers []*Producer // all of them before Run
 	table     atomic.Pointer[table]
 	wake      chan struct{} // holds a token while a producer has published something

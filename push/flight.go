@@ -16,6 +16,7 @@ type flight struct {
 	waits   time.Time // since when an answer is awaited, to it or to one before it
 	sentAt  time.Time // zero until the transport has taken it
 	overdue bool
+	behind  waiters // names of other types that wait for the answer
 }
 
 // newest is the flight that the next response of the type waits for; nil if
@@ -33,16 +34,27 @@ func (i *interest) blocks() bool {
 	return f != nil && !f.overdue
 }
 
-// inFlight reports whether a name is in the response that is waited for.
-func (i *interest) inFlight(name string) bool {
-	if !i.blocks() {
-		return false
+// carried returns those that wait for the answer to the response that a name is in;
+// nil if it is in none that is waited for. That may be one in the making: a full set may
+// take several turns.
+func (i *interest) carried(name string) *waiters {
+	if !i.blocks() && i.open.serial == 0 {
+		return nil
 	}
-	newest := i.newest().serial
+	by := i.removed[name]
 	if h := i.holding(name); h != nil {
-		return h.serial == serialOf(newest)
+		by = uint64(h.serial)
 	}
-	return i.removed[name] == newest
+	switch {
+	case by == 0:
+		return nil
+	case i.open.serial != 0 && serialOf(by) == serialOf(i.open.serial):
+		return &i.open.behind
+	case i.blocks() && serialOf(by) == serialOf(i.newest().serial):
+		return &i.newest().behind
+	default:
+		return nil
+	}
 }
 
 // maxFlights bounds the responses whose ACK is awaited.
@@ -103,7 +115,8 @@ func (i *interest) land(serial uint64) *flight {
 	f := i.flights[at]
 	i.flights = slices.Delete(i.flights, 0, at+1)
 	i.landed = serial
-	i.settled = max(i.settled, f.step)
+	f.behind.rouse()
+	i.settle(f.step)
 	if len(i.flights) == 0 {
 		i.removed, i.crossed = nil, nil
 	} else {
@@ -114,12 +127,16 @@ func (i *interest) land(serial uint64) *flight {
 }
 
 // cover notes that everything up to a step was sent, with the newest response or
-// before it.
+// before it. While names wait, a change before that step may not have been sent, unless
+// a NACK keeps it back.
 func (i *interest) cover(step uint64) {
+	if i.waits.keeping > 0 {
+		return
+	}
 	i.covered = max(i.covered, step)
 	if f := i.newest(); f != nil && !f.overdue {
 		f.step = max(f.step, step)
 		return
 	}
-	i.settled = max(i.settled, step)
+	i.settle(step)
 }

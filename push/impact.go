@@ -33,7 +33,8 @@ type question struct {
 	change  change
 	since   time.Time
 	answers []answer
-	removes bool // from some view
+	removes bool  // from some view
+	gone    []any // the slots of what the views lose
 }
 
 // answer says whether the change affects the subscribers that share a view.
@@ -107,7 +108,10 @@ func (e *Engine) ask(info *typeInfo, m Mode, old, now World, name string, c chan
 		was, had, bad := e.find(old, v, info.row, name)
 		is, has, worse := e.find(now, v, info.row, name)
 		q.answers[n].affected = bad || worse || had != has || was != is
-		q.removes = q.removes || had && !has
+		if had && !has {
+			q.removes = true
+			e.panics.attempt(PanicResource, name, func() { q.gone = append(q.gone, slotsOf(was)...) })
+		}
 	}
 	return q
 }

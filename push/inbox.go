@@ -41,7 +41,7 @@ func (b *inbox) put(u Update) {
 	if b.pending == nil {
 		b.pending = &Update{Committed: u.Committed}
 	}
-	b.pending.World, b.pending.Remembers = u.World, u.Remembers
+	b.pending.World, b.pending.Remembers, b.pending.Waited = u.World, u.Remembers, u.Waited
 	b.pending.Reviewed = both(b.pending.Reviewed, u.Reviewed)
 	b.pending.Committed = oldest(b.pending.Committed, u.Committed)
 	for _, c := range u.Changed {

@@ -9,7 +9,7 @@ func (d *draft) base(name string, p pending) Version {
 		return Version{}
 	}
 	h := d.holding(name)
-	if h == nil || h.known != sent || d.flightOf(uint64(h.serial)) != nil || h.serial > serialOf(d.landed) {
+	if h == nil || h.known != sent || h.serial > serialOf(d.landed) {
 		return Version{}
 	}
 	return h.version

@@ -32,12 +32,16 @@ type interest struct {
 
 	fresh    []batch             // names to look at that were asked for in great numbers
 	pending  map[string]pending  // names to look at
+	waits    waits               // names to look at once what they wait for has come; none of them is pending
+	behind   map[string]waiters  // names of other types that wait for one of this type
 	crowded  bool                // pending once held many
 	urgent   bool                // a pending name may be urgent
 	expand   bool                // the wildcard's names, too
 	answer   bool                // the first request awaits a response, were it empty
 	claim    *Version            // what the subscriber says it holds already
+	ours     bool                // that was sent by this engine, and it asks for nothing else
 	resumes  bool                // its first request listed what it holds
+	first    bool                // it is owed the mark that its first state is complete
 	guard    bool                // it is sent nothing yet, so that it does not lose what it holds
 	withheld withheld            // what it cannot be sent; zero if nothing
 	unproven map[string]struct{} // not found while some source was not listed yet
@@ -64,7 +68,14 @@ type opening struct {
 	serial  uint64 // reserved for it; 0 if none is
 	brought int    // names that are new in it
 	since   time.Time
-	due     bool // it is sent even without content
+	due     bool                // it is sent even without content
+	brings  map[string]bringing // what is new in a full set; nil for others
+	behind  waiters             // names of other types that wait for it to be answered
+}
+
+// opened reports whether the response in the making brings something.
+func (i *interest) opened(h *holding) bool {
+	return i.open.serial != 0 && h.serial == serialOf(i.open.serial)
 }
 
 // batch is names as a request listed them. They become pending a turn's worth at
@@ -88,7 +99,6 @@ type pending struct {
 	nacked  bool      // a resource it needs was NACKed, or waits for one that was
 	since   time.Time // commit of the oldest change not sent yet; zero if unknown
 	step    uint64    // at which it was found gone; 0 if it was not
-	kept    uint64    // while it waits for others: the first step that may have changed it; else 0
 }
 
 // again reports whether the resource is sent even if the subscriber has it.
@@ -96,7 +106,7 @@ func (p pending) again() bool { return p.force || p.brought }
 
 // and joins two reasons.
 func (p pending) and(o pending) pending {
-	return pending{p.force || o.force, p.brought || o.brought, p.urgent || o.urgent, p.revoked || o.revoked, p.nacked, oldest(p.since, o.since), p.step, p.kept}
+	return pending{p.force || o.force, p.brought || o.brought, p.urgent || o.urgent, p.revoked || o.revoked, p.nacked, oldest(p.since, o.since), p.step}
 }
 
 func newInterest(s *Subscriber, t Type, info *typeInfo, m Mode) *interest {
@@ -170,37 +180,37 @@ func (i *interest) drop(name string) {
 
 // rests reports whether there is nothing to send and nothing to look at.
 func (i *interest) rests() bool {
-	return len(i.pending) == 0 && len(i.fresh) == 0 && !i.expand && !i.answer && i.again == 0 && !i.open.due
+	return len(i.pending) == 0 && len(i.fresh) == 0 && !i.expand && !i.answer && i.again == 0 && !i.open.due && !i.first
 }
 
-// want puts a name on the list of those to look at.
+// want puts a name on the list of those to look at. What waits for it is looked at
+// again, too: the name may stand for nothing by now.
 func (i *interest) want(name string, p pending) {
 	if i.pending == nil {
 		i.pending = map[string]pending{}
 	}
 	if was, ok := i.pending[name]; ok {
 		p = was.and(p)
+	} else if w, ok := i.waits.take(name); ok {
+		p = w.and(p)
 	}
 	i.pending[name] = p
 	i.urgent = i.urgent || p.urgent
 	i.crowded = i.crowded || len(i.pending) > few
+	i.stir(name)
 }
 
-// turnNames bounds the names that one turn of a worker looks at for a type, so
-// that a subscriber with very many does not delay the others.
-const turnNames = 4096
-
 // atOnce is how many names a turn looks at for a type.
-func (info *typeInfo) atOnce() int {
+func (e *Engine) atOnce(info *typeInfo) int {
 	if info.Together {
 		return math.MaxInt
 	}
-	return turnNames
+	return e.config.Turn
 }
 
 // order lists the pending names that this turn looks at, as many as most, the urgent
-// ones first, and reports whether there are more.
-func (i *interest) order(most int) (names []string, more bool) {
+// ones first.
+func (i *interest) order(most int) (names []string) {
 	i.unpack(most)
 	names = make([]string, 0, min(len(i.pending), most))
 	if i.urgent {
@@ -221,7 +231,7 @@ func (i *interest) order(most int) (names []string, more bool) {
 		}
 	}
 	slices.Sort(names[first:])
-	return names, len(i.pending) > len(names) || len(i.fresh) > 0
+	return names
 }
 
 // wantAll has the names looked at that a request lists.
@@ -254,7 +264,12 @@ func (i *interest) unpack(most int) {
 	}
 }
 
-// waiting is how many names are to be looked at.
+// ready reports whether a turn would look at something, or try something again.
+func (i *interest) ready() bool {
+	return i.view != nil && (i.waiting() > 0 || i.expand || i.again > 0) && !i.guard && !i.blocks()
+}
+
+// waiting is how many names are to be looked at in the next turns.
 func (i *interest) waiting() int {
 	n := len(i.pending)
 	for _, b := range i.fresh {
@@ -349,9 +364,11 @@ func (i *interest) forget(name string) {
 	i.cross(name)
 	i.release(name)
 	delete(i.pending, name)
+	i.waits.take(name)
 	delete(i.unproven, name)
 	delete(i.removed, name)
 	i.clearNACK(name)
+	i.stir(name)
 }
 
 // forgetUnsubscribed does so for every name, after the wildcard has ended.
@@ -361,6 +378,9 @@ func (i *interest) forgetUnsubscribed() {
 		gone = append(gone, h.name)
 	}
 	for name := range i.pending {
+		gone = append(gone, name)
+	}
+	for name := range i.waits.names {
 		gone = append(gone, name)
 	}
 	for name := range i.removed {

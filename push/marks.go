@@ -44,7 +44,7 @@ func (i *interest) takeMarks() {
 		m.mu.Unlock()
 		return
 	}
-	if len(i.pending) == 0 && !i.crowded && len(names) <= few { // as nearly always: the two change places
+	if len(i.pending) == 0 && !i.crowded && len(names) <= few && len(i.waits.names) == 0 && len(i.behind) == 0 { // as nearly always: the two change places
 		i.urgent = false
 		for _, p := range names {
 			i.urgent = i.urgent || p.urgent
@@ -79,12 +79,12 @@ func (i *interest) unblock() (turn, urgent bool) {
 	return len(i.marks.names) > 0, i.marks.urgent
 }
 
-// markedBeside counts the marked names that are not pending anyway.
+// markedBeside counts the marked names that are not to be looked at anyway.
 func (i *interest) markedBeside() (n int) {
 	i.marks.mu.Lock()
 	defer i.marks.mu.Unlock()
 	for name := range i.marks.names {
-		if _, ok := i.pending[name]; !ok {
+		if _, ok := i.coming(name); !ok {
 			n++
 		}
 	}

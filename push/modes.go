@@ -38,7 +38,7 @@ func (s *Subscriber) switched(i *interest, to Mode, nacked bool) {
 // now, because nothing says which of them was at fault. After a NACK the set is due
 // at once: the subscriber asked for it instead of increments.
 func (i *interest) begunWhole(nacked bool) {
-	i.nacked, i.again, i.retried = nil, 0, false
+	i.clearNACKs()
 	i.claim = Unknown()
 	i.open.due = i.open.due || nacked
 }
@@ -90,6 +90,7 @@ func (i *interest) unsend() {
 			i.unsure(i.holding(name))
 		}
 	}
+	i.open.behind.rouse()
 	i.open = opening{due: i.open.due}
 }
 
@@ -112,7 +113,6 @@ func (d *draft) unfit() {
 	if d.either {
 		d.subscriber.switched(d.interest, Delta, false)
 		d.answer = true
-		d.subscriber.engine.queue.add(d.subscriber, false)
 		return
 	}
 	d.withhold("", fmt.Sprintf("the full state has %d bytes, and a message may have %d: it is not sent, and not in pieces; have the client ask for increments",

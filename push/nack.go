@@ -91,6 +91,7 @@ func (i *interest) retry() {
 			n.again = true
 			i.again++
 			i.nacked[name] = n
+			i.stir(name)
 		}
 	}
 }
@@ -115,6 +116,7 @@ func (i *interest) retryAlone() {
 			n.group, n.again = alone, true
 			i.again++
 			i.nacked[name] = n
+			i.stir(name)
 		}
 	}
 }
@@ -141,7 +143,7 @@ func (i *interest) retryGroup() (names []string) {
 		}
 	}
 	slices.Sort(names)
-	names = names[:min(len(names), group, turnNames)]
+	names = names[:min(len(names), group, i.subscriber.engine.config.Turn)]
 	for _, name := range names {
 		n := i.nacked[name]
 		n.again = false
@@ -169,6 +171,7 @@ func (i *interest) clearNACK(name string) {
 		return
 	}
 	delete(i.nacked, name)
+	i.stir(name)
 	if name == i.withheld.name && !i.full {
 		i.withheld = withheld{}
 	}
@@ -186,4 +189,14 @@ func (i *interest) dropNACK(name string) {
 		i.again--
 	}
 	delete(i.nacked, name)
+	i.stir(name)
+}
+
+// clearNACKs forgets that any name was NACKed.
+func (i *interest) clearNACKs() {
+	names := i.nacked
+	i.nacked, i.again, i.retried = nil, 0, false
+	for name := range names {
+		i.stir(name)
+	}
 }

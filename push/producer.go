@@ -12,7 +12,7 @@ type Producer struct {
 	world  atomic.Pointer[World] // nil until the first is published
 	later  bool                  // nobody waits for the first, see [Engine.ProduceLater]
 
-	remembers bool // of the world; guarded by the engine's step
+	remembers, waited bool // of the world; guarded by the engine's step
 }
 
 // Produce enters a producer with its table of types. All producers are entered

@@ -19,7 +19,7 @@ func (d *draft) bring() {
 		info := d.turn.table.types[by]
 		w := d.turn.world(d.subscriber.engine, info)
 		for h := range other.held.all {
-			if !h.onStream() {
+			if !h.onStream() || other.opened(h) { // what is in the making brings it once it is sent
 				continue
 			}
 			if subject, ok, _ := d.subscriber.engine.find(w, other.view.View, info.row, h.name); ok {
@@ -40,6 +40,24 @@ func (d *draft) accompany(subject Subject, p pending) {
 	}
 }
 
+// bringing is a resource of a full set in the making that may bring others.
+type bringing struct {
+	subject Subject
+	p       pending
+}
+
+// accompanyLater does so once the full set is sent. That may be some turns later, and what
+// comes before the set is nothing that its client waits for.
+func (d *draft) accompanyLater(name string, subject Subject, p pending) {
+	if len(d.info.brings) == 0 {
+		return
+	}
+	if d.open.brings == nil {
+		d.open.brings = map[string]bringing{}
+	}
+	d.open.brings[name] = bringing{subject, p}
+}
+
 // demand has the resources of another type sent that a subject refers to.
 func (d *draft) demand(other *interest, info *typeInfo, subject Subject, p pending) {
 	e := d.subscriber.engine
@@ -52,7 +70,7 @@ func (d *draft) demand(other *interest, info *typeInfo, subject Subject, p pendi
 			continue
 		}
 		_, found, _ := e.find(w, other.view.View, info.row, name)
-		_, looked := other.pending[name]
+		_, looked := other.coming(name)
 		if found || looked && other.holding(name) != nil { // the latter is to be removed, unless it is back by then
 			other.want(name, pending{brought: true, since: p.since, urgent: p.urgent})
 		}
@@ -89,21 +107,17 @@ func (d *draft) heldBack(name string, p pending, subject Subject) bool {
 	if h := d.holding(name); d.info.Fixed && h != nil && h.known != unsure {
 		return false
 	}
-	waits, nacked := d.waits(subject)
-	if !waits {
+	by, nacked := d.obstacle(subject)
+	if by == (obstacle{}) {
 		return false
 	}
-	if d.resumesWhole() && d.holding(name) == nil {
-		if nacked {
-			return false // it may have this from before, and a set without it would take it away
-		}
-		d.incomplete = true
+	lacks := d.resumesWhole() && d.holding(name) == nil
+	if lacks && nacked {
+		return false // it may have this from before, and a set without it would take it away
 	}
 	p.nacked = nacked
-	d.pending[name] = p
-	if !nacked {
-		d.leaves(name)
-	}
+	d.wait(name, wait{pending: p, lacks: lacks})
+	by.keep(waiter{d.interest, name})
 	return true
 }
 
@@ -113,21 +127,13 @@ func (d *draft) resumesWhole() bool {
 	return d.full && d.claim != nil && *d.claim != (Version{})
 }
 
-// leaves notes that a name of this turn is left for a later one. Until then the
-// type is covered only up to the step before the one that may have changed the name.
-func (d *draft) leaves(name string) {
-	p := d.pending[name]
-	if p.kept == 0 {
-		p.kept = d.covered + 1
-		d.pending[name] = p
-	}
-	d.covers = min(d.covers, p.kept-1)
-}
+// incomplete reports whether a full set lacks what is on its way and that the
+// subscriber may hold.
+func (d *draft) incomplete() bool { return d.resumesWhole() && d.waits.lacking > 0 }
 
-// waits reports whether a subject has to wait for what it needs, and whether that
-// is because of a NACK alone.
-func (d *draft) waits(subject Subject) (waits, nacked bool) {
-	nacked = true
+// obstacle returns what a subject has to wait for, and whether it waits because of a
+// NACK alone.
+func (d *draft) obstacle(subject Subject) (first obstacle, nacked bool) {
 	for _, t := range d.info.needs {
 		other := d.subscriber.interest(t)
 		if other == nil || other.quiet() {
@@ -137,42 +143,53 @@ func (d *draft) waits(subject Subject) (waits, nacked bool) {
 			if !other.subscribed(name) {
 				continue
 			}
-			w, n := d.unsettled(other, name)
-			waits, nacked = waits || w, nacked && (n || !w)
+			by, n := d.unsettled(other, name)
+			switch {
+			case by == obstacle{}:
+			case !n:
+				return by, false
+			case first == obstacle{}:
+				first = by
+			}
 		}
 	}
-	return waits, nacked
+	return first, true
 }
 
 // quiet reports whether no name of the type is on its way or NACKed, so that no
 // subject has to be asked for its references.
 func (i *interest) quiet() bool {
-	return len(i.pending) == 0 && len(i.fresh) == 0 && len(i.nacked) == 0 && !i.expand && !i.blocks()
+	return len(i.pending) == 0 && len(i.waits.names) == 0 && len(i.fresh) == 0 && len(i.nacked) == 0 && !i.expand && i.open.serial == 0 && !i.blocks()
 }
 
-// unsettled reports whether a name is on its way, or was NACKed and keeps back a
-// resource of a single service that refers to it; nacked tells the two apart.
-// A name about to be removed is not waited for, because its removal waits for the
-// resources that refer to it. Nor is a NACKed removal: the name has nothing more to
+// unsettled returns what has to be waited for with a name that is on its way, or was
+// NACKed and keeps back a resource of a single service that refers to it; nacked tells the
+// two apart. A name about to be removed is not waited for, because its removal waits for
+// the resources that refer to it. Nor is a NACKed removal: the name has nothing more to
 // send.
-func (d *draft) unsettled(other *interest, name string) (waits, nacked bool) {
-	if other.inFlight(name) {
-		return true, false
+func (d *draft) unsettled(other *interest, name string) (by obstacle, nacked bool) {
+	if response := other.carried(name); response != nil {
+		return obstacle{response: response}, false
 	}
-	p, coming := other.pending[name]
+	by = obstacle{of: other, name: name}
+	p, coming := other.coming(name)
 	listed := len(other.fresh) > 0 || other.expand && !other.guard // and not looked at yet
 	coming = coming || listed && other.holding(name) == nil
 	if coming && !p.nacked && d.there(other, name) {
-		return true, false
+		return by, false
 	}
 	if d.aggregates() {
-		return false, false // what a NACK keeps back may never come, and this is of others, too
+		return obstacle{}, false // what a NACK keeps back may never come, and this is of others, too
 	}
 	n, was := other.nacked[name]
-	if removal := n.member == (member{}); !was || removal {
-		return coming && p.nacked, coming && p.nacked
+	switch removal := n.member == (member{}); {
+	case was && !removal:
+		return by, !n.again // what was NACKed with others is on its way again
+	case coming && p.nacked:
+		return by, true
+	default:
+		return obstacle{}, false
 	}
-	return true, !n.again // what was NACKed with others is on its way again
 }
 
 func (d *draft) aggregates() bool {
@@ -193,7 +210,9 @@ func (d *draft) there(other *interest, name string) bool {
 // referred reports whether something that the subscriber has may still refer to a
 // name that is gone. That is so while a type that may refer to it has not been sent
 // everything up to the step at which the name went, or has not answered. Later
-// responses are not waited for, so that churn keeps no removal back.
+// responses are not waited for, so that churn keeps no removal back. Nor is a type that
+// is sent nothing before every source is listed: who may not be sent that a cluster went
+// is sent all the same that nothing serves it.
 func (d *draft) referred(name string, p pending) bool {
 	if p.revoked {
 		return false
@@ -203,8 +222,9 @@ func (d *draft) referred(name string, p pending) bool {
 		d.pending[name] = p
 	}
 	for _, t := range d.info.referrers {
-		if other := d.subscriber.interest(t); other != nil && other.settled < p.step {
-			d.leaves(name)
+		if other := d.subscriber.interest(t); other != nil && !other.guard && other.settled < p.step {
+			p.nacked = false
+			d.wait(name, wait{pending: p, gone: true})
 			return true
 		}
 	}

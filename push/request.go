@@ -21,7 +21,10 @@ type Request struct {
 	Either bool
 	// Confirm has the type's first request answered even if there is nothing to send.
 	Confirm bool
-	Answer  Answer
+	// MarkFirst has the responses of the type's first state say that they are of it, and
+	// which one completes it. It counts on the first request of a Delta subscriber.
+	MarkFirst bool
+	Answer    Answer
 
 	// Replace makes Names the full set of subscribed names, as whole-state
 	// requests do. Names that are new are sent even if they were sent before.
@@ -155,6 +158,7 @@ func (s *Subscriber) interested(i *interest, r Request, first bool) error {
 	if first {
 		// An empty first response tells a client that there is nothing to wait
 		// for. One that resumes is not waiting.
+		i.first = i.mode == Delta && r.MarkFirst
 		i.answer = i.mode == WholeState || i.wildcard && len(r.Held) == 0 || r.Confirm
 	}
 	return nil
@@ -166,6 +170,7 @@ func (s *Subscriber) answered(i *interest, r Request) (acked bool, took time.Dur
 	defer i.retryAlone()
 	if r.Answer.Kind == NACK && i.noteNACK(r.Answer.Serial, r.Answer.Reason) {
 		i.record.nack(time.Now(), r.Answer.Reason)
+		i.record.unnamed = len(i.nacked) == 0
 		counts.nacks.Add(1)
 	}
 	f := i.land(r.Answer.Serial)
@@ -173,7 +178,7 @@ func (s *Subscriber) answered(i *interest, r Request) (acked bool, took time.Dur
 		return false, 0
 	}
 	if i.full { // the whole set was ACKed
-		i.nacked, i.again = nil, 0
+		i.clearNACKs()
 	}
 	i.otherwise = i.otherwise || i.exclusive && f.brought > 0
 	i.record.ack(time.Now(), f.version)
@@ -185,7 +190,7 @@ func (s *Subscriber) answered(i *interest, r Request) (acked bool, took time.Dur
 
 // resume applies the parts that count on the first request of a type only.
 func (s *Subscriber) resume(i *interest, r Request) error {
-	i.claim = r.Claim
+	i.claim, i.ours = r.Claim, s.engine.issued.knows(r.Claim)
 	if len(r.Held) == 0 || s.engine.table.Load().types[i.t].Increments {
 		return nil
 	}
@@ -255,6 +260,7 @@ func (s *Subscriber) subscribe(i *interest, names []string, first bool) error {
 	if err := s.charge(added, 1); err != nil {
 		return err
 	}
+	i.ours = i.ours && (i.asked == 0 || len(added) == 0) // what it asks for later, it need not have
 	// Into the index before the world is read: no change falls between.
 	s.engine.index.add(i, slices.Values(added))
 	for k, name := range added {

@@ -142,7 +142,7 @@ func (s *Subscriber) copyNames(typeName string) (held iter.Seq[string], others [
 // resource is how the subscriber stands with a name; ok is false if with nothing.
 func (i *interest) resource(name string) (status ResourceStatus, ok bool) {
 	status = ResourceStatus{Name: name}
-	_, status.Pending = i.pending[name]
+	_, status.Pending = i.coming(name)
 	n, nacked := i.nacked[name]
 	status.Pending = status.Pending || n.again
 	h := i.holding(name)

@@ -16,6 +16,7 @@ type history struct {
 	sent, acked     Version
 	reason          string // of the last NACK
 	nacks           int
+	unnamed         bool // the last NACK was of nothing that the engine can name
 	sends, acks     int
 }
 
@@ -160,7 +161,7 @@ func (i *interest) status(name string) TypeStatus {
 	h := &i.record
 	out := TypeStatus{
 		Type: name, State: Idle, Since: h.since, Subscribed: i.asked,
-		Held: i.held.n, Pending: i.waiting(),
+		Held: i.held.n, Pending: i.waiting() + len(i.waits.names),
 		Responses: h.sends, ACKs: h.acks, NACKs: h.nacks, LastNACK: h.nackedAt, NACKReason: h.reason,
 	}
 	if i.wildcard {
@@ -177,7 +178,7 @@ func (i *interest) status(name string) TypeStatus {
 		out.State, out.Since, out.Reason = NACKed, i.withheld.since, i.withheld.reason
 	case len(i.flights) > 0:
 		out.State, out.Since, out.Reason = Waiting, i.flights[0].waits, i.newest().reason()
-	case h.nackedAt.After(h.ackedAt):
+	case h.nackedAt.After(h.ackedAt) && (len(i.nacked) > 0 || h.unnamed): // else all that was NACKed is gone
 		out.State, out.Since, out.Reason = NACKed, h.nackedAt, h.reason
 	case !h.ackedAt.IsZero():
 		out.State, out.Since = ACKed, h.ackedAt

@@ -60,6 +60,10 @@ type Response struct {
 	Version   Version
 	Resources []*Resource
 	Removed   []string // for Delta subscribers
+	// First says that the response is of the first state, and Ends that nothing of that
+	// is left. Both are only for a subscriber with [Request].MarkFirst. A response that
+	// ends it may have no content.
+	First, Ends bool
 
 	since time.Time // commit of its oldest change; zero if unknown
 }
@@ -202,7 +206,8 @@ func (s *Subscriber) giveUp() (turn, urgent bool) {
 			continue
 		}
 		f.overdue = true
-		i.settled = max(i.settled, f.step)
+		f.behind.rouse()
+		i.settle(f.step)
 		more, hurry := s.unblocked(i)
 		turn, urgent = turn || more, urgent || hurry
 	}
@@ -222,10 +227,11 @@ func (s *Subscriber) unblocked(i *interest) (turn, urgent bool) {
 
 // needs reports whether any type has something to send or to look at, and whether
 // any of it is urgent. Names that were marked meanwhile do not count, because the
-// dispatcher asks for a turn when it marks them.
+// dispatcher asks for a turn when it marks them. A removal may wait for a type that has
+// nothing to send, which a turn finds out.
 func (s *Subscriber) needs() (turn, urgent bool) {
 	for i := range s.interests {
-		turn = turn || !i.rests()
+		turn = turn || !i.rests() || len(i.waits.steps) > 0
 		urgent = urgent || i.urgent && len(i.pending) > 0
 	}
 	return turn, urgent

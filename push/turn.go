@@ -8,6 +8,7 @@ type turn struct {
 	table  *table
 	worlds []World // by producer; nil for one that has published nothing
 	whole  []bool  // by producer: whether its world [Update.Remembers]
+	free   []bool  // by producer: whether its sources were [Update.Waited] for
 	step   uint64
 	memo   memo
 	marked [][modes]uint64 // by type: the step up to which every change was marked
@@ -24,6 +25,11 @@ func (t *turn) world(e *Engine, info *typeInfo) World {
 // remembers reports whether the world of a type has all that was ever sent.
 func (t *turn) remembers(e *Engine, info *typeInfo) bool {
 	return info.producer != nil && t.whole[slices.Index(e.producers, info.producer)]
+}
+
+// waited reports whether the sources of a type's world were waited for long enough.
+func (t *turn) waited(e *Engine, info *typeInfo) bool {
+	return info.producer != nil && t.free[slices.Index(e.producers, info.producer)]
 }
 
 // advance sends the subscriber what it lacks of the current worlds, as far as it
@@ -48,10 +54,14 @@ func (s *Subscriber) advance(t *turn) {
 			s.assemble(t, typ)
 		}
 	}
-	waits := false
+	more, waits := false, false
 	for i := range s.interests {
-		waits = waits || i.waiting() > 0
+		more = more || i.ready()
+		waits = waits || i.waiting() > 0 || len(i.waits.names) > 0
 		i.block()
+	}
+	if more {
+		s.engine.queue.add(s, false) // no answer will come to ask for the next turn
 	}
 	if !waits {
 		s.delayed.Store(false)
@@ -67,9 +77,9 @@ func (s *Subscriber) look(t *turn) {
 	defer e.step.RUnlock()
 	t.table, t.step = e.table.Load(), e.steps
 	t.memo.at(t.step)
-	t.worlds, t.whole = t.worlds[:0], t.whole[:0]
+	t.worlds, t.whole, t.free = t.worlds[:0], t.whole[:0], t.free[:0]
 	for _, p := range e.producers {
-		t.whole = append(t.whole, p.remembers)
+		t.whole, t.free = append(t.whole, p.remembers), append(t.free, p.waited)
 		if w := p.world.Load(); w != nil {
 			t.worlds = append(t.worlds, *w)
 		} else {
@@ -128,6 +138,9 @@ func (s *Subscriber) reviewed(t *turn, i *interest) {
 		return // everything is pending in any case
 	}
 	i.expand = i.wildcard
+	for name := range i.waits.names {
+		i.want(name, pending{})
+	}
 	for name := range i.allNamed {
 		i.want(name, pending{})
 	}

@@ -108,6 +108,9 @@ type Update struct {
 	// earlier process, although some source may never have been listed. A full set then
 	// does not wait for that one if its subscriber cannot say what it holds.
 	Remembers bool
+	// Waited says that each source was listed or was waited for long enough. A full set
+	// does not wait for the others then, whatever its subscriber holds.
+	Waited bool
 	// Reviewed are the audience keys of clients that may have another view now;
 	// "*" stands for all. It has to hold only those; their views are compared.
 	Reviewed []string

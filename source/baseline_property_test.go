@@ -60,7 +60,8 @@ func (c compared) held() (endpoints map[string]int, whole []string) {
 	}
 	missing := lost > 0 || listed < len(c.services)
 	everything := listed == 0 || total > 0 && there+c.others == 0
-	all := lost > 0 && lost >= c.hold.Min && float64(lost) > c.hold.Share*float64(total) || everything && c.hold.Share < 1
+	replaced := total > c.hold.Min && there == 0
+	all := c.hold.Share < 1 && (lost > 0 && lost >= c.hold.Min && float64(lost) >= c.hold.Share*float64(total) || everything || replaced)
 	for _, h := range c.services {
 		emptied := h.lost() == h.before && h.before > c.hold.Min
 		if !missing || !all && !emptied {

@@ -1,7 +1,6 @@
 package source
 
 import (
-	"iter"
 	"maps"
 	"slices"
 	"strconv"
@@ -19,11 +18,11 @@ type baselineState struct {
 	pending     []Baseline      // not judged yet
 	with        map[string]bool // sources
 	had         stock           // what was judged, whatever has become of it
+	marks       numbers         // the endpoints of each object that was judged
 	taken       map[takenObject]bool
-	serving     map[model.Ref]bool // objects that had an endpoint left
 	missing     map[model.Ref]baselineRecord
 	holds       *holds
-	causes      map[model.Ref]*baselineCause
+	looks       map[holdKey]look
 	unread      bool // the last listing left something out
 }
 
@@ -50,20 +49,16 @@ type baselineRecord struct {
 	object string // for people
 }
 
-// baselineCause is why something is held.
-type baselineCause struct {
-	reason  string
-	since   time.Time
-	records int       // when it was looked at last
-	equal   int       // listings that lacked just these, whatever they left out
-	alike   time.Time // since when
+// look counts the listings that lacked what is held, whatever else they left out.
+type look struct {
+	clock
 	lasting bool
 }
 
 func newBaselineState(name string) *baselineState {
 	return &baselineState{
-		name: name, with: map[string]bool{}, serving: map[model.Ref]bool{},
-		taken: map[takenObject]bool{}, missing: map[model.Ref]baselineRecord{}, holds: newHolds(), causes: map[model.Ref]*baselineCause{},
+		name: name, with: map[string]bool{}, marks: numbers{}, taken: map[takenObject]bool{},
+		missing: map[model.Ref]baselineRecord{}, holds: newHolds(), looks: map[holdKey]look{},
 	}
 }
 
@@ -71,22 +66,18 @@ func newBaselineState(name string) *baselineState {
 // what was decided.
 func (f *baselineState) clone() *baselineState {
 	next := *f
-	next.pending, next.with, next.serving = slices.Clone(f.pending), maps.Clone(f.with), maps.Clone(f.serving)
+	next.pending, next.with = slices.Clone(f.pending), maps.Clone(f.with)
 	if len(f.pending) > 0 { // else nothing is taken in
-		next.taken = maps.Clone(f.taken)
+		next.taken, next.marks = maps.Clone(f.taken), maps.Clone(f.marks)
 	}
-	next.missing, next.holds, next.causes = maps.Clone(f.missing), f.holds.clone(), maps.Clone(f.causes)
-	for cause, c := range next.causes {
-		own := *c
-		next.causes[cause] = &own
-	}
+	next.missing, next.holds, next.looks = maps.Clone(f.missing), f.holds.clone(), maps.Clone(f.looks)
 	return &next
 }
 
 // released returns f with nothing held any more.
 func (f *baselineState) released() *baselineState {
 	next := newBaselineState(f.name)
-	next.pending, next.with, next.where, next.had, next.taken = f.pending, f.with, f.where, f.had, f.taken
+	next.pending, next.with, next.where, next.had, next.taken, next.marks = f.pending, f.with, f.where, f.had, f.taken, f.marks
 	return next
 }
 
@@ -95,6 +86,12 @@ func (f *baselineState) subjects(all map[model.Ref]bool) {
 	for _, b := range f.pending {
 		for _, o := range b.Objects {
 			all[o.subject("")] = true
+		}
+	}
+	if len(f.pending) > 0 { // it is judged by what all of them have
+		for ref := range f.marks {
+			ref.Source = ""
+			all[ref] = true
 		}
 	}
 	for _, m := range f.missing {
@@ -108,6 +105,7 @@ func (f *baselineState) subjects(all map[model.Ref]bool) {
 type facts struct {
 	listing bool // it is a new one
 	unread  bool // it left something out
+	edited  bool // people edit the registry
 	now     time.Time
 }
 
@@ -119,18 +117,21 @@ func (f *baselineState) judge(source string, s presence, has stock, cfg Hold, in
 	if len(d.Missing) == 0 && len(d.Returned) == 0 {
 		return
 	}
-	decisions := cfg.judge(f.census(d, has), d.Missing)
-	p := f.holds.decide(&reading{whole: !in.unread, source: source}, d, decisions, cfg, in.now)
-	f.holds.apply(p, in.now)
-	for _, is := range d.Returned {
-		f.serving[is.object] = true
+	cause := nobody
+	suspicion := cfg.suspects(f.fall(d, s, has, in.edited))
+	if suspicion.is() {
+		cause = func(rec model.Record) (model.Ref, bool) { return suspicion.cause(rec, []model.Ref{head(rec)}) }
 	}
+	p := f.holds.decide(&reading{whole: !in.unread, source: source}, d, cause, cfg, in.now)
+	f.explain(source, cfg, &p)
+	f.holds.apply(p, in.now)
+	f.holds.tick(p.lacked, in.now)
 	for ref, m := range f.missing {
-		if f.holds.of(partOf(m.Record)) == nil {
+		if !f.holds.has(partOf(m.Record)) {
 			delete(f.missing, ref)
 		}
 	}
-	f.explain(source, cfg, in.listing, in.now)
+	f.look(cfg, in)
 }
 
 // compare returns what is missing of what is pending and, at a listing, of what is
@@ -170,7 +171,7 @@ func (f *baselineState) take(source string, b Baseline, s presence) (missing []m
 	lack := func(m baselineRecord) {
 		if _, known := f.missing[m.Ref]; !known {
 			f.missing[m.Ref] = m
-			f.had.add(m.Ref, +1)
+			f.count(m.Record)
 			missing = append(missing, m.Record)
 		}
 	}
@@ -182,7 +183,7 @@ func (f *baselineState) take(source string, b Baseline, s presence) (missing []m
 		case !there:
 			lack(baselineRecord{Record: model.Record{Ref: ref}, object: o.Object})
 		case !known:
-			f.had.add(ref, +1)
+			f.count(model.Record{Ref: ref})
 		}
 		for _, socket := range o.Endpoints {
 			endpoint := ref
@@ -192,8 +193,7 @@ func (f *baselineState) take(source string, b Baseline, s presence) (missing []m
 			case len(by) == 0:
 				lack(baselineRecord{Record: model.Record{Ref: endpoint, Owner: ref}, socket: socket, object: o.Object})
 			case slices.Contains(by, source) && !seen[endpoint] && !again:
-				f.had.add(endpoint, +1)
-				f.serving[ref] = true
+				f.count(model.Record{Ref: endpoint, Owner: ref})
 			}
 			seen[endpoint] = true
 		}
@@ -208,43 +208,40 @@ func (f *baselineState) note(is takenObject) (again bool) {
 	return again
 }
 
-// census is what must be known to judge, of a source that has so much in the
-// store. What was let go counts as having been here.
-func (f *baselineState) census(d difference, has stock) census {
-	looked := make(map[model.Ref]bool, len(d.Missing)+len(d.Returned))
-	for _, is := range d.Returned {
-		looked[is.ref] = true
-	}
-	after := f.had
-	for _, rec := range d.Missing {
-		looked[rec.Ref] = true
-		after.add(rec.Ref, -1)
-	}
-	c := census{total: f.had.endpoints, before: f.had}
-	for ref := range f.missing {
-		if f.holds.of(partOf(f.missing[ref].Record)) != nil && !looked[ref] {
-			c.silent += endpointsIn(ref.Kind)
-			c.before.add(ref, -1)
-			after.add(ref, -1)
-		}
-	}
-	after.endpoints, after.services = after.endpoints+has.endpoints, after.services+has.services
-	c.after = after
-	c.survives = func(yield func(model.Record) bool) {
-		for ref := range f.serving {
-			if !yield(model.Record{Ref: model.Ref{Kind: model.KindEndpoint}, Owner: ref}) {
-				return
-			}
-		}
-	}
-	c.stored = none
-	c.cause = func(is part) (model.Ref, bool) {
-		if one := f.holds.of(is); one != nil {
-			return one.cause, true
-		}
-		return model.Ref{}, false
-	}
-	return c
+// count takes a record for one that the source had.
+func (f *baselineState) count(rec model.Record) {
+	f.had.add(rec.Ref, +1)
+	f.marks[head(rec)] += endpointsIn(rec.Kind)
 }
 
-func none(model.Kind) iter.Seq[model.Record] { return func(func(model.Record) bool) {} }
+// fall says what a listing leaves of a source that has so much in the store. What was
+// let go counts as having been here.
+func (f *baselineState) fall(d difference, s presence, has stock, edited bool) fall {
+	left := f.had
+	for ref := range f.missing {
+		left.add(ref, -1)
+	}
+	for _, is := range d.Returned {
+		left.add(is.ref, +1)
+	}
+	next := fall{services: map[model.Ref]number{}, total: f.had.endpoints}
+	if left.endpoints == 0 && !edited {
+		next.replaced = f.had.endpoints
+	}
+	lacks := map[model.Ref]bool{}
+	for _, rec := range d.Missing {
+		if !f.holds.has(partOf(rec)) {
+			lacks[head(rec)] = true
+		}
+	}
+	for object, had := range f.marks {
+		next.services[object] = number{had, s.endpoints(object), lacks[object]}
+	}
+	none := left.endpoints+has.endpoints == 0
+	if f.had.endpoints > 0 {
+		next.nothing = left.stored == 0 || none
+	} else {
+		next.nothing = left.stored == 0 || f.had.services > 0 && left.services+has.services == 0 && none
+	}
+	return next
+}

@@ -90,9 +90,6 @@ func (r *reading) complete(rec model.Record, owner model.Ref) (_ model.Record, f
 	if owner != (model.Ref{}) {
 		rec.Place = ""
 	}
-	if rec.Origin == "" { // else it entered another Isthmus before this one
-		rec.Origin = r.origin
-	}
 	return rec, ""
 }
 

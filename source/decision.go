@@ -12,10 +12,17 @@ import (
 type plan struct {
 	writes []model.Write
 
-	back, left []part   // not held any more
-	held       []caused // and were not, or for another cause
-	counts     map[model.Ref]count
-	began      []model.Ref // causes that are new
+	back, left []part   // not held any more: listed again, or deleted
+	confirmed  []part   // those of left that listings have confirmed to be gone
+	held       []caused // held from now on
+	lacked     []part   // held after this, and known to be missing by one more listing
+	terms      map[model.Ref]terms
+	began      []model.Ref // causes for which nothing was held
+
+	deleted    []model.Record // without having been held
+	departures []departed     // those of them that may come back
+	turnover
+	falls, explained numbers
 }
 
 // caused is a record that is held, and for what.
@@ -24,127 +31,126 @@ type caused struct {
 	cause model.Ref
 }
 
-// decide plans what becomes of a difference: deletions that the registry reported
-// pass, and of what is merely missing, decisions says what is held. A drop that
-// this listing confirms often enough passes, too.
-func (h *holds) decide(r *reading, d difference, decisions []decision, cfg Hold, now time.Time) plan {
-	p := plan{writes: d.Upserts, counts: map[model.Ref]count{}}
-	released, fresh := map[model.Ref]bool{}, 0
-	for cause, t := range h.tally(r, d, decisions, &p) {
-		var c count
-		one := h.by[cause]
-		if one == nil {
-			p.began = append(p.began, cause)
-		} else {
-			c = one.count
-			t.silent = one.stock.stored - t.again - t.back - t.left
-		}
-		c = t.after(c, r, cfg, now)
-		released[cause] = r.lists() && c.confirms(cfg, now)
-		p.counts[cause] = c
-		fresh += t.fresh
-	}
-	p.held = make([]caused, 0, fresh) // which may be everything there is
+// touches reports whether a plan has to do with what is held.
+func (p plan) touches() bool {
+	return len(p.back)+len(p.left)+len(p.lacked)+len(p.held) > 0
+}
+
+// decide plans what becomes of a difference. Deletions that the registry reported pass.
+// Of what is merely missing, cause says what is held from now on, and the rest is
+// deleted; what is held already is deleted once enough listings lacked it. A missing
+// object stays as long as anything that it owns.
+func (h *holds) decide(r *reading, d difference, cause func(model.Record) (model.Ref, bool), cfg Hold, now time.Time) plan {
+	p := plan{writes: d.Upserts, terms: map[model.Ref]terms{}}
+	h.ends(r, d, &p)
 	p.writes = append(p.writes, d.Deletes...)
-	for i, rec := range d.Missing {
-		switch cause := decisions[i].cause; {
-		case !decisions[i].held:
-			p.writes = append(p.writes, deletion(rec))
-		case released[cause]:
-			p.writes = append(p.writes, deletion(rec))
-			p.left = append(p.left, partOf(rec))
-		default:
-			p.hold(caused{partOf(rec), cause}, h.of(partOf(rec)))
+	stays, owners := h.stays(d.Missing, cause, func(c clock) bool {
+		c = c.next(now)
+		return r.lists() && cfg.Confirms(c.listings, c.first, now)
+	}, &p)
+	missing := map[model.Ref]bool{} // objects that stay for what they own
+	for _, rec := range d.Missing {
+		if _, some := owners[rec.Ref]; some && rec.Owner == (model.Ref{}) {
+			missing[rec.Ref] = true
 		}
+	}
+	for i, rec := range d.Missing {
+		is, object := partOf(rec), head(rec)
+		one, whole := h.of(is), missing[object]
+		switch {
+		case one.hold != nil && (stays[i] || whole && is.ref == object):
+			p.lacked = append(p.lacked, is)
+		case one.hold != nil:
+			p.writes, p.left, p.confirmed = append(p.writes, deletion(rec)), append(p.left, is), append(p.confirmed, is)
+		case stays[i]:
+			by, _ := cause(rec)
+			p.held = append(p.held, caused{is, by})
+		case whole:
+			p.held = append(p.held, caused{is, owners[object]})
+		default:
+			p.writes, p.deleted = append(p.writes, deletion(rec)), append(p.deleted, rec)
+		}
+	}
+	had := h.causes()
+	for _, c := range p.held {
+		if !had[c.cause] {
+			had[c.cause] = true
+			p.began = append(p.began, c.cause)
+		}
+	}
+	for _, c := range p.held {
+		p.lacked = append(p.lacked, c.part)
+	}
+	if !r.lists() {
+		p.lacked = nil
 	}
 	return p
 }
 
-// hold plans that a record is held, which may be so already.
-func (p *plan) hold(c caused, now *hold) {
-	if now == nil || now.cause != c.cause {
-		p.held = append(p.held, c)
+// ends notes what is not held any more because it is listed again or reported deleted.
+func (h *holds) ends(r *reading, d difference, p *plan) {
+	if h.empty() {
+		return
 	}
-}
-
-// tally counts what the reading says about everything that is held, and notes
-// what is not held any more.
-func (h *holds) tally(r *reading, d difference, decisions []decision, p *plan) map[model.Ref]*tally {
-	tallies := map[model.Ref]*tally{}
-	of := func(cause model.Ref) *tally {
-		t := tallies[cause]
-		if t == nil {
-			t = &tally{}
-			tallies[cause] = t
-		}
-		return t
-	}
-	back := func(is part) {
-		if one := h.of(is); one != nil {
-			of(one.cause).back++
+	for i := range r.records {
+		if is := partOf(r.records[i]); h.has(is) {
 			p.back = append(p.back, is)
 		}
 	}
-	if !h.empty() {
-		for i := range r.records {
-			back(partOf(r.records[i]))
-		}
-	}
-	for _, is := range d.Returned {
-		back(is)
-	}
+	p.back = append(p.back, d.Returned...)
 	for _, w := range d.Deletes {
-		if one := h.of(partOf(w.Record)); one != nil {
-			of(one.cause).left++
-			p.left = append(p.left, partOf(w.Record))
+		if is := partOf(w.Record); h.has(is) {
+			p.left = append(p.left, is)
 		}
 	}
-	for i, rec := range d.Missing {
-		if !decisions[i].held {
-			continue
-		}
-		t, one := of(decisions[i].cause), h.of(partOf(rec))
-		t.drop = t.drop || !decisions[i].before
-		if one != nil && one.cause == decisions[i].cause {
-			t.again++
-			t.remaining += endpointsIn(rec.Kind)
-			continue
-		}
-		t.fresh++
-		if one != nil {
-			of(one.cause).left++
-		}
-	}
-	return tallies
 }
 
-// apply makes the plan what is held.
-func (h *holds) apply(p plan, now time.Time) {
-	for _, is := range p.back {
-		h.drop(is)
+// stays says which missing records are held after this by themselves, and of which
+// objects, with their cause.
+func (h *holds) stays(missing []model.Record, cause func(model.Record) (model.Ref, bool), confirmed func(clock) bool, p *plan) (stays []bool, owners map[model.Ref]model.Ref) {
+	stays, owners = make([]bool, len(missing)), map[model.Ref]model.Ref{}
+	var last model.Ref
+	for i, rec := range missing {
+		var by model.Ref
+		if one := h.of(partOf(rec)); one.hold == nil {
+			by, stays[i] = cause(rec)
+		} else if stays[i] = !confirmed(one.clock); stays[i] {
+			by = one.cause
+			setDefault(p.terms, by, one.terms)
+		}
+		if object := head(rec); stays[i] && object != last {
+			owners[object], last = by, object
+		}
 	}
-	for _, is := range p.left {
-		h.drop(is)
+	return stays, owners
+}
+
+// apply makes the plan what is held, and returns what is not held any more.
+func (h *holds) apply(p plan, now time.Time) (dropped map[part]held) {
+	dropped = map[part]held{}
+	for _, list := range [][]part{p.back, p.left} {
+		for _, is := range list {
+			if was := h.drop(is); was.hold != nil {
+				dropped[is] = was
+			}
+		}
 	}
-	grown := map[model.Ref]bool{}
 	for _, c := range p.held {
-		h.add(c.part, c.cause, now)
-		grown[c.cause] = true
+		h.add(c.part, c.cause, now, p.terms[c.cause], clock{})
 	}
-	for cause := range grown {
-		h.by[cause].explain()
-	}
-	h.recount(p.counts)
+	return dropped
 }
 
-// explain says why something is held, and is asked when that becomes more.
-func (one *hold) explain() {
-	switch n := one.stock.endpoints; {
-	case one.cause == (model.Ref{}) && n == 0:
-		one.reason = "not listed any more, together with everything else of its source at once"
-	case one.cause == (model.Ref{}):
-		one.reason = fmt.Sprintf("not listed any more, together with %d endpoints of its source at once", n)
-	default:
-		one.reason = fmt.Sprintf("not listed any more, together with all %d endpoints of %s at once", n, describe(one.cause))
+// terms say for each cause of a suspicion why records are held.
+func (s suspicion) terms(cfg Hold) map[model.Ref]terms {
+	all := map[model.Ref]terms{}
+	for service, n := range s.services {
+		all[service] = terms{fmt.Sprintf("not listed any more, together with all %d endpoints of %s within %s", n.mark, describe(service), cfg.For), n.mark}
 	}
+	if s.whole && s.lost == 0 {
+		all[model.Ref{}] = terms{"not listed any more, together with everything else of its source at once", 0}
+	} else if s.whole {
+		all[model.Ref{}] = terms{fmt.Sprintf("not listed any more, together with %d endpoints of its source within %s", s.lost, cfg.For), s.lost}
+	}
+	return all
 }

@@ -42,8 +42,8 @@ func TestOneOwnedRecordChangesAlone(t *testing.T) {
 		b.wrote("delete Endpoint ns/a/1")
 		b.holds("Endpoint ns/a/2", "Endpoint ns/a/3", "Service ns/a in f")
 		for rec := range b.store.List(model.Filter{Kind: model.KindEndpoint}) {
-			if rec.Owner != stored(model.KindService, "a") || rec.Origin != "here" {
-				t.Errorf("%s has owner %v and origin %q", rec.Name, rec.Owner, rec.Origin)
+			if rec.Owner != stored(model.KindService, "a") || rec.Path != "" {
+				t.Errorf("%s has owner %v and path %q", rec.Name, rec.Owner, rec.Path)
 			}
 		}
 		if st := b.Status(); st.Endpoints != 2 || st.Services != 1 {

@@ -58,7 +58,7 @@ func (r *reading) diff(stored iter.Seq[model.Record], held *holds, now time.Time
 	)
 	d.Survived = found
 	for have := range stored {
-		isHeld := !held.empty() && held.of(partOf(have)) != nil
+		isHeld := !held.empty() && held.has(partOf(have))
 		if isHeld {
 			d.Held++
 		}
@@ -96,7 +96,7 @@ func (r *reading) diff(stored iter.Seq[model.Record], held *holds, now time.Time
 			d.remove(have, !r.lists() || reported[have.Owner])
 			continue
 		}
-		d.stay(have, have, returned[have.Owner] && held.of(partOf(have)) != nil)
+		d.stay(have, have, returned[have.Owner] && held.has(partOf(have)))
 	}
 	return d
 }

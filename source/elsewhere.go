@@ -75,7 +75,7 @@ func (s *Supervisor) markWrites(baselines []*baselineState, listed bool) []model
 			list = append(list, f.judgement())
 		}
 	}
-	want := model.Record{Ref: markRef(s.name), Origin: s.cfg.Origin, Spec: model.SourceMark{Judgements: model.JudgementsOf(list...)}}
+	want := model.Record{Ref: markRef(s.name), Spec: model.SourceMark{Judgements: model.JudgementsOf(list...)}}
 	have, stored := s.find(want.Ref)
 	if !stored && !listed || stored && want.SameContent(have) {
 		return nil
@@ -89,14 +89,14 @@ func (s *Supervisor) markWrites(baselines []*baselineState, listed bool) []model
 func (s *Supervisor) remark(ctx context.Context) (err error) {
 	for range commitTries {
 		epoch := s.store.At().Epoch
-		baselines := s.judged(s.store, facts{unread: unread(s.Status().Rejected), now: time.Now()})
+		baselines := s.judged(s.store, facts{unread: unread(s.Status().Rejected), edited: s.cfg.Edited, now: time.Now()})
 		writes := s.markWrites(baselines, false)
 		if len(writes) > 0 {
 			if _, err = s.store.Commit(ctx, model.Commit{Writes: writes, Epoch: epoch}); err != nil {
 				continue
 			}
 		}
-		s.decided(baselines)
+		s.decided(plan{}, baselines)
 		s.asked(false)
 		return nil
 	}

@@ -38,6 +38,7 @@ func (k *sink) outlived() bool { return k.store.At().Epoch != k.epoch }
 
 // storeRestored reports that what is stored may be older than what was read.
 func (s *Supervisor) storeRestored() {
+	s.unmarked()
 	s.lost(errNewEpoch.Error())
 	s.cfg.Log.Warn("the store was restored", "source", s.name, "reason", errNewEpoch.Error())
 }

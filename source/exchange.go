@@ -1,6 +1,7 @@
 package source
 
 import (
+	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -17,6 +18,7 @@ type Exchanging interface {
 type Exchange struct {
 	Type      string // as the protocol names it
 	Resources int    // that are held
+	Echoed    int    // of these: something in them came through this Isthmus, and is left out
 	Received  uint64 // answers
 	ACKed     uint64 // of these
 	NACKed    uint64
@@ -70,6 +72,24 @@ func (s *ExchangeStatus) Replied(typ string, resources int, reason string) {
 			e.NACKed++
 		}
 	})
+}
+
+// Echoed notes in how many resources of a type something is left out since it came through
+// this Isthmus. It is for a type of which an answer has come.
+func (s *ExchangeStatus) Echoed(typ string, resources int) {
+	if s.Has(typ) {
+		s.note(typ, func(e *Exchange) { e.Echoed = resources })
+	}
+}
+
+// EchoNotice says that something in some resources of a registry came through this Isthmus,
+// and is left out.
+func EchoNotice(object string, resources []string, self string) Notice {
+	return Notice{
+		Object: object,
+		Text: fmt.Sprintf("%d of its resources came in whole or in part through this Isthmus, %s, and that is left out, such as %s: "+
+			"the peer has it from here; if it does not, another Isthmus has the same name: give each its own instance", len(resources), self, slices.Min(resources)),
+	}
 }
 
 func (s *ExchangeStatus) note(typ string, change func(*Exchange)) {

@@ -105,7 +105,7 @@ func connect(t *testing.T, l *ledger) *bridge {
 
 func connectWith(t *testing.T, l *ledger, cfg source.Config) *bridge {
 	t.Helper()
-	cfg.Kind, cfg.Origin, cfg.Restored = "fake", "here", l.saved
+	cfg.Kind, cfg.Restored = "fake", l.saved
 	r := &registry{calls: make(chan func(context.Context, source.Sink) error)}
 	s := source.NewSupervisor("reg", r, l, cfg)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -211,7 +211,8 @@ func (b *bridge) inState(want source.State) {
 }
 
 func title(ref model.Ref) string {
-	return fmt.Sprintf("%s %s/%s", ref.Kind, ref.Namespace, ref.Name)
+	name, _, _ := strings.Cut(ref.Name, "@") // of a hold, when it began
+	return fmt.Sprintf("%s %s/%s", ref.Kind, ref.Namespace, name)
 }
 
 func line(rec model.Record) string {

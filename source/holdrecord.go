@@ -1,35 +1,45 @@
 package source
 
 import (
+	"cmp"
+	"hash/fnv"
 	"maps"
 	"slices"
+	"strconv"
+	"time"
 
 	"github.com/isthmus-mesh/isthmus/model"
 )
 
-// holdWrites returns what has the store say what is held, once it has taken
-// writes. It is exact: who restores it holds the same.
+// A hold is one record of the store, or several where it takes many items to name its
+// records: one endpoint that comes back should not cost all others once more.
+const (
+	itemsAtMost = 2048 // of a record, about; with more there are more records
+	itemsTarget = 512
+)
+
+// holdWrites returns the writes that make the holds in the store those of the source,
+// once it has taken other writes. They are exact: who restores them holds the same.
 func (s *Supervisor) holdWrites(writes []model.Write) (more []model.Write) {
 	h := s.holds
 	h.resize(writes)
 	if len(h.changed) == 0 {
 		return nil
 	}
-	s.measure(writes)
 	stored := map[model.Ref]model.Record{}
 	for rec := range s.store.List(model.Filter{Kind: model.KindHold, Source: s.name}) {
-		if hold, _ := rec.Spec.(model.Hold); h.changed[hold.Cause] {
+		if h.changed[keyOf(rec)] {
 			stored[rec.Ref] = rec
 		}
 	}
-	for _, cause := range slices.SortedFunc(maps.Keys(h.changed), model.Ref.Compare) {
-		one := h.by[cause]
+	for key := range h.changed {
+		one := h.by[key]
 		if one == nil {
 			continue
 		}
 		specs := one.specs(h, s.index)
 		for _, i := range slices.Sorted(maps.Keys(specs)) {
-			want := model.Record{Ref: holdRef(s.name, cause, i), Origin: s.cfg.Origin, Spec: specs[i]}
+			want := model.Record{Ref: one.record(s.name, i), Spec: specs[i]}
 			if have, is := stored[want.Ref]; !is || !want.SameContent(have) {
 				want.UID, want.Revision, want.Generation = have.UID, have.Revision, have.Generation
 				more = append(more, model.Write{Record: want})
@@ -37,6 +47,7 @@ func (s *Supervisor) holdWrites(writes []model.Write) (more []model.Write) {
 			delete(stored, want.Ref)
 		}
 	}
+	slices.SortFunc(more, func(a, b model.Write) int { return a.Record.Compare(b.Record.Ref) })
 	for _, ref := range slices.SortedFunc(maps.Keys(stored), model.Ref.Compare) {
 		more = append(more, deletion(stored[ref]))
 	}
@@ -44,70 +55,155 @@ func (s *Supervisor) holdWrites(writes []model.Write) (more []model.Write) {
 	return more
 }
 
-// resize counts what objects will own of which something is held, and notes where
-// that has to be said in other words.
+// keyOf returns the hold that a record of the store is of.
+func keyOf(rec model.Record) holdKey {
+	spec, _ := rec.Spec.(model.Hold)
+	return holdKey{spec.Cause, spec.Since.UnixNano()}
+}
+
+// resize notes the holds that name an object in other words once it owns more records,
+// or fewer.
 func (h *holds) resize(writes []model.Write) {
 	if h.empty() {
 		return
 	}
-	resized := false
+	var last model.Ref
 	for _, w := range writes {
-		by := change(w)
-		resized = resized || by != 0
-		if object := head(w.Record); by != 0 && h.objects[object] != nil {
-			if size, known := h.sizes[object]; known {
-				h.sizes[object] = size + by
-			}
-			for cause, one := range h.by {
-				if one.objects[object] > 0 {
-					h.changed[cause] = true
+		object := head(w.Record)
+		if object == last || !w.Delete && w.Record.Revision != 0 {
+			continue
+		}
+		last = object
+		for _, is := range h.objects[object] {
+			h.changed[is.key()] = true
+		}
+	}
+}
+
+// specs returns what the store has to say, by the number of the record.
+func (one *hold) specs(h *holds, x *index) map[int]model.Hold {
+	common := model.Hold{Cause: one.cause, Reason: one.reason, Since: one.since, Lost: uint32(one.had)}
+	items := one.items(h, x)
+	one.parts = partsFor(len(items), one.parts)
+	lists := map[int][]model.HoldItem{0: nil}
+	for _, item := range items {
+		at := int(hashOf(item) % one.parts)
+		lists[at] = append(lists[at], item)
+	}
+	specs := make(map[int]model.Hold, len(lists))
+	for at, list := range lists {
+		spec := common
+		spec.Items = model.ListOf(list...)
+		if at == 0 {
+			spec.Parts = one.parts
+		}
+		specs[at] = spec
+	}
+	return specs
+}
+
+// partsFor returns over how many records so many items are spread, being spread
+// over some already: that stays while it is of a reasonable size.
+func partsFor(items int, parts uint32) uint32 {
+	if parts > 0 && items <= itemsAtMost*int(parts) && (parts == 1 || items >= int(parts)*itemsTarget/8) {
+		return parts
+	}
+	for parts = 1; items > itemsTarget*int(parts) && items > itemsAtMost; parts *= 2 {
+	}
+	return parts
+}
+
+func hashOf(item model.HoldItem) uint32 {
+	h := fnv.New32a()
+	for _, text := range [...]string{string(item.Kind), item.Namespace, item.Name} {
+		_, _ = h.Write([]byte(text))
+		_, _ = h.Write([]byte{0})
+	}
+	return h.Sum32()
+}
+
+// items names the records of a hold in as few words as it takes, sorted.
+func (one *hold) items(h *holds, x *index) []model.HoldItem {
+	items := make([]model.HoldItem, 0, len(one.objects))
+	say := func(ref model.Ref, extent model.Extent) {
+		items = append(items, model.HoldItem{Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name, Extent: extent})
+	}
+	for object, n := range one.objects {
+		itself := h.of(part{object, object}).hold == one
+		switch owned := x.owns(object); {
+		case itself && n == owned+1:
+			say(object, model.WithOwned)
+		case !itself && n == owned:
+			say(object, model.OnlyOwned)
+		default:
+			for ref, by := range h.objects[object] {
+				if by.hold == one {
+					say(ref, model.ThisRecord)
 				}
 			}
 		}
 	}
-	for cause, one := range h.by {
-		if one.everything && resized {
-			h.changed[cause] = true
-		}
-	}
+	slices.SortFunc(items, compareItems)
+	return items
 }
 
-// change is by how many records a write changes what is stored.
-func change(w model.Write) int {
-	switch {
-	case w.Delete:
-		return -1
-	case w.Record.Revision == 0:
-		return +1
-	default:
-		return 0
-	}
+func compareItems(a, b model.HoldItem) int {
+	return cmp.Or(
+		cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name),
+		cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Extent, b.Extent),
+	)
 }
 
-// measure counts the records of each object that has to be spoken of and was not
-// before, as they will be stored.
-func (s *Supervisor) measure(writes []model.Write) {
-	h, unknown := s.holds, map[model.Ref]bool{}
-	for cause := range h.changed {
-		one := h.by[cause]
-		if one == nil || h.isEverything(one, s.index) {
-			continue
+// record names a record of a hold.
+func (one *hold) record(source string, part int) model.Ref {
+	ref := model.Ref{Kind: model.KindHold, Key: model.Key{Source: source, Namespace: one.cause.Namespace, Name: "*"}}
+	if one.cause != (model.Ref{}) {
+		ref.Name = string(one.cause.Kind) + "/" + one.cause.Name
+	}
+	ref.Name += "@" + one.since.Format(time.RFC3339Nano)
+	if part > 0 {
+		ref.Name = strconv.Itoa(part) + "/" + ref.Name
+	}
+	return ref
+}
+
+// restore reads what the store says is held, of records of which it has
+// stored these. Their clocks stay as far as they are known.
+func (h *holds) restore(said []model.Record, stored []part) *holds {
+	next, found := newHolds(), model.Holds{}
+	for _, rec := range said {
+		found.Add(rec)
+	}
+	for _, p := range stored {
+		owner := p.object
+		if owner == p.ref {
+			owner = model.Ref{}
 		}
-		for object := range one.objects {
-			if _, known := h.sizes[object]; !known {
-				unknown[object] = true
+		if hold, is := found.Of(p.ref, owner); is {
+			next.add(p, hold.Cause, hold.Since, terms{hold.Reason, int(hold.Lost)}, clock{})
+			if was := h.of(p); was.hold != nil {
+				next.wind(p, was)
 			}
 		}
 	}
-	if len(unknown) == 0 {
+	clear(next.changed)
+	for _, rec := range said {
+		next.take(rec)
+	}
+	return next
+}
+
+// take compares a record of the store with its hold. One that an older Isthmus has
+// written is written anew, and one of which nothing is stored any more goes.
+func (h *holds) take(rec model.Record) {
+	spec, _ := rec.Spec.(model.Hold)
+	one := h.by[keyOf(rec)]
+	if one == nil {
+		h.changed[keyOf(rec)] = true
 		return
 	}
-	for rec := range s.families(unknown) {
-		h.sizes[head(rec)]++
-	}
-	for _, w := range writes {
-		if object := head(w.Record); unknown[object] {
-			h.sizes[object] += change(w)
-		}
+	one.parts = max(one.parts, spec.Parts)
+	if spec.Everything || spec.Parts > 0 && rec.Ref != one.record(rec.Source, 0) {
+		h.changed[keyOf(rec)] = true
 	}
 }

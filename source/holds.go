@@ -1,31 +1,36 @@
 package source
 
 import (
+	"cmp"
+	"fmt"
 	"time"
 
 	"github.com/isthmus-mesh/isthmus/model"
 )
 
-// holds is everything of a source that is held, and how far each drop is
-// confirmed. Which records are held, and why, is in the store, too; how often
-// their absence was confirmed is known here alone, and begins anew with the
-// process.
+// holds are the held records of a source. Which they are, why and since when is in the
+// store, too; how many listings lacked each of them is known here alone, and begins
+// anew with the process.
 //
-// The records that are held for one cause are confirmed together. A listing
-// that can speak of all of them and lacks exactly these, no fewer and no more,
-// is one more equal listing. If it lacks others, some that were held being
-// listed again, or further ones being missing for the same cause, then the
-// drop was not what it seemed, or is not over: it counts as the first of its
-// kind. What is listed again is not held any more. A listing that cannot speak
-// of all of them, because it is of other places or some could not be read,
-// counts for nothing and against nothing, and so does the end of a run.
+// Each record has its own clock. A listing that lacks the record counts; one that has it
+// ends its hold; one that cannot speak of it, because it is of other places or could not
+// be read there, does neither.
 type holds struct {
-	objects map[model.Ref]map[model.Ref]*hold // of each object, the records that are held
-	by      map[model.Ref]*hold               // by cause
-	stock   stock                             // all that is held
+	objects map[model.Ref]map[model.Ref]held // of each object, the records that are held
+	by      map[holdKey]*hold
+	stock   stock // all that is held
 
-	changed map[model.Ref]bool // causes of which the store does not know all
-	sizes   map[model.Ref]int  // stored records of some objects, held or not
+	changed map[holdKey]bool // holds that the store does not have as they are
+}
+
+// holdKey names a hold: its cause, and when it began in nanoseconds.
+type holdKey struct {
+	cause model.Ref
+	since int64
+}
+
+func (k holdKey) compare(o holdKey) int {
+	return cmp.Or(k.cause.Compare(o.cause), cmp.Compare(k.since, o.since))
 }
 
 // part is a record, and the object it is part of.
@@ -33,72 +38,105 @@ type part struct{ ref, object model.Ref }
 
 func partOf(rec model.Record) part { return part{rec.Ref, head(rec)} }
 
-// hold is what is held for one cause.
+// hold is what one listing found missing for one cause.
 type hold struct {
+	terms
 	cause   model.Ref
-	reason  string
 	since   time.Time
-	had     int // endpoints of what was judged: the service, or the source
 	stock   stock
 	objects map[model.Ref]int // records of each
-	count
-
-	parts      uint32 // records that say so in the store
-	everything bool   // one does, because nothing else is stored
+	clock                     // of the record that is confirmed first
+	parts   uint32            // records of the store that name its records
 }
 
-// count is how far a drop is confirmed.
-type count struct {
-	listings int       // equal ones so far
-	first    time.Time // when the first of them was stored
-	back     int       // records that were held for it and are listed again
-	lie      bool      // most of it is back, and the rest is no drop by itself
+// terms are what a hold says for people.
+type terms struct {
+	reason string
+	had    int // the mark of the service that is the cause, or what the source lost
+}
+
+// held is a record that is held.
+type held struct {
+	*hold
+	clock
+}
+
+// clock is how many listings lacked a record since the process began.
+type clock struct {
+	listings int
+	first    time.Time // when the first of them came
+}
+
+// next returns the clock after one more listing.
+func (c clock) next(now time.Time) clock {
+	if c.listings == 0 {
+		c.first = now
+	}
+	c.listings++
+	return c
 }
 
 func newHolds() *holds {
-	return &holds{
-		objects: map[model.Ref]map[model.Ref]*hold{}, by: map[model.Ref]*hold{},
-		changed: map[model.Ref]bool{}, sizes: map[model.Ref]int{},
-	}
+	return &holds{objects: map[model.Ref]map[model.Ref]held{}, by: map[holdKey]*hold{}, changed: map[holdKey]bool{}}
 }
 
 func (h *holds) empty() bool { return len(h.by) == 0 }
 
-// of returns what a record is held for; nil if it is not held.
-func (h *holds) of(p part) *hold { return h.objects[p.object][p.ref] }
+func (one *hold) key() holdKey { return holdKey{one.cause, one.since.UnixNano()} }
 
-// add has a record held for a cause, whatever it was held for.
-func (h *holds) add(p part, cause model.Ref, now time.Time) {
-	if one := h.of(p); one != nil && one.cause == cause {
-		return
+// of returns the hold of a record; its hold is nil if it is not held.
+func (h *holds) of(p part) held { return h.objects[p.object][p.ref] }
+
+func (h *holds) has(p part) bool { return h.of(p).hold != nil }
+
+// ownedBy counts the held records that an object owns.
+func (h *holds) ownedBy(object model.Ref) int {
+	n := len(h.objects[object])
+	if h.has(part{object, object}) {
+		n--
 	}
-	h.drop(p)
-	one := h.by[cause]
+	return n
+}
+
+// causes returns the causes for which anything is held.
+func (h *holds) causes() map[model.Ref]bool {
+	causes := make(map[model.Ref]bool, len(h.by))
+	for key := range h.by {
+		causes[key.cause] = true
+	}
+	return causes
+}
+
+// add has a record held that is not held yet.
+func (h *holds) add(p part, cause model.Ref, since time.Time, why terms, at clock) {
+	since = since.UTC().Round(0)
+	key := holdKey{cause, since.UnixNano()}
+	one := h.by[key]
 	if one == nil {
-		one = &hold{cause: cause, since: now.UTC().Round(0), objects: map[model.Ref]int{}}
-		h.by[cause] = one
+		one = &hold{cause: cause, since: since, terms: why, clock: at, objects: map[model.Ref]int{}}
+		h.by[key] = one
 	}
 	if h.objects[p.object] == nil {
-		h.objects[p.object] = map[model.Ref]*hold{}
+		h.objects[p.object] = map[model.Ref]held{}
 	}
-	h.objects[p.object][p.ref] = one
+	h.objects[p.object][p.ref] = held{one, at}
 	h.stock.add(p.ref, +1)
 	one.stock.add(p.ref, +1)
 	one.objects[p.object]++
-	one.had = max(one.had, one.stock.endpoints)
-	h.changed[cause] = true
+	h.changed[key] = true
 }
 
-// drop has a record not held any more.
-func (h *holds) drop(p part) {
-	one := h.of(p)
+// drop has a record not held any more, and returns its hold.
+func (h *holds) drop(p part) held {
+	was := h.of(p)
+	one := was.hold
 	if one == nil {
-		return
+		return was
 	}
-	h.changed[one.cause] = true
+	key := one.key()
+	h.changed[key] = true
 	if delete(h.objects[p.object], p.ref); len(h.objects[p.object]) == 0 {
 		delete(h.objects, p.object)
-		delete(h.sizes, p.object)
 	}
 	h.stock.add(p.ref, -1)
 	one.stock.add(p.ref, -1)
@@ -106,49 +144,70 @@ func (h *holds) drop(p part) {
 		delete(one.objects, p.object)
 	}
 	if one.stock.stored == 0 {
-		delete(h.by, one.cause)
+		delete(h.by, key)
+	}
+	return was
+}
+
+// tick counts a listing that lacks held records.
+func (h *holds) tick(lacked []part, now time.Time) {
+	for _, p := range lacked {
+		was := h.of(p)
+		if was.hold == nil {
+			continue
+		}
+		was.clock = was.next(now)
+		if was.listings > was.hold.listings {
+			was.hold.clock = was.clock
+		}
+		h.objects[p.object][p.ref] = was
 	}
 }
 
-// counts returns how far drops are confirmed: not at all, where nothing is held.
-func (h *holds) counts(of map[model.Ref]count) map[model.Ref]count {
-	counts := make(map[model.Ref]count, len(of))
-	for cause := range of {
-		counts[cause] = count{}
-		if one := h.by[cause]; one != nil {
-			counts[cause] = one.count
-		}
+// wind sets the clock of a record, if it is held as it was.
+func (h *holds) wind(p part, was held) {
+	is := h.of(p)
+	if is.hold == nil || is.key() != was.key() {
+		return
 	}
-	return counts
-}
-
-// recount says how far drops are confirmed.
-func (h *holds) recount(counts map[model.Ref]count) {
-	for cause, c := range counts {
-		if one := h.by[cause]; one != nil {
-			one.count = c
-		}
+	is.clock = was.clock
+	if is.hold.listings == 0 || was.first.Before(is.hold.first) {
+		is.hold.clock = was.clock
 	}
+	h.objects[p.object][p.ref] = is
 }
 
 // clone returns a copy that shares nothing that is ever changed.
 func (h *holds) clone() *holds {
 	next := newHolds()
-	for cause, one := range h.by {
-		c := *one
-		c.objects = map[model.Ref]int{}
-		c.stock = stock{}
-		next.by[cause] = &c
-	}
 	for object, records := range h.objects {
-		next.objects[object] = make(map[model.Ref]*hold, len(records))
-		for ref, one := range records {
-			own := next.by[one.cause]
-			next.objects[object][ref] = own
-			own.objects[object]++
-			own.stock.add(ref, +1)
+		for ref, was := range records {
+			next.add(part{ref, object}, was.cause, was.since, was.terms, was.clock)
 		}
 	}
-	next.stock = h.stock
+	for key, one := range next.by {
+		one.clock = h.by[key].clock
+	}
 	return next
+}
+
+// adopt holds records for the source as a whole that an older Isthmus has marked, and
+// removes their marks.
+func (h *holds) adopt(marked []model.Write) {
+	var since time.Time
+	endpoints := 0
+	for _, w := range marked {
+		if at := w.Record.Status.Since; since.IsZero() || at.Before(since) {
+			since = at
+		}
+		endpoints += endpointsIn(w.Record.Kind)
+	}
+	why := terms{fmt.Sprintf("not listed any more, together with %d endpoints of its source", endpoints), endpoints}
+	for i := range marked {
+		rec := &marked[i].Record
+		if is := partOf(*rec); !h.has(is) {
+			h.add(is, model.Ref{}, since, why, clock{})
+		}
+		rec.Status = model.Status{}
+	}
 }

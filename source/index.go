@@ -10,13 +10,19 @@ import (
 
 // index is what a supervisor remembers about the stored records of its source:
 // which objects stand in which place, so that a reading of one place costs
-// nothing for the others, and how many records there are of each kind. It is
-// derived from the store alone and can be built again at any time.
+// nothing for the others, and how many records there are of each kind and of each
+// object. It is derived from the store alone and can be built again at any time.
 type index struct {
 	place  map[model.Ref]string // of every object; owned records have none
 	at     map[string]map[model.Ref]struct{}
 	counts map[model.Kind]int
-	total  int // but for what is held, which is derived itself
+	total  int                // but for what is held, which is derived itself
+	owned  map[model.Ref]*int // records of each object that owns any
+	last   struct {           // the object that was counted last
+		object model.Ref
+		owned  *int
+	}
+	selections *selections
 }
 
 func newIndex() *index {
@@ -24,6 +30,7 @@ func newIndex() *index {
 		place:  map[model.Ref]string{},
 		at:     map[string]map[model.Ref]struct{}{},
 		counts: map[model.Kind]int{},
+		owned:  map[model.Ref]*int{}, selections: newSelections(),
 	}
 }
 
@@ -60,6 +67,7 @@ func (x *index) created(rec model.Record) {
 	}
 	x.counts[rec.Kind]++
 	x.total++
+	x.own(rec.Owner, +1)
 	x.set(rec)
 }
 
@@ -69,7 +77,36 @@ func (x *index) deleted(rec model.Record) {
 	}
 	x.counts[rec.Kind]--
 	x.total--
+	x.own(rec.Owner, -1)
 	x.unset(rec.Ref)
+	x.selections.unset(rec.Ref)
+}
+
+// own counts a record of an object. Records of one object often follow each other.
+func (x *index) own(object model.Ref, by int) {
+	if object == (model.Ref{}) {
+		return
+	}
+	if x.last.owned == nil || x.last.object != object {
+		n := x.owned[object]
+		if n == nil {
+			n = new(int)
+			x.owned[object] = n
+		}
+		x.last.object, x.last.owned = object, n
+	}
+	if *x.last.owned += by; *x.last.owned == 0 {
+		delete(x.owned, object)
+		x.last.owned = nil
+	}
+}
+
+// owns counts the records of an object, without the object itself.
+func (x *index) owns(object model.Ref) int {
+	if n := x.owned[object]; n != nil {
+		return *n
+	}
+	return 0
 }
 
 // set notes where an object stands now, wherever it stood before.
@@ -77,6 +114,7 @@ func (x *index) set(rec model.Record) {
 	if rec.Kind.Reserved() {
 		return
 	}
+	x.selections.set(rec)
 	if place, ok := x.place[rec.Ref]; ok {
 		if place == rec.Place && rec.Owner == (model.Ref{}) {
 			return

@@ -5,31 +5,27 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"time"
 
 	"github.com/isthmus-mesh/isthmus/model"
 )
 
-// explain says why each thing is held, and how far that has come.
-func (f *baselineState) explain(source string, cfg Hold, listing bool, now time.Time) {
-	maps.DeleteFunc(f.causes, func(cause model.Ref, _ *baselineCause) bool { return f.holds.by[cause] == nil })
-	for cause, one := range f.holds.by {
-		c := f.causes[cause]
-		if c == nil {
-			c = &baselineCause{since: now.UTC().Round(0)}
-			f.causes[cause] = c
+// explain says why a plan holds what it does.
+func (f *baselineState) explain(source string, cfg Hold, p *plan) {
+	held := map[model.Ref]*hold{}
+	for _, c := range p.held {
+		one := held[c.cause]
+		if one == nil {
+			one = &hold{objects: map[model.Ref]int{}}
+			held[c.cause] = one
 		}
-		if one.stock.stored > c.records {
-			c.reason = fmt.Sprintf("the first listing of source %s since the start lacks %s; it is kept until %s",
-				source, f.lack(cause, one), cfg.Terms(source))
+		one.stock.add(c.ref, +1)
+		one.objects[c.object]++
+	}
+	for cause, one := range held {
+		p.terms[cause] = terms{
+			reason: fmt.Sprintf("the first listing of source %s since the start lacks %s; they are kept until %s", source, f.lack(cause, one), cfg.Terms(source)),
+			had:    one.stock.endpoints,
 		}
-		switch {
-		case one.stock.stored != c.records:
-			c.equal, c.alike = 1, now
-		case listing:
-			c.equal++
-		}
-		c.records, c.lasting = one.stock.stored, cfg.Confirms(c.equal, c.alike, now)
 	}
 }
 
@@ -53,11 +49,25 @@ func (f *baselineState) lack(cause model.Ref, one *hold) string {
 	return fmt.Sprintf("%d of the %d endpoints %s", one.stock.endpoints, f.had.endpoints, f.where)
 }
 
+// look counts a listing that lacks what is held, and what is held from now on. What is
+// missing for long enough says nothing about what is lost now.
+func (f *baselineState) look(cfg Hold, in facts) {
+	maps.DeleteFunc(f.looks, func(key holdKey, _ look) bool { return f.holds.by[key] == nil })
+	for key := range f.holds.by {
+		l := f.looks[key]
+		if in.listing || l.listings == 0 {
+			l.clock = l.next(in.now)
+		}
+		l.lasting = cfg.Confirms(l.listings, l.first, in.now)
+		f.looks[key] = l
+	}
+}
+
 // kept counts the endpoints that are held, and those whose loss is still suspected.
 func (f *baselineState) kept() (endpoints, suspected int) {
-	for cause, one := range f.holds.by {
+	for key, one := range f.holds.by {
 		endpoints += one.stock.endpoints
-		if !f.causes[cause].lasting {
+		if !f.looks[key].lasting {
 			suspected += one.stock.endpoints
 		}
 	}
@@ -67,16 +77,16 @@ func (f *baselineState) kept() (endpoints, suspected int) {
 // judgement is what was decided.
 func (f *baselineState) judgement() model.Judgement {
 	j := model.Judgement{Baseline: f.name, With: slices.Sorted(maps.Keys(f.with))}
-	items := map[model.Ref]map[model.Ref]*model.HeldItem{} // cause → object
+	items := map[holdKey]map[model.Ref]*model.HeldItem{} // hold → object
 	for _, m := range f.missing {
-		cause, object := f.holds.of(partOf(m.Record)).cause, head(m.Record)
-		if items[cause] == nil {
-			items[cause] = map[model.Ref]*model.HeldItem{}
+		key, object := f.holds.of(partOf(m.Record)).key(), head(m.Record)
+		if items[key] == nil {
+			items[key] = map[model.Ref]*model.HeldItem{}
 		}
-		item := items[cause][object]
+		item := items[key][object]
 		if item == nil {
 			item = &model.HeldItem{Kind: object.Kind, Namespace: object.Namespace, Name: object.Name}
-			items[cause][object] = item
+			items[key][object] = item
 		}
 		if m.Kind == model.KindEndpoint {
 			item.Endpoints = append(item.Endpoints, m.socket)
@@ -84,14 +94,14 @@ func (f *baselineState) judgement() model.Judgement {
 			item.Whole = true
 		}
 	}
-	for _, cause := range slices.SortedFunc(maps.Keys(items), model.Ref.Compare) {
-		c := f.causes[cause]
-		drop := model.HeldDrop{Reason: c.reason, Since: c.since, Lasting: c.lasting}
+	for _, key := range slices.SortedFunc(maps.Keys(items), holdKey.compare) {
+		one := f.holds.by[key]
+		drop := model.HeldDrop{Reason: one.reason, Since: one.since, Lasting: f.looks[key].lasting}
 		if f.unread {
 			drop.Reason += "; no listing confirms it from which something is rejected: see isthmus sources"
 		}
-		for _, object := range slices.SortedFunc(maps.Keys(items[cause]), model.Ref.Compare) {
-			item := items[cause][object]
+		for _, object := range slices.SortedFunc(maps.Keys(items[key]), model.Ref.Compare) {
+			item := items[key][object]
 			slices.Sort(item.Endpoints)
 			drop.Items = append(drop.Items, *item)
 		}

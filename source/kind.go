@@ -19,6 +19,8 @@ type Kind struct {
 	// HoldFor is how long drops are held if nothing is said; zero for as long as in
 	// [DefaultHold].
 	HoldFor time.Duration
+	// Edited says that people edit the registry, as they do files: see [Config].
+	Edited bool
 	// MaxBackoff bounds the wait before a registry that failed is read again.
 	MaxBackoff time.Duration
 }
@@ -56,6 +58,9 @@ type APIServer interface {
 type Env struct {
 	// Instance and Name are those of this Isthmus and of the source.
 	Instance, Name string
+	// Self is the name that the paths of records have of this Isthmus. What came through
+	// it is left out.
+	Self string
 	// Stored yields what the store has of the source at the time.
 	Stored func() iter.Seq[model.Record]
 	// Once says that one complete listing is all that is wanted, and that nothing

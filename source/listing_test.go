@@ -22,19 +22,15 @@ func TestFullListingBecomesTheStore(t *testing.T) {
 	})
 }
 
-func TestRecordsCarrySourceOriginAndOwner(t *testing.T) {
+func TestRecordsCarrySourcePathAndOwner(t *testing.T) {
 	supervise(t, func(b *bridge) {
 		foreign := workload("w", "")
-		foreign.Record.Origin = "afar"
+		foreign.Record.Path = "afar,near"
 		b.list(service("a", "f", "1"), foreign)
 		owner := stored(model.KindService, "a")
 		for rec := range b.store.List(model.Filter{Source: "reg"}) {
-			want := map[model.Kind]string{model.KindWorkload: "afar"}[rec.Kind]
-			if want == "" {
-				want = "here"
-			}
-			if rec.Origin != want {
-				t.Errorf("%s has origin %q, want %q", rec.Ref, rec.Origin, want)
+			if want := map[model.Kind]model.Path{model.KindWorkload: "afar,near"}[rec.Kind]; rec.Path != want {
+				t.Errorf("%s has path %q, want %q", rec.Ref, rec.Path, want)
 			}
 			if (rec.Owner == owner) != (rec.Kind == model.KindEndpoint) {
 				t.Errorf("%s has owner %s", rec.Ref, rec.Owner)

@@ -101,7 +101,7 @@ func TestWhatIsExcludedLaterGoesAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLedger()
 		ctx, cancel := context.WithCancel(t.Context())
-		before := source.NewSupervisor("reg", listsOnce(append(fleet(0, 20, 5), workload("vm", "f"))), l, source.Config{Kind: "fake", Origin: "here"})
+		before := source.NewSupervisor("reg", listsOnce(append(fleet(0, 20, 5), workload("vm", "f"))), l, source.Config{Kind: "fake"})
 		ended := make(chan error)
 		go func() { ended <- before.Run(ctx) }()
 		synctest.Wait()

@@ -7,9 +7,16 @@ import (
 	"github.com/isthmus-mesh/isthmus/model"
 )
 
-// presence is what all sources say of the objects of baselines: of each, without
-// its source, the sockets and the sources that speak of them.
-type presence map[model.Ref]map[uint64][]string
+// presence is what all sources say of the objects of baselines, by their names
+// without a source.
+type presence map[model.Ref]*present
+
+// present is what is said of an object: the sockets, with the sources that speak of
+// them, and how many endpoints each source has.
+type present struct {
+	sockets   map[uint64][]string
+	endpoints map[string]int
+}
 
 // has reports whether anybody speaks of an object.
 func (s presence) has(object model.Ref) bool {
@@ -20,7 +27,20 @@ func (s presence) has(object model.Ref) bool {
 // by returns who says that an object has such an endpoint.
 func (s presence) by(object model.Ref, socket uint64) []string {
 	object.Source = ""
-	return s[object][socket]
+	if is := s[object]; is != nil {
+		return is.sockets[socket]
+	}
+	return nil
+}
+
+// endpoints counts those that a source has of an object of its own.
+func (s presence) endpoints(object model.Ref) int {
+	source := object.Source
+	object.Source = ""
+	if is := s[object]; is != nil {
+		return is.endpoints[source]
+	}
+	return 0
 }
 
 // presenceOf reads from records what of the objects of baselines is there, as all
@@ -35,7 +55,7 @@ func presenceOf(stored Lister, objects map[model.Ref]bool) presence {
 			return
 		}
 		if s[subject] == nil {
-			s[subject] = map[uint64][]string{}
+			s[subject] = &present{map[uint64][]string{}, map[string]int{}}
 		}
 		subjects[rec.Ref] = append(subjects[rec.Ref], subject)
 		services[rec.Ref] = rec
@@ -51,10 +71,13 @@ func presenceOf(stored Lister, objects map[model.Ref]bool) presence {
 	}
 	serve := func(service model.Record, e model.Endpoint) {
 		spec, _ := service.Spec.(model.Service)
-		for socket := range socketsOf(spec, e) {
-			for _, subject := range subjects[service.Ref] {
-				if by := s[subject][socket]; !slices.Contains(by, service.Source) {
-					s[subject][socket] = append(by, service.Source)
+		sockets := socketsOf(spec, e)
+		for _, subject := range subjects[service.Ref] {
+			is := s[subject]
+			is.endpoints[service.Source]++
+			for socket := range sockets {
+				if by := is.sockets[socket]; !slices.Contains(by, service.Source) {
+					is.sockets[socket] = append(by, service.Source)
 				}
 			}
 		}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -26,13 +27,15 @@ func TestStoreHoldsTheLastGoodOfEach(t *testing.T) {
 		"often held":   {Share: 0.5, Min: 2, For: time.Minute},
 		"services":     {Share: 1, Min: 1, For: time.Minute},
 		"no tolerance": {For: time.Minute},
+		"waves":        {Share: 0.5, Min: 4, For: time.Minute},
+		"edited":       {Share: 0.75, Min: 2, For: time.Minute},
 	} {
 		t.Run(name, func(t *testing.T) {
 			rapid.Check(t, func(r *rapid.T) {
 				h := history{
 					steps: rapid.SliceOfN(rapid.Custom(drawStep), 1, 12).Draw(r, "steps"),
 					first: rapid.Custom(drawListing).Draw(r, "first"),
-					hold:  hold, store: newLedger(), want: newReference(hold),
+					hold:  hold, edited: name == "edited", store: newLedger(), want: newReference(hold, name == "edited"),
 				}
 				if rapid.Bool().Draw(r, "crowded") {
 					h.crowd()
@@ -68,34 +71,53 @@ type step struct {
 	Restart  bool          // a new process takes over the store
 	Delta    bool          // Change is of single endpoints
 	Again    bool          // the last full listing comes once more
+	Wave     *wave         // it does, and lacks some endpoints or has others
 	Wait     time.Duration // before it
 	Rejected int           // commits the store rejects from here on
 	Touched  bool          // somebody else writes between comparison and commit
 }
 
 func (s step) String() string {
+	text := fmt.Sprintf("%s later, touched %t, %d commits rejected: ", s.Wait, s.Touched, s.Rejected)
 	switch {
 	case s.Listing != nil:
-		return fmt.Sprintf("list %+v", *s.Listing)
+		text += fmt.Sprintf("list %q (everything: %t), removed %q, again %t", s.Listing.Places, s.Listing.Places == nil, s.Listing.Removed, s.Again)
+		return text + partsOf(s.Listing.Objects, s.Listing.Rejected)
 	case s.Change != nil:
-		return fmt.Sprintf("change %+v", *s.Change)
+		text += fmt.Sprintf("change, without %v, with %v, without %v", s.Change.Deletes, s.Change.OwnedUpserts, s.Change.OwnedDeletes)
+		return text + partsOf(s.Change.Upserts, s.Change.Rejected)
 	}
-	return fmt.Sprintf("fails %t panics %t released %t restarted %t again %t", s.Fails, s.Panics, s.Release, s.Restart, s.Again)
+	return text + fmt.Sprintf("fails %t panics %t released %t restarted %t", s.Fails, s.Panics, s.Release, s.Restart)
+}
+
+func partsOf(objects []source.Object, rejected []source.Rejection) (text string) {
+	for _, o := range objects {
+		text += fmt.Sprintf("; %s in %q:", o.Record.Name, o.Record.Place)
+		for _, rec := range o.Owned {
+			text += " " + rec.Name
+		}
+	}
+	for _, f := range rejected {
+		text += fmt.Sprintf("; rejected %q in %q of %q", f.Ref.Name, f.Place, f.Namespace)
+	}
+	return text
 }
 
 // history is a source that takes its steps one after the other, over as many
 // runs as it needs, and compares the store with the reference after each.
 type history struct {
-	steps []step
-	first source.Listing
-	last  source.Listing // full
-	hold  source.Hold
-	store *ledger
-	super *source.Supervisor
-	want  *reference
-	wrong string
-	ended bool
-	stop  context.CancelFunc
+	steps  []step
+	first  source.Listing
+	last   source.Listing // full
+	hold   source.Hold
+	edited bool
+	store  *ledger
+	super  *source.Supervisor
+	want   *reference
+	wrong  string
+	log    []string // the steps so far
+	ended  bool
+	stop   context.CancelFunc
 }
 
 func (h *history) run() {
@@ -113,7 +135,7 @@ func (h *history) runProcess() {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	h.stop = cancel
-	h.super = source.NewSupervisor("reg", h, h.store, source.Config{Hold: h.hold, MinBackoff: 1, MaxBackoff: 1})
+	h.super = source.NewSupervisor("reg", h, h.store, source.Config{Hold: h.hold, Edited: h.edited, MinBackoff: 1, MaxBackoff: 1})
 	err := h.super.Run(ctx)
 	switch {
 	case h.wrong != "":
@@ -161,6 +183,10 @@ func (h *history) take(ctx context.Context, sink source.Sink, s step) error {
 	if s.Again {
 		s.Listing = &h.last
 	}
+	if s.Wave != nil {
+		s.Listing = s.Wave.over(h.last)
+	}
+	h.log = append(h.log, s.String())
 	var err error
 	switch {
 	case s.Release:
@@ -189,7 +215,7 @@ func (h *history) take(ctx context.Context, sink source.Sink, s step) error {
 		}
 	}
 	if diff := cmp.Diff(h.want.lines(), linesOf(h.store)); diff != "" && h.wrong == "" {
-		h.wrong = fmt.Sprintf("after %s, error %v (-want +got):\n%s", s, err, diff)
+		h.wrong = fmt.Sprintf("after\n%s\nerror %v, gone %+v, had %+v (-want +got):\n%s", strings.Join(h.log, "\n"), err, h.want.gone, h.want.peaks, diff)
 		h.stop()
 	}
 	return err
@@ -212,19 +238,21 @@ func (h *history) interfere(wanted bool, c model.Commit) {
 		slices.ContainsFunc(c.Writes, func(w model.Write) bool { return w.Record.Kind == model.KindHold && !w.Delete }) {
 		return
 	}
-	w.Record.Origin, w.Delete = "somebody else", false
+	w.Record.Path, w.Delete = "somebody-else", false
 	_, _ = h.store.memory.Commit(context.Background(), model.Commit{Writes: []model.Write{w}})
 }
 
 func drawStep(t *rapid.T) step {
 	s := step{
 		Touched: rapid.Bool().Draw(t, "touched"),
-		Wait:    rapid.SampledFrom([]time.Duration{0, 20 * time.Second, 30 * time.Second, time.Minute}).Draw(t, "wait"),
+		Wait:    rapid.SampledFrom([]time.Duration{0, 2 * time.Second, 20 * time.Second, 30 * time.Second, time.Minute}).Draw(t, "wait"),
 	}
 	if rapid.IntRange(0, 5).Draw(t, "away") == 0 {
 		s.Rejected = rapid.IntRange(1, 5).Draw(t, "rejected commits")
 	}
-	switch rapid.IntRange(0, 17).Draw(t, "what") {
+	switch rapid.IntRange(0, 24).Draw(t, "what") {
+	case 18, 19, 20, 21, 22, 23, 24:
+		s.Wave = drawWave(t)
 	case 14:
 		s.Restart = true
 	case 15, 16, 17:
@@ -260,8 +288,51 @@ func drawStep(t *rapid.T) step {
 	return s
 }
 
+// wave is a change of a listing that leaves the services as they are: some of their
+// endpoints go, and others come, in one of them or in all.
+type wave struct {
+	Goes  int // every such endpoint
+	Comes []string
+	Empty int // every such service has none any more, or is gone
+}
+
+func drawWave(t *rapid.T) *wave {
+	return &wave{
+		Goes:  rapid.IntRange(1, 5).Draw(t, "every"),
+		Comes: rapid.SliceOfNDistinct(rapid.SampledFrom(addresses), 0, 2, rapid.ID).Draw(t, "come"),
+		Empty: rapid.IntRange(1, 9).Draw(t, "empty"),
+	}
+}
+
+func (w wave) over(l source.Listing) *source.Listing {
+	next := source.Listing{}
+	n := 0
+	for i, o := range l.Objects {
+		var owned []model.Record
+		for _, rec := range o.Owned {
+			if n++; n%w.Goes != 0 || w.Goes == 1 && n%2 == 0 {
+				owned = append(owned, rec)
+			}
+		}
+		if i%2 == 0 {
+			for _, rec := range service(o.Record.Name, "", w.Comes...).Owned {
+				if !slices.ContainsFunc(owned, func(had model.Record) bool { return had.Ref == rec.Ref }) {
+					owned = append(owned, rec)
+				}
+			}
+		}
+		if o.Owned = owned; (i+1)%w.Empty == 0 && w.Empty > 3 {
+			o.Owned = nil
+		}
+		if (i+1)%w.Empty != 0 || w.Empty > 2 {
+			next.Objects = append(next.Objects, o)
+		}
+	}
+	return &next
+}
+
 func drawDelta(t *rapid.T) *source.Change {
-	c, address := &source.Change{}, rapid.SampledFrom([]string{"1", "2", "3", "4"})
+	c, address := &source.Change{}, rapid.SampledFrom(addresses)
 	for _, name := range rapid.SliceOfN(rapid.SampledFrom(names), 0, 3).Draw(t, "gone from") {
 		c.OwnedDeletes = append(c.OwnedDeletes, ref(model.KindEndpoint, name+"/"+address.Draw(t, "gone")))
 	}
@@ -274,6 +345,8 @@ func drawDelta(t *rapid.T) *source.Change {
 var (
 	names  = []string{"a", "b", "c", "ab", "a/b"}
 	places = []string{"", "f", "g"}
+
+	addresses = []string{"1", "2", "3", "4", "5", "6"}
 )
 
 func drawListing(t *rapid.T) source.Listing {
@@ -286,7 +359,7 @@ func drawListing(t *rapid.T) source.Listing {
 func drawObject(t *rapid.T) source.Object {
 	name := rapid.SampledFrom(append(names, "")).Draw(t, "name")
 	o := service(name, rapid.SampledFrom(places).Draw(t, "place"),
-		rapid.SliceOfN(rapid.SampledFrom([]string{"1", "2", "3", "4"}), 0, 3).Draw(t, "endpoints")...)
+		rapid.SliceOfN(rapid.SampledFrom(addresses), 0, 5).Draw(t, "endpoints")...)
 	o.Record.Spec = model.Service{Hosts: model.ListOf(rapid.SampledFrom([]string{"x", "y"}).Draw(t, "host"))}
 	for i := range o.Owned {
 		o = weighed(o, i, rapid.Uint32Range(0, 2).Draw(t, "weight"))

@@ -11,11 +11,11 @@ import (
 // afterwards, and how to judge stored records that are not among them. It is
 // built once and compared with the store as often as the store asks for it.
 type reading struct {
-	source, origin string
-	only           Only
-	whole          bool            // everything unlisted is gone
-	places         map[string]bool // what is unlisted in one of them is gone; nil for a change
-	removed        map[string]bool // places whose end the registry reported
+	source  string
+	only    Only
+	whole   bool            // everything unlisted is gone
+	places  map[string]bool // what is unlisted in one of them is gone; nil for a change
+	removed map[string]bool // places whose end the registry reported
 
 	records []model.Record    // complete but for what the store sets
 	at      map[model.Ref]int // position in records
@@ -39,8 +39,8 @@ type fault struct{ reason, place string }
 type placeIn struct{ place, namespace string }
 
 // readListing checks a listing.
-func readListing(source, origin string, only Only, l Listing) *reading {
-	r := newReading(source, origin, only, l.Objects, l.Rejected)
+func readListing(source string, only Only, l Listing) *reading {
+	r := newReading(source, only, l.Objects, l.Rejected)
 	r.observed = l.Observed
 	r.removed = setOf(l.Removed)
 	if l.Places == nil {
@@ -65,8 +65,8 @@ func setOf(places []string) map[string]bool {
 
 // readChange checks a change. Of an object that is both upserted and deleted
 // the upsert counts, as a registry that recreates something reports both.
-func readChange(source, origin string, only Only, c Change) *reading {
-	r := newReading(source, origin, only, c.Upserts, c.Rejected)
+func readChange(source string, only Only, c Change) *reading {
+	r := newReading(source, only, c.Upserts, c.Rejected)
 	r.observed = c.Observed
 	// Where a registry has no places, a change to something unknown is no word
 	// about everything else.
@@ -78,13 +78,13 @@ func readChange(source, origin string, only Only, c Change) *reading {
 	return r
 }
 
-func newReading(source, origin string, only Only, objects []Object, rejected []Rejection) *reading {
+func newReading(source string, only Only, objects []Object, rejected []Rejection) *reading {
 	size := len(objects) + 1
 	for _, o := range objects {
 		size += len(o.Owned)
 	}
 	r := &reading{
-		source: source, origin: origin, only: only,
+		source: source, only: only,
 		records:  make([]model.Record, 0, size),
 		at:       make(map[model.Ref]int, size),
 		objects:  make([]model.Ref, 0, len(objects)),

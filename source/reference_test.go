@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/isthmus-mesh/isthmus/model"
@@ -12,15 +13,23 @@ import (
 )
 
 // reference is what the store must hold, kept the slow and obvious way: the
-// last good version of every object, and what is held of them.
+// last good version of every object, what is held of them, and what services
+// had within the time in which losses add up.
 type reference struct {
 	objects map[model.Ref]lastGood
 	marked  bool
 
-	before map[model.Ref]bool // what was stored before the last reading
+	before map[model.Ref]bool     // what was stored before the last reading
+	were   map[model.Ref]lastGood // and as which objects
 	hold   source.Hold
-	held   map[model.Ref]model.Ref // objects and endpoints → cause; the zero one is the source
-	drops  map[model.Ref]drop      // by cause
+	edited bool                   // people edit the registry
+	held   map[model.Ref]heldHere // objects and endpoints
+
+	peaks   map[model.Ref][]peak // by service
+	gone    []goneHere           // deleted without having been held
+	first   bool                 // no listing of the process was taken yet
+	step    int
+	changed map[string]int // the step in which an endpoint was written last
 }
 
 type lastGood struct {
@@ -29,71 +38,97 @@ type lastGood struct {
 	stale       string
 }
 
-// drop is how far the drop of what is held for one cause is confirmed.
-type drop struct {
+// heldHere is why a record is held, and since when listings lack it.
+type heldHere struct {
+	cause    model.Ref // the zero one is the source
 	listings int
 	first    time.Time
-	back     int  // records that were held for it and are there again
-	lie      bool // so many that the rest goes with the next equal listing
 }
 
-func newReference(hold source.Hold) *reference {
+// peak is a number of endpoints that a service had until then.
+type peak struct {
+	until time.Time
+	n     int
+}
+
+// goneHere is a service or an endpoint that went by silence.
+type goneHere struct {
+	ref, service model.Ref
+	place, host  string
+	weight       uint32
+	at           time.Time
+	step         int
+}
+
+func newReference(hold source.Hold, edited bool) *reference {
 	return &reference{
-		objects: map[model.Ref]lastGood{}, hold: hold,
-		held: map[model.Ref]model.Ref{}, drops: map[model.Ref]drop{},
+		objects: map[model.Ref]lastGood{}, hold: hold, edited: edited, held: map[model.Ref]heldHere{},
+		peaks: map[model.Ref][]peak{}, first: true, changed: map[string]int{},
 	}
 }
 
 func (m *reference) replace(l source.Listing) {
+	m.step++
 	m.marked = m.marked || l.Places == nil
 	read := func(place string) bool { return l.Places == nil || slices.Contains(l.Places, place) }
+	m.begin()
+	m.forget(func(g goneHere) bool { return slices.Contains(l.Removed, g.place) })
 	missing, present := m.apply(l.Objects, l.Rejected, func(ref model.Ref, have lastGood) (gone, reported bool) {
 		return read(have.place), slices.Contains(l.Removed, have.place)
 	}, read, nil)
 	m.judge(missing, present)
+	m.first = m.first && l.Places != nil
 }
 
 func (m *reference) change(c source.Change) {
+	m.step++
 	rejected := slices.DeleteFunc(slices.Clone(c.Rejected), func(f source.Rejection) bool {
 		return f.Ref == (model.Ref{}) && f.Place == "" // says nothing about any record
 	})
 	missing, present := m.apply(c.Upserts, rejected, func(ref model.Ref, _ lastGood) (gone, reported bool) {
 		return slices.Contains(c.Deletes, ref), true
 	}, func(string) bool { return false }, c.Deletes)
-	for _, cause := range m.settle(present) {
-		m.drops[cause] = drop{back: m.drops[cause].back + 1, lie: m.drops[cause].lie}
-	}
-	for _, ref := range missing {
-		m.remove(ref)
-	}
+	m.settle(present)
+	m.report(missing...)
+	m.forget(func(g goneHere) bool {
+		return present[g.service] && m.objects[g.service].stale == "" || slices.Contains(c.Deletes, g.service)
+	})
 }
 
 // delta applies single endpoints: they end neither that their owner is stale nor
 // that it is held.
 func (m *reference) delta(c source.Change) {
+	m.step++
 	present := map[model.Ref]bool{}
 	for _, rec := range c.OwnedUpserts {
 		if owner, stored := m.objects[rec.Owner]; stored {
-			owner.weights[rec.Name] = weightOf(rec)
+			m.weigh(owner, rec.Name, weightOf(rec))
 			present[rec.Ref] = true
 		}
 	}
-	for _, cause := range m.settle(present) {
-		m.drops[cause] = drop{back: m.drops[cause].back + 1, lie: m.drops[cause].lie}
-	}
+	m.settle(present)
+	m.forget(func(g goneHere) bool { return !present[g.ref] && slices.Contains(c.OwnedDeletes, g.ref) })
 	for _, ref := range c.OwnedDeletes {
 		if !present[ref] {
-			m.remove(ref)
+			m.report(ref)
 		}
 	}
-	m.prune()
 }
 
-// restart has what is held confirmed anew, and no drop is known to be a lie.
-func (m *reference) restart() {
-	for cause := range m.drops {
-		m.drops[cause] = drop{}
+// weigh has an object own an endpoint.
+func (m *reference) weigh(o lastGood, name string, weight uint32) {
+	if old, had := o.weights[name]; !had || old != weight {
+		m.changed[name] = m.step
 	}
+	o.weights[name] = weight
+}
+
+// restart has a new process count anew.
+func (m *reference) restart() {
+	for ref, h := range m.held {
+		m.held[ref] = heldHere{cause: h.cause}
+	}
+	m.peaks, m.gone, m.first = map[model.Ref][]peak{}, nil, true
 }
 
 // release lets go of what is held, but for an object of which something is there.
@@ -103,10 +138,87 @@ func (m *reference) release() {
 			delete(m.held, ref)
 		}
 	}
+	if len(m.held) > 0 {
+		m.peaks, m.gone = map[model.Ref][]peak{}, nil
+	}
 	for ref := range m.held {
 		m.remove(ref)
 	}
-	m.prune()
+}
+
+// numbers counts the endpoints of a service: those that are not held, and the others.
+func (m *reference) numbers(service model.Ref) (listed, held int) {
+	for name := range m.objects[service].weights {
+		if _, is := m.held[endpoint(name)]; is {
+			held++
+		} else {
+			listed++
+		}
+	}
+	return listed, held
+}
+
+// mark is the most that a service had within the time, if it has so many now.
+func (m *reference) mark(service model.Ref, listed int) int {
+	for _, p := range m.peaks[service] {
+		listed = max(listed, p.n)
+	}
+	return listed
+}
+
+// lower takes an endpoint for none that a service has ever had.
+func (m *reference) lower(service model.Ref) {
+	for i := range m.peaks[service] {
+		m.peaks[service][i].n--
+	}
+}
+
+// begin is what comes before a listing.
+func (m *reference) begin() {
+	if m.first {
+		for service := range m.objects {
+			if listed, held := m.numbers(service); held > 0 {
+				m.peaks[service] = []peak{{time.Now(), listed + held}}
+			}
+		}
+	}
+	m.expire()
+}
+
+// expire forgets what is too long ago. What services had that have something held
+// counts on.
+func (m *reference) expire() {
+	long := func(at time.Time) bool { return time.Since(at) > m.hold.For }
+	for service := range m.peaks {
+		listed, held := m.numbers(service)
+		m.peaks[service] = slices.DeleteFunc(m.peaks[service], func(p peak) bool {
+			return p.n <= listed || held == 0 && long(p.until)
+		})
+	}
+	m.gone = slices.DeleteFunc(m.gone, func(g goneHere) bool { return long(g.at) })
+}
+
+// forget has the registry report that some of what went by silence is gone.
+func (m *reference) forget(reported func(goneHere) bool) {
+	m.gone = slices.DeleteFunc(m.gone, func(g goneHere) bool {
+		_, stored := m.objects[g.service].weights[g.ref.Name]
+		if is := reported(g) && !stored; is && g.ref != g.service {
+			m.lower(g.service)
+		}
+		return reported(g)
+	})
+}
+
+// report has the registry report that records are gone.
+func (m *reference) report(refs ...model.Ref) {
+	for _, ref := range refs {
+		if _, owns := m.objects[m.serviceOf(ref)].weights[ref.Name]; owns && ref.Kind == model.KindEndpoint {
+			m.lower(m.serviceOf(ref))
+		}
+	}
+	for _, ref := range refs {
+		m.remove(ref)
+	}
 }
 
 // apply takes what is there, and removes what is reported gone. It returns the
@@ -136,6 +248,7 @@ func (m *reference) apply(
 	present = map[model.Ref]bool{}
 	listed := map[model.Ref]bool{}
 	before := maps.Clone(m.objects)
+	m.were = before
 	m.before = map[model.Ref]bool{}
 	for ref, o := range before {
 		for _, part := range o.parts(ref) {
@@ -150,7 +263,7 @@ func (m *reference) apply(
 			reject(ref, "poisoned", o.Record.Place)
 		default:
 			listed[ref], present[ref] = true, true
-			good := goodOf(o)
+			good := m.goodOf(o, before[ref])
 			for name := range good.weights {
 				present[endpoint(name)] = true
 			}
@@ -185,9 +298,7 @@ func (m *reference) apply(
 			}
 			m.objects[ref] = have
 		case gone && reported:
-			for _, part := range have.parts(ref) {
-				m.remove(part)
-			}
+			m.report(have.parts(ref)...)
 		case gone:
 			missing = append(missing, have.parts(ref)...)
 		}
@@ -195,175 +306,286 @@ func (m *reference) apply(
 	return missing, present
 }
 
-// settle has what is present not held any more, and returns the causes it was held for.
-func (m *reference) settle(present map[model.Ref]bool) (causes []model.Ref) {
+// settle has what is present not held any more.
+func (m *reference) settle(present map[model.Ref]bool) {
 	for ref := range present {
-		if cause, held := m.held[ref]; held {
-			delete(m.held, ref)
-			causes = append(causes, cause)
-		}
+		delete(m.held, ref)
+		m.gone = slices.DeleteFunc(m.gone, func(g goneHere) bool { return g.ref == ref })
 	}
-	return causes
 }
 
 // judge holds what is missing, or removes it.
 func (m *reference) judge(missing []model.Ref, present map[model.Ref]bool) {
-	was := maps.Clone(m.held)
-	changed := map[model.Ref]bool{} // causes with another set
-	back, fresh := map[model.Ref]int{}, map[model.Ref]bool{}
-	for _, cause := range m.settle(present) {
-		changed[cause] = true
-		back[cause]++
-	}
-	causes, drops := m.causes(missing)
-	for ref, cause := range causes {
-		if old, held := was[ref]; !held || old != cause {
-			changed[cause], fresh[cause] = true, true
+	had, has, marks, lost, all := map[model.Ref]int{}, map[model.Ref]int{}, map[model.Ref]int{}, 0, 0
+	is := func(ref model.Ref) bool { _, is := m.held[ref]; return is }
+	fresh := slices.DeleteFunc(slices.Clone(missing), is)
+	for service, o := range m.objects {
+		for name := range o.weights {
+			ref := endpoint(name)
+			if m.before[ref] && !is(ref) {
+				had[service]++
+			}
+			if !slices.Contains(missing, ref) && (!is(ref) || present[ref]) {
+				has[service]++
+			}
 		}
-		m.held[ref] = cause
 	}
-	silent := map[model.Ref]bool{} // causes of which something was not looked for
-	rest := map[model.Ref][]model.Ref{}
-	for ref, cause := range m.held {
-		rest[cause] = append(rest[cause], ref)
-		silent[cause] = silent[cause] || !slices.Contains(missing, ref)
+	for service := range m.services() {
+		marks[service] = m.mark(service, had[service])
+		lost += max(0, marks[service]-has[service])
+		all += marks[service]
 	}
-	for cause, rest := range rest {
-		d := m.drops[cause]
-		back, lie := d.back+back[cause], d.lie
-		if fresh[cause] {
-			back = 0
-		}
-		if fresh[cause] || !silent[cause] {
-			lie = !fresh[cause] && !drops[cause] && m.fewOf(rest, back)
-		}
+	whole := lost > 0 && lost >= m.hold.Min && float64(lost) >= m.hold.Share*float64(all)
+	whole = m.hold.Share < 1 && len(fresh) > 0 && (whole || m.everything(fresh, all, present) || m.replaced(fresh, present))
+	begin := map[model.Ref]model.Ref{} // what is held from now on
+	for _, ref := range fresh {
+		service := m.serviceOf(ref)
 		switch {
-		case (changed[cause] || d.listings == 0) && silent[cause]:
-			d = drop{}
-		case changed[cause] || d.listings == 0:
-			d = drop{listings: 1, first: time.Now()}
-		case !silent[cause]:
-			d.listings++
+		case whole:
+			begin[ref] = model.Ref{}
+		case marks[service] > m.hold.Min && has[service] == 0:
+			begin[ref] = service
 		}
-		d.back, d.lie = back, lie
-		m.drops[cause] = d
 	}
-	for _, ref := range missing {
-		cause, held := m.held[ref]
-		if d := m.drops[cause]; !held || d.listings >= 3 && time.Since(d.first) >= m.hold.For || d.lie && d.listings >= 2 {
+	m.settle(present)
+	end := m.tick(missing)
+	m.stayWhole(missing, begin, end)
+	for ref := range end {
+		if ref.Kind == model.KindEndpoint {
+			m.lower(m.serviceOf(ref))
+		}
+	}
+	m.falls(fresh, had, has)
+	suspects := map[model.Ref]bool{}
+	for _, cause := range begin {
+		suspects[cause] = true
+	}
+	for _, ref := range fresh {
+		if cause, holds := begin[ref]; holds {
+			m.held[ref] = heldHere{cause, 1, time.Now()}
+		} else {
+			m.depart(ref)
+		}
+	}
+	for _, ref := range fresh {
+		if _, holds := begin[ref]; !holds {
 			m.remove(ref)
 		}
 	}
-	m.prune()
+	for ref := range end {
+		m.remove(ref)
+	}
+	m.recall(suspects, whole)
+	m.expire()
+	m.trim()
 }
 
-// fewOf reports whether a rest is few beside what is back.
-func (m *reference) fewOf(rest []model.Ref, back int) bool {
-	endpoints := 0
-	for _, ref := range rest {
-		if ref.Kind == model.KindEndpoint {
-			endpoints++
-		}
+// services are all that are stored, or were lately.
+func (m *reference) services() map[model.Ref]bool {
+	all := map[model.Ref]bool{}
+	for service := range m.objects {
+		all[service] = true
 	}
-	return 9*len(rest) <= back || endpoints < m.hold.Min && len(rest) < back
+	for service := range m.peaks {
+		all[service] = true
+	}
+	return all
 }
 
-// causes says which of the missing records are held, and what for, and which of
-// the causes hold something else than what was held before.
-func (m *reference) causes(missing []model.Ref) (causes map[model.Ref]model.Ref, drops map[model.Ref]bool) {
-	causes, drops = map[model.Ref]model.Ref{}, map[model.Ref]bool{}
-	lost := map[model.Ref]bool{}
-	for _, ref := range slices.Concat(missing, slices.Collect(maps.Keys(m.held))) {
-		if ref.Kind == model.KindEndpoint {
-			lost[ref] = true
+func (m *reference) serviceOf(ref model.Ref) model.Ref {
+	if ref.Kind == model.KindEndpoint {
+		ref.Kind, ref.Name = model.KindService, ref.Name[:strings.LastIndex(ref.Name, "/")]
+	}
+	return ref
+}
+
+// tick counts a listing for what is held and missing, and returns what that confirms.
+func (m *reference) tick(missing []model.Ref) (end map[model.Ref]bool) {
+	end = map[model.Ref]bool{}
+	for _, ref := range missing {
+		h, is := m.held[ref]
+		if !is {
+			continue
+		}
+		if h.listings++; h.listings == 1 {
+			h.first = time.Now()
+		}
+		m.held[ref] = h
+		if h.listings >= 3 && time.Since(h.first) >= m.hold.For {
+			end[ref] = true
 		}
 	}
-	n, all := float64(len(lost)), 0.0
-	for ref := range m.before {
-		if ref.Kind == model.KindEndpoint {
-			all++
-		}
-	}
-	if n > 0 && n >= float64(m.hold.Min) && n > m.hold.Share*all || m.hold.Share < 1 && m.everything(missing) {
-		for _, ref := range missing {
-			causes[ref] = model.Ref{}
-		}
-		drops[model.Ref{}] = true
-		return causes, drops
-	}
-	for service, o := range m.objects {
-		parts := slices.DeleteFunc(o.parts(service), func(ref model.Ref) bool { return !slices.Contains(missing, ref) })
-		endpoints := len(parts)
-		if slices.Contains(parts, service) {
-			endpoints--
-		}
-		stored := 0
-		for name := range o.weights {
-			if m.before[endpoint(name)] {
-				stored++
-			}
+	return end
+}
+
+// stayWhole has a missing object stay with all it owns, if anything of it stays that is
+// missing.
+func (m *reference) stayWhole(missing []model.Ref, begin map[model.Ref]model.Ref, end map[model.Ref]bool) {
+	for _, service := range missing {
+		if service.Kind == model.KindEndpoint {
+			continue
 		}
 		var cause *model.Ref
-		for _, ref := range parts {
-			if by, held := m.held[ref]; held {
-				causes[ref] = by
+		for _, part := range m.objects[service].parts(service) {
+			by, begins := begin[part]
+			if h, is := m.held[part]; is && !end[part] && slices.Contains(missing, part) {
+				by, begins = h.cause, true
+			}
+			if begins {
 				cause = &by
 			}
 		}
-		switch {
-		case endpoints > m.hold.Min && endpoints == stored:
-			cause = &service
-			drops[service] = true
-			for _, ref := range parts {
-				causes[ref] = service
-			}
-		case cause != nil && slices.Contains(parts, service): // it stays whole
-			for _, ref := range parts {
-				if _, held := causes[ref]; !held {
-					causes[ref], drops[*cause] = *cause, true
-				}
+		if cause == nil {
+			continue
+		}
+		delete(end, service)
+		for _, part := range m.objects[service].parts(service) {
+			_, holds := begin[part]
+			if _, held := m.held[part]; !held && !holds && slices.Contains(missing, part) {
+				begin[part] = *cause
 			}
 		}
 	}
-	return causes, drops
 }
 
-// everything reports whether nothing is left of what was there without what is
-// missing: no record of before; no endpoint, be it a new one; or no service
-// either where there was no endpoint. What is held and was not looked for is as
-// good as gone.
-func (m *reference) everything(missing []model.Ref) bool {
-	kinds := func(of func(model.Ref) bool) (had map[model.Kind]int) {
-		had = map[model.Kind]int{}
-		for ref, o := range m.objects {
-			for _, part := range o.parts(ref) {
-				if of(part) {
-					had[part.Kind]++
-				}
+// falls notes what services had until now that have fewer.
+func (m *reference) falls(fresh []model.Ref, had, has map[model.Ref]int) {
+	for _, ref := range fresh {
+		service := m.serviceOf(ref)
+		if service != ref && has[service] < had[service] {
+			m.peaks[service] = append(m.peaks[service], peak{time.Now(), had[service]})
+		}
+	}
+}
+
+// depart remembers what is about to be removed.
+func (m *reference) depart(ref model.Ref) {
+	service := m.serviceOf(ref)
+	o, weight := m.were[service], m.objects[service].weights[ref.Name]
+	m.gone = append(m.gone, goneHere{ref, service, o.place, o.host, weight, time.Now(), m.step})
+}
+
+// newest has what went last come first.
+func (m *reference) newest() []goneHere {
+	return slices.SortedFunc(slices.Values(m.gone), func(a, b goneHere) int {
+		return cmp.Or(b.at.Compare(a.at), a.ref.Compare(b.ref))
+	})
+}
+
+// recall stores what went before it was suspicious.
+func (m *reference) recall(suspects map[model.Ref]bool, whole bool) {
+	lacks, back := m.lacks(), []string{}
+	for _, g := range m.newest() {
+		_, stored := m.objects[g.service].weights[g.ref.Name]
+		var cause model.Ref
+		if !whole {
+			cause = g.service
+		}
+		if g.ref == g.service || stored || !suspects[cause] || m.taken(g) || lacks(g.service) <= 0 {
+			continue
+		}
+		if _, there := m.objects[g.service]; !there {
+			at := slices.IndexFunc(m.gone, func(o goneHere) bool { return o.ref == g.service })
+			if at < 0 {
+				continue
+			}
+			m.objects[g.service] = lastGood{place: m.gone[at].place, host: m.gone[at].host, weights: map[string]uint32{}}
+			m.held[g.service] = heldHere{cause, 1, time.Now()}
+		}
+		m.objects[g.service].weights[g.ref.Name] = g.weight
+		m.held[g.ref] = heldHere{cause, 1, time.Now()}
+		back = append(back, g.ref.Name)
+	}
+	for _, name := range back {
+		m.changed[name] = m.step
+	}
+	m.gone = slices.DeleteFunc(m.gone, func(g goneHere) bool { _, held := m.held[g.ref]; return held })
+}
+
+// lacks returns how many endpoints a service has lost that are not held.
+func (m *reference) lacks() func(service model.Ref) int {
+	return func(service model.Ref) int {
+		listed, held := m.numbers(service)
+		return m.mark(service, listed) - listed - held
+	}
+}
+
+// taken reports whether another endpoint has come to the address since, or got it.
+func (m *reference) taken(g goneHere) bool {
+	address := func(name string) string { return name[strings.LastIndex(name, "/")+1:] }
+	for _, o := range m.objects {
+		for name := range o.weights {
+			if address(name) == address(g.ref.Name) && m.changed[name] >= g.step {
+				return true
 			}
 		}
-		return had
 	}
-	gone := func(ref model.Ref) bool {
-		_, held := m.held[ref]
-		return held || slices.Contains(missing, ref)
-	}
-	had := map[model.Kind]int{}
-	for ref := range m.before {
-		if _, held := m.held[ref]; !held || slices.Contains(missing, ref) {
-			had[ref.Kind]++
+	return false
+}
+
+// trim forgets what services have made up for.
+func (m *reference) trim() {
+	var left []goneHere
+	lacks, kept := m.lacks(), map[model.Ref]int{}
+	for _, g := range m.newest() {
+		if g.ref == g.service && lacks(g.service) > 0 {
+			left = append(left, g)
+		}
+		if g.ref != g.service && lacks(g.service) > kept[g.service] {
+			kept[g.service]++
+			left = append(left, g)
 		}
 	}
-	has := kinds(func(ref model.Ref) bool { return !gone(ref) })
-	switch old := kinds(func(ref model.Ref) bool { return !gone(ref) && m.before[ref] }); {
-	case len(missing) == 0:
-		return false
-	case len(old) == 0:
+	m.gone = left
+}
+
+// replaced reports whether a listing has none of many endpoints that there were.
+func (m *reference) replaced(fresh []model.Ref, present map[model.Ref]bool) bool {
+	gone, stay, stored := 0, 0, map[model.Ref]bool{}
+	for ref, o := range m.objects {
+		for _, part := range o.parts(ref) {
+			stored[part] = true
+		}
+	}
+	for ref := range m.before {
+		_, held := m.held[ref]
+		switch {
+		case ref.Kind != model.KindEndpoint:
+		case slices.Contains(fresh, ref):
+			gone++
+		case stored[ref] && (!held || present[ref]):
+			stay++
+		}
+	}
+	return gone > m.hold.Min && stay == 0 && !m.edited
+}
+
+// everything reports whether nothing is left of what there was without what is
+// missing: no record of before; no endpoint, be it a new one, though there were some
+// lately; or no service either where there was no endpoint. What is held is gone.
+func (m *reference) everything(fresh []model.Ref, endpoints int, present map[model.Ref]bool) bool {
+	old, has, services := 0, map[model.Kind]int{}, 0
+	for ref, o := range m.objects {
+		for _, part := range o.parts(ref) {
+			if m.before[part] && part.Kind == model.KindService {
+				services++
+			}
+			if _, held := m.held[part]; held && !present[part] || slices.Contains(fresh, part) {
+				continue
+			}
+			has[part.Kind]++
+			if m.before[part] {
+				old++
+			}
+		}
+	}
+	if old == 0 {
 		return true
-	case had[model.KindEndpoint] > 0:
+	}
+	if endpoints > 0 {
 		return has[model.KindEndpoint] == 0
 	}
-	return had[model.KindService] > 0 && len(has) == 0
+	return services > 0 && len(has) == 0
 }
 
 // remove removes one record, whatever is left of its object.
@@ -372,16 +594,6 @@ func (m *reference) remove(ref model.Ref) {
 	delete(m.objects, ref)
 	for _, o := range m.objects {
 		delete(o.weights, ref.Name)
-	}
-	m.prune()
-}
-
-// prune forgets drops of which nothing is held any more.
-func (m *reference) prune() {
-	for cause := range m.drops {
-		if !slices.Contains(slices.Collect(maps.Values(m.held)), cause) {
-			delete(m.drops, cause)
-		}
 	}
 }
 
@@ -407,10 +619,13 @@ func poisoned(o source.Object) bool {
 	return false
 }
 
-func goodOf(o source.Object) lastGood {
+func (m *reference) goodOf(o source.Object, before lastGood) lastGood {
 	g := lastGood{place: o.Record.Place, host: hostOf(o.Record), weights: map[string]uint32{}}
 	for _, rec := range o.Owned {
-		g.weights[rec.Name] = weightOf(rec)
+		if old, had := before.weights[rec.Name]; had {
+			g.weights[rec.Name] = old
+		}
+		m.weigh(g, rec.Name, weightOf(rec))
 	}
 	return g
 }

@@ -18,6 +18,9 @@ import (
 // without anybody having said so. It may be called from anywhere, whether the
 // source runs or not.
 func (s *Supervisor) Release(ctx context.Context) (released int, err error) {
+	if d := s.departure.Load(); d != nil && d.Release != nil {
+		return d.Release(ctx)
+	}
 	done, err := s.write(ctx)
 	if err != nil {
 		return 0, err
@@ -41,7 +44,10 @@ func (s *Supervisor) Release(ctx context.Context) (released int, err error) {
 				continue
 			}
 		}
-		s.decided(baselines)
+		s.decided(plan{}, baselines)
+		if released > 0 {
+			s.unmarked()
+		}
 		s.reindex()
 		s.released()
 		s.asked(false)
@@ -64,7 +70,7 @@ func (s *Supervisor) heldWrites() (writes []model.Write) {
 	reported := map[model.Ref]bool{}
 	for rec := range s.all() {
 		is := partOf(rec)
-		switch held := s.holds.of(is) != nil; {
+		switch held := s.holds.has(is); {
 		case !held && s.holds.objects[is.object] != nil:
 			reported[is.object] = true
 		case held && is.ref == is.object:
@@ -83,31 +89,22 @@ func (s *Supervisor) heldWrites() (writes []model.Write) {
 
 // text says what is held, what happens next, and what an operator can do.
 func (h *holds) text(source string, total int, cfg Hold) string {
-	var (
-		objects  = map[model.Ref]bool{}
-		listings = confirmations
-		earliest time.Time
-	)
+	objects, due := map[model.Ref]bool{}, clock{}
 	for _, one := range h.by {
 		for ref := range one.objects {
 			objects[ref] = true
 		}
-		listings = min(listings, one.listings)
-		if one.listings > 0 && (earliest.IsZero() || one.first.Before(earliest)) {
-			earliest = one.first
+		if one.listings > 0 && (due.listings == 0 || one.first.Before(due.first)) {
+			due = one.clock
 		}
 	}
 	what := fmt.Sprintf("%d of %d endpoints", h.stock.endpoints, h.judged(total))
 	if h.stock.endpoints == 0 {
 		what = fmt.Sprintf("%d records", h.stock.stored)
 	}
-	text := fmt.Sprintf("%s disappeared at once, of %s; ", what, some(objects))
-	if h.lies() {
-		return text + "most of what disappeared with them is back, and they are kept until the next equal listing; if they are really gone, run: isthmus sources release " + source
-	}
-	text += fmt.Sprintf("they are kept until %d equal listings that span %s confirm it", confirmations, cfg.For)
-	if !earliest.IsZero() {
-		text += fmt.Sprintf(" (%d so far, due at %s)", listings, earliest.Add(cfg.For).UTC().Format(time.RFC3339))
+	text := fmt.Sprintf("%s disappeared within %s, of %s; each is kept until %d listings in a row that span %s lack it", what, cfg.For, some(objects), confirmations, cfg.For)
+	if due.listings > 0 {
+		text += fmt.Sprintf(" (%d so far, the first is due at %s)", due.listings, due.first.Add(cfg.For).UTC().Format(time.RFC3339))
 	}
 	return text + "; if they are really gone, run: isthmus sources release " + source
 }
@@ -115,23 +112,17 @@ func (h *holds) text(source string, total int, cfg Hold) string {
 // judged is how many endpoints there were of what was judged: of the source, if
 // anything is held for it as a whole, else of the services that lost theirs.
 func (h *holds) judged(total int) (n int) {
-	for cause, one := range h.by {
-		if cause == (model.Ref{}) {
+	had := map[model.Ref]int{}
+	for key, one := range h.by {
+		if key.cause == (model.Ref{}) {
 			return total
 		}
-		n += one.had
+		had[key.cause] = max(had[key.cause], one.had, one.stock.endpoints)
+	}
+	for _, most := range had {
+		n += most
 	}
 	return n
-}
-
-// lies reports whether every drop has proved to be a lie.
-func (h *holds) lies() bool {
-	for _, one := range h.by {
-		if !one.lie {
-			return false
-		}
-	}
-	return true
 }
 
 // some names a few objects, services first, and counts the others.

@@ -112,22 +112,6 @@ func (s *Supervisor) family(ref model.Ref) iter.Seq[model.Record] {
 // each of the objects.
 func (s *Supervisor) manyOf(objects map[model.Ref]bool) bool { return len(objects) > s.index.total/16 }
 
-// families yields the stored records of objects, each with what it owns.
-func (s *Supervisor) families(objects map[model.Ref]bool) iter.Seq[model.Record] {
-	if s.manyOf(objects) {
-		return filter(s.all(), func(rec model.Record) bool { return objects[head(rec)] })
-	}
-	return func(yield func(model.Record) bool) {
-		for ref := range objects {
-			for rec := range s.family(ref) {
-				if head(rec) == ref && !yield(rec) {
-					return
-				}
-			}
-		}
-	}
-}
-
 func filter(records iter.Seq[model.Record], within func(model.Record) bool) iter.Seq[model.Record] {
 	return func(yield func(model.Record) bool) {
 		for rec := range records {

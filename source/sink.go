@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/isthmus-mesh/isthmus/model"
@@ -63,7 +65,7 @@ func (k *sink) Replace(ctx context.Context, listing Listing) error {
 	if listing.Places != nil && k.live.IsZero() {
 		return errNotListed
 	}
-	return k.take(ctx, readListing(k.name, k.cfg.Origin, k.cfg.Only, listing), noted{listing.Ignored, listing.Notices})
+	return k.take(ctx, readListing(k.name, k.cfg.Only, listing), noted{listing.Ignored, listing.Notices})
 }
 
 // Change implements [Sink].
@@ -71,7 +73,7 @@ func (k *sink) Change(ctx context.Context, change Change) error {
 	if k.live.IsZero() {
 		return errNotListed
 	}
-	return k.take(ctx, readChange(k.name, k.cfg.Origin, k.cfg.Only, change), noted{})
+	return k.take(ctx, readChange(k.name, k.cfg.Only, change), noted{})
 }
 
 // take stores a reading and reports it to the status, in this order: a status
@@ -112,18 +114,18 @@ func (k *sink) commit(ctx context.Context, read *reading) (p plan, ask bool, err
 		}
 		r, ask := k.withoutOrphans(read)
 		p := k.compare(r)
-		before := k.holds.counts(p.counts)
-		writes, baselines := k.prepare(r, p)
+		writes, baselines, dropped := k.prepare(r, p)
 		if len(writes) > 0 {
 			if _, err = k.store.Commit(ctx, model.Commit{Writes: writes, Observed: r.observed, Epoch: k.epoch}); err != nil {
-				k.undone(before)
+				k.undone(p, dropped)
 				if k.outlived() {
 					return plan{}, false, errNewEpoch
 				}
 				continue
 			}
 		}
-		k.decided(baselines)
+		k.remember(r, p, time.Now())
+		k.decided(p, baselines)
 		return p, ask, nil
 	}
 	return plan{}, false, err
@@ -132,38 +134,70 @@ func (k *sink) commit(ctx context.Context, read *reading) (p plan, ask bool, err
 // prepare takes a plan for carried out, and returns what has to be written for
 // that: the plan's own writes, what says that the source has been listed, what is
 // held, and what is decided about baselines.
-func (k *sink) prepare(r *reading, p plan) ([]model.Write, []*baselineState) {
+func (k *sink) prepare(r *reading, p plan) (writes []model.Write, _ []*baselineState, dropped map[part]held) {
 	now := time.Now()
 	k.planned(p.writes)
-	k.held(p, now)
-	writes := p.writes
+	dropped = k.held(p, now)
+	writes = p.writes
 	writes = append(writes, k.holdWrites(p.writes)...)
 	if !r.whole {
-		return writes, k.baselines
+		return writes, k.baselines, dropped
 	}
 	rejected, _ := r.rejections(k.Status().Rejected)
-	baselines := k.judged(overlay(k.store, p.writes), facts{listing: true, unread: unread(rejected), now: now})
+	baselines := k.judged(overlay(k.store, p.writes), facts{listing: true, unread: unread(rejected), edited: k.cfg.Edited, now: now})
 	marks := k.markWrites(baselines, true)
 	k.planned(marks)
-	return append(writes, marks...), baselines
+	return append(writes, marks...), baselines, dropped
 }
 
 // compare compares the reading with what is stored, and decides what to hold.
 func (k *sink) compare(r *reading) plan {
 	d := r.diff(k.scope(r), k.holds, stamp())
 	if r.whole {
-		clear(k.holds.sizes) // counted again where that matters
 		if d.Held != k.holds.stock.stored {
 			k.reindex() // somebody else wrote to the source's records
 			d = r.diff(k.scope(r), k.holds, stamp())
 		}
+		k.flag()
 	}
-	var decisions []decision
-	if len(d.Missing) > 0 {
-		decisions = k.cfg.Hold.judge(k.census(r, d), d.Missing)
+	if !r.lists() {
+		p := k.holds.decide(r, d, nobody, k.cfg.Hold, time.Now())
+		p.explained = k.explained(d, p)
+		return p
 	}
-	return k.holds.decide(r, d, decisions, k.cfg.Hold, time.Now())
+	return k.judge(r, d, time.Now())
 }
+
+// judge decides what becomes of the records that a listing lacks.
+func (k *sink) judge(r *reading, d difference, now time.Time) plan {
+	k.begin(now)
+	var t turnover
+	var f fall
+	var s suspicion
+	if slices.ContainsFunc(d.Missing, func(rec model.Record) bool { return !k.holds.has(partOf(rec)) }) {
+		t = k.turnover(r, d)
+		f = k.fall(t)
+		s = k.cfg.Hold.suspects(f)
+	}
+	cause := nobody
+	switch {
+	case s.whole:
+		cause = func(model.Record) (model.Ref, bool) { return model.Ref{}, true }
+	case s.is():
+		cause = func(rec model.Record) (model.Ref, bool) { return s.cause(rec, k.services(rec)) }
+	}
+	p := k.holds.decide(r, d, cause, k.cfg.Hold, now)
+	p.turnover = t
+	maps.Copy(p.terms, s.terms(k.cfg.Hold))
+	if s.is() {
+		k.recall(r, &p, s, f, now)
+	}
+	p.falls, p.departures, p.explained = k.falls(t), k.departures(p.deleted, now), k.explained(d, p)
+	return p
+}
+
+// nobody is the cause of records of which none is suspicious.
+func nobody(model.Record) (model.Ref, bool) { return model.Ref{}, false }
 
 // stamp is the time as it is stored: without a time zone or a process's own clock.
 func stamp() time.Time { return time.Now().UTC().Round(0) }

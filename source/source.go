@@ -41,7 +41,7 @@ type Sink interface {
 }
 
 // Object is what a registry changes as one: a record, and the records that
-// come and go with it. The supervisor fills in the source's name and origin.
+// come and go with it. The supervisor fills in the source's name.
 type Object struct {
 	Record model.Record
 	// Owned records are named "<name of the record>/…" in the same namespace.

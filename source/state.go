@@ -30,11 +30,13 @@ import (
 //	inherited   the same, from a supervisor that was there before
 //	decided     it was judged, and the store says how
 //	releasing   an operator deletes what is held, or may have
+//	unmarked    what services had before counts no more, by an operator's word or as the store was restored
 //	asked       whether the source is to list again, for what is held or was released
 type state struct {
 	// These belong to the writer; see [Supervisor].
 	index     *index // of the stored records
 	holds     *holds
+	marks     *marks
 	baselines []*baselineState // what others have of the source; see [Supervisor.Offer]
 	listed    bool             // completely, since the start
 	relist    *time.Ticker     // asks the source to list again
@@ -48,7 +50,7 @@ type state struct {
 
 // begin is the state before anything is known.
 func (s *state) begin(name string, cfg Config) {
-	s.index, s.holds = newIndex(), newHolds()
+	s.index, s.holds, s.marks = newIndex(), newHolds(), newMarks()
 	s.relist = time.NewTicker(cfg.Hold.interval())
 	s.relist.Stop()
 	s.status = Status{Name: name, Kind: cfg.Kind}
@@ -95,10 +97,10 @@ func (s *Supervisor) mirrored(r *reading, p plan, n noted, now time.Time) mirror
 	s.asked(r.whole)
 	// Only who writes the source's records changes what of the status is used
 	// here, so nothing is missed between this look at it and the change.
-	before := s.Status()
+	before := s.own()
 	standing, fresh := r.rejections(before.Rejected)
 	m := mirroring{from: before.State, to: s.standing(), reason: before.Reason, fresh: fresh}
-	if m.to != m.from || len(p.counts) > 0 {
+	if m.to != m.from || p.touches() {
 		m.reason = s.reason()
 	}
 	s.report(func(st *Status) {
@@ -157,19 +159,44 @@ func (s *state) failed(text string, defect bool, now time.Time) (failures int, s
 // recovered forgets the failures so far.
 func (s *state) recovered() { s.report(func(*Status) { s.outage = outage{} }) }
 
-func (s *state) reread(i *index, h *holds) { s.index, s.holds = i, h }
+func (s *state) reread(i *index, h *holds) {
+	s.index, s.holds = i, h
+	s.flag()
+}
 
 func (s *state) relisting() { s.index = newIndex() } // filled as the comparison goes
 
+// flag has the index know which workloads are held.
+func (s *state) flag() {
+	for object := range s.holds.objects {
+		s.index.selections.hold(object, true)
+	}
+}
+
 func (s *state) planned(writes []model.Write) { s.index.commit(writes) }
 
-func (s *state) held(p plan, now time.Time) { s.holds.apply(p, now) }
+func (s *state) held(p plan, now time.Time) (dropped map[part]held) {
+	dropped = s.holds.apply(p, now)
+	for is := range dropped {
+		s.index.selections.hold(is.ref, false)
+	}
+	for _, c := range p.held {
+		s.index.selections.hold(c.ref, true)
+	}
+	return dropped
+}
 
-// undone takes back what was planned, by what the store says. How often drops
-// were confirmed before, it does not say.
-func (s *Supervisor) undone(before map[model.Ref]count) {
+// undone takes back what was planned, by what the store says, which may be that it took
+// it after all. It does not know the clocks of the records that were to be dropped.
+func (s *Supervisor) undone(p plan, dropped map[part]held) {
 	s.reindex()
-	s.holds.recount(before)
+	s.marks.note(p.falls, slices.DeleteFunc(p.departures, func(d departed) bool {
+		_, stored := s.find(d.record.Ref)
+		return stored
+	}), time.Now())
+	for is, was := range dropped {
+		s.holds.wind(is, was)
+	}
 }
 
 func (s *state) offered(b Baseline) {
@@ -181,11 +208,18 @@ func (s *state) offered(b Baseline) {
 	s.baselines[at].pending = append(s.baselines[at].pending, b)
 }
 
-func (s *state) inherited(before *state) { s.baselines, s.listed = before.baselines, before.listed }
+func (s *state) inherited(before *state) {
+	s.baselines, s.listed, s.marks = before.baselines, before.listed, before.marks
+}
 
-func (s *state) decided(baselines []*baselineState) { s.baselines = baselines }
+func (s *state) decided(p plan, baselines []*baselineState) {
+	s.baselines = baselines
+	s.holds.tick(p.lacked, time.Now())
+}
 
 func (s *state) releasing() { s.unsure = true }
+
+func (s *state) unmarked() { s.marks = newMarks() }
 
 // asked has the source asked to list again while anything is held, counted from
 // its last complete listing, and soon where that alone can tell what is there.

@@ -44,11 +44,13 @@ type Epochs interface {
 
 // Config says how a source is supervised.
 type Config struct {
-	Kind   string // of registry, for the status
-	Origin string // the instance name of this Isthmus
-	Log    *slog.Logger
+	Kind string // of registry, for the status
+	Log  *slog.Logger
 	// Hold says which drops are held back; [DefaultHold] unless set.
 	Hold Hold
+	// Edited says that people edit the registry, as they do files: that all its
+	// endpoints are replaced in one listing is no drop.
+	Edited bool
 	// Only confines the source to a part of what there is.
 	Only Only
 	// Restored is when what the store holds at the start was last known to be
@@ -93,6 +95,8 @@ type Supervisor struct {
 	writing chan struct{}
 	repeats repeats // what the log has named of what is rejected; the writer's
 
+	departure atomic.Pointer[HeldStatus] // nil unless it leaves the configuration
+
 	state
 }
 
@@ -105,7 +109,10 @@ func NewSupervisor(name string, src Source, store Store, cfg Config) *Supervisor
 }
 
 // Status returns what is known about the source. It may be called from anywhere.
-func (s *Supervisor) Status() Status {
+func (s *Supervisor) Status() Status { return s.departure.Load().shown(s.own()) }
+
+// own is the status as the source itself has it.
+func (s *state) own() Status {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.status
@@ -217,14 +224,7 @@ func (s *Supervisor) reindex() (unmark []model.Write) {
 		stored = nil
 	}
 	holds := s.holds.restore(said, stored)
-	for i := range unmark {
-		rec := &unmark[i].Record
-		holds.add(partOf(*rec), model.Ref{}, rec.Status.Since)
-		rec.Status = model.Status{}
-	}
-	if one := holds.by[model.Ref{}]; one != nil && len(unmark) > 0 {
-		one.explain()
-	}
+	holds.adopt(unmark)
 	s.reread(index, holds)
 	return unmark
 }

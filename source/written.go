@@ -40,7 +40,6 @@ type Written struct {
 
 // WrittenConfig says on whose behalf records are written.
 type WrittenConfig struct {
-	Origin string // the instance name of this Isthmus
 	// Lease is that of the replica which stands for what it writes; empty for
 	// records that stand by themselves, such as what an operator decided.
 	Lease string
@@ -64,7 +63,7 @@ var primeBackoff = wait.Backoff{Min: 5 * time.Millisecond, Max: time.Second}
 // it primes it, and others may at the same time: a mark that cannot be set
 // because there is one appears here as soon as the replica has come so far.
 func (w *Written) Prime(ctx context.Context) error {
-	mark := model.Record{Ref: markRef(w.name), Origin: w.cfg.Origin, Spec: model.SourceMark{}}
+	mark := model.Record{Ref: markRef(w.name), Spec: model.SourceMark{}}
 	for failures := 1; ; failures++ {
 		for range w.store.List(model.Filter{Kind: model.KindSource, Source: w.name}) {
 			return nil
@@ -80,7 +79,7 @@ func (w *Written) Prime(ctx context.Context) error {
 }
 
 // Write makes all writes of a commit or none, and returns the revision at which
-// they can be read. Source, origin and lease of the records are filled in; UID
+// they can be read. Source and lease of the records are filled in; UID
 // and revision are what the writer expects to find, none for a new record. A
 // writer that may outlive the store's epoch sets that of the commit. The error
 // of a conflict is the store's, and names what there is.
@@ -114,8 +113,5 @@ func (w *Written) fill(write model.Write) (model.Write, error) {
 		return write, fmt.Errorf("its specification is a %T, which this kind cannot have", r.Spec)
 	}
 	r.Source, r.Lease, r.Status = w.name, w.cfg.Lease, model.Status{}
-	if r.Origin == "" {
-		r.Origin = w.cfg.Origin
-	}
 	return write, nil
 }

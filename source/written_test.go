@@ -24,7 +24,7 @@ const splits = "isthmus.splits"
 
 func mustWrite(t *testing.T, s source.Store, lease string) *source.Written {
 	t.Helper()
-	w, err := source.NewWritten(splits, s, source.WrittenConfig{Origin: "here", Lease: lease})
+	w, err := source.NewWritten(splits, s, source.WrittenConfig{Lease: lease})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,8 +48,8 @@ func TestAWrittenSourceComparesAndSets(t *testing.T) {
 	}
 	ref := model.Ref{Kind: "Split", Key: model.Key{Source: splits, Name: "a"}}
 	stored, _ := s.Get(ref)
-	if stored.Lease != "one" || stored.Origin != "here" {
-		t.Errorf("stored with lease %q and origin %q", stored.Lease, stored.Origin)
+	if stored.Lease != "one" {
+		t.Errorf("stored with lease %q", stored.Lease)
 	}
 	for _, w := range []struct {
 		writer  *source.Written

@@ -92,3 +92,14 @@ func BenchmarkListOneOwnersEndpoints(b *testing.B) {
 		}
 	}
 }
+
+// What the bound in bytes costs a commit, for each of its events.
+func BenchmarkSizeOfAnEndpoint(b *testing.B) {
+	r := endpoint(7)
+	b.ReportAllocs()
+	size := 0
+	for b.Loop() {
+		size = r.Size()
+	}
+	b.ReportMetric(float64(size), "B/record")
+}

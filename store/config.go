@@ -1,9 +1,16 @@
 package store
 
-import "fmt"
+import (
+	"cmp"
+	"fmt"
+)
 
-// DefaultHistory is the number of events kept when [Config.History] is zero.
-const DefaultHistory = 100_000
+// DefaultHistory and DefaultHistoryBytes bound the events kept when [Config.History]
+// or [Config.HistoryBytes] is zero.
+const (
+	DefaultHistory      = 100_000
+	DefaultHistoryBytes = 64 << 20
+)
 
 // Config of a store or a replica. The zero Config is a good one.
 type Config struct {
@@ -12,6 +19,9 @@ type Config struct {
 	// every watcher by a single commit of more events than that, since a new
 	// snapshot then costs no more than the commit would.
 	History int
+	// HistoryBytes bounds them in the same way by the memory that they take, as
+	// [model.Record.Size] estimates it; zero means [DefaultHistoryBytes].
+	HistoryBytes int
 }
 
 // Validate reports a setting the store cannot work with.
@@ -19,12 +29,12 @@ func (c Config) Validate() error {
 	if c.History < 0 {
 		return fmt.Errorf("history: %d is negative; give a number of events, or 0 for %d", c.History, DefaultHistory)
 	}
+	if c.HistoryBytes < 0 {
+		return fmt.Errorf("historyBytes: %d is negative; give a number of bytes, or 0 for %d", c.HistoryBytes, DefaultHistoryBytes)
+	}
 	return nil
 }
 
-func (c Config) history() int {
-	if c.History == 0 {
-		return DefaultHistory
-	}
-	return c.History
+func (c Config) withDefaults() Config {
+	return Config{cmp.Or(c.History, DefaultHistory), cmp.Or(c.HistoryBytes, DefaultHistoryBytes)}
 }

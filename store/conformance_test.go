@@ -12,7 +12,7 @@ var _ storetest.Store = (*store.Memory)(nil)
 func TestMemoryKeepsTheRules(t *testing.T) {
 	t.Parallel()
 	storetest.Run(t, func(*testing.T) storetest.Store {
-		return store.NewMemory(store.Config{History: storetest.History})
+		return store.NewMemory(store.Config{History: storetest.History, HistoryBytes: storetest.HistoryBytes})
 	})
 }
 
@@ -24,6 +24,6 @@ var (
 func TestReplicaKeepsTheRules(t *testing.T) {
 	t.Parallel()
 	storetest.RunReplica(t, func(*testing.T) (storetest.Replica, storetest.Feed) {
-		return store.NewReplica(store.Config{History: storetest.History})
+		return store.NewReplica(store.Config{History: storetest.History, HistoryBytes: storetest.HistoryBytes})
 	})
 }

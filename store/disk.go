@@ -14,42 +14,57 @@ import (
 // saved when it is opened, and saves every later commit while it runs. Make
 // one with [OpenDisk].
 //
-// The store does not know of it. It is a watcher of the replica as any other, so a slow disk
-// or a full one costs what a slow watcher costs, and nobody waits for it.
+// The store does not know of it. It is a watcher of the replica as any other, so a slow disk,
+// a full one, or one that hangs costs what a slow watcher costs, and nobody waits for it.
 //
 // # What is promised
 //
-// A commit is on disk within a second on a disk that keeps up: commits are
-// gathered for a fifth of that, then written and synced as one. When the disk
+// Each commit is handed to the operating system by itself, as soon as it is made.
+// A process that is killed loses the commit that was just being written, if any.
+// The operating system is asked every fifth of a second to put on disk what it was
+// handed. A machine that loses its power loses what was committed since. When the disk
 // fails, what is on it stays good, and saving is tried again for as long as it
-// takes. What a process saved before it was killed is restored up to a whole
-// commit, and so is what comes before damage. A new snapshot is written beside the journal when the journal has
+// takes. What was saved is restored up to a whole
+// commit, and so is what comes before damage.
+//
+// A new snapshot is written beside the journal when the journal has
 // become longer than the last one, so a commit costs its own size, however
-// much is stored. Only a commit, or a lag, of more than [Config.History] events
+// much is stored. Commits that wait for the disk are those of the store's history.
+// Only a commit, or a lag, of more than that, see [Config],
 // takes a snapshot of everything before later commits are saved.
 //
-// Revisions go on from the last one saved. Those of commits that were lost,
-// being younger than the bound, are given out again; they cannot be mistaken
-// for each other, as each start is an epoch of its own.
+// Revisions go on from the last one saved. Those of commits that were lost are
+// given out again; they cannot be mistaken for each other, as each start is an
+// epoch of its own.
+//
+// # The folder
+//
+// It belongs to one process. If it is removed or replaced while the process
+// runs, it is made again and everything is saved anew. If another process has it by
+// then, that one keeps it, and this one says so for as long as it lasts.
 type Disk struct {
 	folder   folder
 	memory   *Memory  // what was saved is restored into
 	replica  *Replica // what is saved: its
 	log      *slog.Logger
+	listed   func() map[string]time.Time
 	restored Restored
 	tuning   tuning
+	files    files
 
 	lock     *os.File
 	released sync.Once
 
-	// Of the goroutine in Run.
-	number       int   // of the newest file
-	journals     int   // begun since the last snapshot
-	journalBytes int64 // in them
-	snapBytes    int64 // in the last snapshot
+	// Of the goroutine that saves.
+	from         model.At    // the moment that the files have, which saving goes on from; zero if a snapshot has to come
+	number       int         // of the newest file
+	snapshot     os.FileInfo // the last one; nil if there is none
+	journals     int         // begun since the last snapshot
+	journalBytes int64       // in them
+	snapBytes    int64       // in the last snapshot
+	left         leftover
 
-	mu     sync.Mutex // guards saving
-	saving Saving
+	progress progress
 }
 
 // DiskConfig says where and how a store is kept.
@@ -57,25 +72,29 @@ type DiskConfig struct {
 	Dir   string // created if there is none
 	Store Config
 	Log   *slog.Logger
+	// Listed returns when the sources were listed last whose records are older
+	// than what is saved now. It is saved as well; nil if nobody knows.
+	Listed func() map[string]time.Time
 }
 
 // tuning is what tests change.
 type tuning struct {
 	gather      time.Duration // how long commits are gathered before they are synced
+	look        time.Duration // how often the folder is looked at when nothing happens
 	beat        time.Duration // how often the time is noted when nothing happens
+	slow        time.Duration // from which lag on the disk is reported as slow
 	backoff     wait.Backoff  // between saves while the disk fails
 	drain       time.Duration // how long saving may go on after Run has to end
+	lock        time.Duration // how long to wait for a process that has the folder
 	minJournal  int64         // bytes of journals that are not worth a new snapshot
 	maxJournals int
-	create      func(path string) (file, error)
 }
 
 func defaultTuning() tuning {
 	return tuning{
-		gather: 200 * time.Millisecond, beat: time.Minute,
-		backoff: wait.Backoff{Min: 500 * time.Millisecond, Max: 30 * time.Second}, drain: 10 * time.Second,
+		gather: 200 * time.Millisecond, look: 5 * time.Second, beat: time.Minute, slow: 10 * time.Second,
+		backoff: wait.Backoff{Min: 500 * time.Millisecond, Max: 30 * time.Second}, drain: 10 * time.Second, lock: 2 * time.Second,
 		minJournal: 8 << 20, maxJournals: 16,
-		create: createFile,
 	}
 }
 
@@ -87,6 +106,11 @@ type Restored struct {
 	Bytes   int64
 	// Saved is when this was last known to be the newest; zero if nothing was saved.
 	Saved time.Time
+	// Listed is when the sources were listed last whose records are older than that.
+	Listed map[string]time.Time
+	// Strange names the files that look like saved ones, and are not: no Isthmus
+	// gives such a name. They are neither read nor removed.
+	Strange []string
 	// Damage says what of the files is not used, and why; nil if all is. What is
 	// used nevertheless is whole, but older than what was saved: nobody can tell
 	// of which sources something is missing.
@@ -102,36 +126,14 @@ func (d *Disk) Restored() Restored { return d.restored }
 // Close lets go of the folder. [Disk.Run] does so at its end.
 func (d *Disk) Close() { d.released.Do(func() { releaseLock(d.lock) }) }
 
-// Saving says how far saving has come.
-type Saving struct {
-	// Saved is the newest moment that is on disk; zero before the first.
-	Saved model.At
-	// Pending is when the oldest commit was made that is not on disk; zero if all are.
-	Pending time.Time
-	// Err is why saving does not work now, since when, and how often it failed
-	// in all.
-	Err      error
-	Since    time.Time
-	Failures uint64
-}
-
-// Lag is for how long there has been something that is not on disk.
-func (s Saving) Lag(now time.Time) time.Duration {
-	if s.Pending.IsZero() {
-		return 0
-	}
-	return max(now.Sub(s.Pending), 0)
-}
-
 // Saving says how far saving has come. It may be called from anywhere.
-func (d *Disk) Saving() Saving {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.saving
-}
+func (d *Disk) Saving() Saving { return d.progress.read() }
 
-func (d *Disk) report(change func(*Saving)) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	change(&d.saving)
+// mark is a mark of now, for a file of which so much is on disk.
+func (d *Disk) mark(synced int64) timeMark {
+	var listed map[string]time.Time
+	if d.listed != nil {
+		listed = d.listed()
+	}
+	return newTimeMark(time.Now(), synced, listed)
 }

@@ -41,6 +41,11 @@ func keep(t failing, dir string, change func(*Disk)) *kept {
 	if change != nil {
 		change(d)
 	}
+	return runDisk(t, d)
+}
+
+// runDisk saves what is committed to a disk until it is stopped.
+func runDisk(t failing, d *Disk) *kept {
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- d.Run(ctx) }()
@@ -146,14 +151,14 @@ func everything() []model.Write {
 		Locality: model.Locality{Region: "r", Zone: "z", SubZone: "s"}, Weight: 7, ServiceAccount: "sa", Health: model.Draining,
 	}
 	return []model.Write{
-		{Record: model.Record{Ref: owner, Origin: "here", Place: "a.yaml", Status: model.Status{Stale: "broken", Since: since}, Spec: model.Service{
+		{Record: model.Record{Ref: owner, Place: "a.yaml", Status: model.Status{Stale: "broken", Since: since}, Spec: model.Service{
 			Meta: meta, Hosts: model.ListOf("a", "b"), Addresses: model.ListOf("10.0.0.0/8"),
 			Ports:    model.ListOf(model.Port{Number: 80, Name: "http", Protocol: "HTTP", TargetPort: 8080}),
 			Location: model.MeshInternal, Resolution: model.ResolutionStatic, ExportTo: model.ListOf("."),
 			SubjectAltNames: model.ListOf("spiffe://x"), WorkloadSelector: labels,
 		}}},
-		{Record: model.Record{Ref: ref(model.KindEndpoint, "web/1"), Owner: owner, Origin: "here", Spec: endpoint}},
-		{Record: model.Record{Ref: ref(model.KindWorkload, "vm"), Origin: "here", Spec: model.Workload{Meta: meta, Endpoint: endpoint}}},
+		{Record: model.Record{Ref: ref(model.KindEndpoint, "web/1"), Owner: owner, Spec: endpoint}},
+		{Record: model.Record{Ref: ref(model.KindWorkload, "vm"), Spec: model.Workload{Meta: meta, Endpoint: endpoint}}},
 		{Record: model.Record{Ref: ref(model.KindSource, "files"), Spec: model.SourceMark{}}},
 		{Record: model.Record{Ref: ref("Future", "x"), Spec: model.Opaque{Content: "\x00\xffx"}}},
 	}

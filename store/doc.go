@@ -45,7 +45,7 @@
 // # Memory
 //
 // A record is in memory once. Commits are kept for watchers that lag, once for all
-// of them, up to [Config.History] events. A watcher is a position in that history
+// of them, up to [Config.History] events and [Config.HistoryBytes]. A watcher is a position in that history
 // and has no queue of its own. So the cost of a slow watcher is bounded, and
 // others do not notice it. While it reads its snapshot a watcher also keeps the
 // records of that revision.

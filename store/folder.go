@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -32,44 +31,76 @@ type saved struct {
 	number int
 }
 
+// mostNumber is the highest number of a file: one a second for sixty years do
+// not reach it.
+const mostNumber = 2_100_000_000
+
 func (f saved) name() string { return fmt.Sprintf("%s%08d", f.prefix, f.number) }
 
 func (d folder) path(name string) string { return filepath.Join(string(d), name) }
 
 // list returns the files that are saved, in the order of their numbers.
 func (d folder) list() ([]saved, error) {
+	files, _, err := d.read()
+	return files, err
+}
+
+// read is list, and returns the names as well that look like those of saved
+// files and are not.
+func (d folder) read() (files []saved, strange []string, err error) {
 	entries, err := os.ReadDir(string(d))
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	var files []saved
 	for _, e := range entries {
-		for _, prefix := range []string{snapshotPrefix, journalPrefix} {
-			digits, ok := strings.CutPrefix(e.Name(), prefix)
-			number, err := strconv.Atoi(digits)
-			if f := (saved{prefix, number}); ok && err == nil && f.name() == e.Name() {
-				files = append(files, f)
-			}
+		switch f, ok := savedAs(e.Name()); {
+		case ok && e.Type().IsRegular():
+			files = append(files, f)
+		case ok || isStrange(e.Name()):
+			strange = append(strange, e.Name())
 		}
 	}
 	slices.SortFunc(files, func(a, b saved) int { return a.number - b.number })
-	return files, nil
+	return files, strange, nil
+}
+
+// savedAs returns the file that Isthmus gives a name.
+func savedAs(name string) (f saved, ok bool) {
+	for _, prefix := range []string{snapshotPrefix, journalPrefix} {
+		if digits, found := strings.CutPrefix(name, prefix); found {
+			number, err := strconv.Atoi(digits)
+			f = saved{prefix, number}
+			return f, err == nil && number >= 0 && number <= mostNumber && f.name() == name
+		}
+	}
+	return saved{}, false
+}
+
+// isStrange reports whether a name that is not of a saved file consists of a
+// prefix and digits. Files that were set aside have more than that.
+func isStrange(name string) bool {
+	for _, prefix := range []string{snapshotPrefix, journalPrefix} {
+		if digits, found := strings.CutPrefix(name, prefix); found {
+			return strings.Trim(digits, "-0123456789") == ""
+		}
+	}
+	return false
 }
 
 // tidy removes what lies before the newest snapshot, and what was being
 // written when the process ended. What cannot be removed does no harm.
-func (d folder) tidy() {
+func (d folder) tidy(on files) {
 	files, _ := d.list()
 	newest := slices.IndexFunc(files, func(f saved) bool { return f == lastSnapshot(files) })
 	for _, f := range files[:max(newest, 0)] {
-		_ = os.Remove(d.path(f.name()))
+		_ = on.remove(d.path(f.name()))
 	}
 }
 
-func (d folder) removeTemporary() {
+func (d folder) removeTemporary(on files) {
 	left, _ := filepath.Glob(d.path(snapshotPrefix + "*" + temporary))
 	for _, path := range left {
-		_ = os.Remove(path)
+		_ = on.remove(path)
 	}
 }
 
@@ -83,26 +114,14 @@ func lastSnapshot(files []saved) (last saved) {
 	return last
 }
 
-// sync puts the names of the folder's files on disk.
-func (d folder) sync() error {
-	if runtime.GOOS == "windows" {
-		return nil // knows no such thing
-	}
-	f, err := os.Open(string(d))
-	if err != nil {
-		return err
-	}
-	return errors.Join(f.Sync(), f.Close())
-}
-
 // keep gives files a second name, under which they stay when they are removed.
 // The same file gets the same one each time.
-func (d folder) keep(files []saved, mark string) (names []string, err error) {
+func (d folder) keep(on files, files []saved, mark string) (names []string, err error) {
 	for _, f := range files {
 		info, e := os.Stat(d.path(f.name()))
 		if e == nil {
 			name := d.path(f.name() + asideSuffix(mark, info.ModTime()))
-			if e = os.Link(d.path(f.name()), name); e == nil || errors.Is(e, fs.ErrExist) {
+			if e = on.link(d.path(f.name()), name); e == nil || errors.Is(e, fs.ErrExist) {
 				names = append(names, name)
 				continue
 			}
@@ -117,11 +136,11 @@ func asideSuffix(mark string, at time.Time) string {
 }
 
 // setAside renames files so that they are neither read nor removed again.
-func (d folder) setAside(files []saved, mark string, now time.Time) (names []string, err error) {
+func (d folder) setAside(on files, files []saved, mark string, now time.Time) (names []string, err error) {
 	suffix := asideSuffix(mark, now)
 	for _, f := range files {
 		name := d.path(f.name() + suffix)
-		if e := os.Rename(d.path(f.name()), name); e != nil && !errors.Is(e, fs.ErrNotExist) {
+		if e := on.rename(d.path(f.name()), name); e != nil && !errors.Is(e, fs.ErrNotExist) {
 			err = errors.Join(err, e)
 			continue
 		}

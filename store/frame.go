@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
+	"time"
 )
 
 // A saved file is a line of text with the version of its format, and frames.
@@ -57,6 +58,8 @@ type commitMark struct {
 type timeMark struct {
 	Time   int64 `json:"time"`
 	Synced int64 `json:"synced"`
+	// Listed is when sources were listed last whose records were older by then.
+	Listed map[string]int64 `json:"listed,omitempty"`
 }
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -122,4 +125,23 @@ func (f *frameReader) next() (frame, error) {
 	}
 	f.offset += headSize + length
 	return frame{kind, payload}, nil
+}
+
+func newTimeMark(now time.Time, synced int64, listed map[string]time.Time) timeMark {
+	m := timeMark{Time: now.UnixMilli(), Synced: synced}
+	for source, at := range listed {
+		if m.Listed == nil {
+			m.Listed = make(map[string]int64, len(listed))
+		}
+		m.Listed[source] = at.UnixMilli()
+	}
+	return m
+}
+
+func (m timeMark) listed() map[string]time.Time {
+	out := make(map[string]time.Time, len(m.Listed))
+	for source, at := range m.Listed {
+		out[source] = time.UnixMilli(at)
+	}
+	return out
 }

@@ -14,6 +14,14 @@ type memoryFile struct{ bytes.Buffer }
 func (*memoryFile) Sync() error  { return nil }
 func (*memoryFile) Close() error { return nil }
 
+// oneFile is files that are all the same one.
+type oneFile struct {
+	diskFiles
+	file file
+}
+
+func (o oneFile) create(string) (file, error) { return o.file, nil }
+
 // framed makes a file of lines, each the type of a frame and its payload, so
 // that what is inside gets past the checksums.
 func framed(head, lines string) []byte {
@@ -50,7 +58,7 @@ func FuzzSnapshot(f *testing.F) {
 func savedAgain(t *testing.T, l *loading) {
 	t.Helper()
 	all, saved := l.records.Map(), &memoryFile{}
-	s, err := newSaveFile("", func(string) (file, error) { return saved, nil }, fileHead{Content: "snapshot"})
+	s, err := newSaveFile("", oneFile{file: saved}, fileHead{Content: "snapshot"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -35,6 +35,7 @@ type step struct {
 	revision            uint64
 	observed, committed time.Time
 	notice              []notice
+	bytes               int       // that the notices take, about
 	after               *position // nil if the step is forgotten
 	lost                string    // why it is forgotten
 }
@@ -71,6 +72,21 @@ func notices(changes []change, revision uint64) []notice {
 	return out
 }
 
+// eventBytes is what an event takes beside its record, about.
+const eventBytes = 384
+
+// sizeOf is about how much memory the notices of changes take.
+func sizeOf(changes []change) (bytes int) {
+	for _, c := range changes {
+		about := c.after
+		if about == nil {
+			about = c.before
+		}
+		bytes += eventBytes + about.Size()
+	}
+	return bytes
+}
+
 // history is the commits kept for watchers that lag: a chain of steps from the
 // oldest position that still leads on to the newest. Watchers walk the chain
 // without a lock; only a commit changes it.
@@ -79,26 +95,27 @@ func notices(changes []change, revision uint64) []notice {
 // that stands there then holds nothing but its position, however long it
 // stays, and learns by the cut that it must start anew.
 type history struct {
-	bound  int // most events kept
-	events int // events kept
+	bound  Config // most events kept, and bytes
+	events int    // kept
+	bytes  int    // that they take, about
 	oldest atomic.Pointer[position]
 	newest *position
 }
 
-func newHistory(start *position, bound int) *history {
+func newHistory(start *position, bound Config) *history {
 	h := &history{bound: bound, newest: start}
 	h.oldest.Store(start)
 	return h
 }
 
 func (h *history) lagged() string {
-	return fmt.Sprintf("the reader lagged more than %d events behind", h.bound)
+	return fmt.Sprintf("the reader lagged more than %d events or %d bytes behind", h.bound.History, h.bound.HistoryBytes)
 }
 
 // gone says why nothing leads on from a revision that lies before all steps.
 func (h *history) gone(revision uint64) string {
-	return fmt.Sprintf("what came after revision %d is not kept any more: the reader was more than %d events behind, or everything was replaced since",
-		revision, h.bound)
+	return fmt.Sprintf("what came after revision %d is not kept any more: the reader was more than %d events or %d bytes behind, or everything was replaced since",
+		revision, h.bound.History, h.bound.HistoryBytes)
 }
 
 // append adds a step with its changes and forgets as many of the oldest as
@@ -107,15 +124,18 @@ func (h *history) gone(revision uint64) string {
 func (h *history) append(s *step, changes []change) {
 	at := h.newest
 	h.newest = s.after
-	for h.oldest.Load() != at && h.events+len(changes) > h.bound {
+	bytes := sizeOf(changes)
+	exceeds := func(events, size int) bool { return events > h.bound.History || size > h.bound.HistoryBytes }
+	for h.oldest.Load() != at && exceeds(h.events+len(changes), h.bytes+bytes) {
 		h.forgetOldest(h.lagged())
 	}
-	if len(changes) > h.bound {
+	if exceeds(len(changes), bytes) {
 		at.next.Store(&step{lost: h.lagged()})
 		h.oldest.Store(s.after)
 	} else {
-		s.notice = notices(changes, s.revision)
+		s.notice, s.bytes = notices(changes, s.revision), bytes
 		h.events += len(s.notice)
+		h.bytes += s.bytes
 		at.next.Store(s)
 	}
 	close(at.ready)
@@ -125,6 +145,7 @@ func (h *history) forgetOldest(why string) {
 	oldest := h.oldest.Load()
 	first := oldest.next.Load()
 	h.events -= len(first.notice)
+	h.bytes -= first.bytes
 	oldest.next.Store(&step{lost: why})
 	h.oldest.Store(first.after)
 }

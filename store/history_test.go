@@ -3,6 +3,7 @@ package store
 import (
 	"fmt"
 	"runtime"
+	"strings"
 	"sync"
 	"testing"
 	"weak"
@@ -98,22 +99,37 @@ func TestWhatIsPublishedIsAlreadyStored(t *testing.T) {
 	}
 }
 
-// The number of events kept never exceeds the bound, and is what the chain holds.
+// Neither the number of events kept nor their bytes ever exceed the bound, and
+// they are what the chain holds.
 func TestTheHistoryIsBounded(t *testing.T) {
 	t.Parallel()
-	h := newHistory(newPosition(model.At{}), 10)
-	for i := range 200 {
+	const most = 10_000
+	h := newHistory(newPosition(model.At{}), Config{History: 10, HistoryBytes: most})
+	full := 0
+	for i := range 400 {
 		changes := make([]change, i*7%13)
 		for k := range changes {
-			changes[k].after = &model.Record{}
+			r := &model.Record{Spec: model.Opaque{Content: strings.Repeat("x", i*31%3000)}}
+			if changes[k].after = r; i%3 == 0 {
+				changes[k] = change{before: r}
+			}
 		}
 		h.append(&step{revision: uint64(i), after: newPosition(model.At{})}, changes)
-		kept := 0
+		kept, content := 0, 0
 		for at := h.oldest.Load(); at != h.newest; at = at.next.Load().after {
-			kept += len(at.next.Load().notice)
+			for _, n := range at.next.Load().notice {
+				kept++
+				content += len(n.about.Spec.(model.Opaque).Content)
+			}
 		}
-		if kept != h.events || kept > 10 {
-			t.Fatalf("after %d steps the history has %d events and says %d, of at most 10", i+1, kept, h.events)
+		if kept != h.events || kept > 10 || content > h.bytes || h.bytes > most || (kept == 0) != (h.bytes == 0) {
+			t.Fatalf("after %d steps the history has %d events with %d bytes and says %d and %d, of at most 10 and %d", i+1, kept, content, h.events, h.bytes, most)
 		}
+		if full = max(full, h.bytes); kept == 10 {
+			full = most
+		}
+	}
+	if full < most/2 {
+		t.Errorf("no more than %d bytes were ever kept, of %d", full, most)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/exec"
+	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -22,12 +23,20 @@ import (
 	"github.com/isthmus-mesh/isthmus/model"
 )
 
-// childFolder tells the test binary to be a process that is killed.
-const childFolder = "ISTHMUS_TEST_STORE_FOLDER"
+// childFolder tells the test binary to be a process that is killed, and
+// childUnsynced one that never syncs.
+const (
+	childFolder   = "ISTHMUS_TEST_STORE_FOLDER"
+	childUnsynced = "ISTHMUS_TEST_STORE_UNSYNCED"
+)
 
 func TestMain(m *testing.M) {
 	if dir := os.Getenv(childFolder); dir != "" {
-		if err := commitUntilKilled(dir); err != nil {
+		commit := commitUntilKilled
+		if os.Getenv(childUnsynced) != "" {
+			commit = writeUntilKilled
+		}
+		if err := commit(dir); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
@@ -65,6 +74,36 @@ func commitUntilKilled(dir string) error {
 			return err
 		}
 		fmt.Println("saved", d.Saving().Saved.Revision)
+	}
+}
+
+// writeUntilKilled is commitUntilKilled by a process that syncs nothing: it tells
+// each revision that it has handed to the operating system.
+func writeUntilKilled(dir string) error {
+	tuning := defaultTuning()
+	tuning.gather, tuning.look = time.Hour, time.Hour
+	d, err := openDisk(DiskConfig{Dir: dir}, tuning, diskFiles{})
+	if err != nil {
+		return err
+	}
+	if damage := d.Restored().Damage; damage != nil {
+		return damage
+	}
+	n, err := generation(d.Store())
+	if err != nil {
+		return err
+	}
+	fmt.Println("restored", n)
+	go func() { fmt.Println(d.Run(context.Background())) }()
+	for {
+		n++
+		if err := commitTogether(d.Store(), n); err != nil {
+			return err
+		}
+		for d.Saving().Written.Revision < uint64(n) {
+			runtime.Gosched()
+		}
+		fmt.Println("saved", n)
 	}
 }
 
@@ -108,14 +147,26 @@ func generation(m *Memory) (n int, err error) {
 // less than what was said to be on disk.
 func TestKilledAtAnyMoment(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
 	kills := 50
 	if testing.Short() {
 		kills = 10
 	}
+	killAgainAndAgain(t, kills)
+}
+
+// A process that is killed loses nothing that it committed before, but for the
+// commit that is being written, though it has synced nothing.
+func TestKilledBeforeAnythingIsSynced(t *testing.T) {
+	t.Parallel()
+	killAgainAndAgain(t, 10, childUnsynced+"=yes")
+}
+
+func killAgainAndAgain(t *testing.T, kills int, env ...string) {
+	t.Helper()
+	dir := t.TempDir()
 	var saved, restored int
 	for i := 0; i < kills || restored == 0 && i < 20*kills; i++ { // on a slow machine some are killed before they save anything
-		child := startChild(t, dir)
+		child := startChild(t, dir, env...)
 		if got := child.read(t, "restored"); got < saved {
 			t.Fatalf("start %d: restored revision %d, and %d was on disk", i+1, got, saved)
 		} else if restored = got; got > saved {
@@ -147,10 +198,10 @@ type child struct {
 	err   strings.Builder
 }
 
-func startChild(t *testing.T, dir string) *child {
+func startChild(t *testing.T, dir string, env ...string) *child {
 	t.Helper()
 	c := &child{cmd: exec.CommandContext(t.Context(), os.Args[0])}
-	c.cmd.Env = append(os.Environ(), childFolder+"="+dir)
+	c.cmd.Env = append(append(os.Environ(), childFolder+"="+dir), env...)
 	c.cmd.Stderr = &c.err
 	out, err := c.cmd.StdoutPipe()
 	if err != nil {

@@ -21,7 +21,8 @@ type loading struct {
 	whole    int64 // up to where the journal being read is whole commits
 	revision uint64
 	records  *immutable.Editor[model.Ref, *model.Record]
-	saved    time.Time // of the last mark
+	saved    time.Time            // of the last mark
+	listed   map[string]time.Time // of the last mark: the sources that were older
 
 	raw      []frame          // of the commit being read, not decoded yet
 	staged   []change         // of the commit being read; before has but a reference

@@ -47,7 +47,7 @@ func (l *loading) take(f frame, which revisions) error {
 		if err := json.Unmarshal(f.payload, &m); err != nil {
 			return fmt.Errorf("mark: %w", err)
 		}
-		l.saved = time.UnixMilli(m.Time)
+		l.saved, l.listed = time.UnixMilli(m.Time), m.listed()
 		return nil
 	default:
 		return fmt.Errorf("a frame of the unknown type %q", f.kind)

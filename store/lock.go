@@ -3,9 +3,11 @@ package store
 import (
 	"errors"
 	"fmt"
+	"io/fs"
+	"log/slog"
 	"os"
 	"strconv"
-	"strings"
+	"time"
 )
 
 var errLocked = errors.New("another process has the lock")
@@ -13,30 +15,68 @@ var errLocked = errors.New("another process has the lock")
 // InUseError says that another process keeps its records in a folder.
 type InUseError struct {
 	Dir    string
-	Holder string // its process id, as far as it is known
+	Holder string        // its process id, as far as it is known
+	Waited time.Duration // for the process to end
 }
 
 func (e *InUseError) Error() string {
-	return fmt.Sprintf("%s is in use by process %s: stop that process, or give each Isthmus a folder of its own "+
-		"(if it is long gone, remove %s)", e.Dir, e.Holder, folder(e.Dir).path(lockName))
+	text := fmt.Sprintf("%s is in use by process %s", e.Dir, e.Holder)
+	if e.Waited > 0 {
+		text += fmt.Sprintf(", which did not end within %s", e.Waited)
+	}
+	text += ": stop that process, or give each Isthmus a folder of its own"
+	if lockOutlives {
+		text += fmt.Sprintf(" (if it is long gone, remove %s)", folder(e.Dir).path(lockName))
+	}
+	return text
 }
 
-// lock takes the folder for this process and leaves its id in the lock.
-func (d folder) lock() (*os.File, error) {
-	f, err := takeLock(d.path(lockName))
-	if errors.Is(err, errLocked) {
-		text, _ := os.ReadFile(d.path(lockName))
-		holder := strings.TrimSpace(string(text))
-		if _, err := strconv.Atoi(holder); err != nil {
-			holder = "unknown"
+// lockRetry is the time between two looks at a lock that another process has.
+const lockRetry = 20 * time.Millisecond
+
+// lock takes the folder for this process and leaves its id in the lock. A process
+// that has it may be ending, and is waited for.
+func (d folder) lock(patience time.Duration, log *slog.Logger) (*os.File, error) {
+	for began := time.Now(); ; time.Sleep(lockRetry) {
+		f, err := d.tryLock()
+		inUse, ok := errors.AsType[*InUseError](err)
+		if !ok {
+			return f, err
 		}
-		return nil, &InUseError{string(d), holder}
+		if inUse.Waited = time.Since(began); inUse.Waited >= patience {
+			inUse.Waited = patience
+			return nil, inUse
+		}
+		if log != nil {
+			log.Info("the folder of the last known good is in use: waiting for that process to end", "folder", string(d), "process", inUse.Holder, "limit", patience.String())
+			log = nil
+		}
 	}
-	if err != nil {
+}
+
+func (d folder) tryLock() (*os.File, error) {
+	f, holder, err := takeLock(d.path(lockName))
+	if err == nil {
+		// The file may have been removed since it was opened.
+		var ours, there os.FileInfo
+		if ours, err = f.Stat(); err == nil {
+			if there, err = os.Lstat(d.path(lockName)); err == nil && os.SameFile(ours, there) {
+				// That the id cannot be written, on a full disk, does not make it unlocked.
+				_ = f.Truncate(0)
+				_, _ = f.WriteAt([]byte(strconv.Itoa(os.Getpid())+"\n"), 0)
+				return f, nil
+			}
+		}
+		_ = f.Close()
+		if err == nil || errors.Is(err, fs.ErrNotExist) {
+			err = errLocked
+		}
+	}
+	if !errors.Is(err, errLocked) {
 		return nil, err
 	}
-	// That the id cannot be written, on a full disk, does not make it unlocked.
-	_ = f.Truncate(0)
-	_, _ = f.WriteAt([]byte(strconv.Itoa(os.Getpid())+"\n"), 0)
-	return f, nil
+	if _, err := strconv.Atoi(holder); err != nil {
+		holder = "unknown"
+	}
+	return nil, &InUseError{Dir: string(d), Holder: holder}
 }

@@ -4,31 +4,42 @@ package store
 
 import (
 	"errors"
+	"fmt"
+	"io"
 	"os"
+	"strings"
 	"syscall"
 )
 
+// lockOutlives says whether the lock of a process that was killed stays.
+const lockOutlives = false
+
 // takeLock locks a file until it is closed or the process ends, however it
-// ends. It fails with [errLocked] if another process has it.
-func takeLock(path string) (*os.File, error) {
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
+// ends. It fails with [errLocked] if another process has it, and returns the
+// file's text. It follows no link: the file is emptied.
+func takeLock(path string) (f *os.File, holder string, err error) {
+	f, err = os.OpenFile(path, os.O_CREATE|os.O_RDWR|syscall.O_NOFOLLOW, 0o600)
+	if errors.Is(err, syscall.ELOOP) {
+		return nil, "", fmt.Errorf("%s is a symbolic link, and the lock of a store has to be a file: remove it", path)
+	}
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	for {
 		err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 		if err == nil {
-			return f, nil
+			return f, "", nil
 		}
 		if !errors.Is(err, syscall.EINTR) {
 			break
 		}
 	}
+	text, _ := io.ReadAll(io.LimitReader(f, 64))
 	_ = f.Close()
 	if errors.Is(err, syscall.EWOULDBLOCK) {
-		return nil, errLocked
+		err = errLocked
 	}
-	return nil, err
+	return nil, strings.TrimSpace(string(text)), err
 }
 
 // releaseLock unlocks before it closes: a process that is just being forked has

@@ -11,27 +11,30 @@ import (
 
 // OpenDisk takes a folder for this process and restores what is saved there.
 // Nothing that is wrong with the files fails it: the store begins with what can
-// be read of them, up to a whole commit; see [Disk.Restored]. It fails with an [*InUseError] if
-// another process has the folder, and if there is no writing to it at all.
+// be read of them, up to a whole commit; see [Disk.Restored]. It waits for a
+// process that has the folder and may be ending, for two seconds, and then fails
+// with an [*InUseError]. It also fails if there is no writing to the folder at all.
 //
 // [Disk.Run] or [Disk.Close] must follow.
-func OpenDisk(cfg DiskConfig) (*Disk, error) {
+func OpenDisk(cfg DiskConfig) (*Disk, error) { return openDisk(cfg, defaultTuning(), diskFiles{}) }
+
+func openDisk(cfg DiskConfig, tuning tuning, files files) (*Disk, error) {
 	memory := NewMemory(cfg.Store)
-	d := &Disk{folder: folder(cfg.Dir), memory: memory, replica: memory.Replica, log: cfg.Log, tuning: defaultTuning()}
+	d := &Disk{folder: folder(cfg.Dir), memory: memory, replica: memory.Replica, log: cfg.Log, listed: cfg.Listed, tuning: tuning, files: files}
 	if d.log == nil {
 		d.log = slog.New(slog.DiscardHandler)
 	}
-	if err := os.MkdirAll(cfg.Dir, 0o700); err != nil {
+	if err := d.folder.make(files); err != nil {
 		return nil, fmt.Errorf("%w; name a folder that can be written to", err)
 	}
 	var err error
-	if d.lock, err = d.folder.lock(); err != nil {
+	if d.lock, err = d.folder.lock(tuning.lock, d.log); err != nil {
 		if inUse, ok := errors.AsType[*InUseError](err); ok {
 			return nil, inUse
 		}
 		return nil, fmt.Errorf("%w; name a folder that can be written to", err)
 	}
-	d.folder.removeTemporary()
+	d.folder.removeTemporary(files)
 	d.restore()
 	return d, nil
 }
@@ -40,7 +43,7 @@ func OpenDisk(cfg DiskConfig) (*Disk, error) {
 // is damaged is kept for a report, and superseded by a new snapshot; if there is
 // not even a snapshot, everything is set aside.
 func (d *Disk) restore() {
-	files, err := d.folder.list()
+	files, strange, err := d.folder.read()
 	if err != nil {
 		d.restored.Damage = &DamageError{File: string(d.folder), Cause: err, Failed: err}
 		d.number = int(time.Now().Unix()) // above any there may be
@@ -55,22 +58,24 @@ func (d *Disk) restore() {
 			d.use(loaded, damage)
 		}
 	}
-	d.restored.At = d.replica.At()
+	d.restored.At, d.restored.Strange = d.replica.At(), strange
+	d.from = d.Saving().Saved
 }
 
-// use makes what was loaded what is stored.
+// use makes what was loaded what is stored. Saving goes on from it, unless it was
+// damaged or cannot be put on disk: then it begins with a snapshot.
 func (d *Disk) use(loaded *loading, damage *DamageError) {
 	all := loaded.records.Map()
 	d.memory.restore(loaded.revision, "the last known good was restored", all)
-	d.restored.Records, d.restored.Saved, d.restored.Damage = all.Len(), loaded.saved, damage
-	if damage == nil {
-		d.saving.Saved = d.replica.At()
-		d.folder.tidy()
+	d.restored.Records, d.restored.Saved, d.restored.Listed, d.restored.Damage = all.Len(), loaded.saved, loaded.listed, damage
+	if damage != nil {
+		damage.Moved, damage.Failed = d.folder.keep(d.files, damage.files, damage.mark())
+	} else if d.snapshot != nil && d.folder.sync(d.files) == nil { // a process that was killed may not have come to it
+		d.progress.restored(d.replica.At())
+		d.folder.tidy(d.files)
 		return
 	}
-	damage.Moved, damage.Failed = d.folder.keep(damage.files, damage.mark())
-	// Nothing is built upon these files: saving begins with a snapshot.
-	d.snapBytes, d.journals, d.journalBytes = 0, 0, 0
+	d.snapshot, d.snapBytes, d.journals, d.journalBytes = nil, 0, 0, 0
 }
 
 // load reads the newest snapshot that can be read and the journals after it, up
@@ -105,6 +110,7 @@ func (d *Disk) loadSnapshot(files []saved) (l *loading, snapshot saved, damage *
 		size, err := d.read(l, f)
 		if err == nil {
 			d.restored.Bytes, d.snapBytes = size, size
+			d.snapshot, _ = os.Lstat(d.folder.path(f.name()))
 			return l, f, damage
 		}
 		if damage == nil {
@@ -136,11 +142,11 @@ func (d *Disk) read(l *loading, f saved) (size int64, err error) {
 	if err := l.journal(file, info.Size()); err != nil {
 		return 0, err
 	}
-	return info.Size(), file.Sync()
+	return info.Size(), d.files.sync(d.folder.path(f.name()))
 }
 
 func (d *Disk) setAside(files []saved, damage *DamageError) {
-	damage.Moved, damage.Failed = d.folder.setAside(files, damage.mark(), time.Now())
+	damage.Moved, damage.Failed = d.folder.setAside(d.files, files, damage.mark(), time.Now())
 	d.restored = Restored{Damage: damage}
-	d.snapBytes, d.journals, d.journalBytes = 0, 0, 0
+	d.snapshot, d.snapBytes, d.journals, d.journalBytes = nil, 0, 0, 0
 }

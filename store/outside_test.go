@@ -49,7 +49,7 @@ const firstEpoch = 1 << 40
 func openOutside(t *testing.T) *outside {
 	t.Helper()
 	o := &outside{chance: rand.New(rand.NewPCG(1, 2)), start: model.At{Epoch: firstEpoch}, woken: make(chan struct{}, 1), restored: make(chan struct{})}
-	o.Replica, o.feed = store.NewReplica(store.Config{History: storetest.History})
+	o.Replica, o.feed = store.NewReplica(store.Config{History: storetest.History, HistoryBytes: storetest.HistoryBytes})
 	o.authority, o.decide = store.NewReplica(store.Config{History: 1})
 	if err := o.decide.Reset(o.start, "it starts", slices.Values(o.base)); err != nil {
 		t.Fatal(err)

@@ -26,7 +26,7 @@ type Replica struct {
 // NewReplica returns a replica and the feed that whoever decides holds.
 func NewReplica(cfg Config) (*Replica, *Feed) {
 	start := newState(model.At{}, noRecords())
-	r := &Replica{history: newHistory(start.position, cfg.history())}
+	r := &Replica{history: newHistory(start.position, cfg.withDefaults())}
 	r.state.Store(start)
 	return r, &Feed{replica: r}
 }

@@ -3,24 +3,10 @@ package store
 import (
 	"bufio"
 	"encoding/json"
-	"io"
-	"os"
 	"strconv"
-	"time"
 
 	"github.com/isthmus-mesh/isthmus/model"
 )
-
-// file is what is written to: an [os.File], or a disk that fails in a test.
-type file interface {
-	io.Writer
-	Sync() error
-	Close() error
-}
-
-func createFile(path string) (file, error) {
-	return os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
-}
 
 // saveFile is a file that frames are written to. Its first error stays: what
 // comes after is not written.
@@ -34,8 +20,8 @@ type saveFile struct {
 	err     error
 }
 
-func newSaveFile(path string, create func(string) (file, error), head fileHead) (*saveFile, error) {
-	f, err := create(path)
+func newSaveFile(path string, on files, head fileHead) (*saveFile, error) {
+	f, err := on.create(path)
 	if err != nil {
 		return nil, err
 	}
@@ -86,11 +72,13 @@ func (s *saveFile) commit(b model.Batch, mark commitMark) {
 
 // mark writes that the file is all there is to save now. It is handed to the
 // operating system, so it survives the process, but not put on disk.
-func (s *saveFile) mark(now time.Time, synced int64) error {
-	s.add(frameMark, timeMark{now.UnixMilli(), synced})
+func (s *saveFile) mark(m timeMark) error {
+	s.add(frameMark, m)
 	return s.flush()
 }
 
+// flush hands everything written to the operating system: from there on it
+// survives the process.
 func (s *saveFile) flush() error {
 	if s.err == nil {
 		s.err = s.buffer.Flush()
@@ -107,7 +95,7 @@ func (s *saveFile) sync() error {
 }
 
 // abandon closes and removes the file.
-func (s *saveFile) abandon() {
+func (s *saveFile) abandon(on files) {
 	_ = s.file.Close()
-	_ = os.Remove(s.path)
+	_ = on.remove(s.path)
 }

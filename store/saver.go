@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"sync"
@@ -11,78 +12,258 @@ import (
 	"github.com/isthmus-mesh/isthmus/model"
 )
 
+var errNotDrained = errors.New("the disk was too slow: the last commits were not saved before the process had to stop; " +
+	"the next start reads them from the registries again")
+
 // Run saves what is committed until ctx ends, then what was committed up to
 // that moment, and lets go of the folder. Whoever commits should have ended
 // before. It returns an error only if the last commits could not be saved.
+//
+// A disk that hangs keeps the folder locked until it answers or the process
+// ends, for it may still write.
 func (d *Disk) Run(ctx context.Context) error {
-	defer d.Close()
+	saving, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	ended := make(chan error, 1)
+	go func() {
+		err := d.work(ctx, saving)
+		d.Close()
+		ended <- err
+	}()
+	return d.attend(ctx, ended)
+}
+
+// attend reports a disk that is slow, and waits for the end of saving.
+func (d *Disk) attend(ctx context.Context, ended <-chan error) error {
+	var slow slowness
+	look := time.NewTicker(d.tuning.slow / 4)
+	defer look.Stop()
+	var limit <-chan time.Time
+	stop := ctx.Done()
+	for {
+		// Cases: saving has ended; its lag is to be looked at; Run has to end; it
+		// takes too long to end.
+		select {
+		case err := <-ended:
+			return err
+		case now := <-look.C:
+			slow.look(d, now)
+		case <-stop:
+			stop = nil
+			timer := time.NewTimer(d.tuning.drain)
+			defer timer.Stop() //nolint:gocritic // it comes here once
+			limit = timer.C
+		case <-limit:
+			return d.notSaved(errNotDrained)
+		}
+	}
+}
+
+// slowness logs when the disk does not keep up, and when it does again.
+type slowness struct{ since time.Time }
+
+func (s *slowness) look(d *Disk, now time.Time) {
+	p := d.Saving()
+	lag := p.Lag(now)
+	switch {
+	case p.Err != nil: // is logged by itself
+	case s.since.IsZero() && lag > d.tuning.slow:
+		s.since = p.Pending
+		d.log.Warn("the disk is slow or hangs: the last known good is not being saved; serving goes on. Look at the disk, and do not restart before it answers",
+			"folder", string(d.folder), "lag", lag.Round(time.Second).String(), "unwritten", p.WriteLag(now).Round(time.Second).String())
+	case !s.since.IsZero() && lag < d.tuning.slow:
+		d.log.Info("the disk keeps up again", "folder", string(d.folder), "after", now.Sub(s.since).Round(time.Second).String())
+		s.since = time.Time{}
+	}
+}
+
+// work saves until stopping ends, and tries again when that fails. What is still
+// under way when ctx ends is broken off.
+func (d *Disk) work(stopping, ctx context.Context) error {
+	noting, end := context.WithCancel(ctx)
+	var parts sync.WaitGroup
+	defer parts.Wait()
+	defer end()
+	since := d.from
+	if since == (model.At{}) {
+		since = d.replica.At()
+		d.progress.startsOver(since, time.Now())
+	}
+	parts.Go(func() { d.note(noting, since) })
 	for failures := 1; ; failures++ {
-		last := ctx.Err() != nil
+		last := stopping.Err() != nil
 		before := d.Saving().Saved
-		err := d.save(ctx)
+		err := d.own()
+		if err == nil {
+			err = d.save(ctx, stopping.Done())
+		}
 		if err == nil {
 			return nil
 		}
 		if last {
-			return fmt.Errorf("save the last known good in %s: %w", d.folder, err)
+			return d.notSaved(err)
 		}
 		if d.Saving().Saved != before {
 			failures = 1
 		}
+		if lost := d.intact(nil); errors.Is(lost, errNotOurs) {
+			if _, inUse := errors.AsType[*InUseError](err); !inUse {
+				err = lost
+			}
+			d.progress.lost()
+			d.progress.startsOver(d.replica.At(), time.Now())
+		}
 		d.failed(err)
-		wait.Sleep(ctx, d.tuning.backoff.After(failures, rand.Float64()))
+		wait.Sleep(stopping, d.tuning.backoff.After(failures, rand.Float64()))
 	}
 }
 
-// failed reports why saving does not work. It is logged once for as long as it lasts.
+func (d *Disk) notSaved(err error) error {
+	return fmt.Errorf("save the last known good in %s: %w", d.folder, err)
+}
+
+// failed reports why saving does not work. It is logged once for as long as it
+// lasts, and when it turns out that another process has the folder.
 func (d *Disk) failed(err error) {
-	fresh := d.Saving().Err == nil
-	d.report(func(s *Saving) {
-		if s.Failures++; fresh {
-			s.Since = time.Now()
-		}
-		s.Err = err
-	})
-	if fresh {
-		d.log.Error("the last known good is not being saved: fix the disk or make room; serving goes on, and saving is tried again",
-			"folder", string(d.folder), "err", err)
+	before := d.progress.failed(err, time.Now())
+	_, wasInUse := errors.AsType[*InUseError](before)
+	_, inUse := errors.AsType[*InUseError](err)
+	next := "fix the disk or make room"
+	switch {
+	case before != nil && wasInUse == inUse:
+		return
+	case inUse:
+		next = "stop the other process, or give each Isthmus a folder of its own"
+	case errors.Is(err, errNotOurs):
+		next = "its folder is gone, and is made again"
 	}
+	d.log.Error("the last known good is not being saved; serving goes on, and saving is tried again", "next", next, "folder", string(d.folder), "err", err)
 }
 
 // savedUpTo reports that everything up to a moment is on disk.
 func (d *Disk) savedUpTo(at model.At) {
-	failing := d.Saving().Err != nil
-	d.report(func(s *Saving) { s.Saved, s.Pending, s.Err, s.Since = at, time.Time{}, nil, time.Time{} })
-	if failing {
+	if d.progress.saved(at) {
 		d.log.Info("the last known good is being saved again", "folder", string(d.folder), "revision", at.Revision)
 	}
 }
 
-// save follows the store from what is on disk until ctx ends or the disk
-// fails. It returns nil if everything is saved.
-func (d *Disk) save(ctx context.Context) error {
-	// The watch outlives ctx, for what was committed before it ended.
-	following, stop := context.WithCancel(context.WithoutCancel(ctx))
-	batches := make(chan model.Batch)
-	held := d.Saving().Saved // the session changes its own
-	s := &session{Disk: d, ctx: following, held: held, compacted: make(chan compaction, 1)}
-	var parts sync.WaitGroup
-	defer parts.Wait()
-	defer stop()
-	parts.Go(func() {
-		for b, err := range d.replica.WatchFrom(following, model.Filter{}, model.Start{Held: held}) {
-			if err != nil {
-				return
-			}
-			// Cases: the session takes the batch; it has ended.
-			select {
-			case batches <- b:
-			case <-following.Done():
-				return
+// save follows the store from what is on disk until stop or ctx ends, or the
+// disk fails. It returns nil if everything is saved.
+func (d *Disk) save(ctx context.Context, stop <-chan struct{}) error {
+	for {
+		if d.from == (model.At{}) {
+			if err := d.startOver(ctx); err != nil {
+				return err
 			}
 		}
-	})
-	s.parts = &parts
-	defer s.close()
-	return s.run(ctx.Done(), batches)
+		if err := d.follow(ctx, stop); !errors.Is(err, errReset) {
+			return err
+		}
+		d.from = model.At{}
+	}
+}
+
+// startOver saves everything in a new snapshot.
+func (d *Disk) startOver(ctx context.Context) error {
+	number, err := d.next()
+	if err != nil {
+		return err
+	}
+	c := d.compact(ctx, number)
+	if c.err != nil {
+		return c.err
+	}
+	if err := d.superseded(c); err != nil {
+		return err
+	}
+	d.from = c.at
+	d.savedUpTo(c.at)
+	return nil
+}
+
+// note notes each commit when it is made, also while the disk hangs.
+func (d *Disk) note(ctx context.Context, since model.At) {
+	snapshot := false
+	for b, err := range d.replica.WatchFrom(ctx, model.Filter{}, model.Start{Held: since}) {
+		if err != nil {
+			return
+		}
+		switch last := b.Events[len(b.Events)-1].(type) {
+		case model.Reset:
+			snapshot = true
+		case model.EndOfSnapshot:
+			snapshot = false
+			d.progress.startsOver(model.At{Epoch: last.Epoch, Revision: last.Revision}, time.Now())
+		default:
+			if !snapshot {
+				d.progress.committed(revisionOf(b), b.Committed)
+			}
+		}
+	}
+}
+
+// errReset says that the saver lagged too far behind, so that a snapshot has to
+// come before it goes on.
+var errReset = errors.New("the disk lagged behind the store")
+
+// follow saves each commit after those that the files have.
+func (d *Disk) follow(ctx context.Context, stop <-chan struct{}) error {
+	ctx, end := context.WithCancel(ctx)
+	var parts sync.WaitGroup
+	batches := make(chan model.Batch)
+	s := newSession(ctx, d, &parts)
+	defer func() {
+		end()
+		parts.Wait()
+		s.close()
+		d.from = d.Saving().Saved
+	}()
+	parts.Go(func() { d.watch(ctx, batches) })
+	return s.run(stop, batches)
+}
+
+// watch hands on each commit.
+func (d *Disk) watch(ctx context.Context, batches chan<- model.Batch) {
+	for b, err := range d.replica.WatchFrom(ctx, model.Filter{}, model.Start{Held: d.from}) {
+		if err != nil {
+			return
+		}
+		// Cases: the session takes the batch; it has ended.
+		select {
+		case batches <- b:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// revisionOf is that of a commit; zero if the batch is none.
+func revisionOf(b model.Batch) uint64 {
+	switch e := b.Events[0].(type) {
+	case model.Upsert:
+		return e.Record.Revision
+	case model.Delete:
+		return e.Revision
+	}
+	return 0
+}
+
+// next is the number of the next file.
+func (d *Disk) next() (int, error) {
+	if d.number >= mostNumber {
+		return 0, fmt.Errorf("there is no number after that of %s: move that file elsewhere and restart", d.folder.path(fmt.Sprintf("*-%08d", d.number)))
+	}
+	d.number++
+	return d.number, nil
+}
+
+// superseded notes a new snapshot and removes what came before it.
+func (d *Disk) superseded(c compaction) error {
+	if err := d.locked(); err != nil {
+		return err // what is there may be another's
+	}
+	d.snapshot = c.info
+	d.snapBytes, d.journals, d.journalBytes, d.left = c.size, 0, 0, leftover{}
+	d.folder.tidy(d.files)
+	return nil
 }

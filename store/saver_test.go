@@ -35,7 +35,7 @@ func TestACommitIsSavedWithinASecond(t *testing.T) {
 				delete(made, saved)
 			}
 			if oldest, ok := made[saved+1]; ok && time.Since(oldest) > time.Second || s.Lag(time.Now()) > time.Second {
-				t.Fatalf("revision %d is not saved after %s, the lag is said to be %s", saved+1, time.Since(oldest), s.Lag(time.Now()))
+				t.Fatalf("revision %d is not saved after %s, the lag is said to be %s: %+v", saved+1, time.Since(oldest), s.Lag(time.Now()), s)
 			}
 		}
 		time.Sleep(time.Second)
@@ -65,6 +65,7 @@ func TestAnIdleStoreIsKnownToBeCurrent(t *testing.T) {
 
 // quota is a disk that has room for so many bytes.
 type quota struct {
+	diskFiles
 	mu   sync.Mutex
 	left int
 }
@@ -76,7 +77,7 @@ func (q *quota) set(left int) {
 }
 
 func (q *quota) create(path string) (file, error) {
-	f, err := createFile(path)
+	f, err := q.diskFiles.create(path)
 	return &limited{f, q}, err
 }
 
@@ -106,7 +107,7 @@ func TestAFullDiskIsReportedAndSurvived(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			dir, disk := t.TempDir(), &quota{left: 1 << 20}
 			tune := func(d *Disk) {
-				d.tuning.create = disk.create
+				d.files = disk
 				d.tuning.minJournal = 2000
 			}
 			k := keep(t, dir, tune)
@@ -142,7 +143,7 @@ func TestAFullDiskKeepsWhatItHas(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		dir, disk := t.TempDir(), &quota{left: 1 << 20}
-		k := keep(t, dir, func(d *Disk) { d.tuning.create = disk.create })
+		k := keep(t, dir, func(d *Disk) { d.files = disk })
 		say(t, k.Store(), map[string]string{"a": "good"})
 		time.Sleep(time.Second)
 		want := contentOf(k.Store())
@@ -165,7 +166,7 @@ func TestAStartOnAFullDisk(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		dir, disk := t.TempDir(), &quota{}
-		k := keep(t, dir, func(d *Disk) { d.tuning.create = disk.create })
+		k := keep(t, dir, func(d *Disk) { d.files = disk })
 		say(t, k.Store(), map[string]string{"a": "1"})
 		time.Sleep(time.Minute)
 		if s := k.Saving(); s.Err == nil || s.Lag(time.Now()) == 0 {

@@ -9,238 +9,252 @@ import (
 	"github.com/isthmus-mesh/isthmus/model"
 )
 
-var errNotDrained = errors.New("the disk was too slow: the last commits were not saved before the process had to stop; " +
-	"the next start reads them from the registries again")
-
-// session saves until something fails. It belongs to one goroutine.
+// session saves commits until something fails. It writes, and starts parts that
+// sync and that write snapshots: no commit waits for them. It belongs to one goroutine.
 type session struct {
 	*Disk
 	ctx  context.Context //nolint:containedctx // of what the session starts
-	held model.At        // what is written, though perhaps not synced; zero before the first snapshot
+	held model.At        // what is written, though perhaps not synced
 
-	snapshot *snapshotFile // being written; nil when following
-	journal  *saveFile     // nil when nothing was committed since the last one was closed
-	synced   bool          // the journal has been synced
-	flush    *time.Timer   // running when something is written that is not synced
-	waiting  bool          // whether it runs
+	open    []*journal  // the journals that are not closed, the oldest first
+	current *journal    // the last of them, which is written to; nil if it was retired
+	due     *time.Timer // running when something is written that is not synced
+	armed   bool        // whether it runs
+	marked  time.Time   // when the time was noted last
 
 	parts     *sync.WaitGroup
+	synced    chan syncing
+	syncs     bool // one is under way
 	compacted chan compaction
-	compacts  bool // one is under way
+	compacts  bool        // one is under way
+	ended     *compaction // it has ended, and journals are being synced
 	retry     time.Time
+}
+
+func newSession(ctx context.Context, d *Disk, parts *sync.WaitGroup) *session {
+	return &session{
+		Disk: d, ctx: ctx, held: d.from, marked: time.Now(), parts: parts,
+		synced: make(chan syncing, 1), compacted: make(chan compaction, 1),
+	}
 }
 
 // run takes batches until stop and then those committed before it.
 func (s *session) run(stop <-chan struct{}, batches <-chan model.Batch) error {
-	s.flush = time.NewTimer(s.tuning.gather)
-	s.flush.Stop()
-	defer s.flush.Stop()
-	beat := time.NewTicker(s.tuning.beat)
-	defer beat.Stop()
-	var limit <-chan time.Time
+	s.due = time.NewTimer(s.tuning.gather)
+	s.due.Stop()
+	defer s.due.Stop()
+	look := time.NewTicker(s.tuning.look)
+	defer look.Stop()
 	var end *model.At
 	for end == nil || !s.has(*end) {
 		var err error
-		// Cases: something was committed; it has been gathered long enough;
-		// nothing happens; a snapshot beside the journal ended; Run has to
-		// end; it takes too long to end.
+		// Cases: something was committed; what is written is to be synced; it was;
+		// nothing happens; a snapshot beside the journal ended; Run has to end; it
+		// took too long to end.
 		select {
 		case b := <-batches:
 			err = s.take(b)
-		case <-s.flush.C:
-			s.waiting = false
-			err = s.sync()
-		case <-beat.C:
-			err = s.beat()
+		case <-s.due.C:
+			s.armed = false
+			s.sync(false)
+		case done := <-s.synced:
+			err = s.settleSync(done)
+		case <-look.C:
+			err = s.look()
 		case c := <-s.compacted:
-			s.settle(c)
+			err = s.settle(c)
 		case <-stop:
 			now := s.replica.At()
 			end, stop = &now, nil
-			timer := time.NewTimer(s.tuning.drain)
-			defer timer.Stop() //nolint:gocritic // it comes here once
-			limit = timer.C
-		case <-limit:
+		case <-s.ctx.Done():
 			err = errNotDrained
 		}
 		if err != nil {
 			return err
 		}
+		if end != nil && s.holds(*end) && s.Saving().Saved != s.held {
+			s.sync(false)
+		}
 	}
-	return s.sync()
+	if s.current == nil {
+		return nil
+	}
+	return s.current.mark(s.mark(s.current.synced))
 }
 
-// has reports whether everything up to a moment is written.
+// holds reports whether everything up to a moment is written.
+func (s *session) holds(at model.At) bool {
+	return s.held.Epoch == at.Epoch && s.held.Revision >= at.Revision
+}
+
+// has reports whether it is on disk as well.
 func (s *session) has(at model.At) bool {
-	return s.snapshot == nil && s.held.Epoch == at.Epoch && s.held.Revision >= at.Revision
+	return s.holds(at) && !s.syncs && s.Saving().Saved == s.held
 }
 
-// take writes a batch. Without a snapshot on disk, and after a reset, a new
-// one comes first.
+// take writes a commit and hands it to the operating system.
 func (s *session) take(b model.Batch) error {
-	if _, ok := b.Events[0].(model.Reset); ok {
-		s.held = model.At{}
-		return s.closeJournal()
+	revision := revisionOf(b)
+	if revision == 0 {
+		return errReset
 	}
-	s.pending(b.Committed)
-	if s.held == (model.At{}) {
-		return s.takeSnapshot(b)
-	}
-	return s.takeCommit(b)
-}
-
-func (s *session) pending(since time.Time) {
-	if since.IsZero() {
-		since = time.Now()
-	}
-	s.report(func(p *Saving) {
-		if p.Pending.IsZero() {
-			p.Pending = since
-		}
-	})
-}
-
-func (s *session) takeSnapshot(b model.Batch) (err error) {
-	if s.snapshot == nil {
-		if s.snapshot, err = s.newSnapshotFile(s.next()); err != nil {
-			return err
-		}
-	}
-	at, ended, err := s.snapshot.take(b)
-	if err != nil || !ended {
+	if err := s.openJournal(); err != nil {
 		return err
 	}
-	s.superseded(s.snapshot.size)
-	s.snapshot, s.held = nil, at
-	s.savedUpTo(at)
+	s.current.commit(b, commitMark{Revision: revision, After: s.held.Revision, Changes: len(b.Events)})
+	if err := s.current.flush(); err != nil {
+		return err
+	}
+	s.current.until, s.held.Revision = revision, revision
+	s.progress.wrote(s.held)
+	s.arm()
 	return nil
 }
 
-// superseded notes a new snapshot and removes what came before it.
-func (s *session) superseded(size int64) {
-	s.snapBytes, s.journals, s.journalBytes = size, 0, 0
-	s.folder.tidy()
+// arm has what is written synced, before long.
+func (s *session) arm() {
+	if !s.armed {
+		s.due.Reset(s.tuning.gather)
+		s.armed = true
+	}
 }
 
-func (s *session) takeCommit(b model.Batch) error {
+func (s *session) openJournal() error {
+	if s.current != nil {
+		return nil
+	}
+	number, err := s.next()
+	if err != nil {
+		return err
+	}
+	j, err := s.newJournal(number, s.held.Revision)
+	if err != nil {
+		return err
+	}
+	s.current, s.open = j, append(s.open, j)
+	return nil
+}
+
+// look looks at the folder, and notes the time every now and then, so that it is
+// known up to when what is saved was the newest.
+func (s *session) look() error {
+	if s.armed || time.Since(s.marked) < s.tuning.beat {
+		s.sync(false)
+		return nil
+	}
 	if err := s.openJournal(); err != nil {
 		return err
 	}
-	mark := commitMark{After: s.held.Revision, Changes: len(b.Events)}
-	switch e := b.Events[0].(type) {
-	case model.Upsert:
-		mark.Revision = e.Record.Revision
-	case model.Delete:
-		mark.Revision = e.Revision
-	}
-	s.journal.commit(b, mark)
-	s.held.Revision = mark.Revision
-	if !s.waiting {
-		s.flush.Reset(s.tuning.gather)
-		s.waiting = true
-	}
-	return s.journal.err
+	s.sync(true)
+	return nil
 }
 
-func (s *session) next() int {
-	s.number++
-	return s.number
+// sync starts to put on disk what is written, if anything is, or if it is to be
+// done anyway. What is written meanwhile is for the next time.
+func (s *session) sync(anyway bool) {
+	if s.syncs {
+		return
+	}
+	run := syncing{at: s.held}
+	if anyway || s.Saving().Saved != s.held || len(s.open) > 1 {
+		for _, j := range s.open {
+			run.journals = append(run.journals, syncingJournal{j, j.size, j != s.current})
+		}
+	}
+	s.syncs = true
+	s.parts.Go(func() {
+		run.err = s.syncJournals(run.journals)
+		s.synced <- run
+	})
 }
 
-func (s *session) openJournal() (err error) {
-	if s.journal != nil {
-		return nil
+// settleSync takes note of what is on disk now.
+func (s *session) settleSync(run syncing) error {
+	s.syncs = false
+	if run.err != nil {
+		return run.err
 	}
-	path := s.folder.path(saved{journalPrefix, s.next()}.name())
-	s.journal, err = newSaveFile(path, s.tuning.create, fileHead{Content: "journal", Base: s.held.Revision})
-	s.synced = false
-	return err
-}
-
-// sync puts what is written on disk, and with the first of it the file's name.
-func (s *session) sync() error {
-	if s.journal == nil {
-		return nil
-	}
-	if err := s.journal.sync(); err != nil {
-		return err
-	}
-	if !s.synced {
-		if err := s.folder.sync(); err != nil {
+	if c := s.ended; c != nil {
+		s.ended = nil
+		if err := s.settle(*c); err != nil {
 			return err
 		}
-		s.synced = true
-		s.journals++
 	}
-	s.savedUpTo(s.held)
-	if err := s.journal.mark(time.Now(), s.journal.size); err != nil {
-		return err
+	for _, j := range run.journals {
+		if !j.named {
+			j.named = true
+			s.journals++
+		}
+		if j.synced = j.size; j.retired {
+			s.journalBytes += j.size
+			s.open = s.open[1:]
+		}
 	}
-	return s.maybeCompact()
-}
-
-// beat notes the time when nothing else does, so that it is known up to when
-// what is saved was the newest.
-func (s *session) beat() error {
-	if s.held == (model.At{}) || s.waiting {
+	if s.held != run.at {
+		s.arm()
+	}
+	if len(run.journals) == 0 {
 		return nil
 	}
-	if err := s.openJournal(); err != nil {
-		return err
+	s.savedUpTo(run.at)
+	if s.marked = time.Now(); s.current != nil {
+		if err := s.current.mark(s.mark(s.current.synced)); err != nil {
+			return err
+		}
 	}
-	return s.sync()
+	return s.maybeCompact()
 }
 
 // maybeCompact starts a new snapshot when the journals have become longer than
 // the last one. Commits go to a new journal meanwhile, so none waits for it.
 func (s *session) maybeCompact() error {
-	long := s.journalBytes+s.journal.size > max(s.tuning.minJournal, s.snapBytes) || s.journals > s.tuning.maxJournals
+	bytes := s.journalBytes
+	for _, j := range s.open {
+		bytes += j.size
+	}
+	long := bytes > max(s.tuning.minJournal, s.snapBytes) || s.journals > s.tuning.maxJournals
 	if !long || s.compacts || time.Now().Before(s.retry) {
 		return nil
 	}
-	if err := s.closeJournal(); err != nil {
+	number, err := s.next()
+	if err != nil {
 		return err
 	}
-	number := s.next()
-	s.compacts = true
+	s.current, s.compacts = nil, true
+	s.arm() // so that the journal is closed
 	s.parts.Go(func() { s.compacted <- s.compact(s.ctx, number) })
 	return nil
 }
 
-// settle takes note of how a new snapshot ended. If it failed, the journals go on.
-func (s *session) settle(c compaction) {
-	s.compacts = false
-	if c.err == nil {
-		s.superseded(c.size)
-		return
-	}
-	s.retry = time.Now().Add(s.tuning.backoff.Max)
-	s.log.Warn("no new snapshot of the last known good; the journals grow until there is room for one",
-		"folder", string(s.folder), "err", c.err)
-}
-
-func (s *session) closeJournal() error {
-	j := s.journal
-	if j == nil {
+// settle takes note of how a new snapshot ended. If it failed, the journals go
+// on. Journals are not removed while they are being synced.
+func (s *session) settle(c compaction) error {
+	if s.syncs {
+		s.ended = &c
 		return nil
 	}
-	s.journal = nil
-	s.journalBytes += j.size
-	return errors.Join(j.sync(), j.file.Close())
+	s.compacts = false
+	if c.err == nil {
+		return s.superseded(c)
+	}
+	s.retry = time.Now().Add(s.tuning.backoff.Max)
+	if errors.Is(c.err, context.Canceled) {
+		return nil
+	}
+	s.log.Warn("no new snapshot of the last known good; the journals grow until there is room for one",
+		"folder", string(s.folder), "err", c.err)
+	return nil
 }
 
-// close leaves behind nothing that was never on disk.
+// close closes the journals. What was handed to the operating system stays, for
+// this process may be killed before it is handed over again.
 func (s *session) close() {
-	if s.snapshot != nil {
-		s.snapshot.abandon()
-	}
-	if s.journal == nil {
-		return
-	}
-	if s.synced {
-		s.journalBytes += s.journal.size
-		_ = s.journal.file.Close()
-	} else {
-		s.journal.abandon()
+	for _, j := range s.open {
+		_ = j.file.Close()
+		if j.named {
+			s.journalBytes += j.size
+		} else {
+			s.leave(j)
+		}
 	}
 }

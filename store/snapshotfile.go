@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"os"
-	"time"
 
 	"github.com/isthmus-mesh/isthmus/model"
 )
@@ -12,18 +11,21 @@ import (
 // whole and on disk.
 type snapshotFile struct {
 	*saveFile
-	folder folder
-	name   string
-	count  int
+	disk  *Disk
+	name  string
+	count int
 }
 
 func (d *Disk) newSnapshotFile(number int) (*snapshotFile, error) {
+	if err := d.locked(); err != nil {
+		return nil, err
+	}
 	name := saved{snapshotPrefix, number}.name()
-	f, err := newSaveFile(d.folder.path(name+temporary), d.tuning.create, fileHead{Content: "snapshot"})
+	f, err := newSaveFile(d.folder.path(name+temporary), d.files, fileHead{Content: "snapshot"})
 	if err != nil {
 		return nil, err
 	}
-	return &snapshotFile{saveFile: f, folder: d.folder, name: name}, nil
+	return &snapshotFile{saveFile: f, disk: d, name: name}, nil
 }
 
 // take writes the next batch of a snapshot. After the last one, the file has
@@ -43,43 +45,51 @@ func (s *snapshotFile) take(b model.Batch) (at model.At, ended bool, err error) 
 
 func (s *snapshotFile) finish(revision uint64) error {
 	s.add(frameCommit, commitMark{Revision: revision, Changes: s.count})
-	s.add(frameMark, timeMark{Time: time.Now().UnixMilli()})
+	s.add(frameMark, s.disk.mark(0))
 	if err := s.sync(); err != nil {
 		return err
 	}
 	if err := s.file.Close(); err != nil {
 		return err
 	}
-	if err := os.Rename(s.path, s.folder.path(s.name)); err != nil {
+	if err := s.disk.locked(); err != nil {
 		return err
 	}
-	return s.folder.sync()
+	if err := s.disk.files.rename(s.path, s.disk.folder.path(s.name)); err != nil {
+		return err
+	}
+	return s.disk.folder.sync(s.disk.files)
 }
 
 // compaction is a snapshot that was written beside the journal.
 type compaction struct {
-	number int
-	size   int64
-	err    error
+	at   model.At // that it is of
+	size int64
+	info os.FileInfo
+	err  error
 }
 
 // compact writes a snapshot of the store as it is now.
-func (d *Disk) compact(ctx context.Context, number int) compaction {
+func (d *Disk) compact(ctx context.Context, number int) (c compaction) {
 	s, err := d.newSnapshotFile(number)
 	if err != nil {
-		return compaction{number, 0, err}
+		return compaction{err: err}
 	}
 	for b, failed := range d.replica.Watch(ctx, model.Filter{}) {
 		ended := false
 		if err = failed; err == nil {
-			_, ended, err = s.take(b)
+			c.at, ended, err = s.take(b)
 		}
 		if ended || err != nil {
 			break
 		}
 	}
-	if err != nil {
-		s.abandon()
+	if err == nil {
+		c.size = s.size
+		c.info, err = os.Lstat(d.folder.path(s.name))
 	}
-	return compaction{number, s.size, err}
+	if c.err = err; err != nil {
+		s.abandon(d.files)
+	}
+	return c
 }

@@ -19,7 +19,7 @@ var errStopped = errors.New("the reader stopped")
 // something f selects, in the order of its writes. Batches are the reader's to
 // keep.
 //
-// When the reader lags behind by more than [Config.History] events, or the
+// When the reader lags behind by more than [Config] allows, or the
 // replica is reset, a batch with a [model.Reset] alone comes next, and a new
 // snapshot after it.
 //

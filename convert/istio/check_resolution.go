@@ -61,7 +61,9 @@ func (c *serviceCheck) unixNeedsOnePort() {
 			item := at.item(i)
 			c.p.add(item.field("address"), "a unix socket takes exactly one service port, there are %d: "+
 				"write one ServiceEntry for each", len(c.entry.GetPorts()))
-			return
+			if c.p.pieces == nil {
+				return // one says it
+			}
 		}
 	}
 }

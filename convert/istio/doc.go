@@ -18,6 +18,7 @@
 // In every form an object is validated by the rules of a cluster with Istio: the
 // schema of the custom resource definition with its CEL rules, then those of Istio's
 // admission webhook. test/verdicts compares this package with such a cluster.
+// What a registry made is judged endpoint by endpoint: see [FromResource].
 // All problems of an object are found, each with its field, its line if there is
 // one, and how to fix it. A valid object becomes a record, and the endpoints in a
 // ServiceEntry become records that it owns.

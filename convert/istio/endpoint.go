@@ -31,7 +31,7 @@ func endpointsOf(owner model.Ref, entries []*networking.WorkloadEntry) []Owned {
 	}
 	list := make([]Owned, len(endpoints))
 	for i, name := range endpointNames(endpoints) {
-		list[i] = Owned{owner.Name + "/" + name, endpoints[i]}
+		list[i] = Owned{Name: owner.Name + "/" + name, Spec: endpoints[i]}
 	}
 	return list
 }

@@ -25,41 +25,53 @@ const (
 // which are there and get no traffic. One that is among its endpoints, too, becomes
 // unhealthy there. What is no address with a port is not an endpoint, and one of a
 // port that the service has not serves nothing of it: neither is taken.
-func addNotReady(r *Reading, entry *networking.ServiceEntry, annotation string) {
+func addNotReady(r *Reading, entry *networking.ServiceEntry, annotation string, paths []model.Path) {
 	if annotation == "" || entry.GetResolution() != networking.ServiceEntry_STATIC || entry.GetWorkloadSelector() != nil {
 		return
 	}
 	endpoints, at := make([]model.Endpoint, len(r.Owned)), map[netip.AddrPort]int{}
+	ways := make([]model.Path, len(r.Owned))
 	for i, o := range r.Owned {
-		endpoints[i] = o.Spec.(model.Endpoint)
+		endpoints[i], ways[i] = o.Spec.(model.Endpoint), o.Path
 		for socket := range socketsOf(entry, endpoints[i]) {
 			at[socket] = i
 		}
 	}
-	named, added := portNames(entry, endpoints), map[netip.Addr]map[string]uint32{}
-	for text := range strings.SplitSeq(annotation, ",") {
+	named, added := portNames(entry, endpoints), map[arrival]map[string]uint32{}
+	for item, text := range strings.Split(annotation, ",") {
 		socket, err := netip.ParseAddrPort(strings.TrimSpace(text))
 		if i, ready := at[socket]; ready {
 			endpoints[i].Health = model.Unhealthy
 		} else if names := named(uint32(socket.Port())); err == nil && len(names) > 0 {
-			if added[socket.Addr()] == nil {
-				added[socket.Addr()] = map[string]uint32{}
+			came := arrival{socket.Addr(), paths[item]}
+			if added[came] == nil {
+				added[came] = map[string]uint32{}
 			}
 			for _, name := range names {
-				added[socket.Addr()][name] = uint32(socket.Port())
+				added[came][name] = uint32(socket.Port())
 			}
 		}
 	}
-	for _, address := range slices.SortedFunc(maps.Keys(added), netip.Addr.Compare) {
-		endpoints = append(endpoints, model.Endpoint{
-			Address: address.String(), Ports: model.MapOf(added[address]),
-			Exact: len(added[address]) < len(entry.GetPorts()), Health: model.Unhealthy,
-		})
+	for _, came := range slices.SortedFunc(maps.Keys(added), arrival.compare) {
+		endpoints, ways = append(endpoints, model.Endpoint{
+			Address: came.address.String(), Ports: model.MapOf(added[came]),
+			Exact: len(added[came]) < len(entry.GetPorts()), Health: model.Unhealthy,
+		}), append(ways, came.path)
 	}
 	r.Owned = make([]Owned, len(endpoints))
 	for i, name := range endpointNames(endpoints) {
-		r.Owned[i] = Owned{r.Ref.Name + "/" + name, endpoints[i]}
+		r.Owned[i] = Owned{r.Ref.Name + "/" + name, endpoints[i], ways[i]}
 	}
+}
+
+// arrival is an address, and the path by which it came.
+type arrival struct {
+	address netip.Addr
+	path    model.Path
+}
+
+func (a arrival) compare(o arrival) int {
+	return cmp.Or(a.address.Compare(o.address), cmp.Compare(a.path, o.path))
 }
 
 // socketsOf yields where an endpoint listens.

@@ -50,15 +50,37 @@ type problems struct {
 	// carried says that the object was carried by a protocol: what an API server
 	// demands of names, and of the number of endpoints, is not demanded of it.
 	carried bool
+	// pieces are what is bad of a ServiceEntry that a registry made, and is none of
+	// what is found of the whole. It is nil for an object that a person wrote.
+	pieces pieces
 }
 
 // add notes what is wrong at a field and how to fix it.
 func (p *problems) add(at trail, format string, args ...any) {
+	if p.pieces != nil {
+		if is, ok := at.piece(); ok {
+			p.addPiece(is, at, format, args...)
+			return
+		}
+	}
 	if len(p.found) >= yamlpos.MaxProblems {
 		p.more++
 		return
 	}
 	p.found = append(p.found, Problem{Field: at.String(), Reason: fmt.Sprintf(format, args...)})
+}
+
+// addPiece notes the problem of a piece: of several that whose field is first.
+func (p *problems) addPiece(is piece, at trail, format string, args ...any) {
+	before, known := p.pieces[is]
+	if !known && len(p.pieces) >= yamlpos.MaxProblems {
+		p.pieces[is] = Problem{} // nobody reads more
+		return
+	}
+	problem := Problem{Field: at.String(), Reason: fmt.Sprintf(format, args...)}
+	if !known || before.Reason != "" && compareProblems(problem, before) < 0 {
+		p.pieces[is] = problem
+	}
 }
 
 // fail is add for what does not fit the message.
@@ -74,10 +96,12 @@ func (p *problems) sorted(object *yamlpos.Node) []Problem {
 			found.Line = object.LineOf(found.Field)
 		}
 	}
-	slices.SortStableFunc(p.found, func(a, b Problem) int {
-		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Field, b.Field))
-	})
+	slices.SortStableFunc(p.found, compareProblems)
 	return p.found
+}
+
+func compareProblems(a, b Problem) int {
+	return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Field, b.Field))
 }
 
 // most is how many problems of one object are written out.

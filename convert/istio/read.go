@@ -55,13 +55,6 @@ func FromMessage(o Object) Reading {
 	return read(&root)
 }
 
-// fromCarried is [FromMessage] for an object that a protocol has carried, and that
-// was in no API server.
-func fromCarried(o Object) Reading {
-	root := nodeOf(o)
-	return readWith(&root, problems{carried: true})
-}
-
 func broken(p *Problem) Reading { return Reading{Line: p.Line, Problems: []Problem{*p}} }
 
 // readAll reads an object, or each of those in a list.

@@ -19,7 +19,9 @@ import (
 // can decode it.
 //
 // What an API server would demand of it beside Istio's own rules is not demanded: its
-// name may have upper case, and a ServiceEntry any number of endpoints.
+// name may have upper case, and a ServiceEntry any number of endpoints. Of a
+// ServiceEntry what is bad of its endpoints is left out, and the rest is read: see
+// [Reading.Rejected].
 func FromResource(kind string, r *mcpapi.Resource) Reading {
 	out := Reading{Kind: kind}
 	message := Kind(kind).message()
@@ -30,13 +32,19 @@ func FromResource(kind string, r *mcpapi.Resource) Reading {
 		return out
 	}
 	meta := carriedMeta(r.GetMetadata())
+	annotations := r.GetMetadata().GetAnnotations()
 	if message == nil {
 		out.Ref = model.Ref{Kind: model.Kind(kind), Key: model.Key{Namespace: namespace, Name: name}}
 		if reason := undecodable(r, kind); reason != "" {
 			out.Undecoded, out.Problems = true, []Problem{{Field: "body", Reason: reason}}
 			return out
 		}
-		out.Spec = model.Opaque{Meta: meta, Type: r.GetBody().GetTypeUrl(), Content: string(r.GetBody().GetValue())}
+		paths, problem := pathsOf(annotations, nil)
+		if problem != nil {
+			out.Problems = []Problem{*problem}
+			return out
+		}
+		out.Path, out.Spec = paths.Object, model.Opaque{Meta: meta, Type: r.GetBody().GetTypeUrl(), Content: string(r.GetBody().GetValue())}
 		return out
 	}
 	out.Ref = model.Ref{Kind: Kind(kind).record(), Key: model.Key{Namespace: namespace, Name: name}}
@@ -44,9 +52,21 @@ func FromResource(kind string, r *mcpapi.Resource) Reading {
 		out.Undecoded, out.Problems = true, []Problem{{Field: "body", Reason: reason}}
 		return out
 	}
-	read := fromCarried(Object{Namespace: namespace, Name: name, Meta: meta, Spec: message})
-	if entry, ok := message.(*networking.ServiceEntry); ok && read.Valid() {
-		addNotReady(&read, entry, r.GetMetadata().GetAnnotations()[notReadyEndpoints])
+	entry, _ := message.(*networking.ServiceEntry)
+	paths, problem := pathsOf(annotations, entry)
+	ports, endpoints := entry.GetPorts(), entry.GetEndpoints()
+	read := fromRegistry(Object{Namespace: namespace, Name: name, Meta: meta, Spec: message})
+	if !read.Valid() {
+		return read
+	}
+	if problem != nil {
+		return Reading{Kind: read.Kind, Ref: read.Ref, Problems: []Problem{*problem}}
+	}
+	paths.Ports = pathsLeft(paths.Ports, ports, entry.GetPorts())
+	paths.Endpoints = pathsLeft(paths.Endpoints, endpoints, entry.GetEndpoints())
+	read.takePaths(paths, entry)
+	if entry != nil {
+		addNotReady(&read, entry, annotations[notReadyEndpoints], paths.NotReady)
 	}
 	return read
 }
@@ -70,10 +90,10 @@ func isCarriedName(name string) bool {
 
 // carriedMeta is what a resource says beside its body. What a synthetic ServiceEntry
 // says of its own versions and endpoints is none of it: else each change of an
-// endpoint would be one of the service.
+// endpoint would be one of the service. Nor is the path.
 func carriedMeta(m *mcpapi.Metadata) model.Meta {
 	annotations := m.GetAnnotations()
-	for _, own := range [...]string{serviceVersion, endpointsVersion, notReadyEndpoints} {
+	for _, own := range [...]string{serviceVersion, endpointsVersion, notReadyEndpoints, AnnotationPath} {
 		if _, has := annotations[own]; has {
 			annotations = without(annotations, own)
 		}

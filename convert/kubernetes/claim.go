@@ -43,21 +43,67 @@ func (g *Group) claimOf(i *instance) claim {
 	return c
 }
 
-// winners are the instances that are served at an address: of those that share ports
-// the one that serves, then the newest.
-func (g *Group) winners(address string) []*instance {
-	claims := slices.Clone(g.claims[address])
-	slices.SortFunc(claims, func(a, b *instance) int {
-		return cmp.Or(
-			cmp.Compare(a.ports.signature, b.ports.signature),
-			cmp.Compare(preference(a.health), preference(b.health)),
-			b.main.slice.newer(a.main.slice),
-			a.id.compare(b.id),
-		)
-	})
-	return slices.CompactFunc(claims, func(a, b *instance) bool {
-		return a.ports.signature == b.ports.signature
-	})
+// winner is an instance that is served, at those of its ports that no other one takes.
+type winner struct {
+	*instance
+	ports map[string]uint32 // by the names of the Service's ports
+}
+
+// portAt is a port of the Service at a number, which one instance of an address serves.
+type portAt struct {
+	name   string
+	number uint32
+}
+
+// winners are the instances that are served at an address. Of those that share a port it
+// is the first in the order of [instance.before], port by port: pods of a node that share
+// one port may differ in another. Two of them never have the same ports in all. Those that
+// are kept back take nothing from others.
+func (g *Group) winners(address string, keptBack func(*instance) bool) (list []winner) {
+	claims := slices.SortedFunc(slices.Values(g.claims[address]), (*instance).before)
+	taken := map[portAt]bool{}
+	for _, i := range claims {
+		if keptBack(i) {
+			continue
+		}
+		w := winner{i, map[string]uint32{}}
+		for port := range g.service.Spec.Ports.All() {
+			number, has := g.numberOf(i.ports, port)
+			if at := (portAt{port.Name, number}); has && !taken[at] {
+				w.ports[port.Name], taken[at] = number, true
+			}
+		}
+		if len(w.ports) > 0 {
+			list = append(list, w)
+		}
+	}
+	slices.SortFunc(list, func(a, b winner) int { return cmp.Compare(a.name(), b.name()) })
+	return list
+}
+
+// before orders instances of an address that share a port: the one that serves is first,
+// then the one that goes on living, then the newest. With publishNotReadyAddresses all of
+// them are healthy, also a pod that ended and whose address another pod has by now.
+func (i *instance) before(o *instance) int {
+	a, b := i.main.endpoint(), o.main.endpoint()
+	return cmp.Or(
+		cmp.Compare(preference(i.health), preference(o.health)),
+		falseFirst(a.terminating, b.terminating),
+		falseFirst(!a.serving, !b.serving),
+		o.main.slice.newer(i.main.slice),
+		i.id.compare(o.id),
+	)
+}
+
+func falseFirst(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case b:
+		return -1
+	default:
+		return 1
+	}
 }
 
 func preference(h model.Health) int {

@@ -34,6 +34,7 @@ type Group struct {
 // endpoint is a record as it was taken.
 type endpoint struct {
 	name string
+	of   string // the instance, by the key of its identity; empty for a name that is resolved
 	host string // its own name below that of the Service; empty for most
 	spec model.Endpoint
 }

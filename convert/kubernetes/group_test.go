@@ -126,6 +126,7 @@ type world struct {
 	*known
 	service *corev1.Service
 	slices  map[string]*discoveryv1.EndpointSlice
+	shown   map[string]string // which instance each endpoint was of when it was taken last
 	index   kubernetes.Index
 	writes  int
 }

@@ -138,10 +138,15 @@ func (w *world) served(before mirror) map[string]result {
 		ready, known = ready || serves, known || serves && !w.awaits(s)
 	}
 	out := map[string]result{}
-	for name, s := range w.best(main) {
-		_, had := before[endpointRef(name)]
-		if spec, ok := w.specOf(s, ready); ok && (had || !known || !w.awaits(s)) {
-			out[name] = result{fmt.Sprintf("%+v", spec), holdsText(s.Hostname)}
+	maps.DeleteFunc(main, func(_ string, s seen) bool { // a new endpoint waits for its pod
+		_, had := before[endpointRef(s.name())]
+		return known && w.awaits(s) && (!had || w.shown[s.name()] != s.id())
+	})
+	w.shown = map[string]string{}
+	for id, s := range main {
+		if s.ports = w.won(id, main); len(s.ports) > 0 {
+			w.shown[main[id].name()] = s.id()
+			out[main[id].name()] = result{fmt.Sprintf("%+v", w.specOf(s, ready)), holdsText(s.Hostname)}
 		}
 	}
 	return out
@@ -155,23 +160,39 @@ func endpointRef(name string) model.Ref {
 
 func (w *world) awaits(s seen) bool { return s.TargetRef != nil && w.awaited[string(s.TargetRef.UID)] }
 
-// best are the endpoints that are served, by address and ports.
-func (w *world) best(main map[string]seen) map[string]seen {
-	order := []model.Health{model.Healthy, model.Draining, model.Unhealthy}
-	best := map[string]seen{}
-	for _, id := range slices.Sorted(maps.Keys(main)) {
-		s := main[id]
-		name := s.address() + "/" + s.ports.String()
-		old, has := best[name]
-		mine, its := slices.Index(order, w.health(s)), 0
-		if has {
-			its = slices.Index(order, w.health(old))
-		}
-		if !has || mine < its || mine == its && (s.age() > old.age()) {
-			best[name] = s
+func (s seen) name() string { return s.address() + "/" + s.ports.String() }
+
+// won are the ports of the Service at which an endpoint is served: those that no better one
+// of the same address serves at the same number.
+func (w *world) won(id string, main map[string]seen) ports {
+	s := main[id]
+	won := ports{}
+	for name, number := range w.of(s.ports) {
+		won[name] = int32(number)
+		for otherID, other := range main {
+			if at, has := other.ports[name]; has && uint32(at) == number && other.address() == s.address() && w.better(other, otherID, s, id) {
+				delete(won, name)
+			}
 		}
 	}
-	return best
+	return won
+}
+
+func (w *world) better(a seen, aID string, b seen, bID string) bool {
+	rank := func(s seen) string {
+		worse := slices.Index([]model.Health{model.Healthy, model.Draining, model.Unhealthy}, w.health(s)) * 4
+		if holds(s.Conditions.Terminating, false) {
+			worse += 2
+		}
+		if !holds(s.Conditions.Serving, true) {
+			worse++
+		}
+		return fmt.Sprintf("%03d %s", 100-worse, s.age())
+	}
+	if first, second := rank(a), rank(b); first != second {
+		return first > second
+	}
+	return aID < bID
 }
 
 func holdsText(p *string) string {
@@ -192,8 +213,8 @@ func (w *world) of(served ports) map[string]uint32 {
 	return all
 }
 
-func (w *world) specOf(s seen, ready bool) (spec model.Endpoint, ok bool) {
-	spec = model.Endpoint{Address: s.address(), Network: "n1", Node: *s.NodeName, Health: w.health(s)}
+func (w *world) specOf(s seen, ready bool) model.Endpoint {
+	spec := model.Endpoint{Address: s.address(), Network: "n1", Node: *s.NodeName, Health: w.health(s)}
 	if s.also != "" {
 		spec.Also = model.ListOf(s.also)
 	}
@@ -219,5 +240,5 @@ func (w *world) specOf(s seen, ready bool) (spec model.Endpoint, ok bool) {
 		}
 	}
 	spec.Labels = model.MapOf(labels)
-	return spec, len(all) > 0
+	return spec
 }

@@ -21,7 +21,7 @@ func (g *Group) Recall(r model.Record) (pod Pod, node Node) {
 	if !is {
 		return pod, node
 	}
-	for _, i := range g.winners(spec.Address) {
+	for _, i := range g.winners(spec.Address, func(*instance) bool { return false }) {
 		e := i.main.endpoint()
 		if r.Name != g.name.Ref().Name+"/"+i.name() || e.node != spec.Node {
 			continue

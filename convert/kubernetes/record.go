@@ -10,28 +10,23 @@ import (
 // awaited: it would have no labels and no account. That must not leave the Service without
 // an endpoint that is ready, nor take one away that was there already.
 func (g *Group) endpointsAt(address string, before []endpoint) (list []endpoint) {
-	for _, i := range g.winners(address) {
-		if i.awaits && g.known > 0 && !slices.ContainsFunc(before, func(e endpoint) bool { return e.name == i.name() }) {
-			continue
-		}
-		if spec, served := g.specOf(i); served {
-			list = append(list, endpoint{i.name(), i.main.endpoint().hostname, spec})
-		}
+	keptBack := func(i *instance) bool {
+		return i.awaits && g.known > 0 && !slices.ContainsFunc(before, func(e endpoint) bool { return e.name == i.name() && e.of == i.id.key })
+	}
+	for _, w := range g.winners(address, keptBack) {
+		list = append(list, endpoint{w.name(), w.id.key, w.main.endpoint().hostname, g.specOf(w)})
 	}
 	return list
 }
 
-// specOf makes the endpoint of an instance. One that serves no port of the Service is
-// none.
-func (g *Group) specOf(i *instance) (spec model.Endpoint, served bool) {
+// specOf makes the endpoint of an instance.
+func (g *Group) specOf(i winner) model.Endpoint {
 	e := i.main.endpoint()
-	spec = model.Endpoint{Address: i.address, Locality: localityOf(e, g.places), Network: g.cluster.Network, Node: e.node, Health: i.health}
+	spec := model.Endpoint{Address: i.address, Locality: localityOf(e, g.places), Network: g.cluster.Network, Node: e.node, Health: i.health}
 	if i.also != "" {
 		spec.Also = model.ListOf(i.also)
 	}
-	if spec.Ports, spec.Exact, served = g.portsOf(i.ports); !served {
-		return spec, false
-	}
+	spec.Ports, spec.Exact = g.portsOf(i.ports)
 	if i.health == model.Draining && g.ready == 0 {
 		spec.Health = model.Healthy // nothing else serves
 	}
@@ -43,7 +38,7 @@ func (g *Group) specOf(i *instance) (spec model.Endpoint, served bool) {
 		}
 	}
 	spec.Labels = g.cluster.mark(labels)
-	return spec, true
+	return spec
 }
 
 // mark adds the cluster to the labels of an endpoint.
@@ -59,25 +54,20 @@ func (c Cluster) mark(labels model.Labels) model.Labels {
 	return model.MapOf(all)
 }
 
-// portsOf are the ports at which an endpoint serves those of the Service.
-// They are left out where the Service says the same, unless some are not served.
-func (g *Group) portsOf(in *portList) (ports model.Map[uint32], exact, served bool) {
-	all, other := map[string]uint32{}, map[string]uint32{}
+// portsOf writes the ports at which an endpoint serves those of the Service. They are left
+// out where the Service says the same, unless some are not served.
+func (g *Group) portsOf(all map[string]uint32) (ports model.Map[uint32], exact bool) {
+	other := map[string]uint32{}
 	for port := range g.service.Spec.Ports.All() {
-		number, has := g.numberOf(in, port)
-		if !has {
-			exact = true
-			continue
-		}
-		all[port.Name] = number
-		if number != target(port) || port.TargetName != "" {
+		number, has := all[port.Name]
+		switch {
+		case !has:
+			return model.MapOf(all), true
+		case number != target(port) || port.TargetName != "":
 			other[port.Name] = number
 		}
 	}
-	if exact {
-		return model.MapOf(all), true, len(all) > 0
-	}
-	return model.MapOf(other), false, len(all) > 0
+	return model.MapOf(other), false
 }
 
 // serves reports whether any port of the Service is among those of an endpoint.

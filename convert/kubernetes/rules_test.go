@@ -136,6 +136,64 @@ func TestPodsOfANodeShareItsAddress(t *testing.T) {
 	), map[string][]string{host: {"192.0.2.1 http=8080", "192.0.2.1 http=8081"}})
 }
 
+// Of pods in the network of a node that share one port, the one that is ready serves it,
+// whatever other ports they have. So a rollout takes no port away that both pods have.
+func TestSharedPortIsThatOfThePodThatServes(t *testing.T) {
+	t.Parallel()
+	service := `{metadata: {namespace: shop, name: web}, spec: {clusterIP: 10.0.0.1, ports: [{name: http, port: 80}, {name: metrics, port: 90}]}}`
+	pod := func(name, metrics, conditions string) string {
+		return `{addressType: IPv4, ports: [{name: http, port: 8080}, {name: metrics, port: ` + metrics + `}], endpoints: [{addresses: [192.0.2.1], conditions: {` + conditions +
+			`}, targetRef: {kind: Pod, name: ` + name + `, uid: ` + name + `}}]}`
+	}
+	old, now := pod("old", "9090", "ready: true"), pod("new", "9091", "ready: false")
+	want := map[string][]string{host: {"192.0.2.1 http=8080 metrics=9090", "192.0.2.1 metrics=9091 only UNHEALTHY"}}
+	mustMake(t, made(t, service, old, now), want)
+	mustMake(t, made(t, service, now, old), map[string][]string{host: want[host]})
+	mustMake(t, made(t, service, pod("old", "9090", "ready: false, serving: true, terminating: true"), pod("new", "9091", "ready: true")),
+		map[string][]string{host: {"192.0.2.1 metrics=9090 only DRAINING", "192.0.2.1 http=8080 metrics=9091"}})
+}
+
+// With publishNotReadyAddresses a pod that ended is as ready as the one that has its address
+// by now, and may stand in the newer slice. What is said of the endpoint is that of the
+// living one.
+func TestPublishedEndpointIsThatOfTheLivingPod(t *testing.T) {
+	t.Parallel()
+	service := strings.Replace(plain, "ports:", "publishNotReadyAddresses: true, ports:", 1)
+	endpoint := func(version, name, conditions string) string {
+		return `{metadata: {resourceVersion: "` + version + `"}, addressType: IPv4, ports: [{name: http, port: 8080}], endpoints: [{addresses: [10.1.0.1], zone: of-` + name +
+			`, conditions: {` + conditions + `}, targetRef: {kind: Pod, name: ` + name + `, uid: ` + name + `}}]}`
+	}
+	pods := &known{pods: map[kubernetes.Name]kubernetes.Pod{}}
+	for _, name := range []string{"ghost", "living"} {
+		pods.pods[kubernetes.Name{Namespace: shop.Namespace, Name: name}] = kubernetes.Pod{UID: name, Account: "of-" + name}
+	}
+	for conditions, of := range map[string]string{
+		"ready: true, serving: true, terminating: true":  "living",
+		"ready: true, serving: false, terminating: true": "living",
+		"ready: true, serving: false":                    "living", // it cannot serve at an address at which another pod does
+		"ready: true, serving: true":                     "ghost",  // nothing tells them apart but which slice is newer
+	} {
+		group := kubernetes.NewGroup(kubernetes.Cluster{Domain: "cluster.local"}, shop, pods, &kubernetes.Index{})
+		read := kubernetes.Cluster{Domain: "cluster.local"}.ReadService(parse[corev1.Service](t, service))
+		group.SetService(&read)
+		for i, text := range []string{endpoint("1", "living", "ready: true, serving: true"), endpoint("2", "ghost", conditions)} {
+			s := parse[discoveryv1.EndpointSlice](t, text)
+			s.Name = fmt.Sprintf("web-%d", i)
+			s.Labels = map[string]string{discoveryv1.LabelServiceName: shop.Name}
+			s.Namespace = shop.Namespace
+			group.SetSlice(kubernetes.ReadSlice(s))
+		}
+		owned := group.Objects()[0].Owned
+		if len(owned) != 1 {
+			t.Fatalf("%s: there is %v", conditions, owned)
+		}
+		e, _ := owned[0].Spec.(model.Endpoint)
+		if e.ServiceAccount != "of-"+of || e.Locality.Zone != "of-"+of || e.Health != model.Healthy {
+			t.Errorf("the other is %s: the endpoint is %+v, want that of the pod %s", conditions, e, of)
+		}
+	}
+}
+
 // A pod whose ports stand in several slices, as the subsets of an Endpoints object that is
 // mirrored do, serves them all. Of one port the newer slice counts.
 func TestPortsOfAllSlicesOfAPodAreServed(t *testing.T) {
@@ -182,10 +240,12 @@ func TestExternalNameIsResolved(t *testing.T) {
 	t.Parallel()
 	service := `{metadata: {namespace: shop, name: web}, spec: {type: ExternalName, externalName: db.Example.com., ports: [{port: 80}]}}`
 	mustMake(t, made(t, service), map[string][]string{host: {"db.example.com"}})
-	named := strings.Replace(service, "port: 80", "port: 80, targetPort: http", 1) // which says nothing of another host
-	read := kubernetes.Cluster{Domain: "cluster.local"}.ReadService(parse[corev1.Service](t, named))
-	if p := read.Spec.Ports.At(0); p.TargetName != "" || p.TargetPort != 0 && p.TargetPort != 80 {
-		t.Errorf("the port is %+v: no endpoint would serve it", p)
+	for _, target := range []string{"http", "8080"} { // nobody leads there: clients ask the name for the port of the Service
+		targeted := strings.Replace(service, "port: 80", "port: 80, targetPort: "+target, 1)
+		read := kubernetes.Cluster{Domain: "cluster.local"}.ReadService(parse[corev1.Service](t, targeted))
+		if p := read.Spec.Ports.At(0); p.Number != 80 || p.TargetName != "" || p.TargetPort != 0 {
+			t.Errorf("with targetPort %s the port is %+v", target, p)
+		}
 	}
 }
 

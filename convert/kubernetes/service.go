@@ -47,6 +47,9 @@ func (c Cluster) Host(n Name) string {
 	return n.Name + "." + n.Namespace + ".svc." + c.Domain
 }
 
+// apiServer is the Service of a cluster's API servers, which each cluster has.
+var apiServer = Name{"default", "kubernetes"}
+
 // exportAnnotation limits who sees a Service, as in Istio.
 const exportAnnotation = "networking.istio.io/exportTo"
 
@@ -68,6 +71,7 @@ func (c Cluster) ReadService(s *corev1.Service) Service {
 	if read.Spec.Addresses.Len() > 0 {
 		read.Spec.Cluster = c.Name
 	}
+	read.Spec.Traffic.ClusterLocal = read.Name == apiServer && s.Spec.Type != corev1.ServiceTypeExternalName
 	if !read.Spec.Traffic.Headless {
 		read.Spec.WorkloadSelector = model.MapOf(s.Spec.Selector)
 	}
@@ -85,7 +89,7 @@ func (c Cluster) ReadService(s *corev1.Service) Service {
 		}
 		ports := slices.Collect(read.Spec.Ports.All())
 		for i := range ports {
-			ports[i].TargetName = "" // nobody says which number that is
+			ports[i].TargetPort, ports[i].TargetName = 0, "" // clients are led to a name, and ask for a port themselves
 		}
 		read.Spec.Ports = model.ListOf(ports...)
 	}

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/isthmus-mesh/isthmus/admin"
+	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/config"
 	"github.com/isthmus-mesh/isthmus/internal/budget"
 	"github.com/isthmus-mesh/isthmus/model"
@@ -31,11 +32,13 @@ type App struct {
 	log     *slog.Logger
 	machine machine
 	once    bool           // everything is read once, and nothing is served or written
+	self    string         // the name that paths have of this Isthmus
 	memory  *budget.Budget // of all sources, to read what their registries say
 
 	store    records
 	claims   source.Claims // of the sources in the store
 	disk     *store.Disk   // nil if nothing survives a restart
+	leftover []string      // sources in the store that are not configured, and wait for others
 	fleet    *fleet
 	branches []*branch // the first is of all sources
 	targets  []target
@@ -45,7 +48,8 @@ type App struct {
 
 	listeners     []net.Listener // of all parts
 	adminListener net.Listener
-	primed        chan struct{} // holds a token when another source has been listed
+	looks         chan struct{} // holds a token when something may decide whether a source leaves
+	judging       atomic.Bool   // that may be any change, and not only that another source has been listed
 	stopping      atomic.Bool
 }
 
@@ -58,7 +62,7 @@ func New(ctx context.Context, c *config.Config, version string, log *slog.Logger
 // assemble is the list of the parts, in the order of the data path. What was
 // begun is undone if one of them cannot be made.
 func assemble(ctx context.Context, c *config.Config, version string, log *slog.Logger, m machine, once bool) (_ *App, err error) {
-	a := &App{log: log, machine: m, once: once, memory: budget.OfProcess(), claims: m.claims, primed: make(chan struct{}, 1)}
+	a := &App{log: log, machine: m, once: once, memory: budget.OfProcess(), claims: m.claims, looks: make(chan struct{}, 1)}
 	metrics := prometheus.NewRegistry()
 	metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	timed := newStages(metrics)
@@ -70,6 +74,7 @@ func assemble(ctx context.Context, c *config.Config, version string, log *slog.L
 			a.abandon()
 		}
 	}()
+	a.self = selfOf(c, log)
 	a.openSources(c)
 	a.branches = []*branch{newBranch(selection{}, c, nil)}
 	a.branches[0].merged = timed.merged
@@ -103,6 +108,7 @@ func (a *App) openSources(c *config.Config) {
 	for _, s := range c.Sources {
 		a.fleet.add(s)
 	}
+	a.fleet.leave(a.leftover, a.unlisted(c))
 	a.reloader = newReloader(a, c)
 }
 
@@ -112,11 +118,11 @@ func (a *App) supervise(c *config.Config, s config.Source) *source.Supervisor {
 		a.log.Warn("the source is read insecurely", "source", s.Name, "warning", warning)
 	}
 	opened := s.Settings.Open(source.Env{
-		Instance: c.Instance, Name: s.Name, Once: a.once, Log: a.log.With("source", s.Name), Memory: a.memory.Share(s.Name),
+		Instance: c.Instance, Self: a.self, Name: s.Name, Once: a.once, Log: a.log.With("source", s.Name), Memory: a.memory.Share(s.Name),
 		Stored: func() iter.Seq[model.Record] { return a.store.List(model.Filter{Source: s.Name}) },
 	})
 	return source.NewSupervisor(s.Name, opened, a.store, source.Config{
-		Kind: s.Kind, Origin: c.Instance, Hold: s.Hold, Only: s.Only, Log: a.log, Restored: a.restoredAt(), MaxBackoff: s.MaxBackoff,
+		Kind: s.Kind, Hold: s.Hold, Only: s.Only, Log: a.log, Restored: a.restoredAt(s.Name), MaxBackoff: s.MaxBackoff, Edited: s.Edited,
 	})
 }
 
@@ -151,20 +157,27 @@ func (a *App) read(ctx context.Context, parts *errgroup.Group) {
 	a.fleet.launch = parts.Go
 	a.fleet.startAll(ctx)
 	for i, b := range a.branches {
-		primed := func() {}
+		merged := func(catalog.Change) {}
 		if i == 0 {
-			primed = a.listedAnother
+			merged = a.mergedAll
 		}
-		parts.Go(func() error { return unlessStopped(ctx, b.merge(ctx, a.store, primed)) })
+		parts.Go(func() error { return unlessStopped(ctx, b.merge(ctx, a.store, merged)) })
 		parts.Go(func() error { b.decide(ctx, a.log); return nil })
 	}
 }
 
-// listedAnother notes that another source has been listed.
-func (a *App) listedAnother() {
+// mergedAll notes that the catalog of all sources says something else.
+func (a *App) mergedAll(change catalog.Change) {
+	if change.Primed || a.judging.Load() {
+		a.look()
+	}
+}
+
+// look has the reloader look at who leaves.
+func (a *App) look() {
 	select {
-	case a.primed <- struct{}{}:
-	default: // it is noted already
+	case a.looks <- struct{}{}:
+	default: // it is going to
 	}
 }
 

@@ -120,14 +120,12 @@ func (b *branch) follow(c *config.Config) {
 }
 
 // merge keeps the catalog until ctx ends, in one order after the other. Each
-// reads the store anew, and outputs are given what is different. Primed is
-// called when another source has been listed.
-func (b *branch) merge(ctx context.Context, s records, primed func()) error {
+// reads the store anew, and outputs are given what is different. Merged is
+// called with each change.
+func (b *branch) merge(ctx context.Context, s records, merged func(catalog.Change)) error {
 	merger := catalog.NewMerger(func(s *catalog.Snapshot, change catalog.Change) {
 		b.gate.Publish(s, change)
-		if change.Primed {
-			primed()
-		}
+		merged(change)
 	})
 	for {
 		term, order := b.order.term(ctx)

@@ -44,11 +44,15 @@ func (a *App) openStore(ctx context.Context, c *config.Config, metrics *promethe
 }
 
 func (a *App) openDisk(dir string) (err error) {
-	if a.disk, err = store.OpenDisk(store.DiskConfig{Dir: dir, Store: a.machine.store, Log: a.log}); err != nil {
+	if a.disk, err = store.OpenDisk(store.DiskConfig{Dir: dir, Store: a.machine.store, Log: a.log, Listed: a.listed}); err != nil {
 		return err
 	}
 	a.store = a.disk.Store()
-	switch restored := a.disk.Restored(); {
+	restored := a.disk.Restored()
+	if len(restored.Strange) > 0 {
+		a.log.Warn("files of unknown names are in the folder of the last known good, and are not used: delete them", "folder", dir, "files", restored.Strange)
+	}
+	switch {
 	case restored.Damage != nil && restored.At.Revision > 0:
 		a.log.Error("the last known good is damaged: an earlier state of it is restored, and every source has to be listed again",
 			"folder", dir, "records", restored.Records, "revision", restored.At.Revision, "err", restored.Damage)
@@ -90,12 +94,34 @@ func (a *App) closeDisk() {
 	}
 }
 
-// restoredAt is when what the store began with was last known to be current.
-func (a *App) restoredAt() time.Time {
+// restoredAt is when the records that the store began with of a source were last
+// known to be those of its registry.
+func (a *App) restoredAt(name string) time.Time {
 	if a.disk == nil {
 		return time.Time{}
 	}
-	return a.disk.Restored().Saved
+	restored := a.disk.Restored()
+	if listed, older := restored.Listed[name]; older {
+		return listed
+	}
+	return restored.Saved
+}
+
+// listed returns when the sources were listed last that are not read now, for the
+// next process.
+func (a *App) listed() map[string]time.Time {
+	older := map[string]time.Time{}
+	for _, s := range a.fleet.supervisors() {
+		switch status := s.Status(); {
+		case status.State != source.StateStale:
+		case status.LastListing.IsZero() && a.restoredAt(status.Name).IsZero():
+		case status.LastListing.IsZero():
+			older[status.Name] = a.restoredAt(status.Name)
+		default:
+			older[status.Name] = status.LastListing
+		}
+	}
+	return older
 }
 
 // restored names the sources of which all records of an earlier process are there.
@@ -110,10 +136,12 @@ func (a *App) restored() []string {
 }
 
 // forget removes what sources have stored that are not configured any more. It
-// comes before anything is read or served.
+// comes before anything is read or served. If other sources have never been listed, they
+// may have come in the place of these, which stay until that is known.
 func (a *App) forget(ctx context.Context, c *config.Config) error {
+	waits := a.unlisted(c)
 	for _, name := range source.Leftover(a.store, names(c)) {
-		err := source.Remove(ctx, a.store, a.claims, name)
+		err := a.forgetOne(ctx, name, len(waits) > 0)
 		if claimed, ok := errors.AsType[*source.ClaimedError](err); ok {
 			a.log.Info("the source is not configured here, and another process has it: its records stay", "source", name, "holder", claimed.Holder)
 			continue
@@ -121,9 +149,36 @@ func (a *App) forget(ctx context.Context, c *config.Config) error {
 		if err != nil {
 			return err
 		}
+		if len(waits) > 0 {
+			a.leftover = append(a.leftover, name)
+			a.log.Info("the source is not configured any more: its records stay until others are listed", "source", name, "others", waits)
+			continue
+		}
 		a.log.Info("the source is not configured any more: its records were removed", "source", name)
 	}
 	return nil
+}
+
+// forgetOne removes what one source has stored; if that has to wait, it only makes sure
+// that no other process has the source.
+func (a *App) forgetOne(ctx context.Context, name string, waits bool) error {
+	if !waits {
+		return source.Remove(ctx, a.store, a.claims, name)
+	}
+	_, release, err := a.claims.Claim(ctx, name)
+	if err == nil {
+		release()
+	}
+	return err
+}
+
+// unlisted names the sources of a configuration that have never been listed completely.
+func (a *App) unlisted(c *config.Config) []string {
+	listed := map[string]bool{}
+	for r := range a.store.List(model.Filter{Kind: model.KindSource}) {
+		listed[r.Source] = true
+	}
+	return slices.DeleteFunc(names(c), func(name string) bool { return listed[name] })
 }
 
 // save begins to save what is committed. What it returns ends that, when
@@ -151,6 +206,8 @@ func (a *App) meterStore(metrics *prometheus.Registry) {
 	}
 	gauge("saved_revision", "Revision up to which everything is on disk.", func() float64 { return float64(a.disk.Saving().Saved.Revision) })
 	gauge("save_lag_seconds", "Age of the oldest commit that is not on disk.", func() float64 { return a.disk.Saving().Lag(time.Now()).Seconds() })
+	gauge("write_lag_seconds", "Age of the oldest commit that is not handed to the operating system.",
+		func() float64 { return a.disk.Saving().WriteLag(time.Now()).Seconds() })
 	metrics.MustRegister(prometheus.NewCounterFunc(
 		prometheus.CounterOpts{Name: "isthmus_store_save_failures_total", Help: "Failed tries to save."},
 		func() float64 { return float64(a.disk.Saving().Failures) }))
@@ -160,11 +217,18 @@ func (a *App) meterStore(metrics *prometheus.Registry) {
 func (a *App) saving() string {
 	s, now := a.disk.Saving(), time.Now()
 	text := fmt.Sprintf("revision %d of %d is on disk, %s behind", s.Saved.Revision, a.store.Revision(), s.Lag(now).Round(time.Millisecond))
+	if lag := s.WriteLag(now); lag > 0 {
+		text += fmt.Sprintf("; revision %d is handed to the operating system, %s behind", s.Written.Revision, lag.Round(time.Millisecond))
+	}
 	if s.Err != nil {
 		text += fmt.Sprintf("; for %s: %v", now.Sub(s.Since).Round(time.Second), s.Err)
 	}
-	if damage := a.disk.Restored().Damage; damage != nil {
+	restored := a.disk.Restored()
+	if damage := restored.Damage; damage != nil {
 		text += "; at the start: " + damage.Error()
+	}
+	if len(restored.Strange) > 0 {
+		text += fmt.Sprintf("; at the start: files of unknown names are not used, delete them: %q", restored.Strange)
 	}
 	return text
 }

@@ -31,9 +31,8 @@ type member struct {
 
 	// leaving sources are in no configuration. They are followed on to the end:
 	// as long as their records are served, these have to be true.
-	leaving bool
-	// waits are the sources that must be listed before this one may leave.
-	waits []string
+	leaving   bool
+	departure departure
 }
 
 // add takes in a source, which does not run yet.
@@ -110,13 +109,11 @@ func (f *fleet) follow(wanted, added []config.Source) map[*member]config.Source 
 		entry, ok := find(wanted, m.entry.Name)
 		if !ok {
 			m.leaving = true
-			m.waits = slices.DeleteFunc(m.waits, func(name string) bool { _, stays := find(wanted, name); return !stays })
-			for _, s := range added {
-				m.waits = append(m.waits, s.Name)
-			}
+			m.departure.onlyAmong(wanted, added)
 			continue
 		}
-		m.leaving, m.waits = false, nil
+		m.leaving, m.departure = false, departure{}
+		m.supervisor.Depart(nil)
 		if !sameSettings(m.entry, entry) || m.halted() {
 			restart[m] = entry
 		}
@@ -155,23 +152,47 @@ func (f *fleet) arrange(order []string) {
 	})
 }
 
-// due returns the sources that may leave now.
-func (f *fleet) due(listed func(source string) bool) []*member {
+// due returns the sources that leave, and whose successors have all been listed.
+func (f *fleet) due(listed func(source string) bool) map[*member]departure {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	var due []*member
+	due := map[*member]departure{}
 	for _, m := range f.members {
-		if m.leaving && !slices.ContainsFunc(m.waits, func(name string) bool { return !listed(name) }) {
-			due = append(due, m)
+		if m.leaving && !slices.ContainsFunc(m.departure.waits, func(name string) bool { return !listed(name) }) {
+			due[m] = m.departure
 		}
 	}
 	return due
+}
+
+// keep has a source stay for now that leaves, unless it is wanted again.
+func (f *fleet) keep(m *member, d source.HeldStatus) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	m.departure.since, m.departure.held = d.Since, d.Held
+	m.supervisor.Depart(&d)
 }
 
 func (f *fleet) drop(gone *member) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.members = slices.DeleteFunc(slices.Clone(f.members), func(m *member) bool { return m == gone })
+	if gone.departure.gone != nil {
+		close(gone.departure.gone)
+	}
+}
+
+// release notes that an operator has decided that a source leaves. It returns what is
+// closed once its records are gone, and how many there are.
+func (f *fleet) release(m *member) (gone <-chan struct{}, records int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	d := &m.departure
+	if d.gone == nil {
+		d.gone = make(chan struct{})
+	}
+	d.released = true
+	return d.gone, d.held
 }
 
 // names are those of all sources, in order.
@@ -243,8 +264,8 @@ func (f *fleet) leaving(listed func(source string) bool) []admin.Leaving {
 	list := []admin.Leaving{}
 	for _, m := range f.members {
 		if m.leaving {
-			waits := slices.DeleteFunc(slices.Clone(m.waits), listed)
-			list = append(list, admin.Leaving{Source: m.entry.Name, WaitsFor: append([]string{}, waits...)})
+			waits := slices.DeleteFunc(slices.Clone(m.departure.waits), listed)
+			list = append(list, admin.Leaving{Source: m.entry.Name, WaitsFor: append([]string{}, waits...), Held: !m.departure.since.IsZero()})
 		}
 	}
 	return list

@@ -75,6 +75,8 @@ func (s step) String() string {
 		}
 	case "mode", "outage":
 		text += fmt.Sprintf(" of %d: %d", s.Registry, s.Mode)
+	case "rename":
+		text += fmt.Sprintf(" to %d, %s", s.Registry, s.Report)
 	case "wait":
 		text += " " + s.Wait.String()
 	case "reload", "start":
@@ -124,6 +126,8 @@ func drawStep(t *rapid.T) step {
 	case "baseline":
 		s.Objects = rapid.SliceOfN(rapid.Custom(drawServiceObject), 0, 2).Draw(t, "objects")
 		s.Keep = rapid.Bool().Draw(t, "keep")
+	case "rename":
+		s.Report = rapid.SampledFrom([]string{"same", "empty", "half"}).Draw(t, "folder")
 	case "secret":
 		s.Report = rapid.SampledFrom([]string{"", "a", "b"}).Draw(t, "of")
 		s.Keep = rapid.Bool().Draw(t, "keep")

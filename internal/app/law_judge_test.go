@@ -43,8 +43,8 @@ func (p *play) judge(o *offer) {
 	m, all := p.mirrors[o.Source], p.telling().spoken()
 	o.judged, o.at, o.held, o.least, o.loose = true, time.Now(), map[string]bool{}, m.hold.For, p.leaves()
 	missing, own := map[string]string{}, map[string]bool{} // items → objects
-	var lost, had, services, left int                      // endpoints that are missing, that are the source's; services of the baseline, of which somebody speaks
-	lostOf, serves := map[string]int{}, map[string]bool{}
+	var lost, had, total, services, left int               // endpoints that services lost, that are there, and that there were; services of the baseline, of which somebody speaks
+	hadOf, lacks := map[string]int{}, map[string]bool{}
 	for _, i := range o.items() {
 		by, there := all.said(i)
 		if _, seen := missing[i.name]; seen || own[i.name] {
@@ -59,9 +59,10 @@ func (p *play) judge(o *offer) {
 			own[i.name] = true
 		case !there:
 			missing[i.name] = i.object
-			lost, lostOf[i.object] = lost+btoi(i.socket != 0), lostOf[i.object]+btoi(i.socket != 0)
+			total, hadOf[i.object], lacks[i.object] = total+btoi(i.socket != 0), hadOf[i.object]+btoi(i.socket != 0), true
 		case by[o.Source]:
-			own[i.name], serves[i.object] = true, true
+			own[i.name] = true
+			total, hadOf[i.object] = total+1, hadOf[i.object]+1
 			had++
 		}
 	}
@@ -69,18 +70,47 @@ func (p *play) judge(o *offer) {
 	for ref := range m.records() {
 		endpoints, stored = endpoints+weigh(ref), stored+btoi(ref.Kind == model.KindService)
 	}
+	lost = 0
+	for object, n := range hadOf {
+		lost += max(0, n-p.endpointsOf(o.Source, object))
+	}
 	everything := len(own) == 0
-	if had+lost > 0 {
+	if total > 0 {
 		everything = everything || had+endpoints == 0
 	} else {
 		everything = everything || services > 0 && left+stored+endpoints == 0
 	}
-	whole := lost > 0 && lost >= m.hold.Min && float64(lost) > m.hold.Share*float64(had+lost) || m.hold.Share < 1 && everything
+	replaced := had == 0 && total > m.hold.Min
+	whole := m.hold.Share < 1 && (lost > 0 && lost >= m.hold.Min && float64(lost) >= m.hold.Share*float64(total) || everything || replaced)
 	for item, object := range missing {
-		if whole || lostOf[object] > m.hold.Min && !serves[object] {
+		alone := hadOf[object] > m.hold.Min && strings.HasPrefix(object, string(model.KindService)) && p.endpointsOf(o.Source, object) == 0
+		if whole || alone && lacks[object] {
 			o.held[item] = true
 		}
 	}
+}
+
+// endpointsOf counts the endpoints that a source has of an object.
+func (p *play) endpointsOf(name, host string) (n int) {
+	m := p.mirrors[name]
+	count := func(at model.Ref, o object) {
+		spec, _ := o.record.Spec.(model.Service)
+		for named := range spec.Hosts.All() {
+			if subject(model.KindService, at.Namespace, named) == host {
+				n += len(o.owned)
+				for ref, w := range m.objects {
+					workload, is := w.record.Spec.(model.Workload)
+					if is && ref.Namespace == at.Namespace && spec.WorkloadSelector.Len() > 0 && workload.Endpoint.Labels.Includes(spec.WorkloadSelector) {
+						n++
+					}
+				}
+			}
+		}
+	}
+	for at, o := range m.objects {
+		count(at, o)
+	}
+	return n
 }
 
 // listed has a listing judge what others have of its source.

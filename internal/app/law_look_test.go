@@ -57,8 +57,13 @@ func (p *play) rest() {
 	p.calm = true
 }
 
-// bereft names what a client has lost by coming back, although it may still be there.
+// bereft names what a client has lost by coming back, although it may still be there. One of
+// the state of the world may lose it: it is answered once optional sources were waited for.
 func (c *client) bereft(s *xdsclient.State) string {
+	if !c.Delta {
+		c.held = nil
+		return ""
+	}
 	for typeURL, name := range holdings(s) {
 		delete(c.held, typeURL+name)
 	}

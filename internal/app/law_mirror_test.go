@@ -1,7 +1,6 @@
 package app
 
 import (
-	"cmp"
 	"maps"
 	"slices"
 	"time"
@@ -25,15 +24,16 @@ type said struct {
 // completely, the last good version of what is rejected, and what is held. All
 // references are without a source.
 type mirror struct {
-	hold     source.Hold
-	primed   bool
-	objects  map[model.Ref]object
-	held     map[model.Ref]model.Ref // record → cause; the zero one is the source as a whole
-	drops    map[model.Ref]drop      // by cause
-	rejected map[model.Ref]bool      // as was said last
-	listed   bool                    // since the process began
-	suspect  int                     // endpoints that another system keeps and may have been lost
-	asked    time.Time               // when it spoke of a record of an unknown owner, until it is listed
+	hold    source.Hold
+	primed  bool
+	objects map[model.Ref]object
+	held    map[model.Ref]heldHere
+	marks
+	rejected  map[model.Ref]bool   // as was said last
+	listed    bool                 // since the process began
+	suspected int                  // endpoints that another system keeps and may have been lost
+	isStored  func(model.Ref) bool // whether the store has a record
+	asked     time.Time            // when it spoke of a record of an unknown owner, until it is listed
 }
 
 // object is a record with those that come and go with it.
@@ -42,16 +42,9 @@ type object struct {
 	owned  map[model.Ref]model.Record
 }
 
-// drop is how far a drop is confirmed.
-type drop struct {
-	listings int
-	first    time.Time
-	back     int  // records that are there again
-	lie      bool // so many that the rest goes with the next equal listing
-}
-
 func newMirror(hold source.Hold) *mirror {
-	m := &mirror{objects: map[model.Ref]object{}, held: map[model.Ref]model.Ref{}, rejected: map[model.Ref]bool{}}
+	m := &mirror{objects: map[model.Ref]object{}, held: map[model.Ref]heldHere{}, rejected: map[model.Ref]bool{}}
+	m.marks = newMarks()
 	m.restart(hold)
 	return m
 }
@@ -79,7 +72,7 @@ func mirrorOf(hold source.Hold, stored []model.Record) *mirror {
 				m.objects[ref] = object{r, map[model.Ref]model.Record{}}
 			}
 			if hold, held := holds.Of(r.Ref, r.Owner); held {
-				m.held[ref] = plain(hold.Cause)
+				m.held[ref] = heldHere{cause: plain(hold.Cause)}
 			}
 		}
 	}
@@ -90,7 +83,10 @@ func plain(ref model.Ref) model.Ref { ref.Source = ""; return ref }
 
 // restart has a new supervisor count what is held anew.
 func (m *mirror) restart(hold source.Hold) {
-	m.hold, m.drops, m.rejected, m.asked = hold, map[model.Ref]drop{}, map[model.Ref]bool{}, time.Time{}
+	m.hold, m.rejected, m.asked = hold, map[model.Ref]bool{}, time.Time{}
+	for ref, h := range m.held {
+		m.held[ref] = heldHere{cause: h.cause}
+	}
 }
 
 func (o object) parts(ref model.Ref) []model.Ref {
@@ -133,22 +129,14 @@ func (m *mirror) take(s said) {
 	}
 	missing = append(missing, m.takeOwned(s, present)...)
 	missing = slices.DeleteFunc(missing, func(ref model.Ref) bool { return present[ref] }) // an object lacked it, and it is said by itself
-	back := map[model.Ref]int{}                                                            // by cause
-	for ref, cause := range m.held {
-		if present[ref] {
-			delete(m.held, ref)
-			back[cause]++
-		}
-	}
 	if s.whole {
-		m.primed, m.listed = true, true
-		m.judge(before, missing, back)
+		m.primed = true
+		m.judge(before, missing, present)
+		m.listed = true
 		return
 	}
-	for cause, n := range back {
-		m.drops[cause] = drop{back: m.drops[cause].back + n, lie: m.drops[cause].lie}
-	}
-	m.remove(missing)
+	m.settle(present)
+	m.report(s, before, missing, present)
 }
 
 // weigh is how many endpoints a record counts for.
@@ -157,138 +145,6 @@ func weigh(ref model.Ref) int {
 		return 1
 	}
 	return 0
-}
-
-// judge removes what a listing lacks, or holds it.
-func (m *mirror) judge(before map[model.Ref]object, missing []model.Ref, back map[model.Ref]int) {
-	touched, renewed, fresh := map[model.Ref]bool{}, map[model.Ref]bool{}, map[model.Ref]bool{}
-	for cause := range back {
-		touched[cause], renewed[cause] = true, true
-	}
-	causes, suspicious := m.causes(before, missing)
-	for ref, cause := range causes {
-		was, held := m.held[ref]
-		if touched[cause] = true; !held || was != cause {
-			renewed[cause], fresh[cause] = true, true
-		}
-		if held {
-			touched[was] = true
-		}
-		m.held[ref] = cause
-	}
-	silent := map[model.Ref]bool{} // causes of which not everything was looked for
-	rest, endpoints := map[model.Ref]int{}, map[model.Ref]int{}
-	for ref, cause := range m.held {
-		rest[cause]++
-		endpoints[cause] += weigh(ref)
-		silent[cause] = silent[cause] || !slices.Contains(missing, ref)
-	}
-	for cause := range touched {
-		d := m.drops[cause]
-		back, lie := d.back+back[cause], d.lie
-		if fresh[cause] {
-			back = 0
-		}
-		if fresh[cause] || !silent[cause] {
-			few := 9*rest[cause] <= back || endpoints[cause] < m.hold.Min && rest[cause] < back
-			lie = few && !fresh[cause] && !suspicious[cause]
-		}
-		switch renewed := renewed[cause] || d.listings == 0; {
-		case renewed && silent[cause]:
-			d = drop{}
-		case renewed:
-			d = drop{listings: 1, first: time.Now()}
-		case !silent[cause]:
-			d.listings++
-		}
-		d.back, d.lie = back, lie
-		m.drops[cause] = d
-	}
-	m.remove(slices.DeleteFunc(missing, func(ref model.Ref) bool {
-		cause, held := causes[ref]
-		d := m.drops[cause]
-		return held && (d.listings < 3 || time.Since(d.first) < m.hold.For) && (!d.lie || d.listings < 2)
-	}))
-}
-
-// causes says which of what is missing is held, and what for, and which of the
-// causes hold something else than what was held before.
-func (m *mirror) causes(before map[model.Ref]object, missing []model.Ref) (causes map[model.Ref]model.Ref, suspicious map[model.Ref]bool) {
-	causes, suspicious = map[model.Ref]model.Ref{}, map[model.Ref]bool{}
-	lost, endpoints, owner := m.suspect, m.suspect, map[model.Ref]model.Ref{}
-	lostOf, gone := map[model.Ref]int{}, map[model.Ref]bool{}
-	for ref, o := range before {
-		for _, part := range o.parts(ref) {
-			owner[part] = ref
-			endpoints += weigh(part)
-		}
-	}
-	for _, ref := range missing {
-		lost += weigh(ref)
-		if gone[ref] = true; ref != owner[ref] {
-			lostOf[owner[ref]]++
-		}
-	}
-	for ref := range m.held {
-		if !gone[ref] {
-			lost += weigh(ref)
-		}
-	}
-	all := lost > 0 && lost >= m.hold.Min && float64(lost) > m.hold.Share*float64(endpoints) ||
-		m.hold.Share < 1 && len(missing) > 0 && m.everything(owner, gone)
-	slices.SortFunc(missing, func(a, b model.Ref) int {
-		return cmp.Or(cmp.Compare(btoi(a != owner[a]), btoi(b != owner[b])), a.Compare(b))
-	})
-	last := map[model.Ref]model.Ref{} // by object
-	for _, ref := range missing {
-		of := owner[ref]
-		if cause, held := m.held[ref]; all {
-			causes[ref], suspicious[model.Ref{}] = model.Ref{}, true
-		} else if lostOf[of] > m.hold.Min && lostOf[of] == len(before[of].owned) {
-			causes[ref], suspicious[of] = of, true
-		} else if held {
-			causes[ref] = cause
-		}
-		if cause, held := causes[ref]; held {
-			last[of] = cause
-		}
-	}
-	for _, ref := range missing {
-		if _, held := causes[ref]; held || !gone[owner[ref]] {
-			continue
-		}
-		if cause, some := last[owner[ref]]; some { // an object stays whole
-			causes[ref], suspicious[cause] = cause, true
-		}
-	}
-	return causes, suspicious
-}
-
-// everything reports whether what is missing leaves nothing of what was stored
-// before, be it little: no record at all; no endpoint, not even a new one; or no
-// service where there was no endpoint. What is held and not looked for is neither
-// what there was nor what is left.
-func (m *mirror) everything(before map[model.Ref]model.Ref, gone map[model.Ref]bool) bool {
-	silent := func(ref model.Ref) bool { _, held := m.held[ref]; return held && !gone[ref] }
-	old, endpoints, services := 0, 0, 0
-	for ref, o := range m.objects {
-		for _, part := range o.parts(ref) {
-			if gone[part] || silent(part) {
-				continue
-			}
-			endpoints += weigh(part)
-			services += btoi(part.Kind == model.KindService)
-			if _, was := before[part]; was {
-				old++
-			}
-		}
-	}
-	hadEndpoints, hadServices := false, false
-	for ref := range before {
-		hadEndpoints = hadEndpoints || weigh(ref) > 0 && !silent(ref)
-		hadServices = hadServices || ref.Kind == model.KindService && !silent(ref)
-	}
-	return old == 0 || hadEndpoints && endpoints == 0 || !hadEndpoints && hadServices && services == 0 && endpoints == 0
 }
 
 func btoi(b bool) int {
@@ -306,11 +162,6 @@ func (m *mirror) remove(refs []model.Ref) {
 			delete(o.owned, ref)
 		}
 	}
-	stands := map[model.Ref]bool{}
-	for _, cause := range m.held {
-		stands[cause] = true
-	}
-	maps.DeleteFunc(m.drops, func(cause model.Ref, _ drop) bool { return !stands[cause] })
 }
 
 // release removes what is held, as an operator does, but for objects of which
@@ -320,6 +171,9 @@ func (m *mirror) release() {
 		if slices.ContainsFunc(o.parts(ref), func(part model.Ref) bool { _, held := m.held[part]; return !held }) {
 			delete(m.held, ref)
 		}
+	}
+	if len(m.held) > 0 {
+		m.marks = newMarks()
 	}
 	m.remove(slices.Collect(maps.Keys(m.held)))
 }

@@ -150,6 +150,11 @@ func (p *play) restoreAuthority() {
 		return
 	}
 	p.settle()
+	p.mu.Lock()
+	for _, m := range p.mirrors { // what services had before is not known of the other past
+		m.marks = newMarks()
+	}
+	p.mu.Unlock()
 	a.mu.Lock()
 	at := a.decided.At()
 	at.Epoch++
@@ -162,7 +167,7 @@ func (p *play) restoreAuthority() {
 
 // prime lets readers know that the written source is complete.
 func (p *play) prime(now *process) {
-	w, err := source.NewWritten(lawWritten, now.store, source.WrittenConfig{Origin: "law"})
+	w, err := source.NewWritten(lawWritten, now.store, source.WrittenConfig{})
 	if err == nil {
 		err = w.Prime(context.Background())
 	}

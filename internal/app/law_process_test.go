@@ -140,6 +140,8 @@ func (p *play) remember(a *App) {
 		case p.claims.others(name):
 			p.strays = append(p.strays, name)
 			p.mirrors[name] = mirrorOf(source.Hold{}, stored[name])
+		case slices.ContainsFunc(p.wanted, func(e entry) bool { return !p.primed(e.Name) }):
+			p.leftover(name, stored[name])
 		default:
 			p.Fatalf("source %s is not configured, no other process has it, and its records are there after a start", name)
 		}
@@ -149,7 +151,7 @@ func (p *play) remember(a *App) {
 
 // stays reports whether what is stored of a source outlives a start.
 func (p *play) stays(name string) bool {
-	return name == lawWritten || slices.Contains(p.strays, name) || slices.ContainsFunc(p.wanted, func(e entry) bool { return e.Name == name })
+	return name == lawWritten || p.seat(name) != nil || slices.Contains(p.strays, name) || slices.ContainsFunc(p.wanted, func(e entry) bool { return e.Name == name })
 }
 
 // stop ends the application: as it should be, or as if it was killed, so that

@@ -9,8 +9,8 @@ import (
 type seat struct {
 	entry
 	leaving bool
-	halted  bool     // it may leave, but another process has it
-	waits   []string // sources that have to be listed before it may leave
+	halted  bool // it does not run: it may leave, but another process has it
+	going
 }
 
 func (p *play) seat(name string) *seat {
@@ -49,10 +49,12 @@ func (p *play) reseat(wanted []entry) {
 	for _, m := range p.present {
 		present = append(present, m.Name)
 		if m.leaving = !slices.Contains(names, m.Name); m.leaving {
-			m.waits = slices.DeleteFunc(m.waits, func(name string) bool { return !slices.Contains(names, name) })
-			m.waits = append(m.waits, fresh...)
+			waits := slices.DeleteFunc(slices.Clone(m.waits), func(name string) bool { return !slices.Contains(names, name) })
+			if waits = append(waits, fresh...); !slices.Equal(waits, m.waits) {
+				m.going = going{waits: waits}
+			}
 		} else {
-			m.waits = nil
+			m.going = going{}
 		}
 	}
 	for _, e := range wanted {
@@ -60,6 +62,7 @@ func (p *play) reseat(wanted []entry) {
 		switch {
 		case m == nil && slices.Contains(p.strays, e.Name):
 			p.mirrors[e.Name].restart(e.Hold)
+			p.mirrors[e.Name].marks, p.mirrors[e.Name].listed = newMarks(), false
 			p.strays = slices.DeleteFunc(slices.Clone(p.strays), func(name string) bool { return name == e.Name })
 			m = &seat{}
 			p.present = append(p.present, m)

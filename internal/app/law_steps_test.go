@@ -61,7 +61,7 @@ func (p *play) happen(s step) {
 		case s.What == "reload":
 			p.reload(s.Sources)
 		case s.What == "rename":
-			p.reload(p.renamed(s.Which))
+			p.reload(p.renameTo(s))
 		case s.What == "rotate":
 			p.reload(p.rotated(s.Which))
 		case s.What == "release":
@@ -159,14 +159,22 @@ func (p *play) edit(s step) {
 // release is an operator's word.
 func (p *play) release(name string) {
 	p.settle()
+	m := p.seat(name)
+	held := m != nil && m.leaving && !m.since.IsZero()
 	for _, s := range p.process.fleet.supervisors() {
-		if s.Status().Name != name {
+		if s.Status().Name != name || held && p.claims.others(name) { // that would be waited for
 			continue
 		}
 		if _, err := s.Release(context.Background()); err != nil {
 			p.Fatalf("release: %v", err)
 		}
 		p.mu.Lock()
+		if held {
+			p.departs(m)
+			p.noteState()
+			p.mu.Unlock()
+			continue
+		}
 		p.mirrors[name].release()
 		p.giveUp(name)
 		p.noteState()

@@ -197,9 +197,18 @@ func (p *play) took(name string, store func() error, s said) error {
 	suspected := p.suspected(name)
 	err := store()
 	if m := p.mirrors[name]; err == nil && m != nil {
-		m.suspect = suspected
+		m.suspected, m.isStored = suspected, func(ref model.Ref) bool {
+			ref.Source = name
+			for r := range p.process.store.List(model.Filter{Kind: ref.Kind, Source: name}) {
+				if r.Ref == ref {
+					return true
+				}
+			}
+			return false
+		}
 		m.take(s)
 		p.noteState()
+		p.consider()
 		p.listed(name, s)
 	}
 	return err
@@ -221,17 +230,7 @@ func (p *play) settle() {
 	p.pass()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for _, m := range slices.Clone(p.present) {
-		if m.leaving && !slices.ContainsFunc(m.waits, func(name string) bool { return !p.primed(name) }) {
-			if p.claims.others(m.Name) {
-				m.halted = true
-				continue
-			}
-			p.present = slices.DeleteFunc(p.present, func(o *seat) bool { return o == m })
-			delete(p.mirrors, m.Name)
-			p.offers = slices.DeleteFunc(p.offers, func(o *offer) bool { return o.Source == m.Name })
-		}
-	}
+	p.leave()
 	p.recent = []telling{p.telling()}
 }
 

@@ -103,7 +103,7 @@ func (p *play) write(s step) {
 }
 
 func (p *play) send(w *writer, c model.Commit) error {
-	to, err := source.NewWritten(lawWritten, p.process.store, source.WrittenConfig{Origin: "law", Lease: w.lease})
+	to, err := source.NewWritten(lawWritten, p.process.store, source.WrittenConfig{Lease: w.lease})
 	if err == nil {
 		_, err = to.Write(context.Background(), c)
 	}

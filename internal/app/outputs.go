@@ -29,7 +29,7 @@ func (a *App) openOutputs(ctx context.Context, c *config.Config, version string,
 			a.log.Warn("the listener is exposed", "output", o.Kind, "warning", warning)
 		}
 		opened, err := o.Settings.Open(ctx, output.Env{
-			Instance: c.Instance, Version: version, RootNamespace: c.RootNamespace,
+			Instance: c.Instance, Self: a.self, Version: version, RootNamespace: c.RootNamespace,
 			Sources:  func() []string { return b.those(a.fleet.names()) },
 			Restored: b.those(a.restored()), Judge: a.fleet,
 			Sent: observing(timed.commitToSend.WithLabelValues(o.Kind)), ACKed: observing(timed.commitToAccept.WithLabelValues(o.Kind)),
@@ -48,6 +48,11 @@ func (a *App) openOutputs(ctx context.Context, c *config.Config, version string,
 // branchOf is the branch that an output takes.
 func (a *App) branchOf(ctx context.Context, o config.Output, c *config.Config) *branch {
 	sources, found := selectionOf(ctx, o.Settings, c)
+	if _, writes := o.Settings.(output.APIServer); writes && !isSelective(o.Settings) {
+		for _, name := range a.leftover { // nobody knows what it has read
+			sources = sources.with(name, unknown)
+		}
+	}
 	if a.once {
 		sources = sources.assume(found)
 	}

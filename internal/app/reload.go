@@ -32,14 +32,20 @@ type reloader struct {
 	app *App
 	// running is what is in force: what cannot change is as at the start.
 	running config.Config
-	looked  bool // at the file, since the start
+	looked  bool      // at the file, since the start
+	rested  time.Time // when it may judge again who leaves
 
 	mu     sync.Mutex // guards status
 	status admin.Config
 }
 
-// removeAgain is how long a removal that the store rejected waits.
-const removeAgain = time.Second
+const (
+	// removeAgain is how long a removal that the store rejected waits.
+	removeAgain = time.Second
+	// lookShare bounds what judging takes of a processor: after each time, it rests so
+	// many times as long.
+	lookShare = 9
+)
 
 func newReloader(a *App, c *config.Config) *reloader {
 	return &reloader{app: a, running: *c, status: admin.Config{
@@ -47,26 +53,25 @@ func newReloader(a *App, c *config.Config) *reloader {
 	}}
 }
 
-// launch starts following the file, if there is one.
+// launch starts following the file, if there is one, and the sources that leave.
 func (r *reloader) launch(ctx context.Context, launch func(run func() error)) {
-	if r.File == "" {
-		return
-	}
 	changed := make(chan struct{}, 1)
-	launch(func() error {
-		r.app.machine.watch(ctx, r.File, r.app.log, func() {
-			select {
-			case changed <- struct{}{}:
-			default: // the file will be read, and as it is by then
-			}
+	if r.File != "" {
+		launch(func() error {
+			r.app.machine.watch(ctx, r.File, r.app.log, func() {
+				select {
+				case changed <- struct{}{}:
+				default: // the file will be read, and as it is by then
+				}
+			})
+			return nil
 		})
-		return nil
-	})
+	}
 	launch(func() error { r.follow(ctx, changed); return nil })
 }
 
-// follow waits for: the end, another file, somebody who asks, the listing of
-// another source, the time to try a removal again.
+// follow waits for: the end, another file, somebody who asks, something that may decide
+// whether a source leaves, the time to look at that again.
 func (r *reloader) follow(ctx context.Context, changed <-chan struct{}) {
 	var again <-chan time.Time
 	for {
@@ -77,11 +82,12 @@ func (r *reloader) follow(ctx context.Context, changed <-chan struct{}) {
 			r.reload(ctx)
 		case <-r.Now:
 			r.reload(ctx)
-		case <-r.app.primed:
+		case <-r.app.looks:
 		case <-again:
 		}
-		if again = nil; !r.removeDue(ctx) {
-			again = time.After(removeAgain)
+		again = nil
+		if next := r.removeDue(ctx); next > 0 {
+			again = time.After(next)
 		}
 	}
 }
@@ -124,23 +130,51 @@ func (r *reloader) apply(ctx context.Context, p plan, wanted *config.Config) {
 	}
 }
 
-// removeDue removes the records of the sources that may leave. It reports
-// false if that has to be tried again.
-func (r *reloader) removeDue(ctx context.Context) (done bool) {
-	done = true
-	for _, m := range r.app.fleet.due(r.listed) {
-		name := m.entry.Name
-		r.app.fleet.halt(m)
-		if err := source.Remove(ctx, r.app.store, r.app.claims, name); err != nil {
-			done = ctx.Err() != nil
-			r.app.log.Error("the records of a removed source stay for now", "source", name, "err", err)
+// removeDue removes the records of the sources that may leave. It returns how long until
+// it has to look again, whatever happens; zero if it need not.
+func (r *reloader) removeDue(ctx context.Context) (again time.Duration) {
+	due := r.app.fleet.due(r.listed)
+	r.app.judging.Store(len(due) > 0) // first: what is committed from here on has it look again
+	if wait := time.Until(r.rested); len(due) > 0 && wait > 0 {
+		return wait
+	}
+	began := time.Now()
+	for m, d := range due {
+		leaves, in := r.judge(m, d)
+		if leaves && r.remove(ctx, m) {
 			continue
 		}
-		r.app.fleet.drop(m)
-		r.app.left(name)
-		r.app.log.Info("source removed with its records", "source", name)
+		if leaves {
+			in = removeAgain
+		}
+		again = soonest(again, in)
 	}
-	return done
+	r.app.judging.Store(again > 0)
+	r.rested = time.Now().Add(lookShare * time.Since(began))
+	return again
+}
+
+// remove removes a source with its records. It reports false if that has to be tried
+// again.
+func (r *reloader) remove(ctx context.Context, m *member) bool {
+	name := m.entry.Name
+	r.app.fleet.halt(m)
+	if err := source.Remove(ctx, r.app.store, r.app.claims, name); err != nil {
+		r.app.log.Error("the records of a removed source stay for now", "source", name, "err", err)
+		return ctx.Err() != nil
+	}
+	r.app.fleet.drop(m)
+	r.app.left(name)
+	r.app.log.Info("source removed with its records", "source", name)
+	return true
+}
+
+// soonest is the earlier of two times from now, of which zero is none.
+func soonest(a, b time.Duration) time.Duration {
+	if a == 0 || b > 0 && b < a {
+		return b
+	}
+	return a
 }
 
 // listed reports whether clients may see a source's records. That the store

@@ -120,6 +120,7 @@ func contribution(r admin.Contributor) string {
 	if r.Place != "" {
 		b.WriteString(" in " + r.Place)
 	}
+	b.WriteString(via(r.Path))
 	if r.LeftOut != "" {
 		b.WriteString(", left out: " + r.LeftOut)
 	}
@@ -130,6 +131,14 @@ func contribution(r admin.Contributor) string {
 		fmt.Fprintf(&b, ", stale for %s, its last good version is served: %s", r.Age, r.Stale)
 	}
 	return b.String()
+}
+
+// via names the Isthmuses that something came through.
+func via(path []string) string {
+	if len(path) == 0 {
+		return ""
+	}
+	return " via " + strings.Join(path, ", ")
 }
 
 func printInstances(c *cobra.Command, instances []admin.EndpointClaim) error {
@@ -161,7 +170,7 @@ func instanceRow(e admin.EndpointClaim) []string {
 	if !e.Counts {
 		health = "(also)"
 	}
-	record := e.Record
+	record := e.Record + via(e.Path)
 	if e.Held {
 		record += " (held)"
 	}

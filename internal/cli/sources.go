@@ -133,6 +133,9 @@ func printExchanges(c *cobra.Command, s admin.Source) {
 	for _, e := range s.Exchanges {
 		say(c.OutOrStdout(), "\n%s: %s: %d resources; %d answers, of which %d were ACKed and %d NACKed, the last %s ago\n",
 			s.Name, e.Type, e.Resources, e.Received, e.ACKed, e.NACKed, orDash(e.Age))
+		if e.Echoed > 0 {
+			say(c.OutOrStdout(), "  %d of the resources came in whole or in part through this Isthmus, and that is left out\n", e.Echoed)
+		}
 		if e.Reason != "" {
 			say(c.OutOrStdout(), "  NACKed last: %s\n", e.Reason)
 		}

@@ -69,10 +69,11 @@ func Identity(ctx context.Context, target *rest.Config) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("%q is no address of an API server: %w", target.Host, err)
 	}
-	client, err := rest.HTTPClientFor(target)
+	through, err := new(Plugin).Transport(target)
 	if err != nil {
 		return "", fmt.Errorf("%s: %w", target.Host, err)
 	}
+	client := &http.Client{Transport: through, Timeout: target.Timeout}
 	defer client.CloseIdleConnections()
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url.JoinPath("api/v1/namespaces/kube-system").String(), http.NoBody)
 	if err != nil {

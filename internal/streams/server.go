@@ -151,11 +151,12 @@ func (s *Server) credentials() credentials.TransportCredentials {
 }
 
 // Run runs the engine, and serves on a listener unless that is nil, until ctx ends.
-// Readiness has gone by then; streams are sent elsewhere, and those that do not go
-// within drain are closed.
+// Readiness has gone by then; streams are ended one after the other within drain, so that
+// their clients do not all come to another server at once.
 func (s *Server) Run(ctx context.Context, l net.Listener, drain time.Duration) error {
 	parts, ctx := errgroup.WithContext(ctx)
-	parts.Go(func() error { s.engine.Run(ctx); return nil })
+	running, stopped := context.WithCancel(context.WithoutCancel(ctx))
+	parts.Go(func() error { s.engine.Run(running); return nil })
 	if l != nil {
 		parts.Go(func() error { return s.Serve(l) })
 	}
@@ -163,6 +164,7 @@ func (s *Server) Run(ctx context.Context, l net.Listener, drain time.Duration) e
 		<-ctx.Done()
 		limit, cancel := context.WithTimeout(context.WithoutCancel(ctx), drain)
 		defer cancel()
+		defer stopped()
 		s.Stop(limit)
 		return nil
 	})
@@ -184,8 +186,8 @@ func (s *Server) Serve(l net.Listener) error {
 	return nil
 }
 
-// Stop lets no new stream in, waits until ctx ends for those there are, and
-// closes the rest. Streams end when the engine stops.
+// Stop lets no new stream in, ends those there are over four fifths of the time until ctx
+// ends, and then closes the rest.
 func (s *Server) Stop(ctx context.Context) {
 	s.halt()
 	done := make(chan struct{})
@@ -193,6 +195,11 @@ func (s *Server) Stop(ctx context.Context) {
 		s.GRPC.GracefulStop()
 		close(done)
 	}()
+	over := time.Duration(0)
+	if end, limited := ctx.Deadline(); limited {
+		over = time.Until(end) * 4 / 5
+	}
+	s.engine.EndAll(ctx, over)
 	select {
 	case <-done:
 	case <-ctx.Done():

@@ -36,10 +36,11 @@ func Changes(now *catalog.Snapshot, c catalog.Change) []push.Changed { return as
 
 func (s *settings) changes(now *catalog.Snapshot, c catalog.Change) []push.Changed {
 	var list []push.Changed
+	hosts := newStepHosts(now)
 	for _, key := range slices.SortedFunc(maps.Keys(c.Services), compareKeys) {
-		list = s.appendChanges(list, now, key.Host, c.Services[key])
+		list = s.appendChanges(list, hosts, key.Host, c.Services[key])
 	}
-	return s.appendShared(list, now, c)
+	return s.appendShared(list, hosts, c)
 }
 
 // Reviewed lists the audience keys of clients that may see something else after a
@@ -57,12 +58,12 @@ func compareKeys(a, b catalog.ServiceKey) int {
 	return cmp.Or(cmp.Compare(a.Host, b.Host), cmp.Compare(a.Namespace, b.Namespace))
 }
 
-func (s *settings) appendChanges(list []push.Changed, now *catalog.Snapshot, host string, c catalog.ServiceChange) []push.Changed {
+func (s *settings) appendChanges(list []push.Changed, hosts *stepHosts, host string, c catalog.ServiceChange) []push.Changed {
 	namespaces, seen := audience(c.Old, c.New)
 	if !seen {
 		return list
 	}
-	lost, policy := losses(now, host, c), s.of(host)
+	lost, policy := losses(hosts, host, c), s.of(host)
 	all := s.subsets[policy]
 	note := func(port uint32, subsets []*subset, changed ...push.Row) {
 		for _, r := range changed {
@@ -76,7 +77,7 @@ func (s *settings) appendChanges(list []push.Changed, now *catalog.Snapshot, hos
 		noteEndpoints(c, policy, all, note)
 		return list
 	}
-	for _, port := range concernedPorts(now, host, c) {
+	for _, port := range concernedPorts(hosts, host, c) {
 		for r := range rows {
 			if rows[r].subject != nil {
 				note(port, all, push.Row(r))
@@ -154,7 +155,7 @@ func noteEndpoints(c catalog.ServiceChange, policy *Policy, all []*subset, note 
 }
 
 // concernedPorts returns the ports of a host of which something may differ.
-func concernedPorts(now *catalog.Snapshot, host string, c catalog.ServiceChange) []uint32 {
+func concernedPorts(hosts *stepHosts, host string, c catalog.ServiceChange) []uint32 {
 	var ports []uint32
 	add := func(s *catalog.Service) {
 		for _, port := range s.Ports {
@@ -167,9 +168,7 @@ func concernedPorts(now *catalog.Snapshot, host string, c catalog.ServiceChange)
 		}
 	}
 	if c.Old == nil || c.New == nil || !sameStanding(c.Old, c.New) {
-		for other := range now.ByHost(host) {
-			add(other)
-		}
+		ports = append(ports, hosts.of(host).ports...)
 	}
 	slices.Sort(ports)
 	return slices.Compact(ports)

@@ -83,7 +83,7 @@ func drawService(t *rapid.T) model.Service {
 		Addresses:       model.ListOf(rapid.SliceOfN(rapid.SampledFrom([]string{"10.1.0.1", "10.1.0.1/32", "10.2.0.0/16", "FD00::5"}), 0, 2).Draw(t, "addresses")...),
 	}
 	s.Cluster = rapid.SampledFrom([]string{"", "east", "west"}).Draw(t, "cluster")
-	s.Traffic = rapid.SampledFrom([]model.Traffic{{}, {}, {}, {NodeLocal: true}, {Prefer: model.PreferSameZone}, {Prefer: model.PreferSameNode}, {Affinity: model.ClientIP}, {Headless: true}, {Headless: true}}).Draw(t, "traffic")
+	s.Traffic = rapid.SampledFrom([]model.Traffic{{}, {}, {}, {NodeLocal: true}, {Prefer: model.PreferSameZone}, {Prefer: model.PreferSameNode}, {Affinity: model.ClientIP}, {Headless: true}, {Headless: true}, {ClusterLocal: true}}).Draw(t, "traffic")
 	if rapid.Bool().Draw(t, "selects") {
 		s.WorkloadSelector = model.MapOf(map[string]string{"app": "it"})
 	}
@@ -94,7 +94,7 @@ func drawEndpoint(t *rapid.T) model.Endpoint {
 	return model.Endpoint{
 		Address: rapid.SampledFrom([]string{"10.0.0.1", "10.0.0.2", "fd00::1", "FD00::1", "unix:///run/s", "name.com"}).Draw(t, "address"),
 		Also:    rapid.SampledFrom([]model.List[string]{{}, {}, model.ListOf("fd00::1"), model.ListOf("10.0.0.1"), model.ListOf("FD01::1", "10.0.0.9")}).Draw(t, "also"),
-		Labels:  model.MapOf(map[string]string{"app": "it", "version": rapid.SampledFrom([]string{"v1", "v2"}).Draw(t, "version")}),
+		Labels:  model.MapOf(map[string]string{"app": "it", "version": rapid.SampledFrom([]string{"v1", "v2"}).Draw(t, "version"), clusterLabel: rapid.SampledFrom([]string{"", "east", "west"}).Draw(t, "of cluster")}),
 		Locality: model.Locality{
 			Region: rapid.SampledFrom([]string{"", "eu"}).Draw(t, "region"), Zone: rapid.SampledFrom([]string{"a", "b"}).Draw(t, "zone"),
 		},

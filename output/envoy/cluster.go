@@ -56,7 +56,7 @@ func clusterOf(at slot, s *catalog.Service, port model.Port) cluster {
 	case strictDNS, logicalDNS:
 		c.endpoints = s.Endpoints(port.Number)
 	case originalDST:
-		if port.TargetPort != port.Number {
+		if port.TargetPort != port.Number && !s.Traffic.ClusterLocal { // its address has the port of the service
 			c.target = port.TargetPort
 		}
 	case eds:

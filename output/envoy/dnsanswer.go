@@ -116,7 +116,7 @@ func (a answering) reached(s catalog.ServiceDefinition) bool {
 func (a answering) reachedAt(s catalog.ServiceDefinition, port model.Port, kind traffic) bool {
 	shared := a.view.proxy.shared()
 	listens := slices.Collect(a.view.proxy.listensAt(s, a.ports[port.Number]))
-	if !hasCluster(s, port.Number) || !slices.Contains(listens, shared) || a.view.proxy.follows(s.Definition, port) {
+	if !hasCluster(s, port.Number) || !slices.Contains(listens, shared) || a.view.proxy.follows(s.Definition, port) || a.view.proxy.stays(s.Definition, port) {
 		return false
 	}
 	at, cluster := a.arrivals(port.Number), ClusterName(s.Key.Host, port.Number)

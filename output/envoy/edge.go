@@ -75,8 +75,9 @@ func (d *definitions) members(v View, p EdgePort) []edgeMember {
 		for s := range index.Visible(v.viewer()) {
 			port, _ := s.Port(index.Number)
 			place, ok := p.takes(port)
-			// An endpoint that is where the connection was going anyway is the edge itself.
-			if !ok || s.Resolution == model.ResolutionNone || !hasCluster(s, index.Number) {
+			// An endpoint that is where the connection was going anyway is the edge itself. What
+			// each cluster has for itself is not for callers from outside.
+			if !ok || s.Resolution == model.ResolutionNone || s.Traffic.ClusterLocal || !hasCluster(s, index.Number) {
 				continue
 			}
 			if best, other := found[s.Key]; !other || place < best.place {

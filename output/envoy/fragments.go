@@ -49,14 +49,18 @@ func appendMessage(b []byte, field protowire.Number, m named) []byte {
 	return b
 }
 
-// lazily is a fragment that is made when it is first asked for.
+// lazily is a fragment that is made when it is first asked for, and again after a panic.
 type lazily struct {
-	once sync.Once
-	is   *fragment
+	mu sync.Mutex
+	is *fragment
 }
 
 func (l *lazily) get(host func() *routev3.VirtualHost) *fragment {
-	l.once.Do(func() { l.is = newFragment(host()) })
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.is == nil {
+		l.is = newFragment(host())
+	}
 	return l.is
 }
 

@@ -234,7 +234,7 @@ func (e *spreadsEdit) next(at servicePort, was *spread, c catalog.ServiceChange)
 // become large stays it until it has half as many, so that it does not flap.
 func (e *spreadsEdit) large(at servicePort, was *spread, s *catalog.Service) bool {
 	port, ok := s.Port(at.port)
-	if !ok || s.Resolution != model.ResolutionStatic || formFor(KindEnvoy, s, port) != eds || s.Traffic.Near() || s.Traffic.NodeLocal || e.whole != nil && e.whole(s, at.port) {
+	if !ok || s.Resolution != model.ResolutionStatic || formFor(KindEnvoy, s, port) != eds || s.Traffic.Near() || confined(s) || e.whole != nil && e.whole(s, at.port) {
 		return false
 	}
 	least := e.above + 1

@@ -8,35 +8,36 @@ import (
 // losses returns the ports that have lost an endpoint in some view
 // that it had before: it was removed, or is not healthy any more. Clients
 // go on sending there until they know.
-func losses(now *catalog.Snapshot, host string, c catalog.ServiceChange) map[uint32]bool {
+func losses(hosts *stepHosts, host string, c catalog.ServiceChange) map[uint32]bool {
 	lost := map[uint32]bool{}
 	if c.Old != nil && c.New != nil && sameStanding(c.Old, c.New) {
 		for id := range c.Endpoints {
-			if serves(c.Old, id) && (!serves(c.New, id) || c.New.Traffic.NodeLocal && moved(c, id)) {
+			if serves(c.Old, id) && (!serves(c.New, id) || confined(c.New) && moved(c, id)) {
 				lost[id.ServicePort] = true
 			}
 		}
 		for _, port := range c.Old.Ports {
-			lost[port.Number] = lost[port.Number] || c.New.Traffic.NodeLocal && !c.Old.Traffic.NodeLocal
+			lost[port.Number] = lost[port.Number] || confined(c.New) && c.New.Traffic != c.Old.Traffic
 		}
 		return lost
 	}
 	// Views change over to another service of the host, or from one.
-	left := func(s *catalog.Service) {
-		for _, port := range s.Ports {
-			lost[port.Number] = lost[port.Number] || s.Endpoints(port.Number).Counts().Healthy > 0
-		}
-	}
 	if c.Old != nil {
-		left(c.Old)
-	}
-	for other := range now.ByHost(host) {
-		if c.New == nil || other.Key != c.New.Key {
-			left(other)
+		for _, port := range c.Old.Ports {
+			lost[port.Number] = c.Old.Endpoints(port.Number).Counts().Healthy > 0
 		}
+	}
+	for port, others := range hosts.of(host).healthy {
+		if c.New != nil && c.New.Endpoints(port).Counts().Healthy > 0 {
+			others--
+		}
+		lost[port] = lost[port] || others > 0
 	}
 	return lost
 }
+
+// confined reports whether clients use some endpoints of a service, and no other.
+func confined(s *catalog.Service) bool { return s.Traffic.NodeLocal || s.Traffic.ClusterLocal }
 
 // serves reports whether a service has an endpoint and it is healthy.
 func serves(s *catalog.Service, id catalog.EndpointID) bool {

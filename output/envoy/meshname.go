@@ -81,7 +81,7 @@ func enteredNames(w *World, v View) iter.Seq[string] {
 // called without proof of who calls: what it carries is TLS of the mesh.
 func isEntered(s *catalog.Service, port model.Port, of *subset, p *Policy) bool {
 	f := of.formOf(KindEnvoy, s, port)
-	return f != noForm && f != originalDST && p.TLS.ofMesh() && port.Protocol != "UDP" && s.Location != model.MeshExternal
+	return f != noForm && f != originalDST && p.TLS.ofMesh() && port.Protocol != "UDP" && s.Location != model.MeshExternal && !s.Traffic.ClusterLocal
 }
 
 // findEntered returns a resource of a gateway. It is without TLS, which passes through, and

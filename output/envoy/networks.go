@@ -209,7 +209,7 @@ func (v View) crossingTo(s *catalog.Service, port uint32, of *subset, p *Policy)
 		return nil
 	}
 	_, named := meshName(s.Key.Host, port, of)
-	if v.Kind != KindEnvoy || !p.TLS.ofMesh() || !named || s.Location == model.MeshExternal {
+	if v.Kind != KindEnvoy || !p.TLS.ofMesh() || !named || s.Location == model.MeshExternal || s.Traffic.ClusterLocal {
 		return v.via.closed
 	}
 	return v.via

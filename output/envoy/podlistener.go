@@ -34,7 +34,15 @@ func (p proxy) apart(s catalog.ServiceDefinition, index *catalog.PortServices) b
 // connections to where they were going. How many endpoints the service has does not matter,
 // so that its cluster does not change with them.
 func (p proxy) leads(s *catalog.Definition, port model.Port) bool {
-	return p.role == sidecar && p.follows(s, port)
+	return p.role == sidecar && (p.follows(s, port) || p.stays(s, port))
+}
+
+// stays reports whether connections to a service port are left to the client's cluster: they
+// go to the address that they were made to, which is the cluster's own. Nobody has to know
+// which cluster that is.
+func (p proxy) stays(s *catalog.Definition, port model.Port) bool {
+	kind := trafficOf(port)
+	return p.mode != none && s.Traffic.ClusterLocal && s.Resolution == model.ResolutionStatic && kind != notTCP && kind != httpOnly
 }
 
 // podAddresses yields those addresses of endpoints of a service at which Envoys listen.
@@ -121,22 +129,19 @@ func podListeners(c catalog.ServiceChange) iter.Seq[sharedName] {
 	}
 }
 
-// allPodListeners yields those of the services of a host, before a change or after it. A
-// service that is large has none.
-func allPodListeners(now *catalog.Snapshot, host string, c catalog.ServiceChange) iter.Seq[sharedName] {
+// allPodListeners yields those of a service. One that is large has none.
+func allPodListeners(s *catalog.Service) iter.Seq[sharedName] {
 	return func(yield func(sharedName) bool) {
-		for _, s := range append(slices.Collect(now.ByHost(host)), c.Old, c.New) {
-			if s == nil || !s.Headless() {
+		if !s.Headless() {
+			return
+		}
+		for _, port := range s.Ports {
+			if s.Endpoints(port.Number).Counts().Total > catalog.LargeHeadless {
 				continue
 			}
-			for _, port := range s.Ports {
-				if s.Endpoints(port.Number).Counts().Total > catalog.LargeHeadless {
-					continue
-				}
-				for address := range s.EndpointAddresses(port.Number) {
-					if !yield(sharedName{ListenerType, socketName(address, port.Number)}) {
-						return
-					}
+			for address := range s.EndpointAddresses(port.Number) {
+				if !yield(sharedName{ListenerType, socketName(address, port.Number)}) {
+					return
 				}
 			}
 		}

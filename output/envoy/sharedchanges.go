@@ -18,9 +18,9 @@ type sharedName struct {
 // appendShared notes the listeners that lead to services which changed, and the routes
 // to them, each once however many services it has. Common are those that any service may
 // be part of.
-func (s *settings) appendShared(list []push.Changed, now *catalog.Snapshot, c catalog.Change) []push.Changed {
+func (s *settings) appendShared(list []push.Changed, hosts *stepHosts, c catalog.Change) []push.Changed {
 	noted := audiences{}
-	single, common := newSingleChanges(s, now, noted), s.sharedByAll()
+	single, common := newSingleChanges(s, hosts, noted), s.sharedByAll()
 	for key, service := range c.Services {
 		single.count(key.Host, service)
 	}
@@ -35,83 +35,142 @@ func (s *settings) appendShared(list []push.Changed, now *catalog.Snapshot, c ca
 			}
 			continue
 		}
-		for name := range sharedNames(now, key.Host, service) {
-			noted.add(name, namespaces)
-		}
+		hosts.note(noted, key.Host, service, namespaces)
 		for _, name := range common {
 			noted.add(name, namespaces)
 		}
 		single.take(key.Host, service, namespaces)
 	}
 	single.crossed()
+	hosts.noteAll(noted)
 	for _, name := range slices.SortedFunc(maps.Keys(noted), func(a, b sharedName) int {
 		return cmp.Or(cmp.Compare(a.row, b.row), cmp.Compare(a.name, b.name))
 	}) {
 		// A single host goes from a route configuration that stays, and does not wait for
 		// that one: another host may have its domains at once.
-		list = append(list, push.Changed{Row: name.row, Name: name.name, Audience: noted.of(name), Revoked: name.row == VirtualHostType})
+		list = append(list, push.Changed{Row: name.row, Name: name.name, Audience: noted[name].list(), Revoked: name.row == VirtualHostType})
 	}
 	return list
 }
 
-// audiences are the namespaces that a name concerns, nil for all. As many services may
-// have a part in it as there are namespaces, each for its own.
-type audiences map[sharedName]map[string]struct{}
+// audiences are the namespaces that a name concerns. As many services may have a part in
+// it as there are namespaces, each for its own.
+type audiences map[sharedName]*namespaceSet
 
 // add adds namespaces to those that a name concerns; nil stands for all.
 func (a audiences) add(name sharedName, namespaces []string) {
-	set, known := a[name]
+	if a[name] == nil {
+		a[name] = &namespaceSet{own: true}
+	}
+	a[name].add(namespaces)
+}
+
+// join adds a set of them that many names have in common, and to which nothing is added any
+// longer. It comes after all calls of add.
+func (a audiences) join(name sharedName, set *namespaceSet) {
+	was := a[name]
 	switch {
-	case namespaces == nil:
-		a[name] = nil
-		return
-	case !known:
-		set = make(map[string]struct{}, len(namespaces))
+	case was == nil:
 		a[name] = set
-	case set == nil:
 		return
+	case was == set:
+		return
+	case !was.own:
+		own := &namespaceSet{own: true}
+		own.join(was)
+		a[name] = own
+	}
+	a[name].join(set)
+}
+
+// namespaceSet are namespaces, or all of them.
+type namespaceSet struct {
+	own   bool // of one name
+	all   bool
+	names map[string]struct{}
+	made  []string // the list of them, once it was asked for
+}
+
+// add adds some; nil stands for all.
+func (s *namespaceSet) add(namespaces []string) {
+	if s.all = s.all || namespaces == nil; s.all {
+		s.names = nil
+		return
+	}
+	if s.names == nil {
+		s.names = make(map[string]struct{}, len(namespaces))
 	}
 	for _, ns := range namespaces {
-		set[ns] = struct{}{}
+		s.names[ns] = struct{}{}
 	}
 }
 
-// of lists those that a name concerns, in order; nil for all.
-func (a audiences) of(name sharedName) []string {
-	set := a[name]
-	if set == nil {
-		return nil
+// join adds those of another set.
+func (s *namespaceSet) join(o *namespaceSet) {
+	switch {
+	case s.all || o.all:
+		s.add(nil)
+	case s.names == nil:
+		s.names = maps.Clone(o.names)
+	default:
+		maps.Copy(s.names, o.names)
 	}
-	list := slices.AppendSeq(make([]string, 0, len(set)), maps.Keys(set))
-	slices.Sort(list)
-	return list
 }
 
-// sharedNames are those that may lead to a service of the host, before a change or
-// after it.
-func sharedNames(now *catalog.Snapshot, host string, c catalog.ServiceChange) map[sharedName]struct{} {
-	names := map[sharedName]struct{}{}
-	note := func(row push.Row, name string) { names[sharedName{row, name}] = struct{}{} }
-	addresses := []string{anyIPv4, anyIPv6, localIPv4, localIPv6}
-	add := func(s *catalog.Service) {
-		if s != nil {
-			addresses = slices.AppendSeq(addresses, s.EveryAddress())
+// list lists them in order; nil for all.
+func (s *namespaceSet) list() []string {
+	if s.made == nil && !s.all {
+		s.made = slices.AppendSeq(make([]string, 0, len(s.names)), maps.Keys(s.names))
+		slices.Sort(s.made)
+	}
+	return s.made
+}
+
+// note notes the names that may lead to a service of the host, before a change or after
+// it. Those to which its other services lead as well are left to noteAll.
+func (s *stepHosts) note(noted audiences, host string, c catalog.ServiceChange, namespaces []string) {
+	h := s.of(host)
+	h.changed.add(namespaces)
+	ports := concernedPorts(s, host, c)
+	for _, port := range ports {
+		if h.concerned[port] == nil {
+			h.concerned[port] = &namespaceSet{}
+		}
+		h.concerned[port].add(namespaces)
+	}
+	if c.Old == nil {
+		return
+	}
+	for name := range allPodListeners(c.Old) {
+		noted.add(name, namespaces)
+	}
+	for address := range c.Old.EveryAddress() {
+		if _, still := h.addresses[address]; still {
+			continue
+		}
+		for _, port := range ports {
+			noted.add(sharedName{ListenerType, socketName(address, port)}, namespaces)
 		}
 	}
-	add(c.Old)
-	add(c.New)
-	for other := range now.ByHost(host) {
-		add(other)
-	}
-	for name := range allPodListeners(now, host, c) {
-		names[name] = struct{}{}
-	}
-	for _, port := range concernedPorts(now, host, c) {
-		note(RouteType, portRoutes(port))
-		note(RouteType, ListenerName(host, port))
-		for _, address := range addresses {
-			note(ListenerType, socketName(address, port))
+}
+
+// noteAll notes the names that may lead to any service of the hosts that changed.
+func (s *stepHosts) noteAll(noted audiences) {
+	for host, h := range s.hosts {
+		for port, namespaces := range h.concerned {
+			noted.join(sharedName{RouteType, portRoutes(port)}, namespaces)
+			noted.join(sharedName{RouteType, ListenerName(host, port)}, namespaces)
+			for _, address := range []string{anyIPv4, anyIPv6, localIPv4, localIPv6} {
+				noted.join(sharedName{ListenerType, socketName(address, port)}, namespaces)
+			}
+			for address := range h.addresses {
+				noted.join(sharedName{ListenerType, socketName(address, port)}, namespaces)
+			}
+		}
+		if h.changed.all || len(h.changed.names) > 0 {
+			for _, name := range h.pods {
+				noted.join(name, h.changed)
+			}
 		}
 	}
-	return names
 }

@@ -12,6 +12,7 @@ type singleChanges struct {
 	*settings
 
 	now       *catalog.Snapshot
+	hosts     *stepHosts
 	audiences audiences
 	touched   map[uint32]int                         // by port: how many services may have come or gone
 	before    map[string][]catalog.ServiceDefinition // of each host, what has changed
@@ -24,8 +25,8 @@ type hostPort struct {
 	port uint32
 }
 
-func newSingleChanges(s *settings, now *catalog.Snapshot, noted audiences) *singleChanges {
-	return &singleChanges{s, now, noted, map[uint32]int{}, map[string][]catalog.ServiceDefinition{}, map[hostPort]map[string]struct{}{}}
+func newSingleChanges(s *settings, hosts *stepHosts, noted audiences) *singleChanges {
+	return &singleChanges{s, hosts.now, hosts, noted, map[uint32]int{}, map[string][]catalog.ServiceDefinition{}, map[hostPort]map[string]struct{}{}}
 }
 
 // count notes how many services of a host may have come or gone. It comes for all changes
@@ -37,11 +38,8 @@ func (n *singleChanges) count(host string, c catalog.ServiceChange) {
 	if c.Old != nil {
 		n.before[host] = append(n.before[host], c.Old.ServiceDefinition)
 	}
-	services := 2
-	for range n.now.ByHost(host) {
-		services++
-	}
-	for _, port := range concernedPorts(n.now, host, c) {
+	services := 2 + n.hosts.of(host).services
+	for _, port := range concernedPorts(n.hosts, host, c) {
 		n.touched[port] += services
 	}
 }
@@ -52,7 +50,7 @@ func (n *singleChanges) take(host string, c catalog.ServiceChange, namespaces []
 	if !n.hasHosts() {
 		return
 	}
-	for _, port := range concernedPorts(n.now, host, c) {
+	for _, port := range concernedPorts(n.hosts, host, c) {
 		n.note(RouteType, hostRoutes(port), namespaces)
 		n.note(VirtualHostType, hostName(host, port), namespaces)
 		index := n.now.Port(port)

@@ -14,7 +14,7 @@ type standpoint struct {
 	model.Locality
 	network string
 	node    string
-	cluster string // of the node
+	cluster string // of the node, or of the endpoints
 }
 
 // order is how it follows from where a client is which endpoints it uses.
@@ -26,6 +26,7 @@ const (
 	bySameZone              // likewise, by network, region and zone
 	bySameNode              // likewise, by network, region, zone, sub-zone and node
 	onNode                  // those on its node, and no other
+	onCluster               // those of its cluster, and no other
 )
 
 // orderOf is the order of a service under its policy: of what the registry and the
@@ -33,6 +34,8 @@ const (
 func orderOf(d *catalog.Definition, p *Policy) order {
 	said := p.LocalityFailover != nil
 	switch {
+	case d.Traffic.ClusterLocal && d.Resolution == model.ResolutionStatic:
+		return onCluster
 	case d.Traffic.NodeLocal && d.Resolution == model.ResolutionStatic:
 		return onNode
 	case said && !*p.LocalityFailover:
@@ -65,6 +68,9 @@ func (w *World) standpointOf(r push.Row, c push.Client) (at standpoint) {
 	if totals.ByNode > 0 && r == EndpointType && c.Node != "" { // clusters have names, of which nobody knows the node
 		at.node, at.cluster = c.Node, c.Cluster
 	}
+	if totals.ClusterLocal > 0 && r == EndpointType {
+		at.cluster = c.Cluster
+	}
 	return at
 }
 
@@ -77,9 +83,14 @@ func (s standpoint) as(o order) standpoint {
 	case bySameZone:
 		return standpoint{Locality: model.Locality{Region: s.Region, Zone: s.Zone}, network: s.network}
 	case bySameNode:
+		if s.node == "" { // else it is the cluster of the node
+			s.cluster = ""
+		}
 		return s
 	case onNode:
 		return standpoint{node: s.node, cluster: s.cluster}
+	case onCluster:
+		return standpoint{cluster: s.cluster}
 	case alike:
 	}
 	return standpoint{}
@@ -90,7 +101,7 @@ func (s standpoint) as(o order) standpoint {
 func movesViews(now *catalog.Snapshot, c catalog.Change) bool {
 	is := now.Totals()
 	was := is.Before(c)
-	return (was.Near > 0) != (is.Near > 0) || (was.ByNode > 0) != (is.ByNode > 0)
+	return (was.Near > 0) != (is.Near > 0) || (was.ByNode > 0) != (is.ByNode > 0) || (was.ClusterLocal > 0) != (is.ClusterLocal > 0)
 }
 
 // movesClusters reports whether clients have other views because of a change: their cluster
@@ -103,7 +114,15 @@ func movesClusters(now *catalog.Snapshot, c catalog.Change) bool {
 
 // sees reports whether a client uses an endpoint at all.
 func (s *standpoint) sees(e catalog.Endpoint, o order) bool {
-	return o != onNode || e.Node == s.node && s.inCluster(e)
+	switch o {
+	case onNode:
+		return e.Node == s.node && s.inCluster(e)
+	case onCluster: // both have to be the same, also where they say none
+		of, _ := e.Labels.Get(clusterLabel)
+		return of == s.cluster
+	case alike, byLocality, bySameZone, bySameNode:
+	}
+	return true
 }
 
 // clusterLabel is by which an endpoint says of which cluster it is.
@@ -120,7 +139,7 @@ func (s *standpoint) inCluster(e catalog.Endpoint) bool {
 // traffic only while too few of those that are nearer work.
 func (s *standpoint) distance(e catalog.Endpoint, o order) uint32 {
 	switch {
-	case *s == standpoint{}, o == alike, o == onNode:
+	case *s == standpoint{}, o == alike, o == onNode, o == onCluster:
 		return 0
 	case o != byLocality && e.Network != "" && s.network != "" && e.Network != s.network:
 		return elsewhere + 1

@@ -123,7 +123,13 @@ func (h *portHost) isContested(index claimIndex) bool {
 func otherwiseContested(index claimIndex, changed []claim) map[catalog.ServiceKey]*portHost {
 	looked := map[catalog.ServiceKey]bool{}
 	replaced := map[catalog.ServiceKey]*portHost{}
+	domains := map[homeDomain]struct{}{} // many may claim one
 	for _, c := range changed {
+		at := homeDomain{c.domain, c.home}
+		if _, done := domains[at]; done {
+			continue
+		}
+		domains[at] = struct{}{}
 		for rival := range rivals(index, c) {
 			if looked[rival.by.Key] {
 				continue

@@ -212,7 +212,7 @@ func (w *World) findOf(s *catalog.Service, port model.Port, v View, r push.Row, 
 		f = originalDST
 	}
 	subject := rows[r].subject(slot{row: r, key: s.Key, port: port.Number, form: f, subset: of}, s, port)
-	if c, ok := subject.(cluster); ok && v.Kind == KindEnvoy {
+	if c, ok := subject.(cluster); ok && v.Kind == KindEnvoy && !(s.Traffic.ClusterLocal && policy.TLS.ofMesh()) { // an API server takes no TLS of the mesh
 		subject = c.securedBy(policy.TLS, s, w.settings.trustDomain)
 	}
 	return v.variant(subject), true

@@ -51,7 +51,7 @@ func (w *Writer) desired(world *world, key Key, have []Observed) Translation {
 		return w.config.sidecars(w.options.Instance, world.Snapshot, key)
 	}
 	service, ok := world.Service(catalog.ServiceKey{Namespace: key.Namespace, Host: key.Name})
-	if !ok {
+	if !ok || service.Traffic.ClusterLocal { // each cluster has its own
 		w.known.keep(key, nil)
 		w.settling.forget(key)
 		return Translation{}

@@ -33,8 +33,8 @@ type Translation struct {
 	// Types is the table of types, which have the names of collections, given how
 	// long changes wait.
 	Types func(debounce func(collection string, m push.Mode) push.Debounce) []push.TypeSpec
-	// New returns what makes the steps of one output.
-	New func() Translator
+	// New returns what makes the steps of one output, for an Isthmus of that name in paths.
+	New func(self string) Translator
 	// NotOffered is as in [output.Clients].
 	NotOffered func(s *catalog.Service, kind string) string
 }
@@ -87,7 +87,7 @@ func (c *Config) Open(ctx context.Context, env output.Env) (output.Output, error
 		return nil, err
 	}
 	log = slog.New(loglimit.New(log.Handler())) // one limit for all that sinks cause
-	o := &opened{translation: c.translation, translator: c.translation.New(), root: env.RootNamespace, keeper: keeper, memory: output.NewMemory(env)}
+	o := &opened{translation: c.translation, translator: c.translation.New(env.Self), root: env.RootNamespace, keeper: keeper, memory: output.NewMemory(env)}
 	engine := EngineConfig()
 	engine.Sent, engine.ACKed, engine.Log = output.Observing(env.Sent), output.Observing(env.ACKed), log
 	o.engine = push.New(engine)
@@ -124,7 +124,7 @@ type opened struct {
 // Publish implements [output.Output].
 func (o *opened) Publish(s *catalog.Snapshot, change catalog.Change, complete bool) {
 	u := o.translator.Step(s, change, complete, o.root)
-	u.Remembers = o.memory.Published(complete)
+	u.Remembers, u.Waited = o.memory.Published(complete), change.Waited
 	o.resources.Publish(u)
 }
 

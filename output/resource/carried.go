@@ -17,7 +17,7 @@ type sidecar struct{ scope *catalog.Scope }
 // make implements [maker].
 func (s sidecar) make() made {
 	o := istio.SidecarOf(s.scope)
-	return madeOf(o.String(), o.Meta, o.Spec)
+	return madeOf(o.String(), o.Meta, o.Spec, istio.Paths{Object: s.scope.Path})
 }
 
 // workload is the WorkloadEntry of a workload.
@@ -26,24 +26,27 @@ type workload struct{ *catalog.Workload }
 // make implements [maker].
 func (w workload) make() made {
 	o := istio.FromWorkload(w.Workload)
-	return madeOf(o.String(), o.Meta, o.Spec)
+	return madeOf(o.String(), o.Meta, o.Spec, istio.Paths{Object: w.Records[0].Path})
 }
 
 // carried is an object that is passed on as it came.
 type carried struct{ *catalog.Opaque }
 
 // make implements [maker].
-func (c carried) make() made { return made{c.Meta, c.Type, []byte(c.Content)} }
+func (c carried) make() made {
+	return made{c.Meta, istio.Paths{Object: c.Records[0].Path}, c.Type, []byte(c.Content)}
+}
 
 // translated is an object that came in JSON.
 type translated struct {
 	meta model.Meta
 	spec proto.Message
 	name string
+	path model.Path
 }
 
 // make implements [maker].
-func (t translated) make() made { return madeOf(t.name, t.meta, t.spec) }
+func (t translated) make() made { return madeOf(t.name, t.meta, t.spec, istio.Paths{Object: t.path}) }
 
 // makerOf tells what a carried object of a kind is made of, and what is said of it
 // beside that.
@@ -55,7 +58,7 @@ func makerOf(o *catalog.Opaque, kind mcp.Kind) (maker, model.Meta, error) {
 	if err != nil {
 		return nil, model.Meta{}, err
 	}
-	return translated{read.Meta, read.Spec, o.Key.String()}, read.Meta, nil
+	return translated{read.Meta, read.Spec, o.Key.String(), o.Records[0].Path}, read.Meta, nil
 }
 
 // nameOf is the name of a resource; ok is false if readers could not take it apart.

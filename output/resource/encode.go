@@ -8,6 +8,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 	mcpapi "istio.io/api/mcp/v1alpha1"
 
+	"github.com/isthmus-mesh/isthmus/convert/istio"
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/push"
 )
@@ -22,7 +23,7 @@ const typePrefix = "type.googleapis.com/"
 type object struct {
 	slot     slot
 	revision string // of Istio, that it is for
-	wrapped  bool   // as [Options].Wrapped
+	options  Options
 	source   maker
 }
 
@@ -40,6 +41,7 @@ type maker interface {
 // made is what a resource says.
 type made struct {
 	meta    model.Meta
+	paths   istio.Paths
 	typeURL string
 	body    []byte
 }
@@ -47,16 +49,31 @@ type made struct {
 // Slot implements [push.Subject].
 func (o *object) Slot() any { return o.slot }
 
-// Encode implements [push.Subject].
+// Encode implements [push.Subject]. The version is that of the resource as it came here, without
+// the name of this Isthmus in its path: every replica gives it, whatever its name is.
 func (o *object) Encode() push.Encoded {
 	m := o.source.make()
 	metadata := &mcpapi.Metadata{Name: o.slot.name, Labels: m.meta.Labels.Map(), Annotations: m.meta.Annotations.Map()}
+	setPath(metadata, m.paths.Text(""))
 	if !m.meta.Created.IsZero() {
 		metadata.CreateTime = timestamppb.New(m.meta.Created)
 	}
 	version := push.VersionOf([]byte(translation), marshal(o.slot.name, metadata), []byte(m.typeURL), m.body)
 	metadata.Version = version.String()
+	setPath(metadata, m.paths.Text(o.options.Self))
 	return push.Encoded{Name: o.slot.name, Version: version, Body: o.write(marshal(o.slot.name, metadata), m)}
+}
+
+// setPath sets the annotation that says how a resource came; an empty one is none.
+func setPath(m *mcpapi.Metadata, text string) {
+	if text == "" {
+		delete(m.Annotations, istio.AnnotationPath)
+		return
+	}
+	if m.Annotations == nil {
+		m.Annotations = map[string]string{}
+	}
+	m.Annotations[istio.AnnotationPath] = text
 }
 
 // Fields of istio.mcp.v1alpha1.Resource and of google.protobuf.Any.
@@ -74,7 +91,7 @@ func (o *object) write(metadata []byte, m made) []byte {
 	inner := field(len(m.typeURL)) + field(len(m.body))
 	size := field(len(metadata)) + field(inner)
 	b := make([]byte, 0, size+len(resourceURL)+16)
-	if o.wrapped {
+	if o.options.Wrapped {
 		b = appendBytes(b, fieldTypeURL, []byte(resourceURL))
 		b = appendHead(b, fieldValue, size)
 	}
@@ -105,6 +122,6 @@ func marshal(name string, m proto.Message) []byte {
 }
 
 // madeOf returns a resource whose body is a message.
-func madeOf(name string, meta model.Meta, spec proto.Message) made {
-	return made{meta, typePrefix + string(spec.ProtoReflect().Descriptor().FullName()), marshal(name, spec)}
+func madeOf(name string, meta model.Meta, spec proto.Message, paths istio.Paths) made {
+	return made{meta, paths, typePrefix + string(spec.ProtoReflect().Descriptor().FullName()), marshal(name, spec)}
 }

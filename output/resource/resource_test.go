@@ -347,3 +347,21 @@ func TestWorkloadEntryPasses(t *testing.T) {
 		t.Errorf("it should be given no traffic, and is there as %v", all)
 	}
 }
+
+// A service that is local to each cluster is served to nobody: no object says so of it.
+func TestClusterLocalServicesAreNotServed(t *testing.T) {
+	t.Parallel()
+	m := newMade(t)
+	of := service("a", "api", "kubernetes.default.svc.cluster.local")
+	spec, _ := of.Spec.(model.Service)
+	m.apply(upserts(of, endpoint(of, "192.0.2.1", model.Healthy))...)
+	if len(m.in(entries)) == 0 {
+		t.Fatal("there is no ServiceEntry of any other service")
+	}
+	spec.Traffic.ClusterLocal = true
+	of.Spec = spec
+	m.apply(upserts(of)...)
+	if got := m.in(entries); len(got) > 0 {
+		t.Errorf("there is %v", got)
+	}
+}

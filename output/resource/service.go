@@ -3,6 +3,7 @@ package resource
 import (
 	"encoding/hex"
 	"fmt"
+	"maps"
 	"net"
 	"slices"
 	"strconv"
@@ -56,41 +57,46 @@ func partsOf(s *catalog.Service) map[string]entry {
 
 // spec makes the specification. In this layout all parts of a service are
 // ServiceEntries.
-func (e entry) spec() *networking.ServiceEntry {
+func (e entry) spec() (*networking.ServiceEntry, istio.Paths) {
 	part := e.part
 	if part == nil {
 		part = &istio.DraftService(e.service, anySize).Parts[0]
 	}
 	spec, _ := part.Spec().(*networking.ServiceEntry)
-	return spec
+	return spec, part.Paths()
 }
 
 // make implements [maker].
 func (e entry) make() made {
-	name, spec, meta := e.service.Key.String(), e.spec(), e.service.Meta
+	name, meta := e.service.Key.String(), e.service.Meta
+	spec, paths := e.spec()
+	m := madeOf(name, meta, spec, paths)
 	if !e.synthetic {
-		return madeOf(name, meta, spec)
+		return m
 	}
-	m := madeOf(name, meta, spec)
 	annotations := meta.Annotations.Map()
 	if annotations == nil {
 		annotations = map[string]string{}
 	}
-	e.annotate(annotations, spec)
+	m.paths.NotReady = e.annotate(annotations, spec)
 	m.meta.Annotations = model.MapOf(annotations)
 	return m
 }
 
 // annotate says by which parts a synthetic ServiceEntry differs from the one before,
-// and which of its endpoints are not ready. It uses up the specification.
-func (e entry) annotate(annotations map[string]string, spec *networking.ServiceEntry) {
+// and which of its endpoints are not ready, and returns the paths of these. It uses up
+// the specification.
+func (e entry) annotate(annotations map[string]string, spec *networking.ServiceEntry) []model.Path {
 	for _, own := range [...]string{mcp.ServiceVersion, mcp.EndpointsVersion, mcp.NotReadyEndpoints} {
 		delete(annotations, own)
 	}
 	name := e.service.Key.String()
 	notReady := ""
+	var paths []model.Path
 	if e.first {
-		notReady = strings.Join(notReadyOf(e.service), ",")
+		var sockets []string
+		sockets, paths = notReadyOf(e.service)
+		notReady = strings.Join(sockets, ",")
 	}
 	endpoints := &networking.ServiceEntry{Endpoints: spec.Endpoints}
 	annotations[mcp.EndpointsVersion] = shortHash(marshal(name, endpoints), []byte(notReady))
@@ -108,6 +114,7 @@ func (e entry) annotate(annotations map[string]string, spec *networking.ServiceE
 	if notReady != "" {
 		annotations[mcp.NotReadyEndpoints] = notReady
 	}
+	return paths
 }
 
 func isVersion(annotation string) bool {
@@ -119,17 +126,25 @@ func shortHash(parts ...[]byte) string {
 	return hex.EncodeToString(v[:8])
 }
 
-// notReadyOf lists the endpoints that are there and get no traffic.
-func notReadyOf(s *catalog.Service) (list []string) {
+// notReadyOf lists the endpoints that are there and get no traffic, each with its
+// path: the shorter one, if two ports of the service are there.
+func notReadyOf(s *catalog.Service) (list []string, paths []model.Path) {
+	by := map[string]model.Path{}
 	for _, port := range s.Ports {
 		for e := range s.Endpoints(port.Number).All() {
 			if e.Health != model.Healthy && e.Port != 0 {
-				list = append(list, net.JoinHostPort(e.Address, strconv.FormatUint(uint64(e.Port), 10)))
+				socket := net.JoinHostPort(e.Address, strconv.FormatUint(uint64(e.Port), 10))
+				if path, known := by[socket]; !known || e.Path.Len() < path.Len() {
+					by[socket] = e.Path
+				}
 			}
 		}
 	}
-	slices.Sort(list)
-	return slices.Compact(list)
+	list = slices.Sorted(maps.Keys(by))
+	for _, socket := range list {
+		paths = append(paths, by[socket])
+	}
+	return list, paths
 }
 
 // NotOffered says why a service is no resource, or how many of its healthy endpoints

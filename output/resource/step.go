@@ -92,7 +92,7 @@ func (s *step) edit(c content) *immutable.Editor[string, *object] {
 
 func (s *step) put(at slot, meta model.Meta, m maker) {
 	revision, _ := meta.Labels.Get(revisionLabel)
-	s.edit(at.content).Set(at.name, &object{at, revision, s.options.Wrapped, m})
+	s.edit(at.content).Set(at.name, &object{at, revision, s.options, m})
 	s.changed[at] = struct{}{}
 }
 
@@ -127,7 +127,7 @@ func (s *step) claim(key catalog.ServiceKey) (changed []qualified) {
 	if known := s.services[key]; known != nil {
 		before = known.claims
 	}
-	if service, ok := s.now.Service(key); ok {
+	if service, ok := s.now.Service(key); ok && !service.Traffic.ClusterLocal {
 		after = claimsOf(service)
 	}
 	if slices.Equal(before, after) {
@@ -161,7 +161,7 @@ func (s *step) dropService(key catalog.ServiceKey) {
 
 func (s *step) putService(key catalog.ServiceKey) {
 	service, ok := s.now.Service(key)
-	if !ok {
+	if !ok || service.Traffic.ClusterLocal { // nothing says in the object that it is of a cluster
 		return
 	}
 	known := &standing{claims: claimsOf(service)}

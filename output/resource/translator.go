@@ -18,6 +18,8 @@ type Options struct {
 	// Wrapped has the body of a resource be a google.protobuf.Any that holds the
 	// resource, as xDS has it, and not the resource itself.
 	Wrapped bool
+	// Self is the name that paths have of this Isthmus; see [model.Path].
+	Self string
 }
 
 // Translator makes worlds of snapshots, each from the one before. Its methods are

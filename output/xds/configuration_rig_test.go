@@ -76,7 +76,7 @@ func openSiteWith(t *testing.T, env output.Env, secured bool, settings func(*xds
 		Settings: func() xds.Settings { return envoy.NewSettings() }, Unserved: envoy.Unserved,
 		Configuration: xds.Configuration{
 			Types: resource.OverXDS().Types, NotOffered: resource.NotOffered,
-			Begin: func() xds.Steps {
+			Begin: func(string) xds.Steps {
 				s.begun.Add(1)
 				return resource.NewTranslator(resource.OverXDS(), resource.Options{Wrapped: true})
 			},

@@ -16,6 +16,7 @@ func (s *stream) deltaRequest(t push.Type, m *discoveryv3.DeltaDiscoveryRequest)
 	s.of(t)
 	if first {
 		r.Held = heldVersions(m.GetInitialResourceVersions())
+		r.MarkFirst = s.marks
 	}
 	subscribe, unsubscribe := m.GetResourceNamesSubscribe(), m.GetResourceNamesUnsubscribe()
 	switch {

@@ -29,12 +29,13 @@ type configuration struct {
 // sources is how much of the sources a snapshot has.
 type sources struct {
 	complete  bool // each was listed
-	remembers bool // as of [push.Update]
+	remembers bool // as of [push.Update], likewise waited
+	waited    bool
 }
 
-func newConfiguration(engine *push.Engine, c *Configuration, debounce func(string, push.Mode) push.Debounce, root string, log *slog.Logger) *configuration {
+func newConfiguration(engine *push.Engine, c *Configuration, debounce func(string, push.Mode) push.Debounce, env output.Env, log *slog.Logger) *configuration {
 	specs := c.Types(debounce)
-	out := &configuration{producer: engine.ProduceLater(specs), begin: c.Begin, root: root, log: log, reported: map[string]string{}}
+	out := &configuration{producer: engine.ProduceLater(specs), begin: func() Steps { return c.Begin(env.Self) }, root: env.RootNamespace, log: log, reported: map[string]string{}}
 	for _, spec := range specs {
 		out.names = append(out.names, spec.Name)
 	}
@@ -69,7 +70,7 @@ func (c *configuration) step(change catalog.Change) {
 		c.steps = c.begin()
 	}
 	u := c.steps.Step(c.newest, change, c.sources.complete, c.root)
-	u.Remembers = c.sources.remembers
+	u.Remembers, u.Waited = c.sources.remembers, c.sources.waited
 	c.producer.Publish(u)
 	left := map[string]string{}
 	for object, reason := range c.steps.LeftOut() {

@@ -7,6 +7,7 @@ import (
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	"google.golang.org/protobuf/types/known/structpb"
 
+	"github.com/isthmus-mesh/isthmus/internal/mcp"
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/push"
 )
@@ -101,6 +102,11 @@ func proxyOf(node *corev3.Node) push.Proxy {
 // unprivilegedField is where a proxy says that it cannot bind ports below
 // [push.FirstUnprivilegedPort], as in Istio: "true".
 const unprivilegedField = "UNPRIVILEGED_POD"
+
+// marksFirstState reports whether a client asks for a mark where a first state ends.
+func marksFirstState(node *corev3.Node) bool {
+	return node.GetMetadata().GetFields()[mcp.MarkFirstState].GetStringValue() == "true"
+}
 
 // describe says who a client claims to be, for people.
 func describe(c push.Client) string {

@@ -54,8 +54,8 @@ type Settings interface {
 // client asks: most clients are proxies.
 type Configuration struct {
 	Types func(debounce func(typeURL string, m push.Mode) push.Debounce) []push.TypeSpec
-	// Begin returns what makes the steps of one output.
-	Begin func() Steps
+	// Begin returns what makes the steps of one output, for an Isthmus of that name in paths.
+	Begin func(self string) Steps
 	// NotOffered is as in [output.Clients], of every kind that reads configuration. It
 	// names endpoints that are left out as well.
 	NotOffered func(s *catalog.Service) string
@@ -98,7 +98,7 @@ func (c *Config) Open(ctx context.Context, env output.Env) (output.Output, error
 		Order: Order(), Frame: Frame, Sent: output.Observing(env.Sent), ACKed: output.Observing(env.ACKed), Log: log,
 	})
 	o.services = o.engine.Produce(c.Envoy.Types(c.Debounce.Of))
-	o.configuration = newConfiguration(o.engine, &c.translation.Configuration, c.Debounce.Of, env.RootNamespace, log)
+	o.configuration = newConfiguration(o.engine, &c.translation.Configuration, c.Debounce.Of, env, log)
 	options := Options{
 		RootNamespace: env.RootNamespace, Configuration: o.configuration.names, Demand: o.configuration.demand,
 		Kinds: c.translation.Kinds, Name: fmt.Sprintf("isthmus/%s %s", env.Version, env.Instance),
@@ -133,9 +133,9 @@ type opened struct {
 func (o *opened) Publish(s *catalog.Snapshot, change catalog.Change, complete bool) {
 	remembers := o.memory.Published(complete)
 	u := o.step(s, change, complete, o.root)
-	u.Remembers = remembers
+	u.Remembers, u.Waited = remembers, change.Waited
 	o.services.Publish(u)
-	o.configuration.publish(s, change, sources{complete, remembers})
+	o.configuration.publish(s, change, sources{complete, remembers, change.Waited})
 }
 
 // Run implements [output.Output].

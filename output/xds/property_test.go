@@ -68,6 +68,9 @@ func newHistory(t *rapid.T) *history {
 	if !h.patient {
 		engine.Patience = time.Millisecond
 	}
+	if rapid.Bool().Draw(t, "small turns") {
+		engine.Turn = rapid.IntRange(1, 16).Draw(t, "names of a turn")
+	}
 	if rapid.Bool().Draw(t, "small responses") {
 		engine.Budget = 300
 	}

@@ -55,6 +55,7 @@ type rig struct {
 	builder  *catalog.Builder
 	revision uint64
 	complete bool
+	waited   bool // for the sources that have not been listed
 
 	store *store.Memory // of a stored rig
 
@@ -170,7 +171,9 @@ func (r *rig) publish(change catalog.Change) {
 	if r.step != nil {
 		step = r.step
 	}
-	r.producer.Publish(step(snapshot, change, r.complete, rootNamespace))
+	u := step(snapshot, change, r.complete, rootNamespace)
+	u.Waited = r.waited
+	r.producer.Publish(u)
 }
 
 // newStoredRig is a rig that is fed from a store, through the gate that waits

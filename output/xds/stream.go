@@ -20,6 +20,7 @@ type stream struct {
 	log        *slog.Logger
 	subscriber *push.Subscriber
 	only       push.Type // or every
+	marks      bool      // the client asks that first states be marked
 	named      error     // as in [service]
 	pace       streams.Pace
 
@@ -98,7 +99,7 @@ func (s *Server) open(wire *streams.Stream, mode push.Mode, only push.Type, firs
 		log.Info("services at ports below 1024 have no listeners here, as UNPRIVILEGED_POD says")
 	}
 	return &stream{
-		server: s, mode: mode, wire: wire, subscriber: subscriber, log: log, pace: s.NewPace(log),
+		server: s, mode: mode, marks: marksFirstState(node), wire: wire, subscriber: subscriber, log: log, pace: s.NewPace(log),
 		types: map[push.Type]*asked{}, serials: map[push.Type]uint64{},
 		denied: s.denied(wire.Who), versions: map[string]push.Type{}, urls: map[push.Type]string{},
 	}, nil

@@ -5,6 +5,7 @@ import (
 
 	"google.golang.org/protobuf/encoding/protowire"
 
+	"github.com/isthmus-mesh/isthmus/internal/mcp"
 	"github.com/isthmus-mesh/isthmus/internal/streams"
 	"github.com/isthmus-mesh/isthmus/push"
 )
@@ -50,6 +51,18 @@ func Frame(e push.Encoded) [2][]byte {
 	return [2][]byte{push.WholeState: whole, push.Delta: append(delta, inner...)}
 }
 
+// markOf is what goes behind the version of a response, for a client that asked for marks.
+func markOf(r *push.Response) string {
+	switch {
+	case r.Ends:
+		return mcp.FirstStateComplete
+	case r.First:
+		return mcp.FirstStatePartial
+	default:
+		return ""
+	}
+}
+
 // tailRoom is what a tail takes beside the type's URL and the control plane:
 // version, nonce, and what goes before each field.
 const tailRoom = 80
@@ -57,10 +70,10 @@ const tailRoom = 80
 // encode lays out a response. controlPlane is the encoded ControlPlane.
 func encode(r *push.Response, typeURL, nonce string, controlPlane []byte) *streams.Message {
 	tail := make([]byte, 0, tailRoom+len(typeURL)+len(controlPlane))
-	var room [2 * len(r.Version)]byte
-	if typeURL != memberURL { // whose messages are small and many, and nobody reads it
+	var room [2*len(r.Version) + len(mcp.FirstStateComplete)]byte
+	if typeURL != memberURL || r.First { // whose messages are small and many, and nobody reads it
 		tail = protowire.AppendTag(tail, fieldVersion, protowire.BytesType)
-		tail = protowire.AppendBytes(tail, hex.AppendEncode(room[:0], r.Version[:]))
+		tail = protowire.AppendBytes(tail, append(hex.AppendEncode(room[:0], r.Version[:]), markOf(r)...))
 	}
 	tail = streams.AppendString(tail, fieldTypeURL, typeURL)
 	if r.Mode == push.WholeState {

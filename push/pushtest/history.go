@@ -29,7 +29,7 @@ type history struct {
 	clock   int
 	diary   []string
 	paced   bool // nothing happens before the engine is done with what was before
-	calm    bool // nothing is NACKed and nothing is split, so what is late can be counted
+	calm    bool // nothing is NACKed, nothing is split and a turn reads everything, so what is late can be counted
 }
 
 func newHistory(t *rapid.T, a Addition) *history {
@@ -38,6 +38,9 @@ func newHistory(t *rapid.T, a Addition) *history {
 	config := push.Config{
 		Order: a.Order, Workers: h.workers, Patience: h.patience,
 		Frame: func(push.Encoded) (heads [2][]byte) { return heads },
+	}
+	if rapid.Bool().Draw(t, "small turns") {
+		config.Turn, h.calm = rapid.IntRange(1, 16).Draw(t, "names of a turn"), false
 	}
 	if rapid.IntRange(0, 2).Draw(t, "small responses") == 0 {
 		config.Budget, h.calm = 40, false

@@ -206,12 +206,13 @@ func (s *typed) void(name string) (e push.Encoded, ok bool) {
 
 // mayBeDenied reports whether the client may be sent a removal of a name, or its empty
 // resource. Some world has to be without the name; and every source has to be listed
-// by now, unless the resource was sent on this stream.
+// by now, unless the resource was sent on this stream, or the client came back with a
+// version that it had from this engine.
 func (s *typed) mayBeDenied(name string) bool {
 	x := s.held[name]
 	wasThere := func(v view) bool { return v.is(x.Encoded) }
 	again := s.denied[name] && s.free[name] // it was removed among others, which were NACKed
-	if !s.maker.complete && !s.full && !s.crossed[name] && !again && (x == nil || !s.proven(x) && !slices.ContainsFunc(s.seen(), wasThere)) {
+	if !s.maker.complete && !s.full && !s.claims && !s.crossed[name] && !again && (x == nil || !s.proven(x) && !slices.ContainsFunc(s.seen(), wasThere)) {
 		return false
 	}
 	return slices.ContainsFunc(s.seen(), func(v view) bool {

@@ -51,7 +51,7 @@ func mirrorHolding(t *testing.T, into *store.Memory, a *azureOf, objects func(co
 
 func follow(t *testing.T, into *store.Memory, src source.Source, hold source.Hold) *mirrored {
 	t.Helper()
-	m := &mirrored{T: t, store: into, supervisor: source.NewSupervisor("azure", src, into, source.Config{Kind: "azure", Origin: "here", MaxBackoff: azure.Kind().MaxBackoff, Hold: hold})}
+	m := &mirrored{T: t, store: into, supervisor: source.NewSupervisor("azure", src, into, source.Config{Kind: "azure", MaxBackoff: azure.Kind().MaxBackoff, Hold: hold})}
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	running.Go(func() { _ = m.supervisor.Run(ctx) })

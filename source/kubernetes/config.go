@@ -38,7 +38,8 @@ type Config struct {
 	// Namespaces are those whose objects are read, each by itself; none means all.
 	Namespaces []string `json:"namespaces"`
 	// ClusterLocal are Services that mean something else in each cluster, as
-	// namespace/name or namespace/*. They are not read.
+	// namespace/name or namespace/*. They are not read. That of the API server is read by
+	// default, and each client is given its own cluster's.
 	ClusterLocal []string `json:"clusterLocal"`
 	// Istio has Istio's objects read as well.
 	Istio bool `json:"istio"`
@@ -51,7 +52,7 @@ func Kind() source.Kind {
 	return source.Kind{
 		Name: "kubernetes", MaxBackoff: 10 * time.Second,
 		New: func() source.Settings {
-			return &Config{Domain: "cluster.local", ClusterLocal: []string{"default/kubernetes", "kube-system/*"}, Istio: true, Pods: true}
+			return &Config{Domain: "cluster.local", ClusterLocal: []string{"kube-system/*"}, Istio: true, Pods: true}
 		},
 	}
 }

@@ -2,7 +2,6 @@ package kubernetes
 
 import (
 	"context"
-	"fmt"
 	"sync"
 	"time"
 
@@ -42,13 +41,8 @@ func (f *feed) run(ctx context.Context) {
 	r.RunWithContext(klog.NewContext(ctx, silent))
 }
 
-// How long the API server may take to answer. A watch that has begun is found dead by the
-// pings of HTTP/2. There are proxies that hold its beginning back until there is something
-// to pass on, which is a bookmark after a minute.
-const (
-	longest      = 60 * time.Second
-	longestBegin = 90 * time.Second
-)
+// longest is how long the API server may take to answer a list.
+const longest = 60 * time.Second
 
 func (f *feed) list(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 	if options.ResourceVersion == "0" {
@@ -70,42 +64,16 @@ func (f *feed) watch(ctx context.Context, options metav1.ListOptions) (watch.Int
 	if options.SendInitialEvents != nil && (apierrors.IsInvalid(err) || apierrors.IsBadRequest(err)) {
 		return w, err // the API server does not begin watches with a list, and is asked for one next
 	}
-	if apierrors.IsResourceExpired(err) || apierrors.IsGone(err) {
+	if hasExpired(err) {
 		return w, err // a list comes next
 	}
-	f.answered(ctx, err, false)
-	return w, err
-}
-
-// begin begins a watch, and gives up when nobody answers.
-func (f *feed) begin(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-	ctx, cancel := context.WithCancel(ctx)
-	late := time.AfterFunc(longestBegin, cancel)
-	w, err := f.api.Watch(ctx, options)
-	switch inTime := late.Stop(); {
-	case inTime && err == nil:
-		return &begun{w, cancel}, nil
-	case err == nil:
-		w.Stop()
-		fallthrough
-	case !inTime:
-		err = fmt.Errorf("no answer to a watch within %s", longestBegin)
+	if err != nil {
+		f.answered(ctx, err, false)
 	}
-	cancel()
-	return nil, err
+	return w, err // one that has begun says itself whether it goes on
 }
 
-// begun is a watch that has begun.
-type begun struct {
-	watch.Interface
-	cancel context.CancelFunc
-}
-
-// Stop implements [watch.Interface].
-func (b *begun) Stop() {
-	b.Interface.Stop()
-	b.cancel()
-}
+func hasExpired(err error) bool { return apierrors.IsResourceExpired(err) || apierrors.IsGone(err) }
 
 // answered notes whether the API server answers for the kind, be it a list or a watch. A
 // list that works says nothing of watches that do not.

@@ -51,7 +51,7 @@ func supervise(t *testing.T, r *registry, in *store.Memory) (s *source.Superviso
 	src := r.Open(source.Env{Instance: "test", Name: "k8s", Log: log, Stored: func() iter.Seq[model.Record] {
 		return in.List(model.Filter{Source: "k8s"})
 	}})
-	s = source.NewSupervisor("k8s", src, in, source.Config{Kind: "kubernetes", Origin: "test", Log: log})
+	s = source.NewSupervisor("k8s", src, in, source.Config{Kind: "kubernetes", Log: log})
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan struct{})
 	go func() { defer close(ended); _ = s.Run(ctx) }()

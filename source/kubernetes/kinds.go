@@ -2,6 +2,7 @@ package kubernetes
 
 import (
 	"context"
+	"net/http"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -49,16 +50,17 @@ type api interface {
 
 // kinds are all that are read of a cluster. What is read in some namespaces alone is asked
 // for in each of them, so that rights there are enough.
-func (c *Config) kinds(target *rest.Config) ([]kind, error) {
-	core, err := client(target, corev1.SchemeGroupVersion, "/api")
+func (c *Config) kinds(target *rest.Config, through http.RoundTripper) ([]kind, error) {
+	requests := &http.Client{Transport: noting{through}}
+	core, err := client(target, requests, corev1.SchemeGroupVersion, "/api")
 	if err != nil {
 		return nil, err
 	}
-	discovery, err := client(target, discoveryv1.SchemeGroupVersion, "/apis")
+	discovery, err := client(target, requests, discoveryv1.SchemeGroupVersion, "/apis")
 	if err != nil {
 		return nil, err
 	}
-	objects, err := dynamic.NewForConfig(target)
+	objects, err := dynamic.NewForConfigAndClient(target, requests)
 	if err != nil {
 		return nil, err
 	}
@@ -132,14 +134,14 @@ func readIstio(u *unstructured.Unstructured) any {
 }
 
 // client speaks of one group of an API, in the short encoding.
-func client(target *rest.Config, group schema.GroupVersion, path string) (rest.Interface, error) {
+func client(target *rest.Config, requests *http.Client, group schema.GroupVersion, path string) (rest.Interface, error) {
 	c := rest.CopyConfig(target)
 	c.APIPath, c.GroupVersion = path, &group
 	c.NegotiatedSerializer = scheme.Codecs.WithoutConversion()
 	c.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
 	c.ContentType = runtime.ContentTypeProtobuf
 	c.QPS = -1 // nothing is asked for but lists and watches, at a pace of their own
-	return rest.RESTClientFor(c)
+	return rest.RESTClientForConfigAndClient(c, requests)
 }
 
 // typed reads objects that are compiled in.

@@ -50,6 +50,14 @@ var faults = []struct {
 	{"it is not there", func(*http.Request) (*http.Response, error) {
 		return nil, &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}
 	}, breaks},
+	{"what stands before it accepts connections and closes them", closes, ends},
+	{"what stands before it accepts connections and resets them", resets, breaks},
+	{"watches are answered and end at once", func(r *http.Request) (*http.Response, error) {
+		if r.URL.Query().Get("watch") == "" {
+			return rejection(http.StatusInternalServerError, "InternalError"), nil
+		}
+		return body(http.StatusOK, ""), nil
+	}, ends},
 	{"answers end in the middle", func(*http.Request) (*http.Response, error) {
 		response := body(http.StatusOK, `{"type":"ADDED","object":{"metadata":{"na`)
 		response.Body = io.NopCloser(io.MultiReader(response.Body, broken{}))
@@ -77,6 +85,12 @@ func only(resource string, f fault) fault {
 		}
 		return f(r)
 	}
+}
+
+func closes(*http.Request) (*http.Response, error) { return nil, io.EOF }
+
+func resets(*http.Request) (*http.Response, error) {
+	return nil, &net.OpError{Op: "read", Net: "tcp", Err: syscall.ECONNRESET}
 }
 
 // broken is a connection that breaks.

@@ -1,6 +1,7 @@
 package kubernetes_test
 
 import (
+	"os"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -11,6 +12,10 @@ import (
 // while since the last one of the whole process, which may be one of another bubble, with
 // another time.
 func TestMain(m *testing.M) {
+	if file := os.Getenv(untilFile); file != "" {
+		beCredentialPlugin(file)
+		return
+	}
 	runtime.ErrorHandlers = nil
 	goleak.VerifyTestMain(m)
 }

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
+	"github.com/isthmus-mesh/isthmus/internal/kubeconfig"
 	"github.com/isthmus-mesh/isthmus/source"
 )
 
@@ -18,6 +19,7 @@ type Source struct {
 	env    source.Env
 	pace   pace
 	target func() (*rest.Config, error) // asked with each run
+	plugin kubeconfig.Plugin            // what earlier runs wait for is known to the next
 }
 
 var _ source.Source = (*Source)(nil)
@@ -42,7 +44,11 @@ func (s *Source) Run(ctx context.Context, sink source.Sink) error {
 	if err != nil {
 		return err
 	}
-	kinds, err := s.config.kinds(target)
+	through, err := s.plugin.Transport(target)
+	if err != nil {
+		return fmt.Errorf("%s: %w", target.Host, err)
+	}
+	kinds, err := s.config.kinds(target, through)
 	if err != nil {
 		return fmt.Errorf("%s: %w", target.Host, err)
 	}

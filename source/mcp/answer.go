@@ -53,7 +53,8 @@ func (h *holding) compare(c *collection, a *answer) (*difference, error) {
 		d.changed[""] = n
 	}
 	if d.undecoded != nil && !d.decoded && (!a.incremental || len(a.removed) == 0) {
-		return nil, fmt.Errorf("none of the %d resources can be decoded, such as %w", len(a.resources), d.undecoded)
+		text := fmt.Errorf("none of the %d resources can be decoded, such as %w", len(a.resources), d.undecoded)
+		return nil, &advised{text, "correct them in the registry behind the source"}
 	}
 	d.whole = !a.incremental || c.answersNothing(d)
 	d.findGone(a)
@@ -91,7 +92,7 @@ func (d *difference) take(h *holding, at int, text []byte) {
 		return
 	}
 	next := &held{hash: hash, version: string(version), size: perResource + len(text), turn: c.turn}
-	if err := next.read(c, string(name), text, h.bounds); err != nil {
+	if err := next.read(c, string(name), text, h.bounds, h.self); err != nil {
 		d.undecoded = fmt.Errorf("%s: %w", cut(string(name)), err)
 	} else {
 		d.decoded = true
@@ -138,20 +139,29 @@ func (d *difference) grows() int {
 // apply makes the holding say what the answer says.
 func (h *holding) apply(d *difference) {
 	c := d.collection
-	for name, r := range d.changed {
-		if was := c.held[name]; was != nil {
-			h.size -= was.size
+	forget := func(name string) {
+		was := c.held[name]
+		if was == nil {
+			return
 		}
+		h.size -= was.size
+		if was.echoes {
+			c.echoed--
+		}
+		delete(c.held, name)
+	}
+	for name, r := range d.changed {
+		forget(name)
 		h.size += r.size
+		if r.echoes {
+			c.echoed++
+		}
 		c.held[name] = r
 	}
 	for _, list := range [][]string{d.gone, d.removed} {
 		for _, name := range list {
-			if was := c.held[name]; was != nil {
-				h.size -= was.size
-				delete(c.held, name)
-			}
+			forget(name)
 		}
 	}
-	c.answered, c.said = true, nil
+	c.answered, c.refused, c.said = true, false, nil
 }

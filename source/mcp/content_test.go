@@ -13,6 +13,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/internal/mcp"
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/source"
+	sourcemcp "github.com/isthmus-mesh/isthmus/source/mcp"
 )
 
 // notReady adds what a synthetic ServiceEntry says of itself.
@@ -151,6 +152,42 @@ func TestAServiceMayHaveMoreEndpointsThanAnAPIServerTakes(t *testing.T) {
 			t.Errorf("%d endpoints are stored: %v", n, m.Status().Rejected)
 		}
 	})
+}
+
+// A bad endpoint keeps nobody else where they were: neither those that come, nor those
+// that go.
+func TestOneBadEndpointNeverFreezesItsService(t *testing.T) {
+	for name, config := range map[string]sourcemcp.Config{"full states": only(entries), "increments": incremental(entries)} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(r *rig) {
+				m, s := r.begin(config)
+				s.acked(s.full(entries, entry("shop/cart", "1", "10.0.0.1", "10.0.0.2"), entry("shop/users", "1", "10.0.1.1")))
+				bad := zeroPort(entry("shop/cart", "2", "10.0.0.2", "10.0.0.3"), 0)
+				s.acked(s.send(&mcp.Resources{Collection: entries, Incremental: config.Incremental, Resources: many(bad, entry("shop/users", "1", "10.0.1.1"))}))
+				r.holds("Service shop/cart", "Endpoint shop/cart/10.0.0.3", "Service shop/users", "Endpoint shop/users/10.0.1.1")
+				m.rejects("ServiceEntry shop/cart", "spec.endpoints[0].ports.http: 0 is not a port")
+				m.is(source.StateLive, "")
+				// The only one that is left is bad: its service has none.
+				bad = zeroPort(entry("shop/cart", "3", "10.0.0.2"), 0)
+				s.acked(s.send(&mcp.Resources{Collection: entries, Incremental: config.Incremental, Resources: many(bad, entry("shop/users", "1", "10.0.1.1"))}))
+				r.holds("Service shop/cart", "Service shop/users", "Endpoint shop/users/10.0.1.1")
+				good := entry("shop/cart", "4", "10.0.0.2")
+				s.acked(s.send(&mcp.Resources{Collection: entries, Incremental: config.Incremental, Resources: many(good, entry("shop/users", "1", "10.0.1.1"))}))
+				r.holds("Service shop/cart", "Endpoint shop/cart/10.0.0.2", "Service shop/users", "Endpoint shop/users/10.0.1.1")
+				m.rejects()
+			})
+		})
+	}
+}
+
+// zeroPort has an endpoint of an entry listen on port 0.
+func zeroPort(r *mcpapi.Resource, at int) *mcpapi.Resource {
+	var spec networking.ServiceEntry
+	if err := r.GetBody().UnmarshalTo(&spec); err != nil {
+		panic(err)
+	}
+	spec.GetEndpoints()[at].Ports = map[string]uint32{"http": 0}
+	return resource(r.GetMetadata().GetName(), r.GetMetadata().GetVersion(), &spec)
 }
 
 // An object in both collections of ServiceEntries is one service.

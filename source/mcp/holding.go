@@ -16,6 +16,7 @@ import (
 // holding is what a peer has said, by collection. It outlives a stream.
 type holding struct {
 	seed        maphash.Seed
+	self        string        // what came through the Isthmus of that name is left out
 	collections []*collection // in order: the first that has a name counts
 	bounds      bounds
 	room        func() int // how much may be held now; nil if that does not change
@@ -29,7 +30,10 @@ type collection struct {
 	held map[string]*held // by name; that of nameless resources is empty
 	turn uint64           // counts the answers that were applied
 
+	echoed int // resources of which something is left out as it came from here
+
 	answered bool // on this stream
+	refused  bool // on this stream, its last answer was NACKed
 	said     map[string]string
 	nacked   nacked
 }
@@ -41,7 +45,11 @@ type held struct {
 	size    int
 	turn    uint64 // of the last answer that had it
 
-	// One of these, or neither if it is none of Isthmus's business.
+	echoes   bool // something in it is left out as it came from here
+	passedOn bool // all of it is, and another Isthmus has passed it on since
+
+	// The object, what was rejected of it, or of which all was; neither if it is none of
+	// Isthmus's business, or came from here.
 	object   *istio.Reading
 	rejected *source.Rejection
 }
@@ -111,7 +119,10 @@ func (h *holding) everything() (l source.Listing) {
 			if _, of := h.current(c.kind.Name, name); of != c {
 				continue
 			}
-			if r.object == nil && r.rejected == nil {
+			if r.passedOn {
+				l.Removed = append(l.Removed, h.places(c.kind.Name, name)...)
+			}
+			if r.object == nil && r.rejected == nil && !r.echoes {
 				l.Ignored[c.kind.Name]++
 			}
 			r.enter(c.place(name), &l.Objects, &l.Rejected)
@@ -122,10 +133,10 @@ func (h *holding) everything() (l source.Listing) {
 
 // enter adds a resource to what is passed on.
 func (r *held) enter(place string, objects *[]source.Object, rejected *[]source.Rejection) {
-	switch {
-	case r.rejected != nil:
+	if r.rejected != nil {
 		*rejected = append(*rejected, *r.rejected)
-	case r.object != nil:
+	}
+	if r.object != nil {
 		*objects = append(*objects, r.object.Listed(place))
 	}
 }

@@ -16,12 +16,12 @@ import (
 	"github.com/isthmus-mesh/isthmus/source"
 )
 
-// overdue goes on without the collections that have not come. A peer that has sent
-// nothing at all is one that fails.
+// overdue goes on without the collections that have not come, unless services are
+// among what they may have: then the peer fails.
 func (s *session) overdue(ctx context.Context) error {
-	missing := s.holding.unanswered()
-	if len(missing) == len(s.holding.collections) {
-		return fmt.Errorf("%s has sent none of the collections within %s", s.peer(), s.config.pace.first)
+	lacking := s.holding.lacking()
+	if len(lacking) > 0 || len(s.holding.unanswered()) == len(s.holding.collections) {
+		return s.explainLack(lacking)
 	}
 	return s.list(ctx)
 }
@@ -58,9 +58,17 @@ func (s *session) keepUnanswered(l *source.Listing) {
 		}
 		l.Rejected = append(l.Rejected, source.Rejection{
 			Ref: ref, Place: rec.Place, Object: rec.Place, Where: collection,
-			Reason: "the peer has not sent this collection since it was connected: what is stored of it is kept",
+			Reason: s.holding.notKnown(collection) + ": what is stored of it is kept",
 		})
 	}
+}
+
+// notKnown says why nothing is known of a collection.
+func (h *holding) notKnown(name string) string {
+	if c := h.find(name); c != nil && c.refused {
+		return "this collection was NACKed: " + c.nacked.reason
+	}
+	return "the peer has not sent this collection since it was connected"
 }
 
 // explain says what the end of a stream means, and learns from it: a peer that does
@@ -93,16 +101,26 @@ func (s *session) explain(err error) error {
 }
 
 // forget has a collection not asked for any more that a peer ends the stream for, unless the
-// configuration names it, or the peer has sent it before.
+// configuration names it, the peer has sent it before, or no other makes services.
 func (s *session) forget(text error, message string) error {
 	i := slices.IndexFunc(s.holding.collections, func(c *collection) bool { return strings.Contains(message, c.name) })
 	if i < 0 {
 		return text
 	}
 	name := s.holding.collections[i].name
-	if len(s.config.Collections) > 0 || len(s.holding.collections) == 1 || s.Has(name) {
+	if len(s.config.Collections) > 0 || s.holding.isOnly(i) || s.Has(name) {
 		return fmt.Errorf("%w; if it has no collection %s, name those that it has in collections", text, name)
 	}
 	s.unknown = append(s.unknown, name)
 	return fmt.Errorf("%w; it is not asked for %s any more", text, name)
+}
+
+// isOnly reports whether a collection is the only one, or the only one of services.
+func (h *holding) isOnly(at int) bool {
+	for i, c := range h.collections {
+		if i != at && (c.makesServices() || !h.collections[at].makesServices()) {
+			return false
+		}
+	}
+	return true
 }

@@ -76,10 +76,11 @@ func entryOf(host, version string, s sourcetest.Service) *mcpapi.Resource {
 	for i, e := range s.Endpoints {
 		addresses[i] = e.Addr().String()
 	}
+	resource := entryFor(host, version, s.Endpoints, addresses)
 	if s.Bad {
-		addresses = append(addresses, "nowhere at all")
+		resource.Body = entrySpec("", "", "no host", 80, nil).GetBody()
 	}
-	return entryFor(host, version, s.Endpoints, addresses)
+	return resource
 }
 
 // Fail implements [sourcetest.Registry].

@@ -84,7 +84,7 @@ func (s *Source) arrive(stream grpc.ServerStream, arrivals chan<- *arrival) erro
 		from = p.Addr.String()
 	}
 	if other, free := s.away.enter(from); !free {
-		return grpcstatus.Errorf(codes.ResourceExhausted, "another source, at %s, is connected: one alone is taken; give each a source of its own in the configuration", other)
+		return grpcstatus.Errorf(codes.ResourceExhausted, "another source, at %s, is connected, and one alone is taken", other)
 	}
 	a := &arrival{wire: stream, from: from, over: make(chan struct{}), once: new(sync.Once)}
 	arrivals <- a // has room for the only one

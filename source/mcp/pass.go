@@ -35,6 +35,9 @@ func (h *holding) listing(d *difference) (l source.Listing) {
 		l.Places = append(l.Places, h.places(kind, name)...)
 		if is, of := h.current(kind, name); is != nil {
 			is.enter(of.place(name), &l.Objects, &l.Rejected)
+			if is.passedOn { // the peer says that it has nothing of its own there, which is no drop
+				l.Removed = append(l.Removed, h.places(kind, name)...)
+			}
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(d.changed)) {

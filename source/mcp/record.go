@@ -9,16 +9,20 @@ import (
 
 var _ source.Exchanging = (*Source)(nil)
 
-// acked notes that the last answer of a collection is ACKed.
-func (s *Source) acked(c *collection) {
-	s.Replied(c.name, len(c.held), "")
-	c.nacked = nacked{}
+// echoes names the resources of which something is left out as it came from here.
+func (c *collection) echoes() (names []string) {
+	for name, r := range c.held {
+		if r.echoes {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // nacks notes that it is NACKed, for a reason.
 func (s *Source) nacks(c *collection, reason string, now time.Time) {
 	s.Replied(c.name, len(c.held), cut(reason))
-	c.nacked = nacked{cut(reason), now}
+	c.nacked, c.refused = nacked{cut(reason), now}, true
 }
 
 // nacked is why the last answer of a collection was, and when; empty if it was not.
@@ -31,7 +35,7 @@ type nacked struct {
 func (h *holding) notices() (list []source.Notice) {
 	list = []source.Notice{} // it was looked for them
 	for _, c := range h.collections {
-		if !c.answered {
+		if !c.answered && !c.refused {
 			list = append(list, source.Notice{
 				Object: "collection " + c.name,
 				Text:   "the peer has not sent it: nothing of it is known; if the peer does not have it, name those that it has in collections",
@@ -42,6 +46,9 @@ func (h *holding) notices() (list []source.Notice) {
 				Object: "collection " + c.name,
 				Text:   fmt.Sprintf("NACKed at %s, and what was held before is kept: %s", c.nacked.at.UTC().Format(time.RFC3339), c.nacked.reason),
 			})
+		}
+		if c.echoed > 0 {
+			list = append(list, source.EchoNotice("collection "+c.name, c.echoes(), h.self))
 		}
 		shadowed, first := 0, ""
 		for name := range h.shadowed(c) {

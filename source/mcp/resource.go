@@ -17,7 +17,7 @@ import (
 
 // read makes of an encoded resource what is passed on. It fails if nothing of it can
 // be decoded; then it is rejected, too.
-func (r *held) read(c *collection, name string, text []byte, b bounds) (undecoded error) {
+func (r *held) read(c *collection, name string, text []byte, b bounds, self string) (undecoded error) {
 	var resource mcpapi.Resource
 	if err := proto.Unmarshal(text, &resource); err != nil {
 		r.reject(c, name, "", fmt.Sprintf("cannot be decoded: %v", err))
@@ -26,25 +26,36 @@ func (r *held) read(c *collection, name string, text []byte, b bounds) (undecode
 	if c.recordKind().Understood() {
 		fields, ok := mcp.CountFields(resource.GetBody().GetValue(), b.fields)
 		if !ok {
-			r.reject(c, name, "body", fmt.Sprintf("it has more than %d fields, which is %v", b.fields, errTooMuch))
+			r.reject(c, name, "body", fmt.Sprintf("it has more than %d fields, which is %s", b.fields, forOperator(errTooMuch)))
 			return nil
 		}
 		r.size += fields * perField
 	}
 	reading := istio.FromResource(c.kind.Name, &resource)
+	r.echoes = reading.WithoutEchoes(self) > 0
 	switch {
+	case reading.Echoed:
+		r.passedOn = reading.Path.Last() != self
 	case reading.Ignored:
 	case reading.Valid():
+		if len(reading.Rejected) > 0 {
+			r.rejectReading(c, name, &reading)
+			reading.Rejected = nil
+		}
 		r.object = &reading
 	default:
-		f := reading.Rejection(c.place(name), c.name)
-		f.Ref, f.Object = refOf(c, name), cmp.Or(f.Object, objectOf(c, name))
-		r.rejected = &f
+		r.rejectReading(c, name, &reading)
 	}
 	if reading.Undecoded {
 		return errors.New(reading.Problems[0].Reason)
 	}
 	return nil
+}
+
+func (r *held) rejectReading(c *collection, name string, reading *istio.Reading) {
+	f := reading.Rejection(c.place(name), c.name)
+	f.Ref, f.Object = refOf(c, name), cmp.Or(f.Object, objectOf(c, name))
+	r.rejected = &f
 }
 
 func (r *held) reject(c *collection, name, field, reason string) {

@@ -102,10 +102,9 @@ func TestACollectionThatDoesNotComeHoldsUpNothingForLong(t *testing.T) {
 		r.holds("Service shop/cart", "Endpoint shop/cart/10.0.0.1", "DestinationRule shop/rule")
 		m.stop() // else what was sent of it before is known
 		m, s = r.begin(only(entries, destRules))
-		nonce := s.full(entries, entry("shop/cart", "2", "10.0.0.2"))
-		s.silent()
+		s.acked(s.full(entries, entry("shop/cart", "2", "10.0.0.2")))
+		r.holds("Service shop/cart", "Endpoint shop/cart/10.0.0.1", "DestinationRule shop/rule")
 		r.pass(6 * time.Second)
-		s.acked(nonce)
 		r.holds("Service shop/cart", "Endpoint shop/cart/10.0.0.2", "DestinationRule shop/rule (stale)")
 		if n := m.Status().Notices; len(n) != 1 || n[0].Object != "collection "+destRules {
 			t.Errorf("the notices are %v", n)

@@ -164,7 +164,7 @@ func (r *rig) mirror(c sourcemcp.Config) *mirror {
 	log := slog.New(slog.NewTextHandler(r.log, nil))
 	src := c.Open(source.Env{Instance: "here", Name: sourceName, Log: log, Stored: r.stored, Memory: r.memory})
 	m := &mirror{rig: r, Supervisor: source.NewSupervisor(sourceName, src, r.store, source.Config{
-		Kind: "mcp", Origin: "here", Log: log, MaxBackoff: sourcemcp.Kind().MaxBackoff,
+		Kind: "mcp", Log: log, MaxBackoff: sourcemcp.Kind().MaxBackoff,
 	})}
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)

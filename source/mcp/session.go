@@ -29,11 +29,11 @@ type session struct {
 	end  context.CancelFunc // of the stream
 	sink source.Sink
 
-	listed bool              // everything has been passed on
-	ended  []string          // places that the peer has reported the end of, until then
-	nonces map[string]string // of what is not ACKed before, by collection
-	late   *time.Timer       // until everything has come
-	stuck  atomic.Bool       // the peer has not read a request in time
+	listed   bool        // everything has been passed on
+	ended    []string    // places that the peer has reported the end of, until then
+	progress progress    // as long as not everything is listed
+	late     *time.Timer // until there is more progress
+	stuck    atomic.Bool // the peer has not read a request in time
 }
 
 // run speaks with the peer until the stream ends.
@@ -45,11 +45,12 @@ func (s *session) run(ctx context.Context) error {
 	defer s.end()
 	defer cancel()
 	receiving.Go(func() { ended <- s.receive(life, answers) })
-	s.nonces, s.late = map[string]string{}, time.NewTimer(s.config.pace.first)
-	defer s.late.Stop()
 	if err := s.ask(); err != nil {
 		return err
 	}
+	s.progress = s.holding.progress()
+	s.late = time.NewTimer(s.patience())
+	defer s.late.Stop()
 	return s.follow(ctx, answers, ended)
 }
 
@@ -72,7 +73,7 @@ func (s *session) receive(ctx context.Context, answers chan<- *answer) error {
 // ask asks for every collection, from what is held of it.
 func (s *session) ask() error {
 	for _, c := range s.holding.collections {
-		c.answered, c.said = false, nil
+		c.answered, c.refused, c.said = false, false, nil
 		if s.config.Incremental && s.resume {
 			c.said = c.versions()
 		}
@@ -133,6 +134,9 @@ func (s *session) relist(ctx context.Context) error {
 // handle applies an answer, and answers it.
 func (s *session) handle(ctx context.Context, a *answer) error {
 	observed := time.Now()
+	if a.err != nil && a.nonce == "" {
+		return s.unanswerable(a.err)
+	}
 	c := s.holding.find(a.collection)
 	if c == nil {
 		return s.nack(a, codes.Unimplemented, fmt.Sprintf("collection %q was not asked for", cut(a.collection)))
@@ -145,33 +149,64 @@ func (s *session) handle(ctx context.Context, a *answer) error {
 	d, err := s.holding.compare(c, a)
 	s.Received(c.name, observed)
 	if err != nil {
-		s.nacks(c, err.Error(), observed)
-		if err := s.nack(a, codeOf(err), err.Error()); err != nil {
-			return err
-		}
-		return s.notify(ctx)
+		return s.reject(ctx, c, a, err, observed)
 	}
-	recovered := c.nacked.reason != ""
-	first := !c.answered
+	first, recovered, echoed := !c.answered, c.nacked != nacked{}, c.echoed > 0
+	c.nacked = nacked{}
 	s.holding.apply(d)
-	s.nonces[c.name] = a.nonce
 	if first { // what it removes by name while resuming is reported, too
 		s.ended = append(s.ended, s.holding.ended(d)...)
 	}
 	switch {
-	case !s.listed && !s.holding.answered():
-		s.late.Reset(s.config.pace.rest)
-		return nil
+	case !s.listed:
+		err = s.advance(ctx)
 	case first:
-		return s.list(ctx)
+		err = s.list(ctx)
+	default:
+		err = s.holding.pass(ctx, s.sink, d, observed)
 	}
-	if err := s.holding.pass(ctx, s.sink, d, observed); err != nil {
+	if err != nil {
 		return err
 	}
-	if err := s.ack(); err != nil || !recovered {
+	if err := s.ack(c, a); err != nil || !recovered && echoed == (c.echoed > 0) {
 		return err
 	}
 	return s.notify(ctx)
+}
+
+// reject NACKs an answer of a collection, which changes nothing.
+func (s *session) reject(ctx context.Context, c *collection, a *answer, why error, observed time.Time) error {
+	if a.nonce == "" {
+		return s.unanswerable(why)
+	}
+	s.nacks(c, forOperator(why), observed)
+	if err := s.nack(a, codeOf(why), why.Error()); err != nil {
+		return err
+	}
+	if !s.listed {
+		return s.advance(ctx)
+	}
+	return s.notify(ctx)
+}
+
+// unanswerable says why a stream is ended: the peer cannot be notified that it has sent
+// what cannot be taken, and would take it for applied.
+func (s *session) unanswerable(why error) error {
+	return fmt.Errorf("%s has sent a message that cannot be NACKed, as it has no nonce: %s", s.peer(), cut(forOperator(why)))
+}
+
+// advance lists everything once all has come. The time for the next step begins with
+// each one.
+func (s *session) advance(ctx context.Context) error {
+	now := s.holding.progress()
+	switch {
+	case now == progress{}:
+		return s.list(ctx)
+	case now != s.progress:
+		s.progress = now
+		s.late.Reset(s.patience())
+	}
+	return nil
 }
 
 // notify has people see what has changed of the collections themselves.
@@ -180,6 +215,21 @@ func (s *session) notify(ctx context.Context) error {
 		return nil
 	}
 	return s.sink.Replace(ctx, source.Listing{Places: []string{}, Notices: append(s.holding.notices(), s.notices()...)})
+}
+
+// advised is an error of which the remedy is the business of whoever runs Isthmus, and
+// none of the peer's.
+type advised struct {
+	error
+	remedy string
+}
+
+// forOperator is the text of an error with its remedy.
+func forOperator(err error) string {
+	if a := (*advised)(nil); errors.As(err, &a) {
+		return err.Error() + ": " + a.remedy
+	}
+	return err.Error()
 }
 
 // workFactor is how much memory it takes to decode so many bytes, about.
@@ -192,46 +242,29 @@ func codeOf(err error) codes.Code {
 	return codes.InvalidArgument
 }
 
-// answered reports whether each collection has come on this stream.
-func (h *holding) answered() bool {
-	for _, c := range h.collections {
-		if !c.answered {
-			return false
-		}
-	}
-	return true
-}
-
-// list passes on everything, and ACKs what was waiting for that.
+// list passes on everything.
 func (s *session) list(ctx context.Context) error {
 	l := s.holding.everything()
 	s.keepUnanswered(&l)
 	l.Notices = append(s.holding.notices(), s.notices()...)
-	l.Observed, l.Removed = time.Now(), s.ended
+	l.Observed, l.Removed = time.Now(), append(l.Removed, s.ended...)
 	if err := s.sink.Replace(ctx, l); err != nil {
 		return err
 	}
 	s.listed, s.ended = true, nil
-	return s.ack()
+	s.late.Stop() // nothing is waited for any more
+	return nil
 }
 
-// ack ACKs what is stored by now.
-func (s *session) ack() error {
-	for _, c := range s.holding.collections {
-		nonce, waits := s.nonces[c.name]
-		if !waits {
-			continue
-		}
-		delete(s.nonces, c.name)
-		s.acked(c)
-		if nonce == "" {
-			continue // an answer to it would be a request
-		}
-		if err := s.send(&mcp.RequestResources{Collection: c.name, ResponseNonce: nonce, Incremental: s.config.Incremental}); err != nil {
-			return err
-		}
+// ack ACKs an answer: it is stored by now, or waits for the first listing. A peer may
+// keep back the next one until then, such as the first service.
+func (s *session) ack(c *collection, a *answer) error {
+	s.Replied(c.name, len(c.held), "")
+	s.Echoed(c.name, c.echoed)
+	if a.nonce == "" {
+		return nil // an answer to it would be a request
 	}
-	return nil
+	return s.send(&mcp.RequestResources{Collection: c.name, ResponseNonce: a.nonce, Incremental: s.config.Incremental})
 }
 
 // nack NACKs an answer. What is sent next is to be everything, since the peer does

@@ -39,6 +39,7 @@ func newSource(c Config, env source.Env) *Source {
 func (s *Source) Run(ctx context.Context, sink source.Sink) error {
 	if s.holding == nil {
 		s.holding = newHolding(s.config.collections(), s.config.bounds(s.env.Memory))
+		s.holding.self = s.env.Self
 		s.holding.room = func() int { return int(s.env.Memory.Lasting(mostBytes)) }
 	}
 	s.holding.drop(s.unknown)

@@ -64,7 +64,7 @@ const (
 )
 
 // errTooMuch is said of an answer, and of a resource.
-var errTooMuch = errors.New("more than the memory allows: have the source say less, or give Isthmus more (GOMEMLIMIT)")
+var errTooMuch = &advised{errors.New("more than the memory allows"), "have the source send less, or give Isthmus more (GOMEMLIMIT)"}
 
 // split reads the fields of a message. What comes behind a fault is not read but for
 // the nonce and the collection, by which the answer is rejected.

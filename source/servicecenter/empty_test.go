@@ -141,7 +141,7 @@ func TestEverythingIsHeldHoweverLittle(t *testing.T) {
 				want := m.stored()
 				empty(r, id)
 				r.rounds(5)
-				m.is(source.StateHeld, "9 of 9 endpoints disappeared at once")
+				m.is(source.StateHeld, "9 of 9 endpoints disappeared within ")
 				if got := strings.ReplaceAll(m.stored(), " (held)", ""); got != want {
 					t.Errorf("stored:\n%s", got)
 				}

@@ -118,13 +118,9 @@ func holdsIn(records map[model.Ref]model.Record) (h model.Holds) {
 // keep remembers what later commits are judged by.
 func (g *guard) keep(s change) {
 	now := time.Now()
-	for ref, rec := range s.after {
+	for ref := range s.after {
 		if _, stored := s.before[ref]; !stored {
 			g.created[ref] = now
-		}
-		was, held := s.was.Of(ref, rec.Owner)
-		if _, still := s.is.Of(ref, rec.Owner); held && !still {
-			g.returned[was.Cause] = now
 		}
 	}
 }

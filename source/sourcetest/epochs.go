@@ -116,7 +116,7 @@ func (h *reborn) violated(format string, args ...any) {
 
 func (h *reborn) write(who string, jots []jot) {
 	s := h.shared.Process(h.ctx)
-	w, err := source.NewWritten(written, s, source.WrittenConfig{Origin: "here"})
+	w, err := source.NewWritten(written, s, source.WrittenConfig{})
 	if err == nil {
 		err = w.Prime(h.ctx)
 	}

@@ -51,13 +51,12 @@ type guard struct {
 	wholes   int         // of them all, those of the whole registry
 	commits  int
 	created  map[model.Ref]time.Time
-	returned map[model.Ref]time.Time // by cause, when something held for it was there again
 }
 
 func newGuard(m *mirroring) *guard {
 	g := &guard{
 		lag: m.Lag, slack: 2*m.Lag + m.terms().MaxBackoff, hold: m.terms().Hold,
-		created: map[model.Ref]time.Time{}, returned: map[model.Ref]time.Time{},
+		created: map[model.Ref]time.Time{},
 	}
 	if m.RealTime {
 		g.slack, g.tolerance = time.Hour, g.hold.For/4
@@ -95,6 +94,20 @@ func (g *guard) changed() {
 	if n := len(g.versions); n > 1 {
 		g.versions[n-2].until = time.Now()
 	}
+}
+
+// recent are the contents of which something was lost so recently that it comes back,
+// held, if more is lost.
+func (g *guard) recent() (all []Services) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	since := time.Now().Add(-g.hold.For - g.slack)
+	for _, v := range g.versions {
+		if v.until.IsZero() || v.until.After(since) {
+			all = append(all, v.services)
+		}
+	}
+	return all
 }
 
 func (g *guard) fails(is bool) {

@@ -166,14 +166,11 @@ func placeOf(rec model.Record, records map[model.Ref]model.Record) string {
 }
 
 // checkConfirmed holds that what was held is deleted when enough listings have
-// confirmed it, or most of what was lost with it is back.
+// confirmed it.
 func (g *guard) checkConfirmed(rec model.Record, was model.Hold) {
 	since := was.Since
 	if g.began.After(since) {
 		since = g.began
-	}
-	if !g.returned[was.Cause].Before(was.Since) { // be it in the very instant
-		return
 	}
 	listings := 1 // that which is being taken
 	for _, at := range g.listings {
@@ -186,22 +183,24 @@ func (g *guard) checkConfirmed(rec model.Record, was model.Hold) {
 	}
 }
 
-// drop is what is missing in a listing, by the plainest count there is.
+// drop is what is missing in a listing, by the plainest count there is: of what was
+// listed until then. What was lost shortly before makes it no less suspicious.
 type drop struct {
 	change
 	hold     source.Hold
-	missing  []model.Record // and deleted
-	had      int            // endpoints
-	lost     int            // endpoints that are missing: deleted, or held
-	survives struct{ records, endpoints int }
-	lostOf   map[model.Ref]int // by owner
-	livesOf  map[model.Ref]int // endpoints that were there and are not missing, by owner
+	missing  []model.Record    // and deleted
+	had      map[model.Ref]int // endpoints by owner that were listed, but those reported deleted
+	has      map[model.Ref]int // that are now
+	lost     int
+	total    int
+	survives struct{ records, endpoints, old int }
 }
 
 func (d *drop) count() {
-	d.lostOf, d.livesOf = map[model.Ref]int{}, map[model.Ref]int{}
+	d.had, d.has = map[model.Ref]int{}, map[model.Ref]int{}
 	for ref, rec := range d.before {
 		_, stays := d.after[ref]
+		_, was := d.was.Of(ref, rec.Owner)
 		_, held := d.is.Of(ref, rec.Owner)
 		if ref.Kind.Reserved() {
 			continue
@@ -212,17 +211,22 @@ func (d *drop) count() {
 		if ref.Kind != model.KindEndpoint {
 			continue
 		}
-		if d.had++; stays && !held {
-			d.livesOf[rec.Owner]++
-		} else if d.isMissing(ref) || held {
-			d.lost++
-			d.lostOf[rec.Owner]++
+		if stays && !held {
+			d.survives.old++
+		}
+		if !was && (stays || d.isMissing(ref)) {
+			d.had[rec.Owner]++
+			d.total++
 		}
 	}
 	for ref, rec := range d.after {
 		if _, held := d.is.Of(ref, rec.Owner); !held && ref.Kind == model.KindEndpoint {
+			d.has[rec.Owner]++
 			d.survives.endpoints++
 		}
+	}
+	for owner, n := range d.had {
+		d.lost += max(0, n-d.has[owner])
 	}
 }
 
@@ -237,13 +241,15 @@ func (d *drop) suspicious(rec model.Record) string {
 		owner = rec.Ref
 	}
 	switch {
-	case d.lost >= d.hold.Min && float64(d.lost) > d.hold.Share*float64(d.had):
+	case d.lost > 0 && d.lost >= d.hold.Min && float64(d.lost) >= d.hold.Share*float64(d.total):
 		return "most endpoints are missing"
 	case d.survives.records == 0:
 		return "everything is missing"
-	case d.had > 0 && rec.Kind == model.KindEndpoint && d.survives.endpoints == 0:
+	case d.total > 0 && rec.Kind == model.KindEndpoint && d.survives.endpoints == 0:
 		return "all endpoints are missing"
-	case d.lostOf[owner] > d.hold.Min && d.livesOf[owner] == 0:
+	case d.total > d.hold.Min && d.survives.old == 0:
+		return "all endpoints are others"
+	case d.had[owner] > d.hold.Min && d.has[owner] == 0:
 		return "all endpoints of its service are missing"
 	}
 	return ""

@@ -147,7 +147,7 @@ const (
 // terms are those by which the source is supervised.
 func (m *mirroring) terms() source.Config {
 	c := source.Config{
-		Kind: "tried", Origin: "here", MinBackoff: m.Lag / 100, MaxBackoff: m.Lag / 4,
+		Kind: "tried", MinBackoff: m.Lag / 100, MaxBackoff: m.Lag / 4,
 		Hold: source.Hold{Share: 0.5, Min: 10, For: time.Minute},
 	}
 	if m.RealTime {

@@ -77,6 +77,9 @@ func (m *mirroring) rest() {
 			m.left[host].endpoints = map[netip.AddrPort]bool{}
 		}
 		m.left[host].widen(m.content, host)
+		for _, services := range m.guard.recent() {
+			m.left[host].widen(services, host)
+		}
 		m.left[host].absent = !is
 	}
 }
@@ -154,6 +157,7 @@ func (m *mirroring) unlikeStored(stored served) string {
 func (m *mirroring) look() {
 	m.heal()
 	m.rest()
+	m.pass(m.terms().Hold.For + m.Lag) // what was lost before counts no more
 	endpoints := 0
 	for _, service := range m.content {
 		endpoints += len(service.Endpoints)

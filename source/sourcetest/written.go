@@ -149,7 +149,7 @@ func (h *writers) live(lease string, p plan) {
 		defer time.AfterFunc(p.kill, kill).Stop()
 	}
 	s := h.shared.Process(ctx)
-	w, err := source.NewWritten(written, s, source.WrittenConfig{Origin: "here", Lease: lease})
+	w, err := source.NewWritten(written, s, source.WrittenConfig{Lease: lease})
 	if err == nil {
 		err = w.Prime(ctx)
 	}

@@ -26,6 +26,7 @@ type script struct {
 	over    chan struct{}
 	stream  discoveryv3.AggregatedDiscoveryService_DeltaAggregatedResourcesServer
 	sent    int
+	mark    string // of a first state
 }
 
 // DeltaAggregatedResources implements the service.
@@ -77,7 +78,7 @@ func scripted(tb testing.TB, services int) *script {
 	return s
 }
 
-// sendAll sends all services in answers so small that they are taken for complete at once.
+// sendAll sends all services in several answers, of which the last is marked.
 func (s *script) sendAll(tb testing.TB, services int) {
 	tb.Helper()
 	const most = 1000
@@ -85,6 +86,9 @@ func (s *script) sendAll(tb testing.TB, services int) {
 		var list []*discoveryv3.Resource
 		for i := from; i < min(from+most, services); i++ {
 			list = append(list, resourceOf(i, 0))
+		}
+		if s.mark = ";first-state=partial"; from+most >= services {
+			s.mark = ";first-state=complete"
 		}
 		s.send(tb, list...)
 	}
@@ -99,7 +103,7 @@ func resourceOf(i, version int) *discoveryv3.Resource {
 func (s *script) send(tb testing.TB, list ...*discoveryv3.Resource) {
 	tb.Helper()
 	s.sent++
-	m := &discoveryv3.DeltaDiscoveryResponse{TypeUrl: serviceEntries, Nonce: strconv.Itoa(s.sent), Resources: list}
+	m := &discoveryv3.DeltaDiscoveryResponse{TypeUrl: serviceEntries, Nonce: strconv.Itoa(s.sent), Resources: list, SystemVersionInfo: s.mark}
 	if err := s.stream.Send(m); err != nil {
 		tb.Fatal(err)
 	}

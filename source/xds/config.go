@@ -103,6 +103,17 @@ func (c *Config) kinds() (list []mcp.Kind) {
 	return list
 }
 
+// urls are the types by which a kind is asked for: one if the configuration names a
+// type, all of the kind if it names the kind.
+func (c *Config) urls(kind mcp.Kind) []string {
+	for _, name := range c.Types {
+		if named, known := mcp.ByURL(name); known && named == kind {
+			return []string{name}
+		}
+	}
+	return urls(kind)
+}
+
 func kindNamed(name string) (mcp.Kind, bool) {
 	if kind, ok := mcp.ByName(name); ok && name != "" {
 		return kind, true

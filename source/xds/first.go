@@ -15,7 +15,7 @@ func (r *run) due(now time.Time) (at time.Time, waits bool) {
 	}
 	at = now
 	for _, k := range r.active.types {
-		if done, again := k.answered(r.pace, r.active.delta, now); !done && !k.dropped && again.After(at) {
+		if done, again := r.answered(k, now); !done && !k.dropped && again.After(at) {
 			at = again
 		}
 	}
@@ -27,11 +27,11 @@ func (r *run) due(now time.Time) (at time.Time, waits bool) {
 
 // mayFallBack reports whether the other variant is tried if nothing is answered.
 func (r *run) mayFallBack() bool {
-	return r.active.delta && !r.deltaOnly && !r.answeredAtAll(r.kinds[0])
+	return r.active.delta && !r.deltaOnly && !r.answeredAtAll(r.essential())
 }
 
 func (r *run) answeredAtAll(kind mcp.Kind) bool {
-	for _, url := range urls(kind) {
+	for _, url := range r.urls(kind) {
 		if k := r.active.types[url]; k != nil && !k.last.IsZero() {
 			return true
 		}
@@ -53,21 +53,81 @@ func (r *run) tick(ctx, streams context.Context, now time.Time) error {
 			return nil
 		}
 	}
-	if kind := r.kinds[0]; !r.answeredAtAll(kind) {
-		return fmt.Errorf("the server has not answered for %s within %s; it may not be ready, or be another kind of server%s",
-			kind.URL(), r.pace.answer, r.whyNot(kind))
+	if err := r.lacks(); err != nil {
+		r.pace.answer = min(2*r.pace.answer, r.pace.patient)
+		return err
 	}
 	for _, k := range r.active.types {
-		if k.resumes && !k.resumed && !k.last.IsZero() && !k.dropped {
+		switch {
+		case k.last.IsZero() || k.dropped:
+		case k.marks && !k.ends:
+			return fmt.Errorf("the server has sent a part of what it has of %s, and then nothing for %s", k.url, r.pace.mark)
+		case k.resumes && !k.resumed && !k.marks:
 			return errNoResume
 		}
 	}
+	r.pace.answer = usual.answer
 	return r.list(ctx)
+}
+
+// lacks says which type keeps the services unknown. One that was NACKed does; so does one that
+// is silent, unless the other type of the kind has brought something.
+func (r *run) lacks() error {
+	kind, some := r.essential(), 0
+	for _, url := range r.urls(kind) {
+		if k := r.active.types[url]; k != nil && !k.last.IsZero() {
+			some += r.newer(url).size()
+		}
+	}
+	for _, url := range r.urls(kind) {
+		k := r.active.types[url]
+		switch {
+		case k == nil || k.dropped || !k.last.IsZero():
+		case k.nacked != "":
+			return fmt.Errorf("nothing that the server sends as %s can be used, and without it the services are not known: %s; correct it in the registry", url, k.nacked)
+		case !r.answeredAtAll(kind):
+			return fmt.Errorf("the server has not answered for %s within %s; it may not be ready, or be another kind of server", url, r.pace.answer)
+		case some == 0 && kind.Name == services:
+			return fmt.Errorf("the server has nothing as %s, and has not answered for %s within %s; have it answer, with nothing if there is none, or ask for the former alone: types: [%s, …]",
+				kind.URL(), url, r.pace.answer, kind.URL())
+		}
+	}
+	return nil
+}
+
+// answered reports whether the first state of a type is complete, or when that has to
+// be looked at again. A delta server that marks nothing does not say where a state ends
+// that is sent in several answers.
+func (r *run) answered(k *asked, now time.Time) (done bool, again time.Time) {
+	switch {
+	case k.last.IsZero():
+		return false, k.at.Add(r.pace.answer)
+	case !r.active.delta:
+		return true, time.Time{}
+	case k.marks:
+		return k.ends, k.last.Add(r.pace.mark)
+	}
+	end := k.last.Add(r.silence(k))
+	return !now.Before(end), end
+}
+
+// silence is how long a delta server that marks nothing has to send nothing more of a type
+// for its first state to be complete: the longer, the more depends on it.
+func (r *run) silence(k *asked) time.Duration {
+	least := max(r.pace.quiet, min(roundTrips*r.active.slowest, r.pace.missing)) // what seemed to take longer was a change
+	switch {
+	case !k.resumes && !k.resumed && len(k.unspoken) > 0:
+		return max(least, r.pace.missing)
+	case k.large || r.anew:
+		return max(least, r.pace.more)
+	default:
+		return least
+	}
 }
 
 // whyNot says why an answer for a kind does not count.
 func (r *run) whyNot(kind mcp.Kind) string {
-	for _, url := range urls(kind) {
+	for _, url := range r.urls(kind) {
 		if h := r.held[url]; h != nil && len(h.trouble) > 0 {
 			return ": " + h.trouble[0]
 		}
@@ -77,12 +137,12 @@ func (r *run) whyNot(kind mcp.Kind) string {
 
 // complete reports whether the first state of a kind is complete, or overdue.
 func (r *run) complete(kind mcp.Kind, now time.Time) bool {
-	for _, url := range urls(kind) {
+	for _, url := range r.urls(kind) {
 		k := r.active.types[url]
 		if k == nil || k.dropped {
 			continue
 		}
-		if done, again := k.answered(r.pace, r.active.delta, now); !done && now.Before(again) {
+		if done, again := r.answered(k, now); !done && now.Before(again) {
 			return false
 		}
 	}

@@ -157,7 +157,7 @@ func TestServerThatDoesNotResumeIsReadAnew(t *testing.T) {
 		r.mirror()
 		r.cut()
 		r.remove("ServiceEntry", "shop/s0")
-		r.pass(10 * time.Second)
+		r.pass(20 * time.Second)
 		r.is(source.StateLive, "")
 		r.wants("shop/s1 10.0.0.1", "shop/s2 10.0.0.1", "shop/s3 10.0.0.1", "shop/s4 10.0.0.1")
 	})
@@ -189,9 +189,10 @@ func TestFirstStateInSeveralAnswersIsOneListing(t *testing.T) {
 func TestSilentDeltaIsGivenUp(t *testing.T) {
 	bubble(t, manner{silentDelta: true}, func(r *rig) {
 		r.serve("shop/cart", "10.0.0.1")
-		r.mirror()
+		r.begin()
+		r.pass(4 * time.Second)
 		r.is(source.StateListing, "")
-		r.pass(5 * time.Second)
+		r.pass(2 * time.Second)
 		r.is(source.StateLive, "")
 		r.wants("shop/cart 10.0.0.1")
 		r.change(func() { r.silentDelta = false })

@@ -15,6 +15,7 @@ type holding struct {
 	kind      mcp.Kind
 	resources map[string]resource // by name
 	size      int64               // of these, about
+	echoes    map[string]bool     // names of these of which something is left out as it came from here
 	// trouble is what is wrong with the last answer and belongs to no name.
 	trouble []string
 	// incomplete says that there is more than is held: something was said that cannot
@@ -25,7 +26,7 @@ type holding struct {
 // of returns what is held of a type.
 func (h held) of(url string, kind mcp.Kind) *holding {
 	if h[url] == nil {
-		h[url] = &holding{kind: kind, resources: map[string]resource{}}
+		h[url] = &holding{kind: kind, resources: map[string]resource{}, echoes: map[string]bool{}}
 	}
 	return h[url]
 }
@@ -42,6 +43,29 @@ func (h *holding) versions() map[string]string {
 			return nil
 		}
 		versions[name] = r.version
+	}
+	versions[nobody] = "none"
+	return versions
+}
+
+// mostUnversioned bounds a first request that says what is stored: many servers take
+// requests of 4 MiB, and end the stream of a larger one.
+const mostUnversioned = 3 << 20
+
+// unversioned are names of which another process has stored the records: the server sends
+// all of these again, and says which are gone. It is nil if there are none, and if they
+// are too many for a request.
+func unversioned(names map[string]bool) map[string]string {
+	if len(names) == 0 {
+		return nil
+	}
+	const perName = 16 // with its version, and what goes before each of the two
+	size, versions := 0, make(map[string]string, len(names)+1)
+	for name := range names {
+		versions[name] = "none"
+		if size += len(name) + perName; size > mostUnversioned {
+			return nil
+		}
 	}
 	versions[nobody] = "none"
 	return versions
@@ -157,6 +181,7 @@ func (h *holding) apply(d difference) {
 func (h *holding) drop(name string) {
 	h.size -= h.resources[name].size()
 	delete(h.resources, name)
+	delete(h.echoes, name)
 }
 
 // size is how much is held in all, about.

@@ -61,7 +61,7 @@ func (s *server) Set(services sourcetest.Services) {
 	})
 }
 
-// entryOf is a ServiceEntry. A bad one has a port that cannot be.
+// entryOf is a ServiceEntry. A bad one has a host that cannot be.
 func entryOf(name, host string, service sourcetest.Service) *anypb.Any {
 	spec := &networking.ServiceEntry{
 		Hosts: []string{host}, Resolution: networking.ServiceEntry_STATIC,
@@ -73,7 +73,7 @@ func entryOf(name, host string, service sourcetest.Service) *anypb.Any {
 		})
 	}
 	if service.Bad {
-		spec.Ports[0].Number = 0
+		spec.Hosts[0] = "under_score"
 	}
 	return encode(&mcpapi.Resource{Metadata: &mcpapi.Metadata{Name: name}, Body: encode(spec)})
 }

@@ -83,6 +83,24 @@ func TestBadResourceIsRejectedByItself(t *testing.T) {
 	})
 }
 
+// A bad endpoint keeps no other of its service where it was.
+func TestBadEndpointIsRejectedByItself(t *testing.T) {
+	variants(t, func(r *rig) {
+		r.serve("shop/cart", "10.0.0.1", "10.0.0.2")
+		r.serve("shop/other", "10.0.1.1")
+		r.mirror()
+		r.serve("shop/cart", "10.0.0.2", "no address", "10.0.0.3")
+		r.pass(time.Second)
+		r.wants("shop/cart 10.0.0.2 10.0.0.3", "shop/other 10.0.1.1")
+		r.rejects("ServiceEntry shop/cart … " + newer + " shop/cart … spec.endpoints[1].address … the rest of the object is applied")
+		r.is(source.StateLive, "")
+		r.serve("shop/cart", "10.0.0.3")
+		r.pass(time.Second)
+		r.wants("shop/cart 10.0.0.3", "shop/other 10.0.1.1")
+		r.rejects()
+	})
+}
+
 const resourceURL = "type.googleapis.com/istio.mcp.v1alpha1.Resource"
 
 // An answer of which nothing can be decoded is NACKed, and changes nothing.
@@ -138,11 +156,13 @@ func TestFirstAnswerOfWhichNothingCanBeDecodedIsAnError(t *testing.T) {
 		r.mirror()
 		r.stop()
 		r.change(func() {
-			r.resources["ServiceEntry"] = map[string]*anypb.Any{"shop/s00": encode(&networking.ServiceEntry{})}
+			for name := range r.resources["ServiceEntry"] {
+				r.set("ServiceEntry", name, encode(&networking.ServiceEntry{}))
+			}
 		})
 		r.mirror()
 		r.pass(20 * time.Second)
-		r.is(source.StateStale, "")
+		r.is(source.StateStale, "nothing that the server sends as "+newer+" can be used")
 		r.wants(all...)
 	})
 }

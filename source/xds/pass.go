@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/isthmus-mesh/isthmus/internal/mcp"
@@ -20,7 +21,7 @@ func (r *run) list(ctx context.Context) error {
 	listing := source.Listing{Ignored: map[string]int{}, Observed: time.Now()}
 	for _, kind := range r.kinds {
 		here := map[string]bool{}
-		for _, url := range urls(kind) {
+		for _, url := range r.urls(kind) {
 			if r.held[url] != nil {
 				maps.Copy(here, keys(r.held[url].resources))
 			}
@@ -29,19 +30,51 @@ func (r *run) list(ctx context.Context) error {
 		for _, name := range slices.Sorted(maps.Keys(here)) {
 			into.enter(r.read(kind, name))
 		}
-		for _, url := range urls(kind) {
+		for _, url := range r.urls(kind) {
 			r.reject(&listing, url)
 		}
-		if why := r.unread(kind); why != "" {
+		if why, only := r.unread(kind); why != "" {
 			r.protected[kind.Name] = true
-			r.protect(&listing, kind, here, why)
+			r.protect(&listing, kind, here, why, only)
 		}
 	}
+	listing.Notices = r.echoed()
 	if err := r.sink.Replace(ctx, listing); err != nil {
 		return err
 	}
 	r.listed = true
+	for url := range r.active.types {
+		r.noteEchoes(url)
+	}
 	return nil
+}
+
+// noteEchoes counts the resources of a type of which something is left out.
+func (r *run) noteEchoes(url string) {
+	if h := r.held[url]; h != nil {
+		r.Echoed(url, len(h.echoes))
+	}
+}
+
+// notify tells people once something of a type is left out, and once nothing is any more.
+func (r *run) notify(ctx context.Context, h *holding, before bool) error {
+	if !r.listed || before == (len(h.echoes) > 0) {
+		return nil
+	}
+	return r.sink.Replace(ctx, source.Listing{Places: []string{}, Notices: r.echoed()})
+}
+
+// echoed tells people what is left out.
+func (r *run) echoed() (list []source.Notice) {
+	list = []source.Notice{} // it was looked for them
+	for _, kind := range r.kinds {
+		for _, url := range urls(kind) {
+			if h := r.held[url]; h != nil && len(h.echoes) > 0 {
+				list = append(list, source.EchoNotice(url, slices.Collect(maps.Keys(h.echoes)), r.env.Self))
+			}
+		}
+	}
+	return list
 }
 
 // listAgain passes on everything once more. The server is connected, and has said
@@ -70,24 +103,47 @@ func (r *run) forget() {
 	}
 }
 
-// unread says why not all of a kind is known; empty if it is.
-func (r *run) unread(kind mcp.Kind) string {
+// unread says why not all of a kind is known, and which names that is about, nil for any;
+// empty if all is known.
+func (r *run) unread(kind mcp.Kind) (why string, only map[string]bool) {
 	if !r.answeredAtAll(kind) {
-		return fmt.Sprintf("the server does not answer for %s; have it answer, with nothing if there is none", kind.URL())
+		return unanswered(r.urls(kind)[0]), nil
 	}
-	for _, url := range urls(kind) {
+	for _, url := range r.urls(kind) {
 		if h := r.held[url]; h != nil && h.incomplete {
-			return cmp.Or(r.whyNot(kind), "not all that the server sent of it can be read")
+			return cmp.Or(r.whyNot(kind), "not all that the server sent of it can be read"), nil
 		}
 	}
-	return ""
+	for _, url := range r.urls(kind) {
+		switch k := r.active.types[url]; {
+		case k == nil || k.dropped || len(k.unspoken) == 0:
+		case k.last.IsZero():
+			return unanswered(url), k.unspoken
+		case k.claims && (k.resumed || k.marks): // it will say whether these are gone
+			return "the server has not said yet whether it still has it: not all of its own sources may have been listed", k.unspoken
+		}
+	}
+	return "", nil
 }
 
-// protect keeps what is stored of a kind of which not all is known.
-func (r *run) protect(listing *source.Listing, kind mcp.Kind, here map[string]bool, why string) {
+func (r *run) known(kind mcp.Kind) bool {
+	why, _ := r.unread(kind)
+	return why == ""
+}
+
+func unanswered(url string) string {
+	return fmt.Sprintf("the server does not answer for %s; have it answer, with nothing if there is none", url)
+}
+
+// protect keeps what is stored of a kind of which not all is known, or only some names
+// of it.
+func (r *run) protect(listing *source.Listing, kind mcp.Kind, here map[string]bool, why string, only map[string]bool) {
 	is := emptyReading(kind, "a/a").Ref.Kind
 	for rec := range r.env.Stored() {
 		if rec.Kind != is || rec.Owner != (model.Ref{}) || here[rec.Namespace+"/"+rec.Name] {
+			continue
+		}
+		if only != nil && !only[strings.TrimPrefix(rec.Place, kind.Name+"/")] {
 			continue
 		}
 		ref := rec.Ref
@@ -115,7 +171,7 @@ func (r *run) passOn(ctx context.Context, k *asked, d difference, a answer, trou
 	switch {
 	case !r.listed:
 		return nil
-	case r.protected[k.kind.Name] && r.unread(k.kind) == "":
+	case r.protected[k.kind.Name] && r.known(k.kind):
 		r.listed = false // until its first state is complete
 		return nil
 	case len(d.changed)+len(d.gone) == 0 && !trouble:
@@ -174,14 +230,15 @@ type entry struct {
 	place     string
 	ref       model.Ref
 	object    *source.Object
-	rejection *source.Rejection
-	ignored   string // the kind of what is not read
+	rejection *source.Rejection // of the object, or of a part of it
+	ignored   string            // the kind of what is not read
+	passedOn  bool              // it came from here, and another Isthmus has passed it on since
 }
 
 // read makes of a name of a kind what it is by the newest type that has it.
 func (r *run) read(kind mcp.Kind, name string) entry {
 	e := entry{place: kind.Name + "/" + name, ref: emptyReading(kind, name).Ref}
-	for _, url := range urls(kind) {
+	for _, url := range r.urls(kind) {
 		if r.held[url] == nil {
 			continue
 		}
@@ -190,13 +247,20 @@ func (r *run) read(kind mcp.Kind, name string) entry {
 			continue
 		}
 		reading := res.read(kind)
+		if delete(r.held[url].echoes, name); reading.WithoutEchoes(r.env.Self) > 0 {
+			r.held[url].echoes[name] = true
+		}
 		switch {
+		case reading.Echoed:
+			e.passedOn = reading.Path.Last() != r.env.Self
+			return e // what is bad of it is for the Isthmus that it came from to say
 		case reading.Valid():
 			object := reading.Listed(e.place)
 			e.object = &object
 		case reading.Ignored:
 			e.ignored = kind.Name
-		default:
+		}
+		if len(reading.Problems)+len(reading.Rejected) > 0 {
 			rejection := reading.Rejection(e.place, url+" "+short(name))
 			rejection.Object = cmp.Or(rejection.Object, kind.Name+" "+short(name))
 			e.rejection = &rejection
@@ -210,12 +274,16 @@ func (r *run) read(kind mcp.Kind, name string) entry {
 type entering struct{ listing *source.Listing }
 
 func (i entering) enter(e entry) {
-	switch {
-	case e.object != nil:
+	if e.object != nil {
 		i.listing.Objects = append(i.listing.Objects, *e.object)
-	case e.rejection != nil:
+	}
+	if e.rejection != nil {
 		i.listing.Rejected = append(i.listing.Rejected, *e.rejection)
-	case e.ignored != "" && i.listing.Ignored != nil:
+	}
+	if e.ignored != "" && i.listing.Ignored != nil {
 		i.listing.Ignored[e.ignored]++
+	}
+	if e.passedOn { // the server says that it has nothing of its own there, which is no drop
+		i.listing.Removed = append(i.listing.Removed, e.place)
 	}
 }

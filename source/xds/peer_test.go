@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
+	"io"
 	"maps"
 	"net"
 	"slices"
@@ -27,14 +28,23 @@ import (
 
 // manner is how a peer speaks.
 type manner struct {
-	noDelta     bool     // it has no delta variant
-	silentDelta bool     // it takes delta requests, and never answers
-	repeats     bool     // it ignores what a client says it holds
-	chunk       int      // resources in a delta answer at most; all if 0
-	versions    []string // of the groups that it has resources of; all if nil
-	unknown     []string // kinds it never answers for
-	noPings     bool     // it ends connections on which there is more than one in five minutes
-	noWaypoints bool     // it takes nobody who says that it is one
+	noDelta     bool // it has no delta variant
+	silentDelta bool // it takes delta requests, and never answers
+	// failsDelta is what a delta stream ends with once it asks for ServiceEntries under
+	// their older name; nil for none.
+	failsDelta func(stream int) error
+	repeats    bool     // it ignores what a client says it holds
+	chunk      int      // resources in a delta answer at most; all if 0
+	versions   []string // of the groups that it has resources of; all if nil
+	unknown    []string // kinds and types it never answers for
+	marks      bool     // it marks a first state, as an Isthmus does, for who asks
+	noVersions bool     // its resources have none
+	withholds  bool     // it never says that something is gone: it may have it yet
+	// roundTrip is what a request and its answer take together, late what answers for
+	// ServiceEntries take besides, and pause what comes between two answers for a type.
+	roundTrip, late, pause time.Duration
+	noPings                bool // it ends connections on which there is more than one in five minutes
+	noWaypoints            bool // it takes nobody who says that it is one
 }
 
 // peer is a server of MCP-over-xDS that a test steers.
@@ -263,7 +273,21 @@ func (p *peer) answers(url string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	kind, _ := mcp.ByURL(url)
-	return !slices.Contains(p.unknown, kind.Name)
+	return !slices.Contains(p.unknown, kind.Name) && !slices.Contains(p.unknown, url)
+}
+
+// lag is how long a request for a type waits for its answer.
+func (p *peer) lag(k *asked) time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	lag := p.roundTrip
+	if strings.HasSuffix(k.url, "/ServiceEntry") {
+		lag += p.late
+	}
+	if !k.first {
+		lag = max(lag, p.pause)
+	}
+	return lag
 }
 
 // asked is one type on a stream.
@@ -272,7 +296,9 @@ type asked struct {
 	sent    map[string]string
 	waiting bool // for an ACK
 	first   bool
-	seen    string // the state that was sent last
+	seen    string    // the state that was sent last
+	at      time.Time // of the last request
+	marks   bool      // its first state is to be marked, until its end was
 }
 
 // follow serves a stream: take reads a request, give sends what is due of a type.
@@ -288,14 +314,22 @@ func (p *peer) follow(ctx context.Context, id int, requests <-chan func(map[stri
 		if failing != nil {
 			return failing
 		}
+		var due <-chan time.Time
 		for _, url := range slices.Sorted(maps.Keys(types)) {
-			if k := types[url]; !k.waiting && p.answers(url) {
-				if err := give(k); err != nil {
-					return err
-				}
+			k := types[url]
+			if k.waiting || !p.answers(url) {
+				continue
+			}
+			if left := time.Until(k.at.Add(p.lag(k))); left > 0 {
+				due = time.After(min(left, 10*time.Millisecond))
+				continue
+			}
+			if err := give(k); err != nil {
+				return err
 			}
 		}
 		select {
+		case <-due:
 		case <-ctx.Done():
 			return ctx.Err()
 		case take := <-requests:
@@ -365,7 +399,7 @@ func (p *peer) DeltaAggregatedResources(s discoveryv3.AggregatedDiscoveryService
 			k := types[m.GetTypeUrl()]
 			switch {
 			case k == nil:
-				k = &asked{url: m.GetTypeUrl(), first: true, sent: map[string]string{}}
+				k = &asked{url: m.GetTypeUrl(), first: true, sent: map[string]string{}, at: time.Now(), marks: p.asksForMarks(id)}
 				types[k.url] = k
 				if !p.repeats {
 					maps.Copy(k.sent, m.GetInitialResourceVersions())
@@ -373,11 +407,14 @@ func (p *peer) DeltaAggregatedResources(s discoveryv3.AggregatedDiscoveryService
 			case slices.Contains(m.GetResourceNamesUnsubscribe(), "*"):
 				delete(types, k.url)
 			case m.GetResponseNonce() == strconv.Itoa(nonce) || k.waiting:
-				k.waiting = false
+				k.waiting, k.at = false, time.Now()
 			}
 		}, err
 	})
-	return p.follow(s.Context(), id, requests, func(k *asked) error {
+	err := p.follow(s.Context(), id, requests, func(k *asked) error {
+		if err := p.fails(id, k.url); err != nil {
+			return err
+		}
 		m := p.deltaOf(id, k)
 		if m == nil {
 			return nil
@@ -387,6 +424,20 @@ func (p *peer) DeltaAggregatedResources(s discoveryv3.AggregatedDiscoveryService
 		m.Nonce, k.waiting, k.first = strconv.Itoa(nonce), true, false
 		return s.Send(m)
 	})
+	if errors.Is(err, io.EOF) {
+		return nil // which is how a stream ends without an error
+	}
+	return err
+}
+
+// fails is what a delta stream ends with for a type.
+func (p *peer) fails(id int, url string) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.failsDelta == nil || url != "networking.istio.io/v1alpha3/ServiceEntry" {
+		return nil
+	}
+	return p.failsDelta(id)
 }
 
 // deltaOf is what a stream lacks of a type; nil if nothing.
@@ -404,10 +455,13 @@ func (p *peer) deltaOf(id int, k *asked) *discoveryv3.DeltaDiscoveryResponse {
 			continue
 		}
 		k.sent[name] = version
+		if p.noVersions {
+			version = ""
+		}
 		m.Resources = append(m.Resources, &discoveryv3.Resource{Name: name, Version: version, Resource: now[name]})
 	}
 	for name := range k.sent {
-		if now[name] == nil {
+		if now[name] == nil && !p.withholds {
 			delete(k.sent, name)
 			m.RemovedResources = append(m.RemovedResources, name)
 		}
@@ -415,10 +469,23 @@ func (p *peer) deltaOf(id int, k *asked) *discoveryv3.DeltaDiscoveryResponse {
 	if p.garbage {
 		m.TypeUrl = string([]byte{0xff})
 	}
-	if !k.first && len(m.GetResources())+len(m.GetRemovedResources()) == 0 {
+	left := slices.ContainsFunc(slices.Collect(maps.Keys(now)), func(name string) bool { return k.sent[name] != versionOf(now[name]) })
+	switch {
+	case k.marks && left:
+		m.SystemVersionInfo = "1;first-state=partial"
+	case k.marks:
+		m.SystemVersionInfo, k.marks = "1;first-state=complete", false
+	case !k.first && len(m.GetResources())+len(m.GetRemovedResources()) == 0:
 		return nil
 	}
 	return m
+}
+
+// asksForMarks reports whether who has opened a stream asks for marks, of a peer that has them.
+func (p *peer) asksForMarks(stream int) bool {
+	return p.marks && slices.ContainsFunc(p.seen(), func(q request) bool {
+		return q.stream == stream && q.metadata["ISTHMUS_MARK_FIRST_STATE"] == "true"
+	})
 }
 
 // StreamAggregatedResources serves the state-of-the-world variant.
@@ -433,9 +500,9 @@ func (p *peer) StreamAggregatedResources(s discoveryv3.AggregatedDiscoveryServic
 				node: m.GetNode().GetId(), metadata: texts(m.GetNode().GetMetadata().AsMap()),
 			})
 			if k := types[m.GetTypeUrl()]; k == nil {
-				types[m.GetTypeUrl()] = &asked{url: m.GetTypeUrl(), first: true}
+				types[m.GetTypeUrl()] = &asked{url: m.GetTypeUrl(), first: true, at: time.Now()}
 			} else {
-				k.waiting = false
+				k.waiting, k.at = false, time.Now()
 			}
 		}, err
 	})

@@ -59,6 +59,13 @@ func variants(t *testing.T, test func(r *rig)) {
 // what it does first.
 func (r *rig) mirror(types ...string) {
 	r.Helper()
+	r.begin(types...)
+	r.pass(settles)
+}
+
+// begin is mirror without waiting.
+func (r *rig) begin(types ...string) {
+	r.Helper()
 	c := &xds.Config{Address: "127.0.0.1:15010", Types: types}
 	if err := c.Validate(); err != nil {
 		r.Fatal(err)
@@ -78,8 +85,10 @@ func (r *rig) mirror(types ...string) {
 			r.Error(err)
 		}
 	})
-	r.pass(time.Second)
 }
+
+// settles is what a source takes for its first listing of a delta server that marks nothing.
+const settles = 6 * time.Second
 
 // pass lets time go by.
 func (r *rig) pass(d time.Duration) {

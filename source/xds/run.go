@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -15,12 +16,13 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/isthmus-mesh/isthmus/internal/mcp"
+	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/source"
 )
 
 // Why the server is asked once more, on the same connection.
 var (
-	errNoDelta      = errors.New("the server has no delta variant")
+	errNoDelta      = errors.New("the server has no delta variant, or fails in it")
 	errDeltaAnswers = errors.New("the server answers in the delta variant after all")
 	errNoResume     = errors.New("the server takes no notice of what is held")
 	errNoWaypoint   = errors.New("the server knows no waypoints")
@@ -43,7 +45,26 @@ type run struct {
 	deltaOnly bool
 	listed    bool
 	protected map[string]bool // kinds of which not all was known when that was passed on
+	// stored are the names of which records are stored and nothing is held, by kind, that
+	// the server has not sent on the active stream.
+	stored map[string]map[string]bool
+	anew   bool // nothing was stored or held when that stream began
 }
+
+func (r *run) urls(kind mcp.Kind) []string { return r.config.urls(kind) }
+
+// essential is the kind without which there is no listing: that of services, if it is
+// asked for.
+func (r *run) essential() mcp.Kind {
+	for _, kind := range r.kinds {
+		if kind.Name == services {
+			return kind
+		}
+	}
+	return r.kinds[0]
+}
+
+const services = "ServiceEntry"
 
 func newRun(s *Source, sink source.Sink, conn *grpc.ClientConn, h held) *run {
 	return &run{Source: s, sink: sink, conn: conn, kinds: s.config.kinds(), held: h, received: make(chan received)}
@@ -93,9 +114,10 @@ func (r *run) begin(ctx context.Context, delta bool) error {
 		return err
 	}
 	r.active = s
+	r.recall()
 	r.streams.Go(func() { s.receive(ctx, r.received) })
 	for _, kind := range r.kinds {
-		for i, url := range urls(kind) {
+		for i, url := range r.urls(kind) {
 			if i > 0 && (r.held[url] == nil || len(r.held[url].resources) == 0) {
 				continue // asked for if the newer is answered with nothing
 			}
@@ -107,19 +129,61 @@ func (r *run) begin(ctx context.Context, delta bool) error {
 	return nil
 }
 
-// ask asks for a type on the active stream.
+// recall finds what is stored and not held: what an earlier process has left.
+func (r *run) recall() {
+	r.stored, r.anew = map[string]map[string]bool{}, true
+	for rec := range r.env.Stored() {
+		if rec.Owner != (model.Ref{}) {
+			continue
+		}
+		for _, kind := range r.kinds {
+			name, of := strings.CutPrefix(rec.Place, kind.Name+"/")
+			if !of {
+				continue
+			}
+			if r.stored[kind.Name] == nil {
+				r.stored[kind.Name] = map[string]bool{}
+			}
+			r.stored[kind.Name][name] = true
+		}
+	}
+	for _, kind := range r.kinds {
+		r.anew = r.anew && len(r.stored[kind.Name]) == 0
+		for _, url := range r.urls(kind) {
+			if h := r.held[url]; h != nil {
+				r.anew = r.anew && len(h.resources) == 0
+				for name := range h.resources {
+					delete(r.stored[kind.Name], name)
+				}
+			}
+		}
+	}
+}
+
+// ask asks for a type on the active stream. A delta server is given what is held, with
+// its versions, or the names of what an earlier process has stored: then it says what is
+// gone. A server that takes no notice of that is given nothing.
 func (r *run) ask(kind mcp.Kind, url string) error {
-	k := &asked{kind: kind, url: url, at: time.Now()}
+	now := time.Now()
+	k := &asked{kind: kind, url: url, at: now, waits: now}
 	r.active.types[url] = k
-	var versions map[string]string
 	h := r.held.of(url, kind)
-	if !r.noResume {
+	var versions map[string]string
+	switch {
+	case r.noResume || len(h.resources) > 0 && h.versions() == nil:
+		k.unspoken = keys(h.resources)
+		maps.Copy(k.unspoken, r.stored[kind.Name])
+	case len(h.resources) > 0:
 		versions = h.versions()
+		k.resumes = r.active.delta
+	default:
+		k.unspoken = maps.Clone(r.stored[kind.Name])
+		versions = unversioned(k.unspoken)
+		k.claims = r.active.delta && versions != nil
 	}
 	if r.active.delta && versions == nil {
 		k.names = map[string]bool{}
 	}
-	k.resumes = r.active.delta && versions != nil
 	return r.active.ask(url, versions)
 }
 
@@ -133,6 +197,8 @@ func (r *run) ended(got received) error {
 		return errNoDelta
 	case !r.sidecar && !got.from.open && status.Code(got.err) == codes.InvalidArgument:
 		return errNoWaypoint
+	case r.givesUpDelta(got):
+		return errNoDelta
 	case errors.Is(got.err, io.EOF):
 		return errors.New("the server has ended the stream")
 	default:
@@ -164,7 +230,7 @@ func (r *run) take(ctx context.Context, got received) error {
 	}
 	k := r.active.types[a.url]
 	switch {
-	case from == r.silent && !slices.Contains(urls(r.kinds[0]), a.url):
+	case from == r.silent && !slices.Contains(r.urls(r.essential()), a.url):
 		return nil
 	case from == r.silent:
 		return errDeltaAnswers
@@ -179,6 +245,10 @@ func (r *run) take(ctx context.Context, got received) error {
 // answer takes an answer for a type, stores what it changes, and replies.
 func (r *run) answer(ctx context.Context, k *asked, a answer) error {
 	r.Received(k.url, a.at)
+	if !r.listed {
+		r.active.slowest = max(r.active.slowest, a.at.Sub(k.waits))
+	}
+	k.marks, k.ends = k.marks || a.marks, k.ends || a.ends
 	h := r.held.of(k.url, k.kind)
 	d := h.compare(a)
 	k.resumed = k.resumed || slices.Contains(a.removed, nobody)
@@ -187,8 +257,11 @@ func (r *run) answer(ctx context.Context, k *asked, a answer) error {
 	case reason != "":
 		reason = short(reason)
 		d = difference{trouble: []string{"the whole answer was NACKed: " + reason}, nameless: true}
+		k.nacked = reason
 	default:
-		k.last, k.large, k.version = time.Now(), a.size >= large, a.version
+		k.last, k.version, k.nacked = time.Now(), a.version, ""
+		k.large = a.size >= large || len(a.resources) >= manyNames
+		r.spoken(k, a)
 		for name := range d.names {
 			if k.names != nil {
 				k.names[name] = true
@@ -201,20 +274,42 @@ func (r *run) answer(ctx context.Context, k *asked, a answer) error {
 		clear(r.held) // of a server that says too much nothing is left but the records
 		return fmt.Errorf("what the server has sent takes more than %d bytes in all, which is as much as there is memory for; confine it, or give Isthmus more (GOMEMLIMIT)", room)
 	}
+	echoed := len(h.echoes) > 0
 	if err := r.passOn(ctx, k, d, a, changed); err != nil {
+		return err
+	}
+	if err := r.notify(ctx, h, echoed); err != nil {
 		return err
 	}
 	if err := r.active.reply(a, k.version, reason); err != nil {
 		return err
 	}
+	k.waits = time.Now()
 	r.Replied(k.url, len(h.resources), reason)
+	r.noteEchoes(k.url)
 	return r.older(k)
+}
+
+// spoken notes what the server has sent or removed. What it sends as one type of a kind it
+// has no need to send as the other.
+func (r *run) spoken(k *asked, a answer) {
+	for _, name := range a.removed {
+		delete(k.unspoken, name)
+	}
+	for _, res := range a.resources {
+		delete(r.stored[k.kind.Name], res.name)
+		for _, url := range r.urls(k.kind) {
+			if of := r.active.types[url]; of != nil {
+				delete(of.unspoken, res.name)
+			}
+		}
+	}
 }
 
 // older asks for a kind under its older name where the newer is answered with
 // nothing, and no more once the newer has all of it.
 func (r *run) older(k *asked) error {
-	names := urls(k.kind)
+	names := r.urls(k.kind)
 	if len(names) < 2 || r.active.types[names[0]].last.IsZero() {
 		return nil
 	}
@@ -224,7 +319,7 @@ func (r *run) older(k *asked) error {
 		return r.ask(k.kind, names[1])
 	case newer.size() == 0 || old == nil || old.dropped:
 		return nil
-	case !newer.covers(r.held[names[1]]):
+	case old.last.IsZero() && len(old.unspoken) > 0 || !newer.covers(r.held[names[1]]):
 		return nil
 	}
 	old.dropped = true

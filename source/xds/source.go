@@ -18,6 +18,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/structpb"
 
+	"github.com/isthmus-mesh/isthmus/internal/mcp"
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/source"
 )
@@ -39,6 +40,8 @@ type Source struct {
 	noResume bool
 	// sidecar says that the server knows no waypoints.
 	sidecar bool
+	// deltaEnd is how delta streams end on which nothing is listed; empty if they do not.
+	deltaEnd string
 }
 
 var (
@@ -166,6 +169,8 @@ func (s *Source) node() *corev3.Node {
 		Metadata: &structpb.Struct{Fields: map[string]*structpb.Value{
 			"GENERATOR":     structpb.NewStringValue("api"),
 			"ISTIO_VERSION": structpb.NewStringValue("65536.65536.65536"),
+			// Another Isthmus says where its first state ends. Everybody else ignores it.
+			mcp.MarkFirstState: structpb.NewStringValue("true"),
 		}},
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
@@ -16,6 +17,8 @@ import (
 	_ "google.golang.org/grpc/encoding/proto" // the codec of requests
 	"google.golang.org/grpc/mem"
 	"google.golang.org/protobuf/proto"
+
+	"github.com/isthmus-mesh/isthmus/internal/mcp"
 )
 
 const (
@@ -31,6 +34,9 @@ type stream struct {
 	types map[string]*asked
 	began time.Time
 	open  bool // something was received
+	// slowest is the longest that an answer of the first state took, from its request or
+	// from the ACK of the one before.
+	slowest time.Duration
 	// next has a token when what was received is used, so that there is one message
 	// of a stream in memory.
 	next chan struct{}
@@ -97,6 +103,7 @@ func (codec) Unmarshal(data mem.BufferSlice, v any) error {
 type answer struct {
 	url, nonce, version string
 	full                bool // what it lacks is gone
+	marks, ends         bool // it is marked as of a first state, and as the last of it
 	resources           []resource
 	removed             []string
 	size                int
@@ -112,6 +119,8 @@ func (s *stream) decode(got received) (answer, error) {
 			return a, fmt.Errorf("the server sends what is no delta response: %w", err)
 		}
 		a.url, a.nonce, a.version, a.removed = m.GetTypeUrl(), m.GetNonce(), m.GetSystemVersionInfo(), m.GetRemovedResources()
+		a.ends = strings.HasSuffix(a.version, mcp.FirstStateComplete)
+		a.marks = a.ends || strings.HasSuffix(a.version, mcp.FirstStatePartial)
 		for _, r := range m.GetResources() {
 			a.resources = append(a.resources, named(r.GetName(), r.GetVersion(), r.GetResource()))
 		}

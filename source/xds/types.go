@@ -24,45 +24,51 @@ type asked struct {
 	kind    mcp.Kind
 	url     string
 	at      time.Time
-	last    time.Time // answer; zero before the first
+	waits   time.Time // of the last request for it, which an answer may follow
+	last    time.Time // answer that could be used; zero before the first
 	large   bool      // the last answer was, so that there may be more
+	nacked  string    // why the last answer was NACKed, while none could be used
 	dropped bool      // whatever is said of it does not count any more
 	version string    // of the last answer that was ACKed
 	// names are those of the first answers of a delta stream that does not resume:
 	// what they lack is gone. It is nil otherwise, and once the first listing is made.
 	names map[string]bool
-	// resumes says that the server was given what is held, and resumed that it took
-	// notice of it.
+	// resumes says that the server was given the versions that are held, and resumed that
+	// it took notice of the names that it was given.
 	resumes, resumed bool
+	// marks says that the server marks its first state, and ends that it has marked the end.
+	marks, ends bool
+	// claims says that the server was given the unspoken names.
+	claims bool
+	// unspoken are names that are stored, or held of another stream, and that the server
+	// has neither sent nor removed on this one.
+	unspoken map[string]bool
 }
 
 // pace is how long things may take.
 type pace struct {
-	delta  time.Duration // until the first answer, before the other variant is tried
-	answer time.Duration // until the first answer of each type
-	quiet  time.Duration // after a small first answer in the delta variant, until it is complete
-	more   time.Duration // likewise after a large one, which may be one of several
+	delta   time.Duration // until the first answer, before the other variant is tried
+	answer  time.Duration // until the first answer of each type
+	patient time.Duration // likewise, at most, of a server that was too slow before
+	mark    time.Duration // after an answer, until the next one, of a server that marks its first state
+	// What follows is silence after which the first state of a delta server that marks nothing
+	// is taken for complete. Three round trips is the least in any case, up to the last of these.
+	quiet   time.Duration // after a small answer
+	more    time.Duration // after a large one, or if nothing is known from before
+	missing time.Duration // if not all that is stored has come
 }
 
-var usual = pace{delta: 5 * time.Second, answer: 10 * time.Second, quiet: 100 * time.Millisecond, more: 5 * time.Second}
-
-// large is the size of an answer that may have been split: half of what the peers
-// take at most that are not configured to take more.
-const large = 2 << 20
-
-// answered reports whether the first state of a type is complete, or when that has to
-// be looked at again. The delta variant does not say where a state ends that is sent in
-// several answers.
-func (k *asked) answered(p pace, delta bool, now time.Time) (done bool, again time.Time) {
-	if k.last.IsZero() {
-		return false, k.at.Add(p.answer)
-	}
-	if !delta {
-		return true, time.Time{}
-	}
-	end := k.last.Add(p.quiet)
-	if k.large {
-		end = k.last.Add(p.more)
-	}
-	return !now.Before(end), end
+var usual = pace{
+	delta: 5 * time.Second, answer: 10 * time.Second, patient: time.Minute, mark: time.Minute,
+	quiet: time.Second, more: 5 * time.Second, missing: 10 * time.Second,
 }
+
+// An answer of large bytes, or of manyNames resources, may have been split: the first is half of what
+// the peers take at most that are not configured to take more.
+const (
+	large     = 2 << 20
+	manyNames = 1000
+)
+
+// roundTrips is how many of them a server may be silent for within a first state.
+const roundTrips = 3

@@ -27,7 +27,7 @@ var (
 
 // saying returns a record whose content differs from others by n.
 func saying(ref model.Ref, n int) model.Record {
-	r := model.Record{Ref: ref, Origin: "here", Place: "shop.yaml"}
+	r := model.Record{Ref: ref, Place: "shop.yaml"}
 	switch ref.Kind {
 	case model.KindService:
 		r.Spec = model.Service{Hosts: model.ListOf(fmt.Sprintf("v%d.example", n)), Resolution: model.ResolutionStatic}

@@ -55,6 +55,28 @@ func slowWatcher(t *testing.T, s Store) {
 	}
 }
 
+// slowWatcherOfMuch leaves a watch unread while few records are written that are
+// large: no more events than may be kept, and more bytes.
+func slowWatcherOfMuch(t *testing.T, s Store) {
+	t.Helper()
+	const (
+		rounds = History / 2
+		size   = 4 * HistoryBytes / History // twice as much in all
+	)
+	slow, fast := watch(t, s, model.Filter{}).prime(), watch(t, s, model.Filter{}).prime()
+	var last uint64
+	for round := range rounds {
+		content := strings.Repeat(string(rune('a'+round%26)), size)
+		last = put(t, s, model.Record{Ref: ref(kindNote, "files", "", nth(round%3).Name), Spec: model.Opaque{Content: content}})
+		fast.read()
+	}
+	slow.readTo(last)
+	mustEqual(t, "what the slow watcher ends with", slow.held, fast.held)
+	if slow.resets != 1 || slow.snapshots != 2 || fast.resets != 0 {
+		t.Errorf("the slow watcher saw %d resets and %d snapshots, want 1 and 2; the other one %d resets", slow.resets, slow.snapshots, fast.resets)
+	}
+}
+
 // liveBytes is what the heap holds after everything unused was let go, apart
 // from what tests beside this one dropped since.
 func liveBytes() int64 {

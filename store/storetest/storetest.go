@@ -36,11 +36,14 @@ type Readable interface {
 }
 
 // History is the number of events a store under test must be set to keep for
-// watchers that lag.
-const History = 256
+// watchers that lag, and HistoryBytes how much memory they may take.
+const (
+	History      = 256
+	HistoryBytes = 16 << 20
+)
 
 // Run checks the store that open returns: a new, empty one each time, that
-// keeps [History] events and that nobody else writes to. Several stores are
+// keeps [History] events of [HistoryBytes] and that nobody else writes to. Several stores are
 // used at the same time.
 func Run(t *testing.T, open func(t *testing.T) Store) {
 	t.Helper()
@@ -64,6 +67,7 @@ func Run(t *testing.T, open func(t *testing.T) Store) {
 		{"rule 08 readers come and go among writers", fresh(resumedDuringWrites)},
 		{"rule 08 no history leaves a gap", resumedAnyway},
 		{"rule 09 a slow watcher is reset alone", fresh(slowWatcher)},
+		{"rule 09 a slow watcher is bounded in bytes", fresh(slowWatcherOfMuch)},
 		{"rule 10 a watch waits to be not older", fresh(notOlder)},
 		{"rule 11 a returned record cannot change the store", fresh(noWayIn)},
 		{"rule 11 a batch is its reader's to keep", fresh(keptBatches)},

@@ -144,15 +144,6 @@ func (i *isthmus) acked(c *calls.Client, typeURL string, held int) error {
 	return fmt.Errorf("%s has not accepted %d of %s", c.Name, held, typeURL)
 }
 
-// connected demands that a client has a stream.
-func (i *isthmus) connected(c *calls.Client) error {
-	i.t.Helper()
-	if !slices.ContainsFunc(i.Clients(), func(known admin.Client) bool { return known.ID == c.Name }) {
-		return fmt.Errorf("%s is not connected", c.Name)
-	}
-	return nil
-}
-
 // sent tells everything a client has been sent so far: versions by type, and
 // of load assignments how many there have been to anybody.
 func (i *isthmus) sent(c *calls.Client) string {

@@ -43,7 +43,7 @@ func TestRegistryThatLiesTakesNothingAway(t *testing.T) {
 
 	// A registry that has lost everything is none that lies, but few would know.
 	center.Unregister(id)
-	isthmus.AwaitSource("legacy", "held", "1 of 1 endpoints disappeared at once")
+	isthmus.AwaitSource("legacy", "held", "1 of 1 endpoints disappeared within ")
 	client.AwaitAnswers("one")
 	calls.MustNotHaveFailed()
 }

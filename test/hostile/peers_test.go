@@ -135,6 +135,8 @@ func saysMCP(i int, increment bool, resources ...*mcpapi.Resource) []byte {
 	return marshal(&mcp.Resources{Collection: collection, Nonce: fmt.Sprint(i), Incremental: increment, Resources: resources})
 }
 
+// entriesURL is the one type that a peer speaks: it is asked for no other, which would be
+// waited for as long as there is nothing of this one.
 const entriesURL = "networking.istio.io/v1/ServiceEntry"
 
 // saysXDS writes those of the delta variant, where everything is an increment.
@@ -153,7 +155,7 @@ var protocols = map[string]struct {
 	says           says
 }{
 	"mcp": {mcpStream, "mcp: {address: %q, incremental: true, collections: [" + collection + "]}", saysMCP},
-	"xds": {delta, "xds: {address: %q, types: [ServiceEntry]}", saysXDS},
+	"xds": {delta, "xds: {address: %q, types: [" + entriesURL + "]}", saysXDS},
 }
 
 // withPeers has a source for each kind of harm that a peer of a protocol may do.

@@ -47,7 +47,7 @@ func startEmptied(t *testing.T, hold string) *emptied {
 func (e *emptied) AwaitHeld() {
 	e.t.Helper()
 	why := "the first listing of source legacy since the start lacks 38 of the 40 endpoints that are written here; " +
-		"it is kept until 3 equal listings that span " + e.bridge.hold + " confirm it; if they are really gone, run: isthmus sources release legacy"
+		"they are kept until 3 listings in a row that span " + e.bridge.hold + " lack them; if they are really gone, run: isthmus sources release legacy"
 	await(e.t, "what the registry lacks to be held", func() error {
 		w, err := e.writer()
 		if err != nil {

@@ -5,14 +5,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/source"
 	"github.com/isthmus-mesh/isthmus/source/kubernetes"
 	"github.com/isthmus-mesh/isthmus/test/istio/cluster"
 )
 
-// Services that each cluster has for itself are not read, nor are their endpoints. Those
-// of the API server itself are such by default.
+// Services that each cluster has for itself are not read, nor are their endpoints. That of
+// the API server is read, with its endpoints, as one that is local to the cluster.
 func TestClusterLocalServicesAreNotRead(t *testing.T) {
 	t.Parallel()
 	client := connect(t, shared)
@@ -45,34 +44,11 @@ func TestClusterLocalServicesAreNotRead(t *testing.T) {
 	if r := every.records("local"); !has(r, "10.1.0.1") {
 		t.Errorf("what is not local is not read: %v", r)
 	}
-	if _, there := every.records("default")["Service service:kubernetes"]; there {
-		t.Errorf("the Service of the API server is read: %v", every.records("default"))
-	}
-}
-
-// Each record says by which Isthmus it entered, whatever it is made of.
-func TestOriginIsKept(t *testing.T) {
-	t.Parallel()
-	client := connect(t, shared)
-	if err := client.Namespace(t.Context(), "origin"); err != nil {
-		t.Fatal(err)
-	}
-	if err := client.Apply(t.Context(), cluster.ServiceEntries, object(t, "%s", strings.Replace(lateEntry, "namespace: rights", "namespace: origin", 1))); err != nil {
-		t.Fatal(err)
-	}
-	m := mirror(t, kubeconfig(t, shared.API, cluster.Admin))
-	m.awaitState(source.StateLive)
-	m.mustFollow(client, "origin")
-	count := 0
-	for r := range m.store.List(model.Filter{Source: "k8s"}) {
-		if r.Namespace != "origin" {
-			continue
+	await(t, "the Service of the API server and its endpoint", func() error { // it writes them when it gets to that
+		r := every.records("default")
+		if !strings.Contains(r["Service service:kubernetes"], `"clusterLocal":true`) || len(r) < 2 {
+			return fmt.Errorf("there is %v", r)
 		}
-		if count++; r.Origin != "test" {
-			t.Errorf("%s is of %q", r.Ref, r.Origin)
-		}
-	}
-	if count < 4 { // two Services, and two endpoints at least
-		t.Errorf("there is %v", m.records("origin"))
-	}
+		return nil
+	})
 }

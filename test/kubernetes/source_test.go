@@ -56,7 +56,7 @@ func mirrorInto(t testing.TB, into *store.Memory, kubeconfig string, change ...f
 		Stored: func() iter.Seq[model.Record] { return into.List(model.Filter{Source: "k8s"}) },
 	})
 	m.supervisor = source.NewSupervisor("k8s", src, m.store, source.Config{
-		Kind: "kubernetes", Origin: "test", MinBackoff: 50 * time.Millisecond, MaxBackoff: 500 * time.Millisecond, Log: log,
+		Kind: "kubernetes", MinBackoff: 50 * time.Millisecond, MaxBackoff: 500 * time.Millisecond, Log: log,
 	})
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup

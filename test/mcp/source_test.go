@@ -138,7 +138,7 @@ func TestABadResourceIsReported(t *testing.T) {
 	i := start(t, config(t, fmt.Sprintf("{address: %q, collections: [%s]}", d.address, entries)))
 	s := d.accept(1)
 	s.full(entries, entry(t, "shop/cart", "1", "10.0.0.1"), entry(t, "shop/users", "1", "10.0.1.1"))
-	s.full(entries, entry(t, "shop/cart", "2", "10.0.0.1", "10.0.0.2"), entry(t, "shop/users", "2", "nowhere at all"))
+	s.full(entries, entry(t, "shop/cart", "2", "10.0.0.1", "10.0.0.2"), entry(t, "shop/users", "2", "10.0.1.2", "nowhere at all"))
 	i.services(map[string][2]int{"cart.example": {2, 2}, "users.example": {1, 1}})
 	status := i.source("live")
 	if len(status.Refused) != 1 || status.Refused[0].Object != "ServiceEntry shop/users" || !strings.Contains(status.Refused[0].Reason, "is not an IP address") {

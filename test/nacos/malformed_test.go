@@ -44,6 +44,33 @@ func TestWhatNacosShouldNotTakeIsRejectedByItself(t *testing.T) {
 	}
 }
 
+// An instance of port 0 keeps nobody where they were: neither the instances that stay
+// beside it, nor those that go.
+func TestAnInstanceWithoutAPortFreezesNothing(t *testing.T) {
+	t.Parallel()
+	n := useShared(t)
+	views := look(t, n.readers)
+	const host = "frozen.DEFAULT-GROUP.public.nacos"
+	good := []instance{{Service: "frozen", IP: "10.6.1.1", Port: 80}, {Service: "frozen", IP: "10.6.1.2", Port: 80}}
+	bad := instance{Service: "frozen", IP: "10.6.1.3"}
+	for _, i := range append(good, bad) {
+		n.mustRegister(t, i)
+	}
+	expect(t, views, host, "10.6.1.1:80", "10.6.1.2:80")
+	for _, v := range views {
+		await(t, "the instance to be rejected", func() error { return v.rejects("frozen", "ports.http: 0 is not a port") })
+	}
+	for i, left := range [][]string{{"10.6.1.2:80"}, nil} { // the last one of a service that has a port, too
+		if err := n.Deregister(t.Context(), good[i]); err != nil {
+			t.Fatal(err)
+		}
+		expect(t, views, host, left...)
+	}
+	if err := n.Deregister(t.Context(), bad); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // rejects fails if no service of a name is rejected for a reason.
 func (i *isthmus) rejects(service, reason string) error {
 	var sources []source

@@ -1,0 +1,34 @@
+package catalog_test
+
+import (
+	"testing"
+
+	"github.com/isthmus-mesh/isthmus/catalog"
+	"github.com/isthmus-mesh/isthmus/model"
+)
+
+// What a panic kept from being made of an index is made by whoever asks next.
+func TestAPanicInWhatIsDerivedDoesNotStick(t *testing.T) {
+	t.Parallel()
+	b := catalog.NewBuilder([]string{"a"})
+	spec := model.Service{Hosts: model.ListOf("x.example"), Ports: model.ListOf(model.Port{Number: 80, Name: "http", Protocol: "HTTP"})}
+	record := model.Record{Ref: model.Ref{Kind: model.KindService, Key: model.Key{Source: "a", Namespace: "n", Name: "x"}}, Spec: spec, Revision: 1}
+	b.Apply(1, []model.Event{model.Upsert{Record: record}})
+	port := b.Snapshot().Port(80)
+	if port == nil {
+		t.Fatal("the port has no services")
+	}
+	func() {
+		defer func() { _ = recover() }()
+		port.Derive("key", func(catalog.PortChange) any { panic("once") })
+	}()
+	made := 0
+	for range 2 {
+		if got := port.Derive("key", func(catalog.PortChange) any { made++; return "made" }); got != "made" {
+			t.Errorf("it is %v", got)
+		}
+	}
+	if made != 1 {
+		t.Errorf("it was made %d times", made)
+	}
+}

@@ -1,0 +1,141 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/isthmus-mesh/isthmus/config"
+	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/source"
+)
+
+// departure is how far a source has come that leaves the configuration.
+type departure struct {
+	// waits are the sources that came with its leaving. It stays until they have been
+	// listed, and until they have what it has or were given the time for that.
+	waits []string
+	// since is when they were found to lack too much of it; zero if they do not.
+	since    time.Time
+	held     int  // records, as they were last counted
+	released bool // an operator has decided
+	// gone is closed once its records are removed; nil unless somebody waits for that.
+	gone chan struct{}
+}
+
+// onlyAmong leaves out the sources that do not come any more, and adds others. Who has
+// to be listed is another list then, and so time begins anew.
+func (d *departure) onlyAmong(wanted, added []config.Source) {
+	before := slices.Clone(d.waits)
+	d.waits = slices.DeleteFunc(d.waits, func(name string) bool { _, stays := find(wanted, name); return !stays })
+	for _, s := range added {
+		d.waits = append(d.waits, s.Name)
+	}
+	if !slices.Equal(before, d.waits) {
+		d.since = time.Time{}
+	}
+}
+
+// judge decides whether a source may leave whose successors have been listed; if not, in
+// is when to judge again at the latest. What an operator takes away without putting
+// anything in its place goes: that is their word.
+func (r *reloader) judge(m *member, d departure) (leaves bool, in time.Duration) {
+	if len(d.waits) == 0 || d.released {
+		return true, 0
+	}
+	name, hold, stored, now := m.entry.Name, m.entry.Hold, r.app.store, time.Now()
+	short := hold.Displace(source.ObjectsOf(stored, name), source.ObjectsOf(stored, d.waits...))
+	began := d.since.IsZero()
+	if began {
+		d.since = now
+	}
+	until := d.since.Add(hold.For)
+	if !short.Suspicious || !now.Before(until) {
+		return true, 0
+	}
+	reason := fmt.Sprintf("it leaves the configuration; sources that came with that list %d of its %d %s (%s); "+
+		"its records are served until %s, or until these list enough; to keep it, put it back into the configuration; if they are really gone, run: isthmus sources release %s",
+		short.Of-short.Lost, short.Of, short.What, strings.Join(d.waits, ", "), until.UTC().Format(time.RFC3339), name)
+	r.app.fleet.keep(m, source.HeldStatus{
+		State: source.StateHeld, Reason: reason, Since: d.since, Held: recordsOf(stored, name),
+		Release: func(ctx context.Context) (int, error) { return r.app.release(ctx, m) },
+	})
+	if began {
+		r.app.log.Warn("a source that leaves the configuration is held", "source", name, "reason", reason)
+	}
+	return false, until.Sub(now)
+}
+
+// recordsOf counts the records of a source, without those that are about the source itself.
+func recordsOf(stored source.Lister, name string) (n int) {
+	for rec := range stored.List(model.Filter{Source: name}) {
+		if !rec.Kind.Reserved() {
+			n++
+		}
+	}
+	return n
+}
+
+// release has a source leave at an operator's word, and waits until its records are gone.
+func (a *App) release(ctx context.Context, m *member) (released int, err error) {
+	gone, released := a.fleet.release(m)
+	a.look()
+	select {
+	case <-gone:
+		return released, nil
+	case <-ctx.Done():
+		return 0, fmt.Errorf("release the records of source %s, which leaves the configuration: %w", m.entry.Name, context.Cause(ctx))
+	}
+}
+
+// removed are the settings of a source that was not in the configuration any more when
+// the process began, and what took its place was not listed yet. Nobody knows how it was
+// read, so what is stored of it is all there is.
+type removed struct{}
+
+var _ source.Settings = removed{}
+
+// Validate implements [source.Settings].
+func (removed) Validate() error { return nil }
+
+// Resolve implements [source.Settings].
+func (removed) Resolve(string) {}
+
+// Check implements [source.Settings].
+func (removed) Check() error { return nil }
+
+// Warnings implements [source.Settings].
+func (removed) Warnings() []string { return nil }
+
+// Open implements [source.Settings].
+func (removed) Open(source.Env) source.Source { return nothing{} }
+
+// nothing is a source that never lists.
+type nothing struct{}
+
+// Run implements [source.Source].
+func (nothing) Run(ctx context.Context, _ source.Sink) error {
+	<-ctx.Done()
+	return context.Cause(ctx)
+}
+
+// removedSource is the entry of such a source.
+func removedSource(name string) config.Source {
+	return config.Source{Name: name, Kind: "removed", Hold: source.DefaultHold(), Settings: removed{}}
+}
+
+// leave takes in the sources that left the configuration while no process ran, and that
+// wait for what came in their place.
+func (f *fleet) leave(names, waits []string) {
+	for _, name := range names {
+		f.add(removedSource(name))
+		m := f.members[len(f.members)-1]
+		m.leaving, m.departure.waits = true, slices.Clone(waits)
+		m.supervisor.Depart(&source.HeldStatus{
+			State: source.StateStale, Since: time.Now(),
+			Reason: fmt.Sprintf("it is not in the configuration any more; its records are served until these have been listed: %s", strings.Join(waits, ", ")),
+		})
+	}
+}

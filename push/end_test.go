@@ -1,0 +1,51 @@
+package push
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// Subscribers are ended one after the other, over no more than the time there is.
+func TestEndsAreSpread(t *testing.T) {
+	for name, c := range map[string]struct {
+		subscribers int
+		took        time.Duration
+	}{
+		"few":  {10, 9 * endsApart},
+		"many": {1000, 999 * time.Second / 1000},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				e := run(t, Config{})
+				for range c.subscribers {
+					e.Connect(Info{}, Client{})
+				}
+				began, most := time.Now(), 0
+				ended := make(chan struct{})
+				go func() {
+					defer close(ended)
+					e.EndAll(context.Background(), time.Second)
+				}()
+				for left := c.subscribers; left > 0; {
+					synctest.Wait()
+					e.mu.Lock()
+					now := len(e.subscribers)
+					e.mu.Unlock()
+					most, left = max(most, left-now), now
+					if left > 0 {
+						time.Sleep(time.Millisecond)
+					}
+				}
+				<-ended
+				if took := time.Since(began).Round(time.Millisecond); took != c.took {
+					t.Errorf("they ended within %s, not %s", took, c.took)
+				}
+				if most > 2 {
+					t.Errorf("%d ended at once", most)
+				}
+			})
+		})
+	}
+}

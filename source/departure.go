@@ -1,0 +1,157 @@
+package source
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/isthmus-mesh/isthmus/model"
+)
+
+// Objects is what some sources have: of each object, without its source, the
+// places where its endpoints are. Services are objects by host, as the catalog unites
+// them. A workload that no service of its source selects is an object of its own.
+type Objects map[model.Ref]map[place]struct{}
+
+// place is where an endpoint is.
+type place struct{ address, network, ports string }
+
+// ObjectsOf reads from the store what some sources have. Endpoints of several that are
+// in the same place count once.
+func ObjectsOf(stored Lister, sources ...string) Objects {
+	objects := Objects{}
+	for _, name := range sources {
+		objects.take(stored, name)
+	}
+	return objects
+}
+
+func (v Objects) take(stored Lister, source string) {
+	services := map[model.Ref]model.Record{}
+	var endpoints, alone []model.Record
+	for rec := range stored.List(model.Filter{Source: source}) {
+		switch {
+		case rec.Kind.Reserved():
+		case rec.Kind == model.KindService:
+			services[rec.Ref] = rec
+			v.serve(rec, nil)
+		case rec.Kind == model.KindEndpoint:
+			endpoints = append(endpoints, rec)
+		case rec.Kind == model.KindWorkload:
+			alone = append(alone, rec)
+		default:
+			v.add(rec.Ref, nil)
+		}
+	}
+	for _, rec := range endpoints {
+		spec, _ := rec.Spec.(model.Endpoint)
+		v.serve(services[rec.Owner], &spec)
+	}
+	v.join(services, alone)
+}
+
+// join has workloads counted where they serve.
+func (v Objects) join(services map[model.Ref]model.Record, workloads []model.Record) {
+	if len(workloads) == 0 {
+		return
+	}
+	found, selected := byLabel(slices.Values(workloads)), map[model.Ref]bool{}
+	for _, service := range services {
+		for _, rec := range found.recordsOf(service) {
+			spec, _ := rec.Spec.(model.Workload)
+			v.serve(service, &spec.Endpoint)
+			selected[rec.Ref] = true
+		}
+	}
+	for _, rec := range workloads {
+		if spec, _ := rec.Spec.(model.Workload); !selected[rec.Ref] {
+			v.add(rec.Ref, &spec.Endpoint)
+		}
+	}
+}
+
+// serve adds an endpoint of a service, if any, to each of its hosts.
+func (v Objects) serve(service model.Record, e *model.Endpoint) {
+	spec, _ := service.Spec.(model.Service)
+	for host := range spec.Hosts.All() {
+		v.add(model.Ref{Kind: model.KindService, Key: model.Key{Namespace: service.Namespace, Name: host}}, e)
+	}
+}
+
+func (v Objects) add(object model.Ref, e *model.Endpoint) {
+	object.Source = ""
+	if v[object] == nil {
+		v[object] = map[place]struct{}{}
+	}
+	if e == nil {
+		return
+	}
+	at := place{address: e.Address, network: e.Network}
+	for name, number := range e.Ports.All() {
+		at.ports += fmt.Sprintf("%s=%d,", name, number)
+	}
+	v[object][at] = struct{}{}
+}
+
+// Drop is what sources lack of another, of which they take the place.
+type Drop struct {
+	Lost, Of   int    // how many of how many
+	What       string // "endpoints"; "services" of one that has no endpoints, "objects" of one without either
+	Suspicious bool
+}
+
+// Displace compares what a source has that leaves the configuration with what those have
+// that came with it: object by object, so that what one has more makes up for no other.
+// It is suspicious by the same rules as a drop within a source.
+func (h Hold) Displace(leaving, came Objects) Drop {
+	endpoints, alone := Drop{What: "endpoints"}, false
+	services, objects := Drop{What: "services"}, Drop{What: "objects"}
+	for object, places := range leaving {
+		have, there := came[object]
+		lost := max(len(places)-len(have), 0)
+		endpoints.Lost, endpoints.Of = endpoints.Lost+lost, endpoints.Of+len(places)
+		alone = alone || len(have) == 0 && h.SuspiciousAlone(lost)
+		one := &objects
+		if object.Kind == model.KindService {
+			one = &services
+		}
+		if one.Of++; !there {
+			one.Lost++
+		}
+	}
+	s := objects
+	switch {
+	case endpoints.Of > 0:
+		s = endpoints
+	case services.Of > 0:
+		s = services
+	}
+	everything := s.Of > 0 && s.Lost == s.Of && h.judgesAll()
+	s.Suspicious = everything || alone || h.Suspicious(endpoints.Lost, endpoints.Of)
+	return s
+}
+
+// HeldStatus is how a source is shown that has left the configuration, as long as its
+// records are served.
+type HeldStatus struct {
+	State  State
+	Reason string
+	Since  time.Time
+	Held   int // records
+	// Release has the records deleted at an operator's word. It returns their number
+	// once they are.
+	Release func(ctx context.Context) (int, error)
+}
+
+// Depart has the source shown as one that has left the configuration; nil as one that
+// has not.
+func (s *Supervisor) Depart(d *HeldStatus) { s.departure.Store(d) }
+
+// shown is a status as a departure has it.
+func (d *HeldStatus) shown(st Status) Status {
+	if d != nil {
+		st.State, st.Reason, st.Since, st.Held = d.State, d.Reason, d.Since, d.Held
+	}
+	return st
+}

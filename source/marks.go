@@ -1,0 +1,181 @@
+package source
+
+import (
+	"cmp"
+	"iter"
+	"slices"
+	"time"
+
+	"github.com/isthmus-mesh/isthmus/model"
+)
+
+// marks remember what the services of a source had within Hold.For, so that a drop that
+// comes in waves is judged as one. They are known to a process alone: in a new one the
+// restored number is the mark.
+//
+// Only a loss costs memory. A service has marks only while it lists fewer endpoints than
+// it did, and of its deleted endpoints at most as many are kept as it has lost.
+type marks struct {
+	before map[model.Ref][]mark // by service; falling numbers, the oldest first
+	gone   map[model.Ref]map[model.Ref]departed
+}
+
+// mark is a number of endpoints that a service listed until a time.
+type mark struct {
+	until     time.Time
+	endpoints int
+}
+
+// departed is a record that was deleted because a listing lacked it, without having been
+// held. The marks keep endpoints, and services for the sake of these.
+type departed struct {
+	record   model.Record
+	place    string      // of its object
+	services []model.Ref // that it counts for
+	at       time.Time
+	revision uint64 // of the store, before the record was deleted
+}
+
+func newMarks() *marks {
+	return &marks{before: map[model.Ref][]mark{}, gone: map[model.Ref]map[model.Ref]departed{}}
+}
+
+// of returns the mark of a service that lists so many endpoints now.
+func (m *marks) of(service model.Ref, listed int) int {
+	if before := m.before[service]; len(before) > 0 {
+		return max(listed, before[0].endpoints)
+	}
+	return listed
+}
+
+// fell notes that a service listed so many endpoints until now, and lists fewer from
+// now on. It may be noted twice.
+func (m *marks) fell(service model.Ref, from int, now time.Time) {
+	before := slices.DeleteFunc(m.before[service], func(b mark) bool { return b.endpoints <= from })
+	m.before[service] = append(before, mark{now, from})
+}
+
+// lower notes that endpoints of a service are gone for a reason: the registry reported
+// that, or listings have confirmed it. So they are no loss.
+func (m *marks) lower(service model.Ref, by int) {
+	for i := range m.before[service] {
+		m.before[service][i].endpoints -= by
+	}
+}
+
+// note notes the numbers that services listed until now, and the records that are
+// deleted.
+func (m *marks) note(falls numbers, departures []departed, now time.Time) {
+	for service, from := range falls {
+		m.fell(service, from, now)
+	}
+	for _, d := range departures {
+		m.depart(d)
+	}
+}
+
+// depart keeps a record that is deleted.
+func (m *marks) depart(d departed) {
+	object := head(d.record)
+	if m.gone[object] == nil {
+		m.gone[object] = map[model.Ref]departed{}
+	}
+	m.gone[object][d.record.Ref] = d
+}
+
+// returned drops a kept record that is there again.
+func (m *marks) returned(p part) {
+	if delete(m.gone[p.object], p.ref); len(m.gone[p.object]) == 0 {
+		delete(m.gone, p.object)
+	}
+}
+
+// forget drops the kept records of an object, or one of them, as the registry has
+// reported that they are gone.
+func (m *marks) forget(object model.Ref, only ...model.Ref) {
+	for ref, d := range m.gone[object] {
+		if len(only) > 0 && !slices.Contains(only, ref) {
+			continue
+		}
+		for _, service := range d.services {
+			m.lower(service, 1)
+		}
+		m.returned(part{ref, object})
+	}
+}
+
+// expire drops the marks that are older than a time or no higher than the number that is
+// listed. The marks of a service stay while any of its endpoints is held: else a
+// registry that lists other records each time had lost none after a while.
+func (m *marks) expire(oldest time.Time, number func(model.Ref) (listed, held int)) {
+	for service, before := range m.before {
+		listed, held := number(service)
+		before = slices.DeleteFunc(before, func(b mark) bool {
+			return b.endpoints <= listed || held == 0 && b.until.Before(oldest)
+		})
+		if len(before) == 0 {
+			delete(m.before, service)
+		} else {
+			m.before[service] = before
+		}
+	}
+}
+
+// keep drops the kept records that departed before a time, and those that their services
+// have made up for: quota is how many endpoints each service lacks that are not held.
+func (m *marks) keep(oldest time.Time, quota func(service model.Ref) int) {
+	if len(m.gone) == 0 {
+		return
+	}
+	all, lacks := m.newest(), map[model.Ref]int{}
+	clear(m.gone)
+	for _, d := range all {
+		if d.at.Before(oldest) {
+			continue
+		}
+		if !isEndpoint(d.record.Kind) {
+			if quota(d.record.Ref) > 0 {
+				m.depart(d)
+			}
+		} else if d.counts(lacks, quota) {
+			m.depart(d)
+		}
+	}
+}
+
+// counts reports whether a service lacks the endpoint, and counts it for all that it
+// served.
+func (d departed) counts(lacks map[model.Ref]int, quota func(model.Ref) int) (lacked bool) {
+	for _, service := range d.services {
+		if _, known := lacks[service]; !known {
+			lacks[service] = quota(service)
+		}
+		lacked = lacked || lacks[service] > 0
+	}
+	for _, service := range d.services {
+		if lacked {
+			lacks[service]--
+		}
+	}
+	return lacked
+}
+
+// departed yields the kept records.
+func (m *marks) departed() iter.Seq[departed] {
+	return func(yield func(departed) bool) {
+		for _, records := range m.gone {
+			for _, d := range records {
+				if !yield(d) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// newest returns the kept records, the last to depart first.
+func (m *marks) newest() []departed {
+	return slices.SortedFunc(m.departed(), func(a, b departed) int {
+		return cmp.Or(b.at.Compare(a.at), a.record.Compare(b.record.Ref))
+	})
+}

@@ -1,0 +1,91 @@
+package mcp
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// lacking are the collections without which nothing can be listed: what is listed of a
+// process without a past is all that clients are served. They are
+//   - collections of ServiceEntries of which the last answer was NACKed,
+//   - those that have not come, while no other has brought a service: the peer may
+//     have all of its services there.
+//
+// Other collections make no service, and peers leave some of them unanswered.
+func (h *holding) lacking() (list []*collection) {
+	var silent []*collection
+	services := false
+	for _, c := range h.collections {
+		switch {
+		case !c.makesServices():
+		case c.refused:
+			list = append(list, c)
+		case !c.answered:
+			silent = append(silent, c)
+		default:
+			services = services || c.hasService()
+		}
+	}
+	if services {
+		return list
+	}
+	return append(list, silent...)
+}
+
+// makesServices reports whether the resources of a collection are ServiceEntries.
+func (c *collection) makesServices() bool { return c.kind.Name == "ServiceEntry" }
+
+// hasService reports whether a collection has a resource that becomes a service.
+func (c *collection) hasService() bool {
+	for _, r := range c.held {
+		if r.object != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// progress is how far the first answers of a stream have come.
+type progress struct{ unanswered, lacking int }
+
+// progress counts the collections that a listing still waits for.
+func (h *holding) progress() progress { return progress{len(h.unanswered()), len(h.lacking())} }
+
+// patience is how long the peer may take for the next step: the less, once what is
+// left may as well never come.
+func (s *session) patience() time.Duration {
+	if s.progress.lacking > 0 || s.progress.unanswered == len(s.holding.collections) {
+		return s.config.pace.first
+	}
+	return s.config.pace.rest
+}
+
+// explainLack says which collections an operator has to look at, and how.
+func (s *session) explainLack(lacking []*collection) error {
+	if len(s.holding.unanswered()) == len(s.holding.collections) && !slices.ContainsFunc(lacking, func(c *collection) bool { return c.refused }) {
+		return fmt.Errorf("%s has sent none of the collections within %s", s.peer(), s.config.pace.first)
+	}
+	texts := make([]string, len(lacking))
+	for i, c := range lacking {
+		if c.refused {
+			texts[i] = fmt.Sprintf("%s was NACKed: %s", c.name, c.nacked.reason)
+			continue
+		}
+		texts[i] = fmt.Sprintf("%s has not sent %s for %s, and no service in another collection; if its services are not there, write collections: [%s]",
+			s.peer(), c.name, s.config.pace.first, strings.Join(s.holding.without(c), ", "))
+	}
+	return errors.New("not listed: " + strings.Join(texts, "; "))
+}
+
+// without names the other collections that have come.
+func (h *holding) without(not *collection) (names []string) {
+	for _, c := range h.collections {
+		if c != not && c.answered {
+			names = append(names, c.name)
+		}
+	}
+	return names
+}

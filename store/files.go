@@ -1,0 +1,84 @@
+package store
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+)
+
+// files changes a folder and puts the changes on disk. A test has one that
+// forgets at a power failure what was not synced.
+type files interface {
+	mkdir(path string) error
+	create(path string) (file, error) // fails if there is such a file
+	rename(from, to string) error
+	link(from, to string) error
+	remove(path string) error
+	// sync puts the content of a file, or the names in a folder, on disk.
+	sync(path string) error
+}
+
+// file is a file that is written.
+type file interface {
+	io.Writer
+	Sync() error
+	Close() error
+}
+
+// diskFiles are the files of the operating system.
+type diskFiles struct{}
+
+func (diskFiles) mkdir(path string) error      { return os.Mkdir(path, 0o700) }
+func (diskFiles) rename(from, to string) error { return os.Rename(from, to) }
+func (diskFiles) link(from, to string) error   { return os.Link(from, to) }
+func (diskFiles) remove(path string) error     { return os.Remove(path) }
+
+func (diskFiles) create(path string) (file, error) {
+	return os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+}
+
+func (diskFiles) sync(path string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
+}
+
+// make creates the folder and those above it that are missing, on disk as well:
+// a process that was killed may have created them, and not synced them. One that
+// may not be read was there before.
+func (d folder) make(files files) error {
+	if err := d.mkdir(files); err != nil {
+		return err
+	}
+	for at := string(d); at != filepath.Dir(at); at = filepath.Dir(at) {
+		_ = folder(filepath.Dir(at)).sync(files)
+	}
+	return nil
+}
+
+func (d folder) mkdir(files files) error {
+	err := files.mkdir(string(d))
+	if above := folder(filepath.Dir(string(d))); errors.Is(err, fs.ErrNotExist) && above != d {
+		if err := above.mkdir(files); err != nil {
+			return err
+		}
+		err = files.mkdir(string(d))
+	}
+	if info, statErr := os.Stat(string(d)); statErr == nil && info.IsDir() {
+		return nil // it may have been there
+	}
+	return err
+}
+
+// sync puts the names of the folder's files on disk.
+func (d folder) sync(files files) error {
+	if runtime.GOOS == "windows" {
+		return nil // knows no such thing
+	}
+	return files.sync(string(d))
+}

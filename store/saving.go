@@ -1,0 +1,133 @@
+package store
+
+import (
+	"sync"
+	"time"
+
+	"github.com/isthmus-mesh/isthmus/model"
+)
+
+// Saving says how far saving has come.
+type Saving struct {
+	// Saved is the newest moment that is on disk; zero before the first.
+	Saved model.At
+	// Pending is when the oldest commit was made that is not on disk; zero if all
+	// are. A power failure loses the commits since then.
+	Pending time.Time
+	// Written is the newest moment that was handed to the operating system. A
+	// process that is killed loses the commits after it alone.
+	Written model.At
+	// Unwritten is when the oldest of those was made; zero if there are none.
+	Unwritten time.Time
+	// Err is why saving does not work now, since when, and how often it failed
+	// in all.
+	Err      error
+	Since    time.Time
+	Failures uint64
+}
+
+// Lag is for how long there has been something that is not on disk.
+func (s Saving) Lag(now time.Time) time.Duration { return lagSince(s.Pending, now) }
+
+// WriteLag is for how long there has been something that was not handed to the
+// operating system.
+func (s Saving) WriteLag(now time.Time) time.Duration { return lagSince(s.Unwritten, now) }
+
+func lagSince(then, now time.Time) time.Duration {
+	if then.IsZero() {
+		return 0
+	}
+	return max(now.Sub(then), 0)
+}
+
+// progress is how far saving has come, for whoever asks.
+type progress struct {
+	mu      sync.Mutex // guards all of it; never held across a call
+	saving  Saving
+	backlog backlog
+	epoch   uint64 // of the backlog
+}
+
+func (p *progress) read() Saving {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s := p.saving
+	s.Pending, s.Unwritten = p.since(s.Saved), p.since(s.Written)
+	return s
+}
+
+// since is when the oldest commit after a moment was made.
+func (p *progress) since(at model.At) time.Time {
+	if at.Epoch != p.epoch {
+		at.Revision = 0
+	}
+	return p.backlog.since(at.Revision)
+}
+
+// committed notes a commit that is to be saved.
+func (p *progress) committed(revision uint64, at time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.backlog.add(revision, at)
+}
+
+// startsOver notes that everything up to a moment is to be saved anew.
+func (p *progress) startsOver(at model.At, now time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.backlog.startOver(at.Revision, now)
+	p.epoch = at.Epoch
+}
+
+// lost notes that nothing of what was saved is there any more.
+func (p *progress) lost() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.saving.Saved, p.saving.Written = model.At{}, model.At{}
+}
+
+// restored notes what was on disk at the start.
+func (p *progress) restored(at model.At) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.saving.Saved, p.saving.Written, p.epoch = at, at, at.Epoch
+}
+
+// wrote notes what was handed to the operating system. After a failure that is
+// done again, for some of it.
+func (p *progress) wrote(at model.At) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.saving.wrote(at)
+}
+
+func (s *Saving) wrote(at model.At) {
+	if s.Written.Epoch != at.Epoch || s.Written.Revision < at.Revision {
+		s.Written = at
+	}
+}
+
+// saved notes that everything up to a moment is on disk. It reports whether
+// saving had failed before.
+func (p *progress) saved(at model.At) (failing bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	failing = p.saving.Err != nil
+	p.backlog.done(at.Revision)
+	s := &p.saving
+	s.wrote(at)
+	s.Saved, s.Err, s.Since = at, nil, time.Time{}
+	return failing
+}
+
+// failed notes why saving does not work, and returns why it did not before.
+func (p *progress) failed(err error, now time.Time) (before error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if before = p.saving.Err; before == nil {
+		p.saving.Since = now
+	}
+	p.saving.Failures++
+	p.saving.Err = err
+	return before
+}

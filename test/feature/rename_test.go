@@ -1,0 +1,118 @@
+package feature_test
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/isthmus-mesh/isthmus/admin"
+	"github.com/isthmus-mesh/isthmus/test/testkit/xdsclient"
+)
+
+// Renaming a source to a folder that is there and empty takes nothing away. Once the new
+// source lists enough, the old one goes, and with it what only it had.
+func TestARenameToAnEmptyFolderTakesNothingAway(t *testing.T) {
+	t.Parallel()
+	shop, empty, other := newRegistry(t, "shop"), newRegistry(t, "empty"), newRegistry(t, "other")
+	shop.Write("shop.yaml", at(reviews, "192.0.2.1"), at(ratings, "192.0.2.2"))
+	o := entry{name: "other", from: other}
+	r := startReloading(t, o, entry{name: "old", from: shop})
+	r.envoy.AwaitHeld(xdsclient.EDS, cluster(ratings), cluster(reviews))
+	place(t, r.file, configOf(o, entry{name: "new", from: empty}))
+	r.AwaitSource("old", "held", "it leaves the configuration; sources that came with that list 0 of its 2 endpoints (new); its records are served until ")
+	r.AwaitSource("new", "live", "")
+	r.AwaitConfig("it to be held", func(c admin.Config) bool {
+		return len(c.Leaving) == 1 && c.Leaving[0].Source == "old" && c.Leaving[0].Held && len(c.Leaving[0].WaitsFor) == 0
+	})
+	r.says("source old is removed, its records are held: GET /api/v1/sources says why", `isthmus_source_up{kind="file",source="old"} 0`)
+	r.Settle()
+	r.MustNotHaveReceived(reviews)
+	r.MustNotHaveReceived(ratings)
+
+	empty.Write("shop.yaml", at(reviews, "192.0.2.1"))
+	await(t, "the rest to go", func() error {
+		if got := holds(r.envoy); strings.Contains(strings.Join(got, " "), ratings) {
+			return fmt.Errorf("it holds %q", got)
+		}
+		return nil
+	})
+	r.AwaitSources(o, entry{name: "new"})
+	r.MustNotHaveReceived(reviews)
+}
+
+// What a rename has lost is given back by the old name, or given up by an operator.
+func TestARenameIsTakenBackOrReleased(t *testing.T) {
+	t.Parallel()
+	shop, empty, other := newRegistry(t, "shop"), newRegistry(t, "empty"), newRegistry(t, "other")
+	shop.Write("shop.yaml", at(reviews, "192.0.2.1"), at(ratings, "192.0.2.2"))
+	o, old, renamed := entry{name: "other", from: other}, entry{name: "old", from: shop}, entry{name: "new", from: empty}
+	r := startReloading(t, o, old)
+	r.envoy.AwaitHeld(xdsclient.EDS, cluster(ratings), cluster(reviews))
+	place(t, r.file, configOf(o, renamed))
+	r.AwaitSource("old", "held", "run: isthmus sources release old")
+	r.Configure(o, old)
+	r.AwaitConfig("nothing to leave", func(c admin.Config) bool { return len(c.Leaving) == 0 })
+	r.Settle()
+	r.MustNotHaveReceived(reviews)
+	r.MustNotHaveReceived(ratings)
+
+	place(t, r.file, configOf(o, renamed))
+	r.hangup <- syscall.SIGHUP
+	r.AwaitSource("old", "held", "run: isthmus sources release old")
+	response, err := http.Post("http://"+r.Admin+"/api/v1/sources/old/release", "application/json", http.NoBody)
+	if err != nil || response.StatusCode != http.StatusOK {
+		t.Fatalf("release: %v, error %v", response, err)
+	}
+	_ = response.Body.Close()
+	r.AwaitSources(o, renamed)
+	await(t, "all of it to go", func() error {
+		if got := holds(r.envoy); len(got) > 0 {
+			return fmt.Errorf("it holds %q", got)
+		}
+		return nil
+	})
+}
+
+// A source that leaves without anything in its place goes at once, all of it.
+func TestASourceThatIsTakenOutGoesAtOnce(t *testing.T) {
+	t.Parallel()
+	shop, other := newRegistry(t, "shop"), newRegistry(t, "other")
+	shop.Write("shop.yaml", at(reviews, "192.0.2.1"), at(ratings, "192.0.2.2"))
+	o := entry{name: "other", from: other}
+	r := startReloading(t, o, entry{name: "old", from: shop})
+	r.envoy.AwaitHeld(xdsclient.EDS, cluster(ratings), cluster(reviews))
+	r.Configure(o)
+	r.envoy.AwaitHeld(xdsclient.CDS)
+}
+
+// A rename while no process runs is judged like one by a reload.
+func TestARenameBetweenTwoRunsTakesNothingAway(t *testing.T) {
+	t.Parallel()
+	shop, empty := newRegistry(t, "shop"), newRegistry(t, "empty")
+	b, dir := startBackends(t, "one", "two"), t.TempDir()
+	shop.Write("shop.yaml", service{Host: reviews, Endpoints: endpoints(b[0])}, service{Host: ratings, Endpoints: endpoints(b[1])})
+	before := startWith(t, saving(loopback, dir, shop), shop)
+	dial(t, before, reviews+":80", "shop").AwaitAnswers("one")
+	before.Stop()
+
+	next := startWith(t, saving(loopback, dir, empty), empty)
+	next.AwaitSource("shop", "held", "it leaves the configuration; sources that came with that list 0 of its 2 endpoints (empty)")
+	dial(t, next, reviews+":80", "shop").AwaitAnswers("one")
+	dial(t, next, ratings+":80", "shop").AwaitAnswers("two")
+	empty.Write("shop.yaml", service{Host: reviews, Endpoints: endpoints(b[0])}, service{Host: ratings, Endpoints: endpoints(b[1])})
+	await(t, "the former source to go", func() error { return next.absent("shop") })
+	dial(t, next, reviews+":80", "shop").AwaitAnswers("one")
+}
+
+// absent returns an error while there is a source of that name.
+func (i *isthmus) absent(name string) error {
+	var list []admin.Source
+	i.mustRead("/api/v1/sources", &list)
+	if slices.ContainsFunc(list, func(s admin.Source) bool { return s.Name == name }) {
+		return fmt.Errorf("%s is there: %+v", name, list)
+	}
+	return nil
+}
