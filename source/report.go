@@ -13,6 +13,9 @@ import (
 // what is new.
 func (s *Supervisor) stored(r *reading, p plan, n noted, now time.Time) {
 	m := s.mirrored(r, p, n, now)
+	if m.first && s.cfg.Listed != nil {
+		s.cfg.Listed()
+	}
 	failing := m.from == StateStale || m.from == StateListing
 	switch {
 	case failing && !m.recovered && len(m.outage) > 0: // nor was it said that it failed

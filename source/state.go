@@ -80,6 +80,7 @@ func (s *Supervisor) restored() {
 type mirroring struct {
 	from, to  State
 	reason    string
+	first     bool // it is the first complete listing
 	fresh     []Rejection
 	recovered bool  // the log has said that it failed
 	outage    []any // what the log is to say of the failures
@@ -109,6 +110,7 @@ func (s *Supervisor) mirrored(r *reading, p plan, n noted, now time.Time) mirror
 		m.recovered, m.outage = s.outage.recover(), s.outage.attrs(now)
 		st.Rejected, st.RejectedTotal = standing, st.RejectedTotal+uint64(len(fresh))
 		if r.whole {
+			m.first = st.LastListing.IsZero()
 			st.LastListing, st.listed = now, true
 		}
 		if r.whole || n.ignored != nil {

@@ -56,6 +56,9 @@ type Config struct {
 	// Restored is when what the store holds at the start was last known to be
 	// current; zero if that is not known, or nothing was restored.
 	Restored time.Time
+	// Listed, if set, is called once: when the first complete listing of this supervisor
+	// is stored, and its status says so.
+	Listed func()
 	// MinBackoff and MaxBackoff bound the wait before a failed source is run
 	// again; 200 ms and 30 s unless set. The waits start over once a source has
 	// been live for as long as the longest of them.

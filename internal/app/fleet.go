@@ -153,16 +153,26 @@ func (f *fleet) arrange(order []string) {
 }
 
 // due returns the sources that leave, and whose successors have all been listed.
-func (f *fleet) due(listed func(source string) bool) map[*member]departure {
+func (f *fleet) due(shown func(source string) bool) map[*member]departure {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	due := map[*member]departure{}
 	for _, m := range f.members {
-		if m.leaving && !slices.ContainsFunc(m.departure.waits, func(name string) bool { return !listed(name) }) {
+		if m.leaving && len(f.awaited(m, shown)) == 0 {
 			due[m] = m.departure
 		}
 	}
 	return due
+}
+
+// awaited names the sources that a leaving one waits for. That clients see records of one
+// is not enough: one that was leaving itself, and is wanted again, has those from before
+// until it has been listed as it is configured now.
+func (f *fleet) awaited(m *member, shown func(source string) bool) []string {
+	return slices.DeleteFunc(slices.Clone(m.departure.waits), func(name string) bool {
+		at := slices.IndexFunc(f.members, func(o *member) bool { return o.entry.Name == name })
+		return shown(name) && (at < 0 || !f.members[at].supervisor.Status().LastListing.IsZero())
+	})
 }
 
 // keep has a source stay for now that leaves, unless it is wanted again.
@@ -258,14 +268,13 @@ func (f *fleet) Offer(ctx context.Context, b source.Baseline) error {
 }
 
 // leaving tells who is leaving, and what for they wait.
-func (f *fleet) leaving(listed func(source string) bool) []admin.Leaving {
+func (f *fleet) leaving(shown func(source string) bool) []admin.Leaving {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	list := []admin.Leaving{}
 	for _, m := range f.members {
 		if m.leaving {
-			waits := slices.DeleteFunc(slices.Clone(m.departure.waits), listed)
-			list = append(list, admin.Leaving{Source: m.entry.Name, WaitsFor: append([]string{}, waits...), Held: !m.departure.since.IsZero()})
+			list = append(list, admin.Leaving{Source: m.entry.Name, WaitsFor: append([]string{}, f.awaited(m, shown)...), Held: !m.departure.since.IsZero()})
 		}
 	}
 	return list

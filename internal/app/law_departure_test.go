@@ -24,7 +24,7 @@ const lawSlack = 2 * removeAgain
 func (p *play) consider() {
 	for _, m := range p.present {
 		g := &m.going
-		if !m.leaving || slices.ContainsFunc(g.waits, func(name string) bool { return !p.primed(name) }) {
+		if !m.leaving || slices.ContainsFunc(g.waits, func(name string) bool { return !p.primed(name) || !p.mirrors[name].renewed }) {
 			continue
 		}
 		missed := len(g.waits) > 0 && p.missed(m)

@@ -31,6 +31,7 @@ type mirror struct {
 	marks
 	rejected  map[model.Ref]bool   // as was said last
 	listed    bool                 // since the process began
+	renewed   bool                 // listed as it is configured now
 	suspected int                  // endpoints that another system keeps and may have been lost
 	isStored  func(model.Ref) bool // whether the store has a record
 	asked     time.Time            // when it spoke of a record of an unknown owner, until it is listed
@@ -83,7 +84,7 @@ func plain(ref model.Ref) model.Ref { ref.Source = ""; return ref }
 
 // restart has a new supervisor count what is held anew.
 func (m *mirror) restart(hold source.Hold) {
-	m.hold, m.rejected, m.asked = hold, map[model.Ref]bool{}, time.Time{}
+	m.hold, m.rejected, m.asked, m.renewed = hold, map[model.Ref]bool{}, time.Time{}, false
 	for ref, h := range m.held {
 		m.held[ref] = heldHere{cause: h.cause}
 	}
@@ -130,7 +131,7 @@ func (m *mirror) take(s said) {
 	missing = append(missing, m.takeOwned(s, present)...)
 	missing = slices.DeleteFunc(missing, func(ref model.Ref) bool { return present[ref] }) // an object lacked it, and it is said by itself
 	if s.whole {
-		m.primed = true
+		m.primed, m.renewed = true, true
 		m.judge(before, missing, present)
 		m.listed = true
 		return

@@ -133,7 +133,7 @@ func (r *reloader) apply(ctx context.Context, p plan, wanted *config.Config) {
 // removeDue removes the records of the sources that may leave. It returns how long until
 // it has to look again, whatever happens; zero if it need not.
 func (r *reloader) removeDue(ctx context.Context) (again time.Duration) {
-	due := r.app.fleet.due(r.listed)
+	due := r.app.fleet.due(r.inView)
 	r.app.judging.Store(len(due) > 0) // first: what is committed from here on has it look again
 	if wait := time.Until(r.rested); len(due) > 0 && wait > 0 {
 		return wait
@@ -177,8 +177,8 @@ func soonest(a, b time.Duration) time.Duration {
 	return a
 }
 
-// listed reports whether clients may see a source's records. That the store
+// inView reports whether clients may see a source's records. That the store
 // has them is not enough: they have to come before the removals do.
-func (r *reloader) listed(name string) bool { return r.app.branches[0].gate.Snapshot().Primed(name) }
+func (r *reloader) inView(name string) bool { return r.app.branches[0].gate.Snapshot().Primed(name) }
 
 func problems(err error) []string { return strings.Split(err.Error(), "\n") }

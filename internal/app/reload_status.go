@@ -57,6 +57,6 @@ func (r *reloader) shown() admin.Config {
 	status := r.status
 	r.mu.Unlock()
 	status.File = r.File
-	status.Leaving = r.app.fleet.leaving(r.listed)
+	status.Leaving = r.app.fleet.leaving(r.inView)
 	return status
 }

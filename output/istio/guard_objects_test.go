@@ -3,7 +3,6 @@ package istio
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/isthmus-mesh/isthmus/model"
@@ -21,7 +20,7 @@ func TestEmptiedServiceIsHeldAlone(t *testing.T) {
 	g := fresh(t, api, r, brief, nil)
 	g.Listed("sc")
 	g.lacks(22)
-	if h := g.holds(hosts(20, 2)...); h.Endpoints != 11 || !strings.Contains(h.Reason, "all 11 endpoints of ServiceEntry shop/s20.example") {
+	if h := g.holdsFor("all 11 endpoints of ServiceEntry shop/s20.example", hosts(20, 2)...); h.Endpoints != 11 {
 		t.Errorf("%s is held: %d endpoints, %s", h.Name, h.Endpoints, h.Reason)
 	}
 	g.deleted(hostOf(19))
@@ -158,26 +157,16 @@ func TestObjectsOfSeveralSourcesAreComparedOnceAllAreListed(t *testing.T) {
 	r.listed("sc")
 	g := fresh(t, api, r, long, nil)
 	g.Listed("sc")
-	g.holds(hosts(0, 20)...)
-	if h := g.Status().Held[0]; !strings.Contains(h.Reason, "source files, which it is made of, has not been listed yet") {
-		t.Errorf("%s is held: %d endpoints, %s", h.Name, h.Endpoints, h.Reason)
-	}
+	g.holdsFor("source files, which it is made of, has not been listed yet", hosts(0, 20)...)
 	for i := range 20 {
 		r.say(instance("files", hostOf(i), fmt.Sprintf("10.1.%d.1", i)), service("files", hostOf(i)))
 	}
 	r.listed("files")
 	g.Listed("files")
 	g.lacks(38)
-	if h := g.holds(hosts(1, 19)...); !strings.Contains(h.Reason, "source files since the start lacks 38 of the 58 endpoints") {
-		t.Errorf("it is held so: %s", h.Reason)
-	}
+	g.holdsFor("source files since the start lacks 38 of the 58 endpoints", hosts(1, 19)...)
 	g.Released("files")
-	await(t, "the other reason", func() error {
-		if h := g.holds(hosts(1, 19)...); !strings.Contains(h.Reason, "source sc since the start lacks 38 of the 40 endpoints") {
-			return fmt.Errorf("it is held so: %s", h.Reason)
-		}
-		return nil
-	})
+	g.holdsFor("source sc since the start lacks 38 of the 40 endpoints", hosts(1, 19)...)
 	g.deleted()
 	g.Released("sc")
 	wants(t, api, hostOf(1), "10.1.1.1")

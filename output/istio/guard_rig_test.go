@@ -253,6 +253,18 @@ func (g *guarded) holds(hosts ...string) (first Held) {
 	return first
 }
 
+// holdsFor waits until just these are held, the first one for a reason with this in it.
+func (g *guarded) holdsFor(reason string, hosts ...string) (first Held) {
+	g.t.Helper()
+	await(g.t, "why it is held", func() error {
+		if first = g.holds(hosts...); !strings.Contains(first.Reason, reason) {
+			return fmt.Errorf("%s is held: %d endpoints, %s", first.Name, first.Endpoints, first.Reason)
+		}
+		return nil
+	})
+	return first
+}
+
 // deleted checks which objects were deleted ever.
 func (g *guarded) deleted(hosts ...string) {
 	g.t.Helper()

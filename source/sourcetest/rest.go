@@ -222,14 +222,17 @@ func (m *mirroring) gainOne() {
 }
 
 // loseEverything takes everything away, which is held, and at once not held any more if
-// it comes back.
+// it comes back. A registry that reports what is deleted does so in some of its outages,
+// too, and then nothing has to be held: so there is no process meanwhile.
 func (m *mirroring) loseEverything() {
 	before := m.content
 	if m.Reports {
-		m.fail()
+		m.stop()
+		m.set(Services{})
+		m.start()
+	} else {
+		m.set(Services{})
 	}
-	m.set(Services{})
-	m.restore()
 	wrong := m.eventually(m.soon(), func() string {
 		if status := m.process.super.Status(); status.State != source.StateHeld || status.Reason == "" {
 			return fmt.Sprintf("it is %s: %q", status.State, status.Reason)

@@ -15,7 +15,7 @@ type attack struct {
 	// run attacks, and returns what was done, in numbers. It is to fail if the
 	// attack does not come off, for then nothing is shown.
 	run func(t *testing.T, r *room) string
-	// late is the longest that the good client may wait for a change, and
+	// late bounds the median of how long the good client waits for a change, and
 	// /readyz for its answer, beside the attack.
 	late time.Duration
 	// waits says that it is mostly waiting. At full size such attacks run beside each
@@ -28,8 +28,9 @@ type attack struct {
 const slower = 20
 
 // attacks are what the program is held to bear. A late bound is far above what
-// is measured on two cores that attackers, program and good client share: it is
-// there to tell slower from stopped.
+// is measured on two cores that attackers, program and good client share. The worst of
+// all may be ten times that: it is there to tell slower from stopped, also where the
+// machine has other things to do for a while.
 var attacks = []attack{
 	{"silent", nil, silent, 2 * time.Second, true},
 	{"handshakes", withTLS, handshakes, 2 * time.Second, false},
@@ -118,12 +119,14 @@ func (a attack) judge(t *testing.T, f *figures) {
 	if !*full {
 		return // the attacks ran beside each other
 	}
-	late := a.late + slower*f.quiet.quantile(0.5)
-	if worst := f.beside.quantile(1); worst > late {
-		t.Errorf("the good client waited %v for a change, it may wait %v", worst, late)
-	}
-	if worst := f.ready.quantile(1); worst > late {
-		t.Errorf("/readyz took %v to answer, it may take %v", worst, late)
+	late, stopped := a.late+slower*f.quiet.quantile(0.5), 10*a.late+slower*f.quiet.quantile(0.5)
+	for what, times := range map[string]sample{"the good client waited for a change": f.beside, "/readyz took to answer": f.ready} {
+		if half := times.quantile(0.5); half > late {
+			t.Errorf("%s: half of the times %v or more, it may be %v", what, half, late)
+		}
+		if worst := times.quantile(1); worst > stopped {
+			t.Errorf("%s: at worst %v, it may be %v", what, worst, stopped)
+		}
 	}
 }
 
