@@ -86,10 +86,14 @@ func (g *guard) checkOwners(s change) {
 	}
 }
 
-// checkPoisoned holds that nothing is taken of an object that has a bad part.
+// checkPoisoned holds that nothing is taken of an object that has a bad part. What comes
+// back held was lost before.
 func (g *guard) checkPoisoned(s change) {
 	for _, w := range s.writes {
 		if w.Delete || g.now.poisoned == "" || s.released || hostOf(w.Record, s.after) != g.now.poisoned {
+			continue
+		}
+		if _, held := s.is.Of(w.Record.Ref, w.Record.Owner); held {
 			continue
 		}
 		if have, stored := s.before[w.Record.Ref]; !stored || !have.Spec.EqualSpec(w.Record.Spec) {
