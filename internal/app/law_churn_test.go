@@ -70,6 +70,7 @@ func (p *play) churn(s step) {
 	p.wait()
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.leave() // meanwhile, the time of one may have come
 	p.lookWhileChurning(s.Objects[0].Record.Name + ".example")
 }
 
