@@ -44,16 +44,21 @@ func (h *holds) decide(r *reading, d difference, cause func(model.Record) (model
 	p := plan{writes: d.Upserts, terms: map[model.Ref]terms{}}
 	h.ends(r, d, &p)
 	p.writes = append(p.writes, d.Deletes...)
-	stays, owners := h.stays(d.Missing, cause, func(c clock) bool {
+	stays, owners, fresh := h.stays(d.Missing, cause, func(c clock) bool {
 		c = c.next(now)
 		return r.lists() && cfg.Confirms(c.listings, c.first, now)
 	}, &p)
 	missing := map[model.Ref]bool{} // objects that stay for what they own
-	for _, rec := range d.Missing {
+	stay := 0
+	for i, rec := range d.Missing {
+		if stays[i] {
+			stay++
+		}
 		if _, some := owners[rec.Ref]; some && rec.Owner == (model.Ref{}) {
 			missing[rec.Ref] = true
 		}
 	}
+	p.held, p.lacked = make([]caused, 0, fresh+len(missing)), make([]part, 0, stay+len(missing))
 	for i, rec := range d.Missing {
 		is, object := partOf(rec), head(rec)
 		one, whole := h.of(is), missing[object]
@@ -92,6 +97,7 @@ func (h *holds) ends(r *reading, d difference, p *plan) {
 	if h.empty() {
 		return
 	}
+	p.back = make([]part, 0, min(h.stock.stored, len(r.records))+len(d.Returned))
 	for i := range r.records {
 		if is := partOf(r.records[i]); h.has(is) {
 			p.back = append(p.back, is)
@@ -106,14 +112,16 @@ func (h *holds) ends(r *reading, d difference, p *plan) {
 }
 
 // stays says which missing records are held after this by themselves, and of which
-// objects, with their cause.
-func (h *holds) stays(missing []model.Record, cause func(model.Record) (model.Ref, bool), confirmed func(clock) bool, p *plan) (stays []bool, owners map[model.Ref]model.Ref) {
+// objects, with their cause. Fresh are how many of them are not held yet.
+func (h *holds) stays(missing []model.Record, cause func(model.Record) (model.Ref, bool), confirmed func(clock) bool, p *plan) (stays []bool, owners map[model.Ref]model.Ref, fresh int) {
 	stays, owners = make([]bool, len(missing)), map[model.Ref]model.Ref{}
 	var last model.Ref
 	for i, rec := range missing {
 		var by model.Ref
 		if one := h.of(partOf(rec)); one.hold == nil {
-			by, stays[i] = cause(rec)
+			if by, stays[i] = cause(rec); stays[i] {
+				fresh++
+			}
 		} else if stays[i] = !confirmed(one.clock); stays[i] {
 			by = one.cause
 			setDefault(p.terms, by, one.terms)
@@ -122,12 +130,12 @@ func (h *holds) stays(missing []model.Record, cause func(model.Record) (model.Re
 			owners[object], last = by, object
 		}
 	}
-	return stays, owners
+	return stays, owners, fresh
 }
 
 // apply makes the plan what is held, and returns what is not held any more.
 func (h *holds) apply(p plan, now time.Time) (dropped map[part]held) {
-	dropped = map[part]held{}
+	dropped = make(map[part]held, len(p.back)+len(p.left))
 	for _, list := range [][]part{p.back, p.left} {
 		for _, is := range list {
 			if was := h.drop(is); was.hold != nil {
