@@ -40,12 +40,13 @@ func newIsthmus(t testing.TB, name string, m *mesh, tls string) *isthmus {
 sources:
 - {name: files, file: {path: %q}, hold: {%s}}
 %s
+%s
 outputs:
   xds: {listen: "%s", tls: {%s}, envoy: {%s}}
 store: {dataDir: %q}
 admin: {listen: "%s"}
 log: {level: debug}
-`, m.Folder.path, m.Hold, others, i.XDS, tls, m.Envoy, i.DataDir, i.Admin)
+`, m.Folder.path, m.Hold, others, m.Sources, i.XDS, tls, m.Envoy, i.DataDir, i.Admin)
 	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}

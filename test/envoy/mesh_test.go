@@ -23,6 +23,7 @@ type mesh struct {
 	Dir       string
 	Folder    *folder
 	Others    *folder // a second source, if there is one
+	Sources   string  // more of them, as the configuration lists them
 	Isthmuses []*isthmus
 	Proxies   []*proxy.Proxy
 	Secrets   string // a folder for mutual TLS; plaintext if empty
