@@ -23,6 +23,7 @@ var (
 	sourceBad      = desc("source_refused", "Objects that are rejected now.", "source")
 	sourceAnswers  = desc("source_answers_total", "Answers of a registry that pushes.", "source", "type")
 	sourceNACKs    = desc("source_nacks_total", "Answers of a registry that pushes that were NACKed.", "source", "type")
+	sourceStreams  = desc("source_streams_rejected_total", "Streams and connections of registries that dial which were not served, or not any longer.", "source", "cause")
 
 	catalogServices  = desc("catalog_services", "Services after merging.")
 	catalogEndpoints = desc("catalog_endpoints", "Endpoints after merging, counted once per service port.")
@@ -39,7 +40,7 @@ var (
 // Describe implements [prometheus.Collector].
 func (c *collector) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
-		sourceUp, sourceRecords, sourceHeld, sourceRejected, sourceBad, sourceAnswers, sourceNACKs, catalogServices, catalogEndpoints, catalogRevision,
+		sourceUp, sourceRecords, sourceHeld, sourceRejected, sourceBad, sourceAnswers, sourceNACKs, sourceStreams, catalogServices, catalogEndpoints, catalogRevision,
 		clients, pushResponses, pushResources, pushBytes, nacks, panics, reloadSuccess, reloadTime,
 	} {
 		ch <- d
@@ -69,6 +70,9 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 		for _, e := range supervisor.Exchanges() {
 			counter(sourceAnswers, e.Received, s.Name, e.Type)
 			counter(sourceNACKs, e.NACKed, s.Name, e.Type)
+		}
+		for cause, n := range supervisor.StreamsRejected() {
+			counter(sourceStreams, n, s.Name, cause)
 		}
 	}
 	snapshot := c.parts.Snapshot()

@@ -58,6 +58,8 @@ type APIServer interface {
 type Env struct {
 	// Instance and Name are those of this Isthmus and of the source.
 	Instance, Name string
+	// RootNamespace is that of control planes.
+	RootNamespace string
 	// Self is the name that the paths of records have of this Isthmus. What came through
 	// it is left out.
 	Self string

@@ -118,7 +118,7 @@ func (a *App) supervise(c *config.Config, s config.Source) *source.Supervisor {
 		a.log.Warn("the source is read insecurely", "source", s.Name, "warning", warning)
 	}
 	opened := s.Settings.Open(source.Env{
-		Instance: c.Instance, Self: a.self, Name: s.Name, Once: a.once, Log: a.log.With("source", s.Name), Memory: a.memory.Share(s.Name),
+		Instance: c.Instance, RootNamespace: c.RootNamespace, Self: a.self, Name: s.Name, Once: a.once, Log: a.log.With("source", s.Name), Memory: a.memory.Share(s.Name),
 		Stored: func() iter.Seq[model.Record] { return a.store.List(model.Filter{Source: s.Name}) },
 	})
 	return source.NewSupervisor(s.Name, opened, a.store, source.Config{

@@ -21,6 +21,7 @@ type connections struct {
 	open map[*connection]struct{}
 	// streamless are connections on which no stream has begun yet, by address.
 	streamless map[string]int
+	closed     bool // no connection is taken in any more
 }
 
 func newConnections() *connections {
@@ -28,16 +29,33 @@ func newConnections() *connections {
 }
 
 // enter takes in a connection, unless most of its address have not shown yet
-// what they are for.
-func (all *connections) enter(c *connection, most int) bool {
+// what they are for. A closed set takes in none, and stopping is true.
+func (all *connections) enter(c *connection, most int) (entered, stopping bool) {
 	all.mu.Lock()
 	defer all.mu.Unlock()
-	if c.address != "" && all.streamless[c.address] >= most {
-		return false
+	if all.closed || c.address != "" && all.streamless[c.address] >= most {
+		return false, all.closed
 	}
 	all.open[c] = struct{}{}
 	all.streamless[c.address]++
-	return true
+	return true, false
+}
+
+// closeStreamless closes the connections without a stream, and all that come later. gRPC
+// waits for each handshake before it stops, and a silent peer never ends its own.
+func (all *connections) closeStreamless() {
+	all.mu.Lock()
+	all.closed = true
+	var silent []*connection
+	for c := range all.open {
+		if !c.began {
+			silent = append(silent, c)
+		}
+	}
+	all.mu.Unlock()
+	for _, c := range silent {
+		_ = c.Close()
+	}
 }
 
 // begin notes that a stream has begun on a connection.
@@ -161,10 +179,14 @@ func (l guarded) Accept() (net.Conn, error) {
 			return nil, err
 		}
 		c, most := l.server.newConnection(conn), l.server.limits.NewConnections
-		if l.server.connections.enter(c, most) {
+		entered, stopping := l.server.connections.enter(c, most)
+		if entered {
 			return c, nil
 		}
 		_ = conn.Close()
+		if stopping {
+			continue
+		}
 		_ = l.server.Reject(tooManyConnections, grpcstatus.Errorf(codes.ResourceExhausted,
 			"a connection from %s was closed: %d others have opened no stream yet, which is all one address may have; look for what connects there and says nothing",
 			c.address, most))

@@ -45,6 +45,9 @@ type Limits struct {
 	NewConnections int
 	// Idle is how long a connection without a stream stays open; default 1 minute.
 	Idle time.Duration
+	// Ping is how long a client may be silent before it is pinged, and has [PingTimeout]
+	// to answer; default 30 s.
+	Ping time.Duration
 	// FirstRequest is the time from the beginning of a stream to its first
 	// request being there; default 30 s, for that may be large.
 	FirstRequest time.Duration
@@ -74,6 +77,7 @@ func (l Limits) WithDefaults() Limits {
 	l.Handshake = cmp.Or(l.Handshake, 10*time.Second)
 	l.NewConnections = cmp.Or(l.NewConnections, 1_000)
 	l.Idle = cmp.Or(l.Idle, time.Minute)
+	l.Ping = cmp.Or(l.Ping, 30*time.Second)
 	l.FirstRequest = cmp.Or(l.FirstRequest, 30*time.Second)
 	l.Piece = cmp.Or(l.Piece, 10*time.Second)
 	l.Receiving = cmp.Or(l.Receiving, 64<<20)

@@ -52,14 +52,15 @@ func (o *Options) Secure(keeper *certs.Keeper, settings TLS) {
 	}
 }
 
-// Server serves streams of one engine. Make one with [New].
+// Server serves streams of one engine, or guards streams that need none. Make one with
+// [New].
 type Server struct {
 	*rejections
 	// GRPC is what services are registered with.
 	GRPC *grpc.Server
 	Log  *slog.Logger // limited
 
-	engine      *push.Engine
+	engine      *push.Engine // nil if the streams are not those of subscribers
 	options     Options
 	limits      Limits
 	admission   *admission
@@ -75,9 +76,6 @@ const (
 	// out soon that we are gone. It leaves room for those that ping every 2 s, and are
 	// early now and then.
 	pingsFrom = time.Second
-	// idlePing: a client that is silent for so long is pinged, and has PingTimeout
-	// to answer.
-	idlePing = 30 * time.Second
 	// PingTimeout is how long a peer has to answer a ping.
 	PingTimeout = 10 * time.Second
 	// buffers are per connection, and there may be tens of thousands of those.
@@ -99,7 +97,8 @@ const (
 )
 
 // New returns a server of an engine. Advice is what to do instead of sending a larger
-// request.
+// request. Without an engine its streams are only guarded: [Stream.Connect] and
+// [Server.Run] are not for them.
 func New(engine *push.Engine, o Options, l Limits, advice string) *Server {
 	if o.PrimedWithin == 0 {
 		o.PrimedWithin = 5 * time.Second
@@ -136,7 +135,7 @@ func (s *Server) transport() []grpc.ServerOption {
 		grpc.StaticConnWindowSize(Window),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: pingsFrom, PermitWithoutStream: true}),
 		grpc.KeepaliveParams(keepalive.ServerParameters{
-			Time: idlePing, Timeout: PingTimeout, MaxConnectionIdle: s.limits.Idle,
+			Time: s.limits.Ping, Timeout: PingTimeout, MaxConnectionIdle: s.limits.Idle,
 			MaxConnectionAge: s.options.MaxConnectionAge, MaxConnectionAgeGrace: drainGrace,
 		}),
 		grpc.Creds(handshake{s.credentials()}),
@@ -186,10 +185,18 @@ func (s *Server) Serve(l net.Listener) error {
 	return nil
 }
 
+// Close ends every stream and every connection at once.
+func (s *Server) Close() {
+	s.halt()
+	s.connections.closeStreamless()
+	s.GRPC.Stop()
+}
+
 // Stop lets no new stream in, ends those there are over four fifths of the time until ctx
 // ends, and then closes the rest.
 func (s *Server) Stop(ctx context.Context) {
 	s.halt()
+	s.connections.closeStreamless()
 	done := make(chan struct{})
 	go func() {
 		s.GRPC.GracefulStop()

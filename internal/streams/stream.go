@@ -141,6 +141,21 @@ func Receive[M any](st *Stream, decode func(text []byte) (M, error)) (m M, err e
 	return decodeIn(st.server, text, decode)
 }
 
+// Text waits for the next request of a stream that was let in, and returns its bytes, which
+// belong to the caller. A caller has named [Stream.OnStall] before.
+func (st *Stream) Text() ([]byte, error) {
+	text, release, err := st.inlet.Next()
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	defer text.Free()
+	return text.Materialize(), nil
+}
+
+// OnStall says what happens when a request was begun and does not come in time.
+func (st *Stream) OnStall(end func(error)) { st.inlet.OnExpiry(end) }
+
 // decodeIn decodes a message and frees it.
 func decodeIn[M any](s *Server, text mem.BufferSlice, decode func(text []byte) (M, error)) (M, error) {
 	defer text.Free()

@@ -1,26 +1,27 @@
 package mcp
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/credentials"
-	"google.golang.org/grpc/keepalive"
-	grpcpeer "google.golang.org/grpc/peer"
 	grpcstatus "google.golang.org/grpc/status"
 
 	"github.com/isthmus-mesh/isthmus/internal/mcp"
+	"github.com/isthmus-mesh/isthmus/internal/streams"
 	"github.com/isthmus-mesh/isthmus/source"
 )
 
 // arrival is a stream of a peer that has dialled.
 type arrival struct {
-	wire grpc.ServerStream
+	wire wire
 	from string
 	over chan struct{} // closed when it is not spoken with any more
 	once *sync.Once
@@ -31,7 +32,7 @@ func (a *arrival) end() { a.once.Do(func() { close(a.over) }) }
 // listen waits for a peer to dial, and speaks with it until its stream ends. The
 // first one is the source; another one meanwhile is turned away.
 func (s *Source) listen(ctx context.Context, sink source.Sink) error {
-	options, err := s.serverOptions()
+	server, err := s.server()
 	if err != nil {
 		return err
 	}
@@ -39,19 +40,20 @@ func (s *Source) listen(ctx context.Context, sink source.Sink) error {
 	if err != nil {
 		return fmt.Errorf("listen: %w; choose another address or stop what listens there", err)
 	}
-	server, arrivals := grpc.NewServer(options...), make(chan *arrival, 1)
 	s.away.begin()
-	server.RegisterService(&grpc.ServiceDesc{
+	s.rejected.begin(server)
+	arrivals := make(chan *arrival, 1)
+	server.GRPC.RegisterService(&grpc.ServiceDesc{
 		ServiceName: mcp.ResourceSink_ServiceDesc.ServiceName,
 		Streams: []grpc.StreamDesc{{
 			StreamName: mcp.ResourceSink_ServiceDesc.Streams[0].StreamName, ServerStreams: true, ClientStreams: true,
-			Handler: func(_ any, stream grpc.ServerStream) error { return s.arrive(stream, arrivals) },
+			Handler: server.Handler(func(stream *streams.Stream) error { return s.arrive(server, stream, arrivals) }),
 		}},
 	}, nil)
 	var serving sync.WaitGroup
-	serving.Go(func() { _ = server.Serve(&fewConns{Listener: listener}) })
+	serving.Go(func() { _ = server.Serve(listener) })
 	defer serving.Wait()
-	defer server.Stop()
+	defer server.Close()
 	return s.await(ctx, arrivals, sink)
 }
 
@@ -71,22 +73,24 @@ func (s *Source) await(ctx context.Context, arrivals <-chan *arrival, sink sourc
 		return s.session(ctx, a.wire, a.end, sink)
 	case <-late:
 		s.waited = true
-		return fmt.Errorf("no source has dialled %s yet", s.config.Listen)
+		return fmt.Errorf("no source has dialled %s yet; the log names streams that were rejected", s.config.Listen)
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
 }
 
 // arrive hands a stream over, and holds it until it is not spoken with any more.
-func (s *Source) arrive(stream grpc.ServerStream, arrivals chan<- *arrival) error {
-	from := "an unknown address"
-	if p, ok := grpcpeer.FromContext(stream.Context()); ok {
-		from = p.Addr.String()
+func (s *Source) arrive(server *streams.Server, stream *streams.Stream, arrivals chan<- *arrival) error {
+	if err := s.config.TLS.admits(stream.Who, s.env.RootNamespace); err != nil {
+		return server.Reject(streams.NotWho, err)
 	}
+	from := cmp.Or(stream.Who.From, "an unknown address")
 	if other, free := s.away.enter(from); !free {
 		return grpcstatus.Errorf(codes.ResourceExhausted, "another source, at %s, is connected, and one alone is taken", other)
 	}
-	a := &arrival{wire: stream, from: from, over: make(chan struct{}), once: new(sync.Once)}
+	wire := &inbound{Stream: stream, codec: s.codec()}
+	a := &arrival{wire: wire, from: from, over: make(chan struct{}), once: new(sync.Once)}
+	stream.OnStall(func(why error) { wire.stalled.Store(&why); a.end() })
 	arrivals <- a // has room for the only one
 	// Cases: it is over here, or there.
 	select {
@@ -97,24 +101,39 @@ func (s *Source) arrive(stream grpc.ServerStream, arrivals chan<- *arrival) erro
 	}
 }
 
-func (s *Source) serverOptions() ([]grpc.ServerOption, error) {
-	options := []grpc.ServerOption{
-		grpc.ForceServerCodecV2(s.codec()),
-		grpc.MaxRecvMsgSize(s.config.largest(s.env.Memory)),
-		grpc.MaxConcurrentStreams(4),
-		grpc.MaxHeaderListSize(16 << 10),
-		grpc.ConnectionTimeout(s.config.pace.connect),
-		grpc.KeepaliveParams(keepalive.ServerParameters{Time: 10 * time.Second, Timeout: 10 * time.Second}),
-		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 5 * time.Second, PermitWithoutStream: true}),
+// inbound is a stream that a peer has opened. Its messages come in pieces, each of which has
+// its time.
+type inbound struct {
+	*streams.Stream
+	codec   codec
+	stalled atomic.Pointer[error] // why the stream was ended within a message
+}
+
+// RecvMsg implements [wire].
+func (w *inbound) RecvMsg(m any) error {
+	text, err := w.Text()
+	if err != nil {
+		if why := w.stalled.Load(); why != nil {
+			return *why
+		}
+		return err
 	}
-	if !s.config.TLS.enabled() {
-		return options, nil
-	}
+	w.codec.read(text, m.(*answer))
+	return nil
+}
+
+// server makes the guarded server of a run.
+func (s *Source) server() (*streams.Server, error) {
 	keeper, err := s.config.TLS.server(s.env.Log)
 	if err != nil {
 		return nil, err
 	}
-	return append(options, grpc.Creds(credentials.NewTLS(keeper.TLS()))), nil
+	options := streams.Options{Log: s.env.Log}
+	options.Secure(keeper, s.config.TLS.listening())
+	return streams.New(nil, options, streams.Limits{
+		Message: s.config.largest(s.env.Memory), Handshake: s.config.pace.connect, Ping: 10 * time.Second,
+		StreamsPerConnection: 4, StreamsPerClient: 16, NewStreams: streams.Rate{PerSecond: 100, Burst: 200},
+	}, "have the source send less at once, or give Isthmus more memory (GOMEMLIMIT)"), nil
 }
 
 // bind listens on the address of the configuration.
@@ -126,45 +145,42 @@ func (c *Config) bind(ctx context.Context) (net.Listener, error) {
 	return l.Listen(ctx, "tcp", c.Listen)
 }
 
-// mostConns bounds the connections of those who are not the source.
-const mostConns = 16
-
-// fewConns closes connections beyond a number.
-type fewConns struct {
-	net.Listener
-	mu   sync.Mutex
-	open int
+// rejected counts streams and connections of a listener that were not served, over all
+// runs.
+type rejected struct {
+	mu     sync.Mutex
+	before map[string]uint64 // by earlier runs
+	now    *streams.Server   // of this run; nil before the first
 }
 
-// Accept implements [net.Listener].
-func (l *fewConns) Accept() (net.Conn, error) {
-	for {
-		conn, err := l.Listener.Accept()
-		if err != nil {
-			return nil, err
-		}
-		if l.add(1) <= mostConns {
-			return &counted{Conn: conn, close: sync.OnceValue(func() error { l.add(-1); return conn.Close() })}, nil
-		}
-		l.add(-1)
-		_ = conn.Close()
+// begin counts a new run.
+func (r *rejected) begin(server *streams.Server) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.before, r.now = r.counts(), server
+}
+
+// counts sums up by cause. The caller has the lock.
+func (r *rejected) counts() map[string]uint64 {
+	all := maps.Clone(r.before)
+	if r.now == nil {
+		return all
 	}
+	if all == nil {
+		all = map[string]uint64{}
+	}
+	for cause, n := range r.now.Rejected() {
+		all[cause] += n
+	}
+	return all
 }
 
-func (l *fewConns) add(n int) int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.open += n
-	return l.open
+// StreamsRejected implements [source.Listening].
+func (s *Source) StreamsRejected() map[string]uint64 {
+	s.rejected.mu.Lock()
+	defer s.rejected.mu.Unlock()
+	return s.rejected.counts()
 }
-
-type counted struct {
-	net.Conn
-	close func() error
-}
-
-// Close implements [net.Conn].
-func (c *counted) Close() error { return c.close() }
 
 // turned is who is connected to a listener, and who was turned away.
 type turned struct {

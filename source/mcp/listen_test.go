@@ -155,7 +155,7 @@ func run(t *testing.T, c sourcemcp.Config) (*source.Supervisor, *store.Memory) {
 		t.Fatal(err)
 	}
 	s := store.NewMemory(store.Config{})
-	super := source.NewSupervisor(sourceName, c.Open(source.Env{Instance: "here", Name: sourceName}), s, source.Config{MaxBackoff: time.Second})
+	super := source.NewSupervisor(sourceName, c.Open(source.Env{Instance: "here", Name: sourceName, RootNamespace: "istio-system"}), s, source.Config{MaxBackoff: time.Second})
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- super.Run(ctx) }()
@@ -218,55 +218,139 @@ func TestADialledSourceIsVerified(t *testing.T) {
 	}
 }
 
-// A source that dials has to be one that the authorities vouch for.
-func TestASourceThatDialsIsVerified(t *testing.T) {
-	t.Parallel()
-	ca, other := authority.New(t, "ca"), authority.New(t, "other")
-	bound := make(chan net.Addr, 1)
-	c := sourcemcp.Config{Listen: "127.0.0.1:0", Collections: []string{entries}, TLS: files(t, ca.PEM, ca.Issue("sink"))}
+// bound has a configuration listen on a free port of loopback, and returns where.
+func bound(c *sourcemcp.Config) <-chan net.Addr {
+	c.Listen = "127.0.0.1:0"
+	addresses := make(chan net.Addr, 1)
 	c.BindWith(func(ctx context.Context, address string) (net.Listener, error) {
 		var l net.ListenConfig
 		listener, err := l.Listen(ctx, "tcp", address)
 		if err == nil {
-			bound <- listener.Addr()
+			addresses <- listener.Addr()
 		}
 		return listener, err
 	})
-	super, s := run(t, c)
-	address := (<-bound).String()
-	open := func(creds credentials.TransportCredentials) (grpc.BidiStreamingClient[mcp.Resources, mcp.RequestResources], error) {
-		conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(creds))
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = conn.Close() })
-		stream, err := mcp.NewResourceSinkClient(conn).EstablishResourceStream(t.Context())
-		if err == nil {
-			_, err = stream.Recv()
-		}
-		return stream, err
-	}
-	for name, creds := range map[string]credentials.TransportCredentials{
-		"plaintext": insecure.NewCredentials(), "no certificate": credentials.NewTLS(ca.Client()),
-		"another authority": credentials.NewTLS(ca.Client(other.Issue("source"))),
-	} {
-		if _, err := open(creds); err == nil {
-			t.Errorf("%s: it is taken for the source", name)
-		}
-	}
-	stream, err := open(credentials.NewTLS(ca.Client(ca.Issue("source"))))
+	return addresses
+}
+
+// dialsIn opens a stream to a sink that listens, and waits until it is asked for something.
+func dialsIn(t *testing.T, address string, creds credentials.TransportCredentials) (grpc.BidiStreamingClient[mcp.Resources, mcp.RequestResources], error) {
+	t.Helper()
+	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(creds))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := stream.Send(&mcp.Resources{Collection: entries, Nonce: "1", Resources: many(entry("shop/cart", "1", "10.0.0.1"))}); err != nil {
-		t.Fatal(err)
+	t.Cleanup(func() { _ = conn.Close() })
+	stream, err := mcp.NewResourceSinkClient(conn).EstablishResourceStream(t.Context())
+	if err == nil {
+		_, err = stream.Recv()
 	}
-	reaches(t, super, source.StateLive, "")
-	n := 0
-	for range s.List(model.Filter{Source: sourceName, Kind: model.KindService}) {
-		n++
+	return stream, err
+}
+
+// A source that dials has to be one that the authorities vouch for, and that the
+// configuration means: a certificate of any other workload is not enough.
+func TestASourceThatDialsIsVerified(t *testing.T) {
+	t.Parallel()
+	const (
+		inRoot   = "spiffe://cluster.local/ns/istio-system/sa/galley"
+		registry = "spiffe://cluster.local/ns/registry/sa/nacos"
+		workload = "spiffe://cluster.local/ns/shop/sa/cart"
+	)
+	ca, other := authority.New(t, "ca"), authority.New(t, "other")
+	for name, c := range map[string]struct {
+		identities []string
+		taken      string
+		rejected   []string
+	}{
+		"of the root namespace": {nil, inRoot, []string{registry, workload}},
+		"named":                 {[]string{"spiffe://other.example/ns/registry/sa/*", "spiffe://*/ns/registry/sa/*"}, registry, []string{inRoot, workload}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			config := sourcemcp.Config{Collections: []string{entries}, TLS: files(t, ca.PEM, ca.Issue("sink"))}
+			config.TLS.Identities = c.identities
+			at := bound(&config)
+			super, s := run(t, config)
+			address := (<-at).String()
+			for name, creds := range map[string]credentials.TransportCredentials{
+				"plaintext": insecure.NewCredentials(), "no certificate": credentials.NewTLS(ca.Client()),
+				"another authority": credentials.NewTLS(ca.Client(other.Issue("source", c.taken))),
+			} {
+				if _, err := dialsIn(t, address, creds); err == nil {
+					t.Errorf("%s: it is taken for the source", name)
+				}
+			}
+			for _, id := range c.rejected {
+				if _, err := dialsIn(t, address, credentials.NewTLS(ca.Client(ca.Issue("source", id)))); status.Code(err) != codes.PermissionDenied || !strings.Contains(err.Error(), id) {
+					t.Errorf("%s: %v", id, err)
+				}
+			}
+			if _, err := dialsIn(t, address, credentials.NewTLS(ca.Client(ca.Issue("source")))); status.Code(err) != codes.PermissionDenied {
+				t.Errorf("without an identity: %v", err)
+			}
+			if n := super.StreamsRejected()["identity"]; int(n) != len(c.rejected)+1 {
+				t.Errorf("%d streams are counted as rejected, not %d", n, len(c.rejected)+1)
+			}
+			stream, err := dialsIn(t, address, credentials.NewTLS(ca.Client(ca.Issue("source", c.taken))))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := stream.Send(&mcp.Resources{Collection: entries, Nonce: "1", Resources: many(entry("shop/cart", "1", "10.0.0.1"))}); err != nil {
+				t.Fatal(err)
+			}
+			reaches(t, super, source.StateLive, "")
+			n := 0
+			for range s.List(model.Filter{Source: sourceName, Kind: model.KindService}) {
+				n++
+			}
+			if n != 1 {
+				t.Errorf("%d services are stored", n)
+			}
+		})
 	}
-	if n != 1 {
-		t.Errorf("%d services are stored", n)
-	}
+}
+
+// Connections that say nothing keep no source away, and are closed, counted and logged.
+func TestSilentConnectionsKeepNoSourceAway(t *testing.T) {
+	bubble(t, func(r *rig) {
+		m := r.mirror(r.listening(entries))
+		for range 40 {
+			conn, err := r.listener.DialContext(context.Background())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Close()
+		}
+		s := r.dials()
+		s.asked(1)
+		s.acked(s.full(entries, entry("shop/cart", "1", "10.0.0.1")))
+		r.holds("Service shop/cart", "Endpoint shop/cart/10.0.0.1")
+		r.pass(11 * time.Second)
+		if n := m.StreamsRejected()["handshake"]; n != 40 {
+			t.Errorf("%d silent connections are counted", n)
+		}
+		if text := r.log.String(); !strings.Contains(text, "it opened no stream in 10s") {
+			t.Errorf("the log has nothing of silent connections:\n%s", text)
+		}
+		m.is(source.StateLive, "")
+
+		// Nor do they hold up the next stream, and their count outlives the run.
+		for range 3 {
+			conn, err := r.listener.DialContext(context.Background())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Close()
+		}
+		s.close()
+		r.pass(2 * time.Second)
+		s = r.dials()
+		s.asked(1)
+		s.acked(s.full(entries, entry("shop/cart", "2", "10.0.0.2")))
+		m.is(source.StateLive, "")
+		if n := m.StreamsRejected()["handshake"]; n != 40 {
+			t.Errorf("%d silent connections are counted after another run", n)
+		}
+	})
 }

@@ -22,9 +22,14 @@ type Source struct {
 	waited  bool     // it was said once that nobody has connected
 	away    turned
 	from    string // who has dialled, if it was not this
+
+	rejected rejected
 }
 
-var _ source.Source = (*Source)(nil)
+var (
+	_ source.Source    = (*Source)(nil)
+	_ source.Listening = (*Source)(nil)
+)
 
 func newSource(c Config, env source.Env) *Source {
 	if env.Log == nil {

@@ -4,8 +4,14 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
+	"strconv"
+
+	"google.golang.org/grpc/codes"
+	grpcstatus "google.golang.org/grpc/status"
 
 	"github.com/isthmus-mesh/isthmus/internal/certs"
+	"github.com/isthmus-mesh/isthmus/internal/spiffe"
 	"github.com/isthmus-mesh/isthmus/internal/streams"
 )
 
@@ -16,15 +22,61 @@ type TLS struct {
 	CAFile   string `json:"caFile"`
 	CertFile string `json:"certFile"`
 	KeyFile  string `json:"keyFile"`
+	// Identities are SPIFFE identities of the peers that may dial, in which * stands for
+	// any trust domain, namespace or account; empty for those of the root namespace.
+	Identities []string `json:"identities"`
 }
 
-func (t TLS) enabled() bool { return t != TLS{} }
+func (t TLS) enabled() bool {
+	return t.CAFile != "" || t.CertFile != "" || t.KeyFile != "" || len(t.Identities) > 0
+}
 
 func (t TLS) validate(listens bool) error {
+	errs := []error{t.validateIdentities(listens)}
 	if listens {
-		return t.listening().Validate()
+		errs = append(errs, t.listening().Validate())
+	} else {
+		errs = append(errs, t.dialled().Validate())
 	}
-	return t.dialled().Validate()
+	return errors.Join(errs...)
+}
+
+func (t TLS) validateIdentities(listens bool) error {
+	switch {
+	case len(t.Identities) == 0:
+		return nil
+	case !listens:
+		return errors.New("tls.identities: has no effect with address, where the certificate has to name the host; remove it")
+	case t.CAFile == "":
+		return errors.New("tls.identities: has no effect without caFile; name the authorities of the source there")
+	}
+	var errs []error
+	for i, pattern := range t.Identities {
+		if err := spiffe.CheckPattern(pattern); err != nil {
+			errs = append(errs, fmt.Errorf("tls.identities[%d]: %w", i, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// admits says why a peer is not the source; nil if it may be. A listener without
+// authorities takes every peer.
+func (t TLS) admits(who streams.Identity, rootNamespace string) error {
+	if t.CAFile == "" {
+		return nil
+	}
+	may := "an identity of the namespace " + strconv.Quote(rootNamespace)
+	if len(t.Identities) > 0 {
+		may = "one of tls.identities"
+		if slices.ContainsFunc(t.Identities, func(pattern string) bool { return spiffe.Matches(pattern, who.Name) }) {
+			return nil
+		}
+	} else if who.Namespace != "" && who.Namespace == rootNamespace {
+		return nil
+	}
+	return grpcstatus.Errorf(codes.PermissionDenied,
+		"the source has to be %s, and the certificate of the stream from %s is that of %q; name it in tls.identities of the source if it is the registry",
+		may, who.From, who.Name)
 }
 
 // dialled is it for a peer that is dialled.

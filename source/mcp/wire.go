@@ -45,12 +45,14 @@ func (codec) Marshal(v any) (mem.BufferSlice, error) {
 // Unmarshal implements [encoding.CodecV2]. What is wrong with an answer stands in it,
 // since the stream goes on.
 func (c codec) Unmarshal(data mem.BufferSlice, v any) error {
-	a := v.(*answer)
-	*a = answer{}
-	text := data.Materialize()
-	a.size = len(text)
-	a.err = a.split(text, c.most)
+	c.read(data.Materialize(), v.(*answer))
 	return nil
+}
+
+// read splits the text of an answer, which belongs to it from then on.
+func (c codec) read(text []byte, a *answer) {
+	*a = answer{size: len(text)}
+	a.err = a.split(text, c.most)
 }
 
 // The fields of a Resources.

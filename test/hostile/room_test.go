@@ -36,6 +36,8 @@ type setup struct {
 	center  *center
 	peers   *peers
 	mcp     bool // it is MCP that is attacked
+	// listener is the address of a source that its registry dials; empty without one.
+	listener string
 }
 
 const configuration = `
