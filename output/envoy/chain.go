@@ -54,6 +54,7 @@ type layout struct {
 	affinity model.Affinity
 	taken    claims
 	cluster  string // whose addresses of services count
+	loopback bool   // connections do not say which address they were meant for
 	quiet    bool   // nothing is read of a connection before a service is called, which speaks first
 }
 
@@ -65,9 +66,9 @@ type chain struct {
 
 // layoutOf arranges the services that are reached through a listener. Where only one
 // can have what it asks for, that is the oldest; the others are ignored.
-func layoutOf(services []catalog.ServiceDefinition, number uint32, shared bool, cluster string) layout {
+func layoutOf(services []catalog.ServiceDefinition, number uint32, shared bool, p proxy) layout {
 	services = slices.SortedFunc(slices.Values(services), older)
-	l := layout{taken: claims{}, cluster: cluster}
+	l := layout{taken: claims{}, cluster: p.cluster, loopback: p.mode == none}
 	names := shared || handshakes(services, number) > 1
 	for _, s := range services {
 		l.take(s, number, shared, names)
@@ -123,7 +124,7 @@ func handshakes(services []catalog.ServiceDefinition, number uint32) (n int) {
 func (l *layout) takeConnections(s catalog.ServiceDefinition, number uint32, shared bool) (took bool) {
 	cluster := ClusterName(s.Key.Host, number)
 	blocks := 0
-	if shared {
+	if shared && !l.loopback {
 		for block := range s.BlocksIn(l.cluster) {
 			took = l.taken.add(&l.byBlock, chain{block.String(), cluster, s.Traffic.Affinity}) || took
 			blocks++

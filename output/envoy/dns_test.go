@@ -122,7 +122,7 @@ func TestLookupsAreAnsweredWhereCallsArrive(t *testing.T) {
 	ipv6 := only(redirected, unroutableIPv6, func(a string) bool { return strings.Contains(a, ":") })
 	ipv6["a.b"] = []string{unroutableIPv6} // requests name the host
 	bound := map[string][]string{}         // newer.com and vip.com share a port with an older one
-	for _, host := range []string{"web.com", "any.com", "tls.com", "older.com", "zero.com", "*.wild.com", "a.b.svc.cluster.local", "a.b.svc", "a.b", "db.com", "web.c.svc.cluster.local"} {
+	for _, host := range []string{"web.com", "any.com", "tls.com", "older.com", "zero.com", "block.com", "*.wild.com", "a.b.svc.cluster.local", "a.b.svc", "a.b", "db.com", "web.c.svc.cluster.local"} {
 		bound[host] = []string{localIPv4}
 	}
 	for name, test := range map[string]struct {

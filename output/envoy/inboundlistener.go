@@ -3,6 +3,7 @@ package envoy
 import (
 	"iter"
 	"slices"
+	"time"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
@@ -80,9 +81,9 @@ func (l inboundListener) Encode() push.Encoded {
 			},
 		},
 		DefaultFilterChain: &listenerv3.FilterChain{Name: virtualInbound, Filters: l.view.toTCP(inboundPassthrough)},
-		// As for outbound listeners: a client that says nothing yet is not one that
-		// says something else.
-		ListenerFiltersTimeout:           durationpb.New(0),
+		// All chains of a port lead to one cluster, so a connection of a silent client may go on
+		// before anything is known of it.
+		ListenerFiltersTimeout:           durationpb.New(firstBytes),
 		ContinueOnListenerFiltersTimeout: true,
 	}
 	for number, kind := range l.view.inbound.ports.all() {
@@ -124,10 +125,13 @@ func (v View) inboundChains(name string, number uint32, kind traffic, alone bool
 	}
 }
 
-// filters find out where a connection was going, and what it carries. They read nothing
-// of connections to a port whose server may speak first, for the client would wait.
-// They are part of the listener and not of a chain: Envoy drains all connections if
-// they change, so they depend on such ports alone.
+// firstBytes is how long inspectors wait for a client to speak. Where the server speaks
+// first, each new connection waits as long.
+const firstBytes = 100 * time.Millisecond
+
+// filters find out where a connection was going, and what it carries. They are part of the
+// listener and not of a chain. Envoy drains all connections if they change, so they do not
+// depend on the ports of the workload.
 func (l inboundListener) filters() []*listenerv3.ListenerFilter {
 	list := []*listenerv3.ListenerFilter{{
 		Name: originalDst, ConfigType: &listenerv3.ListenerFilter_TypedConfig{TypedConfig: packed(&originaldstv3.OriginalDst{})},
@@ -139,22 +143,10 @@ func (l inboundListener) filters() []*listenerv3.ListenerFilter {
 	}
 	for _, name := range []string{tlsInspector, httpInspector} {
 		f := inspector(name)
-		f.FilterDisabled = anyPort(l.unread())
+		f.FilterDisabled = anyPort(serverFirstPorts[:])
 		list = append(list, f)
 	}
 	return list
-}
-
-// unread are the ports of which nothing is read before the workload is called.
-func (l inboundListener) unread() []uint32 {
-	ports := slices.Clone(serverFirstPorts[:])
-	for number, kind := range l.view.inbound.ports.all() {
-		if kind == tcpOnly || kind == tlsOnly {
-			ports = append(ports, number)
-		}
-	}
-	slices.Sort(ports)
-	return slices.Compact(ports)
 }
 
 // anyPort is of connections to any of some ports, which are at least two.

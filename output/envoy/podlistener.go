@@ -95,7 +95,7 @@ type podListener struct {
 }
 
 func (p podListener) layout() layout {
-	return layoutOf([]catalog.ServiceDefinition{p.service}, p.number, false, p.view.proxy.cluster)
+	return layoutOf([]catalog.ServiceDefinition{p.service}, p.number, false, p.view.proxy)
 }
 
 // Refers implements [push.Referrer].

@@ -6,6 +6,7 @@ import (
 	"iter"
 	"log/slog"
 	"net"
+	"slices"
 
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/internal/bind"
@@ -46,6 +47,8 @@ type Settings interface {
 	Begin() func(s *catalog.Snapshot, change catalog.Change, complete bool, rootNamespace string) push.Update
 	// Conflicts is as in [output.Clients].
 	Conflicts(now *catalog.Snapshot) func(s *catalog.Service) []catalog.Conflict
+	// LoopbackConflicts are further ones, at sidecars with INTERCEPTION_MODE NONE.
+	LoopbackConflicts(now *catalog.Snapshot) func(s *catalog.Service) []catalog.Conflict
 	// NotOffered returns what is as in [output.Clients].
 	NotOffered() func(s *catalog.Service, kind string) string
 }
@@ -93,7 +96,7 @@ func (c *Config) Open(ctx context.Context, env output.Env) (output.Output, error
 		return nil, err
 	}
 	log = slog.New(loglimit.New(log.Handler())) // one limit for all that clients cause
-	o := &opened{translation: c.translation, step: c.Envoy.Begin(), conflicts: c.Envoy.Conflicts, withheld: c.Envoy.NotOffered(), root: env.RootNamespace, keeper: keeper, memory: output.NewMemory(env)}
+	o := &opened{translation: c.translation, step: c.Envoy.Begin(), envoy: c.Envoy, withheld: c.Envoy.NotOffered(), root: env.RootNamespace, keeper: keeper, memory: output.NewMemory(env)}
 	o.engine = push.New(push.Config{
 		Order: Order(), Frame: Frame, Sent: output.Observing(env.Sent), ACKed: output.Observing(env.ACKed), Log: log,
 	})
@@ -116,7 +119,7 @@ func (c *Config) Open(ctx context.Context, env output.Env) (output.Output, error
 type opened struct {
 	translation *Translation
 	step        func(s *catalog.Snapshot, change catalog.Change, complete bool, rootNamespace string) push.Update
-	conflicts   func(now *catalog.Snapshot) func(s *catalog.Service) []catalog.Conflict
+	envoy       Settings
 	withheld    func(s *catalog.Service, kind string) string // why proxies are not offered a service
 	root        string
 	engine      *push.Engine
@@ -154,6 +157,25 @@ func (o *opened) Report() output.Report {
 		r.Metrics = append(r.Metrics, output.Certificates("xds", o.keeper)...)
 	}
 	return r
+}
+
+// conflicts finds those at sidecars with INTERCEPTION_MODE NONE while one is connected: to
+// all others they mean nothing.
+func (o *opened) conflicts(now *catalog.Snapshot) func(s *catalog.Service) []catalog.Conflict {
+	redirected := o.envoy.Conflicts(now)
+	if !o.server.hasUnredirected() {
+		return redirected
+	}
+	loopback := o.envoy.LoopbackConflicts(now)
+	return func(s *catalog.Service) []catalog.Conflict {
+		list := redirected(s)
+		for _, more := range loopback(s) {
+			if !slices.ContainsFunc(list, func(c catalog.Conflict) bool { return c.Field == more.Field && c.Kept == more.Kept }) {
+				list = append(slices.Clip(list), more)
+			}
+		}
+		return list
+	}
 }
 
 func (o *opened) notOffered(s *catalog.Service, kind string) string {

@@ -34,7 +34,11 @@ type Server struct {
 	limits       Limits
 	seed         maphash.Seed // of digests
 	nobodys      atomic.Int32 // types that were entered although nobody makes them
+	unredirected atomic.Int64 // streams of sidecars with INTERCEPTION_MODE NONE
 }
+
+// hasUnredirected reports whether a sidecar with INTERCEPTION_MODE NONE is connected.
+func (s *Server) hasUnredirected() bool { return s.unredirected.Load() > 0 }
 
 // New returns a server of an engine.
 func New(engine *push.Engine, o Options) *Server {

@@ -21,8 +21,10 @@ type stream struct {
 	subscriber *push.Subscriber
 	only       push.Type // or every
 	marks      bool      // the client asks that first states be marked
-	named      error     // as in [service]
-	pace       streams.Pace
+
+	unredirected bool  // the client is a sidecar with INTERCEPTION_MODE NONE
+	named        error // as in [service]
+	pace         streams.Pace
 
 	types    map[push.Type]*asked // on this stream
 	denied   error                // why it may not read configuration; nil if it may
@@ -69,6 +71,10 @@ func (s *Server) serve(wire *streams.Stream, mode push.Mode, only push.Type, nam
 		return err
 	}
 	st.only, st.named = only, named
+	if st.unredirected {
+		s.unredirected.Add(1)
+		defer s.unredirected.Add(-1)
+	}
 	return wire.Run(st.subscriber, func() error { return st.receiveAll(first) }, st.sendAll)
 }
 
@@ -99,7 +105,7 @@ func (s *Server) open(wire *streams.Stream, mode push.Mode, only push.Type, firs
 		log.Info("services at ports below 1024 have no listeners here, as UNPRIVILEGED_POD says")
 	}
 	return &stream{
-		server: s, mode: mode, marks: marksFirstState(node), wire: wire, subscriber: subscriber, log: log, pace: s.NewPace(log),
+		server: s, mode: mode, marks: marksFirstState(node), unredirected: client.Proxy.Role == "sidecar" && client.Proxy.Interception == "NONE", wire: wire, subscriber: subscriber, log: log, pace: s.NewPace(log),
 		types: map[push.Type]*asked{}, serials: map[push.Type]uint64{},
 		denied: s.denied(wire.Who), versions: map[string]push.Type{}, urls: map[push.Type]string{},
 	}, nil

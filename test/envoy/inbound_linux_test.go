@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math/rand/v2"
 	"net"
 	"net/http"
@@ -96,6 +97,104 @@ func TestSidecarTakesConnectionsToItsWorkload(t *testing.T) {
 	m.MustBeSettled()
 	if err := p.Deprecated(t.Context()); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestPortsThatComeDrainNothing has ports of every protocol come to a workload and go
+// again. Connections to its other ports stay open past the time that Envoy drains for.
+func TestPortsThatComeDrainNothing(t *testing.T) {
+	t.Parallel()
+	if separately(t) {
+		return
+	}
+	const address = "127.0.1.1"
+	if err := netns.Redirect(netip.MustParseAddr(address), 15006, netip.MustParseAddr(source)); err != nil {
+		t.Fatal(err)
+	}
+	serveGreetings(t, address, 9090)
+	serveGreetings(t, address, 2525) // at a port without a service
+	serveRequests(t, address, 8080)
+	kinds := map[uint32]string{7001: "TCP", 7002: "MYSQL", 7003: "HTTP", 7004: "TLS", 7005: ""}
+	for number := range kinds {
+		serveRequests(t, address, number)
+	}
+	m := newMesh(t)
+	m.Folder.write(t, "raw", served("raw", address, 9090, "TCP"))
+	m.Folder.write(t, "web", served("web", address, 8080, "HTTP"))
+	m.Serve("")
+	p := m.connectWith(proxy.Config{Delta: true, Redirected: true, IP: address, Drain: time.Second})
+	m.AwaitActive("the services")
+	awaitInbound(m, p)
+	await(t, "a server to be reached that speaks first at a port of no service", func() error { return greeted(t.Context(), address, 2525) })
+
+	raw, web := open(t, address, 9090), open(t, address, 8080)
+	raw.hears(source)
+	for _, number := range slices.Sorted(maps.Keys(kinds)) {
+		m.Folder.write(t, "more", served("more", address, number, kinds[number]))
+		awaitInbound(m, p)
+		await(t, fmt.Sprintf("port %d of protocol %q to be called", number, kinds[number]), func() error {
+			return calledThrough(t.Context(), p, address, number, fmt.Sprintf("inbound|%d||", number))
+		})
+		awaitDrained(m, p)
+		raw.says("still there?")
+		raw.hears("still there?")
+		m.Folder.remove(t, "more")
+		awaitInbound(m, p)
+		awaitDrained(m, p)
+		raw.says("and now?")
+		raw.hears("and now?")
+	}
+	web.says("GET / HTTP/1.1\r\nHost: web\r\n\r") // its client has been silent until now
+	web.hears("HTTP/1.1 200 OK\r")
+	m.MustBeSettled()
+}
+
+// awaitDrained waits until an Envoy drains no connections.
+func awaitDrained(m *mesh, p *proxy.Proxy) {
+	m.Helper()
+	await(m, p.Name+" to drain nothing", func() error {
+		stats, err := p.Stats(m.Context(), "^listener_manager.total_(listeners|filter_chains)_draining$")
+		for name, n := range stats {
+			if n > 0 {
+				err = fmt.Errorf("%s is %d", name, n)
+			}
+		}
+		return err
+	})
+}
+
+// talk is a connection on which lines are written and read.
+type talk struct {
+	*testing.T
+	net.Conn
+	lines *bufio.Reader
+}
+
+func open(t *testing.T, address string, number uint32) talk {
+	t.Helper()
+	var dialer net.Dialer
+	connection, err := dialer.DialContext(t.Context(), "tcp", fmt.Sprintf("%s:%d", address, number))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = connection.Close() })
+	return talk{t, connection, bufio.NewReader(connection)}
+}
+
+func (t talk) says(line string) {
+	t.T.Helper()
+	if _, err := io.WriteString(t.Conn, line+"\n"); err != nil {
+		t.Fatalf("the connection to %s: %v", t.RemoteAddr(), err)
+	}
+}
+
+func (t talk) hears(line string) {
+	t.T.Helper()
+	if err := t.SetReadDeadline(time.Now().Add(patience)); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := t.lines.ReadString('\n'); err != nil || got != line+"\n" {
+		t.Fatalf("the connection to %s answers %q and not %q (%v)", t.RemoteAddr(), got, line, err)
 	}
 }
 

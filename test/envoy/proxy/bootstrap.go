@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"strings"
 	"text/template"
+	"time"
 
 	"github.com/isthmus-mesh/isthmus/test/envoy/process"
 )
@@ -40,6 +41,7 @@ type Config struct {
 	Waits         []Waiting     // listeners of its own; with some, also a cluster that waits without end for the endpoints of a service that there is not
 	Without       []string      // extensions of Envoy, as CATEGORY/NAME: it rejects what needs one
 	As            *process.User // who runs it, if that is not the user of the tests
+	Drain         time.Duration // for how long it drains connections; Envoy's own time if it is 0
 	Secrets       string        // a folder with certificate.json and authorities.json, for mutual TLS that follows them; empty for plaintext
 }
 

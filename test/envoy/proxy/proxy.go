@@ -49,8 +49,14 @@ func Start(ctx context.Context, c Config) (*Proxy, error) {
 		return nil, err
 	}
 	p := &Proxy{Config: c, admin: filepath.Join(c.Dir, c.Workload+".admin"), client: &http.Client{Transport: &http.Transport{}}}
-	p.Process = process.New(c.Dir, c.Workload, c.Program, "-c", bootstrap, "--config-yaml", additions, "--disable-hot-restart",
-		"--concurrency", "1", "-l", "warning", "--admin-address-path", p.admin, "--disable-extensions", strings.Join(c.Without, ","))
+	arguments := []string{
+		"-c", bootstrap, "--config-yaml", additions, "--disable-hot-restart",
+		"--concurrency", "1", "-l", "warning", "--admin-address-path", p.admin, "--disable-extensions", strings.Join(c.Without, ","),
+	}
+	if c.Drain > 0 {
+		arguments = append(arguments, "--drain-time-s", strconv.Itoa(int(c.Drain.Seconds())))
+	}
+	p.Process = process.New(c.Dir, c.Workload, c.Program, arguments...)
 	if p.Process.As = c.As; c.As != nil { // who reads the one, and writes into the other
 		if err := errors.Join(os.Chown(bootstrap, int(c.As.ID), -1), os.Chown(c.Dir, int(c.As.ID), -1)); err != nil {
 			return nil, err
