@@ -234,3 +234,30 @@ func TestMissingFilesAndFolders(t *testing.T) {
 		}
 	}
 }
+
+// Endpoints at local addresses are taken from files that no only confines, and from others
+// if the configuration says so.
+func TestWhoMayListLocalAddresses(t *testing.T) {
+	t.Parallel()
+	for entry, want := range map[string]registry.LocalAddresses{
+		"{name: a, file: {path: a}}":                                                    registry.AllowLocal,
+		"{name: a, file: {path: a}, only: {namespaces: [shop]}}":                        registry.RejectLocal,
+		"{name: a, file: {path: a}, only: {namespaces: [shop]}, localAddresses: allow}": registry.AllowLocal,
+		"{name: a, localAddresses: reject, file: {path: a}}":                            registry.RejectLocal,
+		"{name: a, xds: {address: '127.0.0.1:15010'}}":                                  registry.RejectLocal,
+		"{name: a, localAddresses: allow, xds: {address: '127.0.0.1:15010'}}":           registry.AllowLocal,
+		"{name: a, servicecenter: {addresses: ['http://127.0.0.1:30100']}}":             registry.RejectLocal,
+	} {
+		c, problems := config.Parse([]byte("sources: ["+entry+"]\noutputs: {xds: {listen: 127.0.0.1:0}}\n"), lookup)
+		if len(problems) > 0 {
+			t.Fatal(entry, problems)
+		}
+		if got := c.Sources[0].LocalAddresses; got != want {
+			t.Errorf("%s: %s, want %s", entry, got, want)
+		}
+	}
+	_, problems := config.Parse([]byte("sources: [{name: a, localAddresses: true, file: {path: a}}]\noutputs: {xds: {listen: 127.0.0.1:0}}\n"), lookup)
+	if text := fmt.Sprint(problems); !strings.Contains(text, `sources[0].localAddresses`) || !strings.Contains(text, `"true" is neither allow nor reject`) {
+		t.Error(text)
+	}
+}

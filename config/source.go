@@ -17,6 +17,8 @@ type Source struct {
 	Hold source.Hold `json:"hold"`
 	// Only confines the source to some hosts and namespaces.
 	Only source.Only `json:"only"`
+	// LocalAddresses says whether endpoints at local addresses are taken.
+	LocalAddresses source.LocalAddresses `json:"localAddresses"`
 
 	// Kind is the key of the kind of registry, which stands beside the fields
 	// above, and Settings are what it is given.
@@ -29,6 +31,7 @@ type Source struct {
 	Edited bool
 
 	holdFor time.Duration // by default
+	local   bool          // its kind takes local addresses by default
 	others  []string      // further kinds that it names, though a source is one registry
 }
 
@@ -47,6 +50,12 @@ func (s *Source) complete() {
 	if s.Hold.For == unset {
 		s.Hold.For = cmp.Or(s.holdFor, source.DefaultHold().For)
 	}
+	if s.LocalAddresses == "" {
+		s.LocalAddresses = source.RejectLocal
+		if s.local && !s.Only.Confines() {
+			s.LocalAddresses = source.AllowLocal
+		}
+	}
 }
 
 // keys and settings make a kind of registry a key of the entry.
@@ -60,6 +69,7 @@ func (s *Source) settings(kinds Kinds, key string) (into any, known bool) {
 	settings := kind.New()
 	if s.Settings == nil {
 		s.Kind, s.Settings, s.MaxBackoff, s.holdFor, s.Edited = key, settings, kind.MaxBackoff, kind.HoldFor, kind.Edited
+		s.local = kind.LocalAddresses
 	} else {
 		s.others = append(s.others, key)
 	}

@@ -85,6 +85,7 @@ func (c *Config) validateSources(f *findings) {
 		}
 		f.addAll(at+".hold", s.Hold.Validate())
 		f.addAll(at+".only", s.Only.Validate())
+		f.addAll(at, s.LocalAddresses.Validate())
 		switch {
 		case s.Settings == nil:
 			f.add(at, "names no kind of registry; add one, such as file: {path: ./registry}")

@@ -2,6 +2,7 @@ package source
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/isthmus-mesh/isthmus/model"
@@ -12,6 +13,9 @@ import (
 func (r *reading) add(o Object) {
 	start := len(r.records)
 	reason := r.only.excludes(o.Record)
+	if reason == "" {
+		reason = r.local.excludesObject(o.Record, slices.Values(o.Owned))
+	}
 	outside := reason != ""
 	if !outside {
 		reason = r.addAll(o)
@@ -38,7 +42,7 @@ func (r *reading) addAll(o Object) (fault string) {
 		return fault
 	}
 	owner := r.own(o.Record.Ref)
-	for _, rec := range o.Owned {
+	for _, rec := range r.withoutLocal(o) {
 		if !belongs(rec.Ref, owner) {
 			return fmt.Sprintf("%s comes with it and must be named %q in its namespace", describe(rec.Ref), owner.Name+"/…")
 		}

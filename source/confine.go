@@ -12,7 +12,7 @@ import (
 // run: what is outside goes, since an operator has said so and no registry. It
 // waits for no listing, and nothing of it is held.
 func (k *sink) confine(ctx context.Context) (err error) {
-	if k.cfg.Only.empty() {
+	if k.cfg.Only.empty() && k.cfg.LocalAddresses != RejectLocal {
 		return nil
 	}
 	for range commitTries {
@@ -30,16 +30,17 @@ func (k *sink) confine(ctx context.Context) (err error) {
 	return fmt.Errorf("remove what the source is not confined to: %w", err)
 }
 
-// outside returns what confines the stored records, and how many objects go for it.
+// outside returns what confines the stored records, and how many objects and single
+// endpoints go for it.
 func (k *sink) outside() (writes []model.Write, gone int) {
-	objects := map[model.Ref]bool{}
+	objects, records := k.localRecords()
 	for rec := range k.all() {
 		if rec.Owner == (model.Ref{}) && k.cfg.Only.excludes(rec) != "" {
 			objects[rec.Ref] = true
 		}
 	}
 	for rec := range k.all() {
-		if objects[head(rec)] {
+		if objects[head(rec)] || records[rec.Ref] {
 			writes = append(writes, deletion(rec))
 			continue
 		}
@@ -48,7 +49,7 @@ func (k *sink) outside() (writes []model.Write, gone int) {
 			writes = append(writes, model.Write{Record: rec})
 		}
 	}
-	return writes, len(objects)
+	return writes, len(objects) + len(records)
 }
 
 // confined returns a baseline without what the source is not confined to: that it

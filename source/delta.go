@@ -12,14 +12,17 @@ import (
 // readOwned takes the single records of a change. What it costs depends on how
 // many they are, and not on how many others their owners own.
 func (r *reading) readOwned(c Change) {
+	r.dropped = make(map[model.Ref]bool, len(c.OwnedDeletes))
 	for _, rec := range c.OwnedUpserts {
+		if r.dropLocal(rec) {
+			continue
+		}
 		if reason := r.putOwned(rec); reason != "" {
 			ref := rec.Ref
 			ref.Source = ""
 			r.rejection = append(r.rejection, Rejection{Ref: ref, Object: describe(ref), Reason: reason})
 		}
 	}
-	r.dropped = make(map[model.Ref]bool, len(c.OwnedDeletes))
 	for _, ref := range c.OwnedDeletes {
 		r.dropped[r.own(ref)] = true
 	}

@@ -21,6 +21,9 @@ type Kind struct {
 	HoldFor time.Duration
 	// Edited says that people edit the registry, as they do files: see [Config].
 	Edited bool
+	// LocalAddresses says that endpoints at local addresses are taken if nothing is said,
+	// unless the source is confined by [Only].
+	LocalAddresses bool
 	// MaxBackoff bounds the wait before a registry that failed is read again.
 	MaxBackoff time.Duration
 }

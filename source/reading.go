@@ -13,6 +13,7 @@ import (
 type reading struct {
 	source  string
 	only    Only
+	local   LocalAddresses
 	whole   bool            // everything unlisted is gone
 	places  map[string]bool // what is unlisted in one of them is gone; nil for a change
 	removed map[string]bool // places whose end the registry reported
@@ -39,8 +40,8 @@ type fault struct{ reason, place string }
 type placeIn struct{ place, namespace string }
 
 // readListing checks a listing.
-func readListing(source string, only Only, l Listing) *reading {
-	r := newReading(source, only, l.Objects, l.Rejected)
+func readListing(source string, only Only, local LocalAddresses, l Listing) *reading {
+	r := newReading(source, only, local, l.Objects, l.Rejected)
 	r.observed = l.Observed
 	r.removed = setOf(l.Removed)
 	if l.Places == nil {
@@ -65,8 +66,8 @@ func setOf(places []string) map[string]bool {
 
 // readChange checks a change. Of an object that is both upserted and deleted
 // the upsert counts, as a registry that recreates something reports both.
-func readChange(source string, only Only, c Change) *reading {
-	r := newReading(source, only, c.Upserts, c.Rejected)
+func readChange(source string, only Only, local LocalAddresses, c Change) *reading {
+	r := newReading(source, only, local, c.Upserts, c.Rejected)
 	r.observed = c.Observed
 	// Where a registry has no places, a change to something unknown is no word
 	// about everything else.
@@ -78,13 +79,13 @@ func readChange(source string, only Only, c Change) *reading {
 	return r
 }
 
-func newReading(source string, only Only, objects []Object, rejected []Rejection) *reading {
+func newReading(source string, only Only, local LocalAddresses, objects []Object, rejected []Rejection) *reading {
 	size := len(objects) + 1
 	for _, o := range objects {
 		size += len(o.Owned)
 	}
 	r := &reading{
-		source: source, only: only,
+		source: source, only: only, local: local,
 		records:  make([]model.Record, 0, size),
 		at:       make(map[model.Ref]int, size),
 		objects:  make([]model.Ref, 0, len(objects)),
@@ -111,7 +112,7 @@ func (r *reading) own(ref model.Ref) model.Ref {
 
 // reject notes what the source could not take. The first reason given counts.
 func (r *reading) reject(f Rejection) {
-	f.Ref.Source, f.Outside = "", false
+	f.Ref.Source, f.Outside, f.Owner = "", false, model.Ref{}
 	if f.Reason == "" {
 		f.Reason = "rejected by the source without a reason"
 	}

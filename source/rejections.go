@@ -83,7 +83,15 @@ func (r *reading) answers(f Rejection) bool {
 	case r.places != nil:
 		return r.places[f.Place]
 	}
+	if f.Owner != (model.Ref{}) && r.settles(r.own(f.Owner)) {
+		return true
+	}
 	ref := r.own(f.Ref)
+	return r.dropped[ref] || r.settles(ref)
+}
+
+// settles reports whether the reading speaks of an object by name.
+func (r *reading) settles(ref model.Ref) bool {
 	_, listed := r.at[ref]
 	_, rejected := r.rejected[ref]
 	return listed || rejected || r.deleted[ref]

@@ -65,7 +65,7 @@ func (k *sink) Replace(ctx context.Context, listing Listing) error {
 	if listing.Places != nil && k.live.IsZero() {
 		return errNotListed
 	}
-	return k.take(ctx, readListing(k.name, k.cfg.Only, listing), noted{listing.Ignored, listing.Notices})
+	return k.take(ctx, readListing(k.name, k.cfg.Only, k.cfg.LocalAddresses, listing), noted{listing.Ignored, listing.Notices})
 }
 
 // Change implements [Sink].
@@ -73,7 +73,7 @@ func (k *sink) Change(ctx context.Context, change Change) error {
 	if k.live.IsZero() {
 		return errNotListed
 	}
-	return k.take(ctx, readChange(k.name, k.cfg.Only, change), noted{})
+	return k.take(ctx, readChange(k.name, k.cfg.Only, k.cfg.LocalAddresses, change), noted{})
 }
 
 // take stores a reading and reports it to the status, in this order: a status

@@ -111,7 +111,10 @@ type Rejection struct {
 	Where     string    // for people: "shop.yaml:12"
 	Field     string    // for people: "spec.ports[0].number"; may be empty
 	Reason    string    // what is wrong and how to fix it
-	// Outside says that nothing is wrong, but the source is confined to other objects: see
-	// [Only]. The supervisor sets it.
+	// Outside says that nothing is wrong, but the configuration excludes it: see [Only]
+	// and [LocalAddresses]. The supervisor sets it.
 	Outside bool
+	// Owner is of an endpoint that is rejected by itself, without source. The supervisor
+	// sets it.
+	Owner model.Ref
 }

@@ -53,6 +53,8 @@ type Config struct {
 	Edited bool
 	// Only confines the source to a part of what there is.
 	Only Only
+	// LocalAddresses says whether endpoints at local addresses are taken.
+	LocalAddresses LocalAddresses
 	// Restored is when what the store holds at the start was last known to be
 	// current; zero if that is not known, or nothing was restored.
 	Restored time.Time

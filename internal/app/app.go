@@ -122,7 +122,7 @@ func (a *App) supervise(c *config.Config, s config.Source) *source.Supervisor {
 		Stored: func() iter.Seq[model.Record] { return a.store.List(model.Filter{Source: s.Name}) },
 	})
 	return source.NewSupervisor(s.Name, opened, a.store, source.Config{
-		Kind: s.Kind, Hold: s.Hold, Only: s.Only, Log: a.log, Restored: a.restoredAt(s.Name), MaxBackoff: s.MaxBackoff, Edited: s.Edited, Listed: a.look,
+		Kind: s.Kind, Hold: s.Hold, Only: s.Only, LocalAddresses: s.LocalAddresses, Log: a.log, Restored: a.restoredAt(s.Name), MaxBackoff: s.MaxBackoff, Edited: s.Edited, Listed: a.look,
 	})
 }
 

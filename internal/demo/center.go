@@ -84,6 +84,7 @@ func (*center) where(s service, _ instance, _ []instance) string {
 
 // centerEntry polls more often than is usual, for somebody is waiting.
 const centerEntry = `- name: center
+  localAddresses: allow # the instances are on this machine
   servicecenter:
     addresses: [%s]
     host: "{{.Service}}.%s.example"

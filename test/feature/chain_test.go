@@ -9,7 +9,7 @@ import (
 
 // reads is the configuration of an Isthmus that reads another over MCP-over-xDS.
 func reads(other *isthmus) string {
-	return fmt.Sprintf("sources:\n- name: upstream\n  xds: {address: %q}\noutputs:\n  xds: {listen: %q}\nadmin: {listen: %q}\n", other.XDS, loopback, loopback)
+	return fmt.Sprintf("sources:\n- name: upstream\n  localAddresses: allow\n  xds: {address: %q}\noutputs:\n  xds: {listen: %q}\nadmin: {listen: %q}\n", other.XDS, loopback, loopback)
 }
 
 // What stands in a folder of the first of three Isthmuses reaches the clients of the

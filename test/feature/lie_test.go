@@ -17,7 +17,7 @@ func TestRegistryThatLiesTakesNothingAway(t *testing.T) {
 	center, b := startCenter(t), startBackend(t, "one")
 	id := center.Register(servicecenter.Service{App: "shop", Name: "cart", Version: "1.0.0"})
 	center.RegisterInstance(id, servicecenter.Instance{ID: "c1", HostName: "h1", Endpoints: []string{"grpc://" + b.Addr.String()}})
-	isthmus := startWith(t, fmt.Sprintf("sources:\n- name: legacy\n  hold: {for: 1h}\n"+
+	isthmus := startWith(t, fmt.Sprintf("sources:\n- name: legacy\n  localAddresses: allow\n  hold: {for: 1h}\n"+
 		"  servicecenter: {addresses: [%q], poll: 100ms}\noutputs:\n  xds: {listen: %q}\nadmin: {listen: %q}\n",
 		center.URL(), loopback, loopback))
 	client := dial(t, isthmus, "cart:"+b.Port(), "shop")

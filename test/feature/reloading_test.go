@@ -65,7 +65,7 @@ func configOf(sources ...entry) string {
 	for _, s := range sources {
 		only := ""
 		if s.only != "" {
-			only = fmt.Sprintf("only: {hosts: [%q]}, ", s.only)
+			only = fmt.Sprintf("only: {hosts: [%q]}, localAddresses: allow, ", s.only)
 		}
 		fmt.Fprintf(&b, "- {name: %s, required: %t, %sfile: {path: %q}}\n", s.name, !s.optional, only, s.from.path)
 	}

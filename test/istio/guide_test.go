@@ -101,7 +101,7 @@ func startMigration(t *testing.T) *migration {
 	m.operator = newOperator(t, filepath.Join(kubeconfigs, "operator"), admin)
 	page := guide.Read(t, filepath.Join(programs.Repository, filepath.FromSlash(migrationGuide)),
 		"http://service-center.registry:30100", m.registry.URL(), "/var/lib/isthmus", filepath.Join(m.Dir, "data"),
-		"8080", m.port, "10.0.0.1", "127.0.0.1", "  istio: {}\n", fmt.Sprintf("  istio: {kubeconfig: %q}\n", filepath.Join(kubeconfigs, "isthmus")))
+		"8080", m.port, "10.0.0.1", "127.0.0.1", "- name: legacy\n", "- name: legacy\n  localAddresses: allow\n", "  istio: {}\n", fmt.Sprintf("  istio: {kubeconfig: %q}\n", filepath.Join(kubeconfigs, "isthmus")))
 	config := page.Step(t, "Settings").Blocks[0]
 	m.Write(config.File(), config.Text+"admin: {listen: \""+admin+"\"}\n")
 	m.steps = slices.DeleteFunc(page.Steps, func(s guide.Step) bool { return s.Title == "Settings" })

@@ -78,6 +78,7 @@ log: {level: debug, format: text}
 func (b bridge) source(name string) string {
 	text := fmt.Sprintf(`
 - name: %[1]s
+  localAddresses: allow
   hold: {for: %[4]s}
   servicecenter:
     addresses: [%[2]s]
