@@ -53,6 +53,18 @@ type Port struct {
 	Path Path `json:"path,omitempty"`
 }
 
+// IsHTTP reports whether a port carries HTTP, so that calls are told apart by their host.
+func (p Port) IsHTTP() bool {
+	switch p.Protocol {
+	case "HTTP", "HTTP2", "GRPC", "GRPC-WEB", "HTTP_PROXY":
+		return true
+	}
+	return false
+}
+
+// IsUDP reports whether a port carries datagrams.
+func (p Port) IsUDP() bool { return p.Protocol == "UDP" }
+
 // Service is what a ServiceEntry says apart from its inline endpoints, which
 // are [Endpoint] records that it owns.
 type Service struct {

@@ -28,12 +28,17 @@ func (r *reading) add(o Object) {
 		delete(r.at, rec.Ref)
 	}
 	r.records = r.records[:start]
-	ref := o.Record.Ref
+	r.refuse(o.Record, reason, outside)
+}
+
+// refuse notes why an object is not taken.
+func (r *reading) refuse(rec model.Record, reason string, outside bool) {
+	ref := rec.Ref
 	ref.Source = ""
-	r.rejection = append(r.rejection, Rejection{Ref: ref, Place: o.Record.Place, Object: describe(ref), Where: o.Record.Place, Reason: reason, Outside: outside})
+	r.rejection = append(r.rejection, Rejection{Ref: ref, Place: rec.Place, Object: describe(ref), Where: rec.Place, Reason: reason, Outside: outside})
 	// An object without a name was never stored, so nothing stays on its behalf.
 	if known(ref) {
-		setDefault(r.rejected, r.own(ref), fault{reason, o.Record.Place})
+		setDefault(r.rejected, r.own(ref), fault{reason, rec.Place})
 	}
 }
 
@@ -94,7 +99,7 @@ func (r *reading) complete(rec model.Record, owner model.Ref) (_ model.Record, f
 	if owner != (model.Ref{}) {
 		rec.Place = ""
 	}
-	return rec, ""
+	return rec, tooLarge(rec.Spec)
 }
 
 func setDefault[K comparable, V any](m map[K]V, key K, value V) {

@@ -116,7 +116,7 @@ func (k *sink) owns(r *reading, object model.Ref) bool {
 	if i, listed := r.at[object]; listed {
 		return r.records[i].Owner == (model.Ref{})
 	}
-	_, stored := k.index.place[object]
+	_, stored := k.index.stands[object]
 	_, stays := r.rejected[object]
 	return stored && (stays || !r.deleted[object])
 }

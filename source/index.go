@@ -13,8 +13,9 @@ import (
 // nothing for the others, and how many records there are of each kind and of each
 // object. It is derived from the store alone and can be built again at any time.
 type index struct {
-	place  map[model.Ref]string // of every object; owned records have none
+	stands map[model.Ref]standing // of every object; owned records have none
 	at     map[string]map[model.Ref]struct{}
+	inAll  map[string]footprint // of each namespace: that of its services together
 	counts map[model.Kind]int
 	total  int                // but for what is held, which is derived itself
 	owned  map[model.Ref]*int // records of each object that owns any
@@ -25,10 +26,17 @@ type index struct {
 	selections *selections
 }
 
+// standing is the place of an object, and its footprint.
+type standing struct {
+	place string
+	footprint
+}
+
 func newIndex() *index {
 	return &index{
-		place:  map[model.Ref]string{},
+		stands: map[model.Ref]standing{},
 		at:     map[string]map[model.Ref]struct{}{},
+		inAll:  map[string]footprint{},
 		counts: map[model.Kind]int{},
 		owned:  map[model.Ref]*int{}, selections: newSelections(),
 	}
@@ -115,8 +123,9 @@ func (x *index) set(rec model.Record) {
 		return
 	}
 	x.selections.set(rec)
-	if place, ok := x.place[rec.Ref]; ok {
-		if place == rec.Place && rec.Owner == (model.Ref{}) {
+	now := standing{rec.Place, footprintOf(rec.Spec)}
+	if was, ok := x.stands[rec.Ref]; ok {
+		if was == now && rec.Owner == (model.Ref{}) {
 			return
 		}
 		x.unset(rec.Ref)
@@ -124,7 +133,8 @@ func (x *index) set(rec model.Record) {
 	if rec.Owner != (model.Ref{}) {
 		return
 	}
-	x.place[rec.Ref] = rec.Place
+	x.stands[rec.Ref] = now
+	x.weigh(rec.Namespace, now.footprint)
 	refs := x.at[rec.Place]
 	if refs == nil {
 		refs = map[model.Ref]struct{}{}
@@ -134,14 +144,27 @@ func (x *index) set(rec model.Record) {
 }
 
 func (x *index) unset(ref model.Ref) {
-	place, ok := x.place[ref]
+	was, ok := x.stands[ref]
 	if !ok {
 		return
 	}
-	delete(x.place, ref)
-	delete(x.at[place], ref)
-	if len(x.at[place]) == 0 {
-		delete(x.at, place)
+	delete(x.stands, ref)
+	x.weigh(ref.Namespace, footprint{}.minus(was.footprint))
+	delete(x.at[was.place], ref)
+	if len(x.at[was.place]) == 0 {
+		delete(x.at, was.place)
+	}
+}
+
+// weigh adds to the footprint of a namespace.
+func (x *index) weigh(namespace string, f footprint) {
+	if f == (footprint{}) {
+		return
+	}
+	if sum := x.inAll[namespace].plus(f); sum == (footprint{}) {
+		delete(x.inAll, namespace)
+	} else {
+		x.inAll[namespace] = sum
 	}
 }
 

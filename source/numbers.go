@@ -28,7 +28,7 @@ func (s *Supervisor) services(rec model.Record) []model.Ref {
 func (s *Supervisor) number(service model.Ref) (listed, held int) {
 	if service.Kind == model.KindEndpoint { // which stands alone
 		held = len(s.holds.objects[service])
-		if _, stored := s.index.place[service]; stored {
+		if _, stored := s.index.stands[service]; stored {
 			listed = 1 - held
 		}
 		return listed, held
@@ -209,7 +209,7 @@ func (k *sink) departures(deleted []model.Record, now time.Time) (list []departe
 	revision := k.store.At().Revision
 	for _, rec := range deleted {
 		if isEndpoint(rec.Kind) || rec.Kind == model.KindService {
-			list = append(list, departed{rec, k.index.place[head(rec)], k.services(rec), now, revision})
+			list = append(list, departed{rec, k.index.stands[head(rec)].place, k.services(rec), now, revision})
 		}
 	}
 	return list

@@ -84,6 +84,7 @@ func (k *sink) take(ctx context.Context, r *reading, n noted) error {
 		return err
 	}
 	defer done()
+	k.bound(r)
 	p, ask, err := k.commit(ctx, r)
 	if err != nil {
 		err = fmt.Errorf("store what was read: %w", err)

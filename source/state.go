@@ -31,17 +31,19 @@ import (
 //	decided     it was judged, and the store says how
 //	releasing   an operator deletes what is held, or may have
 //	unmarked    what services had before counts no more, by an operator's word or as the store was restored
+//	filled      objects were rejected, as their namespace has no room for them
 //	asked       whether the source is to list again, for what is held or was released
 type state struct {
 	// These belong to the writer; see [Supervisor].
 	index     *index // of the stored records
 	holds     *holds
 	marks     *marks
-	baselines []*baselineState // what others have of the source; see [Supervisor.Offer]
-	listed    bool             // completely, since the start
-	relist    *time.Ticker     // asks the source to list again
-	every     time.Duration    // how often it does; zero if it does not
-	unsure    bool             // whether the store has what the registry has, until it lists
+	baselines []*baselineState     // what others have of the source; see [Supervisor.Offer]
+	listed    bool                 // completely, since the start
+	relist    *time.Ticker         // asks the source to list again
+	every     time.Duration        // how often it does; zero if it does not
+	unsure    bool                 // whether the store has what the registry has, until it lists
+	full      map[string]footprint // of namespaces from which objects were rejected for want of room, as it was then
 
 	mu     sync.Mutex // guards status and outage; never held across a call
 	status Status
@@ -219,12 +221,33 @@ func (s *state) decided(p plan, baselines []*baselineState) {
 	s.holds.tick(p.lacked, time.Now())
 }
 
+// filled notes the footprints of namespaces that had no room for some objects.
+func (s *state) filled(full map[string]footprint, whole bool) {
+	if whole || len(s.full) == 0 {
+		s.full = full
+		return
+	}
+	maps.Copy(s.full, full)
+}
+
+// hasRoom reports whether such a namespace has become smaller since. A listing then has
+// the objects that may fit now.
+func (s *state) hasRoom() bool {
+	for namespace, was := range s.full {
+		if !was.within(s.index.inAll[namespace]) {
+			return true
+		}
+	}
+	return false
+}
+
 func (s *state) releasing() { s.unsure = true }
 
 func (s *state) unmarked() { s.marks = newMarks() }
 
-// asked has the source asked to list again while anything is held, counted from
-// its last complete listing, and soon where that alone can tell what is there.
+// asked has the source asked to list again while anything is held or a rejected object
+// may fit now, counted from its last complete listing, and soon where that alone can tell
+// what is there.
 func (s *Supervisor) asked(listed bool) {
 	s.unsure = s.unsure && !listed
 	held := !s.holds.empty() || slices.ContainsFunc(s.baselines, func(f *baselineState) bool { return !f.holds.empty() })
@@ -232,7 +255,7 @@ func (s *Supervisor) asked(listed bool) {
 	switch interval := s.cfg.Hold.interval(); {
 	case s.unsure:
 		every = min(askWait, interval)
-	case held:
+	case held, s.hasRoom():
 		every = interval
 	}
 	switch {

@@ -19,15 +19,17 @@ const (
 
 // trafficOf follows istiod.
 func trafficOf(port model.Port) traffic {
-	switch port.Protocol {
-	case "HTTP", "HTTP2", "GRPC", "GRPC-WEB", "HTTP_PROXY":
+	switch {
+	case port.IsHTTP():
 		return httpOnly
+	case port.IsUDP():
+		return notTCP
+	}
+	switch port.Protocol {
 	case "HTTPS", "TLS":
 		return tlsOnly
 	case "TCP", "MONGO", "REDIS", "MYSQL", "HBONE":
 		return tcpOnly
-	case "UDP":
-		return notTCP
 	}
 	if serverFirst(port.Number) {
 		return tcpOnly // to wait for what the client says would be to wait for ever

@@ -1,0 +1,92 @@
+package source
+
+import (
+	"fmt"
+
+	"github.com/isthmus-mesh/isthmus/model"
+)
+
+// What a service may ask of every client. One object of a few kilobytes can ask for
+// millions of combinations, and each client would have to be told of all of them.
+const (
+	// MaxCombinations bounds the hosts × addresses × ports of one service object.
+	MaxCombinations = 10_000
+	// MaxListeners bounds the listeners that Envoys have for one service object alone,
+	// which are its addresses × its ports that do not carry HTTP.
+	MaxListeners = 1_000
+	// NamespaceFactor says how many times as much all services of a namespace may ask
+	// for that one source lists there.
+	NamespaceFactor = 20
+)
+
+// footprint is the size of a service in the configuration of clients.
+type footprint struct {
+	combinations int64 // of host, address and port
+	listeners    int64 // of Envoys, for this service alone
+}
+
+var (
+	mostOfObject    = footprint{MaxCombinations, MaxListeners}
+	mostOfNamespace = footprint{MaxCombinations * NamespaceFactor, MaxListeners * NamespaceFactor}
+)
+
+func (f footprint) plus(o footprint) footprint {
+	return footprint{f.combinations + o.combinations, f.listeners + o.listeners}
+}
+
+func (f footprint) minus(o footprint) footprint {
+	return footprint{f.combinations - o.combinations, f.listeners - o.listeners}
+}
+
+// within reports whether no part of a footprint is larger than that of another.
+func (f footprint) within(o footprint) bool {
+	return f.combinations <= o.combinations && f.listeners <= o.listeners
+}
+
+// footprintOf returns the footprint of a service; empty for any other specification.
+func footprintOf(spec model.Spec) footprint {
+	service, ok := spec.(model.Service)
+	if !ok {
+		return footprint{}
+	}
+	hosts, addresses, ports := int64(service.Hosts.Len()), int64(service.Addresses.Len()), int64(service.Ports.Len())
+	return footprint{
+		combinations: hosts * max(addresses, 1) * max(ports, 1),
+		listeners:    addresses * int64(ownListenerPorts(service)),
+	}
+}
+
+// ownListenerPorts counts the ports for which Envoys listen at each address of a service.
+// Requests of all services share the listeners of their port.
+func ownListenerPorts(service model.Service) (n int) {
+	for port := range service.Ports.All() {
+		if !port.IsHTTP() && !port.IsUDP() {
+			n++
+		}
+	}
+	return n
+}
+
+// tooLarge says why a service object asks for too much; empty if it does not.
+func tooLarge(spec model.Spec) (fault string) {
+	f := footprintOf(spec)
+	if f.within(mostOfObject) {
+		return ""
+	}
+	service, _ := spec.(model.Service)
+	hosts, addresses, ports := service.Hosts.Len(), service.Addresses.Len(), service.Ports.Len()
+	if f.combinations > MaxCombinations {
+		return fmt.Sprintf("it has %d hosts × %d addresses × %d ports = %d combinations, and an object may have at most %d: split it into several objects",
+			hosts, addresses, ports, f.combinations, MaxCombinations)
+	}
+	return fmt.Sprintf("its %d addresses × %d ports that are not HTTP = %d listeners in every Envoy, and an object may have at most %d: split it into several objects",
+		addresses, ownListenerPorts(service), f.listeners, MaxListeners)
+}
+
+// noRoom says why a service object is rejected that does not fit into its namespace. The
+// text does not depend on other objects, so that it stands as long as the object does.
+func noRoom(f footprint, namespace string) string {
+	return fmt.Sprintf("its %d combinations of host, address and port (%d listeners in every Envoy) do not fit into namespace %q: "+
+		"all services that a source has there may have %d combinations and %d listeners; remove some, or use another namespace",
+		f.combinations, f.listeners, namespace, mostOfNamespace.combinations, mostOfNamespace.listeners)
+}
