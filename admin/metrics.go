@@ -80,6 +80,9 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	gauge(catalogEndpoints, float64(snapshot.Totals().Endpoints))
 	gauge(catalogRevision, float64(snapshot.Revision))
 	c.parts.Config().collect(ch)
+	for _, f := range c.parts.faults() {
+		counter(panics, f.Count, f.Output, f.Where)
+	}
 	for _, o := range c.parts.served() {
 		gauge(clients, float64(o.Engine.Len()), o.name)
 		for _, n := range o.Engine.Counts() {

@@ -23,6 +23,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/internal/loopback"
 	"github.com/isthmus-mesh/isthmus/internal/plain"
 	"github.com/isthmus-mesh/isthmus/output"
+	"github.com/isthmus-mesh/isthmus/push"
 	"github.com/isthmus-mesh/isthmus/source"
 )
 
@@ -39,6 +40,8 @@ type Parts struct {
 	Missing func() []string
 	// Stuck says why the process makes no progress; empty if it does.
 	Stuck func() string
+	// Faults lists the panics that the process survived outside of engines; may be nil.
+	Faults func() []Fault
 	// Store says how far what is stored is on disk; nil if it is kept in memory alone.
 	Store func() string
 	// Access says who may ask.
@@ -46,6 +49,34 @@ type Parts struct {
 	// Metrics is where the process's metrics are registered.
 	Metrics *prometheus.Registry
 	Log     *slog.Logger
+}
+
+// Fault is a part of the process that panicked.
+type Fault struct {
+	Output string // its key in the configuration; empty for the catalog
+	push.Panic
+	Since time.Time // the part does not work since then; zero if it works again
+}
+
+func (f Fault) String() string {
+	name := "catalog"
+	if f.Output != "" {
+		name = "output " + f.Output
+	}
+	now := time.Now()
+	text := fmt.Sprintf("%s: %d panics in %s, the last %s ago: %s; ", name, f.Count, f.Where, age(now, f.Last), f.Text)
+	if !f.Since.IsZero() {
+		text += fmt.Sprintf("nothing newer is served for %s, and it is tried again; ", age(now, f.Since))
+	}
+	return text + "please report it with the log"
+}
+
+// faults are those of the parts.
+func (p Parts) faults() []Fault {
+	if p.Faults == nil {
+		return nil
+	}
+	return p.Faults()
 }
 
 // Server is the admin HTTP server. Make one with [New].
@@ -137,6 +168,9 @@ func (s *Server) readyz(w http.ResponseWriter, r *http.Request) {
 	}
 	if s.parts.Store != nil {
 		say(w, "store: %s", s.parts.Store())
+	}
+	for _, f := range s.parts.faults() {
+		say(w, "%s", f)
 	}
 	for _, o := range s.parts.served() {
 		for _, p := range o.Engine.Panics() {

@@ -35,7 +35,7 @@ func (s *step) assemble(key ServiceKey, t *touched, old *Service, revision uint6
 		}
 	}
 	var changed map[EndpointID]struct{}
-	if old != nil && slices.EqualFunc(layout, layoutOf(taken), layoutItem.equal) && !isDNS(definition.Resolution) {
+	if old != nil && !t.gather && slices.EqualFunc(layout, layoutOf(taken), layoutItem.equal) && !isDNS(definition.Resolution) {
 		now.endpoints, changed = s.swapAll(before, taken, t.swaps)
 	} else {
 		now.endpoints = s.gather(key, taken)
@@ -135,7 +135,7 @@ func (s *step) claim(changes *edit, by *serviceRecord, instance *Instance, enter
 		if !serves {
 			continue
 		}
-		c := claim{instance.Address, at, int32(s.rank(instance.Record.Source, instance.Path)), &instance.Record}
+		c := claim{instance.Address, at, int32(s.ranks.of(instance.Record.Source, instance.Path)), &instance.Record}
 		if enter {
 			changes.set(port.Number, c, instance)
 		} else {

@@ -6,7 +6,8 @@ import "github.com/isthmus-mesh/isthmus/model"
 // goroutine. It keeps what merging needs and a snapshot does not show: which
 // record owns which endpoint, and which service selects which workload.
 type Builder struct {
-	order    map[string]int // source → rank
+	ranks    ranks
+	sources  map[string]struct{} // that had a record since the builder was made
 	snapshot *Snapshot
 
 	records  map[model.Ref]*serviceRecord
@@ -30,8 +31,14 @@ type assembly struct {
 // that are not named come last, in the order of their names. Before that order,
 // records that came through fewer Isthmuses come first.
 func NewBuilder(order []string) *Builder {
-	b := &Builder{
-		order:     map[string]int{},
+	ranks, _ := ranks{}.arrange(order)
+	return newBuilder(ranks)
+}
+
+func newBuilder(r ranks) *Builder {
+	return &Builder{
+		ranks:     r,
+		sources:   map[string]struct{}{},
 		snapshot:  Empty(),
 		records:   map[model.Ref]*serviceRecord{},
 		owned:     map[model.Ref]map[string]*Instance{},
@@ -43,33 +50,19 @@ func NewBuilder(order []string) *Builder {
 		opaques:      newOpaques(),
 		byName:       newWorkloads(),
 	}
-	for rank, name := range order {
-		b.order[name] = rank
-	}
-	return b
 }
 
 // Snapshot returns the newest snapshot.
 func (b *Builder) Snapshot() *Snapshot { return b.snapshot }
 
-// rank is the merge order of a record: what came through fewer Isthmuses first, then by
-// source. So a record that came through this one on its way is never preferred to
-// what it was made of.
-func (b *Builder) rank(source string, path model.Path) int {
-	rank, ok := b.order[source]
-	if !ok {
-		rank = len(b.order)
-	}
-	return path.Len()*(len(b.order)+1) + rank
-}
-
 // Apply takes the events of one atomic step, in any order of kinds, and
 // returns the exact change. Revision is the one the step leads to.
 func (b *Builder) Apply(revision uint64, events []model.Event) Change {
-	step := &step{Builder: b, touched: map[ServiceKey]*touched{}, rescoped: map[string]struct{}{}}
+	step := b.step()
 	for _, event := range events {
 		switch e := event.(type) {
 		case model.Upsert:
+			b.sources[e.Record.Source] = struct{}{}
 			step.put(e.Record.Ref, e.Record.Owner, &e.Record)
 		case model.Delete:
 			step.put(e.Record.Ref, e.Record.Owner, nil)
@@ -78,4 +71,8 @@ func (b *Builder) Apply(revision uint64, events []model.Event) Change {
 		}
 	}
 	return step.finish(revision)
+}
+
+func (b *Builder) step() *step {
+	return &step{Builder: b, touched: map[ServiceKey]*touched{}, rescoped: map[string]struct{}{}}
 }

@@ -133,7 +133,7 @@ func counts(s *catalog.Service) string {
 }
 
 func (p *page) definition(d *catalog.Definition) {
-	p.line("    %s %s, rank %d, of %s", d.Resolution, d.Location, d.Rank, strings.Join(d.Sources(), " "))
+	p.line("    %s %s, of %s", d.Resolution, d.Location, strings.Join(d.Sources(), " "))
 	for _, port := range d.Ports {
 		to := ""
 		if port.TargetPort != 0 {

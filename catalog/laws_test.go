@@ -21,6 +21,7 @@ func seen(t *rapid.T, s *catalog.Snapshot) world {
 }
 
 func mustEqual(t *rapid.T, what string, got, want world) {
+	got, want = got.ranked(), want.ranked()
 	if !reflect.DeepEqual(got, want) {
 		t.Fatalf("%s (-want +got):\n%s", what, cmp.Diff(want, got))
 	}

@@ -1,20 +1,174 @@
 package catalog
 
-// Merger is a catalog that outlives the order of its sources. Where the order
-// changes, end the watch and run the merger again with another watch and the
-// new order: readers are given the difference between the last snapshot merged
-// in the old order and the first in the new one, and none in between. It
-// belongs to one goroutine.
-//
-// What a new order costs is what a start costs, for nearly every service may
-// depend on it; services that it does not change keep their pointers unless the
-// rank of one of their sources is another.
+import (
+	"fmt"
+	"iter"
+	"runtime/debug"
+
+	"github.com/isthmus-mesh/isthmus/model"
+)
+
+// Merger keeps a catalog of what a store's watch tells, and publishes each new
+// snapshot with its change. It outlives a watch: when it is run again with another one, readers
+// are given the difference between the last snapshot and the first of the new watch.
+// [Merger.Run] belongs to one goroutine.
 type Merger struct {
 	publish   func(*Snapshot, Change)
 	published *Snapshot // the last
+	ranks     ranks
+	orders    chan []string // holds the newest order that is not in force yet
 }
 
-// NewMerger returns a merger that has published nothing. Publish is as in [Run].
-func NewMerger(publish func(*Snapshot, Change)) *Merger {
-	return &Merger{publish: publish, published: Empty()}
+// NewMerger returns a merger that has published nothing. Order and publish are as in [Run].
+func NewMerger(order []string, publish func(*Snapshot, Change)) *Merger {
+	ranks, _ := ranks{}.arrange(order)
+	return &Merger{publish: publish, published: Empty(), ranks: ranks, orders: make(chan []string, 1)}
+}
+
+// Arrange has sources merged in another order from now on; see [Builder.Arrange]. It returns at
+// once, and may be called by one goroutine at a time, whether the merger runs or not.
+func (m *Merger) Arrange(order []string) {
+	select {
+	case <-m.orders: // it was not taken, and is not needed any more
+	default:
+	}
+	m.orders <- order
+}
+
+// PanicError is a panic while records were read or merged. The builder is lost then; the
+// last published snapshot is good.
+type PanicError struct {
+	Value any
+	Stack []byte
+}
+
+func (e *PanicError) Error() string { return fmt.Sprintf("panic: %v", e.Value) }
+
+// Run merges what a watch tells, until the watch ends, and returns its error. The first
+// snapshot of the watch becomes one change from the snapshot published last. A panic ends
+// the run with a [*PanicError]: run the merger again with another watch. Unless
+// the watch has ended by itself, the caller ends it after the run.
+func (m *Merger) Run(watch iter.Seq2[model.Batch, error]) error {
+	done := make(chan struct{})
+	defer close(done)
+	told := tell(watch, done)
+	select {
+	case order := <-m.orders:
+		m.ranks, _ = m.ranks.arrange(order)
+	default:
+	}
+	r := &run{Merger: m, builder: newBuilder(m.ranks)}
+	for {
+		// Cases: the watch tells something, or has ended; another order is asked for.
+		select {
+		case next, goesOn := <-told:
+			if !goesOn {
+				return nil
+			}
+			if next.err != nil {
+				return next.err
+			}
+			if err := r.take(next.Batch); err != nil {
+				return err
+			}
+		case order := <-m.orders:
+			if err := r.arrange(order); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// told is what a watch yields.
+type told struct {
+	model.Batch
+	err error
+}
+
+// tell hands on what a watch yields until it ends, or done is closed.
+func tell(watch iter.Seq2[model.Batch, error], done <-chan struct{}) <-chan told {
+	next := make(chan told)
+	say := func(batch model.Batch, err error) bool {
+		// Cases: the merger takes it; the merger has ended.
+		select {
+		case next <- told{batch, err}:
+			return true
+		case <-done:
+			return false
+		}
+	}
+	go func() {
+		defer close(next)
+		if err := attempt(func() { watch(say) }); err != nil {
+			say(model.Batch{}, err)
+		}
+	}()
+	return next
+}
+
+// run is a builder that follows one watch.
+type run struct {
+	*Merger
+	builder *Builder
+	live    bool // the builder has seen the end of its snapshot
+}
+
+func (r *run) take(batch model.Batch) error {
+	return r.step(func() Change {
+		change := r.apply(batch.Events)
+		if !r.live && endsSnapshot(batch.Events) {
+			r.live, change = true, r.builder.rejoin(r.published)
+		}
+		change.Observed, change.Committed = batch.Observed, batch.Committed
+		return change
+	})
+}
+
+func (r *run) apply(events []model.Event) Change {
+	revision := r.builder.Snapshot().Revision
+	for _, event := range events {
+		switch e := event.(type) {
+		case model.Reset:
+			r.builder, r.live, revision = newBuilder(r.ranks), false, 0
+		case model.Upsert:
+			revision = max(revision, e.Record.Revision)
+		case model.Delete:
+			revision = max(revision, e.Revision)
+		case model.EndOfSnapshot:
+			revision = e.Revision
+		}
+	}
+	return r.builder.Apply(revision, events)
+}
+
+// arrange takes over another order, also if merging in it panics: the next run begins with it.
+func (r *run) arrange(order []string) error {
+	next, moved := r.ranks.arrange(order)
+	r.ranks = next
+	return r.step(func() Change { return r.builder.rerank(next, moved) })
+}
+
+// step merges something and publishes the outcome. Before the snapshot of the watch is
+// complete, nothing is published.
+func (r *run) step(merge func() Change) error {
+	var change Change
+	if err := attempt(func() { change = merge() }); err != nil || !r.live {
+		return err
+	}
+	before := r.published
+	if r.published = r.builder.Snapshot(); r.published != before {
+		r.publish(r.published, change)
+	}
+	return nil
+}
+
+// attempt turns a panic into an error.
+func attempt(part func()) (err error) {
+	defer func() {
+		if value := recover(); value != nil {
+			err = &PanicError{value, debug.Stack()}
+		}
+	}()
+	part()
+	return nil
 }

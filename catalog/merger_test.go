@@ -2,6 +2,7 @@ package catalog_test
 
 import (
 	"errors"
+	"iter"
 	"slices"
 	"testing"
 
@@ -18,9 +19,15 @@ type merging struct {
 	published
 }
 
+// run has the merger follow another watch, in another order.
+func (m *merging) run(watch iter.Seq2[model.Batch, error], order []string) error {
+	m.Arrange(order)
+	return m.Run(watch)
+}
+
 func newMerging() *merging {
 	m := &merging{}
-	m.Merger = catalog.NewMerger(func(s *catalog.Snapshot, c catalog.Change) {
+	m.Merger = catalog.NewMerger(nil, func(s *catalog.Snapshot, c catalog.Change) {
 		m.snapshots, m.changes = append(m.snapshots, s), append(m.changes, c)
 	})
 	return m
@@ -38,7 +45,7 @@ func TestANewOrderIsOneChange(t *testing.T) {
 	all := upserts(first, second, one, service("c", "bar", "bar"))
 	m := newMerging()
 	for _, order := range [][]string{{"a", "b", "c"}, {"b", "a", "c"}} {
-		if err := m.Run(script(ended, batch(all[:2]), batch(all[2:], end(4))), order); !errors.Is(err, ended) {
+		if err := m.run(script(ended, batch(all[:2]), batch(all[2:], end(4))), order); !errors.Is(err, ended) {
 			t.Fatal(err)
 		}
 	}
@@ -56,9 +63,12 @@ func TestAnOrderThatComesTooSoonChangesNothing(t *testing.T) {
 	t.Parallel()
 	ended := errors.New("another order")
 	m := newMerging()
-	_ = m.Run(script(ended, batch(upserts(shopRecord, barRecord), end(2))), order)
-	_ = m.Run(script(ended, batch(upserts(shopRecord))), []string{"a", "b"})
-	_ = m.Run(script(ended, batch(upserts(shopRecord, barRecord), end(2))), order)
+	_ = m.run(script(ended, batch(upserts(shopRecord, barRecord), end(2))), []string{"a", "b"})
+	_ = m.run(script(ended, batch(upserts(shopRecord))), []string{"a", "x", "b"})
+	if len(m.snapshots) != 1 {
+		t.Errorf("published %d snapshots", len(m.snapshots))
+	}
+	_ = m.run(script(ended, batch(upserts(shopRecord, barRecord), end(2))), []string{"x", "a", "b"})
 	if diff := cmp.Diff([][]string{{"ns/bar", "ns/shop"}, {}}, m.names()); diff != "" {
 		t.Errorf("published (-want +got):\n%s", diff)
 	}
@@ -74,7 +84,7 @@ func TestOrdersLeaveNoTrace(t *testing.T) {
 		for i, commit := range drawHistory(t) {
 			now.take(commit)
 			last = rapid.Permutation(sources).Draw(t, "order")[:rapid.IntRange(0, len(sources)).Draw(t, "named")]
-			if err := m.Run(script(ended, batch(now.events(), end(uint64(i+1)))), last); !errors.Is(err, ended) {
+			if err := m.run(script(ended, batch(now.events(), end(uint64(i+1)))), last); !errors.Is(err, ended) {
 				t.Fatal(err)
 			}
 		}

@@ -38,6 +38,21 @@ func (w world) anyReason() world {
 	return w
 }
 
+// ranked counts the ranks of definitions from 0, without the gaps between them.
+func (w world) ranked() world {
+	ranks := map[int]bool{}
+	for _, o := range w.Services {
+		ranks[o.Definition.Rank] = true
+	}
+	inOrder, services := slices.Sorted(maps.Keys(ranks)), maps.Clone(w.Services)
+	for key, o := range services {
+		o.Definition.Rank = slices.Index(inOrder, o.Definition.Rank)
+		services[key] = o
+	}
+	w.Services = services
+	return w
+}
+
 // reference merges a state by the rules as they are written down, with no
 // thought of cost: every service anew, from all records there are.
 func reference(s state) world {

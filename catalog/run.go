@@ -10,48 +10,12 @@ import (
 // the order given, and publishes each new snapshot with its change, one at a
 // time. Publish must not block: it takes note and returns.
 //
-// Run ends with the watch and returns its error.
+// Run ends with the watch and returns its error, as [Merger.Run] does.
 //
 // A snapshot of the store, the first as well as one after a reset, becomes one
 // change, so that no reader ever sees half of it.
 func Run(watch iter.Seq2[model.Batch, error], order []string, publish func(*Snapshot, Change)) error {
-	return NewMerger(publish).Run(watch, order)
-}
-
-// Run is [Run] that goes on from what the merger published last: the snapshot
-// of the watch becomes one change from there.
-func (m *Merger) Run(watch iter.Seq2[model.Batch, error], order []string) error {
-	builder := NewBuilder(order)
-	live := false // the builder has seen the end of its snapshot
-	for batch, err := range watch {
-		if err != nil {
-			return err
-		}
-		revision := builder.Snapshot().Revision
-		for _, event := range batch.Events {
-			switch e := event.(type) {
-			case model.Reset:
-				builder, live, revision = NewBuilder(order), false, 0
-			case model.Upsert:
-				revision = max(revision, e.Record.Revision)
-			case model.Delete:
-				revision = max(revision, e.Revision)
-			case model.EndOfSnapshot:
-				revision = e.Revision
-			}
-		}
-		change := builder.Apply(revision, batch.Events)
-		if !live {
-			if !endsSnapshot(batch.Events) {
-				continue
-			}
-			live, change = true, builder.rejoin(m.published)
-		}
-		change.Observed, change.Committed = batch.Observed, batch.Committed
-		m.published = builder.Snapshot()
-		m.publish(m.published, change)
-	}
-	return nil
+	return NewMerger(order, publish).Run(watch)
 }
 
 func endsSnapshot(events []model.Event) bool {

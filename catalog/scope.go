@@ -159,22 +159,27 @@ func (s *step) putScope(ref model.Ref, r *model.Record) {
 	if old == nil && scope == nil || old.same(scope) {
 		return
 	}
-	if s.scopeEdit == nil {
-		s.scopeEdit = s.snapshot.scopes.Edit()
-	}
+	edit := s.editScopes()
 	if old != nil {
 		delete(s.scoped, ref)
-		s.scopeEdit.Delete(s.scopeKey(old))
+		edit.Delete(s.scopeKey(old))
 	}
 	if scope != nil {
 		s.scoped[ref] = scope
-		s.scopeEdit.Set(s.scopeKey(scope), scope)
+		edit.Set(s.scopeKey(scope), scope)
 	}
 	s.rescoped[ref.Namespace] = struct{}{}
 }
 
+func (s *step) editScopes() *immutable.Editor[scopeKey, *Scope] {
+	if s.scopeEdit == nil {
+		s.scopeEdit = s.snapshot.scopes.Edit()
+	}
+	return s.scopeEdit
+}
+
 func (b *Builder) scopeKey(s *Scope) scopeKey {
-	return scopeKey{s.Record.Namespace, s.Selector.Len() == 0, b.rank(s.Record.Source, s.Path), s.Record}
+	return scopeKey{s.Record.Namespace, s.Selector.Len() == 0, b.ranks.of(s.Record.Source, s.Path), s.Record}
 }
 
 // rejoinScopes returns the scopes of now, with the pointers of old where they

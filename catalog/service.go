@@ -84,9 +84,9 @@ type Definition struct {
 	// Records are the records that speak of the service, in merge order.
 	Records   []Contributor
 	Conflicts []Conflict
-	// Rank is the merge order of the record that defines the service, from 0: by the
-	// length of its path, then by its source. Sources without a place in the order
-	// share the last rank.
+	// Rank orders the records that define services: by the length of their path, then by their
+	// source. Sources without a place in the order share the last rank of a length. Ranks
+	// have gaps, so only their order within one snapshot means anything.
 	Rank int
 
 	portPaths map[uint32]model.Path // the shortest by which a record has the port; nil if all are empty

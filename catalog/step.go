@@ -8,11 +8,11 @@ import (
 	"github.com/isthmus-mesh/isthmus/model"
 )
 
-// touched is what one step does to one service: it is defined anew, or some of
-// its instances change.
+// touched is what one step does to one service: it is defined anew, its endpoints are
+// collected anew as well, or some of its instances change.
 type touched struct {
-	define bool
-	swaps  []swap
+	define, gather bool
+	swaps          []swap
 }
 
 // swap replaces an instance that a record brings to a service; nil is absence.
@@ -60,7 +60,7 @@ func (s *step) rankOf(ref model.Ref, r *model.Record) int {
 	if r == nil {
 		return 0
 	}
-	return s.rank(ref.Source, r.Path)
+	return s.ranks.of(ref.Source, r.Path)
 }
 
 func (s *step) putService(ref model.Ref, r *model.Record) {
@@ -75,7 +75,7 @@ func (s *step) putService(ref model.Ref, r *model.Record) {
 	if !ok {
 		return
 	}
-	record := &serviceRecord{ref: ref, place: r.Place, path: r.Path, status: r.Status, spec: spec, rank: s.rank(ref.Source, r.Path)}
+	record := &serviceRecord{ref: ref, place: r.Place, path: r.Path, status: r.Status, spec: spec, rank: s.ranks.of(ref.Source, r.Path)}
 	s.records[ref] = record
 	s.putSelector(record)
 	for host := range spec.Hosts.All() {

@@ -23,6 +23,7 @@ func (a *App) openAdmin(ctx context.Context, c config.Admin, metrics *prometheus
 		Config:   a.reloader.shown,
 		Missing:  a.missing,
 		Stuck:    a.newWatchdog().stuck,
+		Faults:   a.faults.all,
 		Access:   access,
 		Metrics:  metrics,
 		Log:      a.log,

@@ -40,6 +40,7 @@ type App struct {
 	disk     *store.Disk   // nil if nothing survives a restart
 	leftover []string      // sources in the store that are not configured, and wait for others
 	fleet    *fleet
+	faults   *faults
 	branches []*branch // the first is of all sources
 	targets  []target
 	outputs  []namedOutput
@@ -62,7 +63,7 @@ func New(ctx context.Context, c *config.Config, version string, log *slog.Logger
 // assemble is the list of the parts, in the order of the data path. What was
 // begun is undone if one of them cannot be made.
 func assemble(ctx context.Context, c *config.Config, version string, log *slog.Logger, m machine, once bool) (_ *App, err error) {
-	a := &App{log: log, machine: m, once: once, memory: budget.OfProcess(), claims: m.claims, looks: make(chan struct{}, 1)}
+	a := &App{log: log, faults: newFaults(log), machine: m, once: once, memory: budget.OfProcess(), claims: m.claims, looks: make(chan struct{}, 1)}
 	metrics := prometheus.NewRegistry()
 	metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	timed := newStages(metrics)
@@ -77,7 +78,7 @@ func assemble(ctx context.Context, c *config.Config, version string, log *slog.L
 	a.self = selfOf(c, log)
 	a.openSources(c)
 	a.branches = []*branch{newBranch(selection{}, c, nil)}
-	a.branches[0].merged = timed.merged
+	a.branches[0].merged, a.branches[0].faults = timed.merged, a.faults
 	if err := a.openOutputs(ctx, c, version, timed); err != nil {
 		return nil, err
 	}
@@ -157,6 +158,7 @@ func (a *App) read(ctx context.Context, parts *errgroup.Group) {
 	a.fleet.launch = parts.Go
 	a.fleet.startAll(ctx)
 	for i, b := range a.branches {
+		b.merger.Arrange(b.those(a.fleet.names())) // some may be leaving
 		merged := func(catalog.Change) {}
 		if i == 0 {
 			merged = a.mergedAll

@@ -1,8 +1,8 @@
 package app
 
 import (
-	"context"
 	"iter"
+	"log/slog"
 	"slices"
 	"sync"
 	"time"
@@ -17,10 +17,14 @@ import (
 // and one for each output that takes some sources only: what services are made
 // of is another there.
 type branch struct {
-	order   mergeOrder
+	merger  *catalog.Merger
+	term    term
+	panics  int                  // in a row, of the goroutine that merges
+	onMerge func(catalog.Change) // of that goroutine, called with each change
 	gate    *catalog.Gate
-	outputs []output.Output
-	merged  func(catalog.Change) // may be nil
+	outputs []*delivery
+	faults  *faults
+	merged  func(catalog.Change) // may be nil; called with what the gate lets through
 	// written is what the outputs write to, and restored are the sources that are stored
 	// from the start. Both matter only where sources are of an unknown relation.
 	written  output.APIServer
@@ -42,7 +46,7 @@ type branch struct {
 // newBranch makes a branch without outputs, which must be there before it is run.
 func newBranch(sources selection, c *config.Config, restored []string) *branch {
 	b := &branch{
-		sources: sources, entries: c.Sources, restored: restored, patience: unsaidLimit,
+		faults: newFaults(slog.New(slog.DiscardHandler)), sources: sources, entries: c.Sources, restored: restored, patience: unsaidLimit,
 		renewed: func(config.Source) bool { return true }, changed: make(chan struct{}, 1), asked: map[string]question{},
 	}
 	for _, name := range sources.unknown {
@@ -50,14 +54,14 @@ func newBranch(sources selection, c *config.Config, restored []string) *branch {
 	}
 	required, optional := b.requirements()
 	b.gate = catalog.NewGate(required, optional, optionalWait, b.publish)
-	b.order.set(b.those(names(c)))
+	b.merger = catalog.NewMerger(b.those(names(c)), b.noteMerged)
 	return b
 }
 
 // publish is what the gate lets through.
 func (b *branch) publish(s *catalog.Snapshot, change catalog.Change, complete bool) {
 	for _, o := range b.outputs {
-		o.Publish(s, change, complete)
+		o.publish(s, change, complete, b.faults)
 	}
 	if b.merged != nil {
 		b.merged(change)
@@ -116,23 +120,6 @@ func (b *branch) follow(c *config.Config) {
 	select {
 	case b.changed <- struct{}{}:
 	default: // they will be looked at, and as they are by then
-	}
-}
-
-// merge keeps the catalog until ctx ends, in one order after the other. Each
-// reads the store anew, and outputs are given what is different. Merged is
-// called with each change.
-func (b *branch) merge(ctx context.Context, s records, merged func(catalog.Change)) error {
-	merger := catalog.NewMerger(func(s *catalog.Snapshot, change catalog.Change) {
-		b.gate.Publish(s, change)
-		merged(change)
-	})
-	for {
-		term, order := b.order.term(ctx)
-		err := merger.Run(onlyOf(s.Watch(term, model.Filter{}), b.selection()), order)
-		if ctx.Err() != nil || term.Err() == nil {
-			return err
-		}
 	}
 }
 

@@ -12,7 +12,11 @@ func (a *App) missing() []string {
 		return []string{"this Isthmus is stopping"}
 	}
 	var list []string
-	for _, name := range a.branches[0].gate.Missing() {
+	missing := a.branches[0].gate.Missing()
+	if fault := a.faults.lasting(part{where: panicMerge}); fault != "" && len(missing) > 0 {
+		list = append(list, fmt.Sprintf("catalog: merging the sources panics and is tried again: %s; please report it with the log", fault))
+	}
+	for _, name := range missing {
 		reason := "no complete listing yet"
 		for _, s := range a.fleet.supervisors() {
 			if status := s.Status(); status.Name == name && status.Reason != "" {
@@ -48,6 +52,9 @@ func (w *watchdog) stuck() string {
 	if behind >= ahead || behind != w.seen {
 		w.seen, w.since = behind, now
 		return ""
+	}
+	if w.app.faults.lasting(part{where: panicMerge}) != "" {
+		return "" // it moves, and another process would panic as well and serve nothing
 	}
 	if standing := now.Sub(w.since); standing > stuckAfter {
 		return fmt.Sprintf("the catalog has been at revision %d for %s, the store is at %d; restart this process and report its goroutines",

@@ -2,45 +2,88 @@ package app
 
 import (
 	"context"
+	"errors"
+	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync"
+	"time"
+
+	"github.com/isthmus-mesh/isthmus/catalog"
+	"github.com/isthmus-mesh/isthmus/internal/wait"
+	"github.com/isthmus-mesh/isthmus/model"
 )
 
-// mergeOrder is the order that sources are merged in.
-type mergeOrder struct {
-	mu    sync.Mutex
-	order []string
-	end   context.CancelFunc // of the order's term; nil before the first
-}
+// mergeAgain is the time between two tries to merge, after the second panic in a row. A try
+// reads the whole store.
+var mergeAgain = wait.Backoff{Min: time.Second, Max: 30 * time.Second}
 
-// set puts another order in force, unless sources are in that order already.
-// Those that are gone are no reason for another: their places stay empty.
-func (m *mergeOrder) set(order []string) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if within(order, m.order) {
-		return
-	}
-	m.order = slices.Clone(order)
-	if m.end != nil {
-		m.end()
-	}
-}
-
-// renew ends the term, so that the store is read anew in the same order.
-func (m *mergeOrder) renew() {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.end != nil {
-		m.end()
+// merge keeps the catalog until ctx ends. Merged is called with each change. The store is
+// read once, and again after a panic, or when other sources pass.
+func (b *branch) merge(ctx context.Context, s records, merged func(catalog.Change)) error {
+	b.onMerge = merged
+	for b.panics = 0; ; {
+		term, end := b.term.begin(ctx)
+		err := b.merger.Run(onlyOf(s.Watch(term, model.Filter{}), b.selection()))
+		renewed := term.Err() != nil
+		end()
+		panicked, isPanic := errors.AsType[*catalog.PanicError](err)
+		switch {
+		case ctx.Err() != nil:
+			return err
+		case isPanic:
+			b.faults.survived(b.mergePart(), panicked.Value, panicked.Stack)
+			if b.panics++; b.panics > 1 {
+				wait.Sleep(ctx, mergeAgain.After(b.panics-1, rand.Float64())) //nolint:gosec // only spreads the tries
+			}
+		case !renewed:
+			return err
+		}
 	}
 }
 
-// term returns the order in force, and a context that ends with it.
-func (m *mergeOrder) term(ctx context.Context) (context.Context, []string) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	term, end := context.WithCancel(ctx)
-	m.end = end
-	return term, m.order
+// noteMerged hands on what the merger publishes.
+func (b *branch) noteMerged(s *catalog.Snapshot, change catalog.Change) {
+	if b.panics > 0 {
+		b.panics = 0
+		b.faults.over(b.mergePart())
+	}
+	b.gate.Publish(s, change)
+	b.onMerge(change)
+}
+
+// mergePart is the part of the process that merges for this branch. It is named after the
+// outputs, unless it is the branch of all sources.
+func (b *branch) mergePart() part {
+	if b.selection().isAll() {
+		return part{where: panicMerge}
+	}
+	var names []string
+	for _, d := range b.outputs {
+		names = append(names, d.kind)
+	}
+	return part{strings.Join(slices.Sorted(slices.Values(names)), ","), panicMerge}
+}
+
+// term is how long one watch of the store lasts.
+type term struct {
+	mu  sync.Mutex
+	end context.CancelFunc // of the current watch; nil before the first
+}
+
+// begin returns the context of the next watch.
+func (t *term) begin(ctx context.Context) (context.Context, context.CancelFunc) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	ctx, t.end = context.WithCancel(ctx)
+	return ctx, t.end
+}
+
+// renew ends the watch, so that the store is read anew.
+func (t *term) renew() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.end != nil {
+		t.end()
+	}
 }

@@ -39,7 +39,7 @@ func (a *App) openOutputs(ctx context.Context, c *config.Config, version string,
 			errs = append(errs, fmt.Errorf("outputs.%s.%w", o.Kind, err))
 			continue
 		}
-		b.outputs = append(b.outputs, opened)
+		b.outputs = append(b.outputs, &delivery{Output: opened, kind: o.Kind})
 		a.outputs = append(a.outputs, namedOutput{o.Kind, opened})
 	}
 	return errors.Join(errs...)
@@ -86,6 +86,7 @@ func (a *App) branchWith(sources selection, c *config.Config) *branch {
 		}
 	}
 	b := newBranch(sources, c, a.restored())
+	b.faults = a.faults
 	a.branches = append(a.branches, b)
 	return b
 }

@@ -164,16 +164,3 @@ func transition(present, wanted []string) []string {
 	}
 	return order
 }
-
-// within reports whether order is what is left of another after some were
-// taken out.
-func within(order, other []string) bool {
-	for _, name := range order {
-		i := slices.Index(other, name)
-		if i < 0 {
-			return false
-		}
-		other = other[i+1:]
-	}
-	return true
-}

@@ -144,3 +144,16 @@ func TestMergeOrderIsWhole(t *testing.T) {
 		}
 	})
 }
+
+// within reports whether order is what is left of another after some were
+// taken out.
+func within(order, other []string) bool {
+	for _, name := range order {
+		i := slices.Index(other, name)
+		if i < 0 {
+			return false
+		}
+		other = other[i+1:]
+	}
+	return true
+}

@@ -122,7 +122,7 @@ func (r *reloader) apply(ctx context.Context, p plan, wanted *config.Config) {
 	a.fleet.addMissing(p.Start)
 	a.fleet.arrange(order)
 	for _, b := range a.branches {
-		b.order.set(b.those(order))
+		b.merger.Arrange(b.those(order))
 	}
 	a.fleet.startAll(ctx)
 	for m, entry := range restart {

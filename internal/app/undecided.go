@@ -118,7 +118,7 @@ func (b *branch) settle(one *related) bool {
 	is, moved := b.take(one, b.renewed(config.Source{Name: one.name, Settings: one.read}))
 	if moved {
 		b.require()
-		b.order.renew()
+		b.term.renew()
 	}
 	return is
 }

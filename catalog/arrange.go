@@ -1,0 +1,92 @@
+package catalog
+
+import (
+	"maps"
+	"slices"
+)
+
+// Arrange merges in another order of sources from now on, and returns the exact
+// change. A source that was inserted, or that has no records, costs nothing. The records of
+// a source that moved are looked for among all records, and only their services are merged
+// again.
+func (b *Builder) Arrange(order []string) Change {
+	return b.rerank(b.ranks.arrange(order))
+}
+
+// rerank takes over other ranks, in which some sources have another place.
+func (b *Builder) rerank(next ranks, moved map[string]struct{}) Change {
+	b.ranks = next
+	has := func(source string) bool { _, has := b.sources[source]; return has }
+	if !slices.ContainsFunc(slices.Collect(maps.Keys(moved)), has) {
+		return Change{}
+	}
+	step := b.step()
+	step.rerank(func(source string) bool { _, is := moved[source]; return is })
+	return step.finish(b.snapshot.Revision)
+}
+
+// rerank gives every record of some sources its rank anew.
+func (s *step) rerank(moved func(source string) bool) {
+	for ref, r := range s.records {
+		if moved(ref.Source) {
+			s.rerankService(r)
+		}
+	}
+	for ref, instance := range s.workloads {
+		if moved(ref.Source) {
+			s.selecting(instance, s.regather)
+		}
+	}
+	s.rerankScopes(moved)
+	s.consumptions.rerank(moved, s.ranks)
+	s.opaques.rerank(moved, s.ranks)
+	s.byName.rerank(moved, s.ranks)
+}
+
+func (s *step) rerankService(old *serviceRecord) {
+	r := *old
+	r.rank = s.ranks.of(r.ref.Source, r.path)
+	s.records[r.ref] = &r
+	s.dropSelector(old)
+	s.putSelector(&r)
+	for host := range r.spec.Hosts.All() {
+		key := ServiceKey{r.ref.Namespace, host}
+		s.detach(key, old)
+		s.attach(key, &r)
+	}
+	s.regather(&r)
+}
+
+// regather has the services of a record collect their endpoints anew: the claims of some have
+// another rank.
+func (s *step) regather(by *serviceRecord) {
+	for host := range by.spec.Hosts.All() {
+		t := s.touch(ServiceKey{by.ref.Namespace, host})
+		t.define = true
+	}
+}
+
+func (s *step) rerankScopes(moved func(source string) bool) {
+	for key, scope := range s.snapshot.scopes.All() {
+		if !moved(key.record.Source) {
+			continue
+		}
+		edit := s.editScopes()
+		edit.Delete(key)
+		edit.Set(s.scopeKey(scope), scope)
+		s.rescoped[key.namespace] = struct{}{}
+	}
+}
+
+// rerank gives every record of some sources its rank anew.
+func (u *united[K, V]) rerank(moved func(source string) bool, r ranks) {
+	for ref, key := range u.keys {
+		if !moved(ref.Source) {
+			continue
+		}
+		at := slices.IndexFunc(u.members[key], func(m *member) bool { return m.ref == ref })
+		again := *u.members[key][at]
+		again.rank = r.of(ref.Source, again.path)
+		u.replace(key, ref, &again)
+	}
+}
