@@ -64,7 +64,7 @@ func (p *play) churn(s step) {
 		p.edit(step{What: "put", Registry: s.Registry, Objects: s.Objects[i%len(s.Objects):][:1], Report: "reported"})
 		time.Sleep(lateness / 2)
 	}
-	if p.script.Debounce != (xds.Debounces{}) || r.mode != up || p.process == nil {
+	if p.script.Debounce != (xds.Debounces{}) || r.mode != up || r.late > 0 || p.process == nil {
 		return
 	}
 	p.wait()
@@ -88,7 +88,7 @@ func (p *play) lookWhileChurning(host string) {
 	}
 	world := p.telling().world()
 	for _, c := range p.clients {
-		if c.away || c.holds || c.resumed || c.leader != nil || !c.IsConnected() || c.slowed() {
+		if c.away || c.holds || c.resumed || c.leader != nil || !c.IsConnected() || c.slowed() || c.Late > lateness {
 			continue
 		}
 		want, wrong := p.expected(world, c), ""

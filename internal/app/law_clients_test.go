@@ -76,9 +76,7 @@ func (p *play) join(n nature, only string, leader *client) *client {
 	if only != "" || leader != nil {
 		config.Follow = nil
 	}
-	if n.Late {
-		config.Delay = lateness
-	}
+	config.Delay = n.Late
 	if n.GRPC {
 		node.UserAgentName, config.Follow = "gRPC Go", xdsclient.FollowListeners
 	}

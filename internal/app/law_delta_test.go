@@ -25,12 +25,15 @@ func (p *play) endpoint(s step) {
 	r.become(func() {
 		o := r.serviceFor(s, p.gone[s.Registry])
 		before := slices.Clone(o.Owned)
-		rec := model.Record{Spec: s.Endpoint}
+		if isEcho(o) {
+			s.Report = "listed"
+		}
+		rec := model.Record{Path: o.Record.Path, Spec: s.Endpoint}
 		rec.Ref = model.Ref{Kind: model.KindEndpoint, Key: o.Record.Key}
 		rec.Name += fmt.Sprint("/", 1+s.Which%4)
 		o.Owned = slices.DeleteFunc(before, func(was model.Record) bool { return was.Ref == rec.Ref })
 		if s.Report == "together" {
-			change.Upserts = []source.Object{o}
+			change.Upserts = []source.Object{placed(o)}
 		}
 		if s.Which >= 7 {
 			change.OwnedDeletes = []model.Ref{rec.Ref}

@@ -14,8 +14,11 @@ import (
 
 // script is a history before it happens.
 type script struct {
-	Store    string // memory, disk: the last known good survives; outside: another process decides, and goes on
-	History  int    // events the store remembers for those who lag; zero is a lot
+	Store    string                    // memory, disk: the last known good survives; outside: another process decides, and goes on
+	History  int                       // events the store remembers for those who lag; zero is a lot
+	Bytes    int                       // likewise, that these events take
+	Turn     int                       // names that a worker of the engine looks at in one turn; zero is a lot
+	Late     [registries]time.Duration // how long listings and reports take to arrive
 	Sources  []entry
 	Debounce xds.Debounces
 	Vault    bool // there are secrets from the start
@@ -40,12 +43,12 @@ type entry struct {
 type nature struct {
 	Delta, GRPC    bool
 	Namespace, App string
-	Slow           bool // it keeps its answers back at times
-	Late           bool // it answers late
-	Picky          bool // it NACKs some resources
-	Rollback       bool // it takes nothing then of what came with them, if it can say what it lacks
-	Split          bool // it takes clusters by name and assignments on two streams, in two variants
-	Secrets        bool // it asks for secrets, and for types that nobody produces
+	Slow           bool          // it keeps its answers back at times
+	Late           time.Duration // how late it answers
+	Picky          bool          // it NACKs some resources
+	Rollback       bool          // it takes nothing then of what came with them, if it can say what it lacks
+	Split          bool          // it takes clusters by name and assignments on two streams, in two variants
+	Secrets        bool          // it asks for secrets, and for types that nobody produces
 }
 
 // step is one thing that happens. Which fields matter depends on What.
@@ -58,6 +61,7 @@ type step struct {
 	Report   string
 	Mode     mode
 	Wait     time.Duration
+	Count    int // of listings
 	Sources  []entry
 	Client   nature
 	Endpoint model.Endpoint
@@ -71,12 +75,14 @@ func (s step) String() string {
 	case "put", "remove", "drop", "empty", "back", "fault", "endpoint", "write", "race", "churn", "secret", "baseline", "detour":
 		text += fmt.Sprintf(" in %d, %s", s.Registry, s.Report)
 		for _, o := range s.Objects {
-			text += fmt.Sprintf("; %s %s with %d: %+v", o.Record.Kind, o.Record.Key, len(o.Owned), o.Record.Spec)
+			text += fmt.Sprintf("; %s %s via %q with %d: %+v", o.Record.Kind, o.Record.Key, o.Record.Path, len(o.Owned), o.Record.Spec)
 		}
 	case "mode", "outage":
 		text += fmt.Sprintf(" of %d: %d", s.Registry, s.Mode)
 	case "rename":
 		text += fmt.Sprintf(" to %d, %s", s.Registry, s.Report)
+	case "wave", "rollout", "halves", "comeback":
+		text += fmt.Sprintf(" in %d, %d times every %s, with %+v", s.Registry, s.Count, s.Wait, s.Objects)
 	case "wait":
 		text += " " + s.Wait.String()
 	case "reload", "start":
@@ -90,9 +96,9 @@ func (s step) String() string {
 
 // whats is what may happen, as often as it should.
 var whats = slices.Concat(
-	slices.Repeat([]string{"put"}, 6), slices.Repeat([]string{"wait"}, 3), slices.Repeat([]string{"reload", "drop", "reconnect"}, 2),
-	slices.Repeat([]string{"endpoint"}, 5), []string{"secret", "secret", "churn"}, []string{"write", "write", "race", "claim", "detour", "revert", "restart", "epoch", "baseline", "baseline"},
-	[]string{"remove", "empty", "back", "back", "fault", "mode", "mode", "mode", "outage", "outage", "release", "rename", "rename", "rotate", "stop", "kill", "start", "connect", "disconnect", "hold", "answer"},
+	slices.Repeat([]string{"put"}, 5), slices.Repeat([]string{"wait", "wave"}, 3), slices.Repeat([]string{"reload", "drop", "reconnect", "rollout", "comeback"}, 2),
+	slices.Repeat([]string{"endpoint"}, 4), []string{"secret", "churn", "halves"}, []string{"write", "race", "claim", "detour", "revert", "restart", "epoch", "baseline", "baseline"},
+	[]string{"remove", "empty", "back", "back", "fault", "mode", "mode", "outage", "release", "rename", "rotate", "stop", "kill", "start", "connect", "disconnect", "hold", "answer"},
 )
 
 func drawScript(t *rapid.T) script {
@@ -103,7 +109,9 @@ func drawScript(t *rapid.T) script {
 	}
 	s.Debounce, s.Vault = drawDebounces(t), rapid.IntRange(0, 3).Draw(t, "vault") > 0
 	s.Kept = rapid.Bool().Draw(t, "kept")
+	s.Bytes, s.Turn = rapid.SampledFrom([]int{0, 0, 3000}).Draw(t, "bytes"), rapid.SampledFrom([]int{0, 0, 1, 3, 8}).Draw(t, "turn")
 	for i := range s.Objects {
+		s.Late[i] = rapid.SampledFrom([]time.Duration{0, 0, 0, 150 * time.Millisecond, 400 * time.Millisecond}).Draw(t, "late")
 		s.Objects[i] = rapid.SliceOfN(rapid.Custom(drawObject), 0, 4).Draw(t, "objects")
 	}
 	return s
@@ -123,6 +131,10 @@ func drawStep(t *rapid.T) step {
 		s.Endpoint, s.Report = drawEndpoint(t), rapid.SampledFrom(deltas).Draw(t, "tell")
 	case "churn":
 		s.Objects = drawChurn(t)
+	case "wave", "rollout", "halves", "comeback":
+		s.Objects = rapid.SliceOfN(rapid.Custom(drawServiceObject), 0, 2).Draw(t, "objects")
+		s.Count, s.Keep = rapid.IntRange(1, 5).Draw(t, "times"), rapid.Bool().Draw(t, "keep")
+		s.Wait = rapid.SampledFrom([]time.Duration{time.Second, 3 * time.Second, 11 * time.Second}).Draw(t, "wait")
 	case "baseline":
 		s.Objects = rapid.SliceOfN(rapid.Custom(drawServiceObject), 0, 2).Draw(t, "objects")
 		s.Keep = rapid.Bool().Draw(t, "keep")
@@ -167,7 +179,7 @@ func drawSources(t *rapid.T) []entry {
 		entries[i] = entry{
 			Name: names[i], Registry: rapid.IntRange(0, registries-1).Draw(t, "registry"),
 			Hold: source.Hold{
-				Share: rapid.SampledFrom([]float64{0, 0.5, 1}).Draw(t, "share"), Min: rapid.SampledFrom([]int{workloads, 4, 1000}).Draw(t, "min"),
+				Share: rapid.SampledFrom([]float64{0, 0.5, 1}).Draw(t, "share"), Min: rapid.SampledFrom([]int{workloads, 4, 10, 1000}).Draw(t, "min"),
 				For: rapid.SampledFrom([]time.Duration{20 * time.Second, time.Minute}).Draw(t, "for"),
 			},
 			Optional: rapid.IntRange(0, 2).Draw(t, "optional") == 0,
@@ -180,7 +192,7 @@ func drawNature(t *rapid.T) nature {
 	return nature{
 		Delta: rapid.Bool().Draw(t, "delta"), GRPC: rapid.IntRange(0, 2).Draw(t, "grpc") == 0,
 		Namespace: rapid.SampledFrom([]string{"a", "b", ""}).Draw(t, "namespace"), App: rapid.SampledFrom([]string{"v", "w"}).Draw(t, "app"),
-		Slow: rapid.IntRange(0, 3).Draw(t, "slow") == 0, Late: rapid.IntRange(0, 4).Draw(t, "late") == 0, Picky: rapid.IntRange(0, 3).Draw(t, "picky") == 0,
+		Slow: rapid.IntRange(0, 3).Draw(t, "slow") == 0, Late: rapid.SampledFrom([]time.Duration{0, 0, 0, 0, lateness, 2 * lateness}).Draw(t, "late"), Picky: rapid.IntRange(0, 3).Draw(t, "picky") == 0,
 		Split: rapid.IntRange(0, 4).Draw(t, "split") == 0, Secrets: rapid.Bool().Draw(t, "secrets"), Rollback: rapid.Bool().Draw(t, "rollback"),
 	}
 }
@@ -191,8 +203,9 @@ const workloads = 2
 
 func drawObject(t *rapid.T) source.Object {
 	namespace := rapid.SampledFrom([]string{"a", "a", "b"}).Draw(t, "namespace")
+	path := drawPath(t)
 	record := func(kind model.Kind, name string, spec model.Spec) model.Record {
-		return model.Record{Ref: model.Ref{Kind: kind, Key: model.Key{Namespace: namespace, Name: name}}, Spec: spec}
+		return model.Record{Ref: model.Ref{Kind: kind, Key: model.Key{Namespace: namespace, Name: name}}, Path: path, Spec: spec}
 	}
 	app := model.MapOf(map[string]string{"app": rapid.SampledFrom([]string{"v", "w"}).Draw(t, "app")})
 	switch rapid.IntRange(0, 9).Draw(t, "kind") {
@@ -223,14 +236,18 @@ func drawObject(t *rapid.T) source.Object {
 	return o
 }
 
+// crowd is how many endpoints some services have in addition.
+const crowd = 18
+
 // serviceNames are those of all services; their ports are 80 and 90.
 var serviceNames = []string{"x", "y", "z"}
 
 // drawServiceObject draws a service that owns its endpoints.
 func drawServiceObject(t *rapid.T) source.Object {
 	namespace := rapid.SampledFrom([]string{"a", "a", "b"}).Draw(t, "namespace")
+	path := drawPath(t)
 	record := func(kind model.Kind, name string, spec model.Spec) model.Record {
-		return model.Record{Ref: model.Ref{Kind: kind, Key: model.Key{Namespace: namespace, Name: name}}, Spec: spec}
+		return model.Record{Ref: model.Ref{Kind: kind, Key: model.Key{Namespace: namespace, Name: name}}, Path: path, Spec: spec}
 	}
 	name := rapid.SampledFrom(serviceNames).Draw(t, "name")
 	s := drawService(t, name+".example")
@@ -238,6 +255,16 @@ func drawServiceObject(t *rapid.T) source.Object {
 	first := rapid.IntRange(1, 3).Draw(t, "first")
 	for i := range rapid.IntRange(0, 6).Draw(t, "endpoints") {
 		o.Owned = append(o.Owned, record(model.KindEndpoint, fmt.Sprint(name, "/", first+i), drawEndpoint(t)))
+	}
+	if path != "" && !isEcho(o) && rapid.Bool().Draw(t, "two ways") { // two Isthmuses had endpoints of it
+		for i := range o.Owned {
+			o.Owned[i].Path = []model.Path{path, "north"}[i%2]
+		}
+	}
+	if rapid.IntRange(0, 11).Draw(t, "crowd") == 0 {
+		for i := range crowd {
+			o.Owned = append(o.Owned, record(model.KindEndpoint, fmt.Sprint(name, "/crowd-", i), model.Endpoint{Address: fmt.Sprintf("10.0.1.%d", i)}))
+		}
 	}
 	return o
 }

@@ -118,12 +118,12 @@ func (m *mirror) lines() []string {
 	var lines []string
 	for ref, r := range m.records() {
 		_, held := m.held[ref]
-		lines = append(lines, line(ref, r.Spec, held))
+		lines = append(lines, line(ref, r, held))
 	}
 	slices.Sort(lines)
 	return lines
 }
 
-func line(ref model.Ref, spec model.Spec, held bool) string {
-	return fmt.Sprintf("%s %s: %+v, held %t", ref.Kind, ref.Key, spec, held)
+func line(ref model.Ref, r model.Record, held bool) string {
+	return fmt.Sprintf("%s %s via %q: %+v, held %t", ref.Kind, ref.Key, r.Path, r.Spec, held)
 }

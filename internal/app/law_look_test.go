@@ -54,7 +54,7 @@ func (p *play) rest() {
 			p.Fatalf("%s: %s\n%s", c.name, wrong, c.Report())
 		}
 	}
-	p.calm = true
+	p.calm = !slices.ContainsFunc(p.registries[:], (*registry).isOnItsWay)
 }
 
 // bereft names what a client has lost by coming back, although it may still be there. One of
@@ -146,7 +146,7 @@ func (p *play) lookAtStore() {
 		case r.Source == lawWritten:
 			got = append(got, writtenLine(r))
 		default:
-			got = append(got, r.Source+": "+line(plain(r.Ref), r.Spec, held))
+			got = append(got, r.Source+": "+line(plain(r.Ref), r, held))
 		}
 	}
 	slices.Sort(want)

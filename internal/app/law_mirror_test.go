@@ -32,6 +32,7 @@ type mirror struct {
 	rejected  map[model.Ref]bool   // as was said last
 	listed    bool                 // since the process began
 	renewed   bool                 // listed as it is configured now
+	at        time.Time            // of the last complete listing
 	suspected int                  // endpoints that another system keeps and may have been lost
 	isStored  func(model.Ref) bool // whether the store has a record
 	asked     time.Time            // when it spoke of a record of an unknown owner, until it is listed
@@ -94,8 +95,13 @@ func (o object) parts(ref model.Ref) []model.Ref {
 	return append(slices.SortedFunc(maps.Keys(o.owned), model.Ref.Compare), ref)
 }
 
-// take takes a reading.
+// take takes a reading. A listing may report that objects are gone, as they came from
+// here.
 func (m *mirror) take(s said) {
+	if s.whole && len(s.deleted) > 0 {
+		m.take(said{deleted: s.deleted})
+		s.deleted = nil
+	}
 	before := maps.Clone(m.objects)
 	present := map[model.Ref]bool{}
 	var missing []model.Ref
@@ -133,7 +139,7 @@ func (m *mirror) take(s said) {
 	if s.whole {
 		m.primed, m.renewed = true, true
 		m.judge(before, missing, present)
-		m.listed = true
+		m.listed, m.at = true, time.Now()
 		return
 	}
 	m.settle(present)

@@ -49,8 +49,9 @@ const (
 func (p *play) configuration() *config.Config {
 	// What is wrong with it is that it has no sources yet.
 	c, _ := config.Parse([]byte("outputs: {xds: {listen: '127.0.0.1:0'}}\nadmin: {listen: '127.0.0.1:0'}\n"), os.LookupEnv)
-	c.Instance, c.RootNamespace, c.Store.DataDir = "law", lawRoot, p.dir
-	c.Outputs.Of("xds").(*xds.Config).Debounce = p.script.Debounce
+	c.Instance, c.RootNamespace, c.Store.DataDir = lawInstance, lawRoot, p.dir
+	served := c.Outputs.Of("xds").(*xds.Config)
+	served.Debounce, served.Turn = p.script.Debounce, p.script.Turn
 	for _, e := range p.wanted {
 		required := !e.Optional
 		c.Sources = append(c.Sources, config.Source{
@@ -78,7 +79,7 @@ func (s scripted) Open(env source.Env) source.Source {
 // machine listens in memory: for the output xds first, and then for the admin API.
 func (p *play) machine(listeners ...net.Listener) machine {
 	return machine{
-		store: store.Config{History: p.script.History}, claims: &p.claims,
+		store: store.Config{History: p.script.History, HistoryBytes: p.script.Bytes}, claims: &p.claims,
 		memory: func(c store.Config) records {
 			if p.authority != nil {
 				return p.authority.replica(c)

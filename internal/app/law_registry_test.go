@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/isthmus-mesh/isthmus/internal/wait"
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/source"
 )
@@ -37,7 +38,9 @@ type registry struct {
 	objects map[model.Ref]source.Object
 	faults  map[model.Ref]fault
 	mode    mode
-	since   time.Time // of the mode
+	since   time.Time     // of the mode
+	late    time.Duration // how long what it says takes to arrive
+	passing int           // readings that are on their way
 	notices []notice
 	changed chan struct{} // closed, and replaced, when something changed
 }
@@ -46,9 +49,9 @@ type registry struct {
 // or that they should list.
 type notice struct{ change *source.Change }
 
-func newRegistry() *registry {
+func newRegistry(late time.Duration) *registry {
 	return &registry{
-		since: time.Now(), objects: map[model.Ref]source.Object{}, faults: map[model.Ref]fault{}, changed: make(chan struct{}),
+		late: late, since: time.Now(), objects: map[model.Ref]source.Object{}, faults: map[model.Ref]fault{}, changed: make(chan struct{}),
 	}
 }
 
@@ -77,8 +80,13 @@ func (r *registry) reading(refs []model.Ref) ([]source.Object, []source.Rejectio
 	var rejections []source.Rejection
 	plainly := said{rejected: map[model.Ref]bool{}}
 	for _, ref := range refs {
-		o := r.objects[ref]
-		switch r.faults[ref] {
+		o := placed(r.objects[ref])
+		fault := r.faults[ref]
+		if isEcho(o) { // what is bad of it is for its own registry to say
+			plainly.deleted = append(plainly.deleted, ref)
+			continue
+		}
+		switch fault {
 		case sound:
 			objects, plainly.objects = append(objects, o), append(plainly.objects, o)
 			continue
@@ -97,13 +105,17 @@ func (r *registry) reading(refs []model.Ref) ([]source.Object, []source.Rejectio
 func (r *registry) listing() (source.Listing, said) {
 	objects, rejections, plainly := r.reading(r.refs())
 	plainly.whole = true
-	return source.Listing{Objects: objects, Rejected: rejections}, plainly
+	listing := source.Listing{Objects: objects, Rejected: rejections}
+	for _, ref := range plainly.deleted {
+		listing.Removed = append(listing.Removed, placeOf(ref))
+	}
+	return listing, plainly
 }
 
 // report is what a registry says of some objects, and that others are gone.
 func (r *registry) report(refs, gone []model.Ref) *source.Change {
-	objects, rejections, _ := r.reading(refs)
-	return &source.Change{Upserts: objects, Rejected: rejections, Deletes: gone}
+	objects, rejections, plainly := r.reading(refs)
+	return &source.Change{Upserts: objects, Rejected: rejections, Deletes: slices.Concat(gone, plainly.deleted)}
 }
 
 // plainly is what a change says.
@@ -169,7 +181,29 @@ func (r reader) Run(ctx context.Context, sink source.Sink) error {
 	}
 }
 
+// travel takes as long as a reading takes to arrive. It reports false if ctx ends before.
+func (r reader) travel(ctx context.Context) bool {
+	count := func(by int) {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.passing += by
+	}
+	count(+1)
+	defer count(-1)
+	return wait.Sleep(ctx, r.late)
+}
+
+// isOnItsWay reports whether something that it said has not arrived yet.
+func (r *registry) isOnItsWay() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.passing > 0
+}
+
 func (r reader) pass(ctx context.Context, sink source.Sink, list bool, listing source.Listing, plain said, fresh []notice) error {
+	if r.late > 0 && (list || len(fresh) > 0) && !r.travel(ctx) {
+		return ctx.Err()
+	}
 	if list { // which has all that changed
 		return r.took(func() error { return sink.Replace(ctx, listing) }, plain)
 	}

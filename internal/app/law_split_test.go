@@ -42,9 +42,15 @@ func (p *play) pace() time.Duration {
 	if p.script.Debounce != (xds.Debounces{}) {
 		pace += 2 * longestQuiet
 	}
-	if slices.ContainsFunc(p.clients, func(c *client) bool { return c.Late }) {
-		pace += 50 * lateness
+	rounds := 50
+	if p.script.Turn > 0 {
+		rounds += 100 / p.script.Turn
 	}
+	latest := time.Duration(0)
+	for _, c := range p.clients {
+		latest = max(latest, c.Late)
+	}
+	pace += time.Duration(rounds) * latest
 	if slices.ContainsFunc(p.clients, (*client).slowed) {
 		pace += 2 * nackEvery
 	}

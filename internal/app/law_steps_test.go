@@ -24,6 +24,14 @@ func (p *play) happen(s step) {
 		}
 	case "churn":
 		p.churn(s)
+	case "wave":
+		p.wave(s)
+	case "rollout":
+		p.rollout(s)
+	case "halves":
+		p.halves(s)
+	case "comeback":
+		p.comeBack(s)
 	case "claim":
 		p.claim(s)
 	case "wait":
@@ -117,7 +125,7 @@ func (p *play) edit(s step) {
 			}
 		case s.What == "back":
 			for ref, o := range gone {
-				if _, there := r.objects[ref]; !there {
+				if now, there := r.objects[ref]; !there || len(now.Owned) == 0 && len(o.Owned) > 0 {
 					r.objects[ref] = o
 					concerned = append(concerned, ref)
 				}

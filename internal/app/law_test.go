@@ -72,6 +72,8 @@ type play struct {
 	script     script
 	registries [registries]*registry
 	gone       [registries]map[model.Ref]source.Object // dropped, and may come back
+	before     [registries]map[model.Ref]source.Object // as they were before waves
+	fresh      int                                     // endpoints that rollouts made
 	wanted     []entry
 	former     []entry  // wanted before the last reload
 	present    []*seat  // of the sources there are, in the order of merging
@@ -129,8 +131,8 @@ func (p *play) Fatalf(format string, args ...any) {
 }
 
 func (p *play) story() string {
-	lines := []string{fmt.Sprintf("sources %+v, store %s, history %d, secrets at once %t, debounce %+v; after step %d of",
-		p.script.Sources, p.script.Store, p.script.History, p.script.Vault, p.script.Debounce, p.at)}
+	lines := []string{fmt.Sprintf("sources %+v, store %s, history %d or %d bytes, late %v, turns %d, secrets at once %t, debounce %+v; after step %d of",
+		p.script.Sources, p.script.Store, p.script.History, p.script.Bytes, p.script.Late, p.script.Turn, p.script.Vault, p.script.Debounce, p.at)}
 	for i, objects := range p.script.Objects {
 		for _, o := range objects {
 			lines = append(lines, fmt.Sprintf("registry %d: %s", i, step{What: "put", Objects: []source.Object{o}}))
@@ -150,7 +152,7 @@ func (p *play) enact() {
 		}
 	}()
 	for i, objects := range p.script.Objects {
-		p.registries[i], p.gone[i] = newRegistry(), map[model.Ref]source.Object{}
+		p.registries[i], p.gone[i], p.before[i] = newRegistry(p.script.Late[i]), map[model.Ref]source.Object{}, map[model.Ref]source.Object{}
 		for _, o := range objects {
 			p.registries[i].objects[o.Record.Ref] = o
 		}

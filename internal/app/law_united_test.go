@@ -23,7 +23,7 @@ func drawConsumption(t *rapid.T) model.Consumption {
 
 // united is what records that are not merged into services come to, as plainly
 // as it can be put: consumptions of one consumer add up, and of one object that
-// is carried the first source's counts.
+// is carried the one counts that came the shorter way, and then the first source's.
 func (t telling) united() []string {
 	uses, carried, first := map[string]map[string]bool{}, map[string]string{}, map[string]int{}
 	place := func(source string) int { // behind those in the order, by name
@@ -43,7 +43,7 @@ func (t telling) united() []string {
 				uses[consumer][fmt.Sprint(provider)] = true
 			}
 		case model.Opaque:
-			key, at := fmt.Sprint(r.Kind, " ", r.Namespace, "/", r.Name), place(r.Source)
+			key, at := fmt.Sprint(r.Kind, " ", r.Namespace, "/", r.Name), 1000*r.Path.Len()+place(r.Source)
 			if was, some := first[key]; !some || at < was {
 				carried[key], first[key] = spec.Content, at
 			}

@@ -182,5 +182,5 @@ func (p *play) writtenLines() (lines []string) {
 }
 
 func writtenLine(r model.Record) string {
-	return fmt.Sprintf("%s: %s, lease %q", r.Source, line(plain(r.Ref), r.Spec, false), r.Lease)
+	return fmt.Sprintf("%s: %s, lease %q", r.Source, line(plain(r.Ref), r, false), r.Lease)
 }

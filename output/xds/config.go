@@ -26,6 +26,8 @@ type Config struct {
 	// Envoy is what the configuration says of the translation; nil if that has no
 	// settings.
 	Envoy Settings `json:"envoy"`
+	// Turn is [push.Config.Turn], which no configuration file sets; zero means its default.
+	Turn int `json:"-"`
 
 	translation *Translation
 }

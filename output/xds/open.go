@@ -98,7 +98,7 @@ func (c *Config) Open(ctx context.Context, env output.Env) (output.Output, error
 	log = slog.New(loglimit.New(log.Handler())) // one limit for all that clients cause
 	o := &opened{translation: c.translation, step: c.Envoy.Begin(), envoy: c.Envoy, withheld: c.Envoy.NotOffered(), root: env.RootNamespace, keeper: keeper, memory: output.NewMemory(env)}
 	o.engine = push.New(push.Config{
-		Order: Order(), Frame: Frame, Sent: output.Observing(env.Sent), ACKed: output.Observing(env.ACKed), Log: log,
+		Order: Order(), Frame: Frame, Turn: c.Turn, Sent: output.Observing(env.Sent), ACKed: output.Observing(env.ACKed), Log: log,
 	})
 	o.services = o.engine.Produce(c.Envoy.Types(c.Debounce.Of))
 	o.configuration = newConfiguration(o.engine, &c.translation.Configuration, c.Debounce.Of, env, log)

@@ -58,6 +58,11 @@ var attacks = []attack{
 	{"mcp-peers", withPeers("mcp"), hostilePeers, 2 * time.Second, true},
 	{"xds-peers", withPeers("xds"), hostilePeers, 2 * time.Second, true},
 	{"mcp-listener", withListener, silentToListener, 2 * time.Second, true},
+	{"drop-in-waves", withTeller, dropInWaves, 2 * time.Second, true},
+	{"other-halves", withTeller, otherHalves, 2 * time.Second, true},
+	{"bad-endpoint", withTeller, badEndpoint, 2 * time.Second, true},
+	{"waiting-names", withManyNames, waitingNames, 2 * time.Second, true},
+	{"folder-removed", withDataDir, folderRemoved, 2 * time.Second, true},
 	{"kill", withDataDir, killAgainAndAgain, 10 * time.Second, false},
 }
 

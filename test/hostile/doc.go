@@ -20,7 +20,8 @@
 //
 // Rows named mcp- attack that port in the same ways, and a good sink of it must end with
 // everything on the stream that it began with. In the rows of peers the program is the
-// client, and what its sources read is hostile.
+// client, and what its sources read is hostile. A teller is a registry that keeps to its
+// protocol, and lists what must not reach clients as it is.
 //
 // What the server turns away is no harm: the table shows it beside the rest, so
 // that an attack that never got through is not taken for one that was borne.

@@ -174,6 +174,13 @@ func withPeers(protocol string) func(t *testing.T) setup {
 // serve has one peer serve until the test ends.
 func (p *peers) serve(t *testing.T, method string, says says, h harm) (address string) {
 	t.Helper()
+	return serveStreams(t, method, func(s grpc.ServerStream) error { return p.speak(s, says, h) })
+}
+
+// serveStreams serves the streams of one method until the test ends. Their first request is
+// received already.
+func serveStreams(t *testing.T, method string, speak func(grpc.ServerStream) error) (address string) {
+	t.Helper()
 	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -187,7 +194,7 @@ func (p *peers) serve(t *testing.T, method string, says says, h harm) (address s
 		if err := s.RecvMsg(&request); err != nil {
 			return err
 		}
-		return p.speak(s, says, h)
+		return speak(s)
 	}))
 	var serving sync.WaitGroup
 	serving.Go(func() { _ = server.Serve(listener) })

@@ -35,6 +35,7 @@ type setup struct {
 	sources string // more of them
 	center  *center
 	peers   *peers
+	teller  *teller
 	mcp     bool // it is MCP that is attacked
 	// listener is the address of a source that its registry dials; empty without one.
 	listener string
