@@ -162,7 +162,7 @@ func (r *rig) mirror(c sourcemcp.Config) *mirror {
 		r.Fatal(err)
 	}
 	log := slog.New(slog.NewTextHandler(r.log, nil))
-	src := c.Open(source.Env{Instance: "here", Name: sourceName, Log: log, Stored: r.stored, Memory: r.memory})
+	src := c.Open(source.Env{Instance: "here", Self: "here", Name: sourceName, Log: log, Stored: r.stored, Memory: r.memory})
 	m := &mirror{rig: r, Supervisor: source.NewSupervisor(sourceName, src, r.store, source.Config{
 		Kind: "mcp", Log: log, MaxBackoff: sourcemcp.Kind().MaxBackoff,
 	})}

@@ -71,7 +71,7 @@ func (r *rig) begin(types ...string) {
 		r.Fatal(err)
 	}
 	src := xds.New(*c, source.Env{
-		Instance: "one", Name: "other", Memory: r.memory,
+		Instance: "one", Self: "here", Name: "other", Memory: r.memory,
 		Stored: func() iter.Seq[model.Record] { return r.store.List(model.Filter{Source: "other"}) },
 	})
 	src.DialWith(r.dial)

@@ -268,13 +268,12 @@ func (r *run) answer(ctx context.Context, k *asked, a answer) error {
 			}
 		}
 	}
-	changed := !slices.Equal(h.trouble, d.trouble)
+	changed, echoed := !slices.Equal(h.trouble, d.trouble), len(h.echoes) > 0
 	h.apply(d)
 	if room := r.env.Memory.Lasting(most); r.held.size() > room {
 		clear(r.held) // of a server that says too much nothing is left but the records
 		return fmt.Errorf("what the server has sent takes more than %d bytes in all, which is as much as there is memory for; confine it, or give Isthmus more (GOMEMLIMIT)", room)
 	}
-	echoed := len(h.echoes) > 0
 	if err := r.passOn(ctx, k, d, a, changed); err != nil {
 		return err
 	}
