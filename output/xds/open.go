@@ -45,7 +45,7 @@ type Settings interface {
 	// Begin returns what makes the step to a snapshot of the catalog, for one output.
 	Begin() func(s *catalog.Snapshot, change catalog.Change, complete bool, rootNamespace string) push.Update
 	// Conflicts is as in [output.Clients].
-	Conflicts(now *catalog.Snapshot) func(s *catalog.Service) []catalog.Conflict
+	Conflicts(ctx context.Context, now *catalog.Snapshot) func(s *catalog.Service) []catalog.Conflict
 	// NotOffered returns what is as in [output.Clients].
 	NotOffered() func(s *catalog.Service, kind string) string
 }
@@ -116,7 +116,7 @@ func (c *Config) Open(ctx context.Context, env output.Env) (output.Output, error
 type opened struct {
 	translation *Translation
 	step        func(s *catalog.Snapshot, change catalog.Change, complete bool, rootNamespace string) push.Update
-	conflicts   func(now *catalog.Snapshot) func(s *catalog.Service) []catalog.Conflict
+	conflicts   func(ctx context.Context, now *catalog.Snapshot) func(s *catalog.Service) []catalog.Conflict
 	withheld    func(s *catalog.Service, kind string) string // why proxies are not offered a service
 	root        string
 	engine      *push.Engine
