@@ -69,12 +69,13 @@ func (s *Server) release(w http.ResponseWriter, r *http.Request) {
 	fail(w, http.StatusNotFound, "no source %q; there are: %s", name, strings.Join(names, ", "))
 }
 
-func (s *Server) services(w http.ResponseWriter, _ *http.Request) {
+func (s *Server) services(w http.ResponseWriter, r *http.Request) {
 	outputs, snapshot := s.parts.served(), s.parts.Snapshot()
-	conflicts := conflictsIn(snapshot, outputs)
+	conflicts := conflictsIn(r.Context(), snapshot, outputs)
 	replyList(s, w, func(yield func(Service) bool) {
 		for service := range snapshot.Services() {
-			if !yield(serviceShape(service, outputs, unservedOf(service, outputs), conflicts)) {
+			shape := serviceShape(service, outputs, unservedOf(service, outputs), conflicts)
+			if r.Context().Err() != nil || !yield(shape) {
 				return
 			}
 		}
@@ -84,7 +85,7 @@ func (s *Server) services(w http.ResponseWriter, _ *http.Request) {
 func (s *Server) service(w http.ResponseWriter, r *http.Request) {
 	host, now := r.PathValue("host"), time.Now()
 	list, outputs, snapshot := []Service{}, s.parts.served(), s.parts.Snapshot()
-	conflicts := conflictsIn(snapshot, outputs)
+	conflicts := conflictsIn(r.Context(), snapshot, outputs)
 	for _, service := range named(snapshot, host) {
 		unserved, held := unservedOf(service, outputs), snapshot.Holds(speakers(service)...)
 		shape := serviceShape(service, outputs, unserved, conflicts)

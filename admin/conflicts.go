@@ -1,9 +1,14 @@
 package admin
 
-import "github.com/isthmus-mesh/isthmus/catalog"
+import (
+	"context"
+
+	"github.com/isthmus-mesh/isthmus/catalog"
+)
 
 // conflicts finds those of a service in one snapshot: between its records, and with other
-// services over what clients can have from one only.
+// services over what clients can have from one only. Some are missing once the request has
+// ended for which they are looked for.
 type conflicts []conflictsAt
 
 // conflictsAt are those at one output.
@@ -12,11 +17,11 @@ type conflictsAt struct {
 	of     func(*catalog.Service) []catalog.Conflict
 }
 
-func conflictsIn(snapshot *catalog.Snapshot, outputs []served) conflicts {
+func conflictsIn(ctx context.Context, snapshot *catalog.Snapshot, outputs []served) conflicts {
 	all := conflicts{{"", func(s *catalog.Service) []catalog.Conflict { return s.Conflicts }}}
 	for _, o := range outputs {
 		if o.Conflicts != nil {
-			all = append(all, conflictsAt{o.name, o.Conflicts(snapshot)})
+			all = append(all, conflictsAt{o.name, o.Conflicts(ctx, snapshot)})
 		}
 	}
 	return all

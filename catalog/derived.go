@@ -48,14 +48,25 @@ type derivation struct {
 // returned is shared, so it is immutable. It is kept for as long as the port has
 // services, so keys are few, and none is of what clients say.
 func (p *PortServices) Derive(key any, derive func(before PortChange) any) any {
+	made, _ := p.DeriveOr(key, func(before PortChange) (any, error) { return derive(before), nil })
+	return made
+}
+
+// DeriveOr is [PortServices.Derive] that may fail. Then nothing is kept, and the next who
+// comes makes it anew.
+func (p *PortServices) DeriveOr(key any, derive func(before PortChange) (any, error)) (any, error) {
 	one, before := p.derived.of(key)
 	one.making.Lock()
 	defer one.making.Unlock()
 	if !one.made {
-		one.value = derive(before)
+		value, err := derive(before)
+		if err != nil {
+			return nil, err
+		}
+		one.value = value
 		p.derived.finish(key, one)
 	}
-	return one.value
+	return one.value, nil
 }
 
 func (d *derived) of(key any) (one *derivation, before PortChange) {

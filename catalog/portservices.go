@@ -79,6 +79,12 @@ func (p *PortServices) At(address string) iter.Seq[ServiceDefinition] {
 	}
 }
 
+// IsAt reports whether a service has an address of its own, in whichever cluster.
+func (p *PortServices) IsAt(key ServiceKey, address string) bool {
+	_, is := p.addresses.Get(addressKey{address, key})
+	return is
+}
+
 // VisibleAt yields those of them that a viewer may reach at the port. Of which cluster the
 // address is, it leaves to who asks.
 func (p *PortServices) VisibleAt(v Viewer, address string) iter.Seq[ServiceDefinition] {

@@ -1,6 +1,7 @@
 package output
 
 import (
+	"context"
 	"iter"
 	"net"
 	"time"
@@ -32,8 +33,9 @@ type Clients struct {
 	// although the service is offered, and why.
 	Unserved func(s *catalog.Service) iter.Seq2[catalog.EndpointID, string]
 	// Conflicts returns, for a snapshot, what says of a service which of its claims on
-	// clients another service has. It is nil for an output whose clients have none.
-	Conflicts func(now *catalog.Snapshot) func(s *catalog.Service) []catalog.Conflict
+	// clients another service has. Once ctx has ended some may be missing. It is nil for an
+	// output whose clients have none.
+	Conflicts func(ctx context.Context, now *catalog.Snapshot) func(s *catalog.Service) []catalog.Conflict
 }
 
 // Metric is one value at the time of a report.

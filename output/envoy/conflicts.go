@@ -2,8 +2,10 @@ package envoy
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"iter"
+	"maps"
 	"net/netip"
 	"slices"
 	"strings"
@@ -15,9 +17,10 @@ import (
 // Conflicts returns what says for a service of the snapshot what it asks for and an
 // older one has: Envoys get nothing of that, since they would reject the whole of it.
 // It is found when it is asked for, so changes cost nothing. What is found of a port is
-// kept until a service of the port changes.
-func (s *Settings) Conflicts(now *catalog.Snapshot) func(*catalog.Service) []catalog.Conflict {
-	c := conflicts{now: now, domain: s.ClusterDomain, edge: s.Edge.Ports}
+// kept until a service of the port changes. Once ctx has ended nothing more is looked for,
+// and what is returned may lack some.
+func (s *Settings) Conflicts(ctx context.Context, now *catalog.Snapshot) func(*catalog.Service) []catalog.Conflict {
+	c := conflicts{ctx: ctx, now: now, domain: s.ClusterDomain, edge: s.Edge.Ports}
 	if slices.ContainsFunc(s.Edge.Ports, func(p EdgePort) bool { return p.Protocol != edgeTCP }) {
 		c.folded = foldedHosts(now)
 	}
@@ -25,6 +28,7 @@ func (s *Settings) Conflicts(now *catalog.Snapshot) func(*catalog.Service) []cat
 }
 
 type conflicts struct {
+	ctx    context.Context //nolint:containedctx // of the one report that is made
 	now    *catalog.Snapshot
 	domain string
 	edge   []EdgePort
@@ -33,6 +37,9 @@ type conflicts struct {
 
 func (c conflicts) of(s *catalog.Service) (list []catalog.Conflict) {
 	for _, port := range s.Ports {
+		if c.ctx.Err() != nil {
+			return list
+		}
 		list = append(list, c.outbound(s, port.Number)...)
 		list = append(list, c.inbound(s, port.Number)...)
 	}
@@ -80,9 +87,11 @@ func (c conflicts) outbound(s *catalog.Service, number uint32) (list []catalog.C
 	if len(clusters) == 0 {
 		return c.at(number, "")[s.Key]
 	}
+	seen := map[catalog.Conflict]struct{}{}
 	for _, cluster := range clusters {
 		for _, conflict := range c.at(number, cluster)[s.Key] {
-			if !slices.Contains(list, conflict) {
+			if _, twice := seen[conflict]; !twice {
+				seen[conflict] = struct{}{}
 				list = append(list, conflict)
 			}
 		}
@@ -96,48 +105,69 @@ func (c conflicts) at(number uint32, cluster string) portConflicts {
 		return nil
 	}
 	key := conflictsIn{c.domain, cluster, slices.ContainsFunc(c.edge, func(p EdgePort) bool { return p.is(number) && p.Protocol == edgeTCP })}
-	found, _ := index.Derive(key, func(catalog.PortChange) any { return newPortConflicts(index, key) }).(portConflicts)
+	made, _ := index.DeriveOr(key, func(catalog.PortChange) (any, error) { return newPortConflicts(c.ctx, index, key) })
+	found, _ := made.(portConflicts)
 	return found
 }
 
 // newPortConflicts looks at the services of a port from the oldest to the youngest, as
 // Envoys have them whose connections are redirected. Others have one listener for
 // all services of a port, where even more is contested.
-func newPortConflicts(index *catalog.PortServices, in conflictsIn) portConflicts {
+func newPortConflicts(ctx context.Context, index *catalog.PortServices, in conflictsIn) (portConflicts, error) {
 	services := reachedAt(index)
 	all := contest{
 		in: in, index: index, claimed: map[string]*claimants{},
 		secure: handshakesByAddress(services, index, in.cluster), blocks: blocksAsked(services, index.Number, in.cluster),
 	}
-	lost := map[catalog.ServiceKey][]loss{}
+	lost := make([]*defeats, 0, len(services))
 	for _, s := range services {
-		lost[s.Key] = all.enter(s)
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		lost = append(lost, all.enter(s))
 	}
 	found := portConflicts{}
-	for _, s := range services {
-		for w := range all.yieldsTo(s) { // however old the other is
-			lost[s.Key] = all.rivals(w.key).judge(lost[s.Key], w, s)
+	for i, s := range services {
+		if err := ctx.Err(); err != nil {
+			return nil, err
 		}
-		for _, l := range lost[s.Key] {
+		for w := range all.yieldsTo(s) { // however old the other is
+			all.rivals(w.key).judge(lost[i], w, s)
+		}
+		for _, l := range lost[i].list {
 			found[s.Key] = append(found[s.Key], l.conflict(s))
 		}
 	}
-	return found
+	return found, nil
+}
+
+// defeats are what a service does not have, united by winner and kind.
+type defeats struct {
+	list []loss
+	at   map[defeat]int // position in list
+}
+
+type defeat struct {
+	winner       catalog.ServiceKey
+	field, asked string
 }
 
 // judge adds what a service does not have because one of its rivals has it.
-func (c *claimants) judge(lost []loss, w want, s catalog.ServiceDefinition) []loss {
+func (c *claimants) judge(lost *defeats, w want, s catalog.ServiceDefinition) {
 	winner, found := c.winner(s, w.only)
 	if !found {
-		return lost
+		return
 	}
-	for i, l := range lost {
-		if l.winner.Key == winner.Key && l.field == w.field && l.asked == w.asked {
-			lost[i].names = append(lost[i].names, w.name)
-			return lost
-		}
+	is := defeat{winner.Key, w.field, w.asked}
+	if i, known := lost.at[is]; known {
+		lost.list[i].names = append(lost.list[i].names, w.name)
+		return
 	}
-	return append(lost, loss{w, winner, []string{w.name}})
+	if lost.at == nil {
+		lost.at = map[defeat]int{}
+	}
+	lost.at[is] = len(lost.list)
+	lost.list = append(lost.list, loss{w, winner, []string{w.name}})
 }
 
 // reachedAt lists the services that Envoys reach at a port, the oldest first.
@@ -151,15 +181,20 @@ func reachedAt(index *catalog.PortServices) (list []catalog.ServiceDefinition) {
 	return list
 }
 
-// blocksAsked lists the blocks that have a chain of their own, the smallest first.
-func blocksAsked(services []catalog.ServiceDefinition, number uint32, cluster string) (blocks []netip.Prefix) {
+// blocksAsked are the blocks that have a chain of their own.
+func blocksAsked(services []catalog.ServiceDefinition, number uint32, cluster string) blockSet {
+	b := blockSet{has: map[netip.Prefix]struct{}{}}
+	lengths := map[int]struct{}{}
 	for _, s := range services {
-		if port, _ := s.Port(number); trafficOf(port) != httpOnly && trafficOf(port) != tlsOnly {
-			blocks = slices.AppendSeq(blocks, s.BlocksIn(cluster))
+		if port, _ := s.Port(number); trafficOf(port) == httpOnly || trafficOf(port) == tlsOnly {
+			continue
+		}
+		for block := range s.BlocksIn(cluster) {
+			b.has[block], lengths[block.Bits()] = struct{}{}, struct{}{}
 		}
 	}
-	slices.SortFunc(blocks, func(a, b netip.Prefix) int { return cmp.Or(b.Bits()-a.Bits(), a.Compare(b)) })
-	return slices.Compact(blocks)
+	b.bits = slices.SortedFunc(maps.Keys(lengths), func(x, y int) int { return cmp.Compare(y, x) })
+	return b
 }
 
 // want is something that only one service can have in a view.

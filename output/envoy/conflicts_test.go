@@ -1,6 +1,7 @@
 package envoy
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -251,7 +252,7 @@ func TestWhatAnotherServiceHasIsSaid(t *testing.T) {
 }
 
 func conflictsSaid(s *catalog.Snapshot, settings *Settings) (said []string) {
-	of := settings.Conflicts(s)
+	of := settings.Conflicts(context.Background(), s)
 	for service := range s.Services() {
 		for _, c := range of(service) {
 			said = append(said, fmt.Sprintf("%s: %s: %s", service.Key.Host, c.Field, c.Reason))
@@ -275,7 +276,7 @@ func TestLostDomainsAreThoseThatSomeViewLacks(t *testing.T) {
 }
 
 func compareLosses(t *rapid.T, snapshot *catalog.Snapshot) {
-	w, of := NewWorld(snapshot, true, "root"), NewSettings().Conflicts(snapshot)
+	w, of := NewWorld(snapshot, true, "root"), NewSettings().Conflicts(t.Context(), snapshot)
 	lost := map[catalog.ServiceKey]map[string]bool{}
 	for _, client := range sidecarsOf("", "n", "m", "other") {
 		v := w.View(RouteType, client).(View)

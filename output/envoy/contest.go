@@ -14,7 +14,7 @@ type contest struct {
 	in      conflictsIn
 	index   *catalog.PortServices
 	secure  handshakesAt
-	blocks  []netip.Prefix // that have a chain of their own, the smallest first
+	blocks  blockSet // that have a chain of their own
 	claimed map[string]*claimants
 }
 
@@ -48,10 +48,11 @@ func (c contest) wantsOf(s catalog.ServiceDefinition) iter.Seq[want] {
 
 // enter has a service ask for all it wants, and returns what older ones have of it. Who
 // has no place on a listener has nothing there, and takes nothing from younger ones.
-func (c contest) enter(s catalog.ServiceDefinition) (lost []loss) {
+func (c contest) enter(s catalog.ServiceDefinition) (lost *defeats) {
+	lost = &defeats{}
 	without, served := map[string]bool{}, map[string]bool{}
 	for p := range c.placesOf(s) {
-		lost = c.rivals(p.against).judge(lost, p.want, s)
+		c.rivals(p.against).judge(lost, p.want, s)
 		without[p.listener] = c.rivals(p.against).haveAll(s)
 	}
 	for w := range c.wantsOf(s) {
@@ -59,7 +60,7 @@ func (c contest) enter(s catalog.ServiceDefinition) (lost []loss) {
 			continue
 		}
 		rivals := c.rivals(w.key)
-		lost = rivals.judge(lost, w, s)
+		rivals.judge(lost, w, s)
 		served[w.listener] = served[w.listener] || !rivals.haveAll(s)
 		rivals.add(s, w.only)
 		if w.also != "" {
@@ -162,10 +163,7 @@ func (c contest) yieldAround(asked string, yield func(want) bool) bool {
 		}
 		inner = netip.PrefixFrom(address, address.BitLen())
 	}
-	for _, block := range c.blocks {
-		if block.Bits() > inner.Bits() || !block.Contains(inner.Addr()) {
-			continue
-		}
+	for block := range c.blocks.around(inner) {
 		w := blockWanted(block, c.index.Number)
 		w.name = asked
 		if !yield(w) {
@@ -173,4 +171,29 @@ func (c contest) yieldAround(asked string, yield func(want) bool) bool {
 		}
 	}
 	return true
+}
+
+// blockSet is blocks of addresses, with the lengths of prefixes that some of them have, the
+// longest first.
+type blockSet struct {
+	has  map[netip.Prefix]struct{}
+	bits []int
+}
+
+// around yields the blocks that another one is in, the smallest first.
+func (b blockSet) around(inner netip.Prefix) iter.Seq[netip.Prefix] {
+	return func(yield func(netip.Prefix) bool) {
+		for _, bits := range b.bits {
+			if bits > inner.Bits() {
+				continue
+			}
+			block, err := inner.Addr().Prefix(bits)
+			if err != nil { // of the other family
+				continue
+			}
+			if _, is := b.has[block]; is && !yield(block) {
+				return
+			}
+		}
+	}
 }

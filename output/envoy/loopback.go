@@ -1,6 +1,7 @@
 package envoy
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -13,11 +14,11 @@ import (
 // has all that carry neither requests nor handshakes.
 
 // LoopbackConflicts is [Settings.Conflicts] for sidecars with INTERCEPTION_MODE NONE.
-func (s *Settings) LoopbackConflicts(now *catalog.Snapshot) func(*catalog.Service) []catalog.Conflict {
+func (s *Settings) LoopbackConflicts(ctx context.Context, now *catalog.Snapshot) func(*catalog.Service) []catalog.Conflict {
 	return func(service *catalog.Service) (list []catalog.Conflict) {
 		for _, port := range service.Ports {
 			index := now.Port(port.Number)
-			if index == nil || !(proxy{mode: none}).opens(port.Number) {
+			if ctx.Err() != nil || index == nil || !(proxy{mode: none}).opens(port.Number) {
 				continue
 			}
 			found, _ := index.Derive(loopbackKey{}, func(catalog.PortChange) any { return loopbackConflictsAt(index) }).(map[catalog.ServiceKey]catalog.Conflict)

@@ -46,6 +46,23 @@ func (p proxy) listensAt(s catalog.ServiceDefinition, index *catalog.PortService
 	}
 }
 
+// listens reports whether an address is one of [proxy.listensAt]. It does not go through
+// the addresses of a service, which may be many, if it is called at all of them.
+func (p proxy) listens(s catalog.ServiceDefinition, index *catalog.PortServices, address string) bool {
+	port, _ := s.Port(index.Number)
+	if address != p.shared() && len(s.ByCluster) == 0 && !s.Traffic.ClusterLocal {
+		kind := trafficOf(port)
+		return kind != notTCP && kind != httpOnly && p.mode != none && p.family.has(address) &&
+			!p.reserved(port.Number) && !p.apart(s, index) && index.IsAt(s.Key, address)
+	}
+	for at := range p.listensAt(s, index) {
+		if at == address {
+			return true
+		}
+	}
+	return false
+}
+
 // reserved reports whether a port is one of the Envoy's own. Two listeners of one
 // address and port would be rejected together.
 func (p proxy) reserved(number uint32) bool {
@@ -82,13 +99,7 @@ func members(v View, index *catalog.PortServices, address string) iter.Seq[catal
 			if !hasCluster(s, index.Number) {
 				continue
 			}
-			listens := false
-			for at := range v.proxy.listensAt(s, index) {
-				if listens = at == address; listens {
-					break
-				}
-			}
-			if listens && !v.isTaken(s, index, address) && !yield(s) {
+			if v.proxy.listens(s, index, address) && !v.isTaken(s, index, address) && !yield(s) {
 				return
 			}
 		}

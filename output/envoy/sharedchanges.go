@@ -42,6 +42,7 @@ func (s *settings) appendShared(list []push.Changed, hosts *stepHosts, c catalog
 		single.take(key.Host, service, namespaces)
 	}
 	single.crossed()
+	single.contested()
 	hosts.noteAll(noted)
 	for _, name := range slices.SortedFunc(maps.Keys(noted), func(a, b sharedName) int {
 		return cmp.Or(cmp.Compare(a.row, b.row), cmp.Compare(a.name, b.name))

@@ -1,6 +1,7 @@
 package envoy
 
 import (
+	"iter"
 	"strings"
 
 	"github.com/isthmus-mesh/isthmus/catalog"
@@ -16,17 +17,10 @@ type singleChanges struct {
 	audiences audiences
 	touched   map[uint32]int                         // by port: how many services may have come or gone
 	before    map[string][]catalog.ServiceDefinition // of each host, what has changed
-	rivals    map[hostPort]map[string]struct{}
-}
-
-// hostPort is a host at one of its ports.
-type hostPort struct {
-	host string
-	port uint32
 }
 
 func newSingleChanges(s *settings, hosts *stepHosts, noted audiences) *singleChanges {
-	return &singleChanges{s, hosts.now, hosts, noted, map[uint32]int{}, map[string][]catalog.ServiceDefinition{}, map[hostPort]map[string]struct{}{}}
+	return &singleChanges{s, hosts.now, hosts, noted, map[uint32]int{}, map[string][]catalog.ServiceDefinition{}}
 }
 
 // count notes how many services of a host may have come or gone. It comes for all changes
@@ -44,8 +38,8 @@ func (n *singleChanges) count(host string, c catalog.ServiceChange) {
 	}
 }
 
-// take notes the single hosts that a change of a host's services may alter: their own, and
-// those that claim the same domains.
+// take notes the single hosts of a host's services that a change may alter. Those that
+// claim the same domains are left to [singleChanges.contested].
 func (n *singleChanges) take(host string, c catalog.ServiceChange, namespaces []string) {
 	if !n.hasHosts() {
 		return
@@ -53,34 +47,41 @@ func (n *singleChanges) take(host string, c catalog.ServiceChange, namespaces []
 	for _, port := range concernedPorts(n.hosts, host, c) {
 		n.note(RouteType, hostRoutes(port), namespaces)
 		n.note(VirtualHostType, hostName(host, port), namespaces)
-		index := n.now.Port(port)
-		if index == nil {
-			continue
-		}
-		all := hostsOf(index, n.view())
-		for rival := range n.rivalsOf(all, host) {
-			n.note(VirtualHostType, hostName(rival, port), namespaces)
-		}
 	}
 }
 
-// rivalsOf are the hosts that claim a domain of one of a host's services at a port, as these
-// are now and were before the step. Many namespaces may have services of their own of one
-// host, all of which change at once, and each of which has all others for rivals.
-func (n *singleChanges) rivalsOf(all *portHosts, host string) map[string]struct{} {
-	at := hostPort{host, all.index.Number}
-	if hosts, known := n.rivals[at]; known {
-		return hosts
+// contested notes the single hosts that claim a domain of a host that changed, as its
+// services are now and were before the step. It looks at each domain once, however many
+// of the hosts claim it. It adds nothing to audiences, but joins them; see [audiences.join].
+func (n *singleChanges) contested() {
+	if !n.hasHosts() {
+		return
 	}
-	search := newRivalSearch(all)
-	for s := range n.now.ByHost(host) {
-		search.of(s.ServiceDefinition)
+	searches := map[uint32]*claimSearch{}
+	for host, h := range n.hosts.hosts {
+		for port, namespaces := range h.concerned {
+			search := searches[port]
+			if search == nil {
+				index := n.now.Port(port)
+				if index == nil {
+					continue
+				}
+				search = newClaimSearch(hostsOf(index, n.view()))
+				searches[port] = search
+			}
+			for s := range n.now.ByHost(host) {
+				search.of(s.ServiceDefinition, namespaces)
+			}
+			for _, s := range n.before[host] {
+				search.of(s, namespaces)
+			}
+		}
 	}
-	for _, s := range n.before[host] {
-		search.of(s)
+	for port, search := range searches {
+		for host, namespaces := range search.found() {
+			n.audiences.join(sharedName{VirtualHostType, hostName(host, port)}, namespaces)
+		}
 	}
-	n.rivals[at] = search.hosts
-	return search.hosts
 }
 
 func (n *singleChanges) note(r push.Row, name string, namespaces []string) {
@@ -108,53 +109,87 @@ func (n *singleChanges) crossed() {
 	}
 }
 
-// rivalSearch finds the hosts of services that claim a domain of some, for clients of
-// whichever cluster. It looks once for what several of them claim.
-type rivalSearch struct {
+// claimSearch finds the hosts of services that claim a domain of some, for clients of
+// whichever cluster.
+type claimSearch struct {
 	*portHosts
-	hosts map[string]struct{}
 
-	domains   map[homeDomain]struct{}
-	addresses map[string]struct{}
+	domains   map[homeDomain]*claimed
+	addresses map[string]*claimed
 }
 
 // homeDomain is a domain, and the namespace of those who know a service by it if these are
 // not all.
 type homeDomain struct{ domain, home string }
 
-func newRivalSearch(all *portHosts) *rivalSearch {
-	return &rivalSearch{all, map[string]struct{}{}, map[homeDomain]struct{}{}, map[string]struct{}{}}
+// claimed is what the hosts that changed have in common, and who may see one of these.
+type claimed struct {
+	host string // the only one of them; empty if they are several
+	by   *namespaceSet
 }
 
-// of looks for those of a service.
-func (r *rivalSearch) of(s catalog.ServiceDefinition) {
+// mostTold bounds the namespaces that are told apart of those who may see a change of
+// hosts that have something in common. If there are more, all clients are looked at.
+const mostTold = 64
+
+func newClaimSearch(all *portHosts) *claimSearch {
+	return &claimSearch{all, map[homeDomain]*claimed{}, map[string]*claimed{}}
+}
+
+// of enters what a service claims. The namespaces are those who may see that its host has
+// changed.
+func (r *claimSearch) of(s catalog.ServiceDefinition, by *namespaceSet) {
 	for c := range newPortHost(s, r.index.Number, r.in).claims() {
-		r.against(c)
+		enter(r.domains, homeDomain{c.domain, c.home}, s.Key.Host, by)
 	}
 	for address := range s.EveryAddress() {
-		r.against(claim{domain: authority(address)}) // who has it for a host
-		r.at(address)
+		enter(r.domains, homeDomain{domain: authority(address)}, s.Key.Host, by) // who has it for a host
+		enter(r.addresses, address, s.Key.Host, by)
 	}
-	r.at(strings.Trim(strings.ToLower(s.Key.Host), "[]"))
+	enter(r.addresses, strings.Trim(strings.ToLower(s.Key.Host), "[]"), s.Key.Host, by)
 }
 
-func (r *rivalSearch) against(c claim) {
-	key := homeDomain{c.domain, c.home}
-	if _, done := r.domains[key]; done {
+func enter[K comparable](all map[K]*claimed, key K, host string, by *namespaceSet) {
+	is := all[key]
+	if is == nil {
+		all[key] = &claimed{host, by}
 		return
 	}
-	r.domains[key] = struct{}{}
-	for rival := range rivals(r.claims, c) {
-		r.hosts[rival.by.Key.Host] = struct{}{}
+	if is.host != host {
+		is.host = ""
+	}
+	if is.by == by {
+		return
+	}
+	if !is.by.own {
+		own := &namespaceSet{own: true}
+		own.join(is.by)
+		is.by = own
+	}
+	if is.by.join(by); len(is.by.names) > mostTold {
+		is.by.add(nil)
 	}
 }
 
-func (r *rivalSearch) at(address string) {
-	if _, done := r.addresses[address]; done {
-		return
-	}
-	r.addresses[address] = struct{}{}
-	for rival := range r.index.At(address) {
-		r.hosts[rival.Key.Host] = struct{}{}
+// found yields the hosts that claim something of it, with who may see the change. One may
+// come several times. What a host alone has changed of is noted for it already.
+func (r *claimSearch) found() iter.Seq2[string, *namespaceSet] {
+	return func(yield func(string, *namespaceSet) bool) {
+		for key, is := range r.domains {
+			is.by.own = false // many names have it from here on
+			for c := range rivals(r.claims, claim{domain: key.domain, own: key.home != "", home: key.home}) {
+				if c.by.Key.Host != is.host && !yield(c.by.Key.Host, is.by) {
+					return
+				}
+			}
+		}
+		for address, is := range r.addresses {
+			is.by.own = false
+			for s := range r.index.At(address) {
+				if s.Key.Host != is.host && !yield(s.Key.Host, is.by) {
+					return
+				}
+			}
+		}
 	}
 }

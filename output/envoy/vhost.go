@@ -78,10 +78,29 @@ func (h *portHost) fragmentOf(domains []string) *fragment {
 // domainsFor lists the domains of a virtual host, each once whatever its case.
 func (h *portHost) domainsFor(own bool) []string {
 	var list []string
+	var seen map[string]struct{} // of a long list
+	isThere := func(domain string) bool {
+		if len(list) < fewDomains {
+			return slices.ContainsFunc(list, func(d string) bool { return strings.EqualFold(d, domain) })
+		}
+		if seen == nil {
+			seen = make(map[string]struct{}, 2*len(list))
+			for _, d := range list {
+				seen[strings.ToLower(d)] = struct{}{}
+			}
+		}
+		key := strings.ToLower(domain)
+		_, is := seen[key]
+		seen[key] = struct{}{}
+		return is
+	}
 	for domain := range domainsOf(h.ServiceDefinition, h.in.domain, h.in.cluster, own) {
-		if !slices.ContainsFunc(list, func(d string) bool { return strings.EqualFold(d, domain) }) && domain != anyDomain {
+		if domain != anyDomain && !isThere(domain) {
 			list = append(list, domain)
 		}
 	}
 	return list
 }
+
+// fewDomains are as many as are compared faster than looked up.
+const fewDomains = 8

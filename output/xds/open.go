@@ -46,9 +46,9 @@ type Settings interface {
 	// Begin returns what makes the step to a snapshot of the catalog, for one output.
 	Begin() func(s *catalog.Snapshot, change catalog.Change, complete bool, rootNamespace string) push.Update
 	// Conflicts is as in [output.Clients].
-	Conflicts(now *catalog.Snapshot) func(s *catalog.Service) []catalog.Conflict
+	Conflicts(ctx context.Context, now *catalog.Snapshot) func(s *catalog.Service) []catalog.Conflict
 	// LoopbackConflicts are further ones, at sidecars with INTERCEPTION_MODE NONE.
-	LoopbackConflicts(now *catalog.Snapshot) func(s *catalog.Service) []catalog.Conflict
+	LoopbackConflicts(ctx context.Context, now *catalog.Snapshot) func(s *catalog.Service) []catalog.Conflict
 	// NotOffered returns what is as in [output.Clients].
 	NotOffered() func(s *catalog.Service, kind string) string
 }
@@ -161,12 +161,12 @@ func (o *opened) Report() output.Report {
 
 // conflicts finds those at sidecars with INTERCEPTION_MODE NONE while one is connected: to
 // all others they mean nothing.
-func (o *opened) conflicts(now *catalog.Snapshot) func(s *catalog.Service) []catalog.Conflict {
-	redirected := o.envoy.Conflicts(now)
+func (o *opened) conflicts(ctx context.Context, now *catalog.Snapshot) func(s *catalog.Service) []catalog.Conflict {
+	redirected := o.envoy.Conflicts(ctx, now)
 	if !o.server.hasUnredirected() {
 		return redirected
 	}
-	loopback := o.envoy.LoopbackConflicts(now)
+	loopback := o.envoy.LoopbackConflicts(ctx, now)
 	return func(s *catalog.Service) []catalog.Conflict {
 		list := redirected(s)
 		for _, more := range loopback(s) {
