@@ -32,7 +32,7 @@ var _ records = (*store.Memory)(nil)
 func (a *App) openStore(ctx context.Context, c *config.Config, metrics *prometheus.Registry) error {
 	if c.Store.DataDir == "" {
 		a.store = a.machine.memory(a.machine.store)
-	} else if err := a.openDisk(c.Store.DataDir); err != nil {
+	} else if err := a.openDisk(c); err != nil {
 		return fmt.Errorf("store.dataDir: %w", err)
 	}
 	a.meterStore(metrics)
@@ -43,8 +43,11 @@ func (a *App) openStore(ctx context.Context, c *config.Config, metrics *promethe
 	return nil
 }
 
-func (a *App) openDisk(dir string) (err error) {
-	if a.disk, err = store.OpenDisk(store.DiskConfig{Dir: dir, Store: a.machine.store, Log: a.log, Listed: a.listed}); err != nil {
+func (a *App) openDisk(c *config.Config) (err error) {
+	dir := c.Store.DataDir
+	if a.disk, err = store.OpenDisk(store.DiskConfig{
+		Dir: dir, Store: a.machine.store, Log: a.log, Listed: a.listed, Remade: func() { a.keepSelf(c) },
+	}); err != nil {
 		return err
 	}
 	a.store = a.disk.Store()
