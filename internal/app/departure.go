@@ -204,6 +204,9 @@ func (f *fleet) leave(leavers []leaver) {
 		f.add(removedSource(l))
 		m := f.members[len(f.members)-1]
 		m.leaving, m.departure.waits, m.departure.since = true, slices.Clone(l.waits), l.since
+		if now := time.Now(); l.since.After(now) { // by another clock
+			m.departure.since = now
+		}
 		m.supervisor.Depart(&source.HeldStatus{
 			State: source.StateStale, Since: time.Now(),
 			Reason: fmt.Sprintf("it is not in the configuration any more; its records are served until these have been listed: %s", strings.Join(l.waits, ", ")),
