@@ -8,7 +8,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/model"
 )
 
-// Merger keeps a catalog of what a store's watch tells, and publishes each new
+// Merger keeps a catalog of the records of a store's watch, and publishes each new
 // snapshot with its change. It outlives a watch: when it is run again with another one, readers
 // are given the difference between the last snapshot and the first of the new watch.
 // [Merger.Run] belongs to one goroutine.
@@ -44,14 +44,14 @@ type PanicError struct {
 
 func (e *PanicError) Error() string { return fmt.Sprintf("panic: %v", e.Value) }
 
-// Run merges what a watch tells, until the watch ends, and returns its error. The first
+// Run merges the batches of a watch until the watch ends, and returns its error. The first
 // snapshot of the watch becomes one change from the snapshot published last. A panic ends
 // the run with a [*PanicError]: run the merger again with another watch. Unless
 // the watch has ended by itself, the caller ends it after the run.
 func (m *Merger) Run(watch iter.Seq2[model.Batch, error]) error {
 	done := make(chan struct{})
 	defer close(done)
-	told := tell(watch, done)
+	received := receive(watch, done)
 	select {
 	case order := <-m.orders:
 		m.ranks, _ = m.ranks.arrange(order)
@@ -59,9 +59,9 @@ func (m *Merger) Run(watch iter.Seq2[model.Batch, error]) error {
 	}
 	r := &run{Merger: m, builder: newBuilder(m.ranks)}
 	for {
-		// Cases: the watch tells something, or has ended; another order is asked for.
+		// Cases: a batch of the watch, or its end; another order of sources.
 		select {
-		case next, goesOn := <-told:
+		case next, goesOn := <-received:
 			if !goesOn {
 				return nil
 			}
@@ -79,19 +79,19 @@ func (m *Merger) Run(watch iter.Seq2[model.Batch, error]) error {
 	}
 }
 
-// told is what a watch yields.
-type told struct {
+// delivered is a batch that a watch yields, or the error that ends the watch.
+type delivered struct {
 	model.Batch
 	err error
 }
 
-// tell hands on what a watch yields until it ends, or done is closed.
-func tell(watch iter.Seq2[model.Batch, error], done <-chan struct{}) <-chan told {
-	next := make(chan told)
-	say := func(batch model.Batch, err error) bool {
+// receive hands on the batches of a watch until it ends, or done is closed.
+func receive(watch iter.Seq2[model.Batch, error], done <-chan struct{}) <-chan delivered {
+	next := make(chan delivered)
+	send := func(batch model.Batch, err error) bool {
 		// Cases: the merger takes it; the merger has ended.
 		select {
-		case next <- told{batch, err}:
+		case next <- delivered{batch, err}:
 			return true
 		case <-done:
 			return false
@@ -99,8 +99,8 @@ func tell(watch iter.Seq2[model.Batch, error], done <-chan struct{}) <-chan told
 	}
 	go func() {
 		defer close(next)
-		if err := attempt(func() { watch(say) }); err != nil {
-			say(model.Batch{}, err)
+		if err := attempt(func() { watch(send) }); err != nil {
+			send(model.Batch{}, err)
 		}
 	}()
 	return next

@@ -44,7 +44,7 @@ func sizeOfSpec(spec Spec) int {
 		}
 		return size
 	case SourceMark:
-		return specSize + sizeOfJudgements(s.Judgements)
+		return specSize + sizeOfJudgements(s.Judgements) + sizeOfStrings(s.Departure.Successors)
 	case Opaque:
 		return specSize + sizeOfMeta(s.Meta) + len(s.Type) + len(s.Content)
 	}

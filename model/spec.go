@@ -206,15 +206,35 @@ func (c Consumption) EqualSpec(spec Spec) bool {
 
 // SourceMark says that a source has delivered a complete listing: a record of
 // the commit that made it, or of an earlier one, is part of what was listed. It
-// changes only with what was decided about what others hold of the source.
+// changes only with what was decided about what others hold of the source, and when
+// the source leaves the configuration.
 type SourceMark struct {
 	Judgements Judgements `json:"judgements,omitzero"`
+	Departure  Departure  `json:"departure,omitzero"`
 }
 
 // EqualSpec implements [Spec].
 func (s SourceMark) EqualSpec(spec Spec) bool {
 	o, ok := spec.(SourceMark)
-	return ok && s.Judgements.Equal(o.Judgements)
+	return ok && s.Judgements.Equal(o.Judgements) && s.Departure.Equal(o.Departure)
+}
+
+// Departure is how far a source has come that leaves the configuration while others take
+// its place. It is zero for a source that is in the configuration, or leaves alone.
+type Departure struct {
+	// Successors are the sources that its records wait for.
+	Successors List[string] `json:"successors,omitzero"`
+	// Since is when the successors were found to list too little; zero if they were not.
+	Since time.Time `json:"since,omitzero"`
+	// Share, Min and For are the settings of the source that judge that.
+	Share float64       `json:"share,omitzero"`
+	Min   uint32        `json:"min,omitzero"`
+	For   time.Duration `json:"for,omitzero"`
+}
+
+// Equal reports whether both say the same.
+func (d Departure) Equal(o Departure) bool {
+	return d.Successors.Equal(o.Successors) && d.Since.Equal(o.Since) && d.Share == o.Share && d.Min == o.Min && d.For == o.For
 }
 
 // Opaque is a specification that Isthmus carries byte for byte, without

@@ -155,3 +155,37 @@ func (d *HeldStatus) shown(st Status) Status {
 	}
 	return st
 }
+
+// StoredDeparture is how far a source has come that leaves the configuration, as its mark
+// says; zero if it does not leave.
+func StoredDeparture(stored Lister, source string) model.Departure {
+	mark, _ := markOf(stored, source).Spec.(model.SourceMark)
+	return mark.Departure
+}
+
+// StoreDeparture has the mark of a source say how far the source has come, so that another
+// process goes on from there. It reports false if the source has no mark to say it, since
+// it was never listed.
+func StoreDeparture(ctx context.Context, store Store, source string, d model.Departure) (stored bool, err error) {
+	for range commitTries {
+		rec := markOf(store, source)
+		mark, marked := rec.Spec.(model.SourceMark)
+		if !marked || mark.Departure.Equal(d) {
+			return marked || d.Equal(model.Departure{}), nil
+		}
+		mark.Departure = d
+		rec.Spec = mark
+		if _, err = store.Commit(ctx, model.Commit{Writes: []model.Write{{Record: rec}}}); err == nil {
+			return true, nil
+		}
+	}
+	return false, fmt.Errorf("store that source %s leaves the configuration: %w", source, err)
+}
+
+// markOf is the mark of a source; its specification is nil if there is none.
+func markOf(stored Lister, source string) (mark model.Record) {
+	for rec := range stored.List(model.Filter{Kind: model.KindSource, Source: source}) {
+		mark = rec
+	}
+	return mark
+}

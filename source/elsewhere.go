@@ -75,8 +75,10 @@ func (s *Supervisor) markWrites(baselines []*baselineState, listed bool) []model
 			list = append(list, f.judgement())
 		}
 	}
-	want := model.Record{Ref: markRef(s.name), Spec: model.SourceMark{Judgements: model.JudgementsOf(list...)}}
-	have, stored := s.find(want.Ref)
+	have, stored := s.find(markRef(s.name))
+	mark, _ := have.Spec.(model.SourceMark) // of which others write the departure
+	mark.Judgements = model.JudgementsOf(list...)
+	want := model.Record{Ref: markRef(s.name), Spec: mark}
 	if !stored && !listed || stored && want.SameContent(have) {
 		return nil
 	}

@@ -48,6 +48,7 @@ type Disk struct {
 	replica  *Replica // what is saved: its
 	log      *slog.Logger
 	listed   func() map[string]time.Time
+	remade   func()
 	restored Restored
 	tuning   tuning
 	files    files
@@ -75,6 +76,9 @@ type DiskConfig struct {
 	// Listed returns when the sources were listed last whose records are older
 	// than what is saved now. It is saved as well; nil if nobody knows.
 	Listed func() map[string]time.Time
+	// Remade is called when the folder was removed or replaced, and is made and locked again,
+	// so that the caller can put its own files there; may be nil.
+	Remade func()
 }
 
 // tuning is what tests change.

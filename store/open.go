@@ -20,7 +20,7 @@ func OpenDisk(cfg DiskConfig) (*Disk, error) { return openDisk(cfg, defaultTunin
 
 func openDisk(cfg DiskConfig, tuning tuning, files files) (*Disk, error) {
 	memory := NewMemory(cfg.Store)
-	d := &Disk{folder: folder(cfg.Dir), memory: memory, replica: memory.Replica, log: cfg.Log, listed: cfg.Listed, tuning: tuning, files: files}
+	d := &Disk{folder: folder(cfg.Dir), memory: memory, replica: memory.Replica, log: cfg.Log, listed: cfg.Listed, remade: cfg.Remade, tuning: tuning, files: files}
 	if d.log == nil {
 		d.log = slog.New(slog.DiscardHandler)
 	}

@@ -66,6 +66,9 @@ func (d *Disk) own() error {
 	if err := d.relock(); err != nil {
 		return err
 	}
+	if d.remade != nil {
+		d.remade()
+	}
 	list, _, err := d.folder.read()
 	if err != nil {
 		return err

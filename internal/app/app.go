@@ -38,7 +38,7 @@ type App struct {
 	store    records
 	claims   source.Claims // of the sources in the store
 	disk     *store.Disk   // nil if nothing survives a restart
-	leftover []string      // sources in the store that are not configured, and wait for others
+	leftover []leaver      // sources in the store that are not configured, and wait for others
 	fleet    *fleet
 	faults   *faults
 	branches []*branch // the first is of all sources
@@ -109,7 +109,7 @@ func (a *App) openSources(c *config.Config) {
 	for _, s := range c.Sources {
 		a.fleet.add(s)
 	}
-	a.fleet.leave(a.leftover, a.unlisted(c))
+	a.fleet.leave(a.leftover)
 	a.reloader = newReloader(a, c)
 }
 

@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -23,6 +24,76 @@ type departure struct {
 	released bool // an operator has decided
 	// gone is closed once its records are removed; nil unless somebody waits for that.
 	gone chan struct{}
+}
+
+// leaver is a source that is stored and left the configuration before this process began.
+type leaver struct {
+	name  string
+	waits []string
+	since time.Time
+	hold  source.Hold
+}
+
+// leaverOf is a source that left earlier, as it is stored, given the sources that are configured
+// and those of them that were never listed. It waits for none if it may go at once.
+func leaverOf(name string, stored model.Departure, configured, unlisted []string) leaver {
+	l := leaver{name: name, hold: source.DefaultHold()}
+	for _, successor := range slices.Concat(stored.Successors.Slice(), unlisted) {
+		if slices.Contains(configured, successor) && !slices.Contains(l.waits, successor) {
+			l.waits = append(l.waits, successor)
+		}
+	}
+	if stored.Successors.Len() > 0 {
+		l.hold = source.Hold{Share: stored.Share, Min: int(stored.Min), For: stored.For}
+	}
+	if slices.Equal(l.waits, stored.Successors.Slice()) {
+		l.since = stored.Since
+	}
+	return l
+}
+
+// stored is what the mark of a source says about its leaving.
+func (m *member) stored() model.Departure {
+	d, hold := m.departure, m.entry.Hold
+	if !m.leaving || len(d.waits) == 0 {
+		return model.Departure{}
+	}
+	return model.Departure{
+		Successors: model.ListOf(d.waits...), Since: d.since.UTC().Round(0), // without the reading of a clock that ends with the process
+		Share: hold.Share, Min: uint32(min(hold.Min, math.MaxInt32)), For: hold.For, //nolint:gosec // it is not negative
+	}
+}
+
+// unrecorded yields the sources of which the store does not say yet how far they are.
+func (f *fleet) unrecorded() map[*member]model.Departure {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	list := map[*member]model.Departure{}
+	for _, m := range f.members {
+		if d := m.stored(); m.recorded == nil || !m.recorded.Equal(d) {
+			list[m] = d
+		}
+	}
+	return list
+}
+
+// record has the store say which sources leave, so that it outlives this process.
+func (r *reloader) record(ctx context.Context) {
+	for m, d := range r.app.fleet.unrecorded() {
+		stored, err := source.StoreDeparture(ctx, r.app.store, m.entry.Name, d)
+		switch {
+		case err != nil && ctx.Err() == nil:
+			r.app.log.Warn("a restart would forget how far a source has come that leaves the configuration", "source", m.entry.Name, "err", err)
+		case stored:
+			r.app.fleet.recorded(m, d)
+		}
+	}
+}
+
+func (f *fleet) recorded(m *member, d model.Departure) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	m.recorded = &d
 }
 
 // onlyAmong leaves out the sources that do not come any more, and adds others. Who has
@@ -122,20 +193,23 @@ func (nothing) Run(ctx context.Context, _ source.Sink) error {
 }
 
 // removedSource is the entry of such a source.
-func removedSource(name string) config.Source {
-	return config.Source{Name: name, Kind: "removed", Hold: source.DefaultHold(), Settings: removed{}}
+func removedSource(l leaver) config.Source {
+	return config.Source{Name: l.name, Kind: "removed", Hold: l.hold, Settings: removed{}}
 }
 
-// leave takes in the sources that left the configuration while no process ran, and that
+// leave takes in the sources that left the configuration before this process began, and that
 // wait for what came in their place.
-func (f *fleet) leave(names, waits []string) {
-	for _, name := range names {
-		f.add(removedSource(name))
+func (f *fleet) leave(leavers []leaver) {
+	for _, l := range leavers {
+		f.add(removedSource(l))
 		m := f.members[len(f.members)-1]
-		m.leaving, m.departure.waits = true, slices.Clone(waits)
+		m.leaving, m.departure.waits, m.departure.since = true, slices.Clone(l.waits), l.since
+		if now := time.Now(); l.since.After(now) { // by another clock
+			m.departure.since = now
+		}
 		m.supervisor.Depart(&source.HeldStatus{
 			State: source.StateStale, Since: time.Now(),
-			Reason: fmt.Sprintf("it is not in the configuration any more; its records are served until these have been listed: %s", strings.Join(waits, ", ")),
+			Reason: fmt.Sprintf("it is not in the configuration any more; its records are served until these have been listed: %s", strings.Join(l.waits, ", ")),
 		})
 	}
 }

@@ -32,7 +32,7 @@ var _ records = (*store.Memory)(nil)
 func (a *App) openStore(ctx context.Context, c *config.Config, metrics *prometheus.Registry) error {
 	if c.Store.DataDir == "" {
 		a.store = a.machine.memory(a.machine.store)
-	} else if err := a.openDisk(c.Store.DataDir); err != nil {
+	} else if err := a.openDisk(c); err != nil {
 		return fmt.Errorf("store.dataDir: %w", err)
 	}
 	a.meterStore(metrics)
@@ -43,8 +43,11 @@ func (a *App) openStore(ctx context.Context, c *config.Config, metrics *promethe
 	return nil
 }
 
-func (a *App) openDisk(dir string) (err error) {
-	if a.disk, err = store.OpenDisk(store.DiskConfig{Dir: dir, Store: a.machine.store, Log: a.log, Listed: a.listed}); err != nil {
+func (a *App) openDisk(c *config.Config) (err error) {
+	dir := c.Store.DataDir
+	if a.disk, err = store.OpenDisk(store.DiskConfig{
+		Dir: dir, Store: a.machine.store, Log: a.log, Listed: a.listed, Remade: func() { a.keepSelf(c) },
+	}); err != nil {
 		return err
 	}
 	a.store = a.disk.Store()
@@ -137,11 +140,18 @@ func (a *App) restored() []string {
 
 // forget removes what sources have stored that are not configured any more. It
 // comes before anything is read or served. If other sources have never been listed, they
-// may have come in the place of these, which stay until that is known.
+// may have come in the place of these, which stay until that is known. So do the sources
+// that an earlier process had found to leave for others.
 func (a *App) forget(ctx context.Context, c *config.Config) error {
-	waits := a.unlisted(c)
+	unlisted := a.unlisted(c)
+	for _, name := range names(c) { // one that was leaving is there again
+		if _, err := source.StoreDeparture(ctx, a.store, name, model.Departure{}); err != nil {
+			return err
+		}
+	}
 	for _, name := range source.Leftover(a.store, names(c)) {
-		err := a.forgetOne(ctx, name, len(waits) > 0)
+		l := leaverOf(name, source.StoredDeparture(a.store, name), names(c), unlisted)
+		err := a.forgetOne(ctx, name, len(l.waits) > 0)
 		if claimed, ok := errors.AsType[*source.ClaimedError](err); ok {
 			a.log.Info("the source is not configured here, and another process has it: its records stay", "source", name, "holder", claimed.Holder)
 			continue
@@ -149,9 +159,9 @@ func (a *App) forget(ctx context.Context, c *config.Config) error {
 		if err != nil {
 			return err
 		}
-		if len(waits) > 0 {
-			a.leftover = append(a.leftover, name)
-			a.log.Info("the source is not configured any more: its records stay until others are listed", "source", name, "others", waits)
+		if len(l.waits) > 0 {
+			a.leftover = append(a.leftover, l)
+			a.log.Info("the source is not configured any more: its records stay until others are listed", "source", name, "others", l.waits)
 			continue
 		}
 		a.log.Info("the source is not configured any more: its records were removed", "source", name)

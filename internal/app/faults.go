@@ -101,7 +101,7 @@ type delivery struct {
 }
 
 // publish hands on a snapshot. An output that panics is tried once more, and again with the
-// next snapshot. It is told then whatever changed since the last one that it took.
+// next snapshot. It is given then all changes since the last snapshot that it took.
 func (d *delivery) publish(s *catalog.Snapshot, change catalog.Change, complete bool, f *faults) {
 	if d.behind {
 		waited := change.Waited

@@ -47,7 +47,7 @@ func (h *haunted) Watch(ctx context.Context, f model.Filter) iter.Seq2[model.Bat
 	}
 }
 
-// tells is a source that lists what it is told to.
+// tells is a source that lists the hosts that a test names.
 type tells struct {
 	source.Settings // has no more than is defined here
 	hosts           chan []string
@@ -78,7 +78,7 @@ func (s tells) Run(ctx context.Context, sink source.Sink) error {
 	}
 }
 
-// takes is an output that keeps the hosts that changes told it of. While it fails, taking a
+// takes is an output that keeps the hosts that changes name. While it fails, taking a
 // snapshot panics, before or after that is noted.
 type takes struct {
 	output.Settings // has no more than is defined here
@@ -242,7 +242,7 @@ func TestOnePanicInTheMergeLosesNothing(t *testing.T) {
 	})
 }
 
-// An output panics while it takes snapshots. Others go on, and it is told later whatever it
+// An output panics while it takes snapshots. Others go on, and it is given later all that it
 // missed.
 func TestAPanicInAnOutputCostsThatOutput(t *testing.T) {
 	for name, after := range map[string]bool{"at the begin": false, "at the end": true} {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/admin"
 	"github.com/isthmus-mesh/isthmus/config"
+	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/source"
 )
 
@@ -33,6 +34,7 @@ type member struct {
 	// as long as their records are served, these have to be true.
 	leaving   bool
 	departure departure
+	recorded  *model.Departure // what the store says of it; nil if that is not known
 }
 
 // add takes in a source, which does not run yet.

@@ -143,16 +143,38 @@ func (p *play) departs(m *seat) {
 }
 
 // leftover is the seat of a source that is stored, and that was not configured any more at
-// a start while others had never been listed. Nobody reads it.
+// a start while others had never been listed, or while its mark says that it waits for
+// others. Nobody reads it.
 func (p *play) leftover(name string, stored []model.Record) {
-	m := &seat{entry: entry{Name: name, Hold: source.DefaultHold()}, leaving: true, halted: true}
+	m, d := &seat{entry: entry{Name: name, Hold: source.DefaultHold()}, leaving: true, halted: true}, leavingOf(stored)
+	if d.Successors.Len() > 0 {
+		m.Hold = source.Hold{Share: d.Share, Min: int(d.Min), For: d.For}
+	}
+	m.waits = slices.DeleteFunc(d.Successors.Slice(), func(name string) bool { return !p.wants(name) })
 	for _, e := range p.wanted {
-		if !p.primed(e.Name) {
+		if !p.primed(e.Name) && !slices.Contains(m.waits, e.Name) {
 			m.waits = append(m.waits, e.Name)
 		}
 	}
+	if slices.Equal(m.waits, d.Successors.Slice()) {
+		m.since = d.Since
+	}
 	p.mirrors[name] = mirrorOf(m.Hold, stored)
 	p.present = append(p.present, m)
+}
+
+// leavingOf is what the mark of a source says of its leaving.
+func leavingOf(stored []model.Record) (d model.Departure) {
+	for _, r := range stored {
+		if mark, is := r.Spec.(model.SourceMark); is {
+			d = mark.Departure
+		}
+	}
+	return d
+}
+
+func (p *play) wants(name string) bool {
+	return slices.ContainsFunc(p.wanted, func(e entry) bool { return e.Name == name })
 }
 
 // renameTo is the configuration with another name for one source, which reads another

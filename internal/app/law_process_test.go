@@ -141,7 +141,8 @@ func (p *play) remember(a *App) {
 		case p.claims.others(name):
 			p.strays = append(p.strays, name)
 			p.mirrors[name] = mirrorOf(source.Hold{}, stored[name])
-		case slices.ContainsFunc(p.wanted, func(e entry) bool { return !p.primed(e.Name) }):
+		case slices.ContainsFunc(p.wanted, func(e entry) bool { return !p.primed(e.Name) }),
+			slices.ContainsFunc(leavingOf(stored[name]).Successors.Slice(), p.wants):
 			p.leftover(name, stored[name])
 		default:
 			p.Fatalf("source %s is not configured, no other process has it, and its records are there after a start", name)

@@ -49,8 +49,8 @@ func (a *App) openOutputs(ctx context.Context, c *config.Config, version string,
 func (a *App) branchOf(ctx context.Context, o config.Output, c *config.Config) *branch {
 	sources, found := selectionOf(ctx, o.Settings, c)
 	if _, writes := o.Settings.(output.APIServer); writes && !isSelective(o.Settings) {
-		for _, name := range a.leftover { // nobody knows what it has read
-			sources = sources.with(name, unknown)
+		for _, l := range a.leftover { // nobody knows what it has read
+			sources = sources.with(l.name, unknown)
 		}
 	}
 	if a.once {

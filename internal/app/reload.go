@@ -75,6 +75,7 @@ func (r *reloader) launch(ctx context.Context, launch func(run func() error)) {
 func (r *reloader) follow(ctx context.Context, changed <-chan struct{}) {
 	var again <-chan time.Time
 	for {
+		r.record(ctx)
 		select {
 		case <-ctx.Done():
 			return

@@ -28,19 +28,41 @@ func selfOf(c *config.Config, log *slog.Logger) string {
 	if c.Store.DataDir == "" {
 		return newSelf()
 	}
-	path := filepath.Join(c.Store.DataDir, selfFile)
-	text, err := os.ReadFile(path)
-	if name := strings.TrimSpace(string(text)); err == nil && model.IsPathName(name) {
+	name, err := savedSelf(c)
+	if err == nil && model.IsPathName(name) {
 		return name
 	}
-	name := newSelf()
-	if err == nil || errors.Is(err, fs.ErrNotExist) {
-		err = writeWhole(path, name+"\n")
+	if name = newSelf(); err == nil || errors.Is(err, fs.ErrNotExist) {
+		err = saveSelf(c, name)
 	}
+	notKept(log, name, err)
+	return name
+}
+
+// savedSelf reads the name from the folder of the store.
+func savedSelf(c *config.Config) (string, error) {
+	text, err := os.ReadFile(filepath.Join(c.Store.DataDir, selfFile))
+	return strings.TrimSpace(string(text)), err
+}
+
+func saveSelf(c *config.Config, name string) error {
+	return writeWhole(filepath.Join(c.Store.DataDir, selfFile), name+"\n")
+}
+
+func notKept(log *slog.Logger, name string, err error) {
 	if err != nil {
 		log.Warn("the name of this Isthmus is not kept, so it has another one after a restart", "name", name, "err", err)
 	}
-	return name
+}
+
+// keepSelf puts the name into a folder of the store that was made again, unless it is there.
+func (a *App) keepSelf(c *config.Config) {
+	if c.Instance != config.DefaultInstance {
+		return
+	}
+	if there, err := savedSelf(c); err != nil || there != a.self {
+		notKept(a.log, a.self, saveSelf(c, a.self))
+	}
 }
 
 func newSelf() string {

@@ -3,12 +3,15 @@ package feature_test
 import (
 	"fmt"
 	"net/http"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
 	"testing"
 
 	"github.com/isthmus-mesh/isthmus/admin"
+	"github.com/isthmus-mesh/isthmus/config"
 	"github.com/isthmus-mesh/isthmus/test/testkit/xdsclient"
 )
 
@@ -105,6 +108,73 @@ func TestARenameBetweenTwoRunsTakesNothingAway(t *testing.T) {
 	empty.Write("shop.yaml", service{Host: reviews, Endpoints: endpoints(b[0])}, service{Host: ratings, Endpoints: endpoints(b[1])})
 	await(t, "the former source to go", func() error { return next.absent("shop") })
 	dial(t, next, reviews+":80", "shop").AwaitAnswers("one")
+}
+
+// A process that ends while a source is held that leaves the configuration forgets nothing of
+// that: the next one holds it, since the same time and by the same settings.
+func TestADepartureOutlivesTheProcess(t *testing.T) {
+	t.Parallel()
+	for name, end := range map[string]func(r *reloading, empty *registry){
+		"listed": func(_ *reloading, empty *registry) {
+			empty.Write("shop.yaml", at(reviews, "192.0.2.1"), at(ratings, "192.0.2.2"))
+		},
+		"released": func(r *reloading, _ *registry) {
+			response, err := http.Post("http://"+r.Admin+"/api/v1/sources/old/release", "application/json", http.NoBody)
+			if err != nil || response.StatusCode != http.StatusOK {
+				r.t.Fatalf("release: %v, error %v", response, err)
+			}
+			_ = response.Body.Close()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			shop, empty, dir := newRegistry(t, "shop"), newRegistry(t, "empty"), t.TempDir()
+			shop.Write("shop.yaml", at(reviews, "192.0.2.1"), at(ratings, "192.0.2.2"))
+			text := func(e entry) string {
+				return strings.ReplaceAll(configOf(e), "required: ", "hold: {for: 1h}, required: ") + fmt.Sprintf("store: {dataDir: %q}\n", dir)
+			}
+			r := &reloading{file: filepath.Join(t.TempDir(), "isthmus.yaml"), hangup: make(chan os.Signal, 1), logged: make(chan config.Log, 10)}
+			place(t, r.file, text(entry{name: "old", from: shop}))
+			r.start(t, shop)
+			r.envoy.AwaitHeld(xdsclient.EDS, cluster(ratings), cluster(reviews))
+			place(t, r.file, text(entry{name: "new", from: empty}))
+			r.hangup <- syscall.SIGHUP
+			r.AwaitSource("old", "held", "0 of its 2 endpoints (new)")
+			held := r.Source("old")
+			for range 2 {
+				r.Stop()
+				r.start(t, empty)
+				r.AwaitSource("old", "held", "it leaves the configuration; sources that came with that list 0 of its 2 endpoints (new); its records are served until ")
+				if now := r.Source("old"); !now.Since.Equal(held.Since) || now.Reason != held.Reason {
+					t.Errorf("it is held since %s: %s; want %s: %s", now.Since, now.Reason, held.Since, held.Reason)
+				}
+				r.envoy.AwaitHeld(xdsclient.EDS, cluster(ratings), cluster(reviews))
+			}
+			end(r, empty)
+			await(t, "the former source to go", func() error { return r.absent("old") })
+		})
+	}
+}
+
+// A source that is put back while it is held stays, whatever is started later.
+func TestASourceThatIsPutBackIsNoDeparture(t *testing.T) {
+	t.Parallel()
+	shop, empty, dir := newRegistry(t, "shop"), newRegistry(t, "empty"), t.TempDir()
+	shop.Write("shop.yaml", at(reviews, "192.0.2.1"), at(ratings, "192.0.2.2"))
+	before := startWith(t, saving(loopback, dir, shop), shop)
+	before.AwaitService(reviews, whatever)
+	before.Stop()
+	held := startWith(t, saving(loopback, dir, empty), empty)
+	held.AwaitSource("shop", "held", "it leaves the configuration")
+	held.Stop()
+	back := startWith(t, saving(loopback, dir, empty, shop), shop)
+	back.AwaitSource("shop", "live", "")
+	back.Settle()
+	back.Stop()
+	next := startWith(t, saving(loopback, dir, empty), empty) // an operator takes it out, alone
+	if err := next.absent("shop"); err != nil {
+		t.Error(err)
+	}
 }
 
 // absent returns an error while there is a source of that name.
