@@ -49,3 +49,30 @@ func TestEndsAreSpread(t *testing.T) {
 		})
 	}
 }
+
+// Once there is no more time, the rest end at once. Without a subscriber there is nothing to
+// wait for, and who comes while others are ended is ended as well.
+func TestEndsThatHaveNoMoreTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := run(t, Config{})
+		began := time.Now()
+		if e.EndAll(context.Background(), time.Hour); time.Since(began) > 0 {
+			t.Errorf("to end nobody took %s", time.Since(began))
+		}
+		for range 1000 {
+			e.Connect(Info{}, Client{})
+		}
+		const limit = 100 * time.Millisecond
+		ctx, cancel := context.WithTimeout(context.Background(), limit)
+		defer cancel()
+		time.AfterFunc(limit/2, func() { e.Connect(Info{}, Client{}) })
+		began = time.Now()
+		e.EndAll(ctx, time.Hour)
+		if took := time.Since(began); took != limit {
+			t.Errorf("they ended within %s, not %s", took, limit)
+		}
+		for s := range e.all() {
+			t.Errorf("%s was not ended", s.Info.ID)
+		}
+	})
+}

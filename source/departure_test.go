@@ -134,3 +134,33 @@ func TestADepartureStaysInTheMark(t *testing.T) {
 		b.keeps(95, 1)
 	})
 }
+
+// Endpoints at one address are several if they serve other ports, or are in other networks.
+func TestEndpointsAtOneAddressAreCompared(t *testing.T) {
+	t.Parallel()
+	ports := func(n uint32) model.Map[uint32] { return model.MapOf(map[string]uint32{"http": n}) }
+	for name, other := range map[string]model.Endpoint{
+		"ports":    {Address: "192.0.2.1", Ports: ports(8081)},
+		"networks": {Address: "192.0.2.1", Ports: ports(8080), Network: "n2"},
+	} {
+		first := model.Endpoint{Address: "192.0.2.1", Ports: ports(8080)}
+		stored := func(source string, endpoints ...model.Endpoint) *store.Memory {
+			memory := storeOf(t, source, map[string]int{"a": 0})
+			var c model.Commit
+			for i, e := range endpoints {
+				owner := model.Ref{Kind: model.KindService, Key: model.Key{Source: source, Namespace: "shop", Name: "a"}}
+				ref := model.Ref{Kind: model.KindEndpoint, Key: model.Key{Source: source, Namespace: "shop", Name: fmt.Sprint("a/", i)}}
+				c.Writes = append(c.Writes, model.Write{Record: model.Record{Ref: ref, Owner: owner, Spec: e}})
+			}
+			if _, err := memory.Commit(t.Context(), c); err != nil {
+				t.Fatal(err)
+			}
+			return memory
+		}
+		left, came := stored("old", first, other), stored("new", first)
+		got := source.DefaultHold().Displace(source.ObjectsOf(left, "old"), source.ObjectsOf(came, "new"))
+		if want := (source.Drop{1, 2, "endpoints", false}); got != want {
+			t.Errorf("of two that differ in their %s: %+v; want %+v", name, got, want)
+		}
+	}
+}
