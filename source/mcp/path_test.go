@@ -74,6 +74,12 @@ func TestHeldRecordsGoOnceThePeerHasThemFromHere(t *testing.T) {
 		"increment": func(s *stream, r *mcpapi.Resource) {
 			s.acked(s.send(&mcp.Resources{Collection: entries, Incremental: true, Resources: []*mcpapi.Resource{r}}))
 		},
+		"first state of a stream": func(s *stream, r *mcpapi.Resource) {
+			s.close()
+			s = s.stream()
+			s.asked(1)
+			s.acked(s.full(entries, r))
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(r *rig) {
