@@ -35,7 +35,8 @@ type Access struct {
 }
 
 // open are the paths that need no token, and that a listener beyond loopback
-// answers to anyone: the kubelet and Prometheus ask by the address of a pod.
+// answers to anyone: the kubelet and Prometheus ask by the address of a pod. A verbose
+// /readyz is not among them there, as it names sources with the errors of registries.
 var open = []string{"/livez", "/readyz", "/metrics"}
 
 // guard turns requests away before anything else looks at them. Whatever they
@@ -53,7 +54,7 @@ type guard struct {
 
 // ServeHTTP implements [http.Handler].
 func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	for _, check := range g.checks(r.URL.Path) {
+	for _, check := range g.checks(r) {
 		if err := check(r); err != nil {
 			http.Error(w, err.Error(), http.StatusForbidden)
 			return
@@ -62,17 +63,20 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	g.next.ServeHTTP(w, r)
 }
 
-// checks are what a request for a path has to pass.
-func (g *guard) checks(path string) []func(*http.Request) error {
-	switch isOpen := slices.Contains(open, path); {
-	case isOpen && g.exposed():
+// checks are what a request has to pass.
+func (g *guard) checks(r *http.Request) []func(*http.Request) error {
+	switch isOpen, exposed := slices.Contains(open, r.URL.Path), g.exposed(); {
+	case isOpen && exposed && !isVerbose(r):
 		return nil
-	case isOpen:
+	case isOpen && !exposed:
 		return []func(*http.Request) error{g.checkHost}
 	default:
 		return []func(*http.Request) error{g.checkConnection, g.checkHost, g.checkToken}
 	}
 }
+
+// isVerbose reports whether a request wants details of each part.
+func isVerbose(r *http.Request) bool { return r.URL.Query().Has("verbose") }
 
 // checkConnection keeps to those on this machine what is not secured.
 func (g *guard) checkConnection(r *http.Request) error {

@@ -157,6 +157,23 @@ func TestProbesAndMetricsBeyondLoopbackAreForAnyone(t *testing.T) {
 	a.wants(http.StatusForbidden, "kubectl exec", http.MethodPost, release, "localhost", "Content-Type", "application/json")
 }
 
+// A verbose /readyz has the errors of registries: beyond loopback it needs what the API needs.
+func TestVerboseReadinessBeyondLoopbackNeedsWhatTheAPINeeds(t *testing.T) {
+	const verbose, details = "/readyz?verbose", "source legacy: held"
+	a, p := inPod(t, admin.Access{})
+	for _, path := range []string{verbose, "/readyz?verbose=1", "/readyz?a=b&verbose"} {
+		a.wants(http.StatusForbidden, "admin.tls and admin.tokenFile", http.MethodGet, path, "10.0.0.7:8080")
+	}
+	p.from("127.0.0.1", "127.0.0.1")
+	a.wants(http.StatusOK, details, http.MethodGet, verbose, "localhost")
+
+	a, _ = inPod(t, admin.Access{Insecure: true, Token: func() (string, error) { return theSecret, nil }})
+	a.wants(http.StatusOK, "ok", http.MethodGet, "/readyz", "localhost")
+	a.wants(http.StatusForbidden, "needs the token", http.MethodGet, verbose, "localhost")
+	a.wants(http.StatusOK, details, http.MethodGet, verbose, "localhost", bearer...)
+	onLoopback(t, admin.Access{}).wants(http.StatusOK, details, http.MethodGet, verbose, "localhost")
+}
+
 // What a request says of who forwarded it proves nothing.
 func TestNobodyCanSayToBeOnThisMachine(t *testing.T) {
 	a, p := inPod(t, admin.Access{})

@@ -158,7 +158,7 @@ func (s *Server) readyz(w http.ResponseWriter, r *http.Request) {
 	} else {
 		say(w, "ok")
 	}
-	if !r.URL.Query().Has("verbose") {
+	if !isVerbose(r) {
 		return
 	}
 	now := time.Now()

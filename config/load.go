@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/isthmus-mesh/isthmus/internal/bounded"
 	"github.com/isthmus-mesh/isthmus/internal/yamlpos"
 )
 
@@ -62,7 +63,7 @@ func Check(path string) (*Config, error) {
 }
 
 func (k Kinds) load(path string, check func(*Config) []Problem) (*Config, error) {
-	text, err := os.ReadFile(path) //nolint:gosec // it is the operator who names it
+	text, err := bounded.File(path)
 	if err != nil {
 		return nil, &Error{path, []Problem{{Reason: fmt.Sprintf("cannot be read: %v; give the file's name with --config", cause(err))}}}
 	}

@@ -103,8 +103,8 @@ func (s *ExchangeStatus) note(typ string, change func(*Exchange)) {
 	change(&s.list[i])
 }
 
-// Listening is a source that its registry dials.
-type Listening interface {
+// Listener is a source that its registry dials.
+type Listener interface {
 	// StreamsRejected counts streams and connections that were not served, by cause, since
 	// the process began. It may be called from anywhere.
 	StreamsRejected() map[string]uint64
@@ -113,7 +113,7 @@ type Listening interface {
 // StreamsRejected counts streams and connections that a source which listens did not
 // serve, by cause; nil for all other sources.
 func (s *Supervisor) StreamsRejected() map[string]uint64 {
-	if src, ok := s.src.(Listening); ok {
+	if src, ok := s.src.(Listener); ok {
 		return src.StreamsRejected()
 	}
 	return nil

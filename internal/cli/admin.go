@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/isthmus-mesh/isthmus/config"
+	"github.com/isthmus-mesh/isthmus/internal/bounded"
 	"github.com/isthmus-mesh/isthmus/internal/loopback"
 )
 
@@ -73,9 +74,12 @@ func (f *adminFlags) call(ctx context.Context, method, path string, v any) error
 		text, _ := io.ReadAll(io.LimitReader(response.Body, 4096))
 		return wrong{errors.New(cmp.Or(strings.TrimSpace(string(text)), request.URL.String()+" answers "+response.Status))}
 	}
-	if err := json.NewDecoder(response.Body).Decode(v); err != nil {
+	if err := json.NewDecoder(bounded.Reader(response.Body, "the answer of "+request.URL.String())).Decode(v); err != nil {
 		if limited.Err() != nil {
 			return wrong{f.cutShort(ctx, method)}
+		}
+		if large, is := errors.AsType[*bounded.TooLarge](err); is {
+			return wrong{fmt.Errorf("%w; check that --admin names the admin address of an Isthmus, or ask for one client or service", large)}
 		}
 		return wrong{fmt.Errorf("%s does not answer as an Isthmus of this version does; check that --admin names the admin address of one, and compare 'isthmus version'", request.URL)}
 	}

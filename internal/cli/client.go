@@ -5,7 +5,8 @@ import (
 	"crypto/x509"
 	"fmt"
 	"net/http"
-	"os"
+
+	"github.com/isthmus-mesh/isthmus/internal/bounded"
 )
 
 // client is what asks the admin API. It follows no redirection, which would
@@ -14,7 +15,7 @@ func (f *adminFlags) client() (*http.Client, error) {
 	transport := http.DefaultTransport.(*http.Transport).Clone() //nolint:forcetypeassert // as net/http documents
 	transport.TLSClientConfig = &tls.Config{MinVersion: tls.VersionTLS12, ServerName: f.serverName}
 	if f.caFile != "" {
-		text, err := os.ReadFile(f.caFile)
+		text, err := bounded.File(f.caFile)
 		if err != nil {
 			return nil, fmt.Errorf("--ca-file: %w", err)
 		}

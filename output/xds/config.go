@@ -23,6 +23,9 @@ type Config struct {
 	// tenth, so that clients spread anew over replicas; zero never does.
 	MaxConnectionAge time.Duration `json:"maxConnectionAge"`
 	Debounce         Debounces     `json:"debounce"`
+	// Configuration says which clients may read the types of configuration: see
+	// [Readers].
+	Configuration Readers `json:"configuration"`
 	// Envoy is what the configuration says of the translation; nil if that has no
 	// settings.
 	Envoy Settings `json:"envoy"`
@@ -42,7 +45,7 @@ func (c *Config) Validate() error {
 	if c.Envoy != nil {
 		translated = prefixed("envoy.", c.Envoy.Validate())
 	}
-	return errors.Join(c.validateListen(), c.TLS.Validate(), age, c.Debounce.validate(), translated)
+	return errors.Join(c.validateListen(), c.TLS.Validate(), age, c.Debounce.validate(), c.Configuration.validate(), translated)
 }
 
 // prefixed puts a field before those of errors "field: reason" that are joined.
@@ -91,6 +94,14 @@ func (c *Config) Resolve(dir string) {
 
 // Warnings implements [output.Settings].
 func (c *Config) Warnings() []string {
+	list := c.insecurities()
+	if c.Configuration == Any && !streams.IsLocal(c.Listen) && c.TLS.ClientCAFile == "" {
+		list = append(list, "outputs.xds.configuration is any: whoever reaches outputs.xds reads the configuration of the whole mesh; set outputs.xds.tls.clientCAFile, or configuration: off if no istiod reads it")
+	}
+	return list
+}
+
+func (c *Config) insecurities() []string {
 	switch {
 	case streams.IsLocal(c.Listen):
 		return nil

@@ -1,6 +1,7 @@
 package xds
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -124,13 +125,42 @@ func (s *stream) resumes(t push.Type, r push.Request) push.Request {
 	return r
 }
 
+// Readers are the clients that may read the types of configuration.
+type Readers string
+
+// The readers there may be. A proven client always needs an identity of the root namespace.
+const (
+	// Root is of these identities; on a listener of this machine alone also of clients
+	// without proof. It is the default, also spelled empty.
+	Root Readers = "root"
+	// Any adds clients without proof on every listener.
+	Any Readers = "any"
+	// Off is of no client.
+	Off Readers = "off"
+)
+
+func (r Readers) validate() error {
+	if r == "" || r == Root || r == Any || r == Off {
+		return nil
+	}
+	return fmt.Errorf("configuration: %q is none; write root, any or off", string(r))
+}
+
 // denied is why a client may not read configuration; nil if it may. What a control
 // plane reads is not for each of its proxies.
 func (s *Server) denied(who streams.Identity) error {
-	if who.Name == "" || who.Namespace == s.config.RootNamespace {
-		return nil
+	deny := func(format string, args ...any) error {
+		return grpcstatus.Errorf(codes.PermissionDenied, format, args...)
 	}
-	return grpcstatus.Errorf(codes.PermissionDenied,
-		"configuration is for identities of the namespace %q, and the certificate is that of %s; give the client one of that namespace, or have it ask for the types of a proxy",
-		s.config.RootNamespace, who.Name)
+	switch readers := s.config.Readers; {
+	case readers == Off:
+		return deny("configuration is served to no client: outputs.xds.configuration is off")
+	case who.Name == "" && s.config.Exposed && readers != Any:
+		return deny("configuration needs a client certificate of the namespace %q on a listener beyond loopback; set outputs.xds.tls.clientCAFile, or outputs.xds.configuration: any if the network is trusted",
+			s.config.RootNamespace)
+	case who.Name != "" && who.Namespace != s.config.RootNamespace:
+		return deny("configuration is for identities of the namespace %q, and the certificate is that of %s; give the client one of that namespace, or have it ask for the types of a proxy",
+			s.config.RootNamespace, who.Name)
+	}
+	return nil
 }

@@ -92,7 +92,9 @@ func openSiteWith(t *testing.T, env output.Env, secured bool, settings func(*xds
 		settings(config)
 	}
 	env.Instance, env.RootNamespace, env.Log = "test", rootNamespace, slog.New(slog.DiscardHandler)
-	env.Sent, env.ACKed, env.Listen = func(time.Duration) {}, func(time.Duration) {}, new(net.ListenConfig).Listen
+	env.Sent, env.ACKed, env.Listen = func(time.Duration) {}, func(time.Duration) {}, func(ctx context.Context, network, _ string) (net.Listener, error) {
+		return new(net.ListenConfig).Listen(ctx, network, "127.0.0.1:0") // whatever the settings say
+	}
 	out, err := config.Open(t.Context(), env)
 	if err != nil {
 		t.Fatal(err)

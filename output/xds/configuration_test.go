@@ -278,6 +278,50 @@ func TestConfigurationIsForControlPlanes(t *testing.T) {
 	}
 }
 
+// Beyond loopback a client without proof reads configuration only if the settings say so.
+// What proxies ask for is served to it all the same.
+func TestConfigurationBeyondLoopbackNeedsProof(t *testing.T) {
+	const inRoot, onLoopback, anywhere = "spiffe://cluster.local/ns/istio-system/sa/istiod", "127.0.0.1:0", "0.0.0.0:0"
+	for name, c := range map[string]struct {
+		listen  string
+		readers xds.Readers
+		secured bool
+		denied  string // what the error says; empty if the client is served
+	}{
+		"loopback":              {onLoopback, "", false, ""},
+		"loopback, off":         {onLoopback, xds.Off, false, "is off"},
+		"beyond it":             {anywhere, "", false, "outputs.xds.configuration: any"},
+		"beyond it, root":       {anywhere, xds.Root, false, "outputs.xds.configuration: any"},
+		"beyond it, any":        {anywhere, xds.Any, false, ""},
+		"beyond it, proven":     {anywhere, "", true, ""},
+		"beyond it, proven off": {anywhere, xds.Off, true, "is off"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			// The output believes that it listens there; the test keeps to loopback.
+			s := openSiteWith(t, output.Env{}, c.secured, func(config *xds.Config) {
+				config.Listen, config.Insecure, config.Configuration = c.listen, !c.secured, c.readers
+			})
+			s.put(upserts(service("shop", probe))...)
+			stream := s.connect(adsSotw, inRoot)
+			stream.say(ask(istiod(""), entries))
+			if c.denied == "" {
+				if m := stream.sotw(); len(m.Resources) != 1 {
+					t.Errorf("it was sent %v", m)
+				}
+				return
+			}
+			if err := stream.end(); status.Code(err) != codes.PermissionDenied || !strings.Contains(err.Error(), c.denied) {
+				t.Errorf("it was answered %v", err)
+			}
+			proxy := s.connect(adsSotw, inRoot)
+			proxy.say(&discoveryv3.DiscoveryRequest{Node: istiod(""), TypeUrl: eds, ResourceNames: []string{clusterOf(probe)}})
+			if m := proxy.sotw(); m.TypeUrl != eds {
+				t.Errorf("a proxy was sent %s", m.TypeUrl)
+			}
+		})
+	}
+}
+
 // Where all clients are proxies, none of this costs anything.
 func TestConfigurationIsMadeOnceSomebodyAsks(t *testing.T) {
 	s := openSite(t, false, nil)

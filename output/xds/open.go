@@ -103,7 +103,7 @@ func (c *Config) Open(ctx context.Context, env output.Env) (output.Output, error
 	o.services = o.engine.Produce(c.Envoy.Types(c.Debounce.Of))
 	o.configuration = newConfiguration(o.engine, &c.translation.Configuration, c.Debounce.Of, env, log)
 	options := Options{
-		RootNamespace: env.RootNamespace, Configuration: o.configuration.names, Demand: o.configuration.demand,
+		RootNamespace: env.RootNamespace, Readers: c.Configuration, Exposed: !streams.IsLocal(c.Listen), Configuration: o.configuration.names, Demand: o.configuration.demand,
 		Kinds: c.translation.Kinds, Name: fmt.Sprintf("isthmus/%s %s", env.Version, env.Instance),
 		Options: streams.Options{MaxConnectionAge: c.MaxConnectionAge, Log: log},
 	}

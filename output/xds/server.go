@@ -18,6 +18,10 @@ type Options struct {
 	Name string
 	// RootNamespace is that of the identities that may read configuration.
 	RootNamespace string
+	// Readers are the clients that may read configuration, and Exposed says that the
+	// listener can be reached from beyond this machine.
+	Readers Readers
+	Exposed bool
 	// Configuration names the types of configuration that somebody makes, the
 	// newest version of each first, and Demand, if set, is called when one is asked for.
 	Configuration []string

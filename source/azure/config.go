@@ -33,6 +33,8 @@ type Config struct {
 	Port int `json:"port"`
 	// Kubernetes is a cluster whose AzureResource objects define further services.
 	Kubernetes *Kubernetes `json:"kubernetes"`
+	// Allow says which machines these objects may name; needed with Kubernetes.
+	Allow []Allow `json:"allow"`
 	// Poll is the pause between two rounds, give or take a tenth.
 	Poll time.Duration `json:"poll"`
 	// Timeout bounds a request.
@@ -82,7 +84,7 @@ func (c *Config) Validate() error {
 	for i, s := range c.Subscriptions {
 		need(isSubscription(s), "subscriptions[%d]: %q is no id of a subscription; write it without /subscriptions/", i, s)
 	}
-	return errors.Join(append(errs, c.Credentials.validate(), c.validateServices())...)
+	return errors.Join(append(errs, c.Credentials.validate(), c.validateServices(), c.validateAllow())...)
 }
 
 func isSubscription(id string) bool { return id != "" && !strings.ContainsAny(id, "/ ") }
@@ -122,6 +124,21 @@ func (c *Config) validateServices() error {
 		for _, one := range unjoined(err) {
 			errs = append(errs, fmt.Errorf("%s%w", prefix, one))
 		}
+	}
+	return errors.Join(errs...)
+}
+
+func (c *Config) validateAllow() error {
+	switch {
+	case c.Kubernetes == nil && len(c.Allow) > 0:
+		return errors.New("allow: has no effect without kubernetes, whose AzureResource objects it confines; add kubernetes, or remove it")
+	case c.Kubernetes != nil && len(c.Allow) == 0:
+		return errors.New("allow: missing; AzureResource objects may name no machines without it: " +
+			"write which namespaces may name which, such as [{namespaces: [shop], subscriptions: [ID], groups: [shop]}], or [{namespaces: [\"*\"], subscriptions: [\"*\"]}] for all")
+	}
+	var errs []error
+	for i, a := range c.Allow {
+		errs = append(errs, unjoined(a.validate(fmt.Sprintf("allow[%d].", i)))...)
 	}
 	return errors.Join(errs...)
 }

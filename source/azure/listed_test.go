@@ -73,7 +73,7 @@ func open(testing.TB) sourcetest.Registry {
 // Open implements [sourcetest.Registry].
 func (r *registry) Open(env source.Env) source.Source {
 	return azure.New(azure.Config{
-		Cloud: "public", Poll: 30 * time.Second, Timeout: 5 * time.Second,
+		Cloud: "public", Poll: 30 * time.Second, Timeout: 5 * time.Second, Allow: anything,
 		Services: []machines.Service{{Host: "always.example", Namespace: "default", Ports: http8080, Resources: []string{sets + "always"}}},
 	}, env, azure.Access{
 		Credential: &azfake.TokenCredential{}, Transport: r.azureOf,

@@ -38,8 +38,22 @@ func mirror(t *testing.T, into *store.Memory, a *azureOf, objects func(context.C
 // mirrorHolding is [mirror] with another rule of what is held, unless it is zero.
 func mirrorHolding(t *testing.T, into *store.Memory, a *azureOf, objects func(context.Context) machines.Objects, hold source.Hold, services ...machines.Service) *mirrored {
 	t.Helper()
+	return mirrorConfigured(t, into, a, anything, objects, hold, services...)
+}
+
+// mirrorAllowing is [mirror] with objects that may name some machines only.
+func mirrorAllowing(t *testing.T, into *store.Memory, a *azureOf, allow []azure.Allow, objects func(context.Context) machines.Objects, services ...machines.Service) *mirrored {
+	t.Helper()
+	return mirrorConfigured(t, into, a, allow, objects, source.Hold{}, services...)
+}
+
+func mirrorConfigured(t *testing.T, into *store.Memory, a *azureOf, allow []azure.Allow, objects func(context.Context) machines.Objects, hold source.Hold, services ...machines.Service) *mirrored {
+	t.Helper()
 	settings, _ := azure.Kind().New().(*azure.Config)
 	settings.Subscriptions, settings.Services = []string{subscription}, services
+	if objects != nil {
+		settings.Kubernetes, settings.Allow = &azure.Kubernetes{}, allow
+	}
 	settings.Credentials.ManagedIdentity = &azure.ManagedIdentity{}
 	if err := settings.Validate(); err != nil && len(services) > 0 {
 		t.Fatal(err)

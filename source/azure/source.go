@@ -84,6 +84,9 @@ func (s *Source) open() (*machines.Source, error) {
 	if a.Objects == nil && s.config.Kubernetes != nil {
 		a.Objects = objects{*s.config.Kubernetes, s.config.Timeout}.read
 	}
+	if a.Objects != nil {
+		a.Objects = rights{s.config.Allow, s.config.subscriptions()}.confine(a.Objects)
+	}
 	options.Retry = policy.RetryOptions{
 		MaxRetries: 2, TryTimeout: s.config.Timeout,
 		// A longer pause that Azure asks for comes back as an error, and is kept for all that

@@ -19,6 +19,7 @@ const denials = 2
 type known struct {
 	machines map[string]Machine
 	read     time.Time // zero if it was never read
+	asked    time.Time // when a reading last ended, in whatever way; zero before
 	denied   int       // how often in a row
 	err      error     // why it cannot be read now; nil if it can
 	since    time.Time // when that began
@@ -36,6 +37,7 @@ func (m mirror) of(g Group) *known {
 
 // enter takes what a reading of a group has come to.
 func (k *known) enter(machines []Machine, err error, now time.Time) {
+	k.asked = now
 	if !errors.Is(err, ErrGone) {
 		k.denied = 0
 	} else if k.denied++; k.gone() {
@@ -102,7 +104,8 @@ func (m mirror) failing() error {
 // located is a definition with its groups.
 type located struct {
 	Definition
-	groups []Group
+	namespace string // of the object that defines it; empty for the configuration
+	groups    []Group
 }
 
 // report says what is wrong with a group.

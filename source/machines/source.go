@@ -1,10 +1,12 @@
 package machines
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"iter"
+	"maps"
 	"math/rand/v2"
 	"reflect"
 	"slices"
@@ -125,7 +127,7 @@ func (s *Source) round(ctx context.Context) (*source.Listing, error) {
 			return s.list(services, rejected), s.failing()
 		}
 	}
-	s.read(ctx, groupsOf(services))
+	s.read(ctx, share(services, func(g Group) time.Time { return s.mirror.of(g).asked }, perRound))
 	if err := ctx.Err(); err != nil {
 		return nil, context.Cause(ctx)
 	}
@@ -186,18 +188,24 @@ func (s *Source) hasStored() bool {
 	return false
 }
 
-// locate finds out which machines services are found at. Those of which that cannot be
-// said are rejected.
+// locate finds out which machines services are found at. Services without an answer are
+// rejected.
 func (s *Source) locate() (services []located, rejected []source.Rejection) {
-	for _, d := range append(Configured(s.options.Services), s.objects.Definitions...) {
+	enter := func(d Definition, namespace string) {
 		groups, err := s.cloud.Groups(d.Service)
 		if err != nil {
 			rejected = append(rejected, source.Rejection{
 				Ref: d.Ref(), Place: d.Place, Object: "Service " + d.Namespace + "/" + d.Host, Where: d.Where, Reason: err.Error(),
 			})
-			continue
+			return
 		}
-		services = append(services, located{d, groups})
+		services = append(services, located{d, namespace, groups})
+	}
+	for _, d := range Configured(s.options.Services) {
+		enter(d, "")
+	}
+	for _, d := range s.objects.Definitions {
+		enter(d, d.Namespace)
 	}
 	return services, rejected
 }
@@ -220,6 +228,63 @@ func (s *Source) pauseOf(groups []Group, now time.Time) time.Duration {
 		}
 	}
 	return soonest
+}
+
+// perRound is how many groups of one scope are read in a round for objects. It bounds
+// what they take of the requests that a cloud allows.
+const perRound = 200
+
+// share chooses the groups of a round. The configuration's are read in each round. Of the
+// others each namespace has the same share of a scope: they take turns, and the group that
+// was asked for longest ago comes first. A group that is left out keeps its machines.
+func share(services []located, asked func(Group) time.Time, most int) []Group {
+	chosen := map[Group]bool{}
+	waiting := map[string]map[string][]Group{} // by scope and namespace
+	for _, s := range services {
+		for _, g := range s.groups {
+			if s.namespace == "" {
+				chosen[g] = true
+				continue
+			}
+			if waiting[g.Scope] == nil {
+				waiting[g.Scope] = map[string][]Group{}
+			}
+			waiting[g.Scope][s.namespace] = append(waiting[g.Scope][s.namespace], g)
+		}
+	}
+	oldest := func(a, b Group) int { return cmp.Or(asked(a).Compare(asked(b)), a.Compare(b)) }
+	for _, queues := range waiting {
+		var list [][]Group
+		for _, queue := range queues {
+			slices.SortFunc(queue, oldest)
+			list = append(list, slices.Compact(queue))
+		}
+		slices.SortFunc(list, func(a, b []Group) int { return oldest(a[0], b[0]) })
+		takeTurns(list, chosen, most)
+	}
+	return slices.SortedFunc(maps.Keys(chosen), Group.Compare)
+}
+
+// takeTurns chooses from the heads of queues in turn, up to most groups that were not
+// chosen before.
+func takeTurns(queues [][]Group, chosen map[Group]bool, most int) {
+	for len(queues) > 0 {
+		for i, queue := range queues {
+			for len(queue) > 0 && chosen[queue[0]] {
+				queue = queue[1:]
+			}
+			if len(queue) > 0 {
+				if most == 0 {
+					return
+				}
+				most--
+				chosen[queue[0]] = true
+				queue = queue[1:]
+			}
+			queues[i] = queue
+		}
+		queues = slices.DeleteFunc(queues, func(q []Group) bool { return len(q) == 0 })
+	}
 }
 
 // atOnce is how many groups are read at the same time.

@@ -175,7 +175,7 @@ func (r *rejected) counts() map[string]uint64 {
 	return all
 }
 
-// StreamsRejected implements [source.Listening].
+// StreamsRejected implements [source.Listener].
 func (s *Source) StreamsRejected() map[string]uint64 {
 	s.rejected.mu.Lock()
 	defer s.rejected.mu.Unlock()

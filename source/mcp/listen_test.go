@@ -354,3 +354,20 @@ func TestSilentConnectionsKeepNoSourceAway(t *testing.T) {
 		}
 	})
 }
+
+// A listener beyond loopback that demands no identity is warned of at each start.
+func TestListenersThatDemandNothingAreWarnedOf(t *testing.T) {
+	t.Parallel()
+	pair := sourcemcp.TLS{CertFile: "cert.pem", KeyFile: "key.pem"}
+	proven := pair
+	proven.CAFile = "ca.pem"
+	for want, c := range map[string]sourcemcp.Config{
+		"INSECURE: it is plaintext": {Listen: "0.0.0.0:9902", Insecure: true},
+		"demands no certificate":    {Listen: "0.0.0.0:9902", TLS: pair},
+		"":                          {Listen: "0.0.0.0:9902", TLS: proven},
+	} {
+		if got := strings.Join(c.Warnings(), "\n"); !strings.Contains(got, want) || (want == "") != (got == "") {
+			t.Errorf("the warning is %q, not %q", got, want)
+		}
+	}
+}

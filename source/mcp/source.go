@@ -27,8 +27,8 @@ type Source struct {
 }
 
 var (
-	_ source.Source    = (*Source)(nil)
-	_ source.Listening = (*Source)(nil)
+	_ source.Source   = (*Source)(nil)
+	_ source.Listener = (*Source)(nil)
 )
 
 func newSource(c Config, env source.Env) *Source {

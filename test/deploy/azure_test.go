@@ -18,13 +18,14 @@ config:
     file: {path: /registry}
   - name: machines
     azure: {credentials: {workloadIdentity: {}}, `
+	const allow = `, allow: [{namespaces: ["*"], subscriptions: ["*"]}]}`
 	const service = `services: [{host: a.example, ports: [{number: 80, protocol: HTTP}],
       resources: [/subscriptions/s/resourceGroups/g/providers/Microsoft.Compute/virtualMachines/a]}]`
 	for settings, granted := range map[string]bool{
-		"kubernetes: {}}":                            true,
-		"kubernetes: {context: here}}":               false,
-		"kubernetes: {kubeconfig: /elsewhere.yaml}}": false,
-		service + "}":                                false,
+		"kubernetes: {}" + allow:                            true,
+		"kubernetes: {context: here}" + allow:               false,
+		"kubernetes: {kubeconfig: /elsewhere.yaml}" + allow: false,
+		service + "}": false,
 	} {
 		o := render(t, azure+settings)
 		configuration(t, o)

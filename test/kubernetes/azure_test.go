@@ -111,6 +111,7 @@ func mirrorAzure(t *testing.T, kubeconfig string) *mirrored {
 	t.Helper()
 	settings, _ := azure.Kind().New().(*azure.Config)
 	settings.Kubernetes, settings.Poll = &azure.Kubernetes{Kubeconfig: kubeconfig}, 100*time.Millisecond
+	settings.Allow = []azure.Allow{{Namespaces: []string{"*"}, Subscriptions: []string{"*"}}}
 	log := slog.New(slog.NewTextHandler(t.Output(), nil))
 	m := &mirrored{t: t, store: store.NewMemory(store.Config{})}
 	src := azure.New(*settings, source.Env{Log: log}, azure.Access{Credential: &azfake.TokenCredential{}, Transport: machinesOf{
