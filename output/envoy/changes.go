@@ -24,7 +24,7 @@ func (s *settings) step(now *catalog.Snapshot, c catalog.Change, complete bool, 
 		reviewed = []string{"*"}
 	}
 	return push.Update{
-		World: s.world(now, complete, root, known), Changed: s.changes(now, c), Reviewed: reviewed, Committed: c.Committed,
+		World: s.world(now, complete, root, known), Changed: append(s.changes(now, c), s.edgeHostChanges(known, c)...), Reviewed: reviewed, Committed: c.Committed,
 	}
 }
 

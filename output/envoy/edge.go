@@ -19,7 +19,8 @@ import (
 // pointer while none of them changes.
 type definitions struct {
 	byPort iter.Seq[*catalog.PortServices]
-	names  *names // nil if lookups are not answered
+	names  *names       // nil if lookups are not answered
+	web    *webServices // nil if no port of the edge takes requests
 }
 
 // after are the definitions after a change; they are the same unless it is of one of them.
@@ -28,6 +29,9 @@ func (d *definitions) after(now *catalog.Snapshot, c catalog.Change, s *settings
 		first := &definitions{byPort: now.Ports()}
 		if s.dns != nil {
 			first.names = namesOf(now, s.domain)
+		}
+		if s.takesRequestsAtEdge() {
+			first.web = first.web.after(now, c)
 		}
 		return first
 	}
@@ -38,6 +42,9 @@ func (d *definitions) after(now *catalog.Snapshot, c catalog.Change, s *settings
 	next := &definitions{byPort: now.Ports()}
 	if d.names != nil {
 		next.names = d.names.after(c, s.domain)
+	}
+	if d.web != nil {
+		next.web = d.web.after(now, c)
 	}
 	return next
 }
@@ -151,14 +158,18 @@ func (s *settings) edgeListenerNames(p proxy) iter.Seq[string] {
 	}
 }
 
-func (s *settings) edgeRouteNames() iter.Seq[string] {
+func (s *settings) edgeRouteNames(single bool) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for _, port := range s.edge {
-			if port.Protocol == edgeHTTP && !yield(port.routes()) {
+			if port.Protocol == edgeHTTP && (!yield(port.routes()) || single && !yield(port.hostRoutes())) {
 				return
 			}
 		}
 	}
+}
+
+func (s *settings) takesRequestsAtEdge() bool {
+	return slices.ContainsFunc(s.edge, func(p EdgePort) bool { return p.Protocol == edgeHTTP })
 }
 
 // edgeNames are the resources of the edge that any service may be part of.
@@ -184,7 +195,11 @@ func findEdgeListener(w *World, v View, name string) (push.Subject, bool) {
 		return nil, false
 	}
 	port, ok := w.settings.edgePort(number)
-	l := edgeListener{proxySlot{ListenerType, name, v}, port, nil}
+	v.single = v.single && port.Protocol == edgeHTTP && w.definitions != nil && w.definitions.web.areMany(w.settings)
+	l := edgeListener{proxySlot{ListenerType, name, v}, port, nil, nil}
+	if v.single {
+		l.hosts = w.definitions
+	}
 	if port.Protocol == edgeTLS || port.Protocol == edgeTCP {
 		l.services = w.definitions
 	}
@@ -192,6 +207,10 @@ func findEdgeListener(w *World, v View, name string) (push.Subject, bool) {
 }
 
 func findEdgeRoutes(w *World, v View, name string) (push.Subject, bool) {
+	if hosts, ok := findEdgeHostRoutes(w, v, name); ok {
+		return hosts, true
+	}
+	v.single = false // the rest is the same for all
 	number, ok := parseEdgeRoutes(name)
 	if !ok {
 		return nil, false

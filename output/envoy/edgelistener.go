@@ -19,13 +19,16 @@ type edgeListener struct {
 	proxySlot
 	port     EdgePort
 	services *definitions // nil where the listener does not depend on them
+	hosts    *definitions // nil where the listener does not lead to single hosts
 }
 
 // Refers implements [push.Referrer].
 func (l edgeListener) Refers(to string) iter.Seq[string] {
 	switch {
 	case to == routeURL && l.port.Protocol == edgeHTTP:
-		return one(l.port.routes())
+		return one(l.routes())
+	case to == virtualHostURL && l.hosts != nil:
+		return l.hosts.edgeHostNames(l.view, l.port)
 	case to == clusterURL && l.port.Protocol == edgeAutoPassthrough:
 		return one(blackHoleCluster)
 	case to == clusterURL && l.port.Protocol != edgeHTTP:
@@ -38,6 +41,14 @@ func (l edgeListener) Refers(to string) iter.Seq[string] {
 		}
 	}
 	return nothing
+}
+
+// routes is the route configuration of requests.
+func (l edgeListener) routes() string {
+	if l.view.single {
+		return l.port.hostRoutes()
+	}
+	return l.port.routes()
 }
 
 // chains lead connections to services, and the last all others.
@@ -68,7 +79,7 @@ func (l edgeListener) Encode() push.Encoded {
 	}
 	switch l.port.Protocol {
 	case edgeHTTP:
-		requests := l.view.hcm(l.name, l.port.routes())
+		requests := l.view.hcm(l.name, l.routes())
 		// Whoever calls is no workload of the mesh: where it is from is the address of
 		// its connection, whatever its headers say.
 		requests.UseRemoteAddress = wrapperspb.Bool(true)

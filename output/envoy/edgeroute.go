@@ -53,14 +53,7 @@ func (r edgeRoutes) Encode() push.Encoded {
 // addresses are of the mesh, and nobody outside of it calls by them.
 func (r edgeRoutes) virtualHost(m edgeMember, taken claims) *routev3.VirtualHost {
 	host := m.Key.Host
-	var domains []string
-	for _, domain := range []string{host, strings.TrimSuffix(host, ".") + "."} {
-		key := strings.ToLower(domain)
-		if _, other := taken[key]; !other {
-			taken[key] = struct{}{}
-			domains = append(domains, domain)
-		}
-	}
+	domains := taken.leave(edgeDomains(host))
 	if len(domains) == 0 {
 		return nil
 	}

@@ -20,7 +20,7 @@ func portRoutes(number uint32) string { return strconv.FormatUint(uint64(number)
 // hosts that have a listener to themselves.
 func routeNames(w *World, v View) iter.Seq[string] {
 	if v.proxy.role == edge {
-		return w.settings.edgeRouteNames()
+		return w.settings.edgeRouteNames(v.single && w.definitions != nil)
 	}
 	return func(yield func(string) bool) {
 		for index := range w.snapshot.Ports() {
@@ -140,7 +140,7 @@ func (r routes) toOnly(h *portHost) push.Encoded {
 // from a listener, ours or of its bootstrap, which waits for it whatever its name is. What
 // is named like none of ours leads nowhere: only sidecars have a cluster for all else.
 func (s *settings) voidRoutes(name string) push.Encoded {
-	if _, atEdge := parseEdgeRoutes(name); atEdge {
+	if _, atEdge := parseEdgeRoutes(strings.TrimSuffix(name, singleHosts)); atEdge {
 		return edgeRoutes{proxySlot: proxySlot{name: name}}.Encode()
 	}
 	if !utf8.ValidString(name) {

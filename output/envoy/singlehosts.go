@@ -193,6 +193,9 @@ func (h singleHost) Encode() push.Encoded {
 
 // findSingleHost finds one by its name.
 func (w *World) findSingleHost(v View, name string) (push.Subject, bool) {
+	if v.proxy.role == edge {
+		return w.findEdgeHost(v, name)
+	}
 	host, number, ok := parseHostName(name)
 	index := w.snapshot.Port(number)
 	if !ok || !v.single || !w.settings.hasHosts() || index == nil {
@@ -211,6 +214,9 @@ func (w *World) findSingleHost(v View, name string) (push.Subject, bool) {
 
 // singleHostNames yields those of all ports.
 func (w *World) singleHostNames(v View) iter.Seq[string] {
+	if v.proxy.role == edge {
+		return w.definitions.edgeHostNames(v, w.settings.edge...)
+	}
 	return func(yield func(string) bool) {
 		if !v.single || !w.settings.hasHosts() {
 			return

@@ -57,7 +57,10 @@ func (w *World) View(r push.Row, c push.Client) push.View {
 		v.proxy, v.inbound, v.single = w.proxyOf(c), w.inboundOf(c), takesHosts(c)
 	case VirtualHostType:
 		v.proxy = proxy{domain: w.settings.domain, cluster: w.proxyOf(c).cluster}
-		v.single = takesHosts(c) && proxyOf(c).role == sidecar
+		v.single = takesHosts(c) && proxyOf(c).role != noRole
+		if proxyOf(c).role == edge {
+			v.proxy = proxy{role: edge}
+		}
 	case RouteType:
 		v.proxy, v.single = w.proxyOf(c), takesHosts(c)
 		v.proxy.unprivileged = false       // which is of listeners

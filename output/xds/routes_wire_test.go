@@ -3,6 +3,7 @@ package xds_test
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -60,6 +61,33 @@ func TestServiceAtALargePortIsAFewBytes(t *testing.T) {
 	awaitSingle(client, services)
 }
 
+// One service more for an edge on delta streams is a cluster and a virtual host.
+func TestServiceAtAnEdgeIsAFewBytes(t *testing.T) {
+	const services, most = 7500, 10_000
+	settings := envoy.NewSettings()
+	settings.Edge.Ports = []envoy.EdgePort{{Number: 8080, Protocol: "HTTP"}}
+	r, client, counts := rigOf(t, settings, "router~10.9.9.9~it.ns-7~ns-7.svc.cluster.local", services, true)
+	client.Subscribe(cds, "*")
+	client.Subscribe(lds, "*")
+	client.Subscribe(rds, "http.8080.hosts")
+	client.Subscribe(virtualHosts, "*")
+	awaitSingle(client, services)
+	client.Await("a listener that leads to single hosts", func(s *xdsclient.State) bool {
+		l, _ := s.Get(lds, "0.0.0.0_8080")
+		return strings.Contains(fmt.Sprint(l.Content), "http.8080.hosts")
+	})
+	client.Await("all clusters", func(s *xdsclient.State) bool { return len(s.Names(cds)) >= services })
+	all := counts.bytes.Load()
+	r.apply(model.Upsert{Record: ofMany(services)})
+	awaitSingle(client, services+1)
+	client.Await("its cluster", func(s *xdsclient.State) bool { return len(s.Names(cds)) >= services+1 })
+	if got := counts.bytes.Load() - all; got > most {
+		t.Errorf("one service more is %d bytes", got)
+	}
+	r.apply(model.Delete{Record: ofMany(7)})
+	awaitSingle(client, services)
+}
+
 // hostsOfMany is as portOfMany, with the hosts one by one.
 func hostsOfMany(t xdsclient.TB, services int) (*rig, *xdsclient.Client, *wireBytes) {
 	r, client, counts := rigOfMany(t, services, true)
@@ -84,15 +112,20 @@ func portOfMany(t xdsclient.TB, services int, delta bool) (*rig, *xdsclient.Clie
 
 // rigOfMany connects a sidecar to a rig with many services at port 80.
 func rigOfMany(t xdsclient.TB, services int, delta bool) (*rig, *xdsclient.Client, *wireBytes) {
+	return rigOf(t, envoy.NewSettings(), "sidecar~10.9.9.9~it.ns-7~ns-7.svc.cluster.local", services, delta)
+}
+
+// rigOf is the same with settings, for any Envoy.
+func rigOf(t xdsclient.TB, settings *envoy.Settings, id string, services int, delta bool) (*rig, *xdsclient.Client, *wireBytes) {
 	r := newRig(t, setup{sources: []string{"s"}})
-	r.step = envoy.NewSettings().Begin()
+	r.step = settings.Begin()
 	var events []model.Event
 	for i := range services {
 		events = append(events, model.Upsert{Record: ofMany(i)})
 	}
 	r.apply(events...)
 	counts := &wireBytes{}
-	node := xdsclient.Node("sidecar~10.9.9.9~it.ns-7~ns-7.svc.cluster.local", "ns-7", "envoy")
+	node := xdsclient.Node(id, "ns-7", "envoy")
 	node.UserAgentVersionType = &corev3.Node_UserAgentBuildVersion{UserAgentBuildVersion: &corev3.BuildVersion{Version: &typev3.SemanticVersion{MajorNumber: 1, MinorNumber: 40}}}
 	config := xdsclient.Config{
 		Node: node, Ledger: r.ledger, Deadline: time.Minute,

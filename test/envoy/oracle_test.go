@@ -170,9 +170,12 @@ func (o *oracle) byPort(c call, services []offered) []string {
 		}
 		here = append(here, s)
 	}
-	here = together(here, true, true)
+	here = together(here, true, !o.bare)
 	for _, s := range only(here, connections, anything) {
 		_, blocks := s.addresses()
+		if o.bare { // a connection does not say which address it was meant for
+			blocks = nil
+		}
 		for _, b := range blocks {
 			if b.Contains(c.to.Addr()) && (within == nil || b.Bits() > block.Bits()) {
 				block, within = b, &s
@@ -190,7 +193,7 @@ func (o *oracle) byPort(c call, services []offered) []string {
 	}
 	here = slices.DeleteFunc(only(here, connections, anything), func(s offered) bool {
 		single, blocks := s.addresses()
-		return len(blocks) > 0 || len(single) > 0 && !o.bare
+		return len(blocks)+len(single) > 0 && !o.bare
 	})
 	return o.first(c, here)
 }

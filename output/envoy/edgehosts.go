@@ -1,0 +1,303 @@
+package envoy
+
+import (
+	"cmp"
+	"iter"
+	"maps"
+	"slices"
+	"strings"
+
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/isthmus-mesh/isthmus/catalog"
+	"github.com/isthmus-mesh/isthmus/immutable"
+	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/push"
+)
+
+// An edge takes hosts one by one as sidecars do, where it leads requests to many services:
+// the route configuration http.PORT.hosts, and a resource http.PORT.hosts/HOST for each.
+
+// webServices are the services that edges may lead requests to, by host without case. They
+// are immutable, and made from those before.
+type webServices struct {
+	now *catalog.Snapshot // the first one with these services
+	all immutable.Map[foldedKey, catalog.ServiceDefinition]
+	was int // how many there were before the change
+}
+
+// foldedKey tells services whose hosts differ in case alone from all others.
+type foldedKey struct {
+	fold string
+	catalog.ServiceKey
+}
+
+func foldOf(host string) string { return strings.TrimSuffix(strings.ToLower(host), ".") }
+
+// after are the services after a change; now has all of them.
+func (w *webServices) after(now *catalog.Snapshot, c catalog.Change) *webServices {
+	if w == nil {
+		all := immutable.New[foldedKey, catalog.ServiceDefinition](func(a, b foldedKey) int {
+			return cmp.Or(strings.Compare(a.fold, b.fold), compareKeys(a.ServiceKey, b.ServiceKey))
+		}).Edit()
+		for s := range now.Services() {
+			if isWeb(s.ServiceDefinition) {
+				all.Set(foldedKey{foldOf(s.Key.Host), s.Key}, s.ServiceDefinition)
+			}
+		}
+		first := &webServices{now: now, all: all.Map()}
+		first.was = first.all.Len()
+		return first
+	}
+	all := w.all.Edit()
+	for key, service := range c.Services {
+		at := foldedKey{foldOf(key.Host), key}
+		if service.New == nil || !isWeb(service.New.ServiceDefinition) {
+			all.Delete(at)
+		} else {
+			all.Set(at, service.New.ServiceDefinition)
+		}
+	}
+	return &webServices{now, all.Map(), w.all.Len()}
+}
+
+// isWeb reports whether a port of an edge that takes requests may lead to a service.
+func isWeb(s catalog.ServiceDefinition) bool {
+	_, ok := EdgePort{Protocol: edgeHTTP}.memberOf(s)
+	return ok
+}
+
+// alike yields the services whose hosts differ from a host in case alone, and the host's own.
+func (w *webServices) alike(host string) iter.Seq[catalog.ServiceDefinition] {
+	fold := foldOf(host)
+	return func(yield func(catalog.ServiceDefinition) bool) {
+		for key, s := range w.all.From(foldedKey{fold: fold}) {
+			if key.fold != fold || !yield(s) {
+				return
+			}
+		}
+	}
+}
+
+// areMany reports whether edges lead to the single hosts of so many services.
+func (w *webServices) areMany(s *settings) bool { return w.all.Len() >= s.large }
+
+// memberOf is a service as a port of the edge leads to it; ok is false if it does not.
+func (p EdgePort) memberOf(s catalog.ServiceDefinition) (best edgeMember, ok bool) {
+	if s.Resolution == model.ResolutionNone || s.Traffic.ClusterLocal {
+		return best, false
+	}
+	for _, port := range s.Ports {
+		place, takes := p.takes(port)
+		if !takes || !hasCluster(s, port.Number) {
+			continue
+		}
+		if !ok || place < best.place || place == best.place && port.Number < best.at {
+			best, ok = edgeMember{s, port.Number, place}, true
+		}
+	}
+	return best, ok
+}
+
+// hostRoutes is the name of the route configuration of a port of the edge that takes single
+// hosts, and edgeHostName that of one of these.
+func (p EdgePort) hostRoutes() string { return p.routes() + singleHosts }
+
+func (p EdgePort) hostName(host string) string { return p.hostRoutes() + "/" + host }
+
+// edgeHostPort returns the port of the edge of such a route configuration.
+func (s *settings) edgeHostPort(routes string) (EdgePort, bool) {
+	whole, single := strings.CutSuffix(routes, singleHosts)
+	number, ok := parseEdgeRoutes(whole)
+	if !ok || !single {
+		return EdgePort{}, false
+	}
+	port, ok := s.edgePort(number)
+	return port, ok && port.Protocol == edgeHTTP
+}
+
+// edgeHost is the virtual host of a service at a port of the edge, as some viewers see it.
+type edgeHost struct {
+	edgeHostSlot
+	member edgeMember
+	view   View // of which the settings count
+}
+
+// edgeHostSlot tells it from every other.
+type edgeHostSlot struct {
+	name     string
+	key      catalog.ServiceKey
+	settings *settings
+	domains  string
+}
+
+// Slot implements [push.Subject].
+func (h edgeHost) Slot() any { return h.edgeHostSlot }
+
+// Refers implements [push.Referrer].
+func (h edgeHost) Refers(to string) iter.Seq[string] {
+	if to == clusterURL {
+		return one(h.member.cluster())
+	}
+	return nothing
+}
+
+// Encode implements [push.Subject]. Envoy ignores the removal of a host whose name is not
+// that of the resource.
+func (h edgeHost) Encode() push.Encoded {
+	policy := h.view.policyFor(h.member.Key.Host, h.member.Traffic.Affinity)
+	return encode(h.name, virtualHostURL, virtualHost(h.name, strings.Split(h.domains, "\n"), h.member.cluster(), policy))
+}
+
+// edgeHostOf returns the virtual host of a service that a view sees; ok is false if there is
+// none, or if older services have its domains.
+func (w *webServices) hostOf(v View, p EdgePort, s catalog.ServiceDefinition) (h edgeHost, ok bool) {
+	member, ok := p.memberOf(s)
+	if !ok {
+		return h, false
+	}
+	taken := claims{}
+	for other := range w.alike(s.Key.Host) {
+		if other.Key == s.Key || older(other, s) > 0 {
+			continue
+		}
+		if seen, found := w.now.Resolve(v.viewer(), other.Key.Host); !found || seen.Key != other.Key {
+			continue
+		}
+		for _, domain := range edgeDomains(other.Key.Host) {
+			taken[strings.ToLower(domain)] = struct{}{}
+		}
+	}
+	domains := taken.leave(edgeDomains(s.Key.Host))
+	if len(domains) == 0 {
+		return h, false
+	}
+	slot := edgeHostSlot{p.hostName(s.Key.Host), s.Key, v.settings, strings.Join(domains, "\n")}
+	return edgeHost{slot, member, View{settings: v.settings}}, true
+}
+
+// edgeDomains are the authorities by which a host is called from outside of the mesh.
+func edgeDomains(host string) []string { return []string{host, strings.TrimSuffix(host, ".") + "."} }
+
+// leave lists the domains that are not taken yet, each once, and takes them.
+func (taken claims) leave(domains []string) (list []string) {
+	for _, domain := range domains {
+		key := strings.ToLower(domain)
+		if _, other := taken[key]; !other {
+			taken[key] = struct{}{}
+			list = append(list, domain)
+		}
+	}
+	return list
+}
+
+// findEdgeHost finds a single host of the edge by its name.
+func (w *World) findEdgeHost(v View, name string) (push.Subject, bool) {
+	routes, host, _ := strings.Cut(name, "/")
+	p, ok := w.settings.edgeHostPort(routes)
+	if !ok || host == "" || !v.single || w.definitions == nil {
+		return nil, false
+	}
+	s, ok := w.snapshot.Resolve(v.viewer(), host)
+	if !ok {
+		return nil, false
+	}
+	h, ok := w.definitions.web.hostOf(v, p, s.ServiceDefinition)
+	if !ok {
+		return nil, false
+	}
+	return h, true
+}
+
+// edgeHostNames yields the single hosts of some ports of the edge.
+func (d *definitions) edgeHostNames(v View, ports ...EdgePort) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		if !v.single || d == nil || d.web == nil {
+			return
+		}
+		for _, p := range ports {
+			if p.Protocol != edgeHTTP {
+				continue
+			}
+			for s := range d.web.now.Visible(v.viewer()) {
+				if h, ok := d.web.hostOf(v, p, s.ServiceDefinition); ok && !yield(h.name) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// edgeHostRoutes is the route configuration of a port of the edge that takes single hosts.
+// It brings these. A request for any other host is answered 404 by Envoy.
+type edgeHostRoutes struct {
+	proxySlot
+	port     EdgePort
+	services *definitions
+}
+
+// Refers implements [push.Referrer].
+func (r edgeHostRoutes) Refers(to string) iter.Seq[string] {
+	if to != virtualHostURL {
+		return nothing
+	}
+	return r.services.edgeHostNames(r.view, r.port)
+}
+
+// Encode implements [push.Subject].
+func (r edgeHostRoutes) Encode() push.Encoded {
+	return encode(r.name, routeURL, &routev3.RouteConfiguration{
+		Name: r.name, ValidateClusters: wrapperspb.Bool(false), IgnorePortInHostMatching: true, Vhds: &routev3.Vhds{ConfigSource: fromADS()},
+	})
+}
+
+// findEdgeHostRoutes returns it for each port that takes requests, however few services there
+// are: Envoy goes on to use it while it drains a listener.
+func findEdgeHostRoutes(w *World, v View, name string) (push.Subject, bool) {
+	p, ok := w.settings.edgeHostPort(name)
+	if !ok || !v.single || w.definitions == nil {
+		return nil, false
+	}
+	return edgeHostRoutes{proxySlot{RouteType, name, v}, p, w.definitions}, true
+}
+
+// edgeHostChanges are the single hosts of the edge that a change may alter, and the listeners
+// that may lead to them from now on, or not any longer.
+func (s *settings) edgeHostChanges(d *definitions, c catalog.Change) (list []push.Changed) {
+	if d == nil || d.web == nil {
+		return nil
+	}
+	noted := audiences{}
+	for key, service := range redefined(c.Services) {
+		namespaces, seen := audience(service.Old, service.New)
+		if !seen {
+			continue
+		}
+		for _, p := range s.edge {
+			if p.Protocol != edgeHTTP {
+				continue
+			}
+			noted.add(sharedName{RouteType, p.hostRoutes()}, namespaces)
+			noted.add(sharedName{VirtualHostType, p.hostName(key.Host)}, namespaces)
+			for other := range d.web.alike(key.Host) {
+				noted.add(sharedName{VirtualHostType, p.hostName(other.Key.Host)}, namespaces)
+			}
+		}
+	}
+	if (d.web.was >= s.large) != d.web.areMany(s) {
+		for _, p := range s.edge {
+			if p.Protocol == edgeHTTP {
+				noted.add(sharedName{ListenerType, socketName(anyIPv4, p.number())}, nil)
+				noted.add(sharedName{ListenerType, socketName(anyIPv6, p.number())}, nil)
+			}
+		}
+	}
+	for _, name := range slices.SortedFunc(maps.Keys(noted), func(a, b sharedName) int {
+		return cmp.Or(cmp.Compare(a.row, b.row), cmp.Compare(a.name, b.name))
+	}) {
+		// As for the single hosts of a port: see appendShared.
+		list = append(list, push.Changed{Row: name.row, Name: name.name, Audience: noted[name].list(), Revoked: name.row == VirtualHostType})
+	}
+	return list
+}
