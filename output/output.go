@@ -24,7 +24,7 @@ type Output interface {
 }
 
 // Drain is how long streams and requests may take to end at a stop.
-const Drain = 5 * time.Second
+const Drain = 4 * time.Second
 
 // SourceRemover is an output that wants to know which sources have left.
 type SourceRemover interface {

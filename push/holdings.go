@@ -1,14 +1,17 @@
 package push
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"runtime/debug"
 	"sync"
+
+	"github.com/isthmus-mesh/isthmus/model"
 )
 
 // Holdings bound the bytes that subscribers make an engine keep by asking for
-// names, or by saying that they hold them. Names that a wildcard brings are not
+// names, by saying that they hold them, or by having a view that no other has. Names that a wildcard brings are not
 // counted, for the engine has them in any case.
 type Holdings struct {
 	// Each is for the subscribers of one [Info].Budget; default 256 MiB, which is
@@ -17,6 +20,9 @@ type Holdings struct {
 	// Total is for all subscribers; default a third of the memory that the program
 	// may use (GOMEMLIMIT), or 2 GiB if that is not limited.
 	Total int64
+	// Views is how many views the subscribers of one [Info].Budget may have that prove
+	// nothing, by what they say of where they are; default 500.
+	Views int
 }
 
 func (h Holdings) withDefaults() Holdings {
@@ -26,8 +32,12 @@ func (h Holdings) withDefaults() Holdings {
 	if h.Total == 0 {
 		h.Total = min(debug.SetMemoryLimit(-1)/3, 2<<30) // asks, and sets nothing
 	}
+	h.Views = cmp.Or(h.Views, 500)
 	return h
 }
+
+// ErrViews is returned for a subscriber for the view of which there is no room.
+var ErrViews = errors.New("more views than there is room for")
 
 // ErrHoldings is returned for a request that asks for more than is left of a budget.
 var ErrHoldings = errors.New("more names than there is room for")
@@ -43,10 +53,85 @@ type holdings struct {
 	mu    sync.Mutex
 	total int64
 	by    map[string]int64
+	views map[outlook]int            // subscribers of each
+	says  map[string]map[outlook]int // likewise, of each budget for which nothing is proven
 }
 
 func newHoldings(limits Holdings) *holdings {
-	return &holdings{limits: limits, by: map[string]int64{}}
+	return &holdings{limits: limits, by: map[string]int64{}, views: map[outlook]int{}, says: map[string]map[outlook]int{}}
+}
+
+// outlook is what a client says of itself as far as it can make up views with that. Labels
+// are no part of it: they choose among scopes, which registries have.
+type outlook struct {
+	kind, namespace    string
+	locality           model.Locality
+	role, interception string
+	network            string
+	node, cluster      string
+}
+
+func outlookOf(c Client) outlook {
+	return outlook{c.Kind, c.Namespace, c.Locality, c.Proxy.Role, c.Proxy.Interception, c.Network, c.Node, c.Cluster}
+}
+
+// shared is as much of it as resources of many services depend on, which take the memory.
+func (o outlook) shared() outlook {
+	o.network, o.node, o.cluster = "", "", ""
+	return o
+}
+
+// viewCost is what a view costs that no other subscriber has: the lists of its routes, and
+// listeners of its own.
+const viewCost = 32 << 10
+
+// enter takes room for the view of a subscriber, which is shared by all that say the same.
+func (h *holdings) enter(o outlook, info Info) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	says := h.says[info.Budget]
+	counted := !info.Proven && info.Budget != ""
+	if counted && says[o] == 0 && len(says) >= h.limits.Views {
+		return fmt.Errorf("%w: clients of %q that prove nothing have %d already, by their namespaces, localities and nodes; "+
+			"give clients certificates, or let fewer of them share an address", ErrViews, info.Budget, len(says))
+	}
+	shared := o.shared()
+	if h.views[shared] == 0 {
+		if h.total+viewCost > h.limits.Total {
+			return fmt.Errorf("%w: with it all clients would take %d bytes of %d; give the process more memory", ErrViews, h.total+viewCost, h.limits.Total)
+		}
+		h.total += viewCost
+	}
+	h.views[shared]++
+	if counted {
+		if says == nil {
+			says = map[outlook]int{}
+			h.says[info.Budget] = says
+		}
+		says[o]++
+	}
+	return nil
+}
+
+// leave gives back what enter took.
+func (h *holdings) leave(o outlook, info Info) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	shared := o.shared()
+	if h.views[shared]--; h.views[shared] == 0 {
+		delete(h.views, shared)
+		h.total -= viewCost
+	}
+	says := h.says[info.Budget]
+	if says[o] == 0 {
+		return
+	}
+	if says[o]--; says[o] == 0 {
+		delete(says, o)
+	}
+	if len(says) == 0 {
+		delete(h.says, info.Budget)
+	}
 }
 
 // take takes bytes of a budget. A negative number gives them back.

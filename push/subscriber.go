@@ -42,6 +42,7 @@ type Subscriber struct {
 	serial uint64
 	taken  int64 // bytes of its budget
 	closed bool
+	viewed bool // there is room for its view
 	// patience fires when the first of the responses on their way is overdue. One
 	// timer serves all of them and is set again while any is left. Nearly all are
 	// answered long before, so that a timer for each would be wasted.
@@ -91,6 +92,19 @@ func (e *Engine) Connect(info Info, client Client) *Subscriber {
 	return s
 }
 
+// Admit takes room for what the subscriber makes up by what it says of itself. It returns
+// [ErrViews] if there is none. It is called once, before the first request.
+func (s *Subscriber) Admit() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed || s.viewed {
+		return nil
+	}
+	err := s.engine.holdings.enter(outlookOf(s.client), s.Info)
+	s.viewed = err == nil
+	return err
+}
+
 // Out delivers the responses to send, in order. It is closed by [Subscriber.Close].
 // After handing one to the transport the reader calls [Subscriber.Sent].
 func (s *Subscriber) Out() <-chan *Response { return s.out }
@@ -112,6 +126,9 @@ func (s *Subscriber) Close() {
 		s.patience.Stop()
 	}
 	_ = s.engine.holdings.take(s.Info.Budget, -s.taken) // giving back never fails
+	if s.viewed {
+		s.engine.holdings.leave(outlookOf(s.client), s.Info)
+	}
 	s.engine.mu.Lock()
 	delete(s.engine.subscribers, s)
 	s.engine.mu.Unlock()

@@ -183,15 +183,18 @@ func (a *App) look() {
 	}
 }
 
+// adminDrain is how long requests to the admin API may take after the outputs have drained.
+const adminDrain = 500 * time.Millisecond
+
 // stop waits for the end and ends what does not end by itself. Whoever asks is
 // noteState so for as long as the outputs drain.
 func (a *App) stop(ctx context.Context, drained func()) error {
 	<-ctx.Done()
 	a.stopping.Store(true)
 	a.log.Info("stopping")
-	drained()
-	limit, cancel := context.WithTimeout(context.WithoutCancel(ctx), output.Drain)
+	limit, cancel := context.WithTimeout(context.WithoutCancel(ctx), output.Drain+adminDrain)
 	defer cancel()
+	drained()
 	a.admin.Stop(limit)
 	return nil
 }

@@ -20,8 +20,9 @@ func newServe(version string) *cobra.Command {
 		Use:   "serve FILE",
 		Short: "Mirror the registries and serve the mesh",
 		Long: `Serve mirrors every source of the configuration and delivers the catalog to the
-outputs, until SIGTERM or SIGINT. Nothing is served before every required source
-has been listed once; GET /readyz?verbose on the admin address says what is missing.
+outputs, until SIGTERM or SIGINT; then it ends within five seconds. Nothing is served
+before every required source has been listed once; GET /readyz?verbose on the admin
+address says what is missing.
 
 The file is reloaded when it changes and on SIGHUP, all of it or, if it is not
 valid, nothing. Clients stay connected.
@@ -63,12 +64,15 @@ required source or the API server in time; 2 wrong usage.`,
 				return err
 			}
 			limitMemory(log)
-			a, err := app.New(c.Context(), loaded, version, log)
+			err = stopWithin(c.Context(), stopLimit, log, func() error {
+				a, err := app.New(c.Context(), loaded, version, log)
+				if err != nil {
+					return err
+				}
+				a.Reload(app.Reloading{File: path, Now: hangup, Log: logging.set})
+				return a.Run(c.Context())
+			})
 			if err != nil {
-				return wrong{err}
-			}
-			a.Reload(app.Reloading{File: path, Now: hangup, Log: logging.set})
-			if err := a.Run(c.Context()); err != nil {
 				return wrong{err}
 			}
 			return nil

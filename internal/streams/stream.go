@@ -74,10 +74,15 @@ func (st *Stream) Connect(info push.Info, client push.Client) (*push.Subscriber,
 	if st.Who.Name != "" { // what is proven takes the place of what is claimed
 		info.Identity, info.Proven = st.Who.Name, true
 	}
-	if subscriber := st.server.engine.Connect(info, client); subscriber != nil {
-		return subscriber, nil
+	subscriber := st.server.engine.Connect(info, client)
+	if subscriber == nil {
+		return nil, errStopping
 	}
-	return nil, errStopping
+	if err := subscriber.Admit(); err != nil {
+		subscriber.Close()
+		return nil, st.server.Reject(TooMuch, grpcstatus.Error(codes.ResourceExhausted, err.Error()))
+	}
+	return subscriber, nil
 }
 
 // Run serves a stream to its end: receive and send return when it has come, send also

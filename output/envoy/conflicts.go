@@ -28,7 +28,7 @@ func (s *Settings) Conflicts(ctx context.Context, now *catalog.Snapshot) func(*c
 }
 
 type conflicts struct {
-	ctx    context.Context //nolint:containedctx // of the one report that is made
+	ctx    context.Context // of the one report that is made
 	now    *catalog.Snapshot
 	domain string
 	edge   []EdgePort

@@ -86,11 +86,17 @@ func findListener(w *World, v View, name string) (push.Subject, bool) {
 		return nil, false
 	}
 	index := w.snapshot.Port(number)
+	if address != v.proxy.shared() {
+		if services := slices.Collect(members(v, index, address)); len(services) > 0 {
+			return addressListenerOf(v, address, number, services), true
+		}
+		return findPodListener(w, v, address, number)
+	}
 	v.single = v.usesHosts(index)
 	for range members(v, index, address) {
 		return socket{proxySlot{ListenerType, name, v}, address, index}, true
 	}
-	return findPodListener(w, v, name, address, number)
+	return findPodListener(w, v, address, number)
 }
 
 // proxySlot tells a resource of an Envoy's own from every other.
@@ -138,7 +144,7 @@ func (c capture) Encode() push.Encoded {
 	return encode(c.name, listenerURL, m)
 }
 
-// socket is the listener of an address and port.
+// socket is the listener of a port for all addresses without one of their own.
 type socket struct {
 	proxySlot
 	address string
@@ -147,7 +153,7 @@ type socket struct {
 
 func (s socket) layout() layout {
 	services := slices.Collect(members(s.view, s.index, s.address))
-	l := layoutOf(services, s.index.Number, s.address == s.view.proxy.shared(), s.view.proxy)
+	l := layoutOf(services, s.index.Number, true, s.view.proxy)
 	if l.routes == portRoutes(s.index.Number) && s.view.usesHosts(s.index) {
 		l.routes = hostRoutes(s.index.Number)
 	}
@@ -175,22 +181,22 @@ func (s socket) Refers(to string) iter.Seq[string] {
 
 // Encode implements [push.Subject].
 func (s socket) Encode() push.Encoded {
-	return s.listener(s.address, s.index.Number, s.layout())
+	return s.layout().encode(s.view, s.address, s.index.Number)
 }
 
-// listener is one of an address and port.
-func (s proxySlot) listener(address string, port uint32, l layout) push.Encoded {
+// encode writes the listener of an address and port.
+func (l layout) encode(v View, address string, port uint32) push.Encoded {
 	m := &listenerv3.Listener{
-		Name:             s.name,
+		Name:             socketName(address, port),
 		Address:          socketAt(address, port),
 		TrafficDirection: corev3.TrafficDirection_OUTBOUND,
 	}
-	if s.view.proxy.mode != none {
+	if v.proxy.mode != none {
 		m.BindToPort = wrapperspb.Bool(false)
 	}
-	l.listener(m, s.view)
-	s.view.logUnmatched(m)
-	return encode(s.name, listenerURL, m)
+	l.listener(m, v)
+	v.logUnmatched(m)
+	return encode(m.GetName(), listenerURL, m)
 }
 
 func socketAt(address string, port uint32) *corev3.Address {

@@ -63,7 +63,7 @@ func podAddresses(w *World, v View, s catalog.ServiceDefinition, index *catalog.
 // findPodListener returns the listener of the address of an endpoint. Several services may
 // have it, such as one for all pods of a StatefulSet and one for each of them. All of them
 // lead to the same place.
-func findPodListener(w *World, v View, name, address string, number uint32) (push.Subject, bool) {
+func findPodListener(w *World, v View, address string, number uint32) (push.Subject, bool) {
 	if v.proxy.reserved(number) || !v.proxy.family.has(address) {
 		return nil, false
 	}
@@ -76,8 +76,7 @@ func findPodListener(w *World, v View, name, address string, number uint32) (pus
 	if len(candidates) == 0 {
 		return nil, false
 	}
-	v.single = false // it says nothing of the hosts of other services
-	return podListener{proxySlot{ListenerType, name, v}, address, number, slices.MinFunc(candidates, widest)}, true
+	return addressListenerOf(v, address, number, []catalog.ServiceDefinition{slices.MinFunc(candidates, widest)}), true
 }
 
 // widest is the order of services that have the address of an endpoint. Of those that are
@@ -85,33 +84,6 @@ func findPodListener(w *World, v View, name, address string, number uint32) (pus
 func widest(a, b catalog.ServiceDefinition) int {
 	return cmp.Or(byAge(a, b), cmp.Compare(len(a.Key.Host), len(b.Key.Host)), older(a, b))
 }
-
-// podListener is the listener of an address and port of an endpoint.
-type podListener struct {
-	proxySlot
-	address string
-	number  uint32
-	service catalog.ServiceDefinition
-}
-
-func (p podListener) layout() layout {
-	return layoutOf([]catalog.ServiceDefinition{p.service}, p.number, false, p.view.proxy)
-}
-
-// Refers implements [push.Referrer].
-func (p podListener) Refers(to string) iter.Seq[string] {
-	switch l := p.layout(); {
-	case to == clusterURL:
-		return l.clusters(p.view.unknown())
-	case to == routeURL && l.routes != "":
-		return one(l.routes)
-	default:
-		return nothing
-	}
-}
-
-// Encode implements [push.Subject].
-func (p podListener) Encode() push.Encoded { return p.listener(p.address, p.number, p.layout()) }
 
 // podListeners yields those that a change of endpoints may bring or take away.
 func podListeners(c catalog.ServiceChange) iter.Seq[sharedName] {

@@ -1,0 +1,36 @@
+package cli
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/isthmus-mesh/isthmus/output"
+)
+
+// stopLimit is how long a server may take to end once it was asked to. A supervisor that
+// asked kills the process at some time, and what is asked for while it stops is lost.
+const stopLimit = output.Drain + time.Second
+
+// stopWithin runs a server, and returns when it has ended, or when a limit has passed since
+// ctx ended. Whatever is still under way then is left alone: the process is about to end,
+// and the store takes that like a crash, of which nothing is lost that was handed to the
+// disk.
+func stopWithin(ctx context.Context, limit time.Duration, log *slog.Logger, run func() error) error {
+	ended := make(chan error, 1)
+	go func() { ended <- run() }()
+	select {
+	case err := <-ended:
+		return err
+	case <-ctx.Done():
+	}
+	late := time.NewTimer(limit)
+	defer late.Stop()
+	select {
+	case err := <-ended:
+		return err
+	case <-late.C:
+		log.Warn("not all work has ended in time, and the rest is cut off", "limit", limit)
+		return nil
+	}
+}

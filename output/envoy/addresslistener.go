@@ -1,0 +1,85 @@
+package envoy
+
+import (
+	"iter"
+	"strconv"
+
+	"github.com/isthmus-mesh/isthmus/catalog"
+	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/push"
+)
+
+// addressListener is the listener of an address and port. It is known by what it says, and
+// not by who looks: all views share it in which it says the same.
+type addressListener struct {
+	address  string
+	number   uint32
+	mode     interception
+	settings *settings // nil if nothing is said
+	layoutKey
+}
+
+// layoutKey is a layout as a value that can be compared.
+type layoutKey struct {
+	routes   string
+	other    string
+	affinity model.Affinity
+	chains   string // with their match, as writeChains writes them
+}
+
+func addressListenerOf(v View, address string, number uint32, services []catalog.ServiceDefinition) addressListener {
+	l := layoutOf(services, number, false, v.proxy)
+	return addressListener{address, number, v.proxy.mode, v.settings, layoutKey{l.routes, l.other, l.affinity, writeChains(l)}}
+}
+
+// Slot implements [push.Subject].
+func (a addressListener) Slot() any { return a }
+
+// Refers implements [push.Referrer].
+func (a addressListener) Refers(to string) iter.Seq[string] {
+	switch {
+	case to == clusterURL:
+		return a.layout().clusters(a.view().unknown())
+	case to == routeURL && a.routes != "":
+		return one(a.routes)
+	default:
+		return nothing
+	}
+}
+
+// Encode implements [push.Subject].
+func (a addressListener) Encode() push.Encoded {
+	return a.layout().encode(a.view(), a.address, a.number)
+}
+
+// view is as much of a view as the listener depends on.
+func (a addressListener) view() View {
+	return View{Kind: KindEnvoy, settings: a.settings, proxy: proxy{role: sidecar, mode: a.mode}}
+}
+
+// layout is the layout that the key was made of.
+func (k layoutKey) layout() layout {
+	l := layout{routes: k.routes, other: k.other, affinity: k.affinity}
+	for rest := k.chains; rest != ""; {
+		var fields [3]string
+		for i := range fields {
+			quoted, _ := strconv.QuotedPrefix(rest)
+			rest = rest[len(quoted):]
+			fields[i], _ = strconv.Unquote(quoted)
+		}
+		l.bySNI = append(l.bySNI, chain{fields[0], fields[1], model.Affinity(fields[2])})
+	}
+	return l
+}
+
+// writeChains writes the chains of a layout in their order, as quoted texts. The listener of
+// an address has none for blocks of addresses.
+func writeChains(l layout) string {
+	var b []byte
+	for _, c := range inOrder(l.bySNI) {
+		b = strconv.AppendQuote(b, c.match)
+		b = strconv.AppendQuote(b, c.cluster)
+		b = strconv.AppendQuote(b, string(c.affinity))
+	}
+	return string(b)
+}
