@@ -117,10 +117,11 @@ func (c capture) Refers(to string) iter.Seq[string] {
 // Encode implements [push.Subject].
 func (c capture) Encode() push.Encoded {
 	m := &listenerv3.Listener{
-		Name:             c.name,
-		Address:          socketAt(c.view.proxy.everywhere(), outboundPort),
-		UseOriginalDst:   wrapperspb.Bool(true),
-		TrafficDirection: corev3.TrafficDirection_OUTBOUND,
+		Name:                c.name,
+		Address:             socketAt(c.view.proxy.everywhere(), outboundPort),
+		AdditionalAddresses: c.view.proxy.also(c.view.proxy.everywhere(), outboundPort),
+		UseOriginalDst:      wrapperspb.Bool(true),
+		TrafficDirection:    corev3.TrafficDirection_OUTBOUND,
 		FilterChains: []*listenerv3.FilterChain{
 			{
 				// A connection to this very port would be handed over to itself for ever.
@@ -181,9 +182,10 @@ func (s socket) Encode() push.Encoded {
 // listener is one of an address and port.
 func (s proxySlot) listener(address string, port uint32, l layout) push.Encoded {
 	m := &listenerv3.Listener{
-		Name:             s.name,
-		Address:          socketAt(address, port),
-		TrafficDirection: corev3.TrafficDirection_OUTBOUND,
+		Name:                s.name,
+		Address:             socketAt(address, port),
+		AdditionalAddresses: s.view.proxy.also(address, port),
+		TrafficDirection:    corev3.TrafficDirection_OUTBOUND,
 	}
 	if s.view.proxy.mode != none {
 		m.BindToPort = wrapperspb.Bool(false)
