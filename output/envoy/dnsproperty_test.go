@@ -51,7 +51,7 @@ func drawViewers(t *rapid.T) (list []push.Client) {
 		list = append(list, sidecarIn(namespace))
 	}
 	c := rapid.SampledFrom(list).Draw(t, "viewer")
-	c.Addresses = rapid.SampledFrom([][]string{nil, {"10.9.9.9"}, {"fd00::9"}}).Draw(t, "addresses of the viewer")
+	c.Addresses = rapid.SampledFrom([][]string{nil, {"10.9.9.9"}, {"fd00::9"}, {"10.9.9.9", "fd00::9"}}).Draw(t, "addresses of the viewer")
 	c.Proxy.Interception = rapid.SampledFrom([]string{"", "TPROXY", "NONE"}).Draw(t, "interception")
 	return append(list, c)
 }
@@ -126,7 +126,7 @@ func answersByCalling(t failing, s *catalog.Snapshot, w push.World, c push.Clien
 func calledAt(s catalog.ServiceDefinition, c push.Client, isIPv6 bool) (list []string) {
 	for text := range s.Addresses.All() {
 		ip, err := netip.ParseAddr(text)
-		if err == nil && c.Proxy.Interception != "NONE" && (c.Addresses == nil || ip.Is6() == isIPv6) {
+		if err == nil && c.Proxy.Interception != "NONE" && (len(c.Addresses) != 1 || ip.Is6() == isIPv6) {
 			list = append(list, text)
 		}
 	}

@@ -73,9 +73,10 @@ func (l edgeListener) chains() []chain {
 // Encode implements [push.Subject].
 func (l edgeListener) Encode() push.Encoded {
 	m := &listenerv3.Listener{
-		Name:             l.name,
-		Address:          socketAt(l.view.proxy.everywhere(), l.port.number()),
-		TrafficDirection: corev3.TrafficDirection_OUTBOUND,
+		Name:                l.name,
+		Address:             socketAt(l.view.proxy.everywhere(), l.port.number()),
+		AdditionalAddresses: l.view.proxy.also(l.view.proxy.everywhere(), l.port.number()),
+		TrafficDirection:    corev3.TrafficDirection_OUTBOUND,
 	}
 	switch l.port.Protocol {
 	case edgeHTTP:

@@ -17,6 +17,7 @@ import (
 // that serve the same ports in the same way share their resources.
 type inbound struct {
 	taken bool // false for Envoys that no connections of others are redirected to
+	both  bool // of those that are, the workload has addresses of both families
 	ports inboundPorts
 	binds boundPorts // of Envoys that listen at the ports themselves
 }
@@ -71,7 +72,7 @@ func (w *World) inboundOf(c push.Client) inbound {
 	case p.role != sidecar:
 		return inbound{}
 	case p.mode != none:
-		return inbound{taken: true, ports: writePorts(w.servedBy(c, p))}
+		return inbound{taken: true, both: p.family == both, ports: writePorts(w.servedBy(c, p))}
 	case len(c.Proxy.Binds) == 0:
 		return inbound{}
 	default:

@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
-	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/isthmus-mesh/isthmus/push"
@@ -52,7 +51,7 @@ func findInboundCluster(v View, name string) (push.Subject, bool) {
 		return nil, false
 	}
 	if name == inboundPassthrough {
-		return inboundCluster{0, v.resolver.family}, true
+		return inboundCluster{0, v.workloadFamily()}, true
 	}
 	digits, inward := strings.CutPrefix(name, "inbound|")
 	digits, named := strings.CutSuffix(digits, "||")
@@ -62,10 +61,18 @@ func findInboundCluster(v View, name string) (push.Subject, bool) {
 	}
 	for number := range v.inbound.ports.all() {
 		if number == wanted {
-			return inboundCluster{number, v.resolver.family}, true
+			return inboundCluster{number, v.workloadFamily()}, true
 		}
 	}
 	return nil, false
+}
+
+// workloadFamily is the family of the addresses of an Envoy's own workload.
+func (v View) workloadFamily() family {
+	if v.inbound.both {
+		return both
+	}
+	return v.resolver.family
 }
 
 // inboundCluster leads to a port of an Envoy's own workload, or with port 0 to any. It
@@ -80,12 +87,9 @@ func (c inboundCluster) Slot() any { return c }
 
 // Encode implements [push.Subject].
 func (c inboundCluster) Encode() push.Encoded {
-	name, source := inboundPassthrough, sourceIPv4
+	name := inboundPassthrough
 	if c.port != 0 {
 		name = inboundClusterName(c.port)
-	}
-	if c.family == ipv6 {
-		source = sourceIPv6
 	}
 	m := &clusterv3.Cluster{
 		Name: name, AltStatName: name + ";", ConnectTimeout: durationpb.New(connectTimeout),
@@ -93,9 +97,7 @@ func (c inboundCluster) Encode() push.Encoded {
 		// What the client speaks with Envoy is what the workload speaks.
 		TypedExtensionProtocolOptions: asIsSpoken.options(),
 		CircuitBreakers:               noLimits(),
-		UpstreamBindConfig: &corev3.BindConfig{SourceAddress: &corev3.SocketAddress{
-			Address: source, PortSpecifier: &corev3.SocketAddress_PortValue{PortValue: 0},
-		}},
+		UpstreamBindConfig:            c.family.bindTo(),
 	}
 	setType(m, clusterv3.Cluster_ORIGINAL_DST)
 	return encode(name, clusterURL, m)

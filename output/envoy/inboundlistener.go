@@ -63,10 +63,11 @@ func (l inboundListener) Refers(to string) iter.Seq[string] {
 // describe go on to the workload by the default chain.
 func (l inboundListener) Encode() push.Encoded {
 	m := &listenerv3.Listener{
-		Name:             virtualInbound,
-		Address:          socketAt(l.view.proxy.everywhere(), inboundPort),
-		TrafficDirection: corev3.TrafficDirection_INBOUND,
-		ListenerFilters:  l.filters(),
+		Name:                virtualInbound,
+		Address:             socketAt(l.view.proxy.everywhere(), inboundPort),
+		AdditionalAddresses: l.view.proxy.also(l.view.proxy.everywhere(), inboundPort),
+		TrafficDirection:    corev3.TrafficDirection_INBOUND,
+		ListenerFilters:     l.filters(),
 		FilterChains: []*listenerv3.FilterChain{
 			{
 				// A connection to this very port would be led to itself for ever.

@@ -85,7 +85,7 @@ func (v View) isTaken(s catalog.ServiceDefinition, index *catalog.PortServices, 
 // has reports whether Envoys with addresses of a family connect to an address.
 func (f family) has(address string) bool {
 	ip, err := netip.ParseAddr(address)
-	return err == nil && (f == unknownFamily || ip.Unmap().Is4() == (f == ipv4))
+	return err == nil && (f == unknownFamily || f == both || ip.Unmap().Is4() == (f == ipv4))
 }
 
 // members yields the services that a viewer reaches through a listener, by host.

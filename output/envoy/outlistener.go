@@ -123,10 +123,11 @@ func (c capture) Refers(to string) iter.Seq[string] {
 // Encode implements [push.Subject].
 func (c capture) Encode() push.Encoded {
 	m := &listenerv3.Listener{
-		Name:             c.name,
-		Address:          socketAt(c.view.proxy.everywhere(), outboundPort),
-		UseOriginalDst:   wrapperspb.Bool(true),
-		TrafficDirection: corev3.TrafficDirection_OUTBOUND,
+		Name:                c.name,
+		Address:             socketAt(c.view.proxy.everywhere(), outboundPort),
+		AdditionalAddresses: c.view.proxy.also(c.view.proxy.everywhere(), outboundPort),
+		UseOriginalDst:      wrapperspb.Bool(true),
+		TrafficDirection:    corev3.TrafficDirection_OUTBOUND,
 		FilterChains: []*listenerv3.FilterChain{
 			{
 				// A connection to this very port would be handed over to itself for ever.
@@ -187,9 +188,10 @@ func (s socket) Encode() push.Encoded {
 // encode writes the listener of an address and port.
 func (l layout) encode(v View, address string, port uint32) push.Encoded {
 	m := &listenerv3.Listener{
-		Name:             socketName(address, port),
-		Address:          socketAt(address, port),
-		TrafficDirection: corev3.TrafficDirection_OUTBOUND,
+		Name:                socketName(address, port),
+		Address:             socketAt(address, port),
+		AdditionalAddresses: v.proxy.also(address, port),
+		TrafficDirection:    corev3.TrafficDirection_OUTBOUND,
 	}
 	if v.proxy.mode != none {
 		m.BindToPort = wrapperspb.Bool(false)

@@ -37,24 +37,36 @@ const (
 	unknownFamily family = iota // the Envoy says nothing of its own addresses
 	ipv4
 	ipv6
+	both
 )
 
 func resolverOf(c push.Client) resolver {
-	return resolver{family: familyOf(c.Addresses), outdated: !slices.Contains(c.Extensions, DNSCluster)}
+	return resolver{family: familyOf(c.Addresses).resolved(), outdated: !slices.Contains(c.Extensions, DNSCluster)}
 }
 
-// familyOf is istiod's choice: IPv6 for a workload that has nothing else. One that
-// has both is given IPv4, as long as Istio's dual stack is not switched on.
+// familyOf is the family of a workload's addresses. A text that is no address counts as IPv4.
 func familyOf(addresses []string) family {
-	if len(addresses) == 0 {
-		return unknownFamily
-	}
+	of := unknownFamily
 	for _, text := range addresses {
+		is := ipv6
 		if ip, err := netip.ParseAddr(text); err != nil || ip.Unmap().Is4() {
-			return ipv4
+			is = ipv4
 		}
+		if of != unknownFamily && of != is {
+			return both
+		}
+		of = is
 	}
-	return ipv6
+	return of
+}
+
+// resolved is the family that names are resolved to. As with istiod it is IPv4 for a workload
+// of both, as long as Istio's dual stack is not switched on.
+func (f family) resolved() family {
+	if f == both {
+		return ipv4
+	}
+	return f
 }
 
 // lookup is V4_PREFERRED for Envoys that istiod would reject: such an Envoy may be

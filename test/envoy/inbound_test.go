@@ -29,7 +29,7 @@ func (f *folder) inboundPorts(network, at string) (ports []uint32) {
 			continue
 		}
 		for _, e := range s.endpoints(f.objects()) {
-			if ip, err := netip.ParseAddr(e.Address); err != nil || ip.String() != at || e.Network != "" && e.Network != network {
+			if ip, err := netip.ParseAddr(e.Address); err != nil || !slices.Contains(strings.Split(at, ","), ip.String()) || e.Network != "" && e.Network != network {
 				continue
 			}
 			for _, p := range s.Spec.Ports {

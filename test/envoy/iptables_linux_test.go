@@ -62,6 +62,24 @@ func TestTransparentByIPTables(t *testing.T) {
 	}
 }
 
+// TestOneEnvoyTakesBothFamilies has one Envoy take all connections of a workload with
+// addresses of both families.
+func TestOneEnvoyTakesBothFamilies(t *testing.T) {
+	t.Parallel()
+	if separately(t) {
+		return
+	}
+	w := newMachine(t, "REDIRECT")
+	p := w.connectWith(proxy.Config{
+		Workload: "both", Delta: true, Redirected: true, IP: families[0].workload.String() + "," + families[1].workload.String(),
+		As: &process.User{ID: userOfEnvoy}, Flags: []string{"--interception", w.mode},
+	})
+	w.AwaitActive("the services")
+	for _, f := range families {
+		w.mustBeCrossedBy(p, f, f.called)
+	}
+}
+
 // family is of addresses: those of the workload, of another machine, and others that are
 // reached by way of that.
 type family struct {
@@ -239,7 +257,12 @@ func (w *machine) crossings(f family, envoy string) []crossing {
 // mustBeCrossed makes the calls of a family.
 func (w *machine) mustBeCrossed(f family, envoy string) {
 	w.Helper()
-	p := w.Proxies[map[bool]int{false: 0, true: 1}[f.six]]
+	w.mustBeCrossedBy(w.Proxies[map[bool]int{false: 0, true: 1}[f.six]], f, envoy)
+}
+
+// mustBeCrossedBy makes the calls of a family through an Envoy.
+func (w *machine) mustBeCrossedBy(p *proxy.Proxy, f family, envoy string) {
+	w.Helper()
 	awaitInbound(w.mesh, p)
 	for _, c := range w.crossings(f, envoy) {
 		await(w, f.name()+" to call "+c.name, func() error { return w.made(p, c) })
