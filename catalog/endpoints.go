@@ -29,6 +29,7 @@ type EndpointCounts struct {
 	Sockets int // unix sockets, healthy or not
 	// Networked counts those that say which network they are in, healthy or not.
 	Networked int
+	Local     int // at local addresses, healthy or not
 }
 
 // Counts returns the tally; that of a nil pointer is zero.
@@ -234,6 +235,9 @@ func (t *EndpointCounts) count(instance *Instance, port uint32, by int) {
 	}
 	if instance.Network != "" {
 		t.Networked += by
+	}
+	if IsLocal(instance.Endpoint) {
+		t.Local += by
 	}
 }
 

@@ -381,6 +381,9 @@ func (s state) serve(key catalog.ServiceKey, taken []model.Ref, number uint32) p
 		if p.Claims[0].Endpoint.Network != "" {
 			v.Networked++
 		}
+		if catalog.IsLocal(p.Claims[0].Endpoint) {
+			v.Local++
+		}
 	}
 	return v
 }

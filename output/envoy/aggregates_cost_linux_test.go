@@ -27,7 +27,7 @@ func BenchmarkAggregates(b *testing.B) {
 		for _, namespaces := range []int{1, 10} {
 			b.Run(fmt.Sprintf("%s/%d-namespaces", of.name, namespaces), func(b *testing.B) {
 				settings := NewSettings()
-				settings.Edge.Ports = []EdgePort{{Number: 80, Protocol: edgeHTTP}, {Number: 443, Protocol: edgeTLS}}
+				settings.Edge.Ports = []EdgePort{{Number: 80, Protocol: edgeHTTP, Hosts: []string{"*"}}, {Number: 443, Protocol: edgeTLS, Hosts: []string{"*"}}}
 				builder, step := catalog.NewBuilder([]string{"s"}), settings.Begin()
 				var events []model.Event
 				for i := range services {

@@ -23,6 +23,7 @@ type assignmentSlot struct {
 	byWeight bool       // the weights of endpoints are those of localities
 	from     standpoint // of the clients, as far as it matters in the order
 	via      *crossing  // to endpoints of other networks; nil if there are none
+	avoids   avoided    // by the client, which is an edge
 }
 
 // Slot implements [push.Subject].
@@ -30,7 +31,7 @@ func (s assignmentSlot) Slot() any { return s }
 
 // Encode implements [push.Subject].
 func (a assignment) Encode() push.Encoded {
-	d := &draft{name: a.clusterName(), of: a.subset, from: a.from, order: a.order, via: a.via}
+	d := &draft{name: a.clusterName(), of: a.subset, from: a.from, order: a.order, via: a.via, avoids: a.avoids}
 	if a.byWeight {
 		d.tellWeightsApart(a.endpoints)
 	}

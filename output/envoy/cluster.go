@@ -42,8 +42,9 @@ type clusterSlot struct {
 	slot
 	grpc     bool
 	resolver resolver // of DNS forms for Envoys
-	// from is as in assignmentSlot: of strictDNS.
-	from standpoint
+	// from and avoids are as in assignmentSlot: of strictDNS.
+	from   standpoint
+	avoids avoided
 }
 
 // Slot implements [push.Subject].
@@ -132,7 +133,7 @@ func (c cluster) completeForGRPC(m *clusterv3.Cluster) {
 // names are the endpoints of a DNS form.
 func (c cluster) names() *endpointv3.ClusterLoadAssignment {
 	m := &endpointv3.ClusterLoadAssignment{}
-	d := &draft{name: c.clusterName(), of: c.subset, from: c.from, order: c.order, resolves: true}
+	d := &draft{name: c.clusterName(), of: c.subset, from: c.from, order: c.order, avoids: c.avoids, resolves: true}
 	d.fill(c.endpoints, resolvable)
 	if err := proto.Unmarshal(d.appendTo(nil), m); err != nil {
 		panic(invariant(d.name, err))

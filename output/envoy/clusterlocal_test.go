@@ -120,7 +120,7 @@ func TestSidecarsLeaveCallsOfTheAPIServerToTheirCluster(t *testing.T) {
 func TestAPIServersAreNotReachedFromOutside(t *testing.T) {
 	t.Parallel()
 	s := NewSettings()
-	s.Edge.Ports = []EdgePort{{Number: 443, Protocol: edgeTLS}, {Number: 15443, Protocol: "AUTO_PASSTHROUGH"}}
+	s.Edge.Ports = []EdgePort{{Number: 443, Protocol: edgeTLS, Hosts: []string{"*"}}, {Number: 15443, Protocol: "AUTO_PASSTHROUGH", Hosts: []string{"*"}}}
 	s.Hosts = []HostPolicy{{Host: "*.cluster.local", Policy: Policy{TLS: &UpstreamTLS{Mode: istioTLS}}}}
 	w := s.Begin()(apiServers("east"), catalog.Change{}, true, "istio-system").World
 	gateway := push.Client{Kind: KindEnvoy, Cluster: "east", Proxy: push.Proxy{Role: "router"}}

@@ -43,8 +43,8 @@ func (c conflicts) of(s *catalog.Service) (list []catalog.Conflict) {
 		list = append(list, c.outbound(s, port.Number)...)
 		list = append(list, c.inbound(s, port.Number)...)
 	}
-	for _, port := range c.edge {
-		list = append(list, c.atEdge(s, port)...)
+	for i := range c.edge {
+		list = append(list, c.atEdge(s, &c.edge[i])...)
 	}
 	return list
 }
@@ -71,12 +71,12 @@ func (l loss) conflict(loser catalog.ServiceDefinition) catalog.Conflict {
 }
 
 // conflictsIn is the key of what is kept with the index of a port: names are short in a
-// domain, addresses are those in a cluster, and the edge may lead connections on by the
-// port alone.
+// domain, addresses are those in a cluster, and the edge may lead connections at the port
+// to one host.
 type conflictsIn struct {
 	domain  string
 	cluster string
-	edge    bool
+	edge    string // the host; empty for none
 }
 
 type portConflicts map[catalog.ServiceKey][]catalog.Conflict
@@ -104,10 +104,20 @@ func (c conflicts) at(number uint32, cluster string) portConflicts {
 	if index == nil {
 		return nil
 	}
-	key := conflictsIn{c.domain, cluster, slices.ContainsFunc(c.edge, func(p EdgePort) bool { return p.is(number) && p.Protocol == edgeTCP })}
+	key := conflictsIn{c.domain, cluster, c.edgeHost(number)}
 	made, _ := index.DeriveOr(key, func(catalog.PortChange) (any, error) { return newPortConflicts(c.ctx, index, key) })
 	found, _ := made.(portConflicts)
 	return found
+}
+
+// edgeHost is the host of a TCP port of the edge; empty if there is no such port.
+func (c conflicts) edgeHost(number uint32) string {
+	for i := range c.edge {
+		if p := &c.edge[i]; p.is(number) && p.Protocol == edgeTCP && len(p.Hosts) == 1 {
+			return p.Hosts[0]
+		}
+	}
+	return ""
 }
 
 // newPortConflicts looks at the services of a port from the oldest to the youngest, as
@@ -220,7 +230,7 @@ func wantsOf(s catalog.ServiceDefinition, index *catalog.PortServices, in confli
 		number := index.Number
 		port, _ := s.Port(number)
 		kind := trafficOf(port)
-		if in.edge && (kind == tcpOnly || kind == sniffed) && s.Resolution != model.ResolutionNone && !yield(edgeWanted(number)) {
+		if strings.EqualFold(in.edge, s.Key.Host) && (kind == tcpOnly || kind == sniffed) && s.Resolution != model.ResolutionNone && !yield(edgeWanted(number)) {
 			return
 		}
 		if kind == httpOnly || kind == sniffed {

@@ -162,8 +162,11 @@ func TestWhatAnotherServiceHasIsSaid(t *testing.T) {
 		},
 		{
 			"the edge",
-			[]claiming{{host: "x", number: 7000, protocol: "TCP", addresses: []string{"10.0.0.1"}}, {host: "y", number: 7000, protocol: "TCP", addresses: []string{"10.0.0.2"}}},
-			[]string{"y: edge.ports[7000]: connections to port 7000 of the edge go to x"},
+			[]claiming{
+				{host: "x", number: 7000, protocol: "TCP", addresses: []string{"10.0.0.1"}}, {host: "X", number: 7000, protocol: "TCP", addresses: []string{"10.0.0.2"}},
+				{host: "y", number: 7000, protocol: "TCP", addresses: []string{"10.0.0.3"}},
+			},
+			[]string{"X: edge.ports[7000]: connections to port 7000 of the edge go to x"},
 		},
 		{
 			"a host at the edge",
@@ -234,7 +237,7 @@ func TestWhatAnotherServiceHasIsSaid(t *testing.T) {
 		},
 	}
 	settings := NewSettings()
-	settings.Edge.Ports = []EdgePort{{Number: 8080, Protocol: edgeHTTP}, {Number: 7000, Protocol: edgeTCP}}
+	settings.Edge.Ports = []EdgePort{{Number: 8080, Protocol: edgeHTTP, Hosts: []string{"*"}}, {Number: 7000, Protocol: edgeTCP, Hosts: []string{"x"}}}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()

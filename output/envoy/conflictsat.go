@@ -67,7 +67,7 @@ func foldedHost(s *catalog.Service) string {
 }
 
 // atEdge finds the older service of the same host that a port of the edge leads to.
-func (c conflicts) atEdge(s *catalog.Service, port EdgePort) []catalog.Conflict {
+func (c conflicts) atEdge(s *catalog.Service, port *EdgePort) []catalog.Conflict {
 	if port.Protocol == edgeTCP || !port.leadsTo(s.ServiceDefinition) {
 		return nil
 	}
@@ -94,8 +94,8 @@ func (c conflicts) means(v catalog.Viewer, s catalog.ServiceDefinition) bool {
 }
 
 // leadsTo reports whether a port of the edge would lead to a service if that was alone.
-func (p EdgePort) leadsTo(s catalog.ServiceDefinition) bool {
-	if s.Resolution == model.ResolutionNone {
+func (p *EdgePort) leadsTo(s catalog.ServiceDefinition) bool {
+	if s.Resolution == model.ResolutionNone || !p.exposes(s.Key.Host) {
 		return false
 	}
 	for _, port := range s.Ports {

@@ -38,7 +38,7 @@ func TestServicesAreAWellBehavedProducer(t *testing.T) {
 var conforming = &Settings{
 	Outbound: RegistryOutbound,
 	Edge: Edge{Ports: []EdgePort{
-		{Number: 80, Protocol: edgeHTTP}, {Number: 8080, Protocol: edgeHTTP}, {Number: 81, Protocol: edgeTCP}, {Number: 8443, Protocol: edgeTLS}, {Number: 15443, Protocol: edgeAutoPassthrough},
+		{Number: 80, Protocol: edgeHTTP, Hosts: []string{"*"}}, {Number: 8080, Protocol: edgeHTTP, Hosts: []string{"*"}}, {Number: 81, Protocol: edgeTCP, Hosts: []string{"*"}}, {Number: 8443, Protocol: edgeTLS, Hosts: []string{"*"}}, {Number: 15443, Protocol: edgeAutoPassthrough, Hosts: []string{"*"}},
 	}},
 	Networks: []Network{{Name: "n", Gateways: []Gateway{{"192.0.2.1", 15443}}}, {Name: "o", Gateways: []Gateway{{"192.0.2.2", 15443}, {"192.0.2.3", 15443}}}},
 	DNS:      &DNS{Port: 15053, TTL: leastTTL},

@@ -19,6 +19,7 @@ type draft struct {
 	of     *subset    // nil for all endpoints
 	from   standpoint // of the client
 	order  order
+	avoids avoided
 	via    *crossing // to endpoints of other networks; nil if all are reached directly
 	places []place   // by address and port
 	zones  []*zone   // by locality and distance
@@ -65,7 +66,7 @@ func (d *draft) take(endpoints *catalog.Endpoints, address func(catalog.Endpoint
 	rewritten := false
 	var last *zone
 	for e := range endpoints.All() {
-		if e.Health != model.Healthy || !d.of.has(e) || !d.from.sees(e, d.order) {
+		if e.Health != model.Healthy || !d.of.has(e) || !d.from.sees(e, d.order) || d.avoids.has(e) {
 			continue
 		}
 		written, left := address(e)

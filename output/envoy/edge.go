@@ -70,16 +70,19 @@ type edgeMember struct {
 
 func (m edgeMember) cluster() string { return ClusterName(m.Key.Host, m.at) }
 
-// members lists the services that a view of the edge leads to from a port, the oldest
-// first. One is called at its port of the same number, if that carries what the
+// members lists the exposed services that a view of the edge leads to from a port, the
+// oldest first. One is called at its port of the same number, if that carries what the
 // edge takes there, else at the first that does.
-func (d *definitions) members(v View, p EdgePort) []edgeMember {
+func (d *definitions) members(v View, p *EdgePort) []edgeMember {
 	if d == nil {
 		return nil
 	}
 	found := map[catalog.ServiceKey]edgeMember{}
 	for index := range d.byPort {
 		for s := range index.Visible(v.viewer()) {
+			if !p.exposes(s.Key.Host) {
+				continue
+			}
 			port, _ := s.Port(index.Number)
 			place, ok := p.takes(port)
 			// An endpoint that is where the connection was going anyway is the edge itself. What
@@ -97,7 +100,7 @@ func (d *definitions) members(v View, p EdgePort) []edgeMember {
 
 // takes reports whether what comes to a port of the edge can be led to the port of a
 // service, and how well it does.
-func (p EdgePort) takes(port model.Port) (place int, ok bool) {
+func (p *EdgePort) takes(port model.Port) (place int, ok bool) {
 	const same, certain, perhaps = 0, 1, 2
 	kind := trafficOf(port)
 	switch p.Protocol {
@@ -118,14 +121,10 @@ func (p EdgePort) takes(port model.Port) (place int, ok bool) {
 	}
 }
 
-func (p EdgePort) is(number uint32) bool { return p.number() == number }
-
-func (p EdgePort) number() uint32 { return uint32(p.Number) } //nolint:gosec // it is validated
-
 // edgeRoutesPrefix begins the names of route configurations of the edge, as Istio has them.
 const edgeRoutesPrefix = "http."
 
-func (p EdgePort) routes() string { return edgeRoutesPrefix + strconv.Itoa(p.Number) }
+func (p *EdgePort) routes() string { return edgeRoutesPrefix + strconv.Itoa(p.Number) }
 
 // parseEdgeRoutes accepts exactly what routes writes.
 func parseEdgeRoutes(name string) (number uint32, ok bool) {
@@ -138,10 +137,10 @@ func parseEdgeRoutes(name string) (number uint32, ok bool) {
 }
 
 // edgePort returns the configured port of a number.
-func (s *settings) edgePort(number uint32) (EdgePort, bool) {
-	i := slices.IndexFunc(s.edge, func(p EdgePort) bool { return p.is(number) })
+func (s *settings) edgePort(number uint32) (*EdgePort, bool) {
+	i := slices.IndexFunc(s.edge, func(p *EdgePort) bool { return p.is(number) })
 	if i < 0 {
-		return EdgePort{}, false
+		return nil, false
 	}
 	return s.edge[i], true
 }
@@ -169,7 +168,7 @@ func (s *settings) edgeRouteNames(single bool) iter.Seq[string] {
 }
 
 func (s *settings) takesRequestsAtEdge() bool {
-	return slices.ContainsFunc(s.edge, func(p EdgePort) bool { return p.Protocol == edgeHTTP })
+	return slices.ContainsFunc(s.edge, func(p *EdgePort) bool { return p.Protocol == edgeHTTP })
 }
 
 // edgeNames are the resources of the edge that any service may be part of.
@@ -195,6 +194,9 @@ func findEdgeListener(w *World, v View, name string) (push.Subject, bool) {
 		return nil, false
 	}
 	port, ok := w.settings.edgePort(number)
+	if !ok || !v.proxy.opens(number) {
+		return nil, false
+	}
 	v.single = v.single && port.Protocol == edgeHTTP && w.definitions != nil && w.definitions.web.areMany(w.settings)
 	l := edgeListener{proxySlot{ListenerType, name, v}, port, nil, nil}
 	if v.single {
@@ -203,7 +205,7 @@ func findEdgeListener(w *World, v View, name string) (push.Subject, bool) {
 	if port.Protocol == edgeTLS || port.Protocol == edgeTCP {
 		l.services = w.definitions
 	}
-	return l, ok && v.proxy.opens(number)
+	return l, true
 }
 
 func findEdgeRoutes(w *World, v View, name string) (push.Subject, bool) {
@@ -216,5 +218,8 @@ func findEdgeRoutes(w *World, v View, name string) (push.Subject, bool) {
 		return nil, false
 	}
 	port, ok := w.settings.edgePort(number)
-	return edgeRoutes{proxySlot{RouteType, name, v}, port, w.definitions}, ok && port.Protocol == edgeHTTP
+	if !ok || port.Protocol != edgeHTTP {
+		return nil, false
+	}
+	return edgeRoutes{proxySlot{RouteType, name, v}, port, w.definitions}, true
 }

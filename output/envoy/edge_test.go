@@ -47,7 +47,10 @@ func TestEdgeChoosesHostsAndPorts(t *testing.T) {
 		edgeService("older.com", 2*time.Hour, static, on(9000, "MONGO")),
 	})
 	s := NewSettings()
-	s.Edge.Ports = []EdgePort{{8080, edgeHTTP}, {8443, edgeTLS}, {9000, edgeTCP}, {9001, edgeTCP}}
+	s.Edge.Ports = []EdgePort{
+		{Number: 8080, Protocol: edgeHTTP, Hosts: []string{"*"}}, {Number: 8443, Protocol: edgeTLS, Hosts: []string{"*"}},
+		{Number: 9000, Protocol: edgeTCP, Hosts: []string{"Older.com"}}, {Number: 9001, Protocol: edgeTCP, Hosts: []string{"older.com"}},
+	}
 	u := s.Begin()(builder.Snapshot(), catalog.Change{}, true, "istio-system")
 	client := push.Client{Kind: KindEnvoy, Namespace: "a", Proxy: push.Proxy{Role: "router"}}
 	find := func(r push.Row, name string) any {

@@ -64,7 +64,7 @@ func (w *webServices) after(now *catalog.Snapshot, c catalog.Change) *webService
 
 // isWeb reports whether a port of an edge that takes requests may lead to a service.
 func isWeb(s catalog.ServiceDefinition) bool {
-	_, ok := EdgePort{Protocol: edgeHTTP}.memberOf(s)
+	_, ok := (&EdgePort{Protocol: edgeHTTP}).calledAt(s)
 	return ok
 }
 
@@ -83,8 +83,18 @@ func (w *webServices) alike(host string) iter.Seq[catalog.ServiceDefinition] {
 // areMany reports whether edges lead to the single hosts of so many services.
 func (w *webServices) areMany(s *settings) bool { return w.all.Len() >= s.large }
 
-// memberOf is a service as a port of the edge leads to it; ok is false if it does not.
-func (p EdgePort) memberOf(s catalog.ServiceDefinition) (best edgeMember, ok bool) {
+// memberOf is a service as a port of the edge leads to it; ok is false if the port does not
+// expose it, or cannot lead to it.
+func (p *EdgePort) memberOf(s catalog.ServiceDefinition) (member edgeMember, ok bool) {
+	if !p.exposes(s.Key.Host) {
+		return member, false
+	}
+	return p.calledAt(s)
+}
+
+// calledAt is a service with the port that fits what a port of the edge takes; ok is false
+// if none does.
+func (p *EdgePort) calledAt(s catalog.ServiceDefinition) (best edgeMember, ok bool) {
 	if s.Resolution == model.ResolutionNone || s.Traffic.ClusterLocal {
 		return best, false
 	}
@@ -102,16 +112,16 @@ func (p EdgePort) memberOf(s catalog.ServiceDefinition) (best edgeMember, ok boo
 
 // hostRoutes is the name of the route configuration of a port of the edge that takes single
 // hosts, and edgeHostName that of one of these.
-func (p EdgePort) hostRoutes() string { return p.routes() + singleHosts }
+func (p *EdgePort) hostRoutes() string { return p.routes() + singleHosts }
 
-func (p EdgePort) hostName(host string) string { return p.hostRoutes() + "/" + host }
+func (p *EdgePort) hostName(host string) string { return p.hostRoutes() + "/" + host }
 
 // edgeHostPort returns the port of the edge of such a route configuration.
-func (s *settings) edgeHostPort(routes string) (EdgePort, bool) {
+func (s *settings) edgeHostPort(routes string) (*EdgePort, bool) {
 	whole, single := strings.CutSuffix(routes, singleHosts)
 	number, ok := parseEdgeRoutes(whole)
 	if !ok || !single {
-		return EdgePort{}, false
+		return nil, false
 	}
 	port, ok := s.edgePort(number)
 	return port, ok && port.Protocol == edgeHTTP
@@ -152,14 +162,14 @@ func (h edgeHost) Encode() push.Encoded {
 
 // edgeHostOf returns the virtual host of a service that a view sees; ok is false if there is
 // none, or if older services have its domains.
-func (w *webServices) hostOf(v View, p EdgePort, s catalog.ServiceDefinition) (h edgeHost, ok bool) {
+func (w *webServices) hostOf(v View, p *EdgePort, s catalog.ServiceDefinition) (h edgeHost, ok bool) {
 	member, ok := p.memberOf(s)
 	if !ok {
 		return h, false
 	}
 	taken := claims{}
 	for other := range w.alike(s.Key.Host) {
-		if other.Key == s.Key || older(other, s) > 0 {
+		if other.Key == s.Key || !p.exposes(other.Key.Host) || older(other, s) > 0 {
 			continue
 		}
 		if seen, found := w.now.Resolve(v.viewer(), other.Key.Host); !found || seen.Key != other.Key {
@@ -211,7 +221,7 @@ func (w *World) findEdgeHost(v View, name string) (push.Subject, bool) {
 }
 
 // edgeHostNames yields the single hosts of some ports of the edge.
-func (d *definitions) edgeHostNames(v View, ports ...EdgePort) iter.Seq[string] {
+func (d *definitions) edgeHostNames(v View, ports ...*EdgePort) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		if !v.single || d == nil || d.web == nil {
 			return
@@ -233,7 +243,7 @@ func (d *definitions) edgeHostNames(v View, ports ...EdgePort) iter.Seq[string] 
 // It brings these. A request for any other host is answered 404 by Envoy.
 type edgeHostRoutes struct {
 	proxySlot
-	port     EdgePort
+	port     *EdgePort
 	services *definitions
 }
 

@@ -32,7 +32,11 @@ func TestSingleHostsOfTheEdgeFoldToItsRoutes(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		s := NewSettings()
 		s.VHDS.From = 3
-		s.Edge.Ports = []EdgePort{{8080, edgeHTTP}, {8443, edgeTLS}, {80, edgeHTTP}}
+		s.Edge.Ports = []EdgePort{
+			{Number: 8080, Protocol: edgeHTTP, Hosts: []string{"*"}},
+			{Number: 8443, Protocol: edgeTLS, Hosts: []string{"*"}},
+			{Number: 80, Protocol: edgeHTTP, Hosts: []string{"a.com", "*.c.com"}}, // and not b.com
+		}
 		begin, builder := s.Begin(), catalog.NewBuilder([]string{"first", "second"})
 		edges := map[string]map[string]push.Version{"a": {}, "b": {}, "c": {}}
 		var leads string

@@ -2,6 +2,7 @@ package envoy
 
 import (
 	"iter"
+	"strings"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
@@ -17,7 +18,7 @@ import (
 // edgeListener is the listener of a port of the edge.
 type edgeListener struct {
 	proxySlot
-	port     EdgePort
+	port     *EdgePort
 	services *definitions // nil where the listener does not depend on them
 	hosts    *definitions // nil where the listener does not lead to single hosts
 }
@@ -114,13 +115,11 @@ func (l edgeListener) connections(m *listenerv3.Listener) {
 
 // passThrough leads TLS of the mesh to the cluster that is called as the handshake says.
 // So the listener is the same whatever services there are. No other cluster is reached:
-// of the names that a client may say, those of the mesh alone go on.
+// of the names that a client may say, those of the mesh alone go on, of exposed hosts.
 func (l edgeListener) passThrough(m *listenerv3.Listener) {
 	ofMesh := &rbacconfigv3.RBAC{Action: rbacconfigv3.RBAC_ALLOW, Policies: map[string]*rbacconfigv3.Policy{"mesh": {
-		Principals: []*rbacconfigv3.Principal{{Identifier: &rbacconfigv3.Principal_Any{Any: true}}},
-		Permissions: []*rbacconfigv3.Permission{{Rule: &rbacconfigv3.Permission_RequestedServerName{
-			RequestedServerName: &matcherv3.StringMatcher{MatchPattern: &matcherv3.StringMatcher_Prefix{Prefix: meshNamePrefix}},
-		}}},
+		Principals:  []*rbacconfigv3.Principal{{Identifier: &rbacconfigv3.Principal_Any{Any: true}}},
+		Permissions: l.port.entered(),
 	}}}
 	m.ListenerFilters = []*listenerv3.ListenerFilter{inspector(tlsInspector)}
 	m.FilterChains = []*listenerv3.FilterChain{{
@@ -131,4 +130,28 @@ func (l edgeListener) passThrough(m *listenerv3.Listener) {
 		}, l.view.toTCP(blackHoleCluster)...),
 	}}
 	m.DefaultFilterChain = &listenerv3.FilterChain{Name: blackHoleCluster, Filters: l.view.toTCP(blackHoleCluster)}
+}
+
+// entered are the names in handshakes that lead to exposed hosts: any of them is enough.
+func (p *EdgePort) entered() (any []*rbacconfigv3.Permission) {
+	prefix := handshakeOf(&matcherv3.StringMatcher{MatchPattern: &matcherv3.StringMatcher_Prefix{Prefix: meshNamePrefix}})
+	for _, pattern := range p.Hosts {
+		if pattern == "*" {
+			return []*rbacconfigv3.Permission{prefix}
+		}
+		end, below := strings.CutPrefix(strings.ToLower(pattern), "*")
+		if !below {
+			end = meshNameSeparator + end
+		}
+		suffix := handshakeOf(&matcherv3.StringMatcher{MatchPattern: &matcherv3.StringMatcher_Suffix{Suffix: end}})
+		any = append(any, &rbacconfigv3.Permission{Rule: &rbacconfigv3.Permission_AndRules{
+			AndRules: &rbacconfigv3.Permission_Set{Rules: []*rbacconfigv3.Permission{prefix, suffix}},
+		}})
+	}
+	return any
+}
+
+// handshakeOf permits handshakes by the server name.
+func handshakeOf(m *matcherv3.StringMatcher) *rbacconfigv3.Permission {
+	return &rbacconfigv3.Permission{Rule: &rbacconfigv3.Permission_RequestedServerName{RequestedServerName: m}}
 }

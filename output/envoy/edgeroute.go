@@ -15,7 +15,7 @@ import (
 // it does not have is answered 404 by Envoy.
 type edgeRoutes struct {
 	proxySlot
-	port     EdgePort
+	port     *EdgePort
 	services *definitions
 }
 

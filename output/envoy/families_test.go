@@ -21,7 +21,7 @@ func TestEnvoysOfBothFamiliesTakeBoth(t *testing.T) {
 		claiming{host: "raw", number: 90, protocol: "TCP", addresses: []string{"10.1.0.1", "2001:db8::1"}},
 	)
 	s := NewSettings()
-	s.Edge.Ports = []EdgePort{{8080, edgeHTTP}, {9000, edgeTCP}}
+	s.Edge.Ports = []EdgePort{{Number: 8080, Protocol: edgeHTTP, Hosts: []string{"*"}}, {Number: 9000, Protocol: edgeTCP, Hosts: []string{"raw"}}}
 	w := s.Begin()(snapshot, catalog.Change{}, true, "root").World.(*World)
 	tests := map[string]struct {
 		addresses []string

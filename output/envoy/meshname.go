@@ -2,6 +2,7 @@ package envoy
 
 import (
 	"iter"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -53,6 +54,11 @@ func entered(host string, port uint32, subsets []*subset) iter.Seq2[*subset, str
 	}
 }
 
+// enters reports whether other networks may call a host.
+func (s *settings) enters(host string) bool {
+	return slices.ContainsFunc(s.edge, func(p *EdgePort) bool { return p.Protocol == edgeAutoPassthrough && p.exposes(host) })
+}
+
 // leadsOn reports whether an Envoy of a view is a gateway to this network.
 func (s *settings) leadsOn(v View) bool {
 	return s.passes && v.Kind == KindEnvoy && v.proxy.role == edge
@@ -65,6 +71,9 @@ func enteredNames(w *World, v View) iter.Seq[string] {
 	}
 	return func(yield func(string) bool) {
 		for s := range w.snapshot.Visible(v.viewer()) {
+			if !w.settings.enters(s.Key.Host) {
+				continue
+			}
 			policy := w.settings.of(s.Key.Host)
 			for _, port := range s.Ports {
 				for of, name := range entered(s.Key.Host, port.Number, w.settings.subsets[policy]) {
@@ -92,7 +101,7 @@ func findEntered(w *World, v View, r push.Row, name string) (push.Subject, bool)
 		return nil, false
 	}
 	s, ok := w.snapshot.Resolve(v.viewer(), host)
-	if !ok {
+	if !ok || !w.settings.enters(s.Key.Host) {
 		return nil, false
 	}
 	port, ok := s.Port(number)
@@ -103,6 +112,7 @@ func findEntered(w *World, v View, r push.Row, name string) (push.Subject, bool)
 	}
 	at := slot{row: r, key: s.Key, port: number, form: of.formOf(KindEnvoy, s, port), subset: of, entered: true}
 	v.order = orderOf(s.Definition, policy)
+	v.avoids = w.settings.avoidedIn(v.proxy, s.Key.Host, s.Endpoints(number))
 	if r == EndpointType {
 		if at.form != eds {
 			return nil, false

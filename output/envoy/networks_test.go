@@ -226,7 +226,7 @@ func TestNoGatewayStandsForWhatIsOutsideOfTheMesh(t *testing.T) {
 	t.Parallel()
 	s := acrossNetworks()
 	gateway := push.Client{Kind: KindEnvoy, Network: "n2", Proxy: push.Proxy{Role: "router"}}
-	s.Edge.Ports = []EdgePort{{Number: 15443, Protocol: edgeAutoPassthrough}}
+	s.Edge.Ports = []EdgePort{{Number: 15443, Protocol: edgeAutoPassthrough, Hosts: []string{"*"}}}
 	for location, led := range map[model.Location]bool{model.MeshInternal: true, model.MeshExternal: false} {
 		events := inNetworks("mesh.example", model.Endpoint{Address: "10.0.0.1", Network: "n1"}, model.Endpoint{Address: "10.0.0.2", Network: "n2"})
 		owner, _ := events[0].(model.Upsert)

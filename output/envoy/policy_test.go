@@ -164,7 +164,7 @@ func TestKeepaliveIsNotOfSockets(t *testing.T) {
 func TestEdgeHasTheConfiguredPortsOnly(t *testing.T) {
 	t.Parallel()
 	client := push.Client{Kind: KindEnvoy, Namespace: "a", Proxy: push.Proxy{Role: "router", Interception: "NONE"}, Addresses: []string{"2001:db8::1"}}
-	for _, edge := range [][]EdgePort{nil, {{Number: 8080, Protocol: edgeHTTP}, {Number: 9000, Protocol: edgeTCP}}} {
+	for _, edge := range [][]EdgePort{nil, {{Number: 8080, Protocol: edgeHTTP, Hosts: []string{"*"}}, {Number: 9000, Protocol: edgeTCP, Hosts: []string{"*"}}}} {
 		s := NewSettings()
 		s.Edge.Ports = edge
 		u := s.Begin()(catalog.Empty(), catalog.Change{}, true, "istio-system")

@@ -15,6 +15,7 @@ type proxy struct {
 	domain string // in which names of services may be short; of routes alone
 	// unprivileged says that it cannot bind low ports, of one that binds those of services.
 	unprivileged bool
+	own          ownAddresses // of an edge; of clusters and endpoints alone
 	// cluster is the one whose addresses of services count; empty where all clients have
 	// the same. It is of listeners and routes of sidecars, and of their clusters where it
 	// decides which services are headless.
@@ -63,6 +64,9 @@ func proxyOf(c push.Client) proxy {
 func (w *World) ofClusters(c push.Client) proxy {
 	p := w.proxyOf(c)
 	of := proxy{role: p.role}
+	if p.role == edge {
+		of.own = ownAddressesOf(c)
+	}
 	switch {
 	case p.role == sidecar && p.mode == none:
 		of.mode = none

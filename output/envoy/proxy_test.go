@@ -20,7 +20,7 @@ func TestNoListenerIsWhereAnEnvoyCannotListen(t *testing.T) {
 	var events []model.Event
 	for number := range strings.SplitSeq(httpPorts, " ") {
 		port, _ := parsePort(number)
-		settings.Edge.Ports = append(settings.Edge.Ports, EdgePort{Number: int(port), Protocol: edgeHTTP})
+		settings.Edge.Ports = append(settings.Edge.Ports, EdgePort{Number: int(port), Protocol: edgeHTTP, Hosts: []string{"*"}})
 		events = append(events, edgeService("web-"+number+".com", 0, model.ResolutionStatic, model.Port{Number: port, Name: "http", Protocol: "HTTP"}))
 	}
 	settings.Edge.Ports = settings.Edge.Ports[:4] // others are not valid there

@@ -37,29 +37,6 @@ const (
 	RegistryOutbound = "registry" // they end
 )
 
-// Edge is what Envoys at the edge of the mesh listen on.
-type Edge struct {
-	Ports []EdgePort `json:"ports"`
-}
-
-// EdgePort is one port of theirs.
-type EdgePort struct {
-	Number   int    `json:"number"`
-	Protocol string `json:"protocol"` // one of edgeProtocols
-}
-
-// SetDefaults gives the port what it has if nothing is said.
-func (p *EdgePort) SetDefaults() { p.Protocol = edgeHTTP }
-
-// The protocols of ports at the edge.
-const (
-	edgeHTTP = "HTTP" // requests, led on by their authority
-	edgeTLS  = "TLS"  // connections, led on by the host in the handshake, as they are
-	edgeTCP  = "TCP"  // connections, led on by the port
-	// TLS of the mesh from other networks, led on as it is by the name in the handshake.
-	edgeAutoPassthrough = "AUTO_PASSTHROUGH"
-)
-
 // HostPolicy is a policy of some hosts.
 type HostPolicy struct {
 	// Host is the name of one, or *.SUFFIX for all that end like that.

@@ -25,9 +25,10 @@ func (s *Settings) Begin() func(now *catalog.Snapshot, c catalog.Change, complet
 	}
 	if s.LEDS.Above > 0 {
 		spread := newSteps(step, s.LEDS)
-		// The members of a collection are the same for all, and have no priorities.
+		// The members of a collection are the same for all, have no priorities, and are not
+		// avoided by edges.
 		spread.whole = func(s *catalog.Service, port uint32) bool {
-			return prepared.of(s.Key.Host).failsOver() || prepared.networks != nil && s.Endpoints(port).Counts().Networked > 0
+			return len(prepared.edge) > 0 && s.Endpoints(port).Counts().Local > 0 || prepared.of(s.Key.Host).failsOver() || prepared.networks != nil && s.Endpoints(port).Counts().Networked > 0
 		}
 		return spread.step
 	}
@@ -37,9 +38,9 @@ func (s *Settings) Begin() func(now *catalog.Snapshot, c catalog.Change, complet
 // settings are Settings that are ready to be asked. A policy is always the same pointer,
 // so that subjects which hold it are equal.
 type settings struct {
-	registry bool // only services are reached
-	edge     []EdgePort
-	dns      *DNS // nil if lookups are not answered
+	registry bool        // only services are reached
+	edge     []*EdgePort // the same pointers for as long as the process runs
+	dns      *DNS        // nil if lookups are not answered
 	defaults *Policy
 	// policies are those of Settings.Hosts, complete. By name and by suffix is which
 	// of them is the first.
@@ -66,11 +67,14 @@ var asIstio = NewSettings().prepare()
 
 func (s *Settings) prepare() *settings {
 	p := &settings{
-		registry: s.Outbound == RegistryOutbound, edge: s.Edge.Ports, dns: s.DNS, defaults: &s.Defaults,
+		registry: s.Outbound == RegistryOutbound, dns: s.DNS, defaults: &s.Defaults,
 		byName: map[string]int{}, bySuffix: map[string]int{},
 		subsets: map[*Policy][]*subset{}, bySource: map[*Policy]*Policy{}, trustDomain: s.TrustDomain, domain: s.ClusterDomain, secrets: map[string]bool{}, networks: networksOf(s.Networks), large: s.VHDS.large(),
 	}
-	p.passes = slices.ContainsFunc(s.Edge.Ports, func(p EdgePort) bool { return p.Protocol == edgeAutoPassthrough })
+	for i := range s.Edge.Ports {
+		p.edge = append(p.edge, &s.Edge.Ports[i])
+	}
+	p.passes = slices.ContainsFunc(p.edge, func(p *EdgePort) bool { return p.Protocol == edgeAutoPassthrough })
 	p.note(p.defaults)
 	for at, entry := range s.Hosts {
 		policy := entry.over(&s.Defaults)

@@ -67,30 +67,6 @@ const (
 	metricsPort = 15090
 )
 
-var edgeProtocols = []string{edgeHTTP, edgeTLS, edgeTCP, edgeAutoPassthrough}
-
-func (e *Edge) validate(f *faults) {
-	first := map[int]int{}
-	for i, p := range e.Ports {
-		at := fmt.Sprintf("edge.ports[%d]", i)
-		earlier, twice := first[p.Number]
-		switch {
-		case p.Number == 0:
-			f.add(at+".number", "missing; name the port to listen on, such as 8080")
-		case twice:
-			f.add(at+".number", "%d is that of edge.ports[%d] already; an Envoy listens once on a port", p.Number, earlier)
-		case slices.Contains(ownPorts, p.number()):
-			f.add(at+".number", "%d is a port that Envoys of a mesh have for themselves; name another, such as 8080", p.Number)
-		default:
-			first[p.Number] = i
-			f.within(at+".number", p.Number, 1, highestPort, "such as 8080")
-		}
-		if !slices.Contains(edgeProtocols, p.Protocol) {
-			f.add(at+".protocol", "%q is none of %s", p.Protocol, strings.Join(edgeProtocols, ", "))
-		}
-	}
-}
-
 func (h *HostPolicy) validate(f *faults, at string, first map[string]int) {
 	name := strings.TrimPrefix(h.Host, "*.")
 	switch earlier, twice := first[strings.ToLower(h.Host)]; {

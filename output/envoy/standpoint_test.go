@@ -224,7 +224,7 @@ func TestAffinityIsByTheSourceOfCalls(t *testing.T) {
 	service.Spec = spec
 	events[0] = model.Upsert{Record: service}
 	s := NewSettings()
-	s.Edge.Ports = []EdgePort{{Number: 80, Protocol: edgeHTTP}, {Number: 81, Protocol: edgeTCP}}
+	s.Edge.Ports = []EdgePort{{Number: 80, Protocol: edgeHTTP, Hosts: []string{"*"}}, {Number: 81, Protocol: edgeTCP, Hosts: []string{"*"}}}
 	configured := *s
 	configured.Hosts = []HostPolicy{{Host: "web.example", Policy: Policy{LoadBalancer: &LoadBalancer{Simple: "RANDOM"}}}}
 	for name, test := range map[string]struct {

@@ -30,6 +30,12 @@ func (c cluster) variantFor(v View) cluster {
 	case c.resolves():
 		c.resolver = v.resolver
 	}
+	if c.resolves() {
+		c.avoids = v.avoids
+	}
+	if c.avoids != (avoided{}) {
+		c.form = strictDNS // which takes less than one name, too
+	}
 	if c.form == strictDNS {
 		c.from, c.order = v.place.as(v.order), v.order
 	}
@@ -40,6 +46,6 @@ func (c cluster) variantFor(v View) cluster {
 // no others. Where all endpoints of a locality weigh the same, both are one.
 func (a assignment) variantFor(v View) assignment {
 	a.byWeight = isGRPC(v.Kind) && a.endpoints.Uneven()
-	a.from, a.order, a.via = v.place.as(v.order), v.order, v.via
+	a.from, a.order, a.via, a.avoids = v.place.as(v.order), v.order, v.via, v.avoids
 	return a
 }

@@ -67,8 +67,8 @@ func (w *World) View(r push.Row, c push.Client) push.View {
 		v.proxy.domain = w.settings.domain // and not what the client says: it is a key of what is kept
 	case EndpointType, MemberType:
 		v.members = w.spreads != nil && c.Increments
-		if p := proxyOf(c); w.settings.passes && r == EndpointType && p.role == edge {
-			v.proxy = proxy{role: edge}
+		if r == EndpointType && proxyOf(c).role == edge {
+			v.proxy = proxy{role: edge, own: ownAddressesOf(c)}
 		}
 	}
 	return v
@@ -84,6 +84,7 @@ type View struct {
 	proxy     proxy      // of listeners and routes for Envoys; of clusters as much as they depend on
 	place     standpoint // of endpoints, if it matters to some service; else empty
 	order     order      // of the service that is looked up; zero in what clients have
+	avoids    avoided    // likewise
 	inbound   inbound    // of clusters and listeners for Envoys
 	via       *crossing  // of endpoints, if some network has gateways
 	single    bool       // of listeners and routes for Envoys: hosts of large ports come one by one
@@ -208,6 +209,7 @@ func (w *World) findOf(s *catalog.Service, port model.Port, v View, r push.Row, 
 		return spreadAssignment{slot{row: r, key: s.Key, port: port.Number}, spread.partition}, true
 	}
 	v.order = orderOf(s.Definition, policy)
+	v.avoids = w.settings.avoidedIn(v.proxy, s.Key.Host, s.Endpoints(port.Number))
 	if r == EndpointType {
 		v.via = v.crossingTo(s, port.Number, of, policy)
 	}

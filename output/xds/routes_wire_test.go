@@ -65,7 +65,7 @@ func TestServiceAtALargePortIsAFewBytes(t *testing.T) {
 func TestServiceAtAnEdgeIsAFewBytes(t *testing.T) {
 	const services, most = 7500, 10_000
 	settings := envoy.NewSettings()
-	settings.Edge.Ports = []envoy.EdgePort{{Number: 8080, Protocol: "HTTP"}}
+	settings.Edge.Ports = []envoy.EdgePort{{Number: 8080, Protocol: "HTTP", Hosts: []string{"*"}}}
 	r, client, counts := rigOf(t, settings, "router~10.9.9.9~it.ns-7~ns-7.svc.cluster.local", services, true)
 	client.Subscribe(cds, "*")
 	client.Subscribe(lds, "*")

@@ -36,20 +36,24 @@ func TestEveryCombinationAnswers(t *testing.T) {
 	m := newMesh(t)
 	allow, names := random.oneOf(2), random.oneOf(2)
 	m.Subset = subset{name: "half", domain: "shop.svc.cluster.local", labels: map[string]string{inSubset: "yes"}}
-	m.Envoy = fmt.Sprintf("outbound: %s, vhds: {from: 20}, hosts: [%s], edge: {ports: [", map[bool]string{true: "allow", false: "registry"}[allow], m.Subset)
-	for number, protocol := range atTheEdge {
-		m.Envoy += fmt.Sprintf("{number: %d, protocol: %s}, ", number, protocol)
-	}
-	m.Envoy += "]}"
-	if names {
-		m.Envoy += ", dns: {}"
-	}
 	m.Folder.remove(t, "stays")
 	var some []object
 	for range drawn {
 		some = append(some, random.draw()...)
 	}
 	m.Folder.write(t, "drawn", unique(some)...)
+	m.Envoy = fmt.Sprintf("outbound: %s, vhds: {from: 20}, hosts: [%s], edge: {ports: [", map[bool]string{true: "allow", false: "registry"}[allow], m.Subset)
+	for number, protocol := range atTheEdge {
+		exposed := `"*"`
+		if protocol == "TCP" {
+			exposed = newOracle(m.Folder.objects(), allow, false).exposed(uint32(number))
+		}
+		m.Envoy += fmt.Sprintf("{number: %d, protocol: %s, hosts: [%s], localAddresses: allow}, ", number, protocol, exposed)
+	}
+	m.Envoy += "]}"
+	if names {
+		m.Envoy += ", dns: {}"
+	}
 	if err := m.Serve("").Rejected(); err != nil {
 		t.Fatal(err)
 	}

@@ -22,7 +22,8 @@ func TestEdgeLeadsToServices(t *testing.T) {
 		web, api := startBackend(t, "web", "web"), startBackend(t, "api", "api")
 		secure := startSecureBackend(t)
 		requests, handshakes, connections := freePort(t), freePort(t), freePort(t)
-		m.Envoy = fmt.Sprintf("edge: {ports: [{number: %d}, {number: %d, protocol: TLS}, {number: %d, protocol: TCP}]}", requests, handshakes, connections)
+		m.Envoy = fmt.Sprintf(`edge: {ports: [{number: %[1]d, hosts: [%[4]s], localAddresses: allow}, {number: %[2]d, protocol: TLS, hosts: [%[4]s], localAddresses: allow},
+			{number: %[3]d, protocol: TCP, hosts: [raw.example.com], localAddresses: allow}]}`, requests, handshakes, connections, `"*.example.com"`)
 		on := func(host string, b *backend, ports ...port) service {
 			s := service{Spec: serviceSpec{Hosts: []string{host}, Resolution: "STATIC", Ports: ports}}
 			to := endpoint{Address: b.Address, Ports: map[string]uint32{}}

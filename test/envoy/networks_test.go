@@ -28,7 +28,7 @@ func TestOtherNetworksAreEnteredThroughTheirGateways(t *testing.T) {
 		number, entrance := freePort(t), freePort(t)
 		m.Envoy = fmt.Sprintf(`
 networks: [{name: here, gateways: [{address: 192.0.2.1}]}, {name: there, gateways: [{address: 127.0.0.1, port: %d}]}],
-edge: {ports: [{number: %[1]d, protocol: AUTO_PASSTHROUGH}]},
+edge: {ports: [{number: %[1]d, protocol: AUTO_PASSTHROUGH, hosts: ["*"], localAddresses: allow}]},
 hosts: [{host: %q, tls: {mode: ISTIO_MUTUAL, certificateFile: %q, keyFile: %q, caFile: %q}}]`,
 			entrance, host, own.file("tls.crt"), own.file("tls.key"), own.file("ca.crt"))
 		at := func(account, network string) endpoint {

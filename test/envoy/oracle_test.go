@@ -327,10 +327,8 @@ func (s offered) reached(c call) (outcomes []string) {
 // atEdge is who answers a call from elsewhere, at a port that takes some protocol.
 func (o *oracle) atEdge(c call, protocol string) []string {
 	if protocol == "TCP" {
-		for _, s := range only(o.ports[uint32(c.to.Port())], connections, anything) {
-			if s.Spec.Resolution != "NONE" {
-				return s.reached(c)
-			}
+		if s, found := o.edgeTCP(uint32(c.to.Port())); found {
+			return s.reached(c)
 		}
 		return []string{closed}
 	}
@@ -347,6 +345,24 @@ func (o *oracle) atEdge(c call, protocol string) []string {
 		return routedTo(s.reached(c))
 	}
 	return []string{"status 404"}
+}
+
+// exposed is the one host behind a TCP port of the edge: that of the oldest service which
+// may be there.
+func (o *oracle) exposed(number uint32) string {
+	if s, found := o.edgeTCP(number); found {
+		return s.host
+	}
+	return "none.example"
+}
+
+func (o *oracle) edgeTCP(number uint32) (offered, bool) {
+	for _, s := range only(o.ports[number], connections, anything) {
+		if s.Spec.Resolution != "NONE" && !strings.HasPrefix(s.host, "*") {
+			return s, true
+		}
+	}
+	return offered{}, false
 }
 
 // outside are the services that are called from elsewhere, each at one of its ports: that

@@ -65,7 +65,7 @@ func TestRejectedListenerTakesNoOtherDown(t *testing.T) {
 		}
 		t.Cleanup(func() { _ = taken.Close() })
 		first, second := freePort(t), freePort(t)
-		m.Envoy = fmt.Sprintf("edge: {ports: [{number: %d}, {number: %d}, {number: %d}]}", first, taken.Addr().(*net.TCPAddr).Port, second)
+		m.Envoy = fmt.Sprintf(`edge: {ports: [{number: %[1]d, %[4]s}, {number: %[2]d, %[4]s}, {number: %[3]d, %[4]s}]}`, first, taken.Addr().(*net.TCPAddr).Port, second, `hosts: ["*"], localAddresses: allow`)
 		web, api := startBackend(t, "web", "web"), startBackend(t, "api", "api")
 		publish := func(host string, b *backend) {
 			spec := serviceSpec{Hosts: []string{host}, Resolution: "STATIC", Ports: []port{{Number: 9000, Name: "http", Protocol: "HTTP"}}, Endpoints: []endpoint{b.endpoint("http")}}

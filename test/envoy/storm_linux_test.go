@@ -187,7 +187,7 @@ func ofStorm(delta bool) string {
 		return "outbound: registry"
 	}
 	return fmt.Sprintf(`outbound: registry, vhds: {from: 1}, leds: {above: %d},
-    edge: {ports: [{number: %d}, {number: %d, protocol: TLS}]},
+    edge: {ports: [{number: %d, hosts: ["*"], localAddresses: allow}, {number: %d, protocol: TLS, hosts: ["*"], localAddresses: allow}]},
     defaults: {outlierDetection: {}, localityFailover: false}`, collected, edgeHTTP, edgeTLS)
 }
 

@@ -1,0 +1,102 @@
+package envoy
+
+import (
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/isthmus-mesh/isthmus/catalog"
+	"github.com/isthmus-mesh/isthmus/push"
+)
+
+// avoided says which endpoints of a service an edge is not given, for they would lead to
+// the edge itself: connections from outside would reach the admin interface of its Envoy,
+// or go round in a circle. The zero value avoids none.
+type avoided struct {
+	local bool         // those at local addresses
+	own   ownAddresses // those at the ports that the Envoy listens on
+	edge  *settings    // of which these ports are; nil without own
+}
+
+// ownAddresses are the addresses that an Envoy says it has, in order, each followed by a
+// space.
+type ownAddresses string
+
+func ownAddressesOf(c push.Client) ownAddresses {
+	var list []string
+	for _, text := range c.Addresses {
+		if ip, err := netip.ParseAddr(text); err == nil {
+			list = append(list, ip.Unmap().WithZone("").String()+" ")
+		}
+	}
+	slices.Sort(list)
+	return ownAddresses(strings.Join(slices.Compact(list), ""))
+}
+
+func (o ownAddresses) has(ip netip.Addr) bool {
+	text := ip.Unmap().WithZone("").String() + " "
+	return strings.HasPrefix(string(o), text) || strings.Contains(string(o), " "+text)
+}
+
+// avoidedIn returns what an edge avoids of the endpoints of a host. It is the same for all
+// edges if no endpoint is at an address of theirs.
+func (s *settings) avoidedIn(p proxy, host string, endpoints *catalog.Endpoints) (a avoided) {
+	if p.role != edge || endpoints == nil {
+		return a
+	}
+	a.local = endpoints.Counts().Local > 0 && !s.allowsLocal(host)
+	for text := range strings.FieldsSeq(string(p.own)) {
+		if listsAt(endpoints, text) {
+			a.own, a.edge = p.own, s
+		}
+	}
+	return a
+}
+
+// listsAt reports whether an endpoint has an address, also as IPv6 has it.
+func listsAt(endpoints *catalog.Endpoints, address string) bool {
+	for _, form := range []string{address, "::ffff:" + address} {
+		for range endpoints.At(form) {
+			return true
+		}
+	}
+	return false
+}
+
+// allowsLocal reports whether each port of the edge that exposes a host allows its endpoints
+// at local addresses, and any does.
+func (s *settings) allowsLocal(host string) (allowed bool) {
+	for _, p := range s.edge {
+		if !p.exposes(host) {
+			continue
+		}
+		if p.LocalAddresses != allowLocal {
+			return false
+		}
+		allowed = true
+	}
+	return allowed
+}
+
+// has reports whether an endpoint is avoided.
+func (a avoided) has(e catalog.Endpoint) bool {
+	if a == (avoided{}) {
+		return false
+	}
+	if a.local && catalog.IsLocal(e.Endpoint) {
+		return true
+	}
+	return a.isOwn(e.Address, e.Port) || slices.ContainsFunc(e.Also.Slice(), func(also string) bool { return a.isOwn(also, e.Port) })
+}
+
+func (a avoided) isOwn(address string, port uint32) bool {
+	if a.own == "" || port == 0 {
+		return false
+	}
+	ip, err := netip.ParseAddr(address)
+	if err != nil || !a.own.has(ip) {
+		return false
+	}
+	_, listens := a.edge.edgePort(port)
+	return listens || slices.Contains(ownPorts, port)
+}

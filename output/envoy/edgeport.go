@@ -1,0 +1,103 @@
+package envoy
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/isthmus-mesh/isthmus/model"
+)
+
+// Edge is what Envoys at the edge of the mesh listen on.
+type Edge struct {
+	Ports []EdgePort `json:"ports"`
+}
+
+// EdgePort is a port that Envoys at the edge listen on, and what they expose there.
+type EdgePort struct {
+	Number   int    `json:"number"`
+	Protocol string `json:"protocol"` // one of edgeProtocols
+	// Hosts are patterns of the exposed hosts, as [model.HostWithin] takes them. For TCP it is
+	// one host, for AUTO_PASSTHROUGH it is what other networks may call.
+	Hosts []string `json:"hosts"`
+	// LocalAddresses says whether endpoints at local addresses are called: allow or reject.
+	LocalAddresses string `json:"localAddresses"`
+}
+
+// SetDefaults sets the defaults of a port.
+func (p *EdgePort) SetDefaults() { p.Protocol, p.LocalAddresses = edgeHTTP, rejectLocal }
+
+// The protocols of ports at the edge.
+const (
+	edgeHTTP = "HTTP" // requests, led on by their authority
+	edgeTLS  = "TLS"  // connections, led on by the host in the handshake, as they are
+	edgeTCP  = "TCP"  // connections, led on by the port
+	// TLS of the mesh from other networks, led on as it is by the name in the handshake.
+	edgeAutoPassthrough = "AUTO_PASSTHROUGH"
+)
+
+var edgeProtocols = []string{edgeHTTP, edgeTLS, edgeTCP, edgeAutoPassthrough}
+
+// The values of EdgePort.LocalAddresses.
+const (
+	allowLocal  = "allow"
+	rejectLocal = "reject"
+)
+
+// exposes reports whether a host is behind the port.
+func (p *EdgePort) exposes(host string) bool {
+	return model.HostWithin(strings.TrimSuffix(host, "."), model.ListOf(p.Hosts...))
+}
+
+func (p *EdgePort) is(number uint32) bool { return p.number() == number }
+
+func (p *EdgePort) number() uint32 { return uint32(p.Number) } //nolint:gosec // it is validated
+
+func (e *Edge) validate(f *faults) {
+	first := map[int]int{}
+	for i := range e.Ports {
+		p := &e.Ports[i]
+		at := fmt.Sprintf("edge.ports[%d]", i)
+		earlier, twice := first[p.Number]
+		switch {
+		case p.Number == 0:
+			f.add(at+".number", "missing; name the port to listen on, such as 8080")
+		case twice:
+			f.add(at+".number", "%d is that of edge.ports[%d] already; an Envoy listens once on a port", p.Number, earlier)
+		case slices.Contains(ownPorts, p.number()):
+			f.add(at+".number", "%d is a port that Envoys of a mesh have for themselves; name another, such as 8080", p.Number)
+		default:
+			first[p.Number] = i
+			f.within(at+".number", p.Number, 1, highestPort, "such as 8080")
+		}
+		if !slices.Contains(edgeProtocols, p.Protocol) {
+			f.add(at+".protocol", "%q is none of %s", p.Protocol, strings.Join(edgeProtocols, ", "))
+		}
+		if p.LocalAddresses != allowLocal && p.LocalAddresses != rejectLocal {
+			f.add(at+".localAddresses", "%q is neither %s nor %s", p.LocalAddresses, allowLocal, rejectLocal)
+		}
+		p.validateHosts(f, at+".hosts")
+	}
+}
+
+func (p *EdgePort) validateHosts(f *faults, at string) {
+	const oneHost = `a TCP connection does not name the service that it is for; name exactly one host, such as ["db.example.com"]`
+	switch {
+	case p.Protocol == edgeTCP && len(p.Hosts) == 0:
+		f.add(at, "missing; "+oneHost)
+	case p.Protocol == edgeTCP && len(p.Hosts) > 1:
+		f.add(at, "%d hosts; "+oneHost, len(p.Hosts))
+		return
+	case p.Protocol == edgeTCP && strings.HasPrefix(p.Hosts[0], "*"):
+		f.add(at+"[0]", "%q is a wildcard; "+oneHost, p.Hosts[0])
+		return
+	case len(p.Hosts) == 0:
+		f.add(at, `missing; name the hosts that the port exposes, such as ["*.example.com"], or ["*"] for all that the edge may see`)
+	}
+	for i, host := range p.Hosts {
+		name := strings.TrimPrefix(host, "*.")
+		if host != "*" && (name == "" || strings.ContainsAny(name, "*/ :") || strings.HasPrefix(name, ".") || strings.HasSuffix(name, ".")) {
+			f.add(fmt.Sprintf("%s[%d]", at, i), `%q is no host; write a DNS name, "*." and a domain, such as "*.example.com", or "*"`, host)
+		}
+	}
+}
