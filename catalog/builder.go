@@ -6,7 +6,7 @@ import "github.com/isthmus-mesh/isthmus/model"
 // goroutine. It keeps what merging needs and a snapshot does not show: which
 // record owns which endpoint, and which service selects which workload.
 type Builder struct {
-	order    map[string]int // source → rank
+	order    merging
 	snapshot *Snapshot
 
 	records  map[model.Ref]*serviceRecord
@@ -26,12 +26,15 @@ type assembly struct {
 	taken   []*serviceRecord // those that take part
 }
 
-// NewBuilder returns a builder that merges sources in the order given. Sources
-// that are not named come last, in the order of their names. Before that order,
-// records that came through fewer Isthmuses come first.
-func NewBuilder(order []string) *Builder {
-	b := &Builder{
-		order:     map[string]int{},
+// NewBuilder returns a builder that merges sources in the order given, and in which no
+// source has any rights. Sources that are not named come last, in the order of their
+// names. Before that order, records that came through fewer Isthmuses come first.
+func NewBuilder(sources []string) *Builder { return Order{Sources: sources}.NewBuilder() }
+
+// NewBuilder returns a builder that merges sources in this order.
+func (o Order) NewBuilder() *Builder {
+	return &Builder{
+		order:     o.merging(),
 		snapshot:  Empty(),
 		records:   map[model.Ref]*serviceRecord{},
 		owned:     map[model.Ref]map[string]*Instance{},
@@ -43,25 +46,10 @@ func NewBuilder(order []string) *Builder {
 		opaques:      newOpaques(),
 		byName:       newWorkloads(),
 	}
-	for rank, name := range order {
-		b.order[name] = rank
-	}
-	return b
 }
 
 // Snapshot returns the newest snapshot.
 func (b *Builder) Snapshot() *Snapshot { return b.snapshot }
-
-// rank is the merge order of a record: what came through fewer Isthmuses first, then by
-// source. So a record that came through this one on its way is never preferred to
-// what it was made of.
-func (b *Builder) rank(source string, path model.Path) int {
-	rank, ok := b.order[source]
-	if !ok {
-		rank = len(b.order)
-	}
-	return path.Len()*(len(b.order)+1) + rank
-}
 
 // Apply takes the events of one atomic step, in any order of kinds, and
 // returns the exact change. Revision is the one the step leads to.

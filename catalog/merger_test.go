@@ -38,7 +38,7 @@ func TestANewOrderIsOneChange(t *testing.T) {
 	all := upserts(first, second, one, service("c", "bar", "bar"))
 	m := newMerging()
 	for _, order := range [][]string{{"a", "b", "c"}, {"b", "a", "c"}} {
-		if err := m.Run(script(ended, batch(all[:2]), batch(all[2:], end(4))), order); !errors.Is(err, ended) {
+		if err := m.Run(script(ended, batch(all[:2]), batch(all[2:], end(4))), catalog.Order{Sources: order}); !errors.Is(err, ended) {
 			t.Fatal(err)
 		}
 	}
@@ -56,9 +56,9 @@ func TestAnOrderThatComesTooSoonChangesNothing(t *testing.T) {
 	t.Parallel()
 	ended := errors.New("another order")
 	m := newMerging()
-	_ = m.Run(script(ended, batch(upserts(shopRecord, barRecord), end(2))), order)
-	_ = m.Run(script(ended, batch(upserts(shopRecord))), []string{"a", "b"})
-	_ = m.Run(script(ended, batch(upserts(shopRecord, barRecord), end(2))), order)
+	_ = m.Run(script(ended, batch(upserts(shopRecord, barRecord), end(2))), catalog.Order{Sources: order})
+	_ = m.Run(script(ended, batch(upserts(shopRecord))), catalog.Order{Sources: []string{"a", "b"}})
+	_ = m.Run(script(ended, batch(upserts(shopRecord, barRecord), end(2))), catalog.Order{Sources: order})
 	if diff := cmp.Diff([][]string{{"ns/bar", "ns/shop"}, {}}, m.names()); diff != "" {
 		t.Errorf("published (-want +got):\n%s", diff)
 	}
@@ -74,7 +74,7 @@ func TestOrdersLeaveNoTrace(t *testing.T) {
 		for i, commit := range drawHistory(t) {
 			now.take(commit)
 			last = rapid.Permutation(sources).Draw(t, "order")[:rapid.IntRange(0, len(sources)).Draw(t, "named")]
-			if err := m.Run(script(ended, batch(now.events(), end(uint64(i+1)))), last); !errors.Is(err, ended) {
+			if err := m.Run(script(ended, batch(now.events(), end(uint64(i+1)))), catalog.Order{Sources: last}); !errors.Is(err, ended) {
 				t.Fatal(err)
 			}
 		}

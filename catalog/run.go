@@ -14,14 +14,14 @@ import (
 //
 // A snapshot of the store, the first as well as one after a reset, becomes one
 // change, so that no reader ever sees half of it.
-func Run(watch iter.Seq2[model.Batch, error], order []string, publish func(*Snapshot, Change)) error {
+func Run(watch iter.Seq2[model.Batch, error], order Order, publish func(*Snapshot, Change)) error {
 	return NewMerger(publish).Run(watch, order)
 }
 
 // Run is [Run] that goes on from what the merger published last: the snapshot
 // of the watch becomes one change from there.
-func (m *Merger) Run(watch iter.Seq2[model.Batch, error], order []string) error {
-	builder := NewBuilder(order)
+func (m *Merger) Run(watch iter.Seq2[model.Batch, error], order Order) error {
+	builder := order.NewBuilder()
 	live := false // the builder has seen the end of its snapshot
 	for batch, err := range watch {
 		if err != nil {
@@ -31,7 +31,7 @@ func (m *Merger) Run(watch iter.Seq2[model.Batch, error], order []string) error 
 		for _, event := range batch.Events {
 			switch e := event.(type) {
 			case model.Reset:
-				builder, live, revision = NewBuilder(order), false, 0
+				builder, live, revision = order.NewBuilder(), false, 0
 			case model.Upsert:
 				revision = max(revision, e.Record.Revision)
 			case model.Delete:

@@ -174,7 +174,7 @@ func (s *step) putScope(ref model.Ref, r *model.Record) {
 }
 
 func (b *Builder) scopeKey(s *Scope) scopeKey {
-	return scopeKey{s.Record.Namespace, s.Selector.Len() == 0, b.rank(s.Record.Source, s.Path), s.Record}
+	return scopeKey{s.Record.Namespace, s.Selector.Len() == 0, b.order.rank(s.Record.Source, s.Path), s.Record}
 }
 
 // rejoinScopes returns the scopes of now, with the pointers of old where they

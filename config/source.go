@@ -15,8 +15,10 @@ type Source struct {
 	Required *bool `json:"required"`
 	// Hold says which drops are suspicious, and how long they wait.
 	Hold source.Hold `json:"hold"`
-	// Only confines the source to some hosts and namespaces.
+	// Only confines the source to some hosts, namespaces and addresses.
 	Only source.Only `json:"only"`
+	// Owns gives hosts to the source, before all others.
+	Owns source.Owns `json:"owns"`
 
 	// Kind is the key of the kind of registry, which stands beside the fields
 	// above, and Settings are what it is given.
@@ -27,6 +29,8 @@ type Source struct {
 	MaxBackoff time.Duration
 	// Edited says that people edit the registry. It is its kind's, too.
 	Edited bool
+	// Local says that the registry is files of this machine. It is its kind's as well.
+	Local bool
 
 	holdFor time.Duration // by default
 	others  []string      // further kinds that it names, though a source is one registry
@@ -59,7 +63,7 @@ func (s *Source) settings(kinds Kinds, key string) (into any, known bool) {
 	}
 	settings := kind.New()
 	if s.Settings == nil {
-		s.Kind, s.Settings, s.MaxBackoff, s.holdFor, s.Edited = key, settings, kind.MaxBackoff, kind.HoldFor, kind.Edited
+		s.Kind, s.Settings, s.MaxBackoff, s.holdFor, s.Edited, s.Local = key, settings, kind.MaxBackoff, kind.HoldFor, kind.Edited, kind.Local
 	} else {
 		s.others = append(s.others, key)
 	}
@@ -76,6 +80,10 @@ func (s Source) Warnings() (list []string) {
 	}
 	for _, warning := range s.Settings.Warnings() {
 		list = append(list, s.Kind+"."+warning)
+	}
+	if !s.Local && !s.Only.Confines() {
+		list = append(list, "only: not set, so the source is trusted with every host: its services unite with those of other sources of the same namespace and host; "+
+			"confine it with only.hosts, only.namespaces or only.addresses unless that is wanted")
 	}
 	return list
 }

@@ -21,6 +21,8 @@ type Kind struct {
 	HoldFor time.Duration
 	// Edited says that people edit the registry, as they do files: see [Config].
 	Edited bool
+	// Local says that the registry is files of this machine, and not of another party.
+	Local bool
 	// MaxBackoff bounds the wait before a registry that failed is read again.
 	MaxBackoff time.Duration
 }
@@ -52,6 +54,12 @@ type APIServer interface {
 	// its addresses. It is empty if the server does not say so. It may do so later:
 	// one that starts denies everything until it has read who may do what.
 	Identity(ctx context.Context) (string, error)
+}
+
+// Cluster is the settings of a source that reads a cluster.
+type Cluster interface {
+	// ClusterDomain is the domain of the cluster's DNS, such as cluster.local.
+	ClusterDomain() string
 }
 
 // Env is what a source is given beside its settings.

@@ -50,7 +50,7 @@ func newBranch(sources selection, c *config.Config, restored []string) *branch {
 	}
 	required, optional := b.requirements()
 	b.gate = catalog.NewGate(required, optional, optionalWait, b.publish)
-	b.order.set(b.those(names(c)))
+	b.arrange(c)
 	return b
 }
 
@@ -68,6 +68,12 @@ func (b *branch) selection() selection {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.sources
+}
+
+// arrange has the sources of a configuration merged in its order.
+func (b *branch) arrange(c *config.Config) {
+	order := c.Order()
+	b.order.set(order.Among(b.those(order.Sources)))
 }
 
 // those are the sources of a list that are of the branch.

@@ -2,26 +2,27 @@ package app
 
 import (
 	"context"
-	"slices"
 	"sync"
+
+	"github.com/isthmus-mesh/isthmus/catalog"
 )
 
 // mergeOrder is the order that sources are merged in.
 type mergeOrder struct {
 	mu    sync.Mutex
-	order []string
+	order catalog.Order
 	end   context.CancelFunc // of the order's term; nil before the first
 }
 
-// set puts another order in force, unless sources are in that order already.
-// Those that are gone are no reason for another: their places stay empty.
-func (m *mergeOrder) set(order []string) {
+// set puts another order in force, unless sources are in that order already, with the
+// same rights. Those that are gone are no reason for another: their places stay empty.
+func (m *mergeOrder) set(order catalog.Order) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if within(order, m.order) {
+	if within(order.Sources, m.order.Sources) && m.order.Among(order.Sources).SameRights(order) {
 		return
 	}
-	m.order = slices.Clone(order)
+	m.order = order
 	if m.end != nil {
 		m.end()
 	}
@@ -37,7 +38,7 @@ func (m *mergeOrder) renew() {
 }
 
 // term returns the order in force, and a context that ends with it.
-func (m *mergeOrder) term(ctx context.Context) (context.Context, []string) {
+func (m *mergeOrder) term(ctx context.Context) (context.Context, catalog.Order) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	term, end := context.WithCancel(ctx)

@@ -12,8 +12,8 @@ import (
 	"github.com/isthmus-mesh/isthmus/model"
 )
 
-// Conflicts returns what says for a service of the snapshot what it asks for and an
-// older one has: Envoys get nothing of that, since they would reject the whole of it.
+// Conflicts returns what says for a service of the snapshot what it asks for and
+// another one owns: Envoys get nothing of that, since they would reject the whole of it.
 // It is found when it is asked for, so changes cost nothing. What is found of a port is
 // kept until a service of the port changes.
 func (s *Settings) Conflicts(now *catalog.Snapshot) func(*catalog.Service) []catalog.Conflict {
@@ -46,20 +46,25 @@ func (c conflicts) of(s *catalog.Service) (list []catalog.Conflict) {
 type loss struct {
 	want
 	winner catalog.ServiceDefinition
+	own    bool     // for workloads of the winner's namespace alone
 	names  []string // of all that it asked for in this way
 }
 
 // goesToAnother says of what a service asks for that another has it.
-const goesToAnother = "%s go to %s of namespace %s wherever both are seen, and not to %s; %s"
+const goesToAnother = "%s go to %s of namespace %s %s, and not to %s; %s"
 
 // byHost says why no requests come where handshakes are expected.
-const byHost = "%s are led on by the host in the handshake, as %s of namespace %s needs it wherever both are seen, so no requests go to %s; %s"
+const byHost = "%s are led on by the host in the handshake, as %s of namespace %s needs it %s, so no requests go to %s; %s"
 
 // conflict says what a service does not have, and what to do about it.
 func (l loss) conflict(loser catalog.ServiceDefinition) catalog.Conflict {
+	where := "wherever both are seen"
+	if l.own {
+		where = "for workloads of that namespace"
+	}
 	return catalog.Conflict{
 		Field: l.field, Kept: l.winner.Records[0].Record, Lost: loser.Records[0].Record,
-		Reason: fmt.Sprintf(cmp.Or(l.reason, goesToAnother), l.asked+" "+strings.Join(l.names, ", "), l.winner.Key.Host, l.winner.Key.Namespace, loser.Key.Host, l.next),
+		Reason: fmt.Sprintf(cmp.Or(l.reason, goesToAnother), l.asked+" "+strings.Join(l.names, ", "), l.winner.Key.Host, l.winner.Key.Namespace, where, loser.Key.Host, l.next),
 	}
 }
 
@@ -100,8 +105,8 @@ func (c conflicts) at(number uint32, cluster string) portConflicts {
 	return found
 }
 
-// newPortConflicts looks at the services of a port from the oldest to the youngest, as
-// Envoys have them whose connections are redirected. Others have one listener for
+// newPortConflicts looks at the services of a port by who owns addresses, as Envoys have
+// them whose connections are redirected. Others have one listener for
 // all services of a port, where even more is contested.
 func newPortConflicts(index *catalog.PortServices, in conflictsIn) portConflicts {
 	services := reachedAt(index)
@@ -109,16 +114,18 @@ func newPortConflicts(index *catalog.PortServices, in conflictsIn) portConflicts
 		in: in, index: index, claimed: map[string]*claimants{},
 		secure: handshakesByAddress(services, index, in.cluster), blocks: blocksAsked(services, index.Number, in.cluster),
 	}
-	lost := map[catalog.ServiceKey][]loss{}
+	without := map[catalog.ServiceKey]map[string]bool{}
 	for _, s := range services {
-		lost[s.Key] = all.enter(s)
+		without[s.Key] = all.enter(s)
 	}
+	all.sortNames()
 	found := portConflicts{}
 	for _, s := range services {
-		for w := range all.yieldsTo(s) { // however old the other is
-			lost[s.Key] = all.rivals(w.key).judge(lost[s.Key], w, s)
+		lost := all.lostBy(s, without[s.Key])
+		for w := range all.yieldsTo(s) { // whoever comes first
+			lost = all.rivals(w).judge(lost, w, s)
 		}
-		for _, l := range lost[s.Key] {
+		for _, l := range lost {
 			found[s.Key] = append(found[s.Key], l.conflict(s))
 		}
 	}
@@ -127,27 +134,28 @@ func newPortConflicts(index *catalog.PortServices, in conflictsIn) portConflicts
 
 // judge adds what a service does not have because one of its rivals has it.
 func (c *claimants) judge(lost []loss, w want, s catalog.ServiceDefinition) []loss {
-	winner, found := c.winner(s, w.only)
+	winner, found := c.winner(s, w)
 	if !found {
 		return lost
 	}
+	own := !w.yields && w.by.Owner("", winner, s) > 0
 	for i, l := range lost {
-		if l.winner.Key == winner.Key && l.field == w.field && l.asked == w.asked {
+		if l.winner.Key == winner.Key && l.field == w.field && l.asked == w.asked && l.own == own {
 			lost[i].names = append(lost[i].names, w.name)
 			return lost
 		}
 	}
-	return append(lost, loss{w, winner, []string{w.name}})
+	return append(lost, loss{w, winner, own, []string{w.name}})
 }
 
-// reachedAt lists the services that Envoys reach at a port, the oldest first.
+// reachedAt lists the services that Envoys reach at a port, by who owns addresses.
 func reachedAt(index *catalog.PortServices) (list []catalog.ServiceDefinition) {
 	for s := range index.All() {
 		if port, ok := s.Port(index.Number); ok && hasCluster(s, index.Number) && trafficOf(port) != notTCP && !(proxy{}).reserved(index.Number) {
 			list = append(list, s)
 		}
 	}
-	slices.SortFunc(list, older)
+	slices.SortFunc(list, func(a, b catalog.ServiceDefinition) int { return catalog.Address.Owner("", a, b) })
 	return list
 }
 
@@ -171,6 +179,8 @@ type want struct {
 	listener    string // where connections come in, if it is about them
 	also        string // the key by which those lose to it that do not ask for the same
 	reason      string // empty for the usual one
+	by          catalog.Asked
+	yields      bool // whoever else asks for it has it
 }
 
 const (
@@ -217,7 +227,7 @@ func domainsWanted(s catalog.ServiceDefinition, number uint32, in conflictsIn) i
 				continue
 			}
 			seen[key] = true
-			w := want{key: "domain " + key, field: fmt.Sprintf("ports[%d].domain", number), asked: fmt.Sprintf("requests at port %d for", number), name: d, next: otherHost}
+			w := want{key: "domain " + key, by: claim{domain: key}.asks(), field: fmt.Sprintf("ports[%d].domain", number), asked: fmt.Sprintf("requests at port %d for", number), name: d, next: otherHost}
 			if short && d == name {
 				w.only = home
 			}
@@ -284,7 +294,7 @@ func blockWanted(block netip.Prefix, number uint32) want {
 
 func handshakeWanted(name, address string, number uint32) want {
 	return want{
-		key: "handshake " + name + " " + address, listener: cmp.Or(address, otherAddresses), field: fmt.Sprintf("ports[%d].sni", number),
+		key: "handshake " + name + " " + address, by: catalog.Name, listener: cmp.Or(address, otherAddresses), field: fmt.Sprintf("ports[%d].sni", number),
 		asked: fmt.Sprintf("handshakes at port %d for", number), name: name, next: otherHost, also: "handshakes " + address,
 	}
 }
@@ -293,7 +303,7 @@ func handshakeWanted(name, address string, number uint32) want {
 // distinguished by host.
 func handshakesAlone(address string, number uint32) want {
 	w := addressWanted(address, number)
-	w.key, w.reason = "handshakes "+address, byHost
+	w.key, w.reason, w.yields = "handshakes "+address, byHost, true
 	return w
 }
 

@@ -77,13 +77,15 @@ func findPodListener(w *World, v View, name, address string, number uint32) (pus
 		return nil, false
 	}
 	v.single = false // it says nothing of the hosts of other services
-	return podListener{proxySlot{ListenerType, name, v}, address, number, slices.MinFunc(candidates, widest)}, true
+	first := slices.MinFunc(candidates, func(a, b catalog.ServiceDefinition) int { return widest(v.Namespace, a, b) })
+	return podListener{proxySlot{ListenerType, name, v}, address, number, first}, true
 }
 
-// widest is the order of services that have the address of an endpoint. Of those that are
-// equally old the shorter host comes first, which is that of all pods.
-func widest(a, b catalog.ServiceDefinition) int {
-	return cmp.Or(byAge(a, b), cmp.Compare(len(a.Key.Host), len(b.Key.Host)), older(a, b))
+// widest is the order of services that have the address of an endpoint. Where only their
+// names tell them apart the shorter host comes first, which is that of all pods.
+func widest(namespace string, a, b catalog.ServiceDefinition) int {
+	asked := catalog.Address
+	return cmp.Or(asked.Precedence(namespace, a, b), cmp.Compare(len(a.Key.Host), len(b.Key.Host)), asked.Owner(namespace, a, b))
 }
 
 // podListener is the listener of an address and port of an endpoint.
@@ -95,7 +97,7 @@ type podListener struct {
 }
 
 func (p podListener) layout() layout {
-	return layoutOf([]catalog.ServiceDefinition{p.service}, p.number, false, p.view.proxy.cluster)
+	return layoutOf([]catalog.ServiceDefinition{p.service}, p.number, false, p.view)
 }
 
 // Refers implements [push.Referrer].

@@ -1,0 +1,123 @@
+package catalog
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/isthmus-mesh/isthmus/model"
+)
+
+// Order says how sources are merged, and what the configuration grants to each of them.
+type Order struct {
+	// Sources come in this order. Sources that are not named come last, in the order of
+	// their names.
+	Sources []string
+	// Domains are the DNS domains of clusters. A host NAME.NAMESPACE.svc.DOMAIN belongs to
+	// its namespace.
+	Domains []string
+	// Rights are those of a source, by its name. A source without an entry has none.
+	Rights map[string]Rights
+}
+
+// Rights are what the configuration grants to a source.
+type Rights struct {
+	// Owns are hosts that are given to the source on purpose, as [model.HostWithin] takes
+	// them.
+	Owns []string
+	// Dated says that an API server vouches for the creation times of its records. Times
+	// that a registry claims by itself decide nothing.
+	Dated bool
+	// Yields says that the source loses every address that a service of another source has.
+	Yields bool
+}
+
+// Among is the order of some sources, which come as they are named here.
+func (o Order) Among(sources []string) Order {
+	some := Order{Sources: sources, Domains: o.Domains, Rights: map[string]Rights{}}
+	for _, name := range sources {
+		if r, ok := o.Rights[name]; ok {
+			some.Rights[name] = r
+		}
+	}
+	return some
+}
+
+// SameRights reports whether both orders differ in their sources at most.
+func (o Order) SameRights(other Order) bool {
+	if !slices.Equal(o.Domains, other.Domains) || len(o.Rights) != len(other.Rights) {
+		return false
+	}
+	for name, r := range o.Rights {
+		if of, ok := other.Rights[name]; !ok || !r.equal(of) {
+			return false
+		}
+	}
+	return true
+}
+
+func (r Rights) equal(o Rights) bool {
+	return slices.Equal(r.Owns, o.Owns) && r.Dated == o.Dated && r.Yields == o.Yields
+}
+
+// merging is an [Order] as the builder looks it up.
+type merging struct {
+	ranks   map[string]int // by source
+	owns    map[string]model.List[string]
+	dated   map[string]bool
+	yields  map[string]bool
+	domains []string // each as ".svc.DOMAIN" in lower case, the longest first
+}
+
+func (o Order) merging() merging {
+	m := merging{ranks: map[string]int{}, owns: map[string]model.List[string]{}, dated: map[string]bool{}, yields: map[string]bool{}}
+	for rank, name := range o.Sources {
+		m.ranks[name] = rank
+	}
+	for name, r := range o.Rights {
+		if len(r.Owns) > 0 {
+			m.owns[name] = model.ListOf(r.Owns...)
+		}
+		m.dated[name], m.yields[name] = r.Dated, r.Yields
+	}
+	for _, domain := range o.Domains {
+		m.domains = append(m.domains, ".svc."+strings.ToLower(strings.Trim(domain, ".")))
+	}
+	slices.SortFunc(m.domains, func(a, b string) int { return cmp.Or(cmp.Compare(len(b), len(a)), cmp.Compare(a, b)) })
+	m.domains = slices.Compact(m.domains)
+	return m
+}
+
+// rank is the merge order of a record: what came through fewer Isthmuses first, then by
+// source. So a record that came through this one on its way is never preferred to
+// what it was made of.
+func (m *merging) rank(source string, path model.Path) int {
+	rank, ok := m.ranks[source]
+	if !ok {
+		rank = len(m.ranks)
+	}
+	return path.Len()*(len(m.ranks)+1) + rank
+}
+
+// gives reports whether a source was given a host on purpose.
+func (m *merging) gives(source, host string) bool {
+	patterns, some := m.owns[source]
+	return some && model.HostWithin(strings.TrimSuffix(host, "."), patterns)
+}
+
+// home returns the namespace that a host belongs to by its name, NAME.NAMESPACE.svc.DOMAIN.
+// A wildcard over the names of several namespaces belongs to none of them. Bound is false
+// for all other hosts.
+func (m *merging) home(host string) (namespace string, bound bool) {
+	host = strings.TrimSuffix(strings.ToLower(host), ".")
+	for _, domain := range m.domains {
+		if host == "*"+domain || host == "*"+strings.TrimPrefix(domain, ".svc") {
+			return "", true
+		}
+		rest, within := strings.CutSuffix(host, domain)
+		if at := strings.LastIndexByte(rest, '.'); within && at > 0 && at+1 < len(rest) {
+			return rest[at+1:], true
+		}
+	}
+	return "", false
+}
