@@ -5,17 +5,20 @@ import (
 	"slices"
 )
 
-// Arrange merges in another order of sources from now on, and returns the exact
-// change. A source that was inserted, or that has no records, costs nothing. The records of
-// a source that moved are looked for among all records, and only their services are merged
+// Arrange merges in another order from now on, and returns the exact change. A source that
+// was inserted, or that has no records, costs nothing. The records of a source that moved, or
+// has other rights, are looked for among all records, and only their services are merged
 // again.
-func (b *Builder) Arrange(order []string) Change {
-	return b.rerank(b.ranks.arrange(order))
+func (b *Builder) Arrange(order Order) Change {
+	return b.rerank(b.order.arrange(order))
 }
 
-// rerank takes over other ranks, in which some sources have another place.
-func (b *Builder) rerank(next ranks, moved map[string]struct{}) Change {
-	b.ranks = next
+// rerank takes over another order, in which some sources have another place or other rights.
+func (b *Builder) rerank(next merging, moved map[string]struct{}) Change {
+	if !slices.Equal(b.order.domains, next.domains) { // each host may belong to another namespace
+		moved = b.sources
+	}
+	b.order = next
 	has := func(source string) bool { _, has := b.sources[source]; return has }
 	if !slices.ContainsFunc(slices.Collect(maps.Keys(moved)), has) {
 		return Change{}
@@ -37,15 +40,21 @@ func (s *step) rerank(moved func(source string) bool) {
 			s.selecting(instance, s.regather)
 		}
 	}
+	for key := range s.touched { // meanwhile some were compared as before
+		if a := s.services[key]; a != nil {
+			slices.SortFunc(a.records, func(x, y *serviceRecord) int { return s.order.compareAt(key.Host, x, y) })
+			a.records = slices.Compact(a.records)
+		}
+	}
 	s.rerankScopes(moved)
-	s.consumptions.rerank(moved, s.ranks)
-	s.opaques.rerank(moved, s.ranks)
-	s.byName.rerank(moved, s.ranks)
+	s.consumptions.rerank(moved, s.order.ranks)
+	s.opaques.rerank(moved, s.order.ranks)
+	s.byName.rerank(moved, s.order.ranks)
 }
 
 func (s *step) rerankService(old *serviceRecord) {
 	r := *old
-	r.rank = s.ranks.of(r.ref.Source, r.path)
+	r.rank = s.order.rank(r.ref.Source, r.path)
 	s.records[r.ref] = &r
 	s.dropSelector(old)
 	s.putSelector(&r)

@@ -55,7 +55,7 @@ func TestAnOrderThatChangesLeavesNoTrace(t *testing.T) {
 			for range below(t, 3) {
 				order = drawOrder(t, order)
 				old := b.Snapshot()
-				change := b.Arrange(order)
+				change := b.Arrange(catalog.Order{Sources: order})
 				mustAccountFor(t, old, b.Snapshot(), change)
 				mustNameScopes(t, old, b.Snapshot(), change)
 				scratch := build(order, now)
@@ -115,7 +115,7 @@ func TestASourceThatIsAddedCostsNothing(t *testing.T) { //nolint:paralleltest //
 		n := 0
 		allocated := testing.AllocsPerRun(100, func() {
 			n++
-			if change := b.Arrange(orders[n%len(orders)]); !change.Empty() {
+			if change := b.Arrange(catalog.Order{Sources: orders[n%len(orders)]}); !change.Empty() {
 				t.Fatalf("%d services changed", len(change.Services))
 			}
 		})
@@ -142,7 +142,7 @@ func TestOnlyWhatMovedIsMergedAgain(t *testing.T) {
 		}
 	}
 	b.Apply(1, append(events, upserts(service("b", "shop", "shop"), service("c", "shop", "shop"))...))
-	change := b.Arrange([]string{"d", "c", "a", "b"})
+	change := b.Arrange(catalog.Order{Sources: []string{"d", "c", "a", "b"}})
 	for key := range change.Services {
 		if key != shop && key.Host[0] != 'c' {
 			t.Errorf("%s changed", key)
@@ -164,7 +164,7 @@ func TestThereIsAlwaysRoom(t *testing.T) {
 			at = len(order)
 		}
 		order = slices.Insert(order, at, name)
-		b.Arrange(order)
+		b.Arrange(catalog.Order{Sources: order})
 		if i%100 < 10 {
 			b.Apply(uint64(i+1), upserts(service(name, "shop", "shop")))
 		}
@@ -185,7 +185,7 @@ func TestAnOrderChangesWhileAWatchGoesOn(t *testing.T) {
 	t.Parallel()
 	taken := make(chan []string)
 	var m *catalog.Merger
-	m = catalog.NewMerger([]string{"a", "b"}, func(s *catalog.Snapshot, _ catalog.Change) {
+	m = catalog.NewMerger(catalog.Order{Sources: []string{"a", "b"}}, func(s *catalog.Snapshot, _ catalog.Change) {
 		shop, _ := s.Service(shop)
 		taken <- shop.Sources()
 	})
@@ -193,7 +193,10 @@ func TestAnOrderChangesWhileAWatchGoesOn(t *testing.T) {
 	watch := func(yield func(model.Batch, error) bool) {
 		read++
 		_ = yield(batch(upserts(service("a", "shop", "shop"), service("b", "shop", "shop")), end(2)), nil) &&
-			equal(<-taken, "a", "b") && func() bool { m.Arrange([]string{"c", "b", "a"}); return equal(<-taken, "b", "a") }() &&
+			equal(<-taken, "a", "b") && func() bool {
+			m.Arrange(catalog.Order{Sources: []string{"c", "b", "a"}})
+			return equal(<-taken, "b", "a")
+		}() &&
 			yield(batch(upserts(service("c", "shop", "shop"))), nil) && equal(<-taken, "c", "b", "a") &&
 			yield(model.Batch{}, errOrdered)
 	}

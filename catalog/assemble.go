@@ -24,7 +24,7 @@ func (s *step) assemble(key ServiceKey, t *touched, old *Service, revision uint6
 		return now.unless(old), changed
 	}
 	layout := layoutOf(a.taken)
-	definition, taken := define(a.records)
+	definition, taken := s.order.define(key, a.records)
 	a.taken = taken
 	now.Definition = definition
 	var before map[uint32]*Endpoints
@@ -135,7 +135,7 @@ func (s *step) claim(changes *edit, by *serviceRecord, instance *Instance, enter
 		if !serves {
 			continue
 		}
-		c := claim{instance.Address, at, int32(s.ranks.of(instance.Record.Source, instance.Path)), &instance.Record}
+		c := claim{instance.Address, at, int32(s.order.rank(instance.Record.Source, instance.Path)), &instance.Record}
 		if enter {
 			changes.set(port.Number, c, instance)
 		} else {

@@ -6,7 +6,7 @@ import "github.com/isthmus-mesh/isthmus/model"
 // goroutine. It keeps what merging needs and a snapshot does not show: which
 // record owns which endpoint, and which service selects which workload.
 type Builder struct {
-	ranks    ranks
+	order    merging
 	sources  map[string]struct{} // that had a record since the builder was made
 	snapshot *Snapshot
 
@@ -27,17 +27,20 @@ type assembly struct {
 	taken   []*serviceRecord // those that take part
 }
 
-// NewBuilder returns a builder that merges sources in the order given. Sources
-// that are not named come last, in the order of their names. Before that order,
-// records that came through fewer Isthmuses come first.
-func NewBuilder(order []string) *Builder {
-	ranks, _ := ranks{}.arrange(order)
-	return newBuilder(ranks)
+// NewBuilder returns a builder that merges sources in the order given, and in which no
+// source has any rights. Sources that are not named come last, in the order of their
+// names. Before that order, records that came through fewer Isthmuses come first.
+func NewBuilder(sources []string) *Builder { return Order{Sources: sources}.NewBuilder() }
+
+// NewBuilder returns a builder that merges sources in this order.
+func (o Order) NewBuilder() *Builder {
+	m, _ := merging{}.arrange(o)
+	return newBuilder(m)
 }
 
-func newBuilder(r ranks) *Builder {
+func newBuilder(m merging) *Builder {
 	return &Builder{
-		ranks:     r,
+		order:     m,
 		sources:   map[string]struct{}{},
 		snapshot:  Empty(),
 		records:   map[model.Ref]*serviceRecord{},

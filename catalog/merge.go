@@ -26,9 +26,15 @@ func (r *serviceRecord) compare(o *serviceRecord) int {
 	return cmp.Or(cmp.Compare(r.rank, o.rank), r.ref.Compare(o.ref))
 }
 
+// compareAt is the merge order of two records that speak of a host: a record of the source
+// that was given the host comes first.
+func (m *merging) compareAt(host string, a, b *serviceRecord) int {
+	return cmp.Or(trueFirst(m.gives(a.ref.Source, host), m.gives(b.ref.Source, host)), a.compare(b))
+}
+
 // define merges the records of one service, given in merge order, and returns
 // the definition and the records that take part in it.
-func define(records []*serviceRecord) (*Definition, []*serviceRecord) {
+func (m *merging) define(key ServiceKey, records []*serviceRecord) (*Definition, []*serviceRecord) {
 	first := records[0]
 	d := &Definition{
 		Meta:            first.spec.Meta,
@@ -37,8 +43,9 @@ func define(records []*serviceRecord) (*Definition, []*serviceRecord) {
 		ExportTo:        first.spec.ExportTo,
 		SubjectAltNames: first.spec.SubjectAltNames,
 		Traffic:         first.spec.Traffic,
-		Rank:            first.rank,
+		Standing:        m.standing(key, first),
 	}
+	m.keepHome(key, d, first.ref)
 	ports := map[uint32]*serviceRecord{} // who defined each port
 	if slices.ContainsFunc(records, func(r *serviceRecord) bool { return r.path != "" }) {
 		d.portPaths = map[uint32]model.Path{}

@@ -15,19 +15,19 @@ import (
 type Merger struct {
 	publish   func(*Snapshot, Change)
 	published *Snapshot // the last
-	ranks     ranks
-	orders    chan []string // holds the newest order that is not in force yet
+	order     merging
+	orders    chan Order // holds the newest order that is not in force yet
 }
 
 // NewMerger returns a merger that has published nothing. Order and publish are as in [Run].
-func NewMerger(order []string, publish func(*Snapshot, Change)) *Merger {
-	ranks, _ := ranks{}.arrange(order)
-	return &Merger{publish: publish, published: Empty(), ranks: ranks, orders: make(chan []string, 1)}
+func NewMerger(order Order, publish func(*Snapshot, Change)) *Merger {
+	first, _ := merging{}.arrange(order)
+	return &Merger{publish: publish, published: Empty(), order: first, orders: make(chan Order, 1)}
 }
 
-// Arrange has sources merged in another order from now on; see [Builder.Arrange]. It returns at
+// Arrange has records merged in another order from now on; see [Builder.Arrange]. It returns at
 // once, and may be called by one goroutine at a time, whether the merger runs or not.
-func (m *Merger) Arrange(order []string) {
+func (m *Merger) Arrange(order Order) {
 	select {
 	case <-m.orders: // it was not taken, and is not needed any more
 	default:
@@ -54,10 +54,10 @@ func (m *Merger) Run(watch iter.Seq2[model.Batch, error]) error {
 	received := receive(watch, done)
 	select {
 	case order := <-m.orders:
-		m.ranks, _ = m.ranks.arrange(order)
+		m.order, _ = m.order.arrange(order)
 	default:
 	}
-	r := &run{Merger: m, builder: newBuilder(m.ranks)}
+	r := &run{Merger: m, builder: newBuilder(m.order)}
 	for {
 		// Cases: a batch of the watch, or its end; another order of sources.
 		select {
@@ -129,7 +129,7 @@ func (r *run) apply(events []model.Event) Change {
 	for _, event := range events {
 		switch e := event.(type) {
 		case model.Reset:
-			r.builder, r.live, revision = newBuilder(r.ranks), false, 0
+			r.builder, r.live, revision = newBuilder(r.order), false, 0
 		case model.Upsert:
 			revision = max(revision, e.Record.Revision)
 		case model.Delete:
@@ -142,9 +142,9 @@ func (r *run) apply(events []model.Event) Change {
 }
 
 // arrange takes over another order, also if merging in it panics: the next run begins with it.
-func (r *run) arrange(order []string) error {
-	next, moved := r.ranks.arrange(order)
-	r.ranks = next
+func (r *run) arrange(order Order) error {
+	next, moved := r.order.arrange(order)
+	r.order = next
 	return r.step(func() Change { return r.builder.rerank(next, moved) })
 }
 

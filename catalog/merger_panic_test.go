@@ -30,15 +30,15 @@ func TestAPanicCostsOneRun(t *testing.T) {
 	t.Parallel()
 	for name, fail := range map[string]func(m *Merger) error{
 		"merge": func(m *Merger) error {
-			r := &run{Merger: m, builder: newBuilder(m.ranks), live: true}
+			r := &run{Merger: m, builder: newBuilder(m.order), live: true}
 			r.builder.opaques.unite = func(OpaqueKey, []*member) *Opaque { panic("merge") }
 			return r.take(model.Batch{Events: carried("two")})
 		},
 		"order": func(m *Merger) error {
-			r := &run{Merger: m, builder: newBuilder(m.ranks), live: true}
+			r := &run{Merger: m, builder: newBuilder(m.order), live: true}
 			r.builder.Apply(1, carried("one"))
 			r.builder.opaques.unite = func(OpaqueKey, []*member) *Opaque { panic("order") }
-			return r.arrange([]string{"a"})
+			return r.arrange(Order{Sources: []string{"a"}})
 		},
 		"watch": func(m *Merger) error {
 			return m.Run(func(func(model.Batch, error) bool) { panic("watch") })
@@ -48,7 +48,7 @@ func TestAPanicCostsOneRun(t *testing.T) {
 			t.Parallel()
 			var published []*Snapshot
 			var came []string
-			m := NewMerger(nil, func(s *Snapshot, c Change) {
+			m := NewMerger(Order{}, func(s *Snapshot, c Change) {
 				published = append(published, s)
 				for key := range c.Opaques {
 					came = append(came, key.Name)

@@ -21,13 +21,13 @@ type merging struct {
 
 // run has the merger follow another watch, in another order.
 func (m *merging) run(watch iter.Seq2[model.Batch, error], order []string) error {
-	m.Arrange(order)
+	m.Arrange(catalog.Order{Sources: order})
 	return m.Run(watch)
 }
 
 func newMerging() *merging {
 	m := &merging{}
-	m.Merger = catalog.NewMerger(nil, func(s *catalog.Snapshot, c catalog.Change) {
+	m.Merger = catalog.NewMerger(catalog.Order{}, func(s *catalog.Snapshot, c catalog.Change) {
 		m.snapshots, m.changes = append(m.snapshots, s), append(m.changes, c)
 	})
 	return m

@@ -14,7 +14,7 @@ import (
 //
 // A snapshot of the store, the first as well as one after a reset, becomes one
 // change, so that no reader ever sees half of it.
-func Run(watch iter.Seq2[model.Batch, error], order []string, publish func(*Snapshot, Change)) error {
+func Run(watch iter.Seq2[model.Batch, error], order Order, publish func(*Snapshot, Change)) error {
 	return NewMerger(order, publish).Run(watch)
 }
 

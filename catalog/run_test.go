@@ -59,7 +59,7 @@ type published struct {
 // run runs a script that must end with err.
 func run(t interface{ Fatalf(string, ...any) }, err error, batches ...model.Batch) published {
 	var p published
-	got := catalog.Run(script(err, batches...), order, func(s *catalog.Snapshot, c catalog.Change) {
+	got := catalog.Run(script(err, batches...), catalog.Order{Sources: order}, func(s *catalog.Snapshot, c catalog.Change) {
 		p.snapshots, p.changes = append(p.snapshots, s), append(p.changes, c)
 	})
 	if !errors.Is(got, err) {

@@ -179,7 +179,7 @@ func (s *step) editScopes() *immutable.Editor[scopeKey, *Scope] {
 }
 
 func (b *Builder) scopeKey(s *Scope) scopeKey {
-	return scopeKey{s.Record.Namespace, s.Selector.Len() == 0, b.ranks.of(s.Record.Source, s.Path), s.Record}
+	return scopeKey{s.Record.Namespace, s.Selector.Len() == 0, b.order.rank(s.Record.Source, s.Path), s.Record}
 }
 
 // rejoinScopes returns the scopes of now, with the pointers of old where they

@@ -74,20 +74,19 @@ type Definition struct {
 	Addresses   model.List[string]
 	AddressedIn string
 	// ByCluster are the addresses in other clusters, by cluster.
-	ByCluster       []ClusterAddresses
-	Ports           []model.Port // by number
-	Location        model.Location
-	Resolution      model.Resolution
+	ByCluster  []ClusterAddresses
+	Ports      []model.Port // by number
+	Location   model.Location
+	Resolution model.Resolution
+	// ExportTo is the service's own namespace at most if the host belongs to another one:
+	// see [Order].
 	ExportTo        model.List[string]
 	SubjectAltNames model.List[string]
 	Traffic         model.Traffic
 	// Records are the records that speak of the service, in merge order.
 	Records   []Contributor
 	Conflicts []Conflict
-	// Rank orders the records that define services: by the length of their path, then by their
-	// source. Sources without a place in the order share the last rank of a length. Ranks
-	// have gaps, so only their order within one snapshot means anything.
-	Rank int
+	Standing
 
 	portPaths map[uint32]model.Path // the shortest by which a record has the port; nil if all are empty
 }
@@ -97,11 +96,6 @@ func (d *Definition) Path() model.Path { return d.Records[0].Path }
 
 // PortPath is the shortest way that a port took.
 func (d *Definition) PortPath(number uint32) model.Path { return d.portPaths[number] }
-
-// compareSources orders definitions by the source that gives them.
-func (d *Definition) compareSources(o *Definition) int {
-	return cmp.Or(cmp.Compare(d.Rank, o.Rank), cmp.Compare(d.Records[0].Record.Source, o.Records[0].Record.Source))
-}
 
 // Port returns the port with that number.
 func (d *Definition) Port(number uint32) (model.Port, bool) {
@@ -153,7 +147,7 @@ func exportedTo(to, namespace, home string) bool {
 
 func (d *Definition) equal(o *Definition) bool {
 	return d.Meta.SameMeta(o.Meta) && d.SameAddresses(o) && slices.Equal(d.Ports, o.Ports) &&
-		d.Location == o.Location && d.Resolution == o.Resolution && d.Rank == o.Rank &&
+		d.Location == o.Location && d.Resolution == o.Resolution && d.Standing == o.Standing &&
 		d.ExportTo.Equal(o.ExportTo) && d.SubjectAltNames.Equal(o.SubjectAltNames) && d.Traffic == o.Traffic &&
 		maps.Equal(d.portPaths, o.portPaths) && slices.EqualFunc(d.Records, o.Records, Contributor.equal) && slices.Equal(d.Conflicts, o.Conflicts)
 }

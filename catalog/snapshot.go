@@ -125,9 +125,8 @@ func (v Viewer) sees(s ServiceDefinition) bool {
 	return s.VisibleTo(v.Namespace, s.Key.Namespace) && v.Scope.includes(v.Namespace, s.Key)
 }
 
-// Resolve returns the service that a host names for a viewer: the one of its
-// own namespace if it sees that, else the first one it sees in source order,
-// then by namespace.
+// Resolve returns the service that a host names for a viewer: of those that it sees, the
+// owner of the name. See [Asked.Owner].
 func (s *Snapshot) Resolve(v Viewer, host string) (*Service, bool) {
 	for best := range choose(v, s.ByHost(host)) {
 		return best, true
@@ -164,14 +163,7 @@ func choose[S interface{ defined() ServiceDefinition }](v Viewer, services iter.
 }
 
 // prefers reports whether a viewer sees a service rather than another one of the same
-// host, which comes before it by namespace; best is zero if it sees none so far.
+// host; best is zero if it sees none so far.
 func (v Viewer) prefers(candidate, best ServiceDefinition) bool {
-	switch {
-	case !v.sees(candidate):
-		return false
-	case best.Definition == nil, candidate.Key.Namespace == v.Namespace:
-		return true
-	default:
-		return best.Key.Namespace != v.Namespace && best.compareSources(candidate.Definition) > 0
-	}
+	return v.sees(candidate) && (best.Definition == nil || Name.Owner(v.Namespace, candidate, best) < 0)
 }

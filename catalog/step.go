@@ -60,7 +60,7 @@ func (s *step) rankOf(ref model.Ref, r *model.Record) int {
 	if r == nil {
 		return 0
 	}
-	return s.ranks.of(ref.Source, r.Path)
+	return s.order.rank(ref.Source, r.Path)
 }
 
 func (s *step) putService(ref model.Ref, r *model.Record) {
@@ -75,7 +75,7 @@ func (s *step) putService(ref model.Ref, r *model.Record) {
 	if !ok {
 		return
 	}
-	record := &serviceRecord{ref: ref, place: r.Place, path: r.Path, status: r.Status, spec: spec, rank: s.ranks.of(ref.Source, r.Path)}
+	record := &serviceRecord{ref: ref, place: r.Place, path: r.Path, status: r.Status, spec: spec, rank: s.order.rank(ref.Source, r.Path)}
 	s.records[ref] = record
 	s.putSelector(record)
 	for host := range spec.Hosts.All() {
@@ -89,7 +89,7 @@ func (s *step) attach(key ServiceKey, r *serviceRecord) {
 		a = &assembly{}
 		s.services[key] = a
 	}
-	if at, found := slices.BinarySearchFunc(a.records, r, (*serviceRecord).compare); !found { // a host may be listed twice
+	if at, found := slices.BinarySearchFunc(a.records, r, func(a, b *serviceRecord) int { return s.order.compareAt(key.Host, a, b) }); !found { // a host may be listed twice
 		a.records = slices.Insert(a.records, at, r)
 	}
 	s.touch(key).define = true

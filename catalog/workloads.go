@@ -220,7 +220,7 @@ func (c ServiceChange) Workloads() iter.Seq[WorkloadAddress] {
 
 // servesAs reports whether two definitions make the same of workloads behind them.
 func (d *Definition) servesAs(o *Definition) bool {
-	return d.Resolution == o.Resolution && d.Rank == o.Rank && d.Meta.Created.Equal(o.Meta.Created) &&
+	return d.Resolution == o.Resolution && d.Standing == o.Standing &&
 		slices.EqualFunc(d.Ports, o.Ports, func(a, b model.Port) bool { return a.Number == b.Number && a.Protocol == b.Protocol })
 }
 

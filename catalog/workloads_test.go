@@ -55,7 +55,7 @@ func served(s *catalog.Snapshot, namespace string, at catalog.WorkloadAddress) (
 }
 
 func describe(s catalog.ServiceDefinition, port model.Port, target uint32) string {
-	return fmt.Sprint(s.Key, port.Number, port.Protocol, target, s.Rank, s.Meta.Created.UnixNano())
+	return fmt.Sprint(s.Key, port.Number, port.Protocol, target, s.Standing)
 }
 
 // servedInAll finds the same by looking at all endpoints there are.

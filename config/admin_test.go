@@ -84,6 +84,7 @@ func TestPasswordsInPlainTextAreWarnedOf(t *testing.T) {
 	c, problems := config.Parse([]byte(`
 sources:
 - name: trusted
+  only: {hosts: ["*.sc.example"]}
   servicecenter: {addresses: [http://127.0.0.1:1, http://sc.example:1], username: root, passwordFile: password, insecure: true}
 outputs: {xds: {listen: "127.0.0.1:1"}}
 `), lookup)

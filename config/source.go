@@ -15,10 +15,12 @@ type Source struct {
 	Required *bool `json:"required"`
 	// Hold says which drops are suspicious, and how long they wait.
 	Hold source.Hold `json:"hold"`
-	// Only confines the source to some hosts and namespaces.
+	// Only confines the source to some hosts, namespaces and addresses.
 	Only source.Only `json:"only"`
 	// LocalAddresses says whether endpoints at local addresses are taken.
 	LocalAddresses source.LocalAddresses `json:"localAddresses"`
+	// Owns gives hosts to the source, before all others.
+	Owns source.Owns `json:"owns"`
 
 	// Kind is the key of the kind of registry, which stands beside the fields
 	// above, and Settings are what it is given.
@@ -29,9 +31,10 @@ type Source struct {
 	MaxBackoff time.Duration
 	// Edited says that people edit the registry. It is its kind's, too.
 	Edited bool
+	// Local says that the registry is files of this machine. It is its kind's as well.
+	Local bool
 
 	holdFor time.Duration // by default
-	local   bool          // its kind takes local addresses by default
 	others  []string      // further kinds that it names, though a source is one registry
 }
 
@@ -52,7 +55,7 @@ func (s *Source) complete() {
 	}
 	if s.LocalAddresses == "" {
 		s.LocalAddresses = source.RejectLocal
-		if s.local && !s.Only.Confines() {
+		if s.Local && !s.Only.Confines() {
 			s.LocalAddresses = source.AllowLocal
 		}
 	}
@@ -68,8 +71,7 @@ func (s *Source) settings(kinds Kinds, key string) (into any, known bool) {
 	}
 	settings := kind.New()
 	if s.Settings == nil {
-		s.Kind, s.Settings, s.MaxBackoff, s.holdFor, s.Edited = key, settings, kind.MaxBackoff, kind.HoldFor, kind.Edited
-		s.local = kind.LocalAddresses
+		s.Kind, s.Settings, s.MaxBackoff, s.holdFor, s.Edited, s.Local = key, settings, kind.MaxBackoff, kind.HoldFor, kind.Edited, kind.Local
 	} else {
 		s.others = append(s.others, key)
 	}
@@ -86,6 +88,10 @@ func (s Source) Warnings() (list []string) {
 	}
 	for _, warning := range s.Settings.Warnings() {
 		list = append(list, s.Kind+"."+warning)
+	}
+	if !s.Local && !s.Only.Confines() {
+		list = append(list, "only: not set, so the source is trusted with every host: its services unite with those of other sources of the same namespace and host; "+
+			"confine it with only.hosts, only.namespaces or only.addresses unless that is wanted")
 	}
 	return list
 }

@@ -86,6 +86,7 @@ func (c *Config) validateSources(f *findings) {
 		f.addAll(at+".hold", s.Hold.Validate())
 		f.addAll(at+".only", s.Only.Validate())
 		f.addAll(at, s.LocalAddresses.Validate())
+		f.addAll(at+".owns", s.Owns.Validate())
 		switch {
 		case s.Settings == nil:
 			f.add(at, "names no kind of registry; add one, such as file: {path: ./registry}")
@@ -211,6 +212,12 @@ func (c *Config) Warnings() (list []string) {
 	for i, s := range c.Sources {
 		for _, warning := range s.Warnings() {
 			list = append(list, fmt.Sprintf("sources[%d].%s", i, warning))
+		}
+		for j, pattern := range s.Owns.Hosts {
+			if taken := c.takenFrom(i, pattern); len(taken) > 0 {
+				list = append(list, fmt.Sprintf("sources[%d].owns.hosts[%d]: %q goes to %s whatever the order and the namespaces, and is taken from the sources that may list it as well: %s",
+					i, j, pattern, s.Name, strings.Join(taken, ", ")))
+			}
 		}
 	}
 	for _, o := range c.Outputs {

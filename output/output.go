@@ -71,6 +71,12 @@ type Selective interface {
 	Only() []string
 }
 
+// Cluster is the settings of an output that knows the DNS domain of a cluster.
+type Cluster interface {
+	// ClusterDomain is such as cluster.local.
+	ClusterDomain() string
+}
+
 // APIServer is the settings of an output that writes to a Kubernetes API server. Unless
 // it names its sources, those that read the same one are left out: what they say is
 // there already.

@@ -12,9 +12,6 @@ import (
 // run: what is outside goes, since an operator has said so and no registry. It
 // waits for no listing, and nothing of it is held.
 func (k *sink) confine(ctx context.Context) (err error) {
-	if k.cfg.Only.empty() && k.cfg.LocalAddresses != RejectLocal {
-		return nil
-	}
 	for range commitTries {
 		writes, gone := k.outside()
 		if len(writes) == 0 {
@@ -38,6 +35,9 @@ func (k *sink) outside() (writes []model.Write, gone int) {
 		if rec.Owner == (model.Ref{}) && k.cfg.Only.excludes(rec) != "" {
 			objects[rec.Ref] = true
 		}
+	}
+	if len(objects)+len(records) == 0 && !k.cfg.Only.Confines() {
+		return nil, 0 // which is so nearly always
 	}
 	for rec := range k.all() {
 		if objects[head(rec)] || records[rec.Ref] {

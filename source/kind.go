@@ -21,9 +21,9 @@ type Kind struct {
 	HoldFor time.Duration
 	// Edited says that people edit the registry, as they do files: see [Config].
 	Edited bool
-	// LocalAddresses says that endpoints at local addresses are taken if nothing is said,
-	// unless the source is confined by [Only].
-	LocalAddresses bool
+	// Local says that the registry is files of this machine, and not of another party. So
+	// endpoints at local addresses are taken by default, unless [Only] confines the source.
+	Local bool
 	// MaxBackoff bounds the wait before a registry that failed is read again.
 	MaxBackoff time.Duration
 }
@@ -55,6 +55,12 @@ type APIServer interface {
 	// its addresses. It is empty if the server does not say so. It may do so later:
 	// one that starts denies everything until it has read who may do what.
 	Identity(ctx context.Context) (string, error)
+}
+
+// Cluster is the settings of a source that reads a cluster.
+type Cluster interface {
+	// ClusterDomain is the domain of the cluster's DNS, such as cluster.local.
+	ClusterDomain() string
 }
 
 // Env is what a source is given beside its settings.

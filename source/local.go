@@ -29,9 +29,6 @@ func (l LocalAddresses) Validate() error {
 	return nil
 }
 
-// Confines reports whether the source is confined to a part of what there is.
-func (o Only) Confines() bool { return !o.empty() }
-
 // excludesEndpoint says why an endpoint of an object is rejected by itself; empty if it
 // is not.
 func (l LocalAddresses) excludesEndpoint(rec model.Record) (reason string) {

@@ -17,23 +17,34 @@ type Only struct {
 	Hosts []string `json:"hosts"`
 	// Namespaces are where its objects are.
 	Namespaces []string `json:"namespaces"`
+	// Addresses are blocks that contain every address of its services. A source that is
+	// confined by Hosts and has none of them gives up addresses that other sources'
+	// services have: see [Only.Yields].
+	Addresses []string `json:"addresses"`
 }
 
 // Validate reports every pattern that stands for nothing.
 func (o Only) Validate() error {
-	var errs []error
-	for i, host := range o.Hosts {
-		if !isPattern(host) {
-			errs = append(errs, fmt.Errorf(`hosts[%d]: %q is no host; write a DNS name, "*." and a domain, such as "*.example.com", or "*"`, i, host))
-		}
-	}
+	errs := patternFaults(o.Hosts)
 	for i, namespace := range o.Namespaces {
 		if !isLabel(namespace) {
 			errs = append(errs, fmt.Errorf("namespaces[%d]: %q is not a namespace; write at most 63 lower-case letters, digits and dashes, such as shop", i, namespace))
 		}
 	}
+	for i, text := range o.Addresses {
+		switch block, ok := blockOf(text); {
+		case !ok:
+			errs = append(errs, fmt.Errorf("addresses[%d]: %q is no block of addresses; write such as 10.96.0.0/12, fd00::/64 or 10.0.0.1", i, text))
+		case block.Masked() != block:
+			errs = append(errs, fmt.Errorf("addresses[%d]: %q has bits behind its prefix; write %s", i, text, block.Masked()))
+		}
+	}
 	return errors.Join(errs...)
 }
+
+// Yields reports whether the source gives up every address that another source's service
+// has: it is confined to hosts, and nothing says which addresses these may have.
+func (o Only) Yields() bool { return len(o.Hosts) > 0 && len(o.Addresses) == 0 }
 
 func isPattern(host string) bool {
 	if host == "*" {
@@ -48,14 +59,25 @@ func isLabel(s string) bool {
 	return s != "" && len(s) <= 63 && !strings.ContainsFunc(s, strange) && s[0] != '-' && s[len(s)-1] != '-'
 }
 
-func (o Only) empty() bool { return len(o.Hosts) == 0 && len(o.Namespaces) == 0 }
+// Confines reports whether anything of a registry may be outside.
+func (o Only) Confines() bool { return len(o.Hosts)+len(o.Namespaces)+len(o.Addresses) > 0 }
 
 // excludes says why an object is outside; empty if it is not, or if it is Isthmus's
-// own. What an object owns goes with it.
+// own. What an object owns goes with it. Of a source that is not confined, services with
+// too large blocks of addresses are outside.
 func (o Only) excludes(rec model.Record) (reason string) {
-	if o.empty() || rec.Kind.Reserved() {
+	if rec.Kind.Reserved() {
 		return ""
 	}
+	if reason := o.excludesPlace(rec); reason != "" {
+		return reason
+	}
+	service, _ := rec.Spec.(model.Service)
+	return o.excludesAddresses(service.Addresses)
+}
+
+// excludesPlace says why the namespace or the hosts of an object are outside.
+func (o Only) excludesPlace(rec model.Record) (reason string) {
 	if len(o.Namespaces) > 0 && !slices.Contains(o.Namespaces, rec.Namespace) {
 		return fmt.Sprintf("the source is confined to the namespaces %s by its only.namespaces, and this is in %q: add that, or have the registry list it elsewhere",
 			strings.Join(o.Namespaces, ", "), rec.Namespace)

@@ -153,6 +153,58 @@ func (l listsOnce) Run(ctx context.Context, sink source.Sink) error {
 	return ctx.Err()
 }
 
+func at(o source.Object, addresses ...string) source.Object {
+	spec, _ := o.Record.Spec.(model.Service)
+	spec.Addresses = model.ListOf(addresses...)
+	o.Record.Spec = spec
+	return o
+}
+
+// A service that is outside by one of its addresses is rejected whole. Without one of them
+// it would have others, such as all of its port.
+func TestASourceKeepsToItsAddresses(t *testing.T) {
+	confined(t, source.Only{Addresses: []string{"10.0.0.0/8", "fd00::/16", "192.0.2.1"}}, func(b *bridge) {
+		b.list(
+			at(service("in", "f", "1"), "10.1.2.3", "10.0.0.0/8", "fd00:1::/32", "::ffff:10.0.0.1", "192.0.2.1/32"), service("without", "f"),
+			at(service("partly", "f", "4"), "10.1.2.3", "192.0.2.2"), at(service("wider", "f"), "10.0.0.0/7"), at(service("other", "f"), "fe80::1"),
+			of(model.KindScope, "sidecar", model.Scope{}),
+		)
+		b.rejected(map[string]string{"partly": "confined to the addresses 10.0.0.0/8, fd00::/16, 192.0.2.1 by its only.addresses, and the service has 192.0.2.2", "wider": "10.0.0.0/7", "other": "fe80::1"})
+		b.holds("Endpoint ns/in/1", "Scope ns/sidecar in f", "Service ns/in in f", "Service ns/without in f")
+	})
+}
+
+// Blocks of addresses that are too wide reject a service of any source, unless only.addresses
+// contains them.
+func TestWideBlocksAreRejected(t *testing.T) {
+	confined(t, source.Only{}, func(b *bridge) {
+		b.list(
+			at(service("in", "f", "1"), "10.1.0.0/16", "fd00::/64", "::ffff:10.1.0.0/112"),
+			at(service("wide", "f", "2"), "10.1.2.3", "10.0.0.0/15"), at(service("all", "f"), "0.0.0.0/0"), at(service("wide6", "f"), "fd00::/63"), at(service("mapped", "f"), "::ffff:10.0.0.0/111"),
+		)
+		const reason = "is wider than /16, and /64 for IPv6"
+		b.rejected(map[string]string{"wide": reason, "all": reason, "wide6": reason, "mapped": reason})
+		b.holds("Endpoint ns/in/1", "Service ns/in in f")
+		b.list(at(service("in", "f", "1"), "10.0.0.0/8")) // its last good version stays
+		rec, _ := b.store.memory.Get(stored(model.KindService, "in"))
+		if spec, _ := rec.Spec.(model.Service); spec.Addresses.At(0) != "10.1.0.0/16" || rec.Status.Stale == "" {
+			t.Errorf("stored is %+v", rec)
+		}
+	})
+}
+
+func TestBlocksAreValidated(t *testing.T) {
+	for text, valid := range map[string]bool{
+		"10.0.0.0/8": true, "10.0.0.1": true, "fd00::/64": true, "0.0.0.0/0": true, "::1": true,
+		"": false, "10.0.0.1/8": false, "10.0.0.0/33": false, "shop": false, "fe80::1%eth0": false, "10.0.0": false,
+	} {
+		err := source.Only{Addresses: []string{"10.0.0.1", text}}.Validate()
+		if (err == nil) != valid || !valid && !strings.HasPrefix(err.Error(), "addresses[1]: ") {
+			t.Errorf("block %q: %v", text, err)
+		}
+	}
+}
+
 func TestPatternsAreValidated(t *testing.T) {
 	for pattern, valid := range map[string]bool{
 		"a.example.com": true, "*.example.com": true, "*": true, "A.Example": true, "a": true, "*.svc": true,

@@ -157,8 +157,10 @@ func (a *App) Run(ctx context.Context) error {
 func (a *App) read(ctx context.Context, parts *errgroup.Group) {
 	a.fleet.launch = parts.Go
 	a.fleet.startAll(ctx)
+	all := a.reloader.running
+	all.Sources = a.fleet.entries() // some may be leaving
 	for i, b := range a.branches {
-		b.merger.Arrange(b.those(a.fleet.names())) // some may be leaving
+		b.merger.Arrange(b.orderOf(&all))
 		merged := func(catalog.Change) {}
 		if i == 0 {
 			merged = a.mergedAll

@@ -54,7 +54,7 @@ func newBranch(sources selection, c *config.Config, restored []string) *branch {
 	}
 	required, optional := b.requirements()
 	b.gate = catalog.NewGate(required, optional, optionalWait, b.publish)
-	b.merger = catalog.NewMerger(b.those(names(c)), b.noteMerged)
+	b.merger = catalog.NewMerger(b.orderOf(c), b.noteMerged)
 	return b
 }
 
@@ -72,6 +72,12 @@ func (b *branch) selection() selection {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.sources
+}
+
+// orderOf is the order in which the branch merges the sources of a configuration.
+func (b *branch) orderOf(c *config.Config) catalog.Order {
+	order := c.Order()
+	return order.Among(b.those(order.Sources))
 }
 
 // those are the sources of a list that are of the branch.

@@ -145,6 +145,16 @@ func find(entries []config.Source, name string) (config.Source, bool) {
 	return entries[i], true
 }
 
+// entries are the sources as they are configured, and those that are leaving as they were.
+func (f *fleet) entries() (list []config.Source) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, m := range f.members {
+		list = append(list, m.entry)
+	}
+	return list
+}
+
 // arrange puts the sources in an order that names all of them.
 func (f *fleet) arrange(order []string) {
 	f.mu.Lock()

@@ -14,7 +14,7 @@ type plan struct {
 	Start   []config.Source // that did not run, in the order of the file
 	Stop    []string        // that are no longer in the file
 	Restart []config.Source // that run with other settings
-	Reorder bool            // those that stay are merged in another order
+	Reorder bool            // those that stay are merged in another order, or own other hosts
 	Require bool            // readiness waits for others than before
 	Log     bool            // what is logged changes
 	// NeedsRestart names the fields that cannot change in a running process.
@@ -37,7 +37,10 @@ func planFor(running, wanted *config.Config) plan {
 			p.Stop = append(p.Stop, s.Name)
 		}
 	}
-	p.Reorder = !slices.Equal(common(running, wanted), common(wanted, running))
+	p.Reorder = !slices.Equal(common(running, wanted), common(wanted, running)) || slices.ContainsFunc(wanted.Sources, func(s config.Source) bool {
+		was, ok := named(running, s.Name)
+		return ok && !slices.Equal(was.Owns.Hosts, s.Owns.Hosts)
+	})
 	wasRequired, wasOptional := requirements(running)
 	required, optional := requirements(wanted)
 	slices.Sort(wasRequired)
@@ -61,9 +64,9 @@ func named(c *config.Config, name string) (config.Source, bool) {
 }
 
 // sameSettings reports whether a source would be read in the same way. Whether
-// readiness waits for it is not its own business.
+// readiness waits for it, and which hosts it owns, is not its own business.
 func sameSettings(a, b config.Source) bool {
-	a.Name, a.Required = b.Name, b.Required
+	a.Name, a.Required, a.Owns = b.Name, b.Required, b.Owns
 	return reflect.DeepEqual(a, b)
 }
 

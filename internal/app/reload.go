@@ -122,8 +122,10 @@ func (r *reloader) apply(ctx context.Context, p plan, wanted *config.Config) {
 	order := transition(a.fleet.names(), names(wanted))
 	a.fleet.addMissing(p.Start)
 	a.fleet.arrange(order)
+	merged := r.running // outputs are as they were at the start
+	merged.Sources = a.fleet.entries()
 	for _, b := range a.branches {
-		b.merger.Arrange(b.those(order))
+		b.merger.Arrange(b.orderOf(&merged))
 	}
 	a.fleet.startAll(ctx)
 	for m, entry := range restart {

@@ -28,7 +28,7 @@ type layoutKey struct {
 }
 
 func addressListenerOf(v View, address string, number uint32, services []catalog.ServiceDefinition) addressListener {
-	l := layoutOf(services, number, false, v.proxy)
+	l := layoutOf(services, number, false, v)
 	return addressListener{address, number, v.proxy.mode, v.settings, layoutKey{l.routes, l.other, l.affinity, writeChains(l)}}
 }
 

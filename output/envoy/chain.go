@@ -49,12 +49,14 @@ type layout struct {
 	routes  string // the route configuration of requests; empty if it takes none
 	bySNI   []chain
 	byBlock []chain
-	other   string // the cluster of all other connections; empty for none of its own
+	named   map[string]catalog.ServiceDefinition // the owners of the names of bySNI
+	other   string                               // the cluster of all other connections; empty for none of its own
 	// affinity is that of the service of other.
 	affinity model.Affinity
 	taken    claims
 	cluster  string // whose addresses of services count
 	loopback bool   // connections do not say which address they were meant for
+	viewer   string // the namespace of the workloads
 	quiet    bool   // nothing is read of a connection before a service is called, which speaks first
 }
 
@@ -64,11 +66,11 @@ type chain struct {
 	affinity       model.Affinity // of the service
 }
 
-// layoutOf arranges the services that are reached through a listener. Where only one
-// can have what it asks for, that is the oldest; the others are ignored.
-func layoutOf(services []catalog.ServiceDefinition, number uint32, shared bool, p proxy) layout {
-	services = slices.SortedFunc(slices.Values(services), older)
-	l := layout{taken: claims{}, cluster: p.cluster, loopback: p.mode == none}
+// layoutOf arranges the services that are reached through a listener. Where several ask
+// for one thing, the owner has it; the others are ignored.
+func layoutOf(services []catalog.ServiceDefinition, number uint32, shared bool, v View) layout {
+	l := layout{taken: claims{}, cluster: v.proxy.cluster, loopback: v.proxy.mode == none, viewer: v.Namespace}
+	services = slices.SortedFunc(slices.Values(services), func(a, b catalog.ServiceDefinition) int { return catalog.Address.Owner(l.viewer, a, b) })
 	names := shared || handshakes(services, number) > 1
 	for _, s := range services {
 		l.take(s, number, shared, names)
@@ -76,7 +78,7 @@ func layoutOf(services []catalog.ServiceDefinition, number uint32, shared bool, 
 	return l
 }
 
-// take adds a service, unless an older one has what it asks for. One that speaks first
+// take adds a service, unless an owner before it has what it asks for. One that speaks first
 // would wait for ever where others have connections inspected.
 func (l *layout) take(s catalog.ServiceDefinition, number uint32, shared, names bool) {
 	port, _ := s.Port(number)
@@ -90,7 +92,7 @@ func (l *layout) take(s catalog.ServiceDefinition, number uint32, shared, names 
 		l.takeRequests(s, number, shared)
 	case inspected && kind == tlsOnly:
 		if name, ok := sniOf(s.Key.Host); ok {
-			l.taken.add(&l.bySNI, chain{name, ClusterName(s.Key.Host, number), s.Traffic.Affinity})
+			l.takeHandshakes(s, chain{name, ClusterName(s.Key.Host, number), s.Traffic.Affinity})
 		}
 	default:
 		if kind == sniffed {
@@ -101,7 +103,23 @@ func (l *layout) take(s catalog.ServiceDefinition, number uint32, shared, names 
 	}
 }
 
-// turnsAway reports whether an older service needs the opposite of what a port needs.
+// takeHandshakes leads handshakes that say a name to a service. Names have another order
+// than addresses, by which services come.
+func (l *layout) takeHandshakes(s catalog.ServiceDefinition, c chain) {
+	was, taken := l.named[c.match]
+	if taken && catalog.Name.Owner(l.viewer, was, s) < 0 {
+		return
+	}
+	if taken {
+		l.bySNI = slices.DeleteFunc(l.bySNI, func(o chain) bool { return o.match == c.match })
+	}
+	if l.named == nil {
+		l.named = map[string]catalog.ServiceDefinition{}
+	}
+	l.named[c.match], l.bySNI = s, append(l.bySNI, c)
+}
+
+// turnsAway reports whether a service before it needs the opposite of what a port needs.
 func (l *layout) turnsAway(port model.Port, inspected bool) bool {
 	return inspected && l.quiet || speaksFirst(port) && l.inspects()
 }
@@ -147,7 +165,7 @@ func sniOf(host string) (name string, ok bool) {
 // claims are the matches that a listener has already.
 type claims map[string]struct{}
 
-// add enters a chain, unless an older service has its match.
+// add enters a chain, unless the owner of its match is another service.
 func (taken claims) add(list *[]chain, c chain) bool {
 	if _, other := taken[c.match]; other {
 		return false

@@ -111,13 +111,13 @@ func (s *settings) named(r push.Row, host string, port uint32, subsets []*subset
 func sameOffer(a, b *catalog.Service) bool {
 	return a.Definition == b.Definition ||
 		a.Resolution == b.Resolution && a.Location == b.Location && a.Traffic == b.Traffic && slices.Equal(a.Ports, b.Ports) && sameStanding(a, b) &&
-			a.SameAddresses(b.Definition) && a.Meta.Created.Equal(b.Meta.Created)
+			a.SameAddresses(b.Definition)
 }
 
-// sameStanding reports whether both are chosen by the same views when a host
-// names several services.
+// sameStanding reports whether both are chosen by the same views when several services
+// ask for a name or an address.
 func sameStanding(a, b *catalog.Service) bool {
-	return a.Rank == b.Rank && a.Records[0].Record.Source == b.Records[0].Record.Source && a.ExportTo.Equal(b.ExportTo)
+	return a.Standing == b.Standing && a.ExportTo.Equal(b.ExportTo)
 }
 
 // noteEndpoints notes what follows from a change of endpoints alone: for the subsets

@@ -6,9 +6,10 @@ import (
 	"github.com/isthmus-mesh/isthmus/catalog"
 )
 
-// claimants are the services that ask for one thing, by who can see them. They are
-// added from the oldest to the youngest.
+// claimants are the services that ask for one thing, by who can see them. They come by who
+// owns the thing for workloads of no namespace.
 type claimants struct {
+	by          catalog.Asked
 	means       func(catalog.Viewer, catalog.ServiceDefinition) bool // by its host
 	special     func(host string) []string                           // namespaces for which it may mean another service
 	everywhere  []catalog.ServiceDefinition
@@ -59,16 +60,18 @@ func (c *claimants) add(s catalog.ServiceDefinition, only string) {
 	}
 }
 
-// winner is the oldest service that has what another asks for, for some viewer that
+func (c *claimants) compare(a, b catalog.ServiceDefinition) int { return c.by.Owner("", a, b) }
+
+// winner is the first service that has what another asks for, for some viewer that
 // sees both.
-func (c *claimants) winner(s catalog.ServiceDefinition, only string) (oldest catalog.ServiceDefinition, found bool) {
+func (c *claimants) winner(s catalog.ServiceDefinition, w want) (best catalog.ServiceDefinition, found bool) {
 	consider := func(candidates []catalog.ServiceDefinition, namespace string) {
-		candidate, ok := c.first(candidates, s, namespace)
-		if ok && (!found || older(candidate, oldest) < 0) {
-			oldest, found = candidate, true
+		candidate, ok := c.first(candidates, s, namespace, w.yields)
+		if ok && (!found || c.compare(candidate, best) < 0) {
+			best, found = candidate, true
 		}
 	}
-	namespaces, all := askedBy(s, only)
+	namespaces, all := askedBy(s, w.only)
 	if all {
 		consider(c.everywhere, "")
 		for namespace, services := range c.byNamespace {
@@ -79,7 +82,7 @@ func (c *claimants) winner(s catalog.ServiceDefinition, only string) (oldest cat
 		consider(c.everywhere, namespace)
 		consider(c.byNamespace[namespace], namespace)
 	}
-	return oldest, found
+	return best, found
 }
 
 // haveAll reports whether every viewer that sees a service sees one of its rivals, too.
@@ -87,7 +90,7 @@ func (c *claimants) winner(s catalog.ServiceDefinition, only string) (oldest cat
 func (c *claimants) haveAll(s catalog.ServiceDefinition) bool {
 	namespaces, all := seenFrom(s)
 	if all {
-		rival, found := c.first(c.everywhere, s, nobody)
+		rival, found := c.first(c.everywhere, s, nobody, false)
 		if !found {
 			return false
 		}
@@ -97,9 +100,9 @@ func (c *claimants) haveAll(s catalog.ServiceDefinition) bool {
 		if !c.means(catalog.Viewer{Namespace: n}, s) {
 			return false
 		}
-		_, found := c.first(c.everywhere, s, n)
+		_, found := c.first(c.everywhere, s, n, false)
 		if !found {
-			_, found = c.first(c.byNamespace[n], s, n)
+			_, found = c.first(c.byNamespace[n], s, n, false)
 		}
 		return !found
 	})
@@ -109,15 +112,18 @@ func (c *claimants) haveAll(s catalog.ServiceDefinition) bool {
 const nobody = "\x00"
 
 // first is the first of some services that a viewer of a namespace sees beside another
-// one; of any namespace, if it is empty.
-func (c *claimants) first(services []catalog.ServiceDefinition, beside catalog.ServiceDefinition, namespace string) (catalog.ServiceDefinition, bool) {
+// one, and for which it is the owner, unless the other yields to all; of any namespace, if
+// it is empty.
+func (c *claimants) first(services []catalog.ServiceDefinition, beside catalog.ServiceDefinition, namespace string, yields bool) (catalog.ServiceDefinition, bool) {
 	for _, s := range services {
 		viewers := []string{namespace}
 		if namespace == "" {
 			viewers = append(viewers, beside.Key.Namespace, s.Key.Namespace)
 		}
 		// Of one host a viewer sees one.
-		if s.Key.Host != beside.Key.Host && slices.ContainsFunc(viewers, func(n string) bool { return c.bothSeen(s, beside, n) }) {
+		if s.Key.Host != beside.Key.Host && slices.ContainsFunc(viewers, func(n string) bool {
+			return (yields || c.by.Owner(n, s, beside) < 0) && c.bothSeen(s, beside, n)
+		}) {
 			return s, true
 		}
 	}

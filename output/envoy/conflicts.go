@@ -14,8 +14,8 @@ import (
 	"github.com/isthmus-mesh/isthmus/model"
 )
 
-// Conflicts returns what says for a service of the snapshot what it asks for and an
-// older one has: Envoys get nothing of that, since they would reject the whole of it.
+// Conflicts returns what says for a service of the snapshot what it asks for and
+// another one owns: Envoys get nothing of that, since they would reject the whole of it.
 // It is found when it is asked for, so changes cost nothing. What is found of a port is
 // kept until a service of the port changes. Once ctx has ended nothing more is looked for,
 // and what is returned may lack some.
@@ -53,20 +53,25 @@ func (c conflicts) of(s *catalog.Service) (list []catalog.Conflict) {
 type loss struct {
 	want
 	winner catalog.ServiceDefinition
+	own    bool     // for workloads of the winner's namespace alone
 	names  []string // of all that it asked for in this way
 }
 
 // goesToAnother says of what a service asks for that another has it.
-const goesToAnother = "%s go to %s of namespace %s wherever both are seen, and not to %s; %s"
+const goesToAnother = "%s go to %s of namespace %s %s, and not to %s; %s"
 
 // byHost says why no requests come where handshakes are expected.
-const byHost = "%s are led on by the host in the handshake, as %s of namespace %s needs it wherever both are seen, so no requests go to %s; %s"
+const byHost = "%s are led on by the host in the handshake, as %s of namespace %s needs it %s, so no requests go to %s; %s"
 
 // conflict says what a service does not have, and what to do about it.
 func (l loss) conflict(loser catalog.ServiceDefinition) catalog.Conflict {
+	where := "wherever both are seen"
+	if l.own {
+		where = "for workloads of that namespace"
+	}
 	return catalog.Conflict{
 		Field: l.field, Kept: l.winner.Records[0].Record, Lost: loser.Records[0].Record,
-		Reason: fmt.Sprintf(cmp.Or(l.reason, goesToAnother), l.asked+" "+strings.Join(l.names, ", "), l.winner.Key.Host, l.winner.Key.Namespace, loser.Key.Host, l.next),
+		Reason: fmt.Sprintf(cmp.Or(l.reason, goesToAnother), l.asked+" "+strings.Join(l.names, ", "), l.winner.Key.Host, l.winner.Key.Namespace, where, loser.Key.Host, l.next),
 	}
 }
 
@@ -120,8 +125,8 @@ func (c conflicts) edgeHost(number uint32) string {
 	return ""
 }
 
-// newPortConflicts looks at the services of a port from the oldest to the youngest, as
-// Envoys have them whose connections are redirected. Others have one listener for
+// newPortConflicts looks at the services of a port by who owns addresses, as Envoys have
+// them whose connections are redirected. Others have one listener for
 // all services of a port, where even more is contested.
 func newPortConflicts(ctx context.Context, index *catalog.PortServices, in conflictsIn) (portConflicts, error) {
 	services := reachedAt(index)
@@ -129,22 +134,24 @@ func newPortConflicts(ctx context.Context, index *catalog.PortServices, in confl
 		in: in, index: index, claimed: map[string]*claimants{},
 		secure: handshakesByAddress(services, index, in.cluster), blocks: blocksAsked(services, index.Number, in.cluster),
 	}
-	lost := make([]*defeats, 0, len(services))
+	without := make([]map[string]bool, 0, len(services))
 	for _, s := range services {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		lost = append(lost, all.enter(s))
+		without = append(without, all.enter(s))
 	}
+	all.sortNames()
 	found := portConflicts{}
 	for i, s := range services {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		for w := range all.yieldsTo(s) { // however old the other is
-			all.rivals(w.key).judge(lost[i], w, s)
+		lost := all.lostBy(s, without[i])
+		for w := range all.yieldsTo(s) { // whoever comes first
+			all.rivals(w).judge(lost, w, s)
 		}
-		for _, l := range lost[i].list {
+		for _, l := range lost.list {
 			found[s.Key] = append(found[s.Key], l.conflict(s))
 		}
 	}
@@ -160,15 +167,17 @@ type defeats struct {
 type defeat struct {
 	winner       catalog.ServiceKey
 	field, asked string
+	own          bool
 }
 
 // judge adds what a service does not have because one of its rivals has it.
 func (c *claimants) judge(lost *defeats, w want, s catalog.ServiceDefinition) {
-	winner, found := c.winner(s, w.only)
+	winner, found := c.winner(s, w)
 	if !found {
 		return
 	}
-	is := defeat{winner.Key, w.field, w.asked}
+	own := !w.yields && w.by.Owner("", winner, s) > 0
+	is := defeat{winner.Key, w.field, w.asked, own}
 	if i, known := lost.at[is]; known {
 		lost.list[i].names = append(lost.list[i].names, w.name)
 		return
@@ -177,17 +186,17 @@ func (c *claimants) judge(lost *defeats, w want, s catalog.ServiceDefinition) {
 		lost.at = map[defeat]int{}
 	}
 	lost.at[is] = len(lost.list)
-	lost.list = append(lost.list, loss{w, winner, []string{w.name}})
+	lost.list = append(lost.list, loss{w, winner, own, []string{w.name}})
 }
 
-// reachedAt lists the services that Envoys reach at a port, the oldest first.
+// reachedAt lists the services that Envoys reach at a port, by who owns addresses.
 func reachedAt(index *catalog.PortServices) (list []catalog.ServiceDefinition) {
 	for s := range index.All() {
 		if port, ok := s.Port(index.Number); ok && hasCluster(s, index.Number) && trafficOf(port) != notTCP && !(proxy{}).reserved(index.Number) {
 			list = append(list, s)
 		}
 	}
-	slices.SortFunc(list, older)
+	slices.SortFunc(list, func(a, b catalog.ServiceDefinition) int { return catalog.Address.Owner("", a, b) })
 	return list
 }
 
@@ -216,6 +225,8 @@ type want struct {
 	listener    string // where connections come in, if it is about them
 	also        string // the key by which those lose to it that do not ask for the same
 	reason      string // empty for the usual one
+	by          catalog.Asked
+	yields      bool // whoever else asks for it has it
 }
 
 const (
@@ -262,7 +273,7 @@ func domainsWanted(s catalog.ServiceDefinition, number uint32, in conflictsIn) i
 				continue
 			}
 			seen[key] = true
-			w := want{key: "domain " + key, field: fmt.Sprintf("ports[%d].domain", number), asked: fmt.Sprintf("requests at port %d for", number), name: d, next: otherHost}
+			w := want{key: "domain " + key, by: claim{domain: key}.asks(), field: fmt.Sprintf("ports[%d].domain", number), asked: fmt.Sprintf("requests at port %d for", number), name: d, next: otherHost}
 			if short && d == name {
 				w.only = home
 			}
@@ -329,7 +340,7 @@ func blockWanted(block netip.Prefix, number uint32) want {
 
 func handshakeWanted(name, address string, number uint32) want {
 	return want{
-		key: "handshake " + name + " " + address, listener: cmp.Or(address, otherAddresses), field: fmt.Sprintf("ports[%d].sni", number),
+		key: "handshake " + name + " " + address, by: catalog.Name, listener: cmp.Or(address, otherAddresses), field: fmt.Sprintf("ports[%d].sni", number),
 		asked: fmt.Sprintf("handshakes at port %d for", number), name: name, next: otherHost, also: "handshakes " + address,
 	}
 }
@@ -338,7 +349,7 @@ func handshakeWanted(name, address string, number uint32) want {
 // distinguished by host.
 func handshakesAlone(address string, number uint32) want {
 	w := addressWanted(address, number)
-	w.key, w.reason = "handshakes "+address, byHost
+	w.key, w.reason, w.yields = "handshakes "+address, byHost, true
 	return w
 }
 

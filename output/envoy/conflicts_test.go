@@ -26,7 +26,8 @@ type claiming struct {
 	namespace string
 }
 
-// snapshotOfClaims has services of which each is older than the next.
+// snapshotOfClaims has services of which each is older than the next, and an API server
+// vouches for that.
 func snapshotOfClaims(services ...claiming) *catalog.Snapshot {
 	var events []model.Event
 	for n, c := range services {
@@ -50,7 +51,7 @@ func snapshotOfClaims(services ...claiming) *catalog.Snapshot {
 			}})})
 		}
 	}
-	builder := catalog.NewBuilder([]string{"first"})
+	builder := dated("first").NewBuilder()
 	builder.Apply(1, events)
 	return builder.Snapshot()
 }
@@ -270,7 +271,7 @@ func conflictsSaid(s *catalog.Snapshot, settings *Settings) (said []string) {
 func TestLostDomainsAreThoseThatSomeViewLacks(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		builder := catalog.NewBuilder(mergeOrder)
+		builder := ruled.NewBuilder()
 		for revision := range uint64(rapid.IntRange(1, 4).Draw(t, "steps")) {
 			builder.Apply(revision+1, rapid.SliceOfN(rapid.Custom(drawClaimant), 1, 8).Draw(t, "events"))
 			compareLosses(t, builder.Snapshot())

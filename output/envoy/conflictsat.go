@@ -66,26 +66,27 @@ func foldedHost(s *catalog.Service) string {
 	return strings.TrimSuffix(strings.ToLower(s.Key.Host), ".")
 }
 
-// atEdge finds the older service of the same host that a port of the edge leads to.
+// atEdge finds the owner of the host that a port of the edge leads to instead.
 func (c conflicts) atEdge(s *catalog.Service, port *EdgePort) []catalog.Conflict {
 	if port.Protocol == edgeTCP || !port.leadsTo(s.ServiceDefinition) {
 		return nil
 	}
-	rivals := &claimants{means: c.means}
+	rivals := &claimants{by: catalog.Name, means: c.means}
 	for _, other := range c.folded[foldedHost(s)] {
-		if port.leadsTo(other.ServiceDefinition) && older(other.ServiceDefinition, s.ServiceDefinition) < 0 {
+		if other.Key != s.Key && port.leadsTo(other.ServiceDefinition) {
 			rivals.add(other.ServiceDefinition, "")
 		}
 	}
-	winner, lost := rivals.winner(s.ServiceDefinition, "")
+	winner, lost := rivals.winner(s.ServiceDefinition, want{})
 	if !lost {
 		return nil
 	}
+	own := rivals.compare(winner, s.ServiceDefinition) > 0
 	w := want{
 		field: fmt.Sprintf("edge.ports[%d].hosts", port.Number),
 		asked: fmt.Sprintf("calls of port %d of the edge for", port.Number), next: otherHost,
 	}
-	return []catalog.Conflict{loss{w, winner, []string{s.Key.Host}}.conflict(s.ServiceDefinition)}
+	return []catalog.Conflict{loss{w, winner, own, []string{s.Key.Host}}.conflict(s.ServiceDefinition)}
 }
 
 func (c conflicts) means(v catalog.Viewer, s catalog.ServiceDefinition) bool {

@@ -111,7 +111,7 @@ var mergeOrder = []string{"first", "second"}
 
 func newMirror() *mirror {
 	return &mirror{
-		builder: catalog.NewBuilder(mergeOrder), records: map[model.Ref]model.Record{},
+		builder: ruled.NewBuilder(), records: map[model.Ref]model.Record{},
 		step: conforming.Begin(), settings: conforming.prepare(), draw: drawAnyEvent,
 	}
 }
@@ -151,7 +151,7 @@ func drawAnyEvent(t *rapid.T) model.Event {
 
 func (m *mirror) Sees(r push.Row, c push.Client) map[string]push.Encoded {
 	if m.anew == nil {
-		builder := catalog.NewBuilder(mergeOrder)
+		builder := ruled.NewBuilder()
 		var events []model.Event
 		for _, ref := range slices.SortedFunc(maps.Keys(m.records), model.Ref.Compare) {
 			events = append(events, model.Upsert{Record: m.records[ref]})

@@ -4,12 +4,13 @@ import (
 	"fmt"
 	"iter"
 	"net/netip"
+	"slices"
 
 	"github.com/isthmus-mesh/isthmus/catalog"
 )
 
-// contest is for what the services of a port ask for. They enter from the oldest to the
-// youngest.
+// contest is for what the services of a port ask for. They enter by who owns addresses for
+// workloads of no namespace.
 type contest struct {
 	in      conflictsIn
 	index   *catalog.PortServices
@@ -18,11 +19,24 @@ type contest struct {
 	claimed map[string]*claimants
 }
 
-func (c contest) rivals(key string) *claimants {
-	if c.claimed[key] == nil {
-		c.claimed[key] = &claimants{means: c.index.Means, special: func(host string) []string { return special(c.index, host) }}
+func (c contest) rivals(w want) *claimants {
+	if c.claimed[w.key] == nil {
+		c.claimed[w.key] = &claimants{by: w.by, means: c.index.Means, special: func(host string) []string { return special(c.index, host) }}
 	}
-	return c.claimed[key]
+	return c.claimed[w.key]
+}
+
+// sortNames puts those who ask for a name in the order of names.
+func (c contest) sortNames() {
+	for _, rivals := range c.claimed {
+		if rivals.by != catalog.Name {
+			continue
+		}
+		slices.SortFunc(rivals.everywhere, rivals.compare)
+		for _, services := range rivals.byNamespace {
+			slices.SortFunc(services, rivals.compare)
+		}
+	}
 }
 
 // wantsOf yields what a service asks for. One of TLS has all connections to an address in
@@ -46,30 +60,42 @@ func (c contest) wantsOf(s catalog.ServiceDefinition) iter.Seq[want] {
 	}
 }
 
-// enter has a service ask for all it wants, and returns what older ones have of it. Who
-// has no place on a listener has nothing there, and takes nothing from younger ones.
-func (c contest) enter(s catalog.ServiceDefinition) (lost *defeats) {
-	lost = &defeats{}
-	without, served := map[string]bool{}, map[string]bool{}
+// enter has a service ask for all it wants, and returns the listeners without a place for
+// it. There it has nothing, and takes nothing from those that come later.
+func (c contest) enter(s catalog.ServiceDefinition) (without map[string]bool) {
+	without = map[string]bool{}
+	served := map[string]bool{}
 	for p := range c.placesOf(s) {
-		c.rivals(p.against).judge(lost, p.want, s)
-		without[p.listener] = c.rivals(p.against).haveAll(s)
+		without[p.listener] = c.rivals(want{key: p.against}).haveAll(s)
 	}
 	for w := range c.wantsOf(s) {
 		if w.listener != "" && without[w.listener] {
 			continue
 		}
-		rivals := c.rivals(w.key)
-		rivals.judge(lost, w, s)
+		rivals := c.rivals(w)
 		served[w.listener] = served[w.listener] || !rivals.haveAll(s)
 		rivals.add(s, w.only)
 		if w.also != "" {
-			c.rivals(w.also).add(s, w.only)
+			c.rivals(want{key: w.also}).add(s, w.only)
 		}
 	}
 	for p := range c.placesOf(s) {
 		if !without[p.listener] && (p.reads || served[p.listener]) {
-			c.rivals(p.key).add(s, "")
+			c.rivals(want{key: p.key}).add(s, "")
+		}
+	}
+	return without
+}
+
+// lostBy returns what others have of all that a service asks for, once all have entered.
+func (c contest) lostBy(s catalog.ServiceDefinition, without map[string]bool) *defeats {
+	lost := &defeats{}
+	for p := range c.placesOf(s) {
+		c.rivals(want{key: p.against}).judge(lost, p.want, s)
+	}
+	for w := range c.wantsOf(s) {
+		if w.listener == "" || !without[w.listener] {
+			c.rivals(w).judge(lost, w, s)
 		}
 	}
 	return lost
@@ -86,8 +112,8 @@ type readingPlace struct {
 const otherAddresses = "addresses without a listener of their own"
 
 const (
-	notRead = "%s are not read, since the server of %s of namespace %s may speak first wherever both are seen, so none go to %s; %s"
-	isRead  = "%s are read, to find those of %s of namespace %s wherever both are seen, so none go to %s, whose server may speak first; %s"
+	notRead = "%s are not read, since the server of %s of namespace %s may speak first %s, so none go to %s; %s"
+	isRead  = "%s are read, to find those of %s of namespace %s %s, so none go to %s, whose server may speak first; %s"
 	another = "give one of the two another port"
 )
 
@@ -137,7 +163,9 @@ func (c contest) yieldsTo(s catalog.ServiceDefinition) iter.Seq[want] {
 		kind := trafficOf(port)
 		if kind == httpOnly {
 			for address := range addressesAsked(s, c.in.cluster) {
-				if !yield(addressWanted(address, number)) || !yield(handshakesAlone(address, number)) || !c.yieldAround(address, yield) {
+				w := addressWanted(address, number)
+				w.yields = true
+				if !yield(w) || !yield(handshakesAlone(address, number)) || !c.yieldAround(address, yield) {
 					return
 				}
 			}
@@ -165,7 +193,7 @@ func (c contest) yieldAround(asked string, yield func(want) bool) bool {
 	}
 	for block := range c.blocks.around(inner) {
 		w := blockWanted(block, c.index.Number)
-		w.name = asked
+		w.name, w.yields = asked, true
 		if !yield(w) {
 			return false
 		}

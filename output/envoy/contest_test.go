@@ -53,7 +53,7 @@ func turnedAway(index *catalog.PortServices) map[string]bool {
 	}
 	found := map[string]bool{}
 	for address, services := range all {
-		slices.SortFunc(services, older)
+		slices.SortFunc(services, func(a, b catalog.ServiceDefinition) int { return catalog.Address.Owner("", a, b) })
 		name, shared := address, address == (proxy{}).shared()
 		if shared {
 			name = otherAddresses

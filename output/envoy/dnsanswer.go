@@ -152,7 +152,7 @@ func (a answering) arrivals(number uint32) arrivals {
 	shared, address := a.view.proxy.shared(), a.instead()
 	if shared == address || !a.isListenedAt(address, number) {
 		rest, requests := apartFromRequests(members(a.view, a.ports[number], shared), number)
-		at = layoutOf(rest, number, true, a.view.proxy).arrivals(netip.MustParseAddr(address))
+		at = layoutOf(rest, number, true, a.view).arrivals(netip.MustParseAddr(address))
 		at.requests = at.requests || requests
 	}
 	a.reaches[number] = at

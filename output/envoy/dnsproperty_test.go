@@ -19,7 +19,7 @@ import (
 // version.
 func TestAnswersFollowFromTheServices(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		builder, step := catalog.NewBuilder(mergeOrder), answeringSettings().Begin()
+		builder, step := ruled.NewBuilder(), answeringSettings().Begin()
 		byVersion := map[push.Version]map[string][]string{}
 		for revision := range uint64(rapid.IntRange(1, 8).Draw(t, "steps")) {
 			events := rapid.SliceOfN(rapid.Custom(drawCalled), 1, 5).Draw(t, "events")
@@ -79,8 +79,8 @@ func drawCalled(t *rapid.T) model.Event {
 	return u
 }
 
-// answersByCalling are what lookups are to be answered: the oldest service that a viewer
-// sees has a name, whatever its case. Who has no address is answered with that of nobody,
+// answersByCalling are what lookups are to be answered: the service that a viewer
+// sees and that owns it has a name, whatever its case. Who has no address is answered with that of nobody,
 // if calls of the name reach it there at each of its ports.
 func answersByCalling(t failing, s *catalog.Snapshot, w push.World, c push.Client) map[string][]string {
 	v := of(w.View(ListenerType, c))
@@ -99,9 +99,8 @@ func answersByCalling(t failing, s *catalog.Snapshot, w push.World, c push.Clien
 	for service := range s.Visible(v.viewer()) {
 		services = append(services, service.ServiceDefinition)
 	}
-	slices.SortFunc(services, older)
 	taken, found := map[string]bool{}, map[string][]string{}
-	for _, service := range services {
+	for _, service := range owners("", v.Namespace, services) { // a lookup is of a name
 		_, home, short := shortName(service.Key.Host, "cluster.local")
 		addresses := calledAt(service, c, isIPv6)
 		for domain := range domainsOf(service, "cluster.local", "", short && home == v.Namespace) {

@@ -70,8 +70,9 @@ type edgeMember struct {
 
 func (m edgeMember) cluster() string { return ClusterName(m.Key.Host, m.at) }
 
-// members lists the exposed services that a view of the edge leads to from a port, the
-// oldest first. One is called at its port of the same number, if that carries what the
+// members lists the exposed services that a view of the edge leads to from a port, owners
+// first: of names, or of the port if nothing else says which service is meant. One is
+// called at its port of the same number, if that carries what the
 // edge takes there, else at the first that does.
 func (d *definitions) members(v View, p *EdgePort) []edgeMember {
 	if d == nil {
@@ -95,7 +96,17 @@ func (d *definitions) members(v View, p *EdgePort) []edgeMember {
 			}
 		}
 	}
-	return slices.SortedFunc(maps.Values(found), func(a, b edgeMember) int { return older(a.ServiceDefinition, b.ServiceDefinition) })
+	return slices.SortedFunc(maps.Values(found), func(a, b edgeMember) int {
+		return p.asks().Owner(v.Namespace, a.ServiceDefinition, b.ServiceDefinition)
+	})
+}
+
+// asks is what services ask for at the port.
+func (p *EdgePort) asks() catalog.Asked {
+	if p.Protocol == edgeTCP {
+		return catalog.Address
+	}
+	return catalog.Name
 }
 
 // takes reports whether what comes to a port of the edge can be led to the port of a

@@ -160,8 +160,8 @@ func (h edgeHost) Encode() push.Encoded {
 	return encode(h.name, virtualHostURL, virtualHost(h.name, strings.Split(h.domains, "\n"), h.member.cluster(), policy))
 }
 
-// edgeHostOf returns the virtual host of a service that a view sees; ok is false if there is
-// none, or if older services have its domains.
+// hostOf returns the virtual host of a service that a view sees; ok is false if there is
+// none, or if others own its domains.
 func (w *webServices) hostOf(v View, p *EdgePort, s catalog.ServiceDefinition) (h edgeHost, ok bool) {
 	member, ok := p.memberOf(s)
 	if !ok {
@@ -169,7 +169,7 @@ func (w *webServices) hostOf(v View, p *EdgePort, s catalog.ServiceDefinition) (
 	}
 	taken := claims{}
 	for other := range w.alike(s.Key.Host) {
-		if other.Key == s.Key || !p.exposes(other.Key.Host) || older(other, s) > 0 {
+		if other.Key == s.Key || !p.exposes(other.Key.Host) || catalog.Name.Owner(v.Namespace, other, s) > 0 {
 			continue
 		}
 		if seen, found := w.now.Resolve(v.viewer(), other.Key.Host); !found || seen.Key != other.Key {

@@ -21,7 +21,7 @@ import (
 )
 
 // plainRoutes is the route configuration of a port, made directly of all services that
-// a viewer sees: the oldest has a domain, whatever its case.
+// a viewer sees: the owner has a domain, whatever its case.
 func plainRoutes(s *catalog.Snapshot, v View, number uint32) *routev3.RouteConfiguration {
 	m := &routev3.RouteConfiguration{Name: portRoutes(number), ValidateClusters: wrapperspb.Bool(false), IgnorePortInHostMatching: true}
 	var services []catalog.ServiceDefinition
@@ -31,22 +31,34 @@ func plainRoutes(s *catalog.Snapshot, v View, number uint32) *routev3.RouteConfi
 			services = append(services, s)
 		}
 	}
-	slices.SortFunc(services, older)
-	taken, has := map[string]bool{"*": true}, map[catalog.ServiceKey][]string{}
-	for _, foreign := range []bool{false, true} { // addresses in other clusters come last
-		for _, s := range services {
+	type round struct {
+		address, foreign bool // addresses in other clusters come last
+	}
+	taken, has := map[string]bool{"*": true}, map[catalog.ServiceKey]map[string]bool{}
+	for _, is := range []round{{}, {true, false}, {true, true}, {false, true}} {
+		for _, s := range owners(map[bool]string{true: "10.0.0.1"}[is.address], v.Namespace, services) {
 			_, home, short := shortName(s.Key.Host, v.proxy.domain)
 			for domain := range domainsOf(s, v.proxy.domain, v.proxy.cluster, short && home == v.Namespace) {
 				isForeign := s.ForeignIn(v.proxy.cluster) && slices.Contains(addressClaims, domain) && domain != s.Key.Host
-				if isForeign == foreign && !taken[strings.ToLower(domain)] {
+				if is == (round{isAddress(domain), isForeign}) && !taken[strings.ToLower(domain)] {
 					taken[strings.ToLower(domain)] = true
-					has[s.Key] = append(has[s.Key], domain)
+					if has[s.Key] == nil {
+						has[s.Key] = map[string]bool{}
+					}
+					has[s.Key][domain] = true
 				}
 			}
 		}
 	}
 	for _, s := range services {
-		if domains := has[s.Key]; len(domains) > 0 {
+		_, home, short := shortName(s.Key.Host, v.proxy.domain)
+		var domains []string // in the order in which they are written
+		for domain := range domainsOf(s, v.proxy.domain, v.proxy.cluster, short && home == v.Namespace) {
+			if has[s.Key][domain] && !slices.Contains(domains, domain) {
+				domains = append(domains, domain)
+			}
+		}
+		if len(domains) > 0 {
 			m.VirtualHosts = append(m.VirtualHosts, virtualHost(ListenerName(s.Key.Host, number), domains, ClusterName(s.Key.Host, number), v.policyOf(s.Key.Host)))
 		}
 	}
@@ -95,7 +107,7 @@ func drawClaimant(t *rapid.T) model.Event {
 func TestFragmentsMakeTheWholeRouteConfiguration(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		builder := catalog.NewBuilder(mergeOrder)
+		builder := ruled.NewBuilder()
 		byVersion := map[push.Version]*routev3.RouteConfiguration{}
 		for revision := range uint64(rapid.IntRange(1, 8).Draw(t, "steps")) {
 			events := rapid.SliceOfN(rapid.Custom(drawClaimant), 1, 5).Draw(t, "events")

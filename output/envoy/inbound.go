@@ -62,7 +62,7 @@ func markedBy(mark byte) traffic {
 
 // inboundOf finds what a client takes for its own workload: the ports at which that
 // stands behind services of the client's own namespace. Where several services have
-// another opinion of a port the oldest counts.
+// another opinion of a port the owner of the port counts.
 //
 // The namespace is that of the client's certificate, if it has one. So a client that
 // lies about its address learns of workloads of its own namespace alone, and a service
@@ -117,7 +117,7 @@ func decides(a, b catalog.InboundPort) bool {
 	if a.Key == b.Key {
 		return a.Port.Number < b.Port.Number
 	}
-	return older(a.ServiceDefinition, b.ServiceDefinition) < 0
+	return catalog.Address.Owner(a.Key.Namespace, a.ServiceDefinition, b.ServiceDefinition) < 0
 }
 
 // audienceOf are the keys through which changes find an Envoy or gRPC client: its

@@ -52,7 +52,7 @@ func loopbackConflictsAt(index *catalog.PortServices) map[catalog.ServiceKey]cat
 				seen = append(seen, s)
 			}
 		}
-		l := layoutOf(seen, index.Number, true, proxy{mode: none})
+		l := layoutOf(seen, index.Number, true, View{Namespace: namespace, proxy: proxy{mode: none}})
 		for _, s := range seen {
 			if _, known := lost[s.Key]; known {
 				continue

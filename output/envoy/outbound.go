@@ -1,7 +1,6 @@
 package envoy
 
 import (
-	"cmp"
 	"iter"
 	"net/netip"
 	"strconv"
@@ -126,21 +125,4 @@ func parseSocketName(name string) (address string, port uint32, ok bool) {
 	}
 	port, ok = parsePort(name[at+1:])
 	return name[:at], port, ok
-}
-
-// older is the order in which services claim what only one can have: the one that was
-// there first, then by source. Services of unknown age come last.
-func older(a, b catalog.ServiceDefinition) int {
-	return cmp.Or(byAge(a, b), cmp.Compare(a.Key.Host, b.Key.Host), cmp.Compare(a.Key.Namespace, b.Key.Namespace))
-}
-
-// byAge is that order as far as hosts and namespaces have no say in it.
-func byAge(a, b catalog.ServiceDefinition) int {
-	if a.Meta.Created.IsZero() != b.Meta.Created.IsZero() {
-		if a.Meta.Created.IsZero() {
-			return 1
-		}
-		return -1
-	}
-	return cmp.Or(a.Meta.Created.Compare(b.Meta.Created), cmp.Compare(a.Rank, b.Rank))
 }

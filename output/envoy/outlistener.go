@@ -154,7 +154,7 @@ type socket struct {
 
 func (s socket) layout() layout {
 	services := slices.Collect(members(s.view, s.index, s.address))
-	l := layoutOf(services, s.index.Number, true, s.view.proxy)
+	l := layoutOf(services, s.index.Number, true, s.view)
 	if l.routes == portRoutes(s.index.Number) && s.view.usesHosts(s.index) {
 		l.routes = hostRoutes(s.index.Number)
 	}

@@ -76,13 +76,15 @@ func findPodListener(w *World, v View, address string, number uint32) (push.Subj
 	if len(candidates) == 0 {
 		return nil, false
 	}
-	return addressListenerOf(v, address, number, []catalog.ServiceDefinition{slices.MinFunc(candidates, widest)}), true
+	first := slices.MinFunc(candidates, func(a, b catalog.ServiceDefinition) int { return widest(v.Namespace, a, b) })
+	return addressListenerOf(v, address, number, []catalog.ServiceDefinition{first}), true
 }
 
-// widest is the order of services that have the address of an endpoint. Of those that are
-// equally old the shorter host comes first, which is that of all pods.
-func widest(a, b catalog.ServiceDefinition) int {
-	return cmp.Or(byAge(a, b), cmp.Compare(len(a.Key.Host), len(b.Key.Host)), older(a, b))
+// widest is the order of services that have the address of an endpoint. Where only their
+// names tell them apart the shorter host comes first, which is that of all pods.
+func widest(namespace string, a, b catalog.ServiceDefinition) int {
+	asked := catalog.Address
+	return cmp.Or(asked.Precedence(namespace, a, b), cmp.Compare(len(a.Key.Host), len(b.Key.Host)), asked.Owner(namespace, a, b))
 }
 
 // podListeners yields those that a change of endpoints may bring or take away.

@@ -7,7 +7,6 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/model"
 )
 
@@ -16,7 +15,7 @@ import (
 func TestHostsOfAPortFollowTheirChanges(t *testing.T) {
 	names := hostsOfSeveralRuns()
 	rapid.Check(t, func(t *rapid.T) {
-		builder, v := catalog.NewBuilder(mergeOrder), View{proxy: proxy{domain: "cluster.local"}}
+		builder, v := ruled.NewBuilder(), View{proxy: proxy{domain: "cluster.local"}}
 		for revision := range rapid.IntRange(1, 12).Draw(t, "steps") {
 			var events []model.Event
 			for range rapid.IntRange(1, 6).Draw(t, "events") {

@@ -14,6 +14,9 @@ func NewSettings() *Settings {
 	return &Settings{Outbound: AllowOutbound, TrustDomain: "cluster.local", ClusterDomain: "cluster.local", VHDS: VHDS{From: 500}}
 }
 
+// Domain is the one in which services are NAME.NAMESPACE.svc.DOMAIN.
+func (s *Settings) Domain() string { return s.ClusterDomain }
+
 // Begin returns what makes the steps of one output as the settings have it. It is
 // [Step] otherwise.
 func (s *Settings) Begin() func(now *catalog.Snapshot, c catalog.Change, complete bool, root string) push.Update {

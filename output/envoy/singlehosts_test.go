@@ -34,7 +34,7 @@ type hostHistory struct {
 }
 
 func newHostHistory(t *rapid.T) *hostHistory {
-	h := &hostHistory{t: t, settings: NewSettings().prepare(), builder: catalog.NewBuilder(mergeOrder)}
+	h := &hostHistory{t: t, settings: NewSettings().prepare(), builder: ruled.NewBuilder()}
 	h.settings.large = rapid.IntRange(1, 8).Draw(t, "large")
 	h.serve()
 	return h

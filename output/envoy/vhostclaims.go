@@ -13,8 +13,8 @@ import (
 // A domain may occur only once in a route configuration, whatever its case. Nearly all
 // are claimed by one service only, so the index of claims answers which are not.
 
-// claim is that of a service to a domain. Claims to a domain are ordered by age, those
-// that all viewers know of first.
+// claim is that of a service to a domain. Claims to a domain come by who owns it for
+// workloads of no namespace, those that all viewers know of first.
 type claim struct {
 	domain string // in lower case
 	own    bool   // viewers of one namespace alone know the service by it
@@ -37,7 +37,15 @@ func (c claim) compare(o claim) int {
 	case o.by.Definition == nil:
 		return 1
 	}
-	return older(c.by, o.by)
+	return c.asks().Owner("", c.by, o.by)
+}
+
+// asks is what a domain is: an address, or a name.
+func (c claim) asks() catalog.Asked {
+	if isAddress(c.domain) {
+		return catalog.Address
+	}
+	return catalog.Name
 }
 
 func compareBool(a, b bool) int {
@@ -68,8 +76,7 @@ func (h *portHost) claims() iter.Seq[claim] {
 
 type claimIndex = immutable.Map[claim, *portHost]
 
-// known yields the claims to a domain by which all viewers know services, the oldest
-// first.
+// known yields the claims to a domain by which all viewers know services, in their order.
 func known(index claimIndex, domain string) iter.Seq[claim] {
 	return func(yield func(claim) bool) {
 		for c := range index.From(claim{domain: domain}) {
@@ -155,14 +162,13 @@ func (h *portHost) rivalled(claims iter.Seq[claim]) bool {
 	return false
 }
 
-// wonBy lists the domains that a virtual host has for a viewer: those that no older
-// service has which the viewer sees.
+// wonBy lists the domains that a virtual host has for a viewer: those of which no other
+// service that the viewer sees is the owner.
 func (h *portHost) wonBy(index claimIndex, namespace string, sees func(catalog.ServiceDefinition) bool) []string {
 	var list []string
 	for _, domain := range h.domainsFor(h.ownFor(namespace)) {
-		key := strings.ToLower(domain)
-		foreign := h.foreignBy(domain)
-		if !h.loses(foreign, known(index, key), sees) && !h.loses(foreign, knownIn(index, key, namespace), sees) {
+		c := claim{domain: strings.ToLower(domain), foreign: h.foreignBy(domain), by: h.ServiceDefinition}
+		if !c.loses(known(index, c.domain), namespace, sees) && !c.loses(knownIn(index, c.domain, namespace), namespace, sees) {
 			list = append(list, domain)
 		}
 	}
@@ -180,15 +186,23 @@ func isAddress(authority string) bool {
 	return err == nil
 }
 
-// loses reports whether one of the claims is that of a service which is seen, and older
-// or of the viewers' cluster where the other is foreign.
-func (h *portHost) loses(foreign bool, claims iter.Seq[claim], sees func(catalog.ServiceDefinition) bool) bool {
-	for c := range claims {
-		if c.by.Key == h.Key || cmp.Or(compareBool(c.foreign, foreign), older(c.by, h.ServiceDefinition)) > 0 {
-			return false
+// loses reports whether one of some other claims is that of the owner for workloads of a
+// namespace: a service that is seen, and of the viewers' cluster where the other is foreign.
+func (c claim) loses(others iter.Seq[claim], namespace string, sees func(catalog.ServiceDefinition) bool) bool {
+	for o := range others {
+		if o.by.Key.Host == c.by.Key.Host {
+			continue // of one host a viewer sees one service
 		}
-		if sees(c.by) {
-			return true
+		near := compareBool(o.foreign, c.foreign)
+		if cmp.Or(near, c.asks().Owner(namespace, o.by, c.by)) < 0 {
+			if sees(o.by) {
+				return true
+			}
+			continue
+		}
+		nowhere := namespace == "" || c.by.Key.Namespace == namespace
+		if nowhere && cmp.Or(near, c.asks().Owner("", o.by, c.by)) > 0 {
+			return false // all further ones come later for these workloads, too
 		}
 	}
 	return false

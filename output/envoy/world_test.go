@@ -14,13 +14,12 @@ import (
 	"google.golang.org/protobuf/proto"
 	"pgregory.net/rapid"
 
-	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
 func worldOf(order []string, events ...model.Event) *World {
-	builder := catalog.NewBuilder(order)
+	builder := dated(order...).NewBuilder()
 	builder.Apply(1, events)
 	return NewWorld(builder.Snapshot(), true, "istio-system")
 }

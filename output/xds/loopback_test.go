@@ -35,7 +35,7 @@ func TestConflictsOfLoopbackAreThereWithASidecarOfIt(t *testing.T) {
 		if !ok {
 			t.Fatalf("there is no service %s", host)
 		}
-		return s.out.Report().Clients.Conflicts(now)(service)
+		return s.out.Report().Clients.Conflicts(t.Context(), now)(service)
 	}
 	connect := func(mode string) raw {
 		t.Helper()

@@ -20,6 +20,7 @@ import (
 var (
 	_ output.Settings = (*Config)(nil)
 	_ output.Listener = (*Config)(nil)
+	_ output.Cluster  = (*Config)(nil)
 	_ output.Output   = (*opened)(nil)
 )
 
@@ -41,6 +42,8 @@ type Translation struct {
 type Settings interface {
 	// Validate is as that of [output.Settings].
 	Validate() error
+	// Domain is the one in which services are NAME.NAMESPACE.svc.DOMAIN.
+	Domain() string
 	// Types is the table of types, given how long changes of a type wait.
 	Types(debounce func(typeURL string, m push.Mode) push.Debounce) []push.TypeSpec
 	// Begin returns what makes the step to a snapshot of the catalog, for one output.
@@ -84,6 +87,14 @@ func OutputKind(t Translation) output.Kind {
 
 // ListenAddress implements [output.Listener].
 func (c *Config) ListenAddress() string { return c.Listen }
+
+// ClusterDomain implements [output.Cluster].
+func (c *Config) ClusterDomain() string {
+	if c.Envoy == nil {
+		return ""
+	}
+	return c.Envoy.Domain()
+}
 
 // String implements [output.Settings].
 func (c *Config) String() string { return "on " + c.Listen }

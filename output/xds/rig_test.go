@@ -188,7 +188,9 @@ func newStoredRig(t xdsclient.TB, s setup, wait time.Duration) *rig {
 	})
 	ctx, stop := context.WithCancel(context.Background())
 	var run sync.WaitGroup
-	run.Go(func() { _ = catalog.Run(r.store.Watch(ctx, model.Filter{}), s.sources, gate.Publish) })
+	run.Go(func() {
+		_ = catalog.Run(r.store.Watch(ctx, model.Filter{}), catalog.Order{Sources: s.sources}, gate.Publish)
+	})
 	t.Cleanup(func() {
 		stop()
 		gate.Stop()

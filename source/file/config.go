@@ -35,7 +35,7 @@ type Config struct {
 // Kind is the row by which this registry is known. Nobody is spared by a long
 // wait for a folder that is not there: the disk is our own.
 func Kind() source.Kind {
-	return source.Kind{Name: "file", New: func() source.Settings { return &Config{} }, MaxBackoff: 5 * time.Second, Edited: true, LocalAddresses: true}
+	return source.Kind{Name: "file", New: func() source.Settings { return &Config{} }, MaxBackoff: 5 * time.Second, Edited: true, Local: true}
 }
 
 // Validate implements [source.Settings].

@@ -20,6 +20,7 @@ import (
 var (
 	_ source.Settings  = (*Config)(nil)
 	_ source.APIServer = (*Config)(nil)
+	_ source.Cluster   = (*Config)(nil)
 )
 
 // Config says which cluster to read.
@@ -128,6 +129,9 @@ func (c *Config) Identity(ctx context.Context) (string, error) {
 	}
 	return kubeconfig.Identity(ctx, target)
 }
+
+// ClusterDomain implements [source.Cluster].
+func (c *Config) ClusterDomain() string { return c.Domain }
 
 // Warnings implements [source.Settings].
 func (c *Config) Warnings() []string { return nil }

@@ -1,0 +1,107 @@
+package catalog
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/isthmus-mesh/isthmus/model"
+)
+
+// Order says how sources are merged, and what the configuration grants to each of them.
+type Order struct {
+	// Sources come in this order. Sources that are not named come last, in the order of
+	// their names.
+	Sources []string
+	// Domains are the DNS domains of clusters. A host NAME.NAMESPACE.svc.DOMAIN belongs to
+	// its namespace.
+	Domains []string
+	// Rights are those of a source, by its name. A source without an entry has none.
+	Rights map[string]Rights
+}
+
+// Rights are what the configuration grants to a source.
+type Rights struct {
+	// Owns are hosts that are given to the source on purpose, as [model.HostWithin] takes
+	// them.
+	Owns []string
+	// Dated says that an API server vouches for the creation times of its records. Times
+	// that a registry claims by itself decide nothing.
+	Dated bool
+	// Yields says that the source loses every address that a service of another source has.
+	Yields bool
+}
+
+// Among is the order of some sources, which come as they are named here.
+func (o Order) Among(sources []string) Order {
+	some := Order{Sources: sources, Domains: o.Domains, Rights: map[string]Rights{}}
+	for _, name := range sources {
+		if r, ok := o.Rights[name]; ok {
+			some.Rights[name] = r
+		}
+	}
+	return some
+}
+
+func (r Rights) equal(o Rights) bool {
+	return slices.Equal(r.Owns, o.Owns) && r.Dated == o.Dated && r.Yields == o.Yields
+}
+
+// merging is an [Order] as the builder looks it up. It is immutable.
+type merging struct {
+	ranks   ranks
+	rights  map[string]Rights // by source
+	owns    map[string]model.List[string]
+	domains []string // each as ".svc.DOMAIN" in lower case, the longest first
+}
+
+// arrange returns another order, and the sources with another place or other rights than
+// before.
+func (m merging) arrange(o Order) (next merging, moved map[string]struct{}) {
+	next = merging{rights: o.Rights, owns: map[string]model.List[string]{}}
+	next.ranks, moved = m.ranks.arrange(o.Sources)
+	for name, r := range o.Rights {
+		if len(r.Owns) > 0 {
+			next.owns[name] = model.ListOf(r.Owns...)
+		}
+	}
+	for _, domain := range o.Domains {
+		next.domains = append(next.domains, ".svc."+strings.ToLower(strings.Trim(domain, ".")))
+	}
+	slices.SortFunc(next.domains, func(a, b string) int { return cmp.Or(cmp.Compare(len(b), len(a)), cmp.Compare(a, b)) })
+	next.domains = slices.Compact(next.domains)
+	for _, rights := range []map[string]Rights{m.rights, next.rights} {
+		for source := range rights {
+			if !m.rights[source].equal(next.rights[source]) {
+				moved[source] = struct{}{}
+			}
+		}
+	}
+	return next, moved
+}
+
+// rank is the merge order of a record.
+func (m *merging) rank(source string, path model.Path) int { return m.ranks.of(source, path) }
+
+// gives reports whether a source was given a host on purpose.
+func (m *merging) gives(source, host string) bool {
+	patterns, some := m.owns[source]
+	return some && model.HostWithin(strings.TrimSuffix(host, "."), patterns)
+}
+
+// home returns the namespace that a host belongs to by its name, NAME.NAMESPACE.svc.DOMAIN.
+// A wildcard over the names of several namespaces belongs to none of them. Bound is false
+// for all other hosts.
+func (m *merging) home(host string) (namespace string, bound bool) {
+	host = strings.TrimSuffix(strings.ToLower(host), ".")
+	for _, domain := range m.domains {
+		if host == "*"+domain || host == "*"+strings.TrimPrefix(domain, ".svc") {
+			return "", true
+		}
+		rest, within := strings.CutSuffix(host, domain)
+		if at := strings.LastIndexByte(rest, '.'); within && at > 0 && at+1 < len(rest) {
+			return rest[at+1:], true
+		}
+	}
+	return "", false
+}

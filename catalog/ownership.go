@@ -1,0 +1,121 @@
+package catalog
+
+import (
+	"cmp"
+	"fmt"
+	"time"
+
+	"github.com/isthmus-mesh/isthmus/model"
+)
+
+// Asked is a kind of thing that several services may ask for, and one of them owns.
+type Asked uint8
+
+const (
+	// Address is an IP address, a block of addresses, or a port of all addresses.
+	Address Asked = iota
+	// Name is a host, or a domain that follows from one.
+	Name
+)
+
+// Standing is what of a service decides who owns a thing that several services ask for.
+type Standing struct {
+	// Given says that the source was given the host on purpose.
+	Given bool
+	// Home says that the host names the namespace of the service, as
+	// NAME.NAMESPACE.svc.DOMAIN does.
+	Home bool
+	// Yields says that the source gives up addresses that other sources' services have.
+	Yields bool
+	// Rank orders the records that define services: by the length of their path, then by their
+	// source. Sources without a place in the order share the last rank of a length. Ranks
+	// have gaps, so only their order within one snapshot means anything.
+	Rank int
+	// Source is that of the record.
+	Source string
+	// Created is when the record was created, in nanoseconds since 1970. It is zero unless
+	// an API server vouches for it.
+	Created int64
+}
+
+// Owner orders two services that ask for one thing, for workloads of a namespace: it is
+// negative if the first service owns the thing. This is the only order of ownership:
+//
+//  1. a name is the service's whose source was given it; an address is not that of a
+//     source which yields;
+//  2. the workloads' own namespace;
+//  3. a name that names the namespace of the service;
+//  4. the order of sources;
+//  5. the older service, where an API server vouches for the time;
+//  6. namespace, then host.
+//
+// Names of another namespace than their service's do not come here: see [Definition.ExportTo].
+// Addresses that differ by cluster are compared only with addresses in the same cluster.
+func (t Asked) Owner(namespace string, a, b ServiceDefinition) int {
+	return cmp.Or(t.Precedence(namespace, a, b), cmp.Compare(a.Key.Namespace, b.Key.Namespace), cmp.Compare(a.Key.Host, b.Key.Host))
+}
+
+// Precedence is that order without its last step: zero if nothing but the services' own
+// names tells them apart.
+func (t Asked) Precedence(namespace string, a, b ServiceDefinition) int {
+	own := func(s ServiceDefinition) bool { return namespace != "" && s.Key.Namespace == namespace }
+	near := trueFirst(own(a), own(b))
+	bySource := cmp.Or(cmp.Compare(a.Rank, b.Rank), cmp.Compare(a.Source, b.Source), compareAges(a.Created, b.Created))
+	if t == Name {
+		return cmp.Or(trueFirst(a.Given, b.Given), near, trueFirst(a.Home, b.Home), bySource)
+	}
+	return cmp.Or(trueFirst(b.Yields, a.Yields), near, bySource)
+}
+
+// trueFirst is negative if a alone is true.
+func trueFirst(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case a:
+		return -1
+	default:
+		return 1
+	}
+}
+
+// compareAges puts the older one first, and unknown ages last.
+func compareAges(a, b int64) int {
+	return cmp.Or(trueFirst(a != 0, b != 0), cmp.Compare(a, b))
+}
+
+// standing is that of a service, of which a record is the first.
+func (m *merging) standing(key ServiceKey, r *serviceRecord) Standing {
+	s := Standing{Given: m.gives(r.ref.Source, key.Host), Yields: m.rights[r.ref.Source].Yields, Rank: r.rank, Source: r.ref.Source}
+	home, bound := m.home(key.Host)
+	s.Home = bound && home == key.Namespace
+	if created := r.spec.Meta.Created; m.rights[r.ref.Source].Dated && r.path == "" && created.After(time.Unix(0, 0)) {
+		s.Created = created.UnixNano()
+	}
+	return s
+}
+
+// keepHome has a service whose host names another namespace seen by its own namespace
+// alone, unless its source was given the host.
+func (m *merging) keepHome(key ServiceKey, d *Definition, by model.Ref) {
+	home, bound := m.home(key.Host)
+	if !bound || home == key.Namespace || d.Given {
+		return
+	}
+	said, own := d.ExportTo, "~"
+	if d.VisibleTo(key.Namespace, key.Namespace) {
+		own = "."
+	}
+	d.ExportTo = model.ListOf(own)
+	if d.ExportTo.Equal(said) || said.Equal(model.ListOf(key.Namespace)) {
+		return
+	}
+	kept := model.Ref{Kind: model.KindService, Key: model.Key{Namespace: home, Name: key.Host}}
+	reason := fmt.Sprintf("the name belongs to namespace %s, whether or not a service has it: namespace %s alone sees this one; "+
+		"choose another host, or give it to source %s with owns.hosts", home, key.Namespace, by.Source)
+	if home == "" {
+		reason = fmt.Sprintf("the wildcard covers names of all namespaces of a cluster: namespace %s alone sees this service; "+
+			"choose another host, or give it to source %s with owns.hosts", key.Namespace, by.Source)
+	}
+	d.Conflicts = append(d.Conflicts, Conflict{"host", kept, by, reason})
+}

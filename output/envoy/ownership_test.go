@@ -1,0 +1,103 @@
+package envoy
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/isthmus-mesh/isthmus/catalog"
+	"github.com/isthmus-mesh/isthmus/model"
+)
+
+// ruled is an order in which sources have every right there is.
+var ruled = catalog.Order{
+	Sources: mergeOrder, Domains: []string{"cluster.local"},
+	Rights: map[string]catalog.Rights{
+		mergeOrder[0]: {Dated: true},
+		mergeOrder[1]: {Owns: []string{"x.com", "b.n.svc.cluster.local"}, Yields: true},
+	},
+}
+
+// dated is the order of some sources for whose creation times an API server vouches.
+func dated(sources ...string) catalog.Order {
+	order := catalog.Order{Sources: sources, Rights: map[string]catalog.Rights{}}
+	for _, name := range sources {
+		order.Rights[name] = catalog.Rights{Dated: true}
+	}
+	return order
+}
+
+// owners puts services in the order in which they own a domain for workloads of a namespace.
+func owners(domain, namespace string, services []catalog.ServiceDefinition) []catalog.ServiceDefinition {
+	asked := catalog.Name
+	if isAddress(domain) {
+		asked = catalog.Address
+	}
+	return slices.SortedFunc(slices.Values(services), func(a, b catalog.ServiceDefinition) int { return asked.Owner(namespace, a, b) })
+}
+
+// vip is a service with an address, and the time at which its registry says it was created.
+type vip struct {
+	source, namespace, host, protocol string
+	created                           int64
+}
+
+func (v vip) event() model.Event {
+	key := model.Key{Source: v.source, Namespace: v.namespace, Name: v.host}
+	return model.Upsert{Record: model.Record{Ref: model.Ref{Kind: model.KindService, Key: key}, Spec: model.Service{
+		Meta: model.Meta{Created: time.Unix(v.created, 0)}, Hosts: model.ListOf(v.host), Addresses: model.ListOf("10.0.0.1"),
+		Resolution: model.ResolutionStatic, Ports: model.ListOf(model.Port{Number: 90, Name: "main", Protocol: v.protocol}),
+	}}}
+}
+
+// An address is the owner's: of the earlier source, whatever a registry claims about times
+// and whatever came first; not of a source that yields; and in each namespace its own. Each
+// service that loses it has a conflict.
+func TestAddressesAreTheOwners(t *testing.T) {
+	t.Parallel()
+	order := catalog.Order{Sources: []string{"confined", "kube", "mcp"}, Rights: map[string]catalog.Rights{"kube": {Dated: true}, "confined": {Yields: true}}}
+	for name, test := range map[string]struct {
+		services     []vip
+		third, own   string // the hosts that workloads of a third namespace and of "a" reach
+		loser, reads string // a host, and what its conflict says
+	}{
+		"a claimed time": {
+			[]vip{{"kube", "n", "real.example", "TCP", 2e9}, {"mcp", "evil", "evil.example", "TCP", 1}}, "real.example", "real.example",
+			"evil.example", "go to real.example of namespace n wherever both are seen",
+		},
+		"a time of an API server": {
+			[]vip{{"kube", "n", "real.example", "TCP", 1}, {"kube", "evil", "evil.example", "TCP", 2}}, "real.example", "real.example",
+			"evil.example", "go to real.example of namespace n wherever both are seen",
+		},
+		"a confined source": {
+			[]vip{{"mcp", "n", "real.example", "TCP", 2}, {"confined", "a", "evil.example", "TCP", 1}}, "real.example", "real.example",
+			"evil.example", "go to real.example of namespace n wherever both are seen",
+		},
+		"the workloads' own namespace": {
+			[]vip{{"kube", "n", "real.example", "TCP", 1}, {"mcp", "a", "own.example", "TCP", 2}}, "real.example", "own.example",
+			"real.example", "go to own.example of namespace a for workloads of that namespace, and not to real.example",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for _, services := range [][]vip{test.services, {test.services[1], test.services[0]}} {
+				b := order.NewBuilder()
+				for i, s := range services {
+					b.Apply(uint64(i+1), []model.Event{s.event()})
+				}
+				w := NewWorld(b.Snapshot(), true, "root")
+				for namespace, want := range map[string]string{"third": test.third, "a": test.own} {
+					to := newCaller(t, w, sidecarIn(namespace), "0.0.0.0").reaches(call{"10.0.0.1", 90, "anything", ""})
+					if to != ClusterName(want, 90) {
+						t.Errorf("from %s it is %s, want %s", namespace, to, want)
+					}
+				}
+				said := strings.Join(conflictsSaid(b.Snapshot(), NewSettings()), "\n")
+				if !strings.Contains(said, test.loser+": ports[90].addresses: connections to port 90 of 10.0.0.1 "+test.reads) {
+					t.Errorf("conflicts: %s", said)
+				}
+			}
+		})
+	}
+}
