@@ -40,13 +40,13 @@ func TestHostsOfAPortClaimOneDomain(t *testing.T) {
 		}
 		await(map[string]string{
 			"other-0.example.com": "web", fmt.Sprintf("other-%d.example.com", many-1): "web",
-			"api.shop": "web", vip: "web", "api.shop.svc.cluster.local": "api", "api.shop.svc": "api", "api": "api",
+			"api.shop": "api", vip: "web", "api.shop.svc.cluster.local": "api", "api.shop.svc": "api", "api": "api",
 		})
 		m.Folder.remove(t, "first")
 		await(map[string]string{"api.shop": "api", vip: "api"})
 		m.Folder.write(t, "first", on("api.shop", web, vip))
 		m.Folder.write(t, "others", append(others, on("added.example.com", api))...)
-		await(map[string]string{"api.shop": "web", vip: "web", "added.example.com": "api", "other-1.example.com": "web"})
+		await(map[string]string{"api.shop": "api", vip: "web", "added.example.com": "api", "other-1.example.com": "web"})
 		m.MustBeSettled()
 	})
 }

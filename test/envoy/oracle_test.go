@@ -44,8 +44,9 @@ func newOracle(objects []object, allow, six bool) *oracle {
 	for _, s := range seen {
 		endpoints := s.endpoints(objects)
 		for _, host := range s.Spec.Hosts {
-			if own[host] && cmp.Or(s.Namespace, shop) != shop {
-				continue
+			foreign := cmp.Or(s.Namespace, shop) != shop
+			if foreign && (own[host] || strings.HasSuffix(host, "."+shop+".svc.cluster.local")) {
+				continue // which is another's, or a name of the namespace shop
 			}
 			for _, p := range s.Spec.Ports {
 				o.all = append(o.all, offered{s, host, p, endpoints})
@@ -53,10 +54,9 @@ func newOracle(objects []object, allow, six bool) *oracle {
 		}
 	}
 	slices.SortFunc(o.all, func(a, b offered) int {
-		if a.Created.IsZero() != b.Created.IsZero() {
-			return b.Created.Compare(a.Created) // of unknown age, so last
-		}
-		return cmp.Or(a.Created.Compare(b.Created), cmp.Compare(a.host, b.host), cmp.Compare(a.port.Number, b.port.Number))
+		// Times that files say decide nothing.
+		return cmp.Or(trueFirst(a.namespace() == shop, b.namespace() == shop), cmp.Compare(a.namespace(), b.namespace()),
+			cmp.Compare(a.host, b.host), cmp.Compare(a.port.Number, b.port.Number))
 	})
 	for _, s := range o.all {
 		o.ports[s.port.Number] = append(o.ports[s.port.Number], s)
@@ -220,6 +220,10 @@ func (o *oracle) first(c call, services []offered) []string {
 
 // routed is who answers a request that is routed by its authority.
 func (o *oracle) routed(c call, services []offered) []string {
+	services = slices.Clone(services)
+	slices.SortStableFunc(services, func(a, b offered) int {
+		return cmp.Or(trueFirst(a.namespace() == shop, b.namespace() == shop), trueFirst(a.named(), b.named()))
+	})
 	if s, found := authorized(c.host, services, offered.names); found {
 		return routedTo(s.reached(c))
 	}
@@ -230,6 +234,22 @@ func (o *oracle) routed(c call, services []offered) []string {
 		return []string{c.to.String()}
 	default:
 		return []string{"status 502"}
+	}
+}
+
+// named reports whether a host names the namespace of its service.
+func (s offered) named() bool {
+	return strings.HasSuffix(s.host, "."+s.namespace()+".svc.cluster.local")
+}
+
+func trueFirst(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case a:
+		return -1
+	default:
+		return 1
 	}
 }
 
