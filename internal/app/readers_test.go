@@ -33,6 +33,7 @@ type mutual struct {
 	port     *net.TCPListener
 	reads    []*mutual
 	unnamed  bool // the configuration has no instance
+	full     bool // it reads Isthmuses with earlier names as full states
 
 	app    *App
 	cancel context.CancelFunc
@@ -65,7 +66,7 @@ func (m *mutual) configuration() string {
 	fmt.Fprintf(&b, "sources:\n- {name: files, hold: {share: 1}, file: {path: %q}}\n", m.folder)
 	for _, other := range m.reads {
 		extra := ""
-		if m.protocol == "mcp" {
+		if m.protocol == "mcp" && !(m.full && m.name > other.name) {
 			extra = ", incremental: true"
 		}
 		fmt.Fprintf(&b, "- {name: %s, required: false, %s: {address: %q%s}}\n", other.name, m.protocol, other.port.Addr(), extra)
@@ -292,26 +293,29 @@ var graphs = map[string]struct {
 // and stays so when one of them restarts.
 func TestThoseThatReadEachOtherKeepNothingThatIsGone(t *testing.T) {
 	t.Parallel()
-	for _, protocol := range []string{"xds", "mcp"} {
+	for _, way := range []string{"xds", "mcp", "mcp in full states"} {
 		for shape, graph := range graphs {
-			t.Run(protocol+"/"+shape, func(t *testing.T) {
+			t.Run(way+"/"+shape, func(t *testing.T) {
 				t.Parallel()
+				protocol, _, full := strings.Cut(way, " in ")
 				all := newMutuals(t, protocol, graph.names...)
 				for name, m := range all {
+					m.full = full // one of two that read each other: a full state waits until everything is listed
 					for _, other := range graph.reads[name] {
 						m.reads = append(m.reads, all[string(other)])
 					}
 					m.data = t.TempDir()
 				}
 				first, middle := all["a"], all["b"]
-				const cart, full = "cart 10.0.1.1", " 10.0.0.1 10.0.0.2 10.0.0.3 10.0.0.4"
-				want := []string{cart}
+				const endpoints = " 10.0.0.1 10.0.0.2 10.0.0.3 10.0.0.4"
+				want := []string{"cart 10.0.1.1", "mug 10.0.1.2"} // the loss of one is no suspicious drop
 				for i := range 8 {
 					name := fmt.Sprintf("shop-%d", i)
-					first.write(name, strings.Fields(full)...)
-					want = append(want, name+full)
+					first.write(name, strings.Fields(endpoints)...)
+					want = append(want, name+endpoints)
 				}
 				middle.write("cart", "10.0.1.1")
+				middle.write("mug", "10.0.1.2")
 				for _, m := range all {
 					m.start()
 				}
@@ -320,9 +324,9 @@ func TestThoseThatReadEachOtherKeepNothingThatIsGone(t *testing.T) {
 				}
 				everybodyHas(t, all, want...)
 
-				first.write("shop-1", strings.Fields(full)[1:]...)
+				first.write("shop-1", strings.Fields(endpoints)[1:]...)
 				gone("shop-1")
-				want = append(want, "shop-1"+strings.TrimPrefix(full, " 10.0.0.1"))
+				want = append(want, "shop-1"+strings.TrimPrefix(endpoints, " 10.0.0.1"))
 				everybodyHas(t, all, want...)
 				first.remove("shop-2")
 				gone("shop-2")
