@@ -297,7 +297,7 @@ func TestConfigurationBeyondLoopbackNeedsProof(t *testing.T) {
 		"beyond it, proven off": {anywhere, xds.Off, true, "is off"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			// The output believes that it listens there; the test keeps to loopback.
+			// The settings name this address; the test binds one of loopback.
 			s := openSiteWith(t, output.Env{}, c.secured, func(config *xds.Config) {
 				config.Listen, config.Insecure, config.Configuration = c.listen, !c.secured, c.readers
 			})

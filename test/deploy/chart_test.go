@@ -316,3 +316,86 @@ func TestRightsToReadAreTheLeast(t *testing.T) {
 		t.Error("rights are given though rbac.create is false")
 	}
 }
+
+// With namespaces, a source's rights are of these alone; nodes are in none.
+func TestRightsFollowTheNamespacesOfSources(t *testing.T) {
+	t.Parallel()
+	const from = "config:\n  outputs: {xds: {listen: ':15010', insecure: true}}\n  sources: "
+	const plain = "{[list watch] [] [services pods] [] []} {[list watch] [discovery.k8s.io] [endpointslices] [] []}"
+	for sources, want := range map[string]string{
+		"[{name: a, kubernetes: {namespaces: [shop], istio: false}}]": plain,
+		"[{name: a, kubernetes: {namespaces: [shop], istio: false}}, {name: b, kubernetes: {namespaces: [shop], pods: false}}]": plain +
+			" {[list watch] [networking.istio.io] [serviceentries workloadentries workloadgroups sidecars] [] []}",
+	} {
+		o := render(t, from+sources+"\n")
+		if got := fmt.Sprint(get[rbacv1.ClusterRole](t, o, "ClusterRole bridge-mesh-source").Rules); got != "[{[list watch] [] [nodes] [] []}]" {
+			t.Errorf("%s: in all namespaces it may %s", sources, got)
+		}
+		role := get[rbacv1.Role](t, o, "Role bridge-mesh-source")
+		if got := fmt.Sprint(role.Rules); role.Namespace != "shop" || got != "["+want+"]" {
+			t.Errorf("%s: in %s it may %s, want %s", sources, role.Namespace, got, want)
+		}
+		binding := get[rbacv1.RoleBinding](t, o, "RoleBinding bridge-mesh-source")
+		if s := binding.Subjects[0]; binding.Namespace != "shop" || binding.RoleRef.Name != role.Name || s.Name != "bridge" || s.Namespace != "mesh" {
+			t.Errorf("%s: the binding is %+v", sources, binding)
+		}
+	}
+	whole := render(t, from+"[{name: a, kubernetes: {namespaces: [shop], istio: false}}, {name: b, kubernetes: {pods: false, istio: false}}]\n")
+	if got := fmt.Sprint(get[rbacv1.ClusterRole](t, whole, "ClusterRole bridge-mesh-source").Rules); !strings.Contains(got, "[services nodes]") {
+		t.Errorf("beside a source of all namespaces it may %s", got)
+	}
+}
+
+// A token of the service account is in the pod only if something speaks with the API server.
+func TestTokensAreMountedOnlyWhereNeeded(t *testing.T) {
+	t.Parallel()
+	const xds = "config:\n  outputs: {xds: {listen: ':15010', insecure: true}}\n  sources: "
+	for values, want := range map[string]bool{
+		bridge: true, // it writes to Istio
+		xds + "[{name: files, file: {path: /registry}}]":                                 false,
+		xds + "[{name: here, kubernetes: {}}]":                                           true,
+		xds + "[{name: here, kubernetes: }]":                                             true,
+		xds + "[{name: there, kubernetes: {kubeconfig: /east}}]":                         false,
+		xds + "[{name: cloud, azure: {credentials: {managedIdentity: {}}}}]":             false,
+		xds + "[{name: a, azure: {kubernetes: {}}}, {name: b, file: {path: /registry}}]": true,
+	} {
+		pod := get[appsv1.Deployment](t, render(t, values+"\n"), "Deployment bridge").Spec.Template.Spec
+		if got := pod.AutomountServiceAccountToken; got == nil || *got != want {
+			t.Errorf("%s: a token is mounted: %v", values, got)
+		}
+	}
+}
+
+// Sinks of MCP have a port, which only peers reach that the values name.
+func TestMCPHasAPortAndAPolicy(t *testing.T) {
+	t.Parallel()
+	const mcp = bridge + "  outputs: {mcp: {listen: ':15013', insecure: true}}\n"
+	ports := func(values string) (service, policy string) {
+		o := render(t, values)
+		for _, p := range get[corev1.Service](t, o, "Service bridge").Spec.Ports {
+			service += fmt.Sprintf("%s=%d ", p.Name, p.Port)
+		}
+		for _, rule := range get[networkingv1.NetworkPolicy](t, o, "NetworkPolicy bridge").Spec.Ingress {
+			policy += rule.Ports[0].Port.String() + " "
+		}
+		return service, policy
+	}
+	if service, policy := ports(mcp); service != "grpc-mcp=15013 " || policy != "admin " {
+		t.Errorf("the service has %q, the policy allows %q", service, policy)
+	}
+	if _, policy := ports(mcp + "networkPolicy: {mcpFrom: [{podSelector: {}}]}\n"); policy != "admin grpc-mcp " {
+		t.Errorf("the policy allows %q", policy)
+	}
+}
+
+func TestImagesByDigest(t *testing.T) {
+	t.Parallel()
+	digest := "sha256:" + strings.Repeat("0a", 32)
+	d := get[appsv1.Deployment](t, render(t, bridge+"image: {repository: registry.example/isthmus, tag: v1, digest: '"+digest+"'}\n"), "Deployment bridge")
+	if got := d.Spec.Template.Spec.Containers[0].Image; got != "registry.example/isthmus@"+digest {
+		t.Errorf("the image is %s", got)
+	}
+	if _, err := tryRender(bridge + "image: {repository: a, digest: latest}\n"); err == nil {
+		t.Error("any text is a digest")
+	}
+}

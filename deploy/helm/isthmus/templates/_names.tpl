@@ -77,3 +77,46 @@ An output is on if it is named with anything but null.
 {{- end -}}
 {{- end -}}
 {{- end -}}
+
+{{/* The port that sinks of MCP connect to; empty without one. */}}
+{{- define "isthmus.mcpPort" -}}
+{{- with (fromYaml (include "isthmus.config" .)).outputs.mcp -}}
+{{- if and .listen (not (hasPrefix "unix:" .listen)) -}}
+{{ regexFind "[0-9]+$" .listen }}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{/* The rules that a source of kind kubernetes needs beside those of the core group. */}}
+{{- define "isthmus.reads" }}
+- apiGroups: [discovery.k8s.io]
+  resources: [endpointslices]
+  verbs: [list, watch]
+{{- if .istio }}
+- apiGroups: [networking.istio.io]
+  resources: [serviceentries, workloadentries, workloadgroups, sidecars]
+  verbs: [list, watch]
+{{- end }}
+{{- end }}
+
+{{/* Whether Isthmus speaks with the API server of its own cluster as its service account. */}}
+{{- define "isthmus.needsToken" -}}
+{{- $c := fromYaml (include "isthmus.config" .) -}}
+{{- $needs := hasKey $c.outputs "istio" -}}
+{{- range $c.sources -}}
+{{- $of := dict -}}
+{{- if hasKey . "kubernetes" -}}{{- $of = set $of "is" (default dict .kubernetes) -}}{{- end -}}
+{{- if and (kindIs "map" .azure) (hasKey .azure "kubernetes") -}}{{- $of = set $of "is" (default dict .azure.kubernetes) -}}{{- end -}}
+{{- if and (hasKey $of "is") (not (or $of.is.kubeconfig $of.is.context)) -}}{{- $needs = true -}}{{- end -}}
+{{- end -}}
+{{ $needs }}
+{{- end -}}
+
+{{/* A digest goes before the tag, which can be moved. */}}
+{{- define "isthmus.image" -}}
+{{- if .Values.image.digest -}}
+{{ .Values.image.repository }}@{{ .Values.image.digest }}
+{{- else -}}
+{{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}
+{{- end -}}
+{{- end -}}
