@@ -57,6 +57,7 @@ var attacks = []attack{
 	{"mcp-garbage", withMCP, garbageMessages, 2 * time.Second, true},
 	{"mcp-peers", withPeers("mcp"), hostilePeers, 2 * time.Second, true},
 	{"xds-peers", withPeers("xds"), hostilePeers, 2 * time.Second, true},
+	{"large-objects", nil, largeObjects, 2 * time.Second, false},
 	{"kill", withDataDir, killAgainAndAgain, 10 * time.Second, false},
 }
 
