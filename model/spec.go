@@ -53,7 +53,7 @@ type Port struct {
 	Path Path `json:"path,omitempty"`
 }
 
-// IsHTTP reports whether a port carries HTTP, so that calls are told apart by their host.
+// IsHTTP reports whether a port carries HTTP, so that calls are distinguished by their host.
 func (p Port) IsHTTP() bool {
 	switch p.Protocol {
 	case "HTTP", "HTTP2", "GRPC", "GRPC-WEB", "HTTP_PROXY":

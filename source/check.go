@@ -28,11 +28,11 @@ func (r *reading) add(o Object) {
 		delete(r.at, rec.Ref)
 	}
 	r.records = r.records[:start]
-	r.refuse(o.Record, reason, outside)
+	r.turnAway(o.Record, reason, outside)
 }
 
-// refuse notes why an object is not taken.
-func (r *reading) refuse(rec model.Record, reason string, outside bool) {
+// turnAway notes why an object is not taken.
+func (r *reading) turnAway(rec model.Record, reason string, outside bool) {
 	ref := rec.Ref
 	ref.Source = ""
 	r.rejection = append(r.rejection, Rejection{Ref: ref, Place: rec.Place, Object: describe(ref), Where: rec.Place, Reason: reason, Outside: outside})

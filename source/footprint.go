@@ -7,16 +7,16 @@ import (
 )
 
 // What a service may ask of every client. One object of a few kilobytes can ask for
-// millions of combinations, and each client would have to be told of all of them.
+// millions of combinations, and each client would be sent all of them.
 const (
-	// MaxCombinations bounds the hosts × addresses × ports of one service object.
-	MaxCombinations = 10_000
-	// MaxListeners bounds the listeners that Envoys have for one service object alone,
+	// maxCombinations bounds the hosts × addresses × ports of one service object.
+	maxCombinations = 10_000
+	// maxListeners bounds the listeners that Envoys have for one service object alone,
 	// which are its addresses × its ports that do not carry HTTP.
-	MaxListeners = 1_000
-	// NamespaceFactor says how many times as much all services of a namespace may ask
+	maxListeners = 1_000
+	// namespaceFactor says how many times as much all services of a namespace may ask
 	// for that one source lists there.
-	NamespaceFactor = 20
+	namespaceFactor = 20
 )
 
 // footprint is the size of a service in the configuration of clients.
@@ -26,8 +26,8 @@ type footprint struct {
 }
 
 var (
-	mostOfObject    = footprint{MaxCombinations, MaxListeners}
-	mostOfNamespace = footprint{MaxCombinations * NamespaceFactor, MaxListeners * NamespaceFactor}
+	mostOfObject    = footprint{maxCombinations, maxListeners}
+	mostOfNamespace = footprint{maxCombinations * namespaceFactor, maxListeners * namespaceFactor}
 )
 
 func (f footprint) plus(o footprint) footprint {
@@ -75,12 +75,12 @@ func tooLarge(spec model.Spec) (fault string) {
 	}
 	service, _ := spec.(model.Service)
 	hosts, addresses, ports := service.Hosts.Len(), service.Addresses.Len(), service.Ports.Len()
-	if f.combinations > MaxCombinations {
+	if f.combinations > maxCombinations {
 		return fmt.Sprintf("it has %d hosts × %d addresses × %d ports = %d combinations, and an object may have at most %d: split it into several objects",
-			hosts, addresses, ports, f.combinations, MaxCombinations)
+			hosts, addresses, ports, f.combinations, maxCombinations)
 	}
 	return fmt.Sprintf("its %d addresses × %d ports that are not HTTP = %d listeners in every Envoy, and an object may have at most %d: split it into several objects",
-		addresses, ownListenerPorts(service), f.listeners, MaxListeners)
+		addresses, ownListenerPorts(service), f.listeners, maxListeners)
 }
 
 // noRoom says why a service object is rejected that does not fit into its namespace. The

@@ -102,7 +102,7 @@ func (r *reading) without(rejected map[model.Ref]string) {
 		reason, is := rejected[head(rec)]
 		if is && !single[rec.Ref] {
 			if rec.Ref == head(rec) {
-				r.refuse(rec, reason, false)
+				r.turnAway(rec, reason, false)
 			}
 			continue
 		}

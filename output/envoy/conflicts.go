@@ -20,7 +20,7 @@ import (
 // kept until a service of the port changes. Once ctx has ended nothing more is looked for,
 // and what is returned may lack some.
 func (s *Settings) Conflicts(ctx context.Context, now *catalog.Snapshot) func(*catalog.Service) []catalog.Conflict {
-	c := conflicts{ctx: ctx, now: now, domain: s.ClusterDomain, edge: s.Edge.Ports}
+	c := conflicts{ctx: ctx, deciders: map[workloadIn]map[uint32]catalog.InboundPort{}, now: now, domain: s.ClusterDomain, edge: s.Edge.Ports}
 	if slices.ContainsFunc(s.Edge.Ports, func(p EdgePort) bool { return p.Protocol != edgeTCP }) {
 		c.folded = foldedHosts(now)
 	}
@@ -33,6 +33,8 @@ type conflicts struct {
 	domain string
 	edge   []EdgePort
 	folded map[string][]*catalog.Service // those whose hosts differ in case alone
+	// deciders are what was found of workloads that many services have.
+	deciders map[workloadIn]map[uint32]catalog.InboundPort
 }
 
 func (c conflicts) of(s *catalog.Service) (list []catalog.Conflict) {

@@ -33,17 +33,44 @@ func (c conflicts) inbound(s *catalog.Service, number uint32) []catalog.Conflict
 
 // decider is the port that says what a port of a workload carries.
 func (c conflicts) decider(ours catalog.InboundPort, at catalog.WorkloadAddress) catalog.InboundPort {
-	best := ours
 	if inboundTraffic(ours) == notTCP || (proxy{}).reserved(ours.Target) {
-		return best
+		return ours
 	}
-	for other := range c.now.ServedAt(ours.Key.Namespace, at) {
-		if other.Target == ours.Target && inboundTraffic(other) != notTCP && decides(other, best) {
-			best = other
-		}
+	best, found := c.first(ours.Key.Namespace, at)[ours.Target]
+	if !found || decides(ours, best) {
+		return ours
 	}
 	return best
 }
+
+// first are the ports that say what the ports of a workload carry, by these. Those of a
+// workload that many services have are kept for the next of them.
+func (c conflicts) first(namespace string, at catalog.WorkloadAddress) map[uint32]catalog.InboundPort {
+	key := workloadIn{namespace, at}
+	if known := c.deciders[key]; known != nil {
+		return known
+	}
+	ports, n := map[uint32]catalog.InboundPort{}, 0
+	for other := range c.now.ServedAt(namespace, at) {
+		n++
+		if best, found := ports[other.Target]; inboundTraffic(other) != notTCP && (!found || decides(other, best)) {
+			ports[other.Target] = other
+		}
+	}
+	if n > fewPorts {
+		c.deciders[key] = ports
+	}
+	return ports
+}
+
+// workloadIn is a workload, as the services of a namespace have it.
+type workloadIn struct {
+	namespace string
+	at        catalog.WorkloadAddress
+}
+
+// fewPorts are as many as are gone through again for each service of a workload.
+const fewPorts = 64
 
 func spoken(p model.Port) string { return cmp.Or(p.Protocol, "any protocol") }
 

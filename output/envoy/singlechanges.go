@@ -128,9 +128,9 @@ type claimed struct {
 	by   *namespaceSet
 }
 
-// mostTold bounds the namespaces that are told apart of those who may see a change of
+// mostNamed bounds the namespaces that are listed of those who may see a change of
 // hosts that have something in common. If there are more, all clients are looked at.
-const mostTold = 64
+const mostNamed = 64
 
 func newClaimSearch(all *portHosts) *claimSearch {
 	return &claimSearch{all, map[homeDomain]*claimed{}, map[string]*claimed{}}
@@ -166,7 +166,7 @@ func enter[K comparable](all map[K]*claimed, key K, host string, by *namespaceSe
 		own.join(is.by)
 		is.by = own
 	}
-	if is.by.join(by); len(is.by.names) > mostTold {
+	if is.by.join(by); len(is.by.names) > mostNamed {
 		is.by.add(nil)
 	}
 }

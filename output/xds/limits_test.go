@@ -308,7 +308,8 @@ func TestClientThatNACKsEverythingIsSlowed(t *testing.T) {
 // is what all of them do; who asks for too much gets an error, and others are served.
 func TestNamesOfOneIdentityAreBudgeted(t *testing.T) {
 	const names, size = 100, 100
-	budget := push.Holdings{Each: names * 2 * (size + 100), Total: names * 3 * (size + 100)}
+	const view = 32 << 10 // which all of them share
+	budget := push.Holdings{Each: names * 2 * (size + 100), Total: names*3*(size+100) + view}
 	r := newSecured(t, setup{engine: push.Config{Holdings: budget}}, true)
 	ask := func(account string) raw {
 		config := r.ca.Client(r.ca.Issue(account, "spiffe://cluster.local/ns/shop/sa/"+account))

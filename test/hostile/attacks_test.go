@@ -63,6 +63,7 @@ var attacks = []attack{
 	{"bad-endpoint", withTeller, badEndpoint, 2 * time.Second, true},
 	{"waiting-names", withManyNames, waitingNames, 2 * time.Second, true},
 	{"folder-removed", withDataDir, folderRemoved, 2 * time.Second, true},
+	{"large-objects", nil, largeObjects, 2 * time.Second, false},
 	{"kill", withDataDir, killAgainAndAgain, 10 * time.Second, false},
 }
 
