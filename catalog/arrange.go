@@ -71,7 +71,7 @@ func (s *step) rerankService(old *serviceRecord) {
 func (s *step) regather(by *serviceRecord) {
 	for host := range by.spec.Hosts.All() {
 		t := s.touch(ServiceKey{by.ref.Namespace, host})
-		t.define = true
+		t.define, t.gather = true, true
 	}
 }
 

@@ -59,13 +59,14 @@ func (p *play) churn(s step) {
 	p.calm = false
 	p.settle()
 	r := p.registries[s.Registry]
+	arrived := p.isServing() && !slices.ContainsFunc(p.registries[:], (*registry).isOnItsWay)
 	p.edit(step{What: "remove", Registry: s.Registry, Which: s.Which, Report: "reported"})
 	for i := range churns {
 		p.edit(step{What: "put", Registry: s.Registry, Objects: s.Objects[i%len(s.Objects):][:1], Report: "reported"})
 		time.Sleep(lateness / 2)
 	}
-	if p.script.Debounce != (xds.Debounces{}) || r.mode != up || r.late > 0 || p.process == nil {
-		return
+	if p.script.Debounce != (xds.Debounces{}) || r.mode != up || r.late > 0 || !arrived || p.process == nil {
+		return // or clients are still about to take something else
 	}
 	p.wait()
 	p.mu.Lock()
@@ -76,14 +77,22 @@ func (p *play) churn(s step) {
 
 const churns = 100
 
-// lookWhileChurning makes sure that everything but one host is as it should be.
-func (p *play) lookWhileChurning(host string) {
+// isServing reports whether clients are served.
+func (p *play) isServing() bool {
+	if p.process == nil {
+		return false
+	}
 	select {
 	case <-engineOf(p.process.App).Primed():
+		return true
 	default:
-		return
+		return false
 	}
-	if !p.complete() {
+}
+
+// lookWhileChurning makes sure that everything but one host is as it should be.
+func (p *play) lookWhileChurning(host string) {
+	if !p.isServing() || !p.complete() {
 		return
 	}
 	world := p.telling().world()

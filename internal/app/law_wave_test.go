@@ -22,7 +22,7 @@ type watched struct {
 func (p *play) readBy(s step) int { return p.wanted[s.Which%len(p.wanted)].Registry }
 
 // watch has a registry list some objects more, and returns its sources that have lost nothing
-// lately, and of which nothing is held. What happens to them then can be told without looking
+// lately, and of which nothing is held. What happens to them then follows without a look
 // at their pasts.
 func (p *play) watch(at int, more []source.Object) (list []watched) {
 	r := p.registries[at]

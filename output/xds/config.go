@@ -30,7 +30,7 @@ type Config struct {
 	// settings.
 	Envoy Settings `json:"envoy"`
 	// Turn is [push.Config.Turn], which no configuration file sets; zero means its default.
-	Turn int `json:"-"`
+	Turn int
 
 	translation *Translation
 }

@@ -200,7 +200,7 @@ func TestListsAreNeverNull(t *testing.T) {
 }
 
 // TestAServiceShowsWhatAnotherHas has two services of which Envoys would take one, and
-// asks what the younger lacks.
+// asks what the one lacks that does not own its name.
 func TestAServiceShowsWhatAnotherHas(t *testing.T) {
 	t.Parallel()
 	registry := newRegistry(t, "files")
@@ -215,21 +215,21 @@ func TestAServiceShowsWhatAnotherHas(t *testing.T) {
 	}
 	await(t, "the conflict", func() error {
 		want := []conflict{{
-			"xds", "ports[80].domain", "Service files:shop/reviews", "Service files:shop/other",
-			"requests at port 80 for reviews.shop go to reviews.shop of namespace shop wherever both are seen, and not to reviews.shop.svc.cluster.local; " +
+			"xds", "ports[80].domain", "Service files:shop/other", "Service files:shop/reviews",
+			"requests at port 80 for reviews.shop go to reviews.shop.svc.cluster.local of namespace shop wherever both are seen, and not to reviews.shop; " +
 				"choose another host for it, or another port",
 		}}
-		if diff := cmp.Diff(want, conflictsOf("reviews.shop.svc.cluster.local")); diff != "" {
+		if diff := cmp.Diff(want, conflictsOf("reviews.shop")); diff != "" {
 			return fmt.Errorf("-want +got:\n%s", diff)
 		}
 		return nil
 	})
-	if has := conflictsOf("reviews.shop"); len(has) > 0 {
+	if has := conflictsOf("reviews.shop.svc.cluster.local"); len(has) > 0 {
 		t.Errorf("the other one lacks %v", has)
 	}
-	registry.Write("shop.yaml", service{Host: "reviews.shop.svc.cluster.local", Name: "other"})
+	registry.Write("shop.yaml", service{Host: "reviews.shop"})
 	await(t, "no conflict", func() error {
-		if left := conflictsOf("reviews.shop.svc.cluster.local"); len(left) > 0 {
+		if left := conflictsOf("reviews.shop"); len(left) > 0 {
 			return fmt.Errorf("there are %v", left)
 		}
 		return nil

@@ -42,7 +42,7 @@ func withTeller(t *testing.T) setup {
 	t.Helper()
 	l := &teller{next: make(chan state), now: state{everyEntry(), make(chan struct{})}}
 	address := serveStreams(t, mcpStream, l.speak)
-	return setup{teller: l, sources: fmt.Sprintf("- name: told\n  required: true\n  mcp: {address: %q, collections: [%s]}", address, collection)}
+	return setup{teller: l, sources: fmt.Sprintf("- name: teller\n  required: true\n  mcp: {address: %q, collections: [%s]}", address, collection)}
 }
 
 // speak sends the newest state on a stream, and the next one once it was answered.
@@ -97,10 +97,10 @@ func (l *teller) list(ctx context.Context, entries ...*mcpapi.Resource) error {
 	}
 }
 
-func toldName(service int) string { return fmt.Sprintf("told-%02d", service) }
+func tellerName(service int) string { return fmt.Sprintf("tell-%02d", service) }
 
-func toldCluster(service int) string {
-	return fmt.Sprintf("outbound|%d||%s.shop.example.com", port, toldName(service))
+func tellerCluster(service int) string {
+	return fmt.Sprintf("outbound|%d||%s.shop.example.com", port, tellerName(service))
 }
 
 // addresses are those of a service's endpoints, in the n-th round of their lives.
@@ -115,7 +115,7 @@ func addresses(service, n int) (list []string) {
 // wrong.
 func entry(service int, addresses ...string) *mcpapi.Resource {
 	e := &networking.ServiceEntry{
-		Hosts: []string{toldName(service) + ".shop.example.com"}, Resolution: networking.ServiceEntry_STATIC, Location: networking.ServiceEntry_MESH_INTERNAL,
+		Hosts: []string{tellerName(service) + ".shop.example.com"}, Resolution: networking.ServiceEntry_STATIC, Location: networking.ServiceEntry_MESH_INTERNAL,
 		Ports: []*networking.ServicePort{{Number: port, Name: "http", Protocol: "HTTP"}},
 	}
 	for _, address := range addresses {
@@ -129,7 +129,7 @@ func entry(service int, addresses ...string) *mcpapi.Resource {
 	if err != nil {
 		panic(err)
 	}
-	return &mcpapi.Resource{Metadata: &mcpapi.Metadata{Name: "shop/" + toldName(service), Version: fmt.Sprint(addresses)}, Body: body}
+	return &mcpapi.Resource{Metadata: &mcpapi.Metadata{Name: "shop/" + tellerName(service), Version: fmt.Sprint(addresses)}, Body: body}
 }
 
 func everyEntry() (all []*mcpapi.Resource) {
@@ -141,7 +141,7 @@ func everyEntry() (all []*mcpapi.Resource) {
 
 // reached are the addresses that a client has of a service, sorted.
 func reached(s *xdsclient.State, service int) (list []string) {
-	assignment, _ := s.Get(xdsclient.EDS, toldCluster(service))
+	assignment, _ := s.Get(xdsclient.EDS, tellerCluster(service))
 	content, _ := assignment.Content.(*endpointv3.ClusterLoadAssignment)
 	for _, group := range content.GetEndpoints() {
 		for _, e := range group.GetLbEndpoints() {
@@ -158,7 +158,7 @@ func lacksTold(s *xdsclient.State) string {
 	for i := range listed {
 		want := slices.Sorted(slices.Values(addresses(i, 0)))
 		if got := reached(s, i); !slices.Equal(got, want) {
-			return fmt.Sprintf("%s at %v, not at %v", toldName(i), got, want)
+			return fmt.Sprintf("%s at %v, not at %v", tellerName(i), got, want)
 		}
 	}
 	return ""
@@ -201,7 +201,7 @@ func otherHalves(t *testing.T, r *room) string {
 	sent := func() (n int) {
 		r.good.Read(func(s *xdsclient.State) {
 			for i := range listed {
-				n += s.Received(xdsclient.EDS, toldCluster(i))
+				n += s.Received(xdsclient.EDS, tellerCluster(i))
 			}
 		})
 		return n
@@ -269,7 +269,7 @@ func (r *room) awaitReached(ctx context.Context, service int, want []string) err
 		select {
 		case <-again.C:
 		case <-ctx.Done():
-			return fmt.Errorf("the good client reaches %s at %v, not at %v", toldName(service), got, want)
+			return fmt.Errorf("the good client reaches %s at %v, not at %v", tellerName(service), got, want)
 		}
 	}
 }
