@@ -184,8 +184,7 @@ func TestThereIsAlwaysRoom(t *testing.T) {
 func TestAnOrderChangesWhileAWatchGoesOn(t *testing.T) {
 	t.Parallel()
 	taken := make(chan []string)
-	var m *catalog.Merger
-	m = catalog.NewMerger(catalog.Order{Sources: []string{"a", "b"}}, func(s *catalog.Snapshot, _ catalog.Change) {
+	m := catalog.NewMerger(catalog.Order{Sources: []string{"a", "b"}}, func(s *catalog.Snapshot, _ catalog.Change) {
 		shop, _ := s.Service(shop)
 		taken <- shop.Sources()
 	})

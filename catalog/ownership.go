@@ -89,7 +89,7 @@ func (m *merging) standing(key ServiceKey, r *serviceRecord) Standing {
 	s := Standing{Given: m.gives(r.ref.Source, key.Host), Yields: m.rights[r.ref.Source].Yields, Rank: r.rank, Source: r.ref.Source}
 	home, bound := m.home(key.Host)
 	s.Home = bound && home == key.Namespace
-	if created := r.spec.Meta.Created; m.rights[r.ref.Source].Dated && r.path == "" && created.After(time.Unix(0, 0)) {
+	if created := r.spec.Created; m.rights[r.ref.Source].Dated && r.path == "" && created.After(time.Unix(0, 0)) {
 		s.Created = created.UnixNano()
 	}
 	return s

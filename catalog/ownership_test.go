@@ -99,7 +99,7 @@ func definesRather(host string, r, was model.Record) bool {
 	if placeOf(r) != placeOf(was) {
 		return placeOf(r) < placeOf(was)
 	}
-	return r.Ref.Compare(was.Ref) < 0
+	return r.Compare(was.Ref) < 0
 }
 
 // placeOf is where a record comes in the order of sources, behind all of fewer Isthmuses.
@@ -250,13 +250,16 @@ func TestNamesOfANamespaceAreNotTaken(t *testing.T) {
 	}{"here": {"kube", ""}, "through another Isthmus": {"mcp", "far"}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			real, evil := of(test.source, "prod", 1, test.path), of(test.source, "aaa-evil", 2, test.path)
+			owner, evil := of(test.source, "prod", 1, test.path), of(test.source, "aaa-evil", 2, test.path)
 			b := owning.NewBuilder()
 			for revision, step := range []struct {
 				events []model.Event
 				third  string
 			}{
-				{upserts(evil), ""}, {upserts(real), "prod"}, {deletes(real), ""}, {upserts(real), "prod"},
+				{upserts(evil), ""},
+				{upserts(owner), "prod"},
+				{deletes(owner), ""},
+				{upserts(owner), "prod"},
 				{upserts(of("kube", "aaa-evil", 0, "")), "prod"}, // of a source that comes first
 			} {
 				b.Apply(uint64(revision+1), step.events)

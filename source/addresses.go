@@ -10,7 +10,7 @@ import (
 )
 
 // A service has all connections to its addresses. The widest blocks that a service may have
-// where the configuration allows its source no wider ones:
+// where the configuration allows its source no wider ones.
 const (
 	widestIPv4 = 16
 	widestIPv6 = 64

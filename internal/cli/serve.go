@@ -64,7 +64,7 @@ required source or the API server in time; 2 wrong usage.`,
 				return err
 			}
 			limitMemory(log)
-			err = stopWithin(c.Context(), stopLimit, log, func() error {
+			err = stopWithin(c.Context(), log, func() error {
 				a, err := app.New(c.Context(), loaded, version, log)
 				if err != nil {
 					return err

@@ -12,11 +12,11 @@ import (
 // asked kills the process at some time, and what is asked for while it stops is lost.
 const stopLimit = output.Drain + time.Second
 
-// stopWithin runs a server, and returns when it has ended, or when a limit has passed since
-// ctx ended. Whatever is still under way then is left alone: the process is about to end,
+// stopWithin runs a server, and returns when it has ended, or when [stopLimit] has passed
+// since ctx ended. Whatever is still under way then is left alone: the process is about to end,
 // and the store takes that like a crash, of which nothing is lost that was handed to the
 // disk.
-func stopWithin(ctx context.Context, limit time.Duration, log *slog.Logger, run func() error) error {
+func stopWithin(ctx context.Context, log *slog.Logger, run func() error) error {
 	ended := make(chan error, 1)
 	go func() { ended <- run() }()
 	select {
@@ -24,13 +24,13 @@ func stopWithin(ctx context.Context, limit time.Duration, log *slog.Logger, run 
 		return err
 	case <-ctx.Done():
 	}
-	late := time.NewTimer(limit)
+	late := time.NewTimer(stopLimit)
 	defer late.Stop()
 	select {
 	case err := <-ended:
 		return err
 	case <-late.C:
-		log.Warn("not all work has ended in time, and the rest is cut off", "limit", limit)
+		log.Warn("not all work has ended in time, and the rest is cut off", "limit", stopLimit)
 		return nil
 	}
 }

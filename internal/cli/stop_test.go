@@ -16,7 +16,7 @@ func TestAServerThatIsBusyStopsInTime(t *testing.T) {
 		work := make(chan struct{})
 		time.AfterFunc(time.Hour, stop)
 		began := time.Now()
-		err := stopWithin(ctx, stopLimit, slog.New(slog.DiscardHandler), func() error { <-work; return errors.New("too late") })
+		err := stopWithin(ctx, slog.New(slog.DiscardHandler), func() error { <-work; return errors.New("too late") })
 		if took := time.Since(began); err != nil || took != time.Hour+5*time.Second {
 			t.Errorf("it returned %v after %s", err, took)
 		}
@@ -28,12 +28,12 @@ func TestAServerThatIsBusyStopsInTime(t *testing.T) {
 func TestAServerSaysHowItEnded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		failed := errors.New("failed")
-		if err := stopWithin(t.Context(), stopLimit, nil, func() error { return failed }); !errors.Is(err, failed) {
+		if err := stopWithin(t.Context(), nil, func() error { return failed }); !errors.Is(err, failed) {
 			t.Errorf("it returned %v", err)
 		}
 		ctx, stop := context.WithCancel(t.Context())
 		stop()
-		if err := stopWithin(ctx, stopLimit, nil, func() error { time.Sleep(time.Second); return failed }); !errors.Is(err, failed) {
+		if err := stopWithin(ctx, nil, func() error { time.Sleep(time.Second); return failed }); !errors.Is(err, failed) {
 			t.Errorf("it returned %v", err)
 		}
 	})

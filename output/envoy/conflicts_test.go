@@ -164,7 +164,8 @@ func TestWhatAnotherServiceHasIsSaid(t *testing.T) {
 		{
 			"the edge",
 			[]claiming{
-				{host: "x", number: 7000, protocol: "TCP", addresses: []string{"10.0.0.1"}}, {host: "X", number: 7000, protocol: "TCP", addresses: []string{"10.0.0.2"}},
+				{host: "x", number: 7000, protocol: "TCP", addresses: []string{"10.0.0.1"}},
+				{host: "X", number: 7000, protocol: "TCP", addresses: []string{"10.0.0.2"}},
 				{host: "y", number: 7000, protocol: "TCP", addresses: []string{"10.0.0.3"}},
 			},
 			[]string{"X: edge.ports[7000]: connections to port 7000 of the edge go to x"},

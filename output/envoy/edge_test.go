@@ -48,8 +48,10 @@ func TestEdgeChoosesHostsAndPorts(t *testing.T) {
 	})
 	s := NewSettings()
 	s.Edge.Ports = []EdgePort{
-		{Number: 8080, Protocol: edgeHTTP, Hosts: []string{"*"}}, {Number: 8443, Protocol: edgeTLS, Hosts: []string{"*"}},
-		{Number: 9000, Protocol: edgeTCP, Hosts: []string{"Older.com"}}, {Number: 9001, Protocol: edgeTCP, Hosts: []string{"older.com"}},
+		{Number: 8080, Protocol: edgeHTTP, Hosts: []string{"*"}},
+		{Number: 8443, Protocol: edgeTLS, Hosts: []string{"*"}},
+		{Number: 9000, Protocol: edgeTCP, Hosts: []string{"Older.com"}},
+		{Number: 9001, Protocol: edgeTCP, Hosts: []string{"older.com"}},
 	}
 	u := s.Begin()(builder.Snapshot(), catalog.Change{}, true, "istio-system")
 	client := push.Client{Kind: KindEnvoy, Namespace: "a", Proxy: push.Proxy{Role: "router"}}

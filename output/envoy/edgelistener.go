@@ -133,7 +133,7 @@ func (l edgeListener) passThrough(m *listenerv3.Listener) {
 }
 
 // entered are the names in handshakes that lead to exposed hosts: any of them is enough.
-func (p *EdgePort) entered() (any []*rbacconfigv3.Permission) {
+func (p *EdgePort) entered() (names []*rbacconfigv3.Permission) {
 	prefix := handshakeOf(&matcherv3.StringMatcher{MatchPattern: &matcherv3.StringMatcher_Prefix{Prefix: meshNamePrefix}})
 	for _, pattern := range p.Hosts {
 		if pattern == "*" {
@@ -144,11 +144,11 @@ func (p *EdgePort) entered() (any []*rbacconfigv3.Permission) {
 			end = meshNameSeparator + end
 		}
 		suffix := handshakeOf(&matcherv3.StringMatcher{MatchPattern: &matcherv3.StringMatcher_Suffix{Suffix: end}})
-		any = append(any, &rbacconfigv3.Permission{Rule: &rbacconfigv3.Permission_AndRules{
+		names = append(names, &rbacconfigv3.Permission{Rule: &rbacconfigv3.Permission_AndRules{
 			AndRules: &rbacconfigv3.Permission_Set{Rules: []*rbacconfigv3.Permission{prefix, suffix}},
 		}})
 	}
-	return any
+	return names
 }
 
 // handshakeOf permits handshakes by the server name.

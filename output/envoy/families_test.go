@@ -31,20 +31,28 @@ func TestEnvoysOfBothFamiliesTakeBoth(t *testing.T) {
 		sources   []string
 	}{
 		"both": {
-			[]string{"10.0.0.1", "fd00::1"}, "sidecar", "REDIRECT",
-			[]string{"0.0.0.0_80 ::_80", "10.1.0.1_90", "2001:db8::1_90", "virtualInbound ::_15006", "virtualOutbound ::_15001"}, []string{"127.0.0.6", "::6"},
+			[]string{"10.0.0.1", "fd00::1"},
+			"sidecar", "REDIRECT",
+			[]string{"0.0.0.0_80 ::_80", "10.1.0.1_90", "2001:db8::1_90", "virtualInbound ::_15006", "virtualOutbound ::_15001"},
+			[]string{"127.0.0.6", "::6"},
 		},
 		"both, in another order": {
-			[]string{"fd00::1", "10.0.0.1"}, "sidecar", "TPROXY",
-			[]string{"0.0.0.0_80 ::_80", "10.1.0.1_90", "2001:db8::1_90", "virtualInbound ::_15006", "virtualOutbound ::_15001"}, []string{"127.0.0.6", "::6"},
+			[]string{"fd00::1", "10.0.0.1"},
+			"sidecar", "TPROXY",
+			[]string{"0.0.0.0_80 ::_80", "10.1.0.1_90", "2001:db8::1_90", "virtualInbound ::_15006", "virtualOutbound ::_15001"},
+			[]string{"127.0.0.6", "::6"},
 		},
 		"IPv4": {
-			[]string{"10.0.0.1"}, "sidecar", "REDIRECT",
-			[]string{"0.0.0.0_80", "10.1.0.1_90", "virtualInbound", "virtualOutbound"}, []string{"127.0.0.6"},
+			[]string{"10.0.0.1"},
+			"sidecar", "REDIRECT",
+			[]string{"0.0.0.0_80", "10.1.0.1_90", "virtualInbound", "virtualOutbound"},
+			[]string{"127.0.0.6"},
 		},
 		"IPv6": {
-			[]string{"fd00::1"}, "sidecar", "REDIRECT",
-			[]string{"2001:db8::1_90", "::_80", "virtualInbound", "virtualOutbound"}, []string{"::6"},
+			[]string{"fd00::1"},
+			"sidecar", "REDIRECT",
+			[]string{"2001:db8::1_90", "::_80", "virtualInbound", "virtualOutbound"},
+			[]string{"::6"},
 		},
 		"both on loopback": {[]string{"10.0.0.1", "fd00::1"}, "sidecar", "NONE", []string{"127.0.0.1_80", "127.0.0.1_90"}, nil},
 		"both at the edge": {[]string{"10.0.0.1", "fd00::1"}, "router", "", []string{"0.0.0.0_8080 ::_8080", "0.0.0.0_9000 ::_9000"}, nil},

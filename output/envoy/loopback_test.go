@@ -26,33 +26,43 @@ func TestTheOldestServiceHasAPortOfLoopback(t *testing.T) {
 	}{
 		{"a block", []claiming{{host: "db", number: 90, protocol: "TCP", addresses: block}}, "db", false, nil},
 		{
-			"all addresses beside an older service", []claiming{
+			"all addresses beside an older service",
+			[]claiming{
 				{host: "old", number: 90, protocol: "TCP"}, {host: "all", number: 90, protocol: "TCP", addresses: all},
-			}, "old", false,
+			},
+			"old", false,
 			[]string{"all: ports[90].addresses: sidecars with INTERCEPTION_MODE NONE lead all connections to port 90 of loopback to old of namespace a"},
 		},
 		{
-			"an address beside an older block", []claiming{
+			"an address beside an older block",
+			[]claiming{
 				{host: "block", number: 90, protocol: "TCP", addresses: block}, {host: "one", number: 90, protocol: "TCP", addresses: []string{"10.0.0.1"}},
-			}, "block", false,
+			},
+			"block", false,
 			[]string{"one: ports[90].addresses: sidecars with INTERCEPTION_MODE NONE lead all"},
 		},
 		{
-			"requests beside connections", []claiming{
+			"requests beside connections",
+			[]claiming{
 				{host: "raw", number: 90, protocol: "TCP"}, {host: "web", number: 90, protocol: "HTTP"}, {host: "any", number: 90},
-			}, "raw", true,
+			},
+			"raw", true,
 			[]string{"any: ports[90].addresses: sidecars with INTERCEPTION_MODE NONE lead all"},
 		},
 		{
-			"a server that speaks first beside older requests", []claiming{
+			"a server that speaks first beside older requests",
+			[]claiming{
 				{host: "web", number: 90, protocol: "HTTP"}, {host: "db", number: 90, protocol: "MYSQL"}, {host: "raw", number: 90, protocol: "TCP"},
-			}, "raw", true,
+			},
+			"raw", true,
 			[]string{"db: ports[90].protocol: sidecars with INTERCEPTION_MODE NONE read connections to port 90 of loopback, to find those of web of namespace a"},
 		},
 		{
-			"requests beside an older server that speaks first", []claiming{
+			"requests beside an older server that speaks first",
+			[]claiming{
 				{host: "db", number: 90, protocol: "MYSQL"}, {host: "web", number: 90, protocol: "HTTP"}, {host: "raw", number: 90, protocol: "TCP"},
-			}, "db", false,
+			},
+			"db", false,
 			[]string{
 				"raw: ports[90].addresses: sidecars with INTERCEPTION_MODE NONE lead all",
 				"web: ports[90].protocol: sidecars with INTERCEPTION_MODE NONE do not read connections to port 90 of loopback, since the server of db of namespace a may speak first",
@@ -64,9 +74,11 @@ func TestTheOldestServiceHasAPortOfLoopback(t *testing.T) {
 			}, "ours", false, nil,
 		},
 		{
-			"a service that some namespace sees beside an older one", []claiming{
+			"a service that some namespace sees beside an older one",
+			[]claiming{
 				{host: "theirs", namespace: "b", exportTo: ".", number: 90, protocol: "TCP"}, {host: "ours", number: 90, protocol: "TCP"},
-			}, "ours", false,
+			},
+			"ours", false,
 			[]string{"ours: ports[90].addresses: sidecars with INTERCEPTION_MODE NONE lead all connections to port 90 of loopback to theirs of namespace b"},
 		},
 		{"ports of Envoy's own", []claiming{{host: "x", number: 15001, protocol: "TCP"}, {host: "y", number: 15001, protocol: "TCP"}}, "", false, nil},

@@ -63,19 +63,23 @@ func TestAddressesAreTheOwners(t *testing.T) {
 		loser, reads string // a host, and what its conflict says
 	}{
 		"a claimed time": {
-			[]vip{{"kube", "n", "real.example", "TCP", 2e9}, {"mcp", "evil", "evil.example", "TCP", 1}}, "real.example", "real.example",
+			[]vip{{"kube", "n", "real.example", "TCP", 2e9}, {"mcp", "evil", "evil.example", "TCP", 1}},
+			"real.example", "real.example",
 			"evil.example", "go to real.example of namespace n wherever both are seen",
 		},
 		"a time of an API server": {
-			[]vip{{"kube", "n", "real.example", "TCP", 1}, {"kube", "evil", "evil.example", "TCP", 2}}, "real.example", "real.example",
+			[]vip{{"kube", "n", "real.example", "TCP", 1}, {"kube", "evil", "evil.example", "TCP", 2}},
+			"real.example", "real.example",
 			"evil.example", "go to real.example of namespace n wherever both are seen",
 		},
 		"a confined source": {
-			[]vip{{"mcp", "n", "real.example", "TCP", 2}, {"confined", "a", "evil.example", "TCP", 1}}, "real.example", "real.example",
+			[]vip{{"mcp", "n", "real.example", "TCP", 2}, {"confined", "a", "evil.example", "TCP", 1}},
+			"real.example", "real.example",
 			"evil.example", "go to real.example of namespace n wherever both are seen",
 		},
 		"the workloads' own namespace": {
-			[]vip{{"kube", "n", "real.example", "TCP", 1}, {"mcp", "a", "own.example", "TCP", 2}}, "real.example", "own.example",
+			[]vip{{"kube", "n", "real.example", "TCP", 1}, {"mcp", "a", "own.example", "TCP", 2}},
+			"real.example", "own.example",
 			"real.example", "go to own.example of namespace a for workloads of that namespace, and not to real.example",
 		},
 	} {

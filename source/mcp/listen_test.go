@@ -315,12 +315,18 @@ func TestASourceThatDialsIsVerified(t *testing.T) {
 func TestSilentConnectionsKeepNoSourceAway(t *testing.T) {
 	bubble(t, func(r *rig) {
 		m := r.mirror(r.listening(entries))
+		var silent []net.Conn
+		defer func() {
+			for _, conn := range silent {
+				conn.Close()
+			}
+		}()
 		for range 40 {
 			conn, err := r.listener.DialContext(context.Background())
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer conn.Close()
+			silent = append(silent, conn)
 		}
 		s := r.dials()
 		s.asked(1)
@@ -341,7 +347,7 @@ func TestSilentConnectionsKeepNoSourceAway(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer conn.Close()
+			silent = append(silent, conn)
 		}
 		s.close()
 		r.pass(2 * time.Second)
