@@ -64,18 +64,10 @@ func listsAt(endpoints *catalog.Endpoints, address string) bool {
 }
 
 // allowsLocal reports whether each port of the edge that exposes a host allows its endpoints
-// at local addresses, and any does.
-func (s *settings) allowsLocal(host string) (allowed bool) {
-	for _, p := range s.edge {
-		if !p.exposes(host) {
-			continue
-		}
-		if p.LocalAddresses != allowLocal {
-			return false
-		}
-		allowed = true
-	}
-	return allowed
+// at local addresses. A host that no port exposes is reached by listeners of the Envoy's own
+// bootstrap at most, and these are the operator's.
+func (s *settings) allowsLocal(host string) bool {
+	return !slices.ContainsFunc(s.edge, func(p *EdgePort) bool { return p.exposes(host) && p.LocalAddresses != allowLocal })
 }
 
 // has reports whether an endpoint is avoided.

@@ -71,7 +71,7 @@ func ask(t *testing.T, url, host string) (int, string) {
 func TestAPIOfTheChartIsReachedFromWithinThePodAlone(t *testing.T) {
 	t.Parallel()
 	c := configuration(t, render(t, proxies))
-	if c.Admin.Insecure || len(c.Warnings()) != 2 || !strings.Contains(c.Warnings()[0], "sources[0].only") || !strings.Contains(c.Warnings()[1], "outputs.xds") {
+	if c.Admin.Insecure || len(c.Warnings()) != 1 || !strings.Contains(c.Warnings()[0], "outputs.xds") {
 		t.Errorf("the chart makes it %+v, with the warnings %q", c.Admin, c.Warnings())
 	}
 	port := run(t, c)

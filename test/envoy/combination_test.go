@@ -127,7 +127,7 @@ func (c *combinations) ownAddresses(resolution string) (list []string) {
 		blocks := resolution == "STATIC" || resolution == "NONE" // else they may be none
 		switch kind := c.IntN(6); {
 		case kind == 0 && blocks && shared:
-			list = append(list, []string{"127.140.0.0/16", "127.140.3.0/24", "127.140.3.64/26", "2001:db8:2::/48", "2001:db8:2:3::/64"}[c.IntN(5)])
+			list = append(list, []string{"127.140.0.0/16", "127.140.3.0/24", "127.140.3.64/26", "2001:db8:2::/64", "2001:db8:2:0:8000::/65"}[c.IntN(5)])
 		case kind == 0 && blocks:
 			list = append(list, fmt.Sprintf("127.150.%d.%d/28", n/16, n%16*16))
 		case kind == 1 && blocks:

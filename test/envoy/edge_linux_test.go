@@ -17,7 +17,7 @@ func TestEdgeTakesAnyServices(t *testing.T) {
 	}
 	random := rand.New(rand.NewPCG(*seed, 16))
 	m := newMesh(t)
-	m.Envoy = `edge: {ports: [{number: 80, hosts: ["*"], localAddresses: allow}, {number: 8081, hosts: ["*"]}, {number: 443, protocol: TLS, hosts: ["*"]}, {number: 9000, protocol: TCP, hosts: [s-0-0.localhost]}]}, defaults: {accessLog: {path: /dev/null, format: json}}`
+	m.Envoy = `edge: {ports: [{number: 80, hosts: ["*"], localAddresses: allow}, {number: 8081, hosts: ["*"], localAddresses: allow}, {number: 443, protocol: TLS, hosts: ["*"], localAddresses: allow}, {number: 9000, protocol: TCP, hosts: [s-0-0.localhost], localAddresses: allow}]}, defaults: {accessLog: {path: /dev/null, format: json}}`
 	write := func(n int) {
 		list := drawServices(random, n)
 		for at, o := range list {

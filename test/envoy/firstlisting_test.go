@@ -79,7 +79,7 @@ func openWithRegistry(t *testing.T, delta bool) *registryMesh {
 		s.book.add(s.backend.Name, clusterName(s.host(n), 80))
 	}
 	s.registry.Publish(s.resources()...)
-	m.Sources = fmt.Sprintf("- {name: registry, mcp: {address: %q}}", s.registry.Address)
+	m.Sources = fmt.Sprintf("- {name: registry, localAddresses: allow, mcp: {address: %q}}", s.registry.Address)
 	s.isthmus = newIsthmus(t, "isthmus", m, "")
 	s.isthmus.Env = append(s.isthmus.Env, "GOMEMLIMIT=64MiB")
 	m.Isthmuses = []*isthmus{s.isthmus}
