@@ -39,28 +39,23 @@ func (o ownAddresses) has(ip netip.Addr) bool {
 }
 
 // avoidedIn returns what an edge avoids of the endpoints of a host. It is the same for all
-// edges if no endpoint is at an address of theirs.
+// edges if no endpoint is at a port that an edge listens on.
 func (s *settings) avoidedIn(p proxy, host string, endpoints *catalog.Endpoints) (a avoided) {
 	if p.role != edge || endpoints == nil {
 		return a
 	}
 	a.local = endpoints.Counts().Local > 0 && !s.allowsLocal(host)
+	own := avoided{own: p.own, edge: s}
 	for text := range strings.FieldsSeq(string(p.own)) {
-		if listsAt(endpoints, text) {
-			a.own, a.edge = p.own, s
+		for _, form := range []string{text, "::ffff:" + text} { // also as IPv6 has it
+			for e := range endpoints.At(form) {
+				if own.isOwn(e.Address, e.Port) {
+					a.own, a.edge = own.own, own.edge
+				}
+			}
 		}
 	}
 	return a
-}
-
-// listsAt reports whether an endpoint has an address, also as IPv6 has it.
-func listsAt(endpoints *catalog.Endpoints, address string) bool {
-	for _, form := range []string{address, "::ffff:" + address} {
-		for range endpoints.At(form) {
-			return true
-		}
-	}
-	return false
 }
 
 // allowsLocal reports whether each port of the edge that exposes a host allows its endpoints

@@ -98,7 +98,7 @@ func quits(t *testing.T, number uint32, host string, want int) error {
 // startOnSocket answers as the service "socket" on a unix socket.
 func startOnSocket(t *testing.T) (path string) {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "edge") // the path of a socket must be short
+	dir, err := os.MkdirTemp("", "edge") //nolint:usetesting // the path of a socket must be short
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -31,8 +31,8 @@ func expected(objects []object) view {
 		}
 		own := cmp.Or(s.Namespace, shop) == shop
 		for _, host := range s.Spec.Hosts {
-			if home[host] && !own {
-				continue // its own namespace is preferred
+			if !own && (home[host] || strings.HasSuffix(host, "."+shop+".svc.cluster.local")) {
+				continue // its own namespace is preferred, and owns the names that name it
 			}
 			home[host] = home[host] || own
 			for _, p := range s.Spec.Ports {

@@ -182,14 +182,14 @@ func open(t *testing.T, address string, number uint32) talk {
 }
 
 func (t talk) says(line string) {
-	t.T.Helper()
+	t.Helper()
 	if _, err := io.WriteString(t.Conn, line+"\n"); err != nil {
 		t.Fatalf("the connection to %s: %v", t.RemoteAddr(), err)
 	}
 }
 
 func (t talk) hears(line string) {
-	t.T.Helper()
+	t.Helper()
 	if err := t.SetReadDeadline(time.Now().Add(patience)); err != nil {
 		t.Fatal(err)
 	}

@@ -111,7 +111,7 @@ func TestOneOfTwentyThousandIsAFewBytes(t *testing.T) {
 			each = min(each, r.sent.Load()-before) // pings come in between, the more the longer it takes
 		}
 		figures.add(t, "%s among 20,000: %d B, active %s later; all of them: %d B", what, each, (time.Since(began) / changes).Round(time.Millisecond), all)
-		if each >= 300 {
+		if each >= 400 { // several pings among them
 			t.Errorf("%s: %d bytes", what, each)
 		}
 	}

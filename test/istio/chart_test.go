@@ -98,7 +98,7 @@ func TestChartLetsASourceRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	i := serveConfig(t, "reads", fmt.Sprintf(`
-sources: [{name: legacy, kubernetes: {kubeconfig: %s}}]
+sources: [{name: legacy, localAddresses: allow, kubernetes: {kubeconfig: %s}}]
 outputs: {xds: {listen: "127.0.0.1:0"}}
 admin: {listen: "127.0.0.1:0"}
 log: {level: debug, format: text}
