@@ -218,12 +218,15 @@ func (o *oracle) first(c call, services []offered) []string {
 	}
 }
 
-// routed is who answers a request that is routed by its authority.
+// routed is who answers a request that is routed by its authority. A name that names the
+// namespace of its service goes first; an address does not say whose it is.
 func (o *oracle) routed(c call, services []offered) []string {
-	services = slices.Clone(services)
-	slices.SortStableFunc(services, func(a, b offered) int {
-		return cmp.Or(trueFirst(a.namespace() == shop, b.namespace() == shop), trueFirst(a.named(), b.named()))
-	})
+	if _, err := netip.ParseAddr(strings.Trim(c.host, "[]")); err != nil {
+		services = slices.Clone(services)
+		slices.SortStableFunc(services, func(a, b offered) int {
+			return cmp.Or(trueFirst(a.namespace() == shop, b.namespace() == shop), trueFirst(a.named(), b.named()))
+		})
+	}
 	if s, found := authorized(c.host, services, offered.names); found {
 		return routedTo(s.reached(c))
 	}
