@@ -61,13 +61,24 @@ var (
 	protocols = []string{"HTTP", "HTTP2", "GRPC", "TCP", "TLS", "HTTPS", "REDIS", "UDP", ""}
 )
 
-// drawDrafts draws some ServiceEntries of different hosts, no two of one age.
+// drawDrafts draws some ServiceEntries of different hosts, no two of one age. With Isthmus
+// a name of a namespace is that namespace's, and what the workload's own namespace has goes
+// first: so no other one has such a name, and the workload's is older.
 func drawDrafts(rt *rapid.T) (drafts []draft) {
 	names := rapid.Permutation(hosts).Draw(rt, "hosts")
 	ages := rapid.Permutation([]int{1, 2, 3, 4}).Draw(rt, "ages")
 	for i := range rapid.IntRange(1, len(ages)).Draw(rt, "entries") {
 		d := drawDraft(rt)
 		d.name, d.age, d.host = fmt.Sprintf("e%d", i), ages[i], names[i]
+		if name, in := strings.CutSuffix(d.host, ".svc.cluster.local"); in {
+			_, d.namespace, _ = strings.Cut(name, ".")
+			if d.namespace == app.namespace {
+				d.exportTo = ""
+			}
+		}
+		if d.namespace == app.namespace {
+			d.age += len(ages)
+		}
 		drafts = append(drafts, d)
 	}
 	return drafts

@@ -6,26 +6,35 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 )
 
-// serve runs the program on a file of ServiceEntries until the test ends, and returns
-// where it serves xDS. It has read the file by then, and found nothing wrong with it.
+// serve runs the program on ServiceEntries until the test ends, and returns where it serves
+// xDS. It has read all of them by then, and found nothing wrong with them. Istio goes by the
+// age of objects, and Isthmus by the order of sources: so each object is a source, the
+// oldest first.
 func serve(t testing.TB, dir, entries, outbound string) (address string) {
 	t.Helper()
-	folder := filepath.Join(dir, "entries")
-	write(t, filepath.Join(folder, "entries.yaml"), entries)
+	var sources strings.Builder
+	documents := byAge(entries)
+	for i, document := range documents {
+		folder := filepath.Join(dir, fmt.Sprint("entries-", i))
+		write(t, filepath.Join(folder, "entries.yaml"), document)
+		fmt.Fprintf(&sources, "- {name: files-%d, only: {addresses: [0.0.0.0/0, \"::/0\"]}, localAddresses: allow, file: {path: %q}}\n", i, folder)
+	}
 	config := filepath.Join(dir, "isthmus.yaml")
 	write(t, config, fmt.Sprintf(`
 sources:
-- {name: files, file: {path: %q}}
+%s
 outputs:
   xds: {listen: "127.0.0.1:0", envoy: {outbound: %s}}
 admin: {listen: "127.0.0.1:0"}
 log: {format: text}
-`, folder, outbound))
+`, sources.String(), outbound))
 	command := exec.Command(program, "serve", "--config", config)
 	command.SysProcAttr = leash()
 	log, err := command.StderrPipe()
@@ -53,14 +62,34 @@ log: {format: text}
 		}
 		_ = command.Wait()
 	})
-	return awaitServing(t, lines)
+	return awaitServing(t, lines, len(documents))
 }
 
-// awaitServing reads a log until the file has been read.
-func awaitServing(t testing.TB, lines <-chan string) (address string) {
+// created finds when an object was created.
+var created = regexp.MustCompile(`creationTimestamp: "([^"]*)"`)
+
+// byAge splits objects, the oldest first. Objects that do not say their age come last.
+func byAge(entries string) (documents []string) {
+	for document := range strings.SplitSeq(entries, "\n---") {
+		if strings.TrimSpace(document) != "" {
+			documents = append(documents, document+"\n")
+		}
+	}
+	age := func(document string) string {
+		if found := created.FindStringSubmatch(document); found != nil {
+			return found[1]
+		}
+		return "unknown" // after any digit
+	}
+	slices.SortStableFunc(documents, func(a, b string) int { return strings.Compare(age(a), age(b)) })
+	return documents
+}
+
+// awaitServing reads a log until all sources have been read.
+func awaitServing(t testing.TB, lines <-chan string, sources int) (address string) {
 	t.Helper()
 	late := time.After(patience)
-	for live := false; !live || address == ""; {
+	for live := 0; live < sources || address == ""; {
 		select {
 		case line, ok := <-lines:
 			switch {
@@ -72,7 +101,7 @@ func awaitServing(t testing.TB, lines <-chan string) (address string) {
 				_, address, _ = strings.Cut(line, " xds=")
 				address, _, _ = strings.Cut(address, " ")
 			case strings.Contains(line, "source is live"):
-				live = true
+				live++
 			}
 		case <-late:
 			t.Fatalf("isthmus does not serve after %s", patience)
