@@ -11,6 +11,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -82,8 +83,17 @@ func (s tells) Run(ctx context.Context, sink source.Sink) error {
 // snapshot panics, before or after that is noted.
 type takes struct {
 	output.Settings // has no more than is defined here
-	hosts           map[string]bool
-	fails, after    bool
+
+	mu           sync.Mutex // guards the rest
+	hosts        map[string]bool
+	fails, after bool
+}
+
+// fail has it fail from now on, or no longer.
+func (o *takes) fail(fails, after bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.fails, o.after = fails, after
 }
 
 func (o *takes) Open(context.Context, output.Env) (output.Output, error) { return o, nil }
@@ -93,6 +103,8 @@ func (*takes) Report() output.Report                                     { retur
 
 // Publish implements [output.Output].
 func (o *takes) Publish(_ *catalog.Snapshot, change catalog.Change, _ bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
 	if o.fails && !o.after {
 		panic("a bug")
 	}
@@ -195,6 +207,8 @@ func (f *frail) lists(hosts ...string) {
 
 func (o *takes) mustHave(t *testing.T, hosts ...string) {
 	t.Helper()
+	o.mu.Lock()
+	defer o.mu.Unlock()
 	if got := slices.Sorted(maps.Keys(o.hosts)); !slices.Equal(got, hosts) {
 		t.Errorf("it has %q, want %q", got, hosts)
 	}
@@ -249,7 +263,7 @@ func TestAPanicInAnOutputCostsThatOutput(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			inFrail(t, func(f *frail) {
 				f.lists("a", "b")
-				f.bad.fails, f.bad.after = true, after
+				f.bad.fail(true, after)
 				f.lists("b", "c")
 				f.lists("b", "c", "d")
 				f.good.mustHave(f.T, "b", "c", "d")
@@ -257,7 +271,7 @@ func TestAPanicInAnOutputCostsThatOutput(t *testing.T) {
 				if n := strings.Count(f.log.String(), "a bug"); n != 1 {
 					f.Errorf("it is logged %d times", n)
 				}
-				f.bad.fails = false
+				f.bad.fail(false, false)
 				f.lists("b", "c", "d", "e")
 				f.bad.mustHave(f.T, "b", "c", "d", "e")
 				f.read("/readyz?verbose", "output xds: 4 panics", "!nothing newer")
