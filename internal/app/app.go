@@ -130,8 +130,8 @@ func (a *App) supervise(c *config.Config, s config.Source) *source.Supervisor {
 // AdminAddr is the address of the admin API.
 func (a *App) AdminAddr() net.Addr { return a.adminListener.Addr() }
 
-// Run serves until ctx ends, then drains: readiness goes first, streams are
-// noteState to go elsewhere, and what is under way may finish.
+// Run serves until ctx ends, then drains: readiness ends first, clients
+// are sent elsewhere, and what is under way may finish.
 func (a *App) Run(ctx context.Context) error {
 	defer a.stopGates()
 	parts, ctx := errgroup.WithContext(ctx)
@@ -188,8 +188,8 @@ func (a *App) look() {
 // adminDrain is how long requests to the admin API may take after the outputs have drained.
 const adminDrain = 500 * time.Millisecond
 
-// stop waits for the end and ends what does not end by itself. Whoever asks is
-// noteState so for as long as the outputs drain.
+// stop waits for the end of ctx. Readiness says that the process is stopping for as long as
+// the outputs drain; then the admin API ends.
 func (a *App) stop(ctx context.Context, drained func()) error {
 	<-ctx.Done()
 	a.stopping.Store(true)

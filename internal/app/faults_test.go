@@ -87,6 +87,7 @@ type takes struct {
 	mu           sync.Mutex // guards the rest
 	hosts        map[string]bool
 	fails, after bool
+	drains       time.Duration // how long it takes to end
 }
 
 // fail has it fail from now on, or no longer.
@@ -98,8 +99,14 @@ func (o *takes) fail(fails, after bool) {
 
 func (o *takes) Open(context.Context, output.Env) (output.Output, error) { return o, nil }
 func (*takes) Warnings() []string                                        { return nil }
-func (*takes) Run(ctx context.Context) error                             { <-ctx.Done(); return nil }
 func (*takes) Report() output.Report                                     { return output.Report{} }
+
+// Run implements [output.Output].
+func (o *takes) Run(ctx context.Context) error {
+	<-ctx.Done()
+	time.Sleep(o.drains)
+	return nil
+}
 
 // Publish implements [output.Output].
 func (o *takes) Publish(_ *catalog.Snapshot, change catalog.Change, _ bool) {
@@ -128,6 +135,7 @@ type frail struct {
 	good   *takes
 	bad    *takes
 	reload chan os.Signal
+	stop   context.CancelFunc
 	admin  *http.Client
 	log    strings.Builder
 }
@@ -165,7 +173,7 @@ func (f *frail) serve() {
 		cancel()
 		f.Fatal(err)
 	}
-	f.App = a
+	f.App, f.stop = a, cancel
 	f.admin = &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return listener.DialContext(ctx) }}}
 	a.Reload(Reloading{File: "isthmus.yaml", Now: f.reload})
 	ended := make(chan error, 1)
@@ -182,6 +190,12 @@ func (f *frail) serve() {
 // begin with "!".
 func (f *frail) read(path string, texts ...string) {
 	f.Helper()
+	f.readStatus(http.StatusOK, path, texts...)
+}
+
+// readStatus is read with the status that the page has to have.
+func (f *frail) readStatus(status int, path string, texts ...string) {
+	f.Helper()
 	response, err := f.admin.Get("http://127.0.0.1" + path)
 	if err != nil {
 		f.Fatal(err)
@@ -194,7 +208,7 @@ func (f *frail) read(path string, texts ...string) {
 			f.Errorf("%s lacks %q:\n%s", path, text, body)
 		}
 	}
-	if response.StatusCode != http.StatusOK {
+	if response.StatusCode != status {
 		f.Errorf("%s: %s\n%s", path, response.Status, body)
 	}
 }
@@ -279,6 +293,18 @@ func TestAPanicInAnOutputCostsThatOutput(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Load balancers see that a process is stopping for as long as an output drains.
+func TestReadinessEndsBeforeTheOutputs(t *testing.T) {
+	inFrail(t, func(f *frail) {
+		f.lists("a")
+		f.read("/readyz")
+		f.good.drains = output.Drain
+		f.stop()
+		time.Sleep(output.Drain - time.Millisecond)
+		f.readStatus(http.StatusServiceUnavailable, "/readyz", "stopping")
+	})
 }
 
 // A reload that adds, moves or removes sources does not read the store again, and changes go on
