@@ -44,18 +44,19 @@ func (d *Definition) ForeignIn(cluster string) bool {
 	return foreign
 }
 
-// isAt reports whether a service has an address of its own in a cluster.
-func (d *Definition) isAt(cluster, address string) bool {
+// calledAt reports whether clients of a cluster call a service at an address that it has in
+// some cluster, and whether they do so only for want of one in their own.
+func (d *Definition) calledAt(cluster, address string) (called, foreign bool) {
 	list, foreign := d.AddressesIn(cluster)
-	if foreign {
-		return false
+	if len(d.ByCluster) == 0 {
+		return list.Len() > 0, foreign // it has no others, and may have many
 	}
 	for own := range singleAddresses(list) {
 		if own == address {
-			return true
+			return true, foreign
 		}
 	}
-	return false
+	return false, foreign
 }
 
 // SameAddresses reports whether both have the same addresses in every cluster.

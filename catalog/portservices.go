@@ -79,12 +79,6 @@ func (p *PortServices) At(address string) iter.Seq[ServiceDefinition] {
 	}
 }
 
-// IsAt reports whether a service has an address of its own, in whichever cluster.
-func (p *PortServices) IsAt(key ServiceKey, address string) bool {
-	_, is := p.addresses.Get(addressKey{address, key})
-	return is
-}
-
 // VisibleAt yields those of them that a viewer may reach at the port. Of which cluster the
 // address is, it leaves to who asks.
 func (p *PortServices) VisibleAt(v Viewer, address string) iter.Seq[ServiceDefinition] {
@@ -97,11 +91,28 @@ func (p *PortServices) VisibleAt(v Viewer, address string) iter.Seq[ServiceDefin
 	}
 }
 
+// CalledAt lists the services that a viewer in a cluster calls at an address and the port,
+// by host: those of the cluster, or those of other clusters if there is none.
+func (p *PortServices) CalledAt(v Viewer, cluster, address string) (list []ServiceDefinition) {
+	own := false
+	for s := range p.VisibleAt(v, address) {
+		called, foreign := s.calledAt(cluster, address)
+		if !called || foreign && own {
+			continue
+		}
+		if !foreign && !own {
+			own, list = true, nil
+		}
+		list = append(list, s)
+	}
+	return list
+}
+
 // TakenIn reports whether some service that a viewer may reach at the port has an address of
 // its own in a cluster.
 func (p *PortServices) TakenIn(cluster, address string, v Viewer) bool {
 	for s := range p.At(address) {
-		if s.isAt(cluster, address) && p.chosen(v, s) {
+		if called, foreign := s.calledAt(cluster, address); called && !foreign && p.chosen(v, s) {
 			return true
 		}
 	}

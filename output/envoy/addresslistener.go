@@ -67,7 +67,7 @@ func (k layoutKey) layout() layout {
 			rest = rest[len(quoted):]
 			fields[i], _ = strconv.Unquote(quoted)
 		}
-		l.bySNI = append(l.bySNI, chain{fields[0], fields[1], model.Affinity(fields[2])})
+		l.bySNI = append(l.bySNI, chain{match: fields[0], cluster: fields[1], affinity: model.Affinity(fields[2])})
 	}
 	return l
 }

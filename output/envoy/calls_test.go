@@ -9,6 +9,7 @@ import (
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
 	tcpv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/tcp_proxy/v3"
+	headermutationv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/http/early_header_mutation/header_mutation/v3"
 
 	"github.com/isthmus-mesh/isthmus/push"
 )
@@ -52,7 +53,7 @@ func (c *caller) reaches(is call) string {
 			return connection.GetCluster()
 		}
 		if f.GetTypedConfig().UnmarshalTo(&requests) == nil {
-			return routed(c.routesNamed(requests.GetRds().GetRouteConfigName()), is.host)
+			return routed(c.routesNamed(requests.GetRds().GetRouteConfigName()), is.host, blockOf(c.t, &requests))
 		}
 	}
 	c.t.Fatal("a chain leads nowhere: ", m)
@@ -152,16 +153,42 @@ func endsLike(patterns []string, name string) (how int, ok bool) {
 	return how, ok || len(patterns) == 0
 }
 
-// routed is the cluster of a request for a host.
-func routed(m *routev3.RouteConfiguration, host string) (cluster string) {
+// blockOf is the cluster that a listener writes into the header of requests to a block.
+func blockOf(t failing, m *hcmv3.HttpConnectionManager) string {
+	for _, extension := range m.GetEarlyHeaderMutationExtensions() {
+		var all headermutationv3.HeaderMutation
+		if err := extension.GetTypedConfig().UnmarshalTo(&all); err != nil {
+			t.Fatal(err)
+		}
+		for _, one := range all.GetMutations() {
+			if header := one.GetAppend().GetHeader(); header.GetKey() == blockHeader {
+				return header.GetValue()
+			}
+		}
+	}
+	return ""
+}
+
+// routed is the cluster of a request for a host, with a header or without.
+func routed(m *routev3.RouteConfiguration, host, header string) (cluster string) {
 	most := -1
 	for _, v := range m.GetVirtualHosts() {
 		var domains []string
 		for _, domain := range v.GetDomains() {
 			domains = append(domains, strings.ToLower(domain))
 		}
-		if how, ok := endsLike(domains, strings.ToLower(host)); ok && how > most {
-			most, cluster = how, v.GetRoutes()[0].GetRoute().GetCluster()
+		how, ok := endsLike(domains, strings.ToLower(host))
+		if !ok || how <= most {
+			continue
+		}
+		most = how
+		for _, r := range slices.Backward(v.GetRoutes()) {
+			switch matchers := r.GetMatch().GetHeaders(); {
+			case len(matchers) == 0:
+				cluster = r.GetRoute().GetCluster()
+			case header != "" && strings.HasPrefix(header, matchers[0].GetStringMatch().GetPrefix()):
+				cluster = header
+			}
 		}
 	}
 	return cluster

@@ -49,27 +49,48 @@ type layout struct {
 	routes  string // the route configuration of requests; empty if it takes none
 	bySNI   []chain
 	byBlock []chain
-	named   map[string]catalog.ServiceDefinition // the owners of the names of bySNI
-	other   string                               // the cluster of all other connections; empty for none of its own
+	other   string // the cluster of all other connections; empty for none of its own
 	// affinity is that of the service of other.
 	affinity model.Affinity
-	taken    claims
 	cluster  string // whose addresses of services count
 	loopback bool   // connections do not say which address they were meant for
 	viewer   string // the namespace of the workloads
-	quiet    bool   // nothing is read of a connection before a service is called, which speaks first
+	// quiet says that nothing is read of a connection before a service is called, since that
+	// speaks first.
+	quiet bool
+
+	owners listenerOwners
+	lost   *[]loss // the things that services do not have; nil if nobody asks
+}
+
+// listenerOwners are the services that have something on a listener. They are zero if none has it.
+type listenerOwners struct {
+	names, blocks map[string]catalog.ServiceDefinition // by match
+	other         catalog.ServiceDefinition
+	quiet         catalog.ServiceDefinition // the first that needs connections not to be read
+	reads         catalog.ServiceDefinition // the first that needs them to be read
 }
 
 // chain leads connections of one kind to a cluster.
 type chain struct {
 	match, cluster string
 	affinity       model.Affinity // of the service
+	crowded        bool           // blocks of addresses go before it
 }
+
+// mostInBlocks is how many pairs of a block of addresses and a host in the handshake a
+// listener tells apart. The chain of each host lists all blocks.
+const mostInBlocks = 10_000
 
 // layoutOf arranges the services that are reached through a listener. Where several ask
 // for one thing, the owner has it; the others are ignored.
 func layoutOf(services []catalog.ServiceDefinition, number uint32, shared bool, v View) layout {
-	l := layout{taken: claims{}, cluster: v.proxy.cluster, loopback: v.proxy.mode == none, viewer: v.Namespace}
+	return v.arrange(services, number, shared, nil)
+}
+
+// arrange is [layoutOf]. It adds to a list what services have lost to others.
+func (v View) arrange(services []catalog.ServiceDefinition, number uint32, shared bool, lost *[]loss) layout {
+	l := layout{cluster: v.proxy.cluster, loopback: v.proxy.mode == none, viewer: v.Namespace, lost: lost}
 	services = slices.SortedFunc(slices.Values(services), func(a, b catalog.ServiceDefinition) int { return catalog.Address.Owner(l.viewer, a, b) })
 	names := shared || handshakes(services, number) > 1
 	for _, s := range services {
@@ -84,7 +105,7 @@ func (l *layout) take(s catalog.ServiceDefinition, number uint32, shared, names 
 	port, _ := s.Port(number)
 	kind := trafficOf(port)
 	inspected := kind == httpOnly || kind == sniffed || kind == tlsOnly && names
-	if l.turnsAway(port, inspected) {
+	if l.turnsAway(s, port, inspected) {
 		return
 	}
 	switch {
@@ -92,36 +113,66 @@ func (l *layout) take(s catalog.ServiceDefinition, number uint32, shared, names 
 		l.takeRequests(s, number, shared)
 	case inspected && kind == tlsOnly:
 		if name, ok := sniOf(s.Key.Host); ok {
-			l.takeHandshakes(s, chain{name, ClusterName(s.Key.Host, number), s.Traffic.Affinity})
+			l.takeHandshakes(s, chain{match: name, cluster: ClusterName(s.Key.Host, number), affinity: s.Traffic.Affinity})
 		}
 	default:
 		if kind == sniffed {
 			l.takeRequests(s, number, shared)
 		}
-		took := l.takeConnections(s, number, shared)
-		l.quiet = l.quiet || took && speaksFirst(port)
+		if took := l.takeConnections(s, number, shared); took && speaksFirst(port) && !l.quiet {
+			l.quiet, l.owners.quiet = true, s
+		}
+	}
+}
+
+// lose notes that a service does not have a thing, because another has it.
+func (l *layout) lose(s, winner catalog.ServiceDefinition, kind lossKind, name string) {
+	if l.lost != nil {
+		*l.lost = append(*l.lost, loss{loser: s, winner: winner, kind: kind, name: name})
 	}
 }
 
 // takeHandshakes leads handshakes that say a name to a service. Names have another order
 // than addresses, by which services come.
 func (l *layout) takeHandshakes(s catalog.ServiceDefinition, c chain) {
-	was, taken := l.named[c.match]
+	was, taken := l.owners.names[c.match]
 	if taken && catalog.Name.Owner(l.viewer, was, s) < 0 {
+		l.lose(s, was, lostHandshakes, c.match)
 		return
 	}
 	if taken {
+		l.lose(was, s, lostHandshakes, c.match)
 		l.bySNI = slices.DeleteFunc(l.bySNI, func(o chain) bool { return o.match == c.match })
 	}
-	if l.named == nil {
-		l.named = map[string]catalog.ServiceDefinition{}
+	if !l.inspects() {
+		l.owners.reads = s
 	}
-	l.named[c.match], l.bySNI = s, append(l.bySNI, c)
+	if c.crowded = (len(l.bySNI)+1)*len(l.byBlock) > mostInBlocks; c.crowded {
+		l.lose(s, l.owners.blocks[l.byBlock[0].match], lostInBlocks, c.match)
+	}
+	l.owners.names = withOwner(l.owners.names, c.match, s)
+	l.bySNI = append(l.bySNI, c)
+}
+
+func withOwner(all map[string]catalog.ServiceDefinition, match string, s catalog.ServiceDefinition) map[string]catalog.ServiceDefinition {
+	if all == nil {
+		all = map[string]catalog.ServiceDefinition{}
+	}
+	all[match] = s
+	return all
 }
 
 // turnsAway reports whether a service before it needs the opposite of what a port needs.
-func (l *layout) turnsAway(port model.Port, inspected bool) bool {
-	return inspected && l.quiet || speaksFirst(port) && l.inspects()
+func (l *layout) turnsAway(s catalog.ServiceDefinition, port model.Port, inspected bool) bool {
+	switch {
+	case inspected && l.quiet:
+		l.lose(s, l.owners.quiet, lostUnread, "")
+	case speaksFirst(port) && l.inspects():
+		l.lose(s, l.owners.reads, lostRead, "")
+	default:
+		return false
+	}
+	return true
 }
 
 // inspects reports whether something is read of connections before a service is called.
@@ -138,20 +189,47 @@ func handshakes(services []catalog.ServiceDefinition, number uint32) (n int) {
 }
 
 // takeConnections leads connections to a service by the address that they were meant
-// for, or all that are left.
+// for, or all that are left. A block of all addresses is like none.
 func (l *layout) takeConnections(s catalog.ServiceDefinition, number uint32, shared bool) (took bool) {
 	cluster := ClusterName(s.Key.Host, number)
-	blocks := 0
+	rest := true
 	if shared && !l.loopback {
+		all := false
 		for block := range s.BlocksIn(l.cluster) {
-			took = l.taken.add(&l.byBlock, chain{block.String(), cluster, s.Traffic.Affinity}) || took
-			blocks++
+			if block.Bits() == 0 {
+				all = true
+				continue
+			}
+			rest = false
+			took = l.takeBlock(s, chain{match: block.String(), cluster: cluster, affinity: s.Traffic.Affinity}) || took
 		}
+		rest = rest || all
 	}
-	if blocks == 0 && l.other == "" {
-		l.other, l.affinity, took = cluster, s.Traffic.Affinity, true
+	switch {
+	case !rest:
+	case l.other == "":
+		l.other, l.affinity, l.owners.other, took = cluster, s.Traffic.Affinity, s, true
+	default:
+		l.lose(s, l.owners.other, lostConnections, "")
 	}
 	return took
+}
+
+// takeBlock leads connections to a block of addresses to a service.
+func (l *layout) takeBlock(s catalog.ServiceDefinition, c chain) bool {
+	if owner, taken := l.owners.blocks[c.match]; taken {
+		if owner.Key != s.Key {
+			l.lose(s, owner, lostConnections, c.match)
+		}
+		return false
+	}
+	if (len(l.byBlock)+1)*len(l.bySNI) > mostInBlocks {
+		l.lose(s, l.owners.names[l.bySNI[0].match], lostBlock, c.match)
+		return false
+	}
+	l.owners.blocks = withOwner(l.owners.blocks, c.match, s)
+	l.byBlock = append(l.byBlock, c)
+	return true
 }
 
 // sniOf is what clients say in a handshake to reach a host. Envoy rejects a listener
@@ -178,6 +256,9 @@ func (taken claims) add(list *[]chain, c chain) bool {
 // takeRequests has the listener route requests. One that all services share has the
 // routes of all; the listener of an address those of one service.
 func (l *layout) takeRequests(s catalog.ServiceDefinition, number uint32, shared bool) {
+	if !l.inspects() {
+		l.owners.reads = s
+	}
 	switch {
 	case shared:
 		l.routes = portRoutes(number)
@@ -188,12 +269,7 @@ func (l *layout) takeRequests(s catalog.ServiceDefinition, number uint32, shared
 
 // listener writes a layout for a view.
 func (l layout) listener(m *listenerv3.Listener, v View) {
-	for _, c := range inOrder(l.byBlock) {
-		m.FilterChains = append(m.FilterChains, &listenerv3.FilterChain{
-			FilterChainMatch: &listenerv3.FilterChainMatch{PrefixRanges: []*corev3.CidrRange{cidr(c.match)}},
-			Filters:          v.toService(c.cluster, c.affinity),
-		})
-	}
+	m.FilterChains = append(m.FilterChains, l.blockChains(m.GetName(), v)...)
 	for _, c := range inOrder(l.bySNI) {
 		m.FilterChains = append(m.FilterChains, &listenerv3.FilterChain{
 			FilterChainMatch: &listenerv3.FilterChainMatch{ServerNames: []string{c.match}},
@@ -223,6 +299,44 @@ func (l layout) listener(m *listenerv3.Listener, v View) {
 	// waiting would break the protocol that it speaks.
 	m.ListenerFiltersTimeout = durationpb.New(0)
 	m.ContinueOnListenerFiltersTimeout = true
+}
+
+// blockChains lead connections to blocks of addresses. Envoy chooses a chain by address first,
+// so all chains by which other services are named are there once more.
+func (l layout) blockChains(listener string, v View) (chains []*listenerv3.FilterChain) {
+	var all []*corev3.CidrRange
+	blocks := inOrder(l.byBlock)
+	slices.SortStableFunc(blocks, func(a, b chain) int { return strings.Compare(a.cluster, b.cluster) })
+	for len(blocks) > 0 {
+		c := blocks[0]
+		var ranges []*corev3.CidrRange
+		for len(blocks) > 0 && blocks[0].cluster == c.cluster {
+			ranges, blocks = append(ranges, cidr(blocks[0].match)), blocks[1:]
+		}
+		all = append(all, ranges...)
+		chains = append(chains, &listenerv3.FilterChain{
+			FilterChainMatch: &listenerv3.FilterChainMatch{PrefixRanges: ranges}, Filters: v.toService(c.cluster, c.affinity),
+		})
+		if l.routes != "" {
+			requests := v.hcm(listener, l.routes)
+			requests.EarlyHeaderMutationExtensions = []*corev3.TypedExtensionConfig{unnamedTo(c.cluster)}
+			chains = append(chains, &listenerv3.FilterChain{
+				FilterChainMatch: &listenerv3.FilterChainMatch{PrefixRanges: ranges, ApplicationProtocols: plaintextHTTP, TransportProtocol: rawBuffer},
+				Filters:          []*listenerv3.Filter{filter(httpFilter, requests)},
+			}, &listenerv3.FilterChain{ // all else in plaintext, which Envoy does not look for without it
+				FilterChainMatch: &listenerv3.FilterChainMatch{PrefixRanges: ranges, TransportProtocol: rawBuffer}, Filters: v.toService(c.cluster, c.affinity),
+			})
+		}
+	}
+	for _, c := range inOrder(l.bySNI) {
+		if len(all) > 0 && !c.crowded {
+			chains = append(chains, &listenerv3.FilterChain{
+				FilterChainMatch: &listenerv3.FilterChainMatch{PrefixRanges: all, ServerNames: []string{c.match}},
+				Filters:          v.toService(c.cluster, c.affinity),
+			})
+		}
+	}
+	return chains
 }
 
 // clusters yields those that a layout leads to, of which one may be for connections that

@@ -4,27 +4,40 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"iter"
 	"maps"
-	"net/netip"
 	"slices"
 	"strings"
 
 	"github.com/isthmus-mesh/isthmus/catalog"
-	"github.com/isthmus-mesh/isthmus/model"
 )
 
-// Conflicts returns what says for a service of the snapshot what it asks for and
-// another one owns: Envoys get nothing of that, since they would reject the whole of it.
-// It is found when it is asked for, so changes cost nothing. What is found of a port is
-// kept until a service of the port changes. Once ctx has ended nothing more is looked for,
-// and what is returned may lack some.
+// Conflicts returns the conflicts of each service of the snapshot over things that sidecars
+// and edges can have from one service only. They are the losses of the layouts themselves:
+// those of listeners, of routes, and of ports of the edge, as every namespace has them that
+// may differ from others. They are found when they are asked for, so changes cost nothing. The
+// conflicts at a port are kept until a service of the port changes. Once ctx has ended nothing
+// more is looked for, and what is returned may lack some.
 func (s *Settings) Conflicts(ctx context.Context, now *catalog.Snapshot) func(*catalog.Service) []catalog.Conflict {
 	c := conflicts{ctx: ctx, deciders: map[workloadIn]map[uint32]catalog.InboundPort{}, now: now, domain: s.ClusterDomain, edge: s.Edge.Ports}
-	if slices.ContainsFunc(s.Edge.Ports, func(p EdgePort) bool { return p.Protocol != edgeTCP }) {
+	if len(s.Edge.Ports) > 0 {
 		c.folded = foldedHosts(now)
 	}
 	return c.of
+}
+
+// LoopbackConflicts is [Settings.Conflicts] for sidecars with INTERCEPTION_MODE NONE. There
+// all services of a port share one listener on loopback, and connections to it do not say
+// which address they were meant for.
+func (s *Settings) LoopbackConflicts(ctx context.Context, now *catalog.Snapshot) func(*catalog.Service) []catalog.Conflict {
+	c := conflicts{ctx: ctx, now: now}
+	return func(s *catalog.Service) (list []catalog.Conflict) {
+		for _, port := range s.Ports {
+			if p := (proxy{mode: none}); p.opens(port.Number) {
+				list = append(list, c.at(port.Number, p)[s.Key]...)
+			}
+		}
+		return list
+	}
 }
 
 type conflicts struct {
@@ -51,54 +64,15 @@ func (c conflicts) of(s *catalog.Service) (list []catalog.Conflict) {
 	return list
 }
 
-// loss is what one service does not have because another has it.
-type loss struct {
-	want
-	winner catalog.ServiceDefinition
-	own    bool     // for workloads of the winner's namespace alone
-	names  []string // of all that it asked for in this way
-}
-
-// goesToAnother says of what a service asks for that another has it.
-const goesToAnother = "%s go to %s of namespace %s %s, and not to %s; %s"
-
-// byHost says why no requests come where handshakes are expected.
-const byHost = "%s are led on by the host in the handshake, as %s of namespace %s needs it %s, so no requests go to %s; %s"
-
-// conflict says what a service does not have, and what to do about it.
-func (l loss) conflict(loser catalog.ServiceDefinition) catalog.Conflict {
-	where := "wherever both are seen"
-	if l.own {
-		where = "for workloads of that namespace"
-	}
-	return catalog.Conflict{
-		Field: l.field, Kept: l.winner.Records[0].Record, Lost: loser.Records[0].Record,
-		Reason: fmt.Sprintf(cmp.Or(l.reason, goesToAnother), l.asked+" "+strings.Join(l.names, ", "), l.winner.Key.Host, l.winner.Key.Namespace, where, loser.Key.Host, l.next),
-	}
-}
-
-// conflictsIn is the key of what is kept with the index of a port: names are short in a
-// domain, addresses are those in a cluster, and the edge may lead connections at the port
-// to one host.
-type conflictsIn struct {
-	domain  string
-	cluster string
-	edge    string // the host; empty for none
-}
-
-type portConflicts map[catalog.ServiceKey][]catalog.Conflict
-
-// outbound is what clients do not find of a service at a port, whatever cluster they are of.
+// outbound lists the conflicts at a port, for clients of every cluster.
 func (c conflicts) outbound(s *catalog.Service, number uint32) (list []catalog.Conflict) {
 	clusters := c.now.AddressClusters()
 	if len(clusters) == 0 {
-		return c.at(number, "")[s.Key]
+		clusters = []string{""}
 	}
-	seen := map[catalog.Conflict]struct{}{}
 	for _, cluster := range clusters {
-		for _, conflict := range c.at(number, cluster)[s.Key] {
-			if _, twice := seen[conflict]; !twice {
-				seen[conflict] = struct{}{}
+		for _, conflict := range c.at(number, proxy{domain: c.domain, cluster: cluster})[s.Key] {
+			if !slices.Contains(list, conflict) {
 				list = append(list, conflict)
 			}
 		}
@@ -106,258 +80,383 @@ func (c conflicts) outbound(s *catalog.Service, number uint32) (list []catalog.C
 	return list
 }
 
-func (c conflicts) at(number uint32, cluster string) portConflicts {
+// portConflicts are the conflicts at a port.
+type portConflicts map[catalog.ServiceKey][]catalog.Conflict
+
+// conflictsOf is the key of the conflicts at some sidecars, which are kept with the index of
+// a port.
+type conflictsOf proxy
+
+// at returns the conflicts at a port of some sidecars.
+func (c conflicts) at(number uint32, p proxy) portConflicts {
 	index := c.now.Port(number)
-	if index == nil {
+	if index == nil || p.reserved(number) {
 		return nil
 	}
-	key := conflictsIn{c.domain, cluster, c.edgeHost(number)}
-	made, _ := index.DeriveOr(key, func(catalog.PortChange) (any, error) { return newPortConflicts(c.ctx, index, key) })
+	made, _ := index.DeriveOr(conflictsOf(p), func(catalog.PortChange) (any, error) {
+		l := portLosses{ctx: c.ctx, index: index, proxy: p, worst: map[lostThing]loss{}}
+		l.atListeners()
+		if p.mode != none {
+			l.ofNames()
+		}
+		return l.conflicts(), c.ctx.Err()
+	})
 	found, _ := made.(portConflicts)
 	return found
 }
 
-// edgeHost is the host of a TCP port of the edge; empty if there is no such port.
-func (c conflicts) edgeHost(number uint32) string {
-	for i := range c.edge {
-		if p := &c.edge[i]; p.is(number) && p.Protocol == edgeTCP && len(p.Hosts) == 1 {
-			return p.Hosts[0]
-		}
-	}
-	return ""
+// nobody is a namespace without services, that none is exported to by its name.
+const nobody = "\x00"
+
+// portLosses collects the things that services of a port do not have.
+type portLosses struct {
+	ctx   context.Context
+	index *catalog.PortServices
+	proxy proxy
+	worst map[lostThing]loss // of each thing, the loss to the first owner
 }
 
-// newPortConflicts looks at the services of a port by who owns addresses, as Envoys have
-// them whose connections are redirected. Others have one listener for
-// all services of a port, where even more is contested.
-func newPortConflicts(ctx context.Context, index *catalog.PortServices, in conflictsIn) (portConflicts, error) {
-	services := reachedAt(index)
-	all := contest{
-		in: in, index: index, claimed: map[string]*claimants{},
-		secure: handshakesByAddress(services, index, in.cluster), blocks: blocksAsked(services, index.Number, in.cluster),
+// lostThing is one thing that a service asks for.
+type lostThing struct {
+	loser catalog.ServiceKey
+	kind  lossKind
+	name  string
+}
+
+// add enters a loss at the listener of an address, or, if that is empty, at the one that
+// services share.
+func (l portLosses) add(one loss, address string) {
+	switch {
+	case one.name != "":
+	case address != "":
+		one.name = address
+	case l.proxy.mode == none:
+		one.name = "loopback with INTERCEPTION_MODE NONE"
+	case one.kind == lostConnections:
+		one.name = "addresses that no service has"
+	default:
+		one.name = "addresses without a listener of their own"
 	}
-	without := make([]map[string]bool, 0, len(services))
+	thing := lostThing{one.loser.Key, one.kind, one.name}
+	if was, known := l.worst[thing]; !known || one.kind.asked(one.name).Owner("", one.winner, was.winner) < 0 {
+		l.worst[thing] = one
+	}
+}
+
+// view is how a namespace sees the port.
+func (l portLosses) view(namespace string) View {
+	return View{Kind: KindEnvoy, Namespace: namespace, proxy: l.proxy}
+}
+
+// viewers lists the namespaces that may see others of some services than everybody else does,
+// or that own some of them, and first one that is like everybody else.
+func (l portLosses) viewers(services []catalog.ServiceDefinition) []string {
+	some := map[string]struct{}{}
 	for _, s := range services {
-		if err := ctx.Err(); err != nil {
-			return nil, err
-		}
-		without = append(without, all.enter(s))
-	}
-	all.sortNames()
-	found := portConflicts{}
-	for i, s := range services {
-		if err := ctx.Err(); err != nil {
-			return nil, err
-		}
-		lost := all.lostBy(s, without[i])
-		for w := range all.yieldsTo(s) { // whoever comes first
-			all.rivals(w).judge(lost, w, s)
-		}
-		for _, l := range lost.list {
-			found[s.Key] = append(found[s.Key], l.conflict(s))
+		for alike := range l.index.Between(s.Key.Host, s.Key.Host+"\x00") {
+			some[alike.Key.Namespace] = struct{}{}
+			for to := range alike.ExportTo.All() {
+				if to != "*" && to != "~" && to != "." {
+					some[to] = struct{}{}
+				}
+			}
 		}
 	}
-	return found, nil
+	return append([]string{nobody}, slices.Sorted(maps.Keys(some))...)
 }
 
-// defeats are what a service does not have, united by winner and kind.
-type defeats struct {
-	list []loss
-	at   map[defeat]int // position in list
-}
-
-type defeat struct {
-	winner       catalog.ServiceKey
-	field, asked string
-	own          bool
-}
-
-// judge adds what a service does not have because one of its rivals has it.
-func (c *claimants) judge(lost *defeats, w want, s catalog.ServiceDefinition) {
-	winner, found := c.winner(s, w)
-	if !found {
-		return
-	}
-	own := !w.yields && w.by.Owner("", winner, s) > 0
-	is := defeat{winner.Key, w.field, w.asked, own}
-	if i, known := lost.at[is]; known {
-		lost.list[i].names = append(lost.list[i].names, w.name)
-		return
-	}
-	if lost.at == nil {
-		lost.at = map[defeat]int{}
-	}
-	lost.at[is] = len(lost.list)
-	lost.list = append(lost.list, loss{w, winner, own, []string{w.name}})
-}
-
-// reachedAt lists the services that Envoys reach at a port, by who owns addresses.
-func reachedAt(index *catalog.PortServices) (list []catalog.ServiceDefinition) {
-	for s := range index.All() {
-		if port, ok := s.Port(index.Number); ok && hasCluster(s, index.Number) && trafficOf(port) != notTCP && !(proxy{}).reserved(index.Number) {
-			list = append(list, s)
-		}
-	}
-	slices.SortFunc(list, func(a, b catalog.ServiceDefinition) int { return catalog.Address.Owner("", a, b) })
-	return list
-}
-
-// blocksAsked are the blocks that have a chain of their own.
-func blocksAsked(services []catalog.ServiceDefinition, number uint32, cluster string) blockSet {
-	b := blockSet{has: map[netip.Prefix]struct{}{}}
-	lengths := map[int]struct{}{}
-	for _, s := range services {
-		if port, _ := s.Port(number); trafficOf(port) == httpOnly || trafficOf(port) == tlsOnly {
+// atListeners lays out every listener at which several services meet, for each namespace.
+func (l portLosses) atListeners() {
+	shared, apart := []catalog.ServiceDefinition{}, map[string][]catalog.ServiceDefinition{}
+	for s := range l.index.All() {
+		port, ok := s.Port(l.index.Number)
+		if !ok || trafficOf(port) == notTCP || !hasCluster(s, l.index.Number) {
 			continue
 		}
-		for block := range s.BlocksIn(cluster) {
-			b.has[block], lengths[block.Bits()] = struct{}{}, struct{}{}
+		if l.proxy.sharesListener(s, l.index) {
+			shared = append(shared, s)
+		}
+		if l.proxy.mode != none && !l.proxy.apart(s, l.index) && !s.ForeignIn(l.proxy.cluster) {
+			for address := range s.OwnAddressesIn(l.proxy.cluster) {
+				apart[address] = append(apart[address], s)
+			}
 		}
 	}
-	b.bits = slices.SortedFunc(maps.Keys(lengths), func(x, y int) int { return cmp.Compare(y, x) })
-	return b
+	for address, services := range apart {
+		l.each(services, func(v View) {
+			for _, one := range askingAt(v, l.index, address).losses(v) {
+				l.add(one, address)
+			}
+		})
+	}
+	shared = l.doubtful(shared)
+	l.each(shared, func(v View) {
+		var lost []loss
+		seen := slices.DeleteFunc(slices.Clone(shared), func(s catalog.ServiceDefinition) bool { return !l.index.Means(v.viewer(), s) })
+		v.arrange(seen, l.index.Number, true, &lost)
+		for _, one := range lost {
+			if one.kind != lostConnections || !one.loser.ForeignIn(l.proxy.cluster) { // nobody is owed an address in another cluster
+				l.add(one, "")
+			}
+		}
+	})
 }
 
-// want is something that only one service can have in a view.
-type want struct {
-	key, only   string // only is the namespace that knows the service by it; empty for all
-	field       string
-	asked, name string // "requests at port 80 for", "reviews"
-	next        string
-	listener    string // where connections come in, if it is about them
-	also        string // the key by which those lose to it that do not ask for the same
-	reason      string // empty for the usual one
-	by          catalog.Asked
-	yields      bool // whoever else asks for it has it
+// each has the services of a listener looked at by each namespace, if there are several.
+func (l portLosses) each(services []catalog.ServiceDefinition, look func(View)) {
+	if len(services) < 2 {
+		return
+	}
+	for _, namespace := range l.viewers(services) {
+		if l.ctx.Err() != nil {
+			return
+		}
+		look(l.view(namespace))
+	}
+}
+
+// doubtful are the services of a listener that may lose something there, and those that may
+// have it. The rest, which is nearly all, changes nothing: requests, which are routed, and
+// handshakes for a host of one service. It does where a server speaks first.
+func (l portLosses) doubtful(shared []catalog.ServiceDefinition) []catalog.ServiceDefinition {
+	names, blocks := map[string]int{}, 0
+	for _, s := range shared {
+		port, _ := s.Port(l.index.Number)
+		if speaksFirst(port) {
+			return shared
+		}
+		if name, ok := sniOf(s.Key.Host); ok && trafficOf(port) == tlsOnly {
+			names[name]++
+		}
+		for range s.BlocksIn(l.proxy.cluster) {
+			blocks++
+		}
+	}
+	return slices.DeleteFunc(shared, func(s catalog.ServiceDefinition) bool {
+		port, _ := s.Port(l.index.Number)
+		name, _ := sniOf(s.Key.Host)
+		kind := trafficOf(port)
+		return kind == httpOnly || kind == tlsOnly && names[name] < 2 && blocks*len(names) <= mostInBlocks
+	})
+}
+
+// losses lists what services do not have at an address.
+func (a atAddress) losses(v View) (lost []loss) {
+	if len(a.list) == 0 {
+		return nil
+	}
+	services := a.connections()
+	owner, kind := a.list[0], lostConnections
+	if port, _ := owner.Port(a.port); trafficOf(port) == tlsOnly && handshakes(services, a.port) > 1 {
+		kind = lostToHandshakes
+	}
+	for _, s := range a.list[1:] {
+		if a.requests(owner) != a.requests(s) {
+			lost = append(lost, loss{loser: s, winner: owner, kind: kind})
+		}
+	}
+	v.arrange(services, a.port, false, &lost)
+	return lost
+}
+
+// ofNames finds the domains of requests that services lose to others. In routes a domain has
+// the first of the services that claim it and are seen.
+func (l portLosses) ofNames() {
+	all, several := map[string][]spelled{}, map[string]struct{}{}
+	in := hostsIn{domain: l.proxy.domain, cluster: l.proxy.cluster}
+	for s := range l.index.All() {
+		port, ok := s.Port(l.index.Number)
+		if kind := trafficOf(port); !ok || !hasCluster(s, l.index.Number) || kind != httpOnly && kind != sniffed {
+			continue
+		}
+		h := newPortHost(s, l.index.Number, in)
+		for _, domain := range h.domainsFor(h.home != "") {
+			c := h.claimTo(domain)
+			if list := all[c.domain]; len(list) > 0 && list[0].by.Key.Host != s.Key.Host {
+				several[c.domain] = struct{}{}
+			}
+			all[c.domain] = append(all[c.domain], spelled{c, domain})
+		}
+	}
+	for domain := range several {
+		l.ofDomain(all[domain])
+	}
+}
+
+// spelled is a claim with the domain as the service spells it.
+type spelled struct {
+	claim
+	as string
+}
+
+// ofDomain finds the services that lose a domain.
+func (l portLosses) ofDomain(claims []spelled) {
+	services := make([]catalog.ServiceDefinition, len(claims))
+	for i, c := range claims {
+		services[i] = c.by
+	}
+	l.each(services, func(v View) {
+		var owner *spelled
+		seen := func(yield func(*spelled) bool) {
+			for i := range claims {
+				c := &claims[i]
+				if (!c.own || c.home == v.Namespace) && l.index.Means(v.viewer(), c.by) && !yield(c) {
+					return
+				}
+			}
+		}
+		for c := range seen {
+			if owner == nil || cmp.Or(compareBool(c.foreign, owner.foreign), c.asks().Owner(v.Namespace, c.by, owner.by)) < 0 {
+				owner = c
+			}
+		}
+		for c := range seen {
+			if c.by.Key != owner.by.Key && !c.foreign {
+				l.add(loss{loser: c.by, winner: owner.by, kind: lostRequests, name: c.as}, "")
+			}
+		}
+	})
+}
+
+// conflicts unites the losses of each service to one owner.
+func (l portLosses) conflicts() portConflicts {
+	type united struct {
+		loser, winner catalog.ServiceKey
+		kind          lossKind
+		own           bool
+	}
+	all, names := map[united]loss{}, map[united][]string{}
+	for thing, one := range l.worst {
+		own := one.kind.asked(one.name).Owner("", one.winner, one.loser) > 0
+		u := united{thing.loser, one.winner.Key, one.kind, own}
+		all[u], names[u] = one, append(names[u], one.name)
+	}
+	found := portConflicts{}
+	for u, one := range all {
+		slices.Sort(names[u])
+		found[u.loser] = append(found[u.loser], one.conflict(l.index.Number, names[u], u.own))
+	}
+	for _, list := range found {
+		slices.SortFunc(list, func(a, b catalog.Conflict) int {
+			return cmp.Or(cmp.Compare(a.Field, b.Field), cmp.Compare(a.Reason, b.Reason))
+		})
+	}
+	return found
+}
+
+// loss is a thing that one service does not have because another owns it.
+type loss struct {
+	loser, winner catalog.ServiceDefinition
+	kind          lossKind
+	name          string // of the thing; empty for all of a listener
+}
+
+// lossKind is what a service loses, and why.
+type lossKind uint8
+
+const (
+	lostConnections  lossKind = iota // those to an address, to a block, or all that are left
+	lostHandshakes                   // those that name its host
+	lostToHandshakes                 // requests to an address, where handshakes are led on by host
+	lostUnread                       // all that have to be read, where a server speaks first
+	lostRead                         // all, since its server speaks first where connections are read
+	lostInBlocks                     // handshakes that name its host, in blocks of addresses
+	lostBlock                        // a block, since there are too many hosts in handshakes
+	lostRequests                     // those that name a domain
+	lostAtEdge                       // calls from outside
+)
+
+// asked is what the owner of the thing is told by.
+func (k lossKind) asked(name string) catalog.Asked {
+	if k == lostHandshakes || k == lostAtEdge || k == lostRequests && !isAddress(name) {
+		return catalog.Name
+	}
+	return catalog.Address
 }
 
 const (
 	otherHost    = "choose another host for it, or another port"
 	otherAddress = "give it an address of its own, or another port"
-	otherPort    = "have it called at another port of the edge"
+	otherPort    = "give one of the two another port"
 )
 
-// wantsOf yields what a service asks for at a port.
-func wantsOf(s catalog.ServiceDefinition, index *catalog.PortServices, in conflictsIn, secure handshakesAt) iter.Seq[want] {
-	return func(yield func(want) bool) {
-		number := index.Number
-		port, _ := s.Port(number)
-		kind := trafficOf(port)
-		if strings.EqualFold(in.edge, s.Key.Host) && (kind == tcpOnly || kind == sniffed) && s.Resolution != model.ResolutionNone && !yield(edgeWanted(number)) {
-			return
-		}
-		if kind == httpOnly || kind == sniffed {
-			for w := range domainsWanted(s, number, in) {
-				if !yield(w) {
-					return
-				}
-			}
-		}
-		if kind == httpOnly || (proxy{cluster: in.cluster}).apart(s, index) {
-			return
-		}
-		for w := range connectionsWanted(s, number, kind, in.cluster, secure) {
-			if !yield(w) {
-				return
-			}
-		}
+// lossTexts are the field and the reason of a conflict over each kind of loss. Reasons have
+// the port, the names, the owner's host and namespace, the views, and the loser's host.
+var lossTexts = [...]struct{ field, reason string }{
+	lostConnections:  {"ports[%d].addresses", "connections to port %d of %s go to %s of namespace %s %s, and not to %s; " + otherAddress},
+	lostHandshakes:   {"ports[%d].sni", "handshakes at port %d for %s go to %s of namespace %s %s, and not to %s; " + otherHost},
+	lostToHandshakes: {"ports[%d].addresses", "connections to port %d of %s are led on by the host in the handshake, as %s of namespace %s needs it %s, so no requests go to %s; " + otherAddress},
+	lostUnread:       {"ports[%d].protocol", "connections to port %d of %s are not read, since the server of %s of namespace %s may speak first %s, so none go to %s; " + otherPort},
+	lostRead:         {"ports[%d].protocol", "connections to port %d of %s are read, to find those of %s of namespace %s %s, so none go to %s, whose server may speak first; " + otherPort},
+	lostInBlocks:     {"ports[%d].sni", "handshakes at port %d for %s go to %s of namespace %s in its blocks of addresses %s, and not to %s, for a listener tells 10,000 pairs of block and host apart; " + otherPort},
+	lostBlock:        {"ports[%d].addresses", "connections to port %d of %s are led on by the host in the handshake, as %s of namespace %s needs it %s, and not to %s, for a listener tells 10,000 pairs of block and host apart; " + otherPort},
+	lostRequests:     {"ports[%d].domain", "requests at port %d for %s go to %s of namespace %s %s, and not to %s; " + otherHost},
+	lostAtEdge:       {"edge.ports[%d].hosts", "calls of port %d of the edge for %s go to %s of namespace %s %s, and not to %s; " + otherHost},
+}
+
+// conflict says what a service does not have, and what to do about it. Own says that it is
+// for workloads of the owner's namespace alone.
+func (l loss) conflict(number uint32, names []string, own bool) catalog.Conflict {
+	where := "wherever both are seen"
+	if own {
+		where = "for workloads of that namespace"
+	}
+	text := lossTexts[l.kind]
+	return catalog.Conflict{
+		Field: fmt.Sprintf(text.field, number), Kept: l.winner.Records[0].Record, Lost: l.loser.Records[0].Record,
+		Reason: fmt.Sprintf(text.reason, number, strings.Join(names, ", "), l.winner.Key.Host, l.winner.Key.Namespace, where, l.loser.Key.Host),
 	}
 }
 
-func domainsWanted(s catalog.ServiceDefinition, number uint32, in conflictsIn) iter.Seq[want] {
-	return func(yield func(want) bool) {
-		name, home, short := shortName(s.Key.Host, in.domain)
-		seen := map[string]bool{}
-		foreign := s.ForeignIn(in.cluster)
-		for d := range domainsOf(s, in.domain, in.cluster, short) {
-			key := strings.ToLower(d)
-			if seen[key] || key == anyDomain || foreign && isAddress(d) && d != s.Key.Host {
-				continue
-			}
-			seen[key] = true
-			w := want{key: "domain " + key, by: claim{domain: key}.asks(), field: fmt.Sprintf("ports[%d].domain", number), asked: fmt.Sprintf("requests at port %d for", number), name: d, next: otherHost}
-			if short && d == name {
-				w.only = home
-			}
-			if !yield(w) {
-				return
+// atEdge finds the owner of the host that a port of the edge leads to instead.
+func (c conflicts) atEdge(s *catalog.Service, port *EdgePort) []catalog.Conflict {
+	alike := c.folded[foldOf(s.Key.Host)]
+	if _, exposed := port.memberOf(s.ServiceDefinition); !exposed || len(alike) < 2 {
+		return nil
+	}
+	viewers := map[string]struct{}{nobody: {}}
+	for _, other := range alike {
+		viewers[other.Key.Namespace] = struct{}{}
+		for to := range other.ExportTo.All() {
+			viewers[to] = struct{}{}
+		}
+	}
+	l := portLosses{worst: map[lostThing]loss{}}
+	for namespace := range viewers {
+		v := catalog.Viewer{Namespace: namespace}
+		if !c.means(v, s.ServiceDefinition) {
+			continue
+		}
+		for _, other := range alike {
+			_, exposed := port.memberOf(other.ServiceDefinition)
+			if exposed && other.Key.Host != s.Key.Host && c.means(v, other.ServiceDefinition) && port.asks().Owner(namespace, other.ServiceDefinition, s.ServiceDefinition) < 0 {
+				l.add(loss{s.ServiceDefinition, other.ServiceDefinition, lostAtEdge, s.Key.Host}, "")
 			}
 		}
 	}
+	for _, one := range l.worst {
+		own := port.asks().Owner("", one.winner, s.ServiceDefinition) > 0
+		return []catalog.Conflict{one.conflict(port.number(), []string{one.name}, own)}
+	}
+	return nil
 }
 
-func connectionsWanted(s catalog.ServiceDefinition, number uint32, kind traffic, cluster string, secure handshakesAt) iter.Seq[want] {
-	return func(yield func(want) bool) {
-		name, whole := sniOf(s.Key.Host)
-		shares := !s.ForeignIn(cluster) // addresses in another cluster are no shared ones
-		for address := range addressesAsked(s, cluster) {
-			shares = false
-			if kind == tlsOnly && secure.several(address) {
-				if !yield(handshakeWanted(name, address, number)) {
-					return
-				}
-				continue
-			}
-			if !yield(addressWanted(address, number)) {
-				return
-			}
-		}
-		for block := range s.BlocksIn(cluster) {
-			if shares = kind == tlsOnly; !shares && !yield(blockWanted(block, number)) {
-				return
-			}
-		}
-		switch {
-		case !shares:
-		case kind != tlsOnly:
-			yield(want{key: "rest", listener: otherAddresses, field: fmt.Sprintf("ports[%d].addresses", number), asked: fmt.Sprintf("connections to port %d of", number), name: "addresses that no service has", next: otherAddress})
-		case whole:
-			yield(handshakeWanted(name, "", number))
+func (c conflicts) means(v catalog.Viewer, s catalog.ServiceDefinition) bool {
+	is, found := c.now.Resolve(v, s.Key.Host)
+	return found && is.Key == s.Key
+}
+
+// foldedHosts are the services whose hosts differ from another's in case alone.
+func foldedHosts(now *catalog.Snapshot) map[string][]*catalog.Service {
+	all := map[string][]*catalog.Service{}
+	for s := range now.Services() {
+		key := foldOf(s.Key.Host)
+		all[key] = append(all[key], s)
+	}
+	for key, services := range all {
+		if len(services) == 1 {
+			delete(all, key)
 		}
 	}
-}
-
-// addressesAsked yields the addresses of its own that a service is to be reached at in a
-// cluster. Nobody is owed the addresses that it has in another one.
-func addressesAsked(s catalog.ServiceDefinition, cluster string) iter.Seq[string] {
-	if s.ForeignIn(cluster) {
-		return func(func(string) bool) {}
-	}
-	return s.OwnAddressesIn(cluster)
-}
-
-func addressWanted(address string, number uint32) want {
-	return want{
-		key: "address " + address, listener: address, field: fmt.Sprintf("ports[%d].addresses", number),
-		asked: fmt.Sprintf("connections to port %d of", number), name: address, next: otherAddress,
-	}
-}
-
-func blockWanted(block netip.Prefix, number uint32) want {
-	return want{
-		key: "block " + block.String(), listener: otherAddresses, field: fmt.Sprintf("ports[%d].addresses", number),
-		asked: fmt.Sprintf("connections to port %d of", number), name: block.String(), next: otherAddress,
-	}
-}
-
-func handshakeWanted(name, address string, number uint32) want {
-	return want{
-		key: "handshake " + name + " " + address, by: catalog.Name, listener: cmp.Or(address, otherAddresses), field: fmt.Sprintf("ports[%d].sni", number),
-		asked: fmt.Sprintf("handshakes at port %d for", number), name: name, next: otherHost, also: "handshakes " + address,
-	}
-}
-
-// handshakesAlone is what requests to an address lose where several services of TLS are
-// distinguished by host.
-func handshakesAlone(address string, number uint32) want {
-	w := addressWanted(address, number)
-	w.key, w.reason, w.yields = "handshakes "+address, byHost, true
-	return w
-}
-
-func edgeWanted(number uint32) want {
-	return want{
-		key: "edge", field: fmt.Sprintf("edge.ports[%d]", number),
-		asked: fmt.Sprintf("connections to port %d of", number), name: "the edge", next: otherPort,
-	}
+	return all
 }

@@ -84,7 +84,12 @@ func TestWhatAnotherServiceHasIsSaid(t *testing.T) {
 		{
 			"the address of requests, which are older",
 			[]claiming{{host: "x", number: 90, protocol: "HTTP", addresses: []string{"10.0.0.1"}}, {host: "y", number: 90, protocol: "TCP", addresses: []string{"10.0.0.1"}}},
-			[]string{"x: ports[90].addresses: connections to port 90 of 10.0.0.1 go to y"},
+			[]string{"y: ports[90].addresses: connections to port 90 of 10.0.0.1 go to x"},
+		},
+		{
+			"the address of requests, which are younger",
+			[]claiming{{host: "x", number: 90, protocol: "TCP", addresses: []string{"10.0.0.1"}}, {host: "y", number: 90, protocol: "HTTP", addresses: []string{"10.0.0.1"}}},
+			[]string{"y: ports[90].addresses: connections to port 90 of 10.0.0.1 go to x"},
 		},
 		{
 			"no address",
@@ -107,10 +112,7 @@ func TestWhatAnotherServiceHasIsSaid(t *testing.T) {
 				{host: "y", number: 90, protocol: "TCP", addresses: []string{"10.1.0.0/16"}},
 				{host: "z", number: 90, protocol: "HTTP", addresses: []string{"10.1.2.3", "10.1.2.4"}},
 			},
-			[]string{
-				"x: ports[90].addresses: connections to port 90 of 10.1.3.0/24 go to y of namespace a wherever both are seen",
-				"z: ports[90].addresses: connections to port 90 of 10.1.2.3, 10.1.2.4 go to y",
-			},
+			nil,
 		},
 		{
 			"a handshake",
@@ -127,8 +129,8 @@ func TestWhatAnotherServiceHasIsSaid(t *testing.T) {
 		{
 			"requests where handshakes are",
 			[]claiming{
-				{host: "z.com", number: 443, protocol: "HTTP", addresses: []string{"10.0.0.1"}},
 				{host: "x.com", number: 443, protocol: "TLS", addresses: []string{"10.0.0.1"}},
+				{host: "z.com", number: 443, protocol: "HTTP", addresses: []string{"10.0.0.1"}},
 				{host: "y.com", number: 443, protocol: "TLS", addresses: []string{"10.0.0.1"}},
 			},
 			[]string{"z.com: ports[443].addresses: connections to port 443 of 10.0.0.1 are led on by the host in the handshake, as x.com of namespace a needs it wherever both are seen, so no requests go to z.com; give it an address"},
@@ -168,7 +170,7 @@ func TestWhatAnotherServiceHasIsSaid(t *testing.T) {
 				{host: "X", number: 7000, protocol: "TCP", addresses: []string{"10.0.0.2"}},
 				{host: "y", number: 7000, protocol: "TCP", addresses: []string{"10.0.0.3"}},
 			},
-			[]string{"X: edge.ports[7000]: connections to port 7000 of the edge go to x"},
+			[]string{"X: edge.ports[7000].hosts: calls of port 7000 of the edge for X go to x"},
 		},
 		{
 			"a host at the edge",
@@ -337,4 +339,97 @@ func lackedBy(snapshot *catalog.Snapshot, v View) map[catalog.ServiceKey][]strin
 		}
 	}
 	return lacked
+}
+
+// A service has a conflict where, and only where, some call of it from a namespace that sees it
+// reaches another service, or nobody.
+func TestServicesThatCallsDoNotReachHaveConflicts(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		var services []claiming
+		for n := range rapid.IntRange(1, 6).Draw(t, "services") {
+			services = append(services, claiming{
+				host: fmt.Sprintf("s%d.example", n), number: 90,
+				protocol: rapid.SampledFrom([]string{"MYSQL", "TCP", "HTTP", "HTTP", "TLS", "TLS", ""}).Draw(t, "protocol"),
+				addresses: rapid.SampledFrom([][]string{ // none has both addresses and blocks
+					nil, nil,
+					{"10.0.0.1"},
+					{"10.0.0.2"},
+					{"10.0.0.1", "10.0.0.2"},
+					{"10.1.0.0/16"},
+					{"10.1.1.0/24"},
+					{"10.1.1.7"},
+					{"10.1.1.7", "10.0.0.1"},
+					{"10.1.0.0/16", "10.1.1.0/24"},
+					{"10.1.0.0/16", "0.0.0.0/0"},
+					{"0.0.0.0/0"},
+				}).Draw(t, "addresses"),
+				namespace: rapid.SampledFrom([]string{"a", "b"}).Draw(t, "namespace"), exportTo: rapid.SampledFrom([]string{"", "", ".", "b"}).Draw(t, "exportTo"),
+			})
+		}
+		now := snapshotOfClaims(services...)
+		missed := map[string]string{}
+		for _, namespace := range []string{"a", "b", "third"} {
+			calls := newCaller(t, NewWorld(now, true, "root"), sidecarIn(namespace), "0.0.0.0")
+			for s := range now.Port(90).Visible(catalog.Viewer{Namespace: namespace}) {
+				for _, is := range callsOf(s) {
+					if to := calls.reaches(is); to != ClusterName(s.Key.Host, 90) {
+						missed[s.Key.Host] = fmt.Sprintf("%v from %s reaches %s", is, namespace, to)
+					}
+				}
+			}
+		}
+		of := NewSettings().Conflicts(t.Context(), now)
+		for s := range now.Services() {
+			list := of(s)
+			if port, _ := s.Port(90); trafficOf(port) == sniffed { // requests for its address come to the address
+				list = slices.DeleteFunc(slices.Clone(list), func(c catalog.Conflict) bool { return c.Field == "ports[90].domain" })
+			}
+			if why, is := missed[s.Key.Host]; is != (len(list) > 0) {
+				t.Errorf("%s: %d conflicts %v, and %s", s.Key.Host, len(list), list, why)
+			}
+		}
+	})
+}
+
+// callsOf are calls of a service at its own addresses, and those that name it at addresses of
+// nobody and in blocks.
+func callsOf(s catalog.ServiceDefinition) (list []call) {
+	own := slices.Collect(s.OwnAddresses())
+	for block := range s.BlocksIn("") {
+		own = append(own, block.Addr().Next().Next().String())
+	}
+	if len(own) == 0 {
+		own = []string{"10.200.0.1"}
+	}
+	port, _ := s.Port(90)
+	kind := trafficOf(port)
+	for _, address := range own {
+		switch kind {
+		case httpOnly, sniffed:
+			list = append(list, call{address, 90, "GET", s.Key.Host})
+		case tlsOnly:
+			list = append(list, call{address, 90, "hello", s.Key.Host})
+		default:
+			list = append(list, call{address, 90, "anything", ""})
+		}
+		if kind == sniffed {
+			list = append(list, call{address, 90, "anything", ""})
+		}
+	}
+	hasAddresses := len(slices.Collect(s.OwnAddresses())) > 0
+	for _, elsewhere := range []string{"10.200.0.1", "10.1.0.2", "10.1.1.2"} {
+		switch {
+		case kind == httpOnly:
+			list = append(list, call{elsewhere, 90, "GET", s.Key.Host})
+		case kind == tlsOnly && !hasAddresses:
+			list = append(list, call{elsewhere, 90, "hello", s.Key.Host})
+		}
+	}
+	if kind == httpOnly {
+		for address := range s.OwnAddresses() {
+			list = append(list, call{"10.200.0.1", 90, "GET", address})
+		}
+	}
+	return list
 }

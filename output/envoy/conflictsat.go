@@ -3,7 +3,6 @@ package envoy
 import (
 	"cmp"
 	"fmt"
-	"strings"
 
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/model"
@@ -73,63 +72,3 @@ type workloadIn struct {
 const fewPorts = 64
 
 func spoken(p model.Port) string { return cmp.Or(p.Protocol, "any protocol") }
-
-// foldedHosts are the services whose hosts differ from another's in case alone.
-func foldedHosts(now *catalog.Snapshot) map[string][]*catalog.Service {
-	all := map[string][]*catalog.Service{}
-	for s := range now.Services() {
-		key := foldedHost(s)
-		all[key] = append(all[key], s)
-	}
-	for key, services := range all {
-		if len(services) == 1 {
-			delete(all, key)
-		}
-	}
-	return all
-}
-
-func foldedHost(s *catalog.Service) string {
-	return strings.TrimSuffix(strings.ToLower(s.Key.Host), ".")
-}
-
-// atEdge finds the owner of the host that a port of the edge leads to instead.
-func (c conflicts) atEdge(s *catalog.Service, port *EdgePort) []catalog.Conflict {
-	if port.Protocol == edgeTCP || !port.leadsTo(s.ServiceDefinition) {
-		return nil
-	}
-	rivals := &claimants{by: catalog.Name, means: c.means}
-	for _, other := range c.folded[foldedHost(s)] {
-		if other.Key != s.Key && port.leadsTo(other.ServiceDefinition) {
-			rivals.add(other.ServiceDefinition, "")
-		}
-	}
-	winner, lost := rivals.winner(s.ServiceDefinition, want{})
-	if !lost {
-		return nil
-	}
-	own := rivals.compare(winner, s.ServiceDefinition) > 0
-	w := want{
-		field: fmt.Sprintf("edge.ports[%d].hosts", port.Number),
-		asked: fmt.Sprintf("calls of port %d of the edge for", port.Number), next: otherHost,
-	}
-	return []catalog.Conflict{loss{w, winner, own, []string{s.Key.Host}}.conflict(s.ServiceDefinition)}
-}
-
-func (c conflicts) means(v catalog.Viewer, s catalog.ServiceDefinition) bool {
-	is, found := c.now.Resolve(v, s.Key.Host)
-	return found && is.Key == s.Key
-}
-
-// leadsTo reports whether a port of the edge would lead to a service if that was alone.
-func (p *EdgePort) leadsTo(s catalog.ServiceDefinition) bool {
-	if s.Resolution == model.ResolutionNone || !p.exposes(s.Key.Host) {
-		return false
-	}
-	for _, port := range s.Ports {
-		if _, ok := p.takes(port); ok && hasCluster(s, port.Number) {
-			return true
-		}
-	}
-	return false
-}

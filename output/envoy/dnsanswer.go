@@ -120,15 +120,13 @@ func (a answering) reachedAt(s catalog.ServiceDefinition, port model.Port, kind 
 		return false
 	}
 	at, cluster := a.arrivals(port.Number), ClusterName(s.Key.Host, port.Number)
-	switch {
-	case at.whole != "":
-		return at.whole == cluster
-	case kind == httpOnly: // requests name the host
+	switch kind {
+	case httpOnly: // requests name the host
 		return at.requests
-	case kind == tlsOnly:
+	case tlsOnly:
 		name, ok := sniOf(s.Key.Host)
 		return ok && at.bySNI[name] == cluster
-	case kind == sniffed: // it is called in both ways
+	case sniffed: // it is called in both ways
 		return at.requests && at.other == cluster
 	default:
 		return at.other == cluster
@@ -138,7 +136,6 @@ func (a answering) reachedAt(s catalog.ServiceDefinition, port model.Port, kind 
 // arrivals are where a listener that services share leads calls of the address that is
 // answered for those without one.
 type arrivals struct {
-	whole    string            // the cluster of all of them; empty if it depends on what they carry
 	requests bool              // go to the host that they name
 	bySNI    map[string]string // clusters, by host
 	other    string            // the cluster of all other connections
@@ -183,22 +180,20 @@ func (a answering) isListenedAt(address string, number uint32) bool {
 	return false
 }
 
-// arrivals are those of an address. The service of the smallest block that it is in has
-// all of them.
+// arrivals are those of an address. Of all connections that name no service, the service of
+// the smallest block has those that go into it.
 func (l layout) arrivals(address netip.Addr) arrivals {
-	smallest, whole := -1, ""
+	at, smallest := arrivals{requests: l.routes != "", bySNI: map[string]string{}, other: l.other}, -1
 	for _, c := range l.byBlock {
 		block := netip.MustParsePrefix(c.match)
 		if block.Contains(address) && block.Bits() > smallest {
-			smallest, whole = block.Bits(), c.cluster
+			smallest, at.other = block.Bits(), c.cluster
 		}
 	}
-	if whole != "" {
-		return arrivals{whole: whole}
-	}
-	at := arrivals{requests: l.routes != "", bySNI: map[string]string{}, other: l.other}
 	for _, c := range l.bySNI {
-		at.bySNI[c.match] = c.cluster
+		if smallest < 0 || !c.crowded {
+			at.bySNI[c.match] = c.cluster
+		}
 	}
 	return at
 }

@@ -65,7 +65,7 @@ func (l edgeListener) chains() []chain {
 	taken := claims{}
 	for _, m := range members {
 		if name, ok := sniOf(m.Key.Host); ok {
-			taken.add(&list, chain{name, m.cluster(), m.Traffic.Affinity})
+			taken.add(&list, chain{match: name, cluster: m.cluster(), affinity: m.Traffic.Affinity})
 		}
 	}
 	return append(inOrder(list), chain{cluster: blackHoleCluster})

@@ -31,7 +31,7 @@ func TestTheOldestServiceHasAPortOfLoopback(t *testing.T) {
 				{host: "old", number: 90, protocol: "TCP"}, {host: "all", number: 90, protocol: "TCP", addresses: all},
 			},
 			"old", false,
-			[]string{"all: ports[90].addresses: sidecars with INTERCEPTION_MODE NONE lead all connections to port 90 of loopback to old of namespace a"},
+			[]string{"all: ports[90].addresses: connections to port 90 of loopback with INTERCEPTION_MODE NONE go to old of namespace a"},
 		},
 		{
 			"an address beside an older block",
@@ -39,7 +39,7 @@ func TestTheOldestServiceHasAPortOfLoopback(t *testing.T) {
 				{host: "block", number: 90, protocol: "TCP", addresses: block}, {host: "one", number: 90, protocol: "TCP", addresses: []string{"10.0.0.1"}},
 			},
 			"block", false,
-			[]string{"one: ports[90].addresses: sidecars with INTERCEPTION_MODE NONE lead all"},
+			[]string{"one: ports[90].addresses: connections to port 90 of loopback with INTERCEPTION_MODE NONE go to"},
 		},
 		{
 			"requests beside connections",
@@ -47,7 +47,7 @@ func TestTheOldestServiceHasAPortOfLoopback(t *testing.T) {
 				{host: "raw", number: 90, protocol: "TCP"}, {host: "web", number: 90, protocol: "HTTP"}, {host: "any", number: 90},
 			},
 			"raw", true,
-			[]string{"any: ports[90].addresses: sidecars with INTERCEPTION_MODE NONE lead all"},
+			[]string{"any: ports[90].addresses: connections to port 90 of loopback with INTERCEPTION_MODE NONE go to"},
 		},
 		{
 			"a server that speaks first beside older requests",
@@ -55,7 +55,7 @@ func TestTheOldestServiceHasAPortOfLoopback(t *testing.T) {
 				{host: "web", number: 90, protocol: "HTTP"}, {host: "db", number: 90, protocol: "MYSQL"}, {host: "raw", number: 90, protocol: "TCP"},
 			},
 			"raw", true,
-			[]string{"db: ports[90].protocol: sidecars with INTERCEPTION_MODE NONE read connections to port 90 of loopback, to find those of web of namespace a"},
+			[]string{"db: ports[90].protocol: connections to port 90 of loopback with INTERCEPTION_MODE NONE are read, to find those of web of namespace a"},
 		},
 		{
 			"requests beside an older server that speaks first",
@@ -64,8 +64,8 @@ func TestTheOldestServiceHasAPortOfLoopback(t *testing.T) {
 			},
 			"db", false,
 			[]string{
-				"raw: ports[90].addresses: sidecars with INTERCEPTION_MODE NONE lead all",
-				"web: ports[90].protocol: sidecars with INTERCEPTION_MODE NONE do not read connections to port 90 of loopback, since the server of db of namespace a may speak first",
+				"raw: ports[90].addresses: connections to port 90 of loopback with INTERCEPTION_MODE NONE go to",
+				"web: ports[90].protocol: connections to port 90 of loopback with INTERCEPTION_MODE NONE are not read, since the server of db of namespace a may speak first",
 			},
 		},
 		{
@@ -79,7 +79,7 @@ func TestTheOldestServiceHasAPortOfLoopback(t *testing.T) {
 				{host: "theirs", namespace: "b", exportTo: ".", number: 90, protocol: "TCP"}, {host: "ours", number: 90, protocol: "TCP"},
 			},
 			"ours", false,
-			[]string{"ours: ports[90].addresses: sidecars with INTERCEPTION_MODE NONE lead all connections to port 90 of loopback to theirs of namespace b"},
+			[]string{"ours: ports[90].addresses: connections to port 90 of loopback with INTERCEPTION_MODE NONE go to theirs of namespace b"},
 		},
 		{"ports of Envoy's own", []claiming{{host: "x", number: 15001, protocol: "TCP"}, {host: "y", number: 15001, protocol: "TCP"}}, "", false, nil},
 	} {

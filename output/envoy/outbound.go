@@ -3,6 +3,7 @@ package envoy
 import (
 	"iter"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -45,17 +46,11 @@ func (p proxy) listensAt(s catalog.ServiceDefinition, index *catalog.PortService
 	}
 }
 
-// listens reports whether an address is one of [proxy.listensAt]. It does not go through
-// the addresses of a service, which may be many, if it is called at all of them.
-func (p proxy) listens(s catalog.ServiceDefinition, index *catalog.PortServices, address string) bool {
-	port, _ := s.Port(index.Number)
-	if address != p.shared() && len(s.ByCluster) == 0 && !s.Traffic.ClusterLocal {
-		kind := trafficOf(port)
-		return kind != notTCP && kind != httpOnly && p.mode != none && p.family.has(address) &&
-			!p.reserved(port.Number) && !p.apart(s, index) && index.IsAt(s.Key, address)
-	}
+// sharesListener reports whether a service is reached through the listener that services of
+// a port share.
+func (p proxy) sharesListener(s catalog.ServiceDefinition, index *catalog.PortServices) bool {
 	for at := range p.listensAt(s, index) {
-		if at == address {
+		if at == p.shared() {
 			return true
 		}
 	}
@@ -74,35 +69,62 @@ const (
 	inboundPort  = 15006
 )
 
-// isTaken reports whether an address that a service has in another cluster is that of
-// somebody else in the view's.
-func (v View) isTaken(s catalog.ServiceDefinition, index *catalog.PortServices, address string) bool {
-	cluster := v.proxy.cluster
-	return s.ForeignIn(cluster) && address != v.proxy.shared() && index.TakenIn(cluster, address, v.viewer())
-}
-
 // has reports whether Envoys with addresses of a family connect to an address.
 func (f family) has(address string) bool {
 	ip, err := netip.ParseAddr(address)
 	return err == nil && (f == unknownFamily || f == both || ip.Unmap().Is4() == (f == ipv4))
 }
 
-// members yields the services that a viewer reaches through a listener, by host.
+// members yields the services that a viewer reaches through a listener: by host through the
+// one that services share, by ownership through that of an address.
 func members(v View, index *catalog.PortServices, address string) iter.Seq[catalog.ServiceDefinition] {
-	candidates := index.VisibleAt(v.viewer(), address)
-	if address == v.proxy.shared() {
-		candidates = index.Visible(v.viewer())
+	if address != v.proxy.shared() {
+		return slices.Values(askingAt(v, index, address).connections())
 	}
 	return func(yield func(catalog.ServiceDefinition) bool) {
-		for s := range candidates {
-			if !hasCluster(s, index.Number) {
-				continue
-			}
-			if v.proxy.listens(s, index, address) && !v.isTaken(s, index, address) && !yield(s) {
+		for s := range index.Visible(v.viewer()) {
+			if hasCluster(s, index.Number) && v.proxy.sharesListener(s, index) && !yield(s) {
 				return
 			}
 		}
 	}
+}
+
+// atAddress are the services that ask for an address and a port, the owner first.
+type atAddress struct {
+	port uint32
+	list []catalog.ServiceDefinition
+}
+
+// askingAt returns the services that a viewer calls at an address.
+func askingAt(v View, index *catalog.PortServices, address string) atAddress {
+	all := atAddress{port: index.Number}
+	if v.proxy.mode == none || v.proxy.reserved(index.Number) || !v.proxy.family.has(address) {
+		return all
+	}
+	for _, s := range index.CalledAt(v.viewer(), v.proxy.cluster, address) {
+		if port, _ := s.Port(index.Number); trafficOf(port) != notTCP && hasCluster(s, index.Number) && !v.proxy.apart(s, index) {
+			all.list = append(all.list, s)
+		}
+	}
+	slices.SortFunc(all.list, func(a, b catalog.ServiceDefinition) int { return catalog.Address.Owner(v.Namespace, a, b) })
+	return all
+}
+
+// requests reports whether the port of a service carries requests alone. They are routed by
+// the listener that services share, so one of the address would take them from their owner.
+func (a atAddress) requests(s catalog.ServiceDefinition) bool {
+	port, _ := s.Port(a.port)
+	return trafficOf(port) == httpOnly
+}
+
+// connections lists the services that are reached through a listener of the address: none
+// if the owner takes requests.
+func (a atAddress) connections() []catalog.ServiceDefinition {
+	if len(a.list) == 0 || a.requests(a.list[0]) {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Clone(a.list), a.requests)
 }
 
 // hasCluster reports whether Envoys have a cluster for a port of the service.

@@ -45,20 +45,28 @@ func listenerNames(w *World, v View) iter.Seq[string] {
 
 // listenedAt lists the addresses at which a port has listeners.
 func listenedAt(w *World, v View, index *catalog.PortServices) []string {
-	var list []string
+	var own, pods []string
+	others := map[string]struct{}{} // addresses that a listener may be taken from
 	for s := range index.Visible(v.viewer()) {
 		if !hasCluster(s, index.Number) {
 			continue
 		}
-		for address := range v.proxy.listensAt(s, index) {
-			if !v.isTaken(s, index, address) {
-				list = append(list, address)
+		own = slices.AppendSeq(own, v.proxy.listensAt(s, index))
+		pods = slices.AppendSeq(pods, podAddresses(w, v, s, index))
+		if port, _ := s.Port(index.Number); trafficOf(port) == httpOnly || s.ForeignIn(v.proxy.cluster) {
+			for address := range s.OwnAddressesIn(v.proxy.cluster) {
+				others[address] = struct{}{}
 			}
 		}
-		list = slices.AppendSeq(list, podAddresses(w, v, s, index))
 	}
-	slices.Sort(list)
-	return slices.Compact(list)
+	slices.Sort(own)
+	own = slices.DeleteFunc(slices.Compact(own), func(address string) bool {
+		_, doubtful := others[address]
+		return doubtful && len(askingAt(v, index, address).connections()) == 0
+	})
+	own = slices.Concat(own, slices.DeleteFunc(pods, func(address string) bool { return index.TakenIn(v.proxy.cluster, address, v.viewer()) }))
+	slices.Sort(own)
+	return slices.Compact(own)
 }
 
 // findListener returns one of them.

@@ -105,3 +105,43 @@ func TestAddressesAreTheOwners(t *testing.T) {
 		})
 	}
 }
+
+// A request in a block of addresses goes to the service that it names, and to that of the block
+// if it names none. A workload that writes the header of blocks itself reaches services alone.
+func TestBlocksLeaveRequestsToWhomTheyName(t *testing.T) {
+	t.Parallel()
+	snapshot := snapshotOfClaims(
+		claiming{host: "block.example", number: 90, protocol: "TCP", addresses: []string{"10.1.0.0/16"}},
+		claiming{host: "web.example", number: 90, protocol: "HTTP", addresses: []string{"10.1.2.3"}},
+		claiming{host: "tls.example", number: 90, protocol: "TLS"},
+	)
+	settings := NewSettings()
+	settings.Outbound = RegistryOutbound
+	w := settings.Begin()(snapshot, catalog.Change{}, true, "root").World
+	calls := newCaller(t, w, sidecarIn("third"), "0.0.0.0")
+	for is, want := range map[call]string{
+		{"10.1.2.3", 90, "GET", "web.example"}:       "web.example",
+		{"10.1.9.9", 90, "GET", "web.example"}:       "web.example",
+		{"10.1.9.9", 90, "GET", "unknown.example"}:   "block.example",
+		{"10.1.9.9", 90, "hello", "tls.example"}:     "tls.example",
+		{"10.1.9.9", 90, "hello", "other.example"}:   "block.example",
+		{"10.1.9.9", 90, "anything", ""}:             "block.example",
+		{"10.200.0.1", 90, "hello", "tls.example"}:   "tls.example",
+		{"10.200.0.1", 90, "GET", "web.example"}:     "web.example",
+		{"10.200.0.1", 90, "GET", "unknown.example"}: "",
+		{"10.200.0.1", 90, "anything", ""}:           blackHoleCluster,
+	} {
+		if want != "" && want != blackHoleCluster {
+			want = ClusterName(want, 90)
+		}
+		if got := calls.reaches(is); got != want {
+			t.Errorf("%v reaches %q, want %q", is, got, want)
+		}
+	}
+	routes := calls.routesNamed("90")
+	for _, forged := range []string{passthroughCluster, blackHoleCluster, "inbound|80||"} {
+		if to := routed(routes, "unknown.example", forged); to != "" {
+			t.Errorf("a forged header leads to %s", to)
+		}
+	}
+}

@@ -62,9 +62,9 @@ func podAddresses(w *World, v View, s catalog.ServiceDefinition, index *catalog.
 
 // findPodListener returns the listener of the address of an endpoint. Several services may
 // have it, such as one for all pods of a StatefulSet and one for each of them. All of them
-// lead to the same place.
+// lead to the same place. There is none if another service has the address as its own.
 func findPodListener(w *World, v View, address string, number uint32) (push.Subject, bool) {
-	if v.proxy.reserved(number) || !v.proxy.family.has(address) {
+	if v.proxy.reserved(number) || !v.proxy.family.has(address) || w.snapshot.Port(number).TakenIn(v.proxy.cluster, address, v.viewer()) {
 		return nil, false
 	}
 	var candidates []catalog.ServiceDefinition

@@ -1,7 +1,11 @@
 package envoy
 
 import (
+	mutationrulesv3 "github.com/envoyproxy/go-control-plane/envoy/config/common/mutation_rules/v3"
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	headermutationv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/http/early_header_mutation/header_mutation/v3"
+	matcherv3 "github.com/envoyproxy/go-control-plane/envoy/type/matcher/v3"
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/isthmus-mesh/isthmus/push"
@@ -26,14 +30,40 @@ func (s *settings) otherHosts() *routev3.VirtualHost {
 		answer := &routev3.Route_DirectResponse{DirectResponse: &routev3.DirectResponseAction{Status: badGateway}}
 		return &routev3.VirtualHost{
 			Name: name, Domains: []string{anyDomain}, IncludeRequestAttemptCount: true,
-			Routes: []*routev3.Route{{Name: name, Match: anyPath(), Action: answer}},
+			Routes: []*routev3.Route{inBlocks(), {Name: name, Match: anyPath(), Action: answer}},
 		}
 	}
 	action := unlimitedTime(toCluster(passthroughCluster))
 	return &routev3.VirtualHost{
 		Name: "allow_any", Domains: []string{anyDomain}, IncludeRequestAttemptCount: true,
-		Routes: []*routev3.Route{{Name: "allow_any", Match: anyPath(), Action: &routev3.Route_Route{Route: action}}},
+		Routes: []*routev3.Route{inBlocks(), {Name: "allow_any", Match: anyPath(), Action: &routev3.Route_Route{Route: action}}},
 	}
+}
+
+// blockHeader is in requests to a block of addresses, from the listener until they are routed:
+// the cluster of requests that name no service. A listener that leads to blocks sets it.
+const blockHeader = "x-isthmus-block-cluster"
+
+// unnamedTo leads the requests of a listener's chain that name no service to a cluster.
+func unnamedTo(cluster string) *corev3.TypedExtensionConfig {
+	return &corev3.TypedExtensionConfig{
+		Name: "envoy.http.early_header_mutation.header_mutation",
+		TypedConfig: packed(&headermutationv3.HeaderMutation{Mutations: []*mutationrulesv3.HeaderMutation{{
+			Action: &mutationrulesv3.HeaderMutation_Append{Append: &corev3.HeaderValueOption{
+				Header: &corev3.HeaderValue{Key: blockHeader, Value: cluster}, AppendAction: corev3.HeaderValueOption_OVERWRITE_IF_EXISTS_OR_ADD,
+			}},
+		}}}),
+	}
+}
+
+// inBlocks is the route of requests to a block of addresses that name no service. Only
+// clusters of services may be in the header, for a workload could write it as well.
+func inBlocks() *routev3.Route {
+	match := anyPath()
+	service := &matcherv3.StringMatcher{MatchPattern: &matcherv3.StringMatcher_Prefix{Prefix: outbound}}
+	match.Headers = []*routev3.HeaderMatcher{{Name: blockHeader, HeaderMatchSpecifier: &routev3.HeaderMatcher_StringMatch{StringMatch: service}}}
+	action := unlimitedTime(&routev3.RouteAction{ClusterSpecifier: &routev3.RouteAction_ClusterHeader{ClusterHeader: blockHeader}})
+	return &routev3.Route{Name: "block", Match: match, Action: &routev3.Route_Route{Route: action}, RequestHeadersToRemove: []string{blockHeader}}
 }
 
 // unlimitedTime switches off the limits that Envoy has if nothing is said.

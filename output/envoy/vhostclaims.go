@@ -63,15 +63,20 @@ func compareBool(a, b bool) int {
 func (h *portHost) claims() iter.Seq[claim] {
 	return func(yield func(claim) bool) {
 		for _, domain := range h.domainsFor(h.home != "") {
-			c := claim{domain: strings.ToLower(domain), foreign: h.foreignBy(domain), by: h.ServiceDefinition}
-			if h.home != "" && domain == h.name {
-				c.own, c.home = true, h.home
-			}
-			if !yield(c) {
+			if !yield(h.claimTo(domain)) {
 				return
 			}
 		}
 	}
+}
+
+// claimTo is the claim to one of its domains.
+func (h *portHost) claimTo(domain string) claim {
+	c := claim{domain: strings.ToLower(domain), foreign: h.foreignBy(domain), by: h.ServiceDefinition}
+	if h.home != "" && domain == h.name {
+		c.own, c.home = true, h.home
+	}
+	return c
 }
 
 type claimIndex = immutable.Map[claim, *portHost]

@@ -54,7 +54,7 @@ func TestConflictsOfLoopbackAreThereWithASidecarOfIt(t *testing.T) {
 	}
 	stream := connect("NONE")
 	list := conflicts("second.example")
-	if len(list) != 1 || list[0].Field != "ports[5432].addresses" || !strings.Contains(list[0].Reason, "lead all connections to port 5432 of loopback to first.example") {
+	if len(list) != 1 || list[0].Field != "ports[5432].addresses" || !strings.Contains(list[0].Reason, "connections to port 5432 of loopback with INTERCEPTION_MODE NONE go to first.example") {
 		t.Errorf("it has the conflicts %v", list)
 	}
 	if list := conflicts("first.example"); len(list) > 0 {

@@ -129,14 +129,18 @@ func (o *oracle) atSidecar(c call) []string {
 	return o.byPort(c, services)
 }
 
-// at are the services that have a listener of an address of their own.
+// at are the services that are called at an address of their own, unless its owner takes
+// requests. These are routed by the host that they name, and nothing else has the address.
 func at(services []offered, address netip.Addr) (list []offered) {
 	for _, s := range services {
-		if kind := carries(s.port); kind != requests && kind != nothing && s.at(address) {
+		if kind := carries(s.port); kind != nothing && s.at(address) {
 			list = append(list, s)
 		}
 	}
-	return list
+	if len(list) > 0 && carries(list[0].port) == requests {
+		return nil
+	}
+	return only(list, handshakes, connections, anything)
 }
 
 // byAddress is who answers at such a listener.
@@ -177,23 +181,24 @@ func (o *oracle) byPort(c call, services []offered) []string {
 			blocks = nil
 		}
 		for _, b := range blocks {
-			if b.Contains(c.to.Addr()) && (within == nil || b.Bits() > block.Bits()) {
+			if b.Bits() > 0 && b.Contains(c.to.Addr()) && (within == nil || b.Bits() > block.Bits()) {
 				block, within = b, &s
 			}
 		}
 	}
-	if within != nil {
-		return within.reached(c)
-	}
 	if (c.says == inHTTP || c.says == inHTTP2) && len(only(here, requests, anything)) > 0 {
-		return o.routed(c, only(services, requests, anything))
+		return o.routed(c, only(services, requests, anything), within)
 	}
 	if s, found := named(c.host, only(here, handshakes)); found && c.says == inTLS {
 		return s.reached(c)
 	}
+	if within != nil {
+		return within.reached(c)
+	}
 	here = slices.DeleteFunc(only(here, connections, anything), func(s offered) bool {
 		single, blocks := s.addresses()
-		return len(blocks)+len(single) > 0 && !o.bare
+		all := slices.ContainsFunc(blocks, func(b netip.Prefix) bool { return b.Bits() == 0 })
+		return len(blocks)+len(single) > 0 && !all && !o.bare
 	})
 	return o.first(c, here)
 }
@@ -219,8 +224,9 @@ func (o *oracle) first(c call, services []offered) []string {
 }
 
 // routed is who answers a request that is routed by its authority. A name that names the
-// namespace of its service goes first; an address does not say whose it is.
-func (o *oracle) routed(c call, services []offered) []string {
+// namespace of its service goes first; an address does not say whose it is. A request to a
+// block of addresses that names no service is that of the block.
+func (o *oracle) routed(c call, services []offered, block *offered) []string {
 	if _, err := netip.ParseAddr(strings.Trim(c.host, "[]")); err != nil {
 		services = slices.Clone(services)
 		slices.SortStableFunc(services, func(a, b offered) int {
@@ -231,6 +237,8 @@ func (o *oracle) routed(c call, services []offered) []string {
 		return routedTo(s.reached(c))
 	}
 	switch {
+	case block != nil:
+		return routedTo(block.reached(c))
 	case o.allow && o.bare:
 		return []string{"status 503"}
 	case o.allow:
