@@ -53,6 +53,39 @@ func TestDefectSVisibilityIsWritten(t *testing.T) {
 	})
 }
 
+// A name that names a namespace is exported by that namespace alone, whichever source has it
+// first. The ServiceEntry of another namespace is seen there and nowhere else.
+func TestNameOfAnotherNamespaceIsExportedToItsOwnAlone(t *testing.T) {
+	t.Parallel()
+	const host = "reviews.shop.svc.cluster.local"
+	theirs, _ := service("first", host).(model.Upsert)
+	theirs.Record.Namespace = "aaa-evil"
+	for name, come := range map[string][]model.Event{
+		"theirs comes first": {theirs, service("second", host)},
+		"ours comes first":   {service("second", host), theirs},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			api, r := newAPI(t), newRegistry("first", "second")
+			r.builder = catalog.Order{Sources: []string{"first", "second"}, Domains: []string{"cluster.local"}}.NewBuilder()
+			r.listed("first", "second")
+			w := start(t, api, r, nil)
+			settled(t, w)
+			for _, one := range come {
+				r.say(one)
+			}
+			await(t, "both to be written", func() error {
+				theirs, _ := api.Get("networking.istio.io/v1/namespaces/aaa-evil/serviceentries/" + host)["spec"].(kubeapi.Object)
+				ours := spec(api, host)
+				if got := fmt.Sprint(theirs["exportTo"], ours["hosts"], ours["exportTo"]); got != "[.] ["+host+"] <nil>" {
+					return fmt.Errorf("theirs is exported to, ours has the hosts, and is exported to: %s", got)
+				}
+				return nil
+			})
+		})
+	}
+}
+
 // Defect T: a steady trickle cost every change ten seconds, and calls went one
 // after the other. A service waits for its own changes only as long as is set,
 // and is not held up by others.
