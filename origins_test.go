@@ -9,10 +9,10 @@ import (
 	"testing"
 )
 
-const (
-	originsPage = "docs/origins.md"
-	notYet      = "Not there"
-)
+// pagesWithTests are the pages whose tables name a test in each row.
+var pagesWithTests = []string{"docs/origins.md", "docs/security.md"}
+
+const notYet = "Not there"
 
 var (
 	quoted     = regexp.MustCompile("`([^`]+)`")
@@ -21,17 +21,19 @@ var (
 	tableRules = regexp.MustCompile(`^[|: -]+$`)
 )
 
-// Each row of the page on origins names tests that there are, or says why there
+// Each row of the pages on origins and on security names tests that exist, or says why there
 // is none.
-func TestOriginsNameTestsThatExist(t *testing.T) {
+func TestPagesNameTestsThatExist(t *testing.T) {
 	t.Parallel()
-	rows := tableRows(read(t, originsPage))
-	if len(rows) == 0 {
-		t.Fatal("found no rows; fix this test")
-	}
-	for _, cells := range rows {
-		for _, wrong := range wrongWithOrigin(cells, os.ReadFile) {
-			t.Errorf("%s, row %q: %s", originsPage, cells[0], wrong)
+	for _, page := range pagesWithTests {
+		rows := tableRows(read(t, page))
+		if len(rows) == 0 {
+			t.Fatal("found no rows; fix this test")
+		}
+		for _, cells := range rows {
+			for _, wrong := range wrongWithOrigin(cells, os.ReadFile) {
+				t.Errorf("%s, row %q: %s", page, cells[0], wrong)
+			}
 		}
 	}
 }

@@ -150,8 +150,9 @@ func (o *oracle) hosts() (list []string) {
 // left out, and so are wildcards.
 func (o *oracle) lookups() map[string][]string {
 	want := map[string][]string{}
-	for _, s := range o.all {
-		owner, found := authorized(s.host, o.all, offered.names)
+	all := byName(o.all)
+	for _, s := range all {
+		owner, found := authorized(s.host, all, offered.names)
 		if !found || owner.host != s.host || strings.Contains(s.host, "*") {
 			continue
 		}

@@ -228,10 +228,7 @@ func (o *oracle) first(c call, services []offered) []string {
 // block of addresses that names no service is that of the block.
 func (o *oracle) routed(c call, services []offered, block *offered) []string {
 	if _, err := netip.ParseAddr(strings.Trim(c.host, "[]")); err != nil {
-		services = slices.Clone(services)
-		slices.SortStableFunc(services, func(a, b offered) int {
-			return cmp.Or(trueFirst(a.namespace() == shop, b.namespace() == shop), trueFirst(a.named(), b.named()))
-		})
+		services = byName(services)
 	}
 	if s, found := authorized(c.host, services, offered.names); found {
 		return routedTo(s.reached(c))
@@ -246,6 +243,15 @@ func (o *oracle) routed(c call, services []offered, block *offered) []string {
 	default:
 		return []string{"status 502"}
 	}
+}
+
+// byName puts services in the order in which they have names.
+func byName(services []offered) []offered {
+	services = slices.Clone(services)
+	slices.SortStableFunc(services, func(a, b offered) int {
+		return cmp.Or(trueFirst(a.namespace() == shop, b.namespace() == shop), trueFirst(a.named(), b.named()))
+	})
+	return services
 }
 
 // named reports whether a host names the namespace of its service.
