@@ -79,10 +79,20 @@ e2e: $(if $(wildcard cmd/isthmus),build) ## Run the end-to-end test modules unde
 	done; \
 	exit $$status
 
+# The race detector looks for orders of events and not for inputs, which make test draws: so
+# properties are tried fewer times here.
+RACE_CHECKS ?= 20
 .PHONY: race
 race: build ## Run the tests under the race detector (PKG=, TESTFLAGS=)
 	@command -v "$$(go env CC)" >/dev/null || { echo 'race: needs a C compiler: apt-get install gcc libc6-dev' >&2; exit 1; }
-	CGO_ENABLED=1 go test -race -vet=off -p $(AT_ONCE) -timeout 15m $(TESTFLAGS) $(PKG)
+	@status=0; \
+	race() { CGO_ENABLED=1 go test -race -vet=off -p $(AT_ONCE) -timeout 15m $(TESTFLAGS) "$$@" || status=1; }; \
+	draws() { go list -f '{{range .TestImports}}{{if eq . "pgregory.net/rapid"}}{{$$.ImportPath}}{{"\n"}}{{end}}{{end}}{{range .XTestImports}}{{if eq . "pgregory.net/rapid"}}{{$$.ImportPath}}{{"\n"}}{{end}}{{end}}' $(PKG) | sort -u | grep .; }; \
+	drawing=$$(draws || true); \
+	if [ -n "$$drawing" ]; then race $$drawing -rapid.checks=$(RACE_CHECKS); fi; \
+	rest=$$(comm -23 <(go list $(PKG) | sort) <(printf '%s\n' "$$drawing")); \
+	if [ -n "$$rest" ]; then race $$rest; fi; \
+	exit $$status
 
 .PHONY: lint
 lint: tool-golangci-lint ## Check the code's form; FIX=1 fixes what can be fixed

@@ -366,7 +366,7 @@ const (
 	lostAtEdge                       // calls from outside
 )
 
-// asked is what the owner of the thing is told by.
+// asked is the kind of thing, which decides who owns it.
 func (k lossKind) asked(name string) catalog.Asked {
 	if k == lostHandshakes || k == lostAtEdge || k == lostRequests && !isAddress(name) {
 		return catalog.Name
