@@ -105,3 +105,38 @@ func TestClientOfAnUnknownServiceFailsForThatReason(t *testing.T) {
 	files.Write("shop.yaml", service{Host: reviews, Endpoints: endpoints(one)})
 	outsider.AwaitAnswers("one")
 }
+
+// A name that names a namespace is that namespace's, for gRPC as well: while its service is
+// deleted and created again, and while another namespace of an earlier source claims the name.
+func TestCallsGoToTheNamespaceInTheName(t *testing.T) {
+	t.Parallel()
+	const host = "reviews.prod.svc.cluster.local"
+	earlier, later := newRegistry(t, "earlier"), newRegistry(t, "later")
+	b := startBackends(t, "real", "evil", "other")
+	stays := service{Host: "stays.example", Namespace: "prod", Endpoints: endpoints(b[2])}
+	theirs := service{Host: host, Namespace: "prod", Endpoints: endpoints(b[0])}
+	earlier.Write("stays.yaml", stays)
+	later.Write("stays.yaml", stays) // so that not everything goes, which would be held
+	later.Write("real.yaml", theirs)
+	isthmus := start(t, earlier, later)
+	third, own := dial(t, isthmus, host+":80", "third"), dial(t, isthmus, host+":80", "prod")
+	third.AwaitAnswers("real")
+	own.AwaitAnswers("real")
+
+	earlier.Write("evil.yaml", service{Host: host, Namespace: "aaa-evil", Endpoints: endpoints(b[1])})
+	dial(t, isthmus, host+":80", "aaa-evil").AwaitAnswers("evil")
+	calls := b[1].Calls()
+	for range 2 {
+		third.AwaitAnswers("real")
+		own.AwaitAnswers("real")
+		later.Remove("real.yaml")
+		third.AwaitAnyFailure()
+		own.AwaitAnyFailure()
+		later.Write("real.yaml", theirs)
+	}
+	third.AwaitAnswers("real")
+	own.AwaitAnswers("real")
+	if n := b[1].Calls() - calls; n != 0 {
+		t.Errorf("%d calls went to the namespace aaa-evil", n)
+	}
+}
