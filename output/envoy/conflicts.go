@@ -189,10 +189,21 @@ func (l portLosses) atListeners() {
 			}
 		})
 	}
-	shared = l.doubtful(shared)
+	// In the order for workloads of no namespace, which is nearly that of each.
+	shared = slices.SortedFunc(slices.Values(l.doubtful(shared)), func(a, b catalog.ServiceDefinition) int { return catalog.Address.Owner("", a, b) })
+	everywhere := make([]bool, len(shared))
+	for i, s := range shared {
+		everywhere[i] = l.isSeenEverywhere(s)
+	}
+	var lost []loss
+	seen := make([]catalog.ServiceDefinition, 0, len(shared))
 	l.each(shared, func(v View) {
-		var lost []loss
-		seen := slices.DeleteFunc(slices.Clone(shared), func(s catalog.ServiceDefinition) bool { return !l.index.Means(v.viewer(), s) })
+		lost, seen = lost[:0], seen[:0]
+		for i, s := range shared {
+			if everywhere[i] || l.index.Means(v.viewer(), s) {
+				seen = append(seen, s)
+			}
+		}
 		v.arrange(seen, l.index.Number, true, &lost)
 		for _, one := range lost {
 			if one.kind != lostConnections || !one.loser.ForeignIn(l.proxy.cluster) { // nobody is owed an address in another cluster
@@ -200,6 +211,16 @@ func (l portLosses) atListeners() {
 			}
 		}
 	})
+}
+
+// isSeenEverywhere reports whether every viewer means a service by its host.
+func (l portLosses) isSeenEverywhere(s catalog.ServiceDefinition) bool {
+	for alike := range l.index.Between(s.Key.Host, s.Key.Host+"\x00") {
+		if alike.Key != s.Key {
+			return false
+		}
+	}
+	return s.ExportTo.Len() == 0 || slices.Contains(s.ExportTo.Slice(), "*")
 }
 
 // each has the services of a listener looked at by each namespace, if there are several.
