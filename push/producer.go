@@ -1,6 +1,9 @@
 package push
 
-import "sync/atomic"
+import (
+	"sync/atomic"
+	"time"
+)
 
 // Producer makes the resources of some types of an engine. It publishes its
 // worlds by itself, and is primed and complete by itself: a type whose producer
@@ -77,19 +80,64 @@ func (e *Engine) Whole(t Type) bool { return e.table.Load().types[t].Whole }
 // maxTypes bounds the types that an engine admits because a client asks for them.
 const maxTypes = 256
 
+// typeRetention is how long an admitted type and its counts stay after its last user has
+// released it.
+const typeRetention = 10 * time.Minute
+
+// admission is the use of a type that no producer has. It is guarded by the engine's mu.
+type admission struct {
+	users int
+	left  time.Time // when the last of them released it
+}
+
+func (a *admission) expired(now time.Time) bool {
+	return a != nil && a.users == 0 && now.Sub(a.left) >= typeRetention
+}
+
 // Admit enters a type that nobody produces, so that clients can ask for it and are
 // answered as its row says. If a type has the name already, it returns that one; ok
-// is false when there are too many types.
-func (e *Engine) Admit(spec TypeSpec) (t Type, ok bool) {
+// is false if most types are admitted already. A caller that no longer uses the type calls
+// [Engine.Release]: the type stays for 10 minutes more, and then makes room for another.
+func (e *Engine) Admit(spec TypeSpec, most int) (t Type, ok bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	before := e.table.Load()
 	if t, ok := before.byName[spec.Name]; ok {
+		if a := before.types[t].admitted; a != nil {
+			a.users++
+		}
 		return t, true
 	}
-	if len(before.types) >= maxTypes {
+	info := &typeInfo{TypeSpec: spec, counts: &typeCounters{}, admitted: &admission{users: 1}}
+	t, admitted, now := Type(len(before.types)), 0, time.Now()
+	for at, other := range before.types {
+		if other.admitted.expired(now) {
+			t = Type(at)
+		} else if other.admitted != nil {
+			admitted++
+		}
+	}
+	if admitted >= most || t >= maxTypes {
 		return 0, false
 	}
-	e.table.Store(before.with(e.config.Order, &typeInfo{TypeSpec: spec, counts: &typeCounters{}}))
-	return Type(len(before.types)), true
+	if int(t) < len(before.types) {
+		e.table.Store(before.replacing(e.config.Order, t, info))
+	} else {
+		e.table.Store(before.with(e.config.Order, info))
+	}
+	return t, true
+}
+
+// Release gives an admitted type back. A caller does so once for each call of
+// [Engine.Admit], after it has closed the subscribers that asked for the type.
+func (e *Engine) Release(t Type) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	a := e.table.Load().types[t].admitted
+	if a == nil {
+		return
+	}
+	if a.users--; a.users == 0 {
+		a.left = time.Now()
+	}
 }

@@ -214,12 +214,18 @@ type Count struct {
 	Responses, Resources, Bytes, NACKs uint64
 }
 
-// Counts returns the counts by type, in the order of delivery.
+// Counts returns the counts by type, in the order of delivery. Those of a type that was
+// admitted end some time after its release.
 func (e *Engine) Counts() []Count {
-	table := e.table.Load()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	table, now := e.table.Load(), time.Now()
 	counts := make([]Count, 0, len(table.order))
 	for _, t := range table.order {
 		info := table.types[t]
+		if info.admitted.expired(now) {
+			continue
+		}
 		c := info.counts
 		counts = append(counts, Count{info.Name, c.responses.Load(), c.resources.Load(), c.bytes.Load(), c.nacks.Load()})
 	}

@@ -177,6 +177,8 @@ type typeInfo struct {
 	// others: a removal waits for them.
 	referrers []Type
 
+	admitted *admission // nil for a type of a producer
+
 	counts *typeCounters
 	lanes  [modes]*lane   // nil for modes that do not wait
 	apart  [][modes]*lane // likewise, of the resources that wait by themselves
@@ -226,8 +228,19 @@ type table struct {
 // with returns a table with more types. Order names types in the order of
 // delivery; those it does not name follow in the order in which they were added.
 func (b *table) with(order []string, added ...*typeInfo) *table {
+	return tableOf(order, slices.Concat(b.types, added))
+}
+
+// replacing returns a table with another type in the place of one.
+func (b *table) replacing(order []string, t Type, by *typeInfo) *table {
+	types := slices.Clone(b.types)
+	types[t] = by
+	return tableOf(order, types)
+}
+
+func tableOf(order []string, types []*typeInfo) *table {
 	next := &table{byName: map[string]Type{}}
-	for _, info := range slices.Concat(b.types, added) {
+	for _, info := range types {
 		next.byName[info.Name] = Type(len(next.types))
 		own := *info
 		next.types = append(next.types, &own)

@@ -378,9 +378,9 @@ func TestTypeThatNobodyProduces(t *testing.T) {
 		e := start(t, Config{}, func(e *Engine) { p = e.Produce([]TypeSpec{{Name: "service"}}) })
 		w := newNotes(1)
 		p.Publish(w.step([]*note{{0, "a", "1", nil}}))
-		empty, ok := e.Admit(TypeSpec{Name: "empty", Whole: true})
-		silent, also := e.Admit(TypeSpec{Name: "silent", Absent: func(string, Mode) Absence { return Silence }})
-		if again, _ := e.Admit(TypeSpec{Name: "empty"}); !ok || !also || again != empty {
+		empty, ok := e.Admit(TypeSpec{Name: "empty", Whole: true}, 2)
+		silent, also := e.Admit(TypeSpec{Name: "silent", Absent: func(string, Mode) Absence { return Silence }}, 2)
+		if again, _ := e.Admit(TypeSpec{Name: "empty"}, 2); !ok || !also || again != empty {
 			t.Fatalf("admitted %t and %t, and again as %d", ok, also, again)
 		}
 		s := e.Connect(Info{}, Client{})
@@ -474,6 +474,50 @@ func TestDebounceIsOfTypeAndMode(t *testing.T) {
 		r := whole.receive()
 		if took := time.Since(begin); took != time.Second || e.TypeName(r.Type) != "slow" {
 			t.Errorf("%s came after %v", e.TypeName(r.Type), took)
+		}
+	})
+}
+
+// A type that nobody produces makes room for another, and its counts end, once nobody has
+// used it for a while. One in use stays.
+func TestAdmittedTypesPass(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var p *Producer
+		e := start(t, Config{}, func(e *Engine) { p = e.Produce([]TypeSpec{{Name: "service"}}) })
+		p.Publish(newNotes(1).step(nil))
+		counted := func() (names []string) {
+			for _, c := range e.Counts() {
+				names = append(names, c.Type)
+			}
+			return names
+		}
+		admit := func(name string) (Type, bool) { return e.Admit(TypeSpec{Name: name, Whole: true}, 2) }
+		used, _ := admit("used")
+		again, _ := admit("used")
+		left, _ := admit("left")
+		if _, ok := admit("third"); ok || used != again {
+			t.Errorf("used is %d and %d, and a third type is admitted: %t", used, again, ok)
+		}
+		e.Release(used) // and not again
+		e.Release(left)
+		time.Sleep(typeRetention - time.Second)
+		if _, ok := admit("third"); ok {
+			t.Error("a type has lost its place at once")
+		}
+		wants(t, "just released", counted(), "service", "used", "left")
+		time.Sleep(time.Second)
+		wants(t, "released for long", counted(), "service", "used")
+		if at, ok := admit("third"); !ok || at != left {
+			t.Errorf("a type that comes later is %d, %t", at, ok)
+		}
+		wants(t, "with the next one", counted(), "service", "used", "third")
+		if _, ok := admit("left"); ok {
+			t.Error("there is room for one more")
+		}
+		s := e.Connect(Info{}, Client{})
+		s.ask(Request{Type: left, Mode: WholeState, Replace: true, Wildcard: WildcardOn})
+		if r := s.receive(); r.Type != left || e.TypeName(left) != "third" {
+			t.Errorf("got %v", r)
 		}
 	})
 }

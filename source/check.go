@@ -46,6 +46,9 @@ func (r *reading) addAll(o Object) (fault string) {
 	if fault := r.put(o.Record, model.Ref{}); fault != "" {
 		return fault
 	}
+	if fault := tooManyEndpoints(o.Record.Spec, o.Owned); fault != "" {
+		return fault
+	}
 	owner := r.own(o.Record.Ref)
 	for _, rec := range r.withoutLocal(o) {
 		if !belongs(rec.Ref, owner) {

@@ -14,6 +14,9 @@ const (
 	// maxListeners bounds the listeners that Envoys have for one service object alone,
 	// which are its addresses × its ports that do not carry HTTP.
 	maxListeners = 1_000
+	// maxPlaces bounds the hosts × ports × endpoints of one service object. 20,000 endpoints
+	// of a service with five ports are as many.
+	maxPlaces = 100_000
 	// namespaceFactor says how many times as much all services of a namespace may ask
 	// for that one source lists there.
 	namespaceFactor = 20
@@ -81,6 +84,27 @@ func tooLarge(spec model.Spec) (fault string) {
 	}
 	return fmt.Sprintf("its %d addresses × %d ports that are not HTTP = %d listeners in every Envoy, and an object may have at most %d: split it into several objects",
 		addresses, ownListenerPorts(service), f.listeners, maxListeners)
+}
+
+// tooManyEndpoints says why a service object has too many of the endpoints that come with
+// it; empty if it has not. Each is an endpoint of every host at every port.
+func tooManyEndpoints(spec model.Spec, owned []model.Record) (fault string) {
+	service, ok := spec.(model.Service)
+	if !ok {
+		return ""
+	}
+	endpoints := int64(0)
+	for i := range owned {
+		if owned[i].Kind == model.KindEndpoint {
+			endpoints++
+		}
+	}
+	hosts, ports := int64(service.Hosts.Len()), int64(service.Ports.Len())
+	if places := hosts * ports * endpoints; places > maxPlaces {
+		return fmt.Sprintf("it has %d hosts × %d ports × %d endpoints = %d places, and an object may have at most %d: split it into several objects",
+			hosts, ports, endpoints, places, maxPlaces)
+	}
+	return ""
 }
 
 // noRoom says why a service object is rejected that does not fit into its namespace. The

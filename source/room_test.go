@@ -24,6 +24,11 @@ func wide(name string, hosts, addresses, ports int, protocol string) source.Obje
 	return of(model.KindService, name, model.Service{Hosts: model.ListOf(h...), Addresses: model.ListOf(crowd(addresses)...), Ports: model.ListOf(p...)})
 }
 
+// crowded is a service with so many endpoints that come with it.
+func crowded(name string, hosts, ports, endpoints int) source.Object {
+	return source.Object{Record: wide(name, hosts, 0, ports, "HTTP").Record, Owned: service(name, "", crowd(endpoints)...).Owned}
+}
+
 // isStored reports whether a service is stored, and with how many hosts.
 func (b *bridge) isStored(name string) (hosts int, stored bool) {
 	b.t.Helper()
@@ -61,6 +66,8 @@ func TestAnObjectMayAskForSoMuch(t *testing.T) {
 		"unknown protocol":  {wide("a", 1, 100, 11, ""), "1100 listeners"},
 		"shared listeners":  {wide("a", 1, 200, 11, "GRPC"), ""},
 		"no listeners":      {wide("a", 1, 200, 11, "UDP"), ""},
+		"most endpoints":    {crowded("a", 1, 500, 200), ""},
+		"endpoints":         {crowded("a", 10, 51, 200), "10 hosts × 51 ports × 200 endpoints = 102000 places, and an object may have at most 100000: split it into several objects"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			supervise(t, func(b *bridge) {
@@ -83,6 +90,8 @@ func TestAnObjectThatGrowsTooLargeStaysAsItWas(t *testing.T) {
 		b.list(wide("a", 2, 2, 2, "HTTP"))
 		b.change(source.Change{Upserts: []source.Object{wide("a", 200, 200, 200, "HTTP")}})
 		b.rejected(map[string]string{"a": "8000000 combinations"})
+		b.change(source.Change{Upserts: []source.Object{crowded("a", 100, 100, 11)}})
+		b.rejected(map[string]string{"a": "110000 places"})
 		if hosts, _ := b.isStored("a"); hosts != 2 {
 			t.Errorf("the stored service has %d hosts", hosts)
 		}

@@ -89,8 +89,8 @@ func (v *vault) join(p *play, engine *push.Engine) {
 		Name: xdsclient.SDS, Void: func(name string) push.Encoded { return encodeSecret(name, "") },
 		Debounce: [...]push.Debounce{p.script.Debounce.Endpoints.StateOfTheWorld, p.script.Debounce.Endpoints.Delta},
 	}})
-	engine.Admit(push.TypeSpec{Name: lawWhole, Whole: true})
-	engine.Admit(push.TypeSpec{Name: lawSilent, Absent: func(string, push.Mode) push.Absence { return push.Silence }})
+	engine.Admit(push.TypeSpec{Name: lawWhole, Whole: true}, 2)
+	engine.Admit(push.TypeSpec{Name: lawSilent, Absent: func(string, push.Mode) push.Absence { return push.Silence }}, 2)
 	if p.script.Vault || v.published {
 		v.publish()
 	}

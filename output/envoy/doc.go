@@ -22,7 +22,8 @@
 //
 // [Settings] are what the configuration says: how hosts are called, and what Envoys
 // listen on. They do not change, and are part of each view. Secrets are there for TLS to
-// endpoints, and name files on the Envoy's machine.
+// endpoints, and name files on the Envoy's machine. Only clients whose clusters name a
+// secret are sent its paths.
 //
 // With [LEDS] the endpoints of large services go one by one, as members of collections.
 // These, with a journal of each, are made from those of the world before, and their names

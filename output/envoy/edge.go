@@ -21,12 +21,14 @@ type definitions struct {
 	byPort iter.Seq[*catalog.PortServices]
 	names  *names       // nil if lookups are not answered
 	web    *webServices // nil if no port of the edge takes requests
+
+	secured *securedServices // nil if no host has TLS
 }
 
 // after are the definitions after a change; they are the same unless it is of one of them.
 func (d *definitions) after(now *catalog.Snapshot, c catalog.Change, s *settings) *definitions {
 	if d == nil {
-		first := &definitions{byPort: now.Ports()}
+		first := &definitions{byPort: now.Ports(), secured: s.securedIn(now)}
 		if s.dns != nil {
 			first.names = namesOf(now, s.domain)
 		}
@@ -39,7 +41,7 @@ func (d *definitions) after(now *catalog.Snapshot, c catalog.Change, s *settings
 	if len(c.Services) == 0 {
 		return d
 	}
-	next := &definitions{byPort: now.Ports()}
+	next := &definitions{byPort: now.Ports(), secured: d.secured.after(c, s)}
 	if d.names != nil {
 		next.names = d.names.after(c, s.domain)
 	}

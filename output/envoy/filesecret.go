@@ -1,6 +1,7 @@
 package envoy
 
 import (
+	"cmp"
 	"iter"
 	"maps"
 	"slices"
@@ -9,6 +10,9 @@ import (
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
 
+	"github.com/isthmus-mesh/isthmus/catalog"
+	"github.com/isthmus-mesh/isthmus/immutable"
+	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
@@ -17,17 +21,94 @@ import (
 // them again when one is moved there, as Kubernetes does with its volumes.
 type fileSecret string
 
-// findSecret returns one of those that the configuration names.
-func (s *settings) findSecret(v View, name string) (push.Subject, bool) {
-	return fileSecret(name), v.Kind == KindEnvoy && s.secrets[name]
+// securedServices are the services whose clusters name secrets, by secret. They are
+// immutable, and made from those before.
+type securedServices struct {
+	all immutable.Map[securedKey, struct{}]
 }
 
-// secretNames yields the names of all of them.
-func (s *settings) secretNames(v View) iter.Seq[string] {
-	if v.Kind != KindEnvoy {
-		return nothing
+// securedKey is a service under the name of a secret.
+type securedKey struct {
+	secret string
+	catalog.ServiceKey
+}
+
+// securedIn are the secured services of a snapshot; nil if no host has TLS.
+func (s *settings) securedIn(now *catalog.Snapshot) *securedServices {
+	if len(s.secrets) == 0 {
+		return nil
 	}
-	return slices.Values(slices.Sorted(maps.Keys(s.secrets)))
+	all := immutable.New[securedKey, struct{}](func(a, b securedKey) int {
+		return cmp.Or(strings.Compare(a.secret, b.secret), compareKeys(a.ServiceKey, b.ServiceKey))
+	}).Edit()
+	for service := range now.Services() {
+		s.enterSecured(all, service.ServiceDefinition)
+	}
+	return &securedServices{all.Map()}
+}
+
+// after are the secured services after a change.
+func (d *securedServices) after(c catalog.Change, s *settings) *securedServices {
+	if d == nil {
+		return nil
+	}
+	all := d.all.Edit()
+	for key, service := range c.Services {
+		for secret := range s.of(key.Host).TLS.secrets() {
+			all.Delete(securedKey{secret, key})
+		}
+		if service.New != nil {
+			s.enterSecured(all, service.New.ServiceDefinition)
+		}
+	}
+	return &securedServices{all.Map()}
+}
+
+// enterSecured enters a service under each secret that a cluster of it names.
+func (s *settings) enterSecured(all *immutable.Editor[securedKey, struct{}], service catalog.ServiceDefinition) {
+	u := s.of(service.Key.Host).TLS.forService(service)
+	if !slices.ContainsFunc(service.Ports, func(p model.Port) bool { return hasCluster(service, p.Number) }) {
+		return
+	}
+	for secret := range u.secrets() {
+		all.Set(securedKey{secret, service.Key}, struct{}{})
+	}
+}
+
+// findSecret returns a secret that a cluster of the view names. No other client is sent
+// the paths.
+func (w *World) findSecret(v View, name string) (push.Subject, bool) {
+	if v.Kind != KindEnvoy || w.definitions == nil || w.definitions.secured == nil {
+		return nil, false
+	}
+	for key := range w.definitions.secured.all.From(securedKey{secret: name}) {
+		if key.secret != name {
+			break
+		}
+		if s, ok := w.snapshot.Resolve(v.viewer(), key.Host); ok && s.Key == key.ServiceKey {
+			return fileSecret(name), true
+		}
+	}
+	return nil, false
+}
+
+// secretNames yields the names of the secrets of a view.
+func (w *World) secretNames(v View) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for _, name := range slices.Sorted(maps.Keys(w.settings.secrets)) {
+			if _, ok := w.findSecret(v, name); ok && !yield(name) {
+				return
+			}
+		}
+	}
+}
+
+// noteSecrets notes the secrets of a host whose service has come or gone, or has changed
+// more than endpoints.
+func (s *settings) noteSecrets(noted audiences, host string, namespaces []string) {
+	for secret := range s.of(host).TLS.secrets() {
+		noted.add(sharedName{SecretType, secret}, namespaces)
+	}
 }
 
 // Slot implements [push.Subject].

@@ -27,7 +27,7 @@ func routeNames(w *World, v View) iter.Seq[string] {
 			all := routes{proxySlot{view: v}, "", index}
 			some := false
 			for s := range all.services() {
-				if !some && (!yield(portRoutes(index.Number)) || v.single && w.settings.hasHosts() && !yield(hostRoutes(index.Number))) {
+				if !some && (!yield(portRoutes(index.Number)) || v.single && !yield(hostRoutes(index.Number))) {
 					return
 				}
 				some = true

@@ -36,6 +36,7 @@ func (s *settings) appendShared(list []push.Changed, hosts *stepHosts, c catalog
 			continue
 		}
 		hosts.note(noted, key.Host, service, namespaces)
+		s.noteSecrets(noted, key.Host, namespaces)
 		for _, name := range common {
 			noted.add(name, namespaces)
 		}

@@ -41,9 +41,6 @@ func (n *singleChanges) count(host string, c catalog.ServiceChange) {
 // take notes the single hosts of a host's services that a change may alter. Those that
 // claim the same domains are left to [singleChanges.contested].
 func (n *singleChanges) take(host string, c catalog.ServiceChange, namespaces []string) {
-	if !n.hasHosts() {
-		return
-	}
 	for _, port := range concernedPorts(n.hosts, host, c) {
 		n.note(RouteType, hostRoutes(port), namespaces)
 		n.note(VirtualHostType, hostName(host, port), namespaces)
@@ -54,9 +51,6 @@ func (n *singleChanges) take(host string, c catalog.ServiceChange, namespaces []
 // services are now and were before the step. It looks at each domain once, however many
 // of the hosts claim it. It adds nothing to audiences, but joins them; see [audiences.join].
 func (n *singleChanges) contested() {
-	if !n.hasHosts() {
-		return
-	}
 	searches := map[uint32]*claimSearch{}
 	for host, h := range n.hosts.hosts {
 		for port, namespaces := range h.concerned {

@@ -38,10 +38,6 @@ func (v View) said() *settings {
 	return v.settings
 }
 
-// hasHosts reports whether there are single hosts, for who takes them. They are of every
-// port, however small: Envoy goes on to use them while it drains a listener.
-func (s *settings) hasHosts() bool { return s.large < math.MaxInt }
-
 // usesHosts reports whether a view's listeners lead to them.
 func (v View) usesHosts(index *catalog.PortServices) bool {
 	return v.single && index.Len() >= v.said().large
@@ -84,10 +80,11 @@ type hostRoutesSubject struct {
 	index *catalog.PortServices // nil if the port has no services
 }
 
-// findHostRoutes returns it for any port, of services or not. Envoy keeps it while it
-// drains a listener, and removes hosts only while there is VHDS in it.
+// findHostRoutes returns it for any port, of services or not, whatever number of services
+// the settings name. Envoy keeps it while it drains a listener, also one of an earlier
+// process. It removes hosts only while there is VHDS in it.
 func findHostRoutes(w *World, v View, name string, number uint32) (push.Subject, bool) {
-	if !v.single || !w.settings.hasHosts() {
+	if !v.single {
 		return nil, false
 	}
 	return hostRoutesSubject{proxySlot{RouteType, name, v}, w.snapshot.Port(number)}, true
@@ -198,7 +195,7 @@ func (w *World) findSingleHost(v View, name string) (push.Subject, bool) {
 	}
 	host, number, ok := parseHostName(name)
 	index := w.snapshot.Port(number)
-	if !ok || !v.single || !w.settings.hasHosts() || index == nil {
+	if !ok || !v.single || index == nil {
 		return nil, false
 	}
 	s, ok := w.snapshot.Resolve(v.viewer(), host)
@@ -218,7 +215,7 @@ func (w *World) singleHostNames(v View) iter.Seq[string] {
 		return w.definitions.edgeHostNames(v, w.settings.edge...)
 	}
 	return func(yield func(string) bool) {
-		if !v.single || !w.settings.hasHosts() {
+		if !v.single {
 			return
 		}
 		for index := range w.snapshot.Ports() {

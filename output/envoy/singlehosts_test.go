@@ -35,7 +35,7 @@ type hostHistory struct {
 
 func newHostHistory(t *rapid.T) *hostHistory {
 	h := &hostHistory{t: t, settings: NewSettings().prepare(), builder: ruled.NewBuilder()}
-	h.settings.large = rapid.IntRange(1, 8).Draw(t, "large")
+	h.settings.large = VHDS{From: rapid.IntRange(0, 8).Draw(t, "from")}.large()
 	h.serve()
 	return h
 }

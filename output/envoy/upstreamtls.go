@@ -96,6 +96,15 @@ func (u *UpstreamTLS) mutual() bool { return u.Mode == mutualTLS || u.Mode == is
 // ofMesh reports whether it is that between workloads of a mesh.
 func (u *UpstreamTLS) ofMesh() bool { return u != nil && u.Mode == istioTLS }
 
+// forService is the TLS of connections to a service; nil for none. An API server, which
+// each cluster has for itself, takes no TLS of the mesh.
+func (u *UpstreamTLS) forService(s catalog.ServiceDefinition) *UpstreamTLS {
+	if !u.on() || s.Traffic.ClusterLocal && u.ofMesh() {
+		return nil
+	}
+	return u
+}
+
 // Secrets that are files are named as Istio names them.
 const (
 	certificateFiles = "file-cert:"
@@ -191,7 +200,7 @@ func (v httpVersion) meshProtocols() []string {
 
 // securedBy has the cluster's connections be TLS as the policy of its host says.
 func (c cluster) securedBy(u *UpstreamTLS, s *catalog.Service, trustDomain string) cluster {
-	if u.on() {
+	if u = u.forService(s.ServiceDefinition); u != nil {
 		c.tls, c.identities = u, u.identities(s, s.Endpoints(c.port), trustDomain)
 	}
 	return c

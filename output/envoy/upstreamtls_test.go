@@ -1,6 +1,7 @@
 package envoy
 
 import (
+	"slices"
 	"testing"
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
@@ -27,9 +28,10 @@ func securedWorld(u *UpstreamTLS, names []string, accounts ...string) *World {
 	}
 	builder := catalog.NewBuilder(nil)
 	builder.Apply(1, all)
-	s := NewSettings()
-	s.Hosts = []HostPolicy{{Host: "api.example", Policy: Policy{TLS: u}}}
-	return s.prepare().world(builder.Snapshot(), true, "istio-system", nil)
+	settings := NewSettings()
+	settings.Hosts = []HostPolicy{{Host: "api.example", Policy: Policy{TLS: u}}}
+	s, now := settings.prepare(), builder.Snapshot()
+	return s.world(now, true, "istio-system", (*definitions)(nil).after(now, catalog.Change{}, s))
 }
 
 func clusterFor(t *testing.T, w *World, kind string) *clusterv3.Cluster {
@@ -126,6 +128,66 @@ func TestSecretsAreFilesOfTheEnvoy(t *testing.T) {
 	if _, ok := w.Find(w.View(SecretType, push.Client{Kind: KindGRPC}), SecretType, names[0]); ok {
 		t.Error("gRPC is served a file")
 	}
+}
+
+// A client is sent the paths of a secret exactly while one of its clusters names the secret.
+func TestSecretPathsAreSentOnlyWhereClustersNameThem(t *testing.T) {
+	settings := NewSettings()
+	settings.Hosts = []HostPolicy{
+		{Host: "*.secured.example", Policy: Policy{TLS: &UpstreamTLS{Mode: simpleTLS, CAFile: "/ca.crt"}}},
+		{Host: "*.mesh.example", Policy: Policy{TLS: &UpstreamTLS{Mode: istioTLS, CAFile: "/ca.crt", CertificateFile: "/tls.crt", KeyFile: "/tls.key"}}},
+	}
+	begin, builder, revision := settings.Begin(), catalog.NewBuilder(nil), uint64(0)
+	held := map[string][]string{"a": nil, "b": nil}
+	step := func(what string, want map[string][]string, events ...model.Event) {
+		t.Helper()
+		revision++
+		change := builder.Apply(revision, events)
+		u := begin(builder.Snapshot(), change, true, "root")
+		for namespace := range held {
+			view := u.World.View(SecretType, push.Client{Kind: KindEnvoy, Namespace: namespace})
+			got := slices.Collect(u.World.Names(view, SecretType))
+			if !slices.Equal(got, want[namespace]) {
+				t.Errorf("%s: a client of %s has the secrets %v, want %v", what, namespace, got, want[namespace])
+			}
+			for _, name := range []string{"file-root:/ca.crt", "file-cert:/tls.crt~/tls.key"} {
+				has := slices.Contains(got, name)
+				if _, found := u.World.Find(view, SecretType, name); found != has {
+					t.Errorf("%s: a client of %s is sent the paths of %s: %t", what, namespace, name, found)
+				}
+				named := slices.ContainsFunc(u.Changed, func(c push.Changed) bool {
+					return c.Row == SecretType && c.Name == name && (c.Audience == nil || slices.Contains(c.Audience, namespace))
+				}) || slices.Contains(u.Reviewed, namespace)
+				if has != slices.Contains(held[namespace], name) && !named {
+					t.Errorf("%s: a client of %s does not learn that %s has come or gone", what, namespace, name)
+				}
+			}
+			held[namespace] = got
+		}
+	}
+	ref := func(namespace, host string) model.Ref {
+		return model.Ref{Kind: model.KindService, Key: model.Key{Source: "first", Namespace: namespace, Name: host}}
+	}
+	put := func(namespace, host string, change func(*model.Service)) model.Event {
+		spec := model.Service{Hosts: model.ListOf(host), Ports: model.ListOf(ports[2]), Resolution: model.ResolutionStatic}
+		if change != nil {
+			change(&spec)
+		}
+		return model.Upsert{Record: model.Record{Ref: ref(namespace, host), Spec: spec}}
+	}
+	private := func(s *model.Service) { s.ExportTo = model.ListOf(".") }
+	root, certificate := "file-root:/ca.crt", "file-cert:/tls.crt~/tls.key"
+	step("nothing needs TLS", nil, put("a", "plain.example", nil))
+	step("a service of one namespace", map[string][]string{"a": {root}}, put("a", "x.secured.example", private))
+	step("another service of the mesh", map[string][]string{"a": {certificate, root}, "b": {certificate, root}}, put("a", "y.mesh.example", nil))
+	step("its own without a cluster hides it", map[string][]string{"a": {certificate, root}}, put("b", "y.mesh.example", func(s *model.Service) { s.Resolution = model.ResolutionDynamicDNS }))
+	step("a cluster's own", map[string][]string{"a": {root}}, put("a", "y.mesh.example", func(s *model.Service) { s.Traffic.ClusterLocal = true }))
+	step("a scope without it", nil, model.Upsert{Record: model.Record{
+		Ref:  model.Ref{Kind: model.KindScope, Key: model.Key{Source: "first", Namespace: "a", Name: "s"}},
+		Spec: model.Scope{Hosts: model.ListOf("*/plain.example")},
+	}})
+	step("the scope goes", map[string][]string{"a": {root}}, model.Delete{Record: model.Record{Ref: model.Ref{Kind: model.KindScope, Key: model.Key{Source: "first", Namespace: "a", Name: "s"}}}})
+	step("the service goes", nil, model.Delete{Record: model.Record{Ref: ref("a", "x.secured.example")}})
 }
 
 // gRPC would reject a cluster with files, and has credentials of its own.

@@ -16,7 +16,7 @@ type World struct {
 	root     string
 	settings *settings
 
-	definitions *definitions // for the edge
+	definitions *definitions // for the edge, and for secrets
 	spreads     *spreads     // nil if there are none
 }
 
@@ -115,7 +115,7 @@ func of(v push.View) View {
 func (w *World) Names(view push.View, r push.Row) iter.Seq[string] {
 	v := of(view)
 	if r == SecretType {
-		return w.settings.secretNames(v)
+		return w.secretNames(v)
 	}
 	if r == MemberType {
 		return w.memberNames(v)
@@ -173,7 +173,7 @@ func (w *World) Find(view push.View, r push.Row, name string) (push.Subject, boo
 		}
 	}
 	if r == SecretType {
-		return w.settings.findSecret(v, name)
+		return w.findSecret(v, name)
 	}
 	whole, subset := name, ""
 	if rows[r].subsets {
@@ -217,7 +217,7 @@ func (w *World) findOf(s *catalog.Service, port model.Port, v View, r push.Row, 
 		f = originalDST
 	}
 	subject := rows[r].subject(slot{row: r, key: s.Key, port: port.Number, form: f, subset: of}, s, port)
-	if c, ok := subject.(cluster); ok && v.Kind == KindEnvoy && !(s.Traffic.ClusterLocal && policy.TLS.ofMesh()) { // an API server takes no TLS of the mesh
+	if c, ok := subject.(cluster); ok && v.Kind == KindEnvoy {
 		subject = c.securedBy(policy.TLS, s, w.settings.trustDomain)
 	}
 	return v.variant(subject), true

@@ -54,7 +54,7 @@ func (s *stream) configuration(typeURL string) (t push.Type, known bool, err err
 			return 0, false, s.server.Reject(streams.TooMuch, err)
 		}
 	}
-	if !known && len(typeURL) <= mostURL {
+	if !known || !slices.Contains(s.server.config.Configuration, engine.TypeName(t)) {
 		t, known = s.nobodys(typeURL)
 	}
 	if !known {
@@ -87,23 +87,55 @@ func (s *stream) otherVersion(typeURL string) (t push.Type, known bool, err erro
 }
 
 // mostNobodys bounds the types of which there is nothing that are entered under their
-// own names, which stay for as long as the process.
+// own names, for metrics have these names for labels. They leave some time after the last
+// stream that asks for them.
 const mostNobodys = 64
 
 // nobodys finds a type of which there is nothing. Once many were asked for, one under
 // another name does as well, so that nobody uses up the types for others.
 func (s *stream) nobodys(typeURL string) (t push.Type, known bool) {
-	if s.server.nobodys.Add(1) <= mostNobodys {
-		return s.server.engine.Admit(push.TypeSpec{Name: typeURL, Whole: true})
+	if len(typeURL) > mostURL {
+		return 0, false
 	}
-	s.server.nobodys.Add(-1)
+	engine := s.server.engine
+	if t, known := engine.Admit(push.TypeSpec{Name: typeURL, Whole: true}, mostNobodys); known {
+		s.uses(t)
+		return t, true
+	}
 	for i := range push.MaxTypes {
-		t, known = s.server.engine.Admit(push.TypeSpec{Name: "unserved/" + strconv.Itoa(i), Whole: true})
-		if _, asked := s.types[t]; !known || !asked {
-			return t, known
+		t, known := engine.Admit(push.TypeSpec{Name: "unserved/" + strconv.Itoa(i), Whole: true}, mostNobodys+push.MaxTypes)
+		if _, asked := s.types[t]; known && asked {
+			engine.Release(t)
+			continue
 		}
+		if known {
+			s.uses(t)
+		}
+		return t, known
 	}
 	return 0, false
+}
+
+// uses notes an admitted type, to be released when the stream ends.
+func (s *stream) uses(t push.Type) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ended {
+		s.server.engine.Release(t)
+		return
+	}
+	s.admitted = append(s.admitted, t)
+}
+
+// end releases the admitted types. The subscriber is closed by then. A request may still
+// be under way, since its goroutine outlives the stream.
+func (s *stream) end() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ended = true
+	for _, t := range s.admitted {
+		s.server.engine.Release(t)
+	}
 }
 
 // url is how the client calls a type.

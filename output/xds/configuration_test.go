@@ -9,6 +9,7 @@ import (
 	"time"
 
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/anypb"
@@ -69,6 +70,50 @@ func TestMadeUpTypesUseUpNothing(t *testing.T) {
 			t.Fatalf("after types that do not exist it was sent %v", m)
 		}
 	}
+}
+
+// The names of types that do not exist leave the counts some time after the streams that
+// asked for them, and others have their room.
+func TestMadeUpTypesPass(t *testing.T) {
+	timed(t, setup{}, func(t *testing.T, r *rig) {
+		counted := func(prefix string) (n int) {
+			for _, c := range r.engine.Counts() {
+				if strings.HasPrefix(c.Type, prefix) {
+					n++
+				}
+			}
+			return n
+		}
+		first := r.dial()
+		for _, conn := range []*grpc.ClientConn{first, r.dial()} {
+			s := openRaw(t, conn, adsSotw)
+			s.say(ask(istiod(""), "made.up/v1/Stays"))
+			s.sotw()
+		}
+		if err := first.Close(); err != nil { // the other client goes on to ask for it
+			t.Fatal(err)
+		}
+		for round := range 2 {
+			conn := r.dial()
+			for client := range 2 {
+				s := openRaw(t, conn, adsSotw)
+				for i := range 50 {
+					s.say(ask(istiod(""), fmt.Sprintf("round%d/v1/Kind%d-%d", round, client, i)))
+					s.sotw()
+				}
+			}
+			if own, other := counted(fmt.Sprintf("round%d/", round)), counted("unserved/"); own != 63 || other == 0 {
+				t.Errorf("in round %d there are %d types of their own names, and %d of others", round, own, other)
+			}
+			if err := conn.Close(); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(11 * time.Minute)
+			if own, other := counted(fmt.Sprintf("round%d/", round)), counted("unserved/"); own+other != 0 || counted("made.up/") != 1 {
+				t.Errorf("after round %d there are still %d types of their own names, %d of others, and %d in use", round, own, other, counted("made.up/"))
+			}
+		}
+	})
 }
 
 // A type is answered under the version that the client asks for, whichever that is,

@@ -37,7 +37,6 @@ type Server struct {
 	controlPlane []byte
 	limits       Limits
 	seed         maphash.Seed // of digests
-	nobodys      atomic.Int32 // types that were entered although nobody makes them
 	unredirected atomic.Int64 // streams of sidecars with INTERCEPTION_MODE NONE
 }
 

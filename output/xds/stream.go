@@ -34,6 +34,9 @@ type stream struct {
 	mu      sync.Mutex
 	serials map[push.Type]uint64 // of the newest response by type, as the sender sent it
 	urls    map[push.Type]string // how the client calls a type of configuration
+
+	admitted []push.Type // of which there is nothing
+	ended    bool        // they are released
 }
 
 // request is what both variants' messages have.
@@ -70,6 +73,7 @@ func (s *Server) serve(wire *streams.Stream, mode push.Mode, only push.Type, nam
 	if err != nil {
 		return err
 	}
+	defer st.end()
 	st.only, st.named = only, named
 	if st.unredirected {
 		s.unredirected.Add(1)

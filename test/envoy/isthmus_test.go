@@ -23,6 +23,7 @@ type isthmus struct {
 	t          testing.TB
 	XDS, Admin netip.AddrPort
 	DataDir    string // its last known good
+	config     string // the file
 }
 
 // newIsthmus describes an Isthmus that reads the folders of a mesh.
@@ -31,7 +32,7 @@ type isthmus struct {
 func newIsthmus(t testing.TB, name string, m *mesh, tls string) *isthmus {
 	t.Helper()
 	i := &isthmus{t: t, XDS: freeAddress(t), Admin: freeAddress(t), DataDir: filepath.Join(m.Dir, name+".data")}
-	file := filepath.Join(m.Dir, name+".yaml")
+	i.config = filepath.Join(m.Dir, name+".yaml")
 	others := ""
 	if m.Others != nil {
 		others = fmt.Sprintf("- {name: others, file: {path: %q}, hold: {%s}}", m.Others.path, m.Hold)
@@ -47,10 +48,10 @@ store: {dataDir: %q}
 admin: {listen: "%s"}
 log: {level: debug}
 `, m.Folder.path, m.Hold, others, m.Sources, i.XDS, tls, m.Envoy, i.DataDir, i.Admin)
-	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
+	if err := os.WriteFile(i.config, []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	i.Process = process.New(m.Dir, name, programs.isthmus, "serve", "--config", file)
+	i.Process = process.New(m.Dir, name, programs.isthmus, "serve", "--config", i.config)
 	t.Cleanup(i.Kill)
 	return i
 }
@@ -76,6 +77,21 @@ func (i *isthmus) Serve() {
 		return nil
 	})
 	if err != nil {
+		i.t.Fatal(err)
+	}
+}
+
+// Configure replaces a text of its configuration, which it reads when it is started again.
+func (i *isthmus) Configure(old, text string) {
+	i.t.Helper()
+	config, err := os.ReadFile(i.config)
+	if err != nil {
+		i.t.Fatal(err)
+	}
+	if !strings.Contains(string(config), old) {
+		i.t.Fatalf("%q is not in the configuration:\n%s", old, config)
+	}
+	if err := os.WriteFile(i.config, []byte(strings.Replace(string(config), old, text, 1)), 0o600); err != nil {
 		i.t.Fatal(err)
 	}
 }

@@ -114,6 +114,51 @@ func TestHostsOfALargePortComeOneByOne(t *testing.T) {
 	m.AwaitActive("520 services")
 }
 
+// TestSingleHostsOutliveTheirNumber restarts Isthmus with other numbers of services from
+// which hosts go one by one, and with none. Requests never fail, over new connections or
+// over one that Envoy drains with a listener from before.
+func TestSingleHostsOutliveTheirNumber(t *testing.T) {
+	t.Parallel()
+	m := newMesh(t)
+	m.Hold, m.Envoy = "min: 1000000", "vhds: {from: 5}"
+	web := startBackend(t, "web", "web")
+	shared := freePort(t)
+	host := func(i int) service {
+		return service{Spec: serviceSpec{
+			Hosts: []string{fmt.Sprintf("host-%d.example.com", i)}, Resolution: "STATIC", Ports: []port{{Number: shared, Name: "main", Protocol: "HTTP"}},
+			Endpoints: []endpoint{web.endpoint("main")},
+		}}
+	}
+	var all []object
+	for i := range 8 {
+		all = append(all, host(i))
+	}
+	m.Folder.write(t, "all", all...)
+	i := m.Serve("")
+	p := m.connectWith(proxy.Config{Delta: true, Listeners: true})
+	m.AwaitActive("the services")
+	await(t, "the hosts that Envoy has", func() error {
+		hosts, err := p.Hosts(t.Context(), fmt.Sprintf("%d.hosts", shared))
+		if err == nil && len(hosts) != 9 {
+			err = fmt.Errorf("%d hosts, not 9", len(hosts))
+		}
+		return err
+	})
+	stop := steadily(t, shared, "host-0.example.com", "web")
+	number := 5
+	for n, next := range []int{0, 5, 100, 0, 8} {
+		i.Kill()
+		i.Configure(fmt.Sprintf("from: %d", number), fmt.Sprintf("from: %d", next))
+		number = next
+		i.Serve()
+		m.AwaitConnection()
+		m.Folder.write(t, "added", host(10+n)) // Envoy answers by it once it has taken all before
+		await(t, "the added host to answer", func() error { return answers(t.Context(), shared, fmt.Sprintf("host-%d.example.com", 10+n), "web") })
+		m.AwaitActive(fmt.Sprintf("hosts one by one from %d services", next))
+	}
+	stop()
+}
+
 // updatesOf is how many responses of hosts an Envoy has taken.
 func updatesOf(t *testing.T, p *proxy.Proxy) (n uint64) {
 	t.Helper()
