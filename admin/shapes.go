@@ -146,6 +146,7 @@ type Client struct {
 	ConnectedSince time.Time             `json:"connectedSince"`
 	Age            string                `json:"age"` // of the connection
 	Types          map[string]ClientType `json:"types"`
+	Notices        []Notice              `json:"notices,omitempty"`
 }
 
 // ClientType is how a client stands with one type of resources.
