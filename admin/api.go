@@ -124,6 +124,7 @@ func serviceShape(service *catalog.Service, outputs []served, unserved unserved,
 		Ports: []Port{}, Sources: service.Sources(), Endpoints: Counts{healthy, total, unserved.count()},
 		Revision: service.Revision, Stale: stale(service), Conflicts: conflicts.of(service),
 	}
+	out.Addresses = service.Addresses.Slice()
 	for _, p := range service.Ports {
 		out.Ports = append(out.Ports, Port{p.Number, p.Name, p.Protocol})
 	}

@@ -59,6 +59,7 @@ type Service struct {
 	Namespace  string          `json:"namespace"`
 	Resolution string          `json:"resolution"`
 	Ports      []Port          `json:"ports"`
+	Addresses  []string        `json:"addresses,omitempty"`
 	Traffic    string          `json:"traffic,omitempty"` // which endpoints clients use, where it is not all alike
 	Sources    []string        `json:"sources"`           // in merge order
 	Endpoints  Counts          `json:"endpoints"`
