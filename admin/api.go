@@ -9,6 +9,7 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/output"
 	"github.com/isthmus-mesh/isthmus/push"
 	"github.com/isthmus-mesh/isthmus/source"
 )
@@ -123,6 +124,7 @@ func serviceShape(service *catalog.Service, outputs []served, unserved unserved,
 		Ports: []Port{}, Sources: service.Sources(), Endpoints: Counts{healthy, total, unserved.count()},
 		Revision: service.Revision, Stale: stale(service), Conflicts: conflicts.of(service),
 	}
+	out.Addresses = service.Addresses.Slice()
 	for _, p := range service.Ports {
 		out.Ports = append(out.Ports, Port{p.Number, p.Name, p.Protocol})
 	}
@@ -212,8 +214,16 @@ func (s *Server) clients(w http.ResponseWriter, _ *http.Request) {
 	now := time.Now()
 	replyList(s, w, func(yield func(Client) bool) {
 		for _, o := range s.parts.served() {
+			notices := func(push.Client) []output.Notice { return nil }
+			if o.Notices != nil {
+				notices = o.Notices(s.parts.Snapshot())
+			}
 			for _, c := range o.Engine.Clients() {
-				if !yield(clientShape(o.name, c, now)) {
+				shape := clientShape(o.name, c, now)
+				for _, n := range notices(c.Client) {
+					shape.Notices = append(shape.Notices, Notice(n))
+				}
+				if !yield(shape) {
 					return
 				}
 			}
@@ -221,9 +231,9 @@ func (s *Server) clients(w http.ResponseWriter, _ *http.Request) {
 	})
 }
 
-func clientShape(output string, c push.ClientStatus, now time.Time) Client {
+func clientShape(name string, c push.ClientStatus, now time.Time) Client {
 	out := Client{
-		ID: c.ID, Output: output, Protocol: c.Protocol, Kind: c.Client.Kind, Namespace: c.Client.Namespace, Scope: c.Scope,
+		ID: c.ID, Output: name, Protocol: c.Protocol, Kind: c.Client.Kind, Namespace: c.Client.Namespace, Scope: c.Scope,
 		Identity: c.Identity, Proven: c.Proven, ConnectedSince: c.Since, Age: age(now, c.Since),
 		Types: map[string]ClientType{},
 	}
@@ -237,6 +247,9 @@ func clientShape(output string, c push.ClientStatus, now time.Time) Client {
 			shape.LastNACK = &NACK{t.NACKReason, t.LastNACK, age(now, t.LastNACK)}
 		}
 		out.Types[t.Type] = shape
+	}
+	if c.Ignored != "" {
+		out.Notices = []Notice{{Object: "node metadata", Text: c.Ignored}}
 	}
 	return out
 }

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/isthmus-mesh/isthmus/source"
 )
 
 // Config is the configuration file as GET /api/v1/config shows it.
@@ -24,6 +26,20 @@ type Config struct {
 	// Leaving are sources that the file no longer names and whose records are
 	// still served.
 	Leaving []Leaving `json:"leaving"`
+	// Sources are those of the configuration in use, in its order.
+	Sources []ConfigSource `json:"sources"`
+	// Listen has the addresses to listen at, by their field: "outputs.xds.listen".
+	Listen map[string]string `json:"listen"`
+}
+
+// ConfigSource is what the configuration in use grants a source. It has no settings of the
+// source's kind, which may contain secrets.
+type ConfigSource struct {
+	Name           string                `json:"name"`
+	Kind           string                `json:"kind"`
+	Only           source.Only           `json:"only"`
+	Owns           source.Owns           `json:"owns"`
+	LocalAddresses source.LocalAddresses `json:"localAddresses"`
 }
 
 // Leaving is a source whose records will be removed.

@@ -59,6 +59,7 @@ type Service struct {
 	Namespace  string          `json:"namespace"`
 	Resolution string          `json:"resolution"`
 	Ports      []Port          `json:"ports"`
+	Addresses  []string        `json:"addresses,omitempty"`
 	Traffic    string          `json:"traffic,omitempty"` // which endpoints clients use, where it is not all alike
 	Sources    []string        `json:"sources"`           // in merge order
 	Endpoints  Counts          `json:"endpoints"`
@@ -146,6 +147,7 @@ type Client struct {
 	ConnectedSince time.Time             `json:"connectedSince"`
 	Age            string                `json:"age"` // of the connection
 	Types          map[string]ClientType `json:"types"`
+	Notices        []Notice              `json:"notices,omitempty"`
 }
 
 // ClientType is how a client stands with one type of resources.

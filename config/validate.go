@@ -2,6 +2,8 @@ package config
 
 import (
 	"fmt"
+	"iter"
+	"maps"
 	"net"
 	"path/filepath"
 	"slices"
@@ -156,12 +158,9 @@ func inside(path, folder string) bool {
 func (c *Config) validateAddresses(f *findings) {
 	type listener struct{ field, address string }
 	var before []listener
-	for _, o := range c.Outputs {
-		if l, ok := o.Settings.(output.Listener); ok {
-			before = append(before, listener{"outputs." + o.Kind + ".listen", l.ListenAddress()})
-		}
+	for field, address := range c.listeners() {
+		before = append(before, listener{field, address})
 	}
-	before = append(before, listener{"admin.listen", c.Admin.Listen})
 	for i, l := range before {
 		for _, other := range before[:i] {
 			if sameAddress(l.address, other.address) {
@@ -170,6 +169,21 @@ func (c *Config) validateAddresses(f *findings) {
 		}
 	}
 }
+
+// listeners yields the fields that say where to listen, with the address of each.
+func (c *Config) listeners() iter.Seq2[string, string] {
+	return func(yield func(field, address string) bool) {
+		for _, o := range c.Outputs {
+			if l, ok := o.Settings.(output.Listener); ok && !yield("outputs."+o.Kind+".listen", l.ListenAddress()) {
+				return
+			}
+		}
+		yield("admin.listen", c.Admin.Listen)
+	}
+}
+
+// Listeners are the addresses to listen at, by their field, such as "outputs.xds.listen".
+func (c *Config) Listeners() map[string]string { return maps.Collect(c.listeners()) }
 
 // sameAddress reports whether two cannot both be listened on.
 func sameAddress(a, b string) bool {

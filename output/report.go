@@ -36,6 +36,16 @@ type Clients struct {
 	// clients another service has. Once ctx has ended some may be missing. It is nil for an
 	// output whose clients have none.
 	Conflicts func(ctx context.Context, now *catalog.Snapshot) func(s *catalog.Service) []catalog.Conflict
+	// Notices returns, for a snapshot, the effects that a client's words about itself have on
+	// the services it can call. It is nil for an output without such effects.
+	Notices func(now *catalog.Snapshot) func(c push.Client) []Notice
+}
+
+// Notice is an effect that an operator may not expect although nothing is wrong.
+type Notice struct {
+	Object string // such as "ports 80, 443"
+	Where  string // the setting that decides it; empty if none does
+	Text   string // the effect, and how to change it
 }
 
 // Metric is one value at the time of a report.

@@ -67,12 +67,13 @@ type outlook struct {
 	kind, namespace    string
 	locality           model.Locality
 	role, interception string
+	outbound           Ports
 	network            string
 	node, cluster      string
 }
 
 func outlookOf(c Client) outlook {
-	return outlook{c.Kind, c.Namespace, c.Locality, c.Proxy.Role, c.Proxy.Interception, c.Network, c.Node, c.Cluster}
+	return outlook{c.Kind, c.Namespace, c.Locality, c.Proxy.Role, c.Proxy.Interception, c.Proxy.Outbound, c.Network, c.Node, c.Cluster}
 }
 
 // shared is as much of it as resources of many services depend on, which take the memory.
@@ -92,7 +93,7 @@ func (h *holdings) enter(o outlook, info Info) error {
 	says := h.says[info.Budget]
 	counted := !info.Proven && info.Budget != ""
 	if counted && says[o] == 0 && len(says) >= h.limits.Views {
-		return fmt.Errorf("%w: clients of %q that prove nothing have %d already, by their namespaces, localities and nodes; "+
+		return fmt.Errorf("%w: clients of %q that prove nothing have %d already, by their namespaces, localities, nodes and ports; "+
 			"give clients certificates, or let fewer of them share an address", ErrViews, info.Budget, len(says))
 	}
 	shared := o.shared()

@@ -26,6 +26,7 @@ func TestViewsOfUnprovenClientsAreBounded(t *testing.T) {
 		"locality":  func(c *Client, by string) { c.Locality = model.Locality{Zone: by} },
 		"network":   func(c *Client, by string) { c.Network = by },
 		"node":      func(c *Client, by string) { c.Node = by },
+		"ports":     func(c *Client, by string) { c.Proxy.Outbound = PortsOf([]uint16{uint16(by[0])}) },
 	}
 	for name, set := range vary {
 		t.Run(name, func(t *testing.T) {

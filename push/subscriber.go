@@ -19,6 +19,9 @@ type Info struct {
 	// such as a proven identity or an address. If it is empty, they count against the
 	// total alone.
 	Budget string
+	// Ignored says which of the client's words about itself are not valid, and how to write
+	// them; empty if all are.
+	Ignored string
 }
 
 // Subscriber is one stream of one client. Its methods may be called from any

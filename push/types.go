@@ -156,6 +156,7 @@ type Proxy struct {
 	Role         string // such as "sidecar" or "router"
 	Interception string // how connections reach it, such as "REDIRECT"
 	Binds        []Bind // of its workload, by port, each port once
+	Outbound     Ports  // at which it listens on loopback for services, if nothing redirects connections to it
 	Unprivileged bool   // it cannot bind ports below 1024
 }
 

@@ -62,6 +62,9 @@ func isLabel(s string) bool {
 // Confines reports whether anything of a registry may be outside.
 func (o Only) Confines() bool { return len(o.Hosts)+len(o.Namespaces)+len(o.Addresses) > 0 }
 
+// Excludes says why an object would be rejected; empty if it would not.
+func (o Only) Excludes(rec model.Record) (reason string) { return o.excludes(rec) }
+
 // excludes says why an object is outside; empty if it is not, or if it is Isthmus's
 // own. What an object owns goes with it. Of a source that is not confined, services with
 // too large blocks of addresses are outside.

@@ -50,6 +50,7 @@ const (
 func newReloader(a *App, c *config.Config) *reloader {
 	return &reloader{app: a, running: *c, status: admin.Config{
 		State: admin.ConfigLoaded, Loaded: time.Now(), Problems: []string{}, NeedsRestart: []string{},
+		Sources: granted(c), Listen: c.Listeners(),
 	}}
 }
 

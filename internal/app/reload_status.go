@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/isthmus-mesh/isthmus/admin"
+	"github.com/isthmus-mesh/isthmus/config"
 )
 
 // failed reports a file that cannot be applied.
@@ -40,9 +41,19 @@ func (r *reloader) loaded(p plan) {
 		log.Info("configuration reloaded", "order", names(&r.running))
 	}
 	r.looked = true
+	sources := granted(&r.running)
 	r.report(func(s *admin.Config) {
-		s.State, s.Problems, s.Loaded, s.NeedsRestart = admin.ConfigLoaded, []string{}, time.Now(), fields
+		s.State, s.Problems, s.Loaded, s.NeedsRestart, s.Sources = admin.ConfigLoaded, []string{}, time.Now(), fields, sources
 	})
+}
+
+// granted lists what a configuration grants its sources.
+func granted(c *config.Config) []admin.ConfigSource {
+	list := []admin.ConfigSource{}
+	for _, s := range c.Sources {
+		list = append(list, admin.ConfigSource{Name: s.Name, Kind: s.Kind, Only: s.Only, Owns: s.Owns, LocalAddresses: s.LocalAddresses})
+	}
+	return list
 }
 
 func (r *reloader) report(change func(*admin.Config)) {

@@ -75,7 +75,7 @@ func (e Envoy) page() (p page, err error) {
 	if e.Keepalive < MinKeepalive {
 		keepalive = fmt.Errorf("--keepalive: %s is more often than Isthmus allows; give at least %s", e.Keepalive, MinKeepalive)
 	}
-	if err := errors.Join(node, addresses, secured, keepalive, p.intercept(), p.listen()); err != nil {
+	if err := errors.Join(node, addresses, secured, keepalive, p.intercept(), p.listen(), p.call()); err != nil {
 		return p, err
 	}
 	p.Type = "STATIC"

@@ -1,6 +1,7 @@
 package bootstrap
 
 import (
+	"errors"
 	"fmt"
 	"net/netip"
 	"strconv"
@@ -31,6 +32,37 @@ func (p *page) listen() error {
 		binds = append(binds, b)
 	}
 	p.Metadata["ISTHMUS_INBOUND"] = binds
+	return nil
+}
+
+// allPorts has a proxy listen at the ports of all services.
+const allPorts = "all"
+
+// call settles at which ports of loopback a proxy listens for services.
+func (p *page) call() error {
+	said := p.Node.Outbound
+	if p.Metadata == nil { // an error of its own
+		return nil
+	}
+	if p.Node.Interception != "NONE" {
+		if len(said) > 0 {
+			return errors.New("--outbound: a sidecar listens at ports of loopback without redirection alone; add --interception NONE, or leave it away")
+		}
+		return nil
+	}
+	if len(said) == 0 || len(said) == 1 && said[0] == allPorts {
+		p.Metadata["ISTHMUS_OUTBOUND"] = allPorts
+		return nil
+	}
+	var ports []uint16
+	for _, text := range said {
+		number, ok := parsePort(text)
+		if !ok {
+			return fmt.Errorf("--outbound: %q is not a port; write ports from 1 to 65535, such as 8080,9090, or %q alone", text, allPorts)
+		}
+		ports = append(ports, number)
+	}
+	p.Metadata["ISTHMUS_OUTBOUND"] = ports
 	return nil
 }
 

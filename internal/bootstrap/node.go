@@ -31,6 +31,9 @@ type Node struct {
 	// Inbound is where an Envoy listens for its workload if nothing is redirected to it, each
 	// as PORT, ADDRESS:PORT, or either with =TARGET, the workload's own port on loopback.
 	Inbound []string
+	// Outbound are the ports of loopback at which an Envoy listens for services if nothing is
+	// redirected to it, or all, which is the default.
+	Outbound []string
 }
 
 // identity is a node as the protocol has it.

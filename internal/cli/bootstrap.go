@@ -57,7 +57,7 @@ Exit status: 0 it was printed, 2 wrong usage.`,
   isthmus bootstrap envoy --node web-1 --namespace shop --ip 10.0.0.7 --labels app=web,version=v2 \
     --address isthmus.example.com:15010 --ca ca.pem --cert web.pem --key web.key > envoy.yaml
   isthmus bootstrap envoy --node web-1 --ip 10.0.0.7 --interception NONE --address 127.0.0.1:15010 > envoy.yaml   listeners on loopback
-  isthmus bootstrap envoy --node web-1 --ip 10.0.0.7 --interception NONE --inbound 8080,9090=9091 --address 127.0.0.1:15010 > envoy.yaml
+  isthmus bootstrap envoy --node web-1 --ip 10.0.0.7 --interception NONE --outbound 8000,9000 --inbound 8080,9090=9091 --address 127.0.0.1:15010 > envoy.yaml
   isthmus bootstrap envoy --node edge-1 --type router --namespace edge --ip 10.0.0.9 --address 10.0.0.1:15010 > envoy.yaml
   isthmus bootstrap envoy --node router~10.0.0.9~edge-1.edge~edge.svc.cluster.local --address 10.0.0.1:15010 -o json`,
 		Args: cobra.NoArgs,
@@ -77,8 +77,9 @@ Exit status: 0 it was printed, 2 wrong usage.`,
 	serverFlags(c, &e.Server)
 	flags := c.Flags()
 	flags.StringVar(&e.Server.Name, "server-name", "", "what the server's certificate is for: a DNS name, address or SPIFFE ID; default: the host of --address")
-	flags.StringVar(&e.Node.Interception, "interception", "", "how connections come to a sidecar: REDIRECT, TPROXY, or NONE, with which it listens on loopback at the ports of services; default REDIRECT")
+	flags.StringVar(&e.Node.Interception, "interception", "", "how connections come to a sidecar: REDIRECT, TPROXY, or NONE, with which it listens on loopback; default REDIRECT")
 	flags.StringSliceVar(&e.Node.Inbound, "inbound", nil, "with --interception NONE, where to listen for the workload: [ADDRESS:]PORT[=TARGET], with TARGET its own port on loopback; may be repeated")
+	flags.StringSliceVar(&e.Node.Outbound, "outbound", nil, "with --interception NONE, the ports of loopback at which it listens for services, such as 8080,9090, or all; default all")
 	flags.BoolVar(&e.SOTW, "sotw", false, "take the state of the world in each response instead of changes")
 	flags.Uint16Var(&e.AdminPort, "admin-port", 15000, "the port of Envoy's admin interface on 127.0.0.1; 0 is any free one")
 	flags.DurationVar(&e.Keepalive, "keepalive", 10*time.Second, "how often Envoy asks whether Isthmus is still there; at least 2s")

@@ -77,7 +77,7 @@ Exit status: 0 all is fine, 1 the thing asked about is wrong or does not answer,
 	root.SetOut(out)
 	root.SetVersionTemplate(versionOf(version).text())
 	root.AddCommand(
-		newServe(version), newDemo(version), newValidate(), newVersion(version),
+		newServe(version), newDemo(version), newValidate(), newDiff(), newVersion(version),
 		newSources(), newServices(), newClients(), newBootstrap(),
 	)
 	root.InitDefaultCompletionCmd() // which prints where the root does by now

@@ -25,8 +25,9 @@ that they ask for; with an ID only those of that id. HELD counts the resources t
 client was sent, PENDING the names yet to be looked at, NACKED the responses it rejected.
 States: accepted (it ACKed the newest response), waiting (it owes an answer), "refused" (it
 NACKed the newest response; REASON is its own), idle (nothing had to be sent). Below the
-table is the last NACK of each client that ever sent one. Next, 'isthmus services HOST'
-shows the service that a reason names.
+table is the last NACK of each client that ever sent one, and notices: what a client lacks
+because of its own metadata, such as listeners at ports that it does not list. Next,
+'isthmus services HOST' shows the service that a reason names.
 
 With --resources it lists every resource that the client holds or asks for by name, with
 its version. FOR is the age of the state, or of an ACKed version; PENDING says that
@@ -119,6 +120,13 @@ func printClients(c *cobra.Command, clients []admin.Client) error {
 	}
 	for _, client := range clients {
 		printNACKs(c, client)
+		for _, n := range client.Notices {
+			say(c.OutOrStdout(), "\n%s: notice of %s\n", client.ID, n.Object)
+			if n.Where != "" {
+				say(c.OutOrStdout(), "  at %s\n", n.Where)
+			}
+			say(c.OutOrStdout(), "  %s\n", n.Text)
+		}
 	}
 	return nil
 }

@@ -28,7 +28,8 @@ const patience = time.Minute
 //     memory, and $ADMIN is its admin API;
 //   - run FILE: the same, without waiting until it is ready and every source live;
 //   - await PATH TEXT: the admin API comes to say that there;
-//   - connect ID: a client with that node id has accepted all clusters;
+//   - connect ID [FIELD=TEXT...]: a client with that node id and metadata has accepted all
+//     clusters;
 //   - nack ID REASON: a client with that node id has NACKed all clusters for
 //     that reason; both are written as in a Go string;
 //   - resave TIMES FILE LINE: the file is saved so many times, each time a line
@@ -135,11 +136,11 @@ func resave(ts *testscript.TestScript, neg bool, args []string) {
 }
 
 func connect(ts *testscript.TestScript, neg bool, args []string) {
-	if neg || len(args) != 1 {
-		ts.Fatalf("usage: connect ID")
+	if neg || len(args) == 0 {
+		ts.Fatalf("usage: connect ID [FIELD=TEXT...]")
 	}
 	s := serverOf(ts)
-	hangUp, err := answerClusters(s.xds, args[0], "")
+	hangUp, err := answerClusters(s.xds, args[0], "", args[1:]...)
 	ts.Check(err)
 	ts.Defer(hangUp)
 	ts.Check(s.await("/api/v1/clients", `"state": "accepted"`))

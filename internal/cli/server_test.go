@@ -151,7 +151,7 @@ func (s *server) kill() {
 
 // answerClusters opens a stream as Envoy does, and accepts the clusters, or
 // rejects them for a reason. The stream stays until it is hung up.
-func answerClusters(xds, id, reason string) (hangUp func(), err error) {
+func answerClusters(xds, id, reason string, said ...string) (hangUp func(), err error) {
 	conn, err := grpc.NewClient(xds, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
 		return nil, err
@@ -162,7 +162,12 @@ func answerClusters(xds, id, reason string) (hangUp func(), err error) {
 	if err != nil {
 		return hangUp, err
 	}
-	metadata, err := structpb.NewStruct(map[string]any{"NAMESPACE": "shop"})
+	fields := map[string]any{"NAMESPACE": "shop"}
+	for _, text := range said {
+		field, value, _ := strings.Cut(text, "=")
+		fields[field] = value
+	}
+	metadata, err := structpb.NewStruct(fields)
 	if err != nil {
 		return hangUp, err
 	}

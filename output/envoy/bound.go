@@ -1,8 +1,10 @@
 package envoy
 
 import (
+	"fmt"
 	"iter"
 	"net/netip"
+	"strconv"
 	"strings"
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
@@ -12,6 +14,8 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
+	"github.com/isthmus-mesh/isthmus/catalog"
+	"github.com/isthmus-mesh/isthmus/output"
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
@@ -178,4 +182,88 @@ func (c boundCluster) Encode() push.Encoded {
 	}
 	setType(m, clusterv3.Cluster_STATIC)
 	return encode(name, clusterURL, m)
+}
+
+// Notices returns, for a snapshot, the services' ports at which a sidecar with
+// INTERCEPTION_MODE NONE has no listener, by the reason. Clients of one view are looked at
+// once.
+func Notices(now *catalog.Snapshot, root string) func(push.Client) []output.Notice {
+	known := map[View][]output.Notice{}
+	return func(c push.Client) []output.Notice {
+		p := proxyOf(c)
+		if c.Kind != KindEnvoy || p.role != sidecar || p.mode != none {
+			return nil
+		}
+		v := View{Namespace: c.Namespace, scope: now.ScopeOf(c.Namespace, c.Labels, root), proxy: p}
+		list, found := known[v]
+		if !found {
+			list = unopened(now, v)
+			known[v] = list
+		}
+		return list
+	}
+}
+
+// outboundField is where a node lists the ports of loopback at which its sidecar listens for
+// services.
+const outboundField = "ISTHMUS_OUTBOUND"
+
+// mostPortsShown bounds the ports that a notice names.
+const mostPortsShown = 20
+
+// unopened lists why ports of services have no listener on loopback.
+func unopened(now *catalog.Snapshot, v View) (list []output.Notice) {
+	var unlisted, unprivileged, own []string
+	for index := range now.Ports() {
+		number := index.Number
+		if v.proxy.opens(number) || !isCalled(v, index) {
+			continue
+		}
+		text := strconv.FormatUint(uint64(number), 10)
+		switch v.proxy.obstructs(number) {
+		case unbindable:
+			unprivileged = append(unprivileged, text)
+		case envoysOwn:
+			own = append(own, text)
+		case unobstructed:
+			unlisted = append(unlisted, text)
+		}
+	}
+	for _, why := range []struct {
+		ports       []string
+		where, text string
+	}{
+		{unlisted, outboundField, "the node does not list these ports, so the sidecar does not listen there and the workload cannot call services at them; " +
+			"add the ports to " + outboundField + " in the node metadata, or write all (isthmus bootstrap envoy --outbound)"},
+		{unprivileged, "UNPRIVILEGED_POD", fmt.Sprintf("the sidecar cannot bind ports below %d, so the workload cannot call services at them; "+
+			"call the services at another port, or let the sidecar bind low ports and remove UNPRIVILEGED_POD", push.FirstUnprivilegedPort)},
+		{own, "", "Envoys use these ports themselves, so the workload cannot call services at them; give the services another port"},
+	} {
+		if len(why.ports) > 0 {
+			list = append(list, output.Notice{Object: portsText(why.ports), Where: why.where, Text: why.text})
+		}
+	}
+	return list
+}
+
+// isCalled reports whether a view has a service at a port that connections are made to.
+func isCalled(v View, index *catalog.PortServices) bool {
+	for s := range index.Visible(v.viewer()) {
+		if port, _ := s.Port(index.Number); trafficOf(port) != notTCP && hasCluster(s, index.Number) {
+			return true
+		}
+	}
+	return false
+}
+
+// portsText names some ports.
+func portsText(ports []string) string {
+	text, more := "ports ", ""
+	if len(ports) == 1 {
+		text = "port "
+	}
+	if n := len(ports) - mostPortsShown; n > 0 {
+		ports, more = ports[:mostPortsShown], fmt.Sprintf(" and %d more", n)
+	}
+	return text + strings.Join(ports, ", ") + more
 }

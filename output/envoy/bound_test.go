@@ -1,6 +1,7 @@
 package envoy
 
 import (
+	"fmt"
 	"net/netip"
 	"slices"
 	"strings"
@@ -10,6 +11,7 @@ import (
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	gocmp "github.com/google/go-cmp/cmp"
 
+	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/push"
 )
@@ -31,7 +33,7 @@ func TestExplicitBindsFollowFromTheWorkloadsPorts(t *testing.T) {
 		behind{name: "other", ports: []model.Port{port(8080, 0, "HTTP"), port(7000, 0, "HTTP"), port(7001, 0, "HTTP"), port(7002, 0, "HTTP")}, created: 2, endpoint: model.Endpoint{Address: "10.0.0.2"}},
 	)
 	c := sidecarAt("10.0.0.1")
-	c.Proxy.Interception = "NONE"
+	c.Proxy.Interception, c.Proxy.Outbound = "NONE", push.AllPorts()
 	c.Proxy.Binds = []push.Bind{
 		bindAt("127.0.0.1:7000", "127.0.0.1:7001"), // which no service of the workload has
 		bindAt("10.0.0.1:8080", "127.0.0.1:8080"), bindAt("0.0.0.0:9090", "127.0.0.1:9091"),
@@ -75,5 +77,53 @@ func TestExplicitBindsFollowFromTheWorkloadsPorts(t *testing.T) {
 	c.Namespace = "b" // whose services the workload's are not
 	if _, clusters := taken(t, w, c); clusters != nil {
 		t.Errorf("in another namespace it has %v", clusters)
+	}
+}
+
+// A sidecar on loopback has a notice of every port of a service at which it has no
+// listener. It says which of the node's words decides that.
+func TestPortsWithoutAListenerOfLoopbackAreNoticed(t *testing.T) {
+	t.Parallel()
+	var events []model.Event
+	for number, protocol := range map[uint32]string{80: "HTTP", 443: "TLS", 8080: "TCP", 15021: "HTTP", 53: "UDP"} {
+		events = append(events, edgeService(fmt.Sprintf("port-%d.example", number), 0, model.ResolutionStatic, model.Port{Number: number, Name: "it", Protocol: protocol}))
+	}
+	for number := range uint32(mostPortsShown + 2) {
+		hidden := edgeService(fmt.Sprintf("many-%d.example", number), 0, model.ResolutionStatic, model.Port{Number: 20000 + number, Name: "it", Protocol: "HTTP"}).(model.Upsert)
+		spec := hidden.Record.Spec.(model.Service)
+		spec.ExportTo = model.ListOf("many")
+		hidden.Record.Spec = spec
+		events = append(events, hidden)
+	}
+	builder := catalog.NewBuilder(nil)
+	builder.Apply(1, events)
+	notices := Notices(builder.Snapshot(), "root")
+	for name, test := range map[string]struct {
+		namespace string
+		proxy     push.Proxy
+		want      []string // the object and the setting of each notice
+	}{
+		"all":                {"b", push.Proxy{Role: "sidecar", Interception: "NONE", Outbound: push.AllPorts()}, []string{"port 15021 at "}},
+		"some":               {"b", push.Proxy{Role: "sidecar", Interception: "NONE", Outbound: push.PortsOf([]uint16{80})}, []string{"ports 443, 8080 at ISTHMUS_OUTBOUND", "port 15021 at "}},
+		"none":               {"b", push.Proxy{Role: "sidecar", Interception: "NONE"}, []string{"ports 80, 443, 8080 at ISTHMUS_OUTBOUND", "port 15021 at "}},
+		"without privileges": {"b", push.Proxy{Role: "sidecar", Interception: "NONE", Outbound: push.AllPorts(), Unprivileged: true}, []string{"ports 80, 443 at UNPRIVILEGED_POD", "port 15021 at "}},
+		"many": {"many", push.Proxy{Role: "sidecar", Interception: "NONE", Outbound: push.PortsOf([]uint16{80, 443, 8080})}, []string{
+			"port 15021 at ", "ports 20000, 20001, 20002, 20003, 20004, 20005, 20006, 20007, 20008, 20009, 20010, 20011, 20012, 20013, 20014, 20015, 20016, 20017, 20018, 20019 and 2 more at ISTHMUS_OUTBOUND",
+		}},
+		"redirected": {"b", push.Proxy{Role: "sidecar"}, nil},
+		"edge":       {"b", push.Proxy{Role: "router", Interception: "NONE"}, nil},
+	} {
+		var got []string
+		for _, n := range notices(push.Client{Kind: KindEnvoy, Namespace: test.namespace, Proxy: test.proxy}) {
+			got = append(got, n.Object+" at "+n.Where)
+			if n.Where == outboundField && !strings.Contains(n.Text, "add the ports to ISTHMUS_OUTBOUND in the node metadata, or write all") {
+				t.Errorf("%s: there is no remedy in %q", name, n.Text)
+			}
+		}
+		slices.Sort(got)
+		slices.Sort(test.want)
+		if !slices.Equal(got, test.want) {
+			t.Errorf("%s: the notices are %q, not %q", name, got, test.want)
+		}
 	}
 }

@@ -67,9 +67,15 @@ func drawPushClient(t *rapid.T) push.Client {
 		Proxy: push.Proxy{
 			Role:         rapid.SampledFrom([]string{"", "sidecar", "router"}).Draw(t, "role"),
 			Interception: rapid.SampledFrom([]string{"", "TPROXY", "NONE"}).Draw(t, "interception"),
+			Outbound:     drawOutbound(t),
 			Binds:        rapid.SampledFrom([][]push.Bind{nil, {bindAt("10.0.0.1:80", "127.0.0.1:8081")}, {bindAt("127.0.0.1:80", "127.0.0.1:81"), bindAt("[fd00::1]:8081", "[::1]:80")}}).Draw(t, "binds"),
 		},
 	}
+}
+
+// drawOutbound draws the ports that the node of a sidecar lists.
+func drawOutbound(t *rapid.T) push.Ports {
+	return rapid.SampledFrom([]push.Ports{push.AllPorts(), push.PortsOf([]uint16{80, 3306}), {}}).Draw(t, "outbound")
 }
 
 // sharedResourceNames are of listeners and routes that services may share.

@@ -135,7 +135,7 @@ func TestLookupsAreAnsweredWhereCallsArrive(t *testing.T) {
 		"at home":    {"b", push.Proxy{Role: "sidecar", Interception: "TPROXY"}, nil, home},
 		"of IPv4":    {"a", push.Proxy{Role: "sidecar"}, []string{"10.0.0.9"}, ipv4},
 		"of IPv6":    {"a", push.Proxy{Role: "sidecar"}, []string{"fd00::9"}, ipv6},
-		"not at all": {"a", push.Proxy{Role: "sidecar", Interception: "NONE"}, nil, bound},
+		"not at all": {"a", push.Proxy{Role: "sidecar", Interception: "NONE", Outbound: push.AllPorts()}, nil, bound},
 	} {
 		got, _ := answersTo(t, u.World, push.Client{Kind: KindEnvoy, Namespace: test.namespace, Proxy: test.proxy, Addresses: test.addresses})
 		if diff := cmp.Diff(test.want, got); diff != "" {

@@ -53,6 +53,7 @@ func drawViewers(t *rapid.T) (list []push.Client) {
 	c := rapid.SampledFrom(list).Draw(t, "viewer")
 	c.Addresses = rapid.SampledFrom([][]string{nil, {"10.9.9.9"}, {"fd00::9"}, {"10.9.9.9", "fd00::9"}}).Draw(t, "addresses of the viewer")
 	c.Proxy.Interception = rapid.SampledFrom([]string{"", "TPROXY", "NONE"}).Draw(t, "interception")
+	c.Proxy.Outbound = drawOutbound(t)
 	return append(list, c)
 }
 

@@ -60,7 +60,7 @@ func TestEnvoysOfBothFamiliesTakeBoth(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			c := push.Client{Kind: KindEnvoy, Namespace: "a", Addresses: test.addresses, Proxy: push.Proxy{Role: test.role, Interception: test.mode}}
+			c := push.Client{Kind: KindEnvoy, Namespace: "a", Addresses: test.addresses, Proxy: push.Proxy{Role: test.role, Interception: test.mode, Outbound: push.AllPorts()}}
 			var got []string
 			for name := range w.Names(w.View(ListenerType, c), ListenerType) {
 				l := &listenerv3.Listener{}

@@ -221,7 +221,7 @@ func TestOnlyInterceptingSidecarsTakeConnections(t *testing.T) {
 	t.Parallel()
 	w := worldBehind(behind{name: "s", ports: []model.Port{{Number: 80, Name: "http", Protocol: "HTTP"}}})
 	explicit := sidecarAt("10.0.0.1")
-	explicit.Proxy.Interception = "NONE"
+	explicit.Proxy.Interception, explicit.Proxy.Outbound = "NONE", push.AllPorts()
 	router, nothing, library := sidecarAt("10.0.0.1"), sidecarAt("10.0.0.1"), sidecarAt("10.0.0.1")
 	router.Proxy.Role, nothing.Proxy.Role, library.Kind = "router", "", KindGRPC
 	for _, c := range []push.Client{explicit, router, nothing, library} {

@@ -102,6 +102,7 @@ func findListener(w *World, v View, name string) (push.Subject, bool) {
 	}
 	v.single = v.usesHosts(index)
 	for range members(v, index, address) {
+		v.proxy.outbound = push.AllPorts() // the other ports of the node are not part of this one
 		return socket{proxySlot{ListenerType, name, v}, address, index}, true
 	}
 	return findPodListener(w, v, address, number)

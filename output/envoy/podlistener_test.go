@@ -81,7 +81,7 @@ func TestPodsOfHeadlessServicesHaveListeners(t *testing.T) {
 	mustLead(t, worldOf([]string{"first"}, headless("web.example", requested, "10.0.0.1")...), sidecarAt("10.9.9.9"),
 		map[string]string{"0.0.0.0_5432": "5432 " + passthroughCluster})
 	alone := sidecarAt("10.9.9.9")
-	alone.Proxy.Interception = "NONE"
+	alone.Proxy.Interception, alone.Proxy.Outbound = "NONE", push.AllPorts()
 	mustLead(t, w, alone, map[string]string{"127.0.0.1_5432": "5432 " + db})
 }
 

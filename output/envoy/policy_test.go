@@ -163,7 +163,7 @@ func TestKeepaliveIsNotOfSockets(t *testing.T) {
 // Envoys at the edge have no listeners but those of the configuration.
 func TestEdgeHasTheConfiguredPortsOnly(t *testing.T) {
 	t.Parallel()
-	client := push.Client{Kind: KindEnvoy, Namespace: "a", Proxy: push.Proxy{Role: "router", Interception: "NONE"}, Addresses: []string{"2001:db8::1"}}
+	client := push.Client{Kind: KindEnvoy, Namespace: "a", Proxy: push.Proxy{Role: "router", Interception: "NONE", Outbound: push.AllPorts()}, Addresses: []string{"2001:db8::1"}}
 	for _, edge := range [][]EdgePort{nil, {{Number: 8080, Protocol: edgeHTTP, Hosts: []string{"*"}}, {Number: 9000, Protocol: edgeTCP, Hosts: []string{"*"}}}} {
 		s := NewSettings()
 		s.Edge.Ports = edge

@@ -15,6 +15,7 @@ type proxy struct {
 	domain string // in which names of services may be short; of routes alone
 	// unprivileged says that it cannot bind low ports, of one that binds those of services.
 	unprivileged bool
+	outbound     push.Ports   // at which it listens on loopback for services; of listeners with the mode none alone
 	own          ownAddresses // of an edge; of clusters and endpoints alone
 	// cluster is the one whose addresses of services count; empty where all clients have
 	// the same. It is of listeners and routes of sidecars, and of their clusters where it
@@ -54,7 +55,7 @@ func proxyOf(c push.Client) proxy {
 	case "TPROXY":
 		p.mode = tproxy
 	case "NONE":
-		p.mode = none
+		p.mode, p.outbound = none, c.Proxy.Outbound
 	}
 	p.unprivileged = c.Proxy.Unprivileged && (p.mode == none || p.role == edge)
 	return p
@@ -76,17 +77,35 @@ func (w *World) ofClusters(c push.Client) proxy {
 	return of
 }
 
-// opens reports whether a listener that services share can have a port. It cannot bind a
-// low one without privileges, nor one at which the Envoy listens itself; and Envoy
-// rejects a listener with the address of one of its bootstrap, bound or not.
+// opens reports whether a listener that services share can have a port: the node lists it,
+// and nothing is in its way.
 func (p proxy) opens(number uint32) bool {
+	return p.obstructs(number) == unobstructed && (p.role != sidecar || p.mode != none || p.outbound.Has(number))
+}
+
+// obstruction is why an Envoy has no listener at a port that its node may list.
+type obstruction uint8
+
+const (
+	unobstructed obstruction = iota
+	unbindable               // the port is low, and the Envoy has no privileges
+	envoysOwn                // Envoys listen there themselves
+)
+
+// obstructs returns what is in the way of a listener that services share. Envoy rejects one
+// with the address of a listener of its bootstrap, bound or not.
+func (p proxy) obstructs(number uint32) obstruction {
+	own := ownPorts
+	if p.mode != none {
+		own = []uint32{healthPort, metricsPort}
+	}
 	switch {
 	case p.unprivileged && number < push.FirstUnprivilegedPort:
-		return false
-	case p.mode == none:
-		return !slices.Contains(ownPorts, number)
+		return unbindable
+	case slices.Contains(own, number):
+		return envoysOwn
 	default:
-		return number != healthPort && number != metricsPort
+		return unobstructed
 	}
 }
 

@@ -35,12 +35,15 @@ func TestNoListenerIsWhereAnEnvoyCannotListen(t *testing.T) {
 		proxy push.Proxy
 		want  string
 	}{
-		"redirected":                    {push.Proxy{Role: "sidecar"}, "0.0.0.0_1023 0.0.0.0_1024 0.0.0.0_15000 0.0.0.0_80 0.0.0.0_8080 10.1.0.1_15021 dns virtualInbound virtualOutbound"},
-		"redirected without privileges": {push.Proxy{Role: "sidecar", Unprivileged: true}, "0.0.0.0_1023 0.0.0.0_1024 0.0.0.0_15000 0.0.0.0_80 0.0.0.0_8080 10.1.0.1_15021 dns virtualInbound virtualOutbound"},
-		"bound":                         {push.Proxy{Role: "sidecar", Interception: "NONE"}, "127.0.0.1_1023 127.0.0.1_1024 127.0.0.1_80 127.0.0.1_8080 dns"},
-		"bound without privileges":      {push.Proxy{Role: "sidecar", Interception: "NONE", Unprivileged: true}, "127.0.0.1_1024 127.0.0.1_8080"},
-		"edge":                          {push.Proxy{Role: "router"}, "0.0.0.0_1023 0.0.0.0_1024 0.0.0.0_80 0.0.0.0_8080"},
-		"edge without privileges":       {push.Proxy{Role: "router", Unprivileged: true}, "0.0.0.0_1024 0.0.0.0_8080"},
+		"redirected":                     {push.Proxy{Role: "sidecar"}, "0.0.0.0_1023 0.0.0.0_1024 0.0.0.0_15000 0.0.0.0_80 0.0.0.0_8080 10.1.0.1_15021 dns virtualInbound virtualOutbound"},
+		"redirected without privileges":  {push.Proxy{Role: "sidecar", Unprivileged: true}, "0.0.0.0_1023 0.0.0.0_1024 0.0.0.0_15000 0.0.0.0_80 0.0.0.0_8080 10.1.0.1_15021 dns virtualInbound virtualOutbound"},
+		"bound":                          {push.Proxy{Role: "sidecar", Interception: "NONE", Outbound: push.AllPorts()}, "127.0.0.1_1023 127.0.0.1_1024 127.0.0.1_80 127.0.0.1_8080 dns"},
+		"bound without privileges":       {push.Proxy{Role: "sidecar", Interception: "NONE", Outbound: push.AllPorts(), Unprivileged: true}, "127.0.0.1_1024 127.0.0.1_8080"},
+		"bound at the ports of the node": {push.Proxy{Role: "sidecar", Interception: "NONE", Outbound: push.PortsOf([]uint16{8080, 80, 15021, 9})}, "127.0.0.1_80 127.0.0.1_8080 dns"},
+		"bound at no port":               {push.Proxy{Role: "sidecar", Interception: "NONE"}, "dns"},
+		"edge that lists no port":        {push.Proxy{Role: "router", Interception: "NONE"}, "0.0.0.0_1023 0.0.0.0_1024 0.0.0.0_80 0.0.0.0_8080"},
+		"edge":                           {push.Proxy{Role: "router"}, "0.0.0.0_1023 0.0.0.0_1024 0.0.0.0_80 0.0.0.0_8080"},
+		"edge without privileges":        {push.Proxy{Role: "router", Unprivileged: true}, "0.0.0.0_1024 0.0.0.0_8080"},
 	} {
 		v := w.View(ListenerType, push.Client{Kind: KindEnvoy, Namespace: "a", Proxy: test.proxy})
 		names := slices.Sorted(w.Names(v, ListenerType))
@@ -50,6 +53,37 @@ func TestNoListenerIsWhereAnEnvoyCannotListen(t *testing.T) {
 		for _, other := range []string{"0.0.0.0_15021", "127.0.0.1_15090", "127.0.0.1_80", "0.0.0.0_80", "dns"} {
 			if _, found := w.Find(v, ListenerType, other); found != slices.Contains(names, other) {
 				t.Errorf("%s: a listener %s is found: %t", name, other, found)
+			}
+		}
+	}
+}
+
+// Sidecars whose nodes list different ports share the listener of a port that both list, and
+// all routes and clusters.
+func TestAListenerOfLoopbackIsSharedWhateverElseIsListed(t *testing.T) {
+	t.Parallel()
+	builder := catalog.NewBuilder(nil)
+	builder.Apply(1, []model.Event{edgeService("web.com", 0, model.ResolutionStatic, model.Port{Number: 80, Name: "http", Protocol: "HTTP"})})
+	w := NewSettings().Begin()(builder.Snapshot(), catalog.Change{}, true, "root").World
+	client := func(ports push.Ports) push.Client {
+		return push.Client{Kind: KindEnvoy, Namespace: "a", Proxy: push.Proxy{Role: "sidecar", Interception: "NONE", Outbound: ports}}
+	}
+	of := func(ports push.Ports) push.Subject {
+		c := client(ports)
+		subject, found := w.Find(w.View(ListenerType, c), ListenerType, "127.0.0.1_80")
+		if !found {
+			t.Fatalf("there is no listener with %v", ports)
+		}
+		return subject
+	}
+	all := of(push.AllPorts())
+	for _, ports := range [][]uint16{{80}, {80, 90}} {
+		if one := of(push.PortsOf(ports)); one.Slot() != all.Slot() {
+			t.Errorf("with %v the listener is another one", ports)
+		}
+		for _, row := range []push.Row{RouteType, ClusterType, EndpointType, VirtualHostType} {
+			if w.View(row, client(push.PortsOf(ports))) != w.View(row, client(push.AllPorts())) {
+				t.Errorf("with %v the view of type %d is another one", ports, row)
 			}
 		}
 	}

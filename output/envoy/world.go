@@ -63,7 +63,8 @@ func (w *World) View(r push.Row, c push.Client) push.View {
 		}
 	case RouteType:
 		v.proxy, v.single = w.proxyOf(c), takesHosts(c)
-		v.proxy.unprivileged = false       // which is of listeners
+		v.proxy.unprivileged = false // which is of listeners, as the ports of the node are
+		v.proxy.outbound = push.AllPorts()
 		v.proxy.domain = w.settings.domain // and not what the client says: it is a key of what is kept
 	case EndpointType, MemberType:
 		v.members = w.spreads != nil && c.Increments

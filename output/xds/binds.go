@@ -7,6 +7,8 @@ import (
 	"math"
 	"net/netip"
 	"slices"
+	"strconv"
+	"strings"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	"google.golang.org/protobuf/types/known/structpb"
@@ -133,4 +135,71 @@ func obstacle(b push.Bind, others []push.Bind) error {
 // covers reports whether who listens at one place has the connections to another.
 func covers(at, to netip.AddrPort) bool {
 	return at.Port() == to.Port() && (at.Addr() == to.Addr() || at.Addr().IsUnspecified() && at.Addr().Is4() == to.Addr().Is4())
+}
+
+// outboundField is where a sidecar lists the ports of loopback at which it listens for
+// services, if nothing redirects connections to it: a list of numbers, "all", or numbers
+// separated by commas, since some bootstraps carry texts alone.
+const outboundField = "ISTHMUS_OUTBOUND"
+
+// allOutbound stands for the ports of all services.
+const allOutbound = "all"
+
+// mostOutbound bounds the ports that are kept: the first ones.
+const mostOutbound = 1000
+
+// outboundOf reads the ports at which a sidecar listens for services. Entries that are no
+// port are left out, and wrong says of each of them why.
+func outboundOf(node *corev3.Node, p push.Proxy) (ports push.Ports, wrong error) {
+	field, found := node.GetMetadata().GetFields()[outboundField]
+	if !found {
+		return ports, nil
+	}
+	if p.Role != "sidecar" || p.Interception != "NONE" {
+		return ports, fmt.Errorf("%s is for sidecars with INTERCEPTION_MODE NONE", outboundField)
+	}
+	if field.GetStringValue() == allOutbound {
+		return push.AllPorts(), nil
+	}
+	entries, readable := portEntries(field)
+	if !readable {
+		return ports, fmt.Errorf("%s is no list of ports; write [8080, 9090], or %q for the ports of all services", outboundField, allOutbound)
+	}
+	var numbers []uint16
+	var errs []error
+	for n, entry := range entries {
+		if n == mostOutbound {
+			errs = append(errs, fmt.Errorf("%s has more than %d entries; list fewer, or write %q", outboundField, mostOutbound, allOutbound))
+			break
+		}
+		number, err := portOf("the entry", entry)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("%s[%d]: %w", outboundField, n, err))
+			continue
+		}
+		numbers = append(numbers, number)
+	}
+	return push.PortsOf(numbers), errors.Join(errs...)
+}
+
+// portEntries returns the entries of a list of ports, or of its text.
+func portEntries(field *structpb.Value) (entries []*structpb.Value, readable bool) {
+	switch field := field.GetKind().(type) {
+	case *structpb.Value_ListValue:
+		return field.ListValue.GetValues(), true
+	case *structpb.Value_StringValue:
+		for text := range strings.SplitSeq(field.StringValue, ",") {
+			number, err := strconv.ParseUint(strings.TrimSpace(text), 10, 16)
+			if err != nil {
+				number = 0 // which is no port
+			}
+			entries = append(entries, structpb.NewNumberValue(float64(number)))
+			if len(entries) > mostOutbound {
+				break
+			}
+		}
+		return entries, true
+	default:
+		return nil, false
+	}
 }

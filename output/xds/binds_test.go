@@ -14,11 +14,60 @@ import (
 
 func listening(t testing.TB, inbound string) *corev3.Node {
 	t.Helper()
+	return saying(t, bindsField, inbound)
+}
+
+// saying is a node with one field of metadata.
+func saying(t testing.TB, field, said string) *corev3.Node {
+	t.Helper()
 	value := &structpb.Value{}
-	if err := protojson.Unmarshal([]byte(inbound), value); err != nil {
+	if err := protojson.Unmarshal([]byte(said), value); err != nil {
 		t.Fatal(err)
 	}
-	return &corev3.Node{Metadata: &structpb.Struct{Fields: map[string]*structpb.Value{bindsField: value}}}
+	return &corev3.Node{Metadata: &structpb.Struct{Fields: map[string]*structpb.Value{field: value}}}
+}
+
+// A sidecar that is not redirected to lists the ports of loopback at which it listens. An
+// entry that is no port is left out, and the others count.
+func TestSidecarsListThePortsOfLoopback(t *testing.T) {
+	t.Parallel()
+	explicit := push.Proxy{Role: "sidecar", Interception: "NONE"}
+	two := push.PortsOf([]uint16{80, 8080})
+	for _, test := range []struct {
+		name, said string
+		proxy      push.Proxy
+		want       push.Ports
+		wrong      string
+	}{
+		{"all", `"all"`, explicit, push.AllPorts(), ""},
+		{"a list", `[8080, 80, 80]`, explicit, two, ""},
+		{"a text", `"8080, 80"`, explicit, two, ""},
+		{"an empty list", `[]`, explicit, push.Ports{}, ""},
+		{"entries that are no port", `[80, "all", 0, 65536, 1.5, null, 8080]`, explicit, two, "ISTHMUS_OUTBOUND[1]: the entry is not a port"},
+		{"a text with an entry that is no port", `"80,all,8080"`, explicit, two, "ISTHMUS_OUTBOUND[1]: the entry is not a port"},
+		{"neither", `{"port": 80}`, explicit, push.Ports{}, "is no list of ports"},
+		{"true", `true`, explicit, push.Ports{}, `write [8080, 9090], or "all"`},
+		{"too long a list", "[80, 8080" + strings.Repeat(", 80", mostOutbound-2) + ", 9090]", explicit, two, "more than 1000 entries"},
+		{"too long a text", `"80,8080` + strings.Repeat(",80", mostOutbound-2) + `,9090"`, explicit, two, "more than 1000 entries"},
+		{"redirected", `"all"`, push.Proxy{Role: "sidecar"}, push.Ports{}, "INTERCEPTION_MODE NONE"},
+		{"at the edge", `"all"`, push.Proxy{Role: "router", Interception: "NONE"}, push.Ports{}, "for sidecars"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			got, wrong := outboundOf(saying(t, outboundField, test.said), test.proxy)
+			if got != test.want {
+				t.Errorf("the ports are %v", got)
+			}
+			switch {
+			case test.wrong == "" && wrong != nil:
+				t.Error(wrong)
+			case test.wrong != "" && (wrong == nil || !strings.Contains(wrong.Error(), test.wrong)):
+				t.Errorf("the error is %v", wrong)
+			}
+		})
+	}
+	if got, wrong := outboundOf(&corev3.Node{}, explicit); got != (push.Ports{}) || wrong != nil {
+		t.Errorf("of a node that says nothing: %v, %v", got, wrong)
+	}
 }
 
 func bindsIn(binds []push.Bind) string {

@@ -33,6 +33,8 @@ type Translation struct {
 	Settings func() Settings
 	// Unserved is as in [output.Clients].
 	Unserved func(s *catalog.Service) iter.Seq2[catalog.EndpointID, string]
+	// Notices is as in [output.Clients], given the root namespace; nil if there are none.
+	Notices func(now *catalog.Snapshot, root string) func(c push.Client) []output.Notice
 	// Configuration makes the types that control planes read.
 	Configuration Configuration
 }
@@ -163,6 +165,9 @@ func (o *opened) Report() output.Report {
 	r := output.Report{Addr: o.listener.Addr(), Clients: &output.Clients{
 		Engine: o.engine, Kinds: []string{t.Kinds.Envoy, t.Kinds.GRPC, t.Kinds.ControlPlane}, NotOffered: o.notOffered, Unserved: t.Unserved, Conflicts: o.conflicts,
 	}}
+	if t.Notices != nil {
+		r.Clients.Notices = func(now *catalog.Snapshot) func(push.Client) []output.Notice { return t.Notices(now, o.root) }
+	}
 	r.Metrics = append(output.Streams("xds", o.server), o.configuration.metric())
 	if o.keeper != nil {
 		r.Metrics = append(r.Metrics, output.Certificates("xds", o.keeper)...)

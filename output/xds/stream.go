@@ -1,6 +1,7 @@
 package xds
 
 import (
+	"errors"
 	"log/slog"
 	"strconv"
 	"sync"
@@ -94,16 +95,20 @@ func (s *Server) open(wire *streams.Stream, mode push.Mode, only push.Type, firs
 	if client.Namespace, err = narrow(wire.Who, client.Namespace); err != nil {
 		return nil, s.Reject(streams.NotWho, err)
 	}
-	binds, wrong := bindsOf(node, client.Proxy, client.Addresses)
-	client.Proxy.Binds = binds
+	var wrongBinds, wrongPorts error
+	client.Proxy.Binds, wrongBinds = bindsOf(node, client.Proxy, client.Addresses)
+	client.Proxy.Outbound, wrongPorts = outboundOf(node, client.Proxy)
 	info := push.Info{ID: node.GetId(), Protocol: protocols[mode], Identity: streams.Cut(describe(client), streams.ShownBytes)}
+	if wrong := errors.Join(wrongBinds, wrongPorts); wrong != nil {
+		info.Ignored = streams.Cut(wrong.Error(), streams.ShownBytes)
+	}
 	subscriber, err := wire.Connect(info, client)
 	if err != nil {
 		return nil, err
 	}
 	log := s.Log.With("client", info.ID)
-	if wrong != nil {
-		log.Warn("a part of the node's metadata was left out", "err", streams.Cut(wrong.Error(), streams.ShownBytes))
+	if info.Ignored != "" {
+		log.Warn("a part of the node's metadata was left out", "err", info.Ignored)
 	}
 	if p := client.Proxy; p.Unprivileged && (p.Interception == "NONE" || p.Role == "router") {
 		log.Info("services at ports below 1024 have no listeners here, as UNPRIVILEGED_POD says")

@@ -107,6 +107,62 @@ func TestWrongBindIsLeftOutAndReported(t *testing.T) {
 	m.MustBeSettled()
 }
 
+// TestSidecarListensAtTheListedPortsAlone has a registry list a service at a port at which
+// another program of the machine listens. The sidecar's node does not list that port, so the
+// program keeps it.
+func TestSidecarListensAtTheListedPortsAlone(t *testing.T) {
+	inEachMode(t, func(t *testing.T, delta bool) {
+		listed, taken := freePort(t), freePort(t)
+		serveRequests(t, "127.0.3.4", listed)
+		m := newMesh(t)
+		called := service{Spec: serviceSpec{
+			Hosts: []string{"web.example.com"}, Resolution: "STATIC", Endpoints: []endpoint{{Address: "127.0.3.4"}},
+			Ports: []port{{Number: listed, Name: "main", Protocol: "HTTP"}},
+		}}
+		m.Folder.write(t, "web", called)
+		i := m.Serve("")
+		p := m.connectWith(proxy.Config{Delta: delta, Listeners: true, Flags: []string{"--outbound", fmt.Sprint(listed)}})
+		m.AwaitActive("the service")
+		calls := func() error {
+			response, err := requested(t.Context(), listed, "web.example.com")
+			if err == nil {
+				err = errors.Join(response.Body.Close(), statusOK(response))
+			}
+			return err
+		}
+		await(t, "the service to be called", calls)
+		noticed := func(object string) func() error {
+			return func() error {
+				clients, err := i.clients()
+				if err == nil && (len(clients) != 1 || len(clients[0].Notices) != 1 || clients[0].Notices[0].Object != object) {
+					err = fmt.Errorf("the clients are %+v", clients)
+				}
+				return err
+			}
+		}
+		await(t, "a notice of the folder's own service", noticed("port 80"))
+		called.Spec.Ports = append(called.Spec.Ports, port{Number: taken, TargetPort: listed, Name: "more", Protocol: "HTTP"})
+		m.Folder.write(t, "web", called)
+		m.AwaitActive("the other port")
+		await(t, "a notice of the port", noticed(fmt.Sprintf("ports 80, %d", taken)))
+		m.MustBeSettled()
+		serveGreetings(t, "127.0.0.1", taken) // nobody else is bound there
+		if err := greetedAt(t.Context(), fmt.Sprintf("127.0.0.1:%d", taken)); err != nil {
+			t.Error(err)
+		}
+		listeners, err := p.Listeners(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, found := listeners[fmt.Sprintf("127.0.0.1_%d", taken)]; found || listeners[fmt.Sprintf("127.0.0.1_%d", listed)].Version == "" {
+			t.Errorf("the listeners are %v", listeners)
+		}
+		if err := calls(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 func statusOK(response *http.Response) error {
 	if response.StatusCode != http.StatusOK {
 		return errors.New(response.Status)

@@ -161,6 +161,7 @@ func (i *isthmus) Rejected() error {
 type client struct {
 	ID, Identity string
 	Proven       bool
+	Notices      []struct{ Object, Text string }
 	Types        map[string]struct {
 		State, Reason             string
 		Subscribed, Held, Pending int

@@ -61,6 +61,7 @@ var attacks = []attack{
 	{"drop-in-waves", withTeller, dropInWaves, 2 * time.Second, true},
 	{"other-halves", withTeller, otherHalves, 2 * time.Second, true},
 	{"bad-endpoint", withTeller, badEndpoint, 2 * time.Second, true},
+	{"local-endpoints", withEdge, localEndpoints, 2 * time.Second, true},
 	{"waiting-names", withManyNames, waitingNames, 2 * time.Second, true},
 	{"folder-removed", withDataDir, folderRemoved, 2 * time.Second, true},
 	{"large-objects", nil, largeObjects, 2 * time.Second, false},

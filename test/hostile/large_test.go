@@ -139,14 +139,30 @@ func (f largeFiles) judged(status admin.Source) error {
 	return nil
 }
 
-// status is what the program says of its source.
+// status is what the program says of its first source.
 func (s *server) status(t *testing.T) (status admin.Source) {
 	t.Helper()
-	var list []admin.Source
+	return s.statuses(t)[0]
+}
+
+func (s *server) statuses(t *testing.T) (list []admin.Source) {
+	t.Helper()
 	if err := encoded.Unmarshal(probe.Get("http://"+s.admin+"/api/v1/sources"), &list); err != nil || len(list) == 0 {
 		t.Fatalf("the sources are %v: %v", list, err)
 	}
-	return list[0]
+	return list
+}
+
+// rejectedLocals counts the endpoints of the last source that are rejected as local.
+func (s *server) rejectedLocals(t *testing.T) (n int) {
+	t.Helper()
+	list := s.statuses(t)
+	for _, r := range list[len(list)-1].Rejected {
+		if strings.Contains(r.Reason, "localAddresses: allow") {
+			n++
+		}
+	}
+	return n
 }
 
 // A process that is asked to end while large objects come in ends by itself.

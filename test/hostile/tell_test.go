@@ -246,7 +246,7 @@ func badEndpoint(t *testing.T, r *room) string {
 				return err
 			}
 			slices.Sort(want)
-			if err := r.awaitReached(ctx, 0, want); err != nil {
+			if err := r.good.awaitReached(ctx, 0, want); err != nil {
 				return err
 			}
 		}
@@ -256,20 +256,20 @@ func badEndpoint(t *testing.T, r *room) string {
 	return fmt.Sprintf("the endpoints of a service replaced %d times beside one that is wrong", n)
 }
 
-// awaitReached waits until the good client reaches a service at exactly some addresses.
-func (r *room) awaitReached(ctx context.Context, service int, want []string) error {
+// awaitReached waits until a client reaches a service at exactly some addresses.
+func (g *good) awaitReached(ctx context.Context, service int, want []string) error {
 	again := time.NewTicker(5 * time.Millisecond)
 	defer again.Stop()
 	for {
 		var got []string
-		r.good.Read(func(s *xdsclient.State) { got = reached(s, service) })
+		g.Read(func(s *xdsclient.State) { got = reached(s, service) })
 		if slices.Equal(got, want) {
 			return nil
 		}
 		select {
 		case <-again.C:
 		case <-ctx.Done():
-			return fmt.Errorf("the good client reaches %s at %v, not at %v", tellerName(service), got, want)
+			return fmt.Errorf("a client reaches %s at %v, not at %v", tellerName(service), got, want)
 		}
 	}
 }

@@ -1,0 +1,86 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/isthmus-mesh/isthmus/admin"
+	"github.com/isthmus-mesh/isthmus/config"
+)
+
+func newDiff() *cobra.Command {
+	var flags adminFlags
+	c := &cobra.Command{
+		Use:   "diff CONFIG",
+		Short: "Show what a reload would remove or take, and from whom",
+		Long: `Diff compares a configuration file with the one that a running Isthmus uses. It prints
+the services that a reload would remove, and the hosts and addresses that would go to
+another source: because a source leaves, or only, owns or the order of sources changes.
+It also prints addresses to listen at that a restart would close. It only reads: the
+file stays on this machine, and the running Isthmus is asked for its services alone.
+
+It does not read registries. So it cannot know the services of sources that the file
+adds, nor what a source would list with other settings. A source that leaves keeps its
+records until the added sources are listed; these may list the same services.
+
+Exit status: 0 nothing would be removed or taken, 1 something would, 2 the file is not
+valid, no Isthmus answers, or wrong usage. Next, put the file in place: Isthmus reloads it.`,
+		Example: "  isthmus diff new.yaml\n  isthmus diff new.yaml --admin http://127.0.0.1:8080 -o json",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			d, err := compared(c, &flags, args[0])
+			if err != nil {
+				if w, is := errors.AsType[wrong](err); is && c.Context().Err() == nil {
+					return w.error // status 1 is for differences alone
+				}
+				return err
+			}
+			if err := printAs(c, flags.format, d, func() error { return printDiff(c, d) }); err != nil {
+				return err
+			}
+			if n := len(d.Changes); n > 0 {
+				return wrong{fmt.Errorf("%d removed or taken; to keep it, change %s, or go on with the reload if it is meant", n, args[0])}
+			}
+			return nil
+		},
+	}
+	flags.add(c)
+	return c
+}
+
+// compared compares a file with the configuration that a running Isthmus uses.
+func compared(c *cobra.Command, flags *adminFlags, path string) (d difference, err error) {
+	wanted, err := config.Load(path)
+	if err != nil {
+		return d, err
+	}
+	var now admin.Config
+	if err := flags.get(c.Context(), "/api/v1/config", &now); err != nil {
+		return d, err
+	}
+	if len(now.Sources) == 0 {
+		return d, fmt.Errorf("the Isthmus at %s does not tell the sources of its configuration; compare 'isthmus version'", flags.url)
+	}
+	var services []admin.Service
+	if err := flags.get(c.Context(), "/api/v1/services", &services); err != nil {
+		return d, err
+	}
+	return differenceOf(now, services, wanted), nil
+}
+
+func printDiff(c *cobra.Command, d difference) error {
+	for _, name := range d.Added {
+		say(c.OutOrStdout(), "source %s would be added: its services are not known yet\n", name)
+	}
+	if len(d.Changes) == 0 {
+		say(c.OutOrStdout(), "nothing would be removed or taken\n")
+		return nil
+	}
+	var rows [][]string
+	for _, one := range d.Changes {
+		rows = append(rows, []string{one.Change, one.Kind, one.Name, orDash(one.Namespace), one.From, orDash(one.To), one.Reason})
+	}
+	return table(c, []string{"change", "kind", "name", "namespace", "from", "to", "reason"}, rows)
+}
