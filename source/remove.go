@@ -44,7 +44,7 @@ func Leftover(stored Lister, configured []string) []string {
 		names[r.Source] = true
 	}
 	maps.DeleteFunc(names, func(name string, _ bool) bool {
-		return IsReserved(name) || slices.Contains(configured, name)
+		return slices.Contains(configured, name)
 	})
 	return slices.Sorted(maps.Keys(names))
 }
@@ -60,14 +60,10 @@ func Leftover(stored Lister, configured []string) []string {
 //     configured has the claim, or it waits for it and lists the source anew
 //     once it gets it. So records are deleted by nobody while another process
 //     reads the source, and the last process to let go of it deletes them.
-//   - The source is no written one: those are in no configuration, ever.
 //
 // It fails with a [*ClaimedError] while another process has the source. Trying
 // again later is the way on.
 func Remove(ctx context.Context, store Store, claims Claims, source string) error {
-	if IsReserved(source) {
-		return fmt.Errorf("remove source %s: it is written and not listed, so leaving a configuration does not end it; delete its records one by one", source)
-	}
 	ctx, release, err := claims.Claim(ctx, source)
 	if err != nil {
 		return fmt.Errorf("remove source %s: %w", source, err)

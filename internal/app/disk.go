@@ -81,9 +81,6 @@ func (a *App) unprime(ctx context.Context) error {
 	}
 	var c model.Commit
 	for r := range a.store.List(model.Filter{Kind: model.KindSource}) {
-		if source.IsReserved(r.Source) {
-			continue // No listing will come: what is there is all there is.
-		}
 		c.Writes = append(c.Writes, model.Write{Record: r, Delete: true})
 	}
 	_, err := a.store.Commit(ctx, c)

@@ -158,10 +158,6 @@ func (p *play) telling() (t telling) {
 	for _, name := range p.strays { // in no order, so behind all others
 		t.add(name, p.mirrors[name])
 	}
-	for _, r := range p.written {
-		r.Revision = 1
-		t.events = append(t.events, model.Upsert{Record: r})
-	}
 	return t
 }
 

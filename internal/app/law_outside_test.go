@@ -164,14 +164,3 @@ func (p *play) restoreAuthority() {
 	a.fed.wake()
 	p.settle()
 }
-
-// prime lets readers know that the written source is complete.
-func (p *play) prime(now *process) {
-	w, err := source.NewWritten(lawWritten, now.store, source.WrittenConfig{})
-	if err == nil {
-		err = w.Prime(context.Background())
-	}
-	if err != nil {
-		p.Fatalf("%v", err)
-	}
-}

@@ -112,7 +112,6 @@ func (p *play) start() {
 	p.handOver(a)
 	a.Reload(Reloading{File: "isthmus.yaml", Now: up.hangup})
 	up.diary.begin(up.store)
-	p.prime(up)
 	go func() { up.ended <- a.Run(ctx) }()
 	up.conn, err = grpc.NewClient("passthrough:///isthmus", grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return listener.DialContext(ctx) }))
@@ -134,10 +133,9 @@ func (p *play) remember(a *App) {
 		p.mirrors[e.Name] = mirrorOf(e.Hold, stored[e.Name])
 		p.present = append(p.present, &seat{entry: e})
 	}
-	p.written = written(a.store.(lawStore))
 	for _, name := range slices.Sorted(maps.Keys(stored)) {
 		switch {
-		case p.seat(name) != nil || name == lawWritten:
+		case p.seat(name) != nil:
 		case p.claims.others(name):
 			p.strays = append(p.strays, name)
 			p.mirrors[name] = mirrorOf(source.Hold{}, stored[name])
@@ -153,7 +151,7 @@ func (p *play) remember(a *App) {
 
 // stays reports whether what is stored of a source outlives a start.
 func (p *play) stays(name string) bool {
-	return name == lawWritten || p.seat(name) != nil || slices.Contains(p.strays, name) || slices.ContainsFunc(p.wanted, func(e entry) bool { return e.Name == name })
+	return p.seat(name) != nil || slices.Contains(p.strays, name) || slices.ContainsFunc(p.wanted, func(e entry) bool { return e.Name == name })
 }
 
 // stop ends the application: as it should be, or as if it was killed, so that

@@ -52,16 +52,12 @@ func (p *play) happen(s step) {
 			p.begin()
 		case s.What == "outage":
 			p.outage(s)
-		case s.What == "write":
-			p.write(s)
 		case s.What == "detour":
 			p.detour(s)
 		case s.What == "revert":
 			p.revert()
 		case s.What == "baseline":
 			p.hand(s)
-		case s.What == "race":
-			p.race(s)
 		case s.What == "epoch":
 			p.restoreAuthority()
 		case s.What == "restart":

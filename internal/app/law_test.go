@@ -81,7 +81,6 @@ type play struct {
 	process    *process // nil while there is none
 	clients    []*client
 	ledger     xdsclient.Ledger
-	writers    [2]writer
 	authority  *authority // nil unless the store is fed from outside
 	claims     claims
 	vault      vault
@@ -97,9 +96,8 @@ type play struct {
 
 	mu      sync.Mutex // guards the mirrors, and what is taken note of when they change
 	mirrors map[string]*mirror
-	written map[model.Ref]model.Record // of the written source
-	recent  []telling                  // what they said since nothing was on its way
-	moved   time.Time                  // when they last said something else
+	recent  []telling // what they said since nothing was on its way
+	moved   time.Time // when they last said something else
 
 	at       int       // step
 	calm     bool      // time stood still since all was at rest
@@ -157,7 +155,6 @@ func (p *play) enact() {
 			p.registries[i].objects[o.Record.Ref] = o
 		}
 	}
-	p.writers[0].lease = "one"
 	switch p.script.Store {
 	case "disk":
 		p.dir = filepath.Join(p.root, "data")

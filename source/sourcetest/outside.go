@@ -20,7 +20,7 @@ type Outside struct {
 	more    chan struct{}   // closed when there is another commit, or another epoch
 }
 
-var _ Reborn = (*Outside)(nil)
+var _ Shared = (*Outside)(nil)
 
 // firstEpoch is the one it begins with, which no process would choose by itself.
 const firstEpoch = 1 << 40
@@ -61,11 +61,6 @@ func (o *Outside) wake() {
 	close(o.more)
 	o.more = make(chan struct{})
 }
-
-// NewEpoch implements [Reborn]: it is restored from a copy of itself, in which the
-// revisions are counted anew. Nothing is lost. That a record has the revision again
-// that another of its states had before says nothing.
-func (o *Outside) NewEpoch() uint64 { return o.NewEpochWithout(model.Filter{Kind: "none"}) }
 
 // NewEpochWithout has it restored from a copy in which nothing is that lost selects.
 func (o *Outside) NewEpochWithout(lost model.Filter) uint64 {

@@ -6,17 +6,11 @@
 // commit keeps the laws, and at rest the store has what the registry has. It steers the
 // registry through [Registry], so any source can run it.
 //
-// [RunWritten] is of sources that are written record by record: whatever several
-// processes write to one at the same time, whichever of them are killed, whatever
-// leases end and however often a process starts again, no write is lost, none
-// takes effect twice, and no record is deleted by who may not.
-// [RunWrittenAcrossEpochs] is of the same while the store begins new epochs.
-//
 // [RunBaseline] is of what others have of a listed source: whenever a baseline is
 // handed over, by whichever process, and whether it ever is, nothing of it is
 // reported deletable before it was judged, and nothing that is held.
 //
-// All are run on a store that several processes share, each with a view of its
+// Both are run on a store that several processes share, each with a view of its
 // own: see [Shared], and [Outside] for one that is decided elsewhere. Histories are
 // drawn by rapid and run on the clock of testing/synctest, unless a registry needs that
 // of the machine.
