@@ -72,7 +72,7 @@ type step struct {
 func (s step) String() string {
 	text := s.What
 	switch s.What {
-	case "put", "remove", "drop", "empty", "back", "fault", "endpoint", "churn", "secret", "baseline", "detour":
+	case "put", "remove", "drop", "empty", "back", "fault", "endpoint", "churn", "secret", "baseline":
 		text += fmt.Sprintf(" in %d, %s", s.Registry, s.Report)
 		for _, o := range s.Objects {
 			text += fmt.Sprintf("; %s %s via %q with %d: %+v", o.Record.Kind, o.Record.Key, o.Record.Path, len(o.Owned), o.Record.Spec)
@@ -97,7 +97,7 @@ func (s step) String() string {
 // whats is what may happen, as often as it should.
 var whats = slices.Concat(
 	slices.Repeat([]string{"put"}, 5), slices.Repeat([]string{"wait", "wave"}, 3), slices.Repeat([]string{"reload", "drop", "reconnect", "rollout", "comeback"}, 2),
-	slices.Repeat([]string{"endpoint"}, 4), []string{"secret", "churn", "halves"}, []string{"claim", "detour", "revert", "restart", "epoch", "baseline", "baseline"},
+	slices.Repeat([]string{"endpoint"}, 4), []string{"secret", "churn", "halves"}, []string{"revert", "restart", "epoch", "baseline", "baseline"},
 	[]string{"remove", "empty", "back", "back", "fault", "mode", "mode", "outage", "release", "rename", "rotate", "stop", "kill", "start", "connect", "disconnect", "hold", "answer"},
 )
 
@@ -143,8 +143,6 @@ func drawStep(t *rapid.T) step {
 	case "secret":
 		s.Report = rapid.SampledFrom([]string{"", "a", "b"}).Draw(t, "of")
 		s.Keep = rapid.Bool().Draw(t, "keep")
-	case "detour":
-		s.Objects = rapid.SliceOfN(rapid.Custom(drawObject), 1, 1).Draw(t, "objects")
 	case "restart":
 		s.Keep = rapid.Bool().Draw(t, "keep")
 	case "fault":

@@ -126,11 +126,6 @@ func (p *play) lookAtStore() {
 			want = append(want, m.Name+": "+l)
 		}
 	}
-	for _, name := range p.strays {
-		for _, l := range p.mirrors[name].lines() {
-			want = append(want, name+": "+l)
-		}
-	}
 	var holds model.Holds
 	for r := range p.process.store.List(model.Filter{Kind: model.KindHold}) {
 		holds.Add(r)

@@ -79,7 +79,7 @@ func (s scripted) Open(env source.Env) source.Source {
 // machine listens in memory: for the output xds first, and then for the admin API.
 func (p *play) machine(listeners ...net.Listener) machine {
 	return machine{
-		store: store.Config{History: p.script.History, HistoryBytes: p.script.Bytes}, claims: &p.claims,
+		store: store.Config{History: p.script.History, HistoryBytes: p.script.Bytes},
 		memory: func(c store.Config) records {
 			if p.authority != nil {
 				return p.authority.replica(c)
@@ -128,7 +128,7 @@ func (p *play) remember(a *App) {
 	for r := range a.store.List(model.Filter{}) {
 		stored[r.Source] = append(stored[r.Source], r)
 	}
-	p.mirrors, p.present, p.strays = map[string]*mirror{}, nil, nil
+	p.mirrors, p.present = map[string]*mirror{}, nil
 	for _, e := range p.wanted {
 		p.mirrors[e.Name] = mirrorOf(e.Hold, stored[e.Name])
 		p.present = append(p.present, &seat{entry: e})
@@ -136,14 +136,11 @@ func (p *play) remember(a *App) {
 	for _, name := range slices.Sorted(maps.Keys(stored)) {
 		switch {
 		case p.seat(name) != nil:
-		case p.claims.others(name):
-			p.strays = append(p.strays, name)
-			p.mirrors[name] = mirrorOf(source.Hold{}, stored[name])
 		case slices.ContainsFunc(p.wanted, func(e entry) bool { return !p.primed(e.Name) }),
 			slices.ContainsFunc(leavingOf(stored[name]).Successors.Slice(), p.wants):
 			p.leftover(name, stored[name])
 		default:
-			p.Fatalf("source %s is not configured, no other process has it, and its records are there after a start", name)
+			p.Fatalf("source %s is not configured, and its records are there after a start", name)
 		}
 	}
 	p.recent = []telling{p.telling()}
@@ -151,7 +148,7 @@ func (p *play) remember(a *App) {
 
 // stays reports whether what is stored of a source outlives a start.
 func (p *play) stays(name string) bool {
-	return p.seat(name) != nil || slices.Contains(p.strays, name) || slices.ContainsFunc(p.wanted, func(e entry) bool { return e.Name == name })
+	return p.seat(name) != nil || slices.ContainsFunc(p.wanted, func(e entry) bool { return e.Name == name })
 }
 
 // stop ends the application: as it should be, or as if it was killed, so that

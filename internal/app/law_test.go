@@ -77,12 +77,10 @@ type play struct {
 	wanted     []entry
 	former     []entry  // wanted before the last reload
 	present    []*seat  // of the sources there are, in the order of merging
-	strays     []string // sources that left while another process had them
 	process    *process // nil while there is none
 	clients    []*client
 	ledger     xdsclient.Ledger
 	authority  *authority // nil unless the store is fed from outside
-	claims     claims
 	vault      vault
 	offers     []*offer                   // of this process
 	handed     int                        // so many, in all
