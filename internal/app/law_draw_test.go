@@ -14,7 +14,7 @@ import (
 
 // script is a history before it happens.
 type script struct {
-	Store    string                    // memory, disk: the last known good survives; outside: another process decides, and goes on
+	Store    string                    // memory, disk: the last known good survives
 	History  int                       // events the store remembers for those who lag; zero is a lot
 	Bytes    int                       // likewise, that these events take
 	Turn     int                       // names that a worker of the engine looks at in one turn; zero is a lot
@@ -97,13 +97,13 @@ func (s step) String() string {
 // whats is what may happen, as often as it should.
 var whats = slices.Concat(
 	slices.Repeat([]string{"put"}, 5), slices.Repeat([]string{"wait", "wave"}, 3), slices.Repeat([]string{"reload", "drop", "reconnect", "rollout", "comeback"}, 2),
-	slices.Repeat([]string{"endpoint"}, 4), []string{"secret", "churn", "halves"}, []string{"revert", "restart", "epoch", "baseline", "baseline"},
+	slices.Repeat([]string{"endpoint"}, 4), []string{"secret", "churn", "halves"}, []string{"revert", "restart", "baseline", "baseline"},
 	[]string{"remove", "empty", "back", "back", "fault", "mode", "mode", "outage", "release", "rename", "rotate", "stop", "kill", "start", "connect", "disconnect", "hold", "answer"},
 )
 
 func drawScript(t *rapid.T) script {
 	s := script{
-		Store: rapid.SampledFrom([]string{"memory", "disk", "disk", "outside"}).Draw(t, "store"), History: rapid.SampledFrom([]int{0, 0, 3}).Draw(t, "history"), Sources: drawSources(t),
+		Store: rapid.SampledFrom([]string{"memory", "disk", "disk"}).Draw(t, "store"), History: rapid.SampledFrom([]int{0, 0, 3}).Draw(t, "history"), Sources: drawSources(t),
 		Clients: rapid.SliceOfN(rapid.Custom(drawNature), 1, 3).Draw(t, "clients"),
 		Steps:   rapid.SliceOfN(rapid.Custom(drawStep), 1, 16).Draw(t, "steps"),
 	}

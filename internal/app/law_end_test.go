@@ -52,7 +52,7 @@ func (p *play) comeToRest() {
 		p.connect(n)
 	}
 	p.rest()
-	if p.dir != "" || p.authority != nil {
+	if p.dir != "" {
 		p.beginAgain()
 	}
 	for _, c := range p.clients {

@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"fmt"
+	"iter"
 	"log/slog"
 	"maps"
 	"net"
@@ -23,6 +24,13 @@ import (
 	"github.com/isthmus-mesh/isthmus/source"
 	"github.com/isthmus-mesh/isthmus/store"
 )
+
+// lawStore has the methods of a store that histories use.
+type lawStore interface {
+	source.Store
+	At() model.At
+	WatchFrom(ctx context.Context, f model.Filter, from model.Start) iter.Seq2[model.Batch, error]
+}
 
 // process is one run of the application, which is the real one, on a machine
 // that is all in memory but for the folder of the store.
@@ -79,13 +87,8 @@ func (s scripted) Open(env source.Env) source.Source {
 // machine listens in memory: for the output xds first, and then for the admin API.
 func (p *play) machine(listeners ...net.Listener) machine {
 	return machine{
-		store: store.Config{History: p.script.History, HistoryBytes: p.script.Bytes},
-		memory: func(c store.Config) records {
-			if p.authority != nil {
-				return p.authority.replica(c)
-			}
-			return store.NewMemory(c)
-		},
+		store:  store.Config{History: p.script.History, HistoryBytes: p.script.Bytes},
+		memory: func(c store.Config) records { return store.NewMemory(c) },
 		listen: func(context.Context, string, string) (net.Listener, error) {
 			next := listeners[0]
 			listeners = listeners[1:]

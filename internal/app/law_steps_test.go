@@ -54,8 +54,6 @@ func (p *play) happen(s step) {
 			p.revert()
 		case s.What == "baseline":
 			p.hand(s)
-		case s.What == "epoch":
-			p.restoreAuthority()
 		case s.What == "restart":
 			p.restart(s)
 		case s.What == "reload":

@@ -80,7 +80,6 @@ type play struct {
 	process    *process // nil while there is none
 	clients    []*client
 	ledger     xdsclient.Ledger
-	authority  *authority // nil unless the store is fed from outside
 	vault      vault
 	offers     []*offer                   // of this process
 	handed     int                        // so many, in all
@@ -153,11 +152,8 @@ func (p *play) enact() {
 			p.registries[i].objects[o.Record.Ref] = o
 		}
 	}
-	switch p.script.Store {
-	case "disk":
+	if p.script.Store == "disk" {
 		p.dir = filepath.Join(p.root, "data")
-	case "outside":
-		p.authority = newAuthority(p)
 	}
 	p.wanted = p.script.Sources
 	p.start()
