@@ -106,7 +106,7 @@ var neighbours = []struct{ from, to string }{
 var testSupport = []string{
 	"test/testkit",      // fakes, and what several tests wait, call and measure with
 	"push/pushtest",     // what every producer of the engine has to pass
-	"source/sourcetest", // the rules of listed and written sources and of baselines, on any store
+	"source/sourcetest", // the rules of listed sources and of baselines, on any store
 	"store/storetest",   // the rules every store keeps, as a test of any store
 	"test",              // end to end, scale, conformance
 }

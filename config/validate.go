@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/isthmus-mesh/isthmus/output"
-	"github.com/isthmus-mesh/isthmus/source"
 )
 
 // findings are problems as they are found. They have no lines yet.
@@ -100,13 +99,17 @@ func (c *Config) validateSources(f *findings) {
 	}
 }
 
+// reservedPrefix begins names that no source in a configuration can have: records under
+// such a name would be Isthmus's own.
+const reservedPrefix = "isthmus."
+
 func validateName(f *findings, at, name string) {
 	switch {
 	case name == "":
 		f.add(at+".name", "missing; records and status are shown under it")
-	case source.IsReserved(name):
+	case strings.HasPrefix(name, reservedPrefix):
 		f.add(at+".name", "%q is reserved: names that begin with %q are of records that are written to Isthmus itself; choose another, such as %q",
-			name, source.ReservedPrefix, "legacy-1")
+			name, reservedPrefix, "legacy-1")
 	case len(validation.IsDNS1123Label(name)) > 0:
 		f.add(at+".name", "%q must be at most 63 lower-case letters, digits and dashes, such as %q", name, "legacy-1")
 	}

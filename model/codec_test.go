@@ -150,13 +150,13 @@ func show(r model.Record) string {
 		Ref, Owner           string
 		UID                  model.UID
 		Revision, Generation uint64
-		Path, Place, Lease   string
+		Path, Place          string
 		Stale, Held, Spec    string
 		Since                time.Time
 	}
 	return fmt.Sprintf("%+v", plain{
 		fmt.Sprintf("%q", r.Ref), fmt.Sprintf("%q", r.Owner), r.UID, r.Revision, r.Generation,
-		string(r.Path), r.Place, r.Lease, r.Status.Stale, r.Status.LegacyHeld, fmt.Sprintf("%+v", r.Spec), r.Status.Since,
+		string(r.Path), r.Place, r.Status.Stale, r.Status.LegacyHeld, fmt.Sprintf("%+v", r.Spec), r.Status.Since,
 	})
 }
 
@@ -172,7 +172,7 @@ func drawRecord(t *rapid.T) model.Record {
 	r := model.Record{
 		Ref: ref.Draw(t, "ref"), UID: model.UID(rapid.SliceOfN(rapid.Byte(), 16, 16).Draw(t, "uid")),
 		Revision: rapid.Uint64().Draw(t, "revision"), Generation: rapid.Uint64().Draw(t, "generation"),
-		Owner: rapid.OneOf(rapid.Just(model.Ref{}), ref).Draw(t, "owner"), Path: model.Path(text.Draw(t, "path")), Place: text.Draw(t, "place"), Lease: text.Draw(t, "lease"),
+		Owner: rapid.OneOf(rapid.Just(model.Ref{}), ref).Draw(t, "owner"), Path: model.Path(text.Draw(t, "path")), Place: text.Draw(t, "place"),
 		Status: model.Status{Stale: text.Draw(t, "stale"), LegacyHeld: text.Draw(t, "held"), Since: drawTime(t)},
 	}
 	r.Spec = drawSpec(t, r.Kind)

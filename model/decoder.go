@@ -80,7 +80,7 @@ func keep[V any](known map[string]V, text string, value V) {
 // record shares what is common of a record that was decoded without.
 func (s *shared) record(r *Record) {
 	for _, text := range [...]*string{
-		(*string)(&r.Kind), &r.Source, &r.Namespace, (*string)(&r.Path), &r.Place, &r.Lease,
+		(*string)(&r.Kind), &r.Source, &r.Namespace, (*string)(&r.Path), &r.Place,
 		(*string)(&r.Owner.Kind), &r.Owner.Source, &r.Owner.Namespace, &r.Owner.Name,
 	} {
 		if known, ok := s.texts[*text]; ok {

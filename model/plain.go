@@ -30,7 +30,6 @@ func appendPlain(b []byte, r *Record) ([]byte, bool) {
 	}
 	w.optional(`,"path":`, string(r.Path))
 	w.optional(`,"place":`, r.Place)
-	w.optional(`,"lease":`, r.Lease)
 	if r.Status != (Status{}) {
 		w.status(&r.Status)
 	}

@@ -127,7 +127,7 @@ func drawPlainRecord(t *rapid.T) model.Record {
 	r := model.Record{
 		Ref: ref.Draw(t, "ref"), UID: model.UID(rapid.SliceOfN(rapid.Byte(), 16, 16).Draw(t, "uid")),
 		Revision: rapid.Uint64().Draw(t, "revision"), Generation: rapid.Uint64().Draw(t, "generation"),
-		Owner: rapid.OneOf(rapid.Just(model.Ref{}), ref).Draw(t, "owner"), Path: model.Path(text.Draw(t, "path")), Place: text.Draw(t, "place"), Lease: text.Draw(t, "lease"),
+		Owner: rapid.OneOf(rapid.Just(model.Ref{}), ref).Draw(t, "owner"), Path: model.Path(text.Draw(t, "path")), Place: text.Draw(t, "place"),
 		Status: model.Status{Stale: text.Draw(t, "stale"), LegacyHeld: text.Draw(t, "held"), Since: drawTime(t)},
 	}
 	r.Kind = model.KindEndpoint

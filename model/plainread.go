@@ -36,7 +36,6 @@ func readPlain(data []byte, s *shared) (rec Record, ok bool) {
 	r.optional(`,"origin":`) // earlier versions name the instance that wrote the record
 	rec.Path = Path(s.text(r.optional(`,"path":`)))
 	rec.Place = s.text(r.optional(`,"place":`))
-	rec.Lease = s.text(r.optional(`,"lease":`))
 	if r.maybe(`,"status":{`) {
 		r.status(&rec.Status)
 	}

@@ -127,11 +127,7 @@ type Record struct {
 	Path Path `json:"path,omitempty"`
 	// Place is where in its registry the object stands, such as the path of a
 	// file; empty where a registry has no places, and on owned records.
-	Place string `json:"place,omitempty"`
-	// Lease names the replica that stands for the record, which goes some time
-	// after the lease does; empty on records that stand by themselves, as all do
-	// that a registry lists.
-	Lease  string `json:"lease,omitempty"`
+	Place  string `json:"place,omitempty"`
 	Status Status `json:"status,omitzero"`
 	Spec   Spec   `json:"spec"`
 }
@@ -139,7 +135,7 @@ type Record struct {
 // SameContent reports whether r and o say the same, whatever life and
 // revision they are of. A store takes no notice of a write that changes nothing.
 func (r Record) SameContent(o Record) bool {
-	return r.Ref == o.Ref && r.Owner == o.Owner && r.Path == o.Path && r.Place == o.Place && r.Lease == o.Lease &&
+	return r.Ref == o.Ref && r.Owner == o.Owner && r.Path == o.Path && r.Place == o.Place &&
 		r.Status.equal(o.Status) &&
 		(r.Spec == nil) == (o.Spec == nil) && (r.Spec == nil || r.Spec.EqualSpec(o.Spec))
 }

@@ -4,7 +4,7 @@ package model
 // what it says. It is meant for bounds, and costs little: strings that several
 // records share count for each.
 func (r *Record) Size() int {
-	return recordSize + sizeOfRef(r.Ref) + sizeOfRef(r.Owner) + len(r.Path) + len(r.Place) + len(r.Lease) + len(r.Status.Stale) + sizeOfSpec(r.Spec)
+	return recordSize + sizeOfRef(r.Ref) + sizeOfRef(r.Owner) + len(r.Path) + len(r.Place) + len(r.Status.Stale) + sizeOfSpec(r.Spec)
 }
 
 // These are what values take without their strings and elements, about.

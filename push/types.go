@@ -145,7 +145,6 @@ type Client struct {
 	Extensions []string
 	Release    [2]uint32 // of its program, major and minor, as it says; zero if it does not
 	Account    string    // the identity proven by its certificate; empty if none is
-	Consumer   string    // the registry consumer that it is, as it says
 	Revision   string    // of the control plane that it is, as it says
 	Increments bool      // it takes all types on one stream, and each in the mode [Delta]
 	Proxy      Proxy     // zero if it is not one that stands in the path of others

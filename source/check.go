@@ -96,7 +96,7 @@ func (r *reading) complete(rec model.Record, owner model.Ref) (_ model.Record, f
 	case !rec.Kind.Fits(rec.Spec):
 		return rec, fmt.Sprintf("its specification is a %T, which kind %s cannot have", rec.Spec, rec.Kind)
 	}
-	rec.UID, rec.Revision, rec.Generation, rec.Lease = model.UID{}, 0, 0, ""
+	rec.UID, rec.Revision, rec.Generation = model.UID{}, 0, 0
 	rec.Owner, rec.Status = owner, model.Status{}
 	rec.Spec = r.only.confine(rec.Spec)
 	if owner != (model.Ref{}) {

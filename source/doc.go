@@ -24,8 +24,8 @@
 // listing. So a source need not know what it missed. Where the owner is stale or held
 // the change applies to the record alone, and the owner stays stale or held.
 //
-// Package sourcetest checks listed sources, written sources and baselines, from
-// outside and on whatever store they are kept in.
+// Package sourcetest checks sources and baselines, from outside and on whatever
+// store they are kept in.
 //
 // A drop that looks wrong is held: see [Hold]. The commit of the listing then has one
 // [model.Hold] record for each cause, which names the missing records. The missing

@@ -190,7 +190,7 @@ func TestRemoveLeavesNothing(t *testing.T) {
 	supervise(t, func(b *bridge) {
 		b.list(service("a", "f", "1"), workload("w", "g"))
 		for range 2 {
-			if err := source.Remove(t.Context(), b.store, source.SingleProcess{}, "reg"); err != nil {
+			if err := source.Remove(t.Context(), b.store, "reg"); err != nil {
 				t.Fatal(err)
 			}
 			for rec := range b.store.List(model.Filter{}) {

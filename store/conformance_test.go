@@ -15,15 +15,3 @@ func TestMemoryKeepsTheRules(t *testing.T) {
 		return store.NewMemory(store.Config{History: storetest.History, HistoryBytes: storetest.HistoryBytes})
 	})
 }
-
-var (
-	_ storetest.Replica = (*store.Replica)(nil)
-	_ storetest.Feed    = (*store.Feed)(nil)
-)
-
-func TestReplicaKeepsTheRules(t *testing.T) {
-	t.Parallel()
-	storetest.RunReplica(t, func(*testing.T) (storetest.Replica, storetest.Feed) {
-		return store.NewReplica(store.Config{History: storetest.History, HistoryBytes: storetest.HistoryBytes})
-	})
-}

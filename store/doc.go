@@ -10,12 +10,9 @@
 //
 // # Two halves
 //
-// A store is a decider and a [Replica]. The decider compares writes with what is
-// stored and gives a commit its revision. A [Feed] takes the commit to the replica.
-// Lists and watches read the replica alone. [Memory] is both halves in one process. A store that decides elsewhere, such as in a database that many
-// processes share, feeds its replicas with the revisions and the epoch of that
-// database, and its Commit returns once the local replica has applied the
-// commit ([Replica.Wait]). So watchers are served by the same code in both cases.
+// A [Memory] decides commits: it compares writes with the stored records, gives a
+// commit its revision, and applies it to its [Replica]. Lists and watches read the
+// replica alone. [Memory.Commit] returns once the replica has the commit.
 //
 // # Writing
 //
@@ -25,10 +22,9 @@
 // instead. A write that changes nothing causes no event, and a commit in which
 // nothing changes gets no revision of its own.
 //
-// Revisions only grow. Those of a [Memory] start at 1 and have no gaps; those of
-// other deciders may have gaps. Revisions compare within one epoch, a number that
+// Revisions start at 1, only grow, and have no gaps. Revisions compare within one epoch, a number that
 // [model.EndOfSnapshot] carries. The epoch changes whenever the history may have
-// changed: with a [Memory], at each start and each restore.
+// changed: at each start and each restore.
 //
 // # Reading
 //
@@ -53,15 +49,14 @@
 // # Disk
 //
 // A replica does not write to disk. [Disk] is a watcher that saves the last known
-// good of a replica in a folder. At the next start it feeds the replica with it.
+// good of a replica in a folder. At the next start it restores the store from there.
 //
 // # Concurrency
 //
 // Everything here may be used by any number of goroutines. Commits wait for
 // one another; readers take no lock and wait for nobody. Nothing is locked
 // while a watch or a list yields, so its reader may take its time, commit, or
-// open another watch. A [Memory], a [Replica] and a [Feed] start no goroutine
-// and need no closing.
+// open another watch. A [Memory] starts no goroutine and needs no closing.
 //
-// The rules that each store and each replica must keep are tests in package storetest.
+// The rules that each store must keep are tests in package storetest.
 package store

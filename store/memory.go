@@ -12,12 +12,11 @@ import (
 )
 
 // Memory is a store in the memory of this process: it decides commits, gives
-// them revisions, and feeds them to the replica that everybody reads. Make one
+// them revisions, and applies them to the replica that everybody reads. Make one
 // with [NewMemory].
 type Memory struct {
 	*Replica
-	feed    *Feed
-	commits sync.Mutex // held while a commit is decided and fed, so that none comes between
+	commits sync.Mutex // held while a commit is decided and applied, so that none comes between
 }
 
 // newEpoch draws an epoch. Zero is left to mean "unknown".
@@ -25,10 +24,7 @@ func newEpoch() uint64 { return 1 + rand.Uint64N(math.MaxUint64) }
 
 // NewMemory returns an empty store, at revision 0.
 func NewMemory(cfg Config) *Memory {
-	replica, feed := NewReplica(cfg)
-	m := &Memory{Replica: replica, feed: feed}
-	m.restore(0, "the store was started", noRecords())
-	return m
+	return &Memory{Replica: newReplica(cfg)}
 }
 
 // Commit makes all writes of c or none. It returns the revision at which they
@@ -59,6 +55,19 @@ func (m *Memory) Commit(ctx context.Context, c model.Commit) (revision uint64, e
 	if len(changes) == 0 {
 		return now.at.Revision, nil
 	}
-	m.feed.commit(now, changes, Decided{At: next, Observed: c.Observed, Committed: time.Now()})
+	m.advance(now, changes, next, c.Observed)
 	return next.Revision, nil
+}
+
+// advance makes the changes the next state. The state comes before the
+// history, so that a watcher can read what it was notified of.
+func (m *Memory) advance(now *state, changes []change, at model.At, observed time.Time) {
+	next := newState(at, apply(now.records, changes))
+	m.state.Store(next)
+	m.history.append(&step{
+		revision:  at.Revision,
+		observed:  observed,
+		committed: time.Now(),
+		after:     next.position,
+	}, changes)
 }

@@ -1,7 +1,6 @@
 package store
 
 import (
-	"context"
 	"iter"
 	"sync/atomic"
 
@@ -10,25 +9,18 @@ import (
 )
 
 // Replica is the half of a store that is read: the records of one revision and
-// the commits that led there, for lists and watches. It decides nothing. A
-// [Feed] brings it everything, with revisions and an epoch that were given
-// elsewhere: in the same process, on a disk, or in a database that several
-// processes share. Readers know only the replica, so they need not know which.
-//
-// Before its feed has brought it a first state a replica is at the zero moment
-// and lists nothing; a watch waits for that state, for an empty snapshot would
-// be a lie.
+// the commits that led there, for lists and watches. It decides nothing. Only
+// its [Memory] changes it.
 type Replica struct {
 	state   atomic.Pointer[state]
-	history *history // changed by the feed alone
+	history *history
 }
 
-// NewReplica returns a replica and the feed that whoever decides holds.
-func NewReplica(cfg Config) (*Replica, *Feed) {
-	start := newState(model.At{}, noRecords())
+func newReplica(cfg Config) *Replica {
+	start := newState(model.At{Epoch: newEpoch()}, noRecords())
 	r := &Replica{history: newHistory(start.position, cfg.withDefaults())}
 	r.state.Store(start)
-	return r, &Feed{replica: r}
+	return r
 }
 
 // state is one revision. It is immutable, and published as one so that a
@@ -75,12 +67,3 @@ func (r *Replica) Revision() uint64 { return r.At().Revision }
 
 // At returns the moment the replica is at: its epoch, and [Replica.Revision].
 func (r *Replica) At() model.At { return r.state.Load().at }
-
-// Wait returns once the replica has applied what was committed at a moment, so
-// that whoever committed it reads it from then on. It fails with an
-// [*EpochError] if the replica went over to another epoch, and with the error
-// of ctx if that ended first.
-func (r *Replica) Wait(ctx context.Context, at model.At) error {
-	_, err := r.reach(ctx, at)
-	return err
-}

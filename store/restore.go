@@ -25,9 +25,29 @@ func (m *Memory) Restore(revision uint64, saved iter.Seq[model.Record]) error {
 func (m *Memory) restore(revision uint64, why string, all records) {
 	m.commits.Lock()
 	defer m.commits.Unlock()
-	// It fails only for an epoch that is zero or the one there was.
-	for m.feed.replace(model.At{Epoch: newEpoch(), Revision: revision}, why, all) != nil {
+	at := model.At{Epoch: newEpoch(), Revision: revision}
+	for at.Epoch == m.At().Epoch {
+		at.Epoch = newEpoch()
 	}
+	next := newState(at, all)
+	m.state.Store(next)
+	m.history.restart(next.position, why)
+}
+
+// collect returns records that were stored at a revision, or says which of
+// them cannot have been.
+func collect(revision uint64, all iter.Seq[model.Record]) (records, error) {
+	editor := noRecords().Edit()
+	for r := range all {
+		if problem := problemOfSaved(&r, revision); problem != "" {
+			return records{}, &InvalidError{r.Ref, problem}
+		}
+		if _, twice := editor.View().Get(r.Ref); twice {
+			return records{}, &InvalidError{r.Ref, "saved twice"}
+		}
+		editor.Set(r.Ref, &r)
+	}
+	return editor.Map(), nil
 }
 
 // problemOfSaved says why a record cannot be one of those stored at a revision.

@@ -17,16 +17,14 @@ func (e *EpochError) Error() string {
 		"watch again without it", e.Wanted.Revision, e.Wanted.Epoch, e.Now.Revision, e.Now.Epoch)
 }
 
-// reach returns a state that is not older than at, as soon as there is one. A
-// replica that was never fed has none.
+// reach returns a state that is not older than at, as soon as there is one.
 func (r *Replica) reach(ctx context.Context, at model.At) (*state, error) {
 	for {
 		now := r.state.Load()
-		fed := now.at.Epoch != 0
 		switch {
-		case fed && at.Epoch != 0 && at.Epoch != now.at.Epoch:
+		case at.Epoch != 0 && at.Epoch != now.at.Epoch:
 			return nil, &EpochError{at, now.at}
-		case fed && now.at.Revision >= at.Revision:
+		case now.at.Revision >= at.Revision:
 			return now, nil
 		}
 		if _, err := now.position.wait(ctx); err != nil {

@@ -60,26 +60,6 @@ func problemOfSpec(spec model.Spec) string {
 	}
 }
 
-// Decide compares a commit with what the replica holds and returns its events
-// at a revision; none if they change nothing. It fails as
-// [Memory.Commit] does. It is the rule by which every decider judges; one that
-// decides upon a replica which may lag lets the place that gives revisions
-// compare the versions once more.
-func (r *Replica) Decide(c model.Commit, revision uint64) ([]model.Event, error) {
-	if err := validate(c.Writes); err != nil {
-		return nil, err
-	}
-	changes, err := decide(r.state.Load(), c, revision)
-	if err != nil {
-		return nil, err
-	}
-	events := make([]model.Event, len(changes))
-	for i, t := range notices(changes, revision) {
-		events[i] = t.event
-	}
-	return events, nil
-}
-
 // decide returns what a valid commit changes.
 func decide(now *state, c model.Commit, revision uint64) ([]change, error) {
 	if err := compareEpoch(now, c); err != nil {

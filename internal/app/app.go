@@ -36,9 +36,8 @@ type App struct {
 	memory  *budget.Budget // of all sources, to read what their registries say
 
 	store    records
-	claims   source.Claims // of the sources in the store
-	disk     *store.Disk   // nil if nothing survives a restart
-	leftover []leaver      // sources in the store that are not configured, and wait for others
+	disk     *store.Disk // nil if nothing survives a restart
+	leftover []leaver    // sources in the store that are not configured, and wait for others
 	fleet    *fleet
 	faults   *faults
 	branches []*branch // the first is of all sources
@@ -63,7 +62,7 @@ func New(ctx context.Context, c *config.Config, version string, log *slog.Logger
 // assemble is the list of the parts, in the order of the data path. What was
 // begun is undone if one of them cannot be made.
 func assemble(ctx context.Context, c *config.Config, version string, log *slog.Logger, m machine, once bool) (_ *App, err error) {
-	a := &App{log: log, faults: newFaults(log), machine: m, once: once, memory: budget.OfProcess(), claims: m.claims, looks: make(chan struct{}, 1)}
+	a := &App{log: log, faults: newFaults(log), machine: m, once: once, memory: budget.OfProcess(), looks: make(chan struct{}, 1)}
 	metrics := prometheus.NewRegistry()
 	metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	timed := newStages(metrics)

@@ -81,9 +81,6 @@ func (a *App) unprime(ctx context.Context) error {
 	}
 	var c model.Commit
 	for r := range a.store.List(model.Filter{Kind: model.KindSource}) {
-		if source.IsReserved(r.Source) {
-			continue // No listing will come: what is there is all there is.
-		}
 		c.Writes = append(c.Writes, model.Write{Record: r, Delete: true})
 	}
 	_, err := a.store.Commit(ctx, c)
@@ -151,35 +148,17 @@ func (a *App) forget(ctx context.Context, c *config.Config) error {
 	}
 	for _, name := range source.Leftover(a.store, names(c)) {
 		l := leaverOf(name, source.StoredDeparture(a.store, name), names(c), unlisted)
-		err := a.forgetOne(ctx, name, len(l.waits) > 0)
-		if claimed, ok := errors.AsType[*source.ClaimedError](err); ok {
-			a.log.Info("the source is not configured here, and another process has it: its records stay", "source", name, "holder", claimed.Holder)
-			continue
-		}
-		if err != nil {
-			return err
-		}
 		if len(l.waits) > 0 {
 			a.leftover = append(a.leftover, l)
 			a.log.Info("the source is not configured any more: its records stay until others are listed", "source", name, "others", l.waits)
 			continue
 		}
+		if err := source.Remove(ctx, a.store, name); err != nil {
+			return err
+		}
 		a.log.Info("the source is not configured any more: its records were removed", "source", name)
 	}
 	return nil
-}
-
-// forgetOne removes what one source has stored; if that has to wait, it only makes sure
-// that no other process has the source.
-func (a *App) forgetOne(ctx context.Context, name string, waits bool) error {
-	if !waits {
-		return source.Remove(ctx, a.store, a.claims, name)
-	}
-	_, release, err := a.claims.Claim(ctx, name)
-	if err == nil {
-		release()
-	}
-	return err
 }
 
 // unlisted names the sources of a configuration that have never been listed completely.

@@ -155,13 +155,6 @@ func (p *play) telling() (t telling) {
 		t.order = append(t.order, m.Name)
 		t.add(m.Name, p.mirrors[m.Name])
 	}
-	for _, name := range p.strays { // in no order, so behind all others
-		t.add(name, p.mirrors[name])
-	}
-	for _, r := range p.written {
-		r.Revision = 1
-		t.events = append(t.events, model.Upsert{Record: r})
-	}
 	return t
 }
 

@@ -126,11 +126,7 @@ func (p *play) leave() {
 			gone = p.process.fleet.supervisor(m.Name) == nil
 		}
 		m.may = false
-		switch {
-		case !m.leaving || !gone:
-		case p.claims.others(m.Name):
-			m.halted = true
-		default:
+		if m.leaving && gone {
 			p.departs(m)
 		}
 	}

@@ -22,14 +22,10 @@ type diary struct {
 // lookAtRestored makes sure that what was restored is what was stored at some
 // moment, and that this moment was late enough.
 func (p *play) lookAtRestored(now *process) {
-	if p.last == nil || now.disk == nil && p.authority == nil {
+	if p.last == nil || now.disk == nil {
 		return
 	}
-	last := now.store.At().Revision
-	if now.disk != nil {
-		last = now.disk.Restored().At.Revision
-	}
-	want, lost, known := p.last.until(last)
+	want, lost, known := p.last.until(now.disk.Restored().At.Revision)
 	if !lost.IsZero() && (p.killed.IsZero() || lost.Before(p.killed.Add(-time.Second))) {
 		p.Fatalf("what was stored at %s is not there after a restart of %s", lost, p.killed)
 	}

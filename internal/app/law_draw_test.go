@@ -14,7 +14,7 @@ import (
 
 // script is a history before it happens.
 type script struct {
-	Store    string                    // memory, disk: the last known good survives; outside: another process decides, and goes on
+	Store    string                    // memory, disk: the last known good survives
 	History  int                       // events the store remembers for those who lag; zero is a lot
 	Bytes    int                       // likewise, that these events take
 	Turn     int                       // names that a worker of the engine looks at in one turn; zero is a lot
@@ -72,7 +72,7 @@ type step struct {
 func (s step) String() string {
 	text := s.What
 	switch s.What {
-	case "put", "remove", "drop", "empty", "back", "fault", "endpoint", "write", "race", "churn", "secret", "baseline", "detour":
+	case "put", "remove", "drop", "empty", "back", "fault", "endpoint", "churn", "secret", "baseline":
 		text += fmt.Sprintf(" in %d, %s", s.Registry, s.Report)
 		for _, o := range s.Objects {
 			text += fmt.Sprintf("; %s %s via %q with %d: %+v", o.Record.Kind, o.Record.Key, o.Record.Path, len(o.Owned), o.Record.Spec)
@@ -97,13 +97,13 @@ func (s step) String() string {
 // whats is what may happen, as often as it should.
 var whats = slices.Concat(
 	slices.Repeat([]string{"put"}, 5), slices.Repeat([]string{"wait", "wave"}, 3), slices.Repeat([]string{"reload", "drop", "reconnect", "rollout", "comeback"}, 2),
-	slices.Repeat([]string{"endpoint"}, 4), []string{"secret", "churn", "halves"}, []string{"write", "race", "claim", "detour", "revert", "restart", "epoch", "baseline", "baseline"},
+	slices.Repeat([]string{"endpoint"}, 4), []string{"secret", "churn", "halves"}, []string{"revert", "restart", "baseline", "baseline"},
 	[]string{"remove", "empty", "back", "back", "fault", "mode", "mode", "outage", "release", "rename", "rotate", "stop", "kill", "start", "connect", "disconnect", "hold", "answer"},
 )
 
 func drawScript(t *rapid.T) script {
 	s := script{
-		Store: rapid.SampledFrom([]string{"memory", "disk", "disk", "outside"}).Draw(t, "store"), History: rapid.SampledFrom([]int{0, 0, 3}).Draw(t, "history"), Sources: drawSources(t),
+		Store: rapid.SampledFrom([]string{"memory", "disk", "disk"}).Draw(t, "store"), History: rapid.SampledFrom([]int{0, 0, 3}).Draw(t, "history"), Sources: drawSources(t),
 		Clients: rapid.SliceOfN(rapid.Custom(drawNature), 1, 3).Draw(t, "clients"),
 		Steps:   rapid.SliceOfN(rapid.Custom(drawStep), 1, 16).Draw(t, "steps"),
 	}
@@ -143,9 +143,6 @@ func drawStep(t *rapid.T) step {
 	case "secret":
 		s.Report = rapid.SampledFrom([]string{"", "a", "b"}).Draw(t, "of")
 		s.Keep = rapid.Bool().Draw(t, "keep")
-	case "write", "race", "detour":
-		s.Objects = rapid.SliceOfN(rapid.Custom(drawObject), 1, 1).Draw(t, "objects")
-		s.Keep = rapid.IntRange(0, 2).Draw(t, "keep") > 0
 	case "restart":
 		s.Keep = rapid.Bool().Draw(t, "keep")
 	case "fault":

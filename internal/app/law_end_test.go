@@ -16,12 +16,8 @@ import (
 // what registries list is applied. New clients come then, and a new process.
 func (p *play) comeToRest() {
 	p.at = len(p.script.Steps)
-	p.claims.give()
 	if !p.vault.published {
 		p.vault.publish()
-	}
-	if p.process != nil && len(p.strays) > 0 { // they go at a start
-		p.stop(false)
 	}
 	if p.process == nil {
 		p.start()
@@ -56,7 +52,7 @@ func (p *play) comeToRest() {
 		p.connect(n)
 	}
 	p.rest()
-	if p.dir != "" || p.authority != nil {
+	if p.dir != "" {
 		p.beginAgain()
 	}
 	for _, c := range p.clients {

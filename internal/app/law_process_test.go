@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"fmt"
+	"iter"
 	"log/slog"
 	"maps"
 	"net"
@@ -23,6 +24,13 @@ import (
 	"github.com/isthmus-mesh/isthmus/source"
 	"github.com/isthmus-mesh/isthmus/store"
 )
+
+// lawStore has the methods of a store that histories use.
+type lawStore interface {
+	source.Store
+	At() model.At
+	WatchFrom(ctx context.Context, f model.Filter, from model.Start) iter.Seq2[model.Batch, error]
+}
 
 // process is one run of the application, which is the real one, on a machine
 // that is all in memory but for the folder of the store.
@@ -79,13 +87,8 @@ func (s scripted) Open(env source.Env) source.Source {
 // machine listens in memory: for the output xds first, and then for the admin API.
 func (p *play) machine(listeners ...net.Listener) machine {
 	return machine{
-		store: store.Config{History: p.script.History, HistoryBytes: p.script.Bytes}, claims: &p.claims,
-		memory: func(c store.Config) records {
-			if p.authority != nil {
-				return p.authority.replica(c)
-			}
-			return store.NewMemory(c)
-		},
+		store:  store.Config{History: p.script.History, HistoryBytes: p.script.Bytes},
+		memory: func(c store.Config) records { return store.NewMemory(c) },
 		listen: func(context.Context, string, string) (net.Listener, error) {
 			next := listeners[0]
 			listeners = listeners[1:]
@@ -112,7 +115,6 @@ func (p *play) start() {
 	p.handOver(a)
 	a.Reload(Reloading{File: "isthmus.yaml", Now: up.hangup})
 	up.diary.begin(up.store)
-	p.prime(up)
 	go func() { up.ended <- a.Run(ctx) }()
 	up.conn, err = grpc.NewClient("passthrough:///isthmus", grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return listener.DialContext(ctx) }))
@@ -129,23 +131,19 @@ func (p *play) remember(a *App) {
 	for r := range a.store.List(model.Filter{}) {
 		stored[r.Source] = append(stored[r.Source], r)
 	}
-	p.mirrors, p.present, p.strays = map[string]*mirror{}, nil, nil
+	p.mirrors, p.present = map[string]*mirror{}, nil
 	for _, e := range p.wanted {
 		p.mirrors[e.Name] = mirrorOf(e.Hold, stored[e.Name])
 		p.present = append(p.present, &seat{entry: e})
 	}
-	p.written = written(a.store.(lawStore))
 	for _, name := range slices.Sorted(maps.Keys(stored)) {
 		switch {
-		case p.seat(name) != nil || name == lawWritten:
-		case p.claims.others(name):
-			p.strays = append(p.strays, name)
-			p.mirrors[name] = mirrorOf(source.Hold{}, stored[name])
+		case p.seat(name) != nil:
 		case slices.ContainsFunc(p.wanted, func(e entry) bool { return !p.primed(e.Name) }),
 			slices.ContainsFunc(leavingOf(stored[name]).Successors.Slice(), p.wants):
 			p.leftover(name, stored[name])
 		default:
-			p.Fatalf("source %s is not configured, no other process has it, and its records are there after a start", name)
+			p.Fatalf("source %s is not configured, and its records are there after a start", name)
 		}
 	}
 	p.recent = []telling{p.telling()}
@@ -153,7 +151,7 @@ func (p *play) remember(a *App) {
 
 // stays reports whether what is stored of a source outlives a start.
 func (p *play) stays(name string) bool {
-	return name == lawWritten || p.seat(name) != nil || slices.Contains(p.strays, name) || slices.ContainsFunc(p.wanted, func(e entry) bool { return e.Name == name })
+	return p.seat(name) != nil || slices.ContainsFunc(p.wanted, func(e entry) bool { return e.Name == name })
 }
 
 // stop ends the application: as it should be, or as if it was killed, so that

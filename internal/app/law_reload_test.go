@@ -9,7 +9,7 @@ import (
 type seat struct {
 	entry
 	leaving bool
-	halted  bool // it does not run: it may leave, but another process has it
+	halted  bool // it does not run: it was not configured when the process started
 	going
 }
 
@@ -60,12 +60,6 @@ func (p *play) reseat(wanted []entry) {
 	for _, e := range wanted {
 		m := p.seat(e.Name)
 		switch {
-		case m == nil && slices.Contains(p.strays, e.Name):
-			p.mirrors[e.Name].restart(e.Hold)
-			p.mirrors[e.Name].marks, p.mirrors[e.Name].listed = newMarks(), false
-			p.strays = slices.DeleteFunc(slices.Clone(p.strays), func(name string) bool { return name == e.Name })
-			m = &seat{}
-			p.present = append(p.present, m)
 		case m == nil:
 			p.mirrors[e.Name] = newMirror(e.Hold)
 			m = &seat{}
@@ -111,9 +105,6 @@ func (p *play) isGentle(wanted []entry) bool {
 		if !slices.ContainsFunc(wanted, func(e entry) bool { return e.Name == m.Name }) {
 			gone = append(gone, m.entry)
 		}
-	}
-	if len(p.strays) > 0 { // one that comes may be there already
-		return false
 	}
 	if len(come) == 0 || len(gone) != 1 || len(come) != 1 {
 		return len(come) == 0 && len(gone) < 2

@@ -32,8 +32,6 @@ func (p *play) happen(s step) {
 		p.halves(s)
 	case "comeback":
 		p.comeBack(s)
-	case "claim":
-		p.claim(s)
 	case "wait":
 		p.calm = false
 		time.Sleep(s.Wait)
@@ -52,18 +50,10 @@ func (p *play) happen(s step) {
 			p.begin()
 		case s.What == "outage":
 			p.outage(s)
-		case s.What == "write":
-			p.write(s)
-		case s.What == "detour":
-			p.detour(s)
 		case s.What == "revert":
 			p.revert()
 		case s.What == "baseline":
 			p.hand(s)
-		case s.What == "race":
-			p.race(s)
-		case s.What == "epoch":
-			p.restoreAuthority()
 		case s.What == "restart":
 			p.restart(s)
 		case s.What == "reload":
@@ -170,7 +160,7 @@ func (p *play) release(name string) {
 	m := p.seat(name)
 	held := m != nil && m.leaving && !m.since.IsZero()
 	for _, s := range p.process.fleet.supervisors() {
-		if s.Status().Name != name || held && p.claims.others(name) { // that would be waited for
+		if s.Status().Name != name {
 			continue
 		}
 		if _, err := s.Release(context.Background()); err != nil {

@@ -77,13 +77,9 @@ type play struct {
 	wanted     []entry
 	former     []entry  // wanted before the last reload
 	present    []*seat  // of the sources there are, in the order of merging
-	strays     []string // sources that left while another process had them
 	process    *process // nil while there is none
 	clients    []*client
 	ledger     xdsclient.Ledger
-	writers    [2]writer
-	authority  *authority // nil unless the store is fed from outside
-	claims     claims
 	vault      vault
 	offers     []*offer                   // of this process
 	handed     int                        // so many, in all
@@ -97,9 +93,8 @@ type play struct {
 
 	mu      sync.Mutex // guards the mirrors, and what is taken note of when they change
 	mirrors map[string]*mirror
-	written map[model.Ref]model.Record // of the written source
-	recent  []telling                  // what they said since nothing was on its way
-	moved   time.Time                  // when they last said something else
+	recent  []telling // what they said since nothing was on its way
+	moved   time.Time // when they last said something else
 
 	at       int       // step
 	calm     bool      // time stood still since all was at rest
@@ -157,12 +152,8 @@ func (p *play) enact() {
 			p.registries[i].objects[o.Record.Ref] = o
 		}
 	}
-	p.writers[0].lease = "one"
-	switch p.script.Store {
-	case "disk":
+	if p.script.Store == "disk" {
 		p.dir = filepath.Join(p.root, "data")
-	case "outside":
-		p.authority = newAuthority(p)
 	}
 	p.wanted = p.script.Sources
 	p.start()

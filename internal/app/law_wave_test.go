@@ -40,7 +40,7 @@ func (p *play) watch(at int, more []source.Object) (list []watched) {
 	}
 	for _, seat := range p.present {
 		m := p.mirrors[seat.Name]
-		if seat.Registry != at || seat.leaving || seat.halted || p.claims.others(seat.Name) || !m.renewed || m.hasLost() {
+		if seat.Registry != at || seat.leaving || seat.halted || !m.renewed || m.hasLost() {
 			continue
 		}
 		if slices.ContainsFunc(p.offers, func(o *offer) bool { return o.Source == seat.Name }) || !slices.Equal(m.lines(), r.mirror(m.hold).lines()) {

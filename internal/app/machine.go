@@ -6,7 +6,6 @@ import (
 	"net"
 
 	"github.com/isthmus-mesh/isthmus/config"
-	"github.com/isthmus-mesh/isthmus/source"
 	"github.com/isthmus-mesh/isthmus/store"
 )
 
@@ -17,8 +16,6 @@ type machine struct {
 	store store.Config
 	// memory makes the store of a process that has no folder.
 	memory func(store.Config) records
-	// claims say which sources this process may write for.
-	claims source.Claims
 	// listen binds what clients and what operators connect to.
 	listen func(ctx context.Context, network, address string) (net.Listener, error)
 	// load reads the configuration file, and watch tells when to do so again,
@@ -30,7 +27,7 @@ type machine struct {
 // thisMachine is the one the process runs on.
 func thisMachine() machine {
 	return machine{
-		memory: func(c store.Config) records { return store.NewMemory(c) }, claims: source.SingleProcess{},
+		memory: func(c store.Config) records { return store.NewMemory(c) },
 		listen: new(net.ListenConfig).Listen, load: config.Load, watch: config.Watch,
 	}
 }

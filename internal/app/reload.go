@@ -163,7 +163,7 @@ func (r *reloader) removeDue(ctx context.Context) (again time.Duration) {
 func (r *reloader) remove(ctx context.Context, m *member) bool {
 	name := m.entry.Name
 	r.app.fleet.halt(m)
-	if err := source.Remove(ctx, r.app.store, r.app.claims, name); err != nil {
+	if err := source.Remove(ctx, r.app.store, name); err != nil {
 		r.app.log.Error("the records of a removed source stay for now", "source", name, "err", err)
 		return ctx.Err() != nil
 	}

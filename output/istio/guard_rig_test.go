@@ -143,7 +143,7 @@ func (r *readers) remove(name string) {
 	if one != nil {
 		one.end()
 	}
-	_ = source.Remove(r.ctx, r.registry, source.SingleProcess{}, name)
+	_ = source.Remove(r.ctx, r.registry, name)
 }
 
 // RemoveSource takes a source out of the configuration.

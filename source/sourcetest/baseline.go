@@ -12,6 +12,7 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/source"
+	"github.com/isthmus-mesh/isthmus/store"
 )
 
 // listed is the source that others have something of.
@@ -25,10 +26,10 @@ type Supervised interface {
 
 // RunBaseline checks what supervise returns, which runs a source in a store and
 // judges by the default terms, for baselines from outside.
-func RunBaseline(t *testing.T, open func(ctx context.Context) Shared, supervise func(name string, src source.Source, s source.Store) Supervised) {
+func RunBaseline(t *testing.T, supervise func(name string, src source.Source, s source.Store) Supervised) {
 	t.Helper()
 	check(t, func(ctx context.Context, rt *rapid.T) {
-		b := &baselines{t: rt, ctx: ctx, shared: open(ctx), supervise: supervise, registry: &registry{}, bases: map[string]*base{}}
+		b := &baselines{t: rt, ctx: ctx, store: store.NewMemory(store.Config{}), supervise: supervise, registry: &registry{}, bases: map[string]*base{}}
 		b.run()
 	})
 }
@@ -39,7 +40,6 @@ type baselines struct {
 	diary
 	t         *rapid.T
 	ctx       context.Context //nolint:containedctx // of the whole history
-	shared    Shared
 	supervise func(string, source.Source, source.Store) Supervised
 
 	registry *registry
@@ -93,7 +93,6 @@ func (b *baselines) start() {
 	b.log("process %d starts", b.process)
 	ctx, kill := context.WithCancel(b.ctx)
 	b.kill, b.ended = kill, make(chan struct{})
-	b.store = b.shared.Process(ctx)
 	synctest.Wait()
 	b.registry.set(func() { b.registry.listings = 0 })
 	judge, ended := b.supervise(listed, b.registry, b.store), b.ended

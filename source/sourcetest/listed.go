@@ -56,28 +56,20 @@ type Registry interface {
 // be lost with them.
 type Disconnecter interface{ Disconnect() }
 
-// RunListed checks sources of a kind of registry, under a supervisor, in stores of
-// both sorts. Packages that call it look for goroutines that are left, in TestMain.
+// RunListed checks sources of a kind of registry, under a supervisor, in a store in
+// memory. Packages that call it look for goroutines that are left, in TestMain.
 func RunListed(t *testing.T, l Listed) {
 	t.Helper()
-	for _, s := range []struct {
-		name string
-		open func() Shared
-	}{
-		{"in memory", func() Shared { return SingleProcess{store.NewMemory(store.Config{})} }},
-		{"fed from outside", func() Shared { return NewOutside() }},
-	} {
-		t.Run(s.name, func(t *testing.T) {
-			if l.RealTime { // such histories wait far more than they work
-				t.Parallel()
-			}
-			l.check(t, s.open)
-		})
-	}
+	t.Run("in memory", func(t *testing.T) {
+		if l.RealTime { // such histories wait far more than they work
+			t.Parallel()
+		}
+		l.check(t)
+	})
 }
 
 // check runs histories.
-func (l Listed) check(t *testing.T, open func() Shared) {
+func (l Listed) check(t *testing.T) {
 	t.Helper()
 	said := false
 	flag.Visit(func(f *flag.Flag) { said = said || f.Name == "rapid.checks" })
@@ -86,7 +78,7 @@ func (l Listed) check(t *testing.T, open func() Shared) {
 		if histories++; l.Histories > 0 && histories > l.Histories && !said && !t.Failed() {
 			return
 		}
-		if wrong := l.history(t, rt, open); wrong != "" {
+		if wrong := l.history(t, rt); wrong != "" {
 			histories = 0 // those that follow make it shorter
 			rt.Fatal(wrong)
 		}
@@ -94,12 +86,12 @@ func (l Listed) check(t *testing.T, open func() Shared) {
 }
 
 // history runs one, and returns what is wrong.
-func (l Listed) history(t *testing.T, rt *rapid.T, open func() Shared) (wrong string) {
+func (l Listed) history(t *testing.T, rt *rapid.T) (wrong string) {
 	t.Helper()
 	var thrown any
 	play := func(t *testing.T) {
 		ctx, end := context.WithCancel(context.Background())
-		m := &mirroring{Listed: l, t: rt, ctx: ctx, shared: open(), registry: l.Open(t)}
+		m := &mirroring{Listed: l, t: rt, ctx: ctx, store: store.NewMemory(store.Config{}), registry: l.Open(t)}
 		defer func() {
 			thrown = recover()
 			m.close()
@@ -128,7 +120,7 @@ type mirroring struct {
 	Listed
 	t        *rapid.T
 	ctx      context.Context //nolint:containedctx // of the whole history
-	shared   Shared
+	store    Store
 	registry Registry
 
 	guard   *guard

@@ -3,12 +3,14 @@ package sourcetest
 import (
 	"context"
 	"net/netip"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/source"
+	"github.com/isthmus-mesh/isthmus/store"
 )
 
 // A store that is restored from an older copy lacks what was stored since. A registry
@@ -36,13 +38,12 @@ func TestWhatARestoredStoreLacksIsListedAgain(t *testing.T) {
 					ctx, end := context.WithCancel(t.Context())
 					defer synctest.Wait()
 					defer end()
-					outside, registry := NewOutside(), newReporter(true)
+					view, registry := store.NewMemory(store.Config{}), newReporter(true)
 					registry.Set(Services{"a.example": {Endpoints: endpointsOf("a.example", 2)}, "b.example": {Endpoints: endpointsOf("b.example", 2)}})
-					view := outside.Process(ctx)
 					super := source.NewSupervisor(listed, registry.Open(source.Env{}), view, source.Config{})
 					go func() { _ = super.Run(ctx) }()
 					time.Sleep(time.Minute)
-					outside.NewEpochWithout(lost)
+					restoreWithout(t, view, lost)
 					report(registry)
 					time.Sleep(time.Minute)
 					for host, want := range registry.services {
@@ -68,4 +69,20 @@ func endpointsOf(host string, n int) (list []netip.AddrPort) {
 		list = append(list, endpointAt(host, i))
 	}
 	return list
+}
+
+// restoreWithout restores a store from a copy of itself in which some records are lost.
+// Its revisions are counted anew.
+func restoreWithout(t *testing.T, m *store.Memory, lost model.Filter) {
+	t.Helper()
+	var all []model.Record
+	for r := range m.List(model.Filter{}) {
+		if !lost.Matches(r.Ref) {
+			r.Revision = uint64(len(all) + 1)
+			all = append(all, r)
+		}
+	}
+	if err := m.Restore(uint64(len(all)), slices.Values(all)); err != nil {
+		t.Error(err)
+	}
 }

@@ -6,20 +6,12 @@
 // commit keeps the laws, and at rest the store has what the registry has. It steers the
 // registry through [Registry], so any source can run it.
 //
-// [RunWritten] is of sources that are written record by record: whatever several
-// processes write to one at the same time, whichever of them are killed, whatever
-// leases end and however often a process starts again, no write is lost, none
-// takes effect twice, and no record is deleted by who may not.
-// [RunWrittenAcrossEpochs] is of the same while the store begins new epochs.
-//
 // [RunBaseline] is of what others have of a listed source: whenever a baseline is
 // handed over, by whichever process, and whether it ever is, nothing of it is
 // reported deletable before it was judged, and nothing that is held.
 //
-// All are run on a store that several processes share, each with a view of its
-// own: see [Shared], and [Outside] for one that is decided elsewhere. Histories are
-// drawn by rapid and run on the clock of testing/synctest, unless a registry needs that
-// of the machine.
+// Both run on a store in memory. Histories are drawn by rapid and run on the clock
+// of testing/synctest, unless a registry needs that of the machine.
 package sourcetest
 
 import (
@@ -36,27 +28,14 @@ import (
 	"github.com/isthmus-mesh/isthmus/source"
 )
 
-// Store is what one process has of a shared store. [store.Memory] documents each
-// method.
+// Store has the methods of a store that the histories use. [store.Memory] documents
+// each of them.
 type Store interface {
 	source.Store
 	Get(ref model.Ref) (model.Record, bool)
 	At() model.At
 	WatchFrom(ctx context.Context, f model.Filter, from model.Start) iter.Seq2[model.Batch, error]
 }
-
-// Shared is a store that processes share.
-type Shared interface {
-	// Process returns the view of a process that starts now. It ends with ctx,
-	// as if the process were killed: what it has asked for may have happened.
-	Process(ctx context.Context) Store
-}
-
-// SingleProcess is a store that has one view, for all: such as one in memory.
-type SingleProcess struct{ Store }
-
-// Process implements [Shared].
-func (s SingleProcess) Process(context.Context) Store { return s.Store }
 
 // violation is thrown where a rule is broken.
 type violation struct{ text string }

@@ -22,7 +22,7 @@ type process struct {
 // start begins one. What was stored before it is served as it is.
 func (m *mirroring) start() {
 	ctx, kill := context.WithCancel(m.ctx)
-	s := m.shared.Process(ctx)
+	s := m.store
 	m.settle()
 	p := &process{store: s, kill: kill, ended: make(chan struct{})}
 	src := m.registry.Open(source.Env{Instance: "here", Name: listed, Log: slog.New(slog.DiscardHandler), Stored: storedBy(s)})

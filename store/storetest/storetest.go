@@ -5,9 +5,6 @@
 // the rule's number in its name. [Run] uses nothing but the methods of [Store],
 // so a backend needs no hooks for it. Conflicts are expected as
 // [*store.ConflictError]. Revisions may leave gaps.
-//
-// [RunReplica] has the rules of the half that is read: what a replica makes of
-// a feed that gives it revisions and epochs, and of one that fails.
 package storetest
 
 import (
@@ -26,8 +23,7 @@ type Store interface {
 	Readable
 }
 
-// Readable is what readers use of a store, and all there is to read of a
-// replica. [store.Replica] documents each method.
+// Readable has the methods of readers. [store.Replica] documents each of them.
 type Readable interface {
 	Get(ref model.Ref) (model.Record, bool)
 	List(f model.Filter) iter.Seq[model.Record]

@@ -1,0 +1,349 @@
+package measure
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"path"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/rogpeppe/go-internal/txtar"
+)
+
+// measured are the rows of a product whose files an archive has, in the order in
+// which packages import each other.
+func measured(t *testing.T, archive string) map[string]string {
+	t.Helper()
+	set := token.NewFileSet()
+	checker := newChecker(set, nil)
+	var packages []*Package
+	for _, file := range txtar.Parse([]byte(archive)).Files {
+		parsed, err := parser.ParseFile(set, file.Name, file.Data, parser.ParseComments|parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		dir := path.Dir(file.Name)
+		if n := len(packages); n == 0 || packages[n-1].Path != dir {
+			packages = append(packages, &Package{Path: dir, set: set})
+		}
+		last := packages[len(packages)-1]
+		last.Files = append(last.Files, parsed)
+	}
+	for _, p := range packages {
+		if err := checker.check(p.Path, p); err != nil {
+			t.Fatal(err)
+		}
+	}
+	values := map[string]string{}
+	for _, row := range Of(packages) {
+		values[row.Name] = strings.Join(append([]string{List(row.Values)}, row.Names...), "; ")
+	}
+	return values
+}
+
+const (
+	spread     = "types whose methods lie in more than three files"
+	circle     = "lines of the largest circle of declarations"
+	files      = "files of a package"
+	lines      = "lines of a package"
+	fields     = "fields of a struct"
+	interfaces = "interfaces with one implementation"
+	functions  = "fields that are functions"
+	tables     = "tables of functions"
+	whats      = `"what" in 1,000 words of comments`
+	pronouns   = "comments that open with a pronoun, in 100"
+)
+
+func TestMeasures(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct{ name, archive, row, want string }{
+		{"methods in four files", `
+-- p/a.go --
+package p
+type T[E any] struct{}
+type U struct{}
+func (T[E]) a() {}
+func (U) a() {}
+-- p/b.go --
+package p
+func (*T[E]) b() {}
+func (U) b() {}
+-- p/c.go --
+package p
+func (*T[E]) c() {}
+func (U) c() {}
+-- p/d.go --
+package p
+func (*T[E]) d() {}
+`, spread, "1; p.T"},
+		{"uses in one direction are no circle", `
+-- p/a.go --
+package p
+func a() { b(); a() }
+func b() { c() }
+const c0 = 1
+func c() { _ = c0 }
+`, circle, "p 0"},
+		{"functions that call each other", `
+-- p/a.go --
+package p
+func a() {
+	b()
+}
+// A comment is no line of the circle.
+func b() { c() }
+func c() { a(); d() }
+func d() {}
+`, circle, "p 5; p.a; p.b; p.c"},
+		{"a method is part of its type, and so is a field", `
+-- p/a.go --
+package p
+type T struct{ n int }
+-- p/b.go --
+package p
+func (t T) m() { use(t.n) }
+func use(n int) { f() }
+func f() { g().n++ }
+func g() *T { return nil }
+`, circle, "p 5; p.T; p.f; p.g; p.use"},
+		{"a field without the name of its type", `
+-- p/a.go --
+package p
+type T struct{ n int }
+func (T) m() { f() }
+var all = map[string]struct{ t *T }{}
+func f() { all[""].t.n++ }
+`, circle, "p 4; p.T; p.all; p.f"},
+		{"a circle that uses what stands before it", `
+-- p/a.go --
+package p
+func c() {}
+func a() { c(); b() }
+func b() { a() }
+`, circle, "p 2; p.a; p.b"},
+		{"of two circles the one with more lines", `
+-- p/a.go --
+package p
+func a() { b() }
+func b() { a() }
+func c() {
+
+	d()
+}
+func d() { c() }
+`, circle, "p 5; p.c; p.d"},
+		{"packages, largest first", `
+-- p/a.go --
+package p
+func a() {}
+-- q/a.go --
+package q
+func a() { b() }
+func b() { a() }
+`, circle, "q 2, p 0; q.a; q.b"},
+		{"behind an interface with one implementation", `
+-- p/a.go --
+package p
+type I interface{ m() }
+type T struct{ i I }
+func (t *T) m() { f(t.i) }
+func f(i I) { i.m() }
+`, circle, "p 4; p.I; p.T; p.f"},
+		{"of two implementations none is the other side", `
+-- p/a.go --
+package p
+type I interface{ m() }
+type T struct{ i I }
+func (t *T) m() {}
+type U struct{}
+func (*U) m() {}
+`, circle, "p 0"},
+		{"behind a field that is a function", `
+-- p/a.go --
+package p
+type T struct{ f func() }
+func run(t T) { t.f() }
+func fill() T { return T{f: step} }
+func step() { run(fill()) }
+`, circle, "p 4; p.T; p.fill; p.run; p.step"},
+		{"behind one that is set", `
+-- p/a.go --
+package p
+type T struct{ f func() }
+func run(t *T) { t.f() }
+func fill(t *T) { t.f = func() { step(t) } }
+func step(t *T) { run(t) }
+`, circle, "p 3; p.T; p.run; p.step"},
+		{"behind a table of a field", `
+-- p/a.go --
+package p
+type T struct{ table map[string]func(*T) }
+func add(t *T) { t.table["x"] = step }
+func step(t *T) {}
+`, circle, "p 2; p.T; p.step"},
+		{"behind a table that is a type", `
+-- p/a.go --
+package p
+type table []func(table)
+func all() table { return table{step} }
+func step(table) {}
+`, circle, "p 2; p.step; p.table"},
+		{"behind a table without names of its fields", `
+-- p/a.go --
+package p
+type row struct { n int; f func(row) }
+var rows = []*row{{1, step}}
+func step(row) {}
+`, circle, "p 2; p.row; p.step"},
+		{"generated code is left out", `
+-- p/a.go --
+package p
+func a() { b() }
+func c() { a() }
+-- p/b.go --
+// Code generated by hand. DO NOT EDIT.
+
+package p
+func b() { a() }
+type I interface{ m() }
+type T struct{ f func() }
+func (T) m() {}
+`, circle, "p 0"},
+		{"files", "-- p/a.go --\npackage p\n-- p/b.go --\npackage p\n-- q/a.go --\npackage q\n", files, "p 2, q 1"},
+		{"lines", "-- p/a.go --\npackage p\n\n// a\n-- q/a.go --\npackage q\n", lines, "p 3, q 1"},
+		{"fields, those of parts with one user counted", `
+-- p/a.go --
+package p
+type T struct {
+	a, b int
+	U
+	part *part
+	anonymous struct{ c, d int }
+	shared shared
+}
+type U struct{ e int }
+type part struct{ f, g, h int; inner inner }
+type inner struct{ i, j int }
+type shared struct{ k, l int }
+func use(shared) {}
+`, fields, "p.T 11, p.part 5, p.inner 2, p.shared 2, p.U 1"},
+		{"a struct that another package uses is shared", `
+-- p/a.go --
+package p
+type T struct { a int; U U }
+type U struct{ B, C int }
+-- q/a.go --
+package q
+import "p"
+var U p.U
+`, fields, "p.T 2, p.U 2"},
+		{"interfaces with one implementation, wherever it is", `
+-- p/a.go --
+package p
+type I interface{ M() }
+type J interface{ N() }
+type K interface{ O() }
+type any interface{}
+type number interface{ ~int; P() }
+type n int
+func (n) P() {}
+type t struct{}
+func (t) N() {}
+-- q/a.go --
+package q
+type T struct{}
+func (*T) M() {}
+func (*T) N() {}
+`, interfaces, "1; p.I"},
+		{"an empty interface is no wall", `
+-- p/a.go --
+package p
+type I interface{}
+type T struct{}
+`, interfaces, "0"},
+		{"fields that are functions", `
+-- p/a.go --
+package p
+type f func()
+type T struct { a, b func(); c f; d int; e interface{} }
+var v struct{ f func() }
+`, functions, "4; p/a.go:3 a; p/a.go:3 b; p/a.go:3 c; p/a.go:4 f"},
+		{"tables of functions", `
+-- p/a.go --
+package p
+type row struct { name string; f func() }
+var rows = []row{{"a", nil}}
+var byName = map[string]func(){"a": nil}
+var empty = []func(){}
+type plain struct{ name string }
+var names = []plain{{"a"}}
+type T struct { rows []*row; names []plain }
+func list() [2]row { return [2]row{{}, {}} }
+`, tables, "4; p/a.go:3; p/a.go:4; p/a.go:8 rows; p/a.go:9"},
+		{"what", `
+-- p/a.go --
+// Package p says what it is. Whatever.
+package p
+
+//go:generate what
+const what = 1 // What.
+
+/* and what
+else */
+`, whats, "272.7"},
+		{"pronouns", `
+-- p/a.go --
+// Package p opens with none.
+package p
+
+// T is what another is.
+type T struct {
+	a int // that comes
+	b int // one that goes
+	c int // one field
+	d int // whether it comes
+	e int // it
+	f int // those
+}
+
+// U is one of several.
+type U struct{}
+
+// V is that of W.
+type V struct{}
+`, pronouns, "70"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			if diff := cmp.Diff(test.want, measured(t, test.archive)[test.row]); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", test.row, diff)
+			}
+		})
+	}
+}
+
+func TestTestsAndDemoAreNotTheProduct(t *testing.T) {
+	t.Parallel()
+	for path, want := range map[string]bool{
+		"push": true, "push/pushtest": false, "test/gauge": false, "internal/demo": false,
+		"internal/demo/servicecenter": false, "internal/demonstration": true, "testing": true,
+	} {
+		if got := !isForTests(path) && !isDemo(path); got != want {
+			t.Errorf("%s is of the product: %v, want %v", path, got, want)
+		}
+	}
+}
+
+func TestLoadChecksTheTypes(t *testing.T) {
+	t.Parallel()
+	set := token.NewFileSet()
+	file, err := parser.ParseFile(set, "p.go", "package p\nvar v = missing", 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := newChecker(set, nil).check("p", &Package{Path: "p", set: set, Files: []*ast.File{file}}); err == nil {
+		t.Error("a package with a name that is not declared passes")
+	}
+}
