@@ -192,9 +192,6 @@ func (d *difference) compareService(h holding, before, after *grants) holding {
 // that the service's addresses are those of the source.
 func (g *grants) loses(h holding, name string, defines bool) string {
 	of, stays := g.by[name]
-	if source.IsReserved(name) {
-		return ""
-	}
 	if !stays {
 		return fmt.Sprintf("source %s leaves", name)
 	}

@@ -7,7 +7,6 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/admin"
 	"github.com/isthmus-mesh/isthmus/config"
-	"github.com/isthmus-mesh/isthmus/source"
 )
 
 // Names and addresses that services of several namespaces ask for are followed from owner to
@@ -20,7 +19,6 @@ func TestDifferenceFollowsOwners(t *testing.T) {
 	services := []admin.Service{
 		on("api.example", "a", "first", "10.0.0.1"), on("API.example", "b", "second", "10.0.0.1"),
 		on("web.b.svc.cluster.local", "a", "first", "10.0.0.2"), on("web.b.svc.cluster.local", "b", "second", "10.0.0.3"),
-		on("alone.example", "c", source.ReservedPrefix+"written", "10.0.0.4"),
 	}
 	first, second := config.Source{Name: "first", Kind: "file"}, config.Source{Name: "second", Kind: "file"}
 	owns, yields, confined, other := second, first, first, first
