@@ -18,7 +18,7 @@ func (d *draft) gone(name string, p pending) {
 		h == nil && d.full && absent == Empty && !d.named(name),      // only who names it is sent that it is empty
 		d.nackedAs(name, member{}) && !p.again():
 		delete(d.pending, name)
-	case !d.world.Complete() && !d.ours && (h == nil && !d.nackedAs(name, member{}) || h != nil && h.known == claimed) && (!d.full || absent == Empty):
+	case !d.world.Complete() && !d.wasServed(name) && (h == nil && !d.nackedAs(name, member{}) || h != nil && h.known == claimed) && (!d.full || absent == Empty):
 		// It may belong to a source that has not been listed yet, unless its subscriber
 		// has it from here, where that source has never said anything. A removal that was
 		// NACKed with others was sent because the name is known to be gone.
@@ -47,6 +47,12 @@ func (d *draft) gone(name string, p pending) {
 	default:
 		d.void(name, p)
 	}
+}
+
+// wasServed reports whether the subscriber came with a version from here that covers a name: a
+// full set covers all names, and otherwise the name was sent from here.
+func (d *draft) wasServed(name string) bool {
+	return d.ours && (d.full || d.subscriber.engine.hasSent(d.info, name))
 }
 
 // absence is how a name that stands for nothing is answered.

@@ -220,6 +220,9 @@ func (d *draft) include(res *Resource, p pending, subject Subject) {
 	if !d.full {
 		d.out.Resources = append(d.out.Resources, res)
 		d.size += res.size(d.mode)
+		if d.mode == WholeState {
+			d.subscriber.engine.noteName(d.info, res)
+		}
 	}
 	d.brings(res.Name, res.member, p)
 	delete(d.removed, res.Name) // a NACK of the removal no longer matters

@@ -52,7 +52,7 @@ func (c *cache) get(subject Subject, name string) *Resource {
 }
 
 func (c *cache) resource(e Encoded) *Resource {
-	r := &Resource{Encoded: e, Heads: c.frame(e)}
+	r := &Resource{Encoded: e, Heads: c.frame(e), noted: &atomic.Bool{}}
 	r.label = label{name: e.Name, member: memberOf(e.Name, e.Version), hash: c.hash(e.Name), version: e.Version, made: time.Now()}
 	shared := r.label
 	r.whole, r.shared = r, &shared

@@ -69,7 +69,8 @@ type Engine struct {
 	index     *index
 	queue     *queue
 	holdings  *holdings
-	issued    issued
+	issued    issued      // versions
+	sentNames issued      // of types that are sent name by name
 	producers []*Producer // all of them before Run
 	table     atomic.Pointer[table]
 	wake      chan struct{} // holds a token while a producer has published something

@@ -6,9 +6,10 @@ import "sync"
 // another's, so its client is answered later.
 const mostIssued = 1 << 16
 
-// issued are the versions of what [WholeState] subscribers were sent, the newest of them.
-// Who comes back with one of these was served here: what is no longer there went from it
-// here as well, whatever source was never listed.
+// issued remembers the newest versions that [WholeState] subscribers were sent, or the names.
+// A subscriber that returns with such a version was served here. A name that was sent here and
+// is absent now was removed from the subscriber here as well, whatever source was never listed.
+// A version of a type that is sent name by name says nothing of names that were never sent.
 type issued struct {
 	mu    sync.Mutex
 	has   map[Version]struct{}
@@ -44,3 +45,20 @@ func (m *issued) knows(v *Version) bool {
 	_, known := m.has[*v]
 	return known
 }
+
+// noteName remembers that a resource was sent.
+func (e *Engine) noteName(info *typeInfo, res *Resource) {
+	if !res.noted.Load() {
+		e.sentNames.add(nameKey(info, res.Name))
+		res.noted.Store(true)
+	}
+}
+
+// hasSent reports whether a resource of a name was ever sent to a [WholeState] subscriber.
+func (e *Engine) hasSent(info *typeInfo, name string) bool {
+	key := nameKey(info, name)
+	return e.sentNames.knows(&key)
+}
+
+// nameKey is a name of a type in [issued].
+func nameKey(info *typeInfo, name string) Version { return VersionOf([]byte(info.Name), []byte(name)) }

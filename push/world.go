@@ -2,6 +2,7 @@ package push
 
 import (
 	"iter"
+	"sync/atomic"
 	"time"
 )
 
@@ -87,8 +88,8 @@ type Encoded struct {
 	Framed  bool      // the body has what the protocol writes before resources, of any number of them
 }
 
-// Resource is an encoded resource with what the protocol writes before it. It
-// is immutable and shared by every stream.
+// Resource is an encoded resource with the bytes that the protocol writes before it. Its
+// content is immutable, and every stream shares it.
 type Resource struct {
 	Encoded
 	// Heads are what goes before Body for a [WholeState] and for a [Delta] subscriber.
@@ -96,6 +97,8 @@ type Resource struct {
 
 	label         // for subscribers that keep the resource
 	shared *label // for those that do not
+
+	noted *atomic.Bool // whether its name is in [Engine.sentNames]
 }
 
 func (r *Resource) size(m Mode) int { return len(r.Heads[m]) + r.Size() }

@@ -32,6 +32,31 @@ func TestWhoHadItFromHereIsAnsweredBeforeEverythingIsListed(t *testing.T) {
 	})
 }
 
+// A client that returns with a version from here may have an assignment from an earlier
+// process, of a source that was never listed since: the version says nothing of a name that was
+// never sent from here. Such an assignment is not emptied.
+func TestAnAssignmentThatWasNeverSentFromHereIsNotEmptied(t *testing.T) {
+	r := newProbed(t, "a.example")
+	r.complete = false
+	r.apply()
+	r.dispatched()
+	a, other := clusterOf("a.example"), clusterOf("elsewhere.example")
+	c := r.sotw("returning", "shop")
+	c.Subscribe(eds, a, other)
+	c.AwaitHeld(eds, a)
+	for n := range 2 {
+		c.Disconnect()
+		c.Reconnect(true)
+		c.Await("the other assignment again", func(s *xdsclient.State) bool { return s.Received(eds, a) > n+1 })
+	}
+	c.Read(func(s *xdsclient.State) {
+		if n := s.Received(eds, other); n != 0 {
+			t.Errorf("the client was sent %s %d times", other, n)
+		}
+	})
+	c.Disconnect()
+}
+
 // One that may have been served elsewhere waits, because it may have services there of the
 // source that was never listed. The assignment of a service that goes meanwhile is emptied.
 // Once the source was waited for long enough, it is sent its set.
