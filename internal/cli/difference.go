@@ -1,13 +1,13 @@
 package cli
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
 	"github.com/isthmus-mesh/isthmus/admin"
+	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/config"
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/source"
@@ -35,231 +35,165 @@ const (
 	taken   = "taken"
 )
 
-// differenceOf compares the configuration in use with the wanted one, given all services.
+// differenceOf compares the configuration in use with the wanted one, given all services. The
+// catalog merges their records under both, so it decides who owns a thing.
 func differenceOf(now admin.Config, services []admin.Service, wanted *config.Config) difference {
-	before, after := &grants{by: map[string]grant{}}, &grants{by: map[string]grant{}}
-	for i, s := range now.Sources {
-		before.by[s.Name] = grant{place: i, kind: s.Kind, only: s.Only, owns: s.Owns.Hosts, local: s.LocalAddresses}
-	}
-	for i, s := range wanted.Sources {
-		after.by[s.Name] = grant{place: i, kind: s.Kind, only: s.Only, owns: s.Owns.Hosts, local: s.LocalAddresses}
-	}
 	d := difference{Changes: []diffChange{}, Added: []string{}}
+	current, after := &config.Config{}, map[string]config.Source{}
+	for _, s := range now.Sources {
+		current.Sources = append(current.Sources, config.Source{Name: s.Name, Kind: s.Kind, Only: s.Only, Owns: s.Owns})
+	}
 	for _, s := range wanted.Sources {
-		if _, known := before.by[s.Name]; !known {
+		after[s.Name] = s
+		if !slices.ContainsFunc(now.Sources, func(o admin.ConfigSource) bool { return o.Name == s.Name }) {
 			d.Added = append(d.Added, s.Name)
 		}
 	}
 	d.compareSources(now, after)
-	was, left := held(services), []holding{}
-	for _, h := range was {
-		kept := d.compareService(h, before, after)
-		if len(kept.Sources) > 0 {
-			left = append(left, kept)
+
+	var all, left []model.Event
+	lost := map[catalog.ServiceKey]lostParts{}
+	for _, s := range services {
+		for i, name := range s.Sources {
+			rec := recordOf(s, name)
+			all = append(all, model.Upsert{Record: rec})
+			if reason := excludes(after, rec, i == 0); reason != "" {
+				key := catalog.ServiceKey{Host: s.Host, Namespace: s.Namespace}
+				lost[key] = lostParts{append(lost[key].sources, name), append(lost[key].reasons, reason)}
+				continue
+			}
+			left = append(left, model.Upsert{Record: rec})
 		}
 	}
-	d.compareOwners("host", hostsOf(was), hostsOf(left), before.ofHost, after.ofHost)
-	d.compareOwners("address", addressesOf(was), addressesOf(left), before.ofAddress, after.ofAddress)
+	to := wanted.Order()
+	from := current.Order()
+	from.Domains = to.Domains // the process does not show its own
+	was, kept, is := merged(from, all), merged(from, left), merged(to, left)
+	for s := range was.Services() {
+		d.compareService(s, kept, is, lost[s.Key])
+	}
+	d.compareOwners("host", catalog.Name, hostsOf(was), hostsOf(is))
+	d.compareOwners("address", catalog.Address, addressesOf(was), addressesOf(is))
 	d.compareListeners(now.Listen, wanted.Listeners())
 	return d
 }
 
-// grants are the rights of the sources of a configuration.
-type grants struct{ by map[string]grant }
+// lostParts are the sources that no longer list a service, and why.
+type lostParts struct{ sources, reasons []string }
 
-type grant struct {
-	place int
-	kind  string
-	only  source.Only
-	owns  []string
-	local source.LocalAddresses
-}
+func (l lostParts) why() string { return strings.Join(l.reasons, "; ") }
 
-// place is the place of a source in the order. Sources that are in no configuration come last.
-func (g *grants) place(name string) int {
-	if of, known := g.by[name]; known {
-		return of.place
+// recordOf is a service as one of its sources lists it.
+func recordOf(s admin.Service, source string) model.Record {
+	ports := make([]model.Port, len(s.Ports))
+	for i, p := range s.Ports {
+		ports[i] = model.Port{Number: p.Number, Name: p.Name, Protocol: p.Protocol}
 	}
-	return len(g.by)
-}
-
-// owns reports whether a source was given a host.
-func (g *grants) owns(name, host string) bool {
-	return model.HostWithin(host, model.ListOf(g.by[name].owns...))
-}
-
-// inOrder sorts the sources of a service as they are merged.
-func (g *grants) inOrder(host string, sources []string) []string {
-	sources = slices.Clone(sources)
-	slices.SortStableFunc(sources, func(a, b string) int {
-		return cmp.Or(trueFirst(g.owns(a, host), g.owns(b, host)), cmp.Compare(g.place(a), g.place(b)))
-	})
-	return sources
-}
-
-// ofHost orders two services of one host, for workloads of third namespaces.
-func (g *grants) ofHost(a, b holding) int {
-	return cmp.Or(trueFirst(g.owns(a.first(g), a.Host), g.owns(b.first(g), b.Host)), trueFirst(a.isHome(), b.isHome()), cmp.Compare(g.place(a.first(g)), g.place(b.first(g))))
-}
-
-// ofAddress orders two services that have one address.
-func (g *grants) ofAddress(a, b holding) int {
-	yields := func(h holding) bool { return g.by[h.first(g)].only.Yields() }
-	return cmp.Or(trueFirst(yields(b), yields(a)), cmp.Compare(g.place(a.first(g)), g.place(b.first(g))))
-}
-
-func trueFirst(a, b bool) int {
-	switch {
-	case a == b:
-		return 0
-	case a:
-		return -1
-	default:
-		return 1
+	return model.Record{
+		Ref:  model.Ref{Kind: model.KindService, Key: model.Key{Source: source, Namespace: s.Namespace, Name: s.Host}},
+		Spec: model.Service{Hosts: model.ListOf(s.Host), Addresses: model.ListOf(s.Addresses...), Ports: model.ListOf(ports...)},
 	}
 }
 
-// holding is a service with the sources that list it.
-type holding struct{ admin.Service }
-
-// first is the source that defines the service.
-func (h holding) first(g *grants) string { return g.inOrder(h.Host, h.Sources)[0] }
-
-// isHome reports whether the host names the namespace of the service, as
-// NAME.NAMESPACE.svc.DOMAIN does.
-func (h holding) isHome() bool {
-	parts := strings.Split(h.Host, ".")
-	return len(parts) > 3 && parts[1] == h.Namespace && strings.EqualFold(parts[2], "svc")
+func merged(order catalog.Order, events []model.Event) *catalog.Snapshot {
+	b := order.NewBuilder()
+	b.Apply(1, events)
+	return b.Snapshot()
 }
 
-func held(services []admin.Service) (list []holding) {
-	for _, s := range services {
-		if len(s.Sources) > 0 {
-			list = append(list, holding{s})
-		}
+// excludes says why a source does not list a service any more; empty if it does. Defines says
+// that the service's addresses are those of the source.
+func excludes(after map[string]config.Source, rec model.Record, defines bool) string {
+	of, stays := after[rec.Source]
+	if !stays {
+		return fmt.Sprintf("source %s leaves", rec.Source)
 	}
-	return list
+	if spec, ok := rec.Spec.(model.Service); ok && !defines {
+		spec.Addresses = model.List[string]{}
+		rec.Spec = spec
+	}
+	if reason := of.Only.Excludes(rec); reason != "" {
+		return fmt.Sprintf("only of %s excludes it: %s", rec.Source, reason)
+	}
+	return ""
 }
 
 // compareSources notes sources that leave, and rights that apply to endpoints, which the
 // list of services does not contain.
-func (d *difference) compareSources(now admin.Config, after *grants) {
+func (d *difference) compareSources(now admin.Config, after map[string]config.Source) {
 	for _, s := range now.Sources {
-		of, stays := after.by[s.Name]
+		of, stays := after[s.Name]
 		switch {
 		case !stays:
 			d.add(removed, "source", s.Name, "", s.Name, "", "the file does not name the source")
-		case of.kind != s.Kind:
-			d.add(removed, "source", s.Name, "", s.Name, "", fmt.Sprintf("the file makes it a source of kind %s, so all its records are read anew", of.kind))
-		case s.LocalAddresses == source.AllowLocal && of.local == source.RejectLocal:
+		case of.Kind != s.Kind:
+			d.add(removed, "source", s.Name, "", s.Name, "", fmt.Sprintf("the file makes it a source of kind %s, so all its records are read anew", of.Kind))
+		case s.LocalAddresses == source.AllowLocal && of.LocalAddresses == source.RejectLocal:
 			d.add(removed, "part", "endpoints at local addresses", "", s.Name, "", "localAddresses of the source becomes reject")
 		}
 	}
 }
 
-// compareService notes the sources that a service loses, and returns the service with the
-// sources that stay.
-func (d *difference) compareService(h holding, before, after *grants) holding {
-	var stay, reasons []string
-	for i, name := range h.Sources {
-		if reason := after.loses(h, name, i == 0); reason != "" {
-			reasons = append(reasons, reason)
-			continue
-		}
-		stay = append(stay, name)
-	}
-	was := h.first(before)
-	kept := h
-	kept.Sources = stay
-	if len(stay) == 0 {
-		d.add(removed, "service", h.Host, h.Namespace, strings.Join(h.Sources, ","), "", strings.Join(reasons, "; "))
-		return kept
-	}
-	is := kept.first(after)
+// compareService notes a service that goes, one that another source defines, and the parts of
+// others that go. Kept has the services that stay, under the order in use.
+func (d *difference) compareService(was *catalog.Service, kept, is *catalog.Snapshot, lost lostParts) {
+	next, stays := is.Service(was.Key)
+	before, _ := kept.Service(was.Key)
 	switch {
-	case !slices.Contains(stay, was):
-		d.add(taken, "definition", h.Host, h.Namespace, was, is, strings.Join(reasons, "; "))
-	case before.inOrder(h.Host, stay)[0] != is:
-		d.add(taken, "definition", h.Host, h.Namespace, was, is, after.why(is, was, h.Host))
-	case len(reasons) > 0:
-		gone := slices.DeleteFunc(slices.Clone(h.Sources), func(name string) bool { return slices.Contains(stay, name) })
-		d.add(removed, "part", h.Host, h.Namespace, strings.Join(gone, ","), "", strings.Join(reasons, "; ")+": endpoints that no other source lists go")
+	case !stays:
+		d.add(removed, "service", was.Key.Host, was.Key.Namespace, strings.Join(lost.sources, ","), "", lost.why())
+	case slices.Contains(lost.sources, was.Source):
+		d.add(taken, "definition", was.Key.Host, was.Key.Namespace, was.Source, next.Source, lost.why())
+	case before.Source != next.Source && next.Given:
+		d.add(taken, "definition", was.Key.Host, was.Key.Namespace, was.Source, next.Source, fmt.Sprintf("owns of %s has the host", next.Source))
+	case before.Source != next.Source:
+		d.add(taken, "definition", was.Key.Host, was.Key.Namespace, was.Source, next.Source, fmt.Sprintf("%s goes before %s", next.Source, was.Source))
+	case len(lost.sources) > 0:
+		d.add(removed, "part", was.Key.Host, was.Key.Namespace, strings.Join(lost.sources, ","), "", lost.why()+": endpoints that no other source lists go")
 	}
-	return kept
 }
 
-// loses says why a source does not list a service any more; empty if it does. Defines says
-// that the service's addresses are those of the source.
-func (g *grants) loses(h holding, name string, defines bool) string {
-	of, stays := g.by[name]
-	if !stays {
-		return fmt.Sprintf("source %s leaves", name)
-	}
-	spec := model.Service{Hosts: model.ListOf(h.Host)}
-	if defines {
-		spec.Addresses = model.ListOf(h.Addresses...)
-	}
-	rec := model.Record{Ref: model.Ref{Kind: model.KindService, Key: model.Key{Source: name, Namespace: h.Namespace, Name: h.Host}}, Spec: spec}
-	if reason := of.only.Excludes(rec); reason != "" {
-		return fmt.Sprintf("only of %s excludes it: %s", name, reason)
-	}
-	return ""
-}
-
-// why says why one source goes before another.
-func (g *grants) why(winner, loser, host string) string {
-	if g.owns(winner, host) && !g.owns(loser, host) {
-		return fmt.Sprintf("owns of %s has the host", winner)
-	}
-	return fmt.Sprintf("%s goes before %s", winner, loser)
-}
-
-// claims are the services that ask for one thing, by its name.
-type claims map[string][]holding
+// owners are the services that ask for one thing, by its name.
+type owners map[string][]*catalog.Service
 
 // hostsOf are the services of hosts, whatever the case of these.
-func hostsOf(list []holding) claims {
-	all := claims{}
-	for _, h := range list {
-		all[strings.ToLower(h.Host)] = append(all[strings.ToLower(h.Host)], h)
+func hostsOf(s *catalog.Snapshot) owners {
+	all := owners{}
+	for service := range s.Services() {
+		host := strings.ToLower(service.Key.Host)
+		all[host] = append(all[host], service)
 	}
 	return all
 }
 
-func addressesOf(list []holding) claims {
-	all := claims{}
-	for _, h := range list {
-		for _, address := range h.Addresses {
-			all[address] = append(all[address], h)
+func addressesOf(s *catalog.Snapshot) owners {
+	all := owners{}
+	for service := range s.Services() {
+		for address := range service.Addresses.All() {
+			all[address] = append(all[address], service)
 		}
 	}
 	return all
 }
 
-// compareOwners notes things that go to another service. Services that compare as equal keep
-// their order, by namespace and host.
-func (d *difference) compareOwners(kind string, was, left claims, before, after func(a, b holding) int) {
-	for _, name := range slices.Sorted(maps.Keys(left)) {
+// compareOwners notes things that go to another service, for workloads of third namespaces.
+func (d *difference) compareOwners(kind string, asked catalog.Asked, was, is owners) {
+	owner := func(list []*catalog.Service) *catalog.Service {
+		return slices.MinFunc(list, func(a, b *catalog.Service) int { return asked.Owner("", a.ServiceDefinition, b.ServiceDefinition) })
+	}
+	for _, name := range slices.Sorted(maps.Keys(is)) {
 		if len(was[name]) < 2 {
 			continue
 		}
-		old, is := owner(was[name], before), owner(left[name], after)
-		if old.Namespace == is.Namespace && old.Host == is.Host {
-			continue
+		if old, next := owner(was[name]), owner(is[name]); old.Key != next.Key {
+			d.add(taken, kind, name, old.Key.Namespace, of(old), of(next), "the rights or the order of sources change, or the owner goes")
 		}
-		d.add(taken, kind, name, old.Namespace, of(old), of(is), "the rights or the order of sources change, or the owner goes")
 	}
 }
 
-func owner(list []holding, order func(a, b holding) int) holding {
-	return slices.MinFunc(list, func(a, b holding) int {
-		return cmp.Or(order(a, b), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Host, b.Host))
-	})
-}
-
 // of names a service with its sources.
-func of(h holding) string {
-	return fmt.Sprintf("%s/%s of %s", h.Namespace, h.Host, strings.Join(h.Sources, ","))
+func of(s *catalog.Service) string {
+	return fmt.Sprintf("%s/%s of %s", s.Key.Namespace, s.Key.Host, strings.Join(s.Sources(), ","))
 }
 
 // compareListeners notes addresses that a restart would no longer listen at.
