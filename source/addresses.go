@@ -9,16 +9,16 @@ import (
 	"github.com/isthmus-mesh/isthmus/model"
 )
 
-// A service has all connections to its addresses. The widest blocks that a service may have
-// where the configuration allows its source no wider ones.
+// A service receives all connections to its addresses. These are the widest address
+// blocks that a service may have, unless the configuration allows its source wider ones.
 const (
 	widestIPv4 = 16
 	widestIPv6 = 64
 )
 
-// excludesAddresses says why a service may not have its addresses; empty if it may. A
-// service without some of its addresses would have others instead, such as all of its
-// port. So an address that is outside excludes the service.
+// excludesAddresses returns why a service may not have its addresses; empty if it may.
+// Removing some addresses would change the meaning of the others: a service without any
+// gets all connections of its port. So an address that is outside excludes the service.
 func (o Only) excludesAddresses(addresses model.List[string]) (reason string) {
 	if addresses.Len() == 0 {
 		return ""
@@ -52,7 +52,7 @@ func tooWide(block netip.Prefix) bool {
 	return block.Bits() < widestIPv6
 }
 
-// blockOf reads an address or a block of addresses. An IPv4 address has one form.
+// blockOf parses an address or a block of addresses. An IPv4 address has one form.
 func blockOf(text string) (netip.Prefix, bool) {
 	block, err := netip.ParsePrefix(text)
 	if err != nil {

@@ -8,19 +8,19 @@ import (
 // mostSaid bounds the rejected objects that are remembered as logged.
 const mostSaid = 1000
 
-// repeats are which rejected objects the log has named lately. A file that is saved
-// again and again with one mistake, and half of it read in between, does not fill
-// the log; what is rejected now is in the status.
+// repeats are the rejected objects that were logged recently. So a file does not fill
+// the log if it is saved again and again with one mistake, or read half-written. The
+// status lists all present rejections.
 type repeats struct {
 	at     map[Rejection]time.Time
-	silent int // that were not logged since one was
+	silent int // not logged since the last logged one
 }
 
-// lineNumbers are those within a reason, which move as the one in Where does.
+// lineNumbers matches line numbers within a reason, which move as the one in Where does.
 var lineNumbers = regexp.MustCompile(`(:|\bline )\d+`)
 
-// unsaid returns those that were not logged within a minute, and how many were
-// kept back since the last that was.
+// unsaid returns the rejections that were not logged within a minute, and the number
+// suppressed since the last logged one.
 func (s *repeats) unsaid(fresh []Rejection, now time.Time) (logged []Rejection, silent int) {
 	for f, at := range s.at {
 		if now.Sub(at) >= sayAgain {

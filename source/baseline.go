@@ -9,22 +9,22 @@ import (
 	"github.com/isthmus-mesh/isthmus/model"
 )
 
-// Baseline is what somebody else than the store has of a source: a system that
-// is written to. A process that restored nothing has nothing else to compare the
-// first listing with.
+// Baseline is the data of a source in another system than the store. An example is an
+// API server that an output writes to. A process that restored no records has no
+// other data to compare the first listing with.
 type Baseline struct {
-	// Name is of who has it, and of its process: what was decided for an earlier one
-	// counts for nothing.
+	// Name identifies the system and its process: judgements for an earlier process
+	// do not count.
 	Name   string
 	Source string
-	// With are other sources, all listed by now. The objects are of none but
-	// these, the source, and those that earlier baselines of this name were with.
+	// With are other sources, all listed by now. The objects belong only to these, to
+	// Source, or to sources in With of earlier baselines of this name.
 	With    []string
 	Where   string // for people: "that are written here"
 	Objects []BaselineObject
 }
 
-// BaselineObject is a service or a scope that somebody has.
+// BaselineObject is a service or a scope in a baseline.
 type BaselineObject struct {
 	Kind            model.Kind
 	Namespace, Name string   // of a service, its host
@@ -32,15 +32,15 @@ type BaselineObject struct {
 	Endpoints       []uint64 // as of [Socket]
 }
 
-// Judge takes what others have of the sources. What is decided comes with the
-// marks of the sources: see [model.Judgement].
+// Judge judges baselines of sources. The judgements are part of the marks of the
+// sources: see [model.Judgement].
 type Judge interface {
 	// Offer takes a baseline, at any time. It fails only if ctx ends.
 	Offer(ctx context.Context, b Baseline) error
 }
 
-// Socket stands for where an endpoint is served. Two that differ have the same
-// once in a great many systems.
+// Socket returns a hash of an endpoint's address, network and port. Collisions are
+// very rare.
 func Socket(address, network string, port uint32) uint64 {
 	if strings.HasPrefix(address, "unix://") {
 		port = 0
@@ -50,7 +50,7 @@ func Socket(address, network string, port uint32) uint64 {
 	return h.Sum64()
 }
 
-// subject is an object of a baseline, whoever speaks of it.
+// subject returns the ref of a baseline's object in a source.
 func (o BaselineObject) subject(source string) model.Ref {
 	return model.Ref{Kind: o.Kind, Key: model.Key{Source: source, Namespace: o.Namespace, Name: o.Name}}
 }

@@ -9,32 +9,32 @@ import (
 	"github.com/isthmus-mesh/isthmus/model"
 )
 
-// baselineState is what one other system has of a source, as far as it matters still.
-// What a listing lacks of it is judged as if the store had had it, once: what
-// has been listed since is the business of the store. It belongs to whoever
-// writes the source's records.
+// baselineState is the part of one system's baselines that still matters. Objects
+// that a listing lacks are judged once, as if the store had contained them. Later
+// losses are judged by the store's records. The state belongs to the writer of the
+// source's records.
 type baselineState struct {
 	name, where string
 	pending     []Baseline      // not judged yet
 	with        map[string]bool // sources
-	had         stock           // what was judged, whatever has become of it
-	marks       numbers         // the endpoints of each object that was judged
+	had         stock           // everything judged, whatever became of it
+	marks       numbers         // the endpoints of each judged object
 	taken       map[takenObject]bool
 	missing     map[model.Ref]baselineRecord
 	holds       *holds
 	looks       map[holdKey]look
-	unread      bool // the last listing left something out
+	unread      bool // the last listing had rejections
 }
 
-// takenObject is one that counts in what the source had: handed over once more, it
-// does not count twice. A large service is several objects, with other endpoints each,
-// and counts as a service once: in the part without any endpoints.
+// takenObject is an object that was counted already: handed over once more, it does
+// not count twice. A large service is several objects, each with other endpoints, and
+// counts as a service once: as the part without any endpoints.
 type takenObject struct {
 	ref  model.Ref
 	part uint64
 }
 
-// part stands for the endpoints of an object, in whichever order they are.
+// part returns a hash of the endpoints of an object, in whichever order they are.
 func (o BaselineObject) part() (sum uint64) {
 	for _, socket := range o.Endpoints {
 		sum += socket
@@ -42,14 +42,14 @@ func (o BaselineObject) part() (sum uint64) {
 	return sum
 }
 
-// baselineRecord is an object or an endpoint that is held, in the form of a record.
+// baselineRecord is a held object or endpoint, in the form of a record.
 type baselineRecord struct {
 	model.Record
 	socket uint64 // of an endpoint
 	object string // for people
 }
 
-// look counts the listings that lacked what is held, whatever else they left out.
+// look counts the listings that lacked the records of a hold, whatever else they left out.
 type look struct {
 	clock
 	lasting bool
@@ -62,33 +62,32 @@ func newBaselineState(name string) *baselineState {
 	}
 }
 
-// clone returns a copy to judge by, which takes the place of f once the store has
-// what was decided.
+// clone returns a copy for judging, which replaces f once its judgements are stored.
 func (f *baselineState) clone() *baselineState {
 	next := *f
 	next.pending, next.with = slices.Clone(f.pending), maps.Clone(f.with)
-	if len(f.pending) > 0 { // else nothing is taken in
+	if len(f.pending) > 0 { // else these do not change
 		next.taken, next.marks = maps.Clone(f.taken), maps.Clone(f.marks)
 	}
 	next.missing, next.holds, next.looks = maps.Clone(f.missing), f.holds.clone(), maps.Clone(f.looks)
 	return &next
 }
 
-// released returns f with nothing held any more.
+// released returns a copy of f without holds.
 func (f *baselineState) released() *baselineState {
 	next := newBaselineState(f.name)
 	next.pending, next.with, next.where, next.had, next.taken, next.marks = f.pending, f.with, f.where, f.had, f.taken, f.marks
 	return next
 }
 
-// subjects are the objects of which something has to be known.
+// subjects adds the objects to look up for a judgement.
 func (f *baselineState) subjects(all map[model.Ref]bool) {
 	for _, b := range f.pending {
 		for _, o := range b.Objects {
 			all[o.subject("")] = true
 		}
 	}
-	if len(f.pending) > 0 { // it is judged by what all of them have
+	if len(f.pending) > 0 { // the endpoints of all of them count
 		for ref := range f.marks {
 			ref.Source = ""
 			all[ref] = true
@@ -101,16 +100,16 @@ func (f *baselineState) subjects(all map[model.Ref]bool) {
 	}
 }
 
-// facts are what a baseline is judged by, beside what is listed.
+// facts are the inputs of a judgement beside the listed records.
 type facts struct {
-	listing bool // it is a new one
-	unread  bool // it left something out
+	listing bool // there is a new listing
+	unread  bool // it has rejections
 	edited  bool // people edit the registry
 	now     time.Time
 }
 
-// judge decides about what is pending, and, at a listing, about what is held. has
-// is what the store has of the source.
+// judge judges the pending baselines and, at a listing, the holds. Has counts the
+// source's records in the store.
 func (f *baselineState) judge(source string, s presence, has stock, cfg Hold, in facts) {
 	f.unread = in.unread
 	d := f.compare(source, s, in.listing)
@@ -134,8 +133,8 @@ func (f *baselineState) judge(source string, s presence, has stock, cfg Hold, in
 	f.look(cfg, in)
 }
 
-// compare returns what is missing of what is pending and, at a listing, of what is
-// held. Nothing is pending then.
+// compare returns the missing records of pending baselines and, at a listing, of the
+// holds. No baseline is pending afterwards.
 func (f *baselineState) compare(source string, s presence, listing bool) (d difference) {
 	if listing {
 		for _, ref := range slices.SortedFunc(maps.Keys(f.missing), model.Ref.Compare) {
@@ -153,7 +152,7 @@ func (f *baselineState) compare(source string, s presence, listing bool) (d diff
 	return d
 }
 
-// isPresent reports whether somebody speaks of it.
+// isPresent reports whether a source lists the record.
 func (m baselineRecord) isPresent(s presence) bool {
 	if m.Kind == model.KindEndpoint {
 		return len(s.by(m.Owner, m.socket)) > 0
@@ -161,8 +160,8 @@ func (m baselineRecord) isPresent(s presence) bool {
 	return s.has(m.Ref)
 }
 
-// take takes in a baseline and returns what of it is missing. An endpoint that
-// others speak of, and the source does not, is none of its own.
+// take adds a baseline and returns its missing records. An endpoint that only other
+// sources list does not belong to this one.
 func (f *baselineState) take(source string, b Baseline, s presence) (missing []model.Record) {
 	f.where, f.with[source] = b.Where, true
 	for _, name := range b.With {
@@ -201,21 +200,21 @@ func (f *baselineState) take(source string, b Baseline, s presence) (missing []m
 	return missing
 }
 
-// note notes that an object counts, and reports whether it does already.
+// note marks an object as counted, and reports whether it was before.
 func (f *baselineState) note(is takenObject) (again bool) {
 	again = f.taken[is]
 	f.taken[is] = true
 	return again
 }
 
-// count takes a record for one that the source had.
+// count adds a record to the source's former records.
 func (f *baselineState) count(rec model.Record) {
 	f.had.add(rec.Ref, +1)
 	f.marks[head(rec)] += endpointsIn(rec.Kind)
 }
 
-// fall says what a listing leaves of a source that has so much in the store. What was
-// let go counts as having been here.
+// fall returns the loss of a source after a listing. Has counts the source's records
+// in the store. Released records count as former ones.
 func (f *baselineState) fall(d difference, s presence, has stock, edited bool) fall {
 	left := f.had
 	for ref := range f.missing {

@@ -8,8 +8,8 @@ import (
 	"github.com/isthmus-mesh/isthmus/model"
 )
 
-// add takes an object, all of it or nothing: a fault in one of its records
-// rejects the object, so that its last good version stays whole.
+// add adds an object completely or not at all: a fault in one of its records rejects
+// the object, so that its last good version stays whole.
 func (r *reading) add(o Object) {
 	start := len(r.records)
 	reason := r.only.excludes(o.Record)
@@ -31,12 +31,12 @@ func (r *reading) add(o Object) {
 	r.turnAway(o.Record, reason, outside)
 }
 
-// turnAway notes why an object is not taken.
+// turnAway records the rejection of an object.
 func (r *reading) turnAway(rec model.Record, reason string, outside bool) {
 	ref := rec.Ref
 	ref.Source = ""
 	r.rejection = append(r.rejection, Rejection{Ref: ref, Place: rec.Place, Object: describe(ref), Where: rec.Place, Reason: reason, Outside: outside})
-	// An object without a name was never stored, so nothing stays on its behalf.
+	// An object without a name was never stored, so no record stays for it.
 	if known(ref) {
 		setDefault(r.rejected, r.own(ref), fault{reason, rec.Place})
 	}
@@ -64,12 +64,12 @@ func (r *reading) addAll(o Object) (fault string) {
 	return ""
 }
 
-// belongs reports whether a record is named as one of its owner's must be.
+// belongs reports whether a record's name has its owner's prefix.
 func belongs(ref, owner model.Ref) bool {
 	return ref.Namespace == owner.Namespace && strings.HasPrefix(ref.Name, owner.Name+"/")
 }
 
-// put takes one record and completes it, or says what is wrong with it.
+// put completes and adds one record, or returns its fault.
 func (r *reading) put(rec model.Record, owner model.Ref) (fault string) {
 	rec.Ref = r.own(rec.Ref)
 	if _, taken := r.at[rec.Ref]; taken {
@@ -83,8 +83,8 @@ func (r *reading) put(rec model.Record, owner model.Ref) (fault string) {
 	return fault
 }
 
-// complete returns a record as it is stored, but for what the store sets, or
-// says what is wrong with it.
+// complete returns a record as it is stored, without the fields that the store sets,
+// or its fault.
 func (r *reading) complete(rec model.Record, owner model.Ref) (_ model.Record, fault string) {
 	switch {
 	case rec.Kind == "":

@@ -8,9 +8,9 @@ import (
 	"github.com/isthmus-mesh/isthmus/model"
 )
 
-// confine makes the store keep to what the source is confined to now, before it is
-// run: what is outside goes, since an operator has said so and no registry. It
-// waits for no listing, and nothing of it is held.
+// confine removes stored records that the source's present confinement excludes,
+// before the source is run. The order comes from an operator and not from a registry.
+// So it waits for no listing, and no record is held.
 func (k *sink) confine(ctx context.Context) (err error) {
 	for range commitTries {
 		writes, gone := k.outside()
@@ -27,8 +27,8 @@ func (k *sink) confine(ctx context.Context) (err error) {
 	return fmt.Errorf("remove what the source is not confined to: %w", err)
 }
 
-// outside returns what confines the stored records, and how many objects and single
-// endpoints go for it.
+// outside returns the writes that confine the stored records, and the number of
+// objects and single endpoints that they remove.
 func (k *sink) outside() (writes []model.Write, gone int) {
 	objects, records := k.localRecords()
 	for rec := range k.all() {
@@ -37,7 +37,7 @@ func (k *sink) outside() (writes []model.Write, gone int) {
 		}
 	}
 	if len(objects)+len(records) == 0 && !k.cfg.Only.Confines() {
-		return nil, 0 // which is so nearly always
+		return nil, 0 // the usual case
 	}
 	for rec := range k.all() {
 		if objects[head(rec)] || records[rec.Ref] {
@@ -52,8 +52,8 @@ func (k *sink) outside() (writes []model.Write, gone int) {
 	return writes, len(objects) + len(records)
 }
 
-// confined returns a baseline without what the source is not confined to: that it
-// is not there is no drop.
+// confined returns a baseline without the objects that the source's confinement
+// excludes: their absence is no drop.
 func (s *Supervisor) confined(b Baseline) Baseline {
 	b.Objects = slices.DeleteFunc(slices.Clone(b.Objects), func(o BaselineObject) bool {
 		rec := model.Record{Ref: o.subject(s.name)}

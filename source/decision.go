@@ -7,39 +7,39 @@ import (
 	"github.com/isthmus-mesh/isthmus/model"
 )
 
-// plan is what becomes of a difference: what is written, and what is held
-// afterwards.
+// plan is the outcome of a decision about a difference: the writes, and the changes
+// of holds.
 type plan struct {
 	writes []model.Write
 
 	back, left []part   // not held any more: listed again, or deleted
-	confirmed  []part   // those of left that listings have confirmed to be gone
+	confirmed  []part   // the part of left that listings have confirmed to be gone
 	held       []caused // held from now on
-	lacked     []part   // held after this, and known to be missing by one more listing
+	lacked     []part   // held after this, and lacking in one more listing
 	terms      map[model.Ref]terms
-	began      []model.Ref // causes for which nothing was held
+	began      []model.Ref // causes without held records before
 
 	deleted    []model.Record // without having been held
-	departures []departed     // those of them that may come back
+	departures []departed     // the deleted records that may come back
 	turnover
 	falls, explained numbers
 }
 
-// caused is a record that is held, and for what.
+// caused is a held record with its cause.
 type caused struct {
 	part
 	cause model.Ref
 }
 
-// touches reports whether a plan has to do with what is held.
+// touches reports whether a plan concerns held records.
 func (p plan) touches() bool {
 	return len(p.back)+len(p.left)+len(p.lacked)+len(p.held) > 0
 }
 
-// decide plans what becomes of a difference. Deletions that the registry reported pass.
-// Of what is merely missing, cause says what is held from now on, and the rest is
-// deleted; what is held already is deleted once enough listings lacked it. A missing
-// object stays as long as anything that it owns.
+// decide plans the outcome of a difference. Deletions that the registry reported are
+// carried out. Of the records that are merely missing, cause selects the ones to hold
+// from now on; the rest is deleted. A held record is deleted once enough listings
+// lacked it. A missing object stays as long as any record that it owns.
 func (h *holds) decide(r *reading, d difference, cause func(model.Record) (model.Ref, bool), cfg Hold, now time.Time) plan {
 	p := plan{writes: d.Upserts, terms: map[model.Ref]terms{}}
 	h.ends(r, d, &p)
@@ -48,7 +48,7 @@ func (h *holds) decide(r *reading, d difference, cause func(model.Record) (model
 		c = c.next(now)
 		return r.lists() && cfg.Confirms(c.listings, c.first, now)
 	}, &p)
-	missing := map[model.Ref]bool{} // objects that stay for what they own
+	missing := map[model.Ref]bool{} // objects that stay for their owned records
 	stay := 0
 	for i, rec := range d.Missing {
 		if stays[i] {
@@ -92,7 +92,7 @@ func (h *holds) decide(r *reading, d difference, cause func(model.Record) (model
 	return p
 }
 
-// ends notes what is not held any more because it is listed again or reported deleted.
+// ends adds the end of holds: records that are listed again or reported as deleted.
 func (h *holds) ends(r *reading, d difference, p *plan) {
 	if h.empty() {
 		return
@@ -111,8 +111,8 @@ func (h *holds) ends(r *reading, d difference, p *plan) {
 	}
 }
 
-// stays says which missing records are held after this by themselves, and of which
-// objects, with their cause. Fresh are how many of them are not held yet.
+// stays returns which missing records are held after this by themselves, and their
+// owners with their cause. Fresh is the number of them that are not held yet.
 func (h *holds) stays(missing []model.Record, cause func(model.Record) (model.Ref, bool), confirmed func(clock) bool, p *plan) (stays []bool, owners map[model.Ref]model.Ref, fresh int) {
 	stays, owners = make([]bool, len(missing)), map[model.Ref]model.Ref{}
 	var last model.Ref
@@ -133,7 +133,7 @@ func (h *holds) stays(missing []model.Record, cause func(model.Record) (model.Re
 	return stays, owners, fresh
 }
 
-// apply makes the plan what is held, and returns what is not held any more.
+// apply applies a plan to the holds, and returns the records that are not held any more.
 func (h *holds) apply(p plan, now time.Time) (dropped map[part]held) {
 	dropped = make(map[part]held, len(p.back)+len(p.left))
 	for _, list := range [][]part{p.back, p.left} {
@@ -149,7 +149,7 @@ func (h *holds) apply(p plan, now time.Time) (dropped map[part]held) {
 	return dropped
 }
 
-// terms say for each cause of a suspicion why records are held.
+// terms returns for each cause of a suspicion why records are held.
 func (s suspicion) terms(cfg Hold) map[model.Ref]terms {
 	all := map[model.Ref]terms{}
 	for service, n := range s.services {

@@ -9,8 +9,8 @@ import (
 	"github.com/isthmus-mesh/isthmus/model"
 )
 
-// readOwned takes the single records of a change. What it costs depends on how
-// many they are, and not on how many others their owners own.
+// readOwned adds the single records of a change. The cost depends on their number,
+// and not on the number of their owners' other records.
 func (r *reading) readOwned(c Change) {
 	r.dropped = make(map[model.Ref]bool, len(c.OwnedDeletes))
 	for _, rec := range c.OwnedUpserts {
@@ -28,7 +28,7 @@ func (r *reading) readOwned(c Change) {
 	}
 }
 
-// putOwned takes a single record, or says what is wrong with it.
+// putOwned adds a single record, or returns its fault.
 func (r *reading) putOwned(rec model.Record) (fault string) {
 	rec.Ref = r.own(rec.Ref)
 	owner := r.own(rec.Owner)
@@ -55,7 +55,7 @@ func (r *reading) putOwned(rec model.Record) (fault string) {
 	return fault
 }
 
-// single yields the records that the reading speaks of one by one.
+// single yields the records that the change names one by one.
 func (r *reading) single() iter.Seq[model.Ref] {
 	return func(yield func(model.Ref) bool) {
 		for _, ref := range r.deltas {
@@ -71,9 +71,9 @@ func (r *reading) single() iter.Seq[model.Ref] {
 	}
 }
 
-// withoutOrphans returns a reading without the single records of which the owner
-// is neither stored nor part of the reading, and whether there are any that a
-// listing can tell more about. What is stored as another owner's is an orphan, too.
+// withoutOrphans returns a reading without orphans: single records with an owner that
+// is neither stored nor part of the reading. A record stored under another owner is
+// an orphan, too. The result ask says whether a listing can tell more about them.
 func (k *sink) withoutOrphans(r *reading) (_ *reading, ask bool) {
 	orphans := map[model.Ref]bool{}
 	for _, ref := range r.deltas {
@@ -121,8 +121,8 @@ func (k *sink) owns(r *reading, object model.Ref) bool {
 	return stored && (stays || !r.deleted[object])
 }
 
-// isRejected reports whether the registry has an object that could not be taken.
-// A listing would say just that once more.
+// isRejected reports whether the registry has a rejected version of an object. A
+// listing would only repeat that.
 func (k *sink) isRejected(object model.Ref) bool {
 	object.Source = ""
 	for _, f := range k.Status().Rejected {
@@ -133,13 +133,12 @@ func (k *sink) isRejected(object model.Ref) bool {
 	return false
 }
 
-// askWait is how long after something that a listing alone can tell the registry is
-// asked for one, and how often while it has not been listed: after a record of an
-// unknown owner, and after a release.
+// askWait is the delay, and the interval, of requests for a listing that only a
+// listing can answer: after a record with an unknown owner, and after a release.
 const askWait = time.Second
 
-// askForOwners has the registry listed if that may tell an owner that is
-// unknown, until it has been.
+// askForOwners requests listings while they may reveal an unknown owner, until one
+// has come.
 func (k *sink) askForOwners(ask, listed bool) {
 	if k.orphans != nil && listed {
 		k.orphans.Stop()

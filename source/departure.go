@@ -9,16 +9,16 @@ import (
 	"github.com/isthmus-mesh/isthmus/model"
 )
 
-// Objects is what some sources have: of each object, without its source, the
-// places where its endpoints are. Services are objects by host, as the catalog unites
-// them. A workload that no service of its source selects is an object of its own.
+// Objects are the objects of some sources, each without its source, with the places
+// of its endpoints. Services are objects by host, as the catalog merges them. A
+// workload that no service of its source selects is an object of its own.
 type Objects map[model.Ref]map[place]struct{}
 
-// place is where an endpoint is.
+// place is the address of an endpoint with its network and ports.
 type place struct{ address, network, ports string }
 
-// ObjectsOf reads from the store what some sources have. Endpoints of several that are
-// in the same place count once.
+// ObjectsOf reads the objects of some sources from the store. Endpoints of several
+// sources in the same place count once.
 func ObjectsOf(stored Lister, sources ...string) Objects {
 	objects := Objects{}
 	for _, name := range sources {
@@ -51,7 +51,7 @@ func (v Objects) take(stored Lister, source string) {
 	v.join(services, alone)
 }
 
-// join has workloads counted where they serve.
+// join counts workloads for the services that select them.
 func (v Objects) join(services map[model.Ref]model.Record, workloads []model.Record) {
 	if len(workloads) == 0 {
 		return
@@ -94,16 +94,16 @@ func (v Objects) add(object model.Ref, e *model.Endpoint) {
 	v[object][at] = struct{}{}
 }
 
-// Drop is what sources lack of another, of which they take the place.
+// Drop is the loss when sources replace another one.
 type Drop struct {
 	Lost, Of   int    // how many of how many
 	What       string // "endpoints"; "services" of one that has no endpoints, "objects" of one without either
 	Suspicious bool
 }
 
-// Displace compares what a source has that leaves the configuration with what those have
-// that came with it: object by object, so that what one has more makes up for no other.
-// It is suspicious by the same rules as a drop within a source.
+// Displace compares the objects of a source that leaves the configuration with the objects of
+// its successors. The comparison is by object, so that a gain of one makes up for no loss of
+// another. A loss is suspicious by the same rules as a drop within a source.
 func (h Hold) Displace(leaving, came Objects) Drop {
 	endpoints, alone := Drop{What: "endpoints"}, false
 	services, objects := Drop{What: "services"}, Drop{What: "objects"}
@@ -132,23 +132,23 @@ func (h Hold) Displace(leaving, came Objects) Drop {
 	return s
 }
 
-// HeldStatus is how a source is shown that has left the configuration, as long as its
+// HeldStatus is the status of a source that has left the configuration, while its
 // records are served.
 type HeldStatus struct {
 	State  State
 	Reason string
 	Since  time.Time
 	Held   int // records
-	// Release has the records deleted at an operator's word. It returns their number
-	// once they are.
+	// Release deletes the records by order of an operator. It returns their number
+	// once they are deleted.
 	Release func(ctx context.Context) (int, error)
 }
 
-// Depart has the source shown as one that has left the configuration; nil as one that
-// has not.
+// Depart sets the departure that Status shows; nil for a source that stays in the
+// configuration.
 func (s *Supervisor) Depart(d *HeldStatus) { s.departure.Store(d) }
 
-// shown is a status as a departure has it.
+// shown returns a status overridden by a departure.
 func (d *HeldStatus) shown(st Status) Status {
 	if d != nil {
 		st.State, st.Reason, st.Since, st.Held = d.State, d.Reason, d.Since, d.Held
@@ -156,16 +156,16 @@ func (d *HeldStatus) shown(st Status) Status {
 	return st
 }
 
-// StoredDeparture is how far a source has come that leaves the configuration, as its mark
-// says; zero if it does not leave.
+// StoredDeparture returns the departure of a source that is stored in its mark; zero
+// if it does not leave the configuration.
 func StoredDeparture(stored Lister, source string) model.Departure {
 	mark, _ := markOf(stored, source).Spec.(model.SourceMark)
 	return mark.Departure
 }
 
-// StoreDeparture has the mark of a source say how far the source has come, so that another
-// process goes on from there. It reports false if the source has no mark to say it, since
-// it was never listed.
+// StoreDeparture stores the departure of a source in its mark, so that another
+// process can continue it. It returns false if the source was never listed, and so
+// has no mark.
 func StoreDeparture(ctx context.Context, store Store, source string, d model.Departure) (stored bool, err error) {
 	for range commitTries {
 		rec := markOf(store, source)
@@ -182,7 +182,7 @@ func StoreDeparture(ctx context.Context, store Store, source string, d model.Dep
 	return false, fmt.Errorf("store that source %s leaves the configuration: %w", source, err)
 }
 
-// markOf is the mark of a source; its specification is nil if there is none.
+// markOf returns the mark of a source; its specification is nil if there is none.
 func markOf(stored Lister, source string) (mark model.Record) {
 	for rec := range stored.List(model.Filter{Kind: model.KindSource, Source: source}) {
 		mark = rec

@@ -8,20 +8,20 @@ import (
 	"github.com/isthmus-mesh/isthmus/model"
 )
 
-// difference is what must be written so that the store says what a reading
-// says. Deletions are apart because they alone may be held back, and among
-// them those that the registry reported itself, because they may not.
+// difference lists the changes that make the store match a reading. Deletions are
+// separate because only they may be held. Deletions that the registry reported itself
+// are separate because they may not.
 type difference struct {
 	Upserts []model.Write
 	Deletes []model.Write  // reported one by one, each with the whole stored record
 	Missing []model.Record // as stored, not listed any more
 
-	Held     int    // records that the reading concerns and that are held
-	Returned []part // held so far, and there again although not listed: rejected
+	Held     int    // held records that the reading concerns
+	Returned []part // held so far, and present again although not listed: rejected
 	Survived []bool // whether each record of the reading was stored already
 }
 
-// update writes want over have, unless that would change nothing.
+// update replaces have by want, unless that would change nothing.
 func (d *difference) update(have, want model.Record) {
 	if want.SameContent(have) {
 		return
@@ -40,13 +40,13 @@ func (d *difference) remove(have model.Record, reported bool) {
 
 func deletion(have model.Record) model.Write { return model.Write{Record: have, Delete: true} }
 
-// diff compares the reading with what is stored. Stored must yield the stored
-// record of every listed one, every stored object that the reading could judge
-// gone or stale, and everything those own; in any order. A new mark of
+// diff compares the reading with the stored records. Stored must yield, in any order,
+// the stored version of every listed record. It must also yield every stored object
+// that the reading could judge gone or stale, with all owned records. A new mark of
 // staleness is dated now.
 //
-// Owned records are judged last, for they stay or go with their owner and the
-// order of stored says nothing about which of them comes first.
+// Owned records are judged last. They stay or go with their owner, and stored yields
+// owners and owned records in any order.
 func (r *reading) diff(stored iter.Seq[model.Record], held *holds, now time.Time) difference {
 	var (
 		d        difference
@@ -101,8 +101,8 @@ func (r *reading) diff(stored iter.Seq[model.Record], held *holds, now time.Time
 	return d
 }
 
-// stay keeps an unlisted record, perhaps with another status. It may have
-// returned: it was held, and is known to be there.
+// stay keeps an unlisted record, perhaps with another status. Returned means that it
+// was held, and is known to be present.
 func (d *difference) stay(have, want model.Record, returned bool) {
 	d.update(have, want)
 	if returned {
@@ -116,8 +116,8 @@ func (r *reading) isThere(have model.Record) bool {
 	return rejected
 }
 
-// reported reports whether the registry itself reported the end of an object
-// that is gone, rather than leaving the object out.
+// reported reports whether the registry itself reported the end of an object, rather
+// than leaving the object out.
 func (r *reading) reported(have model.Record) bool {
 	return !r.lists() || r.removed[have.Place]
 }
@@ -134,8 +134,8 @@ func (r *reading) gone(have model.Record) bool {
 	}
 }
 
-// staleness says why the last good version of an unlisted object stays, empty
-// if nothing keeps it. What is reported deleted by name is not kept by a broken
+// staleness returns why the last good version of an unlisted object stays, empty if
+// it does not. An object that is reported deleted by name does not stay for a broken
 // place.
 func (r *reading) staleness(have model.Record) string {
 	if f, ok := r.rejected[have.Ref]; ok {
@@ -147,8 +147,8 @@ func (r *reading) staleness(have model.Record) string {
 	return r.unreadable(have)
 }
 
-// unreadable says why nothing is known of what is not listed where an object stands,
-// empty if that was read.
+// unreadable returns why the place of an unlisted object is not known completely,
+// empty if it was read.
 func (r *reading) unreadable(have model.Record) string {
 	if reason, is := r.broken[placeIn{have.Place, ""}]; is {
 		return reason
@@ -156,10 +156,10 @@ func (r *reading) unreadable(have model.Record) string {
 	return r.broken[placeIn{have.Place, have.Namespace}]
 }
 
-// marked returns have with its staleness. A reason that already stands keeps
-// the time it arose. What is held stays so unless it is known to be there. Where
-// its own place no longer speaks of it, it stands where it was rejected from now
-// on: else nobody would notice when it goes from there.
+// marked returns have with its staleness. An unchanged reason keeps its time. A held
+// object keeps its status unless it is known to be present. If its own place was read
+// without it, it moves to the place of its rejection: else its end there would not be
+// noticed.
 func (r *reading) marked(have model.Record, held bool, now time.Time) model.Record {
 	if held && !r.isThere(have) {
 		return have
@@ -174,8 +174,7 @@ func (r *reading) marked(have model.Record, held bool, now time.Time) model.Reco
 	return have
 }
 
-// silent reports whether the place where an object stands was read and understood. It
-// says nothing of what is not listed, then.
+// silent reports whether the place of an object was read and understood without it.
 func (r *reading) silent(have model.Record) bool {
 	return (r.whole || r.places[have.Place]) && r.unreadable(have) == ""
 }

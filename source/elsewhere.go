@@ -10,10 +10,10 @@ import (
 
 var _ Judge = (*Supervisor)(nil)
 
-// Offer implements [Judge]. What is decided is in the source's mark: at once if
-// the source was listed since the start, else with its first listing. Until
-// everything is confirmed the source is asked to list again, and what it loses
-// besides is judged as if that were held in the store.
+// Offer implements [Judge]. The judgement is stored in the source's mark: at once if
+// the source was listed since the start, else with its first listing. Until every
+// loss is confirmed the source is asked to list again. Further losses are judged as
+// if the held objects of the baseline were held in the store.
 func (s *Supervisor) Offer(ctx context.Context, b Baseline) error {
 	done, err := s.write(ctx)
 	if err != nil {
@@ -27,8 +27,8 @@ func (s *Supervisor) Offer(ctx context.Context, b Baseline) error {
 	return nil
 }
 
-// Succeed takes over what others have of the source from a supervisor of it that
-// has returned. It comes before Run, and fails only if ctx ends.
+// Succeed takes over the baselines from a supervisor of the same source that has
+// returned. It comes before Run, and fails only if ctx ends.
 func (s *Supervisor) Succeed(ctx context.Context, before *Supervisor) error {
 	done, err := before.write(ctx)
 	if err != nil {
@@ -44,7 +44,7 @@ func (s *Supervisor) Succeed(ctx context.Context, before *Supervisor) error {
 	return nil
 }
 
-// judged returns what is known of baselines once they have been judged.
+// judged returns copies of the baseline states after a judgement.
 func (s *Supervisor) judged(stored Lister, in facts) []*baselineState {
 	if len(s.baselines) == 0 {
 		return nil
@@ -66,8 +66,8 @@ func (s *Supervisor) judged(stored Lister, in facts) []*baselineState {
 	return next
 }
 
-// markWrites has the mark of the source say what was decided about baselines. It
-// creates the mark only with a listing, for it says that there has been one.
+// markWrites returns the write that stores judgements of baselines in the source's
+// mark. Only a listing creates the mark, which proves that there has been one.
 func (s *Supervisor) markWrites(baselines []*baselineState, listed bool) []model.Write {
 	var list []model.Judgement
 	for _, f := range baselines {
@@ -76,7 +76,7 @@ func (s *Supervisor) markWrites(baselines []*baselineState, listed bool) []model
 		}
 	}
 	have, stored := s.find(markRef(s.name))
-	mark, _ := have.Spec.(model.SourceMark) // of which others write the departure
+	mark, _ := have.Spec.(model.SourceMark) // others write its departure
 	mark.Judgements = model.JudgementsOf(list...)
 	want := model.Record{Ref: markRef(s.name), Spec: mark}
 	if !stored && !listed || stored && want.SameContent(have) {
@@ -86,8 +86,7 @@ func (s *Supervisor) markWrites(baselines []*baselineState, listed bool) []model
 	return []model.Write{{Record: want}}
 }
 
-// remark judges what is pending by the last listing, and has the store say what
-// was decided.
+// remark judges pending baselines by the last listing, and stores the judgements.
 func (s *Supervisor) remark(ctx context.Context) (err error) {
 	for range commitTries {
 		epoch := s.store.At().Epoch
@@ -105,7 +104,7 @@ func (s *Supervisor) remark(ctx context.Context) (err error) {
 	return fmt.Errorf("store what was decided about source %s: %w", s.name, err)
 }
 
-// kept counts the endpoints that others keep, and those whose loss is suspected.
+// kept counts the endpoints held for baselines, and the ones with a suspected loss.
 func (s *Supervisor) kept() (endpoints, suspected int) {
 	for _, f := range s.baselines {
 		e, x := f.kept()
@@ -114,7 +113,7 @@ func (s *Supervisor) kept() (endpoints, suspected int) {
 	return endpoints, suspected
 }
 
-// releasedOf returns baselines of which nothing is held any more.
+// releasedOf returns baseline states without holds.
 func releasedOf(baselines []*baselineState) []*baselineState {
 	next := make([]*baselineState, len(baselines))
 	for i, f := range baselines {

@@ -7,27 +7,26 @@ import (
 	"time"
 )
 
-// Exchanging is a source whose registry pushes what it has, and is answered.
+// Exchanging is a source with a registry that pushes resources and expects answers.
 type Exchanging interface {
-	// Exchanges lists what has passed, in a fixed order. It may be called from anywhere.
+	// Exchanges lists the counts by type, in a fixed order. It may be called from anywhere.
 	Exchanges() []Exchange
 }
 
-// Exchange counts what has passed between such a registry and its source about one
-// type of what there is, since the process began.
+// Exchange counts the messages between such a registry and its source about one type
+// of resources, since the process began.
 type Exchange struct {
 	Type      string // as the protocol names it
-	Resources int    // that are held
-	Echoed    int    // of these: something in them came through this Isthmus, and is left out
+	Resources int    // held resources
+	Echoed    int    // of these: a part of them came through this Isthmus, and is left out
 	Received  uint64 // answers
 	ACKed     uint64 // of these
 	NACKed    uint64
 	Last      time.Time // when an answer came
-	NACK      string    // what the last one said, as long as nothing was ACKed since
+	NACK      string    // reason of the last one, while no answer was ACKed since
 }
 
-// Exchanges lists what has passed between the source and its registry; nil if it does
-// not count that.
+// Exchanges returns the counts of the source; nil if it is not [Exchanging].
 func (s *Supervisor) Exchanges() []Exchange {
 	if src, ok := s.src.(Exchanging); ok {
 		return src.Exchanges()
@@ -35,8 +34,8 @@ func (s *Supervisor) Exchanges() []Exchange {
 	return nil
 }
 
-// ExchangeStatus counts what passes, for an [Exchanging] source to embed. The zero
-// value is empty. It may be used from anywhere.
+// ExchangeStatus counts messages, for an [Exchanging] source to embed. The zero value
+// is empty. It may be used from anywhere.
 type ExchangeStatus struct {
 	mu   sync.Mutex
 	list []Exchange
@@ -56,13 +55,13 @@ func (s *ExchangeStatus) Has(typ string) bool {
 	return slices.ContainsFunc(s.list, func(e Exchange) bool { return e.Type == typ })
 }
 
-// Received notes that an answer of a type has come.
+// Received counts an answer of a type.
 func (s *ExchangeStatus) Received(typ string, now time.Time) {
 	s.note(typ, func(e *Exchange) { e.Received++; e.Last = now })
 }
 
-// Replied notes that an answer is ACKed or, with a reason, NACKed, and how many
-// resources of the type are held after it.
+// Replied counts an ACK or, with a reason, a NACK. It stores how many resources of
+// the type are held afterwards.
 func (s *ExchangeStatus) Replied(typ string, resources int, reason string) {
 	s.note(typ, func(e *Exchange) {
 		e.Resources, e.NACK = resources, reason
@@ -74,16 +73,16 @@ func (s *ExchangeStatus) Replied(typ string, resources int, reason string) {
 	})
 }
 
-// Echoed notes in how many resources of a type something is left out since it came through
-// this Isthmus. It is for a type of which an answer has come.
+// Echoed stores how many resources of a type have a part left out that came through
+// this Isthmus. The type must have an answer before.
 func (s *ExchangeStatus) Echoed(typ string, resources int) {
 	if s.Has(typ) {
 		s.note(typ, func(e *Exchange) { e.Echoed = resources })
 	}
 }
 
-// EchoNotice says that something in some resources of a registry came through this Isthmus,
-// and is left out.
+// EchoNotice returns a notice that resources of a registry have parts that came
+// through this Isthmus, and are left out.
 func EchoNotice(object string, resources []string, self string) Notice {
 	return Notice{
 		Object: object,
@@ -105,12 +104,12 @@ func (s *ExchangeStatus) note(typ string, change func(*Exchange)) {
 
 // Listener is a source that its registry dials.
 type Listener interface {
-	// StreamsRejected counts streams and connections that were not served, by cause, since
-	// the process began. It may be called from anywhere.
+	// StreamsRejected counts streams and connections that were not served, by cause,
+	// since the process began. It may be called from anywhere.
 	StreamsRejected() map[string]uint64
 }
 
-// StreamsRejected counts streams and connections that a source which listens did not
+// StreamsRejected counts streams and connections that a listening source did not
 // serve, by cause; nil for all other sources.
 func (s *Supervisor) StreamsRejected() map[string]uint64 {
 	if src, ok := s.src.(Listener); ok {

@@ -6,19 +6,19 @@ import (
 	"github.com/isthmus-mesh/isthmus/model"
 )
 
-// What a service may ask of every client. One object of a few kilobytes can ask for
-// millions of combinations, and each client would be sent all of them.
+// Limits of a service's size in every client. One object of a few kilobytes can
+// contain millions of combinations, and each client would be sent all of them.
 const (
 	// maxCombinations bounds the hosts × addresses × ports of one service object.
 	maxCombinations = 10_000
-	// maxListeners bounds the listeners that Envoys have for one service object alone,
-	// which are its addresses × its ports that do not carry HTTP.
+	// maxListeners bounds the listeners that Envoys have for one service object
+	// alone: its addresses × its ports that do not carry HTTP.
 	maxListeners = 1_000
-	// maxPlaces bounds the hosts × ports × endpoints of one service object. 20,000 endpoints
-	// of a service with five ports are as many.
+	// maxPlaces bounds the hosts × ports × endpoints of one service object. As an
+	// example, 20,000 endpoints of a service with five ports reach it.
 	maxPlaces = 100_000
-	// namespaceFactor says how many times as much all services of a namespace may ask
-	// for that one source lists there.
+	// namespaceFactor multiplies the limits of an object for all services that one
+	// source lists in a namespace.
 	namespaceFactor = 20
 )
 
@@ -41,7 +41,7 @@ func (f footprint) minus(o footprint) footprint {
 	return footprint{f.combinations - o.combinations, f.listeners - o.listeners}
 }
 
-// within reports whether no part of a footprint is larger than that of another.
+// within reports whether no part of a footprint is larger than the same part of another.
 func (f footprint) within(o footprint) bool {
 	return f.combinations <= o.combinations && f.listeners <= o.listeners
 }
@@ -59,8 +59,8 @@ func footprintOf(spec model.Spec) footprint {
 	}
 }
 
-// ownListenerPorts counts the ports for which Envoys listen at each address of a service.
-// Requests of all services share the listeners of their port.
+// ownListenerPorts counts the ports for which Envoys listen at each address of a
+// service. HTTP requests of all services share the listeners of their port.
 func ownListenerPorts(service model.Service) (n int) {
 	for port := range service.Ports.All() {
 		if !port.IsHTTP() && !port.IsUDP() {
@@ -70,7 +70,7 @@ func ownListenerPorts(service model.Service) (n int) {
 	return n
 }
 
-// tooLarge says why a service object asks for too much; empty if it does not.
+// tooLarge returns why a service object exceeds the limits; empty if it does not.
 func tooLarge(spec model.Spec) (fault string) {
 	f := footprintOf(spec)
 	if f.within(mostOfObject) {
@@ -86,8 +86,8 @@ func tooLarge(spec model.Spec) (fault string) {
 		addresses, ownListenerPorts(service), f.listeners, maxListeners)
 }
 
-// tooManyEndpoints says why a service object has too many of the endpoints that come with
-// it; empty if it has not. Each is an endpoint of every host at every port.
+// tooManyEndpoints returns why a service object owns too many endpoints; empty if it
+// does not. Each is an endpoint of every host at every port.
 func tooManyEndpoints(spec model.Spec, owned []model.Record) (fault string) {
 	service, ok := spec.(model.Service)
 	if !ok {
@@ -107,8 +107,8 @@ func tooManyEndpoints(spec model.Spec, owned []model.Record) (fault string) {
 	return ""
 }
 
-// noRoom says why a service object is rejected that does not fit into its namespace. The
-// text does not depend on other objects, so that it stands as long as the object does.
+// noRoom returns why a service object that does not fit into its namespace is rejected. The
+// text does not depend on other objects, so that it is stable as long as the object is.
 func noRoom(f footprint, namespace string) string {
 	return fmt.Sprintf("its %d combinations of host, address and port (%d listeners in every Envoy) do not fit into namespace %q: "+
 		"all services that a source has there may have %d combinations and %d listeners; remove some, or use another namespace",

@@ -11,15 +11,15 @@ import (
 	"github.com/isthmus-mesh/isthmus/model"
 )
 
-// A hold is one record of the store, or several where it takes many items to name its
-// records: one endpoint that comes back should not cost all others once more.
+// A hold is one record of the store, or several if it has many items. Then one
+// endpoint that comes back does not rewrite all others.
 const (
 	itemsAtMost = 2048 // of a record, about; with more there are more records
 	itemsTarget = 512
 )
 
-// holdWrites returns the writes that make the holds in the store those of the source,
-// once it has taken other writes. They are exact: who restores them holds the same.
+// holdWrites returns the writes that store the source's holds, after other writes.
+// They are exact: a process that restores them holds the same records.
 func (s *Supervisor) holdWrites(writes []model.Write) (more []model.Write) {
 	h := s.holds
 	h.resize(writes)
@@ -55,14 +55,14 @@ func (s *Supervisor) holdWrites(writes []model.Write) (more []model.Write) {
 	return more
 }
 
-// keyOf returns the hold that a record of the store is of.
+// keyOf returns the key of the hold in a stored record.
 func keyOf(rec model.Record) holdKey {
 	spec, _ := rec.Spec.(model.Hold)
 	return holdKey{spec.Cause, spec.Since.UnixNano()}
 }
 
-// resize notes the holds that name an object in other words once it owns more records,
-// or fewer.
+// resize marks holds to be stored anew if an object of theirs owns more records now,
+// or fewer: the object may need other items.
 func (h *holds) resize(writes []model.Write) {
 	if h.empty() {
 		return
@@ -80,7 +80,7 @@ func (h *holds) resize(writes []model.Write) {
 	}
 }
 
-// specs returns what the store has to say, by the number of the record.
+// specs returns the specifications of a hold's records, by the number of the record.
 func (one *hold) specs(h *holds, x *index) map[int]model.Hold {
 	common := model.Hold{Cause: one.cause, Reason: one.reason, Since: one.since, Lost: uint32(one.had)}
 	items := one.items(h, x)
@@ -102,8 +102,8 @@ func (one *hold) specs(h *holds, x *index) map[int]model.Hold {
 	return specs
 }
 
-// partsFor returns over how many records so many items are spread, being spread
-// over some already: that stays while it is of a reasonable size.
+// partsFor returns the number of records for so many items. The present number stays
+// while it is reasonable.
 func partsFor(items int, parts uint32) uint32 {
 	if parts > 0 && items <= itemsAtMost*int(parts) && (parts == 1 || items >= int(parts)*itemsTarget/8) {
 		return parts
@@ -122,7 +122,7 @@ func hashOf(item model.HoldItem) uint32 {
 	return h.Sum32()
 }
 
-// items names the records of a hold in as few words as it takes, sorted.
+// items names the records of a hold by as few items as possible, sorted.
 func (one *hold) items(h *holds, x *index) []model.HoldItem {
 	items := make([]model.HoldItem, 0, len(one.objects))
 	say := func(ref model.Ref, extent model.Extent) {
@@ -167,8 +167,8 @@ func (one *hold) record(source string, part int) model.Ref {
 	return ref
 }
 
-// restore reads what the store says is held, of records of which it has
-// stored these. Their clocks stay as far as they are known.
+// restore builds the holds that stored Hold records describe, for the given stored
+// parts. Known clocks of held records are kept.
 func (h *holds) restore(said []model.Record, stored []part) *holds {
 	next, found := newHolds(), model.Holds{}
 	for _, rec := range said {
@@ -193,8 +193,8 @@ func (h *holds) restore(said []model.Record, stored []part) *holds {
 	return next
 }
 
-// take compares a record of the store with its hold. One that an older Isthmus has
-// written is written anew, and one of which nothing is stored any more goes.
+// take compares a stored Hold record with its hold. A record that an older Isthmus
+// has written is rewritten, and a record without stored parts is deleted.
 func (h *holds) take(rec model.Record) {
 	spec, _ := rec.Spec.(model.Hold)
 	one := h.by[keyOf(rec)]

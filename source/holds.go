@@ -8,22 +8,22 @@ import (
 	"github.com/isthmus-mesh/isthmus/model"
 )
 
-// holds are the held records of a source. Which they are, why and since when is in the
-// store, too; how many listings lacked each of them is known here alone, and begins
-// anew with the process.
+// holds are the held records of a source. The store has them, too, with cause and
+// begin. The number of listings that lacked each of them is only in memory, and
+// begins anew with the process.
 //
-// Each record has its own clock. A listing that lacks the record counts; one that has it
-// ends its hold; one that cannot speak of it, because it is of other places or could not
-// be read there, does neither.
+// Each record has its own clock. A listing that lacks the record advances it; a
+// listing with the record ends the hold. A listing of other places, or with an
+// unreadable place of the record, does neither.
 type holds struct {
-	objects map[model.Ref]map[model.Ref]held // of each object, the records that are held
+	objects map[model.Ref]map[model.Ref]held // of each object, the held records
 	by      map[holdKey]*hold
-	stock   stock // all that is held
+	stock   stock // all held records
 
-	changed map[holdKey]bool // holds that the store does not have as they are
+	changed map[holdKey]bool // holds that differ from the store
 }
 
-// holdKey names a hold: its cause, and when it began in nanoseconds.
+// holdKey names a hold: its cause, and its begin in nanoseconds.
 type holdKey struct {
 	cause model.Ref
 	since int64
@@ -38,7 +38,7 @@ type part struct{ ref, object model.Ref }
 
 func partOf(rec model.Record) part { return part{rec.Ref, head(rec)} }
 
-// hold is what one listing found missing for one cause.
+// hold has the records that one listing found missing for one cause.
 type hold struct {
 	terms
 	cause   model.Ref
@@ -49,19 +49,19 @@ type hold struct {
 	parts   uint32            // records of the store that name its records
 }
 
-// terms are what a hold says for people.
+// terms describe a hold for people.
 type terms struct {
 	reason string
-	had    int // the mark of the service that is the cause, or what the source lost
+	had    int // the mark of the causing service, or the loss of the source
 }
 
-// held is a record that is held.
+// held is a held record.
 type held struct {
 	*hold
 	clock
 }
 
-// clock is how many listings lacked a record since the process began.
+// clock counts the listings that lacked a record since the process began.
 type clock struct {
 	listings int
 	first    time.Time // when the first of them came
@@ -98,7 +98,7 @@ func (h *holds) ownedBy(object model.Ref) int {
 	return n
 }
 
-// causes returns the causes for which anything is held.
+// causes returns the causes of all holds.
 func (h *holds) causes() map[model.Ref]bool {
 	causes := make(map[model.Ref]bool, len(h.by))
 	for key := range h.by {
@@ -107,7 +107,7 @@ func (h *holds) causes() map[model.Ref]bool {
 	return causes
 }
 
-// add has a record held that is not held yet.
+// add holds a record that is not held yet.
 func (h *holds) add(p part, cause model.Ref, since time.Time, why terms, at clock) {
 	since = since.UTC().Round(0)
 	key := holdKey{cause, since.UnixNano()}
@@ -126,7 +126,7 @@ func (h *holds) add(p part, cause model.Ref, since time.Time, why terms, at cloc
 	h.changed[key] = true
 }
 
-// drop has a record not held any more, and returns its hold.
+// drop ends the hold of a record, and returns it.
 func (h *holds) drop(p part) held {
 	was := h.of(p)
 	one := was.hold
@@ -164,7 +164,7 @@ func (h *holds) tick(lacked []part, now time.Time) {
 	}
 }
 
-// wind sets the clock of a record, if it is held as it was.
+// wind sets the clock of a record, if it is held as before.
 func (h *holds) wind(p part, was held) {
 	is := h.of(p)
 	if is.hold == nil || is.key() != was.key() {
@@ -177,7 +177,7 @@ func (h *holds) wind(p part, was held) {
 	h.objects[p.object][p.ref] = is
 }
 
-// clone returns a copy that shares nothing that is ever changed.
+// clone returns a copy that shares no mutable data.
 func (h *holds) clone() *holds {
 	next := newHolds()
 	for object, records := range h.objects {

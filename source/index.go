@@ -8,16 +8,16 @@ import (
 	"github.com/isthmus-mesh/isthmus/model"
 )
 
-// index is what a supervisor remembers about the stored records of its source:
-// which objects stand in which place, so that a reading of one place costs
-// nothing for the others, and how many records there are of each kind and of each
-// object. It is derived from the store alone and can be built again at any time.
+// index summarizes the stored records of a supervisor's source. It has the objects of
+// each place, so that a reading of one place costs nothing for the others. It counts
+// records by kind and by object. It is derived from the store alone and can be
+// rebuilt at any time.
 type index struct {
 	stands map[model.Ref]standing // of every object; owned records have none
 	at     map[string]map[model.Ref]struct{}
-	inAll  map[string]footprint // of each namespace: that of its services together
+	inAll  map[string]footprint // of each namespace: the sum of its services
 	counts map[model.Kind]int
-	total  int                // but for what is held, which is derived itself
+	total  int                // without Hold records, which are derived themselves
 	owned  map[model.Ref]*int // records of each object that owns any
 	last   struct {           // the object that was counted last
 		object model.Ref
@@ -42,8 +42,8 @@ func newIndex() *index {
 	}
 }
 
-// following yields the records of stored and takes them into the index as they
-// pass, so that a full listing needs one pass for its difference and its index.
+// following yields the records of stored and indexes them as they pass. So a full
+// listing needs one pass for its difference and its index.
 func (x *index) following(stored iter.Seq[model.Record]) iter.Seq[model.Record] {
 	return func(yield func(model.Record) bool) {
 		for rec := range stored {
@@ -55,7 +55,7 @@ func (x *index) following(stored iter.Seq[model.Record]) iter.Seq[model.Record] 
 	}
 }
 
-// commit applies what the store has committed.
+// commit applies committed writes.
 func (x *index) commit(writes []model.Write) {
 	for _, w := range writes {
 		switch {
@@ -117,7 +117,7 @@ func (x *index) owns(object model.Ref) int {
 	return 0
 }
 
-// set notes where an object stands now, wherever it stood before.
+// set sets the place of an object, whatever its place was before.
 func (x *index) set(rec model.Record) {
 	if rec.Kind.Reserved() {
 		return
@@ -168,12 +168,12 @@ func (x *index) weigh(namespace string, f footprint) {
 	}
 }
 
-// kinds returns the kinds of which anything is stored, sorted.
+// kinds returns the kinds with stored records, sorted.
 func (x *index) kinds() []model.Kind {
 	return slices.DeleteFunc(slices.Sorted(maps.Keys(x.counts)), func(k model.Kind) bool { return x.counts[k] == 0 })
 }
 
-// records counts what is stored of what the registry lists.
+// records counts the stored records that the registry lists.
 func (x *index) records() int { return x.total - x.counts[model.KindSource] }
 
 func (x *index) services() int { return x.counts[model.KindService] }

@@ -9,7 +9,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/model"
 )
 
-// explain says why a plan holds what it does.
+// explain adds the reasons for a plan's holds.
 func (f *baselineState) explain(source string, cfg Hold, p *plan) {
 	held := map[model.Ref]*hold{}
 	for _, c := range p.held {
@@ -29,7 +29,7 @@ func (f *baselineState) explain(source string, cfg Hold, p *plan) {
 	}
 }
 
-// lack says how much is held for a cause.
+// lack describes how much is held for a cause.
 func (f *baselineState) lack(cause model.Ref, one *hold) string {
 	switch {
 	case cause != (model.Ref{}):
@@ -49,8 +49,8 @@ func (f *baselineState) lack(cause model.Ref, one *hold) string {
 	return fmt.Sprintf("%d of the %d endpoints %s", one.stock.endpoints, f.had.endpoints, f.where)
 }
 
-// look counts a listing that lacks what is held, and what is held from now on. What is
-// missing for long enough says nothing about what is lost now.
+// look counts a listing that lacks the held records, and the begin of new holds. A
+// drop that is missing for long enough does not count for later drops.
 func (f *baselineState) look(cfg Hold, in facts) {
 	maps.DeleteFunc(f.looks, func(key holdKey, _ look) bool { return f.holds.by[key] == nil })
 	for key := range f.holds.by {
@@ -63,7 +63,7 @@ func (f *baselineState) look(cfg Hold, in facts) {
 	}
 }
 
-// kept counts the endpoints that are held, and those whose loss is still suspected.
+// kept counts the held endpoints, and the ones with a loss that is still suspected.
 func (f *baselineState) kept() (endpoints, suspected int) {
 	for key, one := range f.holds.by {
 		endpoints += one.stock.endpoints
@@ -74,7 +74,7 @@ func (f *baselineState) kept() (endpoints, suspected int) {
 	return endpoints, suspected
 }
 
-// judgement is what was decided.
+// judgement returns the judgement for the source's mark.
 func (f *baselineState) judgement() model.Judgement {
 	j := model.Judgement{Baseline: f.name, With: slices.Sorted(maps.Keys(f.with))}
 	items := map[holdKey]map[model.Ref]*model.HeldItem{} // hold → object

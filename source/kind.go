@@ -10,75 +10,75 @@ import (
 	"github.com/isthmus-mesh/isthmus/model"
 )
 
-// Kind is a kind of registry: the row by which it is known.
+// Kind is a kind of registry: its row in the table of kinds.
 type Kind struct {
 	Name string // its key in the configuration
-	// New returns the settings that a source has if nothing is said. It is a pointer
-	// to a structure, whose fields have their keys as tags for encoding/json.
+	// New returns the default settings of a source. They are a pointer to a
+	// structure, with keys of fields as tags for encoding/json.
 	New func() Settings
-	// HoldFor is how long drops are held if nothing is said; zero for as long as in
+	// HoldFor is how long drops are held by default; zero for as long as in
 	// [DefaultHold].
 	HoldFor time.Duration
-	// Edited says that people edit the registry, as they do files: see [Config].
+	// Edited says that people edit the registry, such as files: see [Config].
 	Edited bool
 	// Local says that the registry is files of this machine, and not of another party. So
-	// endpoints at local addresses are taken by default, unless [Only] confines the source.
+	// endpoints at local addresses are allowed by default, unless [Only] confines the source.
 	Local bool
 	// MaxBackoff bounds the wait before a registry that failed is read again.
 	MaxBackoff time.Duration
 }
 
-// Settings are what the configuration says of one registry.
+// Settings are the configuration of one registry.
 type Settings interface {
 	// Validate reports everything that is wrong with the settings themselves, as
-	// errors "field: reason" joined by [errors.Join]. It looks neither at the disk
-	// nor at the network.
+	// errors "field: reason" joined by [errors.Join]. It uses neither the disk nor
+	// the network.
 	Validate() error
 	// Resolve makes relative paths start from a folder.
 	Resolve(dir string)
-	// Check reports in the same form which files and folders that the settings name
-	// are missing or cannot be used. A source is started in spite of that, since
-	// they may come later.
+	// Check reports in the same form which files and folders of the settings are
+	// missing or unusable. A source is started in spite of that, since they may come
+	// later.
 	Check() error
-	// Warnings lists, as "field: reason", what is valid and an operator should know
+	// Warnings lists, as "field: reason", valid settings that an operator should know
 	// of all the same.
 	Warnings() []string
-	// Open makes the source. It reads nothing yet.
+	// Open makes the source. It reads no data yet.
 	Open(env Env) Source
 }
 
 // APIServer is the settings of a source that reads a Kubernetes API server.
 type APIServer interface {
-	// Server is its address, spelled alike for whoever uses it. It speaks to nobody.
+	// Server returns the server's address, spelled alike for every user. It opens no connection.
 	Server() (string, error)
-	// Identity asks the server which cluster it is of. The answer is the same at all of
-	// its addresses. It is empty if the server does not say so. It may do so later:
-	// one that starts denies everything until it has read who may do what.
+	// Identity asks the server for the identity of its cluster. The answer is the same at
+	// all of its addresses. It is empty if the server does not reveal it. It may do so
+	// later: a starting server denies everything until it has read its roles.
 	Identity(ctx context.Context) (string, error)
 }
 
 // Cluster is the settings of a source that reads a cluster.
 type Cluster interface {
-	// ClusterDomain is the domain of the cluster's DNS, such as cluster.local.
+	// ClusterDomain returns the domain of the cluster's DNS, such as cluster.local.
 	ClusterDomain() string
 }
 
-// Env is what a source is given beside its settings.
+// Env is the environment of a source beside its settings.
 type Env struct {
-	// Instance and Name are those of this Isthmus and of the source.
+	// Instance and Name are the names of this Isthmus and of the source.
 	Instance, Name string
-	// RootNamespace is that of control planes.
+	// RootNamespace is the namespace of control planes.
 	RootNamespace string
-	// Self is the name that the paths of records have of this Isthmus. What came through
-	// it is left out.
+	// Self is the name of this Isthmus in the paths of records. Records that came
+	// through it are left out.
 	Self string
-	// Stored yields what the store has of the source at the time.
+	// Stored yields the present stored records of the source.
 	Stored func() iter.Seq[model.Record]
-	// Once says that one complete listing is all that is wanted, and that nothing
-	// may be left in the registry.
+	// Once says that only one complete listing is wanted, and that no data may be
+	// left in the registry.
 	Once bool
-	// Memory bounds what the source takes, together with others, to read what the
-	// registry says; nil is without bound. Records are not counted.
+	// Memory bounds the memory that sources take together to read their registries;
+	// nil is without bound. Records are not counted.
 	Memory *budget.Budget
 	Log    *slog.Logger
 }

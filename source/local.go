@@ -14,8 +14,8 @@ import (
 // endpoint calls itself, so a registry could reach the admin interface of every proxy.
 type LocalAddresses string
 
-// The values of LocalAddresses. The zero value allows them, for sources that no
-// configuration describes.
+// Values of LocalAddresses. The zero value allows them, for sources without a
+// configuration.
 const (
 	AllowLocal  LocalAddresses = "allow"
 	RejectLocal LocalAddresses = "reject"
@@ -29,8 +29,8 @@ func (l LocalAddresses) Validate() error {
 	return nil
 }
 
-// excludesEndpoint says why an endpoint of an object is rejected by itself; empty if it
-// is not.
+// excludesEndpoint returns why an endpoint of an object is rejected by itself; empty
+// if it is not.
 func (l LocalAddresses) excludesEndpoint(rec model.Record) (reason string) {
 	endpoint, ok := rec.Spec.(model.Endpoint)
 	if !ok {
@@ -62,9 +62,9 @@ func (l LocalAddresses) excludesAddress(address string) (reason string) {
 	return fmt.Sprintf("%s is %s, which means another machine to each client: register an address that all clients reach, or set localAddresses: allow for the source", address, kind)
 }
 
-// excludesObject says why an object is rejected as a whole: a workload at a local address,
-// or a service that clients would look up by a local name. A service that loses all its
-// endpoints is such a service if its hosts are looked up instead.
+// excludesObject returns why an object is rejected as a whole. Such an object is a workload
+// at a local address, or a service that clients look up by a local name. A service that loses
+// all its endpoints is rejected, too, if its hosts would be looked up instead.
 func (l LocalAddresses) excludesObject(rec model.Record, owned iter.Seq[model.Record]) (reason string) {
 	if l != RejectLocal {
 		return ""
@@ -100,13 +100,13 @@ func (l LocalAddresses) excludesLookups(service model.Service, owned iter.Seq[mo
 	return ""
 }
 
-// looksUp reports whether a service without endpoints has its hosts looked up.
+// looksUp reports whether the hosts of a service without endpoints are looked up.
 func looksUp(r model.Resolution) bool {
 	return r == model.ResolutionDNS || r == model.ResolutionDNSRoundRobin || r == model.ResolutionDynamicDNS
 }
 
-// withoutLocal returns the owned records without endpoints at local addresses, which are
-// noted as rejected one by one.
+// withoutLocal returns the owned records without endpoints at local addresses, and
+// records a rejection for each of these.
 func (r *reading) withoutLocal(o Object) []model.Record {
 	for i, rec := range o.Owned {
 		if r.local.excludesEndpoint(rec) == "" {
@@ -133,8 +133,8 @@ func (r *reading) rejectLocal(rec, owner model.Record, reason string) {
 	})
 }
 
-// dropLocal rejects a single record at a local address. What it was before is gone: the
-// registry says that it is elsewhere now.
+// dropLocal rejects a single record at a local address. Its earlier version is
+// deleted, since the registry reports another address now.
 func (r *reading) dropLocal(rec model.Record) (dropped bool) {
 	reason := r.local.excludesEndpoint(rec)
 	if reason == "" {
@@ -145,14 +145,14 @@ func (r *reading) dropLocal(rec model.Record) (dropped bool) {
 	return true
 }
 
-// localRecords returns the stored objects, and the stored records of other objects, that
-// may not be at local addresses any more.
+// localRecords returns the stored objects, and records of other objects, that may not
+// be at local addresses any more.
 func (k *sink) localRecords() (objects, records map[model.Ref]bool) {
 	objects, records = map[model.Ref]bool{}, map[model.Ref]bool{}
 	if k.cfg.LocalAddresses != RejectLocal {
 		return objects, records
 	}
-	owned := map[model.Ref][]model.Record{} // of services whose hosts may be looked up
+	owned := map[model.Ref][]model.Record{} // of services with hosts that may be looked up
 	for rec := range k.all() {
 		if service, ok := rec.Spec.(model.Service); ok && looksUp(service.Resolution) {
 			owned[rec.Ref] = nil

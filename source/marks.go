@@ -9,12 +9,12 @@ import (
 	"github.com/isthmus-mesh/isthmus/model"
 )
 
-// marks remember what the services of a source had within Hold.For, so that a drop that
-// comes in waves is judged as one. They are known to a process alone: in a new one the
-// restored number is the mark.
+// marks store the numbers of services within Hold.For, so that a drop that comes in
+// waves is judged as one. They are only in memory: in a new process the restored
+// number is the mark.
 //
-// Only a loss costs memory. A service has marks only while it lists fewer endpoints than
-// it did, and of its deleted endpoints at most as many are kept as it has lost.
+// Only a loss costs memory. A service has marks only while it lists fewer endpoints
+// than before. Its kept deleted endpoints are at most as many as it has lost.
 type marks struct {
 	before map[model.Ref][]mark // by service; falling numbers, the oldest first
 	gone   map[model.Ref]map[model.Ref]departed
@@ -26,12 +26,12 @@ type mark struct {
 	endpoints int
 }
 
-// departed is a record that was deleted because a listing lacked it, without having been
-// held. The marks keep endpoints, and services for the sake of these.
+// departed is a record that was deleted because a listing lacked it, without having
+// been held. The marks keep endpoints, and services for the sake of these.
 type departed struct {
 	record   model.Record
 	place    string      // of its object
-	services []model.Ref // that it counts for
+	services []model.Ref // for which it counts
 	at       time.Time
 	revision uint64 // of the store, before the record was deleted
 }
@@ -48,23 +48,22 @@ func (m *marks) of(service model.Ref, listed int) int {
 	return listed
 }
 
-// fell notes that a service listed so many endpoints until now, and lists fewer from
-// now on. It may be noted twice.
+// fell records that a service listed so many endpoints until now, and lists fewer
+// from now on. It may be called twice.
 func (m *marks) fell(service model.Ref, from int, now time.Time) {
 	before := slices.DeleteFunc(m.before[service], func(b mark) bool { return b.endpoints <= from })
 	m.before[service] = append(before, mark{now, from})
 }
 
-// lower notes that endpoints of a service are gone for a reason: the registry reported
-// that, or listings have confirmed it. So they are no loss.
+// lower records that endpoints of a service are gone for a reason: the registry
+// reported that, or listings have confirmed it. So they are no loss.
 func (m *marks) lower(service model.Ref, by int) {
 	for i := range m.before[service] {
 		m.before[service][i].endpoints -= by
 	}
 }
 
-// note notes the numbers that services listed until now, and the records that are
-// deleted.
+// note records the numbers that services listed until now, and the deleted records.
 func (m *marks) note(falls numbers, departures []departed, now time.Time) {
 	for service, from := range falls {
 		m.fell(service, from, now)
@@ -74,7 +73,7 @@ func (m *marks) note(falls numbers, departures []departed, now time.Time) {
 	}
 }
 
-// depart keeps a record that is deleted.
+// depart keeps a deleted record.
 func (m *marks) depart(d departed) {
 	object := head(d.record)
 	if m.gone[object] == nil {
@@ -83,14 +82,14 @@ func (m *marks) depart(d departed) {
 	m.gone[object][d.record.Ref] = d
 }
 
-// returned drops a kept record that is there again.
+// returned drops a kept record that is stored again.
 func (m *marks) returned(p part) {
 	if delete(m.gone[p.object], p.ref); len(m.gone[p.object]) == 0 {
 		delete(m.gone, p.object)
 	}
 }
 
-// forget drops the kept records of an object, or one of them, as the registry has
+// forget drops the kept records of an object, or one of them. The registry has
 // reported that they are gone.
 func (m *marks) forget(object model.Ref, only ...model.Ref) {
 	for ref, d := range m.gone[object] {
@@ -104,9 +103,9 @@ func (m *marks) forget(object model.Ref, only ...model.Ref) {
 	}
 }
 
-// expire drops the marks that are older than a time or no higher than the number that is
-// listed. The marks of a service stay while any of its endpoints is held: else a
-// registry that lists other records each time had lost none after a while.
+// expire drops the marks that are older than a time or no higher than the listed
+// number. The marks of a service stay while any of its endpoints is held. Otherwise a
+// registry that lists other records each time would have lost none after a while.
 func (m *marks) expire(oldest time.Time, number func(model.Ref) (listed, held int)) {
 	for service, before := range m.before {
 		listed, held := number(service)
@@ -121,8 +120,8 @@ func (m *marks) expire(oldest time.Time, number func(model.Ref) (listed, held in
 	}
 }
 
-// keep drops the kept records that departed before a time, and those that their services
-// have made up for: quota is how many endpoints each service lacks that are not held.
+// keep drops the kept records that departed before a time, and the ones that their services
+// have made up for. Quota is how many endpoints each service lacks that are not held.
 func (m *marks) keep(oldest time.Time, quota func(service model.Ref) int) {
 	if len(m.gone) == 0 {
 		return
@@ -143,8 +142,8 @@ func (m *marks) keep(oldest time.Time, quota func(service model.Ref) int) {
 	}
 }
 
-// counts reports whether a service lacks the endpoint, and counts it for all that it
-// served.
+// counts reports whether a service lacks the endpoint, and counts it for all services
+// that it served.
 func (d departed) counts(lacks map[model.Ref]int, quota func(model.Ref) int) (lacked bool) {
 	for _, service := range d.services {
 		if _, known := lacks[service]; !known {

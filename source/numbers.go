@@ -6,8 +6,8 @@ import (
 	"github.com/isthmus-mesh/isthmus/model"
 )
 
-// services returns the services that an endpoint counts for: the one that owns it, or
-// those that select it. An endpoint that stands alone is a service of its own.
+// services returns the services that an endpoint counts for: its owner, or the
+// services that select it. An endpoint that stands alone is a service of its own.
 func (s *Supervisor) services(rec model.Record) []model.Ref {
 	switch rec.Kind {
 	case model.KindEndpoint:
@@ -23,10 +23,9 @@ func (s *Supervisor) services(rec model.Record) []model.Ref {
 	}
 }
 
-// number counts the endpoints of a service: those that are listed, and those that are
-// held.
+// number counts the listed endpoints of a service, and its held ones.
 func (s *Supervisor) number(service model.Ref) (listed, held int) {
-	if service.Kind == model.KindEndpoint { // which stands alone
+	if service.Kind == model.KindEndpoint { // stands alone
 		held = len(s.holds.objects[service])
 		if _, stored := s.index.stands[service]; stored {
 			listed = 1 - held
@@ -52,20 +51,20 @@ func (s *Supervisor) add(to numbers, rec model.Record) (services int) {
 	return len(of)
 }
 
-// turnover is what a listing changes, in numbers. What is held is not listed.
+// turnover is the change by a listing, in numbers. Held records count as not listed.
 type turnover struct {
 	missing, reported numbers            // not listed any more, or reported deleted
-	ended             numbers            // reported deleted, with those that were held or deleted before
+	ended             numbers            // reported deleted, with earlier held or deleted ones
 	created, returned numbers            // new, or held until now
 	gone              map[model.Ref]bool // services that are missing themselves
 	lost              int                // endpoints that are missing, each once
-	total             int                // the endpoints that all services had, without those reported deleted
-	// old are the records that are left of those that were stored and listed before, and
-	// left are those with the new ones.
+	total             int                // former endpoints of all services, without the ones reported deleted
+	// old counts the remaining records that were stored and listed before, and left
+	// counts these with the new ones.
 	old, left stock
 }
 
-// turnover counts what a reading changes.
+// turnover counts the changes by a reading.
 func (k *sink) turnover(r *reading, d difference) turnover {
 	x, h := k.index, k.holds
 	t := turnover{
@@ -126,7 +125,7 @@ func (p part) record() model.Record {
 	return rec
 }
 
-// fall says what a listing leaves of the source.
+// fall returns the loss of the source by a listing.
 func (k *sink) fall(t turnover) fall {
 	_, suspected := k.kept()
 	f := fall{services: map[model.Ref]number{}, suspected: suspected, total: t.total}
@@ -167,8 +166,8 @@ func (k *sink) fall(t turnover) fall {
 	return f
 }
 
-// begin makes the numbers right before a listing is judged. The first one of a process
-// is compared with everything that was restored, the held endpoints included.
+// begin updates the numbers before a listing is judged. The first listing of a
+// process is compared with all restored records, the held endpoints included.
 func (k *sink) begin(now time.Time) {
 	k.index.selections.settle()
 	if !k.listed {
@@ -183,7 +182,7 @@ func (k *sink) begin(now time.Time) {
 	k.marks.expire(now.Add(-k.cfg.Hold.For), k.number)
 }
 
-// numbered returns the services of which the endpoints of an object count.
+// numbered returns the services for which the endpoints of an object count.
 func (s *Supervisor) numbered(object model.Ref) []model.Ref {
 	if object.Kind == model.KindWorkload {
 		return s.services(model.Record{Ref: object})
@@ -191,7 +190,7 @@ func (s *Supervisor) numbered(object model.Ref) []model.Ref {
 	return []model.Ref{object}
 }
 
-// falls are the numbers that services list now, of those that will list fewer.
+// falls returns the present numbers of services that will list fewer.
 func (k *sink) falls(t turnover) numbers {
 	n := numbers{}
 	for service, missing := range t.missing {
@@ -203,7 +202,7 @@ func (k *sink) falls(t turnover) numbers {
 	return n
 }
 
-// departures are the records that are deleted because a listing lacks them, as far as
+// departures returns the records that are deleted because a listing lacks them, if
 // they may come back.
 func (k *sink) departures(deleted []model.Record, now time.Time) (list []departed) {
 	revision := k.store.At().Revision
@@ -215,8 +214,8 @@ func (k *sink) departures(deleted []model.Record, now time.Time) (list []departe
 	return list
 }
 
-// explained counts the endpoints of which the registry has reported the end, or
-// listings have confirmed it. They are no loss any more.
+// explained counts the endpoints with an end that the registry has reported, or
+// listings have confirmed. They are no loss any more.
 func (k *sink) explained(d difference, p plan) numbers {
 	if len(k.marks.before) == 0 {
 		return nil
@@ -231,8 +230,8 @@ func (k *sink) explained(d difference, p plan) numbers {
 	return n
 }
 
-// remember notes what is lost with a reading that is stored now, and drops what is
-// remembered without a reason any more.
+// remember records the losses of a reading that is stored now, and drops marks
+// without a reason any more.
 func (k *sink) remember(r *reading, p plan, now time.Time) {
 	for service, n := range p.explained {
 		k.marks.lower(service, n)
@@ -254,7 +253,7 @@ func (k *sink) remember(r *reading, p plan, now time.Time) {
 	})
 }
 
-// forget drops the deleted records that a reading speaks of: they are there again, or
+// forget drops the kept records that a reading names: they are stored again, or
 // reported to be gone.
 func (k *sink) forget(r *reading) {
 	if len(k.marks.gone) == 0 {

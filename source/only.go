@@ -9,21 +9,21 @@ import (
 	"github.com/isthmus-mesh/isthmus/model"
 )
 
-// Only confines a source to a part of what there is: what its registry lists outside
-// of that is rejected, and is never stored. The zero value confines to nothing.
+// Only confines a source: objects that its registry lists outside of it are rejected,
+// and never stored. The zero value confines nothing.
 type Only struct {
-	// Hosts are patterns, as [model.HostWithin] takes them. All hosts of a service are
-	// among them, and its workloads serve no others, whoever defines these.
+	// Hosts are patterns, as [model.HostWithin] takes them. All hosts of a service must
+	// be among them, and its workloads serve no other hosts, whoever defines these.
 	Hosts []string `json:"hosts"`
-	// Namespaces are where its objects are.
+	// Namespaces are the namespaces of its objects.
 	Namespaces []string `json:"namespaces"`
-	// Addresses are blocks that contain every address of its services. A source that is
-	// confined by Hosts and has none of them gives up addresses that other sources'
-	// services have: see [Only.Yields].
+	// Addresses are blocks that contain every address of its services. A source that
+	// is confined by Hosts and has no Addresses gives up addresses that other
+	// sources' services have: see [Only.Yields].
 	Addresses []string `json:"addresses"`
 }
 
-// Validate reports every pattern that stands for nothing.
+// Validate reports every invalid pattern.
 func (o Only) Validate() error {
 	errs := patternFaults(o.Hosts)
 	for i, namespace := range o.Namespaces {
@@ -42,8 +42,8 @@ func (o Only) Validate() error {
 	return errors.Join(errs...)
 }
 
-// Yields reports whether the source gives up every address that another source's service
-// has: it is confined to hosts, and nothing says which addresses these may have.
+// Yields reports whether the source gives up every address that another source's
+// service has: it is confined to hosts, and no Addresses are configured.
 func (o Only) Yields() bool { return len(o.Hosts) > 0 && len(o.Addresses) == 0 }
 
 func isPattern(host string) bool {
@@ -59,15 +59,15 @@ func isLabel(s string) bool {
 	return s != "" && len(s) <= 63 && !strings.ContainsFunc(s, strange) && s[0] != '-' && s[len(s)-1] != '-'
 }
 
-// Confines reports whether anything of a registry may be outside.
+// Confines reports whether any object of a registry may be outside.
 func (o Only) Confines() bool { return len(o.Hosts)+len(o.Namespaces)+len(o.Addresses) > 0 }
 
-// Excludes says why an object would be rejected; empty if it would not.
+// Excludes returns why an object would be rejected; empty if it would not.
 func (o Only) Excludes(rec model.Record) (reason string) { return o.excludes(rec) }
 
-// excludes says why an object is outside; empty if it is not, or if it is Isthmus's
-// own. What an object owns goes with it. Of a source that is not confined, services with
-// too large blocks of addresses are outside.
+// excludes returns why an object is outside; empty if it is not, or if its kind is
+// reserved. Owned records go with their object. For a source that is not confined,
+// services with too large blocks of addresses are outside.
 func (o Only) excludes(rec model.Record) (reason string) {
 	if rec.Kind.Reserved() {
 		return ""
@@ -79,7 +79,7 @@ func (o Only) excludes(rec model.Record) (reason string) {
 	return o.excludesAddresses(service.Addresses)
 }
 
-// excludesPlace says why the namespace or the hosts of an object are outside.
+// excludesPlace returns why the namespace or the hosts of an object are outside.
 func (o Only) excludesPlace(rec model.Record) (reason string) {
 	if len(o.Namespaces) > 0 && !slices.Contains(o.Namespaces, rec.Namespace) {
 		return fmt.Sprintf("the source is confined to the namespaces %s by its only.namespaces, and this is in %q: add that, or have the registry list it elsewhere",
@@ -101,8 +101,8 @@ func (o Only) excludesPlace(rec model.Record) (reason string) {
 	return ""
 }
 
-// hostsOf returns the hosts that an object is about, and whether it is about hosts
-// at all. A workload serves those that select it, among those that the source may have.
+// hostsOf returns the hosts of an object, and whether its kind has hosts at all. A
+// workload serves services that select it, among the hosts that the source may have.
 func hostsOf(rec model.Record) (hosts []string, said bool) {
 	switch spec := rec.Spec.(type) {
 	case model.Service:
@@ -116,7 +116,7 @@ func hostsOf(rec model.Record) (hosts []string, said bool) {
 	}
 }
 
-// confine has a workload say which hosts it may serve.
+// confine stores in a workload which hosts it may serve.
 func (o Only) confine(spec model.Spec) model.Spec {
 	workload, ok := spec.(model.Workload)
 	if !ok {

@@ -5,19 +5,19 @@ import "time"
 // sayAgain is how long the log is silent about a source that goes on failing.
 const sayAgain = time.Minute
 
-// outage is a row of failures, and what the log has said of it: the first one,
-// then no more than one in a minute, and the end. It lasts until the source has
-// been live for a while, so one that comes and goes does not fill the log either.
+// outage is a series of failures, and its log state. The log contains the first one,
+// then at most one a minute, and the end. An outage lasts until the source has been
+// live for a while. So an intermittent failure does not fill the log either.
 type outage struct {
 	failures int
 	began    time.Time
 	said     time.Time // when a failure was logged last
-	text     string    // what was
-	open     bool      // the log has not said that it is over
+	text     string    // text of that failure
+	open     bool      // the log does not contain the end yet
 }
 
-// fail notes a failure and reports whether to log it: one that says a defect is
-// never kept back for another.
+// fail counts a failure and reports whether to log it. A defect is always logged,
+// unless it repeats the last text.
 func (o *outage) fail(text string, defect bool, now time.Time) bool {
 	o.failures++
 	if o.failures == 1 {
@@ -36,7 +36,7 @@ func (o *outage) recover() bool {
 	return open
 }
 
-// attrs are what the log says of the failures so far.
+// attrs returns the log attributes of the failures so far.
 func (o *outage) attrs(now time.Time) []any {
 	if o.failures == 0 {
 		return nil

@@ -5,17 +5,17 @@ import (
 	"fmt"
 )
 
-// Owns gives hosts to a source on purpose. Its records of these hosts go before those of
-// every other source, and of every other namespace.
+// Owns assigns hosts to a source on purpose. Its records of these hosts take
+// precedence over every other source, and over every other namespace.
 type Owns struct {
 	// Hosts are patterns, as [model.HostWithin] takes them.
 	Hosts []string `json:"hosts"`
 }
 
-// Validate reports every pattern that stands for nothing.
+// Validate reports every invalid pattern.
 func (o Owns) Validate() error { return errors.Join(patternFaults(o.Hosts)...) }
 
-// patternFaults are about every pattern of hosts that stands for nothing.
+// patternFaults returns an error for every invalid host pattern.
 func patternFaults(hosts []string) (errs []error) {
 	for i, host := range hosts {
 		if !isPattern(host) {

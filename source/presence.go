@@ -7,24 +7,24 @@ import (
 	"github.com/isthmus-mesh/isthmus/model"
 )
 
-// presence is what all sources say of the objects of baselines, by their names
-// without a source.
+// presence maps the objects of baselines, named without a source, to the data of all
+// sources about them.
 type presence map[model.Ref]*present
 
-// present is what is said of an object: the sockets, with the sources that speak of
-// them, and how many endpoints each source has.
+// present is the data of all sources about an object: the sockets, each with its
+// sources, and the number of endpoints of each source.
 type present struct {
 	sockets   map[uint64][]string
 	endpoints map[string]int
 }
 
-// has reports whether anybody speaks of an object.
+// has reports whether any source has the object.
 func (s presence) has(object model.Ref) bool {
 	object.Source = ""
 	return s[object] != nil
 }
 
-// by returns who says that an object has such an endpoint.
+// by returns the sources in which an object has such an endpoint.
 func (s presence) by(object model.Ref, socket uint64) []string {
 	object.Source = ""
 	if is := s[object]; is != nil {
@@ -33,7 +33,7 @@ func (s presence) by(object model.Ref, socket uint64) []string {
 	return nil
 }
 
-// endpoints counts those that a source has of an object of its own.
+// endpoints counts the endpoints of an object in its own source.
 func (s presence) endpoints(object model.Ref) int {
 	source := object.Source
 	object.Source = ""
@@ -43,8 +43,8 @@ func (s presence) endpoints(object model.Ref) int {
 	return 0
 }
 
-// presenceOf reads from records what of the objects of baselines is there, as all
-// sources say it.
+// presenceOf reads from records the presence of the objects of baselines, over all
+// sources.
 func presenceOf(stored Lister, objects map[model.Ref]bool) presence {
 	s := presence{}
 	subjects := map[model.Ref][]model.Ref{} // of the services that are concerned
@@ -92,7 +92,7 @@ func presenceOf(stored Lister, objects map[model.Ref]bool) presence {
 	return s
 }
 
-// workloads has those counted that services of their own source select.
+// workloads counts the workloads that services of their own source select.
 func (s presence) workloads(stored Lister, services map[model.Ref]model.Record, serve func(model.Record, model.Endpoint)) {
 	found := map[string]labelled{} // by source
 	for _, service := range services {
@@ -109,7 +109,7 @@ func (s presence) workloads(stored Lister, services map[model.Ref]model.Record, 
 	}
 }
 
-// socketsOf are where an endpoint serves the ports of a service.
+// socketsOf returns the sockets at which an endpoint serves the ports of a service.
 func socketsOf(service model.Service, e model.Endpoint) map[uint64]bool {
 	sockets := map[uint64]bool{}
 	if service.Ports.Len() == 0 {
@@ -123,7 +123,7 @@ func socketsOf(service model.Service, e model.Endpoint) map[uint64]bool {
 		switch {
 		case ok:
 		case e.Exact, port.TargetName != "":
-			continue // it does not serve this one
+			continue // the endpoint does not serve this port
 		case port.TargetPort != 0:
 			at = port.TargetPort
 		default:
@@ -134,7 +134,7 @@ func socketsOf(service model.Service, e model.Endpoint) map[uint64]bool {
 	return sockets
 }
 
-// overlay has records to read as they are once writes are made, in no order.
+// overlay returns records as they are after some writes, in no order.
 func overlay(stored Lister, writes []model.Write) Lister {
 	o := overlaid{stored, writes, make(map[model.Ref]bool, len(writes))}
 	for _, w := range writes {

@@ -7,22 +7,22 @@ import (
 	"github.com/isthmus-mesh/isthmus/model"
 )
 
-// reading is a checked [Listing] or [Change]: the records that shall be stored
-// afterwards, and how to judge stored records that are not among them. It is
-// built once and compared with the store as often as the store asks for it.
+// reading is a checked [Listing] or [Change]: the records to store, and the data for
+// judging stored records that are not among them. It is built once and compared with
+// the store as often as necessary.
 type reading struct {
 	source  string
 	only    Only
 	local   LocalAddresses
 	whole   bool            // everything unlisted is gone
-	places  map[string]bool // what is unlisted in one of them is gone; nil for a change
-	removed map[string]bool // places whose end the registry reported
+	places  map[string]bool // unlisted records of these places are gone; nil for a change
+	removed map[string]bool // places that the registry reported as ended
 
-	records []model.Record    // complete but for what the store sets
+	records []model.Record    // complete, without the fields that the store sets
 	at      map[model.Ref]int // position in records
-	objects []model.Ref       // those of records that own themselves
+	objects []model.Ref       // the objects among records
 
-	deltas  []model.Ref        // those of records that were read without their owner's others
+	deltas  []model.Ref        // records that were read without their owner's others
 	dropped map[model.Ref]bool // owned records that are gone although their owner is not
 
 	rejected  map[model.Ref]fault // why the last good version of an object stays
@@ -33,10 +33,10 @@ type reading struct {
 	observed time.Time
 }
 
-// fault is what is wrong with an object, and where it stands.
+// fault is the fault of an object, and its place.
 type fault struct{ reason, place string }
 
-// placeIn is a place, or what stands there in one namespace.
+// placeIn is a place, or the part of it in one namespace.
 type placeIn struct{ place, namespace string }
 
 // readListing checks a listing.
@@ -52,8 +52,8 @@ func readListing(source string, only Only, local LocalAddresses, l Listing) *rea
 	return r
 }
 
-// lists reports whether the reading is a listing, so that silence about an
-// object it could have listed says that the object is gone.
+// lists reports whether the reading is a listing: an object that it could have listed
+// and did not is gone.
 func (r *reading) lists() bool { return r.whole || r.places != nil }
 
 func setOf(places []string) map[string]bool {
@@ -64,13 +64,13 @@ func setOf(places []string) map[string]bool {
 	return set
 }
 
-// readChange checks a change. Of an object that is both upserted and deleted
-// the upsert counts, as a registry that recreates something reports both.
+// readChange checks a change. If an object is both upserted and deleted, the upsert
+// counts: a registry that recreates an object reports both.
 func readChange(source string, only Only, local LocalAddresses, c Change) *reading {
 	r := newReading(source, only, local, c.Upserts, c.Rejected)
 	r.observed = c.Observed
-	// Where a registry has no places, a change to something unknown is no word
-	// about everything else.
+	// In a registry without places, a rejection of an unknown object keeps no other
+	// record.
 	maps.DeleteFunc(r.broken, func(in placeIn, _ string) bool { return in.place == "" })
 	for _, ref := range c.Deletes {
 		r.deleted[r.own(ref)] = true
@@ -110,7 +110,7 @@ func (r *reading) own(ref model.Ref) model.Ref {
 	return ref
 }
 
-// reject notes what the source could not take. The first reason given counts.
+// reject adds a rejection of the source. The first reason given counts.
 func (r *reading) reject(f Rejection) {
 	f.Ref.Source, f.Outside, f.Owner = "", false, model.Ref{}
 	if f.Reason == "" {

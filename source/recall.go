@@ -6,10 +6,10 @@ import (
 	"github.com/isthmus-mesh/isthmus/model"
 )
 
-// recall plans that endpoints are stored again, and held, which were deleted before a
-// drop turned out to be suspicious: the last to be deleted first, and for each service
-// no more than it lacks beside the held ones. An endpoint does not come back if
-// it was reported deleted or replaced, or if a newer endpoint has its address and port.
+// recall plans to store deleted endpoints again, and to hold them, once a drop turns
+// out to be suspicious. The last to be deleted come first, and for each service no
+// more than it lacks beside the held ones. An endpoint reported deleted or replaced
+// does not come back, nor does one with a newer endpoint at its address and port.
 func (k *sink) recall(r *reading, p *plan, s suspicion, f fall, now time.Time) {
 	if len(k.marks.gone) == 0 {
 		return
@@ -69,8 +69,8 @@ func (p *plan) restore(rec model.Record, cause model.Ref) {
 	p.held, p.lacked = append(p.held, caused{partOf(rec), cause}), append(p.lacked, partOf(rec))
 }
 
-// addresses are the sockets of a source's endpoints, each with the newest revision of an
-// endpoint there.
+// addresses are the sockets of a source's endpoints, each with the newest revision of
+// an endpoint there.
 type addresses struct {
 	services map[model.Ref]model.Service
 	newest   map[uint64]uint64
@@ -79,7 +79,7 @@ type addresses struct {
 
 const isNew = ^uint64(0) // the revision of an endpoint that is about to be stored
 
-// addresses reads where the endpoints are once writes are made.
+// addresses returns the sockets of endpoints as they are after some writes.
 func (k *sink) addresses(writes []model.Write) addresses {
 	a := addresses{map[model.Ref]model.Service{}, map[uint64]uint64{}, k.services}
 	stored := overlay(k.store, writes)
@@ -110,8 +110,8 @@ func (a addresses) put(rec model.Record) {
 	}
 }
 
-// taken reports whether an endpoint that has come or changed since then is where a
-// deleted one was.
+// taken reports whether an endpoint that has come or changed since then has a socket
+// of a deleted one.
 func (a addresses) taken(d departed) bool {
 	for socket := range a.sockets(d.record) {
 		if a.newest[socket] > d.revision {
@@ -121,7 +121,7 @@ func (a addresses) taken(d departed) bool {
 	return false
 }
 
-// sockets are where an endpoint serves the ports of its services.
+// sockets returns the sockets at which an endpoint serves the ports of its services.
 func (a addresses) sockets(rec model.Record) map[uint64]bool {
 	endpoint, _ := rec.Spec.(model.Endpoint)
 	if workload, is := rec.Spec.(model.Workload); is {

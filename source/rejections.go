@@ -7,8 +7,8 @@ import (
 	"github.com/isthmus-mesh/isthmus/model"
 )
 
-// subject is what a rejection is about, so that a later one about the same thing
-// takes its place.
+// subject identifies the subject of a rejection, so that a later rejection of the
+// same subject replaces it.
 type subject struct {
 	ref    model.Ref
 	in     placeIn
@@ -32,8 +32,8 @@ func compareRejections(a, b Rejection) int {
 	)
 }
 
-// rejections returns what stands rejected after the reading, sorted, and those
-// among it that did not stand before. It never writes to old, which others read.
+// rejections returns the present rejections after the reading, sorted, and the new
+// ones among them. It never writes to old, which others read.
 func (r *reading) rejections(old []Rejection) (standing, fresh []Rejection) {
 	if len(old) == 0 && len(r.rejection) == 0 {
 		return nil, nil
@@ -61,21 +61,21 @@ func (r *reading) rejections(old []Rejection) (standing, fresh []Rejection) {
 	return slices.Compact(standing), fresh
 }
 
-// unread reports whether some of what a registry should say is not known, since it was
-// rejected. What a source is confined from is none of it.
+// unread reports whether a part of a registry is unknown, since it was rejected.
+// Parts that the source's confinement excludes do not count.
 func unread(rejected []Rejection) bool {
 	return slices.ContainsFunc(rejected, func(f Rejection) bool { return !f.Outside })
 }
 
-// withoutWhere is the rejection without its line number, which moves whenever
-// something above it is edited.
+// withoutWhere returns the rejection without its line number, which moves whenever
+// text above it is edited.
 func (f Rejection) withoutWhere() Rejection {
 	f.Where = ""
 	return f
 }
 
-// answers reports whether the reading settles an earlier rejection: by having
-// read all of its place again, or by speaking of the very object.
+// answers reports whether the reading settles an earlier rejection: by having read
+// all of its place again, or by naming its object.
 func (r *reading) answers(f Rejection) bool {
 	switch {
 	case r.whole:
@@ -90,7 +90,7 @@ func (r *reading) answers(f Rejection) bool {
 	return r.dropped[ref] || r.settles(ref)
 }
 
-// settles reports whether the reading speaks of an object by name.
+// settles reports whether the reading names an object.
 func (r *reading) settles(ref model.Ref) bool {
 	_, listed := r.at[ref]
 	_, rejected := r.rejected[ref]

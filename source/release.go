@@ -12,11 +12,10 @@ import (
 	"github.com/isthmus-mesh/isthmus/model"
 )
 
-// Release deletes what is held, at an operator's word, in one commit, and
-// returns how many records that were, with the endpoints that are kept
-// elsewhere. The source is asked to list after that, for what is held may be back
-// without anybody having said so. It may be called from anywhere, whether the
-// source runs or not.
+// Release deletes the held records by order of an operator, in one commit. It returns
+// their number, including endpoints that baselines keep. The source is asked to list
+// after that, for held records may be back without a report. It may be called from
+// anywhere, whether the source runs or not.
 func (s *Supervisor) Release(ctx context.Context) (released int, err error) {
 	if d := s.departure.Load(); d != nil && d.Release != nil {
 		return d.Release(ctx)
@@ -60,8 +59,8 @@ func (s *Supervisor) Release(ctx context.Context) (released int, err error) {
 	return 0, fmt.Errorf("release what is held of source %s: %w", s.name, err)
 }
 
-// heldWrites deletes what is held, but for objects of which something is there: that
-// was reported since, and does not go before a listing says so.
+// heldWrites returns the deletions of held records, except of objects with a record that
+// is not held: that record was reported since, and stays until a listing lacks it.
 func (s *Supervisor) heldWrites() (writes []model.Write) {
 	if s.holds.empty() {
 		return nil
@@ -87,7 +86,7 @@ func (s *Supervisor) heldWrites() (writes []model.Write) {
 	return writes
 }
 
-// text says what is held, what happens next, and what an operator can do.
+// text describes the held records, the next steps, and the options of an operator.
 func (h *holds) text(source string, total int, cfg Hold) string {
 	objects, due := map[model.Ref]bool{}, clock{}
 	for _, one := range h.by {
@@ -109,8 +108,8 @@ func (h *holds) text(source string, total int, cfg Hold) string {
 	return text + "; if they are really gone, run: isthmus sources release " + source
 }
 
-// judged is how many endpoints there were of what was judged: of the source, if
-// anything is held for it as a whole, else of the services that lost theirs.
+// judged returns the number of judged endpoints: of the source, if a record is held
+// for it as a whole, else of the services with a loss.
 func (h *holds) judged(total int) (n int) {
 	had := map[model.Ref]int{}
 	for key, one := range h.by {

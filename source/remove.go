@@ -9,8 +9,8 @@ import (
 	"github.com/isthmus-mesh/isthmus/model"
 )
 
-// Leftover names the sources that have records and are not configured: the sources
-// to [Remove].
+// Leftover names the sources that have records and are not configured: the sources to
+// [Remove].
 func Leftover(stored Lister, configured []string) []string {
 	names := map[string]bool{}
 	for r := range stored.List(model.Filter{}) {
@@ -22,9 +22,9 @@ func Leftover(stored Lister, configured []string) []string {
 	return slices.Sorted(maps.Keys(names))
 }
 
-// Remove deletes everything a source has stored, its mark included, in one
-// commit. The caller makes sure that the source is not configured, that its
-// supervisor has returned, and that its successors have been listed.
+// Remove deletes everything a source has stored, its mark included, in one commit.
+// The caller makes sure that the source is not configured, its supervisor has
+// returned, and its successors have been listed.
 func Remove(ctx context.Context, store Store, source string) (err error) {
 	for range commitTries {
 		if ctx.Err() != nil {

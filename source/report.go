@@ -9,8 +9,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/internal/wait"
 )
 
-// stored reports a reading that the store now says, but for what is held, and logs
-// what is new.
+// stored reports a stored reading to the status, and logs changes.
 func (s *Supervisor) stored(r *reading, p plan, n noted, now time.Time) {
 	m := s.mirrored(r, p, n, now)
 	if m.first && s.cfg.Listed != nil {
@@ -18,7 +17,7 @@ func (s *Supervisor) stored(r *reading, p plan, n noted, now time.Time) {
 	}
 	failing := m.from == StateStale || m.from == StateListing
 	switch {
-	case failing && !m.recovered && len(m.outage) > 0: // nor was it said that it failed
+	case failing && !m.recovered && len(m.outage) > 0: // its failure was not logged either
 	case m.to == StateLive && m.from != StateLive:
 		s.cfg.Log.Info("source is live", append([]any{"source", s.name}, m.outage...)...)
 	case m.recovered:
@@ -69,12 +68,12 @@ func (s *Supervisor) lastKnownGood() string {
 	return "serving the last known good from " + s.cfg.Restored.UTC().Format(time.RFC3339)
 }
 
-// count counts what is stored.
+// count sets the counts of stored records.
 func (s *Supervisor) count(st *Status) {
 	st.Services, st.Endpoints, st.Held = s.index.services(), s.index.endpoints(), s.holds.stock.stored
 }
 
-// standing is the state of a source whose last reading is stored.
+// standing returns the state of a source after its last reading was stored.
 func (s *Supervisor) standing() State {
 	if s.holds.empty() {
 		return StateLive
@@ -82,7 +81,7 @@ func (s *Supervisor) standing() State {
 	return StateHeld
 }
 
-// reason says why it is not live.
+// reason returns why the source is not live.
 func (s *Supervisor) reason() string {
 	if s.holds.empty() {
 		return ""

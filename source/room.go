@@ -7,16 +7,16 @@ import (
 	"github.com/isthmus-mesh/isthmus/model"
 )
 
-// applicant is a listed service that asks for more than the stored one of its name.
+// applicant is a listed service with a larger footprint than the stored one of its name.
 type applicant struct {
 	ref  model.Ref
 	asks footprint
 	more footprint // than the stored one, which stays if this one is rejected
 }
 
-// bound rejects the services of a reading that do not fit into their namespace. Stored
-// services stay, so that no other object takes away what is served; new ones and those
-// that grow are taken by name as long as they fit.
+// bound rejects the services of a reading that do not fit into their namespace.
+// Stored services stay, so that no other object displaces a served one. New and
+// growing services are accepted in the order of names as long as they fit.
 func (k *sink) bound(r *reading) {
 	applicants := map[string][]applicant{}
 	grown := map[string]footprint{}
@@ -56,8 +56,8 @@ func (k *sink) bound(r *reading) {
 	k.filled(full, r.whole)
 }
 
-// freedBy returns by how much the footprint of each namespace falls with a reading: for
-// services that go, and for those that ask for less. Held services do not go yet.
+// freedBy returns by how much a reading reduces the footprint of each namespace: by
+// services that go, and by smaller ones. Held services do not go yet.
 func (k *sink) freedBy(r *reading) map[string]footprint {
 	less := map[string]footprint{}
 	look := func(ref model.Ref) {
@@ -85,7 +85,7 @@ func (k *sink) freedBy(r *reading) map[string]footprint {
 	return less
 }
 
-// without rejects objects of a reading with everything that came with them. Records that
+// without rejects objects of a reading with all their owned records. Records that
 // were reported one by one are not part of the object.
 func (r *reading) without(rejected map[model.Ref]string) {
 	if len(rejected) == 0 {

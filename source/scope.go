@@ -48,7 +48,7 @@ func head(rec model.Record) model.Ref {
 	return rec.Ref
 }
 
-// concerned returns the objects a reading speaks of, or might by being silent.
+// concerned returns the objects that a reading names, or may end by omission.
 func (k *sink) concerned(r *reading) map[model.Ref]bool {
 	objects := map[model.Ref]bool{}
 	for _, ref := range r.objects {
@@ -75,8 +75,8 @@ func (k *sink) concerned(r *reading) map[model.Ref]bool {
 	return objects
 }
 
-// find returns the stored record of that reference. It is the first of all whose
-// name begins like it.
+// find returns the stored record of that reference. It is the first of all records
+// with a name that begins like it.
 func (s *Supervisor) find(ref model.Ref) (model.Record, bool) {
 	filter := model.Filter{Kind: ref.Kind, Source: ref.Source, Namespace: ref.Namespace, Prefix: ref.Name}
 	for rec := range s.store.List(filter) {
@@ -85,9 +85,9 @@ func (s *Supervisor) find(ref model.Ref) (model.Record, bool) {
 	return model.Record{}, false
 }
 
-// family yields the stored record of that reference, and every record whose
-// name says that it belongs to it. It relies on the order of [Store.List] to
-// stop early where the filter cannot: an empty namespace selects all of them.
+// family yields the stored record of that reference, and every record with its name
+// as a prefix. It relies on the order of [Store.List] to stop early where the filter
+// cannot: an empty namespace selects all of them.
 func (s *Supervisor) family(ref model.Ref) iter.Seq[model.Record] {
 	return func(yield func(model.Record) bool) {
 		filter := model.Filter{Kind: ref.Kind, Source: ref.Source, Namespace: ref.Namespace, Prefix: ref.Name}
@@ -108,8 +108,8 @@ func (s *Supervisor) family(ref model.Ref) iter.Seq[model.Record] {
 	}
 }
 
-// manyOf reports whether one pass over everything is cheaper than a look-up for
-// each of the objects.
+// manyOf reports whether one pass over everything is cheaper than a look-up for each
+// of the objects.
 func (s *Supervisor) manyOf(objects map[model.Ref]bool) bool { return len(objects) > s.index.total/16 }
 
 func filter(records iter.Seq[model.Record], within func(model.Record) bool) iter.Seq[model.Record] {

@@ -10,16 +10,16 @@ import (
 // selections count the listed workloads of each service that selects them. Workloads
 // that no service of their source selects count together for each namespace.
 type selections struct {
-	services  map[model.Ref]model.Labels // those with a selector
+	services  map[model.Ref]model.Labels // services with a selector
 	by        map[label]map[model.Ref]model.Labels
 	workloads map[model.Ref]*selected
 	listed    map[model.Ref]int // by service
 	held      map[model.Ref]int
 	repeated  int             // listed workloads that count for a further service
-	unsettled map[string]bool // namespaces of which a service has another selector
+	unsettled map[string]bool // namespaces with a changed selector of a service
 }
 
-// selected is a workload.
+// selected is a workload with the services that select it.
 type selected struct {
 	labels   model.Labels
 	services []model.Ref
@@ -35,7 +35,7 @@ func newSelections() *selections {
 	}
 }
 
-// set takes a stored record.
+// set adds or updates a stored record.
 func (s *selections) set(rec model.Record) {
 	switch spec := rec.Spec.(type) {
 	case model.Service:
@@ -66,7 +66,7 @@ func (s *selections) unset(ref model.Ref) {
 	s.selects(ref, model.Labels{})
 }
 
-// hold has a workload held, or not.
+// hold marks a workload as held, or not.
 func (s *selections) hold(ref model.Ref, held bool) {
 	if w := s.workloads[ref]; w != nil && w.held != held {
 		s.count(w, -1)
@@ -90,8 +90,8 @@ func (s *selections) count(w *selected, by int) {
 	}
 }
 
-// selects notes which labels a service selects. The workloads of its namespace are
-// counted again before the numbers are looked at, once for all changed services.
+// selects sets the labels that a service selects. The workloads of its namespace are
+// counted again before the numbers are read, once for all changed services.
 func (s *selections) selects(service model.Ref, labels model.Labels) {
 	old := s.services[service]
 	if old.Equal(labels) {
@@ -117,7 +117,7 @@ func firstLabel(namespace string, labels model.Labels) (_ label, some bool) {
 	return label{}, false
 }
 
-// settle makes the numbers right.
+// settle updates the counts.
 func (s *selections) settle() {
 	if len(s.unsettled) == 0 {
 		return

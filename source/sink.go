@@ -16,19 +16,19 @@ const commitTries = 4
 
 var errNotListed = errors.New("a complete listing of the registry must come first: this is a defect of the source, please report it")
 
-// sink takes the readings of one run of a source. It belongs to the goroutine
-// of that run.
+// sink takes the readings of one run of a source. It belongs to the goroutine of that
+// run.
 type sink struct {
 	*Supervisor
-	epoch   uint64       // that the store was in when this run began
+	epoch   uint64       // epoch of the store when this run began
 	live    time.Time    // when this run's first complete listing was stored
 	orphans *time.Ticker // runs while the owner of some record is unknown, else nil
 }
 
 var _ Sink = (*sink)(nil)
 
-// restore reads what is stored before the source is run. What an older Isthmus
-// said on each record that it held is said in a record for all of them from here on.
+// restore reads the stored records before the source is run. Marks of an older
+// Isthmus on single held records are replaced by one record for all of them.
 func (k *sink) restore(ctx context.Context) error {
 	done, err := k.write(ctx)
 	if err != nil {
@@ -54,7 +54,7 @@ func (k *sink) restore(ctx context.Context) error {
 
 // Relist implements [Sink].
 func (k *sink) Relist() <-chan time.Time {
-	if k.orphans != nil { // it asks more often than what is held does
+	if k.orphans != nil { // its interval is shorter
 		return k.orphans.C
 	}
 	return k.relist.C
@@ -76,8 +76,8 @@ func (k *sink) Change(ctx context.Context, change Change) error {
 	return k.take(ctx, readChange(k.name, k.cfg.Only, k.cfg.LocalAddresses, change), noted{})
 }
 
-// take stores a reading and reports it to the status, in this order: a status
-// never claims what is not stored.
+// take stores a reading and then reports it to the status: a status never claims a
+// record that is not stored.
 func (k *sink) take(ctx context.Context, r *reading, n noted) error {
 	done, err := k.write(ctx)
 	if err != nil {
@@ -102,15 +102,15 @@ func (k *sink) take(ctx context.Context, r *reading, n noted) error {
 	return nil
 }
 
-// commit makes the store say what the reading says, but for what is held, and
-// what is held and decided, in one commit, or in none when it does already. A
-// rejected commit may mean that somebody else changed these records, so everything
-// is read and compared again. It reports whether a listing could tell more about
-// what was left out.
+// commit makes the store match the reading, apart from held records. Holds and
+// judgements are part of the same commit. Without a difference there is no commit. A
+// rejected commit may mean that another writer changed these records, so everything
+// is read and compared again. The result ask says whether a listing could resolve
+// omitted records.
 func (k *sink) commit(ctx context.Context, read *reading) (p plan, ask bool, err error) {
 	for range commitTries {
 		if ctx.Err() != nil {
-			// What is read while stopping may be cut short.
+			// A reading taken while stopping may be cut short.
 			return plan{}, false, context.Cause(ctx)
 		}
 		r, ask := k.withoutOrphans(read)
@@ -132,9 +132,8 @@ func (k *sink) commit(ctx context.Context, read *reading) (p plan, ask bool, err
 	return plan{}, false, err
 }
 
-// prepare takes a plan for carried out, and returns what has to be written for
-// that: the plan's own writes, what says that the source has been listed, what is
-// held, and what is decided about baselines.
+// prepare applies a plan in memory, and returns all writes of its commit: the plan's
+// own, the mark of a complete listing, the holds, and the judgements of baselines.
 func (k *sink) prepare(r *reading, p plan) (writes []model.Write, _ []*baselineState, dropped map[part]held) {
 	now := time.Now()
 	k.planned(p.writes)
@@ -151,12 +150,12 @@ func (k *sink) prepare(r *reading, p plan) (writes []model.Write, _ []*baselineS
 	return append(writes, marks...), baselines, dropped
 }
 
-// compare compares the reading with what is stored, and decides what to hold.
+// compare compares the reading with the stored records, and decides which ones to hold.
 func (k *sink) compare(r *reading) plan {
 	d := r.diff(k.scope(r), k.holds, stamp())
 	if r.whole {
 		if d.Held != k.holds.stock.stored {
-			k.reindex() // somebody else wrote to the source's records
+			k.reindex() // another writer changed the source's records
 			d = r.diff(k.scope(r), k.holds, stamp())
 		}
 		k.flag()
@@ -169,7 +168,7 @@ func (k *sink) compare(r *reading) plan {
 	return k.judge(r, d, time.Now())
 }
 
-// judge decides what becomes of the records that a listing lacks.
+// judge decides about the records that a listing lacks.
 func (k *sink) judge(r *reading, d difference, now time.Time) plan {
 	k.begin(now)
 	var t turnover
@@ -197,8 +196,8 @@ func (k *sink) judge(r *reading, d difference, now time.Time) plan {
 	return p
 }
 
-// nobody is the cause of records of which none is suspicious.
+// nobody is the cause function of records that are not suspicious.
 func nobody(model.Record) (model.Ref, bool) { return model.Ref{}, false }
 
-// stamp is the time as it is stored: without a time zone or a process's own clock.
+// stamp returns the time as it is stored: without a time zone or a monotonic clock.
 func stamp() time.Time { return time.Now().UTC().Round(0) }

@@ -9,48 +9,48 @@ import (
 	"github.com/isthmus-mesh/isthmus/model"
 )
 
-// state is what a supervisor knows of its source. Its fields are assigned in this
-// file alone, by what happens. These decide what [Status] shows:
+// state is the state of a supervised source. Its fields are assigned in this file
+// alone, by events. These events decide the [Status]:
 //
 //	restored    a run begins               listing → stale, if it was ever listed
 //	mirrored    a reading is stored        any → live, or held while anything is
 //	lost        it cannot be mirrored      any → stale, or listing if it never was listed
 //	released    an operator has decided    held → live
-//	failed      a run has ended by itself, and how often that was said
+//	failed      a run has ended by itself, and how often that was logged
 //	recovered   it has been live for long enough to forget that
 //
-// These are about its records in the store, and about what others have of it:
+// Further events concern its records in the store, and its baselines:
 //
-//	reread      the store was read, as somebody else may have written to it
-//	relisting   all of it is listed, and what is compared is known from here on
-//	planned     some writes are to be committed; if the store does not take them, undone comes next
-//	held        so is what is held from here on, and what is not any more
-//	undone      the store did not take them
-//	offered     somebody else has something of the source, and it is to be judged
+//	reread      the store was read, as another writer may have changed it
+//	relisting   all of it is listed, and the index is rebuilt by the comparison
+//	planned     some writes are to be committed; if the store rejects them, undone comes next
+//	held        so are the new holds, and the ended ones
+//	undone      the store rejected them
+//	offered     another system has a baseline of the source, to be judged
 //	inherited   the same, from a supervisor that was there before
-//	decided     it was judged, and the store says how
-//	releasing   an operator deletes what is held, or may have
-//	unmarked    what services had before counts no more, by an operator's word or as the store was restored
+//	decided     it was judged, and the judgement is stored
+//	releasing   an operator deletes the held records, or may have
+//	unmarked    earlier numbers of services count no more, by an operator's order or a restored store
 //	filled      objects were rejected, as their namespace has no room for them
-//	asked       whether the source is to list again, for what is held or was released
+//	asked       whether the source is to list again, because of holds or a release
 type state struct {
-	// These belong to the writer; see [Supervisor].
+	// These fields belong to the writer; see [Supervisor].
 	index     *index // of the stored records
 	holds     *holds
 	marks     *marks
-	baselines []*baselineState     // what others have of the source; see [Supervisor.Offer]
+	baselines []*baselineState     // of other systems; see [Supervisor.Offer]
 	listed    bool                 // completely, since the start
 	relist    *time.Ticker         // asks the source to list again
-	every     time.Duration        // how often it does; zero if it does not
-	unsure    bool                 // whether the store has what the registry has, until it lists
-	full      map[string]footprint // of namespaces from which objects were rejected for want of room, as it was then
+	every     time.Duration        // interval of relist; zero if it is stopped
+	unsure    bool                 // the store may differ from the registry, until it lists
+	full      map[string]footprint // of namespaces with objects rejected for want of room, as it was then
 
 	mu     sync.Mutex // guards status and outage; never held across a call
 	status Status
 	outage outage
 }
 
-// begin is the state before anything is known.
+// begin initializes the state of a new supervisor.
 func (s *state) begin(name string, cfg Config) {
 	s.index, s.holds, s.marks = newIndex(), newHolds(), newMarks()
 	s.relist = time.NewTicker(cfg.Hold.interval())
@@ -66,8 +66,8 @@ func (s *state) report(change func(*Status)) {
 	change(&s.status)
 }
 
-// restored reports what the store holds before the source is run. What an
-// earlier process has listed completely is served as it is.
+// restored reports the stored records before the source is run. Records that an
+// earlier process has listed completely are served unchanged.
 func (s *Supervisor) restored() {
 	s.report(func(st *Status) {
 		if s.index.marked() && st.State == StateListing {
@@ -78,28 +78,28 @@ func (s *Supervisor) restored() {
 	})
 }
 
-// mirroring is what has changed with a reading that was stored, for the log.
+// mirroring is the change by a stored reading, for the log.
 type mirroring struct {
 	from, to  State
 	reason    string
-	first     bool // it is the first complete listing
+	first     bool // the first complete listing
 	fresh     []Rejection
-	recovered bool  // the log has said that it failed
-	outage    []any // what the log is to say of the failures
+	recovered bool  // the failure was logged, and ends
+	outage    []any // log attributes of the failures
 }
 
-// noted is what a listing says for people alone. What of it is nil was not looked for.
+// noted is the part of a listing for people alone. A nil field was not looked for.
 type noted struct {
 	ignored map[string]int
 	notices []Notice
 }
 
-// mirrored reports a reading that the store now says, but for what is held.
+// mirrored reports a stored reading, apart from held records.
 func (s *Supervisor) mirrored(r *reading, p plan, n noted, now time.Time) mirroring {
 	s.listed = s.listed || r.whole
 	s.asked(r.whole)
-	// Only who writes the source's records changes what of the status is used
-	// here, so nothing is missed between this look at it and the change.
+	// Only the writer of the source's records changes the parts of the status used
+	// here. So no change is missed between this look and the report.
 	before := s.own()
 	standing, fresh := r.rejections(before.Rejected)
 	m := mirroring{from: before.State, to: s.standing(), reason: before.Reason, fresh: fresh}
@@ -125,8 +125,8 @@ func (s *Supervisor) mirrored(r *reading, p plan, n noted, now time.Time) mirror
 	return m
 }
 
-// lost reports that the registry cannot be mirrored. What is stored stays, so
-// a source that has ever listed, be it in an earlier process, is stale.
+// lost reports that the registry cannot be mirrored. Stored records stay, so a source
+// that has ever listed, even in an earlier process, is stale.
 func (s *Supervisor) lost(reason string) {
 	s.report(func(st *Status) {
 		state := StateListing
@@ -140,8 +140,8 @@ func (s *Supervisor) lost(reason string) {
 	})
 }
 
-// released reports that nothing is held any more. Whether the registry can be
-// read is another matter.
+// released reports that no record is held any more. A failure to read the registry is
+// another matter.
 func (s *Supervisor) released() {
 	s.report(func(st *Status) {
 		s.count(st)
@@ -151,8 +151,8 @@ func (s *Supervisor) released() {
 	})
 }
 
-// failed counts a run that has ended, and says whether the log is to say so, and
-// what of the failures so far.
+// failed counts a run that has ended. It returns whether to log that, and the log
+// attributes of the failures so far.
 func (s *state) failed(text string, defect bool, now time.Time) (failures int, say bool, attrs []any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -170,7 +170,7 @@ func (s *state) reread(i *index, h *holds) {
 
 func (s *state) relisting() { s.index = newIndex() } // filled as the comparison goes
 
-// flag has the index know which workloads are held.
+// flag marks the held workloads in the index.
 func (s *state) flag() {
 	for object := range s.holds.objects {
 		s.index.selections.hold(object, true)
@@ -190,8 +190,8 @@ func (s *state) held(p plan, now time.Time) (dropped map[part]held) {
 	return dropped
 }
 
-// undone takes back what was planned, by what the store says, which may be that it took
-// it after all. It does not know the clocks of the records that were to be dropped.
+// undone reverts a plan by reading the store, which may have committed it after all.
+// The clocks of records that were to be dropped come from dropped.
 func (s *Supervisor) undone(p plan, dropped map[part]held) {
 	s.reindex()
 	s.marks.note(p.falls, slices.DeleteFunc(p.departures, func(d departed) bool {
@@ -221,7 +221,7 @@ func (s *state) decided(p plan, baselines []*baselineState) {
 	s.holds.tick(p.lacked, time.Now())
 }
 
-// filled notes the footprints of namespaces that had no room for some objects.
+// filled stores the footprints of namespaces that had no room for some objects.
 func (s *state) filled(full map[string]footprint, whole bool) {
 	if whole || len(s.full) == 0 {
 		s.full = full
@@ -230,8 +230,8 @@ func (s *state) filled(full map[string]footprint, whole bool) {
 	maps.Copy(s.full, full)
 }
 
-// hasRoom reports whether such a namespace has become smaller since. A listing then has
-// the objects that may fit now.
+// hasRoom reports whether such a namespace has become smaller since. A listing then
+// has the objects that may fit now.
 func (s *state) hasRoom() bool {
 	for namespace, was := range s.full {
 		if !was.within(s.index.inAll[namespace]) {
@@ -245,9 +245,9 @@ func (s *state) releasing() { s.unsure = true }
 
 func (s *state) unmarked() { s.marks = newMarks() }
 
-// asked has the source asked to list again while anything is held or a rejected object
-// may fit now, counted from its last complete listing, and soon where that alone can tell
-// what is there.
+// asked requests listings, counted from the last complete one, while a record is held
+// or a rejected object may fit now. The first one comes soon if only a listing can
+// show the registry's state.
 func (s *Supervisor) asked(listed bool) {
 	s.unsure = s.unsure && !listed
 	held := !s.holds.empty() || slices.ContainsFunc(s.baselines, func(f *baselineState) bool { return !f.holds.empty() })

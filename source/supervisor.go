@@ -15,7 +15,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/model"
 )
 
-// Store is where supervisors mirror registries to.
+// Store is the store that supervisors mirror registries to.
 type Store interface {
 	Committer
 	Lister
@@ -35,35 +35,35 @@ type Lister interface {
 	List(filter model.Filter) iter.Seq[model.Record]
 }
 
-// Epochs says which epoch a store is in, and when another begins: each snapshot of a
-// watch ends with its own. See [store.Replica].
+// Epochs reports which epoch a store is in, and when another begins: each snapshot of
+// a watch ends with its own. See [store.Replica].
 type Epochs interface {
 	At() model.At
 	WatchFrom(ctx context.Context, filter model.Filter, from model.Start) iter.Seq2[model.Batch, error]
 }
 
-// Config says how a source is supervised.
+// Config configures the supervision of a source.
 type Config struct {
 	Kind string // of registry, for the status
 	Log  *slog.Logger
-	// Hold says which drops are held back; [DefaultHold] unless set.
+	// Hold configures which drops are held; [DefaultHold] unless set.
 	Hold Hold
-	// Edited says that people edit the registry, as they do files: that all its
-	// endpoints are replaced in one listing is no drop.
+	// Edited says that people edit the registry, such as files. The replacement of
+	// all its endpoints in one listing is no drop then.
 	Edited bool
-	// Only confines the source to a part of what there is.
+	// Only confines the source to a part of its registry.
 	Only Only
-	// LocalAddresses says whether endpoints at local addresses are taken.
+	// LocalAddresses says whether endpoints at local addresses are allowed.
 	LocalAddresses LocalAddresses
-	// Restored is when what the store holds at the start was last known to be
-	// current; zero if that is not known, or nothing was restored.
+	// Restored is when the records stored at the start were last known to be current;
+	// zero if that is unknown, or none were restored.
 	Restored time.Time
-	// Listed, if set, is called once: when the first complete listing of this supervisor
-	// is stored, and its status says so.
+	// Listed, if set, is called once: when the first complete listing of this
+	// supervisor is stored and visible in its status.
 	Listed func()
-	// MinBackoff and MaxBackoff bound the wait before a failed source is run
-	// again; 200 ms and 30 s unless set. The waits start over once a source has
-	// been live for as long as the longest of them.
+	// MinBackoff and MaxBackoff bound the wait before a failed source is run again;
+	// 200 ms and 30 s unless set. The waits start over once a source has been live
+	// for as long as the longest of them.
 	MinBackoff, MaxBackoff time.Duration
 }
 
@@ -84,8 +84,8 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// Supervisor runs one source: it mirrors what the source reads into the store,
-// runs it again when it fails, and knows its status.
+// Supervisor runs one source: it mirrors the source's readings into the store, runs
+// it again when it fails, and keeps its status.
 type Supervisor struct {
 	name  string
 	src   Source
@@ -94,29 +94,29 @@ type Supervisor struct {
 
 	running atomic.Bool
 
-	// writing is held by whoever writes to this source's records in the store:
-	// the run under way, or an operator who releases what is held. It is a channel
-	// so that nobody has to wait longer than they can.
+	// writing is held by the writer of this source's records in the store: the
+	// present run, or an operator's release. It is a channel so that a caller can
+	// stop waiting when its context ends.
 	writing chan struct{}
-	repeats repeats // what the log has named of what is rejected; the writer's
+	repeats repeats // logged rejections; belongs to the writer
 
 	departure atomic.Pointer[HeldStatus] // nil unless it leaves the configuration
 
 	state
 }
 
-// NewSupervisor returns a supervisor of the source with that name, which must
-// be unique in the store. It does nothing until [Supervisor.Run].
+// NewSupervisor returns a supervisor of the source with that name, which must be
+// unique in the store. It does nothing until [Supervisor.Run].
 func NewSupervisor(name string, src Source, store Store, cfg Config) *Supervisor {
 	s := &Supervisor{name: name, src: src, store: store, cfg: cfg.withDefaults(), writing: make(chan struct{}, 1)}
 	s.begin(name, s.cfg)
 	return s
 }
 
-// Status returns what is known about the source. It may be called from anywhere.
+// Status returns the state of the source. It may be called from anywhere.
 func (s *Supervisor) Status() Status { return s.departure.Load().shown(s.own()) }
 
-// own is the status as the source itself has it.
+// own returns the status without a departure.
 func (s *state) own() Status {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -124,8 +124,8 @@ func (s *state) own() Status {
 }
 
 // Run runs the source until ctx ends and then returns nil. A source that fails,
-// panics or ends is run again after a wait; nothing it stored is touched. Run
-// fails only when the supervisor runs already, for its source must not run twice.
+// panics or ends is run again after a wait; its stored records stay. Run fails only
+// when the supervisor runs already, for its source must not run twice.
 func (s *Supervisor) Run(ctx context.Context) error {
 	if !s.running.CompareAndSwap(false, true) {
 		return fmt.Errorf("source %s: runs already", s.name)
@@ -149,8 +149,8 @@ func (s *Supervisor) Run(ctx context.Context) error {
 	}
 }
 
-// runOnce runs the source to its end and returns how long it had been live and
-// why it ended. The source runs on this goroutine, so its panics end up here.
+// runOnce runs the source to its end and returns how long it had been live and why it
+// ended. The source runs on this goroutine, so its panics end up here.
 func (s *Supervisor) runOnce(ctx context.Context) (live time.Duration, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	k := &sink{Supervisor: s, epoch: s.store.At().Epoch}
@@ -176,7 +176,7 @@ func (s *Supervisor) runOnce(ctx context.Context) (live time.Duration, err error
 		return 0, errNewEpoch
 	}
 	if cause := context.Cause(ctx); cause != nil {
-		return 0, cause // the source says no more than that it was asked to end
+		return 0, cause // the source's own error only repeats that it was asked to end
 	}
 	if err != nil {
 		return 0, err
@@ -196,8 +196,8 @@ func (e *panicError) Error() string {
 
 func (s *Supervisor) all() iter.Seq[model.Record] { return s.store.List(model.Filter{Source: s.name}) }
 
-// write makes the caller the one who writes to the source's records, until
-// done is called. It fails if ctx ends first.
+// write makes the caller the writer of the source's records, until done is called. It
+// fails if ctx ends first.
 func (s *Supervisor) write(ctx context.Context) (done func(), err error) {
 	select {
 	case s.writing <- struct{}{}:
@@ -207,9 +207,9 @@ func (s *Supervisor) write(ctx context.Context) (done func(), err error) {
 	}
 }
 
-// reindex reads everything that is remembered about the store from the store. It
-// returns what removes the marks of an older Isthmus on records that it held: those
-// are held for the source as a whole, as nothing else is known of their cause.
+// reindex rebuilds the index and the holds from the store. It returns writes that
+// remove the marks of an older Isthmus on held records. These are held for the source
+// as a whole, since their cause is unknown.
 func (s *Supervisor) reindex() (unmark []model.Write) {
 	var said []model.Record
 	var stored []part

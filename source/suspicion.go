@@ -2,27 +2,27 @@ package source
 
 import "github.com/isthmus-mesh/isthmus/model"
 
-// A drop is judged by numbers of endpoints. The mark of a service is the highest number
-// that its registry listed within Hold.For; its loss is the mark less the number that a
-// listing leaves. So a service that has as many endpoints as before has lost none,
-// whichever they are, and an endpoint that one service gains makes up for none that
-// another loses.
+// A drop is judged by numbers of endpoints. The mark of a service is the highest
+// number that its registry listed within Hold.For; its loss is the mark less the
+// number that a listing leaves. So a service that has as many endpoints as before has
+// lost none, whichever they are. An endpoint that one service gains makes up for none
+// that another loses.
 
-// fall is what a listing that lacks records leaves of a source.
+// fall is the loss of a source by a listing that lacks records.
 type fall struct {
 	services map[model.Ref]number // the services that may have lost endpoints
 	total    int                  // the sum of the marks of all services
 	// suspected counts endpoints that other systems hold: they are lost, too.
 	suspected int
-	// nothing says that the source is left without any record that it had, without any
-	// endpoint though it had some, or without any service if it had no endpoints.
+	// nothing says that the source is left without any former record. The same holds
+	// if it had endpoints and has none, or had only services and has none.
 	nothing bool
-	// replaced counts the endpoints that the source had if the listing has none of them,
-	// and people do not edit the registry.
+	// replaced counts the former endpoints if the listing has none of them, and
+	// people do not edit the registry.
 	replaced int
 }
 
-// number is a service's number of endpoints: its mark, and what a listing leaves.
+// number is a service's number of endpoints: its mark, and the number after a listing.
 type number struct {
 	mark, now int
 	lacks     bool // the listing lacks the service, or endpoints that it had until now
@@ -30,7 +30,7 @@ type number struct {
 
 func (n number) loss() int { return max(0, n.mark-n.now) }
 
-// loss is how many endpoints the services of the source have lost.
+// loss returns how many endpoints the services of the source have lost.
 func (f fall) loss() int {
 	lost := f.suspected
 	for _, n := range f.services {
@@ -39,9 +39,9 @@ func (f fall) loss() int {
 	return lost
 }
 
-// suspicion is what is suspicious about a fall.
+// suspicion is the suspicious part of a fall.
 type suspicion struct {
-	whole    bool // of the source: whatever is missing is held
+	whole    bool // of the source: every missing record is held
 	services map[model.Ref]number
 	lost     int // endpoints of the source
 }
@@ -59,7 +59,7 @@ func (h Hold) suspects(f fall) suspicion {
 	return s
 }
 
-// is reports whether anything is held for it.
+// is reports whether any record is to be held.
 func (s suspicion) is() bool { return s.whole || len(s.services) > 0 }
 
 // cause returns the cause for which a missing record is held, given the services it
@@ -84,7 +84,7 @@ func isEndpoint(kind model.Kind) bool {
 	return kind == model.KindEndpoint || kind == model.KindWorkload
 }
 
-// endpointsIn is how many endpoints a record of that kind counts for.
+// endpointsIn returns how many endpoints a record of that kind counts for.
 func endpointsIn(kind model.Kind) int {
 	if isEndpoint(kind) {
 		return 1
@@ -92,7 +92,7 @@ func endpointsIn(kind model.Kind) int {
 	return 0
 }
 
-// stock is how many records a source has.
+// stock counts the records of a source.
 type stock struct {
 	stored    int // of all kinds
 	endpoints int

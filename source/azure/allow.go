@@ -11,10 +11,10 @@ import (
 	"github.com/isthmus-mesh/isthmus/source/machines"
 )
 
-// Allow lets AzureResource objects of some namespaces name machines of some subscriptions
-// and resource groups.
+// Allow lets AzureResource objects of some namespaces name machines of some
+// subscriptions and resource groups.
 type Allow struct {
-	// Namespaces are those of the objects; "*" is every one.
+	// Namespaces are the namespaces of the objects; "*" is every one.
 	Namespaces []string `json:"namespaces"`
 	// Subscriptions are ids; "*" is every one.
 	Subscriptions []string `json:"subscriptions"`
@@ -45,8 +45,8 @@ func (a Allow) validate(prefix string) error {
 	return errors.Join(errs...)
 }
 
-// includes reports whether a namespace may name what is in a resource group; an empty group
-// stands for the whole subscription.
+// includes reports whether a namespace may name resources of a resource group. An
+// empty group stands for the whole subscription.
 func (a Allow) includes(namespace, subscription, group string) bool {
 	has := func(list []string, one string) bool {
 		return slices.ContainsFunc(list, func(s string) bool { return s == every || same(s, one) })
@@ -54,13 +54,14 @@ func (a Allow) includes(namespace, subscription, group string) bool {
 	return has(a.Namespaces, namespace) && has(a.Subscriptions, subscription) && (len(a.Groups) == 0 || group != "" && has(a.Groups, group))
 }
 
-// rights are all that objects may name.
+// rights are the machines that objects may name.
 type rights struct {
 	allow         []Allow
 	subscriptions []string // in which machines are selected by tags
 }
 
-// check says what of a service its namespace may not name; nil if it may name all of it.
+// check returns an error for the first resource or tag that the service's namespace
+// may not name; nil if all are allowed.
 func (r rights) check(s machines.Service) error {
 	may := func(subscription, group string) bool {
 		return slices.ContainsFunc(r.allow, func(a Allow) bool { return a.includes(s.Namespace, subscription, group) })
@@ -84,8 +85,8 @@ func (r rights) check(s machines.Service) error {
 	return nil
 }
 
-// confine returns what reads objects, with those rejected that name machines their
-// namespace may not name.
+// confine wraps a function that reads objects. An object is rejected if it names
+// machines that its namespace may not name.
 func (r rights) confine(read func(context.Context) machines.Objects) func(context.Context) machines.Objects {
 	return func(ctx context.Context) machines.Objects {
 		o := read(ctx)
@@ -98,7 +99,8 @@ func (r rights) confine(read func(context.Context) machines.Objects) func(contex
 				o.Definitions = append(o.Definitions, d)
 				continue
 			}
-			// It names no record: what the object had defined before goes.
+			// The rejection names no record: records that the object defined before
+			// are removed.
 			o.Rejected = append(o.Rejected, source.Rejection{Place: d.Where, Object: d.Where, Where: d.Where, Reason: err.Error()})
 		}
 		return o

@@ -26,7 +26,7 @@ type cloud struct {
 
 var _ machines.Cloud = (*cloud)(nil)
 
-// clients are those of one subscription.
+// clients are the API clients of one subscription.
 type clients struct {
 	machines   *armcompute.VirtualMachinesClient
 	sets       *armcompute.VirtualMachineScaleSetsClient
@@ -34,7 +34,8 @@ type clients struct {
 	interfaces *armnetwork.InterfacesClient
 }
 
-// of returns the clients of a subscription. They are kept, for their tokens are.
+// of returns the clients of a subscription. They are kept because they cache their
+// tokens.
 func (c *cloud) of(subscription string) (*clients, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

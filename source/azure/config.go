@@ -18,22 +18,23 @@ import (
 
 var _ source.Settings = (*Config)(nil)
 
-// Config says which machines serve what.
+// Config declares services and their machines.
 type Config struct {
 	// Cloud is public, china or government.
 	Cloud       string      `json:"cloud"`
 	Credentials Credentials `json:"credentials"`
-	// Subscription and Subscriptions are where machines are looked for that are selected
-	// by tags.
+	// Subscription and Subscriptions are searched for machines that are selected by
+	// tags.
 	Subscription  string   `json:"subscription"`
 	Subscriptions []string `json:"subscriptions"`
 	// Services may be written as a map of hosts, each with its resources.
 	Services []machines.Service `json:"services"`
-	// Port is the one of services that name none; zero if all of them do.
+	// Port is the port of services that name none; zero if all of them do.
 	Port int `json:"port"`
-	// Kubernetes is a cluster whose AzureResource objects define further services.
+	// Kubernetes is a cluster with AzureResource objects, which define further
+	// services.
 	Kubernetes *Kubernetes `json:"kubernetes"`
-	// Allow says which machines these objects may name; needed with Kubernetes.
+	// Allow lists the machines that these objects may name; required with Kubernetes.
 	Allow []Allow `json:"allow"`
 	// Poll is the pause between two rounds, give or take a tenth.
 	Poll time.Duration `json:"poll"`
@@ -43,20 +44,20 @@ type Config struct {
 
 // Kubernetes is a cluster.
 type Kubernetes struct {
-	// Kubeconfig is a file as of kubectl. Empty means the cluster that Isthmus runs in, or
-	// else what kubectl would take.
+	// Kubeconfig is a kubeconfig file. Empty means the cluster that Isthmus runs in,
+	// or else kubectl's default.
 	Kubeconfig string `json:"kubeconfig"`
-	// Context is one of the kubeconfig; empty means its current one.
+	// Context is a context of the kubeconfig; empty means its current one.
 	Context string `json:"context"`
 }
 
 // Bounds of time.
 const (
-	leastPoll  = 30 * time.Second // Azure counts requests by subscription, of all who read it
+	leastPoll  = 30 * time.Second // Azure counts requests by subscription, over all readers
 	roundLimit = 5 * time.Minute
 )
 
-// Kind is the row by which this registry is known.
+// Kind returns the row of this registry in the table of kinds.
 func Kind() source.Kind {
 	return source.Kind{
 		Name: "azure", MaxBackoff: time.Minute,
@@ -89,7 +90,7 @@ func (c *Config) Validate() error {
 
 func isSubscription(id string) bool { return id != "" && !strings.ContainsAny(id, "/ ") }
 
-// subscriptions are all in which machines are selected by tags.
+// subscriptions returns all subscriptions in which machines are selected by tags.
 func (c *Config) subscriptions() []string {
 	if c.Subscription == "" || slices.Contains(c.Subscriptions, c.Subscription) {
 		return c.Subscriptions
@@ -97,7 +98,7 @@ func (c *Config) subscriptions() []string {
 	return append([]string{c.Subscription}, c.Subscriptions...)
 }
 
-// services are all, with their ports.
+// services returns all services, with their ports.
 func (c *Config) services() []machines.Service {
 	all := slices.Clone(c.Services)
 	for i := range all {
@@ -143,7 +144,7 @@ func (c *Config) validateAllow() error {
 	return errors.Join(errs...)
 }
 
-// unjoined are the errors that [errors.Join] has joined.
+// unjoined returns the errors that [errors.Join] has joined.
 func unjoined(err error) []error {
 	if many, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // it was just joined
 		return many.Unwrap()
@@ -199,7 +200,7 @@ func (c *Config) Resolve(dir string) {
 	}
 }
 
-// files are those that are named.
+// files returns the files that the configuration names.
 func (c *Config) files() (list []*string) {
 	if w := c.Credentials.WorkloadIdentity; w != nil {
 		list = append(list, &w.TokenFile)

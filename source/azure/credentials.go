@@ -14,24 +14,24 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azidentity"
 )
 
-// Credentials say who asks: exactly one of these.
+// Credentials identify Isthmus to Azure: exactly one of these.
 type Credentials struct {
 	WorkloadIdentity *WorkloadIdentity `json:"workloadIdentity"`
 	ManagedIdentity  *ManagedIdentity  `json:"managedIdentity"`
 	ClientSecret     *ClientSecret     `json:"clientSecret"`
 }
 
-// WorkloadIdentity is a service account of Kubernetes, which is an identity of Azure,
-// too. What is left out comes from the environment, as Azure's webhook sets it.
+// WorkloadIdentity is a service account of Kubernetes that is an identity of Azure,
+// too. Empty fields come from the environment, as Azure's webhook sets it.
 type WorkloadIdentity struct {
 	TenantID  string `json:"tenantId"`
 	ClientID  string `json:"clientId"`
 	TokenFile string `json:"tokenFile"`
 }
 
-// ManagedIdentity is that of the machine that Isthmus runs on.
+// ManagedIdentity is the identity of the machine that Isthmus runs on.
 type ManagedIdentity struct {
-	// ClientID names one that a user has assigned; empty for the system's.
+	// ClientID names a user-assigned identity; empty for the system's.
 	ClientID string `json:"clientId"`
 }
 
@@ -42,7 +42,7 @@ type ClientSecret struct {
 	SecretFile string `json:"secretFile"`
 }
 
-// open returns what gets tokens.
+// open returns the credential that gets tokens.
 func (c *Credentials) open(options policy.ClientOptions, log *slog.Logger) (azcore.TokenCredential, error) {
 	switch {
 	case c.WorkloadIdentity != nil:
@@ -62,8 +62,8 @@ func (c *Credentials) open(options policy.ClientOptions, log *slog.Logger) (azco
 	return nil, errors.New("credentials: missing")
 }
 
-// secret gets tokens for a secret in a file. The file is read whenever a token is needed,
-// for the SDK takes the secret but once.
+// secret gets tokens for a secret in a file. The file is read whenever a token is
+// needed, for the SDK takes the secret only once.
 type secret struct {
 	ClientSecret
 	options policy.ClientOptions
@@ -84,8 +84,8 @@ func (s *secret) GetToken(ctx context.Context, o policy.TokenRequestOptions) (az
 	return credential.GetToken(ctx, o)
 }
 
-// current is of the secret that the file has now. One that cannot be read leaves the one
-// before in use.
+// current returns the credential for the file's present secret. If the file cannot be
+// read, the previous credential stays in use.
 func (s *secret) current() (azcore.TokenCredential, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -109,7 +109,7 @@ func (s *secret) current() (azcore.TokenCredential, error) {
 	return credential, nil
 }
 
-// warn says once that the secret before is still used.
+// warn logs once that the previous secret is still in use.
 func (s *secret) warn(err error) {
 	if s.warned != err.Error() {
 		s.warned = err.Error()

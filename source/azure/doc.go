@@ -1,16 +1,18 @@
-// Package azure mirrors services on virtual machines of Azure and on their scale sets, of
+// Package azure mirrors services on Azure's virtual machines and on scale sets of
 // both orchestration modes, through Azure's own SDK.
 //
-// A machine is read by its name, a scale set of the mode Uniform by the lists of its
-// instances and their interfaces. One of the mode Flexible consists of ordinary machines,
-// which are listed by the set; machines that are selected by tags are lists of a
-// subscription. Addresses come from the lists of interfaces. A page that fails, or a list
-// to join with, fails whatever needs it. What stays then is decided in source/machines.
+// A machine is read by its name. A scale set of the mode Uniform is read by the lists
+// of its instances and their interfaces. A scale set of the mode Flexible consists of
+// ordinary machines, which are listed by the set. Machines that are selected by tags
+// come from lists of a subscription. Addresses come from the lists of interfaces. A
+// failing page fails its list, and a failing list fails every group that needs it.
+// Package source/machines decides which machines stay then.
 //
-// Services are defined in the configuration and in AzureResource objects of a Kubernetes
-// cluster.
+// Services are defined in the configuration and in AzureResource objects of a
+// Kubernetes cluster.
 //
 // Nothing is written, in Azure or in the cluster.
 //
-// Concurrency: a reader is used by several goroutines at once; what they share has locks.
+// Concurrency: several goroutines use a reader at once; locks guard their shared
+// state.
 package azure

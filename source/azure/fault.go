@@ -16,7 +16,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/source/machines"
 )
 
-// explain says in few words what an answer of Azure means, and what to do.
+// explain turns an answer of Azure into a short error with advice.
 func explain(err error) error {
 	if login, is := errors.AsType[*azidentity.AuthenticationFailedError](err); is {
 		return explainLogin(login)
@@ -41,7 +41,7 @@ func explain(err error) error {
 	return short
 }
 
-// explainLogin says why there is no token. The SDK says it on many lines.
+// explainLogin returns why there is no token, on one line. The SDK uses many lines.
 func explainLogin(login *azidentity.AuthenticationFailedError) error {
 	var said []string
 	for line := range strings.Lines(login.Error()) {
@@ -56,7 +56,7 @@ func explainLogin(login *azidentity.AuthenticationFailedError) error {
 	return short
 }
 
-// denied is [explain] of a request for one resource by its name.
+// denied is [explain] for a request of one resource by its name.
 func denied(err error) error {
 	var answer *azcore.ResponseError
 	if errors.As(err, &answer) && answer.StatusCode == http.StatusNotFound &&
@@ -75,7 +75,7 @@ func requestOf(e *azcore.ResponseError) string {
 	return u.Host + u.Path
 }
 
-// retryAfter is how long an answer wants to be left alone; zero if it does not say.
+// retryAfter returns the wait that an answer asks for; zero if there is none.
 func retryAfter(r *http.Response, now time.Time) time.Duration {
 	if r == nil {
 		return 0
@@ -95,10 +95,10 @@ func retryAfter(r *http.Response, now time.Time) time.Duration {
 	return 0
 }
 
-// largest is how large an answer may be. A page is far smaller.
+// largest bounds the bytes of an answer. A page is far smaller.
 const largest = 64 << 20
 
-// bounded reads no answer without end.
+// bounded limits the size of answers.
 type bounded struct{ next policy.Transporter }
 
 // Do implements [policy.Transporter].

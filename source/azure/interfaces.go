@@ -10,7 +10,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/source/machines"
 )
 
-// interfaces are network interfaces of many machines.
+// interfaces indexes the network interfaces of many machines.
 type interfaces struct {
 	byID, byMachine map[string][]*armnetwork.Interface // in lower case
 }
@@ -29,7 +29,7 @@ func indexed(list []*armnetwork.Interface) interfaces {
 	return all
 }
 
-// references are the interfaces that a machine says it has.
+// references are the interfaces that a machine refers to.
 type references []*armcompute.NetworkInterfaceReference
 
 func referencesOf(p *armcompute.NetworkProfile) references {
@@ -39,7 +39,7 @@ func referencesOf(p *armcompute.NetworkProfile) references {
 	return p.NetworkInterfaces
 }
 
-// primary is the URI of the first interface; empty if none is said to be it.
+// primary returns the URI of the primary interface; empty if none is marked.
 func (r references) primary() string {
 	for _, one := range r {
 		if one != nil && (len(r) == 1 || one.Properties != nil && isTrue(one.Properties.Primary)) {
@@ -53,7 +53,8 @@ func (r references) primary() string {
 func (i interfaces) join(m *machines.Machine, uri string, r references) {
 	one := i.primaryOf(uri, r)
 	if one == nil {
-		// Its interface was made or removed between the two lists, or may not be seen.
+		// The interface was made or removed between the two lists, or may not be
+		// read.
 		m.Unjoined = len(r) > 0
 		return
 	}
@@ -73,8 +74,8 @@ func (i interfaces) primaryOf(uri string, r references) *armnetwork.Interface {
 	return nil
 }
 
-// addressOf is the private address of the primary configuration. Others of an interface
-// are for something else that runs there.
+// addressOf returns the private address of the primary configuration. Other addresses
+// of an interface belong to other software on the machine.
 func addressOf(one *armnetwork.Interface) string {
 	if one.Properties == nil {
 		return ""

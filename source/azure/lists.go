@@ -8,12 +8,12 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/network/armnetwork/v9"
 )
 
-// interfacesOf returns those of the resource group in which the primary interface of a
-// machine is, which need not be its own.
+// interfacesOf returns the interfaces of the resource group that has the machine's
+// primary interface. The group may differ from the machine's own.
 func (r *round) interfacesOf(ctx context.Context, refs references) (interfaces, error) {
 	_, is, err := split(refs.primary())
 	if err != nil {
-		return interfaces{}, nil // it has none
+		return interfaces{}, nil // the machine has no interface
 	}
 	return r.interfaces.get(is.subscription+"/"+is.group, func() (interfaces, error) {
 		c, err := r.cloud.of(is.subscription)
@@ -26,8 +26,8 @@ func (r *round) interfacesOf(ctx context.Context, refs references) (interfaces, 
 	})
 }
 
-// allMachines returns the ordinary machines of a subscription, and their states, which are
-// another list.
+// allMachines returns the ordinary machines of a subscription, and their states,
+// which are another list.
 func (r *round) allMachines(ctx context.Context, subscription string) ([]*armcompute.VirtualMachine, map[string]*armcompute.VirtualMachine, error) {
 	list, err := r.machines.get(subscription, func() ([]*armcompute.VirtualMachine, error) {
 		return r.listMachines(ctx, subscription, nil)

@@ -18,11 +18,12 @@ import (
 	"github.com/isthmus-mesh/isthmus/source/machines"
 )
 
-// azureResources are objects that define a service on machines of Azure each.
+// azureResources is the resource name of objects that each define a service on
+// machines of Azure.
 const azureResources = "azureresources"
 
-// objects reads them from a cluster. They are listed in each round: machines are not
-// known sooner, and a list cannot miss anything.
+// objects reads AzureResource objects from a cluster. Each round lists them: machines
+// are not known sooner, and a list cannot miss a change.
 type objects struct {
 	Kubernetes
 	timeout time.Duration
@@ -47,7 +48,7 @@ func (o objects) read(ctx context.Context) machines.Objects {
 	return read
 }
 
-// pageSize is how many objects are asked for at once.
+// pageSize is the number of objects in a page.
 const pageSize = 500
 
 // list returns all objects, or an error.
@@ -73,7 +74,7 @@ func (o objects) list(ctx context.Context) (all []unstructured.Unstructured, err
 	}
 }
 
-// failed is that no objects can be read.
+// failed returns the result of a failed list.
 func failed(err error) machines.Objects {
 	o := machines.Objects{Place: azureResources, Err: err}
 	switch {
@@ -85,7 +86,7 @@ func failed(err error) machines.Objects {
 	return o
 }
 
-// definition is the service that an object defines, or why it cannot be taken.
+// definition returns the service that an object defines, or why it is rejected.
 func definition(u *unstructured.Unstructured) (machines.Definition, *source.Rejection) {
 	d := machines.Definition{
 		Name: u.GetName() + "." + azureResources + ".isthmus.io", Place: azureResources,

@@ -14,7 +14,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/source/machines"
 )
 
-// round reads groups once. Lists that several of them need are read once.
+// round reads groups once. A list that several groups need is read once.
 type round struct {
 	cloud *cloud
 
@@ -24,7 +24,7 @@ type round struct {
 	sets       shared[[]*armcompute.VirtualMachineScaleSet]  // by subscription
 }
 
-// shared reads something once for each key, for all who need it.
+// shared reads a value once for each key, for all callers.
 type shared[T any] struct {
 	mu  sync.Mutex
 	all map[string]*result[T]
@@ -36,7 +36,7 @@ type result[T any] struct {
 	err   error
 }
 
-// errUnread is of those who wait for a reading that panics.
+// errUnread is the result for goroutines that wait for a reading that panics.
 var errUnread = errors.New("it could not be read")
 
 func (s *shared[T]) get(key string, read func() (T, error)) (T, error) {
@@ -51,7 +51,7 @@ func (s *shared[T]) get(key string, read func() (T, error)) (T, error) {
 	}
 	s.mu.Unlock()
 	if begun {
-		<-r.done // whoever reads ends with the round
+		<-r.done // the reading goroutine ends with the round
 		return r.value, r.err
 	}
 	defer close(r.done)
@@ -91,8 +91,8 @@ func (r *round) single(ctx context.Context, c *clients, is resource) ([]machines
 	return r.ordinary(ctx, []*armcompute.VirtualMachine{&answer.VirtualMachine}, nil)
 }
 
-// set reads a scale set. It is asked for by name first: lists of the members of one that
-// does not exist may be empty, and its mode is not that of another set of its name before.
+// set reads a scale set. The set itself is requested first. The lists of members of a
+// missing set may be empty. A new set of the same name may have another mode.
 func (r *round) set(ctx context.Context, c *clients, is resource) ([]machines.Machine, error) {
 	answer, err := c.sets.Get(ctx, is.group, is.name, nil)
 	if err != nil {
@@ -107,12 +107,12 @@ func (r *round) set(ctx context.Context, c *clients, is resource) ([]machines.Ma
 	return r.uniform(ctx, c, is)
 }
 
-// isFlexible reports the mode of a set. Those of before there were modes have none.
+// isFlexible reports the mode of a set. Sets older than modes have none.
 func isFlexible(s *armcompute.VirtualMachineScaleSet) bool {
 	return s.Properties != nil && s.Properties.OrchestrationMode != nil && *s.Properties.OrchestrationMode == armcompute.OrchestrationModeFlexible
 }
 
-// uniform reads a set whose instances are no machines of their own.
+// uniform reads a set with instances that are not machines of their own.
 func (r *round) uniform(ctx context.Context, c *clients, is resource) ([]machines.Machine, error) {
 	expand := "instanceView"
 	list, err := all(ctx, c.instances.NewListPager(is.group, is.name, &armcompute.VirtualMachineScaleSetVMsClientListOptions{Expand: &expand}),
@@ -142,7 +142,7 @@ func (r *round) uniform(ctx context.Context, c *clients, is resource) ([]machine
 	return found, nil
 }
 
-// instance is one of a uniform set, without its address.
+// instance returns an instance of a uniform set, without its address.
 func instance(vm *armcompute.VirtualMachineScaleSetVM, of resource) (machines.Machine, error) {
 	id, ok := machineID(text(vm.ID))
 	if !ok || vm.Properties == nil || !strings.HasPrefix(strings.ToLower(text(vm.ID)), of.String()+"/") {
@@ -171,8 +171,8 @@ func (r *round) flexible(ctx context.Context, c *clients, is resource) ([]machin
 	return r.ordinary(ctx, list, nil)
 }
 
-// tagged reads the machines of a subscription that have some tags: ordinary ones by
-// their own, and those of uniform sets by the set's.
+// tagged reads the machines of a subscription that have some tags. Ordinary machines
+// are matched by their own tags, instances of uniform sets by the tags of the set.
 func (r *round) tagged(ctx context.Context, subscription string, tags map[string]string) (found []machines.Machine, err error) {
 	list, statuses, err := r.allMachines(ctx, subscription)
 	if err != nil {
@@ -212,8 +212,8 @@ func (r *round) tagged(ctx context.Context, subscription string, tags map[string
 	return found, nil
 }
 
-// ordinary makes machines of what is known of them, with the addresses of their
-// interfaces. Statuses have the states of machines that were listed without.
+// ordinary makes machines of listed virtual machines, with the addresses of their
+// interfaces. Statuses has the states of machines that were listed without them.
 func (r *round) ordinary(ctx context.Context, list []*armcompute.VirtualMachine, statuses map[string]*armcompute.VirtualMachine) ([]machines.Machine, error) {
 	found := make([]machines.Machine, 0, len(list))
 	for _, vm := range list {
@@ -245,10 +245,11 @@ func viewOf(vm *armcompute.VirtualMachine, statuses map[string]*armcompute.Virtu
 	return v
 }
 
-// mostPages is how many pages a list may have. Whoever answers with more goes round in a circle.
+// mostPages bounds the pages of a list. A longer list is a cycle of pages.
 const mostPages = 10_000
 
-// all reads every page of a list. One that fails, or that is no page, fails the list.
+// all reads every page of a list. A page that fails or has no list fails the whole
+// list.
 func all[P, T any](ctx context.Context, pages *runtime.Pager[P], items func(P) []*T) (list []*T, err error) {
 	for n := 0; pages.More(); n++ {
 		if n == mostPages {

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// resource is what a URI names: a machine, or a scale set. All of it is in lower case, as
-// Azure compares it.
+// resource is a machine or a scale set, as a URI names it. All fields are in lower
+// case, as Azure ignores case.
 type resource struct{ subscription, group, kind, name string }
 
 // Kinds of resources.
@@ -27,7 +27,7 @@ func parse(uri string) (resource, error) {
 	return r, nil
 }
 
-// split reads a URI of any resource that stands directly in a resource group.
+// split reads a URI of any resource directly in a resource group.
 func split(uri string) (provider string, r resource, err error) {
 	parts := strings.Split(strings.ToLower(uri), "/")
 	if len(parts) != 9 || parts[0] != "" || parts[1] != "subscriptions" || parts[3] != "resourcegroups" || parts[5] != "providers" {
@@ -45,8 +45,8 @@ func (r resource) String() string {
 	return "/subscriptions/" + r.subscription + "/resourcegroups/" + r.group + "/providers/microsoft.compute/" + r.kind + "/" + r.name
 }
 
-// machineID is the lasting name of a machine by its URI: subscription, group and name,
-// with the number of the instance in a uniform set.
+// machineID returns the lasting name of a machine by its URI: subscription, group and
+// name, with the number of the instance in a uniform set.
 func machineID(uri string) (id string, ok bool) {
 	parts := strings.Split(strings.ToLower(uri), "/")
 	switch {

@@ -25,18 +25,19 @@ type Source struct {
 	config Config
 	access Access
 	log    *slog.Logger
-	stored func() iter.Seq[model.Record] // nil if that cannot be found out
+	stored func() iter.Seq[model.Record] // nil if stored records cannot be read
 
 	mirror *machines.Source // nil before the first run that had credentials
 }
 
 var _ source.Source = (*Source)(nil)
 
-// Access is by what Azure is reached, if not by what the configuration says.
+// Access replaces parts of the configured access to Azure; nil fields are built from
+// the configuration.
 type Access struct {
 	Credential azcore.TokenCredential
 	Transport  policy.Transporter
-	// Objects reads what defines services beside the configuration.
+	// Objects reads the objects that define services beside the configuration.
 	Objects func(ctx context.Context) machines.Objects
 }
 
@@ -64,7 +65,7 @@ func (s *Source) Run(ctx context.Context, sink source.Sink) error {
 	return s.mirror.Run(ctx, sink)
 }
 
-// open makes what reads Azure, with what it needs that was not given.
+// open builds the mirror, with the parts of Access that were not given.
 func (s *Source) open() (*machines.Source, error) {
 	a := &s.access
 	if a.Transport == nil {
@@ -89,18 +90,18 @@ func (s *Source) open() (*machines.Source, error) {
 	}
 	options.Retry = policy.RetryOptions{
 		MaxRetries: 2, TryTimeout: s.config.Timeout,
-		// A longer pause that Azure asks for comes back as an error, and is kept for all that
-		// is read of the subscription.
+		// A longer pause that Azure asks for comes back as an error, and applies to
+		// the whole subscription.
 		MaxRetryDelay: 10 * time.Second,
 	}
 	return machines.New(&cloud{
 		credential: a.Credential, subscriptions: s.config.subscriptions(), clients: map[string]*clients{},
-		// The other policy would register the providers of resources, which is to write.
+		// The other policy would register resource providers, and so write.
 		options: &arm.ClientOptions{ClientOptions: options, DisableRPRegistration: true},
 	}, machines.Options{Services: s.config.services(), Objects: a.Objects, Poll: s.config.Poll, Least: leastPoll, Round: roundLimit, Stored: s.stored}), nil
 }
 
-// newClient returns a client whose connections are the source's own.
+// newClient returns a client that shares no connections with other parts.
 func newClient() *http.Client {
 	transport := &http.Transport{
 		Proxy: proxy, ForceAttemptHTTP2: true, MaxIdleConns: 16,
@@ -110,8 +111,8 @@ func newClient() *http.Client {
 	return &http.Client{Transport: transport}
 }
 
-// proxy is that of the environment, but for addresses of the machine's own link: tokens of
-// a managed identity are given out there, to this machine alone.
+// proxy returns the environment's proxy, except for link-local addresses: a managed
+// identity gets its tokens there, for this machine alone.
 func proxy(r *http.Request) (*url.URL, error) {
 	if at, err := netip.ParseAddr(r.URL.Hostname()); err == nil && at.IsLinkLocalUnicast() {
 		return nil, nil //nolint:nilnil // as the transport has it: there is none

@@ -9,21 +9,21 @@ import (
 	"github.com/isthmus-mesh/isthmus/source/machines"
 )
 
-// view is what Azure says of the state of a machine.
+// view is the state of a machine as Azure reports it.
 type view struct {
 	provisioning *string
 	statuses     []*armcompute.InstanceViewStatus
 	health       *armcompute.VirtualMachineHealthStatus // nil without the health extension
 }
 
-// state says whether a machine is given traffic.
+// state returns whether a machine is given traffic.
 func (v view) state() machines.State {
 	health := v.healthState()
 	switch strings.ToLower(text(v.provisioning)) {
 	case "deleting":
 		return machines.Ending
 	case "succeeded", "updating", "":
-	case "failed": // an operation has, such as that of an extension; the machine may be well
+	case "failed": // an operation failed, such as an extension's; the machine may be well
 		if health != machines.Serving || v.health == nil {
 			return machines.NotServing
 		}
@@ -40,7 +40,7 @@ func (v view) state() machines.State {
 	}
 }
 
-// power is the power state, such as running; empty if Azure does not know it.
+// power returns the power state, such as running; empty if Azure does not know it.
 func (v view) power() string {
 	for _, s := range v.statuses {
 		if s == nil {
@@ -53,8 +53,8 @@ func (v view) power() string {
 	return ""
 }
 
-// healthState is what the health extension says. It says unknown where the application
-// does not answer, or not as it should, and where reports do not arrive.
+// healthState returns the report of the health extension. The report is "unknown" if
+// the application does not answer, answers wrongly, or its reports do not arrive.
 func (v view) healthState() machines.State {
 	if v.health == nil || v.health.Status == nil {
 		return machines.Serving
@@ -72,8 +72,8 @@ func (v view) healthState() machines.State {
 	}
 }
 
-// locality is the region and the first zone, as nodes of Kubernetes in Azure have them:
-// zone 2 of westeurope is westeurope-2.
+// locality returns the region and the first zone, in the form of Kubernetes nodes in
+// Azure: zone 2 of westeurope is westeurope-2.
 func locality(location *string, zones []*string) model.Locality {
 	l := model.Locality{Region: strings.ToLower(strings.ReplaceAll(text(location), " ", ""))}
 	if len(zones) > 0 && text(zones[0]) != "" {
@@ -82,7 +82,7 @@ func locality(location *string, zones []*string) model.Locality {
 	return l
 }
 
-// text is what a field says; empty if it is left out.
+// text returns the value of a field; empty if the field is left out.
 func text(s *string) string {
 	if s == nil {
 		return ""
@@ -98,8 +98,8 @@ func tagsOf(tags map[string]*string) map[string]string {
 	return all
 }
 
-// hasAll reports whether tags have all of some others. Azure compares their names without
-// case, and their values with it.
+// hasAll reports whether tags have all of some others. Azure ignores case in tag
+// names, not in values.
 func hasAll(tags map[string]*string, wanted map[string]string) bool {
 	for name, value := range wanted {
 		if !has(tags, name, value) {

@@ -10,29 +10,29 @@ import (
 	"github.com/isthmus-mesh/isthmus/source"
 )
 
-// registry is what is known of all files, and which of them has the word on
-// each name. It is a value of one goroutine and does no I/O.
+// registry holds the documents of all files, and the file that owns each name. It is
+// a value of one goroutine and does no I/O.
 type registry struct {
 	files   map[string]*version // by place
 	claims  map[model.Ref][]claim
 	ignored map[string]int // over all files, by kind
-	// missing says since when files are not there that may be back in a moment.
-	// Until then they say what they said, but for names that another file claims.
+	// missing has the time since when files are missing that may be back in a moment.
+	// Their documents stay until then, except for names that another file describes.
 	missing map[string]time.Time
-	missed  time.Time // when the last of them was
-	// holders says which file has the word on a name: a file keeps it for as long
-	// as it describes the object. At the start it is the one that is stored.
+	missed  time.Time // time of the last one
+	// holders has the file that owns each name: a file keeps a name for as long as it
+	// describes the object. At the start the owner is the stored one.
 	holders map[model.Ref]string
 }
 
-// claim is one document that describes an object. Of several the one in the file that
-// has the word on the name wins, so that a new file takes nothing from others; where
-// nothing is stored that is the first by place. In a file it is the first. A rejected
-// document claims its name, too: that its last good version stays means that no other
-// takes over.
+// claim is one document that describes an object. If several do, the document in the
+// owner's file wins, so that a new file takes no name from others. Without a stored
+// owner, the first file by place wins. Within a file, the first document wins. A
+// rejected document counts, too: its last good version stays, so no other document
+// may take over.
 type claim struct {
 	place string
-	index int // in docs of the version; past its end if only held
+	index int // in docs of the version; past their end for a name that is only held
 }
 
 func newRegistry() *registry {
@@ -42,7 +42,7 @@ func newRegistry() *registry {
 	}
 }
 
-// refs yields the names that a version claims.
+// refs yields the names that a version describes.
 func (v *version) refs() iter.Seq2[model.Ref, int] {
 	return func(yield func(model.Ref, int) bool) {
 		if v == nil {
@@ -61,10 +61,9 @@ func (v *version) refs() iter.Seq2[model.Ref, int] {
 	}
 }
 
-// apply takes new versions of some files, nil for those that are gone. It
-// returns the places whose listing is different now, in order: those of the
-// files themselves, and those of files that share a name with them, because
-// the word on that name may have passed from one to another.
+// apply takes new versions of some files, nil for files that are gone. It returns the
+// places with a changed listing, in order. These are the files themselves, and files
+// that share a name with them: its ownership may have changed.
 func (r *registry) apply(changes map[string]*version) []string {
 	affected, touched := map[string]bool{}, map[model.Ref]bool{}
 	for place, next := range changes {
@@ -130,7 +129,7 @@ func (r *registry) submit(place string, v *version, affected map[string]bool) {
 	}
 }
 
-// listing is the complete reading of some places, or of all when places is nil.
+// listing returns the complete reading of some places, or of all when places is nil.
 func (r *registry) listing(places []string) source.Listing {
 	out := source.Listing{Places: places, Ignored: maps.Clone(r.ignored)}
 	if places == nil {
@@ -151,7 +150,7 @@ func (r *registry) listing(places []string) source.Listing {
 func (r *registry) list(out *source.Listing, place string, i int, d *doc) {
 	switch claims := r.claims[d.ref()]; {
 	case r.isMissing(place) && known(d.ref()) && !slices.Contains(claims, claim{place, i}):
-		return // it has moved to another file
+		return // the object has moved to another file
 	case len(claims) > 0 && claims[0] != (claim{place, i}):
 		out.Rejected = append(out.Rejected, r.duplicate(place, d, claims[0]))
 		return
@@ -163,9 +162,9 @@ func (r *registry) list(out *source.Listing, place string, i int, d *doc) {
 	out.Objects = append(out.Objects, d.object.Listed(place))
 }
 
-// duplicate rejects a document that describes an object once more. It carries
-// the name, which the winner lists: with the name left out, everything stored
-// under this place would have to stay, even what was removed from it.
+// duplicate rejects a document that describes an object once more. The rejection
+// carries the name, which the winner lists. Without the name, every record stored
+// under this place would have to stay, even removed ones.
 func (r *registry) duplicate(place string, d *doc, winner claim) source.Rejection {
 	first := winner.place + ", which cannot be read at the moment"
 	if docs := r.files[winner.place].docs; winner.index < len(docs) {

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// commit takes what was read, nil for what is gone, and lists what is
-// different for it: only the places concerned, or everything if all was read.
+// commit applies newly read versions, nil for gone files, and passes on a listing of
+// the changes: only the places concerned, or everything if all was read.
 func (f *follower) commit(ctx context.Context, read map[string]*version, full bool, observed, now time.Time) error {
 	first := !f.listed
 	changes, dirty := map[string]*version{}, first || f.again && full
@@ -55,16 +55,16 @@ func (f *follower) commit(ctx context.Context, read map[string]*version, full bo
 	return f.sink.Replace(ctx, listing)
 }
 
-// waits reports whether it is too early to take a file for gone. It may be about
-// to be written anew, or what was in it to appear in another file.
+// waits reports whether it is too early to treat a file as gone. It may be about to
+// be written anew, or its documents may appear in another file.
 func (f *follower) waits(place string, prev *version, now time.Time) bool {
 	since, missing := f.registry.missing[place]
 	return !prev.blank() && f.isFile(place) && (!missing || now.Before(f.goneAt(since)) || now.Before(f.lookAt))
 }
 
-// settled reports whether what was read may be used. A file that had
-// documents, or may have had before this run, and is empty now is most likely
-// being written; so its documents stay until it has been empty for a while.
+// settled reports whether a new version may be used. An empty file that had
+// documents, or may have had some before this run, is most likely being written. So
+// its documents stay until it has been empty for a while.
 func (f *follower) settled(place string, prev, next *version, now time.Time) bool {
 	empty := next != nil && next.trouble == "" && next.size == 0
 	if !empty || prev != nil && prev.blank() {

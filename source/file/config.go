@@ -19,21 +19,21 @@ import (
 
 var _ source.Settings = (*Config)(nil)
 
-// Config says what to read.
+// Config selects the folder to read.
 type Config struct {
 	// Path is a folder, read with everything below it, or a single file.
 	Path string `json:"path"`
 
 	stored    func() iter.Seq[model.Record] // of the source, when it begins; nil for nothing
 	memory    *budget.Budget                // for reading files; nil is without bound
-	folders   int                           // that are read at most; mostFolders unless set
+	folders   int                           // maximum to read; mostFolders unless set
 	pace      pace                          // zero fields take their defaults
 	unwatched bool                          // only read again and again; for tests
 	events    <-chan fsnotify.Event         // of a source that is not watched; for tests
 }
 
-// Kind is the row by which this registry is known. Nobody is spared by a long
-// wait for a folder that is not there: the disk is our own.
+// Kind returns the row of this registry in the table of kinds. The backoff is short:
+// retrying a missing folder burdens only the local disk.
 func Kind() source.Kind {
 	return source.Kind{Name: "file", New: func() source.Settings { return &Config{} }, MaxBackoff: 5 * time.Second, Edited: true, Local: true}
 }
@@ -64,7 +64,7 @@ func (c *Config) Check() error {
 // Warnings implements [source.Settings].
 func (c *Config) Warnings() []string { return nil }
 
-// Folder is what the source follows, so that nothing else is written there.
+// Folder returns the path that the source follows, so that nothing else is written there.
 func (c *Config) Folder() string { return c.Path }
 
 // Open implements [source.Settings].
@@ -72,13 +72,13 @@ func (c *Config) Open(env source.Env) source.Source {
 	return New(c.with(env), env.Log)
 }
 
-// with returns the settings with what the source is given beside them.
+// with returns the settings with the parts of the environment that the source needs.
 func (c Config) with(env source.Env) Config {
 	c.stored, c.memory = env.Stored, env.Memory
 	return c
 }
 
-// watch returns what says that something in the folder may have changed.
+// watch returns the watcher that reports possible changes in the folder.
 func (c *Config) watch(log *slog.Logger) *dirwatch.Watcher {
 	if c.unwatched {
 		return dirwatch.Fed(c.events)
@@ -86,12 +86,12 @@ func (c *Config) watch(log *slog.Logger) *dirwatch.Watcher {
 	return dirwatch.New(log)
 }
 
-// pace is how fast a folder is followed.
+// pace sets the times by which a folder is followed.
 type pace struct {
-	quiet  time.Duration // without events, after which a change is taken to be complete
-	most   time.Duration // that a change waits although events keep coming
-	settle time.Duration // that a file must stay empty before it counts as empty
-	gone   time.Duration // that files must be missing to be taken for gone
+	quiet  time.Duration // without events, after which a change counts as complete
+	most   time.Duration // longest wait of a change while events keep coming
+	settle time.Duration // how long a file must stay empty to count as empty
+	gone   time.Duration // how long files must be missing to count as gone
 	rescan time.Duration // between readings of everything
 }
 

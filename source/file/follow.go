@@ -12,7 +12,7 @@ import (
 // follower is one run of a source. One goroutine owns it.
 type follower struct {
 	root     string
-	folders  int // that are read at most
+	folders  int // maximum to read
 	pace     pace
 	sink     source.Sink
 	memory   *budget.Budget // for reading files
@@ -22,9 +22,9 @@ type follower struct {
 	pending  *pending
 	empty    map[string]time.Time // since when files that had documents are empty, by place
 	lookAt   time.Time            // missing files are not judged before, as others are being written
-	forced   time.Time            // when everything was last read because of what was found of some files
-	rescan   time.Time            // when to look through everything again
-	scan     *scan                // that is under way; may be nil
+	forced   time.Time            // when everything was last read because of the state of some files
+	rescan   time.Time            // start of the next scan
+	scan     *scan                // the running scan; may be nil
 	listed   bool                 // the first listing was sent
 	again    bool                 // the next listing of everything is sent even if nothing changed
 }
@@ -33,7 +33,7 @@ type follower struct {
 //   - the end of ctx;
 //   - an event, which joins the window of its file;
 //   - lost events: anything may have changed;
-//   - being asked to list everything once more;
+//   - a relist that the supervisor requests;
 //   - the time at which a window, an empty or missing file, a rescan or the next step of
 //     one is due.
 func (f *follower) follow(ctx context.Context) error {
@@ -59,7 +59,7 @@ func (f *follower) follow(ctx context.Context) error {
 	}
 }
 
-// note takes in an event.
+// note records an event.
 func (f *follower) note(path string, now time.Time) {
 	_, isDir := f.tree.dirs[path]
 	switch {
@@ -71,8 +71,8 @@ func (f *follower) note(path string, now time.Time) {
 	}
 }
 
-// due is when there is something to do next. Empty and missing files wait for a
-// reading of everything that is to come.
+// due returns the time of the next action. Empty and missing files wait for a pending
+// reading of everything.
 func (f *follower) due() time.Time {
 	due := f.pending.due(f.rescan)
 	if f.pending.awaitsWhole() {
@@ -105,7 +105,7 @@ func (f *follower) tick(ctx context.Context, now time.Time) error {
 	return f.process(ctx, files, whole, now)
 }
 
-// goOn begins a scan, or goes on with the one that is under way, if it is time to.
+// goOn begins a scan, or continues the running one, if that is due.
 func (f *follower) goOn(ctx context.Context, now time.Time) error {
 	due := !now.Before(f.rescan)
 	if due {
@@ -121,7 +121,7 @@ func (f *follower) goOn(ctx context.Context, now time.Time) error {
 	}
 }
 
-// lookAgain has those files read that have been empty for long enough.
+// lookAgain schedules a reading of the files that have been empty for long enough.
 func (f *follower) lookAgain(now time.Time) {
 	for place, since := range f.empty {
 		e, exists := f.tree.files[place]
@@ -135,7 +135,7 @@ func (f *follower) lookAgain(now time.Time) {
 	}
 }
 
-// process reads files that are due, or everything, and passes on what is different.
+// process reads files that are due, or everything, and passes on the changes.
 func (f *follower) process(ctx context.Context, due map[string]window, whole window, now time.Time) error {
 	observed := now
 	for _, w := range due {

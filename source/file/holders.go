@@ -8,7 +8,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/model"
 )
 
-// inherit takes in what is stored of the source before its files are read.
+// inherit takes the owners of names from the stored records before files are read.
 func (r *registry) inherit(stored iter.Seq[model.Record]) {
 	for rec := range stored {
 		if rec.Owner == (model.Ref{}) && !rec.Kind.Reserved() && rec.Place != "" {
@@ -19,7 +19,7 @@ func (r *registry) inherit(stored iter.Seq[model.Record]) {
 	}
 }
 
-// unread returns the places of what is stored, of which no file was read yet.
+// unread returns the places of stored records without a file read yet.
 func (r *registry) unread() []string {
 	places := map[string]bool{}
 	for _, place := range r.holders {
@@ -30,8 +30,8 @@ func (r *registry) unread() []string {
 	return sorted(places)
 }
 
-// recall returns a version that is the first to be read of a file. While it is partly
-// beyond understanding, it has the names that are stored of the file.
+// recall completes the first version that is read of a file. If a part of it cannot
+// be understood, it keeps the names stored for the file.
 func (r *registry) recall(place string, v *version) *version {
 	if !v.vague() {
 		return v
@@ -45,8 +45,8 @@ func (r *registry) recall(place string, v *version) *version {
 	return v.after(stored)
 }
 
-// settle says who has the word on a name now. A file that is not there for a moment
-// has it again when it is back.
+// settle updates the owner of a name. A file that is missing for a moment owns the
+// name again when it is back.
 func (r *registry) settle(ref model.Ref) {
 	claims := r.claims[ref]
 	switch {
@@ -57,7 +57,7 @@ func (r *registry) settle(ref model.Ref) {
 	}
 }
 
-// rank orders the claims of a name, the one that counts first.
+// rank orders the claims of a name, the winner first.
 func (r *registry) rank(ref model.Ref, claims []claim) {
 	others := func(c claim) int {
 		if c.place == r.holders[ref] {

@@ -11,14 +11,14 @@ import (
 
 func known(ref model.Ref) bool { return ref != (model.Ref{}) }
 
-// isMissing reports whether a file is not there, and not taken for gone yet.
+// isMissing reports whether a file is missing, but not counted as gone yet.
 func (r *registry) isMissing(place string) bool {
 	_, missing := r.missing[place]
 	return missing
 }
 
-// miss notes files that are not there, and passes the names that other files
-// claim as well on to these. It returns the places that are different for it.
+// miss notes missing files, and passes names on to other files that describe them as
+// well. It returns the places with a changed listing.
 func (r *registry) miss(places []string, now time.Time) []string {
 	var fresh []string
 	for _, place := range places {
@@ -44,14 +44,14 @@ func (r *registry) miss(places []string, now time.Time) []string {
 	return sorted(affected)
 }
 
-// findAgain puts off looking for a file that is there, if not ready to be read.
+// findAgain restarts the wait for a missing file that is back, but not ready to be read.
 func (r *registry) findAgain(place string, now time.Time) {
 	if r.isMissing(place) {
 		r.missing[place] = now
 	}
 }
 
-// present returns the claims of a name by files that are there.
+// present returns the claims of a name by files that are not missing.
 func (r *registry) present(ref model.Ref) []claim {
 	if len(r.missing) == 0 {
 		return r.claims[ref]
@@ -59,8 +59,8 @@ func (r *registry) present(ref model.Ref) []claim {
 	return slices.DeleteFunc(slices.Clone(r.claims[ref]), func(c claim) bool { return r.isMissing(c.place) })
 }
 
-// says reports whether anything is known of a file that would be lost with it:
-// all of what was in one that is missing may have moved.
+// says reports whether a file has listed documents that would be lost with it: all
+// documents of a missing file may have moved.
 func (r *registry) says(place string) bool {
 	v := r.files[place]
 	if !r.isMissing(place) || v.blank() {
@@ -70,23 +70,23 @@ func (r *registry) says(place string) bool {
 	return len(listing.Objects) > 0 || len(listing.Rejected) > 0 || len(v.ignored) > 0
 }
 
-// mostGone bounds, in times of what one file waits, how long it waits for others.
+// mostGone bounds how long a file waits for others, in multiples of its own wait.
 const mostGone = 3
 
-// goneAt is when a file is gone that is missing since then. It waits for those
-// that go missing after it: a folder that is removed loses one after the other,
-// and what is lost together is to be judged together.
+// goneAt returns when a file that is missing since then counts as gone. It waits for
+// files that go missing later. A removed folder loses one file after the other, and
+// records that are lost together are to be judged together.
 func (f *follower) goneAt(since time.Time) time.Time {
 	return earlier(f.registry.missed.Add(f.pace.gone), since.Add(mostGone*f.pace.gone))
 }
 
-// isFile tells files from folders that could not be read, which have an entry,
-// too, for as long as that is so.
+// isFile distinguishes files from unreadable folders, which have an entry, too, while
+// they are unreadable.
 func (f *follower) isFile(place string) bool { return isManifest(place) || place == f.tree.single }
 
-// lookForMissing has those files looked for once more that have been missing
-// for so long that they are gone unless they are found now. What was in them may
-// be in files that are being written, so these are read before.
+// lookForMissing schedules a last look at files that have been missing for too long.
+// They are gone unless they are found now. Their documents may be in files that are
+// being written, so these are read before.
 func (f *follower) lookForMissing(now time.Time) {
 	for place, since := range f.registry.missing {
 		at := f.goneAt(since)
@@ -104,14 +104,14 @@ func (f *follower) lookForMissing(now time.Time) {
 		}
 		actual := filepath.Join(dir, path.Base(place))
 		if w, open := f.pending.files[actual]; open {
-			f.lookAt = w.due // it is back, and being written
+			f.lookAt = w.due // the file is back, and being written
 			continue
 		}
 		f.pending.look(actual, now)
 	}
 }
 
-// pathOf returns where a folder is that has a place.
+// pathOf returns the path of the folder with a place.
 func (t *tree) pathOf(place string) (actual string, exists bool) {
 	if place == "." {
 		place = ""

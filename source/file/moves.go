@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// passOver leaves out of a reading of everything the files that are being written.
-// What turns out to be a folder or a link has been walked, and need not be again.
+// passOver removes files that are being written from a reading of everything. Folders
+// and links among them have been walked, and are not pending any more.
 func (f *follower) passOver(read map[string]*version) {
 	for actual := range f.pending.files {
 		if _, isDir := f.tree.dirs[actual]; isDir || f.tree.turns[actual] {
@@ -25,10 +25,10 @@ func (f *follower) passOver(read map[string]*version) {
 	}
 }
 
-// putOff leaves files out of a reading that may be one half of a move, while
-// others are being written that may have the other half: moving an object from
-// one file to another is one step, although each file is read by itself. All of
-// it waits for what is being written now, but not for what is written later.
+// putOff removes files that may be one half of a move from a reading, while
+// candidates for the other half are being written. Moving an object from one file to
+// another is one step, although each file is read by itself. The removed files wait
+// for the files being written now, not for later ones.
 func (f *follower) putOff(read map[string]*version, due map[string]window, now time.Time) {
 	if len(f.pending.files) == 0 {
 		return
@@ -41,9 +41,8 @@ func (f *follower) putOff(read map[string]*version, due map[string]window, now t
 	}
 }
 
-// moves reports whether a new version of a file lacks an object that it had, or
-// has one that it had not and that another file has. A file that is not there is
-// waited for in any case.
+// moves reports whether a new version of a file lacks an old object, or has a new
+// object that another file has. A missing file is waited for in any case.
 func (r *registry) moves(place string, next *version) bool {
 	prev := r.files[place]
 	if next == nil || next == prev {

@@ -18,12 +18,12 @@ import (
 	"github.com/isthmus-mesh/isthmus/internal/yamlpos"
 )
 
-// errGone says that a file disappeared since its folder was read.
+// errGone means that a file disappeared since its folder was read.
 var errGone = errors.New("gone")
 
-// readAll reads files in parallel. A file that still has the content that known
-// has for it is not parsed again: its version is the known one. Files that
-// disappeared in the meantime are left out.
+// readAll reads files in parallel. A file with the content of its known version is
+// not parsed again: the known version is returned. Files that disappeared in the
+// meantime are left out.
 func readAll(
 	ctx context.Context, files map[string]entry, known map[string]*version, memory *budget.Budget,
 ) (map[string]*version, error) {
@@ -50,8 +50,8 @@ func readAll(
 	return out, cmp.Or(ctx.Err(), err)
 }
 
-// read reads one file, once there is memory for its text and the largest document
-// that may be in it. It fails if the file is gone, or if ctx ends.
+// read reads one file, once there is memory for its text and its largest possible
+// document. It fails if the file is gone, or if ctx ends.
 func read(ctx context.Context, place string, e entry, known *version, memory *budget.Budget) (*version, error) {
 	size := sizeOf(e)
 	give, err := memory.Take(ctx, size+min(yamlpos.Allowance(int(size)), yamlpos.MaxMemory))
@@ -79,7 +79,7 @@ func read(ctx context.Context, place string, e entry, known *version, memory *bu
 	return v, nil
 }
 
-// sizeOf is how much of a file is read, unless more is appended meanwhile.
+// sizeOf returns the bytes that are read of a file, unless more is appended meanwhile.
 func sizeOf(e entry) int64 {
 	info, err := os.Stat(e.path)
 	if e.err != nil || err != nil {
@@ -88,8 +88,8 @@ func sizeOf(e entry) int64 {
 	return min(info.Size(), yamlpos.MaxSize)
 }
 
-// content returns the text of a file, or one byte more than is read of a file
-// that is too large; the parser then rejects it.
+// content returns the text of a file. If the file grows too large meanwhile, the text
+// has one byte more than the limit; the parser then rejects it.
 func content(e entry) ([]byte, error) {
 	if e.err != nil {
 		return nil, e.err

@@ -13,10 +13,9 @@ import (
 	"github.com/isthmus-mesh/isthmus/source"
 )
 
-// concerned returns the files that events are about; those that are gone have
-// no path. It reports false when the events are about more than files, or when
-// several files are gone at once: that may be the beginning of the end of the
-// whole folder.
+// concerned returns the files of some events; files that are gone have no path. It
+// reports false when the events concern more than files, or when several files are
+// gone at once: that may be the first part of the loss of the whole folder.
 func (f *follower) concerned(due map[string]window) (map[string]entry, bool) {
 	files, gone := map[string]entry{}, 0
 	for _, real := range slices.Sorted(maps.Keys(due)) {
@@ -34,7 +33,7 @@ func (f *follower) concerned(due map[string]window) (map[string]entry, bool) {
 		switch {
 		case err != nil && !isKnown && !f.registry.isMissing(place):
 		case known.linked, f.tree.places[real] != "" && f.tree.places[real] != place:
-			return nil, false // one file with several names
+			return nil, false // a file with several names
 		case err != nil:
 			files[place] = entry{}
 			gone++
@@ -71,14 +70,14 @@ func (f *follower) reread(
 	return f.commit(ctx, changes, false, observed, now)
 }
 
-// readEverything walks the folder, reads all of it and lists it if anything
-// changed, or if that was asked for. Files that are being written stay as they
-// were until they are due.
+// readEverything walks the folder and reads all of it. It lists everything if
+// something changed, or if a relist was requested. Files that are being written stay
+// as they were until they are due.
 func (f *follower) readEverything(ctx context.Context, due map[string]window, observed, now time.Time) error {
-	f.scan = nil // this finds out as much
+	f.scan = nil // reading everything finds as much
 	t, versions, err := f.readTree(ctx)
-	// What disappeared while it was first read may be the beginning of the end of the whole
-	// folder, and nobody knows what was in it.
+	// Files that disappear during the first reading may be the beginning of the whole
+	// folder's loss. Their documents are unknown.
 	for looks := 1; err == nil && f.tree == nil && (t.gone || len(versions) < len(t.files)); looks++ {
 		if looks == mostLooks {
 			return fmt.Errorf("%s: files disappear while they are read", f.root)
@@ -107,11 +106,11 @@ func (f *follower) readEverything(ctx context.Context, due map[string]window, ob
 // mostLooks bounds how often the first reading of a folder begins anew.
 const mostLooks = 5
 
-// readTree walks the folder and reads its files, but for those that disappear meanwhile.
+// readTree walks the folder and reads its files, except files that disappear meanwhile.
 func (f *follower) readTree(ctx context.Context) (*tree, map[string]*version, error) {
 	t, err := walk(f.root, f.folders, f.watch.Add)
 	if err == nil && f.tree == nil {
-		err = t.why // what is stored of the files in there is unknown, so nothing can be listed
+		err = t.why // stored records of the files in there are unknown, so nothing can be listed
 	}
 	if err != nil {
 		return nil, nil, fmt.Errorf("%s: %w", f.root, bare(err))
@@ -121,11 +120,10 @@ func (f *follower) readTree(ctx context.Context) (*tree, map[string]*version, er
 	return t, versions, err
 }
 
-// coverBlind stands in for the files of folders that cannot be read any more, or that
-// are not read. They are not gone; rejected, they keep what is stored of them, and
-// everything else goes on. (At the first listing nobody can say which files are in a
-// folder that cannot be read. The run fails then, since any listing would wrongly
-// remove them.)
+// coverBlind adds rejections for the files of folders that are unreadable, or not
+// read. These files are not gone: rejected, they keep their stored records, and
+// everything else goes on. (At the first listing the files in an unreadable folder
+// are unknown. The run fails then, since any listing would wrongly remove them.)
 func (f *follower) coverBlind(versions map[string]*version) {
 	stand := func(place, trouble string) {
 		v := &version{trouble: trouble, docs: []doc{{rejection: &source.Rejection{Place: place, Where: place, Reason: trouble}}}}

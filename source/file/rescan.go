@@ -10,28 +10,28 @@ import (
 	"time"
 )
 
-// scan looks through the folder for what has changed without an event. It goes
-// step by step, with pauses, so that what events tell of does not wait for it. It
-// only looks: if something is different, everything is read and listed together,
-// as one step.
+// scan looks through the folder for files that changed without an event. It proceeds
+// in steps, with pauses, so that changes with an event do not wait for it. A scan
+// only compares: if a file differs, everything is read and listed together, as one
+// step.
 //
-// Of some files that look different the event is still on its way. So these are
-// looked at once more later.
+// For some differing files, the event is still on its way. So these are compared once
+// more later.
 type scan struct {
 	left    []string          // places of files that are still to be compared
 	suspect map[string]string // places of files that look different, by path
-	next    time.Time         // of the next step
-	again   bool              // the next step looks at those once more
+	next    time.Time         // time of the next step
+	again   bool              // the next step compares the suspects once more
 }
 
-// How long a step takes, unless a single file takes longer, and for how many times as long
-// there is none after it.
+// Duration of a step, unless a single file takes longer, and the pause after it in
+// multiples of its duration.
 const (
 	stepFor  = 5 * time.Millisecond
 	pauseFor = 3
 )
 
-// beginScan walks the folder. Where its shape is not what it was, everything is read.
+// beginScan walks the folder. If its shape has changed, everything is read.
 func (f *follower) beginScan(now time.Time) error {
 	t, err := walk(f.root, f.folders, f.watch.Add)
 	if err != nil {
@@ -51,8 +51,8 @@ func (f *follower) beginScan(now time.Time) error {
 	return nil
 }
 
-// shaped reports whether a tree has the same folders and links as another, and the same
-// of them cannot be read.
+// shaped reports whether a tree has the same folders and links as another, and the
+// same unreadable ones.
 func (t *tree) shaped(as *tree) bool {
 	for place, e := range t.files {
 		known, exists := as.files[place]
@@ -65,7 +65,7 @@ func (t *tree) shaped(as *tree) bool {
 		slices.Equal(t.blind, as.blind) && slices.Equal(t.outside, as.outside)
 }
 
-// stepScan goes on with a scan.
+// stepScan continues a scan.
 func (f *follower) stepScan(ctx context.Context, now time.Time) error {
 	s := f.scan
 	if s.again {
@@ -77,7 +77,7 @@ func (f *follower) stepScan(ctx context.Context, now time.Time) error {
 		s.left = s.left[1:]
 		e, exists := f.tree.files[place]
 		if !exists {
-			continue // it is gone, and there was an event
+			continue // the file is gone, and there was an event
 		}
 		differs, err := f.differs(ctx, place, e.path)
 		if err != nil {
@@ -94,8 +94,8 @@ func (f *follower) stepScan(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// endScan has everything read if some file is still different from what was read of
-// it, and there was no event of it.
+// endScan schedules a reading of everything if some file still differs from its
+// version without an event.
 func (f *follower) endScan(ctx context.Context, now time.Time) error {
 	suspect := f.scan.suspect
 	f.scan = nil
@@ -112,8 +112,8 @@ func (f *follower) endScan(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// differs reports whether a file has other content than was read of it, and there was
-// no event of it.
+// differs reports whether a file differs from its version, and no event is pending
+// for it.
 func (f *follower) differs(ctx context.Context, place, path string) (bool, error) {
 	if f.pending.has(path) {
 		return false, nil

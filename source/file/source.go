@@ -9,7 +9,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/source"
 )
 
-// Source reads one folder. It is made by [New].
+// Source reads one folder. [New] makes it.
 type Source struct {
 	config Config
 	log    *slog.Logger
@@ -17,16 +17,14 @@ type Source struct {
 
 var _ source.Source = (*Source)(nil)
 
-// New returns a source that reads what a valid configuration says. The logger
-// gets what slows the source down; what is wrong with a file goes into
-// the listings.
+// New returns a source for a valid configuration. The logger gets reasons for
+// slowness; faults of files go into the listings.
 func New(config Config, log *slog.Logger) *Source {
 	return &Source{config: config, log: log}
 }
 
-// Run implements [source.Source]. It fails when the folder is not there or
-// cannot be read: a folder that is gone, or was never mounted, says nothing
-// about what was in it.
+// Run implements [source.Source]. It fails if the folder is missing or unreadable: a
+// folder that is gone, or was never mounted, does not show its files.
 func (s *Source) Run(ctx context.Context, sink source.Sink) error {
 	pace := s.config.pace.withDefaults()
 	f := &follower{

@@ -13,16 +13,16 @@ import (
 	"github.com/isthmus-mesh/isthmus/internal/dirwatch"
 )
 
-// tree is the shape of the folder at the moment it was walked. All paths on
-// the disk are real ones, free of links, so that each thing has one path and
-// an event tells which thing it is about.
+// tree is the shape of the folder at the moment it was walked. All paths on the disk
+// are real ones, free of links. So each file has one path and an event identifies its
+// file.
 type tree struct {
 	files  map[string]entry  // by place
 	places map[string]string // place of a file, by its path
 	dirs   map[string]string // place of a folder, by its path; "" for the root
 	walked map[string]bool   // places of folders
-	// turns are links on the way to files, and what they lead to beyond the
-	// folder. When one changes, anything may have changed.
+	// turns are links on the way to files, and their targets beyond the folder. When
+	// one changes, anything may have changed.
 	turns  map[string]bool
 	root   string   // the folder itself; empty if it is a file
 	single string   // place of the file, if the root is one
@@ -31,7 +31,7 @@ type tree struct {
 	// outside are places of links to folders that are not below the root.
 	outside []string
 	beyond  int // folders that were not read, as there are too many
-	// gone says that a folder was gone before it was read.
+	// gone says that a folder disappeared before it was read.
 	gone bool
 }
 
@@ -39,19 +39,18 @@ type tree struct {
 type entry struct {
 	path   string
 	linked bool  // the name in the folder is a link
-	err    error // why it is known without reading that it cannot be read
+	err    error // the file is known to be unreadable, without reading it
 }
 
-// walker walks the folder. Each folder on the way is handed to watch before
-// it is read, so that what changes in it afterwards is not missed.
+// walker walks the folder. Each folder on the way is watched before it is read, so
+// that no later change in it is missed.
 type walker struct {
 	tree  tree
 	watch func(dir string)
 	most  int // folders that are read
 }
 
-// walk finds the files below root. It fails when the root is not there or
-// cannot be read.
+// walk finds the files below root. It fails if the root is missing or unreadable.
 func walk(root string, most int, watch func(dir string)) (*tree, error) {
 	w := walker{tree{
 		files: map[string]entry{}, places: map[string]string{}, dirs: map[string]string{}, walked: map[string]bool{},
@@ -69,7 +68,7 @@ func walk(root string, most int, watch func(dir string)) (*tree, error) {
 	if err != nil {
 		return nil, err
 	}
-	w.turn(actual) // the root itself being replaced
+	w.turn(actual) // the root itself may be replaced
 	if !info.IsDir() {
 		w.tree.single = filepath.Base(abs)
 		w.add(w.tree.single, entry{path: actual, linked: true})
@@ -82,12 +81,12 @@ func walk(root string, most int, watch func(dir string)) (*tree, error) {
 	return &w.tree, nil
 }
 
-// mostFolders is how many folders are read, each of which takes a watch of the
-// system. A checkout of all there is of a large company has fewer.
+// mostFolders bounds the folders that are read, each of which takes a watch of the
+// system. Even the whole repository of a large company has fewer.
 const mostFolders = 10_000
 
-// inside reports whether a path is the root or lies below it. Only that is read: a link
-// to somewhere else may lead to a whole disk.
+// inside reports whether a path is the root or lies below it. Only such paths are
+// read: a link to another place may lead to a whole disk.
 func (w *walker) inside(actual string) bool {
 	below, err := filepath.Rel(w.tree.root, actual)
 	return err == nil && filepath.IsLocal(below)
@@ -101,7 +100,7 @@ func (w *walker) turn(actual string) {
 
 func (w *walker) folder(actual, place string) error {
 	if _, seen := w.tree.dirs[actual]; seen {
-		return nil // by a link to where we have been, or are
+		return nil // a link to a folder that was already walked
 	}
 	if len(w.tree.dirs) >= w.most {
 		w.tree.beyond++
@@ -144,7 +143,7 @@ func (w *walker) child(actual, place string, mode fs.FileMode) {
 
 var errOutside = errors.New("it is a link that leads out of the folder: put there what it leads to, or make that folder a source of its own")
 
-// follow returns what a link leads to. Where that is not below the root, it is not
+// follow returns the target of a link. A target that is not below the root is not
 // read or watched.
 func (w *walker) follow(link string) (entry, fs.FileMode) {
 	e := entry{path: link, linked: true}
@@ -195,7 +194,7 @@ func (w *walker) subfolder(actual, place string) {
 	}
 }
 
-// add takes a file, unless it was taken by another name.
+// add adds a file, unless it was added under another name.
 func (w *walker) add(place string, e entry) {
 	if _, taken := w.tree.places[e.path]; taken {
 		return
@@ -204,7 +203,7 @@ func (w *walker) add(place string, e entry) {
 	w.tree.files[place] = e
 }
 
-// isManifest reports whether a file is read by its name.
+// isManifest reports whether a file is read, by its name.
 func isManifest(name string) bool {
 	switch filepath.Ext(name) {
 	case ".yaml", ".yml", ".json":
@@ -214,8 +213,8 @@ func isManifest(name string) bool {
 	}
 }
 
-// concerns reports whether a change at a path may matter. Folders that are
-// watched for one name in them bring many events that do not.
+// concerns reports whether a change at a path may matter. A folder that is watched
+// for one name brings many events for other names.
 func (t *tree) concerns(actual string) bool {
 	_, isDir := t.dirs[actual]
 	_, inside := t.dirs[filepath.Dir(actual)]
@@ -228,7 +227,7 @@ func (t *tree) covers(place string) bool {
 	return slices.ContainsFunc(t.blind, below) || slices.ContainsFunc(t.outside, below) || t.beyond > 0 && !t.walked[parent(place)]
 }
 
-// parent is the place of the folder that a place is in.
+// parent returns the place of the folder that contains a place.
 func parent(place string) string {
 	if dir := path.Dir(place); dir != "." {
 		return dir

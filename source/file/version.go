@@ -8,33 +8,32 @@ import (
 	"github.com/isthmus-mesh/isthmus/source"
 )
 
-// version is what one reading of a file found. It is never changed after it
-// was made, so that "the same pointer" means "the same content".
+// version is the result of one reading of a file. It never changes after it was made,
+// so that "the same pointer" means "the same content".
 type version struct {
 	sum     [sha256.Size]byte
 	size    int
 	trouble string // why the file could not be read; empty if it could
 	docs    []doc
 	ignored map[string]int
-	// held are the names that an earlier version had and that may well be in
-	// the part of this one that cannot be understood.
+	// held are names of an earlier version that may be in the part of this one that
+	// cannot be understood.
 	held []model.Ref
 }
 
-// doc is one object of a file, valid or not. Its records are made when it is
-// listed: the store has them, and a mesh would be held twice if they were kept
-// here, too.
+// doc is one object of a file, valid or not. Its records are made when it is listed:
+// the store has them, and keeping them here, too, would double their memory.
 type doc struct {
 	object    istio.Reading
 	where     string // for people, where it begins: "shop.yaml:12"
 	rejection *source.Rejection
 }
 
-// ref names the record of the object; zero if it is not clear which it is.
+// ref names the record of the object; zero if the object's name is unknown.
 func (d *doc) ref() model.Ref { return d.object.Ref }
 
-// unreadable is the version of a file that is there but cannot be read. Its
-// rejection names no object, so everything stored under the place stays.
+// unreadable returns the version of a file that exists but cannot be read. Its
+// rejection names no object, so every record stored under the place stays.
 func unreadable(place, trouble, remedy string) *version {
 	return &version{trouble: trouble, docs: []doc{{rejection: &source.Rejection{
 		Place: place, Where: place, Reason: trouble + ": " + remedy,
@@ -51,8 +50,8 @@ func (v *version) vague() bool {
 	return false
 }
 
-// blank reports whether nothing can be distinguished from the version: it says the same
-// as a file that is not there. A nil version is such a file.
+// blank reports whether a version lists nothing, like a missing file. A nil version
+// is a missing file.
 func (v *version) blank() bool {
 	return v == nil || len(v.docs) == 0 && len(v.ignored) == 0
 }
@@ -62,7 +61,7 @@ func (v *version) same(o *version) bool {
 	return v != nil && o != nil && v.trouble == o.trouble && v.size == o.size && v.sum == o.sum
 }
 
-// names is the set of what a version claims.
+// names returns the set of names that a version describes.
 func (v *version) names() map[model.Ref]bool {
 	names := map[model.Ref]bool{}
 	for ref := range v.refs() {
@@ -71,9 +70,9 @@ func (v *version) names() map[model.Ref]bool {
 	return names
 }
 
-// after returns v as the successor of prev. While a file is partly beyond
-// understanding, the names it had go on being its own, so that an equal name
-// in another file does not take over because of a slip in this one.
+// after returns v as the successor of prev. While a part of a file cannot be
+// understood, the file keeps its earlier names. So a slip in one file does not pass
+// its names to another file.
 func (v *version) after(prev *version) *version {
 	if prev == nil || !v.vague() {
 		return v

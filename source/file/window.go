@@ -6,15 +6,15 @@ import (
 	"github.com/isthmus-mesh/isthmus/internal/dirwatch"
 )
 
-// window is what is waited for before a change is read: it is due once there
-// was no event for a while, or when it has been open for long.
+// window delays the reading of a change: it is due once there was no event for a
+// while, or when it has been open for long.
 type window struct {
 	first time.Time // when it opened
 	due   time.Time
 	since time.Time // since when it waits for other files, too; zero if it does not
 }
 
-// note takes in one more event.
+// note records one more event.
 func (w window) note(now time.Time, p pace) window {
 	if w.first.IsZero() {
 		w.first = now
@@ -23,23 +23,23 @@ func (w window) note(now time.Time, p pace) window {
 	return w
 }
 
-// mostPending bounds for how many files windows are open at once. More is a
-// change of the whole folder, and is read as one.
+// mostPending bounds the number of files with open windows. More is a change of the
+// whole folder, and is read as one.
 const mostPending = 4096
 
-// pending is what has changed and is not read yet. Each file has a window of
-// its own, so that a file that is quiet never waits because others are not.
-// What is about more than files, such as a link or a folder, has one together.
+// pending are the changes that are not read yet. Each file has a window of its own,
+// so that a quiet file never waits because others are not. Changes beyond single
+// files, such as to a link or a folder, share one window.
 type pending struct {
 	pace  pace
 	files map[string]window // by path
 	next  time.Time         // none of files is due before
-	whole window            // its first is zero while it is closed
+	whole window            // zero first while closed
 }
 
 func newPending(p pace) *pending { return &pending{pace: p, files: map[string]window{}} }
 
-// note takes in an event about a file.
+// note records an event about a file.
 func (p *pending) note(path string, now time.Time) {
 	if w, open := p.files[path]; open {
 		p.files[path] = w.note(now, p.pace)
@@ -60,7 +60,7 @@ func (p *pending) open(path string, w window, now time.Time) {
 	p.files[path] = w
 }
 
-// look has a file read at once, unless it is being written.
+// look schedules an immediate reading of a file, unless it is being written.
 func (p *pending) look(path string, now time.Time) {
 	if !p.has(path) {
 		p.open(path, window{first: now, due: now}, now)
@@ -72,11 +72,11 @@ func (p *pending) has(path string) bool {
 	return open
 }
 
-// noteWhole takes in an event about more than files.
+// noteWhole records an event about more than files.
 func (p *pending) noteWhole(now time.Time) { p.whole = p.whole.note(now, p.pace) }
 
-// everything asks for a reading of everything at some time, unless one is due
-// before. Files that are being written then are read by themselves later.
+// everything requests a reading of everything at some time, unless one is due before.
+// Files that are being written then are read by themselves later.
 func (p *pending) everything(first, due time.Time) {
 	if p.awaitsWhole() {
 		first, due = earlier(first, p.whole.first), earlier(due, p.whole.due)
@@ -86,8 +86,8 @@ func (p *pending) everything(first, due time.Time) {
 
 func (p *pending) awaitsWhole() bool { return !p.whole.first.IsZero() }
 
-// due is when to take what is due, or never if that is earlier. As windows stay
-// open for longer than it seemed, it may turn out to be too early.
+// due returns when to call take, or never if that is earlier. As windows may be
+// extended, the time may turn out to be too early.
 func (p *pending) due(never time.Time) time.Time {
 	due := never
 	if p.awaitsWhole() {
@@ -99,9 +99,9 @@ func (p *pending) due(never time.Time) time.Time {
 	return due
 }
 
-// batch is the part of the time for which a file must be quiet that may lack
-// when another is read: what is due at about the same time is one reading, and
-// however many files change, there are no more than so many readings a second.
+// batch is the fraction of the quiet time by which a window may be taken early,
+// together with another. Windows due at about the same time are one reading. So the
+// readings per second are bounded however many files change.
 const batch = 5
 
 // take returns the windows that are due, and closes them.
@@ -125,7 +125,7 @@ func (p *pending) take(now time.Time) (files map[string]window, whole window) {
 	return files, whole
 }
 
-// first is when the first file is due.
+// first returns when the first file is due.
 func (p *pending) first() (due time.Time) {
 	for _, w := range p.files {
 		if due.IsZero() || w.due.Before(due) {
@@ -135,8 +135,8 @@ func (p *pending) first() (due time.Time) {
 	return due
 }
 
-// after is the time at which everything has been read that had changed by some
-// time. It is not put off for long, whatever keeps changing.
+// after returns the time at which every change before some time has been read. The
+// time is bounded, whatever keeps changing.
 func (p *pending) after(t time.Time) time.Time {
 	last := t
 	for _, w := range p.files {
@@ -147,8 +147,8 @@ func (p *pending) after(t time.Time) time.Time {
 	return earlier(last, t.Add(p.pace.most))
 }
 
-// waitOn puts off reading a file until those have been read that have changed by
-// now. It reports false if there are none, or it has waited for long enough.
+// waitOn delays reading a file until the files that have changed by now are read. It
+// reports false if there are none, or it has waited for long enough.
 func (p *pending) waitOn(path string, w window, now time.Time) bool {
 	if w.first.IsZero() {
 		w.first = now

@@ -6,19 +6,18 @@ import (
 	convert "github.com/isthmus-mesh/isthmus/convert/kubernetes"
 )
 
-// A pod is written before a slice has it. But each kind is read by itself, and pods may be
-// behind, or cannot be read. So a new endpoint is kept back until its pod is known: without
-// it the endpoint has no labels and no service account. A pod that never comes must not
-// keep an endpoint back for ever, nor must one that is written by hand and names a pod that
-// is not there.
+// A pod is written before a slice contains it. But each kind is read by itself, and
+// pods may lag behind, or be unreadable. So a new endpoint is delayed until its pod
+// is known: without the pod, it has no labels and no service account. The delay is
+// bounded: a pod may never come, and a slice written by hand may name a missing pod.
 
-// longestAwait is how long a pod is awaited.
+// longestAwait bounds how long a pod is awaited.
 const longestAwait = 5 * time.Second
 
-// awaited are the pods that slices have and that are not known, by UID.
+// awaited are the unknown pods that slices name, by UID.
 type awaited struct {
 	until map[string]time.Time
-	queue []deadline // of all of them, and of some that have ended
+	queue []deadline // of all awaited pods, and of some that have ended
 }
 
 type deadline struct {
@@ -33,8 +32,8 @@ func (a *awaited) begin(uid string, at time.Time) {
 
 func (a *awaited) end(uid string) { delete(a.until, uid) }
 
-// lapsed returns the pods that have been awaited for too long, which ends, and the time of
-// the next; ok is false if there is none.
+// lapsed stops awaiting the pods that are overdue and returns them, with the next
+// deadline; ok is false if there is none.
 func (a *awaited) lapsed(now time.Time) (uids []string, next time.Time, ok bool) {
 	for len(a.queue) > 0 {
 		first := a.queue[0]
@@ -51,8 +50,8 @@ func (a *awaited) lapsed(now time.Time) (uids []string, next time.Time, ok bool)
 	return uids, next, false
 }
 
-// await begins to await the pods that no slice had before this one. What a first listing
-// has is passed on at once: it may have been there before the run.
+// await begins to await the unknown pods that no other slice has. Endpoints of a
+// first listing are passed on at once: they may be older than the run.
 func (m *mirror) await(s *convert.Slice, at time.Time) {
 	if !m.primed || !m.readsPods {
 		return
@@ -64,7 +63,7 @@ func (m *mirror) await(s *convert.Slice, at time.Time) {
 	}
 }
 
-// lapse stops awaiting pods that did not come, and says when to look again at the latest.
+// lapse stops awaiting pods that did not come, and returns the time until the next deadline.
 func (m *mirror) lapse(now time.Time) time.Duration {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -14,17 +14,17 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// client-go takes a connection that breaks for the end of a watch: it returns a watch
-// without events, and no error. Behind a balancer that accepts connections and closes them
-// each watch would seem to begin. So the transport's errors are noted here, and a watch
-// begins with its first event, or once it has lasted.
+// A connection that breaks is the end of a watch for client-go: it returns a watch
+// without events, and no error. Behind a balancer that accepts connections and closes
+// them, each watch would seem to begin. So the transport's errors are noted here. A
+// watch counts as begun with its first event, or once it has lasted.
 
-// longestBegin is how long the API server may take to answer a watch. There are proxies
-// that hold the answer back until there is something to pass on, which is a bookmark after
-// a minute. A watch that has begun is found dead by the pings of HTTP/2.
+// longestBegin is how long the API server may take to answer a watch. Some proxies
+// withhold the answer until the first event, which may be a bookmark after a minute.
+// The pings of HTTP/2 detect that a running watch is dead.
 const longestBegin = 90 * time.Second
 
-// shortest is how long a watch without events has to last. client-go takes the same time.
+// shortest is how long a watch without events has to last. client-go uses the same time.
 const shortest = time.Second
 
 // begin begins a watch, and gives up if the API server does not answer.
@@ -63,7 +63,7 @@ func (b *begun) ResultChan() <-chan watch.Event { return b.results }
 
 // Stop implements [watch.Interface].
 func (b *begun) Stop() {
-	b.cancel() // first: an end that was asked for is no fault
+	b.cancel() // first: a requested end is no fault
 	b.Interface.Stop()
 }
 
@@ -100,7 +100,7 @@ func (b *begun) relay() {
 	}
 }
 
-// judge says what the first event, or an end without one, tells.
+// judge reports whether the watch works, by its first event or its end.
 func (b *begun) judge(e watch.Event, more bool) (goesOn bool) {
 	if !more {
 		b.answered(errEndsAtOnce)
@@ -116,7 +116,7 @@ func (b *begun) judge(e watch.Event, more bool) (goesOn bool) {
 	return true
 }
 
-// transportNote is how the newest attempt at a request ended in the transport.
+// transportNote records how the newest attempt at a request ended in the transport.
 type transportNote struct {
 	failed func(error)
 
@@ -141,8 +141,8 @@ func (n *transportNote) get() error {
 	return n.err
 }
 
-// noting is a transport that notes its errors for requests that want to know, each at once:
-// client-go makes ten more attempts, a second apart, before it returns.
+// noting is a transport that reports each error at once to requests with a note.
+// client-go itself makes ten more attempts, a second apart, before it returns.
 type noting struct{ http.RoundTripper }
 
 // RoundTrip implements [http.RoundTripper].

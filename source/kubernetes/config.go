@@ -23,32 +23,32 @@ var (
 	_ source.Cluster   = (*Config)(nil)
 )
 
-// Config says which cluster to read.
+// Config selects the cluster to read.
 type Config struct {
-	// Kubeconfig is a file as of kubectl. Empty means the cluster that Isthmus runs
-	// in, or else what kubectl would take: $KUBECONFIG, then ~/.kube/config.
+	// Kubeconfig is a kubeconfig file. Empty means the cluster that Isthmus runs in,
+	// or else kubectl's default: $KUBECONFIG, then ~/.kube/config.
 	Kubeconfig string `json:"kubeconfig"`
-	// Context is one of the kubeconfig; empty means its current one.
+	// Context is a context of the kubeconfig; empty means its current one.
 	Context string `json:"context"`
-	// Cluster is the name that stands on each endpoint; empty for none.
+	// Cluster is the cluster name set on each endpoint; empty for none.
 	Cluster string `json:"cluster"`
-	// Network is the one that pods are in that do not name another; empty for none.
+	// Network is the network of pods that do not name another; empty for none.
 	Network string `json:"network"`
-	// Domain is that of the cluster's DNS.
+	// Domain is the domain of the cluster's DNS.
 	Domain string `json:"domain"`
-	// Namespaces are those whose objects are read, each by itself; none means all.
+	// Namespaces are the namespaces to read, each by itself; none means all.
 	Namespaces []string `json:"namespaces"`
-	// ClusterLocal are Services that mean something else in each cluster, as
-	// namespace/name or namespace/*. They are not read. That of the API server is read by
-	// default, and each client is given its own cluster's.
+	// ClusterLocal are Services with another meaning in each cluster, as
+	// namespace/name or namespace/*. They are not read. The API server's Service is
+	// read by default, and each client gets its own cluster's.
 	ClusterLocal []string `json:"clusterLocal"`
-	// Istio has Istio's objects read as well.
+	// Istio enables reading Istio's objects.
 	Istio bool `json:"istio"`
-	// Pods has pods read, for labels and service accounts of endpoints.
+	// Pods enables reading pods, for labels and service accounts of endpoints.
 	Pods bool `json:"pods"`
 }
 
-// Kind is the row by which this registry is known.
+// Kind returns the row of this registry in the table of kinds.
 func Kind() source.Kind {
 	return source.Kind{
 		Name: "kubernetes", MaxBackoff: 10 * time.Second,
@@ -86,7 +86,7 @@ func (c *Config) Validate() error {
 	return errors.Join(errs...)
 }
 
-// isClusterLocal reports whether a Service is not to be read.
+// isClusterLocal reports whether a Service is excluded.
 func (c *Config) isClusterLocal(name kubernetes.Name) bool {
 	return slices.Contains(c.ClusterLocal, name.Namespace+"/*") || slices.Contains(c.ClusterLocal, name.Namespace+"/"+name.Name)
 }
@@ -98,8 +98,8 @@ func (c *Config) Resolve(dir string) {
 	}
 }
 
-// Check implements [source.Settings]. It speaks to nobody. Which API server it is if none
-// is named is not known before it is used.
+// Check implements [source.Settings]. It opens no connection. The default API server
+// is only known once it is used.
 func (c *Config) Check() error {
 	if c.Kubeconfig == "" && c.Context == "" {
 		return nil
@@ -143,7 +143,7 @@ func (c *Config) cluster() kubernetes.Cluster {
 	return kubernetes.Cluster{Domain: c.Domain, Network: c.Network, Name: c.Cluster}
 }
 
-// namespaces are the parts in which objects are asked for: some namespaces, or all as one.
+// namespaces returns the namespaces to list separately: some, or "" for all at once.
 func (c *Config) namespaces() []string {
 	if len(c.Namespaces) == 0 {
 		return []string{""}

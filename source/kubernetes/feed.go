@@ -24,15 +24,15 @@ type feed struct {
 	wake func()
 
 	mu     sync.Mutex
-	err    error     // why it cannot be read now; nil if it can
-	byList bool      // a list said so, and not a watch
-	since  time.Time // when that began
+	err    error     // why the kind cannot be read now; nil if it can
+	byList bool      // the error is of a list, not of a watch
+	since  time.Time // start of the failure
 }
 
 // run follows the kind until ctx ends. The reflector lists, watches, resumes, and
-// lists again where it cannot resume.
+// lists again if it cannot resume.
 func (f *feed) run(ctx context.Context) {
-	silent := klog.Logger{} // the run reports what fails
+	silent := klog.Logger{} // the run reports errors
 	r := cache.NewReflectorWithOptions(&cache.ListWatch{ListWithContextFunc: f.list, WatchFuncWithContext: f.watch}, f.example(), f,
 		cache.ReflectorOptions{
 			Logger: &silent, Name: f.name(),
@@ -46,14 +46,14 @@ const longest = 60 * time.Second
 
 func (f *feed) list(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 	if options.ResourceVersion == "0" {
-		// As old as the API server pleases: older than what an earlier run has stored.
+		// "0" allows any age: even older than the records that an earlier run has stored.
 		options.ResourceVersion = ""
 	}
 	limited, cancel := context.WithTimeout(ctx, longest)
 	defer cancel()
 	list, err := f.api.List(limited, options)
 	if options.Continue != "" && apierrors.IsResourceExpired(err) {
-		return list, err // the rest of the list has become too old, and all is asked for at once next
+		return list, err // the rest of the list has expired; the reflector lists everything at once next
 	}
 	f.answered(ctx, err, true)
 	return list, err
@@ -62,7 +62,7 @@ func (f *feed) list(ctx context.Context, options metav1.ListOptions) (runtime.Ob
 func (f *feed) watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 	w, err := f.begin(ctx, options)
 	if options.SendInitialEvents != nil && (apierrors.IsInvalid(err) || apierrors.IsBadRequest(err)) {
-		return w, err // the API server does not begin watches with a list, and is asked for one next
+		return w, err // the API server does not begin watches with a list; the reflector lists next
 	}
 	if hasExpired(err) {
 		return w, err // a list comes next
@@ -70,16 +70,16 @@ func (f *feed) watch(ctx context.Context, options metav1.ListOptions) (watch.Int
 	if err != nil {
 		f.answered(ctx, err, false)
 	}
-	return w, err // one that has begun says itself whether it goes on
+	return w, err // a watch that has begun reports itself whether it goes on
 }
 
 func hasExpired(err error) bool { return apierrors.IsResourceExpired(err) || apierrors.IsGone(err) }
 
-// answered notes whether the API server answers for the kind, be it a list or a watch. A
-// list that works says nothing of watches that do not.
+// answered notes whether the API server answers for the kind, by a list or a watch. A
+// successful list does not clear the error of a watch.
 func (f *feed) answered(ctx context.Context, err error, byList bool) {
 	if ctx.Err() != nil {
-		return // it is we who end
+		return // the run itself ends
 	}
 	f.mu.Lock()
 	was := f.err
@@ -100,7 +100,7 @@ func (f *feed) answered(ctx context.Context, err error, byList bool) {
 	}
 }
 
-// failing says why the kind cannot be read, and since when; err is nil if it can.
+// failing returns why the kind cannot be read, and since when; err is nil if it can.
 func (f *feed) failing() (since time.Time, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -144,13 +144,13 @@ func (f *feed) Replace(items []any, _ string) error {
 	return nil
 }
 
-// Transformer implements [cache.TransformingStore]. The reflector has a list in memory
-// before it hands it over: no more of each object than what is kept of it anyway.
+// Transformer implements [cache.TransformingStore]. The reflector holds a whole list
+// in memory before it passes it on: each object is reduced to its kept part at once.
 func (f *feed) Transformer() cache.TransformFunc {
 	return func(item any) (any, error) { return f.objectOf(item), nil }
 }
 
-// objectOf is what is kept of an object of the API server.
+// objectOf returns the kept part of an object of the API server.
 func (f *feed) objectOf(item any) object {
 	if o, read := item.(object); read {
 		return o
@@ -160,7 +160,7 @@ func (f *feed) objectOf(item any) object {
 	}
 	m, err := meta.Accessor(item)
 	if err != nil {
-		return object{} // nothing that an API server hands over
+		return object{} // no object of an API server
 	}
 	return object{convert.Name{Namespace: m.GetNamespace(), Name: m.GetName()}, f.read(item)}
 }

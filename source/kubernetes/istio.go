@@ -7,7 +7,7 @@ import (
 
 type reading = istio.Reading
 
-// recordKind is the kind of the records that are made of objects of a resource.
+// recordKind returns the kind of the records that are made of objects of a resource.
 func recordKind(resource string) model.Kind {
 	for _, k := range istioKinds {
 		if k.Resource() == resource {
@@ -17,7 +17,7 @@ func recordKind(resource string) model.Kind {
 	return ""
 }
 
-// kindOf is the kind of the objects of a resource that may be left out.
+// kindOf returns the kind of a resource with objects that may be left out.
 func kindOf(resource string) string {
 	for _, k := range istioKinds {
 		if k.Resource() == resource {
@@ -27,5 +27,5 @@ func kindOf(resource string) string {
 	return "EndpointSlice"
 }
 
-// istioKinds are those that are read.
+// istioKinds are the kinds of Istio that are read.
 var istioKinds = [...]istio.Kind{istio.ServiceEntry, istio.WorkloadEntry, istio.WorkloadGroup, istio.Sidecar}

@@ -23,18 +23,18 @@ import (
 // kind is a kind of object that is read.
 type kind struct {
 	resource  string // as in paths of the API
-	namespace string // the only one it is read in; empty for all, and for what is in none
+	namespace string // the only one it is read in; empty for all, and for cluster-wide kinds
 	required  bool
-	off       string // the setting with which it is not read; empty if it always is
+	off       string // the setting that disables the kind; empty if it is always read
 	example   func() runtime.Object
 	api       api
-	// read makes of an object what is kept of it. It uses nothing that is shared.
+	// read reduces an object to its kept part. The function uses no shared state.
 	read func(object any) any
 }
 
 func (k *kind) part() part { return part{k.resource, k.namespace} }
 
-// name is for people.
+// name returns the name for people.
 func (k *kind) name() string {
 	if k.namespace == "" {
 		return k.resource
@@ -48,8 +48,8 @@ type api interface {
 	Watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error)
 }
 
-// kinds are all that are read of a cluster. What is read in some namespaces alone is asked
-// for in each of them, so that rights there are enough.
+// kinds returns all kinds that are read of a cluster. With configured namespaces,
+// each is requested separately, so that rights in these namespaces are enough.
 func (c *Config) kinds(target *rest.Config, through http.RoundTripper) ([]kind, error) {
 	requests := &http.Client{Transport: noting{through}}
 	core, err := client(target, requests, corev1.SchemeGroupVersion, "/api")
@@ -75,7 +75,7 @@ func (c *Config) kinds(target *rest.Config, through http.RoundTripper) ([]kind, 
 	return list, nil
 }
 
-// kindsIn are those whose objects are in namespaces: in one of them, or in all.
+// kindsIn returns the namespaced kinds, for one namespace or for all.
 func (c *Config) kindsIn(namespace string, core, discovery rest.Interface, objects dynamic.Interface) []kind {
 	cluster := c.cluster()
 	list := []kind{{
@@ -117,7 +117,7 @@ const (
 	pods           = "pods"
 )
 
-// readAs reads an object, whichever way the reflector hands it over.
+// readAs reads an object, in whichever form the reflector passes it.
 func readAs[T any](object any, read func(T) any) any {
 	if typed, ok := object.(T); ok {
 		return read(typed)
@@ -133,22 +133,22 @@ func readIstio(u *unstructured.Unstructured) any {
 	return istio.FromJSON(text)
 }
 
-// client speaks of one group of an API, in the short encoding.
+// client returns a client for one group of an API, in the protobuf encoding.
 func client(target *rest.Config, requests *http.Client, group schema.GroupVersion, path string) (rest.Interface, error) {
 	c := rest.CopyConfig(target)
 	c.APIPath, c.GroupVersion = path, &group
 	c.NegotiatedSerializer = scheme.Codecs.WithoutConversion()
 	c.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
 	c.ContentType = runtime.ContentTypeProtobuf
-	c.QPS = -1 // nothing is asked for but lists and watches, at a pace of their own
+	c.QPS = -1 // only lists and watches are requested, at a pace of their own
 	return rest.RESTClientForConfigAndClient(c, requests)
 }
 
-// typed reads objects that are compiled in.
+// typed reads objects with compiled-in types.
 type typed struct {
 	client    rest.Interface
 	resource  string
-	namespace string // as of [kind]
+	namespace string // as in [kind]
 	empty     func() runtime.Object
 }
 
@@ -172,11 +172,11 @@ func (t typed) Watch(ctx context.Context, options metav1.ListOptions) (watch.Int
 type untyped struct {
 	client    dynamic.Interface
 	resource  string
-	namespace string // as of [kind]
-	version   int    // of istioVersions, that was answered last
+	namespace string // as in [kind]
+	version   int    // index in istioVersions of the last answered version
 }
 
-// istioVersions have one schema.
+// istioVersions share one schema.
 var istioVersions = [...]string{"v1", "v1beta1", "v1alpha3"}
 
 func (u *untyped) List(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {

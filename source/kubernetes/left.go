@@ -4,11 +4,11 @@ import (
 	convert "github.com/isthmus-mesh/isthmus/convert/kubernetes"
 )
 
-// leftOut has the names of objects that are none of Isthmus's business, by resource:
-// slices of names instead of addresses, and what an Isthmus wrote.
+// leftOut has the names of objects that are left out, by resource: EndpointSlices
+// with names instead of addresses, and objects that an Isthmus wrote.
 type leftOut map[string]map[convert.Name]struct{}
 
-// set says whether an object is left out. It reports whether that is new.
+// set stores whether an object is left out. It reports whether that is new.
 func (l leftOut) set(resource string, name convert.Name, is bool) bool {
 	if _, was := l[resource][name]; was == is {
 		return false
@@ -24,7 +24,7 @@ func (l leftOut) set(resource string, name convert.Name, is bool) bool {
 	return true
 }
 
-// counts are how many there are of each kind.
+// counts returns the number of left-out objects of each kind.
 func (l leftOut) counts() map[string]int {
 	all := map[string]int{}
 	for resource, names := range l {

@@ -12,8 +12,8 @@ import (
 	"github.com/isthmus-mesh/isthmus/model"
 )
 
-// mirror is what the API server has said, as far as it counts. Feeds enter what they
-// read, in the order in which it comes, and the run takes what has to be passed on.
+// mirror holds the API server's objects, reduced to their relevant parts. Feeds enter
+// objects in the order of arrival, and the run takes the steps to pass on.
 type mirror struct {
 	mu        sync.Mutex
 	cluster   convert.Cluster
@@ -24,22 +24,22 @@ type mirror struct {
 	index  convert.Index
 	slices map[convert.Name]convert.Name // the Service of each slice
 	nodes  map[string]convert.Node
-	zones  map[string]map[string]int // how many nodes say so of the region of a zone
+	zones  map[string]map[string]int // by zone, the number of nodes for each region
 	pods   map[convert.Name]convert.Pod
 	istio  map[string]map[convert.Name]istio.Reading // by resource
 
-	unlisted parts // what a listing does not have yet
+	unlisted parts // parts that a listing lacks yet
 	primed   bool
 	awaited  awaited                              // pods
 	dirty    map[convert.Name]struct{}            // groups that may have changed
 	touched  map[string]map[convert.Name]struct{} // objects of Istio that have changed, by resource
 	left     leftOut
-	recount  bool // a slice is left out, or no more, and no listing has said so yet
+	recount  bool // a slice is newly left out, or no more, and no listing shows it yet
 	pending  []step
-	since    time.Time // when the first of what is pending came
+	since    time.Time // arrival of the first pending change
 }
 
-// object is what is kept of an object, or that there is none any more.
+// object is the kept part of an object, or its removal.
 type object struct {
 	convert.Name
 	is any // nil if it is gone
@@ -63,8 +63,8 @@ func (m *mirror) change(resource string, o object, at time.Time) {
 	m.enter(resource, o, at)
 }
 
-// replace enters all objects of a kind, or those of a namespace. What is missing among
-// them is not said to be deleted: a listing lacks it.
+// replace enters all objects of a kind, or of a kind in a namespace. A missing object
+// is not passed on as deleted: a listing lacks it.
 func (m *mirror) replace(resource, namespace string, objects []object, at time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -86,7 +86,7 @@ func (m *mirror) replace(resource, namespace string, objects []object, at time.T
 	case !m.primed:
 	case place != "":
 		m.append(place)
-	case first: // nothing stands there, but the status says that it is lacking
+	case first: // no record has this place, but the status reports it as lacking
 		m.append(resource)
 	}
 }
@@ -104,11 +104,11 @@ func (m *mirror) began(at time.Time) {
 	}
 }
 
-// placeOf is where the records stand that are made of a kind by itself, or with others.
+// placeOf returns the place of the records that are made of a kind, alone or with others.
 func placeOf(resource string) string {
 	switch resource {
 	case nodes, pods:
-		return "" // a record lacks nothing but what they say
+		return "" // without it, a record lacks attributes only
 	case endpointSlices:
 		return services
 	default:
@@ -176,7 +176,7 @@ func (m *mirror) enterService(o object) {
 	m.dirty[o.Name] = struct{}{}
 }
 
-// enterSlice enters a slice. One that has changed its Service leaves the former.
+// enterSlice enters a slice. A slice that has changed its Service leaves the former.
 func (m *mirror) enterSlice(o object, at time.Time) {
 	s, is := o.is.(*convert.Slice)
 	is = is && s.Service.Name != "" && !m.ignored(s.Service)
@@ -195,7 +195,7 @@ func (m *mirror) enterSlice(o object, at time.Time) {
 	}
 }
 
-// group returns that of a Service, which may not be there yet.
+// group returns the group of a Service, which may not exist yet.
 func (m *mirror) group(name convert.Name) *convert.Group {
 	g := m.groups[name]
 	if g == nil {
@@ -238,7 +238,7 @@ func (m *mirror) enterNode(o object) {
 	m.mark(m.index.NodeChanged(name))
 }
 
-// region counts what a node says of the region of its zone.
+// region counts the region that a node reports for its zone.
 func (m *mirror) region(n convert.Node, counts bool, by int) {
 	zone, region := n.Locality.Zone, n.Locality.Region
 	if !counts || zone == "" || region == "" {

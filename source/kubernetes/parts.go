@@ -1,9 +1,9 @@
 package kubernetes
 
-// part is what is listed by itself: a kind, or its objects in one namespace.
+// part is a unit of listing: a kind, or its objects in one namespace.
 type part struct{ resource, namespace string }
 
-// parts are those that have not been listed.
+// parts are the parts that have not been listed.
 type parts map[part]bool
 
 func partsOf(kinds []kind) parts {
@@ -14,7 +14,7 @@ func partsOf(kinds []kind) parts {
 	return all
 }
 
-// of are those of a kind.
+// of returns the parts of a kind.
 func (p parts) of(resource string) parts {
 	some := parts{}
 	for one := range p {

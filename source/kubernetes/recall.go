@@ -7,13 +7,13 @@ import (
 	"github.com/isthmus-mesh/isthmus/model"
 )
 
-// What pods and nodes say is part of endpoints. A run that may not read them would take
-// labels, service accounts and regions from endpoints that have them: subsets would be
-// empty, and clients would check no name in certificates. So a run that begins without
-// pods or nodes takes what the stored endpoints say in their place, until they are listed.
-// It does not matter whether an earlier run stored them, or an earlier process.
+// Endpoints contain data of pods and nodes. A run that may not read these would
+// remove labels, service accounts and regions from stored endpoints. Subsets would be
+// empty, and clients would check no name in certificates. So a run that begins
+// without pods or nodes takes their data from the stored endpoints, until they are
+// listed. The stored endpoints may come from an earlier run or an earlier process.
 
-// recall enters pods and nodes that are not listed yet as stored endpoints show them.
+// recall enters pods and nodes that are not listed yet, as the stored endpoints show them.
 func (m *mirror) recall(stored func() iter.Seq[model.Record]) {
 	if stored == nil || len(m.unlisted.of(nodes))+len(m.unlisted.of(pods)) == 0 {
 		return

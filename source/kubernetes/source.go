@@ -18,17 +18,17 @@ type Source struct {
 	config Config
 	env    source.Env
 	pace   pace
-	target func() (*rest.Config, error) // asked with each run
-	plugin kubeconfig.Plugin            // what earlier runs wait for is known to the next
+	target func() (*rest.Config, error) // called with each run
+	plugin kubeconfig.Plugin            // keeps its waits between runs
 }
 
 var _ source.Source = (*Source)(nil)
 
-// pace is how long something may take.
+// pace bounds waits.
 type pace struct {
-	first   time.Duration // the first answer for each kind
-	failing time.Duration // that a kind fails before that counts
-	gather  time.Duration // that changes are gathered
+	first   time.Duration // for the first answer for each kind
+	failing time.Duration // how long a kind fails before that counts
+	gather  time.Duration // how long changes are gathered
 }
 
 var usual = pace{first: 2 * time.Minute, failing: 5 * time.Second, gather: 10 * time.Millisecond}
@@ -78,21 +78,21 @@ type run struct {
 	mirror   *mirror
 	feeds    []*feed
 	woken    chan struct{}
-	panicked chan any // the first of a feed, which is the run's own
+	panicked chan any // the first panic of a feed, which the run repeats
 	began    time.Time
 	listed   bool
-	reported map[string]metav1.StatusReason // of kinds that are said to be unreadable
+	reported map[string]metav1.StatusReason // of kinds that the status reports as unreadable
 }
 
 func (r *run) wake() {
 	select {
 	case r.woken <- struct{}{}:
-	default: // it is going to look anyway
+	default: // the run is going to look anyway
 	}
 }
 
-// notePanic has the run panic in the place of a feed: the supervisor knows of no other
-// goroutine.
+// notePanic passes a feed's panic to the run: the supervisor recovers only panics of
+// the run's goroutine.
 func (r *run) notePanic() {
 	if p := recover(); p != nil {
 		select {
@@ -104,8 +104,8 @@ func (r *run) notePanic() {
 
 // follow waits for
 //   - the end,
-//   - something that was read, or that can no longer be read,
-//   - the supervisor, who wants everything listed once more,
+//   - an event of a feed: an object was read, or the kind cannot be read any more,
+//   - a relist that the supervisor requests,
 //   - a panic of a feed,
 //   - the time at which a kind has failed for too long, or not been answered.
 func (r *run) follow(ctx context.Context) error {
@@ -136,7 +136,7 @@ func (r *run) follow(ctx context.Context) error {
 	}
 }
 
-// look passes on what there is, and says when to look again at the latest.
+// look passes on pending changes, and returns the time until the next look.
 func (r *run) look(ctx context.Context, now time.Time) (again time.Duration, err error) {
 	if again, err = r.judge(now); err != nil {
 		return 0, err
@@ -160,8 +160,8 @@ func (r *run) look(ctx context.Context, now time.Time) (again time.Duration, err
 
 func (r *run) first() []step { return r.mirror.first(r.env.Stored) }
 
-// gather waits a moment for what comes with what came: the objects of one cause are
-// often written one after the other.
+// gather waits a moment for further changes: the objects of one cause are often
+// written one after the other.
 func (r *run) gather(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
@@ -171,7 +171,7 @@ func (r *run) gather(ctx context.Context) error {
 	}
 }
 
-// pass passes on what a reading of the mirror gives.
+// pass passes on the steps that a reading of the mirror returns.
 func (r *run) pass(ctx context.Context, read func() []step) error {
 	for _, s := range read() {
 		if s.listing == nil {

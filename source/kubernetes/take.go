@@ -11,14 +11,14 @@ import (
 	"github.com/isthmus-mesh/isthmus/source"
 )
 
-// step is one thing to pass on, after those before it.
+// step is one listing or change to pass on, in order.
 type step struct {
 	change  source.Change
 	listing *source.Listing // instead of the change
-	lacks   parts           // what the listing does not have, since it was made before they were listed
+	lacks   parts           // parts that were not listed yet when the listing was made
 }
 
-// take returns what is to be passed on, in order, and is done with it.
+// take returns the pending steps in order, and clears them.
 func (m *mirror) take() []step {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -35,8 +35,8 @@ func (m *mirror) taken() []step {
 	return steps
 }
 
-// first returns everything, from which on changes are kept. What nodes and pods say that
-// could not be read is taken from what is stored.
+// first returns everything, and changes are kept from then on. Data of unread nodes
+// and pods is taken from the stored endpoints.
 func (m *mirror) first(stored func() iter.Seq[model.Record]) []step {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -46,15 +46,15 @@ func (m *mirror) first(stored func() iter.Seq[model.Record]) []step {
 	return []step{m.everything()}
 }
 
-// all returns everything once more, after what is pending.
+// all returns everything once more, after the pending steps.
 func (m *mirror) all() []step {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	steps := m.taken() // at once with the rest, so that no older listing comes after it
+	steps := m.taken() // in one step with the rest, so that no older listing follows
 	return append(steps, m.everything())
 }
 
-// list has a place listed again, after what is pending.
+// list appends a listing of a place to the pending steps.
 func (m *mirror) list(place string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -62,8 +62,8 @@ func (m *mirror) list(place string) {
 	m.append(place)
 }
 
-// append puts a listing of a place behind what is pending. What it lacks is noted with
-// it: by the time it is passed on, that may be listed.
+// append adds a listing of a place to the pending steps. The unlisted parts are noted
+// with it: they may be listed by the time the listing is passed on.
 func (m *mirror) append(place string) {
 	m.pending = append(m.pending, step{listing: m.listing(place), lacks: m.unlisted.of(place)})
 }
@@ -82,7 +82,7 @@ func (m *mirror) everything() step {
 	return step{listing: &whole, lacks: maps.Clone(m.unlisted)}
 }
 
-// listing is everything of a place. What has changed there is passed on with it.
+// listing returns everything of a place. Pending changes there are part of it.
 func (m *mirror) listing(place string) *source.Listing {
 	listing := &source.Listing{Places: []string{place}, Observed: m.since, Ignored: m.left.counts()}
 	m.recount = false
@@ -101,14 +101,14 @@ func (m *mirror) listing(place string) *source.Listing {
 	return listing
 }
 
-// forget drops a group of which nothing is left.
+// forget drops an empty group.
 func (m *mirror) forget(name convert.Name) {
 	if g := m.groups[name]; g != nil && g.Empty() {
 		delete(m.groups, name)
 	}
 }
 
-// flush puts what has changed object by object behind what is pending.
+// flush appends the changes of single objects to the pending steps.
 func (m *mirror) flush() {
 	if !m.primed {
 		return
@@ -127,7 +127,7 @@ func (m *mirror) flush() {
 	if len(change.Upserts)+len(change.Deletes)+len(change.OwnedUpserts)+len(change.OwnedDeletes)+len(change.Rejected) > 0 {
 		m.pending = append(m.pending, step{change: change})
 	}
-	if m.recount { // a change cannot say so, and where nothing stands a listing costs little
+	if m.recount { // a change cannot carry the count, and this place has no records, so a listing costs little
 		m.append(endpointSlices)
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/source"
 )
 
-// waits is how long the first listing still has to wait; zero if it has not.
+// waits returns how long the first listing still has to wait; zero if it need not.
 func (r *run) waits(now time.Time) time.Duration {
 	for _, f := range r.feeds {
 		if f.isListed() {
@@ -25,15 +25,15 @@ func (r *run) waits(now time.Time) time.Duration {
 	return 0
 }
 
-// mayBeListedLater reports whether a first listing may do without a kind that cannot be
-// read now: one that is absent, or may not be read. What is stored of a kind with a place
-// of its own stays; before anything is stored it would be missing, as what nodes and pods
-// say would on endpoints, so these are waited for.
+// mayBeListedLater reports whether a first listing may do without a kind that cannot be read
+// now. That is so if the kind is absent or forbidden. It is also so if the kind's place has
+// stored records, which stay. Before anything is stored, its records would be missing. Unread
+// nodes and pods would be missing on endpoints, too. So these are waited for.
 func (s *Source) mayBeListedLater(resource string, err error) bool {
 	return apierrors.IsForbidden(err) || apierrors.IsNotFound(err) || placeOf(resource) != "" && s.hasStored()
 }
 
-// hasStored reports whether something was listed before, in this process or an earlier one.
+// hasStored reports whether an earlier listing, of this process or an earlier one, is stored.
 func (s *Source) hasStored() bool {
 	if s.env.Stored == nil {
 		return false
@@ -44,8 +44,8 @@ func (s *Source) hasStored() bool {
 	return false
 }
 
-// judge looks at kinds that cannot be read: whether one of them ends the run, and which
-// are to be reported, or not any more.
+// judge checks the kinds that cannot be read. A required kind may end the run; the
+// status reports the others, or that they can be read again.
 func (r *run) judge(now time.Time) (again time.Duration, err error) {
 	again = time.Hour
 	away := false
@@ -62,15 +62,15 @@ func (r *run) judge(now time.Time) (again time.Duration, err error) {
 		case rest > 0:
 			again = min(again, rest)
 			away = away || f.required
-		case !away: // else it is the API server that is away, and not the kind
+		case !away: // else the API server is away, and not the kind
 			r.report(f, err)
 		}
 	}
 	return again, nil
 }
 
-// report has the status say why a kind cannot be read, or that it can. What it says
-// besides changes with each try, so the reason alone counts.
+// report makes the status show why a kind cannot be read, or that it can. Error texts
+// change with each try, so only the reason is compared.
 func (r *run) report(f *feed, err error) {
 	said, reported := r.reported[f.name()]
 	if !r.listed || reported == (err != nil) && said == apierrors.ReasonForError(err) {
@@ -82,9 +82,9 @@ func (r *run) report(f *feed, err error) {
 	r.mirror.list(f.resource)
 }
 
-// protect adds to a listing what it lacks of its places, and what cannot be read any more,
-// so that what is stored of it stays. What was lacking when the listing was made is so
-// even if it is listed by now: a later listing has it.
+// protect adds rejections to a listing, for parts that it lacks and for kinds that cannot
+// be read any more. So the stored records of them stay. A part that was lacking when the
+// listing was made counts even if it is listed by now: a later listing has it.
 func (r *run) protect(s step) {
 	for _, f := range r.feeds {
 		if len(s.listing.Places) > 0 && s.listing.Places[0] != f.resource {
@@ -98,8 +98,8 @@ func (r *run) protect(s step) {
 	}
 }
 
-// whyUnread has the status say why a kind cannot be read; it is empty if it can. That one
-// was lacking needs no report of its end: the listing with it is that.
+// whyUnread returns why a kind cannot be read; empty if it can. The end of a lacking
+// part needs no report: the next listing contains the part.
 func (r *run) whyUnread(f *feed, lacking bool) string {
 	_, reported := r.reported[f.name()]
 	since, err := f.failing()
@@ -114,7 +114,7 @@ func (r *run) whyUnread(f *feed, lacking bool) string {
 	}
 }
 
-// explain says why a kind cannot be read, and what to do.
+// explain returns why a kind cannot be read, with advice.
 func (k *kind) explain(err error) string {
 	switch {
 	case apierrors.IsForbidden(err):

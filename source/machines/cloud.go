@@ -9,29 +9,30 @@ import (
 	"time"
 )
 
-// Cloud has machines.
+// Cloud finds the machines of services and reads them.
 type Cloud interface {
-	// Groups returns the machines that a service is found at. Errors are of the form
+	// Groups returns the machines that serve a service. Errors are of the form
 	// "field: reason", joined by [errors.Join].
 	Groups(s Service) ([]Group, error)
-	// Round returns what reads groups once. What several of them need is asked for once.
+	// Round returns a reader for one round. The reader requests a list that several
+	// groups need only once.
 	Round() Reader
 }
 
-// Reader reads groups. It is used by several goroutines at once.
+// Reader reads groups. Several goroutines use a reader at once.
 type Reader interface {
-	// Read returns all machines of a group, or why they cannot be read: [ErrGone],
-	// [Throttled], or anything else.
+	// Read returns all machines of a group, or the reason why they cannot be read:
+	// [ErrGone], [Throttled], or any other error.
 	Read(ctx context.Context, g Group) ([]Machine, error)
 }
 
-// Group are machines that are read as one.
+// Group is a set of machines that is read as one.
 type Group struct {
-	// Scope is what the cloud counts requests by, such as a subscription.
+	// Scope is the unit by which the cloud counts requests, such as a subscription.
 	Scope string
 	// Resource is a machine or a set of machines, as the cloud names it.
 	Resource string
-	// Tags are those that the machines of the scope have, if no resource is named.
+	// Tags selects the machines of the scope, if no resource is named.
 	Tags Tags
 }
 
@@ -40,7 +41,7 @@ func (g Group) Compare(o Group) int {
 	return cmp.Or(cmp.Compare(g.Scope, o.Scope), cmp.Compare(g.Resource, o.Resource), cmp.Compare(g.Tags, o.Tags))
 }
 
-// String is for people.
+// String returns the group as text for people.
 func (g Group) String() string {
 	if g.Resource != "" {
 		return g.Resource
@@ -48,14 +49,14 @@ func (g Group) String() string {
 	return fmt.Sprintf("machines of %s with the tags %s", g.Scope, string(g.Tags))
 }
 
-// Tags are some tags, in a form that can be compared.
+// Tags holds tags in a comparable form.
 type Tags string
 
-// TagsOf returns tags.
+// TagsOf returns tags in comparable form.
 func TagsOf(tags map[string]string) Tags {
 	text, err := json.Marshal(tags) // sorted
 	if err != nil {
-		return "" // which strings do not give rise to
+		return "" // unreachable: strings always encode
 	}
 	return Tags(text)
 }
@@ -64,17 +65,17 @@ func TagsOf(tags map[string]string) Tags {
 func (t Tags) All() map[string]string {
 	all := map[string]string{}
 	if json.Unmarshal([]byte(t), &all) != nil {
-		return nil // nothing that TagsOf has written
+		return nil // not written by TagsOf
 	}
 	return all
 }
 
-// ErrGone is of a group that the cloud denies by its name.
+// ErrGone reports that the cloud has no group of this name.
 var ErrGone = errors.New("the cloud has no such resource")
 
-// Throttled is of a cloud that wants to be asked later.
+// Throttled reports that the cloud asks for a pause.
 type Throttled struct {
-	After time.Duration // zero if it does not say
+	After time.Duration // zero if the cloud names none
 	Err   error
 }
 
@@ -84,13 +85,13 @@ func (t *Throttled) Unwrap() error { return t.Err }
 
 // Pauses after a cloud has asked for one.
 const (
-	// UsualPause is that of a cloud that does not say how long.
+	// UsualPause applies if the cloud does not name a duration.
 	UsualPause = time.Minute
-	// LongestPause is how long a cloud can keep Isthmus from asking again.
+	// LongestPause bounds the pause that a cloud can ask for.
 	LongestPause = time.Hour
 )
 
-// pause is how long nothing is asked.
+// pause returns the duration without requests.
 func (t *Throttled) pause() time.Duration {
 	if t.After <= 0 {
 		return UsualPause

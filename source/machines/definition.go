@@ -11,7 +11,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/source"
 )
 
-// Definition is a service and where it is defined.
+// Definition is a service with the place that defines it.
 type Definition struct {
 	Service
 	Name  string // of the record
@@ -19,7 +19,7 @@ type Definition struct {
 	Where string // for people
 }
 
-// Configured are the definitions of a configuration.
+// Configured returns the definitions of a configuration.
 func Configured(services []Service) []Definition {
 	list := make([]Definition, len(services))
 	for i, s := range services {
@@ -33,8 +33,8 @@ func (d Definition) Ref() model.Ref {
 	return model.Ref{Kind: model.KindService, Key: model.Key{Namespace: d.Namespace, Name: d.Name}}
 }
 
-// object is the record with an endpoint for each machine that has an address. It counts
-// the tags that cannot be labels.
+// object returns the record with an endpoint for each machine with an address. Left
+// counts the tags that cannot be labels.
 func (d Definition) object(machines []Machine, is *stored) (o source.Object, left int) {
 	o.Record = model.Record{Ref: d.Ref(), Place: d.Place, Spec: d.spec()}
 	ports := map[string]uint32{}
@@ -60,7 +60,8 @@ func (d Definition) object(machines []Machine, is *stored) (o source.Object, lef
 	return o, left
 }
 
-// labels are the tags of a machine that can be labels, and what the service says of all.
+// labels returns the tags of a machine that can be labels, and the service's own
+// labels.
 func (d Definition) labels(m Machine) (labels model.Labels, left int) {
 	all := map[string]string{}
 	for key, value := range m.Tags {
@@ -74,9 +75,9 @@ func (d Definition) labels(m Machine) (labels model.Labels, left int) {
 	return model.MapOf(all), left
 }
 
-// isLabel reports whether a tag may be a label: Kubernetes takes it for one, and its
-// prefix is none of Kubernetes, Istio and Isthmus, which mean something and are not a
-// machine's to give.
+// isLabel reports whether a tag may be a label. The tag must be a valid Kubernetes
+// label. Prefixes of Kubernetes, Istio and Isthmus are excluded: these labels have a
+// meaning, and a machine must not set them.
 func isLabel(key, value string) bool {
 	prefix, _, found := strings.Cut(key, "/")
 	reserved := found && slices.ContainsFunc([]string{"kubernetes.io", "k8s.io", "istio.io", "isthmus.io"}, func(r string) bool {

@@ -1,25 +1,29 @@
-// Package machines is what registries of machines have in common, whichever cloud they
-// run in: which machines a service is found at, what becomes of them, and what stays
-// when they cannot be read. A cloud implements [Cloud], in a package of its own.
+// Package machines is the common part of registries of machines, whichever cloud they
+// run in. It finds the machines of a service, follows their states, and decides which
+// machines stay when they cannot be read. A cloud implements [Cloud], in a package of
+// its own.
 //
 // Services come from the configuration, and from objects if the cloud has some. Each
-// names groups of machines: a machine, a set of them, or those that have some tags. In
-// each round all groups are read, and everything is listed.
+// service names groups of machines: a machine, a set of them, or a selection by tags.
+// Each round reads all groups and lists everything.
 //
-// A group that cannot be read keeps the machines of its last reading, and is shown as
-// rejected with the reason, and since when. A service with a group that this process has
-// never read is rejected whole, so that what is stored of it stays; if nothing is, it has
-// the machines of its other groups. If no group can be read, the run ends with the reason.
-// A group that the cloud denies by name, twice in a
-// row, has no machines; what that lacks is missing, which the supervisor judges.
+// A group that cannot be read keeps the machines of its last reading. The source
+// shows it as rejected, with the reason and the time since when. A service with a
+// group that this process has never read is rejected whole, so that its stored
+// records stay. If no record is stored, the service gets the machines of its other
+// groups. If no group can be read, the run ends with the reason. A group that the
+// cloud denies by name twice in a row has no machines. The supervisor judges the drop
+// that follows.
 //
-// After a cloud has asked for a pause, nothing is asked of that subscription or account
-// before it is over, however long it is, up to [LongestPause]. What defines services is
-// read meanwhile, and a change of it is listed with the machines that are known.
+// After a cloud has asked for a pause, that subscription or account receives no
+// request until the pause is over. The pause is at most [LongestPause]. Definitions
+// of services are read meanwhile; a changed definition is listed with the machines
+// already known.
 //
-// A machine that whatever looks after its health gets no answer from stays as it was for
-// some readings, and is unhealthy then, unless that holds for all that would be served.
+// A machine that does not answer its health check keeps its state for some readings
+// and is unhealthy then. An exception: while no machine of the group is serving, the
+// state is kept.
 //
-// Concurrency: a [Source] belongs to the goroutine that runs it. A [Reader] is used by
-// several at once, and all of them end before a round does.
+// Concurrency: a [Source] belongs to the goroutine that runs it. Several goroutines
+// use a [Reader] at once, and all of them end before a round does.
 package machines

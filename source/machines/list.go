@@ -12,7 +12,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/source"
 )
 
-// list makes a listing of everything that is known.
+// list makes a listing of all known services and machines.
 func (s *Source) list(services []located, rejected []source.Rejection) *source.Listing {
 	listing := &source.Listing{Observed: time.Now(), Rejected: rejected, Ignored: map[string]int{}}
 	is := &stored{read: s.options.Stored}
@@ -25,9 +25,10 @@ func (s *Source) list(services []located, rejected []source.Rejection) *source.L
 	return listing
 }
 
-// enter puts a service into a listing. One with groups that were never read is rejected
-// whole, so that what is stored of it stays. If nothing is, the machines of its other
-// groups are better than none; it stays like that until those groups are read.
+// enter adds a service to a listing. A service with groups that were never read is
+// rejected whole, so that its stored records stay. If no record is stored, the
+// machines of its other groups are better than none. The service stays partial until
+// all its groups are read.
 func (s *Source) enter(one located, is *stored, listing *source.Listing) {
 	unread, reason := s.mirror.unread(one.groups)
 	switch ref := one.Ref(); {
@@ -55,19 +56,19 @@ func (s *Source) enter(one located, is *stored, listing *source.Listing) {
 	}
 }
 
-// stored is what is stored of the source. It is read if it is asked for, and then once.
+// stored caches the stored records of the source, read once and on first use.
 type stored struct {
 	read  func() iter.Seq[model.Record]
 	specs map[model.Ref]model.Spec
 }
 
-// mayHave reports whether a record is stored, or that cannot be found out.
+// mayHave reports whether a record is stored, or cannot be looked up.
 func (s *stored) mayHave(ref model.Ref) bool {
 	_, has := s.of(ref)
 	return has || s.read == nil
 }
 
-// of is what a record says, named without its source.
+// of returns the stored spec of a record, named without its source.
 func (s *stored) of(ref model.Ref) (model.Spec, bool) {
 	if s.specs == nil && s.read != nil {
 		s.specs = map[model.Ref]model.Spec{}
@@ -80,8 +81,8 @@ func (s *stored) of(ref model.Ref) (model.Spec, bool) {
 	return spec, has
 }
 
-// health is that of an endpoint on a machine. Where the cloud has not said it since the
-// start, it is as an earlier run has stored it.
+// health returns the health of an endpoint on a machine. If the cloud has not
+// reported one since the start, the health stored by an earlier run counts.
 func (s *stored) health(of Machine, ref model.Ref) model.Health {
 	if of.State != Unknown {
 		return of.health()

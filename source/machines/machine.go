@@ -11,41 +11,41 @@ type State int
 
 // The states of a machine.
 const (
-	// Unknown is of a machine of which the cloud does not know it at this time: what
-	// was known of it before stays. If nothing was, it is given none.
+	// Unknown means that the cloud does not know the state now: the previous state
+	// stays. Without a previous state, the machine gets no traffic.
 	Unknown State = iota
 	Serving
-	NotServing // it is stopped, begins, or its health is bad
-	Ending     // it is being deleted
-	// Unanswered is of a machine that runs, and that whatever looks after its health gets
-	// no valid answer from. What was known of it before stays for some readings.
+	NotServing // stopped, starting, or with bad health
+	Ending     // being deleted
+	// Unanswered means that the machine runs but does not answer its health check.
+	// The previous state stays for some readings.
 	Unanswered
 )
 
-// patience is in how many readings in a row a machine may be [Unanswered] until it counts
-// as [NotServing]. Readings in which no machine of the group is served do not count, and
-// end no row: it may be what looks after them that fails.
+// patience is the number of consecutive readings as [Unanswered] after which a
+// machine counts as [NotServing]. Readings in which no machine of the group is served
+// neither count nor restart the count: the health check itself may have failed.
 const patience = 3
 
-// Machine is one, as a cloud describes it.
+// Machine is a machine as a cloud describes it.
 type Machine struct {
-	// ID lasts as long as the machine and no other one has it. It does not begin with a
-	// slash, and is in lower case where the cloud does not distinguish the case.
+	// ID is unique and lasts as long as the machine. It does not begin with a slash,
+	// and is in lower case if the cloud ignores case.
 	ID string
-	// Address is that of its primary interface; the zero one if it has none.
+	// Address is the address of the primary interface; zero without one.
 	Address netip.Addr
-	// Unjoined says that it has an interface which was not found, so that its address
-	// stays what it was.
+	// Unjoined marks a machine with an interface that was not found; its address
+	// stays as it was.
 	Unjoined bool
 	State    State
 	Tags     map[string]string
 	Locality model.Locality
 
-	unanswered int // in how many readings that count
+	unanswered int // number of readings that count
 }
 
-// after completes what the cloud does not know of a machine with what it said before.
-// Counts says that another machine of the group is served.
+// after fills in the unknown state and address of a machine from its previous
+// reading. Counts is true if another machine of the group is served.
 func (m Machine) after(before Machine, counts bool) Machine {
 	switch m.State {
 	case Unknown:

@@ -11,21 +11,21 @@ import (
 	"github.com/isthmus-mesh/isthmus/source"
 )
 
-// denials is how often in a row the cloud has to deny a group until it counts as gone.
-// Parts of a cloud may be late, and two rounds lie far apart.
+// denials is the number of consecutive denials after which a group counts as gone.
+// Parts of a cloud may lag behind, and two rounds lie far apart.
 const denials = 2
 
-// known is what was read of a group.
+// known is the last reading of a group, and its errors since.
 type known struct {
 	machines map[string]Machine
 	read     time.Time // zero if it was never read
-	asked    time.Time // when a reading last ended, in whatever way; zero before
-	denied   int       // how often in a row
-	err      error     // why it cannot be read now; nil if it can
-	since    time.Time // when that began
+	asked    time.Time // end of the last reading, successful or not; zero before
+	denied   int       // consecutive denials
+	err      error     // why the group cannot be read now; nil if it can
+	since    time.Time // start of the failure
 }
 
-// mirror is what is known of all groups.
+// mirror maps each group to its last reading.
 type mirror map[Group]*known
 
 func (m mirror) of(g Group) *known {
@@ -35,7 +35,7 @@ func (m mirror) of(g Group) *known {
 	return m[g]
 }
 
-// enter takes what a reading of a group has come to.
+// enter takes the outcome of a reading of a group.
 func (k *known) enter(machines []Machine, err error, now time.Time) {
 	k.asked = now
 	if !errors.Is(err, ErrGone) {
@@ -61,11 +61,11 @@ func (k *known) enter(machines []Machine, err error, now time.Time) {
 	k.machines, k.read, k.err, k.since = next, now, nil, time.Time{}
 }
 
-// errUnknown is why a first reading does not count: what an earlier run of Isthmus has
-// stored of the machines would be said to be unhealthy.
+// errUnknown rejects a first reading in which no state is known. The reading would
+// turn machines unhealthy that an earlier run of Isthmus stored as healthy.
 var errUnknown = errors.New("the cloud does not know the state of any of its machines yet; look at its health, this is tried again")
 
-// areUnknown reports whether there are machines, and the state of none is known.
+// areUnknown reports whether there are machines, and none has a known state.
 func areUnknown(list []Machine) bool {
 	return len(list) > 0 && !slices.ContainsFunc(list, func(m Machine) bool { return m.State != Unknown && m.State != Unanswered })
 }
@@ -81,7 +81,7 @@ func (m mirror) forget(groups []Group) {
 	maps.DeleteFunc(m, func(g Group, _ *known) bool { return !used[g] })
 }
 
-// failing returns why no group at all can be read; nil if one can, or there is none.
+// failing returns why no group can be read; nil if one was read, or there is none.
 func (m mirror) failing() error {
 	var failing []Group
 	for _, g := range slices.SortedFunc(maps.Keys(m), Group.Compare) {
@@ -108,11 +108,11 @@ type located struct {
 	groups    []Group
 }
 
-// report says what is wrong with a group.
+// report adds the faults of a group to a listing.
 func (k *known) report(g Group, listing *source.Listing) {
 	if k.err != nil && !k.read.IsZero() {
-		// It stands in no place that a record has: nothing stays because of it but what is
-		// listed anew.
+		// The group is no place of any record: the rejection keeps only records that
+		// are listed anew.
 		listing.Rejected = append(listing.Rejected, source.Rejection{
 			Place: g.String(), Object: g.String(), Where: g.String(),
 			Reason: fmt.Sprintf("cannot be read since %s: %v; its %d machines stay as they were at %s",
@@ -133,7 +133,8 @@ func (k *known) report(g Group, listing *source.Listing) {
 	}
 }
 
-// unread returns the groups that were never read, and why the first of them was not.
+// unread returns the groups that were never read, and the reason for the first of
+// them.
 func (m mirror) unread(groups []Group) (unread []Group, reason error) {
 	for _, g := range groups {
 		k := m.of(g)
@@ -147,10 +148,10 @@ func (m mirror) unread(groups []Group) (unread []Group, reason error) {
 	return unread, reason
 }
 
-// errUnasked is why a group is not known yet of which nothing may be asked.
+// errUnasked explains an unread group during a pause.
 var errUnasked = errors.New("it has not been asked for yet")
 
-// machines are those of all groups, each once, by ID.
+// machines returns the machines of all groups, each once, ordered by ID.
 func (m mirror) machines(groups []Group) []Machine {
 	all := map[string]Machine{}
 	for _, g := range groups {

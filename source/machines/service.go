@@ -14,17 +14,18 @@ import (
 	"github.com/isthmus-mesh/isthmus/model"
 )
 
-// Service says what is served on machines, and where they are found.
+// Service describes a service on machines, and selects the machines.
 type Service struct {
 	Host string `json:"host"`
-	// Namespace is that of the service; an object's own, if an object says all this.
+	// Namespace is the namespace of the service; if an object defines the service,
+	// the object's.
 	Namespace string `json:"namespace"`
 	Ports     []Port `json:"ports"`
-	// Labels stand on each endpoint, and win over tags of its machine.
+	// Labels are set on each endpoint, and win over tags of its machine.
 	Labels map[string]string `json:"labels"`
-	// ExportTo are the namespaces that see it; none means all.
+	// ExportTo lists the namespaces that see the service; none means all.
 	ExportTo []string `json:"exportTo"`
-	// Network is the one that the machines are in; empty for none.
+	// Network is the network of the machines; empty for none.
 	Network string `json:"network"`
 	// Resources are machines and sets of machines, as the cloud names them.
 	Resources []string `json:"resources"`
@@ -36,26 +37,26 @@ type Service struct {
 type Port struct {
 	Number int    `json:"number"`
 	Name   string `json:"name"`
-	// Protocol is empty if nothing is known of it.
+	// Protocol is the port's protocol; empty if it is unknown.
 	Protocol string `json:"protocol"`
-	// TargetPort is where machines listen; zero means Number.
+	// TargetPort is the port on which machines listen; zero means Number.
 	TargetPort int `json:"targetPort"`
 }
 
-// SetDefaults gives a service what it has if nothing is said.
+// SetDefaults sets the namespace that applies without a configured one.
 func (s *Service) SetDefaults() { s.Namespace = "default" }
 
-// Named is for a configuration that says but the resources of a service by its host.
+// Named supports the short form of a configuration: a host with a list of resources.
 func (s *Service) Named(host string) any {
 	s.Host = host
 	return &s.Resources
 }
 
-// protocols are those that a port may have.
+// protocols lists the valid protocols of a port.
 var protocols = [...]string{"HTTP", "HTTP2", "GRPC", "GRPC-WEB", "HTTPS", "TLS", "TCP", "MONGO", "REDIS", "MYSQL"}
 
-// Validate reports what is wrong, but for what the cloud knows alone. Field paths begin
-// with a prefix.
+// Validate checks everything but the facts that only the cloud knows. Prefix precedes
+// each field path.
 func (s Service) Validate(prefix string) error {
 	var errs []error
 	need := func(holds bool, format string, args ...any) {
@@ -107,7 +108,7 @@ func (s Service) validatePorts(prefix string) error {
 	return errors.Join(errs...)
 }
 
-// name is that of the port, such as http-80 if it is given none.
+// name returns the name of the port; for a port without one, a name such as http-80.
 func (p Port) name() string {
 	if p.Name != "" {
 		return p.Name
@@ -115,12 +116,12 @@ func (p Port) name() string {
 	return fmt.Sprintf("%s-%d", cmp.Or(strings.ToLower(p.Protocol), "port"), p.Number)
 }
 
-// target is where machines listen.
+// target returns the port on which machines listen.
 func (p Port) target() uint32 {
 	return uint32(cmp.Or(p.TargetPort, p.Number)) //nolint:gosec // a port
 }
 
-// spec is what the service says apart from its endpoints.
+// spec returns the definition of the service, without endpoints.
 func (s Service) spec() model.Service {
 	ports := make([]model.Port, len(s.Ports))
 	for i, p := range s.Ports {

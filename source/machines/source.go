@@ -18,33 +18,33 @@ import (
 	"github.com/isthmus-mesh/isthmus/source"
 )
 
-// Options say what is read, and how often.
+// Options selects the services to read, and the pace.
 type Options struct {
-	// Services are those of the configuration.
+	// Services are the services of the configuration.
 	Services []Service
-	// Objects reads what defines further services; nil if nothing does.
+	// Objects reads the objects that define further services; nil if there are none.
 	Objects func(ctx context.Context) Objects
-	// Poll is the pause between two rounds, give or take a tenth. Least is how long it is
-	// at least if a round is wanted sooner.
+	// Poll is the pause between two rounds, give or take a tenth. Least is the
+	// shortest pause, when a round is requested sooner.
 	Poll, Least time.Duration
-	// Round bounds how long a round takes.
+	// Round bounds the duration of a round.
 	Round time.Duration
-	// Stored yields what is stored of the source; nil if that cannot be found out.
+	// Stored yields the stored records of the source; nil if they cannot be read.
 	Stored func() iter.Seq[model.Record]
 }
 
-// Objects define services.
+// Objects are the definitions that objects of a cluster contain.
 type Objects struct {
 	Definitions []Definition
 	// Rejected are the objects that are invalid.
 	Rejected []source.Rejection
-	// Place is where the records of all of them stand.
+	// Place is the place of all records of the objects.
 	Place string
-	// Err is why none of this can be read now. The objects that were read before count
-	// on, and what is stored of the place stays.
+	// Err is why the objects cannot be read now. The objects read before still count,
+	// and the stored records of the place stay.
 	Err error
-	// Absent says that there are no such objects to be read, or that it is not allowed.
-	// That is shown, and holds up nothing else.
+	// Absent says that there are no such objects, or that reading them is forbidden.
+	// The status shows Err, and the other services are listed all the same.
 	Absent bool
 }
 
@@ -56,12 +56,12 @@ type Source struct {
 	objects Objects
 	defined bool // objects were read, or are absent
 	mirror  mirror
-	pauses  map[string]pause   // of scopes of which nothing is asked
-	listed  []located          // what was listed when something could be read last
-	partial map[model.Ref]bool // services that are listed without groups that were never read
+	pauses  map[string]pause   // scopes without requests for now
+	listed  []located          // services of the last listing for which a group could be read
+	partial map[model.Ref]bool // services listed without groups that were never read
 }
 
-// pause is how long nothing is asked, and why.
+// pause is the end of a pause, and its reason.
 type pause struct {
 	until  time.Time
 	reason error
@@ -92,11 +92,12 @@ func (s *Source) Run(ctx context.Context, sink source.Sink) error {
 	}
 }
 
-// rest waits for the next round, and reports whether ctx goes on. The cloud counts what it
-// is asked for, whoever wants it: a round comes no sooner than [Options] says.
+// rest waits for the next round, and reports whether ctx is still alive. The cloud
+// counts all requests, also the ones for a relist: a round comes no sooner than
+// Options.Least allows.
 func (s *Source) rest(ctx context.Context, relist <-chan time.Time) bool {
 	least := time.Now().Add(s.options.Least)
-	// Cases: the end; the next round; the supervisor wants everything once more.
+	// Cases: the end; the next round; the supervisor requests a relist.
 	select {
 	case <-ctx.Done():
 		return false
@@ -107,14 +108,15 @@ func (s *Source) rest(ctx context.Context, relist <-chan time.Time) bool {
 	}
 }
 
-// spread is a duration, give or take a tenth: those who began together do not ask
-// together for ever.
+// spread varies a duration by up to a tenth, so that processes started together do
+// not stay in step.
 func spread(d time.Duration) time.Duration {
 	return d + time.Duration((rand.Float64()-0.5)/5*float64(d)) //nolint:gosec // nobody gains by guessing it
 }
 
-// round reads everything that may be read, and lists it. Beside the reason why nothing
-// may be read there is a listing if services were defined anew meanwhile: of what is known.
+// round reads all groups that may be read, and lists everything. During a pause a
+// listing comes with the error if services were defined anew: it has the known
+// machines.
 func (s *Source) round(ctx context.Context) (*source.Listing, error) {
 	services, rejected := s.define(ctx)
 	paused := func() time.Duration { return s.pauseOf(groupsOf(services), time.Now()) }
@@ -138,8 +140,8 @@ func (s *Source) round(ctx context.Context) (*source.Listing, error) {
 	return s.list(services, rejected), nil
 }
 
-// define finds out which services there are, and at which machines. Those that cannot be
-// found at any are rejected.
+// define finds the services and their machines. Services without a valid reference to
+// machines are rejected.
 func (s *Source) define(ctx context.Context) (services []located, rejected []source.Rejection) {
 	if s.options.Objects != nil {
 		s.readObjects(ctx)
@@ -149,7 +151,8 @@ func (s *Source) define(ctx context.Context) (services []located, rejected []sou
 	return services, append(rejected, s.objects.rejections()...)
 }
 
-// readObjects reads what defines services. What was read before counts if it cannot be.
+// readObjects reads the objects that define services. If they cannot be read, the
+// objects read before count.
 func (s *Source) readObjects(ctx context.Context) {
 	o := s.options.Objects(ctx)
 	if o.Err != nil {
@@ -158,7 +161,7 @@ func (s *Source) readObjects(ctx context.Context) {
 	s.objects, s.defined = o, s.defined || o.Err == nil || o.Absent
 }
 
-// rejections are the objects that are invalid, and the place of all of them if it cannot
+// rejections returns the invalid objects, and the place of all objects if it cannot
 // be read.
 func (o Objects) rejections() []source.Rejection {
 	if o.Err == nil {
@@ -167,8 +170,8 @@ func (o Objects) rejections() []source.Rejection {
 	return append(slices.Clone(o.Rejected), source.Rejection{Place: o.Place, Object: o.Place, Where: o.Place, Reason: "cannot be read: " + o.Err.Error()})
 }
 
-// failing returns why nothing is listed: nothing at all can be read, or what defines
-// services cannot, and nothing is stored that could stay in its place.
+// failing returns why there is no listing. Either no group can be read, or the
+// objects cannot be read and no stored record could stay instead.
 func (s *Source) failing() error {
 	err := s.mirror.failing()
 	if s.objects.Err != nil && !s.objects.Absent && (err != nil || len(s.mirror) == 0 || !s.defined && !s.hasStored()) {
@@ -177,7 +180,8 @@ func (s *Source) failing() error {
 	return err
 }
 
-// hasStored reports whether something was listed before, in this process or an earlier one.
+// hasStored reports whether an earlier listing, of this process or an earlier one, is
+// stored.
 func (s *Source) hasStored() bool {
 	if s.options.Stored == nil {
 		return false
@@ -188,7 +192,7 @@ func (s *Source) hasStored() bool {
 	return false
 }
 
-// locate finds out which machines services are found at. Services without an answer are
+// locate finds the machines of services. Services with invalid references are
 // rejected.
 func (s *Source) locate() (services []located, rejected []source.Rejection) {
 	enter := func(d Definition, namespace string) {
@@ -218,7 +222,7 @@ func groupsOf(services []located) (all []Group) {
 	return slices.Compact(all)
 }
 
-// pauseOf is how long to wait until something may be asked.
+// pauseOf returns the wait until a scope may be read.
 func (s *Source) pauseOf(groups []Group, now time.Time) time.Duration {
 	soonest := time.Duration(0)
 	for i, g := range groups {
@@ -230,13 +234,14 @@ func (s *Source) pauseOf(groups []Group, now time.Time) time.Duration {
 	return soonest
 }
 
-// perRound is how many groups of one scope are read in a round for objects. It bounds
-// what they take of the requests that a cloud allows.
+// perRound is the number of groups of one scope that a round reads for objects. The
+// number bounds the objects' share of the requests that a cloud allows.
 const perRound = 200
 
-// share chooses the groups of a round. The configuration's are read in each round. Of the
-// others each namespace has the same share of a scope: they take turns, and the group that
-// was asked for longest ago comes first. A group that is left out keeps its machines.
+// share chooses the groups of a round. The configuration's groups are read in each
+// round. Of the others, each namespace gets the same share of a scope. Within a
+// namespace, the group that was asked for longest ago comes first. A group left out
+// keeps its machines.
 func share(services []located, asked func(Group) time.Time, most int) []Group {
 	chosen := map[Group]bool{}
 	waiting := map[string]map[string][]Group{} // by scope and namespace
@@ -287,11 +292,11 @@ func takeTurns(queues [][]Group, chosen map[Group]bool, most int) {
 	}
 }
 
-// atOnce is how many groups are read at the same time.
+// atOnce is the number of groups that are read at the same time.
 const atOnce = 8
 
-// read reads all groups but those of scopes that want a pause. Those that were read
-// longest ago are first: a round that is too long leaves out others the next time.
+// read reads all groups but the groups of paused scopes. The groups read longest ago
+// come first: a round that is too long leaves out other groups the next time.
 func (s *Source) read(ctx context.Context, groups []Group) {
 	ctx, cancel := context.WithTimeout(ctx, s.options.Round)
 	defer cancel()
@@ -332,8 +337,8 @@ type reading struct {
 	err      error
 }
 
-// group reads a group. A panic is the run's own: the supervisor knows of no other
-// goroutine.
+// group reads a group. A panic is passed on to the run: the supervisor recovers only
+// panics of the run's goroutine.
 func (r *round) group(ctx context.Context, g Group) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -352,7 +357,7 @@ func (r *round) group(ctx context.Context, g Group) {
 	r.readings = append(r.readings, one)
 }
 
-// paused says why nothing may be asked of a scope; nil if it may.
+// paused returns why a scope is paused; nil if it is not.
 func (r *round) paused(scope string) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -363,7 +368,7 @@ func (r *round) paused(scope string) error {
 	return nil
 }
 
-// pause notes if a cloud wants to be asked later, and adds that to the error.
+// pause records a pause that a cloud asks for, and adds its end to the error.
 func (r *round) pause(scope string, err error) error {
 	var t *Throttled
 	if !errors.As(err, &t) {

@@ -5,38 +5,38 @@ import (
 	"hash/maphash"
 )
 
-// bounds are how much of what a peer says is held.
+// bounds limit how much of a peer's data is held.
 type bounds struct {
-	bytes  int // of all resources, with what they take beside
-	fields int // of the body of one
+	bytes  int // of all resources, with their overhead
+	fields int // of the body of one resource
 }
 
-// What a resource, and a field of its body, take beside their bytes.
+// Overhead in bytes of a resource, and of a field of its body, beside their text.
 const (
 	perResource = 512
 	perField    = 400
 )
 
-// difference is what an answer changes in a collection.
+// difference is the effect of an answer on a collection.
 type difference struct {
 	collection *collection
-	// whole says that the answer has everything that there is.
+	// whole says that the answer is the complete state of the collection.
 	whole   bool
 	changed map[string]*held
-	// gone are the names that a whole answer lacks, and removed those that an
-	// increment names, known or not.
+	// gone are the names that a whole answer lacks. removed are the names that an
+	// increment removes, known or not.
 	gone, removed []string
 
-	size      int      // of what the answer has, and what it replaces
-	replaced  int      // of that in what is held
+	size      int      // bytes of the answer's resources
+	replaced  int      // bytes of held resources that they replace
 	nameless  nameless // resources
-	resent    bool     // some resource is in the version that was said to be held
-	decoded   bool     // some resource could be
-	undecoded error    // why another could not
+	resent    bool     // some resource has the version that the request named as held
+	decoded   bool     // some resource could be decoded
+	undecoded error    // why another resource could not
 }
 
-// compare returns what an answer changes, and changes nothing itself. It fails if
-// nothing of the answer can be decoded, or there is too much of it.
+// compare returns the effect of an answer, and changes no resources. Compare fails if
+// no resource of the answer can be decoded, or if the answer is too large.
 func (h *holding) compare(c *collection, a *answer) (*difference, error) {
 	if a.err != nil {
 		return nil, a.err
@@ -64,14 +64,14 @@ func (h *holding) compare(c *collection, a *answer) (*difference, error) {
 	return d, nil
 }
 
-// answersNothing reports whether an increment is one to nothing, so that it has
-// everything: it is the first one of a stream, and no version was said to be held, or
-// the peer has not looked at those, as it sends one of them again.
+// answersNothing reports whether an increment starts from nothing, and so is complete. It
+// is the first increment of a stream, and the request named no held version. The same
+// holds if the peer ignored the held versions, as shown by a resource sent again.
 func (c *collection) answersNothing(d *difference) bool {
 	return !c.answered && (len(c.said) == 0 || d.resent)
 }
 
-// take compares one resource with what is held.
+// take compares a resource with the held one.
 func (d *difference) take(h *holding, at int, text []byte) {
 	c := d.collection
 	name, version, err := identityOf(text)
@@ -104,8 +104,8 @@ func (d *difference) take(h *holding, at int, text []byte) {
 	d.changed[string(name)] = next
 }
 
-// findGone finds what the answer says is there no more. Where it has resources
-// without a name, each of those may be one that seems to be missing.
+// findGone finds the names that are gone by the answer. If the answer has resources
+// without a name, any missing name may belong to one of them.
 func (d *difference) findGone(a *answer) {
 	c := d.collection
 	if !d.whole {
@@ -123,7 +123,7 @@ func (d *difference) findGone(a *answer) {
 	}
 }
 
-// grows is by how much more is held after it.
+// grows returns the change in held bytes.
 func (d *difference) grows() int {
 	grows := d.size - d.replaced
 	for _, list := range [][]string{d.gone, d.removed} {
@@ -136,7 +136,7 @@ func (d *difference) grows() int {
 	return grows
 }
 
-// apply makes the holding say what the answer says.
+// apply applies a difference to the holding.
 func (h *holding) apply(d *difference) {
 	c := d.collection
 	forget := func(name string) {

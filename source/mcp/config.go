@@ -18,16 +18,16 @@ import (
 
 var _ source.Settings = (*Config)(nil)
 
-// Config says which peer there is, and what it is asked for.
+// Config selects the peer, and the requested collections.
 type Config struct {
-	// Address is that of a peer that is dialled, and Listen where one dials: one of
-	// both, each a host and port.
+	// Address is the peer to dial, Listen the address at which the peer dials.
+	// Exactly one of both is set, as a host and port.
 	Address string `json:"address"`
 	Listen  string `json:"listen"`
-	// Incremental asks for what changes alone, and to resume from what is held.
+	// Incremental requests changes only, and a resume from the held resources.
 	Incremental bool `json:"incremental"`
-	// Collections are what is asked for; [DefaultCollections] if empty. Of an object
-	// in two collections of one kind, the one in the first of these counts.
+	// Collections are the requested collections; [DefaultCollections] if empty. If an
+	// object is in two collections of one kind, the first collection in this list counts.
 	Collections []string `json:"collections"`
 	TLS         TLS      `json:"tls"`
 	// Insecure allows to listen for plaintext beyond loopback.
@@ -38,8 +38,8 @@ type Config struct {
 	listener func(ctx context.Context, address string) (net.Listener, error) // for tests
 }
 
-// DefaultCollections are what a peer is asked for if nothing is said: all that is
-// understood.
+// DefaultCollections returns the collections that are requested by default: all that
+// are understood.
 func DefaultCollections() []string {
 	of := func(name string) string {
 		kind, _ := mcp.ByName(name)
@@ -48,8 +48,8 @@ func DefaultCollections() []string {
 	return []string{of("ServiceEntry"), mcp.Synthetic, of("Sidecar"), of("WorkloadEntry"), of("WorkloadGroup")}
 }
 
-// Kind is the row by which this registry is known. A stream costs a peer little, so a
-// wait of ten seconds spares it.
+// Kind returns the row of this registry in the table of kinds. A stream costs a peer
+// little, so a backoff of at most ten seconds is enough.
 func Kind() source.Kind {
 	return source.Kind{Name: "mcp", MaxBackoff: 10 * time.Second, New: func() source.Settings { return &Config{} }}
 }
@@ -156,7 +156,7 @@ func (c *Config) Warnings() []string {
 // Open implements [source.Settings].
 func (c *Config) Open(env source.Env) source.Source { return newSource(*c, env) }
 
-// pace is how long a peer may take.
+// pace bounds the waits for a peer.
 type pace struct {
 	connect time.Duration // to let a connection be made
 	first   time.Duration // to send the first collection
@@ -177,13 +177,13 @@ func (p pace) withDefaults() pace {
 	return p
 }
 
-// Bounds, where the memory of the process allows them.
+// Upper bounds; the memory of the process may set lower ones.
 const (
-	mostBytes  = 1 << 30   // of all that a peer holds
+	mostBytes  = 1 << 30   // of all resources of a peer
 	mostAnswer = 256 << 20 // of one answer
 )
 
-// largest is how many bytes an answer may have.
+// largest returns the maximum bytes of an answer.
 func (*Config) largest(memory *budget.Budget) int {
 	return int(min(memory.Bytes(mostBytes)/4, mostAnswer))
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/source"
 )
 
-// dial connects to the peer, and speaks with it until the stream ends.
+// dial connects to the peer, and runs a session until the stream ends.
 func (s *Source) dial(ctx context.Context, sink source.Sink) error {
 	secured, err := s.config.TLS.dialled().Credentials()
 	if err != nil {
@@ -26,8 +26,8 @@ func (s *Source) dial(ctx context.Context, sink source.Sink) error {
 		grpc.WithNoProxy(),
 		grpc.WithDisableServiceConfig(),
 		grpc.WithConnectParams(grpc.ConnectParams{Backoff: backoff.DefaultConfig, MinConnectTimeout: s.config.pace.connect}),
-		// A server may forbid that it is asked more often. What is dead sooner is
-		// found by TCP.
+		// A server may forbid more frequent pings. TCP keepalive detects a dead peer
+		// sooner.
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 6 * time.Minute, Timeout: 20 * time.Second}),
 		grpc.WithDefaultCallOptions(
 			grpc.ForceCodecV2(s.codec()), grpc.MaxCallRecvMsgSize(s.config.largest(s.env.Memory)), grpc.WaitForReady(false),
@@ -46,10 +46,10 @@ func (s *Source) dial(ctx context.Context, sink source.Sink) error {
 	return s.session(ctx, stream, end, sink)
 }
 
-// codec is that of a stream.
+// codec returns the codec of a stream.
 func (s *Source) codec() codec { return codec{most: s.holding.bounds.bytes / perResource} }
 
-// connect opens a connection of which TCP notices soon that the other side is gone.
+// connect opens a connection with TCP keepalive, which soon detects a dead peer.
 func (c *Config) connect(ctx context.Context, address string) (net.Conn, error) {
 	if c.dialer != nil {
 		return c.dialer(ctx, address)

@@ -1,23 +1,23 @@
-// Package mcp mirrors a source of the Mesh Configuration Protocol, version 1. It is
-// the sink: it asks a peer for collections of resources, applies what comes, and
-// answers. It dials the peer, or listens for one that dials.
+// Package mcp mirrors a source of the Mesh Configuration Protocol, version 1. Isthmus
+// is the sink: it asks a peer for collections of resources, applies the answers, and
+// acknowledges them. The source dials the peer, or listens for a peer that dials.
 //
-// What a peer says is kept by collection, as resources by name with a hash of their
+// The peer's state is kept by collection, as resources by name with a hash of their
 // bytes. So a peer that sends everything for each change costs one pass over the
-// bytes, and only the resources that differ are decoded and compared with the store.
+// bytes. Only the resources that differ are decoded and compared with the store.
 //
-// The first listing of a stream is that of all collections together, and is passed
-// on when each has come, or no service can be in those that have not: see needed.go.
-// What comes later goes on by itself: a state as a listing of
-// the places in which something differs, so that the supervisor decides about what
-// is missing, and an increment as a change, for what a peer removes by name is
-// reported. An answer is ACKed once it is stored. A resource that cannot be taken is
-// rejected and keeps its last good version. An answer of which nothing can be
-// decoded changes nothing, and is NACKed with the reason.
+// The first listing of a stream covers all collections together. It is passed on when
+// each collection has come, or when the missing ones can contain no service: see
+// needed.go. Later answers are passed on one by one. A complete state is a listing of
+// the places in which a resource differs. The supervisor decides about missing
+// records. An increment is a change, since the peer reports removed resources by
+// name. An answer is ACKed once it is stored. An invalid resource is rejected and
+// keeps its last good version. An answer without a single decodable resource changes
+// nothing, and is NACKed with the reason.
 //
-// How resources become records is the business of package convert/istio. What
-// collections hold, and what an answer changes, are functions without I/O, in
-// holding.go, needed.go and answer.go. The rules are in docs/reference/mcp.md.
+// Package convert/istio turns resources into records. Functions without I/O, in
+// holding.go, needed.go and answer.go, keep collections and apply answers to them.
+// The rules are in docs/reference/mcp.md.
 //
 // Concurrency: a [Source] belongs to the goroutine that runs it. A stream has one
 // more goroutine, which receives, and ends before [Source.Run] returns.

@@ -13,24 +13,24 @@ import (
 	"github.com/isthmus-mesh/isthmus/source"
 )
 
-// holding is what a peer has said, by collection. It outlives a stream.
+// holding is the state of a peer, by collection. It outlives a stream.
 type holding struct {
 	seed        maphash.Seed
-	self        string        // what came through the Isthmus of that name is left out
-	collections []*collection // in order: the first that has a name counts
+	self        string        // resources that came through the Isthmus of this name are left out
+	collections []*collection // in order: the first collection with a name counts
 	bounds      bounds
-	room        func() int // how much may be held now; nil if that does not change
+	room        func() int // bytes that may be held now; nil if that does not change
 	size        int        // of all collections
 }
 
-// collection is what a peer has said of one.
+// collection is the held state of a collection.
 type collection struct {
 	name string
 	kind mcp.Kind
-	held map[string]*held // by name; that of nameless resources is empty
-	turn uint64           // counts the answers that were applied
+	held map[string]*held // by name; an empty name stands for nameless resources
+	turn uint64           // counts the answers that were compared
 
-	echoed int // resources of which something is left out as it came from here
+	echoed int // resources with a part left out as an echo
 
 	answered bool // on this stream
 	refused  bool // on this stream, its last answer was NACKed
@@ -38,18 +38,18 @@ type collection struct {
 	nacked   nacked
 }
 
-// held is one resource. It is not written to once it is held, but for turn.
+// held is one held resource. Only the field turn changes later.
 type held struct {
 	hash    uint64 // of its bytes
 	version string
 	size    int
-	turn    uint64 // of the last answer that had it
+	turn    uint64 // of the last answer that had the resource
 
-	echoes   bool // something in it is left out as it came from here
-	passedOn bool // all of it is, and another Isthmus has passed it on since
+	echoes   bool // a part of the resource is left out as an echo
+	passedOn bool // the whole resource is an echo, and another Isthmus has passed it on since
 
-	// The object, what was rejected of it, or of which all was; neither if it is none of
-	// Isthmus's business, or came from here.
+	// object is the decoded resource, rejected the rejection of all or a part of it.
+	// Neither is set for an ignored kind of resource and for an echo.
 	object   *istio.Reading
 	rejected *source.Rejection
 }
@@ -63,7 +63,7 @@ func newHolding(collections []string, b bounds) *holding {
 	return h
 }
 
-// most is how many bytes may be held: the less, the more sources there are.
+// most returns how many bytes may be held: the more sources, the less.
 func (h *holding) most() int {
 	if h.room == nil {
 		return h.bounds.bytes
@@ -71,7 +71,7 @@ func (h *holding) most() int {
 	return min(h.bounds.bytes, h.room())
 }
 
-// find returns the collection of a name; nil if it was not asked for.
+// find returns the collection of a name; nil if it was not requested.
 func (h *holding) find(name string) *collection {
 	for _, c := range h.collections {
 		if c.name == name {
@@ -81,8 +81,8 @@ func (h *holding) find(name string) *collection {
 	return nil
 }
 
-// current is the resource that counts for a name of a kind: that of the first
-// collection which has one.
+// current returns the resource that counts for a name of a kind: the one in the first
+// collection that has the name.
 func (h *holding) current(kind, name string) (is *held, of *collection) {
 	for _, c := range h.collections {
 		if is := c.held[name]; is != nil && c.kind.Name == kind {
@@ -92,16 +92,16 @@ func (h *holding) current(kind, name string) (is *held, of *collection) {
 	return nil, nil
 }
 
-// place is where a resource stands in the registry: each for itself.
+// place returns the place of a resource: each resource has its own.
 func (c *collection) place(name string) string { return c.name + " " + name }
 
-// collectionOf is the one in which a place is.
+// collectionOf returns the collection of a place.
 func collectionOf(place string) string {
 	name, _, _ := strings.Cut(place, " ")
 	return name
 }
 
-// places are where an object of a kind may stand: in any collection of it.
+// places returns the possible places of an object: one in each collection of the kind.
 func (h *holding) places(kind, name string) (list []string) {
 	for _, c := range h.collections {
 		if c.kind.Name == kind {
@@ -111,7 +111,7 @@ func (h *holding) places(kind, name string) (list []string) {
 	return list
 }
 
-// everything is all that the peer holds, by the last answer of each collection.
+// everything returns a listing of the peer's state, by the last answer of each collection.
 func (h *holding) everything() (l source.Listing) {
 	l.Ignored = map[string]int{}
 	for _, c := range h.collections {
@@ -131,7 +131,7 @@ func (h *holding) everything() (l source.Listing) {
 	return l
 }
 
-// enter adds a resource to what is passed on.
+// enter adds a resource to the objects and rejections passed on.
 func (r *held) enter(place string, objects *[]source.Object, rejected *[]source.Rejection) {
 	if r.rejected != nil {
 		*rejected = append(*rejected, *r.rejected)
@@ -162,11 +162,11 @@ func (c *collection) sorted() iter.Seq2[string, *held] {
 	}
 }
 
-// mostResumed bounds the names and versions in a request: peers take a few MiB.
+// mostResumed bounds the bytes of names and versions in a request: peers take a few MiB.
 const mostResumed = 3 << 20
 
-// versions are those of all that is held, to resume from; nil if there is nothing,
-// or too much for a request.
+// versions returns the versions of all held resources, to resume from; nil if there
+// are none, or too many for a request.
 func (c *collection) versions() map[string]string {
 	all, size := make(map[string]string, len(c.held)), 0
 	for name, r := range c.held {
@@ -182,5 +182,5 @@ func (c *collection) versions() map[string]string {
 	return all
 }
 
-// recordKind is the kind of the records that resources of a collection become.
+// recordKind returns the kind of the records that a collection's resources become.
 func (c *collection) recordKind() model.Kind { return istio.RecordKind(c.kind.Name) }

@@ -16,8 +16,8 @@ import (
 	"github.com/isthmus-mesh/isthmus/source"
 )
 
-// overdue goes on without the collections that have not come, unless services are
-// among what they may have: then the peer fails.
+// overdue goes on without the missing collections. If they may contain the services,
+// the run fails.
 func (s *session) overdue(ctx context.Context) error {
 	lacking := s.holding.lacking()
 	if len(lacking) > 0 || len(s.holding.unanswered()) == len(s.holding.collections) {
@@ -36,8 +36,8 @@ func (h *holding) unanswered() (names []string) {
 	return names
 }
 
-// keepUnanswered keeps what is stored of collections that have not come, or that are
-// not asked for any more as the peer seems not to have them: nothing is known about it.
+// keepUnanswered keeps the stored records of unanswered collections. It also keeps records of
+// collections no longer requested, since the peer seems to lack them. Their state is unknown.
 func (s *session) keepUnanswered(l *source.Listing) {
 	waits := append(s.holding.unanswered(), s.unknown...)
 	if len(waits) == 0 || s.env.Stored == nil {
@@ -63,7 +63,7 @@ func (s *session) keepUnanswered(l *source.Listing) {
 	}
 }
 
-// notKnown says why nothing is known of a collection.
+// notKnown returns why the state of a collection is unknown.
 func (h *holding) notKnown(name string) string {
 	if c := h.find(name); c != nil && c.refused {
 		return "this collection was NACKed: " + c.nacked.reason
@@ -71,8 +71,8 @@ func (h *holding) notKnown(name string) string {
 	return "the peer has not sent this collection since it was connected"
 }
 
-// explain says what the end of a stream means, and learns from it: a peer that does
-// not know a collection ends the stream for it.
+// explain turns the end of a stream into an error, and adapts the next run. A peer
+// that does not know a collection ends the stream for it.
 func (s *session) explain(err error) error {
 	if s.stuck.Load() {
 		return fmt.Errorf("%s has read no request for %s", s.peer(), s.config.pace.stuck)
@@ -87,7 +87,7 @@ func (s *session) explain(err error) error {
 	text := fmt.Errorf("%s has ended the stream: %s: %s", s.peer(), st.Code(), cut(st.Message()))
 	switch st.Code() {
 	case codes.ResourceExhausted:
-		s.resume = false // in case it was the request that is too large
+		s.resume = false // in case the request was too large
 		if strings.Contains(st.Message(), "larger than max") {
 			return fmt.Errorf("%w; an answer may have %d bytes here: give Isthmus more memory (GOMEMLIMIT), or have the source send less at once", text, s.config.largest(s.env.Memory))
 		}
@@ -100,8 +100,9 @@ func (s *session) explain(err error) error {
 	return text
 }
 
-// forget has a collection not asked for any more that a peer ends the stream for, unless the
-// configuration names it, the peer has sent it before, or no other makes services.
+// forget stops requesting a collection for which the peer ends the stream. Exceptions
+// are a configured collection, one that the peer has sent before, and the only one of
+// services.
 func (s *session) forget(text error, message string) error {
 	i := slices.IndexFunc(s.holding.collections, func(c *collection) bool { return strings.Contains(message, c.name) })
 	if i < 0 {

@@ -23,14 +23,14 @@ import (
 type arrival struct {
 	wire wire
 	from string
-	over chan struct{} // closed when it is not spoken with any more
+	over chan struct{} // closed when the session has ended
 	once *sync.Once
 }
 
 func (a *arrival) end() { a.once.Do(func() { close(a.over) }) }
 
-// listen waits for a peer to dial, and speaks with it until its stream ends. The
-// first one is the source; another one meanwhile is turned away.
+// listen waits for a peer to dial, and runs a session until its stream ends. The
+// first peer is the source; another peer meanwhile is rejected.
 func (s *Source) listen(ctx context.Context, sink source.Sink) error {
 	server, err := s.server()
 	if err != nil {
@@ -57,7 +57,7 @@ func (s *Source) listen(ctx context.Context, sink source.Sink) error {
 	return s.await(ctx, arrivals, sink)
 }
 
-// await waits for the first peer. That there is none yet is said once.
+// await waits for the first peer. The error that none has dialled is returned once.
 func (s *Source) await(ctx context.Context, arrivals <-chan *arrival, sink source.Sink) error {
 	var late <-chan time.Time
 	if !s.waited {
@@ -79,7 +79,7 @@ func (s *Source) await(ctx context.Context, arrivals <-chan *arrival, sink sourc
 	}
 }
 
-// arrive hands a stream over, and holds it until it is not spoken with any more.
+// arrive hands a stream over, and blocks until its session ends.
 func (s *Source) arrive(server *streams.Server, stream *streams.Stream, arrivals chan<- *arrival) error {
 	if err := s.config.TLS.admits(stream.Who, s.env.RootNamespace); err != nil {
 		return server.Reject(streams.NotWho, err)
@@ -92,7 +92,7 @@ func (s *Source) arrive(server *streams.Server, stream *streams.Stream, arrivals
 	a := &arrival{wire: wire, from: from, over: make(chan struct{}), once: new(sync.Once)}
 	stream.OnStall(func(why error) { wire.stalled.Store(&why); a.end() })
 	arrivals <- a // has room for the only one
-	// Cases: it is over here, or there.
+	// Cases: the session ends here, or the peer ends the stream.
 	select {
 	case <-a.over:
 		return grpcstatus.Error(codes.Aborted, "the stream is not followed any more: dial again")
@@ -101,8 +101,8 @@ func (s *Source) arrive(server *streams.Server, stream *streams.Stream, arrivals
 	}
 }
 
-// inbound is a stream that a peer has opened. Its messages come in pieces, each of which has
-// its time.
+// inbound is a stream that a peer has opened. Messages come in pieces, each with its
+// own time limit.
 type inbound struct {
 	*streams.Stream
 	codec   codec
@@ -145,8 +145,8 @@ func (c *Config) bind(ctx context.Context) (net.Listener, error) {
 	return l.Listen(ctx, "tcp", c.Listen)
 }
 
-// rejected counts streams and connections of a listener that were not served, over all
-// runs.
+// rejected counts streams and connections of a listener that were not served, over
+// all runs.
 type rejected struct {
 	mu     sync.Mutex
 	before map[string]uint64 // by earlier runs
@@ -160,7 +160,7 @@ func (r *rejected) begin(server *streams.Server) {
 	r.before, r.now = r.counts(), server
 }
 
-// counts sums up by cause. The caller has the lock.
+// counts returns the sums by cause. The caller holds the lock.
 func (r *rejected) counts() map[string]uint64 {
 	all := maps.Clone(r.before)
 	if r.now == nil {
@@ -182,7 +182,7 @@ func (s *Source) StreamsRejected() map[string]uint64 {
 	return s.rejected.counts()
 }
 
-// turned is who is connected to a listener, and who was turned away.
+// turned records the connected peer of a listener, and the rejected peers.
 type turned struct {
 	mu    sync.Mutex
 	peer  string
@@ -191,14 +191,14 @@ type turned struct {
 	at    time.Time
 }
 
-// begin is when nobody is connected.
+// begin resets the connected peer.
 func (t *turned) begin() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.peer = ""
 }
 
-// enter makes one the peer, unless there is another.
+// enter makes a caller the connected peer, unless there is another.
 func (t *turned) enter(from string) (other string, free bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -8,11 +8,11 @@ import (
 	"time"
 )
 
-// lacking are the collections without which nothing can be listed: what is listed of a
-// process without a past is all that clients are served. They are
-//   - collections of ServiceEntries of which the last answer was NACKed,
-//   - those that have not come, while no other has brought a service: the peer may
-//     have all of its services there.
+// lacking returns the collections without which nothing may be listed: the first
+// listing of a new process is all that its clients get. They are
+//   - collections of ServiceEntries with a NACKed last answer,
+//   - unanswered collections of ServiceEntries, while no other has brought a service: the peer
+//     may have all of its services there.
 //
 // Other collections make no service, and peers leave some of them unanswered.
 func (h *holding) lacking() (list []*collection) {
@@ -48,14 +48,14 @@ func (c *collection) hasService() bool {
 	return false
 }
 
-// progress is how far the first answers of a stream have come.
+// progress counts the collections that a listing waits for.
 type progress struct{ unanswered, lacking int }
 
-// progress counts the collections that a listing still waits for.
+// progress returns the number of unanswered and of lacking collections.
 func (h *holding) progress() progress { return progress{len(h.unanswered()), len(h.lacking())} }
 
-// patience is how long the peer may take for the next step: the less, once what is
-// left may as well never come.
+// patience returns the wait for the next step. The wait is shorter once the remaining
+// collections are optional.
 func (s *session) patience() time.Duration {
 	if s.progress.lacking > 0 || s.progress.unanswered == len(s.holding.collections) {
 		return s.config.pace.first
@@ -63,7 +63,7 @@ func (s *session) patience() time.Duration {
 	return s.config.pace.rest
 }
 
-// explainLack says which collections an operator has to look at, and how.
+// explainLack returns an error with the lacking collections and advice for the operator.
 func (s *session) explainLack(lacking []*collection) error {
 	if len(s.holding.unanswered()) == len(s.holding.collections) && !slices.ContainsFunc(lacking, func(c *collection) bool { return c.refused }) {
 		return fmt.Errorf("%s has sent none of the collections within %s", s.peer(), s.config.pace.first)

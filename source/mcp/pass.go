@@ -9,8 +9,8 @@ import (
 	"github.com/isthmus-mesh/isthmus/source"
 )
 
-// pass hands on what an answer has changed, once that is applied to the holding. It
-// costs as much as what is different.
+// pass passes on the changes of an answer, after they were applied to the holding.
+// The cost grows with the changes alone.
 func (h *holding) pass(ctx context.Context, sink source.Sink, d *difference, observed time.Time) error {
 	if d.whole {
 		l := h.listing(d)
@@ -28,14 +28,14 @@ func (h *holding) pass(ctx context.Context, sink source.Sink, d *difference, obs
 	return sink.Change(ctx, c)
 }
 
-// listing is that of the places in which a whole answer has changed something.
+// listing returns a listing of the places that a whole answer has changed.
 func (h *holding) listing(d *difference) (l source.Listing) {
 	kind := d.collection.kind.Name
 	enter := func(name string) {
 		l.Places = append(l.Places, h.places(kind, name)...)
 		if is, of := h.current(kind, name); is != nil {
 			is.enter(of.place(name), &l.Objects, &l.Rejected)
-			if is.passedOn { // the peer says that it has nothing of its own there, which is no drop
+			if is.passedOn { // the peer has no resource of its own there, so this is no drop
 				l.Removed = append(l.Removed, h.places(kind, name)...)
 			}
 		}
@@ -52,8 +52,8 @@ func (h *holding) listing(d *difference) (l source.Listing) {
 	return l
 }
 
-// change is that of an increment. What it removes goes even if it is not known: it
-// may be one that is stored because a drop of it is held.
+// change returns the change of an increment. A removed name is deleted even if it is
+// unknown here: its record may still be stored because a drop is held.
 func (h *holding) change(d *difference) (out source.Change) {
 	c := d.collection
 	enter := func(name string) {
@@ -75,7 +75,7 @@ func (h *holding) change(d *difference) (out source.Change) {
 	return out
 }
 
-// ended are the places of what an increment removes, if no other collection has it.
+// ended returns the places of an increment's removed names that no other collection has.
 func (h *holding) ended(d *difference) (places []string) {
 	for _, name := range d.removed {
 		if is, _ := h.current(d.collection.kind.Name, name); is == nil {

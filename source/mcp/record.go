@@ -9,7 +9,7 @@ import (
 
 var _ source.Exchanging = (*Source)(nil)
 
-// echoes names the resources of which something is left out as it came from here.
+// echoes names the resources with a part left out as an echo.
 func (c *collection) echoes() (names []string) {
 	for name, r := range c.held {
 		if r.echoes {
@@ -19,21 +19,21 @@ func (c *collection) echoes() (names []string) {
 	return names
 }
 
-// nacks notes that it is NACKed, for a reason.
+// nacks records a NACK of a collection, with the reason.
 func (s *Source) nacks(c *collection, reason string, now time.Time) {
 	s.Replied(c.name, len(c.held), cut(reason))
 	c.nacked, c.refused = nacked{cut(reason), now}, true
 }
 
-// nacked is why the last answer of a collection was, and when; empty if it was not.
+// nacked is the reason and time of the last NACK of a collection; empty without one.
 type nacked struct {
 	reason string
 	at     time.Time
 }
 
-// notices are what people should know of the collections.
+// notices returns notices about the collections.
 func (h *holding) notices() (list []source.Notice) {
-	list = []source.Notice{} // it was looked for them
+	list = []source.Notice{} // not nil: notices were looked for
 	for _, c := range h.collections {
 		if !c.answered && !c.refused {
 			list = append(list, source.Notice{

@@ -15,8 +15,8 @@ import (
 	"github.com/isthmus-mesh/isthmus/source"
 )
 
-// read makes of an encoded resource what is passed on. It fails if nothing of it can
-// be decoded; then it is rejected, too.
+// read decodes a resource into an object or a rejection. Read fails if nothing can be
+// decoded; the resource is rejected then, too.
 func (r *held) read(c *collection, name string, text []byte, b bounds, self string) (undecoded error) {
 	var resource mcpapi.Resource
 	if err := proto.Unmarshal(text, &resource); err != nil {
@@ -66,8 +66,8 @@ func (r *held) reject(c *collection, name, field, reason string) {
 
 func objectOf(c *collection, name string) string { return c.kind.Name + " " + cut(name) }
 
-// refOf is the record that a resource becomes, or would. Of a name that cannot be
-// one of an object it is all there is to tell it by.
+// refOf returns the ref of the record that a resource becomes, or would become. A
+// name that is no object's serves as the whole name of the ref.
 func refOf(c *collection, name string) model.Ref {
 	namespace, rest, ok := strings.Cut(name, "/")
 	if !ok {
@@ -76,7 +76,7 @@ func refOf(c *collection, name string) model.Ref {
 	return model.Ref{Kind: c.recordKind(), Key: model.Key{Namespace: namespace, Name: cmp.Or(rest, name)}}
 }
 
-// nameless are the resources of an answer that nobody can tell apart.
+// nameless counts the resources of an answer without a name.
 type nameless struct {
 	count int
 	first int
@@ -92,7 +92,8 @@ func (n *nameless) add(at int, err error) {
 	}
 }
 
-// of is what stands for all of them in a collection; nil if there are none.
+// of returns the held resource that stands for all of them in a collection; nil if
+// there are none.
 func (n *nameless) of(c *collection) *held {
 	if n.count == 0 {
 		return nil

@@ -16,13 +16,13 @@ import (
 	"github.com/isthmus-mesh/isthmus/source"
 )
 
-// wire is one stream, whoever has opened it.
+// wire is a stream, opened by either side.
 type wire interface {
 	SendMsg(m any) error // a *mcp.RequestResources
 	RecvMsg(m any) error // an *answer
 }
 
-// session is one stream of a run: it asks, applies, and answers.
+// session is one stream of a run: it requests, applies, and acknowledges.
 type session struct {
 	*Source
 	wire wire
@@ -30,13 +30,13 @@ type session struct {
 	sink source.Sink
 
 	listed   bool        // everything has been passed on
-	ended    []string    // places that the peer has reported the end of, until then
-	progress progress    // as long as not everything is listed
-	late     *time.Timer // until there is more progress
+	ended    []string    // places reported as removed before the first listing
+	progress progress    // until the first listing
+	late     *time.Timer // fires without further progress
 	stuck    atomic.Bool // the peer has not read a request in time
 }
 
-// run speaks with the peer until the stream ends.
+// run runs the session until the stream ends.
 func (s *session) run(ctx context.Context) error {
 	life, cancel := context.WithCancel(ctx)
 	answers, ended := make(chan *answer), make(chan error, 1)
@@ -54,8 +54,8 @@ func (s *session) run(ctx context.Context) error {
 	return s.follow(ctx, answers, ended)
 }
 
-// receive hands over what comes, one at a time: nothing more is read while one is
-// applied.
+// receive hands over answers one at a time: the next one is read after the last one
+// was applied.
 func (s *session) receive(ctx context.Context, answers chan<- *answer) error {
 	for {
 		a := new(answer)
@@ -70,7 +70,7 @@ func (s *session) receive(ctx context.Context, answers chan<- *answer) error {
 	}
 }
 
-// ask asks for every collection, from what is held of it.
+// ask requests every collection, with the held versions if it resumes.
 func (s *session) ask() error {
 	for _, c := range s.holding.collections {
 		c.answered, c.refused, c.said = false, false, nil
@@ -86,12 +86,13 @@ func (s *session) ask() error {
 	return nil
 }
 
-// send bounds how long a peer may take to read: meanwhile nothing is read from it.
+// send sends a request. The time is bounded, since no answer is handled while the
+// peer does not read.
 func (s *session) send(r *mcp.RequestResources) error {
 	r.SinkNode = &mcp.SinkNode{Id: s.env.Instance, Annotations: map[string]string{"source": s.env.Name}}
 	stuck := time.AfterFunc(s.config.pace.stuck, func() { s.stuck.Store(true); s.end() })
 	defer stuck.Stop()
-	if err := s.wire.SendMsg(r); err != nil && !errors.Is(err, io.EOF) { // then it is known why when receiving
+	if err := s.wire.SendMsg(r); err != nil && !errors.Is(err, io.EOF) { // the receiver returns the cause
 		return s.explain(err)
 	}
 	return nil
@@ -99,8 +100,8 @@ func (s *session) send(r *mcp.RequestResources) error {
 
 // follow waits for
 //   - an answer,
-//   - the time by which there should have been some, until everything has come,
-//   - the supervisor, who wants everything listed once more,
+//   - the time limit for the next answer, until everything has come,
+//   - a relist that the supervisor requests,
 //   - the end of the stream, and of everything.
 func (s *session) follow(ctx context.Context, answers <-chan *answer, ended <-chan error) error {
 	for {
@@ -123,7 +124,7 @@ func (s *session) follow(ctx context.Context, answers <-chan *answer, ended <-ch
 	}
 }
 
-// relist passes on what the peer has said last. It sends nothing twice.
+// relist passes on the peer's last state. Nothing is requested from the peer.
 func (s *session) relist(ctx context.Context) error {
 	if !s.listed {
 		return nil
@@ -131,7 +132,7 @@ func (s *session) relist(ctx context.Context) error {
 	return s.list(ctx)
 }
 
-// handle applies an answer, and answers it.
+// handle applies an answer, and acknowledges it.
 func (s *session) handle(ctx context.Context, a *answer) error {
 	observed := time.Now()
 	if a.err != nil && a.nonce == "" {
@@ -154,7 +155,7 @@ func (s *session) handle(ctx context.Context, a *answer) error {
 	first, recovered, echoed := !c.answered, c.nacked != nacked{}, c.echoed > 0
 	c.nacked = nacked{}
 	s.holding.apply(d)
-	if first { // what it removes by name while resuming is reported, too
+	if first { // names removed while resuming are reported, too
 		s.ended = append(s.ended, s.holding.ended(d)...)
 	}
 	switch {
@@ -189,14 +190,14 @@ func (s *session) reject(ctx context.Context, c *collection, a *answer, why erro
 	return s.notify(ctx)
 }
 
-// unanswerable says why a stream is ended: the peer cannot be notified that it has sent
-// what cannot be taken, and would take it for applied.
+// unanswerable returns why a stream is ended: a message without a nonce cannot be
+// NACKed. The peer would take the message for applied.
 func (s *session) unanswerable(why error) error {
 	return fmt.Errorf("%s has sent a message that cannot be NACKed, as it has no nonce: %s", s.peer(), cut(forOperator(why)))
 }
 
-// advance lists everything once all has come. The time for the next step begins with
-// each one.
+// advance lists everything once all collections have come. Each step restarts the
+// timer.
 func (s *session) advance(ctx context.Context) error {
 	now := s.holding.progress()
 	switch {
@@ -209,7 +210,7 @@ func (s *session) advance(ctx context.Context) error {
 	return nil
 }
 
-// notify has people see what has changed of the collections themselves.
+// notify passes on the notices about the collections.
 func (s *session) notify(ctx context.Context) error {
 	if !s.listed {
 		return nil
@@ -217,14 +218,13 @@ func (s *session) notify(ctx context.Context) error {
 	return s.sink.Replace(ctx, source.Listing{Places: []string{}, Notices: append(s.holding.notices(), s.notices()...)})
 }
 
-// advised is an error of which the remedy is the business of whoever runs Isthmus, and
-// none of the peer's.
+// advised is an error with a remedy for the operator, which is not sent to the peer.
 type advised struct {
 	error
 	remedy string
 }
 
-// forOperator is the text of an error with its remedy.
+// forOperator returns the text of an error with its remedy.
 func forOperator(err error) string {
 	if a := (*advised)(nil); errors.As(err, &a) {
 		return err.Error() + ": " + a.remedy
@@ -232,7 +232,7 @@ func forOperator(err error) string {
 	return err.Error()
 }
 
-// workFactor is how much memory it takes to decode so many bytes, about.
+// workFactor is the approximate memory for decoding, in multiples of the encoded bytes.
 const workFactor = 3
 
 func codeOf(err error) codes.Code {
@@ -252,23 +252,23 @@ func (s *session) list(ctx context.Context) error {
 		return err
 	}
 	s.listed, s.ended = true, nil
-	s.late.Stop() // nothing is waited for any more
+	s.late.Stop() // nothing is overdue any more
 	return nil
 }
 
 // ack ACKs an answer: it is stored by now, or waits for the first listing. A peer may
-// keep back the next one until then, such as the first service.
+// withhold the next answer until then, such as the first service.
 func (s *session) ack(c *collection, a *answer) error {
 	s.Replied(c.name, len(c.held), "")
 	s.Echoed(c.name, c.echoed)
 	if a.nonce == "" {
-		return nil // an answer to it would be a request
+		return nil // without a nonce it would be a new request
 	}
 	return s.send(&mcp.RequestResources{Collection: c.name, ResponseNonce: a.nonce, Incremental: s.config.Incremental})
 }
 
-// nack NACKs an answer. What is sent next is to be everything, since the peer does
-// not know what is held.
+// nack NACKs an answer. The next answer has to be complete, since the peer does not
+// know the held resources.
 func (s *session) nack(a *answer, code codes.Code, reason string) error {
 	if a.nonce == "" && a.collection != mcp.TriggerCollection {
 		return nil // it would be a request

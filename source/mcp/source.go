@@ -8,20 +8,20 @@ import (
 	"github.com/isthmus-mesh/isthmus/source"
 )
 
-// Source mirrors what one peer has. It is made by [Config.Open].
+// Source mirrors the resources of one peer. [Config.Open] makes it.
 type Source struct {
 	source.ExchangeStatus
 
 	config Config
 	env    source.Env
 
-	// What follows outlives a run.
+	// The fields below outlive a run.
 	holding *holding
-	resume  bool     // the peer is sent what is held
+	resume  bool     // requests contain the held versions
 	unknown []string // collections that the peer does not know
-	waited  bool     // it was said once that nobody has connected
+	waited  bool     // the missing peer was reported once
 	away    turned
-	from    string // who has dialled, if it was not this
+	from    string // address of the peer that dialled
 
 	rejected rejected
 }
@@ -54,12 +54,12 @@ func (s *Source) Run(ctx context.Context, sink source.Sink) error {
 	return s.dial(ctx, sink)
 }
 
-// drop removes collections, which the peer does not have.
+// drop removes collections that the peer does not have.
 func (h *holding) drop(names []string) {
 	h.collections = slices.DeleteFunc(h.collections, func(c *collection) bool { return slices.Contains(names, c.name) })
 }
 
-// session speaks on a stream until that ends.
+// session runs a session on a stream until the stream ends.
 func (s *Source) session(ctx context.Context, w wire, end context.CancelFunc, sink source.Sink) error {
 	one := &session{Source: s, wire: w, end: end, sink: sink}
 	return one.run(ctx)
@@ -73,7 +73,7 @@ func (s *Source) peer() string {
 	return "the source " + s.config.Address
 }
 
-// notices are what people should know beside the collections.
+// notices returns notices beside the ones about collections.
 func (s *Source) notices() (list []source.Notice) {
 	for _, name := range s.unknown {
 		list = append(list, source.Notice{Object: "collection " + name, Text: "the peer does not have it, so it is not asked for; name those that it has in collections"})

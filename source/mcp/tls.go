@@ -15,15 +15,15 @@ import (
 	"github.com/isthmus-mesh/isthmus/internal/streams"
 )
 
-// TLS says what is shown to a peer, and what is demanded of it.
+// TLS is the certificate shown to a peer, and the requirements on the peer's.
 type TLS struct {
-	// CAFile has the authorities of the peer: of a peer that is dialled, the system's
-	// if empty; of one that dials, its certificate is not asked for if empty.
+	// CAFile has the certificate authorities of the peer. If it is empty, a dialled peer is
+	// checked against the system's authorities, and a dialling peer needs no certificate.
 	CAFile   string `json:"caFile"`
 	CertFile string `json:"certFile"`
 	KeyFile  string `json:"keyFile"`
-	// Identities are SPIFFE identities of the peers that may dial, in which * stands for
-	// any trust domain, namespace or account; empty for those of the root namespace.
+	// Identities are SPIFFE identities of the peers that may dial. A * stands for any trust
+	// domain, namespace or account. Empty allows the identities of the root namespace.
 	Identities []string `json:"identities"`
 }
 
@@ -59,7 +59,7 @@ func (t TLS) validateIdentities(listens bool) error {
 	return errors.Join(errs...)
 }
 
-// admits says why a peer is not the source; nil if it may be. A listener without
+// admits returns why a peer may not be the source; nil if it may. A listener without
 // authorities takes every peer.
 func (t TLS) admits(who streams.Identity, rootNamespace string) error {
 	if t.CAFile == "" {
@@ -79,17 +79,17 @@ func (t TLS) admits(who streams.Identity, rootNamespace string) error {
 		may, who.From, who.Name)
 }
 
-// dialled is it for a peer that is dialled.
+// dialled returns the settings for a dialled peer.
 func (t TLS) dialled() certs.Client {
 	return certs.Client{CAFile: t.CAFile, CertFile: t.CertFile, KeyFile: t.KeyFile}
 }
 
-// listening is it for a peer that dials.
+// listening returns the settings for a dialling peer.
 func (t TLS) listening() streams.TLS {
 	return streams.TLS{CertFile: t.CertFile, KeyFile: t.KeyFile, ClientCAFile: t.CAFile}
 }
 
-// server is for listening.
+// server returns the certificates of a listener.
 func (t TLS) server(log *slog.Logger) (*certs.Keeper, error) {
 	keeper, err := t.listening().Certificates(log)
 	if bad, ok := errors.AsType[*certs.FileError](err); ok && bad.Field == "clientCAFile" {

@@ -11,8 +11,8 @@ import (
 	"github.com/isthmus-mesh/isthmus/internal/mcp"
 )
 
-// answer is a Resources of which the resources are not decoded yet: most of them
-// are what they were. It shares one piece of memory with all of them.
+// answer is a Resources message with its resources still encoded: most of them are
+// unchanged. All of them share one buffer.
 type answer struct {
 	collection  string
 	resources   [][]byte
@@ -24,7 +24,7 @@ type answer struct {
 	err  error // why the rest of it could not be read
 }
 
-// codec has requests encoded as ever, and answers split only. It belongs to one
+// codec encodes requests as usual, and only splits answers. A codec belongs to one
 // stream.
 type codec struct {
 	most int // resources and removals in an answer
@@ -42,20 +42,20 @@ func (codec) Marshal(v any) (mem.BufferSlice, error) {
 	return mem.BufferSlice{mem.SliceBuffer(text)}, nil
 }
 
-// Unmarshal implements [encoding.CodecV2]. What is wrong with an answer stands in it,
-// since the stream goes on.
+// Unmarshal implements [encoding.CodecV2]. A fault of an answer is stored in the
+// answer, since the stream goes on.
 func (c codec) Unmarshal(data mem.BufferSlice, v any) error {
 	c.read(data.Materialize(), v.(*answer))
 	return nil
 }
 
-// read splits the text of an answer, which belongs to it from then on.
+// read splits the text of an answer. The answer owns the text from then on.
 func (c codec) read(text []byte, a *answer) {
 	*a = answer{size: len(text)}
 	a.err = a.split(text, c.most)
 }
 
-// The fields of a Resources.
+// Field numbers of a Resources message.
 const (
 	fieldVersion = iota + 1
 	fieldCollection
@@ -65,11 +65,11 @@ const (
 	fieldIncremental
 )
 
-// errTooMuch is said of an answer, and of a resource.
+// errTooMuch is the error for an answer or a resource that exceeds the memory.
 var errTooMuch = &advised{errors.New("more than the memory allows"), "have the source send less, or give Isthmus more (GOMEMLIMIT)"}
 
-// split reads the fields of a message. What comes behind a fault is not read but for
-// the nonce and the collection, by which the answer is rejected.
+// split reads the fields of a message. After a fault, only the nonce and the
+// collection are read, which a NACK needs.
 func (a *answer) split(text []byte, most int) (fault error) {
 	for len(text) > 0 {
 		number, kind, n := protowire.ConsumeTag(text)
@@ -92,7 +92,7 @@ func (a *answer) split(text []byte, most int) (fault error) {
 	return fault
 }
 
-// take takes one field; of an answer that is no good any more, what it is answered by.
+// take stores one field. For an answer with a fault, it stores only fields that a NACK needs.
 func (a *answer) take(number protowire.Number, kind protowire.Type, value []byte, good bool) error {
 	if number == fieldIncremental && kind == protowire.VarintType {
 		v, _ := protowire.ConsumeVarint(value)
@@ -123,15 +123,15 @@ func (a *answer) take(number protowire.Number, kind protowire.Type, value []byte
 	return nil
 }
 
-// Fields of a Resource, and of its Metadata.
+// Field numbers of a Resource, and of its Metadata.
 const (
 	fieldMetadata        = 1
 	fieldMetadataName    = 1
 	fieldMetadataVersion = 3
 )
 
-// identityOf finds name and version of an encoded resource without decoding it. It
-// fails where the message does, and has what it found until there.
+// identityOf finds name and version of an encoded resource without decoding it. On a
+// malformed message it returns an error and the values found so far.
 func identityOf(resource []byte) (name, version []byte, err error) {
 	err = eachBytes(resource, func(number protowire.Number, metadata []byte) error {
 		if number != fieldMetadata {
@@ -173,8 +173,8 @@ func eachBytes(message []byte, visit func(protowire.Number, []byte) error) error
 	return nil
 }
 
-// mostShown bounds what is kept to be shown of what a peer says.
+// mostShown bounds the bytes of a peer's text that are kept for people.
 const mostShown = 1 << 10
 
-// cut shortens a text, whatever a peer may write.
+// cut truncates a text to mostShown bytes.
 func cut(text string) string { return text[:min(len(text), mostShown)] }

@@ -11,12 +11,12 @@ import (
 	"time"
 )
 
-// errNoAccess is why no request can be made at all, at whichever member.
+// errNoAccess means that no request can be made, to any member.
 var errNoAccess = errors.New("cannot log in")
 
-// access logs in, and keeps the token. It outlives the runs of a source, so
-// that restarts do not lead to more logins than the registry forgives. It
-// belongs to whoever runs the source.
+// access logs in, and keeps the token. It outlives the runs of a source, so that
+// restarts do not cause more logins than the registry allows. It belongs to the
+// goroutine that runs the source.
 type access struct {
 	username, passwordFile string
 	attempts               attempts
@@ -24,7 +24,7 @@ type access struct {
 	since                  time.Time
 }
 
-// tokenRest is how long a new token has to be taken before another is asked for.
+// tokenRest is how long a new token must be accepted before the next login.
 const tokenRest = 10 * time.Second
 
 func newAccess(c Config) *access {
@@ -33,14 +33,14 @@ func newAccess(c Config) *access {
 
 func (a *access) needed() bool { return a.username != "" }
 
-// expired drops a token that the registry does not take any more.
+// expired drops a token that the registry does not accept any more.
 func (a *access) expired(token string) {
 	if a.current == token {
 		a.current = ""
 	}
 }
 
-// token returns the token to ask with, after a login if there is none.
+// token returns the token for a request, after a login if there is none.
 func (a *access) token(ctx context.Context, c *client) (string, error) {
 	if !a.needed() || a.current != "" {
 		return a.current, nil
@@ -95,8 +95,8 @@ func (a *access) login(ctx context.Context, c *client, password []byte) (string,
 	return a.current, nil
 }
 
-// unjudged reports whether a login failed in such a way that nobody can have
-// judged the password.
+// unjudged reports whether a login failed in such a way that no member can have
+// checked the password.
 func unjudged(err error) bool {
 	no, answered := errors.AsType[*rejected](err)
 	if !answered {

@@ -6,12 +6,12 @@ import (
 	"slices"
 )
 
-// patience is how often a find may deny a service that the list names before
-// that is worth telling: it is a race nearly always.
+// patience is the number of finds that may deny a listed service before the status
+// reports it: fewer are nearly always a race.
 const patience = 2
 
-// asks is what to find: everything, each key with the revision that is known
-// unless all is to be found anew.
+// asks returns the keys to find: all of them, each with its known revision. With
+// anew, no revision is sent.
 func (s *state) asks(anew bool) []ask {
 	all := make([]ask, len(s.keys))
 	for n, k := range s.keys {
@@ -23,8 +23,8 @@ func (s *state) asks(anew bool) []ask {
 	return all
 }
 
-// asksFor is what to find of the keys that an event named. Those that no list
-// has named yet are left to the next list.
+// asksFor returns the asks for the keys that an event named. Keys that no list has
+// named yet are left to the next list.
 func (s *state) asksFor(keys map[Key]bool) []ask {
 	var some []ask
 	for _, k := range slices.SortedFunc(maps.Keys(keys), Key.compare) {
@@ -35,7 +35,7 @@ func (s *state) asksFor(keys map[Key]bool) []ask {
 	return some
 }
 
-// answer takes what was found.
+// answer takes the answers of a find.
 func (s *state) answer(asked []ask, answers []found) {
 	for n, a := range asked {
 		if e := s.entries[a.Key]; e != nil {
@@ -83,8 +83,8 @@ func (s *state) take(a ask, e *entry, f found) {
 	}
 }
 
-// foreign reports whether an answer has instances that belong to another key,
-// as far as the list tells.
+// foreign reports whether an answer has instances that belong to another key, as far
+// as the list shows.
 func (s *state) foreign(k Key, instances []Instance) (Key, bool) {
 	for _, i := range instances {
 		if owner, ok := s.ids[i.ServiceID]; ok && owner != k {
@@ -94,7 +94,7 @@ func (s *state) foreign(k Key, instances []Instance) (Key, bool) {
 	return Key{}, false
 }
 
-// trouble notes why what is known of a key may be old, or that it is not.
+// trouble notes why the data of a key may be old, or that it is not.
 func (s *state) trouble(e *entry, reason string) {
 	if e.trouble != reason {
 		e.trouble = reason
@@ -113,8 +113,8 @@ func (s *state) listed(e *entry) bool {
 	return slices.ContainsFunc(e.units, func(i Identity) bool { return s.units[i].missing == 0 })
 }
 
-// finds reports whether the last find knew a service: one that is a version of
-// many by its instances.
+// finds reports whether the last find knew a service. One of several versions is
+// known by its instances.
 func (s *state) finds(i Identity, e *entry) bool {
 	if !s.listed(e) {
 		return e.denials == 0
@@ -122,8 +122,8 @@ func (s *state) finds(i Identity, e *entry) bool {
 	return len(s.instances(i, e)) > 0
 }
 
-// dropMissing drops the services that lists have lacked often enough, and that a find
-// does not know either: a list that lacks what can be found is wrong.
+// dropMissing drops services that enough lists in a row lacked, and that a find does
+// not know either: a list that lacks a service that can be found is wrong.
 func (s *state) dropMissing() {
 	changed := false
 	for i, u := range s.units {

@@ -5,23 +5,23 @@ import (
 	"time"
 )
 
-// The registry locks an account, for a quarter of an hour, at the third login
-// within that time that it rejects. So no more than one login that may have
-// been rejected is made in a longer time, and one more with another password or
-// with one that was right before: two are never a third.
+// The registry locks an account for a quarter of an hour at the third rejected login
+// within that time. So at most one login that may have been rejected is made in a
+// longer time. One more is made with another password, or with the password accepted
+// last: two are never a third.
 const (
 	lockWindow     = 20 * time.Minute
 	mostRejections = 2
 )
 
-// attempts are the logins that did not succeed, of late.
+// attempts are the recent logins that did not succeed.
 type attempts struct {
 	at   []time.Time
 	last [sha256.Size]byte // hash of the password tried last
-	good [sha256.Size]byte // hash of the password that was taken last
+	good [sha256.Size]byte // hash of the password accepted last
 }
 
-// wait is how long not to log in with a password; zero if it may be tried now.
+// wait returns how long not to log in with a password; zero if it may be tried now.
 func (a *attempts) wait(password []byte, now time.Time) time.Duration {
 	var recent []time.Time
 	for _, t := range a.at {
@@ -43,15 +43,14 @@ func (a *attempts) wait(password []byte, now time.Time) time.Duration {
 	}
 }
 
-// begin counts a login before it is made: one that is never answered may have
-// been rejected.
+// begin counts a login before it is made: an unanswered login may have been rejected.
 func (a *attempts) begin(password []byte, now time.Time) {
 	a.at = append(a.at, now)
 	a.last = sha256.Sum256(password)
 }
 
-// succeeded forgets what was rejected before.
+// succeeded forgets earlier rejections.
 func (a *attempts) succeeded(password []byte) { a.at, a.good = nil, sha256.Sum256(password) }
 
-// uncount takes back a login that nobody judged.
+// uncount takes back a login that no member checked.
 func (a *attempts) uncount() { a.at = a.at[:len(a.at)-1] }

@@ -8,23 +8,22 @@ import (
 	"net/http"
 )
 
-// Bounds of an answer. Its text is kept until it has been decoded, which takes some
-// more, so it is no larger than any has reason to be. What is compressed grows by so
-// much at most: JSON does by ten to thirty times, and what only takes memory by a
-// thousand.
+// Bounds of an answer. Its text is kept until it has been decoded, which takes more
+// memory, so the size has a bound. Compressed answers have a bound of growth: JSON
+// grows by ten to thirty times, and a gzip bomb by a thousand.
 const (
 	largestAnswer  = 256 << 20
 	largestGrowth  = 100
-	growthFree     = 1 << 20 // bytes of which the growth is not looked at
+	growthFree     = 1 << 20 // growth up to these bytes is not checked
 	fewestPerValue = 16      // bytes of an answer for each of its maps and lists
 	valuesFree     = 10_000
 )
 
-// askCompressed has the registry compress its answers if it can. The transport
-// would do so by itself, and then tell nobody by how much they grow.
+// askCompressed makes the registry compress its answers if it can. The transport
+// could do so by itself, but would not report the growth.
 func askCompressed(h http.Header) { h.Set("Accept-Encoding", "gzip") }
 
-// excessive says that an answer would take more memory than any has reason to.
+// excessive is the error for an answer that would take too much memory.
 type excessive struct{ reason string }
 
 // Error implements error.
@@ -32,8 +31,8 @@ func (e *excessive) Error() string { return e.reason }
 
 func exceeds(format string, args ...any) error { return &excessive{fmt.Sprintf(format, args...)} }
 
-// readBody reads an answer of at most so many bytes to its end, and fails for an [excessive] one before it
-// takes the memory.
+// readBody reads an answer of at most so many bytes to its end. An [excessive] answer
+// fails before its memory is taken.
 func readBody(answer *http.Response, most int64) ([]byte, error) {
 	sent := &counter{from: answer.Body}
 	body, err := decompressed(sent, answer.Header.Get("Content-Encoding"), most)
@@ -60,7 +59,7 @@ func decompressed(sent *counter, encoding string, most int64) ([]byte, error) {
 	})
 }
 
-// readUpTo reads all there is, if that is not too much and check allows each length.
+// readUpTo reads up to a limit, while check allows each length.
 func readUpTo(from io.Reader, most int64, check func(n int64) error) ([]byte, error) {
 	var body bytes.Buffer
 	for {
@@ -82,7 +81,7 @@ func readUpTo(from io.Reader, most int64, check func(n int64) error) ([]byte, er
 	}
 }
 
-// counter counts what is read.
+// counter counts the bytes read.
 type counter struct {
 	from io.Reader
 	n    int64
@@ -95,8 +94,8 @@ func (c *counter) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// checkDensity fails for an answer of so many values that decoding it would take
-// many times its size.
+// checkDensity fails for an answer of so many values that decoding it would take many
+// times its size.
 func checkDensity(body []byte) error {
 	values := bytes.Count(body, []byte("{")) + bytes.Count(body, []byte("["))
 	if values <= valuesFree+len(body)/fewestPerValue {

@@ -4,27 +4,27 @@ import (
 	"encoding/json"
 )
 
-// Limits of one batch find. The registry takes bodies of up to 2 MiB, and an
-// answer should not be so large that it cannot come in time.
+// Limits of one batch find. The registry accepts bodies of up to 2 MiB, and an answer
+// should be small enough to arrive in time.
 const (
 	mostBytes = 1_500_000
 	mostKeys  = 2000
 )
 
-// ask is a key to find, and the revision that is known of it.
+// ask is a key to find, and its known revision.
 type ask struct {
 	Key
 	rev string
 }
 
-// chunk is what one batch find asks for.
+// chunk is one batch find.
 type chunk struct {
 	asks []ask
 	body []byte
 }
 
-// chunks cuts what is to be found into batch finds, in order, none of which is
-// larger than the limits allow, unless a single key is.
+// chunks divides asks into batch finds, in order. None exceeds the limits, unless a
+// single key does.
 func chunks(asks []ask, bytes, keys int) []chunk {
 	const head, tail = `{"services":[`, `]}`
 	var all []chunk
@@ -68,8 +68,8 @@ func (a ask) encode() []byte {
 	return text
 }
 
-// halves cuts a chunk in two, for when a registry rejects the whole because of
-// one key in it.
+// halves divides a chunk in two, for a registry that rejects the whole chunk because
+// of one key in it.
 func (c chunk) halves() []chunk {
 	middle := (len(c.asks) + 1) / 2
 	return append(chunks(c.asks[:middle], mostBytes, mostKeys), chunks(c.asks[middle:], mostBytes, mostKeys)...)

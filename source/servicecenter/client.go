@@ -12,9 +12,9 @@ import (
 	"time"
 )
 
-// client speaks to the members of one registry. It keeps to the member that
-// answered last, and goes on to the next when one cannot be reached, fails, or
-// answers with what makes no sense. It belongs to one goroutine.
+// client speaks to the members of one registry. It keeps to the member that answered
+// last. It tries the next one if a member is unreachable, fails, or answers nonsense.
+// It belongs to one goroutine.
 type client struct {
 	config Config
 	http   *http.Client
@@ -23,7 +23,7 @@ type client struct {
 
 	roll roll
 
-	// kept is how long the registry was kept busy since this was last set to zero.
+	// kept is the time that the registry was busy, since the last reset to zero.
 	kept time.Duration
 }
 
@@ -37,7 +37,7 @@ func newClient(c Config, a *access, dial dialer) (*client, error) {
 	}
 	transport := http.DefaultTransport.(*http.Transport).Clone() //nolint:forcetypeassert // as net/http documents
 	transport.TLSClientConfig, transport.MaxIdleConnsPerHost = tls, 2
-	transport.DisableCompression = true // but what the client asks for itself
+	transport.DisableCompression = true // the client itself requests compression
 	if dial != nil {
 		transport.Proxy, transport.DialContext = nil, dial
 	}
@@ -46,29 +46,29 @@ func newClient(c Config, a *access, dial dialer) (*client, error) {
 	return &client{config: c, http: &http.Client{Transport: transport, CheckRedirect: stay}, access: a}, nil
 }
 
-// stay follows no redirection: it would take a token to who knows where.
+// stay follows no redirection: the token could go to an unknown server.
 func stay(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
 func (c *client) close() { c.http.CloseIdleConnections() }
 
-// request is what to ask, of whichever member.
+// request is a request to any member.
 type request struct {
 	what   string // for people: "list the services"
 	method string
 	path   []string // below /v4, not yet escaped
 	query  string
 	body   []byte
-	// consumer asks in the name of a service, which writes into the registry.
+	// consumer is the service in the name of which to ask; the registry records that.
 	consumer string
-	// secret is in the body. What is answered is a secret, too, and quoted nowhere
-	// unless the registry itself says why it rejects.
+	// secret is a part of the body. The answer is secret, too, and errors quote it
+	// only if it is the registry's own error.
 	secret string
-	// read takes the answer; an error has another member asked.
+	// read takes the answer; after an error, another member is asked.
 	read func(body []byte) error
 }
 
-// do asks one member after the other until one answers. What the registry
-// rejects it rejects everywhere: such an error is a [*rejected].
+// do asks one member after the other until one answers. A request that the registry
+// rejects is rejected by every member: the error is a [*rejected].
 func (c *client) do(ctx context.Context, r request) error {
 	var problems []string
 	for range c.config.Addresses {
@@ -94,16 +94,16 @@ func (c *client) address() string { return strings.TrimRight(c.config.Addresses[
 type rejected struct {
 	status int
 	cause  error
-	retry  bool // another member may answer better
+	retry  bool // another member may succeed
 }
 
 // Error implements error.
 func (e *rejected) Error() string { return fmt.Sprintf("answers %d: %v", e.status, e.cause) }
 
-// Unwrap gives the registry's own error, if it said one.
+// Unwrap returns the registry's own error, if there is one.
 func (e *rejected) Unwrap() error { return e.cause }
 
-// ask asks the member in use, once more with a new token if it does not take the old.
+// ask asks the member in use, and once more with a new token if the old one is rejected.
 func (c *client) ask(ctx context.Context, r request) error {
 	token, err := c.access.token(ctx, c)
 	if err != nil {
@@ -156,8 +156,8 @@ func (c *client) send(ctx context.Context, r request, token string) error {
 	return nil
 }
 
-// quotable is what errors may quote of an answer: some proxies show in theirs
-// what they were asked, with the token or the password in it.
+// quotable returns the part of an answer that errors may quote: some proxies repeat
+// the request in their answer, with the token or the password in it.
 func (r request) quotable(body []byte, token string) []byte {
 	for _, secret := range []string{token, r.secret} {
 		if secret != "" {
@@ -197,7 +197,7 @@ func (c *client) head(h http.Header, r request, token string) {
 	}
 }
 
-// transportError is an error of the network without what is said elsewhere.
+// transportError returns a network error without redundant parts.
 func transportError(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); errors.Is(err, context.DeadlineExceeded) && cause != nil {
 		return cause
@@ -208,8 +208,8 @@ func transportError(ctx context.Context, err error) error {
 	return err
 }
 
-// rejectedWith reads an answer other than success. Another member may do better
-// unless it is the registry that says so, and says that the request is at fault.
+// rejectedWith reads an answer other than success. Another member may succeed, unless
+// the registry itself answers that the request is at fault.
 func rejectedWith(status int, body []byte) error {
 	var said registryError
 	if unmarshal(body, &said) != nil || said.Code == "" {
@@ -218,8 +218,8 @@ func rejectedWith(status int, body []byte) error {
 	return &rejected{status, &said, status >= http.StatusInternalServerError || status == http.StatusTooManyRequests}
 }
 
-// list asks for all services of the project. A member that has none says
-// nothing at all, so it has to show that it is a Service Center.
+// list asks for all services of the project. A member without services sends an empty
+// object, so it has to show that it is a Service Center.
 func (c *client) list(ctx context.Context) (answer listAnswer, err error) {
 	err = c.do(ctx, request{
 		what: "list the services", method: http.MethodGet, path: []string{c.config.Project, "registry", "microservices"},
@@ -229,7 +229,7 @@ func (c *client) list(ctx context.Context) (answer listAnswer, err error) {
 				return err
 			}
 			if err := c.introduce(ctx); err != nil {
-				// Whatever it is, another member may answer better, so it is no rejection.
+				// Whatever the error is, another member may succeed, so it is no rejection.
 				return fmt.Errorf("%w; a Service Center without services says so, but this one does not show that it is one: %s",
 					lacks("services", body), err.Error())
 			}
@@ -239,9 +239,9 @@ func (c *client) list(ctx context.Context) (answer listAnswer, err error) {
 	return answer, err
 }
 
-// introduce asks the member in use for the members of its registry. They are
-// registered themselves, so a Service Center names one at least, however empty
-// it is, and whatever answers in its place hardly does.
+// introduce asks the member in use for the members of its registry. Members register
+// themselves, so even an empty Service Center names at least one. Any other server
+// hardly does.
 func (c *client) introduce(ctx context.Context) error {
 	return c.ask(ctx, request{
 		method: http.MethodGet, path: []string{c.config.Project, "registry", "health"},
@@ -260,7 +260,7 @@ func (c *client) introduce(ctx context.Context) error {
 	})
 }
 
-// find asks for the keys of a chunk, in the name of nobody unless of a consumer.
+// find asks for the keys of a chunk, in the name of a consumer if one is given.
 func (c *client) find(ctx context.Context, asked chunk, consumer string) (answers []found, err error) {
 	err = c.do(ctx, request{
 		what: "find the instances", method: http.MethodPost, path: []string{c.config.Project, "registry", "instances", "action"},

@@ -17,29 +17,29 @@ import (
 
 var _ source.Settings = (*Config)(nil)
 
-// HoldFor is how long drops are held unless the configuration says otherwise.
-// Instances stay registered by heartbeats, one in 30 s: a registry that has lost
-// all of them, and restarts empty, has them back after one or two minutes.
+// HoldFor is how long drops are held unless the configuration overrides it.
+// Heartbeats, one in 30 s, keep instances registered. A registry that has lost all of
+// them, and restarts empty, has them back after one or two minutes.
 const HoldFor = 3 * time.Minute
 
-// Config says which registry to read, and how; see [DefaultConfig].
+// Config selects the registry, and how to read it; see [DefaultConfig].
 type Config struct {
-	// Addresses are those of the members of one Service Center, tried in turn.
+	// Addresses are the members of one Service Center, tried in turn.
 	Addresses []string `json:"addresses"`
 	Domain    string   `json:"domain"`  // "default"
 	Project   string   `json:"project"` // "default"
-	// Environments and Apps are those that are mirrored, all if empty. Their order
-	// decides which service has a name that several want.
+	// Environments and Apps select the services to mirror, all if empty. If several
+	// services want one name, the order of these lists decides.
 	Environments []string `json:"environments"`
 	Apps         []string `json:"apps"`
 	// Host and Namespace are templates of [Identity].
 	Host      string `json:"host"`      // "{{.Service}}"
 	Namespace string `json:"namespace"` // "istio-system"
-	// ExportTo are templates of the same, of the namespaces that see a service: each
-	// gives a namespace, "." for the service's own, "*" for all or "~" for none. Without
-	// any all of them do.
+	// ExportTo are templates of [Identity], for the namespaces that see a service.
+	// Each yields a namespace, "." for the service's own, "*" for all or "~" for
+	// none. An empty list exports to all.
 	ExportTo []string `json:"exportTo"`
-	// Poll is how long after a round the next one begins, give or take a tenth.
+	// Poll is the wait after a round, give or take a tenth.
 	Poll time.Duration `json:"poll"` // 2s
 	// Audit is how often everything is found anew, whatever its revision.
 	Audit time.Duration `json:"audit"` // 10m
@@ -47,40 +47,40 @@ type Config struct {
 	Timeout time.Duration `json:"timeout"` // 10s
 	// PortGrace is how long a service keeps a port that no instance has any more.
 	PortGrace time.Duration `json:"portGrace"` // 1h
-	// ServeTesting has instances in status TESTING serve.
+	// ServeTesting makes instances in status TESTING serve.
 	ServeTesting bool `json:"serveTesting"`
-	// CacheOnly asks nothing but the registry's cache, however late that is.
+	// CacheOnly reads only the registry's cache, however late that is.
 	CacheOnly bool `json:"cacheOnly"`
-	// Watch has the registry tell what changes. It writes consumers into it.
+	// Watch makes the registry send events. It registers consumers there.
 	Watch bool `json:"watch"`
 
 	Username     string `json:"username"`
 	PasswordFile string `json:"passwordFile"`
-	// TLS says how addresses with https are spoken to.
+	// TLS configures connections to https addresses.
 	TLS certs.Client `json:"tls"`
-	// Insecure lets the password and the token go to another machine in plain text.
+	// Insecure allows to send the password and the token to another machine in plain text.
 	Insecure bool `json:"insecure"`
 
 	Dependencies Dependencies `json:"dependencies"`
 	Scopes       *Scopes      `json:"scopes"`
 }
 
-// Dependencies says how the registry's graph of consumers and providers is read.
+// Dependencies configures reading the registry's graph of consumers and providers.
 type Dependencies struct {
 	Poll time.Duration `json:"poll"` // zero does not read it
 }
 
-// Scopes has each consumer see its providers only. The values of the selector
-// and the namespace are templates of the consumer's [Identity].
+// Scopes limits each consumer to its providers. The values of the selector and the
+// namespace are templates of the consumer's [Identity].
 type Scopes struct {
 	WorkloadSelector map[string]string `json:"workloadSelector"`
 	Namespace        string            `json:"namespace"`
-	// Hosts are what every consumer may see besides, each "namespace/host".
+	// Hosts are further services that every consumer may see, each "namespace/host".
 	Hosts []string `json:"hosts"`
 }
 
-// Kind is the row by which this registry is known. It is asked every few seconds
-// when all is well, so a wait of ten spares it, and what comes back is seen soon.
+// Kind returns the row of this registry in the table of kinds. A healthy registry is asked
+// every few seconds. So a backoff of at most ten is enough, and a recovery is seen soon.
 func Kind() source.Kind {
 	return source.Kind{
 		Name: "servicecenter", HoldFor: HoldFor, MaxBackoff: 10 * time.Second,
@@ -91,7 +91,7 @@ func Kind() source.Kind {
 	}
 }
 
-// DefaultConfig is the configuration of which nothing is set.
+// DefaultConfig returns the configuration with nothing set.
 func DefaultConfig() Config {
 	return Config{
 		Domain: "default", Project: "default", Host: "{{.Service}}", Namespace: "istio-system",
@@ -99,7 +99,7 @@ func DefaultConfig() Config {
 	}
 }
 
-// shortestPoll keeps a slip of the pen from flooding the registry.
+// shortestPoll prevents a typing error from flooding the registry.
 const shortestPoll = 100 * time.Millisecond
 
 // Validate implements [source.Settings].

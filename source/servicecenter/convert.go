@@ -11,14 +11,14 @@ import (
 	"github.com/isthmus-mesh/isthmus/source"
 )
 
-// rules is what conversion depends on beside the registry.
+// rules are the inputs of a conversion beside the registry's data.
 type rules struct {
 	serveTesting bool
 	portGrace    time.Duration
 	exports      exporting
 }
 
-// conversion is what becomes of one service.
+// conversion is the result for one service.
 type conversion struct {
 	object   source.Object
 	rejected []source.Rejection
@@ -26,15 +26,15 @@ type conversion struct {
 	left     int // properties that cannot be labels
 }
 
-// announced is an instance with its endpoints read.
+// announced is an instance with its endpoints parsed.
 type announced struct {
 	Instance
 	listeners []listener
 }
 
-// convert turns a service and its instances into a record and those of its
-// endpoints. It depends on nothing but what it is given, and not on its order.
-// What cannot be taken is rejected by itself.
+// convert turns a service and its instances into a service record and endpoint
+// records. The result depends only on the arguments, and not on the order of
+// instances. An invalid instance is rejected by itself.
 func convert(i Identity, called name, instances []Instance, known []knownPort, rules rules, now time.Time) conversion {
 	c := conversion{}
 	ref := model.Ref{Kind: model.KindService, Key: model.Key{Namespace: called.namespace, Name: called.host}}
@@ -62,7 +62,7 @@ func convert(i Identity, called name, instances []Instance, known []knownPort, r
 		}
 	}
 	exportTo, err := rules.exports.of(i, called.namespace)
-	if err != nil { // who was to be kept from seeing it does not see it by mistake
+	if err != nil { // an invalid exportTo must not make a service visible by mistake
 		exportTo = []string{exportToNobody}
 		c.rejected = append(c.rejected, source.Rejection{
 			Place: i.place(), Where: i.place(), Object: i.object(), Field: "exportTo",
@@ -81,8 +81,8 @@ func convert(i Identity, called name, instances []Instance, known []knownPort, r
 	return c
 }
 
-// announce reads the endpoints of all instances, in the order of their ids. An
-// id that is given twice is taken once.
+// announce parses the endpoints of all instances, in the order of their ids. Of
+// instances with the same id, the first counts.
 func announce(instances []Instance, reject func(instance, field, reason string)) []announced {
 	sorted := slices.SortedFunc(slices.Values(instances), compareInstances)
 	all := make([]announced, 0, len(sorted))
@@ -112,17 +112,16 @@ func announce(instances []Instance, reject func(instance, field, reason string))
 	return all
 }
 
-// compareInstances orders by id, and beyond that by all that makes a difference.
+// compareInstances orders by id, and then by all other fields.
 func compareInstances(a, b Instance) int {
-	if a.ID != b.ID { // and spare the rest, for ids hardly ever repeat
+	if a.ID != b.ID { // ids hardly ever repeat, so the rest is rarely compared
 		return cmp.Compare(a.ID, b.ID)
 	}
 	return cmp.Compare(fmt.Sprint(a), fmt.Sprint(b))
 }
 
-// endpoints are the records of an instance, one for each of its addresses,
-// named within the service. They serve the ports that they listen on and no
-// others.
+// endpoints returns the records of an instance, one for each of its addresses, named
+// within the service. They serve only the ports that they listen on.
 func (a announced) endpoints(
 	ports map[uint32]knownPort, labels model.Labels, rules rules, reject func(instance, field, reason string),
 ) (records []model.Record) {
@@ -146,8 +145,8 @@ func (a announced) endpoints(
 	return records
 }
 
-// serving returns the ports of each address by name, and says which cannot be
-// ports of the service.
+// serving returns the ports of each address by name, and adds a reason for each port
+// the service cannot have.
 func (a announced) serving(ports map[uint32]knownPort, wrong *[]string) map[string]map[string]uint32 {
 	byAddress := map[string]map[string]uint32{}
 	for _, l := range a.listeners {
@@ -170,14 +169,14 @@ func (a announced) serving(ports map[uint32]knownPort, wrong *[]string) map[stri
 	return byAddress
 }
 
-// ignoredProperties is under what properties are counted that cannot be labels.
+// ignoredProperties is the name under which properties that cannot be labels are counted.
 const ignoredProperties = "property that cannot be a label"
 
-// kindService is the kind that rejections of whole services name. There is no
-// record of it, so no record of the mesh is taken for the one that is rejected.
+// kindService is the kind in rejections of whole services. No record has this kind,
+// so a rejection never applies to a record of the mesh.
 const kindService model.Kind = "Microservice"
 
-// rejection says that a service cannot be taken at all.
+// rejection returns the rejection of a whole service.
 func rejection(i Identity, reason string) source.Rejection {
 	return source.Rejection{
 		Ref:   model.Ref{Kind: kindService, Key: model.Key{Name: i.place()}},

@@ -9,52 +9,51 @@ import (
 	"github.com/isthmus-mesh/isthmus/internal/wait"
 )
 
-// The registry shows what changes only when nothing has changed for a moment, so
-// that under steady change its finds are tens of seconds old. Asked to leave its
-// cache alone it reads its backend, which costs it more than twenty times as much.
-// So each round finds some services directly: those that have changed lately, and
-// in turn a few of all. The more of these differ from what the registry shows, the
-// more are found directly in the next round.
+// The registry's cache shows changes only when none has come for a moment. Under
+// steady change its finds are tens of seconds old. Without its cache it reads its
+// backend, which costs it more than twenty times as much. So each round finds some
+// services directly: recently changed ones, and a few of the others in turn. The more
+// of these differ from the cache, the more are found directly in the next round.
 const (
-	// fewDirect is how many services are found directly while nothing differs.
+	// fewDirect is the number of direct finds while nothing differs.
 	fewDirect = 16
-	// directShare is the part of poll that a round may take with it: the rest after it
-	// is no longer than poll.
+	// directShare is the divisor of poll that gives a round's time with direct finds:
+	// the rest after it is no longer than poll.
 	directShare = restAfter
-	// directLeast is the part of poll that is left to it in a round that takes longer
-	// without it.
+	// directLeast is the divisor of poll that gives the least time for direct finds,
+	// in a round that is already longer.
 	directLeast = 16
-	// directWithin bounds such a find. A registry whose backend is gone goes on to
+	// directWithin bounds a direct find. A registry without its backend goes on to
 	// answer from its cache, but is silent without it.
 	directWithin = 2 * time.Second
 )
 
-// directRest bounds how long there is no such find after one failed.
+// directRest bounds how long there is no direct find after a failed one.
 var directRest = wait.Backoff{Min: 4 * time.Second, Max: time.Minute}
 
-// direct is what a find without the registry's cache has said of a key, if that is
-// something else than what the registry shows.
+// direct is the answer of a direct find for a key, if it differs from the registry's
+// cache.
 type direct struct {
 	rev       string
 	instances []Instance
 }
 
-// directness is how far direct finds go.
+// directness limits direct finds.
 type directness struct {
 	most int           // keys in the next round
-	at   Key           // the last key whose turn it was
-	turn uint64        // counts them
+	at   Key           // the last key found in turn
+	turn uint64        // counts direct finds
 	cost time.Duration // of one key; zero while unknown
-	due  time.Time     // before which there are none, since they failed
-	lost int           // how many have failed in a row
-	wary bool          // what is lacking is not taken for gone
+	due  time.Time     // before which there are none, after a failure
+	lost int           // failures in a row
+	wary bool          // missing instances do not count as gone
 
-	hot          int     // how many of the last ones had changed lately
-	fresh, turns float64 // which part of those, and of the others, was new: lately
+	hot          int     // how many of the last direct finds had changed recently
+	fresh, turns float64 // recent share of finds with changes, for recently changed keys and for others
 }
 
-// findDirect finds some services without the registry's cache. That this fails is
-// no failure of the round.
+// findDirect finds some services without the registry's cache. A failure does not
+// fail the round.
 func (s *Source) findDirect(ctx context.Context) error {
 	now, d := time.Now(), &s.state.directly
 	if s.config.CacheOnly || now.Before(d.due) {
@@ -81,8 +80,7 @@ func (s *Source) findDirect(ctx context.Context) error {
 	return nil
 }
 
-// findDirect asks the member in use, and none in its place: for what is shown there
-// is another way.
+// findDirect asks the member in use only: the cached answers remain as a fallback.
 func (c *client) findDirect(ctx context.Context, asked chunk) (answers []found, err error) {
 	ctx, cancel := context.WithTimeout(ctx, directWithin)
 	defer cancel()
@@ -94,7 +92,7 @@ func (c *client) findDirect(ctx context.Context, asked chunk) (answers []found, 
 	return answers, err
 }
 
-// limit is how many keys may be found directly in a round that has kept the
+// limit returns how many keys a round may find directly, after it has kept the
 // registry busy for some time already.
 func (d *directness) limit(poll, busy time.Duration) int {
 	most := max(d.most, fewDirect)
@@ -104,14 +102,14 @@ func (d *directness) limit(poll, busy time.Duration) int {
 	return max(1, most)
 }
 
-// failed notes that a find of some keys came to nothing.
+// failed notes a failed find of some keys.
 func (d *directness) failed(took time.Duration, keys int) {
 	d.lost++
 	d.most, d.due = fewDirect, time.Now().Add(directRest.After(d.lost, rand.Float64()))
 	d.spent(took, keys)
 }
 
-// spent notes what a find of some keys has cost, the latest counting most.
+// spent updates the cost of a key by a find, the latest counting most.
 func (d *directness) spent(took time.Duration, keys int) {
 	cost := took / time.Duration(keys)
 	if d.cost > 0 {

@@ -5,13 +5,13 @@ import (
 	"slices"
 )
 
-// warySince is how many instances there have to be for the loss of most of them to
-// be suspicious. The registry's protection of itself has the same bound.
+// warySince is the number of instances above which the loss of most of them is
+// suspicious. The registry's self-protection has the same bound.
 const warySince = 5
 
-// asksDirect is what to find directly: what is known to differ, that which was found
-// longest ago first, or has just changed; and others in turn. Those of which more
-// was new when they were found lately get three quarters of it.
+// asksDirect returns the keys to find directly. First come keys that differ or have
+// just changed, the one found longest ago first; then others in turn. The group with
+// more changes in recent finds gets three quarters.
 func (s *state) asksDirect(most int) []ask {
 	d := &s.directly
 	var hot []Key
@@ -45,7 +45,7 @@ func (s *state) asksDirect(most int) []ask {
 	return asks
 }
 
-// newest is the revision that is known of a key.
+// newest returns the newest known revision of a key.
 func (e *entry) newest() string {
 	if e.direct != nil {
 		return e.direct.rev
@@ -53,8 +53,8 @@ func (e *entry) newest() string {
 	return e.rev
 }
 
-// answerDirect takes what was found directly, and reports whether it begins to be
-// suspicious.
+// answerDirect takes the answers of direct finds, and reports whether they begin to
+// be suspicious.
 func (s *state) answerDirect(asked []ask, answers []found) (begins bool) {
 	d, changed := &s.directly, [2]int{}
 	for n, a := range asked {
@@ -81,7 +81,7 @@ func (s *state) answerDirect(asked []ask, answers []found) (begins bool) {
 	return begins
 }
 
-// average is a share with another n of all taken in, the latest counting most.
+// average returns a moving average of a share, the latest counting most.
 func average(share float64, n, all int) float64 {
 	if all == 0 {
 		return share
@@ -89,8 +89,8 @@ func average(share float64, n, all int) float64 {
 	return (share + float64(n)/float64(all)) / 2
 }
 
-// takeDirect takes one answer, and reports whether it says anything new. What fails, or makes no sense, is left to the finds
-// that the registry answers from its cache.
+// takeDirect takes one answer, and reports whether the answer differs. Failed or
+// nonsensical answers are ignored: the cached finds remain.
 func (s *state) takeDirect(a ask, e *entry, f found) bool {
 	if _, foreign := s.foreign(a.Key, f.instances); f.err != nil || f.same || foreign {
 		return false
@@ -104,9 +104,8 @@ func (s *state) takeDirect(a ask, e *entry, f found) bool {
 	return true
 }
 
-// lacksMost reports whether most of the instances that the registry shows are
-// gone where it was looked directly; and has more be looked at in the next round
-// if anything differs there.
+// lacksMost reports whether direct finds lack most of the instances in the registry's
+// cache. It also raises the number of keys in the next round if any of them differs.
 func (s *state) lacksMost() bool {
 	d, late, shown, lost := &s.directly, 0, 0, 0
 	for _, e := range s.entries {
@@ -126,8 +125,8 @@ func (s *state) lacksMost() bool {
 	return shown > warySince && 2*lost >= shown
 }
 
-// current are the instances of a key: those that were found directly if they are
-// known, and beside them, if their loss is suspicious, those that the registry shows.
+// current returns the instances of a key: the directly found ones if they are known.
+// If their loss is suspicious, the cached instances are added.
 func (s *state) current(e *entry) []Instance {
 	switch {
 	case e.direct == nil:

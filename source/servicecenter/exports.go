@@ -9,22 +9,22 @@ import (
 	"k8s.io/apimachinery/pkg/api/validate/content"
 )
 
-// The words of exportTo that stand for namespaces and are the names of none.
+// Words of exportTo with a meaning, which are no names of namespaces.
 const (
 	exportHere     = "."
 	exportAll      = "*"
 	exportToNobody = "~"
 )
 
-// exporting says to which namespaces services are exported. Without templates
-// all of them are exported everywhere.
+// exporting selects the namespaces to which services are exported. Without templates
+// all services are exported everywhere.
 type exporting struct {
 	templates []*template.Template
 	namespace *template.Template // of the services themselves
 }
 
-// newExporting reads the templates. Each is tried on a sample, so that what can
-// never be a namespace is found before any service is.
+// newExporting parses the templates. Each is tried on a sample, so that a template
+// that can never yield a namespace is rejected at once.
 func newExporting(c Config) (exporting, error) {
 	var out exporting
 	if err := once("exportTo", c.ExportTo); err != nil {
@@ -58,7 +58,7 @@ func newExporting(c Config) (exporting, error) {
 	return out, nil
 }
 
-// checkExport says what is wrong with an entry of exportTo.
+// checkExport returns the fault of an entry of exportTo.
 func checkExport(to string) error {
 	switch to {
 	case exportHere, exportAll, exportToNobody:
@@ -70,9 +70,9 @@ func checkExport(to string) error {
 	return nil
 }
 
-// of returns where a service of a namespace is exported to, each once and in order;
-// or nothing for everywhere. A template that renders nothing names no namespace. What a template takes from the registry is made fit
-// for a namespace as the template of the namespace itself is.
+// of returns the namespaces that a service is exported to, each once and in order;
+// nil means everywhere. A template that renders an empty text names no namespace.
+// Rendered text is sanitized like a namespace from the namespace template.
 func (e exporting) of(i Identity, namespace string) ([]string, error) {
 	if len(e.templates) == 0 {
 		return nil, nil
@@ -89,7 +89,7 @@ func (e exporting) of(i Identity, namespace string) ([]string, error) {
 			return nil, err
 		case to == "":
 			continue
-		case to == own: // whatever had to be added to it to tell it from others
+		case to == own: // even if a hash was added to it
 			to = exportHere
 		case checkExport(to) != nil:
 			to = sanitizeNamespace(to)

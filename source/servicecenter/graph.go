@@ -13,17 +13,17 @@ import (
 	"github.com/isthmus-mesh/isthmus/source"
 )
 
-// graphPlace is where everything stands that comes of the dependencies. It has
-// no slash, so it is no service's place.
+// graphPlace is the place of all records made from the dependencies. It has no slash,
+// so it is no service's place.
 const graphPlace = "dependencies"
 
-// edge says that a consumer uses a provider.
+// edge records that a consumer uses a provider.
 type edge struct{ consumer, provider listed }
 
-// graph is who uses whom, as far as it is known.
+// graph is the known graph of consumers and providers.
 type graph struct {
 	edges   []edge
-	known   bool // it has been read
+	known   bool // the graph has been read
 	due     time.Time
 	trouble string // why it could not be read; empty if it could
 	objects []source.Object
@@ -31,8 +31,8 @@ type graph struct {
 	changed bool // since it was listed last
 }
 
-// decodeGraph reads the answer of the registry's governance, which speaks of
-// every service there is, so that it has no field at all if there is none.
+// decodeGraph reads the answer of the registry's governance API. The answer contains
+// every service, so that of an empty registry has no field at all.
 func decodeGraph(body []byte, empty bool) ([]edge, error) {
 	var answer struct {
 		All *[]struct {
@@ -67,8 +67,7 @@ func decodeGraph(body []byte, empty bool) ([]edge, error) {
 
 func (s service) listed() listed { return listed{Key: s.key(), version: s.Version, id: s.ID} }
 
-// dependencies asks who uses whom, in a registry that lists no services if it
-// is empty.
+// dependencies reads the graph. Empty tells whether the registry lists no services.
 func (c *client) dependencies(ctx context.Context, empty bool) (edges []edge, err error) {
 	err = c.do(ctx, request{
 		what: "read the dependencies", method: http.MethodGet, path: []string{c.config.Project, "govern", "microservices"},
@@ -78,8 +77,8 @@ func (c *client) dependencies(ctx context.Context, empty bool) (edges []edge, er
 	return edges, err
 }
 
-// readGraph reads the dependencies if it is time for it. That they cannot be
-// read is no reason not to mirror the services.
+// readGraph reads the dependencies if they are due. The services are mirrored even if
+// the dependencies cannot be read.
 func (s *Source) readGraph(ctx context.Context, now time.Time, empty bool) error {
 	g, every := &s.graph, s.config.Dependencies.Poll
 	if every == 0 {
@@ -110,14 +109,14 @@ func (g *graph) take(edges []edge, err error) {
 	g.trouble = reason
 }
 
-// become notes whether what comes of the graph has changed.
+// become stores the objects and notices of the graph, and notes whether they changed.
 func (g *graph) become(objects []source.Object, notices []source.Notice) {
 	same := slices.EqualFunc(g.objects, objects, func(a, b source.Object) bool { return a.Record.SameContent(b.Record) })
 	g.changed = g.changed || !same || !slices.Equal(g.notices, notices)
 	g.objects, g.notices = objects, notices
 }
 
-// enter adds what comes of the graph to a listing of its place.
+// enter adds the objects and notices of the graph to a listing of its place.
 func (g *graph) enter(listing *source.Listing) {
 	listing.Objects = append(listing.Objects, g.objects...)
 	listing.Notices = g.notices
@@ -128,9 +127,9 @@ func (g *graph) enter(listing *source.Listing) {
 	}
 }
 
-// graphObjects is what comes of who uses whom: for each consumer that has a name
-// in the mesh, its providers that have one; and scopes, if they are wanted, with
-// what is to be known of consumers that get none.
+// graphObjects returns the records made of the graph: for each consumer with a name
+// in the mesh, its providers with a name. If scopes are configured, they are added,
+// with notices for consumers that get none.
 func (s *state) graphObjects(edges []edge, scoping *scoping) ([]source.Object, []source.Notice) {
 	s.rename()
 	providers, scoped := uses{}, uses{}
@@ -154,7 +153,7 @@ func (s *state) graphObjects(edges []edge, scoping *scoping) ([]source.Object, [
 	return append(objects, scopes...), notices
 }
 
-// uses is which services each consumer uses.
+// uses maps each consumer to the services it uses.
 type uses map[Identity]map[name]bool
 
 func (u uses) add(consumer Identity, provider name) {
@@ -164,7 +163,7 @@ func (u uses) add(consumer Identity, provider name) {
 	u[consumer][provider] = true
 }
 
-// consumers are the services that have a name, as scopes tell them apart, each with
+// consumers returns the services with a name, as scopes distinguish them, each with
 // its name.
 func (s *state) consumers(scoping *scoping) map[Identity]name {
 	all := make(map[Identity]name, len(s.called.of))
@@ -198,7 +197,7 @@ func consumption(consumer name, providers []name) source.Object {
 	}}
 }
 
-// mustJSON encodes what can always be encoded.
+// mustJSON encodes a value that can always be encoded.
 func mustJSON(v any) string {
 	text, err := json.Marshal(v)
 	if err != nil {

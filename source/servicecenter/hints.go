@@ -2,19 +2,17 @@ package servicecenter
 
 import "sync"
 
-// group is what one consumer can watch: the services of an app in
-// an environment.
+// group is the unit of a watch: the services of an app in an environment.
 type group struct{ environment, app string }
 
 func (k Key) group() group { return group{k.Environment, k.App} }
 
-// hints is what watches have received and nobody has looked at yet: which keys are
-// to be found, and how the watches fare. It has no queue that could grow: a key
-// is in it once, and so is a group.
+// hints are unhandled events of watches: keys to find, and watches that opened or
+// ended. No queue can grow: a key is stored once, and so is a group.
 type hints struct {
-	signal chan struct{} // holds a token while there is something
+	signal chan struct{} // holds a token while there are hints
 
-	mu    sync.Mutex // guards what follows; never held across a send or a call
+	mu    sync.Mutex // guards the fields below; never held across a send or a call
 	keys  map[Key]bool
 	opens map[group]bool
 	ends  map[group]error
@@ -24,7 +22,7 @@ func newHints() *hints {
 	return &hints{signal: make(chan struct{}, 1), keys: map[Key]bool{}, opens: map[group]bool{}, ends: map[group]error{}}
 }
 
-// received notes that something of a key has changed.
+// received notes that a key has changed.
 func (h *hints) received(k Key) {
 	h.mu.Lock()
 	h.keys[k] = true
@@ -40,7 +38,7 @@ func (h *hints) opened(g group) {
 	h.notify()
 }
 
-// ended notes that a watch receives nothing any more, and why.
+// ended notes that a watch has ended, and why.
 func (h *hints) ended(g group, err error) {
 	h.mu.Lock()
 	h.ends[g] = err
@@ -55,7 +53,7 @@ func (h *hints) notify() {
 	}
 }
 
-// take hands over everything there is.
+// take returns all hints and clears them.
 func (h *hints) take() (keys map[Key]bool, opens map[group]bool, ends map[group]error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Key is what a find asks for: all versions of a service.
+// Key is the subject of a find: all versions of a service.
 type Key struct {
 	Environment, App, Service string
 }
@@ -14,15 +14,15 @@ func (k Key) compare(o Key) int {
 	return cmp.Or(cmp.Compare(k.Environment, o.Environment), cmp.Compare(k.App, o.App), cmp.Compare(k.Service, o.Service))
 }
 
-// Identity is what becomes one service of the mesh, and what templates see. The
-// version is empty unless a template asks for it: else all versions are one.
+// Identity identifies one service of the mesh, and is the data of templates. The
+// version is empty unless a template uses it: else all versions are one service.
 type Identity struct {
 	Project, Environment, App, Service, Version string
 }
 
 func (i Identity) key() Key { return Key{i.Environment, i.App, i.Service} }
 
-// place is where the service stands in the registry, as records show it.
+// place returns the service's place in the registry, as records show it.
 func (i Identity) place() string {
 	parts := []string{i.Project, i.Environment, i.App, i.Service}
 	if i.Version != "" {
@@ -31,7 +31,7 @@ func (i Identity) place() string {
 	return strings.Join(parts, "/")
 }
 
-// identityOf reads back what place wrote.
+// identityOf parses the result of place.
 func identityOf(place string) (Identity, bool) {
 	parts := strings.Split(place, "/")
 	switch len(parts) {
@@ -46,8 +46,8 @@ func identityOf(place string) (Identity, bool) {
 // object names the service for people.
 func (i Identity) object() string { return "service " + i.place() }
 
-// order orders services that want the same name: first by the configured
-// order of environments, then by that of apps, then by name.
+// order orders services that want the same name: first by the configured order of
+// environments, then by the order of apps, then by name.
 type order struct{ environments, apps map[string]int }
 
 func newOrder(c Config) order {
@@ -73,7 +73,7 @@ func (r order) compare(a, b Identity) int {
 	)
 }
 
-// wants reports whether a key is among those that are to be mirrored.
+// wants reports whether a key is selected for mirroring.
 func (r order) wants(k Key) bool {
 	return among(r.environments, k.Environment) && among(r.apps, k.App)
 }

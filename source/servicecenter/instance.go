@@ -10,7 +10,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/model"
 )
 
-// Instance is what is read of an instance of the registry.
+// Instance is an instance of the registry, as far as it is read.
 type Instance struct {
 	ID         string            `json:"instanceId"`
 	ServiceID  string            `json:"serviceId"`
@@ -21,7 +21,7 @@ type Instance struct {
 	DataCenter dataCenter        `json:"dataCenterInfo"`
 	Version    string            `json:"version"`
 
-	broken string // what of it could not be read; empty if it could
+	broken string // why it could not be read completely; empty if it could
 }
 
 type dataCenter struct {
@@ -30,7 +30,7 @@ type dataCenter struct {
 	Zone   string `json:"availableZone"`
 }
 
-// The labels that endpoints have beside their properties.
+// Labels of endpoints beside their properties.
 const (
 	labelName     = "name"
 	labelInstance = "serviceCenterInstanceId"
@@ -43,8 +43,8 @@ const (
 	heaviest       = 1_000_000
 )
 
-// health says whether an instance is to be given traffic. One without a status
-// is up, as in the registry.
+// health returns whether an instance is to be given traffic. An instance without a
+// status is up, as in the registry.
 func (i Instance) health(serveTesting bool) model.Health {
 	switch i.Status {
 	case "UP", "":
@@ -59,7 +59,7 @@ func (i Instance) health(serveTesting bool) model.Health {
 	return model.Unhealthy
 }
 
-// locality is the data centre. A zone is of no use without its region.
+// locality returns the data centre. A zone is of no use without its region.
 func (i Instance) locality() model.Locality {
 	part := func(s string) string { return strings.ReplaceAll(s, "/", "-") }
 	l := model.Locality{Region: part(i.DataCenter.Region), Zone: part(i.DataCenter.Zone)}
@@ -72,7 +72,7 @@ func (i Instance) locality() model.Locality {
 	return l
 }
 
-// weight is what the property of that name says, zero if nothing that counts.
+// weight returns the value of the weight property, zero if missing or invalid.
 func (i Instance) weight() uint32 {
 	n, err := strconv.ParseUint(i.Properties[weightProperty], 10, 32)
 	if err != nil || n > heaviest {
@@ -81,8 +81,8 @@ func (i Instance) weight() uint32 {
 	return uint32(n)
 }
 
-// labels are the properties that can be labels and what the mapping adds, which
-// wins; and how many properties were left out.
+// labels returns the properties that can be labels and the added labels, which win;
+// and the number of properties left out.
 func (i Instance) labels(isKey, isValue func(string) bool) (labels model.Labels, left int) {
 	all := make(map[string]string, len(i.Properties)+3)
 	maps.Copy(all, i.Properties)
@@ -103,9 +103,9 @@ func (i Instance) labels(isKey, isValue func(string) bool) (labels model.Labels,
 	return model.MapOf(all), left
 }
 
-// isLabelKey reports whether a property of that name may be a label: Kubernetes
-// takes it for the key of one, and its prefix is none of Kubernetes and Istio,
-// which mean something and are not the registry's to give.
+// isLabelKey reports whether a property of that name may be a label. The name must be
+// a valid label key. Prefixes of Kubernetes, Istio and Isthmus are excluded: these
+// labels have a meaning, and the registry must not set them.
 func isLabelKey(key string) bool {
 	if prefix, _, found := strings.Cut(key, "/"); found && isReserved(prefix) {
 		return false
@@ -122,8 +122,8 @@ func isReserved(prefix string) bool {
 	return false
 }
 
-// remember asks once for each text. The instances of a service have the same keys,
-// and mostly the same values, and there may be thousands of them.
+// remember evaluates a predicate once for each text. The instances of a service,
+// possibly thousands, have the same keys and mostly the same values.
 func remember(holds func(string) bool) func(string) bool {
 	known := map[string]bool{}
 	return func(s string) bool {

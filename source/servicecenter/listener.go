@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// listener is one endpoint of an instance: where it listens, and for what.
+// listener is one endpoint of an instance: its address, port and protocol.
 type listener struct {
 	address  netip.Addr
 	port     uint32
@@ -40,8 +40,8 @@ func parseListener(text string) (listener, error) {
 	return l, err
 }
 
-// protocolOf maps the scheme of an endpoint to Istio's name of the protocol. A
-// scheme that says nothing of what is spoken is carried as bytes.
+// protocolOf maps the scheme of an endpoint to Istio's name of the protocol. An
+// unknown scheme is carried as bytes.
 func protocolOf(scheme string, query url.Values) string {
 	encrypted := isTrue(query, "sslEnabled")
 	http2 := strings.EqualFold(first(query, "protocol"), "http2")
@@ -61,7 +61,7 @@ func protocolOf(scheme string, query url.Values) string {
 		return "TLS"
 	case "udp":
 		return "UDP"
-	default: // highway, dubbo, and whatever else there may be
+	default: // highway, dubbo, and any other
 		if encrypted {
 			return "TLS"
 		}
@@ -69,8 +69,8 @@ func protocolOf(scheme string, query url.Values) string {
 	}
 }
 
-// httpProtocol is that of HTTP endpoints. Whether they take websockets, which
-// websocketEnabled says, makes no difference: those begin as HTTP.
+// httpProtocol returns the protocol of HTTP endpoints. The parameter websocketEnabled
+// makes no difference: websockets begin as HTTP.
 func httpProtocol(encrypted, http2 bool) string {
 	switch {
 	case encrypted:
@@ -84,7 +84,7 @@ func httpProtocol(encrypted, http2 bool) string {
 
 func isTrue(query url.Values, name string) bool { return strings.EqualFold(first(query, name), "true") }
 
-// first returns the value of a parameter, whose name is read in any case.
+// first returns the value of a parameter; the name matches in any case.
 func first(query url.Values, name string) string {
 	if values, ok := query[name]; ok {
 		return values[0]
@@ -115,8 +115,8 @@ func portOf(u *url.URL) (uint32, error) {
 	return uint32(port), nil
 }
 
-// addressOf takes IP addresses only: an endpoint with a name cannot be part of
-// a service whose endpoints are addresses.
+// addressOf accepts IP addresses only: an endpoint with a name cannot be part of a
+// service with static addresses.
 func addressOf(host string) (netip.Addr, error) {
 	address, err := netip.ParseAddr(host)
 	switch {
@@ -131,8 +131,8 @@ func addressOf(host string) (netip.Addr, error) {
 	return address.Unmap(), nil
 }
 
-// parseListeners reads the endpoints of an instance, each once, and says of
-// those that cannot be taken why.
+// parseListeners reads the endpoints of an instance, each once, and returns a reason
+// for each invalid one.
 func parseListeners(endpoints []string) (listeners []listener, wrong []string) {
 	for _, text := range endpoints {
 		l, err := parseListener(text)

@@ -8,7 +8,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/source"
 )
 
-// age marks services of which a port is due to be dropped.
+// age marks services with a port that is due to be dropped.
 func (s *state) age(now time.Time) {
 	for i, u := range s.units {
 		if !u.due.IsZero() && !now.Before(u.due) {
@@ -24,8 +24,7 @@ func (s *state) pending(now time.Time) bool {
 	return len(s.dirty) > 0 || len(s.gone) > 0
 }
 
-// changes is a listing of what is to be listed again, and changed whether that
-// is anything. What was read counts as delivered.
+// changes returns a listing of the changed services, and whether there are any.
 func (s *state) changes(now time.Time) (listing source.Listing, changed bool) {
 	changed = s.pending(now)
 	listing.Places = []string{}
@@ -38,7 +37,7 @@ func (s *state) changes(now time.Time) (listing source.Listing, changed bool) {
 	return s.withIgnored(listing), changed
 }
 
-// everything is a listing of the whole registry.
+// everything returns a listing of the whole registry.
 func (s *state) everything(now time.Time) source.Listing {
 	var listing source.Listing
 	for _, i := range slices.SortedFunc(maps.Keys(s.units), order{}.compare) {
@@ -49,9 +48,9 @@ func (s *state) everything(now time.Time) source.Listing {
 	return s.withIgnored(listing)
 }
 
-// reportRemoved says that the registry itself reported the end of a service, if it is a
-// single one of several: it was denied by name. Many that end together are a
-// drop, and so is the last one, for an emptied registry denies that by name, too.
+// reportRemoved adds a gone service to Removed if it is the only one and others
+// remain: the registry denied it by name. Many services that end together are a drop.
+// The last service is one, too, for an emptied registry also denies it by name.
 func (s *state) reportRemoved(listing *source.Listing) {
 	if len(s.gone) == 1 && len(s.units) > 0 {
 		listing.Removed = slices.Clone(s.gone)
@@ -70,13 +69,13 @@ func (s *state) withIgnored(listing source.Listing) source.Listing {
 	return listing
 }
 
-// settle forgets what was to be listed, once it is stored.
+// settle clears the pending changes, once they are stored.
 func (s *state) settle() {
 	clear(s.dirty)
 	s.gone, s.moved, s.disowned = nil, nil, nil
 }
 
-// enter adds what becomes of a service to a listing.
+// enter adds the records of a service to a listing.
 func (s *state) enter(listing *source.Listing, i Identity, now time.Time) {
 	u, e := s.units[i], s.entries[i.key()]
 	reason := e.trouble
@@ -87,9 +86,9 @@ func (s *state) enter(listing *source.Listing, i Identity, now time.Time) {
 	case rejectedName != "":
 		listing.Rejected = append(listing.Rejected, rejection(i, rejectedName))
 	case !e.known && e.denials == 1 && s.before[i.place()] == nil:
-		// It came and went between list and find, or is coming: there is nothing to keep.
+		// The service came and went between list and find, or is coming: no record is kept.
 	case reason != "":
-		// Without a reference, everything that stands in the place stays.
+		// Without a reference, every record of the place stays.
 		listing.Rejected = append(listing.Rejected, source.Rejection{Place: i.place(), Object: i.object(), Where: i.place(), Reason: reason})
 	default:
 		c := convert(i, s.called.of[i], s.instances(i, e), u.ports, s.rules, now)
@@ -99,7 +98,7 @@ func (s *state) enter(listing *source.Listing, i Identity, now time.Time) {
 	}
 }
 
-// instances are those of a service among those of its key.
+// instances returns the instances of a service among the instances of its key.
 func (s *state) instances(i Identity, e *entry) []Instance {
 	if !s.perVersion {
 		return s.current(e)

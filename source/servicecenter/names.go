@@ -9,19 +9,19 @@ import (
 	"text/template"
 )
 
-// name is what a service is called in the mesh.
+// name is the name of a service in the mesh.
 type name struct{ namespace, host string }
 
 func (n name) String() string { return n.namespace + "/" + n.host }
 
-// naming gives services their names. Templates are rendered once for each.
+// naming assigns names to services. Templates are rendered once for each service.
 type naming struct {
 	host, namespace *template.Template
 	order           order
 	rendered        map[Identity]rendering
 }
 
-// rendering is what the templates say of a service, before anything is fixed.
+// rendering is the result of the templates for a service, before sanitizing.
 type rendering struct {
 	host, namespace string
 	err             error
@@ -39,10 +39,10 @@ func newNaming(c Config) (*naming, error) {
 	return &naming{host, namespace, newOrder(c), map[Identity]rendering{}}, nil
 }
 
-// sample is what templates are tried on.
+// sample returns an identity for trying templates.
 func sample() Identity { return Identity{"default", "production", "shop", "cart", "1.0.0"} }
 
-// parseTemplate reads the template of a field, and tries it.
+// parseTemplate parses the template of a field, and tries it.
 func parseTemplate(field, text string) (*template.Template, error) {
 	t, err := template.New(field).Parse(text)
 	if err != nil {
@@ -60,7 +60,7 @@ func render(t *template.Template, i Identity) (string, error) {
 	var b strings.Builder
 	if err := t.Execute(&b, i); err != nil {
 		if exec, ok := errors.AsType[template.ExecError](err); ok {
-			text := exec.Err.Error() // which begins with where in the template, though it is one line
+			text := exec.Err.Error() // begins with the position in the template, though it is one line
 			text = text[strings.LastIndex(text, ": ")+1:]
 			err = errors.New(strings.TrimSpace(strings.TrimSuffix(text, " in type servicecenter.Identity")))
 		}
@@ -74,20 +74,20 @@ func perVersion(c Config) bool {
 	return strings.Contains(c.Host+c.Namespace, ".Version")
 }
 
-// names are those of all services, and why some have none.
+// names are the names of all services, and reasons for missing ones.
 type names struct {
 	of       map[Identity]name
 	rejected map[Identity]string
 }
 
-// assign names services, the same way whatever their order. A service whose
-// templates say what those of another say already has no name: two services of
-// the registry are never mixed. If only fixing has made two names equal, a hash
-// of what each was parts those that were fixed.
+// assign names services, the same way whatever their order. If the templates render
+// the same for two services, the later one gets no name: two services of the registry
+// are never mixed. If only sanitizing has made two names equal, each sanitized name
+// gets a hash of its original.
 func (n *naming) assign(services []Identity) names {
 	all := names{map[Identity]name{}, map[Identity]string{}}
 	n.forget(services)
-	texts := map[rendering][]Identity{} // that want the same name before fixing
+	texts := map[rendering][]Identity{} // by rendering, before sanitizing
 	for _, i := range services {
 		r := n.render(i)
 		if r.err != nil {
@@ -116,7 +116,7 @@ func (n *naming) render(i Identity) rendering {
 	return r
 }
 
-// forget drops what was rendered for services that are gone.
+// forget drops renderings of services that are gone.
 func (n *naming) forget(services []Identity) {
 	if len(n.rendered) < 2*len(services)+16 {
 		return
@@ -130,14 +130,13 @@ func (n *naming) forget(services []Identity) {
 	n.rendered = kept
 }
 
-// contest is the services that the templates call the same, best first, and
-// the name they want.
+// contest has the services with one rendering, best first, and the name they want.
 type contest struct {
 	services []Identity
 	name     name
 }
 
-// byPrecedence settles what name each group wants, and orders the groups.
+// byPrecedence decides which name each group wants, and orders the groups.
 func (n *naming) byPrecedence(texts map[rendering][]Identity) []contest {
 	namespaces, hosts := map[string]map[string]bool{}, map[name]map[string]bool{}
 	for r := range texts {
@@ -173,7 +172,7 @@ func add[K comparable](sets map[K]map[string]bool, key K, member string) {
 	sets[key][member] = true
 }
 
-// settle gives the first of a contest its name, and says why the others have none.
+// settle gives the first service its name, and rejects the others with a reason.
 func (n *naming) settle(c contest, taken map[name]Identity, all *names) {
 	holder, ok := taken[c.name]
 	if !ok {
@@ -188,7 +187,7 @@ func (n *naming) settle(c contest, taken map[name]Identity, all *names) {
 	}
 }
 
-// parting says which template would give two services names of their own.
+// parting returns advice for a template that would distinguish two services.
 func parting(a, b Identity) string {
 	var fields []string
 	for _, f := range []struct{ field, a, b string }{
@@ -211,14 +210,14 @@ func parting(a, b Identity) string {
 	return fmt.Sprintf("put %s into the host or namespace template, such as host: %q", strings.Join(fields, " and "), template.String())
 }
 
-// move is a name that has passed from one service to another, and with it the
-// traffic of whoever calls it.
+// move is a name that has passed from one service to another, with the traffic of its
+// clients.
 type move struct {
 	name     name
 	from, to Identity
 }
 
-// moves are the names that another service has now, in order.
+// moves returns the names that another service has now, in order.
 func moves(was, now names) []move {
 	holders := make(map[name]Identity, len(was.of))
 	for i, n := range was.of {

@@ -2,15 +2,14 @@ package servicecenter
 
 import "time"
 
-// The registry is kept busy for at most a fifth of the time, so that one that is
-// slow is asked less often; what is done with its answers does not count. After a
-// round that found changes the next one comes sooner: changes hardly ever come
-// alone.
+// The registry is kept busy for at most a fifth of the time, so a slow one is asked
+// less often. Processing its answers does not count. After a round that found changes
+// the next one comes sooner: changes hardly ever come alone.
 //
-// A round that finds everything anew, such as the first, keeps the registry busy
-// for far longer than the next one will. It says little of how slow the
-// registry is, and nothing should go unnoticed for long just then, so the rest
-// after it has a bound. The next round tells.
+// A round that finds everything anew, such as the first, keeps the registry busy far
+// longer than the next. Its duration does not show how slow the registry is, and
+// changes should not go unnoticed for long just then. So the rest after it has a
+// bound, and the next round measures again.
 const (
 	restAfter = 4 // times as long as the registry was busy
 	hurry     = 2 // times as soon after changes
@@ -18,9 +17,9 @@ const (
 	longestRest = 5 * time.Second // after finding everything, unless polls are rarer
 )
 
-// nextRound is how long to wait after a round that kept the registry busy for
-// some time, and which found changes, or everything anew. Random is from 0 to 1,
-// and has many readers of one registry drift apart.
+// nextRound returns the wait after a round. The inputs are how long the registry was
+// busy, and whether the round found changes, or everything anew. Random is from 0 to
+// 1, and spreads the requests of many readers of one registry.
 func nextRound(poll, busy time.Duration, changed, everything bool, random float64) time.Duration {
 	wait := poll
 	if changed {

@@ -15,8 +15,8 @@ import (
 // mostPorts is how many ports a service may have in Istio's schema.
 const mostPorts = 256
 
-// knownPort is a port of a service: one that instances listen on, or that some
-// did not long ago.
+// knownPort is a port of a service that instances listen on, or listened on not long
+// ago.
 type knownPort struct {
 	number   uint32
 	protocol string
@@ -27,17 +27,16 @@ func (p knownPort) name() string {
 	return strings.ToLower(p.protocol) + "-" + strconv.FormatUint(uint64(p.number), 10)
 }
 
-// idleAnnotation is where a service says which of its ports no instance has,
-// and since when, so that they are dropped in time whoever reads it next.
+// idleAnnotation lists the ports of a service that no instance has, and since when.
+// So any later process drops them in time.
 const idleAnnotation = "isthmus.io/idle-ports"
 
-// choosePorts returns the ports of a service, by number: those that instances
-// listen on, and those known before that no instance has now, for grace. If no
+// choosePorts returns the ports of a service, by number: the ports that instances
+// listen on, and for the time of grace known ports that no instance has now. If no
 // instance listens anywhere, the known ports stay for as long as that lasts.
 //
-// Where instances disagree what is spoken on a port, most of them count, and of
-// as many on both sides those that have the protocol known before, or else the
-// first by name.
+// If instances disagree about the protocol of a port, the majority counts. At a tie,
+// the protocol known before counts, or else the first by name.
 func choosePorts(instances []announced, known []knownPort, now time.Time, grace time.Duration) []knownPort {
 	used := usage(instances)
 	before := make(map[uint32]knownPort, len(known))
@@ -95,8 +94,8 @@ func majority(protocols map[string]int, before string) string {
 	return best
 }
 
-// fewEnough drops what a service may not have: ports that no instance has
-// before others, those of few instances before those of many.
+// fewEnough drops ports beyond the limit: ports that no instance has before others,
+// ports of few instances before ports of many.
 func fewEnough(ports []knownPort, used map[uint32]map[string]int) []knownPort {
 	byNumber := func(a, b knownPort) int { return cmp.Compare(a.number, b.number) }
 	slices.SortFunc(ports, byNumber)
@@ -111,7 +110,7 @@ func fewEnough(ports []knownPort, used map[uint32]map[string]int) []knownPort {
 	return ports
 }
 
-// servicePorts are the ports as the service's record says them.
+// servicePorts returns the ports for the service's record.
 func servicePorts(known []knownPort) model.List[model.Port] {
 	ports := make([]model.Port, len(known))
 	for i, p := range known {
@@ -120,7 +119,7 @@ func servicePorts(known []knownPort) model.List[model.Port] {
 	return model.ListOf(ports...)
 }
 
-// idlePorts are the annotations that tell which ports are idle.
+// idlePorts returns the annotation that lists the idle ports.
 func idlePorts(known []knownPort) model.Labels {
 	var idle []string
 	for _, p := range known {
@@ -134,7 +133,7 @@ func idlePorts(known []knownPort) model.Labels {
 	return model.MapOf(map[string]string{idleAnnotation: strings.Join(idle, ",")})
 }
 
-// knownPorts reads back what a stored service says of its ports.
+// knownPorts reads the ports back from a stored service.
 func knownPorts(spec model.Service) []knownPort {
 	idle := map[uint32]time.Time{}
 	text, _ := spec.Annotations.Get(idleAnnotation)
@@ -153,7 +152,7 @@ func knownPorts(spec model.Service) []knownPort {
 	return ports
 }
 
-// portsDue is when the first of the idle ports is to be dropped; zero if none is.
+// portsDue returns when the first of the idle ports is to be dropped; zero if none is.
 func portsDue(known []knownPort, grace time.Duration) time.Time {
 	var due time.Time
 	used := slices.ContainsFunc(known, func(p knownPort) bool { return p.idle.IsZero() })

@@ -6,10 +6,10 @@ import (
 	"encoding/binary"
 )
 
-// roll reads lists of services, one after the other. A list is long and hardly
-// ever changes, but some registries give it in another order every time. It
-// costs far less to hash its entries than to decode it, so it is decoded only
-// if it has other entries than the last one.
+// roll reads lists of services, one after the other. A list is long and hardly ever
+// changes, but some registries send it in another order every time. Hashing the
+// entries costs far less than decoding them. So a list is decoded only if it has
+// other entries than the last one.
 type roll struct {
 	last   digest
 	answer listAnswer
@@ -29,8 +29,8 @@ func (r *roll) read(body []byte) (listAnswer, error) {
 	return answer, nil
 }
 
-// digest stands for the entries of a list, in whatever order: it is the sum of
-// their hashes. That of no list is zero.
+// digest identifies the entries of a list in any order: the sum of their hashes. The
+// zero digest means no list.
 type digest struct {
 	entries int
 	sum     [sha256.Size / 8]uint64
@@ -43,12 +43,11 @@ func (d *digest) add(entry []byte) {
 	}
 }
 
-// How a list begins and ends as the registry writes it, if there is anything in it.
+// Beginning and end of a list as the registry writes it, if it is not empty.
 const listHead, listFoot = `{"services":[`, `]}`
 
-// digestOf returns the digest of a list. It checks nothing: that a list was
-// decoded is what makes sure that it is one, and another of the same digest is
-// made of the same entries and of nothing else.
+// digestOf returns the digest of a list. It validates nothing: the first list with a
+// digest is decoded, and another of the same digest has exactly the same entries.
 func digestOf(body []byte) (d digest) {
 	rest, begins := bytes.CutPrefix(bytes.TrimSpace(body), []byte(listHead))
 	rest, ends := bytes.CutSuffix(rest, []byte(listFoot))
@@ -67,7 +66,7 @@ func digestOf(body []byte) (d digest) {
 	}
 }
 
-// entryEnd returns where the first of some JSON values with commas between them ends.
+// entryEnd returns the end of the first of some JSON values with commas between them.
 func entryEnd(text []byte) int {
 	depth := 0
 	for i := 0; i < len(text); i++ {

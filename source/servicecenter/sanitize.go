@@ -13,9 +13,9 @@ const (
 	longestHost  = 253
 )
 
-// sanitizeHost makes any text a host's name that DNS, Istio and Kubernetes take:
-// lower-case letters, digits and dashes, in parts. What had to be cut ends in
-// a hash of the whole.
+// sanitizeHost turns any text into a valid host name for DNS, Istio and Kubernetes:
+// lower-case letters, digits and dashes, in parts. A truncated name ends in a hash of
+// the whole.
 func sanitizeHost(text string) string {
 	var parts []string
 	for part := range strings.SplitSeq(strings.ToLower(text), ".") {
@@ -37,7 +37,7 @@ func sanitizeHost(text string) string {
 	return host
 }
 
-// sanitizeLabel makes any text one part of a host's name; empty if nothing is left of it.
+// sanitizeLabel turns any text into one part of a host name; empty if no character is left.
 func sanitizeLabel(text string) string {
 	sanitized := strings.Trim(strings.Map(func(r rune) rune {
 		if 'a' <= r && r <= 'z' || '0' <= r && r <= '9' {
@@ -51,7 +51,7 @@ func sanitizeLabel(text string) string {
 	return sanitized
 }
 
-// sanitizeNamespace makes any text the name of a namespace.
+// sanitizeNamespace turns any text into the name of a namespace.
 func sanitizeNamespace(text string) string {
 	if sanitized := sanitizeLabel(text); sanitized != "" {
 		return sanitized
@@ -59,8 +59,8 @@ func sanitizeNamespace(text string) string {
 	return "x-" + shortHash(text)
 }
 
-// withHash cuts a name to a length and has it end in a hash of what it is made
-// of, in the same part of the name.
+// withHash truncates a name to a length. The name then ends in a hash of its
+// original, in the same part.
 func withHash(name, of string, length int) string {
 	suffix := "-" + shortHash(of)
 	if keep := length - len(suffix); len(name) > keep {
@@ -69,8 +69,8 @@ func withHash(name, of string, length int) string {
 	return strings.TrimRight(name, "-.") + suffix
 }
 
-// partHost adds a hash to a host's name so that it differs from those of others.
-// It stands in the first part, so that domains stay what they are.
+// partHost adds a hash to a host name so that it differs from others. The hash is in
+// the first part, so that domains stay as they are.
 func partHost(host, of string) string {
 	first, domain, more := strings.Cut(host, ".")
 	first = withHash(first, of, longestLabel)
@@ -85,13 +85,13 @@ func partHost(host, of string) string {
 
 func partNamespace(namespace, of string) string { return withHash(namespace, of, longestLabel) }
 
-// shortHash has eight digits: enough to part the names of one registry.
+// shortHash has eight digits: enough to distinguish the names of one registry.
 func shortHash(text string) string {
 	sum := sha256.Sum256([]byte(text))
 	return hex.EncodeToString(sum[:4])
 }
 
-// sanitizeWord makes any text the value of a label, without empty ones at its ends.
+// sanitizeWord turns any text into the value of a label, without punctuation at its ends.
 func sanitizeWord(text string) string {
 	sanitized := strings.Map(func(r rune) rune {
 		if isWordByte(r) {

@@ -11,18 +11,18 @@ import (
 	"github.com/isthmus-mesh/isthmus/source"
 )
 
-// nothing is what a scope without any host lets its workloads see.
+// nothing is the egress host of a scope without any host.
 const nothing = "~/*"
 
-// scope is what one set of workloads may see.
+// scope lists the hosts that one set of workloads may see.
 type scope struct {
 	key    model.Key
 	labels map[string]string
 	hosts  map[string]bool
 }
 
-// objects are the scopes of all consumers. Consumers of which the same workloads
-// are selected share one, that of the first of them. Those that get none are noted.
+// objects returns the scopes of all consumers. Consumers with the same workloads
+// share the scope of the first of them. A notice names each consumer without a scope.
 func (s *scoping) objects(consumers map[Identity]name, providers uses) ([]source.Object, []source.Notice) {
 	scopes := map[string]*scope{} // by namespace and selector
 	taken := map[model.Key]bool{}
@@ -52,7 +52,7 @@ func (s *scoping) objects(consumers map[Identity]name, providers uses) ([]source
 		switch {
 		case err != nil:
 			notices = append(notices, s.notice(consumer, "", err.Error()))
-		case scopes[made.id()] == nil: // else another gives its workloads one
+		case scopes[made.id()] == nil: // else the scope of another consumer selects its workloads
 			notices = append(notices, s.notice(consumer, made.where(), "the registry knows of no service that it uses"))
 		}
 	}
@@ -65,7 +65,7 @@ func (s *scoping) objects(consumers map[Identity]name, providers uses) ([]source
 	return objects, notices
 }
 
-// notice says what a consumer sees that gets no scope.
+// notice explains the visibility of a consumer without a scope.
 func (s *scoping) notice(consumer Identity, where, why string) source.Notice {
 	return source.Notice{
 		Object: "consumer " + consumer.place(), Where: where,
@@ -73,8 +73,8 @@ func (s *scoping) notice(consumer Identity, where, why string) source.Notice {
 	}
 }
 
-// scope is that of a consumer, without its providers. Templates that cannot be
-// rendered for a consumer give it none, so that nothing is hidden from it.
+// scope returns the scope of a consumer, without its providers. If a template cannot
+// be rendered for a consumer, it gets no scope, so that nothing is hidden from it.
 func (s *scoping) scope(consumer Identity, called name) (*scope, error) {
 	namespace, err := render(s.namespace, consumer)
 	if err != nil {
@@ -98,10 +98,10 @@ func (s *scoping) scope(consumer Identity, called name) (*scope, error) {
 	return one, nil
 }
 
-// id stands for the workloads that a scope selects.
+// id identifies the workloads that a scope selects.
 func (s *scope) id() string { return s.key.Namespace + mustJSON(s.labels) }
 
-// where says for people which workloads those are.
+// where describes the selected workloads for people.
 func (s *scope) where() string {
 	labels := make([]string, 0, len(s.labels))
 	for key, value := range s.labels {
@@ -111,9 +111,8 @@ func (s *scope) where() string {
 	return "namespace " + s.key.Namespace + ", labels " + strings.Join(labels, ",")
 }
 
-// rename makes the name of a scope differ from that of all others: those of the
-// other versions of its consumer, and of consumers with the same host in another
-// namespace.
+// rename makes the name of a scope unique. Other versions of its consumer have
+// scopes, and so have consumers with the same host in another namespace.
 func (s *scope) rename(consumer Identity, taken map[model.Key]bool) {
 	if version := sanitizeLabel(consumer.Version); version != "" && !strings.Contains(s.key.Name, version) {
 		first, domain, more := strings.Cut(s.key.Name, ".")

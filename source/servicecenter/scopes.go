@@ -16,11 +16,11 @@ type scoping struct {
 	selector   map[string]*template.Template
 	namespace  *template.Template
 	hosts      []string
-	perVersion bool // a template asks for the version
+	perVersion bool // a template uses the version
 }
 
-// identify is a consumer as scopes tell it from others: each version by itself if a
-// template asks for it, whether or not versions are services of their own.
+// identify returns a consumer as scopes distinguish it: each version by itself if a
+// template uses the version, whether or not versions are services of their own.
 func (s *scoping) identify(i Identity, version string) Identity {
 	if s != nil && s.perVersion {
 		i.Version = version
@@ -63,8 +63,8 @@ func newScoping(s *Scopes) (*scoping, error) {
 	return out, nil
 }
 
-// checkScopeHost says what is wrong with "namespace/host", by the rules of a
-// Sidecar's egress.
+// checkScopeHost returns the fault of a "namespace/host", by the rules of a Sidecar's
+// egress.
 func checkScopeHost(text string) error {
 	namespace, host, ok := strings.Cut(text, "/")
 	switch {

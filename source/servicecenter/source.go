@@ -13,13 +13,13 @@ import (
 	"github.com/isthmus-mesh/isthmus/source"
 )
 
-// Options are what a source gets beside its configuration.
+// Options are the inputs of a source beside its configuration.
 type Options struct {
-	// Instance and Name are those of this Isthmus and of the source. Together they
-	// name the consumers that a watch registers.
+	// Instance and Name are the names of this Isthmus and of the source. Together
+	// they name the consumers that a watch registers.
 	Instance, Name string
-	// Stored yields what is stored of the source: the ports of its services are
-	// read from it once, so that they stay what they are across a restart.
+	// Stored yields the stored records of the source. Ports of its services are read
+	// from them once, so that the ports survive a restart.
 	Stored func() iter.Seq[model.Record]
 	Log    *slog.Logger
 }
@@ -31,12 +31,12 @@ type Source struct {
 	scoping *scoping
 	dial    dialer // nil but in tests
 
-	// What follows outlives a run, so that one which ends with an error costs
-	// little more than its own requests.
+	// The fields below outlive a run, so that a failed run costs little more than its
+	// own requests.
 	access *access
 	state  *state
 	graph  graph
-	primed bool // everything has been found once, if in an earlier process
+	primed bool // everything has been found once, in this process or an earlier one
 	// emptyOnce is set once a first list was empty and was not applied.
 	emptyOnce bool
 
@@ -92,11 +92,11 @@ func (s *Source) open(sink source.Sink) (err error) {
 	return err
 }
 
-// follow asks round by round until one fails. It waits for
+// follow runs round after round until one fails. It waits for
 //   - the end,
 //   - the time of the next round,
-//   - the supervisor, who wants everything listed once more,
-//   - hints of a watch, and then the time to look at them.
+//   - a relist that the supervisor requests,
+//   - hints of a watch, and then the time to handle them.
 func (s *Source) follow(ctx context.Context) error {
 	next := time.NewTimer(0)
 	defer next.Stop()
@@ -127,9 +127,8 @@ func (s *Source) follow(ctx context.Context) error {
 	}
 }
 
-// round lists the services, finds what changed, and passes it on: everything,
-// if it is the first of a run, if it is time for an audit or if it is wanted
-// again; else what changed.
+// round lists the services, finds the changes, and passes them on. The first round of
+// a run, an audit and a relist pass on everything.
 func (s *Source) round(ctx context.Context, again bool) (changed bool, err error) {
 	began := time.Now()
 	answer, err := s.client.list(ctx)
@@ -171,7 +170,7 @@ func (s *Source) round(ctx context.Context, again bool) (changed bool, err error
 	return changed, s.keepWatches(ctx)
 }
 
-// pass hands on what is known, and reports whether anything changed.
+// pass passes on the state, and reports whether anything changed.
 func (s *Source) pass(ctx context.Context, whole bool, observed time.Time) (changed bool, err error) {
 	graphChanged := s.graph.changed
 	var listing source.Listing
@@ -198,7 +197,7 @@ func (s *Source) pass(ctx context.Context, whole bool, observed time.Time) (chan
 	return changed || graphChanged, nil
 }
 
-// findHinted finds what a watch has hinted at, without a list.
+// findHinted finds the keys that a watch has reported, without a list.
 func (s *Source) findHinted(ctx context.Context, keys map[Key]bool) error {
 	began := time.Now()
 	asks := s.state.asksFor(keys)
@@ -212,13 +211,13 @@ func (s *Source) findHinted(ctx context.Context, keys map[Key]bool) error {
 	return err
 }
 
-// mostSplits bounds how many batches are cut in two in one round, since one that
-// is rejected whatever is in it would be cut down to single keys.
+// mostSplits bounds how many batches are divided in a round. A registry that rejects
+// every batch would otherwise divide them down to single keys.
 const mostSplits = 64
 
-// find finds keys, batch by batch. A batch that fails leaves its keys as they
-// were, with the reason, and is returned as failed; when two have failed in a
-// row, the others are not tried. If all failed, that is an error.
+// find finds keys, batch by batch. A batch that fails leaves its keys as they were,
+// with the reason, and is returned as failed. When two have failed in a row, the
+// others are not tried. If all failed, find returns an error.
 func (s *Source) find(ctx context.Context, asks []ask) (failed, err error) {
 	batches, splits, row, answered := chunks(asks, mostBytes, mostKeys), 0, 0, len(asks) == 0
 	for len(batches) > 0 {
@@ -253,8 +252,8 @@ func (s *Source) find(ctx context.Context, asks []ask) (failed, err error) {
 	return failed, nil
 }
 
-// unfit reports whether the registry rejects what a batch asks for, so that a
-// part of it may be taken.
+// unfit reports whether the registry rejects the content of a batch, so that a part
+// of it may be accepted.
 func unfit(err error) bool {
 	no, ok := errors.AsType[*rejected](err)
 	return ok && (no.status == http.StatusBadRequest || no.status == http.StatusRequestEntityTooLarge)

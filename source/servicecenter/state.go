@@ -12,8 +12,7 @@ import (
 // goneAfter is how many lists in a row must lack a service.
 const goneAfter = 2
 
-// state is what is known of the registry, and how answers change it. It asks
-// nothing itself.
+// state is the known state of the registry, updated by answers. It makes no requests.
 type state struct {
 	config     Config
 	rules      rules
@@ -27,34 +26,34 @@ type state struct {
 	called  names
 	unnamed bool                   // services have come or gone since they were named
 	before  map[string][]knownPort // ports by place, as stored before the first listing
-	ids     map[string]Key         // whose the registry's service ids are
-	members []listed               // of the list that are mirrored
+	ids     map[string]Key         // keys by the registry's service ids
+	members []listed               // mirrored services of the list
 	ignored map[string]int         // of the list
 
-	dirty map[Identity]bool // what is to be listed again
-	gone  []string          // places whose services are gone since they were listed last
+	dirty map[Identity]bool // services to be listed again
+	gone  []string          // places of services that are gone since the last listing
 	moved []move            // names that another service has since then
 
 	directly directness
 
-	disowned []string // places of what is stored and is no service of anybody
+	disowned []string // places of stored records that are no mirrored service
 }
 
-// entry is what is known of a key.
+// entry is the known state of a key.
 type entry struct {
 	units     []Identity
 	rev       string
 	instances []Instance
-	known     bool   // it has been found
-	trouble   string // why what is known may be old; empty if it is not
-	denials   int    // finds in a row that say that there is no such service
+	known     bool   // the key has been found
+	trouble   string // why the state may be old; empty if it is not
+	denials   int    // finds in a row that report no such service
 
-	direct  *direct // what was found without the registry's cache; nil if that shows the same
-	changed bool    // what it shows, since it was last found directly
-	turn    uint64  // when it was
+	direct  *direct // result of a direct find; nil if the registry's cache shows the same
+	changed bool    // the cached state, since the last direct find
+	turn    uint64  // of the last direct find
 }
 
-// unit is what becomes one service of the mesh: all versions of a key, or one.
+// unit is one service of the mesh: all versions of a key, or one.
 type unit struct {
 	missing int // lists in a row that lack it
 	ports   []knownPort
@@ -85,8 +84,8 @@ func newState(c Config, stored iter.Seq[model.Record]) (*state, error) {
 	return s, nil
 }
 
-// remember takes in a service that is stored, so that it takes as much to
-// count it as gone as if this process had seen it.
+// remember adds a stored service. To count as gone, it needs as many lists as a
+// service seen by this process.
 func (s *state) remember(place string) {
 	i, ok := identityOf(place)
 	if ok && ignores(i.Service, false) != "" {
@@ -98,12 +97,12 @@ func (s *state) remember(place string) {
 	}
 }
 
-// The services that the registry lists of itself, and the one that the earlier
-// bridge, servicecomb-service-center-istio, registers in each app in order to be
-// sent events. It has no instances.
+// Services that the registry lists of itself, and the service that the earlier
+// bridge, servicecomb-service-center-istio, registers in each app to receive events.
+// It has no instances.
 const itself, itselfOld, earlierBridge = "SERVICECENTER", "SERVICE-CENTER", "servicecenter-watcher"
 
-// ignores says as what a service is left out that is nobody's; empty if it is not.
+// ignores returns the name under which an ignored service is counted; empty if it is mirrored.
 func ignores(service string, watcher bool) string {
 	switch {
 	case service == itself || service == itselfOld:
@@ -116,7 +115,7 @@ func ignores(service string, watcher bool) string {
 	return ""
 }
 
-// Under these words are counted the entries of a list that are none of our business.
+// Names under which ignored entries of a list are counted.
 const (
 	ignoredItself  = "the registry itself"
 	ignoredWatcher = "consumer of a watch"
@@ -124,7 +123,7 @@ const (
 	ignoredBroken  = "list entry without app or name"
 )
 
-// list takes a list of the registry: what is new, and what is missing.
+// list applies a list of the registry: new services, and missing ones.
 func (s *state) list(answer listAnswer) {
 	present := make(map[Identity]bool, len(s.units))
 	s.ids = make(map[string]Key, len(answer.services))
@@ -170,7 +169,7 @@ func (s *state) identify(k Key, version string) Identity {
 	return i
 }
 
-// add takes in a service that was not there, and reports whether it was not.
+// add adds a service, and reports whether it is new.
 func (s *state) add(i Identity) bool {
 	if s.units[i] != nil {
 		return false
@@ -186,14 +185,14 @@ func (s *state) add(i Identity) bool {
 	return true
 }
 
-// sort puts the keys in order, after some came or went.
+// sort orders the keys, after some came or went.
 func (s *state) sort() {
 	s.keys = slices.SortedFunc(maps.Keys(s.entries), Key.compare)
 	s.unnamed = true
 }
 
-// rename names all services anew, after some came or went. One of which nothing
-// is known takes no part yet, so that it takes no name from one that serves.
+// rename names all services anew, after some came or went. A service without any
+// known data takes no part yet, so that it takes no name from a serving one.
 func (s *state) rename() {
 	if !s.unnamed {
 		return

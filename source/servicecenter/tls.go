@@ -6,7 +6,7 @@ import (
 	"net"
 )
 
-// unreached reports whether a request cannot have reached anybody: there was no
+// unreached reports whether a request cannot have reached a server: there was no
 // connection to send it on.
 func unreached(err error) bool {
 	var op *net.OpError

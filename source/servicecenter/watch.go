@@ -11,16 +11,15 @@ import (
 	"github.com/isthmus-mesh/isthmus/internal/wait"
 )
 
-// coalesce is how long hints are gathered before anything is found: changes
-// come in bursts, and one find answers for all of them.
+// coalesce is how long hints are gathered before a find: changes come in bursts, and
+// one find answers for all of them.
 const coalesce = 100 * time.Millisecond
 
 // reopen bounds the wait before a watch that ended is opened again.
 var reopen = wait.Backoff{Min: 500 * time.Millisecond, Max: time.Minute}
 
-// watch keeps a websocket for each group of keys. All but the listening itself
-// is done on the goroutine of the source, which owns it. A nil watch is one that
-// is switched off.
+// watch keeps a websocket for each group of keys. The goroutine of the source owns it
+// and does all work except listening. A nil watch is switched off.
 type watch struct {
 	name    string
 	hints   *hints
@@ -30,14 +29,14 @@ type watch struct {
 	spawned sync.WaitGroup
 }
 
-// watched is how far the watch of a group has come.
+// watched is the state of the watch of a group.
 type watched struct {
 	consumer   string             // the id of its consumer; empty if it is not registered
 	learned    map[Key]int        // how often a key was found in its name; enough once it was answered
-	stop       context.CancelFunc // of the one that listens; nil if nobody does
+	stop       context.CancelFunc // of the listening goroutine; nil without one
 	failures   int                // since it was last open
 	due        time.Time          // before which it is not opened again
-	lastLogged string             // the last thing that was logged
+	lastLogged string             // the last logged text
 }
 
 func newWatch(o Options) *watch {
@@ -46,7 +45,7 @@ func newWatch(o Options) *watch {
 	return w
 }
 
-// signal has a token when there is something to gather.
+// signal has a token when there are hints to gather.
 func (w *watch) signal() <-chan struct{} {
 	if w == nil || w.arming {
 		return nil
@@ -68,8 +67,8 @@ func (w *watch) gathered() <-chan time.Time {
 	return w.gather.C
 }
 
-// handleHints finds what was hinted at, and everything of each group whose watch was
-// opened: nobody reported what happened before.
+// handleHints finds the hinted keys, and all keys of each group with a newly opened
+// watch: there were no events before.
 func (s *Source) handleHints(ctx context.Context) error {
 	w := s.watch
 	w.arming = false
@@ -107,8 +106,8 @@ func (o *watched) retryLater() {
 	o.due = time.Now().Add(reopen.After(o.failures, rand.Float64()))
 }
 
-// logOnce logs why a group is not watched, once for each reason. Its services are
-// found by polling all the same.
+// logOnce logs why a group is not watched, once for each reason. Polling still finds
+// its services.
 func (s *Source) logOnce(one *watched, g group, err error) {
 	if text := err.Error(); one.lastLogged != text {
 		one.lastLogged = text
@@ -117,9 +116,9 @@ func (s *Source) logOnce(one *watched, g group, err error) {
 	}
 }
 
-// relearn has every key found in the name of its consumer once more, now and
-// then: the registry forgets those that are deleted and come back before any
-// list lacked them.
+// relearn makes every key be found once more in the name of its consumer, now and
+// then. The registry forgets keys that are deleted and come back before any list
+// lacked them.
 func (w *watch) relearn() {
 	if w == nil {
 		return
@@ -129,7 +128,7 @@ func (w *watch) relearn() {
 	}
 }
 
-// keepWatches opens a watch for each group there is, and ends those of others. It fails
+// keepWatches opens a watch for each present group, and ends the others. It fails
 // only when ctx ends.
 func (s *Source) keepWatches(ctx context.Context) error {
 	w := s.watch
@@ -158,7 +157,7 @@ func (s *Source) keepWatches(ctx context.Context) error {
 			s.logOnce(one, g, err)
 		}
 		if _, answered := errors.AsType[*rejected](err); !answered {
-			break // the others are left to the next round: nobody waits for each of them
+			break // the next round tries the others, so that no round waits for each of them
 		}
 	}
 	for g, one := range w.groups {
@@ -171,8 +170,8 @@ func (s *Source) keepWatches(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// keepConsumer has the consumer of a group registered, and known to depend on every
-// key of it, and somebody listen for it.
+// keepConsumer registers the consumer of a group, makes it depend on every key of the
+// group, and starts listening.
 func (s *Source) keepConsumer(ctx context.Context, g group, one *watched, keys []Key) error {
 	if one.consumer == "" {
 		id, err := s.client.register(ctx, g, s.watch.name)
@@ -194,13 +193,13 @@ func (s *Source) keepConsumer(ctx context.Context, g group, one *watched, keys [
 	return nil
 }
 
-// enough is how often a key that cannot be found is tried to be learned: it is
-// found by polling all the same.
+// enough is how often the learning of a key that cannot be found is tried: polling
+// finds it all the same.
 const enough = 3
 
-// learn finds the keys that are new in the name of the consumer: so the registry
-// learns that it is to be notified of them. The answers are of no interest here. One
-// that was gone is new when it comes back, for the registry has forgotten it.
+// learn finds new keys in the name of the consumer, so that the registry notifies the
+// consumer of their changes. The answers themselves are ignored. A key that was gone
+// is new when it comes back, for the registry has forgotten it.
 func (s *Source) learn(ctx context.Context, one *watched, keys []Key) error {
 	maps.DeleteFunc(one.learned, func(k Key, _ int) bool { return s.state.entries[k] == nil })
 	var asks []ask
@@ -253,8 +252,8 @@ func (w *watch) closeAll() {
 // leaveWithin bounds how long a stop waits for the registry.
 const leaveWithin = 3 * time.Second
 
-// endWatch ends all listening. At a normal stop the consumers are unregistered,
-// too; when the source is only run again, they are still needed.
+// endWatch ends all listening. At a normal stop the consumers are unregistered, too;
+// when the source is only run again, they are still needed.
 func (s *Source) endWatch(ctx context.Context) {
 	if s.watch == nil {
 		return
@@ -271,7 +270,7 @@ func (s *Source) endWatch(ctx context.Context) {
 	}
 }
 
-// leave unregisters a consumer, which is always one that this source registered.
+// leave unregisters a consumer; this source has always registered it.
 func (s *Source) leave(ctx context.Context, one *watched) {
 	if one.consumer == "" {
 		return

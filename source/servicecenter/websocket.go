@@ -12,11 +12,11 @@ import (
 	"github.com/coder/websocket"
 )
 
-// Limits of a websocket. The registry pings every 30 seconds, as long as the
-// consumer is registered. It must not be pinged itself: it answers with a pong
-// that is not the ping's, and neither pings nor looks at the consumer any more.
+// Limits of a websocket. The registry pings every 30 seconds, as long as the consumer
+// is registered. Clients must not ping: the registry answers with a pong that does
+// not match, and then neither pings nor checks the consumer any more.
 const (
-	readTimeout  = 75 * time.Second // without a word from the registry
+	readTimeout  = 75 * time.Second // without a message from the registry
 	largestEvent = 4 << 20
 )
 
@@ -27,7 +27,7 @@ func isUnknownConsumer(err error) bool { return errors.Is(err, errUnknownConsume
 // longestName is how long the name of a service may be in the registry.
 const longestName = 128
 
-// consumerName is that of the consumers of a watch: no other Isthmus and no other
+// consumerName returns the name of a watch's consumers. No other Isthmus and no other
 // source has it, as long as instances differ. The name of a source has no dot.
 func consumerName(o Options) string {
 	instance := sanitizeWord(o.Instance)
@@ -41,8 +41,8 @@ func consumerName(o Options) string {
 	return called
 }
 
-// register registers a consumer in a group, and returns its id, which is the
-// same if it is there already.
+// register registers a consumer in a group, and returns its id, which is the same if
+// the consumer exists.
 func (c *client) register(ctx context.Context, g group, called string) (id string, err error) {
 	body := mustJSON(map[string]any{"service": map[string]any{
 		"appId": g.app, "environment": g.environment, "serviceName": called, "version": "0.0.1", "level": "BACK", "status": "UP",
@@ -62,7 +62,7 @@ func (c *client) register(ctx context.Context, g group, called string) (id strin
 	return answer.ID, err
 }
 
-// unregister is no more than a wish: a service that others depend on stays.
+// unregister is best effort: the registry keeps a service that others depend on.
 func (c *client) unregister(ctx context.Context, id string) error {
 	return c.do(ctx, request{
 		what: "unregister the consumer of a watch", method: http.MethodDelete,
@@ -70,7 +70,7 @@ func (c *client) unregister(ctx context.Context, id string) error {
 	})
 }
 
-// stream listens to one websocket. It has all it needs, and shares hints only.
+// stream listens to one websocket. Only hints are shared.
 type stream struct {
 	url    string
 	header http.Header
@@ -87,8 +87,8 @@ func (c *client) stream(g group, consumer, token string, h *hints) *stream {
 	return e
 }
 
-// listen opens the websocket and receives what comes until it ends, which it always
-// says why.
+// listen opens the websocket and receives events until it ends. The error is never
+// nil.
 func (e *stream) listen(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -133,7 +133,7 @@ func (e *stream) dial(ctx context.Context, pinged func()) (*websocket.Conn, erro
 	return conn, nil
 }
 
-// receive takes an event. Only its key is of interest.
+// receive takes an event. Only its key is used.
 func (e *stream) receive(data []byte) error {
 	key, err := decodeEvent(data)
 	if err != nil {
@@ -143,8 +143,8 @@ func (e *stream) receive(data []byte) error {
 	return nil
 }
 
-// decodeEvent reads whose instances an event is about. Text that is no event is the
-// registry's reason for closing.
+// decodeEvent reads the key of an event. Text that is no event is the registry's
+// reason for closing.
 func decodeEvent(data []byte) (Key, error) {
 	var event struct {
 		Key *struct {

@@ -10,13 +10,13 @@ import (
 	"strings"
 )
 
-// The registry's error codes that make a difference here.
+// Error codes of the registry that are handled here.
 const (
 	codeInvalid   = "400001"
 	codeNoService = "400012"
 )
 
-// registryError is how the registry says no.
+// registryError is an error of the registry.
 type registryError struct {
 	Code    code   `json:"errorCode"`
 	Message string `json:"errorMessage"`
@@ -35,14 +35,14 @@ func (e *registryError) Error() string {
 // code is an error code, which is written as a string or as a number.
 type code string
 
-// UnmarshalJSON takes whatever there is: a strange code is no reason not to see
-// the error.
+// UnmarshalJSON accepts any value: an unknown form of the code must not hide the
+// error.
 func (c *code) UnmarshalJSON(data []byte) error {
 	*c = code(bytes.Trim(data, `"`))
 	return nil
 }
 
-// clip keeps what others say to a length that logs and tables can bear.
+// clip truncates text of other systems to a length for logs and tables.
 func clip(text string) string {
 	const most = 200
 	if len(text) <= most {
@@ -56,26 +56,25 @@ type listed struct {
 	Key
 	version string
 	id      string
-	watcher bool // of an Isthmus, so no service of anybody
+	watcher bool // consumer of an Isthmus's watch, so not mirrored
 }
 
 // listAnswer is the answer to a list.
 type listAnswer struct {
 	services []listed
-	broken   int  // entries that do not say which service they are
+	broken   int  // entries that do not name their service
 	bare     bool // the answer has no field at all
 }
 
-// empty reports whether nothing at all is listed.
+// empty reports whether no service is listed.
 func (a listAnswer) empty() bool { return len(a.services) == 0 && a.broken == 0 }
 
 // watcherProperty marks the consumers that watches register.
 const watcherProperty = "isthmusWatch"
 
-// decodeList reads the list of services. Nothing but a whole list is one; an
-// entry that makes no sense spoils only itself. An object without any field is
-// what the registry writes when it has no services, and what anybody else might
-// write as well: who reads it must find out which it is.
+// decodeList reads the list of services. A partial list is an error; an invalid entry
+// is only counted. An object without any field is the registry's answer if it has no
+// services. Other servers may send one as well: the caller must find out.
 func decodeList(body []byte) (listAnswer, error) {
 	var answer struct {
 		Services *[]json.RawMessage `json:"services"`
@@ -105,7 +104,7 @@ func decodeList(body []byte) (listAnswer, error) {
 	return out, nil
 }
 
-// service is what is read of a service of the registry.
+// service is a service of the registry, as far as it is read.
 type service struct {
 	ID          string            `json:"serviceId"`
 	Environment string            `json:"environment"`
@@ -117,7 +116,7 @@ type service struct {
 
 func (s service) key() Key { return Key{s.Environment, s.App, s.Name} }
 
-// unmarshal decodes a JSON object, and takes nothing else for one.
+// unmarshal decodes a JSON object, and rejects any other text.
 func unmarshal(body []byte, into any) error {
 	if trimmed := bytes.TrimLeft(body, " \t\r\n"); len(trimmed) == 0 || trimmed[0] != '{' {
 		return fmt.Errorf("the answer is not what a Service Center says: %q", clip(string(trimmed)))
@@ -131,17 +130,17 @@ func unmarshal(body []byte, into any) error {
 // fieldsOf returns the names of the fields of a JSON object, in order.
 func fieldsOf(body []byte) []string {
 	var fields map[string]json.RawMessage
-	_ = json.Unmarshal(body, &fields) // what is no object has none
+	_ = json.Unmarshal(body, &fields) // text that is no object has none
 	return slices.Sorted(maps.Keys(fields))
 }
 
 func isBare(body []byte) bool { return len(fieldsOf(body)) == 0 }
 
-// checkAddress is what to do about an answer that no Service Center gives.
+// checkAddress is the advice for an answer that no Service Center sends.
 const checkAddress = "check that the address is a Service Center's, and that no proxy or gateway answers in its place"
 
-// lacks says that an answer has not got a field that the registry's answers have.
-// It names the fields there are, but not what they say: that may be a secret.
+// lacks returns the error for an answer without a required field. It names the fields
+// of the answer, but no values: they may be secret.
 func lacks(field string, body []byte) error {
 	has := "none"
 	if fields := fieldsOf(body); len(fields) > 0 {
@@ -150,8 +149,8 @@ func lacks(field string, body []byte) error {
 	return fmt.Errorf("the answer has no field %q (its fields: %s), so it says nothing about what is registered: %s", field, has, checkAddress)
 }
 
-// UnmarshalJSON takes an instance of which something is not as it should be,
-// and keeps in mind that this is so.
+// UnmarshalJSON accepts an instance with an invalid field, and stores the error in
+// it.
 func (i *Instance) UnmarshalJSON(data []byte) error {
 	type plain Instance // without this method
 	if err := json.Unmarshal(data, (*plain)(i)); err != nil {
@@ -160,18 +159,18 @@ func (i *Instance) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// found is what a batch find answers for one key.
+// found is the answer of a batch find for one key.
 type found struct {
 	rev       string
 	instances []Instance
-	same      bool  // as at the revision that was asked with
+	same      bool  // unchanged since the revision in the request
 	err       error // why there is no answer for this key
 }
 
 var errUnanswered = errors.New("the answer of the registry does not speak of it")
 
-// decodeFound reads the answer to a batch find of n keys. Every key has an
-// answer afterwards: one that was passed over, or answered twice, has failed.
+// decodeFound reads the answer to a batch find of n keys. Every key has an answer
+// afterwards: a key without an answer, or with two, has failed.
 func decodeFound(body []byte, n int) ([]found, error) {
 	var answer struct {
 		Services *findAnswer `json:"services"`
@@ -205,8 +204,8 @@ type findAnswer struct {
 	} `json:"failed"`
 }
 
-// silent reports whether the answer speaks of no key. The registry speaks of
-// each that it was asked for.
+// silent reports whether the answer contains no key. The registry answers for each
+// requested key.
 func (a *findAnswer) silent() bool {
 	return len(a.Updated) == 0 && len(a.NotModified) == 0 && len(a.Failed) == 0
 }
@@ -223,8 +222,8 @@ func (a *findAnswer) byIndex(n int) ([]found, error) {
 		answered[index]++
 	}
 	for _, u := range a.Updated {
-		// No instances are those of a service without any. Without the other two
-		// fields, it would be an answer for the first key whatever it is.
+		// A service without instances has none in its entry. Without the other two
+		// fields, any object would be an answer for the first key.
 		if u.Index == nil || u.Rev == nil {
 			return nil, errors.New("an entry of services.updated has no index or no rev: " + checkAddress)
 		}
@@ -249,7 +248,7 @@ func (a *findAnswer) byIndex(n int) ([]found, error) {
 	return all, stray
 }
 
-// denied reports whether the registry says that a service does not exist.
+// denied reports whether the registry reports that a service does not exist.
 func denied(err error) bool {
 	e, ok := errors.AsType[*registryError](err)
 	return ok && e.Code == codeNoService

@@ -15,17 +15,17 @@ import (
 	"github.com/isthmus-mesh/isthmus/store"
 )
 
-// listed is the source that others have something of.
+// listed is the name of the source that baselines belong to.
 const listed = "listed"
 
-// Supervised is who judges drops of a source while it runs it.
+// Supervised is a supervisor that judges drops of a source while it runs the source.
 type Supervised interface {
 	source.Judge
 	Run(ctx context.Context) error
 }
 
-// RunBaseline checks what supervise returns, which runs a source in a store and
-// judges by the default terms, for baselines from outside.
+// RunBaseline checks judgements of baselines from outside. Supervise returns the
+// subject: it runs a source in a store and judges by the default terms.
 func RunBaseline(t *testing.T, supervise func(name string, src source.Source, s source.Store) Supervised) {
 	t.Helper()
 	check(t, func(ctx context.Context, rt *rapid.T) {
@@ -34,8 +34,8 @@ func RunBaseline(t *testing.T, supervise func(name string, src source.Source, s 
 	})
 }
 
-// baselines is one history of processes that run a source one after the other, and
-// of others that hand over what they have of it.
+// baselines is one history of processes that run a source one after the other. Other
+// systems hand over baselines of it.
 type baselines struct {
 	diary
 	t         *rapid.T
@@ -51,16 +51,16 @@ type baselines struct {
 	bases    map[string]*base
 }
 
-// base is a baseline that somebody has.
+// base is a baseline of another system.
 type base struct {
 	source.Baseline
 	process int // in which it was handed over; 0 if it was not
 	judged  time.Time
-	changes int // of the registry by then
+	changes int // changes of the registry by then
 	held    map[thing]bool
 }
 
-// thing is a service, or with a socket an endpoint of it.
+// thing is a service, or with a socket one of its endpoints.
 type thing struct {
 	service string
 	socket  uint64
@@ -86,8 +86,8 @@ func (b *baselines) run() {
 	b.stop()
 }
 
-// start begins a process that runs the source. What was decided in the one before
-// is of no account to those who begin anew with it.
+// start begins a process that runs the source. Judgements of the process before do
+// not count for baselines handed over to this one.
 func (b *baselines) start() {
 	b.process++
 	b.log("process %d starts", b.process)
@@ -108,7 +108,7 @@ func (b *baselines) stop() {
 	<-b.ended
 }
 
-// step is one thing that happens.
+// step draws one event and makes it happen.
 func (b *baselines) step() {
 	switch rapid.IntRange(0, 9).Draw(b.t, "what") {
 	case 0, 1:
@@ -130,7 +130,7 @@ func (b *baselines) step() {
 	}
 }
 
-// pass has time pass, and checks what is decided meanwhile.
+// pass lets time pass, and checks the judgements meanwhile.
 func (b *baselines) pass(seconds int) {
 	b.log("%d seconds pass", seconds)
 	for range seconds {
@@ -140,12 +140,12 @@ func (b *baselines) pass(seconds int) {
 	}
 }
 
-// offer hands a baseline over. Its process may have done so before: it counts once.
+// offer hands a baseline over. If its process has done so before, it counts once.
 func (b *baselines) offer() {
 	name := rapid.SampledFrom(b.names()).Draw(b.t, "offers")
 	one := b.bases[name]
 	if one.process != 0 && one.process != b.process {
-		return // its name is that of a process that is gone
+		return // its name belongs to a process that is gone
 	}
 	b.log("%s is handed over: %v", name, one.Objects)
 	one.process = b.process
@@ -162,10 +162,10 @@ func (b *baselines) names() (list []string) {
 	return list
 }
 
-// hosts are the services that there may be.
+// hosts are the possible services.
 var hosts = []string{"a.example", "b.example", "c.example"}
 
-// drawServices draws how many endpoints each service has.
+// drawServices draws the number of endpoints of each service.
 func (b *baselines) drawServices() map[string]int {
 	services := map[string]int{}
 	for _, host := range rapid.SliceOfNDistinct(rapid.SampledFrom(hosts), 0, 3, rapid.ID).Draw(b.t, "services") {

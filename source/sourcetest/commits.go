@@ -35,13 +35,13 @@ func (s *guarded) Commit(ctx context.Context, c model.Commit) (uint64, error) {
 	return revision, err
 }
 
-// byOperator is the key of a context in which an operator releases what is held. On the
-// clock of the machine a source may commit at the same time.
+// byOperator is the key of a context in which an operator releases held records. On
+// the clock of the machine a source may commit at the same time.
 type byOperator struct{}
 
 func isRelease(ctx context.Context) bool { return ctx.Value(byOperator{}) != nil }
 
-// commit judges a commit, be it a release or not, and reports whether it is to come about.
+// commit checks a commit, be it a release or not, and reports whether it is to succeed.
 func (g *guard) commit(before map[model.Ref]model.Record, c model.Commit, release bool) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -52,7 +52,7 @@ func (g *guard) commit(before map[model.Ref]model.Record, c model.Commit, releas
 	g.commits++
 	g.log("%d writes", len(c.Writes))
 	if outdated(before, c) {
-		return true // and the store rejects it
+		return true // the store rejects it
 	}
 	s := stepOf(before, c)
 	s.released = release
@@ -66,13 +66,13 @@ func (g *guard) commit(before map[model.Ref]model.Record, c model.Commit, releas
 	return true
 }
 
-// outdated reports whether a commit is based on what is not stored any more: the view
-// that it was compared with has gone on since.
+// outdated reports whether a commit is based on outdated records: its view has
+// changed since.
 func outdated(before map[model.Ref]model.Record, c model.Commit) bool {
 	return slices.ContainsFunc(c.Writes, func(w model.Write) bool { return before[w.Record.Ref].Revision != w.Record.Revision })
 }
 
-// forgets reports whether a commit that came about is to be answered with an error.
+// forgets reports whether a successful commit is to be answered with an error.
 func (g *guard) forgets() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -83,7 +83,7 @@ func (g *guard) forgets() bool {
 	return false
 }
 
-// change is one commit: what was stored, and what is.
+// change is one commit: the records before and after it.
 type change struct {
 	before, after map[model.Ref]model.Record
 	writes        []model.Write
@@ -115,7 +115,7 @@ func holdsIn(records map[model.Ref]model.Record) (h model.Holds) {
 	return h
 }
 
-// keep remembers what later commits are judged by.
+// keep stores data for checks of later commits.
 func (g *guard) keep(s change) {
 	now := time.Now()
 	for ref := range s.after {
@@ -125,7 +125,7 @@ func (g *guard) keep(s change) {
 	}
 }
 
-// storedBy yields what a store has of the source at the time.
+// storedBy yields the records of the source in a store.
 func storedBy(s Store) func() iter.Seq[model.Record] {
 	return func() iter.Seq[model.Record] { return s.List(model.Filter{Source: listed}) }
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/isthmus-mesh/isthmus/source"
 )
 
-// check holds what was decided about baselines against what was handed over and
-// what the registry lists.
+// check compares the judgements of baselines with the handed-over objects and the
+// listings of the registry.
 func (b *baselines) check() {
 	for rec := range b.store.List(model.Filter{Kind: model.KindSource, Source: listed}) {
 		mark, _ := rec.Spec.(model.SourceMark)
@@ -25,7 +25,7 @@ func (b *baselines) checkJudgement(j model.Judgement) {
 	case one == nil || one.process == 0:
 		b.violated("%s is judged, and nobody handed it over: all of it is deletable", j.Baseline)
 	case one.process != b.process:
-		return // who has it is gone
+		return // the process that has it is gone
 	case listings == 0:
 		b.violated("%s is judged, and nothing was listed since the start", j.Baseline)
 	}
@@ -50,14 +50,13 @@ func (b *baselines) checkJudgement(j model.Judgement) {
 		one.judged, one.changes = time.Now(), change
 		b.checkFirst(one, held, listed)
 	}
-	if change == one.changes { // else some may have come back, which says something about the others
+	if change == one.changes { // else some may have come back, which changes the judgement of the others
 		b.checkReleased(one, held, listed)
 	}
 	one.held = held
 }
 
-// listedThings is what the source has: what it lists, and what is held of it in the
-// store.
+// listedThings returns the things of the source in the store, listed or held.
 func (b *baselines) listedThings() map[thing]bool {
 	all := map[thing]bool{}
 	for rec := range b.store.List(model.Filter{Source: listed}) {
@@ -71,7 +70,7 @@ func (b *baselines) listedThings() map[thing]bool {
 	return all
 }
 
-// checkFirst holds that whatever a suspicious first listing lacks is held.
+// checkFirst checks that everything a suspicious first listing lacks is held.
 func (b *baselines) checkFirst(one *base, held, listed map[thing]bool) {
 	var missing []thing
 	endpoints, lost, survives := 0, 0, false
@@ -100,18 +99,18 @@ func (b *baselines) checkFirst(one *base, held, listed map[thing]bool) {
 	}
 }
 
-// checkReleased holds that what is held is let go when it is listed again, or
-// confirmed to be gone, and not before.
+// checkReleased checks that a held thing is released when it is listed again, or
+// confirmed as gone, not before.
 func (b *baselines) checkReleased(one *base, held, listed map[thing]bool) {
 	for t := range one.held {
-		if !held[t] && !listed[t] && time.Since(one.judged) < source.DefaultHold().For-time.Second { // which is how often it is looked at
+		if !held[t] && !listed[t] && time.Since(one.judged) < source.DefaultHold().For-time.Second { // a second is the interval of checks
 			b.violated("%s: %v is deletable %v after it was first found missing", one.Name, t, time.Since(one.judged))
 		}
 	}
 }
 
-// settled holds that in the end everything that was handed over in this process is
-// judged, and nothing is held.
+// settled checks that in the end every baseline handed over in this process is
+// judged, and no thing is held.
 func (b *baselines) settled() {
 	for _, name := range b.names() {
 		one := b.bases[name]

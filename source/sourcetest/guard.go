@@ -10,45 +10,45 @@ import (
 	"github.com/isthmus-mesh/isthmus/source"
 )
 
-// reading is what a source passes on.
+// reading is a listing or a change that a source passes on.
 type reading struct {
 	listing *source.Listing // nil for a change
 	whole   bool
-	// poisoned is the host of an object with a part that it cannot have.
+	// poisoned is the host of an object with an invalid part.
 	poisoned string
 }
 
-// version is what the registry held for a while.
+// version is the content of the registry for a while.
 type version struct {
 	services    Services
-	from, until time.Time // until is zero while it is held
+	from, until time.Time // until is zero for the present version
 }
 
-// guard sees everything that passes between a source, its supervisor and the store,
-// and holds each commit against the laws.
+// guard sees all calls between a source, its supervisor and the store, and checks
+// each commit against the laws.
 type guard struct {
 	lag, slack, tolerance time.Duration
 	hold                  source.Hold
 
 	mu sync.Mutex // guards the rest
 	diary
-	wrong string // what was first
+	wrong string // the first violation
 
 	versions []version
 	outage   time.Time // since when the registry fails; zero if it does not
-	began    time.Time // the process
-	ran      time.Time // the run
+	began    time.Time // start of the process
+	ran      time.Time // start of the run
 	turns    int
 	cut      context.CancelFunc // ends the run
 
-	now      reading // that the source passes on
+	now      reading // the reading that the source passes on
 	armed    faulty
-	away     int  // commits that the store does not take
-	afterAll bool // it takes them, and says that it did not
+	away     int  // commits that the store rejects
+	afterAll bool // the store commits, and returns an error
 	bad      string
 
-	listings []time.Time // that were taken, in this process
-	wholes   int         // of them all, those of the whole registry
+	listings []time.Time // times of accepted listings, in this process
+	wholes   int         // number of listings of the whole registry, in all processes
 	commits  int
 	created  map[model.Ref]time.Time
 }
@@ -64,7 +64,7 @@ func newGuard(m *mirroring) *guard {
 	return g
 }
 
-// check throws what is wrong, on the goroutine of the history.
+// check throws the first violation, on the goroutine of the history.
 func (g *guard) check() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -73,7 +73,7 @@ func (g *guard) check() {
 	}
 }
 
-// finds notes what is wrong, on any goroutine.
+// finds notes a violation, on any goroutine.
 func (g *guard) finds(format string, args ...any) {
 	if g.wrong == "" {
 		g.wrong = fmt.Sprintf(format, args...)
@@ -96,8 +96,8 @@ func (g *guard) changed() {
 	}
 }
 
-// recent are the contents of which something was lost so recently that it comes back,
-// held, if more is lost.
+// recent returns contents with a loss so recent that it is held again if more is
+// lost.
 func (g *guard) recent() (all []Services) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -177,8 +177,7 @@ func (g *guard) poisoned() string {
 	return g.bad
 }
 
-// calm ends everything that is to go wrong, and reports whether the source has to
-// list anew for that.
+// calm ends all faults, and reports whether the source has to list anew for that.
 func (g *guard) calm() (anew bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -187,14 +186,14 @@ func (g *guard) calm() (anew bool) {
 	return anew
 }
 
-// seen is how many commits, runs and listings of everything there were.
+// seen returns the numbers of commits, of runs and of listings of everything.
 func (g *guard) seen() (commits, runs, listings int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.commits, g.turns, g.wholes
 }
 
-// passes notes what a source passes on, and says what goes wrong with it.
+// passes notes a reading that a source passes on, and returns its fault.
 func (g *guard) passes(r reading) faulty {
 	g.mu.Lock()
 	defer g.mu.Unlock()

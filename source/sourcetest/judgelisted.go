@@ -9,7 +9,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/source"
 )
 
-// checkWrites holds that what changes nothing is not written.
+// checkWrites checks that no write leaves its record unchanged.
 func (g *guard) checkWrites(s change) {
 	for _, w := range s.writes {
 		have, stored := s.before[w.Record.Ref]
@@ -19,7 +19,7 @@ func (g *guard) checkWrites(s change) {
 	}
 }
 
-// checkPrimed holds that nothing is stored before all of the registry is.
+// checkPrimed checks that no record is stored before the whole registry is listed.
 func (g *guard) checkPrimed(s change) {
 	if marked(s.before) {
 		return
@@ -39,11 +39,10 @@ func (g *guard) checkPrimed(s change) {
 	}
 }
 
-// wasLike reports whether what is served of a host is what can be taken of one of the
-// versions that there were since the run began, be it in the very instant. A registry
-// that consists of parts may be read while it changes. What an earlier run of the
-// process has read, and could not pass on, a source may keep for as long as it takes
-// to notice a change.
+// wasLike reports whether the served endpoints of a host match a version of the
+// registry since the run began, inclusive. A registry in parts may be read while it
+// changes. Besides, a source may keep data that an earlier run of the process could
+// not pass on, until it notices a change.
 func (g *guard) wasLike(got served, host string) bool {
 	since := g.ran.Add(-g.lag)
 	if g.began.After(since) {
@@ -72,7 +71,7 @@ func marked(records map[model.Ref]model.Record) bool {
 	return false
 }
 
-// checkOwners holds that nothing is stored without what it belongs to.
+// checkOwners checks that no record is stored without its owner.
 func (g *guard) checkOwners(s change) {
 	for ref, rec := range s.after {
 		owner, stored := s.after[rec.Owner]
@@ -86,8 +85,8 @@ func (g *guard) checkOwners(s change) {
 	}
 }
 
-// checkPoisoned holds that nothing is taken of an object that has a bad part. What comes
-// back held was lost before.
+// checkPoisoned checks that no part of an object with an invalid part is stored. A
+// record that comes back held was lost before.
 func (g *guard) checkPoisoned(s change) {
 	for _, w := range s.writes {
 		if w.Delete || g.now.poisoned == "" || s.released || hostOf(w.Record, s.after) != g.now.poisoned {
@@ -102,8 +101,8 @@ func (g *guard) checkPoisoned(s change) {
 	}
 }
 
-// checkTruth holds that nothing is deleted that the registry had all the while, and
-// that an operator releases only what is held.
+// checkTruth checks that no record is deleted that the registry had all the while. An
+// operator releases only held records.
 func (g *guard) checkTruth(s change) {
 	for _, rec := range s.deleted {
 		if _, held := s.was.Of(rec.Ref, rec.Owner); s.released {
@@ -122,7 +121,7 @@ func (g *guard) checkTruth(s change) {
 	}
 }
 
-// lackedSince reports whether the registry was without something since then.
+// lackedSince reports whether the registry lacked a record at some time since then.
 func (g *guard) lackedSince(since time.Time, host string, rec model.Record) bool {
 	return slices.ContainsFunc(g.versions, func(v version) bool {
 		if !v.until.IsZero() && v.until.Before(since) {
@@ -141,7 +140,7 @@ func (g *guard) lackedSince(since time.Time, host string, rec model.Record) bool
 	})
 }
 
-// checkDrop holds that a suspicious drop is held, and for long enough.
+// checkDrop checks that a suspicious drop is held, and for long enough.
 func (g *guard) checkDrop(s change) {
 	if s.released || g.now.listing == nil {
 		return
@@ -169,14 +168,14 @@ func placeOf(rec model.Record, records map[model.Ref]model.Record) string {
 	return rec.Place
 }
 
-// checkConfirmed holds that what was held is deleted when enough listings have
-// confirmed it.
+// checkConfirmed checks that a held record is deleted only after enough listings have
+// confirmed the drop.
 func (g *guard) checkConfirmed(rec model.Record, was model.Hold) {
 	since := was.Since
 	if g.began.After(since) {
 		since = g.began
 	}
-	listings := 1 // that which is being taken
+	listings := 1 // the listing of this commit
 	for _, at := range g.listings {
 		if !at.Before(since.Add(-g.tolerance)) {
 			listings++
@@ -187,14 +186,14 @@ func (g *guard) checkConfirmed(rec model.Record, was model.Hold) {
 	}
 }
 
-// drop is what is missing in a listing, by the plainest count there is: of what was
-// listed until then. What was lost shortly before makes it no less suspicious.
+// drop is the missing part of a listing, by the plainest count: of everything listed
+// until then. An earlier recent loss makes it no less suspicious.
 type drop struct {
 	change
 	hold     source.Hold
-	missing  []model.Record    // and deleted
-	had      map[model.Ref]int // endpoints by owner that were listed, but those reported deleted
-	has      map[model.Ref]int // that are now
+	missing  []model.Record    // missing and deleted
+	had      map[model.Ref]int // endpoints listed before, by owner, except those reported as deleted
+	has      map[model.Ref]int // endpoints listed now, by owner
 	lost     int
 	total    int
 	survives struct{ records, endpoints, old int }
@@ -238,7 +237,7 @@ func (d *drop) isMissing(ref model.Ref) bool {
 	return slices.ContainsFunc(d.missing, func(rec model.Record) bool { return rec.Ref == ref })
 }
 
-// suspicious says why a record must not be deleted yet; empty if it may.
+// suspicious returns why a record must not be deleted yet; empty if it may.
 func (d *drop) suspicious(rec model.Record) string {
 	owner := rec.Owner
 	if rec.Kind == model.KindService {

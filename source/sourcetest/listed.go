@@ -14,54 +14,54 @@ import (
 	"github.com/isthmus-mesh/isthmus/store"
 )
 
-// Listed is what [RunListed] needs to know of a kind of registry.
+// Listed describes a kind of registry for [RunListed].
 type Listed struct {
 	// Open starts an empty registry, which is closed at the end of its history.
 	Open func(t testing.TB) Registry
-	// Faults are the ways in which it can fail, in words. Whichever it is, no
-	// complete listing can be read.
+	// Faults are the ways in which the registry can fail, in words. Under each of
+	// them, no complete listing can be read.
 	Faults []string
-	// Lag is within what a change of the registry has been passed on by a source that
-	// runs, and within what a source notices that the registry fails.
+	// Lag bounds the time until a running source has passed on a change of the
+	// registry. It also bounds the time until the source notices an outage.
 	Lag time.Duration
-	// Reports says that the registry itself reports what is deleted, one by one, so
-	// that it passes at once, unless it happens during an outage.
+	// Reports says that the registry itself reports each deletion, one by one. So the
+	// deletion is applied at once, unless it happens during an outage.
 	Reports bool
-	// Valid reports whether the registry takes nothing bad of a host, so that its service
-	// is never [Service.Bad]; nil if any can be.
+	// Valid reports whether the registry rejects invalid objects of a host, so that
+	// its service is never [Service.Bad]; nil if any can be.
 	Valid func(host string) bool
-	// RealTime runs histories on the clock of the machine: for what
+	// RealTime runs histories on the machine's clock, for events that
 	// testing/synctest cannot wait for, such as connections and file events.
 	RealTime bool
-	// Histories is how many there are unless -rapid.checks says otherwise.
+	// Histories is their number unless -rapid.checks is given.
 	Histories int
 }
 
-// Registry is one that the suite steers. Its methods are called by one goroutine,
+// Registry is a registry that the suite steers. One goroutine calls its methods,
 // while sources read it.
 type Registry interface {
 	// Open makes a source of the registry, as a process does at its start.
 	Open(env source.Env) source.Source
-	// Set has the registry hold these services and no others, whether it can be read
-	// at the time or not. What it holds before and after, it holds all the while.
+	// Set makes the registry hold exactly these services, whether it can be read at the
+	// time or not. Content that it holds before and after, it holds all the while.
 	Set(services Services)
-	// Fail has it fail in one of its ways, until Restore.
+	// Fail makes it fail in one of its ways, until Restore.
 	Fail(way int)
 	Restore()
 	// Close ends it. No source runs any more.
 	Close()
 }
 
-// Disconnecter is a registry with connections that may break, and events that may
-// be lost with them.
+// Disconnecter is a registry with connections that may break, and events that may be
+// lost with them.
 type Disconnecter interface{ Disconnect() }
 
 // RunListed checks sources of a kind of registry, under a supervisor, in a store in
-// memory. Packages that call it look for goroutines that are left, in TestMain.
+// memory. Packages that call it check for leaked goroutines, in TestMain.
 func RunListed(t *testing.T, l Listed) {
 	t.Helper()
 	t.Run("in memory", func(t *testing.T) {
-		if l.RealTime { // such histories wait far more than they work
+		if l.RealTime { // such histories mostly wait
 			t.Parallel()
 		}
 		l.check(t)
@@ -79,13 +79,13 @@ func (l Listed) check(t *testing.T) {
 			return
 		}
 		if wrong := l.history(t, rt); wrong != "" {
-			histories = 0 // those that follow make it shorter
+			histories = 0 // the following runs shrink it
 			rt.Fatal(wrong)
 		}
 	})
 }
 
-// history runs one, and returns what is wrong.
+// history runs one history, and returns its violation.
 func (l Listed) history(t *testing.T, rt *rapid.T) (wrong string) {
 	t.Helper()
 	var thrown any
@@ -130,13 +130,13 @@ type mirroring struct {
 	left    map[string]*leeway
 }
 
-// Bounds of what happens.
+// Bounds of waits.
 const (
 	endsWithin = 10 * time.Second // after it is cancelled
-	patience   = 30 * time.Second // for what happens on the clock of the machine
+	patience   = 30 * time.Second // for events on the clock of the machine
 )
 
-// terms are those by which the source is supervised.
+// terms returns the configuration of the supervisor.
 func (m *mirroring) terms() source.Config {
 	c := source.Config{
 		Kind: "tried", MinBackoff: m.Lag / 100, MaxBackoff: m.Lag / 4,
@@ -180,25 +180,25 @@ func (m *mirroring) close() {
 	m.registry.Close()
 }
 
-// pass has time pass.
+// pass lets time pass.
 func (m *mirroring) pass(d time.Duration) {
 	time.Sleep(d)
 	m.settle()
 	m.guard.check()
 }
 
-// soon is within what something has come about that nothing stands in the way of.
+// soon bounds the time of an outcome without obstacles.
 func (m *mirroring) soon() time.Duration { return 2*m.Lag + 2*m.terms().MaxBackoff }
 
-// settle has all that can happen at this time happen, where the clock allows it.
+// settle waits until all pending events have happened, if the clock allows it.
 func (m *mirroring) settle() {
 	if !m.RealTime {
 		synctest.Wait()
 	}
 }
 
-// eventually waits for an outcome: so long, or on the clock of the machine for as
-// long as a busy one may take.
+// eventually waits for an outcome for a limited time. On the clock of the machine,
+// the limit is long enough for a busy one.
 func (m *mirroring) eventually(within time.Duration, check func() string) string {
 	interval := within / 100
 	if m.RealTime {
@@ -227,7 +227,7 @@ func (m *mirroring) violated(format string, args ...any) {
 	m.guard.violated(format, args...)
 }
 
-// describe is for people.
+// describe describes the state for people.
 func (m *mirroring) describe() string {
 	status := m.process.super.Status()
 	return fmt.Sprintf("the source is %s: %s; the registry has %s", status.State, status.Reason, m.content)

@@ -7,7 +7,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// step is one thing that happens.
+// step draws one event and makes it happen.
 func (m *mirroring) step() {
 	switch what := rapid.IntRange(0, 17).Draw(m.t, "what"); what {
 	case 0, 1, 2, 3:
@@ -40,7 +40,7 @@ func (m *mirroring) step() {
 	m.pass(rapid.SampledFrom([]time.Duration{0, m.Lag / 20, m.Lag / 2, m.Lag, m.terms().Hold.For / 2}).Draw(m.t, "then"))
 }
 
-// set has the registry hold something else.
+// set changes the content of the registry.
 func (m *mirroring) set(s Services) {
 	s = m.possible(s)
 	m.guard.changes(s)
@@ -52,7 +52,7 @@ func (m *mirroring) set(s Services) {
 	m.content = s
 }
 
-// possible is what of drawn services the registry takes.
+// possible returns drawn services as the registry accepts them.
 func (m *mirroring) possible(s Services) Services {
 	if m.Valid == nil {
 		return s
@@ -65,7 +65,7 @@ func (m *mirroring) possible(s Services) Services {
 	return all
 }
 
-// heal has every service be one that can be taken.
+// heal makes every service valid.
 func (m *mirroring) heal() {
 	s := Services{}
 	for host, service := range m.content {
@@ -93,7 +93,7 @@ func (m *mirroring) restore() {
 	}
 }
 
-// release is an operator's.
+// release lets an operator release all held records.
 func (m *mirroring) release() {
 	away := m.guard.refusing()
 	n, err := m.process.super.Release(context.WithValue(m.ctx, byOperator{}, true))

@@ -17,8 +17,8 @@ type registry struct {
 	services map[string]int // endpoints by host
 	changes  int
 	broken   bool
-	listings int // that were complete, in this process
-	listed   int // changes that the last one shows
+	listings int // complete listings in this process
+	listed   int // changes included in the last listing
 }
 
 // Run implements [source.Source].
@@ -34,7 +34,7 @@ func (r *registry) Run(ctx context.Context, sink source.Sink) error {
 			return err
 		}
 		r.set(func() { r.listings++ })
-		// Cases: it is time; a drop is to be confirmed; the end.
+		// Cases: the next listing; a drop to confirm; the end.
 		select {
 		case <-every.C:
 		case <-sink.Relist():
@@ -44,7 +44,7 @@ func (r *registry) Run(ctx context.Context, sink source.Sink) error {
 	}
 }
 
-// list is what the registry has now.
+// list returns the services that the registry has now.
 func (r *registry) list() (map[string]int, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -55,14 +55,14 @@ func (r *registry) list() (map[string]int, error) {
 	return r.services, nil
 }
 
-// set changes something of the registry.
+// set applies a change to the registry.
 func (r *registry) set(change func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	change()
 }
 
-// seen is how many listings there were in this process, and which change the last
+// seen returns the number of listings in this process, and the change that the last
 // one shows.
 func (r *registry) seen() (listings, change int) {
 	r.mu.Lock()

@@ -13,12 +13,12 @@ import (
 	"github.com/isthmus-mesh/isthmus/source"
 )
 
-// leeway is what may be stored of a service that cannot be taken: something it was
-// since it was last looked at.
+// leeway is the permitted stored state of an invalid service: any of its states since
+// the last check.
 type leeway struct {
-	endpoints map[netip.AddrPort]bool // it had, at some time
-	absent    bool                    // it was not there, at some time
-	released  bool                    // an operator released something
+	endpoints map[netip.AddrPort]bool // endpoints that it had, at some time
+	absent    bool                    // the service was missing, at some time
+	released  bool                    // an operator released records
 }
 
 func (m *mirroring) leewayOf(host string) *leeway {
@@ -28,7 +28,7 @@ func (m *mirroring) leewayOf(host string) *leeway {
 	return m.left[host]
 }
 
-// widen takes in what the registry says from now on.
+// widen adds the new content of the registry.
 func (l *leeway) widen(s Services, host string) {
 	service, has := s[host]
 	l.absent = l.absent || !has
@@ -39,7 +39,7 @@ func (l *leeway) widen(s Services, host string) {
 	}
 }
 
-// differs says what of a service that cannot be taken is stored and should not be.
+// differs returns how the stored state of an invalid service exceeds the leeway.
 func (l *leeway) differs(host string, has map[netip.AddrPort]bool, stored bool) string {
 	if !stored && !l.absent && !l.released {
 		return host + " cannot be taken, and its last good version is gone"
@@ -52,18 +52,17 @@ func (l *leeway) differs(host string, has map[netip.AddrPort]bool, stored bool) 
 	return ""
 }
 
-// rest has nothing go wrong any more, and waits until what is stored is what the
-// registry has.
+// rest ends all faults, and waits until the store matches the registry.
 func (m *mirroring) rest() {
 	m.restore()
 	if m.guard.calm() {
 		m.guard.interrupt()
 	}
 	m.note("nothing goes wrong any more")
-	m.pass(m.Lag + m.terms().MaxBackoff) // what it was before may be on its way
+	m.pass(m.Lag + m.terms().MaxBackoff) // the earlier content may be on its way
 	wrong := m.eventually(m.restsWithin(), m.unlike)
 	if wrong != "" && m.content.anyBad() && !m.waits() {
-		m.release() // what a text was that cannot be read is not confirmed to be gone
+		m.release() // the end of an unreadable text is not confirmed
 		wrong = m.eventually(m.restsWithin(), m.unlike)
 	}
 	if wrong != "" && !m.waits() {
@@ -88,14 +87,14 @@ func (m *mirroring) restsWithin() time.Duration {
 	return m.Lag + m.soon() + 3*m.terms().Hold.For
 }
 
-// waits reports whether nothing is served until everything can be read, which a source
-// may choose.
+// waits reports whether the source serves no record until everything can be read, as
+// it may choose to.
 func (m *mirroring) waits() bool {
 	status := m.process.super.Status()
 	return m.content.anyBad() && status.State == source.StateListing && status.Reason != "" && len(m.served()) == 0
 }
 
-// served is what is stored.
+// served returns the stored services.
 func (m *mirroring) served() served {
 	records := map[model.Ref]model.Record{}
 	for rec := range m.process.store.List(model.Filter{Source: listed}) {
@@ -104,7 +103,7 @@ func (m *mirroring) served() served {
 	return servedIn(records)
 }
 
-// unlike says how what is stored and shown differs from what the registry has.
+// unlike returns how store and status differ from the registry.
 func (m *mirroring) unlike() string {
 	stored, status := m.served(), m.process.super.Status()
 	if wrong := m.unlikeStored(stored); wrong != "" {
@@ -152,12 +151,11 @@ func (m *mirroring) unlikeStored(stored served) string {
 	return ""
 }
 
-// look has one thing happen to a registry of which all is stored, and sees that it is
-// taken for what it is.
+// look makes one event happen to a fully stored registry, and checks the outcome.
 func (m *mirroring) look() {
 	m.heal()
 	m.rest()
-	m.pass(m.terms().Hold.For + m.Lag) // what was lost before counts no more
+	m.pass(m.terms().Hold.For + m.Lag) // earlier losses count no more
 	endpoints := 0
 	for _, service := range m.content {
 		endpoints += len(service.Endpoints)
@@ -174,8 +172,8 @@ func (m *mirroring) look() {
 	}
 }
 
-// outage has the registry fail, and others hold less of it meanwhile: it is shown, and
-// everything stays.
+// outage makes the registry fail, and lose services meanwhile. The status shows it,
+// and every record stays.
 func (m *mirroring) outage() {
 	stored := m.served()
 	m.fail()
@@ -199,7 +197,7 @@ func (m *mirroring) outage() {
 	}
 }
 
-// loseOne takes one endpoint away, which is soon gone.
+// loseOne removes one endpoint, which is deleted soon.
 func (m *mirroring) loseOne() {
 	victim := slices.Sorted(maps.Keys(m.content))[0]
 	m.set(m.content.without(func(host string, i int) bool { return host == victim && i == 0 }))
@@ -208,7 +206,7 @@ func (m *mirroring) loseOne() {
 	}
 }
 
-// gainOne adds one endpoint, which is soon there.
+// gainOne adds one endpoint, which is stored soon.
 func (m *mirroring) gainOne() {
 	next, host := maps.Clone(m.content), mirrored[0]
 	next[host] = Service{Endpoints: append(slices.Clone(next[host].Endpoints), endpointAt(host, 100))}
@@ -221,9 +219,9 @@ func (m *mirroring) gainOne() {
 	}
 }
 
-// loseEverything takes everything away, which is held, and at once not held any more if
-// it comes back. A registry that reports what is deleted does so in some of its outages,
-// too, and then nothing has to be held: so there is no process meanwhile.
+// loseEverything removes everything, which is held, and restored at once if it comes
+// back. A registry that reports deletions does so in some of its outages, too, and
+// then no hold is needed: so there is no process meanwhile.
 func (m *mirroring) loseEverything() {
 	before := m.content
 	if m.Reports {
@@ -243,15 +241,15 @@ func (m *mirroring) loseEverything() {
 		m.violated("everything is gone, and nothing is held: %s", wrong)
 	}
 	switch rapid.IntRange(0, 2).Draw(m.t, "then") {
-	case 0: // it stays so
-	case 1: // nobody can confirm it for as long as it takes
+	case 0: // everything stays gone
+	case 1: // no listing can confirm it for as long as it takes
 		m.fail()
 		m.pass(m.terms().Hold.For)
 		m.restore()
 	default:
 		within := m.soon()
 		if m.Reports {
-			within = m.restsWithin() // a single endpoint says nothing of its service
+			within = m.restsWithin() // a single endpoint does not show its service
 		}
 		m.set(before)
 		if wrong := m.eventually(within, m.unlike); wrong != "" {
@@ -260,8 +258,8 @@ func (m *mirroring) loseEverything() {
 	}
 }
 
-// idle has time pass in which nothing changes, and the source list anew: nothing is
-// written.
+// idle lets time pass without changes, and makes the source list anew: no commit
+// follows.
 func (m *mirroring) idle() {
 	before, runs, wholes := m.guard.seen()
 	m.guard.interrupt()

@@ -13,15 +13,15 @@ import (
 	"github.com/isthmus-mesh/isthmus/model"
 )
 
-// Services are what a registry holds, by host.
+// Services is the content of a registry, by host.
 type Services map[string]Service
 
-// Service is one of them.
+// Service is a service of a registry.
 type Service struct {
-	// Endpoints are where it is served over HTTP, in order: one at least.
+	// Endpoints are its HTTP endpoints, in order: at least one.
 	Endpoints []netip.AddrPort
-	// Bad says that the registry has it, and that nothing new of it can be taken:
-	// its text is broken, say, or it alone cannot be read.
+	// Bad says that the registry has the service, and that no new state of it can be
+	// stored: its text is broken, say, or it alone cannot be read.
 	Bad bool
 }
 
@@ -29,7 +29,7 @@ func (s Service) same(o Service) bool {
 	return s.Bad == o.Bad && slices.Equal(s.Endpoints, o.Endpoints)
 }
 
-// Sorted yields them by host.
+// Sorted yields the services by host.
 func (s Services) Sorted() iter.Seq2[string, Service] {
 	return func(yield func(string, Service) bool) {
 		for _, host := range slices.Sorted(maps.Keys(s)) {
@@ -40,7 +40,7 @@ func (s Services) Sorted() iter.Seq2[string, Service] {
 	}
 }
 
-// String is for people: hosts with their numbers of endpoints.
+// String returns hosts with their numbers of endpoints, for people.
 func (s Services) String() string {
 	var all []string
 	for host, service := range s.Sorted() {
@@ -62,8 +62,8 @@ func (s Services) anyBad() bool {
 	return false
 }
 
-// without returns them without some endpoints of each; a service that has none left
-// is gone.
+// without returns the services without some endpoints of each; a service without
+// endpoints is gone.
 func (s Services) without(gone func(host string, i int) bool) Services {
 	rest := Services{}
 	for host, service := range s {
@@ -82,7 +82,7 @@ func (s Services) without(gone func(host string, i int) bool) Services {
 
 var mirrored = []string{"a.example", "b.example", "c.example", "d.example"}
 
-// drawListed draws what a registry holds.
+// drawListed draws the content of a registry.
 func drawListed(t *rapid.T) Services {
 	s := Services{}
 	for _, host := range rapid.SliceOfNDistinct(rapid.SampledFrom(mirrored), 0, len(mirrored), rapid.ID).Draw(t, "services") {
@@ -105,8 +105,7 @@ func endpointAt(host string, i int) netip.AddrPort {
 	return netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 0, byte(slices.Index(mirrored, host)), byte(i + 1)}), 8080)
 }
 
-// redraw draws what a registry holds after this: one service that is another, or
-// everything.
+// redraw draws the next content of a registry: one changed service, or everything.
 func (s Services) redraw(t *rapid.T) Services {
 	if rapid.IntRange(0, 3).Draw(t, "everything") == 0 {
 		return drawListed(t)
@@ -120,10 +119,10 @@ func (s Services) redraw(t *rapid.T) Services {
 	return next
 }
 
-// served is what is stored, as a registry would say it: endpoints by host.
+// served are the stored services: endpoints by host.
 type served map[string]map[netip.AddrPort]bool
 
-// servedIn reads records.
+// servedIn reads the services of records.
 func servedIn(records map[model.Ref]model.Record) served {
 	s := served{}
 	for _, rec := range records {
@@ -139,7 +138,7 @@ func servedIn(records map[model.Ref]model.Record) served {
 	return s
 }
 
-// hostOf is the host of a service, or of that which an endpoint belongs to.
+// hostOf returns the host of a service, or of an endpoint's service.
 func hostOf(rec model.Record, records map[model.Ref]model.Record) string {
 	if rec.Kind == model.KindEndpoint {
 		rec = records[rec.Owner]
@@ -151,7 +150,7 @@ func hostOf(rec model.Record, records map[model.Ref]model.Record) string {
 	return ""
 }
 
-// socketsOf yields where an endpoint is served.
+// socketsOf yields the sockets of an endpoint.
 func socketsOf(rec model.Record) iter.Seq[netip.AddrPort] {
 	return func(yield func(netip.AddrPort) bool) {
 		spec, _ := rec.Spec.(model.Endpoint)
@@ -167,8 +166,8 @@ func socketsOf(rec model.Record) iter.Seq[netip.AddrPort] {
 	}
 }
 
-// difference says what is stored of a service that should be what the registry has;
-// empty if it is.
+// difference returns how the stored state of a service differs from the registry;
+// empty if it does not.
 func (s served) difference(host string, want Service) string {
 	has, stored := s[host]
 	if !stored {

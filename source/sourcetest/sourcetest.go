@@ -1,17 +1,17 @@
-// Package sourcetest is what sources and the stores they are kept in must pass,
-// from outside of package source.
+// Package sourcetest checks sources, and stores under them, from outside of package
+// source.
 //
-// [RunListed] is of sources that a registry lists: whatever the registry holds, however
-// it fails, and whatever goes wrong with the source, its process and the store, each
-// commit keeps the laws, and at rest the store has what the registry has. It steers the
-// registry through [Registry], so any source can run it.
+// [RunListed] checks sources that list a registry. The registry may hold and change
+// anything and fail in its ways; the source, its process and the store may fail, too.
+// Each commit keeps the laws, and at rest the store matches the registry. The suite
+// steers the registry through [Registry], so any source can run it.
 //
-// [RunBaseline] is of what others have of a listed source: whenever a baseline is
-// handed over, by whichever process, and whether it ever is, nothing of it is
-// reported deletable before it was judged, and nothing that is held.
+// [RunBaseline] checks baselines that other systems have of a listed source. Any
+// process may hand a baseline over at any time, or never. No part of it is reported
+// deletable before it was judged, nor while it is held.
 //
-// Both run on a store in memory. Histories are drawn by rapid and run on the clock
-// of testing/synctest, unless a registry needs that of the machine.
+// Both run on a store in memory. Histories are drawn by rapid and run on the clock of
+// testing/synctest, unless a registry needs the machine's clock.
 package sourcetest
 
 import (
@@ -37,12 +37,12 @@ type Store interface {
 	WatchFrom(ctx context.Context, f model.Filter, from model.Start) iter.Seq2[model.Batch, error]
 }
 
-// violation is thrown where a rule is broken.
+// violation is thrown if a rule is broken.
 type violation struct{ text string }
 
 func (v *violation) Error() string { return v.text }
 
-// diary notes what happened, for people.
+// diary notes events, for people.
 type diary struct{ lines []string }
 
 func (d *diary) log(format string, args ...any) {
@@ -53,8 +53,8 @@ func (d *diary) violated(format string, args ...any) {
 	panic(&violation{fmt.Sprintf(format, args...) + "; what happened:\n\t" + strings.Join(d.lines, "\n\t")})
 }
 
-// check runs histories. What is thrown inside of the bubble is taken out of it, as
-// rapid wants to see it.
+// check runs histories. A violation thrown inside of the bubble is passed out of it,
+// as rapid requires.
 func check(t *testing.T, history func(ctx context.Context, rt *rapid.T)) {
 	t.Helper()
 	rapid.Check(t, func(rt *rapid.T) {

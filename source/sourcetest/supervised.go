@@ -10,7 +10,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/source"
 )
 
-// process is one that mirrors the registry.
+// process is a process that mirrors the registry.
 type process struct {
 	super *source.Supervisor
 	store Store
@@ -19,7 +19,7 @@ type process struct {
 	err   error // once it has ended
 }
 
-// start begins one. What was stored before it is served as it is.
+// start begins a process. Records stored before are served unchanged.
 func (m *mirroring) start() {
 	ctx, kill := context.WithCancel(m.ctx)
 	s := m.store
@@ -36,7 +36,7 @@ func (m *mirroring) start() {
 	m.pass(0)
 }
 
-// stop ends it, at whatever moment that is, and within bounds.
+// stop ends the process, at whatever moment that is, and within bounds.
 func (m *mirroring) stop() {
 	m.note("the process ends")
 	p := m.process
@@ -54,7 +54,7 @@ func (m *mirroring) stop() {
 	m.guard.check()
 }
 
-// faulty says when something goes wrong with what a source passes on.
+// faulty is the kind of a fault that is injected when a source passes on a reading.
 type faulty int
 
 const (
@@ -73,8 +73,7 @@ func (f faulty) String() string {
 
 var errTampered = errors.New("as drawn")
 
-// tampered is the source, of which every step is seen, and with which something
-// goes wrong at times.
+// tampered is a source with every step observed, and with injected faults.
 type tampered struct {
 	source.Source
 	guard *guard
@@ -107,7 +106,7 @@ func (k *tamperedSink) Change(ctx context.Context, c source.Change) error {
 	return k.pass(reading{poisoned: poisoned}, func() error { return k.Sink.Change(ctx, c) })
 }
 
-// pass passes something on, and has go wrong what is to.
+// pass passes a reading on, and injects the drawn fault.
 func (k *tamperedSink) pass(r reading, on func() error) error {
 	fault := k.guard.passes(r)
 	switch fault {
@@ -131,8 +130,8 @@ func (k *tamperedSink) pass(r reading, on func() error) error {
 	}
 }
 
-// poison gives the object of a service a part that it cannot have, so that the whole
-// cannot be taken. It returns the host if there is such an object.
+// poison adds an invalid part to the object of a service, so that the whole is
+// rejected. It returns the host if there is such an object.
 func poison(objects []source.Object, host string) (_ []source.Object, poisoned string) {
 	if host == "" {
 		return objects, ""

@@ -18,22 +18,22 @@ import (
 
 var _ source.Settings = (*Config)(nil)
 
-// Config says which server to read.
+// Config selects the server to read.
 type Config struct {
 	Address string `json:"address"` // host:port
-	// Types are the kinds that are asked for, such as ServiceEntry; without any
-	// they are ServiceEntry, Sidecar, WorkloadEntry and WorkloadGroup.
+	// Types are the requested kinds, such as ServiceEntry. The default is
+	// ServiceEntry, Sidecar, WorkloadEntry and WorkloadGroup.
 	Types []string `json:"types"`
-	// TLS says how the server is spoken to. Without any of it that is in plain text.
+	// TLS configures the connection to the server; empty means plain text.
 	TLS certs.Client `json:"tls"`
 }
 
-// Kind is the row by which this registry is known.
+// Kind returns the row of this registry in the table of kinds.
 func Kind() source.Kind {
 	return source.Kind{Name: "xds", New: func() source.Settings { return &Config{} }, MaxBackoff: 10 * time.Second}
 }
 
-// byDefault are the kinds that are read.
+// byDefault are the kinds that are read by default.
 var byDefault = [...]string{"ServiceEntry", "Sidecar", "WorkloadEntry", "WorkloadGroup"}
 
 // Validate implements [source.Settings].
@@ -89,7 +89,7 @@ func (c *Config) Warnings() []string {
 // Open implements [source.Settings].
 func (c *Config) Open(env source.Env) source.Source { return New(*c, env) }
 
-// kinds are those that are asked for, in their order.
+// kinds returns the requested kinds, in their order.
 func (c *Config) kinds() (list []mcp.Kind) {
 	names := c.Types
 	if len(names) == 0 {
@@ -103,8 +103,8 @@ func (c *Config) kinds() (list []mcp.Kind) {
 	return list
 }
 
-// urls are the types by which a kind is asked for: one if the configuration names a
-// type, all of the kind if it names the kind.
+// urls returns the type URLs of a kind: one if the configuration names a type, all of
+// the kind if it names the kind.
 func (c *Config) urls(kind mcp.Kind) []string {
 	for _, name := range c.Types {
 		if named, known := mcp.ByURL(name); known && named == kind {

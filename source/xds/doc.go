@@ -1,23 +1,23 @@
 // Package xds mirrors a server of MCP-over-xDS: another Isthmus, istiod, or a registry
 // that serves Istio's objects on the aggregated discovery service, as Nacos does.
 //
-// It asks for each kind as istiod does, by the name of its type, in the delta variant
-// where the server answers that, and else in the state-of-the-world variant. What the
-// server has said is kept as bytes, by name: a resource that is repeated unchanged is
-// not decoded, and a connection that is lost resumes with what is held, so that the
-// server says what is gone.
+// The source requests each kind as istiod does, by its type URL. It uses the delta
+// variant where the server answers that, and else the state-of-the-world variant.
+// Received resources are kept as bytes, by name: a resource repeated unchanged is not
+// decoded again. After a lost connection the source resumes with its held resources, so
+// that the server names the removed ones.
 //
-// A first listing is complete once the first state of each type is: another Isthmus marks
-// the end of that, and of any other delta server silence says it, which is longer where
-// more depends on it. From then on, what a delta answer removes by name is deleted, and
-// what a complete answer lacks is missing, which the supervisor judges. An answer is
-// ACKed when what can be used of it is stored. A resource that is invalid is rejected by
-// itself; an answer of which nothing can be decoded is NACKed, and leaves everything as
-// it was.
+// A first listing is complete once the first state of each type is. Another Isthmus marks
+// the end of a first state. For any other delta server, silence marks it; the silence is
+// longer where more depends on it. From then on, a name in a delta answer's removed
+// resources is deleted. A resource that a complete answer lacks is missing, and the
+// supervisor judges it. An answer is ACKed once its usable resources are stored. An
+// invalid resource is rejected by itself. An answer without a single decodable resource
+// is NACKed, and leaves everything as it was.
 //
-// How an answer changes what is held, and what that becomes, are functions without
-// I/O, in held.go and resource.go. The rules are in docs/reference/mcp.md.
+// Functions without I/O, in held.go and resource.go, apply an answer to the held
+// resources and make records of them. The rules are in docs/reference/mcp.md.
 //
-// Concurrency: a [Source] belongs to the goroutine that runs it. A stream has a
-// goroutine that receives, which ends before [Source.Run] returns.
+// Concurrency: a [Source] belongs to the goroutine that runs it. A stream has a goroutine
+// that receives, which ends before [Source.Run] returns.
 package xds

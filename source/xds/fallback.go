@@ -7,13 +7,13 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// givesUpDelta reports whether the state of the world is asked for after a stream that
-// has ended: a delta stream on which nothing was listed, and that has ended as the one
-// before it did. A server may have the delta variant and fail in it, such as Nacos 3,
-// which answers by an exception.
+// givesUpDelta reports whether the state-of-the-world variant is next after the end of a
+// stream. That is so if a delta stream listed nothing and ended like the one before. A
+// server may have the delta variant and fail in it, such as Nacos 3, which answers by an
+// exception.
 //
-// How the last one has ended is remembered until a delta stream is listed, so that a
-// new connection costs such a server one delta stream. Each connection begins with one.
+// The end of the last stream is remembered until a delta stream is listed. So a new
+// connection costs such a server one delta stream. Each connection begins with one.
 func (r *run) givesUpDelta(got received) bool {
 	if !got.from.delta {
 		return false
@@ -25,7 +25,7 @@ func (r *run) givesUpDelta(got received) bool {
 	return r.deltaEnd != "" && r.deltaEnd == before
 }
 
-// endOf tells ends of streams apart. Their texts may have times and numbers in them.
+// endOf classifies the end of a stream. Error texts may contain times and numbers.
 func endOf(err error) string {
 	if errors.Is(err, io.EOF) {
 		return "end of stream"

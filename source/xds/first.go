@@ -8,7 +8,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/internal/mcp"
 )
 
-// due is when everything has been answered or is overdue, as far as one can say now.
+// due returns when everything is answered or overdue, as far as is known now.
 func (r *run) due(now time.Time) (at time.Time, waits bool) {
 	if r.listed {
 		return time.Time{}, false
@@ -25,7 +25,7 @@ func (r *run) due(now time.Time) (at time.Time, waits bool) {
 	return at, true
 }
 
-// mayFallBack reports whether the other variant is tried if nothing is answered.
+// mayFallBack reports whether the other variant is tried if no answer comes.
 func (r *run) mayFallBack() bool {
 	return r.active.delta && !r.deltaOnly && !r.answeredAtAll(r.essential())
 }
@@ -39,7 +39,7 @@ func (r *run) answeredAtAll(kind mcp.Kind) bool {
 	return false
 }
 
-// tick looks at what has not been answered.
+// tick handles overdue answers, and lists once everything is complete.
 func (r *run) tick(ctx, streams context.Context, now time.Time) error {
 	switch {
 	case r.listed:
@@ -70,8 +70,8 @@ func (r *run) tick(ctx, streams context.Context, now time.Time) error {
 	return r.list(ctx)
 }
 
-// lacks says which type keeps the services unknown. One that was NACKed does; so does one that
-// is silent, unless the other type of the kind has brought something.
+// lacks returns the type that keeps the services unknown, as an error. A NACKed type does
+// so. A silent type does so unless the other type of the kind has sent resources.
 func (r *run) lacks() error {
 	kind, some := r.essential(), 0
 	for _, url := range r.urls(kind) {
@@ -95,9 +95,9 @@ func (r *run) lacks() error {
 	return nil
 }
 
-// answered reports whether the first state of a type is complete, or when that has to
-// be looked at again. A delta server that marks nothing does not say where a state ends
-// that is sent in several answers.
+// answered reports whether the first state of a type is complete, or when to check
+// again. A delta server without marks does not show the end of a state that it sends
+// in several answers.
 func (r *run) answered(k *asked, now time.Time) (done bool, again time.Time) {
 	switch {
 	case k.last.IsZero():
@@ -111,10 +111,10 @@ func (r *run) answered(k *asked, now time.Time) (done bool, again time.Time) {
 	return !now.Before(end), end
 }
 
-// silence is how long a delta server that marks nothing has to send nothing more of a type
-// for its first state to be complete: the longer, the more depends on it.
+// silence returns how long a delta server without marks must be silent until a type's
+// first state is complete. The more depends on the type, the longer.
 func (r *run) silence(k *asked) time.Duration {
-	least := max(r.pace.quiet, min(roundTrips*r.active.slowest, r.pace.missing)) // what seemed to take longer was a change
+	least := max(r.pace.quiet, min(roundTrips*r.active.slowest, r.pace.missing)) // a longer wait was a change, not a slow answer
 	switch {
 	case !k.resumes && !k.resumed && len(k.unspoken) > 0:
 		return max(least, r.pace.missing)
@@ -125,7 +125,7 @@ func (r *run) silence(k *asked) time.Duration {
 	}
 }
 
-// whyNot says why an answer for a kind does not count.
+// whyNot returns why an answer for a kind does not count.
 func (r *run) whyNot(kind mcp.Kind) string {
 	for _, url := range r.urls(kind) {
 		if h := r.held[url]; h != nil && len(h.trouble) > 0 {

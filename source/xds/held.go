@@ -7,23 +7,23 @@ import (
 	"github.com/isthmus-mesh/isthmus/internal/mcp"
 )
 
-// held is what a server has said, by type. It outlives connections.
+// held are the resources of a server, by type. They outlive connections.
 type held map[string]*holding // by the URL of the type
 
-// holding is what is held of a type.
+// holding are the held resources of a type.
 type holding struct {
 	kind      mcp.Kind
 	resources map[string]resource // by name
-	size      int64               // of these, about
-	echoes    map[string]bool     // names of these of which something is left out as it came from here
-	// trouble is what is wrong with the last answer and belongs to no name.
+	size      int64               // bytes of the resources, approximately
+	echoes    map[string]bool     // names of resources with a part left out as an echo
+	// trouble lists the faults of the last answer that belong to no name.
 	trouble []string
-	// incomplete says that there is more than is held: something was said that cannot
-	// be read, and that nobody says again until everything is.
+	// incomplete says that the server has more resources than are held: an unreadable
+	// one was received, and it comes again only with a complete answer.
 	incomplete bool
 }
 
-// of returns what is held of a type.
+// of returns the held resources of a type.
 func (h held) of(url string, kind mcp.Kind) *holding {
 	if h[url] == nil {
 		h[url] = &holding{kind: kind, resources: map[string]resource{}, echoes: map[string]bool{}}
@@ -31,8 +31,8 @@ func (h held) of(url string, kind mcp.Kind) *holding {
 	return h[url]
 }
 
-// versions are those of what is held, for a server that resumes; nil where there are
-// none to resume from.
+// versions returns the versions of the held resources, for a server that resumes; nil
+// if there are none to resume from.
 func (h *holding) versions() map[string]string {
 	if len(h.resources) == 0 {
 		return nil
@@ -48,18 +48,18 @@ func (h *holding) versions() map[string]string {
 	return versions
 }
 
-// mostUnversioned bounds a first request that says what is stored: many servers take
-// requests of 4 MiB, and end the stream of a larger one.
+// mostUnversioned bounds a first request with the names of stored records. Many
+// servers take requests of 4 MiB, and end the stream of a larger one.
 const mostUnversioned = 3 << 20
 
-// unversioned are names of which another process has stored the records: the server sends
-// all of these again, and says which are gone. It is nil if there are none, and if they
-// are too many for a request.
+// unversioned returns names of records that another process stored, each with a dummy
+// version. The server sends all of these again, and reports the removed ones. The
+// result is nil without names, and if they are too many for a request.
 func unversioned(names map[string]bool) map[string]string {
 	if len(names) == 0 {
 		return nil
 	}
-	const perName = 16 // with its version, and what goes before each of the two
+	const perName = 16 // for the version, and the tags and lengths of both fields
 	size, versions := 0, make(map[string]string, len(names)+1)
 	for name := range names {
 		versions[name] = "none"
@@ -71,27 +71,27 @@ func unversioned(names map[string]bool) map[string]string {
 	return versions
 }
 
-// nobody is the name of a resource that no server has. One that resumes says that it
-// is gone. One that takes no notice of what a client holds does not, and does not say
-// what else is gone either.
+// nobody is the name of a resource that no server has. A server that resumes reports
+// it as removed. A server that ignores a client's versions does not, nor does it
+// report other removed resources.
 const nobody = "~isthmus/nobody"
 
-// difference is what an answer changes.
+// difference is the effect of an answer on the held resources.
 type difference struct {
 	changed  map[string]resource
 	gone     []string
 	trouble  []string
-	nameless bool            // some of it may be anything
-	whole    bool            // what it lacks is gone
-	names    map[string]bool // that the answer has
-	repeated int             // resources that are as they were
+	nameless bool            // a resource has no readable name
+	whole    bool            // resources that it lacks are gone
+	names    map[string]bool // names in the answer
+	repeated int             // unchanged resources
 }
 
-// mostTrouble bounds how much is said of what belongs to no name.
+// mostTrouble bounds the number of reported faults that belong to no name.
 const mostTrouble = 10
 
-// compare finds what an answer changes. What a complete answer lacks is gone, unless
-// something in it has no name that can be read: that may be any of those.
+// compare finds the changes of an answer. A resource that a complete answer lacks is gone.
+// The exception is an answer with an unreadable name: any lacking resource may be that one.
 func (h *holding) compare(a answer) difference {
 	d := difference{changed: map[string]resource{}, names: make(map[string]bool, len(a.resources)), whole: a.full}
 	for _, r := range a.resources {
@@ -131,7 +131,7 @@ func (d *difference) add(trouble string) {
 	}
 }
 
-// without returns what is held and not among some names, in order.
+// without returns the held names that are not among some names, in order.
 func (h *holding) without(names map[string]bool) (list []string) {
 	for name := range h.resources {
 		if !names[name] {
@@ -142,8 +142,8 @@ func (h *holding) without(names map[string]bool) (list []string) {
 	return list
 }
 
-// undecodable says why nothing of an answer can be decoded; empty if something can, or
-// if there is nothing in it.
+// undecodable returns why no resource of an answer can be decoded. It is empty if one
+// can, or if the answer is empty.
 func (h *holding) undecodable(d difference) string {
 	if d.repeated > 0 || !d.whole && len(d.gone) > 0 {
 		return ""
@@ -164,7 +164,7 @@ func (h *holding) undecodable(d difference) string {
 	return reason
 }
 
-// apply has what is held be as an answer says.
+// apply applies a difference to the held resources.
 func (h *holding) apply(d difference) {
 	for name, r := range d.changed {
 		r.count(h.kind)
@@ -184,7 +184,7 @@ func (h *holding) drop(name string) {
 	delete(h.echoes, name)
 }
 
-// size is how much is held in all, about.
+// size returns the total bytes of held resources, approximately.
 func (h held) size() (n int64) {
 	for _, one := range h {
 		n += one.size
@@ -192,7 +192,7 @@ func (h held) size() (n int64) {
 	return n
 }
 
-// touched are the names that an answer changes, in order.
+// touched returns the names that an answer changes, in order.
 func (d difference) touched() []string {
 	names := slices.AppendSeq(slices.Clone(d.gone), maps.Keys(d.changed))
 	slices.Sort(names)

@@ -10,14 +10,15 @@ import (
 // rootNamespace is where control planes are unless their certificate says otherwise.
 const rootNamespace = "istio-system"
 
-// namespaceOf is that of the identity that is shown: servers want a client to say no other.
+// namespaceOf returns the namespace in the client certificate: servers reject a node
+// with another one.
 func namespaceOf(shown certs.Client) string {
 	if shown.CertFile == "" {
 		return rootNamespace
 	}
 	pair, err := tls.LoadX509KeyPair(shown.CertFile, shown.KeyFile)
 	if err != nil {
-		return rootNamespace // the handshake says what is wrong
+		return rootNamespace // the handshake reports the error
 	}
 	_, namespace, err := spiffe.Read(pair.Leaf)
 	if err != nil || namespace == "" {

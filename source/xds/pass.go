@@ -14,7 +14,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/source"
 )
 
-// list passes on everything as it is held, once all of it was answered.
+// list passes on all held resources, once every type was answered.
 func (r *run) list(ctx context.Context) error {
 	r.forget()
 	r.protected = map[string]bool{}
@@ -49,14 +49,14 @@ func (r *run) list(ctx context.Context) error {
 	return nil
 }
 
-// noteEchoes counts the resources of a type of which something is left out.
+// noteEchoes counts the resources of a type that have echoes left out.
 func (r *run) noteEchoes(url string) {
 	if h := r.held[url]; h != nil {
 		r.Echoed(url, len(h.echoes))
 	}
 }
 
-// notify tells people once something of a type is left out, and once nothing is any more.
+// notify sends notices when the first echo of a type is left out, and when the last one is gone.
 func (r *run) notify(ctx context.Context, h *holding, before bool) error {
 	if !r.listed || before == (len(h.echoes) > 0) {
 		return nil
@@ -64,9 +64,9 @@ func (r *run) notify(ctx context.Context, h *holding, before bool) error {
 	return r.sink.Replace(ctx, source.Listing{Places: []string{}, Notices: r.echoed()})
 }
 
-// echoed tells people what is left out.
+// echoed returns a notice for each type with echoes that are left out.
 func (r *run) echoed() (list []source.Notice) {
-	list = []source.Notice{} // it was looked for them
+	list = []source.Notice{} // not nil: notices were looked for
 	for _, kind := range r.kinds {
 		for _, url := range urls(kind) {
 			if h := r.held[url]; h != nil && len(h.echoes) > 0 {
@@ -77,8 +77,8 @@ func (r *run) echoed() (list []source.Notice) {
 	return list
 }
 
-// listAgain passes on everything once more. The server is connected, and has said
-// nothing else since.
+// listAgain passes on everything once more. The server is connected and has sent
+// nothing since the last listing.
 func (r *run) listAgain(ctx context.Context) error {
 	if !r.listed {
 		return nil
@@ -86,8 +86,8 @@ func (r *run) listAgain(ctx context.Context) error {
 	return r.list(ctx)
 }
 
-// forget drops what the first answers of a stream that does not resume lack, since
-// these were everything.
+// forget drops resources that the first answers of a stream without resumption lack:
+// these answers were complete.
 func (r *run) forget() {
 	for url, k := range r.active.types {
 		h := r.held[url]
@@ -103,8 +103,8 @@ func (r *run) forget() {
 	}
 }
 
-// unread says why not all of a kind is known, and which names that is about, nil for any;
-// empty if all is known.
+// unread returns why a kind is not completely known, and the names concerned, nil for
+// any. The reason is empty if all is known.
 func (r *run) unread(kind mcp.Kind) (why string, only map[string]bool) {
 	if !r.answeredAtAll(kind) {
 		return unanswered(r.urls(kind)[0]), nil
@@ -119,7 +119,7 @@ func (r *run) unread(kind mcp.Kind) (why string, only map[string]bool) {
 		case k == nil || k.dropped || len(k.unspoken) == 0:
 		case k.last.IsZero():
 			return unanswered(url), k.unspoken
-		case k.claims && (k.resumed || k.marks): // it will say whether these are gone
+		case k.claims && (k.resumed || k.marks): // it will report whether these are gone
 			return "the server has not said yet whether it still has it: not all of its own sources may have been listed", k.unspoken
 		}
 	}
@@ -135,8 +135,8 @@ func unanswered(url string) string {
 	return fmt.Sprintf("the server does not answer for %s; have it answer, with nothing if there is none", url)
 }
 
-// protect keeps what is stored of a kind of which not all is known, or only some names
-// of it.
+// protect keeps the stored records of a kind that is not completely known, or only
+// some names of it.
 func (r *run) protect(listing *source.Listing, kind mcp.Kind, here map[string]bool, why string, only map[string]bool) {
 	is := emptyReading(kind, "a/a").Ref.Kind
 	for rec := range r.env.Stored() {
@@ -154,7 +154,7 @@ func (r *run) protect(listing *source.Listing, kind mcp.Kind, here map[string]bo
 	}
 }
 
-// reject reports what is wrong with the last answer for a type.
+// reject reports the faults of the last answer for a type.
 func (r *run) reject(listing *source.Listing, url string) {
 	if h := r.held[url]; h != nil {
 		for _, trouble := range h.trouble {
@@ -163,10 +163,10 @@ func (r *run) reject(listing *source.Listing, url string) {
 	}
 }
 
-// passOn passes on what an answer has changed, once everything was listed: of a complete
-// answer as a listing of the places concerned, so that what is missing is judged; else
-// one by one. What is kept because too little was known is judged with everything else,
-// listed anew.
+// passOn passes on the changes of an answer, once everything was listed. A complete
+// answer is a listing of the places concerned, so that missing records are judged.
+// Any other answer is passed on record by record. If a protected kind becomes known,
+// everything is listed and judged anew.
 func (r *run) passOn(ctx context.Context, k *asked, d difference, a answer, trouble bool) error {
 	switch {
 	case !r.listed:
@@ -194,8 +194,8 @@ func (r *run) passListing(ctx context.Context, k *asked, touched []string, a ans
 	return r.sink.Replace(ctx, listing)
 }
 
-// passChange passes on records one by one. What names no record, and what belongs to no
-// name, has nothing but a place.
+// passChange passes on records one by one. A resource that names no record, and a
+// fault without a name, are passed on by their place.
 func (r *run) passChange(ctx context.Context, k *asked, touched []string, a answer, trouble bool) error {
 	places := source.Listing{Places: []string{k.url}, Observed: a.at}
 	r.reject(&places, k.url)
@@ -225,17 +225,17 @@ func (r *run) passChange(ctx context.Context, k *asked, touched []string, a answ
 	return r.sink.Change(ctx, change)
 }
 
-// entry is what is made of a name that is held, or was.
+// entry is the result of reading a name, held now or before.
 type entry struct {
 	place     string
 	ref       model.Ref
 	object    *source.Object
 	rejection *source.Rejection // of the object, or of a part of it
-	ignored   string            // the kind of what is not read
-	passedOn  bool              // it came from here, and another Isthmus has passed it on since
+	ignored   string            // kind of a resource that is not read
+	passedOn  bool              // an echo that another Isthmus has passed on since
 }
 
-// read makes of a name of a kind what it is by the newest type that has it.
+// read returns the entry of a name, read from the newest type that has it.
 func (r *run) read(kind mcp.Kind, name string) entry {
 	e := entry{place: kind.Name + "/" + name, ref: emptyReading(kind, name).Ref}
 	for _, url := range r.urls(kind) {
@@ -253,7 +253,7 @@ func (r *run) read(kind mcp.Kind, name string) entry {
 		switch {
 		case reading.Echoed:
 			e.passedOn = reading.Path.Last() != r.env.Self
-			return e // what is bad of it is for the Isthmus that it came from to say
+			return e // the Isthmus that it came from reports its faults
 		case reading.Valid():
 			object := reading.Listed(e.place)
 			e.object = &object
@@ -270,7 +270,7 @@ func (r *run) read(kind mcp.Kind, name string) entry {
 	return e
 }
 
-// entering enters into a listing.
+// entering adds entries to a listing.
 type entering struct{ listing *source.Listing }
 
 func (i entering) enter(e entry) {
@@ -283,7 +283,7 @@ func (i entering) enter(e entry) {
 	if e.ignored != "" && i.listing.Ignored != nil {
 		i.listing.Ignored[e.ignored]++
 	}
-	if e.passedOn { // the server says that it has nothing of its own there, which is no drop
+	if e.passedOn { // the server has no resource of its own there, so this is no drop
 		i.listing.Removed = append(i.listing.Removed, e.place)
 	}
 }

@@ -14,34 +14,34 @@ import (
 	"github.com/isthmus-mesh/isthmus/internal/mcp"
 )
 
-// resource is one of an answer, still encoded.
+// resource is a resource of an answer, still encoded.
 type resource struct {
-	name    string // empty if nothing says what it is
+	name    string // empty if it cannot be read
 	version string // of the delta variant; may be empty
 	body    []byte // an encoded Resource of MCP
-	broken  string // why it is none; empty if it is one as far as one can see
-	fields  int    // of the object, where a record is made of them; counted once it is held
+	broken  string // why it is invalid; empty if no fault is known yet
+	fields  int    // of the object, if a record is made of it; counted once it is held
 }
 
 func (r resource) same(o resource) bool {
 	return r.version == o.version && r.broken == o.broken && bytes.Equal(r.body, o.body)
 }
 
-// perField is what a field of a message takes while it is read, and fieldResources has
-// the resources, in either variant.
+// perField is the memory in bytes that a field of a message takes while it is read.
+// fieldResources is the number of the field with the resources, in either variant.
 const (
 	perField       = 100
 	fieldResources = 2
 )
 
-// What a resource, and a field of its object, take beside their text.
+// Overhead in bytes of a resource, and of a field of its object, beside their text.
 const (
 	perResource = 512
 	perRecorded = 200
 )
 
-// size is what one takes, about, with the record that is made of it: its text is in
-// memory twice, as it came and in the record.
+// size returns the approximate bytes of a resource with the record made of it. Its
+// text is in memory twice: as received and in the record.
 func (r resource) size() int64 {
 	if r.name == "" {
 		return 0
@@ -56,14 +56,14 @@ func (r *resource) count(kind mcp.Kind) {
 	}
 }
 
-// named is a resource of the delta variant.
+// named returns a resource of the delta variant.
 func named(name, version string, body *anypb.Any) resource {
 	r := resource{name: name, version: version}
 	r.set(body)
 	return r
 }
 
-// unnamed is a resource of the state-of-the-world variant, which says its name inside.
+// unnamed returns a resource of the state-of-the-world variant, with its name in the body.
 func unnamed(body *anypb.Any) (r resource) {
 	if r.set(body); r.broken == "" {
 		r.name, r.broken = nameIn(r.body)
@@ -71,7 +71,7 @@ func unnamed(body *anypb.Any) (r resource) {
 	return r
 }
 
-// set takes the body, unless it is something else.
+// set stores the body, unless it has another type.
 func (r *resource) set(body *anypb.Any) {
 	const want = "istio.mcp.v1alpha1.Resource"
 	url := body.GetTypeUrl()
@@ -90,7 +90,7 @@ const (
 	fieldValue    = 2
 )
 
-// nameIn reads the name alone, so that what is held already needs no decoding.
+// nameIn reads the name alone, so that an unchanged resource needs no decoding.
 func nameIn(body []byte) (name, broken string) {
 	metadata, ok := lastField(body, fieldMetadata)
 	if ok {
@@ -101,7 +101,7 @@ func nameIn(body []byte) (name, broken string) {
 	return "", "it cannot be decoded, or has no metadata.name: send namespace/name"
 }
 
-// lastField returns a field of bytes: the last, as a decoder takes it.
+// lastField returns the last bytes field of a number, as a decoder takes it.
 func lastField(message []byte, want protowire.Number) (value []byte, ok bool) {
 	for len(message) > 0 {
 		number, kind, n := protowire.ConsumeTag(message)
@@ -122,7 +122,7 @@ func lastField(message []byte, want protowire.Number) (value []byte, ok bool) {
 	return value, ok
 }
 
-// bodyField is where a problem is that lets nothing of a resource be decoded.
+// bodyField is the field path of a problem that makes a whole resource undecodable.
 const bodyField = "body"
 
 // read decodes a resource of a kind.
@@ -148,7 +148,7 @@ func (r resource) read(kind mcp.Kind) istio.Reading {
 	return istio.FromResource(kind.Name, &m)
 }
 
-// fieldsOf counts the fields of the object in an encoded resource; it is not ok if
+// fieldsOf counts the fields of the object in an encoded resource; ok is false if
 // there are too many.
 func fieldsOf(body []byte) (n int, ok bool) {
 	object, _ := lastField(body, fieldBody)
@@ -156,13 +156,13 @@ func fieldsOf(body []byte) (n int, ok bool) {
 	return mcp.CountFields(spec, mcp.MostFields)
 }
 
-// emptyReading says which record a name stands for, and nothing of it.
+// emptyReading returns the reading of a name with its record's ref and no content.
 func emptyReading(kind mcp.Kind, name string) istio.Reading {
 	out := istio.FromResource(kind.Name, &mcpapi.Resource{Metadata: &mcpapi.Metadata{Name: name}})
 	return istio.Reading{Kind: kind.Name, Ref: out.Ref}
 }
 
-// decodes reports whether anything of a reading could be decoded, valid or not.
+// decodes reports whether any part of a reading could be decoded, valid or not.
 func decodes(r istio.Reading) bool {
 	return !r.Undecoded
 }

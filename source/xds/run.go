@@ -20,7 +20,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/source"
 )
 
-// Why the server is asked once more, on the same connection.
+// Reasons to ask the server once more, on the same connection.
 var (
 	errNoDelta      = errors.New("the server has no delta variant, or fails in it")
 	errDeltaAnswers = errors.New("the server answers in the delta variant after all")
@@ -39,22 +39,22 @@ type run struct {
 	received chan received
 	streams  sync.WaitGroup
 	active   *stream
-	// silent is a delta stream that was not answered, beside an active one of the
-	// other variant: a server that was not ready yet may answer later.
+	// silent is an unanswered delta stream beside an active one of the other variant:
+	// a server that was not ready yet may answer later.
 	silent    *stream
 	deltaOnly bool
 	listed    bool
-	protected map[string]bool // kinds of which not all was known when that was passed on
-	// stored are the names of which records are stored and nothing is held, by kind, that
-	// the server has not sent on the active stream.
+	protected map[string]bool // kinds that were not completely known when they were listed
+	// stored are the names, by kind, with a stored record and no held resource. The
+	// server has not sent them on the active stream.
 	stored map[string]map[string]bool
 	anew   bool // nothing was stored or held when that stream began
 }
 
 func (r *run) urls(kind mcp.Kind) []string { return r.config.urls(kind) }
 
-// essential is the kind without which there is no listing: that of services, if it is
-// asked for.
+// essential returns the kind without which there is no listing: ServiceEntry if
+// requested, else the first.
 func (r *run) essential() mcp.Kind {
 	for _, kind := range r.kinds {
 		if kind.Name == services {
@@ -73,8 +73,8 @@ func newRun(s *Source, sink source.Sink, conn *grpc.ClientConn, h held) *run {
 // follow waits for
 //   - the end,
 //   - a message, or the end of a stream,
-//   - the supervisor, who wants everything listed once more,
-//   - the time at which something is overdue, or a first state complete.
+//   - a relist that the supervisor requests,
+//   - the time at which an answer is overdue, or a first state complete.
 func (r *run) follow(ctx context.Context, delta bool) error {
 	streams, end := context.WithCancel(ctx)
 	defer r.streams.Wait()
@@ -107,7 +107,7 @@ func (r *run) follow(ctx context.Context, delta bool) error {
 	}
 }
 
-// begin opens the stream that counts, and asks for everything on it.
+// begin opens the active stream, and asks for everything on it.
 func (r *run) begin(ctx context.Context, delta bool) error {
 	s, err := openStream(ctx, r.conn, delta, r.node())
 	if err != nil {
@@ -119,7 +119,7 @@ func (r *run) begin(ctx context.Context, delta bool) error {
 	for _, kind := range r.kinds {
 		for i, url := range r.urls(kind) {
 			if i > 0 && (r.held[url] == nil || len(r.held[url].resources) == 0) {
-				continue // asked for if the newer is answered with nothing
+				continue // asked for if the newer type is answered with nothing
 			}
 			if err := r.ask(kind, url); err != nil {
 				return err
@@ -129,7 +129,7 @@ func (r *run) begin(ctx context.Context, delta bool) error {
 	return nil
 }
 
-// recall finds what is stored and not held: what an earlier process has left.
+// recall finds the names with a stored record but no held resource, left by an earlier process.
 func (r *run) recall() {
 	r.stored, r.anew = map[string]map[string]bool{}, true
 	for rec := range r.env.Stored() {
@@ -160,9 +160,9 @@ func (r *run) recall() {
 	}
 }
 
-// ask asks for a type on the active stream. A delta server is given what is held, with
-// its versions, or the names of what an earlier process has stored: then it says what is
-// gone. A server that takes no notice of that is given nothing.
+// ask requests a type on the active stream. A delta server receives the held
+// versions, or the names of records that an earlier process stored; then it reports
+// removed resources. A server that ignores these receives none.
 func (r *run) ask(kind mcp.Kind, url string) error {
 	now := time.Now()
 	k := &asked{kind: kind, url: url, at: now, waits: now}
@@ -187,7 +187,7 @@ func (r *run) ask(kind mcp.Kind, url string) error {
 	return r.active.ask(url, versions)
 }
 
-// ended says what becomes of the end of a stream.
+// ended maps the end of a stream to the error of the run; nil if the run goes on.
 func (r *run) ended(got received) error {
 	switch {
 	case got.from == r.silent:
@@ -213,7 +213,7 @@ func (r *run) take(ctx context.Context, got received) error {
 	}
 	from := got.from
 	from.open = true
-	defer func() { from.next <- struct{}{} }() // there is room for the one token
+	defer func() { from.next <- struct{}{} }() // the channel has room for the one token
 	room := r.env.Memory.Bytes(most) / perField
 	fields, ok := mcp.CountNested(got.data, fieldResources, int(room))
 	if !ok {
@@ -237,12 +237,12 @@ func (r *run) take(ctx context.Context, got received) error {
 	case k == nil:
 		return r.active.reply(a, "", fmt.Sprintf("nobody asked for %q", a.url))
 	case k.dropped:
-		return nil // without an ACK it is not sent again
+		return nil // without an ACK the server does not send it again
 	}
 	return r.answer(ctx, k, a)
 }
 
-// answer takes an answer for a type, stores what it changes, and replies.
+// answer takes an answer for a type, stores its changes, and replies.
 func (r *run) answer(ctx context.Context, k *asked, a answer) error {
 	r.Received(k.url, a.at)
 	if !r.listed {
@@ -271,7 +271,7 @@ func (r *run) answer(ctx context.Context, k *asked, a answer) error {
 	changed, echoed := !slices.Equal(h.trouble, d.trouble), len(h.echoes) > 0
 	h.apply(d)
 	if room := r.env.Memory.Lasting(most); r.held.size() > room {
-		clear(r.held) // of a server that says too much nothing is left but the records
+		clear(r.held) // too many resources: only the records stay
 		return fmt.Errorf("what the server has sent takes more than %d bytes in all, which is as much as there is memory for; confine it, or give Isthmus more (GOMEMLIMIT)", room)
 	}
 	if err := r.passOn(ctx, k, d, a, changed); err != nil {
@@ -289,8 +289,8 @@ func (r *run) answer(ctx context.Context, k *asked, a answer) error {
 	return r.older(k)
 }
 
-// spoken notes what the server has sent or removed. What it sends as one type of a kind it
-// has no need to send as the other.
+// spoken notes the names that the server has sent or removed. A resource sent as one
+// type of a kind need not come as the other.
 func (r *run) spoken(k *asked, a answer) {
 	for _, name := range a.removed {
 		delete(k.unspoken, name)
@@ -305,8 +305,8 @@ func (r *run) spoken(k *asked, a answer) {
 	}
 }
 
-// older asks for a kind under its older name where the newer is answered with
-// nothing, and no more once the newer has all of it.
+// older requests a kind by its older type while the newer is answered with nothing.
+// The older type is dropped once the newer has all its resources.
 func (r *run) older(k *asked) error {
 	names := r.urls(k.kind)
 	if len(names) < 2 || r.active.types[names[0]].last.IsZero() {
@@ -326,18 +326,18 @@ func (r *run) older(k *asked) error {
 	return r.active.drop(names[1])
 }
 
-// nameSet is a set of names of resources: those of the first answers of a stream, or all that
-// are held.
+// nameSet is a set of resource names: the names in the first answers of a stream, or
+// all held names.
 type nameSet struct {
-	names map[string]bool // nil for all that are held
+	names map[string]bool // nil for all held names
 	held  *holding
 }
 
-// newer are the names that the server has of a type: as long as the first answers of a
-// stream have not come, what is held besides may be gone.
+// newer returns the names that the server has of a type. Until the first answers of a
+// stream are complete, other held names may be gone.
 func (r *run) newer(url string) nameSet { return nameSet{r.active.types[url].names, r.held[url]} }
 
-// size is how many there are. It is asked for at each answer, so nothing is copied.
+// size returns the number of names. Each answer calls size, so no set is copied.
 func (n nameSet) size() int {
 	if n.names != nil {
 		return len(n.names)
@@ -345,7 +345,7 @@ func (n nameSet) size() int {
 	return len(n.held.resources)
 }
 
-// covers reports whether all that is held of another type is among them.
+// covers reports whether the set has all held names of another type.
 func (n nameSet) covers(other *holding) bool {
 	for name := range other.resources {
 		_, held := n.held.resources[name]
@@ -356,7 +356,7 @@ func (n nameSet) covers(other *holding) bool {
 	return true
 }
 
-// short bounds a reason, of which what a peer sent is a part.
+// short truncates a reason, since it may contain text that a peer sent.
 func short(reason string) string {
 	const enough = 500
 	if len(reason) <= enough {

@@ -32,15 +32,15 @@ type Source struct {
 	pace   pace
 	dial   func(context.Context, string) (net.Conn, error) // nil but in tests
 
-	// What follows outlives a run.
-	held  held          // nil while a run has it: what a panic left is not used again
-	pings time.Duration // between two, while the server says nothing
-	// noResume says that the server takes no notice of what it is said is held, so that
-	// what is gone meanwhile would stay.
+	// The fields below outlive a run.
+	held  held          // nil during a run, so that state after a panic is not reused
+	pings time.Duration // interval while the server is silent
+	// noResume says that the server ignores the held versions. Without a full state,
+	// removed resources would stay.
 	noResume bool
 	// sidecar says that the server knows no waypoints.
 	sidecar bool
-	// deltaEnd is how delta streams end on which nothing is listed; empty if they do not.
+	// deltaEnd is how delta streams end that list nothing; empty if they do not.
 	deltaEnd string
 }
 
@@ -49,12 +49,12 @@ var (
 	_ source.Exchanging = (*Source)(nil)
 )
 
-// Pings find a server that hangs. Some servers end connections on which there are more
-// than one in five minutes.
+// Pings detect a server that hangs. Some servers end connections with more than one
+// ping in five minutes.
 const (
 	pingEvery  = 30 * time.Second
 	pingSeldom = 5*time.Minute + 10*time.Second
-	pingBound  = 10 * time.Second // until the server has answered one
+	pingBound  = 10 * time.Second // until the server has answered a ping
 )
 
 // New returns a source for a configuration that is valid.
@@ -99,21 +99,21 @@ func (s *Source) Run(ctx context.Context, sink source.Sink) error {
 	}
 }
 
-// Bounds, where the memory of the process allows them.
+// Upper bounds; the memory of the process may set lower ones.
 const (
-	most       = 1 << 30   // of all that is held of a server
+	most       = 1 << 30   // of all held resources of a server
 	mostAnswer = 256 << 20 // of one message
 )
 
-// largest is how many bytes a message may have: several copies of it are in memory at
-// once while it is read, and so are those of other sources.
+// largest returns the maximum bytes of a message. Several copies of a message are in
+// memory while it is read, beside messages of other sources.
 func (s *Source) largest() int64 { return min(s.env.Memory.Bytes(most)/4, mostAnswer) }
 
-// window is what a server may send before it is read, but for the message that is
-// waited for. Without a number, gRPC lets it grow to 16 MiB for each connection.
+// window bounds the bytes that a server may send ahead of reading, apart from the message
+// being read. By default, gRPC lets the window grow to 16 MiB for each connection.
 const window = 256 << 10
 
-// connect prepares a connection, which is made once it is used.
+// connect prepares a connection, which is established on first use.
 func (s *Source) connect() (*grpc.ClientConn, error) {
 	creds, err := s.config.TLS.Credentials()
 	if err != nil {
@@ -136,7 +136,7 @@ func (s *Source) connect() (*grpc.ClientConn, error) {
 	return conn, nil
 }
 
-// explain says what ended a run.
+// explain returns why a run ended, with advice.
 func (s *Source) explain(ctx context.Context, err error) error {
 	switch {
 	case ctx.Err() != nil:
@@ -156,9 +156,9 @@ func (s *Source) explain(ctx context.Context, err error) error {
 	}
 }
 
-// node says who asks: the generator is that of istiod for control planes. Its id has
-// the four parts that istiod wants. Istiod does not push to a sidecar what changes and is
-// not exported to its namespace. To a waypoint it pushes every change.
+// node identifies the client. The generator is istiod's for control planes, and the id
+// has the four parts that istiod requires. To a sidecar, istiod does not push changes of
+// services that are not exported to its namespace. To a waypoint it pushes every change.
 func (s *Source) node() *corev3.Node {
 	name, kind, namespace := cmp.Or(s.env.Instance, "isthmus")+"-"+cmp.Or(s.env.Name, "xds"), "waypoint", namespaceOf(s.config.TLS)
 	if s.sidecar {
@@ -169,7 +169,7 @@ func (s *Source) node() *corev3.Node {
 		Metadata: &structpb.Struct{Fields: map[string]*structpb.Value{
 			"GENERATOR":     structpb.NewStringValue("api"),
 			"ISTIO_VERSION": structpb.NewStringValue("65536.65536.65536"),
-			// Another Isthmus says where its first state ends. Everybody else ignores it.
+			// Another Isthmus marks the end of its first state. Other servers ignore the field.
 			mcp.MarkFirstState: structpb.NewStringValue("true"),
 		}},
 	}

@@ -30,19 +30,19 @@ const (
 type stream struct {
 	grpc.ClientStream
 	delta bool
-	node  *corev3.Node // that the first request has
+	node  *corev3.Node // sent with the first request
 	types map[string]*asked
 	began time.Time
 	open  bool // something was received
-	// slowest is the longest that an answer of the first state took, from its request or
-	// from the ACK of the one before.
+	// slowest is the longest time of an answer of the first state, from its request
+	// or the previous answer's ACK.
 	slowest time.Duration
-	// next has a token when what was received is used, so that there is one message
-	// of a stream in memory.
+	// next receives a token when the received message was handled. So only one
+	// message of a stream is in memory.
 	next chan struct{}
 }
 
-// received is a message as it came, or how a stream ended.
+// received is an encoded message, or the end of a stream.
 type received struct {
 	from *stream
 	data []byte
@@ -50,7 +50,7 @@ type received struct {
 	at   time.Time
 }
 
-// openStream begins a stream, and hands on what it receives until ctx ends.
+// openStream begins a stream, which lives until ctx ends.
 func openStream(ctx context.Context, conn grpc.ClientConnInterface, delta bool, node *corev3.Node) (*stream, error) {
 	method := sotwMethod
 	if delta {
@@ -64,7 +64,7 @@ func openStream(ctx context.Context, conn grpc.ClientConnInterface, delta bool, 
 	return &stream{ClientStream: s, delta: delta, node: node, types: map[string]*asked{}, began: time.Now(), next: make(chan struct{}, 1)}, nil
 }
 
-// receive hands on one message at a time: the next one is read once that is used.
+// receive hands on one message at a time: the next one is read once this one was handled.
 func (s *stream) receive(ctx context.Context, out chan<- received) {
 	for {
 		var data []byte
@@ -85,8 +85,8 @@ func (s *stream) receive(ctx context.Context, out chan<- received) {
 	}
 }
 
-// codec leaves messages that are received as they are: what they may cost is taken of
-// a budget before they are decoded.
+// codec leaves received messages encoded: their memory is taken from a budget before
+// they are decoded.
 type codec struct{ encoding.CodecV2 }
 
 // Unmarshal implements [encoding.CodecV2].
@@ -99,18 +99,18 @@ func (codec) Unmarshal(data mem.BufferSlice, v any) error {
 	return nil
 }
 
-// answer is what either variant says.
+// answer is a response of either variant.
 type answer struct {
 	url, nonce, version string
-	full                bool // what it lacks is gone
-	marks, ends         bool // it is marked as of a first state, and as the last of it
+	full                bool // resources that it lacks are gone
+	marks, ends         bool // marked as part of a first state, and as its last part
 	resources           []resource
 	removed             []string
 	size                int
 	at                  time.Time
 }
 
-// decode reads a message that was received.
+// decode decodes a received message.
 func (s *stream) decode(got received) (answer, error) {
 	a := answer{full: !s.delta, size: len(got.data), at: got.at}
 	if s.delta {
@@ -137,8 +137,8 @@ func (s *stream) decode(got received) (answer, error) {
 	return a, nil
 }
 
-// ask sends the first request for a type. In the delta variant it has the versions of
-// what is held, if it resumes.
+// ask sends the first request for a type. In the delta variant, the request contains
+// the held versions if the stream resumes.
 func (s *stream) ask(url string, versions map[string]string) error {
 	if s.delta {
 		return s.send(&discoveryv3.DeltaDiscoveryRequest{
@@ -148,7 +148,7 @@ func (s *stream) ask(url string, versions map[string]string) error {
 	return s.send(&discoveryv3.DiscoveryRequest{Node: s.node, TypeUrl: url})
 }
 
-// drop ends the subscription to a type, where the variant has a way to.
+// drop ends the subscription to a type, if the variant supports that.
 func (s *stream) drop(url string) error {
 	if !s.delta {
 		return nil
@@ -156,8 +156,8 @@ func (s *stream) drop(url string) error {
 	return s.send(&discoveryv3.DeltaDiscoveryRequest{TypeUrl: url, ResourceNamesUnsubscribe: []string{"*"}})
 }
 
-// reply ACKs an answer or, with a reason, NACKs it. version is that of the last
-// answer that was ACKed.
+// reply ACKs an answer or, with a reason, NACKs it. The version is the last ACKed
+// one.
 func (s *stream) reply(a answer, version, reason string) error {
 	var detail *status.Status
 	if reason != "" {
@@ -169,7 +169,7 @@ func (s *stream) reply(a answer, version, reason string) error {
 	return s.send(&discoveryv3.DiscoveryRequest{TypeUrl: a.url, ResponseNonce: a.nonce, VersionInfo: version, ErrorDetail: detail})
 }
 
-// send sends a request. That a stream has ended is for whoever receives to say why.
+// send sends a request. An ended stream is no error here: the receiving goroutine reports why.
 func (s *stream) send(m proto.Message) error {
 	s.node = nil
 	if err := s.SendMsg(m); err != nil && !errors.Is(err, io.EOF) {

@@ -6,9 +6,8 @@ import (
 	"github.com/isthmus-mesh/isthmus/internal/mcp"
 )
 
-// urls are the names under which a kind is asked for, the newest first. A server that
-// knows an older one alone, as those do that were made for Istio before 1.24, answers
-// the newest with nothing.
+// urls returns the type URLs of a kind, the newest first. A server older than Istio
+// 1.24 may know only the older type, and answers the newest with nothing.
 func urls(kind mcp.Kind) []string {
 	older := map[string]string{
 		"networking.istio.io": "v1alpha3", "security.istio.io": "v1beta1", "telemetry.istio.io": "v1alpha1",
@@ -24,38 +23,39 @@ type asked struct {
 	kind    mcp.Kind
 	url     string
 	at      time.Time
-	waits   time.Time // of the last request for it, which an answer may follow
-	last    time.Time // answer that could be used; zero before the first
-	large   bool      // the last answer was, so that there may be more
+	waits   time.Time // time of the last request that an answer may follow
+	last    time.Time // time of the last usable answer; zero before the first
+	large   bool      // the last answer was large, so that more may follow
 	nacked  string    // why the last answer was NACKed, while none could be used
-	dropped bool      // whatever is said of it does not count any more
+	dropped bool      // answers for the type no longer count
 	version string    // of the last answer that was ACKed
-	// names are those of the first answers of a delta stream that does not resume:
-	// what they lack is gone. It is nil otherwise, and once the first listing is made.
+	// names are the names in the first answers of a delta stream that does not resume: other
+	// held names are gone. The set is nil otherwise, and once the first listing is made.
 	names map[string]bool
-	// resumes says that the server was given the versions that are held, and resumed that
-	// it took notice of the names that it was given.
+	// resumes says that the server received the held versions. resumed says that it
+	// handled the names that it received.
 	resumes, resumed bool
-	// marks says that the server marks its first state, and ends that it has marked the end.
+	// marks says that the server marks its first state, ends that it has marked the end.
 	marks, ends bool
-	// claims says that the server was given the unspoken names.
+	// claims says that the server received the unspoken names.
 	claims bool
-	// unspoken are names that are stored, or held of another stream, and that the server
-	// has neither sent nor removed on this one.
+	// unspoken are names stored, or held from another stream, that the server has
+	// neither sent nor removed on this one.
 	unspoken map[string]bool
 }
 
-// pace is how long things may take.
+// pace bounds waits.
 type pace struct {
 	delta   time.Duration // until the first answer, before the other variant is tried
 	answer  time.Duration // until the first answer of each type
-	patient time.Duration // likewise, at most, of a server that was too slow before
-	mark    time.Duration // after an answer, until the next one, of a server that marks its first state
-	// What follows is silence after which the first state of a delta server that marks nothing
-	// is taken for complete. Three round trips is the least in any case, up to the last of these.
+	patient time.Duration // likewise, for a server that was too slow before; an upper bound
+	mark    time.Duration // between two answers of a server that marks its first state
+	// The fields below are the silence after which the first state of a delta server
+	// without marks counts as complete. The silence lasts at least three round trips,
+	// up to the last of these.
 	quiet   time.Duration // after a small answer
 	more    time.Duration // after a large one, or if nothing is known from before
-	missing time.Duration // if not all that is stored has come
+	missing time.Duration // while stored names have not come
 }
 
 var usual = pace{
@@ -63,12 +63,12 @@ var usual = pace{
 	quiet: time.Second, more: 5 * time.Second, missing: 10 * time.Second,
 }
 
-// An answer of large bytes, or of manyNames resources, may have been split: the first is half of what
-// the peers take at most that are not configured to take more.
+// An answer of large bytes, or of manyNames resources, may have been split. The value
+// of large is half the usual maximum message size of peers.
 const (
 	large     = 2 << 20
 	manyNames = 1000
 )
 
-// roundTrips is how many of them a server may be silent for within a first state.
+// roundTrips is the number of round trips that a server may be silent within a first state.
 const roundTrips = 3
