@@ -3,6 +3,8 @@ package mcp
 import (
 	"errors"
 	"fmt"
+	"strings"
+	"unicode/utf8"
 
 	"google.golang.org/grpc/mem"
 	"google.golang.org/protobuf/encoding/protowire"
@@ -147,6 +149,12 @@ func identityOf(resource []byte) (name, version []byte, err error) {
 			return nil
 		})
 	})
+	if err == nil && !utf8.Valid(name) {
+		return nil, nil, errors.New("metadata.name is not valid UTF-8")
+	}
+	if !utf8.Valid(version) {
+		version = nil // a request cannot name it
+	}
 	return name, version, err
 }
 
@@ -176,5 +184,5 @@ func eachBytes(message []byte, visit func(protowire.Number, []byte) error) error
 // mostShown bounds the bytes of a peer's text that are kept for people.
 const mostShown = 1 << 10
 
-// cut truncates a text to mostShown bytes.
-func cut(text string) string { return text[:min(len(text), mostShown)] }
+// cut truncates a text to mostShown bytes of valid UTF-8, as messages need it.
+func cut(text string) string { return strings.ToValidUTF8(text[:min(len(text), mostShown)], "") }

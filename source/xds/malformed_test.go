@@ -2,6 +2,7 @@ package xds_test
 
 import (
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -98,6 +99,31 @@ func TestBadEndpointIsRejectedByItself(t *testing.T) {
 		r.pass(time.Second)
 		r.wants("shop/cart 10.0.0.3", "shop/other 10.0.1.1")
 		r.rejects()
+	})
+}
+
+// An answer whose names are not valid UTF-8 is NACKed in words that a message can carry, and the
+// stream goes on.
+func TestNamesThatAreNotUTF8AreNACKed(t *testing.T) {
+	variants(t, func(r *rig) {
+		r.many(3)
+		r.mirror()
+		before := r.stored()
+		broken := &anypb.Any{TypeUrl: resourceURL, Value: []byte("\x0a\x08\x0a\x06shop/\xff")}
+		r.change(func() {
+			r.resources["ServiceEntry"] = map[string]*anypb.Any{"shop/s00": broken, "shop/s01": broken, "shop/s02": broken}
+		})
+		r.pass(time.Second)
+		if n := r.nacks(); len(n) != 1 || !strings.Contains(n[0], "UTF-8") {
+			r.Errorf("NACKs: %q", n)
+		}
+		if r.stored() != before {
+			r.Errorf("stored:\n%s", r.stored())
+		}
+		r.many(3)
+		r.serve("shop/s03", "10.0.0.1")
+		r.pass(time.Second)
+		r.is(source.StateLive, "")
 	})
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"strings"
+	"unicode/utf8"
 
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
@@ -95,6 +96,9 @@ func nameIn(body []byte) (name, broken string) {
 	metadata, ok := lastField(body, fieldMetadata)
 	if ok {
 		if text, ok := lastField(metadata, fieldName); ok {
+			if !utf8.Valid(text) {
+				return "", "its metadata.name is not valid UTF-8: send namespace/name"
+			}
 			return string(text), ""
 		}
 	}

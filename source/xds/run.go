@@ -356,11 +356,11 @@ func (n nameSet) covers(other *holding) bool {
 	return true
 }
 
-// short truncates a reason, since it may contain text that a peer sent.
+// short truncates a reason, and makes it valid UTF-8, since it may contain text that a peer sent.
 func short(reason string) string {
 	const enough = 500
 	if len(reason) <= enough {
-		return reason
+		return strings.ToValidUTF8(reason, "")
 	}
 	return strings.ToValidUTF8(reason[:enough], "") + "…"
 }
