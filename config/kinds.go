@@ -45,7 +45,7 @@ func Known() Kinds {
 					Envoy: envoy.KindEnvoy, GRPC: envoy.KindGRPC, GRPCNode: envoy.KindGRPCNode, Extensions: []string{envoy.DNSCluster},
 					ControlPlane: resource.KindIstiod, Configuration: resource.KindMCP,
 				},
-				Settings: func() xds.Settings { return envoy.NewSettings() }, Unserved: envoy.Unserved, Notices: envoy.Notices,
+				Settings: func() xds.Settings { return envoy.NewTranslator() }, Unserved: envoy.Unserved, Notices: envoy.Notices,
 				Configuration: xds.Configuration{
 					Types: resource.OverXDS().Types, NotOffered: resource.NotOffered,
 					Begin: func(self string) xds.Steps {

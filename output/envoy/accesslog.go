@@ -6,6 +6,8 @@ import (
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	filev3 "github.com/envoyproxy/go-control-plane/envoy/extensions/access_loggers/file/v3"
 	"google.golang.org/protobuf/types/known/structpb"
+
+	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
 )
 
 // accessLogText is the format that Istio's users know.
@@ -49,14 +51,14 @@ func (v View) accessLogs() []*accesslogv3.AccessLog {
 	if said == nil || said.Path == "" {
 		return nil
 	}
-	file := &filev3.FileAccessLog{Path: said.Path, AccessLogFormat: &filev3.FileAccessLog_LogFormat{LogFormat: said.format()}}
+	file := &filev3.FileAccessLog{Path: said.Path, AccessLogFormat: &filev3.FileAccessLog_LogFormat{LogFormat: accessLogFormat(said)}}
 	return []*accesslogv3.AccessLog{{
 		Name: "envoy.access_loggers.file", ConfigType: &accesslogv3.AccessLog_TypedConfig{TypedConfig: packed(file)},
 	}}
 }
 
-func (a *AccessLog) format() *corev3.SubstitutionFormatString {
-	if a.Format == jsonFormat {
+func accessLogFormat(a *policy.AccessLog) *corev3.SubstitutionFormatString {
+	if a.Format == policy.JSONFormat {
 		named := map[string]*structpb.Value{}
 		for name, value := range accessLogFields {
 			named[name] = structpb.NewStringValue(value)

@@ -127,11 +127,11 @@ func TestRoutesAndAnswersAreThoseOfTheClientsCluster(t *testing.T) {
 func TestSameAddressInTwoClustersIsNoConflict(t *testing.T) {
 	t.Parallel()
 	b := crossedClusters()
-	if said := conflictsSaid(b.Snapshot(), NewSettings()); len(said) > 0 {
+	if said := conflictsSaid(b.Snapshot(), NewTranslator()); len(said) > 0 {
 		t.Errorf("%v", said)
 	}
 	b.Apply(2, []model.Event{inCluster("westward", "zz", model.Port{Number: 9000, Name: "main", Protocol: "TCP"}, "10.0.7.1")})
-	said := conflictsSaid(b.Snapshot(), NewSettings())
+	said := conflictsSaid(b.Snapshot(), NewTranslator())
 	if len(said) != 1 || !strings.HasPrefix(said[0], "zz.shop.svc.cluster.local: ports[9000].addresses: connections to port 9000 of 10.0.7.1 go to mail.shop.svc.cluster.local") {
 		t.Errorf("%v", said)
 	}
@@ -326,7 +326,7 @@ func TestServiceIsHeadlessInOneClusterAlone(t *testing.T) {
 			t.Errorf("%q: a lookup is answered %v", cluster, answers["db.shop.svc.cluster.local"])
 		}
 	}
-	if said := conflictsSaid(b.Snapshot(), NewSettings()); len(said) > 0 {
+	if said := conflictsSaid(b.Snapshot(), NewTranslator()); len(said) > 0 {
 		t.Errorf("%v", said)
 	}
 	back := b.Apply(3, []model.Event{model.Delete{Record: second.(model.Upsert).Record}})

@@ -6,6 +6,7 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
@@ -15,7 +16,7 @@ type addressListener struct {
 	address  string
 	number   uint32
 	mode     interception
-	settings *settings // nil if nothing is said
+	settings *policy.Prepared // nil if nothing is said
 	layoutKey
 }
 

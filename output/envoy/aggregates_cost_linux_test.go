@@ -8,6 +8,7 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
@@ -26,8 +27,8 @@ func BenchmarkAggregates(b *testing.B) {
 	} {
 		for _, namespaces := range []int{1, 10} {
 			b.Run(fmt.Sprintf("%s/%d-namespaces", of.name, namespaces), func(b *testing.B) {
-				settings := NewSettings()
-				settings.Edge.Ports = []EdgePort{{Number: 80, Protocol: edgeHTTP, Hosts: []string{"*"}}, {Number: 443, Protocol: edgeTLS, Hosts: []string{"*"}}}
+				settings := NewTranslator()
+				settings.Edge.Ports = []policy.EdgePort{{Number: 80, Protocol: policy.EdgeHTTP, Hosts: []string{"*"}}, {Number: 443, Protocol: policy.EdgeTLS, Hosts: []string{"*"}}}
 				builder, step := catalog.NewBuilder([]string{"s"}), settings.Begin()
 				var events []model.Event
 				for i := range services {

@@ -6,6 +6,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/isthmus-mesh/isthmus/catalog"
+	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
@@ -20,10 +21,10 @@ type assignment struct {
 // assignmentSlot tells the variants of a load assignment apart.
 type assignmentSlot struct {
 	slot
-	byWeight bool       // the weights of endpoints are those of localities
-	from     standpoint // of the clients, as far as it matters in the order
-	via      *crossing  // to endpoints of other networks; nil if there are none
-	avoids   avoided    // by the client, which is an edge
+	byWeight bool                   // the weights of endpoints are those of localities
+	from     standpoint             // of the clients, as far as it matters in the order
+	via      *policy.RemoteGateways // to endpoints of other networks; nil if there are none
+	avoids   avoided                // by the client, which is an edge
 }
 
 // Slot implements [push.Subject].

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/isthmus-mesh/isthmus/catalog"
+	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
@@ -13,9 +14,9 @@ import (
 // the edge itself: connections from outside would reach the admin interface of its Envoy,
 // or go round in a circle. The zero value avoids none.
 type avoided struct {
-	local bool         // those at local addresses
-	own   ownAddresses // those at the ports that the Envoy listens on
-	edge  *settings    // of which these ports are; nil without own
+	local bool             // those at local addresses
+	own   ownAddresses     // those at the ports that the Envoy listens on
+	edge  *policy.Prepared // of which these ports are; nil without own
 }
 
 // ownAddresses are the addresses that an Envoy says it has, in order, each followed by a
@@ -40,11 +41,11 @@ func (o ownAddresses) has(ip netip.Addr) bool {
 
 // avoidedIn returns what an edge avoids of the endpoints of a host. It is the same for all
 // edges if no endpoint is at a port that an edge listens on.
-func (s *settings) avoidedIn(p proxy, host string, endpoints *catalog.Endpoints) (a avoided) {
+func avoidedIn(s *policy.Prepared, p proxy, host string, endpoints *catalog.Endpoints) (a avoided) {
 	if p.role != edge || endpoints == nil {
 		return a
 	}
-	a.local = endpoints.Counts().Local > 0 && !s.allowsLocal(host)
+	a.local = endpoints.Counts().Local > 0 && !s.AllowsLocal(host)
 	own := avoided{own: p.own, edge: s}
 	for text := range strings.FieldsSeq(string(p.own)) {
 		for _, form := range []string{text, "::ffff:" + text} { // also as IPv6 has it
@@ -56,13 +57,6 @@ func (s *settings) avoidedIn(p proxy, host string, endpoints *catalog.Endpoints)
 		}
 	}
 	return a
-}
-
-// allowsLocal reports whether each port of the edge that exposes a host allows its endpoints
-// at local addresses. A host that no port exposes is reached by listeners of the Envoy's own
-// bootstrap at most, and these are the operator's.
-func (s *settings) allowsLocal(host string) bool {
-	return !slices.ContainsFunc(s.edge, func(p *EdgePort) bool { return p.exposes(host) && p.LocalAddresses != allowLocal })
 }
 
 // has reports whether an endpoint is avoided.
@@ -84,6 +78,6 @@ func (a avoided) isOwn(address string, port uint32) bool {
 	if err != nil || !a.own.has(ip) {
 		return false
 	}
-	_, listens := a.edge.edgePort(port)
-	return listens || slices.Contains(ownPorts, port)
+	_, listens := a.edge.EdgePort(port)
+	return listens || policy.IsOwnPort(port)
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
@@ -60,10 +61,10 @@ func TestAnEdgeIsNotLedToItself(t *testing.T) {
 	} {
 		builder.Apply(uint64(i+1), events) //nolint:gosec // few
 	}
-	s := NewSettings()
-	s.Edge.Ports = []EdgePort{
-		{Number: 8080, Protocol: edgeHTTP, LocalAddresses: rejectLocal, Hosts: []string{"local.com", "plain.com", "both.com", "dns.com"}},
-		{Number: 8081, Protocol: edgeHTTP, LocalAddresses: allowLocal, Hosts: []string{"allowed.com", "both.com"}},
+	s := NewTranslator()
+	s.Edge.Ports = []policy.EdgePort{
+		{Number: 8080, Protocol: policy.EdgeHTTP, LocalAddresses: policy.RejectLocal, Hosts: []string{"local.com", "plain.com", "both.com", "dns.com"}},
+		{Number: 8081, Protocol: policy.EdgeHTTP, LocalAddresses: policy.AllowLocal, Hosts: []string{"allowed.com", "both.com"}},
 	}
 	u := s.Begin()(builder.Snapshot(), catalog.Change{}, true, "istio-system")
 	called := func(c push.Client, row push.Row, host string) []string {
@@ -116,8 +117,8 @@ func TestAnEdgeExposesItsHosts(t *testing.T) {
 		edgeService("shop.com", 0, model.ResolutionStatic, http), edgeService("evilshop.com", 0, model.ResolutionStatic, http, tcp),
 		edgeService("db.com", 0, model.ResolutionStatic, tcp), edgeService("*.com", 0, model.ResolutionStatic, http),
 	})
-	s := NewSettings()
-	s.Edge.Ports = []EdgePort{{Number: 8080, Protocol: edgeHTTP, Hosts: []string{"*.shop.com"}}, {Number: 9000, Protocol: edgeTCP, Hosts: []string{"db.com"}}}
+	s := NewTranslator()
+	s.Edge.Ports = []policy.EdgePort{{Number: 8080, Protocol: policy.EdgeHTTP, Hosts: []string{"*.shop.com"}}, {Number: 9000, Protocol: policy.EdgeTCP, Hosts: []string{"db.com"}}}
 	u := s.Begin()(builder.Snapshot(), catalog.Change{}, true, "istio-system")
 	client := push.Client{Kind: KindEnvoy, Namespace: "a", Proxy: push.Proxy{Role: "router"}}
 	for name, want := range map[push.Row][]string{RouteType: {"outbound|80||B.Shop.com", "outbound|80||a.shop.com"}, ListenerType: {"outbound|9000||db.com"}} {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
 )
 
 func manyEndpoints(n int) *catalog.Service {
@@ -108,7 +109,7 @@ func BenchmarkIdentities(b *testing.B) {
 		b.Run(strconv.Itoa(n), func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				(&UpstreamTLS{Mode: simpleTLS}).identities(s, s.Endpoints(80), "cluster.local")
+				identitiesFor(&policy.UpstreamTLS{Mode: policy.SimpleTLS}, s, s.Endpoints(80), "cluster.local")
 			}
 		})
 	}

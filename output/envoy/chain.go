@@ -378,7 +378,7 @@ func (v View) toService(cluster string, affinity model.Affinity) []*listenerv3.F
 	host, _, _ := parseClusterName(cluster)
 	return []*listenerv3.Filter{filter(tcpFilter, &tcpv3.TcpProxy{
 		StatPrefix: cluster, ClusterSpecifier: &tcpv3.TcpProxy_Cluster{Cluster: cluster},
-		HashPolicy: v.policyFor(host, affinity).tcpHashPolicy(), AccessLog: v.accessLogs(),
+		HashPolicy: tcpHashPolicy(v.policyFor(host, affinity)), AccessLog: v.accessLogs(),
 	})}
 }
 

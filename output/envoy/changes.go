@@ -8,6 +8,7 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
@@ -15,16 +16,16 @@ import (
 // the one before, and for whom. Now is the snapshot that the change led to; the
 // rest is as in [NewWorld].
 func Step(now *catalog.Snapshot, c catalog.Change, complete bool, root string) push.Update {
-	return asIstio.step(now, c, complete, root, nil)
+	return stepOf(asIstio, now, c, complete, root, nil)
 }
 
-func (s *settings) step(now *catalog.Snapshot, c catalog.Change, complete bool, root string, known *definitions) push.Update {
+func stepOf(s *policy.Prepared, now *catalog.Snapshot, c catalog.Change, complete bool, root string, known *definitions) push.Update {
 	reviewed := Reviewed(c, root)
 	if movesViews(now, c) || movesClusters(now, c) {
 		reviewed = []string{"*"}
 	}
 	return push.Update{
-		World: s.world(now, complete, root, known), Changed: append(s.changes(now, c), s.edgeHostChanges(known, c)...), Reviewed: reviewed, Committed: c.Committed,
+		World: worldUnder(s, now, complete, root, known), Changed: append(changesOf(s, now, c), edgeHostChanges(s, known, c)...), Reviewed: reviewed, Committed: c.Committed,
 	}
 }
 
@@ -32,15 +33,17 @@ func (s *settings) step(now *catalog.Snapshot, c catalog.Change, complete bool, 
 // is the snapshot that the change led to: a service that comes, goes or is
 // exported elsewhere hides or uncovers those of the same host in other
 // namespaces, which are not part of the change.
-func Changes(now *catalog.Snapshot, c catalog.Change) []push.Changed { return asIstio.changes(now, c) }
+func Changes(now *catalog.Snapshot, c catalog.Change) []push.Changed {
+	return changesOf(asIstio, now, c)
+}
 
-func (s *settings) changes(now *catalog.Snapshot, c catalog.Change) []push.Changed {
+func changesOf(s *policy.Prepared, now *catalog.Snapshot, c catalog.Change) []push.Changed {
 	var list []push.Changed
 	hosts := newStepHosts(now)
 	for _, key := range slices.SortedFunc(maps.Keys(c.Services), compareKeys) {
-		list = s.appendChanges(list, hosts, key.Host, c.Services[key])
+		list = appendChanges(s, list, hosts, key.Host, c.Services[key])
 	}
-	return s.appendShared(list, hosts, c)
+	return appendShared(s, list, hosts, c)
 }
 
 // Reviewed lists the audience keys of clients that may see something else after a
@@ -58,23 +61,23 @@ func compareKeys(a, b catalog.ServiceKey) int {
 	return cmp.Or(cmp.Compare(a.Host, b.Host), cmp.Compare(a.Namespace, b.Namespace))
 }
 
-func (s *settings) appendChanges(list []push.Changed, hosts *stepHosts, host string, c catalog.ServiceChange) []push.Changed {
+func appendChanges(s *policy.Prepared, list []push.Changed, hosts *stepHosts, host string, c catalog.ServiceChange) []push.Changed {
 	namespaces, seen := audience(c.Old, c.New)
 	if !seen {
 		return list
 	}
-	lost, policy := losses(hosts, host, c), s.of(host)
-	all := s.subsets[policy]
-	note := func(port uint32, subsets []*subset, changed ...push.Row) {
+	lost, p := losses(hosts, host, c), s.Of(host)
+	all := s.Subsets(p)
+	note := func(port uint32, subsets []*policy.Selector, changed ...push.Row) {
 		for _, r := range changed {
-			for of, name := range s.named(r, host, port, subsets, policy) {
-				urgent := rows[r].locates && (lost[port] || of.left(c))
+			for of, name := range namesAt(s, r, host, port, subsets, p) {
+				urgent := rows[r].locates && (lost[port] || leftSubset(of, c))
 				list = append(list, push.Changed{Row: r, Name: name, Audience: namespaces, Urgent: urgent})
 			}
 		}
 	}
 	if c.Old != nil && c.New != nil && sameOffer(c.Old, c.New) {
-		noteEndpoints(c, policy, all, note)
+		noteEndpoints(c, p, all, note)
 		return list
 	}
 	for _, port := range concernedPorts(hosts, host, c) {
@@ -87,15 +90,15 @@ func (s *settings) appendChanges(list []push.Changed, hosts *stepHosts, host str
 	return list
 }
 
-// named yields the names of a resource and of its subsets, those for gateways included.
-func (s *settings) named(r push.Row, host string, port uint32, subsets []*subset, p *Policy) iter.Seq2[*subset, string] {
-	return func(yield func(*subset, string) bool) {
+// namesAt yields the names of a resource and of its subsets, those for gateways included.
+func namesAt(s *policy.Prepared, r push.Row, host string, port uint32, subsets []*policy.Selector, p *policy.Policy) iter.Seq2[*policy.Selector, string] {
+	return func(yield func(*policy.Selector, string) bool) {
 		for of, name := range rows[r].named(host, port, subsets) {
 			if !yield(of, name) {
 				return
 			}
 		}
-		if !s.passes || !rows[r].subsets || !p.TLS.ofMesh() {
+		if !s.Gateway || !rows[r].subsets || !p.TLS.OfMesh() {
 			return
 		}
 		for of, name := range entered(host, port, subsets) {
@@ -122,11 +125,11 @@ func sameStanding(a, b *catalog.Service) bool {
 
 // noteEndpoints notes what follows from a change of endpoints alone: for the subsets
 // that they are in, and where it concerns the whole port for all of them.
-func noteEndpoints(c catalog.ServiceChange, policy *Policy, all []*subset, note func(uint32, []*subset, ...push.Row)) {
+func noteEndpoints(c catalog.ServiceChange, p *policy.Policy, all []*policy.Selector, note func(uint32, []*policy.Selector, ...push.Row)) {
 	some := touched(all, c)
 	for _, port := range c.New.Ports {
 		old, now := c.Old.Endpoints(port.Number), c.New.Endpoints(port.Number)
-		if policy.TLS.followsAccounts() && otherIdentities(c, port.Number) {
+		if p.TLS.FollowsAccounts() && otherIdentities(c, port.Number) {
 			note(port.Number, all, ClusterType)
 		}
 		if old == now {

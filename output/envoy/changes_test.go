@@ -16,6 +16,7 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
@@ -156,29 +157,29 @@ func TestChangesMissNothing(t *testing.T) { t.Parallel(); checkChanges(t, asIsti
 // Nor do they where there are subsets, priorities by locality, and identities.
 func TestChangesUnderSettingsMissNothing(t *testing.T) {
 	t.Parallel()
-	checkChanges(t, conforming.prepare())
+	checkChanges(t, conforming.Prepare())
 }
 
-func checkChanges(t *testing.T, s *settings) {
+func checkChanges(t *testing.T, s *policy.Prepared) {
 	t.Helper()
 	rapid.Check(t, func(t *rapid.T) {
 		builder := catalog.NewBuilder([]string{"first", "second"})
-		first := s.world(builder.Snapshot(), true, "istio-system", nil)
+		first := worldUnder(s, builder.Snapshot(), true, "istio-system", nil)
 		start := everything(t, first)
 		before, sum := start, catalog.Change{}
 		for revision := range rapid.IntRange(1, 12).Draw(t, "steps") {
 			events := rapid.SliceOfN(rapid.Custom(drawEvent), 1, 4).Draw(t, "events")
 			change := builder.Apply(uint64(revision+1), events)
 			now := builder.Snapshot()
-			after := everything(t, s.world(now, true, "istio-system", nil))
-			checkListed(t, before, after, s.changes(now, change))
+			after := everything(t, worldUnder(s, now, true, "istio-system", nil))
+			checkListed(t, before, after, changesOf(s, now, change))
 			if s == asIstio {
-				checkClustersRest(t, change, s.changes(now, change))
+				checkClustersRest(t, change, changesOf(s, now, change))
 			}
-			checkLossesAreUrgent(t, before, after, s.changes(now, change))
+			checkLossesAreUrgent(t, before, after, changesOf(s, now, change))
 			sum = sum.Then(change)
-			checkListed(t, start, after, s.changes(now, sum))
-			checkLossesAreUrgent(t, start, after, s.changes(now, sum))
+			checkListed(t, start, after, changesOf(s, now, sum))
+			checkLossesAreUrgent(t, start, after, changesOf(s, now, sum))
 			before = after
 		}
 	})

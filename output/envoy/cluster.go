@@ -13,6 +13,7 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
@@ -29,12 +30,12 @@ type cluster struct {
 	target    uint32             // where originalDST goes instead of the original port; 0 if nowhere else
 	endpoints *catalog.Endpoints // of DNS forms: the names are part of the cluster
 	sockets   bool               // some endpoints are unix sockets; of what is not eds or does not matter, false
-	policy    *Policy
+	policy    *policy.Policy
 	order     order // of strictDNS
 	affinity  model.Affinity
 
-	tls        *UpstreamTLS // nil for none
-	identities string       // of which a certificate must have one, one a line
+	tls        *policy.UpstreamTLS // nil for none
+	identities string              // of which a certificate must have one, one a line
 }
 
 // clusterSlot tells the variants of a cluster apart.
@@ -52,7 +53,7 @@ func (s clusterSlot) Slot() any { return s }
 
 // clusterOf is the cluster for Envoys that say nothing of themselves.
 func clusterOf(at slot, s *catalog.Service, port model.Port) cluster {
-	c := cluster{clusterSlot: clusterSlot{slot: at}, speaks: httpVersionOf(port.Protocol), external: s.Location == model.MeshExternal, policy: asIstio.defaults, affinity: s.Traffic.Affinity}
+	c := cluster{clusterSlot: clusterSlot{slot: at}, speaks: httpVersionOf(port.Protocol), external: s.Location == model.MeshExternal, policy: asIstio.Defaults, affinity: s.Traffic.Affinity}
 	switch at.form {
 	case strictDNS, logicalDNS:
 		c.endpoints = s.Endpoints(port.Number)
@@ -75,7 +76,7 @@ func (c cluster) Refers(to string) iter.Seq[string] {
 		return one(c.clusterName())
 	}
 	if to == secretURL {
-		return c.tls.secrets()
+		return c.tls.Secrets()
 	}
 	return nothing
 }
@@ -100,7 +101,7 @@ func (c cluster) common() *clusterv3.Cluster {
 		Name:                          name,
 		ConnectTimeout:                durationpb.New(connectTimeout),
 		TypedExtensionProtocolOptions: c.speaks.options(),
-		CircuitBreakers:               c.policy.limits(),
+		CircuitBreakers:               limitsOf(c.policy),
 	}
 	if c.form == eds {
 		setType(m, clusterv3.Cluster_EDS)

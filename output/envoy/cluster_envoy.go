@@ -32,7 +32,7 @@ func (c cluster) completeForEnvoy(m *clusterv3.Cluster) {
 		c.redirect(m)
 	case noForm:
 	}
-	c.policy.apply(m, c.sockets)
+	applyPolicy(c.policy, m, c.sockets)
 }
 
 // redirect honours a target port that differs from the service's.

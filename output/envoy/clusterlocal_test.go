@@ -11,6 +11,7 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
@@ -119,9 +120,9 @@ func TestSidecarsLeaveCallsOfTheAPIServerToTheirCluster(t *testing.T) {
 // its host. Sidecars add no TLS of the mesh to the caller's.
 func TestAPIServersAreNotReachedFromOutside(t *testing.T) {
 	t.Parallel()
-	s := NewSettings()
-	s.Edge.Ports = []EdgePort{{Number: 443, Protocol: edgeTLS, Hosts: []string{"*"}}, {Number: 15443, Protocol: "AUTO_PASSTHROUGH", Hosts: []string{"*"}}}
-	s.Hosts = []HostPolicy{{Host: "*.cluster.local", Policy: Policy{TLS: &UpstreamTLS{Mode: istioTLS}}}}
+	s := NewTranslator()
+	s.Edge.Ports = []policy.EdgePort{{Number: 443, Protocol: policy.EdgeTLS, Hosts: []string{"*"}}, {Number: 15443, Protocol: "AUTO_PASSTHROUGH", Hosts: []string{"*"}}}
+	s.Hosts = []policy.HostPolicy{{Host: "*.cluster.local", Policy: policy.Policy{TLS: &policy.UpstreamTLS{Mode: policy.IstioMutualTLS}}}}
 	w := s.Begin()(apiServers("east"), catalog.Change{}, true, "istio-system").World
 	gateway := push.Client{Kind: KindEnvoy, Cluster: "east", Proxy: push.Proxy{Role: "router"}}
 	for _, r := range []push.Row{ListenerType, ClusterType} {

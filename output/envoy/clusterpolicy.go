@@ -11,6 +11,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
 )
 
 // leastRing is Istio's, of which a balancer by hash makes shares of the endpoints.
@@ -22,28 +23,28 @@ const leastRing = 1024
 const mergeWindow = 100 * time.Millisecond
 
 // policyOf is the policy of a host for the clients of a view.
-func (v View) policyOf(host string) *Policy {
+func (v View) policyOf(host string) *policy.Policy {
 	if v.settings == nil {
-		return asIstio.defaults
+		return asIstio.Defaults
 	}
-	return v.settings.of(host)
+	return v.settings.Of(host)
 }
 
 // policyFor is the policy of a host whose registry says something of affinity. What the
 // configuration says of its load balancer counts before that.
-func (v View) policyFor(host string, affinity model.Affinity) *Policy {
+func (v View) policyFor(host string, affinity model.Affinity) *policy.Policy {
 	p, from := v.policyOf(host), v.settings
 	if from == nil {
 		from = asIstio
 	}
-	if bySource := from.bySource[p]; affinity == model.ClientIP && bySource != nil {
-		return bySource
+	if affinity == model.ClientIP {
+		return from.BySource(p)
 	}
 	return p
 }
 
-// limits are what clients of all kinds stop at.
-func (p *Policy) limits() *clusterv3.CircuitBreakers {
+// limitsOf are what clients of all kinds stop at.
+func limitsOf(p *policy.Policy) *clusterv3.CircuitBreakers {
 	c := p.CircuitBreakers
 	if c == nil {
 		return noLimits()
@@ -59,22 +60,22 @@ func (p *Policy) limits() *clusterv3.CircuitBreakers {
 // count writes a number that is validated.
 func count(n int) *wrapperspb.UInt32Value { return wrapperspb.UInt32(uint32(n)) } //nolint:gosec // see above
 
-// apply has a cluster of Envoys be as the policy says. Sockets says that some of its
+// applyPolicy has a cluster of Envoys be as the policy says. Sockets says that some of its
 // endpoints are unix sockets, which do not take the options of TCP.
-func (p *Policy) apply(m *clusterv3.Cluster, sockets bool) {
+func applyPolicy(p *policy.Policy, m *clusterv3.Cluster, sockets bool) {
 	if p.ConnectTimeout != nil {
 		m.ConnectTimeout = durationpb.New(*p.ConnectTimeout)
 	}
 	if m.GetLbPolicy() != clusterv3.Cluster_CLUSTER_PROVIDED {
-		p.LoadBalancer.apply(m)
+		applyLoadBalancer(p.LoadBalancer, m)
 	}
-	p.OutlierDetection.apply(m)
+	applyOutlierDetection(p.OutlierDetection, m)
 	if p.TCPKeepalive != nil && !sockets {
-		m.UpstreamConnectionOptions = &clusterv3.UpstreamConnectionOptions{TcpKeepalive: p.TCPKeepalive.option()}
+		m.UpstreamConnectionOptions = &clusterv3.UpstreamConnectionOptions{TcpKeepalive: keepaliveOption(p.TCPKeepalive)}
 	}
 }
 
-func (l *LoadBalancer) apply(m *clusterv3.Cluster) {
+func applyLoadBalancer(l *policy.LoadBalancer, m *clusterv3.Cluster) {
 	switch {
 	case l == nil:
 	case l.ConsistentHash != nil:
@@ -87,8 +88,8 @@ func (l *LoadBalancer) apply(m *clusterv3.Cluster) {
 	}
 }
 
-// apply sets every number: those of Envoy may change.
-func (o *OutlierDetection) apply(m *clusterv3.Cluster) {
+// applyOutlierDetection sets every number: those of Envoy may change.
+func applyOutlierDetection(o *policy.OutlierDetection, m *clusterv3.Cluster) {
 	if o == nil {
 		return
 	}
@@ -115,7 +116,7 @@ func enforced(n int) *wrapperspb.UInt32Value {
 	return wrapperspb.UInt32(100)
 }
 
-func (k *TCPKeepalive) option() *corev3.TcpKeepalive {
+func keepaliveOption(k *policy.TCPKeepalive) *corev3.TcpKeepalive {
 	m := &corev3.TcpKeepalive{}
 	if k.Probes > 0 {
 		m.KeepaliveProbes = count(k.Probes)
@@ -131,7 +132,7 @@ func (k *TCPKeepalive) option() *corev3.TcpKeepalive {
 
 // hashPolicy is what tells requests apart that go to different endpoints; nil if nothing
 // does.
-func (p *Policy) hashPolicy() []*routev3.RouteAction_HashPolicy {
+func hashPolicy(p *policy.Policy) []*routev3.RouteAction_HashPolicy {
 	if p.LoadBalancer == nil || p.LoadBalancer.ConsistentHash == nil {
 		return nil
 	}
@@ -147,7 +148,7 @@ func (p *Policy) hashPolicy() []*routev3.RouteAction_HashPolicy {
 }
 
 // tcpHashPolicy is hashPolicy for connections, which have no headers.
-func (p *Policy) tcpHashPolicy() []*typev3.HashPolicy {
+func tcpHashPolicy(p *policy.Policy) []*typev3.HashPolicy {
 	if p.LoadBalancer == nil || p.LoadBalancer.ConsistentHash == nil || !p.LoadBalancer.ConsistentHash.UseSourceIP {
 		return nil
 	}

@@ -131,7 +131,7 @@ func TestConflictsEndWithTheirContext(t *testing.T) {
 	c := combined([]model.Event{asking("a", 0, 3, 3, 3, "TLS"), asking("a", 1, 3, 3, 3, "HTTP")})
 	ended, end := context.WithCancelCause(t.Context())
 	end(errors.New("the request has ended"))
-	of := NewSettings().Conflicts(ended, c.builder.Snapshot())
+	of := NewTranslator().Conflicts(ended, c.builder.Snapshot())
 	for s := range c.builder.Snapshot().Services() {
 		if list := of(s); len(list) > 0 {
 			t.Errorf("%s has %d conflicts", s.Key, len(list))
@@ -178,12 +178,12 @@ func combined(events []model.Event) combination {
 }
 
 func (c combination) publish() push.World {
-	settings := NewSettings()
+	settings := NewTranslator()
 	return settings.Begin()(c.builder.Snapshot(), c.change, true, "root").World
 }
 
 func (c combination) conflicts() (n int) {
-	of := NewSettings().Conflicts(context.Background(), c.builder.Snapshot())
+	of := NewTranslator().Conflicts(context.Background(), c.builder.Snapshot())
 	for s := range c.builder.Snapshot().Services() {
 		n += len(of(s))
 	}

@@ -9,42 +9,14 @@ import (
 	"strings"
 
 	"github.com/isthmus-mesh/isthmus/catalog"
+	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
 )
-
-// Conflicts returns the conflicts of each service of the snapshot over things that sidecars
-// and edges can have from one service only. They are the losses of the layouts themselves:
-// those of listeners, of routes, and of ports of the edge, as every namespace has them that
-// may differ from others. They are found when they are asked for, so changes cost nothing. The
-// conflicts at a port are kept until a service of the port changes. Once ctx has ended nothing
-// more is looked for, and what is returned may lack some.
-func (s *Settings) Conflicts(ctx context.Context, now *catalog.Snapshot) func(*catalog.Service) []catalog.Conflict {
-	c := conflicts{ctx: ctx, deciders: map[workloadIn]map[uint32]catalog.InboundPort{}, now: now, domain: s.ClusterDomain, edge: s.Edge.Ports}
-	if len(s.Edge.Ports) > 0 {
-		c.folded = foldedHosts(now)
-	}
-	return c.of
-}
-
-// LoopbackConflicts is [Settings.Conflicts] for sidecars with INTERCEPTION_MODE NONE. There
-// all services of a port share one listener on loopback, and connections to it do not say
-// which address they were meant for.
-func (s *Settings) LoopbackConflicts(ctx context.Context, now *catalog.Snapshot) func(*catalog.Service) []catalog.Conflict {
-	c := conflicts{ctx: ctx, now: now}
-	return func(s *catalog.Service) (list []catalog.Conflict) {
-		for _, port := range s.Ports {
-			if p := (proxy{mode: none}); p.opens(port.Number) {
-				list = append(list, c.at(port.Number, p)[s.Key]...)
-			}
-		}
-		return list
-	}
-}
 
 type conflicts struct {
 	ctx    context.Context // of the one report that is made
 	now    *catalog.Snapshot
 	domain string
-	edge   []EdgePort
+	edge   []policy.EdgePort
 	folded map[string][]*catalog.Service // those whose hosts differ in case alone
 	// deciders are what was found of workloads that many services have.
 	deciders map[workloadIn]map[uint32]catalog.InboundPort
@@ -430,9 +402,9 @@ func (l loss) conflict(number uint32, names []string, own bool) catalog.Conflict
 }
 
 // atEdge finds the owner of the host that a port of the edge leads to instead.
-func (c conflicts) atEdge(s *catalog.Service, port *EdgePort) []catalog.Conflict {
+func (c conflicts) atEdge(s *catalog.Service, port *policy.EdgePort) []catalog.Conflict {
 	alike := c.folded[foldOf(s.Key.Host)]
-	if _, exposed := port.memberOf(s.ServiceDefinition); !exposed || len(alike) < 2 {
+	if _, exposed := edgeMemberOf(port, s.ServiceDefinition); !exposed || len(alike) < 2 {
 		return nil
 	}
 	viewers := map[string]struct{}{nobody: {}}
@@ -449,15 +421,15 @@ func (c conflicts) atEdge(s *catalog.Service, port *EdgePort) []catalog.Conflict
 			continue
 		}
 		for _, other := range alike {
-			_, exposed := port.memberOf(other.ServiceDefinition)
-			if exposed && other.Key.Host != s.Key.Host && c.means(v, other.ServiceDefinition) && port.asks().Owner(namespace, other.ServiceDefinition, s.ServiceDefinition) < 0 {
+			_, exposed := edgeMemberOf(port, other.ServiceDefinition)
+			if exposed && other.Key.Host != s.Key.Host && c.means(v, other.ServiceDefinition) && edgeAskedAt(port).Owner(namespace, other.ServiceDefinition, s.ServiceDefinition) < 0 {
 				l.add(loss{s.ServiceDefinition, other.ServiceDefinition, lostAtEdge, s.Key.Host}, "")
 			}
 		}
 	}
 	for _, one := range l.worst {
-		own := port.asks().Owner("", one.winner, s.ServiceDefinition) > 0
-		return []catalog.Conflict{one.conflict(port.number(), []string{one.name}, own)}
+		own := edgeAskedAt(port).Owner("", one.winner, s.ServiceDefinition) > 0
+		return []catalog.Conflict{one.conflict(port.Port(), []string{one.name}, own)}
 	}
 	return nil
 }

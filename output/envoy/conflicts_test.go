@@ -13,6 +13,7 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
 )
 
 // claiming is a service of the namespace a that others have something in common with.
@@ -240,8 +241,8 @@ func TestWhatAnotherServiceHasIsSaid(t *testing.T) {
 			"one host", []claiming{{host: "x", number: 90, protocol: "TCP"}, {host: "x", number: 90, protocol: "TCP", namespace: "b"}}, nil,
 		},
 	}
-	settings := NewSettings()
-	settings.Edge.Ports = []EdgePort{{Number: 8080, Protocol: edgeHTTP, Hosts: []string{"*"}}, {Number: 7000, Protocol: edgeTCP, Hosts: []string{"x"}}}
+	settings := NewTranslator()
+	settings.Edge.Ports = []policy.EdgePort{{Number: 8080, Protocol: policy.EdgeHTTP, Hosts: []string{"*"}}, {Number: 7000, Protocol: policy.EdgeTCP, Hosts: []string{"x"}}}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
@@ -258,7 +259,7 @@ func TestWhatAnotherServiceHasIsSaid(t *testing.T) {
 	}
 }
 
-func conflictsSaid(s *catalog.Snapshot, settings *Settings) (said []string) {
+func conflictsSaid(s *catalog.Snapshot, settings *Translator) (said []string) {
 	of := settings.Conflicts(context.Background(), s)
 	for service := range s.Services() {
 		for _, c := range of(service) {
@@ -283,7 +284,7 @@ func TestLostDomainsAreThoseThatSomeViewLacks(t *testing.T) {
 }
 
 func compareLosses(t *rapid.T, snapshot *catalog.Snapshot) {
-	w, of := NewWorld(snapshot, true, "root"), NewSettings().Conflicts(t.Context(), snapshot)
+	w, of := NewWorld(snapshot, true, "root"), NewTranslator().Conflicts(t.Context(), snapshot)
 	lost := map[catalog.ServiceKey]map[string]bool{}
 	for _, client := range sidecarsOf("", "n", "m", "other") {
 		v := w.View(RouteType, client).(View)
@@ -379,7 +380,7 @@ func TestServicesThatCallsDoNotReachHaveConflicts(t *testing.T) {
 				}
 			}
 		}
-		of := NewSettings().Conflicts(t.Context(), now)
+		of := NewTranslator().Conflicts(t.Context(), now)
 		for s := range now.Services() {
 			list := of(s)
 			if port, _ := s.Port(90); trafficOf(port) == sniffed { // requests for its address come to the address

@@ -18,6 +18,7 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
 	"github.com/isthmus-mesh/isthmus/push"
 	"github.com/isthmus-mesh/isthmus/push/pushtest"
 )
@@ -35,24 +36,24 @@ func TestServicesAreAWellBehavedProducer(t *testing.T) {
 
 // conforming are settings with every kind of port of the edge, of which some are ports of
 // services, and with priorities by locality, subsets and TLS.
-var conforming = &Settings{
-	Outbound: RegistryOutbound,
-	Edge: Edge{Ports: []EdgePort{
-		{Number: 80, Protocol: edgeHTTP, Hosts: []string{"*"}}, {Number: 8080, Protocol: edgeHTTP, Hosts: []string{"*"}}, {Number: 81, Protocol: edgeTCP, Hosts: []string{"*"}}, {Number: 8443, Protocol: edgeTLS, Hosts: []string{"*"}}, {Number: 15443, Protocol: edgeAutoPassthrough, Hosts: []string{"*"}},
+var conforming = &Translator{policy.Settings{
+	Outbound: policy.RegistryOutbound,
+	Edge: policy.Edge{Ports: []policy.EdgePort{
+		{Number: 80, Protocol: policy.EdgeHTTP, Hosts: []string{"*"}}, {Number: 8080, Protocol: policy.EdgeHTTP, Hosts: []string{"*"}}, {Number: 81, Protocol: policy.EdgeTCP, Hosts: []string{"*"}}, {Number: 8443, Protocol: policy.EdgeTLS, Hosts: []string{"*"}}, {Number: 15443, Protocol: policy.EdgeAutoPassthrough, Hosts: []string{"*"}},
 	}},
-	Networks: []Network{{Name: "n", Gateways: []Gateway{{"192.0.2.1", 15443}}}, {Name: "o", Gateways: []Gateway{{"192.0.2.2", 15443}, {"192.0.2.3", 15443}}}},
-	DNS:      &DNS{Port: 15053, TTL: leastTTL},
-	Defaults: Policy{OutlierDetection: &OutlierDetection{}},
-	Hosts: []HostPolicy{{
-		Host: "x.com", Subsets: []Subset{{"v1", map[string]string{"version": "v1"}}, {"both", map[string]string{"version": "v2", "app": "it"}}},
-		Policy: Policy{
-			Retries: &Retries{}, TCPKeepalive: &TCPKeepalive{Probes: 3},
-			TLS: &UpstreamTLS{Mode: istioTLS, CAFile: "/ca.crt", CertificateFile: "/tls.crt", KeyFile: "/tls.key"},
+	Networks: []policy.Network{{Name: "n", Gateways: []policy.Gateway{{Address: "192.0.2.1", Port: 15443}}}, {Name: "o", Gateways: []policy.Gateway{{Address: "192.0.2.2", Port: 15443}, {Address: "192.0.2.3", Port: 15443}}}},
+	DNS:      &policy.DNS{Port: 15053, TTL: policy.LeastTTL},
+	Defaults: policy.Policy{OutlierDetection: &policy.OutlierDetection{}},
+	Hosts: []policy.HostPolicy{{
+		Host: "x.com", Subsets: []policy.Subset{{Name: "v1", Labels: map[string]string{"version": "v1"}}, {Name: "both", Labels: map[string]string{"version": "v2", "app": "it"}}},
+		Policy: policy.Policy{
+			Retries: &policy.Retries{}, TCPKeepalive: &policy.TCPKeepalive{Probes: 3},
+			TLS: &policy.UpstreamTLS{Mode: policy.IstioMutualTLS, CAFile: "/ca.crt", CertificateFile: "/tls.crt", KeyFile: "/tls.key"},
 		},
 	}, {
-		Host: "*.com", Policy: Policy{TLS: &UpstreamTLS{Mode: simpleTLS, CAFile: "/ca.crt", SubjectAltNames: []string{"y.com"}}},
+		Host: "*.com", Policy: policy.Policy{TLS: &policy.UpstreamTLS{Mode: policy.SimpleTLS, CAFile: "/ca.crt", SubjectAltNames: []string{"y.com"}}},
 	}},
-}
+}}
 
 func drawPushClient(t *rapid.T) push.Client {
 	return push.Client{
@@ -104,7 +105,7 @@ func drawResourceName(t *rapid.T, r push.Row) string {
 // out from all its records at once, and not from one change after the other.
 type mirror struct {
 	builder  *catalog.Builder
-	settings *settings
+	settings *policy.Prepared
 	records  map[model.Ref]model.Record
 	revision uint64
 	anew     *World // of the records there are; nil if it was not asked for
@@ -118,7 +119,7 @@ var mergeOrder = []string{"first", "second"}
 func newMirror() *mirror {
 	return &mirror{
 		builder: ruled.NewBuilder(), records: map[model.Ref]model.Record{},
-		step: conforming.Begin(), settings: conforming.prepare(), draw: drawAnyEvent,
+		step: conforming.Begin(), settings: conforming.Prepare(), draw: drawAnyEvent,
 	}
 }
 
@@ -163,7 +164,7 @@ func (m *mirror) Sees(r push.Row, c push.Client) map[string]push.Encoded {
 			events = append(events, model.Upsert{Record: m.records[ref]})
 		}
 		builder.Apply(1, events)
-		m.anew = m.settings.world(builder.Snapshot(), true, "istio-system", (*definitions)(nil).after(builder.Snapshot(), catalog.Change{}, m.settings))
+		m.anew = worldUnder(m.settings, builder.Snapshot(), true, "istio-system", (*definitions)(nil).after(builder.Snapshot(), catalog.Change{}, m.settings))
 	}
 	if m.last.spreads != nil && r == MemberType {
 		return m.seesCollections(c)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
@@ -46,9 +47,9 @@ func answersTo(t failing, w push.World, c push.Client) (map[string][]string, pus
 	return found, encoded.Version
 }
 
-func answeringSettings() *Settings {
-	s := NewSettings()
-	s.DNS = &DNS{}
+func answeringSettings() *Translator {
+	s := NewTranslator()
+	s.DNS = &policy.DNS{}
 	s.DNS.SetDefaults()
 	return s
 }

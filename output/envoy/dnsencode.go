@@ -13,6 +13,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
@@ -42,7 +43,7 @@ const (
 
 // encode puts the listener around its table.
 func (l dnsListener) encode(table *pieces) push.Encoded {
-	dns := l.view.settings.dns
+	dns := l.view.settings.DNS
 	loopback := proxy{mode: none, family: l.view.proxy.family}.shared()
 	address := socketAt(loopback, uint32(dns.Port)) //nolint:gosec // it is validated
 	address.GetSocketAddress().Protocol = corev3.SocketAddress_UDP
@@ -62,7 +63,7 @@ func (l dnsListener) encode(table *pieces) push.Encoded {
 		StatPrefix: l.name, CaseInsensitive: true,
 		ClientConfig: &dnsfilterv3.DnsFilterConfig_ClientContextConfig{
 			ResolverTimeout: durationpb.New(lookupTimeout), MaxPendingLookups: lookupsAtOnce,
-			TypedDnsResolverConfig: &corev3.TypedExtensionConfig{Name: dnsResolver, TypedConfig: packed(dns.resolver())},
+			TypedDnsResolverConfig: &corev3.TypedExtensionConfig{Name: dnsResolver, TypedConfig: packed(resolverConfig(dns))},
 		},
 	})
 	body, size = append(appendAnyHead(nil, dnsURL, size), body...), size+anyHeadSize(dnsURL, size)
@@ -74,16 +75,14 @@ func (l dnsListener) encode(table *pieces) push.Encoded {
 	return push.Encoded{Name: l.name, Version: versionOf(body).Plus(table.sum), Body: body, Tail: table}
 }
 
-// resolver asks the nameservers for names as they are. The application has tried the
+// resolverConfig asks the nameservers for names as they are. The application has tried the
 // domains of its machine already.
-func (d *DNS) resolver() *caresv3.CaresDnsResolverConfig {
+func resolverConfig(d *policy.DNS) *caresv3.CaresDnsResolverConfig {
 	m := &caresv3.CaresDnsResolverConfig{DnsResolverOptions: &corev3.DnsResolverOptions{NoDefaultSearchDomain: true}}
-	for _, text := range d.Upstream {
-		if server, ok := nameserver(text); ok {
-			at := socketAt(server.Addr().String(), uint32(server.Port()))
-			at.GetSocketAddress().Protocol = corev3.SocketAddress_UDP
-			m.Resolvers = append(m.Resolvers, at)
-		}
+	for _, server := range d.Nameservers() {
+		at := socketAt(server.Addr().String(), uint32(server.Port()))
+		at.GetSocketAddress().Protocol = corev3.SocketAddress_UDP
+		m.Resolvers = append(m.Resolvers, at)
 	}
 	return m
 }

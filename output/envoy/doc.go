@@ -20,12 +20,13 @@
 //   - An edge has the listeners of the configuration (edge.go).
 //   - Any other Envoy has listeners of its own, and is given clusters and assignments.
 //
-// [Settings] are what the configuration says: how hosts are called, and what Envoys
-// listen on. They do not change, and are part of each view. Secrets are there for TLS to
-// endpoints, and name files on the Envoy's machine. Only clients whose clusters name a
-// secret are sent its paths.
+// Package policy has the configuration: how hosts are called, and where Envoys listen. A
+// [Translator] translates under it. The settings do not change, and are part of each view.
+// Messages are written here, by functions over a policy. Secrets serve TLS to endpoints, and
+// name files on the Envoy's machine. Only clients whose clusters name a secret are sent its
+// paths.
 //
-// With [LEDS] the endpoints of large services go one by one, as members of collections.
+// With LEDS the endpoints of large services go one by one, as members of collections.
 // These, with a journal of each, are made from those of the world before, and their names
 // begin with a random number of the process. All else follows from the snapshot.
 //
@@ -47,6 +48,6 @@
 //
 // Concurrency: everything that a [World] leads to may be used from any goroutine. It is
 // immutable once made, but for what is made when it is first asked for. The function that
-// [Settings.Begin] returns has one caller at a time. Nothing here starts a goroutine, reads
+// [Translator.Begin] returns has one caller at a time. Nothing here starts a goroutine, reads
 // a clock or does I/O, but for one random number by which collections are named.
 package envoy

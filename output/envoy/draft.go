@@ -8,6 +8,7 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
 )
 
 // draft is a load assignment in the making: the endpoints that are served, and
@@ -16,15 +17,15 @@ import (
 // of 20,000 endpoints costs a handful of allocations.
 type draft struct {
 	name   string
-	of     *subset    // nil for all endpoints
-	from   standpoint // of the client
+	of     *policy.Selector // nil for all endpoints
+	from   standpoint       // of the client
 	order  order
 	avoids avoided
-	via    *crossing // to endpoints of other networks; nil if all are reached directly
-	places []place   // by address and port
-	zones  []*zone   // by locality and distance
-	groups []*group  // by locality as written
-	size   int       // of the encoded assignment
+	via    *policy.RemoteGateways // to endpoints of other networks; nil if all are reached directly
+	places []place                // by address and port
+	zones  []*zone                // by locality and distance
+	groups []*group               // by locality as written
+	size   int                    // of the encoded assignment
 	// digits are those of weights in each locality, if these are groups of their own; else nil.
 	digits map[model.Locality]int
 	// resolves says that endpoints are names; only others have further addresses.
@@ -66,11 +67,11 @@ func (d *draft) take(endpoints *catalog.Endpoints, address func(catalog.Endpoint
 	rewritten := false
 	var last *zone
 	for e := range endpoints.All() {
-		if e.Health != model.Healthy || !d.of.has(e) || !d.from.sees(e, d.order) || d.avoids.has(e) {
+		if e.Health != model.Healthy || !d.of.Selects(e.Labels) || !d.from.sees(e, d.order) || d.avoids.has(e) {
 			continue
 		}
 		written, left := address(e)
-		foreign := d.via.leadsTo(e.Network)
+		foreign := d.via.LeadTo(e.Network)
 		if left != "" && !(foreign && e.Address == "") { // who goes through a gateway needs no address
 			continue
 		}

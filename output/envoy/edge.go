@@ -9,6 +9,7 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
@@ -26,13 +27,13 @@ type definitions struct {
 }
 
 // after are the definitions after a change; they are the same unless it is of one of them.
-func (d *definitions) after(now *catalog.Snapshot, c catalog.Change, s *settings) *definitions {
+func (d *definitions) after(now *catalog.Snapshot, c catalog.Change, s *policy.Prepared) *definitions {
 	if d == nil {
-		first := &definitions{byPort: now.Ports(), secured: s.securedIn(now)}
-		if s.dns != nil {
-			first.names = namesOf(now, s.domain)
+		first := &definitions{byPort: now.Ports(), secured: securedIn(s, now)}
+		if s.DNS != nil {
+			first.names = namesOf(now, s.Domain)
 		}
-		if s.takesRequestsAtEdge() {
+		if s.TakesRequestsAtEdge() {
 			first.web = first.web.after(now, c)
 		}
 		return first
@@ -43,7 +44,7 @@ func (d *definitions) after(now *catalog.Snapshot, c catalog.Change, s *settings
 	}
 	next := &definitions{byPort: now.Ports(), secured: d.secured.after(c, s)}
 	if d.names != nil {
-		next.names = d.names.after(c, s.domain)
+		next.names = d.names.after(c, s.Domain)
 	}
 	if d.web != nil {
 		next.web = d.web.after(now, c)
@@ -76,18 +77,18 @@ func (m edgeMember) cluster() string { return ClusterName(m.Key.Host, m.at) }
 // first: of names, or of the port if nothing else says which service is meant. One is
 // called at its port of the same number, if that carries what the
 // edge takes there, else at the first that does.
-func (d *definitions) members(v View, p *EdgePort) []edgeMember {
+func (d *definitions) members(v View, p *policy.EdgePort) []edgeMember {
 	if d == nil {
 		return nil
 	}
 	found := map[catalog.ServiceKey]edgeMember{}
 	for index := range d.byPort {
 		for s := range index.Visible(v.viewer()) {
-			if !p.exposes(s.Key.Host) {
+			if !p.Exposes(s.Key.Host) {
 				continue
 			}
 			port, _ := s.Port(index.Number)
-			place, ok := p.takes(port)
+			place, ok := edgeTakes(p, port)
 			// An endpoint that is where the connection was going anyway is the edge itself. What
 			// each cluster has for itself is not for callers from outside.
 			if !ok || s.Resolution == model.ResolutionNone || s.Traffic.ClusterLocal || !hasCluster(s, index.Number) {
@@ -99,33 +100,33 @@ func (d *definitions) members(v View, p *EdgePort) []edgeMember {
 		}
 	}
 	return slices.SortedFunc(maps.Values(found), func(a, b edgeMember) int {
-		return p.asks().Owner(v.Namespace, a.ServiceDefinition, b.ServiceDefinition)
+		return edgeAskedAt(p).Owner(v.Namespace, a.ServiceDefinition, b.ServiceDefinition)
 	})
 }
 
-// asks is what services ask for at the port.
-func (p *EdgePort) asks() catalog.Asked {
-	if p.Protocol == edgeTCP {
+// edgeAskedAt is the thing that services of a port of the edge ask for.
+func edgeAskedAt(p *policy.EdgePort) catalog.Asked {
+	if p.Protocol == policy.EdgeTCP {
 		return catalog.Address
 	}
 	return catalog.Name
 }
 
-// takes reports whether what comes to a port of the edge can be led to the port of a
+// edgeTakes reports whether what comes to a port of the edge can be led to the port of a
 // service, and how well it does.
-func (p *EdgePort) takes(port model.Port) (place int, ok bool) {
+func edgeTakes(p *policy.EdgePort, port model.Port) (place int, ok bool) {
 	const same, certain, perhaps = 0, 1, 2
 	kind := trafficOf(port)
 	switch p.Protocol {
-	case edgeHTTP:
+	case policy.EdgeHTTP:
 		ok = kind == httpOnly || kind == sniffed
-	case edgeTLS:
+	case policy.EdgeTLS:
 		ok = kind == tlsOnly
 	default: // nothing but the number says which service is meant
-		ok = (kind == tcpOnly || kind == sniffed) && p.is(port.Number)
+		ok = (kind == tcpOnly || kind == sniffed) && p.Port() == port.Number
 	}
 	switch {
-	case p.is(port.Number):
+	case p.Port() == port.Number:
 		return same, ok
 	case kind == sniffed:
 		return perhaps, ok
@@ -137,7 +138,7 @@ func (p *EdgePort) takes(port model.Port) (place int, ok bool) {
 // edgeRoutesPrefix begins the names of route configurations of the edge, as Istio has them.
 const edgeRoutesPrefix = "http."
 
-func (p *EdgePort) routes() string { return edgeRoutesPrefix + strconv.Itoa(p.Number) }
+func edgeRoutesName(p *policy.EdgePort) string { return edgeRoutesPrefix + strconv.Itoa(p.Number) }
 
 // parseEdgeRoutes accepts exactly what routes writes.
 func parseEdgeRoutes(name string) (number uint32, ok bool) {
@@ -149,53 +150,40 @@ func parseEdgeRoutes(name string) (number uint32, ok bool) {
 	return number, ok && number > 0 && number <= highestPort
 }
 
-// edgePort returns the configured port of a number.
-func (s *settings) edgePort(number uint32) (*EdgePort, bool) {
-	i := slices.IndexFunc(s.edge, func(p *EdgePort) bool { return p.is(number) })
-	if i < 0 {
-		return nil, false
-	}
-	return s.edge[i], true
-}
-
 // edgeListenerNames yields the listeners of Envoys at the edge, and edgeRouteNames
 // their route configurations.
-func (s *settings) edgeListenerNames(p proxy) iter.Seq[string] {
+func edgeListenerNames(s *policy.Prepared, p proxy) iter.Seq[string] {
 	return func(yield func(string) bool) {
-		for _, port := range s.edge {
-			if p.opens(port.number()) && !yield(socketName(p.everywhere(), port.number())) {
+		for _, port := range s.Edge {
+			if p.opens(port.Port()) && !yield(socketName(p.everywhere(), port.Port())) {
 				return
 			}
 		}
 	}
 }
 
-func (s *settings) edgeRouteNames(single bool) iter.Seq[string] {
+func edgeRouteNames(s *policy.Prepared, single bool) iter.Seq[string] {
 	return func(yield func(string) bool) {
-		for _, port := range s.edge {
-			if port.Protocol == edgeHTTP && (!yield(port.routes()) || single && !yield(port.hostRoutes())) {
+		for _, port := range s.Edge {
+			if port.Protocol == policy.EdgeHTTP && (!yield(edgeRoutesName(port)) || single && !yield(edgeHostRoutesName(port))) {
 				return
 			}
 		}
 	}
-}
-
-func (s *settings) takesRequestsAtEdge() bool {
-	return slices.ContainsFunc(s.edge, func(p *EdgePort) bool { return p.Protocol == edgeHTTP })
 }
 
 // edgeNames are the resources of the edge that any service may be part of.
-func (s *settings) edgeNames() (names []sharedName) {
-	for _, port := range s.edge {
+func edgeNames(s *policy.Prepared) (names []sharedName) {
+	for _, port := range s.Edge {
 		switch port.Protocol {
-		case edgeHTTP:
-			names = append(names, sharedName{RouteType, port.routes()})
+		case policy.EdgeHTTP:
+			names = append(names, sharedName{RouteType, edgeRoutesName(port)})
 			continue
-		case edgeAutoPassthrough: // of no service
+		case policy.EdgeAutoPassthrough: // of no service
 			continue
 		}
 		for _, address := range []string{anyIPv4, anyIPv6} {
-			names = append(names, sharedName{ListenerType, socketName(address, port.number())})
+			names = append(names, sharedName{ListenerType, socketName(address, port.Port())})
 		}
 	}
 	return names
@@ -206,16 +194,16 @@ func findEdgeListener(w *World, v View, name string) (push.Subject, bool) {
 	if !ok || address != v.proxy.everywhere() {
 		return nil, false
 	}
-	port, ok := w.settings.edgePort(number)
+	port, ok := w.settings.EdgePort(number)
 	if !ok || !v.proxy.opens(number) {
 		return nil, false
 	}
-	v.single = v.single && port.Protocol == edgeHTTP && w.definitions != nil && w.definitions.web.areMany(w.settings)
+	v.single = v.single && port.Protocol == policy.EdgeHTTP && w.definitions != nil && w.definitions.web.areMany(w.settings)
 	l := edgeListener{proxySlot{ListenerType, name, v}, port, nil, nil}
 	if v.single {
 		l.hosts = w.definitions
 	}
-	if port.Protocol == edgeTLS || port.Protocol == edgeTCP {
+	if port.Protocol == policy.EdgeTLS || port.Protocol == policy.EdgeTCP {
 		l.services = w.definitions
 	}
 	return l, true
@@ -230,8 +218,8 @@ func findEdgeRoutes(w *World, v View, name string) (push.Subject, bool) {
 	if !ok {
 		return nil, false
 	}
-	port, ok := w.settings.edgePort(number)
-	if !ok || port.Protocol != edgeHTTP {
+	port, ok := w.settings.EdgePort(number)
+	if !ok || port.Protocol != policy.EdgeHTTP {
 		return nil, false
 	}
 	return edgeRoutes{proxySlot{RouteType, name, v}, port, w.definitions}, true

@@ -10,6 +10,7 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
@@ -46,12 +47,12 @@ func TestEdgeChoosesHostsAndPorts(t *testing.T) {
 		edgeService("old.com", time.Hour, static, on(9000, "TCP")),
 		edgeService("older.com", 2*time.Hour, static, on(9000, "MONGO")),
 	})
-	s := NewSettings()
-	s.Edge.Ports = []EdgePort{
-		{Number: 8080, Protocol: edgeHTTP, Hosts: []string{"*"}},
-		{Number: 8443, Protocol: edgeTLS, Hosts: []string{"*"}},
-		{Number: 9000, Protocol: edgeTCP, Hosts: []string{"Older.com"}},
-		{Number: 9001, Protocol: edgeTCP, Hosts: []string{"older.com"}},
+	s := NewTranslator()
+	s.Edge.Ports = []policy.EdgePort{
+		{Number: 8080, Protocol: policy.EdgeHTTP, Hosts: []string{"*"}},
+		{Number: 8443, Protocol: policy.EdgeTLS, Hosts: []string{"*"}},
+		{Number: 9000, Protocol: policy.EdgeTCP, Hosts: []string{"Older.com"}},
+		{Number: 9001, Protocol: policy.EdgeTCP, Hosts: []string{"older.com"}},
 	}
 	u := s.Begin()(builder.Snapshot(), catalog.Change{}, true, "istio-system")
 	client := push.Client{Kind: KindEnvoy, Namespace: "a", Proxy: push.Proxy{Role: "router"}}

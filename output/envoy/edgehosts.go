@@ -13,6 +13,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/immutable"
 	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
@@ -64,7 +65,7 @@ func (w *webServices) after(now *catalog.Snapshot, c catalog.Change) *webService
 
 // isWeb reports whether a port of an edge that takes requests may lead to a service.
 func isWeb(s catalog.ServiceDefinition) bool {
-	_, ok := (&EdgePort{Protocol: edgeHTTP}).calledAt(s)
+	_, ok := edgeCalledAt(&policy.EdgePort{Protocol: policy.EdgeHTTP}, s)
 	return ok
 }
 
@@ -81,25 +82,25 @@ func (w *webServices) alike(host string) iter.Seq[catalog.ServiceDefinition] {
 }
 
 // areMany reports whether edges lead to the single hosts of so many services.
-func (w *webServices) areMany(s *settings) bool { return w.all.Len() >= s.large }
+func (w *webServices) areMany(s *policy.Prepared) bool { return w.all.Len() >= s.LargePort }
 
-// memberOf is a service as a port of the edge leads to it; ok is false if the port does not
+// edgeMemberOf is a service as a port of the edge leads to it; ok is false if the port does not
 // expose it, or cannot lead to it.
-func (p *EdgePort) memberOf(s catalog.ServiceDefinition) (member edgeMember, ok bool) {
-	if !p.exposes(s.Key.Host) {
+func edgeMemberOf(p *policy.EdgePort, s catalog.ServiceDefinition) (member edgeMember, ok bool) {
+	if !p.Exposes(s.Key.Host) {
 		return member, false
 	}
-	return p.calledAt(s)
+	return edgeCalledAt(p, s)
 }
 
-// calledAt is a service with the port that fits what a port of the edge takes; ok is false
+// edgeCalledAt is a service with the port that fits what a port of the edge takes; ok is false
 // if none does.
-func (p *EdgePort) calledAt(s catalog.ServiceDefinition) (best edgeMember, ok bool) {
+func edgeCalledAt(p *policy.EdgePort, s catalog.ServiceDefinition) (best edgeMember, ok bool) {
 	if s.Resolution == model.ResolutionNone || s.Traffic.ClusterLocal {
 		return best, false
 	}
 	for _, port := range s.Ports {
-		place, takes := p.takes(port)
+		place, takes := edgeTakes(p, port)
 		if !takes || !hasCluster(s, port.Number) {
 			continue
 		}
@@ -110,21 +111,21 @@ func (p *EdgePort) calledAt(s catalog.ServiceDefinition) (best edgeMember, ok bo
 	return best, ok
 }
 
-// hostRoutes is the name of the route configuration of a port of the edge that takes single
-// hosts, and edgeHostName that of one of these.
-func (p *EdgePort) hostRoutes() string { return p.routes() + singleHosts }
+// edgeHostRoutesName is the name of the route configuration of a port of the edge that takes
+// single hosts, and edgeHostName the name of one of these.
+func edgeHostRoutesName(p *policy.EdgePort) string { return edgeRoutesName(p) + singleHosts }
 
-func (p *EdgePort) hostName(host string) string { return p.hostRoutes() + "/" + host }
+func edgeHostName(p *policy.EdgePort, host string) string { return edgeHostRoutesName(p) + "/" + host }
 
 // edgeHostPort returns the port of the edge of such a route configuration.
-func (s *settings) edgeHostPort(routes string) (*EdgePort, bool) {
+func edgeHostPort(s *policy.Prepared, routes string) (*policy.EdgePort, bool) {
 	whole, single := strings.CutSuffix(routes, singleHosts)
 	number, ok := parseEdgeRoutes(whole)
 	if !ok || !single {
 		return nil, false
 	}
-	port, ok := s.edgePort(number)
-	return port, ok && port.Protocol == edgeHTTP
+	port, ok := s.EdgePort(number)
+	return port, ok && port.Protocol == policy.EdgeHTTP
 }
 
 // edgeHost is the virtual host of a service at a port of the edge, as some viewers see it.
@@ -138,7 +139,7 @@ type edgeHost struct {
 type edgeHostSlot struct {
 	name     string
 	key      catalog.ServiceKey
-	settings *settings
+	settings *policy.Prepared
 	domains  string
 }
 
@@ -156,20 +157,20 @@ func (h edgeHost) Refers(to string) iter.Seq[string] {
 // Encode implements [push.Subject]. Envoy ignores the removal of a host whose name is not
 // that of the resource.
 func (h edgeHost) Encode() push.Encoded {
-	policy := h.view.policyFor(h.member.Key.Host, h.member.Traffic.Affinity)
-	return encode(h.name, virtualHostURL, virtualHost(h.name, strings.Split(h.domains, "\n"), h.member.cluster(), policy))
+	p := h.view.policyFor(h.member.Key.Host, h.member.Traffic.Affinity)
+	return encode(h.name, virtualHostURL, virtualHost(h.name, strings.Split(h.domains, "\n"), h.member.cluster(), p))
 }
 
 // hostOf returns the virtual host of a service that a view sees; ok is false if there is
 // none, or if others own its domains.
-func (w *webServices) hostOf(v View, p *EdgePort, s catalog.ServiceDefinition) (h edgeHost, ok bool) {
-	member, ok := p.memberOf(s)
+func (w *webServices) hostOf(v View, p *policy.EdgePort, s catalog.ServiceDefinition) (h edgeHost, ok bool) {
+	member, ok := edgeMemberOf(p, s)
 	if !ok {
 		return h, false
 	}
 	taken := claims{}
 	for other := range w.alike(s.Key.Host) {
-		if other.Key == s.Key || !p.exposes(other.Key.Host) || catalog.Name.Owner(v.Namespace, other, s) > 0 {
+		if other.Key == s.Key || !p.Exposes(other.Key.Host) || catalog.Name.Owner(v.Namespace, other, s) > 0 {
 			continue
 		}
 		if seen, found := w.now.Resolve(v.viewer(), other.Key.Host); !found || seen.Key != other.Key {
@@ -183,7 +184,7 @@ func (w *webServices) hostOf(v View, p *EdgePort, s catalog.ServiceDefinition) (
 	if len(domains) == 0 {
 		return h, false
 	}
-	slot := edgeHostSlot{p.hostName(s.Key.Host), s.Key, v.settings, strings.Join(domains, "\n")}
+	slot := edgeHostSlot{edgeHostName(p, s.Key.Host), s.Key, v.settings, strings.Join(domains, "\n")}
 	return edgeHost{slot, member, View{settings: v.settings}}, true
 }
 
@@ -205,7 +206,7 @@ func (taken claims) leave(domains []string) (list []string) {
 // findEdgeHost finds a single host of the edge by its name.
 func (w *World) findEdgeHost(v View, name string) (push.Subject, bool) {
 	routes, host, _ := strings.Cut(name, "/")
-	p, ok := w.settings.edgeHostPort(routes)
+	p, ok := edgeHostPort(w.settings, routes)
 	if !ok || host == "" || !v.single || w.definitions == nil {
 		return nil, false
 	}
@@ -221,13 +222,13 @@ func (w *World) findEdgeHost(v View, name string) (push.Subject, bool) {
 }
 
 // edgeHostNames yields the single hosts of some ports of the edge.
-func (d *definitions) edgeHostNames(v View, ports ...*EdgePort) iter.Seq[string] {
+func (d *definitions) edgeHostNames(v View, ports ...*policy.EdgePort) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		if !v.single || d == nil || d.web == nil {
 			return
 		}
 		for _, p := range ports {
-			if p.Protocol != edgeHTTP {
+			if p.Protocol != policy.EdgeHTTP {
 				continue
 			}
 			for s := range d.web.now.Visible(v.viewer()) {
@@ -243,7 +244,7 @@ func (d *definitions) edgeHostNames(v View, ports ...*EdgePort) iter.Seq[string]
 // It brings these. A request for any other host is answered 404 by Envoy.
 type edgeHostRoutes struct {
 	proxySlot
-	port     *EdgePort
+	port     *policy.EdgePort
 	services *definitions
 }
 
@@ -265,7 +266,7 @@ func (r edgeHostRoutes) Encode() push.Encoded {
 // findEdgeHostRoutes returns it for each port that takes requests, however few services there
 // are: Envoy goes on to use it while it drains a listener.
 func findEdgeHostRoutes(w *World, v View, name string) (push.Subject, bool) {
-	p, ok := w.settings.edgeHostPort(name)
+	p, ok := edgeHostPort(w.settings, name)
 	if !ok || !v.single || w.definitions == nil {
 		return nil, false
 	}
@@ -274,7 +275,7 @@ func findEdgeHostRoutes(w *World, v View, name string) (push.Subject, bool) {
 
 // edgeHostChanges are the single hosts of the edge that a change may alter, and the listeners
 // that may lead to them from now on, or not any longer.
-func (s *settings) edgeHostChanges(d *definitions, c catalog.Change) (list []push.Changed) {
+func edgeHostChanges(s *policy.Prepared, d *definitions, c catalog.Change) (list []push.Changed) {
 	if d == nil || d.web == nil {
 		return nil
 	}
@@ -284,22 +285,22 @@ func (s *settings) edgeHostChanges(d *definitions, c catalog.Change) (list []pus
 		if !seen {
 			continue
 		}
-		for _, p := range s.edge {
-			if p.Protocol != edgeHTTP {
+		for _, p := range s.Edge {
+			if p.Protocol != policy.EdgeHTTP {
 				continue
 			}
-			noted.add(sharedName{RouteType, p.hostRoutes()}, namespaces)
-			noted.add(sharedName{VirtualHostType, p.hostName(key.Host)}, namespaces)
+			noted.add(sharedName{RouteType, edgeHostRoutesName(p)}, namespaces)
+			noted.add(sharedName{VirtualHostType, edgeHostName(p, key.Host)}, namespaces)
 			for other := range d.web.alike(key.Host) {
-				noted.add(sharedName{VirtualHostType, p.hostName(other.Key.Host)}, namespaces)
+				noted.add(sharedName{VirtualHostType, edgeHostName(p, other.Key.Host)}, namespaces)
 			}
 		}
 	}
-	if (d.web.was >= s.large) != d.web.areMany(s) {
-		for _, p := range s.edge {
-			if p.Protocol == edgeHTTP {
-				noted.add(sharedName{ListenerType, socketName(anyIPv4, p.number())}, nil)
-				noted.add(sharedName{ListenerType, socketName(anyIPv6, p.number())}, nil)
+	if (d.web.was >= s.LargePort) != d.web.areMany(s) {
+		for _, p := range s.Edge {
+			if p.Protocol == policy.EdgeHTTP {
+				noted.add(sharedName{ListenerType, socketName(anyIPv4, p.Port())}, nil)
+				noted.add(sharedName{ListenerType, socketName(anyIPv6, p.Port())}, nil)
 			}
 		}
 	}

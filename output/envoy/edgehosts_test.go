@@ -15,6 +15,7 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
@@ -30,12 +31,12 @@ func edgeIn(namespace string, single bool) push.Client {
 func TestSingleHostsOfTheEdgeFoldToItsRoutes(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
-		s := NewSettings()
+		s := NewTranslator()
 		s.VHDS.From = 3
-		s.Edge.Ports = []EdgePort{
-			{Number: 8080, Protocol: edgeHTTP, Hosts: []string{"*"}},
-			{Number: 8443, Protocol: edgeTLS, Hosts: []string{"*"}},
-			{Number: 80, Protocol: edgeHTTP, Hosts: []string{"a.com", "*.c.com"}}, // and not b.com
+		s.Edge.Ports = []policy.EdgePort{
+			{Number: 8080, Protocol: policy.EdgeHTTP, Hosts: []string{"*"}},
+			{Number: 8443, Protocol: policy.EdgeTLS, Hosts: []string{"*"}},
+			{Number: 80, Protocol: policy.EdgeHTTP, Hosts: []string{"a.com", "*.c.com"}}, // and not b.com
 		}
 		begin, builder := s.Begin(), catalog.NewBuilder([]string{"first", "second"})
 		edges := map[string]map[string]push.Version{"a": {}, "b": {}, "c": {}}

@@ -12,13 +12,14 @@ import (
 	matcherv3 "github.com/envoyproxy/go-control-plane/envoy/type/matcher/v3"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
+	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
 // edgeListener is the listener of a port of the edge.
 type edgeListener struct {
 	proxySlot
-	port     *EdgePort
+	port     *policy.EdgePort
 	services *definitions // nil where the listener does not depend on them
 	hosts    *definitions // nil where the listener does not lead to single hosts
 }
@@ -26,13 +27,13 @@ type edgeListener struct {
 // Refers implements [push.Referrer].
 func (l edgeListener) Refers(to string) iter.Seq[string] {
 	switch {
-	case to == routeURL && l.port.Protocol == edgeHTTP:
+	case to == routeURL && l.port.Protocol == policy.EdgeHTTP:
 		return one(l.routes())
 	case to == virtualHostURL && l.hosts != nil:
 		return l.hosts.edgeHostNames(l.view, l.port)
-	case to == clusterURL && l.port.Protocol == edgeAutoPassthrough:
+	case to == clusterURL && l.port.Protocol == policy.EdgeAutoPassthrough:
 		return one(blackHoleCluster)
-	case to == clusterURL && l.port.Protocol != edgeHTTP:
+	case to == clusterURL && l.port.Protocol != policy.EdgeHTTP:
 		return func(yield func(string) bool) {
 			for _, c := range l.chains() {
 				if !yield(c.cluster) {
@@ -47,15 +48,15 @@ func (l edgeListener) Refers(to string) iter.Seq[string] {
 // routes is the route configuration of requests.
 func (l edgeListener) routes() string {
 	if l.view.single {
-		return l.port.hostRoutes()
+		return edgeHostRoutesName(l.port)
 	}
-	return l.port.routes()
+	return edgeRoutesName(l.port)
 }
 
 // chains lead connections to services, and the last all others.
 func (l edgeListener) chains() []chain {
 	members := l.services.members(l.view, l.port)
-	if l.port.Protocol == edgeTCP {
+	if l.port.Protocol == policy.EdgeTCP {
 		if len(members) > 0 {
 			return []chain{{cluster: members[0].cluster(), affinity: members[0].Traffic.Affinity}}
 		}
@@ -75,20 +76,20 @@ func (l edgeListener) chains() []chain {
 func (l edgeListener) Encode() push.Encoded {
 	m := &listenerv3.Listener{
 		Name:                l.name,
-		Address:             socketAt(l.view.proxy.everywhere(), l.port.number()),
-		AdditionalAddresses: l.view.proxy.also(l.view.proxy.everywhere(), l.port.number()),
+		Address:             socketAt(l.view.proxy.everywhere(), l.port.Port()),
+		AdditionalAddresses: l.view.proxy.also(l.view.proxy.everywhere(), l.port.Port()),
 		TrafficDirection:    corev3.TrafficDirection_OUTBOUND,
 	}
 	switch l.port.Protocol {
-	case edgeHTTP:
+	case policy.EdgeHTTP:
 		requests := l.view.hcm(l.name, l.routes())
 		// Whoever calls is no workload of the mesh: where it is from is the address of
 		// its connection, whatever its headers say.
 		requests.UseRemoteAddress = wrapperspb.Bool(true)
 		m.FilterChains = []*listenerv3.FilterChain{{Filters: []*listenerv3.Filter{filter(httpFilter, requests)}}}
-	case edgeAutoPassthrough:
+	case policy.EdgeAutoPassthrough:
 		l.passThrough(m)
-	case edgeTLS:
+	case policy.EdgeTLS:
 		m.ListenerFilters = []*listenerv3.ListenerFilter{inspector(tlsInspector)}
 		fallthrough
 	default:
@@ -119,7 +120,7 @@ func (l edgeListener) connections(m *listenerv3.Listener) {
 func (l edgeListener) passThrough(m *listenerv3.Listener) {
 	ofMesh := &rbacconfigv3.RBAC{Action: rbacconfigv3.RBAC_ALLOW, Policies: map[string]*rbacconfigv3.Policy{"mesh": {
 		Principals:  []*rbacconfigv3.Principal{{Identifier: &rbacconfigv3.Principal_Any{Any: true}}},
-		Permissions: l.port.entered(),
+		Permissions: permissionsThrough(l.port),
 	}}}
 	m.ListenerFilters = []*listenerv3.ListenerFilter{inspector(tlsInspector)}
 	m.FilterChains = []*listenerv3.FilterChain{{
@@ -132,8 +133,9 @@ func (l edgeListener) passThrough(m *listenerv3.Listener) {
 	m.DefaultFilterChain = &listenerv3.FilterChain{Name: blackHoleCluster, Filters: l.view.toTCP(blackHoleCluster)}
 }
 
-// entered are the names in handshakes that lead to exposed hosts: any of them is enough.
-func (p *EdgePort) entered() (names []*rbacconfigv3.Permission) {
+// permissionsThrough are the names in handshakes that lead to exposed hosts: any of them is
+// enough.
+func permissionsThrough(p *policy.EdgePort) (names []*rbacconfigv3.Permission) {
 	prefix := handshakeOf(&matcherv3.StringMatcher{MatchPattern: &matcherv3.StringMatcher_Prefix{Prefix: meshNamePrefix}})
 	for _, pattern := range p.Hosts {
 		if pattern == "*" {

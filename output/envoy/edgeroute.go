@@ -8,6 +8,7 @@ import (
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
+	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
@@ -15,7 +16,7 @@ import (
 // it does not have is answered 404 by Envoy.
 type edgeRoutes struct {
 	proxySlot
-	port     *EdgePort
+	port     *policy.EdgePort
 	services *definitions
 }
 
@@ -57,5 +58,5 @@ func (r edgeRoutes) virtualHost(m edgeMember, taken claims) *routev3.VirtualHost
 	if len(domains) == 0 {
 		return nil
 	}
-	return virtualHost(ListenerName(host, r.port.number()), domains, m.cluster(), r.view.policyFor(host, m.Traffic.Affinity))
+	return virtualHost(ListenerName(host, r.port.Port()), domains, m.cluster(), r.view.policyFor(host, m.Traffic.Affinity))
 }

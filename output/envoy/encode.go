@@ -7,6 +7,7 @@ import (
 	"google.golang.org/protobuf/types/known/anypb"
 
 	"github.com/isthmus-mesh/isthmus/catalog"
+	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
@@ -29,8 +30,8 @@ type slot struct {
 	port uint32
 	form form
 
-	subset  *subset // nil for all endpoints
-	entered bool    // it is of a gateway, to which the port has another name
+	subset  *policy.Selector // nil for all endpoints
+	entered bool             // it is of a gateway, to which the port has another name
 }
 
 // Slot implements [push.Subject].

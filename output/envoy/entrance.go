@@ -5,15 +5,25 @@ import (
 	"math"
 	"net/netip"
 	"slices"
+
+	"github.com/isthmus-mesh/isthmus/catalog"
+	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
 )
 
-// leadsTo reports whether endpoints of a network are not reached directly.
-func (c *crossing) leadsTo(network string) bool {
-	if c == nil || network == "" {
-		return false
+// gatewaysTo are the gateways through which clients of a view reach the endpoints of a port
+// in other networks; nil if no endpoint names a network. Gateways lead on by the name in the handshake
+// that Envoys give in the mode ISTIO_MUTUAL alone, and to services inside of the mesh: all
+// others are not given what is behind them.
+func (v View) gatewaysTo(s *catalog.Service, port uint32, of *policy.Selector, p *policy.Policy) *policy.RemoteGateways {
+	if v.via == nil || s.Endpoints(port).Counts().Networked == 0 {
+		return nil
 	}
-	_, ok := c.gateways[network]
-	return ok
+	_, named := meshName(s.Key.Host, port, of)
+	if v.Kind != KindEnvoy || !p.TLS.OfMesh() || !named || s.Location == model.MeshExternal || s.Traffic.ClusterLocal {
+		return v.via.Closed
+	}
+	return v.via
 }
 
 // entrance is a gateway in an assignment.
@@ -30,7 +40,7 @@ func (d *draft) entrances(scale uint64) (list []entrance) {
 	at := map[netip.AddrPort]int{}
 	for _, z := range d.zones {
 		for _, foreign := range z.foreign {
-			gateways := d.via.gateways[foreign.network]
+			gateways := d.via.To(foreign.network)
 			for _, gateway := range gateways {
 				next := entrance{gateway, z, foreign.weight * scale / uint64(len(gateways))}
 				i, known := at[gateway]
@@ -69,14 +79,14 @@ func (z *zone) leave(network string, weight uint32) {
 func (d *draft) scaleFor(total uint64) (scale, gateways uint64) {
 	for _, z := range d.zones {
 		for _, foreign := range z.foreign {
-			gateways += uint64(len(d.via.gateways[foreign.network]))
+			gateways += uint64(len(d.via.To(foreign.network)))
 		}
 	}
 	if gateways == 0 {
 		return 1, 0
 	}
 	room := math.MaxUint32 - uint64(len(d.places)) - gateways
-	return max(min(d.via.scale, room/total), 1), gateways
+	return max(min(d.via.Scale, room/total), 1), gateways
 }
 
 // enter adds the gateways to the places, in order.

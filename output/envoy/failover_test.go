@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
@@ -89,52 +90,24 @@ func prioritiesAreWhole(cla *endpointv3.ClusterLoadAssignment) bool {
 	return true
 }
 
-// Without outlier detection nobody finds out that near endpoints fail.
-func TestFailoverNeedsOutlierDetection(t *testing.T) {
-	on, off, detection := true, false, &OutlierDetection{}
-	detection.SetDefaults()
-	for name, test := range map[string]struct {
-		defaults, own Policy
-		wrong, works  bool
-	}{
-		"nothing is said":       {},
-		"detection alone":       {own: Policy{OutlierDetection: detection}, works: true},
-		"by default":            {defaults: Policy{OutlierDetection: detection}, own: Policy{LocalityFailover: &on}, works: true},
-		"off":                   {defaults: Policy{OutlierDetection: detection}, own: Policy{LocalityFailover: &off}},
-		"without it":            {own: Policy{LocalityFailover: &on}, wrong: true},
-		"without it by default": {defaults: Policy{LocalityFailover: &on}, own: Policy{OutlierDetection: detection}, wrong: true, works: true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			s := NewSettings()
-			s.Defaults, s.Hosts = test.defaults, []HostPolicy{{Host: "a.example", Policy: test.own}}
-			if err := s.Validate(); (err != nil) != test.wrong {
-				t.Errorf("valid: %v", err)
-			}
-			if got := s.prepare().of("a.example").failsOver(); got != test.works {
-				t.Errorf("it works: %t", got)
-			}
-		})
-	}
-}
-
 // A retry leaves the near endpoints while there is an attempt left, where they come first
 // and nowhere else.
 func TestRetriesLeaveNearEndpoints(t *testing.T) {
-	off, detection := false, &OutlierDetection{}
+	off, detection := false, &policy.OutlierDetection{}
 	detection.SetDefaults()
 	for name, test := range map[string]struct {
-		policy Policy
+		policy policy.Policy
 		want   int32 // attempts near the client; 0 for all of them
 	}{
-		"no failover":      {Policy{}, 0},
-		"it is off":        {Policy{OutlierDetection: detection, LocalityFailover: &off}, 0},
-		"by default":       {Policy{OutlierDetection: detection}, 2},
-		"one retry":        {Policy{OutlierDetection: detection, Retries: &Retries{Attempts: 1, RetryOn: "5xx"}}, 1},
-		"a lot of retries": {Policy{OutlierDetection: detection, Retries: &Retries{Attempts: 9, RetryOn: "5xx"}}, 2},
+		"no failover":      {policy.Policy{}, 0},
+		"it is off":        {policy.Policy{OutlierDetection: detection, LocalityFailover: &off}, 0},
+		"by default":       {policy.Policy{OutlierDetection: detection}, 2},
+		"one retry":        {policy.Policy{OutlierDetection: detection, Retries: &policy.Retries{Attempts: 1, RetryOn: "5xx"}}, 1},
+		"a lot of retries": {policy.Policy{OutlierDetection: detection, Retries: &policy.Retries{Attempts: 9, RetryOn: "5xx"}}, 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var config prioritiesv3.PreviousPrioritiesConfig
-			if packed := test.policy.retryPolicy().GetRetryPriority(); packed != nil {
+			if packed := retryPolicy(&test.policy).GetRetryPriority(); packed != nil {
 				if err := packed.GetTypedConfig().UnmarshalTo(&config); err != nil {
 					t.Fatal(err)
 				}

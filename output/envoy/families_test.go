@@ -9,6 +9,7 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 
 	"github.com/isthmus-mesh/isthmus/catalog"
+	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
@@ -20,8 +21,8 @@ func TestEnvoysOfBothFamiliesTakeBoth(t *testing.T) {
 		claiming{host: "web", number: 80, protocol: "HTTP"},
 		claiming{host: "raw", number: 90, protocol: "TCP", addresses: []string{"10.1.0.1", "2001:db8::1"}},
 	)
-	s := NewSettings()
-	s.Edge.Ports = []EdgePort{{Number: 8080, Protocol: edgeHTTP, Hosts: []string{"*"}}, {Number: 9000, Protocol: edgeTCP, Hosts: []string{"raw"}}}
+	s := NewTranslator()
+	s.Edge.Ports = []policy.EdgePort{{Number: 8080, Protocol: policy.EdgeHTTP, Hosts: []string{"*"}}, {Number: 9000, Protocol: policy.EdgeTCP, Hosts: []string{"raw"}}}
 	w := s.Begin()(snapshot, catalog.Change{}, true, "root").World.(*World)
 	tests := map[string]struct {
 		addresses []string

@@ -3,7 +3,6 @@ package envoy
 import (
 	"cmp"
 	"iter"
-	"maps"
 	"slices"
 	"strings"
 
@@ -13,6 +12,7 @@ import (
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/immutable"
 	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
@@ -34,43 +34,43 @@ type securedKey struct {
 }
 
 // securedIn are the secured services of a snapshot; nil if no host has TLS.
-func (s *settings) securedIn(now *catalog.Snapshot) *securedServices {
-	if len(s.secrets) == 0 {
+func securedIn(s *policy.Prepared, now *catalog.Snapshot) *securedServices {
+	if len(s.SecretNames) == 0 {
 		return nil
 	}
 	all := immutable.New[securedKey, struct{}](func(a, b securedKey) int {
 		return cmp.Or(strings.Compare(a.secret, b.secret), compareKeys(a.ServiceKey, b.ServiceKey))
 	}).Edit()
 	for service := range now.Services() {
-		s.enterSecured(all, service.ServiceDefinition)
+		enterSecured(s, all, service.ServiceDefinition)
 	}
 	return &securedServices{all.Map()}
 }
 
 // after are the secured services after a change.
-func (d *securedServices) after(c catalog.Change, s *settings) *securedServices {
+func (d *securedServices) after(c catalog.Change, s *policy.Prepared) *securedServices {
 	if d == nil {
 		return nil
 	}
 	all := d.all.Edit()
 	for key, service := range c.Services {
-		for secret := range s.of(key.Host).TLS.secrets() {
+		for secret := range s.Of(key.Host).TLS.Secrets() {
 			all.Delete(securedKey{secret, key})
 		}
 		if service.New != nil {
-			s.enterSecured(all, service.New.ServiceDefinition)
+			enterSecured(s, all, service.New.ServiceDefinition)
 		}
 	}
 	return &securedServices{all.Map()}
 }
 
 // enterSecured enters a service under each secret that a cluster of it names.
-func (s *settings) enterSecured(all *immutable.Editor[securedKey, struct{}], service catalog.ServiceDefinition) {
-	u := s.of(service.Key.Host).TLS.forService(service)
+func enterSecured(s *policy.Prepared, all *immutable.Editor[securedKey, struct{}], service catalog.ServiceDefinition) {
+	u := tlsFor(s.Of(service.Key.Host).TLS, service)
 	if !slices.ContainsFunc(service.Ports, func(p model.Port) bool { return hasCluster(service, p.Number) }) {
 		return
 	}
-	for secret := range u.secrets() {
+	for secret := range u.Secrets() {
 		all.Set(securedKey{secret, service.Key}, struct{}{})
 	}
 }
@@ -95,7 +95,7 @@ func (w *World) findSecret(v View, name string) (push.Subject, bool) {
 // secretNames yields the names of the secrets of a view.
 func (w *World) secretNames(v View) iter.Seq[string] {
 	return func(yield func(string) bool) {
-		for _, name := range slices.Sorted(maps.Keys(w.settings.secrets)) {
+		for _, name := range w.settings.SecretNames {
 			if _, ok := w.findSecret(v, name); ok && !yield(name) {
 				return
 			}
@@ -105,8 +105,8 @@ func (w *World) secretNames(v View) iter.Seq[string] {
 
 // noteSecrets notes the secrets of a host whose service has come or gone, or has changed
 // more than endpoints.
-func (s *settings) noteSecrets(noted audiences, host string, namespaces []string) {
-	for secret := range s.of(host).TLS.secrets() {
+func noteSecrets(s *policy.Prepared, noted audiences, host string, namespaces []string) {
+	for secret := range s.Of(host).TLS.Secrets() {
 		noted.add(sharedName{SecretType, secret}, namespaces)
 	}
 }
@@ -117,10 +117,10 @@ func (s fileSecret) Slot() any { return s }
 // Encode implements [push.Subject].
 func (s fileSecret) Encode() push.Encoded {
 	m := &tlsv3.Secret{Name: string(s)}
-	if path, ok := strings.CutPrefix(m.Name, authorityFile); ok {
+	if path, ok := policy.AuthorityFile(m.Name); ok {
 		m.Type = &tlsv3.Secret_ValidationContext{ValidationContext: &tlsv3.CertificateValidationContext{TrustedCa: file(path)}}
 	} else {
-		certificate, key, _ := strings.Cut(strings.TrimPrefix(m.Name, certificateFiles), fileSeparator)
+		certificate, key := policy.CertificateFiles(m.Name)
 		m.Type = &tlsv3.Secret_TlsCertificate{TlsCertificate: &tlsv3.TlsCertificate{CertificateChain: file(certificate), PrivateKey: file(key)}}
 	}
 	return encode(m.Name, secretURL, m)

@@ -62,7 +62,7 @@ func plainRoutes(s *catalog.Snapshot, v View, number uint32) *routev3.RouteConfi
 			m.VirtualHosts = append(m.VirtualHosts, virtualHost(ListenerName(s.Key.Host, number), domains, ClusterName(s.Key.Host, number), v.policyOf(s.Key.Host)))
 		}
 	}
-	m.VirtualHosts = append(m.VirtualHosts, v.settings.otherHosts())
+	m.VirtualHosts = append(m.VirtualHosts, otherHosts(v.settings))
 	return m
 }
 
@@ -251,7 +251,7 @@ func kubernetesService(i, namespaces int) model.Event {
 func TestNamesAreShortInTheConfiguredDomain(t *testing.T) {
 	t.Parallel()
 	for domain, want := range map[string]bool{"cluster.local": false, "corp.example": true} {
-		s := NewSettings()
+		s := NewTranslator()
 		s.ClusterDomain = domain
 		builder := catalog.NewBuilder(nil)
 		service := largeService()

@@ -159,3 +159,23 @@ func plainText(l model.Locality) model.Locality {
 	valid := func(s string) string { return strings.ToValidUTF8(s, string(utf8.RuneError)) }
 	return model.Locality{Region: valid(l.Region), Zone: valid(l.Zone), SubZone: valid(l.SubZone)}
 }
+
+// rank gives the groups their priorities by the distance from a client. Priorities
+// follow each other without gaps: clients reject an assignment that leaves one out.
+func (d *draft) rank() {
+	var inUse [distances]bool
+	for _, g := range d.groups {
+		inUse[g.distance] = true
+	}
+	var priorities [distances]uint32
+	next := uint32(0)
+	for at, used := range inUse {
+		priorities[at] = next
+		if used {
+			next++
+		}
+	}
+	for _, g := range d.groups {
+		g.priority = priorities[g.distance]
+	}
+}

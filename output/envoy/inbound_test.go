@@ -16,6 +16,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
@@ -274,7 +275,7 @@ func TestInboundFollowsTheWayConnectionsAreRedirected(t *testing.T) {
 func TestAnyPortsMakeAListener(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
-		kinds := rapid.MapOf(rapid.Uint32Range(1, highestPort).Filter(func(n uint32) bool { return n != inboundPort }), rapid.SampledFrom([]traffic{httpOnly, tlsOnly, tcpOnly, sniffed})).Draw(rt, "ports")
+		kinds := rapid.MapOf(rapid.Uint32Range(1, highestPort).Filter(func(n uint32) bool { return n != policy.InboundPort }), rapid.SampledFrom([]traffic{httpOnly, tlsOnly, tcpOnly, sniffed})).Draw(rt, "ports")
 		listener := func() *listenerv3.Listener {
 			var body anypb.Any
 			m := &listenerv3.Listener{}
@@ -303,7 +304,7 @@ func TestAnyPortsMakeAListener(t *testing.T) {
 		if len(ports) != len(kinds)+2 { // with that of the listener itself, and no port
 			rt.Fatalf("%d ports are taken, not %d", len(ports)-2, len(kinds))
 		}
-		kinds[rapid.Uint32Range(1, highestPort).Filter(func(n uint32) bool { _, ok := kinds[n]; return !ok && n != inboundPort }).Draw(rt, "new port")] = rapid.SampledFrom([]traffic{httpOnly, tlsOnly, tcpOnly, sniffed}).Draw(rt, "its traffic")
+		kinds[rapid.Uint32Range(1, highestPort).Filter(func(n uint32) bool { _, ok := kinds[n]; return !ok && n != policy.InboundPort }).Draw(rt, "new port")] = rapid.SampledFrom([]traffic{httpOnly, tlsOnly, tcpOnly, sniffed}).Draw(rt, "its traffic")
 		after := listener()
 		before.FilterChains, after.FilterChains = nil, nil
 		if !proto.Equal(before, after) {

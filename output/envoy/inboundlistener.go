@@ -15,6 +15,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
+	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
@@ -64,15 +65,15 @@ func (l inboundListener) Refers(to string) iter.Seq[string] {
 func (l inboundListener) Encode() push.Encoded {
 	m := &listenerv3.Listener{
 		Name:                virtualInbound,
-		Address:             socketAt(l.view.proxy.everywhere(), inboundPort),
-		AdditionalAddresses: l.view.proxy.also(l.view.proxy.everywhere(), inboundPort),
+		Address:             socketAt(l.view.proxy.everywhere(), policy.InboundPort),
+		AdditionalAddresses: l.view.proxy.also(l.view.proxy.everywhere(), policy.InboundPort),
 		TrafficDirection:    corev3.TrafficDirection_INBOUND,
 		ListenerFilters:     l.filters(),
 		FilterChains: []*listenerv3.FilterChain{
 			{
 				// A connection to this very port would be led to itself for ever.
 				Name:             virtualInbound + "-blackhole",
-				FilterChainMatch: &listenerv3.FilterChainMatch{DestinationPort: wrapperspb.UInt32(inboundPort)},
+				FilterChainMatch: &listenerv3.FilterChainMatch{DestinationPort: wrapperspb.UInt32(policy.InboundPort)},
 				Filters:          l.view.toTCP(blackHoleCluster),
 			},
 			{

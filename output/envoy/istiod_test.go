@@ -67,13 +67,13 @@ func clustersFor(t *testing.T, in *txtar.Archive, who, extension string) (bodies
 	}
 	builder := catalog.NewBuilder(nil)
 	builder.Apply(1, events)
-	s := NewSettings()
+	s := NewTranslator()
 	if text := part(in, "settings.json"); text != nil {
 		if err := json.Unmarshal(text, s); err != nil {
 			t.Fatal(err)
 		}
 	}
-	w := s.prepare().world(builder.Snapshot(), true, "istio-system", nil)
+	w := worldUnder(s.Prepare(), builder.Snapshot(), true, "istio-system", nil)
 	addresses, locality, _ := strings.Cut(who, "@")
 	v := w.View(ClusterType, push.Client{
 		Kind: KindEnvoy, Namespace: "shop", Addresses: strings.Split(addresses, ","), Extensions: []string{extension}, Locality: localityNamed(locality),

@@ -12,15 +12,9 @@ import (
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/immutable"
 	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
 	"github.com/isthmus-mesh/isthmus/push"
 )
-
-// LEDS says of which services Envoys take the endpoints one by one (locality endpoint
-// discovery). docs/design/0027 says why it is made as it is.
-type LEDS struct {
-	// Above is how many endpoints a service port must have; 0 is for no service.
-	Above int `json:"above"`
-}
 
 // steps makes worlds, each from the one before.
 type steps struct {
@@ -40,7 +34,7 @@ type bears struct {
 }
 
 // newSteps adds collections to what makes steps without them.
-func newSteps(without func(*catalog.Snapshot, catalog.Change, bool, string) push.Update, leds LEDS) *steps {
+func newSteps(without func(*catalog.Snapshot, catalog.Change, bool, string) push.Update, leds policy.LEDS) *steps {
 	var random [4]byte
 	_, _ = rand.Read(random[:]) // never fails
 	return &steps{without: without, above: leds.Above, bears: bears{changes: 1024}, epoch: binary.LittleEndian.Uint32(random[:])}

@@ -18,6 +18,7 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
 	"github.com/isthmus-mesh/isthmus/push"
 	"github.com/isthmus-mesh/isthmus/push/pushtest"
 )
@@ -55,15 +56,15 @@ func TestSuiteCatchesFaultyCollections(t *testing.T) {
 // endpoints. It may be made to be at fault: in what it lists, and in its subjects.
 func spreading(spoil func(*push.Update), wrap func(push.Subject) push.Subject) pushtest.Addition {
 	settings := *conforming
-	settings.Defaults = Policy{} // without outlier detection, so that endpoints have no priorities
-	settings.Networks = nil      // services with endpoints behind gateways are never in collections
-	settings.Edge, settings.DNS, settings.Hosts = Edge{}, nil, nil
+	settings.Defaults = policy.Policy{} // without outlier detection, so that endpoints have no priorities
+	settings.Networks = nil             // services with endpoints behind gateways are never in collections
+	settings.Edge, settings.DNS, settings.Hosts = policy.Edge{}, nil, nil
 	return pushtest.Addition{
 		Rows: settings.Types(nil),
 		Begin: func() pushtest.World {
 			m := newMirror()
-			m.settings, m.draw = settings.prepare(), drawSpreadEvent
-			maker := newSteps(settings.Begin(), LEDS{Above: 1})
+			m.settings, m.draw = settings.Prepare(), drawSpreadEvent
+			maker := newSteps(settings.Begin(), policy.LEDS{Above: 1})
 			maker.epoch, maker.bears = 1, bears{changes: 6, weight: 100}
 			m.step = func(now *catalog.Snapshot, c catalog.Change, complete bool, root string) push.Update {
 				u := maker.step(now, c, complete, root)

@@ -18,6 +18,7 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
@@ -69,7 +70,7 @@ func (h *foldHistory) begin() {
 
 // make has worlds made with collections of services above some size.
 func (h *foldHistory) make(above int, in bears) {
-	maker := newSteps(Step, LEDS{Above: above})
+	maker := newSteps(Step, policy.LEDS{Above: above})
 	maker.epoch, maker.bears = h.processes, in
 	h.builder, h.step = catalog.NewBuilder(nil), maker.step
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
@@ -28,7 +29,7 @@ type largeRig struct {
 }
 
 func newLargeRig(above int) *largeRig {
-	return &largeRig{builder: catalog.NewBuilder(nil), maker: newSteps(Step, LEDS{Above: above})}
+	return &largeRig{builder: catalog.NewBuilder(nil), maker: newSteps(Step, policy.LEDS{Above: above})}
 }
 
 func largeService() model.Record {
@@ -228,9 +229,9 @@ func BenchmarkMember(b *testing.B) {
 // Members have no priorities, so a service that fails over by locality has an assignment
 // of its own for each locality, however large it is.
 func TestServicesThatFailOverAreNotSpread(t *testing.T) {
-	s := NewSettings()
+	s := NewTranslator()
 	s.LEDS.Above = 1
-	s.Hosts = []HostPolicy{{Host: "svc.n", Policy: Policy{OutlierDetection: &OutlierDetection{}}}}
+	s.Hosts = []policy.HostPolicy{{Host: "svc.n", Policy: policy.Policy{OutlierDetection: &policy.OutlierDetection{}}}}
 	r := &largeRig{builder: catalog.NewBuilder(nil)}
 	step := s.Begin()
 	change := r.builder.Apply(1, []model.Event{

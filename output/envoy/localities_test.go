@@ -11,6 +11,7 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
@@ -36,10 +37,10 @@ func inZone(host, address, zone string) model.Event {
 }
 
 // failingOver are settings under which near.example is used by locality.
-func failingOver() *settings {
-	s := NewSettings()
-	s.Hosts = []HostPolicy{{Host: "near.example", Policy: Policy{OutlierDetection: &OutlierDetection{}}}}
-	return s.prepare()
+func failingOver() *policy.Prepared {
+	s := NewTranslator()
+	s.Hosts = []policy.HostPolicy{{Host: "near.example", Policy: policy.Policy{OutlierDetection: &policy.OutlierDetection{}}}}
+	return s.Prepare()
 }
 
 // Clients of one locality share the bytes of a service that is used by locality, and
@@ -60,7 +61,7 @@ func TestBytesAreSharedByLocality(t *testing.T) {
 		s, builder := failingOver(), catalog.NewBuilder(nil)
 		publish := func(revision uint64, events []model.Event) {
 			change := builder.Apply(revision, events)
-			p.Publish(s.step(builder.Snapshot(), change, true, "istio-system", nil))
+			p.Publish(stepOf(s, builder.Snapshot(), change, true, "istio-system", nil))
 			synctest.Wait()
 		}
 		publish(1, append(zonesOf("near.example"), zonesOf("plain.example")...))
@@ -99,9 +100,9 @@ func TestBytesAreSharedByLocality(t *testing.T) {
 func TestViewsHoldTheLocalityWhereItMatters(t *testing.T) {
 	client := push.Client{Kind: KindEnvoy, Locality: model.Locality{Region: "eu"}}
 	snapshot := catalog.NewBuilder(nil).Snapshot()
-	for name, s := range map[string]*settings{"failover": failingOver(), "none": asIstio} {
+	for name, s := range map[string]*policy.Prepared{"failover": failingOver(), "none": asIstio} {
 		for r := range rows {
-			w := s.world(snapshot, true, "istio-system", nil)
+			w := worldUnder(s, snapshot, true, "istio-system", nil)
 			differs := w.View(push.Row(r), client) != w.View(push.Row(r), push.Client{Kind: KindEnvoy})
 			if want := name == "failover" && (push.Row(r) == EndpointType || push.Row(r) == ClusterType); differs != want {
 				t.Errorf("with %s, the view of %s differs by locality: %t", name, rows[r].Name, differs)
@@ -123,7 +124,7 @@ func TestNamesAreUsedByLocality(t *testing.T) {
 	}
 	builder := catalog.NewBuilder(nil)
 	builder.Apply(1, events)
-	w := failingOver().world(builder.Snapshot(), true, "istio-system", nil)
+	w := worldUnder(failingOver(), builder.Snapshot(), true, "istio-system", nil)
 	for zone, want := range map[string][]uint32{"b": {0, 1, 1}, "x": {0, 0, 0}} {
 		client := push.Client{Kind: KindEnvoy, Locality: model.Locality{Region: "eu", Zone: zone}}
 		subject, ok := w.Find(w.View(ClusterType, client), ClusterType, "outbound|80||near.example")

@@ -86,7 +86,7 @@ func TestTheOldestServiceHasAPortOfLoopback(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			snapshot := snapshotOfClaims(test.services...)
-			of := NewSettings().LoopbackConflicts(t.Context(), snapshot)
+			of := NewTranslator().LoopbackConflicts(t.Context(), snapshot)
 			var lost []string
 			for s := range snapshot.Services() {
 				for _, c := range of(s) {

@@ -13,23 +13,24 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
 // meshHost is one whose endpoints are called by TLS of the mesh.
-func meshHost(host string) HostPolicy {
-	return HostPolicy{Host: host, Policy: Policy{TLS: &UpstreamTLS{Mode: istioTLS, CAFile: "/ca.crt", CertificateFile: "/tls.crt", KeyFile: "/tls.key"}}}
+func meshHost(host string) policy.HostPolicy {
+	return policy.HostPolicy{Host: host, Policy: policy.Policy{TLS: &policy.UpstreamTLS{Mode: policy.IstioMutualTLS, CAFile: "/ca.crt", CertificateFile: "/tls.crt", KeyFile: "/tls.key"}}}
 }
 
 // acrossNetworks are settings with two networks that have gateways, and one without.
-func acrossNetworks() *Settings {
-	s := NewSettings()
-	s.Networks = []Network{
-		{Name: "n1", Gateways: []Gateway{{"192.0.2.1", 15443}, {"192.0.2.2", 15443}}},
-		{Name: "n2", Gateways: []Gateway{{"192.0.2.3", 15443}, {"192.0.2.4", 15443}, {"2001:db8::1", 443}}},
+func acrossNetworks() *Translator {
+	s := NewTranslator()
+	s.Networks = []policy.Network{
+		{Name: "n1", Gateways: []policy.Gateway{{Address: "192.0.2.1", Port: 15443}, {Address: "192.0.2.2", Port: 15443}}},
+		{Name: "n2", Gateways: []policy.Gateway{{Address: "192.0.2.3", Port: 15443}, {Address: "192.0.2.4", Port: 15443}, {Address: "2001:db8::1", Port: 443}}},
 		{Name: "n3"},
 	}
-	s.Hosts = []HostPolicy{meshHost("mesh.example")}
+	s.Hosts = []policy.HostPolicy{meshHost("mesh.example")}
 	return s
 }
 
@@ -54,8 +55,8 @@ func snapshotOf(events []model.Event) *catalog.Snapshot {
 }
 
 // assigned is what a client is given of the endpoints of a host.
-func assigned(t interface{ Fatal(...any) }, s *Settings, snapshot *catalog.Snapshot, host string, c push.Client) *endpointv3.ClusterLoadAssignment {
-	w := s.prepare().world(snapshot, true, "istio-system", nil)
+func assigned(t interface{ Fatal(...any) }, s *Translator, snapshot *catalog.Snapshot, host string, c push.Client) *endpointv3.ClusterLoadAssignment {
+	w := worldUnder(s.Prepare(), snapshot, true, "istio-system", nil)
 	subject, ok := w.Find(w.View(EndpointType, c), EndpointType, ClusterName(host, 80))
 	if !ok {
 		t.Fatal("there is no assignment")
@@ -161,7 +162,7 @@ func TestGatewaysWeighWhatTheyLeadTo(t *testing.T) {
 		for n := range s.Networks {
 			s.Networks[n].Gateways = nil
 			for g := range rapid.IntRange(0, 6).Draw(t, "gateways") {
-				s.Networks[n].Gateways = append(s.Networks[n].Gateways, Gateway{fmt.Sprintf("192.0.2.%d", 10*n+g), 15443})
+				s.Networks[n].Gateways = append(s.Networks[n].Gateways, policy.Gateway{Address: fmt.Sprintf("192.0.2.%d", 10*n+g), Port: 15443})
 			}
 		}
 		own := rapid.SampledFrom([]string{"", "n1", "n2", "n4"}).Draw(t, "own")
@@ -226,7 +227,7 @@ func TestNoGatewayStandsForWhatIsOutsideOfTheMesh(t *testing.T) {
 	t.Parallel()
 	s := acrossNetworks()
 	gateway := push.Client{Kind: KindEnvoy, Network: "n2", Proxy: push.Proxy{Role: "router"}}
-	s.Edge.Ports = []EdgePort{{Number: 15443, Protocol: edgeAutoPassthrough, Hosts: []string{"*"}}}
+	s.Edge.Ports = []policy.EdgePort{{Number: 15443, Protocol: policy.EdgeAutoPassthrough, Hosts: []string{"*"}}}
 	for location, led := range map[model.Location]bool{model.MeshInternal: true, model.MeshExternal: false} {
 		events := inNetworks("mesh.example", model.Endpoint{Address: "10.0.0.1", Network: "n1"}, model.Endpoint{Address: "10.0.0.2", Network: "n2"})
 		owner, _ := events[0].(model.Upsert)
@@ -236,7 +237,7 @@ func TestNoGatewayStandsForWhatIsOutsideOfTheMesh(t *testing.T) {
 		events[0] = owner
 		snapshot := snapshotOf(events)
 		_, given := byAddress(t, assigned(t, s, snapshot, "mesh.example", push.Client{Kind: KindEnvoy, Network: "n1"}))["192.0.2.3 15443"]
-		w := s.prepare().world(snapshot, true, "istio-system", nil)
+		w := worldUnder(s.Prepare(), snapshot, true, "istio-system", nil)
 		entered := slices.Contains(slices.Collect(w.Names(w.View(ClusterType, gateway), ClusterType)), "outbound_.80_._.mesh.example")
 		service, _ := snapshot.Resolve(catalog.Viewer{}, "mesh.example")
 		said := s.NotOffered()(service, KindEnvoy)
@@ -253,7 +254,7 @@ func TestAGatewayIsAsNearAsTheNearestThatItLeadsTo(t *testing.T) {
 		return model.Endpoint{Address: address, Network: network, Locality: model.Locality{Region: region}}
 	}
 	s := acrossNetworks()
-	s.Hosts[0].OutlierDetection = &OutlierDetection{}
+	s.Hosts[0].OutlierDetection = &policy.OutlierDetection{}
 	snapshot := snapshotOf(inNetworks("mesh.example", in("10.0.0.1", "eu", "n2"), in("10.0.0.2", "us", "n1"), in("10.0.0.3", "us", "n2"), in("10.0.0.4", "asia", "n2")))
 	client := push.Client{Kind: KindEnvoy, Network: "n1", Locality: model.Locality{Region: "us"}}
 	m := assigned(t, s, snapshot, "mesh.example", client)
@@ -273,15 +274,15 @@ func TestAssignmentsAreSharedByNetwork(t *testing.T) {
 	snapshot := snapshotOf(slices.Concat(inNetworks("mesh.example", model.Endpoint{Address: "10.0.0.1", Network: "n1"}), inNetworks("plain.example", model.Endpoint{Address: "10.0.0.1"})))
 	at := func(network string) push.Client { return push.Client{Kind: KindEnvoy, Network: network} }
 	for r := range rows {
-		for name, s := range map[string]*Settings{"networks": acrossNetworks(), "none": NewSettings()} {
-			w := s.prepare().world(snapshot, true, "istio-system", nil)
+		for name, s := range map[string]*Translator{"networks": acrossNetworks(), "none": NewTranslator()} {
+			w := worldUnder(s.Prepare(), snapshot, true, "istio-system", nil)
 			differs := w.View(push.Row(r), at("n1")) != w.View(push.Row(r), at("n2"))
 			if want := name == "networks" && push.Row(r) == EndpointType; differs != want {
 				t.Errorf("with %s, the view of %s differs by network: %t", name, rows[r].Name, differs)
 			}
 		}
 	}
-	w := acrossNetworks().prepare().world(snapshot, true, "istio-system", nil)
+	w := worldUnder(acrossNetworks().Prepare(), snapshot, true, "istio-system", nil)
 	slotFor := func(host, network string) any {
 		subject, _ := w.Find(w.View(EndpointType, at(network)), EndpointType, ClusterName(host, 80))
 		return subject.Slot()
@@ -309,7 +310,7 @@ func TestWorkloadsOfAMeshAreCalledAsIstioCallsThem(t *testing.T) {
 		t.Errorf("without an account, %v is demanded", got)
 	}
 	for host, want := range map[string]string{"a.example": "outbound_.80_.v1_.a.example", "A.example": "", "*.example": "", string(make([]byte, 300)): ""} {
-		if got, ok := meshName(host, 80, &subset{name: "V1"}); got != want || ok != (want != "") {
+		if got, ok := meshName(host, 80, &policy.Selector{Name: "V1"}); got != want || ok != (want != "") {
 			t.Errorf("%q is called %q", host, got)
 		}
 	}

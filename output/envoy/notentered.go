@@ -1,11 +1,11 @@
 package envoy
 
 import (
-	"cmp"
 	"fmt"
 
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
 )
 
 // Why gateways do not lead to endpoints.
@@ -16,28 +16,19 @@ const (
 	noMeshName   = "gateways have no name for the host, which is a wildcard or too long"
 )
 
-// NotOffered returns what says which services clients of a kind do not get, as
-// [NotOffered] does, and how many endpoints only those of the same network do.
-func (s *Settings) NotOffered() func(*catalog.Service, string) string {
-	p := s.prepare()
-	return func(service *catalog.Service, kind string) string {
-		return cmp.Or(NotOffered(service, kind), p.notEntered(service, kind))
-	}
-}
-
-func (s *settings) notEntered(service *catalog.Service, kind string) string {
-	if s.networks == nil || service.Resolution != model.ResolutionStatic {
+func notEntered(s *policy.Prepared, service *catalog.Service, kind string) string {
+	if s.Networks == nil || service.Resolution != model.ResolutionStatic {
 		return ""
 	}
 	for _, port := range service.Ports {
-		reason := s.notLedTo(kind, service, port.Number)
+		reason := notLedTo(s, kind, service, port.Number)
 		endpoints := service.Endpoints(port.Number)
 		if reason == "" || endpoints.Counts().Networked == 0 {
 			continue
 		}
 		behind := 0
 		for e := range endpoints.All() {
-			if _, ok := s.networks.gateways[e.Network]; ok && e.Health == model.Healthy {
+			if s.Networks.HasGateways(e.Network) && e.Health == model.Healthy {
 				behind++
 			}
 		}
@@ -49,10 +40,10 @@ func (s *settings) notEntered(service *catalog.Service, kind string) string {
 }
 
 // notLedTo says why gateways do not lead clients of a kind to a port; empty if they do.
-func (s *settings) notLedTo(kind string, service *catalog.Service, port uint32) string {
+func notLedTo(s *policy.Prepared, kind string, service *catalog.Service, port uint32) string {
 	_, named := meshName(service.Key.Host, port, nil)
 	switch {
-	case kind == KindEnvoy && !s.of(service.Key.Host).TLS.ofMesh():
+	case kind == KindEnvoy && !s.Of(service.Key.Host).TLS.OfMesh():
 		return plainTraffic
 	case kind == KindEnvoy && service.Location == model.MeshExternal:
 		return outOfMesh

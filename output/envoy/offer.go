@@ -8,6 +8,7 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
 )
 
 // form is how a cluster finds its endpoints.
@@ -70,7 +71,7 @@ func offer(kind string, s *catalog.Service, port model.Port) (form, string) {
 // offerDNS chooses between the two ways to resolve names. LOGICAL_DNS takes
 // exactly one name; Envoy is given several, or none, as STRICT_DNS, so that
 // none of them is lost.
-func offerDNS(kind string, s *catalog.Service, port model.Port, of *subset) (form, string) {
+func offerDNS(kind string, s *catalog.Service, port model.Port, of *policy.Selector) (form, string) {
 	single := exactlyOne(s.Endpoints(port.Number), of)
 	switch {
 	case isGRPC(kind) && !single:
@@ -82,10 +83,10 @@ func offerDNS(kind string, s *catalog.Service, port model.Port, of *subset) (for
 	}
 }
 
-func exactlyOne(endpoints *catalog.Endpoints, of *subset) bool {
+func exactlyOne(endpoints *catalog.Endpoints, of *policy.Selector) bool {
 	found := 0
 	for endpoint := range endpoints.All() {
-		if _, left := resolvable(endpoint); left != "" || endpoint.Health != model.Healthy || !of.has(endpoint) {
+		if _, left := resolvable(endpoint); left != "" || endpoint.Health != model.Healthy || !of.Selects(endpoint.Labels) {
 			continue
 		}
 		if found++; found > 1 {

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/isthmus-mesh/isthmus/catalog"
+	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
 )
 
 // A service port is reached through the listener of an address and a port. Which
@@ -60,14 +61,8 @@ func (p proxy) sharesListener(s catalog.ServiceDefinition, index *catalog.PortSe
 // reserved reports whether a port is one of the Envoy's own. Two listeners of one
 // address and port would be rejected together.
 func (p proxy) reserved(number uint32) bool {
-	return p.mode != none && (number == outboundPort || number == inboundPort)
+	return p.mode != none && (number == policy.OutboundPort || number == policy.InboundPort)
 }
-
-// Ports to which connections are redirected, as Istio's scripts for iptables have them.
-const (
-	outboundPort = 15001
-	inboundPort  = 15006
-)
 
 // has reports whether Envoys with addresses of a family connect to an address.
 func (f family) has(address string) bool {

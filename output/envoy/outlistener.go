@@ -9,6 +9,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/isthmus-mesh/isthmus/catalog"
+	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
@@ -19,7 +20,7 @@ const virtualOutbound = "virtualOutbound"
 // listenerNames yields the listeners of an Envoy that are not of one service port.
 func listenerNames(w *World, v View) iter.Seq[string] {
 	if v.proxy.role == edge {
-		return w.settings.edgeListenerNames(v.proxy)
+		return edgeListenerNames(w.settings, v.proxy)
 	}
 	return func(yield func(string) bool) {
 		if v.proxy.mode != none && !yield(virtualOutbound) || v.inbound.taken && !yield(virtualInbound) {
@@ -133,15 +134,15 @@ func (c capture) Refers(to string) iter.Seq[string] {
 func (c capture) Encode() push.Encoded {
 	m := &listenerv3.Listener{
 		Name:                c.name,
-		Address:             socketAt(c.view.proxy.everywhere(), outboundPort),
-		AdditionalAddresses: c.view.proxy.also(c.view.proxy.everywhere(), outboundPort),
+		Address:             socketAt(c.view.proxy.everywhere(), policy.OutboundPort),
+		AdditionalAddresses: c.view.proxy.also(c.view.proxy.everywhere(), policy.OutboundPort),
 		UseOriginalDst:      wrapperspb.Bool(true),
 		TrafficDirection:    corev3.TrafficDirection_OUTBOUND,
 		FilterChains: []*listenerv3.FilterChain{
 			{
 				// A connection to this very port would be handed over to itself for ever.
 				Name:             virtualOutbound + "-blackhole",
-				FilterChainMatch: &listenerv3.FilterChainMatch{DestinationPort: wrapperspb.UInt32(outboundPort)},
+				FilterChainMatch: &listenerv3.FilterChainMatch{DestinationPort: wrapperspb.UInt32(policy.OutboundPort)},
 				Filters:          c.view.toTCP(blackHoleCluster),
 			},
 			{Name: virtualOutbound + "-catchall-tcp", Filters: c.view.toTCP(c.view.unknown())},
@@ -180,7 +181,7 @@ func (s socket) Refers(to string) iter.Seq[string] {
 	case virtualHostURL:
 		if l := s.layout(); l.routes == hostRoutes(s.index.Number) {
 			v := s.view
-			v.proxy = proxy{domain: v.said().domain, cluster: v.proxy.cluster} // as in the view of hosts
+			v.proxy = proxy{domain: v.said().Domain, cluster: v.proxy.cluster} // as in the view of hosts
 			return hostRoutesSubject{proxySlot{view: v}, s.index}.Refers(to)
 		}
 	case clusterURL:

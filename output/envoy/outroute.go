@@ -10,6 +10,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/isthmus-mesh/isthmus/catalog"
+	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
@@ -20,7 +21,7 @@ func portRoutes(number uint32) string { return strconv.FormatUint(uint64(number)
 // hosts that have a listener to themselves.
 func routeNames(w *World, v View) iter.Seq[string] {
 	if v.proxy.role == edge {
-		return w.settings.edgeRouteNames(v.single && w.definitions != nil)
+		return edgeRouteNames(w.settings, v.single && w.definitions != nil)
 	}
 	return func(yield func(string) bool) {
 		for index := range w.snapshot.Ports() {
@@ -116,14 +117,14 @@ func (r routes) services() iter.Seq[catalog.ServiceDefinition] {
 func (r routes) Encode() push.Encoded {
 	all := hostsOf(r.index, r.view)
 	if r.host == "" {
-		return r.view.settings.completeRoutes(r.name, all.seenBy(r.view))
+		return completeRoutes(r.view.settings, r.name, all.seenBy(r.view))
 	}
 	for s := range r.services() {
 		if h := all.find(s); h != nil {
 			return r.toOnly(h)
 		}
 	}
-	return r.view.settings.completeRoutes(r.name, &pieces{})
+	return completeRoutes(r.view.settings, r.name, &pieces{})
 }
 
 // toOnly leads all requests to a service. They came to its address, so they are for it,
@@ -139,7 +140,7 @@ func (r routes) toOnly(h *portHost) push.Encoded {
 // voidRoutes is a route configuration without services. An Envoy that names one has it
 // from a listener, ours or of its bootstrap, which waits for it whatever its name is. What
 // is named like none of ours leads nowhere: only sidecars have a cluster for all else.
-func (s *settings) voidRoutes(name string) push.Encoded {
+func voidRoutes(s *policy.Prepared, name string) push.Encoded {
 	if _, atEdge := parseEdgeRoutes(strings.TrimSuffix(name, singleHosts)); atEdge {
 		return edgeRoutes{proxySlot: proxySlot{name: name}}.Encode()
 	}
@@ -147,13 +148,13 @@ func (s *settings) voidRoutes(name string) push.Encoded {
 		return push.Encoded{}
 	}
 	if !isOfPort(name) {
-		return blocking.completeRoutes(name, &pieces{})
+		return completeRoutes(blocking, name, &pieces{})
 	}
-	return s.completeRoutes(name, &pieces{})
+	return completeRoutes(s, name, &pieces{})
 }
 
 // blocking are settings by which nothing is reached but services.
-var blocking = (&Settings{Outbound: RegistryOutbound}).prepare()
+var blocking = (&policy.Settings{Outbound: policy.RegistryOutbound}).Prepare()
 
 // isOfPort reports whether a name is one that routes of a port have.
 func isOfPort(name string) bool {
@@ -166,9 +167,9 @@ func isOfPort(name string) bool {
 }
 
 // completeRoutes adds what requests for all other hosts meet.
-func (s *settings) completeRoutes(name string, hosts *pieces) push.Encoded {
+func completeRoutes(s *policy.Prepared, name string, hosts *pieces) push.Encoded {
 	rest := &fragments{}
-	rest.add(newFragment(s.otherHosts()))
+	rest.add(newFragment(otherHosts(s)))
 	hosts.add(rest)
 	return encodeRoutes(routesNamed(name), hosts)
 }
@@ -182,7 +183,7 @@ func routesNamed(name string) *routev3.RouteConfiguration {
 
 // virtualHost leads requests for some domains to a cluster. It is named after a host
 // and its port.
-func virtualHost(name string, domains []string, cluster string, p *Policy) *routev3.VirtualHost {
+func virtualHost(name string, domains []string, cluster string, p *policy.Policy) *routev3.VirtualHost {
 	return &routev3.VirtualHost{
 		Name:                       name,
 		Domains:                    domains,
@@ -205,8 +206,8 @@ const anyDomain = "*"
 
 // withPolicy adds what is said of a host, and what Istio sets for every route: no limit
 // of time.
-func withPolicy(a *routev3.RouteAction, p *Policy) *routev3.RouteAction {
-	a.RetryPolicy, a.HashPolicy = p.retryPolicy(), p.hashPolicy()
+func withPolicy(a *routev3.RouteAction, p *policy.Policy) *routev3.RouteAction {
+	a.RetryPolicy, a.HashPolicy = retryPolicy(p), hashPolicy(p)
 	return unlimitedTime(a)
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
 )
 
 // ruled is an order in which sources have every right there is.
@@ -97,7 +98,7 @@ func TestAddressesAreTheOwners(t *testing.T) {
 						t.Errorf("from %s it is %s, want %s", namespace, to, want)
 					}
 				}
-				said := strings.Join(conflictsSaid(b.Snapshot(), NewSettings()), "\n")
+				said := strings.Join(conflictsSaid(b.Snapshot(), NewTranslator()), "\n")
 				if !strings.Contains(said, test.loser+": ports[90].addresses: connections to port 90 of 10.0.0.1 "+test.reads) {
 					t.Errorf("conflicts: %s", said)
 				}
@@ -115,8 +116,8 @@ func TestBlocksLeaveRequestsToWhomTheyName(t *testing.T) {
 		claiming{host: "web.example", number: 90, protocol: "HTTP", addresses: []string{"10.1.2.3"}},
 		claiming{host: "tls.example", number: 90, protocol: "TLS"},
 	)
-	settings := NewSettings()
-	settings.Outbound = RegistryOutbound
+	settings := NewTranslator()
+	settings.Outbound = policy.RegistryOutbound
 	w := settings.Begin()(snapshot, catalog.Change{}, true, "root").World
 	calls := newCaller(t, w, sidecarIn("third"), "0.0.0.0")
 	for is, want := range map[call]string{

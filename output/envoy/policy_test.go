@@ -12,12 +12,13 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
 // underSettings is the resource of a client in a world of one service h with the port 80
 // of HTTP, under some settings.
-func underSettings(t *testing.T, s *Settings, c push.Client, r push.Row, name string) proto.Message {
+func underSettings(t *testing.T, s *Translator, c push.Client, r push.Row, name string) proto.Message {
 	t.Helper()
 	builder := catalog.NewBuilder(nil)
 	builder.Apply(1, []model.Event{
@@ -34,16 +35,16 @@ func underSettings(t *testing.T, s *Settings, c push.Client, r push.Row, name st
 }
 
 // everythingSaid are settings of which gRPC clients can do a part.
-func everythingSaid() *Settings {
+func everythingSaid() *Translator {
 	timeout := 3 * time.Second
-	s := NewSettings()
-	s.Defaults = Policy{
+	s := NewTranslator()
+	s.Defaults = policy.Policy{
 		ConnectTimeout:   &timeout,
-		LoadBalancer:     &LoadBalancer{ConsistentHash: &ConsistentHash{HTTPHeaderName: "x-user"}},
-		Retries:          &Retries{Attempts: 4, RetryOn: "5xx, unavailable,503,internal,504", PerTryTimeout: time.Second},
-		OutlierDetection: &OutlierDetection{Consecutive5xxErrors: 5, Interval: time.Second, BaseEjectionTime: time.Minute, MaxEjectionPercent: 50, MinHealthPercent: 20},
-		CircuitBreakers:  &CircuitBreakers{1, 2, 3, 4},
-		TCPKeepalive:     &TCPKeepalive{Probes: 9, Time: time.Minute, Interval: time.Second},
+		LoadBalancer:     &policy.LoadBalancer{ConsistentHash: &policy.ConsistentHash{HTTPHeaderName: "x-user"}},
+		Retries:          &policy.Retries{Attempts: 4, RetryOn: "5xx, unavailable,503,internal,504", PerTryTimeout: time.Second},
+		OutlierDetection: &policy.OutlierDetection{Consecutive5xxErrors: 5, Interval: time.Second, BaseEjectionTime: time.Minute, MaxEjectionPercent: 50, MinHealthPercent: 20},
+		CircuitBreakers:  &policy.CircuitBreakers{MaxConnections: 1, MaxPendingRequests: 2, MaxRequests: 3, MaxRetries: 4},
+		TCPKeepalive:     &policy.TCPKeepalive{Probes: 9, Time: time.Minute, Interval: time.Second},
 	}
 	return s
 }
@@ -103,14 +104,14 @@ func TestGRPCIsGivenWhatItReads(t *testing.T) {
 	}
 	none := everythingSaid()
 	none.Defaults.Retries.Attempts = 0
-	for _, s := range []*Settings{none, NewSettings()} {
+	for _, s := range []*Translator{none, NewTranslator()} {
 		if got := retriesOfGRPC(t, s, client); got != nil {
 			t.Errorf("it tries again by %v", got)
 		}
 	}
 }
 
-func retriesOfGRPC(t *testing.T, s *Settings, c push.Client) *routev3.RetryPolicy {
+func retriesOfGRPC(t *testing.T, s *Translator, c push.Client) *routev3.RetryPolicy {
 	t.Helper()
 	r := underSettings(t, s, c, RouteType, "outbound|80||h").(*routev3.RouteConfiguration)
 	return r.GetVirtualHosts()[0].GetRoutes()[0].GetRoute().GetRetryPolicy()
@@ -120,10 +121,10 @@ func retriesOfGRPC(t *testing.T, s *Settings, c push.Client) *routev3.RetryPolic
 func TestOutboundSaysWhatBecomesOfTheRest(t *testing.T) {
 	t.Parallel()
 	for outbound, want := range map[string][]string{
-		AllowOutbound:    {blackHoleCluster, passthroughCluster, passthroughCluster, "allow_any", "allow_any"},
-		RegistryOutbound: {blackHoleCluster, blackHoleCluster, blackHoleCluster, "block_all", "block_all"},
+		policy.AllowOutbound:    {blackHoleCluster, passthroughCluster, passthroughCluster, "allow_any", "allow_any"},
+		policy.RegistryOutbound: {blackHoleCluster, blackHoleCluster, blackHoleCluster, "block_all", "block_all"},
 	} {
-		s := NewSettings()
+		s := NewTranslator()
 		s.Outbound = outbound
 		client := push.Client{Kind: KindEnvoy, Proxy: push.Proxy{Role: "sidecar"}}
 		var got []string
@@ -164,8 +165,8 @@ func TestKeepaliveIsNotOfSockets(t *testing.T) {
 func TestEdgeHasTheConfiguredPortsOnly(t *testing.T) {
 	t.Parallel()
 	client := push.Client{Kind: KindEnvoy, Namespace: "a", Proxy: push.Proxy{Role: "router", Interception: "NONE", Outbound: push.AllPorts()}, Addresses: []string{"2001:db8::1"}}
-	for _, edge := range [][]EdgePort{nil, {{Number: 8080, Protocol: edgeHTTP, Hosts: []string{"*"}}, {Number: 9000, Protocol: edgeTCP, Hosts: []string{"*"}}}} {
-		s := NewSettings()
+	for _, edge := range [][]policy.EdgePort{nil, {{Number: 8080, Protocol: policy.EdgeHTTP, Hosts: []string{"*"}}, {Number: 9000, Protocol: policy.EdgeTCP, Hosts: []string{"*"}}}} {
+		s := NewTranslator()
 		s.Edge.Ports = edge
 		u := s.Begin()(catalog.Empty(), catalog.Change{}, true, "istio-system")
 		listeners := slices.Collect(u.World.Names(u.World.View(ListenerType, client), ListenerType))

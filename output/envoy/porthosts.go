@@ -7,6 +7,7 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/immutable"
+	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
 )
 
 // portHosts is every virtual host of a port. It is made once for all views, from the
@@ -23,7 +24,7 @@ type portHosts struct {
 type hostsIn struct {
 	domain   string
 	cluster  string
-	settings *settings // nil if nothing is said
+	settings *policy.Prepared // nil if nothing is said
 }
 
 // hostsOf returns the virtual hosts of a port.

@@ -1,8 +1,7 @@
 package envoy
 
 import (
-	"slices"
-
+	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
@@ -95,14 +94,14 @@ const (
 // obstructs returns what is in the way of a listener that services share. Envoy rejects one
 // with the address of a listener of its bootstrap, bound or not.
 func (p proxy) obstructs(number uint32) obstruction {
-	own := ownPorts
+	own := policy.IsOwnPort(number)
 	if p.mode != none {
-		own = []uint32{healthPort, metricsPort}
+		own = number == policy.HealthPort || number == policy.MetricsPort
 	}
 	switch {
 	case p.unprivileged && number < push.FirstUnprivilegedPort:
 		return unbindable
-	case slices.Contains(own, number):
+	case own:
 		return envoysOwn
 	default:
 		return unobstructed

@@ -7,6 +7,7 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
@@ -20,7 +21,7 @@ func TestNoListenerIsWhereAnEnvoyCannotListen(t *testing.T) {
 	var events []model.Event
 	for number := range strings.SplitSeq(httpPorts, " ") {
 		port, _ := parsePort(number)
-		settings.Edge.Ports = append(settings.Edge.Ports, EdgePort{Number: int(port), Protocol: edgeHTTP, Hosts: []string{"*"}})
+		settings.Edge.Ports = append(settings.Edge.Ports, policy.EdgePort{Number: int(port), Protocol: policy.EdgeHTTP, Hosts: []string{"*"}})
 		events = append(events, edgeService("web-"+number+".com", 0, model.ResolutionStatic, model.Port{Number: port, Name: "http", Protocol: "HTTP"}))
 	}
 	settings.Edge.Ports = settings.Edge.Ports[:4] // others are not valid there
@@ -64,7 +65,7 @@ func TestAListenerOfLoopbackIsSharedWhateverElseIsListed(t *testing.T) {
 	t.Parallel()
 	builder := catalog.NewBuilder(nil)
 	builder.Apply(1, []model.Event{edgeService("web.com", 0, model.ResolutionStatic, model.Port{Number: 80, Name: "http", Protocol: "HTTP"})})
-	w := NewSettings().Begin()(builder.Snapshot(), catalog.Change{}, true, "root").World
+	w := NewTranslator().Begin()(builder.Snapshot(), catalog.Change{}, true, "root").World
 	client := func(ports push.Ports) push.Client {
 		return push.Client{Kind: KindEnvoy, Namespace: "a", Proxy: push.Proxy{Role: "sidecar", Interception: "NONE", Outbound: ports}}
 	}

@@ -1,8 +1,6 @@
 package envoy
 
 import (
-	"slices"
-	"strconv"
 	"strings"
 
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
@@ -10,39 +8,21 @@ import (
 	prioritiesv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/retry/priority/previous_priorities/v3"
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
 )
 
-// grpcConditions are those that gRPC clients know, of those that Envoy knows.
-var grpcConditions = []string{"cancelled", "deadline-exceeded", "internal", "resource-exhausted", "unavailable"}
-
-const byStatus = "retriable-status-codes"
-
-var retryConditions = append([]string{
-	"5xx", "gateway-error", "reset", "reset-before-request", "connect-failure", "envoy-ratelimited", "retriable-4xx", "refused-stream",
-	byStatus, "retriable-headers", "http3-post-connect-failure",
-}, grpcConditions...)
-
-// Istio's defaults: two more attempts, at other endpoints, where the first one did not
-// arrive.
-const (
-	retries      = 2
-	hostAttempts = 5
-)
-
-func defaultRetries() Retries {
-	return Retries{Attempts: retries, RetryOn: "connect-failure,refused-stream,unavailable,cancelled,503"}
-}
+// hostAttempts is Istio's: how often an Envoy chooses an endpoint for a further attempt until
+// it is another one.
+const hostAttempts = 5
 
 // retryPolicy is how an Envoy tries again; nil for not at all.
-func (p *Policy) retryPolicy() *routev3.RetryPolicy {
-	r := defaultRetries()
-	if p.Retries != nil {
-		r = *p.Retries
-	}
+func retryPolicy(p *policy.Policy) *routev3.RetryPolicy {
+	r := p.EffectiveRetries()
 	if r.Attempts == 0 {
 		return nil
 	}
-	conditions, codes := r.conditions()
+	conditions, codes := r.Conditions()
 	m := &routev3.RetryPolicy{
 		RetryOn:              strings.Join(conditions, ","),
 		NumRetries:           wrapperspb.UInt32(uint32(r.Attempts)), //nolint:gosec // it is validated
@@ -53,7 +33,7 @@ func (p *Policy) retryPolicy() *routev3.RetryPolicy {
 		}},
 		HostSelectionRetryMaxAttempts: hostAttempts,
 	}
-	if p.failsOver() {
+	if p.FailsOver() {
 		m.RetryPriority = elsewhereAfter(min(r.Attempts, nearAttempts))
 	}
 	if r.PerTryTimeout > 0 {
@@ -77,29 +57,13 @@ func elsewhereAfter(attempts int) *routev3.RetryPolicy_RetryPriority {
 	}
 }
 
-// conditions are those to try again, and the statuses that are among them.
-func (r *Retries) conditions() (names []string, codes []uint32) {
-	for name := range strings.SplitSeq(r.RetryOn, ",") {
-		name = strings.TrimSpace(name)
-		if code, err := strconv.ParseUint(name, 10, 32); err == nil {
-			codes = append(codes, uint32(code))
-			name = byStatus
-		}
-		if !slices.Contains(names, name) {
-			names = append(names, name)
-		}
-	}
-	return names, codes
-}
-
 // grpcRetryPolicy is how gRPC clients try again; nil if nothing is said of it. They NACK
 // a policy without attempts, and ignore conditions that they do not know.
-func (p *Policy) grpcRetryPolicy() *routev3.RetryPolicy {
+func grpcRetryPolicy(p *policy.Policy) *routev3.RetryPolicy {
 	if p.Retries == nil || p.Retries.Attempts == 0 {
 		return nil
 	}
-	conditions, _ := p.Retries.conditions()
-	conditions = slices.DeleteFunc(conditions, func(name string) bool { return !slices.Contains(grpcConditions, name) })
+	conditions := p.Retries.GRPCConditions()
 	if len(conditions) == 0 {
 		return nil
 	}

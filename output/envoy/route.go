@@ -5,13 +5,14 @@ import (
 
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 
+	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
 // route leads every call of a gRPC client to the cluster of its own name.
 type route struct {
 	slot
-	policy *Policy
+	policy *policy.Policy
 }
 
 // Refers implements [push.Referrer].
@@ -25,7 +26,7 @@ func (r route) Refers(to string) iter.Seq[string] {
 // Encode implements [push.Subject].
 func (r route) Encode() push.Encoded {
 	action, name, authority := toCluster(r.clusterName()), r.clusterName(), ListenerName(r.key.Host, r.port)
-	action.RetryPolicy = r.policy.grpcRetryPolicy()
+	action.RetryPolicy = grpcRetryPolicy(r.policy)
 	return encode(name, routeURL, &routev3.RouteConfiguration{
 		Name: name,
 		VirtualHosts: []*routev3.VirtualHost{{

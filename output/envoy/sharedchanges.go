@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/isthmus-mesh/isthmus/catalog"
+	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
@@ -18,9 +19,9 @@ type sharedName struct {
 // appendShared notes the listeners that lead to services which changed, and the routes
 // to them, each once however many services it has. Common are those that any service may
 // be part of.
-func (s *settings) appendShared(list []push.Changed, hosts *stepHosts, c catalog.Change) []push.Changed {
+func appendShared(s *policy.Prepared, list []push.Changed, hosts *stepHosts, c catalog.Change) []push.Changed {
 	noted := audiences{}
-	single, common := newSingleChanges(s, hosts, noted), s.sharedByAll()
+	single, common := newSingleChanges(s, hosts, noted), sharedByAll(s)
 	for key, service := range c.Services {
 		single.count(key.Host, service)
 	}
@@ -36,7 +37,7 @@ func (s *settings) appendShared(list []push.Changed, hosts *stepHosts, c catalog
 			continue
 		}
 		hosts.note(noted, key.Host, service, namespaces)
-		s.noteSecrets(noted, key.Host, namespaces)
+		noteSecrets(s, noted, key.Host, namespaces)
 		for _, name := range common {
 			noted.add(name, namespaces)
 		}

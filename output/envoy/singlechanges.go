@@ -5,13 +5,13 @@ import (
 	"strings"
 
 	"github.com/isthmus-mesh/isthmus/catalog"
+	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
 // singleChanges notes what a step may alter of single hosts.
 type singleChanges struct {
-	*settings
-
+	settings  *policy.Prepared
 	now       *catalog.Snapshot
 	hosts     *stepHosts
 	audiences audiences
@@ -19,7 +19,7 @@ type singleChanges struct {
 	before    map[string][]catalog.ServiceDefinition // of each host, what has changed
 }
 
-func newSingleChanges(s *settings, hosts *stepHosts, noted audiences) *singleChanges {
+func newSingleChanges(s *policy.Prepared, hosts *stepHosts, noted audiences) *singleChanges {
 	return &singleChanges{s, hosts.now, hosts, noted, map[uint32]int{}, map[string][]catalog.ServiceDefinition{}}
 }
 
@@ -84,7 +84,7 @@ func (n *singleChanges) note(r push.Row, name string, namespaces []string) {
 
 // view is one under which virtual hosts are made.
 func (n *singleChanges) view() View {
-	v := View{proxy: proxy{domain: n.domain}}
+	v := View{proxy: proxy{domain: n.settings.Domain}}
 	if n.settings != asIstio {
 		v.settings = n.settings
 	}
@@ -94,7 +94,7 @@ func (n *singleChanges) view() View {
 // crossed notes the listeners of ports that may have become large, or ceased to be.
 func (n *singleChanges) crossed() {
 	for port, moved := range n.touched {
-		if is := n.now.Port(port).Len(); is < n.large-moved || is-moved > n.large {
+		if is := n.now.Port(port).Len(); is < n.settings.LargePort-moved || is-moved > n.settings.LargePort {
 			continue
 		}
 		for _, address := range []string{anyIPv4, anyIPv6, localIPv4, localIPv6} {

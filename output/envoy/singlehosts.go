@@ -2,7 +2,6 @@ package envoy
 
 import (
 	"iter"
-	"math"
 	"slices"
 	"strings"
 
@@ -10,16 +9,9 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/isthmus-mesh/isthmus/catalog"
+	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
 	"github.com/isthmus-mesh/isthmus/push"
 )
-
-// large is how many services a port must have for listeners to lead to single hosts.
-func (v VHDS) large() int {
-	if v.From <= 0 {
-		return math.MaxInt
-	}
-	return v.From
-}
 
 // Envoy 1.40 takes single hosts over ADS. Releases up to 1.30 at least reject a route
 // configuration with VHDS over ADS, and it is not known which one was the first that does not.
@@ -31,7 +23,7 @@ func takesHosts(c push.Client) bool {
 }
 
 // said are the settings of a view.
-func (v View) said() *settings {
+func (v View) said() *policy.Prepared {
 	if v.settings == nil {
 		return asIstio
 	}
@@ -40,7 +32,7 @@ func (v View) said() *settings {
 
 // usesHosts reports whether a view's listeners lead to them.
 func (v View) usesHosts(index *catalog.PortServices) bool {
-	return v.single && index.Len() >= v.said().large
+	return v.single && index.Len() >= v.said().LargePort
 }
 
 // hostRoutes is the name of the route configuration of a port that takes single hosts.
@@ -122,7 +114,7 @@ func (r hostRoutesSubject) Refers(to string) iter.Seq[string] {
 // Encode implements [push.Subject].
 func (r hostRoutesSubject) Encode() push.Encoded {
 	rest := &fragments{}
-	rest.add(newFragment(r.view.settings.otherHosts()))
+	rest.add(newFragment(otherHosts(r.view.settings)))
 	p := &pieces{}
 	p.add(rest)
 	return encodeRoutes(&routev3.RouteConfiguration{
@@ -212,7 +204,7 @@ func (w *World) findSingleHost(v View, name string) (push.Subject, bool) {
 // singleHostNames yields those of all ports.
 func (w *World) singleHostNames(v View) iter.Seq[string] {
 	if v.proxy.role == edge {
-		return w.definitions.edgeHostNames(v, w.settings.edge...)
+		return w.definitions.edgeHostNames(v, w.settings.Edge...)
 	}
 	return func(yield func(string) bool) {
 		if !v.single {

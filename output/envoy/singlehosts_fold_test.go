@@ -255,7 +255,7 @@ func (e *hostEnvoy) compareListener(w *World, s *catalog.Snapshot, number uint32
 		}
 		e.unpack(chain.Filters[0].GetTypedConfig(), m)
 		want := portRoutes(number)
-		if s.Port(number).Len() >= e.h.settings.large {
+		if s.Port(number).Len() >= e.h.settings.LargePort {
 			want = hostRoutes(number)
 		}
 		if got := m.GetRds().GetRouteConfigName(); got != want {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
 	"github.com/isthmus-mesh/isthmus/output/xds"
 	"github.com/isthmus-mesh/isthmus/push"
 )
@@ -27,15 +28,16 @@ type hostHistory struct {
 	folding
 
 	t        *rapid.T
-	settings *settings
+	settings *policy.Prepared
 	builder  *catalog.Builder
 	revision uint64
 	envoys   []*hostEnvoy
 }
 
 func newHostHistory(t *rapid.T) *hostHistory {
-	h := &hostHistory{t: t, settings: NewSettings().prepare(), builder: ruled.NewBuilder()}
-	h.settings.large = VHDS{From: rapid.IntRange(0, 8).Draw(t, "from")}.large()
+	settings := policy.New()
+	settings.VHDS.From = rapid.IntRange(0, 8).Draw(t, "from")
+	h := &hostHistory{t: t, settings: settings.Prepare(), builder: ruled.NewBuilder()}
 	h.serve()
 	return h
 }
@@ -87,7 +89,7 @@ func (h *hostHistory) apply(events ...model.Event) {
 	h.revision++
 	h.log("%v", events)
 	change := h.builder.Apply(h.revision, events)
-	h.producer.Publish(h.settings.step(h.builder.Snapshot(), change, true, "root", nil))
+	h.producer.Publish(stepOf(h.settings, h.builder.Snapshot(), change, true, "root", nil))
 	synctest.Wait()
 }
 
@@ -109,7 +111,7 @@ func (h *hostHistory) rest() {
 		}
 	}
 	snapshot := h.builder.Snapshot()
-	w := h.settings.world(snapshot, true, "root", nil)
+	w := worldUnder(h.settings, snapshot, true, "root", nil)
 	for _, e := range h.envoys {
 		e.compare(w, snapshot)
 	}
@@ -146,7 +148,7 @@ func TestFirstHostsAreAllHosts(t *testing.T) {
 	running.Go(func() { engine.Run(ctx) })
 	defer running.Wait()
 	defer cancel()
-	producer.Publish(push.Update{World: (&Settings{ClusterDomain: "cluster.local", VHDS: VHDS{From: 500}}).prepare().world(builder.Snapshot(), true, "root", nil)})
+	producer.Publish(push.Update{World: worldUnder((&policy.Settings{ClusterDomain: "cluster.local", VHDS: policy.VHDS{From: 500}}).Prepare(), builder.Snapshot(), true, "root", nil)})
 	client := sidecarIn("ns-7")
 	client.Increments, client.Release = true, [2]uint32{hostsFromMajor, hostsFromMinor}
 	sub := engine.Connect(push.Info{ID: "it"}, client)
@@ -175,7 +177,7 @@ func TestWhoTakesSingleHosts(t *testing.T) {
 	t.Parallel()
 	builder := catalog.NewBuilder([]string{"s"})
 	builder.Apply(1, kubernetesServices(500, 10))
-	w := NewSettings().prepare().world(builder.Snapshot(), true, "root", nil)
+	w := worldUnder(NewTranslator().Prepare(), builder.Snapshot(), true, "root", nil)
 	for _, c := range []struct {
 		increments bool
 		release    [2]uint32

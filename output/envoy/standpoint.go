@@ -5,6 +5,7 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
@@ -31,7 +32,7 @@ const (
 
 // orderOf is the order of a service under its policy: of what the registry and the
 // configuration say of localities the configuration counts, if it says anything itself.
-func orderOf(d *catalog.Definition, p *Policy) order {
+func orderOf(d *catalog.Definition, p *policy.Policy) order {
 	said := p.LocalityFailover != nil
 	switch {
 	case d.Traffic.ClusterLocal && d.Resolution == model.ResolutionStatic:
@@ -40,13 +41,13 @@ func orderOf(d *catalog.Definition, p *Policy) order {
 		return onNode
 	case said && !*p.LocalityFailover:
 		return alike
-	case said && p.failsOver():
+	case said && p.FailsOver():
 		return byLocality
 	case d.Traffic.Prefer == model.PreferSameNode:
 		return bySameNode
 	case d.Traffic.Prefer == model.PreferSameZone:
 		return bySameZone
-	case p.failsOver():
+	case p.FailsOver():
 		return byLocality
 	default:
 		return alike
@@ -59,7 +60,7 @@ func (w *World) standpointOf(r push.Row, c push.Client) (at standpoint) {
 		return at
 	}
 	totals := w.snapshot.Totals()
-	if w.settings.failover || totals.Near > 0 {
+	if w.settings.FailsOver || totals.Near > 0 {
 		at.Locality = c.Locality
 	}
 	if totals.Near > 0 {

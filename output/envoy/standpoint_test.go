@@ -15,6 +15,7 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
@@ -64,7 +65,7 @@ func TestNodeLocalServicesAreCalledOnTheNode(t *testing.T) {
 	builder := catalog.NewBuilder(nil)
 	builder.Apply(1, placed("local.example", model.Traffic{NodeLocal: true},
 		on("10.0.0.1", "node-1", ""), on("10.0.0.2", "node-1", "east"), on("10.0.0.3", "node-1", "west"), on("10.0.0.4", "node-2", "east"), on("10.0.0.5", "", "")))
-	w := asIstio.world(builder.Snapshot(), true, "istio-system", nil)
+	w := worldUnder(asIstio, builder.Snapshot(), true, "istio-system", nil)
 	for name, test := range map[string]struct {
 		client push.Client
 		want   map[string]uint32
@@ -115,7 +116,7 @@ func TestPreferredEndpointsComeFirst(t *testing.T) {
 		}
 		builder := catalog.NewBuilder(nil)
 		builder.Apply(1, placed("near.example", model.Traffic{Prefer: prefer}, endpoints...))
-		w := asIstio.world(builder.Snapshot(), true, "istio-system", nil)
+		w := worldUnder(asIstio, builder.Snapshot(), true, "istio-system", nil)
 		client := push.Client{
 			Kind: rapid.SampledFrom([]string{KindEnvoy, KindGRPC}).Draw(t, "kind"), Locality: drawLocality(t), Node: rapid.SampledFrom([]string{"node-1", "node-3"}).Draw(t, "on"),
 			Network: rapid.SampledFrom([]string{"", "m"}).Draw(t, "in"),
@@ -137,20 +138,20 @@ func TestPreferredEndpointsComeFirst(t *testing.T) {
 
 // What the configuration says of a host's localities counts before what its registry says.
 func TestConfiguredFailoverCountsBeforeTheRegistrys(t *testing.T) {
-	on, off, detection := true, false, &OutlierDetection{}
+	on, off, detection := true, false, &policy.OutlierDetection{}
 	zone := &catalog.Definition{Traffic: model.Traffic{Prefer: model.PreferSameZone}, Resolution: model.ResolutionStatic}
 	none := &catalog.Definition{Resolution: model.ResolutionStatic}
 	for name, test := range map[string]struct {
 		of     *catalog.Definition
-		policy Policy
+		policy policy.Policy
 		want   order
 	}{
-		"nothing is said":         {none, Policy{}, alike},
-		"the registry alone":      {zone, Policy{}, bySameZone},
-		"with detection":          {zone, Policy{OutlierDetection: detection}, bySameZone},
-		"turned off":              {zone, Policy{OutlierDetection: detection, LocalityFailover: &off}, alike},
-		"turned on":               {zone, Policy{OutlierDetection: detection, LocalityFailover: &on}, byLocality},
-		"the configuration alone": {none, Policy{OutlierDetection: detection}, byLocality},
+		"nothing is said":         {none, policy.Policy{}, alike},
+		"the registry alone":      {zone, policy.Policy{}, bySameZone},
+		"with detection":          {zone, policy.Policy{OutlierDetection: detection}, bySameZone},
+		"turned off":              {zone, policy.Policy{OutlierDetection: detection, LocalityFailover: &off}, alike},
+		"turned on":               {zone, policy.Policy{OutlierDetection: detection, LocalityFailover: &on}, byLocality},
+		"the configuration alone": {none, policy.Policy{OutlierDetection: detection}, byLocality},
 	} {
 		if got := orderOf(test.of, &test.policy); got != test.want {
 			t.Errorf("%s: %d, want %d", name, got, test.want)
@@ -178,7 +179,7 @@ func TestBytesAreSharedByNode(t *testing.T) {
 		publish := func(events []model.Event) {
 			revision++
 			change := builder.Apply(revision, events)
-			p.Publish(asIstio.step(builder.Snapshot(), change, true, "istio-system", nil))
+			p.Publish(stepOf(asIstio, builder.Snapshot(), change, true, "istio-system", nil))
 			synctest.Wait()
 		}
 		var endpoints []model.Endpoint
@@ -223,12 +224,12 @@ func TestAffinityIsByTheSourceOfCalls(t *testing.T) {
 	spec.Ports = model.ListOf(model.Port{Number: 80, Name: "http", Protocol: "HTTP"}, model.Port{Number: 81, Name: "tcp", Protocol: "TCP"})
 	service.Spec = spec
 	events[0] = model.Upsert{Record: service}
-	s := NewSettings()
-	s.Edge.Ports = []EdgePort{{Number: 80, Protocol: edgeHTTP, Hosts: []string{"*"}}, {Number: 81, Protocol: edgeTCP, Hosts: []string{"*"}}}
+	s := NewTranslator()
+	s.Edge.Ports = []policy.EdgePort{{Number: 80, Protocol: policy.EdgeHTTP, Hosts: []string{"*"}}, {Number: 81, Protocol: policy.EdgeTCP, Hosts: []string{"*"}}}
 	configured := *s
-	configured.Hosts = []HostPolicy{{Host: "web.example", Policy: Policy{LoadBalancer: &LoadBalancer{Simple: "RANDOM"}}}}
+	configured.Hosts = []policy.HostPolicy{{Host: "web.example", Policy: policy.Policy{LoadBalancer: &policy.LoadBalancer{Simple: "RANDOM"}}}}
 	for name, test := range map[string]struct {
-		settings *Settings
+		settings *Translator
 		traffic  model.Traffic
 		want     bool
 	}{

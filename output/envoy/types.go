@@ -142,12 +142,12 @@ var rows = [...]row{
 			Brings:    []string{virtualHostURL},
 			Aggregate: isEnvoy,
 			Absent:    absentRoute,
-			Void:      asIstio.voidRoutes,
+			Void:      func(name string) push.Encoded { return voidRoutes(asIstio, name) },
 		},
 		name: ClusterName, parse: parseClusterName,
 		offered: gRPCOnly,
 		subject: func(at slot, _ *catalog.Service, _ model.Port) push.Subject {
-			return route{slot: at.common(), policy: asIstio.defaults}
+			return route{slot: at.common(), policy: asIstio.Defaults}
 		},
 		own: &ownResources{names: routeNames, find: findRoutes},
 	},

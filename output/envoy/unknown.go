@@ -8,24 +8,24 @@ import (
 	matcherv3 "github.com/envoyproxy/go-control-plane/envoy/type/matcher/v3"
 	"google.golang.org/protobuf/types/known/durationpb"
 
-	"github.com/isthmus-mesh/isthmus/push"
+	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
 )
 
 // unknown is the cluster of connections that belong to no service.
 func (v View) unknown() string {
-	if v.settings.blocks() {
+	if blocks(v.settings) {
 		return blackHoleCluster
 	}
 	return passthroughCluster
 }
 
 // blocks reports whether only services are reached.
-func (s *settings) blocks() bool { return s != nil && s.registry }
+func blocks(s *policy.Prepared) bool { return s != nil && s.RegistryOnly }
 
 // otherHosts is for requests to whatever no service stands for: they go where they were
 // going, or are answered that there is no such thing.
-func (s *settings) otherHosts() *routev3.VirtualHost {
-	if s.blocks() {
+func otherHosts(s *policy.Prepared) *routev3.VirtualHost {
+	if blocks(s) {
 		const name, badGateway = "block_all", 502
 		answer := &routev3.Route_DirectResponse{DirectResponse: &routev3.DirectResponseAction{Status: badGateway}}
 		return &routev3.VirtualHost{
@@ -73,11 +73,4 @@ func unlimitedTime(a *routev3.RouteAction) *routev3.RouteAction {
 		MaxStreamDuration: durationpb.New(0), GrpcTimeoutHeaderMax: durationpb.New(0),
 	}
 	return a
-}
-
-// Types is [Types] as the settings have it.
-func (s *Settings) Types(debounce func(typeName string, m push.Mode) push.Debounce) []push.TypeSpec {
-	specs, prepared := Types(debounce), s.prepare()
-	specs[RouteType].Void = prepared.voidRoutes
-	return specs
 }

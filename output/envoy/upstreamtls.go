@@ -1,11 +1,9 @@
 package envoy
 
 import (
-	"iter"
 	"net/netip"
 	"slices"
 	"strings"
-	"unicode"
 	"unicode/utf8"
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
@@ -15,116 +13,22 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/isthmus-mesh/isthmus/catalog"
+	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
 )
 
-// UpstreamTLS is how Envoys secure their connections to the endpoints of a host. The
-// files are on the Envoy's machine: no key passes through Isthmus.
-type UpstreamTLS struct {
-	Mode            string   `json:"mode"`
-	CertificateFile string   `json:"certificateFile"`
-	KeyFile         string   `json:"keyFile"`
-	CAFile          string   `json:"caFile"`
-	SNI             string   `json:"sni"`
-	SubjectAltNames []string `json:"subjectAltNames"`
-}
-
-// The modes of TLS, as Istio has them.
-const (
-	disableTLS = "DISABLE"
-	simpleTLS  = "SIMPLE" // the endpoint shows a certificate
-	mutualTLS  = "MUTUAL" // and so does the Envoy
-	// istioTLS is mutual, between workloads of a mesh: by a name that gateways of
-	// networks know.
-	istioTLS = "ISTIO_MUTUAL"
-)
-
-var tlsModes = []string{disableTLS, simpleTLS, mutualTLS, istioTLS}
-
-func (u *UpstreamTLS) validate(f *faults, at string) {
-	if !slices.Contains(tlsModes, u.Mode) {
-		f.add(at+"mode", "%q is none of %s", u.Mode, strings.Join(tlsModes, ", "))
-		return
-	}
-	mutual := u.mutual()
-	for _, file := range []struct {
-		field, path string
-		needed      bool
-		why         string
-	}{
-		{"caFile", u.CAFile, u.Mode != disableTLS, "without it any certificate would do; give the Envoy's path to the authorities, such as /etc/ssl/certs/ca-certificates.crt"},
-		{"certificateFile", u.CertificateFile, mutual, u.Mode + " shows a certificate; give the Envoy's path to it, such as /etc/certs/tls.crt"},
-		{"keyFile", u.KeyFile, mutual, u.Mode + " shows a certificate; give the Envoy's path to its key, such as /etc/certs/tls.key"},
-	} {
-		switch {
-		case file.needed && file.path == "":
-			f.add(at+file.field, "missing; %s", file.why)
-		case !file.needed && file.path != "":
-			f.add(at+file.field, "is not used in mode %s; remove it, or choose another mode", u.Mode)
-		case file.path != "" && !strings.HasPrefix(file.path, "/"):
-			f.add(at+file.field, "%q is no path from the root of the Envoy's machine; give such as /etc/certs/tls.crt", file.path)
-		case strings.Contains(file.path, fileSeparator):
-			f.add(at+file.field, "%q has a %q in it, which stands between paths; rename the file", file.path, fileSeparator)
-		}
-	}
-	if u.SNI != "" && u.Mode == istioTLS {
-		f.add(at+"sni", "is not used in mode %s, in which gateways know ports by name; remove it, or choose another mode", u.Mode)
-	}
-	if len(u.SNI) > longestSNI || strings.ContainsFunc(u.SNI, isNotOfNames) || strings.Contains(u.SNI, "*") {
-		f.add(at+"sni", "%q is no name of at most %d bytes; give that of the server, such as www.example.com", u.SNI, longestSNI)
-	}
-	for i, name := range u.SubjectAltNames {
-		if strings.ContainsFunc(name, isNotOfNames) {
-			f.add(at+"subjectAltNames", "%q has a space or a control character in it; remove that", name)
-		}
-		if name == "" || slices.Contains(u.SubjectAltNames[:i], name) {
-			f.add(at+"subjectAltNames", "%q is empty or there twice; remove it", name)
-		}
-	}
-}
-
-// longestSNI is how long Envoy takes the name in a handshake.
-const longestSNI = 255
-
-func isNotOfNames(r rune) bool { return unicode.IsControl(r) || unicode.IsSpace(r) }
-
-// on reports whether connections are secured at all.
-func (u *UpstreamTLS) on() bool { return u != nil && u.Mode != disableTLS }
-
-// mutual reports whether the Envoy shows a certificate, too.
-func (u *UpstreamTLS) mutual() bool { return u.Mode == mutualTLS || u.Mode == istioTLS }
-
-// ofMesh reports whether it is that between workloads of a mesh.
-func (u *UpstreamTLS) ofMesh() bool { return u != nil && u.Mode == istioTLS }
-
-// forService is the TLS of connections to a service; nil for none. An API server, which
+// tlsFor is the TLS of connections to a service; nil for none. An API server, which
 // each cluster has for itself, takes no TLS of the mesh.
-func (u *UpstreamTLS) forService(s catalog.ServiceDefinition) *UpstreamTLS {
-	if !u.on() || s.Traffic.ClusterLocal && u.ofMesh() {
+func tlsFor(u *policy.UpstreamTLS, s catalog.ServiceDefinition) *policy.UpstreamTLS {
+	if !u.On() || s.Traffic.ClusterLocal && u.OfMesh() {
 		return nil
 	}
 	return u
 }
 
-// Secrets that are files are named as Istio names them.
-const (
-	certificateFiles = "file-cert:"
-	authorityFile    = "file-root:"
-	fileSeparator    = "~" // between a certificate and its key
-)
-
-// secrets yields the names of the secrets that the connections need.
-func (u *UpstreamTLS) secrets() iter.Seq[string] {
-	return func(yield func(string) bool) {
-		if u.on() && yield(authorityFile+u.CAFile) && u.mutual() {
-			yield(certificateFiles + u.CertificateFile + fileSeparator + u.KeyFile)
-		}
-	}
-}
-
-// identities are the names of which a certificate must have one: those that are
+// identitiesFor are the names of which a certificate must have one: those that are
 // configured, or those of the service and the accounts of its endpoints, or the host.
 // They are one text, by which subjects can be compared.
-func (u *UpstreamTLS) identities(s *catalog.Service, endpoints *catalog.Endpoints, trustDomain string) string {
+func identitiesFor(u *policy.UpstreamTLS, s *catalog.Service, endpoints *catalog.Endpoints, trustDomain string) string {
 	names := slices.Clone(u.SubjectAltNames)
 	if len(names) == 0 {
 		names = s.SubjectAltNames.Slice()
@@ -135,9 +39,6 @@ func (u *UpstreamTLS) identities(s *catalog.Service, endpoints *catalog.Endpoint
 	slices.Sort(names)
 	return strings.ToValidUTF8(strings.Join(slices.Compact(names), "\n"), string(utf8.RuneError))
 }
-
-// followsAccounts reports whether the identities depend on the endpoints.
-func (u *UpstreamTLS) followsAccounts() bool { return u.on() && len(u.SubjectAltNames) == 0 }
 
 // otherIdentities reports whether a change may be one of identities: the service has
 // others, or an endpoint of the port came, went or changed with its account.
@@ -177,7 +78,7 @@ func accountName(account, namespace, trustDomain string) string {
 // is the name of none.
 func (c cluster) serverName() string {
 	switch host := c.key.Host; {
-	case c.tls.ofMesh():
+	case c.tls.OfMesh():
 		name, _ := meshName(host, c.port, c.subset)
 		return name
 	case c.tls.SNI != "":
@@ -199,9 +100,9 @@ func (v httpVersion) meshProtocols() []string {
 }
 
 // securedBy has the cluster's connections be TLS as the policy of its host says.
-func (c cluster) securedBy(u *UpstreamTLS, s *catalog.Service, trustDomain string) cluster {
-	if u = u.forService(s.ServiceDefinition); u != nil {
-		c.tls, c.identities = u, u.identities(s, s.Endpoints(c.port), trustDomain)
+func (c cluster) securedBy(u *policy.UpstreamTLS, s *catalog.Service, trustDomain string) cluster {
+	if u = tlsFor(u, s.ServiceDefinition); u != nil {
+		c.tls, c.identities = u, identitiesFor(u, s, s.Endpoints(c.port), trustDomain)
 	}
 	return c
 }
@@ -214,7 +115,7 @@ func (c cluster) secure(m *clusterv3.Cluster) {
 	}
 	sni := c.serverName()
 	names := strings.FieldsFunc(c.identities, func(r rune) bool { return r == '\n' })
-	if len(names) == 0 && sni != "" && !u.ofMesh() {
+	if len(names) == 0 && sni != "" && !u.OfMesh() {
 		names = []string{sni}
 	}
 	common := &tlsv3.CommonTlsContext{
@@ -225,15 +126,15 @@ func (c cluster) secure(m *clusterv3.Cluster) {
 		ValidationContextType: &tlsv3.CommonTlsContext_CombinedValidationContext{
 			CombinedValidationContext: &tlsv3.CommonTlsContext_CombinedCertificateValidationContext{
 				DefaultValidationContext:         &tlsv3.CertificateValidationContext{MatchTypedSubjectAltNames: matching(names)},
-				ValidationContextSdsSecretConfig: secretOverADS(authorityFile + u.CAFile),
+				ValidationContextSdsSecretConfig: secretOverADS(u.AuthoritySecret()),
 			},
 		},
 	}
-	if u.mutual() {
-		common.TlsCertificateSdsSecretConfigs = []*tlsv3.SdsSecretConfig{secretOverADS(certificateFiles + u.CertificateFile + fileSeparator + u.KeyFile)}
+	if u.Mutual() {
+		common.TlsCertificateSdsSecretConfigs = []*tlsv3.SdsSecretConfig{secretOverADS(u.CertificateSecret())}
 	}
 	switch {
-	case u.ofMesh():
+	case u.OfMesh():
 		common.AlpnProtocols = c.speaks.meshProtocols()
 	case c.speaks == http2:
 		common.AlpnProtocols = []string{"h2"}

@@ -10,11 +10,12 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
 // securedWorld is a service whose endpoints have accounts, under a policy of TLS.
-func securedWorld(u *UpstreamTLS, names []string, accounts ...string) *World {
+func securedWorld(u *policy.UpstreamTLS, names []string, accounts ...string) *World {
 	var all []model.Event
 	owner := model.Ref{Kind: model.KindService, Key: model.Key{Source: "first", Namespace: "n", Name: "p"}}
 	all = append(all, model.Upsert{Record: model.Record{Ref: owner, Spec: model.Service{
@@ -28,10 +29,10 @@ func securedWorld(u *UpstreamTLS, names []string, accounts ...string) *World {
 	}
 	builder := catalog.NewBuilder(nil)
 	builder.Apply(1, all)
-	settings := NewSettings()
-	settings.Hosts = []HostPolicy{{Host: "api.example", Policy: Policy{TLS: u}}}
-	s, now := settings.prepare(), builder.Snapshot()
-	return s.world(now, true, "istio-system", (*definitions)(nil).after(now, catalog.Change{}, s))
+	settings := NewTranslator()
+	settings.Hosts = []policy.HostPolicy{{Host: "api.example", Policy: policy.Policy{TLS: u}}}
+	s, now := settings.Prepare(), builder.Snapshot()
+	return worldUnder(s, now, true, "istio-system", (*definitions)(nil).after(now, catalog.Change{}, s))
 }
 
 func clusterFor(t *testing.T, w *World, kind string) *clusterv3.Cluster {
@@ -69,11 +70,11 @@ func demanded(m *tlsv3.UpstreamTlsContext) (names []string) {
 // The certificate has to have one of the configured names, else one of the service or
 // of its endpoints' accounts, else the host.
 func TestWhoMayAnswerFollowsFromTheService(t *testing.T) {
-	simple := func(names ...string) *UpstreamTLS {
-		return &UpstreamTLS{Mode: simpleTLS, CAFile: "/ca.crt", SubjectAltNames: names}
+	simple := func(names ...string) *policy.UpstreamTLS {
+		return &policy.UpstreamTLS{Mode: policy.SimpleTLS, CAFile: "/ca.crt", SubjectAltNames: names}
 	}
 	for name, test := range map[string]struct {
-		u        *UpstreamTLS
+		u        *policy.UpstreamTLS
 		names    []string
 		accounts []string
 		want     []string
@@ -98,7 +99,7 @@ func TestWhoMayAnswerFollowsFromTheService(t *testing.T) {
 
 // The secrets of a cluster are there for Envoys, and no others.
 func TestSecretsAreFilesOfTheEnvoy(t *testing.T) {
-	w := securedWorld(&UpstreamTLS{Mode: mutualTLS, CAFile: "/ca.crt", CertificateFile: "/tls.crt", KeyFile: "/tls.key"}, nil)
+	w := securedWorld(&policy.UpstreamTLS{Mode: policy.MutualTLS, CAFile: "/ca.crt", CertificateFile: "/tls.crt", KeyFile: "/tls.key"}, nil)
 	names := secretsIn(clusterFor(t, w, KindEnvoy))
 	if diff := gocmp.Diff([]string{"file-cert:/tls.crt~/tls.key", "file-root:/ca.crt"}, names); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
@@ -132,10 +133,10 @@ func TestSecretsAreFilesOfTheEnvoy(t *testing.T) {
 
 // A client is sent the paths of a secret exactly while one of its clusters names the secret.
 func TestSecretPathsAreSentOnlyWhereClustersNameThem(t *testing.T) {
-	settings := NewSettings()
-	settings.Hosts = []HostPolicy{
-		{Host: "*.secured.example", Policy: Policy{TLS: &UpstreamTLS{Mode: simpleTLS, CAFile: "/ca.crt"}}},
-		{Host: "*.mesh.example", Policy: Policy{TLS: &UpstreamTLS{Mode: istioTLS, CAFile: "/ca.crt", CertificateFile: "/tls.crt", KeyFile: "/tls.key"}}},
+	settings := NewTranslator()
+	settings.Hosts = []policy.HostPolicy{
+		{Host: "*.secured.example", Policy: policy.Policy{TLS: &policy.UpstreamTLS{Mode: policy.SimpleTLS, CAFile: "/ca.crt"}}},
+		{Host: "*.mesh.example", Policy: policy.Policy{TLS: &policy.UpstreamTLS{Mode: policy.IstioMutualTLS, CAFile: "/ca.crt", CertificateFile: "/tls.crt", KeyFile: "/tls.key"}}},
 	}
 	begin, builder, revision := settings.Begin(), catalog.NewBuilder(nil), uint64(0)
 	held := map[string][]string{"a": nil, "b": nil}
@@ -192,11 +193,11 @@ func TestSecretPathsAreSentOnlyWhereClustersNameThem(t *testing.T) {
 
 // gRPC would reject a cluster with files, and has credentials of its own.
 func TestTLSIsOfEnvoysAlone(t *testing.T) {
-	simple := &UpstreamTLS{Mode: simpleTLS, CAFile: "/ca.crt"}
+	simple := &policy.UpstreamTLS{Mode: policy.SimpleTLS, CAFile: "/ca.crt"}
 	if m := tlsOf(t, clusterFor(t, securedWorld(simple, nil), KindGRPC)); m != nil {
 		t.Errorf("gRPC is given %v", m)
 	}
-	if m := tlsOf(t, clusterFor(t, securedWorld(&UpstreamTLS{Mode: disableTLS}, nil), KindEnvoy)); m != nil {
+	if m := tlsOf(t, clusterFor(t, securedWorld(&policy.UpstreamTLS{Mode: policy.DisableTLS}, nil), KindEnvoy)); m != nil {
 		t.Errorf("it is off, and an Envoy is given %v", m)
 	}
 	alpn := tlsOf(t, clusterFor(t, securedWorld(simple, nil), KindEnvoy)).GetCommonTlsContext().GetAlpnProtocols()

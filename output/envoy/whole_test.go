@@ -16,15 +16,16 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
 // Whatever services there are, an Envoy takes everything that it is given: nothing is
 // there twice that may be there once, and whatever is named exists or is answered.
 func TestAnEnvoyTakesAllThatItIsGiven(t *testing.T) {
-	settings, outliers := *conforming, OutlierDetection{}
+	settings, outliers := *conforming, policy.OutlierDetection{}
 	outliers.SetDefaults()
-	settings.Defaults = Policy{OutlierDetection: &outliers}
+	settings.Defaults = policy.Policy{OutlierDetection: &outliers}
 	rapid.Check(t, func(t *rapid.T) {
 		draw := rapid.SampledFrom([]func(*rapid.T) model.Event{drawEvent, drawCalled}).Draw(t, "generator")
 		builder := ruled.NewBuilder()

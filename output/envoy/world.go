@@ -6,6 +6,7 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/catalog"
 	"github.com/isthmus-mesh/isthmus/model"
+	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
 	"github.com/isthmus-mesh/isthmus/push"
 )
 
@@ -14,7 +15,7 @@ type World struct {
 	snapshot *catalog.Snapshot
 	complete bool
 	root     string
-	settings *settings
+	settings *policy.Prepared
 
 	definitions *definitions // for the edge, and for secrets
 	spreads     *spreads     // nil if there are none
@@ -26,11 +27,11 @@ var _ push.World = (*World)(nil)
 // has been listed. The scopes of the namespace root hold for workloads that
 // have none of their own.
 func NewWorld(snapshot *catalog.Snapshot, complete bool, root string) *World {
-	return asIstio.world(snapshot, complete, root, nil)
+	return worldUnder(asIstio, snapshot, complete, root, nil)
 }
 
-// world is [NewWorld] as the settings have it. Known are the definitions of the snapshot.
-func (s *settings) world(snapshot *catalog.Snapshot, complete bool, root string, known *definitions) *World {
+// worldUnder is [NewWorld] for some settings. Known are the definitions of the snapshot.
+func worldUnder(s *policy.Prepared, snapshot *catalog.Snapshot, complete bool, root string, known *definitions) *World {
 	return &World{snapshot: snapshot, complete: complete, root: root, settings: s, definitions: known}
 }
 
@@ -42,7 +43,7 @@ func (w *World) View(r push.Row, c push.Client) push.View {
 	v := View{Kind: c.Kind, Namespace: c.Namespace, scope: w.snapshot.ScopeOf(c.Namespace, c.Labels, w.root)}
 	v.place = w.standpointOf(r, c)
 	if r == EndpointType {
-		v.via = w.settings.networks.crossing(c)
+		v.via = w.settings.Networks.RemoteTo(c.Network, c.Addresses)
 	}
 	if w.settings != asIstio {
 		v.settings = w.settings
@@ -56,7 +57,7 @@ func (w *World) View(r push.Row, c push.Client) push.View {
 	case ListenerType:
 		v.proxy, v.inbound, v.single = w.proxyOf(c), w.inboundOf(c), takesHosts(c)
 	case VirtualHostType:
-		v.proxy = proxy{domain: w.settings.domain, cluster: w.proxyOf(c).cluster}
+		v.proxy = proxy{domain: w.settings.Domain, cluster: w.proxyOf(c).cluster}
 		v.single = takesHosts(c) && proxyOf(c).role != noRole
 		if proxyOf(c).role == edge {
 			v.proxy = proxy{role: edge}
@@ -65,7 +66,7 @@ func (w *World) View(r push.Row, c push.Client) push.View {
 		v.proxy, v.single = w.proxyOf(c), takesHosts(c)
 		v.proxy.unprivileged = false // which is of listeners, as the ports of the node are
 		v.proxy.outbound = push.AllPorts()
-		v.proxy.domain = w.settings.domain // and not what the client says: it is a key of what is kept
+		v.proxy.domain = w.settings.Domain // and not what the client says: it is a key of what is kept
 	case EndpointType, MemberType:
 		v.members = w.spreads != nil && c.Increments
 		if r == EndpointType && proxyOf(c).role == edge {
@@ -80,16 +81,16 @@ type View struct {
 	Kind      string // KindEnvoy, KindGRPC or KindGRPCNode
 	Namespace string // of its workload; empty if it has none
 	scope     *catalog.Scope
-	settings  *settings  // of the process; nil if nothing is said
-	resolver  resolver   // of clusters for Envoys
-	proxy     proxy      // of listeners and routes for Envoys; of clusters as much as they depend on
-	place     standpoint // of endpoints, if it matters to some service; else empty
-	order     order      // of the service that is looked up; zero in what clients have
-	avoids    avoided    // likewise
-	inbound   inbound    // of clusters and listeners for Envoys
-	via       *crossing  // of endpoints, if some network has gateways
-	single    bool       // of listeners and routes for Envoys: hosts of large ports come one by one
-	members   bool       // of endpoints for Envoys: those of large services come one by one
+	settings  *policy.Prepared       // of the process; nil if nothing is said
+	resolver  resolver               // of clusters for Envoys
+	proxy     proxy                  // of listeners and routes for Envoys; of clusters as much as they depend on
+	place     standpoint             // of endpoints, if it matters to some service; else empty
+	order     order                  // of the service that is looked up; zero in what clients have
+	avoids    avoided                // likewise
+	inbound   inbound                // of clusters and listeners for Envoys
+	via       *policy.RemoteGateways // of endpoints, if some network has gateways
+	single    bool                   // of listeners and routes for Envoys: hosts of large ports come one by one
+	members   bool                   // of endpoints for Envoys: those of large services come one by one
 }
 
 var _ push.Scoped = View{}
@@ -148,10 +149,10 @@ func (w *World) Names(view push.View, r push.Row) iter.Seq[string] {
 // namesOf yields the names of a service's resources, by port.
 func (w *World) namesOf(s *catalog.Service, v View, r push.Row) iter.Seq[string] {
 	return func(yield func(string) bool) {
-		subsets := w.settings.subsets[w.settings.of(s.Key.Host)]
+		subsets := w.settings.Subsets(w.settings.Of(s.Key.Host))
 		for _, port := range s.Ports {
 			for of, name := range rows[r].named(s.Key.Host, port.Number, subsets) {
-				if rows[r].offered(of.formOf(v.Kind, s, port), v.Kind) && !yield(name) {
+				if rows[r].offered(subsetForm(of, v.Kind, s, port), v.Kind) && !yield(name) {
 					return
 				}
 			}
@@ -197,29 +198,29 @@ func (w *World) Find(view push.View, r push.Row, name string) (push.Subject, boo
 
 // findOf returns the resource of a service port or of one of its subsets.
 func (w *World) findOf(s *catalog.Service, port model.Port, v View, r push.Row, subset string) (push.Subject, bool) {
-	policy := w.settings.of(s.Key.Host)
-	of, ok := w.settings.subset(policy, subset)
+	p := w.settings.Of(s.Key.Host)
+	of, ok := w.settings.Subset(p, subset)
 	if !ok {
 		return nil, false
 	}
-	f := of.formOf(v.Kind, s, port)
+	f := subsetForm(of, v.Kind, s, port)
 	if !rows[r].offered(f, v.Kind) { // as of a type without resources
 		return nil, false
 	}
 	if spread := w.spreads.of(s, port.Number); spread != nil && r == EndpointType && v.members && subset == "" {
 		return spreadAssignment{slot{row: r, key: s.Key, port: port.Number}, spread.partition}, true
 	}
-	v.order = orderOf(s.Definition, policy)
-	v.avoids = w.settings.avoidedIn(v.proxy, s.Key.Host, s.Endpoints(port.Number))
+	v.order = orderOf(s.Definition, p)
+	v.avoids = avoidedIn(w.settings, v.proxy, s.Key.Host, s.Endpoints(port.Number))
 	if r == EndpointType {
-		v.via = v.crossingTo(s, port.Number, of, policy)
+		v.via = v.gatewaysTo(s, port.Number, of, p)
 	}
 	if r == ClusterType && of == nil && v.proxy.leads(s.Definition, port) {
 		f = originalDST
 	}
 	subject := rows[r].subject(slot{row: r, key: s.Key, port: port.Number, form: f, subset: of}, s, port)
 	if c, ok := subject.(cluster); ok && v.Kind == KindEnvoy {
-		subject = c.securedBy(policy.TLS, s, w.settings.trustDomain)
+		subject = c.securedBy(p.TLS, s, w.settings.TrustDomain)
 	}
 	return v.variant(subject), true
 }

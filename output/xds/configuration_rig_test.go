@@ -73,7 +73,7 @@ func openSiteWith(t *testing.T, env output.Env, secured bool, settings func(*xds
 			Envoy: envoy.KindEnvoy, GRPC: envoy.KindGRPC, GRPCNode: envoy.KindGRPCNode,
 			ControlPlane: resource.KindIstiod, Configuration: resource.KindMCP,
 		},
-		Settings: func() xds.Settings { return envoy.NewSettings() }, Unserved: envoy.Unserved, Notices: envoy.Notices,
+		Settings: func() xds.Settings { return envoy.NewTranslator() }, Unserved: envoy.Unserved, Notices: envoy.Notices,
 		Configuration: xds.Configuration{
 			Types: resource.OverXDS().Types, NotOffered: resource.NotOffered,
 			Begin: func(string) xds.Steps {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/isthmus-mesh/isthmus/model"
 	"github.com/isthmus-mesh/isthmus/output/envoy"
+	"github.com/isthmus-mesh/isthmus/output/envoy/policy"
 	"github.com/isthmus-mesh/isthmus/test/testkit/xdsclient"
 )
 
@@ -64,8 +65,8 @@ func TestServiceAtALargePortIsAFewBytes(t *testing.T) {
 // One service more for an edge on delta streams is a cluster and a virtual host.
 func TestServiceAtAnEdgeIsAFewBytes(t *testing.T) {
 	const services, most = 7500, 10_000
-	settings := envoy.NewSettings()
-	settings.Edge.Ports = []envoy.EdgePort{{Number: 8080, Protocol: "HTTP", Hosts: []string{"*"}}}
+	settings := envoy.NewTranslator()
+	settings.Edge.Ports = []policy.EdgePort{{Number: 8080, Protocol: "HTTP", Hosts: []string{"*"}}}
 	r, client, counts := rigOf(t, settings, "router~10.9.9.9~it.ns-7~ns-7.svc.cluster.local", services, true)
 	client.Subscribe(cds, "*")
 	client.Subscribe(lds, "*")
@@ -112,11 +113,11 @@ func portOfMany(t xdsclient.TB, services int, delta bool) (*rig, *xdsclient.Clie
 
 // rigOfMany connects a sidecar to a rig with many services at port 80.
 func rigOfMany(t xdsclient.TB, services int, delta bool) (*rig, *xdsclient.Client, *wireBytes) {
-	return rigOf(t, envoy.NewSettings(), "sidecar~10.9.9.9~it.ns-7~ns-7.svc.cluster.local", services, delta)
+	return rigOf(t, envoy.NewTranslator(), "sidecar~10.9.9.9~it.ns-7~ns-7.svc.cluster.local", services, delta)
 }
 
 // rigOf is the same with settings, for any Envoy.
-func rigOf(t xdsclient.TB, settings *envoy.Settings, id string, services int, delta bool) (*rig, *xdsclient.Client, *wireBytes) {
+func rigOf(t xdsclient.TB, settings *envoy.Translator, id string, services int, delta bool) (*rig, *xdsclient.Client, *wireBytes) {
 	r := newRig(t, setup{sources: []string{"s"}})
 	r.step = settings.Begin()
 	var events []model.Event

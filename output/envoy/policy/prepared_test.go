@@ -1,4 +1,4 @@
-package envoy
+package policy
 
 import (
 	"testing"
@@ -19,21 +19,21 @@ func TestPolicyIsOfTheFirstEntryThatMatches(t *testing.T) {
 			entry("a.shop.example.com", &second), entry("*.Shop.example.com", &third), entry("b.shop.example.com", &second),
 			entry("*.example.com", nil), entry("*.shop.example.com", &second),
 		},
-	}).prepare()
+	}).Prepare()
 	for host, want := range map[string]time.Duration{
 		"a.shop.example.com": second, "A.Shop.Example.Com": second, "b.shop.example.com": third, "x.y.shop.example.com": third,
 		"*.shop.example.com": third, "shop.example.com": minute, "example.com": minute, "": minute, ".": minute, "com": minute,
 		"notshop.example.com": minute,
 	} {
-		p := s.of(host)
+		p := s.Of(host)
 		if *p.ConnectTimeout != want || p.Retries.Attempts != 7 {
 			t.Errorf("%q is connected to within %s, want %s; %+v", host, *p.ConnectTimeout, want, p.Retries)
 		}
-		if p != s.of(host) {
+		if p != s.Of(host) {
 			t.Errorf("the policy of %q is another each time", host)
 		}
 	}
-	if p := asIstio.of("x"); *p != (Policy{}) {
+	if p := New().Prepare().Of("x"); *p != (Policy{}) {
 		t.Errorf("nothing is said, and %+v holds", p)
 	}
 }

@@ -1,4 +1,4 @@
-package envoy
+package policy
 
 import (
 	"fmt"
@@ -8,50 +8,50 @@ import (
 	"github.com/isthmus-mesh/isthmus/model"
 )
 
-// Edge is what Envoys at the edge of the mesh listen on.
+// Edge configures the Envoys at the edge of the mesh.
 type Edge struct {
 	Ports []EdgePort `json:"ports"`
 }
 
-// EdgePort is a port that Envoys at the edge listen on, and what they expose there.
+// EdgePort is a port that Envoys at the edge listen on, with the hosts that they expose there.
 type EdgePort struct {
 	Number   int    `json:"number"`
 	Protocol string `json:"protocol"` // one of edgeProtocols
 	// Hosts are patterns of the exposed hosts, as [model.HostWithin] takes them. For TCP it is
-	// one host, for AUTO_PASSTHROUGH it is what other networks may call.
+	// one host, for AUTO_PASSTHROUGH the hosts that other networks may call.
 	Hosts []string `json:"hosts"`
-	// LocalAddresses says whether endpoints at local addresses are called: allow or reject.
+	// LocalAddresses is allow or reject, for endpoints at local addresses.
 	LocalAddresses string `json:"localAddresses"`
 }
 
 // SetDefaults sets the defaults of a port.
-func (p *EdgePort) SetDefaults() { p.Protocol, p.LocalAddresses = edgeHTTP, rejectLocal }
+func (p *EdgePort) SetDefaults() { p.Protocol, p.LocalAddresses = EdgeHTTP, RejectLocal }
 
 // The protocols of ports at the edge.
 const (
-	edgeHTTP = "HTTP" // requests, led on by their authority
-	edgeTLS  = "TLS"  // connections, led on by the host in the handshake, as they are
-	edgeTCP  = "TCP"  // connections, led on by the port
-	// TLS of the mesh from other networks, led on as it is by the name in the handshake.
-	edgeAutoPassthrough = "AUTO_PASSTHROUGH"
+	EdgeHTTP = "HTTP" // requests, led on by their authority
+	EdgeTLS  = "TLS"  // connections, led on by the host in the handshake, as they are
+	EdgeTCP  = "TCP"  // connections, led on by the port
+	// EdgeAutoPassthrough takes TLS of the mesh from other networks, led on as it is by the
+	// name in the handshake.
+	EdgeAutoPassthrough = "AUTO_PASSTHROUGH"
 )
 
-var edgeProtocols = []string{edgeHTTP, edgeTLS, edgeTCP, edgeAutoPassthrough}
+var edgeProtocols = []string{EdgeHTTP, EdgeTLS, EdgeTCP, EdgeAutoPassthrough}
 
 // The values of EdgePort.LocalAddresses.
 const (
-	allowLocal  = "allow"
-	rejectLocal = "reject"
+	AllowLocal  = "allow"
+	RejectLocal = "reject"
 )
 
-// exposes reports whether a host is behind the port.
-func (p *EdgePort) exposes(host string) bool {
+// Exposes reports whether a host is behind the port.
+func (p *EdgePort) Exposes(host string) bool {
 	return model.HostWithin(strings.TrimSuffix(host, "."), model.ListOf(p.Hosts...))
 }
 
-func (p *EdgePort) is(number uint32) bool { return p.number() == number }
-
-func (p *EdgePort) number() uint32 { return uint32(p.Number) } //nolint:gosec // it is validated
+// Port is the number of the port.
+func (p *EdgePort) Port() uint32 { return uint32(p.Number) } //nolint:gosec // it is validated
 
 func (e *Edge) validate(f *faults) {
 	first := map[int]int{}
@@ -64,7 +64,7 @@ func (e *Edge) validate(f *faults) {
 			f.add(at+".number", "missing; name the port to listen on, such as 8080")
 		case twice:
 			f.add(at+".number", "%d is that of edge.ports[%d] already; an Envoy listens once on a port", p.Number, earlier)
-		case slices.Contains(ownPorts, p.number()):
+		case IsOwnPort(p.Port()):
 			f.add(at+".number", "%d is a port that Envoys of a mesh have for themselves; name another, such as 8080", p.Number)
 		default:
 			first[p.Number] = i
@@ -73,8 +73,8 @@ func (e *Edge) validate(f *faults) {
 		if !slices.Contains(edgeProtocols, p.Protocol) {
 			f.add(at+".protocol", "%q is none of %s", p.Protocol, strings.Join(edgeProtocols, ", "))
 		}
-		if p.LocalAddresses != allowLocal && p.LocalAddresses != rejectLocal {
-			f.add(at+".localAddresses", "%q is neither %s nor %s", p.LocalAddresses, allowLocal, rejectLocal)
+		if p.LocalAddresses != AllowLocal && p.LocalAddresses != RejectLocal {
+			f.add(at+".localAddresses", "%q is neither %s nor %s", p.LocalAddresses, AllowLocal, RejectLocal)
 		}
 		p.validateHosts(f, at+".hosts")
 	}
@@ -83,12 +83,12 @@ func (e *Edge) validate(f *faults) {
 func (p *EdgePort) validateHosts(f *faults, at string) {
 	const oneHost = `a TCP connection does not name the service that it is for; name exactly one host, such as ["db.example.com"]`
 	switch {
-	case p.Protocol == edgeTCP && len(p.Hosts) == 0:
+	case p.Protocol == EdgeTCP && len(p.Hosts) == 0:
 		f.add(at, "missing; "+oneHost)
-	case p.Protocol == edgeTCP && len(p.Hosts) > 1:
+	case p.Protocol == EdgeTCP && len(p.Hosts) > 1:
 		f.add(at, "%d hosts; "+oneHost, len(p.Hosts))
 		return
-	case p.Protocol == edgeTCP && strings.HasPrefix(p.Hosts[0], "*"):
+	case p.Protocol == EdgeTCP && strings.HasPrefix(p.Hosts[0], "*"):
 		f.add(at+"[0]", "%q is a wildcard; "+oneHost, p.Hosts[0])
 		return
 	case len(p.Hosts) == 0:

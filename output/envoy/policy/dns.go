@@ -1,0 +1,70 @@
+package policy
+
+import (
+	"fmt"
+	"net/netip"
+	"time"
+)
+
+// DNS lets sidecars answer lookups of the hosts that they may call. docs/design/0031 says
+// which address a host is given.
+type DNS struct {
+	Port int `json:"port"` // of loopback, where applications ask
+	// Upstream are the nameservers for all other names, ADDRESS or ADDRESS:PORT. If it
+	// is empty, the nameservers of the Envoy's machine are asked.
+	Upstream []string      `json:"upstream"`
+	TTL      time.Duration `json:"ttl"` // of answers
+}
+
+// SetDefaults sets the defaults.
+func (d *DNS) SetDefaults() { *d = DNS{Port: 15053, TTL: LeastTTL} }
+
+// LeastTTL is the shortest time to live of an answer. Envoy accepts none below it.
+const LeastTTL = 30 * time.Second
+
+const (
+	mostTTL        = 24 * time.Hour
+	nameserverPort = 53
+)
+
+func (d *DNS) validate(f *faults) {
+	if d == nil {
+		return
+	}
+	f.within("dns.port", d.Port, 1, highestPort, "such as 15053")
+	for i, text := range d.Upstream {
+		at := fmt.Sprintf("dns.upstream[%d]", i)
+		switch server, ok := nameserver(text); {
+		case !ok:
+			f.add(at, "%q is no address of a nameserver; give such as 10.0.0.2 or 10.0.0.2:53", text)
+		case server.Addr().IsLoopback() && int(server.Port()) == d.Port:
+			f.add(at, "%q is where the Envoy itself listens; give the nameserver that knows all other names", text)
+		}
+	}
+	if d.TTL < LeastTTL || d.TTL > mostTTL || d.TTL%time.Second != 0 {
+		f.add("dns.ttl", "%s is not whole seconds from %s to %s; give such as 60s", d.TTL, LeastTTL, mostTTL)
+	}
+}
+
+// Nameservers lists the valid addresses of Upstream.
+func (d *DNS) Nameservers() (list []netip.AddrPort) {
+	for _, text := range d.Upstream {
+		if server, ok := nameserver(text); ok {
+			list = append(list, server)
+		}
+	}
+	return list
+}
+
+// nameserver parses the address of a nameserver.
+func nameserver(text string) (netip.AddrPort, bool) {
+	at, err := netip.ParseAddrPort(text)
+	if err != nil {
+		ip, err := netip.ParseAddr(text)
+		if err != nil {
+			return netip.AddrPort{}, false
+		}
+		at = netip.AddrPortFrom(ip, nameserverPort)
+	}
+	return at, at.Port() != 0 && !at.Addr().IsUnspecified() && at.Addr().Zone() == ""
+}

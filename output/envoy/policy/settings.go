@@ -1,0 +1,97 @@
+package policy
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+)
+
+// Settings are the settings of the resources that Envoys get, and gRPC clients as far as
+// gRPC supports them. A process has one of them, which never changes.
+type Settings struct {
+	// Outbound decides about connections to destinations outside of the catalog:
+	// [AllowOutbound] or [RegistryOutbound].
+	Outbound string `json:"outbound"`
+	Edge     Edge   `json:"edge"`
+	LEDS     LEDS   `json:"leds"`
+	// Networks are the networks whose endpoints may be reached through gateways.
+	Networks []Network `json:"networks"`
+	// DNS lets sidecars answer lookups; nil lets them answer none.
+	DNS  *DNS `json:"dns"`
+	VHDS VHDS `json:"vhds"`
+	// Defaults hold for every host, and Hosts for some: the first entry that matches.
+	Defaults Policy       `json:"defaults"`
+	Hosts    []HostPolicy `json:"hosts"`
+	// TrustDomain is the trust domain of the service accounts of endpoints.
+	TrustDomain string `json:"trustDomain"`
+	// ClusterDomain is the domain in which names may be short, NAME.NAMESPACE.svc.DOMAIN.
+	ClusterDomain string `json:"clusterDomain"`
+}
+
+// The values of [Settings].Outbound, for connections to destinations outside of the catalog.
+const (
+	AllowOutbound    = "allow"    // they go where they were going
+	RegistryOutbound = "registry" // they end
+)
+
+// LEDS decides whose endpoints Envoys take one by one (locality endpoint discovery).
+// docs/design/0027 says why it is made as it is.
+type LEDS struct {
+	// Above is the number of endpoints that a service port must exceed; 0 switches it off.
+	Above int `json:"above"`
+}
+
+// VHDS decides of which ports Envoys take the virtual hosts one by one (virtual host
+// discovery). docs/design/0028 says why it is made as it is.
+type VHDS struct {
+	// From is how many services a port must have; 0 switches it off.
+	From int `json:"from"`
+}
+
+// large is how many services a port must have for listeners to lead to single hosts.
+func (v VHDS) large() int {
+	if v.From <= 0 {
+		return math.MaxInt
+	}
+	return v.From
+}
+
+// New returns the default settings.
+func New() *Settings {
+	return &Settings{Outbound: AllowOutbound, TrustDomain: "cluster.local", ClusterDomain: "cluster.local", VHDS: VHDS{From: 500}}
+}
+
+// Domain is the domain in which services are NAME.NAMESPACE.svc.DOMAIN.
+func (s *Settings) Domain() string { return s.ClusterDomain }
+
+// Validate reports everything that is wrong, as errors "field: reason" joined.
+func (s *Settings) Validate() error {
+	var f faults
+	if s.Outbound != AllowOutbound && s.Outbound != RegistryOutbound {
+		f.add("outbound", "%q is none of %s, %s; %[2]s lets workloads reach what no service stands for, %[3]s does not", s.Outbound, AllowOutbound, RegistryOutbound)
+	}
+	s.Edge.validate(&f)
+	validateNetworks(&f, s.Networks)
+	s.DNS.validate(&f)
+	f.within("vhds.from", s.VHDS.From, 0, math.MaxInt32, "the number of services from which a port's hosts go one by one, such as 500, or 0 for no port")
+	f.within("leds.above", s.LEDS.Above, 0, math.MaxInt32, "the number of endpoints above which a service's go one by one, such as 1000, or 0 for no service")
+	s.Defaults.validate(&f, "defaults")
+	s.Defaults.validateFailover(&f, "defaults", s.Defaults.OutlierDetection)
+	if s.TrustDomain == "" || strings.ContainsAny(s.TrustDomain, "/: ") {
+		f.add("trustDomain", "%q is no domain; give that of the certificates, such as cluster.local", s.TrustDomain)
+	}
+	if s.ClusterDomain == "" || strings.ContainsAny(s.ClusterDomain, "/: *") || strings.Trim(s.ClusterDomain, ".") != s.ClusterDomain {
+		f.add("clusterDomain", "%q is no domain; give that in which services are NAME.NAMESPACE.svc.DOMAIN, such as cluster.local", s.ClusterDomain)
+	}
+	first := map[string]int{}
+	for i, h := range s.Hosts {
+		at := fmt.Sprintf("hosts[%d]", i)
+		h.validate(&f, at, first)
+		h.validateFailover(&f, at, h.over(&s.Defaults).OutlierDetection)
+		if _, known := first[strings.ToLower(h.Host)]; !known {
+			first[strings.ToLower(h.Host)] = i
+		}
+	}
+	return errors.Join(f...)
+}

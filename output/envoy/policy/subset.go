@@ -1,0 +1,73 @@
+package policy
+
+import (
+	"fmt"
+	"maps"
+	"strings"
+
+	"github.com/isthmus-mesh/isthmus/model"
+)
+
+// Subset is a named part of the endpoints of a host, chosen by labels. It gets a cluster
+// and a load assignment of its own, for routes that name it.
+type Subset struct {
+	Name   string            `json:"name"`
+	Labels map[string]string `json:"labels"`
+}
+
+// longestSubset limits how much subsets add to the names of clusters.
+const longestSubset = 63
+
+func validateSubsets(f *faults, at string, list []Subset) {
+	first := map[string]int{}
+	for i, s := range list {
+		field := fmt.Sprintf("%s.subsets[%d]", at, i)
+		earlier, twice := first[s.Name]
+		switch {
+		case s.Name == "":
+			f.add(field+".name", "missing; name the subset, such as v1")
+		case twice:
+			f.add(field+".name", "%q is that of subsets[%d] already; give each another name", s.Name, earlier)
+		case len(s.Name) > longestSubset || !isSubsetName(s.Name):
+			f.add(field+".name", "%q is not made of at most %d letters, digits, '-', '_' and '.'; give such as v1", s.Name, longestSubset)
+		default:
+			first[s.Name] = i
+		}
+		if len(s.Labels) == 0 {
+			f.add(field+".labels", "missing; give those that the endpoints have, such as version: v1")
+		}
+	}
+}
+
+func isSubsetName(name string) bool {
+	return strings.IndexFunc(name, func(r rune) bool {
+		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' || r == '_' || r == '.')
+	}) < 0
+}
+
+// Selector selects the endpoints of a [Subset]; nil selects all endpoints. A host keeps the
+// same pointers for as long as the process runs.
+type Selector struct {
+	Name   string
+	labels model.Labels
+}
+
+func selectorsOf(list []Subset) (ready []*Selector) {
+	for _, s := range list {
+		ready = append(ready, &Selector{s.Name, model.MapOf(maps.Clone(s.Labels))})
+	}
+	return ready
+}
+
+// Selects reports whether an endpoint with these labels is part of the subset.
+func (s *Selector) Selects(labels model.Labels) bool {
+	return s == nil || labels.Includes(s.labels)
+}
+
+// String is the name of the subset; empty for nil.
+func (s *Selector) String() string {
+	if s == nil {
+		return ""
+	}
+	return s.Name
+}

@@ -1,0 +1,132 @@
+package policy
+
+import (
+	"iter"
+	"slices"
+	"strings"
+	"unicode"
+)
+
+// UpstreamTLS decides how Envoys secure their connections to the endpoints of a host. The
+// files are on the Envoy's machine: no key passes through Isthmus.
+type UpstreamTLS struct {
+	Mode            string   `json:"mode"`
+	CertificateFile string   `json:"certificateFile"`
+	KeyFile         string   `json:"keyFile"`
+	CAFile          string   `json:"caFile"`
+	SNI             string   `json:"sni"`
+	SubjectAltNames []string `json:"subjectAltNames"`
+}
+
+// The modes of TLS, as Istio has them.
+const (
+	DisableTLS = "DISABLE"
+	SimpleTLS  = "SIMPLE" // the endpoint shows a certificate
+	MutualTLS  = "MUTUAL" // and so does the Envoy
+	// IstioMutualTLS is mutual, between workloads of a mesh: gateways of networks know the
+	// server name.
+	IstioMutualTLS = "ISTIO_MUTUAL"
+)
+
+var tlsModes = []string{DisableTLS, SimpleTLS, MutualTLS, IstioMutualTLS}
+
+// On reports whether connections are secured at all; nil secures none.
+func (u *UpstreamTLS) On() bool { return u != nil && u.Mode != DisableTLS }
+
+// Mutual reports whether the Envoy shows a certificate, too.
+func (u *UpstreamTLS) Mutual() bool { return u.Mode == MutualTLS || u.Mode == IstioMutualTLS }
+
+// OfMesh reports whether it is the TLS between workloads of a mesh.
+func (u *UpstreamTLS) OfMesh() bool { return u != nil && u.Mode == IstioMutualTLS }
+
+// FollowsAccounts reports whether the accepted names depend on the service accounts of the
+// endpoints.
+func (u *UpstreamTLS) FollowsAccounts() bool { return u.On() && len(u.SubjectAltNames) == 0 }
+
+// Prefixes of the names of secrets that are files, as in Istio.
+const (
+	certificatePrefix = "file-cert:"
+	authorityPrefix   = "file-root:"
+	fileSeparator     = "~" // between a certificate and its key
+)
+
+// AuthoritySecret is the name of the secret with the authorities of the endpoints.
+func (u *UpstreamTLS) AuthoritySecret() string { return authorityPrefix + u.CAFile }
+
+// CertificateSecret is the name of the secret with the Envoy's own certificate and key.
+func (u *UpstreamTLS) CertificateSecret() string {
+	return certificatePrefix + u.CertificateFile + fileSeparator + u.KeyFile
+}
+
+// Secrets yields the names of the secrets that the connections need.
+func (u *UpstreamTLS) Secrets() iter.Seq[string] {
+	return func(yield func(string) bool) {
+		if u.On() && yield(u.AuthoritySecret()) && u.Mutual() {
+			yield(u.CertificateSecret())
+		}
+	}
+}
+
+// AuthorityFile is the file of an AuthoritySecret; ok is false for any other secret.
+func AuthorityFile(secret string) (path string, ok bool) {
+	return strings.CutPrefix(secret, authorityPrefix)
+}
+
+// CertificateFiles are the files of a CertificateSecret.
+func CertificateFiles(secret string) (certificate, key string) {
+	certificate, key, _ = strings.Cut(strings.TrimPrefix(secret, certificatePrefix), fileSeparator)
+	return certificate, key
+}
+
+func (u *UpstreamTLS) validate(f *faults, at string) {
+	if !slices.Contains(tlsModes, u.Mode) {
+		f.add(at+"mode", "%q is none of %s", u.Mode, strings.Join(tlsModes, ", "))
+		return
+	}
+	mutual := u.Mutual()
+	for _, file := range []struct {
+		field, path string
+		needed      bool
+		why         string
+	}{
+		{"caFile", u.CAFile, u.Mode != DisableTLS, "without it any certificate would do; give the Envoy's path to the authorities, such as /etc/ssl/certs/ca-certificates.crt"},
+		{"certificateFile", u.CertificateFile, mutual, u.Mode + " shows a certificate; give the Envoy's path to it, such as /etc/certs/tls.crt"},
+		{"keyFile", u.KeyFile, mutual, u.Mode + " shows a certificate; give the Envoy's path to its key, such as /etc/certs/tls.key"},
+	} {
+		switch {
+		case file.needed && file.path == "":
+			f.add(at+file.field, "missing; %s", file.why)
+		case !file.needed && file.path != "":
+			f.add(at+file.field, "is not used in mode %s; remove it, or choose another mode", u.Mode)
+		case file.path != "" && !strings.HasPrefix(file.path, "/"):
+			f.add(at+file.field, "%q is no path from the root of the Envoy's machine; give such as /etc/certs/tls.crt", file.path)
+		case strings.Contains(file.path, fileSeparator):
+			f.add(at+file.field, "%q has a %q in it, which stands between paths; rename the file", file.path, fileSeparator)
+		}
+	}
+	if u.SNI != "" && u.Mode == IstioMutualTLS {
+		f.add(at+"sni", "is not used in mode %s, in which gateways know ports by name; remove it, or choose another mode", u.Mode)
+	}
+	if !IsServerName(u.SNI) || strings.Contains(u.SNI, "*") {
+		f.add(at+"sni", "%q is no name of at most %d bytes; give that of the server, such as www.example.com", u.SNI, longestServerName)
+	}
+	for i, name := range u.SubjectAltNames {
+		if strings.ContainsFunc(name, isNotOfNames) {
+			f.add(at+"subjectAltNames", "%q has a space or a control character in it; remove that", name)
+		}
+		if name == "" || slices.Contains(u.SubjectAltNames[:i], name) {
+			f.add(at+"subjectAltNames", "%q is empty or there twice; remove it", name)
+		}
+	}
+}
+
+// longestServerName is how long Envoy takes the name in a handshake.
+const longestServerName = 255
+
+// IsServerName reports whether Envoy takes a text as the name in a handshake, as far as its
+// length and its characters go.
+func IsServerName(name string) bool {
+	return len(name) <= longestServerName && !strings.ContainsFunc(name, isNotOfNames)
+}
+
+func isNotOfNames(r rune) bool { return unicode.IsControl(r) || unicode.IsSpace(r) }
