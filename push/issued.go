@@ -2,13 +2,13 @@ package push
 
 import "sync"
 
-// mostIssued bounds the versions that are remembered. What was forgotten counts as
-// another's, so its client is answered later.
+// mostIssued bounds the remembered versions. A forgotten version counts as foreign, so its
+// client is answered later.
 const mostIssued = 1 << 16
 
-// issued are the versions of what [WholeState] subscribers were sent, the newest of them.
-// Who comes back with one of these was served here: what is no longer there went from it
-// here as well, whatever source was never listed.
+// issued are the newest versions sent to [WholeState] subscribers. A client that comes back
+// with one of them was served here. A resource that no longer exists was therefore removed
+// here as well, and no unlisted source has it.
 type issued struct {
 	mu    sync.Mutex
 	has   map[Version]struct{}
