@@ -13,13 +13,13 @@ import (
 	"github.com/isthmus-mesh/isthmus/source"
 )
 
-// difference is what a reload to another configuration removes or takes.
+// difference is the objects that a reload to another configuration removes or takes.
 type difference struct {
 	Changes []diffChange `json:"changes"`
-	Added   []string     `json:"added"` // sources whose services are not known
+	Added   []string     `json:"added"` // sources with unknown services
 }
 
-// diffChange is one thing that is removed from its owner or goes to another one.
+// diffChange is an object that is removed from its owner or goes to another one.
 type diffChange struct {
 	Change    string `json:"change"` // removed or taken
 	Kind      string `json:"kind"`   // source, part, service, definition, host, address or listener
@@ -75,7 +75,8 @@ type grant struct {
 	local source.LocalAddresses
 }
 
-// place is the place of a source in the order. Sources that are in no configuration come last.
+// place returns the place of a source in the order. Sources that are in no configuration
+// come last.
 func (g *grants) place(name string) int {
 	if of, known := g.by[name]; known {
 		return of.place
@@ -88,7 +89,7 @@ func (g *grants) owns(name, host string) bool {
 	return model.HostWithin(host, model.ListOf(g.by[name].owns...))
 }
 
-// inOrder sorts the sources of a service as they are merged.
+// inOrder sorts the sources of a service in merge order.
 func (g *grants) inOrder(host string, sources []string) []string {
 	sources = slices.Clone(sources)
 	slices.SortStableFunc(sources, func(a, b string) int {
@@ -102,7 +103,7 @@ func (g *grants) ofHost(a, b holding) int {
 	return cmp.Or(trueFirst(g.owns(a.first(g), a.Host), g.owns(b.first(g), b.Host)), trueFirst(a.isHome(), b.isHome()), cmp.Compare(g.place(a.first(g)), g.place(b.first(g))))
 }
 
-// ofAddress orders two services that have one address.
+// ofAddress orders two services with the same address.
 func (g *grants) ofAddress(a, b holding) int {
 	yields := func(h holding) bool { return g.by[h.first(g)].only.Yields() }
 	return cmp.Or(trueFirst(yields(b), yields(a)), cmp.Compare(g.place(a.first(g)), g.place(b.first(g))))
@@ -122,7 +123,7 @@ func trueFirst(a, b bool) int {
 // holding is a service with the sources that list it.
 type holding struct{ admin.Service }
 
-// first is the source that defines the service.
+// first returns the source that defines the service.
 func (h holding) first(g *grants) string { return g.inOrder(h.Host, h.Sources)[0] }
 
 // isHome reports whether the host names the namespace of the service, as
@@ -188,8 +189,8 @@ func (d *difference) compareService(h holding, before, after *grants) holding {
 	return kept
 }
 
-// loses says why a source does not list a service any more; empty if it does. Defines says
-// that the service's addresses are those of the source.
+// loses explains why a source no longer lists a service; empty if it still does. defines
+// means that the service's addresses are the source's.
 func (g *grants) loses(h holding, name string, defines bool) string {
 	of, stays := g.by[name]
 	if !stays {
@@ -206,7 +207,7 @@ func (g *grants) loses(h holding, name string, defines bool) string {
 	return ""
 }
 
-// why says why one source goes before another.
+// why explains why one source precedes another.
 func (g *grants) why(winner, loser, host string) string {
 	if g.owns(winner, host) && !g.owns(loser, host) {
 		return fmt.Sprintf("owns of %s has the host", winner)
@@ -217,7 +218,7 @@ func (g *grants) why(winner, loser, host string) string {
 // claims are the services that ask for one thing, by its name.
 type claims map[string][]holding
 
-// hostsOf are the services of hosts, whatever the case of these.
+// hostsOf groups services by host, ignoring case.
 func hostsOf(list []holding) claims {
 	all := claims{}
 	for _, h := range list {
