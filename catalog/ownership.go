@@ -43,10 +43,11 @@ type Standing struct {
 //
 //  1. a name belongs to the service whose source was given it; an address does not belong to
 //     a source that yields;
-//  2. the workloads' own namespace; 3. a name that names the namespace of the service; 4.
-//
-// the order of sources; 5. the older service, where an API server vouches for the time; 6.
-// namespace, then host.
+//  2. the workloads' own namespace;
+//  3. a name that names the namespace of the service;
+//  4. the order of sources;
+//  5. the older service, where an API server vouches for the time;
+//  6. namespace, then host.
 //
 // Services with a name of another namespace are not compared here: see
 // [Definition.ExportTo]. Addresses that differ by cluster are compared only with addresses

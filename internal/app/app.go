@@ -157,7 +157,7 @@ func (a *App) read(ctx context.Context, parts *errgroup.Group) {
 	a.fleet.launch = parts.Go
 	a.fleet.startAll(ctx)
 	all := a.reloader.running
-	all.Sources = a.fleet.entries() // some may be leaving
+	all.Sources = a.fleet.entries() // including the leaving sources
 	for i, b := range a.branches {
 		b.merger.Arrange(b.orderOf(&all))
 		merged := func(catalog.Change) {}

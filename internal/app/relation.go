@@ -18,7 +18,7 @@ const (
 	other   relation = iota // another cluster, or no API server
 	same                    // the same cluster
 	unknown                 // not known yet
-	unsaid                  // one of the two answers, but does not identify its cluster
+	unsaid                  // an API server answers, but does not identify its cluster
 )
 
 // identity identifies an API server.

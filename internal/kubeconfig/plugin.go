@@ -155,7 +155,7 @@ func (b *bounded) RoundTrip(r *http.Request) (*http.Response, error) {
 			return got.response, got.err
 		case <-late.C:
 			if a.passed.Load() {
-				continue // it is the API server that takes its time, and the context says how long it may
+				continue // the API server takes its time, and the context bounds that
 			}
 			b.plugin.leave(a)
 			return nil, b.plugin.silent()

@@ -8,8 +8,8 @@ import (
 )
 
 // Observed is the short form of an object in the API server. Its specification is
-// represented by a fingerprint and 16 bytes for each endpoint, so that the view of an API
-// server with a million endpoints is small.
+// represented by a fingerprint and 16 bytes for each endpoint. The view of an API server
+// with a million endpoints is therefore small.
 type Observed struct {
 	Ref
 	UID         string
